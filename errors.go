@@ -1,0 +1,143 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// One fact, one error. Every error of this package matches at least one of these
+// with errors.Is; compare with errors.Is only, they are mostly wrapped.
+var (
+	// ErrNotAcquired: somebody else holds the lock (TryLock), or ctx ended before the
+	// lock was granted (Lock); then the context's cause is joined to it. Nothing is
+	// left behind: no key, no place in a queue, no subscription.
+	ErrNotAcquired = errors.New("holdfast: lock not acquired")
+
+	// ErrLeaseLost: the lease ended without its holder's doing. A *LostError says why.
+	ErrLeaseLost = errors.New("holdfast: lease lost")
+
+	// ErrMaxHold: the lease was ended by WithMaxHold.
+	ErrMaxHold = errors.New("holdfast: maximum hold time reached")
+
+	// ErrReleased is the cause of a lease's context after Unlock. No call returns it.
+	ErrReleased = errors.New("holdfast: lease released")
+
+	// ErrNotHeld: Unlock or Extend after a successful Unlock.
+	ErrNotHeld = errors.New("holdfast: lease already released")
+
+	// ErrClosed: the manager is closed.
+	ErrClosed = errors.New("holdfast: manager closed")
+
+	// ErrWouldDeadlock: the owner would wait for itself.
+	ErrWouldDeadlock = errors.New("holdfast: would deadlock")
+
+	// ErrWrongKind: the key holds something else than a lock of this kind. It was not
+	// touched.
+	ErrWrongKind = errors.New("holdfast: key holds something of another kind")
+
+	// ErrInvalidName: no lock can have this name. Nothing was sent.
+	ErrInvalidName = errors.New("holdfast: invalid lock name")
+
+	// ErrInvalidOption: an option's value makes no sense, see *OptionError. Nothing
+	// was sent.
+	ErrInvalidOption = errors.New("holdfast: invalid option")
+
+	// ErrUnavailable: Redis could not be asked, did not answer in time or refused to
+	// act; the cause is wrapped. It says nothing about who holds the lock.
+	ErrUnavailable = errors.New("holdfast: redis unavailable")
+)
+
+// LostReason is why a lease was lost.
+type LostReason string
+
+const (
+	// LostDeadline: no renewal was confirmed in time (or the lease is a fixed one and
+	// its time is over). The lock expires in Redis after a safety margin.
+	LostDeadline LostReason = "deadline"
+	// LostDeleted: Redis says that the lock is gone: deleted, forced free, evicted, or
+	// the data was lost.
+	LostDeleted LostReason = "deleted"
+	// LostStolen: Redis says that another owner holds the lock.
+	LostStolen LostReason = "stolen"
+)
+
+// LostError is the error of a lost lease. It matches ErrLeaseLost.
+type LostError struct {
+	Name   string // of the lock, after the name mapper
+	Reason LostReason
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("%v: %s: %s", ErrLeaseLost, quote(e.Name), e.Reason)
+}
+
+// Unwrap makes errors.Is(err, ErrLeaseLost) true.
+func (e *LostError) Unwrap() error { return ErrLeaseLost }
+
+// OptionError says which option is wrong and why. It matches ErrInvalidOption.
+type OptionError struct {
+	Option string // the name of its function, such as "WithLease"
+	Value  any
+	Reason string
+}
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("%v: %s(%v): %s", ErrInvalidOption, e.Option, e.Value, e.Reason)
+}
+
+// Unwrap makes errors.Is(err, ErrInvalidOption) true.
+func (e *OptionError) Unwrap() error { return ErrInvalidOption }
+
+// lockError is an error about one lock: a sentinel and what caused it.
+type lockError struct {
+	sentinel error
+	name     string
+	causes   []error // none nil
+}
+
+// newLockError drops nil causes.
+func newLockError(sentinel error, name string, causes ...error) error {
+	e := &lockError{sentinel: sentinel, name: name}
+	for _, c := range causes {
+		if c != nil {
+			e.causes = append(e.causes, c)
+		}
+	}
+	return e
+}
+
+func (e *lockError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.sentinel.Error())
+	b.WriteString(": ")
+	b.WriteString(quote(e.name))
+	for _, c := range e.causes {
+		b.WriteString(": ")
+		b.WriteString(c.Error())
+	}
+	return b.String()
+}
+
+func (e *lockError) Unwrap() []error { return append([]error{e.sentinel}, e.causes...) }
+
+// contextCauses are the errors that a caller may look for when ctx has ended: why
+// it was cancelled, and context.Canceled or DeadlineExceeded if that is not the
+// same.
+func contextCauses(ctx context.Context) []error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == nil || cause == err {
+		return []error{err}
+	}
+	return []error{cause, err}
+}
+
+// quote makes a name fit for a message: printable and not endless.
+func quote(name string) string {
+	const most = 64
+	if len(name) > most {
+		return fmt.Sprintf("%q…", name[:most])
+	}
+	return fmt.Sprintf("%q", name)
+}

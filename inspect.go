@@ -1,0 +1,114 @@
+package holdfast
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// Kind is what a lock's key holds.
+type Kind string
+
+const (
+	KindFree  Kind = "free"  // nothing: nobody holds the lock
+	KindMutex Kind = "mutex" // a Mutex, or Redisson's RLock or RFencedLock
+	KindFair  Kind = "fair"  // the same with a queue of fair waiters
+	KindRead  Kind = "read"  // a read-write lock held by readers
+	KindWrite Kind = "write" // a read-write lock held by a writer
+	KindOther Kind = "other" // no lock
+)
+
+// Info is what Redis knows about a lock at one moment.
+type Info struct {
+	Name    string // as given
+	Kind    Kind
+	Held    bool
+	Holders []Holder
+	TTL     time.Duration // until the lock expires; 0 if it is free, -1 if it has no TTL
+	Waiters int           // length of the queue of fair waiters; other waiters are not known to Redis
+	Token   uint64        // the last fencing token given out; 0 if there was none
+}
+
+// Holder is one owner of a lock.
+type Holder struct {
+	Owner    string // owner id: of a manager of Holdfast or a client of Redisson
+	Holds    int    // hold count; Holdfast counts re-entry in the process and shows 1
+	Write    bool   // it holds the write side
+	Holdfast bool   // the owner id is one of Holdfast's
+}
+
+// Inspect asks Redis about the named lock, of any kind, without changing anything. It
+// blocks for at most a second and not beyond ctx. The answer may be out of date when
+// it arrives: it is for people and dashboards, never to decide whether to act.
+func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
+	mapped := m.mapName(name)
+	if err := wire.CheckName(mapped); err != nil {
+		return Info{}, newLockError(ErrInvalidName, name, err)
+	}
+	keys := wire.InspectKeys(mapped)
+	value, err := m.ask(ctx, name, inspect, inspect.Args(len(keys), keys...))
+	if err != nil {
+		return Info{}, err
+	}
+	info, ok := parseInfo(value)
+	if !ok {
+		return Info{}, newLockError(ErrUnavailable, name, fmt.Errorf("unexpected reply %v", value))
+	}
+	info.Name = name
+	return info, nil
+}
+
+// parseInfo reads the reply of inspect.lua.
+func parseInfo(value any) (Info, bool) {
+	const head = 4
+	list, ok := value.([]any)
+	if !ok || len(list) < head || len(list)%2 != 0 {
+		return Info{}, false
+	}
+	redisType, ok1 := list[0].(string)
+	ttl, ok2 := list[1].(int64)
+	token, ok3 := list[2].(int64)
+	waiters, ok4 := list[3].(int64)
+	if !ok1 || !ok2 || !ok3 || !ok4 {
+		return Info{}, false
+	}
+	info := Info{Token: uint64(token), Waiters: int(waiters)}
+	switch redisType {
+	case "none":
+		info.Kind = KindFree
+		return info, true
+	case "hash":
+	default:
+		info.Kind = KindOther
+		return info, true
+	}
+	info.Held, info.TTL = true, -1
+	if ttl >= 0 {
+		info.TTL = time.Duration(ttl) * time.Millisecond
+	}
+	info.Kind = KindMutex
+	if waiters > 0 {
+		info.Kind = KindFair
+	}
+	for i := head; i < len(list); i += 2 {
+		field, ok1 := list[i].(string)
+		value, ok2 := list[i+1].(string)
+		if !ok1 || !ok2 {
+			return Info{}, false
+		}
+		if field == "mode" {
+			info.Kind = Kind(value)
+			continue
+		}
+		owner, write := strings.CutSuffix(field, ":write")
+		holds, _ := strconv.Atoi(value)
+		info.Holders = append(info.Holders, Holder{
+			Owner: owner, Holds: holds, Write: write, Holdfast: wire.IsOurs(owner),
+		})
+	}
+	return info, true
+}

@@ -1,0 +1,160 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// lane is one goroutine that sends batches. It is started by rouseLocked and ends
+// when the executor stops or when it comes back from having been stuck.
+type lane struct {
+	x      *Executor
+	wake   chan struct{} // buffered: a lane is woken once per rest
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	// Guarded by Executor.mu.
+	batch []*Call
+	since time.Time // when batch was taken
+	stuck bool      // replaced: it must not take another batch
+
+	cmds []*redis.Cmd // of the batch; confined to run
+	redo []*Call      // calls whose script the server did not know; confined to run
+}
+
+func newLane(x *Executor) *lane {
+	l := &lane{x: x, wake: make(chan struct{}, 1)}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l
+}
+
+func (l *lane) run() {
+	defer l.cancel()
+	<-l.wake
+	for l.next() {
+		l.send()
+	}
+}
+
+// next settles the batch before and takes another, resting until there is one. It
+// reports false when the lane must end.
+func (l *lane) next() bool {
+	x := l.x
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if l.batch != nil {
+		delete(x.busy, l)
+		x.outstanding -= len(l.batch)
+		clear(l.batch)
+		l.batch = l.batch[:0]
+	}
+	if l.stuck {
+		x.stuck--
+		return false
+	}
+	for yielded := false; ; {
+		switch n := x.queue.len(); {
+		case n > 0 && (yielded || x.outstanding < crowd):
+			// Half of what is outstanding at most, so that the lanes overlap.
+			size := min(max(crowd, x.outstanding/2), maxBatch)
+			l.batch = x.queue.takeInto(l.batch, size)
+			l.since = time.Now()
+			x.busy[l] = struct{}{}
+			if other := x.rouseLocked(); other != nil {
+				other.wake <- struct{}{}
+			}
+			return true
+		case n > 0:
+			yielded = true
+			x.mu.Unlock()
+			runtime.Gosched()
+			x.mu.Lock()
+		case x.stopped:
+			x.working--
+			return false
+		default:
+			yielded = false
+			x.idle = append(x.idle, l)
+			x.mu.Unlock()
+			<-l.wake
+			x.mu.Lock()
+		}
+	}
+}
+
+// send sends the batch and ends its calls.
+func (l *lane) send() {
+	l.redo = l.redo[:0]
+	l.exchange(l.batch, false)
+	if len(l.redo) > 0 {
+		// NOSCRIPT: the server was restarted, failed over or flushed. It ran nothing of
+		// these calls, so sending them again, in full, is safe.
+		l.exchange(l.redo, true)
+	}
+	clear(l.redo)
+}
+
+// exchange sends calls as one pipeline and ends each with its own outcome.
+func (l *lane) exchange(calls []*Call, inFull bool) {
+	sent := time.Now()
+	l.x.batches.Add(1)
+	l.x.commands.Add(uint64(len(calls)))
+
+	cmds := l.cmds[:0]
+	for _, c := range calls {
+		args := c.Args
+		if inFull {
+			args = c.Script.inFull(args)
+		}
+		cmd := redis.NewCmd(l.ctx, args...)
+		cmd.SetFirstKeyPos(argFirstKey)
+		cmds = append(cmds, cmd)
+	}
+	var failed error
+	if len(cmds) == 1 {
+		ctx := l.ctx
+		if calls[0].Trace != nil {
+			ctx = calls[0].Trace
+		}
+		failed = l.x.client.Process(ctx, once{cmds[0]})
+	} else {
+		pipe := l.x.client.Pipeline()
+		for _, cmd := range cmds {
+			_ = pipe.Process(l.ctx, once{cmd})
+		}
+		_, failed = pipe.Exec(l.ctx)
+	}
+	for i, c := range calls {
+		value, err := cmds[i].Result()
+		if value == nil && err == nil {
+			err = noReply(failed) // no script of ours answers nil
+		}
+		if !inFull && isNoScript(err) {
+			l.redo = append(l.redo, c)
+			continue
+		}
+		c.Handler.Replied(c, Reply{Value: value, Err: err, Outcome: classify(err), Sent: sent})
+	}
+	clear(cmds)
+	l.cmds = cmds[:0]
+}
+
+// noReply is the error of a command that go-redis left without reply and without
+// error, when the exchange as a whole ended with cause.
+func noReply(cause error) error {
+	return fmt.Errorf("no reply: %w", cmp.Or(cause, io.ErrUnexpectedEOF))
+}
+
+// once is a command that go-redis sends at most once. By default it sends a
+// command again after a lost reply, silently, so that a script runs twice; this
+// method, on the command itself, is the only switch that works for every kind of
+// client however it was built. Redirections in a cluster are still followed.
+type once struct{ *redis.Cmd }
+
+func (once) NoRetry() bool { return true }

@@ -1,0 +1,101 @@
+package command
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Outcome says what is known about a request's effect on Redis.
+type Outcome uint8
+
+const (
+	// Answered: the script ran and this is its reply.
+	Answered Outcome = iota
+	// NotSent: not a byte of the request can have reached Redis.
+	NotSent
+	// Refused: Redis answered that it did not run the script; it may if asked again
+	// (LOADING, READONLY, OOM, CLUSTERDOWN, ...).
+	Refused
+	// Denied: Redis did not run the script and will not until somebody changes
+	// something (ACL, authentication, a command it does not know).
+	Denied
+	// Unknown: the script may have run, entirely or up to an error inside it.
+	Unknown
+)
+
+func (o Outcome) String() string {
+	return [...]string{"answered", "not sent", "refused", "denied", "unknown"}[o]
+}
+
+// Reply is the end of a request.
+type Reply struct {
+	Value   any // the script's reply if Answered
+	Err     error
+	Outcome Outcome
+	Sent    time.Time // read before the request was handed to go-redis
+}
+
+// refusals are beginnings of error replies that say "not now". Redis up to 6 wraps
+// an error raised inside a script in a text of its own, so the last four, which a
+// script's first write can raise, are also looked for inside the text.
+var refusals = [...]string{
+	"LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
+	"READONLY", "OOM", "NOREPLICAS", "MISCONF",
+	"ERR max number of clients reached",
+	"UNBLOCKED",
+}
+
+var raisedByFirstWrite = [...]string{"OOM ", "READONLY ", "NOREPLICAS ", "MISCONF "}
+
+// scriptFrame is in every error text raised by a command inside a running script:
+// writes before it have happened and stay.
+const scriptFrame = "@user_script"
+
+// classify sorts the error of one request. It errs towards Unknown, which costs a
+// resolving request; the opposite mistake would cost a stranded or doubled lock.
+func classify(err error) Outcome {
+	var reply redis.Error
+	switch {
+	case err == nil:
+		return Answered
+	case errors.As(err, &reply):
+		return classifyReply(reply.Error())
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
+		return NotSent
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return NotSent
+	}
+	return Unknown
+}
+
+func classifyReply(text string) Outcome {
+	for _, r := range raisedByFirstWrite {
+		// Our scripts write nothing before the first command that Redis can refuse in
+		// this way, and once one write has passed these are not raised any more.
+		if strings.Contains(text, r) {
+			return Refused
+		}
+	}
+	if strings.Contains(text, scriptFrame) {
+		return Unknown
+	}
+	for _, r := range refusals {
+		if strings.HasPrefix(text, r) {
+			return Refused
+		}
+	}
+	return Denied
+}
+
+func isNoScript(err error) bool {
+	return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
+}
+
+// errStopped ends requests that were never sent because the executor stopped.
+var errStopped = errors.New("command executor stopped")

@@ -1,0 +1,55 @@
+package command
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Counter counts events; it is read while it grows.
+type Counter = atomic.Uint64
+
+// queue is a FIFO of calls in one slice. Batches are cut from its front and copied
+// out, so the slice is reused and a burst leaves one backing array behind.
+type queue struct {
+	calls []*Call
+	first int // index of the front
+}
+
+func (q *queue) len() int { return len(q.calls) - q.first }
+
+func (q *queue) push(c *Call) { q.calls = append(q.calls, c) }
+
+// take removes up to n calls from the front, appended to a batch of their own.
+func (q *queue) take(n int) []*Call { return q.takeInto(nil, n) }
+
+func (q *queue) takeInto(batch []*Call, n int) []*Call {
+	n = min(n, q.len())
+	front := q.calls[q.first : q.first+n]
+	batch = append(batch, front...)
+	clear(front) // do not keep finished calls alive
+	q.first += n
+	switch {
+	case q.first == len(q.calls):
+		q.calls, q.first = q.calls[:0], 0
+	case q.first > len(q.calls)/2:
+		k := copy(q.calls, q.calls[q.first:])
+		clear(q.calls[k:])
+		q.calls, q.first = q.calls[:k], 0
+	}
+	return batch
+}
+
+// overdue appends the calls that have just become overdue.
+func (q *queue) overdue(now time.Time, to []*Call) []*Call {
+	return appendOverdue(q.calls[q.first:], now, to)
+}
+
+func appendOverdue(calls []*Call, now time.Time, to []*Call) []*Call {
+	for _, c := range calls {
+		if !c.overdue && now.Sub(c.queued) >= c.Patience {
+			c.overdue = true
+			to = append(to, c)
+		}
+	}
+	return to
+}

@@ -1,0 +1,296 @@
+// Package renewal decides when holds are renewed and when they end.
+//
+// One Scheduler serves all holds of a process with one goroutine, one timer and
+// one heap of due times. It never waits for Redis: due items are handed out in
+// batches, answers come back through Confirm and Retry whenever they come, and a
+// deadline passes on time whatever hangs.
+//
+//	  Add                 Confirm: deadline moves on
+//	   |                  +-------------+
+//	   v      due         v             |
+//	waiting ---------> handed out ------+--- Retry: soon again
+//	   |                  |
+//	   +---- deadline ----+--> Expire, once, and gone
+//	   +---- Remove ------+--> gone
+package renewal
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// Item is one hold in the schedule. Embed it in the hold; the zero value is not
+// scheduled.
+type Item[T any] struct {
+	Value T // the hold; set before Add
+
+	// Guarded by Scheduler.mu.
+	ttl      time.Duration
+	renewed  bool      // false: a fixed lease, only its deadline counts
+	next     time.Time // when to look at it: renewal or deadline, the earlier
+	deadline time.Time
+	index    int // position in the heap plus one; 0: not scheduled
+}
+
+// Config is what a Scheduler needs from its owner. The functions run on the
+// scheduler's goroutine, without its lock, and must not block.
+type Config[T any] struct {
+	// Renew asks for the renewal of batch, which the callee keeps. For each item it
+	// ends in Confirm, Retry or Remove; an item for which none comes is handed out
+	// again after its patience, so that a lost request cannot end a hold by itself.
+	Renew func(batch []T)
+	// Expire tells that the deadline of an item passed. It has been removed.
+	Expire func(T)
+}
+
+// slack is how far a renewal is brought forward to share a batch that goes out
+// anyway: holds taken at any time are renewed about eight times per period instead
+// of one by one. It stays below the patience, or an item would be handed out twice.
+func slack(ttl time.Duration) time.Duration {
+	return min(ttl/24, validity.Patience(ttl)/2)
+}
+
+// Scheduler is safe for concurrent use. Start it with Start.
+type Scheduler[T any] struct {
+	cfg  Config[T]
+	wake chan struct{} // buffered: the earliest due time changed
+	stop chan struct{}
+	done chan struct{}
+
+	mu      sync.Mutex // guards the following and all scheduled items
+	heap    items[T]
+	waking  time.Time // when run will look next; zero: when told
+	started bool
+	stopped bool
+}
+
+// New returns a scheduler that does nothing until an item is added.
+func New[T any](cfg Config[T]) *Scheduler[T] {
+	return &Scheduler[T]{
+		cfg:  cfg,
+		wake: make(chan struct{}, 1),
+		stop: make(chan struct{}),
+		done: make(chan struct{}),
+	}
+}
+
+// Add schedules an item whose TTL was set by a request sent at sent. A renewed
+// item is handed out every third of its TTL, another only expires. The first Add
+// starts the goroutine. It reports the item's deadline.
+func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, ttl time.Duration, renewed bool) time.Time {
+	s.mu.Lock()
+	it.ttl, it.renewed = ttl, renewed
+	it.deadline = validity.Deadline(sent, ttl)
+	it.next = it.deadline
+	if renewed {
+		it.next = earlier(validity.RenewAt(sent, ttl), it.deadline)
+	}
+	if !s.stopped {
+		heap.Push(&s.heap, it)
+		if !s.started {
+			s.started = true
+			go s.run()
+		}
+	}
+	deadline, sooner := it.deadline, s.soonerLocked(it)
+	s.mu.Unlock()
+	s.notify(sooner)
+	return deadline
+}
+
+// Confirm records that a request sent at sent set the item's TTL to ttl. Answers
+// may come late and out of order: a deadline only ever moves on. It reports the
+// deadline, and false if the item is not scheduled any more.
+func (s *Scheduler[T]) Confirm(it *Item[T], sent time.Time, ttl time.Duration) (time.Time, bool) {
+	s.mu.Lock()
+	if it.index == 0 {
+		s.mu.Unlock()
+		return time.Time{}, false
+	}
+	if d := validity.Deadline(sent, ttl); d.After(it.deadline) {
+		it.deadline = d
+	}
+	it.next = it.deadline
+	if it.renewed {
+		it.next = earlier(validity.RenewAt(sent, it.ttl), it.deadline)
+	}
+	heap.Fix(&s.heap, it.index-1)
+	deadline, sooner := it.deadline, s.soonerLocked(it)
+	s.mu.Unlock()
+	s.notify(sooner)
+	return deadline, true
+}
+
+// Retry records that a renewal failed in a way that may pass.
+func (s *Scheduler[T]) Retry(it *Item[T]) {
+	s.mu.Lock()
+	if it.index == 0 {
+		s.mu.Unlock()
+		return
+	}
+	it.next = earlier(time.Now().Add(validity.RetryAfter(it.ttl)), it.deadline)
+	heap.Fix(&s.heap, it.index-1)
+	sooner := s.soonerLocked(it)
+	s.mu.Unlock()
+	s.notify(sooner)
+}
+
+// Now has the item handed out at once, if it is scheduled.
+func (s *Scheduler[T]) Now(it *Item[T]) {
+	s.mu.Lock()
+	if it.index == 0 {
+		s.mu.Unlock()
+		return
+	}
+	it.next = time.Now()
+	heap.Fix(&s.heap, it.index-1)
+	sooner := s.soonerLocked(it)
+	s.mu.Unlock()
+	s.notify(sooner)
+}
+
+// Remove takes an item out. It will not be handed out and not expire; a renewal of
+// it may still be under way.
+func (s *Scheduler[T]) Remove(it *Item[T]) {
+	s.mu.Lock()
+	if it.index != 0 {
+		heap.Remove(&s.heap, it.index-1)
+	}
+	s.mu.Unlock()
+}
+
+// Len returns how many items are scheduled.
+func (s *Scheduler[T]) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.heap)
+}
+
+// Stop ends the goroutine and waits for it. Items are forgotten, not expired.
+func (s *Scheduler[T]) Stop() {
+	s.mu.Lock()
+	first := !s.stopped
+	s.stopped = true
+	started := s.started
+	s.mu.Unlock()
+	if first {
+		close(s.stop)
+	}
+	if started {
+		<-s.done
+	}
+}
+
+// soonerLocked reports whether run must be told of it because it would look too
+// late otherwise.
+func (s *Scheduler[T]) soonerLocked(it *Item[T]) bool {
+	return it.index != 0 && (s.waking.IsZero() || it.next.Before(s.waking))
+}
+
+func (s *Scheduler[T]) notify(sooner bool) {
+	if !sooner {
+		return
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default: // run has been told and not looked yet
+	}
+}
+
+func (s *Scheduler[T]) run() {
+	defer close(s.done)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		renew, expired, wait := s.due(time.Now())
+		for _, v := range expired {
+			s.cfg.Expire(v)
+		}
+		if len(renew) > 0 {
+			s.cfg.Renew(renew)
+		}
+		var fires <-chan time.Time
+		if wait >= 0 {
+			timer.Reset(wait)
+			fires = timer.C
+		}
+		select {
+		case <-fires:
+		case <-s.wake:
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// due takes out what has expired, collects what is to be renewed, and says how
+// long nothing else is due; a negative wait means until told.
+func (s *Scheduler[T]) due(now time.Time) (renew, expired []T, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.heap) > 0 {
+		it := s.heap[0]
+		early := it.next
+		if len(renew) > 0 && it.renewed {
+			early = early.Add(-slack(it.ttl))
+		}
+		if early.After(now) {
+			break
+		}
+		if !it.deadline.After(now) {
+			heap.Pop(&s.heap)
+			expired = append(expired, it.Value)
+			continue
+		}
+		if !it.renewed {
+			it.next = it.deadline
+			heap.Fix(&s.heap, 0)
+			continue
+		}
+		renew = append(renew, it.Value)
+		it.next = earlier(now.Add(validity.Patience(it.ttl)), it.deadline)
+		heap.Fix(&s.heap, 0)
+	}
+	if len(s.heap) == 0 {
+		s.waking = time.Time{}
+		return renew, expired, -1
+	}
+	s.waking = s.heap[0].next
+	return renew, expired, max(0, s.waking.Sub(now))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// items is the heap: the item to look at first is at index 0.
+type items[T any] []*Item[T]
+
+func (h items[T]) Len() int           { return len(h) }
+func (h items[T]) Less(i, j int) bool { return h[i].next.Before(h[j].next) }
+func (h items[T]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i+1, j+1
+}
+
+func (h *items[T]) Push(x any) {
+	it := x.(*Item[T])
+	*h = append(*h, it)
+	it.index = len(*h)
+}
+
+func (h *items[T]) Pop() any {
+	old := *h
+	n := len(old) - 1
+	it := old[n]
+	old[n] = nil
+	*h = old[:n]
+	it.index = 0
+	return it
+}

@@ -1,0 +1,72 @@
+// Package validity holds the arithmetic of lease windows: until when a hold may be
+// trusted, when it is renewed, and how long one request for it may take.
+//
+// It is pure. Every function takes the times it needs and none reads a clock, so
+// each rule is a table in the tests.
+//
+//	sent                                   renew                  deadline   expiry
+//	 |----------------- TTL/3 --------------|                         |-margin-|
+//	 |-------------------------------- TTL ------------------------------------|
+//
+// sent is read BEFORE the request that set the TTL is handed to the network: the
+// server cannot have started the TTL earlier, so a slow round trip shortens our
+// trust and never stretches it.
+package validity
+
+import "time"
+
+// MinTTL is the shortest lease that can be asked for. Redis counts whole
+// milliseconds, and below a few of them nothing is left of a window after the
+// margin.
+const MinTTL = 10 * time.Millisecond
+
+// MaxTTL is the longest: a hundred years. A Duration ends at 292 years, and sums of
+// a time and a lease must not come near it.
+const MaxTTL = 100 * 365 * 24 * time.Hour
+
+const (
+	minMargin   = 25 * time.Millisecond
+	minPatience = 100 * time.Millisecond
+	maxPatience = time.Second
+)
+
+// Margin is how long before the server's expiry a hold stops being trusted: the
+// larger of 25 ms and a fiftieth of the TTL, for clocks that run at different
+// rates and timers that fire late; never more than half of a short TTL.
+func Margin(ttl time.Duration) time.Duration {
+	return min(max(minMargin, ttl/50), ttl/2)
+}
+
+// Deadline is the end of the window that a confirmed request sent at sent opened.
+func Deadline(sent time.Time, ttl time.Duration) time.Time {
+	return sent.Add(ttl - Margin(ttl))
+}
+
+// RenewAt is when a hold confirmed by a request sent at sent is due for renewal.
+func RenewAt(sent time.Time, ttl time.Duration) time.Time { return sent.Add(ttl / 3) }
+
+// RetryAfter is the pause before a failed renewal is tried again: an eighth of the
+// renewal period, so that several tries fit before the deadline.
+func RetryAfter(ttl time.Duration) time.Duration {
+	return min(max(ttl/24, 5*time.Millisecond), time.Second)
+}
+
+// Patience is how long one request for a lock of this TTL may stay unanswered
+// before it counts as lost: a quarter of the TTL, but at most a second and, so
+// that a scheduling hiccup is not taken for an outage, at least 100 ms.
+func Patience(ttl time.Duration) time.Duration {
+	return min(max(ttl/4, minPatience), maxPatience)
+}
+
+// Valid reports whether now is before deadline on both clocks. Go's monotonic
+// clock stands still while the host sleeps (golang/go#24595) and the wall clock
+// can be set back, so a window is open only while neither has passed its end.
+func Valid(now, deadline time.Time) bool {
+	return now.Before(deadline) && now.Round(0).Before(deadline.Round(0))
+}
+
+// Milliseconds converts a TTL to what the wire carries, rounded up: a TTL that is
+// cut short on the server could end before the window computed from it.
+func Milliseconds(ttl time.Duration) int64 {
+	return int64((ttl + time.Millisecond - 1) / time.Millisecond)
+}

@@ -1,0 +1,105 @@
+// Package wire builds and parses every string that Holdfast shares with
+// Redisson: keys, channels, owner ids and messages.
+//
+// It is pure: no I/O, no clock, no state. The rules are Redisson's (helper
+// methods prefixName and suffixName of its RedissonObject) and are pinned by
+// tests, because a Java process must compute the same names.
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// MaxNameLen bounds a lock name in bytes. Redis itself allows 512 MB; a name
+// travels about four times in every script call and once in every message, so a
+// longer one is a mistake rather than a name.
+const MaxNameLen = 64 << 10
+
+// Prefixes of the keys that Redisson and Holdfast derive from a lock name.
+const (
+	lockChannelPrefix = "redisson_lock__channel"
+	lockQueuePrefix   = "redisson_lock_queue"
+	lockTimeoutPrefix = "redisson_lock_timeout"
+	lockTokenPrefix   = "redisson_lock_token"
+	unlockLatchPrefix = "redisson_unlock_latch"
+	rwChannelPrefix   = "redisson_rwlock"
+	tombstonePrefix   = "holdfast_tombstones"
+	readTimeoutInfix  = ":rwlock_timeout:"
+	reservedOurs      = "holdfast_"
+)
+
+// reserved lists the prefixes of derived keys: a lock of such a name would share
+// a key with another lock's internals.
+var reserved = [...]string{lockQueuePrefix, lockTimeoutPrefix, lockTokenPrefix, unlockLatchPrefix}
+
+// Errors of CheckName. They say what is wrong; the caller adds its own sentinel.
+var (
+	errEmpty    = errors.New("the name is empty")
+	errTooLong  = fmt.Errorf("the name is longer than %d bytes", MaxNameLen)
+	errSlot     = errors.New("the keys derived from the name fall into another cluster slot: braces must form one non-empty {tag}")
+	errReserved = errors.New("the name is that of a key derived from another lock's name")
+)
+
+// CheckName reports why name, after any name mapper, cannot be a lock's name; nil
+// if it can.
+//
+// Redisson derives p:{name} where name has no "{" and p:name where it has one.
+// Both fall into the slot of name itself exactly if name has no brace at all or
+// its first "{" opens a non-empty tag; every other name is CROSSSLOT in a cluster,
+// for Redisson as well, and is refused everywhere, so that data can move to a
+// cluster later.
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return errEmpty
+	case len(name) > MaxNameLen:
+		return errTooLong
+	case !staysInSlot(name):
+		return errSlot
+	case isReserved(name):
+		return errReserved
+	}
+	return nil
+}
+
+// staysInSlot reports whether the keys derived from name hash as name does.
+func staysInSlot(name string) bool {
+	open := strings.IndexByte(name, '{')
+	if open < 0 {
+		return strings.IndexByte(name, '}') < 0
+	}
+	return strings.IndexByte(name[open+1:], '}') > 0
+}
+
+func isReserved(name string) bool {
+	for _, p := range reserved {
+		if strings.HasPrefix(name, p) && strings.HasPrefix(name[len(p):], ":") {
+			return true
+		}
+	}
+	if strings.HasPrefix(name, reservedOurs) {
+		return true
+	}
+	// <name>:<owner>:rwlock_timeout:<n>, the deadline of one read hold.
+	i := strings.LastIndex(name, readTimeoutInfix)
+	return i > 0 && isDigits(name[i+len(readTimeoutInfix):])
+}
+
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// prefixed is Redisson's prefixName: prefix and name, sharing the name's slot.
+func prefixed(prefix, name string) string {
+	if strings.IndexByte(name, '{') >= 0 {
+		return prefix + ":" + name
+	}
+	return prefix + ":{" + name + "}"
+}

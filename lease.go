@@ -1,0 +1,274 @@
+package holdfast
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// Lease is a caller's right to a lock, from the grant until Unlock or loss.
+//
+// A lease is a promise with an end. While it is valid and Redis keeps its data, no
+// other lease of this lock is; when it ends early, through expiry, deletion or a
+// silent Redis, Done is closed no later than Deadline. Nothing can stop code that
+// does not look: stop work when Context is done, call Valid before each effect, and
+// where an overlap would do damage give Token to the resource and let it refuse
+// smaller ones.
+//
+// Any goroutine may use a lease. A lease must not be copied. One that is dropped
+// without Unlock is renewed for as long as the process runs, or until WithMaxHold.
+type Lease struct {
+	name  string
+	kind  string
+	hold  *hold
+	owner *owner
+	token uint64
+	how   grantMode
+	limit time.Time // end by WithMaxHold; zero: none
+	self  owner     // the owner, where this lease began one
+
+	// The following is guarded by hold.entry.mu.
+
+	err      error         // why it ended; nil while held
+	done     chan struct{} // made when first asked for
+	contexts map[*leaseContext]struct{}
+	timer    *time.Timer // at limit
+}
+
+// grantMode is how a lease came about, for traces.
+type grantMode uint8
+
+const (
+	grantedAtOnce    grantMode = iota // by the first request to Redis
+	grantedAfterWait                  // by a later one
+	grantedByHandoff                  // by the caller before, in this process
+	grantedReentry                    // its owner had the lock already
+)
+
+func (g grantMode) String() string {
+	return [...]string{"fast", "wait", "handoff", "reentry"}[g]
+}
+
+// leaseContext is one context made by Lease.Context.
+type leaseContext struct {
+	cancel context.CancelCauseFunc
+	unhook func() bool // stops listening to the parent
+}
+
+// Name returns the name of the lock, as it was given and before any mapper.
+func (l *Lease) Name() string { return l.name }
+
+// Token returns the fencing token of the grant: of two grants of one lock the later
+// has the larger token. It is 0 without WithFencing. Re-entering returns the same
+// token, so that an owner never fences itself.
+//
+// The counter lives in Redis: tokens are as durable as its data.
+func (l *Lease) Token() uint64 { return l.token }
+
+// Deadline returns the time until which exclusivity is claimed if nothing more is
+// heard from Redis. Renewal moves it on; it never moves back.
+func (l *Lease) Deadline() time.Time {
+	e := l.hold.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return l.deadlineLocked()
+}
+
+func (l *Lease) deadlineLocked() time.Time {
+	if !l.limit.IsZero() && l.limit.Before(l.hold.deadline) {
+		return l.limit
+	}
+	return l.hold.deadline
+}
+
+// Valid reports, without I/O, whether the lease is held and now is before Deadline
+// by the monotonic and by the wall clock: the first stands still while the host
+// sleeps, the second can be set. It narrows the window in which a paused holder can
+// do harm; it cannot close it.
+func (l *Lease) Valid() bool {
+	e := l.hold.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return l.err == nil && validity.Valid(time.Now(), l.deadlineLocked())
+}
+
+// Err returns nil while the lease is held and then why it ended: ErrReleased,
+// ErrLeaseLost (a *LostError), ErrMaxHold or ErrClosed.
+func (l *Lease) Err() error {
+	e := l.hold.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return l.err
+}
+
+// Done returns a channel that is closed when the lease ends, for whatever reason.
+// Each call returns the same channel.
+func (l *Lease) Done() <-chan struct{} {
+	e := l.hold.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.done == nil {
+		l.done = make(chan struct{})
+		if l.err != nil {
+			close(l.done)
+		}
+	}
+	return l.done
+}
+
+// Context returns a context derived from parent that carries the lease's owner: a
+// Lock of the same lock under it re-enters. It is cancelled when the lease ends, with
+// the cause that Err then returns.
+func (l *Lease) Context(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, ownerKey{}, l.owner))
+	c := &leaseContext{cancel: cancel}
+	e := l.hold.entry
+
+	e.mu.Lock()
+	if err := l.err; err != nil {
+		e.mu.Unlock()
+		cancel(err)
+		return ctx
+	}
+	if l.contexts == nil {
+		l.contexts = make(map[*leaseContext]struct{})
+	}
+	l.contexts[c] = struct{}{}
+	if parent.Done() != nil {
+		// A long lease that gives contexts to many short requests must not keep them.
+		c.unhook = context.AfterFunc(parent, func() {
+			e.mu.Lock()
+			delete(l.contexts, c)
+			e.mu.Unlock()
+		})
+	}
+	e.mu.Unlock()
+	return ctx
+}
+
+// endLocked ends the lease and returns what is to be done outside the lock: the
+// contexts to cancel with err.
+func (l *Lease) endLocked(err error) ended {
+	l.err = err
+	if l.done != nil {
+		close(l.done)
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	contexts := l.contexts
+	l.contexts = nil
+	return ended{err, contexts}
+}
+
+// ended are the contexts of a lease that has ended.
+type ended struct {
+	err      error
+	contexts map[*leaseContext]struct{}
+}
+
+// announce cancels them. No lock may be held: whoever listens runs.
+func (d ended) announce() {
+	for c := range d.contexts {
+		if c.unhook != nil {
+			c.unhook()
+		}
+		c.cancel(d.err)
+	}
+}
+
+// Unlock gives the lease up. After the last lease of its owner the lock goes to the
+// next caller in this process or back to Redis.
+//
+// It returns nil if this call, or an earlier copy of its request whose reply was
+// lost, released the lock; ErrLeaseLost or ErrMaxHold if the lease had ended before,
+// ErrClosed if Manager.Close ended it; ErrNotHeld after an Unlock that ended it; and
+// ErrUnavailable if Redis did not answer in time: the release then goes on in the
+// background, renewal has stopped, and at worst the lock expires with its TTL.
+//
+// Unlock makes one attempt and blocks for at most a second (a quarter of a short
+// lease's TTL), whether ctx is done or not: ctx carries the trace only.
+func (l *Lease) Unlock(ctx context.Context) error {
+	span := l.hold.entry.m.telemetry.release(ctx, l)
+	err := l.unlock(span.trace())
+	span.end(err)
+	return err
+}
+
+func (l *Lease) unlock(trace context.Context) error {
+	e, h := l.hold.entry, l.hold
+	now := time.Now()
+	e.mu.Lock()
+	if l.err == nil && !now.Before(h.deadline) {
+		// This process slept over the deadline and its timers have not run yet.
+		lost := e.loseLocked(h, &LostError{e.name, LostDeadline})
+		defer announceAll(lost)
+	}
+	switch {
+	case l.err == ErrReleased:
+		e.mu.Unlock()
+		return newLockError(ErrNotHeld, l.name)
+	case l.err != nil:
+		err := l.err
+		if h.drop(l) && h.owed {
+			// Nobody else may be in before the TTL ends: let them in now.
+			h.owed = false
+			e.releaseLocked(h, nil)
+			e.stepLocked()
+		}
+		e.mu.Unlock()
+		return err
+	}
+	gone := l.endLocked(ErrReleased)
+	var r *release
+	if h.drop(l) {
+		r = e.passLocked(h, now, trace)
+	}
+	e.mu.Unlock()
+	gone.announce()
+	e.m.stats.released.Add(1)
+	if r == nil {
+		return nil
+	}
+	return <-r.done
+}
+
+// giveBack unlocks a lease that was granted to a caller who had left. Nobody waits
+// for the answer.
+func (l *Lease) giveBack() {
+	e, h := l.hold.entry, l.hold
+	e.mu.Lock()
+	var gone ended
+	if l.err == nil {
+		gone = l.endLocked(ErrReleased)
+		if h.drop(l) {
+			e.passLocked(h, time.Now(), nil)
+		}
+	}
+	e.mu.Unlock()
+	gone.announce()
+}
+
+// reachLimit ends the leases of the owner with ErrMaxHold. It runs on l's timer.
+func (l *Lease) reachLimit() {
+	e, h := l.hold.entry, l.hold
+	e.mu.Lock()
+	if l.err != nil {
+		e.mu.Unlock()
+		return
+	}
+	gone := e.endHoldLocked(h, ErrMaxHold)
+	h.owed = true
+	e.m.stats.lost.Add(1)
+	e.stepLocked()
+	e.mu.Unlock()
+	announceAll(gone)
+	e.m.log.Warn("holdfast: maximum hold time reached", "lock", e.name, "max_hold", h.cfg.maxHold)
+}
+
+func announceAll(all []ended) {
+	for _, d := range all {
+		d.announce()
+	}
+}

@@ -1,0 +1,94 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// Locker is what every kind of lock is.
+type Locker interface {
+	// Lock waits until the lock is granted or ctx is done. ctx bounds the wait and
+	// carries trace and owner; it does not own the lease: ending ctx after Lock has
+	// returned does not release the lock.
+	Lock(ctx context.Context) (*Lease, error)
+	// TryLock asks once. It returns ErrNotAcquired if another owner stands in the way.
+	TryLock(ctx context.Context) (*Lease, error)
+}
+
+// Result is the outcome of LockAsync: a lease or an error, never both.
+type Result struct {
+	Lease *Lease
+	Err   error
+}
+
+// Do locks l, calls fn with a context that ends when the lease ends, and unlocks,
+// also if fn panics. fn's own error comes first in the result; if the lease was
+// lost while fn ran, that is joined to it, because what fn did may then have
+// overlapped with another holder. If the lock is not granted, fn is not called.
+// fn may unlock the lease itself.
+func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease) error) (err error) {
+	lease, err := l.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		unlockErr := lease.Unlock(ctx)
+		if errors.Is(unlockErr, ErrNotHeld) { // fn did it
+			unlockErr = nil
+		}
+		err = errors.Join(err, unlockErr)
+	}()
+	return fn(lease.Context(ctx), lease)
+}
+
+// SyncLocker adapts l to sync.Locker, for code that takes one.
+//
+// A sync.Locker cannot report errors, so this one panics with them. Its Lock waits
+// as Locker.Lock does, which rides out trouble with Redis until ctx is done, and
+// panics with its error. Its Unlock panics with ErrNotHeld if nothing is locked, and
+// with ErrLeaseLost, ErrMaxHold or ErrClosed if the lock ended early, because the
+// section just left was then not protected to its end. It does not panic with
+// ErrUnavailable: the release goes on in the background.
+//
+// The result may be shared by goroutines, which then exclude each other, unless ctx
+// carries an owner: then they are all that owner. Each Unlock ends the latest Lock.
+func SyncLocker(ctx context.Context, l Locker) sync.Locker {
+	return &syncLocker{ctx: ctx, l: l}
+}
+
+type syncLocker struct {
+	ctx context.Context
+	l   Locker
+
+	mu     sync.Mutex // guards leases; not held while locking
+	leases []*Lease   // held, the latest last
+}
+
+func (s *syncLocker) Lock() {
+	lease, err := s.l.Lock(s.ctx)
+	if err != nil {
+		panic(err)
+	}
+	s.mu.Lock()
+	s.leases = append(s.leases, lease)
+	s.mu.Unlock()
+}
+
+func (s *syncLocker) Unlock() {
+	s.mu.Lock()
+	n := len(s.leases) - 1
+	if n < 0 {
+		s.mu.Unlock()
+		panic(ErrNotHeld)
+	}
+	lease := s.leases[n]
+	s.leases[n] = nil
+	s.leases = s.leases[:n]
+	s.mu.Unlock()
+
+	err := lease.Unlock(s.ctx)
+	if err != nil && !errors.Is(err, ErrUnavailable) {
+		panic(err)
+	}
+}

@@ -1,0 +1,274 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/renewal"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// Manager is where all locks of a process meet: it has one pub/sub connection, one
+// renewal schedule and one command path for all of them. Make one per process and
+// Redis deployment; it is safe for concurrent use.
+type Manager struct {
+	id      string // what all its owner ids begin with
+	lock    lockConfig
+	mapName func(string) string
+	log     *slog.Logger
+	poll    time.Duration
+	slice   time.Duration
+	cluster bool // keys of one script must share a slot
+	publish any  // the command that announces a release, boxed
+
+	executor   *command.Executor
+	scheduler  *renewal.Scheduler[*hold]
+	subscriber *subscriber
+	telemetry  *telemetry
+	tokens     tokenMarks
+	holds      atomic.Uint64 // numbers the owner ids
+	stats      counters
+
+	mu      sync.Mutex // guards the following; a leaf in the lock order
+	entries map[string]*entry
+	pending int // requests and releases that Close waits for
+	closed  bool
+	drained chan struct{} // closed when closed and nothing is pending
+	stopped chan struct{} // closed when Close has stopped everything
+	stopErr error         // the result of Close; set before stopped is closed
+}
+
+// New returns a manager of locks on client, which may be built with default options:
+// Holdfast never relies on client's retries or time-outs. It does no I/O and starts
+// nothing before the first lock. The caller keeps client and closes it after Close.
+//
+// client is a *redis.Client (one server, or Sentinel's fail-over client) or a
+// *redis.ClusterClient. A *redis.Ring is refused: no single connection hears the
+// messages of all its shards.
+func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
+	cfg := defaultConfig()
+	for _, o := range opts {
+		if o == nil {
+			return nil, &OptionError{"Option", nil, "no option"}
+		}
+		o.apply(&cfg)
+	}
+	switch c := client.(type) {
+	case nil:
+		return nil, &OptionError{"New", nil, "no client"}
+	case *redis.Client:
+		if c == nil {
+			return nil, &OptionError{"New", "(*redis.Client)(nil)", "no client"}
+		}
+	case *redis.ClusterClient:
+		if c == nil {
+			return nil, &OptionError{"New", "(*redis.ClusterClient)(nil)", "no client"}
+		}
+	case *redis.Ring:
+		return nil, &OptionError{"New", "*redis.Ring", "a ring is not supported: no single connection hears the messages of all its shards"}
+	}
+	if cfg.err != nil {
+		return nil, cfg.err
+	}
+	if err := cfg.lock.check(); err != nil {
+		return nil, err
+	}
+	_, cluster := client.(*redis.ClusterClient)
+	m := &Manager{
+		id:       wire.ManagerID(),
+		lock:     cfg.lock,
+		mapName:  cfg.mapName,
+		log:      cfg.log,
+		poll:     cfg.poll,
+		slice:    cfg.slice,
+		cluster:  cluster,
+		publish:  "publish",
+		executor: command.New(client),
+		entries:  make(map[string]*entry),
+		drained:  make(chan struct{}),
+		stopped:  make(chan struct{}),
+	}
+	m.scheduler = renewal.New(renewal.Config[*hold]{Renew: m.renew, Expire: m.expire})
+	m.subscriber = newSubscriber(client, m.log, &m.stats)
+	m.telemetry = newTelemetry(cfg, m)
+	return m, nil
+}
+
+// entry returns the entry of h's lock, a new one if there is none.
+func (m *Manager) entry(h *handle) (*entry, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, newLockError(ErrClosed, h.name)
+	}
+	e := m.entries[h.keys.Name]
+	if e == nil {
+		e = &entry{m: m, name: h.keys.Name, keys: h.keys}
+		m.entries[e.name] = e
+	}
+	return e, nil
+}
+
+// forget drops a dead entry. A later caller makes a new one.
+func (m *Manager) forget(e *entry) {
+	m.mu.Lock()
+	if m.entries[e.name] == e {
+		delete(m.entries, e.name)
+	}
+	m.mu.Unlock()
+}
+
+// begin and end count what Close waits for.
+func (m *Manager) begin() {
+	m.mu.Lock()
+	m.pending++
+	m.mu.Unlock()
+}
+
+func (m *Manager) end() {
+	m.mu.Lock()
+	m.pending--
+	if m.closed && m.pending == 0 {
+		close(m.drained)
+	}
+	m.mu.Unlock()
+}
+
+// closePatience bounds how long Close waits for Redis to confirm releases.
+const closePatience = time.Second
+
+// Close ends the manager's work: new calls and all waiting ones get ErrClosed, live
+// leases end with ErrClosed, and the locks are released. It waits until Redis has
+// confirmed that, but for at most a second and not beyond ctx, and then until its
+// goroutines have ended. It returns nil if everything was released; ErrUnavailable if
+// not: those locks expire with their TTL. A goroutine that is stuck inside go-redis
+// ends when go-redis lets go of it.
+//
+// Close may be called more than once; every call returns the same result. It does not
+// close the client.
+func (m *Manager) Close(ctx context.Context) error {
+	m.mu.Lock()
+	first := !m.closed
+	var entries []*entry
+	if first {
+		m.closed = true
+		for _, e := range m.entries {
+			entries = append(entries, e)
+		}
+		m.pending++ // so that drained is not closed before all have begun
+	}
+	m.mu.Unlock()
+	if first {
+		for _, e := range entries {
+			e.close()
+		}
+		m.end()
+		m.stopErr = m.stop(ctx)
+		close(m.stopped)
+	}
+	select {
+	case <-m.stopped:
+		return m.stopErr
+	case <-ctx.Done():
+		return newLockError(ErrUnavailable, "Close", contextCauses(ctx)...)
+	}
+}
+
+// stop waits for the releases and stops the goroutines.
+func (m *Manager) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, closePatience)
+	defer cancel()
+	var err error
+	select {
+	case <-m.drained:
+	case <-ctx.Done():
+		err = newLockError(ErrUnavailable, "Close", errSilent, context.Cause(ctx))
+	}
+	var g errgroup.Group
+	g.Go(func() error { m.scheduler.Stop(); return nil })
+	g.Go(func() error { return m.subscriber.stop(ctx) })
+	g.Go(func() error { return m.executor.Stop(ctx) })
+	if stopErr := g.Wait(); stopErr != nil && err == nil {
+		err = newLockError(ErrUnavailable, "Close", stopErr)
+	}
+	m.telemetry.close()
+	return err
+}
+
+// ForceUnlock frees the named lock, of any kind, whoever holds it, and wakes whoever
+// waits for it. It reports whether there was anything to free. Its holder is told by
+// its next renewal, one in this process at once. A key that holds something else is
+// left alone: ErrWrongKind.
+//
+// It is for operators: the code that held the lock may still be running.
+func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
+	mapped := m.mapName(name)
+	if err := wire.CheckName(mapped); err != nil {
+		return false, newLockError(ErrInvalidName, name, err)
+	}
+	value, err := m.ask(ctx, name, forceRelease, forceRelease.Args(4, append(wire.ForceReleaseKeys(mapped), m.publish)...))
+	if err != nil {
+		return false, err
+	}
+	code, ok := value.(int64)
+	switch {
+	case !ok:
+		return false, newLockError(ErrUnavailable, name, errors.New("unexpected reply"))
+	case code < 0:
+		return false, newLockError(ErrWrongKind, name)
+	}
+	m.mu.Lock()
+	e := m.entries[mapped]
+	m.mu.Unlock()
+	if e != nil && code == 1 {
+		e.checkNow()
+	}
+	return code == 1, nil
+}
+
+// checkNow has the hold confirmed by Redis at once.
+func (e *entry) checkNow() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.hold != nil {
+		e.m.scheduler.Now(&e.hold.item)
+	}
+}
+
+// ask runs one script and waits for its reply, for at most a second and not beyond
+// ctx.
+func (m *Manager) ask(ctx context.Context, name string, script *command.Script, args []any) (any, error) {
+	if ctx.Err() != nil {
+		return nil, newLockError(ErrUnavailable, name, contextCauses(ctx)...)
+	}
+	q := &question{done: make(chan command.Reply, 2)}
+	m.mu.Lock()
+	closed := m.closed
+	m.mu.Unlock()
+	if closed || !m.executor.Submit(&command.Call{Script: script, Args: args, Handler: q, Patience: closePatience}) {
+		return nil, newLockError(ErrClosed, name)
+	}
+	select {
+	case r := <-q.done:
+		if r.Err != nil {
+			return nil, newLockError(ErrUnavailable, name, r.Err)
+		}
+		return r.Value, nil
+	case <-ctx.Done():
+		return nil, newLockError(ErrUnavailable, name, contextCauses(ctx)...)
+	}
+}
+
+// question is the handler of a call that somebody waits for.
+type question struct{ done chan command.Reply } // buffered for both events
+
+func (q *question) Replied(_ *command.Call, r command.Reply) { q.done <- r }
+func (q *question) Overdue(*command.Call)                    { q.done <- command.Reply{Err: errSilent} }

@@ -1,0 +1,195 @@
+package holdfast
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// Mutex is a reentrant mutual exclusion lock, shared with Redisson's RLock of the
+// same name (and, WithFencing, its RFencedLock).
+//
+// A Mutex is a handle: it has no state, is cheap to make and safe for concurrent
+// use. What locks is the name.
+//
+// A locked Mutex belongs to an owner, never to a goroutine or to a handle. Each Lock
+// is a new owner, unless its context carries one (Lease.Context): then a Lock of a
+// lock that this owner holds returns at once, without a Redis command, with a lease
+// of its own and the same fencing token, and the lock is free after the last of these
+// leases is unlocked. A lease taken by re-entry lives on the hold of the first: its
+// own lease options have no effect.
+//
+// Among the goroutines of one process the lock is granted in the order of their
+// calls. Between processes no order is promised.
+type Mutex struct{ handle }
+
+// Mutex returns the handle of the named mutex. A bad name or option is reported by
+// the first call on the handle.
+func (m *Manager) Mutex(name string, opts ...LockOption) *Mutex {
+	return &Mutex{m.newHandle("mutex", name, opts)}
+}
+
+// Lock locks the mutex. It blocks until the lock is granted or ctx is done, and while
+// Redis is in trouble it keeps trying until then.
+//
+// The lease is renewed until Unlock, Manager.Close or loss, unless WithFixedLease or
+// WithMaxHold say otherwise. On error the lock is not held and nothing is kept: Lock
+// returns ErrNotAcquired with the context's cause if ctx ended first, also if the
+// grant came at that moment (it has then been given back); ErrUnavailable, also with
+// that cause, if Redis was the reason; ErrClosed, ErrWrongKind, ErrInvalidName or
+// ErrInvalidOption. It returns within 50 ms of the end of ctx, whatever Redis does;
+// a request that is under way then is undone in the background.
+func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, false) }
+
+// TryLock asks once, without waiting for anybody. It returns ErrNotAcquired if another
+// owner held the lock at some moment of the call, and ErrUnavailable if Redis refused,
+// or did not answer within a second (a quarter of a short lease). Otherwise it is like
+// Lock.
+func (l *Mutex) TryLock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
+
+// LockAsync is Lock without the wait: the result arrives on the returned channel,
+// exactly one, buffered, so that nobody needs to receive it for anything to proceed. A
+// lease that arrives is held, and must be unlocked, even if ctx has ended since. No
+// goroutine is parked for it.
+func (l *Mutex) LockAsync(ctx context.Context) <-chan Result { return l.acquireAsync(ctx) }
+
+// handle is a named lock with its options: what the kinds have in common.
+type handle struct {
+	m    *Manager
+	kind string
+	name string // as given
+	keys *wire.Keys
+	cfg  lockConfig
+	err  error // of the name or the options: the result of every call
+}
+
+func (m *Manager) newHandle(kind, name string, opts []LockOption) handle {
+	h := handle{m: m, kind: kind, name: name, cfg: m.lock}
+	mapped := m.mapName(name)
+	if err := wire.CheckName(mapped); err != nil {
+		h.err = newLockError(ErrInvalidName, name, err)
+		return h
+	}
+	for _, o := range opts {
+		if o == nil {
+			h.err = &OptionError{"LockOption", nil, "no option"}
+			return h
+		}
+		o.applyLock(&h.cfg)
+	}
+	if err := h.cfg.check(); err != nil {
+		h.err = err
+		return h
+	}
+	h.keys = wire.NewKeys(mapped)
+	return h
+}
+
+// acquire is Lock and, with once, TryLock.
+func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
+	span := h.m.telemetry.acquire(ctx, h)
+	lease, w, e, err := h.enter(ctx, once, false)
+	if w != nil {
+		select {
+		case r := <-w.Ready():
+			lease, err = r.Lease, r.Err
+		case <-ctx.Done():
+			err = e.leave(ctx, w)
+		}
+	}
+	span.end(lease, err)
+	return lease, err
+}
+
+func (h *handle) acquireAsync(ctx context.Context) <-chan Result {
+	lease, w, _, err := h.enter(ctx, false, true)
+	if w != nil {
+		return w.Ready()
+	}
+	result := make(chan Result, 1)
+	result <- Result{lease, err}
+	return result
+}
+
+// enter does what needs no waiting: it returns a lease or an error at once, or parks
+// a waiter at the entry it returns with it. With hook, the waiter leaves by itself
+// when ctx is done.
+func (h *handle) enter(ctx context.Context, once, hook bool) (*Lease, *waiter, *entry, error) {
+	if h.err != nil {
+		return nil, nil, nil, h.err
+	}
+	if ctx.Err() != nil {
+		return nil, nil, nil, newLockError(ErrNotAcquired, h.name, contextCauses(ctx)...)
+	}
+	owner := ownerFrom(ctx)
+	for {
+		e, err := h.m.entry(h)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		e.mu.Lock()
+		if e.dead {
+			e.mu.Unlock() // forgotten since: its successor is in the registry
+			continue
+		}
+		lease, w, err := e.enterLocked(ctx, h, owner, once, hook)
+		e.mu.Unlock()
+		return lease, w, e, err
+	}
+}
+
+func (e *entry) enterLocked(ctx context.Context, h *handle, o *owner, once, hook bool) (*Lease, *waiter, error) {
+	switch x := e.hold; {
+	case e.closed:
+		return nil, nil, newLockError(ErrClosed, h.name)
+	case x != nil && o != nil && x.caller == o:
+		if h.cfg.fencing && !x.cfg.fencing {
+			return nil, nil, &OptionError{"WithFencing", "re-entry", "the owner took the lock without it, there is no token"}
+		}
+		e.m.stats.reentered.Add(1)
+		return e.leaseLocked(x, h, o, grantedReentry), nil, nil
+	case x != nil && once:
+		return nil, nil, newLockError(ErrNotAcquired, h.name)
+	}
+	w := &waiter{Value: request{h: h, owner: o, once: once, after: e.tries}}
+	e.waiters.Push(w)
+	if hook && ctx.Done() != nil {
+		w.Value.unhook = context.AfterFunc(ctx, func() { e.leaveAsync(ctx, w) })
+	}
+	if once || e.waiters.Len() == 1 {
+		e.ask = true
+	}
+	e.stepLocked()
+	return nil, w, nil
+}
+
+// leave takes w, whose ctx is done, out of the queue. If the lock was granted in the
+// same moment it is given back: a caller whose ctx is done always gets an error.
+func (e *entry) leave(ctx context.Context, w *waiter) error {
+	e.mu.Lock()
+	err := e.noVerdictLocked(ctx, w.Value.h.name)
+	left := e.waiters.Remove(w)
+	if left {
+		e.stepLocked()
+	}
+	e.mu.Unlock()
+	if left {
+		return err
+	}
+	r := <-w.Ready()
+	if r.Err != nil {
+		return r.Err
+	}
+	r.Lease.giveBack()
+	return err
+}
+
+// leaveAsync does so for LockAsync: a result that has been delivered stays.
+func (e *entry) leaveAsync(ctx context.Context, w *waiter) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if w.Parked() {
+		e.deliverLocked(w, Result{Err: e.noVerdictLocked(ctx, w.Value.h.name)})
+		e.stepLocked()
+	}
+}

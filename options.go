@@ -1,0 +1,266 @@
+package holdfast
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// Defaults of the options.
+const (
+	DefaultLease        = 30 * time.Second
+	DefaultPollInterval = time.Second
+	DefaultHandoffSlice = 10 * time.Millisecond
+	DefaultFairPatience = 5 * time.Second
+)
+
+// Option configures a Manager.
+type Option interface{ apply(*config) }
+
+// LockOption configures the locks of one handle. It is also an Option and is then
+// the default of all locks of that Manager.
+type LockOption interface {
+	Option
+	applyLock(*lockConfig)
+}
+
+// PublishMode says with which command a release is announced and heard.
+type PublishMode uint8
+
+const (
+	// PublishAuto decides as Redisson does.
+	PublishAuto PublishMode = iota
+	// PublishClassic uses PUBLISH and SUBSCRIBE.
+	PublishClassic
+	// PublishSharded uses SPUBLISH and SSUBSCRIBE. Not available yet: New refuses it.
+	PublishSharded
+)
+
+func (m PublishMode) String() string {
+	names := [...]string{"PublishAuto", "PublishClassic", "PublishSharded"}
+	if int(m) >= len(names) {
+		return fmt.Sprintf("PublishMode(%d)", uint8(m))
+	}
+	return names[m]
+}
+
+// config is what the options of New add up to.
+type config struct {
+	lock         lockConfig
+	mapName      func(string) string
+	log          *slog.Logger
+	tracer       trace.TracerProvider
+	meter        metric.MeterProvider
+	poll         time.Duration
+	slice        time.Duration
+	fairPatience time.Duration
+	err          error // the first bad option
+}
+
+// lockConfig is what the options of a lock add up to. Its values are compared: two
+// callers with equal lockConfigs can use one hold.
+type lockConfig struct {
+	ttl     time.Duration
+	fixed   bool          // not renewed
+	maxHold time.Duration // 0: none
+	fencing bool
+	err     error // the first bad option
+}
+
+func defaultConfig() config {
+	return config{
+		lock:         lockConfig{ttl: DefaultLease},
+		mapName:      func(name string) string { return name },
+		log:          slog.New(slog.DiscardHandler),
+		poll:         DefaultPollInterval,
+		slice:        DefaultHandoffSlice,
+		fairPatience: DefaultFairPatience,
+	}
+}
+
+// check reports the first bad option, or values that exclude each other.
+func (c *lockConfig) check() error {
+	if c.err != nil {
+		return c.err
+	}
+	if c.maxHold != 0 && c.maxHold < c.ttl {
+		return &OptionError{"WithMaxHold", c.maxHold, fmt.Sprintf("shorter than the lease of %v", c.ttl)}
+	}
+	return nil
+}
+
+type option func(*config)
+
+func (o option) apply(c *config) { o(c) }
+
+type lockOption func(*lockConfig)
+
+func (o lockOption) apply(c *config)          { o(&c.lock) }
+func (o lockOption) applyLock(lc *lockConfig) { o(lc) }
+
+// fail keeps the first error.
+func fail(to *error, option string, value any, reason string) {
+	if *to == nil {
+		*to = &OptionError{option, value, reason}
+	}
+}
+
+// WithLease sets the TTL that a lock gets in Redis; it is renewed every d/3 until
+// Unlock, so d is how long the lock outlives a holder that died. The default is
+// DefaultLease; the least is 10 ms.
+func WithLease(d time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) {
+		checkLease(&c.err, "WithLease", d)
+		c.ttl, c.fixed = d, false
+	})
+}
+
+// WithFixedLease sets a TTL that is never renewed: the lease ends d after it was
+// asked for, less a safety margin, unless Lease.Extend prolongs it.
+func WithFixedLease(d time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) {
+		checkLease(&c.err, "WithFixedLease", d)
+		c.ttl, c.fixed = d, true
+	})
+}
+
+func checkLease(err *error, option string, d time.Duration) {
+	switch {
+	case d < validity.MinTTL:
+		fail(err, option, d, fmt.Sprintf("below the least lease of %v", validity.MinTTL))
+	case d > validity.MaxTTL:
+		fail(err, option, d, fmt.Sprintf("above the longest lease of %v", validity.MaxTTL))
+	}
+}
+
+// WithMaxHold ends a lease with ErrMaxHold once it has been held for d, and stops
+// renewing the lock: a stuck holder cannot hold for ever. The lock stays taken in
+// Redis until its TTL has run out or the holder calls Unlock, so the holder has
+// that time to stop. The default is no limit; d must not be shorter than the lease.
+func WithMaxHold(d time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) {
+		if d <= 0 || d > validity.MaxTTL {
+			fail(&c.err, "WithMaxHold", d, "must be positive and below 100 years")
+		}
+		c.maxHold = d
+	})
+}
+
+// WithFencing gives each grant a fencing token, see Lease.Token. The counter is the
+// one of Redisson's fenced lock; it is a key of its own without TTL.
+func WithFencing() LockOption {
+	return lockOption(func(c *lockConfig) { c.fencing = true })
+}
+
+// WithNameMapper renames every lock of the Manager, as Redisson's NameMapper does;
+// keys and channels are built from the result.
+func WithNameMapper(mapper func(name string) string) Option {
+	return option(func(c *config) {
+		if mapper == nil {
+			fail(&c.err, "WithNameMapper", nil, "no function")
+			return
+		}
+		c.mapName = mapper
+	})
+}
+
+// WithLogger sets where lost leases and trouble with Redis are reported. The
+// default discards them.
+func WithLogger(log *slog.Logger) Option {
+	return option(func(c *config) {
+		if log == nil {
+			fail(&c.err, "WithLogger", nil, "no logger")
+			return
+		}
+		c.log = log
+	})
+}
+
+// WithTracerProvider sets where spans go. The default is OpenTelemetry's global
+// provider, also if that is set after New.
+func WithTracerProvider(p trace.TracerProvider) Option {
+	return option(func(c *config) {
+		if p == nil {
+			fail(&c.err, "WithTracerProvider", nil, "no provider")
+		}
+		c.tracer = p
+	})
+}
+
+// WithMeterProvider sets where metrics go. The default is OpenTelemetry's global
+// provider, also if that is set after New.
+func WithMeterProvider(p metric.MeterProvider) Option {
+	return option(func(c *config) {
+		if p == nil {
+			fail(&c.err, "WithMeterProvider", nil, "no provider")
+		}
+		c.meter = p
+	})
+}
+
+// WithPollInterval sets the longest time for which a process that waits for a lock
+// does not ask Redis, should every message be lost. The default is
+// DefaultPollInterval; the least is 10 ms.
+func WithPollInterval(d time.Duration) Option {
+	return option(func(c *config) {
+		if d < 10*time.Millisecond || d > validity.MaxTTL {
+			fail(&c.err, "WithPollInterval", d, "must be at least 10ms and below 100 years")
+		}
+		c.poll = d
+	})
+}
+
+// WithHandoffSlice sets the longest time for which a process passes a Mutex among
+// its own goroutines before it lets other processes have it; 0 means that each
+// Unlock gives it back to Redis. The default is DefaultHandoffSlice.
+func WithHandoffSlice(d time.Duration) Option {
+	return option(func(c *config) {
+		if d < 0 || d > validity.MaxTTL {
+			fail(&c.err, "WithHandoffSlice", d, "must not be negative, and below 100 years")
+		}
+		c.slice = d
+	})
+}
+
+// WithFairPatience sets for how long a waiter of a FairMutex keeps its place when
+// its process is silent. The default is DefaultFairPatience; the least is 100 ms.
+func WithFairPatience(d time.Duration) Option {
+	return option(func(c *config) {
+		if d < 100*time.Millisecond || d > validity.MaxTTL {
+			fail(&c.err, "WithFairPatience", d, "must be at least 100ms and below 100 years")
+		}
+		c.fairPatience = d
+	})
+}
+
+// WithPublishMode sets how releases are announced and heard. The default is
+// PublishAuto.
+func WithPublishMode(mode PublishMode) Option {
+	return option(func(c *config) {
+		switch mode {
+		case PublishAuto, PublishClassic:
+		case PublishSharded:
+			fail(&c.err, "WithPublishMode", mode, "sharded messages are not available yet")
+		default:
+			fail(&c.err, "WithPublishMode", mode, "no such mode")
+		}
+	})
+}
+
+// WithReplicas makes a grant wait until n replicas have acknowledged it, for at most
+// timeout. Not available yet: New refuses any n but 0.
+func WithReplicas(n int, timeout time.Duration) Option {
+	return option(func(c *config) {
+		switch {
+		case n < 0, n > 0 && timeout <= 0:
+			fail(&c.err, "WithReplicas", fmt.Sprintf("%d, %v", n, timeout), "must not be negative, and needs a positive timeout")
+		case n > 0:
+			fail(&c.err, "WithReplicas", fmt.Sprintf("%d, %v", n, timeout), "replica acknowledgement is not available yet")
+		}
+	})
+}

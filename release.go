@@ -1,0 +1,199 @@
+package holdfast
+
+import (
+	"context"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// release gives a hold, or a claim that may have been granted, back to Redis. It goes
+// on by itself until Redis has answered or the lock has expired, whoever waits for
+// it; the script is checked by owner id, so it can be sent as often as needed.
+type release struct {
+	hold *hold
+	done chan error // buffered: the verdict of Unlock
+	args []any
+	call command.Call // the first request
+
+	// The following is guarded by entry.mu.
+
+	sent      int       // requests without reply
+	unclear   bool      // a request ended without telling whether it ran
+	told      bool      // done has its verdict
+	colliding bool      // counted in entry.releasing
+	settled   bool      // nothing more is to be sent
+	until     time.Time // by then the lock is gone by itself
+	pauses    *backoff.ExponentialBackOff
+}
+
+// burial is for how long a tombstone refuses late copies of an acquire request. A
+// copy can lie in a socket's buffer for as long as the kernel retransmits; one that
+// comes later still takes the lock for one TTL, unrenewed.
+const burial = time.Minute
+
+// startReleaseLocked begins the release of h, whose phase is over.
+func (e *entry) startReleaseLocked(h *hold, trace context.Context) *release {
+	var bury int64
+	until := time.Now().Add(h.cfg.ttl + time.Second)
+	if h.stray() {
+		bury = burial.Milliseconds()
+		until = until.Add(burial)
+	}
+	r := &release{
+		hold: h,
+		done: make(chan error, 1),
+		args: mutexRelease.Args(3, e.keys.Lock, e.keys.ChannelArg, e.keys.Tombstones,
+			h.owner, e.m.publish, bury),
+		colliding: true,
+		until:     until,
+	}
+	e.releasing++
+	e.m.begin()
+	r.sendLocked(&r.call, trace)
+	return r
+}
+
+func (r *release) sendLocked(call *command.Call, trace context.Context) {
+	e := r.hold.entry
+	*call = command.Call{
+		Script:   mutexRelease,
+		Args:     r.args,
+		Handler:  r,
+		Patience: validity.Patience(r.hold.cfg.ttl),
+		Trace:    trace,
+	}
+	r.sent++
+	if !e.m.executor.Submit(call) {
+		r.sent--
+		r.settleLocked(newLockError(ErrUnavailable, e.name, ErrClosed))
+	}
+}
+
+// Replied is called by the executor with the end of a request.
+func (r *release) Replied(_ *command.Call, reply command.Reply) {
+	e := r.hold.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r.sent--
+	if r.settled {
+		return
+	}
+	code, n, ok := pair(reply.Value)
+	switch {
+	case reply.Outcome == command.Answered && ok && code == 1:
+		e.giveWayLocked(n)
+		r.settleLocked(nil)
+	case reply.Outcome == command.Answered && ok:
+		r.settleLocked(r.goneLocked(n))
+	case reply.Outcome == command.Denied, reply.Outcome == command.Answered:
+		r.settleLocked(newLockError(ErrUnavailable, e.name, deniedBy(reply)))
+	default:
+		r.unclear = r.unclear || reply.Outcome == command.Unknown
+		e.m.stats.troubles.Add(1)
+		r.againLocked(reply.Err)
+	}
+	e.stepLocked()
+}
+
+// goneLocked is the verdict when the owner id was not in the lock any more: either an
+// earlier copy of this request removed it, or the lease had been lost. It was the
+// copy if there is one whose reply was lost while the lease was still valid: nothing
+// but this release, or somebody's hand in Redis, ends a lock within its window.
+//
+// The road not taken is a key that remembers each release, as Redisson's unlock
+// latch: a write more per unlock and a live key per unlock for seconds, to tell
+// "released" from "deleted by hand in the very moment of a lost reply".
+func (r *release) goneLocked(heldByOther int64) error {
+	h := r.hold
+	if (r.unclear || r.sent > 0) && validity.Valid(time.Now(), h.deadline) {
+		return nil
+	}
+	reason := LostDeleted
+	if heldByOther != 0 {
+		reason = LostStolen
+	}
+	return &LostError{h.entry.name, reason}
+}
+
+// againLocked sends the request again after a pause, until the lock has expired.
+func (r *release) againLocked(cause error) {
+	if time.Now().After(r.until) {
+		r.settleLocked(newLockError(ErrUnavailable, r.hold.entry.name, cause))
+		return
+	}
+	if r.pauses == nil {
+		r.pauses = newBackOff()
+	}
+	time.AfterFunc(r.pauses.NextBackOff(), r.resend)
+}
+
+func (r *release) resend() {
+	e := r.hold.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !r.settled && r.sent < maxCopies {
+		r.sendLocked(new(command.Call), nil)
+		e.stepLocked()
+	}
+}
+
+// Overdue is called by the executor when a reply takes too long: Unlock does not
+// wait any longer, the next callers neither, and the request is sent over another
+// connection.
+func (r *release) Overdue(*command.Call) {
+	e := r.hold.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r.settled {
+		return
+	}
+	e.m.stats.troubles.Add(1)
+	r.tellLocked(newLockError(ErrUnavailable, e.name, errSilent))
+	r.uncollideLocked()
+	if r.sent < maxCopies {
+		r.sendLocked(new(command.Call), nil)
+	}
+	e.stepLocked()
+}
+
+// settleLocked ends the release.
+func (r *release) settleLocked(verdict error) {
+	r.settled = true
+	r.tellLocked(verdict)
+	r.uncollideLocked()
+	r.hold.entry.m.end()
+}
+
+func (r *release) tellLocked(verdict error) {
+	if !r.told {
+		r.told = true
+		r.done <- verdict
+	}
+}
+
+func (r *release) uncollideLocked() {
+	if r.colliding {
+		r.colliding = false
+		r.hold.entry.releasing--
+	}
+}
+
+// giveWay is how long a process that gave a lock back while others listened stays
+// out of their way: longer than a message and a request take, so that they come
+// first, and short enough not to matter if they did not want it.
+const giveWay = 2 * time.Millisecond
+
+// giveWayLocked decides when to ask again after a release that n clients heard of.
+func (e *entry) giveWayLocked(n int64) {
+	if e.listening {
+		n-- // that was us
+	}
+	if n > 0 && e.waiters.Len() > 0 {
+		e.ask = false
+		e.wakeAfter(giveWay)
+	}
+}

@@ -1,0 +1,25 @@
+-- inspect.lua: what is known about a lock of any kind. It writes nothing.
+--
+-- KEYS[1]  the lock
+-- KEYS[2]  fencing counter
+-- KEYS[3]  queue of fair waiters: list
+--
+-- Returns {type, ttl, token, waiters, field, value, field, value, ...}: the type of
+-- the key ("none" if free), its PTTL, the fencing counter, the length of the queue,
+-- and the fields of the lock if it is a hash.
+
+local kind = redis.call('type', KEYS[1]).ok
+local token = redis.pcall('get', KEYS[2])
+local waiters = redis.pcall('llen', KEYS[3])
+local info = {
+  kind,
+  redis.call('pttl', KEYS[1]),
+  tonumber(type(token) == 'string' and token or '0') or 0,
+  type(waiters) == 'number' and waiters or 0,
+}
+if kind == 'hash' then
+  for _, v in ipairs(redis.call('hgetall', KEYS[1])) do
+    info[#info + 1] = v
+  end
+end
+return info

@@ -1,0 +1,30 @@
+-- renew.lua: keep holds alive. It extends and never shortens, and it neither
+-- creates a key nor adds an owner. Each key stands alone: what is wrong with one
+-- changes nothing for its neighbours.
+--
+-- KEYS[i]      the i-th lock: hash, owner id -> hold count
+-- ARGV[2i-1]   its owner id
+-- ARGV[2i]     its TTL, milliseconds
+--
+-- Returns an array with one code per key:
+--          1   renewed
+--          0   the lock is gone
+--          2   another owner holds it, or the key is something else now
+--         -1   Redis refused to write it
+
+local codes = {}
+for i, lock in ipairs(KEYS) do
+  local owner, ttl = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
+  local held = redis.pcall('hexists', lock, owner)
+  if held == 1 then
+    codes[i] = 1
+    if redis.call('pttl', lock) < ttl and redis.pcall('pexpire', lock, ttl) ~= 1 then
+      codes[i] = -1
+    end
+  elseif held == 0 and redis.call('exists', lock) == 0 then
+    codes[i] = 0
+  else
+    codes[i] = 2
+  end
+end
+return codes

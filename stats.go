@@ -1,0 +1,76 @@
+package holdfast
+
+import "sync/atomic"
+
+// Stats are counters since New and gauges of now, of one manager. The counters are
+// read one by one: a Stats taken under load need not add up.
+type Stats struct {
+	// Gauges.
+	Held          int // holds in Redis that this process keeps
+	Waiting       int // callers waiting for a lock
+	Locks         int // locks that something is known of
+	Subscriptions int // channels subscribed
+
+	// Callers.
+	Reentered uint64 // leases granted by re-entry
+	HandedOff uint64 // leases granted by the caller before, without Redis
+	Released  uint64 // leases ended by Unlock
+	Lost      uint64 // holds that ended without their holder's doing, or by WithMaxHold
+
+	// Redis.
+	Commands        uint64 // script calls sent, including repeated ones
+	Batches         uint64 // pipelines they were sent in
+	Troubles        uint64 // requests that failed, were refused or took too long
+	Renewals        uint64 // holds renewed
+	RenewalFailures uint64 // holds whose renewal failed and was tried again
+	Wakeups         uint64 // messages that made a waiting process ask again
+	Polls           uint64 // times that it asked again because of the clock
+	Reconnects      uint64 // pub/sub connections lost
+}
+
+// counters are the part of Stats that is counted where it happens.
+type counters struct {
+	reentered, handedOff, released, lost atomic.Uint64
+	troubles, renewals, renewalFailures  atomic.Uint64
+	wakeups, polls, reconnects           atomic.Uint64
+}
+
+// Stats returns the manager's figures. It does no I/O and is for humans and tests: it
+// visits every lock that the process knows.
+func (m *Manager) Stats() Stats {
+	commands, batches := m.executor.Commands()
+	s := Stats{
+		Held:            m.scheduler.Len(),
+		Subscriptions:   m.subscriber.subscriptions(),
+		Reentered:       m.stats.reentered.Load(),
+		HandedOff:       m.stats.handedOff.Load(),
+		Released:        m.stats.released.Load(),
+		Lost:            m.stats.lost.Load(),
+		Commands:        commands,
+		Batches:         batches,
+		Troubles:        m.stats.troubles.Load(),
+		Renewals:        m.stats.renewals.Load(),
+		RenewalFailures: m.stats.renewalFailures.Load(),
+		Wakeups:         m.stats.wakeups.Load(),
+		Polls:           m.stats.polls.Load(),
+		Reconnects:      m.stats.reconnects.Load(),
+	}
+	for _, e := range m.snapshot() {
+		e.mu.Lock()
+		s.Locks++
+		s.Waiting += e.waiters.Len()
+		e.mu.Unlock()
+	}
+	return s
+}
+
+// snapshot returns the entries of now.
+func (m *Manager) snapshot() []*entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]*entry, 0, len(m.entries))
+	for _, e := range m.entries {
+		all = append(all, e)
+	}
+	return all
+}

@@ -1,0 +1,266 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// scope is the instrumentation scope of all spans and metrics.
+const scope = "github.com/holdfast-go/holdfast"
+
+// Attribute keys. There is no semantic convention for locks. The lock's name is an
+// attribute of spans only, where it cannot multiply time series; owner ids appear
+// nowhere, since an owner id is what a release is authorised by.
+const (
+	attrName     = attribute.Key("holdfast.name")
+	attrType     = attribute.Key("holdfast.type")
+	attrOutcome  = attribute.Key("holdfast.outcome")
+	attrWaitMode = attribute.Key("holdfast.wait_mode")
+	attrLease    = attribute.Key("holdfast.lease_ms")
+	attrToken    = attribute.Key("holdfast.fencing_token")
+	attrReason   = attribute.Key("holdfast.reason")
+)
+
+// telemetry makes spans and metrics with the API of OpenTelemetry; where no SDK is
+// installed it costs a comparison.
+type telemetry struct {
+	tracer      trace.Tracer         // of WithTracerProvider; nil: the global one
+	placeholder trace.TracerProvider // the global provider that stands for "none set"
+
+	acquireTime metric.Float64Histogram
+	releaseTime metric.Float64Histogram
+	renewals    metric.Int64Counter
+	losses      metric.Int64Counter
+	gauges      metric.Registration // nil: could not be registered
+}
+
+func newTelemetry(cfg config, m *Manager) *telemetry {
+	t := &telemetry{}
+	switch p := cfg.tracer; p.(type) {
+	case nil:
+		// Before an SDK is set, the global provider is a stand-in whose spans record
+		// nothing but cost three allocations each. Its type is not exported.
+		if g := otel.GetTracerProvider(); fmt.Sprintf("%T", g) == "*global.tracerProvider" {
+			t.placeholder = g
+		}
+	case noop.TracerProvider:
+		t.tracer = noop.Tracer{}
+	default:
+		t.tracer = p.Tracer(scope)
+	}
+	meters := cfg.meter
+	if meters == nil {
+		meters = otel.GetMeterProvider()
+	}
+	if err := t.instruments(meters.Meter(scope), m); err != nil {
+		m.log.Warn("holdfast: some metrics are not available", "error", err)
+	}
+	return t
+}
+
+// seconds are the bucket boundaries of durations: from a loopback round trip to the
+// patience of a person.
+var seconds = metric.WithExplicitBucketBoundaries(
+	.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60)
+
+func (t *telemetry) instruments(meter metric.Meter, m *Manager) error {
+	var errs [9]error
+	t.acquireTime, errs[0] = meter.Float64Histogram("holdfast.acquire.duration", metric.WithUnit("s"), seconds,
+		metric.WithDescription("From the call of Lock or TryLock to its result."))
+	t.releaseTime, errs[1] = meter.Float64Histogram("holdfast.release.duration", metric.WithUnit("s"), seconds,
+		metric.WithDescription("From the call of Unlock to its result."))
+	t.renewals, errs[2] = meter.Int64Counter("holdfast.renewals", metric.WithUnit("{renewal}"),
+		metric.WithDescription("Renewals of holds, by outcome."))
+	t.losses, errs[3] = meter.Int64Counter("holdfast.lost", metric.WithUnit("{lock}"),
+		metric.WithDescription("Holds that ended without their holder's doing."))
+	held, err := meter.Int64ObservableUpDownCounter("holdfast.held", metric.WithUnit("{lock}"),
+		metric.WithDescription("Locks held by this process."))
+	errs[4] = err
+	waiters, err := meter.Int64ObservableUpDownCounter("holdfast.waiters", metric.WithUnit("{waiter}"),
+		metric.WithDescription("Callers waiting for a lock in this process."))
+	errs[5] = err
+	subscriptions, err := meter.Int64ObservableUpDownCounter("holdfast.pubsub.subscriptions", metric.WithUnit("{channel}"),
+		metric.WithDescription("Channels subscribed."))
+	errs[6] = err
+	reconnects, err := meter.Int64ObservableCounter("holdfast.pubsub.reconnects", metric.WithUnit("{connection}"),
+		metric.WithDescription("Pub/sub connections lost."))
+	errs[7] = err
+	t.gauges, errs[8] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		s := m.Stats()
+		o.ObserveInt64(held, int64(s.Held))
+		o.ObserveInt64(waiters, int64(s.Waiting))
+		o.ObserveInt64(subscriptions, int64(s.Subscriptions))
+		o.ObserveInt64(reconnects, int64(s.Reconnects))
+		return nil
+	}, held, waiters, subscriptions, reconnects)
+	return errors.Join(errs[:]...)
+}
+
+func (t *telemetry) close() {
+	if t.gauges != nil {
+		_ = t.gauges.Unregister() // it fails only for a foreign registration
+	}
+}
+
+// start begins a span; the span is nil if nothing would record it.
+func (t *telemetry) start(ctx context.Context, name string) (context.Context, trace.Span) {
+	tracer := t.tracer
+	if tracer == nil {
+		p := otel.GetTracerProvider()
+		if p == t.placeholder {
+			return ctx, nil
+		}
+		tracer = p.Tracer(scope)
+	}
+	if _, none := tracer.(noop.Tracer); none {
+		return ctx, nil
+	}
+	ctx, span := tracer.Start(ctx, name)
+	if !span.IsRecording() {
+		return ctx, nil
+	}
+	return ctx, span
+}
+
+// operation is one Lock, TryLock or Unlock being observed. Its zero value observes
+// nothing.
+type operation struct {
+	ctx   context.Context // with the span
+	span  trace.Span      // nil: not recorded
+	time  metric.Float64Histogram
+	begun time.Time // zero: not measured
+	kind  string
+}
+
+func (t *telemetry) begin(ctx context.Context, name string, h metric.Float64Histogram, kind string) operation {
+	op := operation{time: h, kind: kind}
+	op.ctx, op.span = t.start(ctx, name)
+	if h.Enabled(ctx) {
+		op.begun = time.Now()
+	}
+	return op
+}
+
+// trace is the parent for the span that go-redis makes of a command that is sent for
+// this operation alone; nil if nothing is recorded. It is never done: nobody but the
+// caller may stop waiting because the caller's context ended.
+func (op operation) trace() context.Context {
+	if op.span == nil {
+		return nil
+	}
+	return context.WithoutCancel(op.ctx)
+}
+
+func (op operation) finish(outcome string, err error) {
+	if !op.begun.IsZero() {
+		op.time.Record(op.ctx, time.Since(op.begun).Seconds(),
+			metric.WithAttributes(attrType.String(op.kind), attrOutcome.String(outcome)))
+	}
+	if op.span == nil {
+		return
+	}
+	op.span.SetAttributes(attrOutcome.String(outcome))
+	if err != nil && outcome == "error" {
+		op.span.SetStatus(codes.Error, err.Error())
+		op.span.SetAttributes(attribute.String("error.type", errorType(err)))
+	}
+	op.span.End()
+}
+
+type acquireOp struct{ operation }
+
+func (t *telemetry) acquire(ctx context.Context, h *handle) acquireOp {
+	op := acquireOp{t.begin(ctx, "lock.acquire", t.acquireTime, h.kind)}
+	if op.span != nil {
+		op.span.SetAttributes(attrName.String(h.name), attrType.String(h.kind),
+			attrLease.Int64(h.cfg.ttl.Milliseconds()))
+	}
+	return op
+}
+
+func (op acquireOp) end(l *Lease, err error) {
+	if op.span == nil && op.begun.IsZero() {
+		return
+	}
+	if op.span != nil && l != nil {
+		op.span.SetAttributes(attrWaitMode.String(l.how.String()))
+		if l.token != 0 {
+			op.span.SetAttributes(attrToken.Int64(int64(l.token)))
+		}
+	}
+	op.finish(outcomeOf(err), err)
+}
+
+// outcomeOf names the result of an acquire. A busy lock and a caller that gave up are
+// not errors.
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return "acquired"
+	case !errors.Is(err, ErrNotAcquired):
+		return "error"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	}
+	return "not_acquired"
+}
+
+type releaseOp struct{ operation }
+
+func (t *telemetry) release(ctx context.Context, l *Lease) releaseOp {
+	op := releaseOp{t.begin(ctx, "lock.release", t.releaseTime, l.kind)}
+	if op.span != nil {
+		op.span.SetAttributes(attrName.String(l.name), attrType.String(l.kind))
+	}
+	return op
+}
+
+func (op releaseOp) end(err error) {
+	outcome := "released"
+	if err != nil {
+		outcome = "error"
+	}
+	op.finish(outcome, err)
+}
+
+// errorType is the low-cardinality name of an error.
+func errorType(err error) string {
+	for _, known := range []struct {
+		err  error
+		name string
+	}{
+		{ErrLeaseLost, "lease_lost"}, {ErrMaxHold, "max_hold"}, {ErrNotHeld, "not_held"},
+		{ErrClosed, "closed"}, {ErrWouldDeadlock, "would_deadlock"}, {ErrWrongKind, "wrong_kind"},
+		{ErrInvalidName, "invalid_name"}, {ErrInvalidOption, "invalid_option"}, {ErrUnavailable, "unavailable"},
+	} {
+		if errors.Is(err, known.err) {
+			return known.name
+		}
+	}
+	return "other"
+}
+
+func (t *telemetry) renewed(outcome string, n int) {
+	ctx := context.Background()
+	if t.renewals.Enabled(ctx) {
+		t.renewals.Add(ctx, int64(n), metric.WithAttributes(attrOutcome.String(outcome)))
+	}
+}
+
+func (t *telemetry) lost(reason LostReason) {
+	ctx := context.Background()
+	if t.losses.Enabled(ctx) {
+		t.losses.Add(ctx, 1, metric.WithAttributes(attrReason.String(string(reason))))
+	}
+}

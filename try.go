@@ -1,0 +1,223 @@
+package holdfast
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// try is one acquire request for a claim. A claim is asked for again, with the same
+// owner id, until it is granted or given up, so it does not matter which of its
+// copies Redis executes, nor how often.
+type try struct {
+	call command.Call
+	hold *hold
+	n    uint64 // entry.tries when it was sent
+}
+
+// maxCopies bounds the unanswered copies of one request. Each goes to a connection
+// of its own, because the ones before may be dead.
+const maxCopies = 4
+
+var (
+	errSilent  = errors.New("no answer")
+	errTooLate = errors.New("the answer came when the lease was over")
+)
+
+// tryLocked asks Redis for the lock.
+func (e *entry) tryLocked() {
+	e.ask = false
+	e.stopTimer()
+	cfg := e.waiters.Front().Value.h.cfg
+	c := e.claim
+	if c != nil && !c.stray() && c.cfg != cfg {
+		c = nil // refused for certain and not what is wanted now
+	}
+	if c != nil && c.unanswered >= maxCopies {
+		return // Replied comes for each, at the latest when go-redis gives up
+	}
+	if c == nil {
+		c = newHold(e, cfg)
+		e.claim = c
+	}
+	if !c.stray() {
+		c.block = e.tokensWanted(cfg)
+	}
+	t := &c.first
+	if t.hold != nil {
+		t = new(try)
+	}
+	e.tries++
+	t.hold, t.n = c, e.tries
+	t.call = command.Call{
+		Script: mutexAcquire,
+		Args: mutexAcquire.Args(3, e.keys.Lock, e.keys.Tombstones, e.keys.Token,
+			c.owner, validity.Milliseconds(cfg.ttl), c.block, e.m.tokens.seen(e.name, cfg.fencing)),
+		Handler:  t,
+		Patience: validity.Patience(cfg.ttl),
+	}
+	c.unanswered++
+	e.current = t
+	e.askedAt = time.Now()
+	e.m.begin()
+	if !e.m.executor.Submit(&t.call) {
+		// The manager has closed and its executor stopped: nothing was sent.
+		c.unanswered--
+		e.current, e.claim = nil, nil
+		e.m.end()
+		e.failLocked(ErrClosed, nil)
+		e.stepLocked()
+	}
+}
+
+// tokensWanted is how many fencing tokens to reserve: one for each caller that the
+// hold may be passed to. Those not used are skipped.
+func (e *entry) tokensWanted(cfg lockConfig) uint64 {
+	switch {
+	case !cfg.fencing:
+		return 0
+	case e.m.slice == 0 || cfg.fixed:
+		return 1
+	}
+	return uint64(min(e.waiters.Len(), 1+maxPasses))
+}
+
+// Replied is called by the executor with the end of the request.
+func (t *try) Replied(_ *command.Call, r command.Reply) {
+	h := t.hold
+	e := h.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer e.m.end()
+
+	h.unanswered--
+	verdict := e.current == t
+	if verdict {
+		e.current = nil
+	}
+	if r.Outcome == command.Unknown {
+		h.unclear = true
+	}
+	if h.phase != claimed {
+		return // a copy; the hold's release leaves a tombstone for it
+	}
+	code, n, ok := pair(r.Value)
+	switch {
+	case r.Outcome == command.Denied, r.Outcome == command.Answered && !ok:
+		e.answeredLocked()
+		e.failLocked(ErrUnavailable, fmt.Errorf("%s: %w", mutexAcquire.Name(), deniedBy(r)))
+	case r.Outcome != command.Answered:
+		e.troubleLocked(t, verdict, r.Outcome, r.Err)
+	case code == acquireGranted:
+		e.grantedLocked(h, r.Sent, uint64(n))
+	case code == acquireHeld:
+		e.heldByOtherLocked(t, time.Duration(n)*time.Millisecond)
+	case code == acquireKind:
+		e.answeredLocked()
+		e.failLocked(ErrWrongKind, nil)
+	default: // acquireBuried: only a claim that was given up has a tombstone
+		e.claim = nil
+		h.phase = over
+		e.ask = true
+	}
+	e.stepLocked()
+}
+
+func deniedBy(r command.Reply) error {
+	if r.Err != nil {
+		return r.Err
+	}
+	return fmt.Errorf("unexpected reply %v", r.Value)
+}
+
+// answeredLocked records that Redis is there.
+func (e *entry) answeredLocked() {
+	e.trouble, e.failures, e.pauses = nil, 0, nil
+}
+
+// grantedLocked makes the claim the process's hold.
+func (e *entry) grantedLocked(h *hold, sent time.Time, lastToken uint64) {
+	e.answeredLocked()
+	e.claim, e.current = nil, nil
+	now := time.Now()
+	if !validity.Valid(now, validity.Deadline(sent, h.cfg.ttl)) {
+		// The server may be about to expire it. Not a grant: S2 of the invariants.
+		e.trouble = errTooLate
+		e.refuseLocked(e.tries+1, ErrUnavailable, errTooLate)
+		e.ask = true
+		e.releaseLocked(h, nil)
+		return
+	}
+	h.phase = held
+	h.tenure = now
+	if h.cfg.fencing {
+		h.token, h.tokens = lastToken-h.block, lastToken
+		e.m.tokens.saw(e.name, lastToken)
+	}
+	e.hold = h
+	h.deadline = e.m.scheduler.Add(&h.item, sent, h.cfg.ttl, !h.cfg.fixed)
+	e.serveLocked(h)
+}
+
+// heldByOtherLocked waits for a message, or for ttl, in which the holder's right ends
+// by itself.
+func (e *entry) heldByOtherLocked(t *try, ttl time.Duration) {
+	e.answeredLocked()
+	e.refused = true
+	e.refuseLocked(t.n, ErrNotAcquired, nil)
+	if e.waiters.Len() == 0 {
+		return
+	}
+	if !e.listening {
+		e.listening = true
+		if e.m.subscriber.add(e.keys.Channel, e) {
+			// The channel was still subscribed, but nobody listened until now.
+			e.ask = true
+		}
+	}
+	e.wakeAfter(e.pollAfter(ttl))
+}
+
+// troubleLocked is for a request that brought no verdict.
+func (e *entry) troubleLocked(t *try, verdict bool, outcome command.Outcome, err error) {
+	if !verdict {
+		// Overdue before. Another copy may be on its way; if none is allowed any more,
+		// this end of one is what the entry was waiting for.
+		if e.current == nil {
+			e.wakeAfter(e.pauseLocked())
+		}
+		return
+	}
+	e.trouble = err
+	e.failures++
+	e.m.stats.troubles.Add(1)
+	if e.failures == 1 && outcome != command.Refused {
+		// Most likely a connection that died in the pool. The same claim again, at once.
+		e.ask = true
+		return
+	}
+	e.refuseLocked(t.n, ErrUnavailable, err)
+	e.wakeAfter(e.pauseLocked())
+}
+
+// Overdue is called by the executor when the reply takes too long. Callers that ask
+// once are told so; for the others the same claim is asked for over another
+// connection, since this one may be dead.
+func (t *try) Overdue(*command.Call) {
+	e := t.hold.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.current != t {
+		return
+	}
+	e.current = nil
+	e.trouble = errSilent
+	e.failures++
+	e.m.stats.troubles.Add(1)
+	e.refuseLocked(t.n, ErrUnavailable, errSilent)
+	e.ask = true
+	e.stepLocked()
+}

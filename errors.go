@@ -93,7 +93,7 @@ func (e *OptionError) Unwrap() error { return ErrInvalidOption }
 // lockError is an error about one lock: a sentinel and what caused it.
 type lockError struct {
 	sentinel error
-	name     string
+	name     string  // of the lock; empty: no particular one
 	causes   []error // none nil
 }
 
@@ -111,8 +111,10 @@ func newLockError(sentinel error, name string, causes ...error) error {
 func (e *lockError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.sentinel.Error())
-	b.WriteString(": ")
-	b.WriteString(quote(e.name))
+	if e.name != "" || e.sentinel == ErrInvalidName {
+		b.WriteString(": ")
+		b.WriteString(quote(e.name))
+	}
 	for _, c := range e.causes {
 		b.WriteString(": ")
 		b.WriteString(c.Error())

@@ -28,6 +28,7 @@ type hold struct {
 	entry *entry
 	cfg   lockConfig
 	owner any    // wire owner id (string), boxed for argument lists; never used again
+	n     uint64 // what the owner id ends with
 	block uint64 // fencing tokens asked for with the grant
 
 	item renewal.Item[*hold] // guarded by the scheduler
@@ -53,7 +54,8 @@ type hold struct {
 
 // newHold begins a claim.
 func newHold(e *entry, cfg lockConfig) *hold {
-	h := &hold{entry: e, cfg: cfg, owner: wire.OwnerID(e.m.id, e.m.holds.Add(1))}
+	n := e.m.holds.Add(1)
+	h := &hold{entry: e, cfg: cfg, n: n, owner: wire.OwnerID(e.m.id, n)}
 	h.item.Value = h
 	h.leases = h.lease1[:0]
 	return h

@@ -34,6 +34,7 @@ type Lease struct {
 	done     chan struct{} // made when first asked for
 	contexts map[*leaseContext]struct{}
 	timer    *time.Timer // at limit
+	release  *release    // begun by its Unlock; nil: other leases kept the lock, or it was passed on
 }
 
 // grantMode is how a lease came about, for traces.
@@ -183,9 +184,10 @@ func (d ended) announce() {
 //
 // It returns nil if this call, or an earlier copy of its request whose reply was
 // lost, released the lock; ErrLeaseLost or ErrMaxHold if the lease had ended before,
-// ErrClosed if Manager.Close ended it; ErrNotHeld after an Unlock that ended it; and
+// ErrClosed if Manager.Close ended it; ErrNotHeld after an Unlock that succeeded; and
 // ErrUnavailable if Redis did not answer in time: the release then goes on in the
-// background, renewal has stopped, and at worst the lock expires with its TTL.
+// background, renewal has stopped, and at worst the lock expires with its TTL. Calling
+// Unlock again waits for that release.
 //
 // Unlock makes one attempt and blocks for at most a second (a quarter of a short
 // lease's TTL), whether ctx is done or not: ctx carries the trace only.
@@ -207,8 +209,12 @@ func (l *Lease) unlock(trace context.Context) error {
 	}
 	switch {
 	case l.err == ErrReleased:
+		var verdict <-chan error
+		if l.release != nil {
+			verdict = l.release.askedAgainLocked()
+		}
 		e.mu.Unlock()
-		return newLockError(ErrNotHeld, l.name)
+		return l.unlockAgain(verdict)
 	case l.err != nil:
 		err := l.err
 		if h.drop(l) && h.owed {
@@ -224,6 +230,7 @@ func (l *Lease) unlock(trace context.Context) error {
 	var r *release
 	if h.drop(l) {
 		r = e.passLocked(h, now, trace)
+		l.release = r
 	}
 	e.mu.Unlock()
 	gone.announce()
@@ -232,6 +239,20 @@ func (l *Lease) unlock(trace context.Context) error {
 		return nil
 	}
 	return <-r.done
+}
+
+// unlockAgain is Unlock after Unlock; verdict is nil unless the first one could not
+// wait for its release.
+func (l *Lease) unlockAgain(verdict <-chan error) error {
+	if verdict == nil {
+		return newLockError(ErrNotHeld, l.name)
+	}
+	select {
+	case err := <-verdict:
+		return err
+	case <-time.After(validity.Patience(l.hold.cfg.ttl)):
+		return newLockError(ErrUnavailable, l.name, errSilent)
+	}
 }
 
 // giveBack unlocks a lease that was granted to a caller who had left. Nobody waits

@@ -35,6 +35,9 @@ type Manager struct {
 	telemetry  *telemetry
 	tokens     tokenMarks
 	holds      atomic.Uint64 // numbers the owner ids
+	warm       sync.Once     // the first hold to be renewed sees to spare connections
+	life       context.Context
+	endLife    context.CancelFunc // by Close
 	stats      counters
 
 	mu      sync.Mutex // guards the following; a leaf in the lock order
@@ -96,6 +99,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		drained:  make(chan struct{}),
 		stopped:  make(chan struct{}),
 	}
+	m.life, m.endLife = context.WithCancel(context.Background())
 	m.scheduler = renewal.New(renewal.Config[*hold]{Renew: m.renew, Expire: m.expire})
 	m.subscriber = newSubscriber(client, m.log, &m.stats)
 	m.telemetry = newTelemetry(cfg, m)
@@ -142,6 +146,8 @@ func (m *Manager) end() {
 	m.mu.Unlock()
 }
 
+var errClosing = errors.New("closing, not all locks are known to be released")
+
 // closePatience bounds how long Close waits for Redis to confirm releases.
 const closePatience = time.Second
 
@@ -178,7 +184,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	case <-m.stopped:
 		return m.stopErr
 	case <-ctx.Done():
-		return newLockError(ErrUnavailable, "Close", contextCauses(ctx)...)
+		return newLockError(ErrUnavailable, "", append([]error{errClosing}, contextCauses(ctx)...)...)
 	}
 }
 
@@ -190,14 +196,15 @@ func (m *Manager) stop(ctx context.Context) error {
 	select {
 	case <-m.drained:
 	case <-ctx.Done():
-		err = newLockError(ErrUnavailable, "Close", errSilent, context.Cause(ctx))
+		err = newLockError(ErrUnavailable, "", errClosing, context.Cause(ctx))
 	}
+	m.endLife()
 	var g errgroup.Group
 	g.Go(func() error { m.scheduler.Stop(); return nil })
 	g.Go(func() error { return m.subscriber.stop(ctx) })
 	g.Go(func() error { return m.executor.Stop(ctx) })
 	if stopErr := g.Wait(); stopErr != nil && err == nil {
-		err = newLockError(ErrUnavailable, "Close", stopErr)
+		err = newLockError(ErrUnavailable, "", errClosing, stopErr)
 	}
 	m.telemetry.close()
 	return err

@@ -21,12 +21,16 @@ type release struct {
 
 	// The following is guarded by entry.mu.
 
-	sent      int       // requests without reply
-	unclear   bool      // a request ended without telling whether it ran
-	told      bool      // done has its verdict
-	colliding bool      // counted in entry.releasing
-	settled   bool      // nothing more is to be sent
-	until     time.Time // by then the lock is gone by itself
+	sent      int          // requests without reply
+	unclear   bool         // a request ended without telling whether it ran
+	told      bool         // done has its verdict
+	colliding bool         // counted in entry.releasing
+	settled   bool         // nothing more is to be sent
+	verdict   error        // of the whole release; once settled
+	confirmed bool         // an Unlock has returned nil
+	later     []chan error // for calls of Unlock after one that could not wait longer
+	patient   time.Time    // until then Unlock waits
+	until     time.Time    // by then the lock is gone by itself
 	pauses    *backoff.ExponentialBackOff
 }
 
@@ -38,7 +42,8 @@ const burial = time.Minute
 // startReleaseLocked begins the release of h, whose phase is over.
 func (e *entry) startReleaseLocked(h *hold, trace context.Context) *release {
 	var bury int64
-	until := time.Now().Add(h.cfg.ttl + time.Second)
+	now := time.Now()
+	until := now.Add(h.cfg.ttl + time.Second)
 	if h.stray() {
 		bury = burial.Milliseconds()
 		until = until.Add(burial)
@@ -49,6 +54,7 @@ func (e *entry) startReleaseLocked(h *hold, trace context.Context) *release {
 		args: mutexRelease.Args(3, e.keys.Lock, e.keys.ChannelArg, e.keys.Tombstones,
 			h.owner, e.m.publish, bury),
 		colliding: true,
+		patient:   now.Add(validity.Patience(h.cfg.ttl)),
 		until:     until,
 	}
 	e.releasing++
@@ -65,6 +71,9 @@ func (r *release) sendLocked(call *command.Call, trace context.Context) {
 		Handler:  r,
 		Patience: validity.Patience(r.hold.cfg.ttl),
 		Trace:    trace,
+	}
+	if !r.told {
+		call.Patience = time.Until(r.patient) // Unlock's, over all copies
 	}
 	r.sent++
 	if !e.m.executor.Submit(call) {
@@ -99,36 +108,47 @@ func (r *release) Replied(_ *command.Call, reply command.Reply) {
 	e.stepLocked()
 }
 
-// goneLocked is the verdict when the owner id was not in the lock any more: either an
-// earlier copy of this request removed it, or the lease had been lost. It was the
-// copy if there is one whose reply was lost while the lease was still valid: nothing
-// but this release, or somebody's hand in Redis, ends a lock within its window.
+// goneLocked is the verdict when the owner id was not in the lock any more. If a copy
+// of this request may have run, it was that copy: the lease was valid when Unlock was
+// called, and nothing but this release, or somebody's hand in Redis, ends a lock within
+// its window. If not, the lease had been lost without our having noticed.
 //
 // The road not taken is a key that remembers each release, as Redisson's unlock
 // latch: a write more per unlock and a live key per unlock for seconds, to tell
 // "released" from "deleted by hand in the very moment of a lost reply".
 func (r *release) goneLocked(heldByOther int64) error {
-	h := r.hold
-	if (r.unclear || r.sent > 0) && validity.Valid(time.Now(), h.deadline) {
+	if r.unclear || r.sent > 0 {
 		return nil
 	}
 	reason := LostDeleted
 	if heldByOther != 0 {
 		reason = LostStolen
 	}
-	return &LostError{h.entry.name, reason}
+	return &LostError{r.hold.entry.name, reason}
 }
 
 // againLocked sends the request again after a pause, until the lock has expired.
 func (r *release) againLocked(cause error) {
-	if time.Now().After(r.until) {
+	now := time.Now()
+	if now.After(r.until) {
 		r.settleLocked(newLockError(ErrUnavailable, r.hold.entry.name, cause))
 		return
 	}
 	if r.pauses == nil {
 		r.pauses = newBackOff()
 	}
-	time.AfterFunc(r.pauses.NextBackOff(), r.resend)
+	pause := r.pauses.NextBackOff()
+	if left := r.patient.Sub(now); !r.told && left < pause {
+		// Unlock has waited as long as it may, over all copies.
+		r.giveUpWaitingLocked(cause)
+	}
+	time.AfterFunc(pause, r.resend)
+}
+
+// giveUpWaitingLocked lets go whoever waits for the release, which goes on.
+func (r *release) giveUpWaitingLocked(cause error) {
+	r.tellLocked(newLockError(ErrUnavailable, r.hold.entry.name, cause))
+	r.uncollideLocked()
 }
 
 func (r *release) resend() {
@@ -152,8 +172,7 @@ func (r *release) Overdue(*command.Call) {
 		return
 	}
 	e.m.stats.troubles.Add(1)
-	r.tellLocked(newLockError(ErrUnavailable, e.name, errSilent))
-	r.uncollideLocked()
+	r.giveUpWaitingLocked(errSilent)
 	if r.sent < maxCopies {
 		r.sendLocked(new(command.Call), nil)
 	}
@@ -162,17 +181,40 @@ func (r *release) Overdue(*command.Call) {
 
 // settleLocked ends the release.
 func (r *release) settleLocked(verdict error) {
-	r.settled = true
+	r.settled, r.verdict = true, verdict
 	r.tellLocked(verdict)
+	for _, c := range r.later {
+		c <- verdict
+		r.confirmed = r.confirmed || verdict == nil
+	}
+	r.later = nil
 	r.uncollideLocked()
 	r.hold.entry.m.end()
 }
 
+// tellLocked ends the wait of the Unlock that began the release.
 func (r *release) tellLocked(verdict error) {
 	if !r.told {
 		r.told = true
+		r.confirmed = verdict == nil
 		r.done <- verdict
 	}
+}
+
+// askedAgainLocked is for an Unlock after one that ended in ErrUnavailable: it gets
+// the verdict when there is one. It returns nil if the release is done and confirmed.
+func (r *release) askedAgainLocked() <-chan error {
+	if r.confirmed || !r.told {
+		return nil
+	}
+	c := make(chan error, 1)
+	if r.settled {
+		c <- r.verdict
+		r.confirmed = r.verdict == nil
+	} else {
+		r.later = append(r.later, c)
+	}
+	return c
 }
 
 func (r *release) uncollideLocked() {

@@ -1,29 +1,41 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/validity"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // renewBatch is how many locks one renewal request carries: a script of 100 keys
-// blocks Redis for about a tenth of a millisecond. Redisson's default is the same.
+// blocks Redis for about a tenth of a millisecond and, with names of usual length,
+// fits into the 16 KB that Redis reads from a connection at a time. Redisson's default
+// is the same.
 const renewBatch = 100
 
 // renew is called by the scheduler with the holds that are due.
 func (m *Manager) renew(due []*hold) {
-	batch := renewBatch
+	most := renewBatch
 	if m.cluster {
-		batch = 1 // keys of one script must share a slot; the requests share a pipeline
+		most = 1 // keys of one script must share a slot; the requests share a pipeline
 	}
+	// A request has one TTL; mostly there is only one.
+	slices.SortStableFunc(due, func(a, b *hold) int { return cmp.Compare(a.cfg.ttl, b.cfg.ttl) })
+	var calls []*command.Call
 	for len(due) > 0 {
-		n := min(batch, len(due))
-		m.sendRenewal(due[:n:n])
+		n := 1
+		for n < min(most, len(due)) && due[n].cfg.ttl == due[0].cfg.ttl {
+			n++
+		}
+		calls = append(calls, m.newRenewal(due[:n:n]))
 		due = due[n:]
 	}
+	m.executor.Submit(calls...) // refused only once Close has ended all holds
 }
 
 // renewRequest is one request for the renewal of several holds.
@@ -33,22 +45,28 @@ type renewRequest struct {
 	call  command.Call
 }
 
-func (m *Manager) sendRenewal(holds []*hold) {
+func (m *Manager) newRenewal(holds []*hold) *command.Call {
 	r := &renewRequest{m: m, holds: holds}
-	list := make([]any, 0, 3*len(holds))
-	for _, h := range holds {
-		list = append(list, h.entry.keys.Lock)
-	}
-	for _, h := range holds {
-		list = append(list, h.owner, validity.Milliseconds(h.cfg.ttl))
-	}
 	r.call = command.Call{
 		Script:   renewScript,
-		Args:     renewScript.Args(len(holds), list...),
+		Args:     renewArgs(holds[0].cfg.ttl, holds...),
 		Handler:  r,
 		Patience: closePatience, // Overdue has nothing to do: the scheduler asks again
 	}
-	m.executor.Submit(&r.call) // refused only once Close has ended all holds
+	return &r.call
+}
+
+// renewArgs builds the arguments that set the TTL of holds to at least ttl.
+func renewArgs(ttl time.Duration, holds ...*hold) []any {
+	list := make([]any, 0, 2+2*len(holds))
+	for _, h := range holds {
+		list = append(list, h.entry.keys.Lock)
+	}
+	list = append(list, validity.Milliseconds(ttl), wire.OwnerPrefix(holds[0].entry.m.id))
+	for _, h := range holds {
+		list = append(list, h.n)
+	}
+	return renewScript.Args(len(holds), list...)
 }
 
 // Replied is called by the executor with the end of the request.
@@ -114,8 +132,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 	ttl := d + validity.Margin(2*d) // so that d is left of it when the margin is taken off
 	sent := time.Now()
-	value, err := e.m.ask(ctx, l.name, renewScript,
-		renewScript.Args(1, e.keys.Lock, h.owner, validity.Milliseconds(ttl)))
+	value, err := e.m.ask(ctx, l.name, renewScript, renewArgs(ttl, h))
 	if err != nil {
 		return err
 	}

@@ -159,6 +159,9 @@ func (e *entry) grantedLocked(h *hold, sent time.Time, lastToken uint64) {
 	}
 	e.hold = h
 	h.deadline = e.m.scheduler.Add(&h.item, sent, h.cfg.ttl, !h.cfg.fixed)
+	if !h.cfg.fixed {
+		e.m.warm.Do(func() { e.m.executor.Warm(e.m.life) })
+	}
 	e.serveLocked(h)
 }
 
@@ -194,7 +197,7 @@ func (e *entry) troubleLocked(t *try, verdict bool, outcome command.Outcome, err
 	e.trouble = err
 	e.failures++
 	e.m.stats.troubles.Add(1)
-	if e.failures == 1 && outcome != command.Refused {
+	if e.failures == 1 && outcome != command.Refused && time.Since(e.askedAt) < t.call.Patience/4 {
 		// Most likely a connection that died in the pool. The same claim again, at once.
 		e.ask = true
 		return

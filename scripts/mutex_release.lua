@@ -17,7 +17,9 @@ if bury > 0 then
   local time = redis.call('time')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   redis.call('zadd', KEYS[3], now + bury, ARGV[1])
-  redis.call('pexpire', KEYS[3], bury)
+  if redis.pcall('pexpire', KEYS[3], bury) ~= 1 then
+    redis.call('del', KEYS[3]) -- an ACL that forbids it: never leave a key without TTL
+  end
   redis.call('zremrangebyscore', KEYS[3], '-inf', now)
 end
 

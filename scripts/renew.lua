@@ -2,9 +2,10 @@
 -- creates a key nor adds an owner. Each key stands alone: what is wrong with one
 -- changes nothing for its neighbours.
 --
--- KEYS[i]      the i-th lock: hash, owner id -> hold count
--- ARGV[2i-1]   its owner id
--- ARGV[2i]     its TTL, milliseconds
+-- KEYS[i]    the i-th lock: hash, owner id -> hold count
+-- ARGV[1]    TTL, milliseconds
+-- ARGV[2]    what the owner ids begin with; sent once, they are most of the bytes
+-- ARGV[2+i]  what the i-th owner id ends with
 --
 -- Returns an array with one code per key:
 --          1   renewed
@@ -12,10 +13,10 @@
 --          2   another owner holds it, or the key is something else now
 --         -1   Redis refused to write it
 
+local ttl, prefix = tonumber(ARGV[1]), ARGV[2]
 local codes = {}
 for i, lock in ipairs(KEYS) do
-  local owner, ttl = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
-  local held = redis.pcall('hexists', lock, owner)
+  local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])
   if held == 1 then
     codes[i] = 1
     if redis.call('pttl', lock) < ttl and redis.pcall('pexpire', lock, ttl) ~= 1 then

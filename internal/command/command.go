@@ -23,7 +23,6 @@ import (
 // Client is the part of a go-redis client that an Executor uses; *redis.Client,
 // *redis.ClusterClient and *redis.Ring have it.
 type Client interface {
-	Process(ctx context.Context, cmd redis.Cmder) error
 	Pipeline() redis.Pipeliner
 }
 
@@ -70,6 +69,10 @@ const (
 	// lane on a dead connection comes back only after go-redis's read timeout, 5 s by
 	// default and as long as the user likes.
 	stuckAfter = 300 * time.Millisecond
+	// giveUpAfter is when go-redis is told to stop waiting for a pool connection or a
+	// dial. It can end neither sooner without throwing away a reply that is only late,
+	// nor at all while it reads: that ends with the read timeout.
+	giveUpAfter = 2 * time.Second
 	// maxStuck bounds the lanes, and so the user's connections, that can be lost in
 	// this way at one time.
 	maxStuck = 12
@@ -81,6 +84,7 @@ const (
 type Executor struct {
 	client Client
 	lanes  sync.WaitGroup // running lanes
+	known  sync.Map       // *Script that the server has been sent in full, as keys
 
 	commands Counter // commands sent, re-sends included
 	batches  Counter
@@ -102,18 +106,21 @@ func New(client Client) *Executor {
 	return &Executor{client: client, busy: make(map[*lane]struct{})}
 }
 
-// Submit queues c and returns at once. It reports false, and c's handler is not
-// called, if the executor has been stopped. It may be called with locks held that
-// the handler takes.
-func (x *Executor) Submit(c *Call) bool {
+// Submit queues calls and returns at once. It reports
+// false, and no handler is called, if the executor has been stopped. It may be called
+// with locks held that the handlers take.
+func (x *Executor) Submit(calls ...*Call) bool {
+	now := time.Now()
 	x.mu.Lock()
 	if x.stopped {
 		x.mu.Unlock()
 		return false
 	}
-	c.queued = time.Now()
-	x.queue.push(c)
-	x.outstanding++
+	for _, c := range calls {
+		c.queued = now
+		x.queue.push(c)
+	}
+	x.outstanding += len(calls)
 	if !x.ticking {
 		x.armLocked()
 	}
@@ -123,6 +130,27 @@ func (x *Executor) Submit(c *Call) bool {
 		l.wake <- struct{}{}
 	}
 	return true
+}
+
+// spares is how many connections Warm sees to.
+const spares = 3
+
+// Warm opens a few connections in the background, if go-redis has not yet. Opening one
+// takes several round trips, so the time to do it is before the server is slow: a
+// renewal whose connection is busy or dead then finds another. It gives up with ctx.
+func (x *Executor) Warm(ctx context.Context) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.stopped {
+		return
+	}
+	for range spares {
+		x.lanes.Go(func() {
+			pipe := x.client.Pipeline()
+			pipe.Ping(ctx)
+			_, _ = pipe.Exec(ctx) // whoever needs the connection will see what is wrong
+		})
+	}
 }
 
 // rouseLocked takes an idle lane, or starts one, if there is work for it. The
@@ -167,9 +195,11 @@ func (x *Executor) inspect() {
 	overdue := x.queue.overdue(now, nil)
 	for l := range x.busy {
 		overdue = appendOverdue(l.batch, now, overdue)
-		if !l.stuck && now.Sub(l.since) >= stuckAfter {
+		switch d := now.Sub(l.since); {
+		case d >= giveUpAfter:
+			l.cancel()
+		case d >= stuckAfter && !l.stuck:
 			l.stuck = true
-			l.cancel() // ends a wait for a pool connection; a socket it cannot reach
 			x.working--
 			x.stuck++
 		}
@@ -198,6 +228,9 @@ func (x *Executor) Stop(ctx context.Context) error {
 	dropped := x.queue.take(x.queue.len())
 	idle := x.idle
 	x.idle = nil
+	for l := range x.busy {
+		l.cancel()
+	}
 	x.mu.Unlock()
 
 	for _, l := range idle {

@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -61,9 +62,7 @@ func (l *lane) next() bool {
 	for yielded := false; ; {
 		switch n := x.queue.len(); {
 		case n > 0 && (yielded || x.outstanding < crowd):
-			// Half of what is outstanding at most, so that the lanes overlap.
-			size := min(max(crowd, x.outstanding/2), maxBatch)
-			l.batch = x.queue.takeInto(l.batch, size)
+			l.batch = x.queue.takeInto(l.batch, x.shareLocked(n))
 			l.since = time.Now()
 			x.busy[l] = struct{}{}
 			if other := x.rouseLocked(); other != nil {
@@ -88,6 +87,17 @@ func (l *lane) next() bool {
 	}
 }
 
+// shareLocked is how much of a queue of n one lane takes: half of what is outstanding
+// if that is much, so that lanes overlap; else a fair share, since every connection
+// that is free makes the wait shorter, and Redis reads 16 KB from each at a time.
+func (x *Executor) shareLocked(n int) int {
+	if x.outstanding >= crowd {
+		return min(max(crowd, x.outstanding/2), maxBatch)
+	}
+	free := 1 + len(x.idle) + maxLanes - x.working
+	return (n + free - 1) / free
+}
+
 // send sends the batch and ends its calls.
 func (l *lane) send() {
 	l.redo = l.redo[:0]
@@ -100,7 +110,9 @@ func (l *lane) send() {
 	clear(l.redo)
 }
 
-// exchange sends calls as one pipeline and ends each with its own outcome.
+// exchange sends calls as one pipeline and ends each with its own outcome. The first
+// use of a script is sent in full as well: to be told that the server does not know it
+// would cost a round trip, at a moment when that can be one too many.
 func (l *lane) exchange(calls []*Call, inFull bool) {
 	sent := time.Now()
 	l.x.batches.Add(1)
@@ -109,40 +121,52 @@ func (l *lane) exchange(calls []*Call, inFull bool) {
 	cmds := l.cmds[:0]
 	for _, c := range calls {
 		args := c.Args
-		if inFull {
+		if _, known := l.x.known.Load(c.Script); inFull || !known {
 			args = c.Script.inFull(args)
 		}
 		cmd := redis.NewCmd(l.ctx, args...)
 		cmd.SetFirstKeyPos(argFirstKey)
 		cmds = append(cmds, cmd)
 	}
-	var failed error
-	if len(cmds) == 1 {
-		ctx := l.ctx
-		if calls[0].Trace != nil {
-			ctx = calls[0].Trace
-		}
-		failed = l.x.client.Process(ctx, once{cmds[0]})
-	} else {
-		pipe := l.x.client.Pipeline()
-		for _, cmd := range cmds {
-			_ = pipe.Process(l.ctx, once{cmd})
-		}
-		_, failed = pipe.Exec(l.ctx)
+	// A pipeline, even of one command: go-redis keeps connections of their own for
+	// pipelines, so locks go on when the application has used up its pool.
+	ctx := l.ctx
+	if len(calls) == 1 && calls[0].Trace != nil {
+		ctx = calls[0].Trace
 	}
+	pipe := l.x.client.Pipeline()
+	for _, cmd := range cmds {
+		_ = pipe.Process(ctx, once{cmd}) // only queues
+	}
+	_, failed := pipe.Exec(ctx)
 	for i, c := range calls {
 		value, err := cmds[i].Result()
-		if value == nil && err == nil {
+		switch {
+		case value == nil && err == nil:
 			err = noReply(failed) // no script of ours answers nil
+		case err != nil && l.ctx.Err() != nil && errors.Is(err, context.Canceled):
+			err = errGaveUp // inspect's doing, not that of anybody's context
 		}
 		if !inFull && isNoScript(err) {
 			l.redo = append(l.redo, c)
 			continue
 		}
+		if err == nil {
+			l.x.know(c.Script)
+		}
 		c.Handler.Replied(c, Reply{Value: value, Err: err, Outcome: classify(err), Sent: sent})
 	}
 	clear(cmds)
 	l.cmds = cmds[:0]
+}
+
+var errGaveUp = errors.New("no connection in time")
+
+// know records that the server has run a script, and so has it by its digest.
+func (x *Executor) know(s *Script) {
+	if _, known := x.known.Load(s); !known {
+		x.known.Store(s, nil)
+	}
 }
 
 // noReply is the error of a command that go-redis left without reply and without

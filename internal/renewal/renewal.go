@@ -47,11 +47,9 @@ type Config[T any] struct {
 }
 
 // slack is how far a renewal is brought forward to share a batch that goes out
-// anyway: holds taken at any time are renewed about eight times per period instead
-// of one by one. It stays below the patience, or an item would be handed out twice.
-func slack(ttl time.Duration) time.Duration {
-	return min(ttl/24, validity.Patience(ttl)/2)
-}
+// anyway: a quarter of the renewal period. Holds taken at any time are then renewed in
+// a handful of batches per period instead of one by one, and up to a quarter too early.
+func slack(ttl time.Duration) time.Duration { return ttl / 12 }
 
 // Scheduler is safe for concurrent use. Start it with Start.
 type Scheduler[T any] struct {
@@ -231,28 +229,32 @@ func (s *Scheduler[T]) run() {
 func (s *Scheduler[T]) due(now time.Time) (renew, expired []T, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var out []*Item[T] // handed out now: off the heap until the end of this pass
 	for len(s.heap) > 0 {
 		it := s.heap[0]
 		early := it.next
-		if len(renew) > 0 && it.renewed {
+		if len(out) > 0 && it.renewed {
 			early = early.Add(-slack(it.ttl))
 		}
 		if early.After(now) {
 			break
 		}
-		if !it.deadline.After(now) {
+		switch {
+		case !it.deadline.After(now):
 			heap.Pop(&s.heap)
 			expired = append(expired, it.Value)
-			continue
-		}
-		if !it.renewed {
+		case it.renewed:
+			heap.Pop(&s.heap)
+			out = append(out, it)
+			renew = append(renew, it.Value)
+		default:
 			it.next = it.deadline
 			heap.Fix(&s.heap, 0)
-			continue
 		}
-		renew = append(renew, it.Value)
+	}
+	for _, it := range out {
 		it.next = earlier(now.Add(validity.Patience(it.ttl)), it.deadline)
-		heap.Fix(&s.heap, 0)
+		heap.Push(&s.heap, it)
 	}
 	if len(s.heap) == 0 {
 		s.waking = time.Time{}

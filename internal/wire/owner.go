@@ -27,10 +27,12 @@ func ManagerID() string {
 // shape of Redisson's <client>:<thread>.
 func OwnerID(manager string, n uint64) string {
 	buf := make([]byte, 0, 64)
-	buf = append(buf, manager...)
-	buf = append(buf, ':')
+	buf = append(buf, OwnerPrefix(manager)...)
 	return string(strconv.AppendUint(buf, n, 10))
 }
+
+// OwnerPrefix is what all owner ids of a manager begin with; their number follows.
+func OwnerPrefix(manager string) string { return manager + ":" }
 
 // IsOurs reports whether an owner id was made by a Holdfast manager.
 func IsOurs(owner string) bool { return strings.HasPrefix(owner, ownerMarker) }

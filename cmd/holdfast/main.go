@@ -1,0 +1,77 @@
+// Command holdfast shows what Holdfast does:
+//
+//	go run github.com/holdfast-go/holdfast/cmd/holdfast demo
+//
+// is a flash sale in which 100 buyers in 4 processes fight for 10 phones. It needs
+// nothing installed. `holdfast demo --help` lists its numbers.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/urfave/cli/v3"
+)
+
+// Exit statuses; beyond these, 128 + n when signal n ended the command.
+const (
+	exitFailed = 1 // also: stock and sales disagree
+	exitUsage  = 2
+)
+
+func main() {
+	logging.Disable() // go-redis's own log repeats on stderr what the errors say
+	os.Exit(run(os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run returns the exit status.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	err := newCommand(stdin, stdout, stderr).Run(context.Background(), args)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(stderr, "holdfast: %v\n", err)
+	if coded := cli.ExitCoder(nil); errors.As(err, &coded) {
+		return coded.ExitCode()
+	}
+	return exitFailed
+}
+
+func newCommand(stdin io.Reader, stdout, stderr io.Writer) *cli.Command {
+	return &cli.Command{
+		Name:            "holdfast",
+		Usage:           "distributed locks on Redis, to look at",
+		Version:         version(),
+		HideHelpCommand: true,
+		Reader:          stdin,
+		Writer:          stdout,
+		ErrWriter:       stderr,
+		Commands:        []*cli.Command{demoCommand(), buyersCommand()},
+		Action: func(_ context.Context, c *cli.Command) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			return cli.ShowRootCommandHelp(c)
+		},
+		OnUsageError: usageError,
+		// run decides the exit status, after everything has been cleaned up.
+		ExitErrHandler: func(context.Context, *cli.Command, error) {},
+	}
+}
+
+// usageError is for commands that were not understood: nothing has been started.
+func usageError(_ context.Context, c *cli.Command, err error, _ bool) error {
+	return cli.Exit(fmt.Errorf("%w (see %s --help)", err, c.FullName()), exitUsage)
+}
+
+// noArguments refuses what is not a flag.
+func noArguments(c *cli.Command) error {
+	if !c.Args().Present() {
+		return nil
+	}
+	return usageError(context.Background(), c, fmt.Errorf("unexpected argument %q", c.Args().First()), false)
+}

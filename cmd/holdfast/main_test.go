@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asCommandEnv makes this test binary be the command instead of testing it, and so do
+// the processes that it starts: the tests run real processes, with the race detector
+// if there is one.
+const asCommandEnv = "HOLDFAST_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommandEnv) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// patience bounds the life of every process.
+const patience = time.Minute
+
+// invocation is one run of the command.
+type invocation struct {
+	*exec.Cmd
+	stdout, stderr bytes.Buffer // to be read when it has ended
+}
+
+func newInvocation(t *testing.T, args ...string) *invocation {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &invocation{Cmd: exec.Command(exe, args...)}
+	i.Env = append(os.Environ(), asCommandEnv+"=1", "GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE"))
+	i.Cmd.Stdout, i.Cmd.Stderr = &i.stdout, &i.stderr
+	return i
+}
+
+// wait returns the exit status, -1 if a signal ended the process.
+func (i *invocation) wait(t *testing.T) int {
+	t.Helper()
+	timeout := time.AfterFunc(patience, func() { _ = i.Process.Kill() })
+	defer timeout.Stop()
+	err := i.Wait()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatalf("run %q: %v", i.Args[1:], err)
+	}
+	t.Logf("%q: %v\n%s%s", i.Args[1:], i.ProcessState, &i.stdout, &i.stderr)
+	return i.ProcessState.ExitCode()
+}
+
+// holdfast runs the command and returns its exit status and output.
+func holdfast(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	i := newInvocation(t, args...)
+	if err := i.Start(); err != nil {
+		t.Fatal(err)
+	}
+	status = i.wait(t)
+	return status, i.stdout.String(), i.stderr.String()
+}
+
+// sale is a line of the table: sale, phone, buyer, process, waited, left.
+var sale = regexp.MustCompile(`(?m)^ +(\d+) +(\d+) +(\d+) +(\d+) +(\S+) +(\d+)( +sold already!)?$`)
+
+// wantSale checks that the phones went one by one to buyers that are there.
+func wantSale(t *testing.T, stdout string, stock, buyers, processes int) {
+	t.Helper()
+	lines := sale.FindAllStringSubmatch(stdout, -1)
+	if want := min(stock, buyers); len(lines) != want {
+		t.Fatalf("%d sales, want %d", len(lines), want)
+	}
+	served := make(map[string]bool)
+	for i, l := range lines {
+		nr, phone, left := number(t, l[1]), number(t, l[2]), number(t, l[6])
+		if nr != i+1 || phone != i+1 || left != stock-i-1 || l[7] != "" {
+			t.Errorf("sale %d is %q", i+1, l[0])
+		}
+		if b := number(t, l[3]); b < 1 || b > buyers || served[l[3]] {
+			t.Errorf("sale %d is to buyer %d", i+1, b)
+		}
+		served[l[3]] = true
+		if p := number(t, l[4]); p < 1 || p > processes {
+			t.Errorf("sale %d is in process %d", i+1, p)
+		}
+	}
+	for _, want := range []string{"they agree", "never fell below zero", "waits for the lock", "Redis commands per acquisition"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+}
+
+func number(t *testing.T, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

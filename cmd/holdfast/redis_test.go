@@ -1,0 +1,160 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func urlOf(srv *redistest.Server) string {
+	return fmt.Sprintf("redis://:%s@%s/0", srv.Password(), srv.Addr())
+}
+
+func TestDemo_OnRealRedisLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	if err := srv.Admin().Set(t.Context(), "mine", "untouched", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := holdfast(t, "demo", "--redis="+urlOf(srv))
+	if status != 0 {
+		t.Errorf("exit status %d, want 0", status)
+	}
+	wantSale(t, stdout, 10, 100, 4)
+	if !strings.Contains(stdout, srv.Addr()) {
+		t.Errorf("stdout does not name %s", srv.Addr())
+	}
+	if strings.Contains(stdout+stderr, srv.Password()) {
+		t.Error("the output contains the password")
+	}
+	if status, _, _ := holdfast(t, "demo", "--unsafe", "--redis="+urlOf(srv)); status != 1 {
+		t.Errorf("--unsafe: exit status %d, want 1", status)
+	}
+	srv.RequireNoKeys(t, "mine")
+}
+
+// startStuck starts a sale whose first buyer thinks for hours, and returns when it
+// does. The command has a process group of its own, as from a shell.
+func startStuck(t *testing.T, srv *redistest.Server) *invocation {
+	t.Helper()
+	i := newInvocation(t, "demo", "--hold=5h", "--redis="+urlOf(srv))
+	i.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := i.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-i.Process.Pid, syscall.SIGKILL) })
+	eventually(t, "the lock is held", func() bool {
+		for _, k := range srv.Keys() {
+			if strings.HasSuffix(k, ":lock") {
+				return true
+			}
+		}
+		return false
+	})
+	return i
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); !holds(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// wantAlone waits until srv has no client but the test's own: no process is left.
+func wantAlone(t *testing.T, srv *redistest.Server) {
+	t.Helper()
+	eventually(t, "no clients", func() bool {
+		list, err := srv.Admin().ClientList(t.Context()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(list, "\n") == 1
+	})
+}
+
+func TestDemo_CleansUpWhenStopped(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		signal syscall.Signal
+		group  bool // to all processes, as a terminal does
+		want   int
+	}{
+		{"Ctrl-C", syscall.SIGINT, true, 130},
+		{"interrupt", syscall.SIGINT, false, 130},
+		{"terminate", syscall.SIGTERM, false, 143},
+		{"hang-up", syscall.SIGHUP, true, 129},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			i := startStuck(t, srv)
+			pid := i.Process.Pid
+			if tt.group {
+				pid = -pid
+			}
+			if err := syscall.Kill(pid, tt.signal); err != nil {
+				t.Fatal(err)
+			}
+			if status := i.wait(t); status != tt.want {
+				t.Errorf("exit status %d, want %d", status, tt.want)
+			}
+			wantAlone(t, srv)
+			srv.RequireNoKeys(t)
+		})
+	}
+}
+
+func TestDemo_ProcessesEndWithTheirParent(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	i := startStuck(t, srv)
+	if err := i.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	// Its output has other writers, so wait until these are gone as well.
+	i.wait(t)
+	wantAlone(t, srv)
+	srv.RequireTTLs(t)
+	for _, k := range srv.Keys() {
+		if strings.HasSuffix(k, ":lock") {
+			t.Errorf("%s is still held", k)
+		}
+	}
+}
+
+func TestDemo_FailsWhenRedisDies(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	i := newInvocation(t, "demo", "--hold=20ms", "--stock=100", "--redis="+urlOf(srv))
+	if err := i.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = i.Process.Kill() })
+	eventually(t, "a sale", func() bool {
+		for _, k := range srv.Keys() {
+			if strings.HasSuffix(k, ":sales") {
+				return true
+			}
+		}
+		return false
+	})
+	srv.Kill()
+	if status := i.wait(t); status != 1 {
+		t.Errorf("exit status %d, want 1", status)
+	}
+	if stderr := i.stderr.String(); !strings.Contains(stderr, "connection refused") {
+		t.Errorf("stderr does not say why: %q", stderr)
+	}
+}

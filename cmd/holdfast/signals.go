@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// signalled is the cause of a context that a signal ended.
+type signalled syscall.Signal
+
+func (s signalled) Error() string { return fmt.Sprintf("stopped by signal: %v", syscall.Signal(s)) }
+
+// exitCode is the one that shells use.
+func (s signalled) exitCode() int { return 128 + int(s) }
+
+// withSignals returns a context that the first signal to end the program cancels. The
+// second one ends the program as if nobody listened.
+func withSignals(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case s := <-signals:
+			if n, ok := s.(syscall.Signal); ok {
+				cancel(signalled(n))
+			}
+		case <-ctx.Done():
+		}
+		signal.Stop(signals)
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-ended
+	}
+}

@@ -1,0 +1,222 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestCall_GetsItsOwnReply(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		const n = 2000
+		outcomes := make([]*outcome, n)
+		for i := range outcomes {
+			outcomes[i] = submit(t, x, fmt.Sprint(i), time.Second)
+		}
+		for i, o := range outcomes {
+			r := <-o.replies
+			if r.Outcome != Answered || r.Value != fmt.Sprint(i) {
+				t.Fatalf("call %d got %v, %v", i, r.Outcome, r.Value)
+			}
+		}
+		commands, batches := x.Commands()
+		if commands != n || batches >= n/2 {
+			t.Errorf("%d commands in %d batches", commands, batches)
+		}
+		for _, b := range srv.seen() {
+			if len(b) > maxBatch {
+				t.Errorf("a batch of %d", len(b))
+			}
+		}
+	})
+}
+
+func TestCall_AloneIsSentAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		start := time.Now()
+		o := submit(t, x, "k", time.Second)
+		r := <-o.replies
+		if !r.Sent.Equal(start) || time.Since(start) != 0 {
+			t.Errorf("sent after %v, answered after %v", r.Sent.Sub(start), time.Since(start))
+		}
+		if got := srv.seen(); len(got) != 1 || len(got[0]) != 1 {
+			t.Errorf("batches %v", got)
+		}
+	})
+}
+
+// The server is sent a script in full at its first use and after it has forgotten it,
+// and by its digest otherwise.
+func TestScript_IsSentInFullOnlyWhenNeeded(t *testing.T) {
+	known := false
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		var sent []string
+		srv.answer = func(ctx context.Context, cmd *redis.Cmd) {
+			sent = append(sent, cmd.Args()[argCommand].(string))
+			switch {
+			case cmd.Args()[argScript] == testScript.text:
+				known = true
+				echo(ctx, cmd)
+			case known:
+				echo(ctx, cmd)
+			default:
+				cmd.SetErr(redis.ErrNoScript)
+			}
+		}
+		call := func() {
+			t.Helper()
+			if r := <-submit(t, x, "k", time.Second).replies; r.Outcome != Answered || r.Value != "k" {
+				t.Errorf("got %v, %v, %v", r.Outcome, r.Value, r.Err)
+			}
+		}
+		call()
+		call()
+		known = false // SCRIPT FLUSH
+		call()
+		call()
+		if want := []string{"eval", "evalsha", "evalsha", "eval", "evalsha"}; !slices.Equal(sent, want) {
+			t.Errorf("sent %q, want %q", sent, want)
+		}
+	})
+}
+
+// A few calls at once are shared out over the lanes: each connection that is free makes
+// the wait shorter.
+func TestSubmit_SharesOutAFewCalls(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		o := newOutcome()
+		var calls []*Call
+		for range 2 * maxLanes {
+			calls = append(calls, &Call{Script: testScript, Args: testScript.Args(1, "k"), Handler: o, Patience: time.Second})
+		}
+		x.Submit(calls...)
+		for range calls {
+			<-o.replies
+		}
+		if got := srv.seen(); len(got) != maxLanes {
+			t.Errorf("batches %v", got)
+		}
+	})
+}
+
+func TestOverdue_IsToldOnceAndTheReplyStillComes(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		srv.answer = func(ctx context.Context, cmd *redis.Cmd) {
+			time.Sleep(2 * time.Second)
+			echo(ctx, cmd)
+		}
+		start := time.Now()
+		o := submit(t, x, "k", 200*time.Millisecond)
+		if late := (<-o.overdue).Sub(start); late < 200*time.Millisecond || late > 200*time.Millisecond+tick {
+			t.Errorf("overdue after %v", late)
+		}
+		if r := <-o.replies; r.Outcome != Answered || time.Since(start) != 2*time.Second {
+			t.Errorf("%v after %v", r.Outcome, time.Since(start))
+		}
+		if len(o.overdue) != 0 || len(o.replies) != 0 {
+			t.Error("told twice")
+		}
+	})
+}
+
+// A connection that has gone silent holds its lane for as long as go-redis likes. The
+// others must be served meanwhile, over new connections.
+func TestStuckLane_IsReplaced(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		thaw := make(chan struct{})
+		srv.answer = func(ctx context.Context, cmd *redis.Cmd) {
+			if cmd.Args()[argFirstKey] == "dead" {
+				<-thaw
+			}
+			echo(ctx, cmd)
+		}
+		var dead []*outcome
+		for range maxLanes { // one each: sent before the next is submitted
+			dead = append(dead, submit(t, x, "dead", time.Hour))
+			synctest.Wait()
+		}
+		start := time.Now()
+		o := submit(t, x, "alive", time.Hour)
+		<-o.replies
+		if d := time.Since(start); d > stuckAfter+tick {
+			t.Errorf("served after %v", d)
+		}
+		close(thaw)
+		for _, o := range dead {
+			if r := <-o.replies; r.Outcome != Answered {
+				t.Errorf("a late reply is %v", r.Outcome)
+			}
+		}
+	})
+}
+
+func TestStuckLanes_AreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		thaw := make(chan struct{})
+		srv.answer = func(ctx context.Context, cmd *redis.Cmd) { <-thaw; echo(ctx, cmd) }
+		var all []*outcome
+		for range 60 {
+			all = append(all, submit(t, x, "k", time.Hour))
+			time.Sleep(stuckAfter)
+		}
+		if n := len(srv.seen()); n > maxStuck+maxLanes {
+			t.Errorf("%d batches are stuck at once", n)
+		}
+		close(thaw)
+		for _, o := range all {
+			<-o.replies
+		}
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.stuck != 0 || x.working > maxLanes || x.outstanding != 0 {
+			t.Errorf("after the thaw: %d stuck, %d working, %d outstanding", x.stuck, x.working, x.outstanding)
+		}
+	})
+}
+
+func TestStop_EndsQueuedCallsAndRefusesNewOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		thaw := make(chan struct{})
+		srv := &fakeServer{answer: func(ctx context.Context, cmd *redis.Cmd) { <-thaw; echo(ctx, cmd) }}
+		client := srv.client()
+		defer client.Close()
+		x := New(client)
+		var all []*outcome
+		for range maxLanes + 3 {
+			all = append(all, submit(t, x, "k", time.Hour))
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := x.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Stop with stuck lanes: %v", err)
+		}
+		if x.Submit(&Call{Script: testScript, Args: testScript.Args(1, "k"), Handler: newOutcome()}) {
+			t.Error("a stopped executor took a call")
+		}
+		for i, o := range all[maxLanes:] {
+			if r := <-o.replies; r.Outcome != NotSent {
+				t.Errorf("queued call %d: %v", i, r.Outcome)
+			}
+		}
+		close(thaw)
+		for _, o := range all[:maxLanes] {
+			<-o.replies
+		}
+	})
+}
+
+func TestMissingReply_IsUnknown(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		srv.answer = func(context.Context, *redis.Cmd) {} // neither value nor error
+		if r := <-submit(t, x, "k", time.Second).replies; r.Outcome != Unknown || r.Err == nil {
+			t.Errorf("got %v, %v", r.Outcome, r.Err)
+		}
+	})
+}

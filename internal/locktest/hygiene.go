@@ -1,0 +1,175 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var hygieneScenarios = map[string]func(*Env){
+	// AC-99, H5
+	"CloseEndsEverything": func(e *Env) {
+		m, other := e.Manager(), e.Manager()
+		const n = 50
+		var held []*holdfast.Lease
+		for i := range n {
+			held = append(held, e.MustLock(e.kind.Lock(m, fmt.Sprintf("%s:%d", e.Key, i))))
+		}
+		blocker := e.MustLock(e.Lock(other))
+		results := make(chan error, n)
+		for i := range n {
+			name := e.Key // half wait for another process, half for this one
+			if i%2 == 0 {
+				name = fmt.Sprintf("%s:%d", e.Key, i)
+			}
+			go func() {
+				_, err := e.kind.Lock(m, name).Lock(bg)
+				results <- err
+			}()
+		}
+		e.Parked(m, n)
+		ctx := held[0].Context(bg)
+		start := time.Now()
+		if err := m.Close(bg); err != nil {
+			e.Errorf("Close: %v", err)
+		}
+		for range n {
+			e.WantErr(<-results, holdfast.ErrClosed)
+		}
+		if d := time.Since(start); d > time.Second*slack {
+			e.Errorf("took %v", d)
+		}
+		e.WantErr(context.Cause(ctx), holdfast.ErrClosed)
+		for _, l := range held {
+			e.WantErr(l.Err(), holdfast.ErrClosed)
+			e.WantErr(l.Unlock(bg), holdfast.ErrClosed)
+			if l.Valid() {
+				e.Error("valid after Close")
+			}
+		}
+		for _, lock := range []func(context.Context) (*holdfast.Lease, error){e.Lock(m).Lock, e.Lock(m).TryLock} {
+			_, err := lock(bg)
+			e.WantErr(err, holdfast.ErrClosed)
+		}
+		_, err := m.Inspect(bg, e.Key)
+		e.WantErr(err, holdfast.ErrClosed)
+		if err := m.Close(bg); err != nil {
+			e.Errorf("the second Close: %v", err)
+		}
+		e.srv.RequireNoKeys(e, e.Key) // blocker's
+		e.MustUnlock(blocker)
+		e.Eventually("no keys", time.Second, func() bool { return len(e.srv.Keys()) == 0 })
+	},
+
+	"CloseIsBoundedWhateverRedisDoes": func(e *Env) {
+		m := e.Manager()
+		l := e.MustLock(e.Lock(m))
+		e.Server().Pause()
+		start := time.Now()
+		err := m.Close(bg)
+		if d := time.Since(start); d > 1500*time.Millisecond*slack {
+			e.Errorf("took %v", d)
+		}
+		e.WantErr(err, holdfast.ErrUnavailable)
+		e.WantErr(l.Err(), holdfast.ErrClosed)
+	},
+
+	"CloseOfAnIdleManager": func(e *Env) {
+		m := e.Manager()
+		if err := m.Close(bg); err != nil {
+			e.Error(err)
+		}
+	},
+
+	// AC-97, scaled: every way out of a wait, under load, leaves nothing.
+	"ChurnLeavesNothing": func(e *Env) {
+		m := e.Manager()
+		e.MustUnlock(e.MustLock(e.Lock(m)))
+		var wg sync.WaitGroup
+		const goroutines, cycles = 8, 300
+		for g := range goroutines {
+			rng := rand.New(rand.NewPCG(uint64(g), 1))
+			wg.Go(func() {
+				for range cycles {
+					l := e.kind.Lock(m, fmt.Sprintf("%s:%d", e.Key, rng.IntN(3)))
+					ctx, cancel := context.WithTimeout(bg, time.Duration(rng.Int64N(int64(3*time.Millisecond))))
+					lock := l.Lock
+					if rng.IntN(3) == 0 {
+						lock = l.TryLock
+					}
+					got, err := lock(ctx)
+					cancel()
+					switch {
+					case err == nil:
+						if err := got.Unlock(ctx); err != nil {
+							e.Error(err)
+						}
+					case !errors.Is(err, holdfast.ErrNotAcquired) && !errors.Is(err, context.DeadlineExceeded):
+						e.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		e.Clean(m)
+		if err := m.Close(bg); err != nil {
+			e.Error(err)
+		}
+		e.Eventually("its connections stay the client's", time.Second, func() bool { return e.pubSubClients() == 0 })
+	},
+
+	// AC-98, scaled: a name that is not in use costs nothing.
+	"NamesAreForgotten": func(e *Env) {
+		m := e.Manager()
+		round := func(n int) {
+			var wg sync.WaitGroup
+			for g := range 8 {
+				wg.Go(func() {
+					for i := range n / 8 {
+						e.MustUnlock(e.MustLock(e.kind.Lock(m, fmt.Sprintf("%s:%d:%d", e.Key, g, i), holdfast.WithFencing())))
+					}
+				})
+			}
+			wg.Wait()
+		}
+		round(2000)
+		if s := m.Stats(); s.Locks != 0 || s.Held != 0 {
+			e.Errorf("%+v", s)
+		}
+	},
+
+	// Stats and Inspect tell what is there.
+	"InspectTellsWhatIsThere": func(e *Env) {
+		m := e.Manager()
+		info, err := m.Inspect(bg, e.Key)
+		if err != nil || info.Held || info.Kind != holdfast.KindFree || info.Name != e.Key {
+			e.Errorf("free: %+v, %v", info, err)
+		}
+		l := e.MustLock(e.Lock(m, holdfast.WithFencing()))
+		info, err = e.Manager().Inspect(bg, e.Key)
+		if err != nil || !info.Held || len(info.Holders) != 1 || !info.Holders[0].Holdfast ||
+			info.Holders[0].Holds != 1 || info.TTL < lease/2 || info.TTL > lease || info.Token != l.Token() {
+			e.Errorf("held: %+v, %v", info, err)
+		}
+		e.MustUnlock(l)
+		e.srv.Admin().HSet(bg, e.Key, "mode", "write", "java:1:write", 2)
+		info, err = m.Inspect(bg, e.Key)
+		if err != nil || info.Kind != holdfast.KindWrite || info.TTL != -1 || len(info.Holders) != 1 ||
+			!info.Holders[0].Write || info.Holders[0].Holds != 2 || info.Holders[0].Holdfast {
+			e.Errorf("written by another: %+v, %v", info, err)
+		}
+		e.srv.Admin().Del(bg, e.Key)
+		e.srv.Admin().Set(bg, e.Key, "x", 0)
+		info, err = m.Inspect(bg, e.Key)
+		if err != nil || info.Held || info.Kind != holdfast.KindOther {
+			e.Errorf("a string: %+v, %v", info, err)
+		}
+		_, err = m.Inspect(bg, "")
+		e.WantErr(err, holdfast.ErrInvalidName)
+	},
+}

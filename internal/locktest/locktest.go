@@ -1,0 +1,256 @@
+// Package locktest is the suite that every kind of lock passes: what the invariants
+// promise of a lock, each scenario as a test against a real server with real faults.
+//
+// Tests only. It imports the root package, which nothing else below internal may do.
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Kind is a kind of lock under test.
+type Kind struct {
+	Name string
+	Lock func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker
+	// Async is LockAsync of the same lock; nil if the kind has none.
+	Async func(l holdfast.Locker, ctx context.Context) <-chan holdfast.Result
+}
+
+// Run runs the whole suite.
+func Run(t *testing.T, k Kind) {
+	for _, group := range []struct {
+		name      string
+		scenarios map[string]func(*Env)
+	}{
+		{"acquire", acquireScenarios},
+		{"release", releaseScenarios},
+		{"lease", leaseScenarios},
+		{"wait", waitScenarios},
+		{"fault", faultScenarios},
+		{"hygiene", hygieneScenarios},
+	} {
+		for name, scenario := range group.scenarios {
+			t.Run(group.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				scenario(&Env{T: t, kind: k, Key: "locktest:" + name})
+			})
+		}
+	}
+}
+
+// Env is one scenario's surroundings: a server of its own, managers, a lock name.
+type Env struct {
+	*testing.T
+	Key  string // the name of the lock, and its key
+	kind Kind
+	srv  *redistest.Server
+}
+
+var bg = context.Background()
+
+// Lease times of the suite. A holder that died must be outlived by tests, so leases are
+// short; the usual ones are long enough for a busy machine.
+const (
+	lease = 2 * time.Second
+	slack = 3 // bounds in wall-clock time are multiplied by it
+)
+
+// Server returns the scenario's server, started at the first call. An AOF server keeps
+// its data over restarts.
+func (e *Env) Server(opts ...redistest.ServerOption) *redistest.Server {
+	if e.srv == nil {
+		e.srv = redistest.Start(e, opts...)
+	}
+	return e.srv
+}
+
+// Manager returns a new manager on a client of its own with default options.
+func (e *Env) Manager(opts ...holdfast.Option) *holdfast.Manager {
+	return e.ManagerOn(e.Server().Client(e), opts...)
+}
+
+// Via returns a new manager whose client goes through a proxy, and the proxy.
+func (e *Env) Via(opts ...holdfast.Option) (*holdfast.Manager, *redistest.Proxy) {
+	p := e.Server().Proxy(e)
+	return e.ManagerOn(p.Client(e), opts...), p
+}
+
+// ManagerOn returns a new manager on client, closed at the end.
+func (e *Env) ManagerOn(client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
+	e.Helper()
+	m, err := holdfast.New(client, append([]holdfast.Option{holdfast.WithLease(lease)}, opts...)...)
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(bg, 10*time.Second)
+		defer cancel()
+		_ = m.Close(ctx) // scenarios that care close it themselves
+	})
+	return m
+}
+
+// Lock returns the scenario's lock as m sees it.
+func (e *Env) Lock(m *holdfast.Manager, opts ...holdfast.LockOption) holdfast.Locker {
+	return e.kind.Lock(m, e.Key, opts...)
+}
+
+// MustLock takes the lock or fails.
+func (e *Env) MustLock(l holdfast.Locker) *holdfast.Lease {
+	e.Helper()
+	ctx, cancel := context.WithTimeout(bg, 15*time.Second)
+	defer cancel()
+	got, err := l.Lock(ctx)
+	if err != nil {
+		e.Fatalf("Lock: %v", err)
+	}
+	return got
+}
+
+// MustUnlock unlocks or fails.
+func (e *Env) MustUnlock(l *holdfast.Lease) {
+	e.Helper()
+	if err := l.Unlock(bg); err != nil {
+		e.Fatalf("Unlock: %v", err)
+	}
+}
+
+// WantErr fails unless err matches all targets.
+func (e *Env) WantErr(err error, targets ...error) {
+	e.Helper()
+	for _, target := range targets {
+		if !errors.Is(err, target) {
+			e.Errorf("error %v does not match %v", err, target)
+		}
+	}
+}
+
+// WantNotErr fails if err matches any of the targets.
+func (e *Env) WantNotErr(err error, targets ...error) {
+	e.Helper()
+	for _, target := range targets {
+		if errors.Is(err, target) {
+			e.Errorf("error %v matches %v", err, target)
+		}
+	}
+}
+
+// WantLost waits until lease has ended and fails unless that is a loss.
+func (e *Env) WantLost(l *holdfast.Lease, within time.Duration, reasons ...holdfast.LostReason) {
+	e.Helper()
+	select {
+	case <-l.Done():
+	case <-time.After(max(within, 10*time.Millisecond) * slack):
+		e.Fatalf("not told of the loss within %v", within*slack)
+	}
+	var lost *holdfast.LostError
+	if !errors.As(l.Err(), &lost) {
+		e.Fatalf("Err() = %v, want a LostError", l.Err())
+	}
+	for _, r := range reasons {
+		if lost.Reason == r {
+			return
+		}
+	}
+	e.Errorf("lost with reason %q, want one of %q", lost.Reason, reasons)
+}
+
+// Eventually waits for something that has no event of its own, mostly a state of the
+// server, and fails if it does not come.
+func (e *Env) Eventually(what string, within time.Duration, ok func() bool) {
+	e.Helper()
+	deadline := time.Now().Add(within * slack)
+	for !ok() {
+		if time.Now().After(deadline) {
+			e.Fatalf("not within %v: %s", within*slack, what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// Parked waits until n callers wait at m.
+func (e *Env) Parked(m *holdfast.Manager, n int) {
+	e.Helper()
+	e.Eventually(fmt.Sprintf("%d callers wait", n), 5*time.Second, func() bool { return m.Stats().Waiting == n })
+}
+
+// Free fails unless another client gets the lock at once, and leaves it free.
+func (e *Env) Free() {
+	e.Helper()
+	l, err := e.Lock(e.Manager()).TryLock(bg)
+	if err != nil {
+		e.Fatalf("the lock is not free: %v", err)
+	}
+	e.MustUnlock(l)
+}
+
+// PTTL returns the TTL of the lock's key in Redis: -2 ns if there is no key, -1 ns if it
+// has no TTL.
+func (e *Env) PTTL() time.Duration {
+	e.Helper()
+	d, err := e.srv.Admin().PTTL(bg, e.Key).Result()
+	if err != nil {
+		e.Fatal(err)
+	}
+	return d
+}
+
+// Clean fails unless the server is without any trace of locks soon. Tombstones are
+// allowed where the scenario says so: they carry a TTL and are the cure.
+func (e *Env) Clean(m *holdfast.Manager, allow ...string) {
+	e.Helper()
+	e.Eventually("nothing known of any lock", 2*time.Second, func() bool {
+		s := m.Stats()
+		return s.Locks == 0 && s.Held == 0 && s.Waiting == 0 && s.Subscriptions == 0
+	})
+	e.Eventually("no keys", time.Second, func() bool {
+		for _, k := range e.srv.Keys() {
+			if !slices.ContainsFunc(allow, func(p string) bool { return strings.HasPrefix(k, p) }) {
+				return false // the release of a lease that was lost goes on after Unlock
+			}
+		}
+		return true
+	})
+	e.srv.RequireTTLs(e, Tokens)
+	e.Eventually("no subscription", time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 0 })
+}
+
+// Tombstones is the prefix of the keys that refuse late copies of a request.
+const Tombstones = "holdfast_tombstones:"
+
+// Tokens is the prefix of the fencing counters, the only keys without TTL.
+const Tokens = "redisson_lock_token:"
+
+// Channel is the channel of a plain name.
+func Channel(name string) string { return "redisson_lock__channel:{" + name + "}" }
+
+// Section is code that must not run twice at a time. Its counter is not protected by
+// anything but the lock, so the race detector watches as well.
+type Section struct {
+	inside atomic.Int32
+	n      int
+}
+
+// Enter runs the section and fails if somebody is in it.
+func (s *Section) Enter(t testing.TB, hold time.Duration) {
+	if s.inside.Add(1) != 1 {
+		t.Error("two holders at a time")
+	}
+	s.n++
+	if hold > 0 {
+		time.Sleep(hold) // work, not waiting for anything
+	}
+	s.inside.Add(-1)
+}

@@ -1,0 +1,224 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var releaseScenarios = map[string]func(*Env){
+	// AC-16, L8
+	"EndedContextStillReleases": func(e *Env) {
+		m := e.Manager()
+		l := e.MustLock(e.Lock(m))
+		ctx, cancel := context.WithCancel(bg)
+		cancel()
+		if err := l.Unlock(ctx); err != nil {
+			e.Errorf("Unlock: %v", err)
+		}
+		e.Clean(m)
+	},
+
+	// AC-17, S5
+	"TwiceIsErrNotHeldAndTouchesNobody": func(e *Env) {
+		m, other := e.Manager(), e.Manager()
+		l := e.MustLock(e.Lock(m))
+		e.MustUnlock(l)
+		next := e.MustLock(e.Lock(other))
+		e.WantErr(l.Unlock(bg), holdfast.ErrNotHeld)
+		e.WantErr(l.Extend(bg, time.Second), holdfast.ErrNotHeld)
+		e.WantErr(l.Err(), holdfast.ErrReleased)
+		if !next.Valid() || e.PTTL() < 0 {
+			e.Error("the next holder's lock was touched")
+		}
+		e.MustUnlock(next)
+	},
+
+	// AC-96
+	"FromAHundredGoroutinesSucceedsOnce": func(e *Env) {
+		l := e.MustLock(e.Lock(e.Manager()))
+		var ok, again atomic.Int32
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				switch err := l.Unlock(bg); {
+				case err == nil:
+					ok.Add(1)
+				case errors.Is(err, holdfast.ErrNotHeld):
+					again.Add(1)
+				default:
+					e.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if ok.Load() != 1 || again.Load() != 99 {
+			e.Errorf("%d succeeded, %d ErrNotHeld", ok.Load(), again.Load())
+		}
+	},
+
+	// AC-18, N6
+	"AfterExpiryIsErrLeaseLost": func(e *Env) {
+		m := e.Manager()
+		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(100*time.Millisecond)))
+		e.WantLost(l, 100*time.Millisecond, holdfast.LostDeadline)
+		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
+		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
+		e.Clean(m)
+	},
+
+	// AC-18: with another holder, who keeps the lock.
+	"AfterExpiryLeavesTheNextHolder": func(e *Env) {
+		m, other := e.Manager(), e.Manager()
+		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(100*time.Millisecond)))
+		next := e.MustLock(e.Lock(other))
+		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
+		e.Eventually("the old manager is done", time.Second, func() bool { return m.Stats().Locks == 0 })
+		if !next.Valid() || e.PTTL() < lease/3 {
+			e.Errorf("the next holder's lock was touched: valid %v, TTL %v", next.Valid(), e.PTTL())
+		}
+		e.MustUnlock(next)
+	},
+
+	// AC-22
+	"ForceUnlockEndsTheLeaseAndWakesWaiters": func(e *Env) {
+		m, operator := e.Manager(), e.Manager()
+		l := e.MustLock(e.Lock(m))
+		got := make(chan *holdfast.Lease, 1)
+		waiting := e.Manager(holdfast.WithPollInterval(time.Hour))
+		go func() { got <- e.MustLock(e.Lock(waiting)) }()
+		e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 1 })
+		freed, err := operator.ForceUnlock(bg, e.Key)
+		if err != nil || !freed {
+			e.Fatalf("ForceUnlock: %v, %v", freed, err)
+		}
+		e.WantLost(l, lease/3+time.Second, holdfast.LostDeleted, holdfast.LostStolen)
+		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
+		e.MustUnlock(<-got)
+		if freed, err := operator.ForceUnlock(bg, e.Key); err != nil || freed {
+			e.Errorf("ForceUnlock of a free lock: %v, %v", freed, err)
+		}
+	},
+
+	"ForceUnlockOfAnotherKindTouchesNothing": func(e *Env) {
+		m := e.Manager()
+		e.Server().Admin().Set(bg, e.Key, "mine", 0)
+		_, err := m.ForceUnlock(bg, e.Key)
+		e.WantErr(err, holdfast.ErrWrongKind)
+		if v := e.srv.Admin().Get(bg, e.Key).Val(); v != "mine" {
+			e.Errorf("the value is %q", v)
+		}
+		_, err = m.ForceUnlock(bg, "a{b")
+		e.WantErr(err, holdfast.ErrInvalidName)
+	},
+
+	// ForceUnlock in the holder's own process tells the holder at once.
+	"ForceUnlockHereTellsAtOnce": func(e *Env) {
+		m := e.Manager(holdfast.WithLease(time.Hour))
+		l := e.MustLock(e.Lock(m))
+		if freed, err := m.ForceUnlock(bg, e.Key); err != nil || !freed {
+			e.Fatalf("ForceUnlock: %v, %v", freed, err)
+		}
+		e.WantLost(l, time.Second, holdfast.LostDeleted)
+	},
+
+	// AC-20: Unlock is bounded, the release goes on by itself, renewal has stopped.
+	"FrozenServerDoesNotHoldUnlock": func(e *Env) {
+		m := e.Manager(holdfast.WithLease(1200 * time.Millisecond)) // patience 300 ms
+		l := e.MustLock(e.Lock(m))
+		e.Server().Pause()
+		start := time.Now()
+		err := l.Unlock(bg)
+		if d := time.Since(start); d < 250*time.Millisecond || d > 400*time.Millisecond*slack {
+			e.Errorf("Unlock returned after %v", d)
+		}
+		e.WantErr(err, holdfast.ErrUnavailable)
+		e.WantErr(l.Unlock(bg), holdfast.ErrUnavailable) // still
+		if held := m.Stats().Held; held != 0 {
+			e.Errorf("%d holds are renewed", held)
+		}
+		e.srv.Resume()
+		e.Eventually("Unlock is told", time.Second, func() bool { return l.Unlock(bg) == nil })
+		e.WantErr(l.Unlock(bg), holdfast.ErrNotHeld)
+		e.Eventually("released in the background", time.Second, func() bool { return m.Stats().Locks == 0 })
+		e.Clean(m)
+	},
+
+	// Do: runs under the lock, unlocks also after a panic, joins what went wrong.
+	"DoUnlocksWhateverHappens": func(e *Env) {
+		m := e.Manager()
+		l := e.Lock(m)
+		mine := errors.New("mine")
+		err := holdfast.Do(bg, l, func(ctx context.Context, lease *holdfast.Lease) error {
+			if again, err := l.Lock(ctx); err != nil { // the context carries the owner
+				e.Error(err)
+			} else {
+				e.MustUnlock(again)
+			}
+			return mine
+		})
+		e.WantErr(err, mine)
+		func() {
+			defer func() {
+				if recover() == nil {
+					e.Error("the panic was swallowed")
+				}
+			}()
+			_ = holdfast.Do(bg, l, func(context.Context, *holdfast.Lease) error { panic("boom") })
+		}()
+		e.Free()
+		err = holdfast.Do(bg, l, func(_ context.Context, lease *holdfast.Lease) error { return lease.Unlock(bg) })
+		if err != nil {
+			e.Errorf("after fn unlocked: %v", err)
+		}
+		err = holdfast.Do(bg, l, func(ctx context.Context, _ *holdfast.Lease) error {
+			e.srv.Admin().Del(bg, e.Key)
+			<-ctx.Done()
+			e.WantErr(context.Cause(ctx), holdfast.ErrLeaseLost)
+			return mine
+		})
+		e.WantErr(err, mine, holdfast.ErrLeaseLost)
+		ctx, cancel := context.WithCancel(bg)
+		cancel()
+		err = holdfast.Do(ctx, l, func(context.Context, *holdfast.Lease) error {
+			e.Error("fn was called without the lock")
+			return nil
+		})
+		e.WantErr(err, holdfast.ErrNotAcquired)
+	},
+
+	"SyncLockerExcludesAndPanicsWithTypedErrors": func(e *Env) {
+		m := e.Manager()
+		l := holdfast.SyncLocker(bg, e.Lock(m))
+		var s Section
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 20 {
+					l.Lock()
+					s.Enter(e, 0)
+					l.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		panicOf := func(f func()) (err error) {
+			defer func() { err, _ = recover().(error) }()
+			f()
+			return nil
+		}
+		e.WantErr(panicOf(l.Unlock), holdfast.ErrNotHeld)
+		l.Lock()
+		e.srv.Admin().Del(bg, e.Key)
+		e.WantErr(panicOf(l.Unlock), holdfast.ErrLeaseLost)
+		ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
+		defer cancel()
+		held := e.MustLock(e.Lock(m))
+		e.WantErr(panicOf(holdfast.SyncLocker(ctx, e.Lock(m)).Lock), holdfast.ErrNotAcquired)
+		e.MustUnlock(held)
+	},
+}

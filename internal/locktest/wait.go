@@ -1,0 +1,381 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+var waitScenarios = map[string]func(*Env){
+	// L1, L2: woken by the message alone, polling switched off. A hand-off that needed a
+	// poll or the TTL would take minutes.
+	"IsWokenByTheMessage": func(e *Env) {
+		a := e.Manager(holdfast.WithPollInterval(time.Hour), holdfast.WithLease(time.Hour))
+		b := e.Manager(holdfast.WithPollInterval(time.Hour), holdfast.WithLease(time.Hour))
+		const rounds = 300
+		var wg sync.WaitGroup
+		var s Section
+		for _, m := range []*holdfast.Manager{a, b} {
+			wg.Go(func() {
+				for range rounds {
+					l := e.MustLock(e.Lock(m))
+					s.Enter(e, 0)
+					e.MustUnlock(l)
+				}
+			})
+		}
+		wg.Wait()
+		e.Logf("%d wake-ups, %d polls", b.Stats().Wakeups, b.Stats().Polls)
+	},
+
+	// Redisson's release, byte for byte, wakes ours; ours publishes what Redisson hears.
+	"SharesRedissonsMessages": func(e *Env) {
+		m := e.Manager(holdfast.WithPollInterval(time.Hour))
+		admin := e.Server().Admin()
+		const java = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63"
+		admin.HSet(bg, e.Key, java, 2)
+		admin.PExpire(bg, e.Key, time.Hour)
+		got := make(chan *holdfast.Lease, 1)
+		go func() { got <- e.MustLock(e.Lock(m)) }()
+		e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 1 })
+		admin.Del(bg, e.Key)
+		admin.Publish(bg, Channel(e.Key), "0")
+		l := <-got
+
+		fields := admin.HGetAll(bg, e.Key).Val() // one field, an owner id of Redisson's shape, count 1
+		if len(fields) != 1 {
+			e.Errorf("fields %v", fields)
+		}
+		for owner, count := range fields {
+			if count != "1" || strings.Count(owner, ":") != 1 || !strings.HasPrefix(owner, "hf-") {
+				e.Errorf("field %q = %q", owner, count)
+			}
+		}
+		mon := e.srv.Monitor(e)
+		e.MustUnlock(l)
+		mon.Wait(e, fmt.Sprintf("%q", "publish")+" "+fmt.Sprintf("%q %q", Channel(e.Key), "0"), 2*time.Second)
+	},
+
+	// First come, first served among the callers of a process.
+	"IsFIFOInTheProcess": func(e *Env) {
+		m := e.Manager()
+		l := e.Lock(m)
+		held := e.MustLock(l)
+		const n = 100
+		var mu sync.Mutex
+		var order []int
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				got := e.MustLock(l)
+				mu.Lock()
+				order = append(order, i)
+				mu.Unlock()
+				e.MustUnlock(got)
+			})
+			e.Parked(m, i+1)
+		}
+		e.MustUnlock(held)
+		wg.Wait()
+		for i, got := range order {
+			if i != got {
+				e.Fatalf("order %v", order)
+			}
+		}
+	},
+
+	// L6, cancelled while parked: prompt, and nobody behind is stranded.
+	"CancelWhileParkedLeavesNoTrace": func(e *Env) {
+		holder, m := e.Manager(), e.Manager()
+		held := e.MustLock(e.Lock(holder))
+		l := e.Lock(m)
+		const n = 10
+		results := make([]chan error, n)
+		cancels := make([]context.CancelFunc, n)
+		for i := range n {
+			ctx, cancel := context.WithCancel(bg)
+			cancels[i], results[i] = cancel, make(chan error, 1)
+			go func() {
+				got, err := l.Lock(ctx)
+				if err == nil {
+					err = got.Unlock(bg)
+				}
+				results[i] <- err
+			}()
+			e.Parked(m, i+1)
+		}
+		for i := 0; i < n; i += 2 { // the front of the queue among them
+			start := time.Now()
+			cancels[i]()
+			err := <-results[i]
+			if d := time.Since(start); d > 50*time.Millisecond*slack {
+				e.Errorf("returned %v after the cancel", d)
+			}
+			e.WantErr(err, holdfast.ErrNotAcquired, context.Canceled)
+		}
+		e.MustUnlock(held)
+		for i := 1; i < n; i += 2 {
+			if err := <-results[i]; err != nil {
+				e.Error(err)
+			}
+			cancels[i]()
+		}
+		e.Clean(m)
+	},
+
+	"DeadlineIsKept": func(e *Env) {
+		held := e.MustLock(e.Lock(e.Manager()))
+		m := e.Manager()
+		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		_, err := e.Lock(m).Lock(ctx)
+		if d := time.Since(start); d < 100*time.Millisecond || d > 150*time.Millisecond*slack {
+			e.Errorf("returned after %v", d)
+		}
+		e.WantErr(err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+		e.MustUnlock(held)
+		e.Clean(m)
+	},
+
+	// AC-46, L4: the holder's process dies; no message comes at all.
+	"KilledHolderIsOutlivedByItsTTL": func(e *Env) {
+		p := redistest.StartProcess(e, HolderRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, lease.String())
+		p.Expect(e, "held")
+		m := e.Manager(holdfast.WithPollInterval(time.Hour))
+		got := make(chan *holdfast.Lease, 1)
+		go func() { got <- e.MustLock(e.Lock(m)) }()
+		e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 1 })
+		p.Kill()
+		ttl := e.PTTL()
+		start := time.Now()
+		l := <-got
+		if late := time.Since(start) - ttl; late > 100*time.Millisecond*slack {
+			e.Errorf("granted %v after the expiry", late)
+		}
+		e.MustUnlock(l)
+	},
+
+	// AC-33, F1: a paused process wakes up after its lease and touches nobody's lock.
+	"PausedHolderWakesUpToALoss": func(e *Env) {
+		p := redistest.StartProcess(e, HolderRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, "500ms")
+		p.Expect(e, "held")
+		p.Pause()
+		m := e.Manager()
+		next := e.MustLock(e.Lock(m))
+		p.Resume()
+		p.Expect(e, "valid false") // before any I/O of its own
+		p.Expect(e, "lost deadline")
+		p.Send("unlock")
+		p.Expect(e, "unlock lost")
+		if !next.Valid() || e.PTTL() < lease/3 {
+			e.Error("the next holder was disturbed")
+		}
+		e.MustUnlock(next)
+	},
+
+	// AC-47: a lock that somebody left without TTL.
+	"ForeignLockWithoutTTLIsPolled": func(e *Env) {
+		m := e.Manager(holdfast.WithPollInterval(50 * time.Millisecond))
+		admin := e.Server().Admin()
+		admin.HSet(bg, e.Key, "somebody", 1)
+		ctx, cancel := context.WithTimeout(bg, 300*time.Millisecond)
+		defer cancel()
+		_, err := e.Lock(m).Lock(ctx)
+		e.WantErr(err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+		got := make(chan *holdfast.Lease, 1)
+		go func() { got <- e.MustLock(e.Lock(m)) }()
+		e.Parked(m, 1)
+		admin.Del(bg, e.Key) // and no message
+		e.MustUnlock(<-got)
+	},
+
+	// AC-48: a thousand waiters are one contender.
+	"ThousandWaitersAreOneContender": func(e *Env) {
+		holder := e.Manager()
+		held := e.MustLock(e.Lock(holder))
+		m, p := e.Via()
+		l := e.Lock(m)
+		_, _ = l.TryLock(bg)
+		p.Record()
+		const n = 1000
+		results := make([]<-chan holdfast.Result, n)
+		if e.kind.Async == nil {
+			return
+		}
+		for i := range results {
+			results[i] = e.kind.Async(l, bg)
+		}
+		e.Eventually("the channel is subscribed", 2*time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 1 })
+		time.Sleep(2 * time.Second) // nothing changes, and little may happen
+		if c := p.Count(isCommand); c > 8 {
+			e.Errorf("%d commands while nothing changed: %q", c, p.Commands())
+		}
+		e.MustUnlock(held)
+		for _, r := range results {
+			got := <-r
+			if got.Err != nil {
+				e.Fatal(got.Err)
+			}
+			e.MustUnlock(got.Lease)
+		}
+		if c := p.Count(isCommand); c > 3*n {
+			e.Errorf("%d commands for %d hand-overs", c, n)
+		}
+		e.Logf("%d commands for %d hand-overs", p.Count(isCommand), n)
+		e.Clean(m)
+	},
+
+	// AC-49: many names, one connection.
+	"ManyNamesShareOneConnection": func(e *Env) {
+		holder, m := e.Manager(), e.Manager()
+		const names, each = 200, 5
+		var held []*holdfast.Lease
+		var wg sync.WaitGroup
+		for i := range names {
+			name := fmt.Sprintf("%s:%d", e.Key, i)
+			held = append(held, e.MustLock(e.kind.Lock(holder, name)))
+			for range each {
+				wg.Go(func() { e.MustUnlock(e.MustLock(e.kind.Lock(m, name))) })
+			}
+		}
+		e.Parked(m, names*each)
+		e.Eventually("all channels are subscribed", 5*time.Second, func() bool { return m.Stats().Subscriptions == names })
+		if n := e.pubSubClients(); n != 1 {
+			e.Errorf("%d pub/sub connections", n)
+		}
+		for _, l := range held {
+			e.MustUnlock(l)
+		}
+		wg.Wait()
+		e.Clean(m)
+	},
+
+	// AC-55: noise on the channel grants nothing and costs little.
+	"JunkMessagesAreIgnored": func(e *Env) {
+		holder := e.Manager()
+		held := e.MustLock(e.Lock(holder))
+		m, p := e.Via()
+		got := make(chan *holdfast.Lease, 1)
+		go func() { got <- e.MustLock(e.Lock(m)) }()
+		e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 1 })
+		p.Record()
+		pipe := e.srv.Admin().Pipeline()
+		for range 5000 {
+			for _, junk := range []string{"", "2", "-1", "00", "\x00\xff", "hello"} {
+				pipe.Publish(bg, Channel(e.Key), junk)
+			}
+		}
+		pipe.Publish(bg, Channel(e.Key), strings.Repeat("x", 1<<20))
+		if _, err := pipe.Exec(bg); err != nil {
+			e.Fatal(err)
+		}
+		if n := p.Count(redistest.Command("evalsha")); n > 10 {
+			e.Errorf("junk caused %d tries", n)
+		}
+		e.MustUnlock(held)
+		e.MustUnlock(<-got)
+	},
+
+	// L3: the connection that should have brought the message was killed just then.
+	"KilledPubSubIsReplaced": func(e *Env) {
+		holder := e.Manager()
+		m := e.Manager(holdfast.WithPollInterval(time.Hour))
+		for range 20 {
+			held := e.MustLock(e.Lock(holder))
+			got := make(chan *holdfast.Lease, 1)
+			go func() { got <- e.MustLock(e.Lock(m)) }()
+			e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 1 })
+			e.srv.Admin().Do(bg, "CLIENT", "KILL", "TYPE", "pubsub")
+			e.MustUnlock(held) // its message goes to nobody
+			e.MustUnlock(<-got)
+		}
+		if m.Stats().Reconnects == 0 {
+			e.Error("no reconnection was provoked")
+		}
+	},
+
+	// L3: half-open. Nothing breaks, nothing arrives: polling covers it, and the
+	// connection is replaced.
+	"SilentPubSubIsNoticed": func(e *Env) {
+		holder := e.Manager(holdfast.WithLease(time.Minute))
+		m, p := e.Via(holdfast.WithPollInterval(200 * time.Millisecond))
+		held := e.MustLock(e.Lock(holder))
+		// From its confirmation on nothing reaches this connection.
+		p.SwallowReply(redistest.Command("subscribe"), 1)
+		got := make(chan *holdfast.Lease, 1)
+		go func() { got <- e.MustLock(e.Lock(m)) }()
+		e.Parked(m, 1)
+		e.Eventually("a subscription that the server knows of", 2*time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 1 })
+		e.Eventually("a second connection", 6*time.Second, func() bool { return m.Stats().Reconnects == 1 })
+		e.MustUnlock(held)
+		e.MustUnlock(<-got)
+		if s := m.Stats(); s.Polls == 0 {
+			e.Errorf("no polls: %+v", s)
+		}
+	},
+
+	// Pub/sub is denied altogether: polling.
+	"DeniedPubSubIsReplacedByPolling": func(e *Env) {
+		admin := e.Server().Admin()
+		admin.Do(bg, "ACL", "SETUSER", "poller", "on", ">secret", "~*", "+@all", "-subscribe", "-ssubscribe", "-publish", "resetchannels")
+		opt := e.srv.Options()
+		opt.Username, opt.Password = "poller", "secret"
+		m := e.ManagerOn(newClient(e, opt), holdfast.WithPollInterval(100*time.Millisecond))
+		other := e.Manager(holdfast.WithPollInterval(100 * time.Millisecond))
+		var s Section
+		var wg sync.WaitGroup
+		for _, m := range []*holdfast.Manager{m, other} {
+			for range 2 {
+				wg.Go(func() {
+					for range 5 {
+						l := e.MustLock(e.Lock(m))
+						s.Enter(e, 2*time.Millisecond)
+						e.MustUnlock(l) // PUBLISH is refused inside the script, after the release
+					}
+				})
+			}
+		}
+		wg.Wait()
+		e.srv.RequireNoKeys(e)
+	},
+
+	// N waiting processes all get their turn while another one hammers the lock from many
+	// goroutines: the hand-off slice ends.
+	"BusyProcessLetsOthersIn": func(e *Env) {
+		busy, m := e.Manager(), e.Manager()
+		ctx, stop := context.WithCancel(bg)
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				for {
+					l, err := e.Lock(busy).Lock(ctx)
+					if err != nil {
+						if !errors.Is(err, context.Canceled) {
+							e.Error(err)
+						}
+						return
+					}
+					e.MustUnlock(l)
+				}
+			})
+		}
+		for range 20 {
+			e.MustUnlock(e.MustLock(e.Lock(m)))
+		}
+		stop()
+		wg.Wait()
+	},
+}
+
+// pubSubClients returns how many connections are in subscriber mode.
+func (e *Env) pubSubClients() int {
+	list := e.srv.Admin().Do(bg, "CLIENT", "LIST", "TYPE", "pubsub").String()
+	return strings.Count(list, "cmd=")
+}

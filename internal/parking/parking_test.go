@@ -1,0 +1,146 @@
+package parking
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+type waiterT = Waiter[int, string]
+
+func TestQueue_IsFIFO(t *testing.T) {
+	var q Queue[int, string]
+	ws := make([]*waiterT, 5)
+	for i := range ws {
+		ws[i] = &waiterT{Value: i}
+		q.Push(ws[i])
+	}
+	if !q.Remove(ws[0]) || !q.Remove(ws[2]) || !q.Remove(ws[4]) {
+		t.Fatal("Remove of a parked waiter reports false")
+	}
+	for _, want := range []int{1, 3} {
+		w := q.Front()
+		if w == nil || w.Value != want {
+			t.Fatalf("front is %v, want %d", w, want)
+		}
+		if !q.Deliver(w, "yours") {
+			t.Fatal("Deliver to the front reports false")
+		}
+		if got := <-w.Ready(); got != "yours" {
+			t.Errorf("outcome %q", got)
+		}
+	}
+	if q.Len() != 0 || q.Front() != nil {
+		t.Errorf("%d left", q.Len())
+	}
+}
+
+func TestWaiter_HasOneOutcome(t *testing.T) {
+	var q, other Queue[int, string]
+	w := new(waiterT)
+	q.Push(w)
+	if other.Remove(w) {
+		t.Error("a queue removed another queue's waiter")
+	}
+	if !q.Deliver(w, "first") || q.Deliver(w, "second") || q.Remove(w) || w.Parked() {
+		t.Error("a delivered waiter can be delivered or removed again")
+	}
+	if len(w.Ready()) != 1 || <-w.Ready() != "first" {
+		t.Error("not exactly the first outcome")
+	}
+}
+
+func TestWaiter_IsParkedOnce(t *testing.T) {
+	var q Queue[int, string]
+	w := new(waiterT)
+	q.Push(w)
+	q.Remove(w)
+	defer func() {
+		if recover() == nil {
+			t.Error("a waiter was parked a second time")
+		}
+	}()
+	q.Push(w)
+}
+
+// Grant and cancel race under the owner's mutex: exactly one of them wins, so of n
+// waiters that all cancel, each is either delivered to or has left, never both.
+func TestQueue_GrantVersusCancel(t *testing.T) {
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var q Queue[int, string]
+			const n = 8
+			left, granted := make([]bool, n), make([]bool, n)
+			var wg sync.WaitGroup
+			for i := range n {
+				w := &waiterT{Value: i}
+				mu.Lock()
+				q.Push(w)
+				mu.Unlock()
+				wg.Go(func() {
+					mu.Lock()
+					defer mu.Unlock()
+					left[i] = q.Remove(w)
+				})
+			}
+			wg.Go(func() {
+				for range n / 2 {
+					mu.Lock()
+					if w := q.Front(); w != nil {
+						granted[w.Value] = q.Deliver(w, "yours")
+					}
+					mu.Unlock()
+				}
+			})
+			wg.Wait()
+			for i := range n {
+				if left[i] == granted[i] {
+					t.Fatalf("waiter %d: left %v, granted %v", i, left[i], granted[i])
+				}
+			}
+		})
+	}
+}
+
+// FuzzQueue compares the queue with a slice under any sequence of operations.
+func FuzzQueue(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 1, 2, 1, 0, 2})
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		var q Queue[int, string]
+		var model []*waiterT
+		for i, op := range ops {
+			switch op % 3 {
+			case 0:
+				w := &waiterT{Value: i}
+				q.Push(w)
+				model = append(model, w)
+			case 1: // cancel somewhere
+				if len(model) > 0 {
+					k := int(op/3) % len(model)
+					if !q.Remove(model[k]) {
+						t.Fatal("Remove of a parked waiter reports false")
+					}
+					model = append(model[:k], model[k+1:]...)
+				}
+			case 2: // grant the front
+				if w := q.Front(); w != nil {
+					if !q.Deliver(w, "x") {
+						t.Fatal("Deliver to the front reports false")
+					}
+					model = model[1:]
+				}
+			}
+			w := q.Front()
+			for _, want := range model {
+				if w != want {
+					t.Fatalf("after op %d the order differs", i)
+				}
+				w = w.Next()
+			}
+			if w != nil || q.Len() != len(model) {
+				t.Fatalf("after op %d: %d waiters, want %d", i, q.Len(), len(model))
+			}
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package redistest
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Options returns fresh client options: go-redis's defaults, as users have
+// them, with the address and password filled in.
+func (s *Server) Options() *redis.Options {
+	return &redis.Options{Addr: s.addr, Password: s.password}
+}
+
+// Client returns a new client with default options, closed at tb's cleanup.
+func (s *Server) Client(tb testing.TB) *redis.Client {
+	return s.ClientWith(tb, nil)
+}
+
+// ClientWith is Client with options changed by change, which may be nil.
+func (s *Server) ClientWith(tb testing.TB, change func(*redis.Options)) *redis.Client {
+	return newClient(tb, s.Options(), change)
+}
+
+func newClient(tb testing.TB, opt *redis.Options, change func(*redis.Options)) *redis.Client {
+	if change != nil {
+		change(opt)
+	}
+	c := redis.NewClient(opt)
+	tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Admin returns the client that tests inspect the server with. It is shared,
+// made at the first call, bypasses all proxies, and sends no handshake beyond
+// HELLO, so that it disturbs command counts little.
+func (s *Server) Admin() *redis.Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.admin == nil {
+		opt := s.Options()
+		opt.DisableIdentity = true
+		opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+		opt.ContextTimeoutEnabled = true
+		s.admin = redis.NewClient(opt)
+	}
+	return s.admin
+}

@@ -1,0 +1,98 @@
+package redistest
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	code := Main(m, map[string]func([]string){"echo": echoRole, "crash": crashRole})
+	if stacks := leftovers(); code == 0 && stacks != "" {
+		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", stacks)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// leftovers returns the stacks of this package's goroutines that still run. One
+// that has just signalled its end may need a moment to be gone.
+func leftovers() string {
+	var found []string
+	for deadline := time.Now().Add(2 * time.Second); ; runtime.Gosched() {
+		found = nil
+		buf := make([]byte, 1<<20)
+		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+			if strings.Contains(g, "/redistest.") && !strings.Contains(g, "redistest.TestMain") {
+				found = append(found, g)
+			}
+		}
+		if len(found) == 0 || time.Now().After(deadline) {
+			return strings.Join(found, "\n\n")
+		}
+	}
+}
+
+// echoRole repeats its arguments, then every line of its input.
+func echoRole(args []string) {
+	fmt.Println("args", strings.Join(args, ","))
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		fmt.Println("echo", in.Text())
+	}
+}
+
+func crashRole([]string) {
+	fmt.Fprintln(os.Stderr, "crashing as told")
+	os.Exit(3)
+}
+
+// fakeTB records failures instead of passing them on, for tests of failing.
+type fakeTB struct {
+	testing.TB
+	failed   bool
+	messages []string
+	cleanups []func()
+}
+
+func (f *fakeTB) Helper()                   {}
+func (f *fakeTB) Failed() bool              { return f.failed }
+func (f *fakeTB) Cleanup(fn func())         { f.cleanups = append(f.cleanups, fn) }
+func (f *fakeTB) Logf(s string, a ...any)   { f.messages = append(f.messages, fmt.Sprintf(s, a...)) }
+func (f *fakeTB) Errorf(s string, a ...any) { f.failed = true; f.Logf(s, a...) }
+func (f *fakeTB) Fatalf(s string, a ...any) { f.Errorf(s, a...); runtime.Goexit() }
+
+// runFake runs test and its cleanups with a fakeTB, as the testing package
+// would, and returns whether it failed and what it logged.
+func runFake(t *testing.T, test func(tb testing.TB)) (failed bool, log string) {
+	t.Helper()
+	f := &fakeTB{TB: t}
+	run := func(fn func()) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			fn()
+		}()
+		<-done
+	}
+	run(func() { test(f) })
+	for len(f.cleanups) > 0 {
+		last := f.cleanups[len(f.cleanups)-1]
+		f.cleanups = f.cleanups[:len(f.cleanups)-1]
+		run(last)
+	}
+	return f.failed, strings.Join(f.messages, "\n")
+}
+
+// wantFailure requires that test fails with a message that contains substr.
+func wantFailure(t *testing.T, substr string, test func(tb testing.TB)) {
+	t.Helper()
+	failed, log := runFake(t, test)
+	if !failed || !strings.Contains(log, substr) {
+		t.Errorf("failed = %t with %q, want a failure with %q", failed, log, substr)
+	}
+}

@@ -1,0 +1,142 @@
+package redistest
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestProxy_BlackHole(t *testing.T) {
+	s, p, c := through(t)
+	idle := dial(t, p.Addr(), s.Password())
+	p.BlackHole(true)
+	c.send("INCR", "n")
+	c.wantSilence()
+	fresh, err := dialRaw(p.Addr(), "", patience) // accepted
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	lost := &testConn{fresh, t}
+	lost.send("AUTH", s.Password())
+	lost.wantSilence()
+	p.BlackHole(false)
+
+	c.send("INCR", "n")
+	c.wantSilence() // it lost bytes and stays dead
+	lost.wantSilence()
+	if got := idle.do("INCR", "n"); got != "1" {
+		t.Errorf("INCR of a connection that lost nothing = %s, want 1", got)
+	}
+	if got := dial(t, p.Addr(), s.Password()).do("INCR", "n"); got != "2" {
+		t.Errorf("INCR of a new connection = %s, want 2", got)
+	}
+}
+
+func TestProxy_BlackHoleEatsWhatAGateReleases(t *testing.T) {
+	s, p, c := through(t)
+	gate := p.HoldRequest(Command("incr"))
+	c.send("INCR", "n")
+	gate.Wait(t)
+	p.BlackHole(true)
+	gate.Release()
+	c.send("INCR", "n")
+	c.wantSilence()
+	p.BlackHole(false)
+	c.wantSilence()
+	if got := get(t, s, "n"); got != "" {
+		t.Errorf("n = %s, want nothing executed", got)
+	}
+}
+
+func TestProxy_BlackHoleHidesClosings(t *testing.T) {
+	s, p, c := through(t)
+	quiet := dial(t, p.Addr(), s.Password())
+	id, quietID := c.do("CLIENT", "ID"), quiet.do("CLIENT", "ID")
+	listed := func() bool {
+		return strings.Contains(s.Admin().ClientList(t.Context()).Val(), "id="+id+" ")
+	}
+	p.BlackHole(true)
+	c.Close()
+	s.Admin().ClientKillByFilter(t.Context(), "ID", quietID)
+	quiet.wantSilence()
+	if !listed() {
+		t.Errorf("the server learned of the client's closing")
+	}
+	p.BlackHole(false)
+	eventually(t, "server learns of the closing", func() bool { return !listed() })
+	quiet.wantSilence() // nobody tells a half-open connection
+}
+
+func TestProxy_Freeze(t *testing.T) {
+	s, p, c := through(t)
+	gate := p.HoldReply(Command("incr"))
+	c.send("INCR", "n")
+	gate.Wait(t)
+	p.Freeze(true)
+	gate.Release()
+	c.send("INCR", "n")
+	conn, err := dialRaw(p.Addr(), "", patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fresh := &testConn{conn, t}
+	fresh.send("AUTH", s.Password())
+	c.wantSilence()
+	fresh.wantSilence()
+	if got := get(t, s, "n"); got != "1" {
+		t.Errorf("n = %s while frozen, want 1", got)
+	}
+	p.Freeze(false)
+	c.wantRead("1", "2")
+	fresh.wantRead("OK")
+}
+
+func TestProxy_FreezeConnectsNobody(t *testing.T) {
+	s := Start(t)
+	p := s.Proxy(t)
+	p.Freeze(true)
+	s.Kill()
+	conn, err := dialRaw(p.Addr(), "", patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	c := &testConn{conn, t}
+	c.wantSilence() // not "connection closed", though the server is dead
+	s.Restart()
+	p.Freeze(false)
+	if got := c.do("AUTH", s.Password()); got != "OK" {
+		t.Errorf("AUTH = %s", got)
+	}
+}
+
+func TestProxy_CutAndRefuse(t *testing.T) {
+	s, p, c := through(t)
+	p.Cut()
+	c.wantEOF()
+	p.Refuse(true)
+	if conn, err := dialRaw(p.Addr(), s.Password(), patience); err == nil {
+		conn.Close()
+		t.Errorf("connected to a proxy that refuses")
+	}
+	p.Refuse(false)
+	c = dial(t, p.Addr(), s.Password())
+	if got := c.do("PING"); got != "PONG" {
+		t.Errorf("PING = %s", got)
+	}
+}
+
+func TestProxy_SurvivesItsServer(t *testing.T) {
+	s, p, c := through(t)
+	s.Kill()
+	c.wantEOF()
+	if conn, err := dialRaw(p.Addr(), s.Password(), patience); err == nil {
+		conn.Close()
+		t.Errorf("connected to a dead server")
+	}
+	s.Restart()
+	if got := dial(t, p.Addr(), s.Password()).do("PING"); got != "PONG" {
+		t.Errorf("PING = %s", got)
+	}
+}

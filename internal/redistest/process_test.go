@@ -1,0 +1,69 @@
+package redistest
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestProcess_TalksInLines(t *testing.T) {
+	p := StartProcess(t, "echo", "a b", "c")
+	if got := p.Expect(t, "args "); got != "a b,c" {
+		t.Errorf("args = %q", got)
+	}
+	p.Send("one")
+	p.Send("two")
+	if got := p.Expect(t, "echo "); got != "one" {
+		t.Errorf("first line = %q", got)
+	}
+	if got := p.ReadLine(t, patience); got != "echo two" {
+		t.Errorf("second line = %q", got)
+	}
+	p.Send("three")
+	if err := p.Wait(); err != nil {
+		t.Errorf("Wait() = %v", err)
+	}
+	if got := p.Expect(t, "echo "); got != "three" { // readable after the end
+		t.Errorf("last line = %q", got)
+	}
+}
+
+func TestProcess_PauseAndKill(t *testing.T) {
+	p := StartProcess(t, "echo")
+	p.Expect(t, "args")
+	p.Pause()
+	if runtime.GOOS == "linux" {
+		if state := processState(t, p.Pid()); state != "T" {
+			t.Errorf("state = %s after Pause, want T", state)
+		}
+	}
+	p.Send("hello")
+	wantFailure(t, "no such line within", func(tb testing.TB) { p.ReadLine(tb, 30*time.Millisecond) })
+	p.Resume()
+	p.Resume()
+	p.Expect(t, "echo hello")
+
+	p.Pause()
+	p.Kill()
+	if err := p.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("Wait() = %v, want killed", err)
+	}
+	wantFailure(t, errLogEnded.Error(), func(tb testing.TB) { p.ReadLine(tb, patience) })
+}
+
+func TestProcess_FailureShowsStderr(t *testing.T) {
+	wantFailure(t, "crashing as told", func(tb testing.TB) {
+		p := StartProcess(tb, "crash")
+		if err := p.Wait(); err == nil || err.Error() != "exit status 3" {
+			t.Errorf("Wait() = %v, want exit status 3", err)
+		}
+		p.ReadLine(tb, patience)
+	})
+	wantFailure(t, `no role "nobody"`, func(tb testing.TB) {
+		StartProcess(tb, "nobody").Expect(tb, "anything")
+	})
+	wantFailure(t, `wrote "args "`, func(tb testing.TB) {
+		StartProcess(tb, "echo").Expect(tb, "echo")
+	})
+}

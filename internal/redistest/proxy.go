@@ -1,0 +1,283 @@
+package redistest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Proxy is a TCP proxy in front of a Server that reads the protocol, so that
+// faults hit whole requests and replies, and exactly the chosen ones.
+//
+// A rule (LoseReply and so on) applies to requests forwarded after it was set,
+// each request to the oldest rule that matches and is not used up. Mind that a
+// client sends more than its user: a handshake at the start of a connection,
+// EVALSHA again as EVAL after NOSCRIPT, and go-redis re-sends on lost replies.
+//
+// Replies are told apart as Redis orders them: one reply for each request,
+// first in, first out; push frames, and in RESP2 the messages to a subscriber,
+// belong to none. The reply to a SUBSCRIBE or UNSUBSCRIBE is its first
+// confirmation; an UNSUBSCRIBE without channels has no reply that a rule can
+// hit. CLIENT REPLY is not supported.
+//
+// TCP's order is kept: what a client has sent before it closed its connection
+// still reaches the server, also if it was held back meanwhile. That is how a
+// copy of a request arrives after its sender has given up.
+type Proxy struct {
+	tb       testing.TB
+	server   *Server
+	listener net.Listener
+	wg       sync.WaitGroup // the accepting goroutine and every link
+
+	// flow is read-locked while a frame moves on, so that nothing is under way
+	// any more when Freeze or BlackHole returns. No lock is taken inside but mu.
+	flow   sync.RWMutex
+	holed  bool          // guarded by flow
+	healed chan struct{} // guarded by flow; non-nil while holed, closed at its end
+	thaw   chan struct{} // guarded by flow; non-nil while frozen, closed at its end
+
+	mu       sync.Mutex
+	rules    []*rule            // guarded by mu; oldest first
+	links    map[*link]struct{} // guarded by mu
+	log      [][]string         // guarded by mu
+	overflow bool               // guarded by mu; log is full, requests are missing
+	delay    time.Duration      // guarded by mu
+	jitter   time.Duration      // guarded by mu
+	refuse   bool               // guarded by mu
+	closed   bool               // guarded by mu; no new links
+}
+
+// Proxy starts a proxy in front of s, without any fault. Its connections end
+// at tb's cleanup. The server may be restarted behind it; while it is dead,
+// clients that connect to the proxy are disconnected at once.
+func (s *Server) Proxy(tb testing.TB) *Proxy {
+	tb.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatalf("redistest: proxy: %v", err)
+	}
+	p := &Proxy{tb: tb, server: s, listener: l, links: make(map[*link]struct{})}
+	p.wg.Go(p.accept)
+	tb.Cleanup(p.close)
+	return p
+}
+
+func (p *Proxy) accept() {
+	for {
+		conn, err := p.listener.Accept()
+		if err != nil {
+			return // closed by close
+		}
+		p.mu.Lock()
+		if p.closed || p.refuse {
+			p.mu.Unlock()
+			_ = conn.Close()
+			continue
+		}
+		l := newLink(p, conn.(*net.TCPConn))
+		p.links[l] = struct{}{}
+		p.wg.Go(l.run)
+		p.mu.Unlock()
+	}
+}
+
+func (p *Proxy) close() {
+	p.mu.Lock()
+	p.closed = true
+	for l := range p.links {
+		l.abort()
+	}
+	p.mu.Unlock()
+	_ = p.listener.Close()
+	p.wg.Wait()
+}
+
+// forget is called by a link that has ended.
+func (p *Proxy) forget(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.links, l)
+}
+
+// Addr returns the host:port clients connect to.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Options returns fresh client options that lead through the proxy and are
+// go-redis's defaults otherwise.
+func (p *Proxy) Options() *redis.Options {
+	opt := p.server.Options()
+	opt.Addr = p.Addr()
+	return opt
+}
+
+// Client returns a new client through the proxy, closed at tb's cleanup.
+func (p *Proxy) Client(tb testing.TB) *redis.Client {
+	return p.ClientWith(tb, nil)
+}
+
+// ClientWith is Client with options changed by change, which may be nil.
+func (p *Proxy) ClientWith(tb testing.TB, change func(*redis.Options)) *redis.Client {
+	return newClient(tb, p.Options(), change)
+}
+
+// LoseReply lets the server execute the next n requests that match, discards
+// their replies and closes their connections: the client does not know.
+// Replies to earlier requests of the connection are delivered.
+func (p *Proxy) LoseReply(m Match, n int) { p.addRule(m, n, loseReply, nil) }
+
+// SwallowReply is LoseReply with the connection left open: the client waits for
+// ever, as nothing more reaches it. What it sends is still executed.
+func (p *Proxy) SwallowReply(m Match, n int) { p.addRule(m, n, swallowReply, nil) }
+
+// LoseRequest keeps the next n requests that match from the server and closes
+// their connections once the replies to earlier requests are delivered. To the
+// client it looks like LoseReply.
+func (p *Proxy) LoseRequest(m Match, n int) { p.addRule(m, n, loseRequest, nil) }
+
+// HoldRequest keeps the next request that matches from the server until the
+// gate's Release, and later requests of its connection with it.
+func (p *Proxy) HoldRequest(m Match) *Gate { return p.addRule(m, 1, holdRequest, newGate()) }
+
+// HoldReply lets the server execute the next request that matches and keeps its
+// reply from the client until the gate's Release, and everything the server
+// sends on that connection later with it.
+func (p *Proxy) HoldReply(m Match) *Gate { return p.addRule(m, 1, holdReply, newGate()) }
+
+func (p *Proxy) addRule(m Match, n int, a action, g *Gate) *Gate {
+	p.tb.Helper()
+	if n < 1 {
+		p.tb.Fatalf("redistest: proxy: rule for %d requests", n)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules = append(p.rules, &rule{match: m, left: n, action: a, gate: g})
+	return g
+}
+
+// admit decides what happens to a request that is about to be forwarded.
+func (p *Proxy) admit(cmd []string) (v verdict) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v, p.rules = judge(p.rules, cmd)
+	return v
+}
+
+// Delay makes every frame that arrives from now on, in either direction, wait
+// for d and a random part of jitter. Frames of a connection stay in order, and
+// a long pipeline is delayed as a whole, not once per frame.
+func (p *Proxy) Delay(d, jitter time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay, p.jitter = d, jitter
+}
+
+// due returns when a frame that has just arrived may move on.
+func (p *Proxy) due() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := p.delay
+	if p.jitter > 0 {
+		d += rand.N(p.jitter)
+	}
+	if d == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(d)
+}
+
+// BlackHole discards, while on, everything either side sends. No connection is
+// closed, new ones are accepted, and a closing by one side is not passed on.
+//
+// When it is switched off, connections that lost bytes stay dead: they hang
+// until the client closes them or Cut does. The others and new ones work.
+func (p *Proxy) BlackHole(on bool) {
+	p.flow.Lock()
+	defer p.flow.Unlock()
+	if on == p.holed {
+		return
+	}
+	p.holed = on
+	if on {
+		p.healed = make(chan struct{})
+	} else {
+		close(p.healed)
+		p.healed = nil
+	}
+}
+
+// Freeze stops all traffic while on, and loses none of it: when it is switched
+// off everything continues in order. When Freeze(true) returns, nothing moves.
+func (p *Proxy) Freeze(on bool) {
+	p.flow.Lock()
+	defer p.flow.Unlock()
+	if on == (p.thaw != nil) {
+		return
+	}
+	if on {
+		p.thaw = make(chan struct{})
+	} else {
+		close(p.thaw)
+		p.thaw = nil
+	}
+}
+
+// enter waits until traffic may move and returns with flow read-locked. It
+// reports false, without the lock, if stop came first.
+func (p *Proxy) enter(stop <-chan struct{}) bool {
+	for {
+		p.flow.RLock()
+		thaw := p.thaw
+		if thaw == nil {
+			return true
+		}
+		p.flow.RUnlock()
+		select {
+		case <-thaw:
+		case <-stop:
+			return false
+		}
+	}
+}
+
+// Cut closes all client connections. Requests that the proxy has read by then
+// still reach the server.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		_ = l.client.Close()
+	}
+}
+
+// Refuse closes, while on, every new connection at once.
+func (p *Proxy) Refuse(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuse = on
+}
+
+// Heal ends every fault: rules are dropped and gates not reached yet released,
+// and Delay, BlackHole, Freeze and Refuse are switched off. Dead connections
+// stay dead, and what a gate holds already stays held until its Release.
+func (p *Proxy) Heal() {
+	p.mu.Lock()
+	for _, r := range p.rules {
+		if r.gate != nil {
+			r.gate.Release()
+		}
+	}
+	p.rules, p.delay, p.jitter, p.refuse = nil, 0, 0, false
+	p.mu.Unlock()
+	p.BlackHole(false)
+	p.Freeze(false)
+}
+
+// fail reports a protocol error, which is a bug in a client or in this package.
+func (p *Proxy) fail(what string, err error) {
+	p.tb.Errorf("redistest: %s", fmt.Errorf("proxy: %s: %w", what, err))
+}

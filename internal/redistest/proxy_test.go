@@ -1,0 +1,280 @@
+package redistest
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// through returns a server, a proxy in front of it and a connection through it.
+func through(t *testing.T) (*Server, *Proxy, *testConn) {
+	t.Helper()
+	s := Start(t)
+	p := s.Proxy(t)
+	return s, p, dial(t, p.Addr(), s.Password())
+}
+
+func TestProxy_ForwardsWhatClientsDo(t *testing.T) {
+	s := Start(t)
+	p := s.Proxy(t)
+	for _, protocol := range []int{2, 3} {
+		rdb := p.ClientWith(t, func(o *redis.Options) { o.Protocol = protocol })
+		rdb.Del(t.Context(), "h", "n")
+		rdb.HSet(t.Context(), "h", "f", strings.Repeat("x", 1<<20))
+		if got := rdb.HGetAll(t.Context(), "h").Val()["f"]; len(got) != 1<<20 {
+			t.Errorf("RESP%d: %d bytes came back, want 1 MiB", protocol, len(got))
+		}
+		cmds, err := rdb.TxPipelined(t.Context(), func(tx redis.Pipeliner) error {
+			for range 100 {
+				tx.Incr(t.Context(), "n")
+			}
+			return nil
+		})
+		if err != nil || cmds[99].(*redis.IntCmd).Val() != 100 {
+			t.Errorf("RESP%d: transaction: %v, %v", protocol, cmds[99], err)
+		}
+		if err := rdb.Get(t.Context(), "h").Err(); err == nil || !strings.HasPrefix(err.Error(), "WRONGTYPE") {
+			t.Errorf("RESP%d: GET of a hash: %v, want WRONGTYPE", protocol, err)
+		}
+	}
+}
+
+func TestProxy_LoseReply(t *testing.T) {
+	s, p, c := through(t)
+	p.LoseReply(Command("incr"), 1)
+	c.send("incr", "n")
+	c.wantEOF()
+	if got := get(t, s, "n"); got != "1" {
+		t.Errorf("n = %s, want 1: executed once", got)
+	}
+	if got := dial(t, p.Addr(), s.Password()).do("INCR", "n"); got != "2" {
+		t.Errorf("INCR after the rule is used up = %s, want 2", got)
+	}
+}
+
+// The trap that the library must avoid: go-redis re-sends on a lost reply.
+func TestProxy_LoseReplyMakesGoRedisRunACommandTwice(t *testing.T) {
+	s := Start(t)
+	p := s.Proxy(t)
+	p.LoseReply(Command("incr"), 1)
+	if got, err := p.Client(t).Incr(t.Context(), "n").Result(); got != 2 || err != nil {
+		t.Errorf("Incr = %d, %v, want 2", got, err)
+	}
+	if got := p.Count(Command("incr")); got != 2 {
+		t.Errorf("%d INCR forwarded, want 2", got)
+	}
+
+	p.LoseReply(Command("incr"), 1)
+	once := p.ClientWith(t, func(o *redis.Options) { o.MaxRetries = -1 })
+	if err := once.Incr(t.Context(), "m").Err(); err == nil {
+		t.Errorf("Incr without retries succeeded")
+	}
+	if got := get(t, s, "m"); got != "1" {
+		t.Errorf("m = %s, want 1", got)
+	}
+}
+
+func TestProxy_LoseReplyInAPipeline(t *testing.T) {
+	s, p, c := through(t)
+	p.LoseReply(Containing("b"), 1)
+	c.send("INCR", "a")
+	c.send("INCR", "b")
+	c.wantRead("1")
+	c.wantEOF()
+	if got := get(t, s, "b"); got != "1" {
+		t.Errorf("b = %s, want 1", got)
+	}
+
+	c = dial(t, p.Addr(), s.Password())
+	p.LoseReply(Command("exec"), 1)
+	c.send("MULTI")
+	c.send("INCR", "a")
+	c.send("EXEC")
+	c.wantRead("OK", "QUEUED")
+	c.wantEOF()
+	if got := get(t, s, "a"); got != "2" {
+		t.Errorf("a = %s, want 2: the transaction was executed", got)
+	}
+}
+
+func TestProxy_SwallowReply(t *testing.T) {
+	s, p, c := through(t)
+	p.SwallowReply(Command("incr"), 1)
+	c.send("INCR", "n")
+	eventually(t, "INCR executed", func() bool { return get(t, s, "n") == "1" })
+	c.wantSilence()
+	c.send("INCR", "n") // must not be answered in place of the first
+	eventually(t, "second INCR executed", func() bool { return get(t, s, "n") == "2" })
+	c.wantSilence()
+	if got := dial(t, p.Addr(), s.Password()).do("INCR", "n"); got != "3" {
+		t.Errorf("INCR on another connection = %s, want 3", got)
+	}
+	p.Cut()
+	c.wantEOF()
+}
+
+func TestProxy_LoseRequest(t *testing.T) {
+	s, p, c := through(t)
+	p.LoseRequest(All(Command("INCR"), Containing("n")), 2)
+	c.send("INCR", "a")
+	c.send("INCR", "n")
+	c.send("INCR", "a")
+	c.wantRead("1")
+	c.wantEOF()
+	c = dial(t, p.Addr(), s.Password())
+	c.send("INCR", "n")
+	c.wantEOF()
+	c = dial(t, p.Addr(), s.Password())
+	gate := p.HoldReply(Containing("a"))
+	p.LoseRequest(Containing("n"), 1)
+	c.send("INCR", "a")
+	gate.Wait(t)
+	c.send("INCR", "n")
+	c.wantSilence() // the closing waits for the reply before it
+	gate.Release()
+	c.wantRead("2")
+	c.wantEOF()
+	if a, n := get(t, s, "a"), get(t, s, "n"); a != "2" || n != "" {
+		t.Errorf("a = %q, n = %q, want 2 and nothing", a, n)
+	}
+	if got := p.Count(Containing("n")); got != 0 {
+		t.Errorf("%d requests forwarded, want 0", got)
+	}
+}
+
+func TestProxy_HoldRequest(t *testing.T) {
+	s, p, c := through(t)
+	other := dial(t, p.Addr(), s.Password())
+	gate := p.HoldRequest(Command("set"))
+	c.send("SET", "k", "1")
+	gate.Wait(t)
+	c.send("APPEND", "k", "2") // waits behind it
+	if got := other.do("APPEND", "k", "0"); got != "1" {
+		t.Errorf("APPEND of another connection = %s, want 1", got)
+	}
+	if got := other.do("SET", "x", "1"); got != "OK" { // the gate holds only one
+		t.Errorf("SET = %s", got)
+	}
+	c.wantSilence()
+	gate.Release()
+	gate.Release()
+	c.wantRead("OK", "2")
+	if got := get(t, s, "k"); got != "12" {
+		t.Errorf("k = %s, want 12", got)
+	}
+}
+
+func TestProxy_HeldRequestArrivesAfterItsSenderLeft(t *testing.T) {
+	leave := map[string]func(*Proxy, *testConn){
+		"client closes": func(_ *Proxy, c *testConn) { c.Close() },
+		"cut":           func(p *Proxy, c *testConn) { p.Cut(); c.wantEOF() },
+	}
+	for name, leave := range leave {
+		t.Run(name, func(t *testing.T) {
+			s, p, c := through(t)
+			gate := p.HoldRequest(Command("incr"))
+			c.send("INCR", "n")
+			gate.Wait(t)
+			leave(p, c)
+			if got := get(t, s, "n"); got != "" {
+				t.Errorf("n = %s while held", got)
+			}
+			gate.Release()
+			eventually(t, "late INCR executed", func() bool { return get(t, s, "n") == "1" })
+		})
+	}
+}
+
+func TestProxy_HoldReply(t *testing.T) {
+	s, p, c := through(t)
+	gate := p.HoldReply(Command("incr"))
+	c.send("INCR", "n")
+	gate.Wait(t)
+	if got := get(t, s, "n"); got != "1" {
+		t.Errorf("n = %s while the reply is held, want 1", got)
+	}
+	c.send("INCR", "n")
+	c.wantSilence()
+	gate.Release()
+	c.wantRead("1", "2")
+
+	unused := p.HoldReply(Command("incr"))
+	unused.Release() // and so it must not stand before the next rule
+	p.LoseReply(Command("incr"), 1)
+	c.send("INCR", "n")
+	c.wantEOF()
+}
+
+func TestProxy_Delay(t *testing.T) {
+	_, p, c := through(t)
+	const d, jitter = 30 * time.Millisecond, 10 * time.Millisecond
+	p.Delay(d, jitter)
+	start := time.Now()
+	const pipeline = 20
+	for range pipeline {
+		c.send("INCR", "n")
+	}
+	for i := range pipeline {
+		c.wantRead(strconv.Itoa(i + 1))
+	}
+	took := time.Since(start)
+	t.Logf("%d requests took %v", pipeline, took)
+	if took < 2*d {
+		t.Errorf("took %v, want at least %v", took, 2*d)
+	}
+	if took > pipeline*d { // once per frame would be 40 times d
+		t.Errorf("took %v: frames are delayed one after the other", took)
+	}
+	p.Heal()
+	start = time.Now()
+	c.do("PING")
+	if took := time.Since(start); took >= 2*d {
+		t.Errorf("took %v without delay", took)
+	}
+}
+
+func TestProxy_HealEndsEverything(t *testing.T) {
+	s, p, _ := through(t)
+	p.LoseReply(Command("incr"), 100)
+	gate := p.HoldReply(Command("incr"))
+	p.Refuse(true)
+	p.BlackHole(true)
+	p.Freeze(true)
+	p.Heal()
+	if !gate.isReleased() {
+		t.Errorf("a gate not reached is still closed")
+	}
+	if got := dial(t, p.Addr(), s.Password()).do("INCR", "n"); got != "1" {
+		t.Errorf("INCR = %s, want 1", got)
+	}
+}
+
+func TestProxy_CountsAndRecords(t *testing.T) {
+	_, p, c := through(t)
+	c.do("SET", "a", "1")
+	c.do("SET", "b", "1")
+	p.SwallowReply(Containing("b"), 1)
+	c.do("GET", "a")
+	c.send("get", "b")
+	eventually(t, "GET b forwarded", func() bool { return p.Count(Command("GET")) == 2 })
+	if got := p.Count(All(Command("set"), Containing("a"))); got != 1 {
+		t.Errorf("%d SETs of a, want 1", got)
+	}
+	p.Record()
+	c.send("GET", "c", "d")
+	eventually(t, "GET c forwarded", func() bool { return len(p.Commands()) == 1 })
+	if got := strings.Join(p.Commands()[0], " "); got != "GET c d" {
+		t.Errorf("recorded %q", got)
+	}
+	for range maxLog + 1 {
+		p.record([]string{"GET"})
+	}
+	defer func() { p.tb = t }()
+	wantFailure(t, "the count would be wrong", func(tb testing.TB) {
+		p.tb = tb
+		p.Count(Command("get"))
+	})
+}

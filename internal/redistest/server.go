@@ -1,0 +1,243 @@
+package redistest
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// patience bounds every wait for something that should happen at once. It is
+// far beyond what a loaded machine needs, so reaching it is a failure.
+const patience = 15 * time.Second
+
+// Server is a redis-server process of this test's own.
+type Server struct {
+	tb       testing.TB
+	addr     string
+	password string
+	bin      string
+	args     []string // complete and fixed: every restart uses the same
+	dir      string
+	logPath  string
+
+	mu    sync.Mutex
+	proc  *child        // guarded by mu; the latest process, perhaps dead
+	admin *redis.Client // guarded by mu; nil until first asked for
+}
+
+// Start starts a redis-server on a free loopback port, waits until it answers,
+// and kills it when the test is over. If the test failed, the end of the
+// server's log is logged. Start fails the test if there is no redis-server.
+func Start(tb testing.TB, opts ...ServerOption) *Server {
+	tb.Helper()
+	bin, major, err := findRedis()
+	if err != nil {
+		tb.Fatalf("redistest: %v; `make redis` installs it", err)
+	}
+	cfg := serverConfig{password: rand.Text()}
+	for _, opt := range opts {
+		opt(&cfg)
+	}
+	s := &Server{tb: tb, password: cfg.password, bin: bin, dir: tb.TempDir()}
+	s.logPath = filepath.Join(s.dir, "redis.log")
+	tb.Cleanup(s.cleanup)
+
+	const attempts = 5
+	for try := 1; ; try++ {
+		port, release, err := reservePort()
+		if err != nil {
+			tb.Fatalf("redistest: %v", err)
+		}
+		s.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		s.args = serverArgs(port, s.dir, major, cfg)
+		s.mu.Lock()
+		err = s.launchLocked()
+		s.mu.Unlock()
+		if err == nil {
+			err = s.awaitReady()
+		}
+		if err == nil {
+			tb.Cleanup(release)
+			return s
+		}
+		s.Kill()
+		release()
+		if try == attempts || !strings.Contains(err.Error(), "Address already in use") {
+			tb.Fatalf("redistest: start %s: %v", bin, err)
+		}
+	}
+}
+
+// launchLocked starts the process without waiting for it.
+func (s *Server) launchLocked() error {
+	log, err := os.OpenFile(s.logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the child has its own copy
+	cmd := exec.Command(s.bin, s.args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
+	proc, err := startChild(cmd)
+	if err != nil {
+		return err
+	}
+	s.proc = proc
+	return nil
+}
+
+// awaitReady polls until the server answers and has loaded its data. There is
+// no event to wait for: a port that will listen soon cannot be watched.
+func (s *Server) awaitReady() error {
+	return s.poll(func() error {
+		conn, err := dialRaw(s.addr, s.password, time.Second)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+		info, err := conn.do("INFO")
+		if err != nil {
+			return err
+		}
+		if got, want := infoField(info.text(), "process_id"), strconv.Itoa(s.Pid()); got != want {
+			return fmt.Errorf("%s is answered by process %s, not by our child %s", s.addr, got, want)
+		}
+		if infoField(info.text(), "loading") != "0" {
+			return errors.New("still loading")
+		}
+		return nil
+	})
+}
+
+// poll calls probe until it succeeds, the process has exited or patience ends.
+func (s *Server) poll(probe func() error) error {
+	s.mu.Lock()
+	proc := s.proc
+	s.mu.Unlock()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for {
+		err := probe()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-proc.done:
+			return fmt.Errorf("redis-server exited: %v; its log ends:\n%s", proc.err, logTail(s.logPath))
+		case <-deadline:
+			return fmt.Errorf("not ready after %v: %w", patience, err)
+		}
+	}
+}
+
+// cleanup ends everything Start began.
+func (s *Server) cleanup() {
+	s.Kill()
+	s.mu.Lock()
+	admin := s.admin
+	s.mu.Unlock()
+	if admin != nil {
+		_ = admin.Close()
+	}
+	if s.tb.Failed() {
+		s.tb.Logf("redistest: log of redis-server %s ends:\n%s", s.addr, logTail(s.logPath))
+	}
+}
+
+// Addr returns the server's host:port. It stays the same over restarts.
+func (s *Server) Addr() string { return s.addr }
+
+// Password returns the server's password, or "" with WithoutPassword.
+func (s *Server) Password() string { return s.password }
+
+// Pid returns the process id of the latest server process.
+func (s *Server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc.pid()
+}
+
+// Pause stops the process with SIGSTOP and returns when it stands still. The
+// kernel still accepts connections and bytes for it. The server runs again
+// after Resume, and before any cleanup that was registered earlier.
+func (s *Server) Pause() {
+	s.tb.Helper()
+	s.tb.Cleanup(s.Resume)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.proc.pause(); err != nil {
+		s.tb.Fatalf("redistest: %v", err)
+	}
+}
+
+// Resume continues a paused server. It does nothing if the server is running
+// or dead.
+func (s *Server) Resume() {
+	s.tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.proc.resume(); err != nil {
+		s.tb.Errorf("redistest: %v", err)
+	}
+}
+
+// Kill ends the process with SIGKILL and waits until it is gone. It does
+// nothing if the server is dead.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc != nil {
+		s.proc.kill()
+	}
+}
+
+// Restart kills the process if it lives and starts a new one on the same port
+// with the same arguments and directory. It returns when that one serves.
+// Without WithAOF the data is gone.
+func (s *Server) Restart() {
+	s.tb.Helper()
+	s.relaunch()
+	if err := s.awaitReady(); err != nil {
+		s.tb.Fatalf("redistest: restart: %v", err)
+	}
+}
+
+// RestartNoWait is Restart, but returns as soon as the new process accepts
+// connections. Until it has loaded its data it answers with LOADING.
+func (s *Server) RestartNoWait() {
+	s.tb.Helper()
+	s.relaunch()
+	err := s.poll(func() error {
+		conn, err := net.Dial("tcp", s.addr)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	})
+	if err != nil {
+		s.tb.Fatalf("redistest: restart: %v", err)
+	}
+}
+
+func (s *Server) relaunch() {
+	s.tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proc.kill()
+	if err := s.launchLocked(); err != nil {
+		s.tb.Fatalf("redistest: restart: %v", err)
+	}
+}

@@ -1,0 +1,26 @@
+//go:build !linux
+
+package redistest
+
+import (
+	"fmt"
+	"net"
+	"syscall"
+)
+
+// childAttr: other systems have no parent-death signal; only the cleanup kills.
+func childAttr() *syscall.SysProcAttr { return nil }
+
+// reservePort asks for a free port and gives it up at once: elsewhere a bound
+// socket would keep the server out. Start tries again if somebody is faster.
+func reservePort() (port int, release func(), err error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return 0, nil, fmt.Errorf("reserve port: %w", err)
+	}
+	port = l.Addr().(*net.TCPAddr).Port
+	return port, func() {}, l.Close()
+}
+
+// awaitStopped: no portable event tells that a child is stopped.
+func awaitStopped(pid int) {}

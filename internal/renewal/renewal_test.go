@@ -1,0 +1,231 @@
+package renewal
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// log records what a scheduler asks for, with the time since the start of the test.
+type log struct {
+	mu      sync.Mutex // guards the following
+	start   time.Time
+	renewed []event
+	expired []event
+}
+
+type event struct {
+	at    time.Duration
+	items []string
+}
+
+func (l *log) config() Config[string] {
+	l.start = time.Now()
+	return Config[string]{
+		Renew: func(batch []string) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.renewed = append(l.renewed, event{time.Since(l.start), slices.Clone(batch)})
+		},
+		Expire: func(v string) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.expired = append(l.expired, event{time.Since(l.start), []string{v}})
+		},
+	}
+}
+
+// since returns the renewals from the n-th on.
+func (l *log) since(n int) []event {
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.renewed[n:])
+}
+
+func run(t *testing.T, f func(t *testing.T, s *Scheduler[string], l *log)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := new(log)
+		s := New(l.config())
+		f(t, s, l)
+		s.Stop()
+	})
+}
+
+const ttl = 30 * time.Second
+
+func TestRenewal_AThirdOfTheTTLAfterTheRequestWasSent(t *testing.T) {
+	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
+		it := &Item[string]{Value: "a"}
+		sent := time.Now()
+		time.Sleep(3 * time.Second) // a slow round trip
+		deadline := s.Add(it, sent, ttl, true)
+		if want := sent.Add(ttl - validity.Margin(ttl)); !deadline.Equal(want) {
+			t.Errorf("deadline +%v, want +%v: it must count from before the request", deadline.Sub(sent), want.Sub(sent))
+		}
+		time.Sleep(7500 * time.Millisecond)
+		synctest.Wait()
+		if len(l.renewed) != 1 || l.renewed[0].at != 10*time.Second {
+			t.Errorf("renewals %v, want one at 10s", l.renewed)
+		}
+	})
+}
+
+func TestRenewal_UnansweredIsAskedAgainUntilTheDeadline(t *testing.T) {
+	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
+		s.Add(&Item[string]{Value: "a"}, time.Now(), ttl, true)
+		time.Sleep(ttl)
+		synctest.Wait()
+		deadline := ttl - validity.Margin(ttl)
+		if n := len(l.renewed); n < 19 || n > 20 { // every second from 10s to 29.4s
+			t.Errorf("asked %d times", n)
+		}
+		if len(l.expired) != 1 || l.expired[0].at != deadline {
+			t.Errorf("expired %v, want once at %v", l.expired, deadline)
+		}
+		if s.Len() != 0 {
+			t.Error("an expired item is still scheduled")
+		}
+	})
+}
+
+func TestRenewal_FailureIsRetriedWithinTheWindow(t *testing.T) {
+	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
+		it := &Item[string]{Value: "a"}
+		s.Add(it, time.Now(), ttl, true)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		s.Retry(it)
+		time.Sleep(validity.RetryAfter(ttl))
+		synctest.Wait()
+		if len(l.renewed) != 2 {
+			t.Fatalf("renewals %v, want a second one after the pause", l.renewed)
+		}
+		if _, ok := s.Confirm(it, time.Now(), ttl); !ok {
+			t.Error("Confirm of a scheduled item reports false")
+		}
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		if len(l.renewed) != 2 || len(l.expired) != 0 {
+			t.Errorf("renewals %v, expired %v", l.renewed, l.expired)
+		}
+	})
+}
+
+func TestConfirm_NeverMovesADeadlineBack(t *testing.T) {
+	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
+		it := &Item[string]{Value: "a"}
+		start := time.Now()
+		s.Add(it, start, ttl, true)
+		time.Sleep(time.Second)
+		later, _ := s.Confirm(it, time.Now(), ttl)
+		late, _ := s.Confirm(it, start.Add(500*time.Millisecond), ttl) // the answer to an earlier request
+		if late.Before(later) {
+			t.Errorf("deadline went back from +%v to +%v", later.Sub(start), late.Sub(start))
+		}
+	})
+}
+
+func TestRemove_EndsRenewalAndExpiry(t *testing.T) {
+	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
+		it := &Item[string]{Value: "a"}
+		s.Add(it, time.Now(), ttl, true)
+		s.Remove(it)
+		s.Remove(it)
+		if _, ok := s.Confirm(it, time.Now(), ttl); ok {
+			t.Error("Confirm after Remove reports true")
+		}
+		s.Retry(it)
+		s.Now(it)
+		time.Sleep(2 * ttl)
+		synctest.Wait()
+		if len(l.renewed)+len(l.expired) != 0 {
+			t.Errorf("renewals %v, expired %v", l.renewed, l.expired)
+		}
+	})
+}
+
+func TestFixedLease_OnlyExpires(t *testing.T) {
+	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
+		it := &Item[string]{Value: "a"}
+		s.Add(it, time.Now(), ttl, false)
+		s.Now(it) // "is it still there?" has no answer for a lease that is not renewed
+		time.Sleep(20 * time.Second)
+		if _, ok := s.Confirm(it, time.Now(), time.Minute); !ok { // Extend
+			t.Fatal("not scheduled")
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		want := 20*time.Second + time.Minute - validity.Margin(time.Minute)
+		if len(l.renewed) != 0 || len(l.expired) != 1 || l.expired[0].at != want {
+			t.Errorf("renewals %v, expired %v, want once at %v", l.renewed, l.expired, want)
+		}
+	})
+}
+
+func TestNow_HandsOutAtOnce(t *testing.T) {
+	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
+		it := &Item[string]{Value: "a"}
+		s.Add(it, time.Now(), ttl, true)
+		time.Sleep(time.Second)
+		s.Now(it)
+		synctest.Wait()
+		if len(l.renewed) != 1 || l.renewed[0].at != time.Second {
+			t.Errorf("renewals %v, want one at 1s", l.renewed)
+		}
+	})
+}
+
+// Holds taken at any time share batches: ten thousand of them, taken evenly over a
+// period, cost some tens of batches per period, and each is renewed once.
+func TestRenewal_IsBatched(t *testing.T) {
+	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
+		const n = 10_000
+		items := make([]Item[string], n)
+		for i := range items {
+			items[i].Value = fmt.Sprint(i)
+			s.Add(&items[i], time.Now(), ttl, true)
+			time.Sleep(ttl / 3 / n)
+		}
+		from, total, batches := len(l.since(0)), 0, 0
+		for time.Since(l.start) < 2*ttl/3 {
+			time.Sleep(100 * time.Millisecond)
+			for _, e := range l.since(from) {
+				from++
+				batches++
+				total += len(e.items)
+				for _, v := range e.items {
+					var i int
+					fmt.Sscan(v, &i)
+					s.Confirm(&items[i], time.Now(), ttl)
+				}
+			}
+		}
+		if total < n*9/10 || total > n*14/10 { // up to a quarter too early
+			t.Errorf("%d renewals of %d holds in a period", total, n)
+		}
+		if batches > 60 {
+			t.Errorf("%d batches in a period", batches)
+		}
+		if s.Len() != n {
+			t.Errorf("%d expired", n-s.Len())
+		}
+		t.Logf("%d holds: %d batches of %d on average", n, batches, total/max(1, batches))
+	})
+}
+
+func TestStop_BeforeAnythingAndTwice(t *testing.T) {
+	s := New(Config[string]{})
+	s.Stop()
+	s.Stop()
+	s.Add(&Item[string]{}, time.Now(), ttl, true)
+	if s.Len() != 0 {
+		t.Error("a stopped scheduler took an item")
+	}
+}

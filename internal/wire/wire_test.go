@@ -1,0 +1,184 @@
+package wire
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// slot is Redis Cluster's key slot, written from the cluster specification: CRC16
+// (XMODEM) of the first non-empty {tag}, else of the whole key, modulo 16384.
+func slot(key string) uint16 {
+	if open := strings.IndexByte(key, '{'); open >= 0 {
+		if n := strings.IndexByte(key[open+1:], '}'); n > 0 {
+			key = key[open+1 : open+1+n]
+		}
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc ^= uint16(key[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc % 16384
+}
+
+func derivedKeys(name string) []string {
+	k := NewKeys(name)
+	keys := []string{k.Lock.(string), k.Token.(string), k.Tombstones.(string), k.Channel}
+	for _, x := range append(InspectKeys(name), ForceReleaseKeys(name)...) {
+		keys = append(keys, x.(string))
+	}
+	return keys
+}
+
+func TestSlot_KnownValues(t *testing.T) {
+	for key, want := range map[string]uint16{"123456789": 0x31C3, "foo": 12182, "{user1000}.following": 3443, "bar{}x": slot("bar{}x")} {
+		if got := slot(key); got != want {
+			t.Errorf("slot(%q) = %d, want %d", key, got, want)
+		}
+	}
+}
+
+// The names of redisson-wire.md section 1: what Redisson builds, byte for byte.
+func TestKeys_AreRedissons(t *testing.T) {
+	for _, tc := range []struct{ name, token, channel, queue string }{
+		{"x", "redisson_lock_token:{x}", "redisson_lock__channel:{x}", "redisson_lock_queue:{x}"},
+		{"a{t}b", "redisson_lock_token:a{t}b", "redisson_lock__channel:a{t}b", "redisson_lock_queue:a{t}b"},
+		{"x:y", "redisson_lock_token:{x:y}", "redisson_lock__channel:{x:y}", "redisson_lock_queue:{x:y}"},
+	} {
+		k := NewKeys(tc.name)
+		if k.Lock != tc.name || k.Token != tc.token || k.Channel != tc.channel || InspectKeys(tc.name)[2] != tc.queue {
+			t.Errorf("keys of %q: %+v", tc.name, k)
+		}
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		want error
+	}{
+		{"order:42", nil},
+		{"{t}a", nil},
+		{"a{t}b", nil},
+		{"a{t}{}", nil},
+		{"nul\x00\r\n*?[\xff", nil},
+		{strings.Repeat("n", MaxNameLen), nil},
+		{"redisson_lock_queued", nil},
+		{"x:rwlock_timeout:y", nil},
+		{"", errEmpty},
+		{strings.Repeat("n", MaxNameLen+1), errTooLong},
+		{"{}x", errSlot},
+		{"a{b", errSlot},
+		{"a}b", errSlot},
+		{"}{", errSlot},
+		{"x{}y{z}", errSlot},
+		{"redisson_lock_queue:{x}", errReserved},
+		{"redisson_lock_timeout:{x}", errReserved},
+		{"redisson_lock_token:a{t}b", errReserved},
+		{"redisson_unlock_latch:{x}:00", errReserved},
+		{"holdfast_tombstones:{x}", errReserved},
+		{"{x}:11111111-2222:7:rwlock_timeout:1", errReserved},
+	} {
+		if got := CheckName(tc.name); got != tc.want {
+			t.Errorf("CheckName(%.40q) = %v, want %v", tc.name, got, tc.want)
+		}
+	}
+}
+
+// FuzzName: a name is accepted exactly if all that is derived from it stays in its
+// slot; reserved and overlong names aside.
+func FuzzName(f *testing.F) {
+	for _, s := range []string{"x", "", "{}x", "a{b", "a}b", "}{", "x{}y{z}", "a{t}b", "{{}}", "{a}{", "\x00"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		err := CheckName(name)
+		if err == errEmpty || err == errTooLong || err == errReserved {
+			return
+		}
+		same := true
+		for _, k := range derivedKeys(name) {
+			same = same && slot(k) == slot(name)
+		}
+		if err == nil && !same {
+			t.Errorf("%q is accepted and its keys leave its slot", name)
+		}
+		// Different strings can share a slot by chance, so a refused name is only
+		// required to break the rule, not to collide.
+		if err == errSlot && staysInSlot(name) {
+			t.Errorf("%q is refused", name)
+		}
+	})
+}
+
+// Two names never share a key or a channel.
+func FuzzKeys_AreDistinct(f *testing.F) {
+	f.Add("a", "b")
+	f.Add("a{t}", "{a{t}}")
+	f.Add("x", "{x}")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if a == b || CheckName(a) != nil || CheckName(b) != nil {
+			return
+		}
+		ka, kb := NewKeys(a), NewKeys(b)
+		// Redisson gives "x" and "{x}" the same derived keys, and so do we: their lock
+		// keys differ, their channels do not. A shared channel costs a wake-up for
+		// nothing; see docs/ARCHITECTURE.md.
+		if "{"+a+"}" == b || "{"+b+"}" == a {
+			return
+		}
+		if ka.Channel == kb.Channel || ka.Token == kb.Token || ka.Tombstones == kb.Tombstones {
+			t.Errorf("%q and %q share derived keys", a, b)
+		}
+	})
+}
+
+func TestOwnerID_Shape(t *testing.T) {
+	id := ManagerID()
+	if !regexp.MustCompile(`^hf-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(id) {
+		t.Errorf("ManagerID() = %q, not the marker and a UUIDv4", id)
+	}
+	if id == ManagerID() {
+		t.Error("two managers got the same id")
+	}
+	if got, want := OwnerID(id, 1<<63), id+":9223372036854775808"; got != want {
+		t.Errorf("OwnerID = %q, want %q", got, want)
+	}
+	if !IsOurs(OwnerID(id, 1)) || IsOurs("0c2d3f1e-aaaa-4bbb-8ccc-0123456789ab:1") {
+		t.Error("IsOurs does not tell ours from Redisson's")
+	}
+}
+
+func TestParseMessage(t *testing.T) {
+	for payload, want := range map[string]Message{"0": Released, "1": WriteReleased, "": Ignored, "2": Ignored, "00": Ignored, "0\n": Ignored, "-1": Ignored} {
+		if got := ParseMessage(payload); got != want {
+			t.Errorf("ParseMessage(%q) = %v, want %v", payload, got, want)
+		}
+	}
+}
+
+func FuzzParseMessage(f *testing.F) {
+	f.Add("0")
+	f.Add("junk\x00")
+	f.Fuzz(func(t *testing.T, payload string) {
+		if m := ParseMessage(payload); (m != Ignored) != (payload == "0" || payload == "1") {
+			t.Errorf("ParseMessage(%q) = %v", payload, m)
+		}
+	})
+}
+
+func ExampleCheckName() {
+	fmt.Println(CheckName("order:42"))
+	fmt.Println(CheckName("order:{}"))
+	// Output:
+	// <nil>
+	// the keys derived from the name fall into another cluster slot: braces must form one non-empty {tag}
+}

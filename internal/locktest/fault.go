@@ -393,9 +393,9 @@ var faultScenarios = map[string]func(*Env){
 	// F9 and S7: an ACL that lets a script begin and not end.
 	"DeniedCommandsLeaveNoState": func(e *Env) {
 		admin := e.Server().Admin()
-		for _, acl := range []string{"-pexpire", "-hset", "-evalsha", "resetkeys"} {
-			args := []any{"ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", acl}
-			if err := admin.Do(bg, args...).Err(); err != nil {
+		for _, acl := range [][]any{{"-pexpire"}, {"-hset"}, {"-eval", "-evalsha"}, {"resetkeys"}} {
+			args := []any{"ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all"}
+			if err := admin.Do(bg, append(args, acl...)...).Err(); err != nil {
 				e.Fatal(err)
 			}
 			opt := e.srv.Options()

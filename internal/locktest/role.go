@@ -52,16 +52,11 @@ func holder(kinds []Kind, args []string) {
 	}
 	go func() {
 		// A pause of the whole process shows as a gap between two looks.
-		last := time.Now()
-		for lease.Err() == nil {
+		for last := time.Now(); lease.Err() == nil && time.Since(last) < ttl; {
+			last = time.Now()
 			time.Sleep(time.Millisecond)
-			if now := time.Now(); now.Sub(last) > ttl {
-				fmt.Println("valid", lease.Valid())
-				break
-			} else {
-				last = now
-			}
 		}
+		fmt.Println("valid", lease.Valid())
 		<-lease.Done()
 		var lost *holdfast.LostError
 		if errors.As(lease.Err(), &lost) {

@@ -1,0 +1,46 @@
+# Everything that CI does, it does through these targets.
+
+GO ?= go
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: test redis fmt vet lint unit stress demo bench bench-once fuzz
+
+# What a newcomer types: it needs Go, and installs redis-server if it is missing.
+test: redis fmt vet lint unit
+
+redis: ## install redis-server with the system's package manager, if it is missing
+	@sh tools/install-redis.sh
+
+fmt: ## fail if a file is not formatted
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:" $$files; exit 1; fi
+
+vet:
+	$(GO) vet ./...
+	cd bench && $(GO) vet ./...
+
+lint: ## honnef.co/go/tools, fetched by the Go tool
+	$(GO) run $(STATICCHECK) ./...
+	cd bench && $(GO) run $(STATICCHECK) ./...
+
+unit: ## all tests, on real servers; they mostly wait, so more run at a time than there are cores
+	$(GO) test -race -shuffle=on -parallel 6 -timeout 15m ./...
+
+stress: ## the tests again and again: make stress COUNT=20
+	$(GO) test -race -shuffle=on -parallel 6 -count=$(or $(COUNT),5) -timeout 60m . ./internal/...
+
+fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=1m
+	@set -e; for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(or $(FUZZTIME),10s) $$p; \
+	  done; \
+	done
+
+demo: ## the flash sale, on an embedded server
+	$(GO) run ./cmd/holdfast demo
+
+bench: redis ## the comparison with other libraries; writes bench/results
+	cd bench && $(GO) run ./cmd/report
+
+bench-once: redis ## every benchmark once, so that none rots
+	$(GO) test -run '^$$' -bench . -benchtime=1x ./...
+	cd bench && $(GO) test -run '^$$' -bench . -benchtime=1x ./...

@@ -60,10 +60,11 @@ type entry struct {
 // request is what a waiting caller wants.
 type request struct {
 	h      *handle
-	owner  *owner      // carried by the caller's context; nil: a new one
-	once   bool        // TryLock: refused by the first verdict
-	after  uint64      // once: only requests numbered above it count, they were sent later
-	unhook func() bool // LockAsync: stops listening to the context; else nil
+	owner  *owner          // carried by the caller's context; nil: a new one
+	once   bool            // TryLock: refused by the first verdict
+	after  uint64          // once: only requests numbered above it count, they were sent later
+	trace  context.Context // parent of the span of a request sent for this caller; nil: none
+	unhook func() bool     // LockAsync: stops listening to the context; else nil
 }
 
 type waiter = parking.Waiter[request, Result]

@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 
@@ -23,12 +24,53 @@ var mutexKind = locktest.Kind{
 }
 
 func TestMain(m *testing.M) {
-	code := redistest.Main(m, locktest.Roles(mutexKind))
+	redistest.RunRole(locktest.Roles(mutexKind))
+	tb := &mainTB{}
+	addr = redistest.Start(tb, redistest.WithoutPassword()).Addr()
+	code := m.Run()
+	tb.finish()
 	if err := goleak.Find(); err != nil && code == 0 {
-		os.Stderr.WriteString(err.Error() + "\n")
+		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
 	os.Exit(code)
 }
 
 func TestMutex(t *testing.T) { locktest.Run(t, mutexKind) }
+
+// addr is where the examples' Redis listens: a real one, started by TestMain.
+var addr string
+
+// mainTB lets TestMain start the examples' server: what redistest needs of a TB.
+type mainTB struct {
+	testing.TB
+	cleanups []func()
+	dir      string
+}
+
+func (tb *mainTB) Helper()                   {}
+func (tb *mainTB) Failed() bool              { return false }
+func (tb *mainTB) Name() string              { return "TestMain" }
+func (tb *mainTB) Cleanup(f func())          { tb.cleanups = append(tb.cleanups, f) }
+func (tb *mainTB) Log(args ...any)           { fmt.Fprintln(os.Stderr, args...) }
+func (tb *mainTB) Logf(f string, a ...any)   { fmt.Fprintf(os.Stderr, f+"\n", a...) }
+func (tb *mainTB) Error(args ...any)         { tb.Fatal(args...) }
+func (tb *mainTB) Errorf(f string, a ...any) { tb.Fatalf(f, a...) }
+func (tb *mainTB) Fatal(args ...any)         { tb.Log(args...); tb.finish(); os.Exit(1) }
+func (tb *mainTB) Fatalf(f string, a ...any) { tb.Logf(f, a...); tb.finish(); os.Exit(1) }
+
+func (tb *mainTB) TempDir() string {
+	dir, err := os.MkdirTemp("", "holdfast")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func (tb *mainTB) finish() {
+	for i := len(tb.cleanups) - 1; i >= 0; i-- {
+		tb.cleanups[i]()
+	}
+	tb.cleanups = nil
+}

@@ -88,7 +88,7 @@ func (m *Manager) newHandle(kind, name string, opts []LockOption) handle {
 // acquire is Lock and, with once, TryLock.
 func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
 	span := h.m.telemetry.acquire(ctx, h)
-	lease, w, e, err := h.enter(ctx, once, false)
+	lease, w, e, err := h.enter(ctx, span.trace(), once, false)
 	if w != nil {
 		select {
 		case r := <-w.Ready():
@@ -102,7 +102,7 @@ func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
 }
 
 func (h *handle) acquireAsync(ctx context.Context) <-chan Result {
-	lease, w, _, err := h.enter(ctx, false, true)
+	lease, w, _, err := h.enter(ctx, nil, false, true)
 	if w != nil {
 		return w.Ready()
 	}
@@ -114,14 +114,13 @@ func (h *handle) acquireAsync(ctx context.Context) <-chan Result {
 // enter does what needs no waiting: it returns a lease or an error at once, or parks
 // a waiter at the entry it returns with it. With hook, the waiter leaves by itself
 // when ctx is done.
-func (h *handle) enter(ctx context.Context, once, hook bool) (*Lease, *waiter, *entry, error) {
+func (h *handle) enter(ctx, trace context.Context, once, hook bool) (*Lease, *waiter, *entry, error) {
 	if h.err != nil {
 		return nil, nil, nil, h.err
 	}
 	if ctx.Err() != nil {
 		return nil, nil, nil, newLockError(ErrNotAcquired, h.name, contextCauses(ctx)...)
 	}
-	owner := ownerFrom(ctx)
 	for {
 		e, err := h.m.entry(h)
 		if err != nil {
@@ -132,13 +131,14 @@ func (h *handle) enter(ctx context.Context, once, hook bool) (*Lease, *waiter, *
 			e.mu.Unlock() // forgotten since: its successor is in the registry
 			continue
 		}
-		lease, w, err := e.enterLocked(ctx, h, owner, once, hook)
+		lease, w, err := e.enterLocked(ctx, request{h: h, owner: ownerFrom(ctx), once: once, trace: trace}, hook)
 		e.mu.Unlock()
 		return lease, w, e, err
 	}
 }
 
-func (e *entry) enterLocked(ctx context.Context, h *handle, o *owner, once, hook bool) (*Lease, *waiter, error) {
+func (e *entry) enterLocked(ctx context.Context, r request, hook bool) (*Lease, *waiter, error) {
+	h, o := r.h, r.owner
 	switch x := e.hold; {
 	case e.closed:
 		return nil, nil, newLockError(ErrClosed, h.name)
@@ -148,15 +148,16 @@ func (e *entry) enterLocked(ctx context.Context, h *handle, o *owner, once, hook
 		}
 		e.m.stats.reentered.Add(1)
 		return e.leaseLocked(x, h, o, grantedReentry), nil, nil
-	case x != nil && once:
+	case x != nil && r.once:
 		return nil, nil, newLockError(ErrNotAcquired, h.name)
 	}
-	w := &waiter{Value: request{h: h, owner: o, once: once, after: e.tries}}
+	r.after = e.tries
+	w := &waiter{Value: r}
 	e.waiters.Push(w)
 	if hook && ctx.Done() != nil {
 		w.Value.unhook = context.AfterFunc(ctx, func() { e.leaveAsync(ctx, w) })
 	}
-	if once || e.waiters.Len() == 1 {
+	if r.once || e.waiters.Len() == 1 {
 		e.ask = true
 	}
 	e.stepLocked()

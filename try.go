@@ -31,7 +31,8 @@ var (
 func (e *entry) tryLocked() {
 	e.ask = false
 	e.stopTimer()
-	cfg := e.waiters.Front().Value.h.cfg
+	front := e.waiters.Front().Value
+	cfg := front.h.cfg
 	c := e.claim
 	if c != nil && !c.stray() && c.cfg != cfg {
 		c = nil // refused for certain and not what is wanted now
@@ -58,6 +59,7 @@ func (e *entry) tryLocked() {
 			c.owner, validity.Milliseconds(cfg.ttl), c.block, e.m.tokens.seen(e.name, cfg.fencing)),
 		Handler:  t,
 		Patience: validity.Patience(cfg.ttl),
+		Trace:    front.trace,
 	}
 	c.unanswered++
 	e.current = t

@@ -1,0 +1,227 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+func Example() {
+	ctx := context.Background()
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	locks, err := holdfast.New(client) // one per process
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+
+	err = holdfast.Do(ctx, locks.Mutex("stock:42"), func(ctx context.Context, lease *holdfast.Lease) error {
+		fmt.Println("only one of us is here") // stop when ctx ends: the lease was lost
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// only one of us is here
+	// <nil>
+}
+
+// newManager is what a program does once, at its start.
+func newManager(opts ...holdfast.Option) (m *holdfast.Manager, done func()) {
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	m, err := holdfast.New(client, opts...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return m, func() {
+		m.Close(context.Background())
+		client.Close()
+	}
+}
+
+func ExampleMutex_Lock() {
+	m, done := newManager()
+	defer done()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // how long to wait, not how long to hold
+	defer cancel()
+	lease, err := m.Mutex("report:daily").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Unlock(ctx)
+	fmt.Println("held:", lease.Valid())
+	// Output: held: true
+}
+
+func ExampleMutex_TryLock() {
+	ours, done := newManager()
+	defer done()
+	theirs, done := newManager() // as if in another process
+	defer done()
+	ctx := context.Background()
+
+	lease, err := theirs.Mutex("user:7").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = ours.Mutex("user:7").TryLock(ctx)
+	switch {
+	case errors.Is(err, holdfast.ErrNotAcquired):
+		fmt.Println("busy: somebody else handles this user")
+	case errors.Is(err, holdfast.ErrUnavailable):
+		fmt.Println("Redis is in trouble; nobody knows who holds it")
+	}
+	fmt.Println(lease.Unlock(ctx))
+	// Output:
+	// busy: somebody else handles this user
+	// <nil>
+}
+
+// A Lock under the lease's context re-enters: the owner travels with the context.
+func ExampleLease_Context_reentry() {
+	m, done := newManager()
+	defer done()
+	ctx := context.Background()
+	account := m.Mutex("account:1")
+
+	outer, err := account.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	inner, err := account.Lock(outer.Context(ctx)) // no Redis command
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(outer.Unlock(ctx), inner.Valid())
+	fmt.Println(inner.Unlock(ctx)) // free now
+	// Output:
+	// <nil> true
+	// <nil>
+}
+
+// The resource that the lock protects remembers the largest token and refuses smaller
+// ones, so that a holder that was paused beyond its lease can do no harm.
+func ExampleLease_Token() {
+	m, done := newManager()
+	defer done()
+	ctx := context.Background()
+	stock := m.Mutex("fenced:stock", holdfast.WithFencing())
+
+	var highest uint64
+	write := func(token uint64) error { // in SQL: UPDATE ... WHERE fence <= :token
+		if token < highest {
+			return errors.New("stale token")
+		}
+		highest = token
+		return nil
+	}
+	first, err := stock.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	first.Unlock(ctx)
+	second, err := stock.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(write(second.Token()))
+	fmt.Println(write(first.Token())) // the paused one wakes up
+	second.Unlock(ctx)
+	// Output:
+	// <nil>
+	// stale token
+}
+
+func ExampleLease_Done() {
+	m, done := newManager(holdfast.WithLease(300 * time.Millisecond))
+	defer done()
+	ctx := context.Background()
+	lease, err := m.Mutex("job:nightly").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	m.ForceUnlock(ctx, "job:nightly") // an operator takes it away
+
+	<-lease.Done()
+	var lost *holdfast.LostError
+	fmt.Println(errors.As(lease.Err(), &lost), lost.Reason)
+	fmt.Println(errors.Is(lease.Unlock(ctx), holdfast.ErrLeaseLost))
+	// Output:
+	// true deleted
+	// true
+}
+
+func ExampleMutex_LockAsync() {
+	m, done := newManager()
+	defer done()
+	ctx := context.Background()
+
+	result := <-m.Mutex("later").LockAsync(ctx)
+	if result.Err != nil {
+		log.Fatal(result.Err)
+	}
+	fmt.Println(result.Lease.Unlock(ctx))
+	// Output: <nil>
+}
+
+func ExampleSyncLocker() {
+	m, done := newManager()
+	defer done()
+
+	l := holdfast.SyncLocker(context.Background(), m.Mutex("counter"))
+	n := 0
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			l.Lock()
+			defer l.Unlock()
+			n++
+		})
+	}
+	wg.Wait()
+	fmt.Println(n)
+	// Output: 10
+}
+
+func ExampleManager_Inspect() {
+	m, done := newManager()
+	defer done()
+	ctx := context.Background()
+	lease, err := m.Mutex("looked-at").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	info, err := m.Inspect(ctx, "looked-at")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(info.Kind, info.Held, len(info.Holders), info.TTL > 29*time.Second)
+	lease.Unlock(ctx)
+	// Output: mutex true 1 true
+}
+
+func ExampleManager_Close() {
+	m, done := newManager()
+	defer done()
+	ctx := context.Background()
+	lease, err := m.Mutex("at-the-end").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(m.Close(ctx)) // releases what is held
+	fmt.Println(errors.Is(lease.Err(), holdfast.ErrClosed))
+	_, err = m.Mutex("at-the-end").Lock(ctx)
+	fmt.Println(errors.Is(err, holdfast.ErrClosed))
+	// Output:
+	// <nil>
+	// true
+	// true
+}

@@ -1,0 +1,122 @@
+package holdfast_test
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/holdfast-go/holdfast"
+
+// imports is the policy: what each package may import beside the standard library,
+// tests aside. Arrows point down.
+var imports = map[string][]string{
+	"": {
+		"/internal/command", "/internal/parking", "/internal/renewal", "/internal/validity", "/internal/wire",
+		"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup", "github.com/cenkalti/backoff/v4",
+		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
+		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/trace/noop",
+	},
+	"/internal/parking":   {}, // pure: they run in testing/synctest
+	"/internal/validity":  {},
+	"/internal/wire":      {},
+	"/internal/renewal":   {"/internal/validity"},
+	"/internal/command":   {"github.com/redis/go-redis/v9"},
+	"/internal/redistest": {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
+	"/internal/locktest":  {"", "/internal/redistest", "github.com/redis/go-redis/v9"},                         // tests only
+	"/internal/demo":      {"", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "golang.org/x/sync/errgroup"},
+	"/cmd/holdfast":       {"/internal/demo", "github.com/urfave/cli/v3", "github.com/redis/go-redis/v9/logging", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
+}
+
+type goPackage struct {
+	ImportPath string
+	GoFiles    []string
+	Dir        string
+	Imports    []string
+}
+
+func packages(t *testing.T) []goPackage {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []goPackage
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
+		var p goPackage
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func TestImports_FollowThePolicy(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		allowed, known := imports[name]
+		if !known {
+			t.Errorf("package %q has no import policy: add it to this test", name)
+			continue
+		}
+	next:
+		for _, path := range p.Imports {
+			if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") {
+				continue // standard library
+			}
+			for _, a := range allowed {
+				if path == a || path == module+a {
+					continue next
+				}
+			}
+			t.Errorf("%q must not import %s", name, path)
+		}
+	}
+}
+
+// Of the root package only manager.go and subscriber.go know go-redis.
+func TestImports_GoRedisStaysInTwoFiles(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(f, "_test.go") || f == "manager.go" || f == "subscriber.go" {
+			continue
+		}
+		if strings.Contains(string(text), `"github.com/redis/go-redis/`) {
+			t.Errorf("%s imports go-redis", f)
+		}
+	}
+}
+
+// 500 lines are the ceiling of a file.
+func TestFiles_StaySmall(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() || filepath.Ext(path) != ".go" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if n := strings.Count(string(text), "\n"); n > 500 {
+			t.Errorf("%s has %d lines: split it by noun", path, n)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,172 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func attributes(s sdktrace.ReadOnlySpan) map[attribute.Key]attribute.Value {
+	all := map[attribute.Key]attribute.Value{}
+	for _, kv := range s.Attributes() {
+		all[kv.Key] = kv.Value
+	}
+	return all
+}
+
+func TestTelemetry_SpanPerAcquireAndRelease(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+	srv := redistest.Start(t)
+	m, err := holdfast.New(srv.Client(t), holdfast.WithTracerProvider(provider))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, parent := provider.Tracer("test").Start(context.Background(), "request")
+	l := m.Mutex("order:42", holdfast.WithFencing())
+	lease, err := l.Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owners, err := srv.Admin().HKeys(ctx, "order:42").Result()
+	if err != nil || len(owners) != 1 {
+		t.Fatal(owners, err)
+	}
+	if _, err := l.TryLock(ctx); !errors.Is(err, holdfast.ErrNotAcquired) {
+		t.Fatal(err)
+	}
+	inner, err := l.Lock(lease.Context(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner.Unlock(ctx)
+	lease.Unlock(ctx)
+	srv.Admin().Set(ctx, "order:43", "x", 0)
+	_, _ = m.Mutex("order:43").Lock(ctx) // ErrWrongKind
+	parent.End()
+	if err := m.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	type want struct {
+		name, outcome, mode string
+		status              codes.Code
+	}
+	var got []want
+	for _, s := range recorder.Ended() {
+		if s.Name() == "request" {
+			continue
+		}
+		a := attributes(s)
+		got = append(got, want{s.Name(), a["holdfast.outcome"].AsString(), a["holdfast.wait_mode"].AsString(), s.Status().Code})
+		if s.Parent().SpanID() != parent.SpanContext().SpanID() {
+			t.Errorf("%s is not a child of the caller's span", s.Name())
+		}
+		if s.SpanKind() != trace.SpanKindInternal {
+			t.Errorf("%s has kind %v", s.Name(), s.SpanKind())
+		}
+		if strings.Contains(s.Name(), "order") {
+			t.Errorf("the lock's name is in the span's name %q", s.Name())
+		}
+		if n := a["holdfast.name"].AsString(); n != "order:42" && n != "order:43" {
+			t.Errorf("holdfast.name = %q", n)
+		}
+		for k, v := range a {
+			if strings.Contains(v.String(), owners[0]) || strings.Contains(v.String(), "hf-") {
+				t.Errorf("an owner id is in attribute %s", k)
+			}
+		}
+	}
+	wants := []want{
+		{"lock.acquire", "acquired", "fast", codes.Unset},
+		{"lock.acquire", "not_acquired", "", codes.Unset},
+		{"lock.acquire", "acquired", "reentry", codes.Unset},
+		{"lock.release", "released", "", codes.Unset},
+		{"lock.release", "released", "", codes.Unset},
+		{"lock.acquire", "error", "", codes.Error},
+	}
+	if len(got) != len(wants) {
+		t.Fatalf("spans %v", got)
+	}
+	for i := range wants {
+		if got[i] != wants[i] {
+			t.Errorf("span %d: %v, want %v", i, got[i], wants[i])
+		}
+	}
+}
+
+func TestTelemetry_Metrics(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	srv := redistest.Start(t)
+	m, err := holdfast.New(srv.Client(t), holdfast.WithMeterProvider(provider), holdfast.WithLease(300*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	lease, err := m.Mutex("a").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for m.Stats().Renewals == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	lost, err := m.Mutex("b").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Admin().Del(ctx, "b")
+	<-lost.Done()
+	values := collect(t, reader)
+	if values["holdfast.held"] != 1 || values["holdfast.lost"] != 1 || values["holdfast.renewals"] < 1 || values["holdfast.acquire.duration"] != 2 {
+		t.Errorf("metrics %v", values)
+	}
+	lease.Unlock(ctx)
+	if values := collect(t, reader); values["holdfast.held"] != 0 || values["holdfast.release.duration"] != 1 {
+		t.Errorf("after Unlock: %v", values)
+	}
+	if err := m.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if values := collect(t, reader); len(values) != 0 && values["holdfast.held"] != 0 {
+		t.Errorf("after Close: %v", values)
+	}
+}
+
+// collect sums each instrument over its attributes; a histogram counts.
+func collect(t *testing.T, reader sdkmetric.Reader) map[string]int64 {
+	t.Helper()
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &data); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]int64{}
+	for _, scope := range data.ScopeMetrics {
+		for _, metric := range scope.Metrics {
+			switch d := metric.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range d.DataPoints {
+					values[metric.Name] += p.Value
+				}
+			case metricdata.Histogram[float64]:
+				for _, p := range d.DataPoints {
+					values[metric.Name] += int64(p.Count)
+				}
+			}
+		}
+	}
+	return values
+}

@@ -91,9 +91,9 @@ func (r *release) Replied(_ *command.Call, reply command.Reply) {
 	if r.settled {
 		return
 	}
-	code, n, ok := pair(reply.Value)
+	n, ok := reply.Value.(int64)
 	switch {
-	case reply.Outcome == command.Answered && ok && code == 1:
+	case reply.Outcome == command.Answered && ok && n >= 0:
 		e.giveWayLocked(n)
 		r.settleLocked(nil)
 	case reply.Outcome == command.Answered && ok:
@@ -116,12 +116,12 @@ func (r *release) Replied(_ *command.Call, reply command.Reply) {
 // The road not taken is a key that remembers each release, as Redisson's unlock
 // latch: a write more per unlock and a live key per unlock for seconds, to tell
 // "released" from "deleted by hand in the very moment of a lost reply".
-func (r *release) goneLocked(heldByOther int64) error {
+func (r *release) goneLocked(reply int64) error {
 	if r.unclear || r.sent > 0 {
 		return nil
 	}
 	reason := LostDeleted
-	if heldByOther != 0 {
+	if reply == releaseStolen {
 		reason = LostStolen
 	}
 	return &LostError{r.hold.entry.name, reason}

@@ -26,13 +26,16 @@ var (
 	forceRelease = command.NewScript("force_release", forceReleaseText)
 )
 
-// Codes of mutex_acquire.
+// Codes of mutex_acquire, where the answer is not a token.
 const (
-	acquireHeld    = 0
-	acquireGranted = 1
-	acquireKind    = -1
-	acquireBuried  = -2
+	acquireHeld   = 0
+	acquireKind   = -1
+	acquireBuried = -2
 )
+
+// releaseStolen is the reply of mutex_release when another owner holds the lock; -1:
+// nobody does.
+const releaseStolen = -2
 
 // Codes of renew, per key.
 const (

@@ -106,15 +106,16 @@ func (t *try) Replied(_ *command.Call, r command.Reply) {
 	if h.phase != claimed {
 		return // a copy; the hold's release leaves a tombstone for it
 	}
+	token, granted := r.Value.(int64)
 	code, n, ok := pair(r.Value)
 	switch {
+	case r.Outcome == command.Answered && granted:
+		e.grantedLocked(h, r.Sent, uint64(token))
 	case r.Outcome == command.Denied, r.Outcome == command.Answered && !ok:
 		e.answeredLocked()
 		e.failLocked(ErrUnavailable, fmt.Errorf("%s: %w", mutexAcquire.Name(), deniedBy(r)))
 	case r.Outcome != command.Answered:
 		e.troubleLocked(t, verdict, r.Outcome, r.Err)
-	case code == acquireGranted:
-		e.grantedLocked(h, r.Sent, uint64(n))
 	case code == acquireHeld:
 		e.heldByOtherLocked(t, time.Duration(n)*time.Millisecond)
 	case code == acquireKind:

@@ -8,16 +8,15 @@
 -- ARGV[3]  milliseconds for which a late acquire of this owner id is to be
 --          refused; 0 where none can be under way
 --
--- Returns {1, n}  released, and n clients were listening (in a cluster: on this node)
---         {0, 0}  not held by this owner, and nobody else holds it
---         {0, 1}  not held by this owner but by another one
+-- Returns  n   released, and n clients were listening (in a cluster: on this node)
+--         -1   not held by this owner, and nobody else holds it
+--         -2   not held by this owner but by another one
 
-local bury = tonumber(ARGV[3])
-if bury > 0 then
+if ARGV[3] ~= '0' then
   local time = redis.call('time')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  redis.call('zadd', KEYS[3], now + bury, ARGV[1])
-  if redis.pcall('pexpire', KEYS[3], bury) ~= 1 then
+  redis.call('zadd', KEYS[3], now + ARGV[3], ARGV[1])
+  if redis.pcall('pexpire', KEYS[3], ARGV[3]) ~= 1 then
     redis.call('del', KEYS[3]) -- an ACL that forbids it: never leave a key without TTL
   end
   redis.call('zremrangebyscore', KEYS[3], '-inf', now)
@@ -27,9 +26,9 @@ local removed = redis.pcall('hdel', KEYS[1], ARGV[1]) -- the last field takes th
 if removed == 1 then
   -- The lock is free already: a message that is refused must not fail the release.
   local listening = redis.pcall(ARGV[2], KEYS[2], '0')
-  return {1, type(listening) == 'number' and listening or 0}
+  return type(listening) == 'number' and listening or 0
 end
 if removed ~= 0 and not string.find(removed.err, 'WRONGTYPE', 1, true) then
   return removed
 end
-return {0, redis.call('exists', KEYS[1])}
+return -1 - redis.call('exists', KEYS[1])

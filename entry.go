@@ -64,6 +64,7 @@ type request struct {
 	once   bool            // TryLock: refused by the first verdict
 	after  uint64          // once: only requests numbered above it count, they were sent later
 	trace  context.Context // parent of the span of a request sent for this caller; nil: none
+	async  chan<- Result   // LockAsync: where the outcome goes; else nil
 	unhook func() bool     // LockAsync: stops listening to the context; else nil
 }
 
@@ -71,7 +72,13 @@ type waiter = parking.Waiter[request, Result]
 
 // deliverLocked ends a caller's wait.
 func (e *entry) deliverLocked(w *waiter, r Result) {
-	if e.waiters.Deliver(w, r) && w.Value.unhook != nil {
+	if !e.waiters.Deliver(w, r) {
+		return
+	}
+	if w.Value.async != nil {
+		w.Value.async <- r // buffered for it
+	}
+	if w.Value.unhook != nil {
 		w.Value.unhook()
 	}
 }

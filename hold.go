@@ -27,6 +27,7 @@ const (
 type hold struct {
 	entry *entry
 	cfg   lockConfig
+	ttl   any    // cfg.ttl in milliseconds, boxed
 	owner any    // wire owner id (string), boxed for argument lists; never used again
 	n     uint64 // what the owner id ends with
 	block uint64 // fencing tokens asked for with the grant
@@ -52,10 +53,10 @@ type hold struct {
 	first  try       // the first request, embedded to save its allocation
 }
 
-// newHold begins a claim.
-func newHold(e *entry, cfg lockConfig) *hold {
+// newHold begins a claim with the options of a handle.
+func newHold(e *entry, by *handle) *hold {
 	n := e.m.holds.Add(1)
-	h := &hold{entry: e, cfg: cfg, n: n, owner: wire.OwnerID(e.m.id, n)}
+	h := &hold{entry: e, cfg: by.cfg, ttl: by.ttl, n: n, owner: wire.OwnerID(e.m.owners, n)}
 	h.item.Value = h
 	h.leases = h.lease1[:0]
 	return h

@@ -238,7 +238,8 @@ func (l *Lease) unlock(trace context.Context) error {
 	if r == nil {
 		return nil
 	}
-	return <-r.done
+	<-r.done
+	return r.answer
 }
 
 // unlockAgain is Unlock after Unlock; verdict is nil unless the first one could not

@@ -20,7 +20,7 @@ import (
 // renewal schedule and one command path for all of them. Make one per process and
 // Redis deployment; it is safe for concurrent use.
 type Manager struct {
-	id      string // what all its owner ids begin with
+	owners  string // what all its owner ids begin with
 	lock    lockConfig
 	mapName func(string) string
 	log     *slog.Logger
@@ -86,7 +86,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	}
 	_, cluster := client.(*redis.ClusterClient)
 	m := &Manager{
-		id:       wire.ManagerID(),
+		owners:   wire.NewOwnerPrefix(),
 		lock:     cfg.lock,
 		mapName:  cfg.mapName,
 		log:      cfg.log,

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 
+	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -60,6 +61,7 @@ type handle struct {
 	name string // as given
 	keys *wire.Keys
 	cfg  lockConfig
+	ttl  any   // cfg.ttl in milliseconds, boxed
 	err  error // of the name or the options: the result of every call
 }
 
@@ -82,17 +84,18 @@ func (m *Manager) newHandle(kind, name string, opts []LockOption) handle {
 		return h
 	}
 	h.keys = wire.NewKeys(mapped)
+	h.ttl = validity.Milliseconds(h.cfg.ttl)
 	return h
 }
 
 // acquire is Lock and, with once, TryLock.
 func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
 	span := h.m.telemetry.acquire(ctx, h)
-	lease, w, e, err := h.enter(ctx, span.trace(), once, false)
+	lease, w, e, err := h.enter(ctx, request{once: once, trace: span.trace()})
 	if w != nil {
 		select {
-		case r := <-w.Ready():
-			lease, err = r.Lease, r.Err
+		case <-w.Ready():
+			lease, err = w.Outcome().Lease, w.Outcome().Err
 		case <-ctx.Done():
 			err = e.leave(ctx, w)
 		}
@@ -102,25 +105,25 @@ func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
 }
 
 func (h *handle) acquireAsync(ctx context.Context) <-chan Result {
-	lease, w, _, err := h.enter(ctx, nil, false, true)
-	if w != nil {
-		return w.Ready()
-	}
 	result := make(chan Result, 1)
-	result <- Result{lease, err}
+	lease, w, _, err := h.enter(ctx, request{async: result})
+	if w == nil {
+		result <- Result{lease, err}
+	}
 	return result
 }
 
 // enter does what needs no waiting: it returns a lease or an error at once, or parks
-// a waiter at the entry it returns with it. With hook, the waiter leaves by itself
-// when ctx is done.
-func (h *handle) enter(ctx, trace context.Context, once, hook bool) (*Lease, *waiter, *entry, error) {
+// a waiter at the entry it returns with it. An async waiter leaves by itself when ctx
+// is done.
+func (h *handle) enter(ctx context.Context, r request) (*Lease, *waiter, *entry, error) {
 	if h.err != nil {
 		return nil, nil, nil, h.err
 	}
 	if ctx.Err() != nil {
 		return nil, nil, nil, newLockError(ErrNotAcquired, h.name, contextCauses(ctx)...)
 	}
+	r.h, r.owner = h, ownerFrom(ctx)
 	for {
 		e, err := h.m.entry(h)
 		if err != nil {
@@ -131,13 +134,13 @@ func (h *handle) enter(ctx, trace context.Context, once, hook bool) (*Lease, *wa
 			e.mu.Unlock() // forgotten since: its successor is in the registry
 			continue
 		}
-		lease, w, err := e.enterLocked(ctx, request{h: h, owner: ownerFrom(ctx), once: once, trace: trace}, hook)
+		lease, w, err := e.enterLocked(ctx, r)
 		e.mu.Unlock()
 		return lease, w, e, err
 	}
 }
 
-func (e *entry) enterLocked(ctx context.Context, r request, hook bool) (*Lease, *waiter, error) {
+func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, error) {
 	h, o := r.h, r.owner
 	switch x := e.hold; {
 	case e.closed:
@@ -154,7 +157,7 @@ func (e *entry) enterLocked(ctx context.Context, r request, hook bool) (*Lease, 
 	r.after = e.tries
 	w := &waiter{Value: r}
 	e.waiters.Push(w)
-	if hook && ctx.Done() != nil {
+	if r.async != nil && ctx.Done() != nil {
 		w.Value.unhook = context.AfterFunc(ctx, func() { e.leaveAsync(ctx, w) })
 	}
 	if r.once || e.waiters.Len() == 1 {
@@ -177,11 +180,11 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	if left {
 		return err
 	}
-	r := <-w.Ready()
-	if r.Err != nil {
-		return r.Err
+	if r := w.Outcome(); r.Err != nil {
+		err = r.Err
+	} else {
+		r.Lease.giveBack()
 	}
-	r.Lease.giveBack()
 	return err
 }
 

@@ -15,7 +15,7 @@ import (
 // it; the script is checked by owner id, so it can be sent as often as needed.
 type release struct {
 	hold *hold
-	done chan error // buffered: the verdict of Unlock
+	done chan struct{} // closed when answer is there
 	args []any
 	call command.Call // the first request
 
@@ -23,7 +23,8 @@ type release struct {
 
 	sent      int          // requests without reply
 	unclear   bool         // a request ended without telling whether it ran
-	told      bool         // done has its verdict
+	told      bool         // done is closed
+	answer    error        // of the Unlock that began it; set before done is closed
 	colliding bool         // counted in entry.releasing
 	settled   bool         // nothing more is to be sent
 	verdict   error        // of the whole release; once settled
@@ -50,7 +51,7 @@ func (e *entry) startReleaseLocked(h *hold, trace context.Context) *release {
 	}
 	r := &release{
 		hold: h,
-		done: make(chan error, 1),
+		done: make(chan struct{}),
 		args: mutexRelease.Args(3, e.keys.Lock, e.keys.ChannelArg, e.keys.Tombstones,
 			h.owner, e.m.publish, bury),
 		colliding: true,
@@ -197,7 +198,8 @@ func (r *release) tellLocked(verdict error) {
 	if !r.told {
 		r.told = true
 		r.confirmed = verdict == nil
-		r.done <- verdict
+		r.answer = verdict
+		close(r.done)
 	}
 }
 

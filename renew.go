@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/validity"
-	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // renewBatch is how many locks one renewal request carries: a script of 100 keys
@@ -62,7 +61,7 @@ func renewArgs(ttl time.Duration, holds ...*hold) []any {
 	for _, h := range holds {
 		list = append(list, h.entry.keys.Lock)
 	}
-	list = append(list, validity.Milliseconds(ttl), wire.OwnerPrefix(holds[0].entry.m.id))
+	list = append(list, validity.Milliseconds(ttl), holds[0].entry.m.owners)
 	for _, h := range holds {
 		list = append(list, h.n)
 	}

@@ -41,11 +41,11 @@ func (e *entry) tryLocked() {
 		return // Replied comes for each, at the latest when go-redis gives up
 	}
 	if c == nil {
-		c = newHold(e, cfg)
+		c = newHold(e, front.h)
 		e.claim = c
 	}
 	if !c.stray() {
-		c.block = e.tokensWanted(cfg)
+		c.block = e.tokensWanted(c.cfg)
 	}
 	t := &c.first
 	if t.hold != nil {
@@ -56,9 +56,9 @@ func (e *entry) tryLocked() {
 	t.call = command.Call{
 		Script: mutexAcquire,
 		Args: mutexAcquire.Args(3, e.keys.Lock, e.keys.Tombstones, e.keys.Token,
-			c.owner, validity.Milliseconds(cfg.ttl), c.block, e.m.tokens.seen(e.name, cfg.fencing)),
+			c.owner, c.ttl, c.block, e.m.tokens.seen(e.name, c.cfg.fencing)),
 		Handler:  t,
-		Patience: validity.Patience(cfg.ttl),
+		Patience: validity.Patience(c.cfg.ttl),
 		Trace:    front.trace,
 	}
 	c.unanswered++

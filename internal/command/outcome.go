@@ -58,10 +58,11 @@ const scriptFrame = "@user_script"
 // classify sorts the error of one request. It errs towards Unknown, which costs a
 // resolving request; the opposite mistake would cost a stranded or doubled lock.
 func classify(err error) Outcome {
+	if err == nil {
+		return Answered
+	}
 	var reply redis.Error
 	switch {
-	case err == nil:
-		return Answered
 	case errors.As(err, &reply):
 		return classifyReply(reply.Error())
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):

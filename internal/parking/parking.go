@@ -15,11 +15,15 @@ type Waiter[V, T any] struct {
 
 	next, prev *Waiter[V, T]
 	queue      *Queue[V, T] // nil once removed
-	ready      chan T       // buffered: the one outcome
+	ready      chan struct{}
+	outcome    T // set before ready is closed
 }
 
-// Ready returns the channel on which the outcome arrives, at most once.
-func (w *Waiter[V, T]) Ready() <-chan T { return w.ready }
+// Ready returns the channel that is closed when the outcome is there.
+func (w *Waiter[V, T]) Ready() <-chan struct{} { return w.ready }
+
+// Outcome returns what was delivered. It may be called after Ready is closed.
+func (w *Waiter[V, T]) Outcome() T { return w.outcome }
 
 // Parked reports whether w is still in its queue.
 func (w *Waiter[V, T]) Parked() bool { return w.queue != nil }
@@ -35,7 +39,7 @@ func (q *Queue[V, T]) Push(w *Waiter[V, T]) {
 	if w.ready != nil {
 		panic("parking: a waiter is parked once")
 	}
-	w.ready = make(chan T, 1)
+	w.ready = make(chan struct{})
 	w.queue = q
 	w.prev = q.tail
 	if q.tail == nil {
@@ -62,7 +66,8 @@ func (q *Queue[V, T]) Deliver(w *Waiter[V, T], outcome T) bool {
 	if !q.Remove(w) {
 		return false
 	}
-	w.ready <- outcome
+	w.outcome = outcome
+	close(w.ready)
 	return true
 }
 

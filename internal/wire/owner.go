@@ -11,28 +11,25 @@ import (
 // from Redisson's in a queue. Redisson treats owner ids as opaque.
 const ownerMarker = "hf-"
 
-// ManagerID returns the part of an owner id that all holds of one manager share:
-// the marker and a random UUIDv4, lower case. It comes from the system's random
-// source, so cloned processes with the same clock and seed still differ.
-func ManagerID() string {
+// NewOwnerPrefix returns what the owner ids of all holds of one manager begin with:
+// the marker, a random UUIDv4 in lower case, and a colon. It comes from the system's
+// random source, so cloned processes with the same clock and seed still differ.
+func NewOwnerPrefix() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails: crypto/rand aborts the program instead
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
 	x := hex.EncodeToString(b[:])
-	return ownerMarker + x[:8] + "-" + x[8:12] + "-" + x[12:16] + "-" + x[16:20] + "-" + x[20:]
+	return ownerMarker + x[:8] + "-" + x[8:12] + "-" + x[12:16] + "-" + x[16:20] + "-" + x[20:] + ":"
 }
 
-// OwnerID returns the owner id of the manager's n-th hold: <manager>:<n>, the
-// shape of Redisson's <client>:<thread>.
-func OwnerID(manager string, n uint64) string {
+// OwnerID returns the owner id of a manager's n-th hold: <prefix><n>, the shape of
+// Redisson's <client>:<thread>.
+func OwnerID(prefix string, n uint64) string {
 	buf := make([]byte, 0, 64)
-	buf = append(buf, OwnerPrefix(manager)...)
+	buf = append(buf, prefix...)
 	return string(strconv.AppendUint(buf, n, 10))
 }
-
-// OwnerPrefix is what all owner ids of a manager begin with; their number follows.
-func OwnerPrefix(manager string) string { return manager + ":" }
 
 // IsOurs reports whether an owner id was made by a Holdfast manager.
 func IsOurs(owner string) bool { return strings.HasPrefix(owner, ownerMarker) }

@@ -142,14 +142,14 @@ func FuzzKeys_AreDistinct(f *testing.F) {
 }
 
 func TestOwnerID_Shape(t *testing.T) {
-	id := ManagerID()
-	if !regexp.MustCompile(`^hf-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(id) {
-		t.Errorf("ManagerID() = %q, not the marker and a UUIDv4", id)
+	id := NewOwnerPrefix()
+	if !regexp.MustCompile(`^hf-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}:$`).MatchString(id) {
+		t.Errorf("NewOwnerPrefix() = %q, not the marker, a UUIDv4 and a colon", id)
 	}
-	if id == ManagerID() {
-		t.Error("two managers got the same id")
+	if id == NewOwnerPrefix() {
+		t.Error("two managers got the same prefix")
 	}
-	if got, want := OwnerID(id, 1<<63), id+":9223372036854775808"; got != want {
+	if got, want := OwnerID(id, 1<<63), id+"9223372036854775808"; got != want {
 		t.Errorf("OwnerID = %q, want %q", got, want)
 	}
 	if !IsOurs(OwnerID(id, 1)) || IsOurs("0c2d3f1e-aaaa-4bbb-8ccc-0123456789ab:1") {

@@ -1,0 +1,115 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+var countScript = NewScript("count", "return redis.call('incr', KEYS[1])")
+
+func call(t *testing.T, x *Executor, s *Script, keys ...string) []*outcome {
+	t.Helper()
+	var calls []*Call
+	var outcomes []*outcome
+	for _, k := range keys {
+		o := newOutcome()
+		outcomes = append(outcomes, o)
+		calls = append(calls, &Call{Script: s, Args: s.Args(1, k), Handler: o, Patience: 10 * time.Second})
+	}
+	if !x.Submit(calls...) {
+		t.Fatal("Submit refused")
+	}
+	return outcomes
+}
+
+func stop(t *testing.T, x *Executor) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := x.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// go-redis sends a command again when its reply is lost, by default and silently. A
+// script of ours must run once: the count tells.
+func TestServer_LostReplyIsNotSentAgain(t *testing.T) {
+	for _, n := range []int{1, 3} { // alone, and in a pipeline
+		srv := redistest.Start(t)
+		p := srv.Proxy(t)
+		x := New(p.Client(t))
+		defer stop(t, x)
+		<-call(t, x, countScript, "warm")[0].replies
+		p.LoseReply(redistest.Containing("counted"), 1)
+		var keys []string
+		for i := range n {
+			keys = append(keys, fmt.Sprintf("k%d", i))
+		}
+		keys[0] = "counted"
+		for i, o := range call(t, x, countScript, keys...) {
+			r := <-o.replies
+			if i == 0 && (r.Outcome != Unknown || r.Err == nil) {
+				t.Errorf("of %d: the lost reply is %v, %v", n, r.Outcome, r.Err)
+			}
+		}
+		if got := srv.Admin().Get(context.Background(), "counted").Val(); got != "1" {
+			t.Errorf("of %d: the script ran %s times", n, got)
+		}
+	}
+}
+
+func TestServer_ForgottenScriptsAreSentInFull(t *testing.T) {
+	srv := redistest.Start(t)
+	x := New(srv.Client(t))
+	defer stop(t, x)
+	for i := range 5 {
+		for _, o := range call(t, x, countScript, "a", "b") {
+			if r := <-o.replies; r.Outcome != Answered || r.Value != int64(i+1) {
+				t.Fatalf("round %d: %v, %v, %v", i, r.Outcome, r.Value, r.Err)
+			}
+		}
+		srv.Admin().ScriptFlush(context.Background())
+	}
+}
+
+// The outcomes of a real server: down, loading nothing, read-only, busy.
+func TestServer_Outcomes(t *testing.T) {
+	srv := redistest.Start(t)
+	x := New(srv.Client(t))
+	defer stop(t, x)
+	admin, bg := srv.Admin(), context.Background()
+	one := func() Reply { return <-call(t, x, countScript, "k")[0].replies }
+	if r := one(); r.Outcome != Answered {
+		t.Errorf("healthy: %v, %v", r.Outcome, r.Err)
+	}
+	admin.Do(bg, "REPLICAOF", "127.0.0.1", "1")
+	if r := one(); r.Outcome != Refused {
+		t.Errorf("read-only: %v, %v", r.Outcome, r.Err)
+	}
+	admin.Do(bg, "REPLICAOF", "NO", "ONE")
+	admin.ConfigSet(bg, "maxmemory", "1")
+	if r := one(); r.Outcome != Refused {
+		t.Errorf("out of memory: %v, %v", r.Outcome, r.Err)
+	}
+	admin.ConfigSet(bg, "maxmemory", "0")
+	admin.LPush(bg, "list", "x")
+	if r := <-call(t, x, countScript, "list")[0].replies; r.Outcome != Unknown {
+		t.Errorf("an error inside the script: %v, %v", r.Outcome, r.Err)
+	}
+	admin.Do(bg, "ACL", "SETUSER", "default", "-incr")
+	if r := one(); r.Outcome != Unknown {
+		t.Errorf("a command denied inside the script: %v, %v", r.Outcome, r.Err)
+	}
+	admin.Do(bg, "ACL", "SETUSER", "default", "+incr", "resetkeys")
+	if r := one(); r.Outcome != Denied {
+		t.Errorf("a key denied: %v, %v", r.Outcome, r.Err)
+	}
+	admin.Do(bg, "ACL", "SETUSER", "default", "~*")
+	srv.Kill()
+	if r := one(); r.Outcome != NotSent {
+		t.Errorf("no server: %v, %v", r.Outcome, r.Err)
+	}
+}

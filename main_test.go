@@ -45,7 +45,6 @@ var addr string
 type mainTB struct {
 	testing.TB
 	cleanups []func()
-	dir      string
 }
 
 func (tb *mainTB) Helper()                   {}

@@ -36,8 +36,8 @@ func TestDemo_SellsTheStock(t *testing.T) {
 				t.Errorf("exit status %d, want 0", status)
 			}
 			wantSale(t, stdout, tt.stock, tt.buyers, tt.processes)
-			if stderr != "" {
-				t.Errorf("stderr: %s", stderr)
+			if rest := progressLine.ReplaceAllString(stderr, ""); rest != "" {
+				t.Errorf("stderr: %s", rest)
 			}
 			if (tt.stock == 0) != strings.Contains(stdout, "No sales.") {
 				t.Errorf("stock of %d, and %q", tt.stock, "No sales.")
@@ -45,6 +45,9 @@ func TestDemo_SellsTheStock(t *testing.T) {
 		})
 	}
 }
+
+// progressLine is what a sale says now and then that takes long, on a busy machine.
+var progressLine = regexp.MustCompile(`(?m)^\d+ of \d+ buyers served, \d+ of \d+ phones sold\n`)
 
 func TestDemo_UnsafeOversellsAndSaysWhy(t *testing.T) {
 	t.Parallel()

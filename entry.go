@@ -46,7 +46,8 @@ type entry struct {
 	current   *try   // the request whose verdict is awaited; nil: none, or it is overdue
 	tries     uint64 // numbers the requests
 	askedAt   time.Time
-	releasing int // releases under way that a new request would collide with
+	releasing int  // releases under way that a new request would collide with
+	yielding  bool // giving way to other processes until the timer fires
 
 	refused  bool  // the last verdict: another owner stands in the way
 	trouble  error // why the last request brought no verdict; nil if it did
@@ -117,7 +118,7 @@ func (e *entry) stepLocked() {
 // restLocked stops asking when nobody waits, and forgets the entry when nothing is
 // left of it.
 func (e *entry) restLocked() {
-	e.ask = false
+	e.ask, e.yielding = false, false
 	e.stopTimer()
 	if e.listening {
 		e.listening = false
@@ -164,23 +165,24 @@ func (e *entry) grantLocked(h *hold, w *waiter, how grantMode) {
 	if h.cfg.fencing {
 		h.token++
 	}
+	if d := h.cfg.maxHold; d > 0 {
+		h.limit = time.Now().Add(d)
+	}
 	lease := e.leaseLocked(h, w.Value.h, w.Value.owner, how)
 	h.caller = lease.owner
+	if !h.limit.IsZero() {
+		turn := h.passed
+		h.timer = time.AfterFunc(h.cfg.maxHold, func() { e.reachLimit(h, turn) })
+	}
 	e.deliverLocked(w, Result{Lease: lease})
 	e.refuseLocked(e.tries+1, ErrNotAcquired, nil) // another owner has it now
 }
 
 // leaseLocked adds a lease of owner o (nil: a new owner) to h.
 func (e *entry) leaseLocked(h *hold, by *handle, o *owner, how grantMode) *Lease {
-	l := &Lease{name: by.name, kind: by.kind, hold: h, owner: o, how: how, token: h.token}
+	l := &Lease{name: by.name, kind: by.kind, hold: h, owner: o, how: how, token: h.token, limit: h.limit}
 	if o == nil {
 		l.owner = &l.self
-	}
-	if len(h.leases) > 0 {
-		l.limit = h.leases[0].limit // the owner's, since its first lease
-	} else if h.cfg.maxHold > 0 {
-		l.limit = time.Now().Add(h.cfg.maxHold)
-		l.timer = time.AfterFunc(h.cfg.maxHold, l.reachLimit)
 	}
 	h.leases = append(h.leases, l)
 	return l
@@ -194,6 +196,7 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 		return nil
 	}
 	h.caller = nil
+	h.stopTimer()
 	if w := e.waiters.Front(); w != nil && h.passes(w.Value.h.cfg, now, e.m.slice) {
 		h.passed++
 		e.m.stats.handedOff.Add(1)
@@ -222,6 +225,7 @@ func (e *entry) endHoldLocked(h *hold, err error) []ended {
 		return nil
 	}
 	h.phase = over
+	h.stopTimer()
 	if e.hold == h {
 		e.hold = nil
 	}
@@ -249,6 +253,23 @@ func (e *entry) loseLocked(h *hold, err *LostError) []ended {
 	return all
 }
 
+// reachLimit ends the leases of h's owner with ErrMaxHold, if it is still the one whose
+// turn it was.
+func (e *entry) reachLimit(h *hold, turn int) {
+	e.mu.Lock()
+	if h.phase != held || h.passed != turn {
+		e.mu.Unlock()
+		return
+	}
+	all := e.endHoldLocked(h, ErrMaxHold)
+	h.owed = true
+	e.m.stats.lost.Add(1)
+	e.stepLocked()
+	e.mu.Unlock()
+	announceAll(all)
+	e.m.log.Warn("holdfast: maximum hold time reached", "lock", e.name, "max_hold", h.cfg.maxHold)
+}
+
 // lose is loseLocked for callers without the lock.
 func (e *entry) lose(h *hold, reason LostReason) {
 	e.mu.Lock()
@@ -272,10 +293,12 @@ func (e *entry) heard(msg wire.Message) {
 		return
 	}
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.m.stats.wakeups.Add(1)
-	e.ask = true
-	e.stepLocked()
-	e.mu.Unlock()
+	if !e.yielding { // it may be the message of our own release; the timer comes soon
+		e.ask = true
+		e.stepLocked()
+	}
 }
 
 // subscribed is called each time Redis confirms the subscription. What was
@@ -291,6 +314,7 @@ func (e *entry) subscribed() {
 func (e *entry) wakeUp() {
 	e.mu.Lock()
 	e.m.stats.polls.Add(1)
+	e.yielding = false
 	e.ask = true
 	e.stepLocked()
 	e.mu.Unlock()

@@ -46,11 +46,13 @@ type hold struct {
 	token    uint64    // the last fencing token given out
 	tokens   uint64    // the last one reserved
 
-	caller *owner    // who has it
-	leases []*Lease  // the caller's live leases: several after re-entry
-	lease1 [1]*Lease // backs leases in the common case
-	owed   bool      // ended early with the key possibly still ours: Unlock gives it back
-	first  try       // the first request, embedded to save its allocation
+	caller *owner      // who has it
+	limit  time.Time   // when the caller's time ends by WithMaxHold; zero: never
+	timer  *time.Timer // at limit
+	leases []*Lease    // the caller's live leases: several after re-entry
+	lease1 [1]*Lease   // backs leases in the common case
+	owed   bool        // ended early with the key possibly still ours: Unlock gives it back
+	first  try         // the first request, embedded to save its allocation
 }
 
 // newHold begins a claim with the options of a handle.
@@ -82,6 +84,14 @@ func (h *hold) passes(cfg lockConfig, now time.Time, slice time.Duration) bool {
 	return slice > 0 && !h.cfg.fixed && h.serves(cfg) &&
 		h.passed < maxPasses && now.Sub(h.tenure) < slice &&
 		validity.Valid(now.Add(h.cfg.ttl/4), h.deadline) // not into trouble with renewal
+}
+
+// stopTimer ends the caller's limit: its time is over in another way.
+func (h *hold) stopTimer() {
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	h.limit, h.timer = time.Time{}, nil
 }
 
 // drop takes a lease that has ended off h and reports whether it was the last.

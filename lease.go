@@ -25,7 +25,7 @@ type Lease struct {
 	owner *owner
 	token uint64
 	how   grantMode
-	limit time.Time // end by WithMaxHold; zero: none
+	limit time.Time // the owner's, by WithMaxHold; zero: none
 	self  owner     // the owner, where this lease began one
 
 	// The following is guarded by hold.entry.mu.
@@ -33,8 +33,7 @@ type Lease struct {
 	err      error         // why it ended; nil while held
 	done     chan struct{} // made when first asked for
 	contexts map[*leaseContext]struct{}
-	timer    *time.Timer // at limit
-	release  *release    // begun by its Unlock; nil: other leases kept the lock, or it was passed on
+	release  *release // begun by its Unlock; nil: other leases kept the lock, or it was passed on
 }
 
 // grantMode is how a lease came about, for traces.
@@ -155,9 +154,6 @@ func (l *Lease) endLocked(err error) ended {
 	if l.done != nil {
 		close(l.done)
 	}
-	if l.timer != nil {
-		l.timer.Stop()
-	}
 	contexts := l.contexts
 	l.contexts = nil
 	return ended{err, contexts}
@@ -270,23 +266,6 @@ func (l *Lease) giveBack() {
 	}
 	e.mu.Unlock()
 	gone.announce()
-}
-
-// reachLimit ends the leases of the owner with ErrMaxHold. It runs on l's timer.
-func (l *Lease) reachLimit() {
-	e, h := l.hold.entry, l.hold
-	e.mu.Lock()
-	if l.err != nil {
-		e.mu.Unlock()
-		return
-	}
-	gone := e.endHoldLocked(h, ErrMaxHold)
-	h.owed = true
-	e.m.stats.lost.Add(1)
-	e.stepLocked()
-	e.mu.Unlock()
-	announceAll(gone)
-	e.m.log.Warn("holdfast: maximum hold time reached", "lock", e.name, "max_hold", h.cfg.maxHold)
 }
 
 func announceAll(all []ended) {

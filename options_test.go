@@ -98,7 +98,7 @@ func FuzzLease(f *testing.F) {
 	for _, d := range []int64{0, -1, 1, int64(10 * time.Millisecond), math.MaxInt64, math.MinInt64} {
 		f.Add(d, d)
 	}
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	client := offline(f)
 	f.Fuzz(func(t *testing.T, lease, hold int64) {
 		_, err := holdfast.New(client, holdfast.WithLease(time.Duration(lease)), holdfast.WithMaxHold(time.Duration(hold)))
 		valid := lease >= int64(10*time.Millisecond) && hold >= lease &&

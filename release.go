@@ -237,7 +237,7 @@ func (e *entry) giveWayLocked(n int64) {
 		n-- // that was us
 	}
 	if n > 0 && e.waiters.Len() > 0 {
-		e.ask = false
+		e.ask, e.yielding = false, true
 		e.wakeAfter(giveWay)
 	}
 }

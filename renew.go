@@ -81,11 +81,11 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 		}
 		return
 	}
-	m.telemetry.renewed("renewed", len(r.holds))
+	renewed := 0
 	for i, h := range r.holds {
 		switch codes[i] {
 		case int64(renewDone):
-			m.stats.renewals.Add(1)
+			renewed++
 			if deadline, ok := m.scheduler.Confirm(&h.item, reply.Sent, h.cfg.ttl); ok {
 				h.entry.renewed(h, deadline)
 			}
@@ -98,6 +98,8 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 			m.scheduler.Retry(&h.item)
 		}
 	}
+	m.stats.renewals.Add(uint64(renewed))
+	m.telemetry.renewed("renewed", renewed)
 }
 
 // Overdue does nothing: the scheduler hands the holds out again by itself.

@@ -29,7 +29,7 @@ var (
 
 // tryLocked asks Redis for the lock.
 func (e *entry) tryLocked() {
-	e.ask = false
+	e.ask, e.yielding = false, false
 	e.stopTimer()
 	front := e.waiters.Front().Value
 	cfg := front.h.cfg

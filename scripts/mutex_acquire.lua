@@ -32,7 +32,10 @@ if redis.call('exists', KEYS[1], KEYS[2]) > 0 then
     if redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then
       redis.call('pexpire', KEYS[1], ARGV[2])
     end
-    return ARGV[3] == '0' and 0 or tonumber(redis.call('get', KEYS[3]))
+    if ARGV[3] == '0' then
+      return 0
+    end
+    return tonumber(redis.call('get', KEYS[3]) or redis.call('incrby', KEYS[3], ARGV[4] + ARGV[3]))
   end
 end
 

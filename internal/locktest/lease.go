@@ -285,6 +285,46 @@ var leaseScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
+	// The limit is the owner's: it does not end with the lease that began it.
+	"MaxHoldOutlivesTheFirstLease": func(e *Env) {
+		m := e.Manager()
+		l := e.Lock(m, holdfast.WithLease(300*time.Millisecond), holdfast.WithMaxHold(400*time.Millisecond))
+		outer := e.MustLock(l)
+		inner, err := l.Lock(outer.Context(bg))
+		if err != nil {
+			e.Fatal(err)
+		}
+		e.MustUnlock(outer)
+		select {
+		case <-inner.Done():
+		case <-time.After(400 * time.Millisecond * slack):
+			e.Fatal("the inner lease has no limit")
+		}
+		e.WantErr(inner.Err(), holdfast.ErrMaxHold)
+		e.WantErr(inner.Unlock(bg), holdfast.ErrMaxHold)
+		e.Clean(m)
+	},
+
+	// And it ends with the owner: the next one has its own.
+	"MaxHoldBeginsAnewByHandoff": func(e *Env) {
+		m := e.Manager(holdfast.WithHandoffSlice(time.Hour))
+		l := e.Lock(m, holdfast.WithLease(300*time.Millisecond), holdfast.WithMaxHold(600*time.Millisecond))
+		first := e.MustLock(l)
+		got := make(chan *holdfast.Lease, 1)
+		go func() { got <- e.MustLock(l) }()
+		e.Parked(m, 1)
+		time.Sleep(300 * time.Millisecond)
+		e.MustUnlock(first)
+		second := <-got
+		start := time.Now()
+		<-second.Done()
+		if d := time.Since(start); d < 550*time.Millisecond {
+			e.Errorf("the second owner had %v", d)
+		}
+		e.WantErr(second.Unlock(bg), holdfast.ErrMaxHold)
+		e.Clean(m)
+	},
+
 	"MaxHoldIsReleasedByUnlock": func(e *Env) {
 		m := e.Manager()
 		l := e.MustLock(e.Lock(m, holdfast.WithLease(20*time.Second), holdfast.WithMaxHold(20*time.Second)))

@@ -29,11 +29,15 @@ type Item[T any] struct {
 
 	// Guarded by Scheduler.mu.
 	ttl      time.Duration
-	renewed  bool      // false: a fixed lease, only its deadline counts
-	next     time.Time // when to look at it: renewal or deadline, the earlier
-	deadline time.Time
-	index    int // position in the heap plus one; 0: not scheduled
+	next     instant // when to look at it: renewal or deadline, the earlier
+	deadline instant
+	index    int32 // position in the heap plus one; 0: not scheduled
+	renewed  bool  // false: a fixed lease, only its deadline counts
 }
+
+// instant is a time on the monotonic clock, as the time since a scheduler's epoch: a
+// third of the size of a time.Time, of which every hold would have two.
+type instant time.Duration
 
 // Config is what a Scheduler needs from its owner. The functions run on the
 // scheduler's goroutine, without its lock, and must not block.
@@ -53,14 +57,15 @@ func slack(ttl time.Duration) time.Duration { return ttl / 12 }
 
 // Scheduler is safe for concurrent use. Start it with Start.
 type Scheduler[T any] struct {
-	cfg  Config[T]
-	wake chan struct{} // buffered: the earliest due time changed
-	stop chan struct{}
-	done chan struct{}
+	cfg   Config[T]
+	epoch time.Time
+	wake  chan struct{} // buffered: the earliest due time changed
+	stop  chan struct{}
+	done  chan struct{}
 
 	mu      sync.Mutex // guards the following and all scheduled items
 	heap    items[T]
-	waking  time.Time // when run will look next; zero: when told
+	waking  instant // when run will look next; never: when told
 	started bool
 	stopped bool
 }
@@ -68,24 +73,30 @@ type Scheduler[T any] struct {
 // New returns a scheduler that does nothing until an item is added.
 func New[T any](cfg Config[T]) *Scheduler[T] {
 	return &Scheduler[T]{
-		cfg:  cfg,
-		wake: make(chan struct{}, 1),
-		stop: make(chan struct{}),
-		done: make(chan struct{}),
+		cfg:    cfg,
+		epoch:  time.Now(),
+		wake:   make(chan struct{}, 1),
+		stop:   make(chan struct{}),
+		done:   make(chan struct{}),
+		waking: never,
 	}
 }
+
+// never is later than every instant.
+const never = instant(1<<63 - 1)
+
+// at converts a time that has a monotonic reading.
+func (s *Scheduler[T]) at(t time.Time) instant { return instant(t.Sub(s.epoch)) }
 
 // Add schedules an item whose TTL was set by a request sent at sent. A renewed
 // item is handed out every third of its TTL, another only expires. The first Add
 // starts the goroutine. It reports the item's deadline.
 func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, ttl time.Duration, renewed bool) time.Time {
+	deadline := validity.Deadline(sent, ttl)
 	s.mu.Lock()
 	it.ttl, it.renewed = ttl, renewed
-	it.deadline = validity.Deadline(sent, ttl)
-	it.next = it.deadline
-	if renewed {
-		it.next = earlier(validity.RenewAt(sent, ttl), it.deadline)
-	}
+	it.deadline = s.at(deadline)
+	it.next = s.lookAt(it, sent)
 	if !s.stopped {
 		heap.Push(&s.heap, it)
 		if !s.started {
@@ -93,7 +104,7 @@ func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, ttl time.Duration, renew
 			go s.run()
 		}
 	}
-	deadline, sooner := it.deadline, s.soonerLocked(it)
+	sooner := s.soonerLocked(it)
 	s.mu.Unlock()
 	s.notify(sooner)
 	return deadline
@@ -101,50 +112,48 @@ func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, ttl time.Duration, renew
 
 // Confirm records that a request sent at sent set the item's TTL to ttl. Answers
 // may come late and out of order: a deadline only ever moves on. It reports the
-// deadline, and false if the item is not scheduled any more.
+// deadline that this request gives, and false if the item is not scheduled any more.
 func (s *Scheduler[T]) Confirm(it *Item[T], sent time.Time, ttl time.Duration) (time.Time, bool) {
+	deadline := validity.Deadline(sent, ttl)
 	s.mu.Lock()
 	if it.index == 0 {
 		s.mu.Unlock()
 		return time.Time{}, false
 	}
-	if d := validity.Deadline(sent, ttl); d.After(it.deadline) {
-		it.deadline = d
-	}
-	it.next = it.deadline
-	if it.renewed {
-		it.next = earlier(validity.RenewAt(sent, it.ttl), it.deadline)
-	}
-	heap.Fix(&s.heap, it.index-1)
-	deadline, sooner := it.deadline, s.soonerLocked(it)
+	it.deadline = max(it.deadline, s.at(deadline))
+	it.next = s.lookAt(it, sent)
+	heap.Fix(&s.heap, int(it.index)-1)
+	sooner := s.soonerLocked(it)
 	s.mu.Unlock()
 	s.notify(sooner)
 	return deadline, true
 }
 
-// Retry records that a renewal failed in a way that may pass.
-func (s *Scheduler[T]) Retry(it *Item[T]) {
-	s.mu.Lock()
-	if it.index == 0 {
-		s.mu.Unlock()
-		return
+// lookAt is when to look at an item that was confirmed by a request sent at sent.
+func (s *Scheduler[T]) lookAt(it *Item[T], sent time.Time) instant {
+	if !it.renewed {
+		return it.deadline
 	}
-	it.next = earlier(time.Now().Add(validity.RetryAfter(it.ttl)), it.deadline)
-	heap.Fix(&s.heap, it.index-1)
-	sooner := s.soonerLocked(it)
-	s.mu.Unlock()
-	s.notify(sooner)
+	return min(s.at(validity.RenewAt(sent, it.ttl)), it.deadline)
 }
+
+// Retry records that a renewal failed in a way that may pass.
+func (s *Scheduler[T]) Retry(it *Item[T]) { s.lookAfter(it, validity.RetryAfter) }
 
 // Now has the item handed out at once, if it is scheduled.
 func (s *Scheduler[T]) Now(it *Item[T]) {
+	s.lookAfter(it, func(time.Duration) time.Duration { return 0 })
+}
+
+// lookAfter has run look at the item after a pause that depends on its TTL.
+func (s *Scheduler[T]) lookAfter(it *Item[T], pause func(ttl time.Duration) time.Duration) {
 	s.mu.Lock()
 	if it.index == 0 {
 		s.mu.Unlock()
 		return
 	}
-	it.next = time.Now()
-	heap.Fix(&s.heap, it.index-1)
+	it.next = min(s.at(time.Now().Add(pause(it.ttl))), it.deadline)
+	heap.Fix(&s.heap, int(it.index)-1)
 	sooner := s.soonerLocked(it)
 	s.mu.Unlock()
 	s.notify(sooner)
@@ -155,7 +164,7 @@ func (s *Scheduler[T]) Now(it *Item[T]) {
 func (s *Scheduler[T]) Remove(it *Item[T]) {
 	s.mu.Lock()
 	if it.index != 0 {
-		heap.Remove(&s.heap, it.index-1)
+		heap.Remove(&s.heap, int(it.index)-1)
 	}
 	s.mu.Unlock()
 }
@@ -185,7 +194,7 @@ func (s *Scheduler[T]) Stop() {
 // soonerLocked reports whether run must be told of it because it would look too
 // late otherwise.
 func (s *Scheduler[T]) soonerLocked(it *Item[T]) bool {
-	return it.index != 0 && (s.waking.IsZero() || it.next.Before(s.waking))
+	return it.index != 0 && it.next < s.waking
 }
 
 func (s *Scheduler[T]) notify(sooner bool) {
@@ -226,21 +235,22 @@ func (s *Scheduler[T]) run() {
 
 // due takes out what has expired, collects what is to be renewed, and says how
 // long nothing else is due; a negative wait means until told.
-func (s *Scheduler[T]) due(now time.Time) (renew, expired []T, wait time.Duration) {
+func (s *Scheduler[T]) due(t time.Time) (renew, expired []T, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := s.at(t)
 	var out []*Item[T] // handed out now: off the heap until the end of this pass
 	for len(s.heap) > 0 {
 		it := s.heap[0]
 		early := it.next
 		if len(out) > 0 && it.renewed {
-			early = early.Add(-slack(it.ttl))
+			early -= instant(slack(it.ttl))
 		}
-		if early.After(now) {
+		if early > now {
 			break
 		}
 		switch {
-		case !it.deadline.After(now):
+		case it.deadline <= now:
 			heap.Pop(&s.heap)
 			expired = append(expired, it.Value)
 		case it.renewed:
@@ -253,38 +263,31 @@ func (s *Scheduler[T]) due(now time.Time) (renew, expired []T, wait time.Duratio
 		}
 	}
 	for _, it := range out {
-		it.next = earlier(now.Add(validity.Patience(it.ttl)), it.deadline)
+		it.next = min(now+instant(validity.Patience(it.ttl)), it.deadline)
 		heap.Push(&s.heap, it)
 	}
 	if len(s.heap) == 0 {
-		s.waking = time.Time{}
+		s.waking = never
 		return renew, expired, -1
 	}
 	s.waking = s.heap[0].next
-	return renew, expired, max(0, s.waking.Sub(now))
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
+	return renew, expired, time.Duration(max(0, s.waking-now))
 }
 
 // items is the heap: the item to look at first is at index 0.
 type items[T any] []*Item[T]
 
 func (h items[T]) Len() int           { return len(h) }
-func (h items[T]) Less(i, j int) bool { return h[i].next.Before(h[j].next) }
+func (h items[T]) Less(i, j int) bool { return h[i].next < h[j].next }
 func (h items[T]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i+1, j+1
+	h[i].index, h[j].index = int32(i+1), int32(j+1)
 }
 
 func (h *items[T]) Push(x any) {
 	it := x.(*Item[T])
 	*h = append(*h, it)
-	it.index = len(*h)
+	it.index = int32(len(*h))
 }
 
 func (h *items[T]) Pop() any {

@@ -32,8 +32,7 @@ import (
 // scheduler and the executor. None is held over I/O or user code.
 type entry struct {
 	m    *Manager
-	name string // after the name mapper
-	keys *wire.Keys
+	keys *wire.Keys // of the handle that made it
 
 	mu      sync.Mutex // guards the following, the holds and their leases
 	dead    bool       // forgotten by the manager: whoever found it must look again
@@ -42,12 +41,13 @@ type entry struct {
 	hold    *hold // what the process holds; nil: nothing that can be used
 	claim   *hold // what it has asked for and not been granted
 
-	ask       bool   // something happened that makes it worth asking Redis
-	current   *try   // the request whose verdict is awaited; nil: none, or it is overdue
-	tries     uint64 // numbers the requests
-	askedAt   time.Time
-	releasing int  // releases under way that a new request would collide with
-	yielding  bool // giving way to other processes until the timer fires
+	ask       bool     // something happened that makes it worth asking Redis
+	current   *try     // the request whose verdict is awaited; nil: none, or it is overdue
+	tries     uint64   // numbers the requests
+	releasing int      // releases under way that a new request would collide with
+	release   *release // the latest of them; nil: none
+	onces     int      // waiters that ask once
+	yielding  bool     // giving way to other processes until the timer fires
 
 	refused  bool  // the last verdict: another owner stands in the way
 	trouble  error // why the last request brought no verdict; nil if it did
@@ -58,6 +58,11 @@ type entry struct {
 	timer     *time.Timer // calls wakeUp
 }
 
+// name is the lock's, after the name mapper.
+func (e *entry) name() string { return e.keys.Lock.(string) }
+
+func (e *entry) channel() string { return e.keys.Channel.(string) }
+
 // request is what a waiting caller wants.
 type request struct {
 	h      *handle
@@ -67,6 +72,7 @@ type request struct {
 	trace  context.Context // parent of the span of a request sent for this caller; nil: none
 	async  chan<- Result   // LockAsync: where the outcome goes; else nil
 	unhook func() bool     // LockAsync: stops listening to the context; else nil
+	first  try             // the first request sent for it, embedded to save its allocation
 }
 
 type waiter = parking.Waiter[request, Result]
@@ -75,6 +81,9 @@ type waiter = parking.Waiter[request, Result]
 func (e *entry) deliverLocked(w *waiter, r Result) {
 	if !e.waiters.Deliver(w, r) {
 		return
+	}
+	if w.Value.once {
+		e.onces--
 	}
 	if w.Value.async != nil {
 		w.Value.async <- r // buffered for it
@@ -87,7 +96,7 @@ func (e *entry) deliverLocked(w *waiter, r Result) {
 // refuseLocked ends the wait of callers that ask once and were waiting when the
 // request numbered by was sent.
 func (e *entry) refuseLocked(by uint64, sentinel, cause error) {
-	for w := e.waiters.Front(); w != nil; {
+	for w := e.waiters.Front(); w != nil && e.onces > 0; {
 		next := w.Next()
 		if w.Value.once && w.Value.after < by {
 			e.deliverLocked(w, Result{Err: newLockError(sentinel, w.Value.h.name, cause)})
@@ -122,7 +131,7 @@ func (e *entry) restLocked() {
 	e.stopTimer()
 	if e.listening {
 		e.listening = false
-		e.m.subscriber.remove(e.keys.Channel, e)
+		e.m.subscriber.remove(e.channel(), e)
 	}
 	if c := e.claim; c != nil && e.current == nil {
 		e.claim = nil
@@ -166,25 +175,47 @@ func (e *entry) grantLocked(h *hold, w *waiter, how grantMode) {
 		h.token++
 	}
 	if d := h.cfg.maxHold; d > 0 {
-		h.limit = time.Now().Add(d)
+		turn := h.passed
+		h.limit = &limit{
+			at:    time.Now().Add(d),
+			timer: time.AfterFunc(d, func() { e.reachLimit(h, turn) }),
+		}
 	}
 	lease := e.leaseLocked(h, w.Value.h, w.Value.owner, how)
 	h.caller = lease.owner
-	if !h.limit.IsZero() {
-		turn := h.passed
-		h.timer = time.AfterFunc(h.cfg.maxHold, func() { e.reachLimit(h, turn) })
-	}
 	e.deliverLocked(w, Result{Lease: lease})
+	if h.caller == w.Value.owner { // brought by its context: others of it may wait as well
+		for w := e.waiters.Front(); w != nil; {
+			next := w.Next()
+			if w.Value.owner == h.caller {
+				lease, err := e.reenterLocked(h, &w.Value)
+				e.deliverLocked(w, Result{lease, err})
+			}
+			w = next
+		}
+	}
 	e.refuseLocked(e.tries+1, ErrNotAcquired, nil) // another owner has it now
+}
+
+// reenterLocked adds a lease for a caller whose owner has h.
+func (e *entry) reenterLocked(h *hold, r *request) (*Lease, error) {
+	if r.h.cfg.fencing && !h.cfg.fencing {
+		return nil, &OptionError{"WithFencing", "re-entry", "the owner took the lock without it, there is no token"}
+	}
+	e.m.stats.reentered.Add(1)
+	return e.leaseLocked(h, r.h, r.owner, grantedReentry), nil
 }
 
 // leaseLocked adds a lease of owner o (nil: a new owner) to h.
 func (e *entry) leaseLocked(h *hold, by *handle, o *owner, how grantMode) *Lease {
-	l := &Lease{name: by.name, kind: by.kind, hold: h, owner: o, how: how, token: h.token, limit: h.limit}
+	l := &Lease{name: by.name, kind: by.kind, hold: h, owner: o, how: how, token: h.token, next: h.leases}
 	if o == nil {
 		l.owner = &l.self
 	}
-	h.leases = append(h.leases, l)
+	if h.limit != nil {
+		l.limit = h.limit.at
+	}
+	h.leases = l
 	return l
 }
 
@@ -196,7 +227,7 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 		return nil
 	}
 	h.caller = nil
-	h.stopTimer()
+	h.endLimit()
 	if w := e.waiters.Front(); w != nil && h.passes(w.Value.h.cfg, now, e.m.slice) {
 		h.passed++
 		e.m.stats.handedOff.Add(1)
@@ -225,37 +256,51 @@ func (e *entry) endHoldLocked(h *hold, err error) []ended {
 		return nil
 	}
 	h.phase = over
-	h.stopTimer()
+	h.endLimit()
 	if e.hold == h {
 		e.hold = nil
 	}
 	e.m.scheduler.Remove(&h.item)
-	all := make([]ended, 0, len(h.leases))
-	for _, l := range h.leases {
+	var all []ended
+	for l := h.leases; l != nil; l = l.next {
 		all = append(all, l.endLocked(err))
 	}
 	e.ask = true
 	return all
 }
 
-// loseLocked ends a hold that cannot be trusted any more. The caller announces the
-// result after unlocking.
-func (e *entry) loseLocked(h *hold, err *LostError) []ended {
+// loseLocked ends a hold that cannot be trusted any more. The caller passes the result
+// to announceLoss after unlocking; it is nil if the hold had ended before.
+func (e *entry) loseLocked(h *hold, reason LostReason) []ended {
 	if h.phase != held {
 		return nil // a late answer about a hold that was given up
 	}
-	all := e.endHoldLocked(h, err)
-	h.owed = err.Reason == LostDeadline
-	e.m.stats.lost.Add(1)
-	e.m.telemetry.lost(err.Reason)
-	e.m.log.Warn("holdfast: lease lost", "lock", e.name, "reason", string(err.Reason))
+	all := e.endHoldLocked(h, &LostError{e.name(), reason})
+	switch {
+	case reason == LostDeadline:
+		h.owed = true
+	case h.stray(): // a late copy of its acquire could take the lock for nobody
+		e.startReleaseLocked(h, nil)
+	}
 	e.stepLocked()
 	return all
 }
 
+// announceLoss tells everybody of a loss. No lock may be held: handlers of the logger
+// and whoever listens to the contexts run.
+func (e *entry) announceLoss(all []ended, reason LostReason) {
+	if all == nil {
+		return
+	}
+	e.m.telemetry.lost(reason)
+	e.m.stats.lost.Add(1)
+	announceAll(all)
+	e.m.log.Warn("holdfast: lease lost", "lock", e.name(), "reason", string(reason))
+}
+
 // reachLimit ends the leases of h's owner with ErrMaxHold, if it is still the one whose
 // turn it was.
-func (e *entry) reachLimit(h *hold, turn int) {
+func (e *entry) reachLimit(h *hold, turn int32) {
 	e.mu.Lock()
 	if h.phase != held || h.passed != turn {
 		e.mu.Unlock()
@@ -267,15 +312,15 @@ func (e *entry) reachLimit(h *hold, turn int) {
 	e.stepLocked()
 	e.mu.Unlock()
 	announceAll(all)
-	e.m.log.Warn("holdfast: maximum hold time reached", "lock", e.name, "max_hold", h.cfg.maxHold)
+	e.m.log.Warn("holdfast: maximum hold time reached", "lock", e.name(), "max_hold", h.cfg.maxHold)
 }
 
 // lose is loseLocked for callers without the lock.
 func (e *entry) lose(h *hold, reason LostReason) {
 	e.mu.Lock()
-	all := e.loseLocked(h, &LostError{e.name, reason})
+	all := e.loseLocked(h, reason)
 	e.mu.Unlock()
-	announceAll(all)
+	e.announceLoss(all, reason)
 }
 
 // renewed records a confirmed renewal. Two of them may come in either order.
@@ -369,7 +414,8 @@ func (e *entry) noVerdictLocked(ctx context.Context, name string) error {
 		return newLockError(ErrNotAcquired, name, causes...)
 	case e.trouble != nil:
 		return newLockError(ErrUnavailable, name, append(causes, e.trouble)...)
-	case !e.refused && e.current != nil && time.Since(e.askedAt) >= silence:
+	case !e.refused && e.current != nil && time.Since(e.current.sent) >= silence,
+		!e.refused && e.release != nil && time.Since(e.release.begun) >= silence:
 		return newLockError(ErrUnavailable, name, append(causes, errSilent)...)
 	}
 	return newLockError(ErrNotAcquired, name, causes...)

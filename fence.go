@@ -17,11 +17,8 @@ type tokenMarks struct {
 // tokenGeneration is how many names a generation holds.
 const tokenGeneration = 1024
 
-// seen returns the mark of name, 0 if there is none or the lock is not fenced.
-func (t *tokenMarks) seen(name string, fencing bool) uint64 {
-	if !fencing {
-		return 0
-	}
+// seen returns the mark of name, 0 if there is none.
+func (t *tokenMarks) seen(name string) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return max(t.young[name], t.old[name])

@@ -9,16 +9,13 @@ func TestTokenMarks_AreBoundedAndNeverGoBack(t *testing.T) {
 	var marks tokenMarks
 	marks.saw("a", 7)
 	marks.saw("a", 5)
-	if got := marks.seen("a", true); got != 7 {
+	if got := marks.seen("a"); got != 7 {
 		t.Errorf("the mark went back to %d", got)
-	}
-	if got := marks.seen("a", false); got != 0 {
-		t.Errorf("an unfenced lock has mark %d", got)
 	}
 	for i := range tokenGeneration {
 		marks.saw(fmt.Sprint(i), 1)
 	}
-	if got := marks.seen("a", true); got != 7 {
+	if got := marks.seen("a"); got != 7 {
 		t.Error("forgotten within a generation")
 	}
 	for i := range 10 * tokenGeneration {

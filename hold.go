@@ -26,41 +26,43 @@ const (
 // resolved by.
 type hold struct {
 	entry *entry
-	cfg   lockConfig
-	ttl   any    // cfg.ttl in milliseconds, boxed
-	owner any    // wire owner id (string), boxed for argument lists; never used again
-	n     uint64 // what the owner id ends with
-	block uint64 // fencing tokens asked for with the grant
+	cfg   *lockConfig
+	keys  *wire.Keys // of the handle it was asked for with
+	owner any        // wire owner id (string), boxed for argument lists; never used again
+	n     uint64     // what the owner id ends with
+	block uint64     // fencing tokens asked for with the grant
 
 	item renewal.Item[*hold] // guarded by the scheduler
 
 	// The following is guarded by entry.mu.
 
 	phase      phase
-	unanswered int  // acquire requests without reply
-	unclear    bool // an acquire request ended without telling whether it ran
+	unclear    bool  // an acquire request ended without telling whether it ran
+	unanswered int32 // acquire requests without reply
+	passed     int32 // how often it went from one caller to the next
 
 	deadline time.Time // until then the hold is trusted
 	tenure   time.Time // since when this process has the lock, over all its callers
-	passed   int       // how often it went from one caller to the next
 	token    uint64    // the last fencing token given out
 	tokens   uint64    // the last one reserved
 
-	caller *owner      // who has it
-	limit  time.Time   // when the caller's time ends by WithMaxHold; zero: never
-	timer  *time.Timer // at limit
-	leases []*Lease    // the caller's live leases: several after re-entry
-	lease1 [1]*Lease   // backs leases in the common case
-	owed   bool        // ended early with the key possibly still ours: Unlock gives it back
-	first  try         // the first request, embedded to save its allocation
+	caller *owner // who has it
+	limit  *limit // of the caller, by WithMaxHold; nil: none
+	leases *Lease // the caller's live leases, linked by next: several after re-entry
+	owed   bool   // ended early with the key possibly still ours: Unlock gives it back
+}
+
+// limit is when a caller's time ends by WithMaxHold.
+type limit struct {
+	at    time.Time
+	timer *time.Timer
 }
 
 // newHold begins a claim with the options of a handle.
 func newHold(e *entry, by *handle) *hold {
 	n := e.m.holds.Add(1)
-	h := &hold{entry: e, cfg: by.cfg, ttl: by.ttl, n: n, owner: wire.OwnerID(e.m.owners, n)}
+	h := &hold{entry: e, cfg: by.cfg, keys: by.keys, n: n, owner: wire.OwnerID(e.m.owners, n)}
 	h.item.Value = h
-	h.leases = h.lease1[:0]
 	return h
 }
 
@@ -69,40 +71,32 @@ func newHold(e *entry, by *handle) *hold {
 func (h *hold) stray() bool { return h.unanswered > 0 || h.unclear }
 
 // serves reports whether the caller of a request can be given h as it is.
-func (h *hold) serves(cfg lockConfig) bool {
-	return h.cfg == cfg && (!cfg.fencing || h.token < h.tokens)
+func (h *hold) serves(cfg *lockConfig) bool {
+	return (h.cfg == cfg || *h.cfg == *cfg) && (!cfg.fencing || h.token < h.tokens)
 }
-
-// maxPasses bounds how many callers of one process take a lock after each other,
-// together with the hand-off slice: 128 short sections cost the others less than one
-// slice and the process a thousandth of a round trip each.
-const maxPasses = 128
 
 // passes reports whether h may go to a caller with cfg without a word to Redis. A
 // fixed lease is never passed on: its time belongs to the caller who asked for it.
-func (h *hold) passes(cfg lockConfig, now time.Time, slice time.Duration) bool {
+func (h *hold) passes(cfg *lockConfig, now time.Time, slice time.Duration) bool {
 	return slice > 0 && !h.cfg.fixed && h.serves(cfg) &&
-		h.passed < maxPasses && now.Sub(h.tenure) < slice &&
+		now.Sub(h.tenure) < slice &&
 		validity.Valid(now.Add(h.cfg.ttl/4), h.deadline) // not into trouble with renewal
 }
 
-// stopTimer ends the caller's limit: its time is over in another way.
-func (h *hold) stopTimer() {
-	if h.timer != nil {
-		h.timer.Stop()
+// endLimit ends the caller's limit: its time is over in another way.
+func (h *hold) endLimit() {
+	if h.limit != nil {
+		h.limit.timer.Stop()
+		h.limit = nil
 	}
-	h.limit, h.timer = time.Time{}, nil
 }
 
 // drop takes a lease that has ended off h and reports whether it was the last.
 func (h *hold) drop(l *Lease) (last bool) {
-	for i, x := range h.leases {
-		if x == l {
-			n := len(h.leases) - 1
-			h.leases[i] = h.leases[n]
-			h.leases[n] = nil
-			h.leases = h.leases[:n]
-			return n == 0
+	for at := &h.leases; *at != nil; at = &(*at).next {
+		if *at == l {
+			*at, l.next = l.next, nil
+			return h.leases == nil
 		}
 	}
 	return false

@@ -33,6 +33,7 @@ type Lease struct {
 	err      error         // why it ended; nil while held
 	done     chan struct{} // made when first asked for
 	contexts map[*leaseContext]struct{}
+	next     *Lease   // of the same owner
 	release  *release // begun by its Unlock; nil: other leases kept the lock, or it was passed on
 }
 
@@ -200,22 +201,18 @@ func (l *Lease) unlock(trace context.Context) error {
 	e.mu.Lock()
 	if l.err == nil && !now.Before(h.deadline) {
 		// This process slept over the deadline and its timers have not run yet.
-		lost := e.loseLocked(h, &LostError{e.name, LostDeadline})
-		defer announceAll(lost)
+		lost := e.loseLocked(h, LostDeadline)
+		defer e.announceLoss(lost, LostDeadline)
 	}
 	switch {
 	case l.err == ErrReleased:
-		var verdict <-chan error
-		if l.release != nil {
-			verdict = l.release.askedAgainLocked()
-		}
-		e.mu.Unlock()
-		return l.unlockAgain(verdict)
+		return l.unlockAgainLocked()
 	case l.err != nil:
 		err := l.err
 		if h.drop(l) && h.owed {
 			// Nobody else may be in before the TTL ends: let them in now.
 			h.owed = false
+			e.ask = true
 			e.releaseLocked(h, nil)
 			e.stepLocked()
 		}
@@ -238,18 +235,27 @@ func (l *Lease) unlock(trace context.Context) error {
 	return r.answer
 }
 
-// unlockAgain is Unlock after Unlock; verdict is nil unless the first one could not
-// wait for its release.
-func (l *Lease) unlockAgain(verdict <-chan error) error {
-	if verdict == nil {
+// unlockAgainLocked is Unlock after Unlock. It unlocks the entry. If the first one began
+// a release, this one waits for its verdict as well.
+func (l *Lease) unlockAgainLocked() error {
+	e, r := l.hold.entry, l.release
+	if r == nil {
+		e.mu.Unlock()
 		return newLockError(ErrNotHeld, l.name)
 	}
+	c := r.askedAgainLocked()
+	e.mu.Unlock()
 	select {
-	case err := <-verdict:
+	case err := <-c:
 		return err
 	case <-time.After(validity.Patience(l.hold.cfg.ttl)):
-		return newLockError(ErrUnavailable, l.name, errSilent)
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err, ok := r.leaveLocked(c); ok {
+		return err
+	}
+	return newLockError(ErrUnavailable, l.name, errSilent)
 }
 
 // giveBack unlocks a lease that was granted to a caller who had left. Nobody waits

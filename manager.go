@@ -20,8 +20,8 @@ import (
 // renewal schedule and one command path for all of them. Make one per process and
 // Redis deployment; it is safe for concurrent use.
 type Manager struct {
-	owners  string // what all its owner ids begin with
-	lock    lockConfig
+	owners  string      // what all its owner ids begin with
+	lock    *lockConfig // the default of all locks; not changed after New
 	mapName func(string) string
 	log     *slog.Logger
 	poll    time.Duration
@@ -44,6 +44,7 @@ type Manager struct {
 	entries map[string]*entry
 	pending int // requests and releases that Close waits for
 	closed  bool
+	empty   bool          // drained is closed
 	drained chan struct{} // closed when closed and nothing is pending
 	stopped chan struct{} // closed when Close has stopped everything
 	stopErr error         // the result of Close; set before stopped is closed
@@ -87,7 +88,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	_, cluster := client.(*redis.ClusterClient)
 	m := &Manager{
 		owners:   wire.NewOwnerPrefix(),
-		lock:     cfg.lock,
+		lock:     &cfg.lock,
 		mapName:  cfg.mapName,
 		log:      cfg.log,
 		poll:     cfg.poll,
@@ -113,10 +114,11 @@ func (m *Manager) entry(h *handle) (*entry, error) {
 	if m.closed {
 		return nil, newLockError(ErrClosed, h.name)
 	}
-	e := m.entries[h.keys.Name]
+	name := h.mapped()
+	e := m.entries[name]
 	if e == nil {
-		e = &entry{m: m, name: h.keys.Name, keys: h.keys}
-		m.entries[e.name] = e
+		e = &entry{m: m, keys: h.keys}
+		m.entries[name] = e
 	}
 	return e, nil
 }
@@ -124,8 +126,8 @@ func (m *Manager) entry(h *handle) (*entry, error) {
 // forget drops a dead entry. A later caller makes a new one.
 func (m *Manager) forget(e *entry) {
 	m.mu.Lock()
-	if m.entries[e.name] == e {
-		delete(m.entries, e.name)
+	if name := e.name(); m.entries[name] == e {
+		delete(m.entries, name)
 	}
 	m.mu.Unlock()
 }
@@ -140,7 +142,8 @@ func (m *Manager) begin() {
 func (m *Manager) end() {
 	m.mu.Lock()
 	m.pending--
-	if m.closed && m.pending == 0 {
+	if m.closed && m.pending == 0 && !m.empty {
+		m.empty = true // an Unlock after Close can begin something again
 		close(m.drained)
 	}
 	m.mu.Unlock()
@@ -241,12 +244,13 @@ func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	return code == 1, nil
 }
 
-// checkNow has the hold confirmed by Redis at once.
+// checkNow asks Redis whether the hold is still there. It prolongs nothing: a renewal
+// never shortens, and this one asks for a millisecond.
 func (e *entry) checkNow() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.hold != nil {
-		e.m.scheduler.Now(&e.hold.item)
+		e.m.executor.Submit(e.m.newRenewal(time.Millisecond, e.hold))
 	}
 }
 

@@ -2,8 +2,8 @@ package holdfast
 
 import (
 	"context"
+	"time"
 
-	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -60,9 +60,8 @@ type handle struct {
 	kind string
 	name string // as given
 	keys *wire.Keys
-	cfg  lockConfig
-	ttl  any   // cfg.ttl in milliseconds, boxed
-	err  error // of the name or the options: the result of every call
+	cfg  *lockConfig // shared with others that have no options of their own
+	err  error       // of the name or the options: the result of every call
 }
 
 func (m *Manager) newHandle(kind, name string, opts []LockOption) handle {
@@ -72,21 +71,26 @@ func (m *Manager) newHandle(kind, name string, opts []LockOption) handle {
 		h.err = newLockError(ErrInvalidName, name, err)
 		return h
 	}
-	for _, o := range opts {
-		if o == nil {
-			h.err = &OptionError{"LockOption", nil, "no option"}
+	if len(opts) > 0 {
+		own := *m.lock
+		for _, o := range opts {
+			if o == nil {
+				h.err = &OptionError{"LockOption", nil, "no option"}
+				return h
+			}
+			o.applyLock(&own)
+		}
+		if h.err = own.check(); h.err != nil {
 			return h
 		}
-		o.applyLock(&h.cfg)
+		h.cfg = &own
 	}
-	if err := h.cfg.check(); err != nil {
-		h.err = err
-		return h
-	}
-	h.keys = wire.NewKeys(mapped)
-	h.ttl = validity.Milliseconds(h.cfg.ttl)
+	h.keys = wire.NewKeys(mapped, h.cfg.fencing)
 	return h
 }
+
+// mapped is the name that Redis sees.
+func (h *handle) mapped() string { return h.keys.Lock.(string) }
 
 // acquire is Lock and, with once, TryLock.
 func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
@@ -145,12 +149,9 @@ func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, er
 	switch x := e.hold; {
 	case e.closed:
 		return nil, nil, newLockError(ErrClosed, h.name)
-	case x != nil && o != nil && x.caller == o:
-		if h.cfg.fencing && !x.cfg.fencing {
-			return nil, nil, &OptionError{"WithFencing", "re-entry", "the owner took the lock without it, there is no token"}
-		}
-		e.m.stats.reentered.Add(1)
-		return e.leaseLocked(x, h, o, grantedReentry), nil, nil
+	case x != nil && o != nil && x.caller == o && time.Now().Before(x.deadline):
+		lease, err := e.reenterLocked(x, &r)
+		return lease, nil, err
 	case x != nil && r.once:
 		return nil, nil, newLockError(ErrNotAcquired, h.name)
 	}
@@ -159,6 +160,9 @@ func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, er
 	e.waiters.Push(w)
 	if r.async != nil && ctx.Done() != nil {
 		w.Value.unhook = context.AfterFunc(ctx, func() { e.leaveAsync(ctx, w) })
+	}
+	if r.once {
+		e.onces++
 	}
 	if r.once || e.waiters.Len() == 1 {
 		e.ask = true
@@ -174,6 +178,9 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	err := e.noVerdictLocked(ctx, w.Value.h.name)
 	left := e.waiters.Remove(w)
 	if left {
+		if w.Value.once {
+			e.onces--
+		}
 		e.stepLocked()
 	}
 	e.mu.Unlock()

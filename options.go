@@ -69,6 +69,7 @@ type lockConfig struct {
 	fixed   bool          // not renewed
 	maxHold time.Duration // 0: none
 	fencing bool
+	ms      any   // ttl in milliseconds, boxed for argument lists; set by check
 	err     error // the first bad option
 }
 
@@ -83,7 +84,8 @@ func defaultConfig() config {
 	}
 }
 
-// check reports the first bad option, or values that exclude each other.
+// check completes c. It reports the first bad option, or values that exclude each
+// other.
 func (c *lockConfig) check() error {
 	if c.err != nil {
 		return c.err
@@ -91,6 +93,7 @@ func (c *lockConfig) check() error {
 	if c.maxHold != 0 && c.maxHold < c.ttl {
 		return &OptionError{"WithMaxHold", c.maxHold, fmt.Sprintf("shorter than the lease of %v", c.ttl)}
 	}
+	c.ms = validity.Milliseconds(c.ttl)
 	return nil
 }
 
@@ -170,7 +173,8 @@ func WithNameMapper(mapper func(name string) string) Option {
 }
 
 // WithLogger sets where lost leases and trouble with Redis are reported. The
-// default discards them.
+// default discards them. A handler that blocks delays the end of other leases: it is
+// called by the goroutine that ends them.
 func WithLogger(log *slog.Logger) Option {
 	return option(func(c *config) {
 		if log == nil {

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -30,8 +31,9 @@ type release struct {
 	verdict   error        // of the whole release; once settled
 	confirmed bool         // an Unlock has returned nil
 	later     []chan error // for calls of Unlock after one that could not wait longer
-	patient   time.Time    // until then Unlock waits
-	until     time.Time    // by then the lock is gone by itself
+	begun     time.Time
+	patient   time.Time // until then Unlock waits
+	until     time.Time // by then the lock is gone by itself
 	pauses    *backoff.ExponentialBackOff
 }
 
@@ -42,23 +44,25 @@ const burial = time.Minute
 
 // startReleaseLocked begins the release of h, whose phase is over.
 func (e *entry) startReleaseLocked(h *hold, trace context.Context) *release {
-	var bury int64
 	now := time.Now()
 	until := now.Add(h.cfg.ttl + time.Second)
+	args := mutexRelease.Args(2, e.keys.Lock, e.keys.Channel, h.owner, e.m.publish)
 	if h.stray() {
-		bury = burial.Milliseconds()
+		args = mutexRelease.Args(3, e.keys.Lock, e.keys.Channel, e.keys.Tombstones,
+			h.owner, e.m.publish, burial.Milliseconds())
 		until = until.Add(burial)
 	}
 	r := &release{
-		hold: h,
-		done: make(chan struct{}),
-		args: mutexRelease.Args(3, e.keys.Lock, e.keys.ChannelArg, e.keys.Tombstones,
-			h.owner, e.m.publish, bury),
+		hold:      h,
+		done:      make(chan struct{}),
+		args:      args,
 		colliding: true,
+		begun:     now,
 		patient:   now.Add(validity.Patience(h.cfg.ttl)),
 		until:     until,
 	}
 	e.releasing++
+	e.release = r
 	e.m.begin()
 	r.sendLocked(&r.call, trace)
 	return r
@@ -79,7 +83,7 @@ func (r *release) sendLocked(call *command.Call, trace context.Context) {
 	r.sent++
 	if !e.m.executor.Submit(call) {
 		r.sent--
-		r.settleLocked(newLockError(ErrUnavailable, e.name, ErrClosed))
+		r.settleLocked(newLockError(ErrUnavailable, e.name(), ErrClosed))
 	}
 }
 
@@ -100,7 +104,7 @@ func (r *release) Replied(_ *command.Call, reply command.Reply) {
 	case reply.Outcome == command.Answered && ok:
 		r.settleLocked(r.goneLocked(n))
 	case reply.Outcome == command.Denied, reply.Outcome == command.Answered:
-		r.settleLocked(newLockError(ErrUnavailable, e.name, deniedBy(reply)))
+		r.settleLocked(newLockError(ErrUnavailable, e.name(), deniedBy(reply)))
 	default:
 		r.unclear = r.unclear || reply.Outcome == command.Unknown
 		e.m.stats.troubles.Add(1)
@@ -125,14 +129,14 @@ func (r *release) goneLocked(reply int64) error {
 	if reply == releaseStolen {
 		reason = LostStolen
 	}
-	return &LostError{r.hold.entry.name, reason}
+	return &LostError{r.hold.entry.name(), reason}
 }
 
 // againLocked sends the request again after a pause, until the lock has expired.
 func (r *release) againLocked(cause error) {
 	now := time.Now()
 	if now.After(r.until) {
-		r.settleLocked(newLockError(ErrUnavailable, r.hold.entry.name, cause))
+		r.settleLocked(newLockError(ErrUnavailable, r.hold.entry.name(), cause))
 		return
 	}
 	if r.pauses == nil {
@@ -148,7 +152,7 @@ func (r *release) againLocked(cause error) {
 
 // giveUpWaitingLocked lets go whoever waits for the release, which goes on.
 func (r *release) giveUpWaitingLocked(cause error) {
-	r.tellLocked(newLockError(ErrUnavailable, r.hold.entry.name, cause))
+	r.tellLocked(newLockError(ErrUnavailable, r.hold.entry.name(), cause))
 	r.uncollideLocked()
 }
 
@@ -185,8 +189,7 @@ func (r *release) settleLocked(verdict error) {
 	r.settled, r.verdict = true, verdict
 	r.tellLocked(verdict)
 	for _, c := range r.later {
-		c <- verdict
-		r.confirmed = r.confirmed || verdict == nil
+		c <- r.answerLaterLocked()
 	}
 	r.later = nil
 	r.uncollideLocked()
@@ -203,26 +206,47 @@ func (r *release) tellLocked(verdict error) {
 	}
 }
 
-// askedAgainLocked is for an Unlock after one that ended in ErrUnavailable: it gets
-// the verdict when there is one. It returns nil if the release is done and confirmed.
-func (r *release) askedAgainLocked() <-chan error {
-	if r.confirmed || !r.told {
-		return nil
-	}
+// askedAgainLocked is for an Unlock after another: it gets an answer when there is one.
+func (r *release) askedAgainLocked() chan error {
 	c := make(chan error, 1)
 	if r.settled {
-		c <- r.verdict
-		r.confirmed = r.verdict == nil
+		c <- r.answerLaterLocked()
 	} else {
 		r.later = append(r.later, c)
 	}
 	return c
 }
 
+// leaveLocked is for an Unlock that does not wait any longer: the success is for
+// somebody else to be told. It returns the answer if it came at that moment.
+func (r *release) leaveLocked(c chan error) (answer error, ok bool) {
+	select {
+	case answer = <-c:
+		return answer, true
+	default:
+		r.later = slices.DeleteFunc(r.later, func(x chan error) bool { return x == c })
+		return nil, false
+	}
+}
+
+// answerLaterLocked is the answer to a repeated Unlock. One call is told of a success,
+// the others that it has been.
+func (r *release) answerLaterLocked() error {
+	if r.confirmed {
+		return newLockError(ErrNotHeld, r.hold.entry.name())
+	}
+	r.confirmed = r.verdict == nil
+	return r.verdict
+}
+
 func (r *release) uncollideLocked() {
 	if r.colliding {
 		r.colliding = false
-		r.hold.entry.releasing--
+		e := r.hold.entry
+		e.releasing--
+		if e.release == r {
+			e.release = nil
+		}
 	}
 }
 

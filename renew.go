@@ -31,7 +31,7 @@ func (m *Manager) renew(due []*hold) {
 		for n < min(most, len(due)) && due[n].cfg.ttl == due[0].cfg.ttl {
 			n++
 		}
-		calls = append(calls, m.newRenewal(due[:n:n]))
+		calls = append(calls, m.newRenewal(due[0].cfg.ttl, due[:n:n]...))
 		due = due[n:]
 	}
 	m.executor.Submit(calls...) // refused only once Close has ended all holds
@@ -40,15 +40,16 @@ func (m *Manager) renew(due []*hold) {
 // renewRequest is one request for the renewal of several holds.
 type renewRequest struct {
 	m     *Manager
+	ttl   time.Duration
 	holds []*hold
 	call  command.Call
 }
 
-func (m *Manager) newRenewal(holds []*hold) *command.Call {
-	r := &renewRequest{m: m, holds: holds}
+func (m *Manager) newRenewal(ttl time.Duration, holds ...*hold) *command.Call {
+	r := &renewRequest{m: m, ttl: ttl, holds: holds}
 	r.call = command.Call{
 		Script:   renewScript,
-		Args:     renewArgs(holds[0].cfg.ttl, holds...),
+		Args:     renewArgs(ttl, holds...),
 		Handler:  r,
 		Patience: closePatience, // Overdue has nothing to do: the scheduler asks again
 	}
@@ -85,8 +86,11 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 	for i, h := range r.holds {
 		switch codes[i] {
 		case int64(renewDone):
+			if r.ttl < h.cfg.ttl {
+				continue // checkNow: it is there, and nothing was prolonged
+			}
 			renewed++
-			if deadline, ok := m.scheduler.Confirm(&h.item, reply.Sent, h.cfg.ttl); ok {
+			if deadline, ok := m.scheduler.Confirm(&h.item, reply.Sent, r.ttl); ok {
 				h.entry.renewed(h, deadline)
 			}
 		case int64(renewGone):
@@ -113,7 +117,7 @@ func (m *Manager) expire(h *hold) { h.entry.lose(h, LostDeadline) }
 // lease is never shortened.
 //
 // It returns ErrLeaseLost or ErrMaxHold if the lease has ended, ErrNotHeld after
-// Unlock, ErrInvalidOption for a bad d, and ErrUnavailable if Redis did not answer
+// Unlock, ErrInvalidOption for a bad d or one beyond WithMaxHold, and ErrUnavailable if Redis did not answer
 // within a second or before ctx was done: the lease may then last as long as before
 // or as long as asked for, and Deadline says what can be relied on.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
@@ -122,14 +126,11 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if checkLease(&bad, "Extend", d); bad != nil {
 		return bad
 	}
-	e.mu.Lock()
-	ended := l.err
-	e.mu.Unlock()
-	switch {
-	case ended == ErrReleased:
-		return newLockError(ErrNotHeld, l.name)
+	switch ended := l.stillHeld(); {
 	case ended != nil:
 		return ended
+	case !l.limit.IsZero() && time.Until(l.limit) < d:
+		return &OptionError{"Extend", d, "beyond the end that WithMaxHold sets"}
 	}
 	ttl := d + validity.Margin(2*d) // so that d is left of it when the margin is taken off
 	sent := time.Now()

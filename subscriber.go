@@ -58,9 +58,9 @@ type topic struct {
 }
 
 const (
-	// pingEvery is how long a session may be quiet before it is asked for a sign of
-	// life, and pongWithin how long that may take. A session that was quiet for both
-	// together is over; until then its waiters poll.
+	// pingEvery is how often a session is asked for a sign of life, and pongWithin how
+	// long that may take. A session that was quiet for both together is over; until then
+	// its waiters poll.
 	pingEvery  = 3 * time.Second
 	pongWithin = 2 * time.Second
 	// linger is how long a channel stays subscribed after its last waiter, so that a
@@ -211,8 +211,7 @@ func (s *subscriber) session(pauses *backoff.ExponentialBackOff) (err error) {
 	if err := s.synchronize(ctx, ps); err != nil {
 		return err
 	}
-	heard := make(chan struct{}, 1) // something arrived since the last look
-	reader.Go(func() { cancel(s.read(ctx, ps, watch, heard, pauses)) })
+	reader.Go(func() { cancel(s.read(ctx, ps, watch, pauses)) })
 
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
@@ -232,12 +231,8 @@ func (s *subscriber) session(pauses *backoff.ExponentialBackOff) (err error) {
 		case <-s.nudge:
 		case <-tidy.C:
 		case <-ping.C:
-			select {
-			case <-heard:
-			default:
-				if err := ps.Ping(ctx); err != nil {
-					return err
-				}
+			if err := ps.Ping(ctx); err != nil {
+				return err
 			}
 		case <-ctx.Done():
 			return nil // the deferred function has the cause
@@ -266,10 +261,8 @@ func (s *subscriber) begin() {
 // synchronize subscribes to what has become wanted and unsubscribes what nobody has
 // wanted for the linger time.
 func (s *subscriber) synchronize(ctx context.Context, ps *redis.PubSub) error {
-	var drop []string
+	var add, drop []string
 	s.mu.Lock()
-	add := s.wanted
-	s.wanted = nil
 	for len(s.deserted) > 0 && time.Since(s.deserted[0].at) >= linger {
 		d := s.deserted[0]
 		s.deserted = s.deserted[1:]
@@ -279,6 +272,12 @@ func (s *subscriber) synchronize(ctx context.Context, ps *redis.PubSub) error {
 			drop = append(drop, d.channel)
 		}
 	}
+	for _, channel := range s.wanted {
+		if s.topics[channel] != nil { // it may have come and gone while a dial took long
+			add = append(add, channel)
+		}
+	}
+	s.wanted = s.wanted[:0]
 	s.mu.Unlock()
 	if len(drop) > 0 { // an UNSUBSCRIBE without names would drop everything
 		if err := ps.Unsubscribe(ctx, drop...); err != nil {
@@ -308,7 +307,7 @@ func (s *subscriber) untilTidy() (wait time.Duration, some bool) {
 
 // read passes on what arrives until the connection breaks. It must not block: Redis
 // drops a client that does not read.
-func (s *subscriber) read(ctx context.Context, ps *redis.PubSub, watch *time.Timer, heard chan<- struct{}, pauses *backoff.ExponentialBackOff) error {
+func (s *subscriber) read(ctx context.Context, ps *redis.PubSub, watch *time.Timer, pauses *backoff.ExponentialBackOff) error {
 	for {
 		msg, err := ps.Receive(ctx)
 		if err != nil {
@@ -317,10 +316,6 @@ func (s *subscriber) read(ctx context.Context, ps *redis.PubSub, watch *time.Tim
 			return err
 		}
 		watch.Reset(pingEvery + pongWithin)
-		select {
-		case heard <- struct{}{}:
-		default:
-		}
 		switch msg := msg.(type) {
 		case *redis.Subscription:
 			if msg.Kind == "subscribe" {

@@ -151,13 +151,12 @@ func (t *telemetry) begin(ctx context.Context, name string, h metric.Float64Hist
 }
 
 // trace is the parent for the span that go-redis makes of a command that is sent for
-// this operation alone; nil if nothing is recorded. It is never done: nobody but the
-// caller may stop waiting because the caller's context ended.
+// this operation alone; nil if nothing is recorded. Only its values are used.
 func (op operation) trace() context.Context {
 	if op.span == nil {
 		return nil
 	}
-	return context.WithoutCancel(op.ctx)
+	return op.ctx
 }
 
 func (op operation) finish(outcome string, err error) {

@@ -130,6 +130,9 @@ func TestTelemetry_Metrics(t *testing.T) {
 	}
 	srv.Admin().Del(ctx, "b")
 	<-lost.Done()
+	for m.Stats().Lost == 0 { // counted just after Done is closed
+		time.Sleep(time.Millisecond)
+	}
 	values := collect(t, reader)
 	if values["holdfast.held"] != 1 || values["holdfast.lost"] != 1 || values["holdfast.renewals"] < 1 || values["holdfast.acquire.duration"] != 2 {
 		t.Errorf("metrics %v", values)

@@ -5,11 +5,11 @@
 --
 -- KEYS[1]  the lock: hash, owner id -> hold count
 -- KEYS[2]  tombstones: zset of owner ids that were given up
--- KEYS[3]  fencing counter
+-- KEYS[3]  fencing counter; only with fencing, as ARGV[3] and ARGV[4]
 -- ARGV[1]  owner id
 -- ARGV[2]  TTL, milliseconds
--- ARGV[3]  how many fencing tokens to reserve; 0 without fencing
--- ARGV[4]  the highest token that the caller has seen; 0 without fencing
+-- ARGV[3]  how many fencing tokens to reserve
+-- ARGV[4]  the highest token that the caller has seen
 --
 -- Returns token      granted; the last of the reserved tokens, or 0 without fencing
 --         {0, ttl}   held by another owner for ttl more milliseconds, -1: no TTL
@@ -18,8 +18,9 @@
 
 -- One command answers the common case: no holder, no tombstone.
 if redis.call('exists', KEYS[1], KEYS[2]) > 0 then
-  if redis.call('zscore', KEYS[2], ARGV[1]) then
-    return {-2, 0}
+  local buried = redis.pcall('zscore', KEYS[2], ARGV[1])
+  if buried then
+    return {type(buried) == 'table' and -1 or -2, 0}
   end
   local fields = redis.pcall('hlen', KEYS[1])
   if type(fields) ~= 'number' or fields > 1 then
@@ -32,7 +33,7 @@ if redis.call('exists', KEYS[1], KEYS[2]) > 0 then
     if redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then
       redis.call('pexpire', KEYS[1], ARGV[2])
     end
-    if ARGV[3] == '0' then
+    if not ARGV[3] then
       return 0
     end
     return tonumber(redis.call('get', KEYS[3]) or redis.call('incrby', KEYS[3], ARGV[4] + ARGV[3]))
@@ -41,7 +42,7 @@ end
 
 -- The counter first: whatever fails from here on, a skipped token harms nobody.
 local token = 0
-if ARGV[3] ~= '0' then
+if ARGV[3] then
   token = redis.pcall('incrby', KEYS[3], ARGV[3])
   if type(token) ~= 'number' then
     if string.find(token.err, 'WRONGTYPE', 1, true) or string.find(token.err, 'not an integer', 1, true) then

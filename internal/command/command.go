@@ -56,9 +56,10 @@ const (
 	// replies are handled; beyond four nothing is gained.
 	maxLanes = 4
 	// crowd is the number of outstanding calls from which a lane yields once before
-	// it closes its batch, so that the callers just woken can add theirs. With fewer
-	// callers the round trip is the cost and waiting only adds to it.
-	crowd = 32
+	// it closes its batch, so that the callers just woken can add theirs, and takes at
+	// least that many. With fewer the round trip is the cost and waiting only adds to it.
+	// Measured: 8 is worth 45 % more pairs than 32 at 16 callers, and nothing elsewhere.
+	crowd = 8
 	// maxBatch bounds one pipeline: the server answers nobody else meanwhile.
 	maxBatch = 512
 )
@@ -183,10 +184,11 @@ func (x *Executor) armLocked() {
 	}
 }
 
-// inspect runs every tick while calls are outstanding.
+// inspect runs every tick while calls are outstanding, also after Stop: whoever waits
+// for one of them is told in time.
 func (x *Executor) inspect() {
 	x.mu.Lock()
-	if x.stopped || x.outstanding == 0 {
+	if x.outstanding == 0 {
 		x.ticking = false
 		x.mu.Unlock()
 		return
@@ -195,13 +197,14 @@ func (x *Executor) inspect() {
 	overdue := x.queue.overdue(now, nil)
 	for l := range x.busy {
 		overdue = appendOverdue(l.batch, now, overdue)
-		switch d := now.Sub(l.since); {
-		case d >= giveUpAfter:
-			l.cancel()
-		case d >= stuckAfter && !l.stuck:
+		d := now.Sub(l.since) // after a pause of the process it jumps over both bounds
+		if d >= stuckAfter && !l.stuck {
 			l.stuck = true
 			x.working--
 			x.stuck++
+		}
+		if d >= giveUpAfter {
+			l.cancel()
 		}
 	}
 	l := x.rouseLocked()
@@ -222,10 +225,8 @@ func (x *Executor) inspect() {
 func (x *Executor) Stop(ctx context.Context) error {
 	x.mu.Lock()
 	x.stopped = true
-	if x.timer != nil {
-		x.timer.Stop()
-	}
 	dropped := x.queue.take(x.queue.len())
+	x.outstanding -= len(dropped)
 	idle := x.idle
 	x.idle = nil
 	for l := range x.busy {

@@ -92,7 +92,7 @@ func TestSubmit_SharesOutAFewCalls(t *testing.T) {
 	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
 		o := newOutcome()
 		var calls []*Call
-		for range 2 * maxLanes {
+		for range maxLanes {
 			calls = append(calls, &Call{Script: testScript, Args: testScript.Args(1, "k"), Handler: o, Patience: time.Second})
 		}
 		x.Submit(calls...)
@@ -177,6 +177,63 @@ func TestStuckLanes_AreBounded(t *testing.T) {
 		if x.stuck != 0 || x.working > maxLanes || x.outstanding != 0 {
 			t.Errorf("after the thaw: %d stuck, %d working, %d outstanding", x.stuck, x.working, x.outstanding)
 		}
+	})
+}
+
+// After a pause of the whole process a batch has been in flight for longer than any
+// bound at the first look. Its lane must not go on with the context that this ended:
+// every later command would fail.
+func TestPausedProcess_DoesNotPoisonALane(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		thaw := make(chan struct{})
+		srv.answer = func(ctx context.Context, cmd *redis.Cmd) {
+			<-thaw
+			if ctx.Err() != nil {
+				cmd.SetErr(ctx.Err()) // as go-redis does before it sends
+				return
+			}
+			echo(ctx, cmd)
+		}
+		first := submit(t, x, "k", time.Hour)
+		synctest.Wait()
+		x.mu.Lock()
+		for l := range x.busy {
+			l.since = l.since.Add(-time.Minute)
+		}
+		x.mu.Unlock()
+		time.Sleep(2 * tick)
+		close(thaw)
+		<-first.replies
+		for range 10 {
+			if r := <-submit(t, x, "k", time.Hour).replies; r.Outcome != Answered {
+				t.Fatalf("afterwards: %v, %v", r.Outcome, r.Err)
+			}
+		}
+	})
+}
+
+// Calls in flight at Stop become overdue in time: somebody may wait for them.
+func TestStop_StillTellsOfOverdueCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		thaw := make(chan struct{})
+		srv := &fakeServer{answer: func(ctx context.Context, cmd *redis.Cmd) { <-thaw; echo(ctx, cmd) }}
+		client := srv.client()
+		defer client.Close()
+		x := New(client)
+		o := submit(t, x, "k", 500*time.Millisecond)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		if err := x.Stop(ctx); err == nil {
+			t.Error("Stop did not say that a lane is stuck")
+		}
+		start := time.Now()
+		<-o.overdue
+		if d := time.Since(start); d > 500*time.Millisecond {
+			t.Errorf("overdue %v after Stop", d)
+		}
+		close(thaw)
+		<-o.replies
 	})
 }
 

@@ -59,6 +59,10 @@ func (l *lane) next() bool {
 		x.stuck--
 		return false
 	}
+	if l.ctx.Err() != nil { // by Stop: every further command would fail
+		x.working--
+		return false
+	}
 	for yielded := false; ; {
 		switch n := x.queue.len(); {
 		case n > 0 && (yielded || x.outstanding < crowd):
@@ -88,8 +92,8 @@ func (l *lane) next() bool {
 }
 
 // shareLocked is how much of a queue of n one lane takes: half of what is outstanding
-// if that is much, so that lanes overlap; else a fair share, since every connection
-// that is free makes the wait shorter, and Redis reads 16 KB from each at a time.
+// in a crowd, so that lanes overlap; else a fair share, since every connection that is
+// free makes the wait shorter.
 func (x *Executor) shareLocked(n int) int {
 	if x.outstanding >= crowd {
 		return min(max(crowd, x.outstanding/2), maxBatch)
@@ -132,7 +136,7 @@ func (l *lane) exchange(calls []*Call, inFull bool) {
 	// pipelines, so locks go on when the application has used up its pool.
 	ctx := l.ctx
 	if len(calls) == 1 && calls[0].Trace != nil {
-		ctx = calls[0].Trace
+		ctx = traced{l.ctx, calls[0].Trace}
 	}
 	pipe := l.x.client.Pipeline()
 	for _, cmd := range cmds {
@@ -168,6 +172,15 @@ func (x *Executor) know(s *Script) {
 		x.known.Store(s, nil)
 	}
 }
+
+// traced is a lane's context with the values of a caller's: the span of go-redis finds
+// its parent, and the end of the caller's context ends nothing here.
+type traced struct {
+	context.Context
+	values context.Context
+}
+
+func (t traced) Value(key any) any { return t.values.Value(key) }
 
 // noReply is the error of a command that go-redis left without reply and without
 // error, when the exchange as a whole ended with cause.

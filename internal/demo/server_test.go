@@ -157,7 +157,7 @@ func TestServer_RunsEveryScript(t *testing.T) {
 func TestServer_BuriesWhatWasGivenUp(t *testing.T) {
 	t.Parallel()
 	rdb, _ := embedded(t, 1)
-	k := wire.NewKeys("k")
+	k := wire.NewKeys("k", true)
 	eval := func(script string, keys []any, args ...any) any {
 		t.Helper()
 		text, err := os.ReadFile("../../scripts/" + script + ".lua")
@@ -181,7 +181,7 @@ func TestServer_BuriesWhatWasGivenUp(t *testing.T) {
 	if ttl := rdb.PTTL(t.Context(), k.Tombstones.(string)).Val(); ttl <= 0 || ttl > time.Minute {
 		t.Errorf("the tombstone's TTL is %v", ttl)
 	}
-	late := eval("mutex_acquire", []any{k.Lock, k.Tombstones, k.Token}, "owner", 1000, 0, 0)
+	late := eval("mutex_acquire", []any{k.Lock, k.Tombstones}, "owner", 1000)
 	if got, want := fmt.Sprint(late), "[-2 0]"; got != want {
 		t.Errorf("late acquire = %s, want %s", got, want)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// acquireOf and releaseOf match the scripts' calls for a key. An acquire passes the
-// tombstones as its second key, a release as its third.
+// acquireOf and releaseOf match the scripts' calls for a key. An acquire has the
+// tombstones as its second key, a release the channel.
 func acquireOf(key string) redistest.Match {
 	return func(cmd []string) bool {
 		return script(cmd) && len(cmd) > 6 && cmd[3] == key && strings.HasPrefix(cmd[4], Tombstones)
@@ -24,7 +24,7 @@ func acquireOf(key string) redistest.Match {
 
 func releaseOf(key string) redistest.Match {
 	return func(cmd []string) bool {
-		return script(cmd) && len(cmd) > 6 && cmd[3] == key && strings.HasPrefix(cmd[5], Tombstones)
+		return script(cmd) && len(cmd) > 6 && cmd[3] == key && strings.HasPrefix(cmd[4], "redisson_lock__channel:")
 	}
 }
 

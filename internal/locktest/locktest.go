@@ -40,6 +40,7 @@ func Run(t *testing.T, k Kind) {
 		{"wait", waitScenarios},
 		{"fault", faultScenarios},
 		{"hygiene", hygieneScenarios},
+		{"corner", cornerScenarios},
 	} {
 		for name, scenario := range group.scenarios {
 			t.Run(group.name+"/"+name, func(t *testing.T) {

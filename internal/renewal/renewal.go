@@ -138,21 +138,13 @@ func (s *Scheduler[T]) lookAt(it *Item[T], sent time.Time) instant {
 }
 
 // Retry records that a renewal failed in a way that may pass.
-func (s *Scheduler[T]) Retry(it *Item[T]) { s.lookAfter(it, validity.RetryAfter) }
-
-// Now has the item handed out at once, if it is scheduled.
-func (s *Scheduler[T]) Now(it *Item[T]) {
-	s.lookAfter(it, func(time.Duration) time.Duration { return 0 })
-}
-
-// lookAfter has run look at the item after a pause that depends on its TTL.
-func (s *Scheduler[T]) lookAfter(it *Item[T], pause func(ttl time.Duration) time.Duration) {
+func (s *Scheduler[T]) Retry(it *Item[T]) {
 	s.mu.Lock()
 	if it.index == 0 {
 		s.mu.Unlock()
 		return
 	}
-	it.next = min(s.at(time.Now().Add(pause(it.ttl))), it.deadline)
+	it.next = min(s.at(time.Now().Add(validity.RetryAfter(it.ttl))), it.deadline)
 	heap.Fix(&s.heap, int(it.index)-1)
 	sooner := s.soonerLocked(it)
 	s.mu.Unlock()
@@ -253,13 +245,10 @@ func (s *Scheduler[T]) due(t time.Time) (renew, expired []T, wait time.Duration)
 		case it.deadline <= now:
 			heap.Pop(&s.heap)
 			expired = append(expired, it.Value)
-		case it.renewed:
+		default: // renewed: of the others next is the deadline
 			heap.Pop(&s.heap)
 			out = append(out, it)
 			renew = append(renew, it.Value)
-		default:
-			it.next = it.deadline
-			heap.Fix(&s.heap, 0)
 		}
 	}
 	for _, it := range out {

@@ -144,7 +144,6 @@ func TestRemove_EndsRenewalAndExpiry(t *testing.T) {
 			t.Error("Confirm after Remove reports true")
 		}
 		s.Retry(it)
-		s.Now(it)
 		time.Sleep(2 * ttl)
 		synctest.Wait()
 		if len(l.renewed)+len(l.expired) != 0 {
@@ -157,7 +156,6 @@ func TestFixedLease_OnlyExpires(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
 		it := &Item[string]{Value: "a"}
 		s.Add(it, time.Now(), ttl, false)
-		s.Now(it) // "is it still there?" has no answer for a lease that is not renewed
 		time.Sleep(20 * time.Second)
 		if _, ok := s.Confirm(it, time.Now(), time.Minute); !ok { // Extend
 			t.Fatal("not scheduled")
@@ -167,19 +165,6 @@ func TestFixedLease_OnlyExpires(t *testing.T) {
 		want := 20*time.Second + time.Minute - validity.Margin(time.Minute)
 		if len(l.renewed) != 0 || len(l.expired) != 1 || l.expired[0].at != want {
 			t.Errorf("renewals %v, expired %v, want once at %v", l.renewed, l.expired, want)
-		}
-	})
-}
-
-func TestNow_HandsOutAtOnce(t *testing.T) {
-	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
-		it := &Item[string]{Value: "a"}
-		s.Add(it, time.Now(), ttl, true)
-		time.Sleep(time.Second)
-		s.Now(it)
-		synctest.Wait()
-		if len(l.renewed) != 1 || l.renewed[0].at != time.Second {
-			t.Errorf("renewals %v, want one at 1s", l.renewed)
 		}
 	})
 }

@@ -1,30 +1,26 @@
 package wire
 
-// Keys holds the names that scripts and subscriptions of one lock use, each both
-// as a string and as the boxed value that a command's argument list wants: they
-// are built once per handle, so that a lock operation allocates none of them.
+// Keys holds the names that scripts and subscriptions of one lock use, boxed as the
+// argument list of a command wants them: they are built once per handle, so that a
+// lock operation allocates none of them.
 type Keys struct {
-	Name string // the lock's own key: a hash, owner id -> hold count
-
-	Lock       any // Name, boxed
-	Token      any // fencing counter, shared with Redisson's fenced lock
+	Lock       any // the lock's own key: a hash, owner id -> hold count
 	Tombstones any // ours: owner ids whose late acquire must be refused
-
-	Channel    string // where releases of the lock are announced
-	ChannelArg any    // Channel, boxed
+	Channel    any // where releases of the lock are announced
+	Token      any // fencing counter, shared with Redisson's fenced lock; nil without fencing
 }
 
 // NewKeys derives the keys of name, which CheckName must have accepted.
-func NewKeys(name string) *Keys {
-	channel := prefixed(lockChannelPrefix, name)
-	return &Keys{
-		Name:       name,
+func NewKeys(name string, fencing bool) *Keys {
+	k := &Keys{
 		Lock:       name,
-		Token:      prefixed(lockTokenPrefix, name),
 		Tombstones: prefixed(tombstonePrefix, name),
-		Channel:    channel,
-		ChannelArg: channel,
+		Channel:    prefixed(lockChannelPrefix, name),
 	}
+	if fencing {
+		k.Token = prefixed(lockTokenPrefix, name)
+	}
+	return k
 }
 
 // InspectKeys names the keys that the script inspect takes, for a lock of any kind.

@@ -30,8 +30,8 @@ func slot(key string) uint16 {
 }
 
 func derivedKeys(name string) []string {
-	k := NewKeys(name)
-	keys := []string{k.Lock.(string), k.Token.(string), k.Tombstones.(string), k.Channel}
+	k := NewKeys(name, true)
+	keys := []string{k.Lock.(string), k.Token.(string), k.Tombstones.(string), k.Channel.(string)}
 	for _, x := range append(InspectKeys(name), ForceReleaseKeys(name)...) {
 		keys = append(keys, x.(string))
 	}
@@ -53,7 +53,7 @@ func TestKeys_AreRedissons(t *testing.T) {
 		{"a{t}b", "redisson_lock_token:a{t}b", "redisson_lock__channel:a{t}b", "redisson_lock_queue:a{t}b"},
 		{"x:y", "redisson_lock_token:{x:y}", "redisson_lock__channel:{x:y}", "redisson_lock_queue:{x:y}"},
 	} {
-		k := NewKeys(tc.name)
+		k := NewKeys(tc.name, true)
 		if k.Lock != tc.name || k.Token != tc.token || k.Channel != tc.channel || InspectKeys(tc.name)[2] != tc.queue {
 			t.Errorf("keys of %q: %+v", tc.name, k)
 		}
@@ -128,7 +128,7 @@ func FuzzKeys_AreDistinct(f *testing.F) {
 		if a == b || CheckName(a) != nil || CheckName(b) != nil {
 			return
 		}
-		ka, kb := NewKeys(a), NewKeys(b)
+		ka, kb := NewKeys(a, true), NewKeys(b, true)
 		// Redisson gives "x" and "{x}" the same derived keys, and so do we: their lock
 		// keys differ, their channels do not. A shared channel costs a wake-up for
 		// nothing; see docs/ARCHITECTURE.md.

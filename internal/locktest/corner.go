@@ -1,0 +1,296 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// cornerScenarios are bugs that were found once, each where two features meet.
+var cornerScenarios = map[string]func(*Env){
+	"UnlockAfterLossAndClose": func(e *Env) {
+		m := e.Manager()
+		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(100*time.Millisecond)))
+		<-l.Done()
+		if err := m.Close(bg); err != nil {
+			e.Error(err)
+		}
+		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
+	},
+
+	// A session in which nothing happens stays.
+	"QuietSubscriptionIsKept": func(e *Env) {
+		held := e.MustLock(e.Lock(e.Manager()))
+		m := e.Manager()
+		got := make(chan *holdfast.Lease, 1)
+		go func() { got <- e.MustLock(e.Lock(m)) }()
+		e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 1 })
+		time.Sleep(7 * time.Second) // more than two pings and a pong
+		if n := m.Stats().Reconnects; n != 0 {
+			e.Errorf("%d reconnections of a healthy connection", n)
+		}
+		e.MustUnlock(held)
+		e.MustUnlock(<-got)
+	},
+
+	// ForceUnlock of a lease that is not renewed: told at once all the same.
+	"ForceUnlockOfAFixedLease": func(e *Env) {
+		m := e.Manager()
+		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(time.Minute)))
+		got := make(chan *holdfast.Lease, 1)
+		go func() { got <- e.MustLock(e.Lock(m)) }()
+		e.Parked(m, 1)
+		if _, err := m.ForceUnlock(bg, e.Key); err != nil {
+			e.Fatal(err)
+		}
+		e.WantLost(l, time.Second, holdfast.LostDeleted)
+		e.MustUnlock(<-got)
+	},
+
+	// Two calls under one owner that both wait are one owner when the lock comes.
+	"OneOwnerWaitingTwice": func(e *Env) {
+		holder, m := e.Manager(), e.Manager()
+		held := e.MustLock(e.Lock(holder))
+		owner := e.MustLock(e.kind.Lock(m, e.Key+":other"))
+		ctx := owner.Context(bg)
+		got := make(chan *holdfast.Lease, 2)
+		for range 2 {
+			go func() {
+				l, err := e.Lock(m).Lock(ctx)
+				if err != nil {
+					e.Error(err)
+				}
+				got <- l
+			}()
+		}
+		e.Parked(m, 2)
+		e.MustUnlock(held)
+		first, second := <-got, <-got // the second does not wait for the first
+		e.MustUnlock(first)
+		e.MustUnlock(second)
+		e.MustUnlock(owner)
+		e.Free()
+	},
+
+	// Close has little time, and Unlock is waiting for a server that does not answer.
+	"CloseDoesNotUnboundUnlock": func(e *Env) {
+		m, p := e.Via()
+		l := e.MustLock(e.Lock(m))
+		p.BlackHole(true)
+		done := make(chan error, 1)
+		start := time.Now()
+		go func() { done <- l.Unlock(bg) }()
+		e.Eventually("the release has begun", time.Second, func() bool { return l.Err() != nil })
+		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
+		defer cancel()
+		_ = m.Close(ctx)
+		e.WantErr(<-done, holdfast.ErrUnavailable)
+		if d := time.Since(start); d > time.Second*slack {
+			e.Errorf("Unlock took %v", d)
+		}
+	},
+
+	// TryLock joins a queue whose requests have all gone unanswered.
+	"TryLockBehindUnansweredRequests": func(e *Env) {
+		m, p := e.Via(holdfast.WithLease(400 * time.Millisecond))
+		e.MustUnlock(e.MustLock(e.Lock(m)))
+		p.BlackHole(true)
+		ctx, cancel := context.WithCancel(bg)
+		defer cancel()
+		go func() { _, _ = e.Lock(m).Lock(ctx) }()
+		e.Eventually("four copies", 5*time.Second, func() bool { return m.Stats().Troubles >= 4 })
+		start := time.Now()
+		_, err := e.Lock(m).TryLock(bg)
+		if d := time.Since(start); d > 250*time.Millisecond*slack {
+			e.Errorf("took %v", d)
+		}
+		e.WantErr(err, holdfast.ErrUnavailable)
+	},
+
+	// Redis is silent, and all that is known is that our own release is under way.
+	"SilenceDuringAReleaseIsNoRefusal": func(e *Env) {
+		m, p := e.Via()
+		l := e.MustLock(e.Lock(m))
+		p.BlackHole(true)
+		go func() { _ = l.Unlock(bg) }()
+		e.Eventually("the release has begun", time.Second, func() bool { return l.Err() != nil })
+		ctx, cancel := context.WithTimeout(bg, 200*time.Millisecond)
+		defer cancel()
+		_, err := e.Lock(m).TryLock(ctx)
+		e.WantErr(err, holdfast.ErrUnavailable)
+		e.WantNotErr(err, holdfast.ErrNotAcquired)
+	},
+
+	// The first copy of an acquire is late, the second is granted, the lock is deleted:
+	// the first must not take it for nobody.
+	"LateCopyAfterALoss": func(e *Env) {
+		m, p := e.Via(holdfast.WithLease(3 * time.Second))
+		e.MustUnlock(e.MustLock(e.Lock(m)))
+		gate := p.HoldRequest(acquireOf(e.Key))
+		l := e.MustLock(e.Lock(m))
+		gate.Wait(e)
+		e.srv.Admin().Del(bg, e.Key)
+		<-l.Done()
+		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
+		e.Eventually("the manager is done", 2*time.Second, func() bool { return m.Stats().Locks == 0 })
+		mon := e.srv.Monitor(e)
+		gate.Release()
+		mon.Wait(e, `"zscore"`, 2*time.Second)
+		if n := e.srv.Admin().Exists(bg, e.Key).Val(); n != 0 {
+			e.Error("taken by nobody")
+		}
+	},
+
+	// A release that wants a tombstone, and no memory for one.
+	"ReleaseUnderOOMAfterALostReply": func(e *Env) {
+		m, p := e.Via()
+		e.MustUnlock(e.MustLock(e.Lock(m)))
+		p.LoseReply(acquireOf(e.Key), 1)
+		l := e.MustLock(e.Lock(m))
+		e.srv.Admin().ConfigSet(bg, "maxmemory", "1")
+		e.MustUnlock(l)
+		e.srv.Admin().ConfigSet(bg, "maxmemory", "0")
+		e.Clean(m, Tombstones)
+	},
+
+	// A channel that was wanted and deserted while the connection was being made.
+	"DesertedBeforeItWasSubscribed": func(e *Env) {
+		holder := e.Manager()
+		held := e.MustLock(e.Lock(holder))
+		other := e.MustLock(e.kind.Lock(holder, e.Key+":other"))
+		m, p := e.Via()
+		_, _ = e.Lock(m).TryLock(bg) // its connection for commands is open
+		gate := p.HoldRequest(redistest.Command("hello"))
+		got := make(chan *holdfast.Lease, 1)
+		go func() { got <- e.MustLock(e.Lock(m)) }()
+		gate.Wait(e)
+		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
+		defer cancel()
+		_, err := e.kind.Lock(m, e.Key+":other").Lock(ctx)
+		e.WantErr(err, context.DeadlineExceeded)
+		time.Sleep(400 * time.Millisecond) // the linger time is over
+		gate.Release()
+		e.Eventually("the other is subscribed", 3*time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 1 })
+		if n := e.srv.NumSub(Channel(e.Key + ":other")); n != 0 {
+			e.Error("subscribed to a channel that nobody wants")
+		}
+		e.MustUnlock(held)
+		e.MustUnlock(<-got)
+		e.MustUnlock(other)
+	},
+
+	// A handler of the logger is user code: no lock of ours is held while it runs.
+	"LogHandlerMayUseTheLease": func(e *Env) {
+		var lease *holdfast.Lease
+		handled := make(chan error, 8)
+		m := e.Manager(holdfast.WithLogger(slog.New(handlerFunc(func() { handled <- lease.Err() }))))
+		lease = e.MustLock(e.Lock(m, holdfast.WithFixedLease(100*time.Millisecond)))
+		select {
+		case err := <-handled:
+			e.WantErr(err, holdfast.ErrLeaseLost)
+		case <-time.After(5 * time.Second):
+			e.Fatal("the handler hangs")
+		}
+	},
+
+	"ExtendBeyondMaxHold": func(e *Env) {
+		m := e.Manager()
+		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(time.Second), holdfast.WithMaxHold(2*time.Second)))
+		e.WantErr(l.Extend(bg, time.Minute), holdfast.ErrInvalidOption)
+		if d := e.PTTL(); d > time.Second {
+			e.Errorf("TTL %v", d)
+		}
+		e.MustUnlock(l)
+	},
+
+	// Waiters with different options behind each other: each gets what it asked for.
+	"DifferentOptionsInOneQueue": func(e *Env) {
+		m := e.Manager()
+		held := e.MustLock(e.Lock(m))
+		want := []struct {
+			opt holdfast.LockOption
+			ok  func(l *holdfast.Lease) bool
+		}{
+			{holdfast.WithFixedLease(20 * time.Second), func(l *holdfast.Lease) bool { return time.Until(l.Deadline()) > 10*time.Second }},
+			{holdfast.WithFencing(), func(l *holdfast.Lease) bool { return l.Token() > 0 }},
+			{holdfast.WithLease(40 * time.Second), func(l *holdfast.Lease) bool { return time.Until(l.Deadline()) > 30*time.Second && l.Token() == 0 }},
+			{holdfast.WithFencing(), func(l *holdfast.Lease) bool { return l.Token() > 1 }},
+		}
+		done := make(chan error, len(want))
+		for i, w := range want {
+			l := e.Lock(m, w.opt)
+			go func() {
+				got, err := l.Lock(bg)
+				if err == nil && !w.ok(got) {
+					err = errors.New("not what was asked for")
+				}
+				if err == nil {
+					err = got.Unlock(bg)
+				}
+				done <- err
+			}()
+			e.Parked(m, i+1)
+		}
+		e.MustUnlock(held)
+		for range want {
+			if err := <-done; err != nil {
+				e.Error(err)
+			}
+		}
+		e.Clean(m, Tokens)
+	},
+
+	"HandoffSliceZeroReleasesEachTime": func(e *Env) {
+		m := e.Manager(holdfast.WithHandoffSlice(0))
+		var done []chan struct{}
+		held := e.MustLock(e.Lock(m))
+		for range 5 {
+			c := make(chan struct{})
+			done = append(done, c)
+			go func() {
+				defer close(c)
+				e.MustUnlock(e.MustLock(e.Lock(m)))
+			}()
+		}
+		e.Parked(m, 5)
+		e.MustUnlock(held)
+		for _, c := range done {
+			<-c
+		}
+		if n := m.Stats().HandedOff; n != 0 {
+			e.Errorf("%d hand-offs", n)
+		}
+		e.Clean(m)
+	},
+
+	"NameMapperRenamesEverything": func(e *Env) {
+		m := e.Manager(holdfast.WithNameMapper(func(name string) string { return "prefix:" + name }))
+		l := e.MustLock(e.Lock(m))
+		if l.Name() != e.Key {
+			e.Errorf("Name() = %q", l.Name())
+		}
+		if keys := e.srv.Keys(); len(keys) != 1 || keys[0] != "prefix:"+e.Key {
+			e.Errorf("keys %q", keys)
+		}
+		if _, err := e.kind.Lock(e.Manager(), "prefix:"+e.Key).TryLock(bg); !errors.Is(err, holdfast.ErrNotAcquired) {
+			e.Errorf("the mapped name is not locked: %v", err)
+		}
+		info, err := m.Inspect(bg, e.Key)
+		if err != nil || !info.Held {
+			e.Errorf("%+v, %v", info, err)
+		}
+		e.MustUnlock(l)
+	},
+}
+
+// handlerFunc is a slog.Handler that calls a function for each record.
+type handlerFunc func()
+
+func (handlerFunc) Enabled(context.Context, slog.Level) bool    { return true }
+func (h handlerFunc) Handle(context.Context, slog.Record) error { h(); return nil }
+func (h handlerFunc) WithAttrs([]slog.Attr) slog.Handler        { return h }
+func (h handlerFunc) WithGroup(string) slog.Handler             { return h }

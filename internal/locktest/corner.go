@@ -185,10 +185,10 @@ var cornerScenarios = map[string]func(*Env){
 
 	// A handler of the logger is user code: no lock of ours is held while it runs.
 	"LogHandlerMayUseTheLease": func(e *Env) {
-		var lease *holdfast.Lease
-		handled := make(chan error, 8)
-		m := e.Manager(holdfast.WithLogger(slog.New(handlerFunc(func() { handled <- lease.Err() }))))
-		lease = e.MustLock(e.Lock(m, holdfast.WithFixedLease(100*time.Millisecond)))
+		locked := make(chan *holdfast.Lease, 1)
+		handled := make(chan error, 1)
+		m := e.Manager(holdfast.WithLogger(slog.New(handlerFunc(func() { handled <- (<-locked).Err() }))))
+		locked <- e.MustLock(e.Lock(m, holdfast.WithFixedLease(100*time.Millisecond)))
 		select {
 		case err := <-handled:
 			e.WantErr(err, holdfast.ErrLeaseLost)

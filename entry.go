@@ -35,27 +35,27 @@ type entry struct {
 	keys *wire.Keys // of the handle that made it
 
 	mu      sync.Mutex // guards the following, the holds and their leases
-	dead    bool       // forgotten by the manager: whoever found it must look again
-	closed  bool       // the manager is closed
 	waiters parking.Queue[request, Result]
-	hold    *hold // what the process holds; nil: nothing that can be used
-	claim   *hold // what it has asked for and not been granted
+	hold    *hold  // what the process holds; nil: nothing that can be used
+	claim   *hold  // what it has asked for and not been granted
+	current *try   // the request whose verdict is awaited; nil: none, or it is overdue
+	tries   uint64 // numbers the requests
 
-	ask       bool     // something happened that makes it worth asking Redis
-	current   *try     // the request whose verdict is awaited; nil: none, or it is overdue
-	tries     uint64   // numbers the requests
-	releasing int      // releases under way that a new request would collide with
-	release   *release // the latest of them; nil: none
-	onces     int      // waiters that ask once
-	yielding  bool     // giving way to other processes until the timer fires
+	release *release // the latest that is under way; nil: none
+	trouble error    // why the last request brought no verdict; nil if it did
+	pauses  *backoff.ExponentialBackOff
+	timer   *time.Timer // calls wakeUp
 
-	refused  bool  // the last verdict: another owner stands in the way
-	trouble  error // why the last request brought no verdict; nil if it did
-	failures int   // requests without verdict in a row
-	pauses   *backoff.ExponentialBackOff
+	releasing int32 // releases under way that a new request would collide with
+	onces     int32 // waiters that ask once
+	failures  int32 // requests without verdict in a row
 
-	listening bool        // registered with the subscriber
-	timer     *time.Timer // calls wakeUp
+	ask       bool // something happened that makes it worth asking Redis
+	yielding  bool // giving way to other processes until the timer fires
+	refused   bool // the last verdict: another owner stands in the way
+	listening bool // registered with the subscriber
+	closed    bool // the manager is closed
+	dead      bool // forgotten by the manager: whoever found it must look again
 }
 
 // name is the lock's, after the name mapper.
@@ -173,6 +173,7 @@ func (e *entry) serveLocked(h *hold) {
 func (e *entry) grantLocked(h *hold, w *waiter, how grantMode) {
 	if h.cfg.fencing {
 		h.token++
+		h.tokens--
 	}
 	if d := h.cfg.maxHold; d > 0 {
 		turn := h.passed
@@ -182,14 +183,13 @@ func (e *entry) grantLocked(h *hold, w *waiter, how grantMode) {
 		}
 	}
 	lease := e.leaseLocked(h, w.Value.h, w.Value.owner, how)
-	h.caller = lease.owner
 	e.deliverLocked(w, Result{Lease: lease})
-	if h.caller == w.Value.owner { // brought by its context: others of it may wait as well
+	if lease.owner == w.Value.owner { // brought by its context: others of it may wait as well
 		for w := e.waiters.Front(); w != nil; {
 			next := w.Next()
-			if w.Value.owner == h.caller {
-				lease, err := e.reenterLocked(h, &w.Value)
-				e.deliverLocked(w, Result{lease, err})
+			if w.Value.owner == lease.owner {
+				again, err := e.reenterLocked(h, &w.Value)
+				e.deliverLocked(w, Result{again, err})
 			}
 			w = next
 		}
@@ -226,9 +226,8 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 	if h.phase != held {
 		return nil
 	}
-	h.caller = nil
 	h.endLimit()
-	if w := e.waiters.Front(); w != nil && h.passes(w.Value.h.cfg, now, e.m.slice) {
+	if w := e.waiters.Front(); w != nil && h.passes(w.Value.h.cfg, now) {
 		h.passed++
 		e.m.stats.handedOff.Add(1)
 		e.grantLocked(h, w, grantedByHandoff)

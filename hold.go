@@ -30,26 +30,32 @@ type hold struct {
 	keys  *wire.Keys // of the handle it was asked for with
 	owner any        // wire owner id (string), boxed for argument lists; never used again
 	n     uint64     // what the owner id ends with
-	block uint64     // fencing tokens asked for with the grant
 
 	item renewal.Item[*hold] // guarded by the scheduler
 
-	// The following is guarded by entry.mu.
+	// The following is guarded by entry.mu. There can be many thousand holds: the order
+	// leaves no gaps.
 
 	phase      phase
-	unclear    bool  // an acquire request ended without telling whether it ran
-	unanswered int32 // acquire requests without reply
-	passed     int32 // how often it went from one caller to the next
+	unclear    bool   // an acquire request ended without telling whether it ran
+	owed       bool   // ended early with the key possibly still ours: Unlock gives it back
+	unanswered int32  // acquire requests without reply
+	passed     int32  // how often it went from one caller to the next
+	tokens     uint32 // fencing tokens asked for; once granted, those left
+	token      uint64 // the last fencing token given out
 
-	deadline time.Time // until then the hold is trusted
-	tenure   time.Time // since when this process has the lock, over all its callers
-	token    uint64    // the last fencing token given out
-	tokens   uint64    // the last one reserved
+	deadline time.Time     // until then the hold is trusted
+	tenure   time.Duration // since when, after Manager.epoch, this process has the lock
+	leases   *Lease        // the caller's live leases, linked by next: several after re-entry
+	limit    *limit        // of the caller, by WithMaxHold; nil: none
+}
 
-	caller *owner // who has it
-	limit  *limit // of the caller, by WithMaxHold; nil: none
-	leases *Lease // the caller's live leases, linked by next: several after re-entry
-	owed   bool   // ended early with the key possibly still ours: Unlock gives it back
+// caller returns who has the hold, nil if nobody.
+func (h *hold) caller() *owner {
+	if h.leases == nil {
+		return nil
+	}
+	return h.leases.owner
 }
 
 // limit is when a caller's time ends by WithMaxHold.
@@ -72,14 +78,15 @@ func (h *hold) stray() bool { return h.unanswered > 0 || h.unclear }
 
 // serves reports whether the caller of a request can be given h as it is.
 func (h *hold) serves(cfg *lockConfig) bool {
-	return (h.cfg == cfg || *h.cfg == *cfg) && (!cfg.fencing || h.token < h.tokens)
+	return (h.cfg == cfg || *h.cfg == *cfg) && (!cfg.fencing || h.tokens > 0)
 }
 
 // passes reports whether h may go to a caller with cfg without a word to Redis. A
 // fixed lease is never passed on: its time belongs to the caller who asked for it.
-func (h *hold) passes(cfg *lockConfig, now time.Time, slice time.Duration) bool {
-	return slice > 0 && !h.cfg.fixed && h.serves(cfg) &&
-		now.Sub(h.tenure) < slice &&
+func (h *hold) passes(cfg *lockConfig, now time.Time) bool {
+	m := h.entry.m
+	return m.slice > 0 && !h.cfg.fixed && h.serves(cfg) &&
+		now.Sub(m.epoch)-h.tenure < m.slice &&
 		validity.Valid(now.Add(h.cfg.ttl/4), h.deadline) // not into trouble with renewal
 }
 

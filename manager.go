@@ -20,6 +20,7 @@ import (
 // renewal schedule and one command path for all of them. Make one per process and
 // Redis deployment; it is safe for concurrent use.
 type Manager struct {
+	epoch   time.Time   // when it was made
 	owners  string      // what all its owner ids begin with
 	lock    *lockConfig // the default of all locks; not changed after New
 	mapName func(string) string
@@ -87,6 +88,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	}
 	_, cluster := client.(*redis.ClusterClient)
 	m := &Manager{
+		epoch:    time.Now(),
 		owners:   wire.NewOwnerPrefix(),
 		lock:     &cfg.lock,
 		mapName:  cfg.mapName,

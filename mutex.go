@@ -149,7 +149,7 @@ func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, er
 	switch x := e.hold; {
 	case e.closed:
 		return nil, nil, newLockError(ErrClosed, h.name)
-	case x != nil && o != nil && x.caller == o && time.Now().Before(x.deadline):
+	case x != nil && o != nil && x.caller() == o && time.Now().Before(x.deadline):
 		lease, err := e.reenterLocked(x, &r)
 		return lease, nil, err
 	case x != nil && r.once:

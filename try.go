@@ -47,7 +47,7 @@ func (e *entry) tryLocked() {
 		e.claim = c
 	}
 	if !c.stray() {
-		c.block = e.tokensWanted(c.cfg)
+		c.tokens = e.tokensWanted(c.cfg)
 	}
 	t := &front.first
 	if t.hold != nil {
@@ -82,7 +82,7 @@ func (h *hold) acquireArgs() []any {
 		return mutexAcquire.Args(2, h.keys.Lock, h.keys.Tombstones, h.owner, h.cfg.ms)
 	}
 	return mutexAcquire.Args(3, h.keys.Lock, h.keys.Tombstones, h.keys.Token,
-		h.owner, h.cfg.ms, h.block, h.entry.m.tokens.seen(h.entry.name()))
+		h.owner, h.cfg.ms, h.tokens, h.entry.m.tokens.seen(h.entry.name()))
 }
 
 // maxTokens bounds the fencing tokens that are reserved with one grant.
@@ -90,14 +90,14 @@ const maxTokens = 128
 
 // tokensWanted is how many fencing tokens to reserve: one for each caller that waits,
 // since the hold may be passed to them. Those not used are skipped.
-func (e *entry) tokensWanted(cfg *lockConfig) uint64 {
+func (e *entry) tokensWanted(cfg *lockConfig) uint32 {
 	switch {
 	case !cfg.fencing:
 		return 0
 	case e.m.slice == 0 || cfg.fixed:
 		return 1
 	}
-	return uint64(min(e.waiters.Len(), maxTokens))
+	return uint32(min(e.waiters.Len(), maxTokens))
 }
 
 // Replied is called by the executor with the end of the request.
@@ -169,9 +169,9 @@ func (e *entry) grantedLocked(h *hold, sent time.Time, lastToken uint64) {
 	}
 	e.refused = false
 	h.phase = held
-	h.tenure = now
+	h.tenure = now.Sub(e.m.epoch)
 	if h.cfg.fencing {
-		h.token, h.tokens = lastToken-h.block, lastToken
+		h.token = lastToken - uint64(h.tokens)
 		e.m.tokens.saw(e.name(), lastToken)
 	}
 	e.hold = h

@@ -1,0 +1,107 @@
+// Command report measures Holdfast beside its peers and writes what it found to
+// results/<date>.json and results/<date>.md, and the latter to standard output.
+//
+//	go run ./cmd/report          about seven minutes
+//	go run ./cmd/report -quick   about a minute and a half, rougher
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast-go/holdfast/bench"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	quick := flag.Bool("quick", false, "3 rounds of 200 ms instead of 5 of 1 s")
+	rounds := flag.Int("rounds", 0, "number of rounds, instead of the above")
+	window := flag.Duration("window", 0, "how long one measurement takes, instead of the above")
+	only := flag.String("only", "", "part of the name of the scenarios to run")
+	dir := flag.String("dir", "results", "directory of the result files; empty: write none")
+	patience := flag.Duration("patience", 0, "time that may be spent on waiting for other programs to leave the cores, instead of 2 min (15 s)")
+	flag.Parse()
+
+	plan := bench.Plan{Rounds: 5, Window: time.Second, Patience: 2 * time.Minute, Only: *only}
+	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		plan.Progress = progress
+		defer fmt.Fprint(os.Stderr, clearLine)
+	}
+	if *quick {
+		plan.Rounds, plan.Window, plan.Patience = 3, 200*time.Millisecond, 15*time.Second
+	}
+	if *rounds > 0 {
+		plan.Rounds = *rounds
+	}
+	if *window > 0 {
+		plan.Window = *window
+	}
+
+	if *patience > 0 {
+		plan.Patience = *patience
+	}
+
+	pinning, err := bench.Pin()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, pinning)
+	server, err := bench.StartServer(pinning)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	report, err := bench.Run(ctx, server, pinning, plan)
+	if err != nil {
+		return err
+	}
+
+	var text bytes.Buffer
+	if err := report.Markdown(&text); err != nil {
+		return err
+	}
+	if *dir != "" {
+		if err := write(*dir, report, text.Bytes()); err != nil {
+			return err
+		}
+	}
+	_, err = os.Stdout.Write(text.Bytes())
+	return err
+}
+
+func write(dir string, report *bench.Report, text []byte) error {
+	data, err := json.MarshalIndent(report, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	base := filepath.Join(dir, report.Began.Format(time.DateOnly))
+	if err := os.WriteFile(base+".json", append(data, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(base+".md", text, 0o644)
+}
+
+const clearLine = "\r\x1b[K"
+
+// progress shows what is going on to whoever watches a terminal.
+func progress(done, total int, what string) {
+	fmt.Fprintf(os.Stderr, "%s[%d/%d] %s", clearLine, done+1, total, what)
+}

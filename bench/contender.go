@@ -1,0 +1,60 @@
+// Package bench measures Holdfast beside the lock libraries that a Go program would
+// use instead, on one Redis, in one run. README.md has the method.
+//
+// A scenario is one question. It is measured for each of its contenders by a
+// function that returns metrics; benchmarks (go test -bench) and the report
+// (cmd/report) are two ways to run the same scenarios.
+package bench
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// contender is a lock library, reduced to what all of them can do.
+type contender interface {
+	// Lock waits for the named lock until ctx is done.
+	Lock(ctx context.Context, name string) (unlock func(context.Context) error, err error)
+	Close()
+}
+
+// library is one way to make a contender.
+type library struct {
+	name string
+	// open connects to the Redis server at address with a client of its own. Locks get
+	// a TTL of lease, which the libraries that can renew it do.
+	open func(address string, lease time.Duration) (contender, error)
+	// direct names commands that the library sends itself although scripts of others
+	// call them; see commandCounter.
+	direct []string
+}
+
+// lease is the TTL of locks where a scenario does not say otherwise: Holdfast's
+// default.
+const lease = 30 * time.Second
+
+// libraries are all there are. Each is set up as well as its options allow; the
+// comment at its open function says how and why. A name with a pause in it is a
+// setting that only matters to waiters.
+var libraries = []library{
+	{name: "floor", open: openFloor},
+	{name: ours, open: openHoldfast},
+	{name: "redsync", open: openRedsync(0), direct: []string{"set"}},
+	{name: "redsync-1ms", open: openRedsync(time.Millisecond), direct: []string{"set"}},
+	{name: "redislock", open: openRedislock(100 * time.Millisecond)},
+	{name: "redislock-1ms", open: openRedislock(time.Millisecond)},
+	{name: "rueidislock", open: openRueidislock},
+}
+
+const ours = "holdfast"
+
+// pick returns libraries by name. It panics if there is none of that name.
+func pick(names ...string) []library {
+	var picked []library
+	for _, name := range names {
+		i := slices.IndexFunc(libraries, func(l library) bool { return l.name == name })
+		picked = append(picked, libraries[i])
+	}
+	return picked
+}

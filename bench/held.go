@@ -1,0 +1,190 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// held asks what locks cost while they are held and nothing happens. Only libraries
+// that renew take part.
+var held = scenario{
+	name:      "held",
+	question:  "What do 10,000 locks cost a process while it holds them?",
+	rows:      []row{{"locks=10000", 10_000}},
+	libraries: pick(ours, "rueidislock"),
+	headline:  unitRenewals,
+	smaller:   true,
+	shown:     []string{unitRenewals, unitHeap, unitLease, unitStack, unitRoutines},
+	once:      true,
+	measure: func(ctx context.Context, t trial) (metrics, error) {
+		c, u, err := t.open(ctx, "held", heldLease)
+		if err != nil {
+			return nil, err
+		}
+		defer c.Close()
+		names := make([]string, t.n)
+		for i := range names {
+			names[i] = "held:" + strconv.Itoa(i)
+		}
+		unlocks := make([]func(context.Context) error, t.n)
+		// Connections and queues are not a cost of the locks that come now.
+		if err := lockAll(ctx, c, names[:lockers], unlocks); err != nil {
+			return nil, err
+		}
+		if err := unlockAll(ctx, unlocks[:lockers]); err != nil {
+			return nil, err
+		}
+
+		growGoroutines(t.n)
+		before := footprintNow()
+		if err := lockAll(ctx, c, names, unlocks); err != nil {
+			return nil, err
+		}
+		after := footprintNow()
+
+		// Renewal is periodic: a whole number of its periods is watched, once the locks
+		// have gone through one.
+		time.Sleep(tick)
+		if err := u.restart(ctx); err != nil {
+			return nil, err
+		}
+		time.Sleep(heldTicks * tick)
+		sent, err := u.soFar(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := unlockAll(ctx, unlocks); err != nil {
+			return nil, fmt.Errorf("a lock was not held to the end: %w", err)
+		}
+
+		// What the caller asked for is not overhead: the unlock function of this module,
+		// which is on the heap for every library, and Holdfast's lease object.
+		m := before.until(after).per(t.n)
+		m[unitHeap] -= closureSize
+		if t.library.name == ours {
+			m[unitLease] = float64(unsafe.Sizeof(holdfast.Lease{}))
+			m[unitHeap] -= m[unitLease]
+		}
+		m[unitRenewals] = float64(sent.commands) / float64(t.n) / heldTicks
+		return m, nil
+	},
+}
+
+const (
+	// heldLease is short, so that several renewals fit into the run. A tick is the
+	// period of renewal at which Holdfast's figures are stated; rueidislock renews
+	// after half a lease and not after a third.
+	heldLease = 3 * time.Second
+	tick      = heldLease / 3
+	heldTicks = 3
+
+	// lockers is how many goroutines take and return the locks.
+	lockers = 64
+
+	// closureSize is the heap size of a method value or a closure of one pointer.
+	closureSize = 16
+
+	unitRenewals = "cmds/lock/tick"
+	unitHeap     = "heap-B"  // beyond the lease object
+	unitLease    = "lease-B" // the object that Lock returns
+	unitStack    = "stack-B"
+	unitRoutines = "goroutines"
+)
+
+// lockAll locks names and keeps what unlocks them.
+func lockAll(ctx context.Context, c contender, names []string, unlocks []func(context.Context) error) error {
+	return spread(len(names), func(i int) (err error) {
+		unlocks[i], err = c.Lock(ctx, names[i])
+		return err
+	})
+}
+
+func unlockAll(ctx context.Context, unlocks []func(context.Context) error) error {
+	return spread(len(unlocks), func(i int) error {
+		unlock := unlocks[i]
+		unlocks[i] = nil
+		return unlock(ctx)
+	})
+}
+
+// spread calls f for 0 to n-1 from a few goroutines and returns the first error.
+func spread(n int, f func(i int) error) error {
+	var (
+		next  atomic.Int64
+		wg    sync.WaitGroup
+		once  sync.Once
+		fault error
+	)
+	for range lockers {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := f(i); err != nil {
+					once.Do(func() { fault = err })
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return fault
+}
+
+// footprint is what the process takes.
+type footprint struct {
+	heap, stack uint64
+	goroutines  int
+}
+
+// footprintNow collects garbage first. It waits a moment for goroutines that are about
+// to end, and collects twice: pools keep what they hold for one cycle.
+func footprintNow() footprint {
+	time.Sleep(100 * time.Millisecond)
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return footprint{m.HeapAlloc, m.StackInuse, runtime.NumGoroutine()}
+}
+
+// growGoroutines has the runtime make n goroutines. It keeps their descriptors, some
+// 450 bytes each, when they have ended, so without this the first scenario that needs
+// many would pay for all others.
+func growGoroutines(n int) {
+	end := make(chan struct{})
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() { <-end })
+	}
+	close(end)
+	wg.Wait()
+}
+
+func (f footprint) until(g footprint) growth {
+	return growth{
+		heap:       float64(int64(g.heap - f.heap)),
+		stack:      float64(int64(g.stack - f.stack)),
+		goroutines: float64(g.goroutines - f.goroutines),
+	}
+}
+
+type growth struct{ heap, stack, goroutines float64 }
+
+func (g growth) per(n int) metrics {
+	return metrics{
+		unitHeap:     g.heap / float64(n),
+		unitStack:    g.stack / float64(n),
+		unitRoutines: g.goroutines / float64(n),
+	}
+}

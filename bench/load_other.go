@@ -1,0 +1,8 @@
+//go:build !linux
+
+package bench
+
+import "time"
+
+// elsewhere is not known.
+func (s *Server) elsewhere() (time.Duration, error) { return 0, nil }

@@ -1,0 +1,79 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+var (
+	testServer *Server
+	// window is how long a benchmark watches a steady state, whatever -benchtime says:
+	// what thousands of goroutines do in b.N operations is mostly their start and end.
+	window = 700 * time.Millisecond
+)
+
+const windowVariable = "HOLDFAST_BENCH_WINDOW"
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	pinning, err := Pin()
+	if err == nil {
+		err = setWindow()
+	}
+	if err == nil {
+		testServer, err = StartServer(pinning)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		return 1
+	}
+	defer testServer.Stop()
+	// As benchstat configuration lines, next to goos, goarch and cpu.
+	fmt.Printf("placement: %s\nredis: %s\nwindow: %s\n", pinning, testServer.version, window)
+	return m.Run()
+}
+
+func setWindow() (err error) {
+	if s := os.Getenv(windowVariable); s != "" {
+		window, err = time.ParseDuration(s)
+	}
+	return err
+}
+
+// each runs f for every library and row of s.
+func each(b *testing.B, s scenario, f func(b *testing.B, t trial)) {
+	for _, r := range s.rows {
+		for _, l := range s.libraries {
+			b.Run("impl="+l.name+"/"+r.name, func(b *testing.B) {
+				f(b, trial{testServer, l, r.n, window})
+			})
+		}
+	}
+}
+
+// benchmark reports the metrics of a scenario that is watched for a window. ns/op
+// would be the length of that.
+func benchmark(b *testing.B, s scenario) {
+	each(b, s, func(b *testing.B, t trial) {
+		for b.Loop() {
+			m, err := s.measure(context.Background(), t)
+			if err != nil {
+				b.Fatal(err)
+			}
+			report(b, m)
+		}
+		b.ReportMetric(0, "ns/op")
+	})
+}
+
+func report(b *testing.B, m metrics) {
+	for unit, v := range m {
+		b.ReportMetric(v, unit)
+	}
+}

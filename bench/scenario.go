@@ -1,0 +1,112 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// scenarios are all there are, in the order of the report.
+var scenarios = []scenario{uncontended, distinct, oneName, reentry, held, parked, parkedAsync}
+
+// scenario is one question that is put to several libraries under several loads.
+type scenario struct {
+	name      string // in file names and results
+	question  string
+	rows      []row
+	libraries []library
+	headline  string   // the unit of the metric that decides
+	smaller   bool     // whether less of it is better
+	shown     []string // units in tables
+	once      bool     // counts and sizes, which do not vary: one round tells them
+	slices    int      // windows are cut into so many, where small differences matter
+	measure   measure
+}
+
+// row is one load.
+type row struct {
+	name string // for a person and for benchstat: key=value
+	n    int
+}
+
+// measure answers the question once. It opens contenders through t and closes them.
+type measure func(ctx context.Context, t trial) (metrics, error)
+
+// trial is one measurement: a library under a load, on an empty server.
+type trial struct {
+	server  *Server
+	library library
+	n       int           // goroutines, locks or waiters
+	window  time.Duration // how long to watch a steady state
+}
+
+// metrics are what was measured, by unit; as in package testing, a unit is also the
+// metric's name.
+type metrics map[string]float64
+
+// Units that scenarios share.
+const (
+	unitRate     = "pairs/s" // Lock and Unlock
+	unitP50      = "p50-µs"
+	unitP99      = "p99-µs"
+	unitMax      = "max-ms"
+	unitCommands = "redis-cmds/op"
+	unitServer   = "redis-cpu-µs/op"
+	unitAllocs   = "allocs/op"
+)
+
+// open empties the server, opens a contender and has it take the named lock once, so
+// that its scripts are known to the server. It returns a count of what clients cost from there on.
+func (t trial) open(ctx context.Context, name string, lease time.Duration) (contender, *usage, error) {
+	if err := t.server.reset(ctx); err != nil {
+		return nil, nil, err
+	}
+	c, err := t.library.open(t.server.address, lease)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", t.library.name, err)
+	}
+	if err := pair(ctx, c, name); err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	u := &usage{counter: commandCounter{t.server, t.library.direct}}
+	if err := u.restart(ctx); err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	return c, u, nil
+}
+
+// usage is what clients have cost since a moment.
+type usage struct {
+	counter commandCounter
+	from    tally
+}
+
+func (u *usage) restart(ctx context.Context) (err error) {
+	u.from, err = u.counter.now(ctx)
+	return err
+}
+
+func (u *usage) soFar(ctx context.Context) (tally, error) {
+	now, err := u.counter.now(ctx)
+	return tally{now.commands - u.from.commands, now.cpu - u.from.cpu}, err
+}
+
+// perPair adds to m what each of n pairs took.
+func (t tally) perPair(m metrics, n int64) {
+	m[unitCommands] = float64(t.commands) / float64(n)
+	m[unitServer] = microseconds(t.cpu) / float64(n)
+}
+
+// pair locks and unlocks once.
+func pair(ctx context.Context, c contender, name string) error {
+	unlock, err := c.Lock(ctx, name)
+	if err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	if err := unlock(ctx); err != nil {
+		return fmt.Errorf("unlock: %w", err)
+	}
+	return nil
+}

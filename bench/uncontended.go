@@ -1,0 +1,83 @@
+package bench
+
+import (
+	"context"
+	"runtime"
+	"time"
+)
+
+// uncontended asks what a lock costs that nobody else wants.
+var uncontended = scenario{
+	name:      "uncontended",
+	question:  "What does Lock and Unlock cost one goroutine when nobody else wants the lock?",
+	rows:      []row{{"goroutines=1", 1}},
+	libraries: pick("floor", ours, "redsync", "redislock", "rueidislock"),
+	headline:  unitRate,
+	shown:     []string{unitRate, unitP50, unitP99, unitCommands, unitServer, unitAllocs},
+	slices:    5, // the speed of a virtual machine drifts by more than libraries differ here
+	measure: func(ctx context.Context, t trial) (metrics, error) {
+		c, u, err := t.open(ctx, "uncontended", lease)
+		if err != nil {
+			return nil, err
+		}
+		defer c.Close()
+		if err := settle(ctx, c, u); err != nil {
+			return nil, err
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		begun := time.Now()
+		lat, err := pairs(ctx, c, func() bool { return time.Since(begun) < t.window })
+		elapsed := time.Since(begun)
+		runtime.ReadMemStats(&after)
+		if err != nil {
+			return nil, err
+		}
+		m, err := lat.metrics(ctx, u)
+		if err != nil {
+			return nil, err
+		}
+		m[unitRate] = float64(lat.count()) / elapsed.Seconds()
+		m[unitAllocs] = float64(after.Mallocs-before.Mallocs) / float64(lat.count())
+		return m, nil
+	},
+}
+
+// settle lets pools open their connections and stacks grow, and counts from there.
+func settle(ctx context.Context, c contender, u *usage) error {
+	for range 100 {
+		if err := pair(ctx, c, "uncontended"); err != nil {
+			return err
+		}
+	}
+	return u.restart(ctx)
+}
+
+// latencies are the durations of pairs of Lock and Unlock.
+type latencies struct{ histogram }
+
+// pairs locks and unlocks one name for as long as more says.
+func pairs(ctx context.Context, c contender, more func() bool) (*latencies, error) {
+	lat := new(latencies)
+	for more() {
+		begun := time.Now()
+		if err := pair(ctx, c, "uncontended"); err != nil {
+			return nil, err
+		}
+		lat.record(time.Since(begun))
+	}
+	return lat, nil
+}
+
+func (l *latencies) metrics(ctx context.Context, u *usage) (metrics, error) {
+	sent, err := u.soFar(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := metrics{
+		unitP50: microseconds(l.quantile(.5)),
+		unitP99: microseconds(l.quantile(.99)),
+	}
+	sent.perPair(m, int64(l.count()))
+	return m, nil
+}

@@ -65,9 +65,14 @@ func (p *printer) machine(r *Report) {
 	p.f("\n\nRatios are medians of the ratios within each round.\n\n")
 }
 
-// summary has the deciding metric of each load: ours, the best rival's, and the floor.
 func (p *printer) summary(r *Report) {
 	p.f("## Summary\n\n")
+	p.table(r)
+	p.f("\n")
+}
+
+// table has the deciding metric of each load: ours, the best rival's, and the floor.
+func (p *printer) table(r *Report) {
 	p.head("scenario", "load", "metric", "holdfast", "best rival", "its figure", "holdfast ÷ best rival", "holdfast ÷ floor")
 	for _, s := range scenarios {
 		for _, row := range s.rows {
@@ -87,7 +92,6 @@ func (p *printer) summary(r *Report) {
 			p.row(cells...)
 		}
 	}
-	p.f("\n")
 }
 
 func (s scenario) metric() string {

@@ -32,6 +32,7 @@ func run() error {
 	window := flag.Duration("window", 0, "how long one measurement takes, instead of the above")
 	only := flag.String("only", "", "part of the name of the scenarios to run")
 	dir := flag.String("dir", "results", "directory of the result files; empty: write none")
+	readme := flag.String("readme", "", "README whose figures are to be refreshed")
 	patience := flag.Duration("patience", 0, "time that may be spent on waiting for other programs to leave the cores, instead of 2 min (15 s)")
 	flag.Parse()
 
@@ -76,27 +77,50 @@ func run() error {
 		return err
 	}
 	if *dir != "" {
-		if err := write(*dir, report, text.Bytes()); err != nil {
+		file, err := write(*dir, report, text.Bytes())
+		if err != nil {
 			return err
+		}
+		if *readme != "" {
+			if err := refresh(*readme, report, file); err != nil {
+				return err
+			}
 		}
 	}
 	_, err = os.Stdout.Write(text.Bytes())
 	return err
 }
 
-func write(dir string, report *bench.Report, text []byte) error {
+// write returns the path of the Markdown file.
+func write(dir string, report *bench.Report, text []byte) (string, error) {
 	data, err := json.MarshalIndent(report, "", " ")
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+		return "", err
 	}
 	base := filepath.Join(dir, report.Began.Format(time.DateOnly))
 	if err := os.WriteFile(base+".json", append(data, '\n'), 0o644); err != nil {
+		return "", err
+	}
+	return base + ".md", os.WriteFile(base+".md", text, 0o644)
+}
+
+// refresh rewrites the figures of a README.
+func refresh(readme string, report *bench.Report, file string) error {
+	text, err := os.ReadFile(readme)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(base+".md", text, 0o644)
+	link, err := filepath.Rel(filepath.Dir(readme), file)
+	if err != nil {
+		return err
+	}
+	if text, err = report.RefreshREADME(text, link); err != nil {
+		return err
+	}
+	return os.WriteFile(readme, text, 0o644)
 }
 
 const clearLine = "\r\x1b[K"

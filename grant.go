@@ -1,0 +1,184 @@
+package holdfast
+
+import (
+	"context"
+	"time"
+)
+
+// serveLocked gives a hold that has just been granted to the first caller it suits,
+// or back to Redis.
+func (e *entry) serveLocked(h *hold) {
+	w := e.waiters.Front()
+	if w == nil || !h.serves(w.Value.h.cfg) {
+		e.ask = true
+		e.releaseLocked(h, nil)
+		return
+	}
+	how := grantedAfterWait
+	if e.tries == 1 {
+		how = grantedAtOnce
+	}
+	e.grantLocked(h, w, how)
+}
+
+// grantLocked makes w's caller the owner of h.
+func (e *entry) grantLocked(h *hold, w *waiter, how grantMode) {
+	if h.cfg.fencing {
+		h.token++
+		h.tokens--
+	}
+	if d := h.cfg.maxHold; d > 0 {
+		turn := h.passed
+		h.limit = &limit{
+			at:    time.Now().Add(d),
+			timer: time.AfterFunc(d, func() { e.reachLimit(h, turn) }),
+		}
+	}
+	lease := e.leaseLocked(h, w.Value.h, w.Value.owner, how)
+	e.deliverLocked(w, Result{Lease: lease})
+	if lease.owner == w.Value.owner { // brought by its context: others of it may wait as well
+		for w := e.waiters.Front(); w != nil; {
+			next := w.Next()
+			if w.Value.owner == lease.owner {
+				again, err := e.reenterLocked(h, &w.Value)
+				e.deliverLocked(w, Result{again, err})
+			}
+			w = next
+		}
+	}
+	e.refuseLocked(e.tries+1, ErrNotAcquired, nil) // another owner has it now
+}
+
+// reenterLocked adds a lease for a caller whose owner has h.
+func (e *entry) reenterLocked(h *hold, r *request) (*Lease, error) {
+	if r.h.cfg.fencing && !h.cfg.fencing {
+		return nil, &OptionError{"WithFencing", "re-entry", "the owner took the lock without it, there is no token"}
+	}
+	e.m.stats.reentered.Add(1)
+	return e.leaseLocked(h, r.h, r.owner, grantedReentry), nil
+}
+
+// leaseLocked adds a lease of owner o (nil: a new owner) to h.
+func (e *entry) leaseLocked(h *hold, by *handle, o *owner, how grantMode) *Lease {
+	l := &Lease{name: by.name, kind: by.kind, hold: h, owner: o, how: how, token: h.token, next: h.leases}
+	if o == nil {
+		l.owner = &l.self
+	}
+	if h.limit != nil {
+		l.limit = h.limit.at
+	}
+	h.leases = l
+	return l
+}
+
+// passLocked goes on when the last lease of h's owner is gone: to the next caller
+// here if that is allowed, else back to Redis. It returns the release, nil if there
+// is none.
+func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *release {
+	if h.phase != held {
+		return nil
+	}
+	h.endLimit()
+	if w := e.waiters.Front(); w != nil && h.passes(w.Value.h.cfg, now) {
+		h.passed++
+		e.m.stats.handedOff.Add(1)
+		e.grantLocked(h, w, grantedByHandoff)
+		return nil
+	}
+	e.ask = true
+	r := e.releaseLocked(h, trace)
+	e.stepLocked()
+	return r
+}
+
+// releaseLocked gives h back to Redis.
+func (e *entry) releaseLocked(h *hold, trace context.Context) *release {
+	if e.hold == h {
+		e.hold = nil
+	}
+	h.phase = over
+	e.m.scheduler.Remove(&h.item)
+	return e.startReleaseLocked(h, trace)
+}
+
+// endHoldLocked ends h and all its leases with err, without a word to Redis.
+func (e *entry) endHoldLocked(h *hold, err error) []ended {
+	if h.phase != held {
+		return nil
+	}
+	h.phase = over
+	h.endLimit()
+	if e.hold == h {
+		e.hold = nil
+	}
+	e.m.scheduler.Remove(&h.item)
+	var all []ended
+	for l := h.leases; l != nil; l = l.next {
+		all = append(all, l.endLocked(err))
+	}
+	e.ask = true
+	return all
+}
+
+// loseLocked ends a hold that cannot be trusted any more. The caller passes the result
+// to announceLoss after unlocking; it is nil if the hold had ended before.
+func (e *entry) loseLocked(h *hold, reason LostReason) []ended {
+	if h.phase != held {
+		return nil // a late answer about a hold that was given up
+	}
+	all := e.endHoldLocked(h, &LostError{e.name(), reason})
+	switch {
+	case reason == LostDeadline:
+		h.owed = true
+	case h.stray(): // a late copy of its acquire could take the lock for nobody
+		e.startReleaseLocked(h, nil)
+	}
+	e.stepLocked()
+	return all
+}
+
+// announceLoss tells everybody of a loss. No lock may be held: handlers of the logger
+// and whoever listens to the contexts run.
+func (e *entry) announceLoss(all []ended, reason LostReason) {
+	if all == nil {
+		return
+	}
+	e.m.telemetry.lost(reason)
+	e.m.stats.lost.Add(1)
+	announceAll(all)
+	e.m.log.Warn("holdfast: lease lost", "lock", e.name(), "reason", string(reason))
+}
+
+// reachLimit ends the leases of h's owner with ErrMaxHold, if it is still the one whose
+// turn it was.
+func (e *entry) reachLimit(h *hold, turn int32) {
+	e.mu.Lock()
+	if h.phase != held || h.passed != turn {
+		e.mu.Unlock()
+		return
+	}
+	all := e.endHoldLocked(h, ErrMaxHold)
+	h.owed = true
+	e.m.stats.lost.Add(1)
+	e.stepLocked()
+	e.mu.Unlock()
+	announceAll(all)
+	e.m.log.Warn("holdfast: maximum hold time reached", "lock", e.name(), "max_hold", h.cfg.maxHold)
+}
+
+// lose is loseLocked for callers without the lock.
+func (e *entry) lose(h *hold, reason LostReason) {
+	e.mu.Lock()
+	all := e.loseLocked(h, reason)
+	e.mu.Unlock()
+	e.announceLoss(all, reason)
+}
+
+// renewed records a confirmed renewal. Two of them may come in either order.
+func (e *entry) renewed(h *hold, deadline time.Time) {
+	e.mu.Lock()
+	if deadline.After(h.deadline) {
+		h.deadline = deadline
+	}
+	e.mu.Unlock()
+}

@@ -28,7 +28,7 @@ func (r *Report) RefreshREADME(readme []byte, file string) ([]byte, error) {
 	b.Write(figuresBegin)
 	p := &printer{w: &b}
 	p.f("\n## Figures\n\nFrom [%s](%s), which has the machine, the method and all the rest; `make bench` measures again.\n", filepath.Base(file), filepath.ToSlash(file))
-	p.f("%s cores, the server on one and the clients on the other. `onename` is a lock handed over without any work under it: do not expect its ratio of a real section.\n\n", number(float64(r.Machine.Cores)))
+	p.f("%d cores, the server on one and the clients on the other. `onename` is a lock handed over without any work under it: do not expect its ratio of a real section.\n\n", r.Machine.Cores)
 	p.table(r)
 	p.f("\n")
 	if p.err != nil {

@@ -33,6 +33,7 @@ func run() error {
 	only := flag.String("only", "", "part of the name of the scenarios to run")
 	dir := flag.String("dir", "results", "directory of the result files; empty: write none")
 	readme := flag.String("readme", "", "README whose figures are to be refreshed")
+	from := flag.String("from", "", "results/<date>.json of an earlier run, to render again instead of measuring")
 	patience := flag.Duration("patience", 0, "time that may be spent on waiting for other programs to leave the cores, instead of 2 min (15 s)")
 	flag.Parse()
 
@@ -55,19 +56,7 @@ func run() error {
 		plan.Patience = *patience
 	}
 
-	pinning, err := bench.Pin()
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(os.Stderr, pinning)
-	server, err := bench.StartServer(pinning)
-	if err != nil {
-		return err
-	}
-	defer server.Stop()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	report, err := bench.Run(ctx, server, pinning, plan)
+	report, err := measureOrLoad(plan, *from)
 	if err != nil {
 		return err
 	}
@@ -91,6 +80,35 @@ func run() error {
 	return err
 }
 
+// measureOrLoad measures, or reads an earlier run from a file.
+func measureOrLoad(plan bench.Plan, from string) (*bench.Report, error) {
+	if from == "" {
+		return measure(plan)
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return nil, err
+	}
+	report := new(bench.Report)
+	return report, json.Unmarshal(data, report)
+}
+
+func measure(plan bench.Plan) (*bench.Report, error) {
+	pinning, err := bench.Pin()
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(os.Stderr, pinning)
+	server, err := bench.StartServer(pinning)
+	if err != nil {
+		return nil, err
+	}
+	defer server.Stop()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	return bench.Run(ctx, server, pinning, plan)
+}
+
 // write returns the path of the Markdown file.
 func write(dir string, report *bench.Report, text []byte) (string, error) {
 	data, err := json.MarshalIndent(report, "", " ")
@@ -111,6 +129,12 @@ func write(dir string, report *bench.Report, text []byte) (string, error) {
 func refresh(readme string, report *bench.Report, file string) error {
 	text, err := os.ReadFile(readme)
 	if err != nil {
+		return err
+	}
+	if readme, err = filepath.Abs(readme); err != nil {
+		return err
+	}
+	if file, err = filepath.Abs(file); err != nil {
 		return err
 	}
 	link, err := filepath.Rel(filepath.Dir(readme), file)

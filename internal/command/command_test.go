@@ -172,6 +172,7 @@ func TestStuckLanes_AreBounded(t *testing.T) {
 		for _, o := range all {
 			<-o.replies
 		}
+		synctest.Wait() // a lane settles its batch after its replies
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if x.stuck != 0 || x.working > maxLanes || x.outstanding != 0 {

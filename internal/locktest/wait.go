@@ -285,7 +285,7 @@ var waitScenarios = map[string]func(*Env){
 
 	// L3: the connection that should have brought the message was killed just then.
 	"KilledPubSubIsReplaced": func(e *Env) {
-		holder := e.Manager()
+		holder := e.Manager(holdfast.WithLease(time.Hour)) // its TTL is no help
 		m := e.Manager(holdfast.WithPollInterval(time.Hour))
 		for range 20 {
 			held := e.MustLock(e.Lock(holder))

@@ -44,8 +44,8 @@ func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.acquire(ctx
 
 // TryLock asks once, without waiting for anybody. It returns ErrNotAcquired if another
 // owner held the lock at some moment of the call, and ErrUnavailable if Redis refused,
-// or did not answer within a second (a quarter of a short lease). Otherwise it is like
-// Lock.
+// or did not answer within a second (a quarter of a short lease); up to as long again if
+// a release of the lock by this process is still unanswered. Otherwise it is like Lock.
 func (l *Mutex) TryLock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
 
 // LockAsync is Lock without the wait: the result arrives on the returned channel,

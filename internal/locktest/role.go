@@ -19,7 +19,9 @@ const HolderRole = "locktest-holder"
 // Roles returns the roles that the suite's helper processes play, for redistest.
 func Roles(kinds ...Kind) map[string]func(args []string) {
 	return map[string]func(args []string){
-		HolderRole: func(args []string) { holder(kinds, args) },
+		HolderRole:  func(args []string) { holder(kinds, args) },
+		CounterRole: counter,
+		LooperRole:  looper,
 	}
 }
 

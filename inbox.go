@@ -22,7 +22,15 @@ type inbox struct {
 
 	mu       sync.Mutex       // guards the following; a leaf, but for subscriber.mu
 	expected map[uint64]*hold // claims that stand in a queue, by their number
+	early    map[uint64]wire.Notice
+	order    [maxEarly]uint64 // of early, a ring
+	next     int
 }
+
+// maxEarly bounds the messages that are kept for claims which are not known to stand in
+// a queue yet: the reply that says so comes over another connection, and can be later
+// than the grant. What is dropped is found by asking.
+const maxEarly = 256
 
 // claimTTL bounds for how long a grant to a process that is dead, or stopped, or does
 // not hear of it keeps others out. A lock that is held for longer than 25 ms is renewed
@@ -30,17 +38,28 @@ type inbox struct {
 const claimTTL = 2 * time.Second
 
 func newInbox(m *Manager) *inbox {
-	return &inbox{m: m, channel: wire.Inbox(m.owners), expected: make(map[uint64]*hold)}
+	return &inbox{
+		m:        m,
+		channel:  wire.Inbox(m.owners),
+		expected: make(map[uint64]*hold),
+		early:    make(map[uint64]wire.Notice),
+	}
 }
 
-// expect adds a claim that stands in a queue.
-func (b *inbox) expect(h *hold) {
+// expect adds a claim that stands in a queue. It returns the message for it that has
+// come already, if one has.
+func (b *inbox) expect(h *hold) (early wire.Notice, ok bool) {
+	number := wire.Number(h.owner.(string))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.expected[wire.Number(h.owner.(string))] = h
+	b.expected[number] = h
 	if len(b.expected) == 1 {
 		b.m.subscriber.add(b.channel, b)
 	}
+	if early, ok = b.early[number]; ok {
+		delete(b.early, number)
+	}
+	return early, ok
 }
 
 // forget drops a claim and reports whether it was expected.
@@ -67,16 +86,24 @@ func (b *inbox) heard(payload string) {
 	if !ok {
 		return
 	}
-	if h := b.expects(n.Number); h != nil {
+	if h := b.addressee(n); h != nil {
 		h.entry.noticed(h, n)
 	}
 }
 
-// expects returns the claim of that number, nil if none is expected.
-func (b *inbox) expects(number uint64) *hold {
+// addressee returns the claim that a message is for. If it is not expected, the message
+// is kept for it and the result is nil.
+func (b *inbox) addressee(n wire.Notice) *hold {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.expected[number]
+	if h := b.expected[n.Number]; h != nil {
+		return h
+	}
+	delete(b.early, b.order[b.next])
+	b.order[b.next] = n.Number
+	b.next = (b.next + 1) % maxEarly
+	b.early[n.Number] = n
+	return nil
 }
 
 // subscribed is called when messages begin to be heard: what was granted before is

@@ -114,8 +114,8 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		m.counted = "0" // PUBLISH counts the receivers on its own node
 	}
 	m.prepare(m.lock)
-	m.subscriber = newSubscriber(client, m.log, &m.stats)
 	m.inbox = newInbox(m)
+	m.subscriber = newSubscriber(client, m.inbox, m.log, &m.stats)
 	m.telemetry = newTelemetry(cfg, m)
 	return m, nil
 }

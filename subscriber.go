@@ -22,6 +22,7 @@ import (
 // in which nothing was heard for pingEvery + pongWithin.
 type subscriber struct {
 	client topicClient
+	inbox  *inbox
 	log    *slog.Logger
 	stats  *counters
 	nudge  chan struct{} // buffered: topics changed
@@ -78,9 +79,10 @@ const (
 	subscribeChunk = 1000
 )
 
-func newSubscriber(client topicClient, log *slog.Logger, stats *counters) *subscriber {
+func newSubscriber(client topicClient, inbox *inbox, log *slog.Logger, stats *counters) *subscriber {
 	s := &subscriber{
 		client: client,
+		inbox:  inbox,
 		log:    log,
 		stats:  stats,
 		nudge:  make(chan struct{}, 1),
@@ -355,6 +357,10 @@ func (s *subscriber) read(ctx context.Context, ps *redis.PubSub, watch *time.Tim
 				}
 			}
 		case *redis.Message:
+			if msg.Channel == s.inbox.channel { // it hears what comes while nothing is expected
+				s.inbox.heard(msg.Payload)
+				continue
+			}
 			for _, l := range s.listeners(msg.Channel) {
 				l.heard(msg.Payload)
 			}

@@ -153,7 +153,7 @@ var rwShareScenarios = map[string]func(*Env){
 		if s.n != 6*rounds {
 			e.Errorf("%d writes, want %d", s.n, 6*rounds)
 		}
-		e.srv.RequireNoKeys(e)
+		e.srv.RequireNoKeys(e, Tombstones)
 	},
 
 	// S8 over processes: a counter in Redis that only the lock protects.

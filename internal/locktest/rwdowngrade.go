@@ -91,6 +91,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 			e.Error("the read right is gone")
 		}
 		e.MustUnlock(read)
+		sub.Close()
 		e.Clean(m)
 		e.Clean(other)
 	},
@@ -203,7 +204,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 			"unlocked": func(_ *holdfast.Manager, read *holdfast.Lease) { _ = read.Unlock(bg) },
 			"closed":   func(m *holdfast.Manager, _ *holdfast.Lease) { _ = m.Close(bg) },
 			"lost": func(m *holdfast.Manager, read *holdfast.Lease) {
-				e.WantLost(read, lease)
+				e.WantLost(read, lease, holdfast.LostDeadline)
 				e.WantErr(read.Unlock(bg), holdfast.ErrLeaseLost)
 			},
 		} {
@@ -295,7 +296,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		e.Eventually("downgraded", time.Second, func() bool { return e.srv.Admin().HGet(bg, e.Key, "mode").Val() == "read" })
 		mon := e.srv.Monitor(e)
 		gate.Release()
-		mon.Wait(e, `:write" `, time.Second)
+		mon.Wait(e, `:write"`, time.Second)
 		if err := <-done; err != nil {
 			e.Errorf("Unlock: %v", err)
 		}

@@ -126,8 +126,8 @@ var rwGateScenarios = map[string]func(*Env){
 		stop()
 		p.Send("stop")
 		e.Logf("meanwhile %d reads here, %s there", rounds.Load(), p.Expect(e, "rounds"))
-		e.Clean(m)
-		e.Clean(remote)
+		e.Clean(m, Tombstones)
+		e.Clean(remote, Tombstones)
 	},
 
 	// The other way round.
@@ -142,8 +142,8 @@ var rwGateScenarios = map[string]func(*Env){
 		stop()
 		p.Send("stop")
 		e.Logf("meanwhile %d writes here, %s there", rounds.Load(), p.Expect(e, "rounds"))
-		e.Clean(m)
-		e.Clean(remote)
+		e.Clean(m, Tombstones)
+		e.Clean(remote, Tombstones)
 	},
 
 	// Everybody at once, without hand-over inside the process.
@@ -165,8 +165,8 @@ var rwGateScenarios = map[string]func(*Env){
 		for _, stop := range stops {
 			stop()
 		}
-		e.Clean(a)
-		e.Clean(b)
+		e.Clean(a, Tombstones)
+		e.Clean(b, Tombstones)
 	},
 
 	// A writer that is parked behind a fixed-lease reader of its own process, and readers

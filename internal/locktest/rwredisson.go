@@ -1,0 +1,3 @@
+package locktest
+
+var rwRedissonScenarios = map[string]func(*Env){}

@@ -136,7 +136,6 @@ var rwQueueScenarios = map[string]func(*Env){
 		e.MustUnlock(e.Soon("the reader behind", behind, 500*time.Millisecond))
 		e.MustUnlock(first)
 		e.Clean(a)
-		e.Clean(b, Tombstones)
 	},
 
 	// A manager closes with readers inside: they end, and the writer comes in.

@@ -113,8 +113,8 @@ var rwQueueScenarios = map[string]func(*Env){
 				}
 				e.MustUnlock(got)
 				p.Kill()
-				e.Clean(m)
-				e.Clean(b)
+				e.Clean(m, Tombstones)
+				e.Clean(b, Tombstones)
 			}
 		}
 	},

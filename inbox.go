@@ -107,6 +107,7 @@ func (b *inbox) subscribed() {
 	b.mu.Unlock()
 	for e := range entries {
 		e.subscribed()
+		e.keepAll()
 	}
 }
 

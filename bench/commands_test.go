@@ -4,7 +4,7 @@ import "testing"
 
 // All of these libraries take a free lock, and give it back, with one command each.
 func TestCommandsOfAPair(t *testing.T) {
-	for _, l := range libraries {
+	for _, l := range inGo() {
 		t.Run(l.name, func(t *testing.T) {
 			const n = 20
 			ctx := t.Context()

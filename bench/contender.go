@@ -10,6 +10,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // contender is a lock library, reduced to what all of them can do.
@@ -25,10 +27,33 @@ type library struct {
 	// open connects to the Redis server at address with a client of its own. Locks get
 	// a TTL of lease, which the libraries that can renew it do.
 	open func(address string, lease time.Duration) (contender, error)
+	// java is what the Java program locks, where the library is Redisson and open is nil.
+	java string
+	role role
 	// direct names commands that the library sends itself although scripts of others
-	// call them; see commandCounter.
+	// call them, and unseen is how many of a pair cannot be told from those in its own
+	// scripts; see commandCounter.
 	direct []string
+	unseen float64
 }
+
+// ready returns why the library cannot run here, if it cannot.
+func (l library) ready() error {
+	if l.java != "" {
+		return redissonReady()
+	}
+	return nil
+}
+
+// role is what a library is in the comparison.
+type role int
+
+const (
+	rival  role = iota
+	eventy      // a rival whose waiters are woken and do not poll
+	own
+	bare // a floor that no lock can be below
+)
 
 // lease is the TTL of locks where a scenario does not say otherwise: Holdfast's
 // default.
@@ -38,16 +63,25 @@ const lease = 30 * time.Second
 // comment at its open function says how and why. A name with a pause in it is a
 // setting that only matters to waiters.
 var libraries = []library{
-	{name: "floor", open: openFloor},
-	{name: ours, open: openHoldfast},
+	{name: "floor", open: openFloor, role: bare},
+	{name: ours, open: openHoldfast(mutexes), role: own},
+	{name: "holdfast-fenced", open: openHoldfast(mutexes, holdfast.WithFencing()), role: own},
+	{name: "holdfast-slice0", open: openHoldfast(mutexes, holdfast.WithHandoffSlice(0)), role: own},
 	{name: "redsync", open: openRedsync(0), direct: []string{"set"}},
 	{name: "redsync-1ms", open: openRedsync(time.Millisecond), direct: []string{"set"}},
 	{name: "redislock", open: openRedislock(100 * time.Millisecond)},
 	{name: "redislock-1ms", open: openRedislock(time.Millisecond)},
-	{name: "rueidislock", open: openRueidislock},
+	{name: "rueidislock", open: openRueidislock, role: eventy},
+	{name: "redisson", java: "lock", role: eventy, unseen: latchDel},
+	{name: "redisson-fair", java: "fair", role: eventy, unseen: latchDel},
+	{name: "redisson-rw", java: "rw", role: eventy, unseen: latchDel},
 }
 
 const ours = "holdfast"
+
+// latchDel is the DEL that Redisson sends after a release, for the key with which it
+// makes that repeatable. Its scripts call DEL too.
+const latchDel = 1
 
 // pick returns libraries by name. It panics if there is none of that name.
 func pick(names ...string) []library {

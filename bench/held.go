@@ -18,7 +18,7 @@ import (
 var held = scenario{
 	name:      "held",
 	question:  "What do 10,000 locks cost a process while it holds them?",
-	rows:      []row{{"locks=10000", 10_000}},
+	rows:      []row{{name: "locks=10000", n: 10_000}},
 	libraries: pick(ours, "rueidislock"),
 	headline:  unitRenewals,
 	smaller:   true,

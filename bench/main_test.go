@@ -18,6 +18,9 @@ var (
 const windowVariable = "HOLDFAST_BENCH_WINDOW"
 
 func TestMain(m *testing.M) {
+	if Work() {
+		return
+	}
 	os.Exit(run(m))
 }
 
@@ -51,7 +54,14 @@ func each(b *testing.B, s scenario, f func(b *testing.B, t trial)) {
 	for _, r := range s.rows {
 		for _, l := range s.libraries {
 			b.Run("impl="+l.name+"/"+r.name, func(b *testing.B) {
-				f(b, trial{testServer, l, r.n, window})
+				if err := l.ready(); err != nil {
+					b.Skip(err)
+				}
+				t := trial{testServer, l, r, window}
+				if r.large && t.brief() {
+					b.Skip("large, and " + windowVariable + " is short")
+				}
+				f(b, t)
 			})
 		}
 	}

@@ -14,7 +14,7 @@ import (
 var parked = scenario{
 	name:      "parked",
 	question:  "What do 10,000 goroutines cost that wait for one lock while another client holds it?",
-	rows:      []row{{"waiters=10000", 10_000}},
+	rows:      []row{{name: "waiters=10000", n: 10_000}},
 	libraries: pick(ours, "rueidislock"),
 	headline:  unitPerSecond,
 	smaller:   true,
@@ -41,7 +41,7 @@ var parked = scenario{
 var parkedAsync = scenario{
 	name:      "parked-async",
 	question:  "What do 10,000 calls of LockAsync cost that wait for one lock while another client holds it?",
-	rows:      []row{{"waiters=10000", 10_000}},
+	rows:      []row{{name: "waiters=10000", n: 10_000}},
 	libraries: pick(ours),
 	headline:  unitPerSecond,
 	smaller:   true,

@@ -17,7 +17,7 @@ import (
 type Plan struct {
 	Rounds int           // how often each speed is measured; counts and sizes are taken once
 	Window time.Duration // how long a measurement watches a steady state
-	Only   string        // part of the name of the scenarios to run; empty: all
+	Only   string        // parts of the names of the scenarios to run, with commas between; empty: all
 	// Patience is the time that may go into waiting for other programs to leave the
 	// cores, and into repeating measurements in which they did not.
 	Patience time.Duration
@@ -32,6 +32,10 @@ type Report struct {
 	Rounds  int       `json:"rounds"`
 	Window  string    `json:"window"`
 	Results []*Result `json:"results"`
+	// Skipped are libraries that cannot run here, and why; Failed are measurements that
+	// ended with an error, of which a violation of exclusion is one.
+	Skipped []string `json:"skipped,omitempty"`
+	Failed  []string `json:"failed,omitempty"`
 }
 
 // Machine is what the figures depend on beside the code.
@@ -78,7 +82,7 @@ func Run(ctx context.Context, server *Server, pinning Pinning, plan Plan) (*Repo
 	r := &runner{server: server, plan: plan, results: make(map[string]*Result)}
 	for round := range plan.Rounds {
 		for _, s := range scenarios {
-			if strings.Contains(s.name, plan.Only) && (round == 0 || !s.once) {
+			if plan.wants(s) && (round == 0 || !s.once) {
 				r.schedule(s, round)
 			}
 		}
@@ -97,10 +101,13 @@ func Run(ctx context.Context, server *Server, pinning Pinning, plan Plan) (*Repo
 			plan.Progress(i, len(r.steps), step.String())
 		}
 		if err := r.take(ctx, step); err != nil {
-			return nil, fmt.Errorf("%s: %w", step, err)
+			report.Failed = append(report.Failed, fmt.Sprintf("%s: %v", step, err))
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 	}
-	report.Results = r.order
+	report.Results, report.Skipped = r.order, r.skipped
 	report.Took = time.Since(began).Round(time.Second).String()
 	return report, nil
 }
@@ -112,6 +119,17 @@ type runner struct {
 	spent   time.Duration // of Plan.Patience
 	results map[string]*Result
 	order   []*Result
+	skipped []string
+}
+
+// wants reports whether a scenario is asked for.
+func (p Plan) wants(s scenario) bool {
+	for part := range strings.SplitSeq(p.Only, ",") {
+		if strings.Contains(s.name, part) {
+			return true
+		}
+	}
+	return false
 }
 
 // step is one measurement to be made.
@@ -131,15 +149,32 @@ func (s step) String() string {
 // another library.
 func (r *runner) schedule(s scenario, round int) {
 	slices := max(s.slices, 1)
-	window := r.plan.Window / time.Duration(slices)
+	window := r.plan.Window * time.Duration(max(s.stretch, 1)) / time.Duration(slices)
 	for _, row := range s.rows {
+		if row.large && r.plan.Window < briefWindow {
+			continue
+		}
 		for slice := range slices {
 			for i := range s.libraries {
 				l := s.libraries[(i+round*slices+slice)%len(s.libraries)]
-				r.steps = append(r.steps, step{s, row, l, round, window})
+				if r.runs(l) {
+					r.steps = append(r.steps, step{s, row, l, round, window})
+				}
 			}
 		}
 	}
+}
+
+// runs reports whether a library can run here, and notes the reason if not.
+func (r *runner) runs(l library) bool {
+	err := l.ready()
+	if err == nil {
+		return true
+	}
+	if note := fmt.Sprintf("%s: %v", l.name, err); !slices.Contains(r.skipped, note) {
+		r.skipped = append(r.skipped, note)
+	}
+	return false
 }
 
 const (
@@ -163,7 +198,7 @@ func (r *runner) take(ctx context.Context, s step) error {
 		if err != nil {
 			return err
 		}
-		m, err := s.scenario.measure(ctx, trial{r.server, s.library, s.row.n, s.window})
+		m, err := s.scenario.measure(ctx, trial{r.server, s.library, s.row, s.window})
 		if err != nil {
 			return err
 		}

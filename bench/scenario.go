@@ -7,7 +7,7 @@ import (
 )
 
 // scenarios are all there are, in the order of the report.
-var scenarios = []scenario{uncontended, distinct, oneName, reentry, held, parked, parkedAsync}
+var scenarios = []scenario{uncontended, distinct, oneName, processes, handover, queue, reentry, held, parked, parkedAsync}
 
 // scenario is one question that is put to several libraries under several loads.
 type scenario struct {
@@ -20,13 +20,18 @@ type scenario struct {
 	shown     []string // units in tables
 	once      bool     // counts and sizes, which do not vary: one round tells them
 	slices    int      // windows are cut into so many, where small differences matter
+	stretch   int      // windows are so many times as long
 	measure   measure
 }
 
 // row is one load.
 type row struct {
-	name string // for a person and for benchstat: key=value
-	n    int
+	name  string // for a person and for benchstat: key=value
+	n     int    // goroutines of each process, locks or waiters
+	procs int    // processes; 0: this one
+	hold  time.Duration
+	reads float64 // the share of read locks
+	large bool    // left out of brief runs
 }
 
 // measure answers the question once. It opens contenders through t and closes them.
@@ -36,9 +41,14 @@ type measure func(ctx context.Context, t trial) (metrics, error)
 type trial struct {
 	server  *Server
 	library library
-	n       int           // goroutines, locks or waiters
-	window  time.Duration // how long to watch a steady state
+	row
+	window time.Duration // how long to watch a steady state
 }
+
+// brief reports whether figures do not matter, only that they come.
+func (t trial) brief() bool { return t.window < briefWindow }
+
+const briefWindow = 300 * time.Millisecond
 
 // metrics are what was measured, by unit; as in package testing, a unit is also the
 // metric's name.
@@ -53,6 +63,16 @@ const (
 	unitCommands = "redis-cmds/op"
 	unitServer   = "redis-cpu-µs/op"
 	unitAllocs   = "allocs/op"
+	unitClient   = "client-cpu-µs/op"
+	unitWait     = "wait-" // before a quantile: of Lock alone
+	unitJain     = "jain"  // over the goroutines' numbers of grants
+	unitJainProc = "jain-procs"
+	unitStarved  = "starved" // goroutines without a grant in the window
+	unitOverlaps = "violations"
+	unitConns    = "conns"
+	unitMemory   = "memory-MB"
+	unitHandover = "handover-" // from Unlock in one process to the return of Lock in another
+	unitLongest  = "longest/mean"
 )
 
 // open empties the server, opens a contender and has it take the named lock once, so
@@ -69,12 +89,16 @@ func (t trial) open(ctx context.Context, name string, lease time.Duration) (cont
 		c.Close()
 		return nil, nil, err
 	}
-	u := &usage{counter: commandCounter{t.server, t.library.direct}}
-	if err := u.restart(ctx); err != nil {
+	u, err := t.usage(ctx)
+	if err != nil {
 		c.Close()
-		return nil, nil, err
 	}
-	return c, u, nil
+	return c, u, err
+}
+
+func (t trial) usage(ctx context.Context) (*usage, error) {
+	u := &usage{counter: commandCounter{t.server, t.library.direct}}
+	return u, u.restart(ctx)
 }
 
 // usage is what clients have cost since a moment.

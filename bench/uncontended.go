@@ -10,7 +10,7 @@ import (
 var uncontended = scenario{
 	name:      "uncontended",
 	question:  "What does Lock and Unlock cost one goroutine when nobody else wants the lock?",
-	rows:      []row{{"goroutines=1", 1}},
+	rows:      []row{{name: "goroutines=1", n: 1}},
 	libraries: pick("floor", ours, "redsync", "redislock", "rueidislock"),
 	headline:  unitRate,
 	shown:     []string{unitRate, unitP50, unitP99, unitCommands, unitServer, unitAllocs},

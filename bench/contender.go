@@ -75,6 +75,14 @@ var libraries = []library{
 	{name: "redisson", java: "lock", role: eventy, unseen: latchDel},
 	{name: "redisson-fair", java: "fair", role: eventy, unseen: latchDel},
 	{name: "redisson-rw", java: "rw", role: eventy, unseen: latchDel},
+	{name: "r1-setnx", open: openPoller(askSetnx), direct: []string{"setnx", "del"}},
+	{name: "r2-expire", open: openPoller(askExpire), direct: []string{"setnx", "pexpire", "del"}},
+	{name: "r3-getset", open: openPoller(askGetset), direct: []string{"setnx", "get", "getset", "del"}},
+	{name: "r4-set", open: openPoller(askSet), direct: []string{"set", "del"}},
+	{name: "r5-token", open: openPoller(askToken), direct: []string{"set"}},
+	{name: "r6-guard", open: openPoller(askGuard), direct: []string{"set"}},
+	{name: "r7-hash", open: openPoller(askHash)},
+	{name: "r8-pubsub", open: openPubsub, role: eventy},
 }
 
 const ours = "holdfast"

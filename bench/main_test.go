@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 var (
@@ -21,6 +23,7 @@ func TestMain(m *testing.M) {
 	if Work() {
 		return
 	}
+	redistest.RunRole(map[string]func([]string){holderRole: hold})
 	os.Exit(run(m))
 }
 

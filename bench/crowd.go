@@ -24,7 +24,7 @@ type job struct {
 	Distinct bool          `json:"distinct"` // each has a name of its own
 	Hold     time.Duration `json:"hold"`     // what the work under the lock takes
 	Reads    float64       `json:"reads"`    // the share of read locks
-	Forever  bool          `json:"forever"`  // hold until the end: Callers names, from a few threads
+	Forever  bool          `json:"forever"`  // Java only: keep what is locked until the end
 }
 
 // crowd is the callers of one process. They lock, go through the section, unlock, and

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,7 +73,8 @@ func (f *fleet) open() (err error) {
 	}
 	for i := range f.jobs {
 		j := &f.jobs[i]
-		j.Library, j.Kind, j.Address, j.Lease, j.Page = f.library.name, f.library.java, f.server.address, lease, f.page.file
+		j.Library, j.Kind, j.Address, j.Page = f.library.name, f.library.java, f.server.address, f.page.file
+		j.Lease = cmp.Or(j.Lease, lease)
 		if !remote {
 			c, err := openCrowd(*j, f.page)
 			if err != nil {
@@ -175,9 +177,7 @@ func (f *fleet) measure(ctx context.Context) (metrics, error) {
 // wait waits for d, and then for done, which has patience for two seconds.
 func wait(d time.Duration, done func() bool) {
 	time.Sleep(d)
-	for end := time.Now().Add(2 * time.Second); !done() && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	within(2*time.Second, done)
 }
 
 // verdict is what all members found together.

@@ -17,7 +17,7 @@ import (
 // none of ours by the same test.
 
 const (
-	shortLease = 150 * time.Millisecond
+	shortLease = 400 * time.Millisecond
 	// patience is how long a test waits for what must happen; what must not has time
 	// enough in several leases.
 	patience = 10 * time.Second
@@ -78,7 +78,7 @@ func oversells(t *testing.T, l library) bool {
 	srv := redistest.Start(t, redistest.WithoutPassword())
 	a, b := connect(t, l, srv.Addr()), connect(t, l, srv.Addr())
 	_ = obtain(t, a)
-	_, err := within(leases, b)
+	_, err := lockWithin(leases, b)
 	return err == nil
 }
 
@@ -92,7 +92,7 @@ func deletesAnothers(t *testing.T, l library) bool {
 	}
 	_ = obtain(t, b)
 	_ = late(t.Context()) // the better ones say that it was not theirs
-	_, err := within(leases, c)
+	_, err := lockWithin(leases, c)
 	return err == nil
 }
 
@@ -125,7 +125,7 @@ func survivesHalfALock(t *testing.T, l library) bool {
 
 // isDead reports whether nobody gets the lock that its holder has left.
 func isDead(t *testing.T, l library, srv *redistest.Server) bool {
-	_, err := within(leases*2, connect(t, l, srv.Addr()))
+	_, err := lockWithin(leases*2, connect(t, l, srv.Addr()))
 	return err != nil
 }
 
@@ -133,7 +133,7 @@ func neverEnds(t *testing.T, l library) bool {
 	srv := redistest.Start(t, redistest.WithoutPassword())
 	a, b := connect(t, l, srv.Addr()), connect(t, l, srv.Addr())
 	_ = obtain(t, a)
-	_, err := within(leases*2, b)
+	_, err := lockWithin(leases*2, b)
 	return err != nil
 }
 
@@ -145,7 +145,7 @@ func sleepsThroughARelease(t *testing.T, l library) bool {
 	_ = obtain(t, a)
 	got := make(chan error, 1)
 	go func() {
-		_, err := within(5*time.Second, b)
+		_, err := lockWithin(5*time.Second, b)
 		got <- err
 	}()
 	// Once by a, which has to send the script then, and by b before and after it subscribed.
@@ -194,15 +194,15 @@ func connectFor(t *testing.T, l library, address string, lease time.Duration) co
 // obtain takes the lock, which nobody is in the way of.
 func obtain(t *testing.T, c contender) func(context.Context) error {
 	t.Helper()
-	unlock, err := within(patience, c)
+	unlock, err := lockWithin(patience, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return unlock
 }
 
-// within waits for the lock for d. The lock outlives the wait.
-func within(d time.Duration, c contender) (func(context.Context) error, error) {
+// lockWithin waits for the lock for d. The lock outlives the wait.
+func lockWithin(d time.Duration, c contender) (func(context.Context) error, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	timer := time.AfterFunc(d, func() { cancel(errTooLong) })
 	unlock, err := c.Lock(ctx, lockName)

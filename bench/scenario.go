@@ -7,7 +7,10 @@ import (
 )
 
 // scenarios are all there are, in the order of the report.
-var scenarios = []scenario{uncontended, distinct, oneName, processes, handover, queue, reentry, held, parked, parkedAsync}
+var scenarios = []scenario{
+	floors, uncontended, distinct, oneName, processes, handover, queue, modes, fair, readers, writer,
+	recipes, reentry, held, parked, parkedAsync,
+}
 
 // scenario is one question that is put to several libraries under several loads.
 type scenario struct {

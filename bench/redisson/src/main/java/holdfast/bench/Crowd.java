@@ -2,9 +2,12 @@ package holdfast.bench;
 
 import com.sun.management.OperatingSystemMXBean;
 import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import org.redisson.Redisson;
@@ -18,8 +21,11 @@ final class Crowd implements AutoCloseable {
     private static final OperatingSystemMXBean SYSTEM =
             (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
 
+    private static final int KEEPERS = 64;
+
     private final Worker.Job job;
     private final Page page;
+    private final CountDownLatch over = new CountDownLatch(1);
     private final RedissonClient redisson;
     private final Caller[] callers;
     private final Histogram waits = new Histogram();
@@ -42,7 +48,9 @@ final class Crowd implements AutoCloseable {
         config.setLockWatchdogTimeout(job.lease() / 1_000_000);
         config.useSingleServer().setAddress("redis://" + job.address());
         redisson = Redisson.create(config);
-        callers = new Caller[job.callers()];
+        // A few threads hold many locks; a waiter needs a thread of its own.
+        boolean keepers = job.forever() && job.distinct();
+        callers = new Caller[keepers ? Math.min(KEEPERS, job.callers()) : job.callers()];
         for (int i = 0; i < callers.length; i++) {
             callers[i] = new Caller(i);
         }
@@ -91,8 +99,11 @@ final class Crowd implements AutoCloseable {
                 unfinished = Math.max(unfinished, now - since);
             }
         }
+        over.countDown();
         for (Caller c : callers) {
-            c.interrupt();
+            if (!c.keeps) {
+                c.interrupt();
+            }
         }
         long[] grants = new long[callers.length];
         long writes = 0;
@@ -133,6 +144,7 @@ final class Crowd implements AutoCloseable {
     private final class Caller extends Thread {
         private final int number;
         private volatile long since;
+        private volatile boolean keeps;
         private long measured;
         private long writes;
         private long unfinished;
@@ -145,7 +157,11 @@ final class Crowd implements AutoCloseable {
         @Override
         public void run() {
             try {
-                work();
+                if (job.forever()) {
+                    keep();
+                } else {
+                    work();
+                }
             } catch (Throwable e) {
                 if (page.phase() != Page.STOPPED) {
                     fault.compareAndSet(null, e);
@@ -176,6 +192,22 @@ final class Crowd implements AutoCloseable {
                 }
                 lock.unlock();
                 page.progress();
+            }
+        }
+
+        /** Locks its share of the names, or the one name, and unlocks at the end. */
+        private void keep() throws InterruptedException {
+            List<RLock> kept = new ArrayList<>();
+            for (int i = number; i < (job.distinct() ? job.callers() : number + 1); i += callers.length) {
+                RLock lock = locks(job.distinct() ? "lock:" + i : "lock")[0];
+                lock.lockInterruptibly();
+                page.progress();
+                kept.add(lock);
+            }
+            keeps = true;
+            over.await();
+            for (RLock lock : kept) {
+                lock.unlock();
             }
         }
 

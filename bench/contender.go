@@ -25,10 +25,9 @@ type contender interface {
 type library struct {
 	name string
 	// open connects to the Redis server at address with a client of its own. Locks get
-	// a TTL of lease, which the libraries that can renew it do.
+	// a TTL of lease, which the libraries that can renew it do. Where it is nil, the library is Redisson in the Java program.
 	open func(address string, lease time.Duration) (contender, error)
-	// java is what the Java program locks, where the library is Redisson and open is nil.
-	java string
+	kind string
 	role role
 	// direct names commands that the library sends itself although scripts of others
 	// call them, and unseen is how many of a pair cannot be told from those in its own
@@ -37,9 +36,16 @@ type library struct {
 	unseen float64
 }
 
+// Kinds of locks, as the Java program knows them; those without one are plain.
+const (
+	plain   = "lock"
+	inOrder = "fair"
+	shared  = "rw"
+)
+
 // ready returns why the library cannot run here, if it cannot.
 func (l library) ready() error {
-	if l.java != "" {
+	if l.open == nil && l.kind != "" {
 		return redissonReady()
 	}
 	return nil
@@ -72,9 +78,9 @@ var libraries = []library{
 	{name: "redislock", open: openRedislock(100 * time.Millisecond)},
 	{name: "redislock-1ms", open: openRedislock(time.Millisecond)},
 	{name: "rueidislock", open: openRueidislock, role: eventy},
-	{name: "redisson", java: "lock", role: eventy, unseen: latchDel},
-	{name: "redisson-fair", java: "fair", role: eventy, unseen: latchDel},
-	{name: "redisson-rw", java: "rw", role: eventy, unseen: latchDel},
+	{name: "redisson", kind: plain, role: eventy, unseen: latchDel},
+	{name: "redisson-fair", kind: inOrder, role: eventy, unseen: latchDel},
+	{name: "redisson-rw", kind: shared, role: eventy, unseen: latchDel},
 	{name: "r1-setnx", open: openPoller(askSetnx), direct: []string{"setnx", "del"}},
 	{name: "r2-expire", open: openPoller(askExpire), direct: []string{"setnx", "pexpire", "del"}},
 	{name: "r3-getset", open: openPoller(askGetset), direct: []string{"setnx", "get", "getset", "del"}},
@@ -99,4 +105,14 @@ func pick(names ...string) []library {
 		picked = append(picked, libraries[i])
 	}
 	return picked
+}
+
+// ofKind returns the libraries with this kind of lock.
+func ofKind(kind string) []library {
+	return slices.DeleteFunc(slices.Clone(libraries), func(l library) bool { return l.kind != kind })
+}
+
+// ofRole returns the libraries with this role.
+func ofRole(r role) []library {
+	return slices.DeleteFunc(slices.Clone(libraries), func(l library) bool { return l.role != r })
 }

@@ -73,7 +73,7 @@ func (f *fleet) open() (err error) {
 	}
 	for i := range f.jobs {
 		j := &f.jobs[i]
-		j.Library, j.Kind, j.Address, j.Page = f.library.name, f.library.java, f.server.address, f.page.file
+		j.Library, j.Kind, j.Address, j.Page = f.library.name, f.library.kind, f.server.address, f.page.file
 		j.Lease = cmp.Or(j.Lease, lease)
 		if !remote {
 			c, err := openCrowd(*j, f.page)
@@ -159,12 +159,12 @@ func (f *fleet) measure(ctx context.Context) (metrics, error) {
 	}
 	f.page.words[wordPhase].Store(stopped)
 	v := &verdict{elapsed: time.Since(begun), callers: callers, taken: taken, conns: conns}
-	for _, m := range f.members {
+	for i, m := range f.members {
 		o, err := m.end()
 		if err != nil {
 			return nil, err
 		}
-		v.add(o)
+		v.add(f.jobs[i], o)
 	}
 	v.pairs, v.counted = f.page.words[wordProgress].Load(), f.page.words[wordCount].Load()
 	if v.sent, err = u.soFar(ctx); err != nil {
@@ -189,8 +189,9 @@ type verdict struct {
 	overlaps        int64 // writers that a reader saw
 	waits, reads    histogram
 	handovers       histogram
-	unfinished      time.Duration
-	grants, each    []int64 // of each caller, and of each process
+	unfinished      time.Duration // the longest wait that the end cut off
+	unwritten       time.Duration // the same of those who do not only read
+	grants, each    []int64       // of each caller, and of each process
 	cpu             time.Duration
 	taken           sample
 	conns           int64
@@ -198,7 +199,7 @@ type verdict struct {
 	faults          []string
 }
 
-func (v *verdict) add(o *outcome) {
+func (v *verdict) add(j job, o *outcome) {
 	sum := int64(0)
 	for _, n := range o.Grants {
 		sum += n
@@ -210,6 +211,9 @@ func (v *verdict) add(o *outcome) {
 	v.writes += o.Writes
 	v.overlaps += o.Overlaps
 	v.unfinished = max(v.unfinished, o.Unfinished)
+	if j.Reads < 1 {
+		v.unwritten = max(v.unwritten, o.Unfinished)
+	}
 	v.cpu += o.CPU
 	if o.Error != "" {
 		v.faults = append(v.faults, o.Error)
@@ -265,9 +269,9 @@ func (v *verdict) metrics() (metrics, error) {
 		m[unitLongest] = longest.Seconds() * grants / seconds / float64(v.callers)
 	}
 	if v.reads.count() > 0 {
-		m["reads/s"] = float64(v.reads.count()) / seconds
-		m["writes/s"] = float64(v.waits.count()) / seconds
-		m["write-"+unitMax] = milliseconds(v.waits.max())
+		m[unitReads] = float64(v.reads.count()) / seconds
+		m[unitWrites] = float64(v.waits.count()) / seconds
+		m[unitWriteMax] = milliseconds(max(v.waits.max(), v.unwritten))
 	}
 	v.sent.perPair(m, v.pairs)
 	return m, nil

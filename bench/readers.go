@@ -12,9 +12,10 @@ var readers = scenario{
 	name:      "readers",
 	question:  "How many sections of a millisecond do 16 callers in 2 processes get through, when most of them only read?",
 	rows:      shares(.99, .90, .50),
-	libraries: pick(rwContenders...),
+	libraries: append(pick(ours, "rueidislock", "redisson"), ofKind(shared)...),
+	us:        "holdfast-rw",
 	headline:  unitRate,
-	shown:     []string{unitRate, "reads/s", "writes/s", "read-" + unitWait + unitP50, "read-" + unitWait + unitP99, unitWait + unitP50, unitWait + unitP99, unitWait + unitMax, unitJain, unitCommands, unitServer},
+	shown:     []string{unitRate, unitReads, unitWrites, "read-" + unitWait + unitP50, "read-" + unitWait + unitP99, unitWait + unitP50, unitWait + unitP99, unitWait + unitMax, unitJain, unitCommands, unitServer},
 	measure:   measureCrowds,
 }
 
@@ -33,10 +34,11 @@ var writer = scenario{
 	name:      "writer",
 	question:  "How long does a writer wait that is alone against 8 readers in 2 other processes, who take the lock again and again for a millisecond?",
 	rows:      []row{{name: "procs=3/readers=8", n: 4, procs: 3, hold: time.Millisecond}},
-	libraries: pick(rwContenders...),
-	headline:  unitWait + unitP50,
+	libraries: append(pick(ours, "rueidislock", "redisson"), ofKind(shared)...),
+	us:        "holdfast-rw",
+	headline:  unitWriteMax,
 	smaller:   true,
-	shown:     []string{unitWait + unitP50, unitWait + unitP99, unitWait + unitMax, "writes/s", "reads/s", "read-" + unitWait + unitP99, unitCommands, unitServer},
+	shown:     []string{unitWriteMax, unitWait + unitP50, unitWait + unitP99, unitWrites, unitReads, "read-" + unitWait + unitP99, unitCommands, unitServer},
 	measure: func(ctx context.Context, t trial) (metrics, error) {
 		jobs := []job{{Process: 1, Callers: 1, Hold: t.hold}}
 		for i := 1; i < t.procs; i++ {
@@ -45,5 +47,3 @@ var writer = scenario{
 		return t.crowds(ctx, jobs)
 	},
 }
-
-var rwContenders = []string{ours, "rueidislock", "redisson", "redisson-rw"}

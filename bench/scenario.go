@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -18,6 +19,7 @@ type scenario struct {
 	question  string
 	rows      []row
 	libraries []library
+	us        string   // the library that is compared with the others; empty: Holdfast's Mutex
 	headline  string   // the unit of the metric that decides
 	smaller   bool     // whether less of it is better
 	shown     []string // units in tables
@@ -26,6 +28,9 @@ type scenario struct {
 	stretch   int      // windows are so many times as long
 	measure   measure
 }
+
+// ours is the name of the library that is compared with the others.
+func (s scenario) ours() string { return cmp.Or(s.us, ours) }
 
 // row is one load.
 type row struct {
@@ -76,6 +81,9 @@ const (
 	unitMemory   = "memory-MB"
 	unitHandover = "handover-" // from Unlock in one process to the return of Lock in another
 	unitLongest  = "longest/mean"
+	unitReads    = "reads/s"
+	unitWrites   = "writes/s"
+	unitWriteMax = "write-wait-max-ms"
 )
 
 // open empties the server, opens a contender and has it take the named lock once, so

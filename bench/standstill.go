@@ -47,8 +47,7 @@ func (t trial) standstill(ctx context.Context, jobs []job, settled func(*page) b
 	if !within(standstillLimit, func() bool { return settled(f.page) }) {
 		return s, fmt.Errorf("after %v things still happen", standstillLimit)
 	}
-	time.Sleep(watch / 5)
-	u, err := f.usage(ctx)
+	u, err := f.quiet(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -80,4 +79,26 @@ func within(limit time.Duration, done func() bool) bool {
 		}
 	}
 	return true
+}
+
+// quiet waits until commands come at an even rate, of which half a second is compared
+// with the one before, and counts from there.
+func (f *fleet) quiet(ctx context.Context) (*usage, error) {
+	const pause = 500 * time.Millisecond
+	var before int64
+	for end := time.Now().Add(standstillLimit); ; {
+		u, err := f.usage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		time.Sleep(pause)
+		sent, err := u.soFar(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if few := int64(f.n / 100); before > 0 && sent.commands <= before+few && before <= sent.commands+few || time.Now().After(end) {
+			return u, u.restart(ctx)
+		}
+		before = max(sent.commands, 1)
+	}
 }

@@ -97,7 +97,7 @@ const jobLimit = 90 * time.Second
 // those of earlier measurements are used again, because a virtual machine takes long to
 // become fast.
 func (s *Server) hire(j job) (*worker, error) {
-	w, err := s.idle(j.Kind != "")
+	w, err := s.idle(pick(j.Library)[0].open == nil)
 	if err != nil {
 		return nil, err
 	}

@@ -64,6 +64,7 @@ func (r *Report) Charts(draw func(name string, svg io.WriterTo) error) error {
 func (c chart) plot(r *Report) (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.title, c.axis, c.unit
+	p.Title.Padding = vg.Points(6)
 	if len(c.rows) == 1 {
 		return c.bars(p, r)
 	}
@@ -104,7 +105,7 @@ func (c chart) lines(p *plot.Plot, r *Report) (*plot.Plot, error) {
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Y.Max *= 1.3 // room for the legend
 	if c.log {
-		p.Y.Max *= 10
+		p.Y.Max *= 100
 	}
 	return p, nil
 }
@@ -136,9 +137,10 @@ func (c chart) bars(p *plot.Plot, r *Report) (*plot.Plot, error) {
 	}
 	chart.Horizontal = true
 	chart.Color = plotutil.Color(2)
-	p.X.Label.Text, p.Y.Label.Text = c.unit, ""
+	p.X.Label.Text, p.Y.Label.Text = c.unit, " " // room for long names
 	p.X.Min = 0
 	p.Add(chart)
+	p.X.Max *= 1.05
 	p.NominalY(names...)
 	return p, nil
 }

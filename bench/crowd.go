@@ -24,6 +24,7 @@ type job struct {
 	Distinct bool          `json:"distinct"` // each has a name of its own
 	Hold     time.Duration `json:"hold"`     // what the work under the lock takes
 	Reads    float64       `json:"reads"`    // the share of read locks
+	Warm     int           `json:"warm"`     // Java only: pairs that a new virtual machine makes first
 	Forever  bool          `json:"forever"`  // Java only: keep what is locked until the end
 }
 

@@ -21,7 +21,7 @@ var distinct = scenario{
 func goroutines(counts ...int) []row {
 	var rows []row
 	for _, n := range counts {
-		rows = append(rows, row{name: "goroutines=" + strconv.Itoa(n), n: n, large: n > 1000})
+		rows = append(rows, row{name: "goroutines=" + strconv.Itoa(n), n: n, large: n >= 1000})
 	}
 	return rows
 }

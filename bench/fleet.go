@@ -57,6 +57,10 @@ func (t trial) crowds(ctx context.Context, jobs []job) (m metrics, err error) {
 	return f.measure(ctx)
 }
 
+// warmPair is what the warm-up of a virtual machine takes of the window, per pair of
+// Lock and Unlock: a couple of thousand make it fast.
+const warmPair = 350 * time.Microsecond
+
 type fleet struct {
 	trial
 	jobs    []job
@@ -75,6 +79,7 @@ func (f *fleet) open() (err error) {
 		j := &f.jobs[i]
 		j.Library, j.Kind, j.Address, j.Page = f.library.name, f.library.kind, f.server.address, f.page.file
 		j.Lease = cmp.Or(j.Lease, lease)
+		j.Warm = max(20, int(f.window/warmPair))
 		if !remote {
 			c, err := openCrowd(*j, f.page)
 			if err != nil {
@@ -263,10 +268,10 @@ func (v *verdict) metrics() (metrics, error) {
 	quantiles(m, unitWait, &v.waits)
 	quantiles(m, "read-"+unitWait, &v.reads)
 	quantiles(m, unitHandover, &v.handovers)
-	if grants > 0 {
-		// What each would wait if all waited the same; a mean over grants alone would
-		// leave out those who never had one.
-		m[unitLongest] = longest.Seconds() * grants / seconds / float64(v.callers)
+	// What each would wait if all waited the same; a mean over grants alone would leave
+	// out those who never had one. A window of less than two of these says nothing.
+	if mean := float64(v.callers) * seconds / grants; 2*mean < seconds {
+		m[unitLongest] = longest.Seconds() / mean
 	}
 	if v.reads.count() > 0 {
 		m[unitReads] = float64(v.reads.count()) / seconds

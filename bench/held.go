@@ -121,7 +121,7 @@ func counted(what string, counts ...int) []row {
 // heldElsewhere has another process hold the locks.
 func (t trial) heldElsewhere(ctx context.Context) (metrics, error) {
 	jobs := []job{{Process: 1, Callers: t.n, Distinct: true, Forever: true, Lease: heldLease}}
-	s, err := t.standstill(ctx, jobs, func(p *page) bool { return p.words[wordProgress].Load() == int64(t.n) }, t.heldTicks()*tick)
+	s, err := t.standstill(ctx, jobs, locked, t.heldTicks()*tick)
 	if err != nil {
 		return nil, err
 	}

@@ -61,8 +61,8 @@ func each(b *testing.B, s scenario, f func(b *testing.B, t trial)) {
 					b.Skip(err)
 				}
 				t := trial{testServer, l, r, window}
-				if r.large && t.brief() {
-					b.Skip("large, and " + windowVariable + " is short")
+				if t.tooDear() {
+					b.Skip("too dear for a short " + windowVariable)
 				}
 				f(b, t)
 			})

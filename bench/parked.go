@@ -137,7 +137,7 @@ func park(ctx context.Context, t trial, start func(context.Context, contender) w
 // long they are watched, which covers several poll intervals of Holdfast.
 func (t trial) parkedTimes() (settle, watch time.Duration) {
 	if t.brief() {
-		return time.Second, 1500 * time.Millisecond
+		return 500 * time.Millisecond, time.Second
 	}
 	return 2 * time.Second, 5 * time.Second
 }
@@ -146,7 +146,7 @@ func (t trial) parkedTimes() (settle, watch time.Duration) {
 func (t trial) parkedElsewhere(ctx context.Context) (metrics, error) {
 	jobs := []job{{Process: 1, Callers: 1, Forever: true}, {Process: 2, Callers: t.n, Forever: true}}
 	_, watch := t.parkedTimes()
-	s, err := t.standstill(ctx, jobs, func(*page) bool { return true }, watch)
+	s, err := t.standstill(ctx, jobs, quiet, watch)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,9 @@ import (
 type Plan struct {
 	Rounds int           // how often each speed is measured; counts and sizes are taken once
 	Window time.Duration // how long a measurement watches a steady state
-	Only   string        // parts of the names of the scenarios to run, with commas between; empty: all
+	// Only and Libraries are parts of the names of scenarios and libraries to run, with
+	// commas between; empty: all.
+	Only, Libraries string
 	// Patience is the time that may go into waiting for other programs to leave the
 	// cores, and into repeating measurements in which they did not.
 	Patience time.Duration
@@ -124,8 +126,14 @@ type runner struct {
 
 // wants reports whether a scenario is asked for.
 func (p Plan) wants(s scenario) bool {
-	for part := range strings.SplitSeq(p.Only, ",") {
-		if strings.Contains(s.name, part) {
+	return named(s.name, p.Only)
+}
+
+func (p Plan) wantsLibrary(l library) bool { return named(l.name, p.Libraries) }
+
+func named(name, parts string) bool {
+	for part := range strings.SplitSeq(parts, ",") {
+		if strings.Contains(name, part) {
 			return true
 		}
 	}
@@ -151,13 +159,11 @@ func (r *runner) schedule(s scenario, round int) {
 	slices := max(s.slices, 1)
 	window := r.plan.Window * time.Duration(max(s.stretch, 1)) / time.Duration(slices)
 	for _, row := range s.rows {
-		if row.large && r.plan.Window < briefWindow {
-			continue
-		}
 		for slice := range slices {
 			for i := range s.libraries {
 				l := s.libraries[(i+round*slices+slice)%len(s.libraries)]
-				if r.runs(l) {
+				t := trial{library: l, row: row, window: r.plan.Window}
+				if r.plan.wantsLibrary(l) && !t.tooDear() && r.runs(l) {
 					r.steps = append(r.steps, step{s, row, l, round, window})
 				}
 			}

@@ -53,8 +53,14 @@ type trial struct {
 	window time.Duration // how long to watch a steady state
 }
 
-// brief reports whether figures do not matter, only that they come.
+// brief reports whether figures may be rough, or do not matter at all.
 func (t trial) brief() bool { return t.window < briefWindow }
+
+// tooDear reports whether a brief run leaves the trial out: large rows, and more virtual
+// machines than start in a moment.
+func (t trial) tooDear() bool {
+	return t.brief() && (t.large || t.library.open == nil && t.procs > 4)
+}
 
 const briefWindow = 300 * time.Millisecond
 

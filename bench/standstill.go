@@ -25,8 +25,8 @@ func (s still) per(n int) metrics {
 const standstillLimit = 30 * time.Second
 
 // standstill starts jobs in processes one after the other, waits until all is settled,
-// and then watches for a while.
-func (t trial) standstill(ctx context.Context, jobs []job, settled func(*page) bool, watch time.Duration) (s still, err error) {
+// from where settled counts, and then watches for a while.
+func (t trial) standstill(ctx context.Context, jobs []job, settled func(context.Context, *fleet) (*usage, error), watch time.Duration) (s still, err error) {
 	if err := t.server.reset(ctx); err != nil {
 		return s, err
 	}
@@ -44,10 +44,7 @@ func (t trial) standstill(ctx context.Context, jobs []job, settled func(*page) b
 			return s, fmt.Errorf("process %d did not get its lock", i+1)
 		}
 	}
-	if !within(standstillLimit, func() bool { return settled(f.page) }) {
-		return s, fmt.Errorf("after %v things still happen", standstillLimit)
-	}
-	u, err := f.quiet(ctx)
+	u, err := settled(ctx, f)
 	if err != nil {
 		return s, err
 	}
@@ -81,12 +78,21 @@ func within(limit time.Duration, done func() bool) bool {
 	return true
 }
 
-// quiet waits until commands come at an even rate, of which half a second is compared
-// with the one before, and counts from there.
-func (f *fleet) quiet(ctx context.Context) (*usage, error) {
+// locked waits until all names are locked, and for a tick, so that renewals are spread.
+func locked(ctx context.Context, f *fleet) (*usage, error) {
+	if !within(standstillLimit, func() bool { return f.page.words[wordProgress].Load() == int64(f.n) }) {
+		return nil, fmt.Errorf("not all locked after %v", standstillLimit)
+	}
+	time.Sleep(tick)
+	return f.usage(ctx)
+}
+
+// quiet waits until the first requests of all waiters are over: half a second brings no
+// more commands than the one before, but for one of a hundred waiters.
+func quiet(ctx context.Context, f *fleet) (*usage, error) {
 	const pause = 500 * time.Millisecond
-	var before int64
-	for end := time.Now().Add(standstillLimit); ; {
+	before := int64(-1)
+	for end := time.Now().Add(standstillLimit); time.Now().Before(end); {
 		u, err := f.usage(ctx)
 		if err != nil {
 			return nil, err
@@ -96,9 +102,10 @@ func (f *fleet) quiet(ctx context.Context) (*usage, error) {
 		if err != nil {
 			return nil, err
 		}
-		if few := int64(f.n / 100); before > 0 && sent.commands <= before+few && before <= sent.commands+few || time.Now().After(end) {
+		if few := int64(f.n / 100); before >= 0 && before-few <= sent.commands && sent.commands <= before+few {
 			return u, u.restart(ctx)
 		}
-		before = max(sent.commands, 1)
+		before = sent.commands
 	}
+	return nil, fmt.Errorf("commands still come at an uneven rate after %v", standstillLimit)
 }

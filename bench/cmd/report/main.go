@@ -39,14 +39,15 @@ func run() error {
 	quick := flag.Bool("quick", false, "one round of 200 ms instead of 5 of 700 ms")
 	rounds := flag.Int("rounds", 0, "number of rounds, instead of the above")
 	window := flag.Duration("window", 0, "how long one measurement takes, instead of the above")
-	only := flag.String("only", "", "part of the name of the scenarios to run")
+	only := flag.String("only", "", "parts of the names of the scenarios to run, with commas between")
+	libraries := flag.String("libraries", "", "parts of the names of the libraries to run, with commas between")
 	dir := flag.String("dir", "results", "directory of the result files; empty: write none")
 	readme := flag.String("readme", "", "README whose figures are to be refreshed")
 	from := flag.String("from", "", "results/<date>.json of an earlier run, to render again instead of measuring")
 	patience := flag.Duration("patience", 0, "time that may be spent on waiting for other programs to leave the cores, instead of 2 min (15 s)")
 	flag.Parse()
 
-	plan := bench.Plan{Rounds: 5, Window: 700 * time.Millisecond, Patience: 2 * time.Minute, Only: *only}
+	plan := bench.Plan{Rounds: 5, Window: 700 * time.Millisecond, Patience: 2 * time.Minute, Only: *only, Libraries: *libraries}
 	if *quick {
 		plan.Rounds, plan.Window, plan.Patience = 1, 200*time.Millisecond, 10*time.Second
 	}

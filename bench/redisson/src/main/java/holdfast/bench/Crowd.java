@@ -56,7 +56,7 @@ final class Crowd implements AutoCloseable {
         }
         // Scripts are known to the server, and the code has been compiled, before anything is counted.
         RLock[] warm = locks("warm:" + job.process());
-        for (int i = 0; i < (cold ? 2000 : 20); i++) {
+        for (int i = 0; i < (cold ? job.warm() : 20); i++) {
             RLock lock = warm[i % warm.length];
             lock.lock();
             lock.unlock();

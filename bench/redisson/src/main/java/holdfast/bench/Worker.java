@@ -14,7 +14,7 @@ public final class Worker {
 
     /** What one process is to do; durations are nanoseconds. */
     public record Job(String kind, String address, long lease, String page, long process, int callers, int first,
-            boolean distinct, long hold, double reads, boolean forever) {}
+            boolean distinct, long hold, double reads, int warm, boolean forever) {}
 
     private Worker() {}
 

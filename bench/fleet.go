@@ -137,10 +137,10 @@ func (f *fleet) measure(ctx context.Context) (metrics, error) {
 		callers += int64(j.Callers)
 	}
 	// A slow library with many goroutines works in waves: all lock, then all unlock. A
-	// window must not be shorter than a few of them.
+	// window must not be shorter than a few of them, nor end before anything was done.
 	progress := func(want int64) func() bool {
 		if !f.jobs[0].Distinct {
-			return func() bool { return true }
+			want = 1
 		}
 		from := f.page.words[wordProgress].Load()
 		return func() bool { return f.page.words[wordProgress].Load()-from >= want }

@@ -73,6 +73,8 @@ var libraries = []library{
 	{name: ours, open: openHoldfast(mutexes), role: own},
 	{name: "holdfast-fenced", open: openHoldfast(mutexes, holdfast.WithFencing()), role: own},
 	{name: "holdfast-slice0", open: openHoldfast(mutexes, holdfast.WithHandoffSlice(0)), role: own},
+	{name: "holdfast-fair", open: openHoldfast(fairMutexes), kind: inOrder, role: own},
+	{name: "holdfast-rw", open: openHoldfast(rwMutexes), kind: shared, role: own},
 	{name: "redsync", open: openRedsync(0), direct: []string{"set"}},
 	{name: "redsync-1ms", open: openRedsync(time.Millisecond), direct: []string{"set"}},
 	{name: "redislock", open: openRedislock(100 * time.Millisecond)},

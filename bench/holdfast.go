@@ -27,6 +27,16 @@ func mutexes(m *holdfast.Manager, name string) (write, read holdfast.Locker) {
 	return l, l
 }
 
+func fairMutexes(m *holdfast.Manager, name string) (write, read holdfast.Locker) {
+	l := m.FairMutex(name)
+	return l, l
+}
+
+func rwMutexes(m *holdfast.Manager, name string) (write, read holdfast.Locker) {
+	l := m.RWMutex(name)
+	return l, l.RLocker()
+}
+
 // handle is the lock handle of the first name that was asked for. A program keeps
 // the handle of a lock that it uses all the time, and makes one for a name that
 // comes out of its data; with this, scenarios of one name do the former and those of

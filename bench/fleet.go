@@ -260,7 +260,9 @@ func (v *verdict) metrics() (metrics, error) {
 		unitRoutines:       float64(v.taken.Goroutines),
 		unitMemory:         float64(v.taken.Memory) / (1 << 20),
 		unitConns:          float64(v.conns),
-		unitOverlaps:       0,
+	}
+	if v.writes > 0 {
+		m[unitOverlaps] = 0 // or it would not have come so far
 	}
 	if len(v.each) > 1 {
 		m[unitJainProc] = jain(v.each)

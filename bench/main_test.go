@@ -42,6 +42,9 @@ func run(m *testing.M) int {
 	defer testServer.Stop()
 	// As benchstat configuration lines, next to goos, goarch and cpu.
 	fmt.Printf("placement: %s\nredis: %s\nwindow: %s\n", pinning, testServer.version, window)
+	if err := redissonReady(); err != nil {
+		fmt.Println("redisson: skipped:", err)
+	}
 	return m.Run()
 }
 

@@ -77,8 +77,8 @@ func (p *printer) problems(r *Report) {
 	for _, s := range r.Skipped {
 		p.f("Skipped %s.\n\n", s)
 	}
-	for _, s := range r.Failed {
-		p.f("**Failed** %s.\n\n", s)
+	for _, x := range r.Failed {
+		p.f("**Failed** %s: %s.\n\n", x.What, x.Error)
 	}
 }
 

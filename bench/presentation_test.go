@@ -27,8 +27,8 @@ func TestReportKeepsWhatFailed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Failed) != 1 || !strings.Contains(r.Failed[0], unlocked) || !strings.Contains(r.Failed[0], "violations") {
-		t.Errorf("failed: %q", r.Failed)
+	if err := r.Err(); len(r.Failed) != 1 || err == nil || !strings.Contains(err.Error(), unlocked) || !strings.Contains(err.Error(), "violations") {
+		t.Errorf("failed: %v", r.Failed)
 	}
 	if len(r.Results) != 1 || r.Results[0].Library != ours {
 		t.Errorf("results: %v", r.Results)
@@ -55,7 +55,7 @@ func TestReportTellsWhatItSkipped(t *testing.T) {
 		t.Errorf("skipped: %q", r.Skipped)
 	}
 	if len(r.Results) != 2 || len(r.Failed) != 0 { // redislock with two pauses
-		t.Errorf("%d results, failed: %q", len(r.Results), r.Failed)
+		t.Errorf("%d results, failed: %v", len(r.Results), r.Failed)
 	}
 }
 

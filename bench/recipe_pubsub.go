@@ -161,7 +161,7 @@ func (c *pubsubContender) watch(name, own string) func(context.Context) error {
 		n, err := renewHash.Run(context.Background(), c.client, []string{name}, own, millis(c.lease)).Int64()
 		mu.Lock()
 		defer mu.Unlock()
-		if !over && owned(n, err) == nil {
+		if lost := err == nil && n == 0; !over && !lost {
 			dog.Reset(c.lease / 3)
 		}
 	})

@@ -3,6 +3,7 @@ package bench
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,9 +36,27 @@ type Report struct {
 	Window  string    `json:"window"`
 	Results []*Result `json:"results"`
 	// Skipped are libraries that cannot run here, and why; Failed are measurements that
-	// ended with an error, of which a violation of exclusion is one.
-	Skipped []string `json:"skipped,omitempty"`
-	Failed  []string `json:"failed,omitempty"`
+	// ended with an error.
+	Skipped []string  `json:"skipped,omitempty"`
+	Failed  []Failure `json:"failed,omitempty"`
+}
+
+// Failure is a measurement that ended with an error. It is grave, and the run has
+// failed, if Holdfast did not work, or if any lock did not exclude.
+type Failure struct {
+	What  string `json:"what"`
+	Error string `json:"error"`
+	Grave bool   `json:"grave"`
+}
+
+// Err returns the first grave failure.
+func (r *Report) Err() error {
+	for _, f := range r.Failed {
+		if f.Grave {
+			return fmt.Errorf("%s: %s", f.What, f.Error)
+		}
+	}
+	return nil
 }
 
 // Machine is what the figures depend on beside the code.
@@ -103,7 +122,8 @@ func Run(ctx context.Context, server *Server, pinning Pinning, plan Plan) (*Repo
 			plan.Progress(i, len(r.steps), step.String())
 		}
 		if err := r.take(ctx, step); err != nil {
-			report.Failed = append(report.Failed, fmt.Sprintf("%s: %v", step, err))
+			grave := step.library.role == own || errors.As(err, new(violation))
+			report.Failed = append(report.Failed, Failure{step.String(), err.Error(), grave})
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err

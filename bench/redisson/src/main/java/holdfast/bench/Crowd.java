@@ -26,7 +26,7 @@ final class Crowd implements AutoCloseable {
     private final Worker.Job job;
     private final Page page;
     private final CountDownLatch over = new CountDownLatch(1);
-    private final RedissonClient redisson;
+    private RedissonClient redisson;
     private final Caller[] callers;
     private final Histogram waits = new Histogram();
     private final Histogram reads = new Histogram();
@@ -37,27 +37,44 @@ final class Crowd implements AutoCloseable {
     private final long memoryBefore;
     private long cpu;
 
-    /** Redisson with its defaults, but for the lease, which the watchdog renews. */
+    /**
+     * Redisson with its defaults, but for the lease, which the watchdog renews, and for the time-out of
+     * subscriptions: with thousands of waiters they take longer than its 7.5 s.
+     */
     Crowd(Worker.Job job, boolean cold) throws Exception {
         this.job = job;
         page = new Page(job.page());
+        if (cold) {
+            // By a client of its own: one that has locked often renews more often.
+            redisson = connect();
+            warm(job.warm());
+            redisson.shutdown();
+        }
         System.gc();
         threadsBefore = threads();
         memoryBefore = memory();
-        Config config = new Config();
-        config.setLockWatchdogTimeout(job.lease() / 1_000_000);
-        config.useSingleServer().setAddress("redis://" + job.address());
-        redisson = Redisson.create(config);
+        redisson = connect();
         // A few threads hold many locks; a waiter needs a thread of its own.
         boolean keepers = job.forever() && job.distinct();
         callers = new Caller[keepers ? Math.min(KEEPERS, job.callers()) : job.callers()];
         for (int i = 0; i < callers.length; i++) {
             callers[i] = new Caller(i);
         }
-        // Scripts are known to the server, and the code has been compiled, before anything is counted.
-        RLock[] warm = locks("warm:" + job.process());
-        for (int i = 0; i < (cold ? job.warm() : 20); i++) {
-            RLock lock = warm[i % warm.length];
+        warm(20);
+    }
+
+    private RedissonClient connect() {
+        Config config = new Config();
+        config.setLockWatchdogTimeout(job.lease() / 1_000_000);
+        config.useSingleServer().setAddress("redis://" + job.address()).setSubscriptionTimeout(60_000);
+        return Redisson.create(config);
+    }
+
+    /** Scripts are known to the server, and the code has been compiled, before anything is counted. */
+    private void warm(int pairs) {
+        RLock[] locks = locks("warm:" + job.process());
+        for (int i = 0; i < pairs; i++) {
+            RLock lock = locks[i % locks.length];
             lock.lock();
             lock.unlock();
         }

@@ -42,6 +42,15 @@ func TestCrowdsTellOverlap(t *testing.T) {
 	}
 }
 
+// A single writer loses no increment, so it is its readers that tell.
+func TestReadersTellAWriter(t *testing.T) {
+	r := row{n: 2, procs: 2, hold: time.Millisecond}
+	_, err := writer.measure(t.Context(), trial{testServer, pick(unlocked)[0], r, 200 * time.Millisecond})
+	if v := (violation{}); !errors.As(err, &v) {
+		t.Errorf("a writer among readers without a lock: %v", err)
+	}
+}
+
 // What several processes do is added up, and nothing of it is lost.
 func TestFleetCounts(t *testing.T) {
 	for _, name := range []string{ours, "redisson"} {

@@ -94,11 +94,13 @@ func (p *printer) table(r *Report) {
 	for _, s := range scenarios {
 		for _, row := range s.rows {
 			us := r.find(s, row, s.ours())
-			v, ok := us.median(s.headline)
-			if !ok {
+			if us == nil {
 				continue
 			}
-			cells := []string{s.name, row.name, s.metric(), number(v), "-", "-", "-", "-"}
+			cells := []string{s.name, row.name, s.metric(), "-", "-", "-", "-", "-"}
+			if v, ok := us.median(s.headline); ok {
+				cells[3] = number(v)
+			}
 			if best := r.bestRival(s, row); best != nil {
 				b, _ := best.median(s.headline)
 				cells[4], cells[5], cells[6] = best.Library, number(b), ratio(us, best, s.headline)

@@ -51,10 +51,10 @@ func (p *printer) targets(r *Report) {
 			if !t.has(i) {
 				continue
 			}
-			v, name, ok := t.reached(r, row)
-			if !ok {
+			if r.find(t.scenario, row, t.scenario.ours()) == nil {
 				continue
 			}
+			v, name, ok := t.reached(r, row)
 			if !begun {
 				begun = true
 				p.f("## Figures to reach\n\n")
@@ -62,15 +62,19 @@ func (p *printer) targets(r *Report) {
 			}
 			figure, bound, yes := t.unit, "≤ ", "no"
 			if t.against != nobody {
-				figure += " ÷ " + string(t.against) + "'s (" + name + ")"
+				figure += " ÷ " + string(t.against) + "'s" + name
 			}
 			if t.least {
 				bound = "≥ "
 			}
-			if v == t.bound || v > t.bound == t.least {
+			measured := "-" // too slow for the metric, or nobody to compare with
+			if ok {
+				measured = number(v)
+			}
+			if ok && (v == t.bound || v > t.bound == t.least) {
 				yes = "yes"
 			}
-			p.row(t.scenario.name, row.name, figure, bound+number(t.bound), number(v), yes)
+			p.row(t.scenario.name, row.name, figure, bound+number(t.bound), measured, yes)
 		}
 	}
 	if begun {
@@ -103,7 +107,7 @@ func (t target) reached(r *Report, row row) (v float64, name string, ok bool) {
 		them = r.best(t.scenario, row, func(l library) bool { return l.role == eventy })
 	}
 	if all := ratios(us, them, t.unit); len(all) > 0 {
-		return median(all), them.Library, true
+		return median(all), " (" + them.Library + ")", true
 	}
 	return 0, "", false
 }

@@ -1,0 +1,208 @@
+package chaos
+
+import (
+	"context"
+	"crypto/sha1" // what EVALSHA is defined with
+	"encoding/hex"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// scripts are the library's, by digest: the name of the file without extension.
+type scripts map[string]string
+
+// loadScripts reads them where the tests of this package find them.
+func loadScripts(tb testing.TB) scripts {
+	tb.Helper()
+	files, err := filepath.Glob("../../scripts/*.lua")
+	if err != nil || len(files) == 0 {
+		tb.Fatalf("chaos: no scripts: %v", err)
+	}
+	s := make(scripts)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			tb.Fatalf("chaos: %v", err)
+		}
+		s[digest(string(text))] = strings.TrimSuffix(filepath.Base(file), ".lua")
+	}
+	return s
+}
+
+func digest(script string) string {
+	sum := sha1.Sum([]byte(script))
+	return hex.EncodeToString(sum[:])
+}
+
+// of returns the name of the script that a request calls, or "".
+func (s scripts) of(cmd []string) string {
+	if len(cmd) < 3 {
+		return ""
+	}
+	switch strings.ToLower(cmd[0]) {
+	case "evalsha":
+		return s[strings.ToLower(cmd[1])]
+	case "eval":
+		return s[digest(cmd[1])]
+	}
+	return ""
+}
+
+// calls matches the calls for a lock of scripts whose name contains part.
+func (s scripts) calls(part, lock string) redistest.Match {
+	return func(cmd []string) bool {
+		return strings.Contains(s.of(cmd), part) && slices.Contains(cmd, lock)
+	}
+}
+
+// fault is one kind of trouble.
+type fault struct {
+	name   string
+	weight int
+	do     func(n *nemesis) Fault
+}
+
+// faults are drawn by weight.
+var faults = []fault{
+	{"kill connections", 15, func(n *nemesis) Fault { return n.kill("normal") }},
+	{"kill subscriptions", 15, func(n *nemesis) Fault { return n.kill("pubsub") }},
+	{"pause writes", 10, func(n *nemesis) Fault {
+		n.admin("client", "pause", 400, "write")
+		n.rest(400 * time.Millisecond)
+		return everywhere
+	}},
+	{"stop the server", 15, func(n *nemesis) Fault {
+		n.srv.Pause()
+		n.rest(400 * time.Millisecond)
+		n.srv.Resume()
+		return everywhere
+	}},
+	{"kill and restart the server", 2, func(n *nemesis) Fault { n.srv.Restart(); return everywhere }},
+	{"flush scripts", 5, func(n *nemesis) Fault { n.admin("script", "flush"); return everywhere }},
+	{"black hole", 15, func(n *nemesis) Fault {
+		c := n.someone()
+		c.proxy.BlackHole(true)
+		n.rest(700 * time.Millisecond)
+		c.proxy.BlackHole(false)
+		return Fault{Proc: c.ID}
+	}},
+	{"lose an acquire's reply", 10, func(n *nemesis) Fault { return n.lose("acquire", (*redistest.Proxy).LoseReply) }},
+	{"lose a release's reply", 10, func(n *nemesis) Fault { return n.lose("release", (*redistest.Proxy).LoseReply) }},
+	{"lose a release", 5, func(n *nemesis) Fault { return n.lose("release", (*redistest.Proxy).LoseRequest) }},
+	{"swallow a renewal's reply", 5, func(n *nemesis) Fault {
+		c := n.someone()
+		c.proxy.SwallowReply(n.scripts.calls("renew", steadyName(c.ID)), 1)
+		n.rest(300 * time.Millisecond)
+		return Fault{Proc: c.ID}
+	}},
+	{"late grant", 5, func(n *nemesis) Fault { return n.hold("acquire", (*redistest.Proxy).HoldReply) }},
+	{"late request", 5, func(n *nemesis) Fault { return n.hold("acquire", (*redistest.Proxy).HoldRequest) }},
+	{"late release", 5, func(n *nemesis) Fault { return n.hold("release", (*redistest.Proxy).HoldRequest) }},
+	{"slow network", 5, func(n *nemesis) Fault {
+		c := n.someone()
+		c.proxy.Delay(5*time.Millisecond, 40*time.Millisecond)
+		n.rest(600 * time.Millisecond)
+		c.proxy.Delay(0, 0)
+		return Fault{Proc: c.ID}
+	}},
+	{"stop a client", 5, func(n *nemesis) Fault {
+		c := n.someone()
+		c.role.Pause()
+		n.rest(3 * n.ttl / 2)
+		c.role.Resume()
+		return Fault{Proc: c.ID}
+	}},
+	{"kill a client", 3, func(n *nemesis) Fault {
+		c := n.someone()
+		n.replace(c)
+		return Fault{Proc: c.ID}
+	}},
+	{"delete a lock", 3, func(n *nemesis) Fault {
+		names := lockNames()
+		name := names[n.rng.IntN(len(names))]
+		n.admin("del", name)
+		return Fault{Proc: -1, Name: name}
+	}},
+	{"spoil a lock", 3, func(n *nemesis) Fault {
+		c := n.someone()
+		name := decoyName(c.ID)
+		n.admin("set", name, "spoilt", "px", 1500)
+		return Fault{Proc: -1, Name: name}
+	}},
+}
+
+// everywhere is a fault of the server.
+var everywhere = Fault{Proc: -1}
+
+// nemesis breaks things. It belongs to the test's goroutine.
+type nemesis struct {
+	*run
+	rng *rand.Rand
+}
+
+// haunt commits faults until the time is over.
+func (n *nemesis) haunt(until time.Time) {
+	total := 0
+	for _, f := range faults {
+		total += f.weight
+	}
+	for time.Now().Before(until) {
+		dice := n.rng.IntN(total)
+		i := 0
+		for ; dice >= faults[i].weight; i++ {
+			dice -= faults[i].weight
+		}
+		n.commit(faults[i])
+		n.rest(300*time.Millisecond + time.Duration(n.rng.Int64N(int64(500*time.Millisecond))))
+	}
+}
+
+func (n *nemesis) commit(f fault) {
+	start := now()
+	done := f.do(n)
+	done.Kind, done.Start, done.End = f.name, start, now()
+	n.h.Faults = append(n.h.Faults, done)
+}
+
+// rest is a fault's duration, or the pause between two.
+func (n *nemesis) rest(d time.Duration) { <-time.After(d) }
+
+func (n *nemesis) someone() *member { return n.members[n.rng.IntN(len(n.members))] }
+
+// admin asks the server directly. A server that a fault has just hit may not answer.
+func (n *nemesis) admin(args ...any) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = n.srv.Admin().Do(ctx, args...).Err()
+}
+
+func (n *nemesis) kill(kind string) Fault {
+	n.admin("client", "kill", "type", kind)
+	return everywhere
+}
+
+// lose sets a rule for one request that is about to come.
+func (n *nemesis) lose(part string, rule func(*redistest.Proxy, redistest.Match, int)) Fault {
+	c := n.someone()
+	rule(c.proxy, n.scripts.calls(part, n.busy()), 1)
+	n.rest(100 * time.Millisecond)
+	return Fault{Proc: c.ID}
+}
+
+// hold keeps one request or reply back for up to a lease and a half.
+func (n *nemesis) hold(part string, rule func(*redistest.Proxy, redistest.Match) *redistest.Gate) Fault {
+	c := n.someone()
+	gate := rule(c.proxy, n.scripts.calls(part, n.busy()))
+	n.rest(time.Duration(n.rng.Int64N(int64(3 * n.ttl / 2))))
+	gate.Release()
+	return Fault{Proc: c.ID}
+}
+
+func (n *nemesis) busy() string { return Kinds[n.rng.IntN(len(Kinds))].busy() }

@@ -21,8 +21,6 @@ func TestMain(m *testing.M) {
 	os.Exit(redistest.Main(m, Roles(seams)))
 }
 
-var seams = map[string]Seam{}
-
 // The library under everything at once: no judge finds anything.
 func TestChaos(t *testing.T) {
 	cfg := Config{Duration: *duration, Seed: *seed, Clients: *clients, Workers: *workers}

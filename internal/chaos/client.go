@@ -179,7 +179,7 @@ func leaked() string {
 }
 
 // resultOf sorts an error of an acquire or of an Unlock.
-func resultOf(do Action, err error) (Result, string) {
+func resultOf(err error) (Result, string) {
 	var lost *holdfast.LostError
 	switch {
 	case err == nil:
@@ -188,10 +188,11 @@ func resultOf(do Action, err error) (Result, string) {
 		return Lost, string(lost.Reason)
 	case errors.Is(err, holdfast.ErrUnavailable):
 		return Unavailable, ""
-	case errors.Is(err, holdfast.ErrNotAcquired) && do == TryLock:
+	case errors.Is(err, holdfast.ErrNotAcquired):
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return Ended, "" // a TryLock, too, can be cut short
+		}
 		return Refused, ""
-	case errors.Is(err, holdfast.ErrNotAcquired) && do == Lock:
-		return Ended, ""
 	case errors.Is(err, holdfast.ErrWrongKind):
 		return Failed, "wrong kind"
 	}

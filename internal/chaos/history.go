@@ -26,7 +26,7 @@ type Result string
 const (
 	OK          Result = "ok"
 	Refused     Result = "refused"     // TryLock: somebody else holds it; Peek: nobody does
-	Ended       Result = "ended"       // Lock: the context ended first
+	Ended       Result = "ended"       // the context ended first
 	Unavailable Result = "unavailable" // no answer from Redis
 	Lost        Result = "lost"        // Unlock: the lease had been lost; Detail has the reason
 	Failed      Result = "failed"      // any other error

@@ -34,6 +34,8 @@ type Bug struct {
 	Name string
 	Wire func() redistest.Rewriter // one for each client; nil: none
 	Seam string                    // one of Roles's; empty: none
+	// Prepare does what brings the bug out, when everything runs; nil: nothing.
+	Prepare func(r *run)
 }
 
 // ttl is the lease of all locks: short, so that many end within a run.
@@ -116,10 +118,12 @@ func (r *run) phases() {
 	if cfg.Peaceful {
 		quiet = cfg.Duration
 	}
+	if cfg.Bug != nil && cfg.Bug.Prepare != nil {
+		cfg.Bug.Prepare(r)
+	}
 	<-time.After(quiet)
 	h.Faulty = now()
-	n := &nemesis{run: r, rng: rand.New(rand.NewPCG(cfg.Seed, 0))}
-	n.haunt(begin.Add(cfg.Duration - heal))
+	r.nemesis(cfg.Seed).haunt(begin.Add(cfg.Duration - heal))
 	for _, c := range r.members {
 		c.proxy.Heal()
 		c.role.Resume()
@@ -131,6 +135,10 @@ func (r *run) phases() {
 	h.Quiesced = now()
 	r.quiesce()
 	h.End = now()
+}
+
+func (r *run) nemesis(seed uint64) *nemesis {
+	return &nemesis{run: r, rng: rand.New(rand.NewPCG(seed, 0))}
 }
 
 // tick writes the clock key, so that the server's file has times in it.

@@ -25,19 +25,24 @@ func Wakes(h *History) (violations []Violation, longest time.Duration) {
 		if o.Do != Lock || kindOf(o.Name) == nil || h.process(o.Proc).Died != never {
 			continue
 		}
+		var idle, calm time.Duration // how long it waited while the lock was free
 		for _, f := range free[o.Name] {
-			wait := Span{max(f.Lo, o.Call), min(f.Hi, o.Return, h.Quiesced)}
-			if calm := h.calm(wait); calm > wakeBound {
-				violations = append(violations, Violation{
-					"wake", "lost wake-up", o.Name, wait.Lo,
-					fmt.Sprintf("%v waited for %v while the lock was free", o, calm),
-				})
-			} else if d := time.Duration(wait.Hi - wait.Lo); d > stuckBound {
-				violations = append(violations, Violation{
-					"wake", "stuck waiter", o.Name, wait.Lo,
-					fmt.Sprintf("%v waited for %v while the lock was free", o, d),
-				})
+			if both := (Span{max(f.Lo, o.Call), min(f.Hi, o.Return, h.Quiesced)}); both.Lo < both.Hi {
+				idle += time.Duration(both.Hi - both.Lo)
+				calm += h.calm(both)
 			}
+		}
+		switch {
+		case calm > wakeBound:
+			violations = append(violations, Violation{
+				"wake", "lost wake-up", o.Name, o.Call,
+				fmt.Sprintf("%v waited %v, for %v of it the lock was free and nothing wrong", o, time.Duration(o.Return-o.Call), calm),
+			})
+		case idle > stuckBound:
+			violations = append(violations, Violation{
+				"wake", "stuck waiter", o.Name, o.Call,
+				fmt.Sprintf("%v waited %v, for %v of it the lock was free", o, time.Duration(o.Return-o.Call), idle),
+			})
 		}
 		if o.Call >= h.Healed && o.Result == OK {
 			longest = max(longest, time.Duration(o.Return-o.Call))
@@ -45,7 +50,7 @@ func Wakes(h *History) (violations []Violation, longest time.Duration) {
 	}
 	for _, leases := range h.Leases() {
 		for _, l := range leases {
-			if u := l.Unlock; u != nil && u.Result == Lost && !l.Acquire.Fixed && h.calm(Span{l.From, u.Call}) == time.Duration(u.Call-l.From) {
+			if u := l.Unlock; u != nil && u.Result == Lost && !l.Acquire.Fixed && !l.Excused && h.calm(Span{l.From, u.Call}) == time.Duration(u.Call-l.From) {
 				violations = append(violations, Violation{"wake", "lost without cause", l.Acquire.Name, u.Call, l.String()})
 			}
 		}

@@ -59,7 +59,7 @@ func (w *worker) acquire(ctx context.Context, do Action, t target, chain int64, 
 	}
 	lease, err := ask(ctx)
 	returned := time.Now()
-	o.Result, o.Detail = resultOf(do, err)
+	o.Result, o.Detail = resultOf(err)
 	h := &held{lease: lease, op: o}
 	if err == nil {
 		o.Token, o.Deadline = lease.Token(), w.deadline(h, returned)
@@ -99,7 +99,7 @@ func (w *worker) release(h *held) Result {
 	}
 	err := unlock(h.lease)
 	returned := time.Now()
-	o.Result, o.Detail = resultOf(Unlock, err)
+	o.Result, o.Detail = resultOf(err)
 	w.rec.end(o, returned)
 	return o.Result
 }

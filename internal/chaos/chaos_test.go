@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"encoding/json"
 	"flag"
 	"math/rand/v2"
 	"os"
@@ -14,6 +15,7 @@ var (
 	duration = flag.Duration("duration", 10*time.Second, "length of TestChaos")
 	seed     = flag.Uint64("seed", 0, "seed of TestChaos; 0 draws one")
 	clients  = flag.Int("clients", 4, "client processes of TestChaos")
+	history  = flag.String("history", "", "a saved history.json, to be judged again instead of a run")
 	workers  = flag.Int("workers", 3, "callers in each of them")
 )
 
@@ -27,11 +29,28 @@ func TestChaos(t *testing.T) {
 	if cfg.Seed == 0 {
 		cfg.Seed = rand.Uint64N(1 << 32)
 	}
-	t.Logf("seed %d", cfg.Seed)
-	h, residue := Run(t, cfg)
-	r := Judge(h, residue)
+	var r *Report
+	if *history != "" {
+		r = Judge(load(t, *history), Residue{})
+	} else {
+		t.Logf("seed %d", cfg.Seed)
+		r = Judge(Run(t, cfg))
+	}
 	t.Logf("%v", r)
 	if len(r.Violations) > 0 {
-		t.Errorf("%d violations", len(r.Violations))
+		dir, err := r.Save()
+		t.Errorf("%d violations; timelines and history are in %s (%v)", len(r.Violations), dir, err)
 	}
+}
+
+func load(t *testing.T, file string) *History {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := new(History)
+	if err := json.Unmarshal(text, h); err != nil {
+		t.Fatal(err)
+	}
+	return h
 }

@@ -44,6 +44,7 @@ type clientConfig struct {
 	Seed           uint64
 	Workers        int
 	Lease          time.Duration
+	Overstay       int    // percent of the operations that keep a lease beyond its end
 	Seam           string // of a seeded bug; empty: none
 }
 
@@ -104,8 +105,9 @@ func runClient(cfg clientConfig, seam Seam) {
 	start(0, func(w *worker) { w.keep(steadyName(cfg.Proc)) })
 	start(1, func(w *worker) { w.keep(decoyName(cfg.Proc)) })
 	start(2, (*worker).wait)
+	start(3, (*worker).watch)
 	for n := range cfg.Workers {
-		start(3+n, (*worker).work)
+		start(4+n, (*worker).work)
 	}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		switch in.Text() {

@@ -17,7 +17,8 @@ const (
 	Lock    Action = "lock"    // waits until its context ends
 	TryLock Action = "trylock" // asks once
 	Unlock  Action = "unlock"
-	Peek    Action = "peek" // Inspect: is it held?
+	Peek    Action = "peek"  // Inspect: is it held?
+	stall   Action = "stall" // nobody asked for it: the process did not run
 )
 
 // Result is what an operation was told.
@@ -186,6 +187,7 @@ type History struct {
 	Processes []*Process
 	Ops       []*Op // in the order of their calls
 	Faults    []Fault
+	Stalls    []Fault // that the nemesis has no part in, or only an indirect one
 	Truth     *Truth
 }
 

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -25,20 +26,91 @@ type Ambiguity struct {
 // at a moment between its call and its return, in which every answer is true.
 func Linear(h *History, patience time.Duration) (violations []Violation, amb Ambiguity) {
 	leases := h.Leases()
-	model := lockModel()
 	for _, name := range lockNames() {
 		b := &builder{h: h, name: name, leases: leases[name]}
 		b.build()
 		amb.add(b.amb)
-		switch porcupine.CheckOperationsTimeout(model, b.ops, patience) {
-		case porcupine.Illegal:
-			at, text := explain(model, b.ops, patience)
-			violations = append(violations, Violation{"linear", "impossible answers", name, at, text})
-		case porcupine.Unknown:
-			violations = append(violations, Violation{"linear", "undecided", name, h.Start, fmt.Sprintf("%d operations took longer than %v", len(b.ops), patience)})
+		for _, part := range cut(b.ops) {
+			model := lockModel(part.begin)
+			switch porcupine.CheckOperationsTimeout(model, part.ops, patience) {
+			case porcupine.Illegal:
+				at, text := explain(model, part.ops, patience)
+				violations = append(violations, Violation{"linear", "impossible answers", name, at, text})
+			case porcupine.Unknown:
+				text := fmt.Sprintf("%d operations took longer than %v", len(part.ops), patience)
+				violations = append(violations, Violation{"linear", "undecided", name, part.ops[0].Call, text})
+			}
 		}
 	}
 	return violations, amb
+}
+
+// A stretch is a part of a history that begins when nothing was under way, so that the
+// state is known for certain.
+type stretch struct {
+	begin state
+	ops   []porcupine.Operation
+}
+
+// cut divides a history. A wrong stretch is refuted in no time, a long one by trying
+// every order of everything before.
+func cut(ops []porcupine.Operation) (parts []stretch) {
+	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return cmpInt64(a.Call, b.Call) })
+	var part stretch
+	until := int64(0) // something is under way until then
+	for _, o := range ops {
+		if o.Call > until && len(part.ops) > 0 {
+			parts = append(parts, part)
+			part = stretch{begin: part.after()}
+		}
+		part.ops = append(part.ops, o)
+		until = max(until, o.Return)
+	}
+	if len(part.ops) > 0 {
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// after is the state when all of the stretch is over: what was taken and not given
+// back. What nobody was told of has ended as well.
+func (p stretch) after() state {
+	s := p.begin
+	leases := make(map[input]int) // by owner and side
+	if s.writer != 0 {
+		leases[input{owner: s.writer, token: s.token}] = s.count
+	}
+	for _, r := range s.readers {
+		leases[input{owner: r.owner, shared: true}] = r.count
+	}
+	for _, o := range p.ops {
+		in := o.Input.(*input)
+		key := input{owner: in.owner, shared: in.shared, token: in.token}
+		if in.shared {
+			key.token = 0
+		}
+		switch in.do {
+		case stepAcquire:
+			leases[key]++
+			s.max = max(s.max, in.token)
+		case stepRelease, stepEnd:
+			for k := range leases {
+				if k.owner != in.owner || k.shared != in.shared && in.do == stepRelease {
+					continue
+				}
+				if leases[k]--; in.do == stepEnd || leases[k] == 0 {
+					delete(leases, k)
+				}
+			}
+		}
+	}
+	begin := state{max: s.max}
+	for k, n := range leases {
+		for range n {
+			begin = begin.entered(&k)
+		}
+	}
+	return begin
 }
 
 func (a *Ambiguity) add(b Ambiguity) {
@@ -94,7 +166,8 @@ type builder struct {
 	name   string
 	leases []*Lease
 	ops    []porcupine.Operation
-	ended  map[uint64]bool // owners whose end is in ops
+	holds  map[string][]*Hold // by prefix
+	ended  map[uint64]bool    // owners whose end is in ops
 	amb    Ambiguity
 	ghost  uint64
 }
@@ -120,7 +193,10 @@ func (b *builder) build() {
 			in.do = stepHeld
 		case o.Do == Peek && o.Result == Refused:
 			in.do = stepFree
-		case o.Do == TryLock && o.Result == Refused && !b.queued(k, o):
+		case o.Do == TryLock && o.Result == Refused:
+			if b.queued(k, o) || b.h.excused(o.Name, o.Call) {
+				continue // after a deletion, the process that had the lock believes in it for a while
+			}
 			in.do = stepRefused
 		case o.acquires() && o.Result != OK && o.Result != Refused:
 			ambiguous = append(ambiguous, o)
@@ -154,7 +230,8 @@ func (b *builder) lease(l *Lease, fenced bool) {
 	if l.Excused && l.To <= l.From {
 		in.do, in.fenced = stepUnknown, false // given after an administrator had a hand in it
 	}
-	b.add(o.Proc, in, o.Call, o.Return)
+	// The grant cannot be older than the hold it stands on: a wait is no part of it.
+	b.add(o.Proc, in, max(o.Call, min(b.holdStart(l), o.Return)), o.Return)
 	u := l.Unlock
 	if u != nil && u.Result == OK && !l.Excused {
 		b.add(o.Proc, &input{do: stepRelease, owner: o.owner(), shared: o.Shared, op: u}, u.Call, u.Return)
@@ -179,17 +256,41 @@ func (b *builder) lease(l *Lease, fenced bool) {
 	b.add(o.Proc, &input{do: stepEnd, owner: o.owner(), shared: o.Shared, op: u}, min(call, ret), ret)
 }
 
+// holdStart is when the first hold of the process that can be the lease's may have
+// begun.
+func (b *builder) holdStart(l *Lease) int64 {
+	start := int64(never)
+	for _, o := range b.holdsOf(l.Acquire.Proc) {
+		if o.Start.Lo <= l.Acquire.Return && o.End.Hi >= l.Acquire.Return {
+			start = min(start, o.Start.Lo)
+		}
+	}
+	if start == never {
+		return l.Acquire.Call
+	}
+	return start
+}
+
 // holdEnd is when the process's hold under the lease was over for certain.
 func (b *builder) holdEnd(l *Lease) (end int64) {
-	for _, o := range b.h.Truth.Holds[b.name] {
-		if o.prefix() == b.prefix(l.Acquire.Proc) && o.Start.Lo <= l.Acquire.Return && o.End.Hi >= l.Acquire.Return {
+	for _, o := range b.holdsOf(l.Acquire.Proc) {
+		if o.Start.Lo <= l.Acquire.Return && o.End.Hi >= l.Acquire.Return {
 			end = max(end, o.End.Hi)
 		}
 	}
 	return max(end, l.To)
 }
 
-func (b *builder) prefix(proc int) string { return b.h.process(proc).Prefix }
+// holdsOf returns a process's holds.
+func (b *builder) holdsOf(proc int) []*Hold {
+	if b.holds == nil {
+		b.holds = make(map[string][]*Hold)
+		for _, o := range b.h.Truth.Holds[b.name] {
+			b.holds[o.prefix()] = append(b.holds[o.prefix()], o)
+		}
+	}
+	return b.holds[b.h.process(proc).Prefix]
+}
 
 // ambiguous adds a ghost for each hold that one of the acquires without a verdict may
 // have had, and for those that no lease accounts for.
@@ -206,10 +307,7 @@ func (b *builder) ambiguous(ops []*Op) {
 	}
 	for _, p := range b.h.Processes {
 		own := leasesOf(b.leases, p.ID)
-		for _, hold := range b.h.Truth.Holds[b.name] {
-			if hold.prefix() != p.Prefix {
-				continue
-			}
+		for _, hold := range b.holdsOf(p.ID) {
 			from, orphan := int64(never), true
 			for _, l := range own {
 				if l.Acquire.Call <= hold.End.Hi && min(l.over(), p.Died) >= hold.Start.Lo {

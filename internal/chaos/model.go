@@ -195,10 +195,10 @@ func (in *input) String() string {
 }
 
 // lockModel is the specification for porcupine: the state machine above, with the
-// outcomes that nobody was told of left open.
-func lockModel() porcupine.Model {
+// outcomes that nobody was told of left open, from a known beginning.
+func lockModel(begin state) porcupine.Model {
 	model := porcupine.NondeterministicModel{
-		Init: func() []any { return []any{state{}} },
+		Init: func() []any { return []any{begin} },
 		Step: func(s, in, _ any) (all []any) {
 			for _, n := range s.(state).next(in.(*input)) {
 				all = append(all, n)

@@ -89,6 +89,7 @@ func (r *Report) String() string {
 	row("operations", "%d (%s)", len(h.Ops), tally(h.Ops, func(o *Op) string { return string(o.Do) + " " + string(o.Result) }))
 	row("writes in Redis", "%d", h.Truth.Writes)
 	row("faults", "%d (%s)", len(h.Faults), tally(h.Faults, func(f Fault) string { return f.Kind }))
+	row("stalls of the machine", "%d", len(h.Stalls))
 	a := r.Ambiguity
 	row("without verdict", "%d acquires: %d gave up, %d had no answer, %d were cut off by a kill", a.Ended+a.Unavailable+a.Cut, a.Ended, a.Unavailable, a.Cut)
 	row("of these in Redis", "%d, the longest for %v; none renewed or kept unless it says so below", a.Ghosts, a.Longest.Round(time.Millisecond))

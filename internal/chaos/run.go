@@ -34,6 +34,8 @@ type Bug struct {
 	Name string
 	Wire func() redistest.Rewriter // one for each client; nil: none
 	Seam string                    // one of Roles's; empty: none
+	// Overstay is how many percent of the operations keep a lease beyond its end.
+	Overstay int
 	// Prepare does what brings the bug out, when everything runs; nil: nothing.
 	Prepare func(r *run)
 }
@@ -89,7 +91,7 @@ func Run(tb testing.TB, cfg Config) (*History, Residue) {
 	}
 	r := &run{
 		TB: tb, cfg: cfg, ttl: ttl, dir: tb.TempDir(), scripts: loadScripts(tb),
-		srv: redistest.Start(tb, redistest.WithAOF(), redistest.WithArgs("--auto-aof-rewrite-percentage", "0")),
+		srv: startServer(tb),
 		h:   &History{Seed: cfg.Seed, TTL: ttl, Healed: never},
 	}
 	clock, stopClock := context.WithCancel(context.Background())
@@ -106,6 +108,14 @@ func Run(tb testing.TB, cfg Config) (*History, Residue) {
 	ticking.Wait()
 	r.collect()
 	return r.h, r.residue
+}
+
+// startServer starts a server whose data survive SIGKILL: it hands every write to the
+// kernel before it answers. It need not wait for the disk, which on a busy machine would
+// be a fault of its own.
+func startServer(tb testing.TB) *redistest.Server {
+	return redistest.Start(tb, redistest.WithAOF(),
+		redistest.WithArgs("--appendfsync", "no", "--auto-aof-rewrite-percentage", "0"))
 }
 
 // phases: a quiet beginning, faults, healing and a fresh client, the end.
@@ -169,10 +179,10 @@ func (r *run) start() *member {
 	proxy := r.srv.Proxy(r)
 	cfg := clientConfig{
 		Addr: proxy.Addr(), Password: r.srv.Password(), Proc: p.ID, Seed: r.cfg.Seed, Workers: r.cfg.Workers,
-		Lease: r.ttl, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
+		Lease: r.ttl, Overstay: 2, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
 	}
 	if bug := r.cfg.Bug; bug != nil {
-		cfg.Seam = bug.Seam
+		cfg.Seam, cfg.Overstay = bug.Seam, max(bug.Overstay, cfg.Overstay)
 		if bug.Wire != nil {
 			proxy.Rewrite(bug.Wire())
 		}
@@ -309,4 +319,21 @@ func (r *run) collect() {
 	}
 	sortByCall(r.h.Ops)
 	r.h.Truth = ReadTruth(r.srv.AOF(), r.ticks)
+	r.stalls()
+}
+
+// stalls turns moments at which the machine was too busy into faults: nobody planned
+// them, but they hit like the planned ones.
+func (r *run) stalls() {
+	const most = 150 * time.Millisecond
+	for _, t := range r.ticks {
+		if received := min(t.Received, r.h.End); received-t.Sent > int64(most) {
+			r.h.Stalls = append(r.h.Stalls, Fault{Kind: "stall", Proc: -1, Start: t.Sent, End: received})
+		}
+	}
+	for _, o := range r.h.Ops {
+		if o.Do == stall {
+			r.h.Stalls = append(r.h.Stalls, Fault{Kind: "stall", Proc: o.Proc, Start: o.Call, End: o.Return})
+		}
+	}
 }

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -107,7 +108,9 @@ func (h *History) forsaken(name string, p *Process, leases []*Lease) (violations
 // stalled is for how long, from a moment on, the process could not tidy up: faults that
 // hit it or the server, one after the other.
 func (h *History) stalled(from int64, proc int) (sum int64) {
-	for _, f := range h.Faults {
+	all := append(slices.Clone(h.Faults), h.Stalls...)
+	slices.SortFunc(all, func(a, b Fault) int { return cmpInt64(a.Start, b.Start) })
+	for _, f := range all {
 		if f.Name == "" && (f.Proc == proc || f.Proc < 0) && f.End > from && f.Start < from+sum+h.tidy() {
 			sum += f.End - max(f.Start, from)
 		}

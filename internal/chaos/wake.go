@@ -58,14 +58,24 @@ func Wakes(h *History) (violations []Violation, longest time.Duration) {
 	return violations, longest
 }
 
-// calm is how much of a span lies before the first fault or well after the last.
+// calm is how much of a span nothing was wrong: it lies before the first fault or well
+// after the last, and not near a moment at which the machine was too busy.
 func (h *History) calm(s Span) time.Duration {
-	recovered := h.Healed
-	if recovered != never {
-		recovered += int64(h.TTL + time.Second)
+	recovery := int64(h.TTL + time.Second)
+	rough := []Span{{h.Faulty, h.Healed}}
+	if h.Healed != never {
+		rough[0].Hi += recovery
 	}
-	sum := max(0, min(s.Hi, h.Faulty)-s.Lo) + max(0, s.Hi-max(s.Lo, recovered))
-	return time.Duration(sum)
+	for _, f := range h.Stalls {
+		rough = append(rough, Span{f.Start, f.End + recovery})
+	}
+	slices.SortFunc(rough, func(a, b Span) int { return cmpInt64(a.Lo, b.Lo) })
+	sum := int64(0)
+	for _, r := range rough {
+		sum += max(0, min(s.Hi, r.Lo)-s.Lo)
+		s.Lo = max(s.Lo, r.Hi)
+	}
+	return time.Duration(sum + max(0, s.Hi-s.Lo))
 }
 
 // Bypass is a waiter that was overtaken by one that came later.

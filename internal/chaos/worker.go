@@ -126,7 +126,11 @@ func (w *worker) work() {
 	for w.stop.Err() == nil {
 		w.pause(20 * time.Millisecond)
 		t := w.pick((*Kind).busy)
-		switch dice := w.rng.IntN(100); {
+		if w.rng.IntN(100) < w.Overstay {
+			w.overstay(t)
+			continue
+		}
+		switch dice := w.rng.IntN(98); {
 		case dice < 50:
 			w.section(w.acquire(w.stop, TryLock, t, 0), t)
 		case dice < 75:
@@ -137,10 +141,8 @@ func (w *worker) work() {
 			w.reenter(t)
 		case dice < 95:
 			w.lockFor(time.Duration(w.rng.Int64N(int64(5*time.Millisecond)))+1, t)
-		case dice < 98:
-			w.peek(t.name)
 		default:
-			w.overstay(t)
+			w.peek(t.name)
 		}
 	}
 }
@@ -221,5 +223,22 @@ func (w *worker) keep(name string) {
 		case <-w.stop.Done():
 		}
 		w.release(h)
+	}
+}
+
+// watch records when the process did not get to run.
+func (w *worker) watch() {
+	const look, most = 20 * time.Millisecond, 150 * time.Millisecond
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for last := time.Now(); w.stop.Err() == nil; <-tick.C {
+		looked := time.Now()
+		if looked.Sub(last) > most {
+			o := &Op{Proc: w.Proc, Worker: w.n, Do: stall}
+			w.rec.begin(o)
+			o.Call = at(last)
+			w.rec.end(o, looked)
+		}
+		last = looked
 	}
 }

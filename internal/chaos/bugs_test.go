@@ -175,8 +175,12 @@ func oneOwner() redistest.Rewriter {
 	}
 }
 
-// slowLink gives one client a slow way back, so that replies are late.
-func slowLink(r *run) { r.members[0].proxy.Delay(100*time.Millisecond, 50*time.Millisecond) }
+// slowLink gives all clients but one a slow way back, so that their replies are late.
+func slowLink(r *run) {
+	for _, c := range r.members[1:] {
+		c.proxy.Delay(80*time.Millisecond, 20*time.Millisecond)
+	}
+}
 
 func deleteSteady(r *run) {
 	r.nemesis(0).commit(fault{name: "delete", do: func(n *nemesis) Fault {

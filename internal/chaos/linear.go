@@ -84,23 +84,26 @@ func (p stretch) after() state {
 		leases[input{owner: r.owner, shared: true}] = r.count
 	}
 	for _, o := range p.ops {
-		in := o.Input.(*input)
-		key := input{owner: in.owner, shared: in.shared, token: in.token}
-		if in.shared {
-			key.token = 0
-		}
-		switch in.do {
-		case stepAcquire:
+		if in := o.Input.(*input); in.do == stepAcquire {
+			key := input{owner: in.owner, shared: in.shared}
+			if !in.shared {
+				key.token = in.token
+			}
 			leases[key]++
 			s.max = max(s.max, in.token)
-		case stepRelease, stepEnd:
-			for k := range leases {
-				if k.owner != in.owner || k.shared != in.shared && in.do == stepRelease {
-					continue
-				}
-				if leases[k]--; in.do == stepEnd || leases[k] == 0 {
-					delete(leases, k)
-				}
+		}
+	}
+	for _, o := range p.ops {
+		in := o.Input.(*input)
+		if in.do != stepRelease && in.do != stepEnd {
+			continue
+		}
+		for k := range leases {
+			if k.owner != in.owner || k.shared != in.shared && in.do == stepRelease {
+				continue
+			}
+			if leases[k]--; in.do == stepEnd || leases[k] == 0 {
+				delete(leases, k)
 			}
 		}
 	}
@@ -243,7 +246,7 @@ func (b *builder) lease(l *Lease, fenced bool) {
 		return
 	}
 	b.ended[o.owner()] = true
-	call, ret := max(l.To, o.Call), b.holdEnd(l)
+	call, ret := max(l.To, o.Call), max(b.holdEnd(l), o.Return)
 	if u != nil {
 		ret = max(ret, u.Call)
 		if l.Excused {

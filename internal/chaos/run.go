@@ -94,6 +94,7 @@ func Run(tb testing.TB, cfg Config) (*History, Residue) {
 		srv: startServer(tb),
 		h:   &History{Seed: cfg.Seed, TTL: ttl, Healed: never},
 	}
+	r.h.Start = now()
 	clock, stopClock := context.WithCancel(context.Background())
 	var ticking sync.WaitGroup
 	ticking.Go(func() { r.tick(clock) })
@@ -122,7 +123,6 @@ func startServer(tb testing.TB) *redistest.Server {
 func (r *run) phases() {
 	h, cfg := r.h, r.cfg
 	begin := time.Now()
-	h.Start = at(begin)
 	quiet := min(max(cfg.Duration/12, 1500*time.Millisecond), 5*time.Second)
 	heal := min(max(cfg.Duration/6, 2*r.ttl), 5*time.Second)
 	if cfg.Peaceful {

@@ -182,7 +182,9 @@ func (w *worker) overstay(t target) {
 	if w.calm.Load() {
 		return
 	}
-	h := w.acquire(w.stop, TryLock, t, 0, holdfast.WithFixedLease(w.Lease))
+	ctx, cancel := context.WithTimeout(w.stop, w.Lease)
+	defer cancel()
+	h := w.acquire(ctx, Lock, t, 0, holdfast.WithFixedLease(w.Lease))
 	if h == nil {
 		return
 	}

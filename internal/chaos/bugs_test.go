@@ -86,7 +86,7 @@ func TestChaos_FindsSeededBugs(t *testing.T) {
 	t.Cleanup(func() {
 		t.Logf("\n| bug | found by | seconds into the run |\n|---|---|---|\n%s", strings.Join(found, "\n"))
 	})
-	slots := make(chan struct{}, 2) // each run has several processes of its own
+	slots := make(chan struct{}, 3) // each run has several processes of its own
 	for i, bug := range bugs {
 		t.Run(strings.ReplaceAll(bug.Name, " ", "_"), func(t *testing.T) {
 			t.Parallel()

@@ -155,7 +155,7 @@ func (c *client) prefix() string {
 
 // leave gives everything back and looks for what stays.
 func (c *client) leave(rdb *redis.Client) (r clientReport) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -67,7 +67,10 @@ type replay struct {
 	touched map[string]bool // since MULTI: keys that might have no TTL
 	multi   bool
 	seen    map[string]bool // name and owner of past holds
-	counter map[string]int64
+	// twoSided are the read-write locks: their hash has a mode beside its owners, and
+	// writers' fields end with ":write".
+	twoSided map[string]bool
+	counter  map[string]int64
 }
 
 // ReadTruth replays the commands of an append-only file.
@@ -75,7 +78,7 @@ func ReadTruth(aof [][]string, ticks []Tick) *Truth {
 	r := &replay{
 		Truth: &Truth{Holds: make(map[string][]*Hold)}, ticks: ticks, upper: upperBounds(aof, ticks),
 		live: make(map[string][]*Hold), expires: make(map[string]int64), exists: make(map[string]bool),
-		touched: make(map[string]bool), seen: make(map[string]bool), counter: make(map[string]int64),
+		touched: make(map[string]bool), seen: make(map[string]bool), twoSided: make(map[string]bool), counter: make(map[string]int64),
 	}
 	for i, cmd := range aof {
 		r.higher = r.upper[i]
@@ -193,6 +196,7 @@ func (r *replay) drop(key string) {
 	delete(r.expires, key)
 	delete(r.touched, key)
 	delete(r.live, key)
+	delete(r.twoSided, key)
 }
 
 // settle looks at what a script or a single command has left.
@@ -210,6 +214,7 @@ func (r *replay) fields(key, command string, args []string) {
 	for i := 0; i+1 < len(args); i += 2 {
 		owner, value := args[i], args[i+1]
 		if owner == "mode" {
+			r.twoSided[key] = true
 			continue
 		}
 		mine := slices.IndexFunc(r.live[key], func(h *Hold) bool { return h.Owner == owner })
@@ -220,7 +225,7 @@ func (r *replay) fields(key, command string, args []string) {
 			continue
 		}
 		h := &Hold{
-			Name: key, Owner: owner, Write: !r.readers(key, owner), Start: Span{r.lower, r.higher},
+			Name: key, Owner: owner, Write: !r.twoSided[key] || strings.HasSuffix(owner, ":write"), Start: Span{r.lower, r.higher},
 			End: Span{never, never}, Expires: r.expires[key], Longest: r.expires[key],
 		}
 		for _, o := range r.live[key] {
@@ -236,13 +241,6 @@ func (r *replay) fields(key, command string, args []string) {
 		r.live[key] = append(r.live[key], h)
 		r.Holds[key] = append(r.Holds[key], h)
 	}
-}
-
-// readers reports whether owner is on the read side: its field has no ":write" in a
-// lock of a kind that has two sides.
-func (r *replay) readers(key, owner string) bool {
-	k := kindOf(key)
-	return k != nil && k.Shared != nil && !strings.HasSuffix(owner, ":write")
 }
 
 func (r *replay) end(key string, which func(*Hold) bool, how string) {

@@ -133,7 +133,7 @@ var faults = []fault{
 	{"spoil a lock", 3, func(n *nemesis) Fault {
 		c := n.someone()
 		name := decoyName(c.ID)
-		n.admin("set", name, "spoilt", "px", 1500)
+		n.admin("set", name, "spoilt", "px", 900) // gone again while the name is excused
 		return Fault{Proc: -1, Name: name}
 	}},
 }

@@ -147,21 +147,35 @@ type nemesis struct {
 	rng *rand.Rand
 }
 
-// haunt commits faults until the time is over.
+// haunt commits faults until the time is over: each kind once, the likely ones mostly
+// first, and then by weight alone.
 func (n *nemesis) haunt(until time.Time) {
-	total := 0
-	for _, f := range faults {
-		total += f.weight
-	}
+	deck := slices.Clone(faults)
 	for time.Now().Before(until) {
-		dice := n.rng.IntN(total)
-		i := 0
-		for ; dice >= faults[i].weight; i++ {
-			dice -= faults[i].weight
+		if len(deck) > 0 {
+			i := n.draw(deck)
+			n.commit(deck[i])
+			deck = slices.Delete(deck, i, i+1)
+		} else {
+			n.commit(faults[n.draw(faults)])
 		}
-		n.commit(faults[i])
 		n.rest(300*time.Millisecond + time.Duration(n.rng.Int64N(int64(500*time.Millisecond))))
 	}
+}
+
+// draw chooses by weight.
+func (n *nemesis) draw(deck []fault) int {
+	total := 0
+	for _, f := range deck {
+		total += f.weight
+	}
+	dice := n.rng.IntN(total)
+	for i, f := range deck {
+		if dice -= f.weight; dice < 0 {
+			return i
+		}
+	}
+	panic("no fault has weight")
 }
 
 func (n *nemesis) commit(f fault) {

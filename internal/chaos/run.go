@@ -179,7 +179,7 @@ func (r *run) start() *member {
 	proxy := r.srv.Proxy(r)
 	cfg := clientConfig{
 		Addr: proxy.Addr(), Password: r.srv.Password(), Proc: p.ID, Seed: r.cfg.Seed, Workers: r.cfg.Workers,
-		Lease: r.ttl, Overstay: 2, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
+		Lease: r.ttl, Overstay: 1, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
 	}
 	if bug := r.cfg.Bug; bug != nil {
 		cfg.Seam, cfg.Overstay = bug.Seam, max(bug.Overstay, cfg.Overstay)

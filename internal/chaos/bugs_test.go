@@ -74,17 +74,26 @@ var bugs = []seededBug{
 			return 1
 		end`)},
 		[]string{"resurrection"}},
+	{Bug{Name: "release leaves a key", Wire: lua("release", `
+		if not begun then begun = true; server.call('set', KEYS[1] .. ':left', 1, 'px', 60000) end`)},
+		[]string{"keys"}},
+	{Bug{Name: "acquire leaves a goroutine", Seam: "goroutine left"},
+		[]string{"goroutines"}},
 	{Bug{Name: "renewals aborted by one bad key", Prepare: spoilDecoys, Wire: lua("renew", `
 		call = server.call`)},
 		[]string{"lost without cause"}},
 }
 
 // The suite is as good as the bugs it finds. Each is planted, and must be shown by the
-// judge that is there for it.
+// judge that is there for it, mostly in a short run.
 func TestChaos_FindsSeededBugs(t *testing.T) {
 	found := make([]string, len(bugs))
 	t.Cleanup(func() {
-		t.Logf("\n| bug | found by | seconds into the run |\n|---|---|---|\n%s", strings.Join(found, "\n"))
+		table := "| bug | judge: what it found | seconds into the run |\n|---|---|---|\n" + strings.Join(found, "\n")
+		t.Logf("\n%s", table)
+		if !t.Failed() {
+			publish(t, "bugs", table)
+		}
 	})
 	slots := make(chan struct{}, 3) // each run has several processes of its own
 	for i, bug := range bugs {
@@ -92,15 +101,29 @@ func TestChaos_FindsSeededBugs(t *testing.T) {
 			t.Parallel()
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			r := Judge(Run(t, Config{Duration: 4 * time.Second, Seed: uint64(i), Clients: 3, Workers: 2, Peaceful: true, Bug: &bug.Bug}))
-			at := slices.IndexFunc(r.Violations, func(v Violation) bool { return slices.Contains(bug.finds, v.Rule) })
-			if at < 0 {
+			cfg := Config{Duration: 4 * time.Second, Seed: uint64(i), Clients: 3, Workers: 2, Peaceful: true, Bug: &bug.Bug}
+			r, v := bug.hunt(t, cfg)
+			if v == nil {
+				cfg.Duration *= 4 // a busy machine
+				r, v = bug.hunt(t, cfg)
+			}
+			if v == nil {
 				t.Fatalf("not found:\n%v", r)
 			}
-			v := r.Violations[at]
 			found[i] = fmt.Sprintf("| %s | %s: %s | %.1f |", bug.Name, v.Judge, v.Rule, time.Duration(v.At-r.History.Start).Seconds())
 		})
 	}
+}
+
+// hunt makes a run and returns the first violation that is the bug's.
+func (b *seededBug) hunt(t *testing.T, cfg Config) (*Report, *Violation) {
+	r := Judge(Run(t, cfg))
+	for i, v := range r.Violations {
+		if slices.Contains(b.finds, v.Rule) {
+			return r, &r.Violations[i]
+		}
+	}
+	return r, nil
 }
 
 // Without a bug the same run is green: the judges do not cry wolf.
@@ -216,6 +239,7 @@ var seams = map[string]Seam{
 	"cancel forgets":   {Locker: func(l holdfast.Locker) holdfast.Locker { return forgetful{l} }},
 	"unlock forgets":   {Unlock: func(*holdfast.Lease) error { return nil }},
 	"refusal invented": {Locker: func(l holdfast.Locker) holdfast.Locker { return &lazy{Locker: l} }},
+	"goroutine left":   {Locker: func(l holdfast.Locker) holdfast.Locker { go func() { select {} }(); return l }},
 	"loss hidden": {Unlock: func(l *holdfast.Lease) error {
 		if err := l.Unlock(context.Background()); !errors.Is(err, holdfast.ErrLeaseLost) {
 			return err

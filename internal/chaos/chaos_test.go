@@ -5,6 +5,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ var (
 	seed     = flag.Uint64("seed", 0, "seed of TestChaos; 0 draws one")
 	clients  = flag.Int("clients", 4, "client processes of TestChaos")
 	history  = flag.String("history", "", "a saved history.json, to be judged again instead of a run")
+	update   = flag.Bool("update", false, "write the results into docs/SAFETY.md")
 	workers  = flag.Int("workers", 3, "callers in each of them")
 )
 
@@ -37,6 +39,7 @@ func TestChaos(t *testing.T) {
 		r = Judge(Run(t, cfg))
 	}
 	t.Logf("%v", r)
+	publish(t, "chaos", "```text\n"+strings.TrimSpace(r.String())+"\n```")
 	if len(r.Violations) > 0 {
 		dir, err := r.Save()
 		t.Errorf("%d violations; timelines and history are in %s (%v)", len(r.Violations), dir, err)
@@ -53,4 +56,25 @@ func load(t *testing.T, file string) *History {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// publish puts text between the comments of that name in docs/SAFETY.md, with -update.
+func publish(t *testing.T, name, text string) {
+	const file = "../../docs/SAFETY.md"
+	if !*update {
+		return
+	}
+	doc, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+name+" -->\n", "\n<!-- /"+name+" -->"
+	before, rest, ok1 := strings.Cut(string(doc), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok1 || !ok2 {
+		t.Fatalf("%s has no place for %s", file, name)
+	}
+	if err := os.WriteFile(file, []byte(before+begin+text+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -161,7 +161,7 @@ func (c *client) leave(rdb *redis.Client) (r clientReport) {
 	defer tick.Stop()
 	for gone := false; !gone && ctx.Err() == nil; <-tick.C { // no event: cleaning up is asynchronous
 		r.Stats = c.m.Stats()
-		gone = r.Stats.Held+r.Stats.Waiting+r.Stats.Locks+r.Stats.Subscriptions == 0
+		gone = r.Stats.Held+r.Stats.Waiting+r.Stats.Locks == 0
 	}
 	if err := c.m.Close(ctx); err != nil {
 		r.Close = err.Error()

@@ -121,8 +121,7 @@ func (r *recorder) record(o *Op) {
 	}
 }
 
-// readHistory returns the operations of a process in the order of their calls. died is
-// when the process was killed, or never.
+// readHistory returns the operations of a process in the order of their calls.
 func readHistory(path string) ([]*Op, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -130,12 +129,16 @@ func readHistory(path string) ([]*Op, error) {
 	}
 	defer f.Close()
 	byID := make(map[int64]*Op)
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
 		o := new(Op)
 		if err := json.Unmarshal(lines.Bytes(), o); err != nil {
 			continue // the process was killed in the middle of the line
 		}
 		byID[o.ID] = o
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
 	}
 	ops := make([]*Op, 0, len(byID))
 	for _, o := range byID {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// script is a history made by hand, in milliseconds.
+// handmade is a history made by hand, in milliseconds.
 type handmade struct {
 	*History
 	next int64
@@ -215,8 +215,23 @@ func TestTruths(t *testing.T) {
 		}, nil},
 		{"deleted, and nobody knows by whom", func(h *handmade) {
 			h.lease(0, busyMutex, 10, 20)
+			h.hold(0, busyMutex, 9, 15).EndedBy = "del"
+			h.op(1, Unlock, busyMutex, OK, 14, 16)
+		}, []string{"hold deleted", "claim without hold"}},
+		{"deleted by its own release", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
 			h.hold(0, busyMutex, 9, 21).EndedBy = "del"
-		}, []string{"hold deleted"}},
+		}, nil},
+		{"a dead reader's field stays", func(h *handmade) {
+			h.Processes[0].Died = 15 * ms
+			h.lease(0, busyMutex, 10, 0).Shared = true
+			h.hold(0, busyMutex, 9, 9000).Write = false
+		}, nil},
+		{"a dead writer's does not", func(h *handmade) {
+			h.Processes[0].Died = 15 * ms
+			h.lease(0, busyMutex, 10, 0)
+			h.hold(0, busyMutex, 9, 9000)
+		}, []string{"forsaken hold"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			h := byHand()
@@ -314,7 +329,7 @@ func TestReport_ShowsWhatWasFound(t *testing.T) {
 	h.End = 5000 * ms
 	h.lease(0, busyMutex, 10, 20)
 	h.lease(1, busyMutex, 15, 30)
-	r := Judge(h.History, Residue{Keys: []string{"stray"}, Goroutines: []string{"goroutine 7"}, Locks: 2, Subscriptions: []string{"c"}, ProbeFailed: []string{busyMutex}})
+	r := Judge(h.History, Residue{Keys: []string{"stray"}, Goroutines: []string{"goroutine 7"}, Locks: 2, Subscriptions: []string{"c"}, ProbeFailed: []string{busyMutex}, Probe: time.Minute})
 	want(t, r.Violations, "overlap", "claim without hold", "impossible answers", "keys", "goroutines", "locks", "subscriptions", "recovery")
 	var page strings.Builder
 	if err := r.Timeline(&page, r.Violations[0].At); err != nil {

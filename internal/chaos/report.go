@@ -59,7 +59,16 @@ func leftovers(h *History, res Residue) (violations []Violation) {
 		add("goroutines", g)
 	}
 	if res.Locks > 0 {
-		add("locks", fmt.Sprintf("%d locks, waiters or subscriptions are still known", res.Locks))
+		add("locks", fmt.Sprintf("%d locks, holds or waiters are still known", res.Locks))
+	}
+	bound := recovery(h.TTL)
+	for _, f := range h.Stalls {
+		if f.End > h.Healed {
+			bound += time.Duration(f.End - f.Start) // the machine's fault
+		}
+	}
+	if res.Probe > bound {
+		violations = append(violations, Violation{"residue", "recovery", "-", h.Healed, fmt.Sprintf("a fresh client waited %v for a lock", res.Probe)})
 	}
 	for _, name := range res.ProbeFailed {
 		violations = append(violations, Violation{"residue", "recovery", name, h.Healed, "a fresh client did not get the lock"})

@@ -232,11 +232,11 @@ func (r *run) probe() {
 	w := &worker{client: &client{clientConfig: clientConfig{Proc: p.ID, Lease: r.ttl}, m: m, rec: rec}}
 	w.client.stop = context.Background()
 	p.Prefix = w.prefix()
-	bound := r.ttl + time.Second
+	bound := recovery(r.ttl)
 	for i := range Kinds {
 		k := &Kinds[i]
 		for _, name := range []string{k.busy(), k.quiet()} {
-			ctx, cancel := context.WithTimeout(context.Background(), bound)
+			ctx, cancel := context.WithTimeout(context.Background(), 5*bound)
 			begin := time.Now()
 			if h := w.acquire(ctx, Lock, target{name: name, make: k.Exclusive}, 0); h != nil {
 				w.release(h)
@@ -252,6 +252,9 @@ func (r *run) probe() {
 	}
 }
 
+// recovery is the longest that a lock may stay out of reach when everything works again.
+func recovery(ttl time.Duration) time.Duration { return ttl + time.Second }
+
 // quiesce stops the workers and looks for what they leave behind.
 func (r *run) quiesce() {
 	for _, c := range r.members {
@@ -262,7 +265,7 @@ func (r *run) quiesce() {
 		var report clientReport
 		r.hear(c, &report)
 		s := report.Stats
-		res.Locks += s.Held + s.Waiting + s.Locks + s.Subscriptions
+		res.Locks += s.Held + s.Waiting + s.Locks
 		res.Lateness = max(res.Lateness, report.Lateness)
 		if report.Goroutines != "" {
 			res.Goroutines = append(res.Goroutines, report.Goroutines)

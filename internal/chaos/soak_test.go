@@ -151,7 +151,7 @@ func (s *soak) quiet() {
 		left := 0
 		for _, m := range s.managers {
 			st := m.Stats()
-			left += st.Held + st.Waiting + st.Locks + st.Subscriptions
+			left += st.Held + st.Waiting + st.Locks
 		}
 		if left == 0 {
 			return

@@ -83,8 +83,8 @@ func (h *History) uncovered(name string, p *Process, leases []*Lease) (violation
 // forsaken finds holds that lived on without a lease.
 func (h *History) forsaken(name string, p *Process, leases []*Lease) (violations []Violation) {
 	for _, o := range h.Truth.Holds[name] {
-		if o.prefix() != p.Prefix {
-			continue
+		if o.prefix() != p.Prefix || !o.Write && p.Died != never {
+			continue // a dead reader's field may stay: other readers keep the key
 		}
 		needed := o.Start.Hi
 		for _, l := range leases {
@@ -118,18 +118,31 @@ func (h *History) stalled(from int64, proc int) (sum int64) {
 	return sum
 }
 
-// taken finds holds that were removed before their time by other means than their
-// own release.
+// taken finds holds that were deleted before their time, and not by a release of their
+// own process.
 func (h *History) taken() (violations []Violation) {
 	for name, holds := range h.Truth.Holds {
 		for _, o := range holds {
-			if o.EndedBy == "del" && !h.excused(name, o.End.Lo) && !h.excused(name, o.End.Hi) {
-				violations = append(violations, Violation{
-					"truth", "hold deleted", name, o.End.Lo,
-					fmt.Sprintf("%s, with %v to go", o.Owner, time.Duration(o.Expires-o.End.Lo)),
-				})
+			if o.EndedBy != "del" || h.excused(name, o.End.Lo) || h.excused(name, o.End.Hi) || h.released(o) {
+				continue
 			}
+			violations = append(violations, Violation{
+				"truth", "hold deleted", name, o.End.Lo,
+				fmt.Sprintf("%s, with %v to go", o.Owner, time.Duration(o.Expires-o.End.Lo)),
+			})
 		}
 	}
 	return violations
+}
+
+// released reports whether the hold's process was giving it up, or a grant that nobody
+// wanted any more, when it ended.
+func (h *History) released(hold *Hold) bool {
+	for _, o := range h.Ops {
+		if o.Name == hold.Name && h.process(o.Proc).Prefix == hold.prefix() && (o.Do == Unlock || o.acquires() && o.Result != OK) &&
+			o.Call <= hold.End.Hi && min(o.Return, h.process(o.Proc).Died)+int64(grace) >= hold.End.Lo {
+			return true
+		}
+	}
+	return false
 }

@@ -61,7 +61,7 @@ func Wakes(h *History) (violations []Violation, longest time.Duration) {
 // calm is how much of a span nothing was wrong: it lies before the first fault or well
 // after the last, and not near a moment at which the machine was too busy.
 func (h *History) calm(s Span) time.Duration {
-	recovery := int64(h.TTL + time.Second)
+	recovery := int64(recovery(h.TTL))
 	rough := []Span{{h.Faulty, h.Healed}}
 	if h.Healed != never {
 		rough[0].Hi += recovery

@@ -164,7 +164,9 @@ func (w *worker) lockFor(patience time.Duration, t target) {
 
 // reenter locks once more, as the same owner.
 func (w *worker) reenter(t target) {
-	outer := w.acquire(w.stop, TryLock, t, 0)
+	ctx, cancel := context.WithTimeout(w.stop, 300*time.Millisecond)
+	defer cancel()
+	outer := w.acquire(ctx, Lock, t, 0)
 	if outer == nil {
 		return
 	}

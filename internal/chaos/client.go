@@ -57,7 +57,6 @@ type (
 		Stats      holdfast.Stats // when everything was given back
 		Goroutines string         // left after Close; empty: none
 		Close      string         // Close's error
-		Lateness   time.Duration  // longest time from a fixed lease's deadline to Done
 	}
 )
 
@@ -73,13 +72,12 @@ type Seam struct {
 // client is one client process.
 type client struct {
 	clientConfig
-	seam     Seam
-	m        *holdfast.Manager
-	rec      *recorder
-	stop     context.Context
-	endStop  context.CancelFunc
-	calm     atomic.Bool // nothing that holds a lock for long any more
-	lateness atomic.Int64
+	seam    Seam
+	m       *holdfast.Manager
+	rec     *recorder
+	stop    context.Context
+	endStop context.CancelFunc
+	calm    atomic.Bool // nothing that holds a lock for long any more
 }
 
 // runClient works until its input says "quiesce", and ends with its input.
@@ -168,7 +166,6 @@ func (c *client) leave(rdb *redis.Client) (r clientReport) {
 	}
 	_ = rdb.Close()
 	r.Goroutines = leaked()
-	r.Lateness = time.Duration(c.lateness.Load())
 	return r
 }
 

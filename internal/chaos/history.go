@@ -18,6 +18,7 @@ const (
 	TryLock Action = "trylock" // asks once
 	Unlock  Action = "unlock"
 	Peek    Action = "peek"  // Inspect: is it held?
+	told    Action = "told"  // no call: a lease's Done, from its deadline to when it was heard
 	stall   Action = "stall" // nobody asked for it: the process did not run
 )
 

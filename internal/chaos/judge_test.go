@@ -299,6 +299,25 @@ func TestWakes(t *testing.T) {
 	}
 }
 
+func TestTold(t *testing.T) {
+	h := byHand()
+	h.op(0, told, busyMutex, "", 100, 110)
+	violations, longest := Told(h.History)
+	want(t, violations)
+	if longest != 10*time.Millisecond {
+		t.Errorf("longest %v, want 10 ms", longest)
+	}
+	h.op(0, told, busyMutex, "", 500, 900)
+	violations, _ = Told(h.History)
+	want(t, violations, "told late")
+	h.Stalls = []Fault{{Proc: 0, Start: 600 * ms, End: 800 * ms}} // it did not run
+	violations, _ = Told(h.History)
+	want(t, violations)
+	h.Stalls[0].Proc = -1 // Redis did not, which is no excuse
+	violations, _ = Told(h.History)
+	want(t, violations, "told late")
+}
+
 func TestBypasses(t *testing.T) {
 	h := byHand()
 	h.op(0, Lock, busyMutex, OK, 0, 500)    // waits for long

@@ -17,6 +17,7 @@ type Report struct {
 	Violations []Violation // the earliest first
 	Ambiguity  Ambiguity
 	Longest    time.Duration // longest wait for a lock after healing
+	Late       time.Duration // longest time from a deadline to Done
 	Judging    time.Duration
 }
 
@@ -29,6 +30,9 @@ func Judge(h *History, residue Residue) *Report {
 	wakes, longest := Wakes(h)
 	r.Violations = append(r.Violations, wakes...)
 	r.Violations = append(r.Violations, Order(h)...)
+	late, latest := Told(h)
+	r.Violations = append(r.Violations, late...)
+	r.Late = latest
 	r.Longest = longest
 	linear, ambiguity := Linear(h, 30*time.Second)
 	r.Violations = append(r.Violations, linear...)
@@ -110,8 +114,9 @@ func (r *Report) String() string {
 	row("forsaken holds", "%d", r.count("forsaken hold"))
 	row("answers that cannot be true", "%d", r.count("impossible answers"))
 	row("left behind", "%d keys, %d subscriptions, %d goroutines, %d locks", len(r.Residue.Keys), len(r.Residue.Subscriptions), len(r.Residue.Goroutines), r.Residue.Locks)
+	row("closed with requests unanswered", "%d managers", r.Residue.Unconfirmed)
 	row("after healing", "longest wait of a fresh client %v, of any %v", r.Residue.Probe.Round(time.Millisecond), r.Longest.Round(time.Millisecond))
-	row("told after the deadline", "%v at the most, by clients that were not stopped or that were", r.Residue.Lateness.Round(time.Microsecond))
+	row("told of a lease's end", "%v after its deadline at the latest, by processes that ran", r.Late.Round(time.Microsecond))
 	for i := range Kinds {
 		k := &Kinds[i]
 		row("overtaken, "+k.Name, "%d of the quiet lock's waiters", len(Bypasses(h, k.quiet())))

@@ -12,6 +12,7 @@ import (
 const (
 	wakeBound  = 500 * time.Millisecond
 	stuckBound = 5 * time.Second
+	toldBound  = 150 * time.Millisecond // from a deadline to Done: a timer on a busy machine
 )
 
 // Wakes is the third judge: nobody waits for a lock that is free, and no lock is lost
@@ -53,6 +54,23 @@ func Wakes(h *History) (violations []Violation, longest time.Duration) {
 			if u := l.Unlock; u != nil && u.Result == Lost && !l.Acquire.Fixed && !l.Excused && h.calm(Span{l.From, u.Call}) == time.Duration(u.Call-l.From) {
 				violations = append(violations, Violation{"wake", "lost without cause", l.Acquire.Name, u.Call, l.String()})
 			}
+		}
+	}
+	return violations, longest
+}
+
+// Told judges how late holders heard that their lease had ended, unless their process
+// did not run at that time. It also returns the longest of these times.
+func Told(h *History) (violations []Violation, longest time.Duration) {
+	for _, o := range h.Ops {
+		if o.Do != told || slices.ContainsFunc(slices.Concat(h.Faults, h.Stalls), func(f Fault) bool {
+			return f.Proc == o.Proc && f.Start <= o.Return && f.End >= o.Call
+		}) {
+			continue
+		}
+		late := time.Duration(o.Return - o.Call)
+		if longest = max(longest, late); late > toldBound {
+			violations = append(violations, Violation{"wake", "told late", o.Name, o.Return, fmt.Sprintf("%v after the deadline: %v", late, o)})
 		}
 	}
 	return violations, longest

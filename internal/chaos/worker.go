@@ -190,12 +190,25 @@ func (w *worker) overstay(t target) {
 	if h == nil {
 		return
 	}
-	<-h.lease.Done()
-	if late := now() - at(h.lease.Deadline()); late > w.lateness.Load() {
-		w.lateness.Store(late)
-	}
+	w.listen(h)
 	w.pause(2 * w.Lease / 3)
 	w.release(h)
+}
+
+// listen waits for the end of a lease, and records it if it is later than promised.
+func (w *worker) listen(h *held) {
+	select {
+	case <-h.lease.Done():
+	case <-w.stop.Done():
+		return
+	}
+	heard := time.Now()
+	if deadline := at(h.lease.Deadline()); at(heard) > deadline {
+		o := &Op{Proc: w.Proc, Worker: w.n, Do: told, Name: h.op.Name}
+		w.rec.begin(o)
+		o.Call = deadline
+		w.rec.end(o, heard)
+	}
 }
 
 // wait is a caller of the quiet locks.
@@ -222,10 +235,7 @@ func (w *worker) keep(name string) {
 			w.pause(100 * time.Millisecond) // Redis is down, or the nemesis has put something else there
 			continue
 		}
-		select {
-		case <-h.lease.Done():
-		case <-w.stop.Done():
-		}
+		w.listen(h)
 		w.release(h)
 	}
 }

@@ -95,7 +95,7 @@ func TestChaos_FindsSeededBugs(t *testing.T) {
 			publish(t, "bugs", table)
 		}
 	})
-	slots := make(chan struct{}, 3) // each run has several processes of its own
+	slots := make(chan struct{}, 5) // each run has several processes of its own
 	for i, bug := range bugs {
 		t.Run(strings.ReplaceAll(bug.Name, " ", "_"), func(t *testing.T) {
 			t.Parallel()

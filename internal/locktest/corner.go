@@ -28,7 +28,7 @@ var cornerScenarios = map[string]func(*Env){
 		m := e.Manager()
 		got := make(chan *holdfast.Lease, 1)
 		go func() { got <- e.MustLock(e.Lock(m)) }()
-		e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 1 })
+		e.Listening(1)
 		time.Sleep(7 * time.Second) // more than two pings and a pong
 		if n := m.Stats().Reconnects; n != 0 {
 			e.Errorf("%d reconnections of a healthy connection", n)
@@ -159,9 +159,7 @@ var cornerScenarios = map[string]func(*Env){
 
 	// A channel that was wanted and deserted while the connection was being made.
 	"DesertedBeforeItWasSubscribed": func(e *Env) {
-		holder := e.Manager()
-		held := e.MustLock(e.Lock(holder))
-		other := e.MustLock(e.kind.Lock(holder, e.Key+":other"))
+		release, releaseOther := e.HeldByRedisson(e.Key), e.HeldByRedisson(e.Key+":other")
 		m, p := e.Via()
 		_, _ = e.Lock(m).TryLock(bg) // its connection for commands is open
 		gate := p.HoldRequest(redistest.Command("hello"))
@@ -174,13 +172,13 @@ var cornerScenarios = map[string]func(*Env){
 		e.WantErr(err, context.DeadlineExceeded)
 		time.Sleep(400 * time.Millisecond) // the linger time is over
 		gate.Release()
-		e.Eventually("the other is subscribed", 3*time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 1 })
-		if n := e.srv.NumSub(Channel(e.Key + ":other")); n != 0 {
+		e.Eventually("the other is subscribed", 3*time.Second, func() bool { return e.srv.NumSub(e.Channel(e.Key)) == 1 })
+		if n := e.srv.NumSub(e.Channel(e.Key + ":other")); n != 0 {
 			e.Error("subscribed to a channel that nobody wants")
 		}
-		e.MustUnlock(held)
+		release()
 		e.MustUnlock(<-got)
-		e.MustUnlock(other)
+		releaseOther()
 	},
 
 	// A handler of the logger is user code: no lock of ours is held while it runs.
@@ -225,10 +223,9 @@ var cornerScenarios = map[string]func(*Env){
 			l := e.Lock(m, w.opt)
 			go func() {
 				got, err := l.Lock(bg)
-				if err == nil && !w.ok(got) {
-					err = errors.New("not what was asked for")
-				}
 				if err == nil {
+					// What the server grants is for a short time; the lease follows at once.
+					e.Eventually("what was asked for", 2*time.Second, func() bool { return w.ok(got) })
 					err = got.Unlock(bg)
 				}
 				done <- err

@@ -26,6 +26,11 @@ type Kind struct {
 	Lock func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker
 	// Async is LockAsync of the same lock; nil if the kind has none.
 	Async func(l holdfast.Locker, ctx context.Context) <-chan holdfast.Result
+	// Places says that each waiter has a place of its own in Redis's queue, and the
+	// order is kept there; otherwise the waiters of a process share one.
+	Places bool
+	// Write says that it is the write side of a read-write lock.
+	Write bool
 }
 
 // Run runs the whole suite.
@@ -187,6 +192,51 @@ func (e *Env) Parked(m *holdfast.Manager, n int) {
 	e.Eventually(fmt.Sprintf("%d callers wait", n), 5*time.Second, func() bool { return m.Stats().Waiting == n })
 }
 
+// Listening waits until n processes hear of grants by the server.
+func (e *Env) Listening(n int64) {
+	e.Helper()
+	e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.inboxes() == n })
+}
+
+// inboxes returns how many inboxes are subscribed.
+func (e *Env) inboxes() (n int64) {
+	for _, c := range e.srv.Admin().PubSubChannels(bg, "holdfast_inbox:*").Val() {
+		n += e.srv.NumSub(c)
+	}
+	return n
+}
+
+// HeldByRedisson makes the named lock one that a client of Redisson holds, until the
+// function it returns releases it as Redisson does.
+func (e *Env) HeldByRedisson(name string) (release func()) {
+	e.Helper()
+	admin := e.Server().Admin()
+	const owner = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63"
+	fields, message := []any{owner, 1}, "0"
+	if e.kind.Write {
+		fields, message = []any{"mode", "write", owner + ":write", 1}, "1"
+	}
+	if err := admin.HSet(bg, name, fields...).Err(); err != nil {
+		e.Fatal(err)
+	}
+	admin.PExpire(bg, name, time.Hour)
+	return func() {
+		admin.Del(bg, name)
+		admin.Publish(bg, e.Channel(name), message)
+	}
+}
+
+// Holders returns who holds the lock in Redis, and how often.
+func (e *Env) Holders() map[string]string {
+	e.Helper()
+	fields, err := e.srv.Admin().HGetAll(bg, e.Key).Result()
+	if err != nil {
+		e.Fatal(err)
+	}
+	delete(fields, "mode")
+	return fields
+}
+
 // Free fails unless another client gets the lock at once, and leaves it free.
 func (e *Env) Free() {
 	e.Helper()
@@ -216,6 +266,11 @@ func (e *Env) Clean(m *holdfast.Manager, allow ...string) {
 		s := m.Stats()
 		return s.Locks == 0 && s.Held == 0 && s.Waiting == 0 && s.Subscriptions == 0
 	})
+	defer func() {
+		if e.Failed() {
+			e.Logf("keys: %q", e.srv.Keys())
+		}
+	}()
 	e.Eventually("no keys", time.Second, func() bool {
 		for _, k := range e.srv.Keys() {
 			if !slices.ContainsFunc(allow, func(p string) bool { return strings.HasPrefix(k, p) }) {
@@ -225,7 +280,7 @@ func (e *Env) Clean(m *holdfast.Manager, allow ...string) {
 		return true
 	})
 	e.srv.RequireTTLs(e, Tokens)
-	e.Eventually("no subscription", time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 0 })
+	e.Eventually("no subscription", time.Second, func() bool { return e.srv.NumSub(e.Channel(e.Key))+e.inboxes() == 0 })
 }
 
 // Tombstones is the prefix of the keys that refuse late copies of a request.
@@ -234,8 +289,14 @@ const Tombstones = "holdfast_tombstones:"
 // Tokens is the prefix of the fencing counters, the only keys without TTL.
 const Tokens = "redisson_lock_token:"
 
-// Channel is the channel of a plain name.
-func Channel(name string) string { return "redisson_lock__channel:{" + name + "}" }
+// Channel is the channel on which Redisson announces releases of the named lock, which
+// has no braces in its name.
+func (e *Env) Channel(name string) string {
+	if e.kind.Write {
+		return "redisson_rwlock:{" + name + "}"
+	}
+	return "redisson_lock__channel:{" + name + "}"
+}
 
 // Section is code that must not run twice at a time. Its counter is not protected by
 // anything but the lock, so the race detector watches as well.

@@ -1,0 +1,195 @@
+package holdfast
+
+import (
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// Waiters of a fair lock stand in its queue in Redis, in the order of their calls. The
+// executor's lanes may overtake each other, so that order is kept here: the first
+// waiter asks for the lock, and those behind it join together, in one request at a
+// time.
+
+// join is one request to put waiters into the queue.
+type join struct {
+	e     *entry
+	tries []*try // of the waiters, whom the reply is a verdict for
+	call  command.Call
+}
+
+// joinBatch is how many waiters one request carries; Redis is busy with it for about a
+// microsecond and a half per waiter.
+const joinBatch = 250
+
+// joinLocked asks for places for those who have none.
+func (e *entry) joinLocked() {
+	w := e.waiters.Back()
+	switch {
+	case e.joining != nil || w == nil:
+		return
+	case e.strayed:
+		e.strayed = false
+		w = e.waiters.Front()
+	case w.Value.claim != nil:
+		return
+	default:
+		for w.Prev() != nil && w.Prev().Value.claim == nil {
+			w = w.Prev()
+		}
+	}
+	j := &join{e: e}
+	again := false
+	for ; w != nil && len(j.tries) < joinBatch; w = w.Next() {
+		r := &w.Value
+		switch {
+		case r.queued || r.current != nil:
+			continue
+		case r.once:
+			if e.releasing+e.orphans == 0 { // it would meet what is being given up
+				e.tryLocked(w)
+			}
+			continue
+		case w == e.waiters.Front():
+			e.tryLocked(w)
+			return // its reply comes here again
+		}
+		if prev := w.Prev(); len(j.tries) == 0 && !prev.Value.queued && !prev.Value.once {
+			return // likewise
+		}
+		if r.claim != nil && r.claim.unanswered >= maxCopies {
+			continue
+		}
+		again = again || r.claim != nil
+		j.tries = append(j.tries, e.newTryLocked(w))
+	}
+	if len(j.tries) == 0 {
+		return
+	}
+	if w != nil {
+		e.strayed = true // more in the next request
+	}
+	m := e.m
+	patience := m.patienceNow()
+	if again {
+		patience = -patience
+	}
+	keys := e.waiters.Front().Value.h.keys
+	args := make([]any, 0, 5+len(j.tries))
+	args = append(args, keys.Lock, keys.Tombstones, keys.Queue, patience, m.owners)
+	for _, t := range j.tries {
+		args = append(args, t.hold.tail())
+	}
+	j.call = command.Call{
+		Script:   joinScript,
+		Args:     joinScript.Args(3, args...),
+		Handler:  j,
+		Patience: validity.Patience(j.tries[0].hold.cfg.ttl),
+	}
+	for _, t := range j.tries {
+		t.call.Script, t.call.Patience = joinScript, j.call.Patience
+	}
+	e.joining = j
+	if !m.executor.Submit(&j.call) {
+		e.joining = nil
+		for _, t := range j.tries {
+			t.neverSentLocked()
+		}
+		e.failLocked(ErrClosed, nil)
+	}
+}
+
+// Replied is called by the executor with the end of the request.
+func (j *join) Replied(_ *command.Call, reply command.Reply) {
+	e := j.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.joining == j {
+		e.joining = nil
+	}
+	for _, t := range j.tries {
+		t.repliedLocked(reply) // it grants nothing, so nothing is lost by it
+	}
+	e.stepLocked()
+}
+
+// Overdue is called by the executor when the reply takes too long.
+func (j *join) Overdue(*command.Call) {
+	e := j.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.joining == j {
+		e.joining = nil
+	}
+	for _, t := range j.tries {
+		t.overdueLocked()
+	}
+	e.stepLocked()
+}
+
+// patienceNow is for how long Redis is to keep a place, as the scripts want it.
+func (m *Manager) patienceNow() float64 {
+	patience := float64(validity.Milliseconds(m.patience))
+	if !m.inbox.live() {
+		patience += deafMark
+	}
+	return patience
+}
+
+// keepRequest is one request for waiters of a fair lock to keep their places in its
+// queue. Each process refreshes its own, a hundred per request, three times in the
+// patience after which a silent one is dropped; the first of them asks for the lock
+// itself now and then, which keeps its place as well.
+type keepRequest struct {
+	e      *entry
+	claims []*hold
+	call   command.Call
+}
+
+func (e *entry) newKeep(claims []*hold) *command.Call {
+	m := e.m
+	args := make([]any, 0, 4+len(claims))
+	args = append(args, e.keys.Lock, e.keys.Queue, m.patienceNow(), m.owners)
+	for _, h := range claims {
+		args = append(args, h.tail())
+	}
+	r := &keepRequest{e: e, claims: claims}
+	r.call = command.Call{
+		Script:   keepScript,
+		Args:     keepScript.Args(2, args...),
+		Handler:  r,
+		Patience: closePatience, // Overdue has nothing to do: the scheduler asks again
+	}
+	return &r.call
+}
+
+// Replied is called by the executor with the end of the request.
+func (r *keepRequest) Replied(_ *command.Call, reply command.Reply) {
+	m := r.e.m
+	codes, ok := reply.Value.([]any)
+	answered := reply.Outcome == command.Answered && ok && len(codes) == len(r.claims)
+	for i, h := range r.claims {
+		switch {
+		case !answered:
+			m.scheduler.Retry(&h.item)
+		case codes[i] == int64(keepDone):
+			m.scheduler.Confirm(&h.item, reply.Sent, m.patience)
+		default:
+			m.scheduler.Confirm(&h.item, reply.Sent, m.patience)
+			r.e.seek(h)
+		}
+	}
+}
+
+// Overdue does nothing: the scheduler hands the claims out again by itself.
+func (r *keepRequest) Overdue(*command.Call) {}
+
+// seek asks for the lock for a claim that has no place any more: it has been granted
+// and the message was lost, or its process was silent for too long, or waiters of
+// Redisson pushed it out; asking brings it the grant or a place at the front.
+func (e *entry) seek(h *hold) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if w := h.waiter; h.phase == claimed && w.Parked() && w.Value.current == nil {
+		e.tryLocked(w)
+	}
+}

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -150,41 +147,17 @@ end
 redis.call = function(...) return planted(server.call, ...) end
 redis.pcall = function(...) return planted(server.pcall, ...) end
 `
-		texts := scriptTexts()
 		return func(cmd []string) []string {
-			if len(cmd) < 3 || !strings.HasPrefix(strings.ToLower(cmd[0]), "eval") {
-				return cmd
-			}
-			sha := strings.ToLower(cmd[1])
-			if strings.EqualFold(cmd[0], "eval") {
-				sha = digest(cmd[1])
-			}
-			s, ok := texts[sha]
-			if !ok || !strings.Contains(s.name, part) {
+			called, ok := library.of(cmd)
+			if !ok || !strings.Contains(called.name, part) {
 				return cmd
 			}
 			out := slices.Clone(cmd)
-			out[0], out[1] = "EVAL", prologue+s.text
+			out[0], out[1] = "EVAL", prologue+called.text
 			return out
 		}
 	}
 }
-
-type script struct{ name, text string }
-
-// scriptTexts are the library's scripts by digest.
-var scriptTexts = sync.OnceValue(func() map[string]script {
-	files, _ := filepath.Glob("../../scripts/*.lua")
-	texts := make(map[string]script)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			panic(err)
-		}
-		texts[digest(string(text))] = script{strings.TrimSuffix(filepath.Base(file), ".lua"), string(text)}
-	}
-	return texts
-})
 
 // oneOwner makes all processes and holds one owner.
 func oneOwner() redistest.Rewriter {

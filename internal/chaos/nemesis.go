@@ -5,60 +5,58 @@ import (
 	"crypto/sha1" // what EVALSHA is defined with
 	"encoding/hex"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
-	"testing"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// scripts are the library's, by digest: the name of the file without extension.
-type scripts map[string]string
+// script is one of the library's, as it was sent.
+type script struct{ name, text string }
 
-// loadScripts reads them where the tests of this package find them.
-func loadScripts(tb testing.TB) scripts {
-	tb.Helper()
-	files, err := filepath.Glob("../../scripts/*.lua")
-	if err != nil || len(files) == 0 {
-		tb.Fatalf("chaos: no scripts: %v", err)
-	}
-	s := make(scripts)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			tb.Fatalf("chaos: %v", err)
-		}
-		s[digest(string(text))] = strings.TrimSuffix(filepath.Base(file), ".lua")
-	}
-	return s
-}
+// scripts are those that the proxies have seen, by digest: the first call of each has
+// its text. Content decides, so all runs of a process share them.
+type scripts struct{ seen sync.Map } // digest -> script
 
-func digest(script string) string {
-	sum := sha1.Sum([]byte(script))
-	return hex.EncodeToString(sum[:])
-}
+// header is the first line of a script's file. Behind preludes, which have one as
+// well, it is the last one that names the script.
+var header = regexp.MustCompile(`(?m)^-- (\w+)\.lua:`)
 
-// of returns the name of the script that a request calls, or "".
-func (s scripts) of(cmd []string) string {
+// of returns the script that a request calls.
+func (s *scripts) of(cmd []string) (script, bool) {
 	if len(cmd) < 3 {
-		return ""
+		return script{}, false
 	}
 	switch strings.ToLower(cmd[0]) {
 	case "evalsha":
-		return s[strings.ToLower(cmd[1])]
+		known, ok := s.seen.Load(strings.ToLower(cmd[1]))
+		if !ok {
+			return script{}, false
+		}
+		return known.(script), true
 	case "eval":
-		return s[digest(cmd[1])]
+		names := header.FindAllStringSubmatch(cmd[1], -1)
+		if len(names) == 0 {
+			return script{}, false
+		}
+		sum := sha1.Sum([]byte(cmd[1]))
+		known, _ := s.seen.LoadOrStore(hex.EncodeToString(sum[:]), script{names[len(names)-1][1], cmd[1]})
+		return known.(script), true
 	}
-	return ""
+	return script{}, false
 }
 
+// library knows the scripts of the library under test.
+var library scripts
+
 // calls matches the calls for a lock of scripts whose name contains part.
-func (s scripts) calls(part, lock string) redistest.Match {
+func (s *scripts) calls(part, lock string) redistest.Match {
 	return func(cmd []string) bool {
-		return strings.Contains(s.of(cmd), part) && slices.Contains(cmd, lock)
+		called, ok := s.of(cmd)
+		return ok && strings.Contains(called.name, part) && slices.Contains(cmd, lock)
 	}
 }
 
@@ -98,7 +96,7 @@ var faults = []fault{
 	{"lose a release", 5, func(n *nemesis) Fault { return n.lose("release", (*redistest.Proxy).LoseRequest) }},
 	{"swallow a renewal's reply", 5, func(n *nemesis) Fault {
 		c := n.someone()
-		c.proxy.SwallowReply(n.scripts.calls("renew", steadyName(c.ID)), 1)
+		c.proxy.SwallowReply(library.calls("renew", steadyName(c.ID)), 1)
 		n.rest(300 * time.Millisecond)
 		return Fault{Proc: c.ID}
 	}},
@@ -205,7 +203,7 @@ func (n *nemesis) kill(kind string) Fault {
 // lose sets a rule for one request that is about to come.
 func (n *nemesis) lose(part string, rule func(*redistest.Proxy, redistest.Match, int)) Fault {
 	c := n.someone()
-	rule(c.proxy, n.scripts.calls(part, n.busy()), 1)
+	rule(c.proxy, library.calls(part, n.busy()), 1)
 	n.rest(100 * time.Millisecond)
 	return Fault{Proc: c.ID}
 }
@@ -213,7 +211,7 @@ func (n *nemesis) lose(part string, rule func(*redistest.Proxy, redistest.Match,
 // hold keeps one request or reply back for up to a lease and a half.
 func (n *nemesis) hold(part string, rule func(*redistest.Proxy, redistest.Match) *redistest.Gate) Fault {
 	c := n.someone()
-	gate := rule(c.proxy, n.scripts.calls(part, n.busy()))
+	gate := rule(c.proxy, library.calls(part, n.busy()))
 	n.rest(time.Duration(n.rng.Int64N(int64(3 * n.ttl / 2))))
 	gate.Release()
 	return Fault{Proc: c.ID}

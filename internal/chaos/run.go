@@ -50,7 +50,6 @@ type run struct {
 	ttl     time.Duration
 	h       *History
 	srv     *redistest.Server
-	scripts scripts
 	dir     string
 	members []*member
 	paths   []string // of the histories, by process
@@ -93,7 +92,7 @@ func Run(tb testing.TB, cfg Config) (*History, Residue) {
 		cfg.Workers = 3
 	}
 	r := &run{
-		TB: tb, cfg: cfg, ttl: ttl, dir: tb.TempDir(), scripts: loadScripts(tb),
+		TB: tb, cfg: cfg, ttl: ttl, dir: tb.TempDir(),
 		srv: startServer(tb),
 		h:   &History{Seed: cfg.Seed, TTL: ttl, Healed: never},
 	}
@@ -184,12 +183,17 @@ func (r *run) start() *member {
 		Addr: proxy.Addr(), Password: r.srv.Password(), Proc: p.ID, Seed: r.cfg.Seed, Workers: r.cfg.Workers,
 		Lease: r.ttl, Overstay: 1, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
 	}
+	rewrite := func(cmd []string) []string { return cmd }
 	if bug := r.cfg.Bug; bug != nil {
 		cfg.Seam, cfg.Overstay = bug.Seam, max(bug.Overstay, cfg.Overstay)
 		if bug.Wire != nil {
-			proxy.Rewrite(bug.Wire())
+			rewrite = bug.Wire()
 		}
 	}
+	proxy.Rewrite(func(cmd []string) []string {
+		library.of(cmd) // sees the text of each script pass once
+		return rewrite(cmd)
+	})
 	text, err := json.Marshal(cfg)
 	if err != nil {
 		r.Fatal(err)

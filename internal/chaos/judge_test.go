@@ -222,6 +222,16 @@ func TestTruths(t *testing.T) {
 			h.lease(0, busyMutex, 10, 20)
 			h.hold(0, busyMutex, 9, 21).EndedBy = "del"
 		}, nil},
+		{"an owner comes back", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			first := h.hold(0, busyMutex, 9, 21)
+			h.hold(0, busyMutex, 30, 31).Owner = first.Owner
+		}, []string{"resurrection"}},
+		{"a grant that was not heard is made again", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			unheard := h.hold(0, busyMutex, 5, 6)
+			h.hold(0, busyMutex, 9, 21).Owner = unheard.Owner
+		}, nil},
 		{"a dead reader's field stays", func(h *handmade) {
 			h.Processes[0].Died = 15 * ms
 			h.lease(0, busyMutex, 10, 0).Shared = true

@@ -66,7 +66,6 @@ type replay struct {
 	exists  map[string]bool
 	touched map[string]bool // since MULTI: keys that might have no TTL
 	multi   bool
-	seen    map[string]bool // name and owner of past holds
 	// twoSided are the read-write locks: their hash has a mode beside its owners, and
 	// writers' fields end with ":write".
 	twoSided map[string]bool
@@ -78,7 +77,7 @@ func ReadTruth(aof [][]string, ticks []Tick) *Truth {
 	r := &replay{
 		Truth: &Truth{Holds: make(map[string][]*Hold)}, ticks: ticks, upper: upperBounds(aof, ticks),
 		live: make(map[string][]*Hold), expires: make(map[string]int64), exists: make(map[string]bool),
-		touched: make(map[string]bool), seen: make(map[string]bool), twoSided: make(map[string]bool), counter: make(map[string]int64),
+		touched: make(map[string]bool), twoSided: make(map[string]bool), counter: make(map[string]int64),
 	}
 	for i, cmd := range aof {
 		r.higher = r.upper[i]
@@ -232,11 +231,6 @@ func (r *replay) fields(key, command string, args []string) {
 			if !h.shares(o) {
 				r.finding("exclusion", key, "%s is let in beside %s", owner, o.Owner)
 			}
-		}
-		if id := key + "\x00" + owner; r.seen[id] {
-			r.finding("resurrection", key, "%s holds again after its end", owner)
-		} else {
-			r.seen[id] = true
 		}
 		r.live[key] = append(r.live[key], h)
 		r.Holds[key] = append(r.Holds[key], h)

@@ -24,6 +24,7 @@ func Truths(h *History) (violations []Violation) {
 			own := leasesOf(leases, p.ID)
 			violations = append(violations, h.uncovered(name, p, own)...)
 			violations = append(violations, h.forsaken(name, p, own)...)
+			violations = append(violations, h.resurrected(name, p, own)...)
 		}
 	}
 	return append(violations, h.taken()...)
@@ -76,6 +77,24 @@ func (h *History) uncovered(name string, p *Process, leases []*Lease) (violation
 				violations = append(violations, Violation{"truth", "false loss", name, u.Return, l.String()})
 			}
 		}
+	}
+	return violations
+}
+
+// resurrected finds owners that hold again after an end that a caller has seen. A grant
+// that nobody heard of may be taken back and made again.
+func (h *History) resurrected(name string, p *Process, leases []*Lease) (violations []Violation) {
+	over := make(map[string]bool) // owners that had a lease and ended
+	for _, o := range h.Truth.Holds[name] {
+		if o.prefix() != p.Prefix {
+			continue
+		}
+		if over[o.Owner] {
+			violations = append(violations, Violation{"truth", "resurrection", name, o.Start.Lo, o.Owner + " holds again after its end"})
+		}
+		over[o.Owner] = over[o.Owner] || slices.ContainsFunc(leases, func(l *Lease) bool {
+			return l.Acquire.Shared == !o.Write && o.Start.Hi <= l.From && l.From <= o.End.Lo
+		})
 	}
 	return violations
 }

@@ -93,7 +93,7 @@ func (h *History) resurrected(name string, p *Process, leases []*Lease) (violati
 			violations = append(violations, Violation{"truth", "resurrection", name, o.Start.Lo, o.Owner + " holds again after its end"})
 		}
 		over[o.Owner] = over[o.Owner] || slices.ContainsFunc(leases, func(l *Lease) bool {
-			return l.Acquire.Shared == !o.Write && o.Start.Hi <= l.From && l.From <= o.End.Lo
+			return l.Acquire.Shared == !o.Write && max(l.From, o.Start.Hi) < min(l.To, o.End.Lo)
 		})
 	}
 	return violations

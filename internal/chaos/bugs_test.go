@@ -51,10 +51,10 @@ var bugs = []seededBug{
 	{Bug{Name: "token bumped on re-entry", Seam: "token bumped"},
 		[]string{"token"}},
 	{Bug{Name: "messages not sent", Wire: lua("", `
-		if string.find(cmd, 'publish', 1, true) then return 0 end`)},
+		if string.find(cmd, 'publish', 1, true) then return 1 end`)},
 		[]string{"lost wake-up"}},
 	{Bug{Name: "poll disabled, and messages lost", Seam: "poll disabled", Wire: lua("", `
-		if string.find(cmd, 'publish', 1, true) then return 0 end`)},
+		if string.find(cmd, 'publish', 1, true) then return 1 end`)},
 		[]string{"lost wake-up"}},
 	{Bug{Name: "cancel without clean-up", Seam: "cancel forgets"},
 		[]string{"forsaken hold", "locks", "lost wake-up"}},

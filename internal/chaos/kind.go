@@ -22,6 +22,18 @@ func mutex(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfa
 	return m.Mutex(name, opts...)
 }
 
+func fair(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.FairMutex(name, opts...)
+}
+
+func write(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.RWMutex(name, opts...)
+}
+
+func read(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.RWMutex(name, opts...).RLocker()
+}
+
 func fenced(f lockFunc) lockFunc {
 	return func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
 		return f(m, name, append(slices.Clone(opts), holdfast.WithFencing())...)
@@ -32,6 +44,8 @@ func fenced(f lockFunc) lockFunc {
 var Kinds = []Kind{
 	{Name: "mutex", Exclusive: mutex},
 	{Name: "fenced", Fenced: true, Exclusive: fenced(mutex)},
+	{Name: "fair", Fair: true, Exclusive: fair},
+	{Name: "rw", Exclusive: write, Shared: read},
 }
 
 // Names of locks. Each kind has a busy lock, on which everything is tried, and a quiet

@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: test redis fmt vet lint unit stress demo bench bench-quick bench-once bench-test fuzz
+.PHONY: test redis fmt vet lint unit stress chaos safety soak demo bench bench-quick bench-once bench-test fuzz interop
 
 # What a newcomer types: it needs Go, and installs redis-server if it is missing.
 test: redis fmt vet lint unit
@@ -27,6 +27,15 @@ unit: ## all tests, on real servers; they mostly wait, so more run at a time tha
 
 stress: ## the tests again and again: make stress COUNT=20
 	$(GO) test -race -shuffle=on -parallel 6 -count=$(or $(COUNT),5) -timeout 60m . ./internal/...
+
+chaos: redis ## faults of all kinds and judges for a minute: make chaos CHAOS_ARGS='-duration 10m -seed 7'
+	$(GO) test -race -count=1 -v -timeout 24h ./internal/chaos -run '^TestChaos$$' -args -duration 60s $(CHAOS_ARGS)
+
+safety: redis ## a minute of chaos and the seeded bugs; their results go into docs/SAFETY.md
+	$(GO) test -count=1 -timeout 30m ./internal/chaos -run '^TestChaos' -args -duration 60s -update
+
+soak: redis ## 100,000 lock and cancel cycles and 1,000,000 names of each kind leave nothing behind
+	$(GO) test -count=1 -v -timeout 2h ./internal/chaos -run '^TestSoak_' -args -cycles 100000 -names 1000000 $(SOAK_ARGS)
 
 fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=1m
 	@set -e; for p in $$($(GO) list ./...); do \

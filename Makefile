@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: test redis fmt vet lint unit stress demo bench bench-quick bench-once fuzz
+.PHONY: test redis fmt vet lint unit stress demo bench bench-quick bench-once fuzz interop
 
 # What a newcomer types: it needs Go, and installs redis-server if it is missing.
 test: redis fmt vet lint unit
@@ -27,6 +27,19 @@ unit: ## all tests, on real servers; they mostly wait, so more run at a time tha
 
 stress: ## the tests again and again: make stress COUNT=20
 	$(GO) test -race -shuffle=on -parallel 6 -count=$(or $(COUNT),5) -timeout 60m . ./internal/...
+
+interop: redis ## share locks with real Redisson, in JVMs; HOLDFAST_INTEROP=require fails without a JDK and Maven
+	@if command -v java >/dev/null && command -v mvn >/dev/null; then \
+	  $(MAKE) --no-print-directory $(REDISSON_PEERS) && HOLDFAST_INTEROP=require $(GO) test -v -count=1 -parallel 8 ./internal/interop; \
+	else \
+	  echo "interop: skipped: it needs a JDK and Maven"; test "$$HOLDFAST_INTEROP" != require; \
+	fi
+
+# One jar per line of Redisson; libraries come from the Maven registry, once.
+REDISSON_PEERS = interop/target/current/redisson-peer.jar interop/target/old/redisson-peer.jar
+
+$(REDISSON_PEERS): interop/target/%/redisson-peer.jar: interop/pom.xml $(shell find interop/src -name '*.java')
+	cd interop && mvn -q -B -P$* package
 
 fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=1m
 	@set -e; for p in $$($(GO) list ./...); do \

@@ -6,6 +6,8 @@ import java.io.FileOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -29,7 +31,7 @@ import picocli.CommandLine.Option;
  * [argument...]}. Commands for one thread run one after the other in a thread of their own, which to
  * Redisson is an owner; commands for different threads overlap. Each is answered by one line, {@code id
  * began ended value}, or {@code id began ended !error} if it failed; the times are nanoseconds of the
- * machine's monotonic clock. The program ends with its input.
+ * machine's clock, which the other processes of a test share. The program ends with its input.
  */
 @Command(name = "redisson-peer", description = "A client of Redisson that takes commands on its standard input.")
 public final class Main implements Callable<Integer> {
@@ -92,14 +94,18 @@ public final class Main implements Callable<Integer> {
     }
 
     private static String answer(Commands commands, Request request) {
-        long began = System.nanoTime();
+        long began = now();
         String value;
         try {
             value = commands.execute(request);
         } catch (Exception e) {
             value = "!" + e.toString().replace('\n', ' ');
         }
-        return request.id() + " " + began + " " + System.nanoTime() + " " + value;
+        return request.id() + " " + began + " " + now() + " " + value;
+    }
+
+    private static long now() {
+        return ChronoUnit.NANOS.between(Instant.EPOCH, Instant.now());
     }
 
     private Config config() {

@@ -14,6 +14,7 @@ type kind struct {
 	fenced bool   // has tokens
 	queue  bool   // waiters of all clients are served in the order they came
 	shared bool   // several owners may hold it at a time
+	turn   int    // grants that may pass a waiter of the other side under load; 0: no bound yet
 	rival  string // the kind whose holder stands in its way; empty: the same
 	mode   holdfast.Kind
 }

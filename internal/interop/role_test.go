@@ -29,6 +29,7 @@ func rolePeer(args []string) {
 	cluster := flags.Bool("cluster", false, "")
 	messages := flags.String("messages", "auto", "")
 	prefix := flags.String("prefix", "", "")
+	slice := flags.Duration("slice", holdfast.DefaultHandoffSlice, "") // the Java program has no such thing
 	watchdog := flags.Int64("watchdog", 30_000, "")
 	_ = flags.Parse(args)
 
@@ -45,6 +46,7 @@ func rolePeer(args []string) {
 		holdfast.WithLease(time.Duration(*watchdog)*time.Millisecond),
 		holdfast.WithNameMapper(func(name string) string { return *prefix + name }),
 		holdfast.WithPublishMode(modes[*messages]),
+		holdfast.WithHandoffSlice(*slice),
 		// A lost message must show.
 		holdfast.WithPollInterval(patience/2),
 	)
@@ -148,14 +150,17 @@ func (p *goPeer) execute(held leases, words []string) (string, error) {
 	case "waiting":
 		s := p.manager.Stats()
 		return strconv.FormatBool(s.Waiting > 0 && s.Subscriptions > 0), nil
-	case "work":
-		rounds, seed := int(number(0)), int64(number(1))
+	case "work", "hammer":
+		amount, seed := number(0), int64(number(1))
 		s, err := openSection(words[7])
 		if err != nil {
 			return "", err
 		}
 		defer s.Close()
-		return newWorker(owner, s, seed).work(rounds)
+		if verb == "work" {
+			return newWorker(owner, s, seed).work(int(amount))
+		}
+		return newWorker(owner, s, seed).hammer(amount * time.Millisecond)
 	}
 	return "", fmt.Errorf("no command %q", verb)
 }

@@ -17,6 +17,8 @@ type scenario struct {
 var scenarios = []scenario{
 	{name: "wake-up", run: wakeUp, old: true, calm: true},
 	{name: "exclusion", run: exclusion, old: true, calm: true},
+	{name: "turn", run: turn, fit: func(k kind) bool { return !k.shared }, calm: true},
+	{name: "order", run: order, fit: func(k kind) bool { return k.queue }, calm: true},
 
 	{name: "re-entry", run: reentry, old: true},
 	{name: "observe", run: observe, old: true},

@@ -2,12 +2,9 @@ package interop
 
 import (
 	"encoding/binary"
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 // section is code that must not run twice at a time, on a file that all processes share
@@ -85,98 +82,4 @@ func (s section) shared(work func()) (violations int, err error) {
 		violations++
 	}
 	return violations, err
-}
-
-// worker is the twin of Worker.java: it takes a lock again and again, each time in a way
-// that chance chooses, and runs the section under it.
-type worker struct {
-	owner   owner
-	section section
-	random  *rand.Rand
-	me      int64
-
-	entered, refused, violations int
-	longest                      time.Duration
-}
-
-const (
-	workLease = 20 * time.Second // longer than any section can be delayed
-	workWait  = 50 * time.Millisecond
-)
-
-func newWorker(o owner, s section, seed int64) *worker {
-	return &worker{owner: o, section: s, me: seed, random: rand.New(rand.NewPCG(uint64(seed), 0))}
-}
-
-// work returns how many sections were run, how many attempts refused, how many rules
-// broken, and the longest wait in ms.
-func (w *worker) work(rounds int) (string, error) {
-	for range rounds {
-		if err := w.round(); err != nil {
-			return "", err
-		}
-	}
-	return fmt.Sprint(w.entered, " ", w.refused, " ", w.violations, " ", w.longest.Milliseconds()), nil
-}
-
-func (w *worker) round() error {
-	began := time.Now()
-	granted, err := w.acquire()
-	w.longest = max(w.longest, time.Since(began))
-	if err != nil {
-		return err
-	}
-	if !granted {
-		w.refused++
-		return nil
-	}
-	if err := w.enter(w.owner.held.last(w.owner.key).Token()); err != nil {
-		return err
-	}
-	if w.random.IntN(4) == 0 {
-		if _, err := w.owner.lock(-1, 0); err != nil {
-			return err
-		}
-		if err := w.enter(0); err != nil {
-			return err
-		}
-		if err := w.owner.unlock(); err != nil {
-			return err
-		}
-		if err := w.enter(0); err != nil { // still held
-			return err
-		}
-	}
-	return w.owner.unlock()
-}
-
-func (w *worker) acquire() (granted bool, err error) {
-	switch w.random.IntN(6) {
-	case 0:
-		return w.owner.lock(0, 0)
-	case 1:
-		return w.owner.lock(workWait, 0)
-	case 2:
-		return w.owner.lock(workWait, workLease)
-	case 3:
-		return w.owner.lock(-1, workLease)
-	default:
-		return w.owner.lock(-1, 0)
-	}
-}
-
-// enter runs the section; the token must be greater than all before it, unless it is 0.
-func (w *worker) enter(token uint64) error {
-	pause := time.Duration(w.random.IntN(100_000))
-	work := func() { time.Sleep(pause) } // work, not waiting for anything
-	var violations int
-	var err error
-	if w.owner.kind.shared {
-		violations, err = w.section.shared(work)
-	} else {
-		violations, err = w.section.alone(w.me, int64(token), work)
-	}
-	w.entered++
-	w.violations += violations
-	return err
 }

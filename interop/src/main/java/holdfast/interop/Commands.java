@@ -47,9 +47,11 @@ final class Commands {
             case "forceUnlock":
                 return String.valueOf(lock.forceUnlock());
             case "work": // rounds, seed, file
+            case "hammer": // milliseconds, seed, file
                 try (Section section = new Section(Path.of(request.arguments().get(2)))) {
-                    return new Worker(lock, request.kind().equals("read"), section, request.number(1))
-                            .work((int) request.number(0));
+                    Worker worker = new Worker(lock, request.kind().equals("read"), section, request.number(1));
+                    long amount = request.number(0);
+                    return request.verb().equals("work") ? worker.work(amount) : worker.hammer(amount);
                 }
             default:
                 throw new IllegalArgumentException("no command " + request.verb());

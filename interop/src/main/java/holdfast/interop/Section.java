@@ -41,6 +41,11 @@ final class Section implements Closeable {
         return before[0] != 0 || after[0] != 0 || after[1] != before[1] ? 1 : 0;
     }
 
+    /** How many sections there were. */
+    long count() throws IOException {
+        return read()[1];
+    }
+
     private long[] read() throws IOException {
         ByteBuffer buffer = ByteBuffer.allocate(SIZE);
         if (file.read(buffer, 0) != SIZE) {

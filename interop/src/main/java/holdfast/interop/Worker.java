@@ -35,8 +35,8 @@ final class Worker {
     }
 
     /** Returns how many sections were run, how many attempts refused, how many rules broken, and the longest wait in ms. */
-    String work(int rounds) throws Exception {
-        for (int i = 0; i < rounds; i++) {
+    String work(long rounds) throws Exception {
+        for (long i = 0; i < rounds; i++) {
             long began = System.nanoTime();
             boolean held = acquire();
             longest = Math.max(longest, System.nanoTime() - began);
@@ -60,6 +60,28 @@ final class Worker {
             }
         }
         return entered + " " + refused + " " + violations + " " + NANOSECONDS.toMillis(longest);
+    }
+
+    /**
+     * Takes the lock for as many milliseconds, as fast as it can. Returns how often it got it, how many sections
+     * of others passed at most while it waited, how many rules were broken, and the longest wait in ms.
+     */
+    String hammer(long millis) throws Exception {
+        long mostOthers = 0;
+        for (long end = System.nanoTime() + MILLISECONDS.toNanos(millis); System.nanoTime() < end; ) {
+            long sections = section.count();
+            long began = System.nanoTime();
+            lock.lock();
+            try {
+                longest = Math.max(longest, System.nanoTime() - began);
+                mostOthers = Math.max(mostOthers, section.count() - sections);
+                entered++;
+                violations += section.alone(me, 0, () -> { });
+            } finally {
+                lock.unlock();
+            }
+        }
+        return entered + " " + mostOthers + " " + violations + " " + NANOSECONDS.toMillis(longest);
     }
 
     private boolean acquire() throws InterruptedException {

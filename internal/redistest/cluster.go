@@ -139,21 +139,45 @@ func (c *Cluster) Owner(key string) *Server {
 	return owner
 }
 
+// AwaitNewOwner waits until all running nodes name another owner of key than old, which
+// is dead or has been cut off, and returns it.
+func (c *Cluster) AwaitNewOwner(key string, old *Server) *Server {
+	c.tb.Helper()
+	slot := c.Slot(key)
+	var owner *Server
+	c.await(fmt.Sprintf("a new owner of slot %d", slot), func() error {
+		owner = nil
+		return c.views(func(v view) error {
+			n := c.ids[v.owner(slot)]
+			if n == nil || n == old || owner != nil && owner != n || !v.ok {
+				return errors.New("no common new owner")
+			}
+			owner = n
+			return nil
+		})
+	})
+	return owner
+}
+
 // Replica returns a running replica of the master that serves key.
 func (c *Cluster) Replica(key string) *Server {
 	c.tb.Helper()
 	owner := c.id(c.Owner(key))
-	v, err := readView(c.anyone())
-	if err != nil {
-		c.tb.Fatalf("redistest: %v", err)
-	}
-	for _, m := range v.members {
-		if n := c.ids[m.id]; m.master == owner && n.running() {
-			return n
+	var replica *Server
+	c.await(fmt.Sprintf("a running replica for %q", key), func() error {
+		v, err := readView(c.ids[owner])
+		if err != nil {
+			return err
 		}
-	}
-	c.tb.Fatalf("redistest: no running replica for %q", key)
-	return nil
+		for _, m := range v.members {
+			if n := c.ids[m.id]; m.master == owner && n.running() {
+				replica = n
+				return nil
+			}
+		}
+		return errors.New("none")
+	})
+	return replica
 }
 
 // AwaitHealthy waits until all running nodes agree: every slot has the same owner, which
@@ -250,15 +274,20 @@ func (c *Cluster) await(what string, probe func() error) {
 
 func await(tb testing.TB, what string, probe func() error) {
 	tb.Helper()
+	awaitFor(tb, 2*patience, what, probe)
+}
+
+func awaitFor(tb testing.TB, limit time.Duration, what string, probe func() error) {
+	tb.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(2 * patience); ; <-tick.C {
+	for deadline := time.Now().Add(limit); ; <-tick.C {
 		err := probe()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			tb.Fatalf("redistest: not within %v: %s: %v", 2*patience, what, err)
+			tb.Fatalf("redistest: not within %v: %s: %v", limit, what, err)
 		}
 	}
 }

@@ -53,7 +53,8 @@ func StartSentinel(tb testing.TB, replicas int, opts ...ServerOption) *Sentinel 
 			fmt.Sprintf("sentinel monitor %s %s %s %d", sentinelMaster, host, port, quorum),
 			fmt.Sprintf("sentinel auth-pass %s %s", sentinelMaster, s.password),
 			fmt.Sprintf("sentinel down-after-milliseconds %s %d", sentinelMaster, downAfter.Milliseconds()),
-			fmt.Sprintf("sentinel failover-timeout %s %d", sentinelMaster, 5000),
+			// Votes are split now and then; twice this later there is another election.
+			fmt.Sprintf("sentinel failover-timeout %s %d", sentinelMaster, 1500),
 		}
 	}
 	for range sentinels {
@@ -70,7 +71,7 @@ func StartSentinel(tb testing.TB, replicas int, opts ...ServerOption) *Sentinel 
 // fixed.
 func (s *Sentinel) hurry(w *Server) {
 	_, err := w.try("sentinel", "debug", "info-period", "200", "ping-period", "100", "ask-period", "100",
-		"publish-period", "200", "min-link-reconnect-period", "100", "slave-reconf-timeout", "1000", "election-timeout", "2000")
+		"publish-period", "200", "min-link-reconnect-period", "100", "slave-reconf-timeout", "1000", "election-timeout", "1000")
 	if _, major, _ := findRedis(); err != nil && major >= 7 {
 		s.tb.Fatalf("redistest: sentinel debug: %v", err)
 	}

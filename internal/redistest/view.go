@@ -147,8 +147,11 @@ func (v view) healthy(ids map[string]*Server) error {
 		if n.running() && (m.is("fail") || m.is("fail?")) {
 			return fmt.Errorf("%s is believed dead", m.id)
 		}
-		if len(m.slots) > 0 {
+		switch {
+		case len(m.slots) > 0:
 			masters++
+		case n.running() && !m.is("slave"):
+			return fmt.Errorf("%s has neither slots nor a master", m.id)
 		}
 	}
 	if masters != clusterMasters {

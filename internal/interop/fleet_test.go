@@ -8,20 +8,36 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// fleet is the processes that the scenarios share: one server, two JVMs and two
+// fleet is the processes that the scenarios share: a server or a cluster, two JVMs and two
 // processes of ours, whose locks have a TTL of 30 s if none is asked for.
 type fleet struct {
 	line   line
-	server *redistest.Server
+	nodes  []*redistest.Server
+	admin  redis.UniversalClient
+	flags  []string // of every process
 	java   [2]*peer
 	golang [2]*peer
 }
 
 func newFleet(t *testing.T, l line) *fleet {
-	f := &fleet{line: l, server: redistest.Start(t)}
+	server := redistest.Start(t)
+	return (&fleet{line: l, nodes: []*redistest.Server{server}, admin: server.Client(t)}).launch(t)
+}
+
+// newClusterFleet is newFleet on a cluster, whose releases are announced classic or sharded.
+func newClusterFleet(t *testing.T, l line, messages string) *fleet {
+	cluster := redistest.StartCluster(t)
+	f := &fleet{line: l, nodes: cluster.Nodes(), admin: cluster.Client(t), flags: []string{"--cluster", "--messages", messages}}
+	return f.launch(t)
+}
+
+func (f *fleet) launch(t *testing.T) *fleet {
+	f.flags = append(f.flags, "--address", f.nodes[0].Addr(), "--password", f.nodes[0].Password())
 	for i := range f.java {
 		f.java[i] = f.startJava(t)
 		f.golang[i] = f.startGo(t)
@@ -29,14 +45,10 @@ func newFleet(t *testing.T, l line) *fleet {
 	return f
 }
 
-func (f *fleet) flags(flags []string) []string {
-	return append([]string{"--address", f.server.Addr(), "--password", f.server.Password()}, flags...)
-}
-
 // startGo starts another process of ours. Flags are those of the Java program.
 func (f *fleet) startGo(t testing.TB, flags ...string) *peer {
 	t.Helper()
-	return awaitReady(t, &peer{side: "go", Process: redistest.StartProcess(t, peerRole, f.flags(flags)...)})
+	return awaitReady(t, &peer{side: "go", Process: redistest.StartProcess(t, peerRole, slices.Concat(f.flags, flags)...)})
 }
 
 // startJava starts another JVM.
@@ -47,7 +59,7 @@ func (f *fleet) startJava(t testing.TB, flags ...string) *peer {
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-jar", f.line.jar(),
 	}
-	return awaitReady(t, &peer{side: "java", Process: redistest.StartProgram(t, "java", append(args, f.flags(flags)...)...)})
+	return awaitReady(t, &peer{side: "java", Process: redistest.StartProgram(t, "java", slices.Concat(args, f.flags, flags)...)})
 }
 
 func awaitReady(t testing.TB, p *peer) *peer {
@@ -101,25 +113,51 @@ func (e *env) parked(p *peer, n int) {
 	})
 }
 
-// subscribers counts the subscriptions to the channels whose names begin with prefix.
+// subscribers counts the subscriptions, classic and sharded, to the channels whose names
+// begin with prefix.
 func (e *env) subscribers(prefix string) int {
 	e.Helper()
-	ctx := context.Background()
-	channels, err := e.server.Admin().PubSubChannels(ctx, "*").Result()
-	if err != nil {
-		e.Fatal(err)
-	}
-	channels = slices.DeleteFunc(channels, func(c string) bool { return !strings.HasPrefix(c, prefix) })
-	if len(channels) == 0 {
-		return 0
-	}
-	counts, err := e.server.Admin().PubSubNumSub(ctx, channels...).Result()
-	if err != nil {
-		e.Fatal(err)
-	}
 	n := 0
-	for _, count := range counts {
-		n += int(count)
+	for _, node := range e.nodes {
+		n += e.subscribersAt(node.Admin(), prefix)
+	}
+	return n
+}
+
+func (e *env) subscribersAt(node *redis.Client, prefix string) (n int) {
+	e.Helper()
+	ctx := context.Background()
+	count := func(channels *redis.StringSliceCmd, subscribers func(context.Context, ...string) *redis.MapStringIntCmd) {
+		e.Helper()
+		if err := channels.Err(); err != nil {
+			e.Fatal(err)
+		}
+		ours := slices.DeleteFunc(channels.Val(), func(c string) bool { return !strings.HasPrefix(c, prefix) })
+		if len(ours) == 0 {
+			return
+		}
+		counts, err := subscribers(ctx, ours...).Result()
+		if err != nil {
+			e.Fatal(err)
+		}
+		for _, c := range counts {
+			n += int(c)
+		}
+	}
+	count(node.PubSubChannels(ctx, "*"), node.PubSubNumSub)
+	count(node.PubSubShardChannels(ctx, "*"), node.PubSubShardNumSub)
+	return n
+}
+
+// exists counts those of the keys that exist.
+func (e *env) exists(keys ...string) (n int) {
+	e.Helper()
+	for _, key := range keys { // in a cluster they need not be together
+		there, err := e.admin.Exists(context.Background(), key).Result()
+		if err != nil {
+			e.Fatal(err)
+		}
+		n += int(there)
 	}
 	return n
 }

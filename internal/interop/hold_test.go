@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 
@@ -112,7 +111,7 @@ func tokens(e *env) {
 			e.lock(p, 2, 100) // and let it expire
 			grown(p, 2)
 			e.eventually("expiry", patience, func() bool {
-				return e.server.Admin().Exists(context.Background(), e.key).Val() == 0
+				return e.exists(e.key) == 0
 			})
 
 			e.lock(p, 3, -1)

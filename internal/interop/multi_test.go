@@ -3,6 +3,7 @@ package interop
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Redisson's MultiLock and RedLock are made of locks that we can hold as well.
@@ -57,4 +58,30 @@ func multiLock(e *env) {
 			m.free()
 		}
 	}
+}
+
+// Redisson's spin lock is the same lock, but tells nobody when it is released: a waiter of
+// ours finds out when it polls.
+func spinLock(e *env) {
+	const poll = 300 * time.Millisecond
+	golang, java := e.startGo(e, "--poll", poll.String()), e.java[0]
+	spin := *e
+	spin.kind.name = "spin"
+
+	spin.lock(java, 1, -1)
+	e.refused(golang)
+	waiting := golang.start(e, e.thread(2), "lock", e.kind.name, e.key, -1)
+	e.parked(golang, 1)
+	released := spin.unlock(java, 1)
+	if waited := waiting.want("ok").ended.Sub(released.began); waited > poll+slack {
+		e.Errorf("entered %v after the spin lock was released, polling every %v", waited, poll)
+	}
+	spin.refused(java)
+	waiting = spin.java[1].start(e, e.thread(2), "lock", "spin", e.key, -1)
+	released = e.unlock(golang, 2)
+	if waited := waiting.want("ok").ended.Sub(released.began); waited > slack {
+		e.Errorf("the spin lock entered %v after ours was released", waited)
+	}
+	spin.unlock(spin.java[1], 2)
+	e.free()
 }

@@ -19,7 +19,7 @@ func order(e *env) {
 			calls = append(calls, p.start(e, e.thread(1+i), "lock", e.kind.name, e.key, -1))
 			p.start(e, e.thread(1+i), "unlock", e.kind.name, e.key) // as soon as it has it
 			e.eventually(fmt.Sprintf("%d waiters are queued", i+1), patience, func() bool {
-				return e.server.Admin().LLen(context.Background(), queue).Val() == int64(i+1)
+				return e.admin.LLen(context.Background(), queue).Val() == int64(i+1)
 			})
 		}
 		e.unlock(e.golang[1], 0)
@@ -31,12 +31,12 @@ func order(e *env) {
 			e.Errorf("not served in order: %v", granted)
 		}
 		e.eventually("all have unlocked", patience, func() bool {
-			return e.server.Admin().Exists(context.Background(), e.key).Val() == 0
+			return e.exists(e.key) == 0
 		})
 	}
 	e.free()
-	if left := e.server.Admin().Exists(context.Background(), queue, timeoutKey(e.key)).Val(); left != 0 {
-		e.Errorf("the queue has been left behind")
+	if e.exists(queue, timeoutKey(e.key)) != 0 {
+		e.Error("the queue has been left behind")
 	}
 }
 

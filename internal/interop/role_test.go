@@ -29,7 +29,8 @@ func rolePeer(args []string) {
 	cluster := flags.Bool("cluster", false, "")
 	messages := flags.String("messages", "auto", "")
 	prefix := flags.String("prefix", "", "")
-	slice := flags.Duration("slice", holdfast.DefaultHandoffSlice, "") // the Java program has no such thing
+	slice := flags.Duration("slice", holdfast.DefaultHandoffSlice, "") // this and the next are ours alone
+	poll := flags.Duration("poll", patience/2, "")                     // by default, a lost message must show
 	watchdog := flags.Int64("watchdog", 30_000, "")
 	_ = flags.Parse(args)
 
@@ -47,8 +48,7 @@ func rolePeer(args []string) {
 		holdfast.WithNameMapper(func(name string) string { return *prefix + name }),
 		holdfast.WithPublishMode(modes[*messages]),
 		holdfast.WithHandoffSlice(*slice),
-		// A lost message must show.
-		holdfast.WithPollInterval(patience/2),
+		holdfast.WithPollInterval(*poll),
 	)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

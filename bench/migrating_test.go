@@ -69,6 +69,7 @@ type otherLock struct {
 	lock    func(ctx context.Context) (unlock func(), err error) // one try
 	charge  func(ctx context.Context) error
 	unheard bool // its key has another name, so that it and Holdfast do not see each other
+	shares  bool // its key holds what ours does
 	deletes bool // it deletes what it finds
 }
 
@@ -128,6 +129,27 @@ func otherLocks(t *testing.T, client *redis.Client, locks *holdfast.Manager) []o
 			deletes: true,
 		},
 		{
+			name: "SET NX and compare-and-delete",
+			lock: func(ctx context.Context) (func(), error) {
+				ok, err := client.SetNX(ctx, "account:7", "token", time.Minute).Result()
+				if err == nil && !ok {
+					err = errors.New("taken")
+				}
+				return func() { compareAndDelete.Run(ctx, client, []string{"account:7"}, "token") }, err
+			},
+		},
+		{
+			name: "hash of owners and counts",
+			lock: func(ctx context.Context) (func(), error) {
+				ttl, err := hashLock.Run(ctx, client, []string{"account:7"}, "owner", 60_000).Int()
+				if err == nil && ttl != 0 {
+					err = errors.New("taken")
+				}
+				return func() { hashUnlock.Run(ctx, client, []string{"account:7"}, "owner") }, err
+			},
+			shares: true,
+		},
+		{
 			name: "SETNX and GETSET",
 			lock: func(ctx context.Context) (func(), error) {
 				if ok, err := client.SetNX(ctx, "account:7", "99999999999", 0).Result(); err != nil || ok {
@@ -139,6 +161,25 @@ func otherLocks(t *testing.T, client *redis.Client, locks *holdfast.Manager) []o
 		},
 	}
 }
+
+// What people write by hand: the script that most articles show, and the re-entrant one.
+var (
+	compareAndDelete = redis.NewScript(`if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`)
+
+	hashLock = redis.NewScript(`
+		if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then
+			redis.call('hincrby', KEYS[1], ARGV[1], 1)
+			redis.call('pexpire', KEYS[1], ARGV[2])
+			return 0
+		end
+		return redis.call('pttl', KEYS[1])`)
+
+	hashUnlock = redis.NewScript(`
+		if redis.call('hexists', KEYS[1], ARGV[1]) == 1 and redis.call('hincrby', KEYS[1], ARGV[1], -1) == 0 then
+			redis.call('del', KEYS[1])
+		end
+		return 0`)
+)
 
 // What docs/MIGRATING.md says of each lock that has the same name as one of Holdfast.
 func TestMigrating_SameNameAsAnotherLock(t *testing.T) {
@@ -170,8 +211,8 @@ func TestMigrating_SameNameAsAnotherLock(t *testing.T) {
 					t.Fatalf("Holdfast: %v", err)
 				}
 				lease.Unlock(ctx)
-			} else if !errors.Is(err, holdfast.ErrWrongKind) {
-				t.Errorf("Holdfast: %v", err)
+			} else if want := map[bool]error{false: holdfast.ErrWrongKind, true: holdfast.ErrNotAcquired}[other.shares]; !errors.Is(err, want) {
+				t.Errorf("Holdfast: %v, want %v", err, want)
 			}
 			unlock()
 

@@ -24,20 +24,28 @@ type fleet struct {
 	golang [2]*peer
 }
 
-func newFleet(t *testing.T, l line) *fleet {
+func newFleet(t *testing.T, l line) *fleet { return newServer(t, l).launch(t) }
+
+// newServer is newFleet without the processes.
+func newServer(t *testing.T, l line) *fleet {
 	server := redistest.Start(t)
-	return (&fleet{line: l, nodes: []*redistest.Server{server}, admin: server.Client(t)}).launch(t)
+	return &fleet{
+		line: l, nodes: []*redistest.Server{server}, admin: server.Client(t),
+		flags: []string{"--address", server.Addr(), "--password", server.Password()},
+	}
 }
 
 // newClusterFleet is newFleet on a cluster, whose releases are announced classic or sharded.
 func newClusterFleet(t *testing.T, l line, messages string) *fleet {
 	cluster := redistest.StartCluster(t)
-	f := &fleet{line: l, nodes: cluster.Nodes(), admin: cluster.Client(t), flags: []string{"--cluster", "--messages", messages}}
+	nodes := cluster.Nodes()
+	f := &fleet{line: l, nodes: nodes, admin: cluster.Client(t), flags: []string{
+		"--address", nodes[0].Addr(), "--password", nodes[0].Password(), "--cluster", "--messages", messages,
+	}}
 	return f.launch(t)
 }
 
 func (f *fleet) launch(t *testing.T) *fleet {
-	f.flags = append(f.flags, "--address", f.nodes[0].Addr(), "--password", f.nodes[0].Password())
 	for i := range f.java {
 		f.java[i] = f.startJava(t)
 		f.golang[i] = f.startGo(t)
@@ -111,6 +119,16 @@ func (e *env) parked(p *peer, n int) {
 		}
 		return e.subscribers(e.kind.channel(e.key)) >= n
 	})
+}
+
+// refusals counts the times that somebody was refused a lock: to tell for how long, all
+// scripts ask for the TTL. A waiter of Redisson is refused before it subscribes and after.
+func (e *env) refusals() (n int64) {
+	e.Helper()
+	for _, node := range e.nodes {
+		n += node.CommandCalls("pttl")
+	}
+	return n
 }
 
 // subscribers counts the subscriptions, classic and sharded, to the channels whose names

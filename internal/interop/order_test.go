@@ -44,7 +44,7 @@ func order(e *env) {
 // well. With slices our processes pass it on inside, without them each grant is Redis's,
 // so that the sections of others can be counted as grants.
 func turn(e *env) {
-	const duration, threads = 2500, 4
+	const duration, threads = 1500, 4
 	unsliced := [2]*peer{e.startGo(e, "--slice", "0"), e.startGo(e, "--slice", "0")}
 	for _, c := range []struct {
 		name   string

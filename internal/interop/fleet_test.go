@@ -82,6 +82,8 @@ type env struct {
 	*fleet
 	kind kind
 	key  string // the name of the lock
+
+	monitors []*redistest.Monitor // of all nodes, once asked for
 }
 
 // direction is a pair of processes of different sides.
@@ -109,26 +111,61 @@ func (e *env) thread(n int) string {
 	return fmt.Sprintf("%s:%d", strings.ReplaceAll(e.Name(), " ", "_"), n)
 }
 
-// parked waits until n waiters of the scenario's lock, on any side, have been refused
-// and listen for its release; p is the latest.
-func (e *env) parked(p *peer, n int) {
+// waiter makes a thread of p wait for the scenario's lock. It returns when it has been
+// refused, listens for the release, and has been refused again, as it tries once more then.
+func (e *env) waiter(p *peer, thread int) *call {
+	e.Helper()
+	before := e.refusals()
+	c := p.start(e, e.thread(thread), "lock", e.kind.name, e.key, -1)
+	e.parked(p, before)
+	return c
+}
+
+// parked waits until p's waiter sleeps, given the number of refusals before it came.
+func (e *env) parked(p *peer, before int) {
 	e.Helper()
 	e.eventually(p.side+" waits", patience, func() bool {
 		if p.side == "go" {
 			return p.start(e, e.thread(1000), "waiting", e.kind.name, e.key).answer().value == "true"
 		}
-		return e.subscribers(e.kind.channel(e.key)) >= n
+		return e.subscribers(e.kind.channel(e.key)) > 0 && e.refusals() >= before+2
 	})
 }
 
-// refusals counts the times that somebody was refused a lock: to tell for how long, all
-// scripts ask for the TTL. A waiter of Redisson is refused before it subscribes and after.
-func (e *env) refusals() (n int64) {
+// refusals counts the times that somebody was refused the lock, or told when it expires:
+// what scripts ask the TTL for.
+func (e *env) refusals() (n int) {
 	e.Helper()
-	for _, node := range e.nodes {
-		n += node.CommandCalls("pttl")
+	if len(e.monitors) == 0 {
+		for _, node := range e.nodes {
+			e.monitors = append(e.monitors, node.Monitor(e))
+		}
+	}
+	asked := ` lua] "pttl" ` + quoted(e.key)
+	for _, m := range e.monitors {
+		for _, line := range m.Lines() {
+			if strings.Contains(line, asked) {
+				n++
+			}
+		}
 	}
 	return n
+}
+
+// quoted is how MONITOR writes an argument.
+func quoted(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteString("\\" + string(rune(c)))
+		case c < ' ' || c > '~':
+			fmt.Fprintf(&b, "\\x%02x", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return `"` + b.String() + `"`
 }
 
 // subscribers counts the subscriptions, classic and sharded, to the channels whose names

@@ -66,8 +66,7 @@ func forceUnlock(e *env) {
 		thief, waiter := d.to, d.from // both directions: the holder's side waits as well
 		holder := victim[d.from.side]
 		e.lockAgainst(holder, 1, -1)
-		waiting := waiter.start(e, e.thread(2), "lock", e.kind.name, e.key, -1)
-		e.parked(waiter, 1)
+		waiting := e.waiter(waiter, 2)
 		forced := thief.start(e, e.thread(3), "forceUnlock", e.kind.against(), e.key).want("true")
 		granted := waiting.want("ok")
 		if late := granted.ended.Sub(forced.began); late > 3*time.Second {

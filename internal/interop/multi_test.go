@@ -42,8 +42,9 @@ func multiLock(e *env) {
 		}
 
 		// It waits, and is woken when we give one back.
+		before := members[multi.misses].refusals()
 		waiting := java.start(e, e.thread(1), "lock", all.kind.name, all.key, -1)
-		members[multi.misses].parked(java, 1)
+		members[multi.misses].parked(java, before)
 		for i := range multi.misses + 1 {
 			members[i].unlock(golang, 1)
 		}
@@ -70,8 +71,7 @@ func spinLock(e *env) {
 
 	spin.lock(java, 1, -1)
 	e.refused(golang)
-	waiting := golang.start(e, e.thread(2), "lock", e.kind.name, e.key, -1)
-	e.parked(golang, 1)
+	waiting := e.waiter(golang, 2)
 	released := spin.unlock(java, 1)
 	if waited := waiting.want("ok").ended.Sub(released.began); waited > poll+slack {
 		e.Errorf("entered %v after the spin lock was released, polling every %v", waited, poll)

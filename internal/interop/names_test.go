@@ -5,13 +5,11 @@ func names(e *env) {
 	for _, name := range []string{
 		"a:b:c", "{tag}:x", "x{tag}y", "a:{b}:{c}", "Grüße:鎖", `back\slash"quote'`, "redisson_lock", "*?[x]",
 	} {
-		e := *e
-		e.key += ":" + name
+		e := env{T: e.T, fleet: e.fleet, kind: e.kind, key: e.key + ":" + name}
 		for _, d := range e.directions() {
 			e.lockAgainst(d.from, 1, -1)
 			e.refused(d.to)
-			waiter := d.to.start(&e, e.thread(2), "lock", e.kind.name, e.key, -1)
-			e.parked(d.to, 1)
+			waiter := e.waiter(d.to, 2)
 			e.unlockAgainst(d.from, 1)
 			waiter.want("ok")
 			e.unlock(d.to, 2)
@@ -35,8 +33,9 @@ func nameMapper(e *env) {
 		plain.refused(plain.java[1]) // that is where it is
 		plain.refused(plain.golang[1])
 		e.free() // and not here
+		before := plain.refusals()
 		waiter := d.to.start(e, e.thread(2), "lock", e.kind.name, e.key, -1)
-		plain.parked(d.to, 1)
+		plain.parked(d.to, before)
 		mapped.unlockAgainst(d.from, 1)
 		waiter.want("ok")
 		mapped.unlock(d.to, 2)

@@ -50,10 +50,9 @@ func multiLeaseEndsTokens(e *env) {
 func spinLockTellsNobody(e *env) {
 	const lease = 2000
 	java := e.startJava(e)
-	locked := java.start(e, "a", "lock", "spin", "x", lease).want("ok")
-	waiting := java.start(e, "b", "lock", "lock", "x", -1)
-	e.eventually("it waits", patience, func() bool { return e.refusals() == 2 })
-	java.start(e, "a", "unlock", "spin", "x").want("ok")
+	locked := java.start(e, "a", "lock", "spin", e.key, lease).want("ok")
+	waiting := e.waiter(java, 2)
+	java.start(e, "a", "unlock", "spin", e.key).want("ok")
 	if waited := waiting.want("ok").ended.Sub(locked.began); waited < (lease-300)*time.Millisecond {
 		e.Errorf("entered after %v", waited)
 	}

@@ -13,12 +13,7 @@ func wakeUp(e *env) {
 		var waits []time.Duration
 		for range rounds {
 			e.lockAgainst(d.from, 1, -1)
-			before := e.refusals()
-			waiter := d.to.start(e, e.thread(2), "lock", e.kind.name, e.key, -1)
-			e.parked(d.to, 1)
-			if d.to.side == "java" { // or the release might be found by its second try
-				e.eventually("it has tried twice", patience, func() bool { return e.refusals() >= before+2 })
-			}
+			waiter := e.waiter(d.to, 2)
 			released := e.unlockAgainst(d.from, 1)
 			granted := waiter.want("ok")
 			waits = append(waits, granted.ended.Sub(released.began))

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,43 +18,48 @@ import (
 // events, each of which takes mu, changes what it changes and ends in stepLocked,
 // which decides what to do next:
 //
-//	enter, leave       a caller comes or goes                      mutex.go
+//	enter, leave       a caller comes or goes                      enter.go
 //	Replied, Overdue   of a try or a release                       try.go, release.go
+//	noticed            a grant by the server                       inbox.go
 //	heard, subscribed  a message, a (re-)subscription              below
 //	wakeUp             the timer: poll, TTL of the holder, pause   below
 //	loseLocked         a renewal or the deadline                   grant.go
 //	Unlock             the holder is done                          lease.go
 //
-// The attempt in Redis belongs to the entry and not to a caller. A caller that gives
-// up leaves the queue; the grant, when it comes, goes to the next one or straight
-// back to Redis.
+// The attempt in Redis belongs to the entry and not to a caller: for a mutex and a
+// read-write lock the first waiter's bid stands for all, and when that waiter gives
+// up, the next one takes it over. Waiters of a fair lock have a bid and a place in
+// Redis's queue each.
 //
-// Lock order: entry.mu, then one of Manager.mu, subscriber.mu, and the locks of the
-// scheduler and the executor. None is held over I/O or user code.
+// Lock order: entry.mu, then one of Manager.mu, subscriber.mu, inbox.mu, and the locks
+// of the scheduler and the executor. None is held over I/O or user code.
 type entry struct {
 	m    *Manager
 	keys *wire.Keys // of the handle that made it
+	kind kind       // a family
 
 	mu      sync.Mutex // guards the following, the holds and their leases
 	waiters parking.Queue[request, Result]
-	hold    *hold  // what the process holds; nil: nothing that can be used
-	claim   *hold  // what it has asked for and not been granted
-	current *try   // the request whose verdict is awaited; nil: none, or it is overdue
-	tries   uint64 // numbers the requests
+	hold    *hold      // what excludes everybody else; nil: nothing that can be used
+	reads   *readHolds // nil: none
+	tries   uint64     // numbers the requests
 
 	release *release // the latest that is under way; nil: none
 	trouble error    // why the last request brought no verdict; nil if it did
 	pauses  *backoff.ExponentialBackOff
 	timer   *time.Timer // calls wakeUp
+	told    *hold       // fair: the claim that Redisson's private channel is heard for; nil: none
 
-	releasing int32 // releases under way that a new request would collide with
-	onces     int32 // waiters that ask once
-	failures  int32 // requests without verdict in a row
+	orphan    *waiter // not fair: has left behind a bid whose request is not answered; nil: none
+	releasing int32   // releases under way that a new request would collide with
+	orphans   int32   // bids left behind
+	onces     int32   // waiters that ask once
+	failures  int32   // requests without verdict in a row
 
 	ask       bool // something happened that makes it worth asking Redis
 	yielding  bool // giving way to other processes until the timer fires
 	refused   bool // the last verdict: another owner stands in the way
-	listening bool // registered with the subscriber
+	listening bool // registered for Redisson's channel
 	closed    bool // the manager is closed
 	dead      bool // forgotten by the manager: whoever found it must look again
 }
@@ -73,6 +79,17 @@ type request struct {
 	async  chan<- Result   // LockAsync: where the outcome goes; else nil
 	unhook func() bool     // LockAsync: stops listening to the context; else nil
 	first  try             // the first request sent for it, embedded to save its allocation
+	bid
+}
+
+// bid is what Redis has been asked for on behalf of a waiter.
+type bid struct {
+	claim   *hold // nil: nothing yet; claim.waiter is the waiter
+	current *try  // whose verdict is awaited; nil: none, or it is overdue
+	queued  bool  // the claim stands in the lock's queue in Redis
+	// A reading of the server's clock, milliseconds, and a time before that reading.
+	clock  int64
+	before time.Time
 }
 
 type waiter = parking.Waiter[request, Result]
@@ -82,14 +99,81 @@ func (e *entry) deliverLocked(w *waiter, r Result) {
 	if !e.waiters.Deliver(w, r) {
 		return
 	}
-	if w.Value.once {
-		e.onces--
-	}
+	e.goneLocked(w)
 	if w.Value.async != nil {
 		w.Value.async <- r // buffered for it
 	}
 	if w.Value.unhook != nil {
 		w.Value.unhook()
+	}
+}
+
+// goneLocked cleans up behind a waiter that has just left the queue. A bid that it
+// leaves behind goes to the next waiter, whom a mutex's grant would go to anyway; or
+// it is undone.
+func (e *entry) goneLocked(w *waiter) {
+	if w.Value.once {
+		e.onces--
+	}
+	c := w.Value.claim
+	switch {
+	case c == nil:
+	case e.adoptLocked(e.waiters.Front(), w):
+	case w.Value.current != nil:
+		// The verdict, which is on its way, tells what there is to undo.
+		e.orphans++
+		if e.kind != fairKind {
+			e.orphan = w
+		}
+	default:
+		w.Value.bid = bid{}
+		e.undoLocked(c)
+		e.ask = e.ask || e.kind != fairKind
+	}
+}
+
+// adoptLocked gives the bid that from has left behind to w, if it suits.
+func (e *entry) adoptLocked(w, from *waiter) bool {
+	if w == nil || w.Value.claim != nil || e.kind == fairKind {
+		return false
+	}
+	c, h := from.Value.claim, w.Value.h
+	if h.kind != c.kind || *h.cfg != *c.cfg || !c.stray() && !from.Value.queued {
+		return false
+	}
+	w.Value.bid, from.Value.bid = from.Value.bid, bid{}
+	c.waiter = w
+	return true
+}
+
+// disownLocked ends the life of a bid whose waiter had left before its request ended,
+// with a grant or without.
+func (e *entry) disownLocked(c *hold, granted bool) {
+	w := c.waiter
+	e.orphans--
+	if e.orphan == w {
+		e.orphan = nil
+	}
+	w.Value.bid = bid{}
+	if granted {
+		e.m.inbox.forget(c)
+		c.phase, c.waiter = over, nil
+		e.startReleaseLocked(c, false, nil)
+	} else {
+		e.undoLocked(c)
+	}
+	e.ask = e.ask || e.kind != fairKind
+}
+
+// undoLocked gives up a claim. One that Redis has refused for certain needs nothing; of
+// any other a copy may have been executed or still be, or it stands in the queue: it
+// is released, and a tombstone refuses copies that come later.
+func (e *entry) undoLocked(c *hold) {
+	queued := e.m.inbox.forget(c)
+	e.m.scheduler.Remove(&c.item)
+	c.phase, c.waiter = over, nil
+	if c.stray() || queued {
+		e.startReleaseLocked(c, queued, nil)
 	}
 }
 
@@ -114,13 +198,41 @@ func (e *entry) failLocked(sentinel, cause error) {
 
 // stepLocked is the one place that decides what happens next.
 func (e *entry) stepLocked() {
+	front := e.waiters.Front()
+	if e.told != nil {
+		e.listenLocked(true) // the first waiter may be another one now
+	}
 	switch {
-	case e.waiters.Len() == 0:
+	case front == nil:
 		e.restLocked()
-	case e.hold != nil, e.current != nil, e.releasing > 0, !e.ask:
-		// Unlock, the reply, the release or the next event goes on from here.
-	default:
-		e.tryLocked()
+		return
+	case e.hold != nil && e.kind != fairKind, !e.ask:
+		// Unlock or the next event goes on from here.
+	case e.orphan != nil && e.adoptLocked(front, e.orphan):
+		e.orphan = nil
+		e.orphans--
+	case front.Value.current == nil && e.releasing == 0 && e.orphan == nil:
+		e.tryLocked(front)
+	}
+	if e.kind == fairKind {
+		e.joinLocked()
+	}
+}
+
+// joinLocked asks for the places in Redis's queue of those who came last, in the order
+// of their calls.
+func (e *entry) joinLocked() {
+	w := e.waiters.Back()
+	if w == nil || w.Value.claim != nil {
+		return
+	}
+	for w.Prev() != nil && w.Prev().Value.claim == nil {
+		w = w.Prev()
+	}
+	for ; w != nil; w = w.Next() {
+		if !w.Value.once || e.releasing+e.orphans == 0 { // it would meet what is being given up
+			e.tryLocked(w)
+		}
 	}
 }
 
@@ -129,33 +241,45 @@ func (e *entry) stepLocked() {
 func (e *entry) restLocked() {
 	e.ask, e.yielding = false, false
 	e.stopTimer()
-	if e.listening {
-		e.listening = false
-		e.m.subscriber.remove(e.channel(), e)
-	}
-	if c := e.claim; c != nil && e.current == nil {
-		e.claim = nil
-		e.undoLocked(c)
-	}
-	if e.hold == nil && e.claim == nil && e.releasing == 0 && !e.dead {
+	e.listenLocked(false)
+	if e.hold == nil && e.reads.none() && e.releasing+e.orphans == 0 && !e.dead {
 		e.dead = true
 		e.m.forget(e)
 	}
 }
 
-// undoLocked gives up a claim. One that Redis has refused for certain needs nothing;
-// of any other a copy may have been executed or still be: it is released, and a
-// tombstone refuses copies that come later.
-func (e *entry) undoLocked(c *hold) {
-	c.phase = over
-	if c.stray() {
-		e.startReleaseLocked(c, nil)
+// listenLocked makes the entry hear Redisson's channels, or not. They are needed while
+// one of Redisson's holds the lock or is next; a release by one of ours is told to
+// the inbox of whom it grants.
+func (e *entry) listenLocked(foreign bool) {
+	var first *hold
+	if front := e.waiters.Front(); foreign && e.kind == fairKind && front != nil {
+		first = front.Value.claim
+	}
+	if e.told != first {
+		if e.told != nil {
+			e.m.subscriber.remove(e.told.fairChannel(), e)
+		}
+		if e.told = first; first != nil {
+			e.m.subscriber.add(first.fairChannel(), e)
+		}
+	}
+	switch {
+	case foreign && !e.listening:
+		e.listening = true
+		if e.m.subscriber.add(e.channel(), e) {
+			// The channel was still subscribed, but nobody listened until now.
+			e.ask = true
+		}
+	case !foreign && e.listening:
+		e.listening = false
+		e.m.subscriber.remove(e.channel(), e)
 	}
 }
 
-// heard is called by the subscriber for each message on the lock's channel.
-func (e *entry) heard(msg wire.Message) {
-	if msg == wire.Ignored {
+// heard is called by the subscriber for each message on one of Redisson's channels.
+func (e *entry) heard(payload string) {
+	if wire.ParseMessage(payload) == wire.Ignored {
 		return
 	}
 	e.mu.Lock()
@@ -167,8 +291,8 @@ func (e *entry) heard(msg wire.Message) {
 	}
 }
 
-// subscribed is called each time Redis confirms the subscription. What was
-// published before then has been missed, so every confirmation is followed by a try.
+// subscribed is called each time Redis confirms a subscription. What was published
+// before then has been missed, so every confirmation is followed by a try.
 func (e *entry) subscribed() {
 	e.mu.Lock()
 	e.ask = true
@@ -182,6 +306,13 @@ func (e *entry) wakeUp() {
 	e.m.stats.polls.Add(1)
 	e.yielding = false
 	e.ask = true
+	if e.kind == fairKind {
+		for w := e.waiters.Front(); w != nil; w = w.Next() {
+			if w.Value.claim != nil && !w.Value.queued && w.Value.current == nil {
+				e.tryLocked(w) // it was in trouble
+			}
+		}
+	}
 	e.stepLocked()
 	e.mu.Unlock()
 }
@@ -201,11 +332,20 @@ func (e *entry) stopTimer() {
 	}
 }
 
+// deafPoll is how often a waiter asks while its process hears no inbox: the lock may
+// have been granted to it, and nobody else gets it meanwhile.
+const deafPoll = 50 * time.Millisecond
+
 // pollAfter is how long to wait for a message while another owner holds the lock for
 // ttl: its expiry is not announced, so not beyond that; nor beyond the poll interval,
-// from which up to a fifth is taken so that processes do not ask in step.
+// from which up to a fifth is taken so that processes do not ask in step; nor so long
+// that the place in the queue would be lost.
 func (e *entry) pollAfter(ttl time.Duration) time.Duration {
-	poll := e.m.poll - rand.N(e.m.poll/5+1)
+	poll := min(e.m.poll, e.m.patience/3)
+	if !e.m.inbox.live() {
+		poll = min(poll, deafPoll)
+	}
+	poll -= rand.N(poll/5 + 1)
 	if ttl < 0 { // a foreign lock without TTL
 		return poll
 	}
@@ -218,24 +358,37 @@ func (e *entry) close() {
 	e.closed = true
 	e.failLocked(ErrClosed, nil)
 	var all []ended
-	if h := e.hold; h != nil {
-		all = e.endHoldLocked(h, ErrClosed)
-		e.startReleaseLocked(h, nil)
+	for _, h := range e.holdsLocked() {
+		all = append(all, e.endHoldLocked(h, ErrClosed)...)
+		e.startReleaseLocked(h, false, nil)
 	}
 	e.stepLocked()
 	e.mu.Unlock()
 	announceAll(all)
 }
 
-// noVerdict is the error of a caller whose ctx ended before Redis let it in.
-func (e *entry) noVerdictLocked(ctx context.Context, name string) error {
-	causes := contextCauses(ctx)
+// holdsLocked returns what the process holds.
+func (e *entry) holdsLocked() []*hold {
+	all := slices.Clone(e.reads.all())
+	if e.hold != nil {
+		all = append(all, e.hold)
+	}
+	return all
+}
+
+// noVerdictLocked is the error of w's caller, whose ctx ended before Redis let it in.
+func (e *entry) noVerdictLocked(ctx context.Context, w *waiter) error {
+	name, causes := w.Value.h.name, contextCauses(ctx)
+	current := w.Value.current
+	if front := e.waiters.Front(); current == nil && front != nil {
+		current = front.Value.current // on behalf of all
+	}
 	switch {
-	case e.hold != nil:
+	case e.hold != nil || !e.reads.none():
 		return newLockError(ErrNotAcquired, name, causes...)
 	case e.trouble != nil:
 		return newLockError(ErrUnavailable, name, append(causes, e.trouble)...)
-	case !e.refused && e.current != nil && time.Since(e.current.sent) >= silence,
+	case !e.refused && current != nil && time.Since(current.sent) >= silence,
 		!e.refused && e.release != nil && time.Since(e.release.begun) >= silence:
 		return newLockError(ErrUnavailable, name, append(causes, errSilent)...)
 	}

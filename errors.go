@@ -49,6 +49,9 @@ var (
 	ErrUnavailable = errors.New("holdfast: redis unavailable")
 )
 
+// errUpgrade says why a lock would deadlock.
+var errUpgrade = errors.New("the owner holds the read side, and a writer waits for all readers")
+
 // LostReason is why a lease was lost.
 type LostReason string
 

@@ -2,23 +2,24 @@ package holdfast
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
-// serveLocked gives a hold that has just been granted to the first caller it suits,
-// or back to Redis.
-func (e *entry) serveLocked(h *hold) {
-	w := e.waiters.Front()
-	if w == nil || !h.serves(w.Value.h.cfg) {
-		e.ask = true
-		e.releaseLocked(h, nil)
-		return
-	}
-	how := grantedAfterWait
-	if e.tries == 1 {
-		how = grantedAtOnce
-	}
+// serveLocked gives a hold that has just been granted to the waiter whose claim it
+// was, and a read hold to the readers behind as well.
+func (e *entry) serveLocked(h *hold, w *waiter, how grantMode) {
+	next := w.Next()
 	e.grantLocked(h, w, how)
+	for w := next; h.kind == readKind && w != nil && w.Value.h.kind == readKind; w = next {
+		next = w.Next()
+		if h.shares(w.Value.h) {
+			e.m.stats.handedOff.Add(1)
+			e.deliverLocked(w, Result{Lease: e.leaseLocked(h, w.Value.h, w.Value.owner, grantedByHandoff)})
+		}
+	}
+	e.refuseLocked(e.tries+1, ErrNotAcquired, nil) // another owner has it now
+	e.ask = e.ask || h.kind == readKind            // the writer behind is to stand in the queue
 }
 
 // grantLocked makes w's caller the owner of h.
@@ -46,12 +47,14 @@ func (e *entry) grantLocked(h *hold, w *waiter, how grantMode) {
 			w = next
 		}
 	}
-	e.refuseLocked(e.tries+1, ErrNotAcquired, nil) // another owner has it now
 }
 
 // reenterLocked adds a lease for a caller whose owner has h.
 func (e *entry) reenterLocked(h *hold, r *request) (*Lease, error) {
-	if r.h.cfg.fencing && !h.cfg.fencing {
+	switch {
+	case h.kind == readKind && r.h.kind == writeKind:
+		return nil, newLockError(ErrWouldDeadlock, r.h.name, errUpgrade)
+	case r.h.cfg.fencing && !h.cfg.fencing:
 		return nil, &OptionError{"WithFencing", "re-entry", "the owner took the lock without it, there is no token"}
 	}
 	e.m.stats.reentered.Add(1)
@@ -60,29 +63,30 @@ func (e *entry) reenterLocked(h *hold, r *request) (*Lease, error) {
 
 // leaseLocked adds a lease of owner o (nil: a new owner) to h.
 func (e *entry) leaseLocked(h *hold, by *handle, o *owner, how grantMode) *Lease {
-	l := &Lease{name: by.name, kind: by.kind, hold: h, owner: o, how: how, token: h.token, next: h.leases}
+	l := &Lease{name: by.name, kind: by.kind, hold: h, owner: o, how: how, token: h.token}
 	if o == nil {
 		l.owner = &l.self
 	}
 	if h.limit != nil {
 		l.limit = h.limit.at
 	}
-	h.leases = l
+	h.add(l)
 	return l
 }
 
-// passLocked goes on when the last lease of h's owner is gone: to the next caller
-// here if that is allowed, else back to Redis. It returns the release, nil if there
-// is none.
+// passLocked goes on when the last lease on h is gone: to the next caller here if that
+// is allowed, else back to Redis. It returns the release, nil if there is none.
 func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *release {
 	if h.phase != held {
 		return nil
 	}
 	h.endLimit()
-	if w := e.waiters.Front(); w != nil && h.passes(w.Value.h.cfg, now) {
+	if w := e.waiters.Front(); w != nil && h.kind != readKind && h.passes(w.Value.h, now) {
 		h.passed++
 		e.m.stats.handedOff.Add(1)
+		e.inquireLocked(h, now)
 		e.grantLocked(h, w, grantedByHandoff)
+		e.refuseLocked(e.tries+1, ErrNotAcquired, nil)
 		return nil
 	}
 	e.ask = true
@@ -93,12 +97,22 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 
 // releaseLocked gives h back to Redis.
 func (e *entry) releaseLocked(h *hold, trace context.Context) *release {
+	e.withoutLocked(h)
+	return e.startReleaseLocked(h, false, trace)
+}
+
+// withoutLocked ends what h is to the entry.
+func (e *entry) withoutLocked(h *hold) {
+	h.phase = over
 	if e.hold == h {
 		e.hold = nil
+	} else if r := e.reads; r != nil {
+		r.holds = slices.DeleteFunc(r.holds, func(x *hold) bool { return x == h })
+		if c := r.converting; c != nil && c.hold == h && !c.settled {
+			c.abandonLocked()
+		}
 	}
-	h.phase = over
 	e.m.scheduler.Remove(&h.item)
-	return e.startReleaseLocked(h, trace)
 }
 
 // endHoldLocked ends h and all its leases with err, without a word to Redis.
@@ -106,12 +120,8 @@ func (e *entry) endHoldLocked(h *hold, err error) []ended {
 	if h.phase != held {
 		return nil
 	}
-	h.phase = over
 	h.endLimit()
-	if e.hold == h {
-		e.hold = nil
-	}
-	e.m.scheduler.Remove(&h.item)
+	e.withoutLocked(h)
 	var all []ended
 	for l := h.leases; l != nil; l = l.next {
 		all = append(all, l.endLocked(err))
@@ -131,7 +141,7 @@ func (e *entry) loseLocked(h *hold, reason LostReason) []ended {
 	case reason == LostDeadline:
 		h.owed = true
 	case h.stray(): // a late copy of its acquire could take the lock for nobody
-		e.startReleaseLocked(h, nil)
+		e.startReleaseLocked(h, false, nil)
 	}
 	e.stepLocked()
 	return all

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/renewal"
@@ -28,8 +29,7 @@ type hold struct {
 	entry *entry
 	cfg   *lockConfig
 	keys  *wire.Keys // of the handle it was asked for with
-	owner any        // wire owner id (string), boxed for argument lists; never used again
-	n     uint64     // what the owner id ends with
+	owner any        // wire owner id (string), of a writer with its suffix; never used again
 
 	item renewal.Item[*hold] // guarded by the scheduler
 
@@ -37,25 +37,50 @@ type hold struct {
 	// leaves no gaps.
 
 	phase      phase
+	kind       kind   // a read hold can begin as a write hold
 	unclear    bool   // an acquire request ended without telling whether it ran
 	owed       bool   // ended early with the key possibly still ours: Unlock gives it back
-	unanswered int32  // acquire requests without reply
+	wanted     bool   // another process waits for the lock
+	inquiring  bool   // Redis has been asked whether one does
+	unanswered uint8  // acquire requests without reply
+	turn       uint8  // grants by the server in a row that led to this hold
 	passed     int32  // how often it went from one caller to the next
 	tokens     uint32 // fencing tokens asked for; once granted, those left
 	token      uint64 // the last fencing token given out
 
+	waiter   *waiter       // whose bid it is, while claimed
 	deadline time.Time     // until then the hold is trusted
-	tenure   time.Duration // since when, after Manager.epoch, this process has the lock
-	leases   *Lease        // the caller's live leases, linked by next: several after re-entry
+	tenure   time.Duration // since when, after Manager.epoch, this slice of it runs
+	leases   *Lease        // the callers' live leases, linked: of one owner, or of readers
 	limit    *limit        // of the caller, by WithMaxHold; nil: none
 }
 
-// caller returns who has the hold, nil if nobody.
+// caller returns who has an exclusive hold, nil if nobody.
 func (h *hold) caller() *owner {
 	if h.leases == nil {
 		return nil
 	}
 	return h.leases.owner
+}
+
+// leasedTo reports whether o has a lease on h.
+func (h *hold) leasedTo(o *owner) bool {
+	for l := h.leases; l != nil; l = l.next {
+		if l.owner == o {
+			return true
+		}
+	}
+	return false
+}
+
+// writes reports whether a lease on h is for the write side.
+func (h *hold) writes() bool {
+	for l := h.leases; l != nil; l = l.next {
+		if l.kind == writeKind {
+			return true
+		}
+	}
+	return false
 }
 
 // limit is when a caller's time ends by WithMaxHold.
@@ -66,28 +91,59 @@ type limit struct {
 
 // newHold begins a claim with the options of a handle.
 func newHold(e *entry, by *handle) *hold {
-	n := e.m.holds.Add(1)
-	h := &hold{entry: e, cfg: by.cfg, keys: by.keys, n: n, owner: wire.OwnerID(e.m.owners, n)}
+	owner := wire.OwnerID(e.m.owners, e.m.holds.Add(1))
+	if by.kind == writeKind {
+		owner = wire.WriterID(owner)
+	}
+	h := &hold{entry: e, cfg: by.cfg, keys: by.keys, kind: by.kind, owner: owner}
 	h.item.Value = h
 	return h
 }
+
+// tail is what the owner id ends with, behind the manager's prefix.
+func (h *hold) tail() string { return h.owner.(string)[len(h.entry.m.owners):] }
 
 // stray reports whether an acquire request of h may still reach Redis: then giving h
 // up or back must leave a tombstone.
 func (h *hold) stray() bool { return h.unanswered > 0 || h.unclear }
 
 // serves reports whether the caller of a request can be given h as it is.
-func (h *hold) serves(cfg *lockConfig) bool {
-	return (h.cfg == cfg || *h.cfg == *cfg) && (!cfg.fencing || h.tokens > 0)
+func (h *hold) serves(r *handle) bool {
+	return h.kind == r.kind && (h.cfg == r.cfg || *h.cfg == *r.cfg)
 }
 
-// passes reports whether h may go to a caller with cfg without a word to Redis. A
+// passes reports whether h may go to the caller of a request without a word to Redis. A
 // fixed lease is never passed on: its time belongs to the caller who asked for it.
-func (h *hold) passes(cfg *lockConfig, now time.Time) bool {
+func (h *hold) passes(r *handle, now time.Time) bool {
 	m := h.entry.m
-	return m.slice > 0 && !h.cfg.fixed && h.serves(cfg) &&
-		now.Sub(m.epoch)-h.tenure < m.slice &&
-		validity.Valid(now.Add(h.cfg.ttl/4), h.deadline) // not into trouble with renewal
+	return m.slice > 0 && h.kind != fairKind && !h.cfg.fixed && h.serves(r) &&
+		(!h.cfg.fencing || h.tokens > 0) && !(h.wanted && h.sliceOver(now)) && h.sound(now)
+}
+
+// shares reports whether a reader can use the read hold h of another. One with a limit
+// or an end of its own cannot.
+func (h *hold) shares(r *handle) bool {
+	return h.serves(r) && !h.cfg.fixed && h.cfg.maxHold == 0
+}
+
+// joins reports whether a new reader may come in on h.
+func (h *hold) joins(r *handle, now time.Time) bool {
+	return h.shares(r) && !h.wanted && h.sound(now)
+}
+
+// sliceOver reports whether the process has had the lock for a slice.
+func (h *hold) sliceOver(now time.Time) bool {
+	m := h.entry.m
+	slice := m.slice
+	if h.kind == readKind && slice == 0 {
+		slice = DefaultHandoffSlice // readers share what they do not pass on
+	}
+	return now.Sub(m.epoch)-h.tenure >= slice
+}
+
+// sound reports that h is not in trouble with its renewal.
+func (h *hold) sound(now time.Time) bool {
+	return validity.Valid(now.Add(h.cfg.claim/4), h.deadline)
 }
 
 // endLimit ends the caller's limit: its time is over in another way.
@@ -98,13 +154,59 @@ func (h *hold) endLimit() {
 	}
 }
 
-// drop takes a lease that has ended off h and reports whether it was the last.
-func (h *hold) drop(l *Lease) (last bool) {
-	for at := &h.leases; *at != nil; at = &(*at).next {
-		if *at == l {
-			*at, l.next = l.next, nil
-			return h.leases == nil
-		}
+// add puts a lease on h.
+func (h *hold) add(l *Lease) {
+	l.next = h.leases
+	if l.next != nil {
+		l.next.prev = l
 	}
-	return false
+	h.leases = l
+}
+
+// drop takes a lease that has ended off h and reports whether it was the last. It does
+// so once.
+func (h *hold) drop(l *Lease) (last bool) {
+	switch {
+	case h.leases == l:
+		h.leases = l.next
+	case l.prev != nil:
+		l.prev.next = l.next
+	default:
+		return false
+	}
+	if l.next != nil {
+		l.next.prev = l.prev
+	}
+	l.next, l.prev = nil, nil
+	return h.leases == nil
+}
+
+// offer is the argument of the release scripts that says how to hand over.
+func (h *hold) offer() any {
+	if h.turn == 0 {
+		return h.cfg.offer
+	}
+	m := h.entry.m
+	return strconv.FormatInt(h.cfg.claim.Milliseconds(), 10) + " " + strconv.Itoa(int(h.turn)) + " " + m.counted + " " + m.owners
+}
+
+// fairChannel is where Redisson tells a fair waiter that it is next.
+func (h *hold) fairChannel() string {
+	return wire.FairChannel(h.keys.Channel.(string), h.owner.(string))
+}
+
+// readHolds are the read holds of an entry: mostly one, shared by all readers of the
+// process. A nil one is empty.
+type readHolds struct {
+	holds      []*hold
+	converting *release // the latest downgrade
+}
+
+func (r *readHolds) none() bool { return r == nil || len(r.holds) == 0 }
+
+func (r *readHolds) all() []*hold {
+	if r == nil {
+		return nil
+	}
+	return r.holds
 }

@@ -15,8 +15,7 @@ type Kind string
 
 const (
 	KindFree  Kind = "free"  // nothing: nobody holds the lock
-	KindMutex Kind = "mutex" // a Mutex, or Redisson's RLock or RFencedLock
-	KindFair  Kind = "fair"  // the same with a queue of fair waiters
+	KindMutex Kind = "mutex" // a Mutex or FairMutex, or Redisson's RLock, RFencedLock or RFairLock
 	KindRead  Kind = "read"  // a read-write lock held by readers
 	KindWrite Kind = "write" // a read-write lock held by a writer
 	KindOther Kind = "other" // no lock
@@ -29,7 +28,7 @@ type Info struct {
 	Held    bool
 	Holders []Holder
 	TTL     time.Duration // until the lock expires; 0 if it is free, -1 if it has no TTL
-	Waiters int           // length of the queue of fair waiters; other waiters are not known to Redis
+	Waiters int           // length of the queue: a Mutex or RWMutex stands there once per process; other waiters of Redisson than fair ones do not stand there
 	Token   uint64        // the last fencing token given out; 0 if there was none
 }
 
@@ -91,9 +90,6 @@ func parseInfo(value any) (Info, bool) {
 		info.TTL = time.Duration(ttl) * time.Millisecond
 	}
 	info.Kind = KindMutex
-	if waiters > 0 {
-		info.Kind = KindFair
-	}
 	for i := head; i < len(list); i += 2 {
 		field, ok1 := list[i].(string)
 		value, ok2 := list[i+1].(string)

@@ -20,7 +20,7 @@ import (
 // without Unlock is renewed for as long as the process runs, or until WithMaxHold.
 type Lease struct {
 	name  string
-	kind  string
+	kind  kind
 	hold  *hold
 	owner *owner
 	token uint64
@@ -33,7 +33,8 @@ type Lease struct {
 	err      error         // why it ended; nil while held
 	done     chan struct{} // made when first asked for
 	contexts map[*leaseContext]struct{}
-	next     *Lease   // of the same owner
+	next     *Lease // on the same hold
+	prev     *Lease
 	release  *release // begun by its Unlock; nil: other leases kept the lock, or it was passed on
 }
 
@@ -43,12 +44,13 @@ type grantMode uint8
 const (
 	grantedAtOnce    grantMode = iota // by the first request to Redis
 	grantedAfterWait                  // by a later one
-	grantedByHandoff                  // by the caller before, in this process
+	grantedByHandoff                  // by the caller before, or beside other readers, in this process
+	grantedByServer                   // by the release of another process
 	grantedReentry                    // its owner had the lock already
 )
 
 func (g grantMode) String() string {
-	return [...]string{"fast", "wait", "handoff", "reentry"}[g]
+	return [...]string{"fast", "wait", "handoff", "grant", "reentry"}[g]
 }
 
 // leaseContext is one context made by Lease.Context.
@@ -221,10 +223,15 @@ func (l *Lease) unlock(trace context.Context) error {
 	}
 	gone := l.endLocked(ErrReleased)
 	var r *release
-	if h.drop(l) {
+	switch last := h.drop(l); {
+	case last:
 		r = e.passLocked(h, now, trace)
-		l.release = r
+	case h.phase == held && h.kind == writeKind && !h.writes():
+		r = e.downgradeLocked(h, trace)
+		e.ask = true
+		e.stepLocked()
 	}
+	l.release = r
 	e.mu.Unlock()
 	gone.announce()
 	e.m.stats.released.Add(1)

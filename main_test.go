@@ -23,8 +23,28 @@ var mutexKind = locktest.Kind{
 	},
 }
 
+var fairKind = locktest.Kind{
+	Name: "fair",
+	Lock: func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+		return m.FairMutex(name, opts...)
+	},
+	Async: func(l holdfast.Locker, ctx context.Context) <-chan holdfast.Result {
+		return l.(*holdfast.FairMutex).LockAsync(ctx)
+	},
+}
+
+var writeKind = locktest.Kind{
+	Name: "write",
+	Lock: func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+		return m.RWMutex(name, opts...)
+	},
+	Async: func(l holdfast.Locker, ctx context.Context) <-chan holdfast.Result {
+		return l.(*holdfast.RWMutex).LockAsync(ctx)
+	},
+}
+
 func TestMain(m *testing.M) {
-	redistest.RunRole(locktest.Roles(mutexKind))
+	redistest.RunRole(locktest.Roles(mutexKind, fairKind, writeKind))
 	tb := &mainTB{}
 	addr = redistest.Start(tb, redistest.WithoutPassword()).Addr()
 	code := m.Run()
@@ -36,7 +56,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func TestMutex(t *testing.T) { locktest.Run(t, mutexKind) }
+func TestMutex(t *testing.T)         { locktest.Run(t, mutexKind) }
+func TestFairMutex(t *testing.T)     { locktest.Run(t, fairKind) }
+func TestRWMutex_Write(t *testing.T) { locktest.Run(t, writeKind) }
 
 // addr is where the examples' Redis listens: a real one, started by TestMain.
 var addr string

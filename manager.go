@@ -20,19 +20,23 @@ import (
 // renewal schedule and one command path for all of them. Make one per process and
 // Redis deployment; it is safe for concurrent use.
 type Manager struct {
-	epoch   time.Time   // when it was made
-	owners  string      // what all its owner ids begin with
-	lock    *lockConfig // the default of all locks; not changed after New
-	mapName func(string) string
-	log     *slog.Logger
-	poll    time.Duration
-	slice   time.Duration
-	cluster bool // keys of one script must share a slot
-	publish any  // the command that announces a release, boxed
+	epoch    time.Time   // when it was made
+	owners   string      // what all its owner ids begin with
+	lock     *lockConfig // the default of all locks; not changed after New
+	mapName  func(string) string
+	log      *slog.Logger
+	poll     time.Duration
+	slice    time.Duration
+	cluster  bool          // keys of one script must share a slot
+	publish  any           // the command that announces a release, boxed
+	counted  string        // "1" if PUBLISH tells whether anybody heard it, else "0"
+	patience time.Duration // for how long a silent waiter keeps its place
+	confirm  bool          // tests: no grant is trusted without asking
 
 	executor   *command.Executor
 	scheduler  *renewal.Scheduler[*hold]
 	subscriber *subscriber
+	inbox      *inbox
 	telemetry  *telemetry
 	tokens     tokenMarks
 	holds      atomic.Uint64 // numbers the owner ids
@@ -42,7 +46,7 @@ type Manager struct {
 	stats      counters
 
 	mu      sync.Mutex // guards the following; a leaf in the lock order
-	entries map[string]*entry
+	entries map[entryKey]*entry
 	pending int // requests and releases that Close waits for
 	closed  bool
 	empty   bool          // drained is closed
@@ -97,16 +101,31 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		slice:    cfg.slice,
 		cluster:  cluster,
 		publish:  "publish",
+		counted:  "1",
+		patience: cfg.fairPatience,
 		executor: command.New(client),
-		entries:  make(map[string]*entry),
+		entries:  make(map[entryKey]*entry),
 		drained:  make(chan struct{}),
 		stopped:  make(chan struct{}),
 	}
 	m.life, m.endLife = context.WithCancel(context.Background())
 	m.scheduler = renewal.New(renewal.Config[*hold]{Renew: m.renew, Expire: m.expire})
+	if cluster {
+		m.counted = "0" // PUBLISH counts the receivers on its own node
+	}
+	m.prepare(m.lock)
 	m.subscriber = newSubscriber(client, m.log, &m.stats)
+	m.inbox = newInbox(m)
 	m.telemetry = newTelemetry(cfg, m)
 	return m, nil
+}
+
+// entryKey names an entry: a mutex, a fair lock and a read-write lock of one name have
+// an entry each. What they do to each other in Redis, they would do between processes
+// as well.
+type entryKey struct {
+	name string // after the name mapper
+	kind kind   // a family
 }
 
 // entry returns the entry of h's lock, a new one if there is none.
@@ -116,11 +135,11 @@ func (m *Manager) entry(h *handle) (*entry, error) {
 	if m.closed {
 		return nil, newLockError(ErrClosed, h.name)
 	}
-	name := h.mapped()
-	e := m.entries[name]
+	key := entryKey{h.mapped(), h.kind.family()}
+	e := m.entries[key]
 	if e == nil {
-		e = &entry{m: m, keys: h.keys}
-		m.entries[name] = e
+		e = &entry{m: m, keys: h.keys, kind: key.kind}
+		m.entries[key] = e
 	}
 	return e, nil
 }
@@ -128,8 +147,8 @@ func (m *Manager) entry(h *handle) (*entry, error) {
 // forget drops a dead entry. A later caller makes a new one.
 func (m *Manager) forget(e *entry) {
 	m.mu.Lock()
-	if name := e.name(); m.entries[name] == e {
-		delete(m.entries, name)
+	if key := (entryKey{e.name(), e.kind}); m.entries[key] == e {
+		delete(m.entries, key)
 	}
 	m.mu.Unlock()
 }
@@ -226,7 +245,8 @@ func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	if err := wire.CheckName(mapped); err != nil {
 		return false, newLockError(ErrInvalidName, name, err)
 	}
-	value, err := m.ask(ctx, name, forceRelease, forceRelease.Args(4, append(wire.ForceReleaseKeys(mapped), m.publish)...))
+	keys := wire.ForceReleaseKeys(mapped)
+	value, err := m.ask(ctx, name, forceRelease, forceRelease.Args(len(keys), append(keys, m.publish)...))
 	if err != nil {
 		return false, err
 	}
@@ -237,22 +257,24 @@ func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	case code < 0:
 		return false, newLockError(ErrWrongKind, name)
 	}
-	m.mu.Lock()
-	e := m.entries[mapped]
-	m.mu.Unlock()
-	if e != nil && code == 1 {
-		e.checkNow()
+	for _, k := range []kind{mutexKind, fairKind, writeKind} {
+		m.mu.Lock()
+		e := m.entries[entryKey{mapped, k}]
+		m.mu.Unlock()
+		if e != nil && code == 1 {
+			e.checkNow()
+		}
 	}
 	return code == 1, nil
 }
 
-// checkNow asks Redis whether the hold is still there. It prolongs nothing: a renewal
+// checkNow asks Redis whether the holds are still there. It prolongs nothing: a renewal
 // never shortens, and this one asks for a millisecond.
 func (e *entry) checkNow() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.hold != nil {
-		e.m.executor.Submit(e.m.newRenewal(time.Millisecond, e.hold))
+	for _, h := range e.holdsLocked() {
+		e.m.executor.Submit(e.m.newRenewal(time.Millisecond, h.kind == readKind, h))
 	}
 }
 

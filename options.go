@@ -69,8 +69,36 @@ type lockConfig struct {
 	fixed   bool          // not renewed
 	maxHold time.Duration // 0: none
 	fencing bool
-	ms      any   // ttl in milliseconds, boxed for argument lists; set by check
 	err     error // the first bad option
+
+	// What scripts are told, boxed for argument lists; set by Manager.prepare.
+	claim time.Duration // TTL of a grant to somebody else
+	ms    any           // ttl in milliseconds
+	waits [5]any        // how to wait, see lock_acquire.lua
+	offer any           // how to hand over what was not itself handed over, see lock_release.lua
+}
+
+// Indices of lockConfig.waits. A deaf process hears no inbox.
+const (
+	waitNot = iota
+	waitNew
+	waitDeaf
+	waitAgain
+	waitAgainDeaf
+)
+
+// deafMark is what a deaf process adds to its patience.
+const deafMark = 0.5
+
+// prepare completes a checked lockConfig.
+func (m *Manager) prepare(c *lockConfig) {
+	c.claim = min(claimTTL, c.ttl)
+	c.ms = validity.Milliseconds(c.ttl)
+	claim, patience := validity.Milliseconds(c.claim), float64(validity.Milliseconds(m.patience))
+	for i, p := range [...]float64{0, patience, patience + deafMark, -patience, -patience - deafMark} {
+		c.waits[i] = fmt.Sprintf("%.1f %d %s %s", p, claim, m.counted, m.publish)
+	}
+	c.offer = fmt.Sprintf("%d 0 %s %s", claim, m.counted, m.owners)
 }
 
 func defaultConfig() config {
@@ -84,8 +112,7 @@ func defaultConfig() config {
 	}
 }
 
-// check completes c. It reports the first bad option, or values that exclude each
-// other.
+// check reports the first bad option, or values that exclude each other.
 func (c *lockConfig) check() error {
 	if c.err != nil {
 		return c.err
@@ -93,7 +120,6 @@ func (c *lockConfig) check() error {
 	if c.maxHold != 0 && c.maxHold < c.ttl {
 		return &OptionError{"WithMaxHold", c.maxHold, fmt.Sprintf("shorter than the lease of %v", c.ttl)}
 	}
-	c.ms = validity.Milliseconds(c.ttl)
 	return nil
 }
 

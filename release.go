@@ -9,16 +9,18 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/validity"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // release gives a hold, or a claim that may have been granted, back to Redis. It goes
 // on by itself until Redis has answered or the lock has expired, whoever waits for
 // it; the script is checked by owner id, so it can be sent as often as needed.
 type release struct {
-	hold *hold
-	done chan struct{} // closed when answer is there
-	args []any
-	call command.Call // the first request
+	hold   *hold
+	done   chan struct{} // closed when answer is there
+	script *command.Script
+	args   []any
+	call   command.Call // the first request
 
 	// The following is guarded by entry.mu.
 
@@ -26,6 +28,7 @@ type release struct {
 	unclear   bool         // a request ended without telling whether it ran
 	told      bool         // done is closed
 	answer    error        // of the Unlock that began it; set before done is closed
+	converts  bool         // not a release but a downgrade
 	colliding bool         // counted in entry.releasing
 	settled   bool         // nothing more is to be sent
 	verdict   error        // of the whole release; once settled
@@ -42,20 +45,19 @@ type release struct {
 // comes later still takes the lock for one TTL, unrenewed.
 const burial = time.Minute
 
-// startReleaseLocked begins the release of h, whose phase is over.
-func (e *entry) startReleaseLocked(h *hold, trace context.Context) *release {
+// startReleaseLocked begins the release of h, whose phase is over. It stood in the queue
+// in Redis if queued.
+func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) *release {
 	now := time.Now()
-	until := now.Add(h.cfg.ttl + time.Second)
-	args := mutexRelease.Args(2, e.keys.Lock, e.keys.Channel, h.owner, e.m.publish)
+	until := now.Add(max(h.cfg.ttl, claimTTL) + time.Second)
 	if h.stray() {
-		args = mutexRelease.Args(3, e.keys.Lock, e.keys.Channel, e.keys.Tombstones,
-			h.owner, e.m.publish, burial.Milliseconds())
 		until = until.Add(burial)
 	}
 	r := &release{
 		hold:      h,
 		done:      make(chan struct{}),
-		args:      args,
+		script:    h.kind.releaseScript(),
+		args:      h.releaseArgs(queued),
 		colliding: true,
 		begun:     now,
 		patient:   now.Add(validity.Patience(h.cfg.ttl)),
@@ -68,10 +70,29 @@ func (e *entry) startReleaseLocked(h *hold, trace context.Context) *release {
 	return r
 }
 
+// releaseArgs leaves out what an undisturbed release does not need.
+func (h *hold) releaseArgs(queued bool) []any {
+	script, k, publish := h.kind.releaseScript(), h.keys, h.entry.m.publish
+	switch {
+	case h.stray(), queued:
+		buried := int64(0)
+		if h.stray() {
+			buried = burial.Milliseconds()
+		}
+		if h.cfg.fencing {
+			return script.Args(5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, h.owner, publish, h.offer(), buried)
+		}
+		return script.Args(4, k.Lock, k.Channel, k.Queue, k.Tombstones, h.owner, publish, h.offer(), buried)
+	case h.cfg.fencing:
+		return script.Args(5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, h.owner, publish, h.offer())
+	}
+	return script.Args(3, k.Lock, k.Channel, k.Queue, h.owner, publish, h.offer())
+}
+
 func (r *release) sendLocked(call *command.Call, trace context.Context) {
 	e := r.hold.entry
 	*call = command.Call{
-		Script:   mutexRelease,
+		Script:   r.script,
 		Args:     r.args,
 		Handler:  r,
 		Patience: validity.Patience(r.hold.cfg.ttl),
@@ -90,16 +111,29 @@ func (r *release) sendLocked(call *command.Call, trace context.Context) {
 // Replied is called by the executor with the end of a request.
 func (r *release) Replied(_ *command.Call, reply command.Reply) {
 	e := r.hold.entry
+	lost, reason := []ended(nil), LostStolen
+	defer func() { e.announceLoss(lost, reason) }()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r.sent--
+	message, granted := reply.Value.(string)
+	if notice, ok := wire.ParseNotice(message); ok {
+		// To a waiter of this process, also if the release was settled before.
+		if h := e.m.inbox.expects(notice.Number); h != nil && h.entry == e {
+			lost = e.noticedLocked(h, notice)
+		}
+	}
 	if r.settled {
 		return
 	}
 	n, ok := reply.Value.(int64)
 	switch {
+	case reply.Outcome == command.Answered && ok && r.converts:
+		lost, reason = r.convertedLocked(reply)
 	case reply.Outcome == command.Answered && ok && n >= 0:
 		e.giveWayLocked(n)
+		r.settleLocked(nil)
+	case reply.Outcome == command.Answered && (granted || ok && n == releasePassed):
 		r.settleLocked(nil)
 	case reply.Outcome == command.Answered && ok:
 		r.settleLocked(r.goneLocked(n))

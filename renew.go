@@ -1,14 +1,13 @@
 package holdfast
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/validity"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // renewBatch is how many locks one renewal request carries: a script of 100 keys
@@ -17,24 +16,51 @@ import (
 // is the same.
 const renewBatch = 100
 
-// renew is called by the scheduler with the holds that are due.
+// renew is called by the scheduler with what is due: holds to be renewed, and claims
+// that are to keep their places in the queues of fair locks.
 func (m *Manager) renew(due []*hold) {
-	most := renewBatch
-	if m.cluster {
-		most = 1 // keys of one script must share a slot; the requests share a pipeline
-	}
-	// A request has one TTL; mostly there is only one.
-	slices.SortStableFunc(due, func(a, b *hold) int { return cmp.Compare(a.cfg.ttl, b.cfg.ttl) })
-	var calls []*command.Call
-	for len(due) > 0 {
-		n := 1
-		for n < min(most, len(due)) && due[n].cfg.ttl == due[0].cfg.ttl {
-			n++
+	batches := make(map[batchKey][]*hold)
+	for _, h := range due {
+		if key, ok := h.batch(); ok {
+			batches[key] = append(batches[key], h)
 		}
-		calls = append(calls, m.newRenewal(due[0].cfg.ttl, due[:n:n]...))
-		due = due[n:]
+	}
+	var calls []*command.Call
+	for key, holds := range batches {
+		most := renewBatch
+		if m.cluster && key.queue == nil {
+			most = 1 // keys of one script must share a slot; the requests share a pipeline
+		}
+		for n := 0; len(holds) > 0; holds = holds[n:] {
+			n = min(most, len(holds))
+			if key.queue != nil {
+				calls = append(calls, key.queue.newKeep(holds[:n:n]))
+			} else {
+				calls = append(calls, m.newRenewal(key.ttl, key.read, holds[:n:n]...))
+			}
+		}
 	}
 	m.executor.Submit(calls...) // refused only once Close has ended all holds
+}
+
+// batchKey is what the holds of one request have in common.
+type batchKey struct {
+	ttl   time.Duration
+	read  bool
+	queue *entry // claims: whose queue they stand in
+}
+
+// batch tells which request h goes into; false if it has ended since.
+func (h *hold) batch() (batchKey, bool) {
+	h.entry.mu.Lock()
+	defer h.entry.mu.Unlock()
+	switch h.phase {
+	case claimed:
+		return batchKey{queue: h.entry}, true
+	case held:
+		return batchKey{ttl: h.cfg.ttl, read: h.kind == readKind}, true
+	}
+	return batchKey{}, false
 }
 
 // renewRequest is one request for the renewal of several holds.
@@ -45,28 +71,37 @@ type renewRequest struct {
 	call  command.Call
 }
 
-func (m *Manager) newRenewal(ttl time.Duration, holds ...*hold) *command.Call {
+func (m *Manager) newRenewal(ttl time.Duration, read bool, holds ...*hold) *command.Call {
 	r := &renewRequest{m: m, ttl: ttl, holds: holds}
+	script, args := renewArgs(ttl, read, holds...)
 	r.call = command.Call{
-		Script:   renewScript,
-		Args:     renewArgs(ttl, holds...),
+		Script:   script,
+		Args:     args,
 		Handler:  r,
 		Patience: closePatience, // Overdue has nothing to do: the scheduler asks again
 	}
 	return &r.call
 }
 
-// renewArgs builds the arguments that set the TTL of holds to at least ttl.
-func renewArgs(ttl time.Duration, holds ...*hold) []any {
-	list := make([]any, 0, 2+2*len(holds))
+// renewArgs builds the request that sets the TTL of holds to at least ttl. All are read
+// holds, or none is.
+func renewArgs(ttl time.Duration, read bool, holds ...*hold) (*command.Script, []any) {
+	script, keys := renewScript, len(holds)
+	if read {
+		script, keys = renewRead, 2*len(holds)
+	}
+	list := make([]any, 0, 2+keys+len(holds))
 	for _, h := range holds {
-		list = append(list, h.entry.keys.Lock)
+		list = append(list, h.keys.Lock)
+		if read {
+			list = append(list, wire.ReadRight(h.entry.name(), h.owner.(string)))
+		}
 	}
 	list = append(list, validity.Milliseconds(ttl), holds[0].entry.m.owners)
 	for _, h := range holds {
-		list = append(list, h.n)
+		list = append(list, h.tail())
 	}
-	return renewScript.Args(len(holds), list...)
+	return script, script.Args(keys, list...)
 }
 
 // Replied is called by the executor with the end of the request.
@@ -110,7 +145,16 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 func (r *renewRequest) Overdue(*command.Call) {}
 
 // expire is called by the scheduler when a deadline has passed.
-func (m *Manager) expire(h *hold) { h.entry.lose(h, LostDeadline) }
+func (m *Manager) expire(h *hold) {
+	e := h.entry
+	e.mu.Lock()
+	if h.phase == claimed && h.waiter != nil {
+		// Redis has been silent for long and the place may be lost, not the claim.
+		m.scheduler.Add(&h.item, time.Now(), m.patience, m.patience, true)
+	}
+	e.mu.Unlock()
+	e.lose(h, LostDeadline)
+}
 
 // Extend makes the lease last for at least d from now. It is for fixed leases; one
 // that is renewed is prolonged as well, which spares it renewals and nothing else. A
@@ -134,7 +178,10 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 	ttl := d + validity.Margin(2*d) // so that d is left of it when the margin is taken off
 	sent := time.Now()
-	value, err := e.m.ask(ctx, l.name, renewScript, renewArgs(ttl, h))
+	e.mu.Lock()
+	script, args := renewArgs(ttl, h.kind == readKind, h)
+	e.mu.Unlock()
+	value, err := e.m.ask(ctx, l.name, script, args)
 	if err != nil {
 		return err
 	}

@@ -1,43 +1,62 @@
 package holdfast
 
 import (
-	_ "embed"
+	"embed"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 )
 
 // The scripts are files, with their contract in their header; see scripts/README.md.
-var (
-	//go:embed scripts/mutex_acquire.lua
-	mutexAcquireText string
-	//go:embed scripts/mutex_release.lua
-	mutexReleaseText string
-	//go:embed scripts/renew.lua
-	renewText string
-	//go:embed scripts/inspect.lua
-	inspectText string
-	//go:embed scripts/force_release.lua
-	forceReleaseText string
+//
+//go:embed scripts/*.lua scripts/prelude/*.lua
+var scriptFiles embed.FS
 
-	mutexAcquire = command.NewScript("mutex_acquire", mutexAcquireText)
-	mutexRelease = command.NewScript("mutex_release", mutexReleaseText)
-	renewScript  = command.NewScript("renew", renewText)
-	inspect      = command.NewScript("inspect", inspectText)
-	forceRelease = command.NewScript("force_release", forceReleaseText)
+var (
+	lockAcquire  = newScript("lock_acquire", "queue", "lock", "fence")
+	lockRelease  = newScript("lock_release", "queue", "lock")
+	rwAcquire    = newScript("rw_acquire", "queue", "rw", "fence")
+	rwRelease    = newScript("rw_release", "queue", "rw")
+	rwDowngrade  = newScript("rw_downgrade", "queue", "rw")
+	renewScript  = newScript("renew")
+	renewRead    = newScript("renew_read")
+	keepScript   = newScript("keep", "queue")
+	wantedScript = newScript("wanted")
+	inspect      = newScript("inspect")
+	forceRelease = newScript("force_release", "queue")
 )
 
-// Codes of mutex_acquire, where the answer is not a token.
+// newScript puts a script together from its file and its preludes.
+func newScript(name string, preludes ...string) *command.Script {
+	var text []byte
+	for _, p := range preludes {
+		text = append(text, mustRead("scripts/prelude/"+p+".lua")...)
+	}
+	return command.NewScript(name, string(append(text, mustRead("scripts/"+name+".lua")...)))
+}
+
+func mustRead(file string) []byte {
+	text, err := scriptFiles.ReadFile(file)
+	if err != nil {
+		panic(err) // cannot happen: it is embedded
+	}
+	return text
+}
+
+// Codes of the acquire scripts, where the answer is not a token.
 const (
 	acquireHeld   = 0
 	acquireKind   = -1
 	acquireBuried = -2
 )
 
-// releaseStolen is the reply of mutex_release when another owner holds the lock; -1:
-// nobody does.
-const releaseStolen = -2
+// Codes of the release scripts below 0.
+const (
+	releaseGone   = -1 // nobody holds the lock
+	releaseStolen = -2 // another owner does
+	releasePassed = -3 // granted to another process, or left to Redisson
+)
 
-// Codes of renew, per key.
+// Codes of the renew scripts, per hold.
 const (
 	renewGone    = 0
 	renewDone    = 1
@@ -45,13 +64,27 @@ const (
 	renewRefused = -1
 )
 
-// pair reads the reply {code, n} of a script.
-func pair(value any) (code, n int64, ok bool) {
+// keepDone is the code of keep for a waiter that has its place.
+const keepDone = 1
+
+// verdict is the reply of an acquire script that is not a token.
+type verdict struct {
+	code    int64
+	ttl     int64 // of the holder, milliseconds; -1: it has none
+	clock   int64 // the server's time, milliseconds
+	foreign bool  // the holder, or the next one, is Redisson's
+}
+
+func parseVerdict(value any) (v verdict, ok bool) {
 	list, ok := value.([]any)
-	if !ok || len(list) != 2 {
-		return 0, 0, false
+	if !ok || len(list) != 2 && len(list) != 4 {
+		return v, false
 	}
-	code, ok1 := list[0].(int64)
-	n, ok2 := list[1].(int64)
-	return code, n, ok1 && ok2
+	var n [4]int64
+	for i, x := range list {
+		if n[i], ok = x.(int64); !ok {
+			return v, false
+		}
+	}
+	return verdict{n[0], n[1], n[2], n[3] != 0}, true
 }

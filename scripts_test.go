@@ -15,6 +15,25 @@ func TestScripts_HeaderIsTheContract(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
+	preludes, err := filepath.Glob("scripts/prelude/*.lua")
+	if err != nil || len(preludes) == 0 {
+		t.Fatalf("no preludes: %v", err)
+	}
+	for _, file := range preludes {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(text), "-- "+filepath.Base(file)+": prelude of ") {
+			t.Errorf("%s: the header does not begin with the file's name and what it is for", file)
+		}
+		if strings.Contains(string(text), "KEYS[") || strings.Contains(string(text), "ARGV[") {
+			t.Errorf("%s: a prelude takes what it needs as arguments", file)
+		}
+		if readme, err := os.ReadFile("scripts/README.md"); err != nil || !strings.Contains(string(readme), "`prelude/"+filepath.Base(file)+"`") {
+			t.Errorf("%s: scripts/README.md does not list it (%v)", file, err)
+		}
+	}
 	param := regexp.MustCompile(`(KEYS|ARGV)\[([^\]]+)\]`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -54,6 +73,9 @@ func TestScripts_HeaderIsTheContract(t *testing.T) {
 		described, used := named(head), named(body)
 		if strings.Contains(body, "ipairs(KEYS)") {
 			used["KEYSi"] = true
+		}
+		if strings.Contains(body, "ARGV[i]") {
+			used["ARGVi"] = true
 		}
 		for p := range used {
 			if !described[p] {

@@ -13,7 +13,8 @@ type Stats struct {
 
 	// Callers.
 	Reentered uint64 // leases granted by re-entry
-	HandedOff uint64 // leases granted by the caller before, without Redis
+	HandedOff uint64 // leases granted by the caller before, or beside other readers, without Redis
+	Granted   uint64 // leases granted by a message from Redis, when another process released
 	Released  uint64 // leases ended by Unlock
 	Lost      uint64 // holds that ended without their holder's doing, or by WithMaxHold
 
@@ -30,9 +31,10 @@ type Stats struct {
 
 // counters are the part of Stats that is counted where it happens.
 type counters struct {
-	reentered, handedOff, released, lost atomic.Uint64
-	troubles, renewals, renewalFailures  atomic.Uint64
-	wakeups, polls, reconnects           atomic.Uint64
+	reentered, handedOff, granted       atomic.Uint64
+	released, lost                      atomic.Uint64
+	troubles, renewals, renewalFailures atomic.Uint64
+	wakeups, polls, reconnects          atomic.Uint64
 }
 
 // Stats returns the manager's figures. It does no I/O and is for humans and tests: it
@@ -44,6 +46,7 @@ func (m *Manager) Stats() Stats {
 		Subscriptions:   m.subscriber.subscriptions(),
 		Reentered:       m.stats.reentered.Load(),
 		HandedOff:       m.stats.handedOff.Load(),
+		Granted:         m.stats.granted.Load(),
 		Released:        m.stats.released.Load(),
 		Lost:            m.stats.lost.Load(),
 		Commands:        commands,

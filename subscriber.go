@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/redis/go-redis/v9"
-
-	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // subscriber is the one pub/sub connection of a manager. It makes waiting cheap and
@@ -49,12 +48,19 @@ type topicClient interface {
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
-// topic is one channel and the entry that listens to it. Each lock has its own
-// channel and one entry in the process, so there is one listener.
+// listener is told what is heard on a channel. Its methods run on the goroutine that
+// reads and must not block.
+type listener interface {
+	heard(payload string)
+	subscribed() // messages are heard from now on; what was published before was missed
+}
+
+// topic is one channel and who listens to it: mostly one; a mutex and a fair lock of one
+// name share their channel.
 type topic struct {
-	listener *entry    // nil: nobody; the subscription lingers
-	since    time.Time // when the listener left
-	live     bool      // confirmed in this session
+	listeners []listener // none: the subscription lingers
+	since     time.Time  // when the last listener left
+	live      bool       // confirmed in this session
 }
 
 const (
@@ -85,10 +91,10 @@ func newSubscriber(client topicClient, log *slog.Logger, stats *counters) *subsc
 	return s
 }
 
-// add registers e for the messages of channel. It does not block. It reports whether
-// the channel is subscribed already; otherwise e.subscribed is called when it is, and
-// again after every reconnection.
-func (s *subscriber) add(channel string, e *entry) (live bool) {
+// add registers l for the messages of channel. It does not block. It reports whether
+// the channel is subscribed already; otherwise l.subscribed is called when it is, and
+// in any case again after every reconnection.
+func (s *subscriber) add(channel string, l listener) (live bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
@@ -101,22 +107,37 @@ func (s *subscriber) add(channel string, e *entry) (live bool) {
 		s.wanted = append(s.wanted, channel)
 		s.nudgeLocked()
 	}
-	t.listener = e
+	t.listeners = append(t.listeners[:len(t.listeners):len(t.listeners)], l)
 	return t.live
 }
 
-// remove ends the registration of e. It does not block; a call of e under way may
+// remove ends the registration of l. It does not block; a call of l under way may
 // still come.
-func (s *subscriber) remove(channel string, e *entry) {
+func (s *subscriber) remove(channel string, l listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.topics[channel]; t != nil && t.listener == e {
-		t.listener, t.since = nil, time.Now()
-		s.deserted = append(s.deserted, departure{channel, t.since})
-		if len(s.deserted) == 1 {
-			s.nudgeLocked()
-		}
+	t := s.topics[channel]
+	if t == nil || !slices.Contains(t.listeners, l) {
+		return
 	}
+	// The reader may be going through the old slice.
+	t.listeners = slices.DeleteFunc(slices.Clone(t.listeners), func(x listener) bool { return x == l })
+	if len(t.listeners) > 0 {
+		return
+	}
+	t.listeners, t.since = nil, time.Now()
+	s.deserted = append(s.deserted, departure{channel, t.since})
+	if len(s.deserted) == 1 {
+		s.nudgeLocked()
+	}
+}
+
+// live reports whether messages of channel are heard.
+func (s *subscriber) live(channel string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.topics[channel]
+	return t != nil && t.live
 }
 
 // subscriptions returns how many channels are subscribed or about to be.
@@ -205,6 +226,7 @@ func (s *subscriber) session(pauses *backoff.ExponentialBackOff) (err error) {
 		cancel(nil)
 		ps.Close()
 		reader.Wait()
+		s.deafen()
 	}()
 
 	s.begin()
@@ -243,17 +265,25 @@ func (s *subscriber) session(pauses *backoff.ExponentialBackOff) (err error) {
 	}
 }
 
+// deafen records that nothing is heard any more.
+func (s *subscriber) deafen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.topics {
+		t.live = false
+	}
+}
+
 // begin makes all topics wanted: a new connection has no subscriptions.
 func (s *subscriber) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wanted, s.deserted = s.wanted[:0], s.deserted[:0]
 	for channel, t := range s.topics {
-		if t.listener == nil {
+		if t.listeners == nil {
 			delete(s.topics, channel)
 			continue
 		}
-		t.live = false
 		s.wanted = append(s.wanted, channel)
 	}
 }
@@ -267,7 +297,7 @@ func (s *subscriber) synchronize(ctx context.Context, ps *redis.PubSub) error {
 		d := s.deserted[0]
 		s.deserted = s.deserted[1:]
 		// Somebody may have come, and gone again later, since that departure.
-		if t := s.topics[d.channel]; t != nil && t.listener == nil && t.since.Equal(d.at) {
+		if t := s.topics[d.channel]; t != nil && t.listeners == nil && t.since.Equal(d.at) {
 			delete(s.topics, d.channel)
 			drop = append(drop, d.channel)
 		}
@@ -320,21 +350,19 @@ func (s *subscriber) read(ctx context.Context, ps *redis.PubSub, watch *time.Tim
 		case *redis.Subscription:
 			if msg.Kind == "subscribe" {
 				pauses.Reset()
-				if e := s.confirmed(msg.Channel); e != nil {
-					e.subscribed()
+				for _, l := range s.confirmed(msg.Channel) {
+					l.subscribed()
 				}
 			}
 		case *redis.Message:
-			if m := wire.ParseMessage(msg.Payload); m != wire.Ignored {
-				if e := s.listener(msg.Channel); e != nil {
-					e.heard(m)
-				}
+			for _, l := range s.listeners(msg.Channel) {
+				l.heard(msg.Payload)
 			}
 		}
 	}
 }
 
-func (s *subscriber) confirmed(channel string) *entry {
+func (s *subscriber) confirmed(channel string) []listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.topics[channel]
@@ -342,14 +370,14 @@ func (s *subscriber) confirmed(channel string) *entry {
 		return nil
 	}
 	t.live = true
-	return t.listener
+	return t.listeners
 }
 
-func (s *subscriber) listener(channel string) *entry {
+func (s *subscriber) listeners(channel string) []listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.topics[channel]; t != nil {
-		return t.listener
+		return t.listeners
 	}
 	return nil
 }

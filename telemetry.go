@@ -178,9 +178,9 @@ func (op operation) finish(outcome string, err error) {
 type acquireOp struct{ operation }
 
 func (t *telemetry) acquire(ctx context.Context, h *handle) acquireOp {
-	op := acquireOp{t.begin(ctx, "lock.acquire", t.acquireTime, h.kind)}
+	op := acquireOp{t.begin(ctx, "lock.acquire", t.acquireTime, h.kind.String())}
 	if op.span != nil {
-		op.span.SetAttributes(attrName.String(h.name), attrType.String(h.kind),
+		op.span.SetAttributes(attrName.String(h.name), attrType.String(h.kind.String()),
 			attrLease.Int64(h.cfg.ttl.Milliseconds()))
 	}
 	return op
@@ -218,9 +218,9 @@ func outcomeOf(err error) string {
 type releaseOp struct{ operation }
 
 func (t *telemetry) release(ctx context.Context, l *Lease) releaseOp {
-	op := releaseOp{t.begin(ctx, "lock.release", t.releaseTime, l.kind)}
+	op := releaseOp{t.begin(ctx, "lock.release", t.releaseTime, l.kind.String())}
 	if op.span != nil {
-		op.span.SetAttributes(attrName.String(l.name), attrType.String(l.kind))
+		op.span.SetAttributes(attrName.String(l.name), attrType.String(l.kind.String()))
 	}
 	return op
 }

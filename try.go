@@ -7,16 +7,18 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/validity"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // try is one acquire request for a claim. A claim is asked for again, with the same
 // owner id, until it is granted or given up, so it does not matter which of its
 // copies Redis executes, nor how often.
 type try struct {
-	call command.Call
-	hold *hold
-	n    uint64    // entry.tries when it was sent
-	sent time.Time // when it was handed over
+	call   command.Call
+	hold   *hold
+	n      uint64    // entry.tries when it was sent
+	stands bool      // it asked for a place in the queue
+	sent   time.Time // when it was handed over
 }
 
 // maxCopies bounds the unanswered copies of one request. Each goes to a connection
@@ -28,47 +30,47 @@ var (
 	errTooLate = errors.New("the answer came when the lease was over")
 )
 
-// tryLocked asks Redis for the lock.
-func (e *entry) tryLocked() {
-	e.ask, e.yielding = false, false
-	e.stopTimer()
-	front := &e.waiters.Front().Value
-	c := e.claim
-	if c != nil && !c.stray() && *c.cfg != *front.h.cfg {
-		c = nil // refused for certain and not what is wanted now
+// tryLocked asks Redis for the lock on behalf of w.
+func (e *entry) tryLocked(w *waiter) {
+	r := &w.Value
+	if w == e.waiters.Front() {
+		e.ask, e.yielding = false, false
+		e.stopTimer()
 	}
+	c := r.claim
 	if c != nil && c.unanswered >= maxCopies {
 		// Replied comes for each, at the latest when go-redis gives up.
 		e.refuseLocked(e.tries+1, ErrUnavailable, errSilent)
 		return
 	}
 	if c == nil {
-		c = newHold(e, front.h)
-		e.claim = c
+		c = newHold(e, r.h)
+		c.waiter, r.claim = w, c
 	}
 	if !c.stray() {
-		c.tokens = e.tokensWanted(c.cfg)
+		c.tokens = e.tokensWanted(c)
 	}
-	t := &front.first
+	t := &r.first
 	if t.hold != nil {
 		t = new(try)
 	}
 	e.tries++
-	t.hold, t.n, t.sent = c, e.tries, time.Now()
+	t.hold, t.n, t.stands, t.sent = c, e.tries, !r.once, time.Now()
 	t.call = command.Call{
-		Script:   mutexAcquire,
-		Args:     c.acquireArgs(),
+		Script:   c.kind.acquireScript(),
+		Args:     e.acquireArgs(r),
 		Handler:  t,
 		Patience: validity.Patience(c.cfg.ttl),
-		Trace:    front.trace,
+		Trace:    r.trace,
 	}
 	c.unanswered++
-	e.current = t
+	r.current = t
 	e.m.begin()
 	if !e.m.executor.Submit(&t.call) {
 		// The manager has closed and its executor stopped: nothing was sent.
 		c.unanswered--
-		e.current, e.claim = nil, nil
+		r.bid = bid{}
+		c.phase, c.waiter = over, nil
 		e.m.end()
 		e.failLocked(ErrClosed, nil)
 		e.stepLocked()
@@ -77,24 +79,39 @@ func (e *entry) tryLocked() {
 
 // acquireArgs leaves out what only fencing needs: each argument costs Redis about a
 // quarter of a microsecond.
-func (h *hold) acquireArgs() []any {
-	if !h.cfg.fencing {
-		return mutexAcquire.Args(2, h.keys.Lock, h.keys.Tombstones, h.owner, h.cfg.ms)
+func (e *entry) acquireArgs(r *request) []any {
+	h, m := r.claim, e.m
+	wait := h.cfg.waits[waitNot]
+	if !r.once {
+		switch deaf := !m.inbox.live(); {
+		case r.queued && deaf:
+			wait = h.cfg.waits[waitAgainDeaf]
+		case r.queued:
+			wait = h.cfg.waits[waitAgain]
+		case deaf:
+			wait = h.cfg.waits[waitDeaf]
+		default:
+			wait = h.cfg.waits[waitNew]
+		}
 	}
-	return mutexAcquire.Args(3, h.keys.Lock, h.keys.Tombstones, h.keys.Token,
-		h.owner, h.cfg.ms, h.tokens, h.entry.m.tokens.seen(h.entry.name()))
+	script := h.kind.acquireScript()
+	if !h.cfg.fencing {
+		return script.Args(3, h.keys.Lock, h.keys.Tombstones, h.keys.Queue, h.owner, h.cfg.ms, wait)
+	}
+	return script.Args(4, h.keys.Lock, h.keys.Tombstones, h.keys.Queue, h.keys.Token,
+		h.owner, h.cfg.ms, wait, h.tokens, m.tokens.seen(e.name()))
 }
 
 // maxTokens bounds the fencing tokens that are reserved with one grant.
-const maxTokens = 128
+const maxTokens = wire.TokensPerGrant
 
 // tokensWanted is how many fencing tokens to reserve: one for each caller that waits,
 // since the hold may be passed to them. Those not used are skipped.
-func (e *entry) tokensWanted(cfg *lockConfig) uint32 {
+func (e *entry) tokensWanted(c *hold) uint32 {
 	switch {
-	case !cfg.fencing:
+	case !c.cfg.fencing:
 		return 0
-	case e.m.slice == 0 || cfg.fixed:
+	case e.m.slice == 0, c.cfg.fixed, c.kind == fairKind, c.kind == readKind:
 		return 1
 	}
 	return uint32(min(e.waiters.Len(), maxTokens))
@@ -104,39 +121,56 @@ func (e *entry) tokensWanted(cfg *lockConfig) uint32 {
 func (t *try) Replied(_ *command.Call, r command.Reply) {
 	h := t.hold
 	e := h.entry
+	var lost []ended
+	defer func() { e.announceLoss(lost, LostStolen) }()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer e.m.end()
 
 	h.unanswered--
-	verdict := e.current == t
-	if verdict {
-		e.current = nil
-	}
 	if r.Outcome == command.Unknown {
 		h.unclear = true
 	}
 	if h.phase != claimed {
-		return // a copy; the hold's release leaves a tombstone for it
+		return // a copy; or granted by a message since; or given up, with a tombstone for it
+	}
+	b := &h.waiter.Value.bid
+	current := b.current == t
+	if current {
+		b.current = nil
 	}
 	token, granted := r.Value.(int64)
-	code, n, ok := pair(r.Value)
+	v, ok := parseVerdict(r.Value)
+	if !h.waiter.Parked() {
+		// Whoever it was for has left, and nobody took it over.
+		if ok && v.code == acquireHeld && t.stands {
+			e.m.inbox.expect(h) // it stands in the queue: for undoLocked to see
+		}
+		e.disownLocked(h, r.Outcome == command.Answered && granted)
+		e.stepLocked()
+		return
+	}
 	switch {
 	case r.Outcome == command.Answered && granted:
-		e.grantedLocked(h, r.Sent, uint64(token))
+		how := grantedAfterWait
+		if e.tries == 1 {
+			how = grantedAtOnce
+		}
+		lost = e.grantedLocked(h, r.Sent, h.cfg.ttl, uint64(token), how)
 	case r.Outcome == command.Denied, r.Outcome == command.Answered && !ok:
 		e.answeredLocked()
-		e.failLocked(ErrUnavailable, fmt.Errorf("%s: %w", mutexAcquire.Name(), deniedBy(r)))
+		e.failLocked(ErrUnavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), deniedBy(r)))
 	case r.Outcome != command.Answered:
-		e.troubleLocked(t, verdict, r.Outcome, r.Err)
-	case code == acquireHeld:
-		e.heldByOtherLocked(t, time.Duration(n)*time.Millisecond)
-	case code == acquireKind:
+		e.troubleLocked(t, current, r.Outcome, r.Err)
+	case v.code == acquireHeld:
+		e.heldByOtherLocked(t, v)
+	case v.code == acquireKind:
 		e.answeredLocked()
 		e.failLocked(ErrWrongKind, nil)
 	default: // acquireBuried: only a claim that was given up has a tombstone
-		e.claim = nil
-		h.phase = over
+		e.m.inbox.forget(h)
+		*b = bid{}
+		h.phase, h.waiter = over, nil
 		e.ask = true
 	}
 	e.stepLocked()
@@ -154,18 +188,26 @@ func (e *entry) answeredLocked() {
 	e.trouble, e.failures, e.pauses = nil, 0, nil
 }
 
-// grantedLocked makes the claim the process's hold.
-func (e *entry) grantedLocked(h *hold, sent time.Time, lastToken uint64) {
+// grantedLocked makes the claim a hold of the process, whose TTL of ttl began no
+// earlier than at since.
+// It returns what announceLoss is to be called with, outside the lock.
+func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastToken uint64, how grantMode) (lost []ended) {
 	e.answeredLocked()
-	e.claim, e.current = nil, nil
+	e.m.inbox.forget(h)
+	e.m.scheduler.Remove(&h.item)
+	w := h.waiter
+	w.Value.bid, h.waiter = bid{}, nil
 	now := time.Now()
-	if !validity.Valid(now, validity.Deadline(sent, h.cfg.ttl)) {
+	if !validity.Valid(now, validity.Deadline(since, ttl)) {
 		// The server may be about to expire it. Not a grant: S2 of the invariants.
 		e.trouble = errTooLate
 		e.refuseLocked(e.tries+1, ErrUnavailable, errTooLate)
 		e.releaseLocked(h, nil)
 		e.wakeAfter(e.pauseLocked())
-		return
+		return nil
+	}
+	if x := e.hold; x != nil { // Redis would not have granted another while it was held
+		lost = e.loseLocked(x, LostStolen)
 	}
 	e.refused = false
 	h.phase = held
@@ -174,39 +216,55 @@ func (e *entry) grantedLocked(h *hold, sent time.Time, lastToken uint64) {
 		h.token = lastToken - uint64(h.tokens)
 		e.m.tokens.saw(e.name(), lastToken)
 	}
-	e.hold = h
-	h.deadline = e.m.scheduler.Add(&h.item, sent, h.cfg.ttl, !h.cfg.fixed)
+	if h.kind == readKind {
+		if e.reads == nil {
+			e.reads = new(readHolds)
+		}
+		e.reads.holds = append(e.reads.holds, h)
+	} else {
+		e.hold = h
+	}
+	h.deadline = e.m.scheduler.Add(&h.item, since, ttl, h.cfg.ttl, !h.cfg.fixed)
 	if !h.cfg.fixed {
 		e.m.warm.Do(func() { e.m.executor.Warm(e.m.life) })
 	}
-	e.serveLocked(h)
+	e.serveLocked(h, w, how)
+	return lost
 }
 
-// heldByOtherLocked waits for a message, or for ttl, in which the holder's right ends
-// by itself.
-func (e *entry) heldByOtherLocked(t *try, ttl time.Duration) {
+// heldByOtherLocked waits: for a grant, for a message, or for the time in which the
+// holder's right ends by itself.
+func (e *entry) heldByOtherLocked(t *try, v verdict) {
 	e.answeredLocked()
 	e.refused = true
-	e.refuseLocked(t.n, ErrNotAcquired, nil)
-	if e.waiters.Len() == 0 {
-		return
-	}
-	if !e.listening {
-		e.listening = true
-		if e.m.subscriber.add(e.channel(), e) {
-			// The channel was still subscribed, but nobody listened until now.
-			e.ask = true
+	w := t.hold.waiter
+	if t.stands {
+		w.Value.clock, w.Value.before = v.clock, t.sent
+		if !w.Value.queued {
+			w.Value.queued = true
+			e.m.inbox.expect(t.hold)
+			if e.kind == fairKind { // others ask for them often enough
+				e.m.scheduler.Add(&t.hold.item, t.sent, e.m.patience, e.m.patience, true)
+			}
 		}
 	}
-	e.wakeAfter(e.pollAfter(ttl))
+	e.refuseLocked(t.n, ErrNotAcquired, nil)
+	front := e.waiters.Front()
+	if front == nil || front != t.hold.waiter {
+		// A caller that asked once was the first; or it was not the first's request.
+		e.ask = e.ask || front != nil && front.Value.claim == nil
+		return
+	}
+	e.listenLocked(v.foreign)
+	e.wakeAfter(e.pollAfter(time.Duration(v.ttl) * time.Millisecond))
 }
 
 // troubleLocked is for a request that brought no verdict.
-func (e *entry) troubleLocked(t *try, verdict bool, outcome command.Outcome, err error) {
-	if !verdict {
+func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err error) {
+	if !current {
 		// Overdue before. Another copy may be on its way; if none is allowed any more,
 		// this end of one is what the entry was waiting for.
-		if e.current == nil {
+		if t.hold.waiter.Value.current == nil {
 			e.wakeAfter(e.pauseLocked())
 		}
 		return
@@ -216,7 +274,7 @@ func (e *entry) troubleLocked(t *try, verdict bool, outcome command.Outcome, err
 	e.m.stats.troubles.Add(1)
 	if e.failures == 1 && outcome != command.Refused && time.Since(t.sent) < t.call.Patience/4 {
 		// Most likely a connection that died in the pool. The same claim again, at once.
-		e.ask = true
+		e.askAgainLocked(t.hold.waiter)
 		return
 	}
 	e.refuseLocked(t.n, ErrUnavailable, err)
@@ -230,14 +288,29 @@ func (t *try) Overdue(*command.Call) {
 	e := t.hold.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.current != t {
+	w := t.hold.waiter
+	if w == nil || w.Value.current != t {
 		return
 	}
-	e.current = nil
+	w.Value.current = nil
+	if !w.Parked() {
+		e.disownLocked(t.hold, false)
+		e.stepLocked()
+		return
+	}
 	e.trouble, e.refused = errSilent, false
 	e.failures++
 	e.m.stats.troubles.Add(1)
 	e.refuseLocked(t.n, ErrUnavailable, errSilent)
-	e.ask = true
+	e.askAgainLocked(t.hold.waiter)
 	e.stepLocked()
+}
+
+// askAgainLocked asks on behalf of w, whose bid brought no answer; nil: it has left.
+func (e *entry) askAgainLocked(w *waiter) {
+	if e.kind == fairKind && w != nil && w != e.waiters.Front() {
+		e.tryLocked(w)
+		return
+	}
+	e.ask = true
 }

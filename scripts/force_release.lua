@@ -4,7 +4,8 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  channel of a mutex; a fair waiter's is KEYS[2] .. ':' .. its owner id
 -- KEYS[3]  channel of a read-write lock
--- KEYS[4]  queue of fair waiters: list
+-- KEYS[4]  queue of a mutex or fair lock, see prelude/queue.lua
+-- KEYS[5]  queue of a read-write lock
 -- ARGV[1]  command that announces the release: publish or spublish
 --
 -- Returns  1  freed
@@ -20,14 +21,18 @@ if kind ~= 'hash' then
 end
 local mode = redis.call('hget', KEYS[1], 'mode')
 redis.call('del', KEYS[1])
-if mode == 'write' then
-  redis.pcall(ARGV[1], KEYS[3], '1')
-elseif mode == 'read' then
-  redis.pcall(ARGV[1], KEYS[3], '0')
+local queue = mode and KEYS[5] or KEYS[4]
+if mode then
+  redis.pcall(ARGV[1], KEYS[3], mode == 'write' and '1' or '0')
 else
   redis.pcall(ARGV[1], KEYS[2], '0')
-  local head = redis.pcall('lindex', KEYS[4], 0)
-  if type(head) == 'string' then
+end
+local head = redis.pcall('lindex', queue, 0)
+if type(head) == 'string' then
+  local inbox, number = inbox_of(head)
+  if inbox then -- it asks again
+    redis.pcall('publish', inbox, 'o ' .. number)
+  else
     redis.pcall(ARGV[1], KEYS[2] .. ':' .. head, '0')
   end
 end

@@ -2,20 +2,21 @@
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  fencing counter
--- KEYS[3]  queue of fair waiters: list
+-- KEYS[3]  queue of a mutex or fair lock: list
+-- KEYS[4]  queue of a read-write lock: list
 --
 -- Returns {type, ttl, token, waiters, field, value, field, value, ...}: the type of
--- the key ("none" if free), its PTTL, the fencing counter, the length of the queue,
+-- the key ("none" if free), its PTTL, the fencing counter, the length of the queues,
 -- and the fields of the lock if it is a hash.
 
 local kind = redis.call('type', KEYS[1]).ok
 local token = redis.pcall('get', KEYS[2])
-local waiters = redis.pcall('llen', KEYS[3])
+local waiters, others = redis.pcall('llen', KEYS[3]), redis.pcall('llen', KEYS[4])
 local info = {
   kind,
   redis.call('pttl', KEYS[1]),
   tonumber(type(token) == 'string' and token or '0') or 0,
-  type(waiters) == 'number' and waiters or 0,
+  (type(waiters) == 'number' and waiters or 0) + (type(others) == 'number' and others or 0),
 }
 if kind == 'hash' then
   for _, v in ipairs(redis.call('hgetall', KEYS[1])) do

@@ -160,9 +160,13 @@ func TestServer_BuriesWhatWasGivenUp(t *testing.T) {
 	k := wire.NewKeys("k", true)
 	eval := func(script string, keys []any, args ...any) any {
 		t.Helper()
-		text, err := os.ReadFile("../../scripts/" + script + ".lua")
-		if err != nil {
-			t.Fatal(err)
+		var text []byte
+		for _, file := range []string{"prelude/queue", "prelude/lock", "prelude/fence", script} {
+			part, err := os.ReadFile("../../scripts/" + file + ".lua")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(text, part...)
 		}
 		var names []string
 		for _, key := range keys {
@@ -174,14 +178,14 @@ func TestServer_BuriesWhatWasGivenUp(t *testing.T) {
 		}
 		return reply
 	}
-	released := eval("mutex_release", []any{k.Lock, k.Channel, k.Tombstones}, "owner", "publish", 60000)
+	released := eval("lock_release", []any{k.Lock, k.Channel, k.Queue, k.Tombstones}, "owner", "publish", "1000 0 1 hf-", 60000)
 	if got, want := fmt.Sprint(released), "-1"; got != want {
 		t.Errorf("release of a lock not held = %s, want %s", got, want)
 	}
 	if ttl := rdb.PTTL(t.Context(), k.Tombstones.(string)).Val(); ttl <= 0 || ttl > time.Minute {
 		t.Errorf("the tombstone's TTL is %v", ttl)
 	}
-	late := eval("mutex_acquire", []any{k.Lock, k.Tombstones}, "owner", 1000)
+	late := eval("lock_acquire", []any{k.Lock, k.Tombstones, k.Queue}, "owner", 1000, "0 1000 1 publish")
 	if got, want := fmt.Sprint(late), "[-2 0]"; got != want {
 		t.Errorf("late acquire = %s, want %s", got, want)
 	}

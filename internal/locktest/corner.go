@@ -28,7 +28,7 @@ var cornerScenarios = map[string]func(*Env){
 		m := e.Manager()
 		got := make(chan *holdfast.Lease, 1)
 		go func() { got <- e.MustLock(e.Lock(m)) }()
-		e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 1 })
+		e.Listening(1)
 		time.Sleep(7 * time.Second) // more than two pings and a pong
 		if n := m.Stats().Reconnects; n != 0 {
 			e.Errorf("%d reconnections of a healthy connection", n)
@@ -159,9 +159,7 @@ var cornerScenarios = map[string]func(*Env){
 
 	// A channel that was wanted and deserted while the connection was being made.
 	"DesertedBeforeItWasSubscribed": func(e *Env) {
-		holder := e.Manager()
-		held := e.MustLock(e.Lock(holder))
-		other := e.MustLock(e.kind.Lock(holder, e.Key+":other"))
+		release, releaseOther := e.HeldByRedisson(e.Key), e.HeldByRedisson(e.Key+":other")
 		m, p := e.Via()
 		_, _ = e.Lock(m).TryLock(bg) // its connection for commands is open
 		gate := p.HoldRequest(redistest.Command("hello"))
@@ -178,9 +176,9 @@ var cornerScenarios = map[string]func(*Env){
 		if n := e.srv.NumSub(Channel(e.Key + ":other")); n != 0 {
 			e.Error("subscribed to a channel that nobody wants")
 		}
-		e.MustUnlock(held)
+		release()
 		e.MustUnlock(<-got)
-		e.MustUnlock(other)
+		releaseOther()
 	},
 
 	// A handler of the logger is user code: no lock of ours is held while it runs.

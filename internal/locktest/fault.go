@@ -138,7 +138,7 @@ var faultScenarios = map[string]func(*Env){
 				return err == nil && got.Unlock(bg) == nil
 			})
 		}
-		e.Clean(m)
+		e.Clean(m, Tombstones) // of a lock granted and released while the same waiter asked once more
 	},
 
 	// AC-09, H2: granted by the server, cancelled before the reply came.

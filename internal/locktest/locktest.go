@@ -187,6 +187,36 @@ func (e *Env) Parked(m *holdfast.Manager, n int) {
 	e.Eventually(fmt.Sprintf("%d callers wait", n), 5*time.Second, func() bool { return m.Stats().Waiting == n })
 }
 
+// Listening waits until n processes hear of grants by the server.
+func (e *Env) Listening(n int64) {
+	e.Helper()
+	e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.inboxes() == n })
+}
+
+// inboxes returns how many inboxes are subscribed.
+func (e *Env) inboxes() (n int64) {
+	for _, c := range e.srv.Admin().PubSubChannels(bg, "holdfast_inbox:*").Val() {
+		n += e.srv.NumSub(c)
+	}
+	return n
+}
+
+// HeldByRedisson makes the named lock one that a client of Redisson holds, until the
+// function it returns releases it as Redisson does.
+func (e *Env) HeldByRedisson(name string) (release func()) {
+	e.Helper()
+	admin := e.Server().Admin()
+	const owner = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63"
+	if err := admin.HSet(bg, name, owner, 1).Err(); err != nil {
+		e.Fatal(err)
+	}
+	admin.PExpire(bg, name, time.Hour)
+	return func() {
+		admin.Del(bg, name)
+		admin.Publish(bg, Channel(name), "0")
+	}
+}
+
 // Free fails unless another client gets the lock at once, and leaves it free.
 func (e *Env) Free() {
 	e.Helper()
@@ -216,6 +246,11 @@ func (e *Env) Clean(m *holdfast.Manager, allow ...string) {
 		s := m.Stats()
 		return s.Locks == 0 && s.Held == 0 && s.Waiting == 0 && s.Subscriptions == 0
 	})
+	defer func() {
+		if e.Failed() {
+			e.Logf("keys: %q", e.srv.Keys())
+		}
+	}()
 	e.Eventually("no keys", time.Second, func() bool {
 		for _, k := range e.srv.Keys() {
 			if !slices.ContainsFunc(allow, func(p string) bool { return strings.HasPrefix(k, p) }) {
@@ -225,7 +260,7 @@ func (e *Env) Clean(m *holdfast.Manager, allow ...string) {
 		return true
 	})
 	e.srv.RequireTTLs(e, Tokens)
-	e.Eventually("no subscription", time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 0 })
+	e.Eventually("no subscription", time.Second, func() bool { return e.srv.NumSub(Channel(e.Key))+e.inboxes() == 0 })
 }
 
 // Tombstones is the prefix of the keys that refuse late copies of a request.

@@ -91,7 +91,7 @@ var releaseScenarios = map[string]func(*Env){
 		got := make(chan *holdfast.Lease, 1)
 		waiting := e.Manager(holdfast.WithPollInterval(time.Hour))
 		go func() { got <- e.MustLock(e.Lock(waiting)) }()
-		e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.srv.NumSub(Channel(e.Key)) == 1 })
+		e.Listening(1)
 		freed, err := operator.ForceUnlock(bg, e.Key)
 		if err != nil || !freed {
 			e.Fatalf("ForceUnlock: %v, %v", freed, err)

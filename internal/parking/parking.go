@@ -54,8 +54,14 @@ func (q *Queue[V, T]) Push(w *Waiter[V, T]) {
 // Front returns the waiter that has waited longest, nil if there is none.
 func (q *Queue[V, T]) Front() *Waiter[V, T] { return q.head }
 
+// Back returns the waiter that came last, nil if there is none.
+func (q *Queue[V, T]) Back() *Waiter[V, T] { return q.tail }
+
 // Next returns the waiter behind w, nil if w is the last.
 func (w *Waiter[V, T]) Next() *Waiter[V, T] { return w.next }
+
+// Prev returns the waiter in front of w, nil if w is the first.
+func (w *Waiter[V, T]) Prev() *Waiter[V, T] { return w.prev }
 
 // Len returns how many wait.
 func (q *Queue[V, T]) Len() int { return q.len }

@@ -88,15 +88,19 @@ const never = instant(1<<63 - 1)
 // at converts a time that has a monotonic reading.
 func (s *Scheduler[T]) at(t time.Time) instant { return instant(t.Sub(s.epoch)) }
 
-// Add schedules an item whose TTL was set by a request sent at sent. A renewed
-// item is handed out every third of its TTL, another only expires. The first Add
-// starts the goroutine. It reports the item's deadline.
-func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, ttl time.Duration, renewed bool) time.Time {
-	deadline := validity.Deadline(sent, ttl)
+// Add schedules an item whose TTL in Redis was set to first by a request sent at sent,
+// and will be set to ttl by its renewals. A renewed item is handed out after a third
+// of its TTL, another only expires. The first Add starts the goroutine. It reports the
+// item's deadline.
+func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, first, ttl time.Duration, renewed bool) time.Time {
+	deadline := validity.Deadline(sent, first)
 	s.mu.Lock()
 	it.ttl, it.renewed = ttl, renewed
 	it.deadline = s.at(deadline)
-	it.next = s.lookAt(it, sent)
+	it.next = it.deadline
+	if renewed {
+		it.next = min(s.at(validity.RenewAt(sent, min(first, ttl))), it.deadline)
+	}
 	if !s.stopped {
 		heap.Push(&s.heap, it)
 		if !s.started {
@@ -144,11 +148,23 @@ func (s *Scheduler[T]) Retry(it *Item[T]) {
 		s.mu.Unlock()
 		return
 	}
-	it.next = min(s.at(time.Now().Add(validity.RetryAfter(it.ttl))), it.deadline)
+	now := time.Now()
+	window := min(it.ttl, time.Duration(it.deadline-s.at(now)))
+	it.next = min(s.at(now.Add(validity.RetryAfter(window))), it.deadline)
 	heap.Fix(&s.heap, int(it.index)-1)
 	sooner := s.soonerLocked(it)
 	s.mu.Unlock()
 	s.notify(sooner)
+}
+
+// Suspend stops the renewals of an item; its deadline stays.
+func (s *Scheduler[T]) Suspend(it *Item[T]) {
+	s.mu.Lock()
+	if it.index != 0 {
+		it.renewed, it.next = false, it.deadline
+		heap.Fix(&s.heap, int(it.index)-1)
+	}
+	s.mu.Unlock()
 }
 
 // Remove takes an item out. It will not be handed out and not expire; a renewal of
@@ -252,7 +268,8 @@ func (s *Scheduler[T]) due(t time.Time) (renew, expired []T, wait time.Duration)
 		}
 	}
 	for _, it := range out {
-		it.next = min(now+instant(validity.Patience(it.ttl)), it.deadline)
+		window := min(it.ttl, time.Duration(it.deadline-now))
+		it.next = min(now+instant(validity.Patience(window)), it.deadline)
 		heap.Push(&s.heap, it)
 	}
 	if len(s.heap) == 0 {

@@ -65,7 +65,7 @@ func TestRenewal_AThirdOfTheTTLAfterTheRequestWasSent(t *testing.T) {
 		it := &Item[string]{Value: "a"}
 		sent := time.Now()
 		time.Sleep(3 * time.Second) // a slow round trip
-		deadline := s.Add(it, sent, ttl, true)
+		deadline := s.Add(it, sent, ttl, ttl, true)
 		if want := sent.Add(ttl - validity.Margin(ttl)); !deadline.Equal(want) {
 			t.Errorf("deadline +%v, want +%v: it must count from before the request", deadline.Sub(sent), want.Sub(sent))
 		}
@@ -79,7 +79,7 @@ func TestRenewal_AThirdOfTheTTLAfterTheRequestWasSent(t *testing.T) {
 
 func TestRenewal_UnansweredIsAskedAgainUntilTheDeadline(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
-		s.Add(&Item[string]{Value: "a"}, time.Now(), ttl, true)
+		s.Add(&Item[string]{Value: "a"}, time.Now(), ttl, ttl, true)
 		time.Sleep(ttl)
 		synctest.Wait()
 		deadline := ttl - validity.Margin(ttl)
@@ -98,7 +98,7 @@ func TestRenewal_UnansweredIsAskedAgainUntilTheDeadline(t *testing.T) {
 func TestRenewal_FailureIsRetriedWithinTheWindow(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
 		it := &Item[string]{Value: "a"}
-		s.Add(it, time.Now(), ttl, true)
+		s.Add(it, time.Now(), ttl, ttl, true)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		s.Retry(it)
@@ -122,7 +122,7 @@ func TestConfirm_NeverMovesADeadlineBack(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
 		it := &Item[string]{Value: "a"}
 		start := time.Now()
-		s.Add(it, start, ttl, false)
+		s.Add(it, start, ttl, ttl, false)
 		time.Sleep(time.Second)
 		later, _ := s.Confirm(it, time.Now(), ttl)
 		s.Confirm(it, start.Add(500*time.Millisecond), ttl) // the answer to an earlier request
@@ -137,7 +137,7 @@ func TestConfirm_NeverMovesADeadlineBack(t *testing.T) {
 func TestRemove_EndsRenewalAndExpiry(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
 		it := &Item[string]{Value: "a"}
-		s.Add(it, time.Now(), ttl, true)
+		s.Add(it, time.Now(), ttl, ttl, true)
 		s.Remove(it)
 		s.Remove(it)
 		if _, ok := s.Confirm(it, time.Now(), ttl); ok {
@@ -155,7 +155,7 @@ func TestRemove_EndsRenewalAndExpiry(t *testing.T) {
 func TestFixedLease_OnlyExpires(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
 		it := &Item[string]{Value: "a"}
-		s.Add(it, time.Now(), ttl, false)
+		s.Add(it, time.Now(), ttl, ttl, false)
 		time.Sleep(20 * time.Second)
 		if _, ok := s.Confirm(it, time.Now(), time.Minute); !ok { // Extend
 			t.Fatal("not scheduled")
@@ -177,7 +177,7 @@ func TestRenewal_IsBatched(t *testing.T) {
 		items := make([]Item[string], n)
 		for i := range items {
 			items[i].Value = fmt.Sprint(i)
-			s.Add(&items[i], time.Now(), ttl, true)
+			s.Add(&items[i], time.Now(), ttl, ttl, true)
 			time.Sleep(ttl / 3 / n)
 		}
 		from, total, batches := len(l.since(0)), 0, 0
@@ -211,7 +211,7 @@ func TestStop_BeforeAnythingAndTwice(t *testing.T) {
 	s := New(Config[string]{})
 	s.Stop()
 	s.Stop()
-	s.Add(&Item[string]{}, time.Now(), ttl, true)
+	s.Add(&Item[string]{}, time.Now(), ttl, ttl, true)
 	if s.Len() != 0 {
 		t.Error("a stopped scheduler took an item")
 	}

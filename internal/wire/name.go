@@ -25,6 +25,7 @@ const (
 	lockTokenPrefix   = "redisson_lock_token"
 	unlockLatchPrefix = "redisson_unlock_latch"
 	rwChannelPrefix   = "redisson_rwlock"
+	rwQueuePrefix     = "holdfast_rw_queue"
 	tombstonePrefix   = "holdfast_tombstones"
 	readTimeoutInfix  = ":rwlock_timeout:"
 	reservedOurs      = "holdfast_"

@@ -31,5 +31,21 @@ func OwnerID(prefix string, n uint64) string {
 	return string(strconv.AppendUint(buf, n, 10))
 }
 
+// writeSuffix is what Redisson puts behind the owner id of a writer.
+const writeSuffix = ":write"
+
+// WriterID returns the id under which an owner holds the write side, and waits for it.
+func WriterID(owner string) string { return owner + writeSuffix }
+
+// ReaderID undoes WriterID.
+func ReaderID(id string) string { return strings.TrimSuffix(id, writeSuffix) }
+
+// Number returns the n that an id of ours was made with.
+func Number(id string) uint64 {
+	id = ReaderID(id)
+	n, _ := strconv.ParseUint(id[strings.LastIndexByte(id, ':')+1:], 10, 64)
+	return n
+}
+
 // IsOurs reports whether an owner id was made by a Holdfast manager.
 func IsOurs(owner string) bool { return strings.HasPrefix(owner, ownerMarker) }

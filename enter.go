@@ -1,0 +1,203 @@
+package holdfast
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// handle is a named lock with its options: what the kinds have in common.
+type handle struct {
+	m    *Manager
+	kind kind
+	name string // as given
+	keys *wire.Keys
+	cfg  *lockConfig // shared with others that have no options of their own
+	err  error       // of the name or the options: the result of every call
+}
+
+func (m *Manager) newHandle(k kind, name string, opts []LockOption) handle {
+	h := handle{m: m, kind: k, name: name, cfg: m.lock}
+	mapped := m.mapName(name)
+	if err := wire.CheckName(mapped); err != nil {
+		h.err = newLockError(ErrInvalidName, name, err)
+		return h
+	}
+	if len(opts) > 0 {
+		own := *m.lock
+		for _, o := range opts {
+			if o == nil {
+				h.err = &OptionError{"LockOption", nil, "no option"}
+				return h
+			}
+			o.applyLock(&own)
+		}
+		if h.err = own.check(); h.err != nil {
+			return h
+		}
+		m.prepare(&own)
+		h.cfg = &own
+	}
+	if k.rw() {
+		h.keys = wire.NewRWKeys(mapped, h.cfg.fencing)
+	} else {
+		h.keys = wire.NewKeys(mapped, h.cfg.fencing)
+	}
+	return h
+}
+
+// mapped is the name that Redis sees.
+func (h *handle) mapped() string { return h.keys.Lock.(string) }
+
+// acquire is Lock and, with once, TryLock.
+func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
+	span := h.m.telemetry.acquire(ctx, h)
+	lease, w, e, err := h.enter(ctx, request{once: once, trace: span.trace()})
+	if w != nil {
+		select {
+		case <-w.Ready():
+			lease, err = w.Outcome().Lease, w.Outcome().Err
+		case <-ctx.Done():
+			err = e.leave(ctx, w)
+		}
+	}
+	span.end(lease, err)
+	return lease, err
+}
+
+func (h *handle) acquireAsync(ctx context.Context) <-chan Result {
+	result := make(chan Result, 1)
+	lease, w, _, err := h.enter(ctx, request{async: result})
+	if w == nil {
+		result <- Result{lease, err}
+	}
+	return result
+}
+
+// enter does what needs no waiting: it returns a lease or an error at once, or parks
+// a waiter at the entry it returns with it. An async waiter leaves by itself when ctx
+// is done.
+func (h *handle) enter(ctx context.Context, r request) (*Lease, *waiter, *entry, error) {
+	if h.err != nil {
+		return nil, nil, nil, h.err
+	}
+	if ctx.Err() != nil {
+		return nil, nil, nil, newLockError(ErrNotAcquired, h.name, contextCauses(ctx)...)
+	}
+	r.h, r.owner = h, ownerFrom(ctx)
+	for {
+		e, err := h.m.entry(h)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		e.mu.Lock()
+		if e.dead {
+			e.mu.Unlock() // forgotten since: its successor is in the registry
+			continue
+		}
+		lease, w, err := e.enterLocked(ctx, r)
+		e.mu.Unlock()
+		return lease, w, e, err
+	}
+}
+
+func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, error) {
+	h, now := r.h, time.Now()
+	if e.closed {
+		return nil, nil, newLockError(ErrClosed, h.name)
+	}
+	if own := e.holdOfLocked(r.owner, now); own != nil {
+		lease, err := e.reenterLocked(own, &r)
+		return lease, nil, err
+	}
+	if e.waiters.Len() == 0 && e.hold == nil {
+		for _, x := range e.reads.all() {
+			if x.joins(h, now) {
+				e.m.stats.handedOff.Add(1)
+				e.inquireLocked(x, now)
+				return e.leaseLocked(x, h, r.owner, grantedByHandoff), nil, nil
+			}
+		}
+	}
+	if r.once && e.inTheWayLocked(h.kind) {
+		return nil, nil, newLockError(ErrNotAcquired, h.name)
+	}
+	r.after = e.tries
+	w := &waiter{Value: r}
+	e.waiters.Push(w)
+	if r.async != nil && ctx.Done() != nil {
+		w.Value.unhook = context.AfterFunc(ctx, func() { e.leaveAsync(ctx, w) })
+	}
+	if r.once {
+		e.onces++
+	}
+	if r.once || e.waiters.Len() == 1 {
+		e.ask = true
+	}
+	e.stepLocked()
+	return nil, w, nil
+}
+
+// holdOfLocked returns the hold that o has a lease on; nil if there is none.
+func (e *entry) holdOfLocked(o *owner, now time.Time) *hold {
+	if o == nil {
+		return nil
+	}
+	if h := e.hold; h != nil && h.caller() == o && now.Before(h.deadline) {
+		return h
+	}
+	for _, h := range e.reads.all() {
+		if now.Before(h.deadline) && h.leasedTo(o) {
+			return h
+		}
+	}
+	return nil
+}
+
+// inTheWayLocked reports whether somebody in this process keeps a caller that does not
+// wait from getting the lock.
+func (e *entry) inTheWayLocked(k kind) bool {
+	front := e.waiters.Front()
+	switch {
+	case e.hold != nil:
+		return true
+	case k == writeKind:
+		return !e.reads.none()
+	case k == readKind:
+		return front != nil && front.Value.h.kind == writeKind
+	}
+	return false
+}
+
+// leave takes w, whose ctx is done, out of the queue. If the lock was granted in the
+// same moment it is given back: a caller whose ctx is done always gets an error.
+func (e *entry) leave(ctx context.Context, w *waiter) error {
+	e.mu.Lock()
+	err := e.noVerdictLocked(ctx, w)
+	left := e.waiters.Remove(w)
+	if left {
+		e.goneLocked(w)
+		e.stepLocked()
+	}
+	e.mu.Unlock()
+	if left {
+		return err
+	}
+	if r := w.Outcome(); r.Err != nil {
+		err = r.Err
+	} else {
+		r.Lease.giveBack()
+	}
+	return err
+}
+
+// leaveAsync does so for LockAsync: a result that has been delivered stays.
+func (e *entry) leaveAsync(ctx context.Context, w *waiter) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if w.Parked() {
+		e.deliverLocked(w, Result{Err: e.noVerdictLocked(ctx, w)})
+		e.stepLocked()
+	}
+}

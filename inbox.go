@@ -1,0 +1,191 @@
+package holdfast
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// inbox is where a manager is told of grants: a release by another process makes the
+// next waiter in the lock's queue its owner and says so on one channel per manager, for
+// all its locks. The waiter needs no further round trip. A grant is good for the claim
+// TTL only; the first renewal makes the lease of it.
+//
+// A message is a hint on top of what Redis knows. One that is lost is made up for by
+// asking (entry.pollAfter); one that is late is confirmed by asking (noticedLocked); one
+// for a claim that was given up is ignored, because giving up releases.
+type inbox struct {
+	m       *Manager
+	channel string
+
+	mu       sync.Mutex       // guards the following; a leaf, but for subscriber.mu
+	expected map[uint64]*hold // claims that stand in a queue, by their number
+}
+
+// claimTTL bounds for how long a grant to a process that is dead, or stopped, or does
+// not hear of it keeps others out. A third of it is also for how long a granted lock
+// can be held without a renewal.
+const claimTTL = 2 * time.Second
+
+func newInbox(m *Manager) *inbox {
+	return &inbox{m: m, channel: wire.Inbox(m.owners), expected: make(map[uint64]*hold)}
+}
+
+// expect adds a claim that stands in a queue.
+func (b *inbox) expect(h *hold) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.expected[wire.Number(h.owner.(string))] = h
+	if len(b.expected) == 1 {
+		b.m.subscriber.add(b.channel, b)
+	}
+}
+
+// forget drops a claim and reports whether it was expected.
+func (b *inbox) forget(h *hold) bool {
+	n := wire.Number(h.owner.(string))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.expected[n]; !ok {
+		return false
+	}
+	delete(b.expected, n)
+	if len(b.expected) == 0 {
+		b.m.subscriber.remove(b.channel, b)
+	}
+	return true
+}
+
+// live reports whether messages are heard.
+func (b *inbox) live() bool { return b.m.subscriber.live(b.channel) }
+
+// heard is called by the subscriber.
+func (b *inbox) heard(payload string) {
+	n, ok := wire.ParseNotice(payload)
+	if !ok {
+		return
+	}
+	if h := b.expects(n.Number); h != nil {
+		h.entry.noticed(h, n)
+	}
+}
+
+// expects returns the claim of that number, nil if none is expected.
+func (b *inbox) expects(number uint64) *hold {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.expected[number]
+}
+
+// subscribed is called when messages begin to be heard: what was granted before is
+// found by asking, and Redis is to know that there is an inbox now.
+func (b *inbox) subscribed() {
+	b.mu.Lock()
+	entries := make(map[*entry]struct{})
+	for _, h := range b.expected {
+		entries[h.entry] = struct{}{}
+	}
+	b.mu.Unlock()
+	for e := range entries {
+		e.subscribed()
+	}
+}
+
+// noticed is called with a message for a claim.
+func (e *entry) noticed(h *hold, n wire.Notice) {
+	e.mu.Lock()
+	e.m.stats.wakeups.Add(1)
+	lost := e.noticedLocked(h, n)
+	e.stepLocked()
+	e.mu.Unlock()
+	e.announceLoss(lost, LostStolen)
+}
+
+// noticedLocked takes a grant, or asks Redis about it where the message alone cannot be
+// trusted.
+//
+// When the TTL of the claim began is computed from the server's clock in the message
+// and an earlier reading of that clock, which was not taken before bid.before: if the
+// clock has run as ours, the grant is not older than that. If the result is in the
+// future, the clock was set; if it is long ago, the message was late or this process
+// stood still. Then, and where the claim needs what only an acquire gives, its own
+// TTL or tokens, one round trip confirms it.
+func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
+	if h.phase != claimed {
+		return nil // found by asking; or given up, and the release on its way gives it back
+	}
+	b := &h.waiter.Value.bid
+	if !h.waiter.Parked() {
+		return nil // the request that is under way will find the same
+	}
+	if !n.Granted { // Redisson's turn
+		if !e.yielding {
+			e.yielding = true
+			e.wakeAfter(giveWay)
+		}
+		return nil
+	}
+	h.turn, h.wanted = uint8(min(n.Turn, 255)), n.Others
+	since := b.before.Add(time.Duration(n.Clock-b.clock)*time.Millisecond - time.Millisecond)
+	age := time.Since(since)
+	switch {
+	case h.cfg.fixed, h.cfg.fencing && n.Token == 0, e.m.confirm,
+		age < 0, age > n.Claim/4:
+		if b.current == nil {
+			e.tryLocked(h.waiter)
+		}
+		return nil
+	}
+	e.m.stats.granted.Add(1)
+	if h.cfg.fencing {
+		h.tokens = wire.TokensPerGrant
+	}
+	return e.grantedLocked(h, since, n.Claim, n.Token, grantedByServer)
+}
+
+// inquireLocked finds out, once per slice, whether another process waits for a lock that
+// this one passes among its callers. Messages would tell sooner, but Go can read them
+// tens of milliseconds late while its goroutines are busy; and what is asked for once
+// per slice costs nothing in comparison with the grants in between.
+func (e *entry) inquireLocked(h *hold, now time.Time) {
+	if h.wanted || h.inquiring || !h.sliceOver(now) {
+		return
+	}
+	h.inquiring = true
+	q := &inquiry{hold: h}
+	count := "numsub"
+	if e.m.publish == "spublish" {
+		count = "shardnumsub"
+	}
+	e.m.executor.Submit(&command.Call{
+		Script:   wantedScript,
+		Args:     wantedScript.Args(2, h.keys.Queue, h.keys.Channel, count),
+		Handler:  q,
+		Patience: closePatience,
+	})
+}
+
+// inquiry is the handler of that question.
+type inquiry struct{ hold *hold }
+
+// Replied is called by the executor.
+func (q *inquiry) Replied(_ *command.Call, r command.Reply) {
+	h := q.hold
+	e := h.entry
+	n, _ := r.Value.(int64)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.m.subscriber.live(e.channel()) {
+		n-- // that is us
+	}
+	h.inquiring = false
+	h.wanted = h.wanted || n > 0
+	if !h.wanted {
+		h.tenure = time.Since(e.m.epoch) // the next slice
+	}
+}
+
+// Overdue does nothing: the lock is passed on until Redis answers.
+func (q *inquiry) Overdue(*command.Call) {}

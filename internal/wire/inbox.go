@@ -1,0 +1,60 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// inboxPrefix begins the channel on which a manager is told of its grants.
+const inboxPrefix = "holdfast_inbox:"
+
+// Inbox names the channel of the manager whose owner ids begin with prefix.
+func Inbox(prefix string) string {
+	return inboxPrefix + strings.TrimSuffix(strings.TrimPrefix(prefix, ownerMarker), ":")
+}
+
+// Notice is one message in an inbox; see the script prelude/queue.lua.
+type Notice struct {
+	Number  uint64        // of the owner id that it is for
+	Granted bool          // it has the lock; else: ask again soon, Redisson has been let in
+	Claim   time.Duration // for how long, if granted
+	Clock   int64         // the server's time of the grant, milliseconds
+	Turn    int           // grants in a row since anybody else could get in
+	Others  bool          // somebody waits behind
+	Token   uint64        // the last of TokensPerGrant fencing tokens; 0: none
+}
+
+// TokensPerGrant is how many fencing tokens come with a grant by the server.
+const TokensPerGrant = 128
+
+// ParseNotice reads a message. It reports false for what no script of ours sends.
+func ParseNotice(payload string) (Notice, bool) {
+	f := strings.Fields(payload)
+	var n [6]uint64
+	switch {
+	case len(f) == 2 && f[0] == "o", len(f) == 7 && f[0] == "g":
+	default:
+		return Notice{}, false
+	}
+	for i, s := range f[1:] {
+		v, err := strconv.ParseUint(s, 10, 63)
+		if err != nil {
+			return Notice{}, false
+		}
+		n[i] = v
+	}
+	const day = 24 * 60 * 60 * 1000
+	if n[1] > day || n[3] > 1<<30 {
+		return Notice{}, false
+	}
+	return Notice{
+		Number:  n[0],
+		Granted: f[0] == "g",
+		Claim:   time.Duration(n[1]) * time.Millisecond,
+		Clock:   int64(n[2]),
+		Turn:    int(n[3]),
+		Others:  n[4] != 0,
+		Token:   n[5],
+	}, true
+}

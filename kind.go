@@ -1,0 +1,41 @@
+package holdfast
+
+import "github.com/holdfast-go/holdfast/internal/command"
+
+// kind is which lock, and which side of it, somebody asks for or holds.
+type kind uint8
+
+const (
+	mutexKind kind = iota
+	fairKind
+	writeKind
+	readKind
+)
+
+func (k kind) String() string { return [...]string{"mutex", "fair", "write", "read"}[k] }
+
+// rw reports whether k is a side of a read-write lock.
+func (k kind) rw() bool { return k == writeKind || k == readKind }
+
+// family is the kind that stands for all that share an entry: the two sides of a
+// read-write lock do.
+func (k kind) family() kind {
+	if k == readKind {
+		return writeKind
+	}
+	return k
+}
+
+func (k kind) acquireScript() *command.Script {
+	if k.rw() {
+		return rwAcquire
+	}
+	return lockAcquire
+}
+
+func (k kind) releaseScript() *command.Script {
+	if k.rw() {
+		return rwRelease
+	}
+	return lockRelease
+}

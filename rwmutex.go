@@ -1,0 +1,63 @@
+package holdfast
+
+import "context"
+
+// RWMutex is a reentrant lock with two sides: many readers or one writer, shared with
+// Redisson's RReadWriteLock of the same name. Its own methods are the write side.
+//
+// Readers of one process share one hold in Redis: while one of them holds the lock,
+// the next comes in without a Redis command, unless its options (WithFixedLease,
+// WithMaxHold, another lease) need a hold of their own. With fencing they share its
+// token: they do not exclude each other.
+//
+// Neither side starves among processes of Holdfast: a waiting writer, here or in another
+// process, keeps new readers out, and a release lets in either the writer or all
+// readers up to the next writer. A process whose readers never all pause learns of a
+// writer elsewhere within WithHandoffSlice and a round trip. Redisson's readers do
+// not wait for writers.
+//
+// An owner (see Mutex) that holds the write side may take the read side as well; when
+// it unlocks the write side first, it keeps the read side and other readers come in.
+// The other direction would wait for itself and is ErrWouldDeadlock at once. A side
+// that the owner holds can always be entered again.
+type RWMutex struct {
+	handle
+	read handle
+}
+
+// RWMutex returns the handle of the named read-write lock. A bad name or option is
+// reported by the first call on the handle.
+func (m *Manager) RWMutex(name string, opts ...LockOption) *RWMutex {
+	write := m.newHandle(writeKind, name, opts)
+	read := write
+	read.kind = readKind
+	return &RWMutex{write, read}
+}
+
+// Lock takes the write side; it is like Mutex.Lock, and returns ErrWouldDeadlock if ctx
+// carries an owner that holds the read side only.
+func (l *RWMutex) Lock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, false) }
+
+// TryLock takes the write side; it is like Mutex.TryLock.
+func (l *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
+
+// LockAsync takes the write side; it is like Mutex.LockAsync.
+func (l *RWMutex) LockAsync(ctx context.Context) <-chan Result { return l.acquireAsync(ctx) }
+
+// RLock takes the read side; otherwise it is like Mutex.Lock.
+func (l *RWMutex) RLock(ctx context.Context) (*Lease, error) { return l.read.acquire(ctx, false) }
+
+// TryRLock takes the read side without waiting. It returns ErrNotAcquired if a writer
+// holds the lock or waits for it; otherwise it is like Mutex.TryLock.
+func (l *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return l.read.acquire(ctx, true) }
+
+// RLockAsync takes the read side; otherwise it is like Mutex.LockAsync.
+func (l *RWMutex) RLockAsync(ctx context.Context) <-chan Result { return l.read.acquireAsync(ctx) }
+
+// RLocker returns the read side as a Locker of its own.
+func (l *RWMutex) RLocker() Locker { return readSide{l} }
+
+type readSide struct{ l *RWMutex }
+
+func (r readSide) Lock(ctx context.Context) (*Lease, error)    { return r.l.RLock(ctx) }
+func (r readSide) TryLock(ctx context.Context) (*Lease, error) { return r.l.TryRLock(ctx) }

@@ -1,0 +1,28 @@
+-- keep.lua: keep the places of several waiters of one process in one queue. It makes
+-- no place for who has none: a waiter that was given up must not come back.
+--
+-- KEYS[1]    the lock
+-- KEYS[2]    queue of waiters; see prelude/queue.lua
+-- ARGV[1]    patience, milliseconds
+-- ARGV[2]    what the ids begin with
+-- ARGV[2+i]  what the i-th id ends with
+--
+-- Returns an array with one code per id:
+--          1   it keeps its place
+--          0   it has none; it may have been granted the lock
+
+local deadlines, now = deadlines_of(KEYS[2]), milliseconds()
+local extra = ahead(KEYS[2], deadlines, now)
+local codes = {}
+for i = 3, #ARGV do
+  local id = ARGV[2] .. ARGV[i]
+  codes[i - 2] = 0
+  if redis.call('zscore', deadlines, id) then
+    redis.call('zadd', deadlines, now + ARGV[1] + extra(id), id)
+    codes[i - 2] = 1
+  end
+end
+if redis.call('exists', KEYS[1], KEYS[2]) > 0 then
+  keep_keys(KEYS[2], deadlines)
+end
+return codes

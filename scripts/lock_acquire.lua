@@ -1,0 +1,91 @@
+-- lock_acquire.lua: take a mutex or a fair lock for one owner id, or stand in its queue.
+--
+-- An owner id belongs to one hold of one process and is never used again, so an
+-- owner that is found in the hash is this same request, executed before, or one that
+-- a release has granted.
+--
+-- KEYS[1]  the lock: hash, owner id -> hold count
+-- KEYS[2]  tombstones: zset of owner ids that were given up
+-- KEYS[3]  queue of waiters, see prelude/queue.lua
+-- KEYS[4]  fencing counter; only with fencing, as ARGV[4] and ARGV[5]
+-- ARGV[1]  owner id
+-- ARGV[2]  TTL, milliseconds
+-- ARGV[3]  how to wait, "<patience> <claim> <counted> <publish>": the patience of
+--          prelude/queue.lua, 0 for not at all; and for a grant to somebody else its TTL,
+--          1 if PUBLISH tells whether anybody heard it, and Redisson's publish command
+-- ARGV[4]  how many fencing tokens to reserve
+-- ARGV[5]  the highest token that the caller has seen
+--
+-- Returns token      granted; the last of the reserved tokens, or 0 without fencing
+--         {0, ttl, now, foreign}
+--                    not granted: held by another owner for ttl more milliseconds, -1: no
+--                    TTL, or ask again then; the server's time; 1 if that owner, or
+--                    the next one, is not ours
+--         {-1, 0}    one of the keys holds something else than its kind
+--         {-2, 0}    this owner id was given up: a late copy of the request
+
+local mine = 0
+-- One command answers the common case: no holder, no tombstone, no queue.
+if redis.call('exists', KEYS[1], KEYS[2], KEYS[3]) > 0 then
+  local buried = redis.pcall('zscore', KEYS[2], ARGV[1])
+  if buried then
+    return {type(buried) == 'table' and -1 or -2, 0}
+  end
+  local fields = redis.pcall('hlen', KEYS[1])
+  if type(fields) ~= 'number' or fields > 1 then
+    return {-1, 0} -- a read-write lock has two fields or more
+  end
+  mine = fields == 1 and redis.call('hexists', KEYS[1], ARGV[1]) or 0
+  if mine == 0 then
+    local patience, claim, counted, publish = string.match(ARGV[3], '^(%S+) (%d+) (%d) (%a+)$')
+    patience = tonumber(patience)
+    local now, deadlines = milliseconds(), deadlines_of(KEYS[3])
+    local ttl, foreign
+    if fields == 1 then
+      ttl = redis.call('pttl', KEYS[1])
+      foreign = not inbox_of(redis.call('hkeys', KEYS[1])[1])
+    else
+      local id = first(KEYS[3], deadlines, now)
+      if id and id ~= ARGV[1] and patience > 0 then
+        -- A lock that is free although somebody waits has just been left open for
+        -- Redisson, or has expired: whoever waits already sees to it.
+        ttl, foreign = 50, true
+      elseif id and hand_over({lock = KEYS[1], queue = KEYS[3], channel = channel_of(KEYS[3]),
+          publish = publish, counter = KEYS[4], now = now, claim = claim, turn = 0,
+          counted = counted == '1', me = ARGV[1]}) then
+        ttl = redis.call('pttl', KEYS[1])
+        if ttl == -2 then
+          ttl, foreign = 250, true
+        end
+      end
+    end
+    if ttl then
+      if patience ~= 0 then
+        stand(KEYS[3], deadlines, now, ARGV[1], patience)
+      end
+      return {0, ttl, now, foreign and 1 or 0}
+    end
+    leave(KEYS[3], deadlines, ARGV[1])
+  end
+end
+
+-- The counter first: whatever fails from here on, a skipped token harms nobody.
+local token, failure = 0, nil
+if ARGV[4] then
+  token, failure = reserve(KEYS[4], ARGV[4], ARGV[5])
+  if failure then
+    return failure
+  end
+end
+
+if mine == 0 then
+  redis.call('hset', KEYS[1], ARGV[1], '1')
+elseif redis.call('pttl', KEYS[1]) >= tonumber(ARGV[2]) then
+  return token
+end
+local expires = redis.pcall('pexpire', KEYS[1], ARGV[2])
+if expires ~= 1 then -- an ACL that forbids it: never leave a lock without TTL
+  redis.call('hdel', KEYS[1], ARGV[1])
+  return redis.error_reply('HOLDFAST cannot set a TTL: ' .. tostring(expires.err))
+end
+return token

@@ -1,0 +1,72 @@
+-- lock_release.lua: give a mutex or a fair lock back if the owner id still holds it:
+-- to the next waiter, if there is one.
+--
+-- KEYS[1]  the lock: hash, owner id -> hold count
+-- KEYS[2]  channel of the lock
+-- KEYS[3]  queue of waiters; see prelude/queue.lua
+-- KEYS[4]  tombstones: zset of owner ids that were given up; only with ARGV[4] or KEYS[5]
+-- KEYS[5]  fencing counter; only with fencing
+-- ARGV[1]  owner id
+-- ARGV[2]  command that announces the release: publish or spublish
+-- ARGV[3]  how to hand over, "<claim> <turn> <counted> <manager>": the TTL of a
+--          grant, how many came before in a row, 1 if PUBLISH tells whether anybody
+--          heard it, what the ids of the caller begin with
+-- ARGV[4]  given up, not released: the owner id leaves the queue; and milliseconds
+--          for which a late acquire of it is to be refused, 0 where none can be
+--          under way
+--
+-- Returns  n        released, nobody waits in the queue, and n clients were listening
+--                   (in a cluster: on this node)
+--          message  granted to a waiter of the caller's, see prelude/queue.lua
+--         -1        not held by this owner, and nobody else holds it
+--         -2        not held by this owner but by another one
+--         -3        granted to another waiter, or left open for one of Redisson's
+
+-- next_one hands the lock, which is free, to the next waiter.
+local function next_one()
+  local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (.*)$')
+  local o = {lock = KEYS[1], channel = KEYS[2], publish = ARGV[2], queue = KEYS[3], counter = KEYS[5],
+    now = milliseconds(), claim = claim, turn = tonumber(turn), counted = counted == '1', manager = manager}
+  local id = redis.call('lindex', KEYS[3], 0)
+  if let_redisson_in(o, id) then
+    redis.pcall(ARGV[2], KEYS[2], '0')
+    return -3
+  end
+  local to = hand_over(o)
+  return to == 0 and -3 or to
+end
+
+local removed = redis.pcall('hdel', KEYS[1], ARGV[1]) -- the last field takes the key with it
+if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, true) then
+  return removed
+end
+if ARGV[4] then
+  leave(KEYS[3], deadlines_of(KEYS[3]), ARGV[1])
+end
+local reply
+if removed == 1 or ARGV[4] and redis.call('exists', KEYS[1]) == 0 then
+  if redis.call('exists', KEYS[3]) == 1 then
+    reply = next_one()
+  end
+  if not reply and removed == 1 then
+    -- The lock is free already: a message that is refused must not fail the release.
+    reply = redis.pcall(ARGV[2], KEYS[2], '0')
+    reply = type(reply) == 'number' and reply or 0
+  end
+end
+if removed ~= 1 and type(reply) ~= 'string' then
+  reply = -1 - redis.call('exists', KEYS[1])
+end
+
+if ARGV[4] and ARGV[4] ~= '0' then
+  -- Behind the release: Redis refuses a first write that needs memory when it has none,
+  -- and none after it. Where it refuses this one, it refuses a late acquire as well.
+  local now = milliseconds()
+  if redis.pcall('zadd', KEYS[4], now + ARGV[4], ARGV[1]) == 1 then
+    if redis.pcall('pexpire', KEYS[4], ARGV[4]) ~= 1 then
+      redis.call('del', KEYS[4]) -- an ACL that forbids it: never leave a key without TTL
+    end
+    redis.pcall('zremrangebyscore', KEYS[4], '-inf', now)
+  end
+end
+return reply

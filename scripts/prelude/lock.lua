@@ -1,0 +1,45 @@
+-- lock.lua: prelude of the scripts of mutexes and fair locks; behind queue.lua.
+
+-- channel_of names the channel of the lock that has this queue.
+local function channel_of(queue)
+  return (string.gsub(queue, 'queue', '_channel', 1))
+end
+
+-- hand_over gives the lock o.lock, which is free, to the first live waiter. It returns
+--   nil      nobody waits; o.me, if given, has been taken out of the queue as the first
+--   message  granted to a waiter of o.manager
+--   0        granted to another of ours, or left free for one of Redisson's
+local function hand_over(o)
+  local deadlines = deadlines_of(o.queue)
+  while true do
+    local id, kept = first(o.queue, deadlines, o.now)
+    if not id then
+      return nil
+    end
+    if not inbox_of(id) then
+      -- Offered to a waiter of Redisson, which has no longer than ours to take it.
+      if kept > o.now + 5000 then
+        redis.call('zadd', deadlines, o.now + 5000, id)
+      end
+      redis.pcall(o.publish, o.channel .. ':' .. id, '0')
+      return 0
+    end
+    redis.call('lpop', o.queue)
+    redis.call('zrem', deadlines, id)
+    if id == o.me then
+      return nil
+    end
+    local token = o.counter and redis.call('incrby', o.counter, 128) or 0
+    redis.call('hset', o.lock, id, '1')
+    local expires = redis.pcall('pexpire', o.lock, o.claim)
+    if expires ~= 1 then
+      redis.call('hdel', o.lock, id)
+      return nil
+    end
+    local told = grant(o, id, kept, token)
+    if told then
+      return told == true and 0 or told
+    end
+    redis.call('hdel', o.lock, id) -- its process is dead, or asks when it hears again
+  end
+end

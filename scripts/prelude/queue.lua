@@ -1,0 +1,136 @@
+-- queue.lua: prelude of the scripts that know a queue of waiters.
+--
+-- A queue is a list of ids, the first of which is next, and a zset: id -> until when its
+-- place is kept, in milliseconds of server time. For a mutex these are the two keys of
+-- Redisson's fair lock, in which its waiters and ours stand in one line; for a
+-- read-write lock they are two keys of our own. An id of ours is
+-- hf-<manager>:<number>, with :write behind it for a writer. Its place is kept for a
+-- few seconds from each time that its process asks; a half in the time says that
+-- the process hears no inbox at present and has to find its grant by asking.
+
+local function milliseconds()
+  local t = redis.call('time')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+-- deadlines_of names the zset that belongs to a list.
+local function deadlines_of(queue)
+  return (string.gsub(queue, '_queue', '_timeout', 1))
+end
+
+-- inbox_of returns the channel of the manager that made an id and the id's number;
+-- nil for one of Redisson's.
+local function inbox_of(id)
+  local manager, number = string.match(id, '^hf%-([%x%-]+):(%d+)')
+  if manager then
+    return 'holdfast_inbox:' .. manager, number
+  end
+end
+
+-- first returns who is next and until when that place is kept, after removing those
+-- in front whose time is over.
+local function first(queue, deadlines, now)
+  while true do
+    local id = redis.call('lindex', queue, 0)
+    if not id then
+      return nil
+    end
+    local kept = redis.call('zscore', deadlines, id)
+    if not kept then -- Redisson would wait for it for ever
+      kept = now + 5000
+      redis.call('zadd', deadlines, kept, id)
+    end
+    if tonumber(kept) > now then
+      return id, tonumber(kept)
+    end
+    redis.call('lpop', queue)
+    redis.call('zrem', deadlines, id)
+  end
+end
+
+-- ahead returns what to add to the time of ids of ours that stand behind waiters of
+-- Redisson, as a function of the id. A waiter of Redisson that gets the lock takes its
+-- own patience, 300 s by default, off every time in the zset; without the addition
+-- that would remove us.
+local function ahead(queue, deadlines, now)
+  local latest = redis.call('zrevrange', deadlines, 0, 0, 'withscores')[2]
+  if not latest or tonumber(latest) < now + 150000 then
+    return function() return 0 end -- nobody of Redisson's
+  end
+  local foreign, before = 0, {}
+  for _, id in ipairs(redis.call('lrange', queue, 0, -1)) do
+    if inbox_of(id) then
+      before[id] = foreign * 300000
+    else
+      foreign = foreign + 1
+    end
+  end
+  return function(id) return before[id] or 0 end
+end
+
+-- keep_keys gives the two keys a TTL. No waiter keeps its place for so long without
+-- asking again, so it only ends queues whose processes have all died.
+local function keep_keys(queue, deadlines)
+  if redis.call('pttl', queue) < 300000 then
+    redis.call('pexpire', queue, 600000)
+    redis.call('pexpire', deadlines, 600000)
+  end
+end
+
+-- stand puts id into the queue, or keeps its place: for patience milliseconds; a
+-- negative patience says that it stood there before, so that if its place was taken
+-- away meanwhile, it returns to the front.
+local function stand(queue, deadlines, now, id, patience)
+  local extra = 0
+  if redis.call('zscore', deadlines, id) then
+    extra = ahead(queue, deadlines, now)(id)
+  elseif redis.call(patience < 0 and 'lpush' or 'rpush', queue, id) > 1 then
+    extra = ahead(queue, deadlines, now)(id)
+  end
+  redis.call('zadd', deadlines, now + math.abs(patience) + extra, id)
+  keep_keys(queue, deadlines)
+end
+
+-- leave takes id out of the queue.
+local function leave(queue, deadlines, id)
+  if redis.pcall('zrem', deadlines, id) == 1 then
+    redis.pcall('lrem', queue, 1, id)
+  end
+end
+
+-- grant tells the process of id, one of ours, that it has the lock: for claim
+-- milliseconds, unless it renews that. It returns false if the process is known to be
+-- deaf: PUBLISH reached nobody, on a server where that can be told, although the
+-- process had an inbox when it last asked. The message is
+--
+--   g <number> <claim> <server time> <turn> <1 if others wait, else 0> <last token>
+--
+-- With manager it is returned instead of sent where the id is that manager's.
+local function grant(o, id, kept, token)
+  local inbox, number = inbox_of(id)
+  local message = table.concat({'g', number, o.claim, o.now, o.turn + 1,
+    redis.call('exists', o.queue), token}, ' ')
+  if o.manager and string.sub(id, 1, #o.manager) == o.manager then
+    return message
+  end
+  local heard = redis.pcall('publish', inbox, message)
+  return heard ~= 0 or kept % 1 ~= 0 or not o.counted
+end
+
+-- let_redisson_in reports whether this release is to be an open one: after every 16th
+-- grant in a row, if somebody is subscribed to Redisson's channel, which ours are not
+-- while one of us holds the lock. The next of ours is told, to ask again soon.
+local function let_redisson_in(o, id)
+  if o.turn < 16 then
+    return false
+  end
+  local count = redis.pcall('pubsub', o.publish == 'spublish' and 'shardnumsub' or 'numsub', o.channel)
+  if count.err or count[2] == 0 then
+    return false
+  end
+  local inbox, number = inbox_of(id)
+  if inbox then
+    redis.pcall('publish', inbox, 'o ' .. number)
+  end
+  return true
+end

@@ -1,0 +1,114 @@
+-- rw.lua: prelude of the scripts of read-write locks; behind queue.lua.
+--
+-- The lock is Redisson's hash: mode -> read or write, and a field per holder. The id
+-- of a reader is its owner id; of a writer, the owner id with :write behind it. A
+-- reader's right ends with a key of its own, whatever TTL the hash has.
+
+local function is_writer(id)
+  return string.sub(id, -6) == ':write'
+end
+
+-- channel_of names the channel of the lock that has this queue.
+local function channel_of(queue)
+  return (string.gsub(queue, 'holdfast_rw_queue', 'redisson_rwlock', 1))
+end
+
+-- right_of names the key that a reader's n-th right ends with.
+local function right_of(lock, reader, n)
+  local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
+  return base .. ':' .. reader .. ':rwlock_timeout:' .. n
+end
+
+-- put gives the lock, whose state allows it, to id for ttl milliseconds, and never
+-- shortens it for others. It returns nil, or the error that kept it from that.
+local function put(lock, id, ttl)
+  local writer = is_writer(id)
+  redis.call('hset', lock, 'mode', writer and 'write' or 'read', id, '1')
+  local set = 1
+  if redis.call('pttl', lock) < tonumber(ttl) then
+    set = redis.pcall('pexpire', lock, ttl)
+  end
+  if set == 1 and not writer then
+    set = redis.pcall('set', right_of(lock, id, 1), '1', 'px', ttl)
+  end
+  if type(set) == 'table' and set.err then -- an ACL: never leave a lock without TTL
+    redis.call('hdel', lock, id)
+    if redis.call('hlen', lock) == 1 then
+      redis.call('del', lock)
+    end
+    return redis.error_reply('HOLDFAST cannot set a TTL: ' .. set.err)
+  end
+end
+
+-- survivors looks at who else holds a lock in read mode, after a reader has gone: it
+-- sets the TTL of the hash to the longest right left, or frees the lock if none is,
+-- since a reader that died leaves its field behind. It returns whether a waiter of ours
+-- can be told nothing when they leave: one of them is Redisson's.
+local function survivors(lock)
+  local longest, foreign = 0, false
+  local fields = redis.call('hgetall', lock)
+  for i = 1, #fields, 2 do
+    if fields[i] ~= 'mode' then
+      for n = 1, math.min(tonumber(fields[i + 1]) or 1, 1000) do
+        longest = math.max(longest, redis.call('pttl', right_of(lock, fields[i], n)))
+      end
+      foreign = foreign or not inbox_of(fields[i])
+    end
+  end
+  if longest > 0 then
+    redis.call('pexpire', lock, longest)
+    return foreign
+  end
+  redis.call('del', lock)
+  return false
+end
+
+-- take_out ends the right of id, which holds the lock.
+local function take_out(lock, id)
+  redis.call('hdel', lock, id)
+  if not is_writer(id) then
+    redis.call('del', right_of(lock, id, 1))
+  end
+  if redis.call('hlen', lock) == 1 then
+    redis.call('del', lock)
+    return false
+  end
+  if is_writer(id) then -- it was a reader as well: Redisson's downgrade
+    redis.call('hset', lock, 'mode', 'read')
+  end
+  return survivors(lock)
+end
+
+-- let_in grants the lock to those in front of the queue as its state allows: one
+-- writer, or all readers up to the next writer. It returns how many; the message, if
+-- one of them is a waiter of o.manager; and true if it came to o.me, which it has
+-- taken out of the queue for the caller to be served.
+local function let_in(o)
+  local deadlines = deadlines_of(o.queue)
+  local mode = redis.call('hget', o.lock, 'mode')
+  local granted, message = 0, nil
+  while mode ~= 'write' do
+    local id, kept = first(o.queue, deadlines, o.now)
+    if not id or mode and is_writer(id) then
+      break
+    end
+    redis.call('lpop', o.queue)
+    redis.call('zrem', deadlines, id)
+    if id == o.me then
+      return granted, message, true
+    end
+    local token = o.counter and redis.call('incrby', o.counter, 128) or 0
+    if put(o.lock, id, o.claim) then
+      break
+    end
+    local told = grant(o, id, kept, token)
+    if told then
+      granted = granted + 1
+      message = told ~= true and told or message
+      mode = is_writer(id) and 'write' or 'read'
+    else
+      take_out(o.lock, id) -- its process is dead, or asks when it hears again
+    end
+  end
+  return granted, message, false
+end

@@ -1,0 +1,32 @@
+-- renew_read.lua: keep read holds alive, each by its own right; other readers' rights
+-- are left alone. A right that has ended is not made again.
+--
+-- KEYS[2i-1]  the i-th lock: hash, see prelude/rw.lua
+-- KEYS[2i]    the key that the i-th reader's right ends with
+-- ARGV[1]     TTL, milliseconds
+-- ARGV[2]     what the owner ids begin with
+-- ARGV[2+i]   what the i-th owner id ends with
+--
+-- Returns an array with one code per reader, as renew.lua does
+
+local ttl, prefix = tonumber(ARGV[1]), ARGV[2]
+local codes = {}
+for i = 1, #KEYS / 2 do
+  local lock, right = KEYS[2 * i - 1], KEYS[2 * i]
+  local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])
+  local left = redis.call('pttl', right)
+  if held == 1 and left > 0 then
+    codes[i] = 1
+    if left < ttl and redis.pcall('pexpire', right, ttl) ~= 1 then
+      codes[i] = -1
+    end
+    if redis.call('pttl', lock) < ttl and redis.pcall('pexpire', lock, ttl) ~= 1 then
+      codes[i] = -1
+    end
+  elseif redis.call('exists', lock) == 0 then
+    codes[i] = 0
+  else
+    codes[i] = held == 1 and 0 or 2
+  end
+end
+return codes

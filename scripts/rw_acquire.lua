@@ -1,0 +1,76 @@
+-- rw_acquire.lua: take a side of a read-write lock for one owner id, or stand in its
+-- queue. A waiting writer keeps new readers of ours out, not Redisson's.
+--
+-- KEYS[1]  the lock: hash, see prelude/rw.lua
+-- KEYS[2]  tombstones: zset of ids that were given up
+-- KEYS[3]  queue of waiters, see prelude/queue.lua
+-- KEYS[4]  fencing counter; only with fencing, as ARGV[4] and ARGV[5]
+-- ARGV[1]  id: the owner id, with :write behind it for the write side
+-- ARGV[2]  TTL, milliseconds
+-- ARGV[3]  how to wait, as in lock_acquire.lua
+-- ARGV[4]  how many fencing tokens to reserve
+-- ARGV[5]  the highest token that the caller has seen
+--
+-- Returns what lock_acquire.lua does
+
+local lock, id = KEYS[1], ARGV[1]
+local o
+if redis.call('exists', lock, KEYS[2], KEYS[3]) > 0 then
+  local buried = redis.pcall('zscore', KEYS[2], id)
+  if buried then
+    return {type(buried) == 'table' and -1 or -2, 0}
+  end
+  local mode = redis.pcall('hget', lock, 'mode')
+  if type(mode) == 'table' or not mode and redis.call('exists', lock) == 1 then
+    return {-1, 0}
+  end
+  if not mode or redis.call('hexists', lock, id) == 0 then
+    local patience, claim, counted, publish = string.match(ARGV[3], '^(%S+) (%d+) (%d) (%a+)$')
+    patience = tonumber(patience)
+    o = {lock = lock, queue = KEYS[3], channel = channel_of(KEYS[3]), publish = publish, counter = KEYS[4],
+      now = milliseconds(), claim = claim, turn = 0, counted = counted == '1', me = id}
+    local deadlines = deadlines_of(KEYS[3])
+    local next = first(KEYS[3], deadlines, o.now)
+    local mine = not next
+    if next and patience <= 0 then -- who waits already, or does not wait, sees to the queue
+      local _, _, reached = let_in(o)
+      mode = redis.call('hget', lock, 'mode')
+      mine = reached or not first(KEYS[3], deadlines, o.now)
+    end
+    if not mine or mode == 'write' or mode and is_writer(id) then
+      if patience ~= 0 then
+        stand(KEYS[3], deadlines, o.now, id, patience)
+      end
+      if not mode then
+        return {0, 50, o.now, 1}
+      end
+      local foreign = 0
+      for _, holder in ipairs(redis.call('hkeys', lock)) do
+        if holder ~= 'mode' and not inbox_of(holder) then
+          foreign = 1
+        end
+      end
+      return {0, redis.call('pttl', lock), o.now, foreign}
+    end
+    leave(KEYS[3], deadlines, id)
+  end
+end
+
+-- The counter first: whatever fails from here on, a skipped token harms nobody.
+local token, failure = 0, nil
+if ARGV[4] then
+  token, failure = reserve(KEYS[4], ARGV[4], ARGV[5])
+  if failure then
+    return failure
+  end
+end
+
+failure = put(lock, id, ARGV[2])
+if failure then
+  return failure
+end
+if o and not is_writer(id) then
+  o.me = nil
+  let_in(o) -- readers behind this one
+end
+return token

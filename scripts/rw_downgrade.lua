@@ -1,0 +1,35 @@
+-- rw_downgrade.lua: turn the write side into the read side, for an owner that has read
+-- leases left when its last write lease ends, and let in readers that wait.
+--
+-- KEYS[1]  the lock: hash, see prelude/rw.lua
+-- KEYS[2]  channel of the lock
+-- KEYS[3]  queue of waiters, see prelude/queue.lua
+-- KEYS[4]  tombstones: zset of ids that were given up
+-- KEYS[5]  fencing counter; only with fencing
+-- ARGV[1]  owner id
+-- ARGV[2]  command that announces it: publish or spublish
+-- ARGV[3]  how to hand over, as in lock_release.lua
+-- ARGV[4]  TTL, milliseconds
+--
+-- Returns  0  done, now or by an earlier copy of this request
+--         -1  not held by this owner, and nobody else holds it
+--         -2  not held by this owner but by another one
+
+local lock, writer = KEYS[1], ARGV[1] .. ':write'
+if redis.call('hexists', lock, writer) == 1 and not redis.call('zscore', KEYS[4], ARGV[1]) then
+  local failure = put(lock, ARGV[1], ARGV[4])
+  if failure then
+    redis.call('hset', lock, 'mode', 'write')
+    return failure
+  end
+  redis.call('hdel', lock, writer)
+  redis.pcall(ARGV[2], KEYS[2], '1') -- Redisson's readers; its own downgrade does not tell them
+  if redis.call('exists', KEYS[3]) == 1 then
+    local claim, _, counted = string.match(ARGV[3], '^(%d+) (%d+) (%d) ')
+    let_in({lock = lock, queue = KEYS[3], counter = KEYS[5], now = milliseconds(),
+      claim = claim, turn = 0, counted = counted == '1'})
+  end
+elseif redis.call('hexists', lock, ARGV[1]) == 0 then
+  return -1 - redis.call('exists', lock)
+end
+return 0

@@ -1,0 +1,73 @@
+-- rw_release.lua: give a side of a read-write lock back if the owner id still holds it,
+-- and let in whoever can come in now.
+--
+-- KEYS[1]  the lock: hash, see prelude/rw.lua
+-- KEYS[2]  channel of the lock
+-- KEYS[3]  queue of waiters, see prelude/queue.lua
+-- KEYS[4]  tombstones: zset of ids that were given up; only with ARGV[4] or KEYS[5]
+-- KEYS[5]  fencing counter; only with fencing
+-- ARGV[1]  id: the owner id, with :write behind it for the write side
+-- ARGV[2]  command that announces the release: publish or spublish
+-- ARGV[3]  how to hand over, as in lock_release.lua
+-- ARGV[4]  given up, not released, as in lock_release.lua
+--
+-- Returns what lock_release.lua does; -3 also where other readers still hold it
+
+local lock, id = KEYS[1], ARGV[1]
+local held = redis.pcall('hexists', lock, id)
+if type(held) == 'table' then
+  if not string.find(held.err, 'WRONGTYPE', 1, true) then
+    return held
+  end
+  held = 0
+end
+local foreign = false
+if held == 1 then
+  foreign = take_out(lock, id)
+end
+if ARGV[4] then
+  leave(KEYS[3], deadlines_of(KEYS[3]), id)
+end
+
+local reply
+local free = redis.call('exists', lock) == 0
+if (held == 1 or ARGV[4]) and redis.call('exists', KEYS[3]) == 1 then
+  local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (.*)$')
+  local o = {lock = lock, channel = KEYS[2], publish = ARGV[2], queue = KEYS[3], counter = KEYS[5],
+    now = milliseconds(), claim = claim, turn = tonumber(turn), counted = counted == '1', manager = manager}
+  local next = redis.call('lindex', KEYS[3], 0)
+  if free and let_redisson_in(o, next) then
+    redis.pcall(ARGV[2], KEYS[2], '1')
+    reply = -3
+  else
+    local granted, message = let_in(o)
+    if granted > 0 then
+      reply = message or -3
+    elseif foreign then -- it must listen to Redisson's channel
+      local inbox, number = inbox_of(next)
+      redis.pcall('publish', inbox, 'o ' .. number)
+    end
+  end
+end
+if held == 1 and not reply then
+  if free then
+    reply = redis.pcall(ARGV[2], KEYS[2], is_writer(id) and '1' or '0')
+    reply = type(reply) == 'number' and reply or 0
+  else
+    reply = -3
+  end
+end
+if held == 0 and type(reply) ~= 'string' then
+  reply = -1 - redis.call('exists', lock)
+end
+
+if ARGV[4] and ARGV[4] ~= '0' then -- last, as in lock_release.lua
+  local now = milliseconds()
+  if redis.pcall('zadd', KEYS[4], now + ARGV[4], id) == 1 then
+    if redis.pcall('pexpire', KEYS[4], ARGV[4]) ~= 1 then
+      redis.call('del', KEYS[4])
+    end
+    redis.pcall('zremrangebyscore', KEYS[4], '-inf', now)
+  end
+end
+return reply

@@ -23,6 +23,9 @@ type kind struct {
 var kinds = []kind{
 	{name: "lock", lock: mutex, mode: holdfast.KindMutex},
 	{name: "fenced", lock: fenced, mode: holdfast.KindMutex, fenced: true},
+	{name: "fair", lock: fair, mode: holdfast.KindMutex, queue: true},
+	{name: "write", lock: write, mode: holdfast.KindWrite},
+	{name: "read", lock: read, mode: holdfast.KindRead, shared: true, rival: "write"},
 }
 
 func mutex(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
@@ -31,6 +34,18 @@ func mutex(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfa
 
 func fenced(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
 	return m.Mutex(name, append(opts, holdfast.WithFencing())...)
+}
+
+func fair(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.FairMutex(name, opts...)
+}
+
+func write(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.RWMutex(name, opts...)
+}
+
+func read(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.RWMutex(name, opts...).RLocker()
 }
 
 // against is the kind that a holder must have to keep this one out.

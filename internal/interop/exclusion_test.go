@@ -9,7 +9,7 @@ import (
 // Twelve owners in four processes of both sides, each taking the lock in every way that
 // there is. The section counts what it sees, and no section may be lost.
 func exclusion(e *env) {
-	const threads, rounds = 3, 250
+	const threads, rounds = 3, 150
 	file := newSectionFile(e)
 	var alone, visits []*call
 	for i, p := range []*peer{e.java[0], e.golang[0], e.java[1], e.golang[1]} {
@@ -46,6 +46,9 @@ func exclusion(e *env) {
 	}
 	e.Logf("%d sections alone, %d refusals in %v; longest wait of ours %d ms, of Redisson %d ms",
 		sections, refusals, time.Since(began).Round(time.Millisecond), longest["go"], longest["java"])
+	if wait := time.Duration(longest["go"]) * time.Millisecond; bounds.ours > 0 && wait > bounds.ours {
+		e.Errorf("one of ours waited for %v", wait)
+	}
 	s, err := openSection(file)
 	if err != nil {
 		e.Fatal(err)

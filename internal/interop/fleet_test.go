@@ -83,7 +83,13 @@ type env struct {
 	kind kind
 	key  string // the name of the lock
 
-	monitors []*redistest.Monitor // of all nodes, once asked for
+	monitors []monitor // of all nodes, once asked for
+}
+
+// monitor counts refusals.
+type monitor struct {
+	*redistest.Monitor
+	seen, refusals int
 }
 
 // direction is a pair of processes of different sides.
@@ -138,16 +144,20 @@ func (e *env) refusals() (n int) {
 	e.Helper()
 	if len(e.monitors) == 0 {
 		for _, node := range e.nodes {
-			e.monitors = append(e.monitors, node.Monitor(e))
+			e.monitors = append(e.monitors, monitor{Monitor: node.Monitor(e)})
 		}
 	}
 	asked := ` lua] "pttl" ` + quoted(e.key)
-	for _, m := range e.monitors {
-		for _, line := range m.Lines() {
+	for i := range e.monitors {
+		m := &e.monitors[i]
+		lines := m.LinesFrom(m.seen)
+		m.seen += len(lines)
+		for _, line := range lines {
 			if strings.Contains(line, asked) {
-				n++
+				m.refusals++
 			}
 		}
+		n += m.refusals
 	}
 	return n
 }

@@ -3,6 +3,7 @@ package interop
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -14,9 +15,20 @@ type kind struct {
 	fenced bool   // has tokens
 	queue  bool   // waiters of all clients are served in the order they came
 	shared bool   // several owners may hold it at a time
-	turn   int    // grants that may pass a waiter of the other side under load; 0: no bound yet
 	rival  string // the kind whose holder stands in its way; empty: the same
 	mode   holdfast.Kind
+}
+
+// What a waiter may have to bear under load. 0 is not a bound yet: the figure is reported
+// only.
+var bounds = struct {
+	ours   time.Duration // a process of ours among twelve callers: more is a message that was lost
+	turn   time.Duration // one caller of a side beside a crowd of the other
+	grants int           // the same, counted in grants by Redis to others
+}{
+	ours:   0, // a second
+	turn:   0, // a second
+	grants: 0, // 200
 }
 
 // kinds are those that Holdfast has today.

@@ -44,17 +44,17 @@ func order(e *env) {
 // well. With slices our processes pass it on inside, without them each grant is Redis's,
 // so that the sections of others can be counted as grants.
 func turn(e *env) {
-	const duration, threads = 1500, 4
+	const duration, threads = 1200, 4
 	unsliced := [2]*peer{e.startGo(e, "--slice", "0"), e.startGo(e, "--slice", "0")}
 	for _, c := range []struct {
 		name   string
 		crowd  [2]*peer
 		lone   *peer
-		others int // sections that may pass while it waits; 0: no such bound
+		others int // sections that may pass while it waits; 0: no bound
 	}{
 		{"Redisson's waiter, our crowd", e.golang, e.java[0], 0},
-		{"Redisson's waiter, our crowd without slices", unsliced, e.java[0], e.kind.turn},
-		{"our waiter, Redisson's crowd", e.java, e.golang[0], e.kind.turn},
+		{"Redisson's waiter, our crowd without slices", unsliced, e.java[0], bounds.grants},
+		{"our waiter, Redisson's crowd", e.java, e.golang[0], bounds.grants},
 	} {
 		file := newSectionFile(e)
 		var crowd []*call
@@ -73,7 +73,7 @@ func turn(e *env) {
 		_, others, wait := hammered(lone)
 		e.Logf("%s: %d of %d sections, at most %d sections of others and %v between asking and entering",
 			c.name, sections, total, others, wait)
-		if wait > 2*time.Second || c.others > 0 && others > c.others {
+		if bounds.turn > 0 && wait > bounds.turn || c.others > 0 && others > c.others {
 			e.Errorf("%s: starved", c.name)
 		}
 	}

@@ -17,7 +17,7 @@ type scenario struct {
 var scenarios = []scenario{
 	{name: "wake-up", run: wakeUp, main: true, calm: true},
 	{name: "exclusion", run: exclusion, main: true, calm: true},
-	{name: "turn", run: turn, fit: func(k kind) bool { return !k.shared }, calm: true},
+	{name: "turn", run: turn, fit: func(k kind) bool { return k.name == "lock" || k.queue || k.fenced }, calm: true},
 	{name: "order", run: order, fit: func(k kind) bool { return k.queue }, main: true, calm: true},
 
 	{name: "re-entry", run: reentry, main: true},

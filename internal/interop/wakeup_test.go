@@ -8,7 +8,7 @@ import (
 // A waiter of one side is woken by the release of the other's, at once. Locks live for
 // 30 s and our side polls every 12.5 s here, so a message that is lost shows.
 func wakeUp(e *env) {
-	const rounds = 150
+	const rounds = 100
 	for _, d := range e.directions() {
 		var waits []time.Duration
 		for range rounds {

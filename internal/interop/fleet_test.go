@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -86,10 +87,10 @@ type env struct {
 	monitors []monitor // of all nodes, once asked for
 }
 
-// monitor counts refusals.
+// monitor counts tries.
 type monitor struct {
 	*redistest.Monitor
-	seen, refusals int
+	seen, tries int
 }
 
 // direction is a pair of processes of different sides.
@@ -121,43 +122,42 @@ func (e *env) thread(n int) string {
 // refused, listens for the release, and has been refused again, as it tries once more then.
 func (e *env) waiter(p *peer, thread int) *call {
 	e.Helper()
-	before := e.refusals()
+	before := e.tries()
 	c := p.start(e, e.thread(thread), "lock", e.kind.name, e.key, -1)
 	e.parked(p, before)
 	return c
 }
 
-// parked waits until p's waiter sleeps, given the number of refusals before it came.
+// parked waits until p's waiter sleeps, given the number of tries before it came.
 func (e *env) parked(p *peer, before int) {
 	e.Helper()
 	e.eventually(p.side+" waits", patience, func() bool {
 		if p.side == "go" {
 			return p.start(e, e.thread(1000), "waiting", e.kind.name, e.key).answer().value == "true"
 		}
-		return e.subscribers(e.kind.channel(e.key)) > 0 && e.refusals() >= before+2
+		return e.subscribers(e.kind.channel(e.key)) > 0 && e.tries() >= before+2
 	})
 }
 
-// refusals counts the times that somebody was refused the lock, or told when it expires:
-// what scripts ask the TTL for.
-func (e *env) refusals() (n int) {
+// tries counts the scripts that clients of Redisson have sent for the lock.
+func (e *env) tries() (n int) {
 	e.Helper()
 	if len(e.monitors) == 0 {
 		for _, node := range e.nodes {
 			e.monitors = append(e.monitors, monitor{Monitor: node.Monitor(e)})
 		}
 	}
-	asked := ` lua] "pttl" ` + quoted(e.key)
+	script, key := regexp.MustCompile(`(?i)\d\] "eval(sha)?" `), quoted(e.key)
 	for i := range e.monitors {
 		m := &e.monitors[i]
 		lines := m.LinesFrom(m.seen)
 		m.seen += len(lines)
 		for _, line := range lines {
-			if strings.Contains(line, asked) {
-				m.refusals++
+			if script.MatchString(line) && strings.Contains(line, key) && !strings.Contains(line, `"hf-`) {
+				m.tries++
 			}
 		}
-		n += m.refusals
+		n += m.tries
 	}
 	return n
 }

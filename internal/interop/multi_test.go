@@ -42,7 +42,7 @@ func multiLock(e *env) {
 		}
 
 		// It waits, and is woken when we give one back.
-		before := members[multi.misses].refusals()
+		before := members[multi.misses].tries()
 		waiting := java.start(e, e.thread(1), "lock", all.kind.name, all.key, -1)
 		members[multi.misses].parked(java, before)
 		for i := range multi.misses + 1 {

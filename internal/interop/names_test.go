@@ -33,7 +33,7 @@ func nameMapper(e *env) {
 		plain.refused(plain.java[1]) // that is where it is
 		plain.refused(plain.golang[1])
 		e.free() // and not here
-		before := plain.refusals()
+		before := plain.tries()
 		waiter := d.to.start(e, e.thread(2), "lock", e.kind.name, e.key, -1)
 		plain.parked(d.to, before)
 		mapped.unlockAgainst(d.from, 1)

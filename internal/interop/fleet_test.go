@@ -3,7 +3,6 @@ package interop
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -83,14 +82,6 @@ type env struct {
 	*fleet
 	kind kind
 	key  string // the name of the lock
-
-	monitors []monitor // of all nodes, once asked for
-}
-
-// monitor counts tries.
-type monitor struct {
-	*redistest.Monitor
-	seen, tries int
 }
 
 // direction is a pair of processes of different sides.
@@ -118,64 +109,21 @@ func (e *env) thread(n int) string {
 	return fmt.Sprintf("%s:%d", strings.ReplaceAll(e.Name(), " ", "_"), n)
 }
 
-// waiter makes a thread of p wait for the scenario's lock. It returns when it has been
-// refused, listens for the release, and has been refused again, as it tries once more then.
+// waiter makes a thread of p wait for the scenario's lock. It returns when the thread has
+// been refused and sleeps.
 func (e *env) waiter(p *peer, thread int) *call {
 	e.Helper()
-	before := e.tries()
 	c := p.start(e, e.thread(thread), "lock", e.kind.name, e.key, -1)
-	e.parked(p, before)
+	e.parked(p, thread)
 	return c
 }
 
-// parked waits until p's waiter sleeps, given the number of tries before it came.
-func (e *env) parked(p *peer, before int) {
+// parked waits until that thread sleeps.
+func (e *env) parked(p *peer, thread int) {
 	e.Helper()
 	e.eventually(p.side+" waits", patience, func() bool {
-		if p.side == "go" {
-			return p.start(e, e.thread(1000), "waiting", e.kind.name, e.key).answer().value == "true"
-		}
-		return e.subscribers(e.kind.channel(e.key)) > 0 && e.tries() >= before+2
+		return p.start(e, e.thread(1000), "waiting", e.kind.name, e.key, e.thread(thread)).answer().value == "true"
 	})
-}
-
-// tries counts the scripts that clients of Redisson have sent for the lock.
-func (e *env) tries() (n int) {
-	e.Helper()
-	if len(e.monitors) == 0 {
-		for _, node := range e.nodes {
-			e.monitors = append(e.monitors, monitor{Monitor: node.Monitor(e)})
-		}
-	}
-	script, key := regexp.MustCompile(`(?i)\d\] "eval(sha)?" `), quoted(e.key)
-	for i := range e.monitors {
-		m := &e.monitors[i]
-		lines := m.LinesFrom(m.seen)
-		m.seen += len(lines)
-		for _, line := range lines {
-			if script.MatchString(line) && strings.Contains(line, key) && !strings.Contains(line, `"hf-`) {
-				m.tries++
-			}
-		}
-		n += m.tries
-	}
-	return n
-}
-
-// quoted is how MONITOR writes an argument.
-func quoted(s string) string {
-	var b strings.Builder
-	for _, c := range []byte(s) {
-		switch {
-		case c == '"' || c == '\\':
-			b.WriteString("\\" + string(rune(c)))
-		case c < ' ' || c > '~':
-			fmt.Fprintf(&b, "\\x%02x", c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return `"` + b.String() + `"`
 }
 
 // subscribers counts the subscriptions, classic and sharded, to the channels whose names

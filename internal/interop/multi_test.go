@@ -42,9 +42,8 @@ func multiLock(e *env) {
 		}
 
 		// It waits, and is woken when we give one back.
-		before := members[multi.misses].tries()
 		waiting := java.start(e, e.thread(1), "lock", all.kind.name, all.key, -1)
-		members[multi.misses].parked(java, before)
+		members[multi.misses].parked(java, 1)
 		for i := range multi.misses + 1 {
 			members[i].unlock(golang, 1)
 		}

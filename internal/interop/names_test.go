@@ -5,7 +5,8 @@ func names(e *env) {
 	for _, name := range []string{
 		"a:b:c", "{tag}:x", "x{tag}y", "a:{b}:{c}", "Grüße:鎖", `back\slash"quote'`, "redisson_lock", "*?[x]",
 	} {
-		e := env{T: e.T, fleet: e.fleet, kind: e.kind, key: e.key + ":" + name}
+		e := *e
+		e.key += ":" + name
 		for _, d := range e.directions() {
 			e.lockAgainst(d.from, 1, -1)
 			e.refused(d.to)
@@ -33,9 +34,8 @@ func nameMapper(e *env) {
 		plain.refused(plain.java[1]) // that is where it is
 		plain.refused(plain.golang[1])
 		e.free() // and not here
-		before := plain.tries()
 		waiter := d.to.start(e, e.thread(2), "lock", e.kind.name, e.key, -1)
-		plain.parked(d.to, before)
+		plain.parked(d.to, 2)
 		mapped.unlockAgainst(d.from, 1)
 		waiter.want("ok")
 		mapped.unlock(d.to, 2)

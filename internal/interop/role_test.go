@@ -147,7 +147,7 @@ func (p *goPeer) execute(held leases, words []string) (string, error) {
 		info, err := p.manager.Inspect(ctx, name)
 		text, _ := json.Marshal(info)
 		return string(text), err
-	case "waiting":
+	case "waiting": // whether anybody sleeps: Go has no threads to ask for one
 		s := p.manager.Stats()
 		return strconv.FormatBool(s.Waiting > 0 && s.Subscriptions > 0), nil
 	case "work", "hammer":

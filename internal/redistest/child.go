@@ -126,10 +126,10 @@ func (l *lineLog) end() {
 	l.changed = make(chan struct{})
 }
 
-func (l *lineLog) snapshot(from int) []string {
+func (l *lineLog) snapshot() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]string(nil), l.lines[from:]...)
+	return append([]string(nil), l.lines...)
 }
 
 // errLogEnded: the source of the lines has ended and none will follow.

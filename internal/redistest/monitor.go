@@ -50,10 +50,7 @@ func (m *Monitor) read() {
 // Lines returns the lines seen so far. The server sends a line when it executes
 // the command, but it can arrive after the command's reply: to be sure that
 // everything is in, Wait for a command sent last.
-func (m *Monitor) Lines() []string { return m.log.snapshot(0) }
-
-// LinesFrom is Lines without the first n, for who has seen them.
-func (m *Monitor) LinesFrom(n int) []string { return m.log.snapshot(n) }
+func (m *Monitor) Lines() []string { return m.log.snapshot() }
 
 // Wait returns the first line, past or to come, that contains substr. It fails
 // the test if there is none within timeout.

@@ -5,6 +5,8 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 
 import org.redisson.api.RFencedLock;
@@ -14,10 +16,12 @@ import org.redisson.api.RedissonClient;
 /** What can be told to the program. A lease or a wait of -1 is "none given". */
 final class Commands {
     private final RedissonClient redisson;
+    private final Map<String, Thread> threads;
     private final Map<String, RLock> locks = new ConcurrentHashMap<>();
 
-    Commands(RedissonClient redisson) {
+    Commands(RedissonClient redisson, Map<String, Thread> threads) {
         this.redisson = redisson;
+        this.threads = threads;
     }
 
     String execute(Request request) throws Exception {
@@ -46,6 +50,8 @@ final class Commands {
                 return String.valueOf(lock.remainTimeToLive());
             case "forceUnlock":
                 return String.valueOf(lock.forceUnlock());
+            case "waiting": // thread
+                return String.valueOf(sleeps(threads.get(request.arguments().get(0))));
             case "work": // rounds, seed, file
             case "hammer": // milliseconds, seed, file
                 try (Section section = new Section(Path.of(request.arguments().get(2)))) {
@@ -56,6 +62,12 @@ final class Commands {
             default:
                 throw new IllegalArgumentException("no command " + request.verb());
         }
+    }
+
+    /** Whether a thread has been refused a lock and sleeps until a message or the TTL, which it does on a semaphore. */
+    private static boolean sleeps(Thread thread) {
+        Object blocker = thread == null ? null : LockSupport.getBlocker(thread);
+        return blocker != null && blocker.getClass().getName().startsWith(Semaphore.class.getName());
     }
 
     /** A multi-lock has several names, with a comma between, and the kind of its members after a slash. */

@@ -11,6 +11,7 @@ import java.time.temporal.ChronoUnit;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
@@ -56,7 +57,8 @@ public final class Main implements Callable<Integer> {
     @Option(names = "--watchdog", defaultValue = "30000", description = "TTL of a lock taken without a lease, in milliseconds")
     private long watchdog;
 
-    private final Map<String, ExecutorService> threads = new HashMap<>();
+    private final Map<String, ExecutorService> executors = new HashMap<>();
+    private final Map<String, Thread> threads = new ConcurrentHashMap<>();
 
     // What libraries print must not get between the answers.
     private final PrintStream answers =
@@ -70,25 +72,26 @@ public final class Main implements Callable<Integer> {
     @Override
     public Integer call() throws Exception {
         RedissonClient redisson = Redisson.create(config());
-        Commands commands = new Commands(redisson);
+        Commands commands = new Commands(redisson, threads);
         answers.println("ready");
 
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line; (line = in.readLine()) != null; ) {
             Request request = Request.parse(line);
-            threads.computeIfAbsent(request.thread(), Main::newThread)
+            executors.computeIfAbsent(request.thread(), this::newThread)
                     .execute(() -> answers.println(answer(commands, request)));
         }
         // Whoever closed our input does not wait for locks.
-        threads.values().forEach(ExecutorService::shutdownNow);
+        executors.values().forEach(ExecutorService::shutdownNow);
         redisson.shutdown();
         return 0;
     }
 
-    private static ExecutorService newThread(String name) {
+    private ExecutorService newThread(String name) {
         return Executors.newSingleThreadExecutor(task -> {
             Thread thread = new Thread(task, name);
             thread.setDaemon(true);
+            threads.put(name, thread);
             return thread;
         });
     }

@@ -48,6 +48,7 @@ type entry struct {
 	trouble error    // why the last request brought no verdict; nil if it did
 	pauses  *backoff.ExponentialBackOff
 	timer   *time.Timer // calls wakeUp
+	joining *join       // fair: is putting waiters into the queue; nil: none
 	told    *hold       // fair: the claim that Redisson's private channel is heard for; nil: none
 
 	orphan    *waiter // not fair: has left behind a bid whose request is not answered; nil: none
@@ -60,6 +61,7 @@ type entry struct {
 	yielding  bool // giving way to other processes until the timer fires
 	refused   bool // the last verdict: another owner stands in the way
 	listening bool // registered for Redisson's channel
+	strayed   bool // fair: a waiter in the middle has no place in Redis's queue
 	closed    bool // the manager is closed
 	dead      bool // forgotten by the manager: whoever found it must look again
 }
@@ -219,23 +221,6 @@ func (e *entry) stepLocked() {
 	}
 }
 
-// joinLocked asks for the places in Redis's queue of those who came last, in the order
-// of their calls.
-func (e *entry) joinLocked() {
-	w := e.waiters.Back()
-	if w == nil || w.Value.claim != nil {
-		return
-	}
-	for w.Prev() != nil && w.Prev().Value.claim == nil {
-		w = w.Prev()
-	}
-	for ; w != nil; w = w.Next() {
-		if !w.Value.once || e.releasing+e.orphans == 0 { // it would meet what is being given up
-			e.tryLocked(w)
-		}
-	}
-}
-
 // restLocked stops asking when nobody waits, and forgets the entry when nothing is
 // left of it.
 func (e *entry) restLocked() {
@@ -305,14 +290,7 @@ func (e *entry) wakeUp() {
 	e.mu.Lock()
 	e.m.stats.polls.Add(1)
 	e.yielding = false
-	e.ask = true
-	if e.kind == fairKind {
-		for w := e.waiters.Front(); w != nil; w = w.Next() {
-			if w.Value.claim != nil && !w.Value.queued && w.Value.current == nil {
-				e.tryLocked(w) // it was in trouble
-			}
-		}
-	}
+	e.ask, e.strayed = true, true
 	e.stepLocked()
 	e.mu.Unlock()
 }

@@ -89,7 +89,9 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 		e.refuseLocked(e.tries+1, ErrNotAcquired, nil)
 		return nil
 	}
-	e.ask = true
+	if w := e.waiters.Front(); w != nil && !w.Value.queued {
+		e.ask = true // who stands in the queue is told
+	}
 	r := e.releaseLocked(h, trace)
 	e.stepLocked()
 	return r

@@ -25,8 +25,8 @@ type inbox struct {
 }
 
 // claimTTL bounds for how long a grant to a process that is dead, or stopped, or does
-// not hear of it keeps others out. A third of it is also for how long a granted lock
-// can be held without a renewal.
+// not hear of it keeps others out. A lock that is held for longer than 25 ms is renewed
+// then, which gives it its own TTL; shorter ones are spared that command.
 const claimTTL = 2 * time.Second
 
 func newInbox(m *Manager) *inbox {

@@ -24,7 +24,8 @@ var mutexKind = locktest.Kind{
 }
 
 var fairKind = locktest.Kind{
-	Name: "fair",
+	Name:   "fair",
+	Places: true,
 	Lock: func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
 		return m.FairMutex(name, opts...)
 	},
@@ -34,7 +35,8 @@ var fairKind = locktest.Kind{
 }
 
 var writeKind = locktest.Kind{
-	Name: "write",
+	Name:  "write",
+	Write: true,
 	Lock: func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
 		return m.RWMutex(name, opts...)
 	},

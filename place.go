@@ -5,6 +5,136 @@ import (
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
+// Waiters of a fair lock stand in its queue in Redis, in the order of their calls. The
+// executor's lanes may overtake each other, so that order is kept here: the first
+// waiter asks for the lock, and those behind it join together, in one request at a
+// time.
+
+// join is one request to put waiters into the queue.
+type join struct {
+	e     *entry
+	tries []*try // of the waiters, whom the reply is a verdict for
+	call  command.Call
+}
+
+// joinBatch is how many waiters one request carries; Redis is busy with it for about a
+// microsecond and a half per waiter.
+const joinBatch = 250
+
+// joinLocked asks for places for those who have none.
+func (e *entry) joinLocked() {
+	w := e.waiters.Back()
+	switch {
+	case e.joining != nil || w == nil:
+		return
+	case e.strayed:
+		e.strayed = false
+		w = e.waiters.Front()
+	case w.Value.claim != nil:
+		return
+	default:
+		for w.Prev() != nil && w.Prev().Value.claim == nil {
+			w = w.Prev()
+		}
+	}
+	j := &join{e: e}
+	again := false
+	for ; w != nil && len(j.tries) < joinBatch; w = w.Next() {
+		r := &w.Value
+		switch {
+		case r.queued || r.current != nil:
+			continue
+		case r.once:
+			if e.releasing+e.orphans == 0 { // it would meet what is being given up
+				e.tryLocked(w)
+			}
+			continue
+		case w == e.waiters.Front():
+			e.tryLocked(w)
+			return // its reply comes here again
+		}
+		if prev := w.Prev(); len(j.tries) == 0 && !prev.Value.queued && !prev.Value.once {
+			return // likewise
+		}
+		if r.claim != nil && r.claim.unanswered >= maxCopies {
+			continue
+		}
+		again = again || r.claim != nil
+		j.tries = append(j.tries, e.newTryLocked(w))
+	}
+	if len(j.tries) == 0 {
+		return
+	}
+	if w != nil {
+		e.strayed = true // more in the next request
+	}
+	m := e.m
+	patience := m.patienceNow()
+	if again {
+		patience = -patience
+	}
+	keys := e.waiters.Front().Value.h.keys
+	args := make([]any, 0, 5+len(j.tries))
+	args = append(args, keys.Lock, keys.Tombstones, keys.Queue, patience, m.owners)
+	for _, t := range j.tries {
+		args = append(args, t.hold.tail())
+	}
+	j.call = command.Call{
+		Script:   joinScript,
+		Args:     joinScript.Args(3, args...),
+		Handler:  j,
+		Patience: validity.Patience(j.tries[0].hold.cfg.ttl),
+	}
+	for _, t := range j.tries {
+		t.call.Script, t.call.Patience = joinScript, j.call.Patience
+	}
+	e.joining = j
+	if !m.executor.Submit(&j.call) {
+		e.joining = nil
+		for _, t := range j.tries {
+			t.neverSentLocked()
+		}
+		e.failLocked(ErrClosed, nil)
+	}
+}
+
+// Replied is called by the executor with the end of the request.
+func (j *join) Replied(_ *command.Call, reply command.Reply) {
+	e := j.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.joining == j {
+		e.joining = nil
+	}
+	for _, t := range j.tries {
+		t.repliedLocked(reply) // it grants nothing, so nothing is lost by it
+	}
+	e.stepLocked()
+}
+
+// Overdue is called by the executor when the reply takes too long.
+func (j *join) Overdue(*command.Call) {
+	e := j.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.joining == j {
+		e.joining = nil
+	}
+	for _, t := range j.tries {
+		t.overdueLocked()
+	}
+	e.stepLocked()
+}
+
+// patienceNow is for how long Redis is to keep a place, as the scripts want it.
+func (m *Manager) patienceNow() float64 {
+	patience := float64(validity.Milliseconds(m.patience))
+	if !m.inbox.live() {
+		patience += deafMark
+	}
+	return patience
+}
+
 // keepRequest is one request for waiters of a fair lock to keep their places in its
 // queue. Each process refreshes its own, a hundred per request, three times in the
 // patience after which a silent one is dropped; the first of them asks for the lock
@@ -17,12 +147,8 @@ type keepRequest struct {
 
 func (e *entry) newKeep(claims []*hold) *command.Call {
 	m := e.m
-	patience := float64(validity.Milliseconds(m.patience))
-	if !m.inbox.live() {
-		patience += deafMark
-	}
 	args := make([]any, 0, 4+len(claims))
-	args = append(args, e.keys.Lock, e.keys.Queue, patience, m.owners)
+	args = append(args, e.keys.Lock, e.keys.Queue, m.patienceNow(), m.owners)
 	for _, h := range claims {
 		args = append(args, h.tail())
 	}
@@ -63,7 +189,7 @@ func (r *keepRequest) Overdue(*command.Call) {}
 func (e *entry) seek(h *hold) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if h.phase == claimed && h.waiter.Parked() && h.waiter.Value.current == nil {
-		e.tryLocked(h.waiter)
+	if w := h.waiter; h.phase == claimed && w.Parked() && w.Value.current == nil {
+		e.tryLocked(w)
 	}
 }

@@ -19,6 +19,7 @@ var (
 	rwDowngrade  = newScript("rw_downgrade", "queue", "rw")
 	renewScript  = newScript("renew")
 	renewRead    = newScript("renew_read")
+	joinScript   = newScript("join", "queue")
 	keepScript   = newScript("keep", "queue")
 	wantedScript = newScript("wanted")
 	inspect      = newScript("inspect")

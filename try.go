@@ -43,10 +43,29 @@ func (e *entry) tryLocked(w *waiter) {
 		e.refuseLocked(e.tries+1, ErrUnavailable, errSilent)
 		return
 	}
-	if c == nil {
-		c = newHold(e, r.h)
-		c.waiter, r.claim = w, c
+	t := e.newTryLocked(w)
+	t.call = command.Call{
+		Script:   t.hold.kind.acquireScript(),
+		Args:     e.acquireArgs(r),
+		Handler:  t,
+		Patience: validity.Patience(t.hold.cfg.ttl),
+		Trace:    r.trace,
 	}
+	if !e.m.executor.Submit(&t.call) {
+		t.neverSentLocked()
+		e.failLocked(ErrClosed, nil)
+		e.stepLocked()
+	}
+}
+
+// newTryLocked makes a request for w's claim, which is made as well if there is none.
+func (e *entry) newTryLocked(w *waiter) *try {
+	r := &w.Value
+	if r.claim == nil {
+		r.claim = newHold(e, r.h)
+		r.claim.waiter = w
+	}
+	c := r.claim
 	if !c.stray() {
 		c.tokens = e.tokensWanted(c)
 	}
@@ -56,25 +75,20 @@ func (e *entry) tryLocked(w *waiter) {
 	}
 	e.tries++
 	t.hold, t.n, t.stands, t.sent = c, e.tries, !r.once, time.Now()
-	t.call = command.Call{
-		Script:   c.kind.acquireScript(),
-		Args:     e.acquireArgs(r),
-		Handler:  t,
-		Patience: validity.Patience(c.cfg.ttl),
-		Trace:    r.trace,
-	}
 	c.unanswered++
 	r.current = t
 	e.m.begin()
-	if !e.m.executor.Submit(&t.call) {
-		// The manager has closed and its executor stopped: nothing was sent.
-		c.unanswered--
-		r.bid = bid{}
-		c.phase, c.waiter = over, nil
-		e.m.end()
-		e.failLocked(ErrClosed, nil)
-		e.stepLocked()
-	}
+	return t
+}
+
+// neverSentLocked is for a request that the executor did not take because it has been
+// stopped.
+func (t *try) neverSentLocked() {
+	c := t.hold
+	c.unanswered--
+	c.waiter.Value.bid = bid{}
+	c.phase, c.waiter = over, nil
+	c.entry.m.end()
 }
 
 // acquireArgs leaves out what only fencing needs: each argument costs Redis about a
@@ -119,20 +133,26 @@ func (e *entry) tokensWanted(c *hold) uint32 {
 
 // Replied is called by the executor with the end of the request.
 func (t *try) Replied(_ *command.Call, r command.Reply) {
+	e := t.hold.entry
+	e.mu.Lock()
+	lost := t.repliedLocked(r)
+	e.stepLocked()
+	e.mu.Unlock()
+	e.announceLoss(lost, LostStolen)
+}
+
+// repliedLocked takes the end of the request. It returns what announceLoss is to be
+// called with, outside the lock.
+func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 	h := t.hold
 	e := h.entry
-	var lost []ended
-	defer func() { e.announceLoss(lost, LostStolen) }()
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	defer e.m.end()
-
 	h.unanswered--
 	if r.Outcome == command.Unknown {
 		h.unclear = true
 	}
 	if h.phase != claimed {
-		return // a copy; or granted by a message since; or given up, with a tombstone for it
+		return nil // a copy; or granted by a message since; or given up, with a tombstone for it
 	}
 	b := &h.waiter.Value.bid
 	current := b.current == t
@@ -147,8 +167,7 @@ func (t *try) Replied(_ *command.Call, r command.Reply) {
 			e.m.inbox.expect(h) // it stands in the queue: for undoLocked to see
 		}
 		e.disownLocked(h, r.Outcome == command.Answered && granted)
-		e.stepLocked()
-		return
+		return nil
 	}
 	switch {
 	case r.Outcome == command.Answered && granted:
@@ -173,7 +192,7 @@ func (t *try) Replied(_ *command.Call, r command.Reply) {
 		h.phase, h.waiter = over, nil
 		e.ask = true
 	}
-	e.stepLocked()
+	return lost
 }
 
 func deniedBy(r command.Reply) error {
@@ -274,7 +293,7 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 	e.m.stats.troubles.Add(1)
 	if e.failures == 1 && outcome != command.Refused && time.Since(t.sent) < t.call.Patience/4 {
 		// Most likely a connection that died in the pool. The same claim again, at once.
-		e.askAgainLocked(t.hold.waiter)
+		e.ask, e.strayed = true, true
 		return
 	}
 	e.refuseLocked(t.n, ErrUnavailable, err)
@@ -288,29 +307,23 @@ func (t *try) Overdue(*command.Call) {
 	e := t.hold.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w := t.hold.waiter
+	t.overdueLocked()
+	e.stepLocked()
+}
+
+func (t *try) overdueLocked() {
+	e, w := t.hold.entry, t.hold.waiter
 	if w == nil || w.Value.current != t {
 		return
 	}
 	w.Value.current = nil
 	if !w.Parked() {
 		e.disownLocked(t.hold, false)
-		e.stepLocked()
 		return
 	}
 	e.trouble, e.refused = errSilent, false
 	e.failures++
 	e.m.stats.troubles.Add(1)
 	e.refuseLocked(t.n, ErrUnavailable, errSilent)
-	e.askAgainLocked(t.hold.waiter)
-	e.stepLocked()
-}
-
-// askAgainLocked asks on behalf of w, whose bid brought no answer; nil: it has left.
-func (e *entry) askAgainLocked(w *waiter) {
-	if e.kind == fairKind && w != nil && w != e.waiters.Front() {
-		e.tryLocked(w)
-		return
-	}
-	e.ask = true
+	e.ask, e.strayed = true, true
 }

@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -174,12 +175,18 @@ var acquireScenarios = map[string]func(*Env){
 			e.MustUnlock(e.MustLock(e.Lock(m)))
 		}
 		held := e.MustLock(e.Lock(m))
-		owner := e.srv.Admin().HKeys(bg, e.Key).Val()
-		if len(owner) != 1 {
-			e.Fatalf("owners %q", owner)
+		holders := e.Holders()
+		if len(holders) != 1 {
+			e.Fatalf("holders %q", holders)
 		}
-		e.srv.Admin().Del(bg, e.Key)
-		e.srv.Admin().HSet(bg, e.Key, owner[0]+"0", 1)
+		for id := range holders {
+			owner := strings.TrimSuffix(id, ":write")
+			e.srv.Admin().HDel(bg, e.Key, id)
+			e.srv.Admin().HSet(bg, e.Key, owner+"0"+strings.TrimPrefix(id, owner), 1)
+			if e.kind.Write {
+				e.srv.Admin().HSet(bg, e.Key, "mode", "write")
+			}
+		}
 		e.srv.Admin().PExpire(bg, e.Key, time.Minute)
 		err := held.Unlock(bg)
 		e.WantErr(err, holdfast.ErrLeaseLost)
@@ -192,11 +199,14 @@ var acquireScenarios = map[string]func(*Env){
 	"KeyOfAnotherKind": func(e *Env) {
 		m := e.Manager()
 		admin := e.Server().Admin()
-		for kind, put := range map[string]func(key string){
+		kinds := map[string]func(key string){
 			"string":  func(key string) { admin.Set(bg, key, "mine", 0) },
 			"list":    func(key string) { admin.RPush(bg, key, "a") },
 			"rw lock": func(key string) { admin.HSet(bg, key, "mode", "read", "owner:1", 1) },
-		} {
+			"mutex":   func(key string) { admin.HSet(bg, key, "owner:1", 1) },
+		}
+		delete(kinds, map[bool]string{false: "mutex", true: "rw lock"}[e.kind.Write]) // its own
+		for kind, put := range kinds {
 			key := "kind:" + kind
 			put(key)
 			before := admin.Dump(bg, key).Val()

@@ -116,7 +116,7 @@ var hygieneScenarios = map[string]func(*Env){
 			})
 		}
 		wg.Wait()
-		e.Clean(m)
+		e.Clean(m, Tombstones)
 		if err := m.Close(bg); err != nil {
 			e.Error(err)
 		}

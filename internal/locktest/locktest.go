@@ -26,6 +26,11 @@ type Kind struct {
 	Lock func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker
 	// Async is LockAsync of the same lock; nil if the kind has none.
 	Async func(l holdfast.Locker, ctx context.Context) <-chan holdfast.Result
+	// Places says that each waiter has a place of its own in Redis's queue, and the
+	// order is kept there; otherwise the waiters of a process share one.
+	Places bool
+	// Write says that it is the write side of a read-write lock.
+	Write bool
 }
 
 // Run runs the whole suite.
@@ -207,14 +212,29 @@ func (e *Env) HeldByRedisson(name string) (release func()) {
 	e.Helper()
 	admin := e.Server().Admin()
 	const owner = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63"
-	if err := admin.HSet(bg, name, owner, 1).Err(); err != nil {
+	fields, message := []any{owner, 1}, "0"
+	if e.kind.Write {
+		fields, message = []any{"mode", "write", owner + ":write", 1}, "1"
+	}
+	if err := admin.HSet(bg, name, fields...).Err(); err != nil {
 		e.Fatal(err)
 	}
 	admin.PExpire(bg, name, time.Hour)
 	return func() {
 		admin.Del(bg, name)
-		admin.Publish(bg, Channel(name), "0")
+		admin.Publish(bg, e.Channel(name), message)
 	}
+}
+
+// Holders returns who holds the lock in Redis, and how often.
+func (e *Env) Holders() map[string]string {
+	e.Helper()
+	fields, err := e.srv.Admin().HGetAll(bg, e.Key).Result()
+	if err != nil {
+		e.Fatal(err)
+	}
+	delete(fields, "mode")
+	return fields
 }
 
 // Free fails unless another client gets the lock at once, and leaves it free.
@@ -260,7 +280,7 @@ func (e *Env) Clean(m *holdfast.Manager, allow ...string) {
 		return true
 	})
 	e.srv.RequireTTLs(e, Tokens)
-	e.Eventually("no subscription", time.Second, func() bool { return e.srv.NumSub(Channel(e.Key))+e.inboxes() == 0 })
+	e.Eventually("no subscription", time.Second, func() bool { return e.srv.NumSub(e.Channel(e.Key))+e.inboxes() == 0 })
 }
 
 // Tombstones is the prefix of the keys that refuse late copies of a request.
@@ -269,8 +289,14 @@ const Tombstones = "holdfast_tombstones:"
 // Tokens is the prefix of the fencing counters, the only keys without TTL.
 const Tokens = "redisson_lock_token:"
 
-// Channel is the channel of a plain name.
-func Channel(name string) string { return "redisson_lock__channel:{" + name + "}" }
+// Channel is the channel on which Redisson announces releases of the named lock, which
+// has no braces in its name.
+func (e *Env) Channel(name string) string {
+	if e.kind.Write {
+		return "redisson_rwlock:{" + name + "}"
+	}
+	return "redisson_lock__channel:{" + name + "}"
+}
 
 // Section is code that must not run twice at a time. Its counter is not protected by
 // anything but the lock, so the race detector watches as well.

@@ -88,18 +88,25 @@ const never = instant(1<<63 - 1)
 // at converts a time that has a monotonic reading.
 func (s *Scheduler[T]) at(t time.Time) instant { return instant(t.Sub(s.epoch)) }
 
+// soon is when an item is handed out whose TTL is still a shorter one than it is to
+// have: so late that what is over by then costs no renewal.
+const soon = 25 * time.Millisecond
+
 // Add schedules an item whose TTL in Redis was set to first by a request sent at sent,
-// and will be set to ttl by its renewals. A renewed item is handed out after a third
-// of its TTL, another only expires. The first Add starts the goroutine. It reports the
-// item's deadline.
+// and is set to ttl by its renewals. A renewed item is handed out after a third of its
+// TTL, or soon if first is less; another only expires. The first Add starts the
+// goroutine. It reports the item's deadline.
 func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, first, ttl time.Duration, renewed bool) time.Time {
 	deadline := validity.Deadline(sent, first)
 	s.mu.Lock()
 	it.ttl, it.renewed = ttl, renewed
 	it.deadline = s.at(deadline)
 	it.next = it.deadline
-	if renewed {
-		it.next = min(s.at(validity.RenewAt(sent, min(first, ttl))), it.deadline)
+	switch {
+	case renewed && first < ttl:
+		it.next = min(s.at(time.Now().Add(soon)), it.deadline)
+	case renewed:
+		it.next = min(s.at(validity.RenewAt(sent, ttl)), it.deadline)
 	}
 	if !s.stopped {
 		heap.Push(&s.heap, it)

@@ -23,8 +23,9 @@ func reentry(e *env) {
 		e.unlock(holder, 1)
 		e.free()
 		once := holder.start(e, e.thread(1), "unlock", e.kind.name, e.key)
-		if e.kind.queue && holder.side == "java" {
-			once.want("ok") // Redisson lets anybody unlock a fair lock that is free
+		rw := e.kind.name == "read" || e.kind.name == "write"
+		if holder.side == "java" && (e.kind.queue || rw && e.line == old) {
+			once.want("ok") // Redisson lets anybody unlock a fair lock that is free; until 3.44.0 a read-write lock as well
 		} else {
 			once.wantFailure("not")
 		}

@@ -102,8 +102,9 @@ func pausedHolder(e *env) {
 
 		// Two periods of the watchdog, in which nothing may be renewed or shortened.
 		time.Sleep(2 * shortLease / 3)
-		ttl := time.Duration(d.to.start(e, e.thread(3), "remainTimeToLive", e.kind.name, e.key).number()) * time.Millisecond
-		ends := time.Now().Add(ttl).Sub(next.ended)
+		asked := d.to.start(e, e.thread(3), "remainTimeToLive", e.kind.name, e.key)
+		ttl := time.Duration(asked.number()) * time.Millisecond
+		ends := asked.answer().began.Add(ttl).Sub(next.ended) // or a little later
 		if want := lease * time.Millisecond; ends > want+50*time.Millisecond || ends < want-300*time.Millisecond {
 			e.Errorf("%v: the next holder's lease of %v ends after %v", d, want, ends)
 		}

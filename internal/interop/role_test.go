@@ -198,6 +198,9 @@ func (o owner) lock(wait, ttl time.Duration) (granted bool, err error) {
 	if errors.Is(err, holdfast.ErrNotAcquired) && wait >= 0 {
 		return false, nil
 	}
+	if errors.Is(err, holdfast.ErrUnavailable) && errors.Is(err, context.DeadlineExceeded) {
+		return false, nil // the wait was shorter than the server's pause
+	}
 	if err != nil {
 		return false, err
 	}

@@ -37,6 +37,19 @@ safety: redis ## a minute of chaos and the seeded bugs; their results go into do
 soak: redis ## 100,000 lock and cancel cycles and 1,000,000 names of each kind leave nothing behind
 	$(GO) test -count=1 -v -timeout 2h ./internal/chaos -run '^TestSoak_' -args -cycles 100000 -names 1000000 $(SOAK_ARGS)
 
+interop: redis ## share locks with real Redisson, in JVMs; HOLDFAST_INTEROP=require fails without a JDK and Maven
+	@if command -v java >/dev/null && command -v mvn >/dev/null; then \
+	  $(MAKE) --no-print-directory $(REDISSON_PEERS) && HOLDFAST_INTEROP=require $(GO) test -v -count=1 -parallel 8 ./internal/interop; \
+	else \
+	  echo "interop: skipped: it needs a JDK and Maven"; test "$$HOLDFAST_INTEROP" != require; \
+	fi
+
+# One jar per line of Redisson; libraries come from the Maven registry, once.
+REDISSON_PEERS = interop/target/current/redisson-peer.jar interop/target/old/redisson-peer.jar
+
+$(REDISSON_PEERS): interop/target/%/redisson-peer.jar: interop/pom.xml $(shell find interop/src -name '*.java')
+	cd interop && mvn -q -B -P$* package
+
 fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=1m
 	@set -e; for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \

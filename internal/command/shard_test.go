@@ -71,9 +71,13 @@ func TestShard_DeadMasterDelaysNoOther(t *testing.T) {
 			}
 			start := time.Now()
 			o := submit(t, x, fmt.Sprint("alive:", i), time.Hour)
-			<-o.replies
+			select {
+			case <-o.replies:
+			case <-time.After(time.Minute):
+			}
 			if d := time.Since(start); d != 0 {
-				t.Fatalf("call %d for the other master took %v", i, d)
+				t.Errorf("call %d for the other master took %v", i, d)
+				break
 			}
 		}
 		if c.reloads.Load() == 0 {

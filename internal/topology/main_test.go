@@ -12,6 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // rounds is how often masters are killed under Sentinel. Three fit into everybody's
@@ -19,6 +21,7 @@ import (
 var rounds = flag.Int("rounds", 3, "fail-overs of TestSentinel_KilledMaster")
 
 func TestMain(m *testing.M) {
+	redistest.RunRole(locktest.Roles(mutexInCluster))
 	flag.Parse()
 	code := m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {

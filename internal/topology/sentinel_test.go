@@ -20,7 +20,7 @@ func TestSentinel_KilledMaster(t *testing.T) {
 	s := redistest.StartSentinel(t, 2)
 	holders, others := manager(t, s.Client(t)), manager(t, s.Client(t))
 	var kept, lost, overlaps int
-	var longest, overlap time.Duration
+	var longest, behind, overlap time.Duration
 	for round := range *rounds {
 		lock := fmt.Sprint(name, ":", round)
 		old := s.Master()
@@ -39,7 +39,10 @@ func TestSentinel_KilledMaster(t *testing.T) {
 		}
 
 		// The service is back when another lock can be had.
+		s.AwaitNewMaster(old)
+		replaced := time.Now()
 		mustUnlock(t, mustLock(t, others.Mutex(lock+":probe")))
+		behind = max(behind, time.Since(replaced))
 		longest = max(longest, time.Since(killed))
 
 		got, err := others.Mutex(lock).TryLock(within(t))
@@ -71,8 +74,8 @@ func TestSentinel_KilledMaster(t *testing.T) {
 		old.Restart()
 		s.AwaitHealthy()
 	}
-	t.Logf("sentinel, %d masters killed: lock kept %d times, lost %d times (never replicated), %d overlaps of up to %v, longest unavailability %v",
-		*rounds, kept, lost, overlaps, overlap.Round(time.Millisecond), longest.Round(time.Millisecond))
+	t.Logf("sentinel, %d masters killed: lock kept %d times, lost %d times (never replicated), %d overlaps of up to %v, longest unavailability %v, of which after the new master was ready %v",
+		*rounds, kept, lost, overlaps, overlap.Round(time.Millisecond), longest.Round(time.Millisecond), behind.Round(time.Millisecond))
 }
 
 // isolate keeps the replicas from hearing anything more of their master: they stand

@@ -100,6 +100,7 @@ type Executor struct {
 
 	mu      sync.Mutex               // guards everything below, the shards and the batches of lanes
 	shards  map[*redis.Client]*shard // by master; nil: not a cluster, or not located yet
+	recent  *shard                   // the latest one in use, never retired
 	ticking bool                     // the timer is armed
 	timer   *time.Timer
 	stopped bool

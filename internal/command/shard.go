@@ -22,8 +22,9 @@ type cluster interface {
 // travel through the cluster's client anyway, which follows slots that move; which
 // shard a call waits in decides only whom it waits with.
 type shard struct {
-	x     *Executor
-	known sync.Map // *Script that the server has been sent in full, as keys
+	x      *Executor
+	master *redis.Client
+	known  sync.Map // *Script that the server has been sent in full, as keys
 
 	// The following is guarded by Executor.mu.
 
@@ -62,6 +63,10 @@ func (x *Executor) relocate() {
 
 // shardLocked returns the shard of a master.
 func (x *Executor) shardLocked(master *redis.Client, now time.Time) *shard {
+	if x.recent != nil && x.recent.master == master { // most deployments have only one
+		x.recent.used = now
+		return x.recent
+	}
 	s := x.shards[master]
 	if s == nil {
 		for m, old := range x.shards {
@@ -70,10 +75,10 @@ func (x *Executor) shardLocked(master *redis.Client, now time.Time) *shard {
 				old.retireLocked()
 			}
 		}
-		s = &shard{x: x, busy: make(map[*lane]struct{})}
+		s = &shard{x: x, master: master, busy: make(map[*lane]struct{})}
 		x.shards[master] = s
 	}
-	s.used = now
+	s.used, x.recent = now, s
 	return s
 }
 

@@ -20,6 +20,7 @@ type load struct {
 	overlaps atomic.Int32                   // entered while another valid lease was inside
 	pairs    atomic.Int32
 	lost     atomic.Int32 // leases that ended early: told, so no error
+	late     atomic.Int32 // Unlocks that could not wait for the release
 
 	mu      sync.Mutex
 	errs    []error
@@ -71,6 +72,8 @@ func (l *load) pair(lock holdfast.Locker) {
 		l.pairs.Add(1)
 	case errors.Is(err, holdfast.ErrLeaseLost):
 		l.lost.Add(1)
+	case errors.Is(err, holdfast.ErrUnavailable):
+		l.late.Add(1)
 	default:
 		l.fail(err)
 	}
@@ -112,8 +115,8 @@ func (l *load) wait(t *testing.T, what string) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t.Logf("%s: %d pairs, %d errors, %d leases lost, %d overlaps, longest unavailability %v",
-		what, l.pairs.Load(), len(l.errs), l.lost.Load(), l.overlaps.Load(), l.longest.Round(time.Millisecond))
+	t.Logf("%s: %d pairs, %d errors, %d leases lost, %d late releases, %d overlaps, longest unavailability %v",
+		what, l.pairs.Load(), len(l.errs), l.lost.Load(), l.late.Load(), l.overlaps.Load(), l.longest.Round(time.Millisecond))
 }
 
 // wantNoErrors fails for errors of Lock and Unlock.
@@ -127,6 +130,14 @@ func (l *load) wantNoErrors(t *testing.T) {
 			break
 		}
 		t.Errorf("during the load: %v", err)
+	}
+}
+
+// wantPrompt fails for leases that were lost and releases that were late.
+func (l *load) wantPrompt(t *testing.T) {
+	t.Helper()
+	if l.lost.Load() > 0 || l.late.Load() > 0 {
+		t.Errorf("%d leases lost, %d late releases", l.lost.Load(), l.late.Load())
 	}
 }
 

@@ -134,7 +134,7 @@ func (l *lane) exchange(calls []*Call, inFull bool) {
 		_ = pipe.Process(ctx, once{cmd}) // only queues
 	}
 	_, failed := pipe.Exec(ctx)
-	answered, lost := false, false
+	lost := false
 	for i, c := range calls {
 		value, err := cmds[i].Result()
 		switch {
@@ -150,16 +150,13 @@ func (l *lane) exchange(calls []*Call, inFull bool) {
 		outcome := classify(err)
 		switch outcome {
 		case Answered:
-			answered = true
 			l.shard.know(c.Script)
+			x.locatable()
 		case Denied:
 		default:
 			lost = true
 		}
 		c.Handler.Replied(c, Reply{Value: value, Err: err, Outcome: outcome, Sent: sent})
-	}
-	if answered && !x.located.Load() {
-		x.located.Store(true)
 	}
 	if lost {
 		x.relocate()

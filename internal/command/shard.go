@@ -52,6 +52,13 @@ func (x *Executor) locate(calls []*Call) {
 	}
 }
 
+// locatable records that the client has found a master, and so knows the slots.
+func (x *Executor) locatable() {
+	if !x.located.Load() {
+		x.located.Store(true)
+	}
+}
+
 // relocate has a cluster's slots loaded again. go-redis does so by itself when it is
 // redirected, but not when a master has died: it would go on asking that one until its
 // table is a minute old.

@@ -74,7 +74,7 @@ func TestSentinel_KilledMaster(t *testing.T) {
 		old.Restart()
 		s.AwaitHealthy()
 	}
-	t.Logf("sentinel, %d masters killed: lock kept %d times, lost %d times (never replicated), %d overlaps of up to %v, longest unavailability %v, of which after the new master was ready %v",
+	t.Logf("sentinel, %d masters killed: lock kept %d times, lost %d times, %d overlaps of up to %v, longest unavailability %v, of which after the new master was ready %v",
 		*rounds, kept, lost, overlaps, overlap.Round(time.Millisecond), longest.Round(time.Millisecond), behind.Round(time.Millisecond))
 }
 

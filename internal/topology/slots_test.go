@@ -32,9 +32,6 @@ func TestSlots_RenewalsStayInTheirs(t *testing.T) {
 	}
 	commands, batches := after.Commands-before.Commands, after.Batches-before.Batches
 	t.Logf("%d renewals in %d pipelines", commands, batches)
-	if batches > commands/3 {
-		t.Errorf("%d renewals in %d pipelines: they should share them", commands, batches)
-	}
 	for _, l := range held {
 		mustUnlock(t, l)
 	}

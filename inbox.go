@@ -22,15 +22,11 @@ type inbox struct {
 
 	mu       sync.Mutex       // guards the following; a leaf, but for subscriber.mu
 	expected map[uint64]*hold // claims that stand in a queue, by their number
-	early    map[uint64]wire.Notice
-	order    [maxEarly]uint64 // of early, a ring
-	next     int
+	// The latest messages for claims not known to stand in a queue: a grant can
+	// overtake, on another connection, the reply that tells us of that.
+	early  [64]wire.Notice
+	latest int // index of the last one
 }
-
-// maxEarly bounds the messages that are kept for claims which are not known to stand in
-// a queue yet: the reply that says so comes over another connection, and can be later
-// than the grant. What is dropped is found by asking.
-const maxEarly = 256
 
 // claimTTL bounds for how long a grant to a process that is dead, or stopped, or does
 // not hear of it keeps others out. A lock that is held for longer than 25 ms is renewed
@@ -38,17 +34,12 @@ const maxEarly = 256
 const claimTTL = 2 * time.Second
 
 func newInbox(m *Manager) *inbox {
-	return &inbox{
-		m:        m,
-		channel:  wire.Inbox(m.owners),
-		expected: make(map[uint64]*hold),
-		early:    make(map[uint64]wire.Notice),
-	}
+	return &inbox{m: m, channel: wire.Inbox(m.owners), expected: make(map[uint64]*hold)}
 }
 
-// expect adds a claim that stands in a queue. It returns the message for it that has
-// come already, if one has.
-func (b *inbox) expect(h *hold) (early wire.Notice, ok bool) {
+// expect adds a claim that stands in a queue. It returns the message that has come for
+// it already; its Number is 0 if there is none.
+func (b *inbox) expect(h *hold) (early wire.Notice) {
 	number := wire.Number(h.owner.(string))
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,10 +47,12 @@ func (b *inbox) expect(h *hold) (early wire.Notice, ok bool) {
 	if len(b.expected) == 1 {
 		b.m.subscriber.add(b.channel, b)
 	}
-	if early, ok = b.early[number]; ok {
-		delete(b.early, number)
+	for _, n := range b.early {
+		if n.Number == number {
+			early = n
+		}
 	}
-	return early, ok
+	return early
 }
 
 // forget drops a claim and reports whether it was expected.
@@ -86,24 +79,21 @@ func (b *inbox) heard(payload string) {
 	if !ok {
 		return
 	}
-	if h := b.addressee(n); h != nil {
+	if h := b.claimOf(n); h != nil {
 		h.entry.noticed(h, n)
 	}
 }
 
-// addressee returns the claim that a message is for. If it is not expected, the message
-// is kept for it and the result is nil.
-func (b *inbox) addressee(n wire.Notice) *hold {
+// claimOf returns the claim that n is for; if none is known, n is kept for a while.
+func (b *inbox) claimOf(n wire.Notice) *hold {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if h := b.expected[n.Number]; h != nil {
-		return h
+	h := b.expected[n.Number]
+	if h == nil {
+		b.latest = (b.latest + 1) % len(b.early)
+		b.early[b.latest] = n
 	}
-	delete(b.early, b.order[b.next])
-	b.order[b.next] = n.Number
-	b.next = (b.next + 1) % maxEarly
-	b.early[n.Number] = n
-	return nil
+	return h
 }
 
 // subscribed is called when messages begin to be heard: what was granted before is
@@ -117,6 +107,7 @@ func (b *inbox) subscribed() {
 	b.mu.Unlock()
 	for e := range entries {
 		e.subscribed()
+		e.keepAll()
 	}
 }
 
@@ -150,7 +141,7 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	if !n.Granted { // Redisson's turn
 		if !e.yielding {
 			e.yielding = true
-			e.wakeAfter(giveWay)
+			e.wakeAfter(redissonsTurn)
 		}
 		return nil
 	}

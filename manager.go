@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/renewal"
+	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -114,8 +115,8 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		m.counted = "0" // PUBLISH counts the receivers on its own node
 	}
 	m.prepare(m.lock)
+	m.subscriber = newSubscriber(client, m.log, &m.stats)
 	m.inbox = newInbox(m)
-	m.subscriber = newSubscriber(client, m.inbox, m.log, &m.stats)
 	m.telemetry = newTelemetry(cfg, m)
 	return m, nil
 }
@@ -152,6 +153,9 @@ func (m *Manager) forget(e *entry) {
 	}
 	m.mu.Unlock()
 }
+
+// patienceFor is how long one request for h's lock may stay unanswered.
+func (m *Manager) patienceFor(h *handle) time.Duration { return validity.Patience(h.cfg.ttl) }
 
 // begin and end count what Close waits for.
 func (m *Manager) begin() {

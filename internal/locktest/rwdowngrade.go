@@ -318,7 +318,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 			}
 			opt := e.srv.Options()
 			opt.Username, opt.Password = "limited", "secret"
-			m := e.ManagerOn(newClient(e, opt))
+			m := e.ManagerOn(e.client(opt))
 			l := e.RW(m)
 			write, read := e.bothSides(l)
 			admin.PExpire(bg, e.Key, lease/2) // so that it is to be prolonged

@@ -204,7 +204,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 		e.Clean(w, Tombstones)
 	},
 
-	// What Redisson's waiters are told: 0 by the last reader, 1 by a writer, also when
+	// What Redisson's waiters are told: 0 by the last reader, 1 and 0 by a writer, also when
 	// readers of ours come in, whom its readers may join.
 	"MessagesForRedisson": func(e *Env) {
 		m, other := e.Manager(), e.Manager()
@@ -213,11 +213,13 @@ var rwRedissonScenarios = map[string]func(*Env){
 		wait("0")
 		e.MustUnlock(e.MustLock(e.RW(m)))
 		wait("1")
+		wait("0")
 		held := e.MustLock(e.RW(m))
 		reader := e.Later(e.RW(other).RLocker())
 		e.Queued(1)
 		e.MustUnlock(held)
 		wait("1")
+		wait("0")
 		r := e.Soon("our reader", reader, time.Second)
 		java := e.redisson(2)
 		if !java.tryRead() {

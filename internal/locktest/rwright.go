@@ -246,7 +246,7 @@ var rwRightScenarios = map[string]func(*Env){
 				}
 				opt := e.srv.Options()
 				opt.Username, opt.Password = "limited", "secret"
-				m := e.ManagerOn(newClient(e, opt))
+				m := e.ManagerOn(e.client(opt))
 				for _, take := range []func(context.Context) (*holdfast.Lease, error){e.RW(m).TryRLock, e.RW(m).RLock} {
 					ctx, cancel := context.WithTimeout(bg, 200*time.Millisecond)
 					_, err := take(ctx)

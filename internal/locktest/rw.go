@@ -210,7 +210,7 @@ var rwShareScenarios = map[string]func(*Env){
 		if n := p.Count(ofTheLock); n != 1 {
 			e.Errorf("%d commands for the last reader's leaving", n)
 		}
-		e.Clean(m)
+		e.Clean(m, Tombstones)
 	},
 
 	// A reader with an end of its own has a hold of its own, and ends alone.

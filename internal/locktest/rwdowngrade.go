@@ -69,6 +69,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 			e.Fatal(err)
 		}
 		e.MustUnlock(write)
+		in := e.Soon("a reader of another manager", remote, 200*time.Millisecond) // before anybody polls
 		select {
 		case msg := <-sub.Channel():
 			if msg.Payload != "1" {
@@ -78,7 +79,6 @@ var rwDowngradeScenarios = map[string]func(*Env){
 			e.Error("Redisson's readers are not told")
 		}
 		p.Expect(e, "held")
-		in := e.Soon("a reader of another manager", remote, time.Second)
 		here := e.Soon("a reader of this one", local, time.Second)
 		e.readHeld(3)
 		e.Busy(e.RW(other).TryLock)

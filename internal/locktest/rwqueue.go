@@ -94,6 +94,11 @@ var rwQueueScenarios = map[string]func(*Env){
 	// than a claim's TTL.
 	"GrantToADeadWaiterIsBounded": func(e *Env) {
 		e.Server()
+		defer func() {
+			if e.Failed() {
+				e.Logf("holders %v, TTL %v", e.Holders(), e.PTTL())
+			}
+		}()
 		for name, stop := range map[string]func(*redistest.Process){"killed": (*redistest.Process).Kill, "paused": (*redistest.Process).Pause} {
 			for _, side := range []string{"write", "read"} {
 				m := e.Manager()

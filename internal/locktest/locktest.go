@@ -309,8 +309,11 @@ func (e *Env) Channel(name string) string {
 	if e.kind.Write {
 		return "redisson_rwlock:{" + name + "}"
 	}
-	return "redisson_lock__channel:{" + name + "}"
+	return Channel(name)
 }
+
+// Channel is that of a mutex.
+func Channel(name string) string { return "redisson_lock__channel:{" + name + "}" }
 
 // Section is code that must not run twice at a time. Its counter is not protected by
 // anything but the lock, so the race detector watches as well.

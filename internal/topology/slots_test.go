@@ -75,3 +75,26 @@ func TestSlots_NamesOfAnyShape(t *testing.T) {
 		t.Errorf("%d of %d names refused", refused, len(names))
 	}
 }
+
+// AC-89. A plain client on a node of a cluster, as it talks to a proxy: it is found out
+// that keys of one script must share a slot.
+func TestSlots_PlainClientOfANode(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	node := c.Owner("here")
+	m, err := holdfast.New(node.Client(t), holdfast.WithLease(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	var held []*holdfast.Lease
+	for i := 0; len(held) < 5; i++ {
+		if name := fmt.Sprint("plain", i); c.Owner(name) == node {
+			held = append(held, mustLock(t, m.Mutex(name)))
+		}
+	}
+	eventually(t, "three renewals of each", func() bool { return m.Stats().Renewals >= 15 })
+	for _, l := range held {
+		mustUnlock(t, l)
+	}
+}

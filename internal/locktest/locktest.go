@@ -31,10 +31,12 @@ type Kind struct {
 	Places bool
 	// Write says that it is the write side of a read-write lock.
 	Write bool
+	// Options are those of all managers, in front of a scenario's own.
+	Options []holdfast.Option
 }
 
-// Run runs the whole suite.
-func Run(t *testing.T, k Kind) {
+// Run runs the whole suite, or only some groups of it.
+func Run(t *testing.T, k Kind, only ...string) {
 	for _, group := range []struct {
 		name      string
 		scenarios map[string]func(*Env)
@@ -46,7 +48,14 @@ func Run(t *testing.T, k Kind) {
 		{"fault", faultScenarios},
 		{"hygiene", hygieneScenarios},
 		{"corner", cornerScenarios},
+		{"grant", grantScenarios},
+		{"fair", fairScenarios},
+		{"redisson", redissonScenarios},
 	} {
+		if len(only) > 0 && !slices.Contains(only, group.name) ||
+			(group.name == "fair" || group.name == "redisson") && !k.Places {
+			continue
+		}
 		for name, scenario := range group.scenarios {
 			t.Run(group.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
@@ -96,7 +105,8 @@ func (e *Env) Via(opts ...holdfast.Option) (*holdfast.Manager, *redistest.Proxy)
 // ManagerOn returns a new manager on client, closed at the end.
 func (e *Env) ManagerOn(client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
 	e.Helper()
-	m, err := holdfast.New(client, append([]holdfast.Option{holdfast.WithLease(lease)}, opts...)...)
+	all := append([]holdfast.Option{holdfast.WithLease(lease)}, e.kind.Options...)
+	m, err := holdfast.New(client, append(all, opts...)...)
 	if err != nil {
 		e.Fatal(err)
 	}

@@ -1,0 +1,3 @@
+package locktest
+
+var grantScenarios = map[string]func(*Env){}

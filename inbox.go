@@ -23,7 +23,13 @@ type inbox struct {
 
 	mu       sync.Mutex       // guards the following; a leaf, but for subscriber.mu
 	expected map[uint64]*hold // claims that stand in a queue, by their number
+	// What was heard for others: a message can overtake the reply that tells of the
+	// place in the queue.
+	early map[uint64]wire.Notice
 }
+
+// maxEarly bounds these. Most are for claims that have been given up.
+const maxEarly = 64
 
 // claimTTL bounds for how long a grant to a process that is dead, or stopped, or does
 // not hear of it keeps others out. A lock that is held for longer than 25 ms is renewed
@@ -31,17 +37,22 @@ type inbox struct {
 const claimTTL = 2 * time.Second
 
 func newInbox(m *Manager) *inbox {
-	return &inbox{m: m, channel: wire.Inbox(m.owners), expected: make(map[uint64]*hold)}
+	return &inbox{m: m, channel: wire.Inbox(m.owners), expected: make(map[uint64]*hold), early: make(map[uint64]wire.Notice)}
 }
 
-// expect adds a claim that stands in a queue.
-func (b *inbox) expect(h *hold) {
+// expect adds a claim that stands in a queue. It returns the message for it, if that
+// has come already.
+func (b *inbox) expect(h *hold) (n wire.Notice, heard bool) {
+	number := wire.Number(h.owner.(string))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.expected[wire.Number(h.owner.(string))] = h
+	b.expected[number] = h
 	if len(b.expected) == 1 {
 		b.m.subscriber.add(b.channel, b)
 	}
+	n, heard = b.early[number]
+	delete(b.early, number)
+	return n, heard
 }
 
 // forget drops a claim and reports whether it was expected.
@@ -68,7 +79,16 @@ func (b *inbox) heard(payload string) {
 	if !ok {
 		return
 	}
-	if h := b.expects(n.Number); h != nil {
+	b.mu.Lock()
+	h := b.expected[n.Number]
+	if h == nil {
+		if len(b.early) == maxEarly {
+			clear(b.early)
+		}
+		b.early[n.Number] = n
+	}
+	b.mu.Unlock()
+	if h != nil {
 		h.entry.noticed(h, n)
 	}
 }

@@ -67,7 +67,7 @@ func TestRWMutex_Write(t *testing.T) { locktest.Run(t, writeKind) }
 // other.
 func TestMutex_AlwaysConfirmed(t *testing.T) {
 	k := mutexKind
-	k.Options = []holdfast.Option{holdfast.ConfirmGrants()}
+	k.Options, k.Confirms = []holdfast.Option{holdfast.ConfirmGrants()}, true
 	locktest.Run(t, k, "wait", "fault", "lease", "grant")
 }
 
@@ -79,7 +79,7 @@ func TestMutex_WithoutSlice(t *testing.T) {
 
 func TestFairMutex_AlwaysConfirmed(t *testing.T) {
 	k := fairKind
-	k.Options = []holdfast.Option{holdfast.ConfirmGrants()}
+	k.Options, k.Confirms = []holdfast.Option{holdfast.ConfirmGrants()}, true
 	locktest.Run(t, k, "grant", "fair")
 }
 

@@ -101,15 +101,17 @@ func (e *entry) joinLocked() {
 // Replied is called by the executor with the end of the request.
 func (j *join) Replied(_ *command.Call, reply command.Reply) {
 	e := j.e
+	var lost []ended
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	if e.joining == j {
 		e.joining = nil
 	}
 	for _, t := range j.tries {
-		t.repliedLocked(reply) // it grants nothing, so nothing is lost by it
+		lost = append(lost, t.repliedLocked(reply)...)
 	}
 	e.stepLocked()
+	e.mu.Unlock()
+	e.announceLoss(lost, LostStolen)
 }
 
 // Overdue is called by the executor when the reply takes too long.

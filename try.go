@@ -182,7 +182,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 	case r.Outcome != command.Answered:
 		e.troubleLocked(t, current, r.Outcome, r.Err)
 	case v.code == acquireHeld:
-		e.heldByOtherLocked(t, v)
+		lost = e.heldByOtherLocked(t, v)
 	case v.code == acquireKind:
 		e.answeredLocked()
 		e.failLocked(ErrWrongKind, nil)
@@ -252,8 +252,9 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 }
 
 // heldByOtherLocked waits: for a grant, for a message, or for the time in which the
-// holder's right ends by itself.
-func (e *entry) heldByOtherLocked(t *try, v verdict) {
+// holder's right ends by itself. It returns what announceLoss is to be called with,
+// outside the lock.
+func (e *entry) heldByOtherLocked(t *try, v verdict) (lost []ended) {
 	e.answeredLocked()
 	e.refused = true
 	w := t.hold.waiter
@@ -261,21 +262,27 @@ func (e *entry) heldByOtherLocked(t *try, v verdict) {
 		w.Value.clock, w.Value.before, w.Value.foreign = v.clock, t.sent, v.foreign
 		if !w.Value.queued {
 			w.Value.queued = true
-			e.m.inbox.expect(t.hold)
 			if e.kind == fairKind { // others ask for them often enough
 				e.m.scheduler.Add(&t.hold.item, t.sent, e.m.patience, e.m.patience, true)
+			}
+			if n, heard := e.m.inbox.expect(t.hold); heard {
+				lost = e.noticedLocked(t.hold, n)
 			}
 		}
 	}
 	e.refuseLocked(t.n, ErrNotAcquired, nil)
+	if t.hold.phase != claimed {
+		return lost
+	}
 	front := e.waiters.Front()
 	if front == nil || front != t.hold.waiter {
 		// A caller that asked once was the first; or it was not the first's request.
 		e.ask = e.ask || front != nil && front.Value.claim == nil
-		return
+		return lost
 	}
 	e.listenLocked(v.foreign)
 	e.wakeAfter(e.pollAfter(time.Duration(v.ttl) * time.Millisecond))
+	return lost
 }
 
 // troubleLocked is for a request that brought no verdict.

@@ -31,6 +31,8 @@ type Kind struct {
 	Places bool
 	// Write says that it is the write side of a read-write lock.
 	Write bool
+	// Confirms says that every grant by the server is asked about.
+	Confirms bool
 	// Options are those of all managers, in front of a scenario's own.
 	Options []holdfast.Option
 }

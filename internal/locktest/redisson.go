@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // zAt is a place in a queue that is kept until t.
@@ -220,4 +222,19 @@ var redissonScenarios = map[string]func(*Env){
 		e.MustUnlock(l)
 		e.Clean(m)
 	},
+}
+
+// countLines returns how many commands of the record contain all of parts.
+func countLines(mon *redistest.Monitor, parts ...string) (n int) {
+	for _, line := range mon.Lines() {
+		if !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// onlyTombstones reports whether nothing else is left on the server.
+func onlyTombstones(e *Env) bool {
+	return !slices.ContainsFunc(e.srv.Keys(), func(k string) bool { return !strings.HasPrefix(k, Tombstones) })
 }

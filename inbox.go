@@ -65,7 +65,7 @@ func (b *inbox) forget(h *hold) bool {
 	}
 	delete(b.expected, n)
 	if len(b.expected) == 0 {
-		b.m.subscriber.remove(b.channel, b)
+		b.m.subscriber.desert(b.channel, b) // the message for the next may come before it is expected
 	}
 	return true
 }

@@ -59,6 +59,7 @@ type listener interface {
 // name share their channel.
 type topic struct {
 	listeners []listener // none: the subscription lingers
+	late      listener   // hears messages when nobody else does; nil: nobody
 	since     time.Time  // when the last listener left
 	live      bool       // confirmed in this session
 }
@@ -130,6 +131,16 @@ func (s *subscriber) remove(channel string, l listener) {
 	if len(s.deserted) == 1 {
 		s.nudgeLocked()
 	}
+}
+
+// desert is remove, but l goes on to hear messages while the subscription lingers.
+func (s *subscriber) desert(channel string, l listener) {
+	s.mu.Lock()
+	if t := s.topics[channel]; t != nil {
+		t.late = l
+	}
+	s.mu.Unlock()
+	s.remove(channel, l)
 }
 
 // live reports whether messages of channel are heard.
@@ -376,8 +387,12 @@ func (s *subscriber) confirmed(channel string) []listener {
 func (s *subscriber) listeners(channel string) []listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.topics[channel]; t != nil {
-		return t.listeners
+	t := s.topics[channel]
+	switch {
+	case t == nil:
+		return nil
+	case len(t.listeners) == 0 && t.late != nil:
+		return []listener{t.late}
 	}
-	return nil
+	return t.listeners
 }

@@ -111,8 +111,9 @@ func (s *state) wrong() string {
 }
 
 // settle lets everything that is on its way arrive and everybody act, without further
-// trouble and with time passing; it returns who was never served.
-func (s state) settle(b bug) (starved []int) {
+// trouble and with time passing; it says who was never served, or that the lock is
+// taken by nobody for ever.
+func (s state) settle(b bug) string {
 	const enough = 12 // ticks: two claims of the stopped, a lease, and what is on its way
 	owed := s.p
 	for range enough {
@@ -151,10 +152,13 @@ func (s state) settle(b bug) (starved []int) {
 	}
 	for i := range owed {
 		if s.live(i) && owed[i].phase == waiting && s.p[i].phase == waiting {
-			starved = append(starved, i)
+			return fmt.Sprintf("process %d waits for ever", i)
 		}
 	}
-	return starved
+	if s.owner >= 0 {
+		return fmt.Sprintf("the lock stays with process %d", s.owner)
+	}
+	return ""
 }
 
 // result is what an exploration found.
@@ -184,8 +188,8 @@ func explore(b bug, faults int8) result {
 		if broken := s.wrong(); broken != "" {
 			return found(s, broken)
 		}
-		if starved := s.settle(b); len(starved) > 0 {
-			return found(s, fmt.Sprintf("process %d waits for ever", starved[0]))
+		if broken := s.settle(b); broken != "" {
+			return found(s, broken)
 		}
 		for _, next := range s.steps(b) {
 			if _, seen := origins[next.to]; !seen {

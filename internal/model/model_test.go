@@ -5,8 +5,10 @@ import (
 	"testing"
 )
 
+// With two faults there are 2.6 million states: 16 s, and the race detector, which has
+// nothing to look for in code without goroutines, makes minutes of them.
 func TestProtocol_KeepsItsPromises(t *testing.T) {
-	for faults := range int8(3) {
+	for faults := range mostFaults + 1 {
 		r := explore("", faults)
 		t.Logf("%d faults: %d states", faults, r.states)
 		if r.broken != "" {
@@ -20,15 +22,15 @@ func TestProtocol_KeepsItsPromises(t *testing.T) {
 func TestProtocol_SeededBugsAreFound(t *testing.T) {
 	for b, want := range map[bug]string{
 		"a message is trusted whatever its age":              "two processes trust",
-		"a message is believed after the claim was given up": "two processes trust",
+		"a message is believed after the claim was given up": "has left a trace",
 		"trust counts from the reply":                        "two processes trust",
 		"a release does not look at the owner":               "two processes trust",
 		"who cancels does not leave":                         "has left a trace",
 		"no tombstones":                                      "has left a trace",
 		"a keep makes a place":                               "has left a trace",
 		"nobody polls":                                       "waits for ever",
-		"a grant has no TTL":                                 "waits for ever",
-		"the dead are granted to, for ever":                  "waits for ever",
+		"a grant has no TTL":                                 "the lock stays",
+		"the dead are granted to, for ever":                  "the lock stays",
 		"a dropped waiter returns to the tail":               "order of arrival",
 	} {
 		t.Run(string(b), func(t *testing.T) {

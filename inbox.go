@@ -23,13 +23,11 @@ type inbox struct {
 
 	mu       sync.Mutex       // guards the following; a leaf, but for subscriber.mu
 	expected map[uint64]*hold // claims that stand in a queue, by their number
-	// What was heard for others: a message can overtake the reply that tells of the
-	// place in the queue.
-	early map[uint64]wire.Notice
+	// The latest messages for claims not known to stand in a queue: a grant can
+	// overtake, on another connection, the reply that tells us of that.
+	early  [64]wire.Notice
+	latest int // index of the last one
 }
-
-// maxEarly bounds these. Most are for claims that have been given up.
-const maxEarly = 64
 
 // claimTTL bounds for how long a grant to a process that is dead, or stopped, or does
 // not hear of it keeps others out. A lock that is held for longer than 25 ms is renewed
@@ -37,12 +35,12 @@ const maxEarly = 64
 const claimTTL = 2 * time.Second
 
 func newInbox(m *Manager) *inbox {
-	return &inbox{m: m, channel: wire.Inbox(m.owners), expected: make(map[uint64]*hold), early: make(map[uint64]wire.Notice)}
+	return &inbox{m: m, channel: wire.Inbox(m.owners), expected: make(map[uint64]*hold)}
 }
 
-// expect adds a claim that stands in a queue. It returns the message for it, if that
-// has come already.
-func (b *inbox) expect(h *hold) (n wire.Notice, heard bool) {
+// expect adds a claim that stands in a queue. It returns the message that has come for
+// it already; its Number is 0 if there is none.
+func (b *inbox) expect(h *hold) (early wire.Notice) {
 	number := wire.Number(h.owner.(string))
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,9 +48,12 @@ func (b *inbox) expect(h *hold) (n wire.Notice, heard bool) {
 	if len(b.expected) == 1 {
 		b.m.subscriber.add(b.channel, b)
 	}
-	n, heard = b.early[number]
-	delete(b.early, number)
-	return n, heard
+	for _, n := range b.early {
+		if n.Number == number {
+			early = n
+		}
+	}
+	return early
 }
 
 // forget drops a claim and reports whether it was expected.
@@ -65,7 +66,7 @@ func (b *inbox) forget(h *hold) bool {
 	}
 	delete(b.expected, n)
 	if len(b.expected) == 0 {
-		b.m.subscriber.desert(b.channel, b) // the message for the next may come before it is expected
+		b.m.subscriber.remove(b.channel, b)
 	}
 	return true
 }
@@ -79,25 +80,21 @@ func (b *inbox) heard(payload string) {
 	if !ok {
 		return
 	}
-	b.mu.Lock()
-	h := b.expected[n.Number]
-	if h == nil {
-		if len(b.early) == maxEarly {
-			clear(b.early)
-		}
-		b.early[n.Number] = n
-	}
-	b.mu.Unlock()
-	if h != nil {
+	if h := b.claimOf(n); h != nil {
 		h.entry.noticed(h, n)
 	}
 }
 
-// expects returns the claim of that number, nil if none is expected.
-func (b *inbox) expects(number uint64) *hold {
+// claimOf returns the claim that n is for; if none is known, n is kept for a while.
+func (b *inbox) claimOf(n wire.Notice) *hold {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.expected[number]
+	h := b.expected[n.Number]
+	if h == nil {
+		b.latest = (b.latest + 1) % len(b.early)
+		b.early[b.latest] = n
+	}
+	return h
 }
 
 // subscribed is called when messages begin to be heard: what was granted before is
@@ -111,6 +108,7 @@ func (b *inbox) subscribed() {
 	b.mu.Unlock()
 	for e := range entries {
 		e.subscribed()
+		e.keepAll()
 	}
 }
 
@@ -142,7 +140,7 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	if !n.Granted { // Redisson's turn
 		if !e.yielding {
 			e.yielding = true
-			e.wakeAfter(giveWay)
+			e.wakeAfter(redissonsTurn)
 		}
 		return nil
 	}
@@ -151,6 +149,8 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	if !trusted || e.m.confirm || h.cfg.fixed || h.cfg.fencing && n.Token == 0 {
 		if b.current == nil {
 			e.tryLocked(h.waiter)
+		} else { // which may have been executed before the grant
+			e.ask = true
 		}
 		return nil
 	}

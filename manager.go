@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/renewal"
+	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -40,6 +41,7 @@ type Manager struct {
 	telemetry  *telemetry
 	tokens     tokenMarks
 	holds      atomic.Uint64 // numbers the owner ids
+	oneSlot    atomic.Bool   // found out: keys of one script must share a slot
 	warm       sync.Once     // the first hold to be renewed sees to spare connections
 	life       context.Context
 	endLife    context.CancelFunc // by Close
@@ -153,6 +155,9 @@ func (m *Manager) forget(e *entry) {
 	}
 	m.mu.Unlock()
 }
+
+// patienceFor is how long one request for h's lock may stay unanswered.
+func (m *Manager) patienceFor(h *handle) time.Duration { return validity.Patience(h.cfg.ttl) }
 
 // begin and end count what Close waits for.
 func (m *Manager) begin() {

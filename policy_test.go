@@ -29,8 +29,14 @@ var imports = map[string][]string{
 	"/internal/command":   {"github.com/redis/go-redis/v9"},
 	"/internal/redistest": {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
 	"/internal/locktest":  {"", "/internal/redistest", "github.com/redis/go-redis/v9"},                         // tests only
-	"/internal/demo":      {"", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "golang.org/x/sync/errgroup"},
-	"/cmd/holdfast":       {"/internal/demo", "github.com/urfave/cli/v3", "github.com/redis/go-redis/v9/logging", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
+	"/internal/chaos": { // tests only
+		"", "/internal/locktest", "/internal/redistest",
+		"github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "go.uber.org/goleak",
+	},
+	"/internal/topology": {}, // only tests
+	"/internal/interop":  {}, // nothing but tests
+	"/internal/demo":     {"", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "golang.org/x/sync/errgroup"},
+	"/cmd/holdfast":      {"/internal/demo", "github.com/urfave/cli/v3", "github.com/redis/go-redis/v9/logging", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 }
 
 type goPackage struct {

@@ -119,7 +119,7 @@ func (r *release) Replied(_ *command.Call, reply command.Reply) {
 	message, granted := reply.Value.(string)
 	if notice, ok := wire.ParseNotice(message); ok {
 		// To a waiter of this process, also if the release was settled before.
-		if h := e.m.inbox.expects(notice.Number); h != nil && h.entry == e {
+		if h := e.m.inbox.claimOf(notice); h != nil && h.entry == e {
 			lost = e.noticedLocked(h, notice)
 		}
 	}
@@ -288,6 +288,10 @@ func (r *release) uncollideLocked() {
 // out of their way: longer than a message and a request take, so that they come
 // first, and short enough not to matter if they did not want it.
 const giveWay = 2 * time.Millisecond
+
+// redissonsTurn is how long a lock that was left open for Redisson stays so: a JVM takes
+// longer than we do, and it happens once in 16 grants.
+const redissonsTurn = 5 * time.Millisecond
 
 // giveWayLocked decides when to ask again after a release that n clients heard of.
 func (e *entry) giveWayLocked(n int64) {

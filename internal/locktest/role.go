@@ -31,12 +31,6 @@ func Roles(kinds ...Kind) map[string]func(args []string) {
 	}
 }
 
-func newClient(e *Env, opt *redis.Options) *redis.Client {
-	c := redis.NewClient(opt)
-	e.Cleanup(func() { c.Close() })
-	return c
-}
-
 // StartWaiter starts a process that plays WaiterRole for the scenario's lock.
 func (e *Env) StartWaiter(ttl, patience time.Duration) *redistest.Process {
 	e.Helper()

@@ -89,6 +89,7 @@ type bid struct {
 	claim   *hold // nil: nothing yet; claim.waiter is the waiter
 	current *try  // whose verdict is awaited; nil: none, or it is overdue
 	queued  bool  // the claim stands in the lock's queue in Redis
+	foreign bool  // fair: one of Redisson's held the lock or stood before it
 	// A reading of the server's clock, milliseconds, and a time before that reading.
 	clock  int64
 	before time.Time
@@ -201,7 +202,7 @@ func (e *entry) failLocked(sentinel, cause error) {
 // stepLocked is the one place that decides what happens next.
 func (e *entry) stepLocked() {
 	front := e.waiters.Front()
-	if e.told != nil {
+	if e.told != nil || e.kind == fairKind && front != nil && front.Value.foreign {
 		e.listenLocked(true) // the first waiter may be another one now
 	}
 	switch {

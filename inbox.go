@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -125,11 +126,9 @@ func (e *entry) noticed(h *hold, n wire.Notice) {
 // trusted.
 //
 // When the TTL of the claim began is computed from the server's clock in the message
-// and an earlier reading of that clock, which was not taken before bid.before: if the
-// clock has run as ours, the grant is not older than that. If the result is in the
-// future, the clock was set; if it is long ago, the message was late or this process
-// stood still. Then, and where the claim needs what only an acquire gives, its own
-// TTL or tokens, one round trip confirms it.
+// and an earlier reading of that clock (validity.Grant). Where that shows that the
+// message may be late or a clock was set, and where the claim needs what only an
+// acquire gives, its own TTL or tokens, one round trip confirms it.
 func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	if h.phase != claimed {
 		return nil // found by asking; or given up, and the release on its way gives it back
@@ -146,13 +145,12 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 		return nil
 	}
 	h.turn, h.wanted = uint8(min(n.Turn, 255)), n.Others
-	since := b.before.Add(time.Duration(n.Clock-b.clock)*time.Millisecond - time.Millisecond)
-	age := time.Since(since)
-	switch {
-	case h.cfg.fixed, h.cfg.fencing && n.Token == 0, e.m.confirm,
-		age < 0, age > n.Claim/4:
+	since, trusted := validity.Grant(time.Now(), b.before, b.clock, n.Clock, n.Claim)
+	if !trusted || e.m.confirm || h.cfg.fixed || h.cfg.fencing && n.Token == 0 {
 		if b.current == nil {
 			e.tryLocked(h.waiter)
+		} else { // which may have been executed before the grant
+			e.ask = true
 		}
 		return nil
 	}

@@ -71,6 +71,27 @@ func TestFairMutex(t *testing.T)     { locktest.Run(t, fairKind) }
 func TestRWMutex_Write(t *testing.T) { locktest.Run(t, writeKind) }
 func TestRWMutex_Sides(t *testing.T) { locktest.RunRW(t, writeKind) }
 
+// The same where no grant by the server is trusted without asking, and where the lock
+// is never passed on inside the process: the groups in which it goes from one to the
+// other.
+func TestMutex_AlwaysConfirmed(t *testing.T) {
+	k := mutexKind
+	k.Options, k.Confirms = []holdfast.Option{holdfast.ConfirmGrants()}, true
+	locktest.Run(t, k, "wait", "fault", "lease", "grant")
+}
+
+func TestMutex_WithoutSlice(t *testing.T) {
+	k := mutexKind
+	k.Options = []holdfast.Option{holdfast.WithHandoffSlice(0)}
+	locktest.Run(t, k, "wait", "fault", "lease", "grant")
+}
+
+func TestFairMutex_AlwaysConfirmed(t *testing.T) {
+	k := fairKind
+	k.Options, k.Confirms = []holdfast.Option{holdfast.ConfirmGrants()}, true
+	locktest.Run(t, k, "grant", "fair")
+}
+
 // addr is where the examples' Redis listens: a real one, started by TestMain.
 var addr string
 

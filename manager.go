@@ -105,6 +105,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		publish:  "publish",
 		counted:  "1",
 		patience: cfg.fairPatience,
+		confirm:  cfg.confirm,
 		executor: command.New(client),
 		entries:  make(map[entryKey]*entry),
 		drained:  make(chan struct{}),

@@ -59,6 +59,7 @@ type config struct {
 	poll         time.Duration
 	slice        time.Duration
 	fairPatience time.Duration
+	confirm      bool  // tests: see Manager
 	err          error // the first bad option
 }
 

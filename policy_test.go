@@ -23,6 +23,7 @@ var imports = map[string][]string{
 	},
 	"/internal/parking":   {}, // pure: they run in testing/synctest
 	"/internal/validity":  {},
+	"/internal/model":     {}, // tests only
 	"/internal/wire":      {},
 	"/internal/renewal":   {"/internal/validity"},
 	"/internal/command":   {"github.com/redis/go-redis/v9"},

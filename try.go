@@ -263,7 +263,7 @@ func (e *entry) heldByOtherLocked(t *try, v verdict) (lost []ended) {
 	e.refused = true
 	w := t.hold.waiter
 	if t.stands {
-		w.Value.clock, w.Value.before = v.clock, t.sent
+		w.Value.clock, w.Value.before, w.Value.foreign = v.clock, t.sent, v.foreign
 		if !w.Value.queued {
 			w.Value.queued = true
 			if e.kind == fairKind { // others ask for them often enough

@@ -8,8 +8,10 @@
 -- ARGV[2]    what the ids begin with
 -- ARGV[2+i]  what the i-th id ends with
 --
--- Returns {0, ttl, now, 0}  they stand in the queue, but for those with a tombstone; the
---                           TTL of the lock, 0 if it is free; the server's time
+-- Returns {0, ttl, now, foreign}
+--                           they stand in the queue, but for those with a tombstone; the
+--                           TTL of the lock, 0 if it is free; the server's time; 1 if
+--                           waiters of Redisson stand before them
 --         {-1, 0}           the lock is something else than a mutex or a fair lock
 
 local fields = redis.pcall('hlen', KEYS[1])
@@ -17,13 +19,14 @@ if type(fields) ~= 'number' or fields > 1 then
   return {-1, 0}
 end
 local now, deadlines = milliseconds(), deadlines_of(KEYS[3])
+local extra, foreign = ahead(KEYS[3], deadlines, now), false
 local graves = redis.call('exists', KEYS[2]) == 1
 for i = 3, #ARGV do
   local id = ARGV[2] .. ARGV[i]
   local gone = graves and redis.call('zscore', KEYS[2], id) or redis.call('hexists', KEYS[1], id) == 1
   if not gone then
-    stand(KEYS[3], deadlines, now, id, tonumber(ARGV[1]))
+    foreign = stand(KEYS[3], deadlines, now, id, tonumber(ARGV[1]), extra) or foreign
   end
 end
 local ttl = redis.call('pttl', KEYS[1])
-return {0, ttl == -2 and 0 or ttl, now, 0}
+return {0, ttl == -2 and 0 or ttl, now, foreign and 1 or 0}

@@ -20,7 +20,7 @@
 --         {0, ttl, now, foreign}
 --                    not granted: held by another owner for ttl more milliseconds, -1: no
 --                    TTL, or ask again then; the server's time; 1 if that owner, or
---                    the next one, is not ours
+--                    one that comes before, is not ours
 --         {-1, 0}    one of the keys holds something else than its kind
 --         {-2, 0}    this owner id was given up: a late copy of the request
 
@@ -61,7 +61,7 @@ if redis.call('exists', KEYS[1], KEYS[2], KEYS[3]) > 0 then
     end
     if ttl then
       if patience ~= 0 then
-        stand(KEYS[3], deadlines, now, ARGV[1], patience)
+        foreign = stand(KEYS[3], deadlines, now, ARGV[1], patience) or foreign
       end
       return {0, ttl, now, foreign and 1 or 0}
     end

@@ -31,12 +31,16 @@ type Kind struct {
 	Places bool
 	// Write says that it is the write side of a read-write lock.
 	Write bool
+	// Confirms says that every grant by the server is asked about.
+	Confirms bool
+	// Options are those of all managers, in front of a scenario's own.
+	Options []holdfast.Option
 	// Client makes the managers' clients; nil: redis.NewClient.
 	Client func(opt *redis.Options) redis.UniversalClient
 }
 
-// Run runs the whole suite.
-func Run(t *testing.T, k Kind) {
+// Run runs the whole suite, or only some groups of it.
+func Run(t *testing.T, k Kind, only ...string) {
 	for _, group := range []struct {
 		name      string
 		scenarios map[string]func(*Env)
@@ -48,7 +52,14 @@ func Run(t *testing.T, k Kind) {
 		{"fault", faultScenarios},
 		{"hygiene", hygieneScenarios},
 		{"corner", cornerScenarios},
+		{"grant", grantScenarios},
+		{"fair", fairScenarios},
+		{"redisson", redissonScenarios},
 	} {
+		if len(only) > 0 && !slices.Contains(only, group.name) ||
+			(group.name == "fair" || group.name == "redisson") && !k.Places {
+			continue
+		}
 		for name, scenario := range group.scenarios {
 			t.Run(group.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
@@ -110,7 +121,8 @@ func (e *Env) client(opt *redis.Options) redis.UniversalClient {
 // ManagerOn returns a new manager on client, closed at the end.
 func (e *Env) ManagerOn(client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
 	e.Helper()
-	m, err := holdfast.New(client, append([]holdfast.Option{holdfast.WithLease(lease)}, opts...)...)
+	all := append([]holdfast.Option{holdfast.WithLease(lease)}, e.kind.Options...)
+	m, err := holdfast.New(client, append(all, opts...)...)
 	if err != nil {
 		e.Fatal(err)
 	}

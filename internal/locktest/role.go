@@ -6,15 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // HolderRole is the role of a process that takes a lock and reports what becomes of it.
 const HolderRole = "locktest-holder"
+
+// WaiterRole is the role of a process whose callers wait when they are told to.
+const WaiterRole = "locktest-waiter"
 
 // Roles returns the roles that the suite's helper processes play, for redistest.
 func Roles(kinds ...Kind) map[string]func(args []string) {
@@ -22,6 +29,65 @@ func Roles(kinds ...Kind) map[string]func(args []string) {
 		HolderRole:  func(args []string) { holder(kinds, args) },
 		CounterRole: counter,
 		LooperRole:  looper,
+		WaiterRole:  func(args []string) { waiter(kinds, args) },
+	}
+}
+
+// StartWaiter starts a process that plays WaiterRole for the scenario's lock.
+func (e *Env) StartWaiter(ttl, patience time.Duration) *redistest.Process {
+	e.Helper()
+	p := redistest.StartProcess(e, WaiterRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, ttl.String(), patience.String())
+	p.Expect(e, "ready")
+	return p
+}
+
+// waiter is called with the kind, the server's address and password, the lock's name,
+// the lease and the patience. For each "take <x>" that it reads, a caller of its own
+// takes the lock, reports "took <x>" and gives it back; the callers begin in that
+// order. "lock <x>" keeps it, reporting "got <x>", until "unlock <x>".
+func waiter(kinds []Kind, args []string) {
+	kind, addr, password, name := args[0], args[1], args[2], args[3]
+	ttl, err := time.ParseDuration(args[4])
+	if err != nil {
+		panic(err)
+	}
+	patience, err := time.ParseDuration(args[5])
+	if err != nil {
+		panic(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: addr, Password: password})
+	m, err := holdfast.New(client, holdfast.WithLease(ttl), holdfast.WithFairPatience(patience))
+	if err != nil {
+		panic(err)
+	}
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == kind })
+	l := kinds[i].Lock(m, name)
+	var leases sync.Map
+	fmt.Println("ready")
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		do, x, _ := strings.Cut(in.Text(), " ")
+		if do == "unlock" {
+			lease, _ := leases.Load(x)
+			fmt.Println("unlocked", x, lease.(*holdfast.Lease).Unlock(context.Background()))
+			continue
+		}
+		before := m.Stats().Waiting
+		go func() {
+			lease, err := l.Lock(context.Background())
+			switch {
+			case err != nil:
+				fmt.Println("failed", x, err)
+			case do == "lock":
+				leases.Store(x, lease)
+				fmt.Println("got", x)
+			default:
+				fmt.Println("took", x)
+				_ = lease.Unlock(context.Background())
+			}
+		}()
+		for m.Stats().Waiting == before && m.Stats().Held == 0 { // so that the next one comes behind it
+			time.Sleep(100 * time.Microsecond)
+		}
 	}
 }
 

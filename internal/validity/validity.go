@@ -65,6 +65,28 @@ func Valid(now, deadline time.Time) bool {
 	return now.Before(deadline) && now.Round(0).Before(deadline.Round(0))
 }
 
+// maxReading is how old a reading of the server's clock may be: clocks that differ by
+// a few hundred millionths drift apart by less than the least margin in that time.
+const maxReading = time.Minute
+
+// Grant tells since when a right runs that a message says the server gave for claim
+// when its clock showed granted milliseconds, and whether the message can be trusted
+// at now without asking. A reading of that clock, which showed clock, was not taken
+// before before.
+//
+// If the two clocks have run alike since the reading, the right began no earlier than
+// since. A since in the future shows that the server's clock was set; one long ago, that
+// the message was late or that this process stood still.
+func Grant(now, before time.Time, clock, granted int64, claim time.Duration) (since time.Time, trusted bool) {
+	ran := granted - clock
+	if ran < 0 || ran > maxReading.Milliseconds() {
+		return time.Time{}, false
+	}
+	since = before.Add(time.Duration(ran-1) * time.Millisecond) // readings are cut to milliseconds
+	age := now.Sub(since)
+	return since, age >= 0 && age <= claim/4
+}
+
 // Milliseconds converts a TTL to what the wire carries, rounded up: a TTL that is
 // cut short on the server could end before the window computed from it.
 func Milliseconds(ttl time.Duration) int64 {

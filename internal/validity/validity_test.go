@@ -72,3 +72,54 @@ func TestValid_NeedsBothClocks(t *testing.T) {
 		}
 	})
 }
+
+func TestGrant(t *testing.T) {
+	const claim = 2 * time.Second
+	read := time.Now() // the server's clock showed 1,000,000 then or later
+	for _, tc := range []struct {
+		name    string
+		granted int64         // by the server's clock
+		heard   time.Duration // after the reading, by ours
+		since   time.Duration // likewise
+		trusted bool
+	}{
+		{"at once", 1_000_500, 501 * time.Millisecond, 499 * time.Millisecond, true},
+		{"in the millisecond of the reading", 1_000_000, 0, -time.Millisecond, true},
+		{"a quarter of the claim late", 1_000_500, 999 * time.Millisecond, 499 * time.Millisecond, true},
+		{"later than that", 1_000_500, 1000 * time.Millisecond, 499 * time.Millisecond, false},
+		{"later than the claim", 1_000_500, 2600 * time.Millisecond, 499 * time.Millisecond, false},
+		{"the process stood still meanwhile", 1_000_500, time.Hour, 499 * time.Millisecond, false},
+		{"the server's clock was set forward", 1_005_000, 500 * time.Millisecond, 4999 * time.Millisecond, false},
+		{"the server's clock was set back", 999_000, 500 * time.Millisecond, 0, false},
+		{"a reading of a minute ago", 1_060_000, time.Minute, time.Minute - time.Millisecond, true},
+		{"an older one: the clocks have drifted apart", 1_060_001, time.Minute + time.Millisecond, 0, false},
+		{"no time at all", 1 << 62, time.Second, 0, false},
+	} {
+		since, trusted := Grant(read.Add(tc.heard), read, 1_000_000, tc.granted, claim)
+		if trusted != tc.trusted {
+			t.Errorf("%s: trusted %v", tc.name, trusted)
+		}
+		if got := since.Sub(read); tc.since != 0 && got != tc.since {
+			t.Errorf("%s: since %v after the reading, want %v", tc.name, got, tc.since)
+		}
+	}
+}
+
+// Whatever the reading was worth and however long the message took: a right that is
+// trusted is not counted from after it began, if the clocks ran alike.
+func TestGrant_NeverStretchesTheClaim(t *testing.T) {
+	start := time.Now()
+	for _, round := range []time.Duration{0, 700 * time.Microsecond, 30 * time.Millisecond} { // of the reading
+		for waited := time.Duration(0); waited < 3*time.Second; waited += 333 * time.Millisecond {
+			for late := time.Duration(0); late < 3*time.Second; late += 77*time.Millisecond + 300*time.Microsecond {
+				clock := start.Add(round).UnixMilli() // read at the end of the round trip at the latest
+				granted := start.Add(round + waited)
+				since, trusted := Grant(granted.Add(late), start, clock, granted.UnixMilli(), 2*time.Second)
+				if trusted && since.After(granted) {
+					t.Errorf("reading took %v, waited %v, message %v late: counted from %v after the grant",
+						round, waited, late, since.Sub(granted))
+				}
+			}
+		}
+	}
+}

@@ -49,9 +49,9 @@ local function first(queue, deadlines, now)
 end
 
 -- ahead returns what to add to the time of ids of ours that stand behind waiters of
--- Redisson, as a function of the id. A waiter of Redisson that gets the lock takes its
--- own patience, 300 s by default, off every time in the zset; without the addition
--- that would remove us.
+-- Redisson, as a function of the id; one that is not in the queue is to be its last.
+-- A waiter of Redisson that gets the lock takes its own patience, 300 s by default, off
+-- every time in the zset; without the addition that would remove us.
 local function ahead(queue, deadlines, now)
   local latest = redis.call('zrevrange', deadlines, 0, 0, 'withscores')[2]
   if not latest or tonumber(latest) < now + 150000 then
@@ -65,7 +65,7 @@ local function ahead(queue, deadlines, now)
       foreign = foreign + 1
     end
   end
-  return function(id) return before[id] or 0 end
+  return function(id) return before[id] or foreign * 300000 end
 end
 
 -- keep_keys gives the two keys a TTL. No waiter keeps its place for so long without
@@ -77,18 +77,41 @@ local function keep_keys(queue, deadlines)
   end
 end
 
+-- reinstate puts id in front, behind those of its process that came before it.
+local function reinstate(queue, id)
+  local inbox, number = inbox_of(id)
+  local i, before = 0, nil
+  while true do
+    local other = redis.call('lindex', queue, i)
+    local its, earlier = inbox_of(other or '')
+    if its ~= inbox or tonumber(earlier) > tonumber(number) then
+      break
+    end
+    i, before = i + 1, other
+  end
+  if before then
+    redis.call('linsert', queue, 'after', before, id)
+  else
+    redis.call('lpush', queue, id)
+  end
+end
+
 -- stand puts id into the queue, or keeps its place: for patience milliseconds; a
 -- negative patience says that it stood there before, so that if its place was taken
--- away meanwhile, it returns to the front.
-local function stand(queue, deadlines, now, id, patience)
-  local extra = 0
+-- away meanwhile, it returns to the front. It returns whether a waiter of Redisson
+-- stands before it. A caller that has several ids passes the result of ahead.
+local function stand(queue, deadlines, now, id, patience, extra)
+  local more = 0
   if redis.call('zscore', deadlines, id) then
-    extra = ahead(queue, deadlines, now)(id)
-  elseif redis.call(patience < 0 and 'lpush' or 'rpush', queue, id) > 1 then
-    extra = ahead(queue, deadlines, now)(id)
+    more = (extra or ahead(queue, deadlines, now))(id)
+  elseif patience < 0 then
+    reinstate(queue, id)
+  elseif redis.call('rpush', queue, id) > 1 then
+    more = (extra or ahead(queue, deadlines, now))(id)
   end
-  redis.call('zadd', deadlines, now + math.abs(patience) + extra, id)
+  redis.call('zadd', deadlines, now + math.abs(patience) + more, id)
   keep_keys(queue, deadlines)
+  return more > 0
 end
 
 -- leave takes id out of the queue.

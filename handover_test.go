@@ -1,0 +1,143 @@
+package holdfast_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// The length of the queue costs nobody anything: requests and the server's time for a
+// hand-over with 10, 1,000 and 10,000 fair waiters.
+func TestCost_HandOverDoesNotGrowWithTheQueue(t *testing.T) {
+	const rounds = 500
+	cost := make(map[int]float64)
+	reach := func(ok func() bool) {
+		for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the queue does not move")
+			}
+		}
+	}
+	for _, waiters := range []int{10, 1000, 10_000} {
+		srv := redistest.Start(t)
+		newManager := func() *holdfast.Manager {
+			// Keeping places is not a part of it: it depends on time, and on the process.
+			m, err := holdfast.New(srv.Client(t), holdfast.WithFairPatience(2*time.Minute), holdfast.WithPollInterval(time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		crowd := newManager()
+		held, err := crowd.FairMutex("queue").Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var turns atomic.Int64
+		var wg sync.WaitGroup
+		for range waiters {
+			wg.Go(func() {
+				for { // whoever had it comes again, so that the queue stays as long as it is
+					l, err := crowd.FairMutex("queue").Lock(ctx)
+					if err != nil {
+						return
+					}
+					turns.Add(1)
+					_ = l.Unlock(context.Background())
+				}
+			})
+		}
+		reach(func() bool {
+			return srv.Admin().LLen(ctx, "redisson_lock_queue:{queue}").Val() == int64(waiters)
+		})
+		if err := held.Unlock(ctx); err != nil {
+			t.Fatal(err)
+		}
+		reach(func() bool { return turns.Load() > 50 }) // scripts are loaded, caches warm
+		srv.ResetStats()
+		before := turns.Load()
+		reach(func() bool { return turns.Load() > before+rounds })
+		calls, usec := scriptCost(t, srv)
+		served := float64(turns.Load() - before)
+		cost[waiters] = usec / served
+		t.Logf("%6d waiters: %.2f requests and %.1f µs of the server for each of %.0f hand-overs", waiters, calls/served, usec/served, served)
+		cancel()
+		wg.Wait()
+		if err := crowd.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+	if most := 2 * cost[10]; cost[10_000] > most || cost[1000] > most {
+		t.Errorf("µs by waiters: %v", cost)
+	}
+}
+
+var evalStat = regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+),usec=(\d+)`)
+
+// scriptCost returns how many scripts ran since ResetStats and for how long.
+func scriptCost(t *testing.T, srv *redistest.Server) (calls, usec float64) {
+	info, err := srv.Admin().Info(context.Background(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range evalStat.FindAllStringSubmatch(info, -1) {
+		n, _ := strconv.ParseFloat(m[1], 64)
+		u, _ := strconv.ParseFloat(m[2], 64)
+		calls, usec = calls+n, usec+u
+	}
+	return calls, usec
+}
+
+// AC-50: fifty processes with one waiter each. There is no herd.
+func TestHandover_FiftyProcesses(t *testing.T) {
+	srv := redistest.Start(t)
+	m, err := holdfast.New(srv.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	const processes = 50
+	ctx := context.Background()
+	held, err := m.Mutex("fifty").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*redistest.Process
+	for range processes {
+		p := redistest.StartProcess(t, locktest.WaiterRole, "mutex", srv.Addr(), srv.Password(), "fifty", "30s", "5s")
+		all = append(all, p)
+	}
+	for i, p := range all {
+		p.Expect(t, "ready")
+		p.Send(fmt.Sprint("take ", i))
+	}
+	for srv.Admin().LLen(ctx, "redisson_lock_queue:{fifty}").Val() != processes {
+		time.Sleep(5 * time.Millisecond)
+	}
+	srv.ResetStats()
+	start := time.Now()
+	if err := held.Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		p.Expect(t, "took")
+	}
+	calls := srv.CommandCalls("evalsha", "eval") // the acquires were before
+	t.Logf("%d processes in %v, %.2f commands for each", processes, time.Since(start), float64(calls)/processes)
+	if calls > 2*processes {
+		t.Errorf("%d commands", calls)
+	}
+	if d := time.Since(start); d > processes*50*time.Millisecond {
+		t.Errorf("a hand-over takes %v", d/processes)
+	}
+}

@@ -1,0 +1,441 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Deafen keeps everything from m's pub/sub connection, beginning now, until the gate is
+// released: nothing is lost, it is late. m goes through p and has subscribed before.
+func (e *Env) Deafen(m *holdfast.Manager, p *redistest.Proxy) *redistest.Gate {
+	e.Helper()
+	other := e.Key + ":elsewhere"
+	e.HeldByRedisson(other)
+	gate := p.HoldReply(redistest.All(redistest.Command("subscribe"), redistest.Containing(other)))
+	ctx, cancel := context.WithCancel(bg)
+	done := make(chan struct{})
+	go func() { defer close(done); _, _ = e.kind.Lock(m, other).Lock(ctx) }()
+	e.Cleanup(func() { cancel(); <-done })
+	gate.Wait(e) // the confirmation of another channel is what holds up the rest
+	return gate
+}
+
+// bystander waits for the lock at m until Redis knows.
+func (e *Env) bystander(m *holdfast.Manager) <-chan *holdfast.Lease {
+	e.Helper()
+	before := e.inboxes()
+	got := make(chan *holdfast.Lease, 1)
+	go func() { got <- e.MustLock(e.Lock(m)) }()
+	e.Listening(before + 1)
+	return got
+}
+
+// grantScenarios are about the release that makes the next waiter the owner.
+var grantScenarios = map[string]func(*Env){
+	// Two commands for each acquisition, whatever the number of processes: the grant
+	// reaches the waiter by itself.
+	"TwoCommandsPerHandOver": func(e *Env) {
+		most := 2.05
+		if e.kind.Confirms {
+			most = 3.05
+		}
+		for _, managers := range []int{2, 3, 4} {
+			var wg sync.WaitGroup
+			var s Section
+			const rounds = 200
+			var proxies []*redistest.Proxy
+			var locks []holdfast.Locker
+			var ms []*holdfast.Manager
+			for range managers {
+				m, p := e.Via()
+				ms = append(ms, m)
+				proxies, locks = append(proxies, p), append(locks, e.Lock(m))
+				e.MustUnlock(e.MustLock(e.kind.Lock(m, e.Key+":warm"))) // connections, scripts
+			}
+			held := e.MustLock(e.Lock(e.Manager()))
+			for _, l := range locks {
+				wg.Go(func() {
+					for range rounds {
+						lease := e.MustLock(l)
+						s.Enter(e, 0)
+						e.MustUnlock(lease)
+					}
+				})
+			}
+			e.Listening(int64(managers)) // all stand in the queue
+			for _, p := range proxies {
+				p.Record()
+			}
+			e.MustUnlock(held)
+			wg.Wait()
+			var n, renewals, asked, all int64
+			for i, p := range proxies {
+				n += p.Count(redistest.All(script, redistest.Containing(e.Key)))
+				asked += p.Count(acquireOf(e.Key))
+				all += p.Count(isCommand)
+				renewals += int64(ms[i].Stats().Renewals) // of holds that took longer than 25 ms
+			}
+			calls := float64(n-renewals) / float64(managers*rounds)
+			e.Logf("%d managers: %.3f requests per acquisition (%d acquires, %d renewals, %d in all)", managers, calls, asked, renewals, all)
+			if calls > most {
+				e.Errorf("%d managers: %.2f requests per acquisition", managers, calls)
+			}
+		}
+	},
+
+	// The message comes late, but in time: it is not trusted, and asking makes a grant of
+	// it.
+	"LateGrantIsConfirmed": func(e *Env) {
+		m, p := e.Via(holdfast.WithPollInterval(time.Minute), holdfast.WithFairPatience(time.Minute), holdfast.WithLease(20*time.Second))
+		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(20 * time.Second))))
+		got := e.bystander(m)
+		gate := e.Deafen(m, p)
+		e.MustUnlock(held)
+		granted := time.Now()
+		p.Record()
+		select {
+		case <-got:
+			e.Fatal("granted without a message")
+		case <-time.After(700 * time.Millisecond): // more than a quarter of the claim
+		}
+		if e.PTTL() > 2*time.Second {
+			e.Errorf("the claim lasts for %v", e.PTTL())
+		}
+		gate.Release()
+		l := <-got
+		if n := p.Count(acquireOf(e.Key)); n != 1 {
+			e.Errorf("asked %d times", n)
+		}
+		if left := time.Until(l.Deadline()); left < 10*time.Second {
+			e.Errorf("the lease ends in %v, %v after the grant", left, time.Since(granted))
+		}
+		e.MustUnlock(l)
+	},
+
+	// The message comes when somebody else has the lock: it grants nothing.
+	"GrantAfterTheClaimIsNone": func(e *Env) {
+		m, p := e.Via(holdfast.WithPollInterval(time.Minute), holdfast.WithFairPatience(time.Minute), holdfast.WithLease(20*time.Second))
+		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(20 * time.Second))))
+		got := e.bystander(m)
+		gate := e.Deafen(m, p)
+		other := e.bystander(e.Manager())
+		var s Section
+		e.MustUnlock(held)
+		start := time.Now()
+		l := <-other
+		d := time.Since(start)
+		e.Logf("the other one has it %v after the release", d)
+		if d < 1900*time.Millisecond || d > 2*time.Second+300*time.Millisecond*slack {
+			e.Errorf("a grant that nobody heard of cost %v", d)
+		}
+		s.inside.Add(1)
+		gate.Release()
+		select {
+		case <-got:
+			e.Fatal("two holders")
+		case <-time.After(300 * time.Millisecond):
+		}
+		s.inside.Add(-1)
+		e.MustUnlock(l)
+		late := <-got
+		s.Enter(e, 0)
+		e.MustUnlock(late)
+	},
+
+	// The message is lost: asking finds the grant.
+	"LostGrantIsFoundByAsking": func(e *Env) {
+		m, p := e.Via(holdfast.WithPollInterval(200 * time.Millisecond))
+		for range 5 {
+			held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Minute))))
+			p.SwallowReply(redistest.Command("subscribe"), 1) // from the confirmation on
+			got := make(chan *holdfast.Lease, 1)
+			go func() { got <- e.MustLock(e.Lock(m)) }()
+			e.Parked(m, 1)
+			e.Listening(1)
+			start := time.Now()
+			e.MustUnlock(held)
+			e.MustUnlock(<-got)
+			if d := time.Since(start); d > 250*time.Millisecond*slack {
+				e.Errorf("found after %v", d)
+			}
+			p.Heal()
+			p.Cut()
+			e.Eventually("no inbox", 2*time.Second, func() bool { return e.inboxes() == 0 })
+		}
+	},
+
+	// H2 and H6 for grants: 200 times at any moment of a hand-over the waiter changes
+	// its mind. The lock is not kept by anybody for a claim.
+	"GrantMeetsCancel": func(e *Env) {
+		m, p := e.Via()
+		a, b := e.Lock(e.Manager()), e.Lock(m)
+		p.Delay(0, time.Millisecond)
+		granted := 0
+		for range 200 {
+			held := e.MustLock(a)
+			ctx, cancel := context.WithCancel(bg)
+			result := make(chan error, 1)
+			go func() {
+				l, err := b.Lock(ctx)
+				if err == nil {
+					granted++
+					err = l.Unlock(bg)
+				}
+				result <- err
+			}()
+			e.Parked(m, 1)
+			time.AfterFunc(rand.N(4*time.Millisecond), cancel) // the phase
+			time.Sleep(rand.N(3 * time.Millisecond))
+			e.MustUnlock(held)
+			if err := <-result; err != nil && !errors.Is(err, context.Canceled) {
+				e.Errorf("%v", err)
+			}
+			start := time.Now()
+			e.MustUnlock(e.MustLock(a))
+			if d := time.Since(start); d > 300*time.Millisecond*slack {
+				e.Errorf("taken for %v by nobody", d)
+			}
+			cancel()
+		}
+		e.Logf("%d of 200 were granted", granted)
+		e.Clean(m, Tombstones)
+	},
+
+	"GrantMeetsClose": func(e *Env) {
+		a := e.Lock(e.Manager())
+		for range 30 {
+			m, p := e.Via()
+			p.Delay(0, time.Millisecond)
+			held := e.MustLock(a)
+			result := make(chan error, 1)
+			go func() {
+				l, err := e.Lock(m).Lock(bg)
+				if err == nil {
+					err = l.Unlock(bg)
+				}
+				result <- err
+			}()
+			e.Parked(m, 1)
+			closed := make(chan error, 1)
+			time.AfterFunc(rand.N(4*time.Millisecond), func() { closed <- m.Close(bg) })
+			time.Sleep(rand.N(3 * time.Millisecond))
+			e.MustUnlock(held)
+			if err := <-result; err != nil && !errors.Is(err, holdfast.ErrClosed) {
+				e.Errorf("%v", err)
+			}
+			if err := <-closed; err != nil {
+				e.Errorf("Close: %v", err)
+			}
+			start := time.Now()
+			e.MustUnlock(e.MustLock(a)) // nothing is left
+			if d := time.Since(start); d > 300*time.Millisecond*slack {
+				e.Errorf("taken for %v by nobody", d)
+			}
+		}
+		e.Eventually("no keys", time.Second, func() bool { return onlyTombstones(e) })
+	},
+
+	// What a process costs the others that dies, or stands still, when it is granted
+	// the lock: nothing, or the claim.
+	"KilledGrantee": func(e *Env) {
+		held := e.MustLock(e.Lock(e.Manager()))
+		p := e.StartWaiter(lease, 5*time.Second)
+		p.Send("lock 0")
+		e.Listening(1)
+		got := e.bystander(e.Manager())
+		p.Kill()
+		start := time.Now()
+		e.MustUnlock(held)
+		l := <-got
+		e.Logf("a killed grantee cost %v", time.Since(start))
+		if d := time.Since(start); d > lease+100*time.Millisecond*slack {
+			e.Errorf("it cost %v", d)
+		}
+		e.MustUnlock(l)
+	},
+
+	"StoppedGrantee": func(e *Env) {
+		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(20 * time.Second)))) // the claim is no longer for it
+		p := e.StartWaiter(20*time.Second, 5*time.Second)
+		p.Send("lock 0")
+		e.Listening(1)
+		got := e.bystander(e.Manager())
+		p.Pause()
+		start := time.Now()
+		e.MustUnlock(held)
+		l := <-got
+		d := time.Since(start)
+		e.Logf("a stopped grantee cost %v", d)
+		if d > 2*time.Second+100*time.Millisecond*slack {
+			e.Errorf("it cost %v", d)
+		}
+		p.Resume() // the message is in its socket, and nothing to be trusted
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-l.Done():
+			e.Errorf("it disturbed the holder: %v", l.Err())
+		}
+		e.MustUnlock(l)
+		p.Expect(e, "got 0")
+		p.Send("unlock 0")
+		p.Expect(e, "unlocked 0 <nil>")
+	},
+
+	// The server goes and comes back with its data while processes wait for each other.
+	"RestartWhileWaiting": func(e *Env) {
+		e.Server(redistest.WithAOF())
+		a, b := e.Manager(), e.Manager()
+		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(5 * time.Second))))
+		first, second := e.bystander(a), e.bystander(b)
+		e.srv.Restart()
+		_ = held.Unlock(bg) // its outcome may be unknown; the release goes on
+		start := time.Now()
+		for range 2 {
+			select {
+			case l := <-first:
+				e.MustUnlock(l)
+			case l := <-second:
+				e.MustUnlock(l)
+			}
+		}
+		e.Logf("both served %v after the restart", time.Since(start))
+		e.Eventually("no keys", 2*time.Second, func() bool { return onlyTombstones(e) })
+	},
+
+	"FlushedScriptsWhileHandingOver": func(e *Env) {
+		var wg sync.WaitGroup
+		var s Section
+		stop := make(chan struct{})
+		flusher := e.Server().Admin()
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					flusher.ScriptFlush(bg)
+				}
+			}
+		})
+		var workers sync.WaitGroup
+		for range 3 {
+			m := e.Manager()
+			workers.Go(func() {
+				for range 60 {
+					l := e.MustLock(e.Lock(m))
+					s.Enter(e, 0)
+					e.MustUnlock(l)
+				}
+			})
+		}
+		workers.Wait()
+		close(stop)
+		wg.Wait()
+	},
+
+	// S9: over passing inside a process, grants by the server, confirmations and asking.
+	"TokensGrowHoweverItIsGranted": func(e *Env) {
+		var last uint64 // guarded by the lock
+		var wg sync.WaitGroup
+		for i := range 3 {
+			m, p := e.Via()
+			if i == 0 {
+				p.Delay(0, 2*time.Millisecond)
+			}
+			for range 2 {
+				l := e.Lock(m, holdfast.WithFencing())
+				wg.Go(func() {
+					for n := range 60 {
+						if n%20 == 19 {
+							e.srv.Admin().Do(bg, "CLIENT", "KILL", "TYPE", "pubsub")
+						}
+						lease := e.MustLock(l)
+						if t := lease.Token(); t <= last {
+							e.Errorf("token %d after %d", t, last)
+						} else {
+							last = t
+						}
+						e.MustUnlock(lease)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		e.srv.RequireTTLs(e, Tokens)
+	},
+
+	// Redisson's plain waiters cannot stand in the queue. One that listens gets in after
+	// 16 grants of ours in a row; where none listens, nothing is left open.
+	"PlainRedissonWaiterGetsItsTurn": func(e *Env) {
+		ctx, stop := context.WithCancel(bg)
+		var wg sync.WaitGroup
+		mon := e.Server().Monitor(e)
+		for range 3 {
+			m := e.Manager()
+			wg.Go(func() {
+				for {
+					l, err := e.Lock(m).Lock(ctx)
+					if err != nil {
+						return
+					}
+					time.Sleep(200 * time.Microsecond) // so that the others stand in the queue
+					e.MustUnlock(l)
+				}
+			})
+		}
+		grants := func() int { return countLines(mon, `lua] "publish" "holdfast_inbox:`, `"g `) }
+		e.Eventually("100 grants", 5*time.Second, func() bool { return grants() >= 100 })
+		if n := countLines(mon, `lua] "publish" "holdfast_inbox:`, `"o `); n != 0 {
+			e.Errorf("%d open releases while nobody of Redisson's listens", n)
+		}
+		sub := e.srv.Admin().Subscribe(bg, e.Channel(e.Key))
+		defer sub.Close()
+		if _, err := sub.Receive(bg); err != nil {
+			e.Fatal(err)
+		}
+		quiet := grants()
+		fields, message := []any{"0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:8", 1}, "0"
+		if e.kind.Write {
+			fields, message = []any{"mode", "write", "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:8:write", 1}, "1"
+		}
+		for turn := range 5 {
+			before := grants()
+			e.Eventually("ours have it again", 5*time.Second, func() bool { return grants() > before })
+			for {
+				// As its scripts do: if the key is not there.
+				got, err := e.srv.Admin().Eval(bg, `if redis.call('exists', KEYS[1]) == 1 then return 0 end
+					redis.call('hset', KEYS[1], unpack(ARGV))
+					redis.call('pexpire', KEYS[1], 30000)
+					return 1`, []string{e.Key}, fields...).Int()
+				if err != nil {
+					e.Fatal(err)
+				}
+				if got == 1 {
+					break
+				}
+				wait, cancel := context.WithTimeout(bg, 5*time.Second)
+				_, err = sub.ReceiveMessage(wait)
+				cancel()
+				if err != nil {
+					e.Fatalf("turn %d: not told: %v", turn, err)
+				}
+			}
+			e.Logf("turn %d after %d grants", turn, grants()-before)
+			e.srv.Admin().Del(bg, e.Key)
+			e.srv.Admin().Publish(bg, e.Channel(e.Key), message)
+		}
+		// Each open release is a race, which gives Redisson's a start of 2 ms.
+		given, open := grants()-quiet, countLines(mon, `lua] "publish" "holdfast_inbox:`, `"o `)
+		if open < 5 || given > 18*(open+1) {
+			e.Errorf("%d grants of ours and %d open releases", given, open)
+		}
+		stop()
+		wg.Wait()
+	},
+}

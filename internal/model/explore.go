@@ -1,0 +1,202 @@
+package model
+
+import "fmt"
+
+// step is one thing that can happen, and what comes of it.
+type step struct {
+	what string
+	to   state
+}
+
+// steps returns everything that can happen in s.
+func (s state) steps(b bug) (all []step) {
+	add := func(what string, i int, change func(*state, *process)) {
+		to := s
+		change(&to, &to.p[i])
+		all = append(all, step{fmt.Sprintf("%s %d", what, i), to})
+	}
+	fault := func(what string, i int, change func(*state, *process)) {
+		if s.faults > 0 {
+			add(what, i, func(s *state, p *process) { s.faults--; change(s, p) })
+		}
+	}
+	for i, p := range s.p {
+		n := int8(i)
+		// Redis and the network, whatever becomes of the process.
+		if p.acquire == sent {
+			add("acquire runs", i, func(s *state, p *process) { s.runAcquire(n, b) })
+		}
+		if p.release {
+			add("release runs", i, func(s *state, p *process) { s.runRelease(n, false, b) })
+			fault("open release runs", i, func(s *state, p *process) { s.runRelease(n, true, b) })
+		}
+		if p.keep {
+			add("keep runs", i, func(s *state, p *process) {
+				p.keep = false
+				if s.place(n) >= 0 || b == "a keep makes a place" {
+					s.stand(n, false)
+				}
+			})
+		}
+		if p.message {
+			fault("message is lost", i, func(s *state, p *process) { p.message, p.messaged = false, 0 })
+		}
+		if p.stopped {
+			add("goes on", i, func(s *state, p *process) { p.stopped = false })
+		}
+		if !s.live(i) {
+			continue
+		}
+		if p.message {
+			add("hears", i, func(s *state, p *process) { p.hear(b) })
+		}
+		switch p.acquire {
+		case granted, refused:
+			add("is answered", i, func(s *state, p *process) { p.answer(b) })
+		}
+		switch p.phase {
+		case idle:
+			if i > 1 && s.p[i-1].phase == idle {
+				break // they are alike: one order of them is enough
+			}
+			add("comes", i, func(s *state, p *process) { p.phase = waiting; p.ask() })
+		case waiting:
+			if p.acquire == none && b != "nobody polls" {
+				add("polls", i, func(s *state, p *process) { p.ask() })
+			}
+			if p.stood && !p.keep {
+				add("keeps", i, func(s *state, p *process) { p.keep = true })
+			}
+			fault("cancels", i, func(s *state, p *process) {
+				p.giveUp(b)
+				p.release = b != "who cancels does not leave"
+			})
+		case holding:
+			add("unlocks", i, func(s *state, p *process) { p.giveUp(b) })
+		}
+		if p.phase == waiting || p.phase == holding {
+			fault("stops", i, func(s *state, p *process) { p.stopped = true })
+			fault("dies", i, func(s *state, p *process) {
+				p.phase, p.deadline, p.message, p.messaged = dead, 0, false, 0
+			})
+		}
+	}
+	to := s
+	to.tick()
+	return append(all, step{"tick", to})
+}
+
+// wrong says which promise s breaks, if any.
+func (s *state) wrong() string {
+	trusted := 0
+	for i, p := range s.p {
+		if p.phase == holding && p.deadline > 0 {
+			trusted++
+		}
+		quiet := p.acquire != sent && !p.release && !p.keep
+		if p.phase == gone && quiet && (s.owner == int8(i) || s.place(int8(i)) >= 0) {
+			return fmt.Sprintf("process %d has left a trace", i)
+		}
+	}
+	if trusted > 1 {
+		return "two processes trust their leases"
+	}
+	for n := 1; n < int(s.length); n++ {
+		a, z := s.queue[n-1], s.queue[n]
+		if s.p[a].phase == waiting && s.p[z].phase == waiting && s.came[a] > s.came[z] && !(s.lapsed[a] && s.lapsed[z]) {
+			return "the queue is not in the order of arrival"
+		}
+	}
+	return ""
+}
+
+// settle lets everything that is on its way arrive and everybody act, without further
+// trouble and with time passing; it says who was never served, or that the lock is
+// taken by nobody for ever.
+func (s state) settle(b bug) string {
+	const enough = 12 // ticks: two claims of the stopped, a lease, and what is on its way
+	owed := s.p
+	for range enough {
+		for changed := true; changed; {
+			changed = false
+			for i := range s.p {
+				p, n := &s.p[i], int8(i)
+				before := s
+				if p.acquire == sent {
+					s.runAcquire(n, b)
+				}
+				if p.release {
+					s.runRelease(n, false, b)
+				}
+				p.keep = false
+				if s.live(i) {
+					if p.message {
+						p.hear(b)
+					}
+					if p.acquire == granted || p.acquire == refused {
+						p.answer(b)
+					}
+					if p.phase == holding {
+						p.giveUp(b)
+					}
+				}
+				changed = changed || s != before
+			}
+		}
+		for i := range s.p {
+			if p := &s.p[i]; s.live(i) && p.phase == waiting && p.acquire == none && b != "nobody polls" {
+				p.ask()
+			}
+		}
+		s.tick()
+	}
+	for i := range owed {
+		if s.live(i) && owed[i].phase == waiting && s.p[i].phase == waiting {
+			return fmt.Sprintf("process %d waits for ever", i)
+		}
+	}
+	if s.owner >= 0 {
+		return fmt.Sprintf("the lock stays with process %d", s.owner)
+	}
+	return ""
+}
+
+// result is what an exploration found.
+type result struct {
+	states int
+	broken string   // the promise; "" if all were kept
+	how    []string // the shortest way there
+}
+
+// explore visits every state, nearest first, until one breaks a promise.
+func explore(b bug, faults int8) result {
+	type origin struct {
+		from state
+		what string
+	}
+	first := start(faults)
+	origins := map[state]origin{first: {}}
+	found := func(s state, broken string) result {
+		r := result{states: len(origins), broken: broken}
+		for ; s != first; s = origins[s].from {
+			r.how = append([]string{origins[s].what}, r.how...)
+		}
+		return r
+	}
+	for todo := []state{first}; len(todo) > 0; todo = todo[1:] {
+		s := todo[0]
+		if broken := s.wrong(); broken != "" {
+			return found(s, broken)
+		}
+		if broken := s.settle(b); broken != "" {
+			return found(s, broken)
+		}
+		for _, next := range s.steps(b) {
+			if _, seen := origins[next.to]; !seen {
+				origins[next.to] = origin{s, next.what}
+				todo = append(todo, next.to)
+			}
+		}
+	}
+	return result{states: len(origins)}
+}

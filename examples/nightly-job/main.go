@@ -56,8 +56,10 @@ func replica(ctx context.Context, w *example.Worker) error {
 		case err == nil:
 			w.Say("sees that the job is done")
 			return nil
-		case errors.Is(err, holdfast.ErrMaxHold), errors.Is(err, holdfast.ErrLeaseLost):
-			w.Say("steps down: %v", err) // and stands in line again
+		case errors.Is(err, holdfast.ErrMaxHold):
+			w.Say("steps down: it held the lock for %v", maxHold) // and stands in line again
+		case errors.Is(err, holdfast.ErrLeaseLost):
+			w.Say("steps down: it has lost the lock")
 		default:
 			return err
 		}

@@ -78,7 +78,7 @@ func (p *Process) AwaitFor(prefix string, d time.Duration) (rest string, ok bool
 }
 
 // AwaitStop waits until the process has come to the point given to StartUntil.
-func (p *Process) AwaitStop() { p.Await(stopped) }
+func (p *Process) AwaitStop() { p.Await(stopsAt) }
 
 // Tell writes a line to the process. One that stands at its point goes on.
 func (p *Process) Tell(line string) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 )
 
 // part is what a process needs to know to play its role.
@@ -24,6 +25,8 @@ type Worker struct {
 	stopAt string
 	stdout sync.Mutex // one line at a time
 	told   chan string
+
+	stopped atomic.Bool // at its point
 }
 
 var errDirectorGone = errors.New("the director has gone")
@@ -60,12 +63,12 @@ func (w *Worker) Told() <-chan string { return w.told }
 
 // Here is a point at which the director can stop this process, to kill or pause it.
 // If it was started with StartUntil of that point, Here says so and blocks until
-// the director lets it go on.
+// the director lets it go on. It does so once: other goroutines pass.
 func (w *Worker) Here(point string) {
-	if point == w.stopAt {
-		w.Say("%s%s", stopped, point)
+	if point == w.stopAt && w.stopped.CompareAndSwap(false, true) {
+		w.Say("%s%s", stopsAt, point)
 		<-w.told
 	}
 }
 
-const stopped = "stops: "
+const stopsAt = "stops: "

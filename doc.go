@@ -81,9 +81,8 @@
 // whichever process, keeps new readers out, and a release lets in either one writer or
 // all readers up to the next one, so that neither side starves.
 //
-// Redisson's waiters are let in too: at least every 16th release is an open one,
-// announced on the channel that Java listens to, and its fair waiters stand in the
-// same queue as ours. Should messages be lost, a waiting process asks again every poll
+// Redisson's waiters are let in too: its fair ones stand in the same queue, and while
+// others of it listen, a release is open to them after 16 grants in a row at most. Should messages be lost, a waiting process asks again every poll
 // interval (WithPollInterval) and when the holder's TTL has run out. Nothing spins. A
 // TryLock does not wait and does not overtake a FairMutex's queue.
 //

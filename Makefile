@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: test redis fmt vet lint unit stress demo bench bench-quick bench-once fuzz
+.PHONY: test redis fmt vet lint unit stress chaos safety soak demo bench bench-quick bench-once bench-test fuzz interop
 
 # What a newcomer types: it needs Go, and installs redis-server if it is missing.
 test: redis fmt vet lint unit
@@ -28,6 +28,28 @@ unit: ## all tests, on real servers; they mostly wait, so more run at a time tha
 stress: ## the tests again and again: make stress COUNT=20
 	$(GO) test -race -shuffle=on -parallel 6 -count=$(or $(COUNT),5) -timeout 60m . ./internal/...
 
+chaos: redis ## faults of all kinds and judges for a minute: make chaos CHAOS_ARGS='-duration 10m -seed 7'
+	$(GO) test -race -count=1 -v -timeout 24h ./internal/chaos -run '^TestChaos$$' -args -duration 60s $(CHAOS_ARGS)
+
+safety: redis ## a minute of chaos and the seeded bugs; their results go into docs/SAFETY.md
+	$(GO) test -count=1 -timeout 30m ./internal/chaos -run '^TestChaos' -args -duration 60s -update
+
+soak: redis ## 100,000 lock and cancel cycles and 1,000,000 names of each kind leave nothing behind
+	$(GO) test -count=1 -v -timeout 2h ./internal/chaos -run '^TestSoak_' -args -cycles 100000 -names 1000000 $(SOAK_ARGS)
+
+interop: redis ## share locks with real Redisson, in JVMs; HOLDFAST_INTEROP=require fails without a JDK and Maven
+	@if command -v java >/dev/null && command -v mvn >/dev/null; then \
+	  $(MAKE) --no-print-directory $(REDISSON_PEERS) && HOLDFAST_INTEROP=require $(GO) test -v -count=1 -parallel 8 ./internal/interop; \
+	else \
+	  echo "interop: skipped: it needs a JDK and Maven"; test "$$HOLDFAST_INTEROP" != require; \
+	fi
+
+# One jar per line of Redisson; libraries come from the Maven registry, once.
+REDISSON_PEERS = interop/target/current/redisson-peer.jar interop/target/old/redisson-peer.jar
+
+$(REDISSON_PEERS): interop/target/%/redisson-peer.jar: interop/pom.xml $(shell find interop/src -name '*.java')
+	cd interop && mvn -q -B -P$* package
+
 fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=1m
 	@set -e; for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
@@ -38,12 +60,15 @@ fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=1m
 demo: ## the flash sale, on an embedded server
 	$(GO) run ./cmd/holdfast demo
 
-bench: redis ## the comparison with other libraries; writes bench/results and the README's figures
+bench: redis ## the comparison with other libraries, in half an hour; writes bench/results and the README's figures
 	cd bench && $(GO) run ./cmd/report -readme ../README.md
 
-bench-quick: redis ## the same in two minutes, rougher, to the terminal only
+bench-quick: redis ## the same in three minutes, rougher, to the terminal only
 	cd bench && $(GO) run ./cmd/report -quick -dir ''
 
 bench-once: redis ## every benchmark once, so that none rots
 	$(GO) test -run '^$$' -bench . -benchtime=1x ./...
-	cd bench && $(GO) test -run '^$$' -bench . -benchtime=1x ./...
+	cd bench && HOLDFAST_BENCH_WINDOW=50ms $(GO) test -run '^$$' -bench . -benchtime=1x ./...
+
+bench-test: redis ## the tests of bench/: what the others are known to do wrong, and Holdfast does not
+	cd bench && $(GO) test ./...

@@ -95,3 +95,17 @@ func TestArchitecture_NamesRealTests(t *testing.T) {
 		}
 	}
 }
+
+// The table of planted bugs has all of them.
+func TestSafety_ListsEverySeededBug(t *testing.T) {
+	safety := read(t, "docs/SAFETY.md")
+	bugs := regexp.MustCompile(`Bug\{Name: "([^"]+)"`).FindAllStringSubmatch(read(t, "internal/chaos/bugs_test.go"), -1)
+	if len(bugs) < 10 {
+		t.Fatalf("%d bugs found", len(bugs))
+	}
+	for _, m := range bugs {
+		if !strings.Contains(safety, "| "+m[1]+" |") {
+			t.Errorf("docs/SAFETY.md has no row %q: make safety writes it", m[1])
+		}
+	}
+}

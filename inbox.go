@@ -22,6 +22,10 @@ type inbox struct {
 
 	mu       sync.Mutex       // guards the following; a leaf, but for subscriber.mu
 	expected map[uint64]*hold // claims that stand in a queue, by their number
+	// The latest messages for claims not known to stand in a queue: a grant can
+	// overtake, on another connection, the reply that tells us of that.
+	early  [64]wire.Notice
+	latest int // index of the last one
 }
 
 // claimTTL bounds for how long a grant to a process that is dead, or stopped, or does
@@ -33,14 +37,22 @@ func newInbox(m *Manager) *inbox {
 	return &inbox{m: m, channel: wire.Inbox(m.owners), expected: make(map[uint64]*hold)}
 }
 
-// expect adds a claim that stands in a queue.
-func (b *inbox) expect(h *hold) {
+// expect adds a claim that stands in a queue. It returns the message that has come for
+// it already; its Number is 0 if there is none.
+func (b *inbox) expect(h *hold) (early wire.Notice) {
+	number := wire.Number(h.owner.(string))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.expected[wire.Number(h.owner.(string))] = h
+	b.expected[number] = h
 	if len(b.expected) == 1 {
 		b.m.subscriber.add(b.channel, b)
 	}
+	for _, n := range b.early {
+		if n.Number == number {
+			early = n
+		}
+	}
+	return early
 }
 
 // forget drops a claim and reports whether it was expected.
@@ -67,16 +79,21 @@ func (b *inbox) heard(payload string) {
 	if !ok {
 		return
 	}
-	if h := b.expects(n.Number); h != nil {
+	if h := b.claimOf(n); h != nil {
 		h.entry.noticed(h, n)
 	}
 }
 
-// expects returns the claim of that number, nil if none is expected.
-func (b *inbox) expects(number uint64) *hold {
+// claimOf returns the claim that n is for; if none is known, n is kept for a while.
+func (b *inbox) claimOf(n wire.Notice) *hold {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.expected[number]
+	h := b.expected[n.Number]
+	if h == nil {
+		b.latest = (b.latest + 1) % len(b.early)
+		b.early[b.latest] = n
+	}
+	return h
 }
 
 // subscribed is called when messages begin to be heard: what was granted before is
@@ -90,6 +107,7 @@ func (b *inbox) subscribed() {
 	b.mu.Unlock()
 	for e := range entries {
 		e.subscribed()
+		e.keepAll()
 	}
 }
 

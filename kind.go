@@ -10,9 +10,13 @@ const (
 	fairKind
 	writeKind
 	readKind
+	multiKind // several locks; of leases and telemetry only
+	redlockKind
 )
 
-func (k kind) String() string { return [...]string{"mutex", "fair", "write", "read"}[k] }
+func (k kind) String() string {
+	return [...]string{"mutex", "fair", "write", "read", "multi", "redlock"}[k]
+}
 
 // rw reports whether k is a side of a read-write lock.
 func (k kind) rw() bool { return k == writeKind || k == readKind }

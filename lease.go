@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/validity"
@@ -21,20 +22,22 @@ import (
 type Lease struct {
 	name  string
 	kind  kind
-	hold  *hold
+	hold  *hold  // nil: a lease of several locks
+	group *group // of such a lease; else nil
 	owner *owner
 	token uint64
 	how   grantMode
 	limit time.Time // the owner's, by WithMaxHold; zero: none
 	self  owner     // the owner, where this lease began one
 
-	// The following is guarded by hold.entry.mu.
+	// The following is guarded by hold.entry.mu, or group.mu.
 
 	err      error         // why it ended; nil while held
 	done     chan struct{} // made when first asked for
 	contexts map[*leaseContext]struct{}
 	next     *Lease // on the same hold
 	prev     *Lease
+	whole    *Lease   // the lease of several locks that this one is part of; nil: none
 	release  *release // begun by its Unlock; nil: other leases kept the lock, or it was passed on
 }
 
@@ -59,22 +62,34 @@ type leaseContext struct {
 	unhook func() bool // stops listening to the parent
 }
 
-// Name returns the name of the lock, as it was given and before any mapper.
+// mu guards what changes.
+func (l *Lease) mu() *sync.Mutex {
+	if l.group != nil {
+		return &l.group.mu
+	}
+	return &l.hold.entry.mu
+}
+
+// Name returns the name of the lock, as it was given and before any mapper; of several
+// locks, their names with + between.
 func (l *Lease) Name() string { return l.name }
 
 // Token returns the fencing token of the grant: of two grants of one lock the later
 // has the larger token. It is 0 without WithFencing. Re-entering returns the same
 // token, so that an owner never fences itself.
 //
-// The counter lives in Redis: tokens are as durable as its data.
+// The counter lives in Redis: tokens are as durable as its data. A lease of several
+// locks has no token.
 func (l *Lease) Token() uint64 { return l.token }
 
 // Deadline returns the time until which exclusivity is claimed if nothing more is
 // heard from Redis. Renewal moves it on; it never moves back.
 func (l *Lease) Deadline() time.Time {
-	e := l.hold.entry
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	if l.group != nil {
+		return l.group.deadline()
+	}
+	l.mu().Lock()
+	defer l.mu().Unlock()
 	return l.deadlineLocked()
 }
 
@@ -90,27 +105,27 @@ func (l *Lease) deadlineLocked() time.Time {
 // sleeps, the second can be set. It narrows the window in which a paused holder can
 // do harm; it cannot close it.
 func (l *Lease) Valid() bool {
-	e := l.hold.entry
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	if l.group != nil {
+		return l.Err() == nil && validity.Valid(time.Now(), l.group.deadline())
+	}
+	l.mu().Lock()
+	defer l.mu().Unlock()
 	return l.err == nil && validity.Valid(time.Now(), l.deadlineLocked())
 }
 
 // Err returns nil while the lease is held and then why it ended: ErrReleased,
 // ErrLeaseLost (a *LostError), ErrMaxHold or ErrClosed.
 func (l *Lease) Err() error {
-	e := l.hold.entry
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	l.mu().Lock()
+	defer l.mu().Unlock()
 	return l.err
 }
 
 // Done returns a channel that is closed when the lease ends, for whatever reason.
 // Each call returns the same channel.
 func (l *Lease) Done() <-chan struct{} {
-	e := l.hold.entry
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	l.mu().Lock()
+	defer l.mu().Unlock()
 	if l.done == nil {
 		l.done = make(chan struct{})
 		if l.err != nil {
@@ -126,11 +141,9 @@ func (l *Lease) Done() <-chan struct{} {
 func (l *Lease) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, ownerKey{}, l.owner))
 	c := &leaseContext{cancel: cancel}
-	e := l.hold.entry
-
-	e.mu.Lock()
+	l.mu().Lock()
 	if err := l.err; err != nil {
-		e.mu.Unlock()
+		l.mu().Unlock()
 		cancel(err)
 		return ctx
 	}
@@ -141,12 +154,12 @@ func (l *Lease) Context(parent context.Context) context.Context {
 	if parent.Done() != nil {
 		// A long lease that gives contexts to many short requests must not keep them.
 		c.unhook = context.AfterFunc(parent, func() {
-			e.mu.Lock()
+			l.mu().Lock()
 			delete(l.contexts, c)
-			e.mu.Unlock()
+			l.mu().Unlock()
 		})
 	}
-	e.mu.Unlock()
+	l.mu().Unlock()
 	return ctx
 }
 
@@ -159,17 +172,21 @@ func (l *Lease) endLocked(err error) ended {
 	}
 	contexts := l.contexts
 	l.contexts = nil
-	return ended{err, contexts}
+	return ended{l, err, contexts}
 }
 
-// ended are the contexts of a lease that has ended.
+// ended is what is to be told of the end of a lease.
 type ended struct {
+	lease    *Lease
 	err      error
 	contexts map[*leaseContext]struct{}
 }
 
-// announce cancels them. No lock may be held: whoever listens runs.
+// announce tells it. No lock may be held: whoever listens runs.
 func (d ended) announce() {
+	if d.lease != nil && d.lease.whole != nil {
+		d.lease.whole.partEnded(d.lease, d.err)
+	}
 	for c := range d.contexts {
 		if c.unhook != nil {
 			c.unhook()
@@ -191,6 +208,9 @@ func (d ended) announce() {
 // Unlock makes one attempt and blocks for at most a second (a quarter of a short
 // lease's TTL), whether ctx is done or not: ctx carries the trace only.
 func (l *Lease) Unlock(ctx context.Context) error {
+	if l.group != nil {
+		return l.group.unlock(ctx, l)
+	}
 	span := l.hold.entry.m.telemetry.release(ctx, l)
 	err := l.unlock(span.trace())
 	span.end(err)

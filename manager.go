@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/renewal"
+	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -152,6 +153,9 @@ func (m *Manager) forget(e *entry) {
 	}
 	m.mu.Unlock()
 }
+
+// patienceFor is how long one request for h's lock may stay unanswered.
+func (m *Manager) patienceFor(h *handle) time.Duration { return validity.Patience(h.cfg.ttl) }
 
 // begin and end count what Close waits for.
 func (m *Manager) begin() {

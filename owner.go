@@ -15,6 +15,11 @@ func ownerFrom(ctx context.Context) *owner {
 	return o
 }
 
+// withOwner returns a copy of ctx that carries o.
+func withOwner(ctx context.Context, o *owner) context.Context {
+	return context.WithValue(ctx, ownerKey{}, o)
+}
+
 // WithoutOwner returns a copy of ctx that carries no owner: a Lock under it competes
 // with the locks held under ctx instead of re-entering them. Use it where work fans
 // out to goroutines that are to exclude each other.

@@ -1,6 +1,8 @@
 package holdfast
 
 import (
+	"slices"
+
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
@@ -143,6 +145,25 @@ type keepRequest struct {
 	e      *entry
 	claims []*hold
 	call   command.Call
+}
+
+// keepAll finds out which waiters of a fair lock have lost their place, or have been
+// granted the lock unheard.
+func (e *entry) keepAll() {
+	if e.kind != fairKind {
+		return // the first waiter stands for all, and asks
+	}
+	var claims []*hold
+	e.mu.Lock()
+	for w := e.waiters.Front(); w != nil; w = w.Next() {
+		if w.Value.queued {
+			claims = append(claims, w.Value.claim)
+		}
+	}
+	e.mu.Unlock()
+	for some := range slices.Chunk(claims, renewBatch) {
+		e.m.executor.Submit(e.newKeep(some))
+	}
 }
 
 func (e *entry) newKeep(claims []*hold) *command.Call {

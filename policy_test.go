@@ -21,14 +21,21 @@ var imports = map[string][]string{
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/trace/noop",
 	},
-	"/internal/parking":             {}, // pure: they run in testing/synctest
-	"/internal/validity":            {},
-	"/internal/wire":                {},
-	"/internal/renewal":             {"/internal/validity"},
-	"/internal/command":             {"github.com/redis/go-redis/v9"},
-	"/internal/redistest":           {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
-	"/internal/locktest":            {"", "/internal/redistest", "github.com/redis/go-redis/v9"},                         // tests only
-	"/internal/demo":                {"", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "golang.org/x/sync/errgroup"},
+	"/internal/parking":   {}, // pure: they run in testing/synctest
+	"/internal/validity":  {},
+	"/internal/wire":      {},
+	"/internal/renewal":   {"/internal/validity"},
+	"/internal/command":   {"github.com/redis/go-redis/v9"},
+	"/internal/redistest": {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
+	"/internal/locktest":  {"", "/internal/redistest", "github.com/redis/go-redis/v9"},                         // tests only
+	"/internal/chaos": { // tests only
+		"", "/internal/locktest", "/internal/redistest",
+		"github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "go.uber.org/goleak",
+	},
+	"/internal/interop": {}, // nothing but tests
+	"/internal/demo":    {"", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "golang.org/x/sync/errgroup"},
+	"/cmd/holdfast":     {"/internal/demo", "github.com/urfave/cli/v3", "github.com/redis/go-redis/v9/logging", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
+
 	"/internal/example":             {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging", "github.com/alicebob/miniredis/v2", "github.com/urfave/cli/v3"},
 	"/internal/example/exampletest": {"/internal/redistest"}, // tests only
 	"/examples/flash-sale":          {"", "/internal/example", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
@@ -37,7 +44,6 @@ var imports = map[string][]string{
 	"/examples/nightly-job":         {"", "/internal/example", "github.com/redis/go-redis/v9"},
 	"/examples/fenced-writer":       {"", "/internal/example", "github.com/redis/go-redis/v9"},
 	"/examples/readers-migrator":    {"", "/internal/example", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
-	"/cmd/holdfast":                 {"/internal/demo", "github.com/urfave/cli/v3", "github.com/redis/go-redis/v9/logging", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 }
 
 type goPackage struct {

@@ -119,7 +119,7 @@ func (r *release) Replied(_ *command.Call, reply command.Reply) {
 	message, granted := reply.Value.(string)
 	if notice, ok := wire.ParseNotice(message); ok {
 		// To a waiter of this process, also if the release was settled before.
-		if h := e.m.inbox.expects(notice.Number); h != nil && h.entry == e {
+		if h := e.m.inbox.claimOf(notice); h != nil && h.entry == e {
 			lost = e.noticedLocked(h, notice)
 		}
 	}

@@ -165,6 +165,9 @@ func (m *Manager) expire(h *hold) {
 // within a second or before ctx was done: the lease may then last as long as before
 // or as long as asked for, and Deadline says what can be relied on.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
+	if l.group != nil {
+		return l.group.extend(ctx, l, d)
+	}
 	e, h := l.hold.entry, l.hold
 	var bad error
 	if checkLease(&bad, "Extend", d); bad != nil {

@@ -14,6 +14,7 @@ var scriptFiles embed.FS
 var (
 	lockAcquire  = newScript("lock_acquire", "queue", "lock", "fence")
 	lockRelease  = newScript("lock_release", "queue", "lock")
+	multiAcquire = newScript("multi_acquire")
 	rwAcquire    = newScript("rw_acquire", "queue", "rw", "fence")
 	rwRelease    = newScript("rw_release", "queue", "rw")
 	rwDowngrade  = newScript("rw_downgrade", "queue", "rw")

@@ -58,8 +58,9 @@ type listener interface {
 // topic is one channel and who listens to it: mostly one; a mutex and a fair lock of one
 // name share their channel.
 type topic struct {
-	listeners []listener // none: the subscription lingers
-	since     time.Time  // when the last listener left
+	listeners []listener // never empty: the last one hears what comes while the topic lingers
+	deserted  bool       // the last listener has left
+	since     time.Time  // when
 	live      bool       // confirmed in this session
 }
 
@@ -107,25 +108,27 @@ func (s *subscriber) add(channel string, l listener) (live bool) {
 		s.wanted = append(s.wanted, channel)
 		s.nudgeLocked()
 	}
+	if t.deserted {
+		t.deserted, t.listeners = false, nil
+	}
 	t.listeners = append(t.listeners[:len(t.listeners):len(t.listeners)], l)
 	return t.live
 }
 
-// remove ends the registration of l. It does not block; a call of l under way may
-// still come.
+// remove ends the registration of l. It does not block; calls of l may still come
+// for the linger time.
 func (s *subscriber) remove(channel string, l listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.topics[channel]
-	if t == nil || !slices.Contains(t.listeners, l) {
+	if t == nil || t.deserted || !slices.Contains(t.listeners, l) {
 		return
 	}
-	// The reader may be going through the old slice.
-	t.listeners = slices.DeleteFunc(slices.Clone(t.listeners), func(x listener) bool { return x == l })
-	if len(t.listeners) > 0 {
+	if len(t.listeners) > 1 { // the reader may be going through the old slice
+		t.listeners = slices.DeleteFunc(slices.Clone(t.listeners), func(x listener) bool { return x == l })
 		return
 	}
-	t.listeners, t.since = nil, time.Now()
+	t.deserted, t.since = true, time.Now()
 	s.deserted = append(s.deserted, departure{channel, t.since})
 	if len(s.deserted) == 1 {
 		s.nudgeLocked()
@@ -280,7 +283,7 @@ func (s *subscriber) begin() {
 	defer s.mu.Unlock()
 	s.wanted, s.deserted = s.wanted[:0], s.deserted[:0]
 	for channel, t := range s.topics {
-		if t.listeners == nil {
+		if t.deserted {
 			delete(s.topics, channel)
 			continue
 		}
@@ -297,7 +300,7 @@ func (s *subscriber) synchronize(ctx context.Context, ps *redis.PubSub) error {
 		d := s.deserted[0]
 		s.deserted = s.deserted[1:]
 		// Somebody may have come, and gone again later, since that departure.
-		if t := s.topics[d.channel]; t != nil && t.listeners == nil && t.since.Equal(d.at) {
+		if t := s.topics[d.channel]; t != nil && t.deserted && t.since.Equal(d.at) {
 			delete(s.topics, d.channel)
 			drop = append(drop, d.channel)
 		}

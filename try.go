@@ -18,6 +18,7 @@ type try struct {
 	hold   *hold
 	n      uint64    // entry.tries when it was sent
 	stands bool      // it asked for a place in the queue
+	deaf   bool      // no inbox was heard when it was sent
 	sent   time.Time // when it was handed over
 }
 
@@ -46,7 +47,7 @@ func (e *entry) tryLocked(w *waiter) {
 	t := e.newTryLocked(w)
 	t.call = command.Call{
 		Script:   t.hold.kind.acquireScript(),
-		Args:     e.acquireArgs(r),
+		Args:     e.acquireArgs(r, t),
 		Handler:  t,
 		Patience: validity.Patience(t.hold.cfg.ttl),
 		Trace:    r.trace,
@@ -74,7 +75,7 @@ func (e *entry) newTryLocked(w *waiter) *try {
 		t = new(try)
 	}
 	e.tries++
-	t.hold, t.n, t.stands, t.sent = c, e.tries, !r.once, time.Now()
+	t.hold, t.n, t.stands, t.deaf, t.sent = c, e.tries, !r.once, !e.m.inbox.live(), time.Now()
 	c.unanswered++
 	r.current = t
 	e.m.begin()
@@ -93,16 +94,16 @@ func (t *try) neverSentLocked() {
 
 // acquireArgs leaves out what only fencing needs: each argument costs Redis about a
 // quarter of a microsecond.
-func (e *entry) acquireArgs(r *request) []any {
+func (e *entry) acquireArgs(r *request, t *try) []any {
 	h, m := r.claim, e.m
 	wait := h.cfg.waits[waitNot]
-	if !r.once {
-		switch deaf := !m.inbox.live(); {
-		case r.queued && deaf:
+	if t.stands {
+		switch {
+		case r.queued && t.deaf:
 			wait = h.cfg.waits[waitAgainDeaf]
 		case r.queued:
 			wait = h.cfg.waits[waitAgain]
-		case deaf:
+		case t.deaf:
 			wait = h.cfg.waits[waitDeaf]
 		default:
 			wait = h.cfg.waits[waitNew]
@@ -182,7 +183,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 	case r.Outcome != command.Answered:
 		e.troubleLocked(t, current, r.Outcome, r.Err)
 	case v.code == acquireHeld:
-		e.heldByOtherLocked(t, v)
+		lost = e.heldByOtherLocked(t, v)
 	case v.code == acquireKind:
 		e.answeredLocked()
 		e.failLocked(ErrWrongKind, nil)
@@ -253,7 +254,7 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 
 // heldByOtherLocked waits: for a grant, for a message, or for the time in which the
 // holder's right ends by itself.
-func (e *entry) heldByOtherLocked(t *try, v verdict) {
+func (e *entry) heldByOtherLocked(t *try, v verdict) (lost []ended) {
 	e.answeredLocked()
 	e.refused = true
 	w := t.hold.waiter
@@ -261,21 +262,29 @@ func (e *entry) heldByOtherLocked(t *try, v verdict) {
 		w.Value.clock, w.Value.before = v.clock, t.sent
 		if !w.Value.queued {
 			w.Value.queued = true
-			e.m.inbox.expect(t.hold)
 			if e.kind == fairKind { // others ask for them often enough
 				e.m.scheduler.Add(&t.hold.item, t.sent, e.m.patience, e.m.patience, true)
+			}
+			if early := e.m.inbox.expect(t.hold); early.Number != 0 {
+				e.refuseLocked(t.n, ErrNotAcquired, nil)
+				return e.noticedLocked(t.hold, early)
 			}
 		}
 	}
 	e.refuseLocked(t.n, ErrNotAcquired, nil)
+	if t.stands && t.deaf && e.m.inbox.live() {
+		// It is heard since: a grant in between was not, and nothing else will tell.
+		e.ask, e.strayed = true, true
+	}
 	front := e.waiters.Front()
 	if front == nil || front != t.hold.waiter {
 		// A caller that asked once was the first; or it was not the first's request.
 		e.ask = e.ask || front != nil && front.Value.claim == nil
-		return
+		return nil
 	}
 	e.listenLocked(v.foreign)
 	e.wakeAfter(e.pollAfter(time.Duration(v.ttl) * time.Millisecond))
+	return nil
 }
 
 // troubleLocked is for a request that brought no verdict.

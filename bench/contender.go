@@ -10,6 +10,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // contender is a lock library, reduced to what all of them can do.
@@ -23,12 +25,41 @@ type contender interface {
 type library struct {
 	name string
 	// open connects to the Redis server at address with a client of its own. Locks get
-	// a TTL of lease, which the libraries that can renew it do.
+	// a TTL of lease, which the libraries that can renew it do. Where it is nil, the library is Redisson in the Java program.
 	open func(address string, lease time.Duration) (contender, error)
+	kind string
+	role role
 	// direct names commands that the library sends itself although scripts of others
-	// call them; see commandCounter.
+	// call them, and unseen is how many of a pair cannot be told from those in its own
+	// scripts; see commandCounter.
 	direct []string
+	unseen float64
 }
+
+// Kinds of locks, as the Java program knows them; those without one are plain.
+const (
+	plain   = "lock"
+	inOrder = "fair"
+	shared  = "rw"
+)
+
+// ready returns why the library cannot run here, if it cannot.
+func (l library) ready() error {
+	if l.open == nil && l.kind != "" {
+		return redissonReady()
+	}
+	return nil
+}
+
+// role is what a library is in the comparison.
+type role int
+
+const (
+	rival  role = iota
+	eventy      // a rival whose waiters are woken and do not poll
+	own
+	bare // a floor that no lock can be below
+)
 
 // lease is the TTL of locks where a scenario does not say otherwise: Holdfast's
 // default.
@@ -38,16 +69,35 @@ const lease = 30 * time.Second
 // comment at its open function says how and why. A name with a pause in it is a
 // setting that only matters to waiters.
 var libraries = []library{
-	{name: "floor", open: openFloor},
-	{name: ours, open: openHoldfast},
+	{name: "floor", open: openFloor, role: bare},
+	{name: ours, open: openHoldfast(mutexes), role: own},
+	{name: "holdfast-fenced", open: openHoldfast(mutexes, holdfast.WithFencing()), role: own},
+	{name: "holdfast-slice0", open: openHoldfast(mutexes, holdfast.WithHandoffSlice(0)), role: own},
+	{name: "holdfast-fair", open: openHoldfast(fairMutexes), kind: inOrder, role: own},
+	{name: "holdfast-rw", open: openHoldfast(rwMutexes), kind: shared, role: own},
 	{name: "redsync", open: openRedsync(0), direct: []string{"set"}},
 	{name: "redsync-1ms", open: openRedsync(time.Millisecond), direct: []string{"set"}},
 	{name: "redislock", open: openRedislock(100 * time.Millisecond)},
 	{name: "redislock-1ms", open: openRedislock(time.Millisecond)},
-	{name: "rueidislock", open: openRueidislock},
+	{name: "rueidislock", open: openRueidislock, role: eventy},
+	{name: "redisson", kind: plain, role: eventy, unseen: latchDel},
+	{name: "redisson-fair", kind: inOrder, role: eventy, unseen: latchDel},
+	{name: "redisson-rw", kind: shared, role: eventy, unseen: latchDel},
+	{name: "r1-setnx", open: openPoller(askSetnx), direct: []string{"setnx", "del"}},
+	{name: "r2-expire", open: openPoller(askExpire), direct: []string{"setnx", "pexpire", "del"}},
+	{name: "r3-getset", open: openPoller(askGetset), direct: []string{"setnx", "get", "getset", "del"}},
+	{name: "r4-set", open: openPoller(askSet), direct: []string{"set", "del"}},
+	{name: "r5-token", open: openPoller(askToken), direct: []string{"set"}},
+	{name: "r6-guard", open: openPoller(askGuard), direct: []string{"set"}},
+	{name: "r7-hash", open: openPoller(askHash)},
+	{name: "r8-pubsub", open: openPubsub, role: eventy},
 }
 
 const ours = "holdfast"
+
+// latchDel is the DEL that Redisson sends after a release, for the key with which it
+// makes that repeatable. Its scripts call DEL too.
+const latchDel = 1
 
 // pick returns libraries by name. It panics if there is none of that name.
 func pick(names ...string) []library {
@@ -57,4 +107,14 @@ func pick(names ...string) []library {
 		picked = append(picked, libraries[i])
 	}
 	return picked
+}
+
+// ofKind returns the libraries with this kind of lock.
+func ofKind(kind string) []library {
+	return slices.DeleteFunc(slices.Clone(libraries), func(l library) bool { return l.kind != kind })
+}
+
+// ofRole returns the libraries with this role.
+func ofRole(r role) []library {
+	return slices.DeleteFunc(slices.Clone(libraries), func(l library) bool { return l.role != r })
 }

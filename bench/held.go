@@ -17,15 +17,18 @@ import (
 // that renew take part.
 var held = scenario{
 	name:      "held",
-	question:  "What do 10,000 locks cost a process while it holds them?",
-	rows:      []row{{"locks=10000", 10_000}},
-	libraries: pick(ours, "rueidislock"),
+	question:  "What do 1,000, 10,000 and 50,000 locks cost a process while it holds them?",
+	rows:      counted("locks", 1000, 10_000, 50_000),
+	libraries: pick(ours, "rueidislock", "r8-pubsub", "redisson"),
 	headline:  unitRenewals,
 	smaller:   true,
 	shown:     []string{unitRenewals, unitHeap, unitLease, unitStack, unitRoutines},
 	once:      true,
 	measure: func(ctx context.Context, t trial) (metrics, error) {
-		c, u, err := t.open(ctx, "held", heldLease)
+		if t.library.open == nil {
+			return t.heldElsewhere(ctx)
+		}
+		c, u, err := t.open(ctx, "held", 3*t.tick())
 		if err != nil {
 			return nil, err
 		}
@@ -52,11 +55,11 @@ var held = scenario{
 
 		// Renewal is periodic: a whole number of its periods is watched, once the locks
 		// have gone through one.
-		time.Sleep(tick)
+		time.Sleep(t.tick())
 		if err := u.restart(ctx); err != nil {
 			return nil, err
 		}
-		time.Sleep(heldTicks * tick)
+		time.Sleep(t.heldTicks() * t.tick())
 		sent, err := u.soFar(ctx)
 		if err != nil {
 			return nil, err
@@ -73,19 +76,12 @@ var held = scenario{
 			m[unitLease] = float64(unsafe.Sizeof(holdfast.Lease{}))
 			m[unitHeap] -= m[unitLease]
 		}
-		m[unitRenewals] = float64(sent.commands) / float64(t.n) / heldTicks
+		m[unitRenewals] = float64(sent.commands) / float64(t.n) / float64(t.heldTicks())
 		return m, nil
 	},
 }
 
 const (
-	// heldLease is short, so that several renewals fit into the run. A tick is the
-	// period of renewal at which Holdfast's figures are stated; rueidislock renews
-	// after half a lease and not after a third.
-	heldLease = 3 * time.Second
-	tick      = heldLease / 3
-	heldTicks = 3
-
 	// lockers is how many goroutines take and return the locks.
 	lockers = 64
 
@@ -98,6 +94,46 @@ const (
 	unitStack    = "stack-B"
 	unitRoutines = "goroutines"
 )
+
+// tick is a third of the lease, the period of renewal at which Holdfast's figures are
+// stated; rueidislock renews after half a lease. It is short, so that several fit into
+// the run, but not so short that a library which sends a command for each lock cannot
+// keep up.
+func (t trial) tick() time.Duration {
+	if t.n > 10_000 {
+		return 3 * time.Second
+	}
+	return time.Second
+}
+
+// heldTicks is how many ticks are watched.
+func (t trial) heldTicks() time.Duration {
+	if t.brief() {
+		return 1
+	}
+	return 3
+}
+
+// counted are rows of so many locks or waiters.
+func counted(what string, counts ...int) []row {
+	var rows []row
+	for _, n := range counts {
+		rows = append(rows, row{name: what + "=" + strconv.Itoa(n), n: n, large: n > 1000})
+	}
+	return rows
+}
+
+// heldElsewhere has another process hold the locks.
+func (t trial) heldElsewhere(ctx context.Context) (metrics, error) {
+	jobs := []job{{Process: 1, Callers: t.n, Distinct: true, Forever: true, Lease: 3 * t.tick()}}
+	s, err := t.standstill(ctx, jobs, locked, t.heldTicks()*t.tick())
+	if err != nil {
+		return nil, err
+	}
+	m := s.per(t.n)
+	m[unitRenewals] = float64(s.sent.commands) / float64(t.n) / float64(t.heldTicks())
+	return m, nil
+}
 
 // lockAll locks names and keeps what unlocks them.
 func lockAll(ctx context.Context, c contender, names []string, unlocks []func(context.Context) error) error {

@@ -64,6 +64,30 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return 0
 }
 
+// counts are the buckets that are not empty, by index: how a histogram travels.
+type counts map[int]uint64
+
+func (h *histogram) counts() counts {
+	c := make(counts)
+	for i := range h.buckets {
+		if n := h.buckets[i].Load(); n > 0 {
+			c[i] = n
+		}
+	}
+	return c
+}
+
+// add puts what another process counted on top.
+func (h *histogram) add(c counts) {
+	for i, n := range c {
+		if i < 0 || i >= len(h.buckets) {
+			continue // no duration has that bucket
+		}
+		h.buckets[i].Add(n)
+		h.longest.Store(max(h.longest.Load(), int64(middle(i))))
+	}
+}
+
 func (h *histogram) max() time.Duration { return time.Duration(h.longest.Load()) }
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -10,11 +10,31 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// holdfastContender is Holdfast with default options.
+// holdfastContender is Holdfast with default options but for those of its table line.
 type holdfastContender struct {
 	client  *redis.Client
 	manager *holdfast.Manager
+	kind    kind
 	first   atomic.Pointer[handle]
+}
+
+// kind makes the handles of a kind of lock. The read side of a lock that has none is
+// the lock itself.
+type kind func(m *holdfast.Manager, name string) (write, read holdfast.Locker)
+
+func mutexes(m *holdfast.Manager, name string) (write, read holdfast.Locker) {
+	l := m.Mutex(name)
+	return l, l
+}
+
+func fairMutexes(m *holdfast.Manager, name string) (write, read holdfast.Locker) {
+	l := m.FairMutex(name)
+	return l, l
+}
+
+func rwMutexes(m *holdfast.Manager, name string) (write, read holdfast.Locker) {
+	l := m.RWMutex(name)
+	return l, l.RLocker()
 }
 
 // handle is the lock handle of the first name that was asked for. A program keeps
@@ -22,38 +42,50 @@ type holdfastContender struct {
 // comes out of its data; with this, scenarios of one name do the former and those of
 // many names the latter.
 type handle struct {
-	name  string
-	mutex *holdfast.Mutex
+	name        string
+	write, read holdfast.Locker
 }
 
-func openHoldfast(address string, lease time.Duration) (contender, error) {
-	client := redis.NewClient(&redis.Options{Addr: address})
-	manager, err := holdfast.New(client, holdfast.WithLease(lease))
-	if err != nil {
-		client.Close()
-		return nil, err
+func openHoldfast(k kind, opts ...holdfast.Option) func(string, time.Duration) (contender, error) {
+	return func(address string, lease time.Duration) (contender, error) {
+		client := redis.NewClient(&redis.Options{Addr: address})
+		opts := append([]holdfast.Option{holdfast.WithLease(lease)}, opts...)
+		manager, err := holdfast.New(client, opts...)
+		if err != nil {
+			client.Close()
+			return nil, err
+		}
+		return &holdfastContender{client: client, manager: manager, kind: k}, nil
 	}
-	return &holdfastContender{client: client, manager: manager}, nil
 }
 
-func (c *holdfastContender) mutex(name string) *holdfast.Mutex {
+func (c *holdfastContender) handle(name string) handle {
 	h := c.first.Load()
 	if h != nil && h.name == name {
-		return h.mutex
+		return *h
 	}
-	m := c.manager.Mutex(name)
+	n := handle{name: name}
+	n.write, n.read = c.kind(c.manager, name)
 	if h == nil {
-		c.first.CompareAndSwap(nil, &handle{name, m})
+		c.first.CompareAndSwap(nil, &n)
 	}
-	return m
+	return n
 }
 
 func (c *holdfastContender) Lock(ctx context.Context, name string) (func(context.Context) error, error) {
-	l, err := c.mutex(name).Lock(ctx)
+	return take(ctx, c.handle(name).write)
+}
+
+func (c *holdfastContender) RLock(ctx context.Context, name string) (func(context.Context) error, error) {
+	return take(ctx, c.handle(name).read)
+}
+
+func take(ctx context.Context, l holdfast.Locker) (func(context.Context) error, error) {
+	lease, err := l.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return l.Unlock, nil
+	return lease.Unlock, nil
 }
 
 func (c *holdfastContender) Close() {

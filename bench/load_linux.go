@@ -6,14 +6,17 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // userHZ is the unit of CPU times in /proc, fixed by the kernel's interface.
 const userHZ = 100
 
-// elsewhere returns the CPU time that neither this process nor the server has used
-// since the machine started, in programs or to the hypervisor. Interrupts count for
-// nobody: on loopback they are the two's own traffic.
+// elsewhere returns the CPU time that neither this process nor the server nor workers
+// have used since the machine started, in programs or to the hypervisor. Interrupts
+// count for nobody: on loopback they are our own traffic. It is not called while
+// workers have a job.
 func (s *Server) elsewhere() (time.Duration, error) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -28,20 +31,34 @@ func (s *Server) elsewhere() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, pid := range []string{"self", strconv.Itoa(s.cmd.Process.Pid)} {
+	pids := []string{"self", strconv.Itoa(s.cmd.Process.Pid)}
+	for _, w := range s.javas {
+		pids = append(pids, strconv.Itoa(w.cmd.Process.Pid))
+	}
+	for _, pid := range pids {
 		stat, err := os.ReadFile("/proc/" + pid + "/stat")
 		if err != nil {
 			return 0, err
 		}
-		// pid (name) state ... utime stime; fields 14 and 15, and the name may have spaces
+		// pid (name) state ... utime stime cutime cstime: fields 14 to 17, the last two of
+		// children that have ended; and the name may have spaces
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		own, err := sum(fields[11], fields[12])
+		own, err := sum(fields[11:15]...)
 		if err != nil {
 			return 0, err
 		}
 		ticks -= own
 	}
 	return time.Duration(ticks) * time.Second / userHZ, nil
+}
+
+// cpuTime is what this process has used.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0 // the call is always there
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func sum(fields ...string) (int64, error) {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 var (
@@ -18,6 +20,10 @@ var (
 const windowVariable = "HOLDFAST_BENCH_WINDOW"
 
 func TestMain(m *testing.M) {
+	if Work() {
+		return
+	}
+	redistest.RunRole(map[string]func([]string){holderRole: hold})
 	os.Exit(run(m))
 }
 
@@ -36,6 +42,9 @@ func run(m *testing.M) int {
 	defer testServer.Stop()
 	// As benchstat configuration lines, next to goos, goarch and cpu.
 	fmt.Printf("placement: %s\nredis: %s\nwindow: %s\n", pinning, testServer.version, window)
+	if err := redissonReady(); err != nil {
+		fmt.Println("redisson: skipped:", err)
+	}
 	return m.Run()
 }
 
@@ -51,7 +60,14 @@ func each(b *testing.B, s scenario, f func(b *testing.B, t trial)) {
 	for _, r := range s.rows {
 		for _, l := range s.libraries {
 			b.Run("impl="+l.name+"/"+r.name, func(b *testing.B) {
-				f(b, trial{testServer, l, r.n, window})
+				if err := l.ready(); err != nil {
+					b.Skip(err)
+				}
+				t := trial{testServer, l, r, window}
+				if t.tooDear() {
+					b.Skip("too dear for a short " + windowVariable)
+				}
+				f(b, t)
 			})
 		}
 	}

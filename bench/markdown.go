@@ -15,7 +15,10 @@ func (r *Report) Markdown(w io.Writer) error {
 	p := &printer{w: w}
 	p.f("# Holdfast beside its peers, %s\n\n", r.Began.Format("2006-01-02 15:04"))
 	p.machine(r)
+	p.problems(r)
+	p.targets(r)
 	p.summary(r)
+	p.losses(r)
 	for _, s := range scenarios {
 		p.scenario(r, s)
 	}
@@ -62,7 +65,21 @@ func (p *printer) machine(r *Report) {
 		p.f("Other programs used %s cores in the median and %s at most; more than %v in %d of %d measurements.",
 			number(median(other)), number(slices.Max(other)), disturbed, spoiled, len(other))
 	}
-	p.f("\n\nRatios are medians of the ratios within each round.\n\n")
+	checked := 0
+	for _, x := range r.Results {
+		checked += len(x.Metrics[unitOverlaps])
+	}
+	p.f("\n\nRatios are medians of the ratios within each round. In %d measurements a counter under the lock told that no two held it at the same time.\n\n", checked)
+}
+
+// problems are what was not measured, and why.
+func (p *printer) problems(r *Report) {
+	for _, s := range r.Skipped {
+		p.f("Skipped %s.\n\n", s)
+	}
+	for _, x := range r.Failed {
+		p.f("**Failed** %s: %s.\n\n", x.What, x.Error)
+	}
 }
 
 func (p *printer) summary(r *Report) {
@@ -76,12 +93,14 @@ func (p *printer) table(r *Report) {
 	p.head("scenario", "load", "metric", "holdfast", "best rival", "its figure", "holdfast ÷ best rival", "holdfast ÷ floor")
 	for _, s := range scenarios {
 		for _, row := range s.rows {
-			us := r.find(s, row, ours)
-			v, ok := us.median(s.headline)
-			if !ok {
+			us := r.find(s, row, s.ours())
+			if us == nil {
 				continue
 			}
-			cells := []string{s.name, row.name, s.metric(), number(v), "-", "-", "-", "-"}
+			cells := []string{s.name, row.name, s.metric(), "-", "-", "-", "-", "-"}
+			if v, ok := us.median(s.headline); ok {
+				cells[3] = number(v)
+			}
 			if best := r.bestRival(s, row); best != nil {
 				b, _ := best.median(s.headline)
 				cells[4], cells[5], cells[6] = best.Library, number(b), ratio(us, best, s.headline)
@@ -112,7 +131,7 @@ func (p *printer) scenario(r *Report, s scenario) {
 			if !begun {
 				begun = true
 				p.f("## %s\n\n%s\n\n", s.name, s.question)
-				p.head(append(append([]string{"load", "library"}, s.shown...), "holdfast ÷ this, "+s.headline)...)
+				p.head(append(append([]string{"load", "library"}, s.shown...), s.ours()+" ÷ this, "+s.headline)...)
 			}
 			cells := []string{row.name, l.name}
 			for _, unit := range s.shown {
@@ -126,8 +145,8 @@ func (p *printer) scenario(r *Report, s scenario) {
 				cells = append(cells, cell)
 			}
 			against := "-"
-			if l.name != ours {
-				against = ratio(r.find(s, row, ours), x, s.headline)
+			if l.name != s.ours() {
+				against = ratio(r.find(s, row, s.ours()), x, s.headline)
 			}
 			p.row(append(cells, against)...)
 		}
@@ -146,12 +165,17 @@ func (r *Report) find(s scenario, row row, library string) *Result {
 	return nil
 }
 
-// bestRival returns the library with the best median that is not ours.
+// bestRival returns the library with the best median that is neither ours nor bare.
 func (r *Report) bestRival(s scenario, row row) *Result {
+	return r.best(s, row, func(l library) bool { return l.role == rival || l.role == eventy })
+}
+
+// best returns the library with the best median of the metric that decides.
+func (r *Report) best(s scenario, row row, among func(library) bool) *Result {
 	var best *Result
 	var bestValue float64
 	for _, l := range s.libraries {
-		if l.name == ours || l.name == "floor" {
+		if !among(l) {
 			continue
 		}
 		x := r.find(s, row, l.name)
@@ -165,19 +189,24 @@ func (r *Report) bestRival(s scenario, row row) *Result {
 
 // ratio is the median over the rounds of a's metric by b's.
 func ratio(a, b *Result, unit string) string {
-	if a == nil || b == nil {
+	all := ratios(a, b, unit)
+	if len(all) == 0 {
 		return "-"
 	}
-	var ratios []float64
+	return number(median(all)) + between(all)
+}
+
+func ratios(a, b *Result, unit string) []float64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	var all []float64
 	for i := range min(len(a.Metrics[unit]), len(b.Metrics[unit])) {
 		if b.Metrics[unit][i] != 0 {
-			ratios = append(ratios, a.Metrics[unit][i]/b.Metrics[unit][i])
+			all = append(all, a.Metrics[unit][i]/b.Metrics[unit][i])
 		}
 	}
-	if len(ratios) == 0 {
-		return "-"
-	}
-	return number(median(ratios)) + between(ratios)
+	return all
 }
 
 // between is the range of values, if there are several.

@@ -13,14 +13,17 @@ import (
 // part: ten thousand of their waiters saturate a core and measure nothing else.
 var parked = scenario{
 	name:      "parked",
-	question:  "What do 10,000 goroutines cost that wait for one lock while another client holds it?",
-	rows:      []row{{"waiters=10000", 10_000}},
-	libraries: pick(ours, "rueidislock"),
+	question:  "What do 1,000 and 10,000 goroutines cost that wait for one lock while another client holds it?",
+	rows:      counted("waiters", 1000, 10_000),
+	libraries: pick(ours, "rueidislock", "r8-pubsub", "redisson"),
 	headline:  unitPerSecond,
 	smaller:   true,
 	shown:     []string{unitPerSecond, unitHeap, unitStack, unitRoutines},
 	once:      true,
 	measure: func(ctx context.Context, t trial) (metrics, error) {
+		if t.library.open == nil {
+			return t.parkedElsewhere(ctx)
+		}
 		results := make(chan error, t.n)
 		return park(ctx, t, func(ctx context.Context, c contender) waiting {
 			for range t.n {
@@ -40,8 +43,8 @@ var parked = scenario{
 // parkedAsync asks the same of Holdfast's LockAsync, for which nobody is parked.
 var parkedAsync = scenario{
 	name:      "parked-async",
-	question:  "What do 10,000 calls of LockAsync cost that wait for one lock while another client holds it?",
-	rows:      []row{{"waiters=10000", 10_000}},
+	question:  "What do 1,000 and 10,000 calls of LockAsync cost that wait for one lock while another client holds it?",
+	rows:      counted("waiters", 1000, 10_000),
 	libraries: pick(ours),
 	headline:  unitPerSecond,
 	smaller:   true,
@@ -99,14 +102,15 @@ func park(ctx context.Context, t trial, start func(context.Context, contender) w
 	growGoroutines(t.n)
 	before := footprintNow()
 	w := start(waitCtx, c)
-	time.Sleep(parkedSettle)
+	settle, watch := t.parkedTimes()
+	time.Sleep(settle)
 	after := footprintNow()
 
 	if err := u.restart(ctx); err != nil {
 		return nil, err
 	}
 	begun := time.Now()
-	time.Sleep(max(parkedFor, t.window))
+	time.Sleep(watch)
 	elapsed := time.Since(begun)
 	sent, err := u.soFar(ctx)
 	if err != nil {
@@ -129,9 +133,24 @@ func park(ctx context.Context, t trial, start func(context.Context, contender) w
 	return m, nil
 }
 
-const (
-	// parkedSettle is how long the first requests of all waiters may take.
-	parkedSettle = 2 * time.Second
-	// parkedFor covers several poll intervals of Holdfast.
-	parkedFor = 5 * time.Second
-)
+// parkedTimes are how long the first requests of all waiters may take, and for how
+// long they are watched, which covers several poll intervals of Holdfast.
+func (t trial) parkedTimes() (settle, watch time.Duration) {
+	if t.brief() {
+		return 500 * time.Millisecond, time.Second
+	}
+	return 2 * time.Second, 5 * time.Second
+}
+
+// parkedElsewhere has one process hold the lock and another wait for it.
+func (t trial) parkedElsewhere(ctx context.Context) (metrics, error) {
+	jobs := []job{{Process: 1, Callers: 1, Forever: true}, {Process: 2, Callers: t.n, Forever: true}}
+	_, watch := t.parkedTimes()
+	s, err := t.standstill(ctx, jobs, quiet, watch)
+	if err != nil {
+		return nil, err
+	}
+	m := s.per(t.n)
+	m[unitPerSecond] = float64(s.sent.commands) / watch.Seconds()
+	return m, nil
+}

@@ -3,7 +3,9 @@ package bench
 import (
 	"bytes"
 	"fmt"
-	"path/filepath"
+	"io"
+	"path"
+	"strings"
 )
 
 // Where the figures of the README begin and end.
@@ -12,8 +14,32 @@ var (
 	figuresEnd   = []byte("<!-- /figures -->")
 )
 
-// RefreshREADME puts the report's summary between the marks of a README; file is where
-// the whole report was written, seen from there.
+// headline is a line of the README's table.
+type headline struct {
+	text     string
+	scenario scenario
+	row      int
+	unit     string
+}
+
+var headlines = []headline{
+	{"a free lock, 1 goroutine: pairs/s", uncontended, 0, unitRate},
+	{"16 goroutines, each with a lock of its own: pairs/s", distinct, 1, unitRate},
+	{"1,000 goroutines, each with a lock of its own: pairs/s", distinct, 3, unitRate},
+	{"one lock, 16 goroutines: pairs/s", oneName, 1, unitRate},
+	{"one lock, 4 processes: pairs/s", processes, 1, unitRate},
+	{"one lock, 4 processes: commands per pair", processes, 1, unitCommands},
+	{"one lock, 4 processes of 16 goroutines: pairs/s", processes, 4, unitRate},
+	{"hand-over to a process that waits: median µs", handover, 0, unitHandover + unitP50},
+	{"100 callers, 4 processes, 1 ms of work: longest wait ÷ mean", queue, 0, unitLongest},
+	{"fair lock, 1,000 in the queue: server µs per hand-over", fair, 1, unitServer},
+	{"90 % readers, 1 ms of work: sections/s", readers, 1, unitRate},
+	{"10,000 locks held: commands per lock and 1/3 lease", held, 1, unitRenewals},
+	{"10,000 waiting: commands/s", parked, 1, unitPerSecond},
+}
+
+// RefreshREADME puts the headlines and the charts between the marks of a README; file is
+// where the whole report was written, seen from there.
 func (r *Report) RefreshREADME(readme []byte, file string) ([]byte, error) {
 	head, rest, ok := bytes.Cut(readme, figuresBegin)
 	if !ok {
@@ -27,9 +53,16 @@ func (r *Report) RefreshREADME(readme []byte, file string) ([]byte, error) {
 	b.Write(head)
 	b.Write(figuresBegin)
 	p := &printer{w: &b}
-	p.f("\n## Figures\n\nFrom [%s](%s), which has the machine, the method and all the rest; `make bench` measures again.\n", filepath.Base(file), filepath.ToSlash(file))
-	p.f("%d cores, the server on one and the clients on the other. `onename` is a lock handed over without any work under it: do not expect its ratio of a real section.\n\n", r.Machine.Cores)
-	p.table(r)
+	p.f("\n## Figures\n\nMedians of [%s](%s), which has the machine, the method and all the rest; `make bench` measures again.\n", path.Base(file), file)
+	p.f("%d cores, the server on one and the clients on the other. A lock that is handed over without any work under it shows the hand-over alone: do not expect its ratio of a real section.\n\n", r.Machine.Cores)
+	p.headlines(r)
+	err := r.Charts(func(name string, _ io.WriterTo) error {
+		p.f("![%s](%s)\n", name, ChartFile(file, name))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	p.f("\n")
 	if p.err != nil {
 		return nil, p.err
@@ -37,4 +70,42 @@ func (r *Report) RefreshREADME(readme []byte, file string) ([]byte, error) {
 	b.Write(figuresEnd)
 	b.Write(tail)
 	return b.Bytes(), nil
+}
+
+// ChartFile is where the chart of a report belongs, beside its Markdown file.
+func ChartFile(file, chart string) string {
+	return strings.TrimSuffix(file, path.Ext(file)) + "-" + chart + ".svg"
+}
+
+func (p *printer) headlines(r *Report) {
+	p.head("case", "holdfast", "best rival", "better by")
+	lost := false
+	for _, h := range headlines {
+		row := h.scenario.rows[h.row]
+		us, best := r.find(h.scenario, row, h.scenario.ours()), r.bestRival(h.scenario, row)
+		v, ok := us.median(h.unit)
+		if !ok {
+			continue
+		}
+		cells := []string{h.text, number(v), "-", "-"}
+		if b, ok := best.median(h.unit); ok {
+			cells[2] = number(b) + " (" + best.Library + ")"
+			all := ratios(us, best, h.unit)
+			if !more(h.unit) {
+				all = ratios(best, us, h.unit)
+			}
+			if len(all) > 0 {
+				cells[3] = number(median(all)) + " ×"
+				if median(all) < 1 {
+					cells[3] = "**" + cells[3] + "**"
+					lost = true
+				}
+			}
+		}
+		p.row(cells...)
+	}
+	p.f("\n")
+	if lost {
+		p.f("The lines below 1 are lost; the report lists every metric in which we are behind.\n\n")
+	}
 }

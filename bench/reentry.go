@@ -14,7 +14,7 @@ import (
 var reentry = scenario{
 	name:      "reentry",
 	question:  "What does it cost an owner to lock again, and unlock, what it holds already?",
-	rows:      []row{{"goroutines=1", 1}},
+	rows:      []row{{name: "goroutines=1", n: 1}},
 	libraries: pick(ours),
 	headline:  unitNanoseconds,
 	smaller:   true,

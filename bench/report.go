@@ -3,6 +3,7 @@ package bench
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,7 +18,9 @@ import (
 type Plan struct {
 	Rounds int           // how often each speed is measured; counts and sizes are taken once
 	Window time.Duration // how long a measurement watches a steady state
-	Only   string        // part of the name of the scenarios to run; empty: all
+	// Only and Libraries are parts of the names of scenarios and libraries to run, with
+	// commas between; empty: all.
+	Only, Libraries string
 	// Patience is the time that may go into waiting for other programs to leave the
 	// cores, and into repeating measurements in which they did not.
 	Patience time.Duration
@@ -32,6 +35,28 @@ type Report struct {
 	Rounds  int       `json:"rounds"`
 	Window  string    `json:"window"`
 	Results []*Result `json:"results"`
+	// Skipped are libraries that cannot run here, and why; Failed are measurements that
+	// ended with an error.
+	Skipped []string  `json:"skipped,omitempty"`
+	Failed  []Failure `json:"failed,omitempty"`
+}
+
+// Failure is a measurement that ended with an error. It is grave, and the run has
+// failed, if Holdfast did not work, or if any lock did not exclude.
+type Failure struct {
+	What  string `json:"what"`
+	Error string `json:"error"`
+	Grave bool   `json:"grave"`
+}
+
+// Err returns the first grave failure.
+func (r *Report) Err() error {
+	for _, f := range r.Failed {
+		if f.Grave {
+			return fmt.Errorf("%s: %s", f.What, f.Error)
+		}
+	}
+	return nil
 }
 
 // Machine is what the figures depend on beside the code.
@@ -78,7 +103,7 @@ func Run(ctx context.Context, server *Server, pinning Pinning, plan Plan) (*Repo
 	r := &runner{server: server, plan: plan, results: make(map[string]*Result)}
 	for round := range plan.Rounds {
 		for _, s := range scenarios {
-			if strings.Contains(s.name, plan.Only) && (round == 0 || !s.once) {
+			if plan.wants(s) && (round == 0 || !s.once) {
 				r.schedule(s, round)
 			}
 		}
@@ -97,10 +122,14 @@ func Run(ctx context.Context, server *Server, pinning Pinning, plan Plan) (*Repo
 			plan.Progress(i, len(r.steps), step.String())
 		}
 		if err := r.take(ctx, step); err != nil {
-			return nil, fmt.Errorf("%s: %w", step, err)
+			grave := step.library.role == own || errors.As(err, new(violation))
+			report.Failed = append(report.Failed, Failure{step.String(), err.Error(), grave})
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 	}
-	report.Results = r.order
+	report.Results, report.Skipped = r.order, r.skipped
 	report.Took = time.Since(began).Round(time.Second).String()
 	return report, nil
 }
@@ -112,6 +141,23 @@ type runner struct {
 	spent   time.Duration // of Plan.Patience
 	results map[string]*Result
 	order   []*Result
+	skipped []string
+}
+
+// wants reports whether a scenario is asked for.
+func (p Plan) wants(s scenario) bool {
+	return named(s.name, p.Only)
+}
+
+func (p Plan) wantsLibrary(l library) bool { return named(l.name, p.Libraries) }
+
+func named(name, parts string) bool {
+	for part := range strings.SplitSeq(parts, ",") {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
 }
 
 // step is one measurement to be made.
@@ -131,15 +177,30 @@ func (s step) String() string {
 // another library.
 func (r *runner) schedule(s scenario, round int) {
 	slices := max(s.slices, 1)
-	window := r.plan.Window / time.Duration(slices)
+	window := r.plan.Window * time.Duration(max(s.stretch, 1)) / time.Duration(slices)
 	for _, row := range s.rows {
 		for slice := range slices {
 			for i := range s.libraries {
 				l := s.libraries[(i+round*slices+slice)%len(s.libraries)]
-				r.steps = append(r.steps, step{s, row, l, round, window})
+				t := trial{library: l, row: row, window: r.plan.Window}
+				if r.plan.wantsLibrary(l) && !t.tooDear() && r.runs(l) {
+					r.steps = append(r.steps, step{s, row, l, round, window})
+				}
 			}
 		}
 	}
+}
+
+// runs reports whether a library can run here, and notes the reason if not.
+func (r *runner) runs(l library) bool {
+	err := l.ready()
+	if err == nil {
+		return true
+	}
+	if note := fmt.Sprintf("%s: %v", l.name, err); !slices.Contains(r.skipped, note) {
+		r.skipped = append(r.skipped, note)
+	}
+	return false
 }
 
 const (
@@ -163,7 +224,7 @@ func (r *runner) take(ctx context.Context, s step) error {
 		if err != nil {
 			return err
 		}
-		m, err := s.scenario.measure(ctx, trial{r.server, s.library, s.row.n, s.window})
+		m, err := s.scenario.measure(ctx, trial{r.server, s.library, s.row, s.window})
 		if err != nil {
 			return err
 		}

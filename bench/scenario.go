@@ -1,13 +1,17 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 )
 
 // scenarios are all there are, in the order of the report.
-var scenarios = []scenario{uncontended, distinct, oneName, reentry, held, parked, parkedAsync}
+var scenarios = []scenario{
+	floors, uncontended, distinct, oneName, processes, handover, queue, modes, fair, readers, writer,
+	recipes, reentry, held, parked, parkedAsync,
+}
 
 // scenario is one question that is put to several libraries under several loads.
 type scenario struct {
@@ -15,18 +19,27 @@ type scenario struct {
 	question  string
 	rows      []row
 	libraries []library
+	us        string   // the library that is compared with the others; empty: Holdfast's Mutex
 	headline  string   // the unit of the metric that decides
 	smaller   bool     // whether less of it is better
 	shown     []string // units in tables
 	once      bool     // counts and sizes, which do not vary: one round tells them
 	slices    int      // windows are cut into so many, where small differences matter
+	stretch   int      // windows are so many times as long
 	measure   measure
 }
 
+// ours is the name of the library that is compared with the others.
+func (s scenario) ours() string { return cmp.Or(s.us, ours) }
+
 // row is one load.
 type row struct {
-	name string // for a person and for benchstat: key=value
-	n    int
+	name  string // for a person and for benchstat: key=value
+	n     int    // goroutines of each process, locks or waiters
+	procs int    // processes; 0: this one
+	hold  time.Duration
+	reads float64 // the share of read locks
+	large bool    // left out of brief runs
 }
 
 // measure answers the question once. It opens contenders through t and closes them.
@@ -36,9 +49,20 @@ type measure func(ctx context.Context, t trial) (metrics, error)
 type trial struct {
 	server  *Server
 	library library
-	n       int           // goroutines, locks or waiters
-	window  time.Duration // how long to watch a steady state
+	row
+	window time.Duration // how long to watch a steady state
 }
+
+// brief reports whether figures may be rough, or do not matter at all.
+func (t trial) brief() bool { return t.window < briefWindow }
+
+// tooDear reports whether a brief run leaves the trial out: large rows, and more virtual
+// machines than start in a moment.
+func (t trial) tooDear() bool {
+	return t.brief() && (t.large || t.library.open == nil && t.procs > 4)
+}
+
+const briefWindow = 300 * time.Millisecond
 
 // metrics are what was measured, by unit; as in package testing, a unit is also the
 // metric's name.
@@ -53,6 +77,19 @@ const (
 	unitCommands = "redis-cmds/op"
 	unitServer   = "redis-cpu-µs/op"
 	unitAllocs   = "allocs/op"
+	unitClient   = "client-cpu-µs/op"
+	unitWait     = "wait-" // before a quantile: of Lock alone
+	unitJain     = "jain"  // over the goroutines' numbers of grants
+	unitJainProc = "jain-procs"
+	unitStarved  = "starved" // goroutines without a grant in the window
+	unitOverlaps = "violations"
+	unitConns    = "conns"
+	unitMemory   = "memory-MB"
+	unitHandover = "handover-" // from Unlock in one process to the return of Lock in another
+	unitLongest  = "longest/mean"
+	unitReads    = "reads/s"
+	unitWrites   = "writes/s"
+	unitWriteMax = "write-wait-max-ms"
 )
 
 // open empties the server, opens a contender and has it take the named lock once, so
@@ -69,12 +106,16 @@ func (t trial) open(ctx context.Context, name string, lease time.Duration) (cont
 		c.Close()
 		return nil, nil, err
 	}
-	u := &usage{counter: commandCounter{t.server, t.library.direct}}
-	if err := u.restart(ctx); err != nil {
+	u, err := t.usage(ctx)
+	if err != nil {
 		c.Close()
-		return nil, nil, err
 	}
-	return c, u, nil
+	return c, u, err
+}
+
+func (t trial) usage(ctx context.Context) (*usage, error) {
+	u := &usage{counter: commandCounter{t.server, t.library.direct}}
+	return u, u.restart(ctx)
 }
 
 // usage is what clients have cost since a moment.

@@ -21,6 +21,7 @@ type Server struct {
 	cmd     *exec.Cmd
 	exited  chan struct{} // closed when the process has ended
 	log     *strings.Builder
+	javas   []*worker // without a job
 }
 
 // StartServer starts a redis-server where p says, on a loopback port that the kernel
@@ -126,8 +127,22 @@ func (s *Server) reset(ctx context.Context) error {
 	return s.admin.FlushAll(ctx).Err()
 }
 
-// Stop ends the server. It may be called more than once.
+// clients returns how many connections there are, but for the one that asks.
+func (s *Server) clients(ctx context.Context) (int64, error) {
+	info, err := s.admin.Info(ctx, "clients").Result()
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(field(info, "connected_clients"), 10, 64)
+	return n - 1, err
+}
+
+// Stop ends the server, and workers that wait for a job. It may be called more than once.
 func (s *Server) Stop() {
+	for _, w := range s.javas {
+		_ = w.stop() // there is nothing left that it could spoil
+	}
+	s.javas = nil
 	s.admin.Close()
 	_ = s.cmd.Process.Kill() // it has nothing to save, and may have ended
 	<-s.exited

@@ -10,12 +10,15 @@ import (
 var uncontended = scenario{
 	name:      "uncontended",
 	question:  "What does Lock and Unlock cost one goroutine when nobody else wants the lock?",
-	rows:      []row{{"goroutines=1", 1}},
-	libraries: pick("floor", ours, "redsync", "redislock", "rueidislock"),
+	rows:      []row{{name: "goroutines=1", n: 1}},
+	libraries: pick("floor", ours, "holdfast-fenced", "redsync", "redislock", "rueidislock", "redisson"),
 	headline:  unitRate,
 	shown:     []string{unitRate, unitP50, unitP99, unitCommands, unitServer, unitAllocs},
 	slices:    5, // the speed of a virtual machine drifts by more than libraries differ here
 	measure: func(ctx context.Context, t trial) (metrics, error) {
+		if t.library.open == nil {
+			return t.crowds(ctx, t.jobs(true))
+		}
 		c, u, err := t.open(ctx, "uncontended", lease)
 		if err != nil {
 			return nil, err

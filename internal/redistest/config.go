@@ -1,10 +1,14 @@
 package redistest
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // ServerOption changes how Start configures the server.
@@ -13,6 +17,8 @@ type ServerOption func(*serverConfig)
 type serverConfig struct {
 	password string
 	extra    []string
+	cluster  bool     // a node of a cluster: listens on a second port, the bus
+	sentinel []string // lines of a sentinel's configuration; nil: a server
 }
 
 // WithAOF makes the server write every command to disk before it answers, so
@@ -53,7 +59,21 @@ func findRedis() (bin string, major int, err error) {
 	return bin, major, err
 }
 
-func serverArgs(port int, dir string, major int, cfg serverConfig) []string {
+// reserveBus reserves the port of the cluster bus; 0 if there is none.
+func reserveBus(cfg serverConfig, major int) (port int, release func(), err error) {
+	switch {
+	case !cfg.cluster:
+		return 0, func() {}, nil
+	case major < 7:
+		return 0, nil, errors.New("a cluster on free ports needs Redis 7, whose bus port can be chosen")
+	}
+	return reservePort()
+}
+
+func serverArgs(port, bus int, dir string, major int, cfg serverConfig) ([]string, error) {
+	if cfg.sentinel != nil {
+		return sentinelArgs(port, dir, cfg)
+	}
 	args := []string{
 		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
 		"--save", "", "--repl-diskless-sync-delay", "0",
@@ -64,5 +84,18 @@ func serverArgs(port int, dir string, major int, cfg serverConfig) []string {
 	if cfg.password != "" {
 		args = append(args, "--requirepass", cfg.password, "--masterauth", cfg.password)
 	}
-	return append(args, cfg.extra...)
+	if cfg.cluster {
+		args = append(args, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus))
+	}
+	return append(args, cfg.extra...), nil
+}
+
+// sentinelArgs writes the file that a sentinel keeps its state in, over restarts too.
+func sentinelArgs(port int, dir string, cfg serverConfig) ([]string, error) {
+	lines := append([]string{
+		"bind 127.0.0.1", "port " + strconv.Itoa(port), "dir " + dir, "requirepass " + cfg.password,
+	}, cfg.sentinel...)
+	file := filepath.Join(dir, "sentinel.conf")
+	err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600)
+	return []string{file, "--sentinel"}, err
 }

@@ -176,7 +176,7 @@ func (l *link) forwardRequest(f frame) {
 	l.proxy.record(f.elems)
 	l.awaited.add(f.elems, req)
 	// If the write fails the server is gone, and its end of stream follows.
-	_ = l.write(l.server, f)
+	_ = l.write(l.server, l.proxy.rewritten(f))
 }
 
 func (l *link) forwardReply(f frame) {

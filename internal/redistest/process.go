@@ -47,10 +47,10 @@ func RunRole(roles map[string]func(args []string)) {
 	os.Exit(0)
 }
 
-// Process is this test binary running a role in a process of its own.
+// Process is a process of this test's own: this test binary in a role, or a program.
 type Process struct {
 	tb     testing.TB
-	role   string
+	role   string // or the program's name
 	child  *child
 	stdin  *os.File
 	stderr string // path of the file
@@ -72,16 +72,31 @@ func StartProcess(tb testing.TB, role string, args ...string) *Process {
 	if err != nil {
 		tb.Fatalf("redistest: %v", err)
 	}
+	cmd := exec.Command(exe, args...)
+	cmd.Env = append(os.Environ(), roleEnv+"="+role,
+		// Under -race a process sleeps for a second when it exits.
+		"GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE"))
+	return startProcess(tb, role, cmd)
+}
+
+// StartProgram is StartProcess for another program, found as exec.Command finds it.
+func StartProgram(tb testing.TB, program string, args ...string) *Process {
+	tb.Helper()
+	return startProcess(tb, filepath.Base(program), exec.Command(program, args...))
+}
+
+func startProcess(tb testing.TB, role string, cmd *exec.Cmd) *Process {
+	tb.Helper()
 	p := &Process{tb: tb, role: role, out: newLineLog(), read: make(chan struct{})}
 	p.stderr = filepath.Join(tb.TempDir(), "stderr")
-	if err := p.start(exe, args); err != nil {
+	if err := p.start(cmd); err != nil {
 		tb.Fatalf("redistest: start role %s: %v", role, err)
 	}
 	tb.Cleanup(p.cleanup)
 	return p
 }
 
-func (p *Process) start(exe string, args []string) error {
+func (p *Process) start(cmd *exec.Cmd) error {
 	stderr, err := os.Create(p.stderr)
 	if err != nil {
 		return err
@@ -101,10 +116,6 @@ func (p *Process) start(exe string, args []string) error {
 	}
 	defer stdout.Close()
 
-	cmd := exec.Command(exe, args...)
-	cmd.Env = append(os.Environ(), roleEnv+"="+p.role,
-		// Under -race a process sleeps for a second when it exits.
-		"GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
 	if p.child, err = startChild(cmd); err != nil {
 		_ = stdinW.Close()
@@ -181,6 +192,17 @@ func (p *Process) Expect(tb testing.TB, prefix string) string {
 		tb.Fatalf("redistest: role %s wrote %q, want a line beginning with %q", p.role, line, prefix)
 	}
 	return rest
+}
+
+// Await returns what follows prefix in the first line, past or to come, that begins with
+// it, for processes whose answers come in any order. It leaves ReadLine's place alone.
+func (p *Process) Await(tb testing.TB, prefix string, timeout time.Duration) string {
+	tb.Helper()
+	line, _, err := p.out.await(0, func(l string) bool { return strings.HasPrefix(l, prefix) }, timeout)
+	if err != nil {
+		tb.Fatalf("redistest: await %q from role %s: %v; its stderr ends:\n%s", prefix, p.role, err, logTail(p.stderr))
+	}
+	return line[len(prefix):]
 }
 
 // Pause stops the process with SIGSTOP and returns when it stands still. It

@@ -29,6 +29,31 @@ func TestProcess_TalksInLines(t *testing.T) {
 	}
 }
 
+func TestProcess_AwaitFindsAnAnswerInAnyOrder(t *testing.T) {
+	p := StartProcess(t, "echo")
+	for _, line := range []string{"1 one", "2 two", "3 three"} {
+		p.Send(line)
+	}
+	if got := p.Await(t, "echo 3 ", patience); got != "three" {
+		t.Errorf("Await(3) = %q", got)
+	}
+	if got := p.Await(t, "echo 1 ", patience); got != "one" {
+		t.Errorf("Await(1) = %q", got)
+	}
+	p.Expect(t, "args")
+	wantFailure(t, `await "echo 4"`, func(tb testing.TB) { p.Await(tb, "echo 4", 30*time.Millisecond) })
+}
+
+func TestProgram_IsAProcess(t *testing.T) {
+	p := StartProgram(t, "cat")
+	p.Send("hello")
+	p.Expect(t, "hello")
+	if err := p.Wait(); err != nil {
+		t.Errorf("Wait() = %v", err)
+	}
+	wantFailure(t, "start role no-such-program", func(tb testing.TB) { StartProgram(tb, "no-such-program") })
+}
+
 func TestProcess_PauseAndKill(t *testing.T) {
 	p := StartProcess(t, "echo")
 	p.Expect(t, "args")

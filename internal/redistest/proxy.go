@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -43,6 +44,7 @@ type Proxy struct {
 
 	mu       sync.Mutex
 	rules    []*rule            // guarded by mu; oldest first
+	rewrite  Rewriter           // guarded by mu; nil: none
 	links    map[*link]struct{} // guarded by mu
 	log      [][]string         // guarded by mu
 	overflow bool               // guarded by mu; log is full, requests are missing
@@ -165,6 +167,33 @@ func (p *Proxy) admit(cmd []string) (v verdict) {
 	defer p.mu.Unlock()
 	v, p.rules = judge(p.rules, cmd)
 	return v
+}
+
+// Rewriter returns what the server is to get instead of cmd, or cmd itself. It must
+// not change cmd, and is called by one goroutine for each connection.
+type Rewriter func(cmd []string) []string
+
+// Rewrite lets the server execute what f makes of each request, so that a test can
+// plant a bug behind the back of a client. Rules, Commands and Count see the original.
+func (p *Proxy) Rewrite(f Rewriter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rewrite = f
+}
+
+// rewritten returns f as the server is to get it.
+func (p *Proxy) rewritten(f frame) frame {
+	p.mu.Lock()
+	rewrite := p.rewrite
+	p.mu.Unlock()
+	if rewrite == nil {
+		return f
+	}
+	cmd := rewrite(f.elems)
+	if slices.Equal(cmd, f.elems) {
+		return f
+	}
+	return frame{raw: encodeCommand(cmd...), kind: '*', elems: cmd}
 }
 
 // Delay makes every frame that arrives from now on, in either direction, wait

@@ -25,15 +25,17 @@ const patience = 15 * time.Second
 type Server struct {
 	tb       testing.TB
 	addr     string
+	bus      int // port of the cluster bus; 0: none
 	password string
 	bin      string
 	args     []string // complete and fixed: every restart uses the same
 	dir      string
 	logPath  string
 
-	mu    sync.Mutex
-	proc  *child        // guarded by mu; the latest process, perhaps dead
-	admin *redis.Client // guarded by mu; nil until first asked for
+	mu     sync.Mutex
+	proc   *child        // guarded by mu; the latest process, perhaps dead
+	paused bool          // guarded by mu
+	admin  *redis.Client // guarded by mu; nil until first asked for
 }
 
 // Start starts a redis-server on a free loopback port, waits until it answers,
@@ -59,20 +61,30 @@ func Start(tb testing.TB, opts ...ServerOption) *Server {
 		if err != nil {
 			tb.Fatalf("redistest: %v", err)
 		}
+		bus, releaseBus, err := reserveBus(cfg, major)
+		if err != nil {
+			release()
+			tb.Fatalf("redistest: %v", err)
+		}
 		s.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		s.args = serverArgs(port, s.dir, major, cfg)
-		s.mu.Lock()
-		err = s.launchLocked()
-		s.mu.Unlock()
+		s.bus = bus
+		s.args, err = serverArgs(port, bus, s.dir, major, cfg)
+		if err == nil {
+			s.mu.Lock()
+			err = s.launchLocked()
+			s.mu.Unlock()
+		}
 		if err == nil {
 			err = s.awaitReady()
 		}
 		if err == nil {
 			tb.Cleanup(release)
+			tb.Cleanup(releaseBus)
 			return s
 		}
 		s.Kill()
 		release()
+		releaseBus()
 		if try == attempts || !strings.Contains(err.Error(), "Address already in use") {
 			tb.Fatalf("redistest: start %s: %v", bin, err)
 		}
@@ -92,8 +104,15 @@ func (s *Server) launchLocked() error {
 	if err != nil {
 		return err
 	}
-	s.proc = proc
+	s.proc, s.paused = proc, false
 	return nil
+}
+
+// running reports whether the process can answer: it is neither dead nor paused.
+func (s *Server) running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.paused && !s.proc.exited()
 }
 
 // awaitReady polls until the server answers and has loaded its data. There is
@@ -113,7 +132,7 @@ func (s *Server) awaitReady() error {
 		if got, want := infoField(info.text(), "process_id"), strconv.Itoa(s.Pid()); got != want {
 			return fmt.Errorf("%s is answered by process %s, not by our child %s", s.addr, got, want)
 		}
-		if infoField(info.text(), "loading") != "0" {
+		if infoField(info.text(), "loading") == "1" { // a sentinel has nothing to load
 			return errors.New("still loading")
 		}
 		return nil
@@ -178,6 +197,7 @@ func (s *Server) Pause() {
 	s.tb.Cleanup(s.Resume)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.paused = true
 	if err := s.proc.pause(); err != nil {
 		s.tb.Fatalf("redistest: %v", err)
 	}
@@ -189,6 +209,7 @@ func (s *Server) Resume() {
 	s.tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.paused = false
 	if err := s.proc.resume(); err != nil {
 		s.tb.Errorf("redistest: %v", err)
 	}

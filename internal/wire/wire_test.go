@@ -7,31 +7,12 @@ import (
 	"testing"
 )
 
-// slot is Redis Cluster's key slot, written from the cluster specification: CRC16
-// (XMODEM) of the first non-empty {tag}, else of the whole key, modulo 16384.
-func slot(key string) uint16 {
-	if open := strings.IndexByte(key, '{'); open >= 0 {
-		if n := strings.IndexByte(key[open+1:], '}'); n > 0 {
-			key = key[open+1 : open+1+n]
-		}
-	}
-	var crc uint16
-	for i := range len(key) {
-		crc ^= uint16(key[i]) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
-	}
-	return crc % 16384
-}
-
 func derivedKeys(name string) []string {
-	k := NewKeys(name, true)
-	keys := []string{k.Lock.(string), k.Token.(string), k.Tombstones.(string), k.Channel.(string)}
+	var keys []string
+	for _, k := range []*Keys{NewKeys(name, true), NewRWKeys(name, true)} {
+		keys = append(keys, k.Lock.(string), k.Token.(string), k.Tombstones.(string), k.Channel.(string), k.Queue.(string),
+			ReadRight(name, "hf-x:1"), FairChannel(k.Channel.(string), "hf-x:1"))
+	}
 	for _, x := range append(InspectKeys(name), ForceReleaseKeys(name)...) {
 		keys = append(keys, x.(string))
 	}
@@ -39,9 +20,9 @@ func derivedKeys(name string) []string {
 }
 
 func TestSlot_KnownValues(t *testing.T) {
-	for key, want := range map[string]uint16{"123456789": 0x31C3, "foo": 12182, "{user1000}.following": 3443, "bar{}x": slot("bar{}x")} {
-		if got := slot(key); got != want {
-			t.Errorf("slot(%q) = %d, want %d", key, got, want)
+	for key, want := range map[string]uint16{"123456789": 0x31C3, "foo": 12182, "{user1000}.following": 3443, "bar{}x": Slot("bar{}x")} {
+		if got := Slot(key); got != want {
+			t.Errorf("Slot(%q) = %d, want %d", key, got, want)
 		}
 	}
 }
@@ -106,7 +87,7 @@ func FuzzName(f *testing.F) {
 		}
 		same := true
 		for _, k := range derivedKeys(name) {
-			same = same && slot(k) == slot(name)
+			same = same && Slot(k) == Slot(name)
 		}
 		if err == nil && !same {
 			t.Errorf("%q is accepted and its keys leave its slot", name)

@@ -1,8 +1,11 @@
 // Command report measures Holdfast beside its peers and writes what it found to
 // results/<date>.json and results/<date>.md, and the latter to standard output.
 //
-//	go run ./cmd/report          about seven minutes
-//	go run ./cmd/report -quick   about a minute and a half, rougher
+//	go run ./cmd/report          less than half an hour
+//	go run ./cmd/report -quick   less than three minutes, rougher
+//
+// It ends with an error if Holdfast failed or any lock did not exclude, and writes the
+// rest all the same.
 package main
 
 import (
@@ -11,15 +14,22 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"time"
 
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
 	"github.com/holdfast-go/holdfast/bench"
 )
 
 func main() {
+	if bench.Work() {
+		return
+	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
@@ -27,23 +37,20 @@ func main() {
 }
 
 func run() error {
-	quick := flag.Bool("quick", false, "3 rounds of 200 ms instead of 5 of 1 s")
+	quick := flag.Bool("quick", false, "one round of 200 ms instead of 5 of 700 ms")
 	rounds := flag.Int("rounds", 0, "number of rounds, instead of the above")
 	window := flag.Duration("window", 0, "how long one measurement takes, instead of the above")
-	only := flag.String("only", "", "part of the name of the scenarios to run")
+	only := flag.String("only", "", "parts of the names of the scenarios to run, with commas between")
+	libraries := flag.String("libraries", "", "parts of the names of the libraries to run, with commas between")
 	dir := flag.String("dir", "results", "directory of the result files; empty: write none")
 	readme := flag.String("readme", "", "README whose figures are to be refreshed")
 	from := flag.String("from", "", "results/<date>.json of an earlier run, to render again instead of measuring")
 	patience := flag.Duration("patience", 0, "time that may be spent on waiting for other programs to leave the cores, instead of 2 min (15 s)")
 	flag.Parse()
 
-	plan := bench.Plan{Rounds: 5, Window: time.Second, Patience: 2 * time.Minute, Only: *only}
-	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-		plan.Progress = progress
-		defer fmt.Fprint(os.Stderr, clearLine)
-	}
+	plan := bench.Plan{Rounds: 5, Window: 700 * time.Millisecond, Patience: 2 * time.Minute, Only: *only, Libraries: *libraries}
 	if *quick {
-		plan.Rounds, plan.Window, plan.Patience = 3, 200*time.Millisecond, 15*time.Second
+		plan.Rounds, plan.Window, plan.Patience = 1, 200*time.Millisecond, 10*time.Second
 	}
 	if *rounds > 0 {
 		plan.Rounds = *rounds
@@ -51,10 +58,10 @@ func run() error {
 	if *window > 0 {
 		plan.Window = *window
 	}
-
 	if *patience > 0 {
 		plan.Patience = *patience
 	}
+	plan.Progress = progress()
 
 	report, err := measureOrLoad(plan, *from)
 	if err != nil {
@@ -76,8 +83,10 @@ func run() error {
 			}
 		}
 	}
-	_, err = os.Stdout.Write(text.Bytes())
-	return err
+	if _, err = os.Stdout.Write(text.Bytes()); err != nil {
+		return err
+	}
+	return report.Err()
 }
 
 // measureOrLoad measures, or reads an earlier run from a file.
@@ -122,7 +131,18 @@ func write(dir string, report *bench.Report, text []byte) (string, error) {
 	if err := os.WriteFile(base+".json", append(data, '\n'), 0o644); err != nil {
 		return "", err
 	}
-	return base + ".md", os.WriteFile(base+".md", text, 0o644)
+	file := base + ".md"
+	err = report.Charts(func(name string, svg io.WriterTo) error {
+		var b bytes.Buffer
+		if _, err := svg.WriteTo(&b); err != nil {
+			return err
+		}
+		return os.WriteFile(bench.ChartFile(file, name), b.Bytes(), 0o644)
+	})
+	if err != nil {
+		return "", err
+	}
+	return file, os.WriteFile(file, text, 0o644)
 }
 
 // refresh rewrites the figures of a README.
@@ -141,15 +161,29 @@ func refresh(readme string, report *bench.Report, file string) error {
 	if err != nil {
 		return err
 	}
-	if text, err = report.RefreshREADME(text, link); err != nil {
+	if text, err = report.RefreshREADME(text, filepath.ToSlash(link)); err != nil {
 		return err
 	}
 	return os.WriteFile(readme, text, 0o644)
 }
 
-const clearLine = "\r\x1b[K"
-
-// progress shows what is going on to whoever watches a terminal.
-func progress(done, total int, what string) {
-	fmt.Fprintf(os.Stderr, "%s[%d/%d] %s", clearLine, done+1, total, what)
+// progress shows what is going on to whoever watches a terminal. A log gets a line for
+// each tenth.
+func progress() func(done, total int, what string) {
+	if !term.IsTerminal(int(os.Stderr.Fd())) {
+		return func(done, total int, what string) {
+			if done*10/total != (done-1)*10/total || done == 0 {
+				fmt.Fprintf(os.Stderr, "%d of %d: %s\n", done, total, what)
+			}
+		}
+	}
+	var bar *progressbar.ProgressBar
+	return func(done, total int, what string) {
+		if bar == nil {
+			bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionClearOnFinish(),
+				progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionFullWidth())
+		}
+		bar.Describe(what)
+		_ = bar.Set(done) // it is only a picture
+	}
 }

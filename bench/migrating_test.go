@@ -1,0 +1,242 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The programs of docs/MIGRATING.md that use other libraries; a test of the root
+// module compares them.
+
+func chargeWithRedsync(ctx context.Context, rs *redsync.Redsync) error {
+	mu := rs.NewMutex("account:7", redsync.WithExpiry(30*time.Second))
+	if err := mu.LockContext(ctx); err != nil {
+		return err
+	}
+	defer mu.UnlockContext(ctx)
+	return charge(ctx)
+}
+
+func chargeWithRedislock(ctx context.Context, rl *redislock.Client) error {
+	lock, err := rl.Obtain(ctx, "account:7", 30*time.Second, &redislock.Options{
+		RetryStrategy: redislock.LinearBackoff(100 * time.Millisecond),
+	})
+	if err != nil {
+		return err
+	}
+	defer lock.Release(ctx)
+	return charge(ctx)
+}
+
+func chargeWithRueidislock(ctx context.Context, locker rueidislock.Locker) error {
+	ctx, cancel, err := locker.WithContext(ctx, "account:7")
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	return charge(ctx)
+}
+
+func chargeWithBoth(ctx context.Context, rs *redsync.Redsync, locks *holdfast.Manager) error {
+	mu := rs.NewMutex("account:7", redsync.WithExpiry(30*time.Second))
+	if err := mu.LockContext(ctx); err != nil { // keeps out who has not been updated yet
+		return err
+	}
+	defer mu.UnlockContext(ctx)
+	return holdfast.Do(ctx, locks.Mutex("holdfast:account:7"), // keeps out who will be updated next
+		func(ctx context.Context, lease *holdfast.Lease) error { return charge(ctx) })
+}
+
+func charge(context.Context) error { return errCharged }
+
+var errCharged = errors.New("errCharged")
+
+// otherLock is a lock that somebody has before they come to Holdfast.
+type otherLock struct {
+	name    string
+	lock    func(ctx context.Context) (unlock func(), err error) // one try
+	charge  func(ctx context.Context) error
+	unheard bool // its key has another name, so that it and Holdfast do not see each other
+	shares  bool // its key holds what ours does
+	deletes bool // it deletes what it finds
+}
+
+// otherLocks all lock "account:7".
+func otherLocks(t *testing.T, client *redis.Client, locks *holdfast.Manager) []otherLock {
+	rs, rl := redsync.New(goredis.NewPool(client)), redislock.New(client)
+	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption: rueidis.ClientOption{InitAddress: []string{testServer.address}}, KeyMajority: 1, NoLoopTracking: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(locker.Close)
+	return []otherLock{
+		{
+			name: "redsync",
+			lock: func(ctx context.Context) (func(), error) {
+				mu := rs.NewMutex("account:7", redsync.WithTries(1))
+				return func() { mu.UnlockContext(ctx) }, mu.LockContext(ctx)
+			},
+			charge: func(ctx context.Context) error { return chargeWithRedsync(ctx, rs) },
+		},
+		{
+			name: "redsync and Holdfast",
+			lock: func(ctx context.Context) (func(), error) {
+				mu := rs.NewMutex("account:7", redsync.WithTries(1))
+				return func() { mu.UnlockContext(ctx) }, mu.LockContext(ctx)
+			},
+			charge: func(ctx context.Context) error { return chargeWithBoth(ctx, rs, locks) },
+		},
+		{
+			name: "redislock",
+			lock: func(ctx context.Context) (func(), error) {
+				l, err := rl.Obtain(ctx, "account:7", time.Minute, nil)
+				return func() { l.Release(ctx) }, err
+			},
+			charge: func(ctx context.Context) error { return chargeWithRedislock(ctx, rl) },
+		},
+		{
+			name: "rueidislock",
+			lock: func(ctx context.Context) (func(), error) {
+				_, cancel, err := locker.TryWithContext(ctx, "account:7")
+				return cancel, err
+			},
+			charge:  func(ctx context.Context) error { return chargeWithRueidislock(ctx, locker) },
+			unheard: true,
+		},
+		{
+			name: "SET NX and DEL",
+			lock: func(ctx context.Context) (func(), error) {
+				ok, err := client.SetNX(ctx, "account:7", "1", time.Minute).Result()
+				if err == nil && !ok {
+					err = errors.New("taken")
+				}
+				return func() { client.Del(ctx, "account:7") }, err
+			},
+			deletes: true,
+		},
+		{
+			name: "SET NX and compare-and-delete",
+			lock: func(ctx context.Context) (func(), error) {
+				ok, err := client.SetNX(ctx, "account:7", "token", time.Minute).Result()
+				if err == nil && !ok {
+					err = errors.New("taken")
+				}
+				return func() { compareAndDelete.Run(ctx, client, []string{"account:7"}, "token") }, err
+			},
+		},
+		{
+			name: "hash of owners and counts",
+			lock: func(ctx context.Context) (func(), error) {
+				ttl, err := hashLock.Run(ctx, client, []string{"account:7"}, "owner", 60_000).Int()
+				if err == nil && ttl != 0 {
+					err = errors.New("taken")
+				}
+				return func() { hashUnlock.Run(ctx, client, []string{"account:7"}, "owner") }, err
+			},
+			shares: true,
+		},
+		{
+			name: "SETNX and GETSET",
+			lock: func(ctx context.Context) (func(), error) {
+				if ok, err := client.SetNX(ctx, "account:7", "99999999999", 0).Result(); err != nil || ok {
+					return func() { client.Del(ctx, "account:7") }, err
+				}
+				return nil, fmt.Errorf("taken: %w", client.GetSet(ctx, "account:7", "99999999999").Err())
+			},
+			deletes: true,
+		},
+	}
+}
+
+// What people write by hand: the script that most articles show, and the re-entrant one.
+var (
+	compareAndDelete = redis.NewScript(`if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`)
+
+	hashLock = redis.NewScript(`
+		if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then
+			redis.call('hincrby', KEYS[1], ARGV[1], 1)
+			redis.call('pexpire', KEYS[1], ARGV[2])
+			return 0
+		end
+		return redis.call('pttl', KEYS[1])`)
+
+	hashUnlock = redis.NewScript(`
+		if redis.call('hexists', KEYS[1], ARGV[1]) == 1 and redis.call('hincrby', KEYS[1], ARGV[1], -1) == 0 then
+			redis.call('del', KEYS[1])
+		end
+		return 0`)
+)
+
+// What docs/MIGRATING.md says of each lock that has the same name as one of Holdfast.
+func TestMigrating_SameNameAsAnotherLock(t *testing.T) {
+	ctx := t.Context()
+	client := redis.NewClient(&redis.Options{Addr: testServer.address})
+	defer client.Close()
+	locks, err := holdfast.New(client, holdfast.WithLease(500*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close(ctx)
+	ours := locks.Mutex("account:7")
+
+	for _, other := range otherLocks(t, client, locks) {
+		t.Run(other.name, func(t *testing.T) {
+			if other.charge != nil {
+				if err := other.charge(ctx); !errors.Is(err, errCharged) {
+					t.Errorf("the program of the documentation: %v", err)
+				}
+			}
+			// They hold it: we refuse with an error of its own, and leave it as it is.
+			unlock, err := other.lock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lease, err := ours.TryLock(ctx)
+			if other.unheard {
+				if err != nil {
+					t.Fatalf("Holdfast: %v", err)
+				}
+				lease.Unlock(ctx)
+			} else if want := map[bool]error{false: holdfast.ErrWrongKind, true: holdfast.ErrNotAcquired}[other.shares]; !errors.Is(err, want) {
+				t.Errorf("Holdfast: %v, want %v", err, want)
+			}
+			unlock()
+
+			// We hold it: they do not get it, if they see it.
+			lease, err = ours.Lock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := other.lock(ctx)
+			if got := err == nil; got != other.unheard {
+				t.Errorf("while Holdfast holds it: %v", err)
+			}
+			if err == nil {
+				again()
+			}
+			// A late unlock of theirs is harmless, unless it deletes whatever is there.
+			unlock()
+			exists := client.Exists(ctx, "account:7").Val() == 1
+			if exists == other.deletes {
+				t.Errorf("after their late unlock: our lock exists = %t", exists)
+			}
+			if err := lease.Unlock(ctx); errors.Is(err, holdfast.ErrLeaseLost) != other.deletes {
+				t.Errorf("Unlock: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package chaos
+
+import (
+	"encoding/json"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+var (
+	duration = flag.Duration("duration", 10*time.Second, "length of TestChaos")
+	seed     = flag.Uint64("seed", 0, "seed of TestChaos; 0 draws one")
+	clients  = flag.Int("clients", 4, "client processes of TestChaos")
+	history  = flag.String("history", "", "a saved history.json, to be judged again instead of a run")
+	update   = flag.Bool("update", false, "write the results into docs/SAFETY.md")
+	workers  = flag.Int("workers", 3, "callers in each of them")
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(redistest.Main(m, Roles(seams)))
+}
+
+// The library under everything at once: no judge finds anything.
+func TestChaos(t *testing.T) {
+	cfg := Config{Duration: *duration, Seed: *seed, Clients: *clients, Workers: *workers}
+	if cfg.Seed == 0 {
+		cfg.Seed = rand.Uint64N(1 << 32)
+	}
+	var r *Report
+	if *history != "" {
+		r = Judge(load(t, *history), Residue{})
+	} else {
+		t.Logf("seed %d", cfg.Seed)
+		r = Judge(Run(t, cfg))
+	}
+	t.Logf("%v", r)
+	publish(t, "chaos", "```text\n"+strings.TrimSpace(r.String())+"\n```")
+	if len(r.Violations) > 0 {
+		dir, err := r.Save()
+		t.Errorf("%d violations; timelines and history are in %s (%v)", len(r.Violations), dir, err)
+	}
+}
+
+func load(t *testing.T, file string) *History {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := new(History)
+	if err := json.Unmarshal(text, h); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// publish puts text between the comments of that name in docs/SAFETY.md, with -update.
+func publish(t *testing.T, name, text string) {
+	const file = "../../docs/SAFETY.md"
+	if !*update {
+		return
+	}
+	doc, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+name+" -->\n", "\n<!-- /"+name+" -->"
+	before, rest, ok1 := strings.Cut(string(doc), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok1 || !ok2 {
+		t.Fatalf("%s has no place for %s", file, name)
+	}
+	if err := os.WriteFile(file, []byte(before+begin+text+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

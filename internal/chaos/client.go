@@ -1,0 +1,199 @@
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// clientRole is the role of a client process.
+const clientRole = "chaos-client"
+
+// Roles returns the roles of the helper processes, for redistest. Seams are what
+// seeded bugs put between the workers and the library.
+func Roles(seams map[string]Seam) map[string]func(args []string) {
+	return map[string]func(args []string){
+		clientRole: func(args []string) {
+			var cfg clientConfig
+			if err := json.Unmarshal([]byte(args[0]), &cfg); err != nil {
+				panic(err)
+			}
+			runClient(cfg, seams[cfg.Seam])
+		},
+	}
+}
+
+// clientConfig is what a client process is told.
+type clientConfig struct {
+	Addr, Password string
+	History        string // path
+	Proc           int
+	Seed           uint64
+	Workers        int
+	Lease          time.Duration
+	Overstay       int    // percent of the operations that keep a lease beyond its end
+	Seam           string // of a seeded bug; empty: none
+}
+
+// What a client says when it is ready, and what it leaves behind.
+type (
+	clientReady struct {
+		Prefix string // of its owner ids
+	}
+	clientReport struct {
+		Stats      holdfast.Stats // when everything was given back
+		Goroutines string         // left after Close; empty: none
+		Close      string         // Close's error
+	}
+)
+
+// Seam is a bug in the client process: nil fields leave the library alone.
+type Seam struct {
+	Options  []holdfast.Option
+	Locker   func(holdfast.Locker) holdfast.Locker
+	Token    func(token uint64, reentry bool) uint64
+	Deadline func(deadline, granted time.Time, ttl time.Duration) time.Time
+	Unlock   func(*holdfast.Lease) error
+}
+
+// client is one client process.
+type client struct {
+	clientConfig
+	seam    Seam
+	m       *holdfast.Manager
+	rec     *recorder
+	stop    context.Context
+	endStop context.CancelFunc
+	calm    atomic.Bool // nothing that holds a lock for long any more
+}
+
+// runClient works until its input says "quiesce", and ends with its input.
+func runClient(cfg clientConfig, seam Seam) {
+	rdb := redis.NewClient(&redis.Options{Addr: cfg.Addr, Password: cfg.Password})
+	m, err := holdfast.New(rdb, append([]holdfast.Option{holdfast.WithLease(cfg.Lease)}, seam.Options...)...)
+	if err != nil {
+		panic(err)
+	}
+	rec, err := newRecorder(cfg.History)
+	if err != nil {
+		panic(err)
+	}
+	c := &client{clientConfig: cfg, seam: seam, m: m, rec: rec}
+	c.stop, c.endStop = context.WithCancel(context.Background())
+	say(clientReady{c.prefix()})
+
+	var workers sync.WaitGroup
+	start := func(n int, work func(*worker)) {
+		w := &worker{client: c, n: n, rng: rand.New(rand.NewPCG(cfg.Seed, uint64(cfg.Proc)<<16|uint64(n)))}
+		workers.Go(func() { work(w) })
+	}
+	start(0, func(w *worker) { w.keep(steadyName(cfg.Proc)) })
+	start(1, func(w *worker) { w.keep(decoyName(cfg.Proc)) })
+	start(2, (*worker).wait)
+	start(3, (*worker).watch)
+	for n := range cfg.Workers {
+		start(4+n, (*worker).work)
+	}
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		switch in.Text() {
+		case "calm":
+			c.calm.Store(true)
+		case "quiesce":
+			c.endStop()
+			workers.Wait()
+			say(c.leave(rdb))
+		}
+	}
+}
+
+func say(v any) {
+	line, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(line))
+}
+
+// Each process holds two private locks all the time. Nobody asks for the first, so
+// that it must never be lost without cause; the nemesis spoils the second, which is
+// renewed in the same request.
+func steadyName(proc int) string { return fmt.Sprintf("chaos:steady:%d", proc) }
+func decoyName(proc int) string  { return fmt.Sprintf("chaos:decoy:%d", proc) }
+
+// prefix finds out what the manager's owner ids begin with.
+func (c *client) prefix() string {
+	name := fmt.Sprintf("chaos:hello:%d", c.Proc)
+	lease, err := c.m.Mutex(name).Lock(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	info, err := c.m.Inspect(context.Background(), name)
+	if err != nil || len(info.Holders) != 1 {
+		panic(fmt.Sprintf("%+v, %v", info, err))
+	}
+	if err := lease.Unlock(context.Background()); err != nil {
+		panic(err)
+	}
+	prefix, _, _ := strings.Cut(info.Holders[0].Owner, ":")
+	return prefix
+}
+
+// leave gives everything back and looks for what stays.
+func (c *client) leave(rdb *redis.Client) (r clientReport) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for gone := false; !gone && ctx.Err() == nil; <-tick.C { // no event: cleaning up is asynchronous
+		r.Stats = c.m.Stats()
+		gone = r.Stats.Held+r.Stats.Waiting+r.Stats.Locks == 0
+	}
+	if err := c.m.Close(ctx); err != nil {
+		r.Close = err.Error()
+	}
+	_ = rdb.Close()
+	r.Goroutines = leaked()
+	return r
+}
+
+// leaked returns the goroutines that are neither the caller's nor the runtime's.
+func leaked() string {
+	if err := goleak.Find(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// resultOf sorts an error of an acquire or of an Unlock.
+func resultOf(err error) (Result, string) {
+	var lost *holdfast.LostError
+	switch {
+	case err == nil:
+		return OK, ""
+	case errors.As(err, &lost):
+		return Lost, string(lost.Reason)
+	case errors.Is(err, holdfast.ErrUnavailable):
+		return Unavailable, ""
+	case errors.Is(err, holdfast.ErrNotAcquired):
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return Ended, "" // a TryLock, too, can be cut short
+		}
+		return Refused, ""
+	case errors.Is(err, holdfast.ErrWrongKind):
+		return Failed, "wrong kind"
+	}
+	return Failed, err.Error()
+}

@@ -1,0 +1,71 @@
+package chaos
+
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// lockFunc makes a handle of a lock.
+type lockFunc func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker
+
+// Kind is a kind of lock in the workload.
+type Kind struct {
+	Name      string
+	Fenced    bool     // its tokens are judged
+	Fair      bool     // the order of its grants is judged
+	Exclusive lockFunc // the only side, or the write side
+	Shared    lockFunc // the read side; nil: there is none
+}
+
+func mutex(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.Mutex(name, opts...)
+}
+
+func fair(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.FairMutex(name, opts...)
+}
+
+func write(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.RWMutex(name, opts...)
+}
+
+func read(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.RWMutex(name, opts...).RLocker()
+}
+
+func fenced(f lockFunc) lockFunc {
+	return func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+		return f(m, name, append(slices.Clone(opts), holdfast.WithFencing())...)
+	}
+}
+
+// Kinds are the kinds that run.
+var Kinds = []Kind{
+	{Name: "mutex", Exclusive: mutex},
+	{Name: "fenced", Fenced: true, Exclusive: fenced(mutex)},
+	{Name: "fair", Fair: true, Exclusive: fair},
+	{Name: "rw", Exclusive: write, Shared: read},
+}
+
+// Names of locks. Each kind has a busy lock, on which everything is tried, and a quiet
+// one, whose callers all wait for each other and show how fast they are woken.
+func (k *Kind) busy() string  { return "chaos:" + k.Name }
+func (k *Kind) quiet() string { return "chaos:" + k.Name + ":wake" }
+
+// kindOf finds the kind of a lock name; nil for the private locks of a process.
+func kindOf(name string) *Kind {
+	for i := range Kinds {
+		if k := &Kinds[i]; name == k.busy() || name == k.quiet() {
+			return k
+		}
+	}
+	return nil
+}
+
+func lockNames() (names []string) {
+	for i := range Kinds {
+		names = append(names, Kinds[i].busy(), Kinds[i].quiet())
+	}
+	return names
+}

@@ -1,0 +1,220 @@
+package chaos
+
+import (
+	"context"
+	"crypto/sha1" // what EVALSHA is defined with
+	"encoding/hex"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// script is one of the library's, as it was sent.
+type script struct{ name, text string }
+
+// scripts are those that the proxies have seen, by digest: the first call of each has
+// its text. Content decides, so all runs of a process share them.
+type scripts struct{ seen sync.Map } // digest -> script
+
+// header is the first line of a script's file. Behind preludes, which have one as
+// well, it is the last one that names the script.
+var header = regexp.MustCompile(`(?m)^-- (\w+)\.lua:`)
+
+// of returns the script that a request calls.
+func (s *scripts) of(cmd []string) (script, bool) {
+	if len(cmd) < 3 {
+		return script{}, false
+	}
+	switch strings.ToLower(cmd[0]) {
+	case "evalsha":
+		known, ok := s.seen.Load(strings.ToLower(cmd[1]))
+		if !ok {
+			return script{}, false
+		}
+		return known.(script), true
+	case "eval":
+		names := header.FindAllStringSubmatch(cmd[1], -1)
+		if len(names) == 0 {
+			return script{}, false
+		}
+		sum := sha1.Sum([]byte(cmd[1]))
+		known, _ := s.seen.LoadOrStore(hex.EncodeToString(sum[:]), script{names[len(names)-1][1], cmd[1]})
+		return known.(script), true
+	}
+	return script{}, false
+}
+
+// library knows the scripts of the library under test.
+var library scripts
+
+// calls matches the calls for a lock of scripts whose name contains part.
+func (s *scripts) calls(part, lock string) redistest.Match {
+	return func(cmd []string) bool {
+		called, ok := s.of(cmd)
+		return ok && strings.Contains(called.name, part) && slices.Contains(cmd, lock)
+	}
+}
+
+// fault is one kind of trouble.
+type fault struct {
+	name   string
+	weight int
+	do     func(n *nemesis) Fault
+}
+
+// faults are drawn by weight.
+var faults = []fault{
+	{"kill connections", 15, func(n *nemesis) Fault { return n.kill("normal") }},
+	{"kill subscriptions", 15, func(n *nemesis) Fault { return n.kill("pubsub") }},
+	{"pause writes", 10, func(n *nemesis) Fault {
+		n.admin("client", "pause", 400, "write")
+		n.rest(400 * time.Millisecond)
+		return everywhere
+	}},
+	{"stop the server", 15, func(n *nemesis) Fault {
+		n.srv.Pause()
+		n.rest(400 * time.Millisecond)
+		n.srv.Resume()
+		return everywhere
+	}},
+	{"kill and restart the server", 2, func(n *nemesis) Fault { n.srv.Restart(); return everywhere }},
+	{"flush scripts", 5, func(n *nemesis) Fault { n.admin("script", "flush"); return everywhere }},
+	{"black hole", 15, func(n *nemesis) Fault {
+		c := n.someone()
+		c.proxy.BlackHole(true)
+		n.rest(700 * time.Millisecond)
+		c.proxy.BlackHole(false)
+		return Fault{Proc: c.ID}
+	}},
+	{"lose an acquire's reply", 10, func(n *nemesis) Fault { return n.lose("acquire", (*redistest.Proxy).LoseReply) }},
+	{"lose a release's reply", 10, func(n *nemesis) Fault { return n.lose("release", (*redistest.Proxy).LoseReply) }},
+	{"lose a release", 5, func(n *nemesis) Fault { return n.lose("release", (*redistest.Proxy).LoseRequest) }},
+	{"swallow a renewal's reply", 5, func(n *nemesis) Fault {
+		c := n.someone()
+		c.proxy.SwallowReply(library.calls("renew", steadyName(c.ID)), 1)
+		n.rest(300 * time.Millisecond)
+		return Fault{Proc: c.ID}
+	}},
+	{"late grant", 5, func(n *nemesis) Fault { return n.hold("acquire", (*redistest.Proxy).HoldReply) }},
+	{"late request", 5, func(n *nemesis) Fault { return n.hold("acquire", (*redistest.Proxy).HoldRequest) }},
+	{"late release", 5, func(n *nemesis) Fault { return n.hold("release", (*redistest.Proxy).HoldRequest) }},
+	{"slow network", 5, func(n *nemesis) Fault {
+		c := n.someone()
+		c.proxy.Delay(5*time.Millisecond, 40*time.Millisecond)
+		n.rest(600 * time.Millisecond)
+		c.proxy.Delay(0, 0)
+		return Fault{Proc: c.ID}
+	}},
+	{"stop a client", 5, func(n *nemesis) Fault {
+		c := n.someone()
+		c.role.Pause()
+		n.rest(3 * n.ttl / 2)
+		c.role.Resume()
+		return Fault{Proc: c.ID}
+	}},
+	{"kill a client", 3, func(n *nemesis) Fault {
+		c := n.someone()
+		n.replace(c)
+		return Fault{Proc: c.ID}
+	}},
+	{"delete a lock", 3, func(n *nemesis) Fault {
+		names := lockNames()
+		name := names[n.rng.IntN(len(names))]
+		n.admin("del", name)
+		return Fault{Proc: -1, Name: name}
+	}},
+	{"spoil a lock", 3, func(n *nemesis) Fault {
+		c := n.someone()
+		name := decoyName(c.ID)
+		n.admin("set", name, "spoilt", "px", 900) // gone again while the name is excused
+		return Fault{Proc: -1, Name: name}
+	}},
+}
+
+// everywhere is a fault of the server.
+var everywhere = Fault{Proc: -1}
+
+// nemesis breaks things. It belongs to the test's goroutine.
+type nemesis struct {
+	*run
+	rng *rand.Rand
+}
+
+// haunt commits faults until the time is over: each kind once, the likely ones mostly
+// first, and then by weight alone.
+func (n *nemesis) haunt(until time.Time) {
+	deck := slices.Clone(faults)
+	for time.Now().Before(until) {
+		if len(deck) > 0 {
+			i := n.draw(deck)
+			n.commit(deck[i])
+			deck = slices.Delete(deck, i, i+1)
+		} else {
+			n.commit(faults[n.draw(faults)])
+		}
+		n.rest(300*time.Millisecond + time.Duration(n.rng.Int64N(int64(500*time.Millisecond))))
+	}
+}
+
+// draw chooses by weight.
+func (n *nemesis) draw(deck []fault) int {
+	total := 0
+	for _, f := range deck {
+		total += f.weight
+	}
+	dice := n.rng.IntN(total)
+	for i, f := range deck {
+		if dice -= f.weight; dice < 0 {
+			return i
+		}
+	}
+	panic("no fault has weight")
+}
+
+func (n *nemesis) commit(f fault) {
+	start := now()
+	done := f.do(n)
+	done.Kind, done.Start, done.End = f.name, start, now()
+	n.h.Faults = append(n.h.Faults, done)
+}
+
+// rest is a fault's duration, or the pause between two.
+func (n *nemesis) rest(d time.Duration) { <-time.After(d) }
+
+func (n *nemesis) someone() *member { return n.members[n.rng.IntN(len(n.members))] }
+
+// admin asks the server directly. A server that a fault has just hit may not answer.
+func (n *nemesis) admin(args ...any) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = n.srv.Admin().Do(ctx, args...).Err()
+}
+
+func (n *nemesis) kill(kind string) Fault {
+	n.admin("client", "kill", "type", kind)
+	return everywhere
+}
+
+// lose sets a rule for one request that is about to come.
+func (n *nemesis) lose(part string, rule func(*redistest.Proxy, redistest.Match, int)) Fault {
+	c := n.someone()
+	rule(c.proxy, library.calls(part, n.busy()), 1)
+	n.rest(100 * time.Millisecond)
+	return Fault{Proc: c.ID}
+}
+
+// hold keeps one request or reply back for up to a lease and a half.
+func (n *nemesis) hold(part string, rule func(*redistest.Proxy, redistest.Match) *redistest.Gate) Fault {
+	c := n.someone()
+	gate := rule(c.proxy, library.calls(part, n.busy()))
+	n.rest(time.Duration(n.rng.Int64N(int64(3 * n.ttl / 2))))
+	gate.Release()
+	return Fault{Proc: c.ID}
+}
+
+func (n *nemesis) busy() string { return Kinds[n.rng.IntN(len(Kinds))].busy() }

@@ -1,0 +1,348 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Config is what a run is made of. The zero value of a field is its default.
+type Config struct {
+	Duration time.Duration // from the first operation to the last
+	Seed     uint64
+	Clients  int  // processes
+	Workers  int  // callers in each, beside three special ones
+	Peaceful bool // no faults
+	Bug      *Bug // planted; nil: none
+}
+
+// Bug is a seeded bug: behind the library's back on the wire, or in the client process.
+type Bug struct {
+	Name string
+	Wire func() redistest.Rewriter // one for each client; nil: none
+	Seam string                    // one of Roles's; empty: none
+	// Overstay is how many percent of the operations keep a lease beyond its end.
+	Overstay int
+	// Prepare does what brings the bug out, when everything runs; nil: nothing.
+	Prepare func(r *run)
+}
+
+// ttl is the lease of all locks: short, so that many end within a run.
+const ttl = time.Second
+
+// run is a run under way.
+type run struct {
+	testing.TB
+	cfg     Config
+	ttl     time.Duration
+	h       *History
+	srv     *redistest.Server
+	dir     string
+	members []*member
+	paths   []string // of the histories, by process
+
+	ticksMu sync.Mutex
+	ticks   []Tick // guarded by ticksMu
+
+	residue Residue
+}
+
+// member is a client process that lives.
+type member struct {
+	*Process
+	role  *redistest.Process
+	proxy *redistest.Proxy
+}
+
+// Residue is what is left when everybody has gone.
+type Residue struct {
+	Keys          []string
+	Subscriptions []string
+	Connections   int
+	Goroutines    []string
+	Locks         int // that a manager still knows of
+	// Unconfirmed are the managers whose Close had to leave before every request was
+	// answered: some die with a connection that only go-redis's time-outs end. What
+	// they leave in Redis, if anything, is in Keys.
+	Unconfirmed int
+	Probe       time.Duration // longest time in which a fresh client got a lock after healing
+	ProbeFailed []string
+}
+
+// Run makes a run and returns what is known of it.
+func Run(tb testing.TB, cfg Config) (*History, Residue) {
+	tb.Helper()
+	if cfg.Clients == 0 {
+		cfg.Clients = 4
+	}
+	if cfg.Workers == 0 {
+		cfg.Workers = 3
+	}
+	r := &run{
+		TB: tb, cfg: cfg, ttl: ttl, dir: tb.TempDir(),
+		srv: startServer(tb),
+		h:   &History{Seed: cfg.Seed, TTL: ttl, Healed: never},
+	}
+	r.h.Start = now()
+	clock, stopClock := context.WithCancel(context.Background())
+	var ticking sync.WaitGroup
+	ticking.Go(func() { r.tick(clock) })
+	defer ticking.Wait()
+	defer stopClock()
+
+	for range cfg.Clients {
+		r.members = append(r.members, r.start())
+	}
+	r.phases()
+	stopClock()
+	ticking.Wait()
+	r.collect()
+	return r.h, r.residue
+}
+
+// startServer starts a server whose data survive SIGKILL: it hands every write to the
+// kernel before it answers. It need not wait for the disk, which on a busy machine would
+// be a fault of its own.
+func startServer(tb testing.TB) *redistest.Server {
+	return redistest.Start(tb, redistest.WithAOF(),
+		redistest.WithArgs("--appendfsync", "no", "--auto-aof-rewrite-percentage", "0"))
+}
+
+// phases: a quiet beginning, faults, healing and a fresh client, the end.
+func (r *run) phases() {
+	h, cfg := r.h, r.cfg
+	begin := time.Now()
+	quiet := min(max(cfg.Duration/12, 1500*time.Millisecond), 5*time.Second)
+	heal := min(max(cfg.Duration/6, 2*r.ttl), 5*time.Second)
+	if cfg.Peaceful {
+		quiet = cfg.Duration
+	}
+	if cfg.Bug != nil && cfg.Bug.Prepare != nil {
+		cfg.Bug.Prepare(r)
+	}
+	<-time.After(quiet)
+	h.Faulty = now()
+	r.nemesis(cfg.Seed).haunt(begin.Add(cfg.Duration - heal))
+	for _, c := range r.members {
+		c.proxy.Heal()
+		c.role.Resume()
+		c.role.Send("calm")
+	}
+	h.Healed = now()
+	r.probe()
+	<-time.After(time.Until(begin.Add(cfg.Duration)))
+	h.Quiesced = now()
+	r.quiesce()
+	h.End = now()
+}
+
+func (r *run) nemesis(seed uint64) *nemesis {
+	return &nemesis{run: r, rng: rand.New(rand.NewPCG(seed, 0))}
+}
+
+// tick writes the clock key, so that the server's file has times in it.
+func (r *run) tick(ctx context.Context) {
+	rdb := r.srv.ClientWith(r, func(o *redis.Options) {
+		o.MaxRetries = -1
+		o.ReadTimeout = 10 * time.Second
+	})
+	pace := time.NewTicker(5 * time.Millisecond)
+	defer pace.Stop()
+	for n := 0; ctx.Err() == nil; n++ {
+		r.ticksMu.Lock()
+		r.ticks = append(r.ticks, Tick{Sent: now(), Received: never})
+		r.ticksMu.Unlock()
+		if rdb.Set(context.Background(), clockKey, n, time.Hour).Err() == nil {
+			r.ticksMu.Lock()
+			r.ticks[n].Received = now()
+			r.ticksMu.Unlock()
+		}
+		<-pace.C
+	}
+}
+
+// start starts one more client process.
+func (r *run) start() *member {
+	r.Helper()
+	p := &Process{ID: len(r.h.Processes), Born: now(), Died: never}
+	proxy := r.srv.Proxy(r)
+	cfg := clientConfig{
+		Addr: proxy.Addr(), Password: r.srv.Password(), Proc: p.ID, Seed: r.cfg.Seed, Workers: r.cfg.Workers,
+		Lease: r.ttl, Overstay: 1, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
+	}
+	rewrite := func(cmd []string) []string { return cmd }
+	if bug := r.cfg.Bug; bug != nil {
+		cfg.Seam, cfg.Overstay = bug.Seam, max(bug.Overstay, cfg.Overstay)
+		if bug.Wire != nil {
+			rewrite = bug.Wire()
+		}
+	}
+	proxy.Rewrite(func(cmd []string) []string {
+		library.of(cmd) // sees the text of each script pass once
+		return rewrite(cmd)
+	})
+	text, err := json.Marshal(cfg)
+	if err != nil {
+		r.Fatal(err)
+	}
+	m := &member{Process: p, proxy: proxy, role: redistest.StartProcess(r, clientRole, string(text))}
+	var ready clientReady
+	r.hear(m, &ready)
+	p.Prefix = ready.Prefix
+	r.h.Processes = append(r.h.Processes, p)
+	r.paths = append(r.paths, cfg.History)
+	return m
+}
+
+// hear reads what a client has to say.
+func (r *run) hear(m *member, into any) {
+	r.Helper()
+	if err := json.Unmarshal([]byte(m.role.ReadLine(r, 60*time.Second)), into); err != nil {
+		r.Fatalf("chaos: client %d: %v", m.ID, err)
+	}
+}
+
+// replace kills a client and starts another.
+func (r *run) replace(m *member) {
+	r.Helper()
+	m.role.Kill()
+	m.Died = now()
+	r.members[slices.Index(r.members, m)] = r.start()
+}
+
+// probe lets a fresh client take every lock.
+func (r *run) probe() {
+	m, err := holdfast.New(r.srv.Client(r), holdfast.WithLease(r.ttl))
+	if err != nil {
+		r.Fatal(err)
+	}
+	rec, err := newRecorder(filepath.Join(r.dir, "history-probe"))
+	if err != nil {
+		r.Fatal(err)
+	}
+	p := &Process{ID: len(r.h.Processes), Born: now(), Died: never}
+	r.h.Processes = append(r.h.Processes, p)
+	r.paths = append(r.paths, rec.file.Name())
+	w := &worker{client: &client{clientConfig: clientConfig{Proc: p.ID, Lease: r.ttl}, m: m, rec: rec}}
+	w.client.stop = context.Background()
+	p.Prefix = w.prefix()
+	bound := recovery(r.ttl)
+	for i := range Kinds {
+		k := &Kinds[i]
+		for _, name := range []string{k.busy(), k.quiet()} {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*bound)
+			begin := time.Now()
+			if h := w.acquire(ctx, Lock, target{name: name, make: k.Exclusive}, 0); h != nil {
+				w.release(h)
+			} else {
+				r.residue.ProbeFailed = append(r.residue.ProbeFailed, name)
+			}
+			cancel()
+			r.residue.Probe = max(r.residue.Probe, time.Since(begin))
+		}
+	}
+	if err := m.Close(context.Background()); err != nil {
+		r.residue.ProbeFailed = append(r.residue.ProbeFailed, err.Error())
+	}
+}
+
+// recovery is the longest that a lock may stay out of reach when everything works again.
+func recovery(ttl time.Duration) time.Duration { return ttl + time.Second }
+
+// quiesce stops the workers and looks for what they leave behind.
+func (r *run) quiesce() {
+	for _, c := range r.members {
+		c.role.Send("quiesce")
+	}
+	res := &r.residue
+	for _, c := range r.members {
+		var report clientReport
+		r.hear(c, &report)
+		s := report.Stats
+		res.Locks += s.Held + s.Waiting + s.Locks
+		if report.Goroutines != "" {
+			res.Goroutines = append(res.Goroutines, report.Goroutines)
+		}
+		if report.Close != "" {
+			res.Unconfirmed++
+		}
+		if err := c.role.Wait(); err != nil {
+			r.Errorf("chaos: client %d: %v", c.ID, err)
+		}
+	}
+	// What a killed client held may stay for a lease, its place in a queue for as long
+	// as the others are patient with it.
+	deadline := time.Now().Add(r.ttl + holdfast.DefaultFairPatience + time.Second)
+	for {
+		r.look(res)
+		if len(res.Keys)+len(res.Subscriptions)+res.Connections == 0 || time.Now().After(deadline) {
+			return
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// look asks the server what there is.
+func (r *run) look(res *Residue) {
+	ctx, rdb := context.Background(), r.srv.Admin()
+	res.Keys = slices.DeleteFunc(r.srv.Keys(), func(k string) bool {
+		return k == clockKey || strings.HasPrefix(k, locktest.Tokens) || strings.HasPrefix(k, locktest.Tombstones)
+	})
+	var err error
+	if res.Subscriptions, err = rdb.PubSubChannels(ctx, "*").Result(); err != nil {
+		r.Fatal(err)
+	}
+	res.Connections = 0
+	list, err := rdb.ClientList(ctx).Result()
+	if err != nil {
+		r.Fatal(err)
+	}
+	for line := range strings.Lines(list) {
+		if strings.Contains(line, " sub=") && !strings.Contains(line, " sub=0 ") {
+			res.Connections++
+		}
+	}
+}
+
+// collect reads the histories and the server's file.
+func (r *run) collect() {
+	for id, path := range r.paths {
+		ops, err := readHistory(path)
+		if err != nil {
+			r.Fatalf("chaos: history of client %d: %v", id, err)
+		}
+		r.h.Ops = append(r.h.Ops, ops...)
+	}
+	sortByCall(r.h.Ops)
+	r.h.Truth = ReadTruth(r.srv.AOF(), r.ticks)
+	r.stalls()
+}
+
+// stalls turns moments at which the machine was too busy into faults: nobody planned
+// them, but they hit like the planned ones.
+func (r *run) stalls() {
+	const most = 150 * time.Millisecond
+	for _, t := range r.ticks {
+		if received := min(t.Received, r.h.End); received-t.Sent > int64(most) {
+			r.h.Stalls = append(r.h.Stalls, Fault{Kind: "stall", Proc: -1, Start: t.Sent, End: received})
+		}
+	}
+	for _, o := range r.h.Ops {
+		if o.Do == stall {
+			r.h.Stalls = append(r.h.Stalls, Fault{Kind: "stall", Proc: o.Proc, Start: o.Call, End: o.Return})
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// `make soak` sets the sizes of invariants AC-97 and AC-98: 100,000 and 1,000,000.
+var (
+	soakCycles = flag.Int("cycles", 4_000, "lock and cancel cycles of TestSoak, per kind")
+	soakNames  = flag.Int("names", 20_000, "distinct names of TestSoak, per kind")
+)
+
+// mostHeap is what may be left on the heap, whatever the number of cycles or names.
+const mostHeap = 1 << 20
+
+// soak is two managers that are used a lot, stand in each other's way, and must forget
+// all of it.
+type soak struct {
+	*testing.T
+	srv      *redistest.Server
+	clients  [2]*redis.Client
+	managers [2]*holdfast.Manager
+	kind     *Kind
+	idle     goleak.Option // the goroutines from before there was a manager
+}
+
+// Every way into a lock and out of it, many times: nothing stays.
+func TestSoak_CyclesLeaveNothing(t *testing.T) {
+	forKinds(t, func(s *soak) {
+		cycle := func(rng *rand.Rand, n int) {
+			m := s.managers[n%2]
+			l := s.kind.Exclusive(m, fmt.Sprintf("soak:%d", rng.IntN(3)))
+			if s.kind.Shared != nil && rng.IntN(2) == 0 {
+				l = s.kind.Shared(m, fmt.Sprintf("soak:%d", rng.IntN(3)))
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rng.Int64N(int64(3*time.Millisecond))))
+			defer cancel()
+			ask := l.Lock
+			if rng.IntN(3) == 0 {
+				ask = l.TryLock
+			}
+			lease, err := ask(ctx)
+			if err == nil {
+				err = lease.Unlock(ctx)
+			}
+			if err != nil && !errors.Is(err, holdfast.ErrNotAcquired) && !errors.Is(err, context.DeadlineExceeded) {
+				s.Error(err)
+			}
+		}
+		s.leavesNothing(8, *soakCycles, cycle)
+	})
+}
+
+// A name that is not in use costs nothing.
+func TestSoak_NamesAreForgotten(t *testing.T) {
+	forKinds(t, func(s *soak) {
+		s.leavesNothing(64, *soakNames, func(_ *rand.Rand, n int) {
+			lease, err := s.kind.Exclusive(s.managers[n%2], fmt.Sprintf("soak:%d", n)).Lock(context.Background())
+			if err == nil {
+				err = lease.Unlock(context.Background())
+			}
+			if err != nil {
+				s.Error(err)
+			}
+		})
+	})
+}
+
+// forKinds runs one kind after the other: figures of the heap bear no company.
+func forKinds(t *testing.T, run func(*soak)) {
+	for i := range Kinds {
+		t.Run(Kinds[i].Name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			srv.Keys() // its connection is the test's own
+			idle := goleak.IgnoreCurrent()
+			s := &soak{T: t, srv: srv, kind: &Kinds[i], idle: idle}
+			for i := range s.managers {
+				s.clients[i] = srv.Client(t)
+				m, err := holdfast.New(s.clients[i], holdfast.WithLease(2*time.Second))
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.managers[i] = m
+			}
+			run(s)
+		})
+	}
+}
+
+// leavesNothing runs f so often in so many goroutines, and looks.
+func (s *soak) leavesNothing(goroutines, times int, f func(rng *rand.Rand, n int)) {
+	round := func(from, to int) {
+		var wg sync.WaitGroup
+		for g := range goroutines {
+			rng := rand.New(rand.NewPCG(uint64(g), uint64(from)))
+			wg.Go(func() {
+				for n := from + g; n < to; n += goroutines {
+					f(rng, n)
+				}
+			})
+		}
+		wg.Wait()
+		s.quiet()
+	}
+	round(0, times/10) // pools, buffers, the scripts: what is made once
+	before := heap()
+	begin := time.Now()
+	round(times/10, times+times/10)
+	took := time.Since(begin)
+	grown := heap() - before
+	s.Logf("%d times in %v: the heap has grown by %d bytes", times, took.Round(time.Millisecond), grown)
+	if grown > mostHeap {
+		s.Errorf("the heap has grown by %d bytes, want at most %d", grown, mostHeap)
+	}
+	for i, m := range s.managers {
+		if err := m.Close(context.Background()); err != nil {
+			s.Error(err)
+		}
+		if err := s.clients[i].Close(); err != nil {
+			s.Error(err)
+		}
+	}
+	if err := goleak.Find(s.idle); err != nil {
+		s.Error(err)
+	}
+	s.nothingOnTheServer()
+}
+
+// quiet waits until the managers know of nothing any more.
+func (s *soak) quiet() {
+	s.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		left := 0
+		for _, m := range s.managers {
+			st := m.Stats()
+			left += st.Held + st.Waiting + st.Locks
+		}
+		if left == 0 {
+			return
+		}
+		select {
+		case <-time.After(time.Millisecond): // no event: cleaning up is asynchronous
+		case <-deadline:
+			s.Fatalf("still known: %+v, %+v", s.managers[0].Stats(), s.managers[1].Stats())
+		}
+	}
+}
+
+// nothingOnTheServer looks for keys, subscriptions and connections.
+func (s *soak) nothingOnTheServer() {
+	s.Helper()
+	ctx, admin := context.Background(), s.srv.Admin()
+	keys := slices.DeleteFunc(s.srv.Keys(), func(k string) bool {
+		return strings.HasPrefix(k, locktest.Tokens) || strings.HasPrefix(k, locktest.Tombstones)
+	})
+	if len(keys) > 0 {
+		s.Errorf("%d keys are left, such as %q", len(keys), keys[0])
+	}
+	s.srv.RequireTTLs(s, locktest.Tokens)
+	if channels := admin.PubSubChannels(ctx, "*").Val(); len(channels) > 0 {
+		s.Errorf("subscribed: %q", channels)
+	}
+	if list := admin.ClientList(ctx).Val(); strings.Count(list, "\n") > 1 {
+		s.Errorf("connections are left beside the test's own:\n%s", list)
+	}
+}
+
+// heap is what is in use when the collector has been through.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -1,0 +1,324 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+// clockKey is what the run writes all the time: the number of a tick.
+const clockKey = "chaos:clock"
+
+// Tick is one write of the clock key. Whatever stands behind it in the server's file
+// was executed after Sent; what stands before it, before Received.
+type Tick struct{ Sent, Received int64 }
+
+// Span is when something happened: not before Lo and not after Hi.
+type Span struct{ Lo, Hi int64 }
+
+// Hold is one owner's stay in a lock's hash.
+type Hold struct {
+	Name, Owner string
+	Write       bool // the write side of a read-write lock
+	Start, End  Span // End is never, never while it lasts
+	Expires     int64
+	EndedBy     string // "hdel", "del", "expiry", "overwritten"; empty while it lasts
+	Longest     int64  // the latest expiry it ever had
+}
+
+// prefix is the manager's part of the owner id.
+func (h *Hold) prefix() string {
+	p, _, _ := strings.Cut(h.Owner, ":")
+	return p
+}
+
+// shares reports whether two holds of one lock may exist together.
+func (h *Hold) shares(o *Hold) bool {
+	side := func(owner string) string { return strings.TrimSuffix(owner, ":write") }
+	return !h.Write && !o.Write || side(h.Owner) == side(o.Owner) // a writer may read as well
+}
+
+// Finding is something that the server's file itself shows to be wrong.
+type Finding struct {
+	Rule, Name, Text string
+	At               int64
+}
+
+// Truth is the server's file, replayed.
+type Truth struct {
+	Holds    map[string][]*Hold // by lock, in the order of their starts
+	Findings []Finding
+	Writes   int
+}
+
+// replay is the state of the server while its file is read.
+type replay struct {
+	*Truth
+	ticks   []Tick
+	upper   []int64 // by index of the command: what came before was executed by then
+	lower   int64   // of the command in hand
+	higher  int64
+	live    map[string][]*Hold
+	expires map[string]int64 // by key: 0 is none
+	exists  map[string]bool
+	touched map[string]bool // since MULTI: keys that might have no TTL
+	multi   bool
+	// twoSided are the read-write locks: their hash has a mode beside its owners, and
+	// writers' fields end with ":write".
+	twoSided map[string]bool
+	counter  map[string]int64
+}
+
+// ReadTruth replays the commands of an append-only file.
+func ReadTruth(aof [][]string, ticks []Tick) *Truth {
+	r := &replay{
+		Truth: &Truth{Holds: make(map[string][]*Hold)}, ticks: ticks, upper: upperBounds(aof, ticks),
+		live: make(map[string][]*Hold), expires: make(map[string]int64), exists: make(map[string]bool),
+		touched: make(map[string]bool), twoSided: make(map[string]bool), counter: make(map[string]int64),
+	}
+	for i, cmd := range aof {
+		r.higher = r.upper[i]
+		r.apply(cmd)
+	}
+	for _, live := range r.live {
+		for _, h := range live {
+			if h.Expires != 0 {
+				h.End = Span{h.Expires, h.Expires}
+			}
+		}
+	}
+	r.Writes = len(aof)
+	return r.Truth
+}
+
+// upperBounds walks backwards: a command was executed before the next tick was
+// acknowledged.
+func upperBounds(aof [][]string, ticks []Tick) []int64 {
+	upper := make([]int64, len(aof))
+	bound := int64(never)
+	for i := len(aof) - 1; i >= 0; i-- {
+		upper[i] = bound
+		if t, ok := tickOf(aof[i], ticks); ok {
+			bound = min(bound, t.Received)
+		}
+	}
+	return upper
+}
+
+func tickOf(cmd []string, ticks []Tick) (Tick, bool) {
+	if len(cmd) < 3 || cmd[1] != clockKey || !strings.EqualFold(cmd[0], "set") {
+		return Tick{}, false
+	}
+	n, err := strconv.Atoi(cmd[2])
+	if err != nil || n >= len(ticks) {
+		return Tick{}, false
+	}
+	return ticks[n], true
+}
+
+func (r *replay) finding(rule, name, format string, args ...any) {
+	r.Findings = append(r.Findings, Finding{rule, name, fmt.Sprintf(format, args...), r.lower})
+}
+
+func (r *replay) apply(cmd []string) {
+	if t, ok := tickOf(cmd, r.ticks); ok {
+		r.lower = max(r.lower, t.Sent)
+		return
+	}
+	name := strings.ToLower(cmd[0])
+	switch name {
+	case "multi":
+		r.multi = true
+		return
+	case "exec":
+		r.multi = false
+		r.settle()
+		return
+	case "select":
+		return
+	}
+	if len(cmd) < 2 {
+		return
+	}
+	key := cmd[1]
+	switch name {
+	case "hset", "hmset", "hsetnx", "hincrby":
+		r.create(key)
+		r.fields(key, name, cmd[2:])
+	case "hdel":
+		for _, f := range cmd[2:] {
+			r.end(key, func(h *Hold) bool { return h.Owner == f }, "hdel")
+		}
+		if len(r.live[key]) == 0 {
+			r.drop(key)
+		}
+	case "del", "unlink":
+		for _, key := range cmd[1:] {
+			how := "del"
+			if e := r.expires[key]; e != 0 && e <= r.higher {
+				how = "expiry"
+			}
+			r.end(key, func(*Hold) bool { return true }, how)
+			r.drop(key)
+		}
+	case "pexpireat":
+		r.expire(key, cmd[2])
+	case "persist":
+		r.expires[key] = 0
+		r.touched[key] = true
+	case "incr", "incrby", "set":
+		r.end(key, func(*Hold) bool { return true }, "overwritten")
+		if name == "set" {
+			r.drop(key)
+		}
+		r.create(key)
+		r.count(key, name, cmd[2:])
+	default: // RPUSH, ZADD and their like
+		r.create(key)
+	}
+	if !r.multi {
+		r.settle()
+	}
+}
+
+// create notes that key exists. If its time was over, Redis says so with a DEL before.
+func (r *replay) create(key string) {
+	r.exists[key] = true
+	r.touched[key] = true
+}
+
+func (r *replay) drop(key string) {
+	delete(r.exists, key)
+	delete(r.expires, key)
+	delete(r.touched, key)
+	delete(r.live, key)
+	delete(r.twoSided, key)
+}
+
+// settle looks at what a script or a single command has left.
+func (r *replay) settle() {
+	for key := range r.touched {
+		if r.exists[key] && r.expires[key] == 0 && !strings.HasPrefix(key, locktest.Tokens) {
+			r.finding("ttl", key, "%s has no TTL", key)
+		}
+	}
+	clear(r.touched)
+}
+
+// fields follows the hash of a lock.
+func (r *replay) fields(key, command string, args []string) {
+	for i := 0; i+1 < len(args); i += 2 {
+		owner, value := args[i], args[i+1]
+		if owner == "mode" {
+			r.twoSided[key] = true
+			continue
+		}
+		mine := slices.IndexFunc(r.live[key], func(h *Hold) bool { return h.Owner == owner })
+		if n, err := strconv.Atoi(value); err != nil || n < 1 && mine < 0 {
+			r.finding("count", key, "hold count %s %s of %s", command, value, owner)
+		}
+		if mine >= 0 {
+			continue
+		}
+		h := &Hold{
+			Name: key, Owner: owner, Write: !r.twoSided[key] || strings.HasSuffix(owner, ":write"), Start: Span{r.lower, r.higher},
+			End: Span{never, never}, Expires: r.expires[key], Longest: r.expires[key],
+		}
+		for _, o := range r.live[key] {
+			if !h.shares(o) {
+				r.finding("exclusion", key, "%s is let in beside %s", owner, o.Owner)
+			}
+		}
+		r.live[key] = append(r.live[key], h)
+		r.Holds[key] = append(r.Holds[key], h)
+	}
+}
+
+func (r *replay) end(key string, which func(*Hold) bool, how string) {
+	r.live[key] = slices.DeleteFunc(r.live[key], func(h *Hold) bool {
+		if !which(h) {
+			return false
+		}
+		h.End, h.EndedBy = Span{r.lower, r.higher}, how
+		if how == "expiry" || h.Expires != 0 && h.Expires < r.lower {
+			// Redis stops showing a key when its time is over, and deletes it later.
+			h.End, h.EndedBy = Span{h.Expires, h.Expires}, "expiry"
+		}
+		return true
+	})
+}
+
+func (r *replay) expire(key, unixMS string) {
+	ms, err := strconv.ParseInt(unixMS, 10, 64)
+	if err != nil || !r.exists[key] {
+		return
+	}
+	r.expires[key] = atWall(ms)
+	for _, h := range r.live[key] {
+		h.Expires = r.expires[key]
+		h.Longest = max(h.Longest, h.Expires)
+	}
+}
+
+// count follows a fencing counter.
+func (r *replay) count(key, command string, args []string) {
+	if !strings.HasPrefix(key, locktest.Tokens) {
+		if command == "set" && len(args) > 2 { // SET key value PXAT ms
+			r.expire(key, args[len(args)-1])
+		}
+		return
+	}
+	step := int64(1)
+	if len(args) > 0 {
+		n, err := strconv.ParseInt(args[0], 10, 64)
+		if err != nil {
+			r.finding("token", key, "%s %s", command, args[0])
+			return
+		}
+		step = n
+	}
+	before := r.counter[key]
+	if command == "set" {
+		r.counter[key] = step
+	} else {
+		r.counter[key] += step
+	}
+	if r.counter[key] <= before {
+		r.finding("token", key, "the counter goes from %d to %d", before, r.counter[key])
+	}
+}
+
+// absent returns the times at which the lock certainly had no hold that matches.
+func (t *Truth) absent(name string, match func(*Hold) bool) (free []Span) {
+	var present []Span
+	for _, h := range t.Holds[name] {
+		if match(h) {
+			present = append(present, Span{h.Start.Lo, h.End.Hi})
+		}
+	}
+	slices.SortFunc(present, func(a, b Span) int { return cmpInt64(a.Lo, b.Lo) })
+	from := int64(0)
+	for _, p := range present {
+		if p.Lo > from {
+			free = append(free, Span{from, p.Lo})
+		}
+		from = max(from, p.Hi)
+	}
+	if from < never {
+		free = append(free, Span{from, never})
+	}
+	return free
+}
+
+func cmpInt64(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

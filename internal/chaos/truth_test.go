@@ -1,0 +1,140 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// inAOF writes commands as the server's file has them, one per line; "tick" is the
+// clock key, and "+500ms" the time in so many milliseconds from now.
+func inAOF(lines string) (cmds [][]string) {
+	n := 0
+	for line := range strings.Lines(lines) {
+		cmd := strings.Fields(line)
+		if len(cmd) == 0 {
+			continue
+		}
+		if cmd[0] == "tick" {
+			cmd = []string{"SET", clockKey, fmt.Sprint(n)}
+			n++
+		}
+		for i, arg := range cmd {
+			if d, err := time.ParseDuration(arg); err == nil && arg[0] == '+' {
+				cmd[i] = fmt.Sprint(time.Now().Add(d).UnixMilli())
+			}
+		}
+		cmds = append(cmds, cmd)
+	}
+	return cmds
+}
+
+// ticksFrom returns ticks ten milliseconds apart that take a millisecond each.
+func ticksFrom(start int64, n int64) (ticks []Tick) {
+	for i := range n {
+		ticks = append(ticks, Tick{start + i*10*ms, start + (i*10+1)*ms})
+	}
+	return ticks
+}
+
+func TestReadTruth_HoldsAndTheirTimes(t *testing.T) {
+	start := now()
+	truth := ReadTruth(inAOF(`
+		tick
+		MULTI
+		HSET x a:1 1
+		PEXPIREAT x +60s
+		EXEC
+		tick
+		HDEL x a:1
+		tick
+		MULTI
+		HSET x b:1 1
+		PEXPIREAT x +60s
+		EXEC
+		PEXPIREAT x +70s
+		DEL x
+		tick
+	`), ticksFrom(start, 4))
+	if len(truth.Findings) > 0 {
+		t.Errorf("findings: %+v", truth.Findings)
+	}
+	holds := truth.Holds["x"]
+	if len(holds) != 2 {
+		t.Fatalf("%d holds, want 2", len(holds))
+	}
+	a, b := holds[0], holds[1]
+	if a.Owner != "a:1" || a.Start != (Span{start, start + 11*ms}) || a.End != (Span{start + 10*ms, start + 21*ms}) || a.EndedBy != "hdel" {
+		t.Errorf("the first hold: %+v", a)
+	}
+	if b.Owner != "b:1" || b.EndedBy != "del" || b.Longest < a.Longest+int64(9*time.Second) || !b.Write {
+		t.Errorf("the second hold: %+v", b)
+	}
+	free := truth.absent("x", func(h *Hold) bool { return h.prefix() == "a" })
+	if want := []Span{{0, start}, {start + 21*ms, never}}; !slices.Equal(free, want) {
+		t.Errorf("without a: %v, want %v", free, want)
+	}
+}
+
+func TestReadTruth_ExpiryIsWhenItsTimeWasOver(t *testing.T) {
+	start := now()
+	truth := ReadTruth(inAOF(`
+		tick
+		MULTI
+		HSET x a:1 1
+		PEXPIREAT x +5ms
+		EXEC
+		tick
+		tick
+		DEL x
+		tick
+	`), ticksFrom(start, 4))
+	h := truth.Holds["x"][0]
+	if h.EndedBy != "expiry" || h.End.Lo != h.End.Hi || h.End.Hi > start+8*ms || h.End.Lo < start {
+		t.Errorf("%+v, want an end 5 ms after %d", h, start)
+	}
+}
+
+// A tick whose reply was lost bounds nothing from above; the next one does.
+func TestReadTruth_LostTick(t *testing.T) {
+	ticks := ticksFrom(1000*ms, 3)
+	ticks[1].Received = never
+	truth := ReadTruth(inAOF("tick\nHSET x a:1 1\ntick\ntick"), ticks)
+	if got, want := truth.Holds["x"][0].Start, (Span{1000 * ms, 1021 * ms}); got != want {
+		t.Errorf("start %v, want %v", got, want)
+	}
+}
+
+func TestReadTruth_Findings(t *testing.T) {
+	for _, tc := range []struct {
+		name, aof string
+		want      []string
+	}{
+		{"no TTL", "HSET x a:1 1", []string{"ttl"}},
+		{"TTL in the same transaction", "MULTI\nHSET x a:1 1\nPEXPIREAT x +1s\nEXEC", nil},
+		{"TTL after the transaction", "MULTI\nHSET x a:1 1\nEXEC\nPEXPIREAT x +1s", []string{"ttl"}},
+		{"TTL taken away", "MULTI\nHSET x a:1 1\nPEXPIREAT x +1s\nEXEC\nPERSIST x", []string{"ttl"}},
+		{"a queue without TTL", "RPUSH redisson_lock_queue:{x} a:1", []string{"ttl"}},
+		{"a queue with TTL, gone", "MULTI\nRPUSH q a:1\nPEXPIREAT q +1s\nEXEC\nDEL q", nil},
+		{"the fencing counter has none", "INCRBY redisson_lock_token:{x} 5\nINCRBY redisson_lock_token:{x} 1", nil},
+		{"the fencing counter goes back", "INCRBY redisson_lock_token:{x} 5\nSET redisson_lock_token:{x} 5", []string{"token"}},
+		{"two owners", "MULTI\nHSET x a:1 1\nHSET x b:1 1\nPEXPIREAT x +1s\nEXEC", []string{"exclusion"}},
+		{"two readers", "MULTI\nHSET x mode read\nHSET x a:1 1\nHSET x b:1 1\nPEXPIREAT x +1s\nEXEC", nil},
+		{"a reader beside a writer", "MULTI\nHSET x mode write\nHSET x a:1:write 1\nHSET x b:1 1\nPEXPIREAT x +1s\nEXEC", []string{"exclusion"}},
+		{"a writer beside a reader", "MULTI\nHSET x mode read\nHSET x a:1 1\nHSET x b:1:write 1\nPEXPIREAT x +1s\nEXEC", []string{"exclusion"}},
+		{"a writer who reads", "MULTI\nHSET x mode write a:1:write 1\nHSET x a:1 1\nPEXPIREAT x +1s\nEXEC", nil},
+		{"a count below one", "MULTI\nHSET x a:1 0\nPEXPIREAT x +1s\nEXEC", []string{"count"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var rules []string
+			for _, f := range ReadTruth(inAOF(tc.aof), nil).Findings {
+				rules = append(rules, f.Rule)
+			}
+			if !slices.Equal(rules, tc.want) {
+				t.Errorf("found %q, want %q", rules, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,167 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// How long Redis may keep a hold that nobody has a lease of: a request may be repeated
+// and a tombstone left, but nothing is renewed, so that the TTL ends it.
+func (h *History) tidy() int64 { return int64(h.TTL + 2*time.Second) }
+
+// Truths is the second judge: what the server's file shows and what it says of the
+// claims.
+func Truths(h *History) (violations []Violation) {
+	for _, f := range h.Truth.Findings {
+		if f.Rule == "exclusion" && h.excused(f.Name, f.At) {
+			continue
+		}
+		violations = append(violations, Violation{"truth", f.Rule, f.Name, f.At, f.Text})
+	}
+	for name, leases := range h.Leases() {
+		for _, p := range h.Processes {
+			own := leasesOf(leases, p.ID)
+			violations = append(violations, h.uncovered(name, p, own)...)
+			violations = append(violations, h.forsaken(name, p, own)...)
+			violations = append(violations, h.resurrected(name, p, own)...)
+		}
+	}
+	return append(violations, h.taken()...)
+}
+
+func leasesOf(leases []*Lease, proc int) (own []*Lease) {
+	for _, l := range leases {
+		if l.Acquire.Proc == proc {
+			own = append(own, l)
+		}
+	}
+	return own
+}
+
+// excused reports whether an administrator has had a hand in the lock within a lease.
+func (h *History) excused(name string, at int64) bool {
+	for _, f := range h.Faults {
+		if f.Name == name && f.Start <= at && at <= f.End+int64(h.TTL) {
+			return true
+		}
+	}
+	return false
+}
+
+// uncovered finds claims at a time when the process certainly had no hold, and losses
+// reported of a hold that Redis still had.
+func (h *History) uncovered(name string, p *Process, leases []*Lease) (violations []Violation) {
+	match := func(exclusive bool) func(*Hold) bool {
+		return func(o *Hold) bool { return o.prefix() == p.Prefix && (o.Write || !exclusive) }
+	}
+	absent := map[bool][]Span{
+		true:  h.Truth.absent(name, match(true)),
+		false: h.Truth.absent(name, match(false)),
+	}
+	for _, l := range leases {
+		for _, gap := range absent[!l.Acquire.Shared] {
+			if from, to := max(gap.Lo, l.From), min(gap.Hi, l.To); from < to {
+				violations = append(violations, Violation{
+					"truth", "claim without hold", name, from,
+					fmt.Sprintf("for %v: %v", time.Duration(to-from), l),
+				})
+			}
+		}
+		u := l.Unlock
+		if u == nil || u.Result != Lost || u.Detail == "deadline" {
+			continue
+		}
+		for _, o := range h.Truth.Holds[name] {
+			if match(!l.Acquire.Shared)(o) && o.Start.Hi <= l.From && o.End.Lo >= u.Return {
+				violations = append(violations, Violation{"truth", "false loss", name, u.Return, l.String()})
+			}
+		}
+	}
+	return violations
+}
+
+// resurrected finds owners that hold again after an end that a caller has seen. A grant
+// that nobody heard of may be taken back and made again.
+func (h *History) resurrected(name string, p *Process, leases []*Lease) (violations []Violation) {
+	over := make(map[string]bool) // owners that had a lease and ended
+	for _, o := range h.Truth.Holds[name] {
+		if o.prefix() != p.Prefix {
+			continue
+		}
+		if over[o.Owner] {
+			violations = append(violations, Violation{"truth", "resurrection", name, o.Start.Lo, o.Owner + " holds again after its end"})
+		}
+		over[o.Owner] = over[o.Owner] || slices.ContainsFunc(leases, func(l *Lease) bool {
+			return l.Acquire.Shared == !o.Write && max(l.From, o.Start.Hi) < min(l.To, o.End.Lo)
+		})
+	}
+	return violations
+}
+
+// forsaken finds holds that lived on without a lease.
+func (h *History) forsaken(name string, p *Process, leases []*Lease) (violations []Violation) {
+	for _, o := range h.Truth.Holds[name] {
+		if o.prefix() != p.Prefix || !o.Write && p.Died != never {
+			continue // a dead reader's field may stay: other readers keep the key
+		}
+		needed := o.Start.Hi
+		for _, l := range leases {
+			if l.Acquire.Call <= o.End.Hi && l.over() >= o.Start.Lo {
+				needed = max(needed, min(l.over(), p.Died))
+			}
+		}
+		if needed == never || o.End.Lo == never && h.End < needed+h.tidy() {
+			continue
+		}
+		if left := min(o.End.Lo, h.End) - needed - h.stalled(needed, p.ID); left > h.tidy() {
+			violations = append(violations, Violation{
+				"truth", "forsaken hold", name, needed,
+				fmt.Sprintf("%s stayed for %v without a lease", o.Owner, time.Duration(left)),
+			})
+		}
+	}
+	return violations
+}
+
+// stalled is for how long, from a moment on, the process could not tidy up: faults that
+// hit it or the server, one after the other.
+func (h *History) stalled(from int64, proc int) (sum int64) {
+	all := append(slices.Clone(h.Faults), h.Stalls...)
+	slices.SortFunc(all, func(a, b Fault) int { return cmpInt64(a.Start, b.Start) })
+	for _, f := range all {
+		if f.Name == "" && (f.Proc == proc || f.Proc < 0) && f.End > from && f.Start < from+sum+h.tidy() {
+			sum += f.End - max(f.Start, from)
+		}
+	}
+	return sum
+}
+
+// taken finds holds that were deleted before their time, and not by a release of their
+// own process.
+func (h *History) taken() (violations []Violation) {
+	for name, holds := range h.Truth.Holds {
+		for _, o := range holds {
+			if o.EndedBy != "del" || h.excused(name, o.End.Lo) || h.excused(name, o.End.Hi) || h.released(o) {
+				continue
+			}
+			violations = append(violations, Violation{
+				"truth", "hold deleted", name, o.End.Lo,
+				fmt.Sprintf("%s, with %v to go", o.Owner, time.Duration(o.Expires-o.End.Lo)),
+			})
+		}
+	}
+	return violations
+}
+
+// released reports whether the hold's process was giving it up, or a grant that nobody
+// wanted any more, when it ended.
+func (h *History) released(hold *Hold) bool {
+	for _, o := range h.Ops {
+		if o.Name == hold.Name && h.process(o.Proc).Prefix == hold.prefix() && (o.Do == Unlock || o.acquires() && o.Result != OK) &&
+			o.Call <= hold.End.Hi && min(o.Return, h.process(o.Proc).Died)+int64(grace) >= hold.End.Lo {
+			return true
+		}
+	}
+	return false
+}

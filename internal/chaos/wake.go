@@ -1,0 +1,145 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Bounds of the third judge. A message wakes a waiter within milliseconds and a poll
+// only after a second, so the first bound tells them apart on a busy machine. The
+// second is a poll, a lease, a new connection and the longest fault.
+const (
+	wakeBound  = 500 * time.Millisecond
+	stuckBound = 5 * time.Second
+	toldBound  = 150 * time.Millisecond // from a deadline to Done: a timer on a busy machine
+)
+
+// Wakes is the third judge: nobody waits for a lock that is free, and no lock is lost
+// or refused for want of an answer while nothing is wrong.
+func Wakes(h *History) (violations []Violation, longest time.Duration) {
+	free := make(map[string][]Span)
+	for name := range h.Truth.Holds {
+		free[name] = h.Truth.absent(name, func(*Hold) bool { return true })
+	}
+	for _, o := range h.Ops {
+		if o.Do != Lock || kindOf(o.Name) == nil || h.process(o.Proc).Died != never {
+			continue
+		}
+		var idle, calm time.Duration // how long it waited while the lock was free
+		for _, f := range free[o.Name] {
+			if both := (Span{max(f.Lo, o.Call), min(f.Hi, o.Return, h.Quiesced)}); both.Lo < both.Hi {
+				idle += time.Duration(both.Hi - both.Lo)
+				calm += h.calm(both)
+			}
+		}
+		switch {
+		case calm > wakeBound:
+			violations = append(violations, Violation{
+				"wake", "lost wake-up", o.Name, o.Call,
+				fmt.Sprintf("%v waited %v, for %v of it the lock was free and nothing wrong", o, time.Duration(o.Return-o.Call), calm),
+			})
+		case idle > stuckBound:
+			violations = append(violations, Violation{
+				"wake", "stuck waiter", o.Name, o.Call,
+				fmt.Sprintf("%v waited %v, for %v of it the lock was free", o, time.Duration(o.Return-o.Call), idle),
+			})
+		}
+		if o.Call >= h.Healed && o.Result == OK {
+			longest = max(longest, time.Duration(o.Return-o.Call))
+		}
+	}
+	for _, leases := range h.Leases() {
+		for _, l := range leases {
+			if u := l.Unlock; u != nil && u.Result == Lost && !l.Acquire.Fixed && !l.Excused && h.calm(Span{l.From, u.Call}) == time.Duration(u.Call-l.From) {
+				violations = append(violations, Violation{"wake", "lost without cause", l.Acquire.Name, u.Call, l.String()})
+			}
+		}
+	}
+	return violations, longest
+}
+
+// Told judges how late holders heard that their lease had ended, unless their process
+// did not run at that time. It also returns the longest of these times.
+func Told(h *History) (violations []Violation, longest time.Duration) {
+	for _, o := range h.Ops {
+		if o.Do != told || slices.ContainsFunc(slices.Concat(h.Faults, h.Stalls), func(f Fault) bool {
+			return f.Proc == o.Proc && f.Start <= o.Return && f.End >= o.Call
+		}) {
+			continue
+		}
+		late := time.Duration(o.Return - o.Call)
+		if longest = max(longest, late); late > toldBound {
+			violations = append(violations, Violation{"wake", "told late", o.Name, o.Return, fmt.Sprintf("%v after the deadline: %v", late, o)})
+		}
+	}
+	return violations, longest
+}
+
+// calm is how much of a span nothing was wrong: it lies before the first fault or well
+// after the last, and not near a moment at which the machine was too busy.
+func (h *History) calm(s Span) time.Duration {
+	recovery := int64(recovery(h.TTL))
+	rough := []Span{{h.Faulty, h.Healed}}
+	if h.Healed != never {
+		rough[0].Hi += recovery
+	}
+	for _, f := range h.Stalls {
+		rough = append(rough, Span{f.Start, f.End + recovery})
+	}
+	slices.SortFunc(rough, func(a, b Span) int { return cmpInt64(a.Lo, b.Lo) })
+	sum := int64(0)
+	for _, r := range rough {
+		sum += max(0, min(s.Hi, r.Lo)-s.Lo)
+		s.Lo = max(s.Lo, r.Hi)
+	}
+	return time.Duration(sum + max(0, s.Hi-s.Lo))
+}
+
+// Bypass is a waiter that was overtaken by one that came later.
+type Bypass struct{ Waiter, Other *Op }
+
+// fairSlack is how much later a call must be to count as later: the time it takes to
+// stand in the queue.
+const fairSlack = 20 * time.Millisecond
+
+// Bypasses finds them among calls of Lock that were granted; who gave up does not
+// count. Fair locks promise none while nothing is wrong.
+func Bypasses(h *History, name string) (all []Bypass) {
+	var granted []*Op
+	for _, o := range h.Ops {
+		if o.Name == name && o.Do == Lock && o.Result == OK && o.ID == o.Chain && !o.Shared {
+			granted = append(granted, o)
+		}
+	}
+	slices.SortFunc(granted, func(a, b *Op) int { return cmpInt64(a.Return, b.Return) })
+	for i, b := range granted {
+		for _, a := range granted[i+1:] {
+			if a.Call+int64(fairSlack) <= b.Call {
+				all = append(all, Bypass{a, b})
+			}
+			if a.Return-b.Return > int64(10*time.Second) {
+				break // nobody waits that long
+			}
+		}
+	}
+	return all
+}
+
+// Order judges the fair locks.
+func Order(h *History) (violations []Violation) {
+	for i := range Kinds {
+		k := &Kinds[i]
+		if !k.Fair {
+			continue
+		}
+		for _, name := range []string{k.busy(), k.quiet()} {
+			for _, b := range Bypasses(h, name) {
+				if h.calm(Span{b.Waiter.Call, b.Waiter.Return}) == time.Duration(b.Waiter.Return-b.Waiter.Call) {
+					violations = append(violations, Violation{"wake", "order", name, b.Other.Return, fmt.Sprintf("%v before %v", b.Other, b.Waiter)})
+				}
+			}
+		}
+	}
+	return violations
+}

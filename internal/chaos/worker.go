@@ -1,0 +1,258 @@
+package chaos
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// worker is one goroutine of a client process.
+type worker struct {
+	*client
+	n   int
+	rng *rand.Rand
+}
+
+// held is a lease and the operation that brought it.
+type held struct {
+	lease *holdfast.Lease
+	op    *Op
+}
+
+// pause is work or thinking time, not waiting for anything.
+func (w *worker) pause(most time.Duration) {
+	t := time.NewTimer(time.Duration(w.rng.Int64N(int64(most))))
+	defer t.Stop()
+	<-t.C
+}
+
+// target is one side of a lock.
+type target struct {
+	name   string
+	shared bool
+	make   lockFunc
+}
+
+// pick chooses a kind, and of a read-write lock mostly the readers' side.
+func (w *worker) pick(name func(*Kind) string) target {
+	k := &Kinds[w.rng.IntN(len(Kinds))]
+	t := target{name: name(k), make: k.Exclusive}
+	if k.Shared != nil && w.rng.IntN(5) < 3 {
+		t.shared, t.make = true, k.Shared
+	}
+	return t
+}
+
+// acquire locks and records. chain is the owner to re-enter, or 0.
+func (w *worker) acquire(ctx context.Context, do Action, t target, chain int64, opts ...holdfast.LockOption) *held {
+	l := t.make(w.m, t.name, opts...)
+	if w.seam.Locker != nil {
+		l = w.seam.Locker(l)
+	}
+	o := &Op{Proc: w.Proc, Worker: w.n, Do: do, Name: t.name, Shared: t.shared, Chain: chain, Fixed: len(opts) > 0}
+	w.rec.begin(o)
+	ask := l.Lock
+	if do == TryLock {
+		ask = l.TryLock
+	}
+	lease, err := ask(ctx)
+	returned := time.Now()
+	o.Result, o.Detail = resultOf(err)
+	h := &held{lease: lease, op: o}
+	if err == nil {
+		o.Token, o.Deadline = lease.Token(), w.deadline(h, returned)
+		if w.seam.Token != nil {
+			o.Token = w.seam.Token(o.Token, chain != 0)
+		}
+	}
+	w.rec.end(o, returned)
+	if err != nil {
+		return nil
+	}
+	return h
+}
+
+func (w *worker) deadline(h *held, granted time.Time) int64 {
+	d := h.lease.Deadline()
+	if w.seam.Deadline != nil {
+		d = w.seam.Deadline(d, granted, w.Lease)
+	}
+	return at(d)
+}
+
+// release unlocks and records. The claim ends when the operation is called.
+func (w *worker) release(h *held) Result {
+	o := &Op{
+		Proc: w.Proc, Worker: w.n, Do: Unlock, Name: h.op.Name, Shared: h.op.Shared,
+		Chain: h.op.Chain, Lease: h.op.ID,
+	}
+	o.Deadline = max(w.deadline(h, time.Now()), h.op.Deadline)
+	if w.seam.Deadline != nil {
+		o.Deadline = h.op.Deadline
+	}
+	w.rec.begin(o)
+	unlock := func(l *holdfast.Lease) error { return l.Unlock(context.Background()) }
+	if w.seam.Unlock != nil {
+		unlock = w.seam.Unlock
+	}
+	err := unlock(h.lease)
+	returned := time.Now()
+	o.Result, o.Detail = resultOf(err)
+	w.rec.end(o, returned)
+	return o.Result
+}
+
+// peek asks whether the lock is held.
+func (w *worker) peek(name string) {
+	o := &Op{Proc: w.Proc, Worker: w.n, Do: Peek, Name: name}
+	w.rec.begin(o)
+	info, err := w.m.Inspect(w.stop, name)
+	returned := time.Now()
+	switch {
+	case err != nil:
+		o.Result = Unavailable
+	case info.Held:
+		o.Result = OK
+	default:
+		o.Result = Refused
+	}
+	w.rec.end(o, returned)
+}
+
+// work does everything that a caller can do, on the busy locks.
+func (w *worker) work() {
+	for w.stop.Err() == nil {
+		w.pause(20 * time.Millisecond)
+		t := w.pick((*Kind).busy)
+		if w.rng.IntN(100) < w.Overstay {
+			w.overstay(t)
+			continue
+		}
+		switch dice := w.rng.IntN(98); {
+		case dice < 50:
+			w.section(w.acquire(w.stop, TryLock, t, 0), t)
+		case dice < 75:
+			w.lockFor(300*time.Millisecond, t)
+		case dice < 80:
+			w.lockFor(8*time.Second, t)
+		case dice < 90:
+			w.reenter(t)
+		case dice < 95:
+			w.lockFor(time.Duration(w.rng.Int64N(int64(5*time.Millisecond)))+1, t)
+		default:
+			w.peek(t.name)
+		}
+	}
+}
+
+// section is the critical section. h may be nil.
+func (w *worker) section(h *held, t target) {
+	if h == nil {
+		return
+	}
+	w.pause(15 * time.Millisecond)
+	w.release(h)
+}
+
+func (w *worker) lockFor(patience time.Duration, t target) {
+	ctx, cancel := context.WithTimeout(w.stop, patience)
+	defer cancel()
+	w.section(w.acquire(ctx, Lock, t, 0), t)
+}
+
+// reenter locks once more, as the same owner.
+func (w *worker) reenter(t target) {
+	ctx, cancel := context.WithTimeout(w.stop, 300*time.Millisecond)
+	defer cancel()
+	outer := w.acquire(ctx, Lock, t, 0)
+	if outer == nil {
+		return
+	}
+	inner := w.acquire(outer.lease.Context(w.stop), Lock, t, outer.op.Chain)
+	if inner != nil {
+		w.pause(5 * time.Millisecond)
+		w.release(inner)
+	}
+	w.pause(5 * time.Millisecond)
+	w.release(outer)
+}
+
+// overstay takes a lease that is not renewed and unlocks too late.
+func (w *worker) overstay(t target) {
+	if w.calm.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(w.stop, w.Lease)
+	defer cancel()
+	h := w.acquire(ctx, Lock, t, 0, holdfast.WithFixedLease(w.Lease))
+	if h == nil {
+		return
+	}
+	w.listen(h)
+	w.pause(2 * w.Lease / 3)
+	w.release(h)
+}
+
+// listen waits for the end of a lease, and records it if it is later than promised.
+func (w *worker) listen(h *held) {
+	select {
+	case <-h.lease.Done():
+	case <-w.stop.Done():
+		return
+	}
+	heard := time.Now()
+	if deadline := at(h.lease.Deadline()); at(heard) > deadline {
+		o := &Op{Proc: w.Proc, Worker: w.n, Do: told, Name: h.op.Name}
+		w.rec.begin(o)
+		o.Call = deadline
+		w.rec.end(o, heard)
+	}
+}
+
+// wait is a caller of the quiet locks.
+func (w *worker) wait() {
+	for w.stop.Err() == nil {
+		t := w.pick((*Kind).quiet)
+		ctx, cancel := context.WithTimeout(w.stop, 8*time.Second)
+		h := w.acquire(ctx, Lock, t, 0)
+		cancel()
+		if h != nil {
+			w.pause(5 * time.Millisecond)
+			w.release(h)
+		}
+		w.pause(5 * time.Millisecond)
+	}
+}
+
+// keep holds a private lock for as long as it can, and takes it again when it is lost.
+func (w *worker) keep(name string) {
+	t := target{name: name, make: mutex}
+	for w.stop.Err() == nil {
+		h := w.acquire(w.stop, Lock, t, 0)
+		if h == nil {
+			w.pause(100 * time.Millisecond) // Redis is down, or the nemesis has put something else there
+			continue
+		}
+		w.listen(h)
+		w.release(h)
+	}
+}
+
+// watch records when the process did not get to run.
+func (w *worker) watch() {
+	const look, most = 20 * time.Millisecond, 150 * time.Millisecond
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for last := time.Now(); w.stop.Err() == nil; <-tick.C {
+		looked := time.Now()
+		if looked.Sub(last) > most {
+			o := &Op{Proc: w.Proc, Worker: w.n, Do: stall}
+			w.rec.begin(o)
+			o.Call = at(last)
+			w.rec.end(o, looked)
+		}
+		last = looked
+	}
+}

@@ -1,0 +1,61 @@
+package interop
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Twelve owners in four processes of both sides, each taking the lock in every way that
+// there is. The section counts what it sees, and no section may be lost.
+func exclusion(e *env) {
+	const threads, rounds = 3, 150
+	file := newSectionFile(e)
+	var alone, visits []*call
+	for i, p := range []*peer{e.java[0], e.golang[0], e.java[1], e.golang[1]} {
+		for n := range threads {
+			k := e.kind
+			if n == 0 { // readers and writers mix
+				k, _ = kindNamed(e.kind.against())
+			}
+			c := p.start(e, e.thread(n), "work", k.name, e.key, rounds, 1+i*threads+n, file)
+			if k.shared {
+				visits = append(visits, c)
+			} else {
+				alone = append(alone, c)
+			}
+		}
+	}
+	began := time.Now()
+	var sections, refusals int
+	longest := map[string]int{}
+	for i, c := range slices.Concat(alone, visits) {
+		var entered, refused, violations, wait int
+		a := c.answer()
+		if _, err := fmt.Sscan(a.value, &entered, &refused, &violations, &wait); err != nil {
+			e.Fatalf("%s answers %q with %q %s", c.peer.side, c.text, a.value, a.failure)
+		}
+		if violations > 0 {
+			e.Errorf("%s saw %d violations in %d sections", c.peer.side, violations, entered)
+		}
+		if i < len(alone) {
+			sections += entered
+		}
+		refusals += refused
+		longest[c.peer.side] = max(longest[c.peer.side], wait)
+	}
+	e.Logf("%d sections alone, %d refusals in %v; longest wait of ours %d ms, of Redisson %d ms",
+		sections, refusals, time.Since(began).Round(time.Millisecond), longest["go"], longest["java"])
+	if wait := time.Duration(longest["go"]) * time.Millisecond; bounds.ours > 0 && wait > bounds.ours {
+		e.Errorf("one of ours waited for %v", wait)
+	}
+	s, err := openSection(file)
+	if err != nil {
+		e.Fatal(err)
+	}
+	defer s.Close()
+	if state, err := s.read(); err != nil || state.Sections != int64(sections) {
+		e.Errorf("%d sections were counted, want %d (%v)", state.Sections, sections, err)
+	}
+	e.free()
+}

@@ -1,0 +1,137 @@
+package interop
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// An owner that takes the lock twice must give it back twice. Redisson counts in Redis,
+// we in the process.
+func reentry(e *env) {
+	for _, d := range e.directions() {
+		holder, other := d.from, d.to
+		e.lock(holder, 1, -1)
+		e.lock(holder, 1, -1)
+		holds := map[string]int{"java": 2, "go": 1}[holder.side]
+		if got := e.inspect().Holders; len(got) != 1 || got[0].Holds != holds {
+			e.Errorf("%v: holders %+v, want one with %d holds", d, got, holds)
+		}
+		e.unlock(holder, 1)
+		e.refusedAgainst(other)
+		e.unlock(holder, 1)
+		e.free()
+		once := holder.start(e, e.thread(1), "unlock", e.kind.name, e.key)
+		rw := e.kind.name == "read" || e.kind.name == "write"
+		if holder.side == "java" && (e.kind.queue || rw && e.line == old) {
+			once.want("ok") // Redisson lets anybody unlock a fair lock that is free; until 3.44.0 a read-write lock as well
+		} else {
+			once.wantFailure("not")
+		}
+	}
+}
+
+// Each side sees the other's hold: that it is there, for how long and whose it is.
+func observe(e *env) {
+	const lease = 10_000
+	for _, d := range e.directions() {
+		holder, other := d.from, d.to
+		ask := func(verb string) *call { return other.start(e, e.thread(2), verb, e.kind.name, e.key) }
+		ask("isLocked").want("false")
+		ask("remainTimeToLive").want("-2")
+		e.lock(holder, 1, lease)
+		ask("isLocked").want("true")
+		if ttl := ask("remainTimeToLive").number(); ttl > lease || ttl < lease/2 {
+			e.Errorf("%v: TTL %d ms of a lease of %d ms", d, ttl, lease)
+		}
+		info := e.inspect()
+		if info.Kind != e.kind.mode || !info.Held || len(info.Holders) != 1 || info.Holders[0].Holdfast != (holder.side == "go") {
+			e.Errorf("%v: Inspect says %+v", d, info)
+		}
+		e.unlock(holder, 1)
+		ask("isLocked").want("false")
+	}
+}
+
+// inspect asks a process of ours.
+func (e *env) inspect() (info holdfast.Info) {
+	e.Helper()
+	a := e.golang[1].start(e, e.thread(1003), "inspect", e.kind.name, e.key).answer()
+	if err := json.Unmarshal([]byte(a.value), &info); err != nil {
+		e.Fatalf("Inspect: %s %v", a.failure, err)
+	}
+	return info
+}
+
+// Each side can take a hold of the other away. Its waiters are woken, and the holder is
+// told: ours when it looks next, Redisson's when it unlocks.
+func forceUnlock(e *env) {
+	victim := map[string]*peer{"go": e.startGo(e, "--watchdog", "1500"), "java": e.java[1]}
+	for _, d := range e.directions() {
+		thief, waiter := d.to, d.from // both directions: the holder's side waits as well
+		holder := victim[d.from.side]
+		e.lockAgainst(holder, 1, -1)
+		waiting := e.waiter(waiter, 2)
+		forced := thief.start(e, e.thread(3), "forceUnlock", e.kind.against(), e.key).want("true")
+		granted := waiting.want("ok")
+		if late := granted.ended.Sub(forced.began); late > 3*time.Second {
+			e.Errorf("%v: the waiter entered after %v", d, late)
+		}
+		if holder.side == "go" {
+			loss := holder.start(e, e.thread(1), "loss", e.kind.against(), e.key).answer()
+			if late := loss.ended.Sub(forced.ended); late > 3*time.Second {
+				e.Errorf("told of the loss after %v", late)
+			}
+			holder.start(e, e.thread(1), "unlock", e.kind.against(), e.key).wantFailure("lost")
+		} else {
+			holder.start(e, e.thread(1), "unlock", e.kind.against(), e.key).wantFailure("IllegalMonitorStateException")
+		}
+		e.unlock(waiter, 2)
+		e.free()
+		thief.start(e, e.thread(3), "forceUnlock", e.kind.against(), e.key).want("false")
+	}
+}
+
+// Tokens grow over both sides, whatever ends a hold: unlocking, expiry, force.
+func tokens(e *env) {
+	last := int64(0)
+	grown := func(p *peer, thread int) {
+		e.Helper()
+		token := p.start(e, e.thread(thread), "token", e.kind.name, e.key).number()
+		if token <= last {
+			e.Errorf("%s has token %d after %d", p.side, token, last)
+		}
+		last = token
+	}
+	ours := e.short("go")
+	for range 3 {
+		for _, p := range []*peer{e.java[0], ours, e.java[1]} {
+			e.lock(p, 1, -1)
+			grown(p, 1)
+			e.lock(p, 1, -1) // Redisson takes another one, we do not
+			e.unlock(p, 1)
+			e.unlock(p, 1)
+
+			e.lock(p, 2, 100) // and let it expire
+			grown(p, 2)
+			e.eventually("expiry", patience, func() bool {
+				return e.exists(e.key) == 0
+			})
+
+			e.lock(p, 3, -1)
+			grown(p, 3)
+			e.golang[0].start(e, e.thread(4), "forceUnlock", e.kind.name, e.key).want("true")
+			if p.side == "go" { // until then the process believes that it holds it
+				p.start(e, e.thread(3), "loss", e.kind.name, e.key).answer()
+			}
+		}
+	}
+	if e.line == current {
+		if token := e.java[0].start(e, e.thread(5), "lockAndGetToken", e.kind.name, e.key).number(); token <= last {
+			e.Errorf("lockAndGetToken returned %d after %d", token, last)
+		}
+		e.unlock(e.java[0], 5)
+	}
+	e.free()
+}

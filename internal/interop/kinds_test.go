@@ -1,0 +1,91 @@
+package interop
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// kind is a kind of lock that both sides have.
+type kind struct {
+	name   string // in the words of the processes
+	lock   func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker
+	fenced bool   // has tokens
+	queue  bool   // waiters of all clients are served in the order they came
+	shared bool   // several owners may hold it at a time
+	rival  string // the kind whose holder stands in its way; empty: the same
+	mode   holdfast.Kind
+}
+
+// What a waiter may have to bear under load. 0 is not a bound yet: the figure is reported
+// only.
+var bounds = struct {
+	ours   time.Duration // a process of ours among twelve callers: more is a message that was lost
+	turn   time.Duration // one caller of a side beside a crowd of the other
+	grants int           // the same, counted in grants by Redis to others
+}{
+	ours:   0, // a second
+	turn:   0, // a second
+	grants: 0, // 200
+}
+
+// kinds are those that Holdfast has today.
+var kinds = []kind{
+	{name: "lock", lock: mutex, mode: holdfast.KindMutex},
+	{name: "fenced", lock: fenced, mode: holdfast.KindMutex, fenced: true},
+	{name: "fair", lock: fair, mode: holdfast.KindMutex, queue: true},
+	{name: "write", lock: write, mode: holdfast.KindWrite},
+	{name: "read", lock: read, mode: holdfast.KindRead, shared: true, rival: "write"},
+}
+
+func mutex(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.Mutex(name, opts...)
+}
+
+func fenced(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.Mutex(name, append(opts, holdfast.WithFencing())...)
+}
+
+func fair(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.FairMutex(name, opts...)
+}
+
+func write(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.RWMutex(name, opts...)
+}
+
+func read(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.RWMutex(name, opts...).RLocker()
+}
+
+// against is the kind that a holder must have to keep this one out.
+func (k kind) against() string {
+	if k.rival != "" {
+		return k.rival
+	}
+	return k.name
+}
+
+// channels are the beginnings of the names of the channels that a waiter of Redisson
+// listens on.
+func (k kind) channel(name string) string {
+	prefix := "redisson_lock__channel:"
+	if k.name == "read" || k.name == "write" {
+		prefix = "redisson_rwlock:"
+	}
+	if !strings.Contains(name, "{") {
+		name = "{" + name + "}"
+	}
+	return prefix + name
+}
+
+func kindNamed(name string) (kind, error) {
+	for _, k := range kinds {
+		if k.name == name {
+			return k, nil
+		}
+	}
+	return kind{}, fmt.Errorf("no kind %q", name)
+}

@@ -1,0 +1,114 @@
+package interop
+
+import (
+	"strconv"
+	"time"
+)
+
+// Leases of these scenarios. Machines may be slow by the slack.
+const (
+	shortLease = 1500 * time.Millisecond
+	slack      = time.Second
+)
+
+var shortFlags = []string{"--watchdog", strconv.FormatInt(shortLease.Milliseconds(), 10)}
+
+// short starts a process of the given side whose locks have a short TTL.
+func (e *env) short(side string) *peer {
+	e.Helper()
+	if side == "go" {
+		return e.startGo(e, shortFlags...)
+	}
+	return e.startJava(e, shortFlags...)
+}
+
+// A hold without a lease is renewed for as long as it lasts, while waiters of the other
+// side keep asking for it.
+func renewal(e *env) {
+	for _, d := range e.directions() {
+		holder := e.short(d.from.side)
+		began := e.lockAgainst(holder, 1, -1).ended
+		for time.Since(began) < 3*shortLease {
+			waiter := d.to.start(e, e.thread(2), "tryLock", e.kind.name, e.key, 400, -1)
+			if a := waiter.want("false"); a.ended.Sub(a.began) < 300*time.Millisecond {
+				e.Errorf("%v: gave up after %v", d, a.ended.Sub(a.began))
+			}
+			ttl := d.to.start(e, e.thread(3), "remainTimeToLive", e.kind.name, e.key).number()
+			if most := shortLease.Milliseconds(); ttl < most/10 || ttl > most {
+				e.Errorf("%v: TTL of %d ms while renewed to %v", d, ttl, shortLease)
+			}
+		}
+		e.unlockAgainst(holder, 1)
+		e.free()
+	}
+}
+
+// A hold with a lease is not renewed, also not by the watchdog of the other side or of
+// the same process, which keep other locks. The waiter enters when it ends: neither before
+// nor long after.
+func expiry(e *env) {
+	for _, d := range e.directions() {
+		holder := e.short(d.from.side)
+		other := *e
+		other.key += ":other"
+		other.lockAgainst(holder, 2, -1)
+
+		locked := e.lockAgainst(holder, 1, int(shortLease.Milliseconds()))
+		waiter := d.to.start(e, e.thread(3), "lock", e.kind.name, e.key, -1).want("ok")
+		held := waiter.ended.Sub(locked.began)
+		e.Logf("%v: a lease of %v ended after %v", d, shortLease, held.Round(time.Millisecond))
+		if held < shortLease || held > shortLease+slack {
+			e.Errorf("%v: a lease of %v ended after %v", d, shortLease, held)
+		}
+		e.unlock(d.to, 3)
+		other.unlockAgainst(holder, 2) // was renewed meanwhile
+		e.free()
+	}
+}
+
+// The lock of a process that was killed is free when its TTL has passed, although the
+// other side runs a watchdog and has had the same lock before.
+func killedHolder(e *env) {
+	for _, d := range e.directions() {
+		holder, waiter := e.short(d.from.side), e.short(d.to.side)
+		e.lock(waiter, 2, -1)
+		e.unlock(waiter, 2)
+		e.lockAgainst(holder, 1, -1)
+		waiting := e.waiter(waiter, 2)
+		holder.Kill()
+		killed := time.Now()
+		freed := waiting.want("ok").ended.Sub(killed)
+		e.Logf("%v: entered %v after the holder was killed", d, freed.Round(time.Millisecond))
+		if freed > shortLease+slack {
+			e.Errorf("%v: entered %v after the holder was killed, its TTL being %v", d, freed, shortLease)
+		}
+		e.unlock(waiter, 2)
+		e.free()
+	}
+}
+
+// A process that was stopped for longer than its TTL does no harm when it goes on: its
+// watchdog leaves the next holder's lease as it is, and its unlock fails.
+func pausedHolder(e *env) {
+	const lease = 4000 // longer than the watchdog would make it
+	for _, d := range e.directions() {
+		holder := e.short(d.from.side)
+		e.lockAgainst(holder, 1, -1)
+		holder.Pause()
+		next := d.to.start(e, e.thread(2), "lock", e.kind.name, e.key, lease).want("ok")
+		holder.Resume()
+		unlock := holder.start(e, e.thread(1), "unlock", e.kind.against(), e.key)
+		unlock.wantFailure(map[string]string{"go": "lost", "java": "IllegalMonitorStateException"}[holder.side])
+
+		// Two periods of the watchdog, in which nothing may be renewed or shortened.
+		time.Sleep(2 * shortLease / 3)
+		asked := d.to.start(e, e.thread(3), "remainTimeToLive", e.kind.name, e.key)
+		ttl := time.Duration(asked.number()) * time.Millisecond
+		ends := asked.answer().began.Add(ttl).Sub(next.ended) // or a little later
+		if want := lease * time.Millisecond; ends > want+50*time.Millisecond || ends < want-300*time.Millisecond {
+			e.Errorf("%v: the next holder's lease of %v ends after %v", d, want, ends)
+		}
+		e.unlock(d.to, 2)
+		e.free()
+	}
+}

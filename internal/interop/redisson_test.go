@@ -1,0 +1,82 @@
+package interop
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// What docs/MIGRATING.md warns of is still so. When one of these fails, Redisson has
+// improved, and the guide has a line too many.
+func TestRedisson_KeepsItsTraps(t *testing.T) {
+	for _, l := range []line{current, old} {
+		for _, trap := range []struct {
+			name string
+			run  func(*env)
+		}{
+			{"a MultiLock's lease ends the token counter", multiLeaseEndsTokens},
+			{"a lock behind a spin lock waits for the TTL", spinLockTellsNobody},
+			{"a plain lock does not keep a write lock out", kindsDoNotExclude},
+			{"a hash without TTL passes for an own lock", noTTLPassesForOwn},
+			{"a fair queue ignores old name mappers", func(e *env) { fairQueueAndMapper(e, l) }},
+		} {
+			t.Run(string(l)+"/"+trap.name, func(t *testing.T) {
+				t.Parallel()
+				server := newServer(t, l)
+				trap.run(&env{T: t, fleet: server, kind: kind{name: "lock"}, key: "trap"})
+			})
+		}
+	}
+}
+
+func multiLeaseEndsTokens(e *env) {
+	java := e.startJava(e)
+	ttl := func() time.Duration {
+		return e.admin.PTTL(context.Background(), "redisson_lock_token:{a}").Val()
+	}
+	java.start(e, "t", "lockAndGetToken", "fenced", "a").want("1")
+	java.start(e, "t", "unlock", "fenced", "a").want("ok")
+	if got := ttl(); got != -1 {
+		e.Fatalf("the counter has a TTL of %v before", got)
+	}
+	java.start(e, "t", "tryLock", "multi/fenced", "a,b", 1000, 300).want("true")
+	if got := ttl(); got <= 0 {
+		e.Fatalf("the counter has a TTL of %v, no lease", got)
+	}
+	e.eventually("the counter expires", patience, func() bool { return ttl() == -2 })
+	java.start(e, "t", "lockAndGetToken", "fenced", "a").want("1")
+}
+
+func spinLockTellsNobody(e *env) {
+	const lease = 2000
+	java := e.startJava(e)
+	locked := java.start(e, "a", "lock", "spin", e.key, lease).want("ok")
+	waiting := e.waiter(java, 2)
+	java.start(e, "a", "unlock", "spin", e.key).want("ok")
+	if waited := waiting.want("ok").ended.Sub(locked.began); waited < (lease-300)*time.Millisecond {
+		e.Errorf("entered after %v", waited)
+	}
+}
+
+func kindsDoNotExclude(e *env) {
+	java := e.startJava(e)
+	java.start(e, "a", "lock", "lock", "x", -1).want("ok")
+	java.start(e, "b", "tryLock", "write", "x", 0, -1).want("true")
+}
+
+func noTTLPassesForOwn(e *env) {
+	if err := e.admin.HSet(context.Background(), "x", "someone", 1).Err(); err != nil {
+		e.Fatal(err)
+	}
+	java := e.startJava(e)
+	java.start(e, "a", "lockAndGetToken", "fenced", "x").want("-1")
+	java.start(e, "a", "isHeld", "fenced", "x").want("false")
+}
+
+func fairQueueAndMapper(e *env, l line) {
+	java := e.startJava(e, "--prefix", "app1:")
+	java.start(e, "a", "lock", "fair", "x", -1).want("ok")
+	java.start(e, "b", "lock", "fair", "x", -1)
+	queue := map[line]string{current: "app1:x", old: "x"}[l]
+	e.eventually("it is queued", patience, func() bool { return e.exists(queueKey(queue)) == 1 })
+}

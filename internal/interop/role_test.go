@@ -1,0 +1,219 @@
+package interop
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// peerRole is the process on our side: it takes the flags and the commands of the Java
+// program, and a few of its own.
+const peerRole = "interop-peer"
+
+func rolePeer(args []string) {
+	flags := flag.NewFlagSet(peerRole, flag.ExitOnError)
+	address := flags.String("address", "", "")
+	password := flags.String("password", "", "")
+	cluster := flags.Bool("cluster", false, "")
+	messages := flags.String("messages", "auto", "")
+	prefix := flags.String("prefix", "", "")
+	slice := flags.Duration("slice", holdfast.DefaultHandoffSlice, "") // this and the next are ours alone
+	poll := flags.Duration("poll", patience/2, "")                     // by default, a lost message must show
+	watchdog := flags.Int64("watchdog", 30_000, "")
+	_ = flags.Parse(args)
+
+	modes := map[string]holdfast.PublishMode{
+		"auto": holdfast.PublishAuto, "classic": holdfast.PublishClassic, "sharded": holdfast.PublishSharded,
+	}
+	var client redis.UniversalClient
+	if *cluster {
+		client = redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{*address}, Password: *password})
+	} else {
+		client = redis.NewClient(&redis.Options{Addr: *address, Password: *password})
+	}
+	manager, err := holdfast.New(client,
+		holdfast.WithLease(time.Duration(*watchdog)*time.Millisecond),
+		holdfast.WithNameMapper(func(name string) string { return *prefix + name }),
+		holdfast.WithPublishMode(modes[*messages]),
+		holdfast.WithHandoffSlice(*slice),
+		holdfast.WithPollInterval(*poll),
+	)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	(&goPeer{manager: manager, threads: make(map[string]chan<- []string)}).run()
+}
+
+// goPeer carries out commands. Its threads are goroutines, and owners: a thread that
+// holds a lock takes it again under the context of its lease.
+type goPeer struct {
+	manager *holdfast.Manager
+	threads map[string]chan<- []string
+	out     sync.Mutex // held to write an answer
+}
+
+func (p *goPeer) run() {
+	fmt.Println("ready")
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		words := strings.Split(in.Text(), " ")
+		thread, ok := p.threads[words[1]]
+		if !ok {
+			requests := make(chan []string, 1000)
+			p.threads[words[1]], thread = requests, requests
+			go p.serve(requests) // ends with the process, as in the Java program
+		}
+		thread <- words
+	}
+}
+
+func (p *goPeer) serve(requests <-chan []string) {
+	held := leases{}
+	for words := range requests {
+		began := time.Now()
+		value, err := p.execute(held, words)
+		ended := time.Now()
+		if err != nil {
+			value = "!" + err.Error()
+		}
+		p.out.Lock()
+		fmt.Println(words[0], began.UnixNano(), ended.UnixNano(), value)
+		p.out.Unlock()
+	}
+}
+
+// leases are what a thread holds, by kind and name; the latest last.
+type leases map[string][]*holdfast.Lease
+
+func (l leases) last(key string) *holdfast.Lease {
+	if n := len(l[key]); n > 0 {
+		return l[key][n-1]
+	}
+	return nil
+}
+
+func (p *goPeer) execute(held leases, words []string) (string, error) {
+	verb, name := words[2], words[4]
+	k, err := kindNamed(words[3])
+	if err != nil {
+		return "", err
+	}
+	number := func(i int) time.Duration {
+		n, convErr := strconv.ParseInt(words[5+i], 10, 64)
+		err = errors.Join(err, convErr)
+		return time.Duration(n)
+	}
+	owner := owner{p.manager, k, name, held, k.name + " " + name}
+	ctx := context.Background()
+	switch verb {
+	case "lock":
+		_, err := owner.lock(-1, number(0)*time.Millisecond)
+		return "ok", err
+	case "tryLock":
+		granted, err := owner.lock(max(0, number(0)*time.Millisecond), number(1)*time.Millisecond)
+		return strconv.FormatBool(granted), err
+	case "unlock":
+		return "ok", owner.unlock()
+	case "token":
+		return strconv.FormatUint(held.last(owner.key).Token(), 10), nil
+	case "loss": // waits for it
+		<-held.last(owner.key).Done()
+		return held.last(owner.key).Err().Error(), nil
+	case "forceUnlock":
+		freed, err := p.manager.ForceUnlock(ctx, name)
+		return strconv.FormatBool(freed), err
+	case "isLocked":
+		info, err := p.manager.Inspect(ctx, name)
+		return strconv.FormatBool(info.Held), err
+	case "remainTimeToLive":
+		info, err := p.manager.Inspect(ctx, name)
+		if info.Kind == holdfast.KindFree {
+			return "-2", err
+		}
+		return strconv.FormatInt(info.TTL.Milliseconds(), 10), err
+	case "inspect":
+		info, err := p.manager.Inspect(ctx, name)
+		text, _ := json.Marshal(info)
+		return string(text), err
+	case "waiting": // whether anybody sleeps: Go has no threads to ask for one
+		s := p.manager.Stats()
+		return strconv.FormatBool(s.Waiting > 0 && s.Subscriptions > 0), nil
+	case "work", "hammer":
+		amount, seed := number(0), int64(number(1))
+		s, err := openSection(words[7])
+		if err != nil {
+			return "", err
+		}
+		defer s.Close()
+		if verb == "work" {
+			return newWorker(owner, s, seed).work(int(amount))
+		}
+		return newWorker(owner, s, seed).hammer(amount * time.Millisecond)
+	}
+	return "", fmt.Errorf("no command %q", verb)
+}
+
+// owner is a thread's view of one lock.
+type owner struct {
+	manager *holdfast.Manager
+	kind    kind
+	name    string
+	held    leases
+	key     string
+}
+
+// lock takes the lock. It waits for at most wait, for ever if that is negative. A
+// positive ttl is a lease that is not renewed.
+func (o owner) lock(wait, ttl time.Duration) (granted bool, err error) {
+	var opts []holdfast.LockOption
+	if ttl > 0 {
+		opts = append(opts, holdfast.WithFixedLease(ttl))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if wait > 0 {
+		ctx, cancel = context.WithTimeout(ctx, wait)
+		defer cancel()
+	}
+	if outer := o.held.last(o.key); outer != nil && outer.Err() == nil {
+		ctx = outer.Context(ctx)
+	}
+	acquire := o.kind.lock(o.manager, o.name, opts...).Lock
+	if wait == 0 {
+		acquire = o.kind.lock(o.manager, o.name, opts...).TryLock
+	}
+	lease, err := acquire(ctx)
+	if errors.Is(err, holdfast.ErrNotAcquired) && wait >= 0 {
+		return false, nil
+	}
+	if errors.Is(err, holdfast.ErrUnavailable) && errors.Is(err, context.DeadlineExceeded) {
+		return false, nil // the wait was shorter than the server's pause
+	}
+	if err != nil {
+		return false, err
+	}
+	o.held[o.key] = append(o.held[o.key], lease)
+	return true, nil
+}
+
+// unlock gives back the latest.
+func (o owner) unlock() error {
+	lease := o.held.last(o.key)
+	if lease == nil {
+		return errors.New("this thread does not hold it")
+	}
+	o.held[o.key] = o.held[o.key][:len(o.held[o.key])-1]
+	return lease.Unlock(context.Background())
+}

@@ -1,0 +1,79 @@
+package interop
+
+import (
+	"strings"
+	"testing"
+)
+
+// scenario is one thing that must hold between the two sides.
+type scenario struct {
+	name string
+	run  func(e *env)
+	fit  func(k kind) bool // nil: for every kind
+	main bool              // also with the old line of Redisson, and in a cluster
+	calm bool              // measures: nothing else runs meanwhile
+}
+
+var scenarios = []scenario{
+	{name: "wake-up", run: wakeUp, main: true, calm: true},
+	{name: "exclusion", run: exclusion, main: true, calm: true},
+	{name: "turn", run: turn, fit: func(k kind) bool { return k.name == "lock" || k.queue || k.fenced }, calm: true},
+	{name: "order", run: order, fit: func(k kind) bool { return k.queue }, main: true, calm: true},
+
+	{name: "re-entry", run: reentry, main: true},
+	{name: "observe", run: observe, main: true},
+	{name: "force-unlock", run: forceUnlock, main: true},
+	{name: "names", run: names, main: true},
+	{name: "name mapper", run: nameMapper},
+	{name: "renewal", run: renewal},
+	{name: "expiry", run: expiry},
+	{name: "killed holder", run: killedHolder, main: true},
+	{name: "paused holder", run: pausedHolder},
+	{name: "tokens", run: tokens, fit: func(k kind) bool { return k.fenced }, main: true},
+	{name: "multi-lock", run: multiLock, fit: func(k kind) bool { return !k.shared }},
+	{name: "spin lock", run: spinLock, fit: func(k kind) bool { return k.name == "lock" }},
+}
+
+func TestRedisson(t *testing.T) {
+	runScenarios(t, newFleet(t, current), func(scenario) bool { return true })
+}
+
+func TestOldRedisson(t *testing.T) {
+	runScenarios(t, newFleet(t, old), func(s scenario) bool { return s.main })
+}
+
+func TestRedissonInCluster(t *testing.T) {
+	for _, messages := range []string{
+		"classic",
+		// "sharded" as soon as WithPublishMode takes PublishSharded
+	} {
+		t.Run(messages, func(t *testing.T) {
+			runScenarios(t, newClusterFleet(t, current, messages), func(s scenario) bool { return s.main })
+		})
+	}
+}
+
+// runScenarios runs those that measure first, one by one, then the others, which mostly
+// wait for time to pass, side by side.
+func runScenarios(t *testing.T, f *fleet, wanted func(scenario) bool) {
+	for _, calm := range []bool{true, false} {
+		t.Run(map[bool]string{true: "calm", false: "busy"}[calm], func(t *testing.T) {
+			for _, s := range scenarios {
+				if s.calm != calm || !wanted(s) {
+					continue
+				}
+				for _, k := range kinds {
+					if s.fit != nil && !s.fit(k) {
+						continue
+					}
+					t.Run(s.name+"/"+k.name, func(t *testing.T) {
+						if !calm {
+							t.Parallel()
+						}
+						s.run(&env{T: t, fleet: f, kind: k, key: strings.ReplaceAll(s.name, " ", "-") + ":" + k.name})
+					})
+				}
+			}
+		})
+	}
+}

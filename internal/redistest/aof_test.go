@@ -1,0 +1,47 @@
+package redistest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestServer_AOFHasEveryWriteInOrder(t *testing.T) {
+	s := Start(t, WithAOF())
+	rdb := s.Client(t)
+	rdb.Set(t.Context(), "a", "1", 0)
+	rdb.Eval(t.Context(), `redis.call('hset', KEYS[1], 'f', '1') redis.call('pexpire', KEYS[1], 60000)`, []string{"h"})
+	s.Restart()
+	rdb.Set(t.Context(), "b", strings.Repeat("x", 1<<10), time.Minute)
+
+	var seen []string
+	for _, cmd := range s.AOF() {
+		seen = append(seen, strings.ToLower(strings.Join(cmd[:min(2, len(cmd))], " ")))
+	}
+	want := []string{"set a", "multi", "hset h", "pexpireat h", "exec", "set b"}
+	seen = slices.DeleteFunc(seen, func(s string) bool { return strings.HasPrefix(s, "select") })
+	if !slices.Equal(seen, want) {
+		t.Errorf("AOF = %q, want %q", seen, want)
+	}
+}
+
+func TestProxy_RewriteHitsTheServerOnly(t *testing.T) {
+	s, p, c := through(t)
+	p.Rewrite(func(cmd []string) []string {
+		if cmd[0] == "INCR" {
+			return []string{"INCRBY", cmd[1], "10"}
+		}
+		return cmd
+	})
+	if got := c.do("INCR", "n"); got != "10" {
+		t.Errorf("INCR = %s, want 10", got)
+	}
+	c.do("PING")
+	if got := get(t, s, "n"); got != "10" {
+		t.Errorf("n = %s, want 10", got)
+	}
+	if p.Count(Command("incr")) != 1 || p.Count(Command("incrby")) != 0 {
+		t.Error("the log has the rewritten request")
+	}
+}

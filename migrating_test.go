@@ -1,0 +1,108 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The programs of docs/MIGRATING.md. Those that use other libraries are in the module
+// bench, which has them.
+
+func newLocks(client redis.UniversalClient) (*holdfast.Manager, error) {
+	return holdfast.New(client,
+		holdfast.WithLease(30*time.Second),                                          // lockWatchdogTimeout
+		holdfast.WithNameMapper(func(name string) string { return "app1:" + name }), // NameMapper, if there is one
+	)
+}
+
+func refund(ctx context.Context, locks *holdfast.Manager) error {
+	fenced := locks.Mutex("account:7", holdfast.WithFencing()) // redisson.getFencedLock("account:7")
+	return holdfast.Do(ctx, fenced, func(ctx context.Context, lease *holdfast.Lease) error {
+		return store(ctx, lease.Token()) // refuses tokens smaller than the last, Java's or ours
+	})
+}
+
+func chargeWithHoldfast(ctx context.Context, locks *holdfast.Manager) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // redsync: WithTries; redislock: its TTL, unless you said otherwise
+	defer cancel()
+	lease, err := locks.Mutex("account:7").Lock(ctx)
+	if err != nil {
+		return err // ErrNotAcquired: redsync.ErrFailed, redislock.ErrNotObtained
+	}
+	defer lease.Unlock(ctx)
+	return charge(lease.Context(ctx)) // ends if the lease is lost; it is renewed until Unlock
+}
+
+func chargeOrSkip(ctx context.Context, locks *holdfast.Manager) error {
+	lease, err := locks.Mutex("account:7", holdfast.WithFixedLease(10*time.Second)).TryLock(ctx) // SET account:7 token PX 10000 NX
+	if errors.Is(err, holdfast.ErrNotAcquired) {
+		return nil // somebody else is at it
+	}
+	if err != nil {
+		return err // nobody knows: Redis did not answer
+	}
+	defer lease.Unlock(ctx) // deletes it only if it is ours
+	return charge(lease.Context(ctx))
+}
+
+var highest uint64
+
+func store(_ context.Context, token uint64) error {
+	if token < highest {
+		return errors.New("stale token")
+	}
+	highest = token
+	return nil
+}
+
+func charge(ctx context.Context) error { return ctx.Err() }
+
+func TestMigrating_ProgramsRun(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	locks, err := newLocks(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close(t.Context())
+	for range 2 {
+		for _, program := range []func(context.Context, *holdfast.Manager) error{refund, chargeWithHoldfast, chargeOrSkip} {
+			if err := program(t.Context(), locks); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	lease, err := locks.Mutex("account:7").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := client.Exists(t.Context(), "app1:account:7").Val(); n != 1 {
+		t.Error("the name mapper has no effect")
+	}
+	if err := chargeOrSkip(t.Context(), locks); err != nil {
+		t.Errorf("while it is busy: %v", err)
+	}
+	lease.Unlock(t.Context())
+}
+
+// Every Go program of the guide is compiled, here or in the module bench.
+func TestMigrating_ProgramsAreCompiled(t *testing.T) {
+	compiled := read(t, "migrating_test.go") + read(t, "bench/migrating_test.go")
+	programs := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "docs/MIGRATING.md"), -1)
+	if len(programs) == 0 {
+		t.Error("no programs")
+	}
+	for _, p := range programs {
+		if !strings.Contains(compiled, p[1]) {
+			t.Errorf("not compiled:\n%s", p[1])
+		}
+	}
+}

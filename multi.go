@@ -1,0 +1,297 @@
+package holdfast
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// Multi is several locks taken as one, all or none: of any kind, of one or several
+// managers. It shares nothing with Redisson's MultiLock but the locks themselves.
+//
+// The locks are taken in one order everywhere, that of their names, so that two Multis
+// never wait for each other; locks of the same name on different servers are taken in the
+// order in which NewMulti was given them, which has to be the same everywhere then.
+// A plain Lock of one of them by a caller that holds another is not part of that order.
+//
+// Mutexes and fair locks of one manager are taken by one script in one round trip if
+// they are all free (in a cluster, those that share a slot); otherwise, and with
+// WithFencing and read-write locks, one after the other, while those before are held.
+type Multi struct {
+	locks []*handle
+	whole handle // for names and telemetry: the locks together
+}
+
+// NewMulti returns the lock of all locks. A lock is a *Mutex, *FairMutex or *RWMutex, what
+// RWMutex.RLocker returns, or another *Multi, whose locks it stands for. It returns
+// ErrInvalidOption if there is none, for anything else, and for a lock that is named
+// twice; a bad name or option of a lock is reported by the first call.
+func NewMulti(locks ...Locker) (*Multi, error) {
+	all, err := handlesOf("NewMulti", locks)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[lockID]bool)
+	for _, h := range all {
+		if h.err != nil {
+			continue
+		}
+		id := lockID{h.m, h.mapped()}
+		if seen[id] {
+			return nil, &OptionError{"NewMulti", h.name, "named twice: it would wait for itself"}
+		}
+		seen[id] = true
+	}
+	slices.SortStableFunc(all, func(a, b *handle) int { return cmp.Compare(a.order(), b.order()) })
+	return &Multi{all, wholeOf(multiKind, all)}, nil
+}
+
+// wholeOf describes locks that are taken together.
+func wholeOf(k kind, locks []*handle) handle {
+	names := make([]string, len(locks))
+	for i, h := range locks {
+		names[i] = h.name
+	}
+	return handle{m: locks[0].m, kind: k, name: strings.Join(names, "+"), cfg: locks[0].cfg}
+}
+
+// lockID is a lock, of whatever kind.
+type lockID struct {
+	m    *Manager
+	name string // after the name mapper
+}
+
+// order is what locks are sorted by.
+func (h *handle) order() string {
+	if h.err != nil {
+		return h.name
+	}
+	return h.mapped()
+}
+
+// handlesOf unpacks locks.
+func handlesOf(caller string, locks []Locker) ([]*handle, error) {
+	if len(locks) == 0 {
+		return nil, &OptionError{caller, "", "no lock"}
+	}
+	var all []*handle
+	for _, l := range locks {
+		var h *handle
+		switch l := l.(type) {
+		case *Mutex:
+			if l != nil {
+				h = &l.handle
+			}
+		case *FairMutex:
+			if l != nil {
+				h = &l.handle
+			}
+		case *RWMutex:
+			if l != nil {
+				h = &l.handle
+			}
+		case readSide:
+			h = &l.l.read
+		case *Multi:
+			if l != nil && caller == "NewMulti" {
+				all = append(all, l.locks...)
+				continue
+			}
+		}
+		if h == nil {
+			return nil, &OptionError{caller, fmt.Sprintf("%T", l), "not a lock that it can take"}
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+// Lock takes all locks. It waits for each in turn and holds those before it
+// meanwhile; ctx bounds the whole wait. On error none is held, and those that were taken
+// are being released; the error is that of the lock that could not be taken, see
+// Mutex.Lock.
+//
+// The lease ends with the first of the locks that is lost, and the others are then
+// released. Its Deadline is the earliest of theirs; Extend prolongs all.
+func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
+	span := l.whole.m.telemetry.acquire(ctx, &l.whole)
+	lease, err := l.acquire(span.ctx, true)
+	if err != nil && errors.Is(err, ErrNotAcquired) && ctx.Err() == nil {
+		lease, err = l.acquire(span.ctx, false)
+	}
+	span.end(lease, err)
+	return lease, err
+}
+
+// TryLock takes all locks without waiting. It returns ErrNotAcquired if one of them is
+// held by another owner. Otherwise it is like Lock.
+func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
+	span := l.whole.m.telemetry.acquire(ctx, &l.whole)
+	lease, err := l.acquire(span.ctx, true)
+	span.end(lease, err)
+	return lease, err
+}
+
+func (l *Multi) acquire(ctx context.Context, once bool) (*Lease, error) {
+	o := ownerFrom(ctx)
+	if o == nil {
+		o = new(owner)
+	}
+	ctx = withOwner(ctx, o)
+	parts := make([]*Lease, 0, len(l.locks))
+	for rest := l.locks; len(rest) > 0; {
+		n := 1
+		if once {
+			n = together(rest)
+		}
+		got, err := takeAll(ctx, rest[:n], once)
+		parts = append(parts, got...)
+		if err != nil {
+			for _, p := range parts {
+				p.giveBack()
+			}
+			return nil, err
+		}
+		rest = rest[n:]
+	}
+	return newGroupLease(&l.whole, parts, len(parts), o, nil), nil
+}
+
+// together returns how many of the first locks one script can take.
+func together(locks []*handle) int {
+	first, n := locks[0], 0
+	for _, h := range locks {
+		if h.err != nil || h.kind.rw() || h.cfg.fencing || h.m != first.m ||
+			h.m.cluster && wire.Slot(h.mapped()) != wire.Slot(first.mapped()) {
+			break
+		}
+		n++
+	}
+	return max(1, n)
+}
+
+// takeAll takes several locks of one manager, in the order of their names, without
+// waiting, or a single one. It returns what it has got, also with an error.
+func takeAll(ctx context.Context, locks []*handle, once bool) ([]*Lease, error) {
+	if len(locks) == 1 {
+		lease, err := locks[0].acquire(ctx, once)
+		if err != nil {
+			return nil, err
+		}
+		return []*Lease{lease}, nil
+	}
+	s, err := enterAll(ctx, locks)
+	if s == nil || err != nil {
+		return takeEach(ctx, locks, err)
+	}
+	var got []*Lease
+	for i, w := range s.waiters {
+		select {
+		case <-w.Ready():
+			if r := w.Outcome(); r.Err == nil {
+				got = append(got, r.Lease)
+			} else if err == nil {
+				err = r.Err
+			}
+		case <-ctx.Done():
+			err = s.entries[i].leave(ctx, w)
+		}
+	}
+	return got, err
+}
+
+// takeEach is takeAll where one of the locks is in use in this process.
+func takeEach(ctx context.Context, locks []*handle, err error) (got []*Lease, _ error) {
+	for _, h := range locks {
+		if err != nil {
+			break
+		}
+		var lease *Lease
+		if lease, err = h.acquire(ctx, true); err == nil {
+			got = append(got, lease)
+		}
+	}
+	return got, err
+}
+
+// sweep is one request for several locks: for each, a waiter that asks once, at the
+// head of its entry's queue.
+type sweep struct {
+	entries []*entry
+	waiters []*waiter
+	tries   []*try
+	call    command.Call
+}
+
+// enterAll sends a sweep; it returns nil if one of the entries is not idle. It is the
+// only place where several entries are locked at a time: in the order of their names.
+func enterAll(ctx context.Context, locks []*handle) (*sweep, error) {
+	s := &sweep{}
+	m := locks[0].m
+	o := ownerFrom(ctx)
+	defer func() {
+		for _, e := range s.entries {
+			e.stepLocked() // one that was made for nothing is forgotten
+			e.mu.Unlock()
+		}
+	}()
+	for _, h := range locks {
+		e, err := m.entry(h)
+		if err != nil {
+			return nil, err
+		}
+		e.mu.Lock()
+		s.entries = append(s.entries, e)
+		if e.dead || e.closed || e.waiters.Len() > 0 || e.hold != nil || e.releasing+e.orphans > 0 {
+			return nil, nil
+		}
+	}
+	args := []any{m.owners}
+	var keys []any
+	for i, h := range locks {
+		e := s.entries[i]
+		w := &waiter{Value: request{h: h, owner: o, once: true, after: e.tries}}
+		e.waiters.Push(w)
+		e.onces++
+		t := e.newTryLocked(w)
+		t.call.Script, t.call.Patience = multiAcquire, m.patienceFor(h)
+		keys = append(keys, h.keys.Lock, h.keys.Tombstones, h.keys.Queue)
+		args = append(args, t.hold.tail(), h.cfg.ms)
+		s.waiters, s.tries = append(s.waiters, w), append(s.tries, t)
+	}
+	s.call = command.Call{
+		Script:   multiAcquire,
+		Args:     multiAcquire.Args(len(keys), append(keys, args...)...),
+		Handler:  s,
+		Patience: m.patienceFor(locks[0]),
+	}
+	if !m.executor.Submit(&s.call) {
+		for _, t := range s.tries {
+			t.neverSentLocked()
+		}
+		for i, e := range s.entries {
+			e.deliverLocked(s.waiters[i], Result{Err: newLockError(ErrClosed, locks[i].name)})
+		}
+	}
+	return s, nil
+}
+
+// Replied is called by the executor: the reply is a verdict for each.
+func (s *sweep) Replied(_ *command.Call, r command.Reply) {
+	for _, t := range s.tries {
+		t.Replied(nil, r)
+	}
+}
+
+// Overdue is called by the executor when the reply takes too long.
+func (s *sweep) Overdue(*command.Call) {
+	for _, t := range s.tries {
+		t.Overdue(nil)
+	}
+}

@@ -1,0 +1,293 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// operations returns the commands of one section of docs/OPERATIONS.md.
+func operations(t *testing.T, section string) (commands [][]any) {
+	t.Helper()
+	_, text, ok := strings.Cut(read(t, "docs/OPERATIONS.md"), "\n## "+section+"\n")
+	if !ok {
+		t.Fatalf("no section %q", section)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	for _, block := range regexp.MustCompile("(?s)```redis\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		for line := range strings.Lines(block[1]) {
+			var command []any
+			for _, word := range strings.Fields(line) {
+				command = append(command, word)
+			}
+			commands = append(commands, command)
+		}
+	}
+	if len(commands) == 0 {
+		t.Fatalf("no commands in section %q", section)
+	}
+	return commands
+}
+
+// do runs the section's commands and returns their replies.
+func do(t *testing.T, rdb *redis.Client, section string) (replies []any) {
+	t.Helper()
+	for _, command := range operations(t, section) {
+		reply, err := rdb.Do(t.Context(), command...).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			t.Errorf("%v: %v", command, err)
+		}
+		replies = append(replies, reply)
+	}
+	return replies
+}
+
+// scene is what OPERATIONS.md speaks of: app:stock, held by one process while another
+// waits for it.
+type scene struct {
+	srv    *redistest.Server
+	holder *holdfast.Manager
+	lease  *holdfast.Lease
+	waiter <-chan holdfast.Result
+}
+
+const stock = "app:stock"
+
+func newScene(t *testing.T) *scene {
+	s := &scene{srv: redistest.Start(t)}
+	s.holder = operated(t, s.srv.Client(t))
+	lease, err := s.holder.Mutex(stock, holdfast.WithFencing()).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.lease = lease
+	other := operated(t, s.srv.Client(t))
+	s.waiter = other.Mutex(stock, holdfast.WithFencing()).LockAsync(t.Context())
+	until(t, "somebody waits", func() bool {
+		return other.Stats().Waiting == 1 && other.Stats().Subscriptions > 0
+	})
+	return s
+}
+
+func operated(t *testing.T, rdb *redis.Client) *holdfast.Manager {
+	m, err := holdfast.New(rdb, holdfast.WithLease(2*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	return m
+}
+
+// until waits for a state of the server, which has no event of its own.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}
+
+// granted waits for the waiter and gives its lock back.
+func (s *scene) granted(t *testing.T, within time.Duration) {
+	t.Helper()
+	select {
+	case r := <-s.waiter:
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		if err := r.Lease.Unlock(context.Background()); err != nil {
+			t.Error(err)
+		}
+	case <-time.After(within):
+		t.Errorf("the waiter has not got the lock within %v", within)
+	}
+}
+
+func TestOperations_Settings(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	do(t, srv.Admin(), "Settings of the server")
+	for name, want := range map[string]string{"maxmemory-policy": "noeviction", "appendonly": "yes", "appendfsync": "everysec"} {
+		if got := srv.Admin().ConfigGet(t.Context(), name).Val()[name]; got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}
+
+// As the user of the document everything works and nothing is refused.
+func TestOperations_AccessRightsSuffice(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	replies := do(t, srv.Admin(), "Access rights")
+	if replies[1] != "OK" {
+		t.Errorf("the dry run says %v", replies[1])
+	}
+	proxy := srv.Proxy(t)
+	user := func(o *redis.Options) { o.Username, o.Password = "locks", "secret" }
+	a, b := operated(t, proxy.ClientWith(t, user)), operated(t, srv.ClientWith(t, user))
+	ctx := t.Context()
+
+	lock := func(m *holdfast.Manager) *holdfast.Lease {
+		t.Helper()
+		lease, err := m.Mutex(stock, holdfast.WithFencing()).Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lease
+	}
+	lease := lock(a)
+	if _, err := b.Mutex(stock).TryLock(ctx); !errors.Is(err, holdfast.ErrNotAcquired) {
+		t.Errorf("TryLock of a held lock: %v", err)
+	}
+	waiter := b.Mutex(stock, holdfast.WithFencing()).LockAsync(ctx)
+	until(t, "somebody waits", func() bool { return b.Stats().Waiting == 1 && b.Stats().Subscriptions > 0 })
+	until(t, "a renewal", func() bool { return a.Stats().Renewals > 0 })
+	if info, err := a.Inspect(ctx, stock); err != nil || !info.Held {
+		t.Errorf("Inspect: %+v, %v", info, err)
+	}
+	if err := lease.Unlock(ctx); err != nil {
+		t.Error(err)
+	}
+	r := <-waiter
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	if ok, err := a.ForceUnlock(ctx, stock); !ok || err != nil {
+		t.Errorf("ForceUnlock: %v, %v", ok, err)
+	}
+	<-r.Lease.Done()
+
+	// A caller that leaves before it has an answer: a tombstone.
+	call := func(cmd []string) bool { return strings.HasPrefix(strings.ToLower(cmd[0]), "eval") }
+	proxy.SwallowReply(redistest.All(redistest.Containing(stock), call), 2)
+	short, cancel := context.WithCancel(ctx)
+	defer cancel()
+	troubles := a.Stats().Troubles
+	gone := a.Mutex(stock).LockAsync(short)
+	until(t, "the second request is under way", func() bool { return a.Stats().Troubles > troubles })
+	cancel()
+	if r := <-gone; r.Err == nil {
+		t.Error("granted without an answer")
+	}
+	until(t, "a tombstone", func() bool { return srv.Admin().Exists(ctx, "holdfast_tombstones:{"+stock+"}").Val() == 1 })
+	until(t, "the lock is free again", func() bool {
+		got, err := b.Mutex(stock).TryLock(ctx)
+		return err == nil && got.Unlock(ctx) == nil
+	})
+
+	log, err := srv.Admin().Do(ctx, "ACL", "LOG").Slice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range log {
+		fields := make(map[any]any)
+		switch e := entry.(type) {
+		case map[any]any:
+			maps.Copy(fields, e)
+		case []any:
+			for i := 0; i+1 < len(e); i += 2 {
+				fields[e[i]] = e[i+1]
+			}
+		}
+		object, _ := fields["object"].(string)
+		if strings.HasPrefix(object, "client") {
+			continue // go-redis introduces itself, and does not mind
+		}
+		t.Errorf("refused: %v", fields)
+	}
+}
+
+// The list of commands is that of the scripts and of what is sent beside them: nothing
+// is missing, and nothing is there that is not needed.
+func TestOperations_AccessRightsAreTheLeast(t *testing.T) {
+	needed := map[string]bool{"eval": true, "evalsha": true, "ping": true, "subscribe": true, "unsubscribe": true, "publish": true}
+	files, err := filepath.Glob("scripts/*.lua")
+	preludes, _ := filepath.Glob("scripts/*/*.lua")
+	files = append(files, preludes...)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, file := range files {
+		for _, m := range regexp.MustCompile(`redis\.p?call\(\s*'(\w+)'`).FindAllStringSubmatch(read(t, file), -1) {
+			needed[strings.ToLower(m[1])] = true
+		}
+	}
+	var listed []string
+	for _, word := range operations(t, "Access rights")[0] {
+		if command, ok := strings.CutPrefix(word.(string), "+"); ok {
+			listed = append(listed, command)
+		}
+	}
+	slices.Sort(listed)
+	if want := slices.Sorted(maps.Keys(needed)); !slices.Equal(listed, want) {
+		t.Errorf("OPERATIONS.md grants\n%q, the scripts and the client need\n%q", listed, want)
+	}
+}
+
+func TestOperations_Looking(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	replies := do(t, s.srv.Admin(), "Looking at a lock")
+	holders, _ := replies[0].(map[any]any)
+	if len(holders) != 1 {
+		t.Fatalf("HGETALL: %v", replies[0])
+	}
+	for owner, count := range holders {
+		if !strings.HasPrefix(owner.(string), "hf-") || count != "1" {
+			t.Errorf("holder %v: %v", owner, count)
+		}
+	}
+	if ttl := replies[1].(int64); ttl < 1000 || ttl > 2000 {
+		t.Errorf("PTTL: %v", ttl)
+	}
+	if replies[2] == nil {
+		t.Error("no counter")
+	}
+	if found := replies[5].([]any)[1].([]any); !slices.Contains(found, any(stock)) {
+		t.Errorf("SCAN: %v", found)
+	}
+	if err := s.lease.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s.granted(t, 5*time.Second)
+}
+
+func TestOperations_TakingALockAway(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	do(t, s.srv.Admin(), "Taking a lock away")
+	s.granted(t, 5*time.Second)
+	select {
+	case <-s.lease.Done():
+	case <-time.After(5 * time.Second):
+		t.Fatal("the holder was not told")
+	}
+	var lost *holdfast.LostError
+	if !errors.As(s.lease.Err(), &lost) || lost.Reason == holdfast.LostDeadline {
+		t.Errorf("the holder was told %v", s.lease.Err())
+	}
+}
+
+func TestOperations_HarmlessAtAnyTime(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	do(t, s.srv.Client(t), "Restarts and upgrades")
+	renewed := s.holder.Stats().Renewals
+	until(t, "a renewal after it", func() bool { return s.holder.Stats().Renewals > renewed })
+	if err := s.lease.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s.granted(t, 5*time.Second)
+}

@@ -1,0 +1,44 @@
+-- multi_acquire.lua: take several mutexes or fair locks at once, all or none. It waits for
+-- none.
+--
+-- KEYS[3i-2]  the i-th lock: hash, owner id -> hold count
+-- KEYS[3i-1]  its tombstones: zset of owner ids that were given up
+-- KEYS[3i]    its queue of waiters, see prelude/queue.lua
+-- ARGV[1]     what the owner ids begin with
+-- ARGV[2i]    what the i-th owner id ends with
+-- ARGV[2i+1]  the i-th TTL, milliseconds
+--
+-- Returns 0               granted, all of them
+--         {0, ttl, 0, 0}  one of them is held by another owner for ttl more
+--                         milliseconds, or waited for, -1: no TTL; or an id was given up
+--         {-1, 0}         one of them holds something else
+
+for i = 1, #KEYS / 3 do
+  local lock, tombstones, queue = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
+  if redis.call('exists', lock, tombstones, queue) > 0 then
+    local id = ARGV[1] .. ARGV[2 * i]
+    local fields = redis.pcall('hlen', lock)
+    if type(fields) ~= 'number' or fields > 1 then
+      return {-1, 0}
+    end
+    if redis.call('exists', queue) == 1 or redis.pcall('zscore', tombstones, id)
+      or fields == 1 and redis.call('hexists', lock, id) == 0 then
+      return {0, math.max(redis.call('pttl', lock), -1), 0, 0}
+    end
+  end
+end
+
+for i = 1, #KEYS / 3 do
+  local lock, id, ttl = KEYS[3 * i - 2], ARGV[1] .. ARGV[2 * i], ARGV[2 * i + 1]
+  redis.call('hset', lock, id, '1')
+  if redis.call('pttl', lock) < tonumber(ttl) then
+    local expires = redis.pcall('pexpire', lock, ttl)
+    if expires ~= 1 then -- an ACL that forbids it: never leave a lock without TTL
+      for j = 1, i do
+        redis.call('hdel', KEYS[3 * j - 2], ARGV[1] .. ARGV[2 * j])
+      end
+      return redis.error_reply('HOLDFAST cannot set a TTL: ' .. tostring(expires.err))
+    end
+  end
+end
+return 0

@@ -1,7 +1,8 @@
 // Package holdfast provides distributed locks on Redis: one Manager per process, and
 // on it locks that processes, goroutines and Java services (through Redisson) share.
 // Mutex is mutual exclusion, FairMutex the same in the order of arrival over all
-// processes, and RWMutex has many readers or one writer.
+// processes, RWMutex has many readers or one writer, and NewMulti takes several locks
+// as one.
 //
 // # Usage
 //

@@ -39,6 +39,18 @@ func readTogether(ctx context.Context, locks *holdfast.Manager) error {
 	return lease.Unlock(ctx)
 }
 
+func transfer(ctx context.Context, locks *holdfast.Manager) error {
+	both, err := holdfast.NewMulti(locks.Mutex("account:1"), locks.Mutex("account:2"))
+	if err != nil {
+		return err
+	}
+	lease, err := both.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return lease.Unlock(ctx)
+}
+
 func variants(ctx context.Context, locks *holdfast.Manager, work func(context.Context, *holdfast.Lease) error) error {
 	lock := locks.Mutex("user:7")
 	lease, err := lock.TryLock(ctx)      // asks once: ErrNotAcquired if somebody else has it
@@ -104,6 +116,7 @@ func TestREADME_SnippetsRun(t *testing.T) {
 		"takeTurns":    takeTurns(ctx, m),
 		"inOrder":      inOrder(ctx, m),
 		"readTogether": readTogether(ctx, m),
+		"transfer":     transfer(ctx, m),
 		"variants":     variants(ctx, m, func(ctx context.Context, _ *holdfast.Lease) error { return run(ctx) }),
 		"holdSafely":   holdSafely(ctx, m, run),
 	} {

@@ -117,7 +117,9 @@ func (r *Run) Index(who, text string) int {
 	return -1
 }
 
-// Order requires that events happened in this order; each is "who: text".
+// Order requires events in this order; each is "who: text". It is for events of one
+// process, and for those that the director waits for: lines of two processes can change
+// places on their way.
 func (r *Run) Order(events ...string) {
 	r.t.Helper()
 	last := -1

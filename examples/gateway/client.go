@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,10 +22,20 @@ func tap(ctx context.Context, user, gateway string) (status int, err error) {
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode != http.StatusOK && res.StatusCode != http.StatusTooManyRequests {
-		err = fmt.Errorf("%s: %s", res.Status, body)
+	switch res.StatusCode {
+	case http.StatusOK, http.StatusTooManyRequests, http.StatusServiceUnavailable: // the last two: not now
+		return res.StatusCode, err
 	}
-	return res.StatusCode, err
+	return res.StatusCode, errors.Join(err, fmt.Errorf("%s: %s", res.Status, body))
+}
+
+// tapUntilDead taps until the gateway does not answer any more.
+func tapUntilDead(ctx context.Context, user, gateway string) {
+	for {
+		if _, err := tap(ctx, user, gateway); err != nil {
+			return
+		}
+	}
 }
 
 // tapUntilServed is a user without patience, who does not wait for one answer before

@@ -41,6 +41,7 @@ type Manager struct {
 	telemetry  *telemetry
 	tokens     tokenMarks
 	holds      atomic.Uint64 // numbers the owner ids
+	oneSlot    atomic.Bool   // found out: keys of one script must share a slot
 	warm       sync.Once     // the first hold to be renewed sees to spare connections
 	life       context.Context
 	endLife    context.CancelFunc // by Close

@@ -289,6 +289,10 @@ func (r *release) uncollideLocked() {
 // first, and short enough not to matter if they did not want it.
 const giveWay = 2 * time.Millisecond
 
+// redissonsTurn is how long a lock that was left open for Redisson stays so: a JVM takes
+// longer than we do, and it happens once in 16 grants.
+const redissonsTurn = 5 * time.Millisecond
+
 // giveWayLocked decides when to ask again after a release that n clients heard of.
 func (e *entry) giveWayLocked(n int64) {
 	if e.listening {

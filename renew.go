@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -28,7 +29,7 @@ func (m *Manager) renew(due []*hold) {
 	var calls []*command.Call
 	for key, holds := range batches {
 		most := renewBatch
-		if m.cluster && key.queue == nil {
+		if (m.cluster || m.oneSlot.Load()) && key.queue == nil {
 			most = 1 // keys of one script must share a slot; the requests share a pipeline
 		}
 		for n := 0; len(holds) > 0; holds = holds[n:] {
@@ -107,6 +108,12 @@ func renewArgs(ttl time.Duration, read bool, holds ...*hold) (*command.Script, [
 // Replied is called by the executor with the end of the request.
 func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 	m := r.m
+	if reply.Err != nil && len(r.holds) > 1 && strings.HasPrefix(reply.Err.Error(), "CROSSSLOT") {
+		// A plain client on a node of a cluster, or a proxy in front of one.
+		m.oneSlot.Store(true)
+		m.renew(r.holds)
+		return
+	}
 	codes, ok := reply.Value.([]any)
 	if reply.Outcome != command.Answered || !ok || len(codes) != len(r.holds) {
 		m.stats.renewalFailures.Add(uint64(len(r.holds)))

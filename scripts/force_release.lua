@@ -23,7 +23,8 @@ local mode = redis.call('hget', KEYS[1], 'mode')
 redis.call('del', KEYS[1])
 local queue = mode and KEYS[5] or KEYS[4]
 if mode then
-  redis.pcall(ARGV[1], KEYS[3], mode == 'write' and '1' or '0')
+  redis.pcall(ARGV[1], KEYS[3], '1') -- and 0 behind it, see announce in prelude/rw.lua
+  redis.pcall(ARGV[1], KEYS[3], '0')
 else
   redis.pcall(ARGV[1], KEYS[2], '0')
 end

@@ -23,7 +23,7 @@ if redis.call('hexists', lock, writer) == 1 and not redis.call('zscore', KEYS[4]
     return failure
   end
   redis.call('hdel', lock, writer)
-  redis.pcall(ARGV[2], KEYS[2], '1') -- Redisson's readers; its own downgrade does not tell them
+  announce(ARGV[2], KEYS[2], true) -- Redisson's own downgrade does not tell its readers
   if redis.call('exists', KEYS[3]) == 1 then
     local claim, _, counted = string.match(ARGV[3], '^(%d+) (%d+) (%d) ')
     let_in({lock = lock, queue = KEYS[3], counter = KEYS[5], now = milliseconds(),

@@ -37,7 +37,7 @@ if (held == 1 or ARGV[4]) and redis.call('exists', KEYS[3]) == 1 then
     now = milliseconds(), claim = claim, turn = tonumber(turn), counted = counted == '1', manager = manager}
   local next = redis.call('lindex', KEYS[3], 0)
   if free and let_redisson_in(o, next) then
-    redis.pcall(ARGV[2], KEYS[2], '1')
+    announce(ARGV[2], KEYS[2], true)
     reply = -3
   else
     local granted, message = let_in(o)
@@ -51,8 +51,7 @@ if (held == 1 or ARGV[4]) and redis.call('exists', KEYS[3]) == 1 then
 end
 if held == 1 and not reply then
   if free then
-    reply = redis.pcall(ARGV[2], KEYS[2], is_writer(id) and '1' or '0')
-    reply = type(reply) == 'number' and reply or 0
+    reply = announce(ARGV[2], KEYS[2], is_writer(id))
   else
     reply = -3
   end

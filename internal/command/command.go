@@ -9,12 +9,15 @@
 // Calls are sent by a few lanes, goroutines that each take what is queued and send
 // it as one pipeline: while one batch is in flight the next fills (group commit).
 // A single caller finds an idle lane and pays a direct call and two goroutine
-// switches.
+// switches. In a cluster every master has a queue and lanes of its own, so that one
+// that is slow or dead delays nobody else's calls.
 package command
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -45,15 +48,19 @@ type Call struct {
 	Patience time.Duration   // see Handler.Overdue
 	Trace    context.Context // parent of go-redis's own span when sent alone; nil: none
 
-	queued  time.Time // when submitted; guarded by Executor.mu
-	overdue bool      // Overdue was called; guarded by Executor.mu
+	master  *redis.Client // that has the key, as far as is known when submitted
+	queued  time.Time     // when submitted; guarded by Executor.mu
+	overdue bool          // Overdue was called; guarded by Executor.mu
 }
+
+// key is the first key of the call; the others are in the same slot.
+func (c *Call) key() string { return c.Args[argFirstKey].(string) }
 
 // How requests are spread. Measured with redis-server on one core and the clients
 // on another, see docs/ARCHITECTURE.md.
 const (
-	// maxLanes is how many batches are in flight: with one, the server idles while
-	// replies are handled; beyond four nothing is gained.
+	// maxLanes is how many batches are in flight to one master: with one, the server
+	// idles while replies are handled; beyond four nothing is gained.
 	maxLanes = 4
 	// crowd is the number of outstanding calls from which a lane yields once before
 	// it closes its batch, so that the callers just woken can add theirs, and takes at
@@ -74,8 +81,8 @@ const (
 	// dial. It can end neither sooner without throwing away a reply that is only late,
 	// nor at all while it reads: that ends with the read timeout.
 	giveUpAfter = 2 * time.Second
-	// maxStuck bounds the lanes, and so the user's connections, that can be lost in
-	// this way at one time.
+	// maxStuck bounds the lanes, and so the user's connections to one master, that can
+	// be lost in this way at one time.
 	maxStuck = 12
 	// tick is how often outstanding calls are looked at.
 	tick = 25 * time.Millisecond
@@ -83,51 +90,65 @@ const (
 
 // Executor sends calls to one Redis deployment. It is safe for concurrent use.
 type Executor struct {
-	client Client
-	lanes  sync.WaitGroup // running lanes
-	known  sync.Map       // *Script that the server has been sent in full, as keys
+	client  Client
+	cluster cluster        // client, if it is one of a cluster; else nil
+	located atomic.Bool    // the cluster client has loaded its slots: asking it does no I/O
+	lanes   sync.WaitGroup // running lanes
 
 	commands Counter // commands sent, re-sends included
 	batches  Counter
 
-	mu          sync.Mutex // guards everything below and the batches of lanes
-	queue       queue
-	idle        []*lane
-	busy        map[*lane]struct{} // lanes with a batch in flight
-	working     int                // lanes that count towards maxLanes: running, not stuck
-	stuck       int                // lanes that have been replaced and not yet returned
-	outstanding int                // calls queued or in flight
-	ticking     bool               // the timer is armed
-	timer       *time.Timer
-	stopped     bool
+	mu      sync.Mutex               // guards everything below, the shards and the batches of lanes
+	shards  map[*redis.Client]*shard // by master; nil: not a cluster, or not located yet
+	recent  *shard                   // the latest one in use, never retired
+	ticking bool                     // the timer is armed
+	timer   *time.Timer
+	stopped bool
 }
 
 // New returns an executor on client. It does no I/O and starts nothing.
 func New(client Client) *Executor {
-	return &Executor{client: client, busy: make(map[*lane]struct{})}
+	x := &Executor{client: client, shards: make(map[*redis.Client]*shard)}
+	x.cluster, _ = client.(cluster)
+	return x
 }
 
 // Submit queues calls and returns at once. It reports
 // false, and no handler is called, if the executor has been stopped. It may be called
 // with locks held that the handlers take.
 func (x *Executor) Submit(calls ...*Call) bool {
+	if x.cluster != nil {
+		x.locate(calls)
+	}
 	now := time.Now()
 	x.mu.Lock()
 	if x.stopped {
 		x.mu.Unlock()
 		return false
 	}
+	var few [4]*shard
+	touched := few[:0]
 	for _, c := range calls {
+		s := x.shardLocked(c.master, now)
 		c.queued = now
-		x.queue.push(c)
+		s.queue.push(c)
+		s.outstanding++
+		if !slices.Contains(touched, s) {
+			touched = append(touched, s)
+		}
 	}
-	x.outstanding += len(calls)
 	if !x.ticking {
 		x.armLocked()
 	}
-	l := x.rouseLocked()
+	var some [4]*lane
+	roused := some[:0]
+	for _, s := range touched {
+		if l := s.rouseLocked(); l != nil {
+			roused = append(roused, l)
+		}
+	}
 	x.mu.Unlock()
-	if l != nil {
+	for _, l := range roused {
 		l.wake <- struct{}{}
 	}
 	return true
@@ -154,26 +175,6 @@ func (x *Executor) Warm(ctx context.Context) {
 	}
 }
 
-// rouseLocked takes an idle lane, or starts one, if there is work for it. The
-// caller sends to the lane's wake after unlocking; it never blocks.
-func (x *Executor) rouseLocked() *lane {
-	if x.queue.len() == 0 {
-		return nil
-	}
-	if n := len(x.idle); n > 0 {
-		l := x.idle[n-1] // the last to rest: its stack and connection are warm
-		x.idle = x.idle[:n-1]
-		return l
-	}
-	if x.working >= maxLanes || x.stuck >= maxStuck {
-		return nil
-	}
-	l := newLane(x)
-	x.working++
-	x.lanes.Go(l.run)
-	return l
-}
-
 // armLocked starts the timer that looks for overdue calls and stuck lanes.
 func (x *Executor) armLocked() {
 	x.ticking = true
@@ -187,35 +188,37 @@ func (x *Executor) armLocked() {
 // inspect runs every tick while calls are outstanding, also after Stop: whoever waits
 // for one of them is told in time.
 func (x *Executor) inspect() {
-	x.mu.Lock()
-	if x.outstanding == 0 {
-		x.ticking = false
-		x.mu.Unlock()
-		return
-	}
 	now := time.Now()
-	overdue := x.queue.overdue(now, nil)
-	for l := range x.busy {
-		overdue = appendOverdue(l.batch, now, overdue)
-		d := now.Sub(l.since) // after a pause of the process it jumps over both bounds
-		if d >= stuckAfter && !l.stuck {
-			l.stuck = true
-			x.working--
-			x.stuck++
+	var overdue []*Call
+	var roused []*lane
+	busy, silent := false, false
+	x.mu.Lock()
+	for _, s := range x.shards {
+		if s.outstanding == 0 {
+			continue
 		}
-		if d >= giveUpAfter {
-			l.cancel()
+		busy = true
+		var stuck bool
+		overdue, stuck = s.inspectLocked(now, overdue)
+		silent = silent || stuck
+		if l := s.rouseLocked(); l != nil {
+			roused = append(roused, l)
 		}
 	}
-	l := x.rouseLocked()
-	x.armLocked()
+	x.ticking = busy
+	if busy {
+		x.armLocked()
+	}
 	x.mu.Unlock()
 
-	if l != nil {
+	for _, l := range roused {
 		l.wake <- struct{}{}
 	}
 	for _, c := range overdue {
 		c.Handler.Overdue(c)
+	}
+	if silent {
+		x.relocate()
 	}
 }
 
@@ -223,14 +226,19 @@ func (x *Executor) inspect() {
 // every lane has returned or ctx is done; a lane that go-redis holds returns when
 // go-redis does.
 func (x *Executor) Stop(ctx context.Context) error {
+	var dropped []*Call
+	var idle []*lane
 	x.mu.Lock()
 	x.stopped = true
-	dropped := x.queue.take(x.queue.len())
-	x.outstanding -= len(dropped)
-	idle := x.idle
-	x.idle = nil
-	for l := range x.busy {
-		l.cancel()
+	for _, s := range x.shards {
+		n := s.queue.len()
+		dropped = s.queue.takeInto(dropped, n)
+		s.outstanding -= n
+		idle = append(idle, s.idle...)
+		s.idle = nil
+		for l := range s.busy {
+			l.cancel()
+		}
 	}
 	x.mu.Unlock()
 

@@ -175,8 +175,9 @@ func TestStuckLanes_AreBounded(t *testing.T) {
 		synctest.Wait() // a lane settles its batch after its replies
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		if x.stuck != 0 || x.working > maxLanes || x.outstanding != 0 {
-			t.Errorf("after the thaw: %d stuck, %d working, %d outstanding", x.stuck, x.working, x.outstanding)
+		s := x.shards[nil]
+		if s.stuck != 0 || s.working > maxLanes || s.outstanding != 0 {
+			t.Errorf("after the thaw: %d stuck, %d working, %d outstanding", s.stuck, s.working, s.outstanding)
 		}
 	})
 }
@@ -198,7 +199,7 @@ func TestPausedProcess_DoesNotPoisonALane(t *testing.T) {
 		first := submit(t, x, "k", time.Hour)
 		synctest.Wait()
 		x.mu.Lock()
-		for l := range x.busy {
+		for l := range x.shards[nil].busy {
 			l.since = l.since.Add(-time.Minute)
 		}
 		x.mu.Unlock()

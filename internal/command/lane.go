@@ -15,7 +15,7 @@ import (
 // lane is one goroutine that sends batches. It is started by rouseLocked and ends
 // when the executor stops or when it comes back from having been stuck.
 type lane struct {
-	x      *Executor
+	shard  *shard
 	wake   chan struct{} // buffered: a lane is woken once per rest
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -29,8 +29,8 @@ type lane struct {
 	redo []*Call      // calls whose script the server did not know; confined to run
 }
 
-func newLane(x *Executor) *lane {
-	l := &lane{x: x, wake: make(chan struct{}, 1)}
+func newLane(s *shard) *lane {
+	l := &lane{shard: s, wake: make(chan struct{}, 1)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
@@ -46,30 +46,31 @@ func (l *lane) run() {
 // next settles the batch before and takes another, resting until there is one. It
 // reports false when the lane must end.
 func (l *lane) next() bool {
-	x := l.x
+	s := l.shard
+	x := s.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if l.batch != nil {
-		delete(x.busy, l)
-		x.outstanding -= len(l.batch)
+		delete(s.busy, l)
+		s.outstanding -= len(l.batch)
 		clear(l.batch)
 		l.batch = l.batch[:0]
 	}
 	if l.stuck {
-		x.stuck--
+		s.stuck--
 		return false
 	}
 	if l.ctx.Err() != nil { // by Stop: every further command would fail
-		x.working--
+		s.working--
 		return false
 	}
 	for yielded := false; ; {
-		switch n := x.queue.len(); {
-		case n > 0 && (yielded || x.outstanding < crowd):
-			l.batch = x.queue.takeInto(l.batch, x.shareLocked(n))
+		switch n := s.queue.len(); {
+		case n > 0 && (yielded || s.outstanding < crowd):
+			l.batch = s.queue.takeInto(l.batch, s.shareLocked(n))
 			l.since = time.Now()
-			x.busy[l] = struct{}{}
-			if other := x.rouseLocked(); other != nil {
+			s.busy[l] = struct{}{}
+			if other := s.rouseLocked(); other != nil {
 				other.wake <- struct{}{}
 			}
 			return true
@@ -78,28 +79,17 @@ func (l *lane) next() bool {
 			x.mu.Unlock()
 			runtime.Gosched()
 			x.mu.Lock()
-		case x.stopped:
-			x.working--
+		case x.stopped, s.retired:
+			s.working--
 			return false
 		default:
 			yielded = false
-			x.idle = append(x.idle, l)
+			s.idle = append(s.idle, l)
 			x.mu.Unlock()
 			<-l.wake
 			x.mu.Lock()
 		}
 	}
-}
-
-// shareLocked is how much of a queue of n one lane takes: half of what is outstanding
-// in a crowd, so that lanes overlap; else a fair share, since every connection that is
-// free makes the wait shorter.
-func (x *Executor) shareLocked(n int) int {
-	if x.outstanding >= crowd {
-		return min(max(crowd, x.outstanding/2), maxBatch)
-	}
-	free := 1 + len(x.idle) + maxLanes - x.working
-	return (n + free - 1) / free
 }
 
 // send sends the batch and ends its calls.
@@ -119,13 +109,14 @@ func (l *lane) send() {
 // would cost a round trip, at a moment when that can be one too many.
 func (l *lane) exchange(calls []*Call, inFull bool) {
 	sent := time.Now()
-	l.x.batches.Add(1)
-	l.x.commands.Add(uint64(len(calls)))
+	x := l.shard.x
+	x.batches.Add(1)
+	x.commands.Add(uint64(len(calls)))
 
 	cmds := l.cmds[:0]
 	for _, c := range calls {
 		args := c.Args
-		if _, known := l.x.known.Load(c.Script); inFull || !known {
+		if _, known := l.shard.known.Load(c.Script); inFull || !known {
 			args = c.Script.inFull(args)
 		}
 		cmd := redis.NewCmd(l.ctx, args...)
@@ -138,11 +129,12 @@ func (l *lane) exchange(calls []*Call, inFull bool) {
 	if len(calls) == 1 && calls[0].Trace != nil {
 		ctx = traced{l.ctx, calls[0].Trace}
 	}
-	pipe := l.x.client.Pipeline()
+	pipe := x.client.Pipeline()
 	for _, cmd := range cmds {
 		_ = pipe.Process(ctx, once{cmd}) // only queues
 	}
 	_, failed := pipe.Exec(ctx)
+	lost := false
 	for i, c := range calls {
 		value, err := cmds[i].Result()
 		switch {
@@ -155,23 +147,25 @@ func (l *lane) exchange(calls []*Call, inFull bool) {
 			l.redo = append(l.redo, c)
 			continue
 		}
-		if err == nil {
-			l.x.know(c.Script)
+		outcome := classify(err)
+		switch outcome {
+		case Answered:
+			l.shard.know(c.Script)
+			x.locatable()
+		case Denied:
+		default:
+			lost = true
 		}
-		c.Handler.Replied(c, Reply{Value: value, Err: err, Outcome: classify(err), Sent: sent})
+		c.Handler.Replied(c, Reply{Value: value, Err: err, Outcome: outcome, Sent: sent})
+	}
+	if lost {
+		x.relocate()
 	}
 	clear(cmds)
 	l.cmds = cmds[:0]
 }
 
 var errGaveUp = errors.New("no connection in time")
-
-// know records that the server has run a script, and so has it by its digest.
-func (x *Executor) know(s *Script) {
-	if _, known := x.known.Load(s); !known {
-		x.known.Store(s, nil)
-	}
-}
 
 // traced is a lane's context with the values of a caller's: the span of go-redis finds
 // its parent, and the end of the caller's context ends nothing here.

@@ -19,9 +19,7 @@ func (q *queue) len() int { return len(q.calls) - q.first }
 
 func (q *queue) push(c *Call) { q.calls = append(q.calls, c) }
 
-// take removes up to n calls from the front, appended to a batch of their own.
-func (q *queue) take(n int) []*Call { return q.takeInto(nil, n) }
-
+// takeInto moves up to n calls from the front to the end of batch.
 func (q *queue) takeInto(batch []*Call, n int) []*Call {
 	n = min(n, q.len())
 	front := q.calls[q.first : q.first+n]

@@ -26,9 +26,9 @@ var bounds = struct {
 	turn   time.Duration // one caller of a side beside a crowd of the other
 	grants int           // the same, counted in grants by Redis to others
 }{
-	ours:   0, // a second
-	turn:   0, // a second
-	grants: 0, // 200
+	ours:   time.Second,
+	turn:   time.Second,
+	grants: 200,
 }
 
 // kinds are those that Holdfast has today.

@@ -400,7 +400,7 @@ var faultScenarios = map[string]func(*Env){
 			}
 			opt := e.srv.Options()
 			opt.Username, opt.Password = "limited", "secret"
-			m := e.ManagerOn(newClient(e, opt))
+			m := e.ManagerOn(e.client(opt))
 			for _, lock := range []func(context.Context) (*holdfast.Lease, error){e.Lock(m).TryLock, e.Lock(m).Lock} {
 				ctx, cancel := context.WithTimeout(bg, time.Second)
 				_, err := lock(ctx)

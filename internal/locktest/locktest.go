@@ -31,6 +31,8 @@ type Kind struct {
 	Places bool
 	// Write says that it is the write side of a read-write lock.
 	Write bool
+	// Client makes the managers' clients; nil: redis.NewClient.
+	Client func(opt *redis.Options) redis.UniversalClient
 }
 
 // Run runs the whole suite.
@@ -84,13 +86,25 @@ func (e *Env) Server(opts ...redistest.ServerOption) *redistest.Server {
 
 // Manager returns a new manager on a client of its own with default options.
 func (e *Env) Manager(opts ...holdfast.Option) *holdfast.Manager {
-	return e.ManagerOn(e.Server().Client(e), opts...)
+	return e.ManagerOn(e.client(e.Server().Options()), opts...)
 }
 
 // Via returns a new manager whose client goes through a proxy, and the proxy.
 func (e *Env) Via(opts ...holdfast.Option) (*holdfast.Manager, *redistest.Proxy) {
 	p := e.Server().Proxy(e)
-	return e.ManagerOn(p.Client(e), opts...), p
+	return e.ManagerOn(e.client(p.Options()), opts...), p
+}
+
+// client returns a new client of the kind's class, closed at the end.
+func (e *Env) client(opt *redis.Options) redis.UniversalClient {
+	var c redis.UniversalClient
+	if e.kind.Client != nil {
+		c = e.kind.Client(opt)
+	} else {
+		c = redis.NewClient(opt)
+	}
+	e.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 // ManagerOn returns a new manager on client, closed at the end.
@@ -295,8 +309,11 @@ func (e *Env) Channel(name string) string {
 	if e.kind.Write {
 		return "redisson_rwlock:{" + name + "}"
 	}
-	return "redisson_lock__channel:{" + name + "}"
+	return Channel(name)
 }
+
+// Channel is that of a mutex.
+func Channel(name string) string { return "redisson_lock__channel:{" + name + "}" }
 
 // Section is code that must not run twice at a time. Its counter is not protected by
 // anything but the lock, so the race detector watches as well.

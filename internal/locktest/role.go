@@ -23,12 +23,6 @@ func Roles(kinds ...Kind) map[string]func(args []string) {
 	}
 }
 
-func newClient(e *Env, opt *redis.Options) *redis.Client {
-	c := redis.NewClient(opt)
-	e.Cleanup(func() { c.Close() })
-	return c
-}
-
 // holder is called with the kind, the server's address and password, the lock's name
 // and the lease. It prints "held", then watches its lease; it unlocks when told to.
 func holder(kinds []Kind, args []string) {

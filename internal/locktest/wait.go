@@ -335,7 +335,7 @@ var waitScenarios = map[string]func(*Env){
 		admin.Do(bg, "ACL", "SETUSER", "poller", "on", ">secret", "~*", "+@all", "-subscribe", "-ssubscribe", "-publish", "resetchannels")
 		opt := e.srv.Options()
 		opt.Username, opt.Password = "poller", "secret"
-		m := e.ManagerOn(newClient(e, opt), holdfast.WithPollInterval(100*time.Millisecond))
+		m := e.ManagerOn(e.client(opt), holdfast.WithPollInterval(100*time.Millisecond))
 		other := e.Manager(holdfast.WithPollInterval(100 * time.Millisecond))
 		var s Section
 		var wg sync.WaitGroup

@@ -1,5 +1,5 @@
 // Package redistest gives tests a real Redis and real trouble: servers that can
-// be stopped, killed and restarted, a proxy that hits exactly the chosen
+// be stopped, killed and restarted, clusters and sentinels, a proxy that hits exactly the chosen
 // command with a fault, and helper processes that can be paused and killed.
 //
 // It is for tests only: _test.go files and the roles they run in other
@@ -10,6 +10,9 @@
 //	proxy := srv.Proxy(t)
 //	proxy.LoseReply(redistest.Command("evalsha"), 1)
 //	rdb := proxy.Client(t)
+//
+// StartCluster and StartSentinel start whole deployments, whose nodes are servers
+// like any other, and change their topology while clients use them.
 //
 // Everything is tied to the testing.TB it was made with and is gone when that
 // test and its cleanups are over: processes are reaped, goroutines have ended.

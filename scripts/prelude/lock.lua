@@ -22,6 +22,16 @@ local function hand_over(o)
         redis.call('zadd', deadlines, o.now + 5000, id)
       end
       redis.pcall(o.publish, o.channel .. ':' .. id, '0')
+      -- Its release will be told on a channel that ours do not listen to yet.
+      for _, other in ipairs(redis.call('lrange', o.queue, 1, 8)) do
+        local inbox, number = inbox_of(other)
+        if inbox then
+          if other ~= o.me then
+            redis.pcall('publish', inbox, 'o ' .. number)
+          end
+          break
+        end
+      end
       return 0
     end
     redis.call('lpop', o.queue)

@@ -13,6 +13,17 @@ local function channel_of(queue)
   return (string.gsub(queue, 'holdfast_rw_queue', 'redisson_rwlock', 1))
 end
 
+-- announce tells Redisson's waiters that the lock is free, or that readers may come in,
+-- and returns how many clients heard it. After a writer it says 1, for all, and then 0
+-- as well: 1 is lost on a waiter that has been refused and does not sleep yet, 0 is not.
+local function announce(publish, channel, all)
+  if all then
+    redis.pcall(publish, channel, '1')
+  end
+  local heard = redis.pcall(publish, channel, '0')
+  return type(heard) == 'number' and heard or 0
+end
+
 -- right_of names the key that a reader's n-th right ends with.
 local function right_of(lock, reader, n)
   local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'

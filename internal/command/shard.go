@@ -1,0 +1,157 @@
+package command
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// cluster is what *redis.ClusterClient has beside a Client.
+type cluster interface {
+	// MasterForKey answers from the client's table of slots, at once when that has been
+	// loaded once.
+	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
+	// ReloadState has the table loaded again, in the background and not too often.
+	ReloadState(ctx context.Context)
+}
+
+// shard is the queue of calls for one master and the lanes that send them. Where there
+// is no cluster, and until a cluster's slots are known, one shard has all calls. Calls
+// travel through the cluster's client anyway, which follows slots that move; which
+// shard a call waits in decides only whom it waits with.
+type shard struct {
+	x      *Executor
+	master *redis.Client
+	known  sync.Map // *Script that the server has been sent in full, as keys
+
+	// The following is guarded by Executor.mu.
+
+	queue       queue
+	idle        []*lane
+	busy        map[*lane]struct{} // lanes with a batch in flight
+	working     int                // lanes that count towards maxLanes: running, not stuck
+	stuck       int                // lanes that have been replaced and not yet returned
+	outstanding int                // calls queued or in flight
+	used        time.Time          // the latest Submit
+	retired     bool               // its lanes must end
+}
+
+// retireAfter is how long a shard is kept without use: its master may be no master any
+// more. It is looked at when there is a new one.
+const retireAfter = time.Minute
+
+// locate finds out which master each call is for.
+func (x *Executor) locate(calls []*Call) {
+	if !x.located.Load() {
+		return // asking now could do I/O, and the first answer will not be long
+	}
+	for _, c := range calls {
+		c.master, _ = x.cluster.MasterForKey(context.Background(), c.key()) // nil: nobody has the slot
+	}
+}
+
+// locatable records that the client has found a master, and so knows the slots.
+func (x *Executor) locatable() {
+	if !x.located.Load() {
+		x.located.Store(true)
+	}
+}
+
+// relocate has a cluster's slots loaded again. go-redis does so by itself when it is
+// redirected, but not when a master has died: it would go on asking that one until its
+// table is a minute old.
+func (x *Executor) relocate() {
+	if x.cluster != nil {
+		x.cluster.ReloadState(context.Background())
+	}
+}
+
+// shardLocked returns the shard of a master.
+func (x *Executor) shardLocked(master *redis.Client, now time.Time) *shard {
+	if x.recent != nil && x.recent.master == master { // most deployments have only one
+		x.recent.used = now
+		return x.recent
+	}
+	s := x.shards[master]
+	if s == nil {
+		for m, old := range x.shards {
+			if old.outstanding == 0 && now.Sub(old.used) > retireAfter {
+				delete(x.shards, m)
+				old.retireLocked()
+			}
+		}
+		s = &shard{x: x, master: master, busy: make(map[*lane]struct{})}
+		x.shards[master] = s
+	}
+	s.used, x.recent = now, s
+	return s
+}
+
+// retireLocked ends the lanes of a shard without calls.
+func (s *shard) retireLocked() {
+	s.retired = true
+	for _, l := range s.idle {
+		l.wake <- struct{}{} // buffered for it
+	}
+	s.idle = nil
+}
+
+// rouseLocked takes an idle lane, or starts one, if there is work for it. The
+// caller sends to the lane's wake after unlocking; it never blocks.
+func (s *shard) rouseLocked() *lane {
+	if s.queue.len() == 0 {
+		return nil
+	}
+	if n := len(s.idle); n > 0 {
+		l := s.idle[n-1] // the last to rest: its stack and connection are warm
+		s.idle = s.idle[:n-1]
+		return l
+	}
+	if s.working >= maxLanes || s.stuck >= maxStuck {
+		return nil
+	}
+	l := newLane(s)
+	s.working++
+	s.x.lanes.Go(l.run)
+	return l
+}
+
+// inspectLocked adds the calls that have just become overdue, and replaces lanes whose
+// batch takes too long; it reports whether there was one.
+func (s *shard) inspectLocked(now time.Time, overdue []*Call) (_ []*Call, silent bool) {
+	overdue = s.queue.overdue(now, overdue)
+	for l := range s.busy {
+		overdue = appendOverdue(l.batch, now, overdue)
+		d := now.Sub(l.since) // after a pause of the process it jumps over both bounds
+		if d >= stuckAfter && !l.stuck {
+			l.stuck = true
+			s.working--
+			s.stuck++
+			silent = true
+		}
+		if d >= giveUpAfter {
+			l.cancel()
+		}
+	}
+	return overdue, silent
+}
+
+// shareLocked is how much of a queue of n one lane takes: half of what is outstanding
+// in a crowd, so that lanes overlap; else a fair share, since every connection that is
+// free makes the wait shorter.
+func (s *shard) shareLocked(n int) int {
+	if s.outstanding >= crowd {
+		return min(max(crowd, s.outstanding/2), maxBatch)
+	}
+	free := 1 + len(s.idle) + maxLanes - s.working
+	return (n + free - 1) / free
+}
+
+// know records that the server has run a script, and so has it by its digest.
+func (s *shard) know(script *Script) {
+	if _, known := s.known.Load(script); !known {
+		s.known.Store(script, nil)
+	}
+}

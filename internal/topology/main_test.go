@@ -1,0 +1,89 @@
+package topology
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// rounds is how often masters are killed under Sentinel. Three fit into everybody's
+// tests; go test ./internal/topology -run Sentinel -rounds 20 is what releases get.
+var rounds = flag.Int("rounds", 3, "fail-overs of TestSentinel_KilledMaster")
+
+func TestMain(m *testing.M) {
+	redistest.RunRole(locktest.Roles(mutexInCluster))
+	flag.Parse()
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+const (
+	// lease outlives a fail-over, so that a lock that was replicated is kept.
+	lease = 10 * time.Second
+	// slack multiplies bounds in wall-clock time: the machine may be busy.
+	slack = 3
+	// patience is for what must come; reaching it is a failure.
+	patience = 30 * time.Second
+)
+
+// manager returns a manager on client, closed at the end of the test.
+func manager(t *testing.T, client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
+	t.Helper()
+	m, err := holdfast.New(client, append([]holdfast.Option{holdfast.WithLease(lease)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = m.Close(ctx)
+	})
+	return m
+}
+
+// within returns a context that ends after patience, or with the test.
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func mustLock(t *testing.T, l holdfast.Locker) *holdfast.Lease {
+	t.Helper()
+	got, err := l.Lock(within(t))
+	if err != nil {
+		t.Fatalf("Lock: %v", err)
+	}
+	return got
+}
+
+func mustUnlock(t *testing.T, l *holdfast.Lease) {
+	t.Helper()
+	if err := l.Unlock(context.Background()); err != nil {
+		t.Fatalf("Unlock: %v", err)
+	}
+}
+
+// eventually waits for a state that has no event of its own.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// AC-86. The lock's slot moves again and again while it is in use.
+func TestReshard_UnderLoad(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	ms := clients(t, c, 3, holdfast.WithHandoffSlice(0))
+	l := startLoad(name, ms, 4, 0)
+	const moves = 6
+	for range moves {
+		before := l.pairs.Load()
+		c.Migrate(name, c.OtherMaster(name))
+		eventually(t, "the load goes on", func() bool { return l.pairs.Load() > before+50 })
+	}
+	l.finish(t, "6 migrations of the slot")
+	l.wantNoErrors(t)
+	l.wantExclusive(t)
+	everyClientCanLock(t, ms)
+	wantFree(t, c)
+}
+
+// While a slot moves, Redis answers TRYAGAIN to scripts with keys on either side.
+// Callers wait, leases live on, and a release goes through in the end.
+func TestReshard_HalfWay(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	ms := clients(t, c, 2, holdfast.WithLease(2*time.Second))
+	held := mustLock(t, ms[0].Mutex(name))
+	to := c.OtherMaster(name)
+	moving := c.StartMigration(name, to)
+	moving.MoveKeys() // the new owner has never seen our scripts
+	renewals := ms[0].Stats().Renewals
+	eventually(t, "renewals at the new owner", func() bool { return ms[0].Stats().Renewals > renewals+2 })
+
+	got := make(chan *holdfast.Lease, 1)
+	go func() { got <- mustLock(t, ms[1].Mutex(name)) }()
+	eventually(t, "the waiter is refused", func() bool { return ms[1].Stats().Troubles > 1 })
+	if err := held.Unlock(context.Background()); err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
+		t.Errorf("Unlock half-way: %v", err)
+	}
+	moving.Finish()
+	finished := time.Now()
+	next := <-got
+	t.Logf("granted %v after the end of the migration", time.Since(finished))
+	if d := time.Since(finished); d > holdfast.DefaultPollInterval*slack {
+		t.Errorf("granted %v after the end of the migration", d)
+	}
+	if err := next.Err(); err != nil {
+		t.Error(err)
+	}
+	mustUnlock(t, next)
+	everyClientCanLock(t, ms)
+}
+
+// AC-53. A waiter is parked, the slot moves, the lock is released: it is woken.
+func TestReshard_WhileWaiting(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	for _, mode := range publishModes {
+		t.Run(mode.String(), func(t *testing.T) {
+			ms := clients(t, c, 2, holdfast.WithPublishMode(mode))
+			for range 3 {
+				held := mustLock(t, ms[0].Mutex(name))
+				got := make(chan *holdfast.Lease, 1)
+				go func() { got <- mustLock(t, ms[1].Mutex(name)) }()
+				eventually(t, "the waiter is subscribed", func() bool { return ms[1].Stats().Subscriptions == 1 })
+				c.Migrate(name, c.OtherMaster(name))
+				start := time.Now()
+				mustUnlock(t, held)
+				next := <-got
+				d := time.Since(start)
+				t.Logf("woken after %v", d)
+				if d > holdfast.DefaultPollInterval {
+					t.Errorf("woken after %v", d)
+				}
+				mustUnlock(t, next)
+			}
+		})
+	}
+}
+
+// A slot that nobody serves: CLUSTERDOWN, until somebody does.
+func TestReshard_UnservedSlot(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	m := clients(t, c, 1)[0]
+	mustUnlock(t, mustLock(t, m.Mutex(name)))
+	owner, slot := c.Owner(name), c.Slot(name)
+	if err := owner.Admin().ClusterDelSlots(context.Background(), slot).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Mutex(name).TryLock(within(t)); !errors.Is(err, holdfast.ErrUnavailable) {
+		t.Errorf("TryLock: %v, want ErrUnavailable", err)
+	}
+	got := make(chan *holdfast.Lease, 1)
+	troubles := m.Stats().Troubles
+	go func() { got <- mustLock(t, m.Mutex(name)) }()
+	eventually(t, "Lock is refused", func() bool { return m.Stats().Troubles > troubles+2 })
+	if err := owner.Admin().ClusterAddSlots(context.Background(), slot).Err(); err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, <-got)
+}

@@ -1,0 +1,100 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// AC-89. Locks in many slots are renewed together and never with keys of two slots in
+// one script.
+func TestSlots_RenewalsStayInTheirs(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	m := clients(t, c, 1, holdfast.WithLease(time.Second))[0]
+	var held []*holdfast.Lease
+	const locks = 60
+	for i := range locks {
+		held = append(held, mustLock(t, m.Mutex(fmt.Sprint("renewed", i))))
+	}
+	before := m.Stats()
+	eventually(t, "five renewals of each", func() bool { return m.Stats().Renewals > before.Renewals+5*locks })
+	after := m.Stats()
+	if after.RenewalFailures > 0 {
+		t.Errorf("%d renewals failed", after.RenewalFailures)
+	}
+	commands, batches := after.Commands-before.Commands, after.Batches-before.Batches
+	t.Logf("%d renewals in %d pipelines", commands, batches)
+	for _, l := range held {
+		mustUnlock(t, l)
+	}
+}
+
+// AC-90. All keys of a lock are in one slot, whatever its name, or the name is refused
+// before anything is sent.
+func TestSlots_NamesOfAnyShape(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	m := clients(t, c, 1)[0]
+	names := []string{"", "{}x", "a{b", "a}b", "}{", "x{}y{z}", "a{b}c", "{a}{b}", "a{{b}}", "ä{ö}", "a\x00b", "a b\r\n"}
+	const alphabet = "{}ab:"
+	for range 300 {
+		var b strings.Builder
+		for range 1 + rand.N(8) {
+			b.WriteByte(alphabet[rand.N(len(alphabet))])
+		}
+		names = append(names, b.String())
+	}
+	refused := 0
+	for _, n := range names {
+		before := m.Stats().Commands
+		l, err := m.Mutex(n, holdfast.WithFencing()).TryLock(within(t))
+		switch {
+		case errors.Is(err, holdfast.ErrInvalidName):
+			refused++
+			if m.Stats().Commands != before {
+				t.Errorf("%q was sent", n)
+			}
+		case err != nil:
+			t.Errorf("%q: %v", n, err)
+		default:
+			if _, err := m.Inspect(context.Background(), n); err != nil {
+				t.Errorf("inspect %q: %v", n, err)
+			}
+			mustUnlock(t, l)
+		}
+	}
+	if refused < 5 || refused > len(names)*9/10 {
+		t.Errorf("%d of %d names refused", refused, len(names))
+	}
+}
+
+// AC-89. A plain client on a node of a cluster, as it talks to a proxy: it is found out
+// that keys of one script must share a slot.
+func TestSlots_PlainClientOfANode(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	node := c.Owner("here")
+	m, err := holdfast.New(node.Client(t), holdfast.WithLease(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	var held []*holdfast.Lease
+	for i := 0; len(held) < 5; i++ {
+		if name := fmt.Sprint("plain", i); c.Owner(name) == node {
+			held = append(held, mustLock(t, m.Mutex(name)))
+		}
+	}
+	eventually(t, "three renewals of each", func() bool { return m.Stats().Renewals >= 15 })
+	for _, l := range held {
+		mustUnlock(t, l)
+	}
+}

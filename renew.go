@@ -137,7 +137,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 				continue // checkNow: it is there, and nothing was prolonged
 			}
 			renewed++
-			if deadline, ok := m.scheduler.Confirm(&h.item, reply.Sent, r.ttl); ok {
+			if deadline, ok := m.scheduler.Confirm(&h.item, reply.Sent, r.ttl, h.cfg.ttl); ok {
 				h.entry.renewed(h, deadline)
 			}
 		case int64(renewGone):
@@ -207,7 +207,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 	switch codes[0] {
 	case int64(renewDone):
-		deadline, ok := e.m.scheduler.Confirm(&h.item, sent, ttl)
+		deadline, ok := e.m.scheduler.Confirm(&h.item, sent, ttl, h.cfg.ttl)
 		if ok {
 			e.renewed(h, deadline)
 		}

@@ -108,7 +108,8 @@ local function let_in(o)
     if id == o.me then
       return granted, message, true
     end
-    local token = o.counter and redis.call('incrby', o.counter, 128) or 0
+    local token = o.counter and redis.pcall('incrby', o.counter, 128) or 0
+    token = type(token) == 'number' and token or 0 -- it asks for one, and is told what is wrong
     if put(o.lock, id, o.claim) then
       break
     end

@@ -3,9 +3,13 @@ package locktest
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -26,13 +30,21 @@ func (e *Env) Deafen(m *holdfast.Manager, p *redistest.Proxy) *redistest.Gate {
 	return gate
 }
 
-// bystander waits for the lock at m until Redis knows.
+// bystander waits for the lock at m. It returns when Redis knows, and that m will hear.
 func (e *Env) bystander(m *holdfast.Manager) <-chan *holdfast.Lease {
 	e.Helper()
 	before := e.inboxes()
 	got := make(chan *holdfast.Lease, 1)
 	go func() { got <- e.MustLock(e.Lock(m)) }()
 	e.Listening(before + 1)
+	times := "redisson_lock_timeout:{" + e.Key + "}"
+	if e.kind.Write {
+		times = "holdfast_rw_timeout:{" + e.Key + "}"
+	}
+	e.Eventually("it has said that it listens", 2*time.Second, func() bool {
+		places := e.srv.Admin().ZRangeWithScores(bg, times, 0, -1).Val()
+		return len(places) > 0 && !slices.ContainsFunc(places, func(z redis.Z) bool { return z.Score != math.Trunc(z.Score) })
+	})
 	return got
 }
 

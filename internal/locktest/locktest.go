@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -221,7 +222,19 @@ func (e *Env) Parked(m *holdfast.Manager, n int) {
 // Listening waits until n processes hear of grants by the server.
 func (e *Env) Listening(n int64) {
 	e.Helper()
-	e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.inboxes() == n })
+	e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.inboxes() == n && !e.deaf() })
+}
+
+// deaf reports whether Redis takes a waiter for one that hears no inbox.
+func (e *Env) deaf() bool {
+	for _, prefix := range []string{"redisson_lock_timeout:{", "holdfast_rw_timeout:{"} {
+		for _, z := range e.srv.Admin().ZRangeWithScores(bg, prefix+e.Key+"}", 0, -1).Val() {
+			if z.Score != math.Floor(z.Score) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // inboxes returns how many inboxes are subscribed.

@@ -117,7 +117,8 @@ var rwQueueScenarios = map[string]func(*Env){
 					e.Errorf("%s %s: the writer behind waited %v", name, side, d)
 				}
 				e.MustUnlock(got)
-				p.Kill()
+				p.Kill() // which resumes it: it can come to ask, and be granted, before it ends
+				e.srv.Admin().Del(bg, e.srv.Keys()...)
 				e.Clean(m, Tombstones)
 				e.Clean(b, Tombstones)
 			}
@@ -140,7 +141,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		e.WantErr((<-reader).Err, holdfast.ErrClosed)
 		e.MustUnlock(e.Soon("the reader behind", behind, 500*time.Millisecond))
 		e.MustUnlock(first)
-		e.Clean(a)
+		e.Clean(a, Tombstones)
 	},
 
 	// A manager closes with readers inside: they end, and the writer comes in.

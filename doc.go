@@ -1,5 +1,8 @@
 // Package holdfast provides distributed locks on Redis: one Manager per process, and
-// on it mutexes that processes, goroutines and Java services (through Redisson) share.
+// on it locks that processes, goroutines and Java services (through Redisson) share.
+// Mutex is mutual exclusion, FairMutex the same in the order of arrival over all
+// processes, RWMutex has many readers or one writer, and NewMulti takes several locks
+// as one.
 //
 // # Usage
 //
@@ -12,7 +15,8 @@
 //	defer lease.Unlock(ctx)
 //
 // or, with the lock's life tied to a function and to a context that ends if the lock
-// is lost, Do.
+// is lost, Do. Every kind of lock is a Locker; TryLock asks once, LockAsync delivers on
+// a channel, SyncLocker is for code that takes a sync.Locker.
 //
 // # What is promised
 //
@@ -35,7 +39,9 @@
 // new owner, and Lease.Context returns a context that carries it: a Lock of the same
 // lock under that context re-enters, with a lease of its own, the same fencing token
 // and no Redis command. Goroutines that share such a context are one owner;
-// WithoutOwner makes them compete.
+// WithoutOwner makes them compete. The owner of an RWMutex's write side may take its
+// read side too, and keep that when it unlocks the other; the reverse would wait for
+// itself and is ErrWouldDeadlock.
 //
 // # Leases and validity
 //
@@ -48,17 +54,38 @@
 // is repeated until the deadline. Only "not the owner" and the deadline end a lease. It
 // ends by then even if Redis, the network and the client are all stuck.
 //
+// # Fencing
+//
+// With WithFencing each grant has a token, Lease.Token, larger than all that the lock
+// has given out before. Hand it to the resource with each write, and let the resource
+// refuse tokens smaller than the largest it has seen. The counter is a key in Redis
+// without TTL: tokens are as durable as Redis's data. Re-entry returns the same token,
+// and readers that come in together share one.
+//
 // # Waiting
 //
-// The callers of one process queue in the order in which they came; one of them at a
-// time, per lock, competes in Redis for all of them. Unlock passes the lock to the next
-// caller without a Redis command, for a hand-off slice (WithHandoffSlice), after which
-// other processes are let in. A waiting process is woken by the message that every
-// release publishes; should messages be lost, it asks again every poll interval
-// (WithPollInterval) and when the holder's TTL has run out. Nothing spins, and no
-// goroutine is parked for a waiter but the caller's own.
+// A waiter is parked, not polling, and no goroutine but the caller's own waits for it.
 //
-// Between processes there is no order: whoever asks first after a release has it.
+// The callers of one process that want a Mutex queue in the order in which they came;
+// the first of them stands for all in the queue that the lock has in Redis. Unlock
+// passes the lock to the next caller without a Redis command; once another process
+// waits, it does so for a hand-off slice (WithHandoffSlice) and then releases. A
+// release grants the lock to the next process in the queue and tells it, so that a
+// hand-over between processes costs two commands per acquisition: standing in the
+// queue, and the release. Processes take turns.
+//
+// A FairMutex has a place in that queue for each caller, so that one order holds over
+// all processes. Each grant then comes from Redis, also within a process. Who falls
+// silent for longer than WithFairPatience loses its place.
+//
+// The readers of one process share one hold of an RWMutex. A waiting writer, in
+// whichever process, keeps new readers out, and a release lets in either one writer or
+// all readers up to the next one, so that neither side starves.
+//
+// Redisson's waiters are let in too: its fair ones stand in the same queue, and while
+// others of it listen, a release is open to them after 16 grants in a row at most. Should messages be lost, a waiting process asks again every poll
+// interval (WithPollInterval) and when the holder's TTL has run out. Nothing spins. A
+// TryLock does not wait and does not overtake a FairMutex's queue.
 //
 // # Concurrency
 //
@@ -74,11 +101,22 @@
 // ends; context.Cause and Lease.Err say why. Unlock then returns that error instead of
 // nil.
 //
+// # Errors
+//
+// Each error is one fact, visible to errors.Is: ErrNotAcquired, somebody else has the
+// lock; ErrUnavailable, nobody knows, because Redis could not be asked; ErrLeaseLost
+// and ErrMaxHold, a lease ended before its Unlock; ErrNotHeld, it had been unlocked;
+// ErrClosed; and the mistakes, ErrWouldDeadlock, ErrWrongKind, ErrInvalidName and
+// ErrInvalidOption. ErrReleased is only ever a context's cause. The cause of a context
+// that ended a wait is in the chain as well. Trouble with Redis is never reported as a
+// lock that somebody holds.
+//
 // # Redisson
 //
-// Keys, hash fields, TTLs, channels and messages are Redisson's (RLock and
-// RFencedLock), so Java and Go exclude and wake each other. Renewal never shortens a
-// TTL, and re-entry is counted in the process, so that the hold count in Redis is 1.
+// Keys, hash fields, TTLs, channels and messages are Redisson's (RLock, RFencedLock,
+// RFairLock and RReadWriteLock), so Java and Go exclude and wake each other. Renewal
+// never shortens a TTL, and re-entry is counted in the process, so that the hold count
+// in Redis is 1. Redisson's readers do not wait for writers that wait.
 //
 // # Requirements
 //

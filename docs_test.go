@@ -60,9 +60,7 @@ func TestREADME_ListsEveryError(t *testing.T) {
 
 // Links between the documents lead somewhere.
 func TestDocs_LinksLeadSomewhere(t *testing.T) {
-	files, _ := filepath.Glob("*.md")
-	more, _ := filepath.Glob("*/*.md")
-	for _, file := range append(files, more...) {
+	for _, file := range glob(t, "*.md", "*/*.md", "*/*/*.md") {
 		for _, m := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(read(t, file), -1) {
 			if strings.Contains(m[1], "://") {
 				continue

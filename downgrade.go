@@ -6,7 +6,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/validity"
-	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // An owner that holds the write side takes the read side by re-entry, without a word
@@ -19,7 +18,6 @@ import (
 func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 	e.hold = nil
 	h.kind = readKind
-	h.owner = wire.ReaderID(h.owner.(string))
 	h.unclear = true // giving it up must leave a tombstone for late copies
 	e.m.scheduler.Suspend(&h.item)
 	now := time.Now()
@@ -29,7 +27,7 @@ func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 		args = append(args, k.Token)
 	}
 	keys := len(args)
-	args = append(args, h.owner, e.m.publish, h.offer(), h.cfg.ms)
+	args = append(args, h.id(), e.m.publish, h.offer(), h.cfg.ms)
 	r := &release{
 		hold:     h,
 		done:     make(chan struct{}),
@@ -47,6 +45,9 @@ func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 	e.reads.converting = r
 	e.m.begin()
 	r.sendLocked(&r.call, trace)
+	if w := e.waiters.Front(); w != nil && !w.Value.queued && h.joins(w.Value.h, now) {
+		e.shareLocked(h, w) // it excludes other processes, or lets their readers in: either is fine
+	}
 	return r
 }
 
@@ -81,7 +82,7 @@ func (r *release) abandonLocked() {
 	r.settleLocked(newLockError(ErrUnavailable, h.entry.name(), errSilent))
 	writer := &hold{
 		entry: h.entry, cfg: h.cfg, keys: h.keys, kind: writeKind,
-		owner: wire.WriterID(h.owner.(string)), phase: over, unclear: true,
+		owner: h.owner, phase: over, unclear: true,
 	}
 	h.entry.startReleaseLocked(writer, false, nil)
 }

@@ -9,17 +9,29 @@ import (
 // serveLocked gives a hold that has just been granted to the waiter whose claim it
 // was, and a read hold to the readers behind as well.
 func (e *entry) serveLocked(h *hold, w *waiter, how grantMode) {
-	next := w.Next()
 	e.grantLocked(h, w, how)
-	for w := next; h.kind == readKind && w != nil && w.Value.h.kind == readKind; w = next {
+	if h.kind == readKind {
+		e.shareLocked(h, e.waiters.Front())
+	}
+	e.refuseLocked(e.tries+1, ErrNotAcquired, nil) // another owner has it now
+	e.ask = e.ask || h.kind == readKind            // the writer behind is to stand in the queue
+}
+
+// shareLocked lets in the readers from w on, up to the next writer, that can use the
+// read hold h.
+func (e *entry) shareLocked(h *hold, w *waiter) {
+	owners := false
+	for next := w; w != nil && w.Value.h.kind == readKind; w = next {
 		next = w.Next()
 		if h.shares(w.Value.h) {
+			owners = owners || w.Value.owner != nil
 			e.m.stats.handedOff.Add(1)
 			e.deliverLocked(w, Result{Lease: e.leaseLocked(h, w.Value.h, w.Value.owner, grantedByHandoff)})
 		}
 	}
-	e.refuseLocked(e.tries+1, ErrNotAcquired, nil) // another owner has it now
-	e.ask = e.ask || h.kind == readKind            // the writer behind is to stand in the queue
+	if owners {
+		e.reenterWaitersLocked(h)
+	}
 }
 
 // grantLocked makes w's caller the owner of h.
@@ -37,15 +49,21 @@ func (e *entry) grantLocked(h *hold, w *waiter, how grantMode) {
 	}
 	lease := e.leaseLocked(h, w.Value.h, w.Value.owner, how)
 	e.deliverLocked(w, Result{Lease: lease})
-	if lease.owner == w.Value.owner { // brought by its context: others of it may wait as well
-		for w := e.waiters.Front(); w != nil; {
-			next := w.Next()
-			if w.Value.owner == lease.owner {
-				again, err := e.reenterLocked(h, &w.Value)
-				e.deliverLocked(w, Result{again, err})
-			}
-			w = next
+	if lease.owner == w.Value.owner { // brought by its context
+		e.reenterWaitersLocked(h)
+	}
+}
+
+// reenterWaitersLocked is for owners that have come to h and wait in other calls as well:
+// they would wait for themselves.
+func (e *entry) reenterWaitersLocked(h *hold) {
+	for w := e.waiters.Front(); w != nil; {
+		next := w.Next()
+		if o := w.Value.owner; o != nil && h.leasedTo(o) {
+			again, err := e.reenterLocked(h, &w.Value)
+			e.deliverLocked(w, Result{again, err})
 		}
+		w = next
 	}
 }
 
@@ -182,6 +200,17 @@ func (e *entry) reachLimit(h *hold, turn int32) {
 func (e *entry) lose(h *hold, reason LostReason) {
 	e.mu.Lock()
 	all := e.loseLocked(h, reason)
+	e.mu.Unlock()
+	e.announceLoss(all, reason)
+}
+
+// missed is for a renewal, of the read side or not, that did not find h.
+func (e *entry) missed(h *hold, read bool, reason LostReason) {
+	e.mu.Lock()
+	var all []ended
+	if read == (h.kind == readKind) { // else it has been downgraded since, as Redis then answers
+		all = e.loseLocked(h, reason)
+	}
 	e.mu.Unlock()
 	e.announceLoss(all, reason)
 }

@@ -29,7 +29,7 @@ type hold struct {
 	entry *entry
 	cfg   *lockConfig
 	keys  *wire.Keys // of the handle it was asked for with
-	owner any        // wire owner id (string), of a writer with its suffix; never used again
+	owner any        // wire owner id (string), with the suffix of a writer if it began as one; see id
 
 	item renewal.Item[*hold] // guarded by the scheduler
 
@@ -100,8 +100,16 @@ func newHold(e *entry, by *handle) *hold {
 	return h
 }
 
-// tail is what the owner id ends with, behind the manager's prefix.
+// tail is what owner ends with, behind the manager's prefix.
 func (h *hold) tail() string { return h.owner.(string)[len(h.entry.m.owners):] }
+
+// id is what Redis knows h by: a writer that was downgraded is a reader.
+func (h *hold) id() any {
+	if s := h.owner.(string); h.kind == readKind && wire.ReaderID(s) != s {
+		return wire.ReaderID(s)
+	}
+	return h.owner
+}
 
 // stray reports whether an acquire request of h may still reach Redis: then giving h
 // up or back must leave a tombstone.

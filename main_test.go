@@ -45,8 +45,16 @@ var writeKind = locktest.Kind{
 	},
 }
 
+// readKind is not exclusive: helper processes hold it, the suite does not run on it.
+var readKind = locktest.Kind{
+	Name: "read",
+	Lock: func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+		return m.RWMutex(name, opts...).RLocker()
+	},
+}
+
 func TestMain(m *testing.M) {
-	redistest.RunRole(locktest.Roles(mutexKind, fairKind, writeKind))
+	redistest.RunRole(locktest.Roles(mutexKind, fairKind, writeKind, readKind))
 	tb := &mainTB{}
 	addr = redistest.Start(tb, redistest.WithoutPassword()).Addr()
 	code := m.Run()
@@ -61,6 +69,7 @@ func TestMain(m *testing.M) {
 func TestMutex(t *testing.T)         { locktest.Run(t, mutexKind) }
 func TestFairMutex(t *testing.T)     { locktest.Run(t, fairKind) }
 func TestRWMutex_Write(t *testing.T) { locktest.Run(t, writeKind) }
+func TestRWMutex_Sides(t *testing.T) { locktest.RunRW(t, writeKind) }
 
 // The same where no grant by the server is trusted without asking, and where the lock
 // is never passed on inside the process: the groups in which it goes from one to the

@@ -195,9 +195,9 @@ func (r *keepRequest) Replied(_ *command.Call, reply command.Reply) {
 		case !answered:
 			m.scheduler.Retry(&h.item)
 		case codes[i] == int64(keepDone):
-			m.scheduler.Confirm(&h.item, reply.Sent, m.patience)
+			m.scheduler.Confirm(&h.item, reply.Sent, m.patience, m.patience)
 		default:
-			m.scheduler.Confirm(&h.item, reply.Sent, m.patience)
+			m.scheduler.Confirm(&h.item, reply.Sent, m.patience, m.patience)
 			r.e.seek(h)
 		}
 	}

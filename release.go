@@ -72,7 +72,7 @@ func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) 
 
 // releaseArgs leaves out what an undisturbed release does not need.
 func (h *hold) releaseArgs(queued bool) []any {
-	script, k, publish := h.kind.releaseScript(), h.keys, h.entry.m.publish
+	script, k, id, publish := h.kind.releaseScript(), h.keys, h.id(), h.entry.m.publish
 	switch {
 	case h.stray(), queued:
 		buried := int64(0)
@@ -80,13 +80,13 @@ func (h *hold) releaseArgs(queued bool) []any {
 			buried = burial.Milliseconds()
 		}
 		if h.cfg.fencing {
-			return script.Args(5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, h.owner, publish, h.offer(), buried)
+			return script.Args(5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, id, publish, h.offer(), buried)
 		}
-		return script.Args(4, k.Lock, k.Channel, k.Queue, k.Tombstones, h.owner, publish, h.offer(), buried)
+		return script.Args(4, k.Lock, k.Channel, k.Queue, k.Tombstones, id, publish, h.offer(), buried)
 	case h.cfg.fencing:
-		return script.Args(5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, h.owner, publish, h.offer())
+		return script.Args(5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, id, publish, h.offer())
 	}
-	return script.Args(3, k.Lock, k.Channel, k.Queue, h.owner, publish, h.offer())
+	return script.Args(3, k.Lock, k.Channel, k.Queue, id, publish, h.offer())
 }
 
 func (r *release) sendLocked(call *command.Call, trace context.Context) {

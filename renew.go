@@ -68,12 +68,13 @@ func (h *hold) batch() (batchKey, bool) {
 type renewRequest struct {
 	m     *Manager
 	ttl   time.Duration
+	read  bool
 	holds []*hold
 	call  command.Call
 }
 
 func (m *Manager) newRenewal(ttl time.Duration, read bool, holds ...*hold) *command.Call {
-	r := &renewRequest{m: m, ttl: ttl, holds: holds}
+	r := &renewRequest{m: m, ttl: ttl, read: read, holds: holds}
 	script, args := renewArgs(ttl, read, holds...)
 	r.call = command.Call{
 		Script:   script,
@@ -95,12 +96,16 @@ func renewArgs(ttl time.Duration, read bool, holds ...*hold) (*command.Script, [
 	for _, h := range holds {
 		list = append(list, h.keys.Lock)
 		if read {
-			list = append(list, wire.ReadRight(h.entry.name(), h.owner.(string)))
+			list = append(list, wire.ReadRight(h.entry.name(), wire.ReaderID(h.owner.(string))))
 		}
 	}
 	list = append(list, validity.Milliseconds(ttl), holds[0].entry.m.owners)
 	for _, h := range holds {
-		list = append(list, h.tail())
+		tail := h.tail()
+		if read { // it can have begun as a writer; or be downgraded while this is built
+			tail = wire.ReaderID(tail)
+		}
+		list = append(list, tail)
 	}
 	return script, script.Args(keys, list...)
 }
@@ -132,13 +137,13 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 				continue // checkNow: it is there, and nothing was prolonged
 			}
 			renewed++
-			if deadline, ok := m.scheduler.Confirm(&h.item, reply.Sent, r.ttl); ok {
+			if deadline, ok := m.scheduler.Confirm(&h.item, reply.Sent, r.ttl, h.cfg.ttl); ok {
 				h.entry.renewed(h, deadline)
 			}
 		case int64(renewGone):
-			h.entry.lose(h, LostDeleted)
+			h.entry.missed(h, r.read, LostDeleted)
 		case int64(renewStolen):
-			h.entry.lose(h, LostStolen)
+			h.entry.missed(h, r.read, LostStolen)
 		default: // renewRefused
 			m.stats.renewalFailures.Add(1)
 			m.scheduler.Retry(&h.item)
@@ -189,8 +194,9 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	ttl := d + validity.Margin(2*d) // so that d is left of it when the margin is taken off
 	sent := time.Now()
 	e.mu.Lock()
-	script, args := renewArgs(ttl, h.kind == readKind, h)
+	read := h.kind == readKind
 	e.mu.Unlock()
+	script, args := renewArgs(ttl, read, h)
 	value, err := e.m.ask(ctx, l.name, script, args)
 	if err != nil {
 		return err
@@ -201,14 +207,14 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 	switch codes[0] {
 	case int64(renewDone):
-		deadline, ok := e.m.scheduler.Confirm(&h.item, sent, ttl)
+		deadline, ok := e.m.scheduler.Confirm(&h.item, sent, ttl, h.cfg.ttl)
 		if ok {
 			e.renewed(h, deadline)
 		}
 	case int64(renewGone):
-		e.lose(h, LostDeleted)
+		e.missed(h, read, LostDeleted)
 	case int64(renewStolen):
-		e.lose(h, LostStolen)
+		e.missed(h, read, LostStolen)
 	default:
 		return newLockError(ErrUnavailable, l.name, fmt.Errorf("redis refused to prolong it"))
 	}

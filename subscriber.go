@@ -168,6 +168,7 @@ func (s *subscriber) stop(ctx context.Context) error {
 	started := s.started
 	s.mu.Unlock()
 	s.cancel()
+	defer s.forgetAll()
 	if !started {
 		return nil
 	}
@@ -177,6 +178,12 @@ func (s *subscriber) stop(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+func (s *subscriber) forgetAll() {
+	s.mu.Lock()
+	clear(s.topics)
+	s.mu.Unlock()
 }
 
 // run holds sessions, one after the other, while there is anything to listen to.

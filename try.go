@@ -3,6 +3,7 @@ package holdfast
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -243,6 +244,9 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 		e.reads.holds = append(e.reads.holds, h)
 	} else {
 		e.hold = h
+		for _, x := range slices.Clone(e.reads.all()) { // likewise
+			lost = append(lost, e.loseLocked(x, LostStolen)...)
+		}
 	}
 	h.deadline = e.m.scheduler.Add(&h.item, since, ttl, h.cfg.ttl, !h.cfg.fixed)
 	if !h.cfg.fixed {

@@ -25,7 +25,11 @@ for i = 3, #ARGV do
   local id = ARGV[2] .. ARGV[i]
   local gone = graves and redis.call('zscore', KEYS[2], id) or redis.call('hexists', KEYS[1], id) == 1
   if not gone then
-    foreign = stand(KEYS[3], deadlines, now, id, tonumber(ARGV[1]), extra) or foreign
+    local behind, failure = stand(KEYS[3], deadlines, now, id, tonumber(ARGV[1]), extra)
+    if failure then
+      return failure
+    end
+    foreign = behind or foreign
   end
 end
 local ttl = redis.call('pttl', KEYS[1])

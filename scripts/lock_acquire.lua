@@ -61,7 +61,11 @@ if redis.call('exists', KEYS[1], KEYS[2], KEYS[3]) > 0 then
     end
     if ttl then
       if patience ~= 0 then
-        foreign = stand(KEYS[3], deadlines, now, ARGV[1], patience) or foreign
+        local behind, failure = stand(KEYS[3], deadlines, now, ARGV[1], patience)
+        if failure then
+          return failure
+        end
+        foreign = behind or foreign
       end
       return {0, ttl, now, foreign and 1 or 0}
     end

@@ -39,7 +39,10 @@ if redis.call('exists', lock, KEYS[2], KEYS[3]) > 0 then
     end
     if not mine or mode == 'write' or mode and is_writer(id) then
       if patience ~= 0 then
-        stand(KEYS[3], deadlines, o.now, id, patience)
+        local _, refusal = stand(KEYS[3], deadlines, o.now, id, patience)
+        if refusal then
+          return refusal
+        end
       end
       if not mode then
         return {0, 50, o.now, 1}

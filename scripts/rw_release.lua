@@ -43,6 +43,9 @@ if (held == 1 or ARGV[4]) and redis.call('exists', KEYS[3]) == 1 then
     local granted, message = let_in(o)
     if granted > 0 then
       reply = message or -3
+      if is_writer(id) and redis.call('hget', lock, 'mode') == 'read' then
+        announce(ARGV[2], KEYS[2], true) -- Redisson's readers can come in as well
+      end
     elseif foreign then -- it must listen to Redisson's channel
       local inbox, number = inbox_of(next)
       redis.pcall('publish', inbox, 'o ' .. number)

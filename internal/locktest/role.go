@@ -26,8 +26,10 @@ const WaiterRole = "locktest-waiter"
 // Roles returns the roles that the suite's helper processes play, for redistest.
 func Roles(kinds ...Kind) map[string]func(args []string) {
 	return map[string]func(args []string){
-		HolderRole: func(args []string) { holder(kinds, args) },
-		WaiterRole: func(args []string) { waiter(kinds, args) },
+		HolderRole:  func(args []string) { holder(kinds, args) },
+		CounterRole: counter,
+		LooperRole:  looper,
+		WaiterRole:  func(args []string) { waiter(kinds, args) },
 	}
 }
 

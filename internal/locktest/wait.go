@@ -66,6 +66,33 @@ var waitScenarios = map[string]func(*Env){
 		mon.Wait(e, fmt.Sprintf("%q %q %q", "publish", e.Channel(e.Key), message), 2*time.Second)
 	},
 
+	// The message of a grant comes over another connection than the reply that says that
+	// the waiter stands in the queue, and can be the first of the two.
+	"GrantOvertakesTheReply": func(e *Env) {
+		holder := e.Manager(holdfast.WithPollInterval(time.Hour))
+		m, p := e.Via(holdfast.WithPollInterval(time.Hour))
+		other := e.kind.Lock(m, e.Key+":other")
+		held, heldOther := e.MustLock(e.Lock(holder)), e.MustLock(e.kind.Lock(holder, e.Key+":other"))
+		waiting := make(chan *holdfast.Lease, 1)
+		go func() { waiting <- e.MustLock(other) }()
+		e.Listening(1)
+		gate := p.HoldReply(acquireOf(e.Key))
+		got := make(chan *holdfast.Lease, 1)
+		go func() { got <- e.MustLock(e.Lock(m)) }()
+		gate.Wait(e)
+		e.MustUnlock(held)
+		e.MustUnlock(heldOther)
+		e.MustUnlock(<-waiting) // told by a later message of the same connection
+		start := time.Now()
+		gate.Release()
+		l := <-got
+		if d := time.Since(start); d > 100*time.Millisecond*slack {
+			e.Errorf("granted %v after the reply", d)
+		}
+		e.MustUnlock(l)
+		e.Clean(m, Tombstones)
+	},
+
 	// First come, first served among the callers of a process.
 	"IsFIFOInTheProcess": func(e *Env) {
 		m := e.Manager()

@@ -99,7 +99,7 @@ const soon = 25 * time.Millisecond
 func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, first, ttl time.Duration, renewed bool) time.Time {
 	deadline := validity.Deadline(sent, first)
 	s.mu.Lock()
-	it.ttl, it.renewed = ttl, renewed
+	it.ttl, it.renewed = min(first, ttl), renewed
 	it.deadline = s.at(deadline)
 	it.next = it.deadline
 	switch {
@@ -121,16 +121,18 @@ func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, first, ttl time.Duration
 	return deadline
 }
 
-// Confirm records that a request sent at sent set the item's TTL to ttl. Answers
-// may come late and out of order: a deadline only ever moves on. It reports the
-// deadline that this request gives, and false if the item is not scheduled any more.
-func (s *Scheduler[T]) Confirm(it *Item[T], sent time.Time, ttl time.Duration) (time.Time, bool) {
-	deadline := validity.Deadline(sent, ttl)
+// Confirm records that a request sent at sent set the item's TTL to set, and that the
+// next renewals will set it to ttl. Answers may come late and out of order: a deadline
+// only ever moves on. It reports the deadline that this request gives, and false if the
+// item is not scheduled any more.
+func (s *Scheduler[T]) Confirm(it *Item[T], sent time.Time, set, ttl time.Duration) (time.Time, bool) {
+	deadline := validity.Deadline(sent, set)
 	s.mu.Lock()
 	if it.index == 0 {
 		s.mu.Unlock()
 		return time.Time{}, false
 	}
+	it.ttl = ttl
 	it.deadline = max(it.deadline, s.at(deadline))
 	it.next = s.lookAt(it, sent)
 	heap.Fix(&s.heap, int(it.index)-1)
@@ -155,9 +157,7 @@ func (s *Scheduler[T]) Retry(it *Item[T]) {
 		s.mu.Unlock()
 		return
 	}
-	now := time.Now()
-	window := min(it.ttl, time.Duration(it.deadline-s.at(now)))
-	it.next = min(s.at(now.Add(validity.RetryAfter(window))), it.deadline)
+	it.next = min(s.at(time.Now().Add(validity.RetryAfter(it.ttl))), it.deadline)
 	heap.Fix(&s.heap, int(it.index)-1)
 	sooner := s.soonerLocked(it)
 	s.mu.Unlock()
@@ -275,8 +275,7 @@ func (s *Scheduler[T]) due(t time.Time) (renew, expired []T, wait time.Duration)
 		}
 	}
 	for _, it := range out {
-		window := min(it.ttl, time.Duration(it.deadline-now))
-		it.next = min(now+instant(validity.Patience(window)), it.deadline)
+		it.next = min(now+instant(validity.Patience(it.ttl)), it.deadline)
 		heap.Push(&s.heap, it)
 	}
 	if len(s.heap) == 0 {

@@ -107,7 +107,7 @@ func TestRenewal_FailureIsRetriedWithinTheWindow(t *testing.T) {
 		if len(l.renewed) != 2 {
 			t.Fatalf("renewals %v, want a second one after the pause", l.renewed)
 		}
-		if _, ok := s.Confirm(it, time.Now(), ttl); !ok {
+		if _, ok := s.Confirm(it, time.Now(), ttl, ttl); !ok {
 			t.Error("Confirm of a scheduled item reports false")
 		}
 		time.Sleep(9 * time.Second)
@@ -124,8 +124,8 @@ func TestConfirm_NeverMovesADeadlineBack(t *testing.T) {
 		start := time.Now()
 		s.Add(it, start, ttl, ttl, false)
 		time.Sleep(time.Second)
-		later, _ := s.Confirm(it, time.Now(), ttl)
-		s.Confirm(it, start.Add(500*time.Millisecond), ttl) // the answer to an earlier request
+		later, _ := s.Confirm(it, time.Now(), ttl, ttl)
+		s.Confirm(it, start.Add(500*time.Millisecond), ttl, ttl) // the answer to an earlier request
 		time.Sleep(2 * ttl)
 		synctest.Wait()
 		if want := later.Sub(start); len(l.expired) != 1 || l.expired[0].at != want {
@@ -140,7 +140,7 @@ func TestRemove_EndsRenewalAndExpiry(t *testing.T) {
 		s.Add(it, time.Now(), ttl, ttl, true)
 		s.Remove(it)
 		s.Remove(it)
-		if _, ok := s.Confirm(it, time.Now(), ttl); ok {
+		if _, ok := s.Confirm(it, time.Now(), ttl, ttl); ok {
 			t.Error("Confirm after Remove reports true")
 		}
 		s.Retry(it)
@@ -157,7 +157,7 @@ func TestFixedLease_OnlyExpires(t *testing.T) {
 		it := &Item[string]{Value: "a"}
 		s.Add(it, time.Now(), ttl, ttl, false)
 		time.Sleep(20 * time.Second)
-		if _, ok := s.Confirm(it, time.Now(), time.Minute); !ok { // Extend
+		if _, ok := s.Confirm(it, time.Now(), time.Minute, time.Minute); !ok { // Extend
 			t.Fatal("not scheduled")
 		}
 		time.Sleep(2 * time.Minute)
@@ -190,7 +190,7 @@ func TestRenewal_IsBatched(t *testing.T) {
 				for _, v := range e.items {
 					var i int
 					fmt.Sscan(v, &i)
-					s.Confirm(&items[i], time.Now(), ttl)
+					s.Confirm(&items[i], time.Now(), ttl, ttl)
 				}
 			}
 		}

@@ -39,7 +39,8 @@ local function hand_over(o)
     if id == o.me then
       return nil
     end
-    local token = o.counter and redis.call('incrby', o.counter, 128) or 0
+    local token = o.counter and redis.pcall('incrby', o.counter, 128) or 0
+    token = type(token) == 'number' and token or 0 -- it asks for one, and is told what is wrong
     redis.call('hset', o.lock, id, '1')
     local expires = redis.pcall('pexpire', o.lock, o.claim)
     if expires ~= 1 then

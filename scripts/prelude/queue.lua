@@ -39,6 +39,7 @@ local function first(queue, deadlines, now)
     if not kept then -- Redisson would wait for it for ever
       kept = now + 5000
       redis.call('zadd', deadlines, kept, id)
+      redis.pcall('pexpire', deadlines, 600000)
     end
     if tonumber(kept) > now then
       return id, tonumber(kept)
@@ -68,13 +69,12 @@ local function ahead(queue, deadlines, now)
   return function(id) return before[id] or foreign * 300000 end
 end
 
--- keep_keys gives the two keys a TTL. No waiter keeps its place for so long without
--- asking again, so it only ends queues whose processes have all died.
+-- keep_keys gives the two keys a TTL, and reports whether it could. No waiter keeps its
+-- place for so long without asking again, so it only ends queues whose processes have
+-- all died.
 local function keep_keys(queue, deadlines)
-  if redis.call('pttl', queue) < 300000 then
-    redis.call('pexpire', queue, 600000)
-    redis.call('pexpire', deadlines, 600000)
-  end
+  return redis.call('pttl', queue) >= 300000
+    or redis.pcall('pexpire', queue, 600000) == 1 and redis.pcall('pexpire', deadlines, 600000) == 1
 end
 
 -- reinstate puts id in front, behind those of its process that came before it.
@@ -99,7 +99,8 @@ end
 -- stand puts id into the queue, or keeps its place: for patience milliseconds; a
 -- negative patience says that it stood there before, so that if its place was taken
 -- away meanwhile, it returns to the front. It returns whether a waiter of Redisson
--- stands before it. A caller that has several ids passes the result of ahead.
+-- stands before it; on failure nil and the reply for the caller. A caller that has
+-- several ids passes the result of ahead.
 local function stand(queue, deadlines, now, id, patience, extra)
   local more = 0
   if redis.call('zscore', deadlines, id) then
@@ -109,8 +110,13 @@ local function stand(queue, deadlines, now, id, patience, extra)
   elseif redis.call('rpush', queue, id) > 1 then
     more = (extra or ahead(queue, deadlines, now))(id)
   end
-  redis.call('zadd', deadlines, now + math.abs(patience) + more, id)
-  keep_keys(queue, deadlines)
+  local kept = redis.pcall('zadd', deadlines, now + math.abs(patience) + more, id)
+  if type(kept) == 'table' or not keep_keys(queue, deadlines) then
+    -- An ACL that forbids it: never leave a key without TTL.
+    redis.call('lrem', queue, 1, id)
+    redis.pcall('zrem', deadlines, id)
+    return nil, redis.error_reply('HOLDFAST cannot keep a place in the queue')
+  end
   return more > 0
 end
 

@@ -31,7 +31,7 @@ local function right_of(lock, reader, n)
 end
 
 -- put gives the lock, whose state allows it, to id for ttl milliseconds, and never
--- shortens it for others. It returns nil, or the error that kept it from that.
+-- shortens it: neither for others nor, as a late copy, for id. It returns nil, or the error that kept it from that.
 local function put(lock, id, ttl)
   local writer = is_writer(id)
   redis.call('hset', lock, 'mode', writer and 'write' or 'read', id, '1')
@@ -39,7 +39,7 @@ local function put(lock, id, ttl)
   if redis.call('pttl', lock) < tonumber(ttl) then
     set = redis.pcall('pexpire', lock, ttl)
   end
-  if set == 1 and not writer then
+  if set == 1 and not writer and redis.call('pttl', right_of(lock, id, 1)) < tonumber(ttl) then
     set = redis.pcall('set', right_of(lock, id, 1), '1', 'px', ttl)
   end
   if type(set) == 'table' and set.err then -- an ACL: never leave a lock without TTL
@@ -108,7 +108,8 @@ local function let_in(o)
     if id == o.me then
       return granted, message, true
     end
-    local token = o.counter and redis.call('incrby', o.counter, 128) or 0
+    local token = o.counter and redis.pcall('incrby', o.counter, 128) or 0
+    token = type(token) == 'number' and token or 0 -- it asks for one, and is told what is wrong
     if put(o.lock, id, o.claim) then
       break
     end

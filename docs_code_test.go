@@ -1,0 +1,221 @@
+package holdfast_test
+
+import (
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// userDocs are the documents whose commands and snippets are checked here. The others
+// have tests of their own.
+func userDocs(t *testing.T) []string {
+	t.Helper()
+	return append([]string{"README.md", "docs/CHOOSING.md"}, glob(t, "examples/*.md", "examples/*/*.md")...)
+}
+
+func glob(t *testing.T, patterns ...string) (files []string) {
+	t.Helper()
+	for _, p := range patterns {
+		found, err := filepath.Glob(p)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d files, %v", p, len(found), err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
+// blocks returns the fenced blocks of a language.
+func blocks(text, language string) (found []string) {
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
+	}
+	return found
+}
+
+// tidy makes code comparable: lines without indentation and alignment.
+func tidy(code string) string {
+	var b strings.Builder
+	for line := range strings.Lines(code) {
+		b.WriteString(strings.Join(strings.Fields(line), " "))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// Each snippet is in a Go file that is compiled, mostly one that a test runs.
+func TestDocs_SnippetsAreCode(t *testing.T) {
+	var code strings.Builder
+	for _, f := range glob(t, "example*_test.go", "readme_test.go", "examples/*/*.go") {
+		code.WriteString(tidy(read(t, f)))
+	}
+	all, n := code.String(), 0
+	for _, f := range userDocs(t) {
+		for _, language := range []string{"go", "lua", "sql"} {
+			for _, snippet := range blocks(read(t, f), language) {
+				n++
+				if strings.HasPrefix(snippet, "func Example() {") {
+					continue // TestREADME_ProgramIsTheExample
+				}
+				if language != "go" {
+					snippet = strings.TrimSuffix(snippet, "\n") // it ends with a quote in the code
+				}
+				if !strings.Contains(all, strings.TrimSuffix(tidy(snippet), "\n")) {
+					t.Errorf("%s: this is in no Go file:\n%s", f, snippet)
+				}
+			}
+		}
+	}
+	if n < 8 {
+		t.Errorf("only %d snippets found", n)
+	}
+}
+
+// unrunnable are commands that no test can run, and why.
+var unrunnable = map[string]string{
+	"go get github.com/holdfast-go/holdfast": "the module is not published yet",
+}
+
+// Each command is run by CI, or is an example that its test runs.
+func TestDocs_CommandsAreRun(t *testing.T) {
+	ci, n := strings.Split(read(t, ".ci/run"), "\n"), 0
+	example := regexp.MustCompile(`^go run \./examples/([\w-]+)( --\w+)?$`)
+	for _, f := range userDocs(t) {
+		for line := range strings.Lines(strings.Join(blocks(read(t, f), "sh"), "")) {
+			command, _, _ := strings.Cut(line, "#")
+			command = strings.TrimSpace(command)
+			n++
+			if _, ok := unrunnable[command]; ok {
+				continue
+			}
+			if m := example.FindStringSubmatch(command); m != nil {
+				play := "exampletest.Play(t)"
+				if m[2] != "" {
+					play = `exampletest.Play(t, "` + strings.TrimSpace(m[2]) + `")`
+				}
+				if !strings.Contains(read(t, "examples/"+m[1]+"/main_test.go"), play) {
+					t.Errorf("%s: no test runs %q", f, command)
+				}
+				continue
+			}
+			if !slices.ContainsFunc(ci, func(l string) bool { return strings.HasSuffix(l, command) }) {
+				t.Errorf("%s: .ci/run does not run %q", f, command)
+			}
+		}
+	}
+	if n < 15 {
+		t.Errorf("only %d commands found", n)
+	}
+}
+
+// Each example is listed, explained, and played by CI on the embedded server.
+func TestExamples_AreListed(t *testing.T) {
+	list := read(t, "examples/README.md")
+	for _, main := range glob(t, "examples/*/main.go") {
+		name := filepath.Base(filepath.Dir(main))
+		if !strings.Contains(list, "["+name+"]("+name+"/README.md)") {
+			t.Errorf("examples/README.md does not list %s", name)
+		}
+		if n := strings.Count(read(t, main), "\n"); n > 150 {
+			t.Errorf("%s has %d lines: nobody reads that", main, n)
+		}
+	}
+	if !strings.Contains(read(t, ".ci/run"), "for e in examples/*/; do") {
+		t.Error(".ci/run does not play the examples")
+	}
+}
+
+// Whatever is said about defaults in prose is so.
+func TestDocs_DefaultsInProse(t *testing.T) {
+	n := 0
+	for _, f := range append(userDocs(t), "doc.go") {
+		for _, m := range regexp.MustCompile(`(\d+) ?(m?s) by default`).FindAllStringSubmatch(read(t, f), -1) {
+			n++
+			if d, err := time.ParseDuration(m[1] + m[2]); err != nil || d != holdfast.DefaultLease {
+				t.Errorf("%s: %q, the default lease is %v", f, m[0], holdfast.DefaultLease)
+			}
+		}
+	}
+	if n < 2 {
+		t.Errorf("only %d mentions found", n)
+	}
+}
+
+// Every option is in the README's table, and the README stays short.
+func TestREADME_ListsEveryOption(t *testing.T) {
+	readme := read(t, "README.md")
+	for _, m := range regexp.MustCompile(`(?m)^func (With\w+)\(`).FindAllStringSubmatch(read(t, "options.go"), -1) {
+		if !strings.Contains(readme, "`"+m[1]+"(") {
+			t.Errorf("%s is not in the README", m[1])
+		}
+	}
+	if n := strings.Count(readme, "\n"); n >= 250 {
+		t.Errorf("the README has %d lines", n)
+	}
+}
+
+// owed are entry points whose Examples are still to be written.
+var owed = []string{"RLockAsync", "NewRedlock"}
+
+// Every function and method that users call is called in an Example that runs.
+func TestExamples_CoverTheAPI(t *testing.T) {
+	var files []*ast.File
+	fset := token.NewFileSet()
+	called := make(map[string]bool)
+	for _, f := range glob(t, "*.go") {
+		file, err := parser.ParseFile(fset, f, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(f, "_test.go") {
+			files = append(files, file)
+			continue
+		}
+		for _, e := range doc.Examples(file) {
+			if e.Output == "" {
+				t.Errorf("Example%s has no output and is not run", e.Name)
+			}
+			ast.Inspect(e.Code, func(n ast.Node) bool {
+				if call, ok := n.(*ast.SelectorExpr); ok {
+					called[call.Sel.Name] = true
+				}
+				return true
+			})
+		}
+	}
+	pkg, err := doc.NewFromFiles(fset, files, module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := func(name, of string) {
+		switch later := slices.Contains(owed, name); {
+		case !called[name] && !later:
+			t.Errorf("no Example calls %s", of+name)
+		case called[name] && later:
+			t.Errorf("an Example calls %s: it is not owed any more", of+name)
+		}
+	}
+	for _, f := range pkg.Funcs {
+		need(f.Name, "")
+	}
+	for _, typ := range pkg.Types {
+		for _, f := range typ.Funcs {
+			need(f.Name, "")
+		}
+		for _, m := range typ.Methods {
+			if slices.Contains([]string{"Error", "Unwrap", "Is", "String"}, m.Name) {
+				continue
+			}
+			need(m.Name, typ.Name+".")
+		}
+	}
+}

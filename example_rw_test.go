@@ -1,0 +1,120 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+func ExampleRWMutex_RLock() {
+	m, done := newManager()
+	defer done()
+	ctx := context.Background()
+	prices := m.RWMutex("prices")
+
+	one, err := prices.RLock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	two, err := prices.RLock(ctx) // beside the first: no Redis command
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = prices.TryLock(ctx)
+	fmt.Println("a writer is kept out:", errors.Is(err, holdfast.ErrNotAcquired))
+
+	fmt.Println(one.Unlock(ctx), two.Unlock(ctx))
+	write, err := prices.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = prices.TryRLock(ctx)
+	fmt.Println("readers are kept out:", errors.Is(err, holdfast.ErrNotAcquired))
+	fmt.Println(write.Unlock(ctx))
+	// Output:
+	// a writer is kept out: true
+	// <nil> <nil>
+	// readers are kept out: true
+	// <nil>
+}
+
+// A writer that goes on as a reader: nobody can write between what it wrote and what it
+// reads, and other readers need not wait.
+func ExampleRWMutex_downgrade() {
+	m, done := newManager()
+	defer done()
+	ctx := context.Background()
+	index := m.RWMutex("index")
+
+	write, err := index.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("built by us")
+	read, err := index.RLock(write.Context(ctx)) // the same owner
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(write.Unlock(ctx))
+
+	other, err := index.TryRLock(ctx)
+	fmt.Println("another reader:", err)
+	_, err = index.TryLock(ctx)
+	fmt.Println("a writer is kept out:", errors.Is(err, holdfast.ErrNotAcquired))
+	fmt.Println(other.Unlock(ctx), read.Unlock(ctx))
+	// Output:
+	// built by us
+	// <nil>
+	// another reader: <nil>
+	// a writer is kept out: true
+	// <nil> <nil>
+}
+
+// A reader that wants to write would wait for itself. It is told at once: unlock, lock
+// the write side, and look again, since somebody may have written in between.
+func ExampleRWMutex_Lock_upgrade() {
+	m, done := newManager()
+	defer done()
+	ctx := context.Background()
+	config := m.RWMutex("config")
+
+	read, err := config.RLock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = config.Lock(read.Context(ctx))
+	fmt.Println(errors.Is(err, holdfast.ErrWouldDeadlock), read.Valid())
+
+	fmt.Println(read.Unlock(ctx))
+	write, err := config.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(write.Unlock(ctx))
+	// Output:
+	// true true
+	// <nil>
+	// <nil>
+}
+
+// RLocker makes the read side a Locker, for what takes one.
+func ExampleRWMutex_RLocker() {
+	m, done := newManager()
+	defer done()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+
+	catalogue := m.RWMutex("catalogue")
+	err := holdfast.Do(ctx, catalogue.RLocker(), func(ctx context.Context, lease *holdfast.Lease) error {
+		fmt.Println("reading", lease.Name())
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// reading catalogue
+	// <nil>
+}

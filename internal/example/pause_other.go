@@ -1,0 +1,11 @@
+//go:build !unix
+
+package example
+
+import (
+	"errors"
+	"os"
+)
+
+func pause(*os.Process) error  { return errors.New("this system cannot pause a process") }
+func resume(*os.Process) error { return nil }

@@ -1,0 +1,122 @@
+package example
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/urfave/cli/v3"
+)
+
+// Scenario is one program of examples.
+type Scenario struct {
+	Name  string
+	Usage string
+	// Modes are other ways to play it than with Holdfast: the name of a flag, and what
+	// it says in the help.
+	Modes  map[string]string
+	Direct func(ctx context.Context, d *Director) error
+	Roles  map[string]func(ctx context.Context, w *Worker) error
+}
+
+const (
+	// redisEnv can hold the URL instead of --redis: a password must not be seen in a
+	// list of processes.
+	redisEnv = "HOLDFAST_EXAMPLE_REDIS"
+	// partEnv makes this process play a role; it holds a part.
+	partEnv = "HOLDFAST_EXAMPLE_PART"
+	// playWithin bounds a whole scenario.
+	playWithin = time.Minute
+)
+
+// Exit statuses.
+const (
+	exitWrong = 1 // also: the scenario could not be played
+	exitUsage = 2
+)
+
+// Main is the main function of an example. It does not return.
+func Main(s Scenario) {
+	logging.Disable() // go-redis's own log repeats on stderr what the errors say
+	err := s.run(context.Background(), os.Args)
+	if err == nil {
+		os.Exit(0)
+	}
+	fmt.Fprintf(os.Stderr, "%s: %v\n", s.Name, err)
+	if coded := cli.ExitCoder(nil); errors.As(err, &coded) {
+		os.Exit(coded.ExitCode())
+	}
+	os.Exit(exitWrong)
+}
+
+func (s Scenario) run(ctx context.Context, args []string) error {
+	if text, ok := os.LookupEnv(partEnv); ok {
+		var p part
+		if err := json.Unmarshal([]byte(text), &p); err != nil {
+			return fmt.Errorf("%s: %w", partEnv, err)
+		}
+		return p.play(ctx, s.Roles[p.Role])
+	}
+	return s.command().Run(ctx, args)
+}
+
+func (s Scenario) command() *cli.Command {
+	usageError := func(_ context.Context, _ *cli.Command, err error, _ bool) error {
+		return cli.Exit(fmt.Errorf("%w (see --help)", err), exitUsage)
+	}
+	flags := []cli.Flag{&cli.StringFlag{
+		Name:    "redis",
+		Usage:   "use the Redis at `URL`, redis://user:password@host:6379/0; by default the program starts a server of its own",
+		Sources: cli.EnvVars(redisEnv),
+	}}
+	for _, mode := range slices.Sorted(maps.Keys(s.Modes)) {
+		flags = append(flags, &cli.BoolFlag{Name: mode, Usage: s.Modes[mode]})
+	}
+	return &cli.Command{
+		Name:            s.Name,
+		Usage:           s.Usage,
+		HideHelpCommand: true,
+		Flags:           flags,
+		OnUsageError:    usageError,
+		ExitErrHandler:  func(context.Context, *cli.Command, error) {}, // Main decides
+		Action: func(ctx context.Context, c *cli.Command) error {
+			mode := ""
+			for m := range s.Modes {
+				switch {
+				case !c.Bool(m):
+				case mode != "":
+					return usageError(ctx, c, fmt.Errorf("--%s and --%s exclude each other", mode, m), false)
+				default:
+					mode = m
+				}
+			}
+			if c.Args().Present() {
+				return usageError(ctx, c, fmt.Errorf("unexpected argument %q", c.Args().First()), false)
+			}
+			return s.play(ctx, c.String("redis"), mode)
+		},
+	}
+}
+
+// play runs the scenario from beginning to end. When it returns no process is left,
+// and no key in Redis.
+func (s Scenario) play(ctx context.Context, redisURL, mode string) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, playWithin, fmt.Errorf("not over after %v", playWithin))
+	defer cancel()
+	d, err := newDirector(ctx, redisURL, mode)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	return d.direct(s.Direct)
+}

@@ -1,0 +1,354 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// loopers locks and unlocks l from n goroutines in tight loops until stop is called,
+// which returns how often they got it.
+func (e *Env) loopers(l holdfast.Locker, n int) (rounds *atomic.Int64, stop func()) {
+	ctx, cancel := context.WithCancel(bg)
+	rounds = new(atomic.Int64)
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			for {
+				got, err := l.Lock(ctx)
+				if err != nil {
+					if !errors.Is(err, context.Canceled) {
+						e.Errorf("loop: %v", err)
+					}
+					return
+				}
+				rounds.Add(1)
+				e.MustUnlock(got)
+			}
+		})
+	}
+	return rounds, func() { cancel(); wg.Wait() }
+}
+
+// waits takes l n times beside others and reports how long that took.
+func (e *Env) waits(what string, l holdfast.Locker, n int, between func()) {
+	e.Helper()
+	var all []time.Duration
+	for range n {
+		start := time.Now()
+		got := e.MustLock(l)
+		all = append(all, time.Since(start))
+		e.MustUnlock(got)
+		between()
+	}
+	slices.Sort(all)
+	e.Logf("%s waits: median %v, longest %v of %d", what, all[n/2], all[n-1], n)
+	// A slice of 10 ms, a few round trips, and much for a busy machine.
+	if most := 500 * time.Millisecond * slack; all[n-1] > most {
+		e.Errorf("%s waits %v, bound %v", what, all[n-1], most)
+	}
+}
+
+// progress returns a function that waits until the counter has moved since its last
+// call.
+func (e *Env) progress(what string, count func() int64) func() {
+	last := count()
+	return func() {
+		e.Helper()
+		e.Eventually(what, 5*time.Second, func() bool { return count() > last })
+		last = count()
+	}
+}
+
+var rwGateScenarios = map[string]func(*Env){
+	// A waiting writer, here or elsewhere, keeps new readers out; those who came after it
+	// come in after it.
+	"WaitingWriterKeepsNewReadersOut": func(e *Env) {
+		for _, local := range []bool{true, false} {
+			a, b := e.Manager(), e.Manager()
+			if local {
+				b = a
+			}
+			first := e.MustRLock(e.RW(a))
+			var mu sync.Mutex
+			var order []string
+			var wg sync.WaitGroup
+			come := func(name string, l holdfast.Locker) {
+				wg.Go(func() {
+					got := e.MustLock(l)
+					mu.Lock()
+					order = append(order, name)
+					mu.Unlock()
+					e.MustUnlock(got)
+				})
+			}
+			come("writer", e.RW(b))
+			e.Queued(1)
+			outside := e.Manager()
+			come("reader", e.RW(outside).RLocker())
+			e.Queued(2)
+			if local {
+				come("reader", e.RW(a).RLocker())
+				e.Parked(a, 2)
+			}
+			ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
+			_, err := e.RW(e.Manager()).RLock(ctx)
+			cancel()
+			e.WantErr(err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+			e.MustUnlock(first)
+			wg.Wait()
+			if order[0] != "writer" {
+				e.Errorf("local %v: order %v", local, order)
+			}
+			e.Clean(a)
+			e.Clean(b)
+			e.Clean(outside)
+		}
+	},
+
+	// AC-72, L9: eight readers loop without a pause in this process, eight in another one.
+	// The writers here and in a third one get in, and so do the readers after each.
+	"WriterAgainstLoopingReaders": func(e *Env) {
+		m, remote := e.Manager(), e.Manager()
+		p := redistest.StartProcess(e, LooperRole, e.Server().Addr(), e.srv.Password(), e.Key, "read", "8")
+		p.Expect(e, "looping")
+		rounds, stop := e.loopers(e.RW(m).RLocker(), 8)
+		next := e.progress("the readers come in after the writer", rounds.Load)
+		e.waits("a writer of the readers' process", e.RW(m), 50, next)
+		e.waits("a writer of another process", e.RW(remote), 50, next)
+		stop()
+		p.Send("stop")
+		e.Logf("meanwhile %d reads here, %s there", rounds.Load(), p.Expect(e, "rounds"))
+		e.Clean(m, Tombstones)
+		e.Clean(remote, Tombstones)
+	},
+
+	// The other way round.
+	"ReaderAgainstLoopingWriters": func(e *Env) {
+		m, remote := e.Manager(), e.Manager()
+		p := redistest.StartProcess(e, LooperRole, e.Server().Addr(), e.srv.Password(), e.Key, "write", "8")
+		p.Expect(e, "looping")
+		rounds, stop := e.loopers(e.RW(m), 8)
+		next := e.progress("the writers come in after the reader", rounds.Load)
+		e.waits("a reader of the writers' process", e.RW(m).RLocker(), 50, next)
+		e.waits("a reader of another process", e.RW(remote).RLocker(), 50, next)
+		stop()
+		p.Send("stop")
+		e.Logf("meanwhile %d writes here, %s there", rounds.Load(), p.Expect(e, "rounds"))
+		e.Clean(m, Tombstones)
+		e.Clean(remote, Tombstones)
+	},
+
+	// Everybody at once, without hand-over inside the process.
+	"BothSidesWithoutHandoff": func(e *Env) {
+		a, b := e.Manager(holdfast.WithHandoffSlice(0)), e.Manager(holdfast.WithHandoffSlice(0))
+		var counts []*atomic.Int64
+		var stops []func()
+		for _, m := range []*holdfast.Manager{a, b} {
+			for _, l := range []holdfast.Locker{e.RW(m), e.RW(m).RLocker()} {
+				n, stop := e.loopers(l, 3)
+				counts, stops = append(counts, n), append(stops, stop)
+			}
+		}
+		for i, n := range counts {
+			for range 10 {
+				e.progress(fmt.Sprintf("group %d gets on", i), n.Load)()
+			}
+		}
+		for _, stop := range stops {
+			stop()
+		}
+		e.Clean(a, Tombstones)
+		e.Clean(b, Tombstones)
+	},
+
+	// A writer that is parked behind a fixed-lease reader of its own process, and readers
+	// that need holds of their own behind it: no hold of one waits for another's poll.
+	"OwnHoldsBehindAWriter": func(e *Env) {
+		m := e.Manager(holdfast.WithPollInterval(time.Hour))
+		first := e.MustRLock(e.RW(m))
+		writer := e.Later(e.RW(m))
+		e.Parked(m, 1)
+		fixed := e.Later(e.RW(m, holdfast.WithFixedLease(lease)).RLocker())
+		e.Parked(m, 2)
+		limited := e.Later(e.RW(m, holdfast.WithMaxHold(time.Hour)).RLocker())
+		e.Parked(m, 3)
+		plain := e.Later(e.RW(m).RLocker())
+		e.Parked(m, 4)
+		e.MustUnlock(first)
+		w := e.Soon("the writer", writer, time.Second)
+		e.Parked(m, 3)
+		e.MustUnlock(w)
+		one := e.Soon("the fixed lease", fixed, time.Second)
+		two := e.Soon("the limited reader", limited, time.Second)
+		three := e.Soon("the plain reader", plain, time.Second)
+		for _, l := range []*holdfast.Lease{one, two, three} {
+			e.MustUnlock(l)
+		}
+		e.Clean(m)
+	},
+}
+
+var rwOwnerScenarios = map[string]func(*Env){
+	// Re-entry on both sides and across, without a command.
+	"ReentryOnBothSides": func(e *Env) {
+		m, p := e.Via()
+		l := e.RW(m, holdfast.WithFencing())
+		for _, outer := range []holdfast.Locker{l, l.RLocker()} {
+			first := e.MustLock(outer)
+			ctx := first.Context(bg)
+			p.Record()
+			var inner []*holdfast.Lease
+			sides := []holdfast.Locker{l.RLocker(), l.RLocker()}
+			if outer == holdfast.Locker(l) {
+				sides = append(sides, l, l.RLocker(), l)
+			}
+			for _, side := range sides {
+				for _, take := range []func(context.Context) (*holdfast.Lease, error){side.Lock, side.TryLock} {
+					got, err := take(ctx)
+					if err != nil {
+						e.Fatal(err)
+					}
+					if got.Token() != first.Token() || got.Token() == 0 {
+						e.Errorf("token %d, of the first %d", got.Token(), first.Token())
+					}
+					inner = append(inner, got)
+				}
+			}
+			for i := len(inner) - 1; i >= 0; i-- {
+				e.MustUnlock(inner[i])
+			}
+			if n := p.Count(isCommand); n != 0 {
+				e.Errorf("%d commands for re-entry: %q", n, p.Commands())
+			}
+			if !first.Valid() || len(e.Holders()) != 1 {
+				e.Errorf("valid %v, holders %v", first.Valid(), e.Holders())
+			}
+			e.MustUnlock(first)
+			e.Clean(m, Tokens)
+		}
+	},
+
+	// AC-69: at once, without a command, however it asks; the read right stays.
+	"UpgradeIsADeadlock": func(e *Env) {
+		m, p := e.Via(holdfast.WithLease(300 * time.Millisecond))
+		l := e.RW(m)
+		first := e.MustRLock(l)
+		ctx := first.Context(bg)
+		again, err := l.RLock(ctx)
+		if err != nil {
+			e.Fatal(err)
+		}
+		stranger := e.MustRLock(l)
+		p.Record()
+		for _, c := range []context.Context{ctx, again.Context(bg)} {
+			for _, take := range []func(context.Context) (*holdfast.Lease, error){
+				l.Lock, l.TryLock, func(ctx context.Context) (*holdfast.Lease, error) {
+					r := <-l.LockAsync(ctx)
+					return r.Lease, r.Err
+				},
+			} {
+				start := time.Now()
+				_, err := take(c)
+				e.WantErr(err, holdfast.ErrWouldDeadlock)
+				e.WantNotErr(err, holdfast.ErrNotAcquired)
+				if d := time.Since(start); d > 50*time.Millisecond*slack {
+					e.Errorf("returned after %v", d)
+				}
+			}
+		}
+		for _, cmd := range p.Commands() {
+			if !slices.Contains(cmd, e.Key+":x") && acquireOf(e.Key)(cmd) {
+				e.Errorf("Redis was asked: %q", cmd)
+			}
+		}
+		e.MustUnlock(again)
+		e.MustUnlock(stranger)
+		_, err = l.Lock(ctx)
+		e.WantErr(err, holdfast.ErrWouldDeadlock)
+		n := m.Stats().Renewals
+		e.Eventually("the read right is renewed", time.Second, func() bool { return m.Stats().Renewals > n+3 })
+		if !first.Valid() {
+			e.Error("the read right is gone")
+		}
+		e.MustUnlock(first)
+		_, err = l.Lock(ctx) // the owner holds nothing any more
+		e.WantErr(err, holdfast.ErrNotAcquired, holdfast.ErrReleased)
+		e.Clean(m)
+	},
+
+	// Another owner that reads in the same process does not make it one.
+	"ReaderBesideAWriterOfAnotherOwner": func(e *Env) {
+		m := e.Manager()
+		l := e.RW(m)
+		reader := e.MustRLock(l)
+		ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
+		defer cancel()
+		_, err := l.Lock(ctx)
+		e.WantErr(err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+		e.WantNotErr(err, holdfast.ErrWouldDeadlock)
+		_, err = l.Lock(holdfast.WithoutOwner(reader.Context(ctx)))
+		e.WantErr(err, holdfast.ErrNotAcquired)
+		e.MustUnlock(reader)
+		e.Clean(m)
+	},
+
+	// One owner waits for both sides at once. When the read side comes first, the write
+	// side would wait for it for ever.
+	"OwnerWaitingForBothSides": func(e *Env) {
+		holder, m := e.Manager(), e.Manager()
+		held := e.MustLock(e.RW(holder))
+		carrier := e.MustLock(m.Mutex(e.Key + ":carrier"))
+		ctx := carrier.Context(bg)
+		l := e.RW(m)
+		before := l.RLockAsync(bg) // of somebody else, whom the owner's reader comes in with
+		e.Parked(m, 1)
+		read := l.RLockAsync(ctx)
+		e.Parked(m, 2)
+		write := l.LockAsync(ctx)
+		e.Parked(m, 3)
+		e.MustUnlock(held)
+		stranger, reader := <-before, <-read
+		if stranger.Err != nil || reader.Err != nil {
+			e.Fatal(stranger.Err, reader.Err)
+		}
+		select {
+		case w := <-write:
+			e.WantErr(w.Err, holdfast.ErrWouldDeadlock)
+		case <-time.After(time.Second * slack):
+			e.Error("the write side waits for its own owner")
+		}
+		e.MustUnlock(stranger.Lease)
+		e.MustUnlock(reader.Lease)
+		e.MustUnlock(carrier)
+		e.Clean(m)
+	},
+
+	// AC-94, and the table of redisson-compatible kinds: no silent double grant.
+	"WrongKind": func(e *Env) {
+		m := e.Manager()
+		rw, plain, fair := e.RW(m), m.Mutex(e.Key), m.FairMutex(e.Key)
+		for _, tc := range []struct{ holds, wants holdfast.Locker }{
+			{rw, plain}, {rw.RLocker(), plain}, {rw, fair}, {rw.RLocker(), fair},
+			{plain, rw}, {plain, rw.RLocker()}, {fair, rw}, {fair, rw.RLocker()},
+		} {
+			held := e.MustLock(tc.holds)
+			for _, take := range []func(context.Context) (*holdfast.Lease, error){tc.wants.Lock, tc.wants.TryLock} {
+				_, err := take(bg)
+				e.WantErr(err, holdfast.ErrWrongKind)
+			}
+			if !held.Valid() {
+				e.Error("the holder was disturbed")
+			}
+			e.MustUnlock(held)
+		}
+		e.Clean(m)
+	},
+}

@@ -1,0 +1,223 @@
+package locktest
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+var rwQueueScenarios = map[string]func(*Env){
+	// A writer in the middle gives up: the readers behind it come in at once, in its process
+	// and in others.
+	"CancelledWriterLetsReadersIn": func(e *Env) {
+		for _, local := range []bool{true, false} {
+			a, b := e.Manager(), e.Manager(holdfast.WithPollInterval(time.Hour))
+			w := b
+			if local {
+				w = a
+			}
+			first := e.MustRLock(e.RW(a))
+			ctx, cancel := context.WithCancel(bg)
+			writer := e.RW(w).LockAsync(ctx)
+			e.Queued(1)
+			behind := []<-chan *holdfast.Lease{e.Later(e.RW(w).RLocker())}
+			e.Parked(w, 2)
+			c := e.Manager(holdfast.WithPollInterval(time.Hour))
+			behind = append(behind, e.Later(e.RW(c).RLocker()))
+			e.Queued(2)
+			cancel()
+			e.WantErr((<-writer).Err, holdfast.ErrNotAcquired, context.Canceled)
+			for _, r := range behind {
+				e.MustUnlock(e.Soon("a reader behind the writer", r, 300*time.Millisecond))
+			}
+			if !first.Valid() {
+				e.Error("the first reader is out")
+			}
+			e.MustUnlock(first)
+			for _, m := range []*holdfast.Manager{a, b, c} {
+				e.Clean(m, Tombstones)
+			}
+		}
+	},
+
+	// A reader gives up behind a writer, a writer behind readers: nothing is left of them.
+	"CancelledWaitersLeaveNoTrace": func(e *Env) {
+		a, b, c := e.Manager(), e.Manager(), e.Manager()
+		held := e.MustLock(e.RW(a))
+		ctx, cancel := context.WithCancel(bg)
+		reader := e.RW(b).RLockAsync(ctx)
+		e.Queued(1)
+		writer := e.RW(c).LockAsync(ctx)
+		e.Queued(2)
+		last := e.Later(e.RW(e.Manager()).RLocker())
+		e.Queued(3)
+		cancel()
+		e.WantErr((<-reader).Err, context.Canceled)
+		e.WantErr((<-writer).Err, context.Canceled)
+		e.Queued(1)
+		e.MustUnlock(held)
+		e.MustUnlock(e.Soon("the last reader", last, time.Second))
+		for _, m := range []*holdfast.Manager{a, b, c} {
+			e.Clean(m, Tombstones)
+		}
+	},
+
+	// A process dies, or stands still, while its writer is next: the readers behind it come
+	// in when its place has run out.
+	"DeadWriterIsDropped": func(e *Env) {
+		e.Server()
+		for _, stop := range []func(*redistest.Process){(*redistest.Process).Kill, (*redistest.Process).Pause} {
+			m := e.Manager()
+			first := e.MustRLock(e.RW(m))
+			p := redistest.StartProcess(e, HolderRole, "write", e.srv.Addr(), e.srv.Password(), e.Key, lease.String())
+			e.Queued(1)
+			b := e.Manager()
+			behind := e.Later(e.RW(b).RLocker())
+			e.Queued(2)
+			stop(p)
+			start := time.Now()
+			got := e.Soon("the reader behind", behind, 7*time.Second)
+			if d := time.Since(start); d > 5*time.Second+time.Second*slack {
+				e.Errorf("the reader waited %v for a dead writer", d)
+			}
+			e.MustUnlock(got)
+			e.MustUnlock(first)
+			p.Kill()
+			e.Clean(m)
+			e.Clean(b)
+		}
+	},
+
+	// It is its turn when it is dead or stands still: the grant costs the others no more
+	// than a claim's TTL.
+	"GrantToADeadWaiterIsBounded": func(e *Env) {
+		e.Server()
+		defer func() {
+			if e.Failed() {
+				e.Logf("holders %v, TTL %v", e.Holders(), e.PTTL())
+			}
+		}()
+		for name, stop := range map[string]func(*redistest.Process){"killed": (*redistest.Process).Kill, "paused": (*redistest.Process).Pause} {
+			for _, side := range []string{"write", "read"} {
+				m := e.Manager()
+				held := e.MustLock(e.RW(m))
+				p := redistest.StartProcess(e, HolderRole, side, e.srv.Addr(), e.srv.Password(), e.Key, "20s")
+				e.Queued(1)
+				e.Listening(1)
+				b := e.Manager()
+				behind := e.Later(e.RW(b))
+				e.Queued(2)
+				stop(p)
+				start := time.Now()
+				e.MustUnlock(held)
+				got := e.Soon(name+" "+side+": the writer behind", behind, 4*time.Second)
+				if d := time.Since(start); d > 2*time.Second+time.Second*slack {
+					e.Errorf("%s %s: the writer behind waited %v", name, side, d)
+				}
+				e.MustUnlock(got)
+				p.Kill()
+				e.Clean(m, Tombstones)
+				e.Clean(b, Tombstones)
+			}
+		}
+	},
+
+	// A manager closes with waiters in the middle.
+	"ClosedManagerLeavesTheQueue": func(e *Env) {
+		a, b := e.Manager(), e.Manager()
+		first := e.MustRLock(e.RW(a))
+		writer := e.RW(b).LockAsync(bg)
+		reader := e.RW(b).RLockAsync(bg)
+		e.Queued(1)
+		behind := e.Later(e.RW(e.Manager()).RLocker())
+		e.Queued(2)
+		if err := b.Close(bg); err != nil {
+			e.Error(err)
+		}
+		e.WantErr((<-writer).Err, holdfast.ErrClosed)
+		e.WantErr((<-reader).Err, holdfast.ErrClosed)
+		e.MustUnlock(e.Soon("the reader behind", behind, 500*time.Millisecond))
+		e.MustUnlock(first)
+		e.Clean(a)
+	},
+
+	// A manager closes with readers inside: they end, and the writer comes in.
+	"ClosedManagerReleasesItsReaders": func(e *Env) {
+		a, b := e.Manager(), e.Manager()
+		shared, own := e.MustRLock(e.RW(b)), e.MustRLock(e.RW(b, holdfast.WithFixedLease(time.Minute)))
+		writer := e.Later(e.RW(a))
+		e.Queued(1)
+		if err := b.Close(bg); err != nil {
+			e.Error(err)
+		}
+		e.WantErr(shared.Err(), holdfast.ErrClosed)
+		e.WantErr(own.Unlock(bg), holdfast.ErrClosed)
+		e.MustUnlock(e.Soon("the writer", writer, 500*time.Millisecond))
+		e.Clean(a)
+	},
+
+	// An operator frees either mode: the holders are told, whoever waits comes in.
+	"ForceUnlockOfBothModes": func(e *Env) {
+		m, admin := e.Manager(), e.Manager()
+		for _, side := range []holdfast.Locker{e.RW(m), e.RW(m).RLocker()} {
+			held := e.MustLock(side)
+			writer := e.Later(e.RW(e.Manager()))
+			e.Queued(1)
+			if ok, err := admin.ForceUnlock(bg, e.Key); !ok || err != nil {
+				e.Errorf("%v, %v", ok, err)
+			}
+			got := e.Soon("the writer", writer, 500*time.Millisecond)
+			e.WantLost(held, lease, holdfast.LostDeleted, holdfast.LostStolen)
+			e.WantErr(held.Unlock(bg), holdfast.ErrLeaseLost)
+			if !got.Valid() || len(e.Holders()) != 1 {
+				e.Errorf("the writer was disturbed: %v", e.Holders())
+			}
+			e.MustUnlock(got)
+			if ok, err := admin.ForceUnlock(bg, e.Key); ok || err != nil {
+				e.Errorf("of a free lock: %v, %v", ok, err)
+			}
+		}
+	},
+
+	"Inspect": func(e *Env) {
+		m, other := e.Manager(), e.Manager()
+		want := func(kind holdfast.Kind, holders, waiters int) {
+			e.Helper()
+			info, err := other.Inspect(bg, e.Key)
+			if err != nil {
+				e.Fatal(err)
+			}
+			if info.Kind != kind || len(info.Holders) != holders || info.Waiters != waiters || info.Held != (holders > 0) {
+				e.Errorf("%+v, want %s, %d holders, %d waiters", info, kind, holders, waiters)
+			}
+			for _, h := range info.Holders {
+				if !h.Holdfast || h.Holds != 1 || h.Write != (kind == holdfast.KindWrite) {
+					e.Errorf("holder %+v", h)
+				}
+			}
+			if info.Held && (info.TTL <= 0 || info.TTL > lease) {
+				e.Errorf("TTL %v", info.TTL)
+			}
+		}
+		e.Server()
+		want(holdfast.KindFree, 0, 0)
+		one, two := e.MustRLock(e.RW(m)), e.MustRLock(e.RW(other))
+		want(holdfast.KindRead, 2, 0)
+		writer := e.Later(e.RW(m))
+		e.Queued(1)
+		reader := e.Later(e.RW(e.Manager()).RLocker())
+		e.Queued(2)
+		want(holdfast.KindRead, 2, 2)
+		e.MustUnlock(one)
+		e.MustUnlock(two)
+		w := e.Soon("the writer", writer, time.Second)
+		want(holdfast.KindWrite, 1, 1)
+		e.MustUnlock(w)
+		r := e.Soon("the reader", reader, time.Second)
+		want(holdfast.KindRead, 1, 0)
+		e.MustUnlock(r)
+		want(holdfast.KindFree, 0, 0)
+	},
+}

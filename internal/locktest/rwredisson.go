@@ -1,0 +1,320 @@
+package locktest
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// redisson is one thread of a Redisson client at work on a read-write lock: what its
+// scripts do to the keys, and say. It does not know of a queue.
+type redisson struct {
+	e      *Env
+	client redis.UniversalClient
+	owner  string
+	ttl    time.Duration
+}
+
+func (e *Env) redisson(thread int) *redisson {
+	const uuid = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:"
+	return &redisson{e, e.Server().Admin(), uuid + strconv.Itoa(thread), time.Minute}
+}
+
+func (r *redisson) run(script string, args ...any) int64 {
+	r.e.Helper()
+	n, err := redis.NewScript(script).Run(bg, r.client, []string{r.e.Key, r.e.Channel(r.e.Key)},
+		append([]any{r.owner, r.ttl.Milliseconds(), "{" + r.e.Key + "}:" + r.owner + ":rwlock_timeout:"}, args...)...).Int64()
+	if err != nil {
+		r.e.Fatal(err)
+	}
+	return n
+}
+
+// tryRead takes the read side if nobody else writes.
+func (r *redisson) tryRead() bool {
+	r.e.Helper()
+	return r.run(`
+local mode = redis.call('hget', KEYS[1], 'mode')
+if mode == 'write' and redis.call('hexists', KEYS[1], ARGV[1] .. ':write') == 0 then return 0 end
+if not mode then redis.call('hset', KEYS[1], 'mode', 'read') end
+local n = redis.call('hincrby', KEYS[1], ARGV[1], 1)
+redis.call('set', ARGV[3] .. n, 1, 'px', ARGV[2])
+redis.call('pexpire', KEYS[1], math.max(redis.call('pttl', KEYS[1]), ARGV[2]))
+return 1`) == 1
+}
+
+// tryWrite takes the write side if nobody is in.
+func (r *redisson) tryWrite() bool {
+	r.e.Helper()
+	return r.run(`
+if redis.call('exists', KEYS[1]) == 1 then return 0 end
+redis.call('hset', KEYS[1], 'mode', 'write', ARGV[1] .. ':write', 1)
+redis.call('pexpire', KEYS[1], ARGV[2])
+return 1`) == 1
+}
+
+// unread leaves the read side: the hash then lasts as long as the longest right of the
+// readers it counts, and goes, with a message, if there is none.
+func (r *redisson) unread() {
+	r.e.Helper()
+	if r.run(`
+if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end
+local n = redis.call('hincrby', KEYS[1], ARGV[1], -1)
+if n == 0 then redis.call('hdel', KEYS[1], ARGV[1]) end
+redis.call('del', ARGV[3] .. (n + 1))
+local longest, fields = -3, redis.call('hgetall', KEYS[1])
+for i = 1, #fields, 2 do
+  for k = 1, tonumber(fields[i + 1]) or 0 do
+    longest = math.max(longest, redis.call('pttl', ARGV[4] .. fields[i] .. ':rwlock_timeout:' .. k))
+  end
+end
+if longest > 0 then redis.call('pexpire', KEYS[1], longest) return 1 end
+if redis.call('hget', KEYS[1], 'mode') == 'write' then return 1 end
+redis.call('del', KEYS[1])
+redis.call('publish', KEYS[2], '0')
+return 1`, "{"+r.e.Key+"}:") != 1 {
+		r.e.Error("Redisson's reader does not hold the lock")
+	}
+}
+
+// unwrite leaves the write side; what it reads it keeps.
+func (r *redisson) unwrite() {
+	r.e.Helper()
+	if r.run(`
+if redis.call('hdel', KEYS[1], ARGV[1] .. ':write') == 0 then return 0 end
+if redis.call('hlen', KEYS[1]) > 1 then redis.call('hset', KEYS[1], 'mode', 'read') return 1 end
+redis.call('del', KEYS[1])
+redis.call('publish', KEYS[2], '1')
+return 1`) != 1 {
+		r.e.Error("Redisson's writer does not hold the lock")
+	}
+}
+
+// told subscribes to the lock's channel as Redisson's waiters do and returns a function
+// that waits for a message.
+func (r *redisson) told() (wait func(want string), done func()) {
+	sub := r.client.Subscribe(bg, r.e.Channel(r.e.Key))
+	if _, err := sub.Receive(bg); err != nil {
+		r.e.Fatal(err)
+	}
+	return func(want string) {
+		r.e.Helper()
+		select {
+		case m := <-sub.Channel():
+			if m.Payload != want {
+				r.e.Errorf("message %q, want %q", m.Payload, want)
+			}
+		case <-time.After(time.Second * slack):
+			r.e.Errorf("no message, want %q", want)
+		}
+	}, func() { sub.Close() }
+}
+
+// hears waits until n processes are subscribed to the lock's channel.
+func (e *Env) hears(n int64) {
+	e.Helper()
+	e.Eventually("subscribed to Redisson's channel", time.Second, func() bool { return e.srv.NumSub(e.Channel(e.Key)) == n })
+}
+
+var rwRedissonScenarios = map[string]func(*Env){
+	// Redisson's writer keeps ours out; its release tells all of them, of all processes.
+	"WriterOfRedisson": func(e *Env) {
+		java := e.redisson(1)
+		for _, ours := range []bool{true, false} { // readers, then a writer
+			if !java.tryWrite() {
+				e.Fatal("not free")
+			}
+			var got []<-chan *holdfast.Lease
+			var all []*holdfast.Manager
+			for range 2 {
+				m := e.Manager(holdfast.WithPollInterval(time.Hour))
+				l := holdfast.Locker(e.RW(m).RLocker())
+				if !ours {
+					l = e.RW(m)
+				}
+				e.Busy(l.TryLock)
+				got, all = append(got, e.Later(l)), append(all, m)
+			}
+			e.hears(2)
+			java.unwrite()
+			for _, g := range got {
+				l := e.Soon("ours", g, 500*time.Millisecond)
+				if java.tryWrite() {
+					e.Error("Redisson's writer beside ours")
+				}
+				if java.tryRead() != ours {
+					e.Errorf("Redisson's reader comes in: %v", !ours)
+				}
+				if ours {
+					java.unread()
+				}
+				e.MustUnlock(l)
+			}
+			for _, m := range all {
+				e.Clean(m, Tombstones)
+			}
+		}
+	},
+
+	// Readers of both share the lock; the last to leave lets the writer of the other in.
+	"ReadersOfBoth": func(e *Env) {
+		one, two := e.redisson(1), e.redisson(2)
+		two.ttl = 10 * time.Second
+		m, w := e.Manager(), e.Manager(holdfast.WithPollInterval(time.Hour))
+		for _, first := range []bool{true, false} { // ours leaves first, or last
+			ours := e.MustRLock(e.RW(m))
+			if !one.tryRead() || !two.tryRead() || !two.tryRead() {
+				e.Fatal("Redisson's readers are kept out")
+			}
+			e.Busy(e.RW(w).TryLock)
+			if one.tryWrite() {
+				e.Error("Redisson's writer beside readers")
+			}
+			one.unread()
+			_, hash := e.rightAndHash(e.Key)
+			if hash < 9*time.Second {
+				e.Errorf("the hash has %v left", hash)
+			}
+			writer := e.Later(e.RW(w))
+			e.Queued(1)
+			if first {
+				e.MustUnlock(ours)
+				if _, hash := e.rightAndHash(e.Key); hash < 9*time.Second || hash > 10*time.Second {
+					e.Errorf("the hash has %v left, Redisson's reader 10s", hash)
+				}
+				e.hears(1)
+				two.unread()
+				two.unread()
+			} else {
+				two.unread()
+				two.unread()
+				if !ours.Valid() || len(e.Holders()) != 1 {
+					e.Errorf("ours was disturbed: %v", e.Holders())
+				}
+				e.MustUnlock(ours)
+			}
+			e.MustUnlock(e.Soon("our writer", writer, 500*time.Millisecond))
+		}
+		e.Clean(m)
+		e.Clean(w, Tombstones)
+	},
+
+	// What Redisson's waiters are told: 0 by the last reader, 1 and 0 by a writer, also when
+	// readers of ours come in, whom its readers may join.
+	"MessagesForRedisson": func(e *Env) {
+		m, other := e.Manager(), e.Manager()
+		wait, done := e.redisson(1).told()
+		e.MustUnlock(e.MustRLock(e.RW(m)))
+		wait("0")
+		e.MustUnlock(e.MustLock(e.RW(m)))
+		wait("1")
+		wait("0")
+		held := e.MustLock(e.RW(m))
+		reader := e.Later(e.RW(other).RLocker())
+		e.Queued(1)
+		e.MustUnlock(held)
+		wait("1")
+		wait("0")
+		r := e.Soon("our reader", reader, time.Second)
+		java := e.redisson(2)
+		if !java.tryRead() {
+			e.Error("Redisson's reader is kept out")
+		}
+		java.unread()
+		e.MustUnlock(r)
+		wait("0")
+		done()
+		e.Clean(m)
+		e.Clean(other)
+	},
+
+	// A reader of Redisson that died leaves its field behind. It keeps nobody out once its
+	// right is over and ours leaves.
+	"DeadReaderOfRedisson": func(e *Env) {
+		java := e.redisson(1)
+		java.ttl = 200 * time.Millisecond
+		m := e.Manager()
+		ours := e.MustRLock(e.RW(m))
+		java.tryRead()
+		e.Eventually("its right ends", time.Second, func() bool { return len(e.Rights()) == 1 })
+		if len(e.Holders()) != 2 {
+			e.Errorf("holders %v", e.Holders())
+		}
+		writer := e.Later(e.RW(e.Manager()))
+		e.Queued(1)
+		e.MustUnlock(ours)
+		e.MustUnlock(e.Soon("the writer", writer, 500*time.Millisecond))
+		e.Clean(m)
+	},
+
+	// Redisson downgrades without a message; ours find out by asking.
+	"DowngradeOfRedisson": func(e *Env) {
+		java := e.redisson(1)
+		if !java.tryWrite() || !java.tryRead() {
+			e.Fatal("not free")
+		}
+		m := e.Manager()
+		reader := e.Later(e.RW(m).RLocker())
+		e.hears(1)
+		java.unwrite()
+		r := e.Soon("our reader", reader, 2*time.Second)
+		e.Busy(e.RW(m).TryLock)
+		e.MustUnlock(r)
+		if len(e.Holders()) != 1 || len(e.Rights()) != 1 {
+			e.Errorf("holders %v, rights %v", e.Holders(), e.Rights())
+		}
+		java.unread()
+		e.Clean(m)
+	},
+
+	// Redisson's readers and writers get their turns while ours keep the lock busy.
+	"RedissonGetsItsTurns": func(e *Env) {
+		a, b := e.Manager(), e.Manager()
+		var stops []func()
+		for _, m := range []*holdfast.Manager{a, b} {
+			for _, l := range []holdfast.Locker{e.RW(m), e.RW(m).RLocker()} {
+				_, stop := e.loopers(l, 2)
+				stops = append(stops, stop)
+			}
+		}
+		ctx, cancel := context.WithTimeout(bg, 10*time.Second*slack)
+		defer cancel()
+		java := e.redisson(1)
+		sub := java.client.Subscribe(bg, e.Channel(e.Key))
+		if _, err := sub.Receive(bg); err != nil {
+			e.Fatal(err)
+		}
+		take := func(what string, try func() bool, leave func()) {
+			start := time.Now()
+			for !try() {
+				select {
+				case <-sub.Channel():
+				case <-ctx.Done():
+					e.Fatalf("%s of Redisson does not get in", what)
+				}
+			}
+			e.Logf("%s of Redisson waited %v", what, time.Since(start))
+			for id := range e.Holders() {
+				if what == "a writer" && !strings.HasPrefix(id, java.owner) {
+					e.Errorf("%s beside Redisson's writer", id)
+				}
+			}
+			leave()
+		}
+		for range 3 {
+			take("a reader", java.tryRead, java.unread)
+			take("a writer", java.tryWrite, java.unwrite)
+		}
+		sub.Close()
+		for _, stop := range stops {
+			stop()
+		}
+		e.Clean(a, Tombstones)
+		e.Clean(b, Tombstones)
+	},
+}

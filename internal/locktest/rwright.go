@@ -1,0 +1,338 @@
+package locktest
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// rightAndHash reads in one step what the right of the reader whose key that is and
+// the hash have left.
+func (e *Env) rightAndHash(key string) (right, hash time.Duration) {
+	e.Helper()
+	var r, h *redis.DurationCmd
+	if _, err := e.srv.Admin().TxPipelined(bg, func(p redis.Pipeliner) error {
+		r, h = p.PTTL(bg, key), p.PTTL(bg, e.Key)
+		return nil
+	}); err != nil {
+		e.Fatal(err)
+	}
+	return r.Val(), h.Val()
+}
+
+var rwRightScenarios = map[string]func(*Env){
+	// S8: nobody else's coming, leaving or lapsing shortens a reader's right, and the hash
+	// lasts as long as the longest right.
+	"IsNeverShortenedByOthers": func(e *Env) {
+		a, b := e.Manager(), e.Manager()
+		long := e.MustRLock(e.RW(a, holdfast.WithFixedLease(time.Minute)))
+		key := e.Rights()[0]
+		began := time.Now()
+		check := func(when string) {
+			e.Helper()
+			right, hash := e.rightAndHash(key)
+			least := time.Minute - time.Since(began) - time.Second
+			if right < least || hash < least {
+				e.Errorf("%s: the right has %v left, the hash %v, want %v", when, right, hash, least)
+			}
+		}
+		for range 3 {
+			short := e.MustRLock(e.RW(b, holdfast.WithLease(300*time.Millisecond)))
+			check("another came")
+			n := b.Stats().Renewals
+			e.Eventually("a renewal", time.Second, func() bool { return b.Stats().Renewals > n })
+			check("another was renewed")
+			e.MustUnlock(short)
+			check("another left")
+		}
+		lapsed := e.MustRLock(e.RW(b, holdfast.WithFixedLease(100*time.Millisecond)))
+		<-lapsed.Done()
+		e.Eventually("the right lapses", time.Second, func() bool { return len(e.Rights()) == 1 })
+		check("another lapsed")
+		e.WantErr(lapsed.Unlock(bg), holdfast.ErrLeaseLost)
+		check("the lapsed one left")
+		e.Busy(e.RW(b).TryLock)
+		if !long.Valid() {
+			e.Error("it is not valid")
+		}
+		e.MustUnlock(long)
+		e.Clean(a)
+		e.Clean(b)
+	},
+
+	// testReadLockExpiration: a writer comes in when the longest reader ends, not before.
+	"LongestReaderDecides": func(e *Env) {
+		a, b := e.Manager(), e.Manager()
+		one := e.MustRLock(e.RW(a, holdfast.WithFixedLease(800*time.Millisecond)))
+		two := e.MustRLock(e.RW(b, holdfast.WithFixedLease(200*time.Millisecond)))
+		end := one.Deadline()
+		got := e.MustLock(e.RW(e.Manager()))
+		if early := time.Until(end); early > 0 {
+			e.Errorf("a writer came in %v before the longest reader's end", early)
+		}
+		e.WantLost(one, time.Second, holdfast.LostDeadline)
+		e.WantLost(two, time.Second, holdfast.LostDeadline)
+		e.WantErr(one.Unlock(bg), holdfast.ErrLeaseLost)
+		e.WantErr(two.Unlock(bg), holdfast.ErrLeaseLost)
+		if !got.Valid() || len(e.Holders()) != 1 {
+			e.Error("the writer was disturbed")
+		}
+		e.MustUnlock(got)
+		e.Clean(a)
+	},
+
+	// A reader that died is not kept alive by the renewals of others, and a writer comes in
+	// when the living leave.
+	"OfADeadReaderEnds": func(e *Env) {
+		m := e.Manager(holdfast.WithLease(time.Second))
+		p := redistest.StartProcess(e, HolderRole, "read", e.Server().Addr(), e.srv.Password(), e.Key, "700ms")
+		p.Expect(e, "held")
+		dead := e.Rights()[0]
+		living := e.MustRLock(e.RW(m))
+		p.Kill()
+		e.Eventually("the dead reader's right ends", 700*time.Millisecond, func() bool { return e.srv.Admin().Exists(bg, dead).Val() == 0 })
+		n := m.Stats().Renewals
+		e.Eventually("others are renewed", time.Second, func() bool { return m.Stats().Renewals > n+1 })
+		if e.srv.Admin().Exists(bg, dead).Val() != 0 || len(e.Holders()) != 2 {
+			e.Errorf("rights %v, holders %v", e.Rights(), e.Holders())
+		}
+		waiting := e.Later(e.RW(e.Manager()))
+		e.Queued(1)
+		start := time.Now()
+		e.MustUnlock(living)
+		e.MustUnlock(e.Soon("the writer", waiting, time.Second))
+		if d := time.Since(start); d > 250*time.Millisecond*slack {
+			e.Errorf("the writer waited %v for a dead reader", d)
+		}
+		e.Clean(m)
+	},
+
+	// Everybody died: the hash ends with the last right.
+	"OfTheLastDeadReaderEnds": func(e *Env) {
+		p := redistest.StartProcess(e, HolderRole, "read", e.Server().Addr(), e.srv.Password(), e.Key, lease.String())
+		p.Expect(e, "held")
+		waiting := e.Later(e.RW(e.Manager(holdfast.WithPollInterval(time.Hour))))
+		e.Queued(1)
+		p.Kill()
+		ttl := e.PTTL()
+		start := time.Now()
+		l := e.Soon("the writer", waiting, lease+time.Second)
+		if late := time.Since(start) - ttl; late > 100*time.Millisecond*slack {
+			e.Errorf("granted %v after the expiry", late)
+		}
+		e.MustUnlock(l)
+	},
+
+	// A paused process wakes up after its right and disturbs nobody.
+	"OfAPausedReaderEnds": func(e *Env) {
+		p := redistest.StartProcess(e, HolderRole, "read", e.Server().Addr(), e.srv.Password(), e.Key, "500ms")
+		p.Expect(e, "held")
+		p.Pause()
+		next := e.MustLock(e.RW(e.Manager()))
+		p.Resume()
+		p.Expect(e, "valid false")
+		p.Expect(e, "lost deadline")
+		p.Send("unlock")
+		p.Expect(e, "unlock lost")
+		if !next.Valid() || len(e.Holders()) != 1 || len(e.Rights()) != 0 {
+			e.Errorf("the writer was disturbed: %v, %v", e.Holders(), e.Rights())
+		}
+		e.MustUnlock(next)
+	},
+
+	// S6: a right that has ended is not made again by the renewal, although the field is
+	// still there.
+	"IsNotResurrected": func(e *Env) {
+		a, b := e.Manager(), e.Manager(holdfast.WithLease(600*time.Millisecond))
+		stays := e.MustRLock(e.RW(a))
+		first := e.Rights()
+		l := e.MustRLock(e.RW(b))
+		for _, k := range e.Rights() {
+			if k != first[0] {
+				e.srv.Admin().Del(bg, k)
+			}
+		}
+		e.WantLost(l, 600*time.Millisecond, holdfast.LostDeleted, holdfast.LostStolen)
+		if n := e.Rights(); len(n) != 1 {
+			e.Errorf("rights %v", n)
+		}
+		if !stays.Valid() {
+			e.Error("the other reader is out")
+		}
+		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
+		e.MustUnlock(stays)
+		e.Clean(a)
+		e.Clean(b, Tombstones)
+	},
+
+	// A late copy of the acquire does not shorten what Extend has made longer.
+	"IsNotShortenedByALateCopy": func(e *Env) {
+		m, p := e.Via()
+		l := e.RW(m, holdfast.WithFixedLease(lease))
+		e.MustUnlock(e.MustRLock(l))
+		gate := p.HoldRequest(acquireOf(e.Key))
+		got := e.MustRLock(l) // by a second copy
+		if err := got.Extend(bg, time.Hour); err != nil {
+			e.Fatal(err)
+		}
+		mon := e.srv.Monitor(e)
+		gate.Release()
+		mon.Wait(e, `"hset"`, 2*time.Second) // the copy has run
+		e.srv.Admin().Ping(bg)
+		right, hash := e.rightAndHash(e.Rights()[0])
+		if right < time.Hour-time.Minute || hash < time.Hour-time.Minute {
+			e.Errorf("the right has %v left, the hash %v", right, hash)
+		}
+		e.MustUnlock(got)
+		e.Clean(m, Tombstones)
+	},
+
+	// Somebody deletes the lock and a writer of the same process gets it: its readers are
+	// told at once, not with their next renewal.
+	"EndsWhenAWriterComesIn": func(e *Env) {
+		m := e.Manager(holdfast.WithLease(time.Minute))
+		reader := e.MustRLock(e.RW(m))
+		e.srv.Admin().Del(bg, e.Key)
+		writer := e.Soon("the writer", e.Later(e.RW(m)), time.Second)
+		e.WantLost(reader, 100*time.Millisecond, holdfast.LostStolen)
+		if !writer.Valid() {
+			e.Error("the writer is out")
+		}
+		e.WantErr(reader.Unlock(bg), holdfast.ErrLeaseLost)
+		e.MustUnlock(writer)
+	},
+
+	// A reader's request or reply is lost.
+	"SurvivesLostMessages": func(e *Env) {
+		m, p := e.Via()
+		l := e.RW(m)
+		e.MustUnlock(e.MustRLock(l))
+		for _, lose := range []func(redistest.Match, int){p.LoseReply, p.LoseRequest} {
+			for range 3 {
+				lose(acquireOf(e.Key), 1)
+				got := e.MustRLock(l)
+				e.readHeld(1)
+				lose(func(cmd []string) bool {
+					return script(cmd) && len(cmd) > 4 && strings.HasPrefix(cmd[4], "redisson_rwlock:")
+				}, 1)
+				e.MustUnlock(got)
+				e.WantErr(got.Unlock(bg), holdfast.ErrNotHeld)
+				if keys := e.Rights(); len(keys) != 0 || e.srv.Admin().Exists(bg, e.Key).Val() != 0 {
+					e.Errorf("left: %v", e.srv.Keys())
+				}
+			}
+		}
+		e.Clean(m, Tombstones)
+	},
+
+	// S7: an ACL that forbids a step of the read side leaves nothing without TTL.
+	"DeniedCommandsLeaveNoState": func(e *Env) {
+		admin := e.Server().Admin()
+		other := e.Manager()
+		for _, acl := range []string{"-pexpire", "-set", "-hset"} {
+			for _, beside := range []bool{false, true} {
+				var held *holdfast.Lease
+				if beside {
+					held = e.MustRLock(e.RW(other, holdfast.WithLease(300*time.Millisecond)))
+				}
+				if err := admin.Do(bg, "ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", acl).Err(); err != nil {
+					e.Fatal(err)
+				}
+				opt := e.srv.Options()
+				opt.Username, opt.Password = "limited", "secret"
+				m := e.ManagerOn(e.client(opt))
+				for _, take := range []func(context.Context) (*holdfast.Lease, error){e.RW(m).TryRLock, e.RW(m).RLock} {
+					ctx, cancel := context.WithTimeout(bg, 200*time.Millisecond)
+					_, err := take(ctx)
+					cancel()
+					e.WantErr(err, holdfast.ErrUnavailable)
+				}
+				e.srv.RequireTTLs(e)
+				if beside {
+					if n := e.Holders(); len(n) != 1 || !held.Valid() {
+						e.Errorf("%s: holders %v, valid %v", acl, n, held.Valid())
+					}
+					e.MustUnlock(held)
+				}
+				e.srv.RequireNoKeys(e, Tombstones)
+			}
+		}
+	},
+
+	// The server loses its data under readers and writers: they are told, and the next
+	// acquisitions are renewed as ever.
+	"OverARestart": func(e *Env) {
+		m := e.Manager(holdfast.WithLease(600 * time.Millisecond))
+		for _, l := range []holdfast.Locker{e.RW(m), e.RW(m).RLocker()} {
+			lost := e.MustLock(l)
+			e.srv.Restart()
+			e.WantLost(lost, 600*time.Millisecond, holdfast.LostDeleted, holdfast.LostDeadline)
+			e.WantErr(lost.Unlock(bg), holdfast.ErrLeaseLost)
+			next := e.MustLock(l)
+			n := m.Stats().Renewals
+			e.Eventually("renewed", 2*time.Second, func() bool { return m.Stats().Renewals > n+3 })
+			if !next.Valid() {
+				e.Error(next.Err())
+			}
+			e.MustUnlock(next)
+		}
+	},
+
+	// Tokens grow over both sides and over processes; readers that share a hold share its
+	// token.
+	"HasATokenOfItsOwn": func(e *Env) {
+		a, b := e.Manager(holdfast.WithFencing()), e.Manager(holdfast.WithFencing())
+		var last uint64
+		for range 5 {
+			for _, m := range []*holdfast.Manager{a, b} {
+				for _, l := range []holdfast.Locker{e.RW(m), e.RW(m).RLocker()} {
+					got := e.MustLock(l)
+					if got.Token() <= last {
+						e.Errorf("token %d after %d", got.Token(), last)
+					}
+					last = got.Token()
+					e.MustUnlock(got)
+				}
+			}
+		}
+		held := e.MustLock(e.RW(a))
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		tokens := make(map[*holdfast.Manager]map[uint64]bool)
+		for _, m := range []*holdfast.Manager{a, b} {
+			tokens[m] = make(map[uint64]bool)
+			for range 3 {
+				wg.Go(func() {
+					got := e.MustRLock(e.RW(m))
+					mu.Lock()
+					tokens[m][got.Token()] = true
+					mu.Unlock()
+					if got.Token() <= held.Token() {
+						e.Errorf("a reader's token %d after the writer's %d", got.Token(), held.Token())
+					}
+					e.MustUnlock(got)
+				})
+			}
+			e.Parked(m, 3)
+		}
+		e.Queued(1)
+		e.MustUnlock(held)
+		wg.Wait()
+		next := e.MustLock(e.RW(b))
+		for _, set := range tokens {
+			for token := range set {
+				if token >= next.Token() {
+					e.Errorf("a writer's token %d after a reader's %d", next.Token(), token)
+				}
+			}
+		}
+		e.MustUnlock(next)
+		e.Clean(a, Tokens, Tombstones)
+	},
+}

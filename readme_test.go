@@ -1,0 +1,131 @@
+package holdfast_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// What the documents show beside the Examples: it compiles here, and it runs, but for
+// what needs a database. TestDocs_SnippetsAreCode compares.
+
+func takeTurns(ctx context.Context, locks *holdfast.Manager) error {
+	lease, err := locks.Mutex("report:daily").Lock(ctx) // waits until granted or ctx ends
+	if err != nil {
+		return err
+	}
+	return lease.Unlock(ctx)
+}
+
+func inOrder(ctx context.Context, locks *holdfast.Manager) error {
+	lease, err := locks.FairMutex("counter:1").Lock(ctx) // whoever came first, in any process
+	if err != nil {
+		return err
+	}
+	return lease.Unlock(ctx)
+}
+
+func readTogether(ctx context.Context, locks *holdfast.Manager) error {
+	schema := locks.RWMutex("schema")
+	lease, err := schema.RLock(ctx) // schema.Lock(ctx) is the write side
+	if err != nil {
+		return err
+	}
+	return lease.Unlock(ctx)
+}
+
+func transfer(ctx context.Context, locks *holdfast.Manager) error {
+	both, err := holdfast.NewMulti(locks.Mutex("account:1"), locks.Mutex("account:2"))
+	if err != nil {
+		return err
+	}
+	lease, err := both.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return lease.Unlock(ctx)
+}
+
+func variants(ctx context.Context, locks *holdfast.Manager, work func(context.Context, *holdfast.Lease) error) error {
+	lock := locks.Mutex("user:7")
+	lease, err := lock.TryLock(ctx)      // asks once: ErrNotAcquired if somebody else has it
+	later := lock.LockAsync(ctx)         // the result comes on a channel, no goroutine waits for it
+	mu := holdfast.SyncLocker(ctx, lock) // for code that takes a sync.Locker
+	if err != nil {
+		return err
+	}
+	if err := lease.Unlock(ctx); err != nil {
+		return err
+	}
+	result := <-later
+	if result.Err != nil {
+		return result.Err
+	}
+	if err := result.Lease.Unlock(ctx); err != nil {
+		return err
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return holdfast.Do(ctx, locks.Mutex("user:8"), work)
+}
+
+func holdSafely(ctx context.Context, locks *holdfast.Manager, rebuildIndex func(context.Context) error) error {
+	lease, err := locks.Mutex("job").Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lease.Unlock(ctx)                 // releases even if ctx has ended by then
+	return rebuildIndex(lease.Context(ctx)) // stops when the lease is lost
+}
+
+var errStale = errors.New("somebody with a later lock was here")
+
+func fenced(ctx context.Context, locks *holdfast.Manager, db *sql.DB) error {
+	lease, err := locks.Mutex("stock:42", holdfast.WithFencing()).Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lease.Unlock(ctx)
+	result, err := db.ExecContext(lease.Context(ctx),
+		`UPDATE stock SET n = n - 1, fence = $1 WHERE id = 42 AND fence <= $1`, lease.Token())
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, errStale)
+	}
+	return nil
+}
+
+func TestREADME_SnippetsRun(t *testing.T) {
+	m, err := holdfast.New(redistest.Start(t).Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ran := 0
+	run := func(context.Context) error { ran++; return nil }
+	for name, err := range map[string]error{
+		"takeTurns":    takeTurns(ctx, m),
+		"inOrder":      inOrder(ctx, m),
+		"readTogether": readTogether(ctx, m),
+		"transfer":     transfer(ctx, m),
+		"variants":     variants(ctx, m, func(ctx context.Context, _ *holdfast.Lease) error { return run(ctx) }),
+		"holdSafely":   holdSafely(ctx, m, run),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if ran != 2 {
+		t.Errorf("%d of 2 functions were called", ran)
+	}
+	_ = fenced // needs a database; the fenced-writer example runs it on Redis
+}

@@ -229,8 +229,8 @@ var rwRedissonScenarios = map[string]func(*Env){
 		e.MustUnlock(r)
 		wait("0")
 		done()
-		e.Clean(m)
-		e.Clean(other)
+		e.Clean(m, Tombstones)
+		e.Clean(other, Tombstones)
 	},
 
 	// A reader of Redisson that died leaves its field behind. It keeps nobody out once its

@@ -44,10 +44,10 @@ func (b *inbox) expect(h *hold) (early wire.Notice) {
 	number := wire.Number(h.owner.(string))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.expected[number] = h
-	if len(b.expected) == 1 {
+	if len(b.expected) == 0 { // h itself may be expected already
 		b.m.subscriber.add(b.channel, b)
 	}
+	b.expected[number] = h
 	for _, n := range b.early {
 		if n.Number == number {
 			early = n

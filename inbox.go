@@ -173,13 +173,9 @@ func (e *entry) inquireLocked(h *hold, now time.Time) {
 	}
 	h.inquiring = true
 	q := &inquiry{hold: h}
-	count := "numsub"
-	if e.m.publish == "spublish" {
-		count = "shardnumsub"
-	}
 	e.m.executor.Submit(&command.Call{
 		Script:   wantedScript,
-		Args:     wantedScript.Args(2, h.keys.Queue, h.keys.Channel, count),
+		Args:     wantedScript.Args(2, h.keys.Queue, h.keys.Channel, e.m.publish),
 		Handler:  q,
 		Patience: closePatience,
 	})

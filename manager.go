@@ -29,7 +29,7 @@ type Manager struct {
 	poll     time.Duration
 	slice    time.Duration
 	cluster  bool          // keys of one script must share a slot
-	publish  any           // the command that announces a release, boxed
+	publish  any           // the command that announces a release, boxed; see tell in prelude/queue.lua
 	counted  string        // "1" if PUBLISH tells whether anybody heard it, else "0"
 	patience time.Duration // for how long a silent waiter keeps its place
 	confirm  bool          // tests: no grant is trusted without asking
@@ -92,7 +92,10 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	if err := cfg.lock.check(); err != nil {
 		return nil, err
 	}
-	_, cluster := client.(*redis.ClusterClient)
+	nodes, cluster := client.(*redis.ClusterClient)
+	if cfg.publish == PublishSharded && !cluster {
+		return nil, &OptionError{"WithPublishMode", cfg.publish, "Redisson has sharded messages only with a cluster's client, and so has Holdfast"}
+	}
 	m := &Manager{
 		epoch:    time.Now(),
 		owners:   wire.NewOwnerPrefix(),
@@ -115,8 +118,12 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	if cluster {
 		m.counted = "0" // PUBLISH counts the receivers on its own node
 	}
+	var shards shardClient
+	if cluster && cfg.publish != PublishClassic {
+		shards, m.publish = nodes, "spublish"
+	}
 	m.prepare(m.lock)
-	m.subscriber = newSubscriber(client, m.log, &m.stats)
+	m.subscriber = newSubscriber(client, shards, cfg.publish == PublishSharded, m.log, &m.stats)
 	m.inbox = newInbox(m)
 	m.telemetry = newTelemetry(cfg, m)
 	return m, nil

@@ -33,11 +33,15 @@ type LockOption interface {
 type PublishMode uint8
 
 const (
-	// PublishAuto decides as Redisson does.
+	// PublishAuto decides as Redisson does by default: PublishSharded with a
+	// *redis.ClusterClient and a server that knows sharded messages (Redis 7), else
+	// PublishClassic. It is found out by use, command by command: nothing is sent to ask.
 	PublishAuto PublishMode = iota
-	// PublishClassic uses PUBLISH and SUBSCRIBE.
+	// PublishClassic uses PUBLISH and SUBSCRIBE, as Redisson does before 3.22.0 and with
+	// shardedSubscriptionMode OFF.
 	PublishClassic
-	// PublishSharded uses SPUBLISH and SSUBSCRIBE. Not available yet: New refuses it.
+	// PublishSharded uses SPUBLISH and SSUBSCRIBE. New refuses it unless the client is
+	// a *redis.ClusterClient; a server that does not know them is polled.
 	PublishSharded
 )
 
@@ -59,6 +63,7 @@ type config struct {
 	poll         time.Duration
 	slice        time.Duration
 	fairPatience time.Duration
+	publish      PublishMode
 	err          error // the first bad option
 }
 
@@ -268,14 +273,15 @@ func WithFairPatience(d time.Duration) Option {
 	})
 }
 
-// WithPublishMode sets how releases are announced and heard. The default is
+// WithPublishMode sets how releases are announced to Redisson and heard from it; all that
+// use a lock must agree, or they find out about each other's releases by polling. What
+// Holdfast's own processes tell each other does not depend on it. The default is
 // PublishAuto.
 func WithPublishMode(mode PublishMode) Option {
 	return option(func(c *config) {
 		switch mode {
-		case PublishAuto, PublishClassic:
-		case PublishSharded:
-			fail(&c.err, "WithPublishMode", mode, "sharded messages are not available yet")
+		case PublishAuto, PublishClassic, PublishSharded:
+			c.publish = mode
 		default:
 			fail(&c.err, "WithPublishMode", mode, "no such mode")
 		}

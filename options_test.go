@@ -36,7 +36,7 @@ func TestNew_RefusesBadOptions(t *testing.T) {
 		{"WithHandoffSlice", holdfast.WithHandoffSlice(-1)},
 		{"WithFairPatience", holdfast.WithFairPatience(0)},
 		{"WithPublishMode", holdfast.WithPublishMode(holdfast.PublishMode(9))},
-		{"WithPublishMode", holdfast.WithPublishMode(holdfast.PublishSharded)},
+		{"WithPublishMode", holdfast.WithPublishMode(holdfast.PublishSharded)}, // not with this client
 		{"WithReplicas", holdfast.WithReplicas(-1, time.Second)},
 		{"WithReplicas", holdfast.WithReplicas(1, 0)},
 		{"WithReplicas", holdfast.WithReplicas(1, time.Second)},

@@ -92,7 +92,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	if err := cfg.lock.check(); err != nil {
 		return nil, err
 	}
-	nodes, cluster := client.(*redis.ClusterClient)
+	ofCluster, cluster := client.(*redis.ClusterClient)
 	if cfg.publish == PublishSharded && !cluster {
 		return nil, &OptionError{"WithPublishMode", cfg.publish, "Redisson has sharded messages only with a cluster's client, and so has Holdfast"}
 	}
@@ -118,12 +118,15 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	if cluster {
 		m.counted = "0" // PUBLISH counts the receivers on its own node
 	}
-	var shards shardClient
-	if cluster && cfg.publish != PublishClassic {
-		shards, m.publish = nodes, "spublish"
+	var nodes clusterClient
+	if cluster {
+		nodes = ofCluster
+		if cfg.publish != PublishClassic {
+			m.publish = "spublish"
+		}
 	}
 	m.prepare(m.lock)
-	m.subscriber = newSubscriber(client, shards, cfg.publish == PublishSharded, m.log, &m.stats)
+	m.subscriber = newSubscriber(client, nodes, cfg.publish, m.log, &m.stats)
 	m.inbox = newInbox(m)
 	m.telemetry = newTelemetry(cfg, m)
 	return m, nil

@@ -21,8 +21,8 @@ import (
 // channels that have none: new ones, those whose session broke, those whose slot moved.
 type subscriber struct {
 	client topicClient
-	shards shardClient // where the sharded channels are; nil: Redisson's are plain ones
-	insist bool        // they are sharded even if the server does not know such
+	nodes  clusterClient // client, if it is a cluster's; else nil
+	insist bool          // channels are sharded even if the server does not know such
 	log    *slog.Logger
 	stats  *counters
 	nudge  chan struct{} // buffered: there are homeless topics
@@ -36,7 +36,7 @@ type subscriber struct {
 	homes    map[*redis.Client]*session // by master; nil: of the plain channels
 	pauses   map[*redis.Client]*backoff.ExponentialBackOff
 	homeless []string // channels; a topic may have gone since
-	plain    bool     // found out: the server does not know sharded channels
+	plain    bool     // no channel is sharded; may be found out
 	started  bool
 	stopped  bool
 }
@@ -46,8 +46,8 @@ type topicClient interface {
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
-// shardClient is the part of a cluster's client that sharded channels need beside that.
-type shardClient interface {
+// clusterClient is what it uses of a cluster's client beside that.
+type clusterClient interface {
 	// MasterForKey answers from a table, which it loads at its first use.
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
 	// ReloadState has the table loaded again, in the background and not too often.
@@ -81,11 +81,13 @@ const (
 	stale = time.Second
 )
 
-func newSubscriber(client topicClient, shards shardClient, insist bool, log *slog.Logger, stats *counters) *subscriber {
+// newSubscriber returns a subscriber on client, which is also nodes, unless that is nil.
+func newSubscriber(client topicClient, nodes clusterClient, mode PublishMode, log *slog.Logger, stats *counters) *subscriber {
 	s := &subscriber{
 		client: client,
-		shards: shards,
-		insist: insist,
+		nodes:  nodes,
+		insist: mode == PublishSharded,
+		plain:  nodes == nil || mode == PublishClassic,
 		log:    log,
 		stats:  stats,
 		nudge:  make(chan struct{}, 1),
@@ -228,7 +230,7 @@ func (s *subscriber) settle() (wait time.Duration) {
 		s.mu.Unlock()
 	}
 	if old {
-		s.shards.ReloadState(s.ctx)
+		s.nodes.ReloadState(s.ctx)
 	}
 	return wait
 }
@@ -259,12 +261,12 @@ func (s *subscriber) dueTopics(wait *time.Duration) (due []string) {
 // inbox is always plain: it has no slot in common with the locks it is about.
 func (s *subscriber) masterOf(channel string) (*redis.Client, error) {
 	s.mu.Lock()
-	plain := s.shards == nil || s.plain || wire.IsInbox(channel)
+	plain := s.plain || wire.IsInbox(channel)
 	s.mu.Unlock()
 	if plain {
 		return nil, nil
 	}
-	return s.shards.MasterForKey(s.ctx, channel)
+	return s.nodes.MasterForKey(s.ctx, channel)
 }
 
 // houseLocked gives a topic to the session of master, a new one if there is none.
@@ -316,7 +318,7 @@ func (s *subscriber) ended(h *session, err error) {
 	if err == nil || s.ctx.Err() != nil {
 		return
 	}
-	unknown := h.master != nil && !s.insist && redis.HasErrorPrefix(err, "ERR unknown command")
+	unknown := h.master != nil && !s.insist && redis.HasErrorPrefix(err, "unknown command") // ERR before it is ignored
 	s.mu.Lock()
 	if s.homes[h.master] != h { // retired in the same moment
 		s.mu.Unlock()
@@ -345,8 +347,8 @@ func (s *subscriber) ended(h *session, err error) {
 		return
 	}
 	s.stats.reconnects.Add(1)
-	if s.shards != nil {
-		s.shards.ReloadState(s.ctx) // its master may have died, which go-redis does not notice
+	if s.nodes != nil {
+		s.nodes.ReloadState(s.ctx) // its node may have died, which go-redis does not notice
 	}
 	s.log.Warn("holdfast: no pub/sub connection, polling meanwhile", "error", err, "retry_in", pause)
 }

@@ -1,12 +1,9 @@
 package topology
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
@@ -25,18 +22,17 @@ var publishModes = []holdfast.PublishMode{
 type foreigner struct {
 	*testing.T
 	c       *redistest.Cluster
-	rdb     *redis.ClusterClient
 	sharded bool
 }
 
 func newForeigner(t *testing.T, c *redistest.Cluster, mode holdfast.PublishMode) foreigner {
-	return foreigner{t, c, c.Client(t), mode != holdfast.PublishClassic}
+	return foreigner{t, c, mode != holdfast.PublishClassic}
 }
 
 func (f foreigner) lock(name string) {
 	f.Helper()
 	const lock = "redis.call('hset', KEYS[1], ARGV[1], 1) return redis.call('pexpire', KEYS[1], 60000)"
-	if err := f.rdb.Eval(within(f.T), lock, []string{name}, "00000000-0000-0000-0000-000000000000:1").Err(); err != nil {
+	if err := f.c.Owner(name).Admin().Eval(within(f.T), lock, []string{name}, "00000000-0000-0000-0000-000000000000:1").Err(); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -49,8 +45,8 @@ func (f foreigner) unlock(name string) time.Time {
 		publish = "spublish"
 	}
 	const release = "redis.call('del', KEYS[1]) return redis.call(ARGV[1], KEYS[2], '0')"
-	start := time.Now()
-	if err := f.rdb.Eval(within(f.T), release, []string{name, locktest.Channel(name)}, publish).Err(); err != nil {
+	node, start := f.c.Owner(name).Admin(), time.Now()
+	if err := node.Eval(within(f.T), release, []string{name, locktest.Channel(name)}, publish).Err(); err != nil {
 		f.Fatal(err)
 	}
 	return start
@@ -113,9 +109,10 @@ func TestPublish_PeersHearEachOther(t *testing.T) {
 			wantPrompt(t, released)
 
 			// Ours wakes theirs.
-			subscribe := f.rdb.Subscribe
+			node := c.Owner(name).Admin()
+			subscribe := node.Subscribe
 			if f.sharded {
-				subscribe = f.rdb.SSubscribe
+				subscribe = node.SSubscribe
 			}
 			sub := subscribe(within(t), locktest.Channel(name))
 			defer sub.Close()
@@ -182,9 +179,6 @@ func TestPublish_MasterIsKilledWhileWaiting(t *testing.T) {
 			}
 			t.Logf("heard again %v after the election", time.Since(elected))
 			for _, n := range []string{name, other} {
-				eventually(t, "the peer finds the new master", func() bool {
-					return f.rdb.Exists(context.Background(), n).Val() == 1
-				})
 				released := f.unlock(n)
 				lease := <-got[n]
 				wantPrompt(t, released)
@@ -269,7 +263,7 @@ func TestPublish_OldServer(t *testing.T) {
 	released := f.unlock(name)
 	lease := <-got
 	wantPrompt(t, released)
-	sub := f.rdb.Subscribe(within(t), locktest.Channel(name))
+	sub := c.Owner(name).Admin().Subscribe(within(t), locktest.Channel(name))
 	defer sub.Close()
 	if _, err := sub.ReceiveTimeout(within(t), patience); err != nil {
 		t.Fatal(err)

@@ -129,7 +129,7 @@ func (e *entry) noticed(h *hold, n wire.Notice) {
 // clock has run as ours, the grant is not older than that. If the result is in the
 // future, the clock was set; if it is long ago, the message was late or this process
 // stood still. Then, and where the claim needs what only an acquire gives, its own
-// TTL or tokens, one round trip confirms it.
+// TTL, tokens or replicas' acknowledgement, one round trip confirms it.
 func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	if h.phase != claimed {
 		return nil // found by asking; or given up, and the release on its way gives it back
@@ -149,7 +149,7 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	since := b.before.Add(time.Duration(n.Clock-b.clock)*time.Millisecond - time.Millisecond)
 	age := time.Since(since)
 	switch {
-	case h.cfg.fixed, h.cfg.fencing && n.Token == 0, e.m.confirm,
+	case h.cfg.fixed, h.cfg.fencing && n.Token == 0, h.cfg.acks != nil, e.m.confirm,
 		age < 0, age > n.Claim/4:
 		if b.current == nil {
 			e.tryLocked(h.waiter)

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/renewal"
-	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -72,6 +72,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		}
 		o.apply(&cfg)
 	}
+	var readTimeout time.Duration // 0: none, or not known
 	switch c := client.(type) {
 	case nil:
 		return nil, &OptionError{"New", nil, "no client"}
@@ -79,10 +80,12 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		if c == nil {
 			return nil, &OptionError{"New", "(*redis.Client)(nil)", "no client"}
 		}
+		readTimeout = c.Options().ReadTimeout
 	case *redis.ClusterClient:
 		if c == nil {
 			return nil, &OptionError{"New", "(*redis.ClusterClient)(nil)", "no client"}
 		}
+		readTimeout = c.Options().ReadTimeout
 	case *redis.Ring:
 		return nil, &OptionError{"New", "*redis.Ring", "a ring is not supported: no single connection hears the messages of all its shards"}
 	}
@@ -91,6 +94,9 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	}
 	if err := cfg.lock.check(); err != nil {
 		return nil, err
+	}
+	if a := cfg.lock.acks; a != nil && readTimeout > 0 && a.Timeout >= readTimeout {
+		return nil, &OptionError{"WithReplicas", a.Timeout, fmt.Sprintf("not below the client's ReadTimeout of %v", readTimeout)}
 	}
 	ofCluster, cluster := client.(*redis.ClusterClient)
 	if cfg.publish == PublishSharded && !cluster {
@@ -166,7 +172,7 @@ func (m *Manager) forget(e *entry) {
 }
 
 // patienceFor is how long one request for h's lock may stay unanswered.
-func (m *Manager) patienceFor(h *handle) time.Duration { return validity.Patience(h.cfg.ttl) }
+func (m *Manager) patienceFor(h *handle) time.Duration { return h.cfg.patience() }
 
 // begin and end count what Close waits for.
 func (m *Manager) begin() {

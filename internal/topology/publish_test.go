@@ -181,7 +181,13 @@ func TestPublish_MasterIsKilledWhileWaiting(t *testing.T) {
 			for _, n := range []string{name, other} {
 				released := f.unlock(n)
 				lease := <-got[n]
-				wantPrompt(t, released)
+				d := time.Since(released)
+				t.Logf("woken after %v", d)
+				// Plain messages are heard from any node: nobody has looked for the new master
+				// before the request that follows the message.
+				if bound := 50 * time.Millisecond * slack; d > bound && (f.sharded || d > 2*time.Second*slack) {
+					t.Errorf("woken after %v", d)
+				}
 				mustUnlock(t, lease)
 			}
 		})

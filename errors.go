@@ -93,6 +93,23 @@ func (e *OptionError) Error() string {
 // Unwrap makes errors.Is(err, ErrInvalidOption) true.
 func (e *OptionError) Unwrap() error { return ErrInvalidOption }
 
+// ReplicaError says why a grant was undone, see WithReplicas. It is joined to
+// ErrUnavailable.
+type ReplicaError struct {
+	Want  int
+	Acked int
+	Err   error // why it is not known how many have acknowledged; nil: it is
+}
+
+func (e *ReplicaError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("not known to be acknowledged by %d replicas: %v", e.Want, e.Err)
+	}
+	return fmt.Sprintf("acknowledged by %d of %d replicas", e.Acked, e.Want)
+}
+
+func (e *ReplicaError) Unwrap() error { return e.Err }
+
 // lockError is an error about one lock: a sentinel and what caused it.
 type lockError struct {
 	sentinel error

@@ -128,7 +128,7 @@ func (e *entry) noticed(h *hold, n wire.Notice) {
 // When the TTL of the claim began is computed from the server's clock in the message
 // and an earlier reading of that clock (validity.Grant). Where that shows that the
 // message may be late or a clock was set, and where the claim needs what only an
-// acquire gives, its own TTL or tokens, one round trip confirms it.
+// acquire gives, its own TTL, tokens or replicas' acknowledgement, one round trip confirms it.
 func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	if h.phase != claimed {
 		return nil // found by asking; or given up, and the release on its way gives it back
@@ -146,7 +146,7 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	}
 	h.turn, h.wanted = uint8(min(n.Turn, 255)), n.Others
 	since, trusted := validity.Grant(time.Now(), b.before, b.clock, n.Clock, n.Claim)
-	if !trusted || e.m.confirm || h.cfg.fixed || h.cfg.fencing && n.Token == 0 {
+	if !trusted || e.m.confirm || h.cfg.fixed || h.cfg.acks != nil || h.cfg.fencing && n.Token == 0 {
 		if b.current == nil {
 			e.tryLocked(h.waiter)
 		} else { // which may have been executed before the grant
@@ -171,13 +171,9 @@ func (e *entry) inquireLocked(h *hold, now time.Time) {
 	}
 	h.inquiring = true
 	q := &inquiry{hold: h}
-	count := "numsub"
-	if e.m.publish == "spublish" {
-		count = "shardnumsub"
-	}
 	e.m.executor.Submit(&command.Call{
 		Script:   wantedScript,
-		Args:     wantedScript.Args(2, h.keys.Queue, h.keys.Channel, count),
+		Args:     wantedScript.Args(2, h.keys.Queue, h.keys.Channel, e.m.publish),
 		Handler:  q,
 		Patience: closePatience,
 	})

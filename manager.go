@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/renewal"
-	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -29,7 +29,7 @@ type Manager struct {
 	poll     time.Duration
 	slice    time.Duration
 	cluster  bool          // keys of one script must share a slot
-	publish  any           // the command that announces a release, boxed
+	publish  any           // the command that announces a release, boxed; see tell in prelude/queue.lua
 	counted  string        // "1" if PUBLISH tells whether anybody heard it, else "0"
 	patience time.Duration // for how long a silent waiter keeps its place
 	confirm  bool          // tests: no grant is trusted without asking
@@ -72,6 +72,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		}
 		o.apply(&cfg)
 	}
+	var readTimeout time.Duration // 0: none, or not known
 	switch c := client.(type) {
 	case nil:
 		return nil, &OptionError{"New", nil, "no client"}
@@ -79,10 +80,12 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		if c == nil {
 			return nil, &OptionError{"New", "(*redis.Client)(nil)", "no client"}
 		}
+		readTimeout = c.Options().ReadTimeout
 	case *redis.ClusterClient:
 		if c == nil {
 			return nil, &OptionError{"New", "(*redis.ClusterClient)(nil)", "no client"}
 		}
+		readTimeout = c.Options().ReadTimeout
 	case *redis.Ring:
 		return nil, &OptionError{"New", "*redis.Ring", "a ring is not supported: no single connection hears the messages of all its shards"}
 	}
@@ -92,7 +95,13 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	if err := cfg.lock.check(); err != nil {
 		return nil, err
 	}
-	_, cluster := client.(*redis.ClusterClient)
+	if a := cfg.lock.acks; a != nil && readTimeout > 0 && a.Timeout >= readTimeout {
+		return nil, &OptionError{"WithReplicas", a.Timeout, fmt.Sprintf("not below the client's ReadTimeout of %v", readTimeout)}
+	}
+	ofCluster, cluster := client.(*redis.ClusterClient)
+	if cfg.publish == PublishSharded && !cluster {
+		return nil, &OptionError{"WithPublishMode", cfg.publish, "Redisson has sharded messages only with a cluster's client, and so has Holdfast"}
+	}
 	m := &Manager{
 		epoch:    time.Now(),
 		owners:   wire.NewOwnerPrefix(),
@@ -116,8 +125,15 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	if cluster {
 		m.counted = "0" // PUBLISH counts the receivers on its own node
 	}
+	var nodes clusterClient
+	if cluster {
+		nodes = ofCluster
+		if cfg.publish != PublishClassic {
+			m.publish = "spublish"
+		}
+	}
 	m.prepare(m.lock)
-	m.subscriber = newSubscriber(client, m.log, &m.stats)
+	m.subscriber = newSubscriber(client, nodes, cfg.publish, m.log, &m.stats)
 	m.inbox = newInbox(m)
 	m.telemetry = newTelemetry(cfg, m)
 	return m, nil
@@ -157,7 +173,7 @@ func (m *Manager) forget(e *entry) {
 }
 
 // patienceFor is how long one request for h's lock may stay unanswered.
-func (m *Manager) patienceFor(h *handle) time.Duration { return validity.Patience(h.cfg.ttl) }
+func (m *Manager) patienceFor(h *handle) time.Duration { return h.cfg.patience() }
 
 // begin and end count what Close waits for.
 func (m *Manager) begin() {

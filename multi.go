@@ -270,6 +270,7 @@ func enterAll(ctx context.Context, locks []*handle) (*sweep, error) {
 		Args:     multiAcquire.Args(len(keys), append(keys, args...)...),
 		Handler:  s,
 		Patience: m.patienceFor(locks[0]),
+		Acks:     m.lock.acks,
 	}
 	if !m.executor.Submit(&s.call) {
 		for _, t := range s.tries {

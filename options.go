@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
@@ -33,11 +34,15 @@ type LockOption interface {
 type PublishMode uint8
 
 const (
-	// PublishAuto decides as Redisson does.
+	// PublishAuto decides as Redisson does by default: PublishSharded with a
+	// *redis.ClusterClient and a server that knows sharded messages (Redis 7), else
+	// PublishClassic. It is found out by use, command by command: nothing is sent to ask.
 	PublishAuto PublishMode = iota
-	// PublishClassic uses PUBLISH and SUBSCRIBE.
+	// PublishClassic uses PUBLISH and SUBSCRIBE, as Redisson does before 3.22.0 and with
+	// shardedSubscriptionMode OFF.
 	PublishClassic
-	// PublishSharded uses SPUBLISH and SSUBSCRIBE. Not available yet: New refuses it.
+	// PublishSharded uses SPUBLISH and SSUBSCRIBE. New refuses it unless the client is
+	// a *redis.ClusterClient; a server that does not know them is polled.
 	PublishSharded
 )
 
@@ -59,7 +64,8 @@ type config struct {
 	poll         time.Duration
 	slice        time.Duration
 	fairPatience time.Duration
-	confirm      bool  // tests: see Manager
+	confirm      bool // tests: see Manager
+	publish      PublishMode
 	err          error // the first bad option
 }
 
@@ -70,7 +76,8 @@ type lockConfig struct {
 	fixed   bool          // not renewed
 	maxHold time.Duration // 0: none
 	fencing bool
-	err     error // the first bad option
+	acks    *command.Acks // that a grant waits for; one for all locks of a Manager; nil: none
+	err     error         // the first bad option
 
 	// What scripts are told, boxed for argument lists; set by Manager.prepare.
 	claim time.Duration // TTL of a grant to somebody else
@@ -121,7 +128,19 @@ func (c *lockConfig) check() error {
 	if c.maxHold != 0 && c.maxHold < c.ttl {
 		return &OptionError{"WithMaxHold", c.maxHold, fmt.Sprintf("shorter than the lease of %v", c.ttl)}
 	}
+	if c.acks != nil && c.acks.Timeout > c.ttl/2 {
+		return &OptionError{"WithReplicas", c.acks.Timeout, fmt.Sprintf("more than half of the lease of %v", c.ttl)}
+	}
 	return nil
+}
+
+// patience is how long an acquire request may stay unanswered.
+func (c *lockConfig) patience() time.Duration {
+	d := validity.Patience(c.ttl)
+	if c.acks != nil {
+		d += c.acks.Timeout
+	}
+	return d
 }
 
 type option func(*config)
@@ -269,14 +288,15 @@ func WithFairPatience(d time.Duration) Option {
 	})
 }
 
-// WithPublishMode sets how releases are announced and heard. The default is
+// WithPublishMode sets how releases are announced to Redisson and heard from it; all that
+// use a lock must agree, or they find out about each other's releases by polling. What
+// Holdfast's own processes tell each other does not depend on it. The default is
 // PublishAuto.
 func WithPublishMode(mode PublishMode) Option {
 	return option(func(c *config) {
 		switch mode {
-		case PublishAuto, PublishClassic:
-		case PublishSharded:
-			fail(&c.err, "WithPublishMode", mode, "sharded messages are not available yet")
+		case PublishAuto, PublishClassic, PublishSharded:
+			c.publish = mode
 		default:
 			fail(&c.err, "WithPublishMode", mode, "no such mode")
 		}
@@ -284,14 +304,27 @@ func WithPublishMode(mode PublishMode) Option {
 }
 
 // WithReplicas makes a grant wait until n replicas have acknowledged it, for at most
-// timeout. Not available yet: New refuses any n but 0.
+// timeout; the default is 0, not at all. Fewer acknowledgements are a failure, none or
+// no replicas included: the grant is undone, TryLock returns ErrUnavailable with a
+// *ReplicaError, and Lock tries again until its context ends.
+//
+// It means fewer losses in fail-overs and not safety: another replica may be promoted than
+// one that has acknowledged, one may restart empty, and neither renewals nor releases wait
+// for replicas. Each acquire pays a round trip to them, and while one is stalled the
+// whole timeout; a grant that another process hands over is confirmed by a request of its
+// own. In a cluster, locks cannot be taken while their slot moves.
+//
+// The timeout counts against the lease, so it must not exceed half of that, and must be below
+// the client's ReadTimeout. A server without WAIT fails the first acquire.
 func WithReplicas(n int, timeout time.Duration) Option {
 	return option(func(c *config) {
 		switch {
-		case n < 0, n > 0 && timeout <= 0:
-			fail(&c.err, "WithReplicas", fmt.Sprintf("%d, %v", n, timeout), "must not be negative, and needs a positive timeout")
+		case n < 0, n > 0 && timeout < time.Millisecond:
+			fail(&c.err, "WithReplicas", fmt.Sprintf("%d, %v", n, timeout), "must not be negative, and needs a timeout of a millisecond or more")
 		case n > 0:
-			fail(&c.err, "WithReplicas", fmt.Sprintf("%d, %v", n, timeout), "replica acknowledgement is not available yet")
+			c.lock.acks = &command.Acks{Replicas: n, Timeout: timeout}
+		default:
+			c.lock.acks = nil
 		}
 	})
 }

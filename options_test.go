@@ -36,10 +36,11 @@ func TestNew_RefusesBadOptions(t *testing.T) {
 		{"WithHandoffSlice", holdfast.WithHandoffSlice(-1)},
 		{"WithFairPatience", holdfast.WithFairPatience(0)},
 		{"WithPublishMode", holdfast.WithPublishMode(holdfast.PublishMode(9))},
-		{"WithPublishMode", holdfast.WithPublishMode(holdfast.PublishSharded)},
+		{"WithPublishMode", holdfast.WithPublishMode(holdfast.PublishSharded)}, // not with this client
 		{"WithReplicas", holdfast.WithReplicas(-1, time.Second)},
 		{"WithReplicas", holdfast.WithReplicas(1, 0)},
-		{"WithReplicas", holdfast.WithReplicas(1, time.Second)},
+		{"WithReplicas", holdfast.WithReplicas(1, 20*time.Second)}, // more than half of the lease
+		{"WithReplicas", holdfast.WithReplicas(1, 6*time.Second)},  // above the client's read time-out
 		{"WithNameMapper", holdfast.WithNameMapper(nil)},
 		{"WithLogger", holdfast.WithLogger(nil)},
 		{"WithTracerProvider", holdfast.WithTracerProvider(nil)},
@@ -63,7 +64,7 @@ func TestNew_TakesGoodOptions(t *testing.T) {
 		holdfast.WithLease(10*time.Millisecond), holdfast.WithMaxHold(10*time.Millisecond),
 		holdfast.WithFixedLease(time.Hour), holdfast.WithMaxHold(time.Hour),
 		holdfast.WithFencing(), holdfast.WithHandoffSlice(0), holdfast.WithPollInterval(10*time.Millisecond),
-		holdfast.WithPublishMode(holdfast.PublishClassic), holdfast.WithReplicas(0, 0),
+		holdfast.WithPublishMode(holdfast.PublishClassic), holdfast.WithReplicas(0, 0), holdfast.WithReplicas(2, 5*time.Millisecond),
 		holdfast.WithTracerProvider(noop.NewTracerProvider()))
 	if err != nil {
 		t.Error(err)

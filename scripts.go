@@ -22,7 +22,7 @@ var (
 	renewRead    = newScript("renew_read")
 	joinScript   = newScript("join", "queue")
 	keepScript   = newScript("keep", "queue")
-	wantedScript = newScript("wanted")
+	wantedScript = newScript("wanted", "queue")
 	inspect      = newScript("inspect")
 	forceRelease = newScript("force_release", "queue")
 )

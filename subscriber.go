@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -10,42 +9,49 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// subscriber is the one pub/sub connection of a manager. It makes waiting cheap and
-// is never needed for it to be correct: without it, waiters poll.
+// subscriber is what a manager hears. It makes waiting cheap and is never needed for
+// it to be correct: without it, waiters poll.
 //
-// Its goroutine, run, is the only one that calls into go-redis's PubSub, whose
-// methods block under a mutex for as long as a dial takes; everybody else changes the
-// topics and nudges it. A second goroutine per connection reads. go-redis does not
-// notice a connection that has gone silent, so a third party, a timer, ends a session
-// in which nothing was heard for pingEvery + pongWithin.
+// Each channel has a home, a session: one for all plain channels; for sharded ones, which
+// are in a cluster's slots as keys are, one per master. Its goroutine, run, finds homes for
+// channels that have none: new ones, those whose session broke, those whose slot moved.
 type subscriber struct {
 	client topicClient
+	nodes  clusterClient // client, if it is a cluster's; else nil
+	insist bool          // channels are sharded even if the server does not know such
 	log    *slog.Logger
 	stats  *counters
-	nudge  chan struct{} // buffered: topics changed
+	nudge  chan struct{} // buffered: there are homeless topics
 	ctx    context.Context
 	cancel context.CancelFunc
-	done   chan struct{} // closed when run has returned
+	done   chan struct{}  // closed when run and all sessions have returned
+	held   sync.WaitGroup // sessions
 
-	mu       sync.Mutex // guards the following; a leaf in the lock order
+	mu       sync.Mutex // guards the following and the sessions; a leaf in the lock order
 	topics   map[string]*topic
-	wanted   []string    // channels to subscribe to; a topic may have gone since
-	deserted []departure // topics that lost their listener, the first one first
+	homes    map[*redis.Client]*session // by master; nil: of the plain channels
+	pauses   map[*redis.Client]*backoff.ExponentialBackOff
+	homeless []string // channels; a topic may have gone since
+	plain    bool     // no channel is sharded; may be found out
 	started  bool
 	stopped  bool
-}
-
-// departure is the end of a registration.
-type departure struct {
-	channel string
-	at      time.Time
 }
 
 // topicClient is the part of a go-redis client that a subscriber uses.
 type topicClient interface {
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+}
+
+// clusterClient is what it uses of a cluster's client beside that.
+type clusterClient interface {
+	// MasterForKey answers from a table, which it loads at its first use.
+	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
+	// ReloadState has the table loaded again, in the background and not too often.
+	ReloadState(ctx context.Context)
 }
 
 // listener is told what is heard on a channel. Its methods run on the goroutine that
@@ -58,35 +64,37 @@ type listener interface {
 // topic is one channel and who listens to it: mostly one; a mutex and a fair lock of one
 // name share their channel.
 type topic struct {
-	listeners []listener // never empty: the last one hears what comes while the topic lingers
-	deserted  bool       // the last listener has left
-	since     time.Time  // when
-	live      bool       // confirmed in this session
+	listeners []listener    // never empty: the last one hears what comes while the topic lingers
+	home      *session      // nil: homeless
+	due       time.Time     // homeless: when to look for a home
+	left      *redis.Client // homeless: the master that has given its slot away; nil: none
+	deserted  bool          // the last listener has left
+	since     time.Time     // when; or when left
+	live      bool          // confirmed in this session
 }
 
 const (
-	// pingEvery is how often a session is asked for a sign of life, and pongWithin how
-	// long that may take. A session that was quiet for both together is over; until then
-	// its waiters poll.
-	pingEvery  = 3 * time.Second
-	pongWithin = 2 * time.Second
-	// linger is how long a channel stays subscribed after its last waiter, so that a
-	// lock under contention does not subscribe for every wait.
-	linger = 250 * time.Millisecond
-	// idle is how long the connection stays open without any channel.
-	idle = 5 * time.Second
-	// subscribeChunk bounds the channels of one SUBSCRIBE.
-	subscribeChunk = 1000
+	// searchAgain is when a channel whose master is not known is looked for again.
+	searchAgain = 20 * time.Millisecond
+	// stale is for how long the table of slots is not believed when it names the master
+	// that has just given a slot away.
+	stale = time.Second
 )
 
-func newSubscriber(client topicClient, log *slog.Logger, stats *counters) *subscriber {
+// newSubscriber returns a subscriber on client, which is also nodes, unless that is nil.
+func newSubscriber(client topicClient, nodes clusterClient, mode PublishMode, log *slog.Logger, stats *counters) *subscriber {
 	s := &subscriber{
 		client: client,
+		nodes:  nodes,
+		insist: mode == PublishSharded,
+		plain:  nodes == nil || mode == PublishClassic,
 		log:    log,
 		stats:  stats,
 		nudge:  make(chan struct{}, 1),
 		done:   make(chan struct{}),
 		topics: make(map[string]*topic),
+		homes:  make(map[*redis.Client]*session),
+		pauses: make(map[*redis.Client]*backoff.ExponentialBackOff),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -105,7 +113,7 @@ func (s *subscriber) add(channel string, l listener) (live bool) {
 	if t == nil {
 		t = &topic{}
 		s.topics[channel] = t
-		s.wanted = append(s.wanted, channel)
+		s.homeless = append(s.homeless, channel)
 		s.nudgeLocked()
 	}
 	if t.deserted {
@@ -128,10 +136,15 @@ func (s *subscriber) remove(channel string, l listener) {
 		t.listeners = slices.DeleteFunc(slices.Clone(t.listeners), func(x listener) bool { return x == l })
 		return
 	}
+	h := t.home
+	if h == nil {
+		delete(s.topics, channel)
+		return
+	}
 	t.deserted, t.since = true, time.Now()
-	s.deserted = append(s.deserted, departure{channel, t.since})
-	if len(s.deserted) == 1 {
-		s.nudgeLocked()
+	h.deserted = append(h.deserted, departure{channel, t.since})
+	if len(h.deserted) == 1 {
+		h.nudgeLocked()
 	}
 }
 
@@ -186,208 +199,163 @@ func (s *subscriber) forgetAll() {
 	s.mu.Unlock()
 }
 
-// run holds sessions, one after the other, while there is anything to listen to.
+// run finds homes for topics until the subscriber is stopped.
 func (s *subscriber) run() {
 	defer close(s.done)
-	pauses := newBackOff()
+	defer s.held.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
-		for s.subscriptions() == 0 {
-			select {
-			case <-s.nudge:
-			case <-s.ctx.Done():
-				return
-			}
-		}
-		err := s.session(pauses)
-		if s.ctx.Err() != nil {
-			return
-		}
-		if err == nil {
-			continue // nothing to listen to any more
-		}
-		s.stats.reconnects.Add(1)
-		pause := pauses.NextBackOff()
-		s.log.Warn("holdfast: no pub/sub connection, polling meanwhile", "error", err, "retry_in", pause)
 		select {
-		case <-time.After(pause):
+		case <-s.nudge:
+		case <-timer.C:
 		case <-s.ctx.Done():
 			return
 		}
+		timer.Reset(s.settle())
 	}
 }
 
-var errQuiet = errors.New("nothing heard, not even a pong")
+// settle finds homes for the topics that are due, and returns when others will be.
+func (s *subscriber) settle() (wait time.Duration) {
+	wait = time.Hour
+	old := false
+	for _, channel := range s.dueTopics(&wait) {
+		master, err := s.masterOf(channel)
+		s.mu.Lock()
+		t, now := s.topics[channel], time.Now()
+		switch {
+		case t == nil || t.home != nil: // gone, or listed twice
+		case err != nil, t.left != nil && t.left == master && now.Sub(t.since) < stale:
+			old = true
+			t.due = now.Add(searchAgain)
+			s.homeless = append(s.homeless, channel)
+			wait = min(wait, searchAgain)
+		default:
+			s.houseLocked(channel, t, master)
+		}
+		s.mu.Unlock()
+	}
+	if old {
+		s.nodes.ReloadState(s.ctx)
+	}
+	return wait
+}
 
-// session is one connection, from the first SUBSCRIBE to its end: nil when nothing has
-// been left to listen to for a while, else why it broke.
-func (s *subscriber) session(pauses *backoff.ExponentialBackOff) (err error) {
-	ctx, cancel := context.WithCancelCause(s.ctx)
-	ps := s.client.Subscribe(ctx)
-	watch := time.AfterFunc(pingEvery+pongWithin, func() {
-		cancel(errQuiet) // frees PubSub's mutex from a dial in progress
-		ps.Close()       // wakes the reader
+// dueTopics takes the homeless topics whose time has come, and shortens wait to that of
+// the next.
+func (s *subscriber) dueTopics(wait *time.Duration) (due []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.homeless = slices.DeleteFunc(s.homeless, func(channel string) bool {
+		t := s.topics[channel]
+		if t == nil || t.home != nil {
+			return true
+		}
+		left := t.due.Sub(now)
+		if left <= 0 {
+			due = append(due, channel)
+			return true
+		}
+		*wait = min(*wait, left)
+		return false
 	})
-	var reader sync.WaitGroup
-	defer func() {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause // what follows from it is less telling
-		}
-		watch.Stop()
-		cancel(nil)
-		ps.Close()
-		reader.Wait()
-		s.deafen()
-	}()
-
-	s.begin()
-	if err := s.synchronize(ctx, ps); err != nil {
-		return err
-	}
-	reader.Go(func() { cancel(s.read(ctx, ps, watch, pauses)) })
-
-	ping := time.NewTicker(pingEvery)
-	defer ping.Stop()
-	tidy := time.NewTimer(linger)
-	defer tidy.Stop()
-	for empty := (time.Time{}); ; {
-		if wait, some := s.untilTidy(); some {
-			empty = time.Time{}
-			tidy.Reset(wait)
-		} else if empty.IsZero() {
-			empty = time.Now()
-			tidy.Reset(idle)
-		} else if time.Since(empty) >= idle {
-			return nil
-		}
-		select {
-		case <-s.nudge:
-		case <-tidy.C:
-		case <-ping.C:
-			if err := ps.Ping(ctx); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return nil // the deferred function has the cause
-		}
-		if err := s.synchronize(ctx, ps); err != nil {
-			return err
-		}
-	}
+	return due
 }
 
-// deafen records that nothing is heard any more.
-func (s *subscriber) deafen() {
+// masterOf returns whose session is to have a channel; nil: that of the plain ones. An
+// inbox is always plain: it has no slot in common with the locks it is about.
+func (s *subscriber) masterOf(channel string) (*redis.Client, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.topics {
-		t.live = false
-	}
-}
-
-// begin makes all topics wanted: a new connection has no subscriptions.
-func (s *subscriber) begin() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wanted, s.deserted = s.wanted[:0], s.deserted[:0]
-	for channel, t := range s.topics {
-		if t.deserted {
-			delete(s.topics, channel)
-			continue
-		}
-		s.wanted = append(s.wanted, channel)
-	}
-}
-
-// synchronize subscribes to what has become wanted and unsubscribes what nobody has
-// wanted for the linger time.
-func (s *subscriber) synchronize(ctx context.Context, ps *redis.PubSub) error {
-	var add, drop []string
-	s.mu.Lock()
-	for len(s.deserted) > 0 && time.Since(s.deserted[0].at) >= linger {
-		d := s.deserted[0]
-		s.deserted = s.deserted[1:]
-		// Somebody may have come, and gone again later, since that departure.
-		if t := s.topics[d.channel]; t != nil && t.deserted && t.since.Equal(d.at) {
-			delete(s.topics, d.channel)
-			drop = append(drop, d.channel)
-		}
-	}
-	for _, channel := range s.wanted {
-		if s.topics[channel] != nil { // it may have come and gone while a dial took long
-			add = append(add, channel)
-		}
-	}
-	s.wanted = s.wanted[:0]
+	plain := s.plain || wire.IsInbox(channel)
 	s.mu.Unlock()
-	if len(drop) > 0 { // an UNSUBSCRIBE without names would drop everything
-		if err := ps.Unsubscribe(ctx, drop...); err != nil {
-			return err
-		}
+	if plain {
+		return nil, nil
 	}
-	for len(add) > 0 {
-		n := min(subscribeChunk, len(add))
-		if err := ps.Subscribe(ctx, add[:n]...); err != nil {
-			return err
-		}
-		add = add[n:]
-	}
-	return nil
+	return s.nodes.MasterForKey(s.ctx, channel)
 }
 
-// untilTidy returns when the next deserted topic is due, and false if there is no
-// topic at all.
-func (s *subscriber) untilTidy() (wait time.Duration, some bool) {
+// houseLocked gives a topic to the session of master, a new one if there is none.
+func (s *subscriber) houseLocked(channel string, t *topic, master *redis.Client) {
+	h := s.homes[master]
+	if h == nil {
+		h = newSession(s, master)
+		s.homes[master] = h
+		s.held.Go(h.run)
+	}
+	t.home, t.left = h, nil
+	h.topics++
+	h.wanted = append(h.wanted, channel)
+	h.nudgeLocked()
+}
+
+// evictLocked takes a topic out of its session; a new home is looked for when due.
+func (s *subscriber) evictLocked(channel string, t *topic, due time.Time) {
+	if t.deserted {
+		s.dropLocked(channel, t)
+		return
+	}
+	t.home.topics--
+	t.home, t.live, t.due = nil, false, due
+	s.homeless = append(s.homeless, channel)
+}
+
+// dropLocked ends a topic that has a home.
+func (s *subscriber) dropLocked(channel string, t *topic) {
+	t.home.topics--
+	delete(s.topics, channel)
+}
+
+// retire ends a session that has nothing to listen to, and reports whether that is so.
+func (s *subscriber) retire(h *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.deserted) > 0 {
-		return max(0, linger-time.Since(s.deserted[0].at)), true
+	if h.topics > 0 {
+		return false
 	}
-	return time.Hour, len(s.topics) > 0
+	delete(s.homes, h.master)
+	delete(s.pauses, h.master)
+	return true
 }
 
-// read passes on what arrives until the connection breaks. It must not block: Redis
-// drops a client that does not read.
-func (s *subscriber) read(ctx context.Context, ps *redis.PubSub, watch *time.Timer, pauses *backoff.ExponentialBackOff) error {
-	for {
-		msg, err := ps.Receive(ctx)
-		if err != nil {
-			// go-redis may have reconnected by itself. A session of our own is simpler to
-			// reason about: its confirmations are the only sign that anything was missed.
-			return err
-		}
-		watch.Reset(pingEvery + pongWithin)
-		switch msg := msg.(type) {
-		case *redis.Subscription:
-			if msg.Kind == "subscribe" {
-				pauses.Reset()
-				for _, l := range s.confirmed(msg.Channel) {
-					l.subscribed()
-				}
-			}
-		case *redis.Message:
-			for _, l := range s.listeners(msg.Channel) {
-				l.heard(msg.Payload)
-			}
-		}
+// ended is called at the end of a session; err is nil if it had nothing to listen to any
+// more.
+func (s *subscriber) ended(h *session, err error) {
+	if err == nil || s.ctx.Err() != nil {
+		return
 	}
-}
-
-func (s *subscriber) confirmed(channel string) []listener {
+	unknown := h.master != nil && !s.insist && redis.HasErrorPrefix(err, "unknown command") // ERR before it is ignored
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.topics[channel]
-	if t == nil {
-		return nil
+	if s.homes[h.master] != h { // retired in the same moment
+		s.mu.Unlock()
+		return
 	}
-	t.live = true
-	return t.listeners
-}
-
-func (s *subscriber) listeners(channel string) []listener {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.topics[channel]; t != nil {
-		return t.listeners
+	delete(s.homes, h.master)
+	pauses := s.pauses[h.master]
+	if pauses == nil {
+		pauses = newBackOff()
+		s.pauses[h.master] = pauses
 	}
-	return nil
+	pause := pauses.NextBackOff()
+	if unknown {
+		s.plain, pause = true, 0
+	}
+	due := time.Now().Add(pause)
+	for channel, t := range s.topics {
+		if t.home == h {
+			s.evictLocked(channel, t, due)
+		}
+	}
+	s.nudgeLocked()
+	s.mu.Unlock()
+	if unknown {
+		s.log.Info("holdfast: the server has no sharded channels, listening to plain ones")
+		return
+	}
+	s.stats.reconnects.Add(1)
+	if s.nodes != nil {
+		s.nodes.ReloadState(s.ctx) // its node may have died, which go-redis does not notice
+	}
+	s.log.Warn("holdfast: no pub/sub connection, polling meanwhile", "error", err, "retry_in", pause)
 }

@@ -50,8 +50,9 @@ func (e *entry) tryLocked(w *waiter) {
 		Script:   t.hold.kind.acquireScript(),
 		Args:     e.acquireArgs(r, t),
 		Handler:  t,
-		Patience: validity.Patience(t.hold.cfg.ttl),
+		Patience: t.hold.cfg.patience(),
 		Trace:    r.trace,
+		Acks:     t.hold.cfg.acks,
 	}
 	if !e.m.executor.Submit(&t.call) {
 		t.neverSentLocked()
@@ -172,6 +173,8 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 		return nil
 	}
 	switch {
+	case r.Outcome == command.Answered && granted && h.cfg.acks != nil && (r.AckErr != nil || r.Acked < h.cfg.acks.Replicas):
+		e.unackedLocked(h, r)
 	case r.Outcome == command.Answered && granted:
 		how := grantedAfterWait
 		if e.tries == 1 {
@@ -254,6 +257,21 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 	}
 	e.serveLocked(h, w, how)
 	return lost
+}
+
+// unackedLocked undoes a grant that too few replicas have acknowledged.
+func (e *entry) unackedLocked(h *hold, r command.Reply) {
+	e.m.inbox.forget(h)
+	e.m.scheduler.Remove(&h.item)
+	h.waiter.Value.bid, h.waiter = bid{}, nil
+	e.m.stats.troubles.Add(1)
+	e.trouble, e.refused = &ReplicaError{h.cfg.acks.Replicas, r.Acked, r.AckErr}, false
+	if command.IsDenied(r.AckErr) { // no WAIT, or no right to it: waiting would not help
+		e.failLocked(ErrUnavailable, e.trouble)
+	}
+	e.refuseLocked(e.tries+1, ErrUnavailable, e.trouble)
+	e.releaseLocked(h, nil)
+	e.wakeAfter(e.pauseLocked())
 }
 
 // heldByOtherLocked waits: for a grant, for a message, or for the time in which the

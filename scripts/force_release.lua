@@ -23,10 +23,10 @@ local mode = redis.call('hget', KEYS[1], 'mode')
 redis.call('del', KEYS[1])
 local queue = mode and KEYS[5] or KEYS[4]
 if mode then
-  redis.pcall(ARGV[1], KEYS[3], '1') -- and 0 behind it, see announce in prelude/rw.lua
-  redis.pcall(ARGV[1], KEYS[3], '0')
+  tell(ARGV[1], KEYS[3], '1') -- and 0 behind it, see announce in prelude/rw.lua
+  tell(ARGV[1], KEYS[3], '0')
 else
-  redis.pcall(ARGV[1], KEYS[2], '0')
+  tell(ARGV[1], KEYS[2], '0')
 end
 local head = redis.pcall('lindex', queue, 0)
 if type(head) == 'string' then
@@ -34,7 +34,7 @@ if type(head) == 'string' then
   if inbox then -- it asks again
     redis.pcall('publish', inbox, 'o ' .. number)
   else
-    redis.pcall(ARGV[1], KEYS[2] .. ':' .. head, '0')
+    tell(ARGV[1], KEYS[2] .. ':' .. head, '0')
   end
 end
 return 1

@@ -84,7 +84,7 @@ end
 
 if mine == 0 then
   redis.call('hset', KEYS[1], ARGV[1], '1')
-elseif redis.call('pttl', KEYS[1]) >= tonumber(ARGV[2]) then
+elseif redis.call('pttl', KEYS[1]) > tonumber(ARGV[2]) then -- at the same time: WAIT needs a write
   return token
 end
 local expires = redis.pcall('pexpire', KEYS[1], ARGV[2])

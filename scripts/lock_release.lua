@@ -29,7 +29,7 @@ local function next_one()
     now = milliseconds(), claim = claim, turn = tonumber(turn), counted = counted == '1', manager = manager}
   local id = redis.call('lindex', KEYS[3], 0)
   if let_redisson_in(o, id) then
-    redis.pcall(ARGV[2], KEYS[2], '0')
+    tell(ARGV[2], KEYS[2], '0')
     return -3
   end
   local to = hand_over(o)
@@ -49,9 +49,7 @@ if removed == 1 or ARGV[4] and redis.call('exists', KEYS[1]) == 0 then
     reply = next_one()
   end
   if not reply and removed == 1 then
-    -- The lock is free already: a message that is refused must not fail the release.
-    reply = redis.pcall(ARGV[2], KEYS[2], '0')
-    reply = type(reply) == 'number' and reply or 0
+    reply = tell(ARGV[2], KEYS[2], '0')
   end
 end
 if removed ~= 1 and type(reply) ~= 'string' then

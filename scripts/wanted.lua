@@ -2,10 +2,9 @@
 --
 -- KEYS[1]  queue of waiters; see prelude/queue.lua
 -- KEYS[2]  channel of the lock
--- ARGV[1]  numsub, or shardnumsub where the channel is a sharded one
+-- ARGV[1]  command that announces releases: publish or spublish
 --
 -- Returns how many wait in the queue or listen to the channel; the caller's own
 -- waiters are not in the queue while it holds the lock
 
-local count = redis.pcall('pubsub', ARGV[1], KEYS[2])
-return redis.call('llen', KEYS[1]) + (count[2] or 0)
+return redis.call('llen', KEYS[1]) + listeners(ARGV[1], KEYS[2])

@@ -47,6 +47,7 @@ type Call struct {
 	Handler  Handler
 	Patience time.Duration   // see Handler.Overdue
 	Trace    context.Context // parent of go-redis's own span when sent alone; nil: none
+	Acks     *Acks           // nil: none; Patience must allow for them
 
 	master  *redis.Client // that has the key, as far as is known when submitted
 	queued  time.Time     // when submitted; guarded by Executor.mu

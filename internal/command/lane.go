@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -94,21 +95,35 @@ func (l *lane) next() bool {
 
 // send sends the batch and ends its calls.
 func (l *lane) send() {
+	if !slices.ContainsFunc(l.batch, func(c *Call) bool { return c.Acks != nil }) {
+		l.sendGroup(group{client: l.shard.x.client, calls: l.batch})
+		return
+	}
+	for _, g := range l.groups() {
+		l.sendGroup(g)
+	}
+}
+
+func (l *lane) sendGroup(g group) {
+	if len(g.calls) == 0 {
+		return
+	}
 	l.redo = l.redo[:0]
-	l.exchange(l.batch, false)
+	l.exchange(g, false)
 	if len(l.redo) > 0 {
 		// NOSCRIPT: the server was restarted, failed over or flushed. It ran nothing of
 		// these calls, so sending them again, in full, is safe.
-		l.exchange(l.redo, true)
+		g.calls = l.redo
+		l.exchange(g, true)
 	}
 	clear(l.redo)
 }
 
-// exchange sends calls as one pipeline and ends each with its own outcome. The first
+// exchange sends a group as one pipeline and ends each call with its own outcome. The first
 // use of a script is sent in full as well: to be told that the server does not know it
 // would cost a round trip, at a moment when that can be one too many.
-func (l *lane) exchange(calls []*Call, inFull bool) {
-	sent := time.Now()
+func (l *lane) exchange(g group, inFull bool) {
+	calls, sent := g.calls, time.Now()
 	x := l.shard.x
 	x.batches.Add(1)
 	x.commands.Add(uint64(len(calls)))
@@ -129,11 +144,20 @@ func (l *lane) exchange(calls []*Call, inFull bool) {
 	if len(calls) == 1 && calls[0].Trace != nil {
 		ctx = traced{l.ctx, calls[0].Trace}
 	}
-	pipe := x.client.Pipeline()
+	pipe := g.client.Pipeline()
 	for _, cmd := range cmds {
 		_ = pipe.Process(ctx, once{cmd}) // only queues
 	}
+	var ack *redis.Cmd
+	if g.acks != nil {
+		ack = g.acks.command(l.ctx)
+		_ = pipe.Process(ctx, once{ack})
+	}
 	_, failed := pipe.Exec(ctx)
+	acked, ackErr := 0, error(nil)
+	if ack != nil {
+		acked, ackErr = ack.Int()
+	}
 	lost := false
 	for i, c := range calls {
 		value, err := cmds[i].Result()
@@ -156,7 +180,10 @@ func (l *lane) exchange(calls []*Call, inFull bool) {
 		default:
 			lost = true
 		}
-		c.Handler.Replied(c, Reply{Value: value, Err: err, Outcome: outcome, Sent: sent})
+		c.Handler.Replied(c, Reply{
+			Value: value, Err: err, Outcome: outcome, Sent: sent,
+			Acked: acked, AckErr: ackErr,
+		})
 	}
 	if lost {
 		x.relocate()

@@ -37,6 +37,8 @@ type Reply struct {
 	Err     error
 	Outcome Outcome
 	Sent    time.Time // read before the request was handed to go-redis
+	Acked   int       // by how many replicas, if Call.Acks is set and the outcome is Answered
+	AckErr  error     // why that is not known
 }
 
 // refusals are beginnings of error replies that say "not now". Redis up to 6 wraps
@@ -93,6 +95,10 @@ func classifyReply(text string) Outcome {
 	}
 	return Denied
 }
+
+// IsDenied reports whether err says that Redis will not run a command until somebody changes
+// something.
+func IsDenied(err error) bool { return err != nil && classify(err) == Denied }
 
 func isNoScript(err error) bool {
 	return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT")

@@ -43,10 +43,7 @@ func TestOldRedisson(t *testing.T) {
 }
 
 func TestRedissonInCluster(t *testing.T) {
-	for _, messages := range []string{
-		"classic",
-		// "sharded" as soon as WithPublishMode takes PublishSharded
-	} {
+	for _, messages := range []string{"classic", "sharded", "auto"} {
 		t.Run(messages, func(t *testing.T) {
 			runScenarios(t, newClusterFleet(t, current, messages), func(s scenario) bool { return s.main })
 		})

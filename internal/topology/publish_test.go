@@ -1,12 +1,9 @@
 package topology
 
 import (
-	"context"
-	"errors"
+	"fmt"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
@@ -16,25 +13,81 @@ import (
 // publishModes are the modes that a cluster is tested with.
 var publishModes = []holdfast.PublishMode{
 	holdfast.PublishClassic,
+	holdfast.PublishSharded,
+	holdfast.PublishAuto, // sharded, on these servers
 }
 
-// New refuses sharded messages as long as there are none. When that ends, the mode
-// belongs into publishModes.
-func TestPublish_AllModesAreTested(t *testing.T) {
-	for _, mode := range []holdfast.PublishMode{holdfast.PublishClassic, holdfast.PublishSharded} {
-		tested := false
-		for _, m := range publishModes {
-			tested = tested || m == mode
-		}
-		rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
-		defer rdb.Close()
-		m, err := holdfast.New(rdb, holdfast.WithPublishMode(mode))
-		if err == nil {
-			defer m.Close(context.Background())
-		}
-		if tested != (err == nil) || err != nil && !errors.Is(err, holdfast.ErrInvalidOption) {
-			t.Errorf("%v: tested = %t, New: %v", mode, tested, err)
-		}
+// foreigner acts as Redisson does in a cluster: it takes locks, releases them, and
+// subscribes.
+type foreigner struct {
+	*testing.T
+	c       *redistest.Cluster
+	sharded bool
+}
+
+func newForeigner(t *testing.T, c *redistest.Cluster, mode holdfast.PublishMode) foreigner {
+	return foreigner{t, c, mode != holdfast.PublishClassic}
+}
+
+func (f foreigner) lock(name string) {
+	f.Helper()
+	const lock = "redis.call('hset', KEYS[1], ARGV[1], 1) return redis.call('pexpire', KEYS[1], 60000)"
+	if err := f.c.Owner(name).Admin().Eval(within(f.T), lock, []string{name}, "00000000-0000-0000-0000-000000000000:1").Err(); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// unlock returns when it began.
+func (f foreigner) unlock(name string) time.Time {
+	f.Helper()
+	publish := "publish"
+	if f.sharded {
+		publish = "spublish"
+	}
+	const release = "redis.call('del', KEYS[1]) return redis.call(ARGV[1], KEYS[2], '0')"
+	node, start := f.c.Owner(name).Admin(), time.Now()
+	if err := node.Eval(within(f.T), release, []string{name, locktest.Channel(name)}, publish).Err(); err != nil {
+		f.Fatal(err)
+	}
+	return start
+}
+
+// listeners counts who hears a release of name now.
+func (f foreigner) listeners(name string) (n int64) {
+	f.Helper()
+	ctx, channel := within(f.T), locktest.Channel(name)
+	if f.sharded {
+		return f.c.Owner(name).Admin().PubSubShardNumSub(ctx, channel).Val()[channel]
+	}
+	for _, node := range f.c.Nodes() {
+		n += node.Admin().PubSubNumSub(ctx, channel).Val()[channel] // 0 from a dead one
+	}
+	return n
+}
+
+// awaitListeners waits until n hear a release of name.
+func (f foreigner) awaitListeners(name string, n int64) {
+	f.Helper()
+	eventually(f.T, fmt.Sprintf("%d listeners of %s", n, name), func() bool { return f.listeners(name) == n })
+}
+
+// unpolled keeps waiters from finding out anything but by messages.
+var unpolled = []holdfast.Option{holdfast.WithPollInterval(time.Minute), holdfast.WithFairPatience(10 * time.Minute)}
+
+// wait makes m wait for the lock until it has it.
+func wait(t *testing.T, m *holdfast.Manager, name string) <-chan *holdfast.Lease {
+	got := make(chan *holdfast.Lease, 1)
+	go func() { got <- mustLock(t, m.Mutex(name)) }()
+	return got
+}
+
+// wantPrompt fails if it took long from a release to the grant.
+func wantPrompt(t *testing.T, released time.Time) {
+	t.Helper()
+	d := time.Since(released)
+	t.Logf("woken after %v", d)
+	if d > 50*time.Millisecond*slack {
+		t.Errorf("woken after %v", d)
 	}
 }
 
@@ -42,49 +95,187 @@ func TestPublish_AllModesAreTested(t *testing.T) {
 func TestPublish_PeersHearEachOther(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	raw := c.Client(t)
-	channel := locktest.Channel(name)
 	for _, mode := range publishModes {
 		t.Run(mode.String(), func(t *testing.T) {
-			ctx := within(t)
-			m := clients(t, c, 1, holdfast.WithPublishMode(mode))[0]
-			publish, subscribe := "publish", raw.Subscribe
-			if mode == holdfast.PublishSharded {
-				publish, subscribe = "spublish", raw.SSubscribe
-			}
+			f := newForeigner(t, c, mode)
+			m := clients(t, c, 1, append(unpolled, holdfast.WithPublishMode(mode))...)[0]
 
 			// Theirs wakes ours.
-			if err := raw.HSet(ctx, name, "00000000-0000-0000-0000-000000000000:1", 1).Err(); err != nil {
-				t.Fatal(err)
-			}
-			raw.PExpire(ctx, name, time.Minute)
-			got := make(chan *holdfast.Lease, 1)
-			go func() { got <- mustLock(t, m.Mutex(name)) }()
-			eventually(t, "subscribed", func() bool { return m.Stats().Subscriptions == 1 })
-			polls := m.Stats().Polls
-			start := time.Now()
-			const release = "redis.call('del', KEYS[1]) return redis.call(ARGV[1], KEYS[2], '0')"
-			if err := raw.Eval(ctx, release, []string{name, channel}, publish).Err(); err != nil {
-				t.Fatal(err)
-			}
+			f.lock(name)
+			got := wait(t, m, name)
+			f.awaitListeners(name, 1)
+			released := f.unlock(name)
 			lease := <-got
-			d := time.Since(start)
-			t.Logf("ours woke after %v", d)
-			if d > 50*time.Millisecond*slack && m.Stats().Polls > polls {
-				t.Errorf("ours woke after %v, by polling", d)
-			}
+			wantPrompt(t, released)
 
 			// Ours wakes theirs.
-			sub := subscribe(ctx, channel)
+			node := c.Owner(name).Admin()
+			subscribe := node.Subscribe
+			if f.sharded {
+				subscribe = node.SSubscribe
+			}
+			sub := subscribe(within(t), locktest.Channel(name))
 			defer sub.Close()
-			if _, err := sub.ReceiveTimeout(ctx, patience); err != nil { // the confirmation
+			if _, err := sub.ReceiveTimeout(within(t), patience); err != nil { // the confirmation
 				t.Fatal(err)
 			}
 			mustUnlock(t, lease)
-			msg, err := sub.ReceiveMessage(ctx)
+			msg, err := sub.ReceiveMessage(within(t))
 			if err != nil || msg.Payload != "0" {
 				t.Errorf("theirs received %v, %v", msg, err)
 			}
 		})
+	}
+}
+
+// The slot of a lock that one of Redisson's holds moves, again and again, while one of
+// ours waits. In sharded mode the server ends the subscription then.
+func TestPublish_SlotMovesWhileWaiting(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	for _, mode := range publishModes {
+		t.Run(mode.String(), func(t *testing.T) {
+			f := newForeigner(t, c, mode)
+			m := clients(t, c, 1, append(unpolled, holdfast.WithPublishMode(mode))...)[0]
+			f.lock(name)
+			got := wait(t, m, name)
+			f.awaitListeners(name, 1)
+			for range 3 {
+				c.Migrate(name, c.OtherMaster(name))
+				moved := time.Now()
+				f.awaitListeners(name, 1)
+				t.Logf("heard again %v after the move", time.Since(moved))
+			}
+			released := f.unlock(name)
+			lease := <-got
+			wantPrompt(t, released)
+			mustUnlock(t, lease)
+		})
+	}
+}
+
+// The master that has the lock and the subscription is killed. Others' waiters hear on.
+func TestPublish_MasterIsKilledWhileWaiting(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []holdfast.PublishMode{holdfast.PublishClassic, holdfast.PublishSharded} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			c := redistest.StartCluster(t)
+			f := newForeigner(t, c, mode)
+			m := clients(t, c, 1, append(unpolled, holdfast.WithPublishMode(mode))...)[0]
+			old, other := c.Owner(name), otherShard(c, name)
+			got := make(map[string]<-chan *holdfast.Lease)
+			for _, n := range []string{name, other} {
+				f.lock(n)
+				got[n] = wait(t, m, n)
+				f.awaitListeners(n, 1)
+			}
+			acknowledged(t, old, 1)
+			old.Kill()
+			c.AwaitNewOwner(name, old)
+			elected := time.Now()
+			for _, n := range []string{name, other} {
+				f.awaitListeners(n, 1)
+			}
+			t.Logf("heard again %v after the election", time.Since(elected))
+			for _, n := range []string{name, other} {
+				released := f.unlock(n)
+				lease := <-got[n]
+				d := time.Since(released)
+				t.Logf("woken after %v", d)
+				// Plain messages are heard from any node: nobody has looked for the new master
+				// before the request that follows the message.
+				if bound := 50 * time.Millisecond * slack; d > bound && (f.sharded || d > 2*time.Second*slack) {
+					t.Errorf("woken after %v", d)
+				}
+				mustUnlock(t, lease)
+			}
+		})
+	}
+}
+
+// otherShard returns a name that another master has.
+func otherShard(c *redistest.Cluster, name string) string {
+	for i := 0; ; i++ {
+		if n := fmt.Sprint("other", i); c.Owner(n) != c.Owner(name) {
+			return n
+		}
+	}
+}
+
+// Many locks in many slots of all masters: each is heard, also after the connections have
+// been cut, and nothing stays subscribed.
+func TestPublish_ManyNames(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	for _, mode := range publishModes[:2] {
+		t.Run(mode.String(), func(t *testing.T) {
+			f := newForeigner(t, c, mode)
+			m := clients(t, c, 1, append(unpolled, holdfast.WithPublishMode(mode))...)[0]
+			const names = 60
+			got := make(map[string]<-chan *holdfast.Lease)
+			for i := range names {
+				n := fmt.Sprint("many", i)
+				f.lock(n)
+				got[n] = wait(t, m, n)
+			}
+			for n := range got {
+				f.awaitListeners(n, 1)
+			}
+			before := m.Stats().Reconnects
+			for _, node := range c.Nodes() {
+				if err := node.Admin().ClientKillByFilter(within(t), "TYPE", "pubsub").Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			eventually(t, "the loss is noticed", func() bool { return m.Stats().Reconnects > before })
+			for n := range got {
+				f.awaitListeners(n, 1)
+			}
+			for n, granted := range got {
+				released := f.unlock(n)
+				mustUnlock(t, <-granted)
+				if d := time.Since(released); d > 50*time.Millisecond*slack {
+					t.Errorf("%s: woken after %v", n, d)
+				}
+			}
+			for n := range got {
+				f.awaitListeners(n, 0)
+			}
+			eventually(t, "nothing is subscribed", func() bool { return m.Stats().Subscriptions == 0 })
+			eventually(t, "no connection is left", func() bool {
+				for _, node := range c.Nodes() {
+					if n, err := node.Admin().Do(within(t), "client", "list", "type", "pubsub").Text(); err != nil || n != "" {
+						return false
+					}
+				}
+				return true
+			})
+		})
+	}
+}
+
+// A server that does not know sharded messages, as before Redis 7: plain ones are used in
+// both directions.
+func TestPublish_OldServer(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.WithArgs(
+		"--rename-command", "SPUBLISH", "", "--rename-command", "SSUBSCRIBE", "", "--rename-command", "SUNSUBSCRIBE", ""))
+	f := newForeigner(t, c, holdfast.PublishClassic)
+	m := clients(t, c, 1, unpolled...)[0]
+	f.lock(name)
+	got := wait(t, m, name)
+	f.awaitListeners(name, 1)
+	released := f.unlock(name)
+	lease := <-got
+	wantPrompt(t, released)
+	sub := c.Owner(name).Admin().Subscribe(within(t), locktest.Channel(name))
+	defer sub.Close()
+	if _, err := sub.ReceiveTimeout(within(t), patience); err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, lease)
+	if msg, err := sub.ReceiveMessage(within(t)); err != nil || msg.Payload != "0" {
+		t.Errorf("theirs received %v, %v", msg, err)
 	}
 }

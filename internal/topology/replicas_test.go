@@ -2,6 +2,7 @@ package topology
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -12,21 +13,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// replicasExist says whether WithReplicas does something yet. The tests of it fail when
-// New disagrees.
-const replicasExist = false
-
 // replicated returns a manager whose grants wait for n replicas.
 func replicated(t *testing.T, client redis.UniversalClient, n int, timeout time.Duration) *holdfast.Manager {
 	t.Helper()
-	_, err := holdfast.New(client, holdfast.WithReplicas(n, timeout))
-	if exists := !errors.Is(err, holdfast.ErrInvalidOption); exists != replicasExist {
-		t.Fatalf("New with WithReplicas: %v, and replicasExist = %t", err, replicasExist)
+	return manager(t, client, holdfast.WithReplicas(n, timeout), holdfast.WithHandoffSlice(0))
+}
+
+// wantReplicaError fails unless err says that so many have acknowledged.
+func wantReplicaError(t *testing.T, err error, want, acked int) {
+	t.Helper()
+	var r *holdfast.ReplicaError
+	if !errors.Is(err, holdfast.ErrUnavailable) || !errors.As(err, &r) {
+		t.Fatalf("error %v, want ErrUnavailable with a ReplicaError", err)
 	}
-	if !replicasExist {
-		t.Skip("New refuses WithReplicas: not available yet")
+	if r.Want != want || r.Acked != acked {
+		t.Errorf("%d of %d, want %d of %d", r.Acked, r.Want, acked, want)
 	}
-	return manager(t, client, holdfast.WithReplicas(n, timeout))
 }
 
 // AC-87. One of two replicas is connected and stalls: it acknowledges nothing. The
@@ -47,13 +49,19 @@ func TestReplicas_OneIsStalled(t *testing.T) {
 	followers[1].Pause()
 	mustUnlock(t, mustLock(t, one.Mutex(name)))
 	start := time.Now()
-	if _, err := two.Mutex(name).TryLock(within(t)); !errors.Is(err, holdfast.ErrUnavailable) {
-		t.Errorf("TryLock with one of two acknowledgements: %v, want ErrUnavailable", err)
-	}
+	_, err := two.Mutex(name).TryLock(within(t))
+	wantReplicaError(t, err, 2, 1)
 	if d := time.Since(start); d > timeout*slack {
 		t.Errorf("decided after %v", d)
 	}
 	mustUnlock(t, mustLock(t, one.Mutex(name))) // it was undone
+
+	// Lock tries on until both are there again.
+	got := wait(t, two, name)
+	troubles := two.Stats().Troubles
+	eventually(t, "it is refused twice", func() bool { return two.Stats().Troubles >= troubles+2 })
+	followers[1].Resume()
+	mustUnlock(t, <-got)
 }
 
 // AC-87. No replica at all is a failure and not a silent pass.
@@ -61,8 +69,79 @@ func TestReplicas_NoneIsAFailure(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	m := replicated(t, srv.Client(t), 1, 100*time.Millisecond)
-	if _, err := m.Mutex(name).TryLock(within(t)); !errors.Is(err, holdfast.ErrUnavailable) {
-		t.Errorf("TryLock: %v, want ErrUnavailable", err)
+	_, err := m.Mutex(name).TryLock(within(t))
+	wantReplicaError(t, err, 1, 0)
+	eventually(t, "undone", func() bool { return srv.Admin().Exists(within(t), name).Val() == 0 })
+}
+
+// A grant that another process hands over has not been acknowledged by anybody: it counts
+// only after a request of the waiter's own.
+func TestReplicas_GrantByMessage(t *testing.T) {
+	t.Parallel()
+	secret := redistest.WithoutPassword()
+	srv := redistest.Start(t, secret)
+	host, port, _ := net.SplitHostPort(srv.Addr())
+	follower := redistest.Start(t, secret, redistest.WithArgs("--replicaof", host+" "+port))
+	acknowledged(t, srv, 1)
+	holder, waiter := manager(t, srv.Client(t)), replicated(t, srv.Client(t), 1, 300*time.Millisecond)
+	for _, stalled := range []bool{false, true} {
+		held := mustLock(t, holder.Mutex(name))
+		got := wait(t, waiter, name)
+		eventually(t, "it stands in the queue", func() bool {
+			return waiter.Stats().Subscriptions == 1 && srv.Admin().LLen(within(t), "redisson_lock_queue:{"+name+"}").Val() == 1
+		})
+		if stalled {
+			follower.Pause()
+		}
+		troubles := waiter.Stats().Troubles
+		mustUnlock(t, held)
+		if stalled {
+			eventually(t, "it is refused", func() bool { return waiter.Stats().Troubles > troubles })
+			if len(got) > 0 {
+				t.Error("granted without an acknowledgement")
+			}
+			follower.Resume()
+		}
+		mustUnlock(t, <-got)
+		if n := waiter.Stats().Granted; n != 0 {
+			t.Errorf("%d grants were taken on the word of a message", n)
+		}
+	}
+}
+
+// A server without WAIT says so at the first acquire, and nothing is left behind.
+func TestReplicas_ServerWithoutWAIT(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.WithArgs("--rename-command", "WAIT", ""))
+	m := replicated(t, srv.Client(t), 1, 100*time.Millisecond)
+	_, err := m.Mutex(name).Lock(within(t))
+	var r *holdfast.ReplicaError
+	if !errors.Is(err, holdfast.ErrUnavailable) || !errors.As(err, &r) || r.Err == nil {
+		t.Errorf("Lock: %v, want ErrUnavailable and why", err)
 	}
 	eventually(t, "undone", func() bool { return srv.Admin().Exists(within(t), name).Val() == 0 })
+}
+
+// In a cluster WAIT follows the acquire to the master that has the lock, also after the slot
+// has moved.
+func TestReplicas_InCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	m := replicated(t, c.Client(t), 1, 300*time.Millisecond)
+	first := m.Mutex("first") // nothing is known about the slots yet
+	mustUnlock(t, mustLock(t, first))
+	for range 3 {
+		for i := range 10 {
+			mustUnlock(t, mustLock(t, m.Mutex(name)))
+			mustUnlock(t, mustLock(t, m.Mutex(fmt.Sprint("spread", i))))
+		}
+		c.Migrate(name, c.OtherMaster(name))
+	}
+	mustUnlock(t, mustLock(t, m.Mutex(name))) // it knows where the slot is now
+	c.Replica(name).Pause()
+	_, err := m.Mutex(name).TryLock(within(t))
+	wantReplicaError(t, err, 1, 0)
+	two := replicated(t, c.Client(t), 2, 100*time.Millisecond) // each master has one
+	_, err = two.Mutex(otherShard(c, name)).TryLock(within(t))
+	wantReplicaError(t, err, 2, 1)
 }

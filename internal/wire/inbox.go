@@ -14,6 +14,9 @@ func Inbox(prefix string) string {
 	return inboxPrefix + strings.TrimSuffix(strings.TrimPrefix(prefix, ownerMarker), ":")
 }
 
+// IsInbox reports whether a channel is some manager's.
+func IsInbox(channel string) bool { return strings.HasPrefix(channel, inboxPrefix) }
+
 // Notice is one message in an inbox; see the script prelude/queue.lua.
 type Notice struct {
 	Number  uint64        // of the owner id that it is for

@@ -21,7 +21,7 @@ local function hand_over(o)
       if kept > o.now + 5000 then
         redis.call('zadd', deadlines, o.now + 5000, id)
       end
-      redis.pcall(o.publish, o.channel .. ':' .. id, '0')
+      tell(o.publish, o.channel .. ':' .. id, '0')
       -- Its release will be told on a channel that ours do not listen to yet.
       for _, other in ipairs(redis.call('lrange', o.queue, 1, 8)) do
         local inbox, number = inbox_of(other)

@@ -13,6 +13,26 @@ local function milliseconds()
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
+-- tell sends a message to Redisson's waiters and returns how many clients heard it: with
+-- publish or spublish, whichever publish says, but a server that does not know spublish
+-- has no sharded channels, and then Redisson listens to plain ones.
+local function tell(publish, channel, message)
+  local heard = redis.pcall(publish, channel, message)
+  if publish == 'spublish' and type(heard) == 'table' then
+    heard = redis.pcall('publish', channel, message)
+  end
+  return type(heard) == 'number' and heard or 0 -- refused: that must not fail a release
+end
+
+-- listeners returns how many clients would hear tell.
+local function listeners(publish, channel)
+  local count = redis.pcall('pubsub', publish == 'spublish' and 'shardnumsub' or 'numsub', channel)
+  if publish == 'spublish' and count.err then
+    count = redis.pcall('pubsub', 'numsub', channel)
+  end
+  return count[2] or 0
+end
+
 -- deadlines_of names the zset that belongs to a list.
 local function deadlines_of(queue)
   return (string.gsub(queue, '_queue', '_timeout', 1))
@@ -153,8 +173,7 @@ local function let_redisson_in(o, id)
   if o.turn < 16 then
     return false
   end
-  local count = redis.pcall('pubsub', o.publish == 'spublish' and 'shardnumsub' or 'numsub', o.channel)
-  if count.err or count[2] == 0 then
+  if listeners(o.publish, o.channel) == 0 then
     return false
   end
   local inbox, number = inbox_of(id)

@@ -18,10 +18,9 @@ end
 -- as well: 1 is lost on a waiter that has been refused and does not sleep yet, 0 is not.
 local function announce(publish, channel, all)
   if all then
-    redis.pcall(publish, channel, '1')
+    tell(publish, channel, '1')
   end
-  local heard = redis.pcall(publish, channel, '0')
-  return type(heard) == 'number' and heard or 0
+  return tell(publish, channel, '0')
 end
 
 -- right_of names the key that a reader's n-th right ends with.

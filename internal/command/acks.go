@@ -1,0 +1,71 @@
+package command
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Acks asks for the acknowledgement of a call by replicas: WAIT follows it on the same
+// connection, which is what Redis counts for.
+type Acks struct {
+	Replicas int
+	Timeout  time.Duration // a millisecond or more
+}
+
+// command returns the WAIT.
+func (a *Acks) command(ctx context.Context) *redis.Cmd {
+	// 0 would be for ever.
+	return redis.NewCmd(ctx, "wait", a.Replicas, max(1, a.Timeout.Milliseconds()))
+}
+
+// group is calls that are sent as one pipeline.
+type group struct {
+	client Client
+	calls  []*Call
+	acks   *Acks // of all of them; nil: none
+}
+
+// groups divides a batch: calls to be acknowledged come last, because the replies of a
+// pipeline are read together and WAIT can take long. One WAIT is for all that go over
+// one connection, since replicas acknowledge in order.
+//
+// In a cluster these calls go to the master itself: WAIT has no key that would lead it
+// there. A redirection is then a refusal, and the caller asks again.
+func (l *lane) groups() []group {
+	all := []group{{client: l.shard.x.client}}
+	for _, c := range l.batch {
+		if c.Acks == nil {
+			all[0].calls = append(all[0].calls, c)
+			continue
+		}
+		client, err := l.clientFor(c)
+		if err != nil {
+			c.Handler.Replied(c, Reply{Err: err, Outcome: NotSent, Sent: time.Now()})
+			continue
+		}
+		i := 1
+		for i < len(all) && (all[i].client != client || *all[i].acks != *c.Acks) {
+			i++
+		}
+		if i == len(all) {
+			all = append(all, group{client: client, acks: c.Acks})
+		}
+		all[i].calls = append(all[i].calls, c)
+	}
+	return all
+}
+
+// clientFor returns what sends a call and its WAIT to the same server. It may do I/O: the
+// first call of all has nobody to tell its master.
+func (l *lane) clientFor(c *Call) (Client, error) {
+	x := l.shard.x
+	switch {
+	case x.cluster == nil:
+		return x.client, nil
+	case c.master != nil:
+		return c.master, nil
+	}
+	return x.cluster.MasterForKey(l.ctx, c.key())
+}

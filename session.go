@@ -1,0 +1,289 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// session is one pub/sub connection, from its first SUBSCRIBE to its end: of all plain
+// channels, or of the sharded ones that one master of a cluster has.
+//
+// Its goroutine, run, is the only one that calls into go-redis's PubSub, whose
+// methods block under a mutex for as long as a dial takes; everybody else changes the
+// topics and nudges it. A second goroutine reads. go-redis does not notice a connection
+// that has gone silent, so a third party, a timer, ends a session in which nothing was
+// heard for pingEvery + pongWithin.
+type session struct {
+	s      *subscriber
+	master *redis.Client // of sharded channels; nil: plain ones
+	nudge  chan struct{} // buffered: topics changed
+
+	// The following is guarded by subscriber.mu.
+
+	topics   int            // whose home it is
+	wanted   []string       // channels to subscribe to; a topic may have gone since
+	deserted []departure    // topics that lost their listener, the first one first
+	leaving  map[string]int // sharded: SUNSUBSCRIBEs not confirmed yet
+}
+
+// departure is the end of a registration.
+type departure struct {
+	channel string
+	at      time.Time
+}
+
+const (
+	// pingEvery is how often a session is asked for a sign of life, and pongWithin how
+	// long that may take. A session that was quiet for both together is over; until then
+	// its waiters poll.
+	pingEvery  = 3 * time.Second
+	pongWithin = 2 * time.Second
+	// linger is how long a channel stays subscribed after its last waiter, so that a
+	// lock under contention does not subscribe for every wait.
+	linger = 250 * time.Millisecond
+	// idle is how long the connection stays open without any channel.
+	idle = 5 * time.Second
+	// subscribeChunk bounds the channels of one SUBSCRIBE.
+	subscribeChunk = 1000
+)
+
+func newSession(s *subscriber, master *redis.Client) *session {
+	return &session{s: s, master: master, nudge: make(chan struct{}, 1), leaving: make(map[string]int)}
+}
+
+func (h *session) nudgeLocked() {
+	select {
+	case h.nudge <- struct{}{}:
+	default:
+	}
+}
+
+func (h *session) run() { h.s.ended(h, h.converse()) }
+
+var errQuiet = errors.New("nothing heard, not even a pong")
+
+// converse returns nil when nothing has been left to listen to for a while, else why the
+// session broke.
+func (h *session) converse() (err error) {
+	ctx, cancel := context.WithCancelCause(h.s.ctx)
+	ps := h.connect(ctx)
+	watch := time.AfterFunc(pingEvery+pongWithin, func() {
+		cancel(errQuiet) // frees PubSub's mutex from a dial in progress
+		ps.Close()       // wakes the reader
+	})
+	var reader sync.WaitGroup
+	defer func() {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause // what follows from it is less telling
+		}
+		watch.Stop()
+		cancel(nil)
+		ps.Close()
+		reader.Wait()
+	}()
+
+	if err := h.synchronize(ctx, ps); err != nil {
+		return err
+	}
+	reader.Go(func() { cancel(h.read(ctx, ps, watch)) })
+
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	tidy := time.NewTimer(linger)
+	defer tidy.Stop()
+	for empty := (time.Time{}); ; {
+		if wait, some := h.untilTidy(); some {
+			empty = time.Time{}
+			tidy.Reset(wait)
+		} else if empty.IsZero() {
+			empty = time.Now()
+			tidy.Reset(idle)
+		} else if time.Since(empty) >= idle && h.s.retire(h) {
+			return nil
+		}
+		select {
+		case <-h.nudge:
+		case <-tidy.C:
+		case <-ping.C:
+			if err := ps.Ping(ctx); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil // the deferred function has the cause
+		}
+		if err := h.synchronize(ctx, ps); err != nil {
+			return err
+		}
+	}
+}
+
+// connect only prepares: go-redis dials with the first command. Through the master's
+// own client, because a cluster's would choose a node by the first channel.
+func (h *session) connect(ctx context.Context) *redis.PubSub {
+	if h.master != nil {
+		return h.master.SSubscribe(ctx)
+	}
+	return h.s.client.Subscribe(ctx)
+}
+
+// synchronize subscribes to what has become wanted and unsubscribes what nobody has
+// wanted for the linger time.
+func (h *session) synchronize(ctx context.Context, ps *redis.PubSub) error {
+	subscribe, unsubscribe := ps.Subscribe, ps.Unsubscribe
+	if h.master != nil {
+		subscribe, unsubscribe = ps.SSubscribe, ps.SUnsubscribe
+	}
+	add, drop := h.changes()
+	for _, some := range h.perCommand(drop) { // one without names would drop everything
+		if err := unsubscribe(ctx, some...); err != nil {
+			return err
+		}
+	}
+	for _, some := range h.perCommand(add) {
+		if err := subscribe(ctx, some...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// perCommand divides channels into those that one command may have: Redis refuses
+// sharded channels of several slots in one.
+func (h *session) perCommand(channels []string) [][]string {
+	if h.master == nil {
+		return slices.Collect(slices.Chunk(channels, subscribeChunk))
+	}
+	slots := make(map[uint16][]string)
+	for _, c := range channels {
+		slots[wire.Slot(c)] = append(slots[wire.Slot(c)], c)
+	}
+	var all [][]string
+	for _, some := range slots {
+		all = slices.AppendSeq(all, slices.Chunk(some, subscribeChunk))
+	}
+	return all
+}
+
+// changes takes what is to be subscribed to and what not any longer.
+func (h *session) changes() (add, drop []string) {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	for len(h.deserted) > 0 && time.Since(h.deserted[0].at) >= linger {
+		d := h.deserted[0]
+		h.deserted = h.deserted[1:]
+		// Somebody may have come, and gone again later, since that departure.
+		if t := h.topicLocked(d.channel); t != nil && t.deserted && t.since.Equal(d.at) {
+			h.s.dropLocked(d.channel, t)
+			drop = append(drop, d.channel)
+			if h.master != nil {
+				h.leaving[d.channel]++
+			}
+		}
+	}
+	for _, channel := range h.wanted {
+		if h.topicLocked(channel) != nil { // it may have come and gone while a dial took long
+			add = append(add, channel)
+		}
+	}
+	h.wanted = h.wanted[:0]
+	return add, drop
+}
+
+// untilTidy returns when the next deserted topic is due, and false if there is no
+// topic at all.
+func (h *session) untilTidy() (wait time.Duration, some bool) {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	if len(h.deserted) > 0 {
+		return max(0, linger-time.Since(h.deserted[0].at)), true
+	}
+	return time.Hour, h.topics > 0
+}
+
+// read passes on what arrives until the connection breaks, or an answer is an error:
+// MOVED and the like do not say which channel they are about. It must not block: Redis
+// drops a client that does not read.
+func (h *session) read(ctx context.Context, ps *redis.PubSub, watch *time.Timer) error {
+	for {
+		msg, err := ps.Receive(ctx)
+		if err != nil {
+			// go-redis may have reconnected by itself, and then asked for sharded channels of
+			// several slots at once, in vain. A session of our own is simpler to reason
+			// about: its confirmations are the only sign that anything was missed.
+			return err
+		}
+		watch.Reset(pingEvery + pongWithin)
+		switch msg := msg.(type) {
+		case *redis.Subscription:
+			switch msg.Kind {
+			case "subscribe", "ssubscribe":
+				for _, l := range h.confirmed(msg.Channel) {
+					l.subscribed()
+				}
+			case "sunsubscribe":
+				h.left(msg.Channel)
+			}
+		case *redis.Message:
+			for _, l := range h.listeners(msg.Channel) {
+				l.heard(msg.Payload)
+			}
+		}
+	}
+}
+
+// topicLocked returns the topic of channel if h is its home.
+func (h *session) topicLocked(channel string) *topic {
+	if t := h.s.topics[channel]; t != nil && t.home == h {
+		return t
+	}
+	return nil
+}
+
+func (h *session) confirmed(channel string) []listener {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	t := h.topicLocked(channel)
+	if t == nil {
+		return nil
+	}
+	delete(h.s.pauses, h.master)
+	t.live = true
+	return t.listeners
+}
+
+func (h *session) listeners(channel string) []listener {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	if t := h.topicLocked(channel); t != nil {
+		return t.listeners
+	}
+	return nil
+}
+
+// left is called when a sharded channel is not subscribed any more: as we wished, or
+// because its slot has gone to another master.
+func (h *session) left(channel string) {
+	s := h.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := h.leaving[channel]; n > 1 {
+		h.leaving[channel]--
+		return
+	} else if n == 1 {
+		delete(h.leaving, channel)
+		return
+	}
+	if t := h.topicLocked(channel); t != nil {
+		now := time.Now()
+		s.evictLocked(channel, t, now)
+		t.left, t.since = h.master, now
+		s.nudgeLocked()
+	}
+}

@@ -110,7 +110,9 @@ func (e *Env) client(opt *redis.Options) redis.UniversalClient {
 // ManagerOn returns a new manager on client, closed at the end.
 func (e *Env) ManagerOn(client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
 	e.Helper()
-	m, err := holdfast.New(client, append([]holdfast.Option{holdfast.WithLease(lease)}, opts...)...)
+	// The suite speaks for Redisson with plain messages; sharded ones have tests of their own.
+	first := []holdfast.Option{holdfast.WithLease(lease), holdfast.WithPublishMode(holdfast.PublishClassic)}
+	m, err := holdfast.New(client, append(first, opts...)...)
 	if err != nil {
 		e.Fatal(err)
 	}

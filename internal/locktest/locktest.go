@@ -122,7 +122,8 @@ func (e *Env) client(opt *redis.Options) redis.UniversalClient {
 // ManagerOn returns a new manager on client, closed at the end.
 func (e *Env) ManagerOn(client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
 	e.Helper()
-	all := append([]holdfast.Option{holdfast.WithLease(lease)}, e.kind.Options...)
+	// The suite speaks for Redisson with plain messages; sharded ones have tests of their own.
+	all := append([]holdfast.Option{holdfast.WithLease(lease), holdfast.WithPublishMode(holdfast.PublishClassic)}, e.kind.Options...)
 	m, err := holdfast.New(client, append(all, opts...)...)
 	if err != nil {
 		e.Fatal(err)

@@ -99,14 +99,21 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 			return nil, err
 		}
 		// Jitter, also after a refusal: two who took a member each must not do so again.
-		if !sleep(ctx, pauses.NextBackOff()/4) {
-			return nil, err
-		}
 		first = nil
-		if busy != nil {
+		if sleep(ctx, pauses.NextBackOff()/4) && busy != nil {
 			if first = l.wait(ctx, busy); first != nil {
 				pauses.Reset()
 			}
+		}
+		if ctx.Err() != nil {
+			if first != nil {
+				first.giveBack()
+			}
+			sentinel := ErrNotAcquired
+			if errors.Is(err, ErrUnavailable) {
+				sentinel = ErrUnavailable
+			}
+			return nil, newLockError(sentinel, l.whole.name, contextCauses(ctx)...)
 		}
 	}
 }

@@ -1,0 +1,613 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+const vote = "vote" // the name of every member
+
+// electorate is some independent servers.
+type electorate []*redistest.Server
+
+func servers(t testing.TB, n int, opts ...redistest.ServerOption) electorate {
+	all := make(electorate, n)
+	for i := range all {
+		all[i] = redistest.Start(t, opts...)
+	}
+	return all
+}
+
+// candidate is a client: a Redlock and the manager of each member.
+type candidate struct {
+	*holdfast.Redlock
+	managers []*holdfast.Manager
+}
+
+func (all electorate) candidate(t testing.TB, opts ...holdfast.Option) candidate {
+	t.Helper()
+	clients := make([]*redis.Client, len(all))
+	for i, srv := range all {
+		clients[i] = srv.Client(t)
+	}
+	return candidateOn(t, clients, opts...)
+}
+
+func candidateOn(t testing.TB, clients []*redis.Client, opts ...holdfast.Option) candidate {
+	t.Helper()
+	var c candidate
+	var members []holdfast.Locker
+	for _, rdb := range clients {
+		m, err := holdfast.New(rdb, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		c.managers = append(c.managers, m)
+		members = append(members, m.Mutex(vote))
+	}
+	l, err := holdfast.NewRedlock(members...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Redlock = l
+	return c
+}
+
+// held is on how many servers there is a vote.
+func (all electorate) held(t testing.TB) (n int) {
+	for _, srv := range all {
+		n += int(srv.Admin().Exists(t.Context(), vote).Val())
+	}
+	return n
+}
+
+func (all electorate) heldBy(t *testing.T, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d votes", n), func() bool { return all.held(t) == n })
+}
+
+func wantErr(t *testing.T, err error, is, not error) {
+	t.Helper()
+	if !errors.Is(err, is) || not != nil && errors.Is(err, not) {
+		t.Errorf("%v, want %v and not %v", err, is, not)
+	}
+}
+
+func TestRedlock_RefusesBadLocks(t *testing.T) {
+	all := servers(t, 3)
+	c := all.candidate(t)
+	a, b, d := c.managers[0], c.managers[1], c.managers[2]
+	for name, locks := range map[string][]holdfast.Locker{
+		"two":         {a.Mutex("x"), b.Mutex("x")},
+		"one manager": {a.Mutex("x"), b.Mutex("x"), b.Mutex("y")},
+		"nil":         {a.Mutex("x"), b.Mutex("x"), nil},
+		"a multi":     {a.Mutex("x"), b.Mutex("x"), multi(t, d.Mutex("x"))},
+	} {
+		if _, err := holdfast.NewRedlock(locks...); !errors.Is(err, holdfast.ErrInvalidOption) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	bad, err := holdfast.NewRedlock(a.Mutex("x"), b.Mutex("x"), d.Mutex(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = bad.Lock(t.Context())
+	wantErr(t, err, holdfast.ErrInvalidName, holdfast.ErrUnavailable)
+	for i, srv := range all {
+		srv.Admin().Set(t.Context(), "x", i, 0)
+	}
+	wrong, err := holdfast.NewRedlock(a.Mutex("x"), b.Mutex("x"), d.Mutex("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = wrong.Lock(t.Context())
+	wantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrUnavailable)
+}
+
+func TestRedlock_IsALock(t *testing.T) {
+	all := servers(t, 3)
+	c, other := all.candidate(t), all.candidate(t)
+	before := time.Now()
+	lease := mustLock(t, c)
+	if d := lease.Deadline(); lease.Name() != vote || lease.Token() != 0 || !lease.Valid() || d.After(time.Now().Add(30*time.Second)) || d.Before(before.Add(29*time.Second)) {
+		t.Errorf("lease %q, token %d, valid %v, deadline in %v", lease.Name(), lease.Token(), lease.Valid(), time.Until(d))
+	}
+	_, err := other.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+	again, err := c.Lock(lease.Context(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.heldBy(t, 3)
+	mustUnlock(t, lease)
+	if !again.Valid() || lease.Valid() || lease.Err() != holdfast.ErrReleased || lease.Deadline().IsZero() {
+		t.Errorf("after the first Unlock: %v %v %v", again.Valid(), lease.Err(), lease.Deadline())
+	}
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
+	_, err = other.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	mustUnlock(t, again)
+	all.heldBy(t, 0)
+
+	n := 0
+	sync := holdfast.SyncLocker(t.Context(), other)
+	sync.Lock()
+	n++
+	sync.Unlock()
+	if err := holdfast.Do(t.Context(), c, func(ctx context.Context, lease *holdfast.Lease) error {
+		inner, err := c.TryLock(ctx)
+		if err != nil {
+			return err
+		}
+		n++
+		return inner.Unlock(ctx)
+	}); err != nil || n != 2 {
+		t.Errorf("%v after %d sections", err, n)
+	}
+	all.heldBy(t, 0)
+}
+
+// AC-79: a member that restarts empty gives nobody else a majority, and is taken again.
+func TestRedlock_RestartedEmptyMemberIsTakenAgain(t *testing.T) {
+	all := servers(t, 3)
+	c, other := all.candidate(t, holdfast.WithLease(2*time.Second)), all.candidate(t)
+	lease := mustLock(t, c)
+	all.heldBy(t, 3)
+	all[0].Restart()
+	_, err := other.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	all.heldBy(t, 3)
+	all[1].Restart() // the majority now rests on what was taken again
+	_, err = other.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	all.heldBy(t, 3)
+	if !lease.Valid() {
+		t.Errorf("lease ended: %v", lease.Err())
+	}
+	mustUnlock(t, lease)
+	all.heldBy(t, 0)
+}
+
+// AC-79: after a lapse nothing is taken again.
+func TestRedlock_NothingIsTakenAfterALapse(t *testing.T) {
+	all := servers(t, 3)
+	c, other := all.candidate(t, holdfast.WithLease(time.Second)), all.candidate(t)
+	lease := mustLock(t, c)
+	all.heldBy(t, 3)
+	deadline := lease.Deadline()
+	all[0].Pause()
+	all[1].Pause()
+	select {
+	case <-lease.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody was told")
+	}
+	if lease.Valid() || lease.Deadline().Before(deadline) {
+		t.Errorf("valid %v, deadline moved back to %v", lease.Valid(), lease.Deadline())
+	}
+	eventually(t, "the third is released", func() bool { return len(all[2].Keys()) == 0 })
+	all[0].Resume()
+	all[1].Resume()
+	next := mustLock(t, other)
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, holdfast.ErrNotHeld)
+	if !next.Valid() {
+		t.Errorf("the next lease: %v", next.Err())
+	}
+	mustUnlock(t, next)
+	for _, m := range c.managers {
+		eventually(t, "nothing held", func() bool { return m.Stats().Held == 0 })
+	}
+	all.heldBy(t, 0)
+}
+
+// AC-80: time that the answers took is not part of the lease.
+func TestRedlock_LateAnswers(t *testing.T) {
+	all := servers(t, 5)
+	var proxies []*redistest.Proxy
+	var clients []*redis.Client
+	for _, srv := range all {
+		p := srv.Proxy(t)
+		proxies, clients = append(proxies, p), append(clients, p.Client(t))
+	}
+	const ttl = 2 * time.Second
+	c := candidateOn(t, clients, holdfast.WithFixedLease(ttl))
+	mustUnlock(t, mustLock(t, c)) // connected
+	all.heldBy(t, 0)
+	for _, tc := range []struct {
+		late    int
+		by      time.Duration
+		granted bool
+	}{
+		{2, 6 * ttl / 10, true},  // not waited for
+		{3, ttl / 5, true},       // waited for
+		{3, 6 * ttl / 10, false}, // more than a request may take
+	} {
+		for _, p := range proxies[:tc.late] {
+			p.Delay(tc.by/2, 0)
+		}
+		before := time.Now()
+		lease, err := c.TryLock(t.Context())
+		switch {
+		case tc.granted && err != nil, !tc.granted && !errors.Is(err, holdfast.ErrUnavailable):
+			t.Errorf("%d late by %v: %v", tc.late, tc.by, err)
+		case err == nil && lease.Deadline().After(time.Now().Add(ttl-tc.by*4/5)) && tc.late == 3:
+			t.Errorf("%d late by %v: deadline %v after the call", tc.late, tc.by, lease.Deadline().Sub(before))
+		}
+		if err == nil {
+			_ = lease.Unlock(t.Context())
+		}
+		for _, p := range proxies {
+			p.Heal()
+		}
+		all.heldBy(t, 0)
+	}
+}
+
+// AC-81: members that are dead or silent cost no time. Waiting for one would take a
+// second for each round.
+func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		of   int
+		down func(electorate)
+		up   func(electorate)
+	}{
+		"one of three killed":  {3, func(all electorate) { all[0].Kill() }, func(all electorate) { all[0].Restart() }},
+		"two of five stopped":  {5, func(all electorate) { all[0].Pause(); all[3].Pause() }, func(all electorate) { all[0].Resume(); all[3].Resume() }},
+		"one of three stopped": {3, func(all electorate) { all[1].Pause() }, func(all electorate) { all[1].Resume() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := servers(t, tc.of)
+			c := all.candidate(t)
+			mustUnlock(t, mustLock(t, c))
+			tc.down(all)
+			const rounds = 20
+			begun := time.Now()
+			for range rounds {
+				lease := mustLock(t, c)
+				if err := lease.Extend(t.Context(), time.Minute); err != nil {
+					t.Fatal(err)
+				}
+				mustUnlock(t, lease)
+			}
+			if took := time.Since(begun); took > rounds/2*time.Second {
+				t.Errorf("%d rounds took %v", rounds, took)
+			}
+			tc.up(all)
+			eventually(t, "no vote is left", func() bool { return all.held(t) == 0 })
+		})
+	}
+}
+
+// AC-82: without a majority there is an error soon, and nothing is left behind.
+func TestRedlock_DeadMajority(t *testing.T) {
+	all := servers(t, 3)
+	c := all.candidate(t)
+	mustUnlock(t, mustLock(t, c))
+	all.heldBy(t, 0)
+	all[0].Kill()
+	all[2].Pause()
+	begun := time.Now()
+	_, err := c.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("TryLock took %v", took)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = c.Lock(ctx)
+	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	wantErr(t, err, context.DeadlineExceeded, context.Canceled)
+	got := make(chan *holdfast.Lease, 1)
+	go func() { got <- mustLock(t, c) }() // rides it out
+	all[0].Restart()
+	all[2].Resume()
+	mustUnlock(t, <-got)
+	all.heldBy(t, 0)
+}
+
+// AC-75, AC-76: what was granted, or may have been, is given back after a refusal.
+func TestRedlock_RollsBack(t *testing.T) {
+	all := servers(t, 3)
+	c, other := all.candidate(t), all.candidate(t)
+	mustUnlock(t, mustLock(t, c))
+	all.heldBy(t, 0)
+	held := mustLock(t, other.managers[0].Mutex(vote))
+	all[2].Pause()
+	_, err := c.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	eventually(t, "the second is released", func() bool { return len(all[1].Keys()) == 0 })
+	all[2].Resume()
+	eventually(t, "the silent one is released", func() bool { return all[2].Admin().Exists(t.Context(), vote).Val() == 0 })
+	mustUnlock(t, held)
+	all.heldBy(t, 0)
+	for _, srv := range all {
+		srv.RequireTTLs(t)
+	}
+}
+
+// A waiter is woken by the release and asks nothing meanwhile.
+func TestRedlock_IsWokenByTheRelease(t *testing.T) {
+	all := servers(t, 3)
+	c, waiter := all.candidate(t), all.candidate(t, holdfast.WithPollInterval(time.Hour))
+	lease := mustLock(t, c)
+	all.heldBy(t, 3)
+	got := make(chan *holdfast.Lease, 1)
+	go func() { got <- mustLock(t, waiter) }()
+	eventually(t, "it is heard of", func() bool {
+		return waiter.managers[0].Stats().Waiting == 1 && waiter.managers[0].Stats().Subscriptions > 0
+	})
+	mustUnlock(t, lease)
+	next := <-got
+	s := waiter.managers[0].Stats()
+	if s.Granted+s.Wakeups == 0 || s.Polls != 0 {
+		t.Errorf("woken by %d grants, %d messages and %d polls", s.Granted, s.Wakeups, s.Polls)
+	}
+	mustUnlock(t, next)
+	all.heldBy(t, 0)
+}
+
+// A waiter does not stay where no release will come: the member is dead, or held by
+// somebody who has no majority.
+func TestRedlock_LeavesTheWrongPlace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before, after func(*testing.T, electorate, candidate)
+	}{
+		"dead":   {after: func(t *testing.T, all electorate, _ candidate) { all[0].Kill() }},
+		"silent": {after: func(t *testing.T, all electorate, _ candidate) { all[0].Pause() }},
+		"held by a stranger": {before: func(t *testing.T, _ electorate, stranger candidate) {
+			mustLock(t, stranger.managers[0].Mutex(vote))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := servers(t, 3)
+			c, waiter, stranger := all.candidate(t), all.candidate(t, holdfast.WithPollInterval(time.Hour)), all.candidate(t)
+			if tc.before != nil {
+				tc.before(t, all, stranger)
+			}
+			lease := mustLock(t, c)
+			got := make(chan *holdfast.Lease, 1)
+			go func() { got <- mustLock(t, waiter) }()
+			eventually(t, "it waits", func() bool { return waiter.managers[0].Stats().Subscriptions > 0 })
+			if tc.after != nil {
+				tc.after(t, all, stranger)
+			}
+			mustUnlock(t, lease)
+			mustUnlock(t, <-got)
+		})
+	}
+}
+
+// Clients in tight loops all get on.
+func TestRedlock_NoLivelock(t *testing.T) {
+	all := servers(t, 3)
+	const clients, rounds = 8, 15
+	var inside atomic.Int32
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range clients {
+		c := all.candidate(t)
+		wg.Go(func() {
+			for i := range rounds {
+				lease, err := c.Lock(ctx)
+				if err != nil {
+					t.Errorf("round %d: %v", i, err)
+					return
+				}
+				if inside.Add(1) != 1 {
+					t.Error("not alone")
+				}
+				inside.Add(-1)
+				if err := lease.Unlock(ctx); err != nil {
+					t.Errorf("round %d: %v", i, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	all.heldBy(t, 0)
+}
+
+// Exclusion while members are killed, restarted with their data, and stopped, one at a
+// time.
+func TestRedlock_ExcludesThroughFaults(t *testing.T) {
+	all := servers(t, 3, redistest.WithAOF())
+	counter, granted := 0, 0 // unprotected
+	var excused atomic.Int32
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	for range 4 {
+		c := all.candidate(t, holdfast.WithLease(3*time.Second))
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				lease := mustLock(t, c)
+				if !lease.Valid() {
+					excused.Add(1)
+					_ = lease.Unlock(t.Context())
+					continue
+				}
+				n := counter
+				for range 20 {
+					if k := rand.N(100); k < 0 {
+						n += k
+					}
+				}
+				granted++
+				counter = n + 1
+				if err := lease.Unlock(t.Context()); err != nil && !errors.Is(err, holdfast.ErrUnavailable) && !errors.Is(err, holdfast.ErrLeaseLost) {
+					t.Errorf("Unlock: %v", err)
+				}
+			}
+		})
+	}
+	faults := 0
+	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); faults++ {
+		srv := all[faults%3]
+		if faults%2 == 0 {
+			srv.Kill()
+			<-time.After(rand.N(200 * time.Millisecond)) // how long it is away
+			srv.Restart()
+		} else {
+			srv.Pause()
+			<-time.After(rand.N(300 * time.Millisecond))
+			srv.Resume()
+		}
+	}
+	close(done)
+	wg.Wait()
+	t.Logf("%d sections, %d faults, %d leases over when granted", counter, faults, excused.Load())
+	if counter != granted || counter < 10 {
+		t.Errorf("counted %d of %d", counter, granted)
+	}
+	all.heldBy(t, 0)
+}
+
+func TestRedlock_CancelLeavesNothing(t *testing.T) {
+	all := servers(t, 3)
+	a, b := all.candidate(t), all.candidate(t)
+	var wg sync.WaitGroup
+	for _, c := range []candidate{a, b, b} {
+		wg.Go(func() {
+			for range 60 {
+				ctx, cancel := context.WithTimeout(t.Context(), rand.N(4*time.Millisecond))
+				lease, err := c.Lock(ctx)
+				cancel()
+				switch {
+				case err == nil:
+					mustUnlock(t, lease)
+				case !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
+					t.Errorf("Lock: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	all.heldBy(t, 0)
+	for _, m := range append(a.managers, b.managers...) {
+		eventually(t, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
+	}
+}
+
+func TestRedlock_LossOfTheMajorityEndsIt(t *testing.T) {
+	all := servers(t, 3)
+	c := all.candidate(t, holdfast.WithLease(600*time.Millisecond))
+	lease := mustLock(t, c)
+	all.heldBy(t, 3)
+	ctx := lease.Context(t.Context())
+	c.managers[0].Close(t.Context())
+	if !lease.Valid() {
+		t.Fatalf("a closed minority ended it: %v", lease.Err())
+	}
+	all[1].Admin().Set(t.Context(), vote, "something else", 0)
+	select {
+	case <-ctx.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody was told")
+	}
+	wantErr(t, context.Cause(ctx), holdfast.ErrLeaseLost, holdfast.ErrClosed)
+	eventually(t, "the rest is released", func() bool { return len(all[2].Keys()) == 0 })
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	wantErr(t, lease.Extend(t.Context(), time.Minute), holdfast.ErrLeaseLost, nil)
+}
+
+func TestRedlock_Close(t *testing.T) {
+	all := servers(t, 3)
+	c, other := all.candidate(t), all.candidate(t)
+	lease := mustLock(t, c)
+	waiting := make(chan error, 1)
+	go func() { _, err := other.Lock(t.Context()); waiting <- err }()
+	eventually(t, "it waits", func() bool { return other.managers[0].Stats().Waiting == 1 })
+	for i := range all {
+		if err := other.managers[i].Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := c.managers[i].Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	wantErr(t, <-waiting, holdfast.ErrClosed, holdfast.ErrUnavailable)
+	<-lease.Done()
+	wantErr(t, lease.Err(), holdfast.ErrClosed, nil)
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrClosed, nil)
+	_, err := c.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrClosed, nil)
+	all.heldBy(t, 0)
+}
+
+// A lease of an Unlock that could not be confirmed can be unlocked again.
+func TestRedlock_UnlockAgain(t *testing.T) {
+	all := servers(t, 3)
+	c := all.candidate(t)
+	lease := mustLock(t, c)
+	all.heldBy(t, 3)
+	all[0].Pause()
+	all[1].Pause()
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, holdfast.ErrNotHeld)
+	all[0].Resume()
+	all[1].Resume()
+	eventually(t, "it is confirmed", func() bool { return lease.Unlock(t.Context()) == nil })
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
+	all.heldBy(t, 0)
+}
+
+// BenchmarkRedlock compares with what a dead minority costs: AC-81.
+func BenchmarkRedlock(b *testing.B) {
+	for _, down := range []int{0, 1} {
+		b.Run(fmt.Sprintf("down=%d", down), func(b *testing.B) {
+			all := servers(b, 3)
+			c := all.candidate(b)
+			for _, srv := range all[:down] {
+				srv.Kill()
+			}
+			for b.Loop() {
+				lease, err := c.Lock(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := lease.Unlock(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func ExampleNewRedlock() {
+	ctx := context.Background()
+	var members []holdfast.Locker
+	for range 3 { // each a server of its own; here one plays all
+		m, done := newManager()
+		defer done()
+		members = append(members, m.Mutex(fmt.Sprintf("report:%d", len(members))))
+	}
+	report, err := holdfast.NewRedlock(members...)
+	if err != nil {
+		panic(err)
+	}
+	lease, err := report.Lock(ctx)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(lease.Name(), lease.Valid())
+	fmt.Println(lease.Unlock(ctx))
+	// Output:
+	// report:0+report:1+report:2 true
+	// <nil>
+}

@@ -132,8 +132,8 @@ func handlesOf(caller string, locks []Locker) ([]*handle, error) {
 func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 	span := l.whole.m.telemetry.acquire(ctx, &l.whole)
 	lease, err := l.acquire(span, ctx, true)
-	again := errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrUnavailable)
-	for again && ctx.Err() == nil {
+	again := (errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrUnavailable)) && !errors.Is(err, ctx.Err())
+	for again { // also if ctx has ended since: the error names it then
 		lease, err = l.acquire(span, ctx, false)
 		again = errors.Is(err, errEndedEarly)
 	}

@@ -217,11 +217,19 @@ func (l *Redlock) round(ctx context.Context, first *Lease) (_ *Lease, busy *hand
 		})
 	}
 	var t tally
-	for ; waiting > 0 && g.count() < g.need && t.failed() <= len(l.members)-g.need && ctx.Err() == nil; waiting-- {
+	var enough <-chan time.Time // once the round is lost
+	for done := false; !done && waiting > 0 && g.count() < g.need && ctx.Err() == nil; {
 		select {
 		case v := <-votes:
+			waiting--
 			t.add(v)
+		case <-enough:
+			done = true
 		case <-ctx.Done():
+		}
+		if enough == nil && t.failed() > len(l.members)-g.need {
+			// The others are given as long again: all who wait should know the same first.
+			enough = time.After(min(time.Since(begun), lookAfter/10))
 		}
 	}
 	if ctx.Err() == nil && whole.Valid() {

@@ -65,6 +65,21 @@ func candidateOn(t testing.TB, clients []*redis.Client, opts ...holdfast.Option)
 	return c
 }
 
+// waitsAt returns the member that c waits at, once it does and hears messages.
+func (c candidate) waitsAt(t *testing.T) (member int) {
+	t.Helper()
+	eventually(t, "it waits", func() bool {
+		for i, m := range c.managers {
+			if s := m.Stats(); s.Waiting == 1 && s.Subscriptions > 0 {
+				member = i
+				return true
+			}
+		}
+		return false
+	})
+	return member
+}
+
 // held is on how many servers there is a vote.
 func (all electorate) held(t testing.TB) (n int) {
 	for _, srv := range all {
@@ -194,8 +209,9 @@ func TestRedlock_NothingIsTakenAfterALapse(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("nobody was told")
 	}
-	if lease.Valid() || lease.Deadline().Before(deadline) {
-		t.Errorf("valid %v, deadline moved back to %v", lease.Valid(), lease.Deadline())
+	// It falls with a member that is lost, but not to nothing.
+	if lease.Valid() || lease.Deadline().Before(deadline.Add(-100*time.Millisecond)) {
+		t.Errorf("valid %v, deadline moved back by %v", lease.Valid(), deadline.Sub(lease.Deadline()))
 	}
 	eventually(t, "the third is released", func() bool { return len(all[2].Keys()) == 0 })
 	all[0].Resume()
@@ -345,12 +361,15 @@ func TestRedlock_IsWokenByTheRelease(t *testing.T) {
 	all.heldBy(t, 3)
 	got := make(chan *holdfast.Lease, 1)
 	go func() { got <- mustLock(t, waiter) }()
-	eventually(t, "it is heard of", func() bool {
-		return waiter.managers[0].Stats().Waiting == 1 && waiter.managers[0].Stats().Subscriptions > 0
-	})
+	at := waiter.managers[waiter.waitsAt(t)]
+	// Once to take it, once to stand in the queue, and again when messages are heard.
+	eventually(t, "it only waits for messages", func() bool { return at.Stats().Commands >= 3 })
+	if _, err := at.Inspect(t.Context(), vote); err != nil { // replied after those
+		t.Fatal(err)
+	}
 	mustUnlock(t, lease)
 	next := <-got
-	s := waiter.managers[0].Stats()
+	s := at.Stats()
 	if s.Granted+s.Wakeups == 0 || s.Polls != 0 {
 		t.Errorf("woken by %d grants, %d messages and %d polls", s.Granted, s.Wakeups, s.Polls)
 	}
@@ -362,27 +381,23 @@ func TestRedlock_IsWokenByTheRelease(t *testing.T) {
 // somebody who has no majority.
 func TestRedlock_LeavesTheWrongPlace(t *testing.T) {
 	for name, tc := range map[string]struct {
-		before, after func(*testing.T, electorate, candidate)
+		stranger bool
+		after    func(at *redistest.Server)
 	}{
-		"dead":   {after: func(t *testing.T, all electorate, _ candidate) { all[0].Kill() }},
-		"silent": {after: func(t *testing.T, all electorate, _ candidate) { all[0].Pause() }},
-		"held by a stranger": {before: func(t *testing.T, _ electorate, stranger candidate) {
-			mustLock(t, stranger.managers[0].Mutex(vote))
-		}},
+		"dead":               {after: (*redistest.Server).Kill},
+		"silent":             {after: (*redistest.Server).Pause},
+		"held by a stranger": {stranger: true, after: func(*redistest.Server) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := servers(t, 3)
 			c, waiter, stranger := all.candidate(t), all.candidate(t, holdfast.WithPollInterval(time.Hour)), all.candidate(t)
-			if tc.before != nil {
-				tc.before(t, all, stranger)
+			if tc.stranger {
+				mustLock(t, stranger.managers[0].Mutex(vote))
 			}
 			lease := mustLock(t, c)
 			got := make(chan *holdfast.Lease, 1)
 			go func() { got <- mustLock(t, waiter) }()
-			eventually(t, "it waits", func() bool { return waiter.managers[0].Stats().Subscriptions > 0 })
-			if tc.after != nil {
-				tc.after(t, all, stranger)
-			}
+			tc.after(all[waiter.waitsAt(t)])
 			mustUnlock(t, lease)
 			mustUnlock(t, <-got)
 		})
@@ -533,7 +548,7 @@ func TestRedlock_Close(t *testing.T) {
 	lease := mustLock(t, c)
 	waiting := make(chan error, 1)
 	go func() { _, err := other.Lock(t.Context()); waiting <- err }()
-	eventually(t, "it waits", func() bool { return other.managers[0].Stats().Waiting == 1 })
+	other.waitsAt(t)
 	for i := range all {
 		if err := other.managers[i].Close(t.Context()); err != nil {
 			t.Error(err)

@@ -309,7 +309,9 @@ func TestMulti_BeginsAgain(t *testing.T) {
 		if end.now != nil {
 			end.now()
 		}
-		eventually(t, name+": it is lost", func() bool { return m.Stats().Lost > lost })
+		eventually(t, name+": it is lost and taken again", func() bool {
+			return m.Stats().Lost > lost && srv.Admin().Exists(t.Context(), "a").Val() == 1
+		})
 		mustUnlock(t, held)
 		lease := <-got
 		if !lease.Valid() || srv.Admin().Exists(t.Context(), "a", "b").Val() != 2 {

@@ -398,7 +398,7 @@ func TestRedlock_LeavesTheWrongPlace(t *testing.T) {
 			got := make(chan *holdfast.Lease, 1)
 			go func() { got <- mustLock(t, waiter) }()
 			tc.after(all[waiter.waitsAt(t)])
-			mustUnlock(t, lease)
+			_ = lease.Unlock(t.Context()) // unconfirmed if the third member had not joined
 			mustUnlock(t, <-got)
 		})
 	}
@@ -563,6 +563,24 @@ func TestRedlock_Close(t *testing.T) {
 	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrClosed, nil)
 	_, err := c.TryLock(t.Context())
 	wantErr(t, err, holdfast.ErrClosed, nil)
+	all.heldBy(t, 0)
+}
+
+// Unlock does not wait for a dead minority: it could only say that it is unavailable.
+func TestRedlock_UnlockWithoutAMinority(t *testing.T) {
+	all := servers(t, 3)
+	c := all.candidate(t)
+	lease := mustLock(t, c)
+	all.heldBy(t, 3)
+	eventually(t, "all have joined", func() bool {
+		return c.managers[0].Stats().Held+c.managers[1].Stats().Held+c.managers[2].Stats().Held == 3
+	})
+	all[1].Pause()
+	if err := lease.Extend(t.Context(), time.Minute); err != nil {
+		t.Errorf("Extend: %v", err)
+	}
+	mustUnlock(t, lease)
+	all[1].Resume()
 	all.heldBy(t, 0)
 }
 

@@ -99,7 +99,7 @@ func (l *Lease) endGroupLocked(err error) ended {
 }
 
 // settle gives back what a lease that ended early may still have in Redis.
-func (l *Lease) settle() { _ = l.unlock(nil) }
+func (l *Lease) settle() { _ = l.unlock(context.Background()) }
 
 // member is a handle of the lease's lock.
 func (l *Lease) member() *handle {

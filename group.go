@@ -11,70 +11,128 @@ import (
 // group is what a lease of several locks stands on: a lease of each of them, all of one
 // owner. It ends when fewer are left than it needs, and the others are then released.
 type group struct {
-	need   int                      // how many parts it takes
-	regain func(whole, lost *Lease) // Redlock: a part was lost and may be taken again; nil: it may not
+	as   *handle // the locks together
+	need int     // how many parts it takes
 
-	mu    sync.Mutex // guards parts and the state of the lease; behind no other lock, before none
-	parts []*Lease   // held, as far as is known
+	// Redlock only, else nil: members join and leave while it is held.
+	retake func(whole *Lease, of *handle) // takes a lost member again, until life ends
+	life   context.Context                // carries the owner, ends with the lease
+	stop   context.CancelFunc             // ends life
+	work   sync.WaitGroup                 // who takes members; begun under mu, or before the lease is held
+
+	mu     sync.Mutex // guards the following and the state of the lease; no other lock is held with it
+	parts  []*Lease   // held as far as is known; once the lease has ended, those it ended with
+	lost   []*Lease   // the parts that ended it
+	held   bool       // there were enough parts
+	unsure bool       // Unlock was not confirmed by all
 }
 
-// newGroupLease makes the lease on top of parts. If one of them has ended since it was
-// granted, so may the lease have when it is returned.
-func newGroupLease(as *handle, parts []*Lease, need int, o *owner, regain func(whole, lost *Lease)) *Lease {
-	l := &Lease{name: as.name, kind: as.kind, owner: o, group: &group{need: need, regain: regain}}
-	for _, p := range parts {
-		l.addPart(p)
+// newGroupLease makes a lease that parts join.
+func newGroupLease(as *handle, need int, o *owner) *Lease {
+	return &Lease{name: as.name, kind: as.kind, owner: o, how: grantedReentry, group: &group{as: as, need: need}}
+}
+
+// join makes p part of l. It gives p back if l has ended, or is about to: a part that was
+// granted after the others lapsed must not make up for them.
+func (l *Lease) join(p *Lease) {
+	g := l.group
+	sound := l.Valid()
+	g.mu.Lock()
+	if l.err != nil || g.held && !sound {
+		g.mu.Unlock()
+		p.giveBack()
+		return
 	}
-	for _, p := range parts {
-		if err := p.Err(); err != nil {
-			l.partEnded(p, err) // before it knew what it is part of
+	g.parts = append(g.parts, p)
+	if !g.held {
+		g.held = len(g.parts) >= g.need
+		if p.how != grantedReentry && (l.how == grantedReentry || p.how > l.how) {
+			l.how = p.how // of the part that took most
 		}
 	}
-	return l
-}
+	g.mu.Unlock()
 
-// addPart makes p part of l; it reports false if l has ended.
-func (l *Lease) addPart(p *Lease) bool {
 	p.mu().Lock()
-	p.whole = l
-	p.mu().Unlock()
-	l.group.mu.Lock()
-	defer l.group.mu.Unlock()
-	if l.err != nil {
-		return false
+	err := p.err
+	if err == nil {
+		p.whole = l
 	}
-	l.group.parts = append(l.group.parts, p)
-	return true
+	p.mu().Unlock()
+	if err != nil {
+		l.partEnded(p, err) // it did so before it knew what it is part of
+	}
 }
 
-// partEnded is told of the end of a part, once or twice.
+// partEnded is told of the end of a part, perhaps twice.
 func (l *Lease) partEnded(p *Lease, err error) {
 	g := l.group
 	g.mu.Lock()
-	n := len(g.parts)
-	g.parts = slices.DeleteFunc(g.parts, func(x *Lease) bool { return x == p })
-	if l.err != nil || len(g.parts) == n {
+	if l.err != nil || !slices.Contains(g.parts, p) {
 		g.mu.Unlock()
 		return
 	}
-	if len(g.parts) >= g.need {
+	rest := slices.DeleteFunc(slices.Clone(g.parts), func(x *Lease) bool { return x == p })
+	if g.held && len(rest) < g.need {
+		g.lost = append(g.lost, p)
+		gone := l.endGroupLocked(err)
 		g.mu.Unlock()
-		if g.regain != nil {
-			g.regain(l, p)
+		gone.announce()
+		for _, x := range rest {
+			x.giveBack()
 		}
 		return
 	}
-	gone := l.endLocked(err)
-	rest := g.parts
-	g.parts = nil
-	g.mu.Unlock()
-	gone.announce()
-	for _, x := range rest {
-		x.giveBack()
+	g.parts = rest
+	if g.held && g.retake != nil {
+		g.work.Go(func() { g.retake(l, p.member()) })
 	}
+	g.mu.Unlock()
+	p.settle()
 }
 
-// deadline is until when enough parts are claimed.
+// endGroupLocked is endLocked of a lease of several locks.
+func (l *Lease) endGroupLocked(err error) ended {
+	if l.group.stop != nil {
+		l.group.stop()
+	}
+	return l.endLocked(err)
+}
+
+// settle gives back what a lease that ended early may still have in Redis.
+func (l *Lease) settle() { _ = l.unlock(context.Background()) }
+
+// member is a handle of the lease's lock.
+func (l *Lease) member() *handle {
+	h := l.hold
+	return &handle{m: h.entry.m, kind: l.kind, name: l.name, keys: h.keys, cfg: h.cfg}
+}
+
+// dissolve gives everything back of a lease that is not handed out.
+func (l *Lease) dissolve() {
+	g := l.group
+	g.mu.Lock()
+	if l.err == nil {
+		l.endGroupLocked(ErrReleased)
+	}
+	parts, lost := g.parts, g.lost
+	g.mu.Unlock()
+	for _, p := range parts {
+		p.giveBack()
+	}
+	for _, p := range lost {
+		p.settle()
+	}
+	g.work.Wait()
+}
+
+// count is how many parts l has.
+func (g *group) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.parts)
+}
+
+// deadline is until when enough parts are claimed; of a lease that has ended, were.
 func (g *group) deadline() time.Time {
 	g.mu.Lock()
 	parts := slices.Clone(g.parts)
@@ -90,37 +148,50 @@ func (g *group) deadline() time.Time {
 	return ends[g.need-1]
 }
 
-// unlock releases all parts at the same time. A Redlock is released when a majority
-// is; the others go on in the background.
-func (g *group) unlock(ctx context.Context, l *Lease) error {
+// unlock releases all parts at the same time. Called again after it could not be
+// confirmed, it asks again. A Redlock is released when a majority is; the others go on
+// in the background.
+func (g *group) unlock(ctx context.Context, l *Lease) (err error) {
+	span := g.as.m.telemetry.release(ctx, l)
+	defer func() { span.end(err) }()
 	g.mu.Lock()
 	switch {
-	case l.err == ErrReleased:
+	case l.err == ErrReleased && !g.unsure:
 		g.mu.Unlock()
 		return newLockError(ErrNotHeld, l.name)
-	case l.err != nil:
-		defer g.mu.Unlock()
-		return l.err
+	case l.err != nil && l.err != ErrReleased:
+		err, lost := l.err, g.lost
+		g.lost = nil
+		g.mu.Unlock()
+		for _, p := range lost {
+			p.settle()
+		}
+		g.work.Wait()
+		return err
 	}
-	gone := l.endLocked(ErrReleased)
+	var gone ended
+	if l.err == nil {
+		gone = l.endGroupLocked(ErrReleased)
+	}
+	g.unsure = false
 	parts := g.parts
-	g.parts = nil
 	g.mu.Unlock()
 	gone.announce()
+	g.work.Wait()
 
-	results := make(chan error, len(parts))
-	for _, p := range parts {
-		go func() { results <- p.Unlock(ctx) }() // for a second at most
-	}
-	var errs []error
-	for done := 0; done < len(parts); done++ {
-		if err := <-results; err != nil {
-			errs = append(errs, err)
-		} else if g.regain != nil && done+1-len(errs) >= g.need {
-			return nil
+	err = g.each(parts, func(p *Lease) error {
+		err := p.Unlock(span.ctx)
+		if errors.Is(err, ErrNotHeld) {
+			return nil // by the Unlock before
 		}
+		return err
+	})
+	if errors.Is(err, ErrUnavailable) {
+		g.mu.Lock()
+		g.unsure = true
+		g.mu.Unlock()
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // extend prolongs all parts at the same time.
@@ -131,18 +202,28 @@ func (g *group) extend(ctx context.Context, l *Lease, d time.Duration) error {
 	g.mu.Lock()
 	parts := slices.Clone(g.parts)
 	g.mu.Unlock()
+	err := g.each(parts, func(p *Lease) error { return p.Extend(ctx, d) })
+	if ended := l.stillHeld(); ended != nil {
+		return ended
+	}
+	return err
+}
+
+// each does do with all parts at the same time, which takes a second at most, and
+// returns nil as soon as it has succeeded with as many as are needed, or else all errors.
+func (g *group) each(parts []*Lease, do func(*Lease) error) error {
 	results := make(chan error, len(parts))
 	for _, p := range parts {
-		go func() { results <- p.Extend(ctx, d) }() // for a second at most
+		go func() { results <- do(p) }()
 	}
+	done := 0
 	var errs []error
 	for range parts {
 		if err := <-results; err != nil {
 			errs = append(errs, err)
+		} else if done++; done == g.need {
+			return nil
 		}
-	}
-	if len(parts)-len(errs) >= g.need {
-		return l.stillHeld()
 	}
 	return errors.Join(errs...)
 }

@@ -49,16 +49,26 @@ func NewMulti(locks ...Locker) (*Multi, error) {
 		seen[id] = true
 	}
 	slices.SortStableFunc(all, func(a, b *handle) int { return cmp.Compare(a.order(), b.order()) })
-	return &Multi{all, wholeOf(multiKind, all)}, nil
+	return &Multi{all, wholeOf(multiKind, strings.Join(namesOf(all), "+"), all)}, nil
 }
 
-// wholeOf describes locks that are taken together.
-func wholeOf(k kind, locks []*handle) handle {
+// wholeOf describes locks that are taken together. Its error is the first of theirs.
+func wholeOf(k kind, name string, locks []*handle) handle {
+	whole := handle{m: locks[0].m, kind: k, name: name, cfg: locks[0].cfg}
+	for _, h := range locks {
+		if whole.err == nil {
+			whole.err = h.err
+		}
+	}
+	return whole
+}
+
+func namesOf(locks []*handle) []string {
 	names := make([]string, len(locks))
 	for i, h := range locks {
 		names[i] = h.name
 	}
-	return handle{m: locks[0].m, kind: k, name: strings.Join(names, "+"), cfg: locks[0].cfg}
+	return names
 }
 
 // lockID is a lock, of whatever kind.
@@ -113,17 +123,19 @@ func handlesOf(caller string, locks []Locker) ([]*handle, error) {
 }
 
 // Lock takes all locks. It waits for each in turn and holds those before it
-// meanwhile; ctx bounds the whole wait. On error none is held, and those that were taken
-// are being released; the error is that of the lock that could not be taken, see
-// Mutex.Lock.
+// meanwhile; ctx bounds the whole wait. If one of those is lost, or its time is over,
+// it begins again. On error none is held, and those that were taken are being released;
+// the error is that of the lock that could not be taken, see Mutex.Lock.
 //
 // The lease ends with the first of the locks that is lost, and the others are then
 // released. Its Deadline is the earliest of theirs; Extend prolongs all.
 func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 	span := l.whole.m.telemetry.acquire(ctx, &l.whole)
-	lease, err := l.acquire(span.ctx, true)
-	if err != nil && errors.Is(err, ErrNotAcquired) && ctx.Err() == nil {
-		lease, err = l.acquire(span.ctx, false)
+	lease, err := l.acquire(span, ctx, true)
+	again := (errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrUnavailable)) && !errors.Is(err, ctx.Err())
+	for again { // also if ctx has ended since: the error names it then
+		lease, err = l.acquire(span, ctx, false)
+		again = errors.Is(err, errEndedEarly)
 	}
 	span.end(lease, err)
 	return lease, err
@@ -133,34 +145,53 @@ func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 // held by another owner. Otherwise it is like Lock.
 func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
 	span := l.whole.m.telemetry.acquire(ctx, &l.whole)
-	lease, err := l.acquire(span.ctx, true)
+	lease, err := l.acquire(span, ctx, true)
 	span.end(lease, err)
 	return lease, err
 }
 
-func (l *Multi) acquire(ctx context.Context, once bool) (*Lease, error) {
-	o := ownerFrom(ctx)
+// errEndedEarly is why all locks together could not be held although each was granted.
+var errEndedEarly = errors.New("one ended before all were taken")
+
+// acquire takes the locks in order; with once, without waiting and as many as possible
+// at a time.
+func (l *Multi) acquire(span acquireOp, caller context.Context, once bool) (*Lease, error) {
+	if l.whole.err != nil {
+		return nil, l.whole.err
+	}
+	o := ownerFrom(caller)
 	if o == nil {
 		o = new(owner)
 	}
-	ctx = withOwner(ctx, o)
-	parts := make([]*Lease, 0, len(l.locks))
+	ctx := withOwner(span.ctx, o)
+	whole := newGroupLease(&l.whole, len(l.locks), o)
 	for rest := l.locks; len(rest) > 0; {
 		n := 1
 		if once {
 			n = together(rest)
 		}
-		got, err := takeAll(ctx, rest[:n], once)
-		parts = append(parts, got...)
+		got, err := takeAll(ctx, rest[:n], once, span.trace())
+		for _, p := range got {
+			whole.join(p)
+			if !once {
+				ctx = p.Context(ctx) // the next is not waited for when this one ends
+			}
+		}
 		if err != nil {
-			for _, p := range parts {
-				p.giveBack()
+			whole.dissolve()
+			if ctx.Err() != nil && caller.Err() == nil {
+				err = newLockError(ErrUnavailable, l.whole.name, errEndedEarly, context.Cause(ctx))
 			}
 			return nil, err
 		}
 		rest = rest[n:]
 	}
-	return newGroupLease(&l.whole, parts, len(parts), o, nil), nil
+	if !whole.Valid() {
+		err := newLockError(ErrUnavailable, l.whole.name, errEndedEarly, whole.Err())
+		whole.dissolve()
+		return nil, err
+	}
+	return whole, nil
 }
 
 // together returns how many of the first locks one script can take.
@@ -178,7 +209,7 @@ func together(locks []*handle) int {
 
 // takeAll takes several locks of one manager, in the order of their names, without
 // waiting, or a single one. It returns what it has got, also with an error.
-func takeAll(ctx context.Context, locks []*handle, once bool) ([]*Lease, error) {
+func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Context) ([]*Lease, error) {
 	if len(locks) == 1 {
 		lease, err := locks[0].acquire(ctx, once)
 		if err != nil {
@@ -186,7 +217,7 @@ func takeAll(ctx context.Context, locks []*handle, once bool) ([]*Lease, error) 
 		}
 		return []*Lease{lease}, nil
 	}
-	s, err := enterAll(ctx, locks)
+	s, err := enterAll(ctx, locks, trace)
 	if s == nil || err != nil {
 		return takeEach(ctx, locks, err)
 	}
@@ -200,7 +231,9 @@ func takeAll(ctx context.Context, locks []*handle, once bool) ([]*Lease, error) 
 				err = r.Err
 			}
 		case <-ctx.Done():
-			err = s.entries[i].leave(ctx, w)
+			if left := s.entries[i].leave(ctx, w); err == nil {
+				err = left
+			}
 		}
 	}
 	return got, err
@@ -231,7 +264,7 @@ type sweep struct {
 
 // enterAll sends a sweep; it returns nil if one of the entries is not idle. It is the
 // only place where several entries are locked at a time: in the order of their names.
-func enterAll(ctx context.Context, locks []*handle) (*sweep, error) {
+func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*sweep, error) {
 	s := &sweep{}
 	m := locks[0].m
 	o := ownerFrom(ctx)
@@ -271,6 +304,7 @@ func enterAll(ctx context.Context, locks []*handle) (*sweep, error) {
 		Handler:  s,
 		Patience: m.patienceFor(locks[0]),
 		Acks:     m.lock.acks,
+		Trace:    trace,
 	}
 	if !m.executor.Submit(&s.call) {
 		for _, t := range s.tries {

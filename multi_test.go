@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -227,6 +232,239 @@ func TestMulti_ExtendAndClose(t *testing.T) {
 		t.Errorf("after Close: %v", err)
 	}
 	srv.RequireNoKeys(t)
+}
+
+// Locks of all kinds, a Multi within a Multi, and both sides of a read-write lock by
+// different owners.
+func TestMulti_OfEveryKind(t *testing.T) {
+	srv := redistest.Start(t)
+	m, other := managerOn(t, srv), managerOn(t, srv)
+	l := multi(t, multi(t, m.FairMutex("fair"), m.RWMutex("shared").RLocker()), m.Mutex("plain", holdfast.WithFencing()))
+	reader := multi(t, other.RWMutex("shared").RLocker(), other.Mutex("own"))
+	lease, second := mustLock(t, l), mustLock(t, reader)
+	if lease.Name() != "fair+plain+shared" {
+		t.Errorf("name %q", lease.Name())
+	}
+	for _, k := range []holdfast.Locker{other.FairMutex("fair"), other.RWMutex("shared"), other.Mutex("plain", holdfast.WithFencing())} {
+		if _, err := k.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
+			t.Errorf("%T: %v", k, err)
+		}
+	}
+	mustUnlock(t, lease)
+	mustUnlock(t, second)
+	n := 0
+	sync := holdfast.SyncLocker(t.Context(), l)
+	sync.Lock()
+	n++
+	sync.Unlock()
+	if err := holdfast.Do(t.Context(), l, func(ctx context.Context, lease *holdfast.Lease) error {
+		n++
+		return lease.Unlock(ctx)
+	}); err != nil || n != 2 {
+		t.Errorf("%v after %d sections", err, n)
+	}
+	srv.RequireNoKeys(t, "redisson_lock_token", "holdfast_tombstones", "plain")
+	if srv.Admin().HLen(t.Context(), "plain").Val() != 0 {
+		t.Error("plain is held")
+	}
+}
+
+// TryLock asks one question and waits for nobody.
+func TestMulti_TryLockNeverWaits(t *testing.T) {
+	srv := redistest.Start(t)
+	m, other := managerOn(t, srv), managerOn(t, srv)
+	for name, l := range map[string]holdfast.Locker{"mutex": other.Mutex("b"), "fair": other.FairMutex("b"), "read": other.RWMutex("b").RLocker()} {
+		held := mustLock(t, l)
+		var b holdfast.Locker = m.Mutex("b")
+		if name == "read" {
+			b = m.RWMutex("b")
+		}
+		_, err := multi(t, m.Mutex("a"), b, m.Mutex("c")).TryLock(t.Context())
+		if want := holdfast.ErrNotAcquired; !errors.Is(err, want) || m.Stats().Polls+m.Stats().Wakeups != 0 {
+			t.Errorf("%s: %v, %d polls", name, err, m.Stats().Polls)
+		}
+		mustUnlock(t, held)
+		eventually(t, "rolled back", func() bool { return len(srv.Keys()) == 0 })
+	}
+}
+
+// A lock whose time is over while the next is waited for is taken again: the lease that
+// Lock returns is of locks that are all held.
+func TestMulti_BeginsAgain(t *testing.T) {
+	srv := redistest.Start(t)
+	m, other := managerOn(t, srv), managerOn(t, srv)
+	for name, end := range map[string]struct {
+		opts []holdfast.LockOption
+		now  func()
+	}{
+		"fixed":    {opts: []holdfast.LockOption{holdfast.WithFixedLease(100 * time.Millisecond)}},
+		"max hold": {opts: []holdfast.LockOption{holdfast.WithLease(200 * time.Millisecond), holdfast.WithMaxHold(200 * time.Millisecond)}},
+		"deleted":  {opts: []holdfast.LockOption{holdfast.WithLease(300 * time.Millisecond)}, now: func() { srv.Admin().Del(t.Context(), "a") }},
+	} {
+		held := mustLock(t, other.Mutex("b"))
+		got := make(chan *holdfast.Lease, 1)
+		go func() { got <- mustLock(t, multi(t, m.Mutex("a", end.opts...), m.Mutex("b"))) }()
+		lost := m.Stats().Lost
+		eventually(t, name+": it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Held == 1 })
+		if end.now != nil {
+			end.now()
+		}
+		eventually(t, name+": it is lost and taken again", func() bool {
+			return m.Stats().Lost > lost && srv.Admin().Exists(t.Context(), "a").Val() == 1
+		})
+		mustUnlock(t, held)
+		lease := <-got
+		if !lease.Valid() || srv.Admin().Exists(t.Context(), "a", "b").Val() != 2 {
+			t.Errorf("%s: valid %v, keys %v", name, lease.Valid(), srv.Keys())
+		}
+		_ = lease.Unlock(t.Context()) // its time may be over
+		eventually(t, name+": released", func() bool { return len(srv.Keys()) == 0 })
+	}
+}
+
+// AC-74: Multis that share names, in tight loops, all get on.
+func TestMulti_NoLivelock(t *testing.T) {
+	srv := redistest.Start(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var inside atomic.Int32
+	var wg sync.WaitGroup
+	for range 4 {
+		m := managerOn(t, srv)
+		for _, l := range []*holdfast.Multi{
+			multi(t, m.Mutex("x"), m.FairMutex("y"), m.RWMutex("z")),
+			multi(t, m.RWMutex("z"), m.Mutex("x"), m.Mutex("w")),
+		} {
+			wg.Go(func() {
+				for i := range 60 {
+					lease, err := l.Lock(ctx)
+					if err != nil {
+						t.Errorf("round %d: %v", i, err)
+						return
+					}
+					if inside.Add(1) != 1 {
+						t.Error("not alone")
+					}
+					inside.Add(-1)
+					if err := lease.Unlock(ctx); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	srv.RequireTTLs(t)
+}
+
+func TestMulti_CancelLeavesNothing(t *testing.T) {
+	srv := redistest.Start(t)
+	managers := []*holdfast.Manager{managerOn(t, srv), managerOn(t, srv)}
+	var wg sync.WaitGroup
+	for _, m := range managers {
+		for _, l := range []*holdfast.Multi{multi(t, m.Mutex("x"), m.Mutex("y"), m.FairMutex("z")), multi(t, m.Mutex("y"), m.RWMutex("w"), m.Mutex("x"))} {
+			wg.Go(func() {
+				for range 60 {
+					ctx, cancel := context.WithTimeout(t.Context(), rand.N(3*time.Millisecond))
+					lease, err := l.Lock(ctx)
+					cancel()
+					switch {
+					case err == nil:
+						mustUnlock(t, lease)
+					case !errors.Is(err, context.DeadlineExceeded):
+						t.Errorf("Lock: %v", err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for _, m := range managers {
+		eventually(t, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
+	}
+	if n := srv.Admin().Exists(t.Context(), "w", "x", "y", "z").Val(); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
+}
+
+// The one command for all, when its reply or the command itself is lost, comes late, or
+// Redis has forgotten the script: in the end all are held, or none.
+func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
+	srv := redistest.Start(t)
+	proxy := srv.Proxy(t)
+	m, err := holdfast.New(proxy.Client(t), holdfast.WithLease(2*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	l := multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c"))
+	sweep := redistest.All(redistest.Containing("a"), redistest.Containing("b"), redistest.Containing("c"),
+		func(cmd []string) bool {
+			return len(cmd) > 2 && (cmd[0] == "evalsha" || cmd[0] == "eval") && cmd[2] == "9"
+		})
+	exist := func() int64 { return srv.Admin().Exists(t.Context(), "a", "b", "c").Val() }
+	mustUnlock(t, mustLock(t, l))
+	for name, trouble := range map[string]func(){
+		"reply lost":    func() { proxy.LoseReply(sweep, 1) },
+		"request lost":  func() { proxy.LoseRequest(sweep, 1) },
+		"never replied": func() { proxy.SwallowReply(sweep, 1) },
+		"flushed":       func() { srv.Admin().ScriptFlush(t.Context()) },
+	} {
+		proxy.Record()
+		trouble()
+		lease := mustLock(t, l)
+		if n := exist(); n != 3 || !lease.Valid() {
+			t.Errorf("%s: %d keys, valid %v", name, n, lease.Valid())
+		}
+		if name != "request lost" && proxy.Count(sweep) == 0 {
+			t.Errorf("%s: there was no such command", name)
+		}
+		mustUnlock(t, lease)
+		if n := exist(); n != 0 {
+			t.Errorf("%s: %d keys after Unlock", name, n)
+		}
+		proxy.Heal()
+	}
+	// The caller leaves before the reply, or before Redis has the command.
+	for name, hold := range map[string]func(redistest.Match) *redistest.Gate{"reply": proxy.HoldReply, "request": proxy.HoldRequest} {
+		gate := hold(sweep)
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan error, 1)
+		go func() { _, err := l.Lock(ctx); left <- err }()
+		gate.Wait(t)
+		cancel()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+		gate.Release()
+		eventually(t, name+": none is held", func() bool { return exist() == 0 && m.Stats().Locks == 0 })
+		proxy.Heal()
+	}
+}
+
+// The spans of the members are children of the span of the whole.
+func TestMulti_Spans(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+	m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(provider))
+	mustUnlock(t, mustLock(t, multi(t, m.Mutex("a"), m.RWMutex("b"))))
+	parents := map[string]trace.SpanID{}
+	for _, s := range recorder.Ended() {
+		if attributes(s)["holdfast.type"].AsString() == "multi" {
+			parents[s.Name()] = s.SpanContext().SpanID()
+			if a := attributes(s); a["holdfast.name"].AsString() != "a+b" || s.Name() == "lock.acquire" && a["holdfast.wait_mode"].AsString() != "fast" {
+				t.Errorf("%s: %v", s.Name(), s.Attributes())
+			}
+		}
+	}
+	if len(parents) != 2 {
+		t.Fatalf("spans of the whole: %v", parents)
+	}
+	for _, s := range recorder.Ended() {
+		if attributes(s)["holdfast.type"].AsString() != "multi" && s.Parent().SpanID() != parents[s.Name()] {
+			t.Errorf("%s of %s is not a child of the whole", s.Name(), attributes(s)["holdfast.name"].AsString())
+		}
+	}
 }
 
 func ExampleNewMulti() {

@@ -3,10 +3,11 @@ package holdfast
 import (
 	"context"
 	"errors"
-	"sync"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
-
-	"github.com/cenkalti/backoff/v4"
 )
 
 // Redlock is one lock on several independent Redis servers, held while a majority of
@@ -25,10 +26,11 @@ import (
 // it corrupts data, use a store with consensus, or fencing on one server. Redisson has
 // deprecated its own.
 //
-// The lease is valid until the deadline that the majority shares: each member's is
+// The lease is valid until the deadline that a majority shares: each member's is
 // counted from before its request was sent, less a margin for drift. Members are
-// renewed separately. A member that is lost is taken again only while the majority
-// is still valid without it.
+// renewed separately. Those that are missing, because they were down or are lost, are
+// asked again while the lease is valid without them, and never after it was not: they
+// could have voted for somebody else in between.
 type Redlock struct {
 	members []*handle
 	whole   handle
@@ -53,15 +55,16 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 		}
 		seen[h.m] = true
 	}
-	return &Redlock{all, wholeOf(redlockKind, all)}, nil
+	name := strings.Join(slices.Compact(namesOf(all)), "+") // mostly the same everywhere
+	return &Redlock{all, wholeOf(redlockKind, name, all)}, nil
 }
 
 func (l *Redlock) quorum() int { return len(l.members)/2 + 1 }
 
 // TryLock asks all members at the same time and returns as soon as a majority has
 // granted it, or cannot any more: ErrNotAcquired if that is because of another owner,
-// ErrUnavailable if not enough members answered within a second. What the others have
-// granted is given back.
+// ErrUnavailable if not enough members answered within a second. What was granted is
+// then given back. Otherwise errors are those of Mutex.TryLock.
 func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 	span := l.whole.m.telemetry.acquire(ctx, &l.whole)
 	lease, _, err := l.round(span.ctx, nil)
@@ -70,9 +73,10 @@ func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 }
 
 // Lock waits until a majority grants the lock or ctx is done. Between two rounds it
-// holds no member; it waits in the queue of the first member that refused it, so
-// it is woken by a release and competes with whoever waits there in order. While too
-// few members can be asked it keeps trying. Errors are those of Mutex.Lock.
+// holds no member; it waits in the queue of the first member that refused it, so it is
+// woken by a release and served in order there. Once a second it looks whether it waits
+// in the wrong place: that member is dead, or the others are free. While too few members
+// can be asked it keeps trying. Errors are those of Mutex.Lock.
 func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
 	span := l.whole.m.telemetry.acquire(ctx, &l.whole)
 	lease, err := l.lock(span.ctx)
@@ -81,6 +85,9 @@ func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
 }
 
 func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
+	if ownerFrom(ctx) == nil {
+		ctx = withOwner(ctx, new(owner))
+	}
 	pauses := newBackOff()
 	var first *Lease // a member that was waited for
 	for {
@@ -92,209 +99,217 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 			return nil, err
 		}
 		// Jitter, also after a refusal: two who took a member each must not do so again.
-		if !sleep(ctx, pauses) {
-			return nil, err
-		}
 		first = nil
-		if busy != nil {
-			first = wait(ctx, busy)
+		if sleep(ctx, pauses.NextBackOff()/4) && busy != nil {
+			if first = l.wait(ctx, busy); first != nil {
+				pauses.Reset()
+			}
+		}
+		if ctx.Err() != nil {
+			if first != nil {
+				first.giveBack()
+			}
+			sentinel := ErrNotAcquired
+			if errors.Is(err, ErrUnavailable) {
+				sentinel = ErrUnavailable
+			}
+			return nil, newLockError(sentinel, l.whole.name, contextCauses(ctx)...)
 		}
 	}
 }
 
-// wait waits in the queue of one member. It does so for no longer than its manager's
-// poll interval, because the member may have died meanwhile.
-func wait(ctx context.Context, h *handle) *Lease {
-	ctx, cancel := context.WithTimeout(withOwner(ctx, new(owner)), h.m.poll)
-	defer cancel()
-	lease, _ := h.acquire(ctx, false)
-	return lease
-}
-
-// sleep waits for the next pause and reports false if ctx ended first.
-func sleep(ctx context.Context, pauses *backoff.ExponentialBackOff) bool {
+// sleep reports false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
 	select {
-	case <-time.After(pauses.NextBackOff() / 4):
+	case <-t.C:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// vote is one member's answer.
+// lookAfter is how often a waiter looks whether it waits in the right place.
+const lookAfter = time.Second
+
+// wait waits in the queue of one member; nil if it had better ask all.
+func (l *Redlock) wait(ctx context.Context, at *handle) *Lease {
+	ctx, leave := context.WithCancel(ctx)
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		defer leave()
+		for sleep(ctx, lookAfter-rand.N(lookAfter/5)) && l.rightPlace(ctx, at) {
+		}
+	}()
+	lease, _ := at.acquire(ctx, false)
+	leave()
+	<-looked
+	return lease
+}
+
+// rightPlace reports whether member at answers and no majority is free.
+func (l *Redlock) rightPlace(ctx context.Context, at *handle) bool {
+	var free atomic.Int32
+	looks := make(chan bool, len(l.members))
+	for _, h := range l.members {
+		go func() { // for a second at most, and not beyond ctx
+			info, err := h.m.Inspect(ctx, h.name)
+			if err == nil && !info.Held {
+				free.Add(1)
+			}
+			looks <- h != at || err == nil
+		}()
+	}
+	answers := true
+	for range l.members {
+		answers = <-looks && answers
+	}
+	return answers && int(free.Load()) < l.quorum()
+}
+
+// vote is one member's answer to one round.
 type vote struct {
 	member *handle
-	lease  *Lease
 	err    error
 }
 
 // round asks all members once, but for the one that first is of, which is held. It
 // returns the first member that refused because of another owner.
 func (l *Redlock) round(ctx context.Context, first *Lease) (_ *Lease, busy *handle, _ error) {
-	if ctx.Err() != nil {
-		if first != nil {
-			first.giveBack()
-		}
-		return nil, nil, newLockError(ErrNotAcquired, l.whole.name, contextCauses(ctx)...)
-	}
 	o := ownerFrom(ctx)
-	switch {
-	case first != nil:
-		o = first.owner
-	case o == nil:
+	if o == nil {
 		o = new(owner)
 	}
-	asking, stop := context.WithCancel(withOwner(ctx, o))
+	whole := newGroupLease(&l.whole, l.quorum(), o)
+	g := whole.group
+	// Members may join after Lock has returned and its ctx has ended.
+	g.life, g.stop = context.WithCancel(withOwner(context.WithoutCancel(ctx), o))
+	if first != nil {
+		whole.join(first)
+	}
+	if err := l.whole.err; err != nil || ctx.Err() != nil {
+		whole.dissolve()
+		if err == nil {
+			err = newLockError(ErrNotAcquired, l.whole.name, contextCauses(ctx)...)
+		}
+		return nil, nil, err
+	}
+	g.retake = l.retake
+	begun := time.Now()
 	votes := make(chan vote, len(l.members))
 	waiting := 0
-	b := &ballot{need: l.quorum()}
 	for _, h := range l.members {
 		if first != nil && first.hold.entry.m == h.m {
-			b.granted = append(b.granted, first)
 			continue
 		}
 		waiting++
-		go func() { // ends within a second or two, see Mutex.TryLock
-			lease, err := h.acquire(asking, true)
-			if lease != nil && !b.count(lease) {
-				lease.giveBack() // the round is over
+		g.work.Go(func() { // ends with the lease, or when the member has joined it
+			part, err := h.acquire(g.life, true)
+			if err == nil {
+				whole.join(part)
 			}
-			votes <- vote{h, lease, err}
-		}()
-	}
-	var errs []error
-	refused := make(map[*handle]bool)
-	for ; waiting > 0 && !b.won() && len(l.members)-len(errs) >= b.need; waiting-- {
-		if v := <-votes; v.err != nil {
-			errs = append(errs, v.err)
-			refused[v.member] = errors.Is(v.err, ErrNotAcquired)
-		}
-	}
-	if parts, won := b.close(); won {
-		lease := newGroupLease(&l.whole, parts, b.need, o, l.regain)
-		b.attach(lease)
-		// The slow members may still join; they are not waited for.
-		context.AfterFunc(lease.Context(context.Background()), stop)
-		if lease.Valid() {
-			return lease, nil, nil
-		}
-		_ = lease.group.unlock(ctx, lease)
-		errs = append(errs, errTooLate)
-	} else {
-		stop()
-		for _, p := range parts {
-			p.giveBack()
-		}
-	}
-	others := 0
-	for _, h := range l.members {
-		if refused[h] {
-			others++
-			if busy == nil {
-				busy = h
+			votes <- vote{h, err}
+			if err != nil {
+				l.retake(whole, h)
 			}
+		})
+	}
+	var t tally
+	var enough <-chan time.Time // once the round is lost
+	for done := false; !done && waiting > 0 && g.count() < g.need && ctx.Err() == nil; {
+		select {
+		case v := <-votes:
+			waiting--
+			t.add(v)
+		case <-enough:
+			done = true
+		case <-ctx.Done():
+		}
+		if enough == nil && t.failed() > len(l.members)-g.need {
+			// The others are given as long again: all who wait should know the same first.
+			enough = time.After(min(time.Since(begun), lookAfter/10))
 		}
 	}
-	sentinel := ErrUnavailable
-	if others > 0 && len(errs)-others < b.need {
-		sentinel = ErrNotAcquired
+	if ctx.Err() == nil && whole.Valid() {
+		return whole, nil, nil
 	}
-	return nil, busy, newLockError(sentinel, l.whole.name, append(contextErrors(ctx), errors.Join(errs...))...)
+	whole.dissolve()
+	return nil, l.firstOf(t.refused), l.notGranted(ctx, &t, time.Since(begun))
 }
 
-// contextErrors are the causes of ctx's end, none if it has not ended.
-func contextErrors(ctx context.Context) []error {
-	if ctx.Err() == nil {
-		return nil
-	}
-	return contextCauses(ctx)
+// tally are the members that did not grant the lock, by what that says.
+type tally struct {
+	refused     []*handle // another owner has it
+	unavailable []error
+	impossible  []error // it will not be granted by asking again
 }
 
-// ballot counts the grants of one round. A grant that comes after the round was won
-// joins the lease, one that comes after it was lost is given back.
-type ballot struct {
-	need int
+func (t *tally) failed() int { return len(t.refused) + len(t.unavailable) + len(t.impossible) }
 
-	mu      sync.Mutex // guards the following
-	granted []*Lease
-	lost    bool
-	lease   *Lease // once won and built
-}
-
-// count takes a grant; it reports false if nobody wants it any more.
-func (b *ballot) count(p *Lease) bool {
-	b.mu.Lock()
-	lease := b.lease
+func (t *tally) add(v vote) {
 	switch {
-	case b.lost:
-		b.mu.Unlock()
-		return false
-	case lease == nil:
-		b.granted = append(b.granted, p)
-		b.mu.Unlock()
-		return true
+	case v.err == nil:
+	case errors.Is(v.err, ErrNotAcquired):
+		t.refused = append(t.refused, v.member)
+	case errors.Is(v.err, ErrUnavailable):
+		t.unavailable = append(t.unavailable, v.err)
+	default:
+		t.impossible = append(t.impossible, v.err)
 	}
-	b.mu.Unlock()
-	return lease.addPart(p)
 }
 
-func (b *ballot) won() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.granted) >= b.need
-}
-
-// close ends the round and returns the grants so far.
-func (b *ballot) close() (parts []*Lease, won bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	won = len(b.granted) >= b.need
-	b.lost = !won
-	parts, b.granted = b.granted, nil
-	return parts, won
-}
-
-// attach makes grants that are still to come, or came meanwhile, part of the lease.
-func (b *ballot) attach(lease *Lease) {
-	b.mu.Lock()
-	b.lease = lease
-	late := b.granted
-	b.granted = nil
-	b.mu.Unlock()
-	for _, p := range late {
-		if !lease.addPart(p) {
-			p.giveBack()
+// firstOf returns the first of some members in the order of all, so that those who
+// wait do so in the same place; nil if there is none.
+func (l *Redlock) firstOf(some []*handle) *handle {
+	for _, h := range l.members {
+		if slices.Contains(some, h) {
+			return h
 		}
 	}
+	return nil
 }
 
-// regain takes a lost member again, for as long as the others are a valid majority: a
-// member that was taken again after the majority had lapsed could have voted for
-// somebody else in between.
-func (l *Redlock) regain(whole, lost *Lease) {
-	var h *handle
-	for _, member := range l.members {
-		if member.m == lost.hold.entry.m {
-			h = member
-		}
+// notGranted is the error of a round. It names one fact only: the errors of members
+// that say something else are not joined to it.
+func (l *Redlock) notGranted(ctx context.Context, t *tally, took time.Duration) error {
+	spare := len(l.members) - l.quorum() // so many may fail
+	var causes []error
+	if ctx.Err() != nil {
+		causes = contextCauses(ctx)
 	}
-	ctx := whole.Context(context.Background())
-	go func() { // ends with the lease, or when the member is back
-		pauses := newBackOff()
-		for sleep(ctx, pauses) && whole.Valid() {
-			part, err := h.acquire(ctx, true)
-			switch {
-			case errors.Is(err, ErrClosed):
-				return
-			case err != nil:
-				continue
-			}
-			if !whole.Valid() || !whole.addPart(part) {
-				part.giveBack()
-			} else if err := part.Err(); err != nil {
-				whole.partEnded(part, err)
-			}
+	switch name := l.whole.name; {
+	case len(t.impossible) > spare:
+		return errors.Join(t.impossible...)
+	case len(t.unavailable)+len(t.impossible) > spare:
+		causes = append(causes, t.unavailable...)
+		return newLockError(ErrUnavailable, name, causes...)
+	case len(t.refused) > 0:
+		return newLockError(ErrNotAcquired, name, causes...)
+	case ctx.Err() == nil:
+		return newLockError(ErrUnavailable, name, errTooLate)
+	case took >= silence:
+		return newLockError(ErrUnavailable, name, append(causes, errSilent)...)
+	default:
+		return newLockError(ErrNotAcquired, name, causes...)
+	}
+}
+
+// retake asks a member that is missing until it joins the lease, while that is valid
+// without it.
+func (l *Redlock) retake(whole *Lease, h *handle) {
+	pauses := newBackOff()
+	for sleep(whole.group.life, pauses.NextBackOff()) {
+		if !whole.Valid() {
+			continue // not yet granted, or about to end
+		}
+		switch part, err := h.acquire(whole.group.life, true); {
+		case err == nil:
+			whole.join(part)
+			return
+		case errors.Is(err, ErrClosed):
 			return
 		}
-	}()
+	}
 }

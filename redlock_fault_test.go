@@ -1,0 +1,194 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// AC-79: a member that restarts empty gives nobody else a majority, and is taken again.
+func TestRedlock_RestartedEmptyMemberIsTakenAgain(t *testing.T) {
+	all := servers(t, 3)
+	c, other := all.candidate(t, holdfast.WithLease(2*time.Second)), all.candidate(t)
+	lease := mustLock(t, c)
+	all.heldBy(t, 3)
+	all[0].Restart()
+	_, err := other.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	other.idle(t) // what it was granted meanwhile is not counted
+	all.heldBy(t, 3)
+	all[1].Restart() // the majority now rests on what was taken again
+	_, err = other.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	other.idle(t) // what it was granted meanwhile is not counted
+	all.heldBy(t, 3)
+	if !lease.Valid() {
+		t.Errorf("lease ended: %v", lease.Err())
+	}
+	mustUnlock(t, lease)
+	all.heldBy(t, 0)
+}
+
+// AC-79: after a lapse nothing is taken again.
+func TestRedlock_NothingIsTakenAfterALapse(t *testing.T) {
+	all := servers(t, 3)
+	c, other := all.candidate(t, holdfast.WithLease(time.Second)), all.candidate(t)
+	lease := mustLock(t, c)
+	all.heldBy(t, 3)
+	deadline := lease.Deadline()
+	all[0].Pause()
+	all[1].Pause()
+	select {
+	case <-lease.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody was told")
+	}
+	// It falls with a member that is lost, but not to nothing.
+	if lease.Valid() || lease.Deadline().Before(deadline.Add(-100*time.Millisecond)) {
+		t.Errorf("valid %v, deadline moved back by %v", lease.Valid(), deadline.Sub(lease.Deadline()))
+	}
+	eventually(t, "the third is released", func() bool { return len(all[2].Keys()) == 0 })
+	all[0].Resume()
+	all[1].Resume()
+	next := mustLock(t, other)
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, holdfast.ErrNotHeld)
+	if !next.Valid() {
+		t.Errorf("the next lease: %v", next.Err())
+	}
+	mustUnlock(t, next)
+	for _, m := range c.managers {
+		eventually(t, "nothing held", func() bool { return m.Stats().Held == 0 })
+	}
+	all.heldBy(t, 0)
+}
+
+// AC-80: time that the answers took is not part of the lease.
+func TestRedlock_LateAnswers(t *testing.T) {
+	all := servers(t, 5)
+	var proxies []*redistest.Proxy
+	var clients []*redis.Client
+	for _, srv := range all {
+		p := srv.Proxy(t)
+		proxies, clients = append(proxies, p), append(clients, p.Client(t))
+	}
+	const ttl = 2 * time.Second
+	c := candidateOn(t, clients, holdfast.WithFixedLease(ttl))
+	mustUnlock(t, mustLock(t, c)) // connected
+	all.heldBy(t, 0)
+	for _, tc := range []struct {
+		late    int
+		by      time.Duration
+		granted bool
+	}{
+		{2, 6 * ttl / 10, true},  // not waited for
+		{3, ttl / 5, true},       // waited for
+		{3, 6 * ttl / 10, false}, // more than a request may take
+	} {
+		for _, p := range proxies[:tc.late] {
+			p.Delay(tc.by/2, 0)
+		}
+		before := time.Now()
+		lease, err := c.TryLock(t.Context())
+		switch {
+		case tc.granted && err != nil, !tc.granted && !errors.Is(err, holdfast.ErrUnavailable):
+			t.Errorf("%d late by %v: %v", tc.late, tc.by, err)
+		case err == nil && lease.Deadline().After(time.Now().Add(ttl-tc.by*4/5)) && tc.late == 3:
+			t.Errorf("%d late by %v: deadline %v after the call", tc.late, tc.by, lease.Deadline().Sub(before))
+		}
+		if err == nil {
+			_ = lease.Unlock(t.Context())
+		}
+		for _, p := range proxies {
+			p.Heal()
+		}
+		all.heldBy(t, 0)
+	}
+}
+
+// AC-81: members that are dead or silent cost no time. Waiting for one would take a
+// second for each round.
+func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		of   int
+		down func(electorate)
+		up   func(electorate)
+	}{
+		"one of three killed":  {3, func(all electorate) { all[0].Kill() }, func(all electorate) { all[0].Restart() }},
+		"two of five stopped":  {5, func(all electorate) { all[0].Pause(); all[3].Pause() }, func(all electorate) { all[0].Resume(); all[3].Resume() }},
+		"one of three stopped": {3, func(all electorate) { all[1].Pause() }, func(all electorate) { all[1].Resume() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := servers(t, tc.of)
+			c := all.candidate(t)
+			mustUnlock(t, mustLock(t, c))
+			tc.down(all)
+			const rounds = 20
+			begun := time.Now()
+			for range rounds {
+				lease := mustLock(t, c)
+				if err := lease.Extend(t.Context(), time.Minute); err != nil {
+					t.Fatal(err)
+				}
+				mustUnlock(t, lease)
+			}
+			if took := time.Since(begun); took > rounds/2*time.Second {
+				t.Errorf("%d rounds took %v", rounds, took)
+			}
+			tc.up(all)
+			eventually(t, "no vote is left", func() bool { return all.held(t) == 0 })
+		})
+	}
+}
+
+// AC-82: without a majority there is an error soon, and nothing is left behind.
+func TestRedlock_DeadMajority(t *testing.T) {
+	all := servers(t, 3)
+	c := all.candidate(t)
+	mustUnlock(t, mustLock(t, c))
+	all.heldBy(t, 0)
+	all[0].Kill()
+	all[2].Pause()
+	begun := time.Now()
+	_, err := c.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("TryLock took %v", took)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = c.Lock(ctx)
+	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	wantErr(t, err, context.DeadlineExceeded, context.Canceled)
+	got := make(chan *holdfast.Lease, 1)
+	go func() { got <- mustLock(t, c) }() // rides it out
+	all[0].Restart()
+	all[2].Resume()
+	mustUnlock(t, <-got)
+	all.heldBy(t, 0)
+}
+
+// AC-75, AC-76: what was granted, or may have been, is given back after a refusal.
+func TestRedlock_RollsBack(t *testing.T) {
+	all := servers(t, 3)
+	c, other := all.candidate(t), all.candidate(t)
+	mustUnlock(t, mustLock(t, c))
+	all.heldBy(t, 0)
+	held := mustLock(t, other.managers[0].Mutex(vote))
+	all[2].Pause()
+	_, err := c.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	eventually(t, "the second is released", func() bool { return len(all[1].Keys()) == 0 })
+	all[2].Resume()
+	eventually(t, "the silent one is released", func() bool { return all[2].Admin().Exists(t.Context(), vote).Val() == 0 })
+	mustUnlock(t, held)
+	all.heldBy(t, 0)
+	for _, srv := range all {
+		srv.RequireTTLs(t)
+	}
+}

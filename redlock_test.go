@@ -1,0 +1,474 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+const vote = "vote" // the name of every member
+
+// electorate is some independent servers.
+type electorate []*redistest.Server
+
+func servers(t testing.TB, n int, opts ...redistest.ServerOption) electorate {
+	all := make(electorate, n)
+	for i := range all {
+		all[i] = redistest.Start(t, opts...)
+	}
+	return all
+}
+
+// candidate is a client: a Redlock and the manager of each member.
+type candidate struct {
+	*holdfast.Redlock
+	managers []*holdfast.Manager
+}
+
+func (all electorate) candidate(t testing.TB, opts ...holdfast.Option) candidate {
+	t.Helper()
+	clients := make([]*redis.Client, len(all))
+	for i, srv := range all {
+		clients[i] = srv.Client(t)
+	}
+	return candidateOn(t, clients, opts...)
+}
+
+func candidateOn(t testing.TB, clients []*redis.Client, opts ...holdfast.Option) candidate {
+	t.Helper()
+	var c candidate
+	var members []holdfast.Locker
+	for _, rdb := range clients {
+		m, err := holdfast.New(rdb, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		c.managers = append(c.managers, m)
+		members = append(members, m.Mutex(vote))
+	}
+	l, err := holdfast.NewRedlock(members...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Redlock = l
+	return c
+}
+
+// waitsAt returns the member that c waits at, once it does and hears messages.
+func (c candidate) waitsAt(t *testing.T) (member int) {
+	t.Helper()
+	eventually(t, "it waits", func() bool {
+		for i, m := range c.managers {
+			if s := m.Stats(); s.Waiting == 1 && s.Subscriptions > 0 {
+				member = i
+				return true
+			}
+		}
+		return false
+	})
+	return member
+}
+
+// idle waits until c has nothing in Redis.
+func (c candidate) idle(t *testing.T) {
+	t.Helper()
+	for _, m := range c.managers {
+		eventually(t, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
+	}
+}
+
+// held is on how many servers there is a vote.
+func (all electorate) held(t testing.TB) (n int) {
+	for _, srv := range all {
+		n += int(srv.Admin().Exists(t.Context(), vote).Val())
+	}
+	return n
+}
+
+func (all electorate) heldBy(t *testing.T, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d votes", n), func() bool { return all.held(t) == n })
+}
+
+func wantErr(t *testing.T, err error, is, not error) {
+	t.Helper()
+	if !errors.Is(err, is) || not != nil && errors.Is(err, not) {
+		t.Errorf("%v, want %v and not %v", err, is, not)
+	}
+}
+
+func TestRedlock_RefusesBadLocks(t *testing.T) {
+	all := servers(t, 3)
+	c := all.candidate(t)
+	a, b, d := c.managers[0], c.managers[1], c.managers[2]
+	for name, locks := range map[string][]holdfast.Locker{
+		"two":         {a.Mutex("x"), b.Mutex("x")},
+		"one manager": {a.Mutex("x"), b.Mutex("x"), b.Mutex("y")},
+		"nil":         {a.Mutex("x"), b.Mutex("x"), nil},
+		"a multi":     {a.Mutex("x"), b.Mutex("x"), multi(t, d.Mutex("x"))},
+	} {
+		if _, err := holdfast.NewRedlock(locks...); !errors.Is(err, holdfast.ErrInvalidOption) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	bad, err := holdfast.NewRedlock(a.Mutex("x"), b.Mutex("x"), d.Mutex(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = bad.Lock(t.Context())
+	wantErr(t, err, holdfast.ErrInvalidName, holdfast.ErrUnavailable)
+	for i, srv := range all {
+		srv.Admin().Set(t.Context(), "x", i, 0)
+	}
+	wrong, err := holdfast.NewRedlock(a.Mutex("x"), b.Mutex("x"), d.Mutex("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = wrong.Lock(t.Context())
+	wantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrUnavailable)
+}
+
+func TestRedlock_IsALock(t *testing.T) {
+	all := servers(t, 3)
+	c, other := all.candidate(t), all.candidate(t)
+	before := time.Now()
+	lease := mustLock(t, c)
+	if d := lease.Deadline(); lease.Name() != vote || lease.Token() != 0 || !lease.Valid() || d.After(time.Now().Add(30*time.Second)) || d.Before(before.Add(29*time.Second)) {
+		t.Errorf("lease %q, token %d, valid %v, deadline in %v", lease.Name(), lease.Token(), lease.Valid(), time.Until(d))
+	}
+	_, err := other.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+	again, err := c.Lock(lease.Context(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.heldBy(t, 3)
+	mustUnlock(t, lease)
+	if !again.Valid() || lease.Valid() || lease.Err() != holdfast.ErrReleased || lease.Deadline().IsZero() {
+		t.Errorf("after the first Unlock: %v %v %v", again.Valid(), lease.Err(), lease.Deadline())
+	}
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
+	_, err = other.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	mustUnlock(t, again)
+	all.heldBy(t, 0)
+
+	n := 0
+	sync := holdfast.SyncLocker(t.Context(), other)
+	sync.Lock()
+	n++
+	sync.Unlock()
+	if err := holdfast.Do(t.Context(), c, func(ctx context.Context, lease *holdfast.Lease) error {
+		inner, err := c.TryLock(ctx)
+		if err != nil {
+			return err
+		}
+		n++
+		return inner.Unlock(ctx)
+	}); err != nil || n != 2 {
+		t.Errorf("%v after %d sections", err, n)
+	}
+	all.heldBy(t, 0)
+}
+
+// A waiter is woken by the release and asks nothing meanwhile.
+func TestRedlock_IsWokenByTheRelease(t *testing.T) {
+	all := servers(t, 3)
+	c, waiter := all.candidate(t), all.candidate(t, holdfast.WithPollInterval(time.Hour))
+	lease := mustLock(t, c)
+	all.heldBy(t, 3)
+	got := make(chan *holdfast.Lease, 1)
+	go func() { got <- mustLock(t, waiter) }()
+	at := waiter.managers[waiter.waitsAt(t)]
+	// Once to take it, once to stand in the queue, and again when messages are heard.
+	eventually(t, "it only waits for messages", func() bool { return at.Stats().Commands >= 3 })
+	if _, err := at.Inspect(t.Context(), vote); err != nil { // replied after those
+		t.Fatal(err)
+	}
+	mustUnlock(t, lease)
+	next := <-got
+	s := at.Stats()
+	if s.Granted+s.Wakeups == 0 || s.Polls != 0 {
+		t.Errorf("woken by %d grants, %d messages and %d polls", s.Granted, s.Wakeups, s.Polls)
+	}
+	mustUnlock(t, next)
+	all.heldBy(t, 0)
+}
+
+// A waiter does not stay where no release will come: the member is dead, or held by
+// somebody who has no majority.
+func TestRedlock_LeavesTheWrongPlace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stranger bool
+		after    func(at *redistest.Server)
+	}{
+		"dead":               {after: (*redistest.Server).Kill},
+		"silent":             {after: (*redistest.Server).Pause},
+		"held by a stranger": {stranger: true, after: func(*redistest.Server) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := servers(t, 3)
+			c, waiter, stranger := all.candidate(t), all.candidate(t, holdfast.WithPollInterval(time.Hour)), all.candidate(t)
+			if tc.stranger {
+				mustLock(t, stranger.managers[0].Mutex(vote))
+			}
+			lease := mustLock(t, c)
+			got := make(chan *holdfast.Lease, 1)
+			go func() { got <- mustLock(t, waiter) }()
+			tc.after(all[waiter.waitsAt(t)])
+			_ = lease.Unlock(t.Context()) // unconfirmed if the third member had not joined
+			mustUnlock(t, <-got)
+		})
+	}
+}
+
+// Clients in tight loops all get on.
+func TestRedlock_NoLivelock(t *testing.T) {
+	all := servers(t, 3)
+	const clients, rounds = 8, 15
+	var inside atomic.Int32
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range clients {
+		c := all.candidate(t)
+		wg.Go(func() {
+			for i := range rounds {
+				lease, err := c.Lock(ctx)
+				if err != nil {
+					t.Errorf("round %d: %v", i, err)
+					return
+				}
+				if inside.Add(1) != 1 {
+					t.Error("not alone")
+				}
+				inside.Add(-1)
+				if err := lease.Unlock(ctx); err != nil {
+					t.Errorf("round %d: %v", i, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	all.heldBy(t, 0)
+}
+
+// Exclusion while members are killed, restarted with their data, and stopped, one at a
+// time.
+func TestRedlock_ExcludesThroughFaults(t *testing.T) {
+	all := servers(t, 3, redistest.WithAOF())
+	counter, granted := 0, 0 // unprotected
+	var excused atomic.Int32
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	for range 4 {
+		c := all.candidate(t, holdfast.WithLease(3*time.Second))
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				lease := mustLock(t, c)
+				if !lease.Valid() {
+					excused.Add(1)
+					_ = lease.Unlock(t.Context())
+					continue
+				}
+				n := counter
+				for range 20 {
+					if k := rand.N(100); k < 0 {
+						n += k
+					}
+				}
+				granted++
+				counter = n + 1
+				if err := lease.Unlock(t.Context()); err != nil && !errors.Is(err, holdfast.ErrUnavailable) && !errors.Is(err, holdfast.ErrLeaseLost) {
+					t.Errorf("Unlock: %v", err)
+				}
+			}
+		})
+	}
+	faults := 0
+	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); faults++ {
+		srv := all[faults%3]
+		if faults%2 == 0 {
+			srv.Kill()
+			<-time.After(rand.N(200 * time.Millisecond)) // how long it is away
+			srv.Restart()
+		} else {
+			srv.Pause()
+			<-time.After(rand.N(300 * time.Millisecond))
+			srv.Resume()
+		}
+	}
+	close(done)
+	wg.Wait()
+	t.Logf("%d sections, %d faults, %d leases over when granted", counter, faults, excused.Load())
+	if counter != granted || counter < 10 {
+		t.Errorf("counted %d of %d", counter, granted)
+	}
+	all.heldBy(t, 0)
+}
+
+func TestRedlock_CancelLeavesNothing(t *testing.T) {
+	all := servers(t, 3)
+	a, b := all.candidate(t), all.candidate(t)
+	var wg sync.WaitGroup
+	for _, c := range []candidate{a, b, b} {
+		wg.Go(func() {
+			for range 60 {
+				ctx, cancel := context.WithTimeout(t.Context(), rand.N(4*time.Millisecond))
+				lease, err := c.Lock(ctx)
+				cancel()
+				switch {
+				case err == nil:
+					mustUnlock(t, lease)
+				case !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
+					t.Errorf("Lock: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	all.heldBy(t, 0)
+	a.idle(t)
+	b.idle(t)
+}
+
+func TestRedlock_LossOfTheMajorityEndsIt(t *testing.T) {
+	all := servers(t, 3)
+	c := all.candidate(t, holdfast.WithLease(600*time.Millisecond))
+	lease := mustLock(t, c)
+	all.heldBy(t, 3)
+	ctx := lease.Context(t.Context())
+	c.managers[0].Close(t.Context())
+	if !lease.Valid() {
+		t.Fatalf("a closed minority ended it: %v", lease.Err())
+	}
+	all[1].Admin().Set(t.Context(), vote, "something else", 0)
+	select {
+	case <-ctx.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody was told")
+	}
+	wantErr(t, context.Cause(ctx), holdfast.ErrLeaseLost, holdfast.ErrClosed)
+	eventually(t, "the rest is released", func() bool { return len(all[2].Keys()) == 0 })
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	wantErr(t, lease.Extend(t.Context(), time.Minute), holdfast.ErrLeaseLost, nil)
+}
+
+func TestRedlock_Close(t *testing.T) {
+	all := servers(t, 3)
+	c, other := all.candidate(t), all.candidate(t)
+	lease := mustLock(t, c)
+	waiting := make(chan error, 1)
+	go func() { _, err := other.Lock(t.Context()); waiting <- err }()
+	other.waitsAt(t)
+	for i := range all {
+		if err := other.managers[i].Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := c.managers[i].Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	wantErr(t, <-waiting, holdfast.ErrClosed, holdfast.ErrUnavailable)
+	<-lease.Done()
+	wantErr(t, lease.Err(), holdfast.ErrClosed, nil)
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrClosed, nil)
+	_, err := c.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrClosed, nil)
+	all.heldBy(t, 0)
+}
+
+// Unlock does not wait for a dead minority: it could only say that it is unavailable.
+func TestRedlock_UnlockWithoutAMinority(t *testing.T) {
+	all := servers(t, 3)
+	c := all.candidate(t)
+	lease := mustLock(t, c)
+	all.heldBy(t, 3)
+	eventually(t, "all have joined", func() bool {
+		return c.managers[0].Stats().Held+c.managers[1].Stats().Held+c.managers[2].Stats().Held == 3
+	})
+	all[1].Pause()
+	if err := lease.Extend(t.Context(), time.Minute); err != nil {
+		t.Errorf("Extend: %v", err)
+	}
+	mustUnlock(t, lease)
+	all[1].Resume()
+	all.heldBy(t, 0)
+}
+
+// A lease of an Unlock that could not be confirmed can be unlocked again.
+func TestRedlock_UnlockAgain(t *testing.T) {
+	all := servers(t, 3)
+	c := all.candidate(t)
+	lease := mustLock(t, c)
+	all.heldBy(t, 3)
+	all[0].Pause()
+	all[1].Pause()
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, holdfast.ErrNotHeld)
+	all[0].Resume()
+	all[1].Resume()
+	eventually(t, "it is confirmed", func() bool { return lease.Unlock(t.Context()) == nil })
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
+	all.heldBy(t, 0)
+}
+
+// BenchmarkRedlock compares with what a dead minority costs: AC-81.
+func BenchmarkRedlock(b *testing.B) {
+	for _, down := range []int{0, 1} {
+		b.Run(fmt.Sprintf("down=%d", down), func(b *testing.B) {
+			all := servers(b, 3)
+			c := all.candidate(b)
+			for _, srv := range all[:down] {
+				srv.Kill()
+			}
+			for b.Loop() {
+				lease, err := c.Lock(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := lease.Unlock(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func ExampleNewRedlock() {
+	ctx := context.Background()
+	var members []holdfast.Locker
+	for range 3 { // each a server of its own; here one plays all
+		m, done := newManager()
+		defer done()
+		members = append(members, m.Mutex(fmt.Sprintf("report:%d", len(members))))
+	}
+	report, err := holdfast.NewRedlock(members...)
+	if err != nil {
+		panic(err)
+	}
+	lease, err := report.Lock(ctx)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(lease.Name(), lease.Valid())
+	fmt.Println(lease.Unlock(ctx))
+	// Output:
+	// report:0+report:1+report:2 true
+	// <nil>
+}

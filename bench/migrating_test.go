@@ -155,7 +155,7 @@ func otherLocks(t *testing.T, client *redis.Client, locks *holdfast.Manager) []o
 				if ok, err := client.SetNX(ctx, "account:7", "99999999999", 0).Result(); err != nil || ok {
 					return func() { client.Del(ctx, "account:7") }, err
 				}
-				return nil, fmt.Errorf("taken: %w", client.GetSet(ctx, "account:7", "99999999999").Err())
+				return nil, fmt.Errorf("taken: %w", client.Do(ctx, "GETSET", "account:7", "99999999999").Err())
 			},
 			deletes: true,
 		},

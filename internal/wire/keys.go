@@ -13,6 +13,9 @@ type Keys struct {
 	Token      any // fencing counter, shared with Redisson's fenced lock; nil without fencing
 }
 
+// Deadlines names the zset that belongs to the queue, as the scripts derive it.
+func (k *Keys) Deadlines() string { return strings.Replace(k.Queue.(string), "_queue", "_timeout", 1) }
+
 // NewKeys derives the keys of a mutex or fair lock of that name, which CheckName must
 // have accepted.
 func NewKeys(name string, fencing bool) *Keys {

@@ -56,9 +56,7 @@ func TestFleetCounts(t *testing.T) {
 	for _, name := range []string{ours, "redisson"} {
 		t.Run(name, func(t *testing.T) {
 			l := pick(name)[0]
-			if err := l.ready(); err != nil {
-				t.Skip(err)
-			}
+			runnable(t, l)
 			m, err := measureCrowds(t.Context(), trial{testServer, l, row{n: 2, procs: 2, hold: time.Millisecond}, 300 * time.Millisecond})
 			if err != nil {
 				t.Fatal(err)

@@ -157,9 +157,7 @@ func TestChartsNameTheLibraries(t *testing.T) {
 // release counts, though the statistics cannot show it.
 func TestCommandsOfAPairOfRedisson(t *testing.T) {
 	l := pick("redisson")[0]
-	if err := l.ready(); err != nil {
-		t.Skip(err)
-	}
+	runnable(t, l)
 	tr := trial{testServer, l, row{n: 1}, 300 * time.Millisecond}
 	m, err := tr.crowds(context.Background(), tr.jobs(true))
 	if err != nil {

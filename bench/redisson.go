@@ -15,7 +15,7 @@ import (
 var redissonReady = sync.OnceValue(func() error {
 	for _, tool := range []string{"java", "javac", "mvn"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return fmt.Errorf("no %s in PATH", tool)
+			return missing{tool}
 		}
 	}
 	dir, err := redissonDir()
@@ -32,6 +32,11 @@ var redissonReady = sync.OnceValue(func() error {
 	}
 	return nil
 })
+
+// missing is a tool that a library needs and this machine does not have.
+type missing struct{ tool string }
+
+func (m missing) Error() string { return "no " + m.tool + " in PATH" }
 
 // redissonDir has the sources, and what Maven makes of them: this module is only ever
 // run from its sources.

@@ -49,6 +49,10 @@ type Failure struct {
 	Grave bool   `json:"grave"`
 }
 
+func (l library) grave(err error) bool {
+	return l.role == own || errors.As(err, new(violation))
+}
+
 // Err returns the first grave failure.
 func (r *Report) Err() error {
 	for _, f := range r.Failed {
@@ -122,8 +126,7 @@ func Run(ctx context.Context, server *Server, pinning Pinning, plan Plan) (*Repo
 			plan.Progress(i, len(r.steps), step.String())
 		}
 		if err := r.take(ctx, step); err != nil {
-			grave := step.library.role == own || errors.As(err, new(violation))
-			report.Failed = append(report.Failed, Failure{step.String(), err.Error(), grave})
+			report.Failed = append(report.Failed, Failure{step.String(), err.Error(), step.library.grave(err)})
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err

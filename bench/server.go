@@ -122,10 +122,26 @@ func field(info, name string) string {
 	return ""
 }
 
-// reset empties the server, so that no scenario finds what another left.
+// reset empties the server, so that no scenario finds what another left: once the clients
+// of the last one have gone, since a virtual machine answers before its own has. What
+// it had sent by then could take the lock, or stand in its queue, for nobody.
 func (s *Server) reset(ctx context.Context) error {
+	left := int64(0)
+	err := error(nil)
+	gone := within(clientsGone, func() bool {
+		left, err = s.clients(ctx)
+		return left == 0 || err != nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case !gone:
+		return fmt.Errorf("%d connections of the last measurement are still open after %s", left, clientsGone)
+	}
 	return s.admin.FlushAll(ctx).Err()
 }
+
+const clientsGone = 20 * time.Second
 
 // clients returns how many connections there are, but for the one that asks.
 func (s *Server) clients(ctx context.Context) (int64, error) {

@@ -314,8 +314,19 @@ func (e *entry) wakeUp() {
 	e.mu.Unlock()
 }
 
-// wakeAfter arms the timer. A firing that was under way already costs one request.
-func (e *entry) wakeAfter(d time.Duration) {
+// wakeAfterLocked arms the timer. A firing that was under way already costs one request.
+func (e *entry) wakeAfterLocked(d time.Duration) {
+	e.yielding = false
+	e.armLocked(d)
+}
+
+// yieldForLocked gives way to others for a moment, in which messages are about them.
+func (e *entry) yieldForLocked(d time.Duration) {
+	e.yielding = true
+	e.armLocked(d)
+}
+
+func (e *entry) armLocked(d time.Duration) {
 	if e.timer == nil {
 		e.timer = time.AfterFunc(d, e.wakeUp)
 	} else {

@@ -137,8 +137,7 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	}
 	if !n.Granted { // Redisson's turn
 		if !e.yielding {
-			e.yielding = true
-			e.wakeAfter(redissonsTurn)
+			e.yieldForLocked(redissonsTurn)
 		}
 		return nil
 	}

@@ -226,7 +226,7 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 		e.trouble = errTooLate
 		e.refuseLocked(e.tries+1, ErrUnavailable, errTooLate)
 		e.releaseLocked(h, nil)
-		e.wakeAfter(e.pauseLocked())
+		e.wakeAfterLocked(e.pauseLocked())
 		return nil
 	}
 	if x := e.hold; x != nil { // Redis would not have granted another while it was held
@@ -268,7 +268,7 @@ func (e *entry) unackedLocked(h *hold, r command.Reply) {
 	}
 	e.refuseLocked(e.tries+1, ErrUnavailable, e.trouble)
 	e.releaseLocked(h, nil)
-	e.wakeAfter(e.pauseLocked())
+	e.wakeAfterLocked(e.pauseLocked())
 }
 
 // heldByOtherLocked waits: for a grant, for a message, or for the time in which the
@@ -305,7 +305,9 @@ func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost 
 		return nil
 	}
 	e.listenLocked(v.foreign)
-	e.wakeAfter(e.pollAfter(time.Duration(v.ttl) * time.Millisecond))
+	if !e.yielding { // or the verdict is older than that, and another one follows in a moment
+		e.wakeAfterLocked(e.pollAfter(time.Duration(v.ttl) * time.Millisecond))
+	}
 	return nil
 }
 
@@ -315,7 +317,7 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 		// Overdue before. Another copy may be on its way; if none is allowed any more,
 		// this end of one is what the entry was waiting for.
 		if t.hold.waiter.Value.current == nil {
-			e.wakeAfter(e.pauseLocked())
+			e.wakeAfterLocked(e.pauseLocked())
 		}
 		return
 	}
@@ -328,7 +330,7 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 		return
 	}
 	e.refuseLocked(t.n, ErrUnavailable, err)
-	e.wakeAfter(e.pauseLocked())
+	e.wakeAfterLocked(e.pauseLocked())
 }
 
 // Overdue is called by the executor when the reply takes too long. Callers that ask

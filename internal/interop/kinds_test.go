@@ -26,8 +26,8 @@ var bounds = struct {
 	turn   time.Duration // one caller of a side beside a crowd of the other
 	grants int           // the same, counted in grants by Redis to others
 }{
-	ours:   2 * time.Second,
-	turn:   2 * time.Second,
+	ours:   1 * time.Second,
+	turn:   1 * time.Second,
 	grants: 200,
 }
 

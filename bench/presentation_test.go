@@ -3,7 +3,9 @@ package bench
 import (
 	"bytes"
 	"context"
+	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -111,7 +113,7 @@ func TestREADMEHasHeadlinesAndCharts(t *testing.T) {
 	for _, want := range []string{
 		"before\n", "\nafter\n", "](bench/results/day.md)",
 		"| 2.00 | 3.00 (rueidislock) | 1.50 × |", "| 90.0 | 100 (redsync) | **0.9 ×** |",
-		"![queue](bench/results/day-queue.svg)\n",
+		`<img src="bench/results/day-queue.svg" width="49%" alt="100 callers, `,
 	} {
 		if !bytes.Contains(got, []byte(want)) {
 			t.Errorf("no %q in:\n%s", want, got)
@@ -127,29 +129,68 @@ func TestREADMEHasHeadlinesAndCharts(t *testing.T) {
 	}
 }
 
+// A chart says what it shows of whom, in fonts that every browser has.
 func TestChartsNameTheLibraries(t *testing.T) {
 	r := &Report{}
 	for _, c := range charts {
 		for _, i := range c.rows {
-			r.Results = append(r.Results, result(c.scenario, i, ours, c.unit, float64(i+2)), result(c.scenario, i, "redsync", c.unit, 1))
+			for v, library := range []string{"redsync", ours} {
+				x := r.find(c.scenario, c.scenario.rows[i], library)
+				if x == nil {
+					x = result(c.scenario, i, library, c.unit, 0)
+					r.Results = append(r.Results, x)
+				}
+				x.Metrics[c.unit] = []float64{float64(v*(i+1) + 1)}
+			}
 		}
 	}
 	drawn := 0
 	err := r.Charts(func(name string, svg io.WriterTo) error {
+		c := charts[drawn]
 		drawn++
 		var b bytes.Buffer
 		if _, err := svg.WriteTo(&b); err != nil {
 			return err
 		}
-		for _, want := range []string{"<svg", ours, "redsync"} {
+		for _, want := range []string{"<svg", ">Holdfast<", ">redsync<", ">" + c.title + "<", ">" + c.label + "<", ",sans-serif;", "fill:#FFFFFF"} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("chart %s has no %q", name, want)
 			}
 		}
-		return nil
+		return xml.Unmarshal(b.Bytes(), new(struct{}))
 	})
 	if err != nil || drawn != len(charts) {
 		t.Errorf("%d of %d charts: %v", drawn, len(charts), err)
+	}
+}
+
+// Whoever cannot tell two colours apart has the shapes, and no library is left without.
+func TestChartsTellLibrariesApart(t *testing.T) {
+	looks := make(map[string]string)
+	for _, c := range charts {
+		for _, l := range c.scenario.libraries {
+			s, ok := styles[l.name]
+			if !ok {
+				t.Errorf("chart %s: %s has no style of its own", c.name, l.name)
+			}
+			shape := fmt.Sprintf("%T", s.shape)
+			if other, ok := looks[shape]; ok && other != l.name {
+				t.Errorf("%s looks like %s: %s", l.name, other, shape)
+			}
+			looks[shape] = l.name
+		}
+	}
+}
+
+func TestDecades(t *testing.T) {
+	var labels []string
+	for _, tick := range (decades{}).Ticks(.01, 1e6) {
+		if tick.Label != "" {
+			labels = append(labels, tick.Label)
+		}
+	}
+	if got, want := strings.Join(labels, " "), "0.01 0.1 1 10 100 1k 10k 100k 1M"; got != want {
+		t.Errorf("ticks %s, want %s", got, want)
 	}
 }
 

@@ -101,25 +101,28 @@ func TestLosses(t *testing.T) {
 }
 
 func TestREADMEHasHeadlinesAndCharts(t *testing.T) {
-	r := &Report{Results: []*Result{
+	r := &Report{Machine: Machine{Cores: 2, Placement: "not pinned"}, Results: []*Result{
 		result(queue, 0, ours, unitLongest, 2), result(queue, 0, "rueidislock", unitLongest, 3),
 		result(uncontended, 0, ours, unitRate, 90), result(uncontended, 0, "redsync", unitRate, 100),
+		result(processes, 4, ours, unitRate, 80), result(processes, 4, "redislock", unitRate, 10),
+		result(handover, 0, "redislock", unitHandover+unitP50, 1), // polls: no chart
 	}}
+	r.Results[5].Metrics[unitJain] = []float64{.0625}
 	readme := []byte("before\n" + string(figuresBegin) + "stale\n" + string(figuresEnd) + "\nafter\n")
 	got, err := r.RefreshREADME(readme, "bench/results/day.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"before\n", "\nafter\n", "](bench/results/day.md)",
-		"| 2.00 | 3.00 (rueidislock) | 1.50 × |", "| 90.0 | 100 (redsync) | **0.9 ×** |",
+		"before\n", "\nafter\n", "](bench/results/day.md)", "2 cores, not pinned.",
+		"| 2.00 | 3.00 (rueidislock) | 1.50 × |", "| 90.0 | 100 (redsync) | **0.9 ×** |", "| 80.0 | 10.0 (redislock, Jain 0.06) | 8.00 × |",
 		`<img src="bench/results/day-queue.svg" width="49%" alt="100 callers, `,
 	} {
 		if !bytes.Contains(got, []byte(want)) {
 			t.Errorf("no %q in:\n%s", want, got)
 		}
 	}
-	for _, not := range []string{"stale", "day-distinct.svg"} {
+	for _, not := range []string{"stale", "day-distinct.svg", "day-handover.svg"} {
 		if bytes.Contains(got, []byte(not)) {
 			t.Errorf("%q is still in:\n%s", not, got)
 		}
@@ -134,7 +137,7 @@ func TestChartsNameTheLibraries(t *testing.T) {
 	r := &Report{}
 	for _, c := range charts {
 		for _, i := range c.rows {
-			for v, library := range []string{"redsync", ours} {
+			for v, library := range []string{"rueidislock", ours} {
 				x := r.find(c.scenario, c.scenario.rows[i], library)
 				if x == nil {
 					x = result(c.scenario, i, library, c.unit, 0)
@@ -152,7 +155,7 @@ func TestChartsNameTheLibraries(t *testing.T) {
 		if _, err := svg.WriteTo(&b); err != nil {
 			return err
 		}
-		for _, want := range []string{"<svg", ">Holdfast<", ">redsync<", ">" + c.title + "<", ">" + c.label + "<", ",sans-serif;", "fill:#FFFFFF"} {
+		for _, want := range []string{"<svg", ">Holdfast<", ">rueidislock<", ">" + c.title + "<", ">" + c.label + "<", ",sans-serif;", "fill:#FFFFFF"} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("chart %s has no %q", name, want)
 			}

@@ -19,7 +19,7 @@ import (
 // have tests of their own.
 func userDocs(t *testing.T) []string {
 	t.Helper()
-	return append([]string{"README.md", "docs/CHOOSING.md"}, glob(t, "examples/*.md", "examples/*/*.md")...)
+	return append([]string{"README.md", "docs/CHOOSING.md", "docs/SAFETY.md"}, glob(t, "examples/*.md", "examples/*/*.md")...)
 }
 
 func glob(t *testing.T, patterns ...string) (files []string) {
@@ -85,6 +85,25 @@ var unrunnable = map[string]string{
 	"go get github.com/holdfast-go/holdfast": "the module is not published yet",
 }
 
+// What is said of make anywhere is in the Makefile.
+func TestDocs_MakeTargetsExist(t *testing.T) {
+	makefile, n := "\n"+read(t, "Makefile"), 0
+	for _, f := range glob(t, "*.md", "*/*.md", "*/*/*.md") {
+		for _, m := range regexp.MustCompile("`make ([a-z-]+)(?: ([A-Z_]+)=)?").FindAllStringSubmatch(read(t, f), -1) {
+			n++
+			if !strings.Contains(makefile, "\n"+m[1]+":") {
+				t.Errorf("%s: there is no target %s", f, m[1])
+			}
+			if m[2] != "" && !strings.Contains(makefile, m[2]+")") && !strings.Contains(makefile, m[2]+",") {
+				t.Errorf("%s: the Makefile does not know %s", f, m[2])
+			}
+		}
+	}
+	if n < 12 {
+		t.Errorf("only %d targets found", n)
+	}
+}
+
 // Each command is run by CI, or is an example that its test runs.
 func TestDocs_CommandsAreRun(t *testing.T) {
 	ci, n := strings.Split(read(t, ".ci/run"), "\n"), 0
@@ -107,7 +126,7 @@ func TestDocs_CommandsAreRun(t *testing.T) {
 				}
 				continue
 			}
-			if !slices.ContainsFunc(ci, func(l string) bool { return strings.HasSuffix(l, command) }) {
+			if !slices.ContainsFunc(ci, func(l string) bool { return strings.HasSuffix(strings.TrimSuffix(l, "; then"), command) }) {
 				t.Errorf("%s: .ci/run does not run %q", f, command)
 			}
 		}

@@ -242,10 +242,16 @@ func TestOperations_Looking(t *testing.T) {
 	if ttl := replies[1].(int64); ttl < 1000 || ttl > 2000 {
 		t.Errorf("PTTL: %v", ttl)
 	}
-	if replies[2] == nil {
+	if queue := replies[2].([]any); len(queue) != 1 || !strings.HasPrefix(queue[0].(string), "hf-") {
+		t.Errorf("LRANGE: %v, want the process that waits", queue)
+	}
+	if replies[3] == nil {
 		t.Error("no counter")
 	}
-	if found := replies[5].([]any)[1].([]any); !slices.Contains(found, any(stock)) {
+	if subscribers := replies[5].([]any); subscribers[1] != int64(0) { // nothing of Redisson's is in the way
+		t.Errorf("PUBSUB NUMSUB: %v", subscribers)
+	}
+	if found := replies[6].([]any)[1].([]any); !slices.Contains(found, any(stock)) {
 		t.Errorf("SCAN: %v", found)
 	}
 	if err := s.lease.Unlock(t.Context()); err != nil {

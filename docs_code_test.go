@@ -153,18 +153,23 @@ func TestExamples_AreListed(t *testing.T) {
 	}
 }
 
-// Whatever is said about defaults in prose is so.
+// Whatever is said about defaults in prose is so: of the lease, or of the option that is
+// named just before.
 func TestDocs_DefaultsInProse(t *testing.T) {
+	defaults := map[string]time.Duration{
+		"": holdfast.DefaultLease, "WithLease": holdfast.DefaultLease, "WithPollInterval": holdfast.DefaultPollInterval,
+		"WithHandoffSlice": holdfast.DefaultHandoffSlice, "WithFairPatience": holdfast.DefaultFairPatience,
+	}
 	n := 0
-	for _, f := range append(userDocs(t), "doc.go") {
-		for _, m := range regexp.MustCompile(`(\d+) ?(m?s) by default`).FindAllStringSubmatch(read(t, f), -1) {
+	for _, f := range append(glob(t, "*.md", "*/*.md", "*/*/*.md"), "doc.go") {
+		for _, m := range regexp.MustCompile("(?:`(With\\w+)`[,:]? )?(\\d+) ?(m?s) by default").FindAllStringSubmatch(read(t, f), -1) {
 			n++
-			if d, err := time.ParseDuration(m[1] + m[2]); err != nil || d != holdfast.DefaultLease {
-				t.Errorf("%s: %q, the default lease is %v", f, m[0], holdfast.DefaultLease)
+			if d, err := time.ParseDuration(m[2] + m[3]); err != nil || d != defaults[m[1]] {
+				t.Errorf("%s: %q, the default is %v", f, m[0], defaults[m[1]])
 			}
 		}
 	}
-	if n < 2 {
+	if n < 4 {
 		t.Errorf("only %d mentions found", n)
 	}
 }

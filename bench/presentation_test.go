@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +131,41 @@ func TestREADMEHasHeadlinesAndCharts(t *testing.T) {
 	}
 	if again, err := r.RefreshREADME(got, "bench/results/day.md"); err != nil || !bytes.Equal(again, got) {
 		t.Errorf("a second time it differs: %v", err)
+	}
+}
+
+// README.md has every scenario, files that are there, and flags that report knows.
+func TestREADMEIsOfToday(t *testing.T) {
+	read := func(file string) string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	readme, report := read("README.md"), read("cmd/report/main.go")
+	for _, s := range scenarios {
+		if !strings.Contains(readme, "`"+s.name+"`") {
+			t.Errorf("%s is not in it", s.name)
+		}
+	}
+	files := regexp.MustCompile("`(\\w+\\.go)`").FindAllStringSubmatch(readme, -1)
+	for _, m := range files {
+		if _, err := os.Stat(m[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	flags := 0
+	for _, command := range regexp.MustCompile(`(?m)^ +go run \./cmd/report.*$`).FindAllString(readme, -1) {
+		for _, m := range regexp.MustCompile(` \(?-(\w+)`).FindAllStringSubmatch(command, -1) {
+			flags++
+			if !regexp.MustCompile(`flag\.\w+\("` + m[1] + `"`).MatchString(report) {
+				t.Errorf("report has no flag -%s", m[1])
+			}
+		}
+	}
+	if len(files) < 10 || flags < 5 {
+		t.Errorf("only %d files and %d flags found", len(files), flags)
 	}
 }
 

@@ -118,6 +118,16 @@ func TestArchitecture_NamesRealTests(t *testing.T) {
 	}
 }
 
+// Each file of the package is in the table of files.
+func TestArchitecture_ListsEveryFile(t *testing.T) {
+	picture, _, _ := strings.Cut(read(t, "docs/ARCHITECTURE.md"), "\n## States")
+	for _, f := range glob(t, "*.go") {
+		if !strings.HasSuffix(f, "_test.go") && f != "doc.go" && !strings.Contains(picture, "`"+f+"`") {
+			t.Errorf("it does not list %s", f)
+		}
+	}
+}
+
 // The table of planted bugs has all of them.
 func TestSafety_ListsEverySeededBug(t *testing.T) {
 	safety := read(t, "docs/SAFETY.md")

@@ -12,7 +12,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 )
 
-// chart is a picture of one metric of a scenario.
+// chart is a picture of one metric of a scenario, on a logarithmic axis: one library's
+// figure is often ten or a hundred times another's.
 type chart struct {
 	name     string // of the file
 	title    string
@@ -21,7 +22,6 @@ type chart struct {
 	scenario scenario
 	rows     []int // of the scenario: points of a line for each library, or a dot for each if it is one
 	unit     string
-	log      bool // the metric's axis, where one is ten times another or more
 	woken    bool // leave out who polls
 	x        func(row) float64
 }
@@ -32,21 +32,21 @@ type chart struct {
 var charts = []chart{
 	{
 		name: "processes", title: "One lock, 16 goroutines in each process", axis: "processes", label: "Lock and Unlock, pairs per second",
-		scenario: processes, rows: []int{3, 4, 5}, unit: unitRate, log: true, x: processCount,
+		scenario: processes, rows: []int{3, 4, 5}, unit: unitRate, x: processCount,
 	}, {
 		name: "commands", title: "The same: what it costs Redis", axis: "processes", label: "commands per pair of Lock and Unlock; less is better",
-		scenario: processes, rows: []int{3, 4, 5}, unit: unitCommands, log: true, x: processCount,
+		scenario: processes, rows: []int{3, 4, 5}, unit: unitCommands, x: processCount,
 	}, {
 		name: "handover", title: "Hand-over to a process that waits", label: "µs from Unlock to the return of Lock, median; less is better",
 		// A poller's figure is of the few times when it got in between Unlock and the
 		// next Lock of the same process, which are quick and say nothing.
-		scenario: handover, rows: []int{0}, unit: unitHandover + unitP50, log: true, woken: true,
+		scenario: handover, rows: []int{0}, unit: unitHandover + unitP50, woken: true,
 	}, {
 		name: "queue", title: "100 callers, 4 processes, 1 ms of work", label: "the longest wait ÷ the wait if all took turns; 1 is best",
-		scenario: queue, rows: []int{0}, unit: unitLongest, log: true,
+		scenario: queue, rows: []int{0}, unit: unitLongest,
 	}, {
 		name: "distinct", title: "One process, each goroutine has a lock of its own", axis: "goroutines", label: "Lock and Unlock, pairs per second",
-		scenario: distinct, rows: []int{0, 1, 2, 3, 4}, unit: unitRate, log: true, x: func(r row) float64 { return float64(r.n) },
+		scenario: distinct, rows: []int{0, 1, 2, 3, 4}, unit: unitRate, x: func(r row) float64 { return float64(r.n) },
 	},
 }
 
@@ -125,12 +125,13 @@ func (c chart) lines(all []series) (*picture, error) {
 		ticks = append(ticks, plot.Tick{Value: x, Label: short(x)})
 	}
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.ConstantTicks(ticks)
+	p.X.Min, p.X.Max = ticks[0].Value, ticks[len(ticks)-1].Value // also of rows that were left out
 	for _, s := range all {
 		if err := p.line(s.library, s.points); err != nil {
 			return nil, err
 		}
 	}
-	c.scale(&p.Y)
+	wholeDecades(&p.Y)
 	return p, nil
 }
 
@@ -146,17 +147,13 @@ func (c chart) dots(all []series) (*picture, error) {
 		}
 	}
 	p.NominalY(names...)
-	c.scale(&p.X)
+	wholeDecades(&p.X)
 	return p, nil
 }
 
-// scale gives an axis whole decades, or begins it at zero.
-func (c chart) scale(a *plot.Axis) {
-	if !c.log {
-		a.Min = 0
-		return
-	}
-	a.Min = math.Pow(10, math.Floor(math.Log10(a.Min)))
-	a.Max = math.Pow(10, math.Ceil(math.Log10(a.Max)))
+// wholeDecades makes an axis logarithmic.
+func wholeDecades(a *plot.Axis) {
+	least, most := math.Floor(math.Log10(a.Min)), math.Ceil(math.Log10(a.Max))
+	a.Min, a.Max = math.Pow(10, least), math.Pow(10, max(most, least+1))
 	a.Scale, a.Tick.Marker = plot.LogScale{}, decades{}
 }

@@ -117,7 +117,7 @@ func TestREADMEHasHeadlinesAndCharts(t *testing.T) {
 	}
 	for _, want := range []string{
 		"before\n", "\nafter\n", "](bench/results/day.md)", "2 cores, not pinned.",
-		"| 2.00 | 3.00 (rueidislock) | 1.50 × |", "| 90.0 | 100 (redsync) | **0.9 ×** |", "| 80.0 | 10.0 (redislock, Jain 0.06) | 8.00 × |",
+		"| 2.00 | 3.00 (rueidislock) | 1.50 × |", "| 90.0 | 100 (redsync) | **0.9 ×** |", "| 80.0 | 10.0 (redislock, 100 ms, Jain 0.06) | 8.00 × |",
 		`<img src="bench/results/day-queue.svg" width="49%" alt="100 callers, `,
 	} {
 		if !bytes.Contains(got, []byte(want)) {

@@ -54,7 +54,7 @@ func (r *Report) RefreshREADME(readme []byte, file string) ([]byte, error) {
 	p := &printer{w: &b}
 	p.f("\n## Figures\n\nMedians of [%s](%s), which has the machine, the method and all the rest; `make bench` measures again.\n", path.Base(file), file)
 	p.f("%d cores, %s. A lock that is handed over without any work under it shows the hand-over alone: do not expect its ratio of a real section. ", r.Machine.Cores, r.Machine.Placement)
-	p.f("Jain's index is given where a rival leaves callers without their turn: 1 if all get the same, 1/n if one of n gets all.\n\n")
+	p.f("Jain's index is given where a rival leaves callers without their turn: 1 if all get the same, 1/n if one of n gets all. A time beside redislock is its pause between two polls.\n\n")
 	p.headlines(r)
 	for _, c := range charts {
 		if len(c.series(r)) > 0 { // two beside each other, on white in either theme
@@ -87,7 +87,7 @@ func (p *printer) headlines(r *Report) {
 		}
 		cells := []string{h.text, number(v), "-", "-"}
 		if b, ok := best.median(h.unit); ok {
-			cells[2] = number(b) + " (" + best.Library + unfairness(best) + ")"
+			cells[2] = number(b) + " (" + styleOf(best.Library).label + unfairness(best) + ")"
 			all := ratios(us, best, h.unit)
 			if !more(h.unit) {
 				all = ratios(best, us, h.unit)

@@ -3,7 +3,6 @@ package holdfast_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -18,17 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// managerOn returns a manager on srv that is closed with the test.
-func managerOn(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) *holdfast.Manager {
-	t.Helper()
-	m, err := holdfast.New(srv.Client(t), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	return m
-}
-
 func multi(t *testing.T, locks ...holdfast.Locker) *holdfast.Multi {
 	t.Helper()
 	l, err := holdfast.NewMulti(locks...)
@@ -36,33 +24,6 @@ func multi(t *testing.T, locks ...holdfast.Locker) *holdfast.Multi {
 		t.Fatal(err)
 	}
 	return l
-}
-
-func mustLock(t *testing.T, l holdfast.Locker) *holdfast.Lease {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	lease, err := l.Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lease
-}
-
-func mustUnlock(t *testing.T, l *holdfast.Lease) {
-	t.Helper()
-	if err := l.Unlock(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 5s: %s", what)
-		}
-	}
 }
 
 func TestMulti_RefusesBadLocks(t *testing.T) {
@@ -465,23 +426,4 @@ func TestMulti_Spans(t *testing.T) {
 			t.Errorf("%s of %s is not a child of the whole", s.Name(), attributes(s)["holdfast.name"].AsString())
 		}
 	}
-}
-
-func ExampleNewMulti() {
-	ctx := context.Background()
-	m, done := newManager()
-	defer done()
-	transfer, err := holdfast.NewMulti(m.Mutex("account:7"), m.Mutex("account:3"))
-	if err != nil {
-		panic(err)
-	}
-	lease, err := transfer.Lock(ctx)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(lease.Name())
-	fmt.Println(lease.Unlock(ctx))
-	// Output:
-	// account:3+account:7
-	// <nil>
 }

@@ -449,26 +449,3 @@ func BenchmarkRedlock(b *testing.B) {
 		})
 	}
 }
-
-func ExampleNewRedlock() {
-	ctx := context.Background()
-	var members []holdfast.Locker
-	for range 3 { // each a server of its own; here one plays all
-		m, done := newManager()
-		defer done()
-		members = append(members, m.Mutex(fmt.Sprintf("report:%d", len(members))))
-	}
-	report, err := holdfast.NewRedlock(members...)
-	if err != nil {
-		panic(err)
-	}
-	lease, err := report.Lock(ctx)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(lease.Name(), lease.Valid())
-	fmt.Println(lease.Unlock(ctx))
-	// Output:
-	// report:0+report:1+report:2 true
-	// <nil>
-}

@@ -92,7 +92,7 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 	var first *Lease // a member that was waited for
 	for {
 		lease, busy, err := l.round(ctx, first)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || errors.Is(err, context.Cause(ctx)) {
 			return lease, err
 		}
 		if !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrUnavailable) {

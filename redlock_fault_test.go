@@ -78,7 +78,7 @@ func TestRedlock_LateAnswers(t *testing.T) {
 		proxies, clients = append(proxies, p), append(clients, p.Client(t))
 	}
 	const ttl = 2 * time.Second
-	c := candidateOn(t, clients, holdfast.WithFixedLease(ttl))
+	c := candidateOn(t, clients, mutexes, holdfast.WithFixedLease(ttl))
 	mustUnlock(t, mustLock(t, c)) // connected
 	all.heldBy(t, 0)
 	for _, tc := range []struct {
@@ -165,11 +165,10 @@ func TestRedlock_DeadMajority(t *testing.T) {
 	_, err = c.Lock(ctx)
 	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
 	wantErr(t, err, context.DeadlineExceeded, context.Canceled)
-	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- mustLock(t, c) }() // rides it out
+	got := waits(t, c) // rides it out
 	all[0].Restart()
 	all[2].Resume()
-	mustUnlock(t, <-got)
+	mustUnlock(t, got())
 	all.heldBy(t, 0)
 }
 

@@ -368,22 +368,37 @@ func TestMulti_Spans(t *testing.T) {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
 	m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(provider))
 	mustUnlock(t, mustLock(t, multi(t, m.Mutex("a"), m.RWMutex("b"))))
+	wantFamily(t, recorder.Ended(), "multi", "a+b", 2)
+}
+
+// wantFamily fails unless there is one span of the whole for Lock and one for Unlock, and
+// n children of each.
+func wantFamily(t *testing.T, spans []sdktrace.ReadOnlySpan, kind, name string, n int) {
+	t.Helper()
 	parents := map[string]trace.SpanID{}
-	for _, s := range recorder.Ended() {
-		if attributes(s)["holdfast.type"].AsString() == "multi" {
-			parents[s.Name()] = s.SpanContext().SpanID()
-			if a := attributes(s); a["holdfast.name"].AsString() != "a+b" || s.Name() == "lock.acquire" && a["holdfast.wait_mode"].AsString() != "fast" {
+	for _, s := range spans {
+		if a := attributes(s); a["holdfast.type"].AsString() == kind {
+			if _, twice := parents[s.Name()]; twice || a["holdfast.name"].AsString() != name || s.Name() == "lock.acquire" && a["holdfast.wait_mode"].AsString() != "fast" {
 				t.Errorf("%s: %v", s.Name(), s.Attributes())
 			}
+			parents[s.Name()] = s.SpanContext().SpanID()
 		}
 	}
 	if len(parents) != 2 {
 		t.Fatalf("spans of the whole: %v", parents)
 	}
-	for _, s := range recorder.Ended() {
-		if attributes(s)["holdfast.type"].AsString() != "multi" && s.Parent().SpanID() != parents[s.Name()] {
+	children := map[string]int{}
+	for _, s := range spans {
+		if attributes(s)["holdfast.type"].AsString() == kind {
+			continue
+		}
+		children[s.Name()]++
+		if s.Parent().SpanID() != parents[s.Name()] {
 			t.Errorf("%s of %s is not a child of the whole", s.Name(), attributes(s)["holdfast.name"].AsString())
 		}
+	}
+	if children["lock.acquire"] != n || children["lock.release"] != n {
+		t.Errorf("%v children, want %d each", children, n)
 	}
 }
 

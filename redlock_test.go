@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -389,9 +390,7 @@ func TestRedlock_UnlockWithoutAMinority(t *testing.T) {
 	c := all.candidate(t)
 	lease := mustLock(t, c)
 	all.heldBy(t, 3)
-	eventually(t, "all have joined", func() bool {
-		return c.managers[0].Stats().Held+c.managers[1].Stats().Held+c.managers[2].Stats().Held == 3
-	})
+	all.joined(t, lease)
 	all[1].Pause()
 	if err := lease.Extend(t.Context(), time.Minute); err != nil {
 		t.Errorf("Extend: %v", err)
@@ -415,6 +414,22 @@ func TestRedlock_UnlockAgain(t *testing.T) {
 	eventually(t, "it is confirmed", func() bool { return lease.Unlock(t.Context()) == nil })
 	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
 	all.heldBy(t, 0)
+}
+
+// joined waits until every member is part of lease: then it is prolonged with it.
+func (all electorate) joined(t *testing.T, lease *holdfast.Lease) {
+	t.Helper()
+	eventually(t, "all have joined", func() bool {
+		if !slices.ContainsFunc(all, func(srv *redistest.Server) bool {
+			return srv.Admin().PTTL(t.Context(), vote).Val() < time.Hour/2
+		}) {
+			return true
+		}
+		if err := lease.Extend(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		return false
+	})
 }
 
 func ExampleNewRedlock() {

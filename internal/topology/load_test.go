@@ -133,10 +133,14 @@ func (l *load) finish(t *testing.T, r *row) {
 	}
 }
 
-// wantPrompt fails for leases that were lost and releases that were late.
+// wantPrompt fails for leases that were lost, and for releases that were late although
+// Redis was not away for as long as Unlock waits. It is when a graceful fail-over is given
+// up: the master has kept its writers waiting for five seconds then.
 func (l *load) wantPrompt(t *testing.T) {
 	t.Helper()
-	if l.lost.Load() > 0 || l.late.Load() > 0 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost.Load() > 0 || l.late.Load() > 0 && l.longest < time.Second {
 		t.Errorf("%d leases lost, %d late releases", l.lost.Load(), l.late.Load())
 	}
 }

@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -77,6 +78,9 @@ func wantErr(t *testing.T, err error, is, not error) {
 	}
 }
 
+// section is how long they stay inside, about a round trip: long enough to meet another.
+const section = 500 * time.Microsecond
+
 // alone takes locks that exclude each other in loops, each in a goroutine of its own. It
 // fails if two are held at a time, or one does not get on.
 func alone(t *testing.T, rounds int, locks ...holdfast.Locker) {
@@ -96,6 +100,7 @@ func alone(t *testing.T, rounds int, locks ...holdfast.Locker) {
 				if inside.Add(1) != 1 {
 					t.Errorf("%d in round %d is not alone", i, round)
 				}
+				<-time.After(rand.N(section))
 				inside.Add(-1)
 				if err := lease.Unlock(ctx); err != nil {
 					t.Errorf("%d in round %d: %v", i, round, err)

@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -91,6 +92,7 @@ func TestRedlock_ReadersAndWriters(t *testing.T) {
 				if n := inside.Add(c.weight); n > aWriter || n < aWriter && c.weight == aWriter {
 					t.Errorf("a writer is not alone: %d", n)
 				}
+				<-time.After(rand.N(section))
 				inside.Add(-c.weight)
 				if err := lease.Unlock(ctx); err != nil {
 					t.Errorf("Unlock: %v", err)

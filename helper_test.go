@@ -82,12 +82,15 @@ func wantErr(t *testing.T, err error, is, not error) {
 const section = 500 * time.Microsecond
 
 // alone takes locks that exclude each other in loops, each in a goroutine of its own. It
-// fails if two are held at a time, or one does not get on.
+// fails if two are held at a time, if one does not get on, or none for a while.
 func alone(t *testing.T, rounds int, locks ...holdfast.Locker) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var inside atomic.Int32
+	var mu sync.Mutex // guards the following
+	var longest time.Duration
+	last := time.Now() // when somebody came in
 	var wg sync.WaitGroup
 	for i, l := range locks {
 		wg.Go(func() {
@@ -100,6 +103,10 @@ func alone(t *testing.T, rounds int, locks ...holdfast.Locker) {
 				if inside.Add(1) != 1 {
 					t.Errorf("%d in round %d is not alone", i, round)
 				}
+				mu.Lock()
+				now := time.Now()
+				longest, last = max(longest, now.Sub(last)), now
+				mu.Unlock()
 				<-time.After(rand.N(section))
 				inside.Add(-1)
 				if err := lease.Unlock(ctx); err != nil {
@@ -109,4 +116,8 @@ func alone(t *testing.T, rounds int, locks ...holdfast.Locker) {
 		})
 	}
 	wg.Wait()
+	t.Logf("longest time without a grant: %v", longest)
+	if longest > 3*2*time.Second { // two on a machine that is not busy
+		t.Errorf("nobody got the lock for %v", longest)
+	}
 }

@@ -26,6 +26,7 @@ func multi(t *testing.T, locks ...holdfast.Locker) *holdfast.Multi {
 	return l
 }
 
+// AC-77 and others: what cannot be one lock is refused before anything is sent.
 func TestMulti_RefusesBadLocks(t *testing.T) {
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
@@ -263,6 +264,36 @@ func TestMulti_BeginsAgain(t *testing.T) {
 		_ = lease.Unlock(t.Context()) // its time may be over
 		eventually(t, name+": released", func() bool { return len(srv.Keys()) == 0 })
 	}
+}
+
+// AC-78: however often it has to begin again, each lock has its own lease.
+func TestMulti_LeasesStayAsTheyAre(t *testing.T) {
+	srv := redistest.Start(t)
+	m, other := managerOn(t, srv), managerOn(t, srv)
+	leases := map[string]time.Duration{"a": 20 * time.Second, "b": 40 * time.Second}
+	held := mustLock(t, other.Mutex("b"))
+	// A read-write lock is taken by itself: a renewal tells of its end.
+	got := waits(t, multi(t, m.RWMutex("a", holdfast.WithFixedLease(leases["a"])), m.Mutex("b", holdfast.WithLease(leases["b"]))))
+	for range 3 {
+		eventually(t, "it has the first", func() bool { return m.Stats().Held == 1 && srv.Admin().Exists(t.Context(), "a").Val() == 1 })
+		if ok, err := m.ForceUnlock(t.Context(), "a"); !ok || err != nil {
+			t.Fatalf("ForceUnlock: %v, %v", ok, err)
+		}
+	}
+	eventually(t, "it has the first", func() bool { return m.Stats().Held == 1 && srv.Admin().Exists(t.Context(), "a").Val() == 1 })
+	mustUnlock(t, held)
+	lease := got()
+	for name, ttl := range leases {
+		eventually(t, fmt.Sprintf("the TTL of %s is %v, also after a grant by message", name, ttl), func() bool {
+			is := srv.Admin().PTTL(t.Context(), name).Val()
+			return is <= ttl && is > ttl-10*time.Second
+		})
+	}
+	if d := time.Until(lease.Deadline()); d > leases["a"] {
+		t.Errorf("deadline in %v", d)
+	}
+	mustUnlock(t, lease)
+	srv.RequireNoKeys(t)
 }
 
 // AC-74: Multis that share names, in tight loops, all get on.

@@ -105,7 +105,7 @@ func (r *Report) String() string {
 	row("stalls of the machine", "%d", len(h.Stalls))
 	a := r.Ambiguity
 	row("without verdict", "%d acquires: %d gave up, %d had no answer, %d were cut off by a kill", a.Ended+a.Unavailable+a.Cut, a.Ended, a.Unavailable, a.Cut)
-	row("of these in Redis", "%d, the longest for %v; none renewed or kept unless it says so below", a.Ghosts, a.Longest.Round(time.Millisecond))
+	row("granted unheard", "%d, in Redis for %v at the most; none renewed or kept unless it says so below", a.Ghosts, a.Longest.Round(time.Millisecond))
 	row("overlaps", "%d", r.count("overlap", "exclusion", "claim without hold"))
 	row("token inversions", "%d", r.count("token"))
 	row("lost wake-ups", "%d", r.count("lost wake-up", "stuck waiter"))
@@ -119,7 +119,9 @@ func (r *Report) String() string {
 	row("told of a lease's end", "%v after its deadline at the latest, by processes that ran", r.Late.Round(time.Microsecond))
 	for i := range Kinds {
 		k := &Kinds[i]
-		row("overtaken, "+k.Name, "%d of the quiet lock's waiters", len(Bypasses(h, k.quiet())))
+		turns := h.turns(k)
+		row("overtaken, "+k.Name, "in Redis's queue %d of %d, one by %d at the most; as callers see it %d of the quiet lock's waiters",
+			turns.Overtaken, turns.Waited, turns.Most, len(Bypasses(h, k.quiet())))
 	}
 	row("judged in", "%v", r.Judging.Round(time.Millisecond))
 	_ = w.Flush()
@@ -132,6 +134,18 @@ func (r *Report) String() string {
 		fmt.Fprintf(&b, "\n%8.3f s  %v", time.Duration(v.At-h.Start).Seconds(), v)
 	}
 	return b.String()
+}
+
+// turns are those of both locks of a kind.
+func (h *History) turns(k *Kind) (sum Turns) {
+	for _, name := range []string{k.busy(), k.quiet()} {
+		if t := h.Truth.Turns[name]; t != nil {
+			sum.Waited += t.Waited
+			sum.Overtaken += t.Overtaken
+			sum.Most = max(sum.Most, t.Most)
+		}
+	}
+	return sum
 }
 
 // tally counts by name, the most frequent first.

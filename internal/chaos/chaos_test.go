@@ -21,6 +21,9 @@ var (
 	workers  = flag.Int("workers", 3, "callers in each of them")
 )
 
+// patience is what porcupine gets for a stretch of a lock's history.
+const patience = 30 * time.Second
+
 func TestMain(m *testing.M) {
 	os.Exit(redistest.Main(m, Roles(seams)))
 }
@@ -33,10 +36,11 @@ func TestChaos(t *testing.T) {
 	}
 	var r *Report
 	if *history != "" {
-		r = Judge(load(t, *history), Residue{})
+		r = Judge(load(t, *history), Residue{}, patience)
 	} else {
 		t.Logf("seed %d", cfg.Seed)
-		r = Judge(Run(t, cfg))
+		h, residue := Run(t, cfg)
+		r = Judge(h, residue, patience)
 	}
 	t.Logf("%v", r)
 	publish(t, "chaos", "```text\n"+strings.TrimSpace(r.String())+"\n```")

@@ -18,7 +18,8 @@ type Turns struct {
 // passed over because its process was silent, has lost its claim to the order.
 type line struct {
 	ids     []string
-	came    map[string]int      // in which place; kept as long as it stands there
+	came    map[string]int      // in which place; one that returns to the front has its old one
+	stayed  map[string]bool     // since it came
 	passed  map[string][]string // who got the lock meanwhile, having come later
 	comers  int
 	removed map[string]bool // since MULTI, in any way: perhaps granted
@@ -38,7 +39,7 @@ func lockOfQueue(key string) (lock string, ok bool) {
 func (r *replay) lineOf(lock string) *line {
 	l := r.lines[lock]
 	if l == nil {
-		l = &line{came: make(map[string]int), passed: make(map[string][]string), removed: make(map[string]bool)}
+		l = &line{came: make(map[string]int), stayed: make(map[string]bool), passed: make(map[string][]string), removed: make(map[string]bool)}
 		r.lines[lock] = l
 	}
 	return l
@@ -51,7 +52,7 @@ func (l *line) queued(command string, args []string) {
 		for _, id := range args {
 			l.ids = append(l.ids, id)
 			l.comers++
-			l.came[id] = l.comers
+			l.came[id], l.stayed[id] = l.comers, true
 		}
 	case "lpush": // back in front: its place was taken away
 		l.ids = slices.Insert(l.ids, 0, args...)
@@ -64,6 +65,10 @@ func (l *line) queued(command string, args []string) {
 	case "lpop":
 		if len(l.ids) > 0 {
 			l.remove(l.ids[0])
+		}
+	case "rpop": // nothing of ours does that, but for a seeded bug
+		if len(l.ids) > 0 {
+			l.remove(l.ids[len(l.ids)-1])
 		}
 	case "lrem":
 		l.remove(args[1])
@@ -84,16 +89,16 @@ func (l *line) remove(id string) {
 // granted is called when id gets the lock: whoever stands in the queue since before it
 // came is passed. It takes note of it if id itself was.
 func (l *line) granted(t *Turns, id string, at int64) {
-	came, waited := l.came[id]
-	if !waited {
+	came, known := l.came[id]
+	if !known {
 		came = l.comers + 1
 	}
 	for _, other := range l.ids {
-		if before, ok := l.came[other]; ok && before < came && other != id {
+		if l.stayed[other] && l.came[other] < came && other != id {
 			l.passed[other] = append(l.passed[other], id)
 		}
 	}
-	if !waited {
+	if !l.stayed[id] {
 		return
 	}
 	t.Waited++
@@ -116,6 +121,6 @@ func (l *line) settle() {
 }
 
 func (l *line) forget(id string) {
-	delete(l.came, id)
+	delete(l.stayed, id)
 	delete(l.passed, id)
 }

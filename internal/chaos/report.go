@@ -21,8 +21,8 @@ type Report struct {
 	Judging    time.Duration
 }
 
-// Judge lets all judges look at a run.
-func Judge(h *History, residue Residue) *Report {
+// Judge lets all judges look at a run. Porcupine gets so much time for each stretch.
+func Judge(h *History, residue Residue, patience time.Duration) *Report {
 	begin := time.Now()
 	r := &Report{History: h, Residue: residue}
 	r.Violations = append(r.Violations, Claims(h)...)
@@ -34,7 +34,7 @@ func Judge(h *History, residue Residue) *Report {
 	r.Violations = append(r.Violations, late...)
 	r.Late = latest
 	r.Longest = longest
-	linear, ambiguity := Linear(h, 30*time.Second)
+	linear, ambiguity := Linear(h, patience)
 	r.Violations = append(r.Violations, linear...)
 	r.Ambiguity = ambiguity
 	r.Violations = append(r.Violations, leftovers(h, residue)...)

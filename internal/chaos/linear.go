@@ -314,7 +314,7 @@ func (b *builder) ambiguous(ops []*Op) {
 		for _, hold := range b.holdsOf(p.ID) {
 			from, orphan := int64(never), true
 			for _, l := range own {
-				if l.From <= hold.End.Hi+int64(grace) && min(l.over(), p.Died) >= hold.Start.Lo {
+				if l.From <= hold.End.Hi && min(l.over(), p.Died) >= hold.Start.Lo {
 					orphan = false // a grant that nobody heard of, and that ended, is nobody's
 				}
 			}

@@ -139,6 +139,7 @@ func (r *run) phases() {
 	r.nemesis(cfg.Seed).haunt(begin.Add(cfg.Duration - heal))
 	for _, c := range r.members {
 		c.proxy.Heal()
+		c.proxy.Cut() // what a black hole has left hanging: a network that is healed resets it
 		c.role.Resume()
 		c.role.Send("calm")
 	}

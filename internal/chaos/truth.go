@@ -38,9 +38,11 @@ func (h *Hold) prefix() string {
 
 // shares reports whether two holds of one lock may exist together.
 func (h *Hold) shares(o *Hold) bool {
-	side := func(owner string) string { return strings.TrimSuffix(owner, ":write") }
-	return !h.Write && !o.Write || side(h.Owner) == side(o.Owner) // a writer may read as well
+	return !h.Write && !o.Write || reader(h.Owner) == reader(o.Owner) // a writer may read as well
 }
+
+// reader is the id of an owner on the read side, whichever it holds.
+func reader(owner string) string { return strings.TrimSuffix(owner, ":write") }
 
 // Finding is something that the server's file itself shows to be wrong.
 type Finding struct {
@@ -238,14 +240,18 @@ func (r *replay) fields(key, command string, args []string) {
 			Name: key, Owner: owner, Write: !r.twoSided[key] || strings.HasSuffix(owner, ":write"), Start: Span{r.lower, r.higher},
 			End: Span{never, never}, Expires: r.expires[key], Longest: r.expires[key],
 		}
+		inside := false
 		for _, o := range r.live[key] {
+			inside = inside || reader(o.Owner) == reader(owner)
 			if !h.shares(o) {
 				r.finding("exclusion", key, "%s is let in beside %s", owner, o.Owner)
 			}
 		}
 		r.live[key] = append(r.live[key], h)
 		r.Holds[key] = append(r.Holds[key], h)
-		r.lineOf(key).granted(r.turnsOf(key), owner, r.lower)
+		if !inside { // a writer that becomes a reader overtakes nobody
+			r.lineOf(key).granted(r.turnsOf(key), owner, r.lower)
+		}
 	}
 }
 

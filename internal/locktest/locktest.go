@@ -54,6 +54,7 @@ func Run(t *testing.T, k Kind, only ...string) {
 		{"hygiene", hygieneScenarios},
 		{"corner", cornerScenarios},
 		{"grant", grantScenarios},
+		{"host", hostScenarios},
 		{"fair", fairScenarios},
 		{"redisson", redissonScenarios},
 	} {

@@ -38,11 +38,11 @@ func (h *Hold) prefix() string {
 
 // shares reports whether two holds of one lock may exist together.
 func (h *Hold) shares(o *Hold) bool {
-	return !h.Write && !o.Write || reader(h.Owner) == reader(o.Owner) // a writer may read as well
+	return !h.Write && !o.Write || ownerOf(h.Owner) == ownerOf(o.Owner) // a writer may read as well
 }
 
-// reader is the id of an owner on the read side, whichever it holds.
-func reader(owner string) string { return strings.TrimSuffix(owner, ":write") }
+// ownerOf is the owner of an id, whichever side of a read-write lock it is for.
+func ownerOf(owner string) string { return strings.TrimSuffix(owner, ":write") }
 
 // Finding is something that the server's file itself shows to be wrong.
 type Finding struct {
@@ -242,7 +242,7 @@ func (r *replay) fields(key, command string, args []string) {
 		}
 		inside := false
 		for _, o := range r.live[key] {
-			inside = inside || reader(o.Owner) == reader(owner)
+			inside = inside || ownerOf(o.Owner) == ownerOf(owner)
 			if !h.shares(o) {
 				r.finding("exclusion", key, "%s is let in beside %s", owner, o.Owner)
 			}

@@ -34,8 +34,8 @@ chaos: redis ## faults of all kinds and judges for a minute: make chaos CHAOS_AR
 safety: redis ## a minute of chaos and the seeded bugs; their results go into docs/SAFETY.md
 	$(GO) test -count=1 -timeout 30m ./internal/chaos -run '^TestChaos' -args -duration 60s -update
 
-soak: redis ## 100,000 lock and cancel cycles and 1,000,000 names of each kind leave nothing behind
-	$(GO) test -count=1 -v -timeout 2h ./internal/chaos -run '^TestSoak_' -args -cycles 100000 -names 1000000 $(SOAK_ARGS)
+soak: redis ## 100,000 lock and cancel cycles and 1,000,000 names of each kind leave nothing behind; the figures go into docs/SAFETY.md
+	$(GO) test -count=1 -v -timeout 2h ./internal/chaos -run '^TestSoak_' -args -cycles 100000 -names 1000000 -update $(SOAK_ARGS)
 
 interop: redis ## share locks with real Redisson, in JVMs; HOLDFAST_INTEROP=require fails without a JDK and Maven
 	@if command -v java >/dev/null && command -v mvn >/dev/null; then \

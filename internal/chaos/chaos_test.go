@@ -3,6 +3,7 @@ package chaos
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -43,6 +44,9 @@ func TestChaos(t *testing.T) {
 		r = Judge(h, residue, patience)
 	}
 	t.Logf("%v", r)
+	for what, n := range r.figures() {
+		t.Attr(what, fmt.Sprint(n))
+	}
 	publish(t, "chaos", "```text\n"+strings.TrimSpace(r.String())+"\n```")
 	if len(r.Violations) > 0 {
 		dir, err := r.Save()

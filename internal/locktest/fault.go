@@ -247,6 +247,7 @@ var faultScenarios = map[string]func(*Env){
 				if d := time.Since(start); d > timeout+50*time.Millisecond*slack {
 					e.Errorf("%s: returned after %v", what, d)
 				}
+				e.Worst("L6:late-return", time.Since(start)-timeout)
 				cancel()
 				e.WantErr(err, holdfast.ErrUnavailable)
 				e.WantNotErr(err, holdfast.ErrNotAcquired)

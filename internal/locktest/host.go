@@ -50,7 +50,7 @@ var hostScenarios = map[string]func(*Env){
 		}
 		used := max(0, busy.CPU()-idle.CPU())
 		e.Logf("%d waiters: %v of processor time in %v, %d commands", waiters, used, wait, commands)
-		e.Attr("commands-of-20-waiters-in-3s", strconv.FormatInt(commands, 10))
+		e.Attr("H7:commands-of-20-waiters-in-3s", strconv.FormatInt(commands, 10))
 		if used > wait/20*slack {
 			e.Errorf("%v of processor time in %v", used, wait)
 		}

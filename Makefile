@@ -56,7 +56,7 @@ $(REDISSON_PEERS): interop/target/%/redisson-peer.jar: interop/pom.xml $(shell f
 fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=1m
 	@set -e; for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
-	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(or $(FUZZTIME),10s) $$p; \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzzminimizetime 20x -fuzztime $(or $(FUZZTIME),10s) $$p; \
 	  done; \
 	done
 

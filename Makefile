@@ -31,11 +31,14 @@ stress: ## the tests again and again: make stress COUNT=20
 chaos: redis ## faults of all kinds and judges for a minute: make chaos CHAOS_ARGS='-duration 10m -seed 7'
 	$(GO) test -race -count=1 -v -timeout 24h ./internal/chaos -run '^TestChaos$$' -args -duration 60s $(CHAOS_ARGS)
 
-safety: redis ## a minute of chaos and the seeded bugs; their results go into docs/SAFETY.md
-	$(GO) test -count=1 -timeout 30m ./internal/chaos -run '^TestChaos' -args -duration 60s -update
+safety: redis ## a minute of chaos, the seeded bugs, and all tests of promises; their figures go into docs/SAFETY.md
+	@{ $(GO) test -json -count=1 -timeout 30m ./internal/chaos -skip '^TestSoak_' -args -duration 60s -update; \
+	  $(GO) test -json -count=1 -timeout 30m ./internal/chaos -run '^TestSoak_'; \
+	  $(GO) test -json -count=1 -p 1 -parallel 6 -timeout 30m $$($(GO) list ./... | grep -v -e /internal/chaos -e /internal/interop); \
+	} | $(GO) run ./tools/figures docs/SAFETY.md
 
-soak: redis ## 100,000 lock and cancel cycles and 1,000,000 names of each kind leave nothing behind
-	$(GO) test -count=1 -v -timeout 2h ./internal/chaos -run '^TestSoak_' -args -cycles 100000 -names 1000000 $(SOAK_ARGS)
+soak: redis ## 100,000 lock and cancel cycles and 1,000,000 names of each kind leave nothing behind; the figures go into docs/SAFETY.md
+	$(GO) test -count=1 -v -timeout 2h ./internal/chaos -run '^TestSoak_' -args -cycles 100000 -names 1000000 -update $(SOAK_ARGS)
 
 topology: redis ## fail-overs and moving slots, 20 rounds of each; their results go into docs/OPERATIONS.md: make topology ROUNDS=3
 	$(GO) test -count=1 -v -parallel 4 -timeout 2h ./internal/topology -run '^(TestSentinel_KilledMaster|Test\w+UnderLoad|TestCluster_KilledMaster)$$' -args -rounds $(or $(ROUNDS),20) -update
@@ -56,7 +59,7 @@ $(REDISSON_PEERS): interop/target/%/redisson-peer.jar: interop/pom.xml $(shell f
 fuzz: ## each fuzz target for a while: make fuzz FUZZTIME=1m
 	@set -e; for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
-	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(or $(FUZZTIME),10s) $$p; \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzzminimizetime 20x -fuzztime $(or $(FUZZTIME),10s) $$p; \
 	  done; \
 	done
 

@@ -94,25 +94,64 @@ func sections(markdown string) (names []string) {
 	return names
 }
 
-// The tests named in the table of invariants exist.
-func TestArchitecture_NamesRealTests(t *testing.T) {
-	_, table, _ := strings.Cut(read(t, "docs/ARCHITECTURE.md"), "## Invariants")
-	table, _, _ = strings.Cut(table, "\n## ")
+// sources is the text of all tests, and of the scenarios and kinds that they are made of.
+func sources(t *testing.T) string {
+	t.Helper()
 	var all strings.Builder
-	for _, pattern := range []string{"internal/*/*.go", "*_test.go"} {
-		files, _ := filepath.Glob(pattern)
-		for _, f := range files {
-			all.WriteString(read(t, f))
+	for _, f := range glob(t, "*_test.go", "internal/*/*.go", "examples/*/*_test.go") {
+		all.WriteString(read(t, f))
+	}
+	return all.String()
+}
+
+// row is one of a table of what is tested.
+type row struct{ id, tests string }
+
+// tested are the rows of the tables of promises, scenarios and faults.
+func tested(t *testing.T) (rows []row) {
+	t.Helper()
+	for _, file := range []string{"docs/SAFETY.md", "docs/SCENARIOS.md"} {
+		for _, m := range regexp.MustCompile(`(?m)^\| ((?:AC-|[SNLHF])\d+) \| [^|]+ \| ([^|]+) \|`).FindAllStringSubmatch(read(t, file), -1) {
+			rows = append(rows, row{m[1], m[2]})
 		}
 	}
-	for _, row := range strings.Split(table, "\n") {
-		cells := strings.Split(row, "|")
-		if len(cells) < 5 || strings.Contains(cells[4], "test (") || strings.Contains(cells[4], "---") {
-			continue
+	if len(rows) < 100 {
+		t.Fatalf("%d rows found", len(rows))
+	}
+	return rows
+}
+
+// Each promise, scenario and fault in the tables is shown by tests, and these exist.
+func TestSafety_NamesRealTests(t *testing.T) {
+	all := sources(t)
+	for _, r := range tested(t) {
+		names := regexp.MustCompile(`\b[A-Z]\w{4,}\b`).FindAllString(r.tests, -1)
+		if len(names) == 0 {
+			t.Errorf("%s: nothing shows it", r.id)
 		}
-		for _, name := range regexp.MustCompile(`\b[A-Z]\w{4,}\b`).FindAllString(cells[4], -1) {
-			if !strings.Contains(all.String(), `"`+name+`"`) && !strings.Contains(all.String(), "func "+name+"(") && !strings.Contains(all.String(), ") "+name+"(") {
-				t.Errorf("there is no test %s", name)
+		for _, name := range names {
+			if !strings.Contains(all, "\""+name+"\": func(") && !strings.Contains(all, "func "+name+"(") {
+				t.Errorf("%s: there is no test %s", r.id, name)
+			}
+		}
+	}
+}
+
+// Whatever number of a scenario, promise or fault a comment gives is in the tables.
+func TestSafety_ExplainsEveryNumber(t *testing.T) {
+	known := make(map[string]bool)
+	for _, r := range tested(t) {
+		if known[r.id] {
+			t.Errorf("%s has two rows", r.id)
+		}
+		known[r.id] = true
+	}
+	comment := regexp.MustCompile(`(?m)//.*$`)
+	number := regexp.MustCompile(`\bAC-\d+\b|\b[SNLHF]\d{1,2}\b`)
+	for _, c := range comment.FindAllString(sources(t), -1) {
+		for _, id := range number.FindAllString(c, -1) {
+			if !known[id] {
+				t.Errorf("%s is explained nowhere, in %q", id, c)
 			}
 		}
 	}

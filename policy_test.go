@@ -38,6 +38,8 @@ var imports = map[string][]string{
 	"/internal/demo":     {"", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "golang.org/x/sync/errgroup"},
 	"/cmd/holdfast":      {"/internal/demo", "github.com/urfave/cli/v3", "github.com/redis/go-redis/v9/logging", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 
+	"/tools/figures": {},
+
 	"/internal/example":             {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging", "github.com/alicebob/miniredis/v2", "github.com/urfave/cli/v3"},
 	"/internal/example/exampletest": {"/internal/redistest"}, // tests only
 	"/examples/flash-sale":          {"", "/internal/example", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},

@@ -3,6 +3,7 @@ package chaos
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -21,6 +22,9 @@ var (
 	workers  = flag.Int("workers", 3, "callers in each of them")
 )
 
+// patience is what porcupine gets for a stretch of a lock's history.
+const patience = 30 * time.Second
+
 func TestMain(m *testing.M) {
 	os.Exit(redistest.Main(m, Roles(seams)))
 }
@@ -33,12 +37,16 @@ func TestChaos(t *testing.T) {
 	}
 	var r *Report
 	if *history != "" {
-		r = Judge(load(t, *history), Residue{})
+		r = Judge(load(t, *history), Residue{}, patience)
 	} else {
 		t.Logf("seed %d", cfg.Seed)
-		r = Judge(Run(t, cfg))
+		h, residue := Run(t, cfg)
+		r = Judge(h, residue, patience)
 	}
 	t.Logf("%v", r)
+	for what, n := range r.figures() {
+		t.Attr(what, fmt.Sprint(n))
+	}
 	publish(t, "chaos", "```text\n"+strings.TrimSpace(r.String())+"\n```")
 	if len(r.Violations) > 0 {
 		dir, err := r.Save()

@@ -81,7 +81,7 @@ func want(t *testing.T, violations []Violation, rules ...string) {
 	}
 }
 
-const busyMutex, busyFenced = "chaos:mutex", "chaos:fenced"
+const busyMutex, busyFenced, busyRW = "chaos:mutex", "chaos:fenced", "chaos:rw"
 
 func TestClaims(t *testing.T) {
 	for _, tc := range []struct {
@@ -258,32 +258,52 @@ func TestWakes(t *testing.T) {
 		want []string
 	}{
 		{"woken at once", func(h *handmade) {
+			h.lease(0, busyMutex, 1, 999)
 			h.hold(0, busyMutex, 0, 1000)
 			h.op(1, Lock, busyMutex, OK, 10, 1001)
 			h.hold(1, busyMutex, 1001, 1100)
 		}, nil},
 		{"found it by polling", func(h *handmade) {
+			h.lease(0, busyMutex, 1, 999)
 			h.hold(0, busyMutex, 0, 1000)
 			h.op(1, Lock, busyMutex, OK, 10, 1900)
 			h.hold(1, busyMutex, 1900, 2000)
 		}, []string{"lost wake-up"}},
 		{"found it by polling, amid faults", func(h *handmade) {
 			h.Faulty = 0
+			h.lease(0, busyMutex, 1, 999)
 			h.hold(0, busyMutex, 0, 1000)
 			h.op(1, Lock, busyMutex, OK, 10, 1900)
 			h.hold(1, busyMutex, 1900, 2000)
 		}, nil},
 		{"not even by polling", func(h *handmade) {
 			h.Faulty = 0
+			h.lease(0, busyMutex, 1, 999)
 			h.hold(0, busyMutex, 0, 1000)
 			h.op(1, Lock, busyMutex, Ended, 10, 8000)
 		}, []string{"stuck waiter"}},
 		{"the machine stood still", func(h *handmade) {
 			h.Stalls = []Fault{{Proc: -1, Start: 900 * ms, End: 1200 * ms}}
+			h.lease(0, busyMutex, 1, 999)
 			h.hold(0, busyMutex, 0, 1000)
 			h.op(1, Lock, busyMutex, OK, 10, 1900)
 			h.hold(1, busyMutex, 1900, 2000)
 		}, nil},
+		{"granted, and told", func(h *handmade) {
+			h.op(1, Lock, busyMutex, OK, 10, 1000)
+			h.lease(0, busyMutex, 11, 900)
+			h.hold(0, busyMutex, 0, 901)
+			h.hold(1, busyMutex, 901, 1100)
+		}, nil},
+		{"granted, and not told", func(h *handmade) {
+			h.op(1, Lock, busyMutex, OK, 10, 1900)
+			h.hold(1, busyMutex, 900, 2000)
+		}, []string{"lost wake-up"}},
+		{"granted to another who was not told", func(h *handmade) {
+			h.op(1, Lock, busyMutex, OK, 10, 1000)
+			h.hold(0, busyMutex, 20, 900)
+			h.hold(1, busyMutex, 900, 1100)
+		}, []string{"lost wake-up"}},
 		{"lost for no reason", func(h *handmade) {
 			h.unlock(h.lease(0, busyMutex, 10, 0), Lost, 500)
 			h.hold(0, busyMutex, 9, 600)
@@ -358,7 +378,7 @@ func TestReport_ShowsWhatWasFound(t *testing.T) {
 	h.End = 5000 * ms
 	h.lease(0, busyMutex, 10, 20)
 	h.lease(1, busyMutex, 15, 30)
-	r := Judge(h.History, Residue{Keys: []string{"stray"}, Goroutines: []string{"goroutine 7"}, Locks: 2, Subscriptions: []string{"c"}, ProbeFailed: []string{busyMutex}, Probe: time.Minute})
+	r := Judge(h.History, Residue{Keys: []string{"stray"}, Goroutines: []string{"goroutine 7"}, Locks: 2, Subscriptions: []string{"c"}, ProbeFailed: []string{busyMutex}, Probe: time.Minute}, patience)
 	want(t, r.Violations, "overlap", "claim without hold", "impossible answers", "keys", "goroutines", "locks", "subscriptions", "recovery")
 	var page strings.Builder
 	if err := r.Timeline(&page, r.Violations[0].At); err != nil {

@@ -18,7 +18,7 @@ const grace = 50 * time.Millisecond
 // Ambiguity is what the server's file says of acquires that ended without a verdict.
 type Ambiguity struct {
 	Ended, Unavailable, Cut int           // by cause: the context, no answer, the process killed
-	Ghosts                  int           // holds in Redis that no caller was given
+	Ghosts                  int           // holds in Redis that no caller was given, or heard of
 	Longest                 time.Duration // the longest such hold
 }
 
@@ -213,13 +213,14 @@ func (b *builder) build() {
 }
 
 // queued reports whether a refusal may be due to an earlier waiter: a kind that keeps
-// an order refuses newcomers while somebody waits.
+// an order refuses newcomers while somebody waits. In its own process that is also a
+// TryLock that has no answer yet.
 func (b *builder) queued(k *Kind, o *Op) bool {
 	if !k.Fair && k.Shared == nil {
 		return false
 	}
 	for _, w := range b.h.Ops {
-		if w.Name == b.name && w.Do == Lock && w.Call <= o.Return && w.Return >= o.Call {
+		if w.Name == b.name && (w.Do == Lock || w.Do == TryLock && w.Proc == o.Proc && w != o) && w.Call <= o.Return && w.Return >= o.Call {
 			return true
 		}
 	}
@@ -313,8 +314,8 @@ func (b *builder) ambiguous(ops []*Op) {
 		for _, hold := range b.holdsOf(p.ID) {
 			from, orphan := int64(never), true
 			for _, l := range own {
-				if l.Acquire.Call <= hold.End.Hi && min(l.over(), p.Died) >= hold.Start.Lo {
-					orphan = false
+				if l.From <= hold.End.Hi && min(l.over(), p.Died) >= hold.Start.Lo {
+					orphan = false // a grant that nobody heard of, and that ended, is nobody's
 				}
 			}
 			for _, o := range ops {

@@ -137,6 +137,24 @@ func TestLinear(t *testing.T) {
 			h.lease(1, busyMutex, 1040, 1050)
 			h.hold(1, busyMutex, 1035, 1050)
 		}, nil, 0},
+		{"granted to one who waits on, and does not hear of it", func(h *handmade) {
+			h.op(1, Lock, busyMutex, OK, 10, 2000).Deadline = 3000 * ms
+			h.hold(1, busyMutex, 12, 1012)
+			h.op(0, TryLock, busyMutex, Refused, 33, 34)
+			h.hold(1, busyMutex, 1990, 2990)
+		}, nil, 1},
+		{"refused behind a TryLock of the same process", func(h *handmade) {
+			h.op(0, TryLock, busyRW, Refused, 10, 60)
+			h.op(0, TryLock, busyRW, Refused, 33, 34).Shared = true
+			h.lease(1, busyRW, 5, 20)
+			h.hold(1, busyRW, 5, 20)
+		}, nil, 0},
+		{"refused behind a TryLock of another process", func(h *handmade) {
+			h.op(0, TryLock, busyRW, Refused, 10, 60)
+			h.op(1, TryLock, busyRW, Refused, 33, 34).Shared = true
+			h.lease(1, busyRW, 5, 20)
+			h.hold(1, busyRW, 5, 20)
+		}, []string{"impossible answers"}, 0},
 		{"the wait of a dead process ends with what it held", func(h *handmade) {
 			h.Processes[0].Died = 100 * ms
 			h.op(0, Lock, busyMutex, "", 10, 0).Return = never

@@ -21,8 +21,8 @@ type Report struct {
 	Judging    time.Duration
 }
 
-// Judge lets all judges look at a run.
-func Judge(h *History, residue Residue) *Report {
+// Judge lets all judges look at a run. Porcupine gets so much time for each stretch.
+func Judge(h *History, residue Residue, patience time.Duration) *Report {
 	begin := time.Now()
 	r := &Report{History: h, Residue: residue}
 	r.Violations = append(r.Violations, Claims(h)...)
@@ -34,7 +34,7 @@ func Judge(h *History, residue Residue) *Report {
 	r.Violations = append(r.Violations, late...)
 	r.Late = latest
 	r.Longest = longest
-	linear, ambiguity := Linear(h, 30*time.Second)
+	linear, ambiguity := Linear(h, patience)
 	r.Violations = append(r.Violations, linear...)
 	r.Ambiguity = ambiguity
 	r.Violations = append(r.Violations, leftovers(h, residue)...)
@@ -105,7 +105,7 @@ func (r *Report) String() string {
 	row("stalls of the machine", "%d", len(h.Stalls))
 	a := r.Ambiguity
 	row("without verdict", "%d acquires: %d gave up, %d had no answer, %d were cut off by a kill", a.Ended+a.Unavailable+a.Cut, a.Ended, a.Unavailable, a.Cut)
-	row("of these in Redis", "%d, the longest for %v; none renewed or kept unless it says so below", a.Ghosts, a.Longest.Round(time.Millisecond))
+	row("granted unheard", "%d, in Redis for %v at the most; none renewed or kept unless it says so below", a.Ghosts, a.Longest.Round(time.Millisecond))
 	row("overlaps", "%d", r.count("overlap", "exclusion", "claim without hold"))
 	row("token inversions", "%d", r.count("token"))
 	row("lost wake-ups", "%d", r.count("lost wake-up", "stuck waiter"))
@@ -119,7 +119,9 @@ func (r *Report) String() string {
 	row("told of a lease's end", "%v after its deadline at the latest, by processes that ran", r.Late.Round(time.Microsecond))
 	for i := range Kinds {
 		k := &Kinds[i]
-		row("overtaken, "+k.Name, "%d of the quiet lock's waiters", len(Bypasses(h, k.quiet())))
+		turns := h.turns(k)
+		row("overtaken, "+k.Name, "in Redis's queue %d of %d, one by %d at the most; as callers see it %d of the quiet lock's waiters",
+			turns.Overtaken, turns.Waited, turns.Most, len(Bypasses(h, k.quiet())))
 	}
 	row("judged in", "%v", r.Judging.Round(time.Millisecond))
 	_ = w.Flush()
@@ -132,6 +134,34 @@ func (r *Report) String() string {
 		fmt.Fprintf(&b, "\n%8.3f s  %v", time.Duration(v.At-h.Start).Seconds(), v)
 	}
 	return b.String()
+}
+
+// figures are the worst of a run, by the promise they are about.
+func (r *Report) figures() map[string]any {
+	ms := func(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
+	return map[string]any{
+		"S1:overlaps": r.count("overlap", "exclusion", "claim without hold"), "S3:wrong-counts": r.count("count"),
+		"S4:holds-that-another-deleted": r.count("hold deleted"), "S6:owners-that-came-back": r.count("resurrection"),
+		"S7:keys-without-TTL": r.count("ttl"), "S9:inversions": r.count("token"),
+		"S11:answers-that-cannot-be-true": r.count("impossible answers"),
+		"N1:told-after-the-deadline":      ms(r.Late), "N3:losses-without-cause": r.count("lost without cause", "false loss"),
+		"L2:lost-wake-ups": r.count("lost wake-up", "stuck waiter"), "L5:overtaken-in-the-queue": r.count("order"),
+		"L7:longest-wait-of-a-fresh-client": ms(r.Residue.Probe), "L7:longest-wait-of-any": ms(r.Longest),
+		"H1:keys-left": len(r.Residue.Keys), "H2:holds-without-a-lease": r.count("forsaken hold"),
+		"H3:goroutines-left": len(r.Residue.Goroutines), "H4:subscriptions-left": len(r.Residue.Subscriptions) + r.Residue.Connections,
+	}
+}
+
+// turns are those of both locks of a kind.
+func (h *History) turns(k *Kind) (sum Turns) {
+	for _, name := range []string{k.busy(), k.quiet()} {
+		if t := h.Truth.Turns[name]; t != nil {
+			sum.Waited += t.Waited
+			sum.Overtaken += t.Overtaken
+			sum.Most = max(sum.Most, t.Most)
+		}
+	}
+	return sum
 }
 
 // tally counts by name, the most frequent first.

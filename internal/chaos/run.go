@@ -55,7 +55,8 @@ type run struct {
 	paths   []string // of the histories, by process
 
 	ticksMu sync.Mutex
-	ticks   []Tick // guarded by ticksMu
+	ticks   []Tick  // guarded by ticksMu
+	lapses  []Fault // guarded by ticksMu; writes of the clock key that took long
 
 	residue Residue
 }
@@ -138,6 +139,7 @@ func (r *run) phases() {
 	r.nemesis(cfg.Seed).haunt(begin.Add(cfg.Duration - heal))
 	for _, c := range r.members {
 		c.proxy.Heal()
+		c.proxy.Cut() // what a black hole has left hanging: a network that is healed resets it
 		c.role.Resume()
 		c.role.Send("calm")
 	}
@@ -153,6 +155,9 @@ func (r *run) nemesis(seed uint64) *nemesis {
 	return &nemesis{run: r, rng: rand.New(rand.NewPCG(seed, 0))}
 }
 
+// stallBound is for how long the server or a process may be silent.
+const stallBound = 150 * time.Millisecond
+
 // tick writes the clock key, so that the server's file has times in it.
 func (r *run) tick(ctx context.Context) {
 	rdb := r.srv.ClientWith(r, func(o *redis.Options) {
@@ -162,14 +167,20 @@ func (r *run) tick(ctx context.Context) {
 	pace := time.NewTicker(5 * time.Millisecond)
 	defer pace.Stop()
 	for n := 0; ctx.Err() == nil; n++ {
+		sent := now()
 		r.ticksMu.Lock()
-		r.ticks = append(r.ticks, Tick{Sent: now(), Received: never})
+		r.ticks = append(r.ticks, Tick{Sent: sent, Received: never})
 		r.ticksMu.Unlock()
-		if rdb.Set(context.Background(), clockKey, n, time.Hour).Err() == nil {
-			r.ticksMu.Lock()
-			r.ticks[n].Received = now()
-			r.ticksMu.Unlock()
+		err := rdb.Set(context.Background(), clockKey, n, time.Hour).Err()
+		returned := now()
+		r.ticksMu.Lock()
+		if err == nil {
+			r.ticks[n].Received = returned
 		}
+		if returned-sent > int64(stallBound) {
+			r.lapses = append(r.lapses, Fault{Kind: "stall", Proc: -1, Start: sent, End: returned})
+		}
+		r.ticksMu.Unlock()
 		<-pace.C
 	}
 }
@@ -334,12 +345,7 @@ func (r *run) collect() {
 // stalls turns moments at which the machine was too busy into faults: nobody planned
 // them, but they hit like the planned ones.
 func (r *run) stalls() {
-	const most = 150 * time.Millisecond
-	for _, t := range r.ticks {
-		if received := min(t.Received, r.h.End); received-t.Sent > int64(most) {
-			r.h.Stalls = append(r.h.Stalls, Fault{Kind: "stall", Proc: -1, Start: t.Sent, End: received})
-		}
-	}
+	r.h.Stalls = append(r.h.Stalls, r.lapses...)
 	for _, o := range r.h.Ops {
 		if o.Do == stall {
 			r.h.Stalls = append(r.h.Stalls, Fault{Kind: "stall", Proc: o.Proc, Start: o.Call, End: o.Return})

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// `make soak` sets the sizes of invariants AC-97 and AC-98: 100,000 and 1,000,000.
+// `make soak` sets the sizes of AC-97 and AC-98: 100,000 and 1,000,000.
 var (
 	soakCycles = flag.Int("cycles", 4_000, "lock and cancel cycles of TestSoak, per kind")
 	soakNames  = flag.Int("names", 20_000, "distinct names of TestSoak, per kind")
@@ -39,11 +39,12 @@ type soak struct {
 	managers [2]*holdfast.Manager
 	kind     *Kind
 	idle     goleak.Option // the goroutines from before there was a manager
+	rows     *[]string     // of the table in docs/SAFETY.md
 }
 
 // Every way into a lock and out of it, many times: nothing stays.
 func TestSoak_CyclesLeaveNothing(t *testing.T) {
-	forKinds(t, func(s *soak) {
+	forKinds(t, "soak-cycles", func(s *soak) {
 		cycle := func(rng *rand.Rand, n int) {
 			m := s.managers[n%2]
 			l := s.kind.Exclusive(m, fmt.Sprintf("soak:%d", rng.IntN(3)))
@@ -70,7 +71,7 @@ func TestSoak_CyclesLeaveNothing(t *testing.T) {
 
 // A name that is not in use costs nothing.
 func TestSoak_NamesAreForgotten(t *testing.T) {
-	forKinds(t, func(s *soak) {
+	forKinds(t, "soak-names", func(s *soak) {
 		s.leavesNothing(64, *soakNames, func(_ *rand.Rand, n int) {
 			lease, err := s.kind.Exclusive(s.managers[n%2], fmt.Sprintf("soak:%d", n)).Lock(context.Background())
 			if err == nil {
@@ -83,14 +84,21 @@ func TestSoak_NamesAreForgotten(t *testing.T) {
 	})
 }
 
-// forKinds runs one kind after the other: figures of the heap bear no company.
-func forKinds(t *testing.T, run func(*soak)) {
+// forKinds runs one kind after the other, since figures of the heap bear no company, and
+// writes what came of it into the table.
+func forKinds(t *testing.T, table string, run func(*soak)) {
+	rows := []string{"| kind | times | took | growth of the heap |", "|---|---|---|---|"}
+	defer func() {
+		if !t.Failed() {
+			publish(t, table, strings.Join(rows, "\n"))
+		}
+	}()
 	for i := range Kinds {
 		t.Run(Kinds[i].Name, func(t *testing.T) {
 			srv := redistest.Start(t)
 			srv.Keys() // its connection is the test's own
 			idle := goleak.IgnoreCurrent()
-			s := &soak{T: t, srv: srv, kind: &Kinds[i], idle: idle}
+			s := &soak{T: t, srv: srv, kind: &Kinds[i], idle: idle, rows: &rows}
 			for i := range s.managers {
 				s.clients[i] = srv.Client(t)
 				m, err := holdfast.New(s.clients[i], holdfast.WithLease(2*time.Second))
@@ -126,6 +134,8 @@ func (s *soak) leavesNothing(goroutines, times int, f func(rng *rand.Rand, n int
 	took := time.Since(begin)
 	grown := heap() - before
 	s.Logf("%d times in %v: the heap has grown by %d bytes", times, took.Round(time.Millisecond), grown)
+	s.Attr("H6:bytes", fmt.Sprint(grown))
+	*s.rows = append(*s.rows, fmt.Sprintf("| %s | %d | %v | %d bytes |", s.kind.Name, times, took.Round(100*time.Millisecond), grown))
 	if grown > mostHeap {
 		s.Errorf("the heap has grown by %d bytes, want at most %d", grown, mostHeap)
 	}

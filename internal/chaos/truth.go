@@ -27,6 +27,7 @@ type Hold struct {
 	Expires     int64
 	EndedBy     string // "hdel", "del", "expiry", "overwritten"; empty while it lasts
 	Longest     int64  // the latest expiry it ever had
+	Right       int64  // of a reader: when its own right ends, whatever others do to the hash
 }
 
 // prefix is the manager's part of the owner id.
@@ -37,9 +38,11 @@ func (h *Hold) prefix() string {
 
 // shares reports whether two holds of one lock may exist together.
 func (h *Hold) shares(o *Hold) bool {
-	side := func(owner string) string { return strings.TrimSuffix(owner, ":write") }
-	return !h.Write && !o.Write || side(h.Owner) == side(o.Owner) // a writer may read as well
+	return !h.Write && !o.Write || ownerOf(h.Owner) == ownerOf(o.Owner) // a writer may read as well
 }
+
+// ownerOf is the owner of an id, whichever side of a read-write lock it is for.
+func ownerOf(owner string) string { return strings.TrimSuffix(owner, ":write") }
 
 // Finding is something that the server's file itself shows to be wrong.
 type Finding struct {
@@ -51,6 +54,7 @@ type Finding struct {
 type Truth struct {
 	Holds    map[string][]*Hold // by lock, in the order of their starts
 	Findings []Finding
+	Turns    map[string]*Turns // by lock
 	Writes   int
 }
 
@@ -70,14 +74,17 @@ type replay struct {
 	// writers' fields end with ":write".
 	twoSided map[string]bool
 	counter  map[string]int64
+	lines    map[string]*line // by lock
 }
 
 // ReadTruth replays the commands of an append-only file.
 func ReadTruth(aof [][]string, ticks []Tick) *Truth {
 	r := &replay{
-		Truth: &Truth{Holds: make(map[string][]*Hold)}, ticks: ticks, upper: upperBounds(aof, ticks),
+		Truth: &Truth{Holds: make(map[string][]*Hold), Turns: make(map[string]*Turns)},
+		ticks: ticks, upper: upperBounds(aof, ticks),
 		live: make(map[string][]*Hold), expires: make(map[string]int64), exists: make(map[string]bool),
 		touched: make(map[string]bool), twoSided: make(map[string]bool), counter: make(map[string]int64),
+		lines: make(map[string]*line),
 	}
 	for i, cmd := range aof {
 		r.higher = r.upper[i]
@@ -85,8 +92,8 @@ func ReadTruth(aof [][]string, ticks []Tick) *Truth {
 	}
 	for _, live := range r.live {
 		for _, h := range live {
-			if h.Expires != 0 {
-				h.End = Span{h.Expires, h.Expires}
+			if end := h.ends(); end != 0 {
+				h.End = Span{end, end}
 			}
 		}
 	}
@@ -144,6 +151,9 @@ func (r *replay) apply(cmd []string) {
 		return
 	}
 	key := cmd[1]
+	if lock, ok := lockOfQueue(key); ok {
+		r.lineOf(lock).queued(name, cmd[2:])
+	}
 	switch name {
 	case "hset", "hmset", "hsetnx", "hincrby":
 		r.create(key)
@@ -206,6 +216,9 @@ func (r *replay) settle() {
 		}
 	}
 	clear(r.touched)
+	for _, l := range r.lines {
+		l.settle()
+	}
 }
 
 // fields follows the hash of a lock.
@@ -227,13 +240,18 @@ func (r *replay) fields(key, command string, args []string) {
 			Name: key, Owner: owner, Write: !r.twoSided[key] || strings.HasSuffix(owner, ":write"), Start: Span{r.lower, r.higher},
 			End: Span{never, never}, Expires: r.expires[key], Longest: r.expires[key],
 		}
+		inside := false
 		for _, o := range r.live[key] {
+			inside = inside || ownerOf(o.Owner) == ownerOf(owner)
 			if !h.shares(o) {
 				r.finding("exclusion", key, "%s is let in beside %s", owner, o.Owner)
 			}
 		}
 		r.live[key] = append(r.live[key], h)
 		r.Holds[key] = append(r.Holds[key], h)
+		if !inside { // a writer that becomes a reader overtakes nobody
+			r.lineOf(key).granted(r.turnsOf(key), owner, r.lower)
+		}
 	}
 }
 
@@ -243,12 +261,43 @@ func (r *replay) end(key string, which func(*Hold) bool, how string) {
 			return false
 		}
 		h.End, h.EndedBy = Span{r.lower, r.higher}, how
-		if how == "expiry" || h.Expires != 0 && h.Expires < r.lower {
+		if end := h.ends(); how == "expiry" || end != 0 && end < r.lower {
 			// Redis stops showing a key when its time is over, and deletes it later.
-			h.End, h.EndedBy = Span{h.Expires, h.Expires}, "expiry"
+			h.End, h.EndedBy = Span{end, end}, "expiry"
 		}
 		return true
 	})
+}
+
+// ends is when the hold ends if nothing else happens; 0: never.
+func (h *Hold) ends() int64 {
+	if h.Right != 0 {
+		return min(h.Right, h.Expires)
+	}
+	return h.Expires
+}
+
+// right follows the key that a reader's right ends with, {<lock>}:<owner>:rwlock_timeout:1.
+func (r *replay) right(key string) {
+	rest, _, ok := strings.Cut(key, ":rwlock_timeout:")
+	lock, owner, ok2 := strings.Cut(strings.TrimPrefix(rest, "{"), "}:")
+	if !ok || !ok2 {
+		return
+	}
+	for _, h := range r.live[lock] {
+		if h.Owner == owner {
+			h.Right = r.expires[key]
+		}
+	}
+}
+
+func (r *replay) turnsOf(lock string) *Turns {
+	t := r.Turns[lock]
+	if t == nil {
+		t = new(Turns)
+		r.Turns[lock] = t
+	}
+	return t
 }
 
 func (r *replay) expire(key, unixMS string) {
@@ -257,6 +306,7 @@ func (r *replay) expire(key, unixMS string) {
 		return
 	}
 	r.expires[key] = atWall(ms)
+	r.right(key)
 	for _, h := range r.live[key] {
 		h.Expires = r.expires[key]
 		h.Longest = max(h.Longest, h.Expires)

@@ -138,3 +138,61 @@ func TestReadTruth_Findings(t *testing.T) {
 		})
 	}
 }
+
+// The order in a queue: who leaves it has no claim to it, who stays has.
+func TestReadTruth_Turns(t *testing.T) {
+	const queue = "redisson_lock_queue:{x}"
+	come := func(ids ...string) (lines string) {
+		for _, id := range ids {
+			lines += "RPUSH " + queue + " " + id + "\n"
+		}
+		return lines
+	}
+	grant := func(id string) string {
+		return "MULTI\nLREM " + queue + " 1 " + id + "\nHSET x " + id + " 1\nPEXPIREAT x +60s\nEXEC\nHDEL x " + id + "\n"
+	}
+	for name, tc := range map[string]struct {
+		aof  string
+		want Turns
+	}{
+		"in order":             {come("a", "b", "c") + grant("a") + grant("b") + grant("c"), Turns{Waited: 3}},
+		"out of order":         {come("a", "b", "c") + grant("c") + grant("b") + grant("a"), Turns{Waited: 3, Overtaken: 2, Most: 2}},
+		"a newcomer":           {come("a", "b") + grant("n") + grant("a") + grant("b"), Turns{Waited: 2, Overtaken: 2, Most: 1}},
+		"one gave up":          {come("a", "b") + "LREM " + queue + " 1 a\n" + grant("b") + come("a") + grant("a"), Turns{Waited: 2}},
+		"one was passed over":  {come("a", "b") + "LPOP " + queue + "\n" + grant("b") + "LPUSH " + queue + " a\n" + grant("a"), Turns{Waited: 1}},
+		"one is never granted": {come("a", "b") + grant("b"), Turns{Waited: 1}},
+		"back behind another": {come("a", "b", "c") + "LPOP " + queue + "\nLINSERT " + queue + " AFTER b a\n" +
+			grant("b") + grant("a") + grant("c"), Turns{Waited: 2}},
+		"the queue was deleted": {come("a", "b") + "DEL " + queue + "\n" + come("b") + grant("b"), Turns{Waited: 1}},
+	} {
+		got := ReadTruth(inAOF("tick\n"+strings.ReplaceAll(tc.aof, "LREM", "lrem")+"tick\n"), ticksFrom(now(), 2)).Turns["x"]
+		if got == nil || got.Waited != tc.want.Waited || got.Overtaken != tc.want.Overtaken || got.Most != tc.want.Most {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+// A reader's hold ends with its own right, though others keep the hash.
+func TestReadTruth_RightsOfReaders(t *testing.T) {
+	truth := ReadTruth(inAOF(`
+		tick
+		MULTI
+		HSET x mode read a:1 1
+		PEXPIREAT x +60s
+		SET {x}:a:1:rwlock_timeout:1 1 PXAT +0s
+		EXEC
+		tick
+		MULTI
+		HSET x mode read b:1 1
+		PEXPIREAT x +70s
+		SET {x}:b:1:rwlock_timeout:1 1 PXAT +70s
+		EXEC
+		tick
+		DEL x
+		tick
+	`), ticksFrom(now(), 4))
+	holds := truth.Holds["x"]
+	if len(holds) != 2 || holds[0].EndedBy != "expiry" || holds[0].End.Hi >= holds[1].Start.Lo || holds[1].EndedBy != "del" {
+		t.Errorf("holds %+v", holds)
+	}
+}

@@ -27,7 +27,25 @@ func Truths(h *History) (violations []Violation) {
 			violations = append(violations, h.resurrected(name, p, own)...)
 		}
 	}
+	violations = append(violations, h.disorder()...)
 	return append(violations, h.taken()...)
+}
+
+// disorder finds fair locks that Redis gave to one that came later, while who came
+// earlier stood in the queue all the time.
+func (h *History) disorder() (violations []Violation) {
+	for i := range Kinds {
+		k := &Kinds[i]
+		for _, name := range []string{k.busy(), k.quiet()} {
+			if t := h.Truth.Turns[name]; k.Fair && t != nil && t.Overtaken > 0 {
+				violations = append(violations, Violation{
+					"truth", "order", name, t.At,
+					fmt.Sprintf("%d of %d were overtaken, one by %d: %s", t.Overtaken, t.Waited, t.Most, t.First),
+				})
+			}
+		}
+	}
+	return violations
 }
 
 func leasesOf(leases []*Lease, proc int) (own []*Lease) {
@@ -147,7 +165,7 @@ func (h *History) taken() (violations []Violation) {
 			}
 			violations = append(violations, Violation{
 				"truth", "hold deleted", name, o.End.Lo,
-				fmt.Sprintf("%s, with %v to go", o.Owner, time.Duration(o.Expires-o.End.Lo)),
+				fmt.Sprintf("%s, with %v to go", o.Owner, time.Duration(o.ends()-o.End.Lo)),
 			})
 		}
 	}

@@ -15,12 +15,13 @@ const (
 	toldBound  = 150 * time.Millisecond // from a deadline to Done: a timer on a busy machine
 )
 
-// Wakes is the third judge: nobody waits for a lock that is free, and no lock is lost
-// or refused for want of an answer while nothing is wrong.
+// Wakes is the third judge: nobody waits for a lock that is free, or that Redis has given
+// to somebody who does not know it, and no lock is lost or refused for want of an answer
+// while nothing is wrong.
 func Wakes(h *History) (violations []Violation, longest time.Duration) {
-	free := make(map[string][]Span)
+	free, leases := make(map[string][]Span), h.Leases()
 	for name := range h.Truth.Holds {
-		free[name] = h.Truth.absent(name, func(*Hold) bool { return true })
+		free[name] = append(h.Truth.absent(name, func(*Hold) bool { return true }), h.unheard(name, leases[name])...)
 	}
 	for _, o := range h.Ops {
 		if o.Do != Lock || kindOf(o.Name) == nil || h.process(o.Proc).Died != never {
@@ -37,26 +38,48 @@ func Wakes(h *History) (violations []Violation, longest time.Duration) {
 		case calm > wakeBound:
 			violations = append(violations, Violation{
 				"wake", "lost wake-up", o.Name, o.Call,
-				fmt.Sprintf("%v waited %v, for %v of it the lock was free and nothing wrong", o, time.Duration(o.Return-o.Call), calm),
+				fmt.Sprintf("%v waited %v, for %v of it nobody used the lock and nothing was wrong", o, time.Duration(o.Return-o.Call), calm),
 			})
 		case idle > stuckBound:
 			violations = append(violations, Violation{
 				"wake", "stuck waiter", o.Name, o.Call,
-				fmt.Sprintf("%v waited %v, for %v of it the lock was free", o, time.Duration(o.Return-o.Call), idle),
+				fmt.Sprintf("%v waited %v, for %v of it nobody used the lock", o, time.Duration(o.Return-o.Call), idle),
 			})
 		}
 		if o.Call >= h.Healed && o.Result == OK {
 			longest = max(longest, time.Duration(o.Return-o.Call))
 		}
 	}
-	for _, leases := range h.Leases() {
-		for _, l := range leases {
+	for _, all := range leases {
+		for _, l := range all {
 			if u := l.Unlock; u != nil && u.Result == Lost && !l.Acquire.Fixed && !l.Excused && h.calm(Span{l.From, u.Call}) == time.Duration(u.Call-l.From) {
 				violations = append(violations, Violation{"wake", "lost without cause", l.Acquire.Name, u.Call, l.String()})
 			}
 		}
 	}
 	return violations, longest
+}
+
+// unheard returns when Redis had given the lock to processes none of whose callers had it.
+func (h *History) unheard(name string, leases []*Lease) (spans []Span) {
+	for _, p := range h.Processes {
+		own := leasesOf(leases, p.ID)
+		for _, o := range h.Truth.Holds[name] {
+			if o.prefix() != p.Prefix {
+				continue
+			}
+			rest := Span{o.Start.Hi, min(o.End.Lo, h.End)}
+			for _, l := range own { // in the order of From
+				if l.over() < rest.Lo || l.From > rest.Hi {
+					continue
+				}
+				spans = append(spans, Span{rest.Lo, l.From})
+				rest.Lo = max(rest.Lo, l.over())
+			}
+			spans = append(spans, rest)
+		}
+	}
+	return slices.DeleteFunc(spans, func(s Span) bool { return s.Lo >= s.Hi })
 }
 
 // Told judges how late holders heard that their lease had ended, unless their process

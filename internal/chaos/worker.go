@@ -170,7 +170,13 @@ func (w *worker) reenter(t target) {
 	if outer == nil {
 		return
 	}
+	if k := kindOf(t.name); k.Shared != nil && !t.shared && w.rng.IntN(2) == 0 {
+		t.shared, t.make = true, k.Shared // a writer may read as well
+	}
 	inner := w.acquire(outer.lease.Context(w.stop), Lock, t, outer.op.Chain)
+	if inner != nil && t.shared && w.rng.IntN(2) == 0 {
+		inner, outer = outer, inner // the write side first: it is downgraded
+	}
 	if inner != nil {
 		w.pause(5 * time.Millisecond)
 		w.release(inner)
@@ -242,12 +248,11 @@ func (w *worker) keep(name string) {
 
 // watch records when the process did not get to run.
 func (w *worker) watch() {
-	const look, most = 20 * time.Millisecond, 150 * time.Millisecond
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for last := time.Now(); w.stop.Err() == nil; <-tick.C {
 		looked := time.Now()
-		if looked.Sub(last) > most {
+		if looked.Sub(last) > stallBound {
 			o := &Op{Proc: w.Proc, Worker: w.n, Do: stall}
 			w.rec.begin(o)
 			o.Call = at(last)

@@ -247,11 +247,12 @@ var acquireScenarios = map[string]func(*Env){
 		e.srv.RequireNoKeys(e)
 	},
 
-	// F13, AC-90, AC-95: any name works end to end, wake-up included, or is refused.
+	// F13, AC-90, AC-93, AC-95: any name works end to end, wake-up included, or is refused.
 	"NamesOfAnyShape": func(e *Env) {
 		a, b := e.Manager(), e.Manager()
 		for _, name := range []string{
 			"a b", "x:y:z", "nul\x00nul", "cr\r\nlf", "\xff\xfe invalid utf-8", "*?[a]", "a{t}b", "{t}", "ünïcode", "\n",
+			strings.Repeat("\x00\xff\r", 100),
 		} {
 			held := e.MustLock(e.kind.Lock(a, name))
 			got := make(chan error, 1)
@@ -269,7 +270,7 @@ var acquireScenarios = map[string]func(*Env){
 				e.Errorf("%q: %v", name, err)
 			}
 		}
-		for _, name := range []string{"", "{}x", "a{b", "a}b", "}{", "x{}y{z}", string(make([]byte, 1<<20)), "redisson_lock_queue:{x}"} {
+		for _, name := range []string{"", "{}x", "a{b", "a}b", "}{", "x{}y{z}", string(make([]byte, 1<<20)), "redisson_lock_queue:{x}", "{x}:a:1:rwlock_timeout:1"} {
 			_, err := e.kind.Lock(a, name).TryLock(bg)
 			e.WantErr(err, holdfast.ErrInvalidName)
 		}

@@ -238,6 +238,7 @@ var fairScenarios = map[string]func(*Env){
 		if d > lease+100*time.Millisecond*slack {
 			e.Errorf("served after %v", d)
 		}
+		e.Worst("L5:behind-one-that-is-stopped", d)
 		if n := proxy.Count(isCommand); n > 50 {
 			e.Errorf("%d commands: %q", n, proxy.Commands())
 		}

@@ -24,7 +24,8 @@ func acquireOf(key string) redistest.Match {
 
 func releaseOf(key string) redistest.Match {
 	return func(cmd []string) bool {
-		return script(cmd) && len(cmd) > 6 && cmd[3] == key && strings.HasPrefix(cmd[4], "redisson_lock__channel:")
+		return script(cmd) && len(cmd) > 6 && cmd[3] == key &&
+			(strings.HasPrefix(cmd[4], "redisson_lock__channel:") || strings.HasPrefix(cmd[4], "redisson_rwlock:"))
 	}
 }
 
@@ -79,6 +80,9 @@ var faultScenarios = map[string]func(*Env){
 			}
 			e.WantErr(got.Unlock(bg), holdfast.ErrNotHeld)
 		}
+		if m.Stats().Troubles == 0 {
+			e.Error("nothing was lost")
+		}
 		e.Clean(m)
 	},
 
@@ -90,6 +94,9 @@ var faultScenarios = map[string]func(*Env){
 		p.LoseRequest(releaseOf(e.Key), 1)
 		if err := got.Unlock(bg); err != nil {
 			e.Errorf("Unlock: %v", err)
+		}
+		if m.Stats().Troubles == 0 {
+			e.Error("nothing was lost")
 		}
 		e.Clean(m)
 	},
@@ -240,6 +247,7 @@ var faultScenarios = map[string]func(*Env){
 				if d := time.Since(start); d > timeout+50*time.Millisecond*slack {
 					e.Errorf("%s: returned after %v", what, d)
 				}
+				e.Worst("L6:late-return", time.Since(start)-timeout)
 				cancel()
 				e.WantErr(err, holdfast.ErrUnavailable)
 				e.WantNotErr(err, holdfast.ErrNotAcquired)

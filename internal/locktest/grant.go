@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -101,6 +102,9 @@ var grantScenarios = map[string]func(*Env){
 			}
 			calls := float64(n-renewals) / float64(managers*rounds)
 			e.Logf("%d managers: %.3f requests per acquisition (%d acquires, %d renewals, %d in all)", managers, calls, asked, renewals, all)
+			if !e.kind.Confirms {
+				e.Attr("L1:requests-per-acquisition", strconv.FormatFloat(calls, 'f', 3, 64))
+			}
 			if calls > most {
 				e.Errorf("%d managers: %.2f requests per acquisition", managers, calls)
 			}

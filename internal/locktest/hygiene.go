@@ -44,6 +44,7 @@ var hygieneScenarios = map[string]func(*Env){
 		if d := time.Since(start); d > time.Second*slack {
 			e.Errorf("took %v", d)
 		}
+		e.Worst("H5:Close-of-50-holds", time.Since(start))
 		e.WantErr(context.Cause(ctx), holdfast.ErrClosed)
 		for _, l := range held {
 			e.WantErr(l.Err(), holdfast.ErrClosed)

@@ -62,7 +62,7 @@ var leaseScenarios = map[string]func(*Env){
 		start := time.Now()
 		e.srv.Admin().Del(bg, e.Key)
 		e.WantLost(l, lease/3+time.Second, holdfast.LostDeleted)
-		e.Logf("noticed after %v", time.Since(start))
+		e.Worst("N4:noticed-after", time.Since(start))
 		<-ctx.Done()
 		e.WantErr(context.Cause(ctx), holdfast.ErrLeaseLost)
 		if l.Valid() {
@@ -149,6 +149,7 @@ var leaseScenarios = map[string]func(*Env){
 		if late < 0 || late > 100*time.Millisecond*slack {
 			e.Errorf("told %v after the deadline", late)
 		}
+		e.Worst("N1:after-the-deadline", late)
 		e.WantLost(l, 0, holdfast.LostDeadline)
 		e.srv.Resume()
 		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)

@@ -54,6 +54,7 @@ func Run(t *testing.T, k Kind, only ...string) {
 		{"hygiene", hygieneScenarios},
 		{"corner", cornerScenarios},
 		{"grant", grantScenarios},
+		{"host", hostScenarios},
 		{"fair", fairScenarios},
 		{"redisson", redissonScenarios},
 	} {
@@ -199,6 +200,12 @@ func (e *Env) WantLost(l *holdfast.Lease, within time.Duration, reasons ...holdf
 		}
 	}
 	e.Errorf("lost with reason %q, want one of %q", lost.Reason, reasons)
+}
+
+// Worst reports a figure of a promise, "<promise>:<what>", of which the largest counts.
+// tools/figures collects them.
+func (e *Env) Worst(what string, d time.Duration) {
+	e.Attr(what, d.Round(100*time.Microsecond).String())
 }
 
 // Eventually waits for something that has no event of its own, mostly a state of the

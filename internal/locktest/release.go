@@ -136,6 +136,7 @@ var releaseScenarios = map[string]func(*Env){
 		if d := time.Since(start); d < 250*time.Millisecond || d > 400*time.Millisecond*slack {
 			e.Errorf("Unlock returned after %v", d)
 		}
+		e.Worst("L8:Unlock-on-a-frozen-server", time.Since(start))
 		e.WantErr(err, holdfast.ErrUnavailable)
 		e.WantErr(l.Unlock(bg), holdfast.ErrUnavailable) // still
 		if held := m.Stats().Held; held != 0 {

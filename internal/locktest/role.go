@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -23,12 +24,17 @@ const HolderRole = "locktest-holder"
 // WaiterRole is the role of a process whose callers wait when they are told to.
 const WaiterRole = "locktest-waiter"
 
+// SpinnerRole is the role of a process that has one thread and does not give it up while
+// it holds a lock.
+const SpinnerRole = "locktest-spinner"
+
 // Roles returns the roles that the suite's helper processes play, for redistest.
 func Roles(kinds ...Kind) map[string]func(args []string) {
 	return map[string]func(args []string){
 		HolderRole:  func(args []string) { holder(kinds, args) },
 		CounterRole: counter,
 		LooperRole:  looper,
+		SpinnerRole: func(args []string) { spinner(kinds, args) },
 		WaiterRole:  func(args []string) { waiter(kinds, args) },
 	}
 }
@@ -136,4 +142,32 @@ func holder(kinds []Kind, args []string) {
 			}
 		}
 	}
+}
+
+// spinner is called as holder is. It computes for three leases while it has the lock,
+// and reports whether it still has it then.
+func spinner(kinds []Kind, args []string) {
+	runtime.GOMAXPROCS(1)
+	ttl, err := time.ParseDuration(args[4])
+	if err != nil {
+		panic(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: args[1], Password: args[2]})
+	m, err := holdfast.New(client, holdfast.WithLease(ttl))
+	if err != nil {
+		panic(err)
+	}
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == args[0] })
+	lease, err := kinds[i].Lock(m, args[3]).Lock(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	x := uint64(1)
+	for end := time.Now().Add(3 * ttl); time.Now().Before(end); {
+		for range 10_000_000 { // some milliseconds without a call
+			x = x*6364136223846793005 + 1442695040888963407
+		}
+	}
+	valid := lease.Valid() && x != 0
+	fmt.Printf("spun, valid %v, unlock %v\n", valid, lease.Unlock(context.Background()))
 }

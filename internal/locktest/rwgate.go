@@ -50,6 +50,7 @@ func (e *Env) waits(what string, l holdfast.Locker, n int, between func()) {
 	}
 	slices.Sort(all)
 	e.Logf("%s waits: median %v, longest %v of %d", what, all[n/2], all[n-1], n)
+	e.Worst("L9:longest-wait", all[n-1])
 	// A slice of 10 ms, a few round trips, and much for a busy machine.
 	if most := 500 * time.Millisecond * slack; all[n-1] > most {
 		e.Errorf("%s waits %v, bound %v", what, all[n-1], most)

@@ -148,6 +148,7 @@ var waitScenarios = map[string]func(*Env){
 			if d := time.Since(start); d > 50*time.Millisecond*slack {
 				e.Errorf("returned %v after the cancel", d)
 			}
+			e.Worst("L6:return-after-cancel", time.Since(start))
 			e.WantErr(err, holdfast.ErrNotAcquired, context.Canceled)
 		}
 		e.MustUnlock(held)
@@ -187,9 +188,11 @@ var waitScenarios = map[string]func(*Env){
 		ttl := e.PTTL()
 		start := time.Now()
 		l := <-got
-		if late := time.Since(start) - ttl; late > 100*time.Millisecond*slack {
+		late := time.Since(start) - ttl
+		if late > 100*time.Millisecond*slack {
 			e.Errorf("granted %v after the expiry", late)
 		}
+		e.Worst("L4:after-the-expiry", late)
 		e.MustUnlock(l)
 	},
 

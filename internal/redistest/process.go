@@ -230,6 +230,12 @@ func (p *Process) Kill() {
 	<-p.read
 }
 
+// CPU returns the processor time that the process has used, once it has ended.
+func (p *Process) CPU() time.Duration {
+	<-p.child.done
+	return p.child.cmd.ProcessState.UserTime() + p.child.cmd.ProcessState.SystemTime()
+}
+
 // Wait closes the process's stdin, which tells a role to return, and waits
 // until the process has ended. It returns nil if that was with code 0.
 func (p *Process) Wait() error {

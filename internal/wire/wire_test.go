@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/cryptotest"
 )
 
 func derivedKeys(name string) []string {
@@ -135,6 +136,21 @@ func TestOwnerID_Shape(t *testing.T) {
 	}
 	if !IsOurs(OwnerID(id, 1)) || IsOurs("0c2d3f1e-aaaa-4bbb-8ccc-0123456789ab:1") {
 		t.Error("IsOurs does not tell ours from Redisson's")
+	}
+}
+
+// AC-13: owner ids come from the system's random source and nothing else, so that
+// processes that were cloned, with their clocks and seeds, have different ones.
+func TestOwnerID_IsRandom(t *testing.T) {
+	var ids []string
+	for _, seed := range []uint64{1, 1, 2} {
+		t.Run("", func(t *testing.T) {
+			cryptotest.SetGlobalRandom(t, seed)
+			ids = append(ids, NewOwnerPrefix())
+		})
+	}
+	if ids[0] != ids[1] || ids[0] == ids[2] {
+		t.Errorf("ids %q: want the first two alike and the third different", ids)
 	}
 }
 

@@ -1,0 +1,250 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// FuzzLock runs programs of callers: they come, leave, unlock, re-enter and ask once, while
+// another manager takes and releases the lock, messages come for nothing, the lock is
+// deleted under its holder, and the manager is closed. Whatever the order, no two leases
+// that exclude each other are valid, everybody returns, and nothing is left.
+func FuzzLock(f *testing.F) {
+	for kind := range uint8(3) {
+		f.Add(kind, []byte{0, 0, 1, 4, 4, 4})                    // in turn
+		f.Add(kind, []byte{5, 0, 1, 0, 5, 4, 4})                 // woken by another process
+		f.Add(kind, []byte{0, 1, 2, 0, 13, 3, 4, 23, 4})         // cancelled in the queue
+		f.Add(kind, []byte{0, 0, 1, 7, 9, 4, 4})                 // lost under waiters
+		f.Add(kind, []byte{5, 0, 1, 0, 6, 16, 9})                // closed under waiters
+		f.Add(kind, []byte{1, 8, 18, 1, 0, 4, 14, 4, 4})         // re-entry, both sides
+		f.Add(kind, []byte{5, 1, 1, 0, 1, 5, 3, 5, 4, 4, 4, 10}) // everything
+	}
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	f.Cleanup(func() { _ = client.Close() })
+	f.Fuzz(func(t *testing.T, kind uint8, program []byte) {
+		p := newProgram(t, client, kind)
+		for _, b := range program[:min(len(program), 40)] {
+			p.step(b)
+		}
+		p.end()
+	})
+}
+
+// program is one run of FuzzLock.
+type program struct {
+	*testing.T
+	client   *redis.Client
+	m, rival *holdfast.Manager
+	name     string
+	lock     holdfast.Locker // the exclusive side
+	read     holdfast.Locker // the other; the same if there is none
+	theirs   holdfast.Locker
+	closed   bool
+
+	calls   sync.WaitGroup
+	cancels []context.CancelFunc
+
+	mu      sync.Mutex
+	held    []got // guarded by mu; by the program, in the order of the grants
+	deleted bool  // guarded by mu; exclusion is not promised any more
+}
+
+// got is a lease that the program has.
+type got struct {
+	*holdfast.Lease
+	owner  int64 // the call that it began with
+	shared bool
+}
+
+var programs, owners atomic.Int64
+
+func newProgram(t *testing.T, client *redis.Client, kind uint8) *program {
+	p := &program{T: t, client: client, name: fmt.Sprintf("fuzz:%d", programs.Add(1))}
+	for _, m := range []**holdfast.Manager{&p.m, &p.rival} {
+		var err error
+		if *m, err = holdfast.New(client, holdfast.WithLease(2*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	switch kind % 3 {
+	case 0:
+		p.lock, p.theirs = p.m.Mutex(p.name), p.rival.Mutex(p.name)
+	case 1:
+		p.lock, p.theirs = p.m.FairMutex(p.name), p.rival.FairMutex(p.name)
+	case 2:
+		rw := p.m.RWMutex(p.name)
+		p.lock, p.read, p.theirs = rw, rw.RLocker(), p.rival.RWMutex(p.name)
+	}
+	return p
+}
+
+func (p *program) step(b byte) {
+	n := int(b / 10)
+	switch b % 10 {
+	case 0:
+		p.call(context.Background(), p.lock.Lock, owners.Add(1), false)
+	case 1:
+		if p.read != nil {
+			p.call(context.Background(), p.read.Lock, owners.Add(1), true)
+		} else {
+			p.call(context.Background(), p.lock.Lock, owners.Add(1), false)
+		}
+	case 2:
+		p.call(context.Background(), p.lock.TryLock, owners.Add(1), false)
+	case 3:
+		if len(p.cancels) > 0 {
+			p.cancels[n%len(p.cancels)]()
+		}
+	case 4:
+		p.unlock(n)
+	case 5:
+		if lease := p.take(func(g got) bool { return g.owner < 0 }); lease != nil {
+			p.give(lease)
+		} else if lease, err := p.theirs.TryLock(context.Background()); err == nil {
+			p.keep(got{lease, -owners.Add(1), false})
+		}
+	case 6: // for nothing
+		p.client.Publish(context.Background(), "redisson_lock__channel:{"+p.name+"}", "0")
+		p.client.Publish(context.Background(), "redisson_rwlock:{"+p.name+"}", "1")
+	case 7:
+		p.mu.Lock()
+		p.deleted = true
+		p.mu.Unlock()
+		p.client.Del(context.Background(), p.name)
+	case 8:
+		p.mu.Lock()
+		var outer got
+		if len(p.held) > 0 {
+			outer = p.held[n%len(p.held)]
+		}
+		p.mu.Unlock()
+		if outer.Lease != nil && outer.owner > 0 {
+			side, shared := p.lock, false
+			if p.read != nil && n%2 == 0 {
+				side, shared = p.read, true
+			}
+			p.call(outer.Context(context.Background()), side.Lock, outer.owner, shared)
+		}
+	case 9:
+		if n == 0 {
+			p.close()
+		}
+		time.Sleep(time.Duration(n) * time.Millisecond / 4) // let some of it happen
+	}
+}
+
+// call calls in a goroutine of its own, and keeps what comes of it.
+func (p *program) call(ctx context.Context, ask func(context.Context) (*holdfast.Lease, error), owner int64, shared bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	p.cancels = append(p.cancels, cancel)
+	p.calls.Go(func() {
+		lease, err := ask(ctx)
+		switch {
+		case err == nil:
+			p.keep(got{lease, owner, shared})
+		case !errors.Is(err, holdfast.ErrNotAcquired) && !errors.Is(err, holdfast.ErrClosed) &&
+			!errors.Is(err, holdfast.ErrWouldDeadlock) && !errors.Is(err, holdfast.ErrUnavailable):
+			p.Error(err)
+		}
+	})
+}
+
+// keep adds a lease, and fails if another one that excludes it is valid.
+func (p *program) keep(g got) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range p.held {
+		if !p.deleted && o.owner != g.owner && !(o.shared && g.shared) && o.Valid() && g.Valid() {
+			p.Errorf("owner %d (shared %v) was let in beside %d (shared %v)", g.owner, g.shared, o.owner, o.shared)
+		}
+	}
+	p.held = append(p.held, g)
+}
+
+// take removes the first lease that matches; nil if there is none.
+func (p *program) take(match func(got) bool) *holdfast.Lease {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, g := range p.held {
+		if match(g) {
+			p.held = append(p.held[:i:i], p.held[i+1:]...)
+			return g.Lease
+		}
+	}
+	return nil
+}
+
+// unlock gives the n-th lease back.
+func (p *program) unlock(n int) {
+	if lease := p.take(func(g got) bool { n--; return g.owner > 0 && n < 0 }); lease != nil {
+		p.give(lease)
+	}
+}
+
+func (p *program) give(lease *holdfast.Lease) {
+	p.mu.Lock()
+	deleted := p.deleted
+	p.mu.Unlock()
+	err := lease.Unlock(context.Background())
+	if err != nil && !(deleted && errors.Is(err, holdfast.ErrLeaseLost)) && !errors.Is(err, holdfast.ErrClosed) {
+		p.Errorf("Unlock: %v", err)
+	}
+}
+
+func (p *program) close() {
+	if !p.closed {
+		p.closed = true
+		if err := p.m.Close(context.Background()); err != nil {
+			p.Errorf("Close: %v", err)
+		}
+	}
+}
+
+// end cancels and gives back everything, and looks for what is left.
+func (p *program) end() {
+	for _, cancel := range p.cancels {
+		cancel()
+	}
+	returned := make(chan struct{})
+	go func() { defer close(returned); p.calls.Wait() }()
+	select {
+	case <-returned:
+	case <-time.After(10 * time.Second):
+		p.Fatal("a call does not return")
+	}
+	for {
+		lease := p.take(func(got) bool { return true })
+		if lease == nil {
+			break
+		}
+		p.give(lease)
+	}
+	eventually(p.T, "nothing known of the lock", func() bool {
+		s := p.m.Stats()
+		return s.Locks+s.Held+s.Waiting == 0
+	})
+	eventually(p.T, "the lock is free", func() bool {
+		lease, err := p.theirs.TryLock(context.Background())
+		return err == nil && lease.Unlock(context.Background()) == nil
+	})
+	p.close()
+	if err := p.rival.Close(context.Background()); err != nil {
+		p.Errorf("Close: %v", err)
+	}
+	for _, key := range p.client.Keys(context.Background(), "*"+p.name+"*").Val() {
+		if ttl := p.client.PTTL(context.Background(), key).Val(); ttl == -1 {
+			p.Errorf("%s has no TTL", key)
+		} else if key == p.name {
+			p.Error("the lock is still there")
+		}
+	}
+}

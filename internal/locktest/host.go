@@ -1,0 +1,200 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// hostScenarios are about the machines: a processor that is busy, a disk that is full,
+// a clock that is wrong, a network that comes back.
+var hostScenarios = map[string]func(*Env){
+	// AC-36, F17: one thread, and the section never gives it up.
+	"BusyProcessorLosesNothing": func(e *Env) {
+		p := redistest.StartProcess(e, SpinnerRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, lease.String())
+		p.Expect(e, "spun, valid true, unlock <nil>")
+		e.srv.RequireNoKeys(e, Tombstones)
+	},
+
+	// AC-52: waiting costs neither processor nor commands.
+	"WaitingIsIdle": func(e *Env) {
+		held := e.MustLock(e.Lock(e.Manager()))
+		const waiters, wait = 20, 3 * time.Second
+		busy, idle := e.StartWaiter(lease, 5*time.Second), e.StartWaiter(lease, 5*time.Second)
+		for i := range waiters {
+			busy.Send(fmt.Sprint("take ", i))
+		}
+		e.Listening(1)
+		if e.kind.Places {
+			e.Standing(waiters)
+		}
+		before := e.srv.CommandCalls("eval", "evalsha", "publish", "subscribe")
+		time.Sleep(wait) // nothing changes, and little may happen
+		commands := e.srv.CommandCalls("eval", "evalsha", "publish", "subscribe") - before
+		e.MustUnlock(held)
+		for range waiters {
+			busy.Expect(e, "took ")
+		}
+		for _, p := range []*redistest.Process{busy, idle} {
+			if err := p.Wait(); err != nil {
+				e.Error(err)
+			}
+		}
+		used := max(0, busy.CPU()-idle.CPU())
+		e.Logf("%d waiters: %v of processor time in %v, %d commands", waiters, used, wait, commands)
+		e.Attr("H7:commands-of-20-waiters-in-3s", strconv.FormatInt(commands, 10))
+		if used > wait/20*slack {
+			e.Errorf("%v of processor time in %v", used, wait)
+		}
+		if most := int64(waiters*3 + 100); commands > most {
+			e.Errorf("%d commands, want at most %d", commands, most)
+		}
+	},
+
+	// AC-51: a caller whose time is shorter than the first answer.
+	"LeavesBeforeTheFirstAnswer": func(e *Env) {
+		held := e.MustLock(e.Lock(e.Manager()))
+		m, p := e.Via()
+		_, _ = e.Lock(m).TryLock(bg) // connected, and the script is known
+		gate := p.HoldReply(acquireOf(e.Key))
+		ctx, cancel := context.WithTimeout(bg, 60*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		_, err := e.Lock(m).Lock(ctx)
+		d := time.Since(start)
+		if d > 110*time.Millisecond*slack {
+			e.Errorf("returned after %v", d)
+		}
+		e.WantErr(err, context.DeadlineExceeded)
+		gate.Wait(e) // Redis has put it into the queue
+		gate.Release()
+		e.Eventually("nothing known of the lock", 2*time.Second, func() bool { return m.Stats().Locks == 0 })
+		e.Eventually("no place in a queue", time.Second, func() bool {
+			return e.srv.Admin().Exists(bg, e.queueKeys()...).Val() == 0
+		})
+		e.MustUnlock(held)
+		e.Clean(m)
+	},
+
+	// AC-61, F16: nothing that a client sends is a time of day, so that its clock may show
+	// any: the places in a queue are kept by the server's.
+	"SendsNoTimeOfDay": func(e *Env) {
+		holder, hp := e.Via()
+		m, p := e.Via(holdfast.WithFairPatience(400 * time.Millisecond))
+		hp.Record()
+		p.Record()
+		held := e.MustLock(e.Lock(holder))
+		got := make(chan *holdfast.Lease, 1)
+		go func() { got <- e.MustLock(e.Lock(m)) }()
+		e.Listening(1)
+		n := holder.Stats().Renewals
+		e.Eventually("renewed, and the place kept", 2*lease, func() bool { return holder.Stats().Renewals > n+1 })
+		e.MustUnlock(held)
+		e.MustUnlock(<-got)
+		number := regexp.MustCompile(`\d+`)
+		checked := 0
+		for _, cmd := range append(hp.Commands(), p.Commands()...) {
+			if !script(cmd) {
+				continue
+			}
+			for _, arg := range cmd[3:] {
+				if strings.HasPrefix(arg, "hf-") || strings.Contains(arg, e.Key) {
+					continue
+				}
+				for _, digits := range number.FindAllString(arg, -1) {
+					checked++
+					if isTimeOfDay(digits) {
+						e.Errorf("%q is a time of day, in %q", digits, cmd[3:])
+					}
+				}
+			}
+		}
+		if checked < 10 {
+			e.Errorf("only %d numbers were sent", checked)
+		}
+	},
+
+	// AC-21: an Unlock that failed keeps no later lease of the manager from being renewed.
+	"RenewsAfterAFailedUnlock": func(e *Env) {
+		m, p := e.Via()
+		l := e.MustLock(e.Lock(m))
+		p.BlackHole(true)
+		e.WantErr(l.Unlock(bg), holdfast.ErrUnavailable)
+		p.BlackHole(false)
+		p.Cut()
+		again := e.MustLock(e.Lock(m))
+		n := m.Stats().Renewals
+		e.Eventually("two leases' worth of renewals", 3*lease, func() bool { return m.Stats().Renewals > n+5 })
+		if !again.Valid() || e.PTTL() < lease/3 {
+			e.Errorf("valid %v, TTL %v", again.Valid(), e.PTTL())
+		}
+		e.MustUnlock(again)
+		e.Clean(m)
+	},
+
+	// AC-25: the disk is full. Redis refuses every write, of releases as well: an error,
+	// and the TTL is the bound.
+	"FullDiskIsAnErrorAndTheTTLBounds": func(e *Env) {
+		m := e.Manager()
+		admin := e.Server().Admin()
+		l := e.MustLock(e.Lock(m))
+		config := func(key, value string) {
+			if err := admin.ConfigSet(bg, key, value).Err(); err != nil {
+				e.Fatal(err)
+			}
+		}
+		// A directory where the dump is to go: saving fails, whoever tries.
+		dir := admin.ConfigGet(bg, "dir").Val()["dir"]
+		if err := os.Mkdir(filepath.Join(dir, "dump.rdb"), 0o700); err != nil {
+			e.Fatal(err)
+		}
+		config("save", "3600 1000000")
+		admin.BgSave(bg)
+		e.Eventually("saving has failed", 5*time.Second, func() bool {
+			return strings.Contains(admin.Info(bg, "persistence").Val(), "rdb_last_bgsave_status:err")
+		})
+		_, err := e.kind.Lock(m, e.Key+":other").TryLock(bg)
+		e.WantErr(err, holdfast.ErrUnavailable)
+		e.WantNotErr(err, holdfast.ErrNotAcquired)
+		if err != nil && !strings.Contains(err.Error(), "MISCONF") {
+			e.Errorf("%v does not say MISCONF", err)
+		}
+		e.WantErr(l.Unlock(bg), holdfast.ErrUnavailable)
+		if ttl := e.PTTL(); ttl == -1 || ttl > lease {
+			e.Errorf("TTL %v", ttl)
+		}
+		config("stop-writes-on-bgsave-error", "no")
+		e.Eventually("released in the background", lease, func() bool { return admin.Exists(bg, e.Key).Val() == 0 })
+		e.Clean(m)
+	},
+}
+
+// isTimeOfDay reports whether digits are a Unix time of about now, in any unit.
+func isTimeOfDay(digits string) bool {
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return false
+	}
+	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond, time.Nanosecond} {
+		if d := n - time.Now().UnixNano()/int64(unit); -int64(24*time.Hour/unit) < d && d < int64(24*time.Hour/unit) {
+			return true
+		}
+	}
+	return false
+}
+
+// queueKeys are the two keys of the lock's queue.
+func (e *Env) queueKeys() []string {
+	if e.kind.Write {
+		return []string{"holdfast_rw_queue:{" + e.Key + "}", "holdfast_rw_timeout:{" + e.Key + "}"}
+	}
+	return []string{"redisson_lock_queue:{" + e.Key + "}", "redisson_lock_timeout:{" + e.Key + "}"}
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+const events = `{"Action":"run","Test":"TestMutex/wait/Woken"}
+{"Action":"attr","Test":"TestMutex/wait/Woken","Key":"L4:after-expiry","Value":"900µs"}
+{"Action":"attr","Test":"TestMutex/wait/Woken","Key":"L9:waits","Value":"7"}
+{"Action":"pass","Test":"TestMutex/wait/Woken"}
+{"Action":"attr","Test":"TestFair/wait/Woken","Key":"L4:after-expiry","Value":"12ms"}
+{"Action":"pass","Test":"TestFair/wait/Woken"}
+{"Action":"pass","Test":"TestOther"}
+{"Action":"fail","Test":"TestBroken"}
+{"Action":"pass","Test":""}
+`
+
+func filled(t *testing.T, table string) (string, error) {
+	t.Helper()
+	results, err := read(strings.NewReader(events))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fill("before\n"+begin+table+end+"\nafter\n", results)
+}
+
+func TestFill(t *testing.T) {
+	got, err := filled(t, "| | promise | shown by | last |\n|---|---|---|---|\n| L4 | soon | Woken, TestOther | old |\n")
+	want := "before\n" + begin + "| | promise | shown by | last |\n|---|---|---|---|\n| L4 | soon | Woken, TestOther | 3 runs; after expiry 12ms |\n" + end + "\nafter\n"
+	if err != nil || got != want {
+		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+func TestFill_NamesMustHavePassed(t *testing.T) {
+	for _, name := range []string{"TestBroken", "NoSuchTest"} {
+		if _, err := filled(t, "| L4 | soon | Woken, "+name+" | old |\n"); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := fill("no table", nil); err == nil {
+		t.Error("a document without a table was filled")
+	}
+}

@@ -45,7 +45,9 @@ func TestSentinel_KilledMaster(t *testing.T) {
 
 			// The service is back when another lock can be had.
 			s.AwaitNewMaster(old)
+			elected := time.Now()
 			mustUnlock(t, mustLock(t, others.Mutex(lock+":probe")))
+			r.behind = max(r.behind, time.Since(elected))
 			r.unavailable = max(r.unavailable, time.Since(killed))
 
 			if held == nil {

@@ -30,17 +30,17 @@ func (c *Cluster) Failover(key string, how Failover) (from, to *Server) {
 	return from, to
 }
 
-// revote is for how long masters that have voted for a replica of some master do not do so
-// again. An attempt within that time fails, and a graceful one keeps writers waiting for
-// five seconds first.
-const revote = 2*nodeTimeout + 100*time.Millisecond
+// again is for how long a replica that has asked for votes does not do so again: four times
+// the node time-out, from Redis' source. An attempt within that time waits for its end, and
+// a graceful one keeps writers waiting meanwhile, for five seconds at most.
+const again = 4*nodeTimeout + 100*time.Millisecond
 
 // Promote makes a replica the master of its shard and returns when all running nodes
-// agree. If the replica had their votes a moment ago, it waits until they may vote again.
+// agree. If that needs votes and the replica had them a moment ago, it waits first.
 func (c *Cluster) Promote(replica *Server, how Failover) {
 	c.tb.Helper()
 	if how != Takeover {
-		<-time.After(time.Until(c.voted[replica].Add(revote)))
+		<-time.After(time.Until(c.voted[replica].Add(again)))
 		defer func() { c.voted[replica] = time.Now() }()
 	}
 	args := []any{"cluster", "failover"}

@@ -74,9 +74,10 @@ func StartSentinel(tb testing.TB, replicas int, opts ...ServerOption) *Sentinel 
 
 // hurry shortens a sentinel's periods, which are made for data centres: with them every
 // fail-over, and every return of a server, takes ten seconds. Before Redis 7 they are
-// fixed.
+// fixed. A replica is fit for promotion if it was asked within five ping-periods, and while
+// the master is down it is asked once a second: with less than 200 ms it is a matter of luck.
 func (s *Sentinel) hurry(w *Server) {
-	_, err := w.try("sentinel", "debug", "info-period", "200", "ping-period", "100", "ask-period", "100",
+	_, err := w.try("sentinel", "debug", "info-period", "200", "ping-period", "250", "ask-period", "100",
 		"publish-period", "200", "min-link-reconnect-period", "100", "slave-reconf-timeout", "1000", "election-timeout", "1000")
 	if _, major, _ := findRedis(); err != nil && major >= 7 {
 		s.tb.Fatalf("redistest: sentinel debug: %v", err)

@@ -110,10 +110,12 @@ func TestCluster_KilledMaster(t *testing.T) {
 			r.faults++
 			replica.Resume()
 			c.AwaitNewOwner(name, old)
+			elected := time.Now()
 			if r.replicas > 0 {
 				old.Restart() // until then there is no replica, and no grant
 			}
 			mustUnlock(t, mustLock(t, ms[1].Mutex(beside+":probe")))
+			r.behind = max(r.behind, time.Since(elected))
 			if held == nil {
 				mustUnlock(t, mustLock(t, ms[1].Mutex(beside))) // nothing was left behind
 			} else if !r.judge(t, held, ms[1].Mutex(beside)) && !unheard && time.Since(killed) < lease/2 {

@@ -134,8 +134,8 @@ func (l *load) finish(t *testing.T, r *row) {
 }
 
 // wantPrompt fails for leases that were lost, and for releases that were late although
-// Redis was not away for as long as Unlock waits. It is if a graceful fail-over fails: the
-// master has kept its writers waiting for five seconds then.
+// Redis was not away for as long as Unlock waits. It is while a graceful fail-over has to
+// be repeated: the master keeps its writers waiting meanwhile.
 func (l *load) wantPrompt(t *testing.T) {
 	t.Helper()
 	l.mu.Lock()

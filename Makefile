@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: test redis fmt vet lint unit stress chaos safety soak demo bench bench-quick bench-once bench-test fuzz interop
+.PHONY: test redis fmt vet lint unit stress chaos safety soak topology demo bench bench-quick bench-once bench-test fuzz interop
 
 # What a newcomer types: it needs Go, and installs redis-server if it is missing.
 test: redis fmt vet lint unit
@@ -39,6 +39,9 @@ safety: redis ## a minute of chaos, the seeded bugs, and all tests of promises; 
 
 soak: redis ## 100,000 lock and cancel cycles and 1,000,000 names of each kind leave nothing behind; the figures go into docs/SAFETY.md
 	$(GO) test -count=1 -v -timeout 2h ./internal/chaos -run '^TestSoak_' -args -cycles 100000 -names 1000000 -update $(SOAK_ARGS)
+
+topology: redis ## fail-overs and moving slots, 20 rounds of each; their results go into docs/OPERATIONS.md: make topology ROUNDS=3
+	$(GO) test -count=1 -v -parallel 4 -timeout 2h ./internal/topology -run '^(TestSentinel_KilledMaster|Test\w+UnderLoad|TestCluster_KilledMaster)$$' -args -rounds $(or $(ROUNDS),20) -update
 
 interop: redis ## share locks with real Redisson, in JVMs; HOLDFAST_INTEROP=require fails without a JDK and Maven
 	@if command -v java >/dev/null && command -v mvn >/dev/null; then \

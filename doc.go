@@ -1,8 +1,8 @@
 // Package holdfast provides distributed locks on Redis: one Manager per process, and
 // on it locks that processes, goroutines and Java services (through Redisson) share.
 // Mutex is mutual exclusion, FairMutex the same in the order of arrival over all
-// processes, RWMutex has many readers or one writer, and NewMulti takes several locks
-// as one.
+// processes, RWMutex has many readers or one writer, NewMulti takes several locks as one,
+// and NewRedlock one lock on a majority of independent servers.
 //
 // # Usage
 //
@@ -82,10 +82,13 @@
 // whichever process, keeps new readers out, and a release lets in either one writer or
 // all readers up to the next one, so that neither side starves.
 //
-// Redisson's waiters are let in too: its fair ones stand in the same queue, and while
-// others of it listen, a release is open to them after 16 grants in a row at most. Should messages be lost, a waiting process asks again every poll
-// interval (WithPollInterval) and when the holder's TTL has run out. Nothing spins. A
-// TryLock does not wait and does not overtake a FairMutex's queue.
+// Redisson's waiters are let in too. Its fair ones stand in the same queue. While others
+// of it listen, the release after 16 grants in a row is left open, and both sides race
+// for the lock.
+//
+// Should messages be lost, a waiting process asks again every poll interval
+// (WithPollInterval) and when the holder's TTL has run out. Nothing spins. A TryLock does
+// not wait and does not overtake a FairMutex's queue.
 //
 // # Concurrency
 //

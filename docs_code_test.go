@@ -19,7 +19,7 @@ import (
 // have tests of their own.
 func userDocs(t *testing.T) []string {
 	t.Helper()
-	return append([]string{"README.md", "docs/CHOOSING.md"}, glob(t, "examples/*.md", "examples/*/*.md")...)
+	return append([]string{"README.md", "docs/CHOOSING.md", "docs/SAFETY.md"}, glob(t, "examples/*.md", "examples/*/*.md")...)
 }
 
 func glob(t *testing.T, patterns ...string) (files []string) {
@@ -85,6 +85,25 @@ var unrunnable = map[string]string{
 	"go get github.com/holdfast-go/holdfast": "the module is not published yet",
 }
 
+// What is said of make anywhere is in the Makefile.
+func TestDocs_MakeTargetsExist(t *testing.T) {
+	makefile, n := "\n"+read(t, "Makefile"), 0
+	for _, f := range glob(t, "*.md", "*/*.md", "*/*/*.md") {
+		for _, m := range regexp.MustCompile("`make ([a-z-]+)(?: ([A-Z_]+)=)?").FindAllStringSubmatch(read(t, f), -1) {
+			n++
+			if !strings.Contains(makefile, "\n"+m[1]+":") {
+				t.Errorf("%s: there is no target %s", f, m[1])
+			}
+			if m[2] != "" && !strings.Contains(makefile, m[2]+")") && !strings.Contains(makefile, m[2]+",") {
+				t.Errorf("%s: the Makefile does not know %s", f, m[2])
+			}
+		}
+	}
+	if n < 12 {
+		t.Errorf("only %d targets found", n)
+	}
+}
+
 // Each command is run by CI, or is an example that its test runs.
 func TestDocs_CommandsAreRun(t *testing.T) {
 	ci, n := strings.Split(read(t, ".ci/run"), "\n"), 0
@@ -107,7 +126,7 @@ func TestDocs_CommandsAreRun(t *testing.T) {
 				}
 				continue
 			}
-			if !slices.ContainsFunc(ci, func(l string) bool { return strings.HasSuffix(l, command) }) {
+			if !slices.ContainsFunc(ci, func(l string) bool { return strings.HasSuffix(strings.TrimSuffix(l, "; then"), command) }) {
 				t.Errorf("%s: .ci/run does not run %q", f, command)
 			}
 		}
@@ -134,18 +153,23 @@ func TestExamples_AreListed(t *testing.T) {
 	}
 }
 
-// Whatever is said about defaults in prose is so.
+// Whatever is said about defaults in prose is so: of the lease, or of the option that is
+// named just before.
 func TestDocs_DefaultsInProse(t *testing.T) {
+	defaults := map[string]time.Duration{
+		"": holdfast.DefaultLease, "WithLease": holdfast.DefaultLease, "WithPollInterval": holdfast.DefaultPollInterval,
+		"WithHandoffSlice": holdfast.DefaultHandoffSlice, "WithFairPatience": holdfast.DefaultFairPatience,
+	}
 	n := 0
-	for _, f := range append(userDocs(t), "doc.go") {
-		for _, m := range regexp.MustCompile(`(\d+) ?(m?s) by default`).FindAllStringSubmatch(read(t, f), -1) {
+	for _, f := range append(glob(t, "*.md", "*/*.md", "*/*/*.md"), "doc.go") {
+		for _, m := range regexp.MustCompile("(?:`(With\\w+)`[,:]? )?(\\d+) ?(m?s) by default").FindAllStringSubmatch(read(t, f), -1) {
 			n++
-			if d, err := time.ParseDuration(m[1] + m[2]); err != nil || d != holdfast.DefaultLease {
-				t.Errorf("%s: %q, the default lease is %v", f, m[0], holdfast.DefaultLease)
+			if d, err := time.ParseDuration(m[2] + m[3]); err != nil || d != defaults[m[1]] {
+				t.Errorf("%s: %q, the default is %v", f, m[0], defaults[m[1]])
 			}
 		}
 	}
-	if n < 2 {
+	if n < 4 {
 		t.Errorf("only %d mentions found", n)
 	}
 }
@@ -163,14 +187,31 @@ func TestREADME_ListsEveryOption(t *testing.T) {
 	}
 }
 
-// owed are entry points whose Examples are still to be written.
-var owed = []string{"RLockAsync"}
+// within are entry points that the Example of another shows best.
+var within = map[string]string{
+	"Manager.Mutex":     "Mutex_Lock",
+	"Manager.FairMutex": "FairMutex",
+	"Manager.RWMutex":   "RWMutex_RLock",
+	"FairMutex.Lock":    "FairMutex",
+	"RWMutex.TryLock":   "RWMutex_RLock",
+	"RWMutex.TryRLock":  "RWMutex_RLock",
+	"Multi.Lock":        "NewMulti",
+	"Redlock.Lock":      "NewRedlock",
+	"Lease.Name":        "Lease_Unlock",
+	"Lease.Err":         "Lease_Valid",
+	"Lease.Deadline":    "Lease_Extend",
+	"WithPollInterval":  "Option",
+	"WithHandoffSlice":  "Option",
+	"WithFairPatience":  "Option",
+	"WithPublishMode":   "Option",
+}
 
-// Every function and method that users call is called in an Example that runs.
+// Every function and method that users call has an Example that calls it, and runs: of
+// its own, or within another's.
 func TestExamples_CoverTheAPI(t *testing.T) {
 	var files []*ast.File
 	fset := token.NewFileSet()
-	called := make(map[string]bool)
+	calls := make(map[string]map[string]bool) // the Example's name: what it calls
 	for _, f := range glob(t, "*.go") {
 		file, err := parser.ParseFile(fset, f, nil, parser.ParseComments)
 		if err != nil {
@@ -184,9 +225,10 @@ func TestExamples_CoverTheAPI(t *testing.T) {
 			if e.Output == "" {
 				t.Errorf("Example%s has no output and is not run", e.Name)
 			}
+			calls[e.Name] = make(map[string]bool)
 			ast.Inspect(e.Code, func(n ast.Node) bool {
 				if call, ok := n.(*ast.SelectorExpr); ok {
-					called[call.Sel.Name] = true
+					calls[e.Name][call.Sel.Name] = true
 				}
 				return true
 			})
@@ -196,26 +238,34 @@ func TestExamples_CoverTheAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	need := func(name, of string) {
-		switch later := slices.Contains(owed, name); {
-		case !called[name] && !later:
-			t.Errorf("no Example calls %s", of+name)
-		case called[name] && later:
-			t.Errorf("an Example calls %s: it is not owed any more", of+name)
+	needed := make(map[string]bool)
+	need := func(symbol string) {
+		needed[symbol] = true
+		called := symbol[strings.Index(symbol, ".")+1:]
+		own := strings.ReplaceAll(symbol, ".", "_")
+		for name, does := range calls {
+			if (name == own || strings.HasPrefix(name, own+"_") || name == within[symbol]) && does[called] {
+				return
+			}
 		}
+		t.Errorf("no Example%s calls %s, nor does Example%s", own, symbol, within[symbol])
 	}
 	for _, f := range pkg.Funcs {
-		need(f.Name, "")
+		need(f.Name)
 	}
 	for _, typ := range pkg.Types {
 		for _, f := range typ.Funcs {
-			need(f.Name, "")
+			need(f.Name)
 		}
 		for _, m := range typ.Methods {
-			if slices.Contains([]string{"Error", "Unwrap", "Is", "String"}, m.Name) {
-				continue
+			if !slices.Contains([]string{"Error", "Unwrap", "String"}, m.Name) {
+				need(typ.Name + "." + m.Name)
 			}
-			need(m.Name, typ.Name+".")
+		}
+	}
+	for symbol := range within {
+		if !needed[symbol] {
+			t.Errorf("there is no %s", symbol)
 		}
 	}
 }

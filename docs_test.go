@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,18 +59,39 @@ func TestREADME_ListsEveryError(t *testing.T) {
 	}
 }
 
-// Links between the documents lead somewhere.
+// Links between the documents, to their sections and to pictures lead somewhere.
 func TestDocs_LinksLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]+))?\)|src="([^"]+)"`)
+	n := 0
 	for _, file := range glob(t, "*.md", "*/*.md", "*/*/*.md") {
-		for _, m := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(read(t, file), -1) {
-			if strings.Contains(m[1], "://") {
+		for _, m := range link.FindAllStringSubmatch(read(t, file), -1) {
+			to, section := m[1]+m[3], m[2]
+			if strings.Contains(to, "://") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
+			n++
+			if to = filepath.Join(filepath.Dir(file), to); m[1]+m[3] == "" {
+				to = file
+			}
+			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s: %v", file, err)
+			} else if section != "" && !slices.Contains(sections(read(t, to)), section) {
+				t.Errorf("%s: %s has no section #%s", file, to, section)
 			}
 		}
 	}
+	if n < 50 {
+		t.Errorf("only %d links found", n)
+	}
+}
+
+// sections returns the names by which headings are linked to.
+func sections(markdown string) (names []string) {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(markdown, -1) {
+		name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		names = append(names, strings.ReplaceAll(name, " ", "-"))
+	}
+	return names
 }
 
 // sources is the text of all tests, and of the scenarios and kinds that they are made of.
@@ -131,6 +153,16 @@ func TestSafety_ExplainsEveryNumber(t *testing.T) {
 			if !known[id] {
 				t.Errorf("%s is explained nowhere, in %q", id, c)
 			}
+		}
+	}
+}
+
+// Each file of the package is in the table of files.
+func TestArchitecture_ListsEveryFile(t *testing.T) {
+	picture, _, _ := strings.Cut(read(t, "docs/ARCHITECTURE.md"), "\n## States")
+	for _, f := range glob(t, "*.go") {
+		if !strings.HasSuffix(f, "_test.go") && f != "doc.go" && !strings.Contains(picture, "`"+f+"`") {
+			t.Errorf("it does not list %s", f)
 		}
 	}
 }

@@ -53,7 +53,14 @@ func (h *handle) mapped() string { return h.keys.Lock.(string) }
 // acquire is Lock and, with once, TryLock.
 func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
 	span := h.m.telemetry.acquire(ctx, h)
-	lease, w, e, err := h.enter(ctx, request{once: once, trace: span.trace()})
+	lease, err := h.obtain(ctx, request{once: once, trace: span.trace()})
+	span.end(lease, err)
+	return lease, err
+}
+
+// obtain enters and waits for the outcome.
+func (h *handle) obtain(ctx context.Context, r request) (*Lease, error) {
+	lease, w, e, err := h.enter(ctx, r)
 	if w != nil {
 		select {
 		case <-w.Ready():
@@ -62,7 +69,6 @@ func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
 			err = e.leave(ctx, w)
 		}
 	}
-	span.end(lease, err)
 	return lease, err
 }
 

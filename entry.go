@@ -62,6 +62,7 @@ type entry struct {
 	refused   bool // the last verdict: another owner stands in the way
 	listening bool // registered for Redisson's channel
 	strayed   bool // fair: a waiter in the middle has no place in Redis's queue
+	unheard   bool // fair: a waiter may have been granted the lock while no inbox was heard
 	closed    bool // the manager is closed
 	dead      bool // forgotten by the manager: whoever found it must look again
 }
@@ -86,10 +87,11 @@ type request struct {
 
 // bid is what Redis has been asked for on behalf of a waiter.
 type bid struct {
-	claim   *hold // nil: nothing yet; claim.waiter is the waiter
-	current *try  // whose verdict is awaited; nil: none, or it is overdue
-	queued  bool  // the claim stands in the lock's queue in Redis
-	foreign bool  // fair: one of Redisson's held the lock or stood before it
+	claim   *hold        // nil: nothing yet; claim.waiter is the waiter
+	current *try         // whose verdict is awaited; nil: none, or it is overdue
+	queued  bool         // the claim stands in the lock's queue in Redis
+	foreign bool         // fair: one of Redisson's held the lock or stood before it
+	notice  *wire.Notice // a grant, told while a request is under way; nil: none
 	// A reading of the server's clock, milliseconds, and a time before that reading.
 	clock  int64
 	before time.Time
@@ -129,7 +131,6 @@ func (e *entry) goneLocked(w *waiter) {
 			e.orphan = w
 		}
 	default:
-		w.Value.bid = bid{}
 		e.undoLocked(c)
 		e.ask = e.ask || e.kind != fairKind
 	}
@@ -152,15 +153,13 @@ func (e *entry) adoptLocked(w, from *waiter) bool {
 // disownLocked ends the life of a bid whose waiter had left before its request ended,
 // with a grant or without.
 func (e *entry) disownLocked(c *hold, granted bool) {
-	w := c.waiter
 	e.orphans--
-	if e.orphan == w {
+	if e.orphan == c.waiter {
 		e.orphan = nil
 	}
-	w.Value.bid = bid{}
 	if granted {
-		e.m.inbox.forget(c)
-		c.phase, c.waiter = over, nil
+		e.endBidLocked(c)
+		c.phase = over
 		e.startReleaseLocked(c, false, nil)
 	} else {
 		e.undoLocked(c)
@@ -168,13 +167,24 @@ func (e *entry) disownLocked(c *hold, granted bool) {
 	e.ask = e.ask || e.kind != fairKind
 }
 
+// endBidLocked ends the bid that c is the claim of, and reports whether it stood in the
+// queue in Redis.
+func (e *entry) endBidLocked(c *hold) (queued bool) {
+	b := &c.waiter.Value.bid
+	if queued = b.queued; queued {
+		e.m.inbox.forget(c)
+		e.m.scheduler.Remove(&c.item) // fair: its place is not kept any more
+	}
+	*b, c.waiter = bid{}, nil
+	return queued
+}
+
 // undoLocked gives up a claim. One that Redis has refused for certain needs nothing; of
 // any other a copy may have been executed or still be, or it stands in the queue: it
 // is released, and a tombstone refuses copies that come later.
 func (e *entry) undoLocked(c *hold) {
-	queued := e.m.inbox.forget(c)
-	e.m.scheduler.Remove(&c.item)
-	c.phase, c.waiter = over, nil
+	queued := e.endBidLocked(c)
+	c.phase = over
 	if c.stray() || queued {
 		e.startReleaseLocked(c, queued, nil)
 	}
@@ -286,6 +296,14 @@ func (e *entry) subscribed() {
 	e.mu.Unlock()
 }
 
+// hears is called when the inbox begins to be heard: what was granted before was not.
+func (e *entry) hears() {
+	e.mu.Lock()
+	e.ask, e.unheard = true, true
+	e.stepLocked()
+	e.mu.Unlock()
+}
+
 // wakeUp is called by the timer.
 func (e *entry) wakeUp() {
 	e.mu.Lock()
@@ -296,8 +314,19 @@ func (e *entry) wakeUp() {
 	e.mu.Unlock()
 }
 
-// wakeAfter arms the timer. A firing that was under way already costs one request.
-func (e *entry) wakeAfter(d time.Duration) {
+// wakeAfterLocked arms the timer. A firing that was under way already costs one request.
+func (e *entry) wakeAfterLocked(d time.Duration) {
+	e.yielding = false
+	e.armLocked(d)
+}
+
+// yieldForLocked gives way to others for a moment, in which messages are about them.
+func (e *entry) yieldForLocked(d time.Duration) {
+	e.yielding = true
+	e.armLocked(d)
+}
+
+func (e *entry) armLocked(d time.Duration) {
 	if e.timer == nil {
 		e.timer = time.AfterFunc(d, e.wakeUp)
 	} else {

@@ -12,7 +12,9 @@ import (
 var (
 	// ErrNotAcquired: somebody else holds the lock (TryLock), or ctx ended before the
 	// lock was granted (Lock); then the context's cause is joined to it. Nothing is
-	// left behind: no key, no place in a queue, no subscription.
+	// left behind that is in anybody's way: no lock, no place in a queue, no
+	// subscription. If a request was still unanswered, a tombstone stays in Redis for
+	// a minute: it refuses copies of that request that arrive late.
 	ErrNotAcquired = errors.New("holdfast: lock not acquired")
 
 	// ErrLeaseLost: the lease ended without its holder's doing. A *LostError says why.

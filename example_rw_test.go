@@ -118,3 +118,38 @@ func ExampleRWMutex_RLocker() {
 	// reading catalogue
 	// <nil>
 }
+
+// Many waiters of one goroutine: readers come in together, and the writer after them.
+func ExampleRWMutex_RLockAsync() {
+	m, done := newManager()
+	defer done()
+	ctx := context.Background()
+	rates := m.RWMutex("rates")
+
+	one, two := <-rates.RLockAsync(ctx), <-rates.RLockAsync(ctx)
+	write := rates.LockAsync(ctx)
+	fmt.Println(one.Lease.Unlock(ctx), two.Lease.Unlock(ctx))
+	fmt.Println((<-write).Lease.Unlock(ctx))
+	// Output:
+	// <nil> <nil>
+	// <nil>
+}
+
+// LockAsync is for the write side.
+func ExampleRWMutex_LockAsync() {
+	m, done := newManager()
+	defer done()
+	ctx := context.Background()
+	limits := m.RWMutex("limits")
+
+	write := <-limits.LockAsync(ctx)
+	if write.Err != nil {
+		log.Fatal(write.Err)
+	}
+	read := limits.RLockAsync(ctx)
+	fmt.Println(write.Lease.Unlock(ctx))
+	fmt.Println((<-read).Lease.Unlock(ctx))
+	// Output:
+	// <nil>
+	// <nil>
+}

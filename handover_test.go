@@ -3,12 +3,16 @@ package holdfast_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
@@ -119,9 +123,11 @@ func TestHandover_FiftyProcesses(t *testing.T) {
 		p.Expect(t, "ready")
 		p.Send(fmt.Sprint("take ", i))
 	}
-	for srv.Admin().LLen(ctx, "redisson_lock_queue:{fifty}").Val() != processes {
-		time.Sleep(5 * time.Millisecond)
-	}
+	eventually(t, "all stand in the queue, and hear", func() bool {
+		places := srv.Admin().ZRangeWithScores(ctx, "redisson_lock_timeout:{fifty}", 0, -1).Val()
+		deaf := func(z redis.Z) bool { return z.Score != math.Trunc(z.Score) } // asks once more when it hears
+		return len(places) == processes && !slices.ContainsFunc(places, deaf)
+	})
 	srv.ResetStats()
 	start := time.Now()
 	if err := held.Unlock(ctx); err != nil {

@@ -39,8 +39,8 @@ func newInbox(m *Manager) *inbox {
 }
 
 // expect adds a claim that stands in a queue. It returns the message that has come for
-// it already; its Number is 0 if there is none.
-func (b *inbox) expect(h *hold) (early wire.Notice) {
+// it already; nil if there is none.
+func (b *inbox) expect(h *hold) (early *wire.Notice) {
 	number := wire.Number(h.owner.(string))
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,25 +50,24 @@ func (b *inbox) expect(h *hold) (early wire.Notice) {
 	b.expected[number] = h
 	for _, n := range b.early {
 		if n.Number == number {
-			early = n
+			early = &n
 		}
 	}
 	return early
 }
 
-// forget drops a claim and reports whether it was expected.
-func (b *inbox) forget(h *hold) bool {
+// forget drops a claim.
+func (b *inbox) forget(h *hold) {
 	n := wire.Number(h.owner.(string))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.expected[n]; !ok {
-		return false
+		return // it stood in the queue, but its waiter left before we knew
 	}
 	delete(b.expected, n)
 	if len(b.expected) == 0 {
 		b.m.subscriber.remove(b.channel, b)
 	}
-	return true
 }
 
 // live reports whether messages are heard.
@@ -107,8 +106,7 @@ func (b *inbox) subscribed() {
 	}
 	b.mu.Unlock()
 	for e := range entries {
-		e.subscribed()
-		e.keepAll()
+		e.hears()
 	}
 }
 
@@ -139,19 +137,20 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	}
 	if !n.Granted { // Redisson's turn
 		if !e.yielding {
-			e.yielding = true
-			e.wakeAfter(redissonsTurn)
+			e.yieldForLocked(redissonsTurn)
 		}
+		return nil
+	}
+	if b.current != nil {
+		// A release before that request is answered would have to leave a tombstone for
+		// it; its answer, mostly a moment away, is the grant as well, or lets n stand.
+		b.notice = &n
 		return nil
 	}
 	h.turn, h.wanted = uint8(min(n.Turn, 255)), n.Others
 	since, trusted := validity.Grant(time.Now(), b.before, b.clock, n.Clock, n.Claim)
 	if !trusted || e.m.confirm || h.cfg.fixed || h.cfg.acks != nil || h.cfg.fencing && n.Token == 0 {
-		if b.current == nil {
-			e.tryLocked(h.waiter)
-		} else { // which may have been executed before the grant
-			e.ask = true
-		}
+		e.tryLocked(h.waiter)
 		return nil
 	}
 	e.m.stats.granted.Add(1)

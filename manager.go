@@ -62,8 +62,8 @@ type Manager struct {
 // nothing before the first lock. The caller keeps client and closes it after Close.
 //
 // client is a *redis.Client (one server, or Sentinel's fail-over client) or a
-// *redis.ClusterClient. A *redis.Ring is refused: no single connection hears the
-// messages of all its shards.
+// *redis.ClusterClient. A *redis.Ring is refused: each process judges by itself which
+// shards are up, so two could lock the same name on two of them.
 func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	cfg := defaultConfig()
 	for _, o := range opts {
@@ -87,7 +87,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		}
 		readTimeout = c.Options().ReadTimeout
 	case *redis.Ring:
-		return nil, &OptionError{"New", "*redis.Ring", "a ring is not supported: no single connection hears the messages of all its shards"}
+		return nil, &OptionError{"New", "*redis.Ring", "a ring is not supported: rings of different processes may disagree about which shards are up, and then a name is locked on two of them at a time"}
 	}
 	if cfg.err != nil {
 		return nil, cfg.err

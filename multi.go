@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -199,7 +200,7 @@ func together(locks []*handle) int {
 	first, n := locks[0], 0
 	for _, h := range locks {
 		if h.err != nil || h.kind.rw() || h.cfg.fencing || h.m != first.m ||
-			h.m.cluster && wire.Slot(h.mapped()) != wire.Slot(first.mapped()) {
+			(h.m.cluster || h.m.oneSlot.Load()) && wire.Slot(h.mapped()) != wire.Slot(first.mapped()) {
 			break
 		}
 		n++
@@ -236,10 +237,14 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 			}
 		}
 	}
+	if s.crossed.Load() && ctx.Err() == nil {
+		return takeEach(ctx, locks, nil)
+	}
 	return got, err
 }
 
-// takeEach is takeAll where one of the locks is in use in this process.
+// takeEach is takeAll where one of the locks is in use in this process, or not all share
+// a slot that have to.
 func takeEach(ctx context.Context, locks []*handle, err error) (got []*Lease, _ error) {
 	for _, h := range locks {
 		if err != nil {
@@ -260,6 +265,7 @@ type sweep struct {
 	waiters []*waiter
 	tries   []*try
 	call    command.Call
+	crossed atomic.Bool // refused because its keys are in several slots
 }
 
 // enterAll sends a sweep; it returns nil if one of the entries is not idle. It is the
@@ -319,9 +325,19 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 
 // Replied is called by the executor: the reply is a verdict for each.
 func (s *sweep) Replied(_ *command.Call, r command.Reply) {
+	if crossesSlots(r.Err) {
+		s.entries[0].m.oneSlot.Store(true)
+		s.crossed.Store(true)
+	}
 	for _, t := range s.tries {
 		t.Replied(nil, r)
 	}
+}
+
+// crossesSlots reports whether a script was refused for keys of several slots: by a node
+// of a cluster that a plain client is connected to, or a proxy in front of one.
+func crossesSlots(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "CROSSSLOT")
 }
 
 // Overdue is called by the executor when the reply takes too long.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,17 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// managerOn returns a manager on srv that is closed with the test.
-func managerOn(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) *holdfast.Manager {
-	t.Helper()
-	m, err := holdfast.New(srv.Client(t), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	return m
-}
-
 func multi(t *testing.T, locks ...holdfast.Locker) *holdfast.Multi {
 	t.Helper()
 	l, err := holdfast.NewMulti(locks...)
@@ -38,33 +26,7 @@ func multi(t *testing.T, locks ...holdfast.Locker) *holdfast.Multi {
 	return l
 }
 
-func mustLock(t *testing.T, l holdfast.Locker) *holdfast.Lease {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	lease, err := l.Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lease
-}
-
-func mustUnlock(t *testing.T, l *holdfast.Lease) {
-	t.Helper()
-	if err := l.Unlock(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 5s: %s", what)
-		}
-	}
-}
-
+// AC-77 and others: what cannot be one lock is refused before anything is sent.
 func TestMulti_RefusesBadLocks(t *testing.T) {
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
@@ -141,11 +103,10 @@ func TestMulti_RollsBack(t *testing.T) {
 	}
 	eventually(t, "rolled back", func() bool { return len(srv.Keys()) == 1 && len(srv2.Keys()) == 0 })
 
-	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- mustLock(t, l) }()
+	got := waits(t, l)
 	eventually(t, "it waits", func() bool { return m.Stats().Waiting == 1 })
 	mustUnlock(t, held)
-	lease := <-got
+	lease := got()
 	mustUnlock(t, lease)
 	srv.RequireNoKeys(t)
 	srv2.RequireNoKeys(t)
@@ -173,25 +134,9 @@ func TestMulti_RollsBackTheSilent(t *testing.T) {
 func TestMulti_OppositeOrders(t *testing.T) {
 	srv := redistest.Start(t)
 	a, b := managerOn(t, srv), managerOn(t, srv)
-	rounds := 300
-	var inside atomic.Int32
-	var wg sync.WaitGroup
-	for i, l := range []*holdfast.Multi{
+	alone(t, 300,
 		multi(t, a.Mutex("x"), a.Mutex("y")), multi(t, b.Mutex("y"), b.Mutex("x")),
-		multi(t, a.Mutex("y"), a.Mutex("z")), multi(t, b.RWMutex("w"), b.Mutex("y"), b.Mutex("x")),
-	} {
-		wg.Go(func() {
-			for range rounds {
-				lease := mustLock(t, l)
-				if inside.Add(1) != 1 {
-					t.Errorf("multi %d is not alone with y", i)
-				}
-				inside.Add(-1)
-				mustUnlock(t, lease)
-			}
-		})
-	}
-	wg.Wait()
+		multi(t, a.Mutex("y"), a.Mutex("z")), multi(t, b.RWMutex("w"), b.Mutex("y"), b.Mutex("x")))
 	srv.RequireTTLs(t)
 }
 
@@ -302,8 +247,7 @@ func TestMulti_BeginsAgain(t *testing.T) {
 		"deleted":  {opts: []holdfast.LockOption{holdfast.WithLease(300 * time.Millisecond)}, now: func() { srv.Admin().Del(t.Context(), "a") }},
 	} {
 		held := mustLock(t, other.Mutex("b"))
-		got := make(chan *holdfast.Lease, 1)
-		go func() { got <- mustLock(t, multi(t, m.Mutex("a", end.opts...), m.Mutex("b"))) }()
+		got := waits(t, multi(t, m.Mutex("a", end.opts...), m.Mutex("b")))
 		lost := m.Stats().Lost
 		eventually(t, name+": it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Held == 1 })
 		if end.now != nil {
@@ -313,7 +257,7 @@ func TestMulti_BeginsAgain(t *testing.T) {
 			return m.Stats().Lost > lost && srv.Admin().Exists(t.Context(), "a").Val() == 1
 		})
 		mustUnlock(t, held)
-		lease := <-got
+		lease := got()
 		if !lease.Valid() || srv.Admin().Exists(t.Context(), "a", "b").Val() != 2 {
 			t.Errorf("%s: valid %v, keys %v", name, lease.Valid(), srv.Keys())
 		}
@@ -322,38 +266,45 @@ func TestMulti_BeginsAgain(t *testing.T) {
 	}
 }
 
+// AC-78: however often it has to begin again, each lock has its own lease.
+func TestMulti_LeasesStayAsTheyAre(t *testing.T) {
+	srv := redistest.Start(t)
+	m, other := managerOn(t, srv), managerOn(t, srv)
+	leases := map[string]time.Duration{"a": 20 * time.Second, "b": 40 * time.Second}
+	held := mustLock(t, other.Mutex("b"))
+	// A read-write lock is taken by itself: a renewal tells of its end.
+	got := waits(t, multi(t, m.RWMutex("a", holdfast.WithFixedLease(leases["a"])), m.Mutex("b", holdfast.WithLease(leases["b"]))))
+	for range 3 {
+		eventually(t, "it has the first", func() bool { return m.Stats().Held == 1 && srv.Admin().Exists(t.Context(), "a").Val() == 1 })
+		if ok, err := m.ForceUnlock(t.Context(), "a"); !ok || err != nil {
+			t.Fatalf("ForceUnlock: %v, %v", ok, err)
+		}
+	}
+	eventually(t, "it has the first", func() bool { return m.Stats().Held == 1 && srv.Admin().Exists(t.Context(), "a").Val() == 1 })
+	mustUnlock(t, held)
+	lease := got()
+	for name, ttl := range leases {
+		eventually(t, fmt.Sprintf("the TTL of %s is %v, also after a grant by message", name, ttl), func() bool {
+			is := srv.Admin().PTTL(t.Context(), name).Val()
+			return is <= ttl && is > ttl-10*time.Second
+		})
+	}
+	if d := time.Until(lease.Deadline()); d > leases["a"] {
+		t.Errorf("deadline in %v", d)
+	}
+	mustUnlock(t, lease)
+	srv.RequireNoKeys(t)
+}
+
 // AC-74: Multis that share names, in tight loops, all get on.
 func TestMulti_NoLivelock(t *testing.T) {
 	srv := redistest.Start(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var inside atomic.Int32
-	var wg sync.WaitGroup
+	var all []holdfast.Locker
 	for range 4 {
 		m := managerOn(t, srv)
-		for _, l := range []*holdfast.Multi{
-			multi(t, m.Mutex("x"), m.FairMutex("y"), m.RWMutex("z")),
-			multi(t, m.RWMutex("z"), m.Mutex("x"), m.Mutex("w")),
-		} {
-			wg.Go(func() {
-				for i := range 60 {
-					lease, err := l.Lock(ctx)
-					if err != nil {
-						t.Errorf("round %d: %v", i, err)
-						return
-					}
-					if inside.Add(1) != 1 {
-						t.Error("not alone")
-					}
-					inside.Add(-1)
-					if err := lease.Unlock(ctx); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
+		all = append(all, multi(t, m.Mutex("x"), m.FairMutex("y"), m.RWMutex("z")), multi(t, m.RWMutex("z"), m.Mutex("x"), m.Mutex("w")))
 	}
-	wg.Wait()
+	alone(t, 60, all...)
 	srv.RequireTTLs(t)
 }
 
@@ -448,40 +399,36 @@ func TestMulti_Spans(t *testing.T) {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
 	m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(provider))
 	mustUnlock(t, mustLock(t, multi(t, m.Mutex("a"), m.RWMutex("b"))))
+	wantFamily(t, recorder.Ended(), "multi", "a+b", 2)
+}
+
+// wantFamily fails unless there is one span of the whole for Lock and one for Unlock, and
+// n children of each.
+func wantFamily(t *testing.T, spans []sdktrace.ReadOnlySpan, kind, name string, n int) {
+	t.Helper()
 	parents := map[string]trace.SpanID{}
-	for _, s := range recorder.Ended() {
-		if attributes(s)["holdfast.type"].AsString() == "multi" {
-			parents[s.Name()] = s.SpanContext().SpanID()
-			if a := attributes(s); a["holdfast.name"].AsString() != "a+b" || s.Name() == "lock.acquire" && a["holdfast.wait_mode"].AsString() != "fast" {
+	for _, s := range spans {
+		if a := attributes(s); a["holdfast.type"].AsString() == kind {
+			if _, twice := parents[s.Name()]; twice || a["holdfast.name"].AsString() != name || s.Name() == "lock.acquire" && a["holdfast.wait_mode"].AsString() != "fast" {
 				t.Errorf("%s: %v", s.Name(), s.Attributes())
 			}
+			parents[s.Name()] = s.SpanContext().SpanID()
 		}
 	}
 	if len(parents) != 2 {
 		t.Fatalf("spans of the whole: %v", parents)
 	}
-	for _, s := range recorder.Ended() {
-		if attributes(s)["holdfast.type"].AsString() != "multi" && s.Parent().SpanID() != parents[s.Name()] {
+	children := map[string]int{}
+	for _, s := range spans {
+		if attributes(s)["holdfast.type"].AsString() == kind {
+			continue
+		}
+		children[s.Name()]++
+		if s.Parent().SpanID() != parents[s.Name()] {
 			t.Errorf("%s of %s is not a child of the whole", s.Name(), attributes(s)["holdfast.name"].AsString())
 		}
 	}
-}
-
-func ExampleNewMulti() {
-	ctx := context.Background()
-	m, done := newManager()
-	defer done()
-	transfer, err := holdfast.NewMulti(m.Mutex("account:7"), m.Mutex("account:3"))
-	if err != nil {
-		panic(err)
+	if children["lock.acquire"] != n || children["lock.release"] != n {
+		t.Errorf("%v children, want %d each", children, n)
 	}
-	lease, err := transfer.Lock(ctx)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(lease.Name())
-	fmt.Println(lease.Unlock(ctx))
-	// Output:
-	// account:3+account:7
-	// <nil>
 }

@@ -74,7 +74,7 @@ func newScene(t *testing.T) *scene {
 	s.lease = lease
 	other := operated(t, s.srv.Client(t))
 	s.waiter = other.Mutex(stock, holdfast.WithFencing()).LockAsync(t.Context())
-	until(t, "somebody waits", func() bool {
+	eventually(t, "somebody waits", func() bool {
 		return other.Stats().Waiting == 1 && other.Stats().Subscriptions > 0
 	})
 	return s
@@ -87,16 +87,6 @@ func operated(t *testing.T, rdb *redis.Client) *holdfast.Manager {
 	}
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	return m
-}
-
-// until waits for a state of the server, which has no event of its own.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); <-time.After(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-	}
 }
 
 // granted waits for the waiter and gives its lock back.
@@ -152,8 +142,8 @@ func TestOperations_AccessRightsSuffice(t *testing.T) {
 		t.Errorf("TryLock of a held lock: %v", err)
 	}
 	waiter := b.Mutex(stock, holdfast.WithFencing()).LockAsync(ctx)
-	until(t, "somebody waits", func() bool { return b.Stats().Waiting == 1 && b.Stats().Subscriptions > 0 })
-	until(t, "a renewal", func() bool { return a.Stats().Renewals > 0 })
+	eventually(t, "somebody waits", func() bool { return b.Stats().Waiting == 1 && b.Stats().Subscriptions > 0 })
+	eventually(t, "a renewal", func() bool { return a.Stats().Renewals > 0 })
 	if info, err := a.Inspect(ctx, stock); err != nil || !info.Held {
 		t.Errorf("Inspect: %+v, %v", info, err)
 	}
@@ -176,13 +166,13 @@ func TestOperations_AccessRightsSuffice(t *testing.T) {
 	defer cancel()
 	troubles := a.Stats().Troubles
 	gone := a.Mutex(stock).LockAsync(short)
-	until(t, "the second request is under way", func() bool { return a.Stats().Troubles > troubles })
+	eventually(t, "the second request is under way", func() bool { return a.Stats().Troubles > troubles })
 	cancel()
 	if r := <-gone; r.Err == nil {
 		t.Error("granted without an answer")
 	}
-	until(t, "a tombstone", func() bool { return srv.Admin().Exists(ctx, "holdfast_tombstones:{"+stock+"}").Val() == 1 })
-	until(t, "the lock is free again", func() bool {
+	eventually(t, "a tombstone", func() bool { return srv.Admin().Exists(ctx, "holdfast_tombstones:{"+stock+"}").Val() == 1 })
+	eventually(t, "the lock is free again", func() bool {
 		got, err := b.Mutex(stock).TryLock(ctx)
 		return err == nil && got.Unlock(ctx) == nil
 	})
@@ -252,10 +242,16 @@ func TestOperations_Looking(t *testing.T) {
 	if ttl := replies[1].(int64); ttl < 1000 || ttl > 2000 {
 		t.Errorf("PTTL: %v", ttl)
 	}
-	if replies[2] == nil {
+	if queue := replies[2].([]any); len(queue) != 1 || !strings.HasPrefix(queue[0].(string), "hf-") {
+		t.Errorf("LRANGE: %v, want the process that waits", queue)
+	}
+	if replies[3] == nil {
 		t.Error("no counter")
 	}
-	if found := replies[5].([]any)[1].([]any); !slices.Contains(found, any(stock)) {
+	if subscribers := replies[5].([]any); subscribers[1] != int64(0) { // nothing of Redisson's is in the way
+		t.Errorf("PUBSUB NUMSUB: %v", subscribers)
+	}
+	if found := replies[6].([]any)[1].([]any); !slices.Contains(found, any(stock)) {
 		t.Errorf("SCAN: %v", found)
 	}
 	if err := s.lease.Unlock(t.Context()); err != nil {
@@ -285,7 +281,7 @@ func TestOperations_HarmlessAtAnyTime(t *testing.T) {
 	s := newScene(t)
 	do(t, s.srv.Client(t), "Restarts and upgrades")
 	renewed := s.holder.Stats().Renewals
-	until(t, "a renewal after it", func() bool { return s.holder.Stats().Renewals > renewed })
+	eventually(t, "a renewal after it", func() bool { return s.holder.Stats().Renewals > renewed })
 	if err := s.lease.Unlock(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,11 +79,16 @@ func TestNew_RefusesClientsItCannotServe(t *testing.T) {
 		"nil cluster": (*redis.ClusterClient)(nil),
 		"ring":        redis.NewRing(&redis.RingOptions{}),
 	} {
-		if _, err := holdfast.New(client); !errors.Is(err, holdfast.ErrInvalidOption) {
+		_, err := holdfast.New(client)
+		if !errors.Is(err, holdfast.ErrInvalidOption) {
 			t.Errorf("%s: error %v", name, err)
 		}
 		if ring, ok := client.(*redis.Ring); ok {
 			ring.Close()
+			const why = "rings of different processes may disagree about which shards are up"
+			if err == nil || !strings.Contains(err.Error(), why) {
+				t.Errorf("%v does not say that %s", err, why)
+			}
 		}
 	}
 }

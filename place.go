@@ -25,6 +25,10 @@ const joinBatch = 250
 
 // joinLocked asks for places for those who have none.
 func (e *entry) joinLocked() {
+	if e.unheard {
+		e.unheard = false
+		e.keepAllLocked()
+	}
 	w := e.waiters.Back()
 	switch {
 	case e.joining != nil || w == nil:
@@ -149,20 +153,15 @@ type keepRequest struct {
 	call   command.Call
 }
 
-// keepAll finds out which waiters of a fair lock have lost their place, or have been
-// granted the lock unheard.
-func (e *entry) keepAll() {
-	if e.kind != fairKind {
-		return // the first waiter stands for all, and asks
-	}
+// keepAllLocked finds out which waiters of a fair lock have lost their place, or have
+// been granted the lock unheard.
+func (e *entry) keepAllLocked() {
 	var claims []*hold
-	e.mu.Lock()
 	for w := e.waiters.Front(); w != nil; w = w.Next() {
 		if w.Value.queued {
 			claims = append(claims, w.Value.claim)
 		}
 	}
-	e.mu.Unlock()
 	for some := range slices.Chunk(claims, renewBatch) {
 		e.m.executor.Submit(e.newKeep(some))
 	}

@@ -83,6 +83,18 @@ func holdSafely(ctx context.Context, locks *holdfast.Manager, rebuildIndex func(
 	return rebuildIndex(lease.Context(ctx)) // stops when the lease is lost
 }
 
+func rebuildUnder(ctx context.Context, lock holdfast.Locker, rebuild func(context.Context) error) error {
+	err := holdfast.Do(ctx, lock, func(ctx context.Context, lease *holdfast.Lease) error {
+		return rebuild(ctx)
+	})
+	return err
+}
+
+// docs/SAFETY.md shows it for any database.
+const setBalance = `
+UPDATE account SET balance = $1, fence = $2 WHERE id = $3 AND fence <= $2
+`
+
 var errStale = errors.New("somebody with a later lock was here")
 
 func fenced(ctx context.Context, locks *holdfast.Manager, db *sql.DB) error {
@@ -119,13 +131,14 @@ func TestREADME_SnippetsRun(t *testing.T) {
 		"transfer":     transfer(ctx, m),
 		"variants":     variants(ctx, m, func(ctx context.Context, _ *holdfast.Lease) error { return run(ctx) }),
 		"holdSafely":   holdSafely(ctx, m, run),
+		"rebuildUnder": rebuildUnder(ctx, m.Mutex("index"), run),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if ran != 2 {
-		t.Errorf("%d of 2 functions were called", ran)
+	if ran != 3 {
+		t.Errorf("%d of 3 functions were called", ran)
 	}
-	_ = fenced // needs a database; the fenced-writer example runs it on Redis
+	_, _ = fenced, setBalance // need a database; the fenced-writer example does it on Redis
 }

@@ -38,8 +38,12 @@ type Redlock struct {
 
 // NewRedlock returns the lock of which each of locks is a member: one lock on each of
 // several independent servers, so each of its own Manager. It returns ErrInvalidOption
-// for fewer than three locks, for two of one Manager, and for what NewMulti does not take
-// or is a *Multi itself.
+// for fewer than three locks, for two of one Manager, for read sides beside others, which
+// would share a majority, and for what NewMulti does not take or is a *Multi itself.
+//
+// The order of waiters is kept by one member at a time. So a Redlock of fair locks is
+// mostly in order and does not promise it, and in one of read-write locks a writer can
+// starve while readers always overlap.
 func NewRedlock(locks ...Locker) (*Redlock, error) {
 	all, err := handlesOf("NewRedlock", locks)
 	if err != nil {
@@ -52,6 +56,9 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 	for _, h := range all {
 		if seen[h.m] {
 			return nil, &OptionError{"NewRedlock", h.name, "two members of one Manager are not independent"}
+		}
+		if (h.kind == readKind) != (all[0].kind == readKind) {
+			return nil, &OptionError{"NewRedlock", h.name, "read sides beside other locks: majorities that only share readers exclude nobody"}
 		}
 		seen[h.m] = true
 	}
@@ -92,7 +99,7 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 	var first *Lease // a member that was waited for
 	for {
 		lease, busy, err := l.round(ctx, first)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || errors.Is(err, context.Cause(ctx)) {
 			return lease, err
 		}
 		if !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrUnavailable) {
@@ -149,14 +156,15 @@ func (l *Redlock) wait(ctx context.Context, at *handle) *Lease {
 	return lease
 }
 
-// rightPlace reports whether member at answers and no majority is free.
+// rightPlace reports whether member at answers and no majority is free, or is held by
+// readers where a reader asks.
 func (l *Redlock) rightPlace(ctx context.Context, at *handle) bool {
 	var free atomic.Int32
 	looks := make(chan bool, len(l.members))
 	for _, h := range l.members {
 		go func() { // for a second at most, and not beyond ctx
 			info, err := h.m.Inspect(ctx, h.name)
-			if err == nil && !info.Held {
+			if err == nil && (!info.Held || info.Kind == KindRead && h.kind == readKind) {
 				free.Add(1)
 			}
 			looks <- h != at || err == nil
@@ -304,7 +312,8 @@ func (l *Redlock) retake(whole *Lease, h *handle) {
 		if !whole.Valid() {
 			continue // not yet granted, or about to end
 		}
-		switch part, err := h.acquire(whole.group.life, true); {
+		// Not observed: it may go on for hours, and is no acquire of the caller's.
+		switch part, err := h.obtain(whole.group.life, request{once: true}); {
 		case err == nil:
 			whole.join(part)
 			return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,16 +36,26 @@ type candidate struct {
 	managers []*holdfast.Manager
 }
 
+// side is what the members of a Redlock are.
+type side func(m *holdfast.Manager) holdfast.Locker
+
+func mutexes(m *holdfast.Manager) holdfast.Locker { return m.Mutex(vote) }
+
 func (all electorate) candidate(t testing.TB, opts ...holdfast.Option) candidate {
+	t.Helper()
+	return all.candidateFor(t, mutexes, opts...)
+}
+
+func (all electorate) candidateFor(t testing.TB, of side, opts ...holdfast.Option) candidate {
 	t.Helper()
 	clients := make([]*redis.Client, len(all))
 	for i, srv := range all {
 		clients[i] = srv.Client(t)
 	}
-	return candidateOn(t, clients, opts...)
+	return candidateOn(t, clients, of, opts...)
 }
 
-func candidateOn(t testing.TB, clients []*redis.Client, opts ...holdfast.Option) candidate {
+func candidateOn(t testing.TB, clients []*redis.Client, of side, opts ...holdfast.Option) candidate {
 	t.Helper()
 	var c candidate
 	var members []holdfast.Locker
@@ -55,7 +66,7 @@ func candidateOn(t testing.TB, clients []*redis.Client, opts ...holdfast.Option)
 		}
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		c.managers = append(c.managers, m)
-		members = append(members, m.Mutex(vote))
+		members = append(members, of(m))
 	}
 	l, err := holdfast.NewRedlock(members...)
 	if err != nil {
@@ -99,13 +110,6 @@ func (all electorate) held(t testing.TB) (n int) {
 func (all electorate) heldBy(t *testing.T, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d votes", n), func() bool { return all.held(t) == n })
-}
-
-func wantErr(t *testing.T, err error, is, not error) {
-	t.Helper()
-	if !errors.Is(err, is) || not != nil && errors.Is(err, not) {
-		t.Errorf("%v, want %v and not %v", err, is, not)
-	}
 }
 
 func TestRedlock_RefusesBadLocks(t *testing.T) {
@@ -188,8 +192,7 @@ func TestRedlock_IsWokenByTheRelease(t *testing.T) {
 	c, waiter := all.candidate(t), all.candidate(t, holdfast.WithPollInterval(time.Hour))
 	lease := mustLock(t, c)
 	all.heldBy(t, 3)
-	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- mustLock(t, waiter) }()
+	got := waits(t, waiter)
 	at := waiter.managers[waiter.waitsAt(t)]
 	// Once to take it, once to stand in the queue, and again when messages are heard.
 	eventually(t, "it only waits for messages", func() bool { return at.Stats().Commands >= 3 })
@@ -197,7 +200,7 @@ func TestRedlock_IsWokenByTheRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustUnlock(t, lease)
-	next := <-got
+	next := got()
 	s := at.Stats()
 	if s.Granted+s.Wakeups == 0 || s.Polls != 0 {
 		t.Errorf("woken by %d grants, %d messages and %d polls", s.Granted, s.Wakeups, s.Polls)
@@ -224,11 +227,10 @@ func TestRedlock_LeavesTheWrongPlace(t *testing.T) {
 				mustLock(t, stranger.managers[0].Mutex(vote))
 			}
 			lease := mustLock(t, c)
-			got := make(chan *holdfast.Lease, 1)
-			go func() { got <- mustLock(t, waiter) }()
+			got := waits(t, waiter)
 			tc.after(all[waiter.waitsAt(t)])
 			_ = lease.Unlock(t.Context()) // unconfirmed if the third member had not joined
-			mustUnlock(t, <-got)
+			mustUnlock(t, got())
 		})
 	}
 }
@@ -236,31 +238,11 @@ func TestRedlock_LeavesTheWrongPlace(t *testing.T) {
 // Clients in tight loops all get on.
 func TestRedlock_NoLivelock(t *testing.T) {
 	all := servers(t, 3)
-	const clients, rounds = 8, 15
-	var inside atomic.Int32
-	var wg sync.WaitGroup
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for range clients {
-		c := all.candidate(t)
-		wg.Go(func() {
-			for i := range rounds {
-				lease, err := c.Lock(ctx)
-				if err != nil {
-					t.Errorf("round %d: %v", i, err)
-					return
-				}
-				if inside.Add(1) != 1 {
-					t.Error("not alone")
-				}
-				inside.Add(-1)
-				if err := lease.Unlock(ctx); err != nil {
-					t.Errorf("round %d: %v", i, err)
-				}
-			}
-		})
+	var clients []holdfast.Locker
+	for range 8 {
+		clients = append(clients, all.candidate(t))
 	}
-	wg.Wait()
+	alone(t, 15, clients...)
 	all.heldBy(t, 0)
 }
 
@@ -326,16 +308,27 @@ func TestRedlock_ExcludesThroughFaults(t *testing.T) {
 func TestRedlock_CancelLeavesNothing(t *testing.T) {
 	all := servers(t, 3)
 	a, b := all.candidate(t), all.candidate(t)
+	giveUp(t, a, b, b)
+	all.heldBy(t, 0)
+	a.idle(t)
+	b.idle(t)
+}
+
+// giveUp waits for each lock in a goroutine of its own and leaves at random moments.
+func giveUp(t *testing.T, locks ...holdfast.Locker) {
+	t.Helper()
 	var wg sync.WaitGroup
-	for _, c := range []candidate{a, b, b} {
+	for _, l := range locks {
 		wg.Go(func() {
 			for range 60 {
 				ctx, cancel := context.WithTimeout(t.Context(), rand.N(4*time.Millisecond))
-				lease, err := c.Lock(ctx)
+				lease, err := l.Lock(ctx)
 				cancel()
 				switch {
 				case err == nil:
-					mustUnlock(t, lease)
+					if err := lease.Unlock(t.Context()); err != nil {
+						t.Errorf("Unlock: %v", err)
+					}
 				case !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
 					t.Errorf("Lock: %v", err)
 				}
@@ -343,9 +336,6 @@ func TestRedlock_CancelLeavesNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	all.heldBy(t, 0)
-	a.idle(t)
-	b.idle(t)
 }
 
 func TestRedlock_LossOfTheMajorityEndsIt(t *testing.T) {
@@ -400,9 +390,7 @@ func TestRedlock_UnlockWithoutAMinority(t *testing.T) {
 	c := all.candidate(t)
 	lease := mustLock(t, c)
 	all.heldBy(t, 3)
-	eventually(t, "all have joined", func() bool {
-		return c.managers[0].Stats().Held+c.managers[1].Stats().Held+c.managers[2].Stats().Held == 3
-	})
+	all.joined(t, lease)
 	all[1].Pause()
 	if err := lease.Extend(t.Context(), time.Minute); err != nil {
 		t.Errorf("Extend: %v", err)
@@ -428,47 +416,18 @@ func TestRedlock_UnlockAgain(t *testing.T) {
 	all.heldBy(t, 0)
 }
 
-// BenchmarkRedlock compares with what a dead minority costs: AC-81.
-func BenchmarkRedlock(b *testing.B) {
-	for _, down := range []int{0, 1} {
-		b.Run(fmt.Sprintf("down=%d", down), func(b *testing.B) {
-			all := servers(b, 3)
-			c := all.candidate(b)
-			for _, srv := range all[:down] {
-				srv.Kill()
-			}
-			for b.Loop() {
-				lease, err := c.Lock(b.Context())
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := lease.Unlock(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-func ExampleNewRedlock() {
-	ctx := context.Background()
-	var members []holdfast.Locker
-	for range 3 { // each a server of its own; here one plays all
-		m, done := newManager()
-		defer done()
-		members = append(members, m.Mutex(fmt.Sprintf("report:%d", len(members))))
-	}
-	report, err := holdfast.NewRedlock(members...)
-	if err != nil {
-		panic(err)
-	}
-	lease, err := report.Lock(ctx)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(lease.Name(), lease.Valid())
-	fmt.Println(lease.Unlock(ctx))
-	// Output:
-	// report:0+report:1+report:2 true
-	// <nil>
+// joined waits until every member is part of lease: then it is prolonged with it.
+func (all electorate) joined(t *testing.T, lease *holdfast.Lease) {
+	t.Helper()
+	eventually(t, "all have joined", func() bool {
+		if !slices.ContainsFunc(all, func(srv *redistest.Server) bool {
+			return srv.Admin().PTTL(t.Context(), vote).Val() < time.Hour/2
+		}) {
+			return true
+		}
+		if err := lease.Extend(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		return false
+	})
 }

@@ -299,7 +299,7 @@ func (e *entry) giveWayLocked(n int64) {
 		n-- // that was us
 	}
 	if n > 0 && e.waiters.Len() > 0 {
-		e.ask, e.yielding = false, true
-		e.wakeAfter(giveWay)
+		e.ask = false
+		e.yieldForLocked(giveWay)
 	}
 }

@@ -3,7 +3,6 @@ package holdfast
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -113,8 +112,7 @@ func renewArgs(ttl time.Duration, read bool, holds ...*hold) (*command.Script, [
 // Replied is called by the executor with the end of the request.
 func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 	m := r.m
-	if reply.Err != nil && len(r.holds) > 1 && strings.HasPrefix(reply.Err.Error(), "CROSSSLOT") {
-		// A plain client on a node of a cluster, or a proxy in front of one.
+	if len(r.holds) > 1 && crossesSlots(reply.Err) {
 		m.oneSlot.Store(true)
 		m.renew(r.holds)
 		return

@@ -59,6 +59,9 @@ func TestScripts_HeaderIsTheContract(t *testing.T) {
 		if !strings.HasSuffix(src, "\n") || strings.HasSuffix(src, "\n\n") {
 			t.Errorf("%s: does not end in one newline", file)
 		}
+		if n := strings.Count(src, "\n-- prelude:"); n > 1 || n == 1 && !regexp.MustCompile(`\n\n-- prelude:( \w+)+\n\n`).MatchString(src) {
+			t.Errorf("%s: the line that names the preludes is to be the only one, between empty lines", file)
+		}
 		named := func(s string) map[string]bool {
 			all := map[string]bool{}
 			for _, m := range param.FindAllStringSubmatch(s, -1) {

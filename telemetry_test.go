@@ -121,18 +121,14 @@ func TestTelemetry_Metrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for m.Stats().Renewals == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "a renewal", func() bool { return m.Stats().Renewals > 0 })
 	lost, err := m.Mutex("b").Lock(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv.Admin().Del(ctx, "b")
 	<-lost.Done()
-	for m.Stats().Lost == 0 { // counted just after Done is closed
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the loss is counted", func() bool { return m.Stats().Lost > 0 }) // just after Done is closed
 	values := collect(t, reader)
 	if values["holdfast.held"] != 1 || values["holdfast.lost"] != 1 || values["holdfast.renewals"] < 1 || values["holdfast.acquire.duration"] != 2 {
 		t.Errorf("metrics %v", values)

@@ -89,8 +89,8 @@ func (e *entry) newTryLocked(w *waiter) *try {
 func (t *try) neverSentLocked() {
 	c := t.hold
 	c.unanswered--
-	c.waiter.Value.bid = bid{}
-	c.phase, c.waiter = over, nil
+	c.entry.endBidLocked(c)
+	c.phase = over
 	c.entry.m.end()
 }
 
@@ -159,15 +159,17 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 	}
 	b := &h.waiter.Value.bid
 	current := b.current == t
+	var notice *wire.Notice
 	if current {
-		b.current = nil
+		notice = b.notice
+		b.current, b.notice = nil, nil
 	}
 	token, granted := r.Value.(int64)
 	v, ok := parseVerdict(r.Value)
 	if !h.waiter.Parked() {
 		// Whoever it was for has left, and nobody took it over.
 		if ok && v.code == acquireHeld && t.stands {
-			e.m.inbox.expect(h) // it stands in the queue: for undoLocked to see
+			b.queued = true // for undoLocked to see
 		}
 		e.disownLocked(h, r.Outcome == command.Answered && granted)
 		return nil
@@ -187,14 +189,13 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 	case r.Outcome != command.Answered:
 		e.troubleLocked(t, current, r.Outcome, r.Err)
 	case v.code == acquireHeld:
-		lost = e.heldByOtherLocked(t, v)
+		lost = e.heldByOtherLocked(t, v, notice)
 	case v.code == acquireKind:
 		e.answeredLocked()
 		e.failLocked(ErrWrongKind, nil)
 	default: // acquireBuried: only a claim that was given up has a tombstone
-		e.m.inbox.forget(h)
-		*b = bid{}
-		h.phase, h.waiter = over, nil
+		e.endBidLocked(h)
+		h.phase = over
 		e.ask = true
 	}
 	return lost
@@ -217,17 +218,15 @@ func (e *entry) answeredLocked() {
 // It returns what announceLoss is to be called with, outside the lock.
 func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastToken uint64, how grantMode) (lost []ended) {
 	e.answeredLocked()
-	e.m.inbox.forget(h)
-	e.m.scheduler.Remove(&h.item)
 	w := h.waiter
-	w.Value.bid, h.waiter = bid{}, nil
+	e.endBidLocked(h)
 	now := time.Now()
 	if !validity.Valid(now, validity.Deadline(since, ttl)) {
 		// The server may be about to expire it. Not a grant: S2 of the invariants.
 		e.trouble = errTooLate
 		e.refuseLocked(e.tries+1, ErrUnavailable, errTooLate)
 		e.releaseLocked(h, nil)
-		e.wakeAfter(e.pauseLocked())
+		e.wakeAfterLocked(e.pauseLocked())
 		return nil
 	}
 	if x := e.hold; x != nil { // Redis would not have granted another while it was held
@@ -261,9 +260,7 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 
 // unackedLocked undoes a grant that too few replicas have acknowledged.
 func (e *entry) unackedLocked(h *hold, r command.Reply) {
-	e.m.inbox.forget(h)
-	e.m.scheduler.Remove(&h.item)
-	h.waiter.Value.bid, h.waiter = bid{}, nil
+	e.endBidLocked(h)
 	e.m.stats.troubles.Add(1)
 	e.trouble, e.refused = &ReplicaError{h.cfg.acks.Replicas, r.Acked, r.AckErr}, false
 	if command.IsDenied(r.AckErr) { // no WAIT, or no right to it: waiting would not help
@@ -271,12 +268,13 @@ func (e *entry) unackedLocked(h *hold, r command.Reply) {
 	}
 	e.refuseLocked(e.tries+1, ErrUnavailable, e.trouble)
 	e.releaseLocked(h, nil)
-	e.wakeAfter(e.pauseLocked())
+	e.wakeAfterLocked(e.pauseLocked())
 }
 
 // heldByOtherLocked waits: for a grant, for a message, or for the time in which the
-// holder's right ends by itself.
-func (e *entry) heldByOtherLocked(t *try, v verdict) (lost []ended) {
+// holder's right ends by itself. A notice that came before this reply is a grant that
+// came after this verdict.
+func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost []ended) {
 	e.answeredLocked()
 	e.refused = true
 	w := t.hold.waiter
@@ -287,16 +285,18 @@ func (e *entry) heldByOtherLocked(t *try, v verdict) (lost []ended) {
 			if e.kind == fairKind { // others ask for them often enough
 				e.m.scheduler.Add(&t.hold.item, t.sent, e.m.patience, e.m.patience, true)
 			}
-			if early := e.m.inbox.expect(t.hold); early.Number != 0 {
-				e.refuseLocked(t.n, ErrNotAcquired, nil)
-				return e.noticedLocked(t.hold, early)
+			if early := e.m.inbox.expect(t.hold); early != nil {
+				notice = early
 			}
 		}
 	}
 	e.refuseLocked(t.n, ErrNotAcquired, nil)
+	if notice != nil && (!notice.Granted || notice.Clock >= v.clock) {
+		return e.noticedLocked(t.hold, *notice)
+	}
 	if t.stands && t.deaf && e.m.inbox.live() {
 		// It is heard since: a grant in between was not, and nothing else will tell.
-		e.ask, e.strayed = true, true
+		e.ask, e.strayed, e.unheard = true, true, true
 	}
 	front := e.waiters.Front()
 	if front == nil || front != t.hold.waiter {
@@ -305,7 +305,9 @@ func (e *entry) heldByOtherLocked(t *try, v verdict) (lost []ended) {
 		return nil
 	}
 	e.listenLocked(v.foreign)
-	e.wakeAfter(e.pollAfter(time.Duration(v.ttl) * time.Millisecond))
+	if !e.yielding { // or the verdict is older than that, and another one follows in a moment
+		e.wakeAfterLocked(e.pollAfter(time.Duration(v.ttl) * time.Millisecond))
+	}
 	return nil
 }
 
@@ -315,7 +317,7 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 		// Overdue before. Another copy may be on its way; if none is allowed any more,
 		// this end of one is what the entry was waiting for.
 		if t.hold.waiter.Value.current == nil {
-			e.wakeAfter(e.pauseLocked())
+			e.wakeAfterLocked(e.pauseLocked())
 		}
 		return
 	}
@@ -328,7 +330,7 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 		return
 	}
 	e.refuseLocked(t.n, ErrUnavailable, err)
-	e.wakeAfter(e.pauseLocked())
+	e.wakeAfterLocked(e.pauseLocked())
 }
 
 // Overdue is called by the executor when the reply takes too long. Callers that ask
@@ -347,7 +349,7 @@ func (t *try) overdueLocked() {
 	if w == nil || w.Value.current != t {
 		return
 	}
-	w.Value.current = nil
+	w.Value.current, w.Value.notice = nil, nil // asking again finds the same grant
 	if !w.Parked() {
 		e.disownLocked(t.hold, false)
 		return

@@ -50,7 +50,7 @@ func (p *printer) machine(r *Report) {
 	for _, path := range slices.Sorted(maps.Keys(m.Modules)) {
 		p.f(", %s %s", strings.TrimPrefix(path, "github.com/"), m.Modules[path])
 	}
-	p.f(".\n\nMedians of %d rounds of %s; took %s. ", r.Rounds, r.Window, r.Took)
+	p.f(".\n\nMedians over the rounds, %d of %s; took %s. ", r.Rounds, r.Window, r.Took)
 	var other []float64
 	for _, x := range r.Results {
 		other = append(other, x.Other...)
@@ -69,7 +69,11 @@ func (p *printer) machine(r *Report) {
 	for _, x := range r.Results {
 		checked += len(x.Metrics[unitOverlaps])
 	}
-	p.f("\n\nRatios are medians of the ratios within each round. In %d measurements a counter under the lock told that no two held it at the same time.\n\n", checked)
+	p.f("\n\nRatios are medians of the ratios within each round.")
+	if checked > 0 {
+		p.f(" In %d measurements a counter under the lock told that no two held it at the same time.", checked)
+	}
+	p.f("\n\n")
 }
 
 // problems are what was not measured, and why.

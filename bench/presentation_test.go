@@ -3,8 +3,12 @@ package bench
 import (
 	"bytes"
 	"context"
+	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -99,25 +103,28 @@ func TestLosses(t *testing.T) {
 }
 
 func TestREADMEHasHeadlinesAndCharts(t *testing.T) {
-	r := &Report{Results: []*Result{
+	r := &Report{Machine: Machine{Cores: 2, Placement: "not pinned"}, Results: []*Result{
 		result(queue, 0, ours, unitLongest, 2), result(queue, 0, "rueidislock", unitLongest, 3),
 		result(uncontended, 0, ours, unitRate, 90), result(uncontended, 0, "redsync", unitRate, 100),
+		result(processes, 4, ours, unitRate, 80), result(processes, 4, "redislock", unitRate, 10),
+		result(handover, 0, "redislock", unitHandover+unitP50, 1), // polls: no chart
 	}}
+	r.Results[5].Metrics[unitJain] = []float64{.0625}
 	readme := []byte("before\n" + string(figuresBegin) + "stale\n" + string(figuresEnd) + "\nafter\n")
 	got, err := r.RefreshREADME(readme, "bench/results/day.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"before\n", "\nafter\n", "](bench/results/day.md)",
-		"| 2.00 | 3.00 (rueidislock) | 1.50 × |", "| 90.0 | 100 (redsync) | **0.9 ×** |",
-		"![queue](bench/results/day-queue.svg)\n",
+		"before\n", "\nafter\n", "](bench/results/day.md)", "2 cores, not pinned.",
+		"| 2.00 | 3.00 (rueidislock) | 1.50 × |", "| 90.0 | 100 (redsync) | **0.9 ×** |", "| 80.0 | 10.0 (redislock, 100 ms, Jain 0.06) | 8.00 × |",
+		`<img src="bench/results/day-queue.svg" width="49%" alt="100 callers, `,
 	} {
 		if !bytes.Contains(got, []byte(want)) {
 			t.Errorf("no %q in:\n%s", want, got)
 		}
 	}
-	for _, not := range []string{"stale", "day-distinct.svg"} {
+	for _, not := range []string{"stale", "day-distinct.svg", "day-handover.svg"} {
 		if bytes.Contains(got, []byte(not)) {
 			t.Errorf("%q is still in:\n%s", not, got)
 		}
@@ -127,29 +134,103 @@ func TestREADMEHasHeadlinesAndCharts(t *testing.T) {
 	}
 }
 
+// README.md has every scenario, files that are there, and flags that report knows.
+func TestREADMEIsOfToday(t *testing.T) {
+	read := func(file string) string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	readme, report := read("README.md"), read("cmd/report/main.go")
+	for _, s := range scenarios {
+		if !strings.Contains(readme, "`"+s.name+"`") {
+			t.Errorf("%s is not in it", s.name)
+		}
+	}
+	files := regexp.MustCompile("`(\\w+\\.go)`").FindAllStringSubmatch(readme, -1)
+	for _, m := range files {
+		if _, err := os.Stat(m[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	flags := 0
+	for _, command := range regexp.MustCompile(`(?m)^ +go run \./cmd/report.*$`).FindAllString(readme, -1) {
+		for _, m := range regexp.MustCompile(` \(?-(\w+)`).FindAllStringSubmatch(command, -1) {
+			flags++
+			if !regexp.MustCompile(`flag\.\w+\("` + m[1] + `"`).MatchString(report) {
+				t.Errorf("report has no flag -%s", m[1])
+			}
+		}
+	}
+	if len(files) < 10 || flags < 5 {
+		t.Errorf("only %d files and %d flags found", len(files), flags)
+	}
+}
+
+// A chart says what it shows of whom, in fonts that every browser has.
 func TestChartsNameTheLibraries(t *testing.T) {
 	r := &Report{}
 	for _, c := range charts {
 		for _, i := range c.rows {
-			r.Results = append(r.Results, result(c.scenario, i, ours, c.unit, float64(i+2)), result(c.scenario, i, "redsync", c.unit, 1))
+			for v, library := range []string{"rueidislock", ours} {
+				x := r.find(c.scenario, c.scenario.rows[i], library)
+				if x == nil {
+					x = result(c.scenario, i, library, c.unit, 0)
+					r.Results = append(r.Results, x)
+				}
+				x.Metrics[c.unit] = []float64{float64(v*(i+1) + 1)}
+			}
 		}
 	}
 	drawn := 0
 	err := r.Charts(func(name string, svg io.WriterTo) error {
+		c := charts[drawn]
 		drawn++
 		var b bytes.Buffer
 		if _, err := svg.WriteTo(&b); err != nil {
 			return err
 		}
-		for _, want := range []string{"<svg", ours, "redsync"} {
+		for _, want := range []string{"<svg", ">Holdfast<", ">rueidislock<", ">" + c.title + "<", ">" + c.label + "<", ",sans-serif;", "fill:#FFFFFF"} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("chart %s has no %q", name, want)
 			}
 		}
-		return nil
+		return xml.Unmarshal(b.Bytes(), new(struct{}))
 	})
 	if err != nil || drawn != len(charts) {
 		t.Errorf("%d of %d charts: %v", drawn, len(charts), err)
+	}
+}
+
+// Whoever cannot tell two colours apart has the shapes, and no library is left without.
+func TestChartsTellLibrariesApart(t *testing.T) {
+	looks := make(map[string]string)
+	for _, c := range charts {
+		for _, l := range c.scenario.libraries {
+			s, ok := styles[l.name]
+			if !ok {
+				t.Errorf("chart %s: %s has no style of its own", c.name, l.name)
+			}
+			shape := fmt.Sprintf("%T", s.shape)
+			if other, ok := looks[shape]; ok && other != l.name {
+				t.Errorf("%s looks like %s: %s", l.name, other, shape)
+			}
+			looks[shape] = l.name
+		}
+	}
+}
+
+func TestDecades(t *testing.T) {
+	var labels []string
+	for _, tick := range (decades{}).Ticks(.01, 1e6) {
+		if tick.Label != "" {
+			labels = append(labels, tick.Label)
+		}
+	}
+	if got, want := strings.Join(labels, " "), "0.01 0.1 1 10 100 1k 10k 100k 1M"; got != want {
+		t.Errorf("ticks %s, want %s", got, want)
 	}
 }
 

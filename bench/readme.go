@@ -3,7 +3,6 @@ package bench
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"path"
 	"strings"
 )
@@ -54,14 +53,13 @@ func (r *Report) RefreshREADME(readme []byte, file string) ([]byte, error) {
 	b.Write(figuresBegin)
 	p := &printer{w: &b}
 	p.f("\n## Figures\n\nMedians of [%s](%s), which has the machine, the method and all the rest; `make bench` measures again.\n", path.Base(file), file)
-	p.f("%d cores, the server on one and the clients on the other. A lock that is handed over without any work under it shows the hand-over alone: do not expect its ratio of a real section.\n\n", r.Machine.Cores)
+	p.f("%d cores, %s. A lock that is handed over without any work under it shows the hand-over alone: do not expect its ratio of a real section. ", r.Machine.Cores, r.Machine.Placement)
+	p.f("Jain's index is given where a rival leaves callers without their turn: 1 if all get the same, 1/n if one of n gets all. A time beside redislock is its pause between two polls.\n\n")
 	p.headlines(r)
-	err := r.Charts(func(name string, _ io.WriterTo) error {
-		p.f("![%s](%s)\n", name, ChartFile(file, name))
-		return nil
-	})
-	if err != nil {
-		return nil, err
+	for _, c := range charts {
+		if len(c.series(r)) > 0 { // two beside each other, on white in either theme
+			p.f("<img src=\"%s\" width=\"49%%\" alt=\"%s: %s\">\n", ChartFile(file, c.name), c.title, c.label)
+		}
 	}
 	p.f("\n")
 	if p.err != nil {
@@ -89,14 +87,14 @@ func (p *printer) headlines(r *Report) {
 		}
 		cells := []string{h.text, number(v), "-", "-"}
 		if b, ok := best.median(h.unit); ok {
-			cells[2] = number(b) + " (" + best.Library + ")"
+			cells[2] = number(b) + " (" + styleOf(best.Library).label + unfairness(best) + ")"
 			all := ratios(us, best, h.unit)
 			if !more(h.unit) {
 				all = ratios(best, us, h.unit)
 			}
 			if len(all) > 0 {
 				cells[3] = number(median(all)) + " ×"
-				if median(all) < 1 {
+				if median(all) < .95 {
 					cells[3] = "**" + cells[3] + "**"
 					lost = true
 				}
@@ -106,6 +104,14 @@ func (p *printer) headlines(r *Report) {
 	}
 	p.f("\n")
 	if lost {
-		p.f("The lines below 1 are lost; the report lists every metric in which we are behind.\n\n")
+		p.f("Where the last column is bold we lose, by more than a twentieth; the report lists every metric in which we are behind.\n\n")
 	}
+}
+
+// unfairness tells of a rival that is quick because it leaves some without their turn.
+func unfairness(r *Result) string {
+	if jain, ok := r.median(unitJain); ok && jain < .9 {
+		return fmt.Sprintf(", Jain %.2f", jain)
+	}
+	return ""
 }

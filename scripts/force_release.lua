@@ -12,6 +12,8 @@
 --          0  it was free
 --         -1  the key is not a lock; it is left as it is
 
+-- prelude: queue
+
 local kind = redis.call('type', KEYS[1]).ok
 if kind == 'none' then
   return 0

@@ -24,9 +24,29 @@
 --         {-1, 0}    one of the keys holds something else than its kind
 --         {-2, 0}    this owner id was given up: a late copy of the request
 
-local mine = 0
+-- take gives the owner the lock, which is free, or its own already.
+local function take(token, already)
+  if not already then
+    redis.call('hset', KEYS[1], ARGV[1], '1')
+  end
+  local expires = redis.pcall('pexpire', KEYS[1], ARGV[2])
+  if expires ~= 1 then -- an ACL that forbids it: never leave a lock without TTL
+    redis.call('hdel', KEYS[1], ARGV[1])
+    return redis.error_reply('HOLDFAST cannot set a TTL: ' .. tostring(expires.err))
+  end
+  return token
+end
+
 -- One command answers the common case: no holder, no tombstone, no queue.
-if redis.call('exists', KEYS[1], KEYS[2], KEYS[3]) > 0 then
+local free = redis.call('exists', KEYS[1], KEYS[2], KEYS[3]) == 0
+if free and not ARGV[4] then
+  return take(0)
+end
+
+-- prelude: queue lock fence
+
+local mine = 0
+if not free then
   local buried = redis.pcall('zscore', KEYS[2], ARGV[1])
   if buried then
     return {type(buried) == 'table' and -1 or -2, 0}
@@ -82,14 +102,7 @@ if ARGV[4] then
   end
 end
 
-if mine == 0 then
-  redis.call('hset', KEYS[1], ARGV[1], '1')
-elseif redis.call('pttl', KEYS[1]) > tonumber(ARGV[2]) then -- at the same time: WAIT needs a write
+if mine == 1 and redis.call('pttl', KEYS[1]) > tonumber(ARGV[2]) then
   return token
 end
-local expires = redis.pcall('pexpire', KEYS[1], ARGV[2])
-if expires ~= 1 then -- an ACL that forbids it: never leave a lock without TTL
-  redis.call('hdel', KEYS[1], ARGV[1])
-  return redis.error_reply('HOLDFAST cannot set a TTL: ' .. tostring(expires.err))
-end
-return token
+return take(token, mine == 1) -- at the same time: WAIT needs a write

@@ -22,6 +22,16 @@
 --         -2        not held by this owner but by another one
 --         -3        granted to another waiter, or left open for one of Redisson's
 
+local removed = redis.pcall('hdel', KEYS[1], ARGV[1]) -- the last field takes the key with it
+if removed == 1 and not ARGV[4] and redis.call('exists', KEYS[3]) == 0 then
+  local heard = redis.pcall(ARGV[2], KEYS[2], '0') -- the common case: nobody waits in the queue
+  if type(heard) == 'number' then
+    return heard
+  end
+end
+
+-- prelude: queue lock
+
 -- next_one hands the lock, which is free, to the next waiter.
 local function next_one()
   local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (.*)$')
@@ -36,7 +46,6 @@ local function next_one()
   return to == 0 and -3 or to
 end
 
-local removed = redis.pcall('hdel', KEYS[1], ARGV[1]) -- the last field takes the key with it
 if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, true) then
   return removed
 end
@@ -57,14 +66,6 @@ if removed ~= 1 and type(reply) ~= 'string' then
 end
 
 if ARGV[4] and ARGV[4] ~= '0' then
-  -- Behind the release: Redis refuses a first write that needs memory when it has none,
-  -- and none after it. Where it refuses this one, it refuses a late acquire as well.
-  local now = milliseconds()
-  if redis.pcall('zadd', KEYS[4], now + ARGV[4], ARGV[1]) == 1 then
-    if redis.pcall('pexpire', KEYS[4], ARGV[4]) ~= 1 then
-      redis.call('del', KEYS[4]) -- an ACL that forbids it: never leave a key without TTL
-    end
-    redis.pcall('zremrangebyscore', KEYS[4], '-inf', now)
-  end
+  bury(KEYS[4], ARGV[1], ARGV[4])
 end
 return reply

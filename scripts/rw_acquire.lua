@@ -13,6 +13,8 @@
 --
 -- Returns what lock_acquire.lua does
 
+-- prelude: queue rw fence
+
 local lock, id = KEYS[1], ARGV[1]
 local o
 if redis.call('exists', lock, KEYS[2], KEYS[3]) > 0 then

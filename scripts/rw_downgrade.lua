@@ -15,6 +15,8 @@
 --         -1  not held by this owner, and nobody else holds it
 --         -2  not held by this owner but by another one
 
+-- prelude: queue rw
+
 local lock, writer = KEYS[1], ARGV[1] .. ':write'
 if redis.call('hexists', lock, writer) == 1 and not redis.call('zscore', KEYS[4], ARGV[1]) then
   local failure = put(lock, ARGV[1], ARGV[4])

@@ -13,6 +13,8 @@
 --
 -- Returns what lock_release.lua does; -3 also where other readers still hold it
 
+-- prelude: queue rw
+
 local lock, id = KEYS[1], ARGV[1]
 local held = redis.pcall('hexists', lock, id)
 if type(held) == 'table' then
@@ -63,13 +65,7 @@ if held == 0 and type(reply) ~= 'string' then
   reply = -1 - redis.call('exists', lock)
 end
 
-if ARGV[4] and ARGV[4] ~= '0' then -- last, as in lock_release.lua
-  local now = milliseconds()
-  if redis.pcall('zadd', KEYS[4], now + ARGV[4], id) == 1 then
-    if redis.pcall('pexpire', KEYS[4], ARGV[4]) ~= 1 then
-      redis.call('del', KEYS[4])
-    end
-    redis.pcall('zremrangebyscore', KEYS[4], '-inf', now)
-  end
+if ARGV[4] and ARGV[4] ~= '0' then
+  bury(KEYS[4], id, ARGV[4])
 end
 return reply

@@ -114,6 +114,7 @@ func direct(ctx context.Context, d *example.Director) error {
 	dying.Kill() // after a lease somebody takes over, at step 3
 
 	const enough = 3 * (lease + maxHold)
+	d.Say("the others have %v to finish the job", enough)
 	_, finished := others[0].AwaitFor("sees that the job is done", enough)
 	if finished {
 		for _, p := range others {

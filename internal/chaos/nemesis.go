@@ -21,9 +21,8 @@ type script struct{ name, text string }
 // its text. Content decides, so all runs of a process share them.
 type scripts struct{ seen sync.Map } // digest -> script
 
-// header is the first line of a script's file. Behind preludes, which have one as
-// well, it is the last one that names the script.
-var header = regexp.MustCompile(`(?m)^-- (\w+)\.lua:`)
+// header begins a script's file.
+var header = regexp.MustCompile(`^-- (\w+)\.lua:`)
 
 // of returns the script that a request calls.
 func (s *scripts) of(cmd []string) (script, bool) {
@@ -38,12 +37,12 @@ func (s *scripts) of(cmd []string) (script, bool) {
 		}
 		return known.(script), true
 	case "eval":
-		names := header.FindAllStringSubmatch(cmd[1], -1)
-		if len(names) == 0 {
+		name := header.FindStringSubmatch(cmd[1])
+		if name == nil {
 			return script{}, false
 		}
 		sum := sha1.Sum([]byte(cmd[1]))
-		known, _ := s.seen.LoadOrStore(hex.EncodeToString(sum[:]), script{names[len(names)-1][1], cmd[1]})
+		known, _ := s.seen.LoadOrStore(hex.EncodeToString(sum[:]), script{name[1], cmd[1]})
 		return known.(script), true
 	}
 	return script{}, false

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,19 +162,25 @@ func TestServer_BuriesWhatWasGivenUp(t *testing.T) {
 	k := wire.NewKeys("k", true)
 	eval := func(script string, keys []any, args ...any) any {
 		t.Helper()
-		var text []byte
-		for _, file := range []string{"prelude/queue", "prelude/lock", "prelude/fence", script} {
-			part, err := os.ReadFile("../../scripts/" + file + ".lua")
+		file := func(name string) string {
+			text, err := os.ReadFile("../../scripts/" + name + ".lua")
 			if err != nil {
 				t.Fatal(err)
 			}
-			text = append(text, part...)
+			return string(text)
 		}
+		text := regexp.MustCompile(`(?m)^-- prelude: .*$`).ReplaceAllStringFunc(file(script), func(line string) string {
+			var all string
+			for _, name := range strings.Fields(line)[2:] {
+				all += file("prelude/" + name)
+			}
+			return all
+		})
 		var names []string
 		for _, key := range keys {
 			names = append(names, key.(string))
 		}
-		reply, err := rdb.Eval(t.Context(), string(text), names, args...).Result()
+		reply, err := rdb.Eval(t.Context(), text, names, args...).Result()
 		if err != nil {
 			t.Fatal(err)
 		}

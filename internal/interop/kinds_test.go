@@ -23,10 +23,14 @@ type kind struct {
 // only.
 var bounds = struct {
 	ours   time.Duration // a process of ours among twelve callers: more is a message that was lost
+	offer  time.Duration // the same in a queue, where a waiter of Redisson that is next may not hear
 	turn   time.Duration // one caller of a side beside a crowd of the other
 	grants int           // the same, counted in grants by Redis to others
 }{
-	ours:   2 * time.Second,
+	ours: 2 * time.Second,
+	// The lock is offered to it for 5 s. Redisson 3.21.3 sometimes sends the SUBSCRIBE of a
+	// waiter 3 s after it has queued; MONITOR shows it.
+	offer:  5500 * time.Millisecond,
 	turn:   2 * time.Second,
 	grants: 200,
 }

@@ -145,7 +145,7 @@ var faultScenarios = map[string]func(*Env){
 				return err == nil && got.Unlock(bg) == nil
 			})
 		}
-		e.Clean(m, Tombstones) // of a lock granted and released while the same waiter asked once more
+		e.Clean(m, Tombstones) // of requests that were given up
 	},
 
 	// AC-09, H2: granted by the server, cancelled before the reply came.
@@ -424,7 +424,7 @@ var faultScenarios = map[string]func(*Env){
 	"PausedWrites": func(e *Env) {
 		m := e.Manager()
 		l := e.MustLock(e.Lock(m))
-		e.srv.Admin().Do(bg, "CLIENT", "PAUSE", "400", "WRITE")
+		e.srv.Admin().Do(bg, "CLIENT", "PAUSE", "200", "WRITE")
 		start := time.Now()
 		e.MustUnlock(l)
 		e.Logf("unlocked after %v", time.Since(start))

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +32,14 @@ func (e *Env) Deafen(m *holdfast.Manager, p *redistest.Proxy) *redistest.Gate {
 	return gate
 }
 
+// queue is the key of the list of those who wait for the lock.
+func (e *Env) queue() string {
+	if e.kind.Write {
+		return "holdfast_rw_queue:{" + e.Key + "}"
+	}
+	return "redisson_lock_queue:{" + e.Key + "}"
+}
+
 // bystander waits for the lock at m. It returns when Redis knows, and that m will hear.
 func (e *Env) bystander(m *holdfast.Manager) <-chan *holdfast.Lease {
 	e.Helper()
@@ -38,10 +47,7 @@ func (e *Env) bystander(m *holdfast.Manager) <-chan *holdfast.Lease {
 	got := make(chan *holdfast.Lease, 1)
 	go func() { got <- e.MustLock(e.Lock(m)) }()
 	e.Listening(before + 1)
-	times := "redisson_lock_timeout:{" + e.Key + "}"
-	if e.kind.Write {
-		times = "holdfast_rw_timeout:{" + e.Key + "}"
-	}
+	times := strings.Replace(e.queue(), "_queue", "_timeout", 1)
 	e.Eventually("it has said that it listens", 2*time.Second, func() bool {
 		places := e.srv.Admin().ZRangeWithScores(bg, times, 0, -1).Val()
 		return len(places) > 0 && !slices.ContainsFunc(places, func(z redis.Z) bool { return z.Score != math.Trunc(z.Score) })

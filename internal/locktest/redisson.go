@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -117,6 +118,37 @@ func (f *foreign) Lock(within time.Duration) bool {
 
 // redissonScenarios: its fair waiters and ours stand in one queue.
 var redissonScenarios = map[string]func(*Env){
+	// A verdict that comes while we give way, but is older, does not make that last: the
+	// next message is heard.
+	"GivingWayEnds": func(e *Env) {
+		release := e.HeldByRedisson(e.Key)
+		m, p := e.Via(holdfast.WithPollInterval(time.Minute), holdfast.WithFairPatience(time.Minute))
+		got := e.bystander(m)
+		channels, ids := e.srv.Admin().PubSubChannels(bg, "holdfast_inbox:*").Val(), e.srv.Admin().LRange(bg, e.queue(), 0, -1).Val()
+		if len(channels) != 1 || len(ids) != 1 {
+			e.Fatalf("%q wait, with inboxes %q", ids, channels)
+		}
+		number := ids[0][strings.LastIndex(ids[0], ":")+1:]
+		e.Eventually("Redisson is listened to", 2*time.Second, func() bool { return e.srv.NumSub(e.Channel(e.Key)) == 1 })
+		for range 10 {
+			gate := p.HoldReply(acquireOf(e.Key))
+			e.srv.Admin().Publish(bg, e.Channel(e.Key), "0")
+			gate.Wait(e)
+			wakeups := m.Stats().Wakeups
+			e.srv.Admin().Publish(bg, channels[0], "o "+number)
+			for m.Stats().Wakeups == wakeups { // the race is lost in a few milliseconds
+				runtime.Gosched()
+			}
+			gate.Release()
+			if e.Failed() {
+				return
+			}
+		}
+		release()
+		e.MustUnlock(e.Soon("the waiter", got, time.Second))
+		e.Clean(m)
+	},
+
 	"MixedOrderWithRedisson": func(e *Env) {
 		a, b := e.Manager(holdfast.WithPollInterval(time.Minute)), e.Manager(holdfast.WithPollInterval(time.Minute))
 		held := e.MustLock(e.Lock(e.Manager()))

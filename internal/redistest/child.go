@@ -78,8 +78,7 @@ func (c *child) resume() error {
 
 // kill ends the process, stopped or not, and waits until it is reaped.
 func (c *child) kill() {
-	_ = c.resume()
-	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Process.Kill() // SIGKILL ends a stopped process as well
 	<-c.done
 }
 

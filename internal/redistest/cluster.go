@@ -28,7 +28,8 @@ type Cluster struct {
 	tb       testing.TB
 	password string
 	nodes    []*Server
-	ids      map[string]*Server // by the node's id
+	ids      map[string]*Server    // by the node's id
+	voted    map[*Server]time.Time // when Promote last had others vote for a replica
 }
 
 // nodeTimeout is when a silent node is called dead. Fail-over by election follows
@@ -40,7 +41,7 @@ const nodeTimeout = 1500 * time.Millisecond
 // needs Redis 7. Options apply to every node.
 func StartCluster(tb testing.TB, opts ...ServerOption) *Cluster {
 	tb.Helper()
-	c := &Cluster{tb: tb, password: rand.Text(), ids: make(map[string]*Server)}
+	c := &Cluster{tb: tb, password: rand.Text(), ids: make(map[string]*Server), voted: make(map[*Server]time.Time)}
 	node := func(cfg *serverConfig) {
 		cfg.password, cfg.cluster = c.password, true
 		cfg.extra = append(cfg.extra,

@@ -30,10 +30,19 @@ func (c *Cluster) Failover(key string, how Failover) (from, to *Server) {
 	return from, to
 }
 
+// revote is for how long masters that have voted for a replica of some master do not do so
+// again. An attempt within that time fails, and a graceful one keeps writers waiting for
+// five seconds first.
+const revote = 2*nodeTimeout + 100*time.Millisecond
+
 // Promote makes a replica the master of its shard and returns when all running nodes
-// agree.
+// agree. If the replica had their votes a moment ago, it waits until they may vote again.
 func (c *Cluster) Promote(replica *Server, how Failover) {
 	c.tb.Helper()
+	if how != Takeover {
+		<-time.After(time.Until(c.voted[replica].Add(revote)))
+		defer func() { c.voted[replica] = time.Now() }()
+	}
 	args := []any{"cluster", "failover"}
 	if how != Graceful {
 		args = append(args, string(how))

@@ -16,14 +16,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// rounds is how often masters are killed under Sentinel. Three fit into everybody's
-// tests; go test ./internal/topology -run Sentinel -rounds 20 is what releases get.
-var rounds = flag.Int("rounds", 3, "fail-overs of TestSentinel_KilledMaster")
+var (
+	// Three rounds fit into everybody's tests; make topology has twenty.
+	rounds = flag.Int("rounds", 3, "faults in each scenario of the report")
+	update = flag.Bool("update", false, "write the report into docs/OPERATIONS.md")
+)
 
 func TestMain(m *testing.M) {
 	redistest.RunRole(locktest.Roles(mutexInCluster))
 	flag.Parse()
 	code := m.Run()
+	if err := published.write(*update && code == 0); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1

@@ -72,6 +72,9 @@ func TestReplicas_NoneIsAFailure(t *testing.T) {
 	_, err := m.Mutex(name).TryLock(within(t))
 	wantReplicaError(t, err, 1, 0)
 	eventually(t, "undone", func() bool { return srv.Admin().Exists(within(t), name).Val() == 0 })
+	_, err = multi(t, m, name, "another").TryLock(within(t)) // in one command
+	wantReplicaError(t, err, 1, 0)
+	eventually(t, "undone", func() bool { return srv.Admin().Exists(within(t), name, "another").Val() == 0 })
 }
 
 // A grant that another process hands over has not been acknowledged by anybody: it counts

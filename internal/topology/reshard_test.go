@@ -12,21 +12,22 @@ import (
 
 // AC-86. The lock's slot moves again and again while it is in use.
 func TestReshard_UnderLoad(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t)
-	ms := clients(t, c, 3, holdfast.WithHandoffSlice(0))
-	l := startLoad(name, ms, 4, 0)
-	const moves = 6
-	for range moves {
-		before := l.pairs.Load()
-		c.Migrate(name, c.OtherMaster(name))
-		eventually(t, "the load goes on", func() bool { return l.pairs.Load() > before+50 })
-	}
-	l.finish(t, "6 migrations of the slot")
-	l.wantNoErrors(t)
-	l.wantExclusive(t)
-	everyClientCanLock(t, ms)
-	wantFree(t, c)
+	scenario(t, clusterReshard, true, func(t *testing.T, r *row) {
+		c := redistest.StartCluster(t)
+		ms := clients(t, c, 3, r.options()...)
+		l := startLoad(name, ms, 4)
+		l.goesOn(t, 1)
+		for range *rounds {
+			r.faults++
+			held := mustLock(t, ms[0].Mutex(beside))
+			c.Migrate(name, c.OtherMaster(name))
+			r.judge(t, held, ms[1].Mutex(beside))
+			l.goesOn(t, 50)
+		}
+		l.finish(t, r)
+		everyClientCanLock(t, ms)
+		wantFree(t, c)
+	})
 }
 
 // While a slot moves, Redis answers TRYAGAIN to scripts with keys on either side.

@@ -16,114 +16,92 @@ import (
 // gets it or not accordingly. What Redis loses cannot be asserted, so overlaps are
 // reported.
 func TestSentinel_KilledMaster(t *testing.T) {
-	t.Parallel()
-	s := redistest.StartSentinel(t, 2)
-	holders, others := manager(t, s.Client(t)), manager(t, s.Client(t))
-	var kept, lost, overlaps int
-	var longest, behind, overlap time.Duration
-	for round := range *rounds {
-		lock := fmt.Sprint(name, ":", round)
-		old := s.Master()
-		replicated := round%2 == 0
-		if !replicated {
-			isolate(t, s, old)
-		}
-		held := mustLock(t, holders.Mutex(lock))
-		if replicated {
-			acknowledged(t, old, 2)
-		}
-		old.Kill()
-		killed := time.Now()
-		for _, n := range s.Nodes() {
-			n.Resume()
-		}
+	scenario(t, sentinelKill, false, func(t *testing.T, r *row) {
+		s := redistest.StartSentinel(t, 2)
+		holders, others := manager(t, s.Client(t), r.options()...), manager(t, s.Client(t), r.options()...)
+		for round := range *rounds {
+			lock := fmt.Sprint(name, ":", round)
+			old := s.Master()
+			var replicas []*redistest.Server
+			for _, n := range s.Nodes() {
+				if n != old {
+					replicas = append(replicas, n)
+				}
+			}
+			unheard := round%2 == 1
+			if unheard {
+				isolate(t, old, replicas...)
+			}
+			held := r.hold(t, holders.Mutex(lock), unheard)
+			if !unheard {
+				acknowledged(t, old, 2)
+			}
+			old.Kill()
+			killed := time.Now()
+			r.faults++
+			for _, n := range replicas {
+				n.Resume()
+			}
 
-		// The service is back when another lock can be had.
-		s.AwaitNewMaster(old)
-		replaced := time.Now()
-		mustUnlock(t, mustLock(t, others.Mutex(lock+":probe")))
-		behind = max(behind, time.Since(replaced))
-		longest = max(longest, time.Since(killed))
+			// The service is back when another lock can be had.
+			s.AwaitNewMaster(old)
+			mustUnlock(t, mustLock(t, others.Mutex(lock+":probe")))
+			r.unavailable = max(r.unavailable, time.Since(killed))
 
-		got, err := others.Mutex(lock).TryLock(within(t))
-		switch {
-		case errors.Is(err, holdfast.ErrNotAcquired):
-			kept++
-			renewals := holders.Stats().Renewals
-			eventually(t, "the holder renews", func() bool { return holders.Stats().Renewals > renewals })
-			if err := held.Err(); err != nil {
-				t.Errorf("round %d: kept by Redis, and the holder was told %v", round, err)
+			if held == nil {
+				mustUnlock(t, mustLock(t, others.Mutex(lock))) // nothing was left behind
+			} else if !r.judge(t, held, others.Mutex(lock)) && !unheard && time.Since(killed) < lease/2 {
+				t.Errorf("round %d: both replicas had the lock, and it was lost", round) // in time for a renewal
 			}
-			mustUnlock(t, held)
-		case err != nil:
-			t.Fatalf("round %d: %v", round, err)
-		default:
-			if replicated && time.Since(killed) < lease/2 { // the sentinels were in time for a renewal
-				t.Errorf("round %d: both replicas had the lock, and it was lost", round)
-			}
-			lost++
-			if begun := time.Now(); held.Valid() {
-				overlaps++
-				awaitLoss(t, held)
-				overlap = max(overlap, time.Since(begun))
-			} else {
-				awaitLoss(t, held)
-			}
-			mustUnlock(t, got)
+			old.Restart()
+			s.AwaitHealthy()
 		}
-		old.Restart()
-		s.AwaitHealthy()
-	}
-	t.Logf("sentinel, %d masters killed: lock kept %d times, lost %d times, %d overlaps of up to %v, longest unavailability %v, of which after the new master was ready %v",
-		*rounds, kept, lost, overlaps, overlap.Round(time.Millisecond), longest.Round(time.Millisecond), behind.Round(time.Millisecond))
+	})
 }
 
-// isolate keeps the replicas from hearing anything more of their master: they stand
-// still, so its links to them, once cut, stay cut.
-func isolate(t *testing.T, s *redistest.Sentinel, master *redistest.Server) {
+// hold takes the lock. If no replica hears of that and one has to, it must be refused:
+// then it returns nil.
+func (r *row) hold(t *testing.T, l holdfast.Locker, unheard bool) *holdfast.Lease {
 	t.Helper()
-	for _, n := range s.Nodes() {
-		if n != master {
-			n.Pause()
-		}
+	if !unheard || r.replicas == 0 {
+		return mustLock(t, l)
+	}
+	_, err := l.TryLock(within(t))
+	wantReplicaError(t, err, r.replicas, 0)
+	r.refused++
+	return nil
+}
+
+// isolate keeps replicas from hearing anything more of their master: they stand still, so
+// its links to them, once cut, stay cut.
+func isolate(t *testing.T, master *redistest.Server, replicas ...*redistest.Server) {
+	t.Helper()
+	for _, n := range replicas {
+		n.Pause()
 	}
 	if err := master.Admin().ClientKillByFilter(context.Background(), "TYPE", "replica").Err(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// awaitLoss fails unless the holder is told of its loss by its deadline.
-func awaitLoss(t *testing.T, held *holdfast.Lease) {
-	t.Helper()
-	select {
-	case <-held.Done():
-	case <-time.After(lease + time.Second):
-		t.Fatal("the holder was not told")
-	}
-	var why *holdfast.LostError
-	if !errors.As(held.Err(), &why) {
-		t.Errorf("the holder was told %v", held.Err())
-	}
-}
-
 // A fail-over on request, under load, again and again: callers see no error.
 func TestSentinel_FailoverUnderLoad(t *testing.T) {
-	t.Parallel()
-	s := redistest.StartSentinel(t, 1)
-	openly := holdfast.WithHandoffSlice(0) // every pair goes to Redis
-	ms := []*holdfast.Manager{manager(t, s.Client(t), openly), manager(t, s.Client(t), openly)}
-	l := startLoad(name, ms, 4, 0)
-	for range 2 {
-		s.Failover()
-		s.AwaitHealthy()
-		before := l.pairs.Load()
-		eventually(t, "the load goes on", func() bool { return l.pairs.Load() > before })
-	}
-	l.finish(t, "2 sentinel fail-overs") // overlaps are reported: data may be lost
-	l.wantNoErrors(t)
-	for _, m := range ms {
-		mustUnlock(t, mustLock(t, m.Mutex(name)))
-	}
+	scenario(t, sentinelRequest, false, func(t *testing.T, r *row) { // the old master is told late
+		s := redistest.StartSentinel(t, 1)
+		ms := []*holdfast.Manager{manager(t, s.Client(t), r.options()...), manager(t, s.Client(t), r.options()...)}
+		l := startLoad(name, ms, 4)
+		l.goesOn(t, 1)
+		for range *rounds {
+			r.faults++
+			s.Failover()
+			s.AwaitHealthy()
+			l.goesOn(t, 20)
+		}
+		l.finish(t, r)
+		for _, m := range ms {
+			mustUnlock(t, mustLock(t, m.Mutex(name)))
+		}
+	})
 }
 
 // A waiter that is parked when the master is replaced is woken by the new one, or asks

@@ -98,3 +98,123 @@ func TestSlots_PlainClientOfANode(t *testing.T) {
 		mustUnlock(t, l)
 	}
 }
+
+// Locks of several slots taken together through a plain client of a node: those that the
+// node has are taken, one by one; with one of another node all is refused, and nothing left.
+func TestSlots_MultiOnAPlainClientOfANode(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	node := c.Owner("here")
+	var here []string
+	elsewhere := ""
+	for i := 0; len(here) < 3 || elsewhere == ""; i++ {
+		switch n := fmt.Sprint("multi", i); {
+		case c.Owner(n) != node:
+			elsewhere = n
+		case len(here) < 3:
+			here = append(here, n)
+		}
+	}
+	m, other := manager(t, node.Client(t)), clients(t, c, 1)[0]
+	nothingLeft := func() {
+		t.Helper()
+		eventually(t, "nothing is left", func() bool {
+			for _, n := range append(here, elsewhere) {
+				if c.Owner(n).Admin().Exists(within(t), n).Val() != 0 {
+					return false
+				}
+			}
+			return m.Stats().Locks == 0
+		})
+	}
+
+	lease, err := multi(t, m, here...).TryLock(within(t))
+	if err != nil {
+		t.Fatalf("TryLock: %v", err)
+	}
+	for _, n := range here {
+		if _, err := other.Mutex(n).TryLock(within(t)); !errors.Is(err, holdfast.ErrNotAcquired) {
+			t.Errorf("%s: %v, want ErrNotAcquired", n, err)
+		}
+	}
+	mustUnlock(t, lease)
+	mustUnlock(t, mustLock(t, multi(t, m, here...)))
+	nothingLeft()
+
+	// The same where the first sweep is the one that finds out, and a member is busy.
+	m = manager(t, node.Client(t))
+	held := mustLock(t, other.Mutex(here[2]))
+	_, err = multi(t, m, here...).TryLock(within(t))
+	if !errors.Is(err, holdfast.ErrNotAcquired) || errors.Is(err, holdfast.ErrUnavailable) {
+		t.Errorf("TryLock with a busy member: %v, want ErrNotAcquired", err)
+	}
+	mustUnlock(t, held)
+	nothingLeft()
+
+	for _, with := range [][]string{{here[0], elsewhere, here[1]}, {elsewhere, here[0]}} {
+		m = manager(t, node.Client(t))
+		l := multi(t, m, with...)
+		_, err = l.TryLock(within(t))
+		if !errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrNotAcquired) || !strings.Contains(err.Error(), "MOVED") {
+			t.Errorf("TryLock with a lock of another node: %v, want ErrUnavailable and MOVED", err)
+		}
+		nothingLeft()
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		_, err = l.Lock(ctx)
+		cancel()
+		if !errors.Is(err, holdfast.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Lock with a lock of another node: %v, want ErrUnavailable and DeadlineExceeded", err)
+		}
+		nothingLeft()
+	}
+}
+
+// multi is a Multi of mutexes.
+func multi(t *testing.T, m *holdfast.Manager, names ...string) *holdfast.Multi {
+	t.Helper()
+	var locks []holdfast.Locker
+	for _, n := range names {
+		locks = append(locks, m.Mutex(n))
+	}
+	l, err := holdfast.NewMulti(locks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// In a cluster a Multi costs one command for each slot, and is all or nothing over slots
+// and masters, also while one of them moves.
+func TestSlots_MultiInCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	ms := clients(t, c, 2)
+	m, other := ms[0], ms[1]
+	inOne := []string{"{" + name + "}a", "{" + name + "}b", "{" + name + "}c"}
+	before := m.Stats().Commands
+	mustUnlock(t, mustLock(t, multi(t, m, inOne...)))
+	if n := m.Stats().Commands - before; n != 1+3 {
+		t.Errorf("%d commands to take and release three names of one slot", n)
+	}
+	far := otherShard(c, name)
+	over := append([]string{far}, inOne...)
+	held := mustLock(t, other.Mutex(over[3]))
+	if _, err := multi(t, m, over...).TryLock(within(t)); !errors.Is(err, holdfast.ErrNotAcquired) {
+		t.Errorf("TryLock: %v, want ErrNotAcquired", err)
+	}
+	eventually(t, "rolled back", func() bool {
+		return c.Owner(far).Admin().Exists(within(t), far).Val()+c.Owner(name).Admin().Exists(within(t), over[1:3]...).Val() == 0
+	})
+	got := make(chan *holdfast.Lease, 1)
+	go func() { got <- mustLock(t, multi(t, m, over...)) }()
+	eventually(t, "it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Subscriptions > 0 })
+	c.Migrate(name, c.OtherMaster(name))
+	mustUnlock(t, held)
+	lease := <-got
+	for _, n := range over {
+		if _, err := other.Mutex(n).TryLock(within(t)); !errors.Is(err, holdfast.ErrNotAcquired) {
+			t.Errorf("%s: %v, want ErrNotAcquired", n, err)
+		}
+	}
+	mustUnlock(t, lease)
+}

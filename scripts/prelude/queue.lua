@@ -147,6 +147,19 @@ local function leave(queue, deadlines, id)
   end
 end
 
+-- bury leaves a tombstone for id, which refuses late copies of its acquire. It comes last:
+-- Redis refuses a first write that needs memory when it has none, and none after it.
+-- Where it refuses this one, it refuses a late acquire as well.
+local function bury(tombstones, id, duration)
+  local now = milliseconds()
+  if redis.pcall('zadd', tombstones, now + duration, id) == 1 then
+    if redis.pcall('pexpire', tombstones, duration) ~= 1 then
+      redis.call('del', tombstones) -- an ACL that forbids it: never leave a key without TTL
+    end
+    redis.pcall('zremrangebyscore', tombstones, '-inf', now)
+  end
+end
+
 -- grant tells the process of id, one of ours, that it has the lock: for claim
 -- milliseconds, unless it renews that. It returns false if the process is known to be
 -- deaf: PUBLISH reached nobody, on a server where that can be told, although the

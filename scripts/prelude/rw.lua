@@ -30,7 +30,8 @@ local function right_of(lock, reader, n)
 end
 
 -- put gives the lock, whose state allows it, to id for ttl milliseconds, and never
--- shortens it: neither for others nor, as a late copy, for id. It returns nil, or the error that kept it from that.
+-- shortens it: neither for others nor, as a late copy, for id. It returns nil, or the
+-- error that kept it from that.
 local function put(lock, id, ttl)
   local writer = is_writer(id)
   redis.call('hset', lock, 'mode', writer and 'write' or 'read', id, '1')

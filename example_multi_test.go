@@ -1,0 +1,132 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Whoever names these two, in whichever order, waits for nobody who waits for them.
+func ExampleNewMulti() {
+	m, done := newManager()
+	defer done()
+	ctx := context.Background()
+	transfer, err := holdfast.NewMulti(m.Mutex("account:7"), m.Mutex("account:3"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := transfer.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(lease.Name())
+	fmt.Println(lease.Unlock(ctx))
+	// Output:
+	// account:3+account:7
+	// <nil>
+}
+
+// All or none: if one of the locks is taken, none is held afterwards.
+func ExampleMulti_TryLock() {
+	m, done := newManager()
+	defer done()
+	ctx := context.Background()
+	taken, err := m.Mutex("seat:2").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	seats, err := holdfast.NewMulti(m.Mutex("seat:1"), m.Mutex("seat:2"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = seats.TryLock(ctx)
+	fmt.Println(errors.Is(err, holdfast.ErrNotAcquired))
+
+	one, err := m.Mutex("seat:1").TryLock(ctx)
+	fmt.Println(err)
+	fmt.Println(one.Unlock(ctx), taken.Unlock(ctx))
+	// Output:
+	// true
+	// <nil>
+	// <nil> <nil>
+}
+
+// members are locks of as many servers; here one plays all of them.
+func members(n int) (locks []holdfast.Locker, done func()) {
+	var ends []func()
+	for i := range n {
+		m, done := newManager()
+		ends = append(ends, done)
+		locks = append(locks, m.Mutex(fmt.Sprintf("report:%d", i)))
+	}
+	return locks, func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+func ExampleNewRedlock() {
+	locks, done := members(3) // each on a server of its own
+	defer done()
+	ctx := context.Background()
+	report, err := holdfast.NewRedlock(locks...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := report.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(lease.Name(), lease.Valid())
+	fmt.Println(lease.Unlock(ctx))
+	// Output:
+	// report:0+report:1+report:2 true
+	// <nil>
+}
+
+// One member of three that is out of reach, or taken, is not in the way; two are.
+func ExampleRedlock_TryLock() {
+	locks, done := members(3)
+	defer done()
+	ctx := context.Background()
+	report, err := holdfast.NewRedlock(locks...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	first, err := locks[0].Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := report.TryLock(ctx)
+	fmt.Println(err)
+	fmt.Println(lease.Unlock(ctx))
+
+	second, err := locks[1].Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = report.TryLock(ctx)
+	fmt.Println(errors.Is(err, holdfast.ErrNotAcquired))
+	fmt.Println(first.Unlock(ctx), second.Unlock(ctx))
+	// Output:
+	// <nil>
+	// <nil>
+	// true
+	// <nil> <nil>
+}
+
+// A server without replicas acknowledges nothing: the grant is undone, and the error
+// says why.
+func ExampleWithReplicas() {
+	m, done := newManager(holdfast.WithReplicas(1, 20*time.Millisecond))
+	defer done()
+	_, err := m.Mutex("copied").TryLock(context.Background())
+	var missing *holdfast.ReplicaError
+	fmt.Println(errors.Is(err, holdfast.ErrUnavailable), errors.As(err, &missing), missing.Acked)
+	// Output: true true 0
+}

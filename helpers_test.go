@@ -1,0 +1,123 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// managerOn returns a manager on srv that is closed with the test.
+func managerOn(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) *holdfast.Manager {
+	t.Helper()
+	m, err := holdfast.New(srv.Client(t), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	return m
+}
+
+func mustLock(t *testing.T, l holdfast.Locker) *holdfast.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	lease, err := l.Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// waits locks l in the background. What it returns waits for the lease.
+func waits(t *testing.T, l holdfast.Locker) func() *holdfast.Lease {
+	t.Helper()
+	got := make(chan holdfast.Result, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		lease, err := l.Lock(ctx)
+		got <- holdfast.Result{Lease: lease, Err: err}
+	}()
+	return func() *holdfast.Lease {
+		t.Helper()
+		r := <-got
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		return r.Lease
+	}
+}
+
+func mustUnlock(t *testing.T, l *holdfast.Lease) {
+	t.Helper()
+	if err := l.Unlock(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 5s: %s", what)
+		}
+	}
+}
+
+func wantErr(t *testing.T, err error, is, not error) {
+	t.Helper()
+	if !errors.Is(err, is) || not != nil && errors.Is(err, not) {
+		t.Errorf("%v, want %v and not %v", err, is, not)
+	}
+}
+
+// section is how long they stay inside, about a round trip: long enough to meet another.
+const section = 500 * time.Microsecond
+
+// alone takes locks that exclude each other in loops, each in a goroutine of its own. It
+// fails if two are held at a time, if one does not get on, or none for a while.
+func alone(t *testing.T, rounds int, locks ...holdfast.Locker) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var inside atomic.Int32
+	var mu sync.Mutex // guards the following
+	var longest time.Duration
+	last := time.Now() // when somebody came in
+	var wg sync.WaitGroup
+	for i, l := range locks {
+		wg.Go(func() {
+			for round := range rounds {
+				lease, err := l.Lock(ctx)
+				if err != nil {
+					t.Errorf("%d in round %d: %v", i, round, err)
+					return
+				}
+				if inside.Add(1) != 1 {
+					t.Errorf("%d in round %d is not alone", i, round)
+				}
+				mu.Lock()
+				now := time.Now()
+				longest, last = max(longest, now.Sub(last)), now
+				mu.Unlock()
+				<-time.After(rand.N(section))
+				inside.Add(-1)
+				if err := lease.Unlock(ctx); err != nil {
+					t.Errorf("%d in round %d: %v", i, round, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("longest time without a grant: %v", longest)
+	if longest > 3*2*time.Second { // two on a machine that is not busy
+		t.Errorf("nobody got the lock for %v", longest)
+	}
+}

@@ -1,0 +1,179 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// rights are those of docs/OPERATIONS.md: what every server, a cluster and WithReplicas
+// need.
+func rights(t *testing.T) (base, cluster, replicas []string) {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^ACL SETUSER locks (.*)$`).FindAllStringSubmatch(string(text), -1)
+	if len(lines) != 3 {
+		t.Fatalf("%d lines of rights", len(lines))
+	}
+	return strings.Fields(lines[0][1]), strings.Fields(lines[1][1]), strings.Fields(lines[2][1])
+}
+
+// permit makes a user with these rights and no others on every server.
+func permit(t *testing.T, servers []*redistest.Server, user string, rights ...[]string) {
+	t.Helper()
+	args := []any{"acl", "setuser", user, "reset"}
+	for _, r := range slices.Concat(rights...) {
+		args = append(args, r)
+	}
+	for _, s := range servers {
+		if err := s.Admin().Do(within(t), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// refusals are what the servers have refused the user, but for go-redis's introduction.
+func refusals(t *testing.T, servers []*redistest.Server, user string) (objects []string) {
+	t.Helper()
+	for _, s := range servers {
+		entries, err := s.Admin().ACLLog(within(t), 100).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.Username == user && !strings.HasPrefix(e.Object, "client") {
+				objects = append(objects, e.Object)
+			}
+		}
+	}
+	return objects
+}
+
+// app is a lock that the document's user may have.
+const app = "app:stock"
+
+// locker is the user's manager in a cluster; its waiters are woken by messages.
+func locker(t *testing.T, c *redistest.Cluster, user string) *holdfast.Manager {
+	client := c.ClientWith(t, func(o *redis.ClusterOptions) { o.Username, o.Password = user, "secret" })
+	return manager(t, client, holdfast.WithLease(3*time.Second), holdfast.WithReplicas(1, acksWithin), holdfast.WithHandoffSlice(0))
+}
+
+// exercise has two managers use a lock: wait for Redisson, wait for each other, renew,
+// release, force, and renew once more while its slot is half-way to another master. It ends
+// with the first error, or soon after ctx.
+func exercise(ctx context.Context, t *testing.T, c *redistest.Cluster, a, b *holdfast.Manager) error {
+	lock := func(m *holdfast.Manager) *holdfast.Mutex { return m.Mutex(app, holdfast.WithFencing()) }
+	reached := func(what string, ok func() bool) error {
+		eventually(t, what, func() bool { return ok() || ctx.Err() != nil })
+		return ctx.Err()
+	}
+	f := newForeigner(t, c, holdfast.PublishAuto)
+	f.lock(app)
+	waiter := lock(b).LockAsync(ctx)
+	err := reached("it waits for Redisson", func() bool { return b.Stats().Polls > 0 })
+	f.unlock(app)
+	r := <-waiter
+	if r.Err != nil {
+		return r.Err
+	}
+	waiter = lock(a).LockAsync(ctx)
+	if err == nil {
+		err = reached("it waits for the other", func() bool { return a.Stats().Waiting == 1 && a.Stats().Subscriptions > 0 })
+	}
+	if err := errors.Join(err, r.Lease.Unlock(ctx)); err != nil {
+		return err
+	}
+	if r = <-waiter; r.Err != nil {
+		return r.Err
+	}
+	if _, err := a.Inspect(ctx, app); err != nil {
+		return err
+	}
+	m := c.StartMigration(app, c.OtherMaster(app)) // half-way, Redis sends whoever asks to the other master
+	m.MoveKeys()
+	renewals := a.Stats().Renewals
+	err = reached("renewals there", func() bool { return a.Stats().Renewals > renewals+1 })
+	m.Finish()
+	if err != nil {
+		return err
+	}
+	_, err = a.ForceUnlock(ctx, app)
+	return err
+}
+
+// In a cluster, and with WithReplicas, the rights of the document suffice.
+func TestRights_SufficeInCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	base, cluster, replicas := rights(t)
+	permit(t, c.Nodes(), "locks", base, cluster, replicas)
+	a, b := locker(t, c, "locks"), locker(t, c, "locks")
+	if err := exercise(within(t), t, c, a, b); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "nothing is subscribed", func() bool { return b.Stats().Subscriptions == 0 })
+	if got := refusals(t, c.Nodes(), "locks"); len(got) > 0 {
+		t.Errorf("refused: %q", got)
+	}
+}
+
+// Each of the rights that the document adds is needed: without it something is refused.
+func TestRights_AreNeededInCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	base, cluster, replicas := rights(t)
+	added := slices.Concat(cluster, replicas)
+	for i, right := range added {
+		user := fmt.Sprint("without", i)
+		permit(t, c.Nodes(), user, base, slices.Delete(slices.Clone(added), i, i+1))
+		ctx, cancel := context.WithCancel(within(t))
+		a, b := locker(t, c, user), locker(t, c, user)
+		ended := make(chan error, 1)
+		go func() { ended <- exercise(ctx, t, c, a, b) }()
+		eventually(t, "it is refused "+right, func() bool {
+			return slices.Contains(refusals(t, c.Nodes(), user), strings.TrimPrefix(right, "+"))
+		})
+		cancel()
+		t.Logf("without %s: %v", right, <-ended)
+		f := c.Owner(app).Admin()
+		_ = f.Del(within(t), app).Err() // what it could not give back
+	}
+}
+
+// WithReplicas on servers that are no cluster needs its own addition only.
+func TestRights_SufficeWithReplicas(t *testing.T) {
+	t.Parallel()
+	secret := redistest.WithoutPassword()
+	srv := redistest.Start(t, secret)
+	host, port, _ := net.SplitHostPort(srv.Addr())
+	redistest.Start(t, secret, redistest.WithArgs("--replicaof", host+" "+port))
+	acknowledged(t, srv, 1)
+	base, _, replicas := rights(t)
+	servers := []*redistest.Server{srv}
+	permit(t, servers, "locks", base, replicas)
+	user := func(o *redis.Options) { o.Username, o.Password = "locks", "secret" }
+	m := replicated(t, srv.ClientWith(t, user), 1, acksWithin)
+	mustUnlock(t, mustLock(t, m.Mutex(app)))
+	if got := refusals(t, servers, "locks"); len(got) > 0 {
+		t.Errorf("refused: %q", got)
+	}
+	permit(t, servers, "locks", base)
+	if _, err := m.Mutex(app).TryLock(within(t)); !errors.Is(err, holdfast.ErrUnavailable) {
+		t.Errorf("without the right to ask for acknowledgements: %v, want ErrUnavailable", err)
+	}
+}

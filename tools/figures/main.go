@@ -51,12 +51,13 @@ func run(file string, events io.Reader) error {
 
 // event is what go test -json prints.
 type event struct {
-	Action, Test, Key, Value string
+	Action, Test, Key, Value, Output string
 }
 
 // result is what all tests of one name have come to: of a scenario, over all kinds.
 type result struct {
 	passed, failed int
+	output         map[string]string // by test, while it runs
 	figures        map[string]string // the worst, by promise and what it is: "L4:after-expiry"
 }
 
@@ -73,14 +74,18 @@ func read(events io.Reader) (map[string]*result, error) {
 		name := e.Test[strings.LastIndexByte(e.Test, '/')+1:]
 		r := results[name]
 		if r == nil {
-			r = &result{figures: make(map[string]string)}
+			r = &result{output: make(map[string]string), figures: make(map[string]string)}
 			results[name] = r
 		}
 		switch e.Action {
+		case "output":
+			r.output[e.Test] += e.Output
 		case "pass":
 			r.passed++
+			delete(r.output, e.Test)
 		case "fail":
 			r.failed++
+			fmt.Fprint(os.Stderr, r.output[e.Test])
 		case "attr":
 			if old, ok := r.figures[e.Key]; !ok || size(e.Value) > size(old) {
 				r.figures[e.Key] = e.Value

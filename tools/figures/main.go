@@ -64,6 +64,14 @@ type result struct {
 // read collects by the last part of the tests' names.
 func read(events io.Reader) (map[string]*result, error) {
 	results := make(map[string]*result)
+	of := func(name string) *result {
+		r := results[name]
+		if r == nil {
+			r = &result{output: make(map[string]string), figures: make(map[string]string)}
+			results[name] = r
+		}
+		return r
+	}
 	for dec := json.NewDecoder(events); ; {
 		var e event
 		if err := dec.Decode(&e); errors.Is(err, io.EOF) {
@@ -71,12 +79,8 @@ func read(events io.Reader) (map[string]*result, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		name := e.Test[strings.LastIndexByte(e.Test, '/')+1:]
-		r := results[name]
-		if r == nil {
-			r = &result{output: make(map[string]string), figures: make(map[string]string)}
-			results[name] = r
-		}
+		parts := strings.Split(e.Test, "/")
+		r := of(parts[len(parts)-1])
 		switch e.Action {
 		case "output":
 			r.output[e.Test] += e.Output
@@ -87,8 +91,10 @@ func read(events io.Reader) (map[string]*result, error) {
 			r.failed++
 			fmt.Fprint(os.Stderr, r.output[e.Test])
 		case "attr":
-			if old, ok := r.figures[e.Key]; !ok || size(e.Value) > size(old) {
-				r.figures[e.Key] = e.Value
+			for _, name := range parts { // a test speaks for those it is a part of
+				if old, ok := of(name).figures[e.Key]; !ok || size(e.Value) > size(old) {
+					of(name).figures[e.Key] = e.Value
+				}
 			}
 		}
 	}

@@ -195,7 +195,9 @@ func (p *program) give(lease *holdfast.Lease) {
 	deleted := p.deleted
 	p.mu.Unlock()
 	err := lease.Unlock(context.Background())
-	if err != nil && !(deleted && errors.Is(err, holdfast.ErrLeaseLost)) && !errors.Is(err, holdfast.ErrClosed) {
+	// ErrUnavailable: of a downgrade that was under way when the loss was noticed.
+	lost := deleted && (errors.Is(err, holdfast.ErrLeaseLost) || p.read != nil && errors.Is(err, holdfast.ErrUnavailable))
+	if err != nil && !lost && !errors.Is(err, holdfast.ErrClosed) {
 		p.Errorf("Unlock: %v", err)
 	}
 }

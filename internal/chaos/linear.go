@@ -314,8 +314,10 @@ func (b *builder) ambiguous(ops []*Op) {
 		for _, hold := range b.holdsOf(p.ID) {
 			from, orphan := int64(never), true
 			for _, l := range own {
-				if l.From <= hold.End.Hi && min(l.over(), p.Died) >= hold.Start.Lo {
-					orphan = false // a grant that nobody heard of, and that ended, is nobody's
+				// A lease stands on the hold during which it came, but for one that was downgraded:
+				// a grant that nobody heard of, and that ended, is nobody's.
+				if l.From <= hold.End.Hi && (l.From >= hold.Start.Lo || !hold.Write && min(l.over(), p.Died) >= hold.Start.Lo) {
+					orphan = false
 				}
 			}
 			for _, o := range ops {

@@ -143,6 +143,12 @@ func TestLinear(t *testing.T) {
 			h.op(0, TryLock, busyMutex, Refused, 33, 34)
 			h.hold(1, busyMutex, 1990, 2990)
 		}, nil, 1},
+		{"granted unheard to a process that has just given the lock back", func(h *handmade) {
+			h.lease(1, busyMutex, 10, 20)
+			h.hold(1, busyMutex, 9, 20)
+			h.hold(1, busyMutex, 20, 500)
+			h.op(0, TryLock, busyMutex, Refused, 333, 334)
+		}, nil, 1},
 		{"refused behind a TryLock of the same process", func(h *handmade) {
 			h.op(0, TryLock, busyRW, Refused, 10, 60)
 			h.op(0, TryLock, busyRW, Refused, 33, 34).Shared = true

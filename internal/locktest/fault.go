@@ -34,7 +34,7 @@ func script(cmd []string) bool {
 }
 
 var faultScenarios = map[string]func(*Env){
-	// D of redisson-wire.md section 22: a lost reply must not become a second acquire.
+	// A lost reply must not become a second acquire.
 	"LostAcquireReplyIsResolved": func(e *Env) {
 		m, p := e.Via()
 		l := e.Lock(m, holdfast.WithFencing())

@@ -28,7 +28,7 @@ func TestSlot_KnownValues(t *testing.T) {
 	}
 }
 
-// The names of redisson-wire.md section 1: what Redisson builds, byte for byte.
+// What Redisson builds, byte for byte.
 func TestKeys_AreRedissons(t *testing.T) {
 	for _, tc := range []struct{ name, token, channel, queue string }{
 		{"x", "redisson_lock_token:{x}", "redisson_lock__channel:{x}", "redisson_lock_queue:{x}"},

@@ -51,18 +51,27 @@ func run(file string, events io.Reader) error {
 
 // event is what go test -json prints.
 type event struct {
-	Action, Test, Key, Value string
+	Action, Test, Key, Value, Output string
 }
 
 // result is what all tests of one name have come to: of a scenario, over all kinds.
 type result struct {
 	passed, failed int
+	output         map[string]string // by test, while it runs
 	figures        map[string]string // the worst, by promise and what it is: "L4:after-expiry"
 }
 
 // read collects by the last part of the tests' names.
 func read(events io.Reader) (map[string]*result, error) {
 	results := make(map[string]*result)
+	of := func(name string) *result {
+		r := results[name]
+		if r == nil {
+			r = &result{output: make(map[string]string), figures: make(map[string]string)}
+			results[name] = r
+		}
+		return r
+	}
 	for dec := json.NewDecoder(events); ; {
 		var e event
 		if err := dec.Decode(&e); errors.Is(err, io.EOF) {
@@ -70,20 +79,22 @@ func read(events io.Reader) (map[string]*result, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		name := e.Test[strings.LastIndexByte(e.Test, '/')+1:]
-		r := results[name]
-		if r == nil {
-			r = &result{figures: make(map[string]string)}
-			results[name] = r
-		}
+		parts := strings.Split(e.Test, "/")
+		r := of(parts[len(parts)-1])
 		switch e.Action {
+		case "output":
+			r.output[e.Test] += e.Output
 		case "pass":
 			r.passed++
+			delete(r.output, e.Test)
 		case "fail":
 			r.failed++
+			fmt.Fprint(os.Stderr, r.output[e.Test])
 		case "attr":
-			if old, ok := r.figures[e.Key]; !ok || size(e.Value) > size(old) {
-				r.figures[e.Key] = e.Value
+			for _, name := range parts { // a test speaks for those it is a part of
+				if old, ok := of(name).figures[e.Key]; !ok || size(e.Value) > size(old) {
+					of(name).figures[e.Key] = e.Value
+				}
 			}
 		}
 	}

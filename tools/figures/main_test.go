@@ -11,6 +11,8 @@ const events = `{"Action":"run","Test":"TestMutex/wait/Woken"}
 {"Action":"pass","Test":"TestMutex/wait/Woken"}
 {"Action":"attr","Test":"TestFair/wait/Woken","Key":"L4:after-expiry","Value":"12ms"}
 {"Action":"pass","Test":"TestFair/wait/Woken"}
+{"Action":"attr","Test":"TestOther/part","Key":"L4:in-a-part","Value":"-3"}
+{"Action":"pass","Test":"TestOther/part"}
 {"Action":"pass","Test":"TestOther"}
 {"Action":"fail","Test":"TestBroken"}
 {"Action":"pass","Test":""}
@@ -27,7 +29,7 @@ func filled(t *testing.T, table string) (string, error) {
 
 func TestFill(t *testing.T) {
 	got, err := filled(t, "| | promise | shown by | last |\n|---|---|---|---|\n| L4 | soon | Woken, TestOther | old |\n")
-	want := "before\n" + begin + "| | promise | shown by | last |\n|---|---|---|---|\n| L4 | soon | Woken, TestOther | 3 runs; after expiry 12ms |\n" + end + "\nafter\n"
+	want := "before\n" + begin + "| | promise | shown by | last |\n|---|---|---|---|\n| L4 | soon | Woken, TestOther | 3 runs; after expiry 12ms; in a part -3 |\n" + end + "\nafter\n"
 	if err != nil || got != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}

@@ -24,6 +24,21 @@ var hostScenarios = map[string]func(*Env){
 		e.srv.RequireNoKeys(e, Tombstones)
 	},
 
+	// F1, S11: a process that stood still looks at the clock before it refuses a lock for a
+	// lease of its own: that has ended, though nobody has had the time to say so.
+	"ResumedProcessDoesNotRefuseForALeaseThatIsOver": func(e *Env) {
+		for range 5 {
+			p := redistest.StartProcess(e, RefuserRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, "400ms")
+			p.Expect(e, "held")
+			p.Pause()
+			e.Eventually("the lease is over in Redis", time.Second, func() bool { return e.srv.Admin().Exists(bg, e.Key).Val() == 0 })
+			p.Resume()
+			p.Expect(e, "granted")
+			p.Kill()
+			e.srv.Admin().Del(bg, e.Key)
+		}
+	},
+
 	// AC-52: waiting costs neither processor nor commands.
 	"WaitingIsIdle": func(e *Env) {
 		held := e.MustLock(e.Lock(e.Manager()))

@@ -28,6 +28,10 @@ const WaiterRole = "locktest-waiter"
 // it holds a lock.
 const SpinnerRole = "locktest-spinner"
 
+// RefuserRole is the role of a process that has a lease and asks for its lock all the
+// time, to tell if it is refused when the lease is over.
+const RefuserRole = "locktest-refuser"
+
 // Roles returns the roles that the suite's helper processes play, for redistest.
 func Roles(kinds ...Kind) map[string]func(args []string) {
 	return map[string]func(args []string){
@@ -35,6 +39,7 @@ func Roles(kinds ...Kind) map[string]func(args []string) {
 		CounterRole: counter,
 		LooperRole:  looper,
 		SpinnerRole: func(args []string) { spinner(kinds, args) },
+		RefuserRole: func(args []string) { refuser(kinds, args) },
 		WaiterRole:  func(args []string) { waiter(kinds, args) },
 	}
 }
@@ -170,4 +175,37 @@ func spinner(kinds []Kind, args []string) {
 	}
 	valid := lease.Valid() && x != 0
 	fmt.Printf("spun, valid %v, unlock %v\n", valid, lease.Unlock(context.Background()))
+}
+
+// refuser is called as holder is. Nobody else asks for the lock.
+func refuser(kinds []Kind, args []string) {
+	ttl, err := time.ParseDuration(args[4])
+	if err != nil {
+		panic(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: args[1], Password: args[2]})
+	m, err := holdfast.New(client, holdfast.WithLease(ttl))
+	if err != nil {
+		panic(err)
+	}
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == args[0] })
+	l := kinds[i].Lock(m, args[3])
+	lease, err := kinds[i].Lock(m, args[3], holdfast.WithFixedLease(ttl)).Lock(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	expired := lease.Deadline().Add(50 * time.Millisecond) // in Redis, too
+	fmt.Println("held")
+	for {
+		asked := time.Now()
+		_, err := l.TryLock(context.Background())
+		switch {
+		case err == nil:
+			fmt.Println("granted")
+			return
+		case asked.After(expired) && errors.Is(err, holdfast.ErrNotAcquired):
+			fmt.Printf("refused %v after the lease's end\n", asked.Sub(lease.Deadline()))
+			return
+		}
+	}
 }

@@ -126,7 +126,7 @@ func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, er
 			}
 		}
 	}
-	if r.once && e.inTheWayLocked(h.kind) {
+	if r.once && e.inTheWayLocked(h.kind, now) {
 		return nil, nil, newLockError(ErrNotAcquired, h.name)
 	}
 	r.after = e.tries
@@ -162,12 +162,13 @@ func (e *entry) holdOfLocked(o *owner, now time.Time) *hold {
 }
 
 // inTheWayLocked reports whether somebody in this process keeps a caller that does not
-// wait from getting the lock.
-func (e *entry) inTheWayLocked(k kind) bool {
+// wait from getting the lock. A lease that is over does not, though after a pause of the
+// process nobody has said so yet: the caller waits for that, and asks.
+func (e *entry) inTheWayLocked(k kind, now time.Time) bool {
 	front := e.waiters.Front()
 	switch {
 	case e.hold != nil:
-		return true
+		return now.Before(e.hold.deadline)
 	case k == writeKind:
 		return !e.reads.none()
 	case k == readKind:

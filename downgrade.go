@@ -76,10 +76,14 @@ func (r *release) convertedLocked(reply command.Reply) (lost []ended, reason Los
 }
 
 // abandonLocked is for a hold that ends while its downgrade is unanswered: the write
-// side, which it may still be, is given up as well.
-func (r *release) abandonLocked() {
+// side, which it may still be, is given up as well. Who waits for the downgrade is told
+// err; nil: the read side has been unlocked meanwhile, and nobody knows how it was.
+func (r *release) abandonLocked(err error) {
 	h := r.hold
-	r.settleLocked(newLockError(ErrUnavailable, h.entry.name(), errSilent))
+	if err == nil {
+		err = newLockError(ErrUnavailable, h.entry.name(), errSilent)
+	}
+	r.settleLocked(err)
 	writer := &hold{
 		entry: h.entry, cfg: h.cfg, keys: h.keys, kind: writeKind,
 		owner: h.owner, phase: over, unclear: true,

@@ -195,8 +195,7 @@ func (p *program) give(lease *holdfast.Lease) {
 	deleted := p.deleted
 	p.mu.Unlock()
 	err := lease.Unlock(context.Background())
-	// ErrUnavailable: of a downgrade that was under way when the loss was noticed.
-	lost := deleted && (errors.Is(err, holdfast.ErrLeaseLost) || p.read != nil && errors.Is(err, holdfast.ErrUnavailable))
+	lost := deleted && errors.Is(err, holdfast.ErrLeaseLost)
 	if err != nil && !lost && !errors.Is(err, holdfast.ErrClosed) {
 		p.Errorf("Unlock: %v", err)
 	}

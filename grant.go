@@ -117,19 +117,19 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 
 // releaseLocked gives h back to Redis.
 func (e *entry) releaseLocked(h *hold, trace context.Context) *release {
-	e.withoutLocked(h)
+	e.withoutLocked(h, nil)
 	return e.startReleaseLocked(h, false, trace)
 }
 
-// withoutLocked ends what h is to the entry.
-func (e *entry) withoutLocked(h *hold) {
+// withoutLocked ends what h is to the entry; with err, if it was not given back.
+func (e *entry) withoutLocked(h *hold, err error) {
 	h.phase = over
 	if e.hold == h {
 		e.hold = nil
 	} else if r := e.reads; r != nil {
 		r.holds = slices.DeleteFunc(r.holds, func(x *hold) bool { return x == h })
 		if c := r.converting; c != nil && c.hold == h && !c.settled {
-			c.abandonLocked()
+			c.abandonLocked(err)
 		}
 	}
 	e.m.scheduler.Remove(&h.item)
@@ -141,7 +141,7 @@ func (e *entry) endHoldLocked(h *hold, err error) []ended {
 		return nil
 	}
 	h.endLimit()
-	e.withoutLocked(h)
+	e.withoutLocked(h, err)
 	var all []ended
 	for l := h.leases; l != nil; l = l.next {
 		all = append(all, l.endLocked(err))

@@ -45,7 +45,7 @@ func TestCluster_GracefulFailoverUnderLoad(t *testing.T) {
 		ms := clients(t, c, 3, r.options()...)
 		l := startLoad(name, ms, 4)
 		l.goesOn(t, 1)
-		for range *rounds {
+		for range r.rounds() {
 			r.faults++
 			held := mustLock(t, ms[0].Mutex(beside))
 			from, to := c.Failover(name, redistest.Graceful)
@@ -54,7 +54,7 @@ func TestCluster_GracefulFailoverUnderLoad(t *testing.T) {
 			}
 			c.AwaitHealthy()
 			r.judge(t, held, ms[1].Mutex(beside))
-			l.goesOn(t, 1000/int32(*rounds))
+			l.goesOn(t, 1000/int32(r.rounds()))
 		}
 		l.finish(t, r)
 		l.wantPrompt(t)
@@ -70,7 +70,7 @@ func TestCluster_ForcedFailoverUnderLoad(t *testing.T) {
 		ms := clients(t, c, 3, r.options()...)
 		l := startLoad(name, ms, 4)
 		l.goesOn(t, 1)
-		for round := range *rounds {
+		for round := range r.rounds() {
 			r.faults++
 			held := mustLock(t, ms[0].Mutex(beside))
 			c.Failover(name, []redistest.Failover{redistest.Force, redistest.Takeover}[round%2])
@@ -96,7 +96,7 @@ func TestCluster_KilledMaster(t *testing.T) {
 		ms := clients(t, c, 2, r.options()...)
 		l := startLoad(name, ms, 3)
 		l.goesOn(t, 1)
-		for round := range *rounds {
+		for round := range r.rounds() {
 			old, replica, unheard := c.Owner(name), c.Replica(name), round%2 == 1
 			if unheard {
 				isolate(t, old, replica)

@@ -17,8 +17,7 @@ import (
 )
 
 var (
-	// Three rounds fit into everybody's tests; make topology has twenty.
-	rounds = flag.Int("rounds", 3, "faults in each scenario of the report")
+	rounds = flag.Int("rounds", 0, "faults in each scenario of the report; 0: as many as fit into everybody's tests")
 	update = flag.Bool("update", false, "write the report into docs/OPERATIONS.md")
 )
 
@@ -30,7 +29,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
-	if err := goleak.Find(); err != nil && code == 0 {
+	err := goleak.Find()
+	if err != nil { // go-redis dials a dead server once a second, and sees only then that its client is closed
+		err = goleak.Find()
+	}
+	if err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}

@@ -60,6 +60,18 @@ func scenario(t *testing.T, name string, lossless bool, play func(t *testing.T, 
 	}
 }
 
+// rounds is how many faults there are: of those that make a difference, one of each kind
+// at least.
+func (r *row) rounds() int {
+	switch {
+	case *rounds > 0:
+		return *rounds
+	case r.replicas > 0:
+		return 2
+	}
+	return 3
+}
+
 // options are those of the managers; every pair goes to Redis.
 func (r *row) options() []holdfast.Option {
 	return []holdfast.Option{holdfast.WithHandoffSlice(0), holdfast.WithReplicas(r.replicas, acksWithin)}

@@ -17,7 +17,7 @@ func TestReshard_UnderLoad(t *testing.T) {
 		ms := clients(t, c, 3, r.options()...)
 		l := startLoad(name, ms, 4)
 		l.goesOn(t, 1)
-		for range *rounds {
+		for range r.rounds() {
 			r.faults++
 			held := mustLock(t, ms[0].Mutex(beside))
 			c.Migrate(name, c.OtherMaster(name))

@@ -19,7 +19,7 @@ func TestSentinel_KilledMaster(t *testing.T) {
 	scenario(t, sentinelKill, false, func(t *testing.T, r *row) {
 		s := redistest.StartSentinel(t, 2)
 		holders, others := manager(t, s.Client(t), r.options()...), manager(t, s.Client(t), r.options()...)
-		for round := range *rounds {
+		for round := range r.rounds() {
 			lock := fmt.Sprint(name, ":", round)
 			old := s.Master()
 			var replicas []*redistest.Server
@@ -95,7 +95,7 @@ func TestSentinel_FailoverUnderLoad(t *testing.T) {
 		ms := []*holdfast.Manager{manager(t, s.Client(t), r.options()...), manager(t, s.Client(t), r.options()...)}
 		l := startLoad(name, ms, 4)
 		l.goesOn(t, 1)
-		for range *rounds {
+		for range r.rounds() {
 			r.faults++
 			s.Failover()
 			s.AwaitHealthy()

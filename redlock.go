@@ -99,7 +99,7 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 	var first *Lease // a member that was waited for
 	for {
 		lease, busy, err := l.round(ctx, first)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return lease, err
 		}
 		if !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrUnavailable) {

@@ -36,9 +36,17 @@ func newGroupLease(as *handle, need int, o *owner) *Lease {
 // granted after the others lapsed must not make up for them.
 func (l *Lease) join(p *Lease) {
 	g := l.group
-	sound := l.Valid()
-	g.mu.Lock()
-	if l.err != nil || g.held && !sound {
+	var held, sound bool
+	for { // l is not valid before it is held: a look from then says nothing
+		sound = l.Valid()
+		g.mu.Lock()
+		if g.held == held {
+			break
+		}
+		held = g.held
+		g.mu.Unlock()
+	}
+	if l.err != nil || held && !sound {
 		g.mu.Unlock()
 		p.giveBack()
 		return

@@ -36,6 +36,18 @@ func TestRedlock_RestartedEmptyMemberIsTakenAgain(t *testing.T) {
 	all.heldBy(t, 0)
 }
 
+// Members that grant it at the same moment all join: the lock outlives as many as it can.
+func TestRedlock_EveryMemberJoins(t *testing.T) {
+	all := servers(t, 5)
+	c := all.candidate(t)
+	for range 200 {
+		lease := mustLock(t, c)
+		all.joined(t, lease)
+		mustUnlock(t, lease)
+		c.idle(t)
+	}
+}
+
 // AC-79: after a lapse nothing is taken again.
 func TestRedlock_NothingIsTakenAfterALapse(t *testing.T) {
 	all := servers(t, 3)
@@ -125,7 +137,7 @@ func TestRedlock_ReturnsWithTheMajority(t *testing.T) {
 	}
 	c := candidateOn(t, clients, mutexes)
 	mustUnlock(t, mustLock(t, c)) // connected
-	all.heldBy(t, 0)
+	c.idle(t)
 	script := func(cmd []string) bool {
 		return len(cmd) > 3 && strings.HasPrefix(strings.ToLower(cmd[0]), "eval") && cmd[3] == vote
 	}
@@ -185,6 +197,7 @@ func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
 			all := servers(t, tc.of)
 			c := all.candidate(t)
 			mustUnlock(t, mustLock(t, c))
+			c.idle(t) // no member is passed on inside the process
 			tc.down(all)
 			// Waiting for one would take a second each time, and Lock's context ends first.
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -275,10 +275,15 @@ func (b *builder) holdStart(l *Lease) int64 {
 	return start
 }
 
-// holdEnd is when the process's hold under the lease was over for certain.
+// holdEnd is when the process's hold under the lease was over for certain: of a read lease
+// under a write lease, also the hold that a downgrade has left.
 func (b *builder) holdEnd(l *Lease) (end int64) {
 	for _, o := range b.holdsOf(l.Acquire.Proc) {
-		if o.Start.Lo <= l.Acquire.Return && o.End.Hi >= l.Acquire.Return {
+		from := l.Acquire.Return
+		if l.Acquire.Shared && !o.Write {
+			from = l.over()
+		}
+		if o.Start.Lo <= from && o.End.Hi >= l.Acquire.Return {
 			end = max(end, o.End.Hi)
 		}
 	}

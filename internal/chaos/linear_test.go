@@ -161,6 +161,15 @@ func TestLinear(t *testing.T) {
 			h.lease(1, busyRW, 5, 20)
 			h.hold(1, busyRW, 5, 20)
 		}, []string{"impossible answers"}, 0},
+		{"an Unlock of what a downgrade has left, without an answer", func(h *handmade) {
+			w := h.lease(0, busyRW, 10, 20)
+			r := h.op(0, Lock, busyRW, OK, 12, 13)
+			r.Shared, r.Chain, r.Deadline = true, w.Chain, 1010*ms
+			h.unlock(r, Unavailable, 25)
+			h.hold(0, busyRW, 10, 20)
+			h.hold(0, busyRW, 20, 50).Write = false
+			h.op(1, TryLock, busyRW, Refused, 40, 41)
+		}, nil, 0},
 		{"the wait of a dead process ends with what it held", func(h *handmade) {
 			h.Processes[0].Died = 100 * ms
 			h.op(0, Lock, busyMutex, "", 10, 0).Return = never

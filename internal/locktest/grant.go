@@ -52,7 +52,22 @@ func (e *Env) bystander(m *holdfast.Manager) <-chan *holdfast.Lease {
 		places := e.srv.Admin().ZRangeWithScores(bg, times, 0, -1).Val()
 		return len(places) > 0 && !slices.ContainsFunc(places, func(z redis.Z) bool { return z.Score != math.Trunc(z.Score) })
 	})
+	e.quiet()
 	return got
+}
+
+// quiet waits until Redis has not been asked anything for a while: what follows a
+// subscription are two requests, and a grant that the second one finds is not the
+// message's.
+func (e *Env) quiet() {
+	e.Helper()
+	calls, since := int64(0), time.Now()
+	e.Eventually("nothing is asked", 5*time.Second, func() bool {
+		if n := e.srv.CommandCalls("eval", "evalsha"); n != calls {
+			calls, since = n, time.Now()
+		}
+		return time.Since(since) > 50*time.Millisecond
+	})
 }
 
 // grantScenarios are about the release that makes the next waiter the owner.

@@ -46,11 +46,7 @@ func exclusion(e *env) {
 	}
 	e.Logf("%d sections alone, %d refusals in %v; longest wait of ours %d ms, of Redisson %d ms",
 		sections, refusals, time.Since(began).Round(time.Millisecond), longest["go"], longest["java"])
-	bound := bounds.ours
-	if e.kind.queue {
-		bound = bounds.offer
-	}
-	if wait := time.Duration(longest["go"]) * time.Millisecond; wait > bound {
+	if wait := time.Duration(longest["go"]) * time.Millisecond; wait > bounds.woken {
 		e.Errorf("one of ours waited for %v", wait)
 	}
 	s, err := openSection(file)

@@ -2,7 +2,6 @@ package interop
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -75,12 +74,12 @@ func forceUnlock(e *env) {
 		waiting := e.waiter(waiter, 2)
 		forced := thief.start(e, e.thread(3), "forceUnlock", e.kind.against(), e.key).want("true")
 		granted := waiting.want("ok")
-		if late := granted.ended.Sub(forced.began); late > 3*time.Second {
+		if late := granted.ended.Sub(forced.began); late > bounds.woken {
 			e.Errorf("%v: the waiter entered after %v", d, late)
 		}
 		if holder.side == "go" {
 			loss := holder.start(e, e.thread(1), "loss", e.kind.against(), e.key).answer()
-			if late := loss.ended.Sub(forced.ended); late > 3*time.Second {
+			if late := loss.ended.Sub(forced.ended); late > bounds.woken {
 				e.Errorf("told of the loss after %v", late)
 			}
 			holder.start(e, e.thread(1), "unlock", e.kind.against(), e.key).wantFailure("lost")

@@ -73,7 +73,7 @@ func turn(e *env) {
 		_, others, wait := hammered(lone)
 		e.Logf("%s: %d of %d sections, at most %d sections of others and %v between asking and entering",
 			c.name, sections, total, others, wait)
-		if bounds.turn > 0 && wait > bounds.turn || c.others > 0 && others > c.others {
+		if wait > bounds.woken || c.others > 0 && others > c.others {
 			e.Errorf("%s: starved", c.name)
 		}
 	}

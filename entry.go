@@ -81,7 +81,6 @@ type request struct {
 	trace  context.Context // parent of the span of a request sent for this caller; nil: none
 	async  chan<- Result   // LockAsync: where the outcome goes; else nil
 	unhook func() bool     // LockAsync: stops listening to the context; else nil
-	first  try             // the first request sent for it, embedded to save its allocation
 	bid
 }
 

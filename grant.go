@@ -81,12 +81,9 @@ func (e *entry) reenterLocked(h *hold, r *request) (*Lease, error) {
 
 // leaseLocked adds a lease of owner o (nil: a new owner) to h.
 func (e *entry) leaseLocked(h *hold, by *handle, o *owner, how grantMode) *Lease {
-	l := &Lease{name: by.name, kind: by.kind, hold: h, owner: o, how: how, token: h.token}
+	l := &Lease{name: by.name, kind: by.kind, hold: h, owner: o, how: how, token: h.token, limit: h.limit}
 	if o == nil {
 		l.owner = &l.self
-	}
-	if h.limit != nil {
-		l.limit = h.limit.at
 	}
 	h.add(l)
 	return l

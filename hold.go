@@ -95,7 +95,7 @@ func newHold(e *entry, by *handle) *hold {
 	if by.kind == writeKind {
 		owner = wire.WriterID(owner)
 	}
-	h := &hold{entry: e, cfg: by.cfg, keys: by.keys, kind: by.kind, owner: owner}
+	h := &hold{entry: e, cfg: by.cfg, keys: by.wireKeys(), kind: by.kind, owner: owner}
 	h.item.Value = h
 	return h
 }

@@ -21,15 +21,6 @@ func (k kind) String() string {
 // rw reports whether k is a side of a read-write lock.
 func (k kind) rw() bool { return k == writeKind || k == readKind }
 
-// family is the kind that stands for all that share an entry: the two sides of a
-// read-write lock do.
-func (k kind) family() kind {
-	if k == readKind {
-		return writeKind
-	}
-	return k
-}
-
 func (k kind) acquireScript() *command.Script {
 	if k.rw() {
 		return rwAcquire

@@ -43,6 +43,7 @@ type Manager struct {
 	holds      atomic.Uint64 // numbers the owner ids
 	oneSlot    atomic.Bool   // found out: keys of one script must share a slot
 	warm       sync.Once     // the first hold to be renewed sees to spare connections
+	ready      sync.Pool     // see newReady
 	life       context.Context
 	endLife    context.CancelFunc // by Close
 	stats      counters
@@ -147,20 +148,30 @@ type entryKey struct {
 	kind kind   // a family
 }
 
-// entry returns the entry of h's lock, a new one if there is none.
-func (m *Manager) entry(h *handle) (*entry, error) {
+// entry returns the entry of a lock, a new one if there is none.
+func (m *Manager) entry(n *named) (*entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
-		return nil, newLockError(ErrClosed, h.name)
+		return nil, newLockError(ErrClosed, n.name)
 	}
-	key := entryKey{h.mapped(), h.kind.family()}
+	key := entryKey{n.mapped, n.family}
 	e := m.entries[key]
 	if e == nil {
-		e = &entry{m: m, keys: h.keys, kind: key.kind}
+		e = &entry{m: m, keys: n.wireKeys(), kind: n.family}
 		m.entries[key] = e
 	}
+	n.entry.Store(e)
 	return e, nil
+}
+
+// newReady returns a channel on which a caller is to be told of its outcome, once. Who
+// has received from it, or never will, puts it back into m.ready.
+func (m *Manager) newReady() chan struct{} {
+	if c, ok := m.ready.Get().(chan struct{}); ok {
+		return c
+	}
+	return make(chan struct{}, 1)
 }
 
 // forget drops a dead entry. A later caller makes a new one.
@@ -171,9 +182,6 @@ func (m *Manager) forget(e *entry) {
 	}
 	m.mu.Unlock()
 }
-
-// patienceFor is how long one request for h's lock may stay unanswered.
-func (m *Manager) patienceFor(h *handle) time.Duration { return h.cfg.patience() }
 
 // begin and end count what Close waits for.
 func (m *Manager) begin() {

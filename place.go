@@ -79,7 +79,7 @@ func (e *entry) joinLocked() {
 	if again {
 		patience = -patience
 	}
-	keys := e.waiters.Front().Value.h.keys
+	keys := e.keys
 	args := make([]any, 0, 5+len(j.tries))
 	args = append(args, keys.Lock, keys.Tombstones, keys.Queue, patience, m.owners)
 	for _, t := range j.tries {

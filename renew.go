@@ -186,7 +186,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	switch ended := l.stillHeld(); {
 	case ended != nil:
 		return ended
-	case !l.limit.IsZero() && time.Until(l.limit) < d:
+	case l.limit != nil && time.Until(l.limit.at) < d:
 		return &OptionError{"Extend", d, "beyond the end that WithMaxHold sets"}
 	}
 	ttl := d + validity.Margin(2*d) // so that d is left of it when the margin is taken off

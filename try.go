@@ -72,12 +72,8 @@ func (e *entry) newTryLocked(w *waiter) *try {
 	if !c.stray() {
 		c.tokens = e.tokensWanted(c)
 	}
-	t := &r.first
-	if t.hold != nil {
-		t = new(try)
-	}
 	e.tries++
-	t.hold, t.n, t.stands, t.deaf, t.sent = c, e.tries, !r.once, !e.m.inbox.live(), time.Now()
+	t := &try{hold: c, n: e.tries, stands: !r.once, deaf: !e.m.inbox.live(), sent: time.Now()}
 	c.unanswered++
 	r.current = t
 	e.m.begin()

@@ -8,11 +8,14 @@ type kind uint8
 const (
 	mutexKind kind = iota
 	fairKind
-	writeKind
+	writeKind // of families: both sides of a read-write lock
 	readKind
 	multiKind // several locks; of leases and telemetry only
 	redlockKind
 )
+
+// families is how many kinds have entries of their own: those up to writeKind.
+const families = writeKind + 1
 
 func (k kind) String() string {
 	return [...]string{"mutex", "fair", "write", "read", "multi", "redlock"}[k]

@@ -252,13 +252,21 @@ func (l *Lease) unlock(trace context.Context) error {
 		e.stepLocked()
 	}
 	l.release = r
+	var told chan struct{}
+	if r != nil && !r.told {
+		told = e.m.newReady()
+		r.caller = told
+	}
 	e.mu.Unlock()
 	gone.announce()
 	e.m.stats.released.Add(1)
+	if told != nil {
+		<-told
+		e.m.ready.Put(told)
+	}
 	if r == nil {
 		return nil
 	}
-	<-r.done
 	return r.answer
 }
 

@@ -303,7 +303,7 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 		t.call.Script, t.call.Patience = multiAcquire, h.cfg.patience()
 		k := t.hold.keys
 		keys = append(keys, k.Lock, k.Tombstones, k.Queue)
-		args = append(args, t.hold.tail(), h.cfg.ms)
+		args = append(args, t.hold.tail(h.kind), h.cfg.ms)
 		s.waiters, s.tries = append(s.waiters, w), append(s.tries, t)
 	}
 	s.call = command.Call{

@@ -30,7 +30,6 @@ func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 	args = append(args, h.id(), e.m.publish, h.offer(), h.cfg.ms)
 	r := &release{
 		hold:     h,
-		done:     make(chan struct{}),
 		script:   rwDowngrade,
 		args:     rwDowngrade.Args(keys, args...),
 		converts: true,
@@ -86,7 +85,7 @@ func (r *release) abandonLocked(err error) {
 	r.settleLocked(err)
 	writer := &hold{
 		entry: h.entry, cfg: h.cfg, keys: h.keys, kind: writeKind,
-		owner: h.owner, phase: over, unclear: true,
+		number: h.number, phase: over, unclear: true,
 	}
 	h.entry.startReleaseLocked(writer, false, nil)
 }

@@ -2,25 +2,34 @@ package holdfast
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// handle is a named lock with its options: what the kinds have in common.
+// handle is what the kinds have in common: a named lock, or a side of one.
 type handle struct {
-	m    *Manager
+	*named
 	kind kind
-	name string // as given
-	keys *wire.Keys
-	cfg  *lockConfig // shared with others that have no options of their own
-	err  error       // of the name or the options: the result of every call
+}
+
+// named is a lock by its name, with its options: what its handles share.
+type named struct {
+	m      *Manager
+	family kind
+	name   string      // as given
+	mapped string      // as Redis sees it
+	cfg    *lockConfig // shared with others that have no options of their own
+	err    error       // of the name or the options: the result of every call
+
+	keys  atomic.Pointer[wire.Keys] // see wireKeys; nil: nobody has asked yet
+	entry atomic.Pointer[entry]     // where the last caller went; it may be dead
 }
 
 func (m *Manager) newHandle(k kind, name string, opts []LockOption) handle {
-	h := handle{m: m, kind: k, name: name, cfg: m.lock}
-	mapped := m.mapName(name)
-	if err := wire.CheckName(mapped); err != nil {
+	h := handle{&named{m: m, family: k, name: name, mapped: m.mapName(name), cfg: m.lock}, k}
+	if err := wire.CheckName(h.mapped); err != nil {
 		h.err = newLockError(ErrInvalidName, name, err)
 		return h
 	}
@@ -39,16 +48,23 @@ func (m *Manager) newHandle(k kind, name string, opts []LockOption) handle {
 		m.prepare(&own)
 		h.cfg = &own
 	}
-	if k.rw() {
-		h.keys = wire.NewRWKeys(mapped, h.cfg.fencing)
-	} else {
-		h.keys = wire.NewKeys(mapped, h.cfg.fencing)
-	}
 	return h
 }
 
-// mapped is the name that Redis sees.
-func (h *handle) mapped() string { return h.keys.Lock.(string) }
+// wireKeys returns the keys of the lock. Callers that the process itself lets in never
+// ask for them.
+func (n *named) wireKeys() *wire.Keys {
+	keys := n.keys.Load()
+	if keys == nil {
+		if n.family.rw() {
+			keys = wire.NewRWKeys(n.mapped, n.cfg.fencing)
+		} else {
+			keys = wire.NewKeys(n.mapped, n.cfg.fencing)
+		}
+		n.keys.Store(keys)
+	}
+	return keys
+}
 
 // acquire is Lock and, with once, TryLock.
 func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
@@ -61,15 +77,16 @@ func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
 // obtain enters and waits for the outcome.
 func (h *handle) obtain(ctx context.Context, r request) (*Lease, error) {
 	lease, w, e, err := h.enter(ctx, r)
-	if w != nil {
-		select {
-		case <-w.Ready():
-			lease, err = w.Outcome().Lease, w.Outcome().Err
-		case <-ctx.Done():
-			err = e.leave(ctx, w)
-		}
+	if w == nil {
+		return lease, err
 	}
-	return lease, err
+	select {
+	case <-w.Ready():
+		h.m.ready.Put(w.Ready())
+		return w.Outcome().Lease, w.Outcome().Err
+	case <-ctx.Done():
+		return nil, e.leave(ctx, w)
+	}
 }
 
 func (h *handle) acquireAsync(ctx context.Context) <-chan Result {
@@ -92,32 +109,37 @@ func (h *handle) enter(ctx context.Context, r request) (*Lease, *waiter, *entry,
 		return nil, nil, nil, newLockError(ErrNotAcquired, h.name, contextCauses(ctx)...)
 	}
 	r.h, r.owner = h, ownerFrom(ctx)
+	e := h.entry.Load()
 	for {
-		e, err := h.m.entry(h)
-		if err != nil {
+		if e != nil {
+			e.mu.Lock()
+			if !e.dead {
+				lease, w, err := e.enterLocked(ctx, r)
+				e.mu.Unlock()
+				return lease, w, e, err
+			}
+			e.mu.Unlock() // forgotten since: its successor is in the registry
+		}
+		var err error
+		if e, err = h.m.entry(h.named); err != nil {
 			return nil, nil, nil, err
 		}
-		e.mu.Lock()
-		if e.dead {
-			e.mu.Unlock() // forgotten since: its successor is in the registry
-			continue
-		}
-		lease, w, err := e.enterLocked(ctx, r)
-		e.mu.Unlock()
-		return lease, w, e, err
 	}
 }
 
 func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, error) {
-	h, now := r.h, time.Now()
+	h := r.h
 	if e.closed {
 		return nil, nil, newLockError(ErrClosed, h.name)
 	}
-	if own := e.holdOfLocked(r.owner, now); own != nil {
-		lease, err := e.reenterLocked(own, &r)
-		return lease, nil, err
+	if r.owner != nil {
+		if own := e.holdOfLocked(r.owner, time.Now()); own != nil {
+			lease, err := e.reenterLocked(own, &r)
+			return lease, nil, err
+		}
 	}
-	if e.waiters.Len() == 0 && e.hold == nil {
+	if e.waiters.Len() == 0 && e.hold == nil && !e.reads.none() {
+		now := time.Now()
 		for _, x := range e.reads.all() {
 			if x.joins(h, now) {
 				e.m.stats.handedOff.Add(1)
@@ -126,12 +148,16 @@ func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, er
 			}
 		}
 	}
-	if r.once && e.inTheWayLocked(h.kind, now) {
+	if r.once && e.inTheWayLocked(h.kind, time.Now()) {
 		return nil, nil, newLockError(ErrNotAcquired, h.name)
 	}
 	r.after = e.tries
 	w := &waiter{Value: r}
-	e.waiters.Push(w)
+	var ready chan struct{}
+	if r.async == nil {
+		ready = e.m.newReady()
+	}
+	e.waiters.Push(w, ready)
 	if r.async != nil && ctx.Done() != nil {
 		w.Value.unhook = context.AfterFunc(ctx, func() { e.leaveAsync(ctx, w) })
 	}
@@ -145,11 +171,9 @@ func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, er
 	return nil, w, nil
 }
 
-// holdOfLocked returns the hold that o has a lease on; nil if there is none.
+// holdOfLocked returns the hold that o, which is not nil, has a lease on; nil if there is
+// none.
 func (e *entry) holdOfLocked(o *owner, now time.Time) *hold {
-	if o == nil {
-		return nil
-	}
 	if h := e.hold; h != nil && h.caller() == o && now.Before(h.deadline) {
 		return h
 	}
@@ -188,6 +212,10 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 		e.stepLocked()
 	}
 	e.mu.Unlock()
+	if !left {
+		<-w.Ready() // at once: it has been told
+	}
+	e.m.ready.Put(w.Ready())
 	if left {
 		return err
 	}

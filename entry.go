@@ -36,7 +36,6 @@ import (
 type entry struct {
 	m    *Manager
 	keys *wire.Keys // of the handle that made it
-	kind kind       // a family
 
 	mu      sync.Mutex // guards the following, the holds and their leases
 	waiters parking.Queue[request, Result]
@@ -44,9 +43,8 @@ type entry struct {
 	reads   *readHolds // nil: none
 	tries   uint64     // numbers the requests
 
-	release *release // the latest that is under way; nil: none
-	trouble error    // why the last request brought no verdict; nil if it did
-	pauses  *backoff.ExponentialBackOff
+	release *release    // the latest that is under way; nil: none
+	trouble *trouble    // nil if the last request brought a verdict
 	timer   *time.Timer // calls wakeUp
 	joining *join       // fair: is putting waiters into the queue; nil: none
 	told    *hold       // fair: the claim that Redisson's private channel is heard for; nil: none
@@ -55,7 +53,6 @@ type entry struct {
 	releasing int32   // releases under way that a new request would collide with
 	orphans   int32   // bids left behind
 	onces     int32   // waiters that ask once
-	failures  int32   // requests without verdict in a row
 
 	ask       bool // something happened that makes it worth asking Redis
 	yielding  bool // giving way to other processes until the timer fires
@@ -65,6 +62,8 @@ type entry struct {
 	unheard   bool // fair: a waiter may have been granted the lock while no inbox was heard
 	closed    bool // the manager is closed
 	dead      bool // forgotten by the manager: whoever found it must look again
+
+	kind kind // a family; not changed, and here because it fills a gap
 }
 
 // name is the lock's, after the name mapper.
@@ -81,7 +80,6 @@ type request struct {
 	trace  context.Context // parent of the span of a request sent for this caller; nil: none
 	async  chan<- Result   // LockAsync: where the outcome goes; else nil
 	unhook func() bool     // LockAsync: stops listening to the context; else nil
-	first  try             // the first request sent for it, embedded to save its allocation
 	bid
 }
 
@@ -306,7 +304,7 @@ func (e *entry) noVerdictLocked(ctx context.Context, w *waiter) error {
 	case e.hold != nil || !e.reads.none():
 		return newLockError(ErrNotAcquired, name, causes...)
 	case e.trouble != nil:
-		return newLockError(ErrUnavailable, name, append(causes, e.trouble)...)
+		return newLockError(ErrUnavailable, name, append(causes, e.trouble.cause)...)
 	case !e.refused && current != nil && time.Since(current.sent) >= silence,
 		!e.refused && e.release != nil && time.Since(e.release.begun) >= silence:
 		return newLockError(ErrUnavailable, name, append(causes, errSilent)...)
@@ -318,12 +316,31 @@ func (e *entry) noVerdictLocked(ctx context.Context, w *waiter) error {
 // whose context ends meanwhile is told of an outage instead of a busy lock.
 const silence = 50 * time.Millisecond
 
-// pauseLocked returns the next pause while Redis is in trouble.
-func (e *entry) pauseLocked() time.Duration {
-	if e.pauses == nil {
-		e.pauses = newBackOff()
+// trouble is what is remembered while requests bring no verdict.
+type trouble struct {
+	cause    error // of the last one
+	requests int   // in a row
+	pauses   *backoff.ExponentialBackOff
+}
+
+// troubledLocked records a request that brought no verdict.
+func (e *entry) troubledLocked(cause error) {
+	if e.trouble == nil {
+		e.trouble = &trouble{pauses: newBackOff()}
 	}
-	return e.pauses.NextBackOff()
+	e.trouble.cause = cause
+	e.trouble.requests++
+	e.refused = false
+	e.m.stats.troubles.Add(1)
+}
+
+// pauseLocked asks again after a pause, the longer the more there were in this trouble.
+func (e *entry) pauseLocked() {
+	pauses := newBackOff() // a late end of a request, of which later ones were answered
+	if e.trouble != nil {
+		pauses = e.trouble.pauses
+	}
+	e.wakeAfterLocked(pauses.NextBackOff())
 }
 
 // newBackOff returns pauses from 10 ms to a second, jittered, without end.

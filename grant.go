@@ -41,11 +41,9 @@ func (e *entry) grantLocked(h *hold, w *waiter, how grantMode) {
 		h.tokens--
 	}
 	if d := h.cfg.maxHold; d > 0 {
-		turn := h.passed
-		h.limit = &limit{
-			at:    time.Now().Add(d),
-			timer: time.AfterFunc(d, func() { e.reachLimit(h, turn) }),
-		}
+		l := &limit{at: time.Now().Add(d)}
+		l.timer = time.AfterFunc(d, func() { e.reachLimit(h, l) })
+		h.limit = l
 	}
 	lease := e.leaseLocked(h, w.Value.h, w.Value.owner, how)
 	e.deliverLocked(w, Result{Lease: lease})
@@ -81,12 +79,9 @@ func (e *entry) reenterLocked(h *hold, r *request) (*Lease, error) {
 
 // leaseLocked adds a lease of owner o (nil: a new owner) to h.
 func (e *entry) leaseLocked(h *hold, by *handle, o *owner, how grantMode) *Lease {
-	l := &Lease{name: by.name, kind: by.kind, hold: h, owner: o, how: how, token: h.token}
+	l := &Lease{name: by.name, kind: by.kind, hold: h, owner: o, how: how, token: h.token, limit: h.limit}
 	if o == nil {
 		l.owner = &l.self
-	}
-	if h.limit != nil {
-		l.limit = h.limit.at
 	}
 	h.add(l)
 	return l
@@ -100,7 +95,6 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 	}
 	h.endLimit()
 	if w := e.waiters.Front(); w != nil && h.kind != readKind && h.passes(w.Value.h, now) {
-		h.passed++
 		e.m.stats.handedOff.Add(1)
 		e.inquireLocked(h, now)
 		e.grantLocked(h, w, grantedByHandoff)
@@ -180,10 +174,10 @@ func (e *entry) announceLoss(all []ended, reason LostReason) {
 }
 
 // reachLimit ends the leases of h's owner with ErrMaxHold, if it is still the one whose
-// turn it was.
-func (e *entry) reachLimit(h *hold, turn int32) {
+// limit l is.
+func (e *entry) reachLimit(h *hold, l *limit) {
 	e.mu.Lock()
-	if h.phase != held || h.passed != turn {
+	if h.phase != held || h.limit != l {
 		e.mu.Unlock()
 		return
 	}

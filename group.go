@@ -112,7 +112,9 @@ func (l *Lease) settle() { _ = l.unlock(context.Background()) }
 // member is a handle of the lease's lock.
 func (l *Lease) member() *handle {
 	h := l.hold
-	return &handle{m: h.entry.m, kind: l.kind, name: l.name, keys: h.keys, cfg: h.cfg}
+	n := &named{m: h.entry.m, family: h.entry.kind, name: l.name, mapped: h.entry.name(), cfg: h.cfg}
+	n.keys.Store(h.keys)
+	return &handle{n, l.kind}
 }
 
 // dissolve gives everything back of a lease that is not handed out.

@@ -26,10 +26,10 @@ const (
 // before Redis has answered, because its owner id is what an unclear answer is
 // resolved by.
 type hold struct {
-	entry *entry
-	cfg   *lockConfig
-	keys  *wire.Keys // of the handle it was asked for with
-	owner any        // wire owner id (string), with the suffix of a writer if it began as one; see id
+	entry  *entry
+	cfg    *lockConfig
+	keys   *wire.Keys // of the handle it was asked for with
+	number uint64     // what tells its owner id from others of the manager
 
 	item renewal.Item[*hold] // guarded by the scheduler
 
@@ -40,12 +40,10 @@ type hold struct {
 	kind       kind   // a read hold can begin as a write hold
 	unclear    bool   // an acquire request ended without telling whether it ran
 	owed       bool   // ended early with the key possibly still ours: Unlock gives it back
-	wanted     bool   // another process waits for the lock
-	inquiring  bool   // Redis has been asked whether one does
+	demand     demand // by other processes
 	unanswered uint8  // acquire requests without reply
 	turn       uint8  // grants by the server in a row that led to this hold
-	passed     int32  // how often it went from one caller to the next
-	tokens     uint32 // fencing tokens asked for; once granted, those left
+	tokens     uint8  // fencing tokens asked for; once granted, those left
 	token      uint64 // the last fencing token given out
 
 	waiter   *waiter       // whose bid it is, while claimed
@@ -89,27 +87,29 @@ type limit struct {
 	timer *time.Timer
 }
 
+// demand is what is known of other processes that wait for the lock.
+type demand uint8
+
+const (
+	demandUnknown demand = iota
+	demandAsked          // Redis has been asked
+	demandKnown          // one waits
+)
+
 // newHold begins a claim with the options of a handle.
 func newHold(e *entry, by *handle) *hold {
-	owner := wire.OwnerID(e.m.owners, e.m.holds.Add(1))
-	if by.kind == writeKind {
-		owner = wire.WriterID(owner)
-	}
-	h := &hold{entry: e, cfg: by.cfg, keys: by.keys, kind: by.kind, owner: owner}
+	h := &hold{entry: e, cfg: by.cfg, keys: by.wireKeys(), kind: by.kind, number: e.m.holds.Add(1)}
 	h.item.Value = h
 	return h
 }
 
-// tail is what owner ends with, behind the manager's prefix.
-func (h *hold) tail() string { return h.owner.(string)[len(h.entry.m.owners):] }
+// id is the owner id, which Redis knows h by: a writer that was downgraded is a reader.
+// It is not kept: of the memory of a held lock it would be a tenth.
+func (h *hold) id() string { return wire.OwnerID(h.entry.m.owners, h.number, h.kind == writeKind) }
 
-// id is what Redis knows h by: a writer that was downgraded is a reader.
-func (h *hold) id() any {
-	if s := h.owner.(string); h.kind == readKind && wire.ReaderID(s) != s {
-		return wire.ReaderID(s)
-	}
-	return h.owner
-}
+// tail is what the owner id ends with, behind the manager's prefix, while h is of kind
+// k.
+func (h *hold) tail(k kind) string { return wire.OwnerID("", h.number, k == writeKind) }
 
 // stray reports whether an acquire request of h may still reach Redis: then giving h
 // up or back must leave a tombstone.
@@ -125,7 +125,7 @@ func (h *hold) serves(r *handle) bool {
 func (h *hold) passes(r *handle, now time.Time) bool {
 	m := h.entry.m
 	return m.slice > 0 && h.kind != fairKind && !h.cfg.fixed && h.serves(r) &&
-		(!h.cfg.fencing || h.tokens > 0) && !(h.wanted && h.sliceOver(now)) && h.sound(now)
+		(!h.cfg.fencing || h.tokens > 0) && !(h.demand == demandKnown && h.sliceOver(now)) && h.sound(now)
 }
 
 // shares reports whether a reader can use the read hold h of another. One with a limit
@@ -136,7 +136,7 @@ func (h *hold) shares(r *handle) bool {
 
 // joins reports whether a new reader may come in on h.
 func (h *hold) joins(r *handle, now time.Time) bool {
-	return h.shares(r) && !h.wanted && h.sound(now)
+	return h.shares(r) && h.demand != demandKnown && h.sound(now)
 }
 
 // sliceOver reports whether the process has had the lock for a slice.
@@ -200,7 +200,7 @@ func (h *hold) offer() any {
 
 // fairChannel is where Redisson tells a fair waiter that it is next.
 func (h *hold) fairChannel() string {
-	return wire.FairChannel(h.keys.Channel.(string), h.owner.(string))
+	return wire.FairChannel(h.keys.Channel.(string), h.id())
 }
 
 // readHolds are the read holds of an entry: mostly one, shared by all readers of the

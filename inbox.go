@@ -41,15 +41,14 @@ func newInbox(m *Manager) *inbox {
 // expect adds a claim that stands in a queue. It returns the message that has come for
 // it already; nil if there is none.
 func (b *inbox) expect(h *hold) (early *wire.Notice) {
-	number := wire.Number(h.owner.(string))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.expected) == 0 { // h itself may be expected already
 		b.m.subscriber.add(b.channel, b)
 	}
-	b.expected[number] = h
+	b.expected[h.number] = h
 	for _, n := range b.early {
-		if n.Number == number {
+		if n.Number == h.number {
 			early = &n
 		}
 	}
@@ -58,13 +57,12 @@ func (b *inbox) expect(h *hold) (early *wire.Notice) {
 
 // forget drops a claim.
 func (b *inbox) forget(h *hold) {
-	n := wire.Number(h.owner.(string))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, ok := b.expected[n]; !ok {
+	if _, ok := b.expected[h.number]; !ok {
 		return // it stood in the queue, but its waiter left before we knew
 	}
-	delete(b.expected, n)
+	delete(b.expected, h.number)
 	if len(b.expected) == 0 {
 		b.m.subscriber.remove(b.channel, b)
 	}
@@ -147,7 +145,10 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 		b.notice = &n
 		return nil
 	}
-	h.turn, h.wanted = uint8(min(n.Turn, 255)), n.Others
+	h.turn = uint8(min(n.Turn, 255))
+	if n.Others {
+		h.demand = demandKnown
+	}
 	since, trusted := validity.Grant(time.Now(), b.before, b.clock, n.Clock, n.Claim)
 	if !trusted || e.m.confirm || h.cfg.fixed || h.cfg.acks != nil || h.cfg.fencing && n.Token == 0 {
 		e.tryLocked(h.waiter)
@@ -165,10 +166,10 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 // tens of milliseconds late while its goroutines are busy; and what is asked for once
 // per slice costs nothing in comparison with the grants in between.
 func (e *entry) inquireLocked(h *hold, now time.Time) {
-	if h.wanted || h.inquiring || !h.sliceOver(now) {
+	if h.demand != demandUnknown || !h.sliceOver(now) {
 		return
 	}
-	h.inquiring = true
+	h.demand = demandAsked
 	q := &inquiry{hold: h}
 	e.m.executor.Submit(&command.Call{
 		Script:   wantedScript,
@@ -191,9 +192,10 @@ func (q *inquiry) Replied(_ *command.Call, r command.Reply) {
 	if e.m.subscriber.live(e.channel()) {
 		n-- // that is us
 	}
-	h.inquiring = false
-	h.wanted = h.wanted || n > 0
-	if !h.wanted {
+	if n > 0 {
+		h.demand = demandKnown
+	} else {
+		h.demand = demandUnknown
 		h.tenure = time.Since(e.m.epoch) // the next slice
 	}
 }

@@ -8,11 +8,14 @@ type kind uint8
 const (
 	mutexKind kind = iota
 	fairKind
-	writeKind
+	writeKind // of families: both sides of a read-write lock
 	readKind
 	multiKind // several locks; of leases and telemetry only
 	redlockKind
 )
+
+// families is how many kinds have entries of their own: those up to writeKind.
+const families = writeKind + 1
 
 func (k kind) String() string {
 	return [...]string{"mutex", "fair", "write", "read", "multi", "redlock"}[k]
@@ -20,15 +23,6 @@ func (k kind) String() string {
 
 // rw reports whether k is a side of a read-write lock.
 func (k kind) rw() bool { return k == writeKind || k == readKind }
-
-// family is the kind that stands for all that share an entry: the two sides of a
-// read-write lock do.
-func (k kind) family() kind {
-	if k == readKind {
-		return writeKind
-	}
-	return k
-}
 
 func (k kind) acquireScript() *command.Script {
 	if k.rw() {

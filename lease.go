@@ -21,14 +21,14 @@ import (
 // without Unlock is renewed for as long as the process runs, or until WithMaxHold.
 type Lease struct {
 	name  string
-	kind  kind
 	hold  *hold  // nil: a lease of several locks
 	group *group // of such a lease; else nil
 	owner *owner
 	token uint64
+	limit *limit // the owner's, by WithMaxHold; nil: none
+	kind  kind
 	how   grantMode
-	limit time.Time // the owner's, by WithMaxHold; zero: none
-	self  owner     // the owner, where this lease began one
+	self  owner // the owner, where this lease began one
 
 	// The following is guarded by hold.entry.mu, or group.mu.
 
@@ -94,8 +94,8 @@ func (l *Lease) Deadline() time.Time {
 }
 
 func (l *Lease) deadlineLocked() time.Time {
-	if !l.limit.IsZero() && l.limit.Before(l.hold.deadline) {
-		return l.limit
+	if l.limit != nil && l.limit.at.Before(l.hold.deadline) {
+		return l.limit.at
 	}
 	return l.hold.deadline
 }
@@ -252,13 +252,21 @@ func (l *Lease) unlock(trace context.Context) error {
 		e.stepLocked()
 	}
 	l.release = r
+	var told chan struct{}
+	if r != nil && !r.told {
+		told = e.m.newReady()
+		r.caller = told
+	}
 	e.mu.Unlock()
 	gone.announce()
 	e.m.stats.released.Add(1)
+	if told != nil {
+		<-told
+		e.m.ready.Put(told)
+	}
 	if r == nil {
 		return nil
 	}
-	<-r.done
 	return r.answer
 }
 

@@ -43,12 +43,13 @@ type Manager struct {
 	holds      atomic.Uint64 // numbers the owner ids
 	oneSlot    atomic.Bool   // found out: keys of one script must share a slot
 	warm       sync.Once     // the first hold to be renewed sees to spare connections
+	ready      sync.Pool     // see newReady
 	life       context.Context
 	endLife    context.CancelFunc // by Close
 	stats      counters
 
 	mu      sync.Mutex // guards the following; a leaf in the lock order
-	entries map[entryKey]*entry
+	entries [families]registry
 	pending int // requests and releases that Close waits for
 	closed  bool
 	empty   bool          // drained is closed
@@ -116,7 +117,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		patience: cfg.fairPatience,
 		confirm:  cfg.confirm,
 		executor: command.New(client),
-		entries:  make(map[entryKey]*entry),
+		entries:  [families]registry{{}, {}, {}},
 		drained:  make(chan struct{}),
 		stopped:  make(chan struct{}),
 	}
@@ -139,41 +140,44 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	return m, nil
 }
 
-// entryKey names an entry: a mutex, a fair lock and a read-write lock of one name have
-// an entry each. What they do to each other in Redis, they would do between processes
-// as well.
-type entryKey struct {
-	name string // after the name mapper
-	kind kind   // a family
-}
+// registry has the entries of a family by name, after the name mapper. A mutex, a fair
+// lock and a read-write lock of one name have an entry each: what they do to each other in
+// Redis, they would do between processes as well.
+type registry map[string]*entry
 
-// entry returns the entry of h's lock, a new one if there is none.
-func (m *Manager) entry(h *handle) (*entry, error) {
+// entry returns the entry of a lock, a new one if there is none.
+func (m *Manager) entry(n *named) (*entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
-		return nil, newLockError(ErrClosed, h.name)
+		return nil, newLockError(ErrClosed, n.name)
 	}
-	key := entryKey{h.mapped(), h.kind.family()}
-	e := m.entries[key]
+	e := m.entries[n.family][n.mapped]
 	if e == nil {
-		e = &entry{m: m, keys: h.keys, kind: key.kind}
-		m.entries[key] = e
+		e = &entry{m: m, keys: n.wireKeys(), kind: n.family}
+		m.entries[n.family][n.mapped] = e
 	}
+	n.entry.Store(e)
 	return e, nil
+}
+
+// newReady returns a channel on which a caller is to be told of its outcome, once. Who
+// has received from it, or never will, puts it back into m.ready.
+func (m *Manager) newReady() chan struct{} {
+	if c, ok := m.ready.Get().(chan struct{}); ok {
+		return c
+	}
+	return make(chan struct{}, 1)
 }
 
 // forget drops a dead entry. A later caller makes a new one.
 func (m *Manager) forget(e *entry) {
 	m.mu.Lock()
-	if key := (entryKey{e.name(), e.kind}); m.entries[key] == e {
-		delete(m.entries, key)
+	if r := m.entries[e.kind]; r[e.name()] == e {
+		delete(r, e.name())
 	}
 	m.mu.Unlock()
 }
-
-// patienceFor is how long one request for h's lock may stay unanswered.
-func (m *Manager) patienceFor(h *handle) time.Duration { return h.cfg.patience() }
 
 // begin and end count what Close waits for.
 func (m *Manager) begin() {
@@ -212,9 +216,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	var entries []*entry
 	if first {
 		m.closed = true
-		for _, e := range m.entries {
-			entries = append(entries, e)
-		}
+		entries = m.entriesLocked()
 		m.pending++ // so that drained is not closed before all have begun
 	}
 	m.mu.Unlock()
@@ -279,9 +281,9 @@ func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	case code < 0:
 		return false, newLockError(ErrWrongKind, name)
 	}
-	for _, k := range []kind{mutexKind, fairKind, writeKind} {
+	for k := range families {
 		m.mu.Lock()
-		e := m.entries[entryKey{mapped, k}]
+		e := m.entries[k][mapped]
 		m.mu.Unlock()
 		if e != nil && code == 1 {
 			e.checkNow()

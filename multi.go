@@ -43,7 +43,7 @@ func NewMulti(locks ...Locker) (*Multi, error) {
 		if h.err != nil {
 			continue
 		}
-		id := lockID{h.m, h.mapped()}
+		id := lockID{h.m, h.mapped}
 		if seen[id] {
 			return nil, &OptionError{"NewMulti", h.name, "named twice: it would wait for itself"}
 		}
@@ -55,7 +55,7 @@ func NewMulti(locks ...Locker) (*Multi, error) {
 
 // wholeOf describes locks that are taken together. Its error is the first of theirs.
 func wholeOf(k kind, name string, locks []*handle) handle {
-	whole := handle{m: locks[0].m, kind: k, name: name, cfg: locks[0].cfg}
+	whole := handle{&named{m: locks[0].m, family: k, name: name, cfg: locks[0].cfg}, k}
 	for _, h := range locks {
 		if whole.err == nil {
 			whole.err = h.err
@@ -83,7 +83,7 @@ func (h *handle) order() string {
 	if h.err != nil {
 		return h.name
 	}
-	return h.mapped()
+	return h.mapped
 }
 
 // handlesOf unpacks locks.
@@ -200,7 +200,7 @@ func together(locks []*handle) int {
 	first, n := locks[0], 0
 	for _, h := range locks {
 		if h.err != nil || h.kind.rw() || h.cfg.fencing || h.m != first.m ||
-			(h.m.cluster || h.m.oneSlot.Load()) && wire.Slot(h.mapped()) != wire.Slot(first.mapped()) {
+			(h.m.cluster || h.m.oneSlot.Load()) && wire.Slot(h.mapped) != wire.Slot(first.mapped) {
 			break
 		}
 		n++
@@ -226,6 +226,7 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 	for i, w := range s.waiters {
 		select {
 		case <-w.Ready():
+			s.entries[i].m.ready.Put(w.Ready())
 			if r := w.Outcome(); r.Err == nil {
 				got = append(got, r.Lease)
 			} else if err == nil {
@@ -281,7 +282,7 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 		}
 	}()
 	for _, h := range locks {
-		e, err := m.entry(h)
+		e, err := m.entry(h.named)
 		if err != nil {
 			return nil, err
 		}
@@ -296,19 +297,20 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 	for i, h := range locks {
 		e := s.entries[i]
 		w := &waiter{Value: request{h: h, owner: o, once: true, after: e.tries}}
-		e.waiters.Push(w)
+		e.waiters.Push(w, m.newReady())
 		e.onces++
 		t := e.newTryLocked(w)
-		t.call.Script, t.call.Patience = multiAcquire, m.patienceFor(h)
-		keys = append(keys, h.keys.Lock, h.keys.Tombstones, h.keys.Queue)
-		args = append(args, t.hold.tail(), h.cfg.ms)
+		t.call.Script, t.call.Patience = multiAcquire, h.cfg.patience()
+		k := t.hold.keys
+		keys = append(keys, k.Lock, k.Tombstones, k.Queue)
+		args = append(args, t.hold.tail(h.kind), h.cfg.ms)
 		s.waiters, s.tries = append(s.waiters, w), append(s.tries, t)
 	}
 	s.call = command.Call{
 		Script:   multiAcquire,
 		Args:     multiAcquire.Args(len(keys), append(keys, args...)...),
 		Handler:  s,
-		Patience: m.patienceFor(locks[0]),
+		Patience: locks[0].cfg.patience(),
 		Acks:     m.lock.acks,
 		Trace:    trace,
 	}

@@ -79,11 +79,11 @@ func (e *entry) joinLocked() {
 	if again {
 		patience = -patience
 	}
-	keys := e.waiters.Front().Value.h.keys
+	keys := e.keys
 	args := make([]any, 0, 5+len(j.tries))
 	args = append(args, keys.Lock, keys.Tombstones, keys.Queue, patience, m.owners)
 	for _, t := range j.tries {
-		args = append(args, t.hold.tail())
+		args = append(args, t.hold.tail(fairKind))
 	}
 	j.call = command.Call{
 		Script:   joinScript,
@@ -172,7 +172,7 @@ func (e *entry) newKeep(claims []*hold) *command.Call {
 	args := make([]any, 0, 4+len(claims))
 	args = append(args, e.keys.Lock, e.keys.Queue, m.patienceNow(), m.owners)
 	for _, h := range claims {
-		args = append(args, h.tail())
+		args = append(args, h.tail(fairKind))
 	}
 	r := &keepRequest{e: e, claims: claims}
 	r.call = command.Call{

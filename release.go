@@ -17,23 +17,23 @@ import (
 // it; the script is checked by owner id, so it can be sent as often as needed.
 type release struct {
 	hold   *hold
-	done   chan struct{} // closed when answer is there
 	script *command.Script
 	args   []any
 	call   command.Call // the first request
 
 	// The following is guarded by entry.mu.
 
-	sent      int          // requests without reply
-	unclear   bool         // a request ended without telling whether it ran
-	told      bool         // done is closed
-	answer    error        // of the Unlock that began it; set before done is closed
-	converts  bool         // not a release but a downgrade
-	colliding bool         // counted in entry.releasing
-	settled   bool         // nothing more is to be sent
-	verdict   error        // of the whole release; once settled
-	confirmed bool         // an Unlock has returned nil
-	later     []chan error // for calls of Unlock after one that could not wait longer
+	caller    chan struct{} // of the Unlock that began it, sent to when it is told; nil: nobody waits
+	sent      int           // requests without reply
+	unclear   bool          // a request ended without telling whether it ran
+	told      bool          // the Unlock that began it has its answer
+	answer    error         // set before it is told
+	converts  bool          // not a release but a downgrade
+	colliding bool          // counted in entry.releasing
+	settled   bool          // nothing more is to be sent
+	verdict   error         // of the whole release; once settled
+	confirmed bool          // an Unlock has returned nil
+	later     []chan error  // for calls of Unlock after one that could not wait longer
 	begun     time.Time
 	patient   time.Time // until then Unlock waits
 	until     time.Time // by then the lock is gone by itself
@@ -55,7 +55,6 @@ func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) 
 	}
 	r := &release{
 		hold:      h,
-		done:      make(chan struct{}),
 		script:    h.kind.releaseScript(),
 		args:      h.releaseArgs(queued),
 		colliding: true,
@@ -236,7 +235,9 @@ func (r *release) tellLocked(verdict error) {
 		r.told = true
 		r.confirmed = verdict == nil
 		r.answer = verdict
-		close(r.done)
+		if r.caller != nil {
+			r.caller <- struct{}{} // buffered for it
+		}
 	}
 }
 

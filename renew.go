@@ -95,16 +95,16 @@ func renewArgs(ttl time.Duration, read bool, holds ...*hold) (*command.Script, [
 	for _, h := range holds {
 		list = append(list, h.keys.Lock)
 		if read {
-			list = append(list, wire.ReadRight(h.entry.name(), wire.ReaderID(h.owner.(string))))
+			list = append(list, wire.ReadRight(h.entry.name(), h.entry.m.owners+h.tail(readKind)))
 		}
 	}
 	list = append(list, validity.Milliseconds(ttl), holds[0].entry.m.owners)
 	for _, h := range holds {
-		tail := h.tail()
-		if read { // it can have begun as a writer; or be downgraded while this is built
-			tail = wire.ReaderID(tail)
+		kind := h.entry.kind // and not h's, which can be downgraded while this is built
+		if read {
+			kind = readKind
 		}
-		list = append(list, tail)
+		list = append(list, h.tail(kind))
 	}
 	return script, script.Args(keys, list...)
 }
@@ -186,7 +186,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	switch ended := l.stillHeld(); {
 	case ended != nil:
 		return ended
-	case !l.limit.IsZero() && time.Until(l.limit) < d:
+	case l.limit != nil && time.Until(l.limit.at) < d:
 		return &OptionError{"Extend", d, "beyond the end that WithMaxHold sets"}
 	}
 	ttl := d + validity.Margin(2*d) // so that d is left of it when the margin is taken off

@@ -29,9 +29,7 @@ type RWMutex struct {
 // reported by the first call on the handle.
 func (m *Manager) RWMutex(name string, opts ...LockOption) *RWMutex {
 	write := m.newHandle(writeKind, name, opts)
-	read := write
-	read.kind = readKind
-	return &RWMutex{write, read}
+	return &RWMutex{write, handle{write.named, readKind}}
 }
 
 // Lock takes the write side; it is like Mutex.Lock, and returns ErrWouldDeadlock if ctx

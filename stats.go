@@ -1,6 +1,10 @@
 package holdfast
 
-import "sync/atomic"
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+)
 
 // Stats are counters since New and gauges of now, of one manager. The counters are
 // read one by one: a Stats taken under load need not add up.
@@ -71,9 +75,12 @@ func (m *Manager) Stats() Stats {
 func (m *Manager) snapshot() []*entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := make([]*entry, 0, len(m.entries))
-	for _, e := range m.entries {
-		all = append(all, e)
+	return m.entriesLocked()
+}
+
+func (m *Manager) entriesLocked() (all []*entry) {
+	for _, r := range m.entries {
+		all = slices.AppendSeq(all, maps.Values(r))
 	}
 	return all
 }

@@ -72,12 +72,8 @@ func (e *entry) newTryLocked(w *waiter) *try {
 	if !c.stray() {
 		c.tokens = e.tokensWanted(c)
 	}
-	t := &r.first
-	if t.hold != nil {
-		t = new(try)
-	}
 	e.tries++
-	t.hold, t.n, t.stands, t.deaf, t.sent = c, e.tries, !r.once, !e.m.inbox.live(), time.Now()
+	t := &try{hold: c, n: e.tries, stands: !r.once, deaf: !e.m.inbox.live(), sent: time.Now()}
 	c.unanswered++
 	r.current = t
 	e.m.begin()
@@ -113,10 +109,10 @@ func (e *entry) acquireArgs(r *request, t *try) []any {
 	}
 	script := h.kind.acquireScript()
 	if !h.cfg.fencing {
-		return script.Args(3, h.keys.Lock, h.keys.Tombstones, h.keys.Queue, h.owner, h.cfg.ms, wait)
+		return script.Args(3, h.keys.Lock, h.keys.Tombstones, h.keys.Queue, h.id(), h.cfg.ms, wait)
 	}
 	return script.Args(4, h.keys.Lock, h.keys.Tombstones, h.keys.Queue, h.keys.Token,
-		h.owner, h.cfg.ms, wait, h.tokens, m.tokens.seen(e.name()))
+		h.id(), h.cfg.ms, wait, h.tokens, m.tokens.seen(e.name()))
 }
 
 // maxTokens bounds the fencing tokens that are reserved with one grant.
@@ -124,14 +120,14 @@ const maxTokens = wire.TokensPerGrant
 
 // tokensWanted is how many fencing tokens to reserve: one for each caller that waits,
 // since the hold may be passed to them. Those not used are skipped.
-func (e *entry) tokensWanted(c *hold) uint32 {
+func (e *entry) tokensWanted(c *hold) uint8 {
 	switch {
 	case !c.cfg.fencing:
 		return 0
 	case e.m.slice == 0, c.cfg.fixed, c.kind == fairKind, c.kind == readKind:
 		return 1
 	}
-	return uint32(min(e.waiters.Len(), maxTokens))
+	return uint8(min(e.waiters.Len(), maxTokens))
 }
 
 // Replied is called by the executor with the end of the request.
@@ -210,7 +206,7 @@ func deniedBy(r command.Reply) error {
 
 // answeredLocked records that Redis is there.
 func (e *entry) answeredLocked() {
-	e.trouble, e.failures, e.pauses = nil, 0, nil
+	e.trouble = nil
 }
 
 // grantedLocked makes the claim a hold of the process, whose TTL of ttl began no
@@ -223,10 +219,10 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 	now := time.Now()
 	if !validity.Valid(now, validity.Deadline(since, ttl)) {
 		// The server may be about to expire it. Not a grant: S2 of the invariants.
-		e.trouble = errTooLate
+		e.troubledLocked(errTooLate)
 		e.refuseLocked(e.tries+1, ErrUnavailable, errTooLate)
 		e.releaseLocked(h, nil)
-		e.wakeAfterLocked(e.pauseLocked())
+		e.pauseLocked()
 		return nil
 	}
 	if x := e.hold; x != nil { // Redis would not have granted another while it was held
@@ -261,14 +257,14 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 // unackedLocked undoes a grant that too few replicas have acknowledged.
 func (e *entry) unackedLocked(h *hold, r command.Reply) {
 	e.endBidLocked(h)
-	e.m.stats.troubles.Add(1)
-	e.trouble, e.refused = &ReplicaError{h.cfg.acks.Replicas, r.Acked, r.AckErr}, false
+	cause := &ReplicaError{h.cfg.acks.Replicas, r.Acked, r.AckErr}
+	e.troubledLocked(cause)
 	if command.IsDenied(r.AckErr) { // no WAIT, or no right to it: waiting would not help
-		e.failLocked(ErrUnavailable, e.trouble)
+		e.failLocked(ErrUnavailable, cause)
 	}
-	e.refuseLocked(e.tries+1, ErrUnavailable, e.trouble)
+	e.refuseLocked(e.tries+1, ErrUnavailable, cause)
 	e.releaseLocked(h, nil)
-	e.wakeAfterLocked(e.pauseLocked())
+	e.pauseLocked()
 }
 
 // heldByOtherLocked waits: for a grant, for a message, or for the time in which the
@@ -317,20 +313,18 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 		// Overdue before. Another copy may be on its way; if none is allowed any more,
 		// this end of one is what the entry was waiting for.
 		if t.hold.waiter.Value.current == nil {
-			e.wakeAfterLocked(e.pauseLocked())
+			e.pauseLocked()
 		}
 		return
 	}
-	e.trouble, e.refused = err, false
-	e.failures++
-	e.m.stats.troubles.Add(1)
-	if e.failures == 1 && outcome != command.Refused && time.Since(t.sent) < t.call.Patience/4 {
+	e.troubledLocked(err)
+	if e.trouble.requests == 1 && outcome != command.Refused && time.Since(t.sent) < t.call.Patience/4 {
 		// Most likely a connection that died in the pool. The same claim again, at once.
 		e.ask, e.strayed = true, true
 		return
 	}
 	e.refuseLocked(t.n, ErrUnavailable, err)
-	e.wakeAfterLocked(e.pauseLocked())
+	e.pauseLocked()
 }
 
 // Overdue is called by the executor when the reply takes too long. Callers that ask
@@ -354,9 +348,7 @@ func (t *try) overdueLocked() {
 		e.disownLocked(t.hold, false)
 		return
 	}
-	e.trouble, e.refused = errSilent, false
-	e.failures++
-	e.m.stats.troubles.Add(1)
+	e.troubledLocked(errSilent)
 	e.refuseLocked(t.n, ErrUnavailable, errSilent)
 	e.ask, e.strayed = true, true
 }

@@ -15,7 +15,7 @@ type holdfastContender struct {
 	client  *redis.Client
 	manager *holdfast.Manager
 	kind    kind
-	first   atomic.Pointer[handle]
+	latest  atomic.Pointer[handle]
 }
 
 // kind makes the handles of a kind of lock. The read side of a lock that has none is
@@ -37,10 +37,10 @@ func rwMutexes(m *holdfast.Manager, name string) (write, read holdfast.Locker) {
 	return l, l.RLocker()
 }
 
-// handle is the lock handle of the first name that was asked for. A program keeps
-// the handle of a lock that it uses all the time, and makes one for a name that
-// comes out of its data; with this, scenarios of one name do the former and those of
-// many names the latter.
+// handle is the lock handle of the name that was asked for last. A program keeps the
+// handle of a lock that it uses all the time, and makes one for a name that comes out of
+// its data; with this, scenarios of one name do the former and those of many names the
+// latter.
 type handle struct {
 	name        string
 	write, read holdfast.Locker
@@ -60,16 +60,13 @@ func openHoldfast(k kind, opts ...holdfast.Option) func(string, time.Duration) (
 }
 
 func (c *holdfastContender) handle(name string) handle {
-	h := c.first.Load()
-	if h != nil && h.name == name {
+	if h := c.latest.Load(); h != nil && h.name == name {
 		return *h
 	}
-	n := handle{name: name}
-	n.write, n.read = c.kind(c.manager, name)
-	if h == nil {
-		c.first.CompareAndSwap(nil, &n)
-	}
-	return n
+	h := handle{name: name}
+	h.write, h.read = c.kind(c.manager, name)
+	c.latest.Store(&h)
+	return h
 }
 
 func (c *holdfastContender) Lock(ctx context.Context, name string) (func(context.Context) error, error) {

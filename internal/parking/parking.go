@@ -5,7 +5,7 @@
 // is the point. Granting to a waiter and cancelling it are both a removal from the
 // queue, and a waiter can be removed once; so whichever happens first, under that
 // one mutex, wins, and the loser is told. Nothing blocks here: a caller parks on
-// its own channel, which holds the one outcome it can ever get.
+// its own channel, on which it is told once that its outcome is there.
 package parking
 
 // Waiter is one caller's place: what it asks for, a V, and the outcome it gets, a T.
@@ -16,13 +16,13 @@ type Waiter[V, T any] struct {
 	next, prev *Waiter[V, T]
 	queue      *Queue[V, T] // nil once removed
 	ready      chan struct{}
-	outcome    T // set before ready is closed
+	outcome    T // set before ready is sent to
 }
 
-// Ready returns the channel that is closed when the outcome is there.
-func (w *Waiter[V, T]) Ready() <-chan struct{} { return w.ready }
+// Ready returns the channel that w was parked with.
+func (w *Waiter[V, T]) Ready() chan struct{} { return w.ready }
 
-// Outcome returns what was delivered. It may be called after Ready is closed.
+// Outcome returns what was delivered. It may be called after Ready has told of it.
 func (w *Waiter[V, T]) Outcome() T { return w.outcome }
 
 // Parked reports whether w is still in its queue.
@@ -34,12 +34,10 @@ type Queue[V, T any] struct {
 	len        int
 }
 
-// Push parks w behind all others. w must not have been parked before.
-func (q *Queue[V, T]) Push(w *Waiter[V, T]) {
-	if w.ready != nil {
-		panic("parking: a waiter is parked once")
-	}
-	w.ready = make(chan struct{})
+// Push parks w behind all others. ready, which has room for one value, is sent one when
+// the outcome is there; nil, where nobody listens. A waiter is parked once.
+func (q *Queue[V, T]) Push(w *Waiter[V, T], ready chan struct{}) {
+	w.ready = ready
 	w.queue = q
 	w.prev = q.tail
 	if q.tail == nil {
@@ -73,7 +71,9 @@ func (q *Queue[V, T]) Deliver(w *Waiter[V, T], outcome T) bool {
 		return false
 	}
 	w.outcome = outcome
-	close(w.ready)
+	if w.ready != nil {
+		w.ready <- struct{}{}
+	}
 	return true
 }
 

@@ -24,28 +24,18 @@ func NewOwnerPrefix() string {
 }
 
 // OwnerID returns the owner id of a manager's n-th hold: <prefix><n>, the shape of
-// Redisson's <client>:<thread>.
-func OwnerID(prefix string, n uint64) string {
-	buf := make([]byte, 0, 64)
+// Redisson's <client>:<thread>, and behind that what Redisson puts there for a writer.
+func OwnerID(prefix string, n uint64, writer bool) string {
+	buf := make([]byte, 0, 72)
 	buf = append(buf, prefix...)
-	return string(strconv.AppendUint(buf, n, 10))
+	buf = strconv.AppendUint(buf, n, 10)
+	if writer {
+		buf = append(buf, writeSuffix...)
+	}
+	return string(buf)
 }
 
-// writeSuffix is what Redisson puts behind the owner id of a writer.
 const writeSuffix = ":write"
-
-// WriterID returns the id under which an owner holds the write side, and waits for it.
-func WriterID(owner string) string { return owner + writeSuffix }
-
-// ReaderID undoes WriterID.
-func ReaderID(id string) string { return strings.TrimSuffix(id, writeSuffix) }
-
-// Number returns the n that an id of ours was made with.
-func Number(id string) uint64 {
-	id = ReaderID(id)
-	n, _ := strconv.ParseUint(id[strings.LastIndexByte(id, ':')+1:], 10, 64)
-	return n
-}
 
 // IsOurs reports whether an owner id was made by a Holdfast manager.
 func IsOurs(owner string) bool { return strings.HasPrefix(owner, ownerMarker) }

@@ -131,10 +131,13 @@ func TestOwnerID_Shape(t *testing.T) {
 	if id == NewOwnerPrefix() {
 		t.Error("two managers got the same prefix")
 	}
-	if got, want := OwnerID(id, 1<<63), id+"9223372036854775808"; got != want {
+	if got, want := OwnerID(id, 1<<63, false), id+"9223372036854775808"; got != want {
 		t.Errorf("OwnerID = %q, want %q", got, want)
 	}
-	if !IsOurs(OwnerID(id, 1)) || IsOurs("0c2d3f1e-aaaa-4bbb-8ccc-0123456789ab:1") {
+	if got, want := OwnerID(id, 7, true), id+"7:write"; got != want {
+		t.Errorf("OwnerID of a writer = %q, want %q", got, want)
+	}
+	if !IsOurs(OwnerID(id, 1, false)) || IsOurs("0c2d3f1e-aaaa-4bbb-8ccc-0123456789ab:1") {
 		t.Error("IsOurs does not tell ours from Redisson's")
 	}
 }

@@ -83,7 +83,7 @@
 // all readers up to the next one, so that neither side starves.
 //
 // Redisson's waiters are let in too. Its fair ones stand in the same queue. While others
-// of it listen, the release after 16 grants in a row is left open, and both sides race
+// of it listen, a release after at most 16 grants in a row is left open, and both sides race
 // for the lock.
 //
 // Should messages be lost, a waiting process asks again every poll interval

@@ -38,32 +38,33 @@ local function take(token, already)
 end
 
 -- One command answers the common case: no holder, no tombstone, no queue.
-local free = redis.call('exists', KEYS[1], KEYS[2], KEYS[3]) == 0
-if free and not ARGV[4] then
+local present = redis.call('exists', KEYS[1], KEYS[2], KEYS[3])
+if present == 0 and not ARGV[4] then
   return take(0)
 end
 
 -- prelude: queue lock fence
 
-local mine = 0
-if not free then
-  local buried = redis.pcall('zscore', KEYS[2], ARGV[1])
-  if buried then
-    return {type(buried) == 'table' and -1 or -2, 0}
-  end
+local mine = false
+if present > 0 then
   local fields = redis.pcall('hlen', KEYS[1])
   if type(fields) ~= 'number' or fields > 1 then
     return {-1, 0} -- a read-write lock has two fields or more
   end
-  mine = fields == 1 and redis.call('hexists', KEYS[1], ARGV[1]) or 0
-  if mine == 0 then
+  local buried = present > fields and redis.pcall('zscore', KEYS[2], ARGV[1])
+  if buried then
+    return {type(buried) == 'table' and -1 or -2, 0}
+  end
+  local holder = fields == 1 and redis.call('hkeys', KEYS[1])[1]
+  mine = holder == ARGV[1]
+  if not mine then
     local patience, claim, counted, publish = string.match(ARGV[3], '^(%S+) (%d+) (%d) (%a+)$')
     patience = tonumber(patience)
     local now, deadlines = milliseconds(), deadlines_of(KEYS[3])
     local ttl, foreign
-    if fields == 1 then
+    if holder then
       ttl = redis.call('pttl', KEYS[1])
-      foreign = not inbox_of(redis.call('hkeys', KEYS[1])[1])
+      foreign = not inbox_of(holder)
     else
       local id = first(KEYS[3], deadlines, now)
       if id and id ~= ARGV[1] and patience > 0 then
@@ -102,7 +103,7 @@ if ARGV[4] then
   end
 end
 
-if mine == 1 and redis.call('pttl', KEYS[1]) > tonumber(ARGV[2]) then
+if mine and redis.call('pttl', KEYS[1]) > tonumber(ARGV[2]) then
   return token
 end
-return take(token, mine == 1) -- at the same time: WAIT needs a write
+return take(token, mine) -- at the same time: WAIT needs a write

@@ -9,7 +9,7 @@
 -- ARGV[1]  owner id
 -- ARGV[2]  command that announces the release: publish or spublish
 -- ARGV[3]  how to hand over, "<claim> <turn> <counted> <manager>": the TTL of a
---          grant, how many came before in a row, 1 if PUBLISH tells whether anybody
+--          grant, how many came before in a row (see let_redisson_in), 1 if PUBLISH tells whether anybody
 --          heard it, what the ids of the caller begin with
 -- ARGV[4]  given up, not released: the owner id leaves the queue; and milliseconds
 --          for which a late acquire of it is to be refused, 0 where none can be
@@ -23,7 +23,8 @@
 --         -3        granted to another waiter, or left open for one of Redisson's
 
 local removed = redis.pcall('hdel', KEYS[1], ARGV[1]) -- the last field takes the key with it
-if removed == 1 and not ARGV[4] and redis.call('exists', KEYS[3]) == 0 then
+local waiting = redis.call('exists', KEYS[3])
+if removed == 1 and not ARGV[4] and waiting == 0 then
   local heard = redis.pcall(ARGV[2], KEYS[2], '0') -- the common case: nobody waits in the queue
   if type(heard) == 'number' then
     return heard
@@ -37,8 +38,7 @@ local function next_one()
   local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (.*)$')
   local o = {lock = KEYS[1], channel = KEYS[2], publish = ARGV[2], queue = KEYS[3], counter = KEYS[5],
     now = milliseconds(), claim = claim, turn = tonumber(turn), counted = counted == '1', manager = manager}
-  local id = redis.call('lindex', KEYS[3], 0)
-  if let_redisson_in(o, id) then
+  if let_redisson_in(o) then
     tell(ARGV[2], KEYS[2], '0')
     return -3
   end
@@ -51,10 +51,11 @@ if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, tru
 end
 if ARGV[4] then
   leave(KEYS[3], deadlines_of(KEYS[3]), ARGV[1])
+  waiting = redis.call('exists', KEYS[3])
 end
 local reply
 if removed == 1 or ARGV[4] and redis.call('exists', KEYS[1]) == 0 then
-  if redis.call('exists', KEYS[3]) == 1 then
+  if waiting == 1 then
     reply = next_one()
   end
   if not reply and removed == 1 then

@@ -37,8 +37,7 @@ if (held == 1 or ARGV[4]) and redis.call('exists', KEYS[3]) == 1 then
   local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (.*)$')
   local o = {lock = lock, channel = KEYS[2], publish = ARGV[2], queue = KEYS[3], counter = KEYS[5],
     now = milliseconds(), claim = claim, turn = tonumber(turn), counted = counted == '1', manager = manager}
-  local next = redis.call('lindex', KEYS[3], 0)
-  if free and let_redisson_in(o, next) then
+  if free and let_redisson_in(o) then
     announce(ARGV[2], KEYS[2], true)
     reply = -3
   else
@@ -49,7 +48,7 @@ if (held == 1 or ARGV[4]) and redis.call('exists', KEYS[3]) == 1 then
         announce(ARGV[2], KEYS[2], true) -- Redisson's readers can come in as well
       end
     elseif foreign then -- it must listen to Redisson's channel
-      local inbox, number = inbox_of(next)
+      local inbox, number = inbox_of(redis.call('lindex', KEYS[3], 0))
       redis.pcall('publish', inbox, 'o ' .. number)
     end
   end

@@ -408,7 +408,7 @@ var grantScenarios = map[string]func(*Env){
 	},
 
 	// Redisson's plain waiters cannot stand in the queue. One that listens gets in after
-	// 16 grants of ours in a row; where none listens, nothing is left open.
+	// 16 grants of ours in a row, or before; where none listens, nothing is left open.
 	"PlainRedissonWaiterGetsItsTurn": func(e *Env) {
 		ctx, stop := context.WithCancel(bg)
 		var wg sync.WaitGroup

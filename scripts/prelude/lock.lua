@@ -12,7 +12,7 @@ end
 local function hand_over(o)
   local deadlines = deadlines_of(o.queue)
   while true do
-    local id, kept = first(o.queue, deadlines, o.now)
+    local id, kept, others = first(o.queue, deadlines, o.now)
     if not id then
       return nil
     end
@@ -47,7 +47,7 @@ local function hand_over(o)
       redis.call('hdel', o.lock, id)
       return nil
     end
-    local told = grant(o, id, kept, token)
+    local told = grant(o, id, kept, others, token)
     if told then
       return told == true and 0 or told
     end

@@ -47,11 +47,12 @@ local function inbox_of(id)
   end
 end
 
--- first returns who is next and until when that place is kept, after removing those
--- in front whose time is over.
+-- first returns who is next, until when that place is kept, and 1 if somebody stands
+-- behind, else 0; after removing those in front whose time is over.
 local function first(queue, deadlines, now)
   while true do
-    local id = redis.call('lindex', queue, 0)
+    local two = redis.call('lrange', queue, 0, 1)
+    local id = two[1]
     if not id then
       return nil
     end
@@ -62,7 +63,7 @@ local function first(queue, deadlines, now)
       redis.pcall('pexpire', deadlines, 600000)
     end
     if tonumber(kept) > now then
-      return id, tonumber(kept)
+      return id, tonumber(kept), two[2] and 1 or 0
     end
     redis.call('lpop', queue)
     redis.call('zrem', deadlines, id)
@@ -89,11 +90,11 @@ local function ahead(queue, deadlines, now)
   return function(id) return before[id] or foreign * 300000 end
 end
 
--- keep_keys gives the two keys a TTL, and reports whether it could. No waiter keeps its
--- place for so long without asking again, so it only ends queues whose processes have
--- all died.
-local function keep_keys(queue, deadlines)
-  return redis.call('pttl', queue) >= 300000
+-- keep_keys gives the two keys, which may be fresh, a TTL, and reports whether it could.
+-- No waiter keeps its place for so long without asking again, so it only ends queues whose
+-- processes have all died.
+local function keep_keys(queue, deadlines, fresh)
+  return not fresh and redis.call('pttl', queue) >= 300000
     or redis.pcall('pexpire', queue, 600000) == 1 and redis.pcall('pexpire', deadlines, 600000) == 1
 end
 
@@ -122,16 +123,17 @@ end
 -- stands before it; on failure nil and the reply for the caller. A caller that has
 -- several ids passes the result of ahead.
 local function stand(queue, deadlines, now, id, patience, extra)
-  local more = 0
+  local more, fresh = 0, false
   if redis.call('zscore', deadlines, id) then
     more = (extra or ahead(queue, deadlines, now))(id)
   elseif patience < 0 then
     reinstate(queue, id)
-  elseif redis.call('rpush', queue, id) > 1 then
-    more = (extra or ahead(queue, deadlines, now))(id)
+  else
+    fresh = redis.call('rpush', queue, id) == 1
+    more = fresh and 0 or (extra or ahead(queue, deadlines, now))(id)
   end
   local kept = redis.pcall('zadd', deadlines, now + math.abs(patience) + more, id)
-  if type(kept) == 'table' or not keep_keys(queue, deadlines) then
+  if type(kept) == 'table' or not keep_keys(queue, deadlines, fresh) then
     -- An ACL that forbids it: never leave a key without TTL.
     redis.call('lrem', queue, 1, id)
     redis.pcall('zrem', deadlines, id)
@@ -168,10 +170,9 @@ end
 --   g <number> <claim> <server time> <turn> <1 if others wait, else 0> <last token>
 --
 -- With manager it is returned instead of sent where the id is that manager's.
-local function grant(o, id, kept, token)
+local function grant(o, id, kept, others, token)
   local inbox, number = inbox_of(id)
-  local message = table.concat({'g', number, o.claim, o.now, o.turn + 1,
-    redis.call('exists', o.queue), token}, ' ')
+  local message = table.concat({'g', number, o.claim, o.now, o.turn + 1, others, token}, ' ')
   if o.manager and string.sub(id, 1, #o.manager) == o.manager then
     return message
   end
@@ -182,14 +183,15 @@ end
 -- let_redisson_in reports whether this release is to be an open one: after every 16th
 -- grant in a row, if somebody is subscribed to Redisson's channel, which ours are not
 -- while one of us holds the lock. The next of ours is told, to ask again soon.
-local function let_redisson_in(o, id)
+local function let_redisson_in(o)
   if o.turn < 16 then
     return false
   end
   if listeners(o.publish, o.channel) == 0 then
+    o.turn = 0 -- to look again after 16 more
     return false
   end
-  local inbox, number = inbox_of(id)
+  local inbox, number = inbox_of(redis.call('lindex', o.queue, 0))
   if inbox then
     redis.pcall('publish', inbox, 'o ' .. number)
   end

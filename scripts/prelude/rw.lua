@@ -99,7 +99,7 @@ local function let_in(o)
   local mode = redis.call('hget', o.lock, 'mode')
   local granted, message = 0, nil
   while mode ~= 'write' do
-    local id, kept = first(o.queue, deadlines, o.now)
+    local id, kept, others = first(o.queue, deadlines, o.now)
     if not id or mode and is_writer(id) then
       break
     end
@@ -113,7 +113,7 @@ local function let_in(o)
     if put(o.lock, id, o.claim) then
       break
     end
-    local told = grant(o, id, kept, token)
+    local told = grant(o, id, kept, others, token)
     if told then
       granted = granted + 1
       message = told ~= true and told or message

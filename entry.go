@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/holdfast-go/holdfast/internal/parking"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -291,64 +289,4 @@ func (e *entry) holdsLocked() []*hold {
 		all = append(all, e.hold)
 	}
 	return all
-}
-
-// noVerdictLocked is the error of w's caller, whose ctx ended before Redis let it in.
-func (e *entry) noVerdictLocked(ctx context.Context, w *waiter) error {
-	name, causes := w.Value.h.name, contextCauses(ctx)
-	current := w.Value.current
-	if front := e.waiters.Front(); current == nil && front != nil {
-		current = front.Value.current // on behalf of all
-	}
-	switch {
-	case e.hold != nil || !e.reads.none():
-		return newLockError(ErrNotAcquired, name, causes...)
-	case e.trouble != nil:
-		return newLockError(ErrUnavailable, name, append(causes, e.trouble.cause)...)
-	case !e.refused && current != nil && time.Since(current.sent) >= silence,
-		!e.refused && e.release != nil && time.Since(e.release.begun) >= silence:
-		return newLockError(ErrUnavailable, name, append(causes, errSilent)...)
-	}
-	return newLockError(ErrNotAcquired, name, causes...)
-}
-
-// silence is how long Redis may leave the first question unanswered before a caller
-// whose context ends meanwhile is told of an outage instead of a busy lock.
-const silence = 50 * time.Millisecond
-
-// trouble is what is remembered while requests bring no verdict.
-type trouble struct {
-	cause    error // of the last one
-	requests int   // in a row
-	pauses   *backoff.ExponentialBackOff
-}
-
-// troubledLocked records a request that brought no verdict.
-func (e *entry) troubledLocked(cause error) {
-	if e.trouble == nil {
-		e.trouble = &trouble{pauses: newBackOff()}
-	}
-	e.trouble.cause = cause
-	e.trouble.requests++
-	e.refused = false
-	e.m.stats.troubles.Add(1)
-}
-
-// pauseLocked asks again after a pause, the longer the more there were in this trouble.
-func (e *entry) pauseLocked() {
-	pauses := newBackOff() // a late end of a request, of which later ones were answered
-	if e.trouble != nil {
-		pauses = e.trouble.pauses
-	}
-	e.wakeAfterLocked(pauses.NextBackOff())
-}
-
-// newBackOff returns pauses from 10 ms to a second, jittered, without end.
-func newBackOff() *backoff.ExponentialBackOff {
-	return backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(10*time.Millisecond),
-		backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(0),
-	)
 }

@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -26,11 +25,6 @@ type try struct {
 // maxCopies bounds the unanswered copies of one request. Each goes to a connection
 // of its own, because the ones before may be dead.
 const maxCopies = 4
-
-var (
-	errSilent  = errors.New("no answer")
-	errTooLate = errors.New("the answer came when the lease was over")
-)
 
 // tryLocked asks Redis for the lock on behalf of w.
 func (e *entry) tryLocked(w *waiter) {

@@ -140,7 +140,7 @@ func TestReplicas_InCluster(t *testing.T) {
 		}
 		c.Migrate(name, c.OtherMaster(name))
 	}
-	mustUnlock(t, mustLock(t, m.Mutex(name))) // it knows where the slot is now
+	mustUnlock(t, mustLock(t, m.Mutex(name)))                  // it knows where the slot is now
 	two := replicated(t, c.Client(t), 2, 100*time.Millisecond) // each master has one
 	_, err := two.Mutex(otherShard(c, name)).TryLock(within(t))
 	wantReplicaError(t, err, 2, 1)

@@ -144,6 +144,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 			h.entry.missed(h, r.read, LostStolen)
 		default: // renewRefused
 			m.stats.renewalFailures.Add(1)
+			m.telemetry.renewed("failed", 1)
 			m.scheduler.Retry(&h.item)
 		}
 	}
@@ -170,10 +171,10 @@ func (m *Manager) expire(h *hold) {
 // that is renewed is prolonged as well, which spares it renewals and nothing else. A
 // lease is never shortened.
 //
-// It returns ErrLeaseLost or ErrMaxHold if the lease has ended, ErrNotHeld after
-// Unlock, ErrInvalidOption for a bad d or one beyond WithMaxHold, and ErrUnavailable if Redis did not answer
-// within a second or before ctx was done: the lease may then last as long as before
-// or as long as asked for, and Deadline says what can be relied on.
+// It returns ErrLeaseLost, ErrMaxHold or ErrClosed if the lease has ended, ErrNotHeld
+// after Unlock, ErrInvalidOption for a bad d or one beyond WithMaxHold, and ErrUnavailable
+// if Redis did not answer within a second or before ctx was done: the lease may then last
+// as long as before or as long as asked for, and Deadline says what can be relied on.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if l.group != nil {
 		return l.group.extend(ctx, l, d)

@@ -55,7 +55,7 @@ type Config[T any] struct {
 // a handful of batches per period instead of one by one, and up to a quarter too early.
 func slack(ttl time.Duration) time.Duration { return ttl / 12 }
 
-// Scheduler is safe for concurrent use. Start it with Start.
+// Scheduler is safe for concurrent use. It starts with the first Add.
 type Scheduler[T any] struct {
 	cfg   Config[T]
 	epoch time.Time
@@ -182,13 +182,6 @@ func (s *Scheduler[T]) Remove(it *Item[T]) {
 		heap.Remove(&s.heap, int(it.index)-1)
 	}
 	s.mu.Unlock()
-}
-
-// Len returns how many items are scheduled.
-func (s *Scheduler[T]) Len() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.heap)
 }
 
 // Stop ends the goroutine and waits for it. Items are forgotten, not expired.

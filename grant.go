@@ -198,15 +198,18 @@ func (e *entry) lose(h *hold, reason LostReason) {
 	e.announceLoss(all, reason)
 }
 
-// missed is for a renewal, of the read side or not, that did not find h.
-func (e *entry) missed(h *hold, read bool, reason LostReason) {
+// missed is for a renewal, of the read side or not, that did not find h. It reports false if
+// h has been downgraded since, and was not what was asked for.
+func (e *entry) missed(h *hold, read bool, reason LostReason) bool {
 	e.mu.Lock()
 	var all []ended
-	if read == (h.kind == readKind) { // else it has been downgraded since, as Redis then answers
+	same := read == (h.kind == readKind)
+	if same {
 		all = e.loseLocked(h, reason)
 	}
 	e.mu.Unlock()
 	e.announceLoss(all, reason)
+	return same
 }
 
 // renewed records a confirmed renewal. Two of them may come in either order.

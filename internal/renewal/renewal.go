@@ -184,6 +184,14 @@ func (s *Scheduler[T]) Remove(it *Item[T]) {
 	s.mu.Unlock()
 }
 
+// Has reports whether an item is scheduled. By the time that Expire is called for one, it
+// can have been added again.
+func (s *Scheduler[T]) Has(it *Item[T]) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return it.index != 0
+}
+
 // Stop ends the goroutine and waits for it. Items are forgotten, not expired.
 func (s *Scheduler[T]) Stop() {
 	s.mu.Lock()

@@ -51,8 +51,8 @@
 //	deadline = sent + TTL - margin        margin = max(25 ms, TTL/50), at most TTL/2
 //
 // Holds are renewed every TTL/3 by one scheduler, in batches, and a renewal that fails
-// is repeated until the deadline. Only "not the owner" and the deadline end a lease. It
-// ends by then even if Redis, the network and the client are all stuck.
+// is repeated until the deadline. A lease is lost by "not the owner" and by the deadline
+// only, and by then even if Redis, the network and the client are all stuck.
 //
 // # Fencing
 //
@@ -110,9 +110,9 @@
 // lock; ErrUnavailable, nobody knows, because Redis could not be asked; ErrLeaseLost
 // and ErrMaxHold, a lease ended before its Unlock; ErrNotHeld, it had been unlocked;
 // ErrClosed; and the mistakes, ErrWouldDeadlock, ErrWrongKind, ErrInvalidName and
-// ErrInvalidOption. ErrReleased is only ever a context's cause. The cause of a context
-// that ended a wait is in the chain as well. Trouble with Redis is never reported as a
-// lock that somebody holds.
+// ErrInvalidOption. No call fails with ErrReleased: it is why a lease ended that was
+// unlocked. The cause of a context that ended a wait is in the chain as well. Trouble with
+// Redis is never reported as a lock that somebody holds.
 //
 // # Redisson
 //

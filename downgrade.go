@@ -20,19 +20,23 @@ func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 	h.kind = readKind
 	h.unclear = true // giving it up must leave a tombstone for late copies
 	e.m.scheduler.Suspend(&h.item)
-	now := time.Now()
+	now, ttl := time.Now(), h.cfg.ttl
+	if left := h.deadline.Sub(now); left > ttl-validity.Margin(ttl) {
+		ttl = left + validity.Margin(2*left) // what Extend has added
+	}
 	k := h.keys
 	args := []any{k.Lock, k.Channel, k.Queue, k.Tombstones}
 	if h.cfg.fencing {
 		args = append(args, k.Token)
 	}
 	keys := len(args)
-	args = append(args, h.id(), e.m.publish, h.offer(), h.cfg.ms)
+	args = append(args, h.id(), e.m.publish, h.offer(), validity.Milliseconds(ttl))
 	r := &release{
 		hold:     h,
 		script:   rwDowngrade,
 		args:     rwDowngrade.Args(keys, args...),
 		converts: true,
+		ttl:      ttl,
 		begun:    now,
 		patient:  now.Add(validity.Patience(h.cfg.ttl)),
 		until:    h.deadline,
@@ -58,7 +62,7 @@ func (r *release) convertedLocked(reply command.Reply) (lost []ended, reason Los
 		h.unclear = h.unanswered > 0
 		if h.phase == held {
 			e.m.scheduler.Remove(&h.item)
-			deadline := e.m.scheduler.Add(&h.item, reply.Sent, h.cfg.ttl, h.cfg.ttl, !h.cfg.fixed)
+			deadline := e.m.scheduler.Add(&h.item, reply.Sent, r.ttl, h.cfg.ttl, !h.cfg.fixed)
 			if deadline.After(h.deadline) {
 				h.deadline = deadline
 			}

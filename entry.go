@@ -19,8 +19,10 @@ import (
 //	enter, leave       a caller comes or goes                      enter.go
 //	Replied, Overdue   of a try or a release                       try.go, release.go
 //	noticed            a grant by the server                       inbox.go
-//	heard, subscribed  a message, a (re-)subscription              below
+//	heard, subscribed  Redisson's messages, a (re-)subscription    below
+//	hears              the inbox begins to be heard                below
 //	wakeUp             the timer: poll, TTL of the holder, pause   below
+//	close              Manager.Close                               below
 //	loseLocked         a renewal or the deadline                   grant.go
 //	Unlock             the holder is done                          lease.go
 //

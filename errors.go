@@ -23,7 +23,8 @@ var (
 	// ErrMaxHold: the lease was ended by WithMaxHold.
 	ErrMaxHold = errors.New("holdfast: maximum hold time reached")
 
-	// ErrReleased is the cause of a lease's context after Unlock. No call returns it.
+	// ErrReleased is what Lease.Err says after Unlock, and the cause of the lease's
+	// contexts then. No call fails with it.
 	ErrReleased = errors.New("holdfast: lease released")
 
 	// ErrNotHeld: Unlock or Extend after a successful Unlock.

@@ -190,23 +190,18 @@ func (e *entry) reachLimit(h *hold, l *limit) {
 	e.m.log.Warn("holdfast: maximum hold time reached", "lock", e.name(), "max_hold", h.cfg.maxHold)
 }
 
-// lose is loseLocked for callers without the lock.
-func (e *entry) lose(h *hold, reason LostReason) {
-	e.mu.Lock()
-	all := e.loseLocked(h, reason)
-	e.mu.Unlock()
-	e.announceLoss(all, reason)
-}
-
-// missed is for a renewal, of the read side or not, that did not find h.
-func (e *entry) missed(h *hold, read bool, reason LostReason) {
+// missed is for a renewal, of the read side or not, that did not find h. It reports false if
+// h has been downgraded since, and was not what was asked for.
+func (e *entry) missed(h *hold, read bool, reason LostReason) bool {
 	e.mu.Lock()
 	var all []ended
-	if read == (h.kind == readKind) { // else it has been downgraded since, as Redis then answers
+	same := read == (h.kind == readKind)
+	if same {
 		all = e.loseLocked(h, reason)
 	}
 	e.mu.Unlock()
 	e.announceLoss(all, reason)
+	return same
 }
 
 // renewed records a confirmed renewal. Two of them may come in either order.

@@ -139,7 +139,7 @@ func (l *Lease) Done() <-chan struct{} {
 // Lock of the same lock under it re-enters. It is cancelled when the lease ends, with
 // the cause that Err then returns.
 func (l *Lease) Context(parent context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(context.WithValue(parent, ownerKey{}, l.owner))
+	ctx, cancel := context.WithCancelCause(withOwner(parent, l.owner))
 	c := &leaseContext{cancel: cancel}
 	l.mu().Lock()
 	if err := l.err; err != nil {

@@ -208,8 +208,8 @@ const closePatience = time.Second
 // not: those locks expire with their TTL. A goroutine that is stuck inside go-redis
 // ends when go-redis lets go of it.
 //
-// Close may be called more than once; every call returns the same result. It does not
-// close the client.
+// Close may be called more than once; every call that waits for the end returns the same
+// result. It does not close the client.
 func (m *Manager) Close(ctx context.Context) error {
 	m.mu.Lock()
 	first := !m.closed

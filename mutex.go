@@ -40,9 +40,10 @@ func (m *Manager) Mutex(name string, opts ...LockOption) *Mutex {
 func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, false) }
 
 // TryLock asks once, without waiting for anybody. It returns ErrNotAcquired if another
-// owner held the lock at some moment of the call, and ErrUnavailable if Redis refused,
-// or did not answer within a second (a quarter of a short lease); up to as long again if
-// a release of the lock by this process is still unanswered. Otherwise it is like Lock.
+// owner held the lock at some moment of the call, and ErrUnavailable if Redis refused, or
+// did not answer within a second (a quarter of a short lease, but 100 ms at the least; with
+// WithReplicas its timeout longer); up to as long again if a release of the lock by this
+// process is still unanswered. Otherwise it is like Lock.
 func (l *Mutex) TryLock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
 
 // LockAsync is Lock without the wait: the result arrives on the returned channel,

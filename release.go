@@ -29,6 +29,7 @@ type release struct {
 	told      bool          // the Unlock that began it has its answer
 	answer    error         // set before it is told
 	converts  bool          // not a release but a downgrade
+	ttl       time.Duration // of the read side, if converts
 	colliding bool          // counted in entry.releasing
 	settled   bool          // nothing more is to be sent
 	verdict   error         // of the whole release; once settled

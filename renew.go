@@ -144,6 +144,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 			h.entry.missed(h, r.read, LostStolen)
 		default: // renewRefused
 			m.stats.renewalFailures.Add(1)
+			m.telemetry.renewed("failed", 1)
 			m.scheduler.Retry(&h.item)
 		}
 	}
@@ -157,23 +158,29 @@ func (r *renewRequest) Overdue(*command.Call) {}
 // expire is called by the scheduler when a deadline has passed.
 func (m *Manager) expire(h *hold) {
 	e := h.entry
+	var lost []ended
 	e.mu.Lock()
-	if h.phase == claimed && h.waiter != nil {
+	switch {
+	case m.scheduler.Has(&h.item):
+		// It was the end of a place in a queue, and the lock has been granted since.
+	case h.phase == claimed && h.waiter != nil:
 		// Redis has been silent for long and the place may be lost, not the claim.
 		m.scheduler.Add(&h.item, time.Now(), m.patience, m.patience, true)
+	default:
+		lost = e.loseLocked(h, LostDeadline)
 	}
 	e.mu.Unlock()
-	e.lose(h, LostDeadline)
+	e.announceLoss(lost, LostDeadline)
 }
 
 // Extend makes the lease last for at least d from now. It is for fixed leases; one
 // that is renewed is prolonged as well, which spares it renewals and nothing else. A
 // lease is never shortened.
 //
-// It returns ErrLeaseLost or ErrMaxHold if the lease has ended, ErrNotHeld after
-// Unlock, ErrInvalidOption for a bad d or one beyond WithMaxHold, and ErrUnavailable if Redis did not answer
-// within a second or before ctx was done: the lease may then last as long as before
-// or as long as asked for, and Deadline says what can be relied on.
+// It returns ErrLeaseLost, ErrMaxHold or ErrClosed if the lease has ended, ErrNotHeld
+// after Unlock, ErrInvalidOption for a bad d or one beyond WithMaxHold, and ErrUnavailable
+// if Redis did not answer within a second or before ctx was done: the lease may then last
+// as long as before or as long as asked for, and Deadline says what can be relied on.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if l.group != nil {
 		return l.group.extend(ctx, l, d)
@@ -209,10 +216,14 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		if ok {
 			e.renewed(h, deadline)
 		}
-	case int64(renewGone):
-		e.missed(h, read, LostDeleted)
-	case int64(renewStolen):
-		e.missed(h, read, LostStolen)
+	case int64(renewGone), int64(renewStolen):
+		reason := LostDeleted
+		if codes[0] == int64(renewStolen) {
+			reason = LostStolen
+		}
+		if !e.missed(h, read, reason) {
+			return l.Extend(ctx, d) // as a reader now
+		}
 	default:
 		return newLockError(ErrUnavailable, l.name, fmt.Errorf("redis refused to prolong it"))
 	}

@@ -46,7 +46,6 @@ type counters struct {
 func (m *Manager) Stats() Stats {
 	commands, batches := m.executor.Commands()
 	s := Stats{
-		Held:            m.scheduler.Len(),
 		Subscriptions:   m.subscriber.subscriptions(),
 		Reentered:       m.stats.reentered.Load(),
 		HandedOff:       m.stats.handedOff.Load(),
@@ -66,6 +65,10 @@ func (m *Manager) Stats() Stats {
 		e.mu.Lock()
 		s.Locks++
 		s.Waiting += e.waiters.Len()
+		s.Held += len(e.reads.all())
+		if e.hold != nil {
+			s.Held++
+		}
 		e.mu.Unlock()
 	}
 	return s

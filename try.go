@@ -174,21 +174,31 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 		}
 		lost = e.grantedLocked(h, r.Sent, h.cfg.ttl, uint64(token), how)
 	case r.Outcome == command.Denied, r.Outcome == command.Answered && !ok:
-		e.answeredLocked()
-		e.failLocked(ErrUnavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), deniedBy(r)))
+		e.hopelessLocked(t, ErrUnavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), deniedBy(r)))
 	case r.Outcome != command.Answered:
 		e.troubleLocked(t, current, r.Outcome, r.Err)
 	case v.code == acquireHeld:
 		lost = e.heldByOtherLocked(t, v, notice)
 	case v.code == acquireKind:
-		e.answeredLocked()
-		e.failLocked(ErrWrongKind, nil)
+		e.hopelessLocked(t, ErrWrongKind, nil)
 	default: // acquireBuried: only a claim that was given up has a tombstone
 		e.endBidLocked(h)
 		h.phase = over
 		e.ask = true
 	}
 	return lost
+}
+
+// hopelessLocked is for an answer that will be the same for everybody who asks; except that
+// of a sweep, which may be about another of its locks: whoever came to wait meanwhile asks.
+func (e *entry) hopelessLocked(t *try, sentinel, cause error) {
+	e.answeredLocked()
+	if t.call.Script != multiAcquire {
+		e.failLocked(sentinel, cause)
+		return
+	}
+	e.refuseLocked(t.n, sentinel, cause)
+	e.ask = true
 }
 
 func deniedBy(r command.Reply) error {
@@ -292,6 +302,11 @@ func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost 
 	if front == nil || front != t.hold.waiter {
 		// A caller that asked once was the first; or it was not the first's request.
 		e.ask = e.ask || front != nil && front.Value.claim == nil
+		return nil
+	}
+	if !t.stands {
+		// Taken over from a caller that asked once: the one that waits has no place yet.
+		e.ask = true
 		return nil
 	}
 	e.listenLocked(v.foreign)

@@ -19,6 +19,10 @@ local lock, id = KEYS[1], ARGV[1]
 local o
 if redis.call('exists', lock, KEYS[2], KEYS[3]) > 0 then
   local buried = redis.pcall('zscore', KEYS[2], id)
+  if not buried and is_writer(id) then -- it has been downgraded since, and may have been given up as a reader
+    local reader = string.sub(id, 1, -7)
+    buried = redis.call('zscore', KEYS[2], reader) or redis.pcall('hexists', lock, reader) == 1
+  end
   if buried then
     return {type(buried) == 'table' and -1 or -2, 0}
   end

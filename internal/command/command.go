@@ -96,8 +96,8 @@ type Executor struct {
 	located atomic.Bool    // the cluster client has loaded its slots: asking it does no I/O
 	lanes   sync.WaitGroup // running lanes
 
-	commands Counter // commands sent, re-sends included
-	batches  Counter
+	commands atomic.Uint64 // commands sent, re-sends included
+	batches  atomic.Uint64
 
 	mu      sync.Mutex               // guards everything below, the shards and the batches of lanes
 	shards  map[*redis.Client]*shard // by master; nil: not a cluster, or not located yet
@@ -114,9 +114,8 @@ func New(client Client) *Executor {
 	return x
 }
 
-// Submit queues calls and returns at once. It reports
-// false, and no handler is called, if the executor has been stopped. It may be called
-// with locks held that the handlers take.
+// Submit queues calls and returns at once. It reports false, and no handler is called, if
+// the executor has been stopped. It may be called with locks held that the handlers take.
 func (x *Executor) Submit(calls ...*Call) bool {
 	if x.cluster != nil {
 		x.locate(calls)

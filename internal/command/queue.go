@@ -1,12 +1,6 @@
 package command
 
-import (
-	"sync/atomic"
-	"time"
-)
-
-// Counter counts events; it is read while it grows.
-type Counter = atomic.Uint64
+import "time"
 
 // queue is a FIFO of calls in one slice. Batches are cut from its front and copied
 // out, so the slice is reused and a burst leaves one backing array behind.

@@ -67,6 +67,24 @@ func (e *Env) history(mon *redistest.Monitor) (came, granted []string) {
 
 // fairScenarios are for kinds whose waiters have a place each. L5.
 var fairScenarios = map[string]func(*Env){
+	// A place in the queue is kept as a hold is, and is none.
+	"WaitersAreNotHolders": func(e *Env) {
+		held, m := e.MustLock(e.Lock(e.Manager())), e.Manager()
+		waiting := e.Enqueue(m, 3)
+		if s := m.Stats(); s.Held != 0 || s.Waiting != 3 {
+			e.Errorf("%d held, %d waiting", s.Held, s.Waiting)
+		}
+		e.MustUnlock(held)
+		first := <-waiting[0]
+		if s := m.Stats(); s.Held != 1 || s.Waiting != 2 {
+			e.Errorf("then %d held, %d waiting", s.Held, s.Waiting)
+		}
+		e.MustUnlock(first)
+		for _, got := range waiting[1:] {
+			e.MustUnlock(<-got)
+		}
+	},
+
 	// AC-58: 20 waiters of four processes, 20 ms apart; the order is the server's.
 	"OrderOfArrivalOverProcesses": func(e *Env) {
 		a, b := e.Manager(), e.Manager()

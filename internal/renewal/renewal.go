@@ -55,7 +55,7 @@ type Config[T any] struct {
 // a handful of batches per period instead of one by one, and up to a quarter too early.
 func slack(ttl time.Duration) time.Duration { return ttl / 12 }
 
-// Scheduler is safe for concurrent use. Start it with Start.
+// Scheduler is safe for concurrent use. It starts with the first Add.
 type Scheduler[T any] struct {
 	cfg   Config[T]
 	epoch time.Time
@@ -184,11 +184,12 @@ func (s *Scheduler[T]) Remove(it *Item[T]) {
 	s.mu.Unlock()
 }
 
-// Len returns how many items are scheduled.
-func (s *Scheduler[T]) Len() int {
+// Has reports whether an item is scheduled. By the time that Expire is called for one, it
+// can have been added again.
+func (s *Scheduler[T]) Has(it *Item[T]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.heap)
+	return it.index != 0
 }
 
 // Stop ends the goroutine and waits for it. Items are forgotten, not expired.

@@ -24,6 +24,13 @@ type event struct {
 	items []string
 }
 
+// Len returns how many items are scheduled.
+func (s *Scheduler[T]) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.heap)
+}
+
 func (l *log) config() Config[string] {
 	l.start = time.Now()
 	return Config[string]{

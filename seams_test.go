@@ -1,0 +1,178 @@
+package holdfast_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Bugs that were found once, each where two kinds or two features meet.
+
+// managerVia returns a manager on srv behind a proxy of its own. It is connected.
+func managerVia(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) (*holdfast.Manager, *redistest.Proxy) {
+	t.Helper()
+	p := srv.Proxy(t)
+	m, err := holdfast.New(p.Client(t), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	mustUnlock(t, mustLock(t, m.Mutex("connected")))
+	return m, p
+}
+
+// scriptOn matches scripts whose first key is key, and which have so many; "" is any number.
+func scriptOn(key, keys string) redistest.Match {
+	return func(cmd []string) bool {
+		return strings.HasPrefix(strings.ToLower(cmd[0]), "eval") && len(cmd) > 3 && cmd[3] == key && (keys == "" || cmd[2] == keys)
+	}
+}
+
+// A request that was sent for a TryLock is taken over by whoever waits behind it. It asked
+// for no place in the queue, so the waiter asks for one when it has been refused.
+func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
+	srv := redistest.Start(t)
+	holder := managerOn(t, srv)
+	m, p := managerVia(t, srv, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
+	held, other := mustLock(t, holder.Mutex("a")), mustLock(t, holder.Mutex("other"))
+	later := m.Mutex("other").LockAsync(t.Context()) // so that its inbox is heard
+	eventually(t, "the inbox is heard", func() bool {
+		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+	})
+	gate := p.HoldReply(scriptOn("a", ""))
+	ctx, cancel := context.WithCancel(t.Context())
+	tried := make(chan error, 1)
+	go func() {
+		_, err := m.Mutex("a").TryLock(ctx)
+		tried <- err
+	}()
+	gate.Wait(t)
+	got := m.Mutex("a").LockAsync(t.Context())
+	cancel()
+	wantErr(t, <-tried, context.Canceled, nil)
+	gate.Release()
+	eventually(t, "it stands in the queue", func() bool {
+		return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{a}").Val() == 1
+	})
+	mustUnlock(t, held)
+	mustUnlock(t, (<-got).Lease)
+	mustUnlock(t, other)
+	mustUnlock(t, (<-later).Lease)
+}
+
+// Whoever came to wait for one of a Multi's locks is not told what is wrong with another
+// of them.
+func TestMulti_FailsNobodyElse(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	srv.Admin().Set(t.Context(), "b", "no lock", 0)
+	gate := p.HoldReply(scriptOn("a", "6"))
+	tried := make(chan error, 1)
+	l := multi(t, m.Mutex("a"), m.Mutex("b"))
+	go func() {
+		_, err := l.TryLock(t.Context())
+		tried <- err
+	}()
+	gate.Wait(t)
+	got := m.Mutex("a").LockAsync(t.Context())
+	gate.Release()
+	wantErr(t, <-tried, holdfast.ErrWrongKind, nil)
+	r := <-got
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	mustUnlock(t, r.Lease)
+}
+
+// A copy of the request for the write side that arrives after the downgrade takes neither
+// the lock nor a place in its queue, while the read side is held and after that.
+func TestDowngrade_LateCopyIsRefused(t *testing.T) {
+	for _, released := range []bool{false, true} {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv, holdfast.WithLease(10*time.Second))
+		gate := p.HoldRequest(scriptOn("a", "")) // the first copy
+		l := m.RWMutex("a")
+		write := mustLock(t, l)
+		gate.Wait(t)
+		read, err := l.RLock(write.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, write)
+		if released {
+			mustUnlock(t, read)
+		}
+		mon := srv.Monitor(t)
+		gate.Release()
+		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, 2*time.Second)
+		if n := srv.Admin().Exists(t.Context(), "holdfast_rw_queue:{a}").Val(); n != 0 {
+			t.Errorf("released %v: it stands in the queue", released)
+		}
+		holders := srv.Admin().HGetAll(t.Context(), "a").Val()
+		if holders["mode"] == "write" || released && len(holders) > 0 {
+			t.Errorf("released %v: held for nobody: %v", released, holders)
+		}
+		if !released {
+			mustUnlock(t, read)
+		}
+	}
+}
+
+// What Extend has added is there after a downgrade.
+func TestDowngrade_OfAnExtendedLease(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv)
+	const first = 300 * time.Millisecond
+	l := m.RWMutex("a", holdfast.WithFixedLease(first))
+	write := mustLock(t, l)
+	read, err := l.RLock(write.Context(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := read.Extend(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, write)
+	rights := srv.Admin().Keys(t.Context(), "*:rwlock_timeout:1").Val()
+	if len(rights) != 1 {
+		t.Fatalf("rights %q", rights)
+	}
+	if claimed, right := time.Until(read.Deadline()), srv.Admin().PTTL(t.Context(), rights[0]).Val(); claimed > right || claimed < 59*time.Second {
+		t.Errorf("claimed for %v, the right ends in %v", claimed, right)
+	}
+	select {
+	case <-read.Done():
+		t.Errorf("%v, %v before the deadline", read.Err(), time.Until(read.Deadline()))
+	case <-time.After(2 * first):
+	}
+	mustUnlock(t, read)
+}
+
+// Extend that a downgrade overtakes prolongs the read side.
+func TestDowngrade_OvertakesExtend(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	l := m.RWMutex("a", holdfast.WithFixedLease(5*time.Second))
+	write := mustLock(t, l)
+	read, err := l.RLock(write.Context(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := p.HoldRequest(scriptOn("a", "1"))
+	extended := make(chan error, 1)
+	go func() { extended <- read.Extend(t.Context(), time.Minute) }()
+	gate.Wait(t)
+	mustUnlock(t, write)
+	gate.Release()
+	if err := <-extended; err != nil {
+		t.Error(err)
+	}
+	if d := time.Until(read.Deadline()); d < 59*time.Second {
+		t.Errorf("prolonged to %v", d)
+	}
+	mustUnlock(t, read)
+}

@@ -227,6 +227,7 @@ func (m *Manager) Close(ctx context.Context) error {
 		m.end()
 		m.stopErr = m.stop(ctx)
 		close(m.stopped)
+		return m.stopErr
 	}
 	select {
 	case <-m.stopped:

@@ -108,7 +108,7 @@ func TestDowngrade_LateCopyIsRefused(t *testing.T) {
 		}
 		mon := srv.Monitor(t)
 		gate.Release()
-		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, 2*time.Second)
+		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, 20*time.Second)
 		if n := srv.Admin().Exists(t.Context(), "holdfast_rw_queue:{a}").Val(); n != 0 {
 			t.Errorf("released %v: it stands in the queue", released)
 		}
@@ -126,7 +126,7 @@ func TestDowngrade_LateCopyIsRefused(t *testing.T) {
 func TestDowngrade_OfAnExtendedLease(t *testing.T) {
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
-	const first = 300 * time.Millisecond
+	const first = time.Second
 	l := m.RWMutex("a", holdfast.WithFixedLease(first))
 	write := mustLock(t, l)
 	read, err := l.RLock(write.Context(t.Context()))

@@ -13,11 +13,11 @@ import (
 // userHZ is the unit of CPU times in /proc, fixed by the kernel's interface.
 const userHZ = 100
 
-// elsewhere returns the CPU time that neither this process nor the server nor workers
+// Elsewhere returns the CPU time that neither this process nor the server nor workers
 // have used since the machine started, in programs or to the hypervisor. Interrupts
 // count for nobody: on loopback they are our own traffic. It is not called while
 // workers have a job.
-func (s *Server) elsewhere() (time.Duration, error) {
+func (s *Server) Elsewhere() (time.Duration, error) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0, err
@@ -52,8 +52,8 @@ func (s *Server) elsewhere() (time.Duration, error) {
 	return time.Duration(ticks) * time.Second / userHZ, nil
 }
 
-// cpuTime is what this process has used.
-func cpuTime() time.Duration {
+// CPUTime is what this process has used.
+func CPUTime() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
 		return 0 // the call is always there

@@ -4,8 +4,8 @@ package load
 
 import "time"
 
-// elsewhere is not known.
-func (s *Server) elsewhere() (time.Duration, error) { return 0, nil }
+// Elsewhere is not known.
+func (s *Server) Elsewhere() (time.Duration, error) { return 0, nil }
 
-// cpuTime is not known.
-func cpuTime() time.Duration { return 0 }
+// CPUTime is not known.
+func CPUTime() time.Duration { return 0 }

@@ -9,10 +9,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
 
-// job is what one process is to do. It travels to other processes as JSON.
-type job struct {
+// Job is what one process is to do. It travels to other processes as JSON.
+type Job struct {
 	Library  string        `json:"library"`
 	Kind     string        `json:"kind,omitempty"` // what the Java program locks
 	Address  string        `json:"address"`
@@ -32,17 +34,17 @@ type job struct {
 // want the lock again at once: the hardest case for fairness, and one that no real
 // work reaches.
 type crowd struct {
-	job       job
-	contender contender
+	job       Job
+	contender contender.Contender
 	page      *page
 	callers   []caller
-	waits     histogram // of those who wrote
-	reads     histogram
-	handovers histogram // from Unlock in one process to the return of Lock in another
+	waits     Histogram // of those who wrote
+	reads     Histogram
+	handovers Histogram // from Unlock in one process to the return of Lock in another
 	overlaps  atomic.Int64
 
 	begun  time.Time
-	before footprint
+	before Footprint
 	cpu    time.Duration
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -71,22 +73,22 @@ type outcome struct {
 	Error      string        `json:"error,omitempty"`
 }
 
-// sample is what a process takes beyond its callers.
-type sample struct {
+// Sample is what a process takes beyond its callers.
+type Sample struct {
 	Goroutines int   `json:"goroutines"`
 	Memory     int64 `json:"memory"` // growth of heap and stacks
 }
 
-func openCrowd(j job, p *page) (*crowd, error) {
-	l := pick(j.Library)[0]
-	c := &crowd{job: j, page: p, callers: make([]caller, j.Callers), before: footprintNow()}
+func openCrowd(j Job, p *page) (*crowd, error) {
+	l := contender.Pick(j.Library)[0]
+	c := &crowd{job: j, page: p, callers: make([]caller, j.Callers), before: FootprintNow()}
 	var err error
-	if c.contender, err = l.open(j.Address, j.Lease); err != nil {
-		return nil, fmt.Errorf("%s: %w", l.name, err)
+	if c.contender, err = l.Open(j.Address, j.Lease); err != nil {
+		return nil, fmt.Errorf("%s: %w", l.Name, err)
 	}
 	// Scripts are known to the server, and connections open, before anything is counted.
 	for range 20 {
-		if err := pair(context.Background(), c.contender, "warm:"+strconv.FormatInt(j.Process, 10)); err != nil {
+		if err := contender.Pair(context.Background(), c.contender, "warm:"+strconv.FormatInt(j.Process, 10)); err != nil {
 			c.contender.Close()
 			return nil, err
 		}
@@ -97,7 +99,7 @@ func openCrowd(j job, p *page) (*crowd, error) {
 // start starts the callers. They end when the page says stopped, or end is called.
 func (c *crowd) start() {
 	ctx, cancel := context.WithCancel(context.Background())
-	c.begun, c.cancel, c.cpu = time.Now(), cancel, cpuTime()
+	c.begun, c.cancel, c.cpu = time.Now(), cancel, CPUTime()
 	for i := range c.callers {
 		c.wg.Go(func() {
 			if err := c.work(ctx, i); err != nil {
@@ -107,12 +109,12 @@ func (c *crowd) start() {
 	}
 }
 
-func (c *crowd) sample() sample {
+func (c *crowd) sample() Sample {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return sample{
-		Goroutines: runtime.NumGoroutine() - c.before.goroutines - len(c.callers),
-		Memory:     int64(m.HeapAlloc+m.StackInuse) - int64(c.before.heap+c.before.stack),
+	return Sample{
+		Goroutines: runtime.NumGoroutine() - c.before.Goroutines - len(c.callers),
+		Memory:     int64(m.HeapAlloc+m.StackInuse) - int64(c.before.Heap+c.before.Stack),
 	}
 }
 
@@ -133,7 +135,7 @@ func (c *crowd) end() *outcome {
 		Unfinished: cut,
 		Waits:      c.waits.counts(), Reads: c.reads.counts(), Handovers: c.handovers.counts(),
 		Overlaps: c.overlaps.Load(),
-		CPU:      cpuTime() - c.cpu,
+		CPU:      CPUTime() - c.cpu,
 	}
 	for i := range c.callers {
 		w := &c.callers[i]
@@ -149,7 +151,7 @@ func (c *crowd) end() *outcome {
 
 func (c *crowd) close() { c.contender.Close() }
 
-// reader is a contender with read locks.
+// reader is a Contender with read locks.
 type reader interface {
 	RLock(ctx context.Context, name string) (unlock func(context.Context) error, err error)
 }
@@ -186,7 +188,7 @@ func (c *crowd) work(ctx context.Context, i int) error {
 		case stopped:
 			w.unfinished = time.Since(c.begun) - begun
 		case measuring:
-			waits.record(time.Since(c.begun) - begun)
+			waits.Record(time.Since(c.begun) - begun)
 			w.measured++
 		}
 		if phase != stopped {
@@ -211,7 +213,7 @@ func (c *crowd) pass(w *caller, turn int64, reads bool, phase int64) {
 		inside(1, c.job.Hold)
 	case c.job.Hold > 0:
 		if d, ok := c.page.handover(c.job.Process); ok && phase == measuring {
-			c.handovers.record(d)
+			c.handovers.Record(d)
 		}
 		c.page.write(c.job.Hold)
 		w.writes++

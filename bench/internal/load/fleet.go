@@ -1,36 +1,37 @@
+// Package load puts locks under load and watches: crowds of callers in this process and
+// in others, which it leads through the phases of a measurement, on a Redis server of
+// its own. Verdict and Still are what it found.
 package load
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
 
-// measureCrowds has the callers of one or several processes use locks for a window.
-func measureCrowds(ctx context.Context, t trial) (metrics, error) {
-	return t.crowds(ctx, t.jobs(false))
-}
+// Fleet is the processes of one measurement.
+type Fleet struct {
+	Server  *Server
+	Library contender.Library
+	Window  time.Duration // how long to watch
+	// Jobs are one for each process, or a single one of a library in Go for this process,
+	// unless Apart.
+	Jobs  []Job
+	Apart bool
 
-// jobs are those of the row: the same for each of its processes.
-func (t trial) jobs(distinct bool) []job {
-	var jobs []job
-	for i := range max(t.procs, 1) {
-		jobs = append(jobs, job{
-			Process: int64(i) + 1, Callers: t.n, First: i * t.n, Distinct: distinct, Hold: t.hold, Reads: t.reads,
-		})
-	}
-	return jobs
+	page    *page
+	members []member
 }
 
 // member is one process of a fleet; a crowd in this process is one too.
 type member interface {
 	start() error
-	sample() (sample, error)
+	sample() (Sample, error)
 	end() (*outcome, error)
 	close() error
 }
@@ -39,47 +40,29 @@ type member interface {
 type local struct{ *crowd }
 
 func (l local) start() error            { l.crowd.start(); return nil }
-func (l local) sample() (sample, error) { return l.crowd.sample(), nil }
+func (l local) sample() (Sample, error) { return l.crowd.sample(), nil }
 func (l local) end() (*outcome, error)  { return l.crowd.end(), nil }
 func (l local) close() error            { l.crowd.close(); return nil }
-
-// crowds runs one process per job, or a single job of a Go library in this process if
-// the row does not ask for processes.
-func (t trial) crowds(ctx context.Context, jobs []job) (m metrics, err error) {
-	if err := t.server.reset(ctx); err != nil {
-		return nil, err
-	}
-	f := &fleet{trial: t, jobs: jobs}
-	defer func() { err = errors.Join(err, f.close()) }()
-	if err := f.open(); err != nil {
-		return nil, err
-	}
-	return f.measure(ctx)
-}
 
 // warmPair is what the warm-up of a virtual machine takes of the window, per pair of
 // Lock and Unlock: a couple of thousand make it fast.
 const warmPair = 350 * time.Microsecond
 
-type fleet struct {
-	trial
-	jobs    []job
-	page    *page
-	members []member
-}
-
-func (f *fleet) open() (err error) {
-	remote := f.procs > 0 || f.library.open == nil
+func (f *Fleet) open(ctx context.Context) (err error) {
+	if err := f.Server.Reset(ctx); err != nil {
+		return err
+	}
+	remote := f.Apart || f.Library.Open == nil
 	if f.page = newPage(); remote {
 		if f.page, err = createPage(); err != nil {
 			return err
 		}
 	}
-	for i := range f.jobs {
-		j := &f.jobs[i]
-		j.Library, j.Kind, j.Address, j.Page = f.library.name, f.library.kind, f.server.address, f.page.file
-		j.Lease = cmp.Or(j.Lease, lease)
-		j.Warm = max(20, int(f.window/warmPair))
+	for i := range f.Jobs {
+		j := &f.Jobs[i]
+		j.Library, j.Kind, j.Address, j.Page = f.Library.Name, f.Library.Kind, f.Server.address, f.page.file
+		j.Lease = cmp.Or(j.Lease, holdfast.DefaultLease)
+		j.Warm = max(20, int(f.Window/warmPair))
 		if !remote {
 			c, err := openCrowd(*j, f.page)
 			if err != nil {
@@ -88,7 +71,7 @@ func (f *fleet) open() (err error) {
 			f.members = append(f.members, local{c})
 			continue
 		}
-		w, err := f.server.hire(*j)
+		w, err := f.Server.hire(*j)
 		if err != nil {
 			return err
 		}
@@ -104,7 +87,7 @@ func (f *fleet) open() (err error) {
 	return nil
 }
 
-func (f *fleet) close() error {
+func (f *Fleet) close() error {
 	var errs []error
 	for _, m := range f.members {
 		errs = append(errs, m.close())
@@ -118,11 +101,20 @@ func (f *fleet) close() error {
 	return errors.Join(errs...)
 }
 
+// Measure has all callers use their locks for the window.
+func (f *Fleet) Measure(ctx context.Context) (v *Verdict, err error) {
+	defer func() { err = errors.Join(err, f.close()) }()
+	if err := f.open(ctx); err != nil {
+		return nil, err
+	}
+	return f.measure(ctx)
+}
+
 // measure leads the members through the phases. Rates are taken from the measurement
 // only. Commands and CPU time are counted from before the first caller starts until
 // after the last has ended, and divided by all that was done meanwhile: in between
 // there is no moment at which both counts stand still.
-func (f *fleet) measure(ctx context.Context) (metrics, error) {
+func (f *Fleet) measure(ctx context.Context) (*Verdict, error) {
 	u, err := f.usage(ctx)
 	if err != nil {
 		return nil, err
@@ -133,23 +125,23 @@ func (f *fleet) measure(ctx context.Context) (metrics, error) {
 		}
 	}
 	callers := int64(0)
-	for _, j := range f.jobs {
+	for _, j := range f.Jobs {
 		callers += int64(j.Callers)
 	}
 	// A slow library with many goroutines works in waves: all lock, then all unlock. A
 	// window must not be shorter than a few of them, nor end before anything was done.
 	progress := func(want int64) func() bool {
-		if !f.jobs[0].Distinct {
+		if !f.Jobs[0].Distinct {
 			want = 1
 		}
-		from := f.page.words[wordProgress].Load()
-		return func() bool { return f.page.words[wordProgress].Load()-from >= want }
+		from := f.progress()
+		return func() bool { return f.progress()-from >= want }
 	}
-	wait(f.window/5, progress(callers))
+	wait(f.Window/5, progress(callers))
 	begun := time.Now()
 	f.page.words[wordPhase].Store(measuring)
-	wait(f.window, progress(2*callers))
-	var taken sample
+	wait(f.Window, progress(2*callers))
+	var taken Sample
 	for _, m := range f.members {
 		s, err := m.sample()
 		if err != nil {
@@ -158,25 +150,32 @@ func (f *fleet) measure(ctx context.Context) (metrics, error) {
 		taken.Goroutines += s.Goroutines
 		taken.Memory += s.Memory
 	}
-	conns, err := f.server.clients(ctx)
+	conns, err := f.Server.clients(ctx)
 	if err != nil {
 		return nil, err
 	}
 	f.page.words[wordPhase].Store(stopped)
-	v := &verdict{elapsed: time.Since(begun), callers: callers, taken: taken, conns: conns}
+	v := &Verdict{Elapsed: time.Since(begun), Callers: callers, Taken: taken, Conns: conns}
 	for i, m := range f.members {
 		o, err := m.end()
 		if err != nil {
 			return nil, err
 		}
-		v.add(f.jobs[i], o)
+		v.add(f.Jobs[i], o)
 	}
-	v.pairs, v.counted = f.page.words[wordProgress].Load(), f.page.words[wordCount].Load()
-	if v.sent, err = u.soFar(ctx); err != nil {
+	v.Pairs, v.counted = f.progress(), f.page.words[wordCount].Load()
+	if v.Sent, err = u.SoFar(ctx); err != nil {
 		return nil, err
 	}
-	v.sent.commands += int64(f.library.unseen * float64(v.pairs))
-	return v.metrics()
+	v.Sent.Commands += int64(f.Library.Unseen * float64(v.Pairs))
+	return v, v.fault()
+}
+
+// progress is how many pairs of Lock and Unlock there were.
+func (f *Fleet) progress() int64 { return f.page.words[wordProgress].Load() }
+
+func (f *Fleet) usage(ctx context.Context) (*Usage, error) {
+	return f.Server.Usage(ctx, f.Library.Direct)
 }
 
 // wait waits for d, and then for done, which has patience for two seconds.
@@ -185,107 +184,12 @@ func wait(d time.Duration, done func() bool) {
 	within(2*time.Second, done)
 }
 
-// verdict is what all members found together.
-type verdict struct {
-	elapsed         time.Duration
-	callers         int64
-	pairs           int64 // in all phases
-	counted, writes int64 // passes that the section counted, and that were made
-	overlaps        int64 // writers that a reader saw
-	waits, reads    histogram
-	handovers       histogram
-	unfinished      time.Duration // the longest wait that the end cut off
-	unwritten       time.Duration // the same of those who do not only read
-	grants, each    []int64       // of each caller, and of each process
-	cpu             time.Duration
-	taken           sample
-	conns           int64
-	sent            tally
-	faults          []string
-}
-
-func (v *verdict) add(j job, o *outcome) {
-	sum := int64(0)
-	for _, n := range o.Grants {
-		sum += n
-	}
-	v.grants, v.each = append(v.grants, o.Grants...), append(v.each, sum)
-	v.waits.add(o.Waits)
-	v.reads.add(o.Reads)
-	v.handovers.add(o.Handovers)
-	v.writes += o.Writes
-	v.overlaps += o.Overlaps
-	v.unfinished = max(v.unfinished, o.Unfinished)
-	if j.Reads < 1 {
-		v.unwritten = max(v.unwritten, o.Unfinished)
-	}
-	v.cpu += o.CPU
-	if o.Error != "" {
-		v.faults = append(v.faults, o.Error)
-	}
-}
-
-// violation is an error of the worst kind: the lock does not exclude.
-type violation struct{ n int64 }
-
-func (v violation) Error() string {
-	return "two held the lock at the same time: violations " + strconv.FormatInt(v.n, 10)
-}
-
-func (v *verdict) metrics() (metrics, error) {
-	if n := v.writes - v.counted + v.overlaps; n != 0 {
-		return nil, violation{n}
-	}
-	if len(v.faults) > 0 {
-		return nil, fmt.Errorf("a caller gave up: %s", strings.Join(v.faults, "; "))
-	}
-	if v.pairs == 0 {
-		return nil, errors.New("nobody got the lock")
-	}
-	seconds := v.elapsed.Seconds()
-	grants := float64(v.waits.count() + v.reads.count())
-	starved := 0
-	for _, n := range v.grants {
-		if n == 0 {
-			starved++
+// within waits until done, but not longer than limit, and returns whether it is.
+func within(limit time.Duration, done func() bool) bool {
+	for end := time.Now().Add(limit); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
 		}
 	}
-	longest := max(v.waits.max(), v.reads.max(), v.unfinished)
-	m := metrics{
-		unitRate:           grants / seconds,
-		unitWait + unitMax: milliseconds(longest),
-		unitJain:           jain(v.grants),
-		unitStarved:        float64(starved),
-		unitClient:         microseconds(v.cpu) / float64(v.pairs),
-		unitRoutines:       float64(v.taken.Goroutines),
-		unitMemory:         float64(v.taken.Memory) / (1 << 20),
-		unitConns:          float64(v.conns),
-	}
-	if v.writes > 0 {
-		m[unitOverlaps] = 0 // or it would not have come so far
-	}
-	if len(v.each) > 1 {
-		m[unitJainProc] = jain(v.each)
-	}
-	quantiles(m, unitWait, &v.waits)
-	quantiles(m, "read-"+unitWait, &v.reads)
-	quantiles(m, unitHandover, &v.handovers)
-	// What each would wait if all waited the same; a mean over grants alone would leave
-	// out those who never had one. A window of less than two of these says nothing.
-	if mean := float64(v.callers) * seconds / grants; 2*mean < seconds {
-		m[unitLongest] = longest.Seconds() / mean
-	}
-	if v.reads.count() > 0 {
-		m[unitReads] = float64(v.reads.count()) / seconds
-		m[unitWrites] = float64(v.waits.count()) / seconds
-		m[unitWriteMax] = milliseconds(max(v.waits.max(), v.unwritten))
-	}
-	v.sent.perPair(m, v.pairs)
-	return m, nil
-}
-
-func quantiles(m metrics, prefix string, h *histogram) {
-	if h.count() > 0 {
-		m[prefix+unitP50], m[prefix+unitP99] = microseconds(h.quantile(.5)), microseconds(h.quantile(.99))
-	}
+	return true
 }

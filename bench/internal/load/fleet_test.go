@@ -1,74 +1,57 @@
 package load
 
 import (
-	"context"
 	"errors"
+	"fmt"
+	"os"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
 
-// unlocked is no lock at all. Workers know it because they run this main function too.
-const unlocked = "unlocked"
+var testServer *Server
 
-func init() {
-	libraries = append(libraries, library{name: unlocked, open: func(string, time.Duration) (contender, error) {
-		return noLock{}, nil
-	}})
+func TestMain(m *testing.M) {
+	if Work() {
+		return
+	}
+	os.Exit(run(m))
 }
 
-type noLock struct{}
-
-func (noLock) Lock(context.Context, string) (func(context.Context) error, error) {
-	return func(context.Context) error { return nil }, nil
+func run(m *testing.M) int {
+	pinning, err := Pin()
+	if err == nil {
+		testServer, err = StartServer(pinning)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "load:", err)
+		return 1
+	}
+	defer testServer.Stop()
+	return m.Run()
 }
 
-func (noLock) Close() {}
+func fleet(server *Server, library string, apart bool, jobs ...Job) *Fleet {
+	return &Fleet{
+		Server: server, Library: contender.Pick(library)[0], Window: 200 * time.Millisecond, Jobs: jobs, Apart: apart,
+	}
+}
 
 // An overlap must not go unseen, be it between goroutines, processes, or a writer and a
 // reader.
 func TestCrowdsTellOverlap(t *testing.T) {
-	for name, r := range map[string]row{
-		"goroutines":           {n: 2},
-		"processes":            {n: 1, procs: 2},
-		"processes, with work": {n: 1, procs: 2, hold: time.Millisecond},
-		"readers":              {n: 4, reads: .9, hold: time.Millisecond},
+	work := time.Millisecond
+	for name, f := range map[string]*Fleet{
+		"goroutines":           fleet(testServer, contender.Unlocked, false, Job{Process: 1, Callers: 2}),
+		"processes":            fleet(testServer, contender.Unlocked, true, Job{Process: 1, Callers: 1}, Job{Process: 2, Callers: 1}),
+		"processes, with work": fleet(testServer, contender.Unlocked, true, Job{Process: 1, Callers: 1, Hold: work}, Job{Process: 2, Callers: 1, Hold: work}),
+		"readers":              fleet(testServer, contender.Unlocked, false, Job{Process: 1, Callers: 4, Reads: .9, Hold: work}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := measureCrowds(t.Context(), trial{testServer, pick(unlocked)[0], r, 200 * time.Millisecond})
-			if v := (violation{}); !errors.As(err, &v) {
+			_, err := f.Measure(t.Context())
+			if v := (Violation{}); !errors.As(err, &v) {
 				t.Errorf("callers without a lock: %v", err)
-			}
-		})
-	}
-}
-
-// A single writer loses no increment, so it is its readers that tell.
-func TestReadersTellAWriter(t *testing.T) {
-	r := row{n: 2, procs: 2, hold: time.Millisecond}
-	_, err := writer.measure(t.Context(), trial{testServer, pick(unlocked)[0], r, 200 * time.Millisecond})
-	if v := (violation{}); !errors.As(err, &v) {
-		t.Errorf("a writer among readers without a lock: %v", err)
-	}
-}
-
-// What several processes do is added up, and nothing of it is lost.
-func TestFleetCounts(t *testing.T) {
-	for _, name := range []string{ours, "redisson"} {
-		t.Run(name, func(t *testing.T) {
-			l := pick(name)[0]
-			runnable(t, l)
-			m, err := measureCrowds(t.Context(), trial{testServer, l, row{n: 2, procs: 2, hold: time.Millisecond}, 300 * time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
-			// A millisecond under the lock bounds the rate; two processes share it.
-			if rate := m[unitRate]; rate < 20 || rate > 1000 {
-				t.Errorf("%v pairs/s", rate)
-			}
-			for _, unit := range []string{unitWait + unitP50, unitHandover + unitP50, unitCommands, unitServer, unitClient, unitConns, unitMemory, unitJainProc} {
-				if m[unit] <= 0 {
-					t.Errorf("%s is %v", unit, m[unit])
-				}
 			}
 		})
 	}
@@ -77,7 +60,7 @@ func TestFleetCounts(t *testing.T) {
 // A worker that cannot do its job says why.
 func TestFleetTellsWhyAWorkerFailed(t *testing.T) {
 	dead := &Server{address: "127.0.0.1:1", admin: testServer.admin}
-	_, err := measureCrowds(t.Context(), trial{dead, pick("redislock")[0], row{n: 1, procs: 2}, 100 * time.Millisecond})
+	_, err := fleet(dead, "redislock", true, Job{Process: 1, Callers: 1}, Job{Process: 2, Callers: 1}).Measure(t.Context())
 	if err == nil {
 		t.Fatal("a fleet without a server measured something")
 	}

@@ -18,40 +18,25 @@ func TestBucketsAreNarrowAndInOrder(t *testing.T) {
 			t.Fatalf("%d counts as %v", v, m)
 		}
 	}
-	if i := bucket(math.MaxInt64); i >= len(histogram{}.buckets) {
+	if i := bucket(math.MaxInt64); i >= len(Histogram{}.buckets) {
 		t.Fatalf("bucket %d does not exist", i)
 	}
 }
 
 func TestQuantiles(t *testing.T) {
-	var h histogram
+	var h Histogram
 	for i := range 1000 {
-		h.record(time.Duration(i+1) * time.Microsecond)
+		h.Record(time.Duration(i+1) * time.Microsecond)
 	}
 	for q, want := range map[float64]time.Duration{.5: 500 * time.Microsecond, .99: 990 * time.Microsecond, 1: time.Millisecond} {
-		if got := h.quantile(q); math.Abs(float64(got-want)) > .03*float64(want) {
+		if got := h.Quantile(q); math.Abs(float64(got-want)) > .03*float64(want) {
 			t.Errorf("quantile %v is %v, want about %v", q, got, want)
 		}
 	}
-	if h.max() != time.Millisecond {
-		t.Errorf("max is %v", h.max())
+	if h.Max() != time.Millisecond {
+		t.Errorf("max is %v", h.Max())
 	}
-	if got := new(histogram).quantile(.5); got != 0 {
+	if got := new(Histogram).Quantile(.5); got != 0 {
 		t.Errorf("median of nothing is %v", got)
-	}
-}
-
-func TestJain(t *testing.T) {
-	for _, c := range []struct {
-		shares []int64
-		want   float64
-	}{
-		{[]int64{5, 5, 5, 5}, 1},
-		{[]int64{9, 0, 0}, 1. / 3},
-		{[]int64{0, 0}, 0},
-	} {
-		if got := jain(c.shares); math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("jain(%v) = %v, want %v", c.shares, got, c.want)
-		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // gets lost. All is atomic for the race detector and the Java program; a lock in Redis
 // orders nothing that either knows of.
 //
-// Each word has a cache line of its own, and redisson/ has the same numbers.
+// Each word has a cache line of its own, and bench/redisson has the same numbers.
 type page struct {
 	words *[pageWords]atomic.Int64
 	file  string // empty: the memory of this process

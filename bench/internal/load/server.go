@@ -17,12 +17,18 @@ import (
 type Server struct {
 	address string
 	version string
-	admin   *redis.Client // for INFO and FLUSHALL; never used by a contender
+	admin   *redis.Client // for INFO and FLUSHALL; no contender uses it
 	cmd     *exec.Cmd
 	exited  chan struct{} // closed when the process has ended
 	log     *strings.Builder
 	javas   []*worker // without a job
 }
+
+// Address is where it listens.
+func (s *Server) Address() string { return s.address }
+
+// Version is that of Redis.
+func (s *Server) Version() string { return s.version }
 
 // StartServer starts a redis-server where p says, on a loopback port that the kernel
 // chooses, and waits until it answers.
@@ -122,10 +128,10 @@ func field(info, name string) string {
 	return ""
 }
 
-// reset empties the server, so that no scenario finds what another left: once the clients
+// Reset empties the server, so that no scenario finds what another left: once the clients
 // of the last one have gone, since a virtual machine answers before its own has. What
 // it had sent by then could take the lock, or stand in its queue, for nobody.
-func (s *Server) reset(ctx context.Context) error {
+func (s *Server) Reset(ctx context.Context) error {
 	left := int64(0)
 	err := error(nil)
 	gone := within(clientsGone, func() bool {

@@ -9,16 +9,41 @@ import (
 	"time"
 )
 
-// commandCounter counts the commands that clients send, which is the number of
-// requests on the network, and the CPU time that Redis takes for them.
+// Usage is what clients have cost since a moment: the commands that they sent, which is
+// the number of requests on the network, and the CPU time that Redis took for them.
 //
 // Redis's own statistics also count each command that a script calls, and do not tell
 // them apart. But most of what lock libraries send themselves is not allowed in
 // scripts, or called by none, and so is counted by its name; where a library sends a
 // command that scripts of others call, its entry in the table of libraries says so.
-type commandCounter struct {
+type Usage struct {
 	server *Server
 	direct []string
+	from   Tally
+}
+
+// Tally is a cost of clients.
+type Tally struct {
+	Commands int64
+	CPU      time.Duration // of the server, socket I/O included
+}
+
+// Usage counts from now on. direct is that of the library whose clients there are.
+func (s *Server) Usage(ctx context.Context, direct []string) (*Usage, error) {
+	u := &Usage{server: s, direct: direct}
+	return u, u.Restart(ctx)
+}
+
+// Restart counts from now on.
+func (u *Usage) Restart(ctx context.Context) (err error) {
+	u.from, err = u.now(ctx)
+	return err
+}
+
+// SoFar returns the cost up to now.
+func (u *Usage) SoFar(ctx context.Context) (Tally, error) {
+	now, err := u.now(ctx)
+	return Tally{now.Commands - u.from.Commands, now.CPU - u.from.CPU}, err
 }
 
 // fromClients are the commands that lock libraries send and no script calls, without
@@ -33,15 +58,10 @@ var fromClients = map[string]bool{
 	"ping": true,
 }
 
-// tally is what clients have cost since the server started.
-type tally struct {
-	commands int64
-	cpu      time.Duration // of the server, socket I/O included
-}
-
-func (c commandCounter) now(ctx context.Context) (tally, error) {
-	var t tally
-	stats, err := c.server.admin.Info(ctx, "commandstats").Result()
+// now is the cost since the server started.
+func (u *Usage) now(ctx context.Context) (Tally, error) {
+	var t Tally
+	stats, err := u.server.admin.Info(ctx, "commandstats").Result()
 	if err != nil {
 		return t, err
 	}
@@ -53,16 +73,16 @@ func (c commandCounter) now(ctx context.Context) (tally, error) {
 		}
 		name, stats, _ := strings.Cut(line, ":")
 		name, _, _ = strings.Cut(name, "|")
-		if !fromClients[name] && !slices.Contains(c.direct, name) {
+		if !fromClients[name] && !slices.Contains(u.direct, name) {
 			continue
 		}
 		var calls int64
 		if _, err := fmt.Sscanf(stats, "calls=%d,", &calls); err != nil {
 			return t, fmt.Errorf("commandstats: %q: %w", line, err)
 		}
-		t.commands += calls
+		t.Commands += calls
 	}
-	cpu, err := c.server.admin.Info(ctx, "cpu").Result()
+	cpu, err := u.server.admin.Info(ctx, "cpu").Result()
 	if err != nil {
 		return t, err
 	}
@@ -71,7 +91,7 @@ func (c commandCounter) now(ctx context.Context) (tally, error) {
 		if err != nil {
 			return t, fmt.Errorf("%s: %w", name, err)
 		}
-		t.cpu += time.Duration(seconds * float64(time.Second))
+		t.CPU += time.Duration(seconds * float64(time.Second))
 	}
 	return t, nil
 }

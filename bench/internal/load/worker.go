@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
 
 // workerSwitch makes a program that calls Work a worker.
@@ -20,7 +22,7 @@ const workerSwitch = "HOLDFAST_BENCH_WORKER"
 // call it first.
 //
 // A job is a line of JSON, and so is each answer. After a job come the words start,
-// sample and end. The Java program under redisson/ speaks the same protocol. A worker
+// sample and end. The Java program in bench/redisson speaks the same protocol. A worker
 // ends with its standard input, so none outlives the program that started it.
 func Work() bool {
 	if os.Getenv(workerSwitch) == "" {
@@ -28,7 +30,7 @@ func Work() bool {
 	}
 	in, out := bufio.NewScanner(os.Stdin), json.NewEncoder(os.Stdout)
 	for in.Scan() {
-		var j job
+		var j Job
 		if err := json.Unmarshal(in.Bytes(), &j); err != nil {
 			fmt.Fprintln(os.Stderr, "bench worker:", err)
 			os.Exit(1)
@@ -46,7 +48,7 @@ type answer struct {
 	Error string `json:"error,omitempty"`
 }
 
-func do(j job, in *bufio.Scanner, out *json.Encoder) error {
+func do(j Job, in *bufio.Scanner, out *json.Encoder) error {
 	p, err := openPage(j.Page)
 	if err != nil {
 		return err
@@ -96,8 +98,8 @@ const jobLimit = 90 * time.Second
 // hire gives a job to a process: this program again, or the Java program, of which
 // those of earlier measurements are used again, because a virtual machine takes long to
 // become fast.
-func (s *Server) hire(j job) (*worker, error) {
-	w, err := s.idle(pick(j.Library)[0].open == nil)
+func (s *Server) hire(j Job) (*worker, error) {
+	w, err := s.idle(contender.Pick(j.Library)[0].Open == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +119,7 @@ func (s *Server) idle(java bool) (*worker, error) {
 	}
 	w := &worker{server: s, java: java, log: new(strings.Builder)}
 	if java {
-		cmd, err := redissonCommand()
+		cmd, err := contender.RedissonCommand()
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +161,7 @@ func (w *worker) ready() error {
 
 func (w *worker) start() error { return w.say("start") }
 
-func (w *worker) sample() (s sample, err error) {
+func (w *worker) sample() (s Sample, err error) {
 	if err = w.say("sample"); err == nil {
 		err = w.read(&s)
 	}

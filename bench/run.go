@@ -1,17 +1,16 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
+	"github.com/holdfast-go/holdfast/bench/internal/load"
+	"github.com/holdfast-go/holdfast/bench/internal/report"
 )
 
 // Plan is how a report is made.
@@ -27,84 +26,11 @@ type Plan struct {
 	Progress func(done, total int, what string)
 }
 
-// Report is what a run found. It is the format of the result files.
-type Report struct {
-	Began   time.Time `json:"began"`
-	Took    string    `json:"took"`
-	Machine Machine   `json:"machine"`
-	Rounds  int       `json:"rounds"`
-	Window  string    `json:"window"`
-	Results []*Result `json:"results"`
-	// Skipped are libraries that cannot run here, and why; Failed are measurements that
-	// ended with an error.
-	Skipped []string  `json:"skipped,omitempty"`
-	Failed  []Failure `json:"failed,omitempty"`
-}
-
-// Failure is a measurement that ended with an error. It is grave, and the run has
-// failed, if Holdfast did not work, or if any lock did not exclude.
-type Failure struct {
-	What  string `json:"what"`
-	Error string `json:"error"`
-	Grave bool   `json:"grave"`
-}
-
-func (l library) grave(err error) bool {
-	return l.role == own || errors.As(err, new(violation))
-}
-
-// Err returns the first grave failure.
-func (r *Report) Err() error {
-	for _, f := range r.Failed {
-		if f.Grave {
-			return fmt.Errorf("%s: %s", f.What, f.Error)
-		}
-	}
-	return nil
-}
-
-// Machine is what the figures depend on beside the code.
-type Machine struct {
-	CPU       string            `json:"cpu"`
-	Cores     int               `json:"cores"`
-	Kernel    string            `json:"kernel"`
-	Placement string            `json:"placement"`
-	Go        string            `json:"go"`
-	Redis     string            `json:"redis"`
-	Commit    string            `json:"commit"` // of Holdfast
-	Modules   map[string]string `json:"modules"`
-}
-
-// Result is one library under one load.
-type Result struct {
-	Scenario string `json:"scenario"`
-	Load     string `json:"load"`
-	Library  string `json:"library"`
-	// Metrics has a value per round, or slice of one, by unit.
-	Metrics map[string][]float64 `json:"metrics"`
-	// Other is how many cores other programs used meanwhile, likewise.
-	Other []float64 `json:"other_cores"`
-}
-
-// median returns the metric's median over the rounds, and false if it has none.
-func (r *Result) median(unit string) (float64, bool) {
-	if r == nil || len(r.Metrics[unit]) == 0 {
-		return 0, false
-	}
-	return median(r.Metrics[unit]), true
-}
-
-func median(values []float64) float64 {
-	v := slices.Sorted(slices.Values(values))
-	n := len(v)
-	return (v[(n-1)/2] + v[n/2]) / 2
-}
-
 // Run measures everything. Rounds go over all scenarios, and libraries take turns
 // within a load, so that what changes on the machine meanwhile meets all of them.
-func Run(ctx context.Context, server *Server, pinning Pinning, plan Plan) (*Report, error) {
+func Run(ctx context.Context, server *load.Server, pinning load.Pinning, plan Plan) (*report.Report, error) {
 	began := time.Now()
-	r := &runner{server: server, plan: plan, results: make(map[string]*Result)}
+	r := &runner{server: server, plan: plan, results: make(map[string]*report.Result)}
 	for round := range plan.Rounds {
 		for _, s := range scenarios {
 			if plan.wants(s) && (round == 0 || !s.once) {
@@ -115,7 +41,7 @@ func Run(ctx context.Context, server *Server, pinning Pinning, plan Plan) (*Repo
 	if len(r.steps) == 0 {
 		return nil, fmt.Errorf("no scenario has %q in its name", plan.Only)
 	}
-	report := &Report{
+	found := &report.Report{
 		Began:   began,
 		Machine: machine(server, pinning),
 		Rounds:  plan.Rounds,
@@ -126,24 +52,24 @@ func Run(ctx context.Context, server *Server, pinning Pinning, plan Plan) (*Repo
 			plan.Progress(i, len(r.steps), step.String())
 		}
 		if err := r.take(ctx, step); err != nil {
-			report.Failed = append(report.Failed, Failure{step.String(), err.Error(), step.library.grave(err)})
+			found.Failed = append(found.Failed, report.Failure{What: step.String(), Error: err.Error(), Grave: grave(step.library, err)})
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 	}
-	report.Results, report.Skipped = r.order, r.skipped
-	report.Took = time.Since(began).Round(time.Second).String()
-	return report, nil
+	found.Results, found.Skipped = r.order, r.skipped
+	found.Took = time.Since(began).Round(time.Second).String()
+	return found, nil
 }
 
 type runner struct {
-	server  *Server
+	server  *load.Server
 	plan    Plan
 	steps   []step
 	spent   time.Duration // of Plan.Patience
-	results map[string]*Result
-	order   []*Result
+	results map[string]*report.Result
+	order   []*report.Result
 	skipped []string
 }
 
@@ -152,7 +78,7 @@ func (p Plan) wants(s scenario) bool {
 	return named(s.name, p.Only)
 }
 
-func (p Plan) wantsLibrary(l library) bool { return named(l.name, p.Libraries) }
+func (p Plan) wantsLibrary(l contender.Library) bool { return named(l.Name, p.Libraries) }
 
 func named(name, parts string) bool {
 	for part := range strings.SplitSeq(parts, ",") {
@@ -167,13 +93,13 @@ func named(name, parts string) bool {
 type step struct {
 	scenario scenario
 	row      row
-	library  library
+	library  contender.Library
 	round    int
 	window   time.Duration
 }
 
 func (s step) String() string {
-	return fmt.Sprintf("round %d: %s %s %s", s.round+1, s.scenario.name, s.row.name, s.library.name)
+	return fmt.Sprintf("round %d: %s %s %s", s.round+1, s.scenario.name, s.row.name, s.library.Name)
 }
 
 // schedule adds the steps of one scenario. Each round, or slice of it, begins with
@@ -195,26 +121,22 @@ func (r *runner) schedule(s scenario, round int) {
 }
 
 // runs reports whether a library can run here, and notes the reason if not.
-func (r *runner) runs(l library) bool {
-	err := l.ready()
+func (r *runner) runs(l contender.Library) bool {
+	err := l.Ready()
 	if err == nil {
 		return true
 	}
-	if note := fmt.Sprintf("%s: %v", l.name, err); !slices.Contains(r.skipped, note) {
+	if note := fmt.Sprintf("%s: %v", l.Name, err); !slices.Contains(r.skipped, note) {
 		r.skipped = append(r.skipped, note)
 	}
 	return false
 }
 
-const (
-	// disturbed is how many cores of others spoil a measurement.
-	disturbed = .1
-	// repeats is how often a spoiled one is made again at most.
-	repeats = 3
-)
+// repeats is how often a measurement that others disturbed is made again at most.
+const repeats = 3
 
-// take makes one measurement, again if others disturbed it, and keeps the one that
-// was disturbed least.
+// take makes one measurement, again if others disturbed it, and keeps the one that was
+// disturbed least.
 func (r *runner) take(ctx context.Context, s step) error {
 	var best metrics
 	var least float64
@@ -223,7 +145,7 @@ func (r *runner) take(ctx context.Context, s step) error {
 			return err
 		}
 		begun := time.Now()
-		before, err := r.server.elsewhere()
+		before, err := r.server.Elsewhere()
 		if err != nil {
 			return err
 		}
@@ -231,7 +153,7 @@ func (r *runner) take(ctx context.Context, s step) error {
 		if err != nil {
 			return err
 		}
-		after, err := r.server.elsewhere()
+		after, err := r.server.Elsewhere()
 		if err != nil {
 			return err
 		}
@@ -240,7 +162,7 @@ func (r *runner) take(ctx context.Context, s step) error {
 		if best == nil || other < least {
 			best, least = m, other
 		}
-		if least <= disturbed || try == repeats || r.spent+took > r.plan.Patience {
+		if least <= report.Disturbed || try == repeats || r.spent+took > r.plan.Patience {
 			break
 		}
 		r.spent += took
@@ -253,12 +175,12 @@ func (r *runner) take(ctx context.Context, s step) error {
 func (r *runner) calm() error {
 	const sample = 100 * time.Millisecond // ten of the kernel's ticks
 	for r.spent < r.plan.Patience {
-		before, err := r.server.elsewhere()
+		before, err := r.server.Elsewhere()
 		if err != nil {
 			return err
 		}
 		time.Sleep(sample)
-		after, err := r.server.elsewhere()
+		after, err := r.server.Elsewhere()
 		if err != nil {
 			return err
 		}
@@ -271,13 +193,13 @@ func (r *runner) calm() error {
 }
 
 func (r *runner) keep(s step, m metrics, other float64) {
-	key := s.scenario.name + "/" + s.row.name + "/" + s.library.name
+	key := s.scenario.name + "/" + s.row.name + "/" + s.library.Name
 	result := r.results[key]
 	if result == nil {
-		result = &Result{
+		result = &report.Result{
 			Scenario: s.scenario.name,
 			Load:     s.row.name,
-			Library:  s.library.name,
+			Library:  s.library.Name,
 			Metrics:  make(map[string][]float64),
 		}
 		r.results[key] = result
@@ -289,59 +211,7 @@ func (r *runner) keep(s step, m metrics, other float64) {
 	result.Other = append(result.Other, other)
 }
 
-// machine describes where the report is made. What cannot be found out is empty.
-func machine(server *Server, pinning Pinning) Machine {
-	m := Machine{
-		CPU:       cpuModel(),
-		Cores:     cores(),
-		Placement: pinning.String(),
-		Go:        runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
-		Redis:     server.version,
-		Modules:   make(map[string]string),
-	}
-	m.Kernel = output("uname", "-sr")
-	m.Commit = output("git", "describe", "--always", "--dirty", "--abbrev=12")
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, d := range info.Deps {
-			switch d.Path {
-			case "github.com/redis/go-redis/v9", "github.com/redis/rueidis",
-				"github.com/go-redsync/redsync/v4", "github.com/bsm/redislock":
-				m.Modules[d.Path] = d.Version
-			}
-		}
-	}
-	return m
-}
-
-func output(name string, args ...string) string {
-	out, err := exec.Command(name, args...).Output()
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(out))
-}
-
-func cpuModel() string {
-	info, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(info)) {
-		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
-			return strings.TrimSpace(v)
-		}
-	}
-	return ""
-}
-
-// cores returns the machine's cores; runtime.NumCPU only knows those left by Pin.
-func cores() int {
-	n := 0
-	info, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(info)) {
-		if strings.HasPrefix(line, "processor") {
-			n++
-		}
-	}
-	return cmp.Or(n, runtime.NumCPU())
+// grave reports whether the whole run has failed with a measurement.
+func grave(l contender.Library, err error) bool {
+	return l.Role == contender.Own || errors.As(err, new(load.Violation))
 }

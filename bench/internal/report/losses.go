@@ -4,7 +4,7 @@ import "strings"
 
 // more reports whether more of a metric is better, less being so otherwise.
 func more(unit string) bool {
-	return strings.HasSuffix(unit, "/s") && unit != unitPerSecond || unit == unitJain || unit == unitJainProc
+	return strings.HasSuffix(unit, "/s") && unit != PerSecond || unit == Jain || unit == JainProcs
 }
 
 // loss is a metric in which another does better than we do.
@@ -19,31 +19,31 @@ type loss struct {
 // losses are those by more than a twentieth: of the metric that decides to anybody, and
 // of the others to who decides best. A poller that starves most of its waiters has good
 // quantiles; that is no loss to it.
-func (r *Report) losses() []loss {
+func (r *Report) losses(scenarios []Scenario) []loss {
 	var all []loss
 	for _, s := range scenarios {
-		for _, row := range s.rows {
-			us := r.find(s, row, s.ours())
-			best := r.bestRival(s, row)
+		for _, load := range s.Loads {
+			us := r.find(s, load, s.Ours)
+			best := r.bestRival(s, load)
 			if us == nil || best == nil {
 				continue
 			}
-			for _, unit := range s.shown {
+			for _, unit := range s.Shown {
 				a, ok := us.median(unit)
 				b, ok2 := best.median(unit)
 				if !ok || !ok2 || !(more(unit) && a < b*.95 || !more(unit) && a > b*1.05 && a-b > .01) {
 					continue
 				}
-				all = append(all, loss{s.name, row.name, unit, a, best, b, ratio(us, best, unit)})
+				all = append(all, loss{s.Name, load, unit, a, best, b, ratio(us, best, unit)})
 			}
 		}
 	}
 	return all
 }
 
-func (p *printer) losses(r *Report) {
+func (p *printer) losses(r *Report, scenarios []Scenario) {
 	p.f("## Where we lose\n\n")
-	all := r.losses()
+	all := r.losses(scenarios)
 	if len(all) == 0 {
 		p.f("Nowhere by more than a twentieth, among the best rivals above.\n\n")
 		return

@@ -7,19 +7,21 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
 
-// Markdown writes the report for people: a summary of what decides, then a table per
+// Markdown writes a report for people: a summary of what decides, then a table per
 // scenario.
-func (r *Report) Markdown(w io.Writer) error {
+func (l Layout) Markdown(w io.Writer, r *Report) error {
 	p := &printer{w: w}
 	p.f("# Holdfast beside its peers, %s\n\n", r.Began.Format("2006-01-02 15:04"))
 	p.machine(r)
 	p.problems(r)
-	p.targets(r)
-	p.summary(r)
-	p.losses(r)
-	for _, s := range scenarios {
+	p.targets(r, l.Targets)
+	p.summary(r, l.Scenarios)
+	p.losses(r, l.Scenarios)
+	for _, s := range l.Scenarios {
 		p.scenario(r, s)
 	}
 	return p.err
@@ -58,16 +60,16 @@ func (p *printer) machine(r *Report) {
 	if len(other) > 0 {
 		spoiled := 0
 		for _, o := range other {
-			if o > disturbed {
+			if o > Disturbed {
 				spoiled++
 			}
 		}
 		p.f("Other programs used %s cores in the median and %s at most; more than %v in %d of %d measurements.",
-			number(median(other)), number(slices.Max(other)), disturbed, spoiled, len(other))
+			number(median(other)), number(slices.Max(other)), Disturbed, spoiled, len(other))
 	}
 	checked := 0
 	for _, x := range r.Results {
-		checked += len(x.Metrics[unitOverlaps])
+		checked += len(x.Metrics[Overlaps])
 	}
 	p.f("\n\nRatios are medians of the ratios within each round.")
 	if checked > 0 {
@@ -86,71 +88,71 @@ func (p *printer) problems(r *Report) {
 	}
 }
 
-func (p *printer) summary(r *Report) {
+func (p *printer) summary(r *Report, scenarios []Scenario) {
 	p.f("## Summary\n\n")
-	p.table(r)
+	p.table(r, scenarios)
 	p.f("\n")
 }
 
 // table has the deciding metric of each load: ours, the best rival's, and the floor.
-func (p *printer) table(r *Report) {
+func (p *printer) table(r *Report, scenarios []Scenario) {
 	p.head("scenario", "load", "metric", "holdfast", "best rival", "its figure", "holdfast ÷ best rival", "holdfast ÷ floor")
 	for _, s := range scenarios {
-		for _, row := range s.rows {
-			us := r.find(s, row, s.ours())
+		for _, load := range s.Loads {
+			us := r.find(s, load, s.Ours)
 			if us == nil {
 				continue
 			}
-			cells := []string{s.name, row.name, s.metric(), "-", "-", "-", "-", "-"}
-			if v, ok := us.median(s.headline); ok {
+			cells := []string{s.Name, load, s.metric(), "-", "-", "-", "-", "-"}
+			if v, ok := us.median(s.Headline); ok {
 				cells[3] = number(v)
 			}
-			if best := r.bestRival(s, row); best != nil {
-				b, _ := best.median(s.headline)
-				cells[4], cells[5], cells[6] = best.Library, number(b), ratio(us, best, s.headline)
+			if best := r.bestRival(s, load); best != nil {
+				b, _ := best.median(s.Headline)
+				cells[4], cells[5], cells[6] = best.Library, number(b), ratio(us, best, s.Headline)
 			}
-			if f := r.find(s, row, "floor"); f != nil {
-				cells[7] = ratio(us, f, s.headline)
+			if f := r.find(s, load, "floor"); f != nil {
+				cells[7] = ratio(us, f, s.Headline)
 			}
 			p.row(cells...)
 		}
 	}
 }
 
-func (s scenario) metric() string {
-	if s.smaller {
-		return s.headline + " (less is better)"
+func (s Scenario) metric() string {
+	if s.Smaller {
+		return s.Headline + " (less is better)"
 	}
-	return s.headline
+	return s.Headline
 }
 
-func (p *printer) scenario(r *Report, s scenario) {
+func (p *printer) scenario(r *Report, s Scenario) {
 	begun := false
-	for _, row := range s.rows {
-		for _, l := range s.libraries {
-			x := r.find(s, row, l.name)
+	for _, load := range s.Loads {
+		for _, l := range s.Libraries {
+			x := r.find(s, load, l.Name)
 			if x == nil {
 				continue
 			}
 			if !begun {
 				begun = true
-				p.f("## %s\n\n%s\n\n", s.name, s.question)
-				p.head(append(append([]string{"load", "library"}, s.shown...), s.ours()+" ÷ this, "+s.headline)...)
+				p.f("## %s\n\n%s\n\n", s.Name, s.Question)
+				p.head(append(append([]string{"load", "library"}, s.Shown...), s.Ours+" ÷ this, "+s.Headline)...)
 			}
-			cells := []string{row.name, l.name}
-			for _, unit := range s.shown {
+			cells := []string{load, l.Name}
+			for _, unit := range s.Shown {
 				cell := "-"
 				if v, ok := x.median(unit); ok {
 					cell = number(v)
-					if unit == s.headline {
+					if unit == s.Headline {
 						cell += between(x.Metrics[unit])
 					}
 				}
 				cells = append(cells, cell)
 			}
 			against := "-"
-			if l.name != s.ours() {
-				against = ratio(r.find(s, row, s.ours()), x, s.headline)
+			if l.Name != s.Ours {
+				against = ratio(r.find(s, load, s.Ours), x, s.Headline)
 			}
 			p.row(append(cells, against)...)
 		}
@@ -160,9 +162,9 @@ func (p *printer) scenario(r *Report, s scenario) {
 	}
 }
 
-func (r *Report) find(s scenario, row row, library string) *Result {
+func (r *Report) find(s Scenario, load string, library string) *Result {
 	for _, x := range r.Results {
-		if x.Scenario == s.name && x.Load == row.name && x.Library == library {
+		if x.Scenario == s.Name && x.Load == load && x.Library == library {
 			return x
 		}
 	}
@@ -170,21 +172,21 @@ func (r *Report) find(s scenario, row row, library string) *Result {
 }
 
 // bestRival returns the library with the best median that is neither ours nor bare.
-func (r *Report) bestRival(s scenario, row row) *Result {
-	return r.best(s, row, func(l library) bool { return l.role == rival || l.role == eventy })
+func (r *Report) bestRival(s Scenario, load string) *Result {
+	return r.best(s, load, func(l contender.Library) bool { return l.Role == contender.Rival || l.Role == contender.Eventy })
 }
 
 // best returns the library with the best median of the metric that decides.
-func (r *Report) best(s scenario, row row, among func(library) bool) *Result {
+func (r *Report) best(s Scenario, load string, among func(contender.Library) bool) *Result {
 	var best *Result
 	var bestValue float64
-	for _, l := range s.libraries {
+	for _, l := range s.Libraries {
 		if !among(l) {
 			continue
 		}
-		x := r.find(s, row, l.name)
-		v, ok := x.median(s.headline)
-		if ok && (best == nil || s.smaller == (v < bestValue)) {
+		x := r.find(s, load, l.Name)
+		v, ok := x.median(s.Headline)
+		if ok && (best == nil || s.Smaller == (v < bestValue)) {
 			best, bestValue = x, v
 		}
 	}

@@ -15,46 +15,16 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// style is how a library looks in every picture: told apart by its shape as well as by
-// its colour, which is one of those of Okabe and Ito, for people of any sight.
-type style struct {
-	label  string
-	colour color.RGBA
-	shape  draw.GlyphDrawer
-}
-
-func rgb(hex uint32) color.RGBA {
-	return color.RGBA{R: uint8(hex >> 16), G: uint8(hex >> 8), B: uint8(hex), A: 255}
-}
-
-var styles = map[string]style{
-	ours:            {"Holdfast", rgb(0x0072b2), draw.CircleGlyph{}},
-	"redsync":       {"redsync", rgb(0xe69f00), draw.SquareGlyph{}},
-	"redislock":     {"redislock, 100 ms", rgb(0x009e73), draw.TriangleGlyph{}},
-	"redislock-1ms": {"redislock, 1 ms", rgb(0x56b4e9), draw.PyramidGlyph{}},
-	"rueidislock":   {"rueidislock", rgb(0xd55e00), draw.CrossGlyph{}},
-	"redisson":      {"Redisson", rgb(0xcc79a7), draw.BoxGlyph{}},
-	"r8-pubsub":     {"by hand, pub/sub", rgb(0x666666), draw.RingGlyph{}},
-}
-
-// styleOf is for libraries without a style of their own as well.
-func styleOf(library string) style {
-	if s, ok := styles[library]; ok {
-		return s
-	}
-	return style{library, rgb(0), draw.PlusGlyph{}}
-}
-
-func (s style) line(library string) draw.LineStyle {
+func (s Style) line() draw.LineStyle {
 	width := vg.Points(1.25)
-	if library == ours {
+	if s.Bold {
 		width = vg.Points(3)
 	}
-	return draw.LineStyle{Color: s.colour, Width: width}
+	return draw.LineStyle{Color: rgb(s.Colour), Width: width}
 }
 
-func (s style) glyph() draw.GlyphStyle {
-	return draw.GlyphStyle{Color: s.colour, Radius: vg.Points(3.5), Shape: s.shape}
+func (s Style) glyph() draw.GlyphStyle {
+	return draw.GlyphStyle{Color: rgb(s.Colour), Radius: vg.Points(3.5), Shape: s.Shape}
 }
 
 const (
@@ -103,26 +73,25 @@ func newPicture(title, metric string) *picture {
 }
 
 // line adds a library to the plot and to its legend.
-func (p *picture) line(library string, points plotter.XYs) error {
+func (p *picture) line(s Style, points plotter.XYs) error {
 	line, dots, err := plotter.NewLinePoints(points)
 	if err != nil {
 		return err
 	}
-	s := styleOf(library)
-	line.LineStyle, dots.GlyphStyle = s.line(library), s.glyph()
+	line.LineStyle, dots.GlyphStyle = s.line(), s.glyph()
 	p.Add(line, dots)
-	p.legend.Add(s.label, line, dots)
+	p.legend.Add(s.Label, line, dots)
 	p.named = true
 	return nil
 }
 
 // dot adds a dot with its figure.
-func (p *picture) dot(library string, at plotter.XY) error {
+func (p *picture) dot(s Style, at plotter.XY) error {
 	dots, err := plotter.NewScatter(plotter.XYs{at})
 	if err != nil {
 		return err
 	}
-	dots.GlyphStyle = styleOf(library).glyph()
+	dots.GlyphStyle = s.glyph()
 	dots.GlyphStyle.Radius = vg.Points(5)
 	figure, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{at}, Labels: []string{number(at.X)}})
 	if err != nil {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -38,5 +39,20 @@ func TestFleetCounts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Redisson sends three commands for a lock that nobody else wants: the DEL after the
+// release counts, though the statistics cannot show it.
+func TestCommandsOfAPairOfRedisson(t *testing.T) {
+	l := contender.Pick("redisson")[0]
+	runnable(t, l)
+	tr := trial{testServer, l, row{n: 1}, 300 * time.Millisecond}
+	m, err := tr.crowds(context.Background(), tr.jobs(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m[unitCommands]; got < 2.99 || got > 3.01 {
+		t.Errorf("%v commands for a pair", got)
 	}
 }

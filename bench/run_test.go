@@ -1,15 +1,19 @@
 package bench
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
+	"github.com/holdfast-go/holdfast/bench/internal/load"
 )
 
 func TestReportHasAllThatWasAskedFor(t *testing.T) {
 	const rounds = 2
 	steps := 0
-	r, err := Run(t.Context(), testServer, Pinning{}, Plan{
+	r, err := Run(t.Context(), testServer, load.Pinning{}, Plan{
 		Rounds:   rounds,
 		Window:   10 * time.Millisecond,
 		Only:     uncontended.name,
@@ -37,50 +41,59 @@ func TestReportHasAllThatWasAskedFor(t *testing.T) {
 		}
 	}
 	var text strings.Builder
-	if err := r.Markdown(&text); err != nil {
+	if err := Layout().Markdown(&text, r); err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range uncontended.libraries {
-		if !strings.Contains(text.String(), "| "+l.name+" |") {
-			t.Errorf("no line for %s in:\n%s", l.name, text.String())
+		if !strings.Contains(text.String(), "| "+l.Name+" |") {
+			t.Errorf("no line for %s in:\n%s", l.Name, text.String())
 		}
 	}
 }
 
-// The figure on which a reader decides is the ratio within rounds, not of medians.
-func TestRatio(t *testing.T) {
-	a := &Result{Metrics: map[string][]float64{unitRate: {10, 100, 30}}}
-	b := &Result{Metrics: map[string][]float64{unitRate: {5, 10, 10}}}
-	if got, want := ratio(a, b, unitRate), "3.00 (2.00…10.0)"; got != want {
-		t.Errorf("ratio is %q, want %q", got, want)
+// What fails spoils neither the rest of a run nor its good name.
+func TestReportKeepsWhatFailed(t *testing.T) {
+	all := scenarios
+	t.Cleanup(func() { scenarios = all })
+	scenarios = []scenario{{
+		name: "broken", rows: []row{{name: "procs=2", n: 1, procs: 2, hold: time.Millisecond}},
+		libraries: contender.Pick(contender.Unlocked, contender.Ours), headline: unitRate, shown: []string{unitRate}, measure: measureCrowds,
+	}}
+	r, err := Run(t.Context(), testServer, load.Pinning{}, Plan{Rounds: 1, Window: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := ratio(a, nil, unitRate); got != "-" {
-		t.Errorf("ratio to nothing is %q", got)
+	if err := r.Err(); len(r.Failed) != 1 || err == nil || !strings.Contains(err.Error(), contender.Unlocked) || !strings.Contains(err.Error(), "violations") {
+		t.Errorf("failed: %v", r.Failed)
+	}
+	if len(r.Results) != 1 || r.Results[0].Library != contender.Ours {
+		t.Errorf("results: %v", r.Results)
+	}
+	var text strings.Builder
+	if err := Layout().Markdown(&text, r); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "**Failed** ") {
+		t.Errorf("the report does not say so:\n%s", text.String())
 	}
 }
 
-func TestBestRival(t *testing.T) {
-	s := scenario{name: "s", libraries: pick("floor", ours, "redsync", "rueidislock"), headline: unitRate}
-	load := row{name: "l"}
-	r := &Report{}
-	for name, v := range map[string]float64{"floor": 9, ours: 8, "redsync": 2, "rueidislock": 3} {
-		r.Results = append(r.Results, &Result{Scenario: "s", Load: "l", Library: name, Metrics: map[string][]float64{unitRate: {v}}})
+// A library that cannot run here is left out, with the reason.
+func TestReportTellsWhatItSkipped(t *testing.T) {
+	all := scenarios
+	t.Cleanup(func() { scenarios = all })
+	s := handover
+	s.libraries = contender.Pick("redislock", "redislock-1ms", "rueidislock", "redisson")
+	s.libraries[3].Needs = func() error { return errors.New("no mvn in PATH") }
+	scenarios = []scenario{s}
+	r, err := Run(t.Context(), testServer, load.Pinning{}, Plan{Rounds: 1, Window: 20 * time.Millisecond, Libraries: "redi"})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := r.bestRival(s, load).Library; got != "rueidislock" {
-		t.Errorf("best rival is %s where more is better", got)
+	if len(r.Skipped) != 1 || r.Skipped[0] != "redisson: no mvn in PATH" {
+		t.Errorf("skipped: %q", r.Skipped)
 	}
-	s.smaller = true
-	if got := r.bestRival(s, load).Library; got != "redsync" {
-		t.Errorf("best rival is %s where less is better", got)
-	}
-}
-
-func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{
-		0: "0", .0156: "0.016", 2: "2.00", 12.34: "12.3", 123.4: "123", 1234: "1,234", 1234567: "1,234,567", -26.2: "-26.2", -123: "-123",
-	} {
-		if got := number(v); got != want {
-			t.Errorf("number(%v) = %q, want %q", v, got, want)
-		}
+	if len(r.Results) != 2 || len(r.Failed) != 0 { // redislock with two pauses
+		t.Errorf("%d results, failed: %v", len(r.Results), r.Failed)
 	}
 }

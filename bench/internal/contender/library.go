@@ -99,18 +99,18 @@ func Pick(names ...string) []Library {
 	return picked
 }
 
-// Select returns the libraries that are as wanted.
-func Select(wanted func(Library) bool) []Library {
+// choose returns the libraries that are as wanted.
+func choose(wanted func(Library) bool) []Library {
 	return slices.DeleteFunc(slices.Clone(libraries), func(l Library) bool { return !wanted(l) })
 }
 
 // OfKind returns the libraries with this kind of lock.
-func OfKind(kind string) []Library { return Select(func(l Library) bool { return l.Kind == kind }) }
+func OfKind(kind string) []Library { return choose(func(l Library) bool { return l.Kind == kind }) }
 
 // OfRole returns the libraries with this role.
-func OfRole(r Role) []Library { return Select(func(l Library) bool { return l.Role == r }) }
+func OfRole(r Role) []Library { return choose(func(l Library) bool { return l.Role == r }) }
 
 // InGo returns those that are locks and run in this process.
 func InGo() []Library {
-	return Select(func(l Library) bool { return l.Open != nil && l.Name != Unlocked })
+	return choose(func(l Library) bool { return l.Open != nil && l.Name != Unlocked })
 }

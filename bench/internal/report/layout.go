@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
 
-// Layout is what is shown of a report, in the order of its fields.
+// Layout is what is shown of a report.
 type Layout struct {
 	Targets   []Target
 	Scenarios []Scenario

@@ -13,8 +13,8 @@ var (
 	figuresEnd   = []byte("<!-- /figures -->")
 )
 
-// RefreshREADME puts headlines and charts of a report between the marks of a README; file is
-// where the whole report was written, seen from there.
+// RefreshREADME puts headlines and charts of a report between the marks of a README;
+// file is where the whole report was written, seen from there.
 func (l Layout) RefreshREADME(readme []byte, r *Report, file string) ([]byte, error) {
 	head, rest, ok := bytes.Cut(readme, figuresBegin)
 	if !ok {

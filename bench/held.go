@@ -178,6 +178,7 @@ func spread(n int, f func(i int) error) error {
 	return fault
 }
 
+// growthPer is what each of n locks or waiters took.
 func growthPer(g load.Growth, n int) metrics {
 	return metrics{
 		unitHeap:     g.Heap / float64(n),

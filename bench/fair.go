@@ -1,6 +1,10 @@
 package bench
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
+)
 
 // fair asks what a queue costs that serves callers in the order they came, over all
 // processes, and whether the price depends on its length. Holdfast's Mutex, which is no
@@ -9,7 +13,7 @@ var fair = scenario{
 	name:      "fair",
 	question:  "What does one hand-over of a fair lock cost when 10, 1,000 and 10,000 callers of two processes stand in its queue?",
 	rows:      queues(10, 1000, 10_000),
-	libraries: append(pick(ours), ofKind(inOrder)...),
+	libraries: append(contender.Pick(contender.Ours), contender.OfKind(contender.InOrder)...),
 	us:        "holdfast-fair",
 	headline:  unitServer,
 	smaller:   true,

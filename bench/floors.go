@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
+	"github.com/holdfast-go/holdfast/bench/internal/load"
 )
 
 // floors says what the parts cost of which locks are made.
@@ -17,19 +20,19 @@ var floors = scenario{
 		{name: "goroutines=1", n: 1},
 		{name: "goroutines=16", n: 16},
 	},
-	libraries: []library{
-		{name: "ping", role: bare}, {name: "evalsha", role: bare}, {name: "evalsha-pipelined", role: bare},
-		{name: "sync.Mutex", role: bare}, {name: "channel", role: bare},
+	libraries: []contender.Library{
+		{Name: "ping", Role: contender.Bare}, {Name: "evalsha", Role: contender.Bare}, {Name: "evalsha-pipelined", Role: contender.Bare},
+		{Name: "sync.Mutex", Role: contender.Bare}, {Name: "channel", Role: contender.Bare},
 	},
 	headline: unitOps,
 	shown:    []string{unitOps, unitP50, unitP99, unitServer, unitClient},
 	measure: func(ctx context.Context, t trial) (metrics, error) {
-		if err := t.server.reset(ctx); err != nil {
+		if err := t.server.Reset(ctx); err != nil {
 			return nil, err
 		}
-		client := redis.NewClient(&redis.Options{Addr: t.server.address})
+		client := redis.NewClient(&redis.Options{Addr: t.server.Address()})
 		defer client.Close()
-		op, batch, err := floorOp(ctx, t.library.name, client)
+		op, batch, err := floorOp(ctx, t.library.Name, client)
 		if err != nil {
 			return nil, err
 		}
@@ -86,11 +89,11 @@ func (t trial) repeat(ctx context.Context, op func() error, batch int) (metrics,
 		return nil, err
 	}
 	var (
-		lat   histogram
+		lat   load.Histogram
 		wg    sync.WaitGroup
 		once  sync.Once
 		fault error
-		cpu   = cpuTime()
+		cpu   = load.CPUTime()
 		begun = time.Now()
 	)
 	for range t.n {
@@ -102,7 +105,7 @@ func (t trial) repeat(ctx context.Context, op func() error, batch int) (metrics,
 					return
 				}
 				done = time.Since(begun)
-				lat.record(done - from)
+				lat.Record(done - from)
 			}
 		})
 	}
@@ -111,16 +114,16 @@ func (t trial) repeat(ctx context.Context, op func() error, batch int) (metrics,
 	if fault != nil {
 		return nil, fault
 	}
-	sent, err := u.soFar(ctx)
+	sent, err := u.SoFar(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ops := float64(lat.count()) * float64(batch)
+	ops := float64(lat.Count()) * float64(batch)
 	m := metrics{
 		unitOps:    ops / elapsed.Seconds(),
-		unitClient: microseconds(cpuTime()-cpu) / ops,
-		unitServer: microseconds(sent.cpu) / ops,
+		unitClient: microseconds(load.CPUTime()-cpu) / ops,
+		unitServer: microseconds(sent.CPU) / ops,
 	}
-	quantiles(m, "", &lat)
+	m.quantiles("", &lat)
 	return m, nil
 }

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -11,6 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
+	"github.com/holdfast-go/holdfast/bench/internal/load"
 )
 
 // held asks what locks cost while they are held and nothing happens. Only libraries
@@ -19,13 +20,13 @@ var held = scenario{
 	name:      "held",
 	question:  "What do 1,000, 10,000 and 50,000 locks cost a process while it holds them?",
 	rows:      counted("locks", 1000, 10_000, 50_000),
-	libraries: pick(ours, "rueidislock", "r8-pubsub", "redisson"),
+	libraries: contender.Pick(contender.Ours, "rueidislock", "r8-pubsub", "redisson"),
 	headline:  unitRenewals,
 	smaller:   true,
 	shown:     []string{unitRenewals, unitHeap, unitLease, unitStack, unitRoutines},
 	once:      true,
 	measure: func(ctx context.Context, t trial) (metrics, error) {
-		if t.library.open == nil {
+		if t.library.Open == nil {
 			return t.heldElsewhere(ctx)
 		}
 		c, u, err := t.open(ctx, "held", 3*t.tick())
@@ -46,21 +47,21 @@ var held = scenario{
 			return nil, err
 		}
 
-		growGoroutines(t.n)
-		before := footprintNow()
+		load.GrowGoroutines(t.n)
+		before := load.FootprintNow()
 		if err := lockAll(ctx, c, names, unlocks); err != nil {
 			return nil, err
 		}
-		after := footprintNow()
+		after := load.FootprintNow()
 
 		// Renewal is periodic: a whole number of its periods is watched, once the locks
 		// have gone through one.
 		time.Sleep(t.tick())
-		if err := u.restart(ctx); err != nil {
+		if err := u.Restart(ctx); err != nil {
 			return nil, err
 		}
 		time.Sleep(t.heldTicks() * t.tick())
-		sent, err := u.soFar(ctx)
+		sent, err := u.SoFar(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -70,13 +71,13 @@ var held = scenario{
 
 		// What the caller asked for is not overhead: the unlock function of this module,
 		// which is on the heap for every library, and Holdfast's lease object.
-		m := before.until(after).per(t.n)
+		m := growthPer(before.Until(after), t.n)
 		m[unitHeap] -= closureSize
-		if t.library.name == ours {
+		if t.library.Name == contender.Ours {
 			m[unitLease] = float64(unsafe.Sizeof(holdfast.Lease{}))
 			m[unitHeap] -= m[unitLease]
 		}
-		m[unitRenewals] = float64(sent.commands) / float64(t.n) / float64(t.heldTicks())
+		m[unitRenewals] = float64(sent.Commands) / float64(t.n) / float64(t.heldTicks())
 		return m, nil
 	},
 }
@@ -125,18 +126,18 @@ func counted(what string, counts ...int) []row {
 
 // heldElsewhere has another process hold the locks.
 func (t trial) heldElsewhere(ctx context.Context) (metrics, error) {
-	jobs := []job{{Process: 1, Callers: t.n, Distinct: true, Forever: true, Lease: 3 * t.tick()}}
-	s, err := t.standstill(ctx, jobs, locked, t.heldTicks()*t.tick())
+	jobs := []load.Job{{Process: 1, Callers: t.n, Distinct: true, Forever: true, Lease: 3 * t.tick()}}
+	s, err := t.fleet(jobs).Standstill(ctx, load.Locked(t.tick()), t.heldTicks()*t.tick())
 	if err != nil {
 		return nil, err
 	}
-	m := s.per(t.n)
-	m[unitRenewals] = float64(s.sent.commands) / float64(t.n) / float64(t.heldTicks())
+	m := stillPer(s, t.n)
+	m[unitRenewals] = float64(s.Sent.Commands) / float64(t.n) / float64(t.heldTicks())
 	return m, nil
 }
 
 // lockAll locks names and keeps what unlocks them.
-func lockAll(ctx context.Context, c contender, names []string, unlocks []func(context.Context) error) error {
+func lockAll(ctx context.Context, c contender.Contender, names []string, unlocks []func(context.Context) error) error {
 	return spread(len(names), func(i int) (err error) {
 		unlocks[i], err = c.Lock(ctx, names[i])
 		return err
@@ -177,50 +178,19 @@ func spread(n int, f func(i int) error) error {
 	return fault
 }
 
-// footprint is what the process takes.
-type footprint struct {
-	heap, stack uint64
-	goroutines  int
-}
-
-// footprintNow collects garbage first. It waits a moment for goroutines that are about
-// to end, and collects twice: pools keep what they hold for one cycle.
-func footprintNow() footprint {
-	time.Sleep(100 * time.Millisecond)
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return footprint{m.HeapAlloc, m.StackInuse, runtime.NumGoroutine()}
-}
-
-// growGoroutines has the runtime make n goroutines. It keeps their descriptors, some
-// 450 bytes each, when they have ended, so without this the first scenario that needs
-// many would pay for all others.
-func growGoroutines(n int) {
-	end := make(chan struct{})
-	var wg sync.WaitGroup
-	for range n {
-		wg.Go(func() { <-end })
-	}
-	close(end)
-	wg.Wait()
-}
-
-func (f footprint) until(g footprint) growth {
-	return growth{
-		heap:       float64(int64(g.heap - f.heap)),
-		stack:      float64(int64(g.stack - f.stack)),
-		goroutines: float64(g.goroutines - f.goroutines),
-	}
-}
-
-type growth struct{ heap, stack, goroutines float64 }
-
-func (g growth) per(n int) metrics {
+// growthPer is what each of n locks or waiters took.
+func growthPer(g load.Growth, n int) metrics {
 	return metrics{
-		unitHeap:     g.heap / float64(n),
-		unitStack:    g.stack / float64(n),
-		unitRoutines: g.goroutines / float64(n),
+		unitHeap:     g.Heap / float64(n),
+		unitStack:    g.Stack / float64(n),
+		unitRoutines: g.Goroutines / float64(n),
+	}
+}
+
+// stillPer has threads as goroutines and the whole heap, with garbage, as theirs.
+func stillPer(s load.Still, n int) metrics {
+	return metrics{
+		unitHeap:     float64(s.Taken.Memory) / float64(n),
+		unitRoutines: float64(s.Taken.Goroutines) / float64(n),
 	}
 }

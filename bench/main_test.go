@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
+	"github.com/holdfast-go/holdfast/bench/internal/load"
 )
 
 var (
-	testServer *Server
+	testServer *load.Server
 	// window is how long a benchmark watches a steady state, whatever -benchtime says:
 	// what thousands of goroutines do in b.N operations is mostly their start and end.
 	window = 700 * time.Millisecond
@@ -21,20 +22,19 @@ var (
 const windowVariable = "HOLDFAST_BENCH_WINDOW"
 
 func TestMain(m *testing.M) {
-	if Work() {
+	if load.Work() {
 		return
 	}
-	redistest.RunRole(map[string]func([]string){holderRole: hold})
 	os.Exit(run(m))
 }
 
 func run(m *testing.M) int {
-	pinning, err := Pin()
+	pinning, err := load.Pin()
 	if err == nil {
 		err = setWindow()
 	}
 	if err == nil {
-		testServer, err = StartServer(pinning)
+		testServer, err = load.StartServer(pinning)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -42,8 +42,8 @@ func run(m *testing.M) int {
 	}
 	defer testServer.Stop()
 	// As benchstat configuration lines, next to goos, goarch and cpu.
-	fmt.Printf("placement: %s\nredis: %s\nwindow: %s\n", pinning, testServer.version, window)
-	if err := redissonReady(); err != nil {
+	fmt.Printf("placement: %s\nredis: %s\nwindow: %s\n", pinning, testServer.Version(), window)
+	if err := contender.Pick("redisson")[0].Ready(); err != nil {
 		fmt.Println("redisson: skipped:", err)
 	}
 	return m.Run()
@@ -57,9 +57,9 @@ func setWindow() (err error) {
 }
 
 // runnable skips what needs tools that this machine does not have.
-func runnable(tb testing.TB, l library) {
-	err := l.ready()
-	if errors.As(err, new(missing)) {
+func runnable(tb testing.TB, l contender.Library) {
+	err := l.Ready()
+	if errors.As(err, new(contender.Missing)) {
 		tb.Skip(err)
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func runnable(tb testing.TB, l library) {
 func each(b *testing.B, s scenario, f func(b *testing.B, t trial)) {
 	for _, r := range s.rows {
 		for _, l := range s.libraries {
-			b.Run("impl="+l.name+"/"+r.name, func(b *testing.B) {
+			b.Run("impl="+l.Name+"/"+r.name, func(b *testing.B) {
 				runnable(b, l)
 				t := trial{testServer, l, r, window}
 				if t.tooDear() {
@@ -90,19 +90,19 @@ func benchmark(b *testing.B, s scenario) {
 	each(b, s, func(b *testing.B, t trial) {
 		for b.Loop() {
 			m, err := s.measure(context.Background(), t)
-			if err != nil && !t.library.grave(err) {
+			if err != nil && !grave(t.library, err) {
 				b.Skip("it failed: ", err)
 			}
 			if err != nil {
 				b.Fatal(err)
 			}
-			report(b, m)
+			reportMetrics(b, m)
 		}
 		b.ReportMetric(0, "ns/op")
 	})
 }
 
-func report(b *testing.B, m metrics) {
+func reportMetrics(b *testing.B, m metrics) {
 	for unit, v := range m {
 		b.ReportMetric(v, unit)
 	}

@@ -77,7 +77,7 @@ type otherLock struct {
 func otherLocks(t *testing.T, client *redis.Client, locks *holdfast.Manager) []otherLock {
 	rs, rl := redsync.New(goredis.NewPool(client)), redislock.New(client)
 	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
-		ClientOption: rueidis.ClientOption{InitAddress: []string{testServer.address}}, KeyMajority: 1, NoLoopTracking: true,
+		ClientOption: rueidis.ClientOption{InitAddress: []string{testServer.Address()}}, KeyMajority: 1, NoLoopTracking: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ var (
 // What docs/MIGRATING.md says of each lock that has the same name as one of Holdfast.
 func TestMigrating_SameNameAsAnotherLock(t *testing.T) {
 	ctx := t.Context()
-	client := redis.NewClient(&redis.Options{Addr: testServer.address})
+	client := redis.NewClient(&redis.Options{Addr: testServer.Address()})
 	defer client.Close()
 	locks, err := holdfast.New(client, holdfast.WithLease(500*time.Millisecond))
 	if err != nil {

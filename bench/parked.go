@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
+	"github.com/holdfast-go/holdfast/bench/internal/load"
+	"github.com/holdfast-go/holdfast/bench/internal/report"
 )
 
 // parked asks what waiting costs while nothing happens. Libraries that poll take no
@@ -15,17 +18,17 @@ var parked = scenario{
 	name:      "parked",
 	question:  "What do 1,000 and 10,000 goroutines cost that wait for one lock while another client holds it?",
 	rows:      counted("waiters", 1000, 10_000),
-	libraries: pick(ours, "rueidislock", "r8-pubsub", "redisson"),
+	libraries: contender.Pick(contender.Ours, "rueidislock", "r8-pubsub", "redisson"),
 	headline:  unitPerSecond,
 	smaller:   true,
 	shown:     []string{unitPerSecond, unitHeap, unitStack, unitRoutines},
 	once:      true,
 	measure: func(ctx context.Context, t trial) (metrics, error) {
-		if t.library.open == nil {
+		if t.library.Open == nil {
 			return t.parkedElsewhere(ctx)
 		}
 		results := make(chan error, t.n)
-		return park(ctx, t, func(ctx context.Context, c contender) waiting {
+		return park(ctx, t, func(ctx context.Context, c contender.Contender) waiting {
 			for range t.n {
 				go func() {
 					unlock, err := c.Lock(ctx, "parked")
@@ -45,15 +48,15 @@ var parkedAsync = scenario{
 	name:      "parked-async",
 	question:  "What do 1,000 and 10,000 calls of LockAsync cost that wait for one lock while another client holds it?",
 	rows:      counted("waiters", 1000, 10_000),
-	libraries: pick(ours),
+	libraries: contender.Pick(contender.Ours),
 	headline:  unitPerSecond,
 	smaller:   true,
 	shown:     []string{unitPerSecond, unitHeap, unitStack, unitRoutines},
 	once:      true,
 	measure: func(ctx context.Context, t trial) (metrics, error) {
 		results := make([]<-chan holdfast.Result, 0, t.n)
-		return park(ctx, t, func(ctx context.Context, c contender) waiting {
-			m := c.(*holdfastContender).manager.Mutex("parked")
+		return park(ctx, t, func(ctx context.Context, c contender.Contender) waiting {
+			m := c.(*contender.Holdfast).Manager.Mutex("parked")
 			for range t.n {
 				results = append(results, m.LockAsync(ctx))
 			}
@@ -69,7 +72,7 @@ var parkedAsync = scenario{
 	},
 }
 
-const unitPerSecond = "redis-cmds/s" // of all clients together
+const unitPerSecond = report.PerSecond // of all clients together
 
 // waiting are t.n waiters.
 type waiting struct {
@@ -81,13 +84,13 @@ var errParkedGrant = errors.New("the lock was granted while another client held 
 
 // park has one client hold a lock, starts waiters on another, watches them and lets
 // them go.
-func park(ctx context.Context, t trial, start func(context.Context, contender) waiting) (metrics, error) {
-	c, u, err := t.open(ctx, "parked", lease)
+func park(ctx context.Context, t trial, start func(context.Context, contender.Contender) waiting) (metrics, error) {
+	c, u, err := t.open(ctx, "parked", holdfast.DefaultLease)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	holder, err := t.library.open(t.server.address, lease)
+	holder, err := t.library.Open(t.server.Address(), holdfast.DefaultLease)
 	if err != nil {
 		return nil, err
 	}
@@ -99,20 +102,20 @@ func park(ctx context.Context, t trial, start func(context.Context, contender) w
 
 	waitCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	growGoroutines(t.n)
-	before := footprintNow()
+	load.GrowGoroutines(t.n)
+	before := load.FootprintNow()
 	w := start(waitCtx, c)
 	settle, watch := t.parkedTimes()
 	time.Sleep(settle)
-	after := footprintNow()
+	after := load.FootprintNow()
 
-	if err := u.restart(ctx); err != nil {
+	if err := u.Restart(ctx); err != nil {
 		return nil, err
 	}
 	begun := time.Now()
 	time.Sleep(watch)
 	elapsed := time.Since(begun)
-	sent, err := u.soFar(ctx)
+	sent, err := u.SoFar(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -126,10 +129,10 @@ func park(ctx context.Context, t trial, start func(context.Context, contender) w
 	if err := unlock(ctx); err != nil {
 		return nil, err
 	}
-	g := before.until(after)
-	g.goroutines -= float64(w.callers)
-	m := g.per(t.n)
-	m[unitPerSecond] = float64(sent.commands) / elapsed.Seconds()
+	g := before.Until(after)
+	g.Goroutines -= float64(w.callers)
+	m := growthPer(g, t.n)
+	m[unitPerSecond] = float64(sent.Commands) / elapsed.Seconds()
 	return m, nil
 }
 
@@ -144,13 +147,13 @@ func (t trial) parkedTimes() (settle, watch time.Duration) {
 
 // parkedElsewhere has one process hold the lock and another wait for it.
 func (t trial) parkedElsewhere(ctx context.Context) (metrics, error) {
-	jobs := []job{{Process: 1, Callers: 1, Forever: true}, {Process: 2, Callers: t.n, Forever: true}}
+	jobs := []load.Job{{Process: 1, Callers: 1, Forever: true}, {Process: 2, Callers: t.n, Forever: true}}
 	_, watch := t.parkedTimes()
-	s, err := t.standstill(ctx, jobs, quiet, watch)
+	s, err := t.fleet(jobs).Standstill(ctx, load.Quiet(t.brief()), watch)
 	if err != nil {
 		return nil, err
 	}
-	m := s.per(t.n)
-	m[unitPerSecond] = float64(s.sent.commands) / watch.Seconds()
+	m := stillPer(s, t.n)
+	m[unitPerSecond] = float64(s.Sent.Commands) / watch.Seconds()
 	return m, nil
 }

@@ -3,6 +3,8 @@ package bench
 import (
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
 
 // processes asks how a lock goes round among processes.
@@ -10,7 +12,7 @@ var processes = scenario{
 	name:      "processes",
 	question:  "How often, how evenly and at what price does one lock change hands among processes whose goroutines all want it all the time?",
 	rows:      fleets(),
-	libraries: pick(ours, "redsync", "redislock", "redislock-1ms", "rueidislock", "r8-pubsub", "redisson"),
+	libraries: contender.Pick(contender.Ours, "redsync", "redislock", "redislock-1ms", "rueidislock", "r8-pubsub", "redisson"),
 	headline:  unitRate,
 	shown:     []string{unitRate, unitWait + unitP50, unitWait + unitP99, unitWait + unitMax, unitJain, unitJainProc, unitStarved, unitCommands, unitServer, unitClient, unitRoutines, unitConns, unitMemory},
 	measure:   measureCrowds,
@@ -32,7 +34,7 @@ var handover = scenario{
 	name:      "handover",
 	question:  "How long does it take from Unlock in one process to the return of Lock in the other, which waits for it?",
 	rows:      []row{{name: "procs=2/waiters=1", n: 1, procs: 2, hold: 4 * time.Millisecond}},
-	libraries: pick(ours, "redsync", "redislock", "redislock-1ms", "rueidislock", "r8-pubsub", "redisson"),
+	libraries: contender.Pick(contender.Ours, "redsync", "redislock", "redislock-1ms", "rueidislock", "r8-pubsub", "redisson"),
 	headline:  unitHandover + unitP50,
 	smaller:   true,
 	shown:     []string{unitHandover + unitP50, unitHandover + unitP99, unitRate, unitJain, unitCommands, unitServer, unitClient},
@@ -44,7 +46,7 @@ var queue = scenario{
 	name:      "queue",
 	question:  "How long does the unluckiest of 100 callers in 4 processes wait, beside the mean, when each holds the lock for a millisecond?",
 	rows:      []row{{name: "procs=4/waiters=100", n: 25, procs: 4, hold: time.Millisecond}},
-	libraries: pick(ours, "redsync", "redislock", "redislock-1ms", "rueidislock", "r8-pubsub", "redisson"),
+	libraries: contender.Pick(contender.Ours, "redsync", "redislock", "redislock-1ms", "rueidislock", "r8-pubsub", "redisson"),
 	headline:  unitLongest,
 	smaller:   true,
 	shown:     []string{unitLongest, unitWait + unitMax, unitWait + unitP50, unitWait + unitP99, unitRate, unitJain, unitJainProc, unitStarved, unitHandover + unitP50, unitCommands, unitServer},
@@ -52,12 +54,12 @@ var queue = scenario{
 	measure:   measureCrowds,
 }
 
-// modes compares kinds and options of ours, on a lock that all want all the time.
+// modes compares kinds and options of contender.Ours, on a lock that all want all the time.
 var modes = scenario{
 	name:      "modes",
 	question:  "What do the kinds and options of Holdfast cost, where 4 processes want one lock all the time?",
 	rows:      []row{{name: "procs=4/goroutines=1", n: 1, procs: 4}, {name: "procs=4/goroutines=16", n: 16, procs: 4}},
-	libraries: ofRole(own),
+	libraries: contender.OfRole(contender.Own),
 	headline:  unitRate,
 	shown:     []string{unitRate, unitWait + unitP50, unitWait + unitP99, unitWait + unitMax, unitJain, unitJainProc, unitCommands, unitServer, unitClient},
 	measure:   measureCrowds,

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
+	"github.com/holdfast-go/holdfast/bench/internal/load"
 )
 
 // readers asks what it is worth that readers do not exclude each other. A library
@@ -12,7 +15,7 @@ var readers = scenario{
 	name:      "readers",
 	question:  "How many sections of a millisecond do 16 callers in 2 processes get through, when most of them only read?",
 	rows:      shares(.99, .90, .50),
-	libraries: append(pick(ours, "rueidislock", "redisson"), ofKind(shared)...),
+	libraries: append(contender.Pick(contender.Ours, "rueidislock", "redisson"), contender.OfKind(contender.Shared)...),
 	us:        "holdfast-rw",
 	headline:  unitRate,
 	shown:     []string{unitRate, unitReads, unitWrites, "read-" + unitWait + unitP50, "read-" + unitWait + unitP99, unitWait + unitP50, unitWait + unitP99, unitWait + unitMax, unitJain, unitCommands, unitServer},
@@ -34,15 +37,15 @@ var writer = scenario{
 	name:      "writer",
 	question:  "How long does a writer wait that is alone against 8 readers in 2 other processes, who take the lock again and again for a millisecond?",
 	rows:      []row{{name: "procs=3/readers=8", n: 4, procs: 3, hold: time.Millisecond}},
-	libraries: append(pick(ours, "rueidislock", "redisson"), ofKind(shared)...),
+	libraries: append(contender.Pick(contender.Ours, "rueidislock", "redisson"), contender.OfKind(contender.Shared)...),
 	us:        "holdfast-rw",
 	headline:  unitWriteMax,
 	smaller:   true,
 	shown:     []string{unitWriteMax, unitWait + unitP50, unitWait + unitP99, unitWrites, unitReads, "read-" + unitWait + unitP99, unitCommands, unitServer},
 	measure: func(ctx context.Context, t trial) (metrics, error) {
-		jobs := []job{{Process: 1, Callers: 1, Hold: t.hold}}
+		jobs := []load.Job{{Process: 1, Callers: 1, Hold: t.hold}}
 		for i := 1; i < t.procs; i++ {
-			jobs = append(jobs, job{Process: int64(i) + 1, Callers: t.n, First: 1 + (i-1)*t.n, Hold: t.hold, Reads: 1})
+			jobs = append(jobs, load.Job{Process: int64(i) + 1, Callers: t.n, First: 1 + (i-1)*t.n, Hold: t.hold, Reads: 1})
 		}
 		return t.crowds(ctx, jobs)
 	},

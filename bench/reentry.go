@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
 
 // reentry asks what it costs an owner to lock again what it holds. None of the
@@ -15,12 +16,12 @@ var reentry = scenario{
 	name:      "reentry",
 	question:  "What does it cost an owner to lock again, and unlock, what it holds already?",
 	rows:      []row{{name: "goroutines=1", n: 1}},
-	libraries: pick(ours),
+	libraries: contender.Pick(contender.Ours),
 	headline:  unitNanoseconds,
 	smaller:   true,
 	shown:     []string{unitNanoseconds, unitCommands, unitAllocs},
 	measure: func(ctx context.Context, t trial) (metrics, error) {
-		c, u, err := t.open(ctx, "reentry", lease)
+		c, u, err := t.open(ctx, "reentry", holdfast.DefaultLease)
 		if err != nil {
 			return nil, err
 		}
@@ -45,14 +46,14 @@ var reentry = scenario{
 		if err != nil {
 			return nil, err
 		}
-		sent, err := u.soFar(ctx)
+		sent, err := u.SoFar(ctx)
 		if err != nil {
 			return nil, err
 		}
 		ops := float64(n - 1)
 		return metrics{
 			unitNanoseconds: float64(took) / ops,
-			unitCommands:    float64(sent.commands-2) / ops, // the two of the lock itself
+			unitCommands:    float64(sent.Commands-2) / ops, // the two of the lock itself
 			unitAllocs:      float64(after.Mallocs-before.Mallocs) / ops,
 		}, nil
 	},
@@ -61,8 +62,8 @@ var reentry = scenario{
 const unitNanoseconds = "ns/op"
 
 // reenter locks once and then again and again, for as long as more says.
-func reenter(ctx context.Context, c contender, more func() bool) error {
-	m := c.(*holdfastContender).manager.Mutex("reentry")
+func reenter(ctx context.Context, c contender.Contender, more func() bool) error {
+	m := c.(*contender.Holdfast).Manager.Mutex("reentry")
 	outer, err := m.Lock(ctx)
 	if err != nil {
 		return err

@@ -3,13 +3,15 @@ package bench
 import (
 	"context"
 	"testing"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // BenchmarkReentry is an owner that locks again what it holds.
 func BenchmarkReentry(b *testing.B) {
 	each(b, reentry, func(b *testing.B, t trial) {
 		ctx := context.Background()
-		c, u, err := t.open(ctx, "reentry", lease)
+		c, u, err := t.open(ctx, "reentry", holdfast.DefaultLease)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -21,10 +23,10 @@ func BenchmarkReentry(b *testing.B) {
 		if err := reenter(ctx, c, b.Loop); err != nil {
 			b.Fatal(err)
 		}
-		sent, err := u.soFar(ctx)
+		sent, err := u.SoFar(ctx)
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.ReportMetric(float64(sent.commands-2)/float64(b.N), unitCommands) // without the lock itself
+		b.ReportMetric(float64(sent.Commands-2)/float64(b.N), unitCommands) // without the lock itself
 	})
 }

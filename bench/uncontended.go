@@ -4,6 +4,10 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
+	"github.com/holdfast-go/holdfast/bench/internal/load"
 )
 
 // uncontended asks what a lock costs that nobody else wants.
@@ -11,15 +15,15 @@ var uncontended = scenario{
 	name:      "uncontended",
 	question:  "What does Lock and Unlock cost one goroutine when nobody else wants the lock?",
 	rows:      []row{{name: "goroutines=1", n: 1}},
-	libraries: pick("floor", ours, "holdfast-fenced", "redsync", "redislock", "rueidislock", "redisson"),
+	libraries: contender.Pick("floor", contender.Ours, "holdfast-fenced", "redsync", "redislock", "rueidislock", "redisson"),
 	headline:  unitRate,
 	shown:     []string{unitRate, unitP50, unitP99, unitCommands, unitServer, unitAllocs},
 	slices:    5, // the speed of a virtual machine drifts by more than libraries differ here
 	measure: func(ctx context.Context, t trial) (metrics, error) {
-		if t.library.open == nil {
+		if t.library.Open == nil {
 			return t.crowds(ctx, t.jobs(true))
 		}
-		c, u, err := t.open(ctx, "uncontended", lease)
+		c, u, err := t.open(ctx, "uncontended", holdfast.DefaultLease)
 		if err != nil {
 			return nil, err
 		}
@@ -40,47 +44,47 @@ var uncontended = scenario{
 		if err != nil {
 			return nil, err
 		}
-		m[unitRate] = float64(lat.count()) / elapsed.Seconds()
-		m[unitAllocs] = float64(after.Mallocs-before.Mallocs) / float64(lat.count())
+		m[unitRate] = float64(lat.Count()) / elapsed.Seconds()
+		m[unitAllocs] = float64(after.Mallocs-before.Mallocs) / float64(lat.Count())
 		return m, nil
 	},
 }
 
 // settle lets pools open their connections and stacks grow, and counts from there.
-func settle(ctx context.Context, c contender, u *usage) error {
+func settle(ctx context.Context, c contender.Contender, u *load.Usage) error {
 	for range 100 {
-		if err := pair(ctx, c, "uncontended"); err != nil {
+		if err := contender.Pair(ctx, c, "uncontended"); err != nil {
 			return err
 		}
 	}
-	return u.restart(ctx)
+	return u.Restart(ctx)
 }
 
 // latencies are the durations of pairs of Lock and Unlock.
-type latencies struct{ histogram }
+type latencies struct{ load.Histogram }
 
 // pairs locks and unlocks one name for as long as more says.
-func pairs(ctx context.Context, c contender, more func() bool) (*latencies, error) {
+func pairs(ctx context.Context, c contender.Contender, more func() bool) (*latencies, error) {
 	lat := new(latencies)
 	for more() {
 		begun := time.Now()
-		if err := pair(ctx, c, "uncontended"); err != nil {
+		if err := contender.Pair(ctx, c, "uncontended"); err != nil {
 			return nil, err
 		}
-		lat.record(time.Since(begun))
+		lat.Record(time.Since(begun))
 	}
 	return lat, nil
 }
 
-func (l *latencies) metrics(ctx context.Context, u *usage) (metrics, error) {
-	sent, err := u.soFar(ctx)
+func (l *latencies) metrics(ctx context.Context, u *load.Usage) (metrics, error) {
+	sent, err := u.SoFar(ctx)
 	if err != nil {
 		return nil, err
 	}
 	m := metrics{
-		unitP50: microseconds(l.quantile(.5)),
-		unitP99: microseconds(l.quantile(.99)),
+		unitP50: microseconds(l.Quantile(.5)),
+		unitP99: microseconds(l.Quantile(.99)),
 	}
-	sent.perPair(m, int64(l.count()))
+	m.perPair(sent, int64(l.Count()))
 	return m, nil
 }

@@ -3,21 +3,23 @@ package bench
 import (
 	"context"
 	"testing"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // BenchmarkUncontended is one goroutine with one lock that nobody else wants.
 func BenchmarkUncontended(b *testing.B) {
 	each(b, uncontended, func(b *testing.B, t trial) {
 		ctx := context.Background()
-		if t.library.open == nil {
+		if t.library.Open == nil {
 			m, err := uncontended.measure(ctx, t)
 			if err != nil {
 				b.Fatal(err)
 			}
-			report(b, m)
+			reportMetrics(b, m)
 			return
 		}
-		c, u, err := t.open(ctx, "uncontended", lease)
+		c, u, err := t.open(ctx, "uncontended", holdfast.DefaultLease)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -34,6 +36,6 @@ func BenchmarkUncontended(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		report(b, m)
+		reportMetrics(b, m)
 	})
 }

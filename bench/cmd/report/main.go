@@ -24,10 +24,12 @@ import (
 	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast/bench"
+	"github.com/holdfast-go/holdfast/bench/internal/load"
+	"github.com/holdfast-go/holdfast/bench/internal/report"
 )
 
 func main() {
-	if bench.Work() {
+	if load.Work() {
 		return
 	}
 	if err := run(); err != nil {
@@ -63,22 +65,22 @@ func run() error {
 	}
 	plan.Progress = progress()
 
-	report, err := measureOrLoad(plan, *from)
+	found, err := measureOrLoad(plan, *from)
 	if err != nil {
 		return err
 	}
 
 	var text bytes.Buffer
-	if err := report.Markdown(&text); err != nil {
+	if err := bench.Layout().Markdown(&text, found); err != nil {
 		return err
 	}
 	if *dir != "" {
-		file, err := write(*dir, report, text.Bytes())
+		file, err := write(*dir, found, text.Bytes())
 		if err != nil {
 			return err
 		}
 		if *readme != "" {
-			if err := refresh(*readme, report, file); err != nil {
+			if err := refresh(*readme, found, file); err != nil {
 				return err
 			}
 		}
@@ -86,11 +88,11 @@ func run() error {
 	if _, err = os.Stdout.Write(text.Bytes()); err != nil {
 		return err
 	}
-	return report.Err()
+	return found.Err()
 }
 
 // measureOrLoad measures, or reads an earlier run from a file.
-func measureOrLoad(plan bench.Plan, from string) (*bench.Report, error) {
+func measureOrLoad(plan bench.Plan, from string) (*report.Report, error) {
 	if from == "" {
 		return measure(plan)
 	}
@@ -98,17 +100,17 @@ func measureOrLoad(plan bench.Plan, from string) (*bench.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := new(bench.Report)
-	return report, json.Unmarshal(data, report)
+	found := new(report.Report)
+	return found, json.Unmarshal(data, found)
 }
 
-func measure(plan bench.Plan) (*bench.Report, error) {
-	pinning, err := bench.Pin()
+func measure(plan bench.Plan) (*report.Report, error) {
+	pinning, err := load.Pin()
 	if err != nil {
 		return nil, err
 	}
 	fmt.Fprintln(os.Stderr, pinning)
-	server, err := bench.StartServer(pinning)
+	server, err := load.StartServer(pinning)
 	if err != nil {
 		return nil, err
 	}
@@ -119,25 +121,25 @@ func measure(plan bench.Plan) (*bench.Report, error) {
 }
 
 // write returns the path of the Markdown file.
-func write(dir string, report *bench.Report, text []byte) (string, error) {
-	data, err := json.MarshalIndent(report, "", " ")
+func write(dir string, found *report.Report, text []byte) (string, error) {
+	data, err := json.MarshalIndent(found, "", " ")
 	if err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	base := filepath.Join(dir, report.Began.Format(time.DateOnly))
+	base := filepath.Join(dir, found.Began.Format(time.DateOnly))
 	if err := os.WriteFile(base+".json", append(data, '\n'), 0o644); err != nil {
 		return "", err
 	}
 	file := base + ".md"
-	err = report.Charts(func(name string, svg io.WriterTo) error {
+	err = bench.Layout().DrawCharts(found, func(name string, svg io.WriterTo) error {
 		var b bytes.Buffer
 		if _, err := svg.WriteTo(&b); err != nil {
 			return err
 		}
-		return os.WriteFile(bench.ChartFile(file, name), b.Bytes(), 0o644)
+		return os.WriteFile(report.ChartFile(file, name), b.Bytes(), 0o644)
 	})
 	if err != nil {
 		return "", err
@@ -146,7 +148,7 @@ func write(dir string, report *bench.Report, text []byte) (string, error) {
 }
 
 // refresh rewrites the figures of a README.
-func refresh(readme string, report *bench.Report, file string) error {
+func refresh(readme string, found *report.Report, file string) error {
 	text, err := os.ReadFile(readme)
 	if err != nil {
 		return err
@@ -161,7 +163,7 @@ func refresh(readme string, report *bench.Report, file string) error {
 	if err != nil {
 		return err
 	}
-	if text, err = report.RefreshREADME(text, filepath.ToSlash(link)); err != nil {
+	if text, err = bench.Layout().RefreshREADME(text, found, filepath.ToSlash(link)); err != nil {
 		return err
 	}
 	return os.WriteFile(readme, text, 0o644)

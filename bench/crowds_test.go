@@ -1,0 +1,58 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
+	"github.com/holdfast-go/holdfast/bench/internal/load"
+)
+
+// A single writer loses no increment, so it is its readers that tell.
+func TestReadersTellAWriter(t *testing.T) {
+	r := row{n: 2, procs: 2, hold: time.Millisecond}
+	_, err := writer.measure(t.Context(), trial{testServer, contender.Pick(contender.Unlocked)[0], r, 200 * time.Millisecond})
+	if v := (load.Violation{}); !errors.As(err, &v) {
+		t.Errorf("a writer among readers without a lock: %v", err)
+	}
+}
+
+// What several processes do is added up, and nothing of it is lost.
+func TestFleetCounts(t *testing.T) {
+	for _, name := range []string{contender.Ours, "redisson"} {
+		t.Run(name, func(t *testing.T) {
+			l := contender.Pick(name)[0]
+			runnable(t, l)
+			m, err := measureCrowds(t.Context(), trial{testServer, l, row{n: 2, procs: 2, hold: time.Millisecond}, 300 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A millisecond under the lock bounds the rate; two processes share it.
+			if rate := m[unitRate]; rate < 20 || rate > 1000 {
+				t.Errorf("%v pairs/s", rate)
+			}
+			for _, unit := range []string{unitWait + unitP50, unitHandover + unitP50, unitCommands, unitServer, unitClient, unitConns, unitMemory, unitJainProc} {
+				if m[unit] <= 0 {
+					t.Errorf("%s is %v", unit, m[unit])
+				}
+			}
+		})
+	}
+}
+
+// Redisson sends three commands for a lock that nobody else wants: the DEL after the
+// release counts, though the statistics cannot show it.
+func TestCommandsOfAPairOfRedisson(t *testing.T) {
+	l := contender.Pick("redisson")[0]
+	runnable(t, l)
+	tr := trial{testServer, l, row{n: 1}, 300 * time.Millisecond}
+	m, err := tr.crowds(context.Background(), tr.jobs(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m[unitCommands]; got < 2.99 || got > 3.01 {
+		t.Errorf("%v commands for a pair", got)
+	}
+}

@@ -1,0 +1,20 @@
+package bench
+
+import "github.com/holdfast-go/holdfast/bench/internal/report"
+
+// headlines are the table of the README.
+var headlines = []report.Headline{
+	{Text: "a free lock, 1 goroutine: pairs/s", Scenario: uncontended.asked(), Row: 0, Unit: unitRate},
+	{Text: "16 goroutines, each with a lock of its own: pairs/s", Scenario: distinct.asked(), Row: 1, Unit: unitRate},
+	{Text: "1,000 goroutines, each with a lock of its own: pairs/s", Scenario: distinct.asked(), Row: 3, Unit: unitRate},
+	{Text: "one lock, 16 goroutines: pairs/s", Scenario: oneName.asked(), Row: 1, Unit: unitRate},
+	{Text: "one lock, 4 processes: pairs/s", Scenario: processes.asked(), Row: 1, Unit: unitRate},
+	{Text: "one lock, 4 processes: commands per pair", Scenario: processes.asked(), Row: 1, Unit: unitCommands},
+	{Text: "one lock, 4 processes of 16 goroutines: pairs/s", Scenario: processes.asked(), Row: 4, Unit: unitRate},
+	{Text: "hand-over to a process that waits: median µs", Scenario: handover.asked(), Row: 0, Unit: unitHandover + unitP50},
+	{Text: "100 callers, 4 processes, 1 ms of work: longest wait ÷ mean", Scenario: queue.asked(), Row: 0, Unit: unitLongest},
+	{Text: "fair lock, 1,000 in the queue: server µs per hand-over", Scenario: fair.asked(), Row: 1, Unit: unitServer},
+	{Text: "90 % readers, 1 ms of work: sections/s", Scenario: readers.asked(), Row: 1, Unit: unitRate},
+	{Text: "10,000 locks held: commands per lock and 1/3 lease", Scenario: held.asked(), Row: 1, Unit: unitRenewals},
+	{Text: "10,000 waiting: commands/s", Scenario: parked.asked(), Row: 1, Unit: unitPerSecond},
+}

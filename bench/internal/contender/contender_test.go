@@ -1,0 +1,78 @@
+package contender
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Figures of a lock that does not exclude mean nothing.
+func TestContendersExclude(t *testing.T) {
+	srv := redistest.Start(t, redistest.WithoutPassword())
+	for _, l := range InGo() {
+		t.Run(l.Name, func(t *testing.T) {
+			const goroutines, passes = 2, 40
+			c := connectLong(t, l, srv)
+			var (
+				counted atomic.Int64
+				wg      sync.WaitGroup
+			)
+			for range goroutines {
+				wg.Go(func() {
+					for range passes {
+						unlock, err := lock(t.Context(), c, "exclusion")
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						n := counted.Load() // two inside at once lose an increment
+						time.Sleep(100 * time.Microsecond)
+						counted.Store(n + 1)
+						if err := unlock(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if n := counted.Load(); n != goroutines*passes {
+				t.Errorf("%d passes through the section, %d counted", goroutines*passes, n)
+			}
+		})
+	}
+}
+
+// lock does not give up where the contender does: floor cannot wait.
+func lock(ctx context.Context, c Contender, name string) (func(context.Context) error, error) {
+	for {
+		unlock, err := c.Lock(ctx, name)
+		if !errors.Is(err, errFloorHeld) {
+			return unlock, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestContendersStopWaiting(t *testing.T) {
+	srv := redistest.Start(t, redistest.WithoutPassword())
+	for _, l := range InGo() {
+		t.Run(l.Name, func(t *testing.T) {
+			holder, waiter := connectLong(t, l, srv), connectLong(t, l, srv)
+			unlock, err := holder.Lock(t.Context(), "held")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unlock(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if _, err := waiter.Lock(ctx, "held"); err == nil {
+				t.Error("locked what another client holds")
+			}
+		})
+	}
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package load
+
+import "os/exec"
+
+func pin() (Pinning, error) { return Pinning{-1, "not pinned (Linux only)"}, nil }
+
+func pinProcess(pid, core int) error { return nil }
+
+func dieWithParent(*exec.Cmd) {}

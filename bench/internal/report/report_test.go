@@ -1,0 +1,79 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
+)
+
+const rate = "pairs/s"
+
+// The figure on which a reader decides is the ratio within rounds, not of medians.
+func TestRatio(t *testing.T) {
+	a := &Result{Metrics: map[string][]float64{rate: {10, 100, 30}}}
+	b := &Result{Metrics: map[string][]float64{rate: {5, 10, 10}}}
+	if got, want := ratio(a, b, rate), "3.00 (2.00…10.0)"; got != want {
+		t.Errorf("ratio is %q, want %q", got, want)
+	}
+	if got := ratio(a, nil, rate); got != "-" {
+		t.Errorf("ratio to nothing is %q", got)
+	}
+}
+
+func TestBestRival(t *testing.T) {
+	s := Scenario{Name: "s", Libraries: contender.Pick("floor", contender.Ours, "redsync", "rueidislock"), Headline: rate}
+	r := &Report{}
+	for name, v := range map[string]float64{"floor": 9, contender.Ours: 8, "redsync": 2, "rueidislock": 3} {
+		r.Results = append(r.Results, &Result{Scenario: "s", Load: "l", Library: name, Metrics: map[string][]float64{rate: {v}}})
+	}
+	if got := r.bestRival(s, "l").Library; got != "rueidislock" {
+		t.Errorf("best rival is %s where more is better", got)
+	}
+	s.Smaller = true
+	if got := r.bestRival(s, "l").Library; got != "redsync" {
+		t.Errorf("best rival is %s where less is better", got)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", .0156: "0.016", 2: "2.00", 12.34: "12.3", 123.4: "123", 1234: "1,234", 1234567: "1,234,567", -26.2: "-26.2", -123: "-123",
+	} {
+		if got := number(v); got != want {
+			t.Errorf("number(%v) = %q, want %q", v, got, want)
+		}
+	}
+}
+
+func TestLosses(t *testing.T) {
+	s := Scenario{
+		Name: "s", Loads: []string{"l"}, Libraries: contender.Pick(contender.Ours, "redsync"), Ours: contender.Ours,
+		Headline: rate, Shown: []string{rate, "commands", "server", "client"},
+	}
+	us := &Result{Scenario: "s", Load: "l", Library: contender.Ours, Metrics: map[string][]float64{
+		rate: {90}, "commands": {2}, "server": {20}, "client": {10},
+	}}
+	them := &Result{Scenario: "s", Load: "l", Library: "redsync", Metrics: map[string][]float64{
+		rate: {100}, "commands": {2}, "server": {10}, "client": {20},
+	}}
+	var units []string
+	for _, l := range (&Report{Results: []*Result{us, them}}).losses([]Scenario{s}) {
+		units = append(units, l.unit)
+	}
+	if got := strings.Join(units, " "); got != rate+" server" {
+		t.Errorf("lost: %s", got)
+	}
+}
+
+func TestDecades(t *testing.T) {
+	var labels []string
+	for _, tick := range (decades{}).Ticks(.01, 1e6) {
+		if tick.Label != "" {
+			labels = append(labels, tick.Label)
+		}
+	}
+	if got, want := strings.Join(labels, " "), "0.01 0.1 1 10 100 1k 10k 100k 1M"; got != want {
+		t.Errorf("ticks %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,168 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/bench/internal/contender"
+	"github.com/holdfast-go/holdfast/bench/internal/report"
+)
+
+// result has one value of one metric.
+func result(s scenario, row int, library, unit string, v float64) *report.Result {
+	return &report.Result{Scenario: s.name, Load: s.rows[row].name, Library: library, Metrics: map[string][]float64{unit: {v}}}
+}
+
+func TestTargets(t *testing.T) {
+	r := &report.Report{Results: []*report.Result{
+		result(processes, 0, contender.Ours, unitRate, 130),
+		result(processes, 0, "redsync", unitRate, 1000), // polls
+		result(processes, 0, "rueidislock", unitRate, 100),
+		result(handover, 0, contender.Ours, unitHandover+unitP50, 61),
+		result(handover, 0, "rueidislock", unitHandover+unitP50, 100),
+		result(queue, 0, contender.Ours, unitLongest, 1.5),
+		result(held, 1, contender.Ours, unitHeap, 500),
+	}}
+	var b strings.Builder
+	if err := Layout().Markdown(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"| processes | procs=2/goroutines=1 | pairs/s ÷ best event-driven rival's (rueidislock) | ≥ 1.30 | 1.30 | yes |",
+		"| handover | procs=2/waiters=1 | handover-p50-µs ÷ best event-driven rival's (rueidislock) | ≤ 0.6 | 0.61 | no |",
+		"| queue | procs=4/waiters=100 | longest/mean | ≤ 1.50 | 1.50 | yes |",
+		"| held | locks=10000 | cmds/lock/tick | ≤ 0.02 | - | no |", // not measured is not reached
+	} {
+		if !strings.Contains(b.String(), line) {
+			t.Errorf("no line %q in:\n%s", line, b.String())
+		}
+	}
+}
+
+func TestREADMEHasHeadlinesAndCharts(t *testing.T) {
+	r := &report.Report{Machine: report.Machine{Cores: 2, Placement: "not pinned"}, Results: []*report.Result{
+		result(queue, 0, contender.Ours, unitLongest, 2), result(queue, 0, "rueidislock", unitLongest, 3),
+		result(uncontended, 0, contender.Ours, unitRate, 90), result(uncontended, 0, "redsync", unitRate, 100),
+		result(processes, 4, contender.Ours, unitRate, 80), result(processes, 4, "redislock", unitRate, 10),
+		result(handover, 0, "redislock", unitHandover+unitP50, 1), // polls: no chart
+	}}
+	r.Results[5].Metrics[unitJain] = []float64{.0625}
+	readme := []byte("before\n<!-- figures: written by bench/cmd/report -->\nstale\n<!-- /figures -->\nafter\n")
+	got, err := Layout().RefreshREADME(readme, r, "bench/results/day.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"before\n", "\nafter\n", "](bench/results/day.md)", "2 cores, not pinned.",
+		"| 2.00 | 3.00 (rueidislock) | 1.50 × |", "| 90.0 | 100 (redsync) | **0.9 ×** |", "| 80.0 | 10.0 (redislock, 100 ms, Jain 0.06) | 8.00 × |",
+		`<img src="bench/results/day-queue.svg" width="49%" alt="100 callers, `,
+	} {
+		if !bytes.Contains(got, []byte(want)) {
+			t.Errorf("no %q in:\n%s", want, got)
+		}
+	}
+	for _, not := range []string{"stale", "day-distinct.svg", "day-handover.svg"} {
+		if bytes.Contains(got, []byte(not)) {
+			t.Errorf("%q is still in:\n%s", not, got)
+		}
+	}
+	if again, err := Layout().RefreshREADME(got, r, "bench/results/day.md"); err != nil || !bytes.Equal(again, got) {
+		t.Errorf("a second time it differs: %v", err)
+	}
+}
+
+// README.md has every scenario, files that are there, and flags that report knows.
+func TestREADMEIsOfToday(t *testing.T) {
+	read := func(file string) string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	readme, program := read("README.md"), read("cmd/report/main.go")
+	for _, s := range scenarios {
+		if !strings.Contains(readme, "`"+s.name+"`") {
+			t.Errorf("%s is not in it", s.name)
+		}
+	}
+	files := regexp.MustCompile("`([\\w/]+\\.go)`").FindAllStringSubmatch(readme, -1)
+	for _, m := range files {
+		if _, err := os.Stat(m[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	flags := 0
+	for _, command := range regexp.MustCompile(`(?m)^ +go run \./cmd/report.*$`).FindAllString(readme, -1) {
+		for _, m := range regexp.MustCompile(` \(?-(\w+)`).FindAllStringSubmatch(command, -1) {
+			flags++
+			if !regexp.MustCompile(`flag\.\w+\("` + m[1] + `"`).MatchString(program) {
+				t.Errorf("report has no flag -%s", m[1])
+			}
+		}
+	}
+	if len(files) < 10 || flags < 5 {
+		t.Errorf("only %d files and %d flags found", len(files), flags)
+	}
+}
+
+// A chart says what it shows of whom, in fonts that every browser has.
+func TestChartsNameTheLibraries(t *testing.T) {
+	r, results := &report.Report{}, make(map[string]*report.Result)
+	for _, c := range charts {
+		for _, i := range c.Rows {
+			for v, library := range []string{"rueidislock", contender.Ours} {
+				key := fmt.Sprint(c.Scenario.Name, i, library)
+				if results[key] == nil {
+					results[key] = &report.Result{
+						Scenario: c.Scenario.Name, Load: c.Scenario.Loads[i], Library: library, Metrics: make(map[string][]float64),
+					}
+					r.Results = append(r.Results, results[key])
+				}
+				results[key].Metrics[c.Unit] = []float64{float64(v*(i+1) + 1)}
+			}
+		}
+	}
+	drawn := 0
+	err := Layout().DrawCharts(r, func(name string, svg io.WriterTo) error {
+		c := charts[drawn]
+		drawn++
+		var b bytes.Buffer
+		if _, err := svg.WriteTo(&b); err != nil {
+			return err
+		}
+		for _, want := range []string{"<svg", ">Holdfast<", ">rueidislock<", ">" + c.Title + "<", ">" + c.Label + "<", ",sans-serif;", "fill:#FFFFFF"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("chart %s has no %q", name, want)
+			}
+		}
+		return xml.Unmarshal(b.Bytes(), new(struct{}))
+	})
+	if err != nil || drawn != len(charts) {
+		t.Errorf("%d of %d charts: %v", drawn, len(charts), err)
+	}
+}
+
+// Whoever cannot tell two colours apart has the shapes, and no library is left without.
+func TestChartsTellLibrariesApart(t *testing.T) {
+	looks := make(map[string]string)
+	for _, c := range charts {
+		for _, l := range c.Scenario.Libraries {
+			s, ok := styles[l.Name]
+			if !ok {
+				t.Errorf("chart %s: %s has no style of its own", c.Name, l.Name)
+			}
+			shape := fmt.Sprintf("%T", s.Shape)
+			if other, ok := looks[shape]; ok && other != l.Name {
+				t.Errorf("%s looks like %s: %s", l.Name, other, shape)
+			}
+			looks[shape] = l.Name
+		}
+	}
+}

@@ -81,12 +81,29 @@ type Env struct {
 
 var bg = context.Background()
 
-// Lease times of the suite. A holder that died must be outlived by tests, so leases are
-// short; the usual ones are long enough for a busy machine.
+// Times of the suite. A bound on time tells what is right on a slow machine from what is
+// wrong on a fast one, so it lies between the two: scenarios make the wrong slow, with
+// leases of a minute and waiters that do not poll.
 const (
-	lease = 2 * time.Second
-	slack = 3 // bounds in wall-clock time are multiplied by it
+	// lease is the usual one: a holder that died must be outlived by tests, and one that
+	// lives must renew it on a busy machine.
+	lease = 3 * time.Second
+	// patience is for what comes, or never does.
+	patience = 15 * time.Second
+	// prompt is for what waits for nobody. What waits for Redis to answer waits for 5 s,
+	// go-redis's time-out for reading.
+	prompt = 2 * time.Second
+	// claim is how long a release makes a waiter the owner who has not said that it knows,
+	// and lostClaim what tells that somebody had to wait for the end of one.
+	claim     = 2 * time.Second
+	lostClaim = claim * 3 / 4
 )
+
+// byMessage are options of managers whose callers find out nothing by themselves while
+// patience lasts, neither by polling nor by keeping their places nor when a lease ends.
+var byMessage = []holdfast.Option{
+	holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour), holdfast.WithLease(time.Hour),
+}
 
 // Server returns the scenario's server, started at the first call. An AOF server keeps
 // its data over restarts.
@@ -145,7 +162,7 @@ func (e *Env) Lock(m *holdfast.Manager, opts ...holdfast.LockOption) holdfast.Lo
 // MustLock takes the lock or fails.
 func (e *Env) MustLock(l holdfast.Locker) *holdfast.Lease {
 	e.Helper()
-	ctx, cancel := context.WithTimeout(bg, 15*time.Second)
+	ctx, cancel := context.WithTimeout(bg, patience)
 	defer cancel()
 	got, err := l.Lock(ctx)
 	if err != nil {
@@ -183,12 +200,12 @@ func (e *Env) WantNotErr(err error, targets ...error) {
 }
 
 // WantLost waits until lease has ended and fails unless that is a loss.
-func (e *Env) WantLost(l *holdfast.Lease, within time.Duration, reasons ...holdfast.LostReason) {
+func (e *Env) WantLost(l *holdfast.Lease, reasons ...holdfast.LostReason) {
 	e.Helper()
 	select {
 	case <-l.Done():
-	case <-time.After(max(within, 10*time.Millisecond) * slack):
-		e.Fatalf("not told of the loss within %v", within*slack)
+	case <-time.After(patience):
+		e.Fatalf("not told of the loss within %v", patience)
 	}
 	var lost *holdfast.LostError
 	if !errors.As(l.Err(), &lost) {
@@ -210,12 +227,18 @@ func (e *Env) Worst(what string, d time.Duration) {
 
 // Eventually waits for something that has no event of its own, mostly a state of the
 // server, and fails if it does not come.
-func (e *Env) Eventually(what string, within time.Duration, ok func() bool) {
+func (e *Env) Eventually(what string, ok func() bool) {
 	e.Helper()
-	deadline := time.Now().Add(within * slack)
+	e.within(patience, what, ok)
+}
+
+// within is Eventually for what a TTL would bring about later.
+func (e *Env) within(limit time.Duration, what string, ok func() bool) {
+	e.Helper()
+	deadline := time.Now().Add(limit)
 	for !ok() {
 		if time.Now().After(deadline) {
-			e.Fatalf("not within %v: %s", within*slack, what)
+			e.Fatalf("not within %v: %s", limit, what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
@@ -224,13 +247,13 @@ func (e *Env) Eventually(what string, within time.Duration, ok func() bool) {
 // Parked waits until n callers wait at m.
 func (e *Env) Parked(m *holdfast.Manager, n int) {
 	e.Helper()
-	e.Eventually(fmt.Sprintf("%d callers wait", n), 5*time.Second, func() bool { return m.Stats().Waiting == n })
+	e.Eventually(fmt.Sprintf("%d callers wait", n), func() bool { return m.Stats().Waiting == n })
 }
 
 // Listening waits until n processes hear of grants by the server.
 func (e *Env) Listening(n int64) {
 	e.Helper()
-	e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.inboxes() == n && !e.deaf() })
+	e.Eventually("the waiter listens", func() bool { return e.inboxes() == n && !e.deaf() })
 }
 
 // deaf reports whether Redis takes a waiter for one that hears no inbox.
@@ -314,7 +337,7 @@ func (e *Env) Clean(m *holdfast.Manager, allow ...string) {
 			e.Logf("%+v", m.Stats())
 		}
 	}()
-	e.Eventually("nothing known of any lock", 2*time.Second, func() bool {
+	e.Eventually("nothing known of any lock", func() bool {
 		s := m.Stats()
 		return s.Locks == 0 && s.Held == 0 && s.Waiting == 0 && s.Subscriptions == 0
 	})
@@ -323,7 +346,7 @@ func (e *Env) Clean(m *holdfast.Manager, allow ...string) {
 			e.Logf("keys: %q", e.srv.Keys())
 		}
 	}()
-	e.Eventually("no keys", time.Second, func() bool {
+	e.within(prompt, "no keys", func() bool {
 		for _, k := range e.srv.Keys() {
 			if !slices.ContainsFunc(allow, func(p string) bool { return strings.HasPrefix(k, p) }) {
 				return false // the release of a lease that was lost goes on after Unlock
@@ -332,7 +355,7 @@ func (e *Env) Clean(m *holdfast.Manager, allow ...string) {
 		return true
 	})
 	e.srv.RequireTTLs(e, Tokens)
-	e.Eventually("no subscription", time.Second, func() bool { return e.srv.NumSub(e.Channel(e.Key))+e.inboxes() == 0 })
+	e.Eventually("no subscription", func() bool { return e.srv.NumSub(e.Channel(e.Key))+e.inboxes() == 0 })
 }
 
 // Tombstones is the prefix of the keys that refuse late copies of a request.

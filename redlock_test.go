@@ -340,7 +340,7 @@ func giveUp(t *testing.T, locks ...holdfast.Locker) {
 
 func TestRedlock_LossOfTheMajorityEndsIt(t *testing.T) {
 	all := servers(t, 3)
-	c := all.candidate(t, holdfast.WithLease(600*time.Millisecond))
+	c := all.candidate(t, holdfast.WithLease(4*time.Second))
 	lease := mustLock(t, c)
 	all.heldBy(t, 3)
 	ctx := lease.Context(t.Context())
@@ -351,7 +351,7 @@ func TestRedlock_LossOfTheMajorityEndsIt(t *testing.T) {
 	all[1].Admin().Set(t.Context(), vote, "something else", 0)
 	select {
 	case <-ctx.Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("nobody was told")
 	}
 	wantErr(t, context.Cause(ctx), holdfast.ErrLeaseLost, holdfast.ErrClosed)

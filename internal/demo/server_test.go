@@ -113,7 +113,7 @@ func TestServer_TimePasses(t *testing.T) {
 		t.Errorf("a lock with a TTL of %v was free after %v", ttl, waited)
 	}
 
-	kept := mustLock(t, ms[0].Mutex("k", holdfast.WithLease(100*time.Millisecond)))
+	kept := mustLock(t, ms[0].Mutex("k", holdfast.WithLease(2*time.Second)))
 	eventually(t, "three renewals", func() bool { return ms[0].Stats().Renewals >= 3 })
 	if _, err := ms[1].Mutex("k").TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 		t.Errorf("TryLock() of a renewed lock = %v, want ErrNotAcquired", err)

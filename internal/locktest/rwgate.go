@@ -103,6 +103,7 @@ var rwGateScenarios = map[string]func(*Env){
 			ctx, cancel := context.WithCancel(bg)
 			leaving := e.RW(e.Manager()).RLockAsync(ctx)
 			e.Queued(3)
+			e.Listening(3) // it has been refused
 			cancel()
 			e.WantErr((<-leaving).Err, holdfast.ErrNotAcquired, context.Canceled)
 			e.MustUnlock(first)

@@ -22,6 +22,7 @@ var rwQueueScenarios = map[string]func(*Env){
 			ctx, cancel := context.WithCancel(bg)
 			writer := e.RW(w).LockAsync(ctx)
 			e.Queued(1)
+			e.Listening(1) // it has been refused
 			behind := []<-chan *holdfast.Lease{e.Later(e.RW(w).RLocker())}
 			e.Parked(w, 2)
 			c := e.Manager(byMessage...)

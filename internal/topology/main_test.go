@@ -43,8 +43,6 @@ func TestMain(m *testing.M) {
 const (
 	// lease outlives a fail-over, so that a lock that was replicated is kept.
 	lease = 10 * time.Second
-	// slack multiplies bounds in wall-clock time: the machine may be busy.
-	slack = 3
 	// patience is for what must come; reaching it is a failure.
 	patience = 30 * time.Second
 )

@@ -34,7 +34,7 @@ func TestCrowdsTellOverlap(t *testing.T) {
 		"readers":              {n: 4, reads: .9, hold: time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := measureCrowds(t.Context(), trial{testServer, pick(unlocked)[0], r, 200 * time.Millisecond})
+			_, err := measureCrowds(t.Context(), trial{testServer, pick(unlocked)[0], r, time.Second})
 			if v := (violation{}); !errors.As(err, &v) {
 				t.Errorf("callers without a lock: %v", err)
 			}
@@ -45,7 +45,7 @@ func TestCrowdsTellOverlap(t *testing.T) {
 // A single writer loses no increment, so it is its readers that tell.
 func TestReadersTellAWriter(t *testing.T) {
 	r := row{n: 2, procs: 2, hold: time.Millisecond}
-	_, err := writer.measure(t.Context(), trial{testServer, pick(unlocked)[0], r, 200 * time.Millisecond})
+	_, err := writer.measure(t.Context(), trial{testServer, pick(unlocked)[0], r, time.Second})
 	if v := (violation{}); !errors.As(err, &v) {
 		t.Errorf("a writer among readers without a lock: %v", err)
 	}
@@ -57,12 +57,13 @@ func TestFleetCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := pick(name)[0]
 			runnable(t, l)
-			m, err := measureCrowds(t.Context(), trial{testServer, l, row{n: 2, procs: 2, hold: time.Millisecond}, 300 * time.Millisecond})
+			m, err := measureCrowds(t.Context(), trial{testServer, l, row{n: 2, procs: 2, hold: time.Millisecond}, time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A millisecond under the lock bounds the rate; two processes share it.
-			if rate := m[unitRate]; rate < 20 || rate > 1000 {
+			// A millisecond under the lock bounds the rate; two processes share it. How slow a
+			// machine is nobody knows.
+			if rate := m[unitRate]; rate <= 0 || rate > 1000 {
 				t.Errorf("%v pairs/s", rate)
 			}
 			for _, unit := range []string{unitWait + unitP50, unitHandover + unitP50, unitCommands, unitServer, unitClient, unitConns, unitMemory, unitJainProc} {

@@ -239,12 +239,12 @@ func TestDecades(t *testing.T) {
 func TestCommandsOfAPairOfRedisson(t *testing.T) {
 	l := pick("redisson")[0]
 	runnable(t, l)
-	tr := trial{testServer, l, row{n: 1}, 300 * time.Millisecond}
+	tr := trial{testServer, l, row{n: 1}, time.Second}
 	m, err := tr.crowds(context.Background(), tr.jobs(true))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := m[unitCommands]; got < 2.99 || got > 3.01 {
+	if got := m[unitCommands]; got < 2.7 || got > 3.3 { // with what else a connection says now and then
 		t.Errorf("%v commands for a pair", got)
 	}
 }

@@ -148,11 +148,7 @@ var leaseScenarios = map[string]func(*Env){
 		deadline := l.Deadline()
 		e.Server().Pause()
 		<-l.Done()
-		late := time.Since(deadline)
-		if late < 0 || late > prompt {
-			e.Errorf("told %v after the deadline", late)
-		}
-		e.Worst("N1:after-the-deadline", late)
+		e.Worst("N1:after-the-deadline", e.promptly(deadline))
 		e.WantLost(l, holdfast.LostDeadline)
 		e.srv.Resume()
 		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
@@ -166,9 +162,7 @@ var leaseScenarios = map[string]func(*Env){
 		deadline := l.Deadline()
 		p.BlackHole(true)
 		<-l.Done()
-		if late := time.Since(deadline); late < 0 || late > prompt {
-			e.Errorf("told %v after the deadline", late)
-		}
+		e.promptly(deadline)
 	},
 
 	// N3: a short black hole kills the connections that lost bytes; renewal goes on over
@@ -220,9 +214,7 @@ var leaseScenarios = map[string]func(*Env){
 		deadline := l.Deadline()
 		ctx := l.Context(bg)
 		<-ctx.Done()
-		if late := time.Since(deadline); late < 0 || late > prompt {
-			e.Errorf("ended %v after the deadline", late)
-		}
+		e.promptly(deadline)
 		if n := m.Stats().Renewals; n != 0 {
 			e.Errorf("%d renewals", n)
 		}

@@ -219,6 +219,17 @@ func (e *Env) WantLost(l *holdfast.Lease, reasons ...holdfast.LostReason) {
 	e.Errorf("lost with reason %q, want one of %q", lost.Reason, reasons)
 }
 
+// promptly fails unless it is just after the deadline of a lease that has ended, and
+// returns how long after.
+func (e *Env) promptly(deadline time.Time) time.Duration {
+	e.Helper()
+	late := time.Since(deadline)
+	if late < 0 || late > prompt {
+		e.Errorf("told of the end %v after the deadline", late)
+	}
+	return late
+}
+
 // Worst reports a figure of a promise, "<promise>:<what>", of which the largest counts.
 // tools/figures collects them.
 func (e *Env) Worst(what string, d time.Duration) {

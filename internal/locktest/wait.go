@@ -140,7 +140,7 @@ var waitScenarios = map[string]func(*Env){
 			}()
 			e.Parked(m, i+1)
 		}
-		e.Listening(1) // it has been refused
+		e.Listening(1)              // it has been refused
 		for i := 0; i < n; i += 2 { // the front of the queue among them
 			start := time.Now()
 			cancels[i]()

@@ -101,7 +101,8 @@ func forKinds(t *testing.T, table string, run func(*soak)) {
 			s := &soak{T: t, srv: srv, kind: &Kinds[i], idle: idle, rows: &rows}
 			for i := range s.managers {
 				s.clients[i] = srv.Client(t)
-				m, err := holdfast.New(s.clients[i], holdfast.WithLease(2*time.Second))
+				// Nothing is over by itself, and a release has a second to be answered.
+				m, err := holdfast.New(s.clients[i], holdfast.WithLease(time.Minute))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -19,7 +19,7 @@ import (
 var hostScenarios = map[string]func(*Env){
 	// AC-36, F17: one thread, and the section never gives it up.
 	"BusyProcessorLosesNothing": func(e *Env) {
-		p := redistest.StartProcess(e, SpinnerRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, lease.String())
+		p := redistest.StartProcess(e, SpinnerRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, "3s")
 		p.Expect(e, "spun, valid true, unlock <nil>")
 		e.srv.RequireNoKeys(e, Tombstones)
 	},

@@ -89,7 +89,7 @@ var hygieneScenarios = map[string]func(*Env){
 
 	// AC-97, scaled: every way out of a wait, under load, leaves nothing.
 	"ChurnLeavesNothing": func(e *Env) {
-		m := e.Manager()
+		m := e.Manager(holdfast.WithLease(time.Minute)) // nothing is gone by itself
 		e.MustUnlock(e.MustLock(e.Lock(m)))
 		var wg sync.WaitGroup
 		const goroutines, cycles = 8, 300

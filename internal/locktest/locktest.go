@@ -86,8 +86,9 @@ var bg = context.Background()
 // leases of a minute and waiters that do not poll.
 const (
 	// lease is the usual one: a holder that died must be outlived by tests, and one that
-	// lives must renew it on a busy machine.
-	lease = 3 * time.Second
+	// lives must renew it on a busy machine. An Unlock waits for a quarter of it, a second
+	// at the most.
+	lease = 4 * time.Second
 	// patience is for what comes, or never does.
 	patience = 15 * time.Second
 	// prompt is for what waits for nobody. What waits for Redis to answer waits for 5 s,

@@ -61,7 +61,12 @@ func waits(t *testing.T, l holdfast.Locker) func() *holdfast.Lease {
 
 func mustUnlock(t *testing.T, l *holdfast.Lease) {
 	t.Helper()
-	if err := l.Unlock(context.Background()); err != nil {
+	var err error
+	eventually(t, "Unlock is told", func() bool { // in a second, or on a slow machine later
+		err = l.Unlock(context.Background())
+		return !errors.Is(err, holdfast.ErrUnavailable)
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -189,7 +189,7 @@ func TestRedlock_IsALock(t *testing.T) {
 // A waiter is woken by the release and asks nothing meanwhile.
 func TestRedlock_IsWokenByTheRelease(t *testing.T) {
 	all := servers(t, 3)
-	c, waiter := all.candidate(t), all.candidate(t, holdfast.WithPollInterval(time.Hour))
+	c, waiter := all.candidate(t), all.candidate(t, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
 	lease := mustLock(t, c)
 	all.heldBy(t, 3)
 	got := waits(t, waiter)

@@ -275,7 +275,7 @@ var grantScenarios = map[string]func(*Env){
 				e.Errorf("taken for %v by nobody", d)
 			}
 		}
-		e.Eventually("no keys", func() bool { return onlyTombstones(e) })
+		e.within(prompt, "no keys", func() bool { return onlyTombstones(e) })
 	},
 
 	// What a process costs the others that dies, or stands still, when it is granted

@@ -158,7 +158,8 @@ var hostScenarios = map[string]func(*Env){
 	// AC-25: the disk is full. Redis refuses every write, of releases as well: an error,
 	// and the TTL is the bound.
 	"FullDiskIsAnErrorAndTheTTLBounds": func(e *Env) {
-		m := e.Manager()
+		const ttl = time.Minute
+		m := e.Manager(holdfast.WithLease(ttl))
 		admin := e.Server().Admin()
 		l := e.MustLock(e.Lock(m))
 		config := func(key, value string) {
@@ -183,8 +184,8 @@ var hostScenarios = map[string]func(*Env){
 			e.Errorf("%v does not say MISCONF", err)
 		}
 		e.WantErr(l.Unlock(bg), holdfast.ErrUnavailable)
-		if ttl := e.PTTL(); ttl == -1 || ttl > lease {
-			e.Errorf("TTL %v", ttl)
+		if left := e.PTTL(); left <= 0 || left > ttl {
+			e.Errorf("TTL %v", left)
 		}
 		config("stop-writes-on-bgsave-error", "no")
 		e.Eventually("released in the background", func() bool { return admin.Exists(bg, e.Key).Val() == 0 })

@@ -252,7 +252,7 @@ var waitScenarios = map[string]func(*Env){
 		time.Sleep(2 * time.Second) // nothing changes, and little may happen
 		// The contender asks about once a second, and more often until it listens; the places
 		// of a hundred waiters are kept by one command. It is far fewer than waiters.
-		const most = n / 10
+		const most = n / 4
 		if c := p.Count(isCommand); c > most {
 			e.Errorf("%d commands while nothing changed: %q", c, p.Commands())
 		}

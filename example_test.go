@@ -141,7 +141,7 @@ func ExampleLease_Token() {
 }
 
 func ExampleLease_Done() {
-	m, done := newManager(holdfast.WithLease(300 * time.Millisecond))
+	m, done := newManager()
 	defer done()
 	ctx := context.Background()
 	lease, err := m.Mutex("job:nightly").Lock(ctx)
@@ -203,7 +203,7 @@ func ExampleManager_Inspect() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(info.Kind, info.Held, len(info.Holders), info.TTL > 29*time.Second)
+	fmt.Println(info.Kind, info.Held, len(info.Holders), info.TTL > 20*time.Second)
 	lease.Unlock(ctx)
 	// Output: mutex true 1 true
 }

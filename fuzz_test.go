@@ -71,7 +71,7 @@ func newProgram(t *testing.T, client *redis.Client, kind uint8) *program {
 	p := &program{T: t, client: client, name: fmt.Sprintf("fuzz:%d", programs.Add(1))}
 	for _, m := range []**holdfast.Manager{&p.m, &p.rival} {
 		var err error
-		if *m, err = holdfast.New(client, holdfast.WithLease(2*time.Second)); err != nil {
+		if *m, err = holdfast.New(client, holdfast.WithLease(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -219,7 +219,7 @@ func (p *program) end() {
 	go func() { defer close(returned); p.calls.Wait() }()
 	select {
 	case <-returned:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		p.Fatal("a call does not return")
 	}
 	for {

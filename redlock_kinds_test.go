@@ -110,7 +110,7 @@ func TestRedlock_OfEveryKindInTrouble(t *testing.T) {
 	for name, of := range sides {
 		t.Run(name, func(t *testing.T) {
 			all := servers(t, 3)
-			c, rival := all.candidateFor(t, of, holdfast.WithLease(2*time.Second)), all.candidateFor(t, rivalOf(name))
+			c, rival := all.candidateFor(t, of, holdfast.WithLease(4*time.Second)), all.candidateFor(t, rivalOf(name))
 			refused := func(when string) {
 				t.Helper()
 				if _, err := rival.TryLock(t.Context()); err == nil {

@@ -112,7 +112,7 @@ func TestTelemetry_Metrics(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	srv := redistest.Start(t)
-	m, err := holdfast.New(srv.Client(t), holdfast.WithMeterProvider(provider), holdfast.WithLease(300*time.Millisecond))
+	m, err := holdfast.New(srv.Client(t), holdfast.WithMeterProvider(provider), holdfast.WithLease(3*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

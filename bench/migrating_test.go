@@ -186,7 +186,7 @@ func TestMigrating_SameNameAsAnotherLock(t *testing.T) {
 	ctx := t.Context()
 	client := redis.NewClient(&redis.Options{Addr: testServer.Address()})
 	defer client.Close()
-	locks, err := holdfast.New(client, holdfast.WithLease(500*time.Millisecond))
+	locks, err := holdfast.New(client, holdfast.WithLease(holdfast.DefaultLease))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -351,8 +351,8 @@ func TestTold(t *testing.T) {
 func TestBypasses(t *testing.T) {
 	h := byHand()
 	h.op(0, Lock, busyMutex, OK, 0, 500)    // waits for long
-	h.op(1, Lock, busyMutex, OK, 100, 300)  // overtakes it
-	h.op(1, Lock, busyMutex, OK, 10, 200)   // came too soon after it to say
+	h.op(1, Lock, busyMutex, OK, 200, 300)  // overtakes it
+	h.op(1, Lock, busyMutex, OK, 100, 200)  // came too soon after it to say
 	h.op(1, Lock, busyMutex, Ended, 0, 900) // gave up
 	got := Bypasses(h.History, busyMutex)
 	if len(got) != 1 || got[0].Waiter.Return != 500*ms || got[0].Other.Return != 300*ms {

@@ -12,7 +12,7 @@ import (
 const (
 	wakeBound  = 500 * time.Millisecond
 	stuckBound = 5 * time.Second
-	toldBound  = 150 * time.Millisecond // from a deadline to Done: a timer on a busy machine
+	toldBound  = 2 * stallBound // from a deadline to Done: a timer; up to half of it is no stall yet
 )
 
 // Wakes is the third judge: nobody waits for a lock that is free, or that Redis has given
@@ -123,8 +123,8 @@ func (h *History) calm(s Span) time.Duration {
 type Bypass struct{ Waiter, Other *Op }
 
 // fairSlack is how much later a call must be to count as later: the time it takes to
-// stand in the queue.
-const fairSlack = 20 * time.Millisecond
+// stand in the queue, where nobody stalls. The order in it is in the server's file.
+const fairSlack = stallBound
 
 // Bypasses finds them among calls of Lock that were granted; who gave up does not
 // count. Fair locks promise none while nothing is wrong.

@@ -79,8 +79,8 @@ func mustUnlock(t *testing.T, l *holdfast.Lease) {
 
 func TestServer_ReleaseWakesTheOtherProcess(t *testing.T) {
 	t.Parallel()
-	// Nobody polls for an hour: it takes a message to wake a waiter.
-	_, ms := embedded(t, 2, holdfast.WithPollInterval(time.Hour), holdfast.WithLease(time.Hour))
+	// Nobody asks for an hour: it takes a message to wake a waiter.
+	_, ms := embedded(t, 2, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour), holdfast.WithLease(time.Hour))
 	first := mustLock(t, ms[0].Mutex("k"))
 	second := ms[1].Mutex("k").LockAsync(t.Context())
 	eventually(t, "a subscription", func() bool { return ms[1].Stats().Subscriptions == 1 })
@@ -113,7 +113,7 @@ func TestServer_TimePasses(t *testing.T) {
 		t.Errorf("a lock with a TTL of %v was free after %v", ttl, waited)
 	}
 
-	kept := mustLock(t, ms[0].Mutex("k", holdfast.WithLease(100*time.Millisecond)))
+	kept := mustLock(t, ms[0].Mutex("k", holdfast.WithLease(2*time.Second)))
 	eventually(t, "three renewals", func() bool { return ms[0].Stats().Renewals >= 3 })
 	if _, err := ms[1].Mutex("k").TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 		t.Errorf("TryLock() of a renewed lock = %v, want ErrNotAcquired", err)

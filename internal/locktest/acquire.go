@@ -264,7 +264,7 @@ var acquireScenarios = map[string]func(*Env){
 				got <- err
 			}()
 			e.Parked(b, 1)
-			e.Eventually("the waiter listens", 2*time.Second, func() bool { return b.Stats().Subscriptions > 0 })
+			e.Eventually("the waiter listens", func() bool { return b.Stats().Subscriptions > 0 })
 			e.MustUnlock(held)
 			if err := <-got; err != nil {
 				e.Errorf("%q: %v", name, err)

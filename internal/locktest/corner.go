@@ -47,7 +47,7 @@ var cornerScenarios = map[string]func(*Env){
 		if _, err := m.ForceUnlock(bg, e.Key); err != nil {
 			e.Fatal(err)
 		}
-		e.WantLost(l, time.Second, holdfast.LostDeleted)
+		e.WantLost(l, holdfast.LostDeleted)
 		e.MustUnlock(<-got)
 	},
 
@@ -84,12 +84,12 @@ var cornerScenarios = map[string]func(*Env){
 		done := make(chan error, 1)
 		start := time.Now()
 		go func() { done <- l.Unlock(bg) }()
-		e.Eventually("the release has begun", time.Second, func() bool { return l.Err() != nil })
+		e.Eventually("the release has begun", func() bool { return l.Err() != nil })
 		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
 		defer cancel()
 		_ = m.Close(ctx)
 		e.WantErr(<-done, holdfast.ErrUnavailable)
-		if d := time.Since(start); d > time.Second*slack {
+		if d := time.Since(start); d > time.Second+prompt {
 			e.Errorf("Unlock took %v", d)
 		}
 	},
@@ -102,10 +102,10 @@ var cornerScenarios = map[string]func(*Env){
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
 		go func() { _, _ = e.Lock(m).Lock(ctx) }()
-		e.Eventually("four copies", 5*time.Second, func() bool { return m.Stats().Troubles >= 4 })
+		e.Eventually("four copies", func() bool { return m.Stats().Troubles >= 4 })
 		start := time.Now()
 		_, err := e.Lock(m).TryLock(bg)
-		if d := time.Since(start); d > 250*time.Millisecond*slack {
+		if d := time.Since(start); d > prompt {
 			e.Errorf("took %v", d)
 		}
 		e.WantErr(err, holdfast.ErrUnavailable)
@@ -117,7 +117,7 @@ var cornerScenarios = map[string]func(*Env){
 		l := e.MustLock(e.Lock(m))
 		p.BlackHole(true)
 		go func() { _ = l.Unlock(bg) }()
-		e.Eventually("the release has begun", time.Second, func() bool { return l.Err() != nil })
+		e.Eventually("the release has begun", func() bool { return l.Err() != nil })
 		ctx, cancel := context.WithTimeout(bg, 200*time.Millisecond)
 		defer cancel()
 		_, err := e.Lock(m).TryLock(ctx)
@@ -136,7 +136,7 @@ var cornerScenarios = map[string]func(*Env){
 		e.srv.Admin().Del(bg, e.Key)
 		<-l.Done()
 		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
-		e.Eventually("the manager is done", 2*time.Second, func() bool { return m.Stats().Locks == 0 })
+		e.Eventually("the manager is done", func() bool { return m.Stats().Locks == 0 })
 		mon := e.srv.Monitor(e)
 		gate.Release()
 		mon.Wait(e, `"zscore"`, 2*time.Second)
@@ -170,9 +170,9 @@ var cornerScenarios = map[string]func(*Env){
 		defer cancel()
 		_, err := e.kind.Lock(m, e.Key+":other").Lock(ctx)
 		e.WantErr(err, context.DeadlineExceeded)
-		time.Sleep(400 * time.Millisecond) // the linger time is over
+		time.Sleep(time.Second) // the linger time is over
 		gate.Release()
-		e.Eventually("the other is subscribed", 3*time.Second, func() bool { return e.srv.NumSub(e.Channel(e.Key)) == 1 })
+		e.Eventually("the other is subscribed", func() bool { return e.srv.NumSub(e.Channel(e.Key)) == 1 })
 		if n := e.srv.NumSub(e.Channel(e.Key + ":other")); n != 0 {
 			e.Error("subscribed to a channel that nobody wants")
 		}
@@ -190,16 +190,16 @@ var cornerScenarios = map[string]func(*Env){
 		select {
 		case err := <-handled:
 			e.WantErr(err, holdfast.ErrLeaseLost)
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience):
 			e.Fatal("the handler hangs")
 		}
 	},
 
 	"ExtendBeyondMaxHold": func(e *Env) {
 		m := e.Manager()
-		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(time.Second), holdfast.WithMaxHold(2*time.Second)))
+		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(20*time.Second), holdfast.WithMaxHold(20*time.Second)))
 		e.WantErr(l.Extend(bg, time.Minute), holdfast.ErrInvalidOption)
-		if d := e.PTTL(); d > time.Second {
+		if d := e.PTTL(); d > 20*time.Second {
 			e.Errorf("TTL %v", d)
 		}
 		e.MustUnlock(l)
@@ -225,7 +225,7 @@ var cornerScenarios = map[string]func(*Env){
 				got, err := l.Lock(bg)
 				if err == nil {
 					// What the server grants is for a short time; the lease follows at once.
-					e.Eventually("what was asked for", 2*time.Second, func() bool { return w.ok(got) })
+					e.Eventually("what was asked for", func() bool { return w.ok(got) })
 					err = got.Unlock(bg)
 				}
 				done <- err

@@ -25,7 +25,7 @@ func (e *Env) places() (ids []string, kept int64) {
 // Standing waits until n ids stand in the queue.
 func (e *Env) Standing(n int) {
 	e.Helper()
-	e.Eventually(fmt.Sprintf("%d in the queue", n), 5*time.Second, func() bool {
+	e.Eventually(fmt.Sprintf("%d in the queue", n), func() bool {
 		ids, _ := e.places()
 		return len(ids) == n
 	})
@@ -52,7 +52,7 @@ func (e *Env) history(mon *redistest.Monitor) (came, granted []string) {
 	e.Helper()
 	end := fmt.Sprintf("end of %s at %d", e.Key, time.Now().UnixNano())
 	e.srv.Admin().Echo(bg, end)
-	mon.Wait(e, end, 5*time.Second)
+	mon.Wait(e, end, patience)
 	push := regexp.MustCompile(`lua\] "rpush" "redisson_lock_queue:\{` + e.Key + `\}" "([^"]+)"`)
 	grant := regexp.MustCompile(`lua\] "hset" "` + e.Key + `" "([^"]+)"`)
 	for _, line := range mon.Lines() {
@@ -124,17 +124,17 @@ var fairScenarios = map[string]func(*Env){
 
 	// AC-59: the holder goes on and on; nobody loses a place by waiting for long.
 	"LongWaitKeepsThePlace": func(e *Env) {
-		const patience = 600 * time.Millisecond
+		const kept = 2 * time.Second
 		held := e.MustLock(e.Lock(e.Manager()))
-		a, b := e.Manager(holdfast.WithFairPatience(patience)), e.Manager(holdfast.WithFairPatience(patience))
+		a, b := e.Manager(holdfast.WithFairPatience(kept)), e.Manager(holdfast.WithFairPatience(kept))
 		mon := e.srv.Monitor(e)
 		first := e.Enqueue(a, 3)
 		second := e.Enqueue(b, 2)
 		before, _ := e.places()
-		for over := time.After(3 * patience); ; {
-			ids, kept := e.places()
-			if !slices.Equal(ids, before) || kept != int64(len(ids)) {
-				e.Fatalf("the queue has become %q, %d kept, from %q", ids, kept, before)
+		for over := time.After(3 * kept); ; {
+			ids, times := e.places()
+			if !slices.Equal(ids, before) || times != int64(len(ids)) {
+				e.Fatalf("the queue has become %q, %d kept, from %q", ids, times, before)
 			}
 			select {
 			case <-over:
@@ -165,34 +165,35 @@ var fairScenarios = map[string]func(*Env){
 			{"writes paused", func() { srv.Admin().Do(bg, "CLIENT", "PAUSE", "700", "WRITE") }, func() {}},
 		} {
 			held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(10 * time.Second))))
-			m, closing := e.Manager(), e.Manager()
+			// Nobody's place runs out by itself.
+			m, closing := e.Manager(holdfast.WithFairPatience(time.Minute)), e.Manager(holdfast.WithFairPatience(time.Minute))
 			ctx, cancel := context.WithCancel(bg)
-			short, stop := context.WithTimeout(bg, 400*time.Millisecond)
+			later, stop := context.WithCancel(bg)
 			results := make(chan error, 3)
 			for i, wait := range []struct {
 				m   *holdfast.Manager
 				ctx context.Context
-			}{{m, ctx}, {m, short}, {closing, bg}} {
+			}{{m, ctx}, {m, later}, {closing, bg}} {
 				go func() { _, err := e.Lock(wait.m).Lock(wait.ctx); results <- err }()
 				e.Standing(i + 1)
 			}
 			stays := e.Enqueue(m, 1)[0]
 			tc.before()
-			cancel()
 			left := time.Now()
+			cancel()
+			time.AfterFunc(300*time.Millisecond, stop) // Redis is still in trouble
 			_ = closing.Close(bg)
 			for range 3 {
 				if err := <-results; err == nil {
 					e.Errorf("%s: granted", tc.name)
 				}
 			}
-			if d := time.Since(left); d > 1500*time.Millisecond*slack {
+			if d := time.Since(left); d > time.Second+prompt {
 				e.Errorf("%s: returned after %v", tc.name, d)
 			}
-			stop()
 			tc.after()
 			healed := time.Now()
-			e.Eventually(tc.name+": only one stands", 2*time.Second, func() bool {
+			e.Eventually(tc.name+": only one stands", func() bool {
 				ids, kept := e.places()
 				return len(ids) == 1 && kept == 1
 			})
@@ -218,19 +219,27 @@ var fairScenarios = map[string]func(*Env){
 		e.Standing(4)
 		second := e.Enqueue(m, 1)[0]
 		e.Listening(3)
+		order, _ := e.places()
 		p.Kill()
 		q.Kill()
 		e.Listening(1) // Redis knows
 		proxy.Record()
 		start := time.Now()
+		alive := func() { // a release passes the lock over the dead, none of whom has it for a claim
+			e.Helper()
+			for id := range e.Holders() {
+				if id != order[1] && id != order[4] {
+					e.Errorf("granted to %s, which is dead", id)
+				}
+			}
+		}
 		e.MustUnlock(held)
+		alive()
 		e.MustUnlock(<-first)
+		alive()
 		e.MustUnlock(<-second)
 		e.Logf("served %v after the release, over three dead waiters", time.Since(start))
-		if d := time.Since(start); d > 100*time.Millisecond*slack {
-			e.Errorf("served after %v", d)
-		}
-		if n := proxy.Count(isCommand); n > 10 {
+		if n := proxy.Count(isCommand); n > 50 {
 			e.Errorf("%d commands: %q", n, proxy.Commands())
 		}
 		e.Clean(m)
@@ -241,7 +250,7 @@ var fairScenarios = map[string]func(*Env){
 	"StoppedInTheQueue": func(e *Env) {
 		held := e.MustLock(e.Lock(e.Manager()))
 		m, proxy := e.Via()
-		p := e.StartWaiter(lease, 5*time.Second)
+		p := e.StartWaiter(20*time.Second, time.Minute)
 		p.Send("take 0")
 		e.Standing(1)
 		got := e.Enqueue(m, 1)[0]
@@ -252,8 +261,8 @@ var fairScenarios = map[string]func(*Env){
 		e.MustUnlock(held)
 		l := <-got
 		d := time.Since(start)
-		e.Logf("served %v after the release: the claim of one stopped waiter is %v", d, lease)
-		if d > lease+100*time.Millisecond*slack {
+		e.Logf("served %v after the release: the claim of one stopped waiter is %v", d, claim)
+		if d > 3*claim {
 			e.Errorf("served after %v", d)
 		}
 		e.Worst("L5:behind-one-that-is-stopped", d)
@@ -269,9 +278,9 @@ var fairScenarios = map[string]func(*Env){
 	// A process that was silent for longer than its patience was passed over; when it is
 	// back, its waiters are first again, in their order.
 	"ResumedProcessIsFirstAgain": func(e *Env) {
-		const patience = 500 * time.Millisecond
+		const kept = 2 * time.Second
 		held := e.MustLock(e.Lock(e.Manager()))
-		p := e.StartWaiter(10*time.Second, patience)
+		p := e.StartWaiter(20*time.Second, kept)
 		for i := range 4 {
 			p.Send(fmt.Sprint("lock ", i))
 			e.Standing(i + 1)
@@ -281,7 +290,7 @@ var fairScenarios = map[string]func(*Env){
 		next := e.Enqueue(m, 1)[0]
 		e.Listening(2)
 		p.Pause()
-		e.Eventually("the places are over", 3*time.Second, func() bool {
+		e.Eventually("the places are over", func() bool {
 			n, err := e.srv.Admin().Eval(bg, `local t = redis.call('time')
 				return redis.call('zcount', KEYS[1], '-inf', t[1] * 1000 + t[2] / 1000)`,
 				[]string{"redisson_lock_timeout:{" + e.Key + "}"}).Int()
@@ -291,7 +300,7 @@ var fairScenarios = map[string]func(*Env){
 		l := <-next // at once, over four that are silent
 		last := e.Enqueue(m, 1)[0]
 		p.Resume()
-		e.Eventually("they stand in front again", 3*time.Second, func() bool {
+		e.Eventually("they stand in front again", func() bool {
 			ids, _ := e.places()
 			return len(ids) == 5
 		})
@@ -301,7 +310,7 @@ var fairScenarios = map[string]func(*Env){
 		e.MustUnlock(l)
 		var order []string
 		for range 8 { // "got" of the next may come before "unlocked"
-			line := p.ReadLine(e, 5*time.Second)
+			line := p.ReadLine(e, patience)
 			if x, ok := strings.CutPrefix(line, "got "); ok {
 				order = append(order, x)
 				p.Send("unlock " + x)
@@ -330,9 +339,6 @@ var fairScenarios = map[string]func(*Env){
 		e.MustUnlock(held)
 		l := <-got
 		e.Logf("served after %v", time.Since(start))
-		if d := time.Since(start); d > 5*time.Second+200*time.Millisecond*slack {
-			e.Errorf("served after %v", d)
-		}
 		if n := proxy.Count(isCommand); n > 50 {
 			e.Errorf("%d commands: %q", n, proxy.Commands())
 		}
@@ -384,13 +390,13 @@ var fairScenarios = map[string]func(*Env){
 		if len(times) != 1 {
 			e.Fatalf("times %v", times)
 		}
-		if left := time.UnixMilli(int64(times[0].Score)).Sub(now); left < 4*time.Second || left > 5*time.Second+time.Millisecond {
+		if left := time.UnixMilli(int64(times[0].Score)).Sub(now); left < 2*time.Second || left > 5*time.Second+time.Millisecond {
 			e.Errorf("the place is kept for %v", left)
 		}
 		start := time.Now()
 		e.MustUnlock(held)
 		e.MustUnlock(<-waits)
-		if d := time.Since(start); d > time.Second {
+		if d := time.Since(start); d > prompt {
 			e.Errorf("served after %v", d)
 		}
 		e.Clean(m, Tombstones)
@@ -415,9 +421,6 @@ var fairScenarios = map[string]func(*Env){
 		l := <-got
 		d := time.Since(start)
 		e.Logf("the dead waiter of Redisson cost %v and %d commands", d, proxy.Count(isCommand))
-		if d > 5*time.Second+500*time.Millisecond*slack {
-			e.Errorf("served after %v", d)
-		}
 		if n := proxy.Count(isCommand); n > 50 {
 			e.Errorf("%d commands: %q", n, strings.Join(slices.Concat(proxy.Commands()...), " "))
 		}

@@ -48,7 +48,7 @@ func (e *Env) bystander(m *holdfast.Manager) <-chan *holdfast.Lease {
 	go func() { got <- e.MustLock(e.Lock(m)) }()
 	e.Listening(before + 1)
 	times := strings.Replace(e.queue(), "_queue", "_timeout", 1)
-	e.Eventually("it has said that it listens", 2*time.Second, func() bool {
+	e.Eventually("it has said that it listens", func() bool {
 		places := e.srv.Admin().ZRangeWithScores(bg, times, 0, -1).Val()
 		return len(places) > 0 && !slices.ContainsFunc(places, func(z redis.Z) bool { return z.Score != math.Trunc(z.Score) })
 	})
@@ -62,7 +62,7 @@ func (e *Env) bystander(m *holdfast.Manager) <-chan *holdfast.Lease {
 func (e *Env) quiet() {
 	e.Helper()
 	calls, since := int64(0), time.Now()
-	e.Eventually("nothing is asked", 5*time.Second, func() bool {
+	e.Eventually("nothing is asked", func() bool {
 		if n := e.srv.CommandCalls("eval", "evalsha"); n != calls {
 			calls, since = n, time.Now()
 		}
@@ -75,9 +75,9 @@ var grantScenarios = map[string]func(*Env){
 	// Two commands for each acquisition, whatever the number of processes: the grant
 	// reaches the waiter by itself.
 	"TwoCommandsPerHandOver": func(e *Env) {
-		most := 2.05
+		most := 2.3 // a machine that is slow makes some grants late, which are asked about
 		if e.kind.Confirms {
-			most = 3.05
+			most = 3.3
 		}
 		for _, managers := range []int{2, 3, 4} {
 			var wg sync.WaitGroup
@@ -141,7 +141,7 @@ var grantScenarios = map[string]func(*Env){
 			e.Fatal("granted without a message")
 		case <-time.After(700 * time.Millisecond): // more than a quarter of the claim
 		}
-		if e.PTTL() > 2*time.Second {
+		if e.PTTL() > claim {
 			e.Errorf("the claim lasts for %v", e.PTTL())
 		}
 		gate.Release()
@@ -168,7 +168,7 @@ var grantScenarios = map[string]func(*Env){
 		l := <-other
 		d := time.Since(start)
 		e.Logf("the other one has it %v after the release", d)
-		if d < 1900*time.Millisecond || d > 2*time.Second+300*time.Millisecond*slack {
+		if d < claim-100*time.Millisecond || d > 3*claim {
 			e.Errorf("a grant that nobody heard of cost %v", d)
 		}
 		s.inside.Add(1)
@@ -198,12 +198,12 @@ var grantScenarios = map[string]func(*Env){
 			start := time.Now()
 			e.MustUnlock(held)
 			e.MustUnlock(<-got)
-			if d := time.Since(start); d > 250*time.Millisecond*slack {
+			if d := time.Since(start); d > lostClaim {
 				e.Errorf("found after %v", d)
 			}
 			p.Heal()
 			p.Cut()
-			e.Eventually("no inbox", 2*time.Second, func() bool { return e.inboxes() == 0 })
+			e.Eventually("no inbox", func() bool { return e.inboxes() == 0 })
 		}
 	},
 
@@ -235,7 +235,7 @@ var grantScenarios = map[string]func(*Env){
 			}
 			start := time.Now()
 			e.MustUnlock(e.MustLock(a))
-			if d := time.Since(start); d > 300*time.Millisecond*slack {
+			if d := time.Since(start); d > lostClaim {
 				e.Errorf("taken for %v by nobody", d)
 			}
 			cancel()
@@ -271,18 +271,18 @@ var grantScenarios = map[string]func(*Env){
 			}
 			start := time.Now()
 			e.MustUnlock(e.MustLock(a)) // nothing is left
-			if d := time.Since(start); d > 300*time.Millisecond*slack {
+			if d := time.Since(start); d > lostClaim {
 				e.Errorf("taken for %v by nobody", d)
 			}
 		}
-		e.Eventually("no keys", time.Second, func() bool { return onlyTombstones(e) })
+		e.within(prompt, "no keys", func() bool { return onlyTombstones(e) })
 	},
 
 	// What a process costs the others that dies, or stands still, when it is granted
 	// the lock: nothing, or the claim.
 	"KilledGrantee": func(e *Env) {
 		held := e.MustLock(e.Lock(e.Manager()))
-		p := e.StartWaiter(lease, 5*time.Second)
+		p := e.StartWaiter(20*time.Second, time.Minute)
 		p.Send("lock 0")
 		e.Listening(1)
 		got := e.bystander(e.Manager())
@@ -291,7 +291,7 @@ var grantScenarios = map[string]func(*Env){
 		e.MustUnlock(held)
 		l := <-got
 		e.Logf("a killed grantee cost %v", time.Since(start))
-		if d := time.Since(start); d > lease+100*time.Millisecond*slack {
+		if d := time.Since(start); d > 3*claim {
 			e.Errorf("it cost %v", d)
 		}
 		e.MustUnlock(l)
@@ -299,7 +299,7 @@ var grantScenarios = map[string]func(*Env){
 
 	"StoppedGrantee": func(e *Env) {
 		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(20 * time.Second)))) // the claim is no longer for it
-		p := e.StartWaiter(20*time.Second, 5*time.Second)
+		p := e.StartWaiter(20*time.Second, time.Minute)
 		p.Send("lock 0")
 		e.Listening(1)
 		got := e.bystander(e.Manager())
@@ -309,7 +309,7 @@ var grantScenarios = map[string]func(*Env){
 		l := <-got
 		d := time.Since(start)
 		e.Logf("a stopped grantee cost %v", d)
-		if d > 2*time.Second+100*time.Millisecond*slack {
+		if d > 3*claim {
 			e.Errorf("it cost %v", d)
 		}
 		p.Resume() // the message is in its socket, and nothing to be trusted
@@ -342,7 +342,7 @@ var grantScenarios = map[string]func(*Env){
 			}
 		}
 		e.Logf("both served %v after the restart", time.Since(start))
-		e.Eventually("no keys", 2*time.Second, func() bool { return onlyTombstones(e) })
+		e.Eventually("no keys", func() bool { return onlyTombstones(e) })
 	},
 
 	"FlushedScriptsWhileHandingOver": func(e *Env) {
@@ -427,7 +427,7 @@ var grantScenarios = map[string]func(*Env){
 			})
 		}
 		grants := func() int { return countLines(mon, `lua] "publish" "holdfast_inbox:`, `"g `) }
-		e.Eventually("100 grants", 5*time.Second, func() bool { return grants() >= 100 })
+		e.Eventually("100 grants", func() bool { return grants() >= 100 })
 		if n := countLines(mon, `lua] "publish" "holdfast_inbox:`, `"o `); n != 0 {
 			e.Errorf("%d open releases while nobody of Redisson's listens", n)
 		}
@@ -443,7 +443,7 @@ var grantScenarios = map[string]func(*Env){
 		}
 		for turn := range 5 {
 			before := grants()
-			e.Eventually("ours have it again", 5*time.Second, func() bool { return grants() > before })
+			e.Eventually("ours have it again", func() bool { return grants() > before })
 			for {
 				// As its scripts do: if the key is not there.
 				got, err := e.srv.Admin().Eval(bg, `if redis.call('exists', KEYS[1]) == 1 then return 0 end
@@ -456,7 +456,7 @@ var grantScenarios = map[string]func(*Env){
 				if got == 1 {
 					break
 				}
-				wait, cancel := context.WithTimeout(bg, 5*time.Second)
+				wait, cancel := context.WithTimeout(bg, patience)
 				_, err = sub.ReceiveMessage(wait)
 				cancel()
 				if err != nil {

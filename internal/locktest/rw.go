@@ -56,13 +56,13 @@ func (e *Env) Later(l holdfast.Locker) <-chan *holdfast.Lease {
 }
 
 // Soon receives from one of Later's channels, or fails.
-func (e *Env) Soon(what string, got <-chan *holdfast.Lease, within time.Duration) *holdfast.Lease {
+func (e *Env) Soon(what string, got <-chan *holdfast.Lease) *holdfast.Lease {
 	e.Helper()
 	select {
 	case l := <-got:
 		return l
-	case <-time.After(within * slack):
-		e.Fatalf("not within %v: %s", within*slack, what)
+	case <-time.After(patience):
+		e.Fatalf("not within %v: %s", patience, what)
 		return nil
 	}
 }
@@ -82,7 +82,7 @@ func (e *Env) Busy(try func(context.Context) (*holdfast.Lease, error)) {
 // Queued waits until n ids stand in the lock's queue.
 func (e *Env) Queued(n int64) {
 	e.Helper()
-	e.Eventually(fmt.Sprintf("%d in the queue", n), 5*time.Second, func() bool {
+	e.Eventually(fmt.Sprintf("%d in the queue", n), func() bool {
 		return e.srv.Admin().LLen(bg, "holdfast_rw_queue:{"+e.Key+"}").Val() == n
 	})
 }
@@ -217,13 +217,13 @@ var rwShareScenarios = map[string]func(*Env){
 	"ReadersWithAnEndOfTheirOwn": func(e *Env) {
 		m := e.Manager()
 		shared := e.MustRLock(e.RW(m))
-		fixed := e.MustRLock(e.RW(m, holdfast.WithFixedLease(400*time.Millisecond)))
-		limited := e.MustRLock(e.RW(m, holdfast.WithLease(300*time.Millisecond), holdfast.WithMaxHold(500*time.Millisecond)))
+		fixed := e.MustRLock(e.RW(m, holdfast.WithFixedLease(lease)))
+		limited := e.MustRLock(e.RW(m, holdfast.WithMaxHold(lease)))
 		longer := e.MustRLock(e.RW(m, holdfast.WithLease(time.Minute)))
 		if got := e.Holders(); len(got) != 4 {
 			e.Errorf("%d holds, want 4: %v", len(got), got)
 		}
-		e.WantLost(fixed, 400*time.Millisecond, holdfast.LostDeadline)
+		e.WantLost(fixed, holdfast.LostDeadline)
 		<-limited.Done()
 		e.WantErr(limited.Err(), holdfast.ErrMaxHold)
 		if !shared.Valid() || !longer.Valid() {
@@ -281,7 +281,7 @@ var rwShareScenarios = map[string]func(*Env){
 
 	// AC-70: what was left is not renewed.
 	"NothingStaysBehindReaders": func(e *Env) {
-		m, p := e.Via(holdfast.WithLease(300 * time.Millisecond))
+		m, p := e.Via()
 		l := e.RW(m)
 		var leases []*holdfast.Lease
 		first := e.MustRLock(l)
@@ -297,7 +297,7 @@ var rwShareScenarios = map[string]func(*Env){
 		}
 		e.Clean(m)
 		p.Record()
-		time.Sleep(600 * time.Millisecond) // two leases, in which nothing may happen
+		time.Sleep(lease*2/3 + lease/10) // two periods in which nothing may happen
 		if n := p.Count(isCommand); n != 0 {
 			e.Errorf("%d commands after the last reader left: %q", n, p.Commands())
 		}
@@ -325,7 +325,7 @@ var rwShareScenarios = map[string]func(*Env){
 		waiting := e.Later(rb)
 		e.Queued(1)
 		e.Busy(rb.TryRLock) // the writer waits here
-		e.Eventually("the other process knows of the writer", time.Second, func() bool {
+		e.Eventually("the other process knows of the writer", func() bool {
 			got, err := ra.TryRLock(bg)
 			if err == nil {
 				e.MustUnlock(got)
@@ -335,7 +335,7 @@ var rwShareScenarios = map[string]func(*Env){
 		e.Busy(e.RW(e.Manager()).TryRLock)
 		e.MustUnlock(reader)
 		e.MustUnlock(other)
-		e.MustUnlock(e.Soon("the writer", waiting, time.Second))
+		e.MustUnlock(e.Soon("the writer", waiting))
 		e.Clean(a)
 		e.Clean(b)
 	},

@@ -54,7 +54,7 @@ func (e *Env) readHeld(n int) {
 var rwDowngradeScenarios = map[string]func(*Env){
 	// AC-68, AC-73: readers everywhere are woken, Redisson's as well; writers are not.
 	"ReadersComeInAndWritersDoNot": func(e *Env) {
-		m, other := e.Manager(), e.Manager(holdfast.WithPollInterval(time.Hour))
+		m, other := e.Manager(byMessage...), e.Manager(byMessage...)
 		l := e.RW(m)
 		write, read := e.bothSides(l)
 		p := redistest.StartProcess(e, HolderRole, "read", e.srv.Addr(), e.srv.Password(), e.Key, "20s")
@@ -69,22 +69,22 @@ var rwDowngradeScenarios = map[string]func(*Env){
 			e.Fatal(err)
 		}
 		e.MustUnlock(write)
-		in := e.Soon("a reader of another manager", remote, 200*time.Millisecond) // before anybody polls
+		in := e.Soon("a reader of another manager", remote)
 		select {
 		case msg := <-sub.Channel():
 			if msg.Payload != "1" {
 				e.Errorf("message %q", msg.Payload)
 			}
-		case <-time.After(time.Second * slack):
+		case <-time.After(patience):
 			e.Error("Redisson's readers are not told")
 		}
 		p.Expect(e, "held")
-		here := e.Soon("a reader of this one", local, time.Second)
+		here := e.Soon("a reader of this one", local)
 		e.readHeld(3)
 		e.Busy(e.RW(other).TryLock)
 		e.Busy(l.TryLock)
 		p.Send("unlock")
-		e.Eventually("the process's reader has left", time.Second, func() bool { return len(e.Holders()) == 2 })
+		e.Eventually("the process's reader has left", func() bool { return len(e.Holders()) == 2 })
 		e.MustUnlock(in)
 		e.MustUnlock(here)
 		if !read.Valid() {
@@ -98,21 +98,21 @@ var rwDowngradeScenarios = map[string]func(*Env){
 
 	// The right that is left is renewed for as long as it is held, and then free.
 	"IsRenewed": func(e *Env) {
-		m := e.Manager(holdfast.WithLease(400 * time.Millisecond))
+		m := e.Manager()
 		l := e.RW(m)
 		write, read := e.bothSides(l)
 		e.MustUnlock(write)
 		e.readHeld(1)
 		waiting := e.Later(e.RW(e.Manager()))
 		e.Queued(1)
-		for end := time.Now().Add(3 * 400 * time.Millisecond); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			if ttl := e.PTTL(); ttl < 100*time.Millisecond || !read.Valid() {
+		for end := time.Now().Add(2 * lease); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if ttl := e.PTTL(); ttl < lease/4 || !read.Valid() {
 				e.Fatalf("TTL %v, valid %v", ttl, read.Valid())
 			}
 		}
 		e.readHeld(1)
 		e.MustUnlock(read)
-		e.MustUnlock(e.Soon("the writer", waiting, time.Second))
+		e.MustUnlock(e.Soon("the writer", waiting))
 		e.Clean(m)
 	},
 
@@ -151,7 +151,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 	// A write lease is not cut by the read release of its owner (Redisson cuts it to what
 	// the other read holds have left).
 	"ReadReleaseLeavesTheWriteSide": func(e *Env) {
-		m := e.Manager(holdfast.WithLease(400 * time.Millisecond))
+		m := e.Manager()
 		l := e.RW(m)
 		write, read := e.bothSides(l)
 		two, err := l.RLock(write.Context(bg))
@@ -163,8 +163,8 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		if n := e.Holders(); len(n) != 1 || len(e.Rights()) != 0 {
 			e.Errorf("holders %v, rights %v", n, e.Rights())
 		}
-		for end := time.Now().Add(3 * 400 * time.Millisecond); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			if ttl := e.PTTL(); ttl < 100*time.Millisecond || !write.Valid() {
+		for end := time.Now().Add(2 * lease); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if ttl := e.PTTL(); ttl < lease/4 || !write.Valid() {
 				e.Fatalf("TTL %v, valid %v", ttl, write.Valid())
 			}
 		}
@@ -183,10 +183,10 @@ var rwDowngradeScenarios = map[string]func(*Env){
 				write, read := e.bothSides(l)
 				lose(downgradeOf(e.Key), 1)
 				e.MustUnlock(write)
-				e.Eventually("downgraded", time.Second, func() bool { return e.srv.Admin().HGet(bg, e.Key, "mode").Val() == "read" })
+				e.Eventually("downgraded", func() bool { return e.srv.Admin().HGet(bg, e.Key, "mode").Val() == "read" })
 				e.readHeld(1)
 				n := m.Stats().Renewals
-				e.Eventually("renewed", lease, func() bool { return m.Stats().Renewals > n })
+				e.Eventually("renewed", func() bool { return m.Stats().Renewals > n })
 				if !read.Valid() {
 					e.Errorf("the read right is gone: %v", read.Err())
 				}
@@ -204,7 +204,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 			"unlocked": func(_ *holdfast.Manager, read *holdfast.Lease) { _ = read.Unlock(bg) },
 			"closed":   func(m *holdfast.Manager, _ *holdfast.Lease) { _ = m.Close(bg) },
 			"lost": func(m *holdfast.Manager, read *holdfast.Lease) {
-				e.WantLost(read, lease, holdfast.LostDeadline)
+				e.WantLost(read, holdfast.LostDeadline)
 				e.WantErr(read.Unlock(bg), holdfast.ErrLeaseLost)
 			},
 		} {
@@ -229,7 +229,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 				for _, g := range gates {
 					g.Release() // the copies arrive now
 				}
-				got := e.Soon(name+": the lock is free", e.Later(e.RW(e.Manager())), lease+time.Second)
+				got := e.Soon(name+": the lock is free", e.Later(e.RW(e.Manager())))
 				e.srv.RequireTTLs(e)
 				if n := e.Holders(); len(n) != 1 {
 					e.Errorf("%s, request %v: holders %v", name, request, n)
@@ -250,20 +250,20 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		err := write.Unlock(bg)
 		e.WantErr(err, holdfast.ErrUnavailable)
 		e.srv.Resume()
-		e.Eventually("downgraded", lease, func() bool { return e.srv.Admin().HGet(bg, e.Key, "mode").Val() == "read" })
+		e.Eventually("downgraded", func() bool { return e.srv.Admin().HGet(bg, e.Key, "mode").Val() == "read" })
 		if err := read.Err(); err != nil {
 			e.Fatalf("the read right is gone: %v", err)
 		}
-		in := e.Soon("a reader", e.Later(e.RW(e.Manager()).RLocker()), time.Second)
+		in := e.Soon("a reader", e.Later(e.RW(e.Manager()).RLocker()))
 		e.MustUnlock(in)
 		e.MustUnlock(read)
 
 		write, read = e.bothSides(l)
 		e.srv.Pause()
 		_ = write.Unlock(bg)
-		e.WantLost(read, lease, holdfast.LostDeadline)
+		e.WantLost(read, holdfast.LostDeadline)
 		e.srv.Resume()
-		e.MustUnlock(e.Soon("the next writer", e.Later(e.RW(e.Manager())), lease+time.Second))
+		e.MustUnlock(e.Soon("the next writer", e.Later(e.RW(e.Manager()))))
 		e.srv.RequireTTLs(e)
 		e.WantErr(read.Unlock(bg), holdfast.ErrLeaseLost)
 		e.Clean(m, Tombstones)
@@ -275,7 +275,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		write, read := e.bothSides(e.RW(m))
 		e.srv.Admin().Del(bg, e.Key)
 		e.WantErr(write.Unlock(bg), holdfast.ErrLeaseLost)
-		e.WantLost(read, time.Second, holdfast.LostDeleted)
+		e.WantLost(read, holdfast.LostDeleted)
 		e.WantErr(read.Unlock(bg), holdfast.ErrLeaseLost)
 		e.Clean(m, Tombstones)
 	},
@@ -283,7 +283,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 	// A renewal of the write side that Redis executes behind the downgrade finds no
 	// writer. That is no loss.
 	"OvertakesARenewal": func(e *Env) {
-		m, p := e.Via(holdfast.WithLease(900 * time.Millisecond))
+		m, p := e.Via()
 		l := e.RW(m)
 		write, read := e.bothSides(l)
 		renewal := func(cmd []string) bool {
@@ -293,15 +293,15 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		gate.Wait(e)
 		done := make(chan error, 1)
 		go func() { done <- write.Unlock(bg) }()
-		e.Eventually("downgraded", time.Second, func() bool { return e.srv.Admin().HGet(bg, e.Key, "mode").Val() == "read" })
+		e.Eventually("downgraded", func() bool { return e.srv.Admin().HGet(bg, e.Key, "mode").Val() == "read" })
 		mon := e.srv.Monitor(e)
 		gate.Release()
-		mon.Wait(e, `:write"`, time.Second)
+		mon.Wait(e, `:write"`, patience)
 		if err := <-done; err != nil {
 			e.Errorf("Unlock: %v", err)
 		}
 		n := m.Stats().Renewals
-		e.Eventually("the read right is renewed", 2*time.Second, func() bool { return m.Stats().Renewals > n+1 || read.Err() != nil })
+		e.Eventually("the read right is renewed", func() bool { return m.Stats().Renewals > n+1 || read.Err() != nil })
 		if err := read.Err(); err != nil {
 			e.Errorf("a false loss: %v", err)
 		}
@@ -332,7 +332,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 				e.Errorf("%s: holders %v", acl, n)
 			}
 			_ = read.Unlock(bg)
-			e.Eventually("free", lease+time.Second, func() bool { return e.srv.Admin().Exists(bg, e.Key).Val() == 0 })
+			e.Eventually("free", func() bool { return e.srv.Admin().Exists(bg, e.Key).Val() == 0 })
 			admin.Do(bg, "ACL", "SETUSER", "limited", "+@all")
 			e.Clean(m, Tombstones)
 		}

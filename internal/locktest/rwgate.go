@@ -51,9 +51,10 @@ func (e *Env) waits(what string, l holdfast.Locker, n int, between func()) {
 	slices.Sort(all)
 	e.Logf("%s waits: median %v, longest %v of %d", what, all[n/2], all[n-1], n)
 	e.Worst("L9:longest-wait", all[n-1])
-	// A slice of 10 ms, a few round trips, and much for a busy machine.
-	if most := 500 * time.Millisecond * slack; all[n-1] > most {
-		e.Errorf("%s waits %v, bound %v", what, all[n-1], most)
+	// A slice of 10 ms, a few round trips, and much for a busy machine: a wait that ends
+	// with a poll or a claim takes a second or two, and one that is starved has no end.
+	if all[n/2] > time.Second/2 || all[n-1] > patience/3 {
+		e.Errorf("%s waits", what)
 	}
 }
 
@@ -63,7 +64,7 @@ func (e *Env) progress(what string, count func() int64) func() {
 	last := count()
 	return func() {
 		e.Helper()
-		e.Eventually(what, 5*time.Second, func() bool { return count() > last })
+		e.Eventually(what, func() bool { return count() > last })
 		last = count()
 	}
 }
@@ -99,10 +100,12 @@ var rwGateScenarios = map[string]func(*Env){
 				come("reader", e.RW(a).RLocker())
 				e.Parked(a, 2)
 			}
-			ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
-			_, err := e.RW(e.Manager()).RLock(ctx)
+			ctx, cancel := context.WithCancel(bg)
+			leaving := e.RW(e.Manager()).RLockAsync(ctx)
+			e.Queued(3)
+			e.Listening(3) // it has been refused
 			cancel()
-			e.WantErr(err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+			e.WantErr((<-leaving).Err, holdfast.ErrNotAcquired, context.Canceled)
 			e.MustUnlock(first)
 			wg.Wait()
 			if order[0] != "writer" {
@@ -173,7 +176,7 @@ var rwGateScenarios = map[string]func(*Env){
 	// A writer that is parked behind a fixed-lease reader of its own process, and readers
 	// that need holds of their own behind it: no hold of one waits for another's poll.
 	"OwnHoldsBehindAWriter": func(e *Env) {
-		m := e.Manager(holdfast.WithPollInterval(time.Hour))
+		m := e.Manager(byMessage...)
 		first := e.MustRLock(e.RW(m))
 		writer := e.Later(e.RW(m))
 		e.Parked(m, 1)
@@ -184,12 +187,12 @@ var rwGateScenarios = map[string]func(*Env){
 		plain := e.Later(e.RW(m).RLocker())
 		e.Parked(m, 4)
 		e.MustUnlock(first)
-		w := e.Soon("the writer", writer, time.Second)
+		w := e.Soon("the writer", writer)
 		e.Parked(m, 3)
 		e.MustUnlock(w)
-		one := e.Soon("the fixed lease", fixed, time.Second)
-		two := e.Soon("the limited reader", limited, time.Second)
-		three := e.Soon("the plain reader", plain, time.Second)
+		one := e.Soon("the fixed lease", fixed)
+		two := e.Soon("the limited reader", limited)
+		three := e.Soon("the plain reader", plain)
 		for _, l := range []*holdfast.Lease{one, two, three} {
 			e.MustUnlock(l)
 		}
@@ -239,7 +242,7 @@ var rwOwnerScenarios = map[string]func(*Env){
 
 	// AC-69: at once, without a command, however it asks; the read right stays.
 	"UpgradeIsADeadlock": func(e *Env) {
-		m, p := e.Via(holdfast.WithLease(300 * time.Millisecond))
+		m, p := e.Via()
 		l := e.RW(m)
 		first := e.MustRLock(l)
 		ctx := first.Context(bg)
@@ -260,7 +263,7 @@ var rwOwnerScenarios = map[string]func(*Env){
 				_, err := take(c)
 				e.WantErr(err, holdfast.ErrWouldDeadlock)
 				e.WantNotErr(err, holdfast.ErrNotAcquired)
-				if d := time.Since(start); d > 50*time.Millisecond*slack {
+				if d := time.Since(start); d > prompt {
 					e.Errorf("returned after %v", d)
 				}
 			}
@@ -275,7 +278,7 @@ var rwOwnerScenarios = map[string]func(*Env){
 		_, err = l.Lock(ctx)
 		e.WantErr(err, holdfast.ErrWouldDeadlock)
 		n := m.Stats().Renewals
-		e.Eventually("the read right is renewed", time.Second, func() bool { return m.Stats().Renewals > n+3 })
+		e.Eventually("the read right is renewed", func() bool { return m.Stats().Renewals > n+1 })
 		if !first.Valid() {
 			e.Error("the read right is gone")
 		}
@@ -290,13 +293,16 @@ var rwOwnerScenarios = map[string]func(*Env){
 		m := e.Manager()
 		l := e.RW(m)
 		reader := e.MustRLock(l)
-		ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
-		defer cancel()
-		_, err := l.Lock(ctx)
-		e.WantErr(err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
-		e.WantNotErr(err, holdfast.ErrWouldDeadlock)
-		_, err = l.Lock(holdfast.WithoutOwner(reader.Context(ctx)))
-		e.WantErr(err, holdfast.ErrNotAcquired)
+		for _, owner := range []context.Context{bg, holdfast.WithoutOwner(reader.Context(bg))} {
+			ctx, cancel := context.WithCancel(owner)
+			leaving := l.LockAsync(ctx)
+			e.Queued(1)
+			cancel()
+			err := (<-leaving).Err
+			e.WantErr(err, holdfast.ErrNotAcquired, context.Canceled)
+			e.WantNotErr(err, holdfast.ErrWouldDeadlock)
+			e.Queued(0)
+		}
 		e.MustUnlock(reader)
 		e.Clean(m)
 	},
@@ -323,7 +329,7 @@ var rwOwnerScenarios = map[string]func(*Env){
 		select {
 		case w := <-write:
 			e.WantErr(w.Err, holdfast.ErrWouldDeadlock)
-		case <-time.After(time.Second * slack):
+		case <-time.After(patience):
 			e.Error("the write side waits for its own owner")
 		}
 		e.MustUnlock(stranger.Lease)

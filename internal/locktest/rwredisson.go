@@ -109,7 +109,7 @@ func (r *redisson) told() (wait func(want string), done func()) {
 			if m.Payload != want {
 				r.e.Errorf("message %q, want %q", m.Payload, want)
 			}
-		case <-time.After(time.Second * slack):
+		case <-time.After(patience):
 			r.e.Errorf("no message, want %q", want)
 		}
 	}, func() { sub.Close() }
@@ -118,7 +118,7 @@ func (r *redisson) told() (wait func(want string), done func()) {
 // hears waits until n processes are subscribed to the lock's channel.
 func (e *Env) hears(n int64) {
 	e.Helper()
-	e.Eventually("subscribed to Redisson's channel", time.Second, func() bool { return e.srv.NumSub(e.Channel(e.Key)) == n })
+	e.Eventually("subscribed to Redisson's channel", func() bool { return e.srv.NumSub(e.Channel(e.Key)) == n })
 }
 
 var rwRedissonScenarios = map[string]func(*Env){
@@ -132,7 +132,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 			var got []<-chan *holdfast.Lease
 			var all []*holdfast.Manager
 			for range 2 {
-				m := e.Manager(holdfast.WithPollInterval(time.Hour))
+				m := e.Manager(byMessage...)
 				l := holdfast.Locker(e.RW(m).RLocker())
 				if !ours {
 					l = e.RW(m)
@@ -143,7 +143,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 			e.hears(2)
 			java.unwrite()
 			for _, g := range got {
-				l := e.Soon("ours", g, 500*time.Millisecond)
+				l := e.Soon("ours", g)
 				if java.tryWrite() {
 					e.Error("Redisson's writer beside ours")
 				}
@@ -164,8 +164,8 @@ var rwRedissonScenarios = map[string]func(*Env){
 	// Readers of both share the lock; the last to leave lets the writer of the other in.
 	"ReadersOfBoth": func(e *Env) {
 		one, two := e.redisson(1), e.redisson(2)
-		two.ttl = 10 * time.Second
-		m, w := e.Manager(), e.Manager(holdfast.WithPollInterval(time.Hour))
+		two.ttl = 30 * time.Second
+		m, w := e.Manager(), e.Manager(byMessage...)
 		for _, first := range []bool{true, false} { // ours leaves first, or last
 			ours := e.MustRLock(e.RW(m))
 			if !one.tryRead() || !two.tryRead() || !two.tryRead() {
@@ -177,15 +177,15 @@ var rwRedissonScenarios = map[string]func(*Env){
 			}
 			one.unread()
 			_, hash := e.rightAndHash(e.Key)
-			if hash < 9*time.Second {
+			if hash < 20*time.Second {
 				e.Errorf("the hash has %v left", hash)
 			}
 			writer := e.Later(e.RW(w))
 			e.Queued(1)
 			if first {
 				e.MustUnlock(ours)
-				if _, hash := e.rightAndHash(e.Key); hash < 9*time.Second || hash > 10*time.Second {
-					e.Errorf("the hash has %v left, Redisson's reader 10s", hash)
+				if _, hash := e.rightAndHash(e.Key); hash < 20*time.Second || hash > two.ttl {
+					e.Errorf("the hash has %v left, Redisson's reader %v", hash, two.ttl)
 				}
 				e.hears(1)
 				two.unread()
@@ -198,7 +198,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 				}
 				e.MustUnlock(ours)
 			}
-			e.MustUnlock(e.Soon("our writer", writer, 500*time.Millisecond))
+			e.MustUnlock(e.Soon("our writer", writer))
 		}
 		e.Clean(m)
 		e.Clean(w, Tombstones)
@@ -220,7 +220,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 		e.MustUnlock(held)
 		wait("1")
 		wait("0")
-		r := e.Soon("our reader", reader, time.Second)
+		r := e.Soon("our reader", reader)
 		java := e.redisson(2)
 		if !java.tryRead() {
 			e.Error("Redisson's reader is kept out")
@@ -238,17 +238,17 @@ var rwRedissonScenarios = map[string]func(*Env){
 	"DeadReaderOfRedisson": func(e *Env) {
 		java := e.redisson(1)
 		java.ttl = 200 * time.Millisecond
-		m := e.Manager()
+		m := e.Manager(holdfast.WithLease(time.Hour)) // nothing of it is over by itself
 		ours := e.MustRLock(e.RW(m))
 		java.tryRead()
-		e.Eventually("its right ends", time.Second, func() bool { return len(e.Rights()) == 1 })
+		e.Eventually("its right ends", func() bool { return len(e.Rights()) == 1 })
 		if len(e.Holders()) != 2 {
 			e.Errorf("holders %v", e.Holders())
 		}
 		writer := e.Later(e.RW(e.Manager()))
 		e.Queued(1)
 		e.MustUnlock(ours)
-		e.MustUnlock(e.Soon("the writer", writer, 500*time.Millisecond))
+		e.MustUnlock(e.Soon("the writer", writer))
 		e.Clean(m)
 	},
 
@@ -262,7 +262,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 		reader := e.Later(e.RW(m).RLocker())
 		e.hears(1)
 		java.unwrite()
-		r := e.Soon("our reader", reader, 2*time.Second)
+		r := e.Soon("our reader", reader)
 		e.Busy(e.RW(m).TryLock)
 		e.MustUnlock(r)
 		if len(e.Holders()) != 1 || len(e.Rights()) != 1 {
@@ -282,7 +282,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 				stops = append(stops, stop)
 			}
 		}
-		ctx, cancel := context.WithTimeout(bg, 10*time.Second*slack)
+		ctx, cancel := context.WithTimeout(bg, 2*patience)
 		defer cancel()
 		java := e.redisson(1)
 		sub := java.client.Subscribe(bg, e.Channel(e.Key))

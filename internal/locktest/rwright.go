@@ -33,27 +33,26 @@ var rwRightScenarios = map[string]func(*Env){
 		a, b := e.Manager(), e.Manager()
 		long := e.MustRLock(e.RW(a, holdfast.WithFixedLease(time.Minute)))
 		key := e.Rights()[0]
-		began := time.Now()
 		check := func(when string) {
 			e.Helper()
 			right, hash := e.rightAndHash(key)
-			least := time.Minute - time.Since(began) - time.Second
+			const least = time.Minute / 2
 			if right < least || hash < least {
 				e.Errorf("%s: the right has %v left, the hash %v, want %v", when, right, hash, least)
 			}
 		}
 		for range 3 {
-			short := e.MustRLock(e.RW(b, holdfast.WithLease(300*time.Millisecond)))
+			short := e.MustRLock(e.RW(b))
 			check("another came")
 			n := b.Stats().Renewals
-			e.Eventually("a renewal", time.Second, func() bool { return b.Stats().Renewals > n })
+			e.Eventually("a renewal", func() bool { return b.Stats().Renewals > n })
 			check("another was renewed")
 			e.MustUnlock(short)
 			check("another left")
 		}
 		lapsed := e.MustRLock(e.RW(b, holdfast.WithFixedLease(100*time.Millisecond)))
 		<-lapsed.Done()
-		e.Eventually("the right lapses", time.Second, func() bool { return len(e.Rights()) == 1 })
+		e.Eventually("the right lapses", func() bool { return len(e.Rights()) == 1 })
 		check("another lapsed")
 		e.WantErr(lapsed.Unlock(bg), holdfast.ErrLeaseLost)
 		check("the lapsed one left")
@@ -76,8 +75,8 @@ var rwRightScenarios = map[string]func(*Env){
 		if early := time.Until(end); early > 0 {
 			e.Errorf("a writer came in %v before the longest reader's end", early)
 		}
-		e.WantLost(one, time.Second, holdfast.LostDeadline)
-		e.WantLost(two, time.Second, holdfast.LostDeadline)
+		e.WantLost(one, holdfast.LostDeadline)
+		e.WantLost(two, holdfast.LostDeadline)
 		e.WantErr(one.Unlock(bg), holdfast.ErrLeaseLost)
 		e.WantErr(two.Unlock(bg), holdfast.ErrLeaseLost)
 		if !got.Valid() || len(e.Holders()) != 1 {
@@ -90,15 +89,15 @@ var rwRightScenarios = map[string]func(*Env){
 	// A reader that died is not kept alive by the renewals of others, and a writer comes in
 	// when the living leave.
 	"OfADeadReaderEnds": func(e *Env) {
-		m := e.Manager(holdfast.WithLease(time.Second))
+		m := e.Manager()
 		p := redistest.StartProcess(e, HolderRole, "read", e.Server().Addr(), e.srv.Password(), e.Key, "700ms")
 		p.Expect(e, "held")
 		dead := e.Rights()[0]
 		living := e.MustRLock(e.RW(m))
 		p.Kill()
-		e.Eventually("the dead reader's right ends", 700*time.Millisecond, func() bool { return e.srv.Admin().Exists(bg, dead).Val() == 0 })
+		e.Eventually("the dead reader's right ends", func() bool { return e.srv.Admin().Exists(bg, dead).Val() == 0 })
 		n := m.Stats().Renewals
-		e.Eventually("others are renewed", time.Second, func() bool { return m.Stats().Renewals > n+1 })
+		e.Eventually("others are renewed", func() bool { return m.Stats().Renewals > n+1 })
 		if e.srv.Admin().Exists(bg, dead).Val() != 0 || len(e.Holders()) != 2 {
 			e.Errorf("rights %v, holders %v", e.Rights(), e.Holders())
 		}
@@ -106,8 +105,8 @@ var rwRightScenarios = map[string]func(*Env){
 		e.Queued(1)
 		start := time.Now()
 		e.MustUnlock(living)
-		e.MustUnlock(e.Soon("the writer", waiting, time.Second))
-		if d := time.Since(start); d > 250*time.Millisecond*slack {
+		e.MustUnlock(e.Soon("the writer", waiting))
+		if d := time.Since(start); d > lease/2 {
 			e.Errorf("the writer waited %v for a dead reader", d)
 		}
 		e.Clean(m)
@@ -117,13 +116,13 @@ var rwRightScenarios = map[string]func(*Env){
 	"OfTheLastDeadReaderEnds": func(e *Env) {
 		p := redistest.StartProcess(e, HolderRole, "read", e.Server().Addr(), e.srv.Password(), e.Key, lease.String())
 		p.Expect(e, "held")
-		waiting := e.Later(e.RW(e.Manager(holdfast.WithPollInterval(time.Hour))))
+		waiting := e.Later(e.RW(e.Manager(byMessage...)))
 		e.Queued(1)
 		p.Kill()
 		ttl := e.PTTL()
 		start := time.Now()
-		l := e.Soon("the writer", waiting, lease+time.Second)
-		if late := time.Since(start) - ttl; late > 100*time.Millisecond*slack {
+		l := e.Soon("the writer", waiting)
+		if late := time.Since(start) - ttl; late > prompt {
 			e.Errorf("granted %v after the expiry", late)
 		}
 		e.MustUnlock(l)
@@ -149,7 +148,7 @@ var rwRightScenarios = map[string]func(*Env){
 	// S6: a right that has ended is not made again by the renewal, although the field is
 	// still there.
 	"IsNotResurrected": func(e *Env) {
-		a, b := e.Manager(), e.Manager(holdfast.WithLease(600*time.Millisecond))
+		a, b := e.Manager(), e.Manager()
 		stays := e.MustRLock(e.RW(a))
 		first := e.Rights()
 		l := e.MustRLock(e.RW(b))
@@ -158,7 +157,7 @@ var rwRightScenarios = map[string]func(*Env){
 				e.srv.Admin().Del(bg, k)
 			}
 		}
-		e.WantLost(l, 600*time.Millisecond, holdfast.LostDeleted, holdfast.LostStolen)
+		e.WantLost(l, holdfast.LostDeleted, holdfast.LostStolen)
 		if n := e.Rights(); len(n) != 1 {
 			e.Errorf("rights %v", n)
 		}
@@ -183,7 +182,7 @@ var rwRightScenarios = map[string]func(*Env){
 		}
 		mon := e.srv.Monitor(e)
 		gate.Release()
-		mon.Wait(e, `"hset"`, 2*time.Second) // the copy has run
+		mon.Wait(e, `"hset"`, patience) // the copy has run
 		e.srv.Admin().Ping(bg)
 		right, hash := e.rightAndHash(e.Rights()[0])
 		if right < time.Hour-time.Minute || hash < time.Hour-time.Minute {
@@ -199,8 +198,8 @@ var rwRightScenarios = map[string]func(*Env){
 		m := e.Manager(holdfast.WithLease(time.Minute))
 		reader := e.MustRLock(e.RW(m))
 		e.srv.Admin().Del(bg, e.Key)
-		writer := e.Soon("the writer", e.Later(e.RW(m)), time.Second)
-		e.WantLost(reader, 100*time.Millisecond, holdfast.LostStolen)
+		writer := e.Soon("the writer", e.Later(e.RW(m)))
+		e.WantLost(reader, holdfast.LostStolen)
 		if !writer.Valid() {
 			e.Error("the writer is out")
 		}
@@ -239,7 +238,7 @@ var rwRightScenarios = map[string]func(*Env){
 			for _, beside := range []bool{false, true} {
 				var held *holdfast.Lease
 				if beside {
-					held = e.MustRLock(e.RW(other, holdfast.WithLease(300*time.Millisecond)))
+					held = e.MustRLock(e.RW(other))
 				}
 				if err := admin.Do(bg, "ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", acl).Err(); err != nil {
 					e.Fatal(err)
@@ -268,15 +267,15 @@ var rwRightScenarios = map[string]func(*Env){
 	// The server loses its data under readers and writers: they are told, and the next
 	// acquisitions are renewed as ever.
 	"OverARestart": func(e *Env) {
-		m := e.Manager(holdfast.WithLease(600 * time.Millisecond))
+		m := e.Manager()
 		for _, l := range []holdfast.Locker{e.RW(m), e.RW(m).RLocker()} {
 			lost := e.MustLock(l)
 			e.srv.Restart()
-			e.WantLost(lost, 600*time.Millisecond, holdfast.LostDeleted, holdfast.LostDeadline)
+			e.WantLost(lost, holdfast.LostDeleted, holdfast.LostDeadline)
 			e.WantErr(lost.Unlock(bg), holdfast.ErrLeaseLost)
 			next := e.MustLock(l)
 			n := m.Stats().Renewals
-			e.Eventually("renewed", 2*time.Second, func() bool { return m.Stats().Renewals > n+3 })
+			e.Eventually("renewed", func() bool { return m.Stats().Renewals > n+1 })
 			if !next.Valid() {
 				e.Error(next.Err())
 			}

@@ -14,10 +14,9 @@ import (
 
 var waitScenarios = map[string]func(*Env){
 	// L1, L2: woken by the message alone, polling switched off. A hand-off that needed a
-	// poll or the TTL would take minutes.
+	// poll or the TTL would take an hour.
 	"IsWokenByTheMessage": func(e *Env) {
-		a := e.Manager(holdfast.WithPollInterval(time.Hour), holdfast.WithLease(time.Hour))
-		b := e.Manager(holdfast.WithPollInterval(time.Hour), holdfast.WithLease(time.Hour))
+		a, b := e.Manager(byMessage...), e.Manager(byMessage...)
 		const rounds = 300
 		var wg sync.WaitGroup
 		var s Section
@@ -36,11 +35,11 @@ var waitScenarios = map[string]func(*Env){
 
 	// Redisson's release, byte for byte, wakes ours; ours publishes what Redisson hears.
 	"SharesRedissonsMessages": func(e *Env) {
-		m := e.Manager(holdfast.WithPollInterval(time.Hour))
+		m := e.Manager(byMessage...)
 		release := e.HeldByRedisson(e.Key)
 		got := make(chan *holdfast.Lease, 1)
 		go func() { got <- e.MustLock(e.Lock(m)) }()
-		e.Eventually("the waiter listens", 2*time.Second, func() bool { return e.srv.NumSub(e.Channel(e.Key)) == 1 })
+		e.Eventually("the waiter listens", func() bool { return e.srv.NumSub(e.Channel(e.Key)) == 1 })
 		release()
 		l := <-got
 
@@ -63,14 +62,14 @@ var waitScenarios = map[string]func(*Env){
 		}
 		mon := e.srv.Monitor(e)
 		e.MustUnlock(l)
-		mon.Wait(e, fmt.Sprintf("%q %q %q", "publish", e.Channel(e.Key), message), 2*time.Second)
+		mon.Wait(e, fmt.Sprintf("%q %q %q", "publish", e.Channel(e.Key), message), patience)
 	},
 
 	// The message of a grant comes over another connection than the reply that says that
 	// the waiter stands in the queue, and can be the first of the two.
 	"GrantOvertakesTheReply": func(e *Env) {
-		holder := e.Manager(holdfast.WithPollInterval(time.Hour))
-		m, p := e.Via(holdfast.WithPollInterval(time.Hour))
+		holder := e.Manager(byMessage...)
+		m, p := e.Via(byMessage...)
 		other := e.kind.Lock(m, e.Key+":other")
 		held, heldOther := e.MustLock(e.Lock(holder)), e.MustLock(e.kind.Lock(holder, e.Key+":other"))
 		waiting := make(chan *holdfast.Lease, 1)
@@ -86,7 +85,7 @@ var waitScenarios = map[string]func(*Env){
 		start := time.Now()
 		gate.Release()
 		l := <-got
-		if d := time.Since(start); d > 100*time.Millisecond*slack {
+		if d := time.Since(start); d > lostClaim {
 			e.Errorf("granted %v after the reply", d)
 		}
 		e.MustUnlock(l)
@@ -141,11 +140,12 @@ var waitScenarios = map[string]func(*Env){
 			}()
 			e.Parked(m, i+1)
 		}
+		e.Listening(1)              // it has been refused
 		for i := 0; i < n; i += 2 { // the front of the queue among them
 			start := time.Now()
 			cancels[i]()
 			err := <-results[i]
-			if d := time.Since(start); d > 50*time.Millisecond*slack {
+			if d := time.Since(start); d > prompt {
 				e.Errorf("returned %v after the cancel", d)
 			}
 			e.Worst("L6:return-after-cancel", time.Since(start))
@@ -164,11 +164,12 @@ var waitScenarios = map[string]func(*Env){
 	"DeadlineIsKept": func(e *Env) {
 		held := e.MustLock(e.Lock(e.Manager()))
 		m := e.Manager()
-		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
+		const timeout = time.Second // within which Redis says that the lock is taken
+		ctx, cancel := context.WithTimeout(bg, timeout)
 		defer cancel()
 		start := time.Now()
 		_, err := e.Lock(m).Lock(ctx)
-		if d := time.Since(start); d < 100*time.Millisecond || d > 150*time.Millisecond*slack {
+		if d := time.Since(start); d < timeout || d > timeout+prompt {
 			e.Errorf("returned after %v", d)
 		}
 		e.WantErr(err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
@@ -180,7 +181,7 @@ var waitScenarios = map[string]func(*Env){
 	"KilledHolderIsOutlivedByItsTTL": func(e *Env) {
 		p := redistest.StartProcess(e, HolderRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, lease.String())
 		p.Expect(e, "held")
-		m := e.Manager(holdfast.WithPollInterval(time.Hour))
+		m := e.Manager(byMessage...)
 		got := make(chan *holdfast.Lease, 1)
 		go func() { got <- e.MustLock(e.Lock(m)) }()
 		e.Listening(1)
@@ -189,7 +190,7 @@ var waitScenarios = map[string]func(*Env){
 		start := time.Now()
 		l := <-got
 		late := time.Since(start) - ttl
-		if late > 100*time.Millisecond*slack {
+		if late > prompt {
 			e.Errorf("granted %v after the expiry", late)
 		}
 		e.Worst("L4:after-the-expiry", late)
@@ -201,14 +202,13 @@ var waitScenarios = map[string]func(*Env){
 		p := redistest.StartProcess(e, HolderRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, "500ms")
 		p.Expect(e, "held")
 		p.Pause()
-		m := e.Manager()
-		next := e.MustLock(e.Lock(m))
+		next := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Minute))))
 		p.Resume()
 		p.Expect(e, "valid false") // before any I/O of its own
 		p.Expect(e, "lost deadline")
 		p.Send("unlock")
 		p.Expect(e, "unlock lost")
-		if !next.Valid() || e.PTTL() < lease/3 {
+		if !next.Valid() || e.PTTL() < time.Minute/2 {
 			e.Error("the next holder was disturbed")
 		}
 		e.MustUnlock(next)
@@ -219,10 +219,12 @@ var waitScenarios = map[string]func(*Env){
 		m := e.Manager(holdfast.WithPollInterval(50 * time.Millisecond))
 		e.HeldByRedisson(e.Key)
 		e.srv.Admin().Persist(bg, e.Key)
-		ctx, cancel := context.WithTimeout(bg, 300*time.Millisecond)
-		defer cancel()
-		_, err := e.Lock(m).Lock(ctx)
-		e.WantErr(err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+		ctx, cancel := context.WithCancel(bg)
+		left := make(chan error, 1)
+		go func() { _, err := e.Lock(m).Lock(ctx); left <- err }()
+		e.Eventually("it polls", func() bool { return m.Stats().Polls > 2 })
+		cancel()
+		e.WantErr(<-left, holdfast.ErrNotAcquired, context.Canceled)
 		got := make(chan *holdfast.Lease, 1)
 		go func() { got <- e.MustLock(e.Lock(m)) }()
 		e.Parked(m, 1)
@@ -248,10 +250,9 @@ var waitScenarios = map[string]func(*Env){
 		}
 		e.Listening(1)
 		time.Sleep(2 * time.Second) // nothing changes, and little may happen
-		most := int64(8)
-		if e.kind.Places {
-			most += 3 * n / 100 // keeping the places
-		}
+		// The contender asks about once a second, and more often until it listens; the places
+		// of a hundred waiters are kept by one command. It is far fewer than waiters.
+		const most = n / 4
 		if c := p.Count(isCommand); c > most {
 			e.Errorf("%d commands while nothing changed: %q", c, p.Commands())
 		}
@@ -284,7 +285,7 @@ var waitScenarios = map[string]func(*Env){
 			}
 		}
 		e.Parked(m, names*each)
-		e.Eventually("one channel is subscribed", 5*time.Second, func() bool { return m.Stats().Subscriptions == 1 })
+		e.Eventually("one channel is subscribed", func() bool { return m.Stats().Subscriptions == 1 })
 		if n := e.pubSubClients(); n != 1 {
 			e.Errorf("%d pub/sub connections", n)
 		}
@@ -314,7 +315,7 @@ var waitScenarios = map[string]func(*Env){
 		if _, err := pipe.Exec(bg); err != nil {
 			e.Fatal(err)
 		}
-		if n := p.Count(redistest.Command("evalsha")); n > 10 {
+		if n := p.Count(redistest.Command("evalsha")); n > 100 { // beside the polls
 			e.Errorf("junk caused %d tries", n)
 		}
 		e.MustUnlock(held)
@@ -323,8 +324,7 @@ var waitScenarios = map[string]func(*Env){
 
 	// L3: the connection that should have brought the message was killed just then.
 	"KilledPubSubIsReplaced": func(e *Env) {
-		holder := e.Manager(holdfast.WithLease(time.Hour)) // its TTL is no help
-		m := e.Manager(holdfast.WithPollInterval(time.Hour))
+		holder, m := e.Manager(byMessage...), e.Manager(byMessage...)
 		for range 20 {
 			held := e.MustLock(e.Lock(holder))
 			got := make(chan *holdfast.Lease, 1)
@@ -351,7 +351,7 @@ var waitScenarios = map[string]func(*Env){
 		go func() { got <- e.MustLock(e.Lock(m)) }()
 		e.Parked(m, 1)
 		e.Listening(1)
-		e.Eventually("a second connection", 6*time.Second, func() bool { return m.Stats().Reconnects == 1 })
+		e.Eventually("a second connection", func() bool { return m.Stats().Reconnects > 0 })
 		e.MustUnlock(held)
 		e.MustUnlock(<-got)
 		if s := m.Stats(); s.Polls == 0 {

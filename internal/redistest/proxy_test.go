@@ -210,7 +210,7 @@ func TestProxy_HoldReply(t *testing.T) {
 
 func TestProxy_Delay(t *testing.T) {
 	_, p, c := through(t)
-	const d, jitter = 30 * time.Millisecond, 10 * time.Millisecond
+	const d, jitter = 100 * time.Millisecond, 30 * time.Millisecond
 	p.Delay(d, jitter)
 	start := time.Now()
 	const pipeline = 20
@@ -228,12 +228,9 @@ func TestProxy_Delay(t *testing.T) {
 	if took > pipeline*d { // once per frame would be 40 times d
 		t.Errorf("took %v: frames are delayed one after the other", took)
 	}
+	p.Delay(time.Hour, 0)
 	p.Heal()
-	start = time.Now()
 	c.do("PING")
-	if took := time.Since(start); took >= 2*d {
-		t.Errorf("took %v without delay", took)
-	}
 }
 
 func TestProxy_HealEndsEverything(t *testing.T) {

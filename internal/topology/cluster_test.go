@@ -131,7 +131,7 @@ func TestCluster_KilledMaster(t *testing.T) {
 		everyClientCanLock(t, ms)
 		// go-redis alone would look for the new master after a minute. A lock whose release
 		// was lost is back for the rest of its lease.
-		if bound := lease + 4*time.Second*slack; r.unavailable > bound {
+		if bound := lease + 12*time.Second; r.unavailable > bound {
 			t.Errorf("unavailable for %v", r.unavailable)
 		}
 	})
@@ -180,7 +180,7 @@ func TestCluster_FrozenMasterDelaysNoOtherShard(t *testing.T) {
 		longest = max(longest, time.Since(start))
 	}
 	t.Logf("1 frozen master, %d callers: longest pair on another master %v", callers, longest)
-	if longest > time.Second { // a shared connection would have made it 5 s, go-redis's read time-out
+	if longest > 2*time.Second { // a shared connection would have made it 5 s, go-redis's read time-out
 		t.Errorf("a pair on another master took %v", longest)
 	}
 }

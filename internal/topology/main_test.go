@@ -2,6 +2,7 @@ package topology
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -43,8 +44,6 @@ func TestMain(m *testing.M) {
 const (
 	// lease outlives a fail-over, so that a lock that was replicated is kept.
 	lease = 10 * time.Second
-	// slack multiplies bounds in wall-clock time: the machine may be busy.
-	slack = 3
 	// patience is for what must come; reaching it is a failure.
 	patience = 30 * time.Second
 )
@@ -82,7 +81,12 @@ func mustLock(t *testing.T, l holdfast.Locker) *holdfast.Lease {
 
 func mustUnlock(t *testing.T, l *holdfast.Lease) {
 	t.Helper()
-	if err := l.Unlock(context.Background()); err != nil {
+	var err error
+	eventually(t, "Unlock is told", func() bool { // in a second, or on a slow machine later
+		err = l.Unlock(context.Background())
+		return !errors.Is(err, holdfast.ErrUnavailable)
+	})
+	if err != nil {
 		t.Fatalf("Unlock: %v", err)
 	}
 }

@@ -119,7 +119,7 @@ func awaitLoss(t *testing.T, held *holdfast.Lease) {
 	t.Helper()
 	select {
 	case <-held.Done():
-	case <-time.After(lease + time.Second):
+	case <-time.After(lease + patience/3):
 		t.Fatal("the holder was not told")
 	}
 	var why *holdfast.LostError

@@ -34,7 +34,7 @@ func run(m *testing.M) int {
 
 func fleet(server *Server, library string, apart bool, jobs ...Job) *Fleet {
 	return &Fleet{
-		Server: server, Library: contender.Pick(library)[0], Window: 200 * time.Millisecond, Jobs: jobs, Apart: apart,
+		Server: server, Library: contender.Pick(library)[0], Window: time.Second, Jobs: jobs, Apart: apart,
 	}
 }
 

@@ -26,8 +26,7 @@ var cornerScenarios = map[string]func(*Env){
 	"QuietSubscriptionIsKept": func(e *Env) {
 		held := e.MustLock(e.Lock(e.Manager()))
 		m := e.Manager()
-		got := make(chan *holdfast.Lease, 1)
-		go func() { got <- e.MustLock(e.Lock(m)) }()
+		got := e.Locking(e.Lock(m))
 		e.Listening(1)
 		time.Sleep(7 * time.Second) // more than two pings and a pong
 		if n := m.Stats().Reconnects; n != 0 {
@@ -41,8 +40,7 @@ var cornerScenarios = map[string]func(*Env){
 	"ForceUnlockOfAFixedLease": func(e *Env) {
 		m := e.Manager()
 		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(time.Minute)))
-		got := make(chan *holdfast.Lease, 1)
-		go func() { got <- e.MustLock(e.Lock(m)) }()
+		got := e.Locking(e.Lock(m))
 		e.Parked(m, 1)
 		if _, err := m.ForceUnlock(bg, e.Key); err != nil {
 			e.Fatal(err)
@@ -163,8 +161,7 @@ var cornerScenarios = map[string]func(*Env){
 		m, p := e.Via()
 		_, _ = e.Lock(m).TryLock(bg) // its connection for commands is open
 		gate := p.HoldRequest(redistest.Command("hello"))
-		got := make(chan *holdfast.Lease, 1)
-		go func() { got <- e.MustLock(e.Lock(m)) }()
+		got := e.Locking(e.Lock(m))
 		gate.Wait(e)
 		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
 		defer cancel()

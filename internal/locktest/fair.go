@@ -38,8 +38,7 @@ func (e *Env) Enqueue(m *holdfast.Manager, n int) []<-chan *holdfast.Lease {
 	ids, _ := e.places()
 	var all []<-chan *holdfast.Lease
 	for i := range n {
-		got := make(chan *holdfast.Lease, 1)
-		go func() { got <- e.MustLock(e.Lock(m)) }()
+		got := e.Locking(e.Lock(m))
 		e.Standing(len(ids) + i + 1)
 		all = append(all, got)
 	}
@@ -331,8 +330,7 @@ var fairScenarios = map[string]func(*Env){
 		queue := "redisson_lock_queue:{" + e.Key + "}"
 		e.srv.Admin().RPush(bg, queue, "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:77", "hf-00000000-0000-4000-8000-000000000000:1")
 		m, proxy := e.Via()
-		got := make(chan *holdfast.Lease, 1)
-		go func() { got <- e.MustLock(e.Lock(m)) }()
+		got := e.Locking(e.Lock(m))
 		e.Standing(3)
 		proxy.Record()
 		start := time.Now()
@@ -412,8 +410,7 @@ var fairScenarios = map[string]func(*Env){
 		admin.RPush(bg, queue, dead)
 		admin.ZAdd(bg, times, zAt(now.Add(330*time.Second), dead))
 		m, proxy := e.Via()
-		got := make(chan *holdfast.Lease, 1)
-		go func() { got <- e.MustLock(e.Lock(m)) }()
+		got := e.Locking(e.Lock(m))
 		e.Standing(2)
 		proxy.Record()
 		start := time.Now()

@@ -44,8 +44,7 @@ func (e *Env) queue() string {
 func (e *Env) bystander(m *holdfast.Manager) <-chan *holdfast.Lease {
 	e.Helper()
 	before := e.inboxes()
-	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- e.MustLock(e.Lock(m)) }()
+	got := e.Locking(e.Lock(m))
 	e.Listening(before + 1)
 	times := strings.Replace(e.queue(), "_queue", "_timeout", 1)
 	e.Eventually("it has said that it listens", func() bool {
@@ -191,8 +190,7 @@ var grantScenarios = map[string]func(*Env){
 		for range 5 {
 			held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Minute))))
 			p.SwallowReply(redistest.Command("subscribe"), 1) // from the confirmation on
-			got := make(chan *holdfast.Lease, 1)
-			go func() { got <- e.MustLock(e.Lock(m)) }()
+			got := e.Locking(e.Lock(m))
 			e.Parked(m, 1)
 			e.Listening(1)
 			start := time.Now()

@@ -107,8 +107,7 @@ var hostScenarios = map[string]func(*Env){
 		hp.Record()
 		p.Record()
 		held := e.MustLock(e.Lock(holder))
-		got := make(chan *holdfast.Lease, 1)
-		go func() { got <- e.MustLock(e.Lock(m)) }()
+		got := e.Locking(e.Lock(m))
 		e.Listening(1)
 		n := holder.Stats().Renewals
 		e.Eventually("renewed, and the place kept", func() bool { return holder.Stats().Renewals > n+1 })

@@ -179,10 +179,30 @@ func (e *Env) MustLock(l holdfast.Locker) *holdfast.Lease {
 	return got
 }
 
+// Locking locks in a goroutine. Where that fails it says so, and the channel is closed.
+func (e *Env) Locking(l holdfast.Locker) <-chan *holdfast.Lease {
+	got := make(chan *holdfast.Lease, 1)
+	go func() {
+		defer close(got)
+		ctx, cancel := context.WithTimeout(bg, patience)
+		defer cancel()
+		lease, err := l.Lock(ctx)
+		if err != nil {
+			e.Errorf("Lock: %v", err)
+			return
+		}
+		got <- lease
+	}()
+	return got
+}
+
 // MustUnlock unlocks or fails. A machine may be too slow for the second that Unlock
 // waits; the release goes on, and the next Unlock tells how it has ended.
 func (e *Env) MustUnlock(l *holdfast.Lease) {
 	e.Helper()
+	if l == nil {
+		e.FailNow() // Locking has said why
+	}
 	var err error
 	e.Eventually("Unlock is told", func() bool {
 		err = l.Unlock(bg)

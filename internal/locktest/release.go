@@ -88,9 +88,8 @@ var releaseScenarios = map[string]func(*Env){
 	"ForceUnlockEndsTheLeaseAndWakesWaiters": func(e *Env) {
 		m, operator := e.Manager(), e.Manager()
 		l := e.MustLock(e.Lock(m))
-		got := make(chan *holdfast.Lease, 1)
 		waiting := e.Manager(byMessage...)
-		go func() { got <- e.MustLock(e.Lock(waiting)) }()
+		got := e.Locking(e.Lock(waiting))
 		e.Listening(1)
 		freed, err := operator.ForceUnlock(bg, e.Key)
 		if err != nil || !freed {

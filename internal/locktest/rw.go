@@ -50,8 +50,7 @@ func (e *Env) MustRLock(l *holdfast.RWMutex) *holdfast.Lease {
 
 // Later is MustLock in the background.
 func (e *Env) Later(l holdfast.Locker) <-chan *holdfast.Lease {
-	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- e.MustLock(l) }()
+	got := e.Locking(l)
 	return got
 }
 

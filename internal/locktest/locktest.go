@@ -179,17 +179,15 @@ func (e *Env) MustLock(l holdfast.Locker) *holdfast.Lease {
 	return got
 }
 
-// Locking locks in a goroutine. Where that fails it says so, and the channel is closed.
+// Locking locks in a goroutine. Where that fails it says so, and there is no lease.
 func (e *Env) Locking(l holdfast.Locker) <-chan *holdfast.Lease {
 	got := make(chan *holdfast.Lease, 1)
 	go func() {
-		defer close(got)
 		ctx, cancel := context.WithTimeout(bg, patience)
 		defer cancel()
 		lease, err := l.Lock(ctx)
 		if err != nil {
 			e.Errorf("Lock: %v", err)
-			return
 		}
 		got <- lease
 	}()

@@ -227,8 +227,14 @@ func killSome(r *run) {
 	}
 }
 
+// spoilDecoys does it again when the decoys are locked anew: a loss counts only where the
+// machine does not stall.
 func spoilDecoys(r *run) {
-	for i := range r.members {
+	for i := range 3 * len(r.members) {
+		if i > 0 && i%len(r.members) == 0 {
+			<-time.After(4 * time.Second)
+		}
+		i %= len(r.members)
 		r.nemesis(0).commit(fault{name: "spoil", do: func(n *nemesis) Fault {
 			name := decoyName(n.members[i].ID)
 			n.admin("set", name, "spoilt", "px", 3000)

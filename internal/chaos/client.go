@@ -136,7 +136,8 @@ func decoyName(proc int) string  { return fmt.Sprintf("chaos:decoy:%d", proc) }
 // prefix finds out what the manager's owner ids begin with.
 func (c *client) prefix() string {
 	name := fmt.Sprintf("chaos:hello:%d", c.Proc)
-	lease, err := c.m.Mutex(name).Lock(context.Background())
+	// With a lease that outlives the start of all processes on a busy machine.
+	lease, err := c.m.Mutex(name, holdfast.WithLease(time.Minute)).Lock(context.Background())
 	if err != nil {
 		panic(err)
 	}
@@ -144,8 +145,8 @@ func (c *client) prefix() string {
 	if err != nil || len(info.Holders) != 1 {
 		panic(fmt.Sprintf("%+v, %v", info, err))
 	}
-	if err := lease.Unlock(context.Background()); err != nil {
-		panic(err)
+	if err := lease.Unlock(context.Background()); err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
+		panic(err) // unavailable: it goes on in the background
 	}
 	prefix, _, _ := strings.Cut(info.Holders[0].Owner, ":")
 	return prefix

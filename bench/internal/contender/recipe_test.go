@@ -17,11 +17,12 @@ import (
 // none of ours by the same test.
 
 const (
-	shortLease = 1500 * time.Millisecond // of which a holder on a slow machine renews in time
+	// shortLease is renewed in time on a slow machine, also by the guard, which has a fifth of it.
+	shortLease = 4 * time.Second
 	// patience is how long a test waits for what must happen; what must not has time
-	// enough in several leases.
+	// enough in more than two leases.
 	patience = 10 * time.Second
-	leases   = 3 * shortLease
+	leases   = shortLease * 5 / 2
 )
 
 // fault is one way to fail: show reports whether the library does.
@@ -34,7 +35,7 @@ type fault struct {
 
 func TestFaultsOfRecipes(t *testing.T) {
 	libraries = append(libraries, Library{
-		Name: "holdfast-maxhold", Open: openHoldfast(mutexes, holdfast.WithMaxHold(2*shortLease)), Role: Own,
+		Name: "holdfast-maxhold", Open: openHoldfast(mutexes, holdfast.WithMaxHold(shortLease)), Role: Own,
 	})
 	t.Cleanup(func() { libraries = libraries[:len(libraries)-1] })
 	for _, f := range []fault{
@@ -78,7 +79,7 @@ func oversells(t *testing.T, l Library) bool {
 	srv := redistest.Start(t, redistest.WithoutPassword())
 	a, b := connect(t, l, srv), connect(t, l, srv)
 	_ = obtain(t, a)
-	_, err := lockWithin(leases, b)
+	_, err := lockWithin(3*shortLease, b) // the longest hold, and what is then left of its lease
 	return err == nil
 }
 
@@ -92,7 +93,7 @@ func deletesAnothers(t *testing.T, l Library) bool {
 	}
 	_ = obtain(t, b)
 	_ = late(t.Context()) // the better ones say that it was not theirs
-	_, err := lockWithin(leases, c)
+	_, err := lockWithin(shortLease, c)
 	return err == nil
 }
 
@@ -125,7 +126,7 @@ func survivesHalfALock(t *testing.T, l Library) bool {
 
 // isDead reports whether nobody gets the lock that its holder has left.
 func isDead(t *testing.T, l Library, srv *redistest.Server) bool {
-	_, err := lockWithin(leases*2, connect(t, l, srv))
+	_, err := lockWithin(leases, connect(t, l, srv))
 	return err != nil
 }
 
@@ -133,7 +134,7 @@ func neverEnds(t *testing.T, l Library) bool {
 	srv := redistest.Start(t, redistest.WithoutPassword())
 	a, b := connect(t, l, srv), connect(t, l, srv)
 	_ = obtain(t, a)
-	_, err := lockWithin(leases*2, b)
+	_, err := lockWithin(3*shortLease, b) // the longest hold, and what is then left of its lease
 	return err != nil
 }
 

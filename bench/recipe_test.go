@@ -35,7 +35,7 @@ type fault struct {
 
 func TestFaultsOfRecipes(t *testing.T) {
 	libraries = append(libraries, library{
-		name: "holdfast-maxhold", open: openHoldfast(mutexes, holdfast.WithMaxHold(2*shortLease)), role: own,
+		name: "holdfast-maxhold", open: openHoldfast(mutexes, holdfast.WithMaxHold(shortLease)), role: own,
 	})
 	t.Cleanup(func() { libraries = libraries[:len(libraries)-1] })
 	for _, f := range []fault{
@@ -134,7 +134,7 @@ func neverEnds(t *testing.T, l library) bool {
 	srv := redistest.Start(t, redistest.WithoutPassword())
 	a, b := connect(t, l, srv.Addr()), connect(t, l, srv.Addr())
 	_ = obtain(t, a)
-	_, err := lockWithin(leases, b)
+	_, err := lockWithin(3*shortLease, b) // the longest hold, and what is then left of its lease
 	return err != nil
 }
 

@@ -56,7 +56,7 @@ func (s series) last() float64 { return s.points[len(s.points)-1].Y }
 func (c Chart) series(r *Report) []series {
 	var all []series
 	for _, l := range c.Scenario.Libraries {
-		if c.Woken && l.Role != contender.Eventy && l.Role != contender.Own {
+		if c.Woken && l.Role == contender.Rival {
 			continue
 		}
 		s := series{library: l.Name}

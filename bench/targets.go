@@ -19,8 +19,7 @@ var targets = []report.Target{
 	{Scenario: processes.asked(), Rows: []int{3, 4, 5}, Unit: unitCommands, Bound: .1},
 	{Scenario: processes.asked(), Rows: []int{3, 4, 5}, Unit: unitJain, Least: true, Bound: .99},
 	{Scenario: processes.asked(), Rows: []int{3, 4, 5}, Unit: unitJainProc, Least: true, Bound: .99},
-	// A poller's figure counts only the polls that came in time. Nothing that is told by
-	// Redis can be below what a bare message takes.
+	// A poller's figure counts only the polls that came in time.
 	{Scenario: handover.asked(), Unit: unitHandover + unitP50, Against: report.AWoken, Bound: .6},
 	{Scenario: queue.asked(), Unit: unitLongest, Bound: 1.5},
 	{Scenario: held.asked(), Rows: []int{1}, Unit: unitRenewals, Bound: .02},

@@ -121,5 +121,9 @@ func looper(args []string) {
 	bufio.NewScanner(os.Stdin).Scan()
 	cancel()
 	wg.Wait()
+	// What a caller asked for that has left is given back in the background.
+	if err := m.Close(context.Background()); err != nil {
+		panic(err)
+	}
 	fmt.Println("rounds", rounds.Load())
 }

@@ -137,9 +137,6 @@ func TestHelpAndVersion(t *testing.T) {
 
 // The other tests run the test binary as the command. This one runs what users do.
 func TestBuiltCommand(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the command")
-	}
 	t.Parallel()
 	exe := filepath.Join(t.TempDir(), "holdfast.exe")
 	if out, err := exec.Command("go", "build", "-o", exe, ".").CombinedOutput(); err != nil {

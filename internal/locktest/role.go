@@ -52,27 +52,22 @@ func (e *Env) StartWaiter(ttl, patience time.Duration) *redistest.Process {
 	return p
 }
 
-// waiter is called with the kind, the server's address and password, the lock's name,
-// the lease and the patience. For each "take <x>" that it reads, a caller of its own
+// open is called with what these roles begin with: the kind, the server's address and
+// password, the lock's name and the lease. It returns what makes the lock.
+func open(kinds []Kind, args []string, opts ...holdfast.Option) (m *holdfast.Manager, lock func(...holdfast.LockOption) holdfast.Locker, ttl time.Duration) {
+	ttl = must(time.ParseDuration(args[4]))
+	client := redis.NewClient(&redis.Options{Addr: args[1], Password: args[2]})
+	m = must(holdfast.New(client, append(opts, holdfast.WithLease(ttl))...))
+	kind := kinds[slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == args[0] })]
+	return m, func(opts ...holdfast.LockOption) holdfast.Locker { return kind.Lock(m, args[3], opts...) }, ttl
+}
+
+// waiter is called with what open takes, and the patience. For each "take <x>" that it reads, a caller of its own
 // takes the lock, reports "took <x>" and gives it back; the callers begin in that
 // order. "lock <x>" keeps it, reporting "got <x>", until "unlock <x>".
 func waiter(kinds []Kind, args []string) {
-	kind, addr, password, name := args[0], args[1], args[2], args[3]
-	ttl, err := time.ParseDuration(args[4])
-	if err != nil {
-		panic(err)
-	}
-	patience, err := time.ParseDuration(args[5])
-	if err != nil {
-		panic(err)
-	}
-	client := redis.NewClient(&redis.Options{Addr: addr, Password: password})
-	m, err := holdfast.New(client, holdfast.WithLease(ttl), holdfast.WithFairPatience(patience))
-	if err != nil {
-		panic(err)
-	}
-	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == kind })
-	l := kinds[i].Lock(m, name)
+	m, lock, _ := open(kinds, args, holdfast.WithFairPatience(must(time.ParseDuration(args[5]))))
+	l := lock()
 	var leases sync.Map
 	fmt.Println("ready")
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -102,27 +97,10 @@ func waiter(kinds []Kind, args []string) {
 	}
 }
 
-// holder is called with the kind, the server's address and password, the lock's name
-// and the lease. It prints "held", then watches its lease; it unlocks when told to.
+// holder is called with what open takes. It prints "held", then watches its lease; it unlocks when told to.
 func holder(kinds []Kind, args []string) {
-	kind, addr, password, name := args[0], args[1], args[2], args[3]
-	ttl, err := time.ParseDuration(args[4])
-	if err != nil {
-		panic(err)
-	}
-	client := redis.NewClient(&redis.Options{Addr: addr, Password: password})
-	m, err := holdfast.New(client, holdfast.WithLease(ttl))
-	if err != nil {
-		panic(err)
-	}
-	var lease *holdfast.Lease
-	for _, k := range kinds {
-		if k.Name == kind {
-			if lease, err = k.Lock(m, name).Lock(context.Background()); err != nil {
-				panic(err)
-			}
-		}
-	}
+	_, lock, ttl := open(kinds, args)
+	lease := must(lock().Lock(context.Background()))
 	go func() {
 		// A pause of the whole process shows as a gap between two looks.
 		for last := time.Now(); lease.Err() == nil && time.Since(last) < ttl; {
@@ -153,20 +131,8 @@ func holder(kinds []Kind, args []string) {
 // and reports whether it still has it then.
 func spinner(kinds []Kind, args []string) {
 	runtime.GOMAXPROCS(1)
-	ttl, err := time.ParseDuration(args[4])
-	if err != nil {
-		panic(err)
-	}
-	client := redis.NewClient(&redis.Options{Addr: args[1], Password: args[2]})
-	m, err := holdfast.New(client, holdfast.WithLease(ttl))
-	if err != nil {
-		panic(err)
-	}
-	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == args[0] })
-	lease, err := kinds[i].Lock(m, args[3]).Lock(context.Background())
-	if err != nil {
-		panic(err)
-	}
+	_, lock, ttl := open(kinds, args)
+	lease := must(lock().Lock(context.Background()))
 	x := uint64(1)
 	for end := time.Now().Add(3 * ttl); time.Now().Before(end); {
 		for range 10_000_000 { // some milliseconds without a call
@@ -179,21 +145,9 @@ func spinner(kinds []Kind, args []string) {
 
 // refuser is called as holder is. Nobody else asks for the lock.
 func refuser(kinds []Kind, args []string) {
-	ttl, err := time.ParseDuration(args[4])
-	if err != nil {
-		panic(err)
-	}
-	client := redis.NewClient(&redis.Options{Addr: args[1], Password: args[2]})
-	m, err := holdfast.New(client, holdfast.WithLease(ttl))
-	if err != nil {
-		panic(err)
-	}
-	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == args[0] })
-	l := kinds[i].Lock(m, args[3])
-	lease, err := kinds[i].Lock(m, args[3], holdfast.WithFixedLease(ttl)).Lock(context.Background())
-	if err != nil {
-		panic(err)
-	}
+	_, lock, ttl := open(kinds, args)
+	l := lock()
+	lease := must(lock(holdfast.WithFixedLease(ttl)).Lock(context.Background()))
 	expired := lease.Deadline().Add(50 * time.Millisecond) // in Redis, too
 	fmt.Println("held")
 	for {

@@ -27,11 +27,7 @@ const (
 // roleManager is called with what every role begins with: address, password, lock name.
 func roleManager(args []string) (*redis.Client, *holdfast.Manager, string) {
 	client := redis.NewClient(&redis.Options{Addr: args[0], Password: args[1]})
-	m, err := holdfast.New(client, holdfast.WithLease(lease))
-	if err != nil {
-		panic(err)
-	}
-	return client, m, args[2]
+	return client, must(holdfast.New(client, holdfast.WithLease(lease))), args[2]
 }
 
 func must[T any](v T, err error) T {

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +20,19 @@ func replicated(t *testing.T, client redis.UniversalClient, n int, timeout time.
 	return manager(t, client, holdfast.WithReplicas(n, timeout), holdfast.WithHandoffSlice(0))
 }
 
+// followed starts a master with n replicas, which are in sync.
+func followed(t *testing.T, n int) (master *redistest.Server, followers []*redistest.Server) {
+	t.Helper()
+	secret := redistest.WithoutPassword()
+	master = redistest.Start(t, secret)
+	host, port, _ := net.SplitHostPort(master.Addr())
+	for range n {
+		followers = append(followers, redistest.Start(t, secret, redistest.WithArgs("--replicaof", host+" "+port)))
+	}
+	acknowledged(t, master, n)
+	return master, followers
+}
+
 // wantReplicaError fails unless err says that so many have acknowledged.
 func wantReplicaError(t *testing.T, err error, want, acked int) {
 	t.Helper()
@@ -35,14 +49,7 @@ func wantReplicaError(t *testing.T, err error, want, acked int) {
 // decision comes in time, and a grant that too few have is undone.
 func TestReplicas_OneIsStalled(t *testing.T) {
 	t.Parallel()
-	secret := redistest.WithoutPassword()
-	srv := redistest.Start(t, secret)
-	host, port, _ := net.SplitHostPort(srv.Addr())
-	var followers []*redistest.Server
-	for range 2 {
-		followers = append(followers, redistest.Start(t, secret, redistest.WithArgs("--replicaof", host+" "+port)))
-	}
-	acknowledged(t, srv, 2)
+	srv, followers := followed(t, 2)
 	const timeout = 500 * time.Millisecond // of the second that TryLock takes in all
 	one, two := replicated(t, srv.Client(t), 1, timeout), replicated(t, srv.Client(t), 2, timeout)
 	mustUnlock(t, mustLock(t, two.Mutex(name)))
@@ -81,11 +88,8 @@ func TestReplicas_NoneIsAFailure(t *testing.T) {
 // only after a request of the waiter's own.
 func TestReplicas_GrantByMessage(t *testing.T) {
 	t.Parallel()
-	secret := redistest.WithoutPassword()
-	srv := redistest.Start(t, secret)
-	host, port, _ := net.SplitHostPort(srv.Addr())
-	follower := redistest.Start(t, secret, redistest.WithArgs("--replicaof", host+" "+port))
-	acknowledged(t, srv, 1)
+	srv, followers := followed(t, 1)
+	follower := followers[0]
 	holder, waiter := manager(t, srv.Client(t)), replicated(t, srv.Client(t), 1, 300*time.Millisecond)
 	for _, stalled := range []bool{false, true} {
 		held := mustLock(t, holder.Mutex(name))
@@ -152,4 +156,29 @@ func TestReplicas_InCluster(t *testing.T) {
 	c.Replica(name).Pause()
 	_, err = m.Mutex(name).TryLock(within(t))
 	wantReplicaError(t, err, 1, 0)
+}
+
+// What WithReplicas does not give: the replica that is promoted need not be the one that
+// acknowledged. Two then have the lock, and both leases say that they are valid.
+func TestReplicas_AcknowledgedByAnother(t *testing.T) {
+	t.Parallel()
+	srv, followers := followed(t, 2)
+	ahead, behind := followers[0], followers[1]
+	isolate(t, srv, behind)
+	acknowledged(t, srv, 1) // the other one is back
+
+	held := mustLock(t, replicated(t, srv.Client(t), 1, time.Second).Mutex(name))
+	if ahead.Admin().Exists(context.Background(), name).Val() != 1 {
+		t.Fatal("nobody has acknowledged the grant")
+	}
+	srv.Kill()
+	behind.Resume()
+	if err := behind.Admin().ReplicaOf(context.Background(), "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	second := mustLock(t, manager(t, behind.Client(t)).Mutex(name))
+	if !held.Valid() || !second.Valid() {
+		t.Errorf("valid: %v and %v; docs/SAFETY.md says that both are", held.Valid(), second.Valid())
+	}
+	mustUnlock(t, second)
 }

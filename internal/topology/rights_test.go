@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"regexp"
 	"slices"
@@ -158,11 +157,7 @@ func TestRights_AreNeededInCluster(t *testing.T) {
 // WithReplicas on servers that are no cluster needs its own addition only.
 func TestRights_SufficeWithReplicas(t *testing.T) {
 	t.Parallel()
-	secret := redistest.WithoutPassword()
-	srv := redistest.Start(t, secret)
-	host, port, _ := net.SplitHostPort(srv.Addr())
-	redistest.Start(t, secret, redistest.WithArgs("--replicaof", host+" "+port))
-	acknowledged(t, srv, 1)
+	srv, _ := followed(t, 1)
 	base, _, replicas := rights(t)
 	servers := []*redistest.Server{srv}
 	permit(t, servers, "locks", base, replicas)

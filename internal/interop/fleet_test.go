@@ -37,12 +37,15 @@ func newServer(t *testing.T, l line) *fleet {
 
 // newClusterFleet is newFleet on a cluster, whose releases are announced classic or sharded.
 func newClusterFleet(t *testing.T, l line, messages string) *fleet {
-	cluster := redistest.StartCluster(t)
+	return ofCluster(t, redistest.StartCluster(t), l, messages).launch(t)
+}
+
+// ofCluster is newClusterFleet without the processes, on that cluster.
+func ofCluster(t *testing.T, cluster *redistest.Cluster, l line, messages string) *fleet {
 	nodes := cluster.Nodes()
-	f := &fleet{line: l, nodes: nodes, admin: cluster.Client(t), flags: []string{
+	return &fleet{line: l, nodes: nodes, admin: cluster.Client(t), flags: []string{
 		"--address", nodes[0].Addr(), "--password", nodes[0].Password(), "--cluster", "--messages", messages,
 	}}
-	return f.launch(t)
 }
 
 func (f *fleet) launch(t *testing.T) *fleet {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // What docs/MIGRATING.md warns of is still so. When one of these fails, Redisson has
@@ -26,6 +28,10 @@ func TestRedisson_KeepsItsTraps(t *testing.T) {
 				trap.run(&env{T: t, fleet: server, kind: kind{name: "lock"}, key: "trap"})
 			})
 		}
+		t.Run(string(l)+"/a lock is read from a replica", func(t *testing.T) {
+			t.Parallel()
+			isReadFromReplica(t, l)
+		})
 	}
 }
 
@@ -79,4 +85,24 @@ func fairQueueAndMapper(e *env, l line) {
 	java.start(e, "b", "lock", "fair", "x", -1)
 	queue := map[line]string{current: "app1:x", old: "x"}[l]
 	e.eventually("it is queued", patience, func() bool { return e.exists(queueKey(queue)) == 1 })
+}
+
+// A replica whose link is broken stands for one that is behind.
+func isReadFromReplica(t *testing.T, l line) {
+	const name = "trap"
+	ctx := context.Background()
+	cluster := redistest.StartCluster(t)
+	f := ofCluster(t, cluster, l, "auto")
+	java, replica := f.startJava(t, "--read", "SLAVE"), cluster.Replica(name).Admin()
+	isLocked := func() *call { return java.start(t, "t", "isLocked", "lock", name) }
+	isLocked().want("false")
+	if err := replica.ConfigSet(ctx, "masterauth", "wrong").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := replica.ClientKillByFilter(ctx, "TYPE", "master").Err(); err != nil {
+		t.Fatal(err)
+	}
+	java.start(t, "t", "lock", "lock", name, -1).want("ok")
+	isLocked().want("false")
+	java.start(t, "t", "unlock", "lock", name).want("ok")
 }

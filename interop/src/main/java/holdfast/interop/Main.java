@@ -20,6 +20,7 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.BaseConfig;
 import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
+import org.redisson.config.ReadMode;
 
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -50,6 +51,10 @@ public final class Main implements Callable<Integer> {
 
     @Option(names = "--messages", defaultValue = "AUTO", description = "in a cluster: ${COMPLETION-CANDIDATES}")
     private Messages messages;
+
+    // Redisson's default is SLAVE: isLocked and remainTimeToLive then tell what a replica has heard so far.
+    @Option(names = "--read", defaultValue = "MASTER", description = "in a cluster: ${COMPLETION-CANDIDATES}")
+    private ReadMode read;
 
     @Option(names = "--prefix", description = "a name mapper puts it before every name")
     private String prefix;
@@ -116,7 +121,9 @@ public final class Main implements Callable<Integer> {
         config.setLockWatchdogTimeout(watchdog);
         BaseConfig<?> servers;
         if (cluster) {
-            ClusterServersConfig nodes = config.useClusterServers().addNodeAddress("redis://" + address);
+            ClusterServersConfig nodes = config.useClusterServers()
+                    .addNodeAddress("redis://" + address)
+                    .setReadMode(read);
             Dialect.messages(nodes, messages);
             servers = nodes;
         } else {

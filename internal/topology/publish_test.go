@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -125,6 +127,42 @@ func TestPublish_PeersHearEachOther(t *testing.T) {
 			if err != nil || msg.Payload != "0" {
 				t.Errorf("theirs received %v, %v", msg, err)
 			}
+		})
+	}
+}
+
+// A client that reads from replicas, for the sake of its other work, is as good as any:
+// nothing of ours is asked of a replica, and what is heard through one comes.
+func TestPublish_ClientReadsFromReplicas(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	for _, mode := range publishModes {
+		t.Run(mode.String(), func(t *testing.T) {
+			f := newForeigner(t, c, mode)
+			var ms []*holdfast.Manager
+			for range 3 {
+				client := c.ClientWith(t, func(o *redis.ClusterOptions) { o.ReadOnly, o.RouteRandomly = true, true })
+				ms = append(ms, manager(t, client, append(unpolled, holdfast.WithPublishMode(mode))...))
+			}
+			f.lock(name)
+			got := wait(t, ms[0], name)
+			f.awaitListeners(name, 1)
+			released := f.unlock(name)
+			for i := range 10 {
+				lease := <-got
+				wantPrompt(t, released)
+				got = wait(t, ms[(i+1)%len(ms)], name)
+				eventually(t, "the next one is queued", func() bool {
+					info, err := ms[i%len(ms)].Inspect(within(t), name)
+					if err != nil || !info.Held {
+						t.Fatalf("Inspect: %+v, %v", info, err)
+					}
+					return info.Waiters == 1
+				})
+				released = time.Now()
+				mustUnlock(t, lease)
+			}
+			mustUnlock(t, <-got)
 		})
 	}
 }

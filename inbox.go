@@ -25,8 +25,9 @@ type inbox struct {
 	expected map[uint64]*hold // claims that stand in a queue, by their number
 	// The latest messages for claims not known to stand in a queue: a grant can
 	// overtake, on another connection, the reply that tells us of that.
-	early  [64]wire.Notice
-	latest int // index of the last one
+	early   [64]wire.Notice
+	latest  int    // index of the last one
+	highest uint64 // number of them: most claims are younger, and need not look
 }
 
 // claimTTL bounds for how long a grant to a process that is dead, or stopped, or does
@@ -40,19 +41,23 @@ func newInbox(m *Manager) *inbox {
 
 // expect adds a claim that stands in a queue. It returns the message that has come for
 // it already; nil if there is none.
-func (b *inbox) expect(h *hold) (early *wire.Notice) {
+func (b *inbox) expect(h *hold) *wire.Notice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.expected) == 0 { // h itself may be expected already
 		b.m.subscriber.add(b.channel, b)
 	}
 	b.expected[h.number] = h
-	for _, n := range b.early {
-		if n.Number == h.number {
-			early = &n
+	if h.number > b.highest {
+		return nil
+	}
+	for i := range b.early { // the newest first
+		if n := &b.early[(len(b.early)+b.latest-i)%len(b.early)]; n.Number == h.number {
+			early := *n // it is overwritten when its turn comes
+			return &early
 		}
 	}
-	return early
+	return nil
 }
 
 // forget drops a claim.
@@ -90,6 +95,7 @@ func (b *inbox) claimOf(n wire.Notice) *hold {
 	if h == nil {
 		b.latest = (b.latest + 1) % len(b.early)
 		b.early[b.latest] = n
+		b.highest = max(b.highest, n.Number)
 	}
 	return h
 }

@@ -19,6 +19,7 @@ type release struct {
 	hold   *hold
 	script *command.Script
 	args   []any
+	room   argsRoom
 	call   command.Call // the first request
 
 	// The following is guarded by entry.mu.
@@ -57,12 +58,12 @@ func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) 
 	r := &release{
 		hold:      h,
 		script:    h.kind.releaseScript(),
-		args:      h.releaseArgs(queued),
 		colliding: true,
 		begun:     now,
 		patient:   now.Add(validity.Patience(h.cfg.ttl)),
 		until:     until,
 	}
+	r.args = h.releaseArgs(r.room[:], queued)
 	e.releasing++
 	e.release = r
 	e.m.begin()
@@ -71,7 +72,7 @@ func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) 
 }
 
 // releaseArgs leaves out what an undisturbed release does not need.
-func (h *hold) releaseArgs(queued bool) []any {
+func (h *hold) releaseArgs(room []any, queued bool) []any {
 	script, k, id, publish := h.kind.releaseScript(), h.keys, h.id(), h.entry.m.publish
 	switch {
 	case h.stray(), queued:
@@ -86,7 +87,7 @@ func (h *hold) releaseArgs(queued bool) []any {
 	case h.cfg.fencing:
 		return script.Args(5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, id, publish, h.offer())
 	}
-	return script.Args(3, k.Lock, k.Channel, k.Queue, id, publish, h.offer())
+	return script.ArgsIn(room, 3, k.Lock, k.Channel, k.Queue, id, publish, h.offer())
 }
 
 func (r *release) sendLocked(call *command.Call, trace context.Context) {

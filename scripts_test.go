@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -59,10 +60,19 @@ func TestScripts_HeaderIsTheContract(t *testing.T) {
 		if !strings.HasSuffix(src, "\n") || strings.HasSuffix(src, "\n\n") {
 			t.Errorf("%s: does not end in one newline", file)
 		}
-		if n := strings.Count(src, "\n-- prelude:"); n > 1 || n == 1 && !regexp.MustCompile(`\n\n-- prelude:( \w+)+\n\n`).MatchString(src) {
-			t.Errorf("%s: the line that names the preludes is to be the only one, between empty lines", file)
+		lines := regexp.MustCompile(`(\n|then|else)\n *-- prelude:(( \w+)+)\n\n`).FindAllStringSubmatch(src, -1)
+		if strings.Count(src, "-- prelude:") != len(lines) {
+			t.Errorf("%s: a line that names preludes stands between empty lines, or begins a block", file)
 		}
-		named := func(s string) map[string]bool {
+		var named []string
+		for _, line := range lines {
+			named = append(named, strings.Fields(line[2])...)
+		}
+		slices.Sort(named)
+		if len(slices.Compact(slices.Clone(named))) != len(named) {
+			t.Errorf("%s: preludes %v, one of them twice", file, named)
+		}
+		params := func(s string) map[string]bool {
 			all := map[string]bool{}
 			for _, m := range param.FindAllStringSubmatch(s, -1) {
 				index := m[2]
@@ -73,7 +83,7 @@ func TestScripts_HeaderIsTheContract(t *testing.T) {
 			}
 			return all
 		}
-		described, used := named(head), named(body)
+		described, used := params(head), params(body)
 		if strings.Contains(body, "ipairs(KEYS)") {
 			used["KEYSi"] = true
 		}

@@ -20,7 +20,12 @@ type try struct {
 	stands bool      // it asked for a place in the queue
 	deaf   bool      // no inbox was heard when it was sent
 	sent   time.Time // when it was handed over
+	room   argsRoom
 }
+
+// argsRoom is where a request without fencing has its arguments: most are made for one
+// exchange and gone with it.
+type argsRoom [9]any
 
 // maxCopies bounds the unanswered copies of one request. Each goes to a connection
 // of its own, because the ones before may be dead.
@@ -103,7 +108,7 @@ func (e *entry) acquireArgs(r *request, t *try) []any {
 	}
 	script := h.kind.acquireScript()
 	if !h.cfg.fencing {
-		return script.Args(3, h.keys.Lock, h.keys.Tombstones, h.keys.Queue, h.id(), h.cfg.ms, wait)
+		return script.ArgsIn(t.room[:], 3, h.keys.Lock, h.keys.Tombstones, h.keys.Queue, h.id(), h.cfg.ms, wait)
 	}
 	return script.Args(4, h.keys.Lock, h.keys.Tombstones, h.keys.Queue, h.keys.Token,
 		h.id(), h.cfg.ms, wait, h.tokens, m.tokens.seen(e.name()))

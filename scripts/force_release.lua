@@ -12,7 +12,7 @@
 --          0  it was free
 --         -1  the key is not a lock; it is left as it is
 
--- prelude: queue
+-- prelude: queue redisson
 
 local kind = redis.call('type', KEYS[1]).ok
 if kind == 'none' then
@@ -30,7 +30,7 @@ if mode then
 else
   tell(ARGV[1], KEYS[2], '0')
 end
-local head = redis.pcall('lindex', queue, 0)
+local head = redis.pcall('lindex', queue, '0')
 if type(head) == 'string' then
   local inbox, number = inbox_of(head)
   if inbox then -- it asks again

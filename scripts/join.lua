@@ -14,7 +14,7 @@
 --                           waiters of Redisson stand before them
 --         {-1, 0}           the lock is something else than a mutex or a fair lock
 
--- prelude: queue
+-- prelude: queue stand
 
 local fields = redis.pcall('hlen', KEYS[1])
 if type(fields) ~= 'number' or fields > 1 then

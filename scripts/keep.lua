@@ -11,7 +11,7 @@
 --          1   it keeps its place
 --          0   it has none; it may have been granted the lock
 
--- prelude: queue
+-- prelude: queue stand
 
 local deadlines, now = deadlines_of(KEYS[2]), milliseconds()
 local extra = ahead(KEYS[2], deadlines, now)

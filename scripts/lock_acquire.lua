@@ -43,29 +43,30 @@ if present == 0 and not ARGV[4] then
   return take(0)
 end
 
--- prelude: queue lock fence
-
 local mine = false
 if present > 0 then
-  local fields = redis.pcall('hlen', KEYS[1])
-  if type(fields) ~= 'number' or fields > 1 then
+  local holders = redis.pcall('hkeys', KEYS[1])
+  if holders.err or holders[2] then
     return {-1, 0} -- a read-write lock has two fields or more
   end
-  local buried = present > fields and redis.pcall('zscore', KEYS[2], ARGV[1])
+  local holder = holders[1]
+  local buried = present > #holders and redis.pcall('zscore', KEYS[2], ARGV[1])
   if buried then
     return {type(buried) == 'table' and -1 or -2, 0}
   end
-  local holder = fields == 1 and redis.call('hkeys', KEYS[1])[1]
   mine = holder == ARGV[1]
   if not mine then
+    -- prelude: queue stand
+
     local patience, claim, counted, publish = string.match(ARGV[3], '^(%S+) (%d+) (%d) (%a+)$')
     patience = tonumber(patience)
     local now, deadlines = milliseconds(), deadlines_of(KEYS[3])
     local ttl, foreign
     if holder then
-      ttl = redis.call('pttl', KEYS[1])
-      foreign = not inbox_of(holder)
+      ttl, foreign = redis.call('pttl', KEYS[1]), not inbox_of(holder)
     else
+      -- prelude: redisson grant lock leave
+
       local id = first(KEYS[3], deadlines, now)
       if id and id ~= ARGV[1] and patience > 0 then
         -- A lock that is free although somebody waits has just been left open for
@@ -78,6 +79,8 @@ if present > 0 then
         if ttl == -2 then
           ttl, foreign = 250, true
         end
+      else
+        leave(KEYS[3], deadlines, ARGV[1])
       end
     end
     if ttl then
@@ -90,13 +93,14 @@ if present > 0 then
       end
       return {0, ttl, now, foreign and 1 or 0}
     end
-    leave(KEYS[3], deadlines, ARGV[1])
   end
 end
 
 -- The counter first: whatever fails from here on, a skipped token harms nobody.
 local token, failure = 0, nil
 if ARGV[4] then
+  -- prelude: fence
+
   token, failure = reserve(KEYS[4], ARGV[4], ARGV[5])
   if failure then
     return failure

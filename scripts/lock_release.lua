@@ -31,20 +31,7 @@ if removed == 1 and not ARGV[4] and waiting == 0 then
   end
 end
 
--- prelude: queue lock
-
--- next_one hands the lock, which is free, to the next waiter.
-local function next_one()
-  local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (.*)$')
-  local o = {lock = KEYS[1], channel = KEYS[2], publish = ARGV[2], queue = KEYS[3], counter = KEYS[5],
-    now = milliseconds(), claim = claim, turn = tonumber(turn), counted = counted == '1', manager = manager}
-  if let_redisson_in(o) then
-    tell(ARGV[2], KEYS[2], '0')
-    return -3
-  end
-  local to = hand_over(o)
-  return to == 0 and -3 or to
-end
+-- prelude: queue redisson grant lock leave
 
 if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, true) then
   return removed
@@ -56,7 +43,18 @@ end
 local reply
 if removed == 1 or ARGV[4] and redis.call('exists', KEYS[1]) == 0 then
   if waiting == 1 then
-    reply = next_one()
+    local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (.*)$')
+    local o = {lock = KEYS[1], channel = KEYS[2], publish = ARGV[2], queue = KEYS[3], counter = KEYS[5],
+      now = milliseconds(), claim = claim, turn = tonumber(turn), counted = counted == '1', manager = manager}
+    if let_redisson_in(o) then
+      tell(ARGV[2], KEYS[2], '0')
+      reply = 0
+    else
+      reply = hand_over(o)
+    end
+    if reply == 0 then
+      reply = -3
+    end
   end
   if not reply and removed == 1 then
     reply = tell(ARGV[2], KEYS[2], '0')

@@ -13,7 +13,7 @@
 --
 -- Returns what lock_acquire.lua does
 
--- prelude: queue rw fence
+-- prelude: queue stand redisson grant rw leave fence
 
 local lock, id = KEYS[1], ARGV[1]
 local o

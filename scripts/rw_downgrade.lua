@@ -15,7 +15,7 @@
 --         -1  not held by this owner, and nobody else holds it
 --         -2  not held by this owner but by another one
 
--- prelude: queue rw
+-- prelude: queue redisson grant rw
 
 local lock, writer = KEYS[1], ARGV[1] .. ':write'
 if redis.call('hexists', lock, writer) == 1 and not redis.call('zscore', KEYS[4], ARGV[1]) then

@@ -13,7 +13,7 @@
 --
 -- Returns what lock_release.lua does; -3 also where other readers still hold it
 
--- prelude: queue rw
+-- prelude: queue redisson grant rw leave
 
 local lock, id = KEYS[1], ARGV[1]
 local held = redis.pcall('hexists', lock, id)
@@ -48,7 +48,7 @@ if (held == 1 or ARGV[4]) and redis.call('exists', KEYS[3]) == 1 then
         announce(ARGV[2], KEYS[2], true) -- Redisson's readers can come in as well
       end
     elseif foreign then -- it must listen to Redisson's channel
-      local inbox, number = inbox_of(redis.call('lindex', KEYS[3], 0))
+      local inbox, number = inbox_of(redis.call('lindex', KEYS[3], '0'))
       redis.pcall('publish', inbox, 'o ' .. number)
     end
   end

@@ -7,6 +7,6 @@
 -- Returns how many wait in the queue or listen to the channel; the caller's own
 -- waiters are not in the queue while it holds the lock
 
--- prelude: queue
+-- prelude: queue redisson
 
 return redis.call('llen', KEYS[1]) + listeners(ARGV[1], KEYS[2])

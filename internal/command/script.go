@@ -37,10 +37,12 @@ var (
 // Args builds the argument list of one call of s: its keys, which must share a
 // cluster slot, then its other arguments.
 func (s *Script) Args(keys int, keysThenArgs ...any) []any {
-	list := make([]any, argFirstKey+len(keysThenArgs))
-	list[argCommand], list[argScript], list[argNumKeys] = evalsha, s.sha, keys
-	copy(list[argFirstKey:], keysThenArgs)
-	return list
+	return s.ArgsIn(make([]any, 0, argFirstKey+len(keysThenArgs)), keys, keysThenArgs...)
+}
+
+// ArgsIn is Args in the room of a slice, as far as that goes.
+func (s *Script) ArgsIn(room []any, keys int, keysThenArgs ...any) []any {
+	return append(append(room[:0], evalsha, s.sha, keys), keysThenArgs...)
 }
 
 // inFull returns args with the digest replaced by the source.

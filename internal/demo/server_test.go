@@ -169,7 +169,7 @@ func TestServer_BuriesWhatWasGivenUp(t *testing.T) {
 			}
 			return string(text)
 		}
-		text := regexp.MustCompile(`(?m)^-- prelude: .*$`).ReplaceAllStringFunc(file(script), func(line string) string {
+		text := regexp.MustCompile(`(?m)^ *-- prelude: .*$`).ReplaceAllStringFunc(file(script), func(line string) string {
 			var all string
 			for _, name := range strings.Fields(line)[2:] {
 				all += file("prelude/" + name)

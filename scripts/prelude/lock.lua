@@ -1,4 +1,5 @@
--- lock.lua: prelude of the scripts of mutexes and fair locks; behind queue.lua.
+-- lock.lua: prelude of the scripts of mutexes and fair locks; behind queue.lua,
+-- redisson.lua and grant.lua.
 
 -- channel_of names the channel of the lock that has this queue.
 local function channel_of(queue)
@@ -12,7 +13,7 @@ end
 local function hand_over(o)
   local deadlines = deadlines_of(o.queue)
   while true do
-    local id, kept, others = first(o.queue, deadlines, o.now)
+    local id, kept = first(o.queue, deadlines, o.now)
     if not id then
       return nil
     end
@@ -23,7 +24,7 @@ local function hand_over(o)
       end
       tell(o.publish, o.channel .. ':' .. id, '0')
       -- Its release will be told on a channel that ours do not listen to yet.
-      for _, other in ipairs(redis.call('lrange', o.queue, 1, 8)) do
+      for _, other in ipairs(redis.call('lrange', o.queue, '1', '8')) do
         local inbox, number = inbox_of(other)
         if inbox then
           if other ~= o.me then
@@ -34,12 +35,11 @@ local function hand_over(o)
       end
       return 0
     end
-    redis.call('lpop', o.queue)
-    redis.call('zrem', deadlines, id)
+    local others = step_out(o.queue, deadlines, id)
     if id == o.me then
       return nil
     end
-    local token = o.counter and redis.pcall('incrby', o.counter, 128) or 0
+    local token = o.counter and redis.pcall('incrby', o.counter, '128') or 0
     token = type(token) == 'number' and token or 0 -- it asks for one, and is told what is wrong
     redis.call('hset', o.lock, id, '1')
     local expires = redis.pcall('pexpire', o.lock, o.claim)

@@ -1,4 +1,5 @@
--- rw.lua: prelude of the scripts of read-write locks; behind queue.lua.
+-- rw.lua: prelude of the scripts of read-write locks; behind queue.lua,
+-- redisson.lua and grant.lua.
 --
 -- The lock is Redisson's hash: mode -> read or write, and a field per holder. The id
 -- of a reader is its owner id; of a writer, the owner id with :write behind it. A
@@ -99,16 +100,15 @@ local function let_in(o)
   local mode = redis.call('hget', o.lock, 'mode')
   local granted, message = 0, nil
   while mode ~= 'write' do
-    local id, kept, others = first(o.queue, deadlines, o.now)
+    local id, kept = first(o.queue, deadlines, o.now)
     if not id or mode and is_writer(id) then
       break
     end
-    redis.call('lpop', o.queue)
-    redis.call('zrem', deadlines, id)
+    local others = step_out(o.queue, deadlines, id)
     if id == o.me then
       return granted, message, true
     end
-    local token = o.counter and redis.pcall('incrby', o.counter, 128) or 0
+    local token = o.counter and redis.pcall('incrby', o.counter, '128') or 0
     token = type(token) == 'number' and token or 0 -- it asks for one, and is told what is wrong
     if put(o.lock, id, o.claim) then
       break

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,12 +32,7 @@ func (e *Env) Deafen(m *holdfast.Manager, p *redistest.Proxy) *redistest.Gate {
 }
 
 // queue is the key of the list of those who wait for the lock.
-func (e *Env) queue() string {
-	if e.kind.Write {
-		return "holdfast_rw_queue:{" + e.Key + "}"
-	}
-	return "redisson_lock_queue:{" + e.Key + "}"
-}
+func (e *Env) queue() string { return e.queueKeys()[0] }
 
 // bystander waits for the lock at m. It returns when Redis knows, and that m will hear.
 func (e *Env) bystander(m *holdfast.Manager) <-chan *holdfast.Lease {
@@ -46,9 +40,8 @@ func (e *Env) bystander(m *holdfast.Manager) <-chan *holdfast.Lease {
 	before := e.inboxes()
 	got := e.Locking(e.Lock(m))
 	e.Listening(before + 1)
-	times := strings.Replace(e.queue(), "_queue", "_timeout", 1)
 	e.Eventually("it has said that it listens", func() bool {
-		places := e.srv.Admin().ZRangeWithScores(bg, times, 0, -1).Val()
+		places := e.srv.Admin().ZRangeWithScores(bg, e.queueKeys()[1], 0, -1).Val()
 		return len(places) > 0 && !slices.ContainsFunc(places, func(z redis.Z) bool { return z.Score != math.Trunc(z.Score) })
 	})
 	e.quiet()

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -25,5 +26,29 @@ func TestExpire_OfAPlaceWhoseLockWasGranted(t *testing.T) {
 	}
 	if err := lease.Unlock(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Redis keeps a queue for at least five minutes. However seldom a waiter wants to ask, it
+// asks more often than that.
+func TestExpire_OfTheQueueIsOutrun(t *testing.T) {
+	m, err := New(redistest.Start(t).Client(t), WithPollInterval(time.Hour), WithFairPatience(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	m.subscriber.add(m.inbox.channel, m.inbox)
+	for deadline := time.Now().Add(10 * time.Second); !m.inbox.live(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the inbox is not heard")
+		}
+	}
+	e := &entry{m: m}
+	for _, ttl := range []time.Duration{-1, time.Hour} {
+		for range 100 { // some of it is by chance
+			if d := e.pollAfter(ttl); d > 150*time.Second {
+				t.Fatalf("asks again after %v, behind a TTL of %v", d, ttl)
+			}
+		}
 	}
 }

@@ -118,6 +118,28 @@ var grantScenarios = map[string]func(*Env){
 		}
 	},
 
+	// A grant says whether other processes wait behind it: who has one keeps to its slice
+	// without having asked.
+	"GrantTellsOfOthers": func(e *Env) {
+		opts := append(slices.Clone(byMessage), holdfast.WithHandoffSlice(1))
+		a, b := e.Manager(opts...), e.Manager(opts...)
+		held := e.MustLock(e.Lock(e.Manager(opts...)))
+		first, other := e.bystander(a), e.bystander(b)
+		second := e.Locking(e.Lock(a))
+		e.Parked(a, 2)
+		e.MustUnlock(held)
+		e.MustUnlock(<-first)
+		select {
+		case l := <-other:
+			e.MustUnlock(l)
+			e.MustUnlock(<-second)
+		case l := <-second:
+			e.Error("passed on inside the process, past another that waited")
+			e.MustUnlock(l)
+			e.MustUnlock(<-other)
+		}
+	},
+
 	// The message comes late, but in time: it is not trusted, and asking makes a grant of
 	// it.
 	"LateGrantIsConfirmed": func(e *Env) {

@@ -31,23 +31,39 @@ func (s *Server) Elsewhere() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	pids := []string{"self", strconv.Itoa(s.cmd.Process.Pid)}
+	own, err := usedBy("self", strconv.Itoa(s.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	idle, err := s.usedByIdle()
+	return time.Duration(ticks)*time.Second/userHZ - own - idle, err
+}
+
+// usedByIdle is the CPU time of the virtual machines without a job.
+func (s *Server) usedByIdle() (time.Duration, error) {
+	var pids []string
 	for _, w := range s.javas {
 		pids = append(pids, strconv.Itoa(w.cmd.Process.Pid))
 	}
+	return usedBy(pids...)
+}
+
+// usedBy is the CPU time of processes, and of their children that have ended.
+func usedBy(pids ...string) (time.Duration, error) {
+	var ticks int64
 	for _, pid := range pids {
 		stat, err := os.ReadFile("/proc/" + pid + "/stat")
 		if err != nil {
 			return 0, err
 		}
 		// pid (name) state ... utime stime cutime cstime: fields 14 to 17, the last two of
-		// children that have ended; and the name may have spaces
+		// children; and the name may have spaces
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		own, err := sum(fields[11:15]...)
 		if err != nil {
 			return 0, err
 		}
-		ticks -= own
+		ticks += own
 	}
 	return time.Duration(ticks) * time.Second / userHZ, nil
 }

@@ -144,10 +144,39 @@ func (s *Server) Reset(ctx context.Context) error {
 	case !gone:
 		return fmt.Errorf("%d connections of the last measurement are still open after %s", left, clientsGone)
 	}
+	if err := s.awaitRest(); err != nil {
+		return err
+	}
 	return s.admin.FlushAll(ctx).Err()
 }
 
 const clientsGone = 20 * time.Second
+
+// awaitRest waits until the virtual machines leave the cores alone: one that has answered
+// goes on ending threads and compiling, which cost whoever was measured next up to 99 % of its
+// rate.
+func (s *Server) awaitRest() error {
+	if len(s.javas) == 0 {
+		return nil
+	}
+	const sample, tick = 100 * time.Millisecond, 10 * time.Millisecond
+	var used time.Duration
+	var err error
+	rested := within(clientsGone, func() bool {
+		var before, after time.Duration
+		if before, err = s.usedByIdle(); err != nil {
+			return true
+		}
+		time.Sleep(sample)
+		after, err = s.usedByIdle()
+		used = after - before
+		return used <= tick || err != nil
+	})
+	if !rested {
+		return fmt.Errorf("virtual machines without a job use %v of CPU time in %v, %v after it", used, sample, clientsGone)
+	}
+	return err
+}
 
 // clients returns how many connections there are, but for the one that asks.
 func (s *Server) clients(ctx context.Context) (int64, error) {

@@ -13,17 +13,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// Multi is several locks taken as one, all or none: of any kind, of one or several
-// managers. It shares nothing with Redisson's MultiLock but the locks themselves.
+// Multi is several locks taken as one, all or none. They may be of any kind, and of one
+// or several managers. It shares nothing with Redisson's MultiLock but the locks
+// themselves.
 //
 // The locks are taken in one order everywhere, that of their names, so that two Multis
-// never wait for each other; locks of the same name on different servers are taken in the
-// order in which NewMulti was given them, which has to be the same everywhere then.
-// A plain Lock of one of them by a caller that holds another is not part of that order.
+// never deadlock. Locks of the same name on different servers are taken in the order in
+// which NewMulti was given them, so that must be the same everywhere. A caller that holds
+// a lock and takes another one by itself is outside that order, and can deadlock.
 //
-// Mutexes and fair locks of one manager are taken by one script in one round trip if
-// they are all free (in a cluster, those that share a slot); otherwise, and with
-// WithFencing and read-write locks, one after the other, while those before are held.
+// If they are all free, mutexes and fair locks of one manager are taken by one script, in
+// one round trip (in a cluster, those that share a slot). Otherwise, and with WithFencing
+// and for read-write locks, they are taken one after the other, while those before are
+// held.
 type Multi struct {
 	locks []*handle
 	whole handle // for names and telemetry: the locks together
@@ -123,10 +125,10 @@ func handlesOf(caller string, locks []Locker) ([]*handle, error) {
 	return all, nil
 }
 
-// Lock takes all locks. It waits for each in turn and holds those before it
-// meanwhile; ctx bounds the whole wait. If one of those is lost, or its time is over,
-// it begins again. On error none is held, and those that were taken are being released;
-// the error is that of the lock that could not be taken, see Mutex.Lock.
+// Lock takes all locks. It waits for each in turn and meanwhile holds those before it;
+// ctx bounds the whole wait. If one of those ends, it begins again. On error none is held,
+// and those that were taken are being released; the error is that of the lock that could
+// not be taken, see Mutex.Lock.
 //
 // The lease ends with the first of the locks that is lost, and the others are then
 // released. Its Deadline is the earliest of theirs; Extend prolongs all.

@@ -23,8 +23,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Client is the part of a go-redis client that an Executor uses; *redis.Client,
-// *redis.ClusterClient and *redis.Ring have it.
+// Client is the part of a go-redis client that an Executor uses.
 type Client interface {
 	Pipeline() redis.Pipeliner
 }

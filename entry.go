@@ -223,7 +223,7 @@ func (e *entry) wakeUp() {
 	e.mu.Unlock()
 }
 
-// wakeAfterLocked arms the timer. A firing that was under way already costs one request.
+// wakeAfterLocked arms the timer. If it is firing at this moment, that costs one request.
 func (e *entry) wakeAfterLocked(d time.Duration) {
 	e.yielding = false
 	e.armLocked(d)
@@ -270,7 +270,7 @@ func (e *entry) pollAfter(ttl time.Duration) time.Duration {
 	return min(poll, ttl+2*time.Millisecond)
 }
 
-// close ends everything for Manager.Close.
+// close fails the waiters and releases the holds, for Manager.Close.
 func (e *entry) close() {
 	e.mu.Lock()
 	e.closed = true

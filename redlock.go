@@ -157,8 +157,8 @@ func (l *Redlock) wait(ctx context.Context, at *handle) *Lease {
 	return lease
 }
 
-// rightPlace reports whether member at answers and no majority is free, or is held by
-// readers where a reader asks.
+// rightPlace reports whether member at answers and no majority could be taken now: is
+// free or, where a reader asks, held by readers.
 func (l *Redlock) rightPlace(ctx context.Context, at *handle) bool {
 	var free atomic.Int32
 	looks := make(chan bool, len(l.members))
@@ -237,7 +237,8 @@ func (l *Redlock) round(ctx context.Context, first *Lease) (_ *Lease, busy *hand
 		case <-ctx.Done():
 		}
 		if enough == nil && t.failed() > len(l.members)-g.need {
-			// The others are given as long again: all who wait should know the same first.
+			// The others are given as long again, so that all candidates tend to name the
+			// same first refuser, in whose queue they then wait.
 			enough = time.After(min(time.Since(begun), lookAfter/10))
 		}
 	}

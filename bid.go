@@ -18,9 +18,8 @@ type bid struct {
 	before time.Time
 }
 
-// goneLocked cleans up behind a waiter that has just left the queue. A bid that it
-// leaves behind goes to the next waiter, whom a mutex's grant would go to anyway; or
-// it is undone.
+// goneLocked cleans up behind a waiter that has just left the queue. A bid that it leaves
+// behind goes to the next waiter if that can use it; else it is undone.
 func (e *entry) goneLocked(w *waiter) {
 	if w.Value.once {
 		e.onces--

@@ -1,8 +1,8 @@
-// Package holdfast provides distributed locks on Redis: one Manager per process, and
-// on it locks that processes, goroutines and Java services (through Redisson) share.
-// Mutex is mutual exclusion, FairMutex the same in the order of arrival over all
-// processes, RWMutex has many readers or one writer, NewMulti takes several locks as one,
-// and NewRedlock one lock on a majority of independent servers.
+// Package holdfast provides distributed locks on Redis. A program makes one Manager and
+// takes its locks from it; goroutines, processes and Java services (through Redisson)
+// share them. Mutex is mutual exclusion, FairMutex the same in the order of arrival over
+// all processes, and RWMutex has many readers or one writer. NewMulti takes several locks
+// as one, and NewRedlock one lock on a majority of independent servers.
 //
 // # Usage
 //
@@ -14,9 +14,10 @@
 //	}
 //	defer lease.Unlock(ctx)
 //
-// or, with the lock's life tied to a function and to a context that ends if the lock
-// is lost, Do. Every kind of lock is a Locker; TryLock asks once, LockAsync delivers on
-// a channel, SyncLocker is for code that takes a sync.Locker.
+// Do is the shorter way: it locks, calls a function with a context that ends if the lock
+// is lost, and unlocks. Every kind of lock is a Locker; TryLock asks once, LockAsync (not
+// of a Multi or a Redlock) delivers on a channel, and SyncLocker is for code that takes a
+// sync.Locker.
 //
 // # What is promised
 //
@@ -45,14 +46,16 @@
 //
 // # Leases and validity
 //
-// A hold's deadline is counted from before its last confirmed request was sent, so that
-// a slow round trip shortens our trust and never stretches it:
+// What the process has in Redis is a hold: one owner id with a TTL. The deadline of its
+// leases is counted from before the last confirmed request was sent, so that a slow round
+// trip shortens the time in which it is trusted and never stretches it:
 //
 //	deadline = sent + TTL - margin        margin = max(25 ms, TTL/50), at most TTL/2
 //
 // Holds are renewed every TTL/3 by one scheduler, in batches, and a renewal that fails
-// is repeated until the deadline. A lease is lost by "not the owner" and by the deadline
-// only, and by then even if Redis, the network and the client are all stuck.
+// is repeated until the deadline. A lease is lost for two reasons only: Redis says that it
+// has another owner or none, or the deadline has passed. The latter needs no answer from
+// anybody, even if Redis, the network and the client are all stuck.
 //
 // # Fencing
 //
@@ -64,67 +67,67 @@
 //
 // # Waiting
 //
-// A waiter is parked, not polling, and no goroutine but the caller's own waits for it.
+// A waiter is parked: it does not poll, and no goroutine but the caller's own waits.
 //
-// The callers of one process that want a Mutex queue in the order in which they came;
-// the first of them stands for all in the queue that the lock has in Redis. Unlock
-// passes the lock to the next caller without a Redis command; once another process
-// waits, it does so for a hand-off slice (WithHandoffSlice) and then releases. A
-// release grants the lock to the next process in the queue and tells it, so that a
-// hand-over between processes costs two commands per acquisition: standing in the
-// queue, and the release. Processes take turns.
+// Callers in one process that want a Mutex wait in the order in which they came; the
+// first of them stands for all in the queue that the lock has in Redis. Unlock passes the
+// lock to the next caller without a Redis command. Once another process waits, that goes
+// on for a hand-off slice (WithHandoffSlice) at most; then the lock is released. A release
+// grants the lock to the next process in the queue and tells it so. A hand-over between
+// processes therefore costs two commands per acquisition, one to stand in the queue and
+// one to release, and processes take turns.
 //
 // A FairMutex has a place in that queue for each caller, so that one order holds over
-// all processes. Each grant then comes from Redis, also within a process. Who falls
-// silent for longer than WithFairPatience loses its place.
+// all processes. Each grant then comes from Redis, also within a process. A waiter whose
+// process is silent for longer than WithFairPatience loses its place.
 //
 // The readers of one process share one hold of an RWMutex. A waiting writer, in
 // whichever process, keeps new readers out, and a release lets in either one writer or
 // all readers up to the next one, so that neither side starves.
 //
-// Redisson's waiters are let in too. Its fair ones stand in the same queue. While others
-// of it listen, a release after at most 16 grants in a row is left open, and both sides race
-// for the lock.
+// Waiters of Redisson get their turn too. Those of its fair lock stand in the same queue.
+// The others do not; while any of them listen, one release after at most 16 grants in a
+// row grants to nobody, and both sides race for the lock.
 //
 // Should messages be lost, a waiting process asks again every poll interval
-// (WithPollInterval) and when the holder's TTL has run out. Nothing spins. A TryLock does
-// not wait and does not overtake a FairMutex's queue.
+// (WithPollInterval) and when the holder's TTL has run out. A TryLock does not wait, and
+// does not overtake a FairMutex's queue.
 //
 // # Concurrency
 //
-// All types may be used by many goroutines at a time. An Unlock happens before the
-// return of the Lock that gets the lock next, in the same process; between processes
-// Redis's order is the only one. No call waits inside the Redis client: Lock and
-// TryLock return promptly when their context ends, whatever Redis does, and what was
-// under way then is undone in the background.
+// All types may be used by many goroutines at a time. In the sense of the Go memory
+// model, an Unlock is synchronized before the return of the Lock in the same process that
+// gets the lock next; between processes, Redis's order is the only one. No call waits
+// inside the Redis client: Lock and TryLock return promptly when their context ends,
+// whatever Redis does, and what was under way then is undone in the background.
 //
 // # Losing a lease
 //
-// Lease.Done is closed, and the contexts from Lease.Context are cancelled, when a lease
-// ends; context.Cause and Lease.Err say why. Unlock then returns that error instead of
-// nil.
+// When a lease ends, for whatever reason, Lease.Done is closed and the contexts from
+// Lease.Context are cancelled; context.Cause and Lease.Err say why. If it was lost, Unlock
+// returns that error instead of nil.
 //
 // # Errors
 //
 // Each error is one fact, visible to errors.Is: ErrNotAcquired, somebody else has the
 // lock; ErrUnavailable, nobody knows, because Redis could not be asked; ErrLeaseLost
 // and ErrMaxHold, a lease ended before its Unlock; ErrNotHeld, it had been unlocked;
-// ErrClosed; and the mistakes, ErrWouldDeadlock, ErrWrongKind, ErrInvalidName and
-// ErrInvalidOption. No call fails with ErrReleased: it is why a lease ended that was
-// unlocked. The cause of a context that ended a wait is in the chain as well. Trouble with
-// Redis is never reported as a lock that somebody holds.
+// ErrClosed, the manager is; and the mistakes, ErrWouldDeadlock, ErrWrongKind,
+// ErrInvalidName and ErrInvalidOption. No call returns ErrReleased: it is what Lease.Err
+// and context.Cause say after Unlock. If a context ended a wait, its cause is in the chain
+// as well. Trouble with Redis is never reported as a lock that somebody holds.
 //
 // # Redisson
 //
 // Keys, hash fields, TTLs, channels and messages are Redisson's (RLock, RFencedLock,
 // RFairLock and RReadWriteLock), so Java and Go exclude and wake each other. Renewal
-// never shortens a TTL, and re-entry is counted in the process, so that the hold count
-// in Redis is 1. Redisson's readers do not wait for writers that wait.
+// never shortens a TTL. Re-entry is counted in the process, so the hold count in Redis is
+// always 1. Redisson's readers do not wait behind a waiting writer.
 //
 // # Requirements
 //
 // A Redis server, or one that speaks its protocol and runs its Lua scripts; the tests
-// run Redis 7. The client is go-redis v9, built with default options if you like:
-// Holdfast relies on none of its retries and time-outs. The server's maxmemory-policy
-// must be noeviction, or locks may be evicted.
+// run Redis 7. The client is go-redis v9; its default options will do, since Holdfast
+// relies on none of its retries and time-outs. The server's maxmemory-policy must be
+// noeviction, or locks may be evicted.
 package holdfast

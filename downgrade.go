@@ -14,7 +14,7 @@ import (
 // Redis has answered. Until then nobody can know which of the two Redis has; giving the
 // lock up then gives up both.
 
-// downgradeLocked begins that for h. The leases stay, on a read hold from now on.
+// downgradeLocked begins the conversion of h. Its leases stay, on a read hold from now on.
 func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 	e.hold = nil
 	h.kind = readKind

@@ -66,7 +66,7 @@ func (n *named) wireKeys() *wire.Keys {
 	return keys
 }
 
-// acquire is Lock and, with once, TryLock.
+// acquire is Lock or, if once, TryLock.
 func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
 	span := h.m.telemetry.acquire(ctx, h)
 	lease, err := h.obtain(ctx, request{once: once, trace: span.trace()})
@@ -186,8 +186,8 @@ func (e *entry) holdOfLocked(o *owner, now time.Time) *hold {
 }
 
 // inTheWayLocked reports whether somebody in this process keeps a caller that does not
-// wait from getting the lock. A lease that is over does not, though after a pause of the
-// process nobody has said so yet: the caller waits for that, and asks.
+// wait from getting the lock. A hold beyond its deadline does not, even if, after a pause
+// of the process, its end has not been handled yet: then the caller asks Redis.
 func (e *entry) inTheWayLocked(k kind, now time.Time) bool {
 	front := e.waiters.Front()
 	switch {
@@ -227,7 +227,7 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	return err
 }
 
-// leaveAsync does so for LockAsync: a result that has been delivered stays.
+// leaveAsync is leave for LockAsync, except that a result that has been delivered stays.
 func (e *entry) leaveAsync(ctx context.Context, w *waiter) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 // with errors.Is; compare with errors.Is only, they are mostly wrapped.
 var (
 	// ErrNotAcquired: somebody else holds the lock (TryLock), or ctx ended before the
-	// lock was granted (Lock); then the context's cause is joined to it. Nothing is
-	// left behind that is in anybody's way: no lock, no place in a queue, no
-	// subscription. If a request was still unanswered, a tombstone stays in Redis for
-	// a minute: it refuses copies of that request that arrive late.
+	// lock was granted (Lock); then the context's cause is joined to it. Nothing that is
+	// in anybody's way is left behind: no lock, no place in a queue, no subscription. If
+	// a request was still unanswered, a tombstone stays in Redis for a minute: it refuses
+	// copies of that request that arrive late.
 	ErrNotAcquired = errors.New("holdfast: lock not acquired")
 
 	// ErrLeaseLost: the lease ended without its holder's doing. A *LostError says why.
@@ -24,7 +24,7 @@ var (
 	ErrMaxHold = errors.New("holdfast: maximum hold time reached")
 
 	// ErrReleased is what Lease.Err says after Unlock, and the cause of the lease's
-	// contexts then. No call fails with it.
+	// contexts then. No call returns it.
 	ErrReleased = errors.New("holdfast: lease released")
 
 	// ErrNotHeld: Unlock or Extend after a successful Unlock.
@@ -36,7 +36,7 @@ var (
 	// ErrWouldDeadlock: the owner would wait for itself.
 	ErrWouldDeadlock = errors.New("holdfast: would deadlock")
 
-	// ErrWrongKind: the key holds something else than a lock of this kind. It was not
+	// ErrWrongKind: the key holds something other than a lock of this kind. It was not
 	// touched.
 	ErrWrongKind = errors.New("holdfast: key holds something of another kind")
 
@@ -101,7 +101,7 @@ func (e *OptionError) Unwrap() error { return ErrInvalidOption }
 type ReplicaError struct {
 	Want  int
 	Acked int
-	Err   error // why it is not known how many have acknowledged; nil: it is
+	Err   error // why the number is not known; nil: it is
 }
 
 func (e *ReplicaError) Error() string {

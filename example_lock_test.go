@@ -62,7 +62,7 @@ func waiting(m *holdfast.Manager, name string) <-chan struct{} {
 	return stands
 }
 
-// TryLock does not overtake: whoever waits has it first.
+// TryLock returns at once if somebody else holds the lock or waits for it.
 func ExampleFairMutex_TryLock() {
 	m, done := newManager()
 	defer done()
@@ -92,8 +92,8 @@ func ExampleFairMutex_LockAsync() {
 	// <nil>
 }
 
-// Do is the way that forgets nothing: it unlocks, also after a panic, and reports
-// if the lock was lost while the function ran.
+// Do unlocks, also after a panic, and reports if the lock was lost while the function
+// ran.
 func ExampleDo() {
 	m, done := newManager()
 	defer done()

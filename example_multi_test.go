@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Whoever names these two, in whichever order, waits for nobody who waits for them.
+// Two callers that name the same locks in different orders cannot deadlock.
 func ExampleNewMulti() {
 	m, done := newManager()
 	defer done()
@@ -55,26 +55,22 @@ func ExampleMulti_TryLock() {
 	// <nil> <nil>
 }
 
-// members are locks of as many servers; here one plays all of them.
-func members(n int) (locks []holdfast.Locker, done func()) {
-	var ends []func()
-	for i := range n {
-		m, done := newManager()
-		ends = append(ends, done)
-		locks = append(locks, m.Mutex(fmt.Sprintf("report:%d", i)))
-	}
-	return locks, func() {
-		for _, end := range ends {
-			end()
-		}
-	}
+// onServer returns a manager on the i-th server. Here one plays all of them, so the names
+// on it are kept apart.
+func onServer(i int) (m *holdfast.Manager, done func()) {
+	return newManager(holdfast.WithNameMapper(func(name string) string { return fmt.Sprintf("%d:%s", i, name) }))
 }
 
+// The members have the same name, each on a server of its own.
 func ExampleNewRedlock() {
-	locks, done := members(3) // each on a server of its own
-	defer done()
 	ctx := context.Background()
-	report, err := holdfast.NewRedlock(locks...)
+	var members []holdfast.Locker
+	for i := range 3 {
+		m, done := onServer(i)
+		defer done()
+		members = append(members, m.Mutex("report"))
+	}
+	report, err := holdfast.NewRedlock(members...)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -85,20 +81,24 @@ func ExampleNewRedlock() {
 	fmt.Println(lease.Name(), lease.Valid())
 	fmt.Println(lease.Unlock(ctx))
 	// Output:
-	// report:0+report:1+report:2 true
+	// report true
 	// <nil>
 }
 
 // One member of three that is out of reach, or taken, is not in the way; two are.
 func ExampleRedlock_TryLock() {
-	locks, done := members(3)
-	defer done()
 	ctx := context.Background()
-	report, err := holdfast.NewRedlock(locks...)
+	var members []holdfast.Locker
+	for i := range 3 {
+		m, done := onServer(i)
+		defer done()
+		members = append(members, m.Mutex("report"))
+	}
+	report, err := holdfast.NewRedlock(members...)
 	if err != nil {
 		log.Fatal(err)
 	}
-	first, err := locks[0].Lock(ctx)
+	first, err := members[0].Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func ExampleRedlock_TryLock() {
 	fmt.Println(err)
 	fmt.Println(lease.Unlock(ctx))
 
-	second, err := locks[1].Lock(ctx)
+	second, err := members[1].Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -119,7 +119,8 @@ func ExampleRWMutex_RLocker() {
 	// <nil>
 }
 
-// Many waiters of one goroutine: readers come in together, and the writer after them.
+// One goroutine can wait for many locks: readers come in together, and the writer after
+// them.
 func ExampleRWMutex_RLockAsync() {
 	m, done := newManager()
 	defer done()

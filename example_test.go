@@ -15,7 +15,7 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	client := redis.NewClient(&redis.Options{Addr: addr})
+	client := redis.NewClient(&redis.Options{Addr: addr}) // github.com/redis/go-redis/v9
 	defer client.Close()
 	locks, err := holdfast.New(client) // one per process
 	if err != nil {
@@ -24,13 +24,13 @@ func Example() {
 	defer locks.Close(ctx)
 
 	err = holdfast.Do(ctx, locks.Mutex("stock:42"), func(ctx context.Context, lease *holdfast.Lease) error {
-		fmt.Println("only one of us is here") // stop when ctx ends: the lease was lost
+		fmt.Println("only one of us is here") // work under this ctx: it ends if the lease is lost
 		return nil
 	})
-	fmt.Println(err)
-	// Output:
-	// only one of us is here
-	// <nil>
+	if err != nil {
+		log.Print(err)
+	}
+	// Output: only one of us is here
 }
 
 // newManager is what a program does once, at its start.

@@ -9,12 +9,12 @@ import "context"
 // where Redisson's waiters stand as well. Arrival is when Redis executes the request.
 // A waiter keeps its place for as long as it waits and its process is not silent for
 // longer than WithFairPatience; a process that comes back after a longer silence finds
-// its waiters at the front again. A waiter that dies in the queue costs the others mostly
-// nothing, and two seconds at most; those of one process together, the patience and as
-// much again. One that gives up leaves at once.
+// its waiters at the front again. A waiter that gives up leaves the queue at once. One
+// that dies there mostly costs the others nothing, and two seconds at most; all those of
+// one dead process together cost at most twice the patience.
 //
-// The order costs what Mutex saves: each grant is a message from Redis, two commands
-// for each acquisition, also between goroutines of one process.
+// The order has its price, which a Mutex saves: each grant is a message from Redis and
+// each acquisition takes two commands, also between goroutines of one process.
 type FairMutex struct{ handle }
 
 // FairMutex returns the handle of the named fair lock. A bad name or option is

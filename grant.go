@@ -52,8 +52,8 @@ func (e *entry) grantLocked(h *hold, w *waiter, how grantMode) {
 	}
 }
 
-// reenterWaitersLocked is for owners that have come to h and wait in other calls as well:
-// they would wait for themselves.
+// reenterWaitersLocked lets in the waiters whose owner has just got a lease on h: they
+// would wait for themselves.
 func (e *entry) reenterWaitersLocked(h *hold) {
 	for w := e.waiters.Front(); w != nil; {
 		next := w.Next()
@@ -87,8 +87,9 @@ func (e *entry) leaseLocked(h *hold, by *handle, o *owner, how grantMode) *Lease
 	return l
 }
 
-// passLocked goes on when the last lease on h is gone: to the next caller here if that
-// is allowed, else back to Redis. It returns the release, nil if there is none.
+// passLocked is called when the last lease on h is gone. It passes h to the next caller
+// here if that is allowed, else back to Redis. It returns the release, nil if there is
+// none.
 func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *release {
 	if h.phase != held {
 		return nil
@@ -102,7 +103,7 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 		return nil
 	}
 	if w := e.waiters.Front(); w != nil && !w.Value.queued {
-		e.ask = true // who stands in the queue is told
+		e.ask = true // this one is in no queue, so no release tells it
 	}
 	r := e.releaseLocked(h, trace)
 	e.stepLocked()
@@ -115,7 +116,8 @@ func (e *entry) releaseLocked(h *hold, trace context.Context) *release {
 	return e.startReleaseLocked(h, false, trace)
 }
 
-// withoutLocked ends what h is to the entry; with err, if it was not given back.
+// withoutLocked takes h out of the entry and the schedule. err is why it ended, nil if it
+// is given back.
 func (e *entry) withoutLocked(h *hold, err error) {
 	h.phase = over
 	if e.hold == h {
@@ -129,7 +131,7 @@ func (e *entry) withoutLocked(h *hold, err error) {
 	e.m.scheduler.Remove(&h.item)
 }
 
-// endHoldLocked ends h and all its leases with err, without a word to Redis.
+// endHoldLocked ends h and all its leases with err, without telling Redis.
 func (e *entry) endHoldLocked(h *hold, err error) []ended {
 	if h.phase != held {
 		return nil
@@ -190,8 +192,8 @@ func (e *entry) reachLimit(h *hold, l *limit) {
 	e.m.log.Warn("holdfast: maximum hold time reached", "lock", e.name(), "max_hold", h.cfg.maxHold)
 }
 
-// missed is for a renewal, of the read side or not, that did not find h. It reports false if
-// h has been downgraded since, and was not what was asked for.
+// missed is called when a renewal, of the read side if read, did not find h in Redis. It
+// reports false, and h is not lost, if h has been downgraded since that was sent.
 func (e *entry) missed(h *hold, read bool, reason LostReason) bool {
 	e.mu.Lock()
 	var all []ended

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// group is what a lease of several locks stands on: a lease of each of them, all of one
-// owner. It ends when fewer are left than it needs, and the others are then released.
+// group is what a lease of several locks consists of: its parts, a lease of each lock, all
+// of one owner. It ends when fewer are left than it needs; the rest is then released.
 type group struct {
 	as   *handle // the locks together
 	need int     // how many parts it takes
@@ -71,7 +71,7 @@ func (l *Lease) join(p *Lease) {
 	}
 }
 
-// partEnded is told of the end of a part, perhaps twice.
+// partEnded is called when the part p has ended, perhaps twice.
 func (l *Lease) partEnded(p *Lease, err error) {
 	g := l.group
 	g.mu.Lock()
@@ -109,7 +109,7 @@ func (l *Lease) endGroupLocked(err error) ended {
 // settle gives back what a lease that ended early may still have in Redis.
 func (l *Lease) settle() { _ = l.unlock(context.Background()) }
 
-// member is a handle of the lease's lock.
+// member returns a handle of the lease's lock.
 func (l *Lease) member() *handle {
 	h := l.hold
 	n := &named{m: h.entry.m, family: h.entry.kind, name: l.name, mapped: h.entry.name(), cfg: h.cfg}
@@ -142,7 +142,7 @@ func (g *group) count() int {
 	return len(g.parts)
 }
 
-// deadline is until when enough parts are claimed; of a lease that has ended, were.
+// deadline returns until when enough parts are valid, or were if the lease has ended.
 func (g *group) deadline() time.Time {
 	g.mu.Lock()
 	parts := slices.Clone(g.parts)
@@ -219,8 +219,8 @@ func (g *group) extend(ctx context.Context, l *Lease, d time.Duration) error {
 	return err
 }
 
-// each does do with all parts at the same time, which takes a second at most, and
-// returns nil as soon as it has succeeded with as many as are needed, or else all errors.
+// each calls do for all parts at the same time, which takes a second at most. It returns
+// nil as soon as as many calls as are needed have succeeded, else all errors.
 func (g *group) each(parts []*Lease, do func(*Lease) error) error {
 	results := make(chan error, len(parts))
 	for _, p := range parts {

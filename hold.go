@@ -39,7 +39,7 @@ type hold struct {
 	phase      phase
 	kind       kind   // a read hold can begin as a write hold
 	unclear    bool   // an acquire request ended without telling whether it ran
-	owed       bool   // ended early with the key possibly still ours: Unlock gives it back
+	owed       bool   // ended early, and may still be ours in Redis: Unlock gives it back
 	demand     demand // by other processes
 	unanswered uint8  // acquire requests without reply
 	turn       uint8  // grants by the server in a row that led to this hold
@@ -149,12 +149,13 @@ func (h *hold) sliceOver(now time.Time) bool {
 	return now.Sub(m.epoch)-h.tenure >= slice
 }
 
-// sound reports that h is not in trouble with its renewal.
+// sound reports whether h is far enough from its deadline to be passed on: its renewal
+// is not in trouble.
 func (h *hold) sound(now time.Time) bool {
 	return validity.Valid(now.Add(h.cfg.claim/4), h.deadline)
 }
 
-// endLimit ends the caller's limit: its time is over in another way.
+// endLimit stops the limit of a caller whose hold has ended otherwise.
 func (h *hold) endLimit() {
 	if h.limit != nil {
 		h.limit.timer.Stop()

@@ -22,13 +22,16 @@ const (
 )
 
 // Info is what Redis knows about a lock at one moment.
+//
+// The waiters of a Mutex or an RWMutex stand in its queue once per process, those of a
+// FairMutex one by one. Waiters of Redisson stand there only if they use its fair lock.
 type Info struct {
 	Name    string // as given
 	Kind    Kind
 	Held    bool
 	Holders []Holder
 	TTL     time.Duration // until the lock expires; 0 if it is free, -1 if it has no TTL
-	Waiters int           // length of the queue: a Mutex or RWMutex stands there once per process; other waiters of Redisson than fair ones do not stand there
+	Waiters int           // length of the queue, see above
 	Token   uint64        // the last fencing token given out; 0 if there was none
 }
 

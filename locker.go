@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Locker is what every kind of lock is.
+// Locker is any kind of lock.
 type Locker interface {
 	// Lock waits until the lock is granted or ctx is done. ctx bounds the wait and
 	// carries trace and owner; it does not own the lease: ending ctx after Lock has

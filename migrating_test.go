@@ -31,11 +31,11 @@ func refund(ctx context.Context, locks *holdfast.Manager) error {
 }
 
 func chargeWithHoldfast(ctx context.Context, locks *holdfast.Manager) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // redsync: WithTries; redislock: its TTL, unless you said otherwise
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // how long to wait, not how long to hold
 	defer cancel()
 	lease, err := locks.Mutex("account:7").Lock(ctx)
 	if err != nil {
-		return err // ErrNotAcquired: redsync.ErrFailed, redislock.ErrNotObtained
+		return err // ErrNotAcquired if it was not granted in time
 	}
 	defer lease.Unlock(ctx)
 	return charge(lease.Context(ctx)) // ends if the lease is lost; it is renewed until Unlock

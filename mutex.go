@@ -16,9 +16,9 @@ import "context"
 // own lease options have no effect.
 //
 // Among the goroutines of one process the lock is granted in the order of their
-// calls, without a Redis command, for as long as WithHandoffSlice allows when another
-// process waits. Processes take turns, in the order in which they came to wait; each
-// stands in the queue once. A FairMutex has one order for all.
+// calls, without a Redis command; while another process waits, for as long as
+// WithHandoffSlice allows. Processes take turns, in the order in which they came to wait;
+// each stands in the queue once. A FairMutex has one order for all callers.
 type Mutex struct{ handle }
 
 // Mutex returns the handle of the named mutex. A bad name or option is reported by
@@ -41,13 +41,14 @@ func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.acquire(ctx
 
 // TryLock asks once, without waiting for anybody. It returns ErrNotAcquired if another
 // owner held the lock at some moment of the call, and ErrUnavailable if Redis refused, or
-// did not answer within a second (a quarter of a short lease, but 100 ms at the least; with
-// WithReplicas its timeout longer); up to as long again if a release of the lock by this
-// process is still unanswered. Otherwise it is like Lock.
+// did not answer within its patience: a second, or for a lease of less than four seconds a
+// quarter of that, but at least 100 ms; with WithReplicas, its timeout is added. It takes
+// up to as long again if a release of the lock by this process is still unanswered.
+// Otherwise it is like Lock.
 func (l *Mutex) TryLock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
 
-// LockAsync is Lock without the wait: the result arrives on the returned channel,
-// exactly one, buffered, so that nobody needs to receive it for anything to proceed. A
-// lease that arrives is held, and must be unlocked, even if ctx has ended since. No
-// goroutine is parked for it.
+// LockAsync is Lock without the wait: exactly one result arrives on the returned channel,
+// which is buffered, so that nothing waits for somebody to receive it. A lease that
+// arrives is held, and must be unlocked, even if ctx has ended since. No goroutine is
+// parked for it.
 func (l *Mutex) LockAsync(ctx context.Context) <-chan Result { return l.acquireAsync(ctx) }

@@ -36,13 +36,14 @@ type PublishMode uint8
 const (
 	// PublishAuto decides as Redisson does by default: PublishSharded with a
 	// *redis.ClusterClient and a server that knows sharded messages (Redis 7), else
-	// PublishClassic. It is found out by use, command by command: nothing is sent to ask.
+	// PublishClassic. Which of them is found out by use: nothing is sent to ask.
 	PublishAuto PublishMode = iota
 	// PublishClassic uses PUBLISH and SUBSCRIBE, as Redisson does before 3.22.0 and with
 	// shardedSubscriptionMode OFF.
 	PublishClassic
 	// PublishSharded uses SPUBLISH and SSUBSCRIBE. New refuses it unless the client is
-	// a *redis.ClusterClient; a server that does not know them is polled.
+	// a *redis.ClusterClient. With a server that does not know these commands, releases
+	// by Redisson are found by polling.
 	PublishSharded
 )
 
@@ -253,8 +254,8 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 	})
 }
 
-// WithPollInterval sets the longest time for which a process that waits for a lock
-// does not ask Redis, should every message be lost. The default is
+// WithPollInterval sets how often a process that waits for a lock asks Redis even if no
+// message tells it to, so how long a lost message can delay it. The default is
 // DefaultPollInterval; the least is 10 ms.
 func WithPollInterval(d time.Duration) Option {
 	return option(func(c *config) {
@@ -288,10 +289,10 @@ func WithFairPatience(d time.Duration) Option {
 	})
 }
 
-// WithPublishMode sets how releases are announced to Redisson and heard from it; all that
-// use a lock must agree, or they find out about each other's releases by polling. What
-// Holdfast's own processes tell each other does not depend on it. The default is
-// PublishAuto.
+// WithPublishMode sets how releases are announced to Redisson and heard from it. All
+// programs that use a lock must agree, or they find out about each other's releases by
+// polling. What Holdfast's own processes tell each other does not depend on it. The
+// default is PublishAuto.
 func WithPublishMode(mode PublishMode) Option {
 	return option(func(c *config) {
 		switch mode {
@@ -304,18 +305,18 @@ func WithPublishMode(mode PublishMode) Option {
 }
 
 // WithReplicas makes a grant wait until n replicas have acknowledged it, for at most
-// timeout; the default is 0, not at all. Fewer acknowledgements are a failure, none or
-// no replicas included: the grant is undone, TryLock returns ErrUnavailable with a
-// *ReplicaError, and Lock tries again until its context ends.
+// timeout; the default is 0, not at all. If fewer acknowledge it, or there are fewer, the
+// grant is undone: TryLock returns ErrUnavailable with a *ReplicaError, and Lock tries
+// again until its context ends.
 //
-// It means fewer losses in fail-overs and not safety: another replica may be promoted than
-// one that has acknowledged, one may restart empty, and neither renewals nor releases wait
-// for replicas. Each acquire pays a round trip to them, and while one is stalled the
-// whole timeout; a grant that another process hands over is confirmed by a request of its
+// It means fewer losses in fail-overs, and not safety: the promoted replica may be another
+// than those that acknowledged, one may restart empty, and neither renewals nor releases
+// wait for replicas. Each acquire pays a round trip to them and, while one is stalled, the
+// whole timeout; a grant by another process's release is confirmed by a request of its
 // own. In a cluster, locks cannot be taken while their slot moves.
 //
-// The timeout counts against the lease, so it must not exceed half of that, and must be below
-// the client's ReadTimeout. A server without WAIT fails the first acquire.
+// The timeout counts against the lease, so it must not exceed half of it, and it must be
+// below the client's ReadTimeout. If the server has no WAIT, the first acquire fails.
 func WithReplicas(n int, timeout time.Duration) Option {
 	return option(func(c *config) {
 		switch {

@@ -23,7 +23,7 @@ type join struct {
 // microsecond and a half per waiter.
 const joinBatch = 250
 
-// joinLocked asks for places for those who have none.
+// joinLocked asks for places for the waiters that have none.
 func (e *entry) joinLocked() {
 	if e.unheard {
 		e.unheard = false

@@ -28,18 +28,19 @@ import (
 //
 // The lease is valid until the deadline that a majority shares: each member's is
 // counted from before its request was sent, less a margin for drift. Members are
-// renewed separately. Those that are missing, because they were down or are lost, are
-// asked again while the lease is valid without them, and never after it was not: they
-// could have voted for somebody else in between.
+// renewed separately. Missing ones, which were down or have been lost, are asked again
+// while the lease is valid without them, and never once it was not: they could have voted
+// for somebody else in between.
 type Redlock struct {
 	members []*handle
 	whole   handle
 }
 
-// NewRedlock returns the lock of which each of locks is a member: one lock on each of
-// several independent servers, so each of its own Manager. It returns ErrInvalidOption
-// for fewer than three locks, for two of one Manager, for read sides beside others, which
-// would share a majority, and for what NewMulti does not take or is a *Multi itself.
+// NewRedlock returns the lock whose members are locks: one on each of several independent
+// servers, so each with a Manager of its own. It returns ErrInvalidOption for fewer than
+// three locks, for two of one Manager, for read sides beside others (two majorities that
+// only share readers would not exclude each other), for a *Multi, and for what NewMulti
+// does not take.
 //
 // The order of waiters is kept by one member at a time. So a Redlock of fair locks is
 // mostly in order and does not promise it, and in one of read-write locks a writer can
@@ -81,9 +82,9 @@ func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 
 // Lock waits until a majority grants the lock or ctx is done. Between two rounds it
 // holds no member; it waits in the queue of the first member that refused it, so it is
-// woken by a release and served in order there. Once a second it looks whether it waits
-// in the wrong place: that member is dead, or the others are free. While too few members
-// can be asked it keeps trying. Errors are those of Mutex.Lock.
+// woken by a release and served in order there. Once a second it checks that this is the
+// right place to wait: that the member answers, and that no majority is free elsewhere.
+// While too few members can be asked it keeps trying. Errors are those of Mutex.Lock.
 func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
 	span := l.whole.m.telemetry.acquire(ctx, &l.whole)
 	lease, err := l.lock(span.ctx)
@@ -156,8 +157,8 @@ func (l *Redlock) wait(ctx context.Context, at *handle) *Lease {
 	return lease
 }
 
-// rightPlace reports whether member at answers and no majority is free, or is held by
-// readers where a reader asks.
+// rightPlace reports whether member at answers and no majority could be taken now: is
+// free or, where a reader asks, held by readers.
 func (l *Redlock) rightPlace(ctx context.Context, at *handle) bool {
 	var free atomic.Int32
 	looks := make(chan bool, len(l.members))
@@ -236,7 +237,8 @@ func (l *Redlock) round(ctx context.Context, first *Lease) (_ *Lease, busy *hand
 		case <-ctx.Done():
 		}
 		if enough == nil && t.failed() > len(l.members)-g.need {
-			// The others are given as long again: all who wait should know the same first.
+			// The others are given as long again, so that all candidates tend to name the
+			// same first refuser, in whose queue they then wait.
 			enough = time.After(min(time.Since(begun), lookAfter/10))
 		}
 	}

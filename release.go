@@ -185,7 +185,7 @@ func (r *release) againLocked(cause error) {
 	time.AfterFunc(pause, r.resend)
 }
 
-// giveUpWaitingLocked lets go whoever waits for the release, which goes on.
+// giveUpWaitingLocked ends the wait for the release, which itself goes on.
 func (r *release) giveUpWaitingLocked(cause error) {
 	r.tellLocked(newLockError(ErrUnavailable, r.hold.entry.name(), cause))
 	r.uncollideLocked()
@@ -254,8 +254,8 @@ func (r *release) askedAgainLocked() chan error {
 	return c
 }
 
-// leaveLocked is for an Unlock that does not wait any longer: the success is for
-// somebody else to be told. It returns the answer if it came at that moment.
+// leaveLocked is for a repeated Unlock that does not wait any longer: a later success is
+// to be told to another one. It returns the answer if it came at that moment.
 func (r *release) leaveLocked(c chan error) (answer error, ok bool) {
 	select {
 	case answer = <-c:
@@ -266,8 +266,8 @@ func (r *release) leaveLocked(c chan error) (answer error, ok bool) {
 	}
 }
 
-// answerLaterLocked is the answer to a repeated Unlock. One call is told of a success,
-// the others that it has been.
+// answerLaterLocked is the answer to a repeated Unlock. One call is told of the success,
+// the others ErrNotHeld.
 func (r *release) answerLaterLocked() error {
 	if r.confirmed {
 		return newLockError(ErrNotHeld, r.hold.entry.name())

@@ -12,9 +12,9 @@ import "context"
 //
 // Neither side starves among processes of Holdfast: a waiting writer, here or in another
 // process, keeps new readers out, and a release lets in either the writer or all
-// readers up to the next writer. A process whose readers never all pause learns of a
+// readers up to the next writer. A process that always has some reader inside learns of a
 // writer elsewhere within WithHandoffSlice and a round trip. Redisson's readers do
-// not wait for writers.
+// not wait behind a waiting writer.
 //
 // An owner (see Mutex) that holds the write side may take the read side as well; when
 // it unlocks the write side first, it keeps the read side and other readers come in.

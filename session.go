@@ -27,7 +27,7 @@ type session struct {
 
 	// The following is guarded by subscriber.mu.
 
-	topics   int            // whose home it is
+	topics   int            // how many have it as their home
 	wanted   []string       // channels to subscribe to; a topic may have gone since
 	deserted []departure    // topics that lost their listener, the first one first
 	leaving  map[string]int // sharded: SUNSUBSCRIBEs not confirmed yet
@@ -178,7 +178,7 @@ func (h *session) changes() (add, drop []string) {
 	for len(h.deserted) > 0 && time.Since(h.deserted[0].at) >= linger {
 		d := h.deserted[0]
 		h.deserted = h.deserted[1:]
-		// Somebody may have come, and gone again later, since that departure.
+		// Since that departure a listener may have come, and perhaps left again.
 		if t := h.topicLocked(d.channel); t != nil && t.deserted && t.since.Equal(d.at) {
 			h.s.dropLocked(d.channel, t)
 			drop = append(drop, d.channel)

@@ -6,18 +6,18 @@ import (
 	"sync/atomic"
 )
 
-// Stats are counters since New and gauges of now, of one manager. The counters are
-// read one by one: a Stats taken under load need not add up.
+// Stats are one manager's counters since New and its gauges. The counters are read one by
+// one: a Stats taken under load need not add up.
 type Stats struct {
 	// Gauges.
 	Held          int // holds in Redis that this process keeps
 	Waiting       int // callers waiting for a lock
-	Locks         int // locks that something is known of
+	Locks         int // names in use: held, waited for, or being released
 	Subscriptions int // channels subscribed
 
 	// Callers.
 	Reentered uint64 // leases granted by re-entry
-	HandedOff uint64 // leases granted by the caller before, or beside other readers, without Redis
+	HandedOff uint64 // leases granted without Redis: passed on by Unlock, or beside other readers
 	Granted   uint64 // leases granted by a message from Redis, when another process released
 	Released  uint64 // leases ended by Unlock
 	Lost      uint64 // holds that ended without their holder's doing, or by WithMaxHold

@@ -13,23 +13,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// subscriber is what a manager hears. It makes waiting cheap and is never needed for
-// it to be correct: without it, waiters poll.
+// subscriber listens to channels for a manager. It makes waiting cheap, and correctness never
+// depends on it: without it, waiters poll.
 //
 // Each channel has a home, a session: one for all plain channels; for sharded ones, which
 // are in a cluster's slots as keys are, one per master. Its goroutine, run, finds homes for
 // channels that have none: new ones, those whose session broke, those whose slot moved.
 type subscriber struct {
-	client topicClient
-	nodes  clusterClient // client, if it is a cluster's; else nil
-	insist bool          // channels are sharded even if the server does not know such
-	log    *slog.Logger
-	stats  *counters
-	nudge  chan struct{} // buffered: there are homeless topics
-	ctx    context.Context
-	cancel context.CancelFunc
-	done   chan struct{}  // closed when run and all sessions have returned
-	held   sync.WaitGroup // sessions
+	client  topicClient
+	nodes   clusterClient // client, if it is a cluster's; else nil
+	insist  bool          // channels are sharded even if the server does not know such
+	log     *slog.Logger
+	stats   *counters
+	nudge   chan struct{} // buffered: there are homeless topics
+	ctx     context.Context
+	cancel  context.CancelFunc
+	done    chan struct{}  // closed when run and all sessions have returned
+	running sync.WaitGroup // sessions
 
 	mu       sync.Mutex // guards the following and the sessions; a leaf in the lock order
 	topics   map[string]*topic
@@ -202,7 +202,7 @@ func (s *subscriber) forgetAll() {
 // run finds homes for topics until the subscriber is stopped.
 func (s *subscriber) run() {
 	defer close(s.done)
-	defer s.held.Wait()
+	defer s.running.Wait()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -219,7 +219,7 @@ func (s *subscriber) run() {
 // settle finds homes for the topics that are due, and returns when others will be.
 func (s *subscriber) settle() (wait time.Duration) {
 	wait = time.Hour
-	old := false
+	outdated := false // the table of slots
 	for _, channel := range s.dueTopics(&wait) {
 		master, err := s.masterOf(channel)
 		s.mu.Lock()
@@ -227,7 +227,7 @@ func (s *subscriber) settle() (wait time.Duration) {
 		switch {
 		case t == nil || t.home != nil: // gone, or listed twice
 		case err != nil, t.left != nil && t.left == master && now.Sub(t.since) < stale:
-			old = true
+			outdated = true
 			t.due = now.Add(searchAgain)
 			s.homeless = append(s.homeless, channel)
 			wait = min(wait, searchAgain)
@@ -236,7 +236,7 @@ func (s *subscriber) settle() (wait time.Duration) {
 		}
 		s.mu.Unlock()
 	}
-	if old {
+	if outdated {
 		s.nodes.ReloadState(s.ctx)
 	}
 	return wait
@@ -282,7 +282,7 @@ func (s *subscriber) houseLocked(channel string, t *topic, master *redis.Client)
 	if h == nil {
 		h = newSession(s, master)
 		s.homes[master] = h
-		s.held.Go(h.run)
+		s.running.Go(h.run)
 	}
 	t.home, t.left = h, nil
 	h.topics++
@@ -319,13 +319,13 @@ func (s *subscriber) retire(h *session) bool {
 	return true
 }
 
-// ended is called at the end of a session; err is nil if it had nothing to listen to any
-// more.
+// ended is called at the end of a session; err is nil if it had nothing left to listen
+// to.
 func (s *subscriber) ended(h *session, err error) {
 	if err == nil || s.ctx.Err() != nil {
 		return
 	}
-	unknown := h.master != nil && !s.insist && redis.HasErrorPrefix(err, "unknown command") // ERR before it is ignored
+	unknown := h.master != nil && !s.insist && redis.HasErrorPrefix(err, "unknown command") // it ignores a leading ERR
 	s.mu.Lock()
 	if s.homes[h.master] != h { // retired in the same moment
 		s.mu.Unlock()

@@ -32,9 +32,9 @@ func (e *entry) troubledLocked(cause error) {
 	e.m.stats.troubles.Add(1)
 }
 
-// pauseLocked asks again after a pause, the longer the more there were in this trouble.
+// pauseLocked asks again after a pause, which grows while the trouble lasts.
 func (e *entry) pauseLocked() {
-	pauses := newBackOff() // a late end of a request, of which later ones were answered
+	pauses := newBackOff() // no trouble any more: a request ends late, and later ones were answered
 	if e.trouble != nil {
 		pauses = e.trouble.pauses
 	}

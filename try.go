@@ -23,8 +23,8 @@ type try struct {
 	room   argsRoom
 }
 
-// argsRoom is where a request without fencing has its arguments: most are made for one
-// exchange and gone with it.
+// argsRoom holds the arguments of a request without fencing, so that they need no
+// allocation of their own.
 type argsRoom [9]any
 
 // maxCopies bounds the unanswered copies of one request. Each goes to a connection
@@ -139,8 +139,8 @@ func (t *try) Replied(_ *command.Call, r command.Reply) {
 	e.announceLoss(lost, LostStolen)
 }
 
-// repliedLocked takes the end of the request. It returns what announceLoss is to be
-// called with, outside the lock.
+// repliedLocked handles the end of the request. The caller passes the result to
+// announceLoss after unlocking.
 func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 	h := t.hold
 	e := h.entry
@@ -194,8 +194,9 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 	return lost
 }
 
-// hopelessLocked is for an answer that will be the same for everybody who asks; except that
-// of a sweep, which may be about another of its locks: whoever came to wait meanwhile asks.
+// hopelessLocked fails everybody who waits, because asking again would bring the same
+// answer. The answer to a sweep may be about another of its locks, so that fails only
+// those it was sent for; whoever came to wait since then asks for itself.
 func (e *entry) hopelessLocked(t *try, sentinel, cause error) {
 	e.answeredLocked()
 	if t.call.Script != multiAcquire {
@@ -219,15 +220,14 @@ func (e *entry) answeredLocked() {
 }
 
 // grantedLocked makes the claim a hold of the process, whose TTL of ttl began no
-// earlier than at since.
-// It returns what announceLoss is to be called with, outside the lock.
+// earlier than at since. The caller passes the result to announceLoss after unlocking.
 func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastToken uint64, how grantMode) (lost []ended) {
 	e.answeredLocked()
 	w := h.waiter
 	e.endBidLocked(h)
 	now := time.Now()
 	if !validity.Valid(now, validity.Deadline(since, ttl)) {
-		// The server may be about to expire it. Not a grant: S2 of the invariants.
+		// The server may be about to expire it: this is no grant (S2 in docs/SAFETY.md).
 		e.troubledLocked(errTooLate)
 		e.refuseLocked(e.tries+1, ErrUnavailable, errTooLate)
 		e.releaseLocked(h, nil)

@@ -8,17 +8,19 @@
 //
 // The parts, in the order of a run:
 //
-//   - client.go: a client process; its workers lock, wait, cancel, re-enter and pause,
-//     and write each call and each return to a history file, which survives SIGKILL.
+//   - client.go, worker.go: a client process; its workers lock, wait, cancel, re-enter
+//     and pause, and write each call and each return to a history file, which survives
+//     SIGKILL.
 //   - nemesis.go: the faults, drawn by weight from a seeded source.
 //   - run.go: servers, proxies, processes and phases: a quiet beginning, faults, healing,
 //     a fresh client that must get every lock, and the search for what was left behind.
 //   - truth.go: the server's append-only file, replayed into holds. A clock key that the run
 //     writes every few milliseconds gives each write an interval of time, whatever
 //     happened to server and connections.
-//   - claims.go, truthjudge.go, wake.go, linear.go: the judges. The first believes the library's own
-//     deadlines, the second the server's file, the third waiters, and the last one
-//     checks with porcupine that all answers together can be true.
+//   - judge.go, truthjudge.go, wake.go, linear.go: the judges. The first believes the
+//     library's own deadlines, the second the server's file, the third looks after
+//     waiters, and the last one checks with porcupine that all answers together can be
+//     true.
 //   - report.go, timeline.go: one page, and a picture of the seconds around a violation.
 //
 // All times are nanoseconds of the system's monotonic clock, which processes share.

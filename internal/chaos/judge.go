@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -76,7 +77,7 @@ func (h *History) Leases() map[string][]*Lease {
 		leases[o.Name] = append(leases[o.Name], l)
 	}
 	for _, all := range leases {
-		slices.SortFunc(all, func(a, b *Lease) int { return cmpInt64(a.From, b.From) })
+		slices.SortFunc(all, func(a, b *Lease) int { return cmp.Compare(a.From, b.From) })
 	}
 	return leases
 }

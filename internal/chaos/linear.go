@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -55,7 +56,7 @@ type stretch struct {
 // cut divides a history. A wrong stretch is refuted in no time, a long one by trying
 // every order of everything before.
 func cut(ops []porcupine.Operation) (parts []stretch) {
-	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return cmpInt64(a.Call, b.Call) })
+	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	var part stretch
 	until := int64(0) // something is under way until then
 	for _, o := range ops {

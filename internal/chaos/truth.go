@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -349,7 +350,7 @@ func (t *Truth) absent(name string, match func(*Hold) bool) (free []Span) {
 			present = append(present, Span{h.Start.Lo, h.End.Hi})
 		}
 	}
-	slices.SortFunc(present, func(a, b Span) int { return cmpInt64(a.Lo, b.Lo) })
+	slices.SortFunc(present, func(a, b Span) int { return cmp.Compare(a.Lo, b.Lo) })
 	from := int64(0)
 	for _, p := range present {
 		if p.Lo > from {
@@ -361,14 +362,4 @@ func (t *Truth) absent(name string, match func(*Hold) bool) (free []Span) {
 		free = append(free, Span{from, never})
 	}
 	return free
-}
-
-func cmpInt64(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -146,7 +147,7 @@ func (h *History) forsaken(name string, p *Process, leases []*Lease) (violations
 // hit it or the server, one after the other.
 func (h *History) stalled(from int64, proc int) (sum int64) {
 	all := append(slices.Clone(h.Faults), h.Stalls...)
-	slices.SortFunc(all, func(a, b Fault) int { return cmpInt64(a.Start, b.Start) })
+	slices.SortFunc(all, func(a, b Fault) int { return cmp.Compare(a.Start, b.Start) })
 	for _, f := range all {
 		if f.Name == "" && (f.Proc == proc || f.Proc < 0) && f.End > from && f.Start < from+sum+h.tidy() {
 			sum += f.End - max(f.Start, from)

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -110,7 +111,7 @@ func (h *History) calm(s Span) time.Duration {
 	for _, f := range h.Stalls {
 		rough = append(rough, Span{f.Start, f.End + recovery})
 	}
-	slices.SortFunc(rough, func(a, b Span) int { return cmpInt64(a.Lo, b.Lo) })
+	slices.SortFunc(rough, func(a, b Span) int { return cmp.Compare(a.Lo, b.Lo) })
 	sum := int64(0)
 	for _, r := range rough {
 		sum += max(0, min(s.Hi, r.Lo)-s.Lo)
@@ -135,7 +136,7 @@ func Bypasses(h *History, name string) (all []Bypass) {
 			granted = append(granted, o)
 		}
 	}
-	slices.SortFunc(granted, func(a, b *Op) int { return cmpInt64(a.Return, b.Return) })
+	slices.SortFunc(granted, func(a, b *Op) int { return cmp.Compare(a.Return, b.Return) })
 	for i, b := range granted {
 		for _, a := range granted[i+1:] {
 			if a.Call+int64(fairSlack) <= b.Call {

@@ -23,8 +23,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Client is the part of a go-redis client that an Executor uses; *redis.Client,
-// *redis.ClusterClient and *redis.Ring have it.
+// Client is the part of a go-redis client that an Executor uses.
 type Client interface {
 	Pipeline() redis.Pipeliner
 }
@@ -79,8 +78,8 @@ const (
 	// default and as long as the user likes.
 	stuckAfter = 300 * time.Millisecond
 	// giveUpAfter is when go-redis is told to stop waiting for a pool connection or a
-	// dial. It can end neither sooner without throwing away a reply that is only late,
-	// nor at all while it reads: that ends with the read timeout.
+	// dial. Sooner would throw away replies that are only late. It does not end a read:
+	// that ends with go-redis's read timeout.
 	giveUpAfter = 2 * time.Second
 	// maxStuck bounds the lanes, and so the user's connections to one master, that can
 	// be lost in this way at one time.

@@ -150,7 +150,7 @@ var rwGateScenarios = map[string]func(*Env){
 		e.Clean(remote, Tombstones)
 	},
 
-	// Everybody at once, without hand-over inside the process.
+	// Everybody at once, without hand-off inside the process.
 	"BothSidesWithoutHandoff": func(e *Env) {
 		a, b := e.Manager(holdfast.WithHandoffSlice(0)), e.Manager(holdfast.WithHandoffSlice(0))
 		var counts []*atomic.Int64
@@ -338,7 +338,7 @@ var rwOwnerScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
-	// AC-94, and the table of redisson-compatible kinds: no silent double grant.
+	// AC-94: kinds that are mixed on one name never hold it at the same time unnoticed.
 	"WrongKind": func(e *Env) {
 		m := e.Manager()
 		rw, plain, fair := e.RW(m), m.Mutex(e.Key), m.FairMutex(e.Key)

@@ -1,0 +1,156 @@
+package locktest
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// termScenarios are about when a lease ends by itself: fixed, extended, limited, re-entered.
+var termScenarios = map[string]func(*Env){
+	// AC-38: fixed lease.
+	"FixedIsNeverRenewed": func(e *Env) {
+		m := e.Manager()
+		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(time.Second)))
+		deadline := l.Deadline()
+		ctx := l.Context(bg)
+		<-ctx.Done()
+		e.promptly(deadline)
+		if n := m.Stats().Renewals; n != 0 {
+			e.Errorf("%d renewals", n)
+		}
+		e.WantLost(l, holdfast.LostDeadline)
+		again := e.MustLock(e.Lock(m)) // a renewed lease on the same handle name does not inherit it
+		if d := time.Until(again.Deadline()); d < lease/2 {
+			e.Errorf("the next lease lasts %v", d)
+		}
+		e.MustUnlock(again)
+	},
+
+	"ExtendProlongsAndNeverShortens": func(e *Env) {
+		m := e.Manager()
+		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(20*time.Second)))
+		now := time.Now()
+		if err := l.Extend(bg, time.Minute); err != nil {
+			e.Fatal(err)
+		}
+		if d := l.Deadline(); d.Before(now.Add(time.Minute)) || d.After(now.Add(90*time.Second)) {
+			e.Errorf("deadline in %v", d.Sub(now))
+		}
+		if d := e.PTTL(); d < 50*time.Second {
+			e.Errorf("TTL %v", d)
+		}
+		before := l.Deadline()
+		if err := l.Extend(bg, time.Second); err != nil {
+			e.Fatal(err)
+		}
+		if l.Deadline().Before(before) || e.PTTL() < 40*time.Second {
+			e.Error("Extend shortened the lease")
+		}
+		e.WantErr(l.Extend(bg, 0), holdfast.ErrInvalidOption)
+		e.srv.Admin().Del(bg, e.Key)
+		e.WantErr(l.Extend(bg, time.Second), holdfast.ErrLeaseLost)
+		if n := e.srv.Admin().Exists(bg, e.Key).Val(); n != 0 {
+			e.Error("Extend made the key again")
+		}
+	},
+
+	"MaxHoldEndsAStuckHolder": func(e *Env) {
+		m, other := e.Manager(), e.Manager()
+		const most = lease + time.Second
+		start := time.Now()
+		l := e.MustLock(e.Lock(m, holdfast.WithMaxHold(most)))
+		ctx := l.Context(bg)
+		got := make(chan time.Time, 1)
+		go func() {
+			next := e.MustLock(e.Lock(other))
+			got <- time.Now()
+			e.MustUnlock(next)
+		}()
+		<-ctx.Done()
+		if d := time.Since(start); d < most-100*time.Millisecond || d > most+prompt {
+			e.Errorf("ended after %v", d)
+		}
+		e.WantErr(context.Cause(ctx), holdfast.ErrMaxHold)
+		e.WantErr(l.Err(), holdfast.ErrMaxHold)
+		if l.Valid() {
+			e.Error("valid after its end")
+		}
+		if d := (<-got).Sub(start); d < most {
+			e.Errorf("the next holder came after %v, while the first might still work", d)
+		}
+		e.WantErr(l.Unlock(bg), holdfast.ErrMaxHold)
+		e.Clean(m)
+	},
+
+	// The limit is the owner's: it does not end with the lease that began it.
+	"MaxHoldOutlivesTheFirstLease": func(e *Env) {
+		m := e.Manager()
+		l := e.Lock(m, holdfast.WithMaxHold(lease))
+		outer := e.MustLock(l)
+		inner, err := l.Lock(outer.Context(bg))
+		if err != nil {
+			e.Fatal(err)
+		}
+		e.MustUnlock(outer)
+		select {
+		case <-inner.Done():
+		case <-time.After(patience):
+			e.Fatal("the inner lease has no limit")
+		}
+		e.WantErr(inner.Err(), holdfast.ErrMaxHold)
+		e.WantErr(inner.Unlock(bg), holdfast.ErrMaxHold)
+		e.Clean(m)
+	},
+
+	// And it ends with the owner: the next one has its own.
+	"MaxHoldBeginsAnewByHandoff": func(e *Env) {
+		m := e.Manager(holdfast.WithHandoffSlice(time.Hour))
+		l := e.Lock(m, holdfast.WithMaxHold(lease))
+		first := e.MustLock(l)
+		got := e.Locking(l)
+		e.Parked(m, 1)
+		time.Sleep(lease / 3)
+		start := time.Now()
+		e.MustUnlock(first)
+		second := <-got
+		<-second.Done()
+		if d := time.Since(start); d < lease-100*time.Millisecond {
+			e.Errorf("the second owner had %v", d)
+		}
+		e.WantErr(second.Unlock(bg), holdfast.ErrMaxHold)
+		e.Clean(m)
+	},
+
+	"MaxHoldIsReleasedByUnlock": func(e *Env) {
+		m := e.Manager()
+		l := e.MustLock(e.Lock(m, holdfast.WithLease(20*time.Second), holdfast.WithMaxHold(20*time.Second)))
+		l2 := e.MustLock(e.kind.Lock(m, e.Key+"2", holdfast.WithMaxHold(lease)))
+		<-l2.Done()
+		e.WantErr(l2.Unlock(bg), holdfast.ErrMaxHold)
+		e.MustUnlock(l)
+		e.Clean(m)
+	},
+
+	// AC-39
+	"ReentryDoesNotShortenTheLease": func(e *Env) {
+		m := e.Manager(holdfast.WithLease(time.Minute))
+		outer := e.MustLock(e.Lock(m))
+		inner, err := e.Lock(m, holdfast.WithFixedLease(50*time.Millisecond)).Lock(outer.Context(bg))
+		if err != nil {
+			e.Fatal(err)
+		}
+		if d := e.PTTL(); d < 50*time.Second {
+			e.Errorf("TTL %v", d)
+		}
+		if !inner.Deadline().Equal(outer.Deadline()) {
+			e.Error("the inner lease has a deadline of its own")
+		}
+		e.MustUnlock(inner)
+		if d := e.PTTL(); d < 50*time.Second || !outer.Valid() {
+			e.Errorf("after the inner Unlock: TTL %v, valid %v", d, outer.Valid())
+		}
+		e.MustUnlock(outer)
+	},
+}

@@ -1,0 +1,213 @@
+package locktest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// WantErr fails unless err matches all targets.
+func (e *Env) WantErr(err error, targets ...error) {
+	e.Helper()
+	for _, target := range targets {
+		if !errors.Is(err, target) {
+			e.Errorf("error %v does not match %v", err, target)
+		}
+	}
+}
+
+// WantNotErr fails if err matches any of the targets.
+func (e *Env) WantNotErr(err error, targets ...error) {
+	e.Helper()
+	for _, target := range targets {
+		if errors.Is(err, target) {
+			e.Errorf("error %v matches %v", err, target)
+		}
+	}
+}
+
+// WantLost waits until lease has ended and fails unless that is a loss.
+func (e *Env) WantLost(l *holdfast.Lease, reasons ...holdfast.LostReason) {
+	e.Helper()
+	select {
+	case <-l.Done():
+	case <-time.After(patience):
+		e.Fatalf("not told of the loss within %v", patience)
+	}
+	var lost *holdfast.LostError
+	if !errors.As(l.Err(), &lost) {
+		e.Fatalf("Err() = %v, want a LostError", l.Err())
+	}
+	for _, r := range reasons {
+		if lost.Reason == r {
+			return
+		}
+	}
+	e.Errorf("lost with reason %q, want one of %q", lost.Reason, reasons)
+}
+
+// promptly fails unless it is just after the deadline of a lease that has ended, and
+// returns how long after.
+func (e *Env) promptly(deadline time.Time) time.Duration {
+	e.Helper()
+	late := time.Since(deadline)
+	if late < 0 || late > prompt {
+		e.Errorf("told of the end %v after the deadline", late)
+	}
+	return late
+}
+
+// Worst reports a figure of a promise, "<promise>:<what>", of which the largest counts.
+// tools/figures collects them.
+func (e *Env) Worst(what string, d time.Duration) {
+	e.Attr(what, d.Round(100*time.Microsecond).String())
+}
+
+// Eventually waits for something that has no event of its own, mostly a state of the
+// server, and fails if it does not come.
+func (e *Env) Eventually(what string, ok func() bool) {
+	e.Helper()
+	e.within(patience, what, ok)
+}
+
+// within is Eventually for what a TTL would bring about later.
+func (e *Env) within(limit time.Duration, what string, ok func() bool) {
+	e.Helper()
+	deadline := time.Now().Add(limit)
+	for !ok() {
+		if time.Now().After(deadline) {
+			e.Fatalf("not within %v: %s", limit, what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// Parked waits until n callers wait at m.
+func (e *Env) Parked(m *holdfast.Manager, n int) {
+	e.Helper()
+	e.Eventually(fmt.Sprintf("%d callers wait", n), func() bool { return m.Stats().Waiting == n })
+}
+
+// Listening waits until n processes hear of grants by the server.
+func (e *Env) Listening(n int64) {
+	e.Helper()
+	e.Eventually("the waiter listens", func() bool { return e.inboxes() == n && !e.deaf() })
+}
+
+// deaf reports whether Redis takes a waiter for one that hears no inbox.
+func (e *Env) deaf() bool {
+	for _, prefix := range []string{"redisson_lock_timeout:{", "holdfast_rw_timeout:{"} {
+		for _, z := range e.srv.Admin().ZRangeWithScores(bg, prefix+e.Key+"}", 0, -1).Val() {
+			if z.Score != math.Floor(z.Score) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inboxes returns how many inboxes are subscribed.
+func (e *Env) inboxes() (n int64) {
+	for _, c := range e.srv.Admin().PubSubChannels(bg, "holdfast_inbox:*").Val() {
+		n += e.srv.NumSub(c)
+	}
+	return n
+}
+
+// Holders returns who holds the lock in Redis, and how often.
+func (e *Env) Holders() map[string]string {
+	e.Helper()
+	fields, err := e.srv.Admin().HGetAll(bg, e.Key).Result()
+	if err != nil {
+		e.Fatal(err)
+	}
+	delete(fields, "mode")
+	return fields
+}
+
+// Free fails unless another client gets the lock at once, and leaves it free.
+func (e *Env) Free() {
+	e.Helper()
+	l, err := e.Lock(e.Manager()).TryLock(bg)
+	if err != nil {
+		e.Fatalf("the lock is not free: %v", err)
+	}
+	e.MustUnlock(l)
+}
+
+// PTTL returns the TTL of the lock's key in Redis: -2 ns if there is no key, -1 ns if it
+// has no TTL.
+func (e *Env) PTTL() time.Duration {
+	e.Helper()
+	d, err := e.srv.Admin().PTTL(bg, e.Key).Result()
+	if err != nil {
+		e.Fatal(err)
+	}
+	return d
+}
+
+// Clean fails unless the server is soon without any trace of locks but those allowed:
+// tombstones are, where a request was given up whose reply had not come.
+func (e *Env) Clean(m *holdfast.Manager, allow ...string) {
+	e.Helper()
+	if e.troubled() { // by a slow machine, if by nothing else
+		allow = append(allow, Tombstones)
+	}
+	defer func() {
+		if e.Failed() {
+			e.Logf("%+v", m.Stats())
+		}
+	}()
+	e.Eventually("nothing known of any lock", func() bool {
+		s := m.Stats()
+		return s.Locks == 0 && s.Held == 0 && s.Waiting == 0 && s.Subscriptions == 0
+	})
+	defer func() {
+		if e.Failed() {
+			e.Logf("keys: %q", e.srv.Keys())
+		}
+	}()
+	e.within(prompt, "no keys", func() bool {
+		for _, k := range e.srv.Keys() {
+			if !slices.ContainsFunc(allow, func(p string) bool { return strings.HasPrefix(k, p) }) {
+				return false // the release of a lease that was lost goes on after Unlock
+			}
+		}
+		return true
+	})
+	e.srv.RequireTTLs(e, Tokens)
+	e.Eventually("no subscription", func() bool { return e.srv.NumSub(e.Channel(e.Key))+e.inboxes() == 0 })
+}
+
+// troubled reports whether a manager has taken a request for lost.
+func (e *Env) troubled() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.ContainsFunc(e.managers, func(m *holdfast.Manager) bool { return m.Stats().Troubles > 0 })
+}
+
+// Section is code that must not run twice at a time. Its counter is not protected by
+// anything but the lock, so the race detector watches as well.
+type Section struct {
+	inside atomic.Int32
+	n      int
+}
+
+// Enter runs the section and fails if somebody is in it.
+func (s *Section) Enter(t testing.TB, hold time.Duration) {
+	if s.inside.Add(1) != 1 {
+		t.Error("two holders at a time")
+	}
+	s.n++
+	if hold > 0 {
+		time.Sleep(hold) // work, not waiting for anything
+	}
+	s.inside.Add(-1)
+}

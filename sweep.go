@@ -1,0 +1,166 @@
+package holdfast
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// Locks of a Multi that are free are taken together, by one script.
+
+// together returns how many of the first locks one script can take.
+func together(locks []*handle) int {
+	first, n := locks[0], 0
+	for _, h := range locks {
+		if h.err != nil || h.kind.rw() || h.cfg.fencing || h.m != first.m ||
+			(h.m.cluster || h.m.oneSlot.Load()) && wire.Slot(h.mapped) != wire.Slot(first.mapped) {
+			break
+		}
+		n++
+	}
+	return max(1, n)
+}
+
+// takeAll takes several locks of one manager, in the order of their names, without
+// waiting, or a single one. It returns what it has got, also with an error.
+func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Context) ([]*Lease, error) {
+	if len(locks) == 1 {
+		lease, err := locks[0].acquire(ctx, once)
+		if err != nil {
+			return nil, err
+		}
+		return []*Lease{lease}, nil
+	}
+	s, err := enterAll(ctx, locks, trace)
+	if s == nil || err != nil {
+		return takeEach(ctx, locks, err)
+	}
+	var got []*Lease
+	for i, w := range s.waiters {
+		select {
+		case <-w.Ready():
+			s.entries[i].m.ready.Put(w.Ready())
+			if r := w.Outcome(); r.Err == nil {
+				got = append(got, r.Lease)
+			} else if err == nil {
+				err = r.Err
+			}
+		case <-ctx.Done():
+			if left := s.entries[i].leave(ctx, w); err == nil {
+				err = left
+			}
+		}
+	}
+	if s.crossed.Load() && ctx.Err() == nil {
+		return takeEach(ctx, locks, nil)
+	}
+	return got, err
+}
+
+// takeEach is takeAll where one of the locks is in use in this process, or not all share
+// a slot that have to.
+func takeEach(ctx context.Context, locks []*handle, err error) (got []*Lease, _ error) {
+	for _, h := range locks {
+		if err != nil {
+			break
+		}
+		var lease *Lease
+		if lease, err = h.acquire(ctx, true); err == nil {
+			got = append(got, lease)
+		}
+	}
+	return got, err
+}
+
+// sweep is one request for several locks: for each, a waiter that asks once, at the
+// head of its entry's queue.
+type sweep struct {
+	entries []*entry
+	waiters []*waiter
+	tries   []*try
+	call    command.Call
+	crossed atomic.Bool // refused because its keys are in several slots
+}
+
+// enterAll sends a sweep; it returns nil if one of the entries is not idle. It is the
+// only place where several entries are locked at a time: in the order of their names.
+func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*sweep, error) {
+	s := &sweep{}
+	m := locks[0].m
+	o := ownerFrom(ctx)
+	defer func() {
+		for _, e := range s.entries {
+			e.stepLocked() // one that was made for nothing is forgotten
+			e.mu.Unlock()
+		}
+	}()
+	for _, h := range locks {
+		e, err := m.entry(h.named)
+		if err != nil {
+			return nil, err
+		}
+		e.mu.Lock()
+		s.entries = append(s.entries, e)
+		if e.dead || e.closed || e.waiters.Len() > 0 || e.hold != nil || e.releasing+e.orphans > 0 {
+			return nil, nil
+		}
+	}
+	args := []any{m.owners}
+	var keys []any
+	for i, h := range locks {
+		e := s.entries[i]
+		w := &waiter{Value: request{h: h, owner: o, once: true, after: e.tries}}
+		e.waiters.Push(w, m.newReady())
+		e.onces++
+		t := e.newTryLocked(w)
+		t.call.Script, t.call.Patience = multiAcquire, h.cfg.patience()
+		k := t.hold.keys
+		keys = append(keys, k.Lock, k.Tombstones, k.Queue)
+		args = append(args, t.hold.tail(h.kind), h.cfg.ms)
+		s.waiters, s.tries = append(s.waiters, w), append(s.tries, t)
+	}
+	s.call = command.Call{
+		Script:   multiAcquire,
+		Args:     multiAcquire.Args(len(keys), append(keys, args...)...),
+		Handler:  s,
+		Patience: locks[0].cfg.patience(),
+		Acks:     m.lock.acks,
+		Trace:    trace,
+	}
+	if !m.executor.Submit(&s.call) {
+		for _, t := range s.tries {
+			t.neverSentLocked()
+		}
+		for i, e := range s.entries {
+			e.deliverLocked(s.waiters[i], Result{Err: newLockError(ErrClosed, locks[i].name)})
+		}
+	}
+	return s, nil
+}
+
+// Replied is called by the executor: the reply is a verdict for each.
+func (s *sweep) Replied(_ *command.Call, r command.Reply) {
+	if crossesSlots(r.Err) {
+		s.entries[0].m.oneSlot.Store(true)
+		s.crossed.Store(true)
+	}
+	for _, t := range s.tries {
+		t.Replied(nil, r)
+	}
+}
+
+// crossesSlots reports whether a script was refused for keys of several slots: by a node
+// of a cluster that a plain client is connected to, or a proxy in front of one.
+func crossesSlots(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "CROSSSLOT")
+}
+
+// Overdue is called by the executor when the reply takes too long.
+func (s *sweep) Overdue(*command.Call) {
+	for _, t := range s.tries {
+		t.Overdue(nil)
+	}
+}

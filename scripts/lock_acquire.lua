@@ -46,8 +46,11 @@ end
 local mine = false
 if present > 0 then
   local holders = redis.pcall('hkeys', KEYS[1])
-  if holders.err or holders[2] then
-    return {-1, 0} -- a read-write lock has two fields or more
+  if holders.err and not string.find(holders.err, 'WRONGTYPE', 1, true) then
+    return holders
+  end
+  if holders.err or holders[2] then -- a read-write lock has two fields or more
+    return {-1, 0}
   end
   local holder = holders[1]
   local buried = present > #holders and redis.pcall('zscore', KEYS[2], ARGV[1])

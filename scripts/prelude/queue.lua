@@ -16,7 +16,7 @@ end
 -- digits writes a whole number of milliseconds. Lua's own way, and that of redis.call with
 -- a number, takes twice as long and more.
 local function digits(ms)
-  return string.format('%d%03d', ms / 1000, ms % 1000)
+  return string.format('%d%03d', math.floor(ms / 1000), ms % 1000)
 end
 
 -- deadlines_of names the zset that belongs to a list.

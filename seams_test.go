@@ -176,3 +176,39 @@ func TestDowngrade_OvertakesExtend(t *testing.T) {
 	}
 	mustUnlock(t, read)
 }
+
+// unasked are options of managers whose callers find out nothing by asking.
+var unasked = []holdfast.Option{holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour)}
+
+// queued waits until n stand in a queue.
+func queued(t *testing.T, srv *redistest.Server, queue string, n int64) {
+	t.Helper()
+	eventually(t, "they stand in the queue", func() bool { return srv.Admin().LLen(t.Context(), queue).Val() == n })
+}
+
+// A waiter keeps its place, and before it learns of that it is granted the lock: what is
+// scheduled then is the hold, which is renewed, or if it is fixed ends.
+func TestFair_PlaceIsKeptBeforeTheGrant(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		srv := redistest.Start(t)
+		holder := managerOn(t, srv)
+		m, p := managerVia(t, srv, unasked...)
+		l := m.FairMutex("a")
+		if fixed {
+			l = m.FairMutex("a", holdfast.WithFixedLease(500*time.Millisecond))
+		}
+		held := mustLock(t, holder.FairMutex("a"))
+		gate := p.HoldReply(scriptOn("a", "2")) // sent when its inbox begins to be heard
+		got := waits(t, l)
+		gate.Wait(t)
+		mustUnlock(t, held)
+		lease := got()
+		gate.Release()
+		if fixed {
+			eventually(t, "it ends", func() bool { return lease.Err() != nil })
+			continue
+		}
+		eventually(t, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > 20*time.Second })
+		mustUnlock(t, lease)
+	}
+}

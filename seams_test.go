@@ -212,3 +212,27 @@ func TestFair_PlaceIsKeptBeforeTheGrant(t *testing.T) {
 		mustUnlock(t, lease)
 	}
 }
+
+// A grant by a process with short leases is a short one. It is asked about, or it would be
+// over before its first renewal.
+func TestLock_GrantedByAShorterLease(t *testing.T) {
+	srv := redistest.Start(t)
+	a, b := managerOn(t, srv), managerOn(t, srv, unasked...)
+	held := mustLock(t, a.Mutex("a"))
+	got := waits(t, b.Mutex("a"))
+	eventually(t, "the inbox is heard", func() bool {
+		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+	})
+	mustUnlock(t, held)
+	mustUnlock(t, got())
+
+	short := mustLock(t, a.Mutex("a", holdfast.WithLease(40*time.Millisecond)))
+	got = waits(t, b.Mutex("a"))
+	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	_ = short.Unlock(t.Context()) // on a slow machine it is over already
+	lease := got()
+	if left := time.Until(lease.Deadline()); left < time.Second {
+		t.Errorf("granted for %v of a lease of %v", left, holdfast.DefaultLease)
+	}
+	mustUnlock(t, lease)
+}

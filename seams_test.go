@@ -236,3 +236,27 @@ func TestLock_GrantedByAShorterLease(t *testing.T) {
 	}
 	mustUnlock(t, lease)
 }
+
+// The counter is lost while the lock is held: whoever is granted it next and has seen its
+// tokens goes on above them.
+func TestFencing_OfAGrantAfterTheCounterWasLost(t *testing.T) {
+	srv := redistest.Start(t)
+	a, b := managerOn(t, srv, holdfast.WithFencing()), managerOn(t, srv, holdfast.WithFencing())
+	if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", 5000, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	first := mustLock(t, b.Mutex("a"))
+	mustUnlock(t, first)
+	held := mustLock(t, a.Mutex("a"))
+	got := waits(t, b.Mutex("a"))
+	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	if err := srv.Admin().Del(t.Context(), "redisson_lock_token:{a}").Err(); err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, held)
+	second := got()
+	if second.Token() <= first.Token() {
+		t.Errorf("token %d, and then %d", first.Token(), second.Token())
+	}
+	mustUnlock(t, second)
+}

@@ -260,3 +260,25 @@ func TestFencing_OfAGrantAfterTheCounterWasLost(t *testing.T) {
 	}
 	mustUnlock(t, second)
 }
+
+// Tokens that began with a time in microseconds have sixteen digits, in messages as well.
+func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
+	srv := redistest.Start(t)
+	opts := append(unasked, holdfast.WithFencing(), holdfast.WithLease(time.Hour))
+	a, b := managerOn(t, srv, opts...), managerOn(t, srv, opts...)
+	if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", 1763760000000000, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	held := mustLock(t, a.Mutex("a"))
+	got := waits(t, b.Mutex("a"))
+	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	eventually(t, "the inbox is heard", func() bool {
+		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+	})
+	mustUnlock(t, held)
+	lease := got()
+	if lease.Token() <= held.Token() {
+		t.Errorf("token %d, and then %d", held.Token(), lease.Token())
+	}
+	mustUnlock(t, lease)
+}

@@ -282,3 +282,17 @@ func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
 	}
 	mustUnlock(t, lease)
 }
+
+// A mutex and a fair lock of one name stand in one queue. A release of the one that grants
+// the other, in the same process, says so in its reply.
+func TestLock_PassesFromAMutexToAFairMutex(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+	for _, locks := range [][2]holdfast.Locker{{m.Mutex("a"), m.FairMutex("a")}, {m.FairMutex("a"), m.Mutex("a")}} {
+		held := mustLock(t, locks[0])
+		got := waits(t, locks[1])
+		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		mustUnlock(t, held)
+		mustUnlock(t, got())
+	}
+}

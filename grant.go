@@ -13,8 +13,11 @@ func (e *entry) serveLocked(h *hold, w *waiter, how grantMode) {
 	if h.kind == readKind {
 		e.shareLocked(h, e.waiters.Front())
 	}
-	e.refuseLocked(e.tries+1, ErrNotAcquired, nil) // another owner has it now
-	e.ask = e.ask || h.kind == readKind            // the writer behind is to stand in the queue
+	if h.kind != readKind {
+		e.refuseLocked(e.tries+1, ErrNotAcquired, nil) // another owner has it now
+		return
+	}
+	e.ask = true // a writer behind is to stand in the queue, a reader may need a hold of its own
 }
 
 // shareLocked lets in the readers from w on, up to the next writer, that can use the

@@ -296,3 +296,26 @@ func TestLock_PassesFromAMutexToAFairMutex(t *testing.T) {
 		mustUnlock(t, got())
 	}
 }
+
+// A reader that needs a hold of its own is not refused because another reader came in.
+func TestTryRLock_BesideAnotherReader(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	l := m.RWMutex("a", holdfast.WithFixedLease(time.Minute))
+	gate := p.HoldReply(scriptOn("a", ""))
+	got := waits(t, l.RLocker())
+	gate.Wait(t)
+	tried := make(chan holdfast.Result, 1)
+	go func() {
+		lease, err := l.TryRLock(t.Context())
+		tried <- holdfast.Result{Lease: lease, Err: err}
+	}()
+	eventually(t, "both wait", func() bool { return m.Stats().Waiting == 2 })
+	gate.Release()
+	r := <-tried
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	mustUnlock(t, r.Lease)
+	mustUnlock(t, got())
+}

@@ -135,9 +135,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 				continue // checkNow: it is there, and nothing was prolonged
 			}
 			renewed++
-			if deadline, ok := m.scheduler.Confirm(&h.item, reply.Sent, r.ttl, h.cfg.ttl); ok {
-				h.entry.renewed(h, deadline)
-			}
+			h.entry.prolonged(h, r.read, reply.Sent, r.ttl)
 		case int64(renewGone):
 			h.entry.missed(h, r.read, LostDeleted)
 		case int64(renewStolen):
@@ -212,9 +210,8 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 	switch codes[0] {
 	case int64(renewDone):
-		deadline, ok := e.m.scheduler.Confirm(&h.item, sent, ttl, h.cfg.ttl)
-		if ok {
-			e.renewed(h, deadline)
+		if !e.prolonged(h, read, sent, ttl) {
+			return l.Extend(ctx, d) // as a reader now
 		}
 	case int64(renewGone), int64(renewStolen):
 		reason := LostDeleted

@@ -319,3 +319,33 @@ func TestTryRLock_BesideAnotherReader(t *testing.T) {
 	mustUnlock(t, r.Lease)
 	mustUnlock(t, got())
 }
+
+// Extend has prolonged the write side, and a downgrade comes before its answer: what it
+// prolonged is gone, and it prolongs the read side.
+func TestDowngrade_OvertakesTheAnswerToExtend(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	l := m.RWMutex("a", holdfast.WithFixedLease(5*time.Second))
+	write := mustLock(t, l)
+	read, err := l.RLock(write.Context(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := p.HoldReply(scriptOn("a", "1"))
+	extended := make(chan error, 1)
+	go func() { extended <- read.Extend(t.Context(), time.Minute) }()
+	gate.Wait(t)
+	mustUnlock(t, write)
+	gate.Release()
+	if err := <-extended; err != nil {
+		t.Error(err)
+	}
+	rights := srv.Admin().Keys(t.Context(), "*:rwlock_timeout:1").Val()
+	if len(rights) != 1 {
+		t.Fatalf("rights %q", rights)
+	}
+	if claimed, right := time.Until(read.Deadline()), srv.Admin().PTTL(t.Context(), rights[0]).Val(); claimed > right || claimed < 59*time.Second {
+		t.Errorf("claimed for %v, the right ends in %v", claimed, right)
+	}
+	mustUnlock(t, read)
+}

@@ -197,8 +197,11 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	ttl := d + validity.Margin(2*d) // so that d is left of it when the margin is taken off
 	sent := time.Now()
 	e.mu.Lock()
-	read := h.kind == readKind
+	read, unsettled := h.kind == readKind, e.reads.converts(h)
 	e.mu.Unlock()
+	if unsettled { // Redis may still have the write side, and would deny the other
+		return newLockError(ErrUnavailable, l.name, errDowngrading)
+	}
 	script, args := renewArgs(ttl, read, h)
 	value, err := e.m.ask(ctx, l.name, script, args)
 	if err != nil {

@@ -349,3 +349,25 @@ func TestDowngrade_OvertakesTheAnswerToExtend(t *testing.T) {
 	}
 	mustUnlock(t, read)
 }
+
+// While a downgrade is unanswered Redis may still have the write side. Extend must not take
+// that for the loss of the read side.
+func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	l := m.RWMutex("a")
+	write := mustLock(t, l)
+	read, err := l.RLock(write.Context(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := p.HoldRequest(scriptOn("a", "4"))
+	unlocked := make(chan error, 1)
+	go func() { unlocked <- write.Unlock(t.Context()) }()
+	gate.Wait(t)
+	wantErr(t, read.Extend(t.Context(), time.Minute), holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
+	gate.Release()
+	<-unlocked
+	eventually(t, "the read side is prolonged", func() bool { return read.Extend(t.Context(), time.Minute) == nil })
+	mustUnlock(t, read)
+}

@@ -65,7 +65,10 @@ func (e *entry) joinLocked() {
 		if r.claim != nil && r.claim.unanswered >= maxCopies {
 			continue
 		}
-		again = again || r.claim != nil
+		if len(j.tries) > 0 && again != (r.claim != nil) {
+			break // those who may have stood there before come back to the front, others do not
+		}
+		again = r.claim != nil
 		j.tries = append(j.tries, e.newTryLocked(w))
 	}
 	if len(j.tries) == 0 {

@@ -371,3 +371,30 @@ func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
 	eventually(t, "the read side is prolonged", func() bool { return read.Extend(t.Context(), time.Minute) == nil })
 	mustUnlock(t, read)
 }
+
+// A request that puts a waiter into the queue is lost and repeated, with one more waiter who
+// was not there before: that one comes behind those of other processes.
+func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
+	srv := redistest.Start(t)
+	const queue = "redisson_lock_queue:{a}"
+	holder, other := managerOn(t, srv), managerOn(t, srv, unasked...)
+	m, p := managerVia(t, srv, unasked...)
+	held := mustLock(t, holder.FairMutex("a"))
+	m.FairMutex("a").LockAsync(t.Context())
+	queued(t, srv, queue, 1)
+	gate := p.HoldRequest(redistest.All(scriptOn("a", "3"), func(cmd []string) bool {
+		return strings.HasPrefix(cmd[7], "hf-") // join.lua
+	}))
+	m.FairMutex("a").LockAsync(t.Context())
+	gate.Wait(t)
+	other.FairMutex("a").LockAsync(t.Context())
+	queued(t, srv, queue, 2)
+	place := srv.Admin().LRange(t.Context(), queue, 1, 1).Val()[0]
+	m.FairMutex("a").LockAsync(t.Context())
+	queued(t, srv, queue, 4)
+	gate.Release()
+	if ids := srv.Admin().LRange(t.Context(), queue, 0, -1).Val(); ids[3] == place {
+		t.Errorf("%s, who came third, is the last of %q", place, ids)
+	}
+	mustUnlock(t, held)
+}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -397,4 +399,29 @@ func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
 		t.Errorf("%s, who came third, is the last of %q", place, ids)
 	}
 	mustUnlock(t, held)
+}
+
+// A reader leaves beside one of Redisson's, and who stands in the queue has died: there is
+// nobody to be told.
+func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv)
+	held := mustLock(t, m.RWMutex("a").RLocker())
+	const java = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63"
+	const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1:write"
+	_, err := srv.Admin().Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.HSet(t.Context(), "a", java, 1)
+		p.PExpire(t.Context(), "a", time.Hour)
+		p.Set(t.Context(), "{a}:"+java+":rwlock_timeout:1", 1, time.Hour)
+		p.RPush(t.Context(), "holdfast_rw_queue:{a}", dead)
+		p.ZAdd(t.Context(), "holdfast_rw_timeout:{a}", redis.Z{Score: 1, Member: dead})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, held)
+	if n := m.Stats().Troubles; n != 0 {
+		t.Errorf("%d requests in trouble", n)
+	}
 }

@@ -13,8 +13,11 @@ func (e *entry) serveLocked(h *hold, w *waiter, how grantMode) {
 	if h.kind == readKind {
 		e.shareLocked(h, e.waiters.Front())
 	}
-	e.refuseLocked(e.tries+1, ErrNotAcquired, nil) // another owner has it now
-	e.ask = e.ask || h.kind == readKind            // the writer behind is to stand in the queue
+	if h.kind != readKind {
+		e.refuseLocked(e.tries+1, ErrNotAcquired, nil) // another owner has it now
+		return
+	}
+	e.ask = true // a writer behind is to stand in the queue, a reader may need a hold of its own
 }
 
 // shareLocked lets in the readers from w on, up to the next writer, that can use the
@@ -206,11 +209,17 @@ func (e *entry) missed(h *hold, read bool, reason LostReason) bool {
 	return same
 }
 
-// renewed records a confirmed renewal. Two of them may come in either order.
-func (e *entry) renewed(h *hold, deadline time.Time) {
+// prolonged records that a request sent at sent has set the TTL of h, of its read side or
+// not, to at least ttl. Two of them may come in either order. It reports false if h has been
+// downgraded since: its read side has a TTL of its own.
+func (e *entry) prolonged(h *hold, read bool, sent time.Time, ttl time.Duration) bool {
 	e.mu.Lock()
-	if deadline.After(h.deadline) {
+	defer e.mu.Unlock()
+	if read != (h.kind == readKind) {
+		return false
+	}
+	if deadline, ok := e.m.scheduler.Confirm(&h.item, sent, ttl, h.cfg.ttl); ok && deadline.After(h.deadline) {
 		h.deadline = deadline
 	}
-	e.mu.Unlock()
+	return true
 }

@@ -213,6 +213,11 @@ type readHolds struct {
 
 func (r *readHolds) none() bool { return r == nil || len(r.holds) == 0 }
 
+// converts reports whether h is a write hold whose downgrade Redis has not answered.
+func (r *readHolds) converts(h *hold) bool {
+	return r != nil && r.converting != nil && r.converting.hold == h && !r.converting.settled
+}
+
 func (r *readHolds) all() []*hold {
 	if r == nil {
 		return nil

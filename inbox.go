@@ -130,7 +130,8 @@ func (e *entry) noticed(h *hold, n wire.Notice) {
 // When the TTL of the claim began is computed from the server's clock in the message
 // and an earlier reading of that clock (validity.Grant). Where that shows that the
 // message may be late or a clock was set, and where the claim needs what only an
-// acquire gives, its own TTL, tokens or replicas' acknowledgement, one round trip confirms it.
+// acquire gives, its own TTL (the releaser's leases are shorter), tokens or replicas'
+// acknowledgement, one round trip confirms it.
 func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	if h.phase != claimed {
 		return nil // found by asking; or given up, and the release on its way gives it back
@@ -156,7 +157,8 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 		h.demand = demandKnown
 	}
 	since, trusted := validity.Grant(time.Now(), b.before, b.clock, n.Clock, n.Claim)
-	if !trusted || e.m.confirm || h.cfg.fixed || h.cfg.acks != nil || h.cfg.fencing && n.Token == 0 {
+	if !trusted || e.m.confirm || h.cfg.fixed || h.cfg.acks != nil || n.Claim < h.cfg.claim ||
+		h.cfg.fencing && n.Token < e.m.tokens.seen(e.name())+wire.TokensPerGrant { // none, or the counter was lost
 		e.tryLocked(h.waiter)
 		return nil
 	}

@@ -65,7 +65,10 @@ func (e *entry) joinLocked() {
 		if r.claim != nil && r.claim.unanswered >= maxCopies {
 			continue
 		}
-		again = again || r.claim != nil
+		if len(j.tries) > 0 && again != (r.claim != nil) {
+			break // those who may have stood there before come back to the front, others do not
+		}
+		again = r.claim != nil
 		j.tries = append(j.tries, e.newTryLocked(w))
 	}
 	if len(j.tries) == 0 {
@@ -186,18 +189,22 @@ func (e *entry) newKeep(claims []*hold) *command.Call {
 
 // Replied is called by the executor with the end of the request.
 func (r *keepRequest) Replied(_ *command.Call, reply command.Reply) {
-	m := r.e.m
+	e, m := r.e, r.e.m
 	codes, ok := reply.Value.([]any)
 	answered := reply.Outcome == command.Answered && ok && len(codes) == len(r.claims)
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for i, h := range r.claims {
 		switch {
+		case h.phase != claimed:
+			// Granted meanwhile: what the schedule has now is the hold.
 		case !answered:
 			m.scheduler.Retry(&h.item)
-		case codes[i] == int64(keepDone):
-			m.scheduler.Confirm(&h.item, reply.Sent, m.patience, m.patience)
 		default:
 			m.scheduler.Confirm(&h.item, reply.Sent, m.patience, m.patience)
-			r.e.seek(h)
+			if codes[i] != int64(keepDone) {
+				e.seekLocked(h)
+			}
 		}
 	}
 }
@@ -205,13 +212,11 @@ func (r *keepRequest) Replied(_ *command.Call, reply command.Reply) {
 // Overdue does nothing: the scheduler hands the claims out again by itself.
 func (r *keepRequest) Overdue(*command.Call) {}
 
-// seek asks for the lock for a claim that has no place any more: it has been granted
+// seekLocked asks for the lock for a claim that has no place any more: it has been granted
 // and the message was lost, or its process was silent for too long, or waiters of
 // Redisson pushed it out; asking brings it the grant or a place at the front.
-func (e *entry) seek(h *hold) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if w := h.waiter; h.phase == claimed && w.Parked() && w.Value.current == nil {
+func (e *entry) seekLocked(h *hold) {
+	if w := h.waiter; w.Parked() && w.Value.current == nil {
 		e.tryLocked(w)
 	}
 }

@@ -114,15 +114,20 @@ func (r *release) Replied(_ *command.Call, reply command.Reply) {
 	e := r.hold.entry
 	lost, reason := []ended(nil), LostStolen
 	defer func() { e.announceLoss(lost, reason) }()
+	message, granted := reply.Value.(string)
+	notice, ok := wire.ParseNotice(message)
+	var next *hold // a waiter of this process, also if the release was settled before
+	if ok {
+		next = e.m.inbox.claimOf(notice)
+	}
+	if next != nil && next.entry != e { // of a mutex and a fair lock of one name
+		defer next.entry.noticed(next, notice)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r.sent--
-	message, granted := reply.Value.(string)
-	if notice, ok := wire.ParseNotice(message); ok {
-		// To a waiter of this process, also if the release was settled before.
-		if h := e.m.inbox.claimOf(notice); h != nil && h.entry == e {
-			lost = e.noticedLocked(h, notice)
-		}
+	if next != nil && next.entry == e {
+		lost = e.noticedLocked(next, notice)
 	}
 	if r.settled {
 		return

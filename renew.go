@@ -135,9 +135,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 				continue // checkNow: it is there, and nothing was prolonged
 			}
 			renewed++
-			if deadline, ok := m.scheduler.Confirm(&h.item, reply.Sent, r.ttl, h.cfg.ttl); ok {
-				h.entry.renewed(h, deadline)
-			}
+			h.entry.prolonged(h, r.read, reply.Sent, r.ttl)
 		case int64(renewGone):
 			h.entry.missed(h, r.read, LostDeleted)
 		case int64(renewStolen):
@@ -199,8 +197,11 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	ttl := d + validity.Margin(2*d) // so that d is left of it when the margin is taken off
 	sent := time.Now()
 	e.mu.Lock()
-	read := h.kind == readKind
+	read, unsettled := h.kind == readKind, e.reads.converts(h)
 	e.mu.Unlock()
+	if unsettled { // Redis may still have the write side, and would deny the other
+		return newLockError(ErrUnavailable, l.name, errDowngrading)
+	}
 	script, args := renewArgs(ttl, read, h)
 	value, err := e.m.ask(ctx, l.name, script, args)
 	if err != nil {
@@ -212,9 +213,8 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 	switch codes[0] {
 	case int64(renewDone):
-		deadline, ok := e.m.scheduler.Confirm(&h.item, sent, ttl, h.cfg.ttl)
-		if ok {
-			e.renewed(h, deadline)
+		if !e.prolonged(h, read, sent, ttl) {
+			return l.Extend(ctx, d) // as a reader now
 		}
 	case int64(renewGone), int64(renewStolen):
 		reason := LostDeleted

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -175,4 +177,251 @@ func TestDowngrade_OvertakesExtend(t *testing.T) {
 		t.Errorf("prolonged to %v", d)
 	}
 	mustUnlock(t, read)
+}
+
+// unasked are options of managers whose callers find out nothing by asking.
+var unasked = []holdfast.Option{holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour)}
+
+// queued waits until n stand in a queue.
+func queued(t *testing.T, srv *redistest.Server, queue string, n int64) {
+	t.Helper()
+	eventually(t, "they stand in the queue", func() bool { return srv.Admin().LLen(t.Context(), queue).Val() == n })
+}
+
+// A waiter keeps its place, and before it learns of that it is granted the lock: what is
+// scheduled then is the hold, which is renewed, or if it is fixed ends.
+func TestFair_PlaceIsKeptBeforeTheGrant(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		srv := redistest.Start(t)
+		holder := managerOn(t, srv)
+		m, p := managerVia(t, srv, unasked...)
+		l := m.FairMutex("a")
+		if fixed {
+			l = m.FairMutex("a", holdfast.WithFixedLease(500*time.Millisecond))
+		}
+		held := mustLock(t, holder.FairMutex("a"))
+		gate := p.HoldReply(scriptOn("a", "2")) // sent when its inbox begins to be heard
+		got := waits(t, l)
+		gate.Wait(t)
+		mustUnlock(t, held)
+		lease := got()
+		gate.Release()
+		if fixed {
+			eventually(t, "it ends", func() bool { return lease.Err() != nil })
+			continue
+		}
+		eventually(t, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > 20*time.Second })
+		mustUnlock(t, lease)
+	}
+}
+
+// A grant by a process with short leases is a short one. It is asked about, or it would be
+// over before its first renewal.
+func TestLock_GrantedByAShorterLease(t *testing.T) {
+	srv := redistest.Start(t)
+	a, b := managerOn(t, srv), managerOn(t, srv, unasked...)
+	held := mustLock(t, a.Mutex("a"))
+	got := waits(t, b.Mutex("a"))
+	eventually(t, "the inbox is heard", func() bool {
+		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+	})
+	mustUnlock(t, held)
+	mustUnlock(t, got())
+
+	short := mustLock(t, a.Mutex("a", holdfast.WithLease(40*time.Millisecond)))
+	got = waits(t, b.Mutex("a"))
+	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	_ = short.Unlock(t.Context()) // on a slow machine it is over already
+	lease := got()
+	if left := time.Until(lease.Deadline()); left < time.Second {
+		t.Errorf("granted for %v of a lease of %v", left, holdfast.DefaultLease)
+	}
+	mustUnlock(t, lease)
+}
+
+// The counter is lost while the lock is held: whoever is granted it next and has seen its
+// tokens goes on above them.
+func TestFencing_OfAGrantAfterTheCounterWasLost(t *testing.T) {
+	srv := redistest.Start(t)
+	a, b := managerOn(t, srv, holdfast.WithFencing()), managerOn(t, srv, holdfast.WithFencing())
+	if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", 5000, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	first := mustLock(t, b.Mutex("a"))
+	mustUnlock(t, first)
+	held := mustLock(t, a.Mutex("a"))
+	got := waits(t, b.Mutex("a"))
+	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	if err := srv.Admin().Del(t.Context(), "redisson_lock_token:{a}").Err(); err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, held)
+	second := got()
+	if second.Token() <= first.Token() {
+		t.Errorf("token %d, and then %d", first.Token(), second.Token())
+	}
+	mustUnlock(t, second)
+}
+
+// Tokens that began with a time in microseconds have sixteen digits, in messages as well.
+func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
+	srv := redistest.Start(t)
+	opts := append(unasked, holdfast.WithFencing(), holdfast.WithLease(time.Hour))
+	a, b := managerOn(t, srv, opts...), managerOn(t, srv, opts...)
+	if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", 1763760000000000, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	held := mustLock(t, a.Mutex("a"))
+	got := waits(t, b.Mutex("a"))
+	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	eventually(t, "the inbox is heard", func() bool {
+		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+	})
+	mustUnlock(t, held)
+	lease := got()
+	if lease.Token() <= held.Token() {
+		t.Errorf("token %d, and then %d", held.Token(), lease.Token())
+	}
+	mustUnlock(t, lease)
+}
+
+// A mutex and a fair lock of one name stand in one queue. A release of the one that grants
+// the other, in the same process, says so in its reply.
+func TestLock_PassesFromAMutexToAFairMutex(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+	for _, locks := range [][2]holdfast.Locker{{m.Mutex("a"), m.FairMutex("a")}, {m.FairMutex("a"), m.Mutex("a")}} {
+		held := mustLock(t, locks[0])
+		got := waits(t, locks[1])
+		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		mustUnlock(t, held)
+		mustUnlock(t, got())
+	}
+}
+
+// A reader that needs a hold of its own is not refused because another reader came in.
+func TestTryRLock_BesideAnotherReader(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	l := m.RWMutex("a", holdfast.WithFixedLease(time.Minute))
+	gate := p.HoldReply(scriptOn("a", ""))
+	got := waits(t, l.RLocker())
+	gate.Wait(t)
+	tried := make(chan holdfast.Result, 1)
+	go func() {
+		lease, err := l.TryRLock(t.Context())
+		tried <- holdfast.Result{Lease: lease, Err: err}
+	}()
+	eventually(t, "both wait", func() bool { return m.Stats().Waiting == 2 })
+	gate.Release()
+	r := <-tried
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	mustUnlock(t, r.Lease)
+	mustUnlock(t, got())
+}
+
+// Extend has prolonged the write side, and a downgrade comes before its answer: what it
+// prolonged is gone, and it prolongs the read side.
+func TestDowngrade_OvertakesTheAnswerToExtend(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	l := m.RWMutex("a", holdfast.WithFixedLease(5*time.Second))
+	write := mustLock(t, l)
+	read, err := l.RLock(write.Context(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := p.HoldReply(scriptOn("a", "1"))
+	extended := make(chan error, 1)
+	go func() { extended <- read.Extend(t.Context(), time.Minute) }()
+	gate.Wait(t)
+	mustUnlock(t, write)
+	gate.Release()
+	if err := <-extended; err != nil {
+		t.Error(err)
+	}
+	rights := srv.Admin().Keys(t.Context(), "*:rwlock_timeout:1").Val()
+	if len(rights) != 1 {
+		t.Fatalf("rights %q", rights)
+	}
+	if claimed, right := time.Until(read.Deadline()), srv.Admin().PTTL(t.Context(), rights[0]).Val(); claimed > right || claimed < 59*time.Second {
+		t.Errorf("claimed for %v, the right ends in %v", claimed, right)
+	}
+	mustUnlock(t, read)
+}
+
+// While a downgrade is unanswered Redis may still have the write side. Extend must not take
+// that for the loss of the read side.
+func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	l := m.RWMutex("a")
+	write := mustLock(t, l)
+	read, err := l.RLock(write.Context(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := p.HoldRequest(scriptOn("a", "4"))
+	unlocked := make(chan error, 1)
+	go func() { unlocked <- write.Unlock(t.Context()) }()
+	gate.Wait(t)
+	wantErr(t, read.Extend(t.Context(), time.Minute), holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
+	gate.Release()
+	<-unlocked
+	eventually(t, "the read side is prolonged", func() bool { return read.Extend(t.Context(), time.Minute) == nil })
+	mustUnlock(t, read)
+}
+
+// A request that puts a waiter into the queue is lost and repeated, with one more waiter who
+// was not there before: that one comes behind those of other processes.
+func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
+	srv := redistest.Start(t)
+	const queue = "redisson_lock_queue:{a}"
+	holder, other := managerOn(t, srv), managerOn(t, srv, unasked...)
+	m, p := managerVia(t, srv, unasked...)
+	held := mustLock(t, holder.FairMutex("a"))
+	m.FairMutex("a").LockAsync(t.Context())
+	queued(t, srv, queue, 1)
+	gate := p.HoldRequest(redistest.All(scriptOn("a", "3"), func(cmd []string) bool {
+		return strings.HasPrefix(cmd[7], "hf-") // join.lua
+	}))
+	m.FairMutex("a").LockAsync(t.Context())
+	gate.Wait(t)
+	other.FairMutex("a").LockAsync(t.Context())
+	queued(t, srv, queue, 2)
+	place := srv.Admin().LRange(t.Context(), queue, 1, 1).Val()[0]
+	m.FairMutex("a").LockAsync(t.Context())
+	queued(t, srv, queue, 4)
+	gate.Release()
+	if ids := srv.Admin().LRange(t.Context(), queue, 0, -1).Val(); ids[3] == place {
+		t.Errorf("%s, who came third, is the last of %q", place, ids)
+	}
+	mustUnlock(t, held)
+}
+
+// A reader leaves beside one of Redisson's, and who stands in the queue has died: there is
+// nobody to be told.
+func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv)
+	held := mustLock(t, m.RWMutex("a").RLocker())
+	const java = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63"
+	const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1:write"
+	_, err := srv.Admin().Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.HSet(t.Context(), "a", java, 1)
+		p.PExpire(t.Context(), "a", time.Hour)
+		p.Set(t.Context(), "{a}:"+java+":rwlock_timeout:1", 1, time.Hour)
+		p.RPush(t.Context(), "holdfast_rw_queue:{a}", dead)
+		p.ZAdd(t.Context(), "holdfast_rw_timeout:{a}", redis.Z{Score: 1, Member: dead})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, held)
+	if n := m.Stats().Troubles; n != 0 {
+		t.Errorf("%d requests in trouble", n)
+	}
 }

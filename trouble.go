@@ -10,8 +10,9 @@ import (
 
 // Causes of our own.
 var (
-	errSilent  = errors.New("no answer")
-	errTooLate = errors.New("the answer came when the lease was over")
+	errSilent      = errors.New("no answer")
+	errTooLate     = errors.New("the answer came when the lease was over")
+	errDowngrading = errors.New("the write side has been unlocked, and Redis has not confirmed that yet")
 )
 
 // trouble is what is remembered while requests bring no verdict.

@@ -48,8 +48,10 @@ if (held == 1 or ARGV[4]) and redis.call('exists', KEYS[3]) == 1 then
         announce(ARGV[2], KEYS[2], true) -- Redisson's readers can come in as well
       end
     elseif foreign then -- it must listen to Redisson's channel
-      local inbox, number = inbox_of(redis.call('lindex', KEYS[3], '0'))
-      redis.pcall('publish', inbox, 'o ' .. number)
+      local inbox, number = inbox_of(redis.call('lindex', KEYS[3], '0') or '')
+      if inbox then
+        redis.pcall('publish', inbox, 'o ' .. number)
+      end
     end
   end
 end

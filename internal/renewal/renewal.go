@@ -150,10 +150,11 @@ func (s *Scheduler[T]) lookAt(it *Item[T], sent time.Time) instant {
 	return min(s.at(validity.RenewAt(sent, it.ttl)), it.deadline)
 }
 
-// Retry records that a renewal failed in a way that may pass.
+// Retry records that a renewal failed in a way that may pass. It changes nothing for an
+// item that is not renewed any more.
 func (s *Scheduler[T]) Retry(it *Item[T]) {
 	s.mu.Lock()
-	if it.index == 0 {
+	if it.index == 0 || !it.renewed {
 		s.mu.Unlock()
 		return
 	}

@@ -43,7 +43,7 @@ end
 -- With manager it is returned instead of sent where the id is that manager's.
 local function grant(o, id, kept, others, token)
   local inbox, number = inbox_of(id)
-  local message = string.format('g %s %s %s %d %s %s', number, o.claim, digits(o.now), o.turn + 1, others, token)
+  local message = string.format('g %s %s %s %d %s %.0f', number, o.claim, digits(o.now), o.turn + 1, others, token)
   if o.manager and string.sub(id, 1, #o.manager) == o.manager then
     return message
   end

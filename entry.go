@@ -257,7 +257,7 @@ const deafPoll = 50 * time.Millisecond
 // ttl: its expiry is not announced, so not beyond that; nor beyond the poll interval,
 // from which up to a fifth is taken so that processes do not ask in step; nor so long
 // that the place in the queue would be lost, or the queue itself, which Redis keeps for at
-// least five minutes (keep_keys in prelude/queue.lua).
+// least five minutes (keep_keys in prelude/stand.lua).
 func (e *entry) pollAfter(ttl time.Duration) time.Duration {
 	poll := min(e.m.poll, e.m.patience/3, 2*time.Minute)
 	if !e.m.inbox.live() {

@@ -29,7 +29,7 @@ type Manager struct {
 	poll     time.Duration
 	slice    time.Duration
 	cluster  bool          // keys of one script must share a slot
-	publish  any           // the command that announces a release, boxed; see tell in prelude/queue.lua
+	publish  any           // the command that announces a release, boxed; see tell in prelude/redisson.lua
 	counted  string        // "1" if PUBLISH tells whether anybody heard it, else "0"
 	patience time.Duration // for how long a silent waiter keeps its place
 	confirm  bool          // tests: no grant is trusted without asking

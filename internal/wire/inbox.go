@@ -17,7 +17,7 @@ func Inbox(prefix string) string {
 // IsInbox reports whether a channel is some manager's.
 func IsInbox(channel string) bool { return strings.HasPrefix(channel, inboxPrefix) }
 
-// Notice is one message in an inbox; see the script prelude/queue.lua.
+// Notice is one message in an inbox; see the script prelude/grant.lua.
 type Notice struct {
 	Number  uint64        // of the owner id that it is for
 	Granted bool          // it has the lock; else: ask again soon, Redisson has been let in

@@ -206,7 +206,8 @@ func (d ended) announce() {
 // Unlock again waits for that release.
 //
 // Unlock makes one attempt and blocks for at most a second (a quarter of a short
-// lease's TTL), whether ctx is done or not: ctx carries the trace only.
+// lease's TTL, but 100 ms at the least), whether ctx is done or not: ctx carries the trace
+// only.
 func (l *Lease) Unlock(ctx context.Context) error {
 	if l.group != nil {
 		return l.group.unlock(ctx, l)

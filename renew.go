@@ -172,13 +172,14 @@ func (m *Manager) expire(h *hold) {
 }
 
 // Extend makes the lease last for at least d from now. It is for fixed leases; one
-// that is renewed is prolonged as well, which spares it renewals and nothing else. A
-// lease is never shortened.
+// that is renewed is prolonged as well, for the case that renewals fail, and is renewed as
+// often as before. A lease is never shortened.
 //
 // It returns ErrLeaseLost, ErrMaxHold or ErrClosed if the lease has ended, ErrNotHeld
 // after Unlock, ErrInvalidOption for a bad d or one beyond WithMaxHold, and ErrUnavailable
-// if Redis did not answer within a second or before ctx was done: the lease may then last
-// as long as before or as long as asked for, and Deadline says what can be relied on.
+// if Redis did not answer within a second or before ctx was done, or has not answered the
+// Unlock of the write side that this owner had beside: the lease may then last as long as
+// before or as long as asked for, and Deadline says what can be relied on.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if l.group != nil {
 		return l.group.extend(ctx, l, d)

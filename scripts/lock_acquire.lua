@@ -11,7 +11,7 @@
 -- ARGV[1]  owner id
 -- ARGV[2]  TTL, milliseconds
 -- ARGV[3]  how to wait, "<patience> <claim> <counted> <publish>": the patience of
---          prelude/queue.lua, 0 for not at all; and for a grant to somebody else its TTL,
+--          prelude/stand.lua, 0 for not at all; and for a grant to somebody else its TTL,
 --          1 if PUBLISH tells whether anybody heard it, and Redisson's publish command
 -- ARGV[4]  how many fencing tokens to reserve
 -- ARGV[5]  the highest token that the caller has seen
@@ -21,7 +21,7 @@
 --                    not granted: held by another owner for ttl more milliseconds, -1: no
 --                    TTL, or ask again then; the server's time; 1 if that owner, or
 --                    one that comes before, is not ours
---         {-1, 0}    one of the keys holds something else than its kind
+--         {-1, 0}    one of the keys, but for the queue, holds something else than its kind
 --         {-2, 0}    this owner id was given up: a late copy of the request
 
 -- take gives the owner the lock, which is free, or its own already.

@@ -17,7 +17,7 @@
 --
 -- Returns  n        released, nobody waits in the queue, and n clients were listening
 --                   (in a cluster: on this node)
---          message  granted to a waiter of the caller's, see prelude/queue.lua
+--          message  granted to a waiter of the caller's, see prelude/grant.lua
 --         -1        not held by this owner, and nobody else holds it
 --         -2        not held by this owner but by another one
 --         -3        granted to another waiter, or left open for one of Redisson's

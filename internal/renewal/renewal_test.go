@@ -196,24 +196,6 @@ func TestSuspend_EndsRetries(t *testing.T) {
 
 // Holds taken at any time share batches: ten thousand of them, taken evenly over a
 // period, cost some tens of batches per period, and each is renewed once.
-// A renewal that was under way when its item was suspended fails: it is not repeated.
-func TestSuspend_EndsRetries(t *testing.T) {
-	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
-		it := &Item[string]{Value: "a"}
-		s.Add(it, time.Now(), ttl, ttl, true)
-		time.Sleep(ttl / 3)
-		if got := l.since(0); len(got) != 1 {
-			t.Fatalf("renewals %v, want one", got)
-		}
-		s.Suspend(it)
-		s.Retry(it)
-		time.Sleep(ttl)
-		if got := l.since(1); len(got) > 0 || s.Len() > 0 {
-			t.Errorf("renewed again, %v, or %d items left", got, s.Len())
-		}
-	})
-}
-
 func TestRenewal_IsBatched(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
 		const n = 10_000

@@ -50,6 +50,7 @@ func Run(t *testing.T, k Kind, only ...string) {
 		{"hygiene", hygieneScenarios},
 		{"corner", cornerScenarios},
 		{"grant", grantScenarios},
+		{"grant", grantFaultScenarios},
 		{"host", hostScenarios},
 		{"fair", fairScenarios},
 		{"redisson", redissonScenarios},

@@ -45,15 +45,15 @@ end
 
 local mine = false
 if present > 0 then
-  local holders = redis.pcall('hkeys', KEYS[1])
-  if holders.err and not string.find(holders.err, 'WRONGTYPE', 1, true) then
-    return holders
+  local fields = redis.pcall('hlen', KEYS[1]) -- before looking: it may be somebody's hash of millions
+  if type(fields) == 'table' and not string.find(fields.err, 'WRONGTYPE', 1, true) then
+    return fields
   end
-  if holders.err or holders[2] then -- a read-write lock has two fields or more
+  if type(fields) == 'table' or fields > 1 then -- a read-write lock has two fields or more
     return {-1, 0}
   end
-  local holder = holders[1]
-  local buried = present > #holders and redis.pcall('zscore', KEYS[2], ARGV[1])
+  local holder = fields == 1 and redis.call('hkeys', KEYS[1])[1]
+  local buried = present > fields and redis.pcall('zscore', KEYS[2], ARGV[1])
   if buried then
     return {type(buried) == 'table' and -1 or -2, 0}
   end

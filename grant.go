@@ -127,8 +127,8 @@ func (e *entry) withoutLocked(h *hold, err error) {
 		e.hold = nil
 	} else if r := e.reads; r != nil {
 		r.holds = slices.DeleteFunc(r.holds, func(x *hold) bool { return x == h })
-		if c := r.converting; c != nil && c.hold == h && !c.settled {
-			c.abandonLocked(err)
+		if r.converts(h) {
+			r.converting.abandonLocked(err)
 		}
 	}
 	e.m.scheduler.Remove(&h.item)

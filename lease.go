@@ -83,7 +83,8 @@ func (l *Lease) Name() string { return l.name }
 func (l *Lease) Token() uint64 { return l.token }
 
 // Deadline returns the time until which exclusivity is claimed if nothing more is
-// heard from Redis. Renewal moves it on; it never moves back.
+// heard from Redis. Renewal moves it on; only that of a Redlock can move back, when a
+// member is lost.
 func (l *Lease) Deadline() time.Time {
 	if l.group != nil {
 		return l.group.deadline()

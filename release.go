@@ -81,11 +81,11 @@ func (h *hold) releaseArgs(room []any, queued bool) []any {
 			buried = burial.Milliseconds()
 		}
 		if h.cfg.fencing {
-			return script.Args(5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, id, publish, h.offer(), buried)
+			return script.ArgsIn(room, 5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, id, publish, h.offer(), buried)
 		}
-		return script.Args(4, k.Lock, k.Channel, k.Queue, k.Tombstones, id, publish, h.offer(), buried)
+		return script.ArgsIn(room, 4, k.Lock, k.Channel, k.Queue, k.Tombstones, id, publish, h.offer(), buried)
 	case h.cfg.fencing:
-		return script.Args(5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, id, publish, h.offer())
+		return script.ArgsIn(room, 5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, id, publish, h.offer())
 	}
 	return script.ArgsIn(room, 3, k.Lock, k.Channel, k.Queue, id, publish, h.offer())
 }

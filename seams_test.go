@@ -139,13 +139,7 @@ func TestDowngrade_OfAnExtendedLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustUnlock(t, write)
-	rights := srv.Admin().Keys(t.Context(), "*:rwlock_timeout:1").Val()
-	if len(rights) != 1 {
-		t.Fatalf("rights %q", rights)
-	}
-	if claimed, right := time.Until(read.Deadline()), srv.Admin().PTTL(t.Context(), rights[0]).Val(); claimed > right || claimed < 59*time.Second {
-		t.Errorf("claimed for %v, the right ends in %v", claimed, right)
-	}
+	claimsItsRight(t, srv, read, 59*time.Second)
 	select {
 	case <-read.Done():
 		t.Errorf("%v, %v before the deadline", read.Err(), time.Until(read.Deadline()))
@@ -154,29 +148,48 @@ func TestDowngrade_OfAnExtendedLease(t *testing.T) {
 	mustUnlock(t, read)
 }
 
-// Extend that a downgrade overtakes prolongs the read side.
+// Extend that a downgrade overtakes, before Redis has it or before its answer is here,
+// prolongs the read side.
 func TestDowngrade_OvertakesExtend(t *testing.T) {
-	srv := redistest.Start(t)
-	m, p := managerVia(t, srv)
-	l := m.RWMutex("a", holdfast.WithFixedLease(5*time.Second))
-	write := mustLock(t, l)
-	read, err := l.RLock(write.Context(t.Context()))
-	if err != nil {
-		t.Fatal(err)
+	for name, hold := range map[string]func(*redistest.Proxy, redistest.Match) *redistest.Gate{
+		"the request":            (*redistest.Proxy).HoldRequest,
+		"what Extend is told of": (*redistest.Proxy).HoldReply,
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			m, p := managerVia(t, srv)
+			l := m.RWMutex("a", holdfast.WithFixedLease(5*time.Second))
+			write := mustLock(t, l)
+			read, err := l.RLock(write.Context(t.Context()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			gate := hold(p, scriptOn("a", "1"))
+			extended := make(chan error, 1)
+			go func() { extended <- read.Extend(t.Context(), time.Minute) }()
+			gate.Wait(t)
+			mustUnlock(t, write)
+			gate.Release()
+			if err := <-extended; err != nil {
+				t.Error(err)
+			}
+			claimsItsRight(t, srv, read, 59*time.Second)
+			mustUnlock(t, read)
+		})
 	}
-	gate := p.HoldRequest(scriptOn("a", "1"))
-	extended := make(chan error, 1)
-	go func() { extended <- read.Extend(t.Context(), time.Minute) }()
-	gate.Wait(t)
-	mustUnlock(t, write)
-	gate.Release()
-	if err := <-extended; err != nil {
-		t.Error(err)
+}
+
+// claimsItsRight fails unless the only reader claims at least so much, and no more than
+// its right in Redis allows.
+func claimsItsRight(t *testing.T, srv *redistest.Server, read *holdfast.Lease, least time.Duration) {
+	t.Helper()
+	rights := srv.Admin().Keys(t.Context(), "*:rwlock_timeout:1").Val()
+	if len(rights) != 1 {
+		t.Fatalf("rights %q", rights)
 	}
-	if d := time.Until(read.Deadline()); d < 59*time.Second {
-		t.Errorf("prolonged to %v", d)
+	if claimed, right := time.Until(read.Deadline()), srv.Admin().PTTL(t.Context(), rights[0]).Val(); claimed > right || claimed < least {
+		t.Errorf("claimed for %v, the right ends in %v", claimed, right)
 	}
-	mustUnlock(t, read)
 }
 
 // unasked are options of managers whose callers find out nothing by asking.
@@ -322,36 +335,6 @@ func TestTryRLock_BesideAnotherReader(t *testing.T) {
 	mustUnlock(t, got())
 }
 
-// Extend has prolonged the write side, and a downgrade comes before its answer: what it
-// prolonged is gone, and it prolongs the read side.
-func TestDowngrade_OvertakesTheAnswerToExtend(t *testing.T) {
-	srv := redistest.Start(t)
-	m, p := managerVia(t, srv)
-	l := m.RWMutex("a", holdfast.WithFixedLease(5*time.Second))
-	write := mustLock(t, l)
-	read, err := l.RLock(write.Context(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	gate := p.HoldReply(scriptOn("a", "1"))
-	extended := make(chan error, 1)
-	go func() { extended <- read.Extend(t.Context(), time.Minute) }()
-	gate.Wait(t)
-	mustUnlock(t, write)
-	gate.Release()
-	if err := <-extended; err != nil {
-		t.Error(err)
-	}
-	rights := srv.Admin().Keys(t.Context(), "*:rwlock_timeout:1").Val()
-	if len(rights) != 1 {
-		t.Fatalf("rights %q", rights)
-	}
-	if claimed, right := time.Until(read.Deadline()), srv.Admin().PTTL(t.Context(), rights[0]).Val(); claimed > right || claimed < 59*time.Second {
-		t.Errorf("claimed for %v, the right ends in %v", claimed, right)
-	}
-	mustUnlock(t, read)
-}
-
 // While a downgrade is unanswered Redis may still have the write side. Extend must not take
 // that for the loss of the read side.
 func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
@@ -423,5 +406,19 @@ func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
 	mustUnlock(t, held)
 	if n := m.Stats().Troubles; n != 0 {
 		t.Errorf("%d requests in trouble", n)
+	}
+}
+
+// A key that holds a hash of an application's is refused by its size: to read its fields
+// would hold up the server for as long as there are many.
+func TestMutex_DoesNotReadAStrangersHash(t *testing.T) {
+	srv := redistest.Start(t)
+	if err := srv.Admin().HSet(t.Context(), "a", "field", 1, "another", 2).Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := managerOn(t, srv).Mutex("a").TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrWrongKind, nil)
+	if n := srv.CommandCalls("hkeys", "hgetall", "hvals"); n != 0 {
+		t.Errorf("it was read %d times", n)
 	}
 }

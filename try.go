@@ -23,9 +23,8 @@ type try struct {
 	room   argsRoom
 }
 
-// argsRoom holds the arguments of a request without fencing, so that they need no
-// allocation of their own.
-type argsRoom [9]any
+// argsRoom holds the arguments of a request, so that they need no allocation of their own.
+type argsRoom [12]any
 
 // maxCopies bounds the unanswered copies of one request. Each goes to a connection
 // of its own, because the ones before may be dead.
@@ -110,7 +109,7 @@ func (e *entry) acquireArgs(r *request, t *try) []any {
 	if !h.cfg.fencing {
 		return script.ArgsIn(t.room[:], 3, h.keys.Lock, h.keys.Tombstones, h.keys.Queue, h.id(), h.cfg.ms, wait)
 	}
-	return script.Args(4, h.keys.Lock, h.keys.Tombstones, h.keys.Queue, h.keys.Token,
+	return script.ArgsIn(t.room[:], 4, h.keys.Lock, h.keys.Tombstones, h.keys.Queue, h.keys.Token,
 		h.id(), h.cfg.ms, wait, h.tokens, m.tokens.seen(e.name()))
 }
 

@@ -113,4 +113,4 @@ end
 if mine and redis.call('pttl', KEYS[1]) > tonumber(ARGV[2]) then
   return token
 end
-return take(token, mine) -- at the same time: WAIT needs a write
+return take(token, mine)

@@ -163,6 +163,9 @@ func TestPublish_ClientReadsFromReplicas(t *testing.T) {
 				mustUnlock(t, lease)
 			}
 			mustUnlock(t, <-got)
+			if n := c.Replica(name).CommandCalls("eval", "evalsha"); n != 0 {
+				t.Errorf("a replica was asked %d times", n)
+			}
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"context"
 	"strconv"
 	"time"
 )
@@ -66,15 +67,32 @@ func expiry(e *env) {
 	}
 }
 
+// renewed waits until the hold has been renewed.
+func (e *env) renewed() {
+	e.Helper()
+	left := func() time.Duration { return e.admin.PTTL(context.Background(), e.key).Val() }
+	before := left()
+	e.eventually("it is renewed", patience, func() bool {
+		now := left()
+		defer func() { before = now }()
+		return now > before
+	})
+}
+
 // The lock of a process that was killed is free when its TTL has passed, although the
-// other side runs a watchdog and has had the same lock before.
+// other side runs a watchdog and has had the same lock before. The waiter's idea of that TTL
+// is older than the last renewal.
 func killedHolder(e *env) {
 	for _, d := range e.directions() {
+		if d.to.side == "java" && e.kind.queue && e.line == old {
+			continue // may sleep for ever: see fairWaiterBehindCrash
+		}
 		holder, waiter := e.short(d.from.side), e.short(d.to.side)
 		e.lock(waiter, 2, -1)
 		e.unlock(waiter, 2)
 		e.lockAgainst(holder, 1, -1)
 		waiting := e.waiter(waiter, 2)
+		e.renewed()
 		holder.Kill()
 		killed := time.Now()
 		freed := waiting.want("ok").ended.Sub(killed)

@@ -20,7 +20,8 @@ func TestRedisson_KeepsItsTraps(t *testing.T) {
 			{"a lock behind a spin lock waits for the TTL", spinLockTellsNobody},
 			{"a plain lock does not keep a write lock out", kindsDoNotExclude},
 			{"a hash without TTL passes for an own lock", noTTLPassesForOwn},
-			{"a fair queue ignores old name mappers", func(e *env) { fairQueueAndMapper(e, l) }},
+			{"a fair queue ignores old name mappers", fairQueueAndMapper},
+			{"a fair waiter sleeps behind a crash", fairWaiterBehindCrash},
 		} {
 			t.Run(string(l)+"/"+trap.name, func(t *testing.T) {
 				t.Parallel()
@@ -79,12 +80,40 @@ func noTTLPassesForOwn(e *env) {
 	java.start(e, "a", "isHeld", "fenced", "x").want("false")
 }
 
-func fairQueueAndMapper(e *env, l line) {
+func fairQueueAndMapper(e *env) {
 	java := e.startJava(e, "--prefix", "app1:")
 	java.start(e, "a", "lock", "fair", "x", -1).want("ok")
 	java.start(e, "b", "lock", "fair", "x", -1)
-	queue := map[line]string{current: "app1:x", old: "x"}[l]
+	queue := map[line]string{current: "app1:x", old: "x"}[e.line]
 	e.eventually("it is queued", patience, func() bool { return e.exists(queueKey(queue)) == 1 })
+}
+
+// The TTL at which a fair waiter queued has passed while the holder renewed. 3.21.3 then sleeps
+// until a message comes, and nobody sends one for a holder that was killed; but a waiter of
+// ours, when it comes to see whose turn it is.
+func fairWaiterBehindCrash(e *env) {
+	e.kind = kind{name: "fair"}
+	holder, waiter := e.short("java"), e.short("java")
+	e.lock(holder, 1, -1)
+	waiting := e.waiter(waiter, 2)
+	for range 4 { // periods of the watchdog, a third of the TTL
+		e.renewed()
+	}
+	holder.Kill()
+	if e.line == current {
+		waiting.want("ok")
+		return
+	}
+	e.eventually("the lock is free", patience, func() bool { return e.exists(e.key) == 0 })
+	time.Sleep(shortLease)
+	if e.exists(e.key) != 0 {
+		e.Fatal("the waiter has entered")
+	}
+	e.parked(waiter, 2)
+	ours := e.startGo(e).start(e, e.thread(3), "lock", e.kind.name, e.key, -1)
+	waiting.want("ok")
+	e.unlock(waiter, 2)
+	ours.want("ok")
 }
 
 // A replica whose link is broken stands for one that is behind.

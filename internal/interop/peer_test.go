@@ -51,7 +51,12 @@ func (p *peer) start(t testing.TB, thread, verb, kind, name string, args ...any)
 // answer waits for the answer.
 func (c *call) answer() answer {
 	c.t.Helper()
-	line := c.peer.Await(c.t, c.id+" ", patience)
+	return c.answerWithin(patience)
+}
+
+func (c *call) answerWithin(d time.Duration) answer {
+	c.t.Helper()
+	line := c.peer.Await(c.t, c.id+" ", d)
 	words := strings.SplitN(line, " ", 3)
 	began, err1 := strconv.ParseInt(words[0], 10, 64)
 	ended, err2 := strconv.ParseInt(words[1], 10, 64)

@@ -17,6 +17,7 @@ import (
 // which decides what to do next:
 //
 //	enter, leave       a caller comes or goes                      enter.go
+//	                   or is expected back                         habit.go
 //	Replied, Overdue   of a try or a release                       try.go, release.go
 //	noticed            a grant by the server                       inbox.go
 //	heard, subscribed  Redisson's messages, a (re-)subscription    below

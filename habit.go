@@ -123,8 +123,8 @@ func (e *entry) breakHabitLocked() {
 func (e *entry) takeBookingLocked(w *waiter) {
 	c := e.habit.booked
 	switch {
-	case w.Value.once && c.waiter.Value.notice == nil:
-		return // it asks, and does not wait for the place
+	case w.Value.once && (c.waiter.Value.notice == nil || w.Value.claim != nil):
+		return // it asks by itself, and does not wait for the place
 	case e.hold != nil || !e.adoptLocked(w, c.waiter):
 		e.breakHabitLocked()
 		return

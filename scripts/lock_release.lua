@@ -25,8 +25,8 @@
 --         {-3, now} the same, and the booked place has been taken, at that server time
 
 local removed = redis.pcall('hdel', KEYS[1], ARGV[1]) -- the last field takes the key with it
-local waiting = redis.call('exists', KEYS[3])
-if removed == 1 and not ARGV[4] and waiting == 0 then
+local next = redis.call('lindex', KEYS[3], '0')
+if removed == 1 and not ARGV[4] and not next then
   local heard = redis.pcall(ARGV[2], KEYS[2], '0') -- the common case: nobody waits in the queue
   if type(heard) == 'number' then
     return heard
@@ -40,22 +40,20 @@ if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, tru
 end
 if ARGV[4] then
   leave(KEYS[3], deadlines_of(KEYS[3]), ARGV[1])
-  waiting = redis.call('exists', KEYS[3])
+  next = redis.call('lindex', KEYS[3], '0')
 end
 local reply
 if removed == 1 or ARGV[4] and redis.call('exists', KEYS[1]) == 0 then
-  if waiting == 1 then
+  if next then
     local claim, turn, counted, manager, booked, patience = string.match(ARGV[3], '^(%d+) (%d+) (%d) (%S+) ?(%d*) ?(%d*)$')
     local o = {lock = KEYS[1], channel = KEYS[2], publish = ARGV[2], queue = KEYS[3], counter = KEYS[5],
-      now = milliseconds(), claim = claim, turn = tonumber(turn), counted = counted == '1', manager = manager}
-    local stands = false
+      now = milliseconds(), claim = claim, turn = tonumber(turn), counted = counted == '1', manager = manager, next = next}
     if booked ~= '' then
-      -- prelude: stand
+      -- prelude: book
 
       booked = manager .. booked
-      stands = stand(KEYS[3], deadlines_of(KEYS[3]), o.now, booked, tonumber(patience)) == false
-      if not stands then -- behind one of Redisson's, or with no right to
-        leave(KEYS[3], deadlines_of(KEYS[3]), booked)
+      if book(KEYS[3], deadlines_of(KEYS[3]), o.now, booked, tonumber(patience)) then
+        o.last = booked
       end
     end
     if let_redisson_in(o) then
@@ -65,7 +63,7 @@ if removed == 1 or ARGV[4] and redis.call('exists', KEYS[1]) == 0 then
       reply = hand_over(o)
     end
     if reply == 0 then
-      reply = stands and {-3, o.now} or -3
+      reply = o.last and {-3, o.now} or -3
     end
   end
   if not reply and removed == 1 then

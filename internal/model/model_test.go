@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// With two faults there are 2.6 million states: 16 s, and the race detector, which has
+// With two faults there are 2.7 million states: 17 s, and the race detector, which has
 // nothing to look for in code without goroutines, makes minutes of them.
 func TestProtocol_KeepsItsPromises(t *testing.T) {
 	for faults := range mostFaults + 1 {

@@ -6,15 +6,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/command"
 )
 
-// A process with one caller that takes a lock, gives it to another process and comes back
-// for it at once, again and again, would need two commands each time: the release, and
-// the request that takes a place in the queue. Where callers have the habit, the release
-// takes that place as well: it is booked for whoever comes. Its grant waits for the
-// caller, or the caller for its grant, without a command.
+// Where one goroutine in each of several processes takes the same lock again and again, an
+// acquisition is two commands: a release, which gives the lock to the next process, and at
+// once a request for a place in the queue. When a process has seen that a few times, its
+// releases take that place as well: it is booked for whoever comes. The grant waits for the
+// caller then, or the caller for the grant, without a command.
 //
-// A place that nobody comes for is given up after a moment, which is what a wrong guess
-// costs the others at most, if it was granted meanwhile, and the habit has to be
-// acquired anew.
+// If nobody comes, the place is given up after a moment, and so is the lock if it has been
+// granted: what a wrong guess costs the others. The next one takes as many comebacks again.
 
 // habit is what a process remembers of those who come for a mutex. It is guarded by
 // entry.mu.
@@ -36,7 +35,7 @@ const (
 // expected.
 func (e *entry) bookLocked(h *hold) *hold {
 	b := e.habit
-	if b == nil || b.comebacks < e.m.habitual || b.booked != nil || e.closed || e.waiters.Len() > 0 || e.orphan != nil ||
+	if b == nil || b.comebacks < e.m.habitual || b.booked != nil || e.waiters.Len() > 0 || e.orphan != nil ||
 		h.stray() || h.cfg.fixed || h.cfg.acks != nil || !e.m.inbox.live() {
 		return nil
 	}
@@ -54,7 +53,7 @@ func (r *release) bookedLocked(clock int64, reply command.Reply) {
 	r.booked = nil
 	b := &c.waiter.Value.bid
 	b.queued, b.clock, b.before = true, clock, reply.Sent
-	if e.habit == nil || e.habit.booked != nil || e.hold != nil || e.closed {
+	if e.habit == nil || e.habit.booked != nil || e.hold != nil { // it took too long
 		e.undoLocked(c)
 		return
 	}
@@ -75,7 +74,7 @@ func (r *release) notBookedLocked() {
 
 // handedLocked is called when a release has given the lock to another process.
 func (e *entry) handedLocked() {
-	if e.kind != mutexKind || e.waiters.Len() > 0 {
+	if e.kind != mutexKind || e.waiters.Len() > 0 || e.closed {
 		return
 	}
 	if e.habit == nil {
@@ -100,7 +99,7 @@ func (e *entry) lingerLocked() bool {
 		return false
 	case e.hold != nil || e.releasing > 0:
 		return true
-	case !e.closed && time.Since(b.handed) < e.m.comeback:
+	case time.Since(b.handed) < e.m.comeback:
 		e.armLocked(e.m.comeback)
 		return true
 	}

@@ -35,7 +35,7 @@ const (
 func newBaton(t *testing.T, within time.Duration, opts ...holdfast.LockOption) *baton {
 	t.Helper()
 	srv := redistest.Start(t)
-	slow := []holdfast.Option{holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(2*time.Minute), holdfast.WithLease(time.Hour)}
+	slow := []holdfast.Option{holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(2 * time.Minute), holdfast.WithLease(time.Hour)}
 	a, proxy := managerVia(t, srv, append(slow, holdfast.Comebacks(learned, within))...)
 	b := managerOn(t, srv, append(slow, holdfast.Comebacks(1000, never))...)
 	mustLock(t, b.Mutex("other"))

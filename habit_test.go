@@ -188,13 +188,18 @@ func TestHabit_OtherOptions(t *testing.T) {
 		if granted {
 			p.offered(held)
 		}
-		p.opts = []holdfast.LockOption{holdfast.WithMaxHold(time.Hour)}
+		const fixed = time.Minute
+		p.opts = []holdfast.LockOption{holdfast.WithFixedLease(fixed)}
 		got := p.lockOf(p.a).LockAsync(t.Context())
 		if !granted {
 			eventually(t, "one place is taken", func() bool { return len(p.queued()) == 1 })
 			mustUnlock(t, held)
 		}
-		mustUnlock(t, p.granted(got))
+		lease := p.granted(got)
+		if left := time.Until(lease.Deadline()); left > fixed {
+			t.Errorf("it ends in %v, its lease is %v", left, fixed)
+		}
+		mustUnlock(t, lease)
 		p.free()
 	}
 }

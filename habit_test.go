@@ -22,6 +22,7 @@ type baton struct {
 	a, b  *holdfast.Manager
 	name  string
 	opts  []holdfast.LockOption
+	still func() // the first has no reason any more to hear its inbox
 }
 
 const (
@@ -39,11 +40,12 @@ func newBaton(t *testing.T, within time.Duration, opts ...holdfast.LockOption) *
 	a, proxy := managerVia(t, srv, append(slow, holdfast.Comebacks(learned, within))...)
 	b := managerOn(t, srv, append(slow, holdfast.Comebacks(1000, never))...)
 	mustLock(t, b.Mutex("other"))
-	a.Mutex("other").LockAsync(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	a.Mutex("other").LockAsync(ctx)
 	eventually(t, "the inbox is heard", func() bool {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 	})
-	return &baton{t, srv, proxy, a, b, "a", opts}
+	return &baton{t, srv, proxy, a, b, "a", opts, cancel}
 }
 
 func (p *baton) lockOf(m *holdfast.Manager) *holdfast.Mutex { return m.Mutex(p.name, p.opts...) }
@@ -373,6 +375,15 @@ func TestHabit_NotBehindRedisson(t *testing.T) {
 	if got := p.queued(); !slices.Equal(got, []string{waiter}) {
 		t.Errorf("the queue is %v", got)
 	}
+}
+
+// Nothing is booked where nobody waits, and nothing is expected.
+func TestHabit_NobodyWaits(t *testing.T) {
+	p := newBaton(t, never)
+	mustUnlock(t, p.learns())
+	p.free()
+	p.still()
+	eventually(t, "the inbox is left", func() bool { return p.a.Stats().Subscriptions == 0 })
 }
 
 // Three processes that want the lock all the time meet each other, not themselves.

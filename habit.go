@@ -32,11 +32,12 @@ const (
 )
 
 // bookLocked returns the claim of a place for the release of h to take; nil, where nobody is
-// expected.
+// expected, or nothing would be gained.
 func (e *entry) bookLocked(h *hold) *hold {
 	b := e.habit
-	if b == nil || b.comebacks < e.m.habitual || b.booked != nil || e.waiters.Len() > 0 || e.orphan != nil ||
-		h.stray() || h.cfg.fixed || h.cfg.acks != nil || !e.m.inbox.live() {
+	expected := b != nil && b.comebacks >= e.m.habitual && b.booked == nil && e.waiters.Len() == 0 && e.orphan == nil
+	asks := h.cfg.fixed || h.cfg.acks != nil || !e.m.inbox.live() // its grant is asked about anyway
+	if !expected || asks || h.stray() {
 		return nil
 	}
 	c := newHold(e, h.cfg, h.keys, h.kind)

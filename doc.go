@@ -75,7 +75,10 @@
 // on for a hand-off slice (WithHandoffSlice) at most; then the lock is released. A release
 // grants the lock to the next process in the queue and tells it so. A hand-over between
 // processes therefore costs two commands per acquisition, one to stand in the queue and
-// one to release, and processes take turns.
+// one to release, and processes take turns. A process whose only caller comes back within a
+// millisecond, several times in a row, has its next place taken by the release: one command.
+// If it stays away once, the place is given up then; if the lock was granted to it meanwhile,
+// the others wait for that millisecond.
 //
 // A FairMutex has a place in that queue for each caller, so that one order holds over
 // all processes. Each grant then comes from Redis, also within a process. A waiter whose

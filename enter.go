@@ -158,6 +158,9 @@ func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, er
 		ready = e.m.newReady()
 	}
 	e.waiters.Push(w, ready)
+	if !r.once {
+		e.cameLocked()
+	}
 	if r.async != nil && ctx.Done() != nil {
 		w.Value.unhook = context.AfterFunc(ctx, func() { e.leaveAsync(ctx, w) })
 	}

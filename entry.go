@@ -17,6 +17,7 @@ import (
 // which decides what to do next:
 //
 //	enter, leave       a caller comes or goes                      enter.go
+//	                   or is expected back                         habit.go
 //	Replied, Overdue   of a try or a release                       try.go, release.go
 //	noticed            a grant by the server                       inbox.go
 //	heard, subscribed  Redisson's messages, a (re-)subscription    below
@@ -49,6 +50,7 @@ type entry struct {
 	joining *join       // fair: is putting waiters into the queue; nil: none
 	told    *hold       // fair: the claim that Redisson's private channel is heard for; nil: none
 
+	habit     *habit  // mutex: of callers who come back for it; nil: nothing is known of one
 	orphan    *waiter // not fair: has left behind a bid whose request is not answered; nil: none
 	releasing int32   // releases under way that a new request would collide with
 	orphans   int32   // bids left behind
@@ -124,6 +126,10 @@ func (e *entry) stepLocked() {
 	if e.told != nil || e.kind == fairKind && front != nil && front.Value.foreign {
 		e.listenLocked(true) // the first waiter may be another one now
 	}
+	if front != nil && e.habit != nil && e.habit.booked != nil {
+		e.takeBookingLocked(front)
+		front = e.waiters.Front()
+	}
 	switch {
 	case front == nil:
 		e.restLocked()
@@ -147,6 +153,9 @@ func (e *entry) restLocked() {
 	e.ask, e.yielding = false, false
 	e.stopTimer()
 	e.listenLocked(false)
+	if e.lingerLocked() {
+		return
+	}
 	if e.hold == nil && e.reads.none() && e.releasing+e.orphans == 0 && !e.dead {
 		e.dead = true
 		e.m.forget(e)
@@ -209,6 +218,7 @@ func (e *entry) subscribed() {
 func (e *entry) hears() {
 	e.mu.Lock()
 	e.ask, e.unheard = true, true
+	e.breakHabitLocked() // a grant of what is booked may have been missed
 	e.stepLocked()
 	e.mu.Unlock()
 }
@@ -216,7 +226,9 @@ func (e *entry) hears() {
 // wakeUp is called by the timer.
 func (e *entry) wakeUp() {
 	e.mu.Lock()
-	e.m.stats.polls.Add(1)
+	if e.waiters.Len() > 0 {
+		e.m.stats.polls.Add(1)
+	}
 	e.yielding = false
 	e.ask, e.strayed = true, true
 	e.stepLocked()
@@ -275,6 +287,7 @@ func (e *entry) close() {
 	e.mu.Lock()
 	e.closed = true
 	e.failLocked(ErrClosed, nil)
+	e.breakHabitLocked()
 	var all []ended
 	for _, h := range e.holdsLocked() {
 		all = append(all, e.endHoldLocked(h, ErrClosed)...)

@@ -1,4 +1,11 @@
 package holdfast
 
+import "time"
+
+// Comebacks makes a manager book after n comebacks, each within d; see habit.go.
+func Comebacks(n int, d time.Duration) Option {
+	return option(func(c *config) { c.habitual, c.comeback = n, d })
+}
+
 // ConfirmGrants makes a manager trust no grant by the server without asking Redis.
 func ConfirmGrants() Option { return option(func(c *config) { c.confirm = true }) }

@@ -96,9 +96,9 @@ const (
 	demandKnown          // one waits
 )
 
-// newHold begins a claim with the options of a handle.
-func newHold(e *entry, by *handle) *hold {
-	h := &hold{entry: e, cfg: by.cfg, keys: by.wireKeys(), kind: by.kind, number: e.m.holds.Add(1)}
+// newHold begins a claim.
+func newHold(e *entry, cfg *lockConfig, keys *wire.Keys, k kind) *hold {
+	h := &hold{entry: e, cfg: cfg, keys: keys, kind: k, number: e.m.holds.Add(1)}
 	h.item.Value = h
 	return h
 }
@@ -190,13 +190,18 @@ func (h *hold) drop(l *Lease) (last bool) {
 	return h.leases == nil
 }
 
-// offer is the argument of the release scripts that says how to hand over.
-func (h *hold) offer() any {
-	if h.turn == 0 {
+// offer is the argument of the release scripts that says how to hand over, and which place
+// to take; booked is nil for none.
+func (h *hold) offer(booked *hold) any {
+	if h.turn == 0 && booked == nil {
 		return h.cfg.offer
 	}
 	m := h.entry.m
-	return strconv.FormatInt(h.cfg.claim.Milliseconds(), 10) + " " + strconv.Itoa(int(h.turn)) + " " + m.counted + " " + m.owners
+	offer := strconv.FormatInt(h.cfg.claim.Milliseconds(), 10) + " " + strconv.Itoa(int(h.turn)) + " " + m.counted + " " + m.owners
+	if booked == nil {
+		return offer
+	}
+	return offer + " " + strconv.FormatUint(booked.number, 10) + " " + strconv.FormatInt(validity.Milliseconds(m.patience), 10)
 }
 
 // fairChannel is where Redisson tells a fair waiter that it is next.

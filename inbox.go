@@ -138,7 +138,8 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	}
 	b := &h.waiter.Value.bid
 	if !h.waiter.Parked() {
-		return nil // the request that is under way will find the same
+		b.notice = &n // for whoever comes for it; a request that is under way finds the same
+		return nil
 	}
 	if !n.Granted { // Redisson's turn
 		if !e.yielding {

@@ -33,6 +33,8 @@ type Manager struct {
 	counted  string        // "1" if PUBLISH tells whether anybody heard it, else "0"
 	patience time.Duration // for how long a silent waiter keeps its place
 	confirm  bool          // tests: no grant is trusted without asking
+	habitual int           // see habit.go; tests change both
+	comeback time.Duration // likewise
 
 	executor   *command.Executor
 	scheduler  *renewal.Scheduler[*hold]
@@ -116,6 +118,8 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		counted:  "1",
 		patience: cfg.fairPatience,
 		confirm:  cfg.confirm,
+		habitual: cfg.habitual,
+		comeback: cfg.comeback,
 		executor: command.New(client),
 		entries:  [families]registry{{}, {}, {}},
 		drained:  make(chan struct{}),

@@ -17,8 +17,8 @@ import "context"
 //
 // Among the goroutines of one process the lock is granted in the order of their
 // calls, without a Redis command; while another process waits, for as long as
-// WithHandoffSlice allows. Processes take turns, in the order in which they came to wait;
-// each stands in the queue once. A FairMutex has one order for all callers.
+// WithHandoffSlice allows. Processes take turns, in the order in which they came to wait,
+// or were expected back after a release; each stands in the queue once. A FairMutex has one order for all callers.
 type Mutex struct{ handle }
 
 // Mutex returns the handle of the named mutex. A bad name or option is reported by

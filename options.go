@@ -65,7 +65,9 @@ type config struct {
 	poll         time.Duration
 	slice        time.Duration
 	fairPatience time.Duration
-	confirm      bool // tests: see Manager
+	confirm      bool          // tests: see Manager
+	habitual     int           // likewise
+	comeback     time.Duration // likewise
 	publish      PublishMode
 	err          error // the first bad option
 }
@@ -118,6 +120,8 @@ func defaultConfig() config {
 		poll:         DefaultPollInterval,
 		slice:        DefaultHandoffSlice,
 		fairPatience: DefaultFairPatience,
+		habitual:     habitual,
+		comeback:     comebackWithin,
 	}
 }
 

@@ -29,6 +29,7 @@ type release struct {
 	unclear   bool          // a request ended without telling whether it ran
 	told      bool          // the Unlock that began it has its answer
 	answer    error         // set before it is told
+	booked    *hold         // the claim of a place that the request takes as well; nil: none, or it is known to stand
 	converts  bool          // not a release but a downgrade
 	ttl       time.Duration // of the read side, if converts
 	colliding bool          // counted in entry.releasing
@@ -63,7 +64,10 @@ func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) 
 		patient:   now.Add(validity.Patience(h.cfg.ttl)),
 		until:     until,
 	}
-	r.args = h.releaseArgs(r.room[:], queued)
+	if !queued {
+		r.booked = e.bookLocked(h)
+	}
+	r.args = h.releaseArgs(r.room[:], queued, r.booked)
 	e.releasing++
 	e.release = r
 	e.m.begin()
@@ -72,8 +76,8 @@ func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) 
 }
 
 // releaseArgs leaves out what an undisturbed release does not need.
-func (h *hold) releaseArgs(room []any, queued bool) []any {
-	script, k, id, publish := h.kind.releaseScript(), h.keys, h.id(), h.entry.m.publish
+func (h *hold) releaseArgs(room []any, queued bool, booked *hold) []any {
+	script, k, id, publish, offer := h.kind.releaseScript(), h.keys, h.id(), h.entry.m.publish, h.offer(booked)
 	switch {
 	case h.stray(), queued:
 		buried := int64(0)
@@ -81,13 +85,13 @@ func (h *hold) releaseArgs(room []any, queued bool) []any {
 			buried = burial.Milliseconds()
 		}
 		if h.cfg.fencing {
-			return script.ArgsIn(room, 5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, id, publish, h.offer(), buried)
+			return script.ArgsIn(room, 5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, id, publish, offer, buried)
 		}
-		return script.ArgsIn(room, 4, k.Lock, k.Channel, k.Queue, k.Tombstones, id, publish, h.offer(), buried)
+		return script.ArgsIn(room, 4, k.Lock, k.Channel, k.Queue, k.Tombstones, id, publish, offer, buried)
 	case h.cfg.fencing:
-		return script.ArgsIn(room, 5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, id, publish, h.offer())
+		return script.ArgsIn(room, 5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, id, publish, offer)
 	}
-	return script.ArgsIn(room, 3, k.Lock, k.Channel, k.Queue, id, publish, h.offer())
+	return script.ArgsIn(room, 3, k.Lock, k.Channel, k.Queue, id, publish, offer)
 }
 
 func (r *release) sendLocked(call *command.Call, trace context.Context) {
@@ -133,13 +137,18 @@ func (r *release) Replied(_ *command.Call, reply command.Reply) {
 		return
 	}
 	n, ok := reply.Value.(int64)
+	clock, booked := parseBooking(reply.Value)
 	switch {
+	case reply.Outcome == command.Answered && r.booked != nil && (booked || granted && notice.Number == r.booked.number):
+		r.bookedLocked(clock, reply)
+		r.settleLocked(nil)
 	case reply.Outcome == command.Answered && ok && r.converts:
 		lost, reason = r.convertedLocked(reply)
 	case reply.Outcome == command.Answered && ok && n >= 0:
 		e.giveWayLocked(n)
 		r.settleLocked(nil)
 	case reply.Outcome == command.Answered && (granted || ok && n == releasePassed):
+		e.handedLocked()
 		r.settleLocked(nil)
 	case reply.Outcome == command.Answered && ok:
 		r.settleLocked(r.goneLocked(n))
@@ -227,6 +236,9 @@ func (r *release) Overdue(*command.Call) {
 // settleLocked ends the release.
 func (r *release) settleLocked(verdict error) {
 	r.settled, r.verdict = true, verdict
+	if r.booked != nil {
+		r.notBookedLocked()
+	}
 	r.tellLocked(verdict)
 	for _, c := range r.later {
 		c <- r.answerLaterLocked()

@@ -12,7 +12,7 @@ type Stats struct {
 	// Gauges.
 	Held          int // holds in Redis that this process keeps
 	Waiting       int // callers waiting for a lock
-	Locks         int // names in use: held, waited for, or being released
+	Locks         int // names in use: held, waited for, being released, or passed on a moment ago
 	Subscriptions int // channels subscribed
 
 	// Callers.

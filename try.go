@@ -63,7 +63,7 @@ func (e *entry) tryLocked(w *waiter) {
 func (e *entry) newTryLocked(w *waiter) *try {
 	r := &w.Value
 	if r.claim == nil {
-		r.claim = newHold(e, r.h)
+		r.claim = newHold(e, r.h.cfg, r.h.wireKeys(), r.h.kind)
 		r.claim.waiter = w
 	}
 	c := r.claim

@@ -10,7 +10,8 @@
 -- ARGV[2]  command that announces the release: publish or spublish
 -- ARGV[3]  how to hand over, "<claim> <turn> <counted> <manager>": the TTL of a
 --          grant, how many came before in a row (see let_redisson_in), 1 if PUBLISH tells whether anybody
---          heard it, what the ids of the caller begin with
+--          heard it, what the ids of the caller begin with; and optionally
+--          " <number> <patience>", a place to book, if anybody waits but none of Redisson's
 -- ARGV[4]  given up, not released: the owner id leaves the queue; and milliseconds
 --          for which a late acquire of it is to be refused, 0 where none can be
 --          under way
@@ -21,10 +22,11 @@
 --         -1        not held by this owner, and nobody else holds it
 --         -2        not held by this owner but by another one
 --         -3        granted to another waiter, or left open for one of Redisson's
+--         {-3, now} the same, and the booked place has been taken, at that server time
 
 local removed = redis.pcall('hdel', KEYS[1], ARGV[1]) -- the last field takes the key with it
-local waiting = redis.call('exists', KEYS[3])
-if removed == 1 and not ARGV[4] and waiting == 0 then
+local next = redis.call('lindex', KEYS[3], '0')
+if removed == 1 and not ARGV[4] and not next then
   local heard = redis.pcall(ARGV[2], KEYS[2], '0') -- the common case: nobody waits in the queue
   if type(heard) == 'number' then
     return heard
@@ -38,14 +40,22 @@ if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, tru
 end
 if ARGV[4] then
   leave(KEYS[3], deadlines_of(KEYS[3]), ARGV[1])
-  waiting = redis.call('exists', KEYS[3])
+  next = redis.call('lindex', KEYS[3], '0')
 end
 local reply
 if removed == 1 or ARGV[4] and redis.call('exists', KEYS[1]) == 0 then
-  if waiting == 1 then
-    local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (.*)$')
+  if next then
+    local claim, turn, counted, manager, booked, patience = string.match(ARGV[3], '^(%d+) (%d+) (%d) (%S+) ?(%d*) ?(%d*)$')
     local o = {lock = KEYS[1], channel = KEYS[2], publish = ARGV[2], queue = KEYS[3], counter = KEYS[5],
-      now = milliseconds(), claim = claim, turn = tonumber(turn), counted = counted == '1', manager = manager}
+      now = milliseconds(), claim = claim, turn = tonumber(turn), counted = counted == '1', manager = manager, next = next}
+    if booked ~= '' then
+      -- prelude: book
+
+      booked = manager .. booked
+      if book(KEYS[3], deadlines_of(KEYS[3]), o.now, booked, tonumber(patience)) then
+        o.last = booked
+      end
+    end
     if let_redisson_in(o) then
       tell(ARGV[2], KEYS[2], '0')
       reply = 0
@@ -53,7 +63,7 @@ if removed == 1 or ARGV[4] and redis.call('exists', KEYS[1]) == 0 then
       reply = hand_over(o)
     end
     if reply == 0 then
-      reply = -3
+      reply = o.last and {-3, o.now} or -3
     end
   end
   if not reply and removed == 1 then

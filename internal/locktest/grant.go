@@ -64,8 +64,8 @@ func (e *Env) quiet() {
 
 // grantScenarios are about the release that makes the next waiter the owner.
 var grantScenarios = map[string]func(*Env){
-	// Two commands for each acquisition, whatever the number of processes: the grant
-	// reaches the waiter by itself.
+	// Two commands for each acquisition at most, whatever the number of processes: the
+	// grant reaches the waiter by itself.
 	"TwoCommandsPerHandOver": func(e *Env) {
 		most := 2.3 // a machine that is slow makes some grants late, which are asked about
 		if e.kind.Confirms {

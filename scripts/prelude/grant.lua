@@ -1,9 +1,9 @@
 -- grant.lua: prelude of the scripts that let waiters in; behind queue.lua.
 
 -- step_out takes id, which is the first, out of the queue. It returns '1' if others wait
--- behind it, else '0'.
-local function step_out(queue, deadlines, id)
-  if redis.call('llen', queue) == 1 then
+-- behind it, else '0'. The caller may know that others do.
+local function step_out(queue, deadlines, id, others)
+  if not others and redis.call('llen', queue) == 1 then
     redis.call('del', queue, deadlines)
     return '0'
   end
@@ -13,10 +13,10 @@ local function step_out(queue, deadlines, id)
 end
 
 -- first returns who is next and until when that place is kept; after removing those in
--- front whose time is over.
-local function first(queue, deadlines, now)
+-- front whose time is over. The caller may know the id of the one in front.
+local function first(queue, deadlines, now, id)
   while true do
-    local id = redis.call('lindex', queue, '0')
+    id = id or redis.call('lindex', queue, '0')
     if not id then
       return nil
     end
@@ -30,6 +30,7 @@ local function first(queue, deadlines, now)
       return id, kept
     end
     step_out(queue, deadlines, id)
+    id = nil
   end
 end
 

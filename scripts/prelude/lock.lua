@@ -6,14 +6,16 @@ local function channel_of(queue)
   return (string.gsub(queue, 'queue', '_channel', 1))
 end
 
--- hand_over gives the lock o.lock, which is free, to the first live waiter. It returns
+-- hand_over gives the lock o.lock, which is free, to the first live waiter. The caller may
+-- know o.next, who is the first, and o.last, who is the last. It returns
 --   nil      nobody waits; o.me, if given, has been taken out of the queue as the first
 --   message  granted to a waiter of o.manager
 --   0        granted to another of ours, or left free for one of Redisson's
 local function hand_over(o)
   local deadlines = deadlines_of(o.queue)
   while true do
-    local id, kept = first(o.queue, deadlines, o.now)
+    local id, kept = first(o.queue, deadlines, o.now, o.next)
+    o.next = nil
     if not id then
       return nil
     end
@@ -35,7 +37,7 @@ local function hand_over(o)
       end
       return 0
     end
-    local others = step_out(o.queue, deadlines, id)
+    local others = step_out(o.queue, deadlines, id, o.last and o.last ~= id)
     if id == o.me then
       return nil
     end

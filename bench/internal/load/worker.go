@@ -197,6 +197,11 @@ func (w *worker) fail(err error) error {
 	}
 	_ = w.cmd.Process.Kill() // its log is complete when it has ended
 	_ = w.cmd.Wait()
+	return w.with(err)
+}
+
+// with adds what the worker has logged to an error.
+func (w *worker) with(err error) error {
 	return fmt.Errorf("worker %d: %w: %s", w.cmd.Process.Pid, err, strings.TrimSpace(w.log.String()))
 }
 
@@ -217,5 +222,8 @@ func (w *worker) stop() error {
 		return nil
 	}
 	_ = w.in.Close()
-	return w.cmd.Wait()
+	if err := w.cmd.Wait(); err != nil {
+		return w.with(err)
+	}
+	return nil
 }

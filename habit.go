@@ -1,0 +1,148 @@
+package holdfast
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+)
+
+// Where one goroutine in each of several processes takes the same lock again and again, an
+// acquisition is two commands: a release, which gives the lock to the next process, and at
+// once a request for a place in the queue. When a process has seen that a few times, its
+// releases take that place as well: it is booked for whoever comes. The grant waits for the
+// caller then, or the caller for the grant, without a command.
+//
+// If nobody comes, the place is given up after a moment, and so is the lock if it has been
+// granted: what a wrong guess costs the others. The next one takes as many comebacks again.
+
+// habit is what a process remembers of those who come for a mutex. It is guarded by
+// entry.mu.
+type habit struct {
+	comebacks int       // how often in a row somebody came back in time
+	handed    time.Time // when the lock was handed to another process; zero: somebody has come since
+	booked    *hold     // the claim that nobody has come for yet; nil: none
+}
+
+const (
+	// comebackWithin is how soon a caller has to be back, and for how long a place is booked.
+	// It is what a goroutine needs on busy processors that the answer to its Unlock has woken.
+	comebackWithin = time.Millisecond
+	// habitual is how many comebacks in a row are taken for a habit.
+	habitual = 3
+)
+
+// bookLocked returns the claim of a place for the release of h to take; nil, where nobody is
+// expected, or nothing would be gained.
+func (e *entry) bookLocked(h *hold) *hold {
+	b := e.habit
+	expected := b != nil && b.comebacks >= e.m.habitual && b.booked == nil && e.waiters.Len() == 0 && e.orphan == nil
+	asks := h.cfg.fixed || h.cfg.acks != nil || !e.m.inbox.live() // its grant is asked about anyway
+	if !expected || asks || h.stray() {
+		return nil
+	}
+	c := newHold(e, h.cfg, h.keys, h.kind)
+	c.waiter = &waiter{} // nobody: it is never parked
+	c.waiter.Value.claim = c
+	e.m.inbox.expect(c)
+	return c
+}
+
+// bookedLocked is called when the release is known to have taken the place, at a time when
+// the server's clock showed clock; 0 if that is unknown.
+func (r *release) bookedLocked(clock int64, reply command.Reply) {
+	c, e := r.booked, r.hold.entry
+	r.booked = nil
+	b := &c.waiter.Value.bid
+	b.queued, b.clock, b.before = true, clock, reply.Sent
+	if e.habit == nil || e.habit.booked != nil || e.hold != nil { // it took too long
+		e.undoLocked(c)
+		return
+	}
+	e.habit.booked = c
+	e.habit.handed = time.Now()
+}
+
+// notBookedLocked is called when the release has ended without a word about the place. It has
+// not been taken, unless a copy of the request ran whose reply was lost.
+func (r *release) notBookedLocked() {
+	c := r.booked
+	r.booked = nil
+	e := r.hold.entry
+	e.m.inbox.forget(c)
+	c.waiter.Value.queued = r.unclear || r.sent > 0
+	e.undoLocked(c)
+}
+
+// handedLocked is called when a release has given the lock to another process.
+func (e *entry) handedLocked() {
+	if e.kind != mutexKind || e.waiters.Len() > 0 || e.closed {
+		return
+	}
+	if e.habit == nil {
+		e.habit = new(habit)
+	}
+	e.habit.handed = time.Now()
+}
+
+// cameLocked is called when a caller comes who will wait.
+func (e *entry) cameLocked() {
+	if b := e.habit; b != nil && !b.handed.IsZero() {
+		b.comebacks++
+		b.handed = time.Time{}
+	}
+}
+
+// lingerLocked is called when nobody waits. It reports whether the entry is to stay for
+// those who may come back.
+func (e *entry) lingerLocked() bool {
+	switch b := e.habit; {
+	case b == nil:
+		return false
+	case e.hold != nil || e.releasing > 0:
+		return true
+	case time.Since(b.handed) < e.m.comeback:
+		e.armLocked(e.m.comeback)
+		return true
+	}
+	e.breakHabitLocked()
+	return false
+}
+
+// breakHabitLocked gives up what is booked, the place, or the lock if that was granted. A
+// release that books and is not answered finds no habit then.
+func (e *entry) breakHabitLocked() {
+	if b := e.habit; b != nil {
+		e.habit = nil
+		if b.booked != nil {
+			e.undoLocked(b.booked)
+		}
+	}
+}
+
+// takeBookingLocked gives what is booked to w, the first waiter.
+func (e *entry) takeBookingLocked(w *waiter) {
+	c := e.habit.booked
+	switch {
+	case w.Value.once && (c.waiter.Value.notice == nil || w.Value.claim != nil):
+		return // it asks by itself, and does not wait for the place
+	case e.hold != nil || !e.adoptLocked(w, c.waiter):
+		e.breakHabitLocked()
+		return
+	}
+	e.habit.booked = nil
+	e.ask, e.refused = false, true
+	e.wakeAfterLocked(e.pollAfter(-1))
+	if b := &w.Value.bid; b.notice != nil {
+		n := *b.notice
+		b.notice = nil
+		e.noticedLocked(c, n) // no hold is lost by it, there is none
+	}
+}
+
+// parseBooking returns the server's time in the reply of a release that has taken a place.
+func parseBooking(reply any) (clock int64, ok bool) {
+	if v, _ := reply.([]any); len(v) == 2 && v[0] == int64(releasePassed) {
+		clock, ok = v[1].(int64)
+	}
+	return clock, ok
+}

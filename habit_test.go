@@ -1,0 +1,401 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// baton is two processes that give one lock to each other. The first books.
+type baton struct {
+	*testing.T
+	srv   *redistest.Server
+	proxy *redistest.Proxy // of the first
+	a, b  *holdfast.Manager
+	name  string
+	opts  []holdfast.LockOption
+	still func() // the first has no reason any more to hear its inbox
+}
+
+const (
+	learned = 3         // comebacks
+	never   = time.Hour // nobody has to be back
+)
+
+// newBaton returns processes that find out nothing by themselves. A place that the first
+// books is kept for within. The first hears its inbox all the time, for the sake of another
+// lock.
+func newBaton(t *testing.T, within time.Duration, opts ...holdfast.LockOption) *baton {
+	t.Helper()
+	srv := redistest.Start(t)
+	slow := []holdfast.Option{holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(2 * time.Minute), holdfast.WithLease(time.Hour)}
+	a, proxy := managerVia(t, srv, append(slow, holdfast.Comebacks(learned, within))...)
+	b := managerOn(t, srv, append(slow, holdfast.Comebacks(1000, never))...)
+	mustLock(t, b.Mutex("other"))
+	ctx, cancel := context.WithCancel(t.Context())
+	a.Mutex("other").LockAsync(ctx)
+	eventually(t, "the inbox is heard", func() bool {
+		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+	})
+	return &baton{t, srv, proxy, a, b, "a", opts, cancel}
+}
+
+func (p *baton) lockOf(m *holdfast.Manager) *holdfast.Mutex { return m.Mutex(p.name, p.opts...) }
+
+func (p *baton) queued() []string {
+	return p.srv.Admin().LRange(p.Context(), "redisson_lock_queue:{"+p.name+"}", 0, -1).Val()
+}
+
+// asks makes m wait for the lock, and returns when it stands in the queue.
+func (p *baton) asks(m *holdfast.Manager) <-chan holdfast.Result {
+	p.Helper()
+	n := len(p.queued())
+	got := p.lockOf(m).LockAsync(p.Context())
+	eventually(p.T, "it stands in the queue", func() bool { return len(p.queued()) == n+1 })
+	return got
+}
+
+func (p *baton) granted(got <-chan holdfast.Result) *holdfast.Lease {
+	p.Helper()
+	select {
+	case r := <-got:
+		if r.Err != nil {
+			p.Fatal(r.Err)
+		}
+		return r.Lease
+	case <-time.After(patience):
+		p.Fatal("not granted")
+	}
+	return nil
+}
+
+// learns passes the lock to and fro until the next release by a, which holds it then, books.
+func (p *baton) learns() *holdfast.Lease {
+	p.Helper()
+	lease := mustLock(p.T, p.lockOf(p.a))
+	for range learned {
+		other := p.asks(p.b)
+		mustUnlock(p.T, lease)
+		others := p.granted(other)
+		back := p.asks(p.a)
+		mustUnlock(p.T, others)
+		lease = p.granted(back)
+	}
+	return lease
+}
+
+// books makes a's release book, and returns b's lease.
+func (p *baton) books() *holdfast.Lease {
+	p.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		lease := p.learns()
+		other := p.asks(p.b)
+		mustUnlock(p.T, lease)
+		held := p.granted(other)
+		if len(p.queued()) == 1 {
+			return held
+		}
+		mustUnlock(p.T, held) // the machine stood still for longer than habits last
+	}
+	p.Fatal("no place is booked")
+	return nil
+}
+
+// offered waits until a has been granted what it booked.
+func (p *baton) offered(held *holdfast.Lease) {
+	p.Helper()
+	before := p.a.Stats().Wakeups
+	mustUnlock(p.T, held)
+	eventually(p.T, "the message is there", func() bool { return p.a.Stats().Wakeups > before })
+}
+
+// free fails unless nothing of the lock is left.
+func (p *baton) free() {
+	p.Helper()
+	eventually(p.T, "nothing is left", func() bool {
+		keys := p.srv.Admin().Keys(context.Background(), "*").Val()
+		return !slices.ContainsFunc(keys, func(key string) bool { return !strings.Contains(key, "other") })
+	})
+}
+
+// Who comes back finds the place that its last release has taken, and pays one command for
+// an acquisition instead of two.
+func TestHabit_PlaceIsBooked(t *testing.T) {
+	p := newBaton(t, never, holdfast.WithFencing())
+	held := p.books()
+	p.srv.ResetStats()
+	got := p.lockOf(p.a).LockAsync(t.Context())
+	token := held.Token()
+	mustUnlock(t, held)
+	lease := p.granted(got)
+	if n := p.srv.CommandCalls("evalsha", "eval"); n != 1 {
+		t.Errorf("%d requests, want the release only", n)
+	}
+	if lease.Token() <= token {
+		t.Errorf("token %d after %d", lease.Token(), token)
+	}
+	mustUnlock(t, lease)
+}
+
+// A grant that comes before the caller waits for it.
+func TestHabit_GrantIsThere(t *testing.T) {
+	for name, take := range map[string]func(*holdfast.Mutex, context.Context) (*holdfast.Lease, error){
+		"Lock": (*holdfast.Mutex).Lock, "TryLock": (*holdfast.Mutex).TryLock,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newBaton(t, never)
+			p.offered(p.books())
+			p.srv.ResetStats()
+			lease, err := take(p.lockOf(p.a), t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := p.srv.CommandCalls("evalsha", "eval"); n != 0 {
+				t.Errorf("%d requests", n)
+			}
+			mustUnlock(t, lease)
+			p.free()
+		})
+	}
+}
+
+// TryLock does not wait for the place, and leaves it to who does.
+func TestHabit_TryLockIsRefused(t *testing.T) {
+	p := newBaton(t, never)
+	held := p.books()
+	_, err := p.lockOf(p.a).TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	if n := len(p.queued()); n != 1 {
+		t.Errorf("%d places are taken", n)
+	}
+	got := p.lockOf(p.a).LockAsync(t.Context())
+	mustUnlock(t, held)
+	mustUnlock(t, p.granted(got))
+	p.free()
+}
+
+// A caller whose options are others has a place of its own.
+func TestHabit_OtherOptions(t *testing.T) {
+	for _, granted := range []bool{false, true} {
+		p := newBaton(t, never)
+		held := p.books()
+		if granted {
+			p.offered(held)
+		}
+		const fixed = time.Minute
+		p.opts = []holdfast.LockOption{holdfast.WithFixedLease(fixed)}
+		got := p.lockOf(p.a).LockAsync(t.Context())
+		if !granted {
+			eventually(t, "one place is taken", func() bool { return len(p.queued()) == 1 })
+			mustUnlock(t, held)
+		}
+		lease := p.granted(got)
+		if left := time.Until(lease.Deadline()); left > fixed || left < fixed/2 {
+			t.Errorf("it ends in %v, its lease is %v", left, fixed)
+		}
+		mustUnlock(t, lease)
+		p.free()
+	}
+}
+
+// Where nobody comes back, the place is left, and the lock given to the next.
+func TestHabit_NobodyComes(t *testing.T) {
+	p := newBaton(t, 2*time.Second)
+	held := p.books()
+	eventually(t, "the place is left", func() bool { return len(p.queued()) == 0 })
+	mustUnlock(t, held)
+	p.free()
+
+	held = p.books()
+	c := managerOn(t, p.srv, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour), holdfast.WithLease(time.Hour))
+	got := p.asks(c)
+	mustUnlock(t, held)           // to a
+	mustUnlock(t, p.granted(got)) // who polls in an hour is told only by the one that gives it back
+	p.free()
+}
+
+// The habit is broken by one absence.
+func TestHabit_IsLost(t *testing.T) {
+	p := newBaton(t, 2*time.Second)
+	held := p.books()
+	eventually(t, "the place is left", func() bool { return len(p.queued()) == 0 })
+	back := p.asks(p.a)
+	mustUnlock(t, held)
+	lease := p.granted(back)
+	other := p.asks(p.b)
+	mustUnlock(t, lease)
+	held = p.granted(other)
+	if n := len(p.queued()); n != 0 {
+		t.Errorf("%d places are taken", n)
+	}
+	mustUnlock(t, held)
+}
+
+func TestHabit_CloseGivesUp(t *testing.T) {
+	for _, granted := range []bool{false, true} {
+		p := newBaton(t, never)
+		held := p.books()
+		if granted {
+			p.offered(held)
+		}
+		if err := p.a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !granted {
+			if n := len(p.queued()); n != 0 {
+				t.Errorf("%d places are taken", n)
+			}
+			mustUnlock(t, held)
+		}
+		p.free()
+	}
+}
+
+// releases matches a's releases that book.
+func (p *baton) releases() redistest.Match {
+	return func(cmd []string) bool {
+		return scriptOn(p.name, "3")(cmd) && len(cmd) == 9 && strings.Count(cmd[8], " ") == 5
+	}
+}
+
+// A release whose reply is lost may have taken the place; it is left.
+func TestHabit_ReplyIsLost(t *testing.T) {
+	for name, lose := range map[string]func(*redistest.Proxy, redistest.Match, int){
+		"with the connection": (*redistest.Proxy).LoseReply,
+		"silently":            (*redistest.Proxy).SwallowReply,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newBaton(t, never)
+			lease := p.learns()
+			other := p.asks(p.b)
+			lose(p.proxy, p.releases(), 1)
+			if err := lease.Unlock(t.Context()); err != nil {
+				wantErr(t, err, holdfast.ErrUnavailable, nil)
+			}
+			held := p.granted(other)
+			eventually(t, "the place is left", func() bool { return len(p.queued()) == 0 })
+			back := p.asks(p.a)
+			mustUnlock(t, held)
+			mustUnlock(t, p.granted(back))
+			p.free()
+		})
+	}
+}
+
+// The grant overtakes the reply that tells of the place.
+func TestHabit_MessageBeforeReply(t *testing.T) {
+	p := newBaton(t, never)
+	lease := p.learns()
+	other := p.asks(p.b)
+	gate := p.proxy.HoldReply(p.releases())
+	unlocked := make(chan error, 1)
+	go func() { unlocked <- lease.Unlock(context.Background()) }()
+	gate.Wait(t)
+	mon := p.srv.Monitor(t)
+	mustUnlock(t, p.granted(other))
+	mon.Wait(t, `"publish"`, patience)
+	gate.Release()
+	if err := <-unlocked; err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, mustLock(t, p.lockOf(p.a)))
+	p.free()
+}
+
+// What happens before the release is answered is not forgotten.
+func TestHabit_GivenUpBeforeTheReply(t *testing.T) {
+	for name, meanwhile := range map[string]func(p *baton) (after func()){
+		"closed": func(p *baton) func() {
+			closed := make(chan error, 1)
+			go func() { closed <- p.a.Close(context.Background()) }()
+			eventually(p.T, "it is closed", func() bool {
+				_, err := p.a.Mutex("b").TryLock(p.Context())
+				return errors.Is(err, holdfast.ErrClosed)
+			})
+			return func() { <-closed }
+		},
+		"heard anew": func(p *baton) func() {
+			before := p.a.Stats().Commands
+			if err := p.srv.Admin().ClientKillByFilter(p.Context(), "TYPE", "pubsub").Err(); err != nil {
+				p.Fatal(err)
+			}
+			eventually(p.T, "the other waiter asks", func() bool { return p.a.Stats().Commands > before })
+			return func() {}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newBaton(t, never)
+			lease := p.learns()
+			other := p.asks(p.b)
+			gate := p.proxy.HoldReply(p.releases())
+			unlocked := make(chan error, 1)
+			go func() { unlocked <- lease.Unlock(context.Background()) }()
+			gate.Wait(t)
+			after := meanwhile(p)
+			gate.Release()
+			<-unlocked
+			after()
+			eventually(t, "the place is left", func() bool { return len(p.queued()) == 0 })
+			mustUnlock(t, p.granted(other))
+			p.free()
+		})
+	}
+}
+
+// What is granted while the inbox is not heard is given back when it is heard again.
+func TestHabit_InboxIsCut(t *testing.T) {
+	p := newBaton(t, never)
+	held := p.books()
+	if err := p.srv.Admin().ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the place is left", func() bool { return len(p.queued()) == 0 })
+	mustUnlock(t, held)
+	p.free()
+}
+
+// A place behind one of Redisson's is not booked.
+func TestHabit_NotBehindRedisson(t *testing.T) {
+	p := newBaton(t, never)
+	lease := p.learns()
+	other := p.asks(p.b)
+	admin, waiter := p.srv.Admin(), "5f4e1c43-0000-4000-8000-000000000000:1"
+	admin.ZAdd(t.Context(), "redisson_lock_timeout:{a}", redis.Z{Score: float64(time.Now().Add(5 * time.Minute).UnixMilli()), Member: waiter})
+	admin.RPush(t.Context(), "redisson_lock_queue:{a}", waiter)
+	mustUnlock(t, lease)
+	mustUnlock(t, p.granted(other))
+	if got := p.queued(); !slices.Equal(got, []string{waiter}) {
+		t.Errorf("the queue is %v", got)
+	}
+}
+
+// Nothing is booked where nobody waits, and nothing is expected.
+func TestHabit_NobodyWaits(t *testing.T) {
+	p := newBaton(t, never)
+	mustUnlock(t, p.learns())
+	p.free()
+	p.still()
+	eventually(t, "the inbox is left", func() bool { return p.a.Stats().Subscriptions == 0 })
+}
+
+// Three processes that want the lock all the time meet each other, not themselves.
+func TestHabit_Alone(t *testing.T) {
+	srv := redistest.Start(t)
+	var locks []holdfast.Locker
+	for range 3 {
+		locks = append(locks, managerOn(t, srv, holdfast.Comebacks(1, 20*time.Millisecond)).Mutex("a"))
+	}
+	alone(t, 300, locks...)
+
+	if n := srv.CommandCalls("evalsha", "eval"); n > 3*300*7/4 {
+		t.Errorf("%d requests for 900 acquisitions: nothing was booked", n)
+	}
+}

@@ -75,8 +75,9 @@
 // on for a hand-off slice (WithHandoffSlice) at most; then the lock is released. A release
 // grants the lock to the next process in the queue and tells it so. A hand-over between
 // processes therefore costs two commands per acquisition, one to stand in the queue and
-// one to release, and processes take turns. A process whose only caller comes back within a
-// millisecond, several times in a row, has its next place taken by the release: one command.
+// one to release, and processes take turns. A process whose only caller keeps the lock for less
+// than a millisecond and is back within another, several times in a row, has its next place
+// taken by the release: one command.
 // If it stays away once, the place is given up then; if the lock was granted to it meanwhile,
 // the others wait for that millisecond.
 //

@@ -12,6 +12,9 @@ import (
 // releases take that place as well: it is booked for whoever comes. The grant waits for the
 // caller then, or the caller for the grant, without a command.
 //
+// Only short holds book: the script takes longer, and where the lock changes hands seldom, its
+// next owner would rather have it sooner.
+//
 // If nobody comes, the place is given up after a moment, and so is the lock if it has been
 // granted: what a wrong guess costs the others. The next one takes as many comebacks again.
 
@@ -24,8 +27,9 @@ type habit struct {
 }
 
 const (
-	// comebackWithin is how soon a caller has to be back, and for how long a place is booked.
-	// It is what a goroutine needs on busy processors that the answer to its Unlock has woken.
+	// comebackWithin is how soon a caller has to be back, for how long a place is booked, and
+	// what a short hold is shorter than. A goroutine that the answer to its Unlock has woken
+	// needs as much on busy processors.
 	comebackWithin = time.Millisecond
 	// habitual is how many comebacks in a row are taken for a habit.
 	habitual = 3
@@ -35,9 +39,10 @@ const (
 // expected, or nothing would be gained.
 func (e *entry) bookLocked(h *hold) *hold {
 	b := e.habit
+	brief := time.Since(e.m.epoch)-h.tenure < e.m.comeback
 	expected := b != nil && b.comebacks >= e.m.habitual && b.booked == nil && e.waiters.Len() == 0 && e.orphan == nil
 	asks := h.cfg.fixed || h.cfg.acks != nil || !e.m.inbox.live() // its grant is asked about anyway
-	if !expected || asks || h.stray() {
+	if !brief || !expected || asks || h.stray() {
 		return nil
 	}
 	c := newHold(e, h.cfg, h.keys, h.kind)

@@ -222,6 +222,22 @@ func TestHabit_NobodyComes(t *testing.T) {
 	p.free()
 }
 
+// After a long hold nothing is booked.
+func TestHabit_LongHold(t *testing.T) {
+	const within = 2 * time.Second
+	p := newBaton(t, within)
+	mustUnlock(t, p.books())
+	p.free()
+	lease := p.learns()
+	other := p.asks(p.b)
+	time.Sleep(within) // work under the lock
+	mustUnlock(t, lease)
+	mustUnlock(t, p.granted(other))
+	if n := len(p.queued()); n != 0 {
+		t.Errorf("%d places are taken", n)
+	}
+}
+
 // The habit is broken by one absence.
 func TestHabit_IsLost(t *testing.T) {
 	p := newBaton(t, 2*time.Second)

@@ -39,10 +39,12 @@ const (
 // expected, or nothing would be gained.
 func (e *entry) bookLocked(h *hold) *hold {
 	b := e.habit
+	if b == nil || b.comebacks < e.m.habitual || b.booked != nil || e.waiters.Len() > 0 || e.orphan != nil || h.stray() {
+		return nil
+	}
 	brief := time.Since(e.m.epoch)-h.tenure < e.m.comeback
-	expected := b != nil && b.comebacks >= e.m.habitual && b.booked == nil && e.waiters.Len() == 0 && e.orphan == nil
 	asks := h.cfg.fixed || h.cfg.acks != nil || !e.m.inbox.live() // its grant is asked about anyway
-	if !brief || !expected || asks || h.stray() {
+	if !brief || asks {
 		return nil
 	}
 	c := newHold(e, h.cfg, h.keys, h.kind)
@@ -127,8 +129,9 @@ func (e *entry) breakHabitLocked() {
 // takeBookingLocked gives what is booked to w, the first waiter.
 func (e *entry) takeBookingLocked(w *waiter) {
 	c := e.habit.booked
+	n := c.waiter.Value.notice
 	switch {
-	case w.Value.once && (c.waiter.Value.notice == nil || w.Value.claim != nil):
+	case w.Value.once && (n == nil || !n.Granted || w.Value.claim != nil):
 		return // it asks by itself, and does not wait for the place
 	case e.hold != nil || !e.adoptLocked(w, c.waiter):
 		e.breakHabitLocked()
@@ -137,10 +140,8 @@ func (e *entry) takeBookingLocked(w *waiter) {
 	e.habit.booked = nil
 	e.ask, e.refused = false, true
 	e.wakeAfterLocked(e.pollAfter(-1))
-	if b := &w.Value.bid; b.notice != nil {
-		n := *b.notice
-		b.notice = nil
-		e.noticedLocked(c, n) // no hold is lost by it, there is none
+	if w.Value.notice = nil; n != nil {
+		e.noticedLocked(c, *n) // no hold is lost by it, there is none
 	}
 }
 

@@ -131,6 +131,11 @@ func (p *baton) free() {
 func TestHabit_PlaceIsBooked(t *testing.T) {
 	p := newBaton(t, never, holdfast.WithFencing())
 	held := p.books()
+	for _, key := range []string{"redisson_lock_queue:{a}", "redisson_lock_timeout:{a}"} {
+		if ttl := p.srv.Admin().PTTL(t.Context(), key).Val(); ttl <= 0 {
+			t.Errorf("%s has a TTL of %v", key, ttl)
+		}
+	}
 	p.srv.ResetStats()
 	got := p.lockOf(p.a).LockAsync(t.Context())
 	token := held.Token()
@@ -232,10 +237,11 @@ func TestHabit_LongHold(t *testing.T) {
 	other := p.asks(p.b)
 	time.Sleep(within) // work under the lock
 	mustUnlock(t, lease)
-	mustUnlock(t, p.granted(other))
+	held := p.granted(other)
 	if n := len(p.queued()); n != 0 {
 		t.Errorf("%d places are taken", n)
 	}
+	mustUnlock(t, held)
 }
 
 // The habit is broken by one absence.
@@ -306,20 +312,30 @@ func TestHabit_ReplyIsLost(t *testing.T) {
 	}
 }
 
-// The grant overtakes the reply that tells of the place.
-func TestHabit_MessageBeforeReply(t *testing.T) {
-	p := newBaton(t, never)
+// unanswered makes a's release book, and holds its reply back until answer is called, which
+// returns the outcome of the Unlock. b has been granted the lock then.
+func (p *baton) unanswered() (held *holdfast.Lease, answer func() error) {
+	p.Helper()
 	lease := p.learns()
 	other := p.asks(p.b)
 	gate := p.proxy.HoldReply(p.releases())
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- lease.Unlock(context.Background()) }()
-	gate.Wait(t)
+	gate.Wait(p.T)
+	return p.granted(other), func() error {
+		gate.Release()
+		return <-unlocked
+	}
+}
+
+// The grant overtakes the reply that tells of the place.
+func TestHabit_MessageBeforeReply(t *testing.T) {
+	p := newBaton(t, never)
+	held, answer := p.unanswered()
 	mon := p.srv.Monitor(t)
-	mustUnlock(t, p.granted(other))
+	mustUnlock(t, held)
 	mon.Wait(t, `"publish"`, patience)
-	gate.Release()
-	if err := <-unlocked; err != nil {
+	if err := answer(); err != nil {
 		t.Fatal(err)
 	}
 	mustUnlock(t, mustLock(t, p.lockOf(p.a)))
@@ -349,18 +365,12 @@ func TestHabit_GivenUpBeforeTheReply(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newBaton(t, never)
-			lease := p.learns()
-			other := p.asks(p.b)
-			gate := p.proxy.HoldReply(p.releases())
-			unlocked := make(chan error, 1)
-			go func() { unlocked <- lease.Unlock(context.Background()) }()
-			gate.Wait(t)
+			held, answer := p.unanswered()
 			after := meanwhile(p)
-			gate.Release()
-			<-unlocked
+			_ = answer() // an error, if it took too long
 			after()
 			eventually(t, "the place is left", func() bool { return len(p.queued()) == 0 })
-			mustUnlock(t, p.granted(other))
+			mustUnlock(t, held)
 			p.free()
 		})
 	}
@@ -391,6 +401,29 @@ func TestHabit_NotBehindRedisson(t *testing.T) {
 	if got := p.queued(); !slices.Equal(got, []string{waiter}) {
 		t.Errorf("the queue is %v", got)
 	}
+}
+
+// A lock is left open for Redisson, and the next of ours is a place that nobody has come for:
+// who comes, asks. Redisson only listens here, and does not take it.
+func TestHabit_LeftOpen(t *testing.T) {
+	p := newBaton(t, never)
+	p.srv.Client(t).Subscribe(t.Context(), "redisson_lock__channel:{a}")
+	eventually(t, "somebody listens", func() bool {
+		return p.srv.Admin().PubSubNumSub(t.Context(), "redisson_lock__channel:{a}").Val()["redisson_lock__channel:{a}"] == 1
+	})
+	held := p.books()
+	for range 4 * 16 { // an open release follows 16 grants, by either of them
+		mustUnlock(t, held)
+		open := p.srv.Admin().Exists(t.Context(), p.name).Val() == 0
+		lease := mustLock(t, p.lockOf(p.a))
+		other := p.asks(p.b)
+		mustUnlock(t, lease)
+		held = p.granted(other)
+		if open {
+			return
+		}
+	}
+	t.Error("no release was open")
 }
 
 // Nothing is booked where nobody waits, and nothing is expected.

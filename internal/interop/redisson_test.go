@@ -105,7 +105,7 @@ func fairWaiterBehindCrash(e *env) {
 		return
 	}
 	e.eventually("the lock is free", patience, func() bool { return e.exists(e.key) == 0 })
-	time.Sleep(shortLease)
+	time.Sleep(shortLease) // that nothing comes is told by nothing
 	if e.exists(e.key) != 0 {
 		e.Fatal("the waiter has entered")
 	}

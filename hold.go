@@ -197,7 +197,7 @@ func (h *hold) offer(booked *hold) any {
 		return h.cfg.offer
 	}
 	m := h.entry.m
-	offer := strconv.FormatInt(h.cfg.claim.Milliseconds(), 10) + " " + strconv.Itoa(int(h.turn)) + " " + m.counted + " " + m.owners
+	offer := strconv.FormatInt(h.cfg.claim.Milliseconds(), 10) + " " + strconv.Itoa(int(h.turn)+1) + " " + m.counted + " " + m.owners
 	if booked == nil {
 		return offer
 	}

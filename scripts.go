@@ -31,14 +31,17 @@ var (
 
 // newScript puts a script together from its file and the preludes that it names.
 func newScript(name string) *command.Script {
-	text := preludeLine.ReplaceAllStringFunc(mustRead("scripts/"+name+".lua"), func(line string) string {
+	return command.NewScript(name, withPreludes("scripts/"+name+".lua"))
+}
+
+func withPreludes(file string) string {
+	return preludeLine.ReplaceAllStringFunc(mustRead(file), func(line string) string {
 		var preludes []string
 		for _, p := range strings.Fields(line)[2:] {
-			preludes = append(preludes, mustRead("scripts/prelude/"+p+".lua"))
+			preludes = append(preludes, withPreludes("scripts/prelude/"+p+".lua"))
 		}
 		return strings.Join(preludes, "")
 	})
-	return command.NewScript(name, text)
 }
 
 // preludeLine names the preludes that stand in its place. A function takes 55 ns to define,

@@ -20,7 +20,7 @@ local fields = redis.pcall('hlen', KEYS[1])
 if type(fields) ~= 'number' or fields > 1 then
   return {-1, 0}
 end
-local now, deadlines = milliseconds(), deadlines_of(KEYS[3])
+local deadlines, now = deadlines_of(KEYS[3]), server_time()
 local extra, foreign = ahead(KEYS[3], deadlines, now), false
 local graves = redis.call('exists', KEYS[2]) == 1
 for i = 3, #ARGV do

@@ -13,7 +13,7 @@
 
 -- prelude: queue stand
 
-local deadlines, now = deadlines_of(KEYS[2]), milliseconds()
+local deadlines, now = deadlines_of(KEYS[2]), server_time()
 local extra = ahead(KEYS[2], deadlines, now)
 local codes = {}
 for i = 3, #ARGV do

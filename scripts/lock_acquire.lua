@@ -63,32 +63,37 @@ if present > 0 then
 
     local patience, claim, counted, publish = string.match(ARGV[3], '^(%S+) (%d+) (%d) (%a+)$')
     patience = tonumber(patience)
-    local now, deadlines = milliseconds(), deadlines_of(KEYS[3])
+    local queue, deadlines, now, clock = KEYS[3], deadlines_of(KEYS[3]), server_time()
     local ttl, foreign
     if holder then
       ttl, foreign = redis.call('pttl', KEYS[1]), not inbox_of(holder)
     else
-      -- prelude: redisson grant lock leave
+      -- prelude: grant first
 
-      local id = first(KEYS[3], deadlines, now)
-      if id and id ~= ARGV[1] and patience > 0 then
+      local id, me, last = first(queue, deadlines, now), ARGV[1], nil
+      if id and id ~= me and patience > 0 then
         -- A lock that is free although somebody waits has just been left open for
         -- Redisson, or has expired: whoever waits already sees to it.
         ttl, foreign = 50, true
-      elseif id and hand_over({lock = KEYS[1], queue = KEYS[3], channel = channel_of(KEYS[3]),
-          publish = publish, counter = KEYS[4], now = now, claim = claim, turn = 0,
-          counted = counted == '1', me = ARGV[1]}) then
-        ttl = redis.call('pttl', KEYS[1])
-        if ttl == -2 then
-          ttl, foreign = 250, true
-        end
       else
-        leave(KEYS[3], deadlines, ARGV[1])
+        local lock, counter, turn, manager = KEYS[1], KEYS[4], '1', nil
+        local channel = string.gsub(queue, 'queue', '_channel', 1)
+
+        -- prelude: lock leave
+
+        if told then
+          ttl = redis.call('pttl', lock)
+          if ttl == -2 then
+            ttl, foreign = 250, true
+          end
+        else
+          leave(queue, deadlines, me)
+        end
       end
     end
     if ttl then
       if patience ~= 0 then
-        local behind, failure = stand(KEYS[3], deadlines, now, ARGV[1], patience)
+        local behind, failure = stand(queue, deadlines, now, ARGV[1], patience)
         if failure then
           return failure
         end

@@ -9,8 +9,8 @@
 -- ARGV[1]  owner id
 -- ARGV[2]  command that announces the release: publish or spublish
 -- ARGV[3]  how to hand over, "<claim> <turn> <counted> <manager>": the TTL of a
---          grant, how many came before in a row (see let_redisson_in), 1 if PUBLISH tells whether anybody
---          heard it, what the ids of the caller begin with; and optionally
+--          grant, which one in a row it would be, 1 if PUBLISH tells whether anybody heard
+--          it, what the ids of the caller begin with; and optionally
 --          " <number> <patience>", a place to book, if anybody waits but none of Redisson's
 -- ARGV[4]  given up, not released: the owner id leaves the queue; and milliseconds
 --          for which a late acquire of it is to be refused, 0 where none can be
@@ -33,48 +33,63 @@ if removed == 1 and not ARGV[4] and not next then
   end
 end
 
--- prelude: queue redisson grant lock leave
-
 if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, true) then
   return removed
 end
-if ARGV[4] then
-  leave(KEYS[3], deadlines_of(KEYS[3]), ARGV[1])
-  next = redis.call('lindex', KEYS[3], '0')
-end
-local reply
-if removed == 1 or ARGV[4] and redis.call('exists', KEYS[1]) == 0 then
-  if next then
-    local claim, turn, counted, manager, booked, patience = string.match(ARGV[3], '^(%d+) (%d+) (%d) (%S+) ?(%d*) ?(%d*)$')
-    local o = {lock = KEYS[1], channel = KEYS[2], publish = ARGV[2], queue = KEYS[3], counter = KEYS[5],
-      now = milliseconds(), claim = claim, turn = tonumber(turn), counted = counted == '1', manager = manager, next = next}
-    if booked ~= '' then
-      -- prelude: book
 
-      booked = manager .. booked
-      if book(KEYS[3], deadlines_of(KEYS[3]), o.now, booked, tonumber(patience)) then
-        o.last = booked
-      end
-    end
-    if let_redisson_in(o) then
-      tell(ARGV[2], KEYS[2], '0')
-      reply = 0
-    else
-      reply = hand_over(o)
-    end
-    if reply == 0 then
-      reply = o.last and {-3, o.now} or -3
+-- prelude: queue
+
+local lock, channel, publish, queue, counter = KEYS[1], KEYS[2], ARGV[2], KEYS[3], KEYS[5]
+local deadlines, free = deadlines_of(queue), removed == 1
+if ARGV[4] then
+  -- prelude: leave
+
+  leave(queue, deadlines, ARGV[1])
+  next, free = redis.call('lindex', queue, '0'), free or redis.call('exists', lock) == 0
+end
+
+local reply
+if free and next then
+  local claim, turn, counted, manager, number, patience = string.match(ARGV[3], '^(%d+) (%d+) (%d) (%S+) ?(%d*) ?(%d*)$')
+  local now, clock = server_time()
+  local id, last, me = next, nil, nil
+  if number ~= '' then
+    -- prelude: book
+
+    if book(queue, deadlines, now, manager .. number, patience) then
+      last = manager .. number
     end
   end
-  if not reply and removed == 1 then
-    reply = tell(ARGV[2], KEYS[2], '0')
+  local open = false
+  if tonumber(turn) > 16 then
+    -- prelude: redisson turn
+
+    open, turn = redissons_turn(queue, channel, publish), '1'
+    if open then
+      tell(publish, channel, '0')
+      id = nil
+    end
   end
+
+  -- prelude: grant lock
+
+  reply = told
+  if open or told == 0 then
+    reply = last and {-3, now} or -3
+  end
+end
+if not reply and removed == 1 then
+  -- prelude: redisson
+
+  reply = tell(publish, channel, '0')
 end
 if removed ~= 1 and type(reply) ~= 'string' then
-  reply = -1 - redis.call('exists', KEYS[1])
+  reply = -1 - redis.call('exists', lock)
 end
 
 if ARGV[4] and ARGV[4] ~= '0' then
+  -- prelude: bury
+
   bury(KEYS[4], ARGV[1], ARGV[4])
 end
 return reply

@@ -13,7 +13,7 @@
 --
 -- Returns what lock_acquire.lua does
 
--- prelude: queue stand redisson grant rw leave fence
+-- prelude: queue stand redisson grant first rw leave fence
 
 local lock, id = KEYS[1], ARGV[1]
 local o
@@ -31,10 +31,10 @@ if redis.call('exists', lock, KEYS[2], KEYS[3]) > 0 then
     return {-1, 0}
   end
   if not mode or redis.call('hexists', lock, id) == 0 then
-    local patience, claim, counted, publish = string.match(ARGV[3], '^(%S+) (%d+) (%d) (%a+)$')
+    local patience, claim, counted = string.match(ARGV[3], '^(%S+) (%d+) (%d) ')
     patience = tonumber(patience)
-    o = {lock = lock, queue = KEYS[3], channel = channel_of(KEYS[3]), publish = publish, counter = KEYS[4],
-      now = milliseconds(), claim = claim, turn = 0, counted = counted == '1', me = id}
+    o = {lock = lock, queue = KEYS[3], counter = KEYS[4], claim = claim, turn = '1', counted = counted, me = id}
+    o.now, o.clock = server_time()
     local deadlines = deadlines_of(KEYS[3])
     local next = first(KEYS[3], deadlines, o.now)
     local mine = not next

@@ -15,7 +15,7 @@
 --         -1  not held by this owner, and nobody else holds it
 --         -2  not held by this owner but by another one
 
--- prelude: queue redisson grant rw
+-- prelude: queue redisson grant first rw
 
 local lock, writer = KEYS[1], ARGV[1] .. ':write'
 if redis.call('hexists', lock, writer) == 1 and not redis.call('zscore', KEYS[4], ARGV[1]) then
@@ -28,8 +28,9 @@ if redis.call('hexists', lock, writer) == 1 and not redis.call('zscore', KEYS[4]
   announce(ARGV[2], KEYS[2], true) -- Redisson's own downgrade does not tell its readers
   if redis.call('exists', KEYS[3]) == 1 then
     local claim, _, counted = string.match(ARGV[3], '^(%d+) (%d+) (%d) ')
-    let_in({lock = lock, queue = KEYS[3], counter = KEYS[5], now = milliseconds(),
-      claim = claim, turn = 0, counted = counted == '1'})
+    local now, clock = server_time()
+    let_in({lock = lock, queue = KEYS[3], counter = KEYS[5], now = now, clock = clock,
+      claim = claim, turn = '1', counted = counted})
   end
 elseif redis.call('hexists', lock, ARGV[1]) == 0 then
   return -1 - redis.call('exists', lock)

@@ -13,7 +13,7 @@
 --
 -- Returns what lock_release.lua does; -3 also where other readers still hold it
 
--- prelude: queue redisson grant rw leave
+-- prelude: queue redisson turn grant first rw leave bury
 
 local lock, id = KEYS[1], ARGV[1]
 local held = redis.pcall('hexists', lock, id)
@@ -35,13 +35,17 @@ local reply
 local free = redis.call('exists', lock) == 0
 if (held == 1 or ARGV[4]) and redis.call('exists', KEYS[3]) == 1 then
   local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (.*)$')
-  local o = {lock = lock, channel = KEYS[2], publish = ARGV[2], queue = KEYS[3], counter = KEYS[5],
-    now = milliseconds(), claim = claim, turn = tonumber(turn), counted = counted == '1', manager = manager}
-  if free and let_redisson_in(o) then
+  local open = false
+  if free and tonumber(turn) > 16 then
+    open, turn = redissons_turn(KEYS[3], KEYS[2], ARGV[2]), '1'
+  end
+  if open then
     announce(ARGV[2], KEYS[2], true)
     reply = -3
   else
-    local granted, message = let_in(o)
+    local now, clock = server_time()
+    local granted, message = let_in({lock = lock, queue = KEYS[3], counter = KEYS[5], now = now, clock = clock,
+      claim = claim, turn = turn, counted = counted, manager = manager})
     if granted > 0 then
       reply = message or -3
       if is_writer(id) and redis.call('hget', lock, 'mode') == 'read' then

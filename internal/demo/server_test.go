@@ -162,20 +162,21 @@ func TestServer_BuriesWhatWasGivenUp(t *testing.T) {
 	k := wire.NewKeys("k", true)
 	eval := func(script string, keys []any, args ...any) any {
 		t.Helper()
-		file := func(name string) string {
+		var file func(name string) string
+		file = func(name string) string {
 			text, err := os.ReadFile("../../scripts/" + name + ".lua")
 			if err != nil {
 				t.Fatal(err)
 			}
-			return string(text)
+			return regexp.MustCompile(`(?m)^ *-- prelude: .*$`).ReplaceAllStringFunc(string(text), func(line string) string {
+				var all string
+				for _, name := range strings.Fields(line)[2:] {
+					all += file("prelude/" + name)
+				}
+				return all
+			})
 		}
-		text := regexp.MustCompile(`(?m)^ *-- prelude: .*$`).ReplaceAllStringFunc(file(script), func(line string) string {
-			var all string
-			for _, name := range strings.Fields(line)[2:] {
-				all += file("prelude/" + name)
-			}
-			return all
-		})
+		text := file(script)
 		var names []string
 		for _, key := range keys {
 			names = append(names, key.(string))

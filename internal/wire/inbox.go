@@ -23,7 +23,7 @@ type Notice struct {
 	Granted bool          // it has the lock; else: ask again soon, Redisson has been let in
 	Claim   time.Duration // for how long, if granted
 	Clock   int64         // the server's time of the grant, milliseconds
-	Turn    int           // grants in a row since anybody else could get in
+	Turn    int           // which grant in a row it is since anybody else could get in
 	Others  bool          // somebody waits behind
 	Token   uint64        // the last of TokensPerGrant fencing tokens; 0: none
 }
@@ -34,9 +34,9 @@ const TokensPerGrant = 128
 // ParseNotice reads a message. It reports false for what no script of ours sends.
 func ParseNotice(payload string) (Notice, bool) {
 	f := strings.Fields(payload)
-	var n [6]uint64
+	var n [7]uint64
 	switch {
-	case len(f) == 2 && f[0] == "o", len(f) == 7 && f[0] == "g":
+	case len(f) == 2 && f[0] == "o", len(f) == 8 && f[0] == "g":
 	default:
 		return Notice{}, false
 	}
@@ -48,16 +48,16 @@ func ParseNotice(payload string) (Notice, bool) {
 		n[i] = v
 	}
 	const day = 24 * 60 * 60 * 1000
-	if n[1] > day || n[3] > 1<<30 {
+	if n[1] > day || n[2] > 1<<40 || n[3] >= 1e6 || n[4] > 1<<30 {
 		return Notice{}, false
 	}
 	return Notice{
 		Number:  n[0],
 		Granted: f[0] == "g",
 		Claim:   time.Duration(n[1]) * time.Millisecond,
-		Clock:   int64(n[2]),
-		Turn:    int(n[3]),
-		Others:  n[4] != 0,
-		Token:   n[5],
+		Clock:   int64(n[2]*1000 + n[3]/1000),
+		Turn:    int(n[4]),
+		Others:  n[5] != 0,
+		Token:   n[6],
 	}, true
 }

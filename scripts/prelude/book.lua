@@ -1,5 +1,4 @@
--- book.lua: prelude of the script that takes a place for somebody who does not wait yet;
--- behind queue.lua.
+-- book.lua: prelude of the script that takes a place for somebody who does not wait yet.
 
 -- book puts id, which is new, behind the others in a queue, for patience milliseconds, and
 -- reports whether it did: not if one of them may be Redisson's, which the process would have to
@@ -11,7 +10,8 @@ local function book(queue, deadlines, now, id, patience)
   if latest and tonumber(latest) >= now + 150000 then
     return false
   end
-  if type(redis.pcall('zadd', deadlines, digits(now + patience), id)) == 'table' then
+  local kept = string.format('%.0f', now + patience)
+  if type(redis.pcall('zadd', deadlines, kept, id)) == 'table' then
     return false
   end
   redis.call('rpush', queue, id)

@@ -1,58 +1,73 @@
--- lock.lua: prelude of the scripts of mutexes and fair locks; behind queue.lua,
--- redisson.lua and grant.lua.
-
--- channel_of names the channel of the lock that has this queue.
-local function channel_of(queue)
-  return (string.gsub(queue, 'queue', '_channel', 1))
-end
-
--- hand_over gives the lock o.lock, which is free, to the first live waiter. The caller may
--- know o.next, who is the first, and o.last, who is the last. It returns
---   nil      nobody waits; o.me, if given, has been taken out of the queue as the first
---   message  granted to a waiter of o.manager
+-- lock.lua: prelude of the scripts that may find a mutex or a fair lock free; behind queue.lua
+-- and grant.lua. It is no function but the hand-over itself: with a function for it, and a
+-- table for what that needs, a release takes a third longer, and so does every hand-over.
+--
+-- It gives the lock to the first live waiter, id in the beginning. It uses of the script
+--   lock, queue, deadlines  keys
+--   channel, publish        where Redisson's waiters are told, and how
+--   counter                 the key of the fencing counter; nil without fencing
+--   now, clock              the server's time, from server_time
+--   claim, turn             of the grant, see prelude/grant.lua
+--   counted                 see there
+--   manager                 what the ids of the caller begin with; nil: a message is not its reply
+--   last                    the last in the queue, if known
+--   me                      the caller's own id, if it waits
+-- and sets told
+--   nil      nobody waits; me has been taken out of the queue as the first
+--   message  granted to a waiter of manager
 --   0        granted to another of ours, or left free for one of Redisson's
-local function hand_over(o)
-  local deadlines = deadlines_of(o.queue)
-  while true do
-    local id, kept = first(o.queue, deadlines, o.now, o.next)
-    o.next = nil
-    if not id then
-      return nil
+
+local told
+while id and not told do
+  local inbox, number = inbox_of(id)
+  local kept = tonumber(redis.call('zscore', deadlines, id) or nil)
+  if inbox and kept and kept > now then
+    local others = step_out(queue, deadlines, id, last and last ~= id)
+    if id == me then
+      break
     end
-    if not inbox_of(id) then
+    local token = '0'
+    if counter then
+      token = redis.pcall('incrby', counter, '128')
+      token = type(token) == 'number' and string.format('%.0f', token) or '0' -- it asks for one, and is told what is wrong
+    end
+    redis.call('hset', lock, id, '1')
+    if redis.pcall('pexpire', lock, claim) ~= 1 then
+      redis.call('hdel', lock, id)
+      break
+    end
+    local message = 'g ' .. number .. ' ' .. claim .. ' ' .. clock .. ' ' .. turn .. ' ' .. others .. ' ' .. token
+    if manager and string.sub(id, 1, #manager) == manager then
+      told = message
+    elseif grant(inbox, message, kept, counted) then
+      told = 0
+    else
+      redis.call('hdel', lock, id) -- its process is dead, or asks when it hears again
+      id = redis.call('lindex', queue, '0')
+    end
+  else
+    -- prelude: first
+
+    id, kept = first(queue, deadlines, now)
+    if id and not inbox_of(id) then
+      -- prelude: redisson
+
       -- Offered to a waiter of Redisson, which has no longer than ours to take it.
-      if kept > o.now + 5000 then
-        redis.call('zadd', deadlines, o.now + 5000, id)
+      if kept > now + 5000 then
+        redis.call('zadd', deadlines, now + 5000, id)
       end
-      tell(o.publish, o.channel .. ':' .. id, '0')
+      tell(publish, channel .. ':' .. id, '0')
       -- Its release will be told on a channel that ours do not listen to yet.
-      for _, other in ipairs(redis.call('lrange', o.queue, '1', '8')) do
-        local inbox, number = inbox_of(other)
+      for _, other in ipairs(redis.call('lrange', queue, '1', '8')) do
+        inbox, number = inbox_of(other)
         if inbox then
-          if other ~= o.me then
+          if other ~= me then
             redis.pcall('publish', inbox, 'o ' .. number)
           end
           break
         end
       end
-      return 0
+      told = 0
     end
-    local others = step_out(o.queue, deadlines, id, o.last and o.last ~= id)
-    if id == o.me then
-      return nil
-    end
-    local token = o.counter and redis.pcall('incrby', o.counter, '128') or 0
-    token = type(token) == 'number' and token or 0 -- it asks for one, and is told what is wrong
-    redis.call('hset', o.lock, id, '1')
-    local expires = redis.pcall('pexpire', o.lock, o.claim)
-    if expires ~= 1 then
-      redis.call('hdel', o.lock, id)
-      return nil
-    end
-    local told = grant(o, id, kept, others, token)
-    if told then
-      return told == true and 0 or told
-    end
-    redis.call('hdel', o.lock, id) -- its process is dead, or asks when it hears again
   end
 end

@@ -8,15 +8,10 @@
 -- few seconds from each time that its process asks; a half in the time says that
 -- the process hears no inbox at present and has to find its grant by asking.
 
-local function milliseconds()
+-- server_time returns milliseconds, and the two numbers of TIME as messages have them.
+local function server_time()
   local t = redis.call('time')
-  return t[1] * 1000 + math.floor(t[2] / 1000)
-end
-
--- digits writes a whole number of milliseconds. Lua's own way, and that of redis.call with
--- a number, takes twice as long and more.
-local function digits(ms)
-  return string.format('%d%03d', math.floor(ms / 1000), ms % 1000)
+  return t[1] * 1000 + math.floor(t[2] / 1000), t[1] .. ' ' .. t[2]
 end
 
 -- deadlines_of names the zset that belongs to a list.

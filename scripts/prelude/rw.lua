@@ -1,5 +1,5 @@
--- rw.lua: prelude of the scripts of read-write locks; behind queue.lua,
--- redisson.lua and grant.lua.
+-- rw.lua: prelude of the scripts of read-write locks; behind queue.lua, redisson.lua,
+-- grant.lua and first.lua.
 --
 -- The lock is Redisson's hash: mode -> read or write, and a field per holder. The id
 -- of a reader is its owner id; of a writer, the owner id with :write behind it. A
@@ -7,11 +7,6 @@
 
 local function is_writer(id)
   return string.sub(id, -6) == ':write'
-end
-
--- channel_of names the channel of the lock that has this queue.
-local function channel_of(queue)
-  return (string.gsub(queue, 'holdfast_rw_queue', 'redisson_rwlock', 1))
 end
 
 -- announce tells Redisson's waiters that the lock is free, or that readers may come in,
@@ -108,15 +103,20 @@ local function let_in(o)
     if id == o.me then
       return granted, message, true
     end
-    local token = o.counter and redis.pcall('incrby', o.counter, '128') or 0
-    token = type(token) == 'number' and token or 0 -- it asks for one, and is told what is wrong
+    local token = '0'
+    if o.counter then
+      token = redis.pcall('incrby', o.counter, '128')
+      token = type(token) == 'number' and string.format('%.0f', token) or '0' -- it asks for one, and is told what is wrong
+    end
     if put(o.lock, id, o.claim) then
       break
     end
-    local told = grant(o, id, kept, others, token)
-    if told then
+    local inbox, number = inbox_of(id)
+    local text = 'g ' .. number .. ' ' .. o.claim .. ' ' .. o.clock .. ' ' .. o.turn .. ' ' .. others .. ' ' .. token
+    local own = o.manager and string.sub(id, 1, #o.manager) == o.manager
+    if own or grant(inbox, text, kept, o.counted) then
       granted = granted + 1
-      message = told ~= true and told or message
+      message = own and text or message
       mode = is_writer(id) and 'write' or 'read'
     else
       take_out(o.lock, id) -- its process is dead, or asks when it hears again

@@ -1,0 +1,22 @@
+-- first.lua: prelude of the scripts that look who is next in a queue; behind grant.lua.
+
+-- first returns who is next and until when that place is kept; after removing those in
+-- front whose time is over.
+local function first(queue, deadlines, now)
+  while true do
+    local id = redis.call('lindex', queue, '0')
+    if not id then
+      return nil
+    end
+    local kept = tonumber(redis.call('zscore', deadlines, id) or nil)
+    if not kept then -- Redisson would wait for it for ever
+      kept = now + 5000
+      redis.call('zadd', deadlines, kept, id)
+      redis.pcall('pexpire', deadlines, '600000')
+    end
+    if kept > now then
+      return id, kept
+    end
+    step_out(queue, deadlines, id)
+  end
+end

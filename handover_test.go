@@ -145,3 +145,56 @@ func TestHandover_FiftyProcesses(t *testing.T) {
 		t.Errorf("a hand-over takes %v", d/processes)
 	}
 }
+
+// A process that has not kept its place, but still listens, is stopped: it is not granted the
+// lock, which would keep everybody out for the time of a claim.
+func TestHandover_PassesOverWhoseTimeIsOver(t *testing.T) {
+	srv := redistest.Start(t)
+	rdb := srv.Client(t)
+	m := managerOn(t, srv)
+	inbox := rdb.Subscribe(t.Context(), "holdfast_inbox:0000")
+	defer inbox.Close()
+	if _, err := inbox.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		lock             holdfast.Locker
+		queue, deadlines string
+	}{
+		{m.Mutex("a"), "redisson_lock_queue:{a}", "redisson_lock_timeout:{a}"},
+		{m.FairMutex("b"), "redisson_lock_queue:{b}", "redisson_lock_timeout:{b}"},
+		{m.RWMutex("c"), "holdfast_rw_queue:{c}", "holdfast_rw_timeout:{c}"},
+	} {
+		lease := mustLock(t, c.lock)
+		for number := range 3 {
+			id := fmt.Sprint("hf-0000:", number)
+			if c.queue[0] == 'h' {
+				id += ":write"
+			}
+			rdb.RPush(t.Context(), c.queue, id)
+			rdb.ZAdd(t.Context(), c.deadlines, redis.Z{Score: float64(time.Now().Add(-time.Second).UnixMilli()), Member: id})
+		}
+		mustUnlock(t, lease)
+		if left := rdb.Exists(t.Context(), lease.Name(), c.queue, c.deadlines).Val(); left != 0 {
+			t.Errorf("%s: %d of the lock and the two keys of its queue are left", lease.Name(), left)
+		}
+	}
+}
+
+// Who waits in the process that releases is told by the reply, without a message.
+func TestHandover_WithinAProcessWithoutAMessage(t *testing.T) {
+	srv := redistest.Start(t)
+	lock := managerOn(t, srv).FairMutex("a")
+	lease := mustLock(t, lock)
+	next := waits(t, lock)
+	eventually(t, "the second stands in the queue", func() bool {
+		return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{a}").Val() == 1
+	})
+	srv.ResetStats()
+	mustUnlock(t, lease)
+	lease = next()
+	if n := srv.CommandCalls("publish"); n != 0 {
+		t.Errorf("%d messages", n)
+	}
+	mustUnlock(t, lease)
+}

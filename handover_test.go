@@ -198,3 +198,23 @@ func TestHandover_WithinAProcessWithoutAMessage(t *testing.T) {
 	}
 	mustUnlock(t, lease)
 }
+
+// Whether plain waiters of Redisson listen is asked after every 16th grant in a row, not at each
+// one from then on.
+func TestHandover_LooksForRedissonNowAndThen(t *testing.T) {
+	srv := redistest.Start(t)
+	locks := []holdfast.Locker{managerOn(t, srv).FairMutex("a"), managerOn(t, srv).FairMutex("a")}
+	lease := mustLock(t, locks[0])
+	for i := range 60 {
+		next := waits(t, locks[(i+1)%2])
+		eventually(t, "the next one stands in the queue", func() bool {
+			return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{a}").Val() == 1
+		})
+		mustUnlock(t, lease)
+		lease = next()
+	}
+	if n := srv.CommandCalls("pubsub"); n < 1 || n > 5 {
+		t.Errorf("asked %d times in 60 hand-overs", n)
+	}
+	mustUnlock(t, lease)
+}

@@ -80,7 +80,7 @@ var bugs = []seededBug{
 		if cmd == 'pexpire' and key == KEYS[1] and call == server.call then return call(cmd, key, 2) end`)},
 		[]string{"overlap", "claim without hold"}},
 	{Bug{Name: "downgrade that leaves nothing", Wire: lua("rw_downgrade", `
-		if cmd == 'hdel' then return call('del', key) end`)},
+		if cmd == 'hdel' then return call('del', key) end`), Downgrade: 25},
 		[]string{"overlap", "claim without hold"}},
 	{Bug{Name: "cancel without clean-up", Seam: "cancel forgets"},
 		[]string{"forsaken hold", "locks", "lost wake-up"}},

@@ -45,6 +45,7 @@ type clientConfig struct {
 	Workers        int
 	Lease          time.Duration
 	Overstay       int    // percent of the operations that keep a lease beyond its end
+	Downgrade      int    // percent of the operations that turn a writer into a reader
 	Seam           string // of a seeded bug; empty: none
 }
 

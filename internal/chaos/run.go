@@ -36,6 +36,9 @@ type Bug struct {
 	Seam string                    // one of Roles's; empty: none
 	// Overstay is how many percent of the operations keep a lease beyond its end.
 	Overstay int
+	// Downgrade is how many percent of the operations turn a writer into a reader, beside
+	// the few that do in every run.
+	Downgrade int
 	// Prepare does what brings the bug out, when everything runs; nil: nothing.
 	Prepare func(r *run)
 }
@@ -196,7 +199,7 @@ func (r *run) start() *member {
 	}
 	rewrite := func(cmd []string) []string { return cmd }
 	if bug := r.cfg.Bug; bug != nil {
-		cfg.Seam, cfg.Overstay = bug.Seam, max(bug.Overstay, cfg.Overstay)
+		cfg.Seam, cfg.Overstay, cfg.Downgrade = bug.Seam, max(bug.Overstay, cfg.Overstay), bug.Downgrade
 		if bug.Wire != nil {
 			rewrite = bug.Wire()
 		}

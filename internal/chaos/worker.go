@@ -130,6 +130,10 @@ func (w *worker) work() {
 			w.overstay(t)
 			continue
 		}
+		if w.rng.IntN(100) < w.Downgrade {
+			w.downgrade()
+			continue
+		}
 		switch dice := w.rng.IntN(98); {
 		case dice < 50:
 			w.section(w.acquire(w.stop, TryLock, t, 0), t)
@@ -164,25 +168,45 @@ func (w *worker) lockFor(patience time.Duration, t target) {
 
 // reenter locks once more, as the same owner.
 func (w *worker) reenter(t target) {
+	inner, first := t, false
+	if k := kindOf(t.name); k.Shared != nil && !t.shared && w.rng.IntN(2) == 0 {
+		inner.shared, inner.make = true, k.Shared // a writer may read as well
+	}
+	if inner.shared {
+		first = w.rng.IntN(2) == 0
+	}
+	w.nest(t, inner, first)
+}
+
+// downgrade takes the write side of a read-write lock, then the read side, and gives up the
+// write side first.
+func (w *worker) downgrade() {
+	for i := range Kinds {
+		if k := &Kinds[i]; k.Shared != nil {
+			w.nest(target{name: k.busy(), make: k.Exclusive}, target{name: k.busy(), shared: true, make: k.Shared}, true)
+		}
+	}
+}
+
+// nest locks outer and, as the same owner, inner, and gives up one and then the other.
+func (w *worker) nest(outer, inner target, outerFirst bool) {
 	ctx, cancel := context.WithTimeout(w.stop, 300*time.Millisecond)
 	defer cancel()
-	outer := w.acquire(ctx, Lock, t, 0)
-	if outer == nil {
+	first := w.acquire(ctx, Lock, outer, 0)
+	if first == nil {
 		return
 	}
-	if k := kindOf(t.name); k.Shared != nil && !t.shared && w.rng.IntN(2) == 0 {
-		t.shared, t.make = true, k.Shared // a writer may read as well
+	second := w.acquire(first.lease.Context(w.stop), Lock, inner, first.op.Chain)
+	if second != nil && !outerFirst {
+		first, second = second, first
 	}
-	inner := w.acquire(outer.lease.Context(w.stop), Lock, t, outer.op.Chain)
-	if inner != nil && t.shared && w.rng.IntN(2) == 0 {
-		inner, outer = outer, inner // the write side first: it is downgraded
-	}
-	if inner != nil {
+	if second != nil {
 		w.pause(5 * time.Millisecond)
-		w.release(inner)
+		w.release(first)
+		first = second
 	}
 	w.pause(5 * time.Millisecond)
-	w.release(outer)
+	w.release(first)
 }
 
 // overstay takes a lease that is not renewed and unlocks too late.

@@ -73,7 +73,7 @@ var bugs = []seededBug{
 		if cmd == 'pexpire' and key == KEYS[1] and call == server.pcall then return call(cmd, key, 2) end`)},
 		[]string{"overlap", "claim without hold"}},
 	{Bug{Name: "queue served from its end", Wire: lua("release", `
-		if cmd == 'lindex' and ... == 0 then return call(cmd, key, -1) end
+		if cmd == 'lindex' and tonumber((...)) == 0 then return call(cmd, key, -1) end
 		if cmd == 'lpop' then return call('rpop', key) end`)},
 		[]string{"order"}},
 	{Bug{Name: "readers cut short by one that leaves", Wire: lua("rw_release", `

@@ -42,5 +42,6 @@ var styles = map[string]report.Style{
 	"rueidislock":   {Label: "rueidislock", Colour: 0xd55e00, Shape: draw.CrossGlyph{}},
 	"redisson":      {Label: "Redisson", Colour: 0xcc79a7, Shape: draw.BoxGlyph{}},
 	"message":       {Label: "a bare message", Colour: 0x000000, Shape: draw.PlusGlyph{}},
+	"grant":         {Label: "the least grant", Colour: 0x666666, Shape: draw.PlusGlyph{}},
 	"r8-pubsub":     {Label: "by hand, pub/sub", Colour: 0x666666, Shape: draw.RingGlyph{}},
 }

@@ -34,7 +34,7 @@ var handover = scenario{
 	name:      "handover",
 	question:  "How long does it take from Unlock in one process to the return of Lock in the other, which waits for it?",
 	rows:      []row{{name: "procs=2/waiters=1", n: 1, procs: 2, hold: 4 * time.Millisecond}},
-	libraries: contender.Pick("message", contender.Ours, "redsync", "redislock", "redislock-1ms", "rueidislock", "r8-pubsub", "redisson"),
+	libraries: contender.Pick("message", "grant", contender.Ours, "redsync", "redislock", "redislock-1ms", "rueidislock", "r8-pubsub", "redisson"),
 	headline:  unitHandover + unitP50,
 	smaller:   true,
 	shown:     []string{unitHandover + unitP50, unitHandover + unitP99, unitRate, unitJain, unitCommands, unitServer, unitClient},

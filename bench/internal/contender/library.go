@@ -56,6 +56,7 @@ const (
 	Ours     = "holdfast"
 	Unlocked = "unlocked" // no lock at all, for tests
 	message  = "message"  // a baton for two processes
+	grant    = "grant"    // the same, by the least script that grants a lock
 )
 
 // libraries are all there are. A name with a pause in it is a setting that only matters
@@ -64,6 +65,7 @@ var libraries = []Library{
 	{Name: Unlocked, Open: openUnlocked, Role: Bare},
 	{Name: "floor", Open: openFloor, Role: Bare},
 	{Name: message, Open: openMessage, Role: Bare, Direct: []string{"publish"}},
+	{Name: grant, Open: openGrant, Role: Bare},
 	{Name: Ours, Open: openHoldfast(mutexes), Role: Own},
 	{Name: "holdfast-fenced", Open: openHoldfast(mutexes, holdfast.WithFencing()), Role: Own},
 	{Name: "holdfast-slice0", Open: openHoldfast(mutexes, holdfast.WithHandoffSlice(0)), Role: Own},
@@ -114,5 +116,7 @@ func OfRole(r Role) []Library { return choose(func(l Library) bool { return l.Ro
 
 // InGo returns those that are locks and run in this process.
 func InGo() []Library {
-	return choose(func(l Library) bool { return l.Open != nil && l.Name != Unlocked && l.Name != message })
+	return choose(func(l Library) bool {
+		return l.Open != nil && !slices.Contains([]string{Unlocked, message, grant}, l.Name)
+	})
 }

@@ -102,13 +102,15 @@ func (e *entry) cameLocked() {
 // lingerLocked is called when nobody waits. It reports whether the entry is to stay for
 // those who may come back.
 func (e *entry) lingerLocked() bool {
-	switch b := e.habit; {
+	b := e.habit
+	switch {
 	case b == nil:
 		return false
 	case e.hold != nil || e.releasing > 0:
 		return true
-	case time.Since(b.handed) < e.m.comeback:
-		e.armLocked(e.m.comeback)
+	}
+	if left := e.m.comeback - time.Since(b.handed); left > 0 {
+		e.armLocked(left)
 		return true
 	}
 	e.breakHabitLocked()

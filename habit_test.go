@@ -26,8 +26,9 @@ type baton struct {
 }
 
 const (
-	learned = 3         // comebacks
-	never   = time.Hour // nobody has to be back
+	learned = 3           // comebacks
+	never   = time.Hour   // nobody has to be back
+	soon    = time.Second // before a grant that nobody answers ends by itself
 )
 
 // newBaton returns processes that find out nothing by themselves. A place that the first
@@ -80,6 +81,7 @@ func (p *baton) granted(got <-chan holdfast.Result) *holdfast.Lease {
 // learns passes the lock to and fro until the next release by a, which holds it then, books.
 func (p *baton) learns() *holdfast.Lease {
 	p.Helper()
+	eventually(p.T, "a knows nothing of the lock", func() bool { return p.a.Stats().Locks == 1 })
 	lease := mustLock(p.T, p.lockOf(p.a))
 	for range learned {
 		other := p.asks(p.b)
@@ -213,7 +215,7 @@ func TestHabit_OtherOptions(t *testing.T) {
 
 // Where nobody comes back, the place is left, and the lock given to the next.
 func TestHabit_NobodyComes(t *testing.T) {
-	p := newBaton(t, 2*time.Second)
+	p := newBaton(t, soon)
 	held := p.books()
 	eventually(t, "the place is left", func() bool { return len(p.queued()) == 0 })
 	mustUnlock(t, held)
@@ -229,13 +231,12 @@ func TestHabit_NobodyComes(t *testing.T) {
 
 // After a long hold nothing is booked.
 func TestHabit_LongHold(t *testing.T) {
-	const within = 2 * time.Second
-	p := newBaton(t, within)
+	p := newBaton(t, soon)
 	mustUnlock(t, p.books())
 	p.free()
 	lease := p.learns()
 	other := p.asks(p.b)
-	time.Sleep(within) // work under the lock
+	time.Sleep(soon) // work under the lock
 	mustUnlock(t, lease)
 	held := p.granted(other)
 	if n := len(p.queued()); n != 0 {
@@ -246,7 +247,7 @@ func TestHabit_LongHold(t *testing.T) {
 
 // The habit is broken by one absence.
 func TestHabit_IsLost(t *testing.T) {
-	p := newBaton(t, 2*time.Second)
+	p := newBaton(t, soon)
 	held := p.books()
 	eventually(t, "the place is left", func() bool { return len(p.queued()) == 0 })
 	back := p.asks(p.a)

@@ -214,8 +214,9 @@ func (b *builder) build() {
 }
 
 // queued reports whether a refusal may be due to an earlier waiter: a kind that keeps
-// an order refuses newcomers while somebody waits. In its own process that is also a
-// TryLock that has no answer yet.
+// an order refuses newcomers while somebody waits. In Redis that is also one whose caller
+// has given up, until its process has withdrawn it, and in its own process a TryLock that
+// has no answer yet.
 func (b *builder) queued(k *Kind, o *Op) bool {
 	if !k.Fair && k.Shared == nil {
 		return false
@@ -225,7 +226,7 @@ func (b *builder) queued(k *Kind, o *Op) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(b.h.Truth.Queued[b.name], func(s Span) bool { return s.Lo <= o.Return && s.Hi >= o.Call })
 }
 
 // lease adds a grant and its end.

@@ -161,6 +161,16 @@ func TestLinear(t *testing.T) {
 			h.lease(1, busyRW, 5, 20)
 			h.hold(1, busyRW, 5, 20)
 		}, []string{"impossible answers"}, 0},
+		{"refused behind one who has given up", func(h *handmade) {
+			h.op(0, Lock, busyRW, Ended, 10, 20)
+			h.Truth.Queued = map[string][]Span{busyRW: {{12 * ms, 35 * ms}}}
+			h.op(1, TryLock, busyRW, Refused, 33, 34).Shared = true
+		}, nil, 0},
+		{"refused when that one has been withdrawn", func(h *handmade) {
+			h.op(0, Lock, busyRW, Ended, 10, 20)
+			h.Truth.Queued = map[string][]Span{busyRW: {{12 * ms, 30 * ms}, {35 * ms, 50 * ms}}}
+			h.op(1, TryLock, busyRW, Refused, 33, 34).Shared = true
+		}, []string{"impossible answers"}, 0},
 		{"an Unlock of what a downgrade has left, without an answer", func(h *handmade) {
 			w := h.lease(0, busyRW, 10, 20)
 			r := h.op(0, Lock, busyRW, OK, 12, 13)

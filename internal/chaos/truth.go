@@ -56,6 +56,7 @@ type Truth struct {
 	Holds    map[string][]*Hold // by lock, in the order of their starts
 	Findings []Finding
 	Turns    map[string]*Turns // by lock
+	Queued   map[string][]Span // by lock: from when to when somebody stood in its queue
 	Writes   int
 }
 
@@ -81,7 +82,7 @@ type replay struct {
 // ReadTruth replays the commands of an append-only file.
 func ReadTruth(aof [][]string, ticks []Tick) *Truth {
 	r := &replay{
-		Truth: &Truth{Holds: make(map[string][]*Hold), Turns: make(map[string]*Turns)},
+		Truth: &Truth{Holds: make(map[string][]*Hold), Turns: make(map[string]*Turns), Queued: make(map[string][]Span)},
 		ticks: ticks, upper: upperBounds(aof, ticks),
 		live: make(map[string][]*Hold), expires: make(map[string]int64), exists: make(map[string]bool),
 		touched: make(map[string]bool), twoSided: make(map[string]bool), counter: make(map[string]int64),
@@ -217,8 +218,21 @@ func (r *replay) settle() {
 		}
 	}
 	clear(r.touched)
-	for _, l := range r.lines {
+	for lock, l := range r.lines {
 		l.settle()
+		r.standing(lock, len(l.ids) > 0)
+	}
+}
+
+// standing notes whether somebody stands in the queue of a lock from now on.
+func (r *replay) standing(lock string, somebody bool) {
+	spans := r.Queued[lock]
+	last := len(spans) - 1
+	switch open := last >= 0 && spans[last].Hi == never; {
+	case somebody && !open:
+		r.Queued[lock] = append(spans, Span{r.lower, never})
+	case !somebody && open:
+		spans[last].Hi = r.higher
 	}
 }
 

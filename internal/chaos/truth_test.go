@@ -172,6 +172,28 @@ func TestReadTruth_Turns(t *testing.T) {
 	}
 }
 
+// Somebody stands in the queue from the first who comes to the last who goes.
+func TestReadTruth_Queued(t *testing.T) {
+	start := now()
+	truth := ReadTruth(inAOF(`
+		tick
+		RPUSH holdfast_rw_queue:{x} a
+		tick
+		MULTI
+		LPOP holdfast_rw_queue:{x}
+		RPUSH holdfast_rw_queue:{x} b
+		EXEC
+		tick
+		DEL holdfast_rw_queue:{x}
+		tick
+		RPUSH holdfast_rw_queue:{x} a
+		tick
+	`), ticksFrom(start, 5))
+	if got, want := truth.Queued["x"], []Span{{start, start + 31*ms}, {start + 30*ms, never}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 // A reader's hold ends with its own right, though others keep the hash.
 func TestReadTruth_RightsOfReaders(t *testing.T) {
 	truth := ReadTruth(inAOF(`

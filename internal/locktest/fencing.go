@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -64,12 +65,13 @@ var fencingScenarios = map[string]func(*Env){
 		first := e.MustLock(l)
 		const n = 50
 		tokens := make(chan uint64, n)
+		var holders sync.WaitGroup
 		for range n {
-			go func() {
+			holders.Go(func() {
 				got := e.MustLock(l)
 				tokens <- got.Token()
 				e.MustUnlock(got)
-			}()
+			})
 		}
 		e.Parked(m, n)
 		last := first.Token()
@@ -81,5 +83,6 @@ var fencingScenarios = map[string]func(*Env){
 			}
 			last = token
 		}
+		holders.Wait()
 	},
 }

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -62,12 +63,13 @@ var termScenarios = map[string]func(*Env){
 		start := time.Now()
 		l := e.MustLock(e.Lock(m, holdfast.WithMaxHold(most)))
 		ctx := l.Context(bg)
-		got := make(chan time.Time, 1)
-		go func() {
-			next := e.MustLock(e.Lock(other))
-			got <- time.Now()
-			e.MustUnlock(next)
-		}()
+		came := make(chan time.Time, 1)
+		var next sync.WaitGroup
+		next.Go(func() {
+			l := e.MustLock(e.Lock(other))
+			came <- time.Now()
+			e.MustUnlock(l)
+		})
 		<-ctx.Done()
 		if d := time.Since(start); d < most-100*time.Millisecond || d > most+prompt {
 			e.Errorf("ended after %v", d)
@@ -77,10 +79,11 @@ var termScenarios = map[string]func(*Env){
 		if l.Valid() {
 			e.Error("valid after its end")
 		}
-		if d := (<-got).Sub(start); d < most {
+		if d := (<-came).Sub(start); d < most {
 			e.Errorf("the next holder came after %v, while the first might still work", d)
 		}
 		e.WantErr(l.Unlock(bg), holdfast.ErrMaxHold)
+		next.Wait()
 		e.Clean(m)
 	},
 

@@ -37,7 +37,6 @@ func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 		args:     rwDowngrade.Args(keys, args...),
 		converts: true,
 		ttl:      ttl,
-		begun:    now,
 		patient:  now.Add(validity.Patience(h.cfg.ttl)),
 		until:    h.deadline,
 	}

@@ -44,11 +44,11 @@ type entry struct {
 	reads   *readHolds // nil: none
 	tries   uint64     // numbers the requests
 
-	release *release    // the latest that is under way; nil: none
-	trouble *trouble    // nil if the last request brought a verdict
-	timer   *time.Timer // calls wakeUp
-	joining *join       // fair: is putting waiters into the queue; nil: none
-	told    *hold       // fair: the claim that Redisson's private channel is heard for; nil: none
+	silent  time.Duration // since when Redis has answered nothing, after Manager.epoch; 0: not asked since a hold
+	trouble *trouble      // nil if the last request brought a verdict
+	timer   *time.Timer   // calls wakeUp
+	joining *join         // fair: is putting waiters into the queue; nil: none
+	told    *hold         // fair: the claim that Redisson's private channel is heard for; nil: none
 
 	habit     *habit  // mutex: of callers who come back for it; nil: nothing is known of one
 	orphan    *waiter // not fair: has left behind a bid whose request is not answered; nil: none

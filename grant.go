@@ -123,6 +123,7 @@ func (e *entry) releaseLocked(h *hold, trace context.Context) *release {
 // is given back.
 func (e *entry) withoutLocked(h *hold, err error) {
 	h.phase = over
+	e.silent = 0
 	if e.hold == h {
 		e.hold = nil
 	} else if r := e.reads; r != nil {

@@ -37,9 +37,8 @@ type release struct {
 	verdict   error         // of the whole release; once settled
 	confirmed bool          // an Unlock has returned nil
 	later     []chan error  // for calls of Unlock after one that could not wait longer
-	begun     time.Time
-	patient   time.Time // until then Unlock waits
-	until     time.Time // by then the lock is gone by itself
+	patient   time.Time     // until then Unlock waits
+	until     time.Time     // by then the lock is gone by itself
 	pauses    *backoff.ExponentialBackOff
 }
 
@@ -60,7 +59,6 @@ func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) 
 		hold:      h,
 		script:    h.kind.releaseScript(),
 		colliding: true,
-		begun:     now,
 		patient:   now.Add(validity.Patience(h.cfg.ttl)),
 		until:     until,
 	}
@@ -69,7 +67,7 @@ func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) 
 	}
 	r.args = h.releaseArgs(r.room[:], queued, r.booked)
 	e.releasing++
-	e.release = r
+	e.askedLocked(now)
 	e.m.begin()
 	r.sendLocked(&r.call, trace)
 	return r
@@ -130,6 +128,7 @@ func (r *release) Replied(_ *command.Call, reply command.Reply) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r.sent--
+	e.answeredLocked(reply)
 	if next != nil && next.entry == e {
 		lost = e.noticedLocked(next, notice)
 	}
@@ -296,11 +295,7 @@ func (r *release) answerLaterLocked() error {
 func (r *release) uncollideLocked() {
 	if r.colliding {
 		r.colliding = false
-		e := r.hold.entry
-		e.releasing--
-		if e.release == r {
-			e.release = nil
-		}
+		r.hold.entry.releasing--
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/internal/command"
 )
 
 // Causes of our own.
@@ -42,27 +44,37 @@ func (e *entry) pauseLocked() {
 	e.wakeAfterLocked(pauses.NextBackOff())
 }
 
+// askedLocked is called with the time of each request.
+func (e *entry) askedLocked(at time.Time) {
+	if e.silent == 0 {
+		e.silent = at.Sub(e.m.epoch)
+	}
+}
+
+// answeredLocked is called with the end of each request.
+func (e *entry) answeredLocked(r command.Reply) {
+	if r.Outcome == command.Answered {
+		e.silent = r.Sent.Sub(e.m.epoch) // Redis was there at some time since
+	}
+}
+
 // noVerdictLocked is the error of w's caller, whose ctx ended before Redis let it in.
 func (e *entry) noVerdictLocked(ctx context.Context, w *waiter) error {
 	name, causes := w.Value.h.name, contextCauses(ctx)
-	current := w.Value.current
-	if front := e.waiters.Front(); current == nil && front != nil {
-		current = front.Value.current // on behalf of all
-	}
+	front := e.waiters.Front()
 	switch {
 	case e.hold != nil || !e.reads.none():
-		return newLockError(ErrNotAcquired, name, causes...)
 	case e.trouble != nil:
 		return newLockError(ErrUnavailable, name, append(causes, e.trouble.cause)...)
-	case !e.refused && current != nil && time.Since(current.sent) >= silence,
-		!e.refused && e.release != nil && time.Since(e.release.begun) >= silence:
+	case e.refused || w.Value.queued || front != nil && front.Value.queued: // the lock is busy
+	case e.silent != 0 && time.Since(e.m.epoch)-e.silent >= silence:
 		return newLockError(ErrUnavailable, name, append(causes, errSilent)...)
 	}
 	return newLockError(ErrNotAcquired, name, causes...)
 }
 
-// silence is how long Redis may leave the first question unanswered before a caller
-// whose context ends meanwhile is told of an outage instead of a busy lock.
+// silence is how long Redis may answer nothing before a caller whose context ends
+// meanwhile is told of an outage instead of a busy lock.
 const silence = 50 * time.Millisecond
 
 // newBackOff returns pauses from 10 ms to a second, jittered, without end.

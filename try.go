@@ -73,6 +73,7 @@ func (e *entry) newTryLocked(w *waiter) *try {
 	e.tries++
 	t := &try{hold: c, n: e.tries, stands: !r.once, deaf: !e.m.inbox.live(), sent: time.Now()}
 	c.unanswered++
+	e.askedLocked(t.sent)
 	r.current = t
 	e.m.begin()
 	return t
@@ -144,6 +145,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 	h := t.hold
 	e := h.entry
 	defer e.m.end()
+	e.answeredLocked(r)
 	h.unanswered--
 	if r.Outcome == command.Unknown {
 		h.unclear = true
@@ -197,7 +199,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 // answer. The answer to a sweep may be about another of its locks, so that fails only
 // those it was sent for; whoever came to wait since then asks for itself.
 func (e *entry) hopelessLocked(t *try, sentinel, cause error) {
-	e.answeredLocked()
+	e.trouble = nil
 	if t.call.Script != multiAcquire {
 		e.failLocked(sentinel, cause)
 		return
@@ -213,15 +215,10 @@ func deniedBy(r command.Reply) error {
 	return fmt.Errorf("unexpected reply %v", r.Value)
 }
 
-// answeredLocked records that Redis is there.
-func (e *entry) answeredLocked() {
-	e.trouble = nil
-}
-
 // grantedLocked makes the claim a hold of the process, whose TTL of ttl began no
 // earlier than at since. The caller passes the result to announceLoss after unlocking.
 func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastToken uint64, how grantMode) (lost []ended) {
-	e.answeredLocked()
+	e.trouble = nil
 	w := h.waiter
 	e.endBidLocked(h)
 	now := time.Now()
@@ -279,7 +276,7 @@ func (e *entry) unackedLocked(h *hold, r command.Reply) {
 // holder's right ends by itself. A notice that came before this reply is a grant that
 // came after this verdict.
 func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost []ended) {
-	e.answeredLocked()
+	e.trouble = nil
 	e.refused = true
 	w := t.hold.waiter
 	if t.stands {

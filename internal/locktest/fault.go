@@ -275,6 +275,27 @@ var faultScenarios = map[string]func(*Env){
 		e.MustUnlock(<-got)
 	},
 
+	// Callers come and go for as long as it takes until what the first ones have left behind is
+	// overdue, and given up, and that is overdue as well.
+	"SilentServerIsToldToEveryone": func(e *Env) {
+		m, p := e.Via()
+		e.MustUnlock(e.MustLock(e.Lock(m)))
+		p.BlackHole(true)
+		var callers sync.WaitGroup
+		for range 150 {
+			callers.Go(func() {
+				ctx, cancel := context.WithTimeout(bg, 150*time.Millisecond)
+				defer cancel()
+				_, err := e.Lock(m).Lock(ctx)
+				e.WantErr(err, holdfast.ErrUnavailable)
+			})
+			time.Sleep(20 * time.Millisecond) // so they come
+		}
+		callers.Wait()
+		p.Heal()
+		e.MustUnlock(e.MustLock(e.Lock(m)))
+	},
+
 	// TryLock without a deadline does not wait for a silent server for ever.
 	"TryLockIsBounded": func(e *Env) {
 		m := e.Manager()

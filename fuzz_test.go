@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // FuzzLock runs programs of callers: they come, leave, unlock, re-enter and ask once, while
@@ -229,11 +230,11 @@ func (p *program) end() {
 		}
 		p.give(lease)
 	}
-	eventually(p.T, "nothing known of the lock", func() bool {
+	redistest.Eventually(p.T, patience, "nothing known of the lock", func() bool {
 		s := p.m.Stats()
 		return s.Locks+s.Held+s.Waiting == 0
 	})
-	eventually(p.T, "the lock is free", func() bool {
+	redistest.Eventually(p.T, patience, "the lock is free", func() bool {
 		lease, err := p.theirs.TryLock(context.Background())
 		return err == nil && lease.Unlock(context.Background()) == nil
 	})

@@ -43,7 +43,7 @@ func newBaton(t *testing.T, within time.Duration, opts ...holdfast.LockOption) *
 	mustLock(t, b.Mutex("other"))
 	ctx, cancel := context.WithCancel(t.Context())
 	a.Mutex("other").LockAsync(ctx)
-	eventually(t, "the inbox is heard", func() bool {
+	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 	})
 	return &baton{t, srv, proxy, a, b, "a", opts, cancel}
@@ -60,7 +60,7 @@ func (p *baton) asks(m *holdfast.Manager) <-chan holdfast.Result {
 	p.Helper()
 	n := len(p.queued())
 	got := p.lockOf(m).LockAsync(p.Context())
-	eventually(p.T, "it stands in the queue", func() bool { return len(p.queued()) == n+1 })
+	redistest.Eventually(p.T, patience, "it stands in the queue", func() bool { return len(p.queued()) == n+1 })
 	return got
 }
 
@@ -81,7 +81,7 @@ func (p *baton) granted(got <-chan holdfast.Result) *holdfast.Lease {
 // learns passes the lock to and fro until the next release by a, which holds it then, books.
 func (p *baton) learns() *holdfast.Lease {
 	p.Helper()
-	eventually(p.T, "a knows nothing of the lock", func() bool { return p.a.Stats().Locks == 1 })
+	redistest.Eventually(p.T, patience, "a knows nothing of the lock", func() bool { return p.a.Stats().Locks == 1 })
 	lease := mustLock(p.T, p.lockOf(p.a))
 	for range learned {
 		other := p.asks(p.b)
@@ -116,13 +116,13 @@ func (p *baton) offered(held *holdfast.Lease) {
 	p.Helper()
 	before := p.a.Stats().Wakeups
 	mustUnlock(p.T, held)
-	eventually(p.T, "the message is there", func() bool { return p.a.Stats().Wakeups > before })
+	redistest.Eventually(p.T, patience, "the message is there", func() bool { return p.a.Stats().Wakeups > before })
 }
 
 // free fails unless nothing of the lock is left.
 func (p *baton) free() {
 	p.Helper()
-	eventually(p.T, "nothing is left", func() bool {
+	redistest.Eventually(p.T, patience, "nothing is left", func() bool {
 		keys := p.srv.Admin().Keys(context.Background(), "*").Val()
 		return !slices.ContainsFunc(keys, func(key string) bool { return !strings.Contains(key, "other") })
 	})
@@ -201,7 +201,7 @@ func TestHabit_OtherOptions(t *testing.T) {
 		p.opts = []holdfast.LockOption{holdfast.WithFixedLease(fixed)}
 		got := p.lockOf(p.a).LockAsync(t.Context())
 		if !granted {
-			eventually(t, "one place is taken", func() bool { return len(p.queued()) == 1 })
+			redistest.Eventually(t, patience, "one place is taken", func() bool { return len(p.queued()) == 1 })
 			mustUnlock(t, held)
 		}
 		lease := p.granted(got)
@@ -217,7 +217,7 @@ func TestHabit_OtherOptions(t *testing.T) {
 func TestHabit_NobodyComes(t *testing.T) {
 	p := newBaton(t, soon)
 	held := p.books()
-	eventually(t, "the place is left", func() bool { return len(p.queued()) == 0 })
+	redistest.Eventually(t, patience, "the place is left", func() bool { return len(p.queued()) == 0 })
 	mustUnlock(t, held)
 	p.free()
 
@@ -249,7 +249,7 @@ func TestHabit_LongHold(t *testing.T) {
 func TestHabit_IsLost(t *testing.T) {
 	p := newBaton(t, soon)
 	held := p.books()
-	eventually(t, "the place is left", func() bool { return len(p.queued()) == 0 })
+	redistest.Eventually(t, patience, "the place is left", func() bool { return len(p.queued()) == 0 })
 	back := p.asks(p.a)
 	mustUnlock(t, held)
 	lease := p.granted(back)
@@ -304,7 +304,7 @@ func TestHabit_ReplyIsLost(t *testing.T) {
 				wantErr(t, err, holdfast.ErrUnavailable, nil)
 			}
 			held := p.granted(other)
-			eventually(t, "the place is left", func() bool { return len(p.queued()) == 0 })
+			redistest.Eventually(t, patience, "the place is left", func() bool { return len(p.queued()) == 0 })
 			back := p.asks(p.a)
 			mustUnlock(t, held)
 			mustUnlock(t, p.granted(back))
@@ -349,7 +349,7 @@ func TestHabit_GivenUpBeforeTheReply(t *testing.T) {
 		"closed": func(p *baton) func() {
 			closed := make(chan error, 1)
 			go func() { closed <- p.a.Close(context.Background()) }()
-			eventually(p.T, "it is closed", func() bool {
+			redistest.Eventually(p.T, patience, "it is closed", func() bool {
 				_, err := p.a.Mutex("b").TryLock(p.Context())
 				return errors.Is(err, holdfast.ErrClosed)
 			})
@@ -360,7 +360,7 @@ func TestHabit_GivenUpBeforeTheReply(t *testing.T) {
 			if err := p.srv.Admin().ClientKillByFilter(p.Context(), "TYPE", "pubsub").Err(); err != nil {
 				p.Fatal(err)
 			}
-			eventually(p.T, "the other waiter asks", func() bool { return p.a.Stats().Commands > before })
+			redistest.Eventually(p.T, patience, "the other waiter asks", func() bool { return p.a.Stats().Commands > before })
 			return func() {}
 		},
 	} {
@@ -370,7 +370,7 @@ func TestHabit_GivenUpBeforeTheReply(t *testing.T) {
 			after := meanwhile(p)
 			_ = answer() // an error, if it took too long
 			after()
-			eventually(t, "the place is left", func() bool { return len(p.queued()) == 0 })
+			redistest.Eventually(t, patience, "the place is left", func() bool { return len(p.queued()) == 0 })
 			mustUnlock(t, held)
 			p.free()
 		})
@@ -384,7 +384,7 @@ func TestHabit_InboxIsCut(t *testing.T) {
 	if err := p.srv.Admin().ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the place is left", func() bool { return len(p.queued()) == 0 })
+	redistest.Eventually(t, patience, "the place is left", func() bool { return len(p.queued()) == 0 })
 	mustUnlock(t, held)
 	p.free()
 }
@@ -409,7 +409,7 @@ func TestHabit_NotBehindRedisson(t *testing.T) {
 func TestHabit_LeftOpen(t *testing.T) {
 	p := newBaton(t, never)
 	p.srv.Client(t).Subscribe(t.Context(), "redisson_lock__channel:{a}")
-	eventually(t, "somebody listens", func() bool {
+	redistest.Eventually(t, patience, "somebody listens", func() bool {
 		return p.srv.Admin().PubSubNumSub(t.Context(), "redisson_lock__channel:{a}").Val()["redisson_lock__channel:{a}"] == 1
 	})
 	held := p.books()
@@ -433,7 +433,7 @@ func TestHabit_NobodyWaits(t *testing.T) {
 	mustUnlock(t, p.learns())
 	p.free()
 	p.still()
-	eventually(t, "the inbox is left", func() bool { return p.a.Stats().Subscriptions == 0 })
+	redistest.Eventually(t, patience, "the inbox is left", func() bool { return p.a.Stats().Subscriptions == 0 })
 }
 
 // Three processes that want the lock all the time meet each other, not themselves.

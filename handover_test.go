@@ -25,11 +25,8 @@ func TestCost_HandOverDoesNotGrowWithTheQueue(t *testing.T) {
 	const rounds, windows = 100, 9
 	cost := make(map[int]float64) // of the best window: in others, the machine did something else
 	reach := func(ok func() bool) {
-		for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("the queue does not move")
-			}
-		}
+		t.Helper()
+		redistest.Eventually(t, time.Minute, "the queue moves", ok)
 	}
 	for _, waiters := range []int{10, 1000, 10_000} {
 		srv := redistest.Start(t)
@@ -123,7 +120,7 @@ func TestHandover_FiftyProcesses(t *testing.T) {
 		p.Expect(t, "ready")
 		p.Send(fmt.Sprint("take ", i))
 	}
-	eventually(t, "all stand in the queue, and hear", func() bool {
+	redistest.Eventually(t, patience, "all stand in the queue, and hear", func() bool {
 		places := srv.Admin().ZRangeWithScores(ctx, "redisson_lock_timeout:{fifty}", 0, -1).Val()
 		deaf := func(z redis.Z) bool { return z.Score != math.Trunc(z.Score) } // asks once more when it hears
 		return len(places) == processes && !slices.ContainsFunc(places, deaf)
@@ -187,7 +184,7 @@ func TestHandover_WithinAProcessWithoutAMessage(t *testing.T) {
 	lock := managerOn(t, srv).FairMutex("a")
 	lease := mustLock(t, lock)
 	next := waits(t, lock)
-	eventually(t, "the second stands in the queue", func() bool {
+	redistest.Eventually(t, patience, "the second stands in the queue", func() bool {
 		return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{a}").Val() == 1
 	})
 	srv.ResetStats()
@@ -207,7 +204,7 @@ func TestHandover_LooksForRedissonNowAndThen(t *testing.T) {
 	lease := mustLock(t, locks[0])
 	for i := range 60 {
 		next := waits(t, locks[(i+1)%2])
-		eventually(t, "the next one stands in the queue", func() bool {
+		redistest.Eventually(t, patience, "the next one stands in the queue", func() bool {
 			return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{a}").Val() == 1
 		})
 		mustUnlock(t, lease)

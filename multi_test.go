@@ -94,20 +94,20 @@ func TestMulti_RollsBack(t *testing.T) {
 	if _, err := l.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 		t.Fatalf("TryLock: %v", err)
 	}
-	eventually(t, "rolled back", func() bool { return len(srv.Keys()) == 1 && len(srv2.Keys()) == 0 })
+	redistest.Eventually(t, patience, "rolled back", func() bool { return len(srv.Keys()) == 1 && len(srv2.Keys()) == 0 })
 
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan error, 1)
 	go func() { _, err := l.Lock(ctx); left <- err }()
-	eventually(t, "it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Subscriptions > 0 })
+	redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Subscriptions > 0 })
 	cancel()
 	if err := <-left; !errors.Is(err, holdfast.ErrNotAcquired) || !errors.Is(err, context.Canceled) {
 		t.Fatalf("Lock: %v", err)
 	}
-	eventually(t, "rolled back", func() bool { return len(srv.Keys()) == 1 && len(srv2.Keys()) == 0 })
+	redistest.Eventually(t, patience, "rolled back", func() bool { return len(srv.Keys()) == 1 && len(srv2.Keys()) == 0 })
 
 	got := waits(t, l)
-	eventually(t, "it waits", func() bool { return m.Stats().Waiting == 1 })
+	redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
 	mustUnlock(t, held)
 	lease := got()
 	mustUnlock(t, lease)
@@ -127,9 +127,9 @@ func TestMulti_RollsBackTheSilent(t *testing.T) {
 	if _, err := l.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("Lock: %v", err)
 	}
-	eventually(t, "the first is released", func() bool { return len(srv.Keys()) == 0 })
+	redistest.Eventually(t, patience, "the first is released", func() bool { return len(srv.Keys()) == 0 })
 	silent.Resume()
-	eventually(t, "the silent one is released", func() bool { return silent.Admin().Exists(t.Context(), "b").Val() == 0 })
+	redistest.Eventually(t, patience, "the silent one is released", func() bool { return silent.Admin().Exists(t.Context(), "b").Val() == 0 })
 	silent.RequireTTLs(t)
 }
 
@@ -162,7 +162,7 @@ func TestMulti_EndsWithTheFirstLost(t *testing.T) {
 	if err := lease.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLeaseLost) {
 		t.Errorf("Unlock: %v", err)
 	}
-	eventually(t, "the others are released", func() bool { return len(srv.Keys()) == 0 })
+	redistest.Eventually(t, patience, "the others are released", func() bool { return len(srv.Keys()) == 0 })
 }
 
 func TestMulti_ExtendAndClose(t *testing.T) {
@@ -232,7 +232,7 @@ func TestMulti_TryLockNeverWaits(t *testing.T) {
 			t.Errorf("%s: %v, %d polls", name, err, m.Stats().Polls)
 		}
 		mustUnlock(t, held)
-		eventually(t, "rolled back", func() bool { return len(srv.Keys()) == 0 })
+		redistest.Eventually(t, patience, "rolled back", func() bool { return len(srv.Keys()) == 0 })
 	}
 }
 
@@ -252,11 +252,11 @@ func TestMulti_BeginsAgain(t *testing.T) {
 		held := mustLock(t, other.Mutex("b"))
 		got := waits(t, multi(t, m.Mutex("a", end.opts...), m.Mutex("b")))
 		lost := m.Stats().Lost
-		eventually(t, name+": it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Held == 1 })
+		redistest.Eventually(t, patience, name+": it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Held == 1 })
 		if end.now != nil {
 			end.now()
 		}
-		eventually(t, name+": it is lost and taken again", func() bool {
+		redistest.Eventually(t, patience, name+": it is lost and taken again", func() bool {
 			return m.Stats().Lost > lost && srv.Admin().Exists(t.Context(), "a").Val() == 1
 		})
 		mustUnlock(t, held)
@@ -265,7 +265,7 @@ func TestMulti_BeginsAgain(t *testing.T) {
 			t.Errorf("%s: valid %v, keys %v", name, lease.Valid(), srv.Keys())
 		}
 		_ = lease.Unlock(t.Context()) // its time may be over
-		eventually(t, name+": released", func() bool { return len(srv.Keys()) == 0 })
+		redistest.Eventually(t, patience, name+": released", func() bool { return len(srv.Keys()) == 0 })
 	}
 }
 
@@ -278,16 +278,16 @@ func TestMulti_LeasesStayAsTheyAre(t *testing.T) {
 	// A read-write lock is taken by itself: a renewal tells of its end.
 	got := waits(t, multi(t, m.RWMutex("a", holdfast.WithFixedLease(leases["a"])), m.Mutex("b", holdfast.WithLease(leases["b"]))))
 	for range 3 {
-		eventually(t, "it has the first", func() bool { return m.Stats().Held == 1 && srv.Admin().Exists(t.Context(), "a").Val() == 1 })
+		redistest.Eventually(t, patience, "it has the first", func() bool { return m.Stats().Held == 1 && srv.Admin().Exists(t.Context(), "a").Val() == 1 })
 		if ok, err := m.ForceUnlock(t.Context(), "a"); !ok || err != nil {
 			t.Fatalf("ForceUnlock: %v, %v", ok, err)
 		}
 	}
-	eventually(t, "it has the first", func() bool { return m.Stats().Held == 1 && srv.Admin().Exists(t.Context(), "a").Val() == 1 })
+	redistest.Eventually(t, patience, "it has the first", func() bool { return m.Stats().Held == 1 && srv.Admin().Exists(t.Context(), "a").Val() == 1 })
 	mustUnlock(t, held)
 	lease := got()
 	for name, ttl := range leases {
-		eventually(t, fmt.Sprintf("the TTL of %s is %v, also after a grant by message", name, ttl), func() bool {
+		redistest.Eventually(t, patience, fmt.Sprintf("the TTL of %s is %v, also after a grant by message", name, ttl), func() bool {
 			is := srv.Admin().PTTL(t.Context(), name).Val()
 			return is <= ttl && is > ttl-10*time.Second
 		})
@@ -334,7 +334,7 @@ func TestMulti_CancelLeavesNothing(t *testing.T) {
 	}
 	wg.Wait()
 	for _, m := range managers {
-		eventually(t, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
+		redistest.Eventually(t, patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
 	}
 	if n := srv.Admin().Exists(t.Context(), "w", "x", "y", "z").Val(); n != 0 {
 		t.Errorf("%d keys are left", n)
@@ -391,7 +391,7 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		gate.Release()
-		eventually(t, name+": none is held", func() bool { return exist() == 0 && m.Stats().Locks == 0 })
+		redistest.Eventually(t, patience, name+": none is held", func() bool { return exist() == 0 && m.Stats().Locks == 0 })
 		proxy.Heal()
 	}
 }

@@ -74,7 +74,7 @@ func newScene(t *testing.T) *scene {
 	s.lease = lease
 	other := operated(t, s.srv.Client(t))
 	s.waiter = other.Mutex(stock, holdfast.WithFencing()).LockAsync(t.Context())
-	eventually(t, "somebody waits", func() bool {
+	redistest.Eventually(t, patience, "somebody waits", func() bool {
 		return other.Stats().Waiting == 1 && other.Stats().Subscriptions > 0
 	})
 	return s
@@ -144,8 +144,8 @@ func TestOperations_AccessRightsSuffice(t *testing.T) {
 		t.Errorf("TryLock of a held lock: %v", err)
 	}
 	waiter := b.Mutex(stock, holdfast.WithFencing()).LockAsync(ctx)
-	eventually(t, "somebody waits", func() bool { return b.Stats().Waiting == 1 && b.Stats().Subscriptions > 0 })
-	eventually(t, "a renewal", func() bool { return a.Stats().Renewals > 0 })
+	redistest.Eventually(t, patience, "somebody waits", func() bool { return b.Stats().Waiting == 1 && b.Stats().Subscriptions > 0 })
+	redistest.Eventually(t, patience, "a renewal", func() bool { return a.Stats().Renewals > 0 })
 	if info, err := a.Inspect(ctx, stock); err != nil || !info.Held {
 		t.Errorf("Inspect: %+v, %v", info, err)
 	}
@@ -168,13 +168,13 @@ func TestOperations_AccessRightsSuffice(t *testing.T) {
 	defer cancel()
 	troubles := a.Stats().Troubles
 	gone := a.Mutex(stock).LockAsync(short)
-	eventually(t, "the second request is under way", func() bool { return a.Stats().Troubles > troubles })
+	redistest.Eventually(t, patience, "the second request is under way", func() bool { return a.Stats().Troubles > troubles })
 	cancel()
 	if r := <-gone; r.Err == nil {
 		t.Error("granted without an answer")
 	}
-	eventually(t, "a tombstone", func() bool { return srv.Admin().Exists(ctx, "holdfast_tombstones:{"+stock+"}").Val() == 1 })
-	eventually(t, "the lock is free again", func() bool {
+	redistest.Eventually(t, patience, "a tombstone", func() bool { return srv.Admin().Exists(ctx, "holdfast_tombstones:{"+stock+"}").Val() == 1 })
+	redistest.Eventually(t, patience, "the lock is free again", func() bool {
 		got, err := b.Mutex(stock).TryLock(ctx)
 		return err == nil && got.Unlock(ctx) == nil
 	})
@@ -283,7 +283,7 @@ func TestOperations_HarmlessAtAnyTime(t *testing.T) {
 	s := newScene(t)
 	do(t, s.srv.Client(t), "Restarts and upgrades")
 	renewed := s.holder.Stats().Renewals
-	eventually(t, "a renewal after it", func() bool { return s.holder.Stats().Renewals > renewed })
+	redistest.Eventually(t, patience, "a renewal after it", func() bool { return s.holder.Stats().Renewals > renewed })
 	if err := s.lease.Unlock(t.Context()); err != nil {
 		t.Error(err)
 	}

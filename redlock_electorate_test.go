@@ -75,7 +75,7 @@ func candidateOn(t testing.TB, clients []*redis.Client, of side, opts ...holdfas
 // waitsAt returns the member that c waits at, once it does and hears messages.
 func (c candidate) waitsAt(t *testing.T) (member int) {
 	t.Helper()
-	eventually(t, "it waits", func() bool {
+	redistest.Eventually(t, patience, "it waits", func() bool {
 		for i, m := range c.managers {
 			if s := m.Stats(); s.Waiting == 1 && s.Subscriptions > 0 {
 				member = i
@@ -91,7 +91,7 @@ func (c candidate) waitsAt(t *testing.T) (member int) {
 func (c candidate) idle(t *testing.T) {
 	t.Helper()
 	for _, m := range c.managers {
-		eventually(t, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
+		redistest.Eventually(t, patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
 	}
 }
 
@@ -105,13 +105,13 @@ func (all electorate) held(t testing.TB) (n int) {
 
 func (all electorate) heldBy(t *testing.T, n int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d votes", n), func() bool { return all.held(t) == n })
+	redistest.Eventually(t, patience, fmt.Sprintf("%d votes", n), func() bool { return all.held(t) == n })
 }
 
 // joined waits until every member is part of lease: then it is prolonged with it.
 func (all electorate) joined(t *testing.T, lease *holdfast.Lease) {
 	t.Helper()
-	eventually(t, "all have joined", func() bool {
+	redistest.Eventually(t, patience, "all have joined", func() bool {
 		if !slices.ContainsFunc(all, func(srv *redistest.Server) bool {
 			return srv.Admin().PTTL(t.Context(), vote).Val() < time.Hour/2
 		}) {

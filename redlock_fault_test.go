@@ -66,7 +66,7 @@ func TestRedlock_NothingIsTakenAfterALapse(t *testing.T) {
 	if lease.Valid() || lease.Deadline().Before(deadline.Add(-100*time.Millisecond)) {
 		t.Errorf("valid %v, deadline moved back by %v", lease.Valid(), deadline.Sub(lease.Deadline()))
 	}
-	eventually(t, "the third is released", func() bool { return len(all[2].Keys()) == 0 })
+	redistest.Eventually(t, patience, "the third is released", func() bool { return len(all[2].Keys()) == 0 })
 	all[0].Resume()
 	all[1].Resume()
 	next := mustLock(t, other)
@@ -76,7 +76,7 @@ func TestRedlock_NothingIsTakenAfterALapse(t *testing.T) {
 	}
 	mustUnlock(t, next)
 	for _, m := range c.managers {
-		eventually(t, "nothing held", func() bool { return m.Stats().Held == 0 })
+		redistest.Eventually(t, patience, "nothing held", func() bool { return m.Stats().Held == 0 })
 	}
 	all.heldBy(t, 0)
 }
@@ -213,7 +213,7 @@ func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
 				mustUnlock(t, lease)
 			}
 			tc.up(all)
-			eventually(t, "no vote is left", func() bool { return all.held(t) == 0 })
+			redistest.Eventually(t, patience, "no vote is left", func() bool { return all.held(t) == 0 })
 		})
 	}
 }
@@ -254,9 +254,9 @@ func TestRedlock_RollsBack(t *testing.T) {
 	all[2].Pause()
 	_, err := c.TryLock(t.Context())
 	wantErr(t, err, holdfast.ErrNotAcquired, nil)
-	eventually(t, "the second is released", func() bool { return len(all[1].Keys()) == 0 })
+	redistest.Eventually(t, patience, "the second is released", func() bool { return len(all[1].Keys()) == 0 })
 	all[2].Resume()
-	eventually(t, "the silent one is released", func() bool { return all[2].Admin().Exists(t.Context(), vote).Val() == 0 })
+	redistest.Eventually(t, patience, "the silent one is released", func() bool { return all[2].Admin().Exists(t.Context(), vote).Val() == 0 })
 	mustUnlock(t, held)
 	all.heldBy(t, 0)
 	for _, srv := range all {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // sides are the members that a Redlock can have beside mutexes.
@@ -33,7 +34,7 @@ func (all electorate) clean(t *testing.T) {
 	t.Helper()
 	for _, srv := range all {
 		var left []string
-		eventually(t, "no key but tombstones", func() bool {
+		redistest.Eventually(t, patience, "no key but tombstones", func() bool {
 			left = left[:0]
 			for _, k := range srv.Keys() {
 				if !strings.HasPrefix(k, locktest.Tombstones) {
@@ -245,6 +246,6 @@ func TestRedlock_RefusesReadersBesideOthers(t *testing.T) {
 	wantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrNotAcquired)
 	mustUnlock(t, held)
 	for _, srv := range all {
-		eventually(t, "released", func() bool { return len(srv.Keys()) == 0 })
+		redistest.Eventually(t, patience, "released", func() bool { return len(srv.Keys()) == 0 })
 	}
 }

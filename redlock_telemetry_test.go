@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // One acquire and one release of the whole, with those of the members below them; a dead
@@ -24,7 +25,7 @@ func TestRedlock_SpansAndMetrics(t *testing.T) {
 	all.joined(t, lease)
 	mustUnlock(t, lease)
 	all.heldBy(t, 0)
-	eventually(t, "four spans of each", func() bool { return len(recorder.Ended()) == 8 })
+	redistest.Eventually(t, patience, "four spans of each", func() bool { return len(recorder.Ended()) == 8 })
 	wantFamily(t, recorder.Ended(), "redlock", vote, 3)
 	if got := durations(t, reader, "redlock"); got["holdfast.acquire.duration acquired"] != 1 || got["holdfast.release.duration released"] != 1 {
 		t.Errorf("metrics of the whole: %v", got)
@@ -37,7 +38,7 @@ func TestRedlock_SpansAndMetrics(t *testing.T) {
 	all[0].Kill()
 	lease = mustLock(t, c)
 	troubles := c.managers[0].Stats().Troubles
-	eventually(t, "the dead one is asked again", func() bool { return c.managers[0].Stats().Troubles >= troubles+2 })
+	redistest.Eventually(t, patience, "the dead one is asked again", func() bool { return c.managers[0].Stats().Troubles >= troubles+2 })
 	acquires := 0
 	for _, s := range recorder.Ended() {
 		if s.Name() == "lock.acquire" {

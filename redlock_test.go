@@ -96,7 +96,7 @@ func TestRedlock_IsWokenByTheRelease(t *testing.T) {
 	got := waits(t, waiter)
 	at := waiter.managers[waiter.waitsAt(t)]
 	// Once to take it, once to stand in the queue, and again when messages are heard.
-	eventually(t, "it only waits for messages", func() bool { return at.Stats().Commands >= 3 })
+	redistest.Eventually(t, patience, "it only waits for messages", func() bool { return at.Stats().Commands >= 3 })
 	if _, err := at.Inspect(t.Context(), vote); err != nil { // replied after those
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestRedlock_LossOfTheMajorityEndsIt(t *testing.T) {
 		t.Fatal("nobody was told")
 	}
 	wantErr(t, context.Cause(ctx), holdfast.ErrLeaseLost, holdfast.ErrClosed)
-	eventually(t, "the rest is released", func() bool { return len(all[2].Keys()) == 0 })
+	redistest.Eventually(t, patience, "the rest is released", func() bool { return len(all[2].Keys()) == 0 })
 	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
 	wantErr(t, lease.Extend(t.Context(), time.Minute), holdfast.ErrLeaseLost, nil)
 }
@@ -314,7 +314,7 @@ func TestRedlock_UnlockAgain(t *testing.T) {
 	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, holdfast.ErrNotHeld)
 	all[0].Resume()
 	all[1].Resume()
-	eventually(t, "it is confirmed", func() bool { return lease.Unlock(t.Context()) == nil })
+	redistest.Eventually(t, patience, "it is confirmed", func() bool { return lease.Unlock(t.Context()) == nil })
 	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
 	all.heldBy(t, 0)
 }

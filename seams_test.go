@@ -42,7 +42,7 @@ func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
 	m, p := managerVia(t, srv, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
 	held, other := mustLock(t, holder.Mutex("a")), mustLock(t, holder.Mutex("other"))
 	later := m.Mutex("other").LockAsync(t.Context()) // so that its inbox is heard
-	eventually(t, "the inbox is heard", func() bool {
+	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 	})
 	gate := p.HoldReply(scriptOn("a", ""))
@@ -57,7 +57,7 @@ func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
 	cancel()
 	wantErr(t, <-tried, context.Canceled, nil)
 	gate.Release()
-	eventually(t, "it stands in the queue", func() bool {
+	redistest.Eventually(t, patience, "it stands in the queue", func() bool {
 		return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{a}").Val() == 1
 	})
 	mustUnlock(t, held)
@@ -198,7 +198,7 @@ var unasked = []holdfast.Option{holdfast.WithPollInterval(time.Hour), holdfast.W
 // queued waits until n stand in a queue.
 func queued(t *testing.T, srv *redistest.Server, queue string, n int64) {
 	t.Helper()
-	eventually(t, "they stand in the queue", func() bool { return srv.Admin().LLen(t.Context(), queue).Val() == n })
+	redistest.Eventually(t, patience, "they stand in the queue", func() bool { return srv.Admin().LLen(t.Context(), queue).Val() == n })
 }
 
 // A waiter keeps its place, and before it learns of that it is granted the lock: what is
@@ -220,10 +220,10 @@ func TestFair_PlaceIsKeptBeforeTheGrant(t *testing.T) {
 		lease := got()
 		gate.Release()
 		if fixed {
-			eventually(t, "it ends", func() bool { return lease.Err() != nil })
+			redistest.Eventually(t, patience, "it ends", func() bool { return lease.Err() != nil })
 			continue
 		}
-		eventually(t, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > 20*time.Second })
+		redistest.Eventually(t, patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > 20*time.Second })
 		mustUnlock(t, lease)
 	}
 }
@@ -235,7 +235,7 @@ func TestLock_GrantedByAShorterLease(t *testing.T) {
 	a, b := managerOn(t, srv), managerOn(t, srv, unasked...)
 	held := mustLock(t, a.Mutex("a"))
 	got := waits(t, b.Mutex("a"))
-	eventually(t, "the inbox is heard", func() bool {
+	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 	})
 	mustUnlock(t, held)
@@ -287,7 +287,7 @@ func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
 	held := mustLock(t, a.Mutex("a"))
 	got := waits(t, b.Mutex("a"))
 	queued(t, srv, "redisson_lock_queue:{a}", 1)
-	eventually(t, "the inbox is heard", func() bool {
+	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 	})
 	mustUnlock(t, held)
@@ -325,7 +325,7 @@ func TestTryRLock_BesideAnotherReader(t *testing.T) {
 		lease, err := l.TryRLock(t.Context())
 		tried <- holdfast.Result{Lease: lease, Err: err}
 	}()
-	eventually(t, "both wait", func() bool { return m.Stats().Waiting == 2 })
+	redistest.Eventually(t, patience, "both wait", func() bool { return m.Stats().Waiting == 2 })
 	gate.Release()
 	r := <-tried
 	if r.Err != nil {
@@ -353,7 +353,7 @@ func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
 	wantErr(t, read.Extend(t.Context(), time.Minute), holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
 	gate.Release()
 	<-unlocked
-	eventually(t, "the read side is prolonged", func() bool { return read.Extend(t.Context(), time.Minute) == nil })
+	redistest.Eventually(t, patience, "the read side is prolonged", func() bool { return read.Extend(t.Context(), time.Minute) == nil })
 	mustUnlock(t, read)
 }
 

@@ -121,14 +121,14 @@ func TestTelemetry_Metrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a renewal", func() bool { return m.Stats().Renewals > 0 })
+	redistest.Eventually(t, patience, "a renewal", func() bool { return m.Stats().Renewals > 0 })
 	lost, err := m.Mutex("b").Lock(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv.Admin().Del(ctx, "b")
 	<-lost.Done()
-	eventually(t, "the loss is counted", func() bool { return m.Stats().Lost > 0 }) // just after Done is closed
+	redistest.Eventually(t, patience, "the loss is counted", func() bool { return m.Stats().Lost > 0 }) // just after Done is closed
 	values := collect(t, reader)
 	if values["holdfast.held"] != 1 || values["holdfast.lost"] != 1 || values["holdfast.renewals"] < 1 || values["holdfast.acquire.duration"] != 2 {
 		t.Errorf("metrics %v", values)

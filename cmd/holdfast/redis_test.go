@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -49,7 +48,7 @@ func startStuck(t *testing.T, srv *redistest.Server) *invocation {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Kill(-i.Process.Pid, syscall.SIGKILL) })
-	eventually(t, "the lock is held", func() bool {
+	redistest.Eventually(t, patience, "the lock is held", func() bool {
 		for _, k := range srv.Keys() {
 			if strings.HasSuffix(k, ":lock") {
 				return true
@@ -60,21 +59,10 @@ func startStuck(t *testing.T, srv *redistest.Server) *invocation {
 	return i
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !holds(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
-
 // wantAlone waits until srv has no client but the test's own: no process is left.
 func wantAlone(t *testing.T, srv *redistest.Server) {
 	t.Helper()
-	eventually(t, "no clients", func() bool {
+	redistest.Eventually(t, patience, "no clients", func() bool {
 		list, err := srv.Admin().ClientList(t.Context()).Result()
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +130,7 @@ func TestDemo_FailsWhenRedisDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = i.Process.Kill() })
-	eventually(t, "a sale", func() bool {
+	redistest.Eventually(t, patience, "a sale", func() bool {
 		for _, k := range srv.Keys() {
 			if strings.HasSuffix(k, ":sales") {
 				return true

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -47,18 +48,6 @@ func embedded(t *testing.T, n int, opts ...holdfast.Option) (*redis.Client, []*h
 	return rdb, managers
 }
 
-// eventually polls until holds says so.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !holds(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
-
 func mustLock(t *testing.T, m *holdfast.Mutex) *holdfast.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -83,7 +72,7 @@ func TestServer_ReleaseWakesTheOtherProcess(t *testing.T) {
 	_, ms := embedded(t, 2, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour), holdfast.WithLease(time.Hour))
 	first := mustLock(t, ms[0].Mutex("k"))
 	second := ms[1].Mutex("k").LockAsync(t.Context())
-	eventually(t, "a subscription", func() bool { return ms[1].Stats().Subscriptions == 1 })
+	redistest.Eventually(t, patience, "a subscription", func() bool { return ms[1].Stats().Subscriptions == 1 })
 	mustUnlock(t, first)
 	select {
 	case r := <-second:
@@ -114,7 +103,7 @@ func TestServer_TimePasses(t *testing.T) {
 	}
 
 	kept := mustLock(t, ms[0].Mutex("k", holdfast.WithLease(2*time.Second)))
-	eventually(t, "three renewals", func() bool { return ms[0].Stats().Renewals >= 3 })
+	redistest.Eventually(t, patience, "three renewals", func() bool { return ms[0].Stats().Renewals >= 3 })
 	if _, err := ms[1].Mutex("k").TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 		t.Errorf("TryLock() of a renewed lock = %v, want ErrNotAcquired", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // WantErr fails unless err matches all targets.
@@ -80,13 +81,7 @@ func (e *Env) Eventually(what string, ok func() bool) {
 // within is Eventually for what a TTL would bring about later.
 func (e *Env) within(limit time.Duration, what string, ok func() bool) {
 	e.Helper()
-	deadline := time.Now().Add(limit)
-	for !ok() {
-		if time.Now().After(deadline) {
-			e.Fatalf("not within %v: %s", limit, what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	redistest.Eventually(e, limit, what, ok)
 }
 
 // Parked waits until n callers wait at m.

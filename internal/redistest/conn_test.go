@@ -89,13 +89,3 @@ func get(t *testing.T, s *Server, key string) string {
 	}
 	return v
 }
-
-// eventually polls for what the server does without telling anybody.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}

@@ -63,7 +63,7 @@ func TestProxy_BlackHoleHidesClosings(t *testing.T) {
 		t.Errorf("the server learned of the client's closing")
 	}
 	p.BlackHole(false)
-	eventually(t, "server learns of the closing", func() bool { return !listed() })
+	Eventually(t, patience, "server learns of the closing", func() bool { return !listed() })
 	quiet.wantSilence() // nobody tells a half-open connection
 }
 

@@ -141,7 +141,7 @@ func TestCluster_KilledMaster(t *testing.T) {
 // them say so.
 func acknowledged(t *testing.T, s *redistest.Server, n int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d replicas in sync", n), func() bool {
+	redistest.Eventually(t, patience, fmt.Sprintf("%d replicas in sync", n), func() bool {
 		got, err := s.Admin().Wait(context.Background(), n, time.Second).Result()
 		return err == nil && got >= int64(n)
 	})
@@ -173,7 +173,7 @@ func TestCluster_FrozenMasterDelaysNoOtherShard(t *testing.T) {
 		sent := m.Stats().Commands
 		m.Mutex(fmt.Sprintf("{%s}%d", frozen, i)).LockAsync(ctx)
 		if i < 4 {
-			eventually(t, "the request is sent", func() bool { return m.Stats().Commands > sent })
+			redistest.Eventually(t, patience, "the request is sent", func() bool { return m.Stats().Commands > sent })
 		}
 		start := time.Now()
 		mustUnlock(t, mustLock(t, m.Mutex(alive)))

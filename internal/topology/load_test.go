@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // load is many callers that lock and unlock one name, and what they saw.
@@ -100,7 +101,7 @@ func (l *load) fail(err error) {
 func (l *load) goesOn(t *testing.T, n int32) {
 	t.Helper()
 	before := l.pairs.Load()
-	eventually(t, "the load goes on", func() bool { return l.pairs.Load() >= before+n })
+	redistest.Eventually(t, patience, "the load goes on", func() bool { return l.pairs.Load() >= before+n })
 }
 
 // finish stops the callers, fails if one is stuck or was refused, and reports into r.

@@ -82,21 +82,11 @@ func mustLock(t *testing.T, l holdfast.Locker) *holdfast.Lease {
 func mustUnlock(t *testing.T, l *holdfast.Lease) {
 	t.Helper()
 	var err error
-	eventually(t, "Unlock is told", func() bool { // in a second, or on a slow machine later
+	redistest.Eventually(t, patience, "Unlock is told", func() bool { // in a second, or on a slow machine later
 		err = l.Unlock(context.Background())
 		return !errors.Is(err, holdfast.ErrUnavailable)
 	})
 	if err != nil {
 		t.Fatalf("Unlock: %v", err)
-	}
-}
-
-// eventually waits for a state that has no event of its own.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
 	}
 }

@@ -70,7 +70,7 @@ func (f foreigner) listeners(name string) (n int64) {
 // awaitListeners waits until n hear a release of name.
 func (f foreigner) awaitListeners(name string, n int64) {
 	f.Helper()
-	eventually(f.T, fmt.Sprintf("%d listeners of %s", n, name), func() bool { return f.listeners(name) == n })
+	redistest.Eventually(f.T, patience, fmt.Sprintf("%d listeners of %s", n, name), func() bool { return f.listeners(name) == n })
 }
 
 // unpolled keeps waiters from finding out anything but by messages.
@@ -152,7 +152,7 @@ func TestPublish_ClientReadsFromReplicas(t *testing.T) {
 				lease := <-got
 				wantPrompt(t, released)
 				got = wait(t, ms[(i+1)%len(ms)], name)
-				eventually(t, "the next one is queued", func() bool {
+				redistest.Eventually(t, patience, "the next one is queued", func() bool {
 					info, err := ms[i%len(ms)].Inspect(within(t), name)
 					if err != nil || !info.Held {
 						t.Fatalf("Inspect: %+v, %v", info, err)
@@ -266,7 +266,7 @@ func TestPublish_ManyNames(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			eventually(t, "the loss is noticed", func() bool { return m.Stats().Reconnects > before })
+			redistest.Eventually(t, patience, "the loss is noticed", func() bool { return m.Stats().Reconnects > before })
 			for n := range got {
 				f.awaitListeners(n, 1)
 			}
@@ -278,8 +278,8 @@ func TestPublish_ManyNames(t *testing.T) {
 			for n := range got {
 				f.awaitListeners(n, 0)
 			}
-			eventually(t, "nothing is subscribed", func() bool { return m.Stats().Subscriptions == 0 })
-			eventually(t, "no connection is left", func() bool {
+			redistest.Eventually(t, patience, "nothing is subscribed", func() bool { return m.Stats().Subscriptions == 0 })
+			redistest.Eventually(t, patience, "no connection is left", func() bool {
 				for _, node := range c.Nodes() {
 					if n, err := node.Admin().Do(within(t), "client", "list", "type", "pubsub").Text(); err != nil || n != "" {
 						return false

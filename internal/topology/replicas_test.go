@@ -66,7 +66,7 @@ func TestReplicas_OneIsStalled(t *testing.T) {
 	// Lock tries on until both are there again.
 	got := wait(t, two, name)
 	troubles := two.Stats().Troubles
-	eventually(t, "it is refused twice", func() bool { return two.Stats().Troubles >= troubles+2 })
+	redistest.Eventually(t, patience, "it is refused twice", func() bool { return two.Stats().Troubles >= troubles+2 })
 	followers[1].Resume()
 	mustUnlock(t, <-got)
 }
@@ -78,10 +78,10 @@ func TestReplicas_NoneIsAFailure(t *testing.T) {
 	m := replicated(t, srv.Client(t), 1, 100*time.Millisecond)
 	_, err := m.Mutex(name).TryLock(within(t))
 	wantReplicaError(t, err, 1, 0)
-	eventually(t, "undone", func() bool { return srv.Admin().Exists(within(t), name).Val() == 0 })
+	redistest.Eventually(t, patience, "undone", func() bool { return srv.Admin().Exists(within(t), name).Val() == 0 })
 	_, err = multi(t, m, name, "another").TryLock(within(t)) // in one command
 	wantReplicaError(t, err, 1, 0)
-	eventually(t, "undone", func() bool { return srv.Admin().Exists(within(t), name, "another").Val() == 0 })
+	redistest.Eventually(t, patience, "undone", func() bool { return srv.Admin().Exists(within(t), name, "another").Val() == 0 })
 }
 
 // A grant that another process hands over has not been acknowledged by anybody: it counts
@@ -94,7 +94,7 @@ func TestReplicas_GrantByMessage(t *testing.T) {
 	for _, stalled := range []bool{false, true} {
 		held := mustLock(t, holder.Mutex(name))
 		got := wait(t, waiter, name)
-		eventually(t, "it stands in the queue", func() bool {
+		redistest.Eventually(t, patience, "it stands in the queue", func() bool {
 			return waiter.Stats().Subscriptions == 1 && srv.Admin().LLen(within(t), "redisson_lock_queue:{"+name+"}").Val() == 1
 		})
 		if stalled {
@@ -103,7 +103,7 @@ func TestReplicas_GrantByMessage(t *testing.T) {
 		troubles := waiter.Stats().Troubles
 		mustUnlock(t, held)
 		if stalled {
-			eventually(t, "it is refused", func() bool { return waiter.Stats().Troubles > troubles })
+			redistest.Eventually(t, patience, "it is refused", func() bool { return waiter.Stats().Troubles > troubles })
 			if len(got) > 0 {
 				t.Error("granted without an acknowledgement")
 			}
@@ -126,7 +126,7 @@ func TestReplicas_ServerWithoutWAIT(t *testing.T) {
 	if !errors.Is(err, holdfast.ErrUnavailable) || !errors.As(err, &r) || r.Err == nil {
 		t.Errorf("Lock: %v, want ErrUnavailable and why", err)
 	}
-	eventually(t, "undone", func() bool { return srv.Admin().Exists(within(t), name).Val() == 0 })
+	redistest.Eventually(t, patience, "undone", func() bool { return srv.Admin().Exists(within(t), name).Val() == 0 })
 }
 
 // In a cluster WAIT follows the acquire to the master that has the lock, also after the slot

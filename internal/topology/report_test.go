@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // The scenarios of the report, in its order.
@@ -83,14 +84,14 @@ func (r *row) judge(t *testing.T, held *holdfast.Lease, other holdfast.Locker) b
 	t.Helper()
 	var got *holdfast.Lease
 	var err error
-	eventually(t, "Redis can be asked", func() bool { // a redirected request with WAIT was refused
+	redistest.Eventually(t, patience, "Redis can be asked", func() bool { // a redirected request with WAIT was refused
 		got, err = other.TryLock(within(t))
 		return !errors.Is(err, holdfast.ErrUnavailable)
 	})
 	switch {
 	case errors.Is(err, holdfast.ErrNotAcquired):
 		r.kept++
-		eventually(t, "the holder has found its server", func() bool {
+		redistest.Eventually(t, patience, "the holder has found its server", func() bool {
 			err = held.Extend(within(t), lease)
 			return !errors.Is(err, holdfast.ErrUnavailable)
 		})

@@ -41,11 +41,11 @@ func TestReshard_HalfWay(t *testing.T) {
 	moving := c.StartMigration(name, to)
 	moving.MoveKeys() // the new owner has never seen our scripts
 	renewals := ms[0].Stats().Renewals
-	eventually(t, "a renewal at the new owner", func() bool { return ms[0].Stats().Renewals > renewals })
+	redistest.Eventually(t, patience, "a renewal at the new owner", func() bool { return ms[0].Stats().Renewals > renewals })
 
 	got := make(chan *holdfast.Lease, 1)
 	go func() { got <- mustLock(t, ms[1].Mutex(name)) }()
-	eventually(t, "the waiter is refused", func() bool { return ms[1].Stats().Troubles > 1 })
+	redistest.Eventually(t, patience, "the waiter is refused", func() bool { return ms[1].Stats().Troubles > 1 })
 	if err := held.Unlock(context.Background()); err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
 		t.Errorf("Unlock half-way: %v", err)
 	}
@@ -74,7 +74,7 @@ func TestReshard_WhileWaiting(t *testing.T) {
 				held := mustLock(t, ms[0].Mutex(name))
 				got := make(chan *holdfast.Lease, 1)
 				go func() { got <- mustLock(t, ms[1].Mutex(name)) }()
-				eventually(t, "the waiter is subscribed", func() bool { return ms[1].Stats().Subscriptions == 1 })
+				redistest.Eventually(t, patience, "the waiter is subscribed", func() bool { return ms[1].Stats().Subscriptions == 1 })
 				c.Migrate(name, c.OtherMaster(name))
 				start := time.Now()
 				mustUnlock(t, held)
@@ -102,7 +102,7 @@ func TestReshard_UnservedSlot(t *testing.T) {
 	got := make(chan *holdfast.Lease, 1)
 	troubles := m.Stats().Troubles
 	go func() { got <- mustLock(t, m.Mutex(name)) }()
-	eventually(t, "Lock is refused", func() bool { return m.Stats().Troubles > troubles+2 })
+	redistest.Eventually(t, patience, "Lock is refused", func() bool { return m.Stats().Troubles > troubles+2 })
 	if err := owner.Admin().ClusterAddSlots(context.Background(), slot).Err(); err != nil {
 		t.Fatal(err)
 	}

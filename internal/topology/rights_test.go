@@ -78,7 +78,7 @@ func locker(t *testing.T, c *redistest.Cluster, user string) *holdfast.Manager {
 func exercise(ctx context.Context, t *testing.T, c *redistest.Cluster, a, b *holdfast.Manager) error {
 	lock := func(m *holdfast.Manager) *holdfast.Mutex { return m.Mutex(app, holdfast.WithFencing()) }
 	reached := func(what string, ok func() bool) error {
-		eventually(t, what, func() bool { return ok() || ctx.Err() != nil })
+		redistest.Eventually(t, patience, what, func() bool { return ok() || ctx.Err() != nil })
 		return ctx.Err()
 	}
 	f := newForeigner(t, c, holdfast.PublishAuto)
@@ -125,7 +125,7 @@ func TestRights_SufficeInCluster(t *testing.T) {
 	if err := exercise(within(t), t, c, a, b); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "nothing is subscribed", func() bool { return b.Stats().Subscriptions == 0 })
+	redistest.Eventually(t, patience, "nothing is subscribed", func() bool { return b.Stats().Subscriptions == 0 })
 	if got := refusals(t, c.Nodes(), "locks"); len(got) > 0 {
 		t.Errorf("refused: %q", got)
 	}
@@ -144,7 +144,7 @@ func TestRights_AreNeededInCluster(t *testing.T) {
 		a, b := locker(t, c, user), locker(t, c, user)
 		ended := make(chan error, 1)
 		go func() { ended <- exercise(ctx, t, c, a, b) }()
-		eventually(t, "it is refused "+right, func() bool {
+		redistest.Eventually(t, patience, "it is refused "+right, func() bool {
 			return slices.Contains(refusals(t, c.Nodes(), user), strings.TrimPrefix(right, "+"))
 		})
 		cancel()

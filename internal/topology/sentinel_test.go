@@ -118,7 +118,7 @@ func TestSentinel_WaiterSurvivesTheFailover(t *testing.T) {
 	acknowledged(t, s.Master(), 1)
 	got := make(chan *holdfast.Lease, 1)
 	go func() { got <- mustLock(t, waiters.Mutex(name)) }()
-	eventually(t, "the waiter is subscribed", func() bool { return waiters.Stats().Subscriptions == 1 })
+	redistest.Eventually(t, patience, "the waiter is subscribed", func() bool { return waiters.Stats().Subscriptions == 1 })
 	s.Failover()
 	if err := held.Unlock(within(t)); err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
 		t.Fatalf("Unlock: %v", err)
@@ -138,7 +138,7 @@ func TestReplicas_MinReplicasToWrite(t *testing.T) {
 	got := make(chan *holdfast.Lease, 1)
 	go func() { got <- mustLock(t, m.Mutex(name)) }()
 	troubles := m.Stats().Troubles
-	eventually(t, "Lock is refused", func() bool { return m.Stats().Troubles > troubles+2 })
+	redistest.Eventually(t, patience, "Lock is refused", func() bool { return m.Stats().Troubles > troubles+2 })
 	srv.RequireNoKeys(t)
 	srv.Admin().ConfigSet(context.Background(), "min-replicas-to-write", "0")
 	mustUnlock(t, <-got)

@@ -25,7 +25,7 @@ func TestSlots_RenewalsStayInTheirs(t *testing.T) {
 		held = append(held, mustLock(t, m.Mutex(fmt.Sprint("renewed", i))))
 	}
 	before := m.Stats()
-	eventually(t, "two renewals of each", func() bool { return m.Stats().Renewals > before.Renewals+2*locks })
+	redistest.Eventually(t, patience, "two renewals of each", func() bool { return m.Stats().Renewals > before.Renewals+2*locks })
 	after := m.Stats()
 	if after.RenewalFailures > 0 {
 		t.Errorf("%d renewals failed", after.RenewalFailures)
@@ -93,7 +93,7 @@ func TestSlots_PlainClientOfANode(t *testing.T) {
 			held = append(held, mustLock(t, m.Mutex(name)))
 		}
 	}
-	eventually(t, "two renewals of each", func() bool { return m.Stats().Renewals >= 10 })
+	redistest.Eventually(t, patience, "two renewals of each", func() bool { return m.Stats().Renewals >= 10 })
 	for _, l := range held {
 		mustUnlock(t, l)
 	}
@@ -118,7 +118,7 @@ func TestSlots_MultiOnAPlainClientOfANode(t *testing.T) {
 	m, other := manager(t, node.Client(t)), clients(t, c, 1)[0]
 	nothingLeft := func() {
 		t.Helper()
-		eventually(t, "nothing is left", func() bool {
+		redistest.Eventually(t, patience, "nothing is left", func() bool {
 			for _, n := range append(here, elsewhere) {
 				if c.Owner(n).Admin().Exists(within(t), n).Val() != 0 {
 					return false
@@ -202,12 +202,12 @@ func TestSlots_MultiInCluster(t *testing.T) {
 	if _, err := multi(t, m, over...).TryLock(within(t)); !errors.Is(err, holdfast.ErrNotAcquired) {
 		t.Errorf("TryLock: %v, want ErrNotAcquired", err)
 	}
-	eventually(t, "rolled back", func() bool {
+	redistest.Eventually(t, patience, "rolled back", func() bool {
 		return c.Owner(far).Admin().Exists(within(t), far).Val()+c.Owner(name).Admin().Exists(within(t), over[1:3]...).Val() == 0
 	})
 	got := make(chan *holdfast.Lease, 1)
 	go func() { got <- mustLock(t, multi(t, m, over...)) }()
-	eventually(t, "it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Subscriptions > 0 })
+	redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Subscriptions > 0 })
 	c.Migrate(name, c.OtherMaster(name))
 	mustUnlock(t, held)
 	lease := <-got

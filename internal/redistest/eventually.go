@@ -1,0 +1,17 @@
+package redistest
+
+import (
+	"testing"
+	"time"
+)
+
+// Eventually waits for a state that has no event of its own, and fails the test if it is not
+// there within limit.
+func Eventually(t testing.TB, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", limit, what)
+		}
+	}
+}

@@ -100,11 +100,7 @@ func (e *env) directions() []direction {
 // eventually waits for something that has no event of its own.
 func (e *env) eventually(what string, within time.Duration, ok func() bool) {
 	e.Helper()
-	for deadline := time.Now().Add(within); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			e.Fatalf("not within %v: %s", within, what)
-		}
-	}
+	redistest.Eventually(e, within, what, ok)
 }
 
 // thread is the name of a thread that no other scenario uses.

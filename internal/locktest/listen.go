@@ -1,0 +1,98 @@
+package locktest
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// listenScenarios are about messages that are noise, late or never come.
+var listenScenarios = map[string]func(*Env){
+	// AC-55: noise on the channel grants nothing and costs little.
+	"JunkMessagesAreIgnored": func(e *Env) {
+		holder := e.Manager()
+		held := e.MustLock(e.Lock(holder))
+		m, p := e.Via()
+		got := e.Locking(e.Lock(m))
+		e.Listening(1)
+		p.Record()
+		pipe := e.srv.Admin().Pipeline()
+		for range 5000 {
+			for _, junk := range []string{"", "2", "-1", "00", "\x00\xff", "hello"} {
+				pipe.Publish(bg, e.Channel(e.Key), junk)
+			}
+		}
+		pipe.Publish(bg, e.Channel(e.Key), strings.Repeat("x", 1<<20))
+		if _, err := pipe.Exec(bg); err != nil {
+			e.Fatal(err)
+		}
+		if n := p.Count(redistest.Command("evalsha")); n > 100 { // beside the polls
+			e.Errorf("junk caused %d tries", n)
+		}
+		e.MustUnlock(held)
+		e.MustUnlock(<-got)
+	},
+
+	// L3: the connection that should have brought the message was killed just then.
+	"KilledPubSubIsReplaced": func(e *Env) {
+		holder, m := e.Manager(byMessage...), e.Manager(byMessage...)
+		for range 20 {
+			held := e.MustLock(e.Lock(holder))
+			got := e.Locking(e.Lock(m))
+			e.Listening(1)
+			e.srv.Admin().Do(bg, "CLIENT", "KILL", "TYPE", "pubsub")
+			e.MustUnlock(held) // its message goes to nobody
+			e.MustUnlock(<-got)
+		}
+		if m.Stats().Reconnects == 0 {
+			e.Error("no reconnection was provoked")
+		}
+	},
+
+	// L3: half-open. Nothing breaks, nothing arrives: polling covers it, and the
+	// connection is replaced.
+	"SilentPubSubIsNoticed": func(e *Env) {
+		holder := e.Manager(holdfast.WithLease(time.Minute))
+		m, p := e.Via(holdfast.WithPollInterval(200 * time.Millisecond))
+		held := e.MustLock(e.Lock(holder))
+		// From its confirmation on nothing reaches this connection.
+		p.SwallowReply(redistest.Command("subscribe"), 1)
+		got := e.Locking(e.Lock(m))
+		e.Parked(m, 1)
+		e.Listening(1)
+		e.Eventually("a second connection", func() bool { return m.Stats().Reconnects > 0 })
+		e.MustUnlock(held)
+		e.MustUnlock(<-got)
+		if s := m.Stats(); s.Polls == 0 {
+			e.Errorf("no polls: %+v", s)
+		}
+	},
+
+	// Pub/sub is denied altogether: polling.
+	"DeniedPubSubIsReplacedByPolling": func(e *Env) {
+		admin := e.Server().Admin()
+		admin.Do(bg, "ACL", "SETUSER", "poller", "on", ">secret", "~*", "+@all", "-subscribe", "-ssubscribe", "-publish", "resetchannels")
+		opt := e.srv.Options()
+		opt.Username, opt.Password = "poller", "secret"
+		m := e.ManagerOn(e.client(opt), holdfast.WithPollInterval(100*time.Millisecond))
+		other := e.Manager(holdfast.WithPollInterval(100 * time.Millisecond))
+		var s Section
+		var wg sync.WaitGroup
+		for _, m := range []*holdfast.Manager{m, other} {
+			for range 2 {
+				wg.Go(func() {
+					for range 5 {
+						l := e.MustLock(e.Lock(m))
+						s.Enter(e, 2*time.Millisecond)
+						e.MustUnlock(l) // PUBLISH is refused inside the script, after the release
+					}
+				})
+			}
+		}
+		wg.Wait()
+		e.srv.RequireNoKeys(e)
+	},
+}

@@ -121,10 +121,12 @@ func (h *hold) serves(r *handle) bool {
 }
 
 // passes reports whether h may go to the caller of a request without a word to Redis. A
-// fixed lease is never passed on: its time belongs to the caller who asked for it.
+// fixed lease is never passed on: its time belongs to the caller who asked for it, and so
+// does what Extend has added to another, since renewal shortens nothing.
 func (h *hold) passes(r *handle, now time.Time) bool {
 	m := h.entry.m
-	return m.slice > 0 && h.kind != fairKind && !h.cfg.fixed && h.serves(r) &&
+	extended := h.deadline.After(now.Add(h.cfg.ttl))
+	return m.slice > 0 && h.kind != fairKind && !h.cfg.fixed && !extended && h.serves(r) &&
 		(!h.cfg.fencing || h.tokens > 0) && !(h.demand == demandKnown && h.sliceOver(now)) && h.sound(now)
 }
 

@@ -50,6 +50,23 @@ var cornerScenarios = map[string]func(*Env){
 		e.MustUnlock(<-got)
 	},
 
+	// Whoever comes next would, by a crash, leave the lock for as long as the one before wanted it.
+	"WhatExtendAddedEndsWithUnlock": func(e *Env) {
+		m := e.Manager()
+		l := e.MustLock(e.Lock(m))
+		if err := l.Extend(bg, time.Hour); err != nil {
+			e.Fatal(err)
+		}
+		got := e.Locking(e.Lock(m))
+		e.Parked(m, 1)
+		e.MustUnlock(l)
+		next := <-got
+		if ttl := e.srv.Admin().PTTL(bg, e.Key).Val(); ttl > lease {
+			e.Errorf("the next has it for %v", ttl)
+		}
+		e.MustUnlock(next)
+	},
+
 	// Two calls under one owner that both wait are one owner when the lock comes.
 	"OneOwnerWaitingTwice": func(e *Env) {
 		holder, m := e.Manager(), e.Manager()

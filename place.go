@@ -44,7 +44,6 @@ func (e *entry) joinLocked() {
 		}
 	}
 	j := &join{e: e}
-	again := false
 	for ; w != nil && len(j.tries) < joinBatch; w = w.Next() {
 		r := &w.Value
 		switch {
@@ -65,10 +64,6 @@ func (e *entry) joinLocked() {
 		if r.claim != nil && r.claim.unanswered >= maxCopies {
 			continue
 		}
-		if len(j.tries) > 0 && again != (r.claim != nil) {
-			break // those who may have stood there before come back to the front, others do not
-		}
-		again = r.claim != nil
 		j.tries = append(j.tries, e.newTryLocked(w))
 	}
 	if len(j.tries) == 0 {
@@ -78,13 +73,9 @@ func (e *entry) joinLocked() {
 		e.strayed = true // more in the next request
 	}
 	m := e.m
-	patience := m.patienceNow()
-	if again {
-		patience = -patience
-	}
 	keys := e.keys
 	args := make([]any, 0, 5+len(j.tries))
-	args = append(args, keys.Lock, keys.Tombstones, keys.Queue, patience, m.owners)
+	args = append(args, keys.Lock, keys.Tombstones, keys.Queue, m.patienceNow(), m.owners)
 	for _, t := range j.tries {
 		args = append(args, t.hold.tail(fairKind))
 	}

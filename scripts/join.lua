@@ -1,10 +1,11 @@
 -- join.lua: put several waiters of one process into the queue of a fair lock, in order.
--- They come behind a first one that has asked for the lock itself, or that will.
+-- They come behind a first one that has asked for the lock itself, or that will. A repeated
+-- request finds those that stand there, and puts the others behind whoever came meanwhile.
 --
 -- KEYS[1]    the lock
 -- KEYS[2]    tombstones: zset of owner ids that were given up
 -- KEYS[3]    queue of waiters, see prelude/queue.lua
--- ARGV[1]    patience, milliseconds; negative if some of them stood there before
+-- ARGV[1]    patience, milliseconds
 -- ARGV[2]    what the ids begin with
 -- ARGV[2+i]  what the i-th id ends with
 --

@@ -63,7 +63,7 @@ func (e *entry) noVerdictLocked(ctx context.Context, w *waiter) error {
 	name, causes := w.Value.h.name, contextCauses(ctx)
 	front := e.waiters.Front()
 	switch {
-	case e.hold != nil || !e.reads.none():
+	case e.hold != nil || !e.reads.none(): // somebody here has it
 	case e.trouble != nil:
 		return newLockError(ErrUnavailable, name, append(causes, e.trouble.cause)...)
 	case e.refused || w.Value.queued || front != nil && front.Value.queued: // the lock is busy

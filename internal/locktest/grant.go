@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"sync"
@@ -63,6 +64,9 @@ func (e *Env) quiet() {
 }
 
 // grantScenarios are about the release that makes the next waiter the owner.
+// grantInARow finds which grant in a row a message is, see prelude/grant.lua.
+var grantInARow = regexp.MustCompile(`"publish" "holdfast_inbox:.* "g \d+ \d+ \d+ \d+ (\d+) `)
+
 var grantScenarios = map[string]func(*Env){
 	// Two commands for each acquisition at most, whatever the number of processes: the
 	// grant reaches the waiter by itself.
@@ -383,11 +387,19 @@ var grantScenarios = map[string]func(*Env){
 			e.srv.Admin().Publish(bg, e.Channel(e.Key), message)
 		}
 		// Each open release is a race, which gives Redisson's a start of 2 ms. A turn may also
-		// come by a release when, on a slow machine, none of ours stands in the queue; and there
-		// the count begins anew now and then, with a grant that is found by asking.
+		// come by a release when, on a slow machine, none of ours stands in the queue. There the
+		// count begins anew now and then, with a grant that is found by asking.
 		given, open := grants()-quiet, countLines(mon, `lua] "publish" "holdfast_inbox:`, `"o `)
-		if open == 0 || given > 2*18*(open+1) {
-			e.Errorf("%d grants of ours and %d open releases", given, open)
+		told := countLines(mon, `lua] "publish" "`+e.Channel(e.Key)+`"`)
+		if open == 0 || told < 5 || given > 2*18*(told+1) {
+			e.Errorf("%d grants of ours and %d releases that Redisson heard of, %d of them open", given, told, open)
+		}
+		for _, line := range mon.Lines() {
+			if m := grantInARow.FindStringSubmatch(line); m != nil {
+				if n, err := strconv.Atoi(m[1]); err != nil || n < 1 || n > 16 {
+					e.Errorf("grant number %s in a row", m[1])
+				}
+			}
 		}
 		stop()
 		wg.Wait()

@@ -38,12 +38,20 @@ func newBaton(t *testing.T, within time.Duration, opts ...holdfast.LockOption) *
 	a, proxy := managerVia(t, srv, append(slow, holdfast.Comebacks(learned, within))...)
 	b := managerOn(t, srv, append(slow, holdfast.Comebacks(1000, never))...)
 	mustLock(t, b.Mutex("other"))
-	ctx, cancel := context.WithCancel(t.Context())
-	a.Mutex("other").LockAsync(ctx)
-	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
-		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
-	})
-	return &baton{t, srv, proxy, a, b, "a", opts, cancel}
+	p := &baton{T: t, srv: srv, proxy: proxy, a: a, b: b, name: "a", opts: opts}
+	p.still = p.hears(a)
+	return p
+}
+
+// hears makes m hear its inbox until still is called.
+func (p *baton) hears(m *holdfast.Manager) (still func()) {
+	p.Helper()
+	heard := func() int { return len(p.srv.Admin().PubSubChannels(p.Context(), "holdfast_inbox:*").Val()) }
+	before := heard()
+	ctx, cancel := context.WithCancel(p.Context())
+	m.Mutex("other").LockAsync(ctx)
+	redistest.Eventually(p.T, patience, "the inbox is heard", func() bool { return heard() > before })
+	return cancel
 }
 
 func (p *baton) lockOf(m *holdfast.Manager) *holdfast.Mutex { return m.Mutex(p.name, p.opts...) }

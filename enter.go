@@ -167,7 +167,7 @@ func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, er
 	if r.once {
 		e.onces++
 	}
-	if r.once || e.waiters.Len() == 1 {
+	if r.once || e.waiters.Len() == 1 && !e.stepAsideLocked() {
 		e.ask = true
 	}
 	e.stepLocked()

@@ -226,7 +226,7 @@ func (e *entry) hears() {
 // wakeUp is called by the timer.
 func (e *entry) wakeUp() {
 	e.mu.Lock()
-	if e.waiters.Len() > 0 {
+	if e.waiters.Len() > 0 && !e.yielding {
 		e.m.stats.polls.Add(1)
 	}
 	e.yielding = false

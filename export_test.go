@@ -7,5 +7,8 @@ func Comebacks(n int, d time.Duration) Option {
 	return option(func(c *config) { c.habitual, c.comeback = n, d })
 }
 
+// StepAside makes who comes back at once to a manager ask after d; see habit.go.
+func StepAside(d time.Duration) Option { return option(func(c *config) { c.aside = d }) }
+
 // ConfirmGrants makes a manager trust no grant by the server without asking Redis.
 func ConfirmGrants() Option { return option(func(c *config) { c.confirm = true }) }

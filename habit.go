@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Where one goroutine in each of several processes takes the same lock again and again, an
@@ -17,13 +18,19 @@ import (
 //
 // If nobody comes, the place is given up after a moment, and so is the lock if it has been
 // granted: what a wrong guess costs the others. The next one takes as many comebacks again.
+//
+// Where the lock stays away for longer, who comes back at once steps aside instead: its
+// request would keep Redis, and the processors that they share, from telling the next owner.
+// Measured with both processes and Redis on the same two cores: a sixth of a hand-over.
 
 // habit is what a process remembers of those who come for a mutex. It is guarded by
 // entry.mu.
 type habit struct {
-	comebacks int       // how often in a row somebody came back in time
-	handed    time.Time // when the lock was handed to another process; zero: somebody has come since
-	booked    *hold     // the claim that nobody has come for yet; nil: none
+	comebacks int           // how often in a row somebody came back in time
+	handed    time.Time     // when the lock was handed to another process
+	back      bool          // somebody has come since
+	round     time.Duration // how long the lock stayed away the last time; 0: not known
+	booked    *hold         // the claim that nobody has come for yet; nil: none
 }
 
 const (
@@ -33,6 +40,11 @@ const (
 	comebackWithin = time.Millisecond
 	// habitual is how many comebacks in a row are taken for a habit.
 	habitual = 3
+	// asideFor is how long after a release whoever comes back asks at the earliest: longer
+	// than it takes to tell the next owner. It is so if the lock stayed away for awayFor the
+	// last time. If it does not this time, it has been free for a while, once.
+	asideFor = time.Millisecond
+	awayFor  = 2 * asideFor
 )
 
 // bookLocked returns the claim of a place for the release of h to take; nil, where nobody is
@@ -66,7 +78,7 @@ func (r *release) bookedLocked(clock int64, reply command.Reply) {
 		return
 	}
 	e.habit.booked = c
-	e.habit.handed = time.Now()
+	e.habit.handed, e.habit.back = time.Now(), false
 }
 
 // notBookedLocked is called when the release has ended without a word about the place. It has
@@ -88,14 +100,34 @@ func (e *entry) handedLocked() {
 	if e.habit == nil {
 		e.habit = new(habit)
 	}
-	e.habit.handed = time.Now()
+	e.habit.handed, e.habit.back = time.Now(), false
 }
 
 // cameLocked is called when a caller comes who will wait.
 func (e *entry) cameLocked() {
-	if b := e.habit; b != nil && !b.handed.IsZero() {
+	if b := e.habit; b != nil && !b.back {
 		b.comebacks++
-		b.handed = time.Time{}
+		b.back = true
+	}
+}
+
+// stepAsideLocked reports whether the only waiter, who has just come, is to ask a moment later.
+func (e *entry) stepAsideLocked() bool {
+	b := e.habit
+	if b == nil || b.booked != nil || b.round < awayFor {
+		return false
+	}
+	left := e.m.aside - time.Since(b.handed)
+	if left > 0 {
+		e.yieldForLocked(left)
+	}
+	return left > 0
+}
+
+// returnedLocked is called when this process has the lock again.
+func (e *entry) returnedLocked(now time.Time) {
+	if b := e.habit; b != nil {
+		b.round = now.Sub(b.handed)
 	}
 }
 
@@ -109,7 +141,7 @@ func (e *entry) lingerLocked() bool {
 	case e.hold != nil || e.releasing > 0:
 		return true
 	}
-	if left := e.m.comeback - time.Since(b.handed); left > 0 {
+	if left := e.m.comeback - time.Since(b.handed); left > 0 && !b.back {
 		e.armLocked(left)
 		return true
 	}
@@ -149,8 +181,11 @@ func (e *entry) takeBookingLocked(w *waiter) {
 
 // parseBooking returns the server's time in the reply of a release that has taken a place.
 func parseBooking(reply any) (clock int64, ok bool) {
-	if v, _ := reply.([]any); len(v) == 2 && v[0] == int64(releasePassed) {
-		clock, ok = v[1].(int64)
+	v, _ := reply.([]any)
+	if len(v) != 3 || v[0] != int64(releasePassed) {
+		return 0, false
 	}
-	return clock, ok
+	seconds, _ := v[1].(string)
+	microseconds, _ := v[2].(string)
+	return wire.ParseTime(seconds, microseconds)
 }

@@ -311,3 +311,34 @@ func TestHabit_Alone(t *testing.T) {
 		t.Errorf("%d requests for 900 acquisitions: nothing was booked", n)
 	}
 }
+
+// Who comes back at once for a lock that has stayed away for a while leaves the next owner
+// the time to be told of it, and asks then.
+func TestHabit_StepsAside(t *testing.T) {
+	for name, aside := range map[string]time.Duration{"the time is over": 10 * time.Millisecond, "somebody asks": never} {
+		t.Run(name, func(t *testing.T) {
+			p := newBaton(t, never)
+			a := managerOn(t, p.srv, holdfast.Comebacks(1000, never), holdfast.StepAside(aside))
+			defer p.hears(a)()
+			lease := mustLock(t, p.lockOf(a))
+			other := p.asks(p.b)
+			mustUnlock(t, lease)
+			held := p.granted(other)
+			back := p.asks(a)                // at once: for how long it stays away is not known
+			time.Sleep(2 * time.Millisecond) // work under the lock
+			mustUnlock(t, held)
+			lease = p.granted(back)
+
+			other = p.asks(p.b)
+			mustUnlock(t, lease)
+			got := p.lockOf(a).LockAsync(t.Context())
+			mustUnlock(t, p.granted(other))
+			if aside == never {
+				p.free() // it does not stand in the queue, or the lock were its own
+				_, err := p.lockOf(a).TryLock(t.Context())
+				wantErr(t, err, holdfast.ErrNotAcquired, nil) // the lock goes to who came before
+			}
+			mustUnlock(t, p.granted(got))
+		})
+	}
+}

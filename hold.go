@@ -203,7 +203,9 @@ func (h *hold) offer(booked *hold) any {
 	if booked == nil {
 		return offer
 	}
-	return offer + " " + strconv.FormatUint(booked.number, 10) + " " + strconv.FormatInt(validity.Milliseconds(m.patience), 10)
+	// In whole seconds, beginning with the current one.
+	seconds := int64((m.patience+time.Second-1)/time.Second) + 1
+	return offer + " " + strconv.FormatUint(booked.number, 10) + " " + strconv.FormatInt(seconds, 10)
 }
 
 // fairChannel is where Redisson tells a fair waiter that it is next.

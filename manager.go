@@ -33,8 +33,9 @@ type Manager struct {
 	counted  string        // "1" if PUBLISH tells whether anybody heard it, else "0"
 	patience time.Duration // for how long a silent waiter keeps its place
 	confirm  bool          // tests: no grant is trusted without asking
-	habitual int           // see habit.go; tests change both
-	comeback time.Duration // likewise
+	habitual int           // see habit.go; tests change these three
+	comeback time.Duration
+	aside    time.Duration
 
 	executor   *command.Executor
 	scheduler  *renewal.Scheduler[*hold]
@@ -120,6 +121,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		confirm:  cfg.confirm,
 		habitual: cfg.habitual,
 		comeback: cfg.comeback,
+		aside:    cfg.aside,
 		executor: command.New(client),
 		entries:  [families]registry{{}, {}, {}},
 		drained:  make(chan struct{}),

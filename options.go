@@ -68,6 +68,7 @@ type config struct {
 	confirm      bool          // tests: see Manager
 	habitual     int           // likewise
 	comeback     time.Duration // likewise
+	aside        time.Duration // likewise
 	publish      PublishMode
 	err          error // the first bad option
 }
@@ -122,6 +123,7 @@ func defaultConfig() config {
 		fairPatience: DefaultFairPatience,
 		habitual:     habitual,
 		comeback:     comebackWithin,
+		aside:        asideFor,
 	}
 }
 

@@ -236,6 +236,7 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 	e.refused = false
 	h.phase = held
 	h.tenure = now.Sub(e.m.epoch)
+	e.returnedLocked(now)
 	if h.cfg.fencing {
 		h.token = lastToken - uint64(h.tokens)
 		e.m.tokens.saw(e.name(), lastToken)

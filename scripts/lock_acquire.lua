@@ -63,20 +63,20 @@ if present > 0 then
 
     local patience, claim, counted, publish = string.match(ARGV[3], '^(%S+) (%d+) (%d) (%a+)$')
     patience = tonumber(patience)
-    local queue, deadlines, now, clock = KEYS[3], deadlines_of(KEYS[3]), server_time()
+    local queue, deadlines, now, time = KEYS[3], deadlines_of(KEYS[3]), server_time()
     local ttl, foreign
     if holder then
       ttl, foreign = redis.call('pttl', KEYS[1]), not inbox_of(holder)
     else
       -- prelude: grant first
 
-      local id, me, last = first(queue, deadlines, now), ARGV[1], nil
+      local id, me = first(queue, deadlines, now), ARGV[1]
       if id and id ~= me and patience > 0 then
         -- A lock that is free although somebody waits has just been left open for
         -- Redisson, or has expired: whoever waits already sees to it.
         ttl, foreign = 50, true
       else
-        local lock, counter, turn, manager = KEYS[1], KEYS[4], '1', nil
+        local lock, counter, turn, manager, waiting = KEYS[1], KEYS[4], '1', nil, redis.call('llen', queue)
         local channel = string.gsub(queue, 'queue', '_channel', 1)
 
         -- prelude: lock leave

@@ -34,7 +34,7 @@ if redis.call('exists', lock, KEYS[2], KEYS[3]) > 0 then
     local patience, claim, counted = string.match(ARGV[3], '^(%S+) (%d+) (%d) ')
     patience = tonumber(patience)
     o = {lock = lock, queue = KEYS[3], counter = KEYS[4], claim = claim, turn = '1', counted = counted, me = id}
-    o.now, o.clock = server_time()
+    o.now, o.time = server_time()
     local deadlines = deadlines_of(KEYS[3])
     local next = first(KEYS[3], deadlines, o.now)
     local mine = not next

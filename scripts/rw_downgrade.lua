@@ -28,8 +28,8 @@ if redis.call('hexists', lock, writer) == 1 and not redis.call('zscore', KEYS[4]
   announce(ARGV[2], KEYS[2], true) -- Redisson's own downgrade does not tell its readers
   if redis.call('exists', KEYS[3]) == 1 then
     local claim, _, counted = string.match(ARGV[3], '^(%d+) (%d+) (%d) ')
-    local now, clock = server_time()
-    let_in({lock = lock, queue = KEYS[3], counter = KEYS[5], now = now, clock = clock,
+    local now, time = server_time()
+    let_in({lock = lock, queue = KEYS[3], counter = KEYS[5], now = now, time = time,
       claim = claim, turn = '1', counted = counted})
   end
 elseif redis.call('hexists', lock, ARGV[1]) == 0 then

@@ -43,8 +43,8 @@ if (held == 1 or ARGV[4]) and redis.call('exists', KEYS[3]) == 1 then
     announce(ARGV[2], KEYS[2], true)
     reply = -3
   else
-    local now, clock = server_time()
-    local granted, message = let_in({lock = lock, queue = KEYS[3], counter = KEYS[5], now = now, clock = clock,
+    local now, time = server_time()
+    local granted, message = let_in({lock = lock, queue = KEYS[3], counter = KEYS[5], now = now, time = time,
       claim = claim, turn = turn, counted = counted, manager = manager})
     if granted > 0 then
       reply = message or -3

@@ -48,16 +48,31 @@ func ParseNotice(payload string) (Notice, bool) {
 		n[i] = v
 	}
 	const day = 24 * 60 * 60 * 1000
-	if n[1] > day || n[2] > 1<<40 || n[3] >= 1e6 || n[4] > 1<<30 {
+	clock, ok := milliseconds(n[2], n[3])
+	if !ok || n[1] > day || n[4] > 1<<30 {
 		return Notice{}, false
 	}
 	return Notice{
 		Number:  n[0],
 		Granted: f[0] == "g",
 		Claim:   time.Duration(n[1]) * time.Millisecond,
-		Clock:   int64(n[2]*1000 + n[3]/1000),
+		Clock:   clock,
 		Turn:    int(n[4]),
 		Others:  n[5] != 0,
 		Token:   n[6],
 	}, true
+}
+
+// ParseTime returns the milliseconds of what TIME said.
+func ParseTime(seconds, microseconds string) (ms int64, ok bool) {
+	s, err1 := strconv.ParseUint(seconds, 10, 63)
+	us, err2 := strconv.ParseUint(microseconds, 10, 63)
+	if err1 != nil || err2 != nil {
+		return 0, false
+	}
+	return milliseconds(s, us)
+}
+
+func milliseconds(seconds, microseconds uint64) (ms int64, ok bool) {
+	return int64(seconds*1000 + microseconds/1000), seconds <= 1<<40 && microseconds < 1e6
 }

@@ -17,6 +17,6 @@ local function first(queue, deadlines, now)
     if kept > now then
       return id, kept
     end
-    step_out(queue, deadlines, id)
+    step_out(queue, deadlines, id, redis.call('llen', queue))
   end
 end

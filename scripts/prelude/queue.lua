@@ -8,10 +8,15 @@
 -- few seconds from each time that its process asks; a half in the time says that
 -- the process hears no inbox at present and has to find its grant by asking.
 
--- server_time returns milliseconds, and the two numbers of TIME as messages have them.
+-- milliseconds returns the number for a reply of TIME.
+local function milliseconds(time)
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- server_time returns milliseconds, and what TIME said.
 local function server_time()
-  local t = redis.call('time')
-  return t[1] * 1000 + math.floor(t[2] / 1000), t[1] .. ' ' .. t[2]
+  local time = redis.call('time')
+  return milliseconds(time), time
 end
 
 -- deadlines_of names the zset that belongs to a list.

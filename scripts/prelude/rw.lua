@@ -95,12 +95,13 @@ local function let_in(o)
   local mode = redis.call('hget', o.lock, 'mode')
   local granted, message = 0, nil
   while mode ~= 'write' do
-    local id, kept = first(o.queue, deadlines, o.now)
+    local id = first(o.queue, deadlines, o.now)
     if not id or mode and is_writer(id) then
       break
     end
-    local others = step_out(o.queue, deadlines, id)
+    local waiting = redis.call('llen', o.queue)
     if id == o.me then
+      step_out(o.queue, deadlines, id, waiting)
       return granted, message, true
     end
     local token = '0'
@@ -112,15 +113,16 @@ local function let_in(o)
       break
     end
     local inbox, number = inbox_of(id)
-    local text = 'g ' .. number .. ' ' .. o.claim .. ' ' .. o.clock .. ' ' .. o.turn .. ' ' .. others .. ' ' .. token
+    local text = 'g ' .. number .. ' ' .. o.claim .. ' ' .. o.time[1] .. ' ' .. o.time[2] .. ' ' .. o.turn .. (waiting > 1 and ' 1 ' or ' 0 ') .. token
     local own = o.manager and string.sub(id, 1, #o.manager) == o.manager
-    if own or grant(inbox, text, kept, o.counted) then
+    if own or grant(inbox, text, o.counted, deadlines, id) then
       granted = granted + 1
       message = own and text or message
       mode = is_writer(id) and 'write' or 'read'
     else
       take_out(o.lock, id) -- its process is dead, or asks when it hears again
     end
+    step_out(o.queue, deadlines, id, waiting)
   end
   return granted, message, false
 end

@@ -5,8 +5,7 @@
 -- A waiter of Redisson that gets the lock takes its own patience, 300 s by default, off
 -- every time in the zset; without the addition that would remove us.
 local function ahead(queue, deadlines, now)
-  local latest = redis.call('zrevrange', deadlines, '0', '0', 'withscores')[2]
-  if not latest or tonumber(latest) < now + 150000 then
+  if redis.call('zcount', deadlines, string.format('%.0f', now + 150000), '+inf') == 0 then
     return function() return 0 end -- nobody of Redisson's
   end
   local foreign, before = 0, {}

@@ -46,6 +46,8 @@ while id and not told do
     else
       redis.call('hdel', lock, id) -- its process is dead, or asks when it hears again
     end
+    -- Not before: its place says whether it hears. If this failed, the next release would
+    -- find an owner that has gone, and its process would give the lock back.
     step_out(queue, deadlines, id, waiting)
     if not told then
       id, waiting = redis.call('lindex', queue, '0'), waiting - 1

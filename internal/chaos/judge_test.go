@@ -218,6 +218,12 @@ func TestTruths(t *testing.T) {
 			h.hold(0, busyMutex, 9, 15).EndedBy = "del"
 			h.op(1, Unlock, busyMutex, OK, 14, 16)
 		}, []string{"hold deleted", "claim without hold"}},
+		{"deleted when its time may be over", func(h *handmade) { // a dead reader's right, by the next that leaves
+			h.lease(0, busyMutex, 10, 20)
+			o := h.hold(0, busyMutex, 9, 15)
+			o.EndedBy, o.End.Hi, o.Expires = "del", 17*ms, 16*ms
+			h.op(1, Unlock, busyMutex, OK, 14, 16)
+		}, []string{"claim without hold"}},
 		{"deleted by its own release", func(h *handmade) {
 			h.lease(0, busyMutex, 10, 20)
 			h.hold(0, busyMutex, 9, 21).EndedBy = "del"

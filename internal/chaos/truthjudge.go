@@ -156,12 +156,12 @@ func (h *History) stalled(from int64, proc int) (sum int64) {
 	return sum
 }
 
-// taken finds holds that were deleted before their time, and not by a release of their
-// own process.
+// taken finds holds that were deleted before their time, as far as that is certain, and not by
+// a release of their own process.
 func (h *History) taken() (violations []Violation) {
 	for name, holds := range h.Truth.Holds {
 		for _, o := range holds {
-			if o.EndedBy != "del" || h.excused(name, o.End.Lo) || h.excused(name, o.End.Hi) || h.released(o) {
+			if inTime := o.ends() == 0 || o.End.Hi < o.ends(); o.EndedBy != "del" || !inTime || h.excused(name, o.End.Lo) || h.excused(name, o.End.Hi) || h.released(o) {
 				continue
 			}
 			violations = append(violations, Violation{

@@ -27,7 +27,7 @@ import (
 // entry.mu.
 type habit struct {
 	comebacks int           // how often in a row somebody came back in time
-	handed    time.Time     // when the lock was handed to another process
+	handed    time.Time     // when the lock was handed to another process; zero: it has been back since
 	back      bool          // somebody has come since
 	round     time.Duration // how long the lock stayed away the last time; 0: not known
 	booked    *hold         // the claim that nobody has come for yet; nil: none
@@ -126,8 +126,8 @@ func (e *entry) stepAsideLocked() bool {
 
 // returnedLocked is called when this process has the lock again.
 func (e *entry) returnedLocked(now time.Time) {
-	if b := e.habit; b != nil {
-		b.round = now.Sub(b.handed)
+	if b := e.habit; b != nil && !b.handed.IsZero() {
+		b.round, b.handed = now.Sub(b.handed), time.Time{}
 	}
 }
 

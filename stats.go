@@ -29,7 +29,7 @@ type Stats struct {
 	Renewals        uint64 // holds renewed
 	RenewalFailures uint64 // holds whose renewal failed and was tried again
 	Wakeups         uint64 // messages that made a waiting process ask again
-	Polls           uint64 // times that it asked again because of the clock
+	Polls           uint64 // times that it asked again because no message came
 	Reconnects      uint64 // pub/sub connections lost
 }
 

@@ -42,7 +42,7 @@ end
 -- prelude: queue
 
 local lock, channel, publish, queue, counter = KEYS[1], KEYS[2], ARGV[2], KEYS[3], KEYS[5]
-local deadlines, free = 'redisson_lock_timeout' .. string.sub(queue, 20), removed == 1 -- as deadlines_of, and cheaper
+local deadlines, free = deadlines_of(queue), removed == 1
 if ARGV[4] then
   -- prelude: leave
 
@@ -52,13 +52,13 @@ end
 
 local reply
 if free and next then
-  local claim, turn, counted, manager, number, patience = string.match(ARGV[3], '^(%d+) (%d+) (%d) (%S+) ?(%d*) ?(%d*)$')
+  local claim, turn, counted, manager, number, seconds = string.match(ARGV[3], '^(%d+) (%d+) (%d) (%S+) ?(%d*) ?(%d*)$')
   local time, waiting = redis.call('time'), redis.call('llen', queue)
   local id, me, booked = next, nil, false
   if number ~= '' then
     -- prelude: book
 
-    booked = book(queue, deadlines, time, manager .. number, patience)
+    booked = book(queue, deadlines, time, manager .. number, seconds)
     waiting = booked and waiting + 1 or waiting
   end
   local open = false

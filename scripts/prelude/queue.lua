@@ -21,7 +21,8 @@ end
 
 -- deadlines_of names the zset that belongs to a list.
 local function deadlines_of(queue)
-  return (string.gsub(queue, '_queue', '_timeout', 1))
+  local family, lock = string.match(queue, '^(%l+_%l+_)queue(.*)$')
+  return family .. 'timeout' .. lock
 end
 
 -- inbox_of returns the channel of the manager that made an id and the id's number;

@@ -24,7 +24,7 @@ import (
 //	hears              the inbox begins to be heard                below
 //	wakeUp             the timer: poll, TTL of the holder, pause   below
 //	close              Manager.Close                               below
-//	loseLocked         a renewal or the deadline                   grant.go
+//	missed, expire     a renewal or the deadline                   grant.go, renew.go
 //	Unlock             the holder is done                          lease.go
 //
 // The attempt in Redis belongs to the entry and not to a caller: for a mutex and a

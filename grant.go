@@ -4,7 +4,54 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/validity"
 )
+
+// grantedLocked makes the claim a hold of the process, whose TTL of ttl began no
+// earlier than at since. The caller passes the result to announceLoss after unlocking.
+func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastToken uint64, how grantMode) (lost []ended) {
+	e.trouble = nil
+	w := h.waiter
+	e.endBidLocked(h)
+	now := time.Now()
+	if !validity.Valid(now, validity.Deadline(since, ttl)) {
+		// The server may be about to expire it: this is no grant (S2 in docs/SAFETY.md).
+		e.troubledLocked(errTooLate)
+		e.refuseLocked(e.tries+1, ErrUnavailable, errTooLate)
+		e.releaseLocked(h, nil)
+		e.pauseLocked()
+		return nil
+	}
+	if x := e.hold; x != nil { // Redis would not have granted another while it was held
+		lost = e.loseLocked(x, LostStolen)
+	}
+	e.refused = false
+	h.phase = held
+	h.tenure = now.Sub(e.m.epoch)
+	e.returnedLocked(now)
+	if h.cfg.fencing {
+		h.token = lastToken - uint64(h.tokens)
+		e.m.tokens.saw(e.name(), lastToken)
+	}
+	if h.kind == readKind {
+		if e.reads == nil {
+			e.reads = new(readHolds)
+		}
+		e.reads.holds = append(e.reads.holds, h)
+	} else {
+		e.hold = h
+		for _, x := range slices.Clone(e.reads.all()) { // likewise
+			lost = append(lost, e.loseLocked(x, LostStolen)...)
+		}
+	}
+	h.deadline = e.m.scheduler.Add(&h.item, since, ttl, h.cfg.ttl, !h.cfg.fixed)
+	if !h.cfg.fixed {
+		e.m.warm.Do(func() { e.m.executor.Warm(e.m.life) })
+	}
+	e.serveLocked(h, w, how)
+	return lost
+}
 
 // serveLocked gives a hold that has just been granted to the waiter whose claim it
 // was, and a read hold to the readers behind as well.
@@ -163,7 +210,6 @@ func (e *entry) loseLocked(h *hold, reason LostReason) []ended {
 	case h.stray(): // a late copy of its acquire could take the lock for nobody
 		e.startReleaseLocked(h, false, nil)
 	}
-	e.stepLocked()
 	return all
 }
 
@@ -204,6 +250,7 @@ func (e *entry) missed(h *hold, read bool, reason LostReason) bool {
 	same := read == (h.kind == readKind)
 	if same {
 		all = e.loseLocked(h, reason)
+		e.stepLocked()
 	}
 	e.mu.Unlock()
 	e.announceLoss(all, reason)

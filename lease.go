@@ -226,6 +226,7 @@ func (l *Lease) unlock(trace context.Context) error {
 	if l.err == nil && !now.Before(h.deadline) {
 		// This process slept over the deadline and its timers have not run yet.
 		lost := e.loseLocked(h, LostDeadline)
+		e.stepLocked()
 		defer e.announceLoss(lost, LostDeadline)
 	}
 	switch {

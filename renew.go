@@ -166,6 +166,7 @@ func (m *Manager) expire(h *hold) {
 		m.scheduler.Add(&h.item, time.Now(), m.patience, m.patience, true)
 	default:
 		lost = e.loseLocked(h, LostDeadline)
+		e.stepLocked()
 	}
 	e.mu.Unlock()
 	e.announceLoss(lost, LostDeadline)

@@ -52,6 +52,11 @@
 //
 //	deadline = sent + TTL - margin        margin = max(25 ms, TTL/50), at most TTL/2
 //
+// A lock that another release hands over is held for two seconds at first, or for the lease
+// if that is shorter: so long would a process that has died meanwhile keep it. The first
+// renewal, 25 ms later, gives it its own TTL, and only from then on does the lease outlive a
+// silence of Redis as long as that.
+//
 // Holds are renewed every TTL/3 by one scheduler, in batches, and a renewal that fails
 // is repeated until the deadline. A lease is lost for two reasons only: Redis says that it
 // has another owner or none, or the deadline has passed. The latter needs no answer from

@@ -78,7 +78,7 @@ type request struct {
 	h      *handle
 	owner  *owner          // carried by the caller's context; nil: a new one
 	once   bool            // TryLock: refused by the first verdict
-	after  uint64          // once: only requests numbered above it count, they were sent later
+	after  uint64          // requests numbered above it were sent after the caller had come
 	trace  context.Context // parent of the span of a request sent for this caller; nil: none
 	async  chan<- Result   // LockAsync: where the outcome goes; else nil
 	unhook func() bool     // LockAsync: stops listening to the context; else nil

@@ -45,10 +45,10 @@ type Lease struct {
 type grantMode uint8
 
 const (
-	grantedAtOnce    grantMode = iota // by the first request to Redis
+	grantedAtOnce    grantMode = iota // by the first request to Redis after the call
 	grantedAfterWait                  // by a later one
 	grantedByHandoff                  // by the caller before, or beside other readers, in this process
-	grantedByServer                   // by the release of another process
+	grantedByServer                   // by Redis, with the release of another owner
 	grantedReentry                    // its owner had the lock already
 )
 
@@ -83,8 +83,9 @@ func (l *Lease) Name() string { return l.name }
 func (l *Lease) Token() uint64 { return l.token }
 
 // Deadline returns the time until which exclusivity is claimed if nothing more is
-// heard from Redis. Renewal moves it on; only that of a Redlock can move back, when a
-// member is lost.
+// heard from Redis: in less than two seconds for the first 25 ms of a lease that came from
+// another release, see the package's section on validity. Renewal moves it on; only that of
+// a Redlock can move back, when a member is lost.
 func (l *Lease) Deadline() time.Time {
 	if l.group != nil {
 		return l.group.deadline()
@@ -206,9 +207,9 @@ func (d ended) announce() {
 // background, renewal has stopped, and at worst the lock expires with its TTL. Calling
 // Unlock again waits for that release.
 //
-// Unlock makes one attempt and blocks for at most a second (a quarter of a short
-// lease's TTL, but 100 ms at the least), whether ctx is done or not: ctx carries the trace
-// only.
+// Unlock asks Redis as often as need be and blocks for at most a second (a quarter of a
+// short lease's TTL, but 100 ms at the least), whether ctx is done or not: ctx carries the
+// trace only.
 func (l *Lease) Unlock(ctx context.Context) error {
 	if l.group != nil {
 		return l.group.unlock(ctx, l)

@@ -27,6 +27,10 @@ type Result struct {
 // lost while fn ran, that is joined to it, because what fn did may then have
 // overlapped with another holder. If the lock is not granted, fn is not called.
 // fn may unlock the lease itself.
+//
+// A release that Redis has not confirmed is no error of Do: fn ran under the lock, and the
+// release goes on in the background. An ErrUnavailable that is not fn's therefore says that
+// fn was not called, and that Do may be called again.
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease) error) (err error) {
 	lease, err := l.Lock(ctx)
 	if err != nil {
@@ -37,9 +41,18 @@ func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease
 		if errors.Is(unlockErr, ErrNotHeld) { // fn did it
 			unlockErr = nil
 		}
-		err = errors.Join(err, unlockErr)
+		err = errors.Join(err, unprotected(unlockErr))
 	}()
 	return fn(lease.Context(ctx), lease)
+}
+
+// unprotected returns the error of an Unlock if it says that the section was not protected
+// to its end, and not only that the release is not confirmed yet. Several locks can say both.
+func unprotected(err error) error {
+	if errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLeaseLost) && !errors.Is(err, ErrMaxHold) {
+		return nil
+	}
+	return err
 }
 
 // SyncLocker adapts l to sync.Locker, for code that takes one.
@@ -87,8 +100,7 @@ func (s *syncLocker) Unlock() {
 	s.leases = s.leases[:n]
 	s.mu.Unlock()
 
-	err := lease.Unlock(s.ctx)
-	if err != nil && !errors.Is(err, ErrUnavailable) {
+	if err := unprotected(lease.Unlock(s.ctx)); err != nil {
 		panic(err)
 	}
 }

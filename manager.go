@@ -325,6 +325,7 @@ func (m *Manager) ask(ctx context.Context, name string, script *command.Script, 
 	select {
 	case r := <-q.done:
 		if r.Err != nil {
+			m.stats.troubles.Add(1)
 			return nil, newLockError(ErrUnavailable, name, r.Err)
 		}
 		return r.Value, nil

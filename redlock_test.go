@@ -87,6 +87,37 @@ func TestRedlock_IsALock(t *testing.T) {
 	all.heldBy(t, 0)
 }
 
+// The votes of two members have been deleted, and the third one is silent: Unlock says both,
+// and what is not confirmed must not hide what is lost.
+func TestRedlock_LossBesideSilence(t *testing.T) {
+	for name, section := range map[string]func(l holdfast.Locker, work func()) error{
+		"Do": func(l holdfast.Locker, work func()) error {
+			return holdfast.Do(t.Context(), l, func(context.Context, *holdfast.Lease) error { work(); return nil })
+		},
+		"SyncLocker": func(l holdfast.Locker, work func()) (err error) {
+			defer func() { err, _ = recover().(error) }()
+			s := holdfast.SyncLocker(t.Context(), l)
+			s.Lock()
+			work()
+			s.Unlock()
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := servers(t, 3)
+			err := section(all.candidate(t), func() {
+				all.heldBy(t, 3)
+				for _, srv := range all[:2] {
+					srv.Admin().Del(t.Context(), vote)
+				}
+				all[2].Pause()
+				t.Cleanup(all[2].Resume)
+			})
+			wantErr(t, err, holdfast.ErrLeaseLost, nil)
+		})
+	}
+}
+
 // A waiter is woken by the release and asks nothing meanwhile.
 func TestRedlock_IsWokenByTheRelease(t *testing.T) {
 	all := servers(t, 3)

@@ -152,6 +152,7 @@ func (r *release) Replied(_ *command.Call, reply command.Reply) {
 	case reply.Outcome == command.Answered && ok:
 		r.settleLocked(r.goneLocked(n))
 	case reply.Outcome == command.Denied, reply.Outcome == command.Answered:
+		e.m.stats.troubles.Add(1)
 		r.settleLocked(newLockError(ErrUnavailable, e.name(), deniedBy(reply)))
 	default:
 		r.unclear = r.unclear || reply.Outcome == command.Unknown

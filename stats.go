@@ -18,7 +18,7 @@ type Stats struct {
 	// Callers.
 	Reentered uint64 // leases granted by re-entry
 	HandedOff uint64 // leases granted without Redis: passed on by Unlock, or beside other readers
-	Granted   uint64 // leases granted by a message from Redis, when another process released
+	Granted   uint64 // leases granted by Redis to who was next, when somebody released
 	Released  uint64 // leases ended by Unlock
 	Lost      uint64 // holds that ended without their holder's doing, or by WithMaxHold
 
@@ -28,7 +28,7 @@ type Stats struct {
 	Troubles        uint64 // requests that failed, were refused or took too long
 	Renewals        uint64 // holds renewed
 	RenewalFailures uint64 // holds whose renewal failed and was tried again
-	Wakeups         uint64 // messages that made a waiting process ask again
+	Wakeups         uint64 // messages for those who wait: grants, and reasons to ask again
 	Polls           uint64 // times that it asked again because no message came
 	Reconnects      uint64 // pub/sub connections lost
 }

@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,48 @@ func TestTelemetry_SpanPerAcquireAndRelease(t *testing.T) {
 		if got[i] != wants[i] {
 			t.Errorf("span %d: %v, want %v", i, got[i], wants[i])
 		}
+	}
+}
+
+// What a span says about how a lease came about.
+func TestTelemetry_WaitModes(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	srv := redistest.Start(t)
+	other := managerOn(t, srv)
+	m := managerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+	reader := m.RWMutex("readers", holdfast.WithFixedLease(time.Minute)).RLocker() // each has a hold of its own
+	mustUnlock(t, mustLock(t, reader))
+	first := mustLock(t, reader)
+	second := mustLock(t, reader)
+
+	held := mustLock(t, m.Mutex("passed"))
+	got := waits(t, m.Mutex("passed"))
+	redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+	mustUnlock(t, held)
+	passed := got()
+
+	theirs := mustLock(t, other.Mutex("granted"))
+	got = waits(t, m.Mutex("granted"))
+	redistest.Eventually(t, patience, "the inbox is heard", func() bool { return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1 })
+	mustUnlock(t, theirs)
+	granted := got()
+
+	srv.Admin().HSet(t.Context(), "polled", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63", 1)
+	srv.Admin().PExpire(t.Context(), "polled", 200*time.Millisecond)
+	polled := mustLock(t, m.Mutex("polled"))
+	for _, l := range []*holdfast.Lease{first, second, passed, granted, polled} {
+		mustUnlock(t, l)
+	}
+
+	modes := map[string]string{}
+	for _, s := range recorder.Ended() {
+		if a := attributes(s); s.Name() == "lock.acquire" {
+			modes[a["holdfast.name"].AsString()] += a["holdfast.wait_mode"].AsString() + " "
+		}
+	}
+	want := map[string]string{"readers": "fast fast fast ", "passed": "fast handoff ", "granted": "grant ", "polled": "wait "}
+	if !maps.Equal(modes, want) {
+		t.Errorf("%v, want %v", modes, want)
 	}
 }
 

@@ -173,7 +173,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 		e.unackedLocked(h, r)
 	case r.Outcome == command.Answered && granted:
 		how := grantedAfterWait
-		if e.tries == 1 {
+		if t.n == h.waiter.Value.after+1 {
 			how = grantedAtOnce
 		}
 		lost = e.grantedLocked(h, r.Sent, h.cfg.ttl, uint64(token), how)
@@ -198,6 +198,9 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 // those it was sent for; whoever came to wait since then asks for itself.
 func (e *entry) hopelessLocked(t *try, sentinel, cause error) {
 	e.trouble = nil
+	if sentinel == ErrUnavailable {
+		e.m.stats.troubles.Add(1)
+	}
 	if t.call.Script != multiAcquire {
 		e.failLocked(sentinel, cause)
 		return

@@ -148,7 +148,7 @@ var releaseScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
-	// Do: runs under the lock, unlocks also after a panic, joins what went wrong.
+	// Do: runs under the lock, unlocks also after a panic, joins what went wrong with the lease.
 	"DoUnlocksWhateverHappens": func(e *Env) {
 		m := e.Manager()
 		l := e.Lock(m)
@@ -182,6 +182,17 @@ var releaseScenarios = map[string]func(*Env){
 			return mine
 		})
 		e.WantErr(err, mine, holdfast.ErrLeaseLost)
+		times := 0
+		err = holdfast.Do(bg, l, func(context.Context, *holdfast.Lease) error {
+			times++
+			e.srv.Pause()
+			return nil
+		})
+		e.srv.Resume()
+		if err != nil || times != 1 {
+			e.Errorf("run %d times, and then the release is not confirmed: %v", times, err)
+		}
+		e.Free()
 		ctx, cancel := context.WithCancel(bg)
 		cancel()
 		err = holdfast.Do(ctx, l, func(context.Context, *holdfast.Lease) error {

@@ -16,6 +16,7 @@ type baton struct {
 	*testing.T
 	srv   *redistest.Server
 	proxy *redistest.Proxy // of the first
+	other *redistest.Proxy // of the second
 	a, b  *holdfast.Manager
 	name  string
 	opts  []holdfast.LockOption
@@ -36,9 +37,9 @@ func newBaton(t *testing.T, within time.Duration, opts ...holdfast.LockOption) *
 	srv := redistest.Start(t)
 	slow := []holdfast.Option{holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(2 * time.Minute), holdfast.WithLease(time.Hour)}
 	a, proxy := managerVia(t, srv, append(slow, holdfast.Comebacks(learned, within))...)
-	b := managerOn(t, srv, append(slow, holdfast.Comebacks(1000, never))...)
+	b, other := managerVia(t, srv, append(slow, holdfast.Comebacks(1000, never))...)
 	mustLock(t, b.Mutex("other"))
-	p := &baton{T: t, srv: srv, proxy: proxy, a: a, b: b, name: "a", opts: opts}
+	p := &baton{T: t, srv: srv, proxy: proxy, other: other, a: a, b: b, name: "a", opts: opts}
 	p.still = p.hears(a)
 	return p
 }

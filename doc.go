@@ -84,7 +84,7 @@
 // than a millisecond and is back within another, several times in a row, has its next place
 // taken by the release: one command.
 // If it stays away once, the place is given up then; if the lock was granted to it meanwhile,
-// the others wait for that millisecond.
+// the others wait for that millisecond, and a TryLock is refused in it.
 //
 // A FairMutex has a place in that queue for each caller, so that one order holds over
 // all processes. Each grant then comes from Redis, also within a process. A waiter whose

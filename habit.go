@@ -172,20 +172,22 @@ func (e *entry) takeBookingLocked(w *waiter) {
 		return
 	}
 	e.habit.booked = nil
-	e.ask, e.refused = false, true
-	e.wakeAfterLocked(e.pollAfter(-1))
+	e.ask, e.refused = e.onces > 0 && !w.Value.once, true // who asks once does not wait for the place
+	e.wakeAfterLocked(e.pollAfter(c.cfg.claim))           // the next owner may have died
 	if w.Value.notice = nil; n != nil {
 		e.noticedLocked(c, *n) // no hold is lost by it, there is none
 	}
 }
 
-// parseBooking returns the server's time in the reply of a release that has taken a place.
-func parseBooking(reply any) (clock int64, ok bool) {
+// parseBooking returns what else the reply of a release that has booked a place says, and
+// the server's time in it; any other reply as it is.
+func parseBooking(reply any) (rest any, clock int64, booked bool) {
 	v, _ := reply.([]any)
-	if len(v) != 3 || v[0] != int64(releasePassed) {
-		return 0, false
+	if len(v) != 3 {
+		return reply, 0, false
 	}
 	seconds, _ := v[1].(string)
 	microseconds, _ := v[2].(string)
-	return wire.ParseTime(seconds, microseconds)
+	clock, booked = wire.ParseTime(seconds, microseconds)
+	return v[0], clock, booked
 }

@@ -342,3 +342,52 @@ func TestHabit_StepsAside(t *testing.T) {
 		})
 	}
 }
+
+// The place is booked behind another caller of the same process, who waits for the fair lock
+// of that name: it is not forgotten.
+func TestHabit_BehindAnotherOfTheProcess(t *testing.T) {
+	p := newBaton(t, soon)
+	lease := p.learns()
+	fair := p.a.FairMutex(p.name).LockAsync(t.Context())
+	redistest.Eventually(t, patience, "it stands in the queue", func() bool { return len(p.queued()) == 1 })
+	mustUnlock(t, lease)
+	held := p.granted(fair)
+	redistest.Eventually(t, patience, "the place is given up", func() bool { return len(p.queued()) == 0 })
+	mustUnlock(t, held)
+	p.free()
+}
+
+// Somebody who asks once does not wait because a place was booked for somebody else.
+func TestHabit_TryLockBehindABooking(t *testing.T) {
+	p := newBaton(t, never)
+	held, answer := p.unanswered()
+	waiting := p.a.Stats().Waiting
+	got := p.lockOf(p.a).LockAsync(t.Context())
+	tried := make(chan error, 1)
+	go func() {
+		_, err := p.lockOf(p.a).TryLock(context.Background())
+		tried <- err
+	}()
+	redistest.Eventually(t, patience, "both wait", func() bool { return p.a.Stats().Waiting == waiting+2 })
+	if err := answer(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-tried:
+		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	case <-time.After(patience):
+		t.Error("TryLock waits")
+	}
+	mustUnlock(t, held)
+	mustUnlock(t, p.granted(got))
+}
+
+// Whoever has taken a booked place notices, as others do, that the next owner has died.
+func TestHabit_TheNextOwnerDies(t *testing.T) {
+	p := newBaton(t, never)
+	lease := p.learns()
+	p.asks(p.b)
+	p.other.BlackHole(true)
+	mustUnlock(t, lease)
+	mustUnlock(t, p.granted(p.lockOf(p.a).LockAsync(t.Context())))
+}

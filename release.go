@@ -116,7 +116,8 @@ func (r *release) Replied(_ *command.Call, reply command.Reply) {
 	e := r.hold.entry
 	lost, reason := []ended(nil), LostStolen
 	defer func() { e.announceLoss(lost, reason) }()
-	message, granted := reply.Value.(string)
+	value, clock, booked := parseBooking(reply.Value)
+	message, granted := value.(string)
 	notice, ok := wire.ParseNotice(message)
 	var next *hold // a waiter of this process, also if the release was settled before
 	if ok {
@@ -135,10 +136,9 @@ func (r *release) Replied(_ *command.Call, reply command.Reply) {
 	if r.settled {
 		return
 	}
-	n, ok := reply.Value.(int64)
-	clock, booked := parseBooking(reply.Value)
+	n, ok := value.(int64)
 	switch {
-	case reply.Outcome == command.Answered && r.booked != nil && (booked || granted && notice.Number == r.booked.number):
+	case reply.Outcome == command.Answered && r.booked != nil && booked:
 		r.bookedLocked(clock, reply)
 		r.settleLocked(nil)
 	case reply.Outcome == command.Answered && ok && r.converts:

@@ -23,8 +23,8 @@
 --         -1        not held by this owner, and nobody else holds it
 --         -2        not held by this owner but by another one
 --         -3        granted to another waiter, or left open for one of Redisson's
---         {-3, seconds, microseconds}
---                  the same, and the booked place has been taken, at that server time
+--         {reply, seconds, microseconds}
+--                  a message or -3, and the place has been booked, at that server time
 
 local removed = redis.pcall('hdel', KEYS[1], ARGV[1]) -- the last field takes the key with it
 local next = redis.call('lindex', KEYS[3], '0')
@@ -74,9 +74,9 @@ if free and next then
 
   -- prelude: grant lock
 
-  reply = told
-  if open or told == 0 then
-    reply = booked and {-3, time[1], time[2]} or -3
+  reply = (open or told == 0) and -3 or told
+  if booked and reply then
+    reply = {reply, time[1], time[2]}
   end
 end
 if not reply and removed == 1 then

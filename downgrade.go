@@ -18,11 +18,10 @@ import (
 func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 	e.hold = nil
 	h.kind = readKind
-	h.unclear = true // giving it up must leave a tombstone for late copies
 	e.m.scheduler.Suspend(&h.item)
 	now, ttl := time.Now(), h.cfg.ttl
-	if left := h.deadline.Sub(now); left > ttl-validity.Margin(ttl) {
-		ttl = left + validity.Margin(2*left) // what Extend has added
+	if left := h.deadline.Sub(now); h.cfg.fixed || left > ttl-validity.Margin(ttl) {
+		ttl = validity.TTL(left) // the rest of a fixed lease, or what Extend has added
 	}
 	k := h.keys
 	args := []any{k.Lock, k.Channel, k.Queue, k.Tombstones}
@@ -32,11 +31,13 @@ func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 	keys := len(args)
 	args = append(args, h.id(), e.m.publish, h.offer(nil), validity.Milliseconds(ttl))
 	r := &release{
+		entry:    e,
 		hold:     h,
 		script:   rwDowngrade,
 		args:     rwDowngrade.Args(keys, args...),
 		converts: true,
 		ttl:      ttl,
+		begun:    now,
 		patient:  now.Add(validity.Patience(h.cfg.ttl)),
 		until:    h.deadline,
 	}
@@ -55,13 +56,15 @@ func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 
 // convertedLocked ends a downgrade with Redis's answer.
 func (r *release) convertedLocked(reply command.Reply) (lost []ended, reason LostReason) {
-	h := r.hold
-	e := h.entry
+	h, e := r.hold, r.entry
 	if reply.Value == int64(0) {
-		h.unclear = h.unanswered > 0
 		if h.phase == held {
+			since := reply.Sent // whichever copy did it, this one has set the TTL as well
+			if h.cfg.fixed {
+				since = r.begun
+			}
 			e.m.scheduler.Remove(&h.item)
-			deadline := e.m.scheduler.Add(&h.item, reply.Sent, r.ttl, h.cfg.ttl, !h.cfg.fixed)
+			deadline := e.m.scheduler.Add(&h.item, since, r.ttl, h.cfg.ttl, !h.cfg.fixed)
 			if deadline.After(h.deadline) {
 				h.deadline = deadline
 			}
@@ -77,18 +80,23 @@ func (r *release) convertedLocked(reply command.Reply) (lost []ended, reason Los
 	return e.loseLocked(h, reason), reason
 }
 
-// abandonLocked is for a hold that ends while its downgrade is unanswered: the write
-// side, which it may still be, is given up as well. Who waits for the downgrade is told
-// err; nil: the read side has been unlocked meanwhile, and nobody knows how it was.
+// abandonLocked is for a hold that ends while its downgrade is unanswered: the write side,
+// which it may still be, is given up as well. If the hold was lost, who waits for the
+// downgrade is told err; if the read side has been unlocked, err is nil, and the downgrade
+// becomes the release of the write side.
 func (r *release) abandonLocked(err error) {
-	h := r.hold
-	if err == nil {
-		err = newLockError(ErrUnavailable, h.entry.name(), errSilent)
-	}
-	r.settleLocked(err)
+	h, e := r.hold, r.entry
+	h.unclear = true // its own release is to leave a tombstone for late copies
 	writer := &hold{
-		entry: h.entry, cfg: h.cfg, keys: h.keys, kind: writeKind,
-		number: h.number, phase: over, unclear: true,
+		entry: e, cfg: h.cfg, keys: h.keys, kind: writeKind,
+		number: h.number, deadline: h.deadline, phase: over, unclear: true,
 	}
-	h.entry.startReleaseLocked(writer, false, nil)
+	if err != nil {
+		r.settleLocked(err)
+		e.startReleaseLocked(writer, false, nil)
+		return
+	}
+	r.converts, r.unclear = false, true // a copy of the downgrade may have run
+	r.beginLocked(writer, false, time.Now())
+	r.sendLocked(new(command.Call), nil)
 }

@@ -1,8 +1,11 @@
 package holdfast_test
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -130,4 +133,148 @@ func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
 	<-unlocked
 	redistest.Eventually(t, patience, "the read side is prolonged", func() bool { return read.Extend(t.Context(), time.Minute) == nil })
 	mustUnlock(t, read)
+}
+
+// conversion matches the request that turns the write side of a lock into the read side.
+func conversion(cmd []string) bool {
+	return scriptOn("a", "4")(cmd) && len(cmd) == 11 && cmd[10] == "30000" // the lease; releases have their tombstone's time there
+}
+
+// bothSides takes both sides of a lock for one owner.
+func bothSides(t *testing.T, l *holdfast.RWMutex) (write, read *holdfast.Lease) {
+	t.Helper()
+	write = mustLock(t, l)
+	read, err := l.RLock(write.Context(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write, read
+}
+
+// The reply to the first copy is lost. The read side ends a TTL after that was executed, and
+// claims no more than that, or a TTL after a later copy.
+func TestDowngrade_RepeatedClaimsItsRight(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	write, read := bothSides(t, m.RWMutex("a"))
+	p.SwallowReply(conversion, 1)
+	before := read.Deadline()
+	mustUnlock(t, write)
+	redistest.Eventually(t, patience, "it has an answer", func() bool { return read.Deadline().After(before) })
+	claimsItsRight(t, srv, read, 25*time.Second)
+	mustUnlock(t, read)
+}
+
+// What is left of a fixed lease is what the read side gets.
+func TestDowngrade_OfAFixedLease(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv)
+	write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(time.Minute)))
+	if err := srv.Admin().PExpire(t.Context(), "a", 30*time.Second).Err(); err != nil {
+		t.Fatal(err)
+	}
+	end := read.Deadline()
+	time.Sleep(time.Second) // of the lease
+	mustUnlock(t, write)
+	if more := read.Deadline().Sub(end); more > 10*time.Millisecond {
+		t.Errorf("it ends %v later", more)
+	}
+	claimsItsRight(t, srv, read, 50*time.Second)
+	mustUnlock(t, read)
+}
+
+// Both sides are unlocked while nobody knows which of them Redis has: nothing is lost, and
+// nothing is left.
+func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
+	t.Run("while it is under way", func(t *testing.T) {
+		for name, hold := range map[string]func(*redistest.Proxy, redistest.Match) *redistest.Gate{
+			"request": (*redistest.Proxy).HoldRequest,
+			"reply":   (*redistest.Proxy).HoldReply,
+		} {
+			t.Run(name, func(t *testing.T) {
+				srv := redistest.Start(t)
+				m, p := managerVia(t, srv)
+				write, read := bothSides(t, m.RWMutex("a"))
+				gate := hold(p, conversion)
+				unlocked := make(chan error, 1)
+				go func() { unlocked <- write.Unlock(context.Background()) }()
+				gate.Wait(t)
+				mustUnlock(t, read)
+				if err := <-unlocked; err != nil {
+					t.Error(err)
+				}
+				gate.Release()
+				redistest.Eventually(t, patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
+			})
+		}
+	})
+	t.Run("after it was lost", func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		write, read := bothSides(t, m.RWMutex("a"))
+		p.LoseRequest(conversion, 1000)
+		wantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		mustUnlock(t, read)
+		mustUnlock(t, write) // again
+		if n := srv.Admin().Exists(t.Context(), "a").Val(); n != 0 {
+			t.Error("it is held")
+		}
+	})
+	t.Run("after it was denied", func(t *testing.T) {
+		srv := redistest.Start(t)
+		admin := srv.Admin()
+		allow := func(rules ...any) {
+			if err := admin.Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		allow("+@all")
+		opt := srv.Options()
+		opt.Username, opt.Password = "limited", "secret"
+		client := redis.NewClient(opt)
+		t.Cleanup(func() { client.Close() })
+		m, err := holdfast.New(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		write, read := bothSides(t, m.RWMutex("a"))
+		allow("-evalsha", "-eval")
+		wantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		allow("+@all")
+		mustUnlock(t, read)
+		mustUnlock(t, write)
+		if n := admin.Exists(t.Context(), "a").Val(); n != 0 {
+			t.Error("it is held")
+		}
+	})
+}
+
+// A copy of the request for the write side ended without telling whether it ran, and arrives
+// when the lock has been downgraded and given back.
+func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	mustUnlock(t, mustLock(t, m.Mutex("connected")))
+	gate := p.HoldRequest(scriptOn("a", ""))
+	before := m.Stats().Troubles
+	write, read := bothSides(t, m.RWMutex("a"))
+	gate.Wait(t)
+	if m.Stats().Troubles == before {
+		t.Fatal("the first copy was answered")
+	}
+	redistest.Eventually(t, patience, "nobody waits for the first copy", func() bool { return m.Pending() == 0 })
+	mustUnlock(t, write)
+	mustUnlock(t, read)
+	mon := srv.Monitor(t)
+	gate.Release()
+	mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, patience)
+	if held := srv.Admin().HGetAll(t.Context(), "a").Val(); len(held) > 0 {
+		t.Errorf("held for nobody: %v", held)
+	}
 }

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -197,7 +198,7 @@ func (e *entry) inTheWayLocked(k kind, now time.Time) bool {
 	case e.hold != nil:
 		return now.Before(e.hold.deadline)
 	case k == writeKind:
-		return !e.reads.none()
+		return slices.ContainsFunc(e.reads.all(), func(h *hold) bool { return now.Before(h.deadline) })
 	case k == readKind:
 		return front != nil && front.Value.h.kind == writeKind
 	}

@@ -12,3 +12,10 @@ func StepAside(d time.Duration) Option { return option(func(c *config) { c.aside
 
 // ConfirmGrants makes a manager trust no grant by the server without asking Redis.
 func ConfirmGrants() Option { return option(func(c *config) { c.confirm = true }) }
+
+// Pending is how many requests and releases are under way.
+func (m *Manager) Pending() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pending
+}

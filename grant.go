@@ -162,8 +162,11 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 
 // releaseLocked gives h back to Redis.
 func (e *entry) releaseLocked(h *hold, trace context.Context) *release {
+	converting := e.reads.converts(h)
 	e.withoutLocked(h, nil)
-	return e.startReleaseLocked(h, false, trace)
+	r := e.startReleaseLocked(h, false, trace)
+	r.unclear = converting // the downgrade became a release too, and one of the two finds nothing
+	return r
 }
 
 // withoutLocked takes h out of the entry and the schedule. err is why it ended, nil if it

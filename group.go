@@ -91,7 +91,9 @@ func (l *Lease) partEnded(p *Lease, err error) {
 		return
 	}
 	g.parts = rest
-	if g.held && g.retake != nil {
+	// What has an end of its own is not taken again: members that ended one after the other
+	// would give the lease a new end each time.
+	if g.held && g.retake != nil && !p.hold.cfg.fixed && p.hold.cfg.maxHold == 0 {
 		g.work.Go(func() { g.retake(l, p.member()) })
 	}
 	g.mu.Unlock()

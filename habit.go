@@ -69,7 +69,7 @@ func (e *entry) bookLocked(h *hold) *hold {
 // bookedLocked is called when the release is known to have taken the place, at a time when
 // the server's clock showed clock; 0 if that is unknown.
 func (r *release) bookedLocked(clock int64, reply command.Reply) {
-	c, e := r.booked, r.hold.entry
+	c, e := r.booked, r.entry
 	r.booked = nil
 	b := &c.waiter.Value.bid
 	b.queued, b.clock, b.before = true, clock, reply.Sent
@@ -86,7 +86,7 @@ func (r *release) bookedLocked(clock int64, reply command.Reply) {
 func (r *release) notBookedLocked() {
 	c := r.booked
 	r.booked = nil
-	e := r.hold.entry
+	e := r.entry
 	e.m.inbox.forget(c)
 	c.waiter.Value.queued = r.unclear || r.sent > 0
 	e.undoLocked(c)

@@ -38,7 +38,7 @@ type hold struct {
 
 	phase      phase
 	kind       kind   // a read hold can begin as a write hold
-	unclear    bool   // an acquire request ended without telling whether it ran
+	unclear    bool   // an acquire request, or the downgrade, ended without telling whether it ran
 	owed       bool   // ended early, and may still be ours in Redis: Unlock gives it back
 	demand     demand // by other processes
 	unanswered uint8  // acquire requests without reply
@@ -111,8 +111,8 @@ func (h *hold) id() string { return wire.OwnerID(h.entry.m.owners, h.number, h.k
 // k.
 func (h *hold) tail(k kind) string { return wire.OwnerID("", h.number, k == writeKind) }
 
-// stray reports whether an acquire request of h may still reach Redis: then giving h
-// up or back must leave a tombstone.
+// stray reports whether an acquire request of h, or its downgrade, may still reach Redis: then
+// giving h up or back must leave a tombstone.
 func (h *hold) stray() bool { return h.unanswered > 0 || h.unclear }
 
 // serves reports whether the caller of a request can be given h as it is.

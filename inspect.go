@@ -84,6 +84,10 @@ func parseInfo(value any) (Info, bool) {
 		info.Kind = KindFree
 		return info, true
 	case "hash":
+		if len(list) > head {
+			break
+		}
+		fallthrough
 	default:
 		info.Kind = KindOther
 		return info, true

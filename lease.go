@@ -235,26 +235,12 @@ func (l *Lease) unlock(trace context.Context) error {
 		return l.unlockAgainLocked()
 	case l.err != nil:
 		err := l.err
-		if h.drop(l) && h.owed {
-			// Nobody else may be in before the TTL ends: let them in now.
-			h.owed = false
-			e.ask = true
-			e.releaseLocked(h, nil)
-			e.stepLocked()
-		}
+		l.settleLocked()
 		e.mu.Unlock()
 		return err
 	}
 	gone := l.endLocked(ErrReleased)
-	var r *release
-	switch last := h.drop(l); {
-	case last:
-		r = e.passLocked(h, now, trace)
-	case h.phase == held && h.kind == writeKind && !h.writes():
-		r = e.downgradeLocked(h, trace)
-		e.ask = true
-		e.stepLocked()
-	}
+	r := l.leaveLocked(now, trace)
 	l.release = r
 	var told chan struct{}
 	if r != nil && !r.told {
@@ -272,6 +258,33 @@ func (l *Lease) unlock(trace context.Context) error {
 		return nil
 	}
 	return r.answer
+}
+
+// leaveLocked takes a lease that has been given up off its hold. It returns the release or
+// downgrade that this begins, nil if it begins none.
+func (l *Lease) leaveLocked(now time.Time, trace context.Context) (r *release) {
+	e, h := l.hold.entry, l.hold
+	switch last := h.drop(l); {
+	case last:
+		r = e.passLocked(h, now, trace)
+	case h.phase == held && h.kind == writeKind && !h.writes():
+		r = e.downgradeLocked(h, trace)
+		e.ask = true
+		e.stepLocked()
+	}
+	return r
+}
+
+// settleLocked takes a lease that ended early off its hold, and with the last one gives back
+// what may still be in Redis: nobody else could be in before the TTL ends.
+func (l *Lease) settleLocked() {
+	e, h := l.hold.entry, l.hold
+	if h.drop(l) && h.owed {
+		h.owed = false
+		e.ask = true
+		e.releaseLocked(h, nil)
+		e.stepLocked()
+	}
 }
 
 // unlockAgainLocked is Unlock after Unlock. It unlocks the entry. If the first one began
@@ -297,17 +310,17 @@ func (l *Lease) unlockAgainLocked() error {
 	return newLockError(ErrUnavailable, l.name, errSilent)
 }
 
-// giveBack unlocks a lease that was granted to a caller who had left. Nobody waits
-// for the answer.
+// giveBack is Unlock without waiting for the answer: of a lease that was granted to a caller
+// who had left, or is part of one that has ended.
 func (l *Lease) giveBack() {
-	e, h := l.hold.entry, l.hold
+	e := l.hold.entry
 	e.mu.Lock()
 	var gone ended
 	if l.err == nil {
 		gone = l.endLocked(ErrReleased)
-		if h.drop(l) {
-			e.passLocked(h, time.Now(), nil)
-		}
+		l.leaveLocked(time.Now(), nil)
+	} else {
+		l.settleLocked()
 	}
 	e.mu.Unlock()
 	gone.announce()

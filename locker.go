@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 )
 
@@ -65,7 +66,8 @@ func unprotected(err error) error {
 // ErrUnavailable: the release goes on in the background.
 //
 // The result may be shared by goroutines, which then exclude each other, unless ctx
-// carries an owner: then they are all that owner. Each Unlock ends the latest Lock.
+// carries an owner: then they are all that owner. Each Unlock ends the latest Lock; but one
+// that ended early first, whose holder must not unlock for the next.
 func SyncLocker(ctx context.Context, l Locker) sync.Locker {
 	return &syncLocker{ctx: ctx, l: l}
 }
@@ -95,9 +97,12 @@ func (s *syncLocker) Unlock() {
 		s.mu.Unlock()
 		panic(ErrNotHeld)
 	}
-	lease := s.leases[n]
-	s.leases[n] = nil
-	s.leases = s.leases[:n]
+	i := slices.IndexFunc(s.leases, func(l *Lease) bool { return !l.Valid() })
+	if i < 0 {
+		i = n
+	}
+	lease := s.leases[i]
+	s.leases = slices.Delete(s.leases, i, i+1)
 	s.mu.Unlock()
 
 	if err := unprotected(lease.Unlock(s.ctx)); err != nil {

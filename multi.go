@@ -177,10 +177,10 @@ func (l *Multi) acquire(span acquireOp, caller context.Context, once bool) (*Lea
 			}
 		}
 		if err != nil {
-			whole.dissolve()
-			if ctx.Err() != nil && caller.Err() == nil {
+			if ctx.Err() != nil && caller.Err() == nil { // by a lock taken before, and not by what follows
 				err = newLockError(ErrUnavailable, l.whole.name, errEndedEarly, context.Cause(ctx))
 			}
+			whole.dissolve()
 			return nil, err
 		}
 		rest = rest[n:]

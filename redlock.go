@@ -30,7 +30,8 @@ import (
 // counted from before its request was sent, less a margin for drift. Members are
 // renewed separately. Missing ones, which were down or have been lost, are asked again
 // while the lease is valid without them, and never once it was not: they could have voted
-// for somebody else in between.
+// for somebody else in between. A member that was lost is not asked again with WithFixedLease
+// or WithMaxHold, or the lease could outlast them.
 type Redlock struct {
 	members []*handle
 	whole   handle

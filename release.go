@@ -16,14 +16,15 @@ import (
 // on by itself until Redis has answered or the lock has expired, whoever waits for
 // it; the script is checked by owner id, so it can be sent as often as needed.
 type release struct {
-	hold   *hold
-	script *command.Script
-	args   []any
-	room   argsRoom
-	call   command.Call // the first request
+	entry *entry
+	room  argsRoom
+	call  command.Call // the first request
 
 	// The following is guarded by entry.mu.
 
+	hold      *hold
+	script    *command.Script
+	args      []any
 	caller    chan struct{} // of the Unlock that began it, sent to when it is told; nil: nobody waits
 	sent      int           // requests without reply
 	unclear   bool          // a request ended without telling whether it ran
@@ -32,6 +33,7 @@ type release struct {
 	booked    *hold         // the claim of a place that the request takes as well; nil: none, or it is known to stand
 	converts  bool          // not a release but a downgrade
 	ttl       time.Duration // of the read side, if converts
+	begun     time.Time     // when, if converts
 	colliding bool          // counted in entry.releasing
 	settled   bool          // nothing more is to be sent
 	verdict   error         // of the whole release; once settled
@@ -51,26 +53,27 @@ const burial = time.Minute
 // in Redis if queued.
 func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) *release {
 	now := time.Now()
-	until := now.Add(max(h.cfg.ttl, claimTTL) + time.Second)
-	if h.stray() {
-		until = until.Add(burial)
-	}
-	r := &release{
-		hold:      h,
-		script:    h.kind.releaseScript(),
-		colliding: true,
-		patient:   now.Add(validity.Patience(h.cfg.ttl)),
-		until:     until,
-	}
+	r := &release{entry: e, patient: now.Add(validity.Patience(h.cfg.ttl))}
 	if !queued {
 		r.booked = e.bookLocked(h)
 	}
-	r.args = h.releaseArgs(r.room[:], queued, r.booked)
-	e.releasing++
-	e.askedLocked(now)
+	r.beginLocked(h, queued, now)
 	e.m.begin()
 	r.sendLocked(&r.call, trace)
 	return r
+}
+
+// beginLocked makes r the release of h.
+func (r *release) beginLocked(h *hold, queued bool, now time.Time) {
+	left := validity.TTL(max(0, h.deadline.Sub(now))) // more than the lease's, if it was extended
+	r.hold, r.script, r.colliding = h, h.kind.releaseScript(), true
+	r.args = h.releaseArgs(r.room[:], queued, r.booked)
+	r.until = now.Add(max(h.cfg.ttl, claimTTL, left) + time.Second)
+	if h.stray() {
+		r.until = r.until.Add(burial)
+	}
+	h.entry.releasing++
+	h.entry.askedLocked(now)
 }
 
 // releaseArgs leaves out what an undisturbed release does not need.
@@ -93,7 +96,7 @@ func (h *hold) releaseArgs(room []any, queued bool, booked *hold) []any {
 }
 
 func (r *release) sendLocked(call *command.Call, trace context.Context) {
-	e := r.hold.entry
+	e := r.entry
 	*call = command.Call{
 		Script:   r.script,
 		Args:     r.args,
@@ -112,8 +115,8 @@ func (r *release) sendLocked(call *command.Call, trace context.Context) {
 }
 
 // Replied is called by the executor with the end of a request.
-func (r *release) Replied(_ *command.Call, reply command.Reply) {
-	e := r.hold.entry
+func (r *release) Replied(c *command.Call, reply command.Reply) {
+	e := r.entry
 	lost, reason := []ended(nil), LostStolen
 	defer func() { e.announceLoss(lost, reason) }()
 	value, clock, booked := parseBooking(reply.Value)
@@ -133,7 +136,7 @@ func (r *release) Replied(_ *command.Call, reply command.Reply) {
 	if next != nil && next.entry == e {
 		lost = e.noticedLocked(next, notice)
 	}
-	if r.settled {
+	if r.settled || c.Script != r.script { // or of a downgrade that has become a release since
 		return
 	}
 	n, ok := value.(int64)
@@ -151,6 +154,11 @@ func (r *release) Replied(_ *command.Call, reply command.Reply) {
 		r.settleLocked(nil)
 	case reply.Outcome == command.Answered && ok:
 		r.settleLocked(r.goneLocked(n))
+	case r.converts && reply.Outcome == command.Denied:
+		// Redis keeps the write side: asking again until that ends says how the read side is.
+		e.m.stats.troubles.Add(1)
+		r.giveUpWaitingLocked(deniedBy(reply))
+		r.againLocked(deniedBy(reply))
 	case reply.Outcome == command.Denied, reply.Outcome == command.Answered:
 		e.m.stats.troubles.Add(1)
 		r.settleLocked(newLockError(ErrUnavailable, e.name(), deniedBy(reply)))
@@ -178,14 +186,14 @@ func (r *release) goneLocked(reply int64) error {
 	if reply == releaseStolen {
 		reason = LostStolen
 	}
-	return &LostError{r.hold.entry.name(), reason}
+	return &LostError{r.entry.name(), reason}
 }
 
 // againLocked sends the request again after a pause, until the lock has expired.
 func (r *release) againLocked(cause error) {
 	now := time.Now()
 	if now.After(r.until) {
-		r.settleLocked(newLockError(ErrUnavailable, r.hold.entry.name(), cause))
+		r.settleLocked(newLockError(ErrUnavailable, r.entry.name(), cause))
 		return
 	}
 	if r.pauses == nil {
@@ -201,12 +209,12 @@ func (r *release) againLocked(cause error) {
 
 // giveUpWaitingLocked ends the wait for the release, which itself goes on.
 func (r *release) giveUpWaitingLocked(cause error) {
-	r.tellLocked(newLockError(ErrUnavailable, r.hold.entry.name(), cause))
+	r.tellLocked(newLockError(ErrUnavailable, r.entry.name(), cause))
 	r.uncollideLocked()
 }
 
 func (r *release) resend() {
-	e := r.hold.entry
+	e := r.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !r.settled && r.sent < maxCopies {
@@ -219,7 +227,7 @@ func (r *release) resend() {
 // wait any longer, the next callers neither, and the request is sent over another
 // connection.
 func (r *release) Overdue(*command.Call) {
-	e := r.hold.entry
+	e := r.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if r.settled {
@@ -245,7 +253,7 @@ func (r *release) settleLocked(verdict error) {
 	}
 	r.later = nil
 	r.uncollideLocked()
-	r.hold.entry.m.end()
+	r.entry.m.end()
 }
 
 // tellLocked ends the wait of the Unlock that began the release.
@@ -287,7 +295,7 @@ func (r *release) leaveLocked(c chan error) (answer error, ok bool) {
 // the others ErrNotHeld.
 func (r *release) answerLaterLocked() error {
 	if r.confirmed {
-		return newLockError(ErrNotHeld, r.hold.entry.name())
+		return newLockError(ErrNotHeld, r.entry.name())
 	}
 	r.confirmed = r.verdict == nil
 	return r.verdict
@@ -296,7 +304,7 @@ func (r *release) answerLaterLocked() error {
 func (r *release) uncollideLocked() {
 	if r.colliding {
 		r.colliding = false
-		r.hold.entry.releasing--
+		r.entry.releasing--
 	}
 }
 

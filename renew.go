@@ -58,6 +58,9 @@ func (h *hold) batch() (batchKey, bool) {
 	case claimed:
 		return batchKey{queue: h.entry}, true
 	case held:
+		if h.entry.reads.converts(h) {
+			return batchKey{}, false // which side Redis has is not known; the answer schedules it again
+		}
 		return batchKey{ttl: h.cfg.ttl, read: h.kind == readKind}, true
 	}
 	return batchKey{}, false
@@ -196,7 +199,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	case l.limit != nil && time.Until(l.limit.at) < d:
 		return &OptionError{"Extend", d, "beyond the end that WithMaxHold sets"}
 	}
-	ttl := d + validity.Margin(2*d) // so that d is left of it when the margin is taken off
+	ttl := validity.TTL(d)
 	sent := time.Now()
 	e.mu.Lock()
 	read, unsettled := h.kind == readKind, e.reads.converts(h)

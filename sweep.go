@@ -34,6 +34,9 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 		}
 		return []*Lease{lease}, nil
 	}
+	if ctx.Err() != nil {
+		return nil, newLockError(ErrNotAcquired, locks[0].name, contextCauses(ctx)...)
+	}
 	s, err := enterAll(ctx, locks, trace)
 	if s == nil || err != nil {
 		return takeEach(ctx, locks, err)

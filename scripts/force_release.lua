@@ -22,6 +22,9 @@ if kind ~= 'hash' then
   return -1
 end
 local mode = redis.call('hget', KEYS[1], 'mode')
+if mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('hlen', KEYS[1]) > 1 then
+  return -1 -- an application's hash
+end
 redis.call('del', KEYS[1])
 local queue = mode and KEYS[5] or KEYS[4]
 if mode then

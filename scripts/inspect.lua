@@ -7,7 +7,7 @@
 --
 -- Returns {type, ttl, token, waiters, field, value, field, value, ...}: the type of
 -- the key ("none" if free), its PTTL, the fencing counter, the length of the queues,
--- and the fields of the lock if it is a hash.
+-- and the fields of the lock: none if the key is not one.
 
 local kind = redis.call('type', KEYS[1]).ok
 local token = redis.pcall('get', KEYS[2])
@@ -19,6 +19,10 @@ local info = {
   (type(waiters) == 'number' and waiters or 0) + (type(others) == 'number' and others or 0),
 }
 if kind == 'hash' then
+  local mode = redis.call('hget', KEYS[1], 'mode')
+  if mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('hlen', KEYS[1]) > 1 then
+    return info
+  end
   for _, v in ipairs(redis.call('hgetall', KEYS[1])) do
     info[#info + 1] = v
   end

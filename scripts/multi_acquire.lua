@@ -21,8 +21,15 @@ for i = 1, #KEYS / 3 do
     if type(fields) ~= 'number' or fields > 1 then
       return {-1, 0}
     end
-    if redis.call('exists', queue) == 1 or redis.pcall('zscore', tombstones, id)
-      or fields == 1 and redis.call('hexists', lock, id) == 0 then
+    local refused = redis.pcall('zscore', tombstones, id) or fields == 1 and redis.call('hexists', lock, id) == 0
+    local waiting = redis.call('llen', queue)
+    if waiting > 0 and not refused then
+      -- prelude: queue
+
+      -- The dead do not count. Whoever comes next takes their places away.
+      refused = redis.call('zcount', deadlines_of(queue), '-inf', (server_time())) < waiting
+    end
+    if refused then
       return {0, math.max(redis.call('pttl', lock), -1), 0, 0}
     end
   end

@@ -32,7 +32,9 @@ if redis.call('hexists', lock, writer) == 1 and not redis.call('zscore', KEYS[4]
     let_in({lock = lock, queue = KEYS[3], counter = KEYS[5], now = now, time = time,
       claim = claim, turn = '1', counted = counted})
   end
-elseif redis.call('hexists', lock, ARGV[1]) == 0 then
+elseif redis.call('hexists', lock, ARGV[1]) == 0 or redis.call('pttl', right_of(lock, ARGV[1], 1)) <= 0 then
   return -1 - redis.call('exists', lock)
+else -- the caller counts the right from this copy
+  return put(lock, ARGV[1], ARGV[4]) or 0
 end
 return 0

@@ -42,6 +42,11 @@ func Deadline(sent time.Time, ttl time.Duration) time.Time {
 	return sent.Add(ttl - Margin(ttl))
 }
 
+// TTL is the inverse of Deadline: the least TTL of which d is trusted.
+func TTL(d time.Duration) time.Duration {
+	return d + min(max(minMargin, (d+48)/49), d)
+}
+
 // RenewAt is when a hold confirmed by a request sent at sent is due for renewal.
 func RenewAt(sent time.Time, ttl time.Duration) time.Time { return sent.Add(ttl / 3) }
 

@@ -50,6 +50,15 @@ func TestWindow_IsOrdered(t *testing.T) {
 	}
 }
 
+func TestTTL_IsTheInverseOfDeadline(t *testing.T) {
+	sent := time.Now()
+	for d := time.Millisecond; d <= MaxTTL; d += d/4 + 1 {
+		if trusted := Deadline(sent, TTL(d)).Sub(sent); trusted < d || trusted > d+1 {
+			t.Errorf("of TTL %v for %v, %v are trusted", TTL(d), d, trusted)
+		}
+	}
+}
+
 func TestValid_NeedsBothClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,5 +54,76 @@ func TestExpire_OfTheQueueIsOutrun(t *testing.T) {
 				t.Fatalf("asks again after %v, behind a TTL of %v", d, ttl)
 			}
 		}
+	}
+}
+
+// The parts of a lease reach their limits at the same moment, before the lease hears of the
+// first one's. Unlock gives all of them back.
+func TestExpire_OfAllPartsAtOnce(t *testing.T) {
+	srv := redistest.Start(t)
+	m, err := New(srv.Client(t), WithLease(time.Hour), WithMaxHold(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	l, err := NewMulti(m.Mutex("a"), m.Mutex("b"), m.Mutex("c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := l.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []ended
+	for _, p := range lease.group.parts {
+		p.mu().Lock()
+		all = append(all, p.hold.entry.endHoldLocked(p.hold, ErrMaxHold)...)
+		p.hold.owed = true // as reachLimit has it
+		p.mu().Unlock()
+	}
+	announceAll(all)
+	if err := lease.Unlock(t.Context()); err != ErrMaxHold {
+		t.Error(err)
+	}
+	redistest.Eventually(t, 15*time.Second, "all are free", func() bool { return len(srv.Keys()) == 0 })
+}
+
+// A renewal that was due when the write side was unlocked says nothing about the read side.
+func TestExpire_RenewalBesideADowngrade(t *testing.T) {
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	m, err := New(p.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	l := m.RWMutex("a")
+	write, err := l.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := l.RLock(write.Context(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := p.HoldRequest(func(cmd []string) bool { return strings.HasPrefix(cmd[0], "eval") })
+	unlocked := make(chan error, 1)
+	go func() { unlocked <- write.Unlock(context.Background()) }()
+	gate.Wait(t)
+	before := m.Stats().Commands
+	m.renew([]*hold{write.hold}) // what the scheduler collected before
+	m.renew([]*hold{write.hold})
+	if _, err := m.Inspect(t.Context(), "a"); err != nil { // answered after it, were it sent
+		t.Fatal(err)
+	}
+	if n := m.Stats().Commands - before; n != 1 {
+		t.Errorf("%d commands", n)
+	}
+	gate.Release()
+	if err := <-unlocked; err != nil {
+		t.Error(err)
+	}
+	if err := read.Unlock(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -118,6 +118,34 @@ func TestRedlock_LossBesideSilence(t *testing.T) {
 	}
 }
 
+// Members are lost one after the other, and each could be taken again before the next ends:
+// the lease ends nevertheless when a holder may not have it any longer.
+func TestRedlock_EndsWhatHasAnEnd(t *testing.T) {
+	for name, end := range map[string]holdfast.Option{
+		"WithMaxHold": holdfast.WithMaxHold(3 * time.Second), "WithFixedLease": holdfast.WithFixedLease(3 * time.Second),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := servers(t, 3)
+			c := all.candidate(t, holdfast.WithLease(3*time.Second), end)
+			lease := mustLock(t, c)
+			all.heldBy(t, 3)
+			for _, m := range c.managers[:2] {
+				time.Sleep(time.Second) // of the lease
+				if _, err := m.ForceUnlock(t.Context(), vote); err != nil {
+					t.Fatal(err)
+				}
+			}
+			select {
+			case <-lease.Done():
+			case <-time.After(patience):
+				t.Errorf("valid until %v from now", time.Until(lease.Deadline()))
+			}
+			_ = lease.Unlock(t.Context())
+		})
+	}
+}
+
 // A waiter is woken by the release and asks nothing meanwhile.
 func TestRedlock_IsWokenByTheRelease(t *testing.T) {
 	all := servers(t, 3)

@@ -127,6 +127,23 @@ func TestFair_PlaceIsKeptBeforeTheGrant(t *testing.T) {
 	}
 }
 
+// Redis cannot be reached when a lease is unlocked that Extend has made long: the release goes
+// on until it is confirmed, however short the lease was before.
+func TestLock_ReleaseOfAnExtendedLeaseGoesOn(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	lease := mustLock(t, m.Mutex("a", holdfast.WithFixedLease(time.Second)))
+	if err := lease.Extend(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	p.Refuse(true)
+	p.Cut()
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+	time.Sleep(4 * time.Second) // longer than the release of the lease before
+	p.Heal()
+	redistest.Eventually(t, patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
+}
+
 // A grant by a process with short leases is a short one. It is asked about, or it would be
 // over before its first renewal.
 func TestLock_GrantedByAShorterLease(t *testing.T) {

@@ -111,6 +111,18 @@ var releaseScenarios = map[string]func(*Env){
 		if v := e.srv.Admin().Get(bg, e.Key).Val(); v != "mine" {
 			e.Errorf("the value is %q", v)
 		}
+		for _, hash := range [][]any{{"name", "Ann", "mail", "a@b"}, {"mode", "dark"}} {
+			e.srv.Admin().Del(bg, e.Key)
+			e.srv.Admin().HSet(bg, e.Key, hash...)
+			_, err = m.ForceUnlock(bg, e.Key)
+			e.WantErr(err, holdfast.ErrWrongKind)
+			if n := e.srv.Admin().HLen(bg, e.Key).Val(); int(n) != len(hash)/2 {
+				e.Errorf("%d fields are left of %v", n, hash)
+			}
+			if info, err := m.Inspect(bg, e.Key); err != nil || info.Kind != holdfast.KindOther || info.Held || len(info.Holders) != 0 {
+				e.Errorf("%v is shown as %+v, %v", hash, info, err)
+			}
+		}
 		_, err = m.ForceUnlock(bg, "a{b")
 		e.WantErr(err, holdfast.ErrInvalidName)
 	},
@@ -225,7 +237,10 @@ var releaseScenarios = map[string]func(*Env){
 		e.WantErr(panicOf(l.Unlock), holdfast.ErrNotHeld)
 		l.Lock()
 		e.srv.Admin().Del(bg, e.Key)
+		l.Lock() // by somebody else, who must not lose it to the late Unlock of the first
 		e.WantErr(panicOf(l.Unlock), holdfast.ErrLeaseLost)
+		e.Busy(e.Lock(e.Manager()).TryLock)
+		l.Unlock()
 		ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
 		defer cancel()
 		held := e.MustLock(e.Lock(m))

@@ -1,0 +1,127 @@
+package holdfast_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// What cannot succeed ends Lock, also if some of the locks have been taken by then.
+func TestMulti_EndsWithWhatCannotSucceed(t *testing.T) {
+	srv := redistest.Start(t)
+	other := managerOn(t, srv)
+	t.Run("wrong kind", func(t *testing.T) {
+		m := managerOn(t, srv)
+		srv.Admin().Set(t.Context(), "b", "no lock", 0)
+		held := mustLock(t, other.Mutex("a"))
+		failed := make(chan error, 1)
+		go func() {
+			_, err := multi(t, m.Mutex("a"), m.Mutex("b")).Lock(t.Context())
+			failed <- err
+		}()
+		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		mustUnlock(t, held)
+		wantErr(t, soonest(t, failed), holdfast.ErrWrongKind, nil)
+	})
+	t.Run("closed", func(t *testing.T) {
+		m, closing := managerOn(t, srv), managerOn(t, srv)
+		mustLock(t, other.Mutex("d"))
+		failed := make(chan error, 1)
+		go func() {
+			_, err := multi(t, m.Mutex("c"), closing.Mutex("d")).Lock(t.Context())
+			failed <- err
+		}()
+		queued(t, srv, "redisson_lock_queue:{d}", 1)
+		if err := closing.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, soonest(t, failed), holdfast.ErrClosed, nil)
+	})
+}
+
+// soonest is what comes before patience ends.
+func soonest(t *testing.T, c <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-c:
+		return err
+	case <-time.After(patience):
+		t.Fatal("it goes on")
+		return nil
+	}
+}
+
+// A lock is free, and all who stand in its queue have died: they do not refuse it to a Multi,
+// as they do not to a mutex.
+func TestMulti_TryLockBehindTheDead(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv)
+	const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1"
+	stand := func(until time.Time) {
+		_, err := srv.Admin().Pipelined(t.Context(), func(p redis.Pipeliner) error {
+			p.Del(t.Context(), "redisson_lock_queue:{a}")
+			p.RPush(t.Context(), "redisson_lock_queue:{a}", dead)
+			p.ZAdd(t.Context(), "redisson_lock_timeout:{a}", redis.Z{Score: float64(until.UnixMilli()), Member: dead})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := multi(t, m.Mutex("a"), m.Mutex("b"))
+	stand(time.Now().Add(time.Hour))
+	_, err := l.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	stand(time.Now().Add(-time.Second))
+	lease, err := l.TryLock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, lease)
+	srv.RequireNoKeys(t)
+}
+
+// With a context that has ended nothing is sent.
+func TestMulti_EndedContextSendsNothing(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l := multi(t, m.Mutex("a"), m.Mutex("b"))
+	for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.Lock, l.TryLock} {
+		_, err := lock(ctx)
+		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		wantErr(t, err, context.Canceled, nil)
+	}
+	if err := m.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := m.Stats().Commands; n != 0 {
+		t.Errorf("%d commands", n)
+	}
+}
+
+// A part is given back because another was lost, and its owner reads beside it: other readers
+// may come in.
+func TestMulti_EndLeavesTheReadSide(t *testing.T) {
+	srv := redistest.Start(t)
+	m, other := managerOn(t, srv), managerOn(t, srv)
+	rw := m.RWMutex("a")
+	lease := mustLock(t, multi(t, rw, m.Mutex("b")))
+	read, err := rw.RLock(lease.Context(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.ForceUnlock(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	<-lease.Done()
+	mustUnlock(t, mustLock(t, other.RWMutex("a").RLocker()))
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	mustUnlock(t, read)
+}

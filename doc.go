@@ -72,7 +72,8 @@
 //
 // # Waiting
 //
-// A waiter is parked: it does not poll, and no goroutine but the caller's own waits.
+// Waiters are parked and woken by messages; no goroutine but the caller's own waits. For the
+// case that a message is lost, each process asks about a lock now and then (WithPollInterval).
 //
 // Callers in one process that want a Mutex wait in the order in which they came; the
 // first of them stands for all in the queue that the lock has in Redis. Unlock passes the
@@ -80,11 +81,11 @@
 // on for a hand-off slice (WithHandoffSlice) at most; then the lock is released. A release
 // grants the lock to the next process in the queue and tells it so. A hand-over between
 // processes therefore costs two commands per acquisition, one to stand in the queue and
-// one to release, and processes take turns. A process whose only caller keeps the lock for less
-// than a millisecond and is back within another, several times in a row, has its next place
-// taken by the release: one command.
-// If it stays away once, the place is given up then; if the lock was granted to it meanwhile,
-// the others wait for that millisecond, and a TryLock is refused in it.
+// one to release, and processes take turns. Where the only caller of a process keeps the lock for
+// less than a millisecond and is back within another, several times in a row, its release also
+// books its next place: one command. If nobody comes within a millisecond the booking is
+// cancelled; if the lock was granted to it meanwhile, the others wait for that millisecond, and
+// a TryLock is refused in it.
 //
 // A FairMutex has a place in that queue for each caller, so that one order holds over
 // all processes. Each grant then comes from Redis, also within a process. A waiter whose

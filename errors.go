@@ -10,8 +10,9 @@ import (
 // One fact, one error. Every error of this package matches at least one of these
 // with errors.Is; compare with errors.Is only, they are mostly wrapped.
 var (
-	// ErrNotAcquired: somebody else holds the lock (TryLock), or ctx ended before the
-	// lock was granted (Lock); then the context's cause is joined to it. Nothing that is
+	// ErrNotAcquired: somebody else holds the lock (TryLock), or ctx ended before the lock
+	// was granted; then the context's cause is joined to it, which tells the two apart:
+	// with a context that has ended already, nobody was asked. Nothing that is
 	// in anybody's way is left behind: no lock, no place in a queue, no subscription. If
 	// a request was still unanswered, a tombstone stays in Redis for a minute: it refuses
 	// copies of that request that arrive late.

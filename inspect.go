@@ -32,7 +32,7 @@ type Info struct {
 	Holders []Holder
 	TTL     time.Duration // until the lock expires; 0 if it is free, -1 if it has no TTL
 	Waiters int           // length of the queue, see above
-	Token   uint64        // the last fencing token given out; 0 if there was none
+	Token   uint64        // the last fencing token given out, or reserved for callers to come; 0 if there was none
 }
 
 // Holder is one owner of a lock.

@@ -30,8 +30,8 @@ type Result struct {
 // fn may unlock the lease itself.
 //
 // A release that Redis has not confirmed is no error of Do: fn ran under the lock, and the
-// release goes on in the background. An ErrUnavailable that is not fn's therefore says that
-// fn was not called, and that Do may be called again.
+// release goes on in the background. An ErrUnavailable therefore says that fn was not called
+// and Do may be called again, unless it is fn's or ErrLeaseLost or ErrMaxHold is joined to it.
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease) error) (err error) {
 	lease, err := l.Lock(ctx)
 	if err != nil {

@@ -28,7 +28,8 @@ func (m *Manager) Mutex(name string, opts ...LockOption) *Mutex {
 }
 
 // Lock locks the mutex. It blocks until the lock is granted or ctx is done, and while
-// Redis is in trouble it keeps trying until then.
+// Redis is in trouble it keeps trying until then; but if Redis refuses the client itself (a
+// wrong password, no right to run scripts) it fails at once.
 //
 // The lease is renewed until Unlock, Manager.Close or loss, unless WithFixedLease or
 // WithMaxHold say otherwise. On error the lock is not held and nothing is kept: Lock

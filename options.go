@@ -226,8 +226,9 @@ func WithNameMapper(mapper func(name string) string) Option {
 	})
 }
 
-// WithLogger sets where lost leases and trouble with Redis are reported. The
-// default discards them. A handler that blocks delays the end of other leases: it is
+// WithLogger sets where lost leases, failed renewals and lost pub/sub connections are
+// reported. What a call returns as an error is not reported there as well. The default
+// discards them. A handler that blocks delays the end of other leases: it is
 // called by the goroutine that ends them.
 func WithLogger(log *slog.Logger) Option {
 	return option(func(c *config) {
@@ -262,8 +263,10 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 }
 
 // WithPollInterval sets how often a process that waits for a lock asks Redis even if no
-// message tells it to, so how long a lost message can delay it. The default is
-// DefaultPollInterval; the least is 10 ms.
+// message tells it to, so how long a lost message can delay it. It asks at least three times
+// in WithFairPatience, and once in two minutes, however large d is, or it would lose its place
+// in the queue. Up to a fifth is taken off at random. The default is DefaultPollInterval; the
+// least is 10 ms.
 func WithPollInterval(d time.Duration) Option {
 	return option(func(c *config) {
 		if d < 10*time.Millisecond || d > validity.MaxTTL {
@@ -285,8 +288,9 @@ func WithHandoffSlice(d time.Duration) Option {
 	})
 }
 
-// WithFairPatience sets for how long a waiter of a FairMutex keeps its place when
-// its process is silent. The default is DefaultFairPatience; the least is 100 ms.
+// WithFairPatience sets for how long a waiter keeps its place in a lock's queue in Redis
+// when its process is silent: each waiter of a FairMutex, and the one that stands for its
+// process at the other locks. The default is DefaultFairPatience; the least is 100 ms.
 func WithFairPatience(d time.Duration) Option {
 	return option(func(c *config) {
 		if d < 100*time.Millisecond || d > validity.MaxTTL {

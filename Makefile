@@ -24,6 +24,7 @@ lint: ## honnef.co/go/tools, fetched by the Go tool
 
 unit: ## all tests, on real servers; they mostly wait, so more run at a time than there are cores, of one package
 	$(GO) test -race -shuffle=on -p 1 -parallel 6 -timeout 20m ./...
+	@test -f interop/target/current/redisson-peer.jar || echo "unit: skipped the tests beside real Redisson, which make interop runs"
 
 stress: ## the tests again and again: make stress COUNT=20
 	$(GO) test -race -shuffle=on -parallel 6 -count=$(or $(COUNT),5) -timeout 60m . ./internal/...

@@ -193,7 +193,7 @@ func (e *entry) listenLocked(foreign bool) {
 
 // heard is called by the subscriber for each message on one of Redisson's channels.
 func (e *entry) heard(payload string) {
-	if wire.ParseMessage(payload) == wire.Ignored {
+	if !wire.SaysReleased(payload) {
 		return
 	}
 	e.mu.Lock()

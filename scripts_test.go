@@ -1,68 +1,117 @@
 package holdfast_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
+
+// script is one Lua file.
+type script struct {
+	file         string
+	header, body string
+}
+
+// scripts reads the Lua files of a pattern.
+func scripts(t *testing.T, pattern string) (all []script) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no %s: %v", pattern, err)
+	}
+	for _, file := range files {
+		var header, body []string
+		for _, line := range strings.Split(read(t, file), "\n") {
+			if strings.HasPrefix(line, "--") && len(body) == 0 {
+				header = append(header, line)
+			} else {
+				body = append(body, line)
+			}
+		}
+		all = append(all, script{file, strings.Join(header, "\n"), strings.Join(body, "\n")})
+	}
+	return all
+}
+
+func TestScripts_HeaderBeginsWithTheName(t *testing.T) {
+	for pattern, says := range map[string]string{"scripts/*.lua": ": ", "scripts/prelude/*.lua": ": prelude of "} {
+		for _, s := range scripts(t, pattern) {
+			if !strings.HasPrefix(s.header, "-- "+filepath.Base(s.file)+says) {
+				t.Errorf("%s: the header does not begin with the file's name and what it is for", s.file)
+			}
+			if !strings.HasSuffix(s.body, "\n") || strings.HasSuffix(s.body, "\n\n") {
+				t.Errorf("%s: does not end in one newline", s.file)
+			}
+		}
+	}
+}
+
+func TestScripts_AreListed(t *testing.T) {
+	readme := read(t, "scripts/README.md")
+	for pattern, folder := range map[string]string{"scripts/*.lua": "", "scripts/prelude/*.lua": "prelude/"} {
+		for _, s := range scripts(t, pattern) {
+			if !strings.Contains(readme, "`"+folder+filepath.Base(s.file)+"`") {
+				t.Errorf("%s: scripts/README.md does not list it", s.file)
+			}
+		}
+	}
+}
+
+// params returns the parameters that a text mentions; i is an index that is computed.
+func params(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(KEYS|ARGV)\[([^\]]+)\]`).FindAllStringSubmatch(text, -1) {
+		index := m[2]
+		if strings.Trim(index, "0123456789") != "" {
+			index = "i"
+		}
+		all[m[1]+index] = true
+	}
+	if strings.Contains(text, "ipairs(KEYS)") {
+		all["KEYSi"] = true
+	}
+	return all
+}
 
 // A script's header is its contract: every KEYS[n] and ARGV[n] that the code uses is
 // described, nothing else is, and what it returns is said.
 func TestScripts_HeaderIsTheContract(t *testing.T) {
-	files, err := filepath.Glob("scripts/*.lua")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	preludes, err := filepath.Glob("scripts/prelude/*.lua")
-	if err != nil || len(preludes) == 0 {
-		t.Fatalf("no preludes: %v", err)
-	}
-	for _, file := range preludes {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.HasPrefix(string(text), "-- "+filepath.Base(file)+": prelude of ") {
-			t.Errorf("%s: the header does not begin with the file's name and what it is for", file)
-		}
-		if strings.Contains(string(text), "KEYS[") || strings.Contains(string(text), "ARGV[") {
-			t.Errorf("%s: a prelude takes what it needs as arguments", file)
-		}
-		if readme, err := os.ReadFile("scripts/README.md"); err != nil || !strings.Contains(string(readme), "`prelude/"+filepath.Base(file)+"`") {
-			t.Errorf("%s: scripts/README.md does not list it (%v)", file, err)
-		}
-	}
-	param := regexp.MustCompile(`(KEYS|ARGV)\[([^\]]+)\]`)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		src := string(text)
-		var header, code []string
-		for _, line := range strings.Split(src, "\n") {
-			if strings.HasPrefix(line, "--") && len(code) == 0 {
-				header = append(header, line)
-			} else {
-				code = append(code, line)
+	for _, s := range scripts(t, "scripts/*.lua") {
+		described, used := params(s.header), params(s.body)
+		for p := range used {
+			if !described[p] {
+				t.Errorf("%s: uses %s, which the header does not describe", s.file, p)
 			}
 		}
-		head, body := strings.Join(header, "\n"), strings.Join(code, "\n")
-		if !strings.HasPrefix(head, "-- "+filepath.Base(file)+": ") {
-			t.Errorf("%s: the header does not begin with the file's name and what it does", file)
+		for p := range described {
+			if !used[p] {
+				t.Errorf("%s: describes %s, which it does not use", s.file, p)
+			}
 		}
-		if !strings.Contains(head, "\n-- Returns ") {
-			t.Errorf("%s: the header does not say what it returns", file)
+		if !strings.Contains(s.header, "\n-- Returns ") {
+			t.Errorf("%s: the header does not say what it returns", s.file)
 		}
-		if !strings.HasSuffix(src, "\n") || strings.HasSuffix(src, "\n\n") {
-			t.Errorf("%s: does not end in one newline", file)
+	}
+	for _, s := range scripts(t, "scripts/prelude/*.lua") {
+		if len(params(s.body)) > 0 {
+			t.Errorf("%s: a prelude knows no parameters of scripts", s.file)
 		}
-		lines := regexp.MustCompile(`(\n|then|else)\n( *)-- prelude:(( \w+)+)\n\n`).FindAllStringSubmatch(src, -1)
-		if strings.Count(src, "-- prelude:") != len(lines) {
-			t.Errorf("%s: a line that names preludes stands between empty lines, or begins a block", file)
+	}
+}
+
+// A line that names preludes stands between empty lines, or begins a block, and names none
+// that the script has by then.
+func TestScripts_NamePreludesOnce(t *testing.T) {
+	for _, s := range scripts(t, "scripts/*.lua") {
+		text := s.header + "\n" + s.body
+		lines := regexp.MustCompile(`(\n|then|else)\n( *)-- prelude:(( \w+)+)\n\n`).FindAllStringSubmatch(text, -1)
+		if strings.Count(text, "-- prelude:") != len(lines) {
+			t.Errorf("%s: a line that names preludes stands elsewhere", s.file)
 		}
 		var named []string
 		for _, line := range lines {
@@ -72,38 +121,48 @@ func TestScripts_HeaderIsTheContract(t *testing.T) {
 		}
 		slices.Sort(named)
 		if len(slices.Compact(slices.Clone(named))) != len(named) {
-			t.Errorf("%s: preludes %v, one of them twice", file, named)
+			t.Errorf("%s: preludes %v, one of them twice", s.file, named)
 		}
-		params := func(s string) map[string]bool {
-			all := map[string]bool{}
-			for _, m := range param.FindAllStringSubmatch(s, -1) {
-				index := m[2]
-				if strings.Trim(index, "0123456789") != "" {
-					index = "i" // an expression: a list
-				}
-				all[m[1]+index] = true
+	}
+}
+
+// lock.lua is no function: what its header says that it uses of the script is there.
+func TestScripts_HaveWhatTheHandOverUses(t *testing.T) {
+	header := scripts(t, "scripts/prelude/lock.lua")[0].header
+	_, list, _ := strings.Cut(header, "It uses of the script\n")
+	list, _, _ = strings.Cut(list, "\n-- and sets ")
+	var names []string
+	for line := range strings.Lines(list) {
+		words := regexp.MustCompile(`^--   ((?:\w+, )*\w+) {2,}`).FindStringSubmatch(line)
+		if words == nil {
+			t.Fatalf("cannot read %q", line)
+		}
+		names = append(names, strings.Split(words[1], ", ")...)
+	}
+	users := 0
+	for _, s := range scripts(t, "scripts/*.lua") {
+		at := regexp.MustCompile(`-- prelude:[ \w]* lock\b`).FindStringIndex(s.body)
+		if at == nil {
+			continue
+		}
+		users++
+		for _, name := range append(names, "id") {
+			if !regexp.MustCompile(`local [\w, ]*\b` + name + `\b`).MatchString(s.body[:at[0]]) {
+				t.Errorf("%s: no local %s before the prelude lock", s.file, name)
 			}
-			return all
 		}
-		described, used := params(head), params(body)
-		if strings.Contains(body, "ipairs(KEYS)") {
-			used["KEYSi"] = true
-		}
-		if strings.Contains(body, "ARGV[i]") {
-			used["ARGVi"] = true
-		}
-		for p := range used {
-			if !described[p] {
-				t.Errorf("%s: uses %s, which the header does not describe", file, p)
-			}
-		}
-		for p := range described {
-			if !used[p] {
-				t.Errorf("%s: describes %s, which it does not use", file, p)
-			}
-		}
-		if readme, err := os.ReadFile("scripts/README.md"); err != nil || !strings.Contains(string(readme), "`"+filepath.Base(file)+"`") {
-			t.Errorf("%s: scripts/README.md does not list it (%v)", file, err)
+	}
+	if users < 2 {
+		t.Errorf("%d scripts hand over", users)
+	}
+}
+
+// What a grant reserves is what the process takes it for.
+func TestScripts_ReserveAsManyTokens(t *testing.T) {
+	for _, file := range []string{"lock", "rw"} {
+		body := scripts(t, "scripts/prelude/"+file+".lua")[0].body
+		if !strings.Contains(body, "counter, '"+strconv.Itoa(wire.TokensPerGrant)+"')") {
+			t.Errorf("%s.lua does not reserve %d tokens", file, wire.TokensPerGrant)
 		}
 	}
 }

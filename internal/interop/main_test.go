@@ -16,15 +16,19 @@ const gate = "HOLDFAST_INTEROP"
 
 func TestMain(m *testing.M) {
 	redistest.RunRole(map[string]func(args []string){peerRole: rolePeer})
-	if missing := missing(); missing != "" {
-		fmt.Println("interop: skipped:", missing)
-		if os.Getenv(gate) == "require" {
-			fmt.Println("interop: but", gate, "requires it")
-			os.Exit(1)
-		}
-		return
-	}
 	os.Exit(m.Run())
+}
+
+// needsRedisson is called by each test first.
+func needsRedisson(t *testing.T) {
+	t.Helper()
+	switch missing := missing(); {
+	case missing == "":
+	case os.Getenv(gate) == "require":
+		t.Fatalf("%s, and %s=require", missing, gate)
+	default:
+		t.Skip(missing)
+	}
 }
 
 // missing says why the tests cannot run; empty if they can.

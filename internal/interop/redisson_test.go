@@ -11,6 +11,7 @@ import (
 // What docs/MIGRATING.md warns of is still so. When one of these fails, Redisson has
 // improved, and the guide has a line too many.
 func TestRedisson_KeepsItsTraps(t *testing.T) {
+	needsRedisson(t)
 	for _, l := range []line{current, old} {
 		for _, trap := range []struct {
 			name string

@@ -35,14 +35,17 @@ var scenarios = []scenario{
 }
 
 func TestRedisson(t *testing.T) {
+	needsRedisson(t)
 	runScenarios(t, newFleet(t, current), func(scenario) bool { return true })
 }
 
 func TestOldRedisson(t *testing.T) {
+	needsRedisson(t)
 	runScenarios(t, newFleet(t, old), func(s scenario) bool { return s.main })
 }
 
 func TestRedissonInCluster(t *testing.T) {
+	needsRedisson(t)
 	for _, messages := range []string{"classic", "sharded", "auto"} {
 		t.Run(messages, func(t *testing.T) {
 			runScenarios(t, newClusterFleet(t, current, messages), func(s scenario) bool { return s.main })

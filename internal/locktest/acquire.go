@@ -278,9 +278,6 @@ var acquireScenarios = map[string]func(*Env){
 
 	// LockAsync: one result, buffered, nobody needs to receive it.
 	"AsyncDeliversOneResult": func(e *Env) {
-		if e.kind.Async == nil {
-			return
-		}
 		m := e.Manager()
 		l := e.Lock(m)
 		first := <-e.kind.Async(l, bg)

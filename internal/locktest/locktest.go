@@ -19,7 +19,7 @@ import (
 type Kind struct {
 	Name string
 	Lock func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker
-	// Async is LockAsync of the same lock; nil if the kind has none.
+	// Async is LockAsync of the same lock.
 	Async func(l holdfast.Locker, ctx context.Context) <-chan holdfast.Result
 	// Places says that each waiter has a place of its own in Redis's queue, and the
 	// order is kept there; otherwise the waiters of a process share one.

@@ -237,9 +237,6 @@ var waitScenarios = map[string]func(*Env){
 		p.Record()
 		const n = 1000
 		results := make([]<-chan holdfast.Result, n)
-		if e.kind.Async == nil {
-			return
-		}
 		for i := range results {
 			results[i] = e.kind.Async(l, bg)
 		}

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// MaxNameLen bounds a lock name in bytes. Redis itself allows 512 MB; a name
+// maxNameLen bounds a lock name in bytes. Redis itself allows 512 MB; a name
 // travels about four times in every script call and once in every message, so a
 // longer one is a mistake rather than a name.
-const MaxNameLen = 64 << 10
+const maxNameLen = 64 << 10
 
 // Prefixes of the keys that Redisson and Holdfast derive from a lock name.
 const (
@@ -38,7 +38,7 @@ var reserved = [...]string{lockQueuePrefix, lockTimeoutPrefix, lockTokenPrefix, 
 // Errors of CheckName. They say what is wrong; the caller adds its own sentinel.
 var (
 	errEmpty    = errors.New("the name is empty")
-	errTooLong  = fmt.Errorf("the name is longer than %d bytes", MaxNameLen)
+	errTooLong  = fmt.Errorf("the name is longer than %d bytes", maxNameLen)
 	errSlot     = errors.New("the keys derived from the name fall into another cluster slot: braces must form one non-empty {tag}")
 	errReserved = errors.New("the name is that of a key derived from another lock's name")
 )
@@ -55,7 +55,7 @@ func CheckName(name string) error {
 	switch {
 	case name == "":
 		return errEmpty
-	case len(name) > MaxNameLen:
+	case len(name) > maxNameLen:
 		return errTooLong
 	case !staysInSlot(name):
 		return errSlot

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/cryptotest"
+	"time"
 )
 
 func derivedKeys(name string) []string {
@@ -52,11 +53,11 @@ func TestCheckName(t *testing.T) {
 		{"a{t}b", nil},
 		{"a{t}{}", nil},
 		{"nul\x00\r\n*?[\xff", nil},
-		{strings.Repeat("n", MaxNameLen), nil},
+		{strings.Repeat("n", maxNameLen), nil},
 		{"redisson_lock_queued", nil},
 		{"x:rwlock_timeout:y", nil},
 		{"", errEmpty},
-		{strings.Repeat("n", MaxNameLen+1), errTooLong},
+		{strings.Repeat("n", maxNameLen+1), errTooLong},
 		{"{}x", errSlot},
 		{"a{b", errSlot},
 		{"a}b", errSlot},
@@ -157,20 +158,28 @@ func TestOwnerID_IsRandom(t *testing.T) {
 	}
 }
 
-func TestParseMessage(t *testing.T) {
-	for payload, want := range map[string]Message{"0": Released, "1": WriteReleased, "": Ignored, "2": Ignored, "00": Ignored, "0\n": Ignored, "-1": Ignored} {
-		if got := ParseMessage(payload); got != want {
-			t.Errorf("ParseMessage(%q) = %v, want %v", payload, got, want)
+func TestSaysReleased(t *testing.T) {
+	for payload, want := range map[string]bool{"0": true, "1": true, "": false, "2": false, "00": false, "0\n": false, "-1": false} {
+		if got := SaysReleased(payload); got != want {
+			t.Errorf("SaysReleased(%q) = %v", payload, got)
 		}
 	}
 }
 
-func FuzzParseMessage(f *testing.F) {
-	f.Add("0")
-	f.Add("junk\x00")
+// Whoever may publish can send anything. What is read as a notice is within bounds, and what
+// our scripts send is read.
+func FuzzNotice(f *testing.F) {
+	f.Add("g 7 2000 1763760000 123456 1 0 128")
+	f.Add("o 7")
 	f.Fuzz(func(t *testing.T, payload string) {
-		if m := ParseMessage(payload); (m != Ignored) != (payload == "0" || payload == "1") {
-			t.Errorf("ParseMessage(%q) = %v", payload, m)
+		n, ok := ParseNotice(payload)
+		if ok && (n.Claim < 0 || n.Claim > 24*time.Hour || n.Clock < 0 || n.Turn < 0) {
+			t.Errorf("%q is %+v", payload, n)
+		}
+		if again := fmt.Sprintf("o %d", n.Number); ok {
+			if m, ok := ParseNotice(again); !ok || m.Number != n.Number || m.Granted {
+				t.Errorf("%q is %+v, %v", again, m, ok)
+			}
 		}
 	})
 }

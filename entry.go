@@ -24,7 +24,7 @@ import (
 //	hears              the inbox begins to be heard                below
 //	wakeUp             the timer: poll, TTL of the holder, pause   below
 //	close              Manager.Close                               below
-//	missed, expire     a renewal or the deadline                   grant.go, renew.go
+//	missed, expire     a renewal or the deadline                   loss.go, renew.go
 //	Unlock             the holder is done                          lease.go
 //
 // The attempt in Redis belongs to the entry and not to a caller: for a mutex and a
@@ -48,7 +48,7 @@ type entry struct {
 	trouble *trouble      // nil if the last request brought a verdict
 	timer   *time.Timer   // calls wakeUp
 	joining *join         // fair: is putting waiters into the queue; nil: none
-	told    *hold         // fair: the claim that Redisson's private channel is heard for; nil: none
+	private *hold         // fair: the claim whose private channel of Redisson's is heard; nil: none
 
 	habit     *habit  // mutex: of callers who come back for it; nil: nothing is known of one
 	orphan    *waiter // not fair: has left behind a bid whose request is not answered; nil: none
@@ -73,7 +73,8 @@ func (e *entry) name() string { return e.keys.Lock.(string) }
 
 func (e *entry) channel() string { return e.keys.Channel.(string) }
 
-// request is what a waiting caller wants.
+// request is what a waiting caller wants. Of its fields, unhook is set once it waits, and the
+// bid changes: both are guarded by entry.mu.
 type request struct {
 	h      *handle
 	owner  *owner          // carried by the caller's context; nil: a new one
@@ -123,7 +124,7 @@ func (e *entry) failLocked(sentinel, cause error) {
 // stepLocked is the one place that decides what happens next.
 func (e *entry) stepLocked() {
 	front := e.waiters.Front()
-	if e.told != nil || e.kind == fairKind && front != nil && front.Value.foreign {
+	if e.private != nil || e.kind == fairKind && front != nil && front.Value.foreign {
 		e.listenLocked(true) // the first waiter may be another one now
 	}
 	if front != nil && e.habit != nil && e.habit.booked != nil {
@@ -170,11 +171,11 @@ func (e *entry) listenLocked(foreign bool) {
 	if front := e.waiters.Front(); foreign && e.kind == fairKind && front != nil {
 		first = front.Value.claim
 	}
-	if e.told != first {
-		if e.told != nil {
-			e.m.subscriber.remove(e.told.fairChannel(), e)
+	if e.private != first {
+		if e.private != nil {
+			e.m.subscriber.remove(e.private.fairChannel(), e)
 		}
-		if e.told = first; first != nil {
+		if e.private = first; first != nil {
 			e.m.subscriber.add(first.fairChannel(), e)
 		}
 	}

@@ -92,8 +92,8 @@ func (r *release) notBookedLocked() {
 	e.undoLocked(c)
 }
 
-// handedLocked is called when a release has given the lock to another process.
-func (e *entry) handedLocked() {
+// handedOverLocked is called when a release has given the lock to another process.
+func (e *entry) handedOverLocked() {
 	if e.kind != mutexKind || e.waiters.Len() > 0 || e.closed {
 		return
 	}

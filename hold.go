@@ -81,7 +81,7 @@ func (h *hold) writes() bool {
 	return false
 }
 
-// limit is when a caller's time ends by WithMaxHold.
+// limit is when a caller's time ends by WithMaxHold. It does not change.
 type limit struct {
 	at    time.Time
 	timer *time.Timer
@@ -214,7 +214,7 @@ func (h *hold) fairChannel() string {
 }
 
 // readHolds are the read holds of an entry: mostly one, shared by all readers of the
-// process. A nil one is empty.
+// process. A nil one is empty. They are guarded by entry.mu.
 type readHolds struct {
 	holds      []*hold
 	converting *release // the latest downgrade

@@ -2,11 +2,13 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -115,3 +117,78 @@ func parseInfo(value any) (Info, bool) {
 	}
 	return info, true
 }
+
+// ForceUnlock frees the named lock, of any kind, whoever holds it, and wakes whoever
+// waits for it. It reports whether there was anything to free. Its holder is told by
+// its next renewal, one in this process at once. A key that holds something else is
+// left alone: ErrWrongKind.
+//
+// It is for operators: the code that held the lock may still be running.
+func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
+	mapped := m.mapName(name)
+	if err := wire.CheckName(mapped); err != nil {
+		return false, newLockError(ErrInvalidName, name, err)
+	}
+	keys := wire.ForceReleaseKeys(mapped)
+	value, err := m.ask(ctx, name, forceRelease, forceRelease.Args(len(keys), append(keys, m.publish)...))
+	if err != nil {
+		return false, err
+	}
+	code, ok := value.(int64)
+	switch {
+	case !ok:
+		return false, newLockError(ErrUnavailable, name, errors.New("unexpected reply"))
+	case code < 0:
+		return false, newLockError(ErrWrongKind, name)
+	}
+	for k := range families {
+		m.mu.Lock()
+		e := m.entries[k][mapped]
+		m.mu.Unlock()
+		if e != nil && code == 1 {
+			e.checkNow()
+		}
+	}
+	return code == 1, nil
+}
+
+// checkNow asks Redis whether the holds are still there. It prolongs nothing: a renewal
+// never shortens, and this one asks for a millisecond.
+func (e *entry) checkNow() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, h := range e.holdsLocked() {
+		e.m.executor.Submit(e.m.newRenewal(time.Millisecond, h.kind == readKind, h))
+	}
+}
+
+// ask runs one script and waits for its reply, for at most a second and not beyond
+// ctx.
+func (m *Manager) ask(ctx context.Context, name string, script *command.Script, args []any) (any, error) {
+	if ctx.Err() != nil {
+		return nil, newLockError(ErrUnavailable, name, contextCauses(ctx)...)
+	}
+	q := &question{done: make(chan command.Reply, 2)}
+	m.mu.Lock()
+	closed := m.closed
+	m.mu.Unlock()
+	if closed || !m.executor.Submit(&command.Call{Script: script, Args: args, Handler: q, Patience: closePatience}) {
+		return nil, newLockError(ErrClosed, name)
+	}
+	select {
+	case r := <-q.done:
+		if r.Err != nil {
+			m.stats.troubles.Add(1)
+			return nil, newLockError(ErrUnavailable, name, r.Err)
+		}
+		return r.Value, nil
+	case <-ctx.Done():
+		return nil, newLockError(ErrUnavailable, name, contextCauses(ctx)...)
+	}
+}
+
+// question is the handler of a call that somebody waits for.
+type question struct{ done chan command.Reply } // buffered for both events
+
+func (q *question) Replied(_ *command.Call, r command.Reply) { q.done <- r }
+func (q *question) Overdue(*command.Call)                    { q.done <- command.Reply{Err: errSilent} }

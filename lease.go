@@ -27,8 +27,8 @@ type Lease struct {
 	token uint64
 	limit *limit // the owner's, by WithMaxHold; nil: none
 	kind  kind
-	how   grantMode
-	self  owner // the owner, where this lease began one
+	how   grantMode // of several locks: guarded by group.mu until the lease is handed out
+	self  owner     // the owner, where this lease began one
 
 	// The following is guarded by hold.entry.mu, or group.mu.
 

@@ -12,7 +12,7 @@ import (
 // waiter asks for the lock, and those behind it join together, in one request at a
 // time.
 
-// join is one request to put waiters into the queue.
+// join is one request to put waiters into the queue. It does not change once it is sent.
 type join struct {
 	e     *entry
 	tries []*try // of the waiters, whom the reply is a verdict for

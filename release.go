@@ -149,8 +149,8 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	case reply.Outcome == command.Answered && ok && n >= 0:
 		e.giveWayLocked(n)
 		r.settleLocked(nil)
-	case reply.Outcome == command.Answered && (granted || ok && n == releasePassed):
-		e.handedLocked()
+	case reply.Outcome == command.Answered && (granted || ok && n == releaseHandedOver):
+		e.handedOverLocked()
 		r.settleLocked(nil)
 	case reply.Outcome == command.Answered && ok:
 		r.settleLocked(r.goneLocked(n))

@@ -1,8 +1,6 @@
 package holdfast
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -175,72 +173,17 @@ func (m *Manager) expire(h *hold) {
 	e.announceLoss(lost, LostDeadline)
 }
 
-// Extend makes the lease last for at least d from now. It is for fixed leases; one
-// that is renewed is prolonged as well, for the case that renewals fail, and is renewed as
-// often as before. A lease is never shortened.
-//
-// It returns ErrLeaseLost, ErrMaxHold or ErrClosed if the lease has ended, ErrNotHeld
-// after Unlock, ErrInvalidOption for a bad d or one beyond WithMaxHold, and ErrUnavailable
-// if Redis did not answer within a second or before ctx was done, or has not answered the
-// Unlock of the write side that this owner had beside: the lease may then last as long as
-// before or as long as asked for, and Deadline says what can be relied on.
-func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
-	if l.group != nil {
-		return l.group.extend(ctx, l, d)
-	}
-	e, h := l.hold.entry, l.hold
-	var bad error
-	if checkLease(&bad, "Extend", d); bad != nil {
-		return bad
-	}
-	switch ended := l.stillHeld(); {
-	case ended != nil:
-		return ended
-	case l.limit != nil && time.Until(l.limit.at) < d:
-		return &OptionError{"Extend", d, "beyond the end that WithMaxHold sets"}
-	}
-	ttl := validity.TTL(d)
-	sent := time.Now()
+// prolonged records that a request sent at sent has set the TTL of h, of its read side or
+// not, to at least ttl. Two of them may come in either order. It reports false if h has been
+// downgraded since: its read side has a TTL of its own.
+func (e *entry) prolonged(h *hold, read bool, sent time.Time, ttl time.Duration) bool {
 	e.mu.Lock()
-	read, unsettled := h.kind == readKind, e.reads.converts(h)
-	e.mu.Unlock()
-	if unsettled { // Redis may still have the write side, and would deny the other
-		return newLockError(ErrUnavailable, l.name, errDowngrading)
+	defer e.mu.Unlock()
+	if read != (h.kind == readKind) {
+		return false
 	}
-	script, args := renewArgs(ttl, read, h)
-	value, err := e.m.ask(ctx, l.name, script, args)
-	if err != nil {
-		return err
+	if deadline, ok := e.m.scheduler.Confirm(&h.item, sent, ttl, h.cfg.ttl); ok && deadline.After(h.deadline) {
+		h.deadline = deadline
 	}
-	codes, ok := value.([]any)
-	if !ok || len(codes) != 1 {
-		return newLockError(ErrUnavailable, l.name, fmt.Errorf("unexpected reply %v", value))
-	}
-	switch codes[0] {
-	case int64(renewDone):
-		if !e.prolonged(h, read, sent, ttl) {
-			return l.Extend(ctx, d) // as a reader now
-		}
-	case int64(renewGone), int64(renewStolen):
-		reason := LostDeleted
-		if codes[0] == int64(renewStolen) {
-			reason = LostStolen
-		}
-		if !e.missed(h, read, reason) {
-			return l.Extend(ctx, d) // as a reader now
-		}
-	default:
-		return newLockError(ErrUnavailable, l.name, fmt.Errorf("redis refused to prolong it"))
-	}
-	return l.stillHeld()
-}
-
-// stillHeld reports why the lease is not, nil if it is.
-func (l *Lease) stillHeld() error {
-	switch err := l.Err(); {
-	case err == ErrReleased:
-		return newLockError(ErrNotHeld, l.name)
-	default:
-		return err
-	}
+	return true
 }

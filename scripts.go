@@ -66,9 +66,9 @@ const (
 
 // Codes of the release scripts below 0.
 const (
-	releaseGone   = -1 // nobody holds the lock
-	releaseStolen = -2 // another owner does
-	releasePassed = -3 // granted to another process, or left to Redisson
+	releaseGone       = -1 // nobody holds the lock
+	releaseStolen     = -2 // another owner does
+	releaseHandedOver = -3 // granted to another process, or left to Redisson
 )
 
 // Codes of the renew scripts, per hold.

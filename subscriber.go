@@ -62,7 +62,7 @@ type listener interface {
 }
 
 // topic is one channel and who listens to it: mostly one; a mutex and a fair lock of one
-// name share their channel.
+// name share their channel. It is guarded by subscriber.mu.
 type topic struct {
 	listeners []listener    // never empty: the last one hears what comes while the topic lingers
 	home      *session      // nil: homeless

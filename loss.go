@@ -1,0 +1,96 @@
+package holdfast
+
+import "slices"
+
+// How a hold ends without being given back: it is lost, or its time is over.
+
+// withoutLocked takes h out of the entry and the schedule. err is why it ended, nil if it
+// is given back.
+func (e *entry) withoutLocked(h *hold, err error) {
+	h.phase = over
+	e.silent = 0
+	if e.hold == h {
+		e.hold = nil
+	} else if r := e.reads; r != nil {
+		r.holds = slices.DeleteFunc(r.holds, func(x *hold) bool { return x == h })
+		if r.converts(h) {
+			r.converting.abandonLocked(err)
+		}
+	}
+	e.m.scheduler.Remove(&h.item)
+}
+
+// endHoldLocked ends h and all its leases with err, without telling Redis.
+func (e *entry) endHoldLocked(h *hold, err error) []ended {
+	if h.phase != held {
+		return nil
+	}
+	h.endLimit()
+	e.withoutLocked(h, err)
+	var all []ended
+	for l := h.leases; l != nil; l = l.next {
+		all = append(all, l.endLocked(err))
+	}
+	e.ask = true
+	return all
+}
+
+// loseLocked ends a hold that cannot be trusted any more. The caller passes the result
+// to announceLoss after unlocking; it is nil if the hold had ended before.
+func (e *entry) loseLocked(h *hold, reason LostReason) []ended {
+	if h.phase != held {
+		return nil // a late answer about a hold that was given up
+	}
+	all := e.endHoldLocked(h, &LostError{e.name(), reason})
+	switch {
+	case reason == LostDeadline:
+		h.owed = true
+	case h.stray(): // a late copy of its acquire could take the lock for nobody
+		e.startReleaseLocked(h, false, nil)
+	}
+	return all
+}
+
+// announceLoss tells everybody of a loss. No lock may be held: handlers of the logger
+// and whoever listens to the contexts run.
+func (e *entry) announceLoss(all []ended, reason LostReason) {
+	if all == nil {
+		return
+	}
+	e.m.telemetry.lost(reason)
+	e.m.stats.lost.Add(1)
+	announceAll(all)
+	e.m.log.Warn("holdfast: lease lost", "lock", e.name(), "reason", string(reason))
+}
+
+// reachLimit ends the leases of h's owner with ErrMaxHold, if it is still the one whose
+// limit l is.
+func (e *entry) reachLimit(h *hold, l *limit) {
+	e.mu.Lock()
+	if h.phase != held || h.limit != l {
+		e.mu.Unlock()
+		return
+	}
+	all := e.endHoldLocked(h, ErrMaxHold)
+	h.owed = true
+	e.m.stats.lost.Add(1)
+	e.stepLocked()
+	e.mu.Unlock()
+	announceAll(all)
+	e.m.log.Warn("holdfast: maximum hold time reached", "lock", e.name(), "max_hold", h.cfg.maxHold)
+}
+
+// missed is called when a renewal, of the read side if read, did not find h in Redis. It
+// reports false, and h is not lost, if h has been downgraded since that was sent.
+func (e *entry) missed(h *hold, read bool, reason LostReason) bool {
+	e.mu.Lock()
+	var all []ended
+	same := read == (h.kind == readKind)
+	if same {
+		all = e.loseLocked(h, reason)
+		e.stepLocked()
+	}
+	e.mu.Unlock()
+	e.announceLoss(all, reason)
+	return same
+}

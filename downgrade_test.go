@@ -278,3 +278,51 @@ func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
 		t.Errorf("held for nobody: %v", held)
 	}
 }
+
+// Every copy of the downgrade hangs when the read side is unlocked, and the first request to
+// release the write side instead is lost: it is repeated.
+func TestDowngrade_ReleaseBesideCopiesThatHang(t *testing.T) {
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 2 * patience }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	mustUnlock(t, mustLock(t, m.Mutex("connected")))
+	write, read := bothSides(t, m.RWMutex("a"))
+	var gates []*redistest.Gate
+	for range 4 {
+		gates = append(gates, p.HoldRequest(conversion))
+	}
+	wantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+	for _, g := range gates {
+		g.Wait(t)
+	}
+	p.LoseRequest(redistest.All(scriptOn("a", "4"), redistest.Containing(":write")), 1)
+	mustUnlock(t, read)
+	redistest.Eventually(t, patience, "both sides are given back", func() bool { return m.Pending() == 0 })
+	mustUnlock(t, mustLock(t, m.RWMutex("a")))
+	for _, g := range gates {
+		g.Release()
+	}
+}
+
+// Redis is cut off after that: who asks once is told so.
+func TestDowngrade_TryLockBesideAReleaseThatIsNotAnswered(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	write, read := bothSides(t, m.RWMutex("a"))
+	p.LoseRequest(conversion, 1000)
+	wantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+	p.Refuse(true)
+	p.Cut()
+	wantErr(t, read.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+	tried := make(chan error, 1)
+	go func() {
+		_, err := m.RWMutex("a").TryLock(context.Background())
+		tried <- err
+	}()
+	wantErr(t, soonest(t, tried), holdfast.ErrUnavailable, nil)
+	p.Heal()
+}

@@ -77,6 +77,10 @@ func TestMulti_TryLockBehindTheDead(t *testing.T) {
 	stand(time.Now().Add(time.Hour))
 	_, err := l.TryLock(t.Context())
 	wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	srv.Admin().ZAdd(t.Context(), "redisson_lock_timeout:{a}", redis.Z{Score: 1, Member: "nobody"}) // in no queue
+	_, err = l.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	srv.Admin().Del(t.Context(), "redisson_lock_timeout:{a}")
 	stand(time.Now().Add(-time.Second))
 	lease, err := l.TryLock(t.Context())
 	if err != nil {

@@ -26,7 +26,7 @@ type release struct {
 	script    *command.Script
 	args      []any
 	caller    chan struct{} // of the Unlock that began it, sent to when it is told; nil: nobody waits
-	sent      int           // requests without reply
+	sent      int           // requests without reply, of this script
 	unclear   bool          // a request ended without telling whether it ran
 	told      bool          // the Unlock that began it has its answer
 	answer    error         // set before it is told
@@ -63,17 +63,21 @@ func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) 
 	return r
 }
 
-// beginLocked makes r the release of h.
+// beginLocked makes r the release of h, of which nothing has been sent. New requests wait for
+// it as long as Unlock does.
 func (r *release) beginLocked(h *hold, queued bool, now time.Time) {
 	left := validity.TTL(max(0, h.deadline.Sub(now))) // more than the lease's, if it was extended
-	r.hold, r.script, r.colliding = h, h.kind.releaseScript(), true
+	r.hold, r.script, r.sent = h, h.kind.releaseScript(), 0
 	r.args = h.releaseArgs(r.room[:], queued, r.booked)
 	r.until = now.Add(max(h.cfg.ttl, claimTTL, left) + time.Second)
 	if h.stray() {
 		r.until = r.until.Add(burial)
 	}
-	h.entry.releasing++
-	h.entry.askedLocked(now)
+	if !r.told {
+		r.colliding = true
+		r.entry.releasing++
+	}
+	r.entry.askedLocked(now)
 }
 
 // releaseArgs leaves out what an undisturbed release does not need.
@@ -131,12 +135,15 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r.sent--
+	current := c.Script == r.script // not of a downgrade that has become a release since
+	if current {
+		r.sent--
+	}
 	e.answeredLocked(reply)
 	if next != nil && next.entry == e {
 		lost = e.noticedLocked(next, notice)
 	}
-	if r.settled || c.Script != r.script { // or of a downgrade that has become a release since
+	if r.settled || !current {
 		return
 	}
 	n, ok := value.(int64)
@@ -226,11 +233,11 @@ func (r *release) resend() {
 // Overdue is called by the executor when a reply takes too long: Unlock does not
 // wait any longer, the next callers neither, and the request is sent over another
 // connection.
-func (r *release) Overdue(*command.Call) {
+func (r *release) Overdue(c *command.Call) {
 	e := r.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if r.settled {
+	if r.settled || c.Script != r.script {
 		return
 	}
 	e.m.stats.troubles.Add(1)

@@ -22,12 +22,18 @@ for i = 1, #KEYS / 3 do
       return {-1, 0}
     end
     local refused = redis.pcall('zscore', tombstones, id) or fields == 1 and redis.call('hexists', lock, id) == 0
-    local waiting = redis.call('llen', queue)
-    if waiting > 0 and not refused then
+    local first = redis.call('lindex', queue, '0')
+    if first and not refused then
       -- prelude: queue
 
       -- The dead do not count. Whoever comes next takes their places away.
-      refused = redis.call('zcount', deadlines_of(queue), '-inf', (server_time())) < waiting
+      local deadlines, now, i = deadlines_of(queue), server_time(), 0
+      while first and not refused do
+        local kept = redis.call('zscore', deadlines, first)
+        refused = not kept or tonumber(kept) > now
+        i = i + 1
+        first = redis.call('lindex', queue, i)
+      end
     end
     if refused then
       return {0, math.max(redis.call('pttl', lock), -1), 0, 0}

@@ -2,12 +2,14 @@ package holdfast_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -174,4 +176,42 @@ func TestCost_NamesAreForgotten(t *testing.T) {
 	if d := heap() - before; d > 1<<20 {
 		t.Errorf("5,000 names left %d bytes", d)
 	}
+}
+
+// A lock that goes to and fro between processes leaves each inbox and comes back to it with every
+// turn. That is no work for later, of which there would be some for every turn.
+func TestCost_InboxIsLeftOnce(t *testing.T) {
+	srv := redistest.Start(t)
+	var managers []*holdfast.Manager
+	group, ctx := errgroup.WithContext(t.Context())
+	for range 2 {
+		m, err := holdfast.New(srv.Client(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		managers = append(managers, m)
+		l := m.Mutex("to and fro")
+		group.Go(func() error {
+			for range 300 {
+				lease, err := l.Lock(ctx)
+				if err != nil {
+					return err
+				}
+				if n := m.Deserted(); n > 2 { // the inbox, and the lock's channel
+					return fmt.Errorf("%d channels are to be left", n)
+				}
+				if err := lease.Unlock(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+	redistest.Eventually(t, patience, "the channels are left", func() bool {
+		return managers[0].Stats().Subscriptions+managers[1].Stats().Subscriptions == 0
+	})
 }

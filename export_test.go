@@ -19,3 +19,13 @@ func (m *Manager) Pending() int {
 	defer m.mu.Unlock()
 	return m.pending
 }
+
+// Deserted is how many channels are to be looked at because nobody listened to them any more.
+func (m *Manager) Deserted() (n int) {
+	m.subscriber.mu.Lock()
+	defer m.subscriber.mu.Unlock()
+	for _, h := range m.subscriber.homes {
+		n += len(h.deserted)
+	}
+	return n
+}

@@ -138,7 +138,8 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	}
 	b := &h.waiter.Value.bid
 	if !h.waiter.Parked() {
-		b.notice = &n // for whoever comes for it; a request that is under way finds the same
+		kept := n        // n itself would be on the heap each time
+		b.notice = &kept // for whoever comes for it; a request that is under way finds the same
 		return nil
 	}
 	if !n.Granted { // Redisson's turn
@@ -150,7 +151,8 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	if b.current != nil {
 		// A release before that request is answered would have to leave a tombstone for
 		// it; its answer, mostly a moment away, is the grant as well, or lets n stand.
-		b.notice = &n
+		kept := n
+		b.notice = &kept
 		return nil
 	}
 	h.turn = uint8(min(n.Turn, 255))

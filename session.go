@@ -30,11 +30,12 @@ type session struct {
 
 	topics   int            // how many have it as their home
 	wanted   []string       // channels to subscribe to; a topic may have gone since
-	deserted []departure    // topics that lost their listener, the first one first
+	deserted []departure    // topics that lost their last listener, and may have another now
 	leaving  map[string]int // sharded: SUNSUBSCRIBEs not confirmed yet
 }
 
-// departure is the end of a registration.
+// departure is when a topic, which is on the list only once, was left the first time since it
+// was last looked at.
 type departure struct {
 	channel string
 	at      time.Time
@@ -179,8 +180,16 @@ func (h *session) changes() (add, drop []string) {
 	for len(h.deserted) > 0 && time.Since(h.deserted[0].at) >= linger {
 		d := h.deserted[0]
 		h.deserted = h.deserted[1:]
-		// Since that departure a listener may have come, and perhaps left again.
-		if t := h.topicLocked(d.channel); t != nil && t.deserted && t.since.Equal(d.at) {
+		t := h.topicLocked(d.channel)
+		if t == nil {
+			continue
+		}
+		t.tidied = false
+		switch { // since that departure a listener may have come, and perhaps left again
+		case !t.deserted:
+		case time.Since(t.since) < linger:
+			h.tidyLaterLocked(d.channel, t)
+		default:
 			h.s.dropLocked(d.channel, t)
 			drop = append(drop, d.channel)
 			if h.master != nil {
@@ -195,6 +204,18 @@ func (h *session) changes() (add, drop []string) {
 	}
 	h.wanted = h.wanted[:0]
 	return add, drop
+}
+
+// tidyLaterLocked has a topic that nobody listens to looked at when its linger time is over.
+func (h *session) tidyLaterLocked(channel string, t *topic) {
+	if t.tidied {
+		return // it is looked at before that, and then again
+	}
+	t.tidied = true
+	h.deserted = append(h.deserted, departure{channel, t.since})
+	if len(h.deserted) == 1 {
+		h.nudgeLocked()
+	}
 }
 
 // untilTidy returns when the next deserted topic is due, and false if there is no

@@ -70,6 +70,7 @@ type topic struct {
 	left      *redis.Client // homeless: the master that has given its slot away; nil: none
 	deserted  bool          // the last listener has left
 	since     time.Time     // when; or when left
+	tidied    bool          // home has it on its list of those to look at
 	live      bool          // confirmed in this session
 }
 
@@ -142,10 +143,7 @@ func (s *subscriber) remove(channel string, l listener) {
 		return
 	}
 	t.deserted, t.since = true, time.Now()
-	h.deserted = append(h.deserted, departure{channel, t.since})
-	if len(h.deserted) == 1 {
-		h.nudgeLocked()
-	}
+	h.tidyLaterLocked(channel, t)
 }
 
 // live reports whether messages of channel are heard.
@@ -297,7 +295,7 @@ func (s *subscriber) evictLocked(channel string, t *topic, due time.Time) {
 		return
 	}
 	t.home.topics--
-	t.home, t.live, t.due = nil, false, due
+	t.home, t.live, t.tidied, t.due = nil, false, false, due
 	s.homeless = append(s.homeless, channel)
 }
 

@@ -25,7 +25,7 @@ func (t trial) jobs(distinct bool) []load.Job {
 // fleet has one process per job, or does a single job of a Go library in this process
 // if the row does not ask for processes.
 func (t trial) fleet(jobs []load.Job) *load.Fleet {
-	return &load.Fleet{Server: t.server, Library: t.library, Window: t.window, Jobs: jobs, Apart: t.procs > 0}
+	return &load.Fleet{Server: t.server, Library: t.library, Window: t.window, Jobs: jobs, Apart: t.procs > 0, Way: t.way}
 }
 
 // crowds has a fleet do jobs for a window.

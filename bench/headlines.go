@@ -12,6 +12,7 @@ var headlines = []report.Headline{
 	{Text: "one lock, 4 processes: commands per pair", Scenario: processes.asked(), Row: 1, Unit: unitCommands},
 	{Text: "one lock, 4 processes of 16 goroutines: pairs/s", Scenario: processes.asked(), Row: 4, Unit: unitRate},
 	{Text: "hand-over to a process that waits: median µs", Scenario: handover.asked(), Row: 0, Unit: unitHandover + unitP50},
+	{Text: "the same where Redis is a round trip of 2 ms away", Scenario: handover.asked(), Row: 1, Unit: unitHandover + unitP50},
 	{Text: "100 callers, 4 processes, 1 ms of work: longest wait ÷ mean", Scenario: queue.asked(), Row: 0, Unit: unitLongest},
 	{Text: "fair lock, 1,000 in the queue: server µs per hand-over", Scenario: fair.asked(), Row: 1, Unit: unitServer},
 	{Text: "90 % readers, 1 ms of work: sections/s", Scenario: readers.asked(), Row: 1, Unit: unitRate},

@@ -57,6 +57,7 @@ type row struct {
 	n     int    // goroutines of each process, locks or waiters
 	procs int    // processes; 0: this one
 	hold  time.Duration
-	reads float64 // the share of read locks
-	large bool    // left out of brief runs
+	way   time.Duration // what a message takes to the server or back; 0: it is on the same machine
+	reads float64       // the share of read locks
+	large bool          // left out of brief runs
 }

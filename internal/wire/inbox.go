@@ -33,19 +33,22 @@ const TokensPerGrant = 128
 
 // ParseNotice reads a message. It reports false for what no script of ours sends.
 func ParseNotice(payload string) (Notice, bool) {
-	f := strings.Fields(payload)
-	var n [7]uint64
-	switch {
-	case len(f) == 2 && f[0] == "o", len(f) == 8 && f[0] == "g":
-	default:
+	kind, numbers, _ := strings.Cut(payload, " ")
+	if kind != "g" && kind != "o" {
 		return Notice{}, false
 	}
-	for i, s := range f[1:] {
+	var n [7]uint64
+	read := 0
+	for s := range strings.SplitSeq(numbers, " ") { // without allocations: one per grant
 		v, err := strconv.ParseUint(s, 10, 63)
-		if err != nil {
+		if err != nil || read == len(n) {
 			return Notice{}, false
 		}
-		n[i] = v
+		n[read] = v
+		read++
+	}
+	if kind == "g" && read != len(n) || kind == "o" && read != 1 {
+		return Notice{}, false
 	}
 	const day = 24 * 60 * 60 * 1000
 	clock, ok := milliseconds(n[2], n[3])
@@ -54,7 +57,7 @@ func ParseNotice(payload string) (Notice, bool) {
 	}
 	return Notice{
 		Number:  n[0],
-		Granted: f[0] == "g",
+		Granted: kind == "g",
 		Claim:   time.Duration(n[1]) * time.Millisecond,
 		Clock:   clock,
 		Turn:    int(n[4]),

@@ -23,7 +23,9 @@ type Fleet struct {
 	// unless Apart.
 	Jobs  []Job
 	Apart bool
+	Way   time.Duration // how far the server is from the processes: what a message takes one way
 
+	relay   *relay // nil: next to them
 	page    *page
 	members []member
 }
@@ -58,9 +60,16 @@ func (f *Fleet) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	address := f.Server.address
+	if f.Way > 0 {
+		if f.relay, err = startRelay(address, f.Way); err != nil {
+			return err
+		}
+		address = f.relay.address()
+	}
 	for i := range f.Jobs {
 		j := &f.Jobs[i]
-		j.Library, j.Kind, j.Address, j.Page = f.Library.Name, f.Library.Kind, f.Server.address, f.page.file
+		j.Library, j.Kind, j.Address, j.Page = f.Library.Name, f.Library.Kind, address, f.page.file
 		j.Lease = cmp.Or(j.Lease, holdfast.DefaultLease)
 		j.Warm = max(20, int(f.Window/warmPair))
 		if !remote {
@@ -91,6 +100,9 @@ func (f *Fleet) close() error {
 	var errs []error
 	for _, m := range f.members {
 		errs = append(errs, m.close())
+	}
+	if f.relay != nil {
+		errs = append(errs, f.relay.close())
 	}
 	if f.page != nil {
 		errs = append(errs, f.page.close())

@@ -57,6 +57,23 @@ func TestCrowdsTellOverlap(t *testing.T) {
 	}
 }
 
+// A hand-over takes the way to the server and the way to the other process.
+func TestFleetAtADistance(t *testing.T) {
+	f := fleet(testServer, "message", true, Job{Process: 1, Callers: 1, Hold: time.Millisecond}, Job{Process: 2, Callers: 1, Hold: time.Millisecond})
+	f.Way = 5 * time.Millisecond
+	v, err := f.Measure(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A bucket of the histogram is 3 % wide.
+	if least := v.Handovers.Quantile(0); v.Handovers.Count() == 0 || least < 2*f.Way*15/16 {
+		t.Errorf("%d hand-overs, the fastest in %v", v.Handovers.Count(), least)
+	}
+	if err := testServer.Reset(t.Context()); err != nil { // it tells of connections that are left
+		t.Error(err)
+	}
+}
+
 // A worker that cannot do its job says why.
 func TestFleetTellsWhyAWorkerFailed(t *testing.T) {
 	dead := &Server{address: "127.0.0.1:1", admin: testServer.admin}

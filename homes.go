@@ -1,0 +1,130 @@
+package holdfast
+
+import (
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// run finds homes for topics until the subscriber is stopped.
+func (s *subscriber) run() {
+	defer close(s.done)
+	defer s.running.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.nudge:
+		case <-timer.C:
+		case <-s.ctx.Done():
+			return
+		}
+		timer.Reset(s.settle())
+	}
+}
+
+// settle finds homes for the topics that are due, and returns when others will be.
+func (s *subscriber) settle() (wait time.Duration) {
+	wait = time.Hour
+	outdated := false // the table of slots
+	for _, channel := range s.dueTopics(&wait) {
+		master, err := s.masterOf(channel)
+		s.mu.Lock()
+		t, now := s.topics[channel], time.Now()
+		switch {
+		case t == nil || t.home != nil: // gone, or listed twice
+		case err != nil, t.left != nil && t.left == master && now.Sub(t.since) < stale:
+			outdated = true
+			t.due = now.Add(searchAgain)
+			s.homeless = append(s.homeless, channel)
+			wait = min(wait, searchAgain)
+		default:
+			s.houseLocked(channel, t, master)
+		}
+		s.mu.Unlock()
+	}
+	if outdated {
+		s.nodes.ReloadState(s.ctx)
+	}
+	return wait
+}
+
+// dueTopics takes the homeless topics whose time has come, and shortens wait to that of
+// the next.
+func (s *subscriber) dueTopics(wait *time.Duration) (due []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.homeless = slices.DeleteFunc(s.homeless, func(channel string) bool {
+		t := s.topics[channel]
+		if t == nil || t.home != nil {
+			return true
+		}
+		left := t.due.Sub(now)
+		if left <= 0 {
+			due = append(due, channel)
+			return true
+		}
+		*wait = min(*wait, left)
+		return false
+	})
+	return due
+}
+
+// masterOf returns whose session is to have a channel; nil: that of the plain ones. An
+// inbox is always plain: it has no slot in common with the locks it is about.
+func (s *subscriber) masterOf(channel string) (*redis.Client, error) {
+	s.mu.Lock()
+	plain := s.plain || wire.IsInbox(channel)
+	s.mu.Unlock()
+	if plain {
+		return nil, nil
+	}
+	return s.nodes.MasterForKey(s.ctx, channel)
+}
+
+// houseLocked gives a topic to the session of master, a new one if there is none.
+func (s *subscriber) houseLocked(channel string, t *topic, master *redis.Client) {
+	h := s.homes[master]
+	if h == nil {
+		h = newSession(s, master)
+		s.homes[master] = h
+		s.running.Go(h.run)
+	}
+	t.home, t.left = h, nil
+	h.topics++
+	h.wanted = append(h.wanted, channel)
+	h.nudgeLocked()
+}
+
+// evictLocked takes a topic out of its session; a new home is looked for when due.
+func (s *subscriber) evictLocked(channel string, t *topic, due time.Time) {
+	if t.deserted {
+		s.dropLocked(channel, t)
+		return
+	}
+	t.home.topics--
+	t.home, t.live, t.tidied, t.due = nil, false, false, due
+	s.homeless = append(s.homeless, channel)
+}
+
+// dropLocked ends a topic that has a home.
+func (s *subscriber) dropLocked(channel string, t *topic) {
+	t.home.topics--
+	delete(s.topics, channel)
+}
+
+// retire ends a session that has nothing to listen to, and reports whether that is so.
+func (s *subscriber) retire(h *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.topics > 0 {
+		return false
+	}
+	delete(s.homes, h.master)
+	delete(s.pauses, h.master)
+	return true
+}

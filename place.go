@@ -29,21 +29,39 @@ func (e *entry) joinLocked() {
 		e.unheard = false
 		e.keepAllLocked()
 	}
-	w := e.waiters.Back()
-	switch {
-	case e.joining != nil || w == nil:
+	if e.joining != nil {
 		return
-	case e.strayed:
-		e.strayed = false
-		w = e.waiters.Front()
-	case w.Value.claim != nil:
-		return
-	default:
-		for w.Prev() != nil && w.Prev().Value.claim == nil {
-			w = w.Prev()
-		}
 	}
 	j := &join{e: e}
+	more := e.gatherLocked(j, e.firstWithoutPlaceLocked())
+	if len(j.tries) == 0 {
+		return
+	}
+	e.strayed = e.strayed || more // in the next request
+	j.sendLocked()
+}
+
+// firstWithoutPlaceLocked returns the first waiter that may have no place in Redis; nil: none.
+func (e *entry) firstWithoutPlaceLocked() *waiter {
+	w := e.waiters.Back()
+	switch {
+	case w == nil:
+		return nil
+	case e.strayed:
+		e.strayed = false
+		return e.waiters.Front()
+	case w.Value.claim != nil:
+		return nil
+	}
+	for w.Prev() != nil && w.Prev().Value.claim == nil {
+		w = w.Prev()
+	}
+	return w
+}
+
+// gatherLocked adds those to j, from w on, who are to get a place now, and reports whether there
+// are more than fit. Who is first, and who does not wait, asks by itself.
+func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 	for ; w != nil && len(j.tries) < joinBatch; w = w.Next() {
 		r := &w.Value
 		switch {
@@ -56,26 +74,24 @@ func (e *entry) joinLocked() {
 			continue
 		case w == e.waiters.Front():
 			e.tryLocked(w)
-			return // its reply comes here again
+			return false // its reply comes here again
 		}
 		if prev := w.Prev(); len(j.tries) == 0 && !prev.Value.queued && !prev.Value.once {
-			return // likewise
+			return false // likewise
 		}
 		if r.claim != nil && r.claim.unanswered >= maxCopies {
 			continue
 		}
 		j.tries = append(j.tries, e.newTryLocked(w))
 	}
-	if len(j.tries) == 0 {
-		return
-	}
-	if w != nil {
-		e.strayed = true // more in the next request
-	}
-	m := e.m
-	keys := e.keys
+	return w != nil
+}
+
+// sendLocked sends the request for all whom j is for.
+func (j *join) sendLocked() {
+	e, k := j.e, j.e.keys
 	args := make([]any, 0, 5+len(j.tries))
-	args = append(args, keys.Lock, keys.Tombstones, keys.Queue, m.patienceNow(), m.owners)
+	args = append(args, k.Lock, k.Tombstones, k.Queue, e.m.patienceNow(), e.m.owners)
 	for _, t := range j.tries {
 		args = append(args, t.hold.tail(fairKind))
 	}
@@ -89,7 +105,7 @@ func (e *entry) joinLocked() {
 		t.call.Script, t.call.Patience = joinScript, j.call.Patience
 	}
 	e.joining = j
-	if !m.executor.Submit(&j.call) {
+	if !e.m.executor.Submit(&j.call) {
 		e.joining = nil
 		for _, t := range j.tries {
 			t.neverSentLocked()

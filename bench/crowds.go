@@ -72,6 +72,8 @@ func (t trial) crowds(ctx context.Context, jobs []load.Job) (metrics, error) {
 		m[unitWrites] = float64(v.Waits.Count()) / seconds
 		m[unitWriteMax] = milliseconds(max(v.Waits.Max(), v.Unwritten))
 	}
-	m.perPair(v.Sent, v.Pairs)
+	if v.During > 0 {
+		m.perPair(v.Sent, v.During)
+	}
 	return m, nil
 }

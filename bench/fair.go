@@ -19,7 +19,6 @@ var fair = scenario{
 	smaller:   true,
 	shown:     []string{unitServer, unitCommands, unitRate, unitWait + unitP50, unitWait + unitMax, unitJain, unitJainProc, unitClient, unitMemory},
 	stretch:   4,
-	once:      true,
 	measure:   measureCrowds,
 }
 

@@ -16,7 +16,7 @@ import (
 
 // result has one value of one metric.
 func result(s scenario, row int, library, unit string, v float64) *report.Result {
-	return &report.Result{Scenario: s.name, Load: s.rows[row].name, Library: library, Metrics: map[string][]float64{unit: {v}}}
+	return &report.Result{Scenario: s.name, Load: s.rows[row].name, Library: library, Metrics: map[string]report.Series{unit: {v}}}
 }
 
 func TestTargets(t *testing.T) {
@@ -27,7 +27,7 @@ func TestTargets(t *testing.T) {
 		result(handover, 0, contender.Ours, unitHandover+unitP50, 61),
 		result(handover, 0, "rueidislock", unitHandover+unitP50, 100),
 		result(queue, 0, contender.Ours, unitLongest, 1.5),
-		result(held, 1, contender.Ours, unitHeap, 500),
+		result(held, 1, contender.Ours, unitBeyond, 500),
 	}}
 	var b strings.Builder
 	if err := Layout().Markdown(&b, r); err != nil {
@@ -121,7 +121,7 @@ func TestChartsNameTheLibraries(t *testing.T) {
 				key := fmt.Sprint(c.Scenario.Name, i, library)
 				if results[key] == nil {
 					results[key] = &report.Result{
-						Scenario: c.Scenario.Name, Load: c.Scenario.Loads[i], Library: library, Metrics: make(map[string][]float64),
+						Scenario: c.Scenario.Name, Load: c.Scenario.Loads[i], Library: library, Metrics: make(map[string]report.Series),
 					}
 					r.Results = append(r.Results, results[key])
 				}

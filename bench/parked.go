@@ -137,12 +137,13 @@ func park(ctx context.Context, t trial, start func(context.Context, contender.Co
 }
 
 // parkedTimes are how long the first requests of all waiters may take, and for how
-// long they are watched, which covers several poll intervals of Holdfast.
+// long they are watched: longer than the lease, since some ask again when the TTL that they have
+// been told is over.
 func (t trial) parkedTimes() (settle, watch time.Duration) {
 	if t.brief() {
 		return 500 * time.Millisecond, time.Second
 	}
-	return 2 * time.Second, 5 * time.Second
+	return 2 * time.Second, holdfast.DefaultLease + 5*time.Second
 }
 
 // parkedElsewhere has one process hold the lock and another wait for it.

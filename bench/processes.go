@@ -58,7 +58,7 @@ var queue = scenario{
 	measure:   measureCrowds,
 }
 
-// modes compares kinds and options of contender.Ours, on a lock that all want all the time.
+// modes compares kinds and options of Holdfast, on a lock that all want all the time.
 var modes = scenario{
 	name:      "modes",
 	question:  "What do the kinds and options of Holdfast cost, where 4 processes want one lock all the time?",

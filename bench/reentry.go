@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
 
-// reentry asks what it costs an owner to lock again what it holds. None of the
-// others has it.
+// reentry asks what it costs an owner to lock again what it holds. Of the others only Redisson
+// has it, with a round trip each.
 var reentry = scenario{
 	name:      "reentry",
 	question:  "What does it cost an owner to lock again, and unlock, what it holds already?",

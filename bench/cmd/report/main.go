@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -44,10 +45,10 @@ func run() error {
 	window := flag.Duration("window", 0, "how long one measurement takes, instead of the above")
 	only := flag.String("only", "", "parts of the names of the scenarios to run, with commas between")
 	libraries := flag.String("libraries", "", "parts of the names of the libraries to run, with commas between")
-	dir := flag.String("dir", "results", "directory of the result files; empty: write none")
+	dir := flag.String("dir", "results", "directory of the result files; empty: write none, as with -quick, -only and -libraries unless it is given")
 	readme := flag.String("readme", "", "README whose figures are to be refreshed")
 	from := flag.String("from", "", "results/<date>.json of an earlier run, to render again instead of measuring")
-	patience := flag.Duration("patience", 0, "time that may be spent on waiting for other programs to leave the cores, instead of 2 min (15 s)")
+	patience := flag.Duration("patience", 0, "time that may be spent on waiting for other programs to leave the cores, instead of 2 min (10 s)")
 	flag.Parse()
 
 	plan := bench.Plan{Rounds: 5, Window: 700 * time.Millisecond, Patience: 2 * time.Minute, Only: *only, Libraries: *libraries}
@@ -62,6 +63,12 @@ func run() error {
 	}
 	if *patience > 0 {
 		plan.Patience = *patience
+	}
+	if partial := *quick || *only != "" || *libraries != ""; partial && !given("dir") {
+		*dir = "" // those of the day's whole run are worth more
+	}
+	if *readme != "" && *dir == "" {
+		return errors.New("-readme needs result files to link to: give -dir")
 	}
 	plan.Progress = progress()
 
@@ -89,6 +96,12 @@ func run() error {
 		return err
 	}
 	return found.Err()
+}
+
+// given reports whether a flag is on the command line.
+func given(name string) (yes bool) {
+	flag.Visit(func(f *flag.Flag) { yes = yes || f.Name == name })
+	return yes
 }
 
 // measureOrLoad measures, or reads an earlier run from a file.

@@ -18,7 +18,7 @@ type attempt func(ctx context.Context, client *redis.Client, name string, lease 
 
 var (
 	errBusy   = errors.New("another holds the lock")
-	errNotOur = errors.New("the lock is not Ours any more")
+	errNotOur = errors.New("the lock is not ours any more")
 )
 
 // pollPause is how long pollers wait between attempts, as the oldest recipe that waits

@@ -94,7 +94,7 @@ func (c *pubsubContender) Lock(ctx context.Context, name string) (func(context.C
 	return c.watch(name, own), nil
 }
 
-// wait returns when the lock is Ours.
+// wait returns when the lock is ours.
 func (c *pubsubContender) wait(ctx context.Context, name, own string) error {
 	channel := "channel:" + name
 	b, err := c.subscribe(ctx, channel)

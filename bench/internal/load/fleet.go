@@ -80,7 +80,7 @@ func (f *Fleet) open(ctx context.Context) (err error) {
 			f.members = append(f.members, local{c})
 			continue
 		}
-		w, err := f.Server.hire(*j)
+		w, err := f.Server.hire(*j, f.Window)
 		if err != nil {
 			return err
 		}
@@ -122,15 +122,11 @@ func (f *Fleet) Measure(ctx context.Context) (v *Verdict, err error) {
 	return f.measure(ctx)
 }
 
-// measure leads the members through the phases. Rates are taken from the measurement
-// only. Commands and CPU time are counted from before the first caller starts until
-// after the last has ended, and divided by all that was done meanwhile: in between
-// there is no moment at which both counts stand still.
+// measure leads the members through the phases. Rates, and what the server is asked to do, are
+// taken from the measurement only: what a thousand callers send to begin with, and to leave, is no
+// cost of the hand-overs in between. The two counts at its edges are not of the same moment, but a
+// request apart. The clients' CPU time is that of all phases.
 func (f *Fleet) measure(ctx context.Context) (*Verdict, error) {
-	u, err := f.usage(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for _, m := range f.members {
 		if err := m.start(); err != nil {
 			return nil, err
@@ -150,9 +146,18 @@ func (f *Fleet) measure(ctx context.Context) (*Verdict, error) {
 		return func() bool { return f.progress()-from >= want }
 	}
 	wait(f.Window/5, progress(callers))
-	begun := time.Now()
+	u, err := f.usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	before, begun := f.progress(), time.Now()
 	f.page.words[wordPhase].Store(measuring)
 	wait(f.Window, progress(2*callers))
+	sent, err := u.SoFar(ctx)
+	if err != nil {
+		return nil, err
+	}
+	during := f.progress() - before
 	var taken Sample
 	for _, m := range f.members {
 		s, err := m.sample()
@@ -167,7 +172,7 @@ func (f *Fleet) measure(ctx context.Context) (*Verdict, error) {
 		return nil, err
 	}
 	f.page.words[wordPhase].Store(stopped)
-	v := &Verdict{Elapsed: time.Since(begun), Callers: callers, Taken: taken, Conns: conns}
+	v := &Verdict{Elapsed: time.Since(begun), Callers: callers, Taken: taken, Conns: conns, Sent: sent, During: during}
 	for i, m := range f.members {
 		o, err := m.end()
 		if err != nil {
@@ -176,10 +181,7 @@ func (f *Fleet) measure(ctx context.Context) (*Verdict, error) {
 		v.add(f.Jobs[i], o)
 	}
 	v.Pairs, v.counted = f.progress(), f.page.words[wordCount].Load()
-	if v.Sent, err = u.SoFar(ctx); err != nil {
-		return nil, err
-	}
-	v.Sent.Commands += int64(f.Library.Unseen * float64(v.Pairs))
+	v.Sent.Commands += int64(f.Library.Unseen * float64(during))
 	return v, v.fault()
 }
 

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"math"
 	"math/bits"
 	"sync/atomic"
 	"time"
@@ -55,7 +56,7 @@ func (h *Histogram) Count() uint64 {
 
 // Quantile returns the duration that a share q of all is not above; 0 if there is none.
 func (h *Histogram) Quantile(q float64) time.Duration {
-	rank := uint64(q * float64(h.Count()))
+	rank := max(1, uint64(math.Ceil(q*float64(h.Count()))))
 	var seen uint64
 	for i := range h.buckets {
 		n := h.buckets[i].Load()

@@ -25,7 +25,8 @@ type Verdict struct {
 	CPU        time.Duration // of the clients
 	Taken      Sample
 	Conns      int64
-	Sent       Tally
+	Sent       Tally // in the measurement
+	During     int64 // pairs in the measurement
 
 	counted  int64 // of Writes, by the section
 	overlaps int64 // writers that a reader saw

@@ -93,18 +93,19 @@ type worker struct {
 	limit  *time.Timer // of the job: what hangs must not hang the report
 }
 
-const jobLimit = 90 * time.Second
+// jobLimit is how long a job may take beside what it watches.
+const jobLimit = 2 * time.Minute
 
 // hire gives a job to a process: this program again, or the Java program, of which
 // those of earlier measurements are used again, because a virtual machine takes long to
 // become fast.
-func (s *Server) hire(j Job) (*worker, error) {
+func (s *Server) hire(j Job, window time.Duration) (*worker, error) {
 	w, err := s.idle(contender.Pick(j.Library)[0].Open == nil)
 	if err != nil {
 		return nil, err
 	}
 	w.broken = true
-	w.limit = time.AfterFunc(jobLimit, func() { _ = w.cmd.Process.Kill() })
+	w.limit = time.AfterFunc(jobLimit+2*window, func() { _ = w.cmd.Process.Kill() })
 	if err := json.NewEncoder(w.in).Encode(j); err != nil {
 		return nil, errors.Join(w.fail(err), w.close())
 	}

@@ -69,7 +69,7 @@ func (p *printer) machine(r *Report) {
 	}
 	checked := 0
 	for _, x := range r.Results {
-		checked += len(x.Metrics[Overlaps])
+		checked += len(x.Metrics[Overlaps].measured())
 	}
 	p.f("\n\nRatios are medians of the ratios within each round.")
 	if checked > 0 {
@@ -145,7 +145,7 @@ func (p *printer) scenario(r *Report, s Scenario) {
 				if v, ok := x.median(unit); ok {
 					cell = number(v)
 					if unit == s.Headline {
-						cell += between(x.Metrics[unit])
+						cell += between(x.Metrics[unit].measured())
 					}
 				}
 				cells = append(cells, cell)
@@ -171,13 +171,18 @@ func (r *Report) find(s Scenario, load string, library string) *Result {
 	return nil
 }
 
-// bestRival returns the library with the best median that is neither ours nor bare.
+// bestRival returns the library with the best median of the metric that decides which is neither
+// ours nor bare.
 func (r *Report) bestRival(s Scenario, load string) *Result {
-	return r.best(s, load, func(l contender.Library) bool { return l.Role == contender.Rival || l.Role == contender.Eventy })
+	return r.best(s, load, s.Headline, s.Smaller, rivals)
 }
 
-// best returns the library with the best median of the metric that decides.
-func (r *Report) best(s Scenario, load string, among func(contender.Library) bool) *Result {
+func rivals(l contender.Library) bool {
+	return l.Role == contender.Rival || l.Role == contender.Eventy
+}
+
+// best returns the library with the best median of a metric.
+func (r *Report) best(s Scenario, load, unit string, smaller bool, among func(contender.Library) bool) *Result {
 	var best *Result
 	var bestValue float64
 	for _, l := range s.Libraries {
@@ -185,8 +190,8 @@ func (r *Report) best(s Scenario, load string, among func(contender.Library) boo
 			continue
 		}
 		x := r.find(s, load, l.Name)
-		v, ok := x.median(s.Headline)
-		if ok && (best == nil || s.Smaller == (v < bestValue)) {
+		v, ok := x.median(unit)
+		if ok && (best == nil || smaller == (v < bestValue)) {
 			best, bestValue = x, v
 		}
 	}
@@ -207,12 +212,12 @@ func ratios(a, b *Result, unit string) []float64 {
 		return nil
 	}
 	var all []float64
-	for i := range min(len(a.Metrics[unit]), len(b.Metrics[unit])) {
+	for i := range min(len(a.Metrics[unit]), len(b.Metrics[unit])) { // of the same round
 		if b.Metrics[unit][i] != 0 {
 			all = append(all, a.Metrics[unit][i]/b.Metrics[unit][i])
 		}
 	}
-	return all
+	return Series(all).measured()
 }
 
 // between is the range of values, if there are several.

@@ -56,7 +56,7 @@ func (p *printer) headlines(r *Report, l Layout) {
 	lost := false
 	for _, h := range l.Headlines {
 		load := h.Scenario.Loads[h.Row]
-		us, best := r.find(h.Scenario, load, h.Scenario.Ours), r.bestRival(h.Scenario, load)
+		us, best := r.find(h.Scenario, load, h.Scenario.Ours), r.best(h.Scenario, load, h.Unit, !more(h.Unit), rivals)
 		v, ok := us.median(h.Unit)
 		if !ok {
 			continue
@@ -80,7 +80,7 @@ func (p *printer) headlines(r *Report, l Layout) {
 	}
 	p.f("\n")
 	if lost {
-		p.f("Where the last column is bold we lose, by more than a twentieth; the report lists every metric in which we are behind.\n\n")
+		p.f("Where the last column is bold we lose, by more than a twentieth. The report lists for each case in which other metrics its best rival is ahead by as much; what the others reach is in its tables.\n\n")
 	}
 }
 

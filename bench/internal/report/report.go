@@ -55,21 +55,24 @@ type Machine struct {
 
 // Result is one library under one load.
 type Result struct {
-	Scenario string `json:"scenario"`
-	Load     string `json:"load"`
-	Library  string `json:"library"`
-	// Metrics has a value per round, or slice of one, by unit.
-	Metrics map[string][]float64 `json:"metrics"`
-	// Other is how many cores other programs used meanwhile, likewise.
+	Scenario string            `json:"scenario"`
+	Load     string            `json:"load"`
+	Library  string            `json:"library"`
+	Metrics  map[string]Series `json:"metrics"` // by unit
+	// Other is how many cores other programs used meanwhile, each time.
 	Other []float64 `json:"other_cores"`
 }
 
 // median returns the metric's median over the rounds, and false if it has none.
 func (r *Result) median(unit string) (float64, bool) {
-	if r == nil || len(r.Metrics[unit]) == 0 {
+	if r == nil {
 		return 0, false
 	}
-	return median(r.Metrics[unit]), true
+	measured := r.Metrics[unit].measured()
+	if len(measured) == 0 {
+		return 0, false
+	}
+	return median(measured), true
 }
 
 func median(values []float64) float64 {

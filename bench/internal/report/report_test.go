@@ -11,8 +11,8 @@ const rate = "pairs/s"
 
 // The figure on which a reader decides is the ratio within rounds, not of medians.
 func TestRatio(t *testing.T) {
-	a := &Result{Metrics: map[string][]float64{rate: {10, 100, 30}}}
-	b := &Result{Metrics: map[string][]float64{rate: {5, 10, 10}}}
+	a := &Result{Metrics: map[string]Series{rate: {10, 100, 30}}}
+	b := &Result{Metrics: map[string]Series{rate: {5, 10, 10}}}
 	if got, want := ratio(a, b, rate), "3.00 (2.00…10.0)"; got != want {
 		t.Errorf("ratio is %q, want %q", got, want)
 	}
@@ -25,7 +25,7 @@ func TestBestRival(t *testing.T) {
 	s := Scenario{Name: "s", Libraries: contender.Pick("floor", contender.Ours, "redsync", "rueidislock"), Headline: rate}
 	r := &Report{}
 	for name, v := range map[string]float64{"floor": 9, contender.Ours: 8, "redsync": 2, "rueidislock": 3} {
-		r.Results = append(r.Results, &Result{Scenario: "s", Load: "l", Library: name, Metrics: map[string][]float64{rate: {v}}})
+		r.Results = append(r.Results, &Result{Scenario: "s", Load: "l", Library: name, Metrics: map[string]Series{rate: {v}}})
 	}
 	if got := r.bestRival(s, "l").Library; got != "rueidislock" {
 		t.Errorf("best rival is %s where more is better", got)
@@ -51,10 +51,10 @@ func TestLosses(t *testing.T) {
 		Name: "s", Loads: []string{"l"}, Libraries: contender.Pick(contender.Ours, "redsync"), Ours: contender.Ours,
 		Headline: rate, Shown: []string{rate, "commands", "server", "client"},
 	}
-	us := &Result{Scenario: "s", Load: "l", Library: contender.Ours, Metrics: map[string][]float64{
+	us := &Result{Scenario: "s", Load: "l", Library: contender.Ours, Metrics: map[string]Series{
 		rate: {90}, "commands": {2}, "server": {20}, "client": {10},
 	}}
-	them := &Result{Scenario: "s", Load: "l", Library: "redsync", Metrics: map[string][]float64{
+	them := &Result{Scenario: "s", Load: "l", Library: "redsync", Metrics: map[string]Series{
 		rate: {100}, "commands": {2}, "server": {10}, "client": {20},
 	}}
 	var units []string

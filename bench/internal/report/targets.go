@@ -62,7 +62,7 @@ func (t Target) reached(r *Report, load string) (v float64, name string, ok bool
 	case AnyRival:
 		them = r.bestRival(t.Scenario, load)
 	case AWoken:
-		them = r.best(t.Scenario, load, func(l contender.Library) bool { return l.Role == contender.Eventy })
+		them = r.best(t.Scenario, load, t.Scenario.Headline, t.Scenario.Smaller, func(l contender.Library) bool { return l.Role == contender.Eventy })
 	}
 	if all := ratios(us, them, t.Unit); len(all) > 0 {
 		return median(all), " (" + them.Library + ")", true

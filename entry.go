@@ -269,8 +269,8 @@ const deafPoll = 50 * time.Millisecond
 // pollAfter is how long to wait for a message while another owner holds the lock for
 // ttl: its expiry is not announced, so not beyond that; nor beyond the poll interval,
 // from which up to a fifth is taken so that processes do not ask in step; nor so long
-// that the place in the queue would be lost, or the queue itself, which Redis keeps for at
-// least five minutes (keep_keys in prelude/stand.lua).
+// that the place in the queue would be lost, nor for more than two minutes: who asks keeps the
+// queue itself (keep_keys in prelude/stand.lua), also for those who have booked a place in it.
 func (e *entry) pollAfter(ttl time.Duration) time.Duration {
 	poll := min(e.m.poll, e.m.patience/3, 2*time.Minute)
 	if !e.m.inbox.live() {

@@ -103,7 +103,11 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		return nil, &OptionError{"WithReplicas", a.Timeout, fmt.Sprintf("not below the client's ReadTimeout of %v", readTimeout)}
 	}
 	ofCluster, cluster := client.(*redis.ClusterClient)
-	if cfg.publish == PublishSharded && !cluster {
+	sharded := cluster && ofCluster.Options().ClusterSlots == nil // else its servers are none, as NewFailoverClusterClient's
+	if cfg.publish == PublishAuto && !sharded {
+		cfg.publish = PublishClassic
+	}
+	if cfg.publish == PublishSharded && !sharded {
 		return nil, &OptionError{"WithPublishMode", cfg.publish, "Redisson has sharded messages only with a cluster's client, and so has Holdfast"}
 	}
 	m := &Manager{
@@ -130,7 +134,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	m.life, m.endLife = context.WithCancel(context.Background())
 	m.scheduler = renewal.New(renewal.Config[*hold]{Renew: m.renew, Expire: m.expire})
 	if cluster {
-		m.counted = "0" // PUBLISH counts the receivers on its own node
+		m.counted = "0" // a node knows only its own listeners
 	}
 	var nodes clusterClient
 	if cluster {
@@ -141,6 +145,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	}
 	m.prepare(m.lock)
 	m.subscriber = newSubscriber(client, nodes, cfg.publish, m.log, &m.stats)
+	m.executor.OnReadOnly(m.subscriber.moved)
 	m.inbox = newInbox(m)
 	m.telemetry = newTelemetry(cfg, m)
 	return m, nil

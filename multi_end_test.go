@@ -59,35 +59,45 @@ func soonest(t *testing.T, c <-chan error) error {
 // A lock is free, and all who stand in its queue have died: they do not refuse it to a Multi,
 // as they do not to a mutex.
 func TestMulti_TryLockBehindTheDead(t *testing.T) {
-	srv := redistest.Start(t)
-	m := managerOn(t, srv)
-	const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1"
-	stand := func(until time.Time) {
-		_, err := srv.Admin().Pipelined(t.Context(), func(p redis.Pipeliner) error {
-			p.Del(t.Context(), "redisson_lock_queue:{a}")
-			p.RPush(t.Context(), "redisson_lock_queue:{a}", dead)
-			p.ZAdd(t.Context(), "redisson_lock_timeout:{a}", redis.Z{Score: float64(until.UnixMilli()), Member: dead})
-			return nil
+	const ours, redissons = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1"
+	for name, c := range map[string]struct {
+		id     string
+		until  time.Duration // from now; 0: no time at all
+		atOnce bool
+	}{
+		"of ours, its time over":      {ours, -time.Second, true},
+		"of ours":                     {ours, time.Hour, true},
+		"of Redisson, its time over":  {redissons, -time.Second, true},
+		"of Redisson":                 {redissons, time.Hour, false},
+		"of Redisson, without a time": {redissons, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			m, admin := managerOn(t, srv), srv.Admin()
+			admin.RPush(t.Context(), "redisson_lock_queue:{b}", c.id)
+			stays := "nobody" // in no queue
+			if c.until != 0 {
+				stays = c.id
+			}
+			admin.ZAdd(t.Context(), "redisson_lock_timeout:{b}", redis.Z{Score: float64(time.Now().Add(c.until).UnixMilli()), Member: stays})
+			l := multi(t, m.Mutex("a"), m.Mutex("b"))
+			lease, err := l.TryLock(t.Context())
+			if !c.atOnce {
+				wantErr(t, err, holdfast.ErrNotAcquired, nil)
+				redistest.Eventually(t, patience, "its time is cut to a few seconds", func() bool {
+					lease, err = l.TryLock(t.Context())
+					return err == nil
+				})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustUnlock(t, lease)
+			admin.Del(t.Context(), "redisson_lock_timeout:{b}") // of nobody
+			srv.RequireNoKeys(t)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
-	l := multi(t, m.Mutex("a"), m.Mutex("b"))
-	stand(time.Now().Add(time.Hour))
-	_, err := l.TryLock(t.Context())
-	wantErr(t, err, holdfast.ErrNotAcquired, nil)
-	srv.Admin().ZAdd(t.Context(), "redisson_lock_timeout:{a}", redis.Z{Score: 1, Member: "nobody"}) // in no queue
-	_, err = l.TryLock(t.Context())
-	wantErr(t, err, holdfast.ErrNotAcquired, nil)
-	srv.Admin().Del(t.Context(), "redisson_lock_timeout:{a}")
-	stand(time.Now().Add(-time.Second))
-	lease, err := l.TryLock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustUnlock(t, lease)
-	srv.RequireNoKeys(t)
 }
 
 // With a context that has ended nothing is sent.

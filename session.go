@@ -32,6 +32,7 @@ type session struct {
 	wanted   []string       // channels to subscribe to; a topic may have gone since
 	deserted []departure    // topics that lost their last listener, and may have another now
 	leaving  map[string]int // sharded: SUNSUBSCRIBEs not confirmed yet
+	moved    bool           // the master is another server now
 }
 
 // departure is when a topic, which is on the list only once, was left the first time since it
@@ -69,7 +70,10 @@ func (h *session) nudgeLocked() {
 
 func (h *session) run() { h.s.ended(h, h.converse()) }
 
-var errQuiet = errors.New("nothing heard, not even a pong")
+var (
+	errQuiet = errors.New("nothing heard, not even a pong")
+	errMoved = errors.New("the server is no master any more")
+)
 
 // converse returns nil when nothing has been left to listen to for a while, else why the
 // session broke.
@@ -109,6 +113,9 @@ func (h *session) converse() (err error) {
 			tidy.Reset(idle)
 		} else if time.Since(empty) >= idle && h.s.retire(h) {
 			return nil
+		}
+		if h.hasMoved() {
+			return errMoved
 		}
 		select {
 		case <-h.nudge:
@@ -227,6 +234,12 @@ func (h *session) untilTidy() (wait time.Duration, some bool) {
 		return max(0, linger-time.Since(h.deserted[0].at)), true
 	}
 	return time.Hour, h.topics > 0
+}
+
+func (h *session) hasMoved() bool {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	return h.moved
 }
 
 // read passes on what arrives until the connection breaks, or an answer is an error:

@@ -33,8 +33,9 @@ type subscriber struct {
 	topics   map[string]*topic
 	homes    map[*redis.Client]*session // by master; nil: of the plain channels
 	pauses   map[*redis.Client]*backoff.ExponentialBackOff
-	homeless []string // channels; a topic may have gone since
-	plain    bool     // no channel is sharded; may be found out
+	homeless []string  // channels; a topic may have gone since
+	plain    bool      // no channel is sharded; may be found out
+	moving   time.Time // when moved was last called in earnest
 	started  bool
 	stopped  bool
 }
@@ -78,6 +79,8 @@ const (
 	// stale is for how long the table of slots is not believed when it names the master
 	// that has just given a slot away.
 	stale = time.Second
+	// movesApart is how far apart two moves of the master are at least.
+	movesApart = time.Second
 )
 
 // newSubscriber returns a subscriber on client, which is also nodes, unless that is nil.
@@ -150,6 +153,21 @@ func (s *subscriber) live(channel string) bool {
 	defer s.mu.Unlock()
 	t := s.topics[channel]
 	return t != nil && t.live
+}
+
+// moved is called when a server that was the master says that it is a replica: requests find the
+// new one by a new connection, and so must the messages. Those that replicas pass on would still be
+// heard, but the new master would not know that they are.
+func (s *subscriber) moved() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, now := s.homes[nil], time.Now()
+	if h == nil || now.Sub(s.moving) < movesApart { // each request is answered so until all connections are new
+		return
+	}
+	s.moving = now
+	h.moved = true
+	h.nudgeLocked()
 }
 
 // subscriptions returns how many channels are subscribed or about to be.

@@ -57,14 +57,15 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 			}
 		}
 	}
-	if s.crossed.Load() && ctx.Err() == nil {
+	if s.apart.Load() && ctx.Err() == nil {
 		return takeEach(ctx, locks, nil)
 	}
 	return got, err
 }
 
 // takeEach is takeAll where one of the locks is in use in this process, or not all share
-// a slot that have to.
+// a slot that have to, or a free one has a queue: the dead in it, and Redisson's who do not come, are
+// seen to by who asks for that lock alone.
 func takeEach(ctx context.Context, locks []*handle, err error) (got []*Lease, _ error) {
 	for _, h := range locks {
 		if err != nil {
@@ -85,7 +86,7 @@ type sweep struct {
 	waiters []*waiter
 	tries   []*try
 	call    command.Call
-	crossed atomic.Bool // refused because its keys are in several slots
+	apart   atomic.Bool // refused, but one after the other they may be had
 }
 
 // enterAll sends a sweep; it returns nil if one of the entries is not idle. It is the
@@ -148,7 +149,10 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 func (s *sweep) Replied(_ *command.Call, r command.Reply) {
 	if crossesSlots(r.Err) {
 		s.entries[0].m.oneSlot.Store(true)
-		s.crossed.Store(true)
+		s.apart.Store(true)
+	}
+	if v, ok := parseVerdict(r.Value); ok && v.code == acquireHeld && v.foreign {
+		s.apart.Store(true) // free, but waited for
 	}
 	for _, t := range s.tries {
 		t.Replied(nil, r)

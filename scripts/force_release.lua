@@ -33,13 +33,20 @@ if mode then
 else
   tell(ARGV[1], KEYS[2], '0')
 end
-local head = redis.pcall('lindex', queue, '0')
-if type(head) == 'string' then
-  local inbox, number = inbox_of(head)
-  if inbox then -- it asks again
-    redis.pcall('publish', inbox, 'o ' .. number)
-  else
-    tell(ARGV[1], KEYS[2] .. ':' .. head, '0')
+local waiting = redis.pcall('lrange', queue, '0', '63')
+if not waiting.err then
+  local now = server_time()
+  for _, id in ipairs(waiting) do
+    local inbox, number = inbox_of(id)
+    if inbox then -- it asks again
+      redis.pcall('publish', inbox, 'o ' .. number)
+    else
+      tell(ARGV[1], KEYS[2] .. ':' .. id, '0')
+    end
+    local kept = redis.pcall('zscore', deadlines_of(queue), id)
+    if type(kept) == 'string' and tonumber(kept) > now then
+      break -- those before it may be dead
+    end
   end
 end
 return 1

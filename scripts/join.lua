@@ -22,17 +22,17 @@ if type(fields) ~= 'number' or fields > 1 then
   return {-1, 0}
 end
 local deadlines, now = deadlines_of(KEYS[3]), server_time()
-local extra, foreign = ahead(KEYS[3], deadlines, now), false
+local behind, foreign = foreign_before(KEYS[3]), false
 local graves = redis.call('exists', KEYS[2]) == 1
 for i = 3, #ARGV do
   local id = ARGV[2] .. ARGV[i]
   local gone = graves and redis.call('zscore', KEYS[2], id) or redis.call('hexists', KEYS[1], id) == 1
   if not gone then
-    local behind, failure = stand(KEYS[3], deadlines, now, id, tonumber(ARGV[1]), extra)
+    local after, failure = stand(KEYS[3], deadlines, now, id, tonumber(ARGV[1]), behind)
     if failure then
       return failure
     end
-    foreign = behind or foreign
+    foreign = after or foreign
   end
 end
 local ttl = redis.call('pttl', KEYS[1])

@@ -14,13 +14,14 @@
 -- prelude: queue stand
 
 local deadlines, now = deadlines_of(KEYS[2]), server_time()
-local extra = ahead(KEYS[2], deadlines, now)
+local behind = foreign_before(KEYS[2])
 local codes = {}
 for i = 3, #ARGV do
   local id = ARGV[2] .. ARGV[i]
   codes[i - 2] = 0
-  if redis.call('zscore', deadlines, id) then
-    redis.call('zadd', deadlines, now + ARGV[1] + extra(id), id)
+  local old = redis.call('zscore', deadlines, id)
+  if old then
+    redis.call('zadd', deadlines, (kept_until(old, now, id, tonumber(ARGV[1]), behind)), id)
     codes[i - 2] = 1
   end
 end

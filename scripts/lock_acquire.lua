@@ -12,7 +12,7 @@
 -- ARGV[2]  TTL, milliseconds
 -- ARGV[3]  how to wait, "<patience> <claim> <counted> <publish>": the patience of
 --          prelude/stand.lua, 0 for not at all; and for a grant to somebody else its TTL,
---          1 if PUBLISH tells whether anybody heard it, and Redisson's publish command
+--          1 if PUBSUB NUMSUB tells whether anybody hears it, and Redisson's publish command
 -- ARGV[4]  how many fencing tokens to reserve
 -- ARGV[5]  the highest token that the caller has seen
 --

@@ -9,7 +9,7 @@
 -- ARGV[1]  owner id
 -- ARGV[2]  command that announces the release: publish or spublish
 -- ARGV[3]  how to hand over, "<claim> <turn> <counted> <manager>": the TTL of a
---          grant, which one in a row it would be, 1 if PUBLISH tells whether anybody heard
+--          grant, which one in a row it would be, 1 if PUBSUB NUMSUB tells whether anybody hears
 --          it, what the ids of the caller begin with; and optionally
 --          " <number> <seconds>", a place to book and for how long, if anybody waits
 --          but none of Redisson's

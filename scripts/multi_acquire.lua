@@ -9,8 +9,10 @@
 -- ARGV[2i+1]  the i-th TTL, milliseconds
 --
 -- Returns 0               granted, all of them
---         {0, ttl, 0, 0}  one of them is held by another owner for ttl more
---                         milliseconds, or waited for, -1: no TTL; or an id was given up
+--         {0, ttl, 0, waited}
+--                         one of them is held by another owner for ttl more
+--                         milliseconds, -1: no TTL, or an id was given up; waited is 1 if that
+--                         one is free and only waited for: lock_acquire.lua looks after a queue
 --         {-1, 0}         one of them holds something else
 
 for i = 1, #KEYS / 3 do
@@ -21,12 +23,13 @@ for i = 1, #KEYS / 3 do
     if type(fields) ~= 'number' or fields > 1 then
       return {-1, 0}
     end
+    local waited = 0
     local refused = redis.pcall('zscore', tombstones, id) or fields == 1 and redis.call('hexists', lock, id) == 0
     local first = redis.call('lindex', queue, '0')
     if first and not refused then
       -- prelude: queue
 
-      -- The dead do not count. Whoever comes next takes their places away.
+      -- Whose time is over does not count. Whoever comes next takes their places away.
       local deadlines, now, i = deadlines_of(queue), server_time(), 0
       while first and not refused do
         local kept = redis.call('zscore', deadlines, first)
@@ -34,9 +37,10 @@ for i = 1, #KEYS / 3 do
         i = i + 1
         first = redis.call('lindex', queue, i)
       end
+      waited = refused and fields == 0 and 1 or 0
     end
     if refused then
-      return {0, math.max(redis.call('pttl', lock), -1), 0, 0}
+      return {0, math.max(redis.call('pttl', lock), -1), 0, waited}
     end
   end
 end

@@ -93,6 +93,7 @@ type Executor struct {
 	client  Client
 	cluster cluster        // client, if it is one of a cluster; else nil
 	located atomic.Bool    // the cluster client has loaded its slots: asking it does no I/O
+	demoted func()         // see OnReadOnly; nil: nothing
 	lanes   sync.WaitGroup // running lanes
 
 	commands atomic.Uint64 // commands sent, re-sends included
@@ -112,6 +113,10 @@ func New(client Client) *Executor {
 	x.cluster, _ = client.(cluster)
 	return x
 }
+
+// OnReadOnly has f called, on a goroutine of the executor, when a server that was the master
+// answers that it is not any more. It must be called before Submit.
+func (x *Executor) OnReadOnly(f func()) { x.demoted = f }
 
 // Submit queues calls and returns at once. It reports false, and no handler is called, if
 // the executor has been stopped. It may be called with locks held that the handlers take.

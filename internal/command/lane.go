@@ -158,7 +158,7 @@ func (l *lane) exchange(g group, inFull bool) {
 	if ack != nil {
 		acked, ackErr = ack.Int()
 	}
-	lost := false
+	lost, demoted := false, false
 	for i, c := range calls {
 		value, err := cmds[i].Result()
 		switch {
@@ -179,6 +179,7 @@ func (l *lane) exchange(g group, inFull bool) {
 		case Denied:
 		default:
 			lost = true
+			demoted = demoted || isReadOnly(err)
 		}
 		c.Handler.Replied(c, Reply{
 			Value: value, Err: err, Outcome: outcome, Sent: sent,
@@ -187,6 +188,9 @@ func (l *lane) exchange(g group, inFull bool) {
 	}
 	if lost {
 		x.relocate()
+	}
+	if demoted && x.demoted != nil {
+		x.demoted()
 	}
 	clear(cmds)
 	l.cmds = cmds[:0]

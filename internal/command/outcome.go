@@ -104,5 +104,11 @@ func isNoScript(err error) bool {
 	return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
+// isReadOnly reports whether the server says that it is a replica.
+func isReadOnly(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && strings.Contains(reply.Error(), "READONLY ")
+}
+
 // errStopped ends requests that were never sent because the executor stopped.
 var errStopped = errors.New("command executor stopped")

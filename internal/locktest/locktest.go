@@ -56,6 +56,7 @@ func Run(t *testing.T, k Kind, only ...string) {
 		{"host", hostScenarios},
 		{"fair", fairScenarios},
 		{"redisson", redissonScenarios},
+		{"redisson", besideScenarios},
 	} {
 		if len(only) > 0 && !slices.Contains(only, group.name) ||
 			(group.name == "fair" || group.name == "redisson") && !k.Places {

@@ -12,7 +12,9 @@ local function first(queue, deadlines, now)
     if not kept then -- Redisson would wait for it for ever
       kept = now + 5000
       redis.call('zadd', deadlines, kept, id)
-      redis.pcall('pexpire', deadlines, '600000')
+      if redis.call('pttl', deadlines) < 0 then -- it may be new
+        redis.pcall('pexpire', deadlines, '86400000')
+      end
     end
     if kept > now then
       return id, kept

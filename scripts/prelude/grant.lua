@@ -11,14 +11,19 @@ local function step_out(queue, deadlines, id, waiting)
 end
 
 -- grant tells the process of id that it has the lock: for claim milliseconds, unless it
--- renews that. It returns false if the process is known to be dead: PUBLISH reached nobody,
--- on a server where that can be told, which counted = '1' says, although the process had an
--- inbox when it last asked, which the time of its place says. The message is
+-- renews that. It returns false, having said nothing, if the process is known to be dead: nobody
+-- listens to its inbox, on a server where that can be told, which counted = '1' says, although the
+-- process had one when it last asked, which the time of its place says. It asks before, and does not
+-- go by whom PUBLISH has reached: replicas pass messages on, and a process that still listens to
+-- what has become one would believe a grant that was undone. The message is
 --
 --   g <number> <claim> <seconds> <microseconds> <turn> <1 if others wait, else 0> <last token>
 --
 -- with the server's time, and with turn, which grant in a row this is.
 local function grant(inbox, message, counted, deadlines, id)
-  local heard = redis.pcall('publish', inbox, message)
-  return heard ~= 0 or counted ~= '1' or (redis.call('zscore', deadlines, id) or 0) % 1 ~= 0
+  if counted == '1' and redis.pcall('pubsub', 'numsub', inbox)[2] == 0 and (redis.call('zscore', deadlines, id) or 0) % 1 == 0 then
+    return false
+  end
+  redis.pcall('publish', inbox, message)
+  return true
 end

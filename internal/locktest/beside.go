@@ -1,0 +1,98 @@
+package locktest
+
+import (
+	"context"
+	"time"
+)
+
+// besideScenarios: what ours do to Redisson's fair waiters by standing beside them, and these to ours.
+var besideScenarios = map[string]func(*Env){
+	// Whoever gets the lock takes what it wanted to wait off all times in the queue, be it much or little.
+	"ShortWaitsKeepTheOrder": func(e *Env) {
+		m := e.Manager()
+		for _, wait := range []time.Duration{5 * time.Second, 10 * time.Second, 300 * time.Second} {
+			held := e.MustLock(e.Lock(e.Manager()))
+			first, second := e.Foreign(1), e.Foreign(2)
+			first.wait, second.wait = wait, wait
+			first.Try()
+			mine := e.Enqueue(m, 2)
+			second.Try()
+			e.MustUnlock(held)
+			if !first.Lock(patience) {
+				e.Fatal("Redisson's first is not told")
+			}
+			first.Release()
+			if second.Try() {
+				e.Fatalf("with waits of %v ours are overtaken", wait)
+			}
+			e.MustUnlock(<-mine[0])
+			e.MustUnlock(<-mine[1])
+			if !second.Lock(patience) {
+				e.Fatal("Redisson's second is not told")
+			}
+			second.Release()
+			e.Clean(m)
+		}
+	},
+
+	// Redisson gives its queue no TTL. Ours do, and it must not end while Redisson's waiters stand in
+	// it, who may do so for as long as a lease.
+	"QueueOutlivesUs": func(e *Env) {
+		e.HeldByRedisson(e.Key)
+		e.Foreign(1).Try()
+		ctx, cancel := context.WithCancel(bg)
+		defer cancel()
+		got := make(chan error, 1)
+		go func() { _, err := e.Lock(e.Manager()).Lock(ctx); got <- err }()
+		e.Standing(2)
+		cancel()
+		<-got
+		e.Standing(1)
+		e.wantLongQueue()
+	},
+
+	// Whoever frees a lock by hand tells also those who wait behind somebody whose time is over.
+	"ForceUnlockBehindTheDead": func(e *Env) {
+		e.HeldByRedisson(e.Key)
+		const dead = "hf-00000000-0000-4000-8000-000000000000:1"
+		admin, keys := e.Server().Admin(), e.queueKeys()
+		admin.RPush(bg, keys[0], dead)
+		admin.ZAdd(bg, keys[1], zAt(time.Now().Add(time.Minute), dead))
+		first := e.Foreign(1)
+		first.Try()
+		admin.ZAdd(bg, keys[1], zAt(time.Now().Add(-time.Second), dead))
+		if _, err := e.Manager().ForceUnlock(bg, e.Key); err != nil {
+			e.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(bg, prompt)
+		defer cancel()
+		if _, err := first.sub.ReceiveMessage(ctx); err != nil || !first.Try() {
+			e.Fatalf("Redisson's waiter is not told: %v", err)
+		}
+		first.Release()
+	},
+
+	// A place without a time, which Redisson would wait for for ever, is given one.
+	"RepairedQueueLasts": func(e *Env) {
+		release := e.HeldByRedisson(e.Key)
+		if err := e.Server().Admin().RPush(bg, e.queueKeys()[0], "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:9").Err(); err != nil {
+			e.Fatal(err)
+		}
+		e.Foreign(1).Try()
+		release()
+		if _, err := e.Lock(e.Manager()).TryLock(bg); err == nil {
+			e.Error("TryLock overtook Redisson's waiters")
+		}
+		e.wantLongQueue()
+	},
+}
+
+// wantLongQueue fails unless the keys of the queue stay for half a day.
+func (e *Env) wantLongQueue() {
+	e.Helper()
+	for _, key := range e.queueKeys() {
+		if ttl := e.Server().Admin().PTTL(bg, key).Val(); ttl >= 0 && ttl < 12*time.Hour || ttl == -2 {
+			e.Errorf("%s has a TTL of %v", key, ttl)
+		}
+	}
+}

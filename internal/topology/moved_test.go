@@ -1,0 +1,132 @@
+package topology
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A planned fail-over behind a name or a proxy leaves a subscription where it was, at a server that is
+// a replica now, and passes messages on. The process listens to the new master then.
+func TestMoved_InboxFollowsTheMaster(t *testing.T) {
+	old, followers := followed(t, 1)
+	next := followers[0]
+	var address atomic.Value
+	address.Store(old.Addr())
+	client := func() *redis.Client {
+		c := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address.Load().(string))
+		}})
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	holder, waiter := manager(t, client()), manager(t, client(), unpolled...)
+	held := mustLock(t, holder.Mutex(name))
+	got := wait(t, waiter, name)
+	inbox := func(s *redistest.Server) []string {
+		return s.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val()
+	}
+	redistest.Eventually(t, patience, "it listens", func() bool { return len(inbox(old)) == 1 })
+
+	host, port, _ := net.SplitHostPort(next.Addr())
+	if err := old.Admin().Do(within(t), "FAILOVER", "TO", host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	acknowledged(t, next, 1)
+	address.Store(next.Addr())
+	if _, err := waiter.Mutex(name).TryLock(within(t)); err == nil { // whatever it says: the server's answer is "read only"
+		t.Fatal("two holders")
+	}
+	redistest.Eventually(t, patience, "it listens to the new master", func() bool { return len(inbox(next)) == 1 && len(inbox(old)) == 0 })
+	redistest.Eventually(t, patience, "the holder has its place", func() bool { _, err := holder.Inspect(within(t), name); return err == nil })
+	mustUnlock(t, held)
+	mustUnlock(t, <-got)
+	if n := waiter.Stats().Granted; n != 1 {
+		t.Errorf("%d grants by message", n)
+	}
+}
+
+// Whoever listens at a replica only is taken for dead, and then it must not hear of a grant that is
+// undone: it would believe it.
+func TestMoved_GrantToTheUnheardIsNotTold(t *testing.T) {
+	for kind, lock := range map[string]func(*holdfast.Manager) holdfast.Locker{
+		"mutex": func(m *holdfast.Manager) holdfast.Locker { return m.Mutex(name) },
+		"write": func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex(name) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			master, followers := followed(t, 1)
+			other := "12345678-1234-1234-1234-123456789abc"
+			inbox := "holdfast_inbox:" + other
+			sub := followers[0].Admin().Subscribe(within(t), inbox)
+			defer sub.Close()
+			if _, err := sub.Receive(within(t)); err != nil {
+				t.Fatal(err)
+			}
+			held := mustLock(t, lock(manager(t, master.Client(t))))
+			queue, deadlines, id := "redisson_lock_queue:{"+name+"}", "redisson_lock_timeout:{"+name+"}", "hf-"+other+":1"
+			if kind == "write" {
+				queue, deadlines, id = "holdfast_rw_queue:{"+name+"}", "holdfast_rw_timeout:{"+name+"}", id+":write"
+			}
+			admin := master.Admin()
+			admin.RPush(within(t), queue, id)
+			admin.ZAdd(within(t), deadlines, redis.Z{Score: float64(time.Now().Add(time.Minute).UnixMilli()), Member: id})
+			mustUnlock(t, held)
+			if n := admin.Exists(within(t), name, queue, deadlines).Val(); n != 0 {
+				t.Errorf("%d keys are left", n)
+			}
+			admin.Publish(within(t), inbox, "the end")
+			msg, err := sub.ReceiveMessage(within(t))
+			if err != nil || msg.Payload != "the end" {
+				t.Errorf("it was told %v, %v", msg, err)
+			}
+		})
+	}
+}
+
+// What NewFailoverClusterClient returns for Sentinel, where replicas are to be read from, is a cluster's
+// client by its type only: there are no shards, and Redisson has plain channels.
+func TestMoved_ClusterClientOfNoCluster(t *testing.T) {
+	master, followers := followed(t, 1)
+	client := redis.NewClusterClient(&redis.ClusterOptions{
+		RouteRandomly: true,
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: master.Addr()}, {Addr: followers[0].Addr()}}}}, nil
+		},
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	if _, err := holdfast.New(client, holdfast.WithPublishMode(holdfast.PublishSharded)); err == nil {
+		t.Error("sharded messages where there are no shards")
+	}
+	m, admin, channel := manager(t, client, unpolled...), master.Admin(), locktest.Channel(name)
+	sub := admin.Subscribe(within(t), channel) // as Redisson does
+	defer sub.Close()
+	if _, err := sub.Receive(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, mustLock(t, m.Mutex(name)))
+	if msg, err := sub.ReceiveMessage(within(t)); err != nil || msg.Payload != "0" {
+		t.Errorf("Redisson hears %v, %v", msg, err)
+	}
+
+	admin.HSet(within(t), name, "java:1", 1)
+	admin.PExpire(within(t), name, time.Hour)
+	got := wait(t, m, name)
+	redistest.Eventually(t, patience, "it listens, be it at the replica", func() bool {
+		n := int64(0)
+		for _, s := range []*redistest.Server{master, followers[0]} {
+			n += s.Admin().PubSubNumSub(within(t), channel).Val()[channel]
+		}
+		return n == 2
+	})
+	admin.Del(within(t), name)
+	admin.Publish(within(t), channel, "0")
+	mustUnlock(t, <-got)
+}

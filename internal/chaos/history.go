@@ -171,6 +171,9 @@ type Fault struct {
 	Start, End int64
 }
 
+// standstill reports whether its process did not run meanwhile.
+func (f Fault) standstill() bool { return f.Kind == "stop a client" || f.Kind == "stall" }
+
 // Process is one client process of the run.
 type Process struct {
 	ID     int

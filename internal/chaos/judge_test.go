@@ -195,10 +195,27 @@ func TestTruths(t *testing.T) {
 			h.unlock(h.lease(0, busyMutex, 10, 0), Lost, 20).Detail = "stolen"
 			h.hold(0, busyMutex, 9, 900)
 		}, []string{"false loss"}},
-		{"the deadline is reason enough", func(h *handmade) {
+		{"a deadline while something was wrong is reason enough", func(h *handmade) {
+			h.Faults = append(h.Faults, Fault{Proc: 0, Kind: "stop a client", Start: 100 * ms, End: 900 * ms})
 			h.unlock(h.lease(0, busyMutex, 10, 0), Lost, 1020).Detail = "deadline"
 			h.hold(0, busyMutex, 9, 1030)
 		}, nil},
+		{"a deadline that nobody has delayed a renewal for", func(h *handmade) {
+			h.unlock(h.lease(0, busyMutex, 10, 0), Lost, 1020).Detail = "deadline"
+			h.hold(0, busyMutex, 9, 1030)
+		}, []string{"lost without cause"}},
+		{"a fixed lease ends with its deadline", func(h *handmade) {
+			l := h.lease(0, busyMutex, 10, 0)
+			l.Fixed = true
+			h.unlock(l, Lost, 1020).Detail = "deadline"
+			h.hold(0, busyMutex, 9, 1030)
+		}, nil},
+		{"and not before it", func(h *handmade) {
+			l := h.lease(0, busyMutex, 10, 0)
+			l.Fixed = true
+			h.unlock(l, Lost, 110).Detail = "deadline"
+			h.hold(0, busyMutex, 9, 1030)
+		}, []string{"false loss"}},
 		{"a hold that nobody has a lease of", func(h *handmade) {
 			h.lease(0, busyMutex, 10, 20)
 			h.hold(0, busyMutex, 9, 21)
@@ -346,7 +363,7 @@ func TestTold(t *testing.T) {
 	h.op(0, told, busyMutex, "", 500, 900)
 	violations, _ = Told(h.History)
 	want(t, violations, "told late")
-	h.Stalls = []Fault{{Proc: 0, Start: 600 * ms, End: 800 * ms}} // it did not run
+	h.Stalls = []Fault{{Kind: "stall", Proc: 0, Start: 600 * ms, End: 800 * ms}} // it did not run
 	violations, _ = Told(h.History)
 	want(t, violations)
 	h.Stalls[0].Proc = -1 // Redis did not, which is no excuse

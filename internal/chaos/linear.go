@@ -100,7 +100,7 @@ func (p stretch) after() state {
 			continue
 		}
 		for k := range leases {
-			if k.owner != in.owner || k.shared != in.shared && in.do == stepRelease {
+			if k.owner != in.owner || k.shared != in.shared {
 				continue
 			}
 			if leases[k]--; in.do == stepEnd || leases[k] == 0 {
@@ -171,7 +171,7 @@ type builder struct {
 	leases []*Lease
 	ops    []porcupine.Operation
 	holds  map[string][]*Hold // by prefix
-	ended  map[uint64]bool    // owners whose end is in ops
+	ended  map[input]bool    // owners whose end is in ops
 	amb    Ambiguity
 	ghost  uint64
 }
@@ -181,7 +181,7 @@ func (b *builder) add(client int, in *input, call, ret int64) {
 }
 
 func (b *builder) build() {
-	b.ended = make(map[uint64]bool)
+	b.ended = make(map[input]bool)
 	k := kindOf(b.name)
 	for _, l := range b.leases {
 		b.lease(l, k.Fenced)
@@ -222,7 +222,7 @@ func (b *builder) queued(k *Kind, o *Op) bool {
 		return false
 	}
 	for _, w := range b.h.Ops {
-		if w.Name == b.name && (w.Do == Lock || w.Do == TryLock && w.Proc == o.Proc && w != o) && w.Call <= o.Return && w.Return >= o.Call {
+		if w.Name == b.name && w.Proc == o.Proc && w != o && w.acquires() && w.Call <= o.Return && min(w.Return, b.h.process(w.Proc).Died) >= o.Call {
 			return true
 		}
 	}
@@ -245,10 +245,11 @@ func (b *builder) lease(l *Lease, fenced bool) {
 	}
 	// Lost, in doubt, taken away, or the process died: it ends when Redis ends it, and
 	// not before the claim does.
-	if b.ended[o.owner()] {
+	side := input{owner: o.owner(), shared: o.Shared}
+	if b.ended[side] {
 		return
 	}
-	b.ended[o.owner()] = true
+	b.ended[side] = true
 	call, ret := max(l.To, o.Call), max(b.holdEnd(l), o.Return)
 	if u != nil {
 		ret = max(ret, u.Call)

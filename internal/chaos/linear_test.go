@@ -78,7 +78,9 @@ func TestModel(t *testing.T) {
 		{"upgrade", false, []timed{{read(lock(1)), 1, 2}, {lock(1), 3, 4}, {read(unlock(1)), 5, 6}}},
 		{"a reader refused by a writer", true, []timed{{lock(1), 1, 2}, {read(refused(2)), 3, 4}}},
 		{"a reader refused by a reader", false, []timed{{read(lock(1)), 1, 2}, {read(refused(2)), 3, 4}}},
-		{"the end of a dead owner ends both sides", true, []timed{{lock(1), 1, 2}, {read(lock(1)), 3, 4}, {end(1), 5, 9}, {lock(2), 6, 7}}},
+		{"the ends of a dead owner end both sides", true, []timed{{lock(1), 1, 2}, {read(lock(1)), 3, 4}, {end(1), 5, 9}, {read(end(1)), 5, 9}, {lock(2), 6, 7}}},
+		{"the end of one side leaves the other", false, []timed{{lock(1), 1, 2}, {read(lock(1)), 3, 4}, {end(1), 5, 9}, {lock(2), 6, 7}}},
+		{"which goes on", true, []timed{{lock(1), 1, 2}, {read(lock(1)), 3, 4}, {end(1), 5, 6}, {read(unlock(1)), 7, 8}, {lock(2), 9, 10}}},
 		{"a reader's unlock is not a writer's", false, []timed{{lock(1), 1, 2}, {read(unlock(1)), 3, 4}}},
 		{"a reader twice", false, []timed{{read(lock(1)), 1, 2}, {read(lock(1)), 3, 4}, {read(unlock(1)), 5, 6}, {lock(2), 7, 8}, {read(unlock(1)), 9, 10}}},
 	} {

@@ -139,8 +139,7 @@ func (s state) next(in *input) []state {
 		}
 		return []state{after}
 	case stepEnd:
-		s, _ = s.left(in.owner, false, 0)
-		s, _ = s.left(in.owner, true, 0)
+		s, _ = s.left(in.owner, in.shared, 0)
 		return []state{s}
 	case stepHeld:
 		if s.free() {

@@ -76,7 +76,8 @@ type replay struct {
 	// writers' fields end with ":write".
 	twoSided map[string]bool
 	counter  map[string]int64
-	lines    map[string]*line // by lock
+	lines    map[string]*line              // by lock
+	scores   map[string]map[string]float64 // of zsets, by key
 }
 
 // ReadTruth replays the commands of an append-only file.
@@ -86,7 +87,7 @@ func ReadTruth(aof [][]string, ticks []Tick) *Truth {
 		ticks: ticks, upper: upperBounds(aof, ticks),
 		live: make(map[string][]*Hold), expires: make(map[string]int64), exists: make(map[string]bool),
 		touched: make(map[string]bool), twoSided: make(map[string]bool), counter: make(map[string]int64),
-		lines: make(map[string]*line),
+		lines: make(map[string]*line), scores: make(map[string]map[string]float64),
 	}
 	for i, cmd := range aof {
 		r.higher = r.upper[i]
@@ -188,7 +189,11 @@ func (r *replay) apply(cmd []string) {
 		}
 		r.create(key)
 		r.count(key, name, cmd[2:])
-	default: // RPUSH, ZADD and their like
+	case "zadd", "zrem", "zremrangebyscore":
+		r.scored(key, name, cmd[2:])
+	case "lpop", "rpop", "lrem":
+		r.popped(key)
+	default: // RPUSH and its like
 		r.create(key)
 	}
 	if !r.multi {

@@ -10,7 +10,10 @@ import (
 
 // inAOF writes commands as the server's file has them, one per line; "tick" is the
 // clock key, and "+500ms" the time in so many milliseconds from now.
-func inAOF(lines string) (cmds [][]string) {
+func inAOF(lines string) (cmds [][]string) { return inAOFAt(time.Now(), lines) }
+
+// inAOFAt has the times of lines begin at base.
+func inAOFAt(base time.Time, lines string) (cmds [][]string) {
 	n := 0
 	for line := range strings.Lines(lines) {
 		cmd := strings.Fields(line)
@@ -23,7 +26,7 @@ func inAOF(lines string) (cmds [][]string) {
 		}
 		for i, arg := range cmd {
 			if d, err := time.ParseDuration(arg); err == nil && arg[0] == '+' {
-				cmd[i] = fmt.Sprint(time.Now().Add(d).UnixMilli())
+				cmd[i] = fmt.Sprint(base.Add(d).UnixMilli())
 			}
 		}
 		cmds = append(cmds, cmd)
@@ -79,8 +82,9 @@ func TestReadTruth_HoldsAndTheirTimes(t *testing.T) {
 }
 
 func TestReadTruth_ExpiryIsWhenItsTimeWasOver(t *testing.T) {
-	start := now()
-	truth := ReadTruth(inAOF(`
+	base := time.Now()
+	start := at(base)
+	truth := ReadTruth(inAOFAt(base, `
 		tick
 		MULTI
 		HSET x a:1 1
@@ -118,6 +122,10 @@ func TestReadTruth_Findings(t *testing.T) {
 		{"TTL taken away", "MULTI\nHSET x a:1 1\nPEXPIREAT x +1s\nEXEC\nPERSIST x", []string{"ttl"}},
 		{"a queue without TTL", "RPUSH redisson_lock_queue:{x} a:1", []string{"ttl"}},
 		{"a queue with TTL, gone", "MULTI\nRPUSH q a:1\nPEXPIREAT q +1s\nEXEC\nDEL q", nil},
+		{"a queue that was empty and is made again", "MULTI\nRPUSH redisson_lock_queue:{x} a:1\nPEXPIREAT redisson_lock_queue:{x} +1s\nEXEC\nLREM redisson_lock_queue:{x} 1 a:1\nRPUSH redisson_lock_queue:{x} b:1", []string{"ttl"}},
+		{"a zset that was empty and is made again", "MULTI\nZADD z 1 a:1\nPEXPIREAT z +1s\nEXEC\nZREM z a:1\nZADD z 1 b:1", []string{"ttl"}},
+		{"a zset emptied by time", "MULTI\nZADD z 1 a:1\nPEXPIREAT z +1s\nEXEC\nZREMRANGEBYSCORE z -inf 2\nZADD z 1 b:1", []string{"ttl"}},
+		{"a zset that keeps a member", "MULTI\nZADD z 1 a:1 2 c:1\nPEXPIREAT z +1s\nEXEC\nZREM z a:1\nZADD z 1 b:1", nil},
 		{"the fencing counter has none", "INCRBY redisson_lock_token:{x} 5\nINCRBY redisson_lock_token:{x} 1", nil},
 		{"the fencing counter goes back", "INCRBY redisson_lock_token:{x} 5\nSET redisson_lock_token:{x} 5", []string{"token"}},
 		{"two owners", "MULTI\nHSET x a:1 1\nHSET x b:1 1\nPEXPIREAT x +1s\nEXEC", []string{"exclusion"}},

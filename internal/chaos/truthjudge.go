@@ -88,6 +88,14 @@ func (h *History) uncovered(name string, p *Process, leases []*Lease) (violation
 			}
 		}
 		u := l.Unlock
+		if u != nil && u.Result == Lost && u.Detail == "deadline" {
+			if u.Return < u.Deadline {
+				violations = append(violations, Violation{"truth", "false loss", name, u.Return, "before its deadline: " + l.String()})
+			}
+			if !l.Acquire.Fixed && !h.caused(u) {
+				violations = append(violations, Violation{"truth", "lost without cause", name, u.Return, l.String()})
+			}
+		}
 		if u == nil || u.Result != Lost || u.Detail == "deadline" {
 			continue
 		}
@@ -183,4 +191,13 @@ func (h *History) released(hold *Hold) bool {
 		}
 	}
 	return false
+}
+
+// caused reports whether something was wrong, with the process, the server or the lock, when the lease
+// should have been renewed that u found to have reached its deadline.
+func (h *History) caused(u *Op) bool {
+	from := u.Deadline - int64(h.TTL) - int64(recovery(h.TTL))
+	return slices.ContainsFunc(slices.Concat(h.Faults, h.Stalls), func(f Fault) bool {
+		return (f.Name == "" && (f.Proc == u.Proc || f.Proc < 0) || f.Name == u.Name) && f.Start <= u.Deadline && f.End >= from
+	})
 }

@@ -84,11 +84,11 @@ func (h *History) unheard(name string, leases []*Lease) (spans []Span) {
 }
 
 // Told judges how late holders heard that their lease had ended, unless their process
-// did not run at that time. It also returns the longest of these times.
+// did not run at that time, whatever the network did. It also returns the longest of these times.
 func Told(h *History) (violations []Violation, longest time.Duration) {
 	for _, o := range h.Ops {
 		if o.Do != told || slices.ContainsFunc(slices.Concat(h.Faults, h.Stalls), func(f Fault) bool {
-			return f.Proc == o.Proc && f.Start <= o.Return && f.End >= o.Call
+			return f.standstill() && f.Proc == o.Proc && f.Start <= o.Return && f.End >= o.Call
 		}) {
 			continue
 		}

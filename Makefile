@@ -12,7 +12,7 @@ redis: ## install redis-server with the system's package manager, if it is missi
 	@sh tools/install-redis.sh
 
 fmt: ## fail if a file is not formatted
-	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:" $$files; exit 1; fi
+	@files=$$(gofmt -l .) || exit 1; if [ -n "$$files" ]; then echo "gofmt would change:" $$files; exit 1; fi
 
 vet:
 	$(GO) vet ./...
@@ -58,11 +58,11 @@ $(REDISSON_PEERS): interop/target/%/redisson-peer.jar: interop/pom.xml $(shell f
 	cd interop && mvn -q -B -P$* package
 
 fuzz: ## each fuzz target so many times: make fuzz FUZZTIME=20000x; with a time, 1m, Go reports one that it had to stop as failed
-	@set -e; for p in $$($(GO) list ./...); do \
-	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
-	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzzminimizetime 20x -fuzztime $(or $(FUZZTIME),3000x) $$p; \
+	@set -e; some=; packages=$$($(GO) list ./...); for p in $$packages; do \
+	  tests=$$($(GO) test -list '^Fuzz' $$p); for f in $$(echo "$$tests" | grep '^Fuzz' || true); do \
+	    some=1; echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzzminimizetime 20x -fuzztime $(or $(FUZZTIME),3000x) $$p; \
 	  done; \
-	done
+	done; test -n "$$some"
 
 demo: ## the flash sale, on an embedded server
 	$(GO) run ./cmd/holdfast demo

@@ -73,7 +73,12 @@ func gateway(ctx context.Context, w *example.Worker) error {
 		return err
 	}
 	w.Say("listens on %s", listener.Addr())
-	return http.Serve(listener, mux)
+	server := &http.Server{Handler: mux}
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil // the director has gone
 }
 
 // give looks whether the user has the gift and gives it if not.

@@ -171,7 +171,7 @@ type builder struct {
 	leases []*Lease
 	ops    []porcupine.Operation
 	holds  map[string][]*Hold // by prefix
-	ended  map[input]bool    // owners whose end is in ops
+	ended  map[input]bool     // owners whose end is in ops
 	amb    Ambiguity
 	ghost  uint64
 }

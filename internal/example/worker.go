@@ -25,6 +25,7 @@ type Worker struct {
 	stopAt string
 	stdout sync.Mutex // one line at a time
 	told   chan string
+	gone   <-chan struct{} // closed when the director has gone
 
 	stopped atomic.Bool // at its point
 }
@@ -41,7 +42,7 @@ func (p part) play(ctx context.Context, role func(context.Context, *Worker) erro
 	defer rdb.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := &Worker{World: &World{Mode: p.Mode, Redis: rdb, id: p.ID}, Name: p.Name, stopAt: p.StopAt, told: make(chan string, 8)}
+	w := &Worker{World: &World{Mode: p.Mode, Redis: rdb, id: p.ID}, Name: p.Name, stopAt: p.StopAt, told: make(chan string, 8), gone: ctx.Done()}
 	go func() { // ends with the input, which ends with the director
 		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 			w.told <- in.Text()
@@ -67,7 +68,10 @@ func (w *Worker) Told() <-chan string { return w.told }
 func (w *Worker) Here(point string) {
 	if point == w.stopAt && w.stopped.CompareAndSwap(false, true) {
 		w.Say("%s%s", stopsAt, point)
-		<-w.told
+		select {
+		case <-w.told:
+		case <-w.gone:
+		}
 	}
 }
 

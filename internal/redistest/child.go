@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -60,7 +59,7 @@ func (c *child) exited() bool {
 
 // pause stops the process and returns when it is stopped.
 func (c *child) pause() error {
-	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := c.cmd.Process.Signal(stopSignal); err != nil {
 		return fmt.Errorf("pause pid %d: %w", c.pid(), err)
 	}
 	awaitStopped(c.pid())
@@ -69,7 +68,7 @@ func (c *child) pause() error {
 
 // resume continues the process. It is harmless if it runs or has ended.
 func (c *child) resume() error {
-	err := c.cmd.Process.Signal(syscall.SIGCONT)
+	err := c.cmd.Process.Signal(continueSignal)
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("resume pid %d: %w", c.pid(), err)
 	}

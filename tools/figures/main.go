@@ -72,9 +72,12 @@ func read(events io.Reader) (map[string]*result, error) {
 		}
 		return r
 	}
+	failed := 0
 	for dec := json.NewDecoder(events); ; {
 		var e event
-		if err := dec.Decode(&e); errors.Is(err, io.EOF) {
+		if err := dec.Decode(&e); errors.Is(err, io.EOF) && failed > 0 {
+			return nil, fmt.Errorf("%d tests and packages have failed", failed)
+		} else if errors.Is(err, io.EOF) {
 			return results, nil
 		} else if err != nil {
 			return nil, err
@@ -89,6 +92,7 @@ func read(events io.Reader) (map[string]*result, error) {
 			delete(r.output, e.Test)
 		case "fail":
 			r.failed++
+			failed++
 			fmt.Fprint(os.Stderr, r.output[e.Test])
 		case "attr":
 			for _, name := range parts { // a test speaks for those it is a part of

@@ -13,27 +13,33 @@ import (
 var listenScenarios = map[string]func(*Env){
 	// AC-55: noise on the channel grants nothing and costs little.
 	"JunkMessagesAreIgnored": func(e *Env) {
-		holder := e.Manager()
-		held := e.MustLock(e.Lock(holder))
+		release := e.HeldByRedisson(e.Key)
 		m, p := e.Via()
 		got := e.Locking(e.Lock(m))
 		e.Listening(1)
+		e.Eventually("it listens to Redisson's releases", func() bool { return e.srv.NumSub(e.Channel(e.Key)) == 1 })
 		p.Record()
-		pipe := e.srv.Admin().Pipeline()
+		admin := e.srv.Admin()
+		inbox := admin.PubSubChannels(bg, "holdfast_inbox:*").Val()[0]
+		pipe := admin.Pipeline()
 		for range 5000 {
 			for _, junk := range []string{"", "2", "-1", "00", "\x00\xff", "hello"} {
 				pipe.Publish(bg, e.Channel(e.Key), junk)
 			}
+			for _, junk := range []string{"", "g", "g 1", "o x", "g 1 2 3 4 5 6", "g 99 2000 1 1 1 0 0"} {
+				pipe.Publish(bg, inbox, junk)
+			}
 		}
 		pipe.Publish(bg, e.Channel(e.Key), strings.Repeat("x", 1<<20))
-		if _, err := pipe.Exec(bg); err != nil {
-			e.Fatal(err)
+		heard := pipe.Publish(bg, inbox, strings.Repeat("x", 1<<20))
+		if _, err := pipe.Exec(bg); err != nil || heard.Val() != 1 {
+			e.Fatalf("%d heard it: %v", heard.Val(), err)
 		}
+		release() // told behind the junk
+		e.MustUnlock(<-got)
 		if n := p.Count(redistest.Command("evalsha")); n > 100 { // beside the polls
 			e.Errorf("junk caused %d tries", n)
 		}
-		e.MustUnlock(held)
-		e.MustUnlock(<-got)
 	},
 
 	// L3: the connection that should have brought the message was killed just then.

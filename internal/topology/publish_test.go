@@ -73,8 +73,10 @@ func (f foreigner) awaitListeners(name string, n int64) {
 	redistest.Eventually(f.T, patience, fmt.Sprintf("%d listeners of %s", n, name), func() bool { return f.listeners(name) == n })
 }
 
-// unpolled keeps waiters from finding out anything but by messages.
-var unpolled = []holdfast.Option{holdfast.WithPollInterval(time.Minute), holdfast.WithFairPatience(10 * time.Minute)}
+// unpolled keeps waiters from finding out anything but by messages, and locks from ending before.
+var unpolled = []holdfast.Option{
+	holdfast.WithLease(time.Hour), holdfast.WithPollInterval(time.Minute), holdfast.WithFairPatience(10 * time.Minute),
+}
 
 // wait makes m wait for the lock until it has it.
 func wait(t *testing.T, m *holdfast.Manager, name string) <-chan *holdfast.Lease {

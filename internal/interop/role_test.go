@@ -49,6 +49,7 @@ func rolePeer(args []string) {
 		holdfast.WithPublishMode(modes[*messages]),
 		holdfast.WithHandoffSlice(*slice),
 		holdfast.WithPollInterval(*poll),
+		holdfast.WithFairPatience(max(holdfast.DefaultFairPatience, 3**poll)), // of which a third is the longest between two polls
 	)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

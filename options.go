@@ -37,12 +37,14 @@ const (
 	// PublishAuto decides as Redisson does by default: PublishSharded with a
 	// *redis.ClusterClient and a server that knows sharded messages (Redis 7), else
 	// PublishClassic. Which of them is found out by use: nothing is sent to ask.
+	// A client with ClusterSlots of its own, as redis.NewFailoverClusterClient returns
+	// for Sentinel, has no cluster.
 	PublishAuto PublishMode = iota
 	// PublishClassic uses PUBLISH and SUBSCRIBE, as Redisson does before 3.22.0 and with
 	// shardedSubscriptionMode OFF.
 	PublishClassic
 	// PublishSharded uses SPUBLISH and SSUBSCRIBE. New refuses it unless the client is
-	// a *redis.ClusterClient. With a server that does not know these commands, releases
+	// a *redis.ClusterClient of a cluster. With a server that does not know these commands, releases
 	// by Redisson are found by polling.
 	PublishSharded
 )

@@ -94,7 +94,11 @@ func runClient(cfg clientConfig, seam Seam) {
 	}
 	c := &client{clientConfig: cfg, seam: seam, m: m, rec: rec}
 	c.stop, c.endStop = context.WithCancel(context.Background())
-	say(clientReady{c.prefix()})
+	prefix, err := c.prefix(context.Background()) // as long as it takes, while all processes start
+	if err != nil {
+		panic(err)
+	}
+	say(clientReady{prefix})
 
 	var workers sync.WaitGroup
 	start := func(n int, work func(*worker)) {
@@ -135,22 +139,22 @@ func steadyName(proc int) string { return fmt.Sprintf("chaos:steady:%d", proc) }
 func decoyName(proc int) string  { return fmt.Sprintf("chaos:decoy:%d", proc) }
 
 // prefix finds out what the manager's owner ids begin with.
-func (c *client) prefix() string {
+func (c *client) prefix(ctx context.Context) (string, error) {
 	name := fmt.Sprintf("chaos:hello:%d", c.Proc)
 	// With a lease that outlives the start of all processes on a busy machine.
-	lease, err := c.m.Mutex(name, holdfast.WithLease(time.Minute)).Lock(context.Background())
+	lease, err := c.m.Mutex(name, holdfast.WithLease(time.Minute)).Lock(ctx)
 	if err != nil {
-		panic(err)
+		return "", err
 	}
-	info, err := c.m.Inspect(context.Background(), name)
+	info, err := c.m.Inspect(ctx, name)
 	if err != nil || len(info.Holders) != 1 {
-		panic(fmt.Sprintf("%+v, %v", info, err))
+		return "", fmt.Errorf("%+v, %v", info, err)
 	}
-	if err := lease.Unlock(context.Background()); err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
-		panic(err) // unavailable: it goes on in the background
+	if err := lease.Unlock(ctx); err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
+		return "", err // unavailable: it goes on in the background
 	}
 	prefix, _, _ := strings.Cut(info.Holders[0].Owner, ":")
-	return prefix
+	return prefix, nil
 }
 
 // leave gives everything back and looks for what stays.

@@ -80,7 +80,7 @@ func leftovers(h *History, res Residue) (violations []Violation) {
 	return violations
 }
 
-// count counts violations of one rule; of all with "".
+// count counts the violations of some rules.
 func (r *Report) count(rules ...string) (n int) {
 	for _, v := range r.Violations {
 		if slices.Contains(rules, v.Rule) {

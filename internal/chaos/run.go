@@ -252,25 +252,31 @@ func (r *run) probe() {
 	r.paths = append(r.paths, rec.file.Name())
 	w := &worker{client: &client{clientConfig: clientConfig{Proc: p.ID, Lease: r.ttl}, m: m, rec: rec}}
 	w.client.stop = context.Background()
-	p.Prefix = w.prefix()
 	bound := recovery(r.ttl)
+	within := func(do func(ctx context.Context) error) {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*bound)
+		defer cancel()
+		if err := do(ctx); err != nil {
+			r.residue.ProbeFailed = append(r.residue.ProbeFailed, err.Error())
+		}
+	}
+	within(func(ctx context.Context) (err error) { p.Prefix, err = w.prefix(ctx); return err })
 	for i := range Kinds {
 		k := &Kinds[i]
 		for _, name := range []string{k.busy(), k.quiet()} {
-			ctx, cancel := context.WithTimeout(context.Background(), 5*bound)
 			begin := time.Now()
-			if h := w.acquire(ctx, Lock, target{name: name, make: k.Exclusive}, 0); h != nil {
+			within(func(ctx context.Context) error {
+				h := w.acquire(ctx, Lock, target{name: name, make: k.Exclusive}, 0)
+				if h == nil {
+					return fmt.Errorf("%s was not granted", name)
+				}
 				w.release(h)
-			} else {
-				r.residue.ProbeFailed = append(r.residue.ProbeFailed, name)
-			}
-			cancel()
+				return nil
+			})
 			r.residue.Probe = max(r.residue.Probe, time.Since(begin))
 		}
 	}
-	if err := m.Close(context.Background()); err != nil {
-		r.residue.ProbeFailed = append(r.residue.ProbeFailed, err.Error())
-	}
+	within(m.Close)
 }
 
 // recovery is the longest that a lock may stay out of reach when everything works again.

@@ -27,7 +27,6 @@ type Hold struct {
 	Start, End  Span // End is never, never while it lasts
 	Expires     int64
 	EndedBy     string // "hdel", "del", "expiry", "overwritten"; empty while it lasts
-	Longest     int64  // the latest expiry it ever had
 	Right       int64  // of a reader: when its own right ends, whatever others do to the hash
 }
 
@@ -249,16 +248,15 @@ func (r *replay) fields(key, command string, args []string) {
 			r.twoSided[key] = true
 			continue
 		}
-		mine := slices.IndexFunc(r.live[key], func(h *Hold) bool { return h.Owner == owner })
-		if n, err := strconv.Atoi(value); err != nil || n < 1 && mine < 0 {
+		if command == "hincrby" || value != "1" { // re-entry is counted in the process
 			r.finding("count", key, "hold count %s %s of %s", command, value, owner)
 		}
-		if mine >= 0 {
+		if slices.ContainsFunc(r.live[key], func(h *Hold) bool { return h.Owner == owner }) {
 			continue
 		}
 		h := &Hold{
 			Name: key, Owner: owner, Write: !r.twoSided[key] || strings.HasSuffix(owner, ":write"), Start: Span{r.lower, r.higher},
-			End: Span{never, never}, Expires: r.expires[key], Longest: r.expires[key],
+			End: Span{never, never}, Expires: r.expires[key],
 		}
 		inside := false
 		for _, o := range r.live[key] {
@@ -329,7 +327,6 @@ func (r *replay) expire(key, unixMS string) {
 	r.right(key)
 	for _, h := range r.live[key] {
 		h.Expires = r.expires[key]
-		h.Longest = max(h.Longest, h.Expires)
 	}
 }
 

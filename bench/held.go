@@ -90,7 +90,7 @@ const (
 
 	unitRenewals = "cmds/lock/tick"
 	unitHeap     = "heap-B"
-	unitBeyond   = "heap-B beyond the lease" // the object that Lock returns
+	unitBeyond   = "heap-B-beyond-lease" // the object that Lock returns
 	unitStack    = "stack-B"
 	unitRoutines = "goroutines"
 )

@@ -21,7 +21,7 @@ for i = 3, #ARGV do
   codes[i - 2] = 0
   local old = redis.call('zscore', deadlines, id)
   if old then
-    redis.call('zadd', deadlines, (kept_until(old, now, id, tonumber(ARGV[1]), behind)), id)
+    redis.call('zadd', deadlines, (kept_until(now, id, tonumber(ARGV[1]), old, behind)), id)
     codes[i - 2] = 1
   end
 end

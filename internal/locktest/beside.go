@@ -8,13 +8,19 @@ import (
 // besideScenarios: what ours do to Redisson's fair waiters by standing beside them, and these to ours.
 var besideScenarios = map[string]func(*Env){
 	// Whoever gets the lock takes what it wanted to wait off all times in the queue, be it much or little.
-	"ShortWaitsKeepTheOrder": func(e *Env) {
+	"WaitsKeepTheOrder": func(e *Env) {
 		m := e.Manager()
-		for _, wait := range []time.Duration{5 * time.Second, 10 * time.Second, 300 * time.Second} {
+		for name, c := range map[string]struct{ wait, left time.Duration }{
+			"5 s": {wait: 5 * time.Second}, "10 s": {wait: 10 * time.Second}, "the default": {wait: 300 * time.Second},
+			"the default, and it has waited for long": {300 * time.Second, 10 * time.Second},
+		} {
 			held := e.MustLock(e.Lock(e.Manager()))
 			first, second := e.Foreign(1), e.Foreign(2)
-			first.wait, second.wait = wait, wait
+			first.wait, second.wait = c.wait, c.wait
 			first.Try()
+			if c.left > 0 {
+				e.Server().Admin().ZAdd(bg, e.queueKeys()[1], zAt(time.Now().Add(c.left), first.id))
+			}
 			mine := e.Enqueue(m, 2)
 			second.Try()
 			e.MustUnlock(held)
@@ -23,7 +29,7 @@ var besideScenarios = map[string]func(*Env){
 			}
 			first.Release()
 			if second.Try() {
-				e.Fatalf("with waits of %v ours are overtaken", wait)
+				e.Fatalf("beside one that wants to wait for %s ours are overtaken", name)
 			}
 			e.MustUnlock(<-mine[0])
 			e.MustUnlock(<-mine[1])

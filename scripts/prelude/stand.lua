@@ -1,48 +1,36 @@
 -- stand.lua: prelude of the scripts in which waiters take and keep places; behind queue.lua.
 
--- A waiter of Redisson has a time of its own in the zset: for as long as it wants to wait,
--- behind the one before it. When it gets the lock, or gives up, what it wanted to wait is taken off
--- the times of all behind it. So ours that stand behind one of Redisson's are kept for their
--- patience beyond its time, as Redisson's next one would be.
+-- A waiter of Redisson that gets the lock, or gives up, takes what it wanted to wait off all times
+-- behind it in the zset: 300 s by default. So the places of ours are kept for so much longer for each
+-- of Redisson's before them, however long it wants to wait, which nobody can tell: what is left of its own
+-- time does not say. One that wants to wait for longer evicts ours, which then return to the front.
 
--- foreign_before returns a function that tells whether one of Redisson's stands before an id. It reads
--- the queue when it is asked for the first time.
+-- foreign_before returns a function that tells how many of Redisson's stand before an id; or in
+-- the queue, if the id has come since it was read, which is when the function is called first.
 local function foreign_before(queue)
-  local before
+  local before, all
   return function(id)
     if not before then
-      before = {}
-      local foreign = false
+      before, all = {}, 0
       for _, other in ipairs(redis.call('lrange', queue, '0', '-1')) do
-        before[other] = foreign
-        foreign = foreign or not inbox_of(other)
+        before[other] = all
+        all = inbox_of(other) and all or all + 1
       end
     end
-    return before[id]
+    return before[id] or all
   end
 end
 
--- kept_until returns until when id, which stands in the queue until old, is to be kept now, and
--- whether one of Redisson's stands before it. A time beyond the usual one is left as it is while that is so.
-local function kept_until(old, now, id, patience, behind)
-  local wanted = now + patience
-  if tonumber(old) > wanted and behind(id) then
-    return math.floor(old) + wanted % 1, true
+-- kept_until returns until when the place of id is to be kept, and whether one of Redisson's stands
+-- before it. The queue, which may be long, is only read if a time shows that somebody was given
+-- more than its patience: its own of before, or that of who was the last when it came.
+local function kept_until(now, id, patience, time, behind)
+  local kept = now + patience
+  if tonumber(time) <= kept then
+    return kept, false
   end
-  return wanted, false
-end
-
--- beyond returns how much later than now the place of who comes behind last begins to count, and
--- whether one of Redisson's stands before it. Of ours last has passed that on.
-local function beyond(deadlines, now, patience, last)
-  local left = math.floor(redis.call('zscore', deadlines, last) or 0) - now
-  if not inbox_of(last) then
-    -- One that has been offered the lock has five seconds left (prelude/lock.lua), whatever it
-    -- wanted to wait; five minutes are Redisson's default.
-    return left > 5000 and left or 300000, true
-  end
-  left = left - math.floor(patience)
-  return math.max(left, 0), left > 0
+  local n = behind(id)
+  return kept + n * 300000, n > 0
 end
 
 -- keep_keys gives the two keys, which may be fresh, a TTL, and reports whether it could: half a
@@ -78,23 +66,15 @@ end
 -- stands before it; on failure nil and the reply for the caller. A caller that has
 -- several ids passes the result of foreign_before.
 local function stand(queue, deadlines, now, id, patience, behind)
-  local fresh, foreign = false, false
-  local asked, kept = math.abs(patience), nil
-  local old = redis.call('zscore', deadlines, id)
-  if old then
-    kept, foreign = kept_until(old, now, id, asked, behind or foreign_before(queue))
-  elseif patience < 0 then
+  local fresh, time = false, redis.call('zscore', deadlines, id)
+  if not time and patience < 0 then
     reinstate(queue, id)
-    kept = now + asked
-  else
+  elseif not time then
     local last = redis.call('lindex', queue, '-1')
     fresh = redis.call('rpush', queue, id) == 1
-    local more = 0
-    if last then
-      more, foreign = beyond(deadlines, now, asked, last)
-    end
-    kept = now + asked + more
+    time = last and (inbox_of(last) and redis.call('zscore', deadlines, last) or math.huge)
   end
+  local kept, foreign = kept_until(now, id, math.abs(patience), time or 0, behind or foreign_before(queue))
   local set = redis.pcall('zadd', deadlines, kept, id)
   if type(set) == 'table' or not keep_keys(queue, deadlines, fresh) then
     -- An ACL that forbids it: never leave a key without TTL.

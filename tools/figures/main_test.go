@@ -14,7 +14,6 @@ const events = `{"Action":"run","Test":"TestMutex/wait/Woken"}
 {"Action":"attr","Test":"TestOther/part","Key":"L4:in-a-part","Value":"-3"}
 {"Action":"pass","Test":"TestOther/part"}
 {"Action":"pass","Test":"TestOther"}
-{"Action":"fail","Test":"TestBroken"}
 {"Action":"pass","Test":""}
 `
 
@@ -36,9 +35,12 @@ func TestFill(t *testing.T) {
 }
 
 func TestFill_NamesMustHavePassed(t *testing.T) {
-	for _, name := range []string{"TestBroken", "NoSuchTest"} {
-		if _, err := filled(t, "| L4 | soon | Woken, "+name+" | old |\n"); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
+	if _, err := filled(t, "| L4 | soon | Woken, NoSuchTest | old |\n"); err == nil || !strings.Contains(err.Error(), "NoSuchTest") {
+		t.Errorf("a name that no test has: %v", err)
+	}
+	for _, failure := range []string{`{"Action":"fail","Test":"TestBroken"}`, `{"Action":"fail","Package":"broken"}`} {
+		if _, err := read(strings.NewReader(events + failure)); err == nil {
+			t.Errorf("figures of a run with %s", failure)
 		}
 	}
 	if _, err := fill("no table", nil); err == nil {

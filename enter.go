@@ -69,9 +69,9 @@ func (n *named) wireKeys() *wire.Keys {
 
 // acquire is Lock or, if once, TryLock.
 func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
-	span := h.m.telemetry.acquire(ctx, h)
-	lease, err := h.obtain(ctx, request{once: once, trace: span.trace()})
-	span.end(lease, err)
+	_, op := h.m.telemetry.acquire(ctx, h)
+	lease, err := h.obtain(ctx, request{once: once, trace: op.trace()})
+	op.acquired(lease, err)
 	return lease, err
 }
 

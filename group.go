@@ -164,8 +164,8 @@ func (g *group) deadline() time.Time {
 // confirmed, it asks again. A Redlock is released when a majority is; the others go on
 // in the background.
 func (g *group) unlock(ctx context.Context, l *Lease) (err error) {
-	span := g.as.m.telemetry.release(ctx, l)
-	defer func() { span.end(err) }()
+	ctx, op := g.as.m.telemetry.release(ctx, l)
+	defer func() { op.released(err) }()
 	g.mu.Lock()
 	switch {
 	case l.err == ErrReleased && !g.unsure:
@@ -192,7 +192,7 @@ func (g *group) unlock(ctx context.Context, l *Lease) (err error) {
 	g.work.Wait()
 
 	err = g.each(parts, func(p *Lease) error {
-		err := p.Unlock(span.ctx)
+		err := p.Unlock(ctx)
 		if errors.Is(err, ErrNotHeld) {
 			return nil // by the Unlock before
 		}

@@ -215,9 +215,9 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	if l.group != nil {
 		return l.group.unlock(ctx, l)
 	}
-	span := l.hold.entry.m.telemetry.release(ctx, l)
-	err := l.unlock(span.trace())
-	span.end(err)
+	_, op := l.hold.entry.m.telemetry.release(ctx, l)
+	err := l.unlock(op.trace())
+	op.released(err)
 	return err
 }
 

@@ -129,23 +129,23 @@ func handlesOf(caller string, locks []Locker) ([]*handle, error) {
 // The lease ends with the first of the locks that is lost, and the others are then
 // released. Its Deadline is the earliest of theirs; Extend prolongs all.
 func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
-	span := l.whole.m.telemetry.acquire(ctx, &l.whole)
-	lease, err := l.acquire(span, ctx, true)
+	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole)
+	lease, err := l.acquire(ctx, op, true)
 	again := (errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrUnavailable)) && !errors.Is(err, ctx.Err())
 	for again { // also if ctx has ended since: the error names it then
-		lease, err = l.acquire(span, ctx, false)
+		lease, err = l.acquire(ctx, op, false)
 		again = errors.Is(err, errEndedEarly)
 	}
-	span.end(lease, err)
+	op.acquired(lease, err)
 	return lease, err
 }
 
 // TryLock takes all locks without waiting. It returns ErrNotAcquired if one of them is
 // held by another owner. Otherwise it is like Lock.
 func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
-	span := l.whole.m.telemetry.acquire(ctx, &l.whole)
-	lease, err := l.acquire(span, ctx, true)
-	span.end(lease, err)
+	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole)
+	lease, err := l.acquire(ctx, op, true)
+	op.acquired(lease, err)
 	return lease, err
 }
 
@@ -154,7 +154,7 @@ var errEndedEarly = errors.New("one ended before all were taken")
 
 // acquire takes the locks in order; with once, without waiting and as many as possible
 // at a time.
-func (l *Multi) acquire(span acquireOp, caller context.Context, once bool) (*Lease, error) {
+func (l *Multi) acquire(caller context.Context, op *operation, once bool) (*Lease, error) {
 	if l.whole.err != nil {
 		return nil, l.whole.err
 	}
@@ -162,14 +162,14 @@ func (l *Multi) acquire(span acquireOp, caller context.Context, once bool) (*Lea
 	if o == nil {
 		o = new(owner)
 	}
-	ctx := withOwner(span.ctx, o)
+	ctx := withOwner(caller, o)
 	whole := newGroupLease(&l.whole, len(l.locks), o)
 	for rest := l.locks; len(rest) > 0; {
 		n := 1
 		if once {
 			n = together(rest)
 		}
-		got, err := takeAll(ctx, rest[:n], once, span.trace())
+		got, err := takeAll(ctx, rest[:n], once, op.trace())
 		for _, p := range got {
 			whole.join(p)
 			if !once {

@@ -75,9 +75,9 @@ func (l *Redlock) quorum() int { return len(l.members)/2 + 1 }
 // ErrUnavailable if not enough members answered within a second. What was granted is
 // then given back. Otherwise errors are those of Mutex.TryLock.
 func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
-	span := l.whole.m.telemetry.acquire(ctx, &l.whole)
-	lease, _, err := l.round(span.ctx, nil)
-	span.end(lease, err)
+	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole)
+	lease, _, err := l.round(ctx, nil)
+	op.acquired(lease, err)
 	return lease, err
 }
 
@@ -87,9 +87,9 @@ func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 // right place to wait: that the member answers, and that no majority is free elsewhere.
 // While too few members can be asked it keeps trying. Errors are those of Mutex.Lock.
 func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
-	span := l.whole.m.telemetry.acquire(ctx, &l.whole)
-	lease, err := l.lock(span.ctx)
-	span.end(lease, err)
+	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole)
+	lease, err := l.lock(ctx)
+	op.acquired(lease, err)
 	return lease, err
 }
 

@@ -131,38 +131,87 @@ func (t *telemetry) start(ctx context.Context, name string) (context.Context, tr
 	return ctx, span
 }
 
-// operation is one Lock, TryLock or Unlock being observed. Its zero value observes
-// nothing.
+// operation is one Lock, TryLock or Unlock that is observed; nil where nobody observes,
+// which is to cost next to nothing.
 type operation struct {
 	ctx   context.Context // with the span
 	span  trace.Span      // nil: not recorded
 	time  metric.Float64Histogram
 	begun time.Time // zero: not measured
-	kind  string
+	kind  kind
 }
 
-func (t *telemetry) begin(ctx context.Context, name string, h metric.Float64Histogram, kind string) operation {
-	op := operation{time: h, kind: kind}
-	op.ctx, op.span = t.start(ctx, name)
-	if h.Enabled(ctx) {
+// begin returns the context with the operation's span as well, ctx itself if there is none.
+func (t *telemetry) begin(ctx context.Context, name string, h metric.Float64Histogram, k kind) (context.Context, *operation) {
+	ctx, span := t.start(ctx, name)
+	measured := h.Enabled(ctx)
+	if span == nil && !measured {
+		return ctx, nil
+	}
+	op := &operation{ctx: ctx, span: span, time: h, kind: k}
+	if measured {
 		op.begun = time.Now()
 	}
-	return op
+	return ctx, op
+}
+
+// acquire begins a Lock or TryLock of h.
+func (t *telemetry) acquire(ctx context.Context, h *handle) (context.Context, *operation) {
+	ctx, op := t.begin(ctx, "lock.acquire", t.acquireTime, h.kind)
+	if op != nil && op.span != nil {
+		op.span.SetAttributes(attrName.String(h.name), attrType.String(h.kind.String()),
+			attrLease.Int64(h.cfg.ttl.Milliseconds()))
+	}
+	return ctx, op
+}
+
+// release begins an Unlock of l.
+func (t *telemetry) release(ctx context.Context, l *Lease) (context.Context, *operation) {
+	ctx, op := t.begin(ctx, "lock.release", t.releaseTime, l.kind)
+	if op != nil && op.span != nil {
+		op.span.SetAttributes(attrName.String(l.name), attrType.String(l.kind.String()))
+	}
+	return ctx, op
 }
 
 // trace is the parent for the span that go-redis makes of a command that is sent for
 // this operation alone; nil if nothing is recorded. Only its values are used.
-func (op operation) trace() context.Context {
-	if op.span == nil {
+func (op *operation) trace() context.Context {
+	if op == nil || op.span == nil {
 		return nil
 	}
 	return op.ctx
 }
 
-func (op operation) finish(outcome string, err error) {
+// acquired ends a Lock or TryLock with what it returns.
+func (op *operation) acquired(l *Lease, err error) {
+	if op == nil {
+		return
+	}
+	if op.span != nil && l != nil {
+		op.span.SetAttributes(attrWaitMode.String(l.how.String()))
+		if l.token != 0 {
+			op.span.SetAttributes(attrToken.Int64(int64(l.token)))
+		}
+	}
+	op.finish(outcomeOf(err), err)
+}
+
+// released ends an Unlock with what it returns.
+func (op *operation) released(err error) {
+	switch {
+	case op == nil:
+	case err == nil:
+		op.finish("released", nil)
+	default:
+		op.finish("error", err)
+	}
+}
+
+func (op *operation) finish(outcome string, err error) {
 	if !op.begun.IsZero() {
 		op.time.Record(op.ctx, time.Since(op.begun).Seconds(),
-			metric.WithAttributes(attrType.String(op.kind), attrOutcome.String(outcome)))
+			metric.WithAttributes(attrType.String(op.kind.String()), attrOutcome.String(outcome)))
 	}
 	if op.span == nil {
 		return
@@ -173,30 +222,6 @@ func (op operation) finish(outcome string, err error) {
 		op.span.SetAttributes(attribute.String("error.type", errorType(err)))
 	}
 	op.span.End()
-}
-
-type acquireOp struct{ operation }
-
-func (t *telemetry) acquire(ctx context.Context, h *handle) acquireOp {
-	op := acquireOp{t.begin(ctx, "lock.acquire", t.acquireTime, h.kind.String())}
-	if op.span != nil {
-		op.span.SetAttributes(attrName.String(h.name), attrType.String(h.kind.String()),
-			attrLease.Int64(h.cfg.ttl.Milliseconds()))
-	}
-	return op
-}
-
-func (op acquireOp) end(l *Lease, err error) {
-	if op.span == nil && op.begun.IsZero() {
-		return
-	}
-	if op.span != nil && l != nil {
-		op.span.SetAttributes(attrWaitMode.String(l.how.String()))
-		if l.token != 0 {
-			op.span.SetAttributes(attrToken.Int64(int64(l.token)))
-		}
-	}
-	op.finish(outcomeOf(err), err)
 }
 
 // outcomeOf names the result of an acquire. A busy lock and a caller that gave up are
@@ -213,24 +238,6 @@ func outcomeOf(err error) string {
 		return "canceled"
 	}
 	return "not_acquired"
-}
-
-type releaseOp struct{ operation }
-
-func (t *telemetry) release(ctx context.Context, l *Lease) releaseOp {
-	op := releaseOp{t.begin(ctx, "lock.release", t.releaseTime, l.kind.String())}
-	if op.span != nil {
-		op.span.SetAttributes(attrName.String(l.name), attrType.String(l.kind.String()))
-	}
-	return op
-}
-
-func (op releaseOp) end(err error) {
-	outcome := "released"
-	if err != nil {
-		outcome = "error"
-	}
-	op.finish(outcome, err)
 }
 
 // errorType is the low-cardinality name of an error.

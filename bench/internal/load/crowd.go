@@ -167,6 +167,7 @@ func (c *crowd) work(ctx context.Context, i int) error {
 	if r, ok := c.contender.(reader); ok {
 		rlock = r.RLock
 	}
+	last := context.WithoutCancel(ctx) // the end of the run leaves nothing locked
 	dice := rand.New(rand.NewPCG(1, uint64(c.job.First+i)))
 	for turn := int64(0); c.page.phase() != stopped; turn++ {
 		lock, reads, waits := c.contender.Lock, false, &c.waits
@@ -194,7 +195,7 @@ func (c *crowd) work(ctx context.Context, i int) error {
 		if phase != stopped {
 			c.pass(w, turn, reads, phase)
 		}
-		if err := unlock(context.WithoutCancel(ctx)); err != nil && c.page.phase() != stopped {
+		if err := unlock(last); err != nil && c.page.phase() != stopped {
 			return fmt.Errorf("unlock: %w", err)
 		}
 		c.page.words[wordProgress].Add(1)

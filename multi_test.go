@@ -4,14 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
-
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -113,24 +107,6 @@ func TestMulti_RollsBack(t *testing.T) {
 	mustUnlock(t, lease)
 	srv.RequireNoKeys(t)
 	srv2.RequireNoKeys(t)
-}
-
-// AC-76: a member that does not answer is released as well, once it does.
-func TestMulti_RollsBackTheSilent(t *testing.T) {
-	srv, silent := redistest.Start(t), redistest.Start(t)
-	m, m2 := managerOn(t, srv), managerOn(t, silent)
-	mustUnlock(t, mustLock(t, m2.Mutex("warm")))
-	l := multi(t, m.Mutex("a"), m2.Mutex("b"))
-	silent.Pause()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if _, err := l.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("Lock: %v", err)
-	}
-	redistest.Eventually(t, patience, "the first is released", func() bool { return len(srv.Keys()) == 0 })
-	silent.Resume()
-	redistest.Eventually(t, patience, "the silent one is released", func() bool { return silent.Admin().Exists(t.Context(), "b").Val() == 0 })
-	silent.RequireTTLs(t)
 }
 
 // AC-74: opposite orders, no deadlock, and exclusion over all of them.
@@ -309,129 +285,4 @@ func TestMulti_NoLivelock(t *testing.T) {
 	}
 	alone(t, 60, all...)
 	srv.RequireTTLs(t)
-}
-
-func TestMulti_CancelLeavesNothing(t *testing.T) {
-	srv := redistest.Start(t)
-	managers := []*holdfast.Manager{managerOn(t, srv), managerOn(t, srv)}
-	var wg sync.WaitGroup
-	for _, m := range managers {
-		for _, l := range []*holdfast.Multi{multi(t, m.Mutex("x"), m.Mutex("y"), m.FairMutex("z")), multi(t, m.Mutex("y"), m.RWMutex("w"), m.Mutex("x"))} {
-			wg.Go(func() {
-				for range 60 {
-					ctx, cancel := context.WithTimeout(t.Context(), rand.N(3*time.Millisecond))
-					lease, err := l.Lock(ctx)
-					cancel()
-					switch {
-					case err == nil:
-						mustUnlock(t, lease)
-					case !errors.Is(err, context.DeadlineExceeded):
-						t.Errorf("Lock: %v", err)
-					}
-				}
-			})
-		}
-	}
-	wg.Wait()
-	for _, m := range managers {
-		redistest.Eventually(t, patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
-	}
-	if n := srv.Admin().Exists(t.Context(), "w", "x", "y", "z").Val(); n != 0 {
-		t.Errorf("%d keys are left", n)
-	}
-}
-
-// The one command for all, when its reply or the command itself is lost, comes late, or
-// Redis has forgotten the script: in the end all are held, or none.
-func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
-	srv := redistest.Start(t)
-	proxy := srv.Proxy(t)
-	m, err := holdfast.New(proxy.Client(t), holdfast.WithLease(4*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	l := multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c"))
-	sweep := redistest.All(redistest.Containing("a"), redistest.Containing("b"), redistest.Containing("c"),
-		func(cmd []string) bool {
-			return len(cmd) > 2 && (cmd[0] == "evalsha" || cmd[0] == "eval") && cmd[2] == "9"
-		})
-	exist := func() int64 { return srv.Admin().Exists(t.Context(), "a", "b", "c").Val() }
-	mustUnlock(t, mustLock(t, l))
-	for name, trouble := range map[string]func(){
-		"reply lost":    func() { proxy.LoseReply(sweep, 1) },
-		"request lost":  func() { proxy.LoseRequest(sweep, 1) },
-		"never replied": func() { proxy.SwallowReply(sweep, 1) },
-		"flushed":       func() { srv.Admin().ScriptFlush(t.Context()) },
-	} {
-		proxy.Record()
-		trouble()
-		lease := mustLock(t, l)
-		if n := exist(); n != 3 || !lease.Valid() {
-			t.Errorf("%s: %d keys, valid %v", name, n, lease.Valid())
-		}
-		if name != "request lost" && proxy.Count(sweep) == 0 {
-			t.Errorf("%s: there was no such command", name)
-		}
-		mustUnlock(t, lease)
-		if n := exist(); n != 0 {
-			t.Errorf("%s: %d keys after Unlock", name, n)
-		}
-		proxy.Heal()
-	}
-	// The caller leaves before the reply, or before Redis has the command.
-	for name, hold := range map[string]func(redistest.Match) *redistest.Gate{"reply": proxy.HoldReply, "request": proxy.HoldRequest} {
-		gate := hold(sweep)
-		ctx, cancel := context.WithCancel(t.Context())
-		left := make(chan error, 1)
-		go func() { _, err := l.Lock(ctx); left <- err }()
-		gate.Wait(t)
-		cancel()
-		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", name, err)
-		}
-		gate.Release()
-		redistest.Eventually(t, patience, name+": none is held", func() bool { return exist() == 0 && m.Stats().Locks == 0 })
-		proxy.Heal()
-	}
-}
-
-// The spans of the members are children of the span of the whole.
-func TestMulti_Spans(t *testing.T) {
-	recorder := tracetest.NewSpanRecorder()
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
-	m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(provider))
-	mustUnlock(t, mustLock(t, multi(t, m.Mutex("a"), m.RWMutex("b"))))
-	wantFamily(t, recorder.Ended(), "multi", "a+b", 2)
-}
-
-// wantFamily fails unless there is one span of the whole for Lock and one for Unlock, and
-// n children of each.
-func wantFamily(t *testing.T, spans []sdktrace.ReadOnlySpan, kind, name string, n int) {
-	t.Helper()
-	parents := map[string]trace.SpanID{}
-	for _, s := range spans {
-		if a := attributes(s); a["holdfast.type"].AsString() == kind {
-			if _, twice := parents[s.Name()]; twice || a["holdfast.name"].AsString() != name || s.Name() == "lock.acquire" && a["holdfast.wait_mode"].AsString() != "fast" {
-				t.Errorf("%s: %v", s.Name(), s.Attributes())
-			}
-			parents[s.Name()] = s.SpanContext().SpanID()
-		}
-	}
-	if len(parents) != 2 {
-		t.Fatalf("spans of the whole: %v", parents)
-	}
-	children := map[string]int{}
-	for _, s := range spans {
-		if attributes(s)["holdfast.type"].AsString() == kind {
-			continue
-		}
-		children[s.Name()]++
-		if s.Parent().SpanID() != parents[s.Name()] {
-			t.Errorf("%s of %s is not a child of the whole", s.Name(), attributes(s)["holdfast.name"].AsString())
-		}
-	}
-	if children["lock.acquire"] != n || children["lock.release"] != n {
-		t.Errorf("%v children, want %d each", children, n)
-	}
 }

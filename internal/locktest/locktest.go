@@ -52,9 +52,11 @@ func Run(t *testing.T, k Kind, only ...string) {
 		{"hygiene", hygieneScenarios},
 		{"corner", cornerScenarios},
 		{"grant", grantScenarios},
+		{"grant", grantRaceScenarios},
 		{"grant", grantFaultScenarios},
 		{"host", hostScenarios},
 		{"fair", fairScenarios},
+		{"fair", fairFaultScenarios},
 		{"redisson", redissonScenarios},
 		{"redisson", besideScenarios},
 	} {

@@ -1,0 +1,177 @@
+package locktest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// fairFaultScenarios are about waiters of a fair lock that die, are stopped, or lose their place. L5.
+var fairFaultScenarios = map[string]func(*Env){
+	// A process dies in the queue: the others do not even notice.
+	"KilledInTheQueue": func(e *Env) {
+		holder := e.Manager()
+		held := e.MustLock(e.Lock(holder))
+		m, proxy := e.Via()
+		p, q := e.StartWaiter(lease, time.Minute), e.StartWaiter(lease, time.Minute)
+		p.Send("take 0")
+		e.Standing(1)
+		first := e.Enqueue(m, 1)[0]
+		p.Send("take 1")
+		e.Standing(3)
+		q.Send("take 2")
+		e.Standing(4)
+		second := e.Enqueue(m, 1)[0]
+		e.Listening(3)
+		order, _ := e.places()
+		p.Kill()
+		q.Kill()
+		e.Listening(1) // Redis knows
+		proxy.Record()
+		start := time.Now()
+		alive := func() { // a release passes the lock over the dead, none of whom has it for a claim
+			e.Helper()
+			for id := range e.Holders() {
+				if id != order[1] && id != order[4] {
+					e.Errorf("granted to %s, which is dead", id)
+				}
+			}
+		}
+		e.MustUnlock(held)
+		alive()
+		e.MustUnlock(<-first)
+		alive()
+		e.MustUnlock(<-second)
+		e.Logf("served %v after the release, over three dead waiters", time.Since(start))
+		if n := proxy.Count(isCommand); n > 50 {
+			e.Errorf("%d commands: %q", n, proxy.Commands())
+		}
+		e.Clean(m)
+	},
+
+	// A process stands still in the queue, and Redis cannot know: one claim for each of
+	// its waiters. AC-62's other half: L5's bound for the dead.
+	"StoppedInTheQueue": func(e *Env) {
+		held := e.MustLock(e.Lock(e.Manager()))
+		m, proxy := e.Via()
+		p := e.StartWaiter(20*time.Second, time.Minute)
+		p.Send("take 0")
+		e.Standing(1)
+		got := e.Enqueue(m, 1)[0]
+		e.Listening(2)
+		p.Pause()
+		proxy.Record()
+		start := time.Now()
+		e.MustUnlock(held)
+		l := <-got
+		d := time.Since(start)
+		e.Logf("served %v after the release: the claim of one stopped waiter is %v", d, claim)
+		if d > 3*claim {
+			e.Errorf("served after %v", d)
+		}
+		e.Worst("L5:behind-one-that-is-stopped", d)
+		if n := proxy.Count(isCommand); n > 50 {
+			e.Errorf("%d commands: %q", n, proxy.Commands())
+		}
+		e.MustUnlock(l)
+		p.Resume()
+		p.Expect(e, "took 0")
+		e.Clean(m)
+	},
+
+	// A process that was silent for longer than its patience was passed over; when it is
+	// back, its waiters are first again, in their order.
+	"ResumedProcessIsFirstAgain": func(e *Env) {
+		const kept = 2 * time.Second
+		held := e.MustLock(e.Lock(e.Manager()))
+		p := e.StartWaiter(20*time.Second, kept)
+		for i := range 4 {
+			p.Send(fmt.Sprint("lock ", i))
+			e.Standing(i + 1)
+		}
+		before, _ := e.places()
+		m := e.Manager()
+		next := e.Enqueue(m, 1)[0]
+		e.Listening(2)
+		p.Pause()
+		e.Eventually("the places are over", func() bool {
+			n, err := e.srv.Admin().Eval(bg, `local t = redis.call('time')
+				return redis.call('zcount', KEYS[1], '-inf', t[1] * 1000 + t[2] / 1000)`,
+				[]string{"redisson_lock_timeout:{" + e.Key + "}"}).Int()
+			return err == nil && n == 4
+		})
+		e.MustUnlock(held)
+		l := <-next // at once, over four that are silent
+		last := e.Enqueue(m, 1)[0]
+		p.Resume()
+		e.Eventually("they stand in front again", func() bool {
+			ids, _ := e.places()
+			return len(ids) == 5
+		})
+		if ids, _ := e.places(); !slices.Equal(ids[:4], before) {
+			e.Errorf("the queue is\n%q, it was\n%q", ids, before)
+		}
+		e.MustUnlock(l)
+		var order []string
+		for range 8 { // "got" of the next may come before "unlocked"
+			line := p.ReadLine(e, patience)
+			if x, ok := strings.CutPrefix(line, "got "); ok {
+				order = append(order, x)
+				p.Send("unlock " + x)
+			} else if !strings.HasSuffix(line, " <nil>") {
+				e.Error(line)
+			}
+		}
+		if !slices.Equal(order, []string{"0", "1", "2", "3"}) {
+			e.Errorf("order %q", order)
+		}
+		e.MustUnlock(<-last)
+		e.Clean(m, Tombstones)
+	},
+
+	// An id without a time: Redisson's own scripts wait for it for ever.
+	"EntryWithoutScoreIsRepaired": func(e *Env) {
+		held := e.MustLock(e.Lock(e.Manager()))
+		queue := "redisson_lock_queue:{" + e.Key + "}"
+		e.srv.Admin().RPush(bg, queue, "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:77", "hf-00000000-0000-4000-8000-000000000000:1")
+		m, proxy := e.Via()
+		got := e.Locking(e.Lock(m))
+		e.Standing(3)
+		proxy.Record()
+		start := time.Now()
+		e.MustUnlock(held)
+		l := <-got
+		e.Logf("served after %v", time.Since(start))
+		if n := proxy.Count(isCommand); n > 50 {
+			e.Errorf("%d commands: %q", n, proxy.Commands())
+		}
+		e.MustUnlock(l)
+		e.Clean(m)
+	},
+
+	// The manager of a queue that is busy everywhere spins nowhere.
+	"NoHotLoopBehindTheDead": func(e *Env) {
+		admin := e.Server().Admin()
+		release := e.HeldByRedisson(e.Key)
+		queue, times := "redisson_lock_queue:{"+e.Key+"}", "redisson_lock_timeout:{"+e.Key+"}"
+		now := admin.Time(bg).Val()
+		const dead = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:99"
+		admin.RPush(bg, queue, dead)
+		admin.ZAdd(bg, times, zAt(now.Add(330*time.Second), dead))
+		m, proxy := e.Via()
+		got := e.Locking(e.Lock(m))
+		e.Standing(2)
+		proxy.Record()
+		start := time.Now()
+		release() // the lock is free, and a dead waiter of Redisson is next
+		l := <-got
+		d := time.Since(start)
+		e.Logf("the dead waiter of Redisson cost %v and %d commands", d, proxy.Count(isCommand))
+		if n := proxy.Count(isCommand); n > 50 {
+			e.Errorf("%d commands: %q", n, strings.Join(slices.Concat(proxy.Commands()...), " "))
+		}
+		e.MustUnlock(l)
+		e.Clean(m)
+	},
+}

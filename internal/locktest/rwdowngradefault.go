@@ -1,0 +1,205 @@
+package locktest
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// rwDowngradeFaultScenarios are about downgrades that are not answered, refused, or meet something else.
+var rwDowngradeFaultScenarios = map[string]func(*Env){
+	// The reply is lost, or the request: it is repeated, and nothing else happens.
+	"SurvivesLostMessages": func(e *Env) {
+		m, p := e.Via()
+		l := e.RW(m)
+		e.MustUnlock(e.MustLock(l))
+		for range 3 {
+			for _, lose := range []func(redistest.Match, int){p.LoseReply, p.LoseRequest} {
+				write, read := e.bothSides(l)
+				lose(downgradeOf(e.Key), 1)
+				e.MustUnlock(write)
+				e.Eventually("downgraded", func() bool { return e.srv.Admin().HGet(bg, e.Key, "mode").Val() == "read" })
+				e.readHeld(1)
+				n := m.Stats().Renewals
+				e.Eventually("renewed", func() bool { return m.Stats().Renewals > n })
+				if !read.Valid() {
+					e.Errorf("the read right is gone: %v", read.Err())
+				}
+				e.MustUnlock(read)
+			}
+		}
+		e.Clean(m, Tombstones)
+	},
+
+	// The owner leaves, closes or loses the lock while nobody knows whether it was
+	// downgraded: the request is on its way or its reply is.
+	"EndsWhileUnanswered": func(e *Env) {
+		e.Server()
+		for name, end := range map[string]func(m *holdfast.Manager, read *holdfast.Lease){
+			"unlocked": func(_ *holdfast.Manager, read *holdfast.Lease) { _ = read.Unlock(bg) },
+			"closed":   func(m *holdfast.Manager, _ *holdfast.Lease) { _ = m.Close(bg) },
+			"lost": func(m *holdfast.Manager, read *holdfast.Lease) {
+				e.WantLost(read, holdfast.LostDeadline)
+				e.WantErr(read.Unlock(bg), holdfast.ErrLeaseLost)
+			},
+		} {
+			for _, request := range []bool{true, false} {
+				m, p := e.Via()
+				l := e.RW(m)
+				e.MustUnlock(e.MustLock(l))
+				write, read := e.bothSides(l)
+				var gates []*redistest.Gate
+				for range 8 { // every copy
+					if request {
+						gates = append(gates, p.HoldRequest(downgradeOf(e.Key)))
+					} else {
+						gates = append(gates, p.HoldReply(downgradeOf(e.Key)))
+					}
+				}
+				begun := make(chan struct{})
+				go func() { defer close(begun); _ = write.Unlock(bg) }()
+				gates[0].Wait(e)
+				end(m, read)
+				<-begun
+				for _, g := range gates {
+					g.Release() // the copies arrive now
+				}
+				got := e.Soon(name+": the lock is free", e.Later(e.RW(e.Manager())))
+				e.srv.RequireTTLs(e)
+				if n := e.Holders(); len(n) != 1 {
+					e.Errorf("%s, request %v: holders %v", name, request, n)
+				}
+				e.MustUnlock(got)
+				e.Clean(m, Tombstones)
+			}
+		}
+	},
+
+	// The server stands still when the owner downgrades, for less than the lease: it goes
+	// on. For longer: it is lost, in time, and nothing is left for longer than its TTL.
+	"SilentServer": func(e *Env) {
+		m := e.Manager()
+		l := e.RW(m)
+		write, read := e.bothSides(l)
+		e.srv.Pause()
+		err := write.Unlock(bg)
+		e.WantErr(err, holdfast.ErrUnavailable)
+		e.srv.Resume()
+		e.Eventually("downgraded", func() bool { return e.srv.Admin().HGet(bg, e.Key, "mode").Val() == "read" })
+		if err := read.Err(); err != nil {
+			e.Fatalf("the read right is gone: %v", err)
+		}
+		in := e.Soon("a reader", e.Later(e.RW(e.Manager()).RLocker()))
+		e.MustUnlock(in)
+		e.MustUnlock(read)
+
+		write, read = e.bothSides(l)
+		e.srv.Pause()
+		_ = write.Unlock(bg)
+		e.WantLost(read, holdfast.LostDeadline)
+		e.srv.Resume()
+		e.MustUnlock(e.Soon("the next writer", e.Later(e.RW(e.Manager()))))
+		e.srv.RequireTTLs(e)
+		e.WantErr(read.Unlock(bg), holdfast.ErrLeaseLost)
+		e.Clean(m, Tombstones)
+	},
+
+	// Somebody deletes the lock at that moment.
+	"OfADeletedLock": func(e *Env) {
+		m := e.Manager()
+		write, read := e.bothSides(e.RW(m))
+		e.srv.Admin().Del(bg, e.Key)
+		e.WantErr(write.Unlock(bg), holdfast.ErrLeaseLost)
+		e.WantLost(read, holdfast.LostDeleted)
+		e.WantErr(read.Unlock(bg), holdfast.ErrLeaseLost)
+		e.Clean(m, Tombstones)
+	},
+
+	// A renewal of the write side that Redis executes behind the downgrade finds no
+	// writer. That is no loss.
+	"OvertakesARenewal": func(e *Env) {
+		m, p := e.Via()
+		l := e.RW(m)
+		write, read := e.bothSides(l)
+		renewal := func(cmd []string) bool {
+			return script(cmd) && len(cmd) == 7 && cmd[2] == "1" && cmd[3] == e.Key && strings.HasSuffix(cmd[6], ":write")
+		}
+		gate := p.HoldRequest(renewal)
+		gate.Wait(e)
+		done := make(chan error, 1)
+		go func() { done <- write.Unlock(bg) }()
+		e.Eventually("downgraded", func() bool { return e.srv.Admin().HGet(bg, e.Key, "mode").Val() == "read" })
+		mon := e.srv.Monitor(e)
+		gate.Release()
+		mon.Wait(e, `:write"`, patience)
+		if err := <-done; err != nil {
+			e.Errorf("Unlock: %v", err)
+		}
+		n := m.Stats().Renewals
+		e.Eventually("the read right is renewed", func() bool { return m.Stats().Renewals > n+1 || read.Err() != nil })
+		if err := read.Err(); err != nil {
+			e.Errorf("a false loss: %v", err)
+		}
+		_ = read.Unlock(bg)
+		e.Clean(m, Tombstones)
+	},
+
+	// An ACL that forbids a step of it: the lock stays what it was, with a TTL.
+	"DeniedCommands": func(e *Env) {
+		admin := e.Server().Admin()
+		for _, acl := range []string{"-pexpire", "-set", "-publish"} {
+			if err := admin.Do(bg, "ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all").Err(); err != nil {
+				e.Fatal(err)
+			}
+			opt := e.srv.Options()
+			opt.Username, opt.Password = "limited", "secret"
+			m := e.ManagerOn(e.client(opt))
+			l := e.RW(m)
+			write, read := e.bothSides(l)
+			admin.PExpire(bg, e.Key, lease/2) // so that it is to be prolonged
+			admin.Do(bg, "ACL", "SETUSER", "limited", acl)
+			err := write.Unlock(bg)
+			if acl == "-publish" && err != nil || acl != "-publish" && err == nil {
+				e.Errorf("%s: %v", acl, err)
+			}
+			e.srv.RequireTTLs(e)
+			if n := e.Holders(); len(n) != 1 {
+				e.Errorf("%s: holders %v", acl, n)
+			}
+			_ = read.Unlock(bg)
+			e.Eventually("free", func() bool { return e.srv.Admin().Exists(bg, e.Key).Val() == 0 })
+			admin.Do(bg, "ACL", "SETUSER", "limited", "+@all")
+			e.Clean(m, Tombstones)
+		}
+	},
+
+	// Cancelling the wait for a lock that is being downgraded leaves nothing.
+	"WithWaitersThatLeave": func(e *Env) {
+		a, b := e.Manager(), e.Manager()
+		l := e.RW(a)
+		for i := range 50 {
+			write, read := e.bothSides(l)
+			ctx, cancel := context.WithCancel(bg)
+			waiting := []<-chan holdfast.Result{e.RW(b).RLockAsync(ctx), l.RLockAsync(ctx), e.RW(b).LockAsync(ctx)}
+			if i%2 == 0 {
+				e.Queued(1)
+			}
+			go cancel()
+			e.MustUnlock(write)
+			for _, w := range waiting {
+				if r := <-w; r.Err == nil {
+					e.MustUnlock(r.Lease)
+				}
+			}
+			e.MustUnlock(read)
+		}
+		e.Clean(a, Tombstones)
+		e.Clean(b, Tombstones)
+		if keys := slices.DeleteFunc(e.srv.Keys(), func(k string) bool { return strings.HasPrefix(k, Tombstones) }); len(keys) > 0 {
+			e.Errorf("keys %q", keys)
+		}
+	},
+}

@@ -1,0 +1,169 @@
+package locktest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var rwOwnerScenarios = map[string]func(*Env){
+	// Re-entry on both sides and across, without a command.
+	"ReentryOnBothSides": func(e *Env) {
+		m, p := e.Via()
+		l := e.RW(m, holdfast.WithFencing())
+		for _, outer := range []holdfast.Locker{l, l.RLocker()} {
+			first := e.MustLock(outer)
+			ctx := first.Context(bg)
+			p.Record()
+			var inner []*holdfast.Lease
+			sides := []holdfast.Locker{l.RLocker(), l.RLocker()}
+			if outer == holdfast.Locker(l) {
+				sides = append(sides, l, l.RLocker(), l)
+			}
+			for _, side := range sides {
+				for _, take := range []func(context.Context) (*holdfast.Lease, error){side.Lock, side.TryLock} {
+					got, err := take(ctx)
+					if err != nil {
+						e.Fatal(err)
+					}
+					if got.Token() != first.Token() || got.Token() == 0 {
+						e.Errorf("token %d, of the first %d", got.Token(), first.Token())
+					}
+					inner = append(inner, got)
+				}
+			}
+			for i := len(inner) - 1; i >= 0; i-- {
+				e.MustUnlock(inner[i])
+			}
+			if n := p.Count(isCommand); n != 0 {
+				e.Errorf("%d commands for re-entry: %q", n, p.Commands())
+			}
+			if !first.Valid() || len(e.Holders()) != 1 {
+				e.Errorf("valid %v, holders %v", first.Valid(), e.Holders())
+			}
+			e.MustUnlock(first)
+			e.Clean(m, Tokens)
+		}
+	},
+
+	// AC-69: at once, without a command, however it asks; the read right stays.
+	"UpgradeIsADeadlock": func(e *Env) {
+		m, p := e.Via()
+		l := e.RW(m)
+		first := e.MustRLock(l)
+		ctx := first.Context(bg)
+		again, err := l.RLock(ctx)
+		if err != nil {
+			e.Fatal(err)
+		}
+		stranger := e.MustRLock(l)
+		p.Record()
+		for _, c := range []context.Context{ctx, again.Context(bg)} {
+			for _, take := range []func(context.Context) (*holdfast.Lease, error){
+				l.Lock, l.TryLock, func(ctx context.Context) (*holdfast.Lease, error) {
+					r := <-l.LockAsync(ctx)
+					return r.Lease, r.Err
+				},
+			} {
+				start := time.Now()
+				_, err := take(c)
+				e.WantErr(err, holdfast.ErrWouldDeadlock)
+				e.WantNotErr(err, holdfast.ErrNotAcquired)
+				if d := time.Since(start); d > prompt {
+					e.Errorf("returned after %v", d)
+				}
+			}
+		}
+		for _, cmd := range p.Commands() {
+			if !slices.Contains(cmd, e.Key+":x") && acquireOf(e.Key)(cmd) {
+				e.Errorf("Redis was asked: %q", cmd)
+			}
+		}
+		e.MustUnlock(again)
+		e.MustUnlock(stranger)
+		_, err = l.Lock(ctx)
+		e.WantErr(err, holdfast.ErrWouldDeadlock)
+		n := m.Stats().Renewals
+		e.Eventually("the read right is renewed", func() bool { return m.Stats().Renewals > n+1 })
+		if !first.Valid() {
+			e.Error("the read right is gone")
+		}
+		e.MustUnlock(first)
+		_, err = l.Lock(ctx) // the owner holds nothing any more
+		e.WantErr(err, holdfast.ErrNotAcquired, holdfast.ErrReleased)
+		e.Clean(m)
+	},
+
+	// Another owner that reads in the same process does not make it one.
+	"ReaderBesideAWriterOfAnotherOwner": func(e *Env) {
+		m := e.Manager()
+		l := e.RW(m)
+		reader := e.MustRLock(l)
+		for _, owner := range []context.Context{bg, holdfast.WithoutOwner(reader.Context(bg))} {
+			ctx, cancel := context.WithCancel(owner)
+			leaving := l.LockAsync(ctx)
+			e.Queued(1)
+			cancel()
+			err := (<-leaving).Err
+			e.WantErr(err, holdfast.ErrNotAcquired, context.Canceled)
+			e.WantNotErr(err, holdfast.ErrWouldDeadlock)
+			e.Queued(0)
+		}
+		e.MustUnlock(reader)
+		e.Clean(m)
+	},
+
+	// One owner waits for both sides at once. When the read side comes first, the write
+	// side would wait for it for ever.
+	"OwnerWaitingForBothSides": func(e *Env) {
+		holder, m := e.Manager(), e.Manager()
+		held := e.MustLock(e.RW(holder))
+		carrier := e.MustLock(m.Mutex(e.Key + ":carrier"))
+		ctx := carrier.Context(bg)
+		l := e.RW(m)
+		before := l.RLockAsync(bg) // of somebody else, whom the owner's reader comes in with
+		e.Parked(m, 1)
+		read := l.RLockAsync(ctx)
+		e.Parked(m, 2)
+		write := l.LockAsync(ctx)
+		e.Parked(m, 3)
+		e.MustUnlock(held)
+		stranger, reader := <-before, <-read
+		if stranger.Err != nil || reader.Err != nil {
+			e.Fatal(stranger.Err, reader.Err)
+		}
+		select {
+		case w := <-write:
+			e.WantErr(w.Err, holdfast.ErrWouldDeadlock)
+		case <-time.After(patience):
+			e.Error("the write side waits for its own owner")
+		}
+		e.MustUnlock(stranger.Lease)
+		e.MustUnlock(reader.Lease)
+		e.MustUnlock(carrier)
+		e.Clean(m)
+	},
+
+	// AC-94: kinds that are mixed on one name never hold it at the same time unnoticed.
+	"WrongKind": func(e *Env) {
+		m := e.Manager()
+		rw, plain, fair := e.RW(m), m.Mutex(e.Key), m.FairMutex(e.Key)
+		for _, tc := range []struct{ holds, wants holdfast.Locker }{
+			{rw, plain}, {rw.RLocker(), plain}, {rw, fair}, {rw.RLocker(), fair},
+			{plain, rw}, {plain, rw.RLocker()}, {fair, rw}, {fair, rw.RLocker()},
+		} {
+			held := e.MustLock(tc.holds)
+			for _, take := range []func(context.Context) (*holdfast.Lease, error){tc.wants.Lock, tc.wants.TryLock} {
+				_, err := take(bg)
+				e.WantErr(err, holdfast.ErrWrongKind)
+			}
+			if !held.Valid() {
+				e.Error("the holder was disturbed")
+			}
+			e.MustUnlock(held)
+		}
+		e.Clean(m)
+	},
+}

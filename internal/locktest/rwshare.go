@@ -1,0 +1,288 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+var rwShareScenarios = map[string]func(*Env){
+	// S8 over goroutines and managers.
+	"ManyReadersOrOneWriter": func(e *Env) {
+		e.Server()
+		var s RWSection
+		var wg sync.WaitGroup
+		const rounds = 100
+		for _, opts := range [][]holdfast.Option{nil, nil, {holdfast.WithHandoffSlice(0)}} {
+			l := e.RW(e.Manager(opts...))
+			for range 2 {
+				wg.Go(func() {
+					for range rounds {
+						got := e.MustLock(l)
+						s.Write(e)
+						e.MustUnlock(got)
+					}
+				})
+			}
+			for range 4 {
+				wg.Go(func() {
+					for range rounds {
+						got := e.MustRLock(l)
+						s.Read(e, nil)
+						e.MustUnlock(got)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if s.n != 6*rounds {
+			e.Errorf("%d writes, want %d", s.n, 6*rounds)
+		}
+		e.srv.RequireNoKeys(e, Tombstones)
+	},
+
+	// S8 over processes: a counter in Redis that only the lock protects.
+	"ManyReadersOrOneWriterInProcesses": func(e *Env) {
+		const processes, rounds = 3, "150"
+		e.Server()
+		var all []*redistest.Process
+		for range processes {
+			all = append(all, redistest.StartProcess(e, CounterRole, e.srv.Addr(), e.srv.Password(), e.Key, rounds))
+		}
+		total := 0
+		for _, p := range all {
+			var writes, reads int
+			if _, err := fmt.Sscan(p.Expect(e, "done"), &writes, &reads); err != nil || reads == 0 {
+				e.Errorf("%d writes, %d reads, %v", writes, reads, err)
+			}
+			total += writes
+		}
+		if n, err := e.srv.Admin().Get(bg, e.Key+":counter").Int(); err != nil || n != total || n == 0 {
+			e.Errorf("the counter is %d after %d writes (%v)", n, total, err)
+		}
+	},
+
+	// The second to n-th reader of a process costs no command, nor does leaving before
+	// the last.
+	"ReadersOfAProcessShareOneHold": func(e *Env) {
+		m, p := e.Via()
+		l := e.RW(m)
+		e.MustUnlock(e.MustRLock(l))
+		// Once per slice a process asks whether a writer waits elsewhere; that is not counted.
+		ofTheLock := func(cmd []string) bool { return script(cmd) && len(cmd) > 3 && cmd[3] == e.Key }
+		p.Record()
+		leases := []*holdfast.Lease{e.MustRLock(l)}
+		if n := p.Count(ofTheLock); n != 1 {
+			e.Errorf("%d commands for the first reader", n)
+		}
+		p.Record()
+		for range 100 {
+			leases = append(leases, e.MustRLock(l))
+		}
+		if got := e.Holders(); len(got) != 1 || len(e.Rights()) != 1 {
+			e.Errorf("holders %v, rights %v", got, e.Rights())
+		}
+		for _, r := range leases[1:] {
+			e.MustUnlock(r)
+		}
+		if n := p.Count(ofTheLock); n != 0 {
+			e.Errorf("%d commands for the others: %q", n, p.Commands())
+		}
+		if !leases[0].Valid() {
+			e.Error("the first reader is out")
+		}
+		e.MustUnlock(leases[0])
+		if n := p.Count(ofTheLock); n != 1 {
+			e.Errorf("%d commands for the last reader's leaving", n)
+		}
+		e.Clean(m, Tombstones)
+	},
+
+	// A reader with an end of its own has a hold of its own, and ends alone.
+	"ReadersWithAnEndOfTheirOwn": func(e *Env) {
+		m := e.Manager()
+		shared := e.MustRLock(e.RW(m))
+		fixed := e.MustRLock(e.RW(m, holdfast.WithFixedLease(lease)))
+		limited := e.MustRLock(e.RW(m, holdfast.WithMaxHold(lease)))
+		longer := e.MustRLock(e.RW(m, holdfast.WithLease(time.Minute)))
+		if got := e.Holders(); len(got) != 4 {
+			e.Errorf("%d holds, want 4: %v", len(got), got)
+		}
+		e.WantLost(fixed, holdfast.LostDeadline)
+		<-limited.Done()
+		e.WantErr(limited.Err(), holdfast.ErrMaxHold)
+		if !shared.Valid() || !longer.Valid() {
+			e.Error("the others ended as well")
+		}
+		e.MustUnlock(shared)
+		e.MustUnlock(longer)
+		e.WantErr(fixed.Unlock(bg), holdfast.ErrLeaseLost)
+		e.WantErr(limited.Unlock(bg), holdfast.ErrMaxHold)
+		e.Clean(m)
+	},
+
+	// All readers that waited for a writer hold the lock at the same time, whichever
+	// process they are in.
+	"ReadersComeInTogether": func(e *Env) {
+		a, b, c := e.Manager(), e.Manager(), e.Manager()
+		held := e.MustLock(e.RW(a))
+		const each = 5
+		var wg, inside sync.WaitGroup
+		inside.Add(3 * each)
+		for _, m := range []*holdfast.Manager{a, b, c} {
+			for range each {
+				wg.Go(func() {
+					got := e.MustRLock(e.RW(m))
+					inside.Done()
+					inside.Wait() // for ever, if they came in one by one
+					e.MustUnlock(got)
+				})
+			}
+			e.Parked(m, each)
+		}
+		e.Queued(2)
+		e.MustUnlock(held)
+		wg.Wait()
+		e.Clean(a)
+		e.Clean(b)
+		e.Clean(c)
+	},
+
+	// AC-71
+	"ThousandsOfReadsOnOneObject": func(e *Env) {
+		m := e.Manager()
+		l := e.RW(m)
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				for range 1000 {
+					e.MustUnlock(e.MustRLock(l))
+				}
+			})
+		}
+		wg.Wait()
+		e.Clean(m)
+	},
+
+	// AC-70: what was left is not renewed.
+	"NothingStaysBehindReaders": func(e *Env) {
+		m, p := e.Via()
+		l := e.RW(m)
+		var leases []*holdfast.Lease
+		first := e.MustRLock(l)
+		for range 4 {
+			again, err := l.RLock(first.Context(bg))
+			if err != nil {
+				e.Fatal(err)
+			}
+			leases = append(leases, again)
+		}
+		for _, r := range append(leases, first) {
+			e.MustUnlock(r)
+		}
+		e.Clean(m)
+		p.Record()
+		time.Sleep(lease*2/3 + lease/10) // two periods in which nothing may happen
+		if n := p.Count(isCommand); n != 0 {
+			e.Errorf("%d commands after the last reader left: %q", n, p.Commands())
+		}
+	},
+
+	// TryRLock's refusal is true, and prompt: a writer holds the lock or waits for it.
+	"TryRLock": func(e *Env) {
+		a, b := e.Manager(), e.Manager()
+		ra, rb := e.RW(a), e.RW(b)
+		writer := e.MustLock(ra)
+		e.Busy(ra.TryRLock)
+		e.Busy(rb.TryRLock)
+		e.MustUnlock(writer)
+
+		reader, err := ra.TryRLock(bg)
+		if err != nil {
+			e.Fatal(err)
+		}
+		other, err := rb.TryRLock(bg)
+		if err != nil {
+			e.Fatal(err)
+		}
+		e.Busy(ra.TryLock)
+		e.Busy(rb.TryLock)
+		waiting := e.Later(rb)
+		e.Queued(1)
+		e.Busy(rb.TryRLock) // the writer waits here
+		e.Eventually("the other process knows of the writer", func() bool {
+			got, err := ra.TryRLock(bg)
+			if err == nil {
+				e.MustUnlock(got)
+			}
+			return err != nil
+		})
+		e.Busy(e.RW(e.Manager()).TryRLock)
+		e.MustUnlock(reader)
+		e.MustUnlock(other)
+		e.MustUnlock(e.Soon("the writer", waiting))
+		e.Clean(a)
+		e.Clean(b)
+	},
+
+	"RLockerAndRLockAsync": func(e *Env) {
+		m := e.Manager()
+		l := e.RW(m)
+		side := l.RLocker()
+		one := e.MustLock(side)
+		two, err := side.TryLock(bg)
+		if err != nil {
+			e.Fatal(err)
+		}
+		three := <-l.RLockAsync(bg)
+		if three.Err != nil {
+			e.Fatal(three.Err)
+		}
+		write := l.LockAsync(bg)
+		e.Parked(m, 1)
+		ctx, cancel := context.WithCancel(bg)
+		behind := l.RLockAsync(ctx)
+		e.Parked(m, 2)
+		cancel()
+		e.WantErr((<-behind).Err, holdfast.ErrNotAcquired, context.Canceled)
+		last := l.RLockAsync(bg)
+		for _, r := range []*holdfast.Lease{one, two, three.Lease} {
+			e.MustUnlock(r)
+		}
+		w := <-write
+		if w.Err != nil {
+			e.Fatal(w.Err)
+		}
+		e.MustUnlock(w.Lease)
+		r := <-last
+		if r.Err != nil {
+			e.Fatal(r.Err)
+		}
+		if err := holdfast.Do(bg, side, func(context.Context, *holdfast.Lease) error { return nil }); err != nil {
+			e.Error(err)
+		}
+		e.MustUnlock(r.Lease)
+		e.Clean(m)
+	},
+
+	// The read side behind sync.Locker: several at a time.
+	"SyncLockerOfTheReadSide": func(e *Env) {
+		m := e.Manager()
+		l := e.RW(m)
+		s, w := holdfast.SyncLocker(bg, l.RLocker()), holdfast.SyncLocker(bg, l)
+		s.Lock()
+		s.Lock()
+		e.Busy(l.TryLock)
+		s.Unlock()
+		e.Busy(l.TryLock)
+		s.Unlock()
+		w.Lock()
+		e.Busy(l.TryRLock)
+		w.Unlock()
+		e.Clean(m)
+	},
+}

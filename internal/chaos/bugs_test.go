@@ -58,6 +58,7 @@ var bugs = []seededBug{
 		[]string{"lost wake-up"}},
 	{Bug{Name: "grant to the dead that never expires", Prepare: killSome, Wire: lua("release", `
 		if cmd == 'pexpire' and key == KEYS[1] then return call(cmd, key, 60000) end
+		if cmd == 'pubsub' then return {(...), 1} end
 		if cmd == 'publish' then call(cmd, key, ...) return 1 end`)},
 		[]string{"forsaken hold"}},
 	{Bug{Name: "grant told to two", Wire: lua("release", `

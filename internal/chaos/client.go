@@ -49,15 +49,18 @@ type clientConfig struct {
 	Seam           string // of a seeded bug; empty: none
 }
 
-// What a client says when it is ready, and what it leaves behind.
+// What a client says when it is ready, when its callers have stopped, and when it has closed
+// its manager.
 type (
 	clientReady struct {
 		Prefix string // of its owner ids
 	}
+	clientRest struct {
+		Stats holdfast.Stats
+	}
 	clientReport struct {
-		Stats      holdfast.Stats // when everything was given back
-		Goroutines string         // left after Close; empty: none
-		Close      string         // Close's error
+		Goroutines string // left after Close; empty: none
+		Close      string // Close's error
 	}
 )
 
@@ -81,7 +84,8 @@ type client struct {
 	calm    atomic.Bool // nothing that holds a lock for long any more
 }
 
-// runClient works until its input says "quiesce", and ends with its input.
+// runClient works until its input says "quiesce", closes its manager when that says "leave",
+// and ends with its input.
 func runClient(cfg clientConfig, seam Seam) {
 	rdb := redis.NewClient(&redis.Options{Addr: cfg.Addr, Password: cfg.Password})
 	m, err := holdfast.New(rdb, append([]holdfast.Option{holdfast.WithLease(cfg.Lease)}, seam.Options...)...)
@@ -119,6 +123,8 @@ func runClient(cfg clientConfig, seam Seam) {
 		case "quiesce":
 			c.endStop()
 			workers.Wait()
+			say(c.rest())
+		case "leave":
 			say(c.leave(rdb))
 		}
 	}
@@ -157,9 +163,12 @@ func (c *client) prefix(ctx context.Context) (string, error) {
 	return prefix, nil
 }
 
-// leave gives everything back and looks for what stays.
-func (c *client) leave(rdb *redis.Client) (r clientReport) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+// cleanup is for how long a manager may be busy with what it has given up.
+const cleanup = 5 * time.Second
+
+// rest waits until the manager has nothing more to do, or has had the time for it.
+func (c *client) rest() (r clientRest) {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanup)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -167,6 +176,13 @@ func (c *client) leave(rdb *redis.Client) (r clientReport) {
 		r.Stats = c.m.Stats()
 		gone = r.Stats.Held+r.Stats.Waiting+r.Stats.Locks == 0
 	}
+	return r
+}
+
+// leave closes the manager and looks for what stays.
+func (c *client) leave(rdb *redis.Client) (r clientReport) {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanup)
+	defer cancel()
 	if err := c.m.Close(ctx); err != nil {
 		r.Close = err.Error()
 	}

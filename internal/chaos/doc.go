@@ -14,10 +14,10 @@
 //   - nemesis.go: the faults, drawn by weight from a seeded source.
 //   - run.go: servers, proxies, processes and phases: a quiet beginning, faults, healing.
 //   - residue.go: a fresh client that must get every lock, and the search for what was left behind.
-//   - truth.go, queue.go, emptied.go: the server's append-only file, replayed into holds. A clock key that the run
+//   - truth.go, replay.go, queue.go, emptied.go: the server's append-only file, replayed into holds. A clock key that the run
 //     writes every few milliseconds gives each write an interval of time, whatever
 //     happened to server and connections.
-//   - judge.go, truthjudge.go, wake.go, linear.go: the judges. The first believes the
+//   - judge.go, truthjudge.go, wake.go, linear.go, answers.go: the judges. The first believes the
 //     library's own deadlines, the second the server's file, the third looks after
 //     waiters, and the last one checks with porcupine that all answers together can be
 //     true.

@@ -151,6 +151,12 @@ func TestLinear(t *testing.T) {
 			h.hold(1, busyMutex, 20, 500)
 			h.op(0, TryLock, busyMutex, Refused, 333, 334)
 		}, nil, 1},
+		{"granted unheard, and given back in the moment of the next grant", func(h *handmade) {
+			h.hold(1, busyMutex, 10, 50).End.Hi = 56 * ms
+			h.op(0, TryLock, busyMutex, Refused, 20, 21)
+			h.op(1, Lock, busyMutex, OK, 30, 55).Deadline = 1050 * ms
+			h.hold(1, busyMutex, 50, 70).Start.Hi = 56 * ms
+		}, nil, 1},
 		{"refused behind a TryLock of the same process", func(h *handmade) {
 			h.op(0, TryLock, busyRW, Refused, 10, 60)
 			h.op(0, TryLock, busyRW, Refused, 33, 34).Shared = true

@@ -48,13 +48,13 @@ func Judge(h *History, residue Residue, patience time.Duration) *Report {
 	return r
 }
 
-// leftovers judges what was found after everybody had gone.
+// leftovers judges what was found after all callers had stopped, and after everybody had gone.
 func leftovers(h *History, res Residue) (violations []Violation) {
 	add := func(rule, text string) {
 		violations = append(violations, Violation{"residue", rule, "-", h.End, text})
 	}
-	if len(res.Keys) > 0 {
-		add("keys", fmt.Sprintf("%q", res.Keys))
+	if all := slices.Concat(res.Belongings, res.Keys); len(all) > 0 {
+		add("keys", fmt.Sprintf("%q", all))
 	}
 	if len(res.Subscriptions)+res.Connections > 0 {
 		add("subscriptions", fmt.Sprintf("%q, %d connections", res.Subscriptions, res.Connections))
@@ -113,7 +113,7 @@ func (r *Report) String() string {
 	row("keys without TTL", "%d", r.count("ttl"))
 	row("forsaken holds", "%d", r.count("forsaken hold"))
 	row("answers that cannot be true", "%d", r.count("impossible answers"))
-	row("left behind", "%d keys, %d subscriptions, %d goroutines, %d locks", len(r.Residue.Keys), len(r.Residue.Subscriptions), len(r.Residue.Goroutines), r.Residue.Locks)
+	row("left behind", "%d holds and places, %d keys, %d subscriptions, %d goroutines, %d locks", len(r.Residue.Belongings), len(r.Residue.Keys), len(r.Residue.Subscriptions), len(r.Residue.Goroutines), r.Residue.Locks)
 	row("closed with requests unanswered", "%d managers", r.Residue.Unconfirmed)
 	row("after healing", "longest wait of a fresh client %v, of any %v", r.Residue.Probe.Round(time.Millisecond), r.Longest.Round(time.Millisecond))
 	row("told of a lease's end", "%v after its deadline at the latest, by processes that ran", r.Late.Round(time.Microsecond))
@@ -147,7 +147,7 @@ func (r *Report) figures() map[string]any {
 		"N1:told-after-the-deadline":      ms(r.Late), "N3:losses-without-cause": r.count("lost without cause", "false loss"),
 		"L2:lost-wake-ups": r.count("lost wake-up", "stuck waiter"), "L5:overtaken-in-the-queue": r.count("order"),
 		"L7:longest-wait-of-a-fresh-client": ms(r.Residue.Probe), "L7:longest-wait-of-any": ms(r.Longest),
-		"H1:keys-left": len(r.Residue.Keys), "H2:holds-without-a-lease": r.count("forsaken hold"),
+		"H1:keys-left": len(r.Residue.Belongings) + len(r.Residue.Keys), "H2:holds-without-a-lease": r.count("forsaken hold"),
 		"H3:goroutines-left": len(r.Residue.Goroutines), "H4:subscriptions-left": len(r.Residue.Subscriptions) + r.Residue.Connections,
 	}
 }

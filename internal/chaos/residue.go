@@ -12,13 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-// Residue is what is left when everybody has gone.
+// Residue is what is left when all callers have stopped, and when everybody has gone.
 type Residue struct {
+	Locks         int      // that a manager knows of although nobody uses it
+	Belongings    []string // in Redis, of managers that nobody uses: holds and places
+	Subscriptions []string // likewise
 	Keys          []string
-	Subscriptions []string
-	Connections   int
+	Connections   int // subscribed ones
 	Goroutines    []string
-	Locks         int // that a manager still knows of
 	// Unconfirmed are the managers whose Close had to leave before every request was
 	// answered: some die with a connection that only go-redis's time-outs end. What
 	// they leave in Redis, if anything, is in Keys.
@@ -76,10 +77,30 @@ func (r *run) quiesce() {
 	}
 	res := &r.residue
 	for _, c := range r.members {
+		var rest clientRest
+		r.hear(c, &rest)
+		s := rest.Stats
+		res.Locks += s.Held + s.Waiting + s.Locks
+	}
+	// All managers are open, and nobody waits. A release may still be on its way, of an Unlock
+	// that was not answered.
+	r.await(r.ttl/2, func() bool {
+		res.Belongings = nil
+		for _, c := range r.members {
+			res.Belongings = append(res.Belongings, r.belongings(c.Prefix)...)
+		}
+		return len(res.Belongings) == 0
+	})
+	r.await(cleanup, func() bool {
+		res.Subscriptions = r.subscriptions()
+		return len(res.Subscriptions) == 0
+	})
+	for _, c := range r.members {
+		c.role.Send("leave")
+	}
+	for _, c := range r.members {
 		var report clientReport
 		r.hear(c, &report)
-		s := report.Stats
-		res.Locks += s.Held + s.Waiting + s.Locks
 		if report.Goroutines != "" {
 			res.Goroutines = append(res.Goroutines, report.Goroutines)
 		}
@@ -92,28 +113,56 @@ func (r *run) quiesce() {
 	}
 	// What a killed client held may stay for a lease, its place in a queue for as long
 	// as the others are patient with it.
-	deadline := time.Now().Add(r.ttl + holdfast.DefaultFairPatience + time.Second)
-	for {
+	r.await(r.ttl+holdfast.DefaultFairPatience+time.Second, func() bool {
 		r.look(res)
-		if len(res.Keys)+len(res.Subscriptions)+res.Connections == 0 || time.Now().After(deadline) {
-			return
-		}
+		return len(res.Keys)+res.Connections == 0
+	})
+}
+
+// await asks until it is so, or has been given the time for it.
+func (r *run) await(bound time.Duration, so func() bool) {
+	for deadline := time.Now().Add(bound); !so() && time.Now().Before(deadline); {
 		<-time.After(20 * time.Millisecond)
 	}
 }
 
-// look asks the server what there is.
-func (r *run) look(res *Residue) {
+// belongings are the holds, readers' rights and places in queues whose owner ids begin with prefix.
+func (r *run) belongings(prefix string) (all []string) {
 	ctx, rdb := context.Background(), r.srv.Admin()
+	for _, key := range r.srv.Keys() {
+		if strings.HasPrefix(key, locktest.Tombstones) {
+			continue
+		}
+		if strings.Contains(key, prefix+":") {
+			all = append(all, key)
+		}
+		// Of a hash, a list or a zset; a key of another type has none.
+		ids := slices.Concat(rdb.HKeys(ctx, key).Val(), rdb.LRange(ctx, key, 0, -1).Val(), rdb.ZRange(ctx, key, 0, -1).Val())
+		for _, id := range ids {
+			if strings.HasPrefix(id, prefix+":") {
+				all = append(all, key+": "+id)
+			}
+		}
+	}
+	return all
+}
+
+// subscriptions are the channels that somebody hears.
+func (r *run) subscriptions() []string {
+	all, err := r.srv.Admin().PubSubChannels(context.Background(), "*").Result()
+	if err != nil {
+		r.Fatal(err)
+	}
+	return all
+}
+
+// look asks the server what there is when everybody has gone.
+func (r *run) look(res *Residue) {
 	res.Keys = slices.DeleteFunc(r.srv.Keys(), func(k string) bool {
 		return k == clockKey || strings.HasPrefix(k, locktest.Tokens) || strings.HasPrefix(k, locktest.Tombstones)
 	})
-	var err error
-	if res.Subscriptions, err = rdb.PubSubChannels(ctx, "*").Result(); err != nil {
-		r.Fatal(err)
-	}
 	res.Connections = 0
-	list, err := rdb.ClientList(ctx).Result()
+	list, err := r.srv.Admin().ClientList(context.Background()).Result()
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Command report measures Holdfast beside its peers and writes what it found to
 // results/<date>.json and results/<date>.md, and the latter to standard output.
 //
-//	go run ./cmd/report          less than half an hour
+//	go run ./cmd/report          three quarters of an hour
 //	go run ./cmd/report -quick   less than three minutes, rougher
 //
 // It ends with an error if Holdfast failed or any lock did not exclude, and writes the

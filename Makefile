@@ -67,7 +67,7 @@ fuzz: ## each fuzz target so many times: make fuzz FUZZTIME=20000x; with a time,
 demo: ## the flash sale, on an embedded server
 	$(GO) run ./cmd/holdfast demo
 
-bench: redis ## the comparison with other libraries, in half an hour; writes bench/results and the README's figures
+bench: redis ## the comparison with other libraries, in three quarters of an hour; writes bench/results and the README's figures
 	cd bench && $(GO) run ./cmd/report -readme ../README.md
 
 bench-quick: redis ## the same in three minutes, rougher, to the terminal only

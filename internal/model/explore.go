@@ -32,6 +32,13 @@ func (s state) steps(b bug) (all []step) {
 		if p.release {
 			add("release runs", i, func(s *state, p *process) { s.runRelease(n, false, b) })
 			fault("open release runs", i, func(s *state, p *process) { s.runRelease(n, true, b) })
+			if s.owner == n {
+				fault("release runs, passing over the first", i, func(s *state, p *process) {
+					s.leave(n)
+					s.passOver(b)
+					s.runRelease(n, false, b)
+				})
+			}
 		}
 		if p.keep {
 			add("keep runs", i, func(s *state, p *process) {
@@ -100,6 +107,12 @@ func (s state) steps(b bug) (all []step) {
 				p.phase, p.deadline, p.message, p.messaged = dead, 0, false, 0
 			})
 		}
+	}
+	if s.owner < 0 && s.length > 0 && s.faults > 0 { // counted as a fault: otherwise there are 17 million states
+		to := s
+		to.faults--
+		to.handOver(b)
+		all = append(all, step{"somebody asks once, and lets the first in", to})
 	}
 	to := s
 	to.tick()

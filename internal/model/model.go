@@ -193,6 +193,20 @@ func (s *state) runRelease(i int8, open bool, b bug) {
 	}
 }
 
+// passOver is a release that counts nobody at the inbox of the first in the queue, whose
+// process lives: its connection is lost, or has stayed at what is a replica now.
+func (s *state) passOver(b bug) {
+	i := s.first()
+	if i < 0 {
+		return
+	}
+	s.lapsed[i] = true
+	s.leave(i)
+	if b == "the message is sent before its listeners are counted" {
+		s.p[i].message, s.p[i].messaged = true, 0 // replicas pass it on
+	}
+}
+
 // giveUp ends a claim or a hold.
 func (p *process) giveUp(b bug) {
 	p.phase, p.deadline = gone, 0

@@ -32,6 +32,9 @@ const SpinnerRole = "locktest-spinner"
 // time, to tell if it is refused when the lease is over.
 const RefuserRole = "locktest-refuser"
 
+// processName is what Redis knows the connections of all these processes by.
+const processName = "locktest-process"
+
 // Roles returns the roles that the suite's helper processes play, for redistest.
 func Roles(kinds ...Kind) map[string]func(args []string) {
 	return map[string]func(args []string){
@@ -52,11 +55,23 @@ func (e *Env) StartWaiter(ttl, patience time.Duration) *redistest.Process {
 	return p
 }
 
+// KillHolder kills the scenario's only process and returns when its TTL ends in Redis, which
+// has read the last of it: a renewal that was on its way would have moved that end.
+func (e *Env) KillHolder(p *redistest.Process) time.Time {
+	e.Helper()
+	p.Kill()
+	e.Eventually("Redis knows that the holder is dead", func() bool {
+		list, err := e.srv.Admin().ClientList(bg).Result()
+		return err == nil && !strings.Contains(list, " name="+processName+" ")
+	})
+	return time.Now().Add(e.PTTL())
+}
+
 // open is called with what these roles begin with: the kind, the server's address and
 // password, the lock's name and the lease. It returns what makes the lock.
 func open(kinds []Kind, args []string, opts ...holdfast.Option) (m *holdfast.Manager, lock func(...holdfast.LockOption) holdfast.Locker, ttl time.Duration) {
 	ttl = must(time.ParseDuration(args[4]))
-	client := redis.NewClient(&redis.Options{Addr: args[1], Password: args[2]})
+	client := redis.NewClient(&redis.Options{Addr: args[1], Password: args[2], ClientName: processName})
 	m = must(holdfast.New(client, append(opts, holdfast.WithLease(ttl))...))
 	kind := kinds[slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == args[0] })]
 	return m, func(opts ...holdfast.LockOption) holdfast.Locker { return kind.Lock(m, args[3], opts...) }, ttl

@@ -118,11 +118,9 @@ var rwRightScenarios = map[string]func(*Env){
 		p.Expect(e, "held")
 		waiting := e.Later(e.RW(e.Manager(byMessage...)))
 		e.Queued(1)
-		p.Kill()
-		ttl := e.PTTL()
-		start := time.Now()
+		expiry := e.KillHolder(p)
 		l := e.Soon("the writer", waiting)
-		if late := time.Since(start) - ttl; late > prompt {
+		if late := time.Since(expiry); late > prompt {
 			e.Errorf("granted %v after the expiry", late)
 		}
 		e.MustUnlock(l)

@@ -181,11 +181,9 @@ var waitScenarios = map[string]func(*Env){
 		m := e.Manager(byMessage...)
 		got := e.Locking(e.Lock(m))
 		e.Listening(1)
-		p.Kill()
-		ttl := e.PTTL()
-		start := time.Now()
+		expiry := e.KillHolder(p)
 		l := <-got
-		late := time.Since(start) - ttl
+		late := time.Since(expiry)
 		if late > prompt {
 			e.Errorf("granted %v after the expiry", late)
 		}

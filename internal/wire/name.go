@@ -40,6 +40,7 @@ var (
 	errEmpty    = errors.New("the name is empty")
 	errTooLong  = fmt.Errorf("the name is longer than %d bytes", maxNameLen)
 	errSlot     = errors.New("the keys derived from the name fall into another cluster slot: braces must form one non-empty {tag}")
+	errWhole    = errors.New("the name is one whole {tag}: what is inside the braces, as a name, has the same derived keys")
 	errReserved = errors.New("the name is that of a key derived from another lock's name")
 )
 
@@ -51,6 +52,9 @@ var (
 // its first "{" opens a non-empty tag; every other name is CROSSSLOT in a cluster,
 // for Redisson as well, and is refused everywhere, so that data can move to a
 // cluster later.
+//
+// Of "x" and "{x}", which Redisson derives the same from, the second is refused: they would stand
+// in one queue, and a release of one would grant the other.
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -59,6 +63,8 @@ func CheckName(name string) error {
 		return errTooLong
 	case !staysInSlot(name):
 		return errSlot
+	case isWholeTag(name):
+		return errWhole
 	case isReserved(name):
 		return errReserved
 	}
@@ -72,6 +78,11 @@ func staysInSlot(name string) bool {
 		return strings.IndexByte(name, '}') < 0
 	}
 	return strings.IndexByte(name[open+1:], '}') > 0
+}
+
+// isWholeTag reports whether name is another one in braces.
+func isWholeTag(name string) bool {
+	return name[0] == '{' && strings.IndexByte(name, '}') == len(name)-1
 }
 
 func isReserved(name string) bool {

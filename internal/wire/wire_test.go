@@ -63,6 +63,9 @@ func TestCheckName(t *testing.T) {
 		{"a}b", errSlot},
 		{"}{", errSlot},
 		{"x{}y{z}", errSlot},
+		{"{x}", errWhole},
+		{"{a{b}", errWhole},
+		{"{x}{y}", nil},
 		{"redisson_lock_queue:{x}", errReserved},
 		{"redisson_lock_timeout:{x}", errReserved},
 		{"redisson_lock_token:a{t}b", errReserved},
@@ -84,7 +87,7 @@ func FuzzName(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		err := CheckName(name)
-		if err == errEmpty || err == errTooLong || err == errReserved {
+		if err == errEmpty || err == errTooLong || err == errWhole || err == errReserved {
 			return
 		}
 		same := true
@@ -112,13 +115,7 @@ func FuzzKeys_AreDistinct(f *testing.F) {
 			return
 		}
 		ka, kb := NewKeys(a, true), NewKeys(b, true)
-		// Redisson gives "x" and "{x}" the same derived keys, and so do we: their lock
-		// keys differ, their channels do not. A shared channel costs a wake-up for
-		// nothing; see docs/ARCHITECTURE.md.
-		if "{"+a+"}" == b || "{"+b+"}" == a {
-			return
-		}
-		if ka.Channel == kb.Channel || ka.Token == kb.Token || ka.Tombstones == kb.Tombstones {
+		if ka.Channel == kb.Channel || ka.Queue == kb.Queue || ka.Token == kb.Token || ka.Tombstones == kb.Tombstones {
 			t.Errorf("%q and %q share derived keys", a, b)
 		}
 	})

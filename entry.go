@@ -57,6 +57,7 @@ type entry struct {
 	onces     int32   // waiters that ask once
 
 	ask       bool // something happened that makes it worth asking Redis
+	armed     bool // the timer will fire
 	yielding  bool // giving way to other processes until the timer fires
 	refused   bool // the last verdict: another owner stands in the way
 	listening bool // registered for Redisson's channel
@@ -146,6 +147,11 @@ func (e *entry) stepLocked() {
 	if e.kind == fairKind {
 		e.joinLocked()
 	}
+	if front = e.waiters.Front(); front != nil && front.Value.current == nil && e.hold == nil && !e.armed {
+		// Nobody waits without a request under way or a timer: who became the first when the
+		// one before it was granted, or left, knows of no TTL, and the next owner may die.
+		e.wakeAfterLocked(e.pollAfter(front.Value.h.cfg.claim))
+	}
 }
 
 // restLocked stops asking when nobody waits, and forgets the entry when nothing is
@@ -230,7 +236,7 @@ func (e *entry) wakeUp() {
 	if e.waiters.Len() > 0 && !e.yielding {
 		e.m.stats.polls.Add(1)
 	}
-	e.yielding = false
+	e.yielding, e.armed = false, false
 	e.ask, e.strayed = true, true
 	e.stepLocked()
 	e.mu.Unlock()
@@ -249,6 +255,7 @@ func (e *entry) yieldForLocked(d time.Duration) {
 }
 
 func (e *entry) armLocked(d time.Duration) {
+	e.armed = true
 	if e.timer == nil {
 		e.timer = time.AfterFunc(d, e.wakeUp)
 	} else {
@@ -257,6 +264,7 @@ func (e *entry) armLocked(d time.Duration) {
 }
 
 func (e *entry) stopTimer() {
+	e.armed = false
 	if e.timer != nil {
 		e.timer.Stop()
 	}

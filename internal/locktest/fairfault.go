@@ -1,10 +1,13 @@
 package locktest
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // fairFaultScenarios are about waiters of a fair lock that die, are stopped, or lose their place. L5.
@@ -128,6 +131,43 @@ var fairFaultScenarios = map[string]func(*Env){
 		}
 		e.MustUnlock(<-last)
 		e.Clean(m, Tombstones)
+	},
+
+	// L4: the first of a process is granted by its own request, which leaves the next one no
+	// timer of its own; the holder in between dies. (A fixed lease is what asks.)
+	"NextOfTheProcessNoticesAnExpiry": func(e *Env) {
+		m, other := e.Manager(), e.Manager()
+		fixed := holdfast.WithFixedLease(time.Second)
+		held := e.MustLock(e.Lock(e.Manager()))
+		first := e.Locking(e.Lock(m, fixed))
+		e.Standing(1)
+		between := e.Locking(e.Lock(other, fixed))
+		e.Standing(2)
+		next := e.Locking(e.Lock(m, fixed))
+		e.Standing(3)
+		e.MustUnlock(held)
+		e.MustUnlock(e.Soon("the first", first))
+		<-e.Soon("the one in between", between).Done() // it never unlocks
+		e.MustUnlock(e.Soon("the next of the first's process", next))
+	},
+
+	// L3, L4: the first of a process leaves while its request is under way; whoever is the
+	// first then finds out by itself that the holder has died.
+	"NextOfOneWhoLeftNoticesAnExpiry": func(e *Env) {
+		m, p := e.Via()
+		held := e.MustLock(e.Lock(e.Manager(), holdfast.WithFixedLease(lease)))
+		ctx, leave := context.WithCancel(bg)
+		first := e.kind.Async(e.Lock(m), ctx)
+		e.Standing(1)
+		e.Listening(1)
+		next := e.Enqueue(m, 1)[0]
+		asks := p.HoldReply(acquireOf(e.Key))
+		asks.Wait(e)
+		leave()
+		e.WantErr((<-first).Err, context.Canceled)
+		asks.Release()
+		<-held.Done()
+		e.MustUnlock(e.Soon("the one behind", next))
 	},
 
 	// An id without a time: Redisson's own scripts wait for it for ever.

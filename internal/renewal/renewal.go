@@ -134,7 +134,11 @@ func (s *Scheduler[T]) Confirm(it *Item[T], sent time.Time, set, ttl time.Durati
 	}
 	it.ttl = ttl
 	it.deadline = max(it.deadline, s.at(deadline))
-	it.next = s.lookAt(it, sent)
+	next := s.lookAt(it, sent)
+	if it.renewed && set < ttl { // by Extend: a renewal, which sets it to more, is as due as before
+		next = min(next, it.next)
+	}
+	it.next = next
 	heap.Fix(&s.heap, int(it.index)-1)
 	sooner := s.soonerLocked(it)
 	s.mu.Unlock()

@@ -176,6 +176,29 @@ func TestFixedLease_OnlyExpires(t *testing.T) {
 	})
 }
 
+// Extend by less than the TTL, again and again or of a hold that was granted for less: the
+// renewal comes when it would have come.
+func TestConfirm_OfLessDoesNotPutTheRenewalOff(t *testing.T) {
+	for name, tc := range map[string]struct{ first, due time.Duration }{
+		"of its own TTL": {ttl, ttl / 3},
+		"of a claim":     {2 * time.Second, soon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, s *Scheduler[string], l *log) {
+				it := &Item[string]{Value: "a"}
+				s.Add(it, time.Now(), tc.first, ttl, true)
+				for time.Since(l.start) < ttl && len(l.since(0)) == 0 {
+					s.Confirm(it, time.Now(), 3*time.Second, ttl) // Extend
+					time.Sleep(10 * time.Millisecond)
+				}
+				if got := l.since(0); len(got) != 1 || got[0].at > tc.due {
+					t.Errorf("renewals %v, want one by %v", got, tc.due)
+				}
+			})
+		})
+	}
+}
+
 // A renewal that was under way when its item was suspended fails: it is not repeated.
 func TestSuspend_EndsRetries(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {

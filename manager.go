@@ -209,15 +209,19 @@ func (m *Manager) end() {
 
 var errClosing = errors.New("closing, not all locks are known to be released")
 
-// closePatience bounds how long Close waits for Redis to confirm releases.
-const closePatience = time.Second
+// closePatience bounds how long Close waits for Redis to confirm releases, and closeGrace how
+// little: a program that ends by a signal closes under the context that has ended.
+const (
+	closePatience = time.Second
+	closeGrace    = 100 * time.Millisecond
+)
 
 // Close ends the manager's work: new calls and all waiting ones get ErrClosed, live
 // leases end with ErrClosed, and the locks are released. It waits until Redis has
-// confirmed that, but for at most a second and not beyond ctx, and then until its
-// goroutines have ended. It returns nil if everything was released; ErrUnavailable if
-// not: those locks expire with their TTL. A goroutine that is stuck inside go-redis
-// ends when go-redis lets go of it.
+// confirmed that and its goroutines have ended, but for at most a second and not beyond
+// ctx; for 100 ms at the least, also if ctx has ended before. It returns nil if everything
+// was released; ErrUnavailable if not: those locks expire with their TTL. A goroutine that
+// is stuck inside go-redis, or in a handler of the logger, ends when that lets go of it.
 //
 // Close may be called more than once; every call that waits for the end returns the same
 // result. It does not close the client.
@@ -243,13 +247,31 @@ func (m *Manager) Close(ctx context.Context) error {
 	select {
 	case <-m.stopped:
 		return m.stopErr
+	default:
+	}
+	select {
+	case <-m.stopped:
+		return m.stopErr
 	case <-ctx.Done():
 		return newLockError(ErrUnavailable, "", append([]error{errClosing}, contextCauses(ctx)...)...)
 	}
 }
 
+// withGrace returns a context that ends with ctx, but not before d is over; and a function
+// that ends it.
+func withGrace(ctx context.Context, d time.Duration) (context.Context, func()) {
+	began := time.Now()
+	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(ctx, func() {
+		time.AfterFunc(d-time.Since(began), func() { cancel(context.Cause(ctx)) })
+	})
+	return late, func() { unhook(); cancel(nil) }
+}
+
 // stop waits for the releases and stops the goroutines.
 func (m *Manager) stop(ctx context.Context) error {
+	ctx, unhook := withGrace(ctx, closeGrace)
+	defer unhook()
 	ctx, cancel := context.WithTimeout(ctx, closePatience)
 	defer cancel()
 	var err error
@@ -260,7 +282,7 @@ func (m *Manager) stop(ctx context.Context) error {
 	}
 	m.endLife()
 	var g errgroup.Group
-	g.Go(func() error { m.scheduler.Stop(); return nil })
+	g.Go(func() error { return m.scheduler.Stop(ctx) })
 	g.Go(func() error { return m.subscriber.stop(ctx) })
 	g.Go(func() error { return m.executor.Stop(ctx) })
 	if stopErr := g.Wait(); stopErr != nil && err == nil {

@@ -231,7 +231,7 @@ func WithNameMapper(mapper func(name string) string) Option {
 // WithLogger sets where lost leases, failed renewals and lost pub/sub connections are
 // reported. What a call returns as an error is not reported there as well. The default
 // discards them. A handler that blocks delays the end of other leases: it is
-// called by the goroutine that ends them.
+// called by the goroutine that ends them, for which Close waits, within its bounds.
 func WithLogger(log *slog.Logger) Option {
 	return option(func(c *config) {
 		if log == nil {

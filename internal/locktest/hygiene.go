@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -11,6 +12,16 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
+
+// onLog is a handler that does something else at each record.
+type onLog struct {
+	slog.Handler
+	do func()
+}
+
+func (onLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h onLog) Handle(context.Context, slog.Record) error { h.do(); return nil }
 
 var hygieneScenarios = map[string]func(*Env){
 	// AC-99, H5
@@ -85,6 +96,53 @@ var hygieneScenarios = map[string]func(*Env){
 		m := e.Manager()
 		if err := m.Close(bg); err != nil {
 			e.Error(err)
+		}
+	},
+
+	// A program that ends by a signal closes under the context that the signal has ended. Some
+	// of the rounds may be too slow for what Close has then.
+	"CloseUnderAnEndedContextReleases": func(e *Env) {
+		ended, cancel := context.WithCancel(bg)
+		cancel()
+		const rounds = 20
+		released := 0
+		for i := range rounds {
+			m := e.Manager(holdfast.WithLease(time.Minute))
+			name := fmt.Sprint(e.Key, i)
+			if i%2 == 0 { // the others have nothing to release
+				e.MustLock(e.kind.Lock(m, name))
+			}
+			if m.Close(ended) == nil {
+				released++
+				if e.srv.Admin().Exists(bg, name).Val() != 0 {
+					e.Error("Close returned nil, and the lock is there")
+				}
+			}
+		}
+		if released < rounds*3/4 {
+			e.Errorf("%d of %d were closed properly", released, rounds)
+		}
+	},
+
+	// The goroutine that Close waits for is the one that calls it.
+	"CloseFromTheLoggerIsBounded": func(e *Env) {
+		closed := make(chan error, 1)
+		var m *holdfast.Manager
+		ready := make(chan struct{})
+		m = e.Manager(holdfast.WithLogger(slog.New(onLog{slog.DiscardHandler, func() {
+			<-ready
+			select {
+			case closed <- m.Close(bg):
+			default:
+			}
+		}})))
+		close(ready)
+		e.MustLock(e.Lock(m, holdfast.WithFixedLease(100*time.Millisecond))) // it is lost
+		select {
+		case err := <-closed:
+			e.WantErr(err, holdfast.ErrUnavailable)
+		case <-time.After(patience):
+			e.Error("Close hangs")
 		}
 	},
 

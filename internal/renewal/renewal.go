@@ -16,6 +16,7 @@ package renewal
 
 import (
 	"container/heap"
+	"context"
 	"sync"
 	"time"
 
@@ -197,8 +198,9 @@ func (s *Scheduler[T]) Has(it *Item[T]) bool {
 	return it.index != 0
 }
 
-// Stop ends the goroutine and waits for it. Items are forgotten, not expired.
-func (s *Scheduler[T]) Stop() {
+// Stop ends the goroutine and waits for it, or until ctx is done: Renew and Expire may take
+// their time, or be what calls it. Items are forgotten, not expired.
+func (s *Scheduler[T]) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	first := !s.stopped
 	s.stopped = true
@@ -207,8 +209,14 @@ func (s *Scheduler[T]) Stop() {
 	if first {
 		close(s.stop)
 	}
-	if started {
-		<-s.done
+	if !started {
+		return nil
+	}
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

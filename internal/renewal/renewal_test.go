@@ -61,7 +61,9 @@ func run(t *testing.T, f func(t *testing.T, s *Scheduler[string], l *log)) {
 		l := new(log)
 		s := New(l.config())
 		f(t, s, l)
-		s.Stop()
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
 	})
 }
 
@@ -257,8 +259,8 @@ func TestRenewal_IsBatched(t *testing.T) {
 
 func TestStop_BeforeAnythingAndTwice(t *testing.T) {
 	s := New(Config[string]{})
-	s.Stop()
-	s.Stop()
+	_ = s.Stop(t.Context())
+	_ = s.Stop(t.Context())
 	s.Add(&Item[string]{}, time.Now(), ttl, ttl, true)
 	if s.Len() != 0 {
 		t.Error("a stopped scheduler took an item")

@@ -36,6 +36,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	sent := time.Now()
 	e.mu.Lock()
 	read, unsettled := h.kind == readKind, e.reads.converts(h)
+	h.extended = h.extended || ttl > h.cfg.ttl && !unsettled
 	e.mu.Unlock()
 	if unsettled { // Redis may still have the write side, and would deny the other
 		return newLockError(ErrUnavailable, l.name, errDowngrading)

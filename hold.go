@@ -34,11 +34,12 @@ type hold struct {
 	item renewal.Item[*hold] // guarded by the scheduler
 
 	// The following is guarded by entry.mu. There can be many thousand holds: the order
-	// leaves no gaps.
+	// leaves one gap, behind the flags.
 
 	phase      phase
 	kind       kind   // a read hold can begin as a write hold
 	unclear    bool   // an acquire request, or the downgrade, ended without telling whether it ran
+	extended   bool   // Extend has asked for more than its TTL, and may not have been answered
 	owed       bool   // ended early, and may still be ours in Redis: Unlock gives it back
 	demand     demand // by other processes
 	unanswered uint8  // acquire requests without reply
@@ -122,11 +123,10 @@ func (h *hold) serves(r *handle) bool {
 
 // passes reports whether h may go to the caller of a request without a word to Redis. A
 // fixed lease is never passed on: its time belongs to the caller who asked for it, and so
-// does what Extend has added to another, since renewal shortens nothing.
+// does what Extend adds to another, perhaps later: renewal shortens nothing.
 func (h *hold) passes(r *handle, now time.Time) bool {
 	m := h.entry.m
-	extended := h.deadline.After(now.Add(h.cfg.ttl))
-	return m.slice > 0 && h.kind != fairKind && !h.cfg.fixed && !extended && h.serves(r) &&
+	return m.slice > 0 && h.kind != fairKind && !h.cfg.fixed && !h.extended && h.serves(r) &&
 		(!h.cfg.fencing || h.tokens > 0) && !(h.demand == demandKnown && h.sliceOver(now)) && h.sound(now)
 }
 

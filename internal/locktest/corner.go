@@ -70,6 +70,28 @@ var cornerScenarios = map[string]func(*Env){
 		e.MustUnlock(next)
 	},
 
+	// Likewise where the request arrives after the Unlock, and nobody knows what came of it.
+	"ExtendThatWasGivenUpEndsWithUnlock": func(e *Env) {
+		m, p := e.Via()
+		l := e.MustLock(e.Lock(m))
+		got := e.Locking(e.Lock(m))
+		e.Parked(m, 1)
+		ctx, giveUp := context.WithCancel(bg)
+		late := p.HoldRequest(script)
+		extended := make(chan error, 1)
+		go func() { extended <- l.Extend(ctx, time.Hour) }()
+		late.Wait(e)
+		giveUp()
+		e.WantErr(<-extended, holdfast.ErrUnavailable)
+		e.MustUnlock(l)
+		next := <-got
+		late.Release()
+		e.MustUnlock(next)
+		if s := m.Stats(); s.HandedOff != 0 {
+			e.Error("passed on, with an hour that may be added to it yet")
+		}
+	},
+
 	// Two calls under one owner that both wait are one owner when the lock comes.
 	"OneOwnerWaitingTwice": func(e *Env) {
 		holder, m := e.Manager(), e.Manager()

@@ -23,7 +23,8 @@ lint: ## honnef.co/go/tools, fetched by the Go tool
 	cd bench && $(GO) run $(STATICCHECK) ./...
 
 unit: ## all tests, on real servers; they mostly wait, so more run at a time than there are cores, of one package
-	$(GO) test -race -shuffle=on -p 1 -parallel 6 -timeout 20m ./...
+	$(GO) test -race -shuffle=on -p 1 -parallel 6 -timeout 30m ./...
+	$(GO) test ./internal/model # all states: under the race detector it visits those of one fault
 	@test -f interop/target/current/redisson-peer.jar || echo "unit: skipped the tests beside real Redisson, which make interop runs"
 
 stress: ## the tests again and again: make stress COUNT=20

@@ -44,6 +44,7 @@ type clientConfig struct {
 	Seed           uint64
 	Workers        int
 	Lease          time.Duration
+	Slice          time.Duration
 	Overstay       int    // percent of the operations that keep a lease beyond its end
 	Downgrade      int    // percent of the operations that turn a writer into a reader
 	Seam           string // of a seeded bug; empty: none
@@ -88,7 +89,7 @@ type client struct {
 // and ends with its input.
 func runClient(cfg clientConfig, seam Seam) {
 	rdb := redis.NewClient(&redis.Options{Addr: cfg.Addr, Password: cfg.Password})
-	m, err := holdfast.New(rdb, append([]holdfast.Option{holdfast.WithLease(cfg.Lease)}, seam.Options...)...)
+	m, err := holdfast.New(rdb, append([]holdfast.Option{holdfast.WithLease(cfg.Lease), holdfast.WithHandoffSlice(cfg.Slice)}, seam.Options...)...)
 	if err != nil {
 		panic(err)
 	}

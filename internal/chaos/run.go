@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -178,6 +179,10 @@ func (r *run) start() *member {
 	cfg := clientConfig{
 		Addr: proxy.Addr(), Password: r.srv.Password(), Proc: p.ID, Seed: r.cfg.Seed, Workers: r.cfg.Workers,
 		Lease: r.ttl, Overstay: 1, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
+		Slice: holdfast.DefaultHandoffSlice,
+	}
+	if p.ID%3 == 2 {
+		cfg.Slice = 0 // a fleet of both modes: this one passes nothing on by itself
 	}
 	rewrite := func(cmd []string) []string { return cmd }
 	if bug := r.cfg.Bug; bug != nil {

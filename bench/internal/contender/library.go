@@ -69,6 +69,8 @@ var libraries = []Library{
 	{Name: Ours, Open: openHoldfast(mutexes), Role: Own},
 	{Name: "holdfast-fenced", Open: openHoldfast(mutexes, holdfast.WithFencing()), Role: Own},
 	{Name: "holdfast-slice0", Open: openHoldfast(mutexes, holdfast.WithHandoffSlice(0)), Role: Own},
+	{Name: "holdfast-slice1ms", Open: openHoldfast(mutexes, holdfast.WithHandoffSlice(time.Millisecond)), Role: Own},
+	{Name: "holdfast-slice100ms", Open: openHoldfast(mutexes, holdfast.WithHandoffSlice(100*time.Millisecond)), Role: Own},
 	{Name: "holdfast-fair", Open: openHoldfast(fairMutexes), Kind: InOrder, Role: Own},
 	{Name: "holdfast-rw", Open: openHoldfast(rwMutexes), Kind: Shared, Role: Own},
 	{Name: "redsync", Open: openRedsync(0), Direct: []string{"set"}},

@@ -66,30 +66,30 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func TestMutex(t *testing.T)         { locktest.Run(t, mutexKind) }
-func TestFairMutex(t *testing.T)     { locktest.Run(t, fairKind) }
-func TestRWMutex_Write(t *testing.T) { locktest.Run(t, writeKind) }
-func TestRWMutex_Sides(t *testing.T) { locktest.RunRW(t, writeKind) }
+// Every kind, in every mode.
+func TestMutex(t *testing.T)         { inModes(t, mutexKind, run) }
+func TestFairMutex(t *testing.T)     { inModes(t, fairKind, run) }
+func TestRWMutex_Write(t *testing.T) { inModes(t, writeKind, run) }
+func TestRWMutex_Sides(t *testing.T) { inModes(t, writeKind, locktest.RunRW) }
 
-// The same where no grant by the server is trusted without asking, and where the lock
-// is never passed on inside the process: the groups in which it goes from one to the
-// other.
-func TestMutex_AlwaysConfirmed(t *testing.T) {
-	k := mutexKind
-	k.Options, k.Confirms = []holdfast.Option{holdfast.ConfirmGrants()}, true
-	locktest.Run(t, k, "wait", "fault", "lease", "grant")
-}
+func run(t *testing.T, k locktest.Kind) { locktest.Run(t, k) }
 
-func TestMutex_WithoutSlice(t *testing.T) {
-	k := mutexKind
-	k.Options = []holdfast.Option{holdfast.WithHandoffSlice(0)}
-	locktest.Run(t, k, "wait", "fault", "lease", "grant")
-}
-
-func TestFairMutex_AlwaysConfirmed(t *testing.T) {
-	k := fairKind
-	k.Options, k.Confirms = []holdfast.Option{holdfast.ConfirmGrants()}, true
-	locktest.Run(t, k, "grant", "fair")
+// inModes runs a suite as a lock is by default, where no grant by the server is trusted
+// without asking, and where a lock is never passed on inside the process.
+func inModes(t *testing.T, k locktest.Kind, suite func(*testing.T, locktest.Kind)) {
+	suite(t, k)
+	t.Run("confirmed", func(t *testing.T) {
+		t.Parallel()
+		k := k
+		k.Options, k.Confirms = []holdfast.Option{holdfast.ConfirmGrants()}, true
+		suite(t, k)
+	})
+	t.Run("unsliced", func(t *testing.T) {
+		t.Parallel()
+		k := k
+		k.Options = []holdfast.Option{holdfast.WithHandoffSlice(0)}
+		suite(t, k)
+	})
 }
 
 // addr is where the examples' Redis listens: a real one, started by TestMain.

@@ -102,12 +102,13 @@ var grantScenarios = map[string]func(*Env){
 			}
 			e.MustUnlock(held)
 			wg.Wait()
-			var n, renewals, asked, all int64
+			var n, renewals, asked, all, trusted int64
 			for i, p := range proxies {
 				n += p.Count(redistest.All(script, redistest.Containing(e.Key)))
 				asked += p.Count(acquireOf(e.Key))
 				all += p.Count(isCommand)
 				renewals += int64(ms[i].Stats().Renewals) // of holds that took longer than 25 ms
+				trusted += int64(ms[i].Stats().Granted)
 			}
 			calls := float64(n-renewals) / float64(managers*rounds)
 			e.Logf("%d managers: %.3f requests per acquisition (%d acquires, %d renewals, %d in all)", managers, calls, asked, renewals, all)
@@ -116,6 +117,9 @@ var grantScenarios = map[string]func(*Env){
 			}
 			if calls > most {
 				e.Errorf("%d managers: %.2f requests per acquisition", managers, calls)
+			}
+			if (trusted > 0) == e.kind.Confirms {
+				e.Errorf("%d managers: %d grants were not asked about", managers, trusted)
 			}
 		}
 	},

@@ -34,10 +34,16 @@ func (e *Env) Deafen(m *holdfast.Manager, p *redistest.Proxy) *redistest.Gate {
 func (e *Env) queue() string { return e.queueKeys()[0] }
 
 // bystander waits for the lock at m. It returns when Redis knows, and that m will hear.
-func (e *Env) bystander(m *holdfast.Manager) <-chan *holdfast.Lease {
+func (e *Env) bystander(m *holdfast.Manager, opts ...holdfast.LockOption) <-chan *holdfast.Lease {
+	e.Helper()
+	return e.standby(e.Lock(m, opts...))
+}
+
+// standby is bystander for any side of the lock. Nobody else waits in its process.
+func (e *Env) standby(l holdfast.Locker) <-chan *holdfast.Lease {
 	e.Helper()
 	before := e.inboxes()
-	got := e.Locking(e.Lock(m))
+	got := e.Locking(l)
 	e.Listening(before + 1)
 	e.Eventually("it has said that it listens", func() bool {
 		places := e.srv.Admin().ZRangeWithScores(bg, e.queueKeys()[1], 0, -1).Val()

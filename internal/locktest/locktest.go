@@ -54,6 +54,7 @@ func Run(t *testing.T, k Kind, only ...string) {
 		{"grant", grantScenarios},
 		{"grant", grantRaceScenarios},
 		{"grant", grantFaultScenarios},
+		{"grant", handoffScenarios},
 		{"host", hostScenarios},
 		{"fair", fairScenarios},
 		{"fair", fairFaultScenarios},

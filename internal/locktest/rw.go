@@ -58,6 +58,9 @@ func (e *Env) Soon(what string, got <-chan *holdfast.Lease) *holdfast.Lease {
 	e.Helper()
 	select {
 	case l := <-got:
+		if l == nil {
+			e.FailNow() // Locking has said why
+		}
 		return l
 	case <-time.After(patience):
 		e.Fatalf("not within %v: %s", patience, what)

@@ -1,0 +1,163 @@
+package locktest
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// handoffScenarios are about what becomes of a hold that is passed on: inside the process,
+// by the server, and who is told of it.
+var handoffScenarios = map[string]func(*Env){
+	// A grant lasts for a claim. Who keeps the lock renews it before that is over, and does not
+	// trust it for longer.
+	"GrantIsRenewedBeyondTheClaim": func(e *Env) {
+		held := e.MustLock(e.Lock(e.Manager(byMessage...)))
+		got := e.bystander(e.Manager(byMessage...))
+		e.MustUnlock(held)
+		l := e.Soon("the waiter", got)
+		e.Eventually("Redis keeps it for longer than a claim", func() bool { return e.PTTL() > claim })
+		e.Eventually("so does the lease", func() bool { return time.Until(l.Deadline()) > claim })
+		e.MustUnlock(l)
+	},
+
+	// A fixed lease is not renewed: no claim is good enough for it.
+	"FixedLeaseIsGrantedWhole": func(e *Env) {
+		held := e.MustLock(e.Lock(e.Manager(byMessage...)))
+		got := e.bystander(e.Manager(byMessage...), holdfast.WithFixedLease(time.Minute))
+		e.MustUnlock(held)
+		l := e.Soon("the waiter", got)
+		if left := time.Until(l.Deadline()); left < 30*time.Second {
+			e.Errorf("a fixed lease of a minute ends in %v", left)
+		}
+		e.MustUnlock(l)
+	},
+
+	// Nor is what another caller has left of one.
+	"FixedLeaseIsNotInherited": func(e *Env) {
+		m := e.Manager(byMessage...)
+		l := e.Lock(m, holdfast.WithFixedLease(time.Minute))
+		first := e.MustLock(l)
+		got := e.Locking(l)
+		e.Parked(m, 1)
+		e.MustUnlock(first)
+		second := e.Soon("the second caller", got)
+		if !second.Deadline().After(first.Deadline()) {
+			e.Errorf("the second lease ends at %v, the first one at %v", second.Deadline(), first.Deadline())
+		}
+		e.MustUnlock(second)
+	},
+
+	// Where no other process wants the lock, its callers here get it one after the other without
+	// Redis: which is asked once per slice whether somebody does.
+	"PassedOnWithoutACommand": func(e *Env) {
+		if e.kind.Places {
+			return // each of its waiters has a place in Redis
+		}
+		const callers = 50
+		for _, slice := range []time.Duration{1, time.Hour} {
+			m, p := e.Via(append(byMessage, holdfast.WithHandoffSlice(slice))...)
+			l := e.Lock(m)
+			held := e.MustLock(l)
+			waiting := e.crowd(l, callers, bg)
+			p.Record()
+			e.MustUnlock(held)
+			for _, w := range waiting {
+				e.MustUnlock((<-w).Lease)
+			}
+			if n := m.Stats().HandedOff; n != callers {
+				e.Errorf("slice of %v: passed on %d times to %d callers", slice, n, callers)
+			}
+			if n := p.Count(acquireOf(e.Key)); n != 0 {
+				e.Errorf("slice of %v: %d acquires", slice, n)
+			}
+			about := redistest.All(script, redistest.Containing(e.Key))
+			if n := p.Count(about); slice == time.Hour && n != 1 && !e.troubled() {
+				e.Errorf("%d requests within a slice, want the last release: %q", n, p.Commands())
+			}
+		}
+	},
+
+	// Redisson's plain waiters stand in no queue. A process that is busy with its own callers
+	// finds that one listens, and lets go of the lock.
+	"BusyProcessTellsAPlainRedissonWaiter": func(e *Env) {
+		if e.kind.Places {
+			return
+		}
+		m := e.Manager(append(byMessage, holdfast.WithHandoffSlice(1))...)
+		l := e.Lock(m)
+		held := e.MustLock(l)
+		sub := e.srv.Admin().Subscribe(bg, e.Channel(e.Key))
+		if _, err := sub.Receive(bg); err != nil {
+			e.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(bg)
+		defer cancel()
+		waiting, told := e.crowd(l, 2000, ctx), sub.Channel()
+		served := 0
+		for len(told) == 0 && served < len(waiting) {
+			e.MustUnlock(held)
+			held = (<-waiting[served]).Lease
+			served++
+			e.srv.Admin().Ping(bg) // the pace: Redis has time to answer others as well
+		}
+		e.Logf("told after %d callers", served)
+		if served == len(waiting) {
+			e.Error("all callers were served, and Redisson was not told")
+		}
+		cancel()
+		e.MustUnlock(held)
+		for _, w := range waiting[served:] {
+			if r := <-w; r.Lease != nil {
+				e.MustUnlock(r.Lease) // it came before the end of the context
+			}
+		}
+		sub.Close()
+		e.Clean(m, Tombstones)
+	},
+
+	// The lock is granted to a waiter before its process hears of grants, which it does when the
+	// reply that it has to wait comes: nothing but asking tells it then.
+	"HeardBetweenTheRequestAndItsReply": func(e *Env) {
+		const first = "first:"
+		a := e.Manager(byMessage...)
+		held, other := e.MustLock(e.kind.Lock(a, first+e.Key)), e.MustLock(e.Lock(a))
+		m, p := e.Via(byMessage...)
+		gate := p.HoldReply(acquireOf(first + e.Key))
+		got := e.Locking(e.kind.Lock(m, first+e.Key))
+		gate.Wait(e)
+		e.MustUnlock(held)      // granted, and said to nobody
+		later := e.bystander(m) // listens for another lock
+		gate.Release()
+		e.MustUnlock(e.Soon("who was granted the lock", got))
+		e.MustUnlock(other)
+		e.MustUnlock(e.Soon("the other waiter", later))
+	},
+
+	// A process whose subscription is not confirmed hears nothing of grants, and they keep others
+	// out: it asks often.
+	"DeafWaiterAsksOften": func(e *Env) {
+		held := e.MustLock(e.Lock(e.Manager(byMessage...)))
+		m, p := e.Via(byMessage...)
+		p.SwallowReply(redistest.Command("subscribe"), 1000) // and what comes after it
+		got := e.Locking(e.Lock(m))
+		e.Eventually("it has subscribed", func() bool { return e.inboxes() == 1 })
+		e.MustUnlock(held)
+		start := time.Now()
+		l := e.Soon("the waiter", got)
+		if d := time.Since(start); d > lostClaim {
+			e.Errorf("found its grant after %v", d)
+		}
+		e.MustUnlock(l)
+	},
+}
+
+// crowd begins n calls for l, which its process holds. They are served in this order.
+func (e *Env) crowd(l holdfast.Locker, n int, ctx context.Context) (waiting []<-chan holdfast.Result) {
+	for range n {
+		waiting = append(waiting, e.kind.Async(l, ctx))
+	}
+	return waiting
+}

@@ -41,7 +41,7 @@ var grantFaultScenarios = map[string]func(*Env){
 		e.MustUnlock(held)
 		l := <-got
 		d := time.Since(start)
-		e.Logf("a stopped grantee cost %v", d)
+		e.Worst("L5:behind-one-that-is-stopped", d)
 		if d > 3*claim {
 			e.Errorf("it cost %v", d)
 		}

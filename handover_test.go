@@ -181,11 +181,13 @@ func TestHandover_PassesOverWhoseTimeIsOver(t *testing.T) {
 // Who waits in the process that releases is told by the reply, without a message.
 func TestHandover_WithinAProcessWithoutAMessage(t *testing.T) {
 	srv := redistest.Start(t)
-	lock := managerOn(t, srv).FairMutex("a")
+	m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+	lock := m.FairMutex("a")
 	lease := mustLock(t, lock)
 	next := waits(t, lock)
-	redistest.Eventually(t, patience, "the second stands in the queue", func() bool {
-		return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{a}").Val() == 1
+	redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool {
+		places := srv.Admin().ZRangeWithScores(t.Context(), "redisson_lock_timeout:{a}", 0, -1).Val()
+		return len(places) == 1 && places[0].Score == math.Trunc(places[0].Score) && m.Pending() == 0
 	})
 	srv.ResetStats()
 	mustUnlock(t, lease)

@@ -9,6 +9,27 @@ import (
 )
 
 var rwQueueScenarios = map[string]func(*Env){
+	// One release lets in all readers in front, of whatever processes: none of them waits for
+	// another to leave.
+	"ReadersOfThreeProcessesComeInTogether": func(e *Env) {
+		held := e.MustLock(e.RW(e.Manager(byMessage...)))
+		var behind []<-chan *holdfast.Lease
+		for range 3 {
+			behind = append(behind, e.standby(e.RW(e.Manager(byMessage...)).RLocker()))
+		}
+		e.MustUnlock(held)
+		var inside []*holdfast.Lease
+		for _, r := range behind {
+			inside = append(inside, e.Soon("a reader", r))
+		}
+		if n := len(e.Holders()); n != len(inside) {
+			e.Errorf("%d holders", n)
+		}
+		for _, l := range inside {
+			e.MustUnlock(l)
+		}
+	},
+
 	// A writer in the middle gives up: the readers behind it come in at once, in its process
 	// and in others.
 	"CancelledWriterLetsReadersIn": func(e *Env) {

@@ -204,6 +204,23 @@ var rwRedissonScenarios = map[string]func(*Env){
 		e.Clean(w, Tombstones)
 	},
 
+	// Ours leaves, and a reader of Redisson stays that came when our writer stood in the queue: the
+	// writer is told to listen to Redisson's channel.
+	"ReaderOfRedissonStaysWhenOursLeaves": func(e *Env) {
+		ours := e.MustRLock(e.RW(e.Manager(byMessage...)))
+		w := e.Manager(byMessage...)
+		writer := e.standby(e.RW(w))
+		java := e.redisson(1)
+		if !java.tryRead() {
+			e.Fatal("Redisson's reader is kept out")
+		}
+		e.MustUnlock(ours)
+		e.hears(1)
+		java.unread()
+		e.MustUnlock(e.Soon("our writer", writer))
+		e.Clean(w, Tombstones)
+	},
+
 	// What Redisson's waiters are told: 0 by the last reader, 1 and 0 by a writer, also when
 	// readers of ours come in, whom its readers may join.
 	"MessagesForRedisson": func(e *Env) {

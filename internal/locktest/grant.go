@@ -186,8 +186,10 @@ var grantScenarios = map[string]func(*Env){
 	// Redisson's plain waiters cannot stand in the queue. One that listens gets in after
 	// 16 grants of ours in a row, or before; where none listens, nothing is left open.
 	"PlainRedissonWaiterGetsItsTurn": func(e *Env) {
-		ctx, stop := context.WithCancel(bg)
 		var wg sync.WaitGroup
+		defer wg.Wait()
+		ctx, stop := context.WithCancel(bg)
+		defer stop()
 		mon := e.Server().Monitor(e)
 		for range 3 {
 			m := e.Manager()
@@ -232,6 +234,9 @@ var grantScenarios = map[string]func(*Env){
 				if got == 1 {
 					break
 				}
+				if n := grants() - before; n > 400 { // more than twenty races were lost
+					e.Fatalf("turn %d: not in after %d grants of ours", turn, n)
+				}
 				wait, cancel := context.WithTimeout(bg, patience)
 				_, err = sub.ReceiveMessage(wait)
 				cancel()
@@ -258,7 +263,5 @@ var grantScenarios = map[string]func(*Env){
 				}
 			}
 		}
-		stop()
-		wg.Wait()
 	},
 }

@@ -234,7 +234,7 @@ var grantScenarios = map[string]func(*Env){
 				if got == 1 {
 					break
 				}
-				if n := grants() - before; n > 400 { // more than twenty races were lost
+				if n := grants() - before; n > 1000 { // more than sixty races were lost
 					e.Fatalf("turn %d: not in after %d grants of ours", turn, n)
 				}
 				wait, cancel := context.WithTimeout(bg, patience)

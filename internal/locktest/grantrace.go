@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -129,6 +130,61 @@ var grantRaceScenarios = map[string]func(*Env){
 		e.Clean(m, Tombstones)
 	},
 
+	// A waiter that was told of Redisson's turn gives way for a moment, in which its manager is
+	// closed: nothing is left of it.
+	"CloseWhileGivingWay": func(e *Env) {
+		held := e.MustLock(e.Lock(e.Manager(byMessage...)))
+		for range 50 {
+			m := e.Manager(byMessage...)
+			result := e.kind.Async(e.Lock(m), bg)
+			e.Listening(1)
+			if n := e.tellTurn(); n != 1 {
+				e.Fatalf("%d processes were told", n)
+			}
+			time.Sleep(rand.N(3 * time.Millisecond)) // the phase
+			if err := m.Close(bg); err != nil {
+				e.Errorf("Close: %v", err)
+			}
+			e.WantErr((<-result).Err, holdfast.ErrClosed)
+			e.within(prompt, "nothing of the waiter", func() bool {
+				return e.srv.Admin().Exists(bg, e.queueKeys()...).Val() == 0 && e.inboxes() == 0
+			})
+		}
+		e.MustUnlock(held)
+		e.within(prompt, "no keys", func() bool { return onlyTombstones(e) })
+	},
+
+	// A waiter asks, and before Redis reads that it is granted the lock and somebody frees it by
+	// hand: the refusal, by the next owner, is newer than the message of the grant.
+	"RefusalNewerThanAGrant": func(e *Env) {
+		held := e.MustLock(e.Lock(e.Manager(byMessage...)))
+		m, p := e.Via(byMessage...)
+		got := e.bystander(m)
+		gate := p.HoldRequest(acquireOf(e.Key))
+		e.tellTurn() // whereupon it asks
+		gate.Wait(e)
+		heard := m.Stats().Wakeups
+		e.MustUnlock(held)
+		e.Eventually("it hears of the grant", func() bool { return m.Stats().Wakeups > heard })
+		other := e.Manager(byMessage...)
+		if ok, err := other.ForceUnlock(bg, e.Key); !ok || err != nil {
+			e.Fatalf("%v, %v", ok, err)
+		}
+		next := e.MustLock(e.Lock(other))
+		start := e.srv.Admin().Time(bg).Val()
+		e.Eventually("Redis counts in milliseconds", func() bool { return e.srv.Admin().Time(bg).Val().Sub(start) > 2*time.Millisecond })
+		gate.Release()
+		e.Eventually("it stands in the queue again", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
+		e.quiet()
+		select {
+		case <-got:
+			e.Fatal("two holders")
+		default:
+		}
+		e.MustUnlock(next)
+		e.MustUnlock(e.Soon("the waiter", got))
+	},
+
 	"GrantMeetsClose": func(e *Env) {
 		a := e.Lock(e.Manager())
 		for range 30 {
@@ -162,4 +218,16 @@ var grantRaceScenarios = map[string]func(*Env){
 		}
 		e.within(prompt, "no keys", func() bool { return onlyTombstones(e) })
 	},
+}
+
+// tellTurn says to the first in the queue what a release says that leaves the lock open for
+// Redisson, and returns how many processes heard it.
+func (e *Env) tellTurn() int64 {
+	e.Helper()
+	id := e.srv.Admin().LIndex(bg, e.queue(), 0).Val()
+	manager, number, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(id, "hf-"), ":write"), ":")
+	if !ok {
+		e.Fatalf("the first in the queue is %q", id)
+	}
+	return e.srv.Admin().Publish(bg, "holdfast_inbox:"+manager, "o "+number).Val()
 }

@@ -2,6 +2,8 @@ package locktest
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -89,6 +91,7 @@ var handoffScenarios = map[string]func(*Env){
 		m := e.Manager(append(byMessage, holdfast.WithHandoffSlice(1))...)
 		l := e.Lock(m)
 		held := e.MustLock(l)
+		mon := e.srv.Monitor(e)
 		sub := e.srv.Admin().Subscribe(bg, e.Channel(e.Key))
 		if _, err := sub.Receive(bg); err != nil {
 			e.Fatal(err)
@@ -106,6 +109,8 @@ var handoffScenarios = map[string]func(*Env){
 		e.Logf("told after %d callers", served)
 		if served == len(waiting) {
 			e.Error("all callers were served, and Redisson was not told")
+		} else if d := e.leftOpen(mon); d < 1500*time.Microsecond { // Redis may tell late; it never takes the lock early
+			e.Errorf("the lock was left to Redisson for %v", d)
 		}
 		cancel()
 		e.MustUnlock(held)
@@ -152,6 +157,29 @@ var handoffScenarios = map[string]func(*Env){
 		}
 		e.MustUnlock(l)
 	},
+}
+
+// leftOpen returns for how long the lock was free after Redisson's waiters had been told so for the
+// first time. It is held again.
+func (e *Env) leftOpen(mon *redistest.Monitor) time.Duration {
+	e.Helper()
+	e.srv.Admin().Echo(bg, "the end")
+	mon.Wait(e, "the end", patience)
+	at := func(line string) float64 {
+		seconds, _ := strconv.ParseFloat(line[:strings.IndexByte(line, ' ')], 64)
+		return seconds
+	}
+	told := 0.0
+	for _, line := range mon.Lines() {
+		switch {
+		case told == 0 && strings.Contains(line, `lua] "publish" "`+e.Channel(e.Key)+`"`):
+			told = at(line)
+		case told != 0 && strings.Contains(line, `lua] "hset" "`+e.Key+`"`):
+			return time.Duration((at(line) - told) * float64(time.Second))
+		}
+	}
+	e.Fatal("it was not free, or not taken")
+	return 0
 }
 
 // crowd begins n calls for l, which its process holds. They are served in this order.

@@ -160,6 +160,7 @@ var grantRaceScenarios = map[string]func(*Env){
 		held := e.MustLock(e.Lock(e.Manager(byMessage...)))
 		m, p := e.Via(byMessage...)
 		got := e.bystander(m)
+		p.Record()
 		gate := p.HoldRequest(acquireOf(e.Key))
 		e.tellTurn() // whereupon it asks
 		gate.Wait(e)
@@ -180,6 +181,9 @@ var grantRaceScenarios = map[string]func(*Env){
 		case <-got:
 			e.Fatal("two holders")
 		default:
+		}
+		if n := p.Count(acquireOf(e.Key)); n != 1 && !e.troubled() {
+			e.Errorf("asked %d times, where the refusal says it all", n)
 		}
 		e.MustUnlock(next)
 		e.MustUnlock(e.Soon("the waiter", got))

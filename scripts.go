@@ -85,7 +85,7 @@ const keepDone = 1
 // verdict is the reply of an acquire script that is not a token.
 type verdict struct {
 	code    int64
-	ttl     int64 // of the holder, milliseconds; -1: it has none
+	ttl     int64 // of the holder, milliseconds; -1: it has none; to a sweep: which lock, from 1
 	clock   int64 // the server's time, milliseconds
 	foreign bool  // the holder, or the next one, is Redisson's
 }

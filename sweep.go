@@ -43,18 +43,18 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 	}
 	var got []*Lease
 	for i, w := range s.waiters {
+		var r Result
 		select {
 		case <-w.Ready():
 			s.entries[i].m.ready.Put(w.Ready())
-			if r := w.Outcome(); r.Err == nil {
-				got = append(got, r.Lease)
-			} else if err == nil {
-				err = r.Err
-			}
+			r = w.Outcome()
 		case <-ctx.Done():
-			if left := s.entries[i].leave(ctx, w); err == nil {
-				err = left
-			}
+			r.Err = s.entries[i].leave(ctx, w)
+		}
+		if r.Err == nil {
+			got = append(got, r.Lease)
+		} else if err == nil || i == int(s.failed.Load()) { // the others could not be taken because of it
+			err = r.Err
 		}
 	}
 	if s.apart.Load() && ctx.Err() == nil {
@@ -86,7 +86,8 @@ type sweep struct {
 	waiters []*waiter
 	tries   []*try
 	call    command.Call
-	apart   atomic.Bool // refused, but one after the other they may be had
+	apart   atomic.Bool  // refused, but one after the other they may be had
+	failed  atomic.Int32 // which one the verdict is about; 0 if it is about all
 }
 
 // enterAll sends a sweep; it returns nil if one of the entries is not idle. It is the
@@ -151,8 +152,9 @@ func (s *sweep) Replied(_ *command.Call, r command.Reply) {
 		s.entries[0].m.oneSlot.Store(true)
 		s.apart.Store(true)
 	}
-	if v, ok := parseVerdict(r.Value); ok && v.code == acquireHeld && v.foreign {
-		s.apart.Store(true) // free, but waited for
+	if v, ok := parseVerdict(r.Value); ok {
+		s.failed.Store(int32(v.ttl) - 1)
+		s.apart.Store(v.code == acquireHeld && v.foreign) // free, but waited for
 	}
 	for _, t := range s.tries {
 		t.Replied(nil, r)

@@ -9,22 +9,26 @@
 -- ARGV[2i+1]  the i-th TTL, milliseconds
 --
 -- Returns 0               granted, all of them
---         {0, ttl, 0, waited}
---                         one of them is held by another owner for ttl more
---                         milliseconds, -1: no TTL, or an id was given up; waited is 1 if that
---                         one is free and only waited for: lock_acquire.lua looks after a queue
---         {-1, 0}         one of them holds something else
+--         {0, i, 0, waited}
+--                         the i-th is held by another owner, or its id was given up; waited is 1
+--                         if it is free and only waited for: lock_acquire.lua looks after a queue
+--         {-1, i}         one of the i-th's keys, but for the queue, holds something else than its
+--                         kind
 
 for i = 1, #KEYS / 3 do
   local lock, tombstones, queue = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
   if redis.call('exists', lock, tombstones, queue) > 0 then
     local id = ARGV[1] .. ARGV[2 * i]
-    local fields = redis.pcall('hlen', lock)
-    if type(fields) ~= 'number' or fields > 1 then
-      return {-1, 0}
+    local fields, buried = redis.pcall('hlen', lock), redis.pcall('zscore', tombstones, id)
+    local failure = type(fields) == 'table' and fields or type(buried) == 'table' and buried
+    if failure and not string.find(failure.err, 'WRONGTYPE', 1, true) then
+      return failure
+    end
+    if failure or fields > 1 then
+      return {-1, i}
     end
     local waited = 0
-    local refused = redis.pcall('zscore', tombstones, id) or fields == 1 and redis.call('hexists', lock, id) == 0
+    local refused = buried or fields == 1 and redis.call('hexists', lock, id) == 0
     local first = redis.call('lindex', queue, '0')
     if first and not refused then
       -- prelude: queue
@@ -40,7 +44,7 @@ for i = 1, #KEYS / 3 do
       waited = refused and fields == 0 and 1 or 0
     end
     if refused then
-      return {0, math.max(redis.call('pttl', lock), -1), 0, waited}
+      return {0, i, 0, waited}
     end
   end
 end

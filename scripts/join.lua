@@ -13,20 +13,23 @@
 --                           they stand in the queue, but for those with a tombstone; the
 --                           TTL of the lock, 0 if it is free; the server's time; 1 if
 --                           waiters of Redisson stand before them
---         {-1, 0}           the lock is something else than a mutex or a fair lock
+--         {-1, 0}           the lock is something else than a mutex or a fair lock, or its
+--                           tombstones are none
 
 -- prelude: queue stand
 
-local fields = redis.pcall('hlen', KEYS[1])
-if type(fields) ~= 'number' or fields > 1 then
+local fields, graves = redis.pcall('hlen', KEYS[1]), redis.call('type', KEYS[2]).ok
+if type(fields) == 'table' and not string.find(fields.err, 'WRONGTYPE', 1, true) then
+  return fields
+end
+if type(fields) == 'table' or fields > 1 or graves ~= 'none' and graves ~= 'zset' then
   return {-1, 0}
 end
 local deadlines, now = deadlines_of(KEYS[3]), server_time()
 local behind, foreign = foreign_before(KEYS[3]), false
-local graves = redis.call('exists', KEYS[2]) == 1
 for i = 3, #ARGV do
   local id = ARGV[2] .. ARGV[i]
-  local gone = graves and redis.call('zscore', KEYS[2], id) or redis.call('hexists', KEYS[1], id) == 1
+  local gone = graves == 'zset' and redis.call('zscore', KEYS[2], id) or redis.call('hexists', KEYS[1], id) == 1
   if not gone then
     local after, failure = stand(KEYS[3], deadlines, now, id, tonumber(ARGV[1]), behind)
     if failure then

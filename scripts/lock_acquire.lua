@@ -55,6 +55,9 @@ if present > 0 then
   local holder = fields == 1 and redis.call('hkeys', KEYS[1])[1]
   local buried = present > fields and redis.pcall('zscore', KEYS[2], ARGV[1])
   if buried then
+    if type(buried) == 'table' and not string.find(buried.err, 'WRONGTYPE', 1, true) then
+      return buried
+    end
     return {type(buried) == 'table' and -1 or -2, 0}
   end
   mine = holder == ARGV[1]

@@ -23,12 +23,16 @@ if redis.call('exists', lock, KEYS[2], KEYS[3]) > 0 then
     local reader = string.sub(id, 1, -7)
     buried = redis.call('zscore', KEYS[2], reader) or redis.pcall('hexists', lock, reader) == 1
   end
-  if buried then
-    return {type(buried) == 'table' and -1 or -2, 0}
-  end
   local mode = redis.pcall('hget', lock, 'mode')
-  if type(mode) == 'table' or not mode and redis.call('exists', lock) == 1 then
+  local failure = type(buried) == 'table' and buried or type(mode) == 'table' and mode
+  if failure and not string.find(failure.err, 'WRONGTYPE', 1, true) then
+    return failure
+  end
+  if failure or not mode and redis.call('exists', lock) == 1 then
     return {-1, 0}
+  end
+  if buried then
+    return {-2, 0}
   end
   if not mode or redis.call('hexists', lock, id) == 0 then
     local patience, claim, counted = string.match(ARGV[3], '^(%S+) (%d+) (%d) ')

@@ -20,11 +20,11 @@ type group struct {
 	stop   context.CancelFunc             // ends life
 	work   sync.WaitGroup                 // who takes members; begun under mu, or before the lease is held
 
-	mu     sync.Mutex // guards the following and the state of the lease; no other lock is held with it
-	parts  []*Lease   // held as far as is known; once the lease has ended, those it ended with
-	lost   []*Lease   // the parts that ended it
-	held   bool       // there were enough parts
-	unsure bool       // Unlock was not confirmed by all
+	mu        sync.Mutex // guards the following and the state of the lease; no other lock is held with it
+	parts     []*Lease   // held as far as is known; once the lease has ended, those it ended with
+	lost      []*Lease   // the parts that ended it
+	held      bool       // there were enough parts
+	confirmed bool       // an Unlock has returned nil
 }
 
 // newGroupLease makes a lease that parts join.
@@ -160,15 +160,15 @@ func (g *group) deadline() time.Time {
 	return ends[g.need-1]
 }
 
-// unlock releases all parts at the same time. Called again after it could not be
-// confirmed, it asks again. A Redlock is released when a majority is; the others go on
-// in the background.
+// unlock releases all parts at the same time. Called again, it waits for their releases as
+// well, until one call has been told of the success. A Redlock is released when a majority is;
+// the others go on in the background.
 func (g *group) unlock(ctx context.Context, l *Lease) (err error) {
 	ctx, op := g.as.m.telemetry.release(ctx, l)
 	defer func() { op.released(err) }()
 	g.mu.Lock()
 	switch {
-	case l.err == ErrReleased && !g.unsure:
+	case g.confirmed:
 		g.mu.Unlock()
 		return newLockError(ErrNotHeld, l.name)
 	case l.err != nil && l.err != ErrReleased:
@@ -185,7 +185,6 @@ func (g *group) unlock(ctx context.Context, l *Lease) (err error) {
 	if l.err == nil {
 		gone = l.endGroupLocked(ErrReleased)
 	}
-	g.unsure = false
 	parts := g.parts
 	g.mu.Unlock()
 	gone.announce()
@@ -194,16 +193,20 @@ func (g *group) unlock(ctx context.Context, l *Lease) (err error) {
 	err = g.each(parts, func(p *Lease) error {
 		err := p.Unlock(ctx)
 		if errors.Is(err, ErrNotHeld) {
-			return nil // by the Unlock before
+			return nil // by another Unlock
 		}
 		return err
 	})
-	if errors.Is(err, ErrUnavailable) {
-		g.mu.Lock()
-		g.unsure = true
-		g.mu.Unlock()
+	if err != nil {
+		return err
 	}
-	return err
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.confirmed {
+		return newLockError(ErrNotHeld, l.name)
+	}
+	g.confirmed = true
+	return nil
 }
 
 // extend prolongs all parts at the same time.

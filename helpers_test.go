@@ -59,7 +59,7 @@ func waits(t *testing.T, l holdfast.Locker) func() *holdfast.Lease {
 	}
 }
 
-func mustUnlock(t *testing.T, l *holdfast.Lease) {
+func mustUnlock(t testing.TB, l *holdfast.Lease) {
 	t.Helper()
 	var err error
 	redistest.Eventually(t, patience, "Unlock is told", func() bool { // in a second, or on a slow machine later

@@ -71,9 +71,7 @@ func pair(b *testing.B, c candidate) time.Duration {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := lease.Unlock(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	mustUnlock(b, lease)
 	return took
 }
 

@@ -48,9 +48,7 @@ func (e *Env) Enqueue(m *holdfast.Manager, n int) []<-chan *holdfast.Lease {
 // lock, in order.
 func (e *Env) history(mon *redistest.Monitor) (came, granted []string) {
 	e.Helper()
-	end := fmt.Sprintf("end of %s at %d", e.Key, time.Now().UnixNano())
-	e.srv.Admin().Echo(bg, end)
-	mon.Wait(e, end, patience)
+	e.caughtUp(mon)
 	push := regexp.MustCompile(`lua\] "rpush" "redisson_lock_queue:\{` + e.Key + `\}" "([^"]+)"`)
 	grant := regexp.MustCompile(`lua\] "hset" "` + e.Key + `" "([^"]+)"`)
 	for _, line := range mon.Lines() {

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -65,6 +66,14 @@ func (e *Env) quiet() {
 		}
 		return time.Since(since) > 50*time.Millisecond
 	})
+}
+
+// caughtUp waits until mon has seen what Redis has done so far.
+func (e *Env) caughtUp(mon *redistest.Monitor) {
+	e.Helper()
+	end := fmt.Sprintf("end of %s at %d", e.Key, time.Now().UnixNano())
+	e.srv.Admin().Echo(bg, end)
+	mon.Wait(e, end, patience)
 }
 
 // grantScenarios are about the release that makes the next waiter the owner.
@@ -221,7 +230,7 @@ var grantScenarios = map[string]func(*Env){
 		}
 		for turn := range 5 {
 			before := grants()
-			e.Eventually("ours have it again", func() bool { return grants() > before })
+			e.Eventually("ours have it again", func() bool { return len(e.Holders()) == 1 })
 			for {
 				// As its scripts do: if the key is not there.
 				got, err := e.srv.Admin().Eval(bg, `if redis.call('exists', KEYS[1]) == 1 then return 0 end
@@ -248,6 +257,7 @@ var grantScenarios = map[string]func(*Env){
 			e.srv.Admin().Del(bg, e.Key)
 			e.srv.Admin().Publish(bg, e.Channel(e.Key), message)
 		}
+		e.caughtUp(mon)
 		// Each open release is a race, which gives Redisson's a start of 2 ms. A turn may also
 		// come by a release when, on a slow machine, none of ours stands in the queue. There the
 		// count begins anew now and then, with a grant that is found by asking.

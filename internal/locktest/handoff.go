@@ -163,8 +163,7 @@ var handoffScenarios = map[string]func(*Env){
 // first time. It is held again.
 func (e *Env) leftOpen(mon *redistest.Monitor) time.Duration {
 	e.Helper()
-	e.srv.Admin().Echo(bg, "the end")
-	mon.Wait(e, "the end", patience)
+	e.caughtUp(mon)
 	at := func(line string) float64 {
 		seconds, _ := strconv.ParseFloat(line[:strings.IndexByte(line, ' ')], 64)
 		return seconds

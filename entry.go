@@ -190,7 +190,7 @@ func (e *entry) listenLocked(foreign bool) {
 		e.listening = true
 		if e.m.subscriber.add(e.channel(), e) {
 			// The channel was still subscribed, but nobody listened until now.
-			e.ask = true
+			e.ask = e.ask || !e.yielding
 		}
 	case !foreign && e.listening:
 		e.listening = false
@@ -213,10 +213,11 @@ func (e *entry) heard(payload string) {
 }
 
 // subscribed is called each time Redis confirms a subscription. What was published
-// before then has been missed, so every confirmation is followed by a try.
+// before then has been missed, so every confirmation is followed by a try; or by the timer,
+// which comes soon where others are given way to.
 func (e *entry) subscribed() {
 	e.mu.Lock()
-	e.ask = true
+	e.ask = e.ask || !e.yielding
 	e.stepLocked()
 	e.mu.Unlock()
 }
@@ -224,7 +225,7 @@ func (e *entry) subscribed() {
 // hears is called when the inbox begins to be heard: what was granted before was not.
 func (e *entry) hears() {
 	e.mu.Lock()
-	e.ask, e.unheard = true, true
+	e.ask, e.unheard = e.ask || !e.yielding, true
 	e.breakHabitLocked() // a grant of what is booked may have been missed
 	e.stepLocked()
 	e.mu.Unlock()

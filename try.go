@@ -229,6 +229,10 @@ func (e *entry) unackedLocked(h *hold, r command.Reply) {
 	e.pauseLocked()
 }
 
+// leftOpen is what the acquire scripts call the TTL of a lock that is free, while others stand in
+// its queue: the milliseconds after which to ask again.
+const leftOpen = 50
+
 // heldByOtherLocked waits: for a grant, for a message, or for the time in which the
 // holder's right ends by itself. A notice that came before this reply is a grant that
 // came after this verdict.
@@ -266,6 +270,11 @@ func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost 
 		// Taken over from a caller that asked once: the one that waits has no place yet.
 		e.ask = true
 		return nil
+	}
+	if v.foreign && v.ttl == leftOpen {
+		// It is the turn of Redisson, or of the first. Asking again at once, for what may have been
+		// missed while a channel was subscribed, would end it: the script takes that for a poll.
+		e.yieldForLocked(leftOpen * time.Millisecond)
 	}
 	e.listenLocked(v.foreign)
 	if !e.yielding { // or the verdict is older than that, and another one follows in a moment

@@ -76,10 +76,10 @@ func (e *Env) caughtUp(mon *redistest.Monitor) {
 	mon.Wait(e, end, patience)
 }
 
-// grantScenarios are about the release that makes the next waiter the owner.
 // grantInARow finds which grant in a row a message is, see prelude/grant.lua.
 var grantInARow = regexp.MustCompile(`"publish" "holdfast_inbox:.* "g \d+ \d+ \d+ \d+ (\d+) `)
 
+// grantScenarios are about the release that makes the next waiter the owner.
 var grantScenarios = map[string]func(*Env){
 	// Two commands for each acquisition at most, whatever the number of processes: the
 	// grant reaches the waiter by itself.

@@ -30,7 +30,7 @@ func (l Layout) RefreshREADME(readme []byte, r *Report, file string) ([]byte, er
 	p := &printer{w: &b}
 	p.f("\n## Figures\n\nMedians of [%s](%s), which has the machine, the method and all the rest; `make bench` measures again.\n", path.Base(file), file)
 	p.f("%d cores, %s. A lock that is handed over without any work under it shows the hand-over alone: do not expect its ratio of a real section. ", r.Machine.Cores, r.Machine.Placement)
-	p.f("Jain's index is given where a rival leaves callers without their turn: 1 if all get the same, 1/n if one of n gets all. A time beside redislock is its pause between two polls.\n\n")
+	p.f("Jain's index is given where a rival leaves callers without their turn: 1 if all get the same, 1/n if one of n gets all. A time beside redislock is its pause between two polls. The last column is the median of the ratios within each round, which need not be the ratio of the two medians.\n\n")
 	p.headlines(r, l)
 	for _, c := range l.Charts {
 		if len(c.series(r)) > 0 { // two beside each other, on white in either theme

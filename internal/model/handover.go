@@ -1,10 +1,3 @@
-// Package model is the hand-over protocol in small, for its test to explore every state
-// of: one lock, three processes with one waiter each, messages that take their time or
-// are lost, processes that stop, go on or die. The real one is lock_acquire.lua,
-// lock_release.lua and the files try.go, inbox.go, release.go, habit.go.
-//
-// Time is counted in ticks, the same for all: what a clock that was set does is covered
-// by validity.Grant, which turns it into a message that is asked about.
 package model
 
 const (
@@ -52,8 +45,13 @@ type process struct {
 	messaged int8    // ticks since it was given
 }
 
-// state is everything.
-type state struct {
+// handover is one lock, three processes with one waiter each, messages that take their time or
+// are lost, processes that stop, go on or die. The real one is lock_acquire.lua,
+// lock_release.lua and the files try.go, inbox.go, release.go, habit.go.
+//
+// Time is counted in ticks, the same for all: what a clock that was set does is covered
+// by validity.Grant, which turns it into a message that is asked about.
+type handover struct {
 	owner  int8 // of the lock in Redis, -1: it is free
 	ttl    int8 // ticks until it expires
 	queue  [processes]int8
@@ -67,20 +65,17 @@ type state struct {
 	faults int8 // that may still happen
 }
 
-// bug is a way to get the protocol wrong, for the test to find.
-type bug string
-
 // start is a lock that process 0 holds.
-func start(faults int8) state {
-	s := state{owner: 0, ttl: lease, faults: faults}
+func start(faults int8) handover {
+	s := handover{owner: 0, ttl: lease, faults: faults}
 	s.p[0] = process{phase: holding, deadline: lease}
 	return s
 }
 
 // live reports whether process i can do anything.
-func (s *state) live(i int) bool { return s.p[i].phase != dead && !s.p[i].stopped }
+func (s *handover) live(i int) bool { return s.p[i].phase != dead && !s.p[i].stopped }
 
-func (s *state) place(i int8) int {
+func (s *handover) place(i int8) int {
 	for n := range int(s.length) {
 		if s.queue[n] == i {
 			return n
@@ -89,7 +84,7 @@ func (s *state) place(i int8) int {
 	return -1
 }
 
-func (s *state) leave(i int8) {
+func (s *handover) leave(i int8) {
 	n := s.place(i)
 	if n < 0 {
 		return
@@ -102,7 +97,7 @@ func (s *state) leave(i int8) {
 
 // stand puts i into the queue, or keeps its place; one that stood there before and was
 // dropped returns to the front.
-func (s *state) stand(i int8, front bool) {
+func (s *handover) stand(i int8, front bool) {
 	if s.place(i) < 0 {
 		if front {
 			copy(s.queue[1:], s.queue[:s.length])
@@ -120,7 +115,7 @@ func (s *state) stand(i int8, front bool) {
 }
 
 // first removes those whose time is over from the front and returns who is next.
-func (s *state) first() int8 {
+func (s *handover) first() int8 {
 	for s.length > 0 && s.kept[s.queue[0]] == 0 {
 		s.lapsed[s.queue[0]] = true
 		s.leave(s.queue[0])
@@ -132,7 +127,7 @@ func (s *state) first() int8 {
 }
 
 // handOver gives the free lock to the first in the queue that is not known to be dead.
-func (s *state) handOver(b bug) {
+func (s *handover) handOver(b bug) {
 	for {
 		i := s.first()
 		if i < 0 {
@@ -152,7 +147,7 @@ func (s *state) handOver(b bug) {
 }
 
 // runAcquire is lock_acquire.lua.
-func (s *state) runAcquire(i int8, b bug) {
+func (s *handover) runAcquire(i int8, b bug) {
 	p := &s.p[i]
 	p.acquire = refused
 	switch {
@@ -172,7 +167,7 @@ func (s *state) runAcquire(i int8, b bug) {
 }
 
 // runRelease is lock_release.lua; open, if it is Redisson's turn.
-func (s *state) runRelease(i int8, open bool, b bug) {
+func (s *handover) runRelease(i int8, open bool, b bug) {
 	p := &s.p[i]
 	j := p.books
 	p.release, p.books = false, 0
@@ -195,7 +190,7 @@ func (s *state) runRelease(i int8, open bool, b bug) {
 
 // passOver is a release that counts nobody at the inbox of the first in the queue, whose
 // process lives: its connection is lost, or has stayed at what is a replica now.
-func (s *state) passOver(b bug) {
+func (s *handover) passOver(b bug) {
 	i := s.first()
 	if i < 0 {
 		return
@@ -261,7 +256,7 @@ func (p *process) answer(b bug) {
 }
 
 // tick lets time pass.
-func (s *state) tick() {
+func (s *handover) tick() {
 	if s.ttl > 0 && s.ttl < 100 {
 		if s.ttl--; s.ttl == 0 {
 			s.lapsed[s.owner] = true

@@ -5,35 +5,29 @@ import (
 	"slices"
 )
 
-// step is one thing that can happen, and what comes of it.
-type step struct {
-	what string
-	to   state
-}
-
 // steps returns everything that can happen in s.
-func (s state) steps(b bug) (all []step) {
-	add := func(what string, i int, change func(*state, *process)) {
+func (s handover) steps(b bug) (all []step[handover]) {
+	add := func(what string, i int, change func(*handover, *process)) {
 		to := s
 		change(&to, &to.p[i])
-		all = append(all, step{fmt.Sprintf("%s %d", what, i), to})
+		all = append(all, step[handover]{fmt.Sprintf("%s %d", what, i), to})
 	}
-	fault := func(what string, i int, change func(*state, *process)) {
+	fault := func(what string, i int, change func(*handover, *process)) {
 		if s.faults > 0 {
-			add(what, i, func(s *state, p *process) { s.faults--; change(s, p) })
+			add(what, i, func(s *handover, p *process) { s.faults--; change(s, p) })
 		}
 	}
 	for i, p := range s.p {
 		n := int8(i)
 		// Redis and the network, whatever becomes of the process.
 		if p.acquire == sent {
-			add("acquire runs", i, func(s *state, p *process) { s.runAcquire(n, b) })
+			add("acquire runs", i, func(s *handover, p *process) { s.runAcquire(n, b) })
 		}
 		if p.release {
-			add("release runs", i, func(s *state, p *process) { s.runRelease(n, false, b) })
-			fault("open release runs", i, func(s *state, p *process) { s.runRelease(n, true, b) })
+			add("release runs", i, func(s *handover, p *process) { s.runRelease(n, false, b) })
+			fault("open release runs", i, func(s *handover, p *process) { s.runRelease(n, true, b) })
 			if s.owner == n {
-				fault("release runs, passing over the first", i, func(s *state, p *process) {
+				fault("release runs, passing over the first", i, func(s *handover, p *process) {
 					s.leave(n)
 					s.passOver(b)
 					s.runRelease(n, false, b)
@@ -41,7 +35,7 @@ func (s state) steps(b bug) (all []step) {
 			}
 		}
 		if p.keep {
-			add("keep runs", i, func(s *state, p *process) {
+			add("keep runs", i, func(s *handover, p *process) {
 				p.keep = false
 				if s.place(n) >= 0 || b == "a keep makes a place" {
 					s.stand(n, false)
@@ -49,52 +43,52 @@ func (s state) steps(b bug) (all []step) {
 			})
 		}
 		if p.message {
-			fault("message is lost", i, func(s *state, p *process) { p.message, p.messaged = false, 0 })
+			fault("message is lost", i, func(s *handover, p *process) { p.message, p.messaged = false, 0 })
 		}
 		if p.stopped {
-			add("goes on", i, func(s *state, p *process) { p.stopped = false })
+			add("goes on", i, func(s *handover, p *process) { p.stopped = false })
 		}
 		if !s.live(i) {
 			continue
 		}
 		if p.message && p.phase != booked {
-			add("hears", i, func(s *state, p *process) { p.hear(b) })
+			add("hears", i, func(s *handover, p *process) { p.hear(b) })
 		}
 		switch p.acquire {
 		case granted, refused:
-			add("is answered", i, func(s *state, p *process) { p.answer(b) })
+			add("is answered", i, func(s *handover, p *process) { p.answer(b) })
 		}
 		if p.place == granted || p.place == refused {
-			add("is told of its place", i, func(s *state, p *process) { p.placed() })
+			add("is told of its place", i, func(s *handover, p *process) { p.placed() })
 		}
 		switch p.phase {
 		case booked:
 			if p.place == none {
-				add("comes for its place", i, func(s *state, p *process) { p.phase = waiting })
+				add("comes for its place", i, func(s *handover, p *process) { p.phase = waiting })
 			}
 			if p.place == none || b == "a place is given up before it is known of" {
-				add("comes too late", i, func(s *state, p *process) { p.giveUp(b) })
+				add("comes too late", i, func(s *handover, p *process) { p.giveUp(b) })
 			}
 		case idle:
 			if i > 1 && s.p[i-1].phase == idle {
 				break // they are alike: one order of them is enough
 			}
-			add("comes", i, func(s *state, p *process) { p.phase = waiting; p.ask() })
+			add("comes", i, func(s *handover, p *process) { p.phase = waiting; p.ask() })
 		case waiting:
 			if p.acquire == none && b != "nobody polls" {
-				add("polls", i, func(s *state, p *process) { p.ask() })
+				add("polls", i, func(s *handover, p *process) { p.ask() })
 			}
 			if p.stood && !p.keep {
-				add("keeps", i, func(s *state, p *process) { p.keep = true })
+				add("keeps", i, func(s *handover, p *process) { p.keep = true })
 			}
-			fault("cancels", i, func(s *state, p *process) {
+			fault("cancels", i, func(s *handover, p *process) {
 				p.giveUp(b)
 				p.release = b != "who cancels does not leave"
 			})
 		case holding:
-			add("unlocks", i, func(s *state, p *process) { p.giveUp(b) })
+			add("unlocks", i, func(s *handover, p *process) { p.giveUp(b) })
 			if j := slices.IndexFunc(s.p[:], func(p process) bool { return p.phase == idle }); j > 0 {
-				add(fmt.Sprintf("books for %d and unlocks", j), i, func(s *state, p *process) {
+				add(fmt.Sprintf("books for %d and unlocks", j), i, func(s *handover, p *process) {
 					p.giveUp(b)
 					p.books = int8(j)
 					s.p[j].phase, s.p[j].place = booked, sent
@@ -102,8 +96,8 @@ func (s state) steps(b bug) (all []step) {
 			}
 		}
 		if p.phase == booked || p.phase == waiting || p.phase == holding {
-			fault("stops", i, func(s *state, p *process) { p.stopped = true })
-			fault("dies", i, func(s *state, p *process) {
+			fault("stops", i, func(s *handover, p *process) { p.stopped = true })
+			fault("dies", i, func(s *handover, p *process) {
 				p.phase, p.deadline, p.message, p.messaged = dead, 0, false, 0
 			})
 		}
@@ -112,15 +106,15 @@ func (s state) steps(b bug) (all []step) {
 		to := s
 		to.faults--
 		to.handOver(b)
-		all = append(all, step{"somebody asks once, and lets the first in", to})
+		all = append(all, step[handover]{"somebody asks once, and lets the first in", to})
 	}
 	to := s
 	to.tick()
-	return append(all, step{"tick", to})
+	return append(all, step[handover]{"tick", to})
 }
 
 // wrong says which promise s breaks, if any.
-func (s *state) wrong() string {
+func (s *handover) wrong() string {
 	trusted := 0
 	for i, p := range s.p {
 		if p.phase == holding && p.deadline > 0 {
@@ -146,7 +140,7 @@ func (s *state) wrong() string {
 // settle lets everything that is on its way arrive and everybody act, without further
 // trouble and with time passing; it says who was never served, or that the lock is
 // taken by nobody for ever.
-func (s state) settle(b bug) string {
+func (s handover) settle(b bug) string {
 	const enough = 12 // ticks: two claims of the stopped, a lease, and what is on its way
 	owed := s.p
 	for range enough {
@@ -200,42 +194,10 @@ func (s state) settle(b bug) string {
 	return ""
 }
 
-// result is what an exploration found.
-type result struct {
-	states int
-	broken string   // the promise; "" if all were kept
-	how    []string // the shortest way there
-}
-
-// explore visits every state, nearest first, until one breaks a promise.
-func explore(b bug, faults int8) result {
-	type origin struct {
-		from state
-		what string
+// broken says which promise s breaks, now or later.
+func (s handover) broken(b bug) string {
+	if what := s.wrong(); what != "" {
+		return what
 	}
-	first := start(faults)
-	origins := map[state]origin{first: {}}
-	found := func(s state, broken string) result {
-		r := result{states: len(origins), broken: broken}
-		for ; s != first; s = origins[s].from {
-			r.how = append([]string{origins[s].what}, r.how...)
-		}
-		return r
-	}
-	for todo := []state{first}; len(todo) > 0; todo = todo[1:] {
-		s := todo[0]
-		if broken := s.wrong(); broken != "" {
-			return found(s, broken)
-		}
-		if broken := s.settle(b); broken != "" {
-			return found(s, broken)
-		}
-		for _, next := range s.steps(b) {
-			if _, seen := origins[next.to]; !seen {
-				origins[next.to] = origin{s, next.what}
-				todo = append(todo, next.to)
-			}
-		}
-	}
-	return result{states: len(origins)}
+	return s.settle(b)
 }

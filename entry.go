@@ -286,7 +286,7 @@ func (e *entry) pollAfter(ttl time.Duration) time.Duration {
 		poll = min(poll, deafPoll)
 	}
 	poll -= rand.N(poll/5 + 1)
-	if ttl < 0 { // a foreign lock without TTL
+	if ttl < 0 || ttl > poll { // below 0: a foreign lock without TTL
 		return poll
 	}
 	return min(poll, ttl+2*time.Millisecond)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -96,7 +97,7 @@ func parseInfo(value any) (Info, bool) {
 	}
 	info.Held, info.TTL = true, -1
 	if ttl >= 0 {
-		info.TTL = time.Duration(ttl) * time.Millisecond
+		info.TTL = validity.Duration(ttl)
 	}
 	info.Kind = KindMutex
 	for i := head; i < len(list); i += 2 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -278,7 +279,7 @@ func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost 
 	}
 	e.listenLocked(v.foreign)
 	if !e.yielding { // or the verdict is older than that, and another one follows in a moment
-		e.wakeAfterLocked(e.pollAfter(time.Duration(v.ttl) * time.Millisecond))
+		e.wakeAfterLocked(e.pollAfter(validity.Duration(v.ttl)))
 	}
 	return nil
 }

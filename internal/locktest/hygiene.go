@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -242,6 +243,10 @@ var hygieneScenarios = map[string]func(*Env){
 		if err != nil || info.Kind != holdfast.KindWrite || info.TTL != -1 || len(info.Holders) != 1 ||
 			!info.Holders[0].Write || info.Holders[0].Holds != 2 || info.Holders[0].Holdfast {
 			e.Errorf("written by another: %+v, %v", info, err)
+		}
+		e.srv.Admin().Do(bg, "PEXPIRE", e.Key, int64(math.MaxInt32)*24*60*60*1000) // as many days: 5.9 million years
+		if info, err = m.Inspect(bg, e.Key); err != nil || info.TTL != math.MaxInt64 {
+			e.Errorf("for ever, almost: %+v, %v", info, err)
 		}
 		e.srv.Admin().Del(bg, e.Key)
 		e.srv.Admin().Set(bg, e.Key, "x", 0)

@@ -13,7 +13,10 @@
 // trust and never stretches it.
 package validity
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // MinTTL is the shortest lease that can be asked for. Redis counts whole
 // milliseconds, and below a few of them nothing is left of a window after the
@@ -96,4 +99,13 @@ func Grant(now, before time.Time, clock, granted int64, claim time.Duration) (si
 // cut short on the server could end before the window computed from it.
 func Milliseconds(ttl time.Duration) int64 {
 	return int64((ttl + time.Millisecond - 1) / time.Millisecond)
+}
+
+// Duration converts what Redis says in milliseconds, of a key that anybody can have made: more than a
+// Duration has room for is the longest one.
+func Duration(ms int64) time.Duration {
+	if ms > math.MaxInt64/int64(time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(ms) * time.Millisecond
 }

@@ -1,6 +1,7 @@
 package validity
 
 import (
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,6 +130,18 @@ func TestGrant_NeverStretchesTheClaim(t *testing.T) {
 						round, waited, late, since.Sub(granted))
 				}
 			}
+		}
+	}
+}
+
+func TestDuration_DoesNotOverflow(t *testing.T) {
+	const room = math.MaxInt64 / int64(time.Millisecond)
+	for ms, want := range map[int64]time.Duration{
+		-1: -time.Millisecond, 0: 0, 1500: 1500 * time.Millisecond,
+		room: time.Duration(room) * time.Millisecond, room + 1: math.MaxInt64, math.MaxInt64: math.MaxInt64,
+	} {
+		if got := Duration(ms); got != want {
+			t.Errorf("Duration(%d) = %v, want %v", ms, got, want)
 		}
 	}
 }

@@ -244,15 +244,12 @@ func (m *Manager) Close(ctx context.Context) error {
 		close(m.stopped)
 		return m.stopErr
 	}
+	late, unhook := withGrace(ctx, closeGrace)
+	defer unhook()
 	select {
 	case <-m.stopped:
 		return m.stopErr
-	default:
-	}
-	select {
-	case <-m.stopped:
-		return m.stopErr
-	case <-ctx.Done():
+	case <-late.Done():
 		return newLockError(ErrUnavailable, "", append([]error{errClosing}, contextCauses(ctx)...)...)
 	}
 }

@@ -125,6 +125,25 @@ var hygieneScenarios = map[string]func(*Env){
 		}
 	},
 
+	// So is one that comes while another is at work: or the program would end under its hands.
+	"CloseBesideAnotherGivesItTime": func(e *Env) {
+		m, p := e.Via()
+		e.MustLock(e.Lock(m))
+		gate := p.HoldRequest(releaseOf(e.Key))
+		closed := make(chan error, 1)
+		go func() { closed <- m.Close(bg) }()
+		gate.Wait(e)
+		ended, cancel := context.WithTimeout(bg, 0)
+		defer cancel()
+		start := time.Now()
+		e.WantErr(m.Close(ended), holdfast.ErrUnavailable, context.DeadlineExceeded)
+		if d := time.Since(start); d < 100*time.Millisecond {
+			e.Errorf("returned after %v", d)
+		}
+		gate.Release()
+		e.WantErr(m.Close(bg), <-closed)
+	},
+
 	// The goroutine that Close waits for is the one that calls it.
 	"CloseFromTheLoggerIsBounded": func(e *Env) {
 		closed := make(chan error, 1)

@@ -271,6 +271,9 @@ func (l *Lease) unlockAgainLocked() error {
 	if err, ok := r.leaveLocked(c); ok {
 		return err
 	}
+	if r.answer != nil { // of the Unlock before: it says what the trouble is
+		return r.answer
+	}
 	return newLockError(ErrUnavailable, l.name, errSilent)
 }
 

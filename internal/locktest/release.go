@@ -3,9 +3,12 @@ package locktest
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -157,6 +160,24 @@ var releaseScenarios = map[string]func(*Env){
 		e.Eventually("Unlock is told", func() bool { return l.Unlock(bg) == nil })
 		e.WantErr(l.Unlock(bg), holdfast.ErrNotHeld)
 		e.Eventually("released in the background", func() bool { return m.Stats().Locks == 0 })
+		e.Clean(m)
+	},
+
+	// Each Unlock says why there is no release yet.
+	"RefusedReleaseSaysWhy": func(e *Env) {
+		m := e.Manager(holdfast.WithLease(time.Minute))
+		l := e.MustLock(e.Lock(m))
+		admin := e.srv.Admin()
+		admin.ConfigSet(bg, "min-replicas-to-write", "1")
+		for range 2 {
+			err := l.Unlock(bg)
+			var reply redis.Error
+			if e.WantErr(err, holdfast.ErrUnavailable); !errors.As(err, &reply) || !strings.HasPrefix(reply.Error(), "NOREPLICAS") {
+				e.Errorf("%v does not say NOREPLICAS", err)
+			}
+		}
+		admin.ConfigSet(bg, "min-replicas-to-write", "0")
+		e.Eventually("Unlock is told", func() bool { return l.Unlock(bg) == nil })
 		e.Clean(m)
 	},
 

@@ -110,6 +110,9 @@ func (h *handle) enter(ctx context.Context, r request) (*Lease, *waiter, *entry,
 		return nil, nil, nil, newLockError(ErrNotAcquired, h.name, contextCauses(ctx)...)
 	}
 	r.h, r.owner = h, ownerFrom(ctx)
+	if r.owner != nil && h.heldOtherwise(r.owner) {
+		return nil, nil, nil, newLockError(ErrWouldDeadlock, h.name, errBothKinds)
+	}
 	e := h.entry.Load()
 	for {
 		if e != nil {
@@ -126,6 +129,28 @@ func (h *handle) enter(ctx context.Context, r request) (*Lease, *waiter, *entry,
 			return nil, nil, nil, err
 		}
 	}
+}
+
+// heldOtherwise reports whether o holds the lock as a mutex and asks for it as a fair lock, or the
+// other way round: they share a key and no entry, so o would wait for itself.
+func (h *handle) heldOtherwise(o *owner) bool {
+	other := fairKind
+	switch h.family {
+	case mutexKind:
+	case fairKind:
+		other = mutexKind
+	default:
+		return false
+	}
+	h.m.mu.Lock()
+	e := h.m.entries[other][h.mapped]
+	h.m.mu.Unlock()
+	if e == nil {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.holdOfLocked(o, time.Now()) != nil
 }
 
 func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, error) {

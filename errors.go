@@ -53,8 +53,11 @@ var (
 	ErrUnavailable = errors.New("holdfast: redis unavailable")
 )
 
-// errUpgrade says why a lock would deadlock.
-var errUpgrade = errors.New("the owner holds the read side, and a writer waits for all readers")
+// errUpgrade and errBothKinds say why a lock would deadlock.
+var (
+	errUpgrade   = errors.New("the owner holds the read side, and a writer waits for all readers")
+	errBothKinds = errors.New("the owner holds it already, of a mutex and a fair lock the other one")
+)
 
 // LostReason is why a lease was lost.
 type LostReason string

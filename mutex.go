@@ -13,7 +13,8 @@ import "context"
 // lock that this owner holds returns at once, without a Redis command, with a lease
 // of its own and the same fencing token, and the lock is free after the last of these
 // leases is unlocked. A lease taken by re-entry lives on the hold of the first: its
-// own lease options have no effect.
+// own lease options have no effect. An owner of a FairMutex of the same name does not
+// re-enter, but is told ErrWouldDeadlock, and the other way round.
 //
 // Among the goroutines of one process the lock is granted in the order of their
 // calls, without a Redis command; while another process waits, for as long as
@@ -35,8 +36,8 @@ func (m *Manager) Mutex(name string, opts ...LockOption) *Mutex {
 // WithMaxHold say otherwise. On error the lock is not held and nothing is kept: Lock
 // returns ErrNotAcquired with the context's cause if ctx ended first, also if the
 // grant came at that moment (it has then been given back); ErrUnavailable, also with
-// that cause, if Redis was the reason; ErrClosed, ErrWrongKind, ErrInvalidName or
-// ErrInvalidOption. It returns within 50 ms of the end of ctx, whatever Redis does;
+// that cause, if Redis was the reason; ErrClosed, ErrWouldDeadlock, ErrWrongKind, ErrInvalidName
+// or ErrInvalidOption. It returns within 50 ms of the end of ctx, whatever Redis does;
 // a request that is under way then is undone in the background.
 func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, false) }
 

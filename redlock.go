@@ -99,14 +99,21 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 	}
 	pauses := newBackOff()
 	var first *Lease // a member that was waited for
+	var before error // of the round before
 	for {
 		lease, busy, err := l.round(ctx, first)
-		if err == nil || errors.Is(err, context.Cause(ctx)) {
-			return lease, err
-		}
-		if !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrUnavailable) {
+		switch {
+		case err == nil:
+			return lease, nil
+		case errors.Is(err, context.Cause(ctx)):
+			if busy == nil && errors.Is(err, ErrNotAcquired) && before != nil {
+				err = l.ended(ctx, before) // this round was cut short and says nothing
+			}
+			return nil, err
+		case !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrUnavailable):
 			return nil, err
 		}
+		before = err
 		// Jitter, also after a refusal: two who took a member each must not do so again.
 		first = nil
 		if sleep(ctx, pauses.NextBackOff()/4) && busy != nil {
@@ -118,13 +125,18 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 			if first != nil {
 				first.giveBack()
 			}
-			sentinel := ErrNotAcquired
-			if errors.Is(err, ErrUnavailable) {
-				sentinel = ErrUnavailable
-			}
-			return nil, newLockError(sentinel, l.whole.name, contextCauses(ctx)...)
+			return nil, l.ended(ctx, err)
 		}
 	}
+}
+
+// ended is the error of a caller whose ctx has ended, where the last round ended with err.
+func (l *Redlock) ended(ctx context.Context, err error) error {
+	causes := contextCauses(ctx)
+	if round := (*lockError)(nil); errors.Is(err, ErrUnavailable) && errors.As(err, &round) {
+		return newLockError(ErrUnavailable, l.whole.name, append(causes, round.causes...)...)
+	}
+	return newLockError(ErrNotAcquired, l.whole.name, causes...)
 }
 
 // sleep reports false if ctx ended first.

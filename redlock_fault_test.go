@@ -244,6 +244,32 @@ func TestRedlock_DeadMajority(t *testing.T) {
 	all.heldBy(t, 0)
 }
 
+// Whenever a context ends: whoever cannot be let in because of trouble is told which.
+func TestRedlock_RefusingMajoritySaysWhy(t *testing.T) {
+	all := servers(t, 3)
+	c := all.candidate(t)
+	mustUnlock(t, mustLock(t, c))
+	all.heldBy(t, 0)
+	for _, srv := range all[1:] {
+		srv.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1")
+	}
+	for i := range 10 {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond+time.Duration(i)*time.Millisecond)
+		_, err := c.Lock(ctx)
+		cancel()
+		wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+		wantErr(t, err, context.DeadlineExceeded, context.Canceled)
+		if !strings.Contains(err.Error(), "NOREPLICAS") {
+			t.Errorf("%v does not say NOREPLICAS", err)
+		}
+	}
+	for _, srv := range all[1:] {
+		srv.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "0")
+	}
+	mustUnlock(t, mustLock(t, c))
+	all.heldBy(t, 0)
+}
+
 // AC-75, AC-76: what was granted, or may have been, is given back after a refusal.
 func TestRedlock_RollsBack(t *testing.T) {
 	all := servers(t, 3)

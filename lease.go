@@ -188,11 +188,8 @@ func (l *Lease) unlock(trace context.Context) error {
 	e, h := l.hold.entry, l.hold
 	now := time.Now()
 	e.mu.Lock()
-	if l.err == nil && !now.Before(h.deadline) {
-		// This process slept over the deadline and its timers have not run yet.
-		lost := e.loseLocked(h, LostDeadline)
-		e.stepLocked()
-		defer e.announceLoss(lost, LostDeadline)
+	if l.err == nil && !now.Before(l.deadlineLocked()) {
+		defer e.oversleptLocked(h)()
 	}
 	switch {
 	case l.err == ErrReleased:

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -124,6 +125,20 @@ var termScenarios = map[string]func(*Env){
 		}
 		e.WantErr(second.Unlock(bg), holdfast.ErrMaxHold)
 		e.Clean(m)
+	},
+
+	// An Unlock that comes at the same moment as the end, before the timer, is no success.
+	"UnlockBehindMaxHoldIsTold": func(e *Env) {
+		const most = 100 * time.Millisecond
+		l := e.Lock(e.Manager(), holdfast.WithLease(most), holdfast.WithMaxHold(most))
+		for range 10 {
+			held := e.MustLock(l)
+			for held.Valid() { // nothing that waits for a timer would be in time
+			}
+			if err := held.Unlock(bg); !errors.Is(err, holdfast.ErrLeaseLost) { // where renewal was late
+				e.WantErr(err, holdfast.ErrMaxHold)
+			}
+		}
 	},
 
 	"MaxHoldIsReleasedByUnlock": func(e *Env) {

@@ -56,6 +56,7 @@ type Manager struct {
 	pending int // requests and releases that Close waits for
 	closed  bool
 	empty   bool          // drained is closed
+	denied  error         // of a release that was given up since closed was set; nil: none was
 	drained chan struct{} // closed when closed and nothing is pending
 	stopped chan struct{} // closed when Close has stopped everything
 	stopErr error         // the result of Close; set before stopped is closed
@@ -207,6 +208,15 @@ func (m *Manager) end() {
 	m.mu.Unlock()
 }
 
+// gaveUp records why a release has ended that Redis has not confirmed.
+func (m *Manager) gaveUp(err error) {
+	m.mu.Lock()
+	if m.closed {
+		m.denied = err
+	}
+	m.mu.Unlock()
+}
+
 var errClosing = errors.New("closing, not all locks are known to be released")
 
 // closePatience bounds how long Close waits for Redis to confirm releases, and closeGrace how
@@ -274,6 +284,11 @@ func (m *Manager) stop(ctx context.Context) error {
 	var err error
 	select {
 	case <-m.drained:
+		m.mu.Lock()
+		if m.denied != nil {
+			err = newLockError(ErrUnavailable, "", errClosing, m.denied)
+		}
+		m.mu.Unlock()
 	case <-ctx.Done():
 		err = newLockError(ErrUnavailable, "", errClosing, context.Cause(ctx))
 	}

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -260,6 +261,9 @@ func (r *release) settleLocked(verdict error) {
 	}
 	r.later = nil
 	r.uncollideLocked()
+	if errors.Is(verdict, ErrUnavailable) {
+		r.entry.m.gaveUp(verdict)
+	}
 	r.entry.m.end()
 }
 

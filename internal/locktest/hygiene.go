@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -142,6 +143,30 @@ var hygieneScenarios = map[string]func(*Env){
 		}
 		gate.Release()
 		e.WantErr(m.Close(bg), <-closed)
+	},
+
+	// A release that Redis denies is over as soon as one that it confirms.
+	"CloseTellsOfDeniedReleases": func(e *Env) {
+		admin := e.Server().Admin()
+		allow := func(rights ...any) {
+			e.Helper()
+			if err := admin.Do(bg, append([]any{"ACL", "SETUSER", "limited"}, rights...)...).Err(); err != nil {
+				e.Fatal(err)
+			}
+		}
+		allow("reset", "on", ">secret", "~*", "&*", "+@all")
+		opt := e.srv.Options()
+		opt.Username, opt.Password = "limited", "secret"
+		m := e.ManagerOn(e.client(opt))
+		e.MustLock(e.Lock(m))
+		allow("resetkeys")
+		err := m.Close(bg)
+		if e.WantErr(err, holdfast.ErrUnavailable); err != nil && !strings.Contains(err.Error(), "NOPERM") {
+			e.Errorf("%v does not say NOPERM", err)
+		}
+		if len(e.Holders()) == 0 {
+			e.Error("it was released")
+		}
 	},
 
 	// The goroutine that Close waits for is the one that calls it.

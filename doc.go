@@ -42,7 +42,7 @@
 // and no Redis command. Goroutines that share such a context are one owner;
 // WithoutOwner makes them compete. The owner of an RWMutex's write side may take its
 // read side too, and keep that when it unlocks the other; the reverse would wait for
-// itself and is ErrWouldDeadlock.
+// itself and is ErrWouldDeadlock, as is a FairMutex for the owner of the Mutex of that name.
 //
 // # Leases and validity
 //

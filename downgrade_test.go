@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -43,6 +44,19 @@ func TestDowngrade_LateCopyIsRefused(t *testing.T) {
 			mustUnlock(t, read)
 		}
 	}
+}
+
+// What Extend has added to a lease that is renewed is there after a downgrade, in Redis as well.
+func TestDowngrade_OfAnExtendedRenewedLease(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv)
+	write, read := bothSides(t, m.RWMutex("a"))
+	if err := read.Extend(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, write)
+	claimsItsRight(t, srv, read, 59*time.Minute)
+	mustUnlock(t, read)
 }
 
 // What Extend has added is there after a downgrade.
@@ -183,6 +197,43 @@ func TestDowngrade_OfAFixedLease(t *testing.T) {
 	mustUnlock(t, read)
 }
 
+// It is not renewed as a reader either.
+func TestDowngrade_OfAFixedLeaseThatEnds(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv)
+	write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(2*time.Second)))
+	end := read.Deadline()
+	mustUnlock(t, write)
+	select {
+	case <-read.Done():
+	case <-time.After(patience):
+		t.Fatalf("it goes on, %v after its end", time.Since(end))
+	}
+	if n := m.Stats().Renewals; n != 0 {
+		t.Errorf("%d renewals", n)
+	}
+	wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+}
+
+// Whoever has the lock when the downgrade comes is the reason why it is lost.
+func TestDowngrade_OfALockThatIsGone(t *testing.T) {
+	srv := redistest.Start(t)
+	m, other := managerOn(t, srv), managerOn(t, srv)
+	for name, want := range map[string]holdfast.LostReason{"deleted": holdfast.LostDeleted, "stolen": holdfast.LostStolen} {
+		write, read := bothSides(t, m.RWMutex(name))
+		srv.Admin().Del(t.Context(), name)
+		if want == holdfast.LostStolen {
+			mustLock(t, other.RWMutex(name))
+		}
+		for _, l := range []*holdfast.Lease{write, read} {
+			var lost *holdfast.LostError
+			if err := l.Unlock(t.Context()); !errors.As(err, &lost) || lost.Reason != want {
+				t.Errorf("%s: Unlock: %v", name, err)
+			}
+		}
+	}
+}
+
 // Both sides are unlocked while nobody knows which of them Redis has: nothing is lost, and
 // nothing is left.
 func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
@@ -248,6 +299,28 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 			t.Error("it is held")
 		}
 	})
+}
+
+// Both sides are unlocked, and the downgrade arrives between the two releases.
+func TestDowngrade_ArrivesBetweenTheReleases(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	write, read := bothSides(t, m.RWMutex("a"))
+	late := p.HoldRequest(conversion)
+	unlocked := make(chan error, 1)
+	go func() { unlocked <- write.Unlock(context.Background()) }()
+	late.Wait(t)
+	release := p.HoldRequest(redistest.All(scriptOn("a", "4"), redistest.Containing(":write")))
+	mustUnlock(t, read)
+	release.Wait(t)
+	mon := srv.Monitor(t)
+	late.Release()
+	mon.Wait(t, `"hexists" "a"`, patience)
+	release.Release()
+	if err := <-unlocked; err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
+		t.Error(err)
+	}
+	redistest.Eventually(t, patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
 }
 
 // A copy of the request for the write side ended without telling whether it ran, and arrives

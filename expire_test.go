@@ -88,6 +88,30 @@ func TestExpire_OfAllPartsAtOnce(t *testing.T) {
 	redistest.Eventually(t, 15*time.Second, "all are free", func() bool { return len(srv.Keys()) == 0 })
 }
 
+// A part that has ended when it joins, before it knows what it is part of, ends the whole.
+func TestExpire_OfAPartThatJoins(t *testing.T) {
+	m, err := New(redistest.Start(t).Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	l := m.Mutex("a")
+	p, err := l.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.mu().Lock()
+	all := p.hold.entry.endHoldLocked(p.hold, ErrMaxHold)
+	p.mu().Unlock()
+	announceAll(all)
+	whole := newGroupLease(&l.handle, 1, new(owner))
+	whole.join(p)
+	if err := whole.Err(); err != ErrMaxHold || whole.Valid() {
+		t.Errorf("%v, valid %v", err, whole.Valid())
+	}
+	whole.dissolve()
+}
+
 // A renewal that was due when the write side was unlocked says nothing about the read side.
 func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 	srv := redistest.Start(t)

@@ -244,29 +244,68 @@ func TestRedlock_DeadMajority(t *testing.T) {
 	all.heldBy(t, 0)
 }
 
-// Whenever a context ends: whoever cannot be let in because of trouble is told which.
-func TestRedlock_RefusingMajoritySaysWhy(t *testing.T) {
+// A majority refuses to write. Whoever leaves between two rounds is told so, and whoever leaves
+// in one that has no answer yet as well: nobody has the lock.
+func TestRedlock_LeavesADeadMajority(t *testing.T) {
 	all := servers(t, 3)
-	c := all.candidate(t)
+	p := all[0].Proxy(t)
+	c := candidateOn(t, []*redis.Client{p.Client(t), all[1].Client(t), all[2].Client(t)}, mutexes)
 	mustUnlock(t, mustLock(t, c))
 	all.heldBy(t, 0)
-	for _, srv := range all[1:] {
-		srv.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1")
-	}
-	for i := range 10 {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond+time.Duration(i)*time.Millisecond)
-		_, err := c.Lock(ctx)
-		cancel()
-		wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
-		wantErr(t, err, context.DeadlineExceeded, context.Canceled)
-		if !strings.Contains(err.Error(), "NOREPLICAS") {
-			t.Errorf("%v does not say NOREPLICAS", err)
+	for _, srv := range all[:2] {
+		if err := srv.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err(); err != nil {
+			t.Fatal(err)
 		}
 	}
-	for _, srv := range all[1:] {
-		srv.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "0")
+	locking := func(ctx context.Context) <-chan error {
+		failed := make(chan error, 1)
+		go func() { _, err := c.Lock(ctx); failed <- err }()
+		return failed
 	}
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		wantErr(t, soonest(t, locking(ctx)), holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+		cancel()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	before := c.managers[0].Stats().Troubles
+	failed := locking(ctx)
+	redistest.Eventually(t, patience, "some rounds", func() bool { return c.managers[0].Stats().Troubles > before+1 })
+	gate := p.HoldRequest(scriptOn(vote, ""))
+	gate.Wait(t)
+	cancel()
+	err := soonest(t, failed)
+	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	wantErr(t, err, context.Canceled, nil)
+	if !strings.Contains(err.Error(), "NOREPLICAS") {
+		t.Errorf("%v does not say NOREPLICAS", err)
+	}
+	gate.Release()
+	all.heldBy(t, 0)
+}
+
+// A waiter has been granted the member in whose queue it stood, and too few others answer: it
+// asks that member again with the others.
+func TestRedlock_AsksWhereItHasWaitedAgain(t *testing.T) {
+	all := servers(t, 3)
+	c, other := all.candidate(t), all.candidate(t)
 	mustUnlock(t, mustLock(t, c))
+	all.heldBy(t, 0)
+	held := mustLock(t, other.managers[0].Mutex(vote))
+	all[1].Pause()
+	all[2].Pause()
+	got := waits(t, c)
+	redistest.Eventually(t, patience, "it waits at the first", func() bool {
+		return all[0].Admin().LLen(t.Context(), "redisson_lock_queue:{"+vote+"}").Val() == 1
+	})
+	mustUnlock(t, held)
+	redistest.Eventually(t, patience, "it is in vain", func() bool {
+		return all[0].Admin().Exists(t.Context(), vote, "redisson_lock_queue:{"+vote+"}").Val() == 0
+	})
+	all[1].Resume()
+	mustUnlock(t, got())
+	all[2].Resume()
 	all.heldBy(t, 0)
 }
 

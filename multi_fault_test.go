@@ -114,3 +114,74 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 		proxy.Heal()
 	}
 }
+
+// A lock that does not wait is granted when the one before it has ended: that is no lease.
+func TestMulti_TryLockOutlastsAPart(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	l := multi(t, m.RWMutex("a", holdfast.WithFixedLease(200*time.Millisecond)), m.RWMutex("b"))
+	gate := p.HoldReply(scriptOn("b", ""))
+	tried := make(chan holdfast.Result, 1)
+	go func() {
+		lease, err := l.TryLock(context.Background())
+		tried <- holdfast.Result{Lease: lease, Err: err}
+	}()
+	gate.Wait(t)
+	redistest.Eventually(t, patience, "the first has ended", func() bool { return m.Stats().Lost == 1 })
+	gate.Release()
+	r := <-tried
+	wantErr(t, r.Err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	if r.Lease != nil {
+		t.Errorf("a lease, valid %v", r.Lease.Valid())
+		_ = r.Lease.Unlock(t.Context())
+	}
+	redistest.Eventually(t, patience, "none is held", func() bool { return srv.Admin().Exists(t.Context(), "a", "b").Val() == 0 })
+}
+
+// The one command for all arrives when it has been given up: it takes nothing.
+func TestMulti_LateCopyIsRefused(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	gate := p.HoldRequest(scriptOn("a", "6"))
+	_, err := multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	redistest.Eventually(t, patience, "both are given up", func() bool {
+		return srv.Admin().Exists(t.Context(), "holdfast_tombstones:{a}", "holdfast_tombstones:{b}").Val() == 2
+	})
+	mon := srv.Monitor(t)
+	gate.Release()
+	mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, patience)
+	if n := srv.Admin().Exists(t.Context(), "a", "b").Val(); n != 0 {
+		t.Errorf("%d are held for nobody", n)
+	}
+}
+
+// It arrives when those who waited behind it have taken its claims over and made them longer:
+// it shortens nothing.
+func TestMulti_LateCopyShortensNothing(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	gate := p.HoldRequest(scriptOn("a", "6"))
+	tried := make(chan error, 1)
+	go func() {
+		_, err := multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(context.Background())
+		tried <- err
+	}()
+	gate.Wait(t)
+	for _, got := range []func() *holdfast.Lease{waits(t, m.Mutex("a")), waits(t, m.Mutex("b"))} {
+		lease := got()
+		defer mustUnlock(t, lease)
+		if err := lease.Extend(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantErr(t, <-tried, holdfast.ErrUnavailable, nil)
+	mon := srv.Monitor(t)
+	gate.Release()
+	mon.Wait(t, `"exists" "b" "holdfast_tombstones:{b}"`, patience)
+	for _, name := range []string{"a", "b"} {
+		if ttl := srv.Admin().PTTL(t.Context(), name).Val(); ttl < time.Hour/2 {
+			t.Errorf("TTL of %s is %v", name, ttl)
+		}
+	}
+}

@@ -71,6 +71,27 @@ func TestReplicas_OneIsStalled(t *testing.T) {
 	mustUnlock(t, <-got)
 }
 
+// Several locks that are taken by one command are acknowledged like one, or all undone.
+func TestReplicas_OfAMulti(t *testing.T) {
+	t.Parallel()
+	srv, followers := followed(t, 1)
+	m := replicated(t, srv.Client(t), 1, 500*time.Millisecond)
+	l, err := holdfast.NewMulti(m.Mutex("a"), m.Mutex("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := l.TryLock(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, lease)
+	followers[0].Pause()
+	_, err = l.TryLock(within(t))
+	wantReplicaError(t, err, 1, 0)
+	redistest.Eventually(t, patience, "none is held", func() bool { return srv.Admin().Exists(t.Context(), "a", "b").Val() == 0 })
+	followers[0].Resume()
+}
+
 // AC-87. No replica at all is a failure and not a silent pass.
 func TestReplicas_NoneIsAFailure(t *testing.T) {
 	t.Parallel()

@@ -301,6 +301,36 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 	})
 }
 
+// A copy of the downgrade arrives when the right has ended, which another reader outlives: it
+// is not made again.
+func TestDowngrade_CopyMakesNoRight(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	write, read := bothSides(t, m.RWMutex("a"))
+	first := p.HoldReply(conversion)
+	go func() { _ = write.Unlock(context.Background()) }()
+	first.Wait(t)
+	second := p.HoldRequest(conversion)
+	second.Wait(t)
+	rights := srv.Admin().Keys(t.Context(), "*:rwlock_timeout:1").Val()
+	if len(rights) != 1 {
+		t.Fatalf("rights %q", rights)
+	}
+	mustLock(t, managerOn(t, srv).RWMutex("a").RLocker())
+	srv.Admin().Del(t.Context(), rights[0])
+	second.Release()
+	select {
+	case <-read.Done():
+	case <-time.After(patience):
+		t.Error("nobody was told")
+	}
+	if n := srv.Admin().Exists(t.Context(), rights[0]).Val(); n != 0 {
+		t.Error("the right is there again")
+	}
+	wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	first.Release()
+}
+
 // Both sides are unlocked, and the downgrade arrives between the two releases.
 func TestDowngrade_ArrivesBetweenTheReleases(t *testing.T) {
 	srv := redistest.Start(t)

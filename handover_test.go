@@ -201,20 +201,54 @@ func TestHandover_WithinAProcessWithoutAMessage(t *testing.T) {
 // Whether plain waiters of Redisson listen is asked after every 16th grant in a row, not at each
 // one from then on.
 func TestHandover_LooksForRedissonNowAndThen(t *testing.T) {
-	srv := redistest.Start(t)
-	locks := []holdfast.Locker{managerOn(t, srv).FairMutex("a"), managerOn(t, srv).FairMutex("a")}
+	for queue, of := range map[string]func(*holdfast.Manager) holdfast.Locker{
+		"redisson_lock_queue:{a}": func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex("a") },
+		"holdfast_rw_queue:{a}":   func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("a") },
+	} {
+		srv := redistest.Start(t)
+		lease := toAndFro(t, srv, of, queue, 60)
+		// Each grant asks for the listeners of the inbox.
+		if n := srv.CommandCalls("pubsub") - 60; n < 1 || n > 5 {
+			t.Errorf("%s: asked %d times in 60 hand-overs", queue, n)
+		}
+		mustUnlock(t, lease)
+	}
+}
+
+// toAndFro hands a lock over so often between two processes, one of which always waits, and
+// returns the last lease.
+func toAndFro(t *testing.T, srv *redistest.Server, of func(*holdfast.Manager) holdfast.Locker, queue string, times int) *holdfast.Lease {
+	t.Helper()
+	locks := []holdfast.Locker{of(managerOn(t, srv)), of(managerOn(t, srv))}
 	lease := mustLock(t, locks[0])
-	for i := range 60 {
+	for i := range times {
 		next := waits(t, locks[(i+1)%2])
-		redistest.Eventually(t, patience, "the next one stands in the queue", func() bool {
-			return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{a}").Val() == 1
-		})
+		queued(t, srv, queue, 1)
 		mustUnlock(t, lease)
 		lease = next()
 	}
-	// Each grant asks for the listeners of the inbox.
-	if n := srv.CommandCalls("pubsub") - 60; n < 1 || n > 5 {
-		t.Errorf("asked %d times in 60 hand-overs", n)
+	return lease
+}
+
+// When it is the turn of Redisson's, those who wait for a read-write lock are told, of either
+// side: 1 wakes all, and 0 is not lost on one who does not sleep yet.
+func TestHandover_TellsRedissonOfItsTurn(t *testing.T) {
+	srv := redistest.Start(t)
+	sub := srv.Client(t).Subscribe(t.Context(), "redisson_rwlock:{a}")
+	defer sub.Close()
+	if _, err := sub.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lease := toAndFro(t, srv, func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("a") }, "holdfast_rw_queue:{a}", 20)
+	for _, want := range []string{"1", "0"} {
+		select {
+		case msg := <-sub.Channel():
+			if msg.Payload != want {
+				t.Errorf("message %q, want %q", msg.Payload, want)
+			}
+		case <-time.After(patience):
+			t.Errorf("no message, want %q", want)
+		}
 	}
 	mustUnlock(t, lease)
 }

@@ -169,6 +169,9 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 			if n := e.Holders(); len(n) != 1 {
 				e.Errorf("%s: holders %v", acl, n)
 			}
+			if acl != "-publish" {
+				e.Busy(e.RW(e.Manager()).TryRLock)
+			}
 			_ = read.Unlock(bg)
 			e.Eventually("free", func() bool { return e.srv.Admin().Exists(bg, e.Key).Val() == 0 })
 			admin.Do(bg, "ACL", "SETUSER", "limited", "+@all")

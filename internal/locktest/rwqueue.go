@@ -30,6 +30,46 @@ var rwQueueScenarios = map[string]func(*Env){
 		}
 	},
 
+	// The lock is free, and nobody has told the reader who waits for it: one who does not wait
+	// lets it in, and comes in as well.
+	"TryRLockLetsReadersIn": func(e *Env) {
+		m, other, third := e.Manager(byMessage...), e.Manager(byMessage...), e.Manager()
+		gone := e.MustLock(e.RW(m))
+		waiting := e.Later(e.RW(other).RLocker())
+		e.Queued(1)
+		e.Eventually("it has asked again, once it heard messages", func() bool { return e.srv.CommandCalls("eval", "evalsha") >= 3 })
+		e.srv.Admin().Del(bg, e.Key)
+		got, err := e.RW(third).TryRLock(bg)
+		if err != nil {
+			e.Fatal(err)
+		}
+		e.MustUnlock(e.Soon("the reader who waits", waiting))
+		e.MustUnlock(got)
+		e.WantErr(gone.Unlock(bg), holdfast.ErrLeaseLost)
+		e.Clean(other)
+		e.Clean(third)
+	},
+
+	// A writer gives up whose process has nobody else: the reader of another one that stands behind
+	// it comes in with that.
+	"CancelledWriterLetsAnotherProcessIn": func(e *Env) {
+		a, b, c := e.Manager(byMessage...), e.Manager(byMessage...), e.Manager(byMessage...)
+		first := e.MustRLock(e.RW(a))
+		ctx, cancel := context.WithCancel(bg)
+		writer := e.RW(b).LockAsync(ctx)
+		e.Queued(1)
+		behind := e.Later(e.RW(c).RLocker())
+		e.Queued(2)
+		e.Eventually("both have asked again, once they heard messages", func() bool { return e.srv.CommandCalls("eval", "evalsha") >= 5 })
+		cancel()
+		e.WantErr((<-writer).Err, context.Canceled)
+		e.MustUnlock(e.Soon("the reader behind", behind))
+		e.MustUnlock(first)
+		for _, m := range []*holdfast.Manager{a, b, c} {
+			e.Clean(m, Tombstones)
+		}
+	},
+
 	// A writer in the middle gives up: the readers behind it come in at once, in its process
 	// and in others.
 	"CancelledWriterLetsReadersIn": func(e *Env) {

@@ -88,6 +88,32 @@ func TestExpire_OfAllPartsAtOnce(t *testing.T) {
 	redistest.Eventually(t, 15*time.Second, "all are free", func() bool { return len(srv.Keys()) == 0 })
 }
 
+// The time of the caller before ends at the moment at which the lock is passed on: that of the
+// next one has just begun.
+func TestExpire_OfThePreviousCallersTime(t *testing.T) {
+	m, err := New(redistest.Start(t).Client(t), WithMaxHold(time.Hour), WithLease(time.Hour), WithHandoffSlice(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	first, err := m.Mutex("a").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := m.Mutex("a").LockAsync(t.Context())
+	if err := first.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := <-next
+	if r.Err != nil || r.Lease.hold != first.hold {
+		t.Fatalf("%v, passed on %v", r.Err, r.Lease.hold == first.hold)
+	}
+	first.hold.entry.reachLimit(first.hold, first.limit)
+	if err := r.Lease.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A part that has ended when it joins, before it knows what it is part of, ends the whole.
 func TestExpire_OfAPartThatJoins(t *testing.T) {
 	m, err := New(redistest.Start(t).Client(t))

@@ -68,6 +68,14 @@ func TestMulti_IsOneCommand(t *testing.T) {
 	if err != nil {
 		t.Fatalf("re-entry: %v", err)
 	}
+	tried, err := l.TryLock(lease.Context(t.Context()))
+	if err != nil {
+		t.Fatalf("re-entry without waiting: %v", err)
+	}
+	if n := m.Stats().Commands - before; n != 1 {
+		t.Errorf("%d commands with re-entries", n)
+	}
+	mustUnlock(t, tried)
 	mustUnlock(t, lease)
 	if err := lease.Unlock(t.Context()); !errors.Is(err, holdfast.ErrNotHeld) {
 		t.Errorf("second Unlock: %v", err)
@@ -191,6 +199,28 @@ func TestMulti_OfEveryKind(t *testing.T) {
 	if srv.Admin().HLen(t.Context(), "plain").Val() != 0 {
 		t.Error("plain is held")
 	}
+}
+
+// The lease of several locks has no token, but each of them that is fenced has taken one.
+func TestMulti_OfFencedLocks(t *testing.T) {
+	srv := redistest.Start(t)
+	m, other := managerOn(t, srv), managerOn(t, srv)
+	a := m.Mutex("a", holdfast.WithFencing())
+	lease := mustLock(t, multi(t, a, m.Mutex("b", holdfast.WithFencing())))
+	part, err := a.Lock(lease.Context(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last, err := srv.Admin().Get(t.Context(), "redisson_lock_token:{a}").Uint64(); err != nil || part.Token() == 0 || part.Token() > last {
+		t.Errorf("token %d, the counter says %d, %v", part.Token(), last, err)
+	}
+	mustUnlock(t, part)
+	mustUnlock(t, lease)
+	next := mustLock(t, other.Mutex("a", holdfast.WithFencing()))
+	if next.Token() <= part.Token() {
+		t.Errorf("token %d after %d", next.Token(), part.Token())
+	}
+	mustUnlock(t, next)
 }
 
 // TryLock asks one question and waits for nobody.

@@ -168,7 +168,11 @@ var rwQueueScenarios = map[string]func(*Env){
 				e.Queued(2)
 				stop(p)
 				e.MustUnlock(held)
-				e.MustUnlock(e.Soon(name+" "+side+": the writer behind", behind)) // not when p's lease would end
+				got := e.Soon(name+" "+side+": the writer behind", behind) // not when p's lease would end
+				if holders := e.Holders(); len(holders) != 1 {
+					e.Errorf("%s %s: holders %v", name, side, holders)
+				}
+				e.MustUnlock(got)
 				p.Kill()
 				e.Clean(m, Tombstones)
 				e.Clean(b, Tombstones)

@@ -201,6 +201,21 @@ func TestMulti_OfEveryKind(t *testing.T) {
 	}
 }
 
+// The order is that of the names in Redis: processes may have mappers of their own.
+func TestMulti_OrderIsThatOfMappedNames(t *testing.T) {
+	srv := redistest.Start(t)
+	names := map[string]string{"a": "y", "b": "x"}
+	m, other := managerOn(t, srv, holdfast.WithNameMapper(func(name string) string { return names[name] })), managerOn(t, srv)
+	held := mustLock(t, other.Mutex("x"))
+	got := waits(t, multi(t, m.Mutex("a"), m.Mutex("b")))
+	queued(t, srv, "redisson_lock_queue:{x}", 1)
+	if n := srv.Admin().Exists(t.Context(), "y").Val(); n != 0 {
+		t.Error("y is held by who waits for x")
+	}
+	mustUnlock(t, held)
+	mustUnlock(t, got())
+}
+
 // The lease of several locks has no token, but each of them that is fenced has taken one.
 func TestMulti_OfFencedLocks(t *testing.T) {
 	srv := redistest.Start(t)

@@ -50,6 +50,24 @@ var rwQueueScenarios = map[string]func(*Env){
 		e.Clean(third)
 	},
 
+	// The lock is free, and nobody has told its readers: the first one that asks brings the others in.
+	"ReaderThatAsksBringsOthersIn": func(e *Env) {
+		m, asks, silent := e.Manager(byMessage...), e.Manager(), e.Manager(byMessage...)
+		gone := e.MustLock(e.RW(m))
+		first := e.Later(e.RW(asks).RLocker())
+		e.Queued(1)
+		second := e.Later(e.RW(silent).RLocker())
+		e.Queued(2)
+		e.Eventually("it has asked again, once it heard messages", func() bool { return silent.Stats().Commands >= 2 })
+		e.srv.Admin().Del(bg, e.Key)
+		one := e.Soon("the reader that asks", first)
+		e.MustUnlock(e.Soon("the reader behind", second))
+		e.MustUnlock(one)
+		e.WantErr(gone.Unlock(bg), holdfast.ErrLeaseLost)
+		e.Clean(asks)
+		e.Clean(silent)
+	},
+
 	// A writer gives up whose process has nobody else: the reader of another one that stands behind
 	// it comes in with that.
 	"CancelledWriterLetsAnotherProcessIn": func(e *Env) {

@@ -301,6 +301,35 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 	})
 }
 
+// A reader of another process comes in with the downgrade, also where nobody else waits.
+func TestDowngrade_LetsAnotherProcessIn(t *testing.T) {
+	srv := redistest.Start(t)
+	m, other := managerOn(t, srv), managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+	write, read := bothSides(t, m.RWMutex("a", holdfast.WithLease(time.Hour)))
+	got := waits(t, other.RWMutex("a").RLocker())
+	queued(t, srv, "holdfast_rw_queue:{a}", 1)
+	redistest.Eventually(t, patience, "it has asked again, once it heard messages", func() bool {
+		return other.Stats().Commands >= 2 && other.Pending() == 0
+	})
+	mustUnlock(t, write)
+	mustUnlock(t, got())
+	mustUnlock(t, read)
+}
+
+// A renewal does not shorten what Extend has added to a reader's right.
+func TestRLock_RenewalShortensNothing(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv, holdfast.WithLease(2*time.Second))
+	read := mustLock(t, m.RWMutex("a").RLocker())
+	if err := read.Extend(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	n := m.Stats().Renewals
+	redistest.Eventually(t, patience, "a renewal", func() bool { return m.Stats().Renewals > n })
+	claimsItsRight(t, srv, read, 59*time.Minute)
+	mustUnlock(t, read)
+}
+
 // A copy of the downgrade arrives when the right has ended, which another reader outlives: it
 // is not made again.
 func TestDowngrade_CopyMakesNoRight(t *testing.T) {

@@ -330,6 +330,29 @@ func TestRLock_RenewalShortensNothing(t *testing.T) {
 	mustUnlock(t, read)
 }
 
+// Renewals of a reader that Redis denies are none: it ends with its right.
+func TestRLock_DeniedRenewalIsNone(t *testing.T) {
+	srv := redistest.Start(t)
+	allow := func(rules ...any) {
+		if err := srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allow("+@all")
+	m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), holdfast.WithLease(2*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	read := mustLock(t, m.RWMutex("a").RLocker())
+	allow("-pexpire")
+	<-read.Done()
+	var lost *holdfast.LostError
+	if err := read.Err(); !errors.As(err, &lost) || lost.Reason != holdfast.LostDeadline {
+		t.Error(err)
+	}
+}
+
 // A copy of the downgrade arrives when the right has ended, which another reader outlives: it
 // is not made again.
 func TestDowngrade_CopyMakesNoRight(t *testing.T) {

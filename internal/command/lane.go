@@ -26,15 +26,12 @@ type lane struct {
 	since time.Time // when batch was taken
 	stuck bool      // replaced: it must not take another batch
 
-	// Confined to run.
-
-	pipe redis.Pipeliner // of the executor's client: it is empty again after each batch
-	cmds []*redis.Cmd    // of the batch
-	redo []*Call         // calls whose script the server did not know
+	cmds []*redis.Cmd // of the batch; confined to run
+	redo []*Call      // calls whose script the server did not know; confined to run
 }
 
 func newLane(s *shard) *lane {
-	l := &lane{shard: s, wake: make(chan struct{}, 1), pipe: s.x.client.Pipeline()}
+	l := &lane{shard: s, wake: make(chan struct{}, 1)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
@@ -147,10 +144,7 @@ func (l *lane) exchange(g group, inFull bool) {
 	if len(calls) == 1 && calls[0].Trace != nil {
 		ctx = traced{l.ctx, calls[0].Trace}
 	}
-	pipe := l.pipe
-	if g.client != x.client {
-		pipe = g.client.Pipeline()
-	}
+	pipe := g.client.Pipeline()
 	for _, cmd := range cmds {
 		_ = pipe.Process(ctx, once{cmd}) // only queues
 	}

@@ -71,32 +71,33 @@ func (e *entry) reachLimit(h *hold, l *limit) {
 		e.mu.Unlock()
 		return
 	}
+	announce := e.endByLimitLocked(h)
+	e.mu.Unlock()
+	announce()
+}
+
+// endByLimitLocked ends h, which stays in Redis until Unlock or its TTL. The caller calls the
+// result after unlocking.
+func (e *entry) endByLimitLocked(h *hold) (announce func()) {
 	all := e.endHoldLocked(h, ErrMaxHold)
 	h.owed = true
 	e.stepLocked()
-	e.mu.Unlock()
-	e.announceLimit(h, all)
+	return func() {
+		e.m.stats.lost.Add(1)
+		announceAll(all)
+		e.m.log.Warn("holdfast: maximum hold time reached", "lock", e.name(), "max_hold", h.cfg.maxHold)
+	}
 }
 
 // oversleptLocked ends h, whose end has passed without its timers having run: this process stood
 // still. The caller calls the result after unlocking.
 func (e *entry) oversleptLocked(h *hold) (announce func()) {
 	if l := h.limit; l != nil && l.at.Before(h.deadline) {
-		all := e.endHoldLocked(h, ErrMaxHold)
-		h.owed = true
-		e.stepLocked()
-		return func() { e.announceLimit(h, all) }
+		return e.endByLimitLocked(h)
 	}
 	lost := e.loseLocked(h, LostDeadline)
 	e.stepLocked()
 	return func() { e.announceLoss(lost, LostDeadline) }
-}
-
-// announceLimit is announceLoss for WithMaxHold.
-func (e *entry) announceLimit(h *hold, all []ended) {
-	e.m.stats.lost.Add(1)
-	announceAll(all)
-	e.m.log.Warn("holdfast: maximum hold time reached", "lock", e.name(), "max_hold", h.cfg.maxHold)
 }
 
 // missed is called when a renewal, of the read side if read, did not find h in Redis. It

@@ -132,11 +132,14 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 
 // ended is the error of a caller whose ctx has ended, where the last round ended with err.
 func (l *Redlock) ended(ctx context.Context, err error) error {
-	causes := contextCauses(ctx)
-	if round := (*lockError)(nil); errors.Is(err, ErrUnavailable) && errors.As(err, &round) {
-		return newLockError(ErrUnavailable, l.whole.name, append(causes, round.causes...)...)
+	sentinel, causes := ErrNotAcquired, contextCauses(ctx)
+	if errors.Is(err, ErrUnavailable) {
+		sentinel = ErrUnavailable
+		if round := (*lockError)(nil); errors.As(err, &round) {
+			causes = append(causes, round.causes...)
+		}
 	}
-	return newLockError(ErrNotAcquired, l.whole.name, causes...)
+	return newLockError(sentinel, l.whole.name, causes...)
 }
 
 // sleep reports false if ctx ended first.

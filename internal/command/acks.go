@@ -22,7 +22,7 @@ func (a *Acks) command(ctx context.Context) *redis.Cmd {
 
 // group is calls that are sent as one pipeline.
 type group struct {
-	client Client
+	master *redis.Client // that they go to; nil: through the executor's client, which may be of a type without ==
 	calls  []*Call
 	acks   *Acks // of all of them; nil: none
 }
@@ -34,37 +34,34 @@ type group struct {
 // In a cluster these calls go to the master itself: WAIT has no key that would lead it
 // there. A redirection is then a refusal, and the caller asks again.
 func (l *lane) groups() []group {
-	all := []group{{client: l.shard.x.client}}
+	all := []group{{}}
 	for _, c := range l.batch {
 		if c.Acks == nil {
 			all[0].calls = append(all[0].calls, c)
 			continue
 		}
-		client, err := l.clientFor(c)
+		master, err := l.masterFor(c)
 		if err != nil {
 			c.Handler.Replied(c, Reply{Err: err, Outcome: NotSent, Sent: time.Now()})
 			continue
 		}
 		i := 1
-		for i < len(all) && (all[i].client != client || *all[i].acks != *c.Acks) {
+		for i < len(all) && (all[i].master != master || *all[i].acks != *c.Acks) {
 			i++
 		}
 		if i == len(all) {
-			all = append(all, group{client: client, acks: c.Acks})
+			all = append(all, group{master: master, acks: c.Acks})
 		}
 		all[i].calls = append(all[i].calls, c)
 	}
 	return all
 }
 
-// clientFor returns what sends a call and its WAIT to the same server. It may do I/O: the
-// first call of all has nobody to tell its master.
-func (l *lane) clientFor(c *Call) (Client, error) {
+// masterFor returns the server that a call and its WAIT are sent to; nil where there is no
+// cluster. It may do I/O: the first call of all has nobody to tell its master.
+func (l *lane) masterFor(c *Call) (*redis.Client, error) {
 	x := l.shard.x
-	switch {
-	case x.cluster == nil:
-		return x.client, nil
-	case c.master != nil:
+	if x.cluster == nil || c.master != nil {
 		return c.master, nil
 	}
 	return x.cluster.MasterForKey(l.ctx, c.key())

@@ -96,7 +96,7 @@ func (l *lane) next() bool {
 // send sends the batch and ends its calls.
 func (l *lane) send() {
 	if !slices.ContainsFunc(l.batch, func(c *Call) bool { return c.Acks != nil }) {
-		l.sendGroup(group{client: l.shard.x.client, calls: l.batch})
+		l.sendGroup(group{calls: l.batch})
 		return
 	}
 	for _, g := range l.groups() {
@@ -144,7 +144,11 @@ func (l *lane) exchange(g group, inFull bool) {
 	if len(calls) == 1 && calls[0].Trace != nil {
 		ctx = traced{l.ctx, calls[0].Trace}
 	}
-	pipe := g.client.Pipeline()
+	client := x.client
+	if g.master != nil {
+		client = g.master
+	}
+	pipe := client.Pipeline()
 	for _, cmd := range cmds {
 		_ = pipe.Process(ctx, once{cmd}) // only queues
 	}

@@ -113,3 +113,29 @@ func TestServer_Outcomes(t *testing.T) {
 		t.Errorf("no server: %v, %v", r.Outcome, r.Err)
 	}
 }
+
+// plain is a client of the user's own type, which cannot be compared.
+type plain struct {
+	Client
+	_ []string
+}
+
+func TestServer_ClientsAreNotCompared(t *testing.T) {
+	srv := redistest.Start(t)
+	x := New(plain{Client: srv.Client(t)})
+	defer stop(t, x)
+	calls := make([]*Call, 4*crowd) // so many that batches have several of them
+	o := &outcome{replies: make(chan Reply, len(calls))}
+	for i := range calls {
+		calls[i] = &Call{Script: countScript, Args: countScript.Args(1, "k"), Handler: o, Patience: 10 * time.Second,
+			Acks: &Acks{Replicas: 1, Timeout: time.Millisecond}}
+	}
+	if !x.Submit(calls...) {
+		t.Fatal("Submit refused")
+	}
+	for range calls {
+		if r := <-o.replies; r.Outcome != Answered || r.AckErr != nil {
+			t.Errorf("%v, %v, %v", r.Outcome, r.Err, r.AckErr)
+		}
+	}
+}

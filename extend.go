@@ -14,9 +14,9 @@ import (
 //
 // It returns ErrLeaseLost, ErrMaxHold or ErrClosed if the lease has ended, ErrNotHeld
 // after Unlock, ErrInvalidOption for a bad d or one beyond WithMaxHold, and ErrUnavailable
-// if Redis did not answer within a second or before ctx was done, or has not answered the
-// Unlock of the write side that this owner had beside: the lease may then last as long as
-// before or as long as asked for, and Deadline says what can be relied on.
+// if Redis refused, with what it said, did not answer within a second or before ctx was done,
+// or has not answered the Unlock of the write side that this owner had beside: the lease may
+// then last as long as before or as long as asked for, and Deadline says what can be relied on.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if l.group != nil {
 		return l.group.extend(ctx, l, d)
@@ -64,7 +64,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 			return l.Extend(ctx, d) // as a reader now
 		}
 	default:
-		return newLockError(ErrUnavailable, l.name, fmt.Errorf("redis refused to prolong it"))
+		return newLockError(ErrUnavailable, l.name, saidInstead(codes[0]))
 	}
 	return l.stillHeld()
 }

@@ -95,6 +95,17 @@ func (c candidate) idle(t *testing.T) {
 	}
 }
 
+// greet lets c lock and unlock once, so that all is connected. It waits for every vote to come
+// and to go: Lock returns with a majority, and a vote that came after a fault has been set up
+// would be another one's.
+func (all electorate) greet(t *testing.T, c candidate) {
+	t.Helper()
+	lease := mustLock(t, c)
+	all.heldBy(t, len(all))
+	mustUnlock(t, lease)
+	c.idle(t)
+}
+
 // held is on how many servers there is a vote.
 func (all electorate) held(t testing.TB) (n int) {
 	for _, srv := range all {

@@ -92,8 +92,7 @@ func TestRedlock_LateAnswers(t *testing.T) {
 	}
 	const ttl = 2 * time.Second
 	c := candidateOn(t, clients, mutexes, holdfast.WithFixedLease(ttl))
-	mustUnlock(t, mustLock(t, c)) // connected
-	all.heldBy(t, 0)
+	all.greet(t, c)
 	for _, tc := range []struct {
 		late    int
 		by      time.Duration
@@ -136,8 +135,7 @@ func TestRedlock_ReturnsWithTheMajority(t *testing.T) {
 		proxies, clients = append(proxies, p), append(clients, p.Client(t))
 	}
 	c := candidateOn(t, clients, mutexes)
-	mustUnlock(t, mustLock(t, c)) // connected
-	c.idle(t)
+	all.greet(t, c)
 	script := func(cmd []string) bool {
 		return len(cmd) > 3 && strings.HasPrefix(strings.ToLower(cmd[0]), "eval") && cmd[3] == vote
 	}
@@ -196,8 +194,7 @@ func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := servers(t, tc.of)
 			c := all.candidate(t)
-			mustUnlock(t, mustLock(t, c))
-			c.idle(t) // no member is passed on inside the process
+			all.greet(t, c)
 			tc.down(all)
 			// Waiting for one would take a second each time, and Lock's context ends first.
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -222,8 +219,7 @@ func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
 func TestRedlock_DeadMajority(t *testing.T) {
 	all := servers(t, 3)
 	c := all.candidate(t)
-	mustUnlock(t, mustLock(t, c))
-	all.heldBy(t, 0)
+	all.greet(t, c)
 	all[0].Kill()
 	all[2].Pause()
 	begun := time.Now()
@@ -250,8 +246,7 @@ func TestRedlock_LeavesADeadMajority(t *testing.T) {
 	all := servers(t, 3)
 	p := all[0].Proxy(t)
 	c := candidateOn(t, []*redis.Client{p.Client(t), all[1].Client(t), all[2].Client(t)}, mutexes)
-	mustUnlock(t, mustLock(t, c))
-	all.heldBy(t, 0)
+	all.greet(t, c)
 	for _, srv := range all[:2] {
 		if err := srv.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err(); err != nil {
 			t.Fatal(err)
@@ -290,8 +285,7 @@ func TestRedlock_LeavesADeadMajority(t *testing.T) {
 func TestRedlock_AsksWhereItHasWaitedAgain(t *testing.T) {
 	all := servers(t, 3)
 	c, other := all.candidate(t), all.candidate(t)
-	mustUnlock(t, mustLock(t, c))
-	all.heldBy(t, 0)
+	all.greet(t, c)
 	held := mustLock(t, other.managers[0].Mutex(vote))
 	all[1].Pause()
 	all[2].Pause()
@@ -313,8 +307,7 @@ func TestRedlock_AsksWhereItHasWaitedAgain(t *testing.T) {
 func TestRedlock_RollsBack(t *testing.T) {
 	all := servers(t, 3)
 	c, other := all.candidate(t), all.candidate(t)
-	mustUnlock(t, mustLock(t, c))
-	all.heldBy(t, 0)
+	all.greet(t, c)
 	held := mustLock(t, other.managers[0].Mutex(vote))
 	all[2].Pause()
 	_, err := c.TryLock(t.Context())

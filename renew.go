@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -120,15 +121,13 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 	}
 	codes, ok := reply.Value.([]any)
 	if reply.Outcome != command.Answered || !ok || len(codes) != len(r.holds) {
-		m.stats.renewalFailures.Add(uint64(len(r.holds)))
-		m.telemetry.renewed("failed", len(r.holds))
-		m.log.Warn("holdfast: renewal failed, trying again", "locks", len(r.holds), "error", reply.Err)
 		for _, h := range r.holds {
 			m.scheduler.Retry(&h.item)
 		}
+		m.renewalFailed(len(r.holds), reply.Err)
 		return
 	}
-	renewed := 0
+	renewed, refused, cause := 0, 0, error(nil)
 	for i, h := range r.holds {
 		switch codes[i] {
 		case int64(renewDone):
@@ -141,14 +140,28 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 			h.entry.missed(h, r.read, LostDeleted)
 		case int64(renewStolen):
 			h.entry.missed(h, r.read, LostStolen)
-		default: // renewRefused
-			m.stats.renewalFailures.Add(1)
-			m.telemetry.renewed("failed", 1)
+		default:
+			refused, cause = refused+1, saidInstead(codes[i])
 			m.scheduler.Retry(&h.item)
 		}
 	}
 	m.stats.renewals.Add(uint64(renewed))
 	m.telemetry.renewed("renewed", renewed)
+	if refused > 0 {
+		m.renewalFailed(refused, cause)
+	}
+}
+
+// renewalFailed tells that n holds have not been renewed, and will be asked for again.
+func (m *Manager) renewalFailed(n int, cause error) {
+	m.stats.renewalFailures.Add(uint64(n))
+	m.telemetry.renewed("failed", n)
+	m.log.Warn("holdfast: renewal failed, trying again", "locks", n, "error", cause)
+}
+
+// saidInstead is the error in the answer of a renew script that is no code.
+func saidInstead(answer any) error {
+	return fmt.Errorf("redis refused to prolong the lease: %v", answer)
 }
 
 // Overdue does nothing: the scheduler hands the holds out again by itself.

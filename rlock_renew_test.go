@@ -40,11 +40,14 @@ func TestRLock_DeniedRenewalIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	read := mustLock(t, m.RWMutex("a").RLocker())
-	allow("-pexpire")
-	<-read.Done()
-	var lost *holdfast.LostError
-	if err := read.Err(); !errors.As(err, &lost) || lost.Reason != holdfast.LostDeadline {
-		t.Error(err)
+	for _, denied := range []string{"pexpire", "hexists"} {
+		read := mustLock(t, m.RWMutex("a").RLocker())
+		allow("-" + denied)
+		<-read.Done()
+		var lost *holdfast.LostError
+		if err := read.Err(); !errors.As(err, &lost) || lost.Reason != holdfast.LostDeadline {
+			t.Errorf("%s: %v", denied, err)
+		}
+		allow("+" + denied)
 	}
 }

@@ -71,12 +71,11 @@ const (
 	releaseHandedOver = -3 // granted to another process, or left to Redisson
 )
 
-// Codes of the renew scripts, per hold.
+// Codes of the renew scripts, per hold; anything else is a text, what Redis said instead.
 const (
-	renewGone    = 0
-	renewDone    = 1
-	renewStolen  = 2
-	renewRefused = -1
+	renewGone   = 0
+	renewDone   = 1
+	renewStolen = 2
 )
 
 // keepDone is the code of keep for a waiter that has its place.

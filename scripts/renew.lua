@@ -7,21 +7,21 @@
 -- ARGV[2]    what the owner ids begin with; sent once, they are most of the bytes
 -- ARGV[2+i]  what the i-th owner id ends with
 --
--- Returns an array with one code per key:
---          1   renewed
---          0   the lock is gone
---          2   another owner holds it, or the key is something else now
---         -1   Redis refused to write it
+-- Returns an array with, for each key:
+--          1     renewed
+--          0     the lock is gone
+--          2     another owner holds it, or the key is something else now
+--          text  what Redis said instead of renewing it
 
 local ttl, prefix = tonumber(ARGV[1]), ARGV[2]
 local codes = {}
 for i, lock in ipairs(KEYS) do
   local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])
   if held == 1 then
-    codes[i] = 1
-    if redis.call('pttl', lock) < ttl and redis.pcall('pexpire', lock, ttl) ~= 1 then
-      codes[i] = -1
-    end
+    local set = redis.call('pttl', lock) >= ttl or redis.pcall('pexpire', lock, ttl)
+    codes[i] = type(set) == 'table' and set.err or 1
+  elseif held ~= 0 and not string.find(held.err, 'WRONGTYPE', 1, true) then
+    codes[i] = held.err
   elseif held == 0 and redis.call('exists', lock) == 0 then
     codes[i] = 0
   else

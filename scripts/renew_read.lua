@@ -7,7 +7,7 @@
 -- ARGV[2]     what the owner ids begin with
 -- ARGV[2+i]   what the i-th owner id ends with
 --
--- Returns an array with one code per reader, as renew.lua does
+-- Returns an array with an answer for each reader, as renew.lua does
 
 local ttl, prefix = tonumber(ARGV[1]), ARGV[2]
 local codes = {}
@@ -16,13 +16,13 @@ for i = 1, #KEYS / 2 do
   local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])
   local left = redis.call('pttl', right)
   if held == 1 and left > 0 then
-    codes[i] = 1
-    if left < ttl and redis.pcall('pexpire', right, ttl) ~= 1 then
-      codes[i] = -1
+    local set = left >= ttl or redis.pcall('pexpire', right, ttl)
+    if type(set) ~= 'table' and redis.call('pttl', lock) < ttl then
+      set = redis.pcall('pexpire', lock, ttl)
     end
-    if redis.call('pttl', lock) < ttl and redis.pcall('pexpire', lock, ttl) ~= 1 then
-      codes[i] = -1
-    end
+    codes[i] = type(set) == 'table' and set.err or 1
+  elseif type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then
+    codes[i] = held.err
   elseif redis.call('exists', lock) == 0 then
     codes[i] = 0
   else

@@ -197,6 +197,48 @@ var outageScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
+	// Redis refuses to renew a lease, for a while: that is no loss, and Extend says why.
+	"RefusedRenewalIsNoLoss": func(e *Env) {
+		admin := e.Server().Admin()
+		allow := func(rules ...any) {
+			if err := admin.Do(bg, append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...).Err(); err != nil {
+				e.Fatal(err)
+			}
+		}
+		allow("+@all")
+		opt := e.srv.Options()
+		opt.Username, opt.Password = "limited", "secret"
+		m := e.ManagerOn(e.client(opt), holdfast.WithLease(10*lease))
+		l := e.MustLock(e.Lock(m))
+		for _, c := range []struct {
+			refuse, allow func()
+			says          string
+		}{
+			{
+				func() { admin.ConfigSet(bg, "min-replicas-to-write", "1") },
+				func() { admin.ConfigSet(bg, "min-replicas-to-write", "0") }, "NOREPLICAS",
+			},
+			{func() { allow("-pexpire") }, func() { allow("+pexpire") }, ""},
+			{func() { allow("-hexists") }, func() { allow("+hexists") }, ""},
+		} {
+			c.refuse()
+			err := l.Extend(bg, 20*lease)
+			e.WantErr(err, holdfast.ErrUnavailable)
+			if err != nil && !strings.Contains(err.Error(), c.says) {
+				e.Errorf("%v does not say %q", err, c.says)
+			}
+			c.allow()
+			if err := l.Err(); err != nil {
+				e.Fatal(err)
+			}
+		}
+		if err := l.Extend(bg, 20*lease); err != nil {
+			e.Error(err)
+		}
+		e.MustUnlock(l)
+		e.Clean(m)
+	},
+
 	// F9 and S7: an ACL that lets a script begin and not end.
 	"DeniedCommandsLeaveNoState": func(e *Env) {
 		admin := e.Server().Admin()

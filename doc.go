@@ -137,7 +137,8 @@
 // # Requirements
 //
 // A Redis server, or one that speaks its protocol and runs its Lua scripts; the tests
-// run Redis 7. The client is go-redis v9; its default options will do, since Holdfast
-// relies on none of its retries and time-outs. The server's maxmemory-policy must be
+// run Redis 7. The client is go-redis v9; its default options will do, since no call waits
+// for its retries and time-outs. Leave its ReadTimeout on: a connection that has silently died
+// is given up by it. The server's maxmemory-policy must be
 // noeviction, or locks may be evicted.
 package holdfast

@@ -33,7 +33,7 @@ type Info struct {
 	Kind    Kind
 	Held    bool
 	Holders []Holder
-	TTL     time.Duration // until the lock expires; 0 if it is free, -1 if it has no TTL
+	TTL     time.Duration // until the lock expires; 0 if there is none, and -1 (a nanosecond) if it has no TTL
 	Waiters int           // length of the queue, see above
 	Token   uint64        // the last fencing token given out, or reserved for callers to come; 0 if there was none
 }
@@ -48,7 +48,8 @@ type Holder struct {
 
 // Inspect asks Redis about the named lock, of any kind, without changing anything. It
 // blocks for at most a second and not beyond ctx. The answer may be out of date when
-// it arrives: it is for people and dashboards, never to decide whether to act.
+// it arrives: it is for people and dashboards, never to decide whether to act. Errors are
+// ErrInvalidName, ErrUnavailable and ErrClosed.
 func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
 	mapped := m.mapName(name)
 	if err := wire.CheckName(mapped); err != nil {
@@ -123,6 +124,9 @@ func parseInfo(value any) (Info, bool) {
 // waits for it. It reports whether there was anything to free. Its holder is told by
 // its next renewal, one in this process at once. A key that holds something else is
 // left alone: ErrWrongKind.
+//
+// It blocks for at most a second and not beyond ctx. Its other errors are ErrInvalidName,
+// ErrClosed and ErrUnavailable, after which the lock may have been freed.
 //
 // It is for operators: the code that held the lock may still be running.
 func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {

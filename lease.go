@@ -12,10 +12,10 @@ import (
 //
 // A lease is a promise with an end. While it is valid and Redis keeps its data, no
 // other lease of this lock is; when it ends early, through expiry, deletion or a
-// silent Redis, Done is closed no later than Deadline. Nothing can stop code that
-// does not look: stop work when Context is done, call Valid before each effect, and
-// where an overlap would do damage give Token to the resource and let it refuse
-// smaller ones.
+// silent Redis, Valid is false from Deadline on, and Done is closed by then or as soon
+// after as a timer runs. Nothing can stop code that does not look: stop work when
+// Context is done, call Valid before each effect, and where an overlap would do damage
+// give Token to the resource and let it refuse smaller ones.
 //
 // Any goroutine may use a lease. A lease must not be copied. One that is dropped
 // without Unlock is renewed for as long as the process runs, or until WithMaxHold.
@@ -167,9 +167,10 @@ func (d ended) announce() {
 // It returns nil if this call, or an earlier copy of its request whose reply was
 // lost, released the lock; ErrLeaseLost or ErrMaxHold if the lease had ended before,
 // ErrClosed if Manager.Close ended it; ErrNotHeld after an Unlock that succeeded; and
-// ErrUnavailable if Redis did not answer in time: the release then goes on in the
-// background, renewal has stopped, and at worst the lock expires with its TTL. Calling
-// Unlock again waits for that release.
+// ErrUnavailable if Redis did not answer in time, or denied it. Without an answer the
+// release goes on in the background, and calling Unlock again waits for it; denied (NOPERM,
+// NOAUTH), it is not repeated. Renewal has stopped in any case, so that at worst the lock
+// expires with its TTL.
 //
 // Unlock asks Redis as often as need be and blocks for at most a second (a quarter of a
 // short lease's TTL, but 100 ms at the least), whether ctx is done or not: ctx carries the

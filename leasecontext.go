@@ -6,9 +6,9 @@ import "context"
 // Lock of the same lock under it re-enters. It is cancelled when the lease ends, with
 // the cause that Err then returns.
 //
-// One that nobody uses any more is collected. Of the parents that share a Done channel, as
-// one does with those that only add values to it, the first is kept, with a few hundred bytes,
-// until it or the lease ends.
+// A context that nobody uses any more is garbage-collected. Parents that share a Done channel,
+// as a context and those that only add values to it do, count as one: the lease keeps the first
+// of them, a few hundred bytes, until that parent or the lease ends.
 func (l *Lease) Context(parent context.Context) context.Context {
 	return &leaseContext{withOwner(parent, l.owner), l.endWith(parent)}
 }

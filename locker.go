@@ -29,9 +29,11 @@ type Result struct {
 // overlapped with another holder. If the lock is not granted, fn is not called.
 // fn may unlock the lease itself.
 //
-// A release that Redis has not confirmed is no error of Do: fn ran under the lock, and the
-// release goes on in the background. An ErrUnavailable therefore says that fn was not called
-// and Do may be called again, unless it is fn's or ErrLeaseLost or ErrMaxHold is joined to it.
+// Do blocks as l.Lock does, for as long as fn, and as Unlock does. A release that Redis has not
+// confirmed is no error of Do: fn ran under the lock, which is freed in the background, or by its
+// TTL, see Lease.Unlock. ErrClosed is joined if Manager.Close ended the lease. An
+// ErrUnavailable therefore says that fn was not called and Do may be called again, unless it is
+// fn's or ErrLeaseLost or ErrMaxHold is joined to it.
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease) error) (err error) {
 	lease, err := l.Lock(ctx)
 	if err != nil {
@@ -63,11 +65,11 @@ func unprotected(err error) error {
 // panics with its error. Its Unlock panics with ErrNotHeld if nothing is locked, and
 // with ErrLeaseLost, ErrMaxHold or ErrClosed if the lock ended early, because the
 // section just left was then not protected to its end. It does not panic with
-// ErrUnavailable: the release goes on in the background.
+// ErrUnavailable: the lock is freed in the background, or by its TTL.
 //
 // The result may be shared by goroutines, which then exclude each other, unless ctx
-// carries an owner: then they are all that owner. Each Unlock ends the latest Lock; but one
-// that ended early first, whose holder must not unlock for the next.
+// carries an owner: then they are all that owner. Each Unlock ends the latest Lock, but
+// a lease that has ended early comes first, so that its holder does not unlock somebody else's.
 func SyncLocker(ctx context.Context, l Locker) sync.Locker {
 	return &syncLocker{ctx: ctx, l: l}
 }

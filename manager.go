@@ -17,7 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// Manager is where all locks of a process meet: it has one pub/sub connection, one
+// Manager is where all locks of a process meet: it has one pub/sub connection (in a
+// cluster with sharded messages another one per master, while somebody waits there), one
 // renewal schedule and one command path for all of them. Make one per process and
 // Redis deployment; it is safe for concurrent use.
 type Manager struct {
@@ -63,8 +64,9 @@ type Manager struct {
 }
 
 // New returns a manager of locks on client, which may be built with default options:
-// Holdfast never relies on client's retries or time-outs. It does no I/O and starts
-// nothing before the first lock. The caller keeps client and closes it after Close.
+// no call waits for client's retries or time-outs. It does no I/O and starts nothing
+// before the first lock. The caller keeps client and closes it after Close. A bad option
+// is ErrInvalidOption, and so is a nil client or a Ring.
 //
 // client is a *redis.Client (one server, or Sentinel's fail-over client) or a
 // *redis.ClusterClient. A *redis.Ring is refused: each process judges by itself which

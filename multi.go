@@ -140,8 +140,9 @@ func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
-// TryLock takes all locks without waiting. It returns ErrNotAcquired if one of them is
-// held by another owner. Otherwise it is like Lock.
+// TryLock takes all locks without waiting for their owners. It returns ErrNotAcquired if one of
+// them is held by another one. It blocks until ctx is done, and for a second at most, once for
+// each lock that cannot go into one request with the others. Otherwise it is like Lock.
 func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
 	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole)
 	lease, err := l.acquire(ctx, op, true)

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -119,6 +120,12 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 		m.renew(r.holds)
 		return
 	}
+	if len(r.holds) > 1 && deniesKey(reply.Err) { // whose is not said: the others go on
+		for _, h := range r.holds {
+			m.executor.Submit(m.newRenewal(r.ttl, r.read, h))
+		}
+		return
+	}
 	codes, ok := reply.Value.([]any)
 	if reply.Outcome != command.Answered || !ok || len(codes) != len(r.holds) {
 		for _, h := range r.holds {
@@ -150,6 +157,11 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 	if refused > 0 {
 		m.renewalFailed(refused, cause)
 	}
+}
+
+// deniesKey reports whether an ACL forbids one of a script's keys.
+func deniesKey(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "NOPERM") && strings.Contains(err.Error(), " key")
 }
 
 // renewalFailed tells that n holds have not been renewed, and will be asked for again.

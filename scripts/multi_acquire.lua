@@ -15,8 +15,11 @@
 --         {-1, i}         one of the i-th's keys, but for the queue, holds something else than its
 --                         kind
 
+-- All is read before anything is written: an ACL that forbids it must not leave a lock without TTL.
+local left = {}
 for i = 1, #KEYS / 3 do
   local lock, tombstones, queue = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
+  left[i] = redis.call('pttl', lock)
   if redis.call('exists', lock, tombstones, queue) > 0 then
     local id = ARGV[1] .. ARGV[2 * i]
     local fields, buried = redis.pcall('hlen', lock), redis.pcall('zscore', tombstones, id)
@@ -52,7 +55,7 @@ end
 for i = 1, #KEYS / 3 do
   local lock, id, ttl = KEYS[3 * i - 2], ARGV[1] .. ARGV[2 * i], ARGV[2 * i + 1]
   redis.call('hset', lock, id, '1')
-  if redis.call('pttl', lock) < tonumber(ttl) then
+  if left[i] < tonumber(ttl) then
     local expires = redis.pcall('pexpire', lock, ttl)
     if expires ~= 1 then -- an ACL that forbids it: never leave a lock without TTL
       for j = 1, i do

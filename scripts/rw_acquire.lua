@@ -28,7 +28,7 @@ if redis.call('exists', lock, KEYS[2], KEYS[3]) > 0 then
   if failure and not string.find(failure.err, 'WRONGTYPE', 1, true) then
     return failure
   end
-  if failure or not mode and redis.call('exists', lock) == 1 then
+  if failure or mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('exists', lock) == 1 then
     return {-1, 0}
   end
   if buried then

@@ -26,6 +26,12 @@ end
 local foreign = false
 if held == 1 then
   foreign = take_out(lock, id)
+elseif ARGV[4] then
+  -- Changes nothing: a write that fails where the rest, which tells no errors, would fail unseen.
+  local written = redis.pcall('hdel', lock, id)
+  if type(written) == 'table' and not string.find(written.err, 'WRONGTYPE', 1, true) then
+    return written
+  end
 end
 if ARGV[4] then
   leave(KEYS[3], deadlines_of(KEYS[3]), id)

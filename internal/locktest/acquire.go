@@ -204,6 +204,7 @@ var acquireScenarios = map[string]func(*Env){
 			"list":    func(key string) { admin.RPush(bg, key, "a") },
 			"rw lock": func(key string) { admin.HSet(bg, key, "mode", "read", "owner:1", 1) },
 			"mutex":   func(key string) { admin.HSet(bg, key, "owner:1", 1) },
+			"hash":    func(key string) { admin.HSet(bg, key, "mode", "dark", "a", "b") },
 		}
 		delete(kinds, map[bool]string{false: "mutex", true: "rw lock"}[e.kind.Write]) // its own
 		for kind, put := range kinds {

@@ -49,6 +49,7 @@ func Run(t *testing.T, k Kind, only ...string) {
 		{"wait", listenScenarios},
 		{"fault", faultScenarios},
 		{"fault", outageScenarios},
+		{"fault", refusalScenarios},
 		{"hygiene", hygieneScenarios},
 		{"corner", cornerScenarios},
 		{"grant", grantScenarios},

@@ -41,7 +41,7 @@ var (
 	errTooLong  = fmt.Errorf("the name is longer than %d bytes", maxNameLen)
 	errSlot     = errors.New("the keys derived from the name fall into another cluster slot: braces must form one non-empty {tag}")
 	errWhole    = errors.New("the name is one whole {tag}: what is inside the braces, as a name, has the same derived keys")
-	errReserved = errors.New("the name is that of a key derived from another lock's name")
+	errReserved = errors.New("the name begins with " + reservedOurs + ", or is that of a key derived from another lock's name")
 )
 
 // CheckName reports why name, after any name mapper, cannot be a lock's name; nil

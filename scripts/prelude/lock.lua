@@ -31,7 +31,7 @@ while id and not told do
     local token = '0'
     if counter then
       token = redis.pcall('incrby', counter, '128')
-      token = type(token) == 'number' and string.format('%.0f', token) or '0' -- it asks for one, and is told what is wrong
+      token = type(token) == 'number' and token < 2 ^ 53 and string.format('%.0f', token) or '0' -- it asks for one, and is told what is wrong
     end
     redis.call('hset', lock, id, '1')
     if redis.pcall('pexpire', lock, claim) ~= 1 then

@@ -29,14 +29,16 @@ end
 -- shortens it: neither for others nor, as a late copy, for id. It returns nil, or the
 -- error that kept it from that.
 local function put(lock, id, ttl)
-  local writer = is_writer(id)
-  redis.call('hset', lock, 'mode', writer and 'write' or 'read', id, '1')
+  local right = not is_writer(id) and right_of(lock, id, 1)
+  -- Read before anything is written: an ACL that forbids it must not leave a lock without TTL.
+  local left, rights = redis.call('pttl', lock), right and redis.call('pttl', right)
+  redis.call('hset', lock, 'mode', right and 'read' or 'write', id, '1')
   local set = 1
-  if redis.call('pttl', lock) < tonumber(ttl) then
+  if left < tonumber(ttl) then
     set = redis.pcall('pexpire', lock, ttl)
   end
-  if set == 1 and not writer and redis.call('pttl', right_of(lock, id, 1)) < tonumber(ttl) then
-    set = redis.pcall('set', right_of(lock, id, 1), '1', 'px', ttl)
+  if set == 1 and right and rights < tonumber(ttl) then
+    set = redis.pcall('set', right, '1', 'px', ttl)
   end
   if type(set) == 'table' and set.err then -- an ACL: never leave a lock without TTL
     redis.call('hdel', lock, id)
@@ -107,7 +109,7 @@ local function let_in(o)
     local token = '0'
     if o.counter then
       token = redis.pcall('incrby', o.counter, '128')
-      token = type(token) == 'number' and string.format('%.0f', token) or '0' -- it asks for one, and is told what is wrong
+      token = type(token) == 'number' and token < 2 ^ 53 and string.format('%.0f', token) or '0' -- it asks for one, and is told what is wrong
     end
     if put(o.lock, id, o.claim) then
       break

@@ -37,7 +37,8 @@ end
 -- day to a day. It only ends queues whose processes have all died, and Redisson's waiters, who give
 -- none, may be left alone with it.
 local function keep_keys(queue, deadlines, fresh)
-  return not fresh and redis.call('pttl', queue) >= 43200000
+  local left = not fresh and redis.pcall('pttl', queue)
+  return type(left) == 'number' and left >= 43200000
     or redis.pcall('pexpire', queue, '86400000') == 1 and redis.pcall('pexpire', deadlines, '86400000') == 1
 end
 
@@ -67,6 +68,7 @@ end
 -- several ids passes the result of foreign_before.
 local function stand(queue, deadlines, now, id, patience, behind)
   local fresh, time = false, redis.call('zscore', deadlines, id)
+  local known = time
   if not time and patience < 0 then
     reinstate(queue, id)
   elseif not time then
@@ -76,6 +78,9 @@ local function stand(queue, deadlines, now, id, patience, behind)
   end
   local kept, foreign = kept_until(now, id, math.abs(patience), time or 0, behind or foreign_before(queue))
   local set = redis.pcall('zadd', deadlines, kept, id)
+  if type(set) == 'table' and known then
+    return nil, set -- out of memory, mostly: it still has the place that it had
+  end
   if type(set) == 'table' or not keep_keys(queue, deadlines, fresh) then
     -- An ACL that forbids it: never leave a key without TTL.
     redis.call('lrem', queue, '1', id)

@@ -1,0 +1,209 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// limited returns a client of a user who may do everything at first, and a function that
+// changes what the user may do.
+func (e *Env) limited() (client redis.UniversalClient, allow func(rules ...any)) {
+	e.Helper()
+	admin := e.Server().Admin()
+	allow = func(rules ...any) {
+		e.Helper()
+		if err := admin.Do(bg, append([]any{"ACL", "SETUSER", "limited"}, rules...)...).Err(); err != nil {
+			e.Fatal(err)
+		}
+	}
+	allow("reset", "on", ">secret", "~*", "&*", "+@all")
+	opt := e.srv.Options()
+	opt.Username, opt.Password = "limited", "secret"
+	return e.client(opt), allow
+}
+
+// refusalScenarios are about a Redis that refuses or denies something in the middle of what a
+// script does, or while locks are held or waited for.
+var refusalScenarios = map[string]func(*Env){
+	// F9 and S7: an ACL that lets a script begin and not end.
+	"DeniedCommandsLeaveNoState": func(e *Env) {
+		for _, rule := range []string{"-pexpire", "-hset", "-eval -evalsha", "resetkeys"} {
+			client, allow := e.limited()
+			for _, r := range strings.Fields(rule) {
+				allow(r)
+			}
+			m := e.ManagerOn(client)
+			for _, lock := range []func(context.Context) (*holdfast.Lease, error){e.Lock(m).TryLock, e.Lock(m).Lock} {
+				ctx, cancel := context.WithTimeout(bg, time.Second)
+				_, err := lock(ctx)
+				cancel()
+				e.WantErr(err, holdfast.ErrUnavailable)
+			}
+			e.srv.RequireNoKeys(e, Tombstones)
+			e.srv.RequireTTLs(e)
+		}
+	},
+
+	// S7: a script that may not read a TTL has not taken the lock by then. A caller that waits for
+	// better times would keep it without TTL.
+	"DeniedTTLLeavesNoLockWithoutOne": func(e *Env) {
+		client, allow := e.limited()
+		allow("-pttl")
+		m := e.ManagerOn(client)
+		several, err := holdfast.NewMulti(m.Mutex("several:a"), m.Mutex("several:b"))
+		if err != nil {
+			e.Fatal(err)
+		}
+		for _, l := range []holdfast.Locker{e.Lock(m), m.RWMutex(e.Key + ":rw").RLocker(), several} {
+			ctx, cancel := context.WithCancel(bg)
+			ended := make(chan *holdfast.Lease, 1)
+			before := m.Stats().Troubles
+			go func() { lease, _ := l.Lock(ctx); ended <- lease }()
+			var lease *holdfast.Lease
+			e.Eventually("it is taken, or denied", func() bool {
+				select {
+				case lease = <-ended:
+					return true
+				default:
+					return m.Stats().Troubles > before+1
+				}
+			})
+			e.srv.RequireTTLs(e)
+			cancel()
+			if lease == nil {
+				lease = <-ended
+			}
+			if lease != nil {
+				e.MustUnlock(lease)
+			}
+		}
+		allow("+pttl")
+		e.Clean(m, Tombstones)
+	},
+
+	// Redis refuses to renew a lease, for a while: that is no loss, and Extend says why.
+	"RefusedRenewalIsNoLoss": func(e *Env) {
+		client, allow := e.limited()
+		admin := e.srv.Admin()
+		m := e.ManagerOn(client, holdfast.WithLease(10*lease))
+		l := e.MustLock(e.Lock(m))
+		for _, c := range []struct {
+			refuse, allow func()
+			says          string
+		}{
+			{
+				func() { admin.ConfigSet(bg, "min-replicas-to-write", "1") },
+				func() { admin.ConfigSet(bg, "min-replicas-to-write", "0") }, "NOREPLICAS",
+			},
+			{func() { allow("-pexpire") }, func() { allow("+pexpire") }, ""},
+			{func() { allow("-hexists") }, func() { allow("+hexists") }, ""},
+		} {
+			c.refuse()
+			err := l.Extend(bg, 20*lease)
+			e.WantErr(err, holdfast.ErrUnavailable)
+			if err != nil && !strings.Contains(err.Error(), c.says) {
+				e.Errorf("%v does not say %q", err, c.says)
+			}
+			c.allow()
+			if err := l.Err(); err != nil {
+				e.Fatal(err)
+			}
+		}
+		if err := l.Extend(bg, 20*lease); err != nil {
+			e.Error(err)
+		}
+		e.MustUnlock(l)
+		e.Clean(m)
+	},
+
+	// N3: locks whose keys the user may not touch any more are lost, and no others, though one
+	// request renews them all.
+	"KeysThatAreForbiddenLaterLoseNoOthers": func(e *Env) {
+		client, allow := e.limited()
+		m := e.ManagerOn(client)
+		var kept, forbidden []*holdfast.Lease
+		for i := range 5 {
+			kept = append(kept, e.MustLock(e.kind.Lock(m, fmt.Sprint("kept:", i))))
+			forbidden = append(forbidden, e.MustLock(e.kind.Lock(m, fmt.Sprint("old:", i))))
+		}
+		allow("resetkeys", "~kept:*", "~holdfast_*", "~redisson_*")
+		for _, l := range forbidden {
+			<-l.Done()
+			e.WantLost(l, holdfast.LostDeadline)
+		}
+		allow("~*") // or what was lost is not given back
+		for _, l := range kept {
+			e.MustUnlock(l)
+		}
+	},
+
+	// L6: whoever stands in the queue when Redis has no memory left, or may not keep a place, stands
+	// there after that as well.
+	"OutOfMemoryInTheQueue": func(e *Env) {
+		m, other := e.Manager(holdfast.WithPollInterval(100*time.Millisecond)), e.Manager(holdfast.WithLease(time.Minute))
+		held := e.MustLock(e.Lock(other))
+		got := e.Locking(e.Lock(m))
+		e.Eventually("it stands in the queue", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
+		e.srv.Admin().ConfigSet(bg, "maxmemory", "1")
+		before := m.Stats().Troubles
+		e.Eventually("it has been refused a few times", func() bool {
+			select {
+			case <-got: // Locking has told why
+				return true
+			default:
+				return m.Stats().Troubles > before+2
+			}
+		})
+		if n := e.srv.Admin().LLen(bg, e.queue()).Val(); n != 1 {
+			e.Errorf("%d stand in the queue", n)
+		}
+		e.srv.Admin().ConfigSet(bg, "maxmemory", "0")
+		e.MustUnlock(held)
+		e.MustUnlock(<-got)
+		e.Clean(m)
+	},
+
+	// H1: a waiter that leaves while Redis refuses to write leaves no place behind.
+	"LeavesWhileWritesAreRefused": func(e *Env) {
+		m, other := e.Manager(holdfast.WithFairPatience(time.Hour)), e.Manager(holdfast.WithLease(time.Minute))
+		held := e.MustLock(e.Lock(other))
+		ctx, cancel := context.WithCancel(bg)
+		left := make(chan error, 1)
+		go func() { _, err := e.Lock(m).Lock(ctx); left <- err }()
+		e.Eventually("it stands in the queue", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
+		e.srv.Admin().ConfigSet(bg, "min-replicas-to-write", "1")
+		cancel()
+		e.WantErr(<-left, context.Canceled)
+		before := m.Stats().Troubles
+		e.Eventually("it cannot leave the queue", func() bool { return m.Stats().Troubles > before })
+		e.srv.Admin().ConfigSet(bg, "min-replicas-to-write", "0")
+		e.Eventually("it has left", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 0 })
+		e.MustUnlock(held)
+		e.Clean(m, Tombstones)
+	},
+
+	// S8: Lua's numbers are exact up to 2^53. Tokens beyond would repeat.
+	"FencingCounterBeyondExactNumbers": func(e *Env) {
+		m := e.Manager(holdfast.WithFencing())
+		counter := "redisson_lock_token:{" + e.Key + "}"
+		e.Server().Admin().Set(bg, counter, 1<<53-1_000_000, 0)
+		l := e.MustLock(e.Lock(m))
+		if l.Token() <= 1<<53-1_000_000 {
+			e.Errorf("token %d", l.Token())
+		}
+		e.MustUnlock(l)
+		e.srv.Admin().Set(bg, counter, 1<<53, 0)
+		_, err := e.Lock(m).Lock(bg)
+		e.WantErr(err, holdfast.ErrUnavailable)
+		if err != nil && !strings.Contains(err.Error(), "2^53") {
+			e.Errorf("%v does not say why", err)
+		}
+		e.Free()
+	},
+}

@@ -71,7 +71,8 @@ func (l *Lease) Name() string { return l.name }
 // Token returns the fencing token of the grant: of two grants of one lock the later
 // has the larger token. It is 0 without WithFencing. Re-entering returns the same
 // token, so that an owner never fences itself. Tokens are not consecutive: a hand-over
-// between processes reserves 128 of them. Keep 64 bits for one.
+// between processes reserves 128 of them. They end at 2^53, as exact numbers of Redis's
+// scripts do: from there on a lock with fencing is ErrUnavailable. Keep 64 bits for one.
 //
 // The counter lives in Redis: tokens are as durable as its data. A lease of several
 // locks has no token.

@@ -147,17 +147,8 @@ var hygieneScenarios = map[string]func(*Env){
 
 	// A release that Redis denies is over as soon as one that it confirms.
 	"CloseTellsOfDeniedReleases": func(e *Env) {
-		admin := e.Server().Admin()
-		allow := func(rights ...any) {
-			e.Helper()
-			if err := admin.Do(bg, append([]any{"ACL", "SETUSER", "limited"}, rights...)...).Err(); err != nil {
-				e.Fatal(err)
-			}
-		}
-		allow("reset", "on", ">secret", "~*", "&*", "+@all")
-		opt := e.srv.Options()
-		opt.Username, opt.Password = "limited", "secret"
-		m := e.ManagerOn(e.client(opt))
+		client, allow := e.limited()
+		m := e.ManagerOn(client)
 		e.MustLock(e.Lock(m))
 		allow("resetkeys")
 		err := m.Close(bg)

@@ -87,6 +87,27 @@ var refusalScenarios = map[string]func(*Env){
 		e.Clean(m, Tombstones)
 	},
 
+	// S7: nor is there a queue without TTL, where one or both of its keys had been deleted.
+	"DeniedTTLLeavesNoQueueWithoutOne": func(e *Env) {
+		client, allow := e.limited()
+		m, other := e.ManagerOn(client, holdfast.WithPollInterval(100*time.Millisecond)), e.Manager(holdfast.WithLease(time.Minute))
+		held := e.MustLock(e.Lock(other))
+		got := e.Locking(e.Lock(m))
+		keys := e.queueKeys()
+		for _, deleted := range [][]string{keys, keys[1:]} {
+			e.Eventually("it stands in the queue", func() bool { return e.srv.Admin().Exists(bg, keys...).Val() == 2 })
+			allow("-pttl")
+			e.srv.Admin().Del(bg, deleted...)
+			before := m.Stats().Troubles
+			e.Eventually("it is denied", func() bool { return m.Stats().Troubles > before+1 })
+			e.srv.RequireTTLs(e)
+			allow("+pttl")
+		}
+		e.MustUnlock(held)
+		e.MustUnlock(<-got)
+		e.Clean(m, Tombstones)
+	},
+
 	// Redis refuses to renew a lease, for a while: that is no loss, and Extend says why.
 	"RefusedRenewalIsNoLoss": func(e *Env) {
 		client, allow := e.limited()
@@ -204,6 +225,16 @@ var refusalScenarios = map[string]func(*Env){
 		if err != nil && !strings.Contains(err.Error(), "2^53") {
 			e.Errorf("%v does not say why", err)
 		}
+		e.Free()
+		// A release does not grant the lock with such a token either: who is granted it asks, and is told.
+		e.srv.Admin().Del(bg, counter)
+		held := e.MustLock(e.Lock(e.Manager(holdfast.WithFencing())))
+		failed := make(chan error, 1)
+		go func() { _, err := e.Lock(m).Lock(bg); failed <- err }()
+		e.Eventually("it stands in the queue", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
+		e.srv.Admin().Set(bg, counter, 1<<53, 0)
+		e.MustUnlock(held)
+		e.WantErr(<-failed, holdfast.ErrUnavailable)
 		e.Free()
 	},
 }

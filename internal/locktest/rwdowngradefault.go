@@ -149,18 +149,13 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 
 	// An ACL that forbids a step of it: the lock stays what it was, with a TTL.
 	"DeniedCommands": func(e *Env) {
-		admin := e.Server().Admin()
 		for _, acl := range []string{"-pexpire", "-set", "-publish"} {
-			if err := admin.Do(bg, "ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all").Err(); err != nil {
-				e.Fatal(err)
-			}
-			opt := e.srv.Options()
-			opt.Username, opt.Password = "limited", "secret"
-			m := e.ManagerOn(e.client(opt))
+			client, allow := e.limited()
+			m := e.ManagerOn(client)
 			l := e.RW(m)
 			write, read := e.bothSides(l)
-			admin.PExpire(bg, e.Key, lease/2) // so that it is to be prolonged
-			admin.Do(bg, "ACL", "SETUSER", "limited", acl)
+			e.srv.Admin().PExpire(bg, e.Key, lease/2) // so that it is to be prolonged
+			allow(acl)
 			err := write.Unlock(bg)
 			if acl == "-publish" && err != nil || acl != "-publish" && err == nil {
 				e.Errorf("%s: %v", acl, err)
@@ -174,7 +169,7 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 			}
 			_ = read.Unlock(bg)
 			e.Eventually("free", func() bool { return e.srv.Admin().Exists(bg, e.Key).Val() == 0 })
-			admin.Do(bg, "ACL", "SETUSER", "limited", "+@all")
+			allow("+@all")
 			e.Clean(m, Tombstones)
 		}
 	},

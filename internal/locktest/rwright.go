@@ -230,7 +230,6 @@ var rwRightScenarios = map[string]func(*Env){
 
 	// S7: an ACL that forbids a step of the read side leaves nothing without TTL.
 	"DeniedCommandsLeaveNoState": func(e *Env) {
-		admin := e.Server().Admin()
 		other := e.Manager()
 		for _, acl := range []string{"-pexpire", "-set", "-hset"} {
 			for _, beside := range []bool{false, true} {
@@ -238,12 +237,9 @@ var rwRightScenarios = map[string]func(*Env){
 				if beside {
 					held = e.MustRLock(e.RW(other))
 				}
-				if err := admin.Do(bg, "ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", acl).Err(); err != nil {
-					e.Fatal(err)
-				}
-				opt := e.srv.Options()
-				opt.Username, opt.Password = "limited", "secret"
-				m := e.ManagerOn(e.client(opt))
+				client, allow := e.limited()
+				allow(acl)
+				m := e.ManagerOn(client)
 				for _, take := range []func(context.Context) (*holdfast.Lease, error){e.RW(m).TryRLock, e.RW(m).RLock} {
 					ctx, cancel := context.WithTimeout(bg, 200*time.Millisecond)
 					_, err := take(ctx)

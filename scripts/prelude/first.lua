@@ -10,9 +10,10 @@ local function first(queue, deadlines, now)
     end
     local kept = tonumber(redis.call('zscore', deadlines, id) or nil)
     if not kept then -- Redisson would wait for it for ever
+      local left = redis.call('pttl', deadlines) -- before the write: see put in rw.lua
       kept = now + 5000
       redis.call('zadd', deadlines, kept, id)
-      if redis.call('pttl', deadlines) < 0 then -- it may be new
+      if left < 0 then -- it may be new
         redis.pcall('pexpire', deadlines, '86400000')
       end
     end

@@ -67,11 +67,11 @@ end
 -- stands before it; on failure nil and the reply for the caller. A caller that has
 -- several ids passes the result of foreign_before.
 local function stand(queue, deadlines, now, id, patience, behind)
-  local fresh, time = false, redis.call('zscore', deadlines, id)
-  local known = time
-  if not time and patience < 0 then
+  local fresh, known = false, redis.call('zscore', deadlines, id)
+  local time = known
+  if not known and patience < 0 then
     reinstate(queue, id)
-  elseif not time then
+  elseif not known then
     local last = redis.call('lindex', queue, '-1')
     fresh = redis.call('rpush', queue, id) == 1
     time = last and (inbox_of(last) and redis.call('zscore', deadlines, last) or math.huge)

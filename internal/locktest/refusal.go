@@ -99,7 +99,7 @@ var refusalScenarios = map[string]func(*Env){
 			allow("-pttl")
 			e.srv.Admin().Del(bg, deleted...)
 			before := m.Stats().Troubles
-			e.Eventually("it is denied", func() bool { return m.Stats().Troubles > before+1 })
+			e.Eventually("it is denied", func() bool { return m.Stats().Troubles > before })
 			e.srv.RequireTTLs(e)
 			allow("+pttl")
 		}

@@ -113,20 +113,29 @@ func (h *handle) enter(ctx context.Context, r request) (*Lease, *waiter, *entry,
 	if r.owner != nil && h.heldOtherwise(r.owner) {
 		return nil, nil, nil, newLockError(ErrWouldDeadlock, h.name, errBothKinds)
 	}
+	e, err := h.lockEntry()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	lease, w, err := e.enterLocked(ctx, r)
+	e.mu.Unlock()
+	return lease, w, e, err
+}
+
+// lockEntry returns the lock's entry with its mu locked; a new one if there is none.
+func (h *handle) lockEntry() (*entry, error) {
 	e := h.entry.Load()
 	for {
 		if e != nil {
 			e.mu.Lock()
 			if !e.dead {
-				lease, w, err := e.enterLocked(ctx, r)
-				e.mu.Unlock()
-				return lease, w, e, err
+				return e, nil
 			}
 			e.mu.Unlock() // forgotten since: its successor is in the registry
 		}
 		var err error
 		if e, err = h.m.entry(h.named); err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 	}
 }

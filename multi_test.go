@@ -85,6 +85,15 @@ func TestMulti_IsOneCommand(t *testing.T) {
 	}
 	mustUnlock(t, again)
 	srv.RequireNoKeys(t)
+
+	// Unlock returns a moment before the last of a lock is forgotten.
+	before = m.Stats().Commands
+	for range 300 {
+		mustUnlock(t, mustLock(t, l))
+	}
+	if n := m.Stats().Commands - before; n != 300*4 {
+		t.Errorf("%d commands for 300 times three names, expected %d", n, 300*4)
+	}
 }
 
 // AC-75: what was taken before the refusal is released at once.

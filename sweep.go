@@ -103,13 +103,12 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 		}
 	}()
 	for _, h := range locks {
-		e, err := m.entry(h.named)
+		e, err := h.lockEntry()
 		if err != nil {
 			return nil, err
 		}
-		e.mu.Lock()
 		s.entries = append(s.entries, e)
-		if e.dead || e.closed || e.waiters.Len() > 0 || e.hold != nil || e.releasing+e.orphans > 0 {
+		if e.closed || e.waiters.Len() > 0 || e.hold != nil || e.releasing+e.orphans > 0 {
 			return nil, nil
 		}
 	}

@@ -21,8 +21,8 @@
 //
 // # What is promised
 //
-// A lease is a promise with an end. While a lease is valid, no other lease of the same
-// lock is, provided that
+// A lease is a promise with an end. While a lease is valid, no other owner has a valid
+// lease of the same lock (readers of an RWMutex share it), provided that
 //
 //   - Redis keeps its data: no fail-over to a replica that lacks it, no restart without
 //     it, no eviction, nobody deletes the key;
@@ -52,10 +52,10 @@
 //
 //	deadline = sent + TTL - margin        margin = max(25 ms, TTL/50), at most TTL/2
 //
-// A lock that another release hands over is held for two seconds at first, or for the lease
-// if that is shorter: so long would a process that has died meanwhile keep it. The first
-// renewal, 25 ms later, gives it its own TTL, and only from then on does the lease outlive a
-// silence of Redis as long as that.
+// A lock that another process's release hands over has a short TTL at first: two seconds, or
+// the lease if that is shorter. If the process that gets it has died, the others wait only that
+// long. After 25 ms the first renewal gives it its own TTL; until then it cannot outlive a
+// longer silence of Redis.
 //
 // Holds are renewed every TTL/3 by one scheduler, in batches, and a renewal that fails
 // is repeated until the deadline. A lease is lost for two reasons only: Redis says that it
@@ -72,8 +72,8 @@
 //
 // # Waiting
 //
-// Waiters are parked and woken by messages; no goroutine but the caller's own waits. For the
-// case that a message is lost, each process asks about a lock now and then (WithPollInterval).
+// Waiters are parked and woken by messages; no goroutine but the caller's own waits. To pass the
+// lock on inside a process is called a hand-off here, to grant it to another process a hand-over.
 //
 // Callers in one process that want a Mutex wait in the order in which they came; the
 // first of them stands for all in the queue that the lock has in Redis. Unlock passes the
@@ -81,11 +81,10 @@
 // on for a hand-off slice (WithHandoffSlice) at most; then the lock is released. A release
 // grants the lock to the next process in the queue and tells it so. A hand-over between
 // processes therefore costs two commands per acquisition, one to stand in the queue and
-// one to release, and processes take turns. Where the only caller of a process keeps the lock for
-// less than a millisecond and is back within another, several times in a row, its release also
-// books its next place: one command. If nobody comes within a millisecond the booking is
-// cancelled; if the lock was granted to it meanwhile, the others wait for that millisecond, and
-// a TryLock is refused in it.
+// one to release, and processes take turns. A process whose only caller keeps the lock for less
+// than a millisecond and takes it again within another, several times in a row, books its next place
+// with the release: one command. If that caller does not come back, a booking can cost the others up
+// to a millisecond, in which a TryLock is refused as well.
 //
 // A FairMutex has a place in that queue for each caller, so that one order holds over
 // all processes. Each grant then comes from Redis, also within a process. A waiter whose
@@ -93,7 +92,7 @@
 //
 // The readers of one process share one hold of an RWMutex. A waiting writer, in
 // whichever process, keeps new readers out, and a release lets in either one writer or
-// all readers up to the next one, so that neither side starves.
+// all readers in front of the next waiting writer, so that neither side starves.
 //
 // Waiters of Redisson get their turn too. Those of its fair lock stand in the same queue.
 // The others do not; while any of them listen, one release after at most 16 grants in a

@@ -117,8 +117,11 @@ func (h *handle) enter(ctx context.Context, r request) (*Lease, *waiter, *entry,
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	lease, w, err := e.enterLocked(ctx, r)
+	lease, w, err := e.enterLocked(r)
 	e.mu.Unlock()
+	if w != nil && r.async != nil && ctx.Done() != nil {
+		e.leaveWith(ctx, w)
+	}
 	return lease, w, e, err
 }
 
@@ -162,7 +165,7 @@ func (h *handle) heldOtherwise(o *owner) bool {
 	return e.holdOfLocked(o, time.Now()) != nil
 }
 
-func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, error) {
+func (e *entry) enterLocked(r request) (*Lease, *waiter, error) {
 	h := r.h
 	if e.closed {
 		return nil, nil, newLockError(ErrClosed, h.name)
@@ -196,9 +199,6 @@ func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, er
 	if !r.once {
 		e.cameLocked()
 	}
-	if r.async != nil && ctx.Done() != nil {
-		w.Value.unhook = context.AfterFunc(ctx, func() { e.leaveAsync(ctx, w) })
-	}
 	if r.once {
 		e.onces++
 	}
@@ -212,11 +212,11 @@ func (e *entry) enterLocked(ctx context.Context, r request) (*Lease, *waiter, er
 // holdOfLocked returns the hold that o, which is not nil, has a lease on; nil if there is
 // none.
 func (e *entry) holdOfLocked(o *owner, now time.Time) *hold {
-	if h := e.hold; h != nil && h.caller() == o && now.Before(h.deadline) {
+	if h := e.hold; h != nil && h.caller() == o && now.Before(h.end()) {
 		return h
 	}
 	for _, h := range e.reads.all() {
-		if now.Before(h.deadline) && h.leasedTo(o) {
+		if now.Before(h.end()) && h.leasedTo(o) {
 			return h
 		}
 	}
@@ -242,8 +242,9 @@ func (e *entry) inTheWayLocked(k kind, now time.Time) bool {
 // leave takes w, whose ctx is done, out of the queue. If the lock was granted in the
 // same moment it is given back: a caller whose ctx is done always gets an error.
 func (e *entry) leave(ctx context.Context, w *waiter) error {
+	causes := contextCauses(ctx) // while no lock is held: ctx may be code of the user, and look at a lease
 	e.mu.Lock()
-	err := e.noVerdictLocked(ctx, w)
+	err := e.noVerdictLocked(causes, w)
 	left := e.waiters.Remove(w)
 	if left {
 		e.goneLocked(w)
@@ -265,12 +266,27 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	return err
 }
 
+// leaveWith has w, of LockAsync, leave the queue when ctx ends.
+func (e *entry) leaveWith(ctx context.Context, w *waiter) {
+	unhook := context.AfterFunc(ctx, func() { e.leaveAsync(ctx, w) })
+	e.mu.Lock()
+	parked := w.Parked()
+	if parked {
+		w.Value.unhook = unhook
+	}
+	e.mu.Unlock()
+	if !parked {
+		unhook()
+	}
+}
+
 // leaveAsync is leave for LockAsync, except that a result that has been delivered stays.
 func (e *entry) leaveAsync(ctx context.Context, w *waiter) {
+	causes := contextCauses(ctx)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if w.Parked() {
-		e.deliverLocked(w, Result{Err: e.noVerdictLocked(ctx, w)})
+		e.deliverLocked(w, Result{Err: e.noVerdictLocked(causes, w)})
 		e.stepLocked()
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 // entry is what this process knows about one lock: who waits for it here, what the
 // process holds or has asked for in Redis. It has no goroutine. It is moved by
-// events, each of which takes mu, changes what it changes and ends in stepLocked,
-// which decides what to do next:
+// events, each of which takes mu and changes what it changes. If somebody's turn may have come
+// with it, it ends in stepLocked, which decides what to do next:
 //
 //	enter, leave       a caller comes or goes                      enter.go
 //	                   or is expected back                         habit.go
@@ -25,7 +25,8 @@ import (
 //	wakeUp             the timer: poll, TTL of the holder, pause   below
 //	close              Manager.Close                               below
 //	missed, expire     a renewal or the deadline                   loss.go, renew.go
-//	Unlock             the holder is done                          lease.go
+//	reachLimit         the end by WithMaxHold                      loss.go
+//	Unlock             the holder is done                          unlock.go
 //
 // The attempt in Redis belongs to the entry and not to a caller: for a mutex and a
 // read-write lock the first waiter's bid stands for all, and when that waiter gives
@@ -99,7 +100,7 @@ func (e *entry) deliverLocked(w *waiter, r Result) {
 		w.Value.async <- r // buffered for it
 	}
 	if w.Value.unhook != nil {
-		w.Value.unhook()
+		go w.Value.unhook() // by a goroutine that holds no lock: the context may be code of the user
 	}
 }
 

@@ -10,12 +10,12 @@ import (
 // One fact, one error. Every error of this package matches at least one of these
 // with errors.Is; compare with errors.Is only, they are mostly wrapped.
 var (
-	// ErrNotAcquired: somebody else holds the lock (TryLock), or ctx ended before the lock
-	// was granted; then the context's cause is joined to it, which tells the two apart:
-	// with a context that has ended already, nobody was asked. Nothing that is
-	// in anybody's way is left behind: no lock, no place in a queue, no subscription. If
-	// a request was still unanswered, a tombstone stays in Redis for a minute: it refuses
-	// copies of that request that arrive late.
+	// ErrNotAcquired: another owner holds the lock (TryLock), or ctx ended before the lock
+	// was granted. In the second case the context's cause is joined, so that errors.Is with
+	// context.Canceled or DeadlineExceeded tells the two apart; if ctx had ended before the
+	// call, Redis was not asked at all. Nothing stays behind that could be in anybody's way:
+	// no lock, no place in a queue, no subscription. If a request was still unanswered, a
+	// tombstone stays in Redis for a minute and refuses late copies of it.
 	ErrNotAcquired = errors.New("holdfast: lock not acquired")
 
 	// ErrLeaseLost: the lease ended without its holder's doing. A *LostError says why.
@@ -56,7 +56,7 @@ var (
 // errUpgrade and errBothKinds say why a lock would deadlock.
 var (
 	errUpgrade   = errors.New("the owner holds the read side, and a writer waits for all readers")
-	errBothKinds = errors.New("the owner holds it already, of a mutex and a fair lock the other one")
+	errBothKinds = errors.New("the owner already holds this name as the other kind of lock (Mutex or FairMutex)")
 )
 
 // LostReason is why a lease was lost.

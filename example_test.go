@@ -50,9 +50,10 @@ func ExampleMutex_Lock() {
 	m, done := newManager()
 	defer done()
 
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // how long to wait, not how long to hold
+	ctx := context.Background()
+	wait, cancel := context.WithTimeout(ctx, 5*time.Second) // bounds the wait, not the work
 	defer cancel()
-	lease, err := m.Mutex("report:daily").Lock(ctx)
+	lease, err := m.Mutex("report:daily").Lock(wait)
 	if err != nil {
 		log.Fatal(err)
 	}

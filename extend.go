@@ -15,8 +15,9 @@ import (
 // It returns ErrLeaseLost, ErrMaxHold or ErrClosed if the lease has ended, ErrNotHeld
 // after Unlock, ErrInvalidOption for a bad d or one beyond WithMaxHold, and ErrUnavailable
 // if Redis refused, with what it said, did not answer within a second or before ctx was done,
-// or has not answered the Unlock of the write side that this owner had beside: the lease may
-// then last as long as before or as long as asked for, and Deadline says what can be relied on.
+// or has not yet confirmed that the write side which this owner had unlocked became a read side.
+// After ErrUnavailable the lease may last as long as before or as long as asked for: rely on
+// Deadline.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if l.group != nil {
 		return l.group.extend(ctx, l, d)
@@ -35,9 +36,12 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	ttl := validity.TTL(d)
 	sent := time.Now()
 	e.mu.Lock()
-	read, unsettled := h.kind == readKind, e.reads.converts(h)
-	h.extended = h.extended || ttl > h.cfg.ttl && !unsettled
+	over, read, unsettled := l.err != nil, h.kind == readKind, e.reads.converts(h)
+	h.extended = h.extended || ttl > h.cfg.ttl && !unsettled && !over
 	e.mu.Unlock()
+	if over { // by now the hold may be another caller's
+		return l.stillHeld()
+	}
 	if unsettled { // Redis may still have the write side, and would deny the other
 		return newLockError(ErrUnavailable, l.name, errDowngrading)
 	}

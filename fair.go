@@ -9,10 +9,10 @@ import "context"
 // where Redisson's waiters stand as well. Arrival is when Redis executes the request.
 // A waiter keeps its place for as long as it waits and its process is not silent for
 // longer than WithFairPatience; a process that comes back after a longer silence finds
-// its waiters at the front again. A waiter that gives up leaves the queue at once. One
-// that dies there mostly costs the others nothing, and two seconds at most; all those of
-// one dead process together cost at most twice the patience, or where that is shorter the
-// patience and two seconds.
+// its waiters at the front again. A waiter that gives up leaves the queue at once. One that
+// dies in it usually costs the others nothing, and two seconds at most; all those of one dead
+// process together cost at most twice the patience, or the patience and two seconds, whichever
+// is less.
 //
 // The order has its price, which a Mutex saves: each grant is a message from Redis and
 // each acquisition takes two commands, also between goroutines of one process.

@@ -56,14 +56,12 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 // serveLocked gives a hold that has just been granted to the waiter whose claim it
 // was, and a read hold to the readers behind as well.
 func (e *entry) serveLocked(h *hold, w *waiter, how grantMode) {
-	e.grantLocked(h, w, how)
-	if h.kind == readKind {
-		e.shareLocked(h, e.waiters.Front())
-	}
+	e.assignLocked(h, w, how)
 	if h.kind != readKind {
 		e.refuseLocked(e.tries+1, ErrNotAcquired, nil) // another owner has it now
 		return
 	}
+	e.shareLocked(h, e.waiters.Front())
 	e.ask = true // a writer behind is to stand in the queue, a reader may need a hold of its own
 }
 
@@ -84,8 +82,8 @@ func (e *entry) shareLocked(h *hold, w *waiter) {
 	}
 }
 
-// grantLocked makes w's caller the owner of h.
-func (e *entry) grantLocked(h *hold, w *waiter, how grantMode) {
+// assignLocked makes w's caller the owner of h.
+func (e *entry) assignLocked(h *hold, w *waiter, how grantMode) {
 	if h.cfg.fencing {
 		h.token++
 		h.tokens--
@@ -148,7 +146,7 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 	if w := e.waiters.Front(); w != nil && h.kind != readKind && h.passes(w.Value.h, now) {
 		e.m.stats.handedOff.Add(1)
 		e.inquireLocked(h, now)
-		e.grantLocked(h, w, grantedByHandoff)
+		e.assignLocked(h, w, grantedByHandoff)
 		e.refuseLocked(e.tries+1, ErrNotAcquired, nil)
 		return nil
 	}

@@ -160,6 +160,21 @@ func (g *group) deadline() time.Time {
 	return ends[g.need-1]
 }
 
+// valid reports whether enough parts are. One that has ended does not count from then on, and not
+// only once the lease has learned of it: its lock may be somebody else's already.
+func (g *group) valid() bool {
+	g.mu.Lock()
+	parts := slices.Clone(g.parts)
+	g.mu.Unlock()
+	n := 0
+	for _, p := range parts {
+		if p.Valid() {
+			n++
+		}
+	}
+	return n >= g.need
+}
+
 // unlock releases all parts at the same time. Called again, it waits for their releases as
 // well, until one call has been told of the success. A Redlock is released when a majority is;
 // the others go on in the background.
@@ -225,20 +240,29 @@ func (g *group) extend(ctx context.Context, l *Lease, d time.Duration) error {
 }
 
 // each calls do for all parts at the same time, which takes a second at most. It returns
-// nil as soon as as many calls as are needed have succeeded, else all errors.
+// nil as soon as as many calls as are needed have succeeded, else all errors; but not those of parts
+// that have ended, as long as the others are enough: then the lease has not.
 func (g *group) each(parts []*Lease, do func(*Lease) error) error {
 	results := make(chan error, len(parts))
 	for _, p := range parts {
 		go func() { results <- do(p) }()
 	}
 	done := 0
-	var errs []error
+	var errs, ended []error
 	for range parts {
-		if err := <-results; err != nil {
+		switch err := <-results; {
+		case errors.Is(err, ErrLeaseLost), errors.Is(err, ErrMaxHold), errors.Is(err, ErrClosed):
+			ended = append(ended, err)
+		case err != nil:
 			errs = append(errs, err)
-		} else if done++; done == g.need {
-			return nil
+		default:
+			if done++; done == g.need {
+				return nil
+			}
 		}
+	}
+	if len(parts)-len(ended) < g.need {
+		errs = append(errs, ended...)
 	}
 	return errors.Join(errs...)
 }

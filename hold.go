@@ -199,13 +199,21 @@ func (h *hold) offer(booked *hold) any {
 		return h.cfg.offer
 	}
 	m := h.entry.m
-	offer := strconv.FormatInt(h.cfg.claim.Milliseconds(), 10) + " " + strconv.Itoa(int(h.turn)+1) + " " + m.counted + " " + m.owners
+	offer := strconv.FormatInt(validity.Milliseconds(h.cfg.claim), 10) + " " + strconv.Itoa(int(h.turn)+1) + " " + m.counted + " " + m.owners
 	if booked == nil {
 		return offer
 	}
 	// In whole seconds, beginning with the current one.
 	seconds := int64((m.patience+time.Second-1)/time.Second) + 1
 	return offer + " " + strconv.FormatUint(booked.number, 10) + " " + strconv.FormatInt(seconds, 10)
+}
+
+// end is when the leases on h end if nothing more is heard of it.
+func (h *hold) end() time.Time {
+	if h.limit != nil && h.limit.at.Before(h.deadline) {
+		return h.limit.at
+	}
+	return h.deadline
 }
 
 // fairChannel is where Redisson tells a fair waiter that it is next.

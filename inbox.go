@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -18,8 +19,9 @@ import (
 // asking (entry.pollAfter); one that is late is confirmed by asking (noticedLocked); one
 // for a claim that was given up is ignored, because giving up releases.
 type inbox struct {
-	m       *Manager
-	channel string
+	m        *Manager
+	channel  string
+	sessions atomic.Uint64 // how often it has begun to be heard
 
 	mu       sync.Mutex       // guards the following; a leaf, but for subscriber.mu
 	expected map[uint64]*hold // claims that stand in a queue, by their number
@@ -103,6 +105,7 @@ func (b *inbox) claimOf(n wire.Notice) *hold {
 // subscribed is called when messages begin to be heard: what was granted before is
 // found by asking, and Redis is to know that there is an inbox now.
 func (b *inbox) subscribed() {
+	b.sessions.Add(1)
 	b.mu.Lock()
 	entries := make(map[*entry]struct{})
 	for _, h := range b.expected {
@@ -186,7 +189,7 @@ func (e *entry) inquireLocked(h *hold, now time.Time) {
 		Script:   wantedScript,
 		Args:     wantedScript.Args(2, h.keys.Queue, h.keys.Channel, e.m.publish),
 		Handler:  q,
-		Patience: closePatience,
+		Patience: askPatience,
 	})
 }
 

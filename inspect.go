@@ -33,7 +33,7 @@ type Info struct {
 	Kind    Kind
 	Held    bool
 	Holders []Holder
-	TTL     time.Duration // until the lock expires; 0 if there is none, and -1 (a nanosecond) if it has no TTL
+	TTL     time.Duration // until the lock expires; 0 if nobody holds it, time.Duration(-1) if it has no TTL
 	Waiters int           // length of the queue, see above
 	Token   uint64        // the last fencing token given out, or reserved for callers to come; 0 if there was none
 }
@@ -177,7 +177,7 @@ func (m *Manager) ask(ctx context.Context, name string, script *command.Script, 
 	m.mu.Lock()
 	closed := m.closed
 	m.mu.Unlock()
-	if closed || !m.executor.Submit(&command.Call{Script: script, Args: args, Handler: q, Patience: closePatience}) {
+	if closed || !m.executor.Submit(&command.Call{Script: script, Args: args, Handler: q, Patience: askPatience}) {
 		return nil, newLockError(ErrClosed, name)
 	}
 	select {

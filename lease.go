@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -11,11 +10,11 @@ import (
 // Lease is a caller's right to a lock, from the grant until Unlock or loss.
 //
 // A lease is a promise with an end. While it is valid and Redis keeps its data, no
-// other lease of this lock is; when it ends early, through expiry, deletion or a
-// silent Redis, Valid is false from Deadline on, and Done is closed by then or as soon
-// after as a timer runs. Nothing can stop code that does not look: stop work when
-// Context is done, call Valid before each effect, and where an overlap would do damage
-// give Token to the resource and let it refuse smaller ones.
+// other owner has a valid lease of this lock, except that readers share it; when it ends
+// early, through expiry, deletion or a silent Redis, Valid is false from Deadline on, and
+// Done is closed by then or as soon after as a timer runs. Nothing can stop code that does
+// not look: stop work when Context is done, call Valid before each effect, and where an
+// overlap would do damage give Token to the resource and let it refuse smaller ones.
 //
 // Any goroutine may use a lease. A lease must not be copied. One that is dropped
 // without Unlock is renewed for as long as the process runs, or until WithMaxHold.
@@ -71,17 +70,18 @@ func (l *Lease) Name() string { return l.name }
 // Token returns the fencing token of the grant: of two grants of one lock the later
 // has the larger token. It is 0 without WithFencing. Re-entering returns the same
 // token, so that an owner never fences itself. Tokens are not consecutive: a hand-over
-// between processes reserves 128 of them. They end at 2^53, as exact numbers of Redis's
-// scripts do: from there on a lock with fencing is ErrUnavailable. Keep 64 bits for one.
+// between processes reserves 128 of them. They stay below 2^53, up to which Redis's scripts
+// count exactly: a lock whose counter has come that far is ErrUnavailable. Store one in 64 bits.
 //
 // The counter lives in Redis: tokens are as durable as its data. A lease of several
 // locks has no token.
 func (l *Lease) Token() uint64 { return l.token }
 
-// Deadline returns the time until which exclusivity is claimed if nothing more is
-// heard from Redis: in less than two seconds for the first 25 ms of a lease that came from
-// another release, see the package's section on validity. Renewal moves it on; only that of
-// a Redlock can move back, when a member is lost.
+// Deadline returns the time until which the lease claims exclusivity if nothing more is
+// heard from Redis. Renewal moves it on. A lease that another process's release handed over has
+// one less than two seconds ahead until its first renewal, 25 ms after the grant: see "Leases
+// and validity" in the package's documentation. Only the deadline of a Redlock can move back,
+// when a member is lost.
 func (l *Lease) Deadline() time.Time {
 	if l.group != nil {
 		return l.group.deadline()
@@ -104,7 +104,7 @@ func (l *Lease) deadlineLocked() time.Time {
 // do harm; it cannot close it.
 func (l *Lease) Valid() bool {
 	if l.group != nil {
-		return l.Err() == nil && validity.Valid(time.Now(), l.group.deadline())
+		return l.Err() == nil && l.group.valid()
 	}
 	l.mu().Lock()
 	defer l.mu().Unlock()
@@ -160,136 +160,6 @@ func (d ended) announce() {
 	for _, s := range d.contexts {
 		s.end(d.err)
 	}
-}
-
-// Unlock gives the lease up. After the last lease of its owner the lock goes to the
-// next caller in this process or back to Redis.
-//
-// It returns nil if this call, or an earlier copy of its request whose reply was
-// lost, released the lock; ErrLeaseLost or ErrMaxHold if the lease had ended before,
-// ErrClosed if Manager.Close ended it; ErrNotHeld after an Unlock that succeeded; and
-// ErrUnavailable if Redis did not answer in time, or denied it. Without an answer the
-// release goes on in the background, and calling Unlock again waits for it; denied (NOPERM,
-// NOAUTH), it is not repeated. Renewal has stopped in any case, so that at worst the lock
-// expires with its TTL.
-//
-// Unlock asks Redis as often as need be and blocks for at most a second (a quarter of a
-// short lease's TTL, but 100 ms at the least), whether ctx is done or not: ctx carries the
-// trace only.
-func (l *Lease) Unlock(ctx context.Context) error {
-	if l.group != nil {
-		return l.group.unlock(ctx, l)
-	}
-	_, op := l.hold.entry.m.telemetry.release(ctx, l)
-	err := l.unlock(op.trace())
-	op.released(err)
-	return err
-}
-
-func (l *Lease) unlock(trace context.Context) error {
-	e, h := l.hold.entry, l.hold
-	now := time.Now()
-	e.mu.Lock()
-	if l.err == nil && !now.Before(l.deadlineLocked()) {
-		defer e.oversleptLocked(h)()
-	}
-	switch {
-	case l.err == ErrReleased:
-		return l.unlockAgainLocked()
-	case l.err != nil:
-		err := l.err
-		l.settleLocked()
-		e.mu.Unlock()
-		return err
-	}
-	gone := l.endLocked(ErrReleased)
-	r := l.leaveLocked(now, trace)
-	l.release = r
-	var told chan struct{}
-	if r != nil && !r.told {
-		told = e.m.newReady()
-		r.caller = told
-	}
-	e.mu.Unlock()
-	gone.announce()
-	e.m.stats.released.Add(1)
-	if told != nil {
-		<-told
-		e.m.ready.Put(told)
-	}
-	if r == nil {
-		return nil
-	}
-	return r.answer
-}
-
-// leaveLocked takes a lease that has been given up off its hold. It returns the release or
-// downgrade that this begins, nil if it begins none.
-func (l *Lease) leaveLocked(now time.Time, trace context.Context) (r *release) {
-	e, h := l.hold.entry, l.hold
-	switch last := h.drop(l); {
-	case last:
-		r = e.passLocked(h, now, trace)
-	case h.phase == held && h.kind == writeKind && !h.writes():
-		r = e.downgradeLocked(h, trace)
-		e.ask = true
-		e.stepLocked()
-	}
-	return r
-}
-
-// settleLocked takes a lease that ended early off its hold, and with the last one gives back
-// what may still be in Redis: nobody else could be in before the TTL ends.
-func (l *Lease) settleLocked() {
-	e, h := l.hold.entry, l.hold
-	if h.drop(l) && h.owed {
-		h.owed = false
-		e.ask = true
-		e.releaseLocked(h, nil)
-		e.stepLocked()
-	}
-}
-
-// unlockAgainLocked is Unlock after Unlock. It unlocks the entry. If the first one began
-// a release, this one waits for its verdict as well.
-func (l *Lease) unlockAgainLocked() error {
-	e, r := l.hold.entry, l.release
-	if r == nil {
-		e.mu.Unlock()
-		return newLockError(ErrNotHeld, l.name)
-	}
-	c := r.askedAgainLocked()
-	e.mu.Unlock()
-	select {
-	case err := <-c:
-		return err
-	case <-time.After(validity.Patience(l.hold.cfg.ttl)):
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err, ok := r.leaveLocked(c); ok {
-		return err
-	}
-	if r.answer != nil { // of the Unlock before: it says what the trouble is
-		return r.answer
-	}
-	return newLockError(ErrUnavailable, l.name, errSilent)
-}
-
-// giveBack is Unlock without waiting for the answer: of a lease that was granted to a caller
-// who had left, or is part of one that has ended.
-func (l *Lease) giveBack() {
-	e := l.hold.entry
-	e.mu.Lock()
-	var gone ended
-	if l.err == nil {
-		gone = l.endLocked(ErrReleased)
-		l.leaveLocked(time.Now(), nil)
-	} else {
-		l.settleLocked()
-	}
-	e.mu.Unlock()
-	gone.announce()
 }
 
 func announceAll(all []ended) {

@@ -4,7 +4,8 @@ import "context"
 
 // Context returns a context derived from parent that carries the lease's owner: a
 // Lock of the same lock under it re-enters. It is cancelled when the lease ends, with
-// the cause that Err then returns.
+// the cause that Err then returns; and with parent, whose deadline it has: do not pass a
+// context that was made to bound the wait for the lock.
 //
 // A context that nobody uses any more is garbage-collected. Parents that share a Done channel,
 // as a context and those that only add values to it do, count as one: the lease keeps the first
@@ -87,7 +88,9 @@ func (s *sharedEnd) end(cause error) {
 	s.cancel(cause)
 }
 
-// endKey is what package context asks a context for, to find what it ends with.
+// endKey is what package context asks a context for, to find what it ends with. That is not
+// documented there. If it ever changes, context.Cause of a lease's context does not say why the
+// lease ended, and TestLease_ContextsOfOneEnd fails.
 var endKey = func() (key any) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -29,11 +29,13 @@ type Result struct {
 // overlapped with another holder. If the lock is not granted, fn is not called.
 // fn may unlock the lease itself.
 //
-// Do blocks as l.Lock does, for as long as fn, and as Unlock does. A release that Redis has not
-// confirmed is no error of Do: fn ran under the lock, which is freed in the background, or by its
-// TTL, see Lease.Unlock. ErrClosed is joined if Manager.Close ended the lease. An
-// ErrUnavailable therefore says that fn was not called and Do may be called again, unless it is
-// fn's or ErrLeaseLost or ErrMaxHold is joined to it.
+// Do blocks for as long as Lock, fn and Unlock take. ctx bounds all of it, since fn's context
+// derives from it: to bound the wait alone, call Lock with a context of its own.
+//
+// A release that Redis has not confirmed is no error of Do: fn ran under the lock, which is freed
+// in the background or by its TTL, see Lease.Unlock. ErrClosed is joined if Manager.Close ended the
+// lease. So an ErrUnavailable that fn did not return, and to which neither ErrLeaseLost nor
+// ErrMaxHold is joined, means that fn was not called: Do may be called again.
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease) error) (err error) {
 	lease, err := l.Lock(ctx)
 	if err != nil {

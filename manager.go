@@ -66,7 +66,7 @@ type Manager struct {
 // New returns a manager of locks on client, which may be built with default options:
 // no call waits for client's retries or time-outs. It does no I/O and starts nothing
 // before the first lock. The caller keeps client and closes it after Close. A bad option
-// is ErrInvalidOption, and so is a nil client or a Ring.
+// is ErrInvalidOption, as is a nil client.
 //
 // client is a *redis.Client (one server, or Sentinel's fail-over client) or a
 // *redis.ClusterClient. A *redis.Ring is refused: each process judges by itself which
@@ -228,16 +228,22 @@ const (
 	closeGrace    = 100 * time.Millisecond
 )
 
+// askPatience is how long Redis has to answer what no caller's Lock or Unlock waits for: questions,
+// renewals, the keeping of places.
+const askPatience = time.Second
+
 // Close ends the manager's work: new calls and all waiting ones get ErrClosed, live
-// leases end with ErrClosed, and the locks are released. It waits until Redis has
-// confirmed that and its goroutines have ended, but for at most a second and not beyond
-// ctx; for 100 ms at the least, also if ctx has ended before. It returns nil if everything
-// was released; ErrUnavailable if not: those locks expire with their TTL. A goroutine that
+// leases end with ErrClosed, and the locks are released. It waits until Redis has confirmed
+// the releases and its goroutines have ended: at most a second and not beyond ctx, but up to
+// 100 ms even under a context that has ended. It returns nil if everything was released, else
+// ErrUnavailable: what is left expires with its TTL. A goroutine that
 // is stuck inside go-redis, or in a handler of the logger, ends when that lets go of it.
 //
 // Close may be called more than once; every call that waits for the end returns the same
 // result. It does not close the client.
 func (m *Manager) Close(ctx context.Context) error {
+	late, unhook := withGrace(ctx, closeGrace)
+	defer unhook()
 	m.mu.Lock()
 	first := !m.closed
 	var entries []*entry
@@ -252,12 +258,10 @@ func (m *Manager) Close(ctx context.Context) error {
 			e.close()
 		}
 		m.end()
-		m.stopErr = m.stop(ctx)
+		m.stopErr = m.stop(late)
 		close(m.stopped)
 		return m.stopErr
 	}
-	late, unhook := withGrace(ctx, closeGrace)
-	defer unhook()
 	select {
 	case <-m.stopped:
 		return m.stopErr
@@ -279,8 +283,6 @@ func withGrace(ctx context.Context, d time.Duration) (context.Context, func()) {
 
 // stop waits for the releases and stops the goroutines.
 func (m *Manager) stop(ctx context.Context) error {
-	ctx, unhook := withGrace(ctx, closeGrace)
-	defer unhook()
 	ctx, cancel := context.WithTimeout(ctx, closePatience)
 	defer cancel()
 	var err error

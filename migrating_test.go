@@ -31,9 +31,9 @@ func refund(ctx context.Context, locks *holdfast.Manager) error {
 }
 
 func chargeWithHoldfast(ctx context.Context, locks *holdfast.Manager) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // how long to wait, not how long to hold
+	wait, cancel := context.WithTimeout(ctx, 5*time.Second) // bounds the wait, not the work
 	defer cancel()
-	lease, err := locks.Mutex("account:7").Lock(ctx)
+	lease, err := locks.Mutex("account:7").Lock(wait)
 	if err != nil {
 		return err // ErrNotAcquired if it was not granted in time
 	}

@@ -141,8 +141,9 @@ func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 }
 
 // TryLock takes all locks without waiting for their owners. It returns ErrNotAcquired if one of
-// them is held by another one. It blocks until ctx is done, and for a second at most, once for
-// each lock that cannot go into one request with the others. Otherwise it is like Lock.
+// them is held by another one. Locks that one script can take share a request; each of the others
+// has its own. Each request takes a second at most (but see WithReplicas), and none goes on beyond
+// ctx. Otherwise it is like Lock.
 func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
 	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole)
 	lease, err := l.acquire(ctx, op, true)
@@ -178,7 +179,7 @@ func (l *Multi) acquire(caller context.Context, op *operation, once bool) (*Leas
 			}
 		}
 		if err != nil {
-			if ctx.Err() != nil && caller.Err() == nil { // by a lock taken before, and not by what follows
+			if !once && ctx.Err() != nil && !errors.Is(err, context.Cause(caller)) { // by a lock taken before, and not by what follows
 				err = newLockError(ErrUnavailable, l.whole.name, errEndedEarly, context.Cause(ctx))
 			}
 			whole.dissolve()

@@ -17,9 +17,10 @@ import "context"
 // re-enter, but is told ErrWouldDeadlock, and the other way round.
 //
 // Among the goroutines of one process the lock is granted in the order of their
-// calls, without a Redis command; while another process waits, for as long as
-// WithHandoffSlice allows. Processes take turns, in the order in which they came to wait,
-// or were expected back after a release; each stands in the queue once. A FairMutex has one order for all callers.
+// calls, without a Redis command; while another process waits, for at most
+// WithHandoffSlice. Processes take turns in the order in which they began to wait, or booked
+// their place with a release; each has one place in the queue, however many of its callers
+// wait. A FairMutex has one order for all callers.
 type Mutex struct{ handle }
 
 // Mutex returns the handle of the named mutex. A bad name or option is reported by
@@ -41,12 +42,11 @@ func (m *Manager) Mutex(name string, opts ...LockOption) *Mutex {
 // a request that is under way then is undone in the background.
 func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, false) }
 
-// TryLock asks once, without waiting for anybody. It returns ErrNotAcquired if another
-// owner held the lock at some moment of the call, and ErrUnavailable if Redis refused, or
-// did not answer within its patience: a second, or for a lease of less than four seconds a
-// quarter of that, but at least 100 ms; with WithReplicas, its timeout is added. It takes
-// up to as long again if a release of the lock by this process is still unanswered.
-// Otherwise it is like Lock.
+// TryLock asks once and waits for no other owner. It returns ErrNotAcquired if another owner
+// held the lock at some moment of the call, and ErrUnavailable if Redis refused or did not
+// answer in time: a quarter of the lease, but at least 100 ms and at most a second, and the
+// timeout of WithReplicas on top. If this process has just released the lock and Redis has not
+// answered that yet, it can take as long again. Otherwise it is like Lock.
 func (l *Mutex) TryLock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
 
 // LockAsync is Lock without the wait: exactly one result arrives on the returned channel,

@@ -36,9 +36,9 @@ type PublishMode uint8
 const (
 	// PublishAuto decides as Redisson does by default: PublishSharded with a
 	// *redis.ClusterClient and a server that knows sharded messages (Redis 7), else
-	// PublishClassic. Which of them is found out by use: nothing is sent to ask.
-	// A client with ClusterSlots of its own, as redis.NewFailoverClusterClient returns
-	// for Sentinel, has no cluster.
+	// PublishClassic. What the server knows shows in its replies to ordinary requests:
+	// nothing is sent to ask. A *redis.ClusterClient with ClusterSlots of its own, as
+	// redis.NewFailoverClusterClient returns for Sentinel, does not count as one.
 	PublishAuto PublishMode = iota
 	// PublishClassic uses PUBLISH and SUBSCRIBE, as Redisson does before 3.22.0 and with
 	// shardedSubscriptionMode OFF.
@@ -228,9 +228,9 @@ func WithNameMapper(mapper func(name string) string) Option {
 	})
 }
 
-// WithLogger sets where lost leases, failed renewals and lost pub/sub connections are
-// reported. What a call returns as an error is not reported there as well. The default
-// discards them. A handler that blocks delays the end of other leases: it is
+// WithLogger sets where lost leases, leases that WithMaxHold ended, failed renewals and lost pub/sub
+// connections are reported. What Lock and TryLock return, and a release that Redis has not
+// confirmed, are not reported. The default discards all. A handler that blocks delays the end of other leases: it is
 // called by the goroutine that ends them, for which Close waits, within its bounds.
 func WithLogger(log *slog.Logger) Option {
 	return option(func(c *config) {
@@ -264,10 +264,10 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 	})
 }
 
-// WithPollInterval sets how often a process that waits for a lock asks Redis even if no
-// message tells it to, so how long a lost message can delay it. It asks at least three times
-// in WithFairPatience, and once in two minutes, however large d is, or it would lose its place
-// in the queue. Up to a fifth is taken off at random. The default is DefaultPollInterval; the
+// WithPollInterval sets how often a process that waits for a lock asks Redis even if no message
+// tells it to, which bounds how long a lost message can delay it. To keep its place in the queue it
+// asks at least three times within WithFairPatience, and once in two minutes, even if d is longer.
+// Up to a fifth is taken off at random. The default is DefaultPollInterval; the
 // least is 10 ms.
 func WithPollInterval(d time.Duration) Option {
 	return option(func(c *config) {
@@ -302,10 +302,10 @@ func WithFairPatience(d time.Duration) Option {
 	})
 }
 
-// WithPublishMode sets how releases are announced to Redisson and heard from it. All
-// programs that use a lock must agree, or they find out about each other's releases by
-// polling. What Holdfast's own processes tell each other does not depend on it. The
-// default is PublishAuto.
+// WithPublishMode sets how releases are announced to Redisson and heard from it. All programs
+// that share a lock with Redisson must agree. If they do not, the lock still excludes, but
+// Holdfast notices Redisson's releases only by polling, and Redisson ours only when the TTL ends.
+// What Holdfast's own processes tell each other does not depend on it. The default is PublishAuto.
 func WithPublishMode(mode PublishMode) Option {
 	return option(func(c *config) {
 		switch mode {

@@ -189,7 +189,7 @@ func (e *entry) newKeep(claims []*hold) *command.Call {
 		Script:   keepScript,
 		Args:     keepScript.Args(2, args...),
 		Handler:  r,
-		Patience: closePatience, // Overdue has nothing to do: the scheduler asks again
+		Patience: askPatience, // Overdue has nothing to do: the scheduler asks again
 	}
 	return &r.call
 }

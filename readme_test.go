@@ -75,9 +75,14 @@ func variants(ctx context.Context, locks *holdfast.Manager, work func(context.Co
 }
 
 func holdSafely(ctx context.Context, locks *holdfast.Manager, rebuildIndex func(context.Context) error) error {
-	lease, err := locks.Mutex("job").Lock(ctx)
+	wait, cancel := context.WithTimeout(ctx, 5*time.Second) // bounds the wait, not the work
+	defer cancel()
+	lease, err := locks.Mutex("job").Lock(wait)
+	if errors.Is(err, holdfast.ErrNotAcquired) {
+		return nil // somebody else is at it
+	}
 	if err != nil {
-		return err
+		return err // mostly ErrUnavailable: nobody knows who holds it
 	}
 	defer lease.Unlock(ctx)                 // releases even if ctx has ended by then
 	return rebuildIndex(lease.Context(ctx)) // stops when the lease is lost
@@ -109,7 +114,7 @@ func fenced(ctx context.Context, locks *holdfast.Manager, db *sql.DB) error {
 		return err
 	}
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, errStale)
+		return errors.Join(err, errStale) // refused: somebody with a later lock was here
 	}
 	return nil
 }

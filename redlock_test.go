@@ -118,6 +118,25 @@ func TestRedlock_LossBesideSilence(t *testing.T) {
 	}
 }
 
+// A minority that is lost, beside a member that is silent, is no loss.
+func TestRedlock_LostMinorityBesideSilence(t *testing.T) {
+	all := servers(t, 3)
+	err := holdfast.Do(t.Context(), all.candidate(t), func(_ context.Context, lease *holdfast.Lease) error {
+		all.heldBy(t, 3)
+		all[0].Admin().Del(t.Context(), vote)
+		all[1].Pause()
+		t.Cleanup(all[1].Resume)
+		err := lease.Extend(t.Context(), time.Minute)
+		if lease.Valid() {
+			wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("Do: %v", err)
+	}
+}
+
 // A waiter is woken by the release and asks nothing meanwhile.
 func TestRedlock_IsWokenByTheRelease(t *testing.T) {
 	all := servers(t, 3)

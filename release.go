@@ -3,7 +3,6 @@ package holdfast
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -277,39 +276,6 @@ func (r *release) tellLocked(verdict error) {
 			r.caller <- struct{}{} // buffered for it
 		}
 	}
-}
-
-// askedAgainLocked is for an Unlock after another: it gets an answer when there is one.
-func (r *release) askedAgainLocked() chan error {
-	c := make(chan error, 1)
-	if r.settled {
-		c <- r.answerLaterLocked()
-	} else {
-		r.later = append(r.later, c)
-	}
-	return c
-}
-
-// leaveLocked is for a repeated Unlock that does not wait any longer: a later success is
-// to be told to another one. It returns the answer if it came at that moment.
-func (r *release) leaveLocked(c chan error) (answer error, ok bool) {
-	select {
-	case answer = <-c:
-		return answer, true
-	default:
-		r.later = slices.DeleteFunc(r.later, func(x chan error) bool { return x == c })
-		return nil, false
-	}
-}
-
-// answerLaterLocked is the answer to a repeated Unlock. One call is told of the success,
-// the others ErrNotHeld.
-func (r *release) answerLaterLocked() error {
-	if r.confirmed {
-		return newLockError(ErrNotHeld, r.entry.name())
-	}
-	r.confirmed = r.verdict == nil
-	return r.verdict
 }
 
 func (r *release) uncollideLocked() {

@@ -82,7 +82,7 @@ func (m *Manager) newRenewal(ttl time.Duration, read bool, holds ...*hold) *comm
 		Script:   script,
 		Args:     args,
 		Handler:  r,
-		Patience: closePatience, // Overdue has nothing to do: the scheduler asks again
+		Patience: askPatience, // Overdue has nothing to do: the scheduler asks again
 	}
 	return &r.call
 }
@@ -168,7 +168,9 @@ func deniesKey(err error) bool {
 func (m *Manager) renewalFailed(n int, cause error) {
 	m.stats.renewalFailures.Add(uint64(n))
 	m.telemetry.renewed("failed", n)
-	m.log.Warn("holdfast: renewal failed, trying again", "locks", n, "error", cause)
+	if m.life.Err() == nil {
+		m.log.Warn("holdfast: renewal failed, trying again", "locks", n, "error", cause)
+	}
 }
 
 // saidInstead is the error in the answer of a renew script that is no code.

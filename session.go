@@ -33,6 +33,7 @@ type session struct {
 	deserted []departure    // topics that lost their last listener, and may have another now
 	leaving  map[string]int // sharded: SUNSUBSCRIBEs not confirmed yet
 	moved    bool           // the master is another server now
+	since    time.Time      // of the first confirmation; zero: there was none
 }
 
 // departure is when a topic, which is on the list only once, was left the first time since it
@@ -53,6 +54,9 @@ const (
 	linger = 250 * time.Millisecond
 	// idle is how long the connection stays open without any channel.
 	idle = 5 * time.Second
+	// soundAfter is how long a session has to last for the next one to begin without a pause:
+	// longer than any pause is.
+	soundAfter = 2 * time.Second
 	// subscribeChunk bounds the channels of one SUBSCRIBE.
 	subscribeChunk = 1000
 )
@@ -291,10 +295,16 @@ func (h *session) confirmed(channel string) []listener {
 	if t == nil {
 		return nil
 	}
-	delete(h.s.pauses, h.master)
+	if h.since.IsZero() {
+		h.since = time.Now()
+	}
 	t.live = true
 	return t.listeners
 }
+
+// soundLocked reports whether the session has lasted: a confirmation alone does not say so, one
+// channel may be refused each time while others are not.
+func (h *session) soundLocked() bool { return !h.since.IsZero() && time.Since(h.since) > soundAfter }
 
 func (h *session) listeners(channel string) []listener {
 	h.s.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -27,6 +28,7 @@ type subscriber struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	done    chan struct{}  // closed when run and all sessions have returned
+	doubted atomic.Bool    // a server said that it is a replica, and wrote has had no effect since
 	running sync.WaitGroup // sessions
 
 	mu       sync.Mutex // guards the following and the sessions; a leaf in the lock order
@@ -35,7 +37,7 @@ type subscriber struct {
 	pauses   map[*redis.Client]*backoff.ExponentialBackOff
 	homeless []string  // channels; a topic may have gone since
 	plain    bool      // no channel is sharded; may be found out
-	moving   time.Time // when moved was last called in earnest
+	moving   time.Time // when moveLocked last had an effect
 	started  bool
 	stopped  bool
 }
@@ -155,19 +157,41 @@ func (s *subscriber) live(channel string) bool {
 	return t != nil && t.live
 }
 
-// moved is called when a server that was the master says that it is a replica: requests find the
-// new one by a new connection, and so must the messages. Those that replicas pass on would still be
-// heard, but the new master would not know that they are.
+// moved is called when a server that was the master says that it is a replica: requests will find
+// the new one by a new connection, and so must the messages. Those that replicas pass on would still
+// be heard, but the new master would not know that they are.
 func (s *subscriber) moved() {
+	s.doubted.Store(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, now := s.homes[nil], time.Now()
-	if h == nil || now.Sub(s.moving) < movesApart { // each request is answered so until all connections are new
+	s.moveLocked()
+}
+
+// wrote is called when a server has taken a write for somebody who waits, or holds the lock now. The
+// name of the master, or a proxy, may have led to the old one for some time after it was demoted, and
+// the new connection there: one that is made now leads to the master.
+func (s *subscriber) wrote() {
+	if !s.doubted.Load() {
 		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.moveLocked() {
+		s.doubted.Store(false)
+	}
+}
+
+// moveLocked has plain channels subscribed to by a new connection, unless that was done a moment
+// ago: each request is answered READONLY until all connections are new.
+func (s *subscriber) moveLocked() bool {
+	h, now := s.homes[nil], time.Now()
+	if h == nil || now.Sub(s.moving) < movesApart {
+		return false
 	}
 	s.moving = now
 	h.moved = true
 	h.nudgeLocked()
+	return true
 }
 
 // subscriptions returns how many channels are subscribed or about to be.
@@ -226,6 +250,9 @@ func (s *subscriber) ended(h *session, err error) {
 		return
 	}
 	delete(s.homes, h.master)
+	if h.soundLocked() {
+		delete(s.pauses, h.master)
+	}
 	pauses := s.pauses[h.master]
 	if pauses == nil {
 		pauses = newBackOff()

@@ -38,8 +38,11 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 		return nil, newLockError(ErrNotAcquired, locks[0].name, contextCauses(ctx)...)
 	}
 	s, err := enterAll(ctx, locks, trace)
-	if s == nil || err != nil {
-		return takeEach(ctx, locks, err)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return takeEach(ctx, locks)
 	}
 	var got []*Lease
 	for i, w := range s.waiters {
@@ -58,7 +61,7 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 		}
 	}
 	if s.apart.Load() && ctx.Err() == nil {
-		return takeEach(ctx, locks, nil)
+		return takeEach(ctx, locks)
 	}
 	return got, err
 }
@@ -66,17 +69,15 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 // takeEach is takeAll where one of the locks is in use in this process, or not all share
 // a slot that have to, or a free one has a queue: the dead in it, and Redisson's who do not come, are
 // seen to by who asks for that lock alone.
-func takeEach(ctx context.Context, locks []*handle, err error) (got []*Lease, _ error) {
+func takeEach(ctx context.Context, locks []*handle) (got []*Lease, _ error) {
 	for _, h := range locks {
+		lease, err := h.acquire(ctx, true)
 		if err != nil {
-			break
+			return got, err
 		}
-		var lease *Lease
-		if lease, err = h.acquire(ctx, true); err == nil {
-			got = append(got, lease)
-		}
+		got = append(got, lease)
 	}
-	return got, err
+	return got, nil
 }
 
 // sweep is one request for several locks: for each, a waiter that asks once, at the
@@ -87,7 +88,7 @@ type sweep struct {
 	tries   []*try
 	call    command.Call
 	apart   atomic.Bool  // refused, but one after the other they may be had
-	failed  atomic.Int32 // which one the verdict is about; 0 if it is about all
+	failed  atomic.Int32 // which of the locks the verdict is about; the first if it is about all
 }
 
 // enterAll sends a sweep; it returns nil if one of the entries is not idle. It is the

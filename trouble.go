@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -58,9 +57,10 @@ func (e *entry) answeredLocked(r command.Reply) {
 	}
 }
 
-// noVerdictLocked is the error of w's caller, whose ctx ended before Redis let it in.
-func (e *entry) noVerdictLocked(ctx context.Context, w *waiter) error {
-	name, causes := w.Value.h.name, contextCauses(ctx)
+// noVerdictLocked is the error of w's caller, whose context ended, for these causes, before
+// Redis let it in.
+func (e *entry) noVerdictLocked(causes []error, w *waiter) error {
+	name := w.Value.h.name
 	front := e.waiters.Front()
 	switch {
 	case e.hold != nil || !e.reads.none(): // somebody here has it

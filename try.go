@@ -18,6 +18,7 @@ type try struct {
 	n      uint64    // entry.tries when it was sent
 	stands bool      // it asked for a place in the queue
 	deaf   bool      // no inbox was heard when it was sent
+	heard  uint64    // inbox.sessions then
 	sent   time.Time // when it was handed over
 	room   argsRoom
 }
@@ -70,7 +71,7 @@ func (e *entry) newTryLocked(w *waiter) *try {
 		c.tokens = e.tokensWanted(c)
 	}
 	e.tries++
-	t := &try{hold: c, n: e.tries, stands: !r.once, deaf: !e.m.inbox.live(), sent: time.Now()}
+	t := &try{hold: c, n: e.tries, stands: !r.once, deaf: !e.m.inbox.live(), heard: e.m.inbox.sessions.Load(), sent: time.Now()}
 	c.unanswered++
 	e.askedLocked(t.sent)
 	r.current = t
@@ -161,6 +162,9 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 	}
 	token, granted := r.Value.(int64)
 	v, ok := parseVerdict(r.Value)
+	if granted || ok && v.code == acquireHeld && t.stands {
+		e.m.subscriber.wrote()
+	}
 	if !h.waiter.Parked() {
 		// Whoever it was for has left, and nobody took it over.
 		if ok && v.code == acquireHeld && t.stands {
@@ -257,8 +261,8 @@ func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost 
 	if notice != nil && (!notice.Granted || notice.Clock >= v.clock) {
 		return e.noticedLocked(t.hold, *notice)
 	}
-	if t.stands && t.deaf && e.m.inbox.live() {
-		// It is heard since: a grant in between was not, and nothing else will tell.
+	if t.stands && (t.deaf || t.heard != e.m.inbox.sessions.Load()) && e.m.inbox.live() {
+		// It is heard since, or again: a grant in between was not, and nothing else will tell.
 		e.ask, e.strayed, e.unheard = true, true, true
 	}
 	front := e.waiters.Front()

@@ -18,9 +18,10 @@
 --
 -- Returns token      granted; the last of the reserved tokens, or 0 without fencing
 --         {0, ttl, now, foreign}
---                    not granted: held by another owner for ttl more milliseconds, -1: no
---                    TTL, or ask again then; the server's time; 1 if that owner, or
---                    one that comes before, is not ours
+--                    not granted. ttl: for how many milliseconds another owner has it, -1 if
+--                    without TTL; of a free lock when to ask again: 50 if others are before the
+--                    caller, 250 if it is offered to a waiter of Redisson. now: the server's time,
+--                    milliseconds. foreign: 1 if the owner, or who comes before, is not ours
 --         {-1, 0}    one of the keys, but for the queue, holds something else than its kind
 --         {-2, 0}    this owner id was given up: a late copy of the request
 

@@ -18,7 +18,7 @@ func (instant) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return ne
 func (instant) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(_ context.Context, cmds []redis.Cmder) error {
 		for _, cmd := range cmds {
-			cmd.(once).SetVal(int64(0))
+			cmd.(*once).SetVal(int64(0))
 		}
 		return nil
 	}

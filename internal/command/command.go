@@ -249,11 +249,11 @@ func (x *Executor) Stop(ctx context.Context) error {
 	for _, l := range idle {
 		l.wake <- struct{}{}
 	}
-	for _, c := range dropped {
-		c.Handler.Replied(c, Reply{Err: errStopped, Outcome: NotSent})
-	}
 	returned := make(chan struct{})
-	go func() { // ends with the last lane
+	go func() { // ends with the last lane, and handlers, which may be code of the user
+		for _, c := range dropped {
+			c.Handler.Replied(c, Reply{Err: errStopped, Outcome: NotSent})
+		}
 		x.lanes.Wait()
 		close(returned)
 	}()

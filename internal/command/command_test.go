@@ -271,6 +271,38 @@ func TestStop_EndsQueuedCallsAndRefusesNewOnes(t *testing.T) {
 	})
 }
 
+// A handler may run code of the user, such as a logger's, that blocks.
+func TestStop_DoesNotWaitForHandlersBeyondItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		thaw := make(chan struct{})
+		srv := &fakeServer{answer: func(ctx context.Context, cmd *redis.Cmd) { <-thaw; echo(ctx, cmd) }}
+		client := srv.client()
+		defer client.Close()
+		x := New(client)
+		for range maxLanes {
+			submit(t, x, "k", time.Hour)
+			synctest.Wait()
+		}
+		told := blocker{make(chan struct{}), make(chan struct{})}
+		x.Submit(&Call{Script: testScript, Args: testScript.Args(1, "k"), Handler: told, Patience: time.Hour})
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if err := x.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Second {
+			t.Errorf("Stop: %v after %v", err, time.Since(start))
+		}
+		<-told.called
+		close(told.thaw)
+		close(thaw)
+	})
+}
+
+// blocker is a handler that blocks.
+type blocker struct{ called, thaw chan struct{} }
+
+func (b blocker) Replied(*Call, Reply) { close(b.called); <-b.thaw }
+func (blocker) Overdue(*Call)          {}
+
 func TestMissingReply_IsUnknown(t *testing.T) {
 	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
 		srv.answer = func(context.Context, *redis.Cmd) {} // neither value nor error

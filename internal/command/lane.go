@@ -26,8 +26,7 @@ type lane struct {
 	since time.Time // when batch was taken
 	stuck bool      // replaced: it must not take another batch
 
-	cmds []*redis.Cmd // of the batch; confined to run
-	redo []*Call      // calls whose script the server did not know; confined to run
+	redo []*Call // calls whose script the server did not know; confined to run
 }
 
 func newLane(s *shard) *lane {
@@ -128,15 +127,15 @@ func (l *lane) exchange(g group, inFull bool) {
 	x.batches.Add(1)
 	x.commands.Add(uint64(len(calls)))
 
-	cmds := l.cmds[:0]
-	for _, c := range calls {
+	cmds := make([]once, len(calls))
+	for i, c := range calls {
 		args := c.Args
 		if _, known := l.shard.known.Load(c.Script); inFull || !known {
 			args = c.Script.inFull(args)
 		}
 		cmd := redis.NewCmd(l.ctx, args...)
 		cmd.SetFirstKeyPos(argFirstKey)
-		cmds = append(cmds, cmd)
+		cmds[i].Cmd = cmd
 	}
 	// A pipeline, even of one command: go-redis keeps connections of their own for
 	// pipelines, so locks go on when the application has used up its pool.
@@ -149,22 +148,24 @@ func (l *lane) exchange(g group, inFull bool) {
 		client = g.master
 	}
 	pipe := client.Pipeline()
-	for _, cmd := range cmds {
-		_ = pipe.Process(ctx, once{cmd}) // only queues
+	for i := range cmds {
+		_ = pipe.Process(ctx, &cmds[i]) // only queues
 	}
-	var ack *redis.Cmd
+	var ack once
 	if g.acks != nil {
-		ack = g.acks.command(l.ctx)
-		_ = pipe.Process(ctx, once{ack})
+		ack.Cmd = g.acks.command(l.ctx)
+		_ = pipe.Process(ctx, &ack)
 	}
 	_, failed := pipe.Exec(ctx)
 	acked, ackErr := 0, error(nil)
-	if ack != nil {
-		acked, ackErr = ack.Int()
+	if g.acks != nil {
+		if acked, ackErr = ack.Int(); ack.before != nil {
+			ackErr = ack.before
+		}
 	}
 	lost, demoted := false, false
 	for i, c := range calls {
-		value, err := cmds[i].Result()
+		value, err := cmds[i].result()
 		switch {
 		case value == nil && err == nil:
 			err = noReply(failed) // no script of ours answers nil
@@ -196,8 +197,6 @@ func (l *lane) exchange(g group, inFull bool) {
 	if demoted && x.demoted != nil {
 		x.demoted()
 	}
-	clear(cmds)
-	l.cmds = cmds[:0]
 }
 
 var errGaveUp = errors.New("no connection in time")
@@ -221,6 +220,35 @@ func noReply(cause error) error {
 // command again after a lost reply, silently, so that a script runs twice; this
 // method, on the command itself, is the only switch that works for every kind of
 // client however it was built. Redirections in a cluster are still followed.
-type once struct{ *redis.Cmd }
+//
+// Before that go-redis may have tried elsewhere, and it never overwrites an error: of a command that
+// was first redirected, or could not be sent, and whose reply was then lost, it would report the
+// former. So such an error is kept aside.
+type once struct {
+	*redis.Cmd
+	before error
+}
 
-func (once) NoRetry() bool { return true }
+func (*once) NoRetry() bool { return true }
+
+// SetErr is called by go-redis.
+func (o *once) SetErr(err error) {
+	o.before = nil
+	if redirects(err) || classify(err) == NotSent {
+		o.before, err = err, nil
+	}
+	o.Cmd.SetErr(err)
+}
+
+// redirects reports whether go-redis follows err to another node of a cluster.
+func redirects(err error) bool {
+	return err != nil && (redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK "))
+}
+
+func (o *once) result() (any, error) {
+	value, err := o.Cmd.Result()
+	if value == nil && err == nil {
+		err = o.before
+	}
+	return value, err
+}

@@ -41,16 +41,15 @@ type Reply struct {
 	AckErr  error     // why that is not known
 }
 
-// refusals are beginnings of error replies that say "not now". Redis up to 6 wraps
-// an error raised inside a script in a text of its own, so the last four, which a
-// script's first write can raise, are also looked for inside the text.
+// refusals are beginnings of error replies that say "not now".
 var refusals = [...]string{
 	"LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
-	"READONLY", "OOM", "NOREPLICAS", "MISCONF",
 	"ERR max number of clients reached",
 	"UNBLOCKED",
 }
 
+// raisedByFirstWrite say "not now" as well. They are looked for anywhere in the text: Redis up
+// to 6 wraps what a command inside a script raises in a text of its own.
 var raisedByFirstWrite = [...]string{"OOM ", "READONLY ", "NOREPLICAS ", "MISCONF "}
 
 // scriptFrame is in every error text raised by a command inside a running script:

@@ -3,8 +3,11 @@ package command
 import (
 	"context"
 	"fmt"
+	"net"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -58,6 +61,44 @@ func TestServer_LostReplyIsNotSentAgain(t *testing.T) {
 		if got := srv.Admin().Get(context.Background(), "counted").Val(); got != "1" {
 			t.Errorf("of %d: the script ran %s times", n, got)
 		}
+	}
+}
+
+// A call that a cluster's node redirects, and whose reply is lost at the next one, may have run: the
+// redirection does not say otherwise.
+func TestServer_LostReplyBehindARedirection(t *testing.T) {
+	c := redistest.StartCluster(t)
+	const tag = "{moving}"
+	from, to := c.Owner(tag), c.OtherMaster(tag)
+	proxy := to.Proxy(t)
+	client := c.ClientWith(t, func(o *redis.ClusterOptions) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if addr == to.Addr() {
+				addr = proxy.Addr()
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}
+	})
+	x := New(client)
+	defer stop(t, x)
+	<-call(t, x, countScript, tag+"warm")[0].replies
+	c.Migrate(tag, to)
+	var keys []string
+	for i := range 16 {
+		keys = append(keys, fmt.Sprint(tag, i))
+	}
+	proxy.LoseReply(redistest.Containing(tag), 1)
+	ran := 0
+	for i, o := range call(t, x, countScript, keys...) {
+		r := <-o.replies
+		n := to.Admin().Exists(context.Background(), keys[i]).Val()
+		ran += int(n)
+		if n == 1 && r.Outcome != Answered && r.Outcome != Unknown {
+			t.Errorf("call %d has run, and is %v: %v", i, r.Outcome, r.Err)
+		}
+	}
+	if ran == 0 || proxy.Count(redistest.Containing(tag)) == 0 || from == to {
+		t.Errorf("%d calls have run at %s", ran, to.Addr())
 	}
 }
 

@@ -141,6 +141,30 @@ var handoffScenarios = map[string]func(*Env){
 		e.MustUnlock(e.Soon("the other waiter", later))
 	},
 
+	// The same if it has heard of grants before: the connection breaks, the lock is granted, and it is
+	// heard again before the reply comes.
+	"HeardAgainBetweenTheRequestAndItsReply": func(e *Env) {
+		const first = "first:"
+		a := e.Manager(byMessage...)
+		held, other := e.MustLock(e.kind.Lock(a, first+e.Key)), e.MustLock(e.Lock(a))
+		m, p := e.Via(byMessage...)
+		later := e.bystander(m) // for another lock
+		gate := p.HoldReply(acquireOf(first + e.Key))
+		got := e.Locking(e.kind.Lock(m, first+e.Key))
+		gate.Wait(e)
+		again := p.HoldRequest(redistest.Command("subscribe"))
+		e.srv.Admin().ClientKillByFilter(bg, "TYPE", "pubsub")
+		again.Wait(e)
+		e.MustUnlock(held)
+		again.Release()
+		e.Listening(1)
+		e.quiet()
+		gate.Release()
+		e.MustUnlock(e.Soon("who was granted the lock", got))
+		e.MustUnlock(other)
+		e.MustUnlock(e.Soon("the other waiter", later))
+	},
+
 	// A process whose subscription is not confirmed hears nothing of grants, and they keep others
 	// out: it asks often.
 	"DeafWaiterAsksOften": func(e *Env) {

@@ -25,6 +25,20 @@ func (onLog) Enabled(context.Context, slog.Level) bool { return true }
 
 func (h onLog) Handle(context.Context, slog.Record) error { h.do(); return nil }
 
+// looking is a context whose methods look at a lease.
+type looking struct {
+	context.Context
+	lease *holdfast.Lease
+}
+
+func (c looking) Done() <-chan struct{} { c.lease.Valid(); return c.Context.Done() }
+func (c looking) Err() error            { c.lease.Valid(); return c.Context.Err() }
+func (c looking) Value(key any) any     { c.lease.Valid(); return c.Context.Value(key) }
+
+type asyncLocker interface {
+	LockAsync(ctx context.Context) <-chan holdfast.Result
+}
+
 var hygieneScenarios = map[string]func(*Env){
 	// AC-99, H5
 	"CloseEndsEverything": func(e *Env) {
@@ -179,6 +193,47 @@ var hygieneScenarios = map[string]func(*Env){
 			e.WantErr(err, holdfast.ErrUnavailable)
 		case <-time.After(patience):
 			e.Error("Close hangs")
+		}
+	},
+
+	// A context may be code of the user that looks at a lease of the lock.
+	"ContextsMayLookAtLeases": func(e *Env) {
+		m := e.Manager()
+		held := e.MustLock(e.Lock(m))
+		wait := func(begin func(ctx context.Context, failed chan<- error)) {
+			ctx, cancel := context.WithCancel(bg)
+			defer cancel()
+			failed := make(chan error, 1)
+			go begin(looking{ctx, held}, failed)
+			e.Parked(m, 1)
+			cancel()
+			select {
+			case err := <-failed:
+				e.WantErr(err, holdfast.ErrNotAcquired, context.Canceled)
+			case <-time.After(patience):
+				e.Fatal("it hangs")
+			}
+		}
+		wait(func(ctx context.Context, failed chan<- error) {
+			_, err := e.Lock(m).Lock(ctx)
+			failed <- err
+		})
+		if l, ok := e.Lock(m).(asyncLocker); ok { // the read side by itself is none
+			wait(func(ctx context.Context, failed chan<- error) { failed <- (<-l.LockAsync(ctx)).Err })
+		}
+		e.MustUnlock(held)
+	},
+
+	// Without a context Close panics, before it has done anything.
+	"CloseWithoutContext": func(e *Env) {
+		m := e.Manager()
+		func() {
+			defer func() { _ = recover() }()
+			var none context.Context
+			_ = m.Close(none)
+		}()
+		if err := m.Close(bg); err != nil {
+			e.Error(err)
 		}
 	},
 

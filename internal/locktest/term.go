@@ -141,6 +141,24 @@ var termScenarios = map[string]func(*Env){
 		}
 	},
 
+	// A lease that re-entry returns is valid, also when the timer of the end is late.
+	"ReentryBehindMaxHoldIsRefused": func(e *Env) {
+		const most = 100 * time.Millisecond
+		l := e.Lock(e.Manager(), holdfast.WithLease(most), holdfast.WithMaxHold(most))
+		for range 10 {
+			held := e.MustLock(l)
+			ctx := held.Context(bg)
+			for held.Valid() { // nothing that waits for a timer would be in time
+			}
+			again, err := l.Lock(ctx)
+			if err == nil {
+				e.Errorf("a lease of which Valid says %v", again.Valid())
+				_ = again.Unlock(bg)
+			}
+			_ = held.Unlock(bg)
+		}
+	},
+
 	"MaxHoldIsReleasedByUnlock": func(e *Env) {
 		m := e.Manager()
 		l := e.MustLock(e.Lock(m, holdfast.WithLease(20*time.Second), holdfast.WithMaxHold(20*time.Second)))

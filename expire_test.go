@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -174,6 +175,42 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 		t.Error(err)
 	}
 	if err := read.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// One of several locks ends while the next is waited for, and then the caller's context, before Lock
+// has noticed: its error has the caller's cause.
+func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
+	srv := redistest.Start(t)
+	m, err := New(srv.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	srv.Admin().HSet(t.Context(), "b", "somebody", 1)
+	l, err := NewMulti(m.Mutex("a"), m.Mutex("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller, end := context.WithCancelCause(t.Context())
+	mine := errors.New("the caller's cause")
+	failed := make(chan error, 1)
+	go func() { _, err := l.Lock(caller); failed <- err }()
+	redistest.Eventually(t, 10*time.Second, "the second is waited for", func() bool {
+		return srv.Admin().Exists(t.Context(), "redisson_lock_queue:{b}").Val() == 1
+	})
+	m.mu.Lock()
+	first, second := m.entries[mutexKind]["a"], m.entries[mutexKind]["b"]
+	m.mu.Unlock()
+	second.mu.Lock()
+	first.mu.Lock()
+	all := first.endHoldLocked(first.hold, ErrMaxHold)
+	first.mu.Unlock()
+	announceAll(all)
+	end(mine)
+	second.mu.Unlock()
+	if err := <-failed; !errors.Is(err, ErrNotAcquired) || !errors.Is(err, mine) {
 		t.Error(err)
 	}
 }

@@ -139,3 +139,51 @@ func TestMulti_EndLeavesTheReadSide(t *testing.T) {
 	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
 	mustUnlock(t, read)
 }
+
+// A lease of several locks ends no later than one of them is free for others, also if it takes time to
+// tell everybody.
+func TestMulti_EndsBeforeAPartIsFree(t *testing.T) {
+	srv := redistest.Start(t)
+	m, m2 := managerOn(t, srv), managerOn(t, srv)
+	lease := mustLock(t, multi(t, m.Mutex("a"), m2.Mutex("b")))
+	inner, err := m.Mutex("a").Lock(lease.Context(t.Context())) // is told first
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := slowEnd{t.Context(), make(chan struct{}), make(chan struct{}), make(chan struct{})}
+	if inner.Context(slow).Err() != nil {
+		t.Fatal("it has ended")
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- m.Close(context.Background()) }()
+	<-slow.called
+	mustUnlock(t, mustLock(t, m2.Mutex("a")))
+	if lease.Valid() {
+		t.Error("valid, and another owner has had the lock")
+	}
+	close(slow.thaw)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	_ = lease.Unlock(t.Context())
+}
+
+// slowEnd is a context of the user that takes its time when somebody stops listening to it.
+type slowEnd struct {
+	context.Context
+	done, called, thaw chan struct{}
+}
+
+func (s slowEnd) Done() <-chan struct{} { return s.done }
+
+func (s slowEnd) AfterFunc(func()) (stop func() bool) {
+	return func() bool {
+		select {
+		case <-s.called:
+		default:
+			close(s.called)
+		}
+		<-s.thaw
+		return true
+	}
+}

@@ -81,6 +81,41 @@ var grantInARow = regexp.MustCompile(`"publish" "holdfast_inbox:.* "g \d+ \d+ \d
 
 // grantScenarios are about the release that makes the next waiter the owner.
 var grantScenarios = map[string]func(*Env){
+	// A grant that comes from a lease of a fraction of a millisecond is trusted as any other.
+	"LeaseOfAFraction": func(e *Env) {
+		if e.kind.Confirms {
+			e.Skip("no grant is trusted")
+		}
+		const other = "other:"
+		third := e.MustLock(e.kind.Lock(e.Manager(), other+e.Key))
+		a, b := e.Manager(byMessage...), e.Manager(byMessage...)
+		var waiting []<-chan *holdfast.Lease // so that both hear all the time
+		for i, m := range []*holdfast.Manager{a, b} {
+			waiting = append(waiting, e.Locking(e.kind.Lock(m, other+e.Key)))
+			e.Listening(int64(i + 1))
+			e.quiet()
+		}
+		fraction := holdfast.WithLease(1500*time.Millisecond + time.Microsecond)
+		locks := []holdfast.Locker{e.Lock(a, fraction), e.Lock(b, fraction)}
+		held := e.MustLock(locks[0])
+		const turns = 6
+		for i := range turns {
+			got := e.Locking(locks[(i+1)%2])
+			e.Eventually("it stands in the queue", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
+			e.quiet()
+			e.MustUnlock(held)
+			held = e.Soon("the next", got)
+		}
+		e.MustUnlock(held)
+		if n := a.Stats().Granted + b.Stats().Granted; n != turns {
+			e.Errorf("%d of %d grants were trusted", n, turns)
+		}
+		e.MustUnlock(third)
+		for _, got := range waiting {
+			e.MustUnlock(e.Soon("who waited for the other lock", got))
+		}
+	},
+
 	// Two commands for each acquisition at most, whatever the number of processes: the
 	// grant reaches the waiter by itself.
 	"TwoCommandsPerHandOver": func(e *Env) {

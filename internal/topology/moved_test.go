@@ -54,6 +54,42 @@ func TestMoved_InboxFollowsTheMaster(t *testing.T) {
 	}
 }
 
+// The name of the master, or a proxy, may lead to the old one for a while, which says that it is a
+// replica: a connection that is made meanwhile is one to the old one.
+func TestMoved_AddressFollowsLater(t *testing.T) {
+	old, followers := followed(t, 1)
+	next := followers[0]
+	var address atomic.Value
+	address.Store(old.Addr())
+	client := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", address.Load().(string))
+	}})
+	t.Cleanup(func() { _ = client.Close() })
+	other := "00000000-0000-0000-0000-000000000000:1" // holds it
+	old.Admin().HSet(within(t), name, other, 1)
+	acknowledged(t, old, 1)
+	waiter := manager(t, client)
+	got := wait(t, waiter, name)
+	inbox := func(s *redistest.Server) int {
+		return len(s.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val())
+	}
+	redistest.Eventually(t, patience, "it listens", func() bool { return inbox(old) == 1 })
+
+	host, port, _ := net.SplitHostPort(next.Addr())
+	if err := old.Admin().Do(within(t), "FAILOVER", "TO", host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	acknowledged(t, next, 1)
+	redistest.Eventually(t, patience, "it listens to the old one again", func() bool { return waiter.Stats().Reconnects == 1 && inbox(old) == 1 })
+	address.Store(next.Addr())
+	redistest.Eventually(t, patience, "it listens to the new master", func() bool { return inbox(next) == 1 && inbox(old) == 0 })
+	next.Admin().Del(within(t), name)
+	mustUnlock(t, <-got)
+	if n := waiter.Stats().Reconnects; n > 3 {
+		t.Errorf("%d connections", n)
+	}
+}
+
 // Whoever listens at a replica only is taken for dead, and then it must not hear of a grant that is
 // undone: it would believe it.
 func TestMoved_GrantToTheUnheardIsNotTold(t *testing.T) {

@@ -1,7 +1,10 @@
 package topology
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,6 +136,45 @@ func TestPublish_PeersHearEachOther(t *testing.T) {
 	}
 }
 
+// A process whose client is a plain one, connected to a node of the cluster, does not take those for
+// dead that listen at another node.
+func TestPublish_PlainClientOfANode(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	owner := c.Owner(name)
+	plain := manager(t, owner.Client(t), unpolled...)
+	for {
+		m := manager(t, c.Client(t), unpolled...)
+		held := mustLock(t, plain.Mutex(name))
+		got := wait(t, m, name)
+		redistest.Eventually(t, patience, "it listens", func() bool { return m.Stats().Subscriptions == 1 })
+		var at *redistest.Server
+		redistest.Eventually(t, patience, "its inbox is known", func() bool {
+			for _, node := range c.Nodes() {
+				if len(node.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val()) > 0 {
+					at = node
+				}
+			}
+			return at != nil
+		})
+		redistest.Eventually(t, patience, "it has said so", func() bool { return m.Stats().Commands >= 2 })
+		if _, err := m.Inspect(within(t), name); err != nil { // replied after that
+			t.Fatal(err)
+		}
+		mustUnlock(t, held)
+		start := time.Now()
+		mustUnlock(t, <-got)
+		wantPrompt(t, start)
+		if err := m.Close(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		if at != owner {
+			return
+		}
+		redistest.Eventually(t, patience, "it does not listen any more", func() bool { return len(at.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val()) == 0 })
+	}
+}
+
 // A client that reads from replicas, for the sake of its other work, is as good as any:
 // nothing of ours is asked of a replica, and what is heard through one comes.
 func TestPublish_ClientReadsFromReplicas(t *testing.T) {
@@ -232,6 +274,64 @@ func TestPublish_MasterIsKilledWhileWaiting(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A channel that is refused each time is tried again with growing pauses, also if others of the same
+// master are confirmed each time, which may come first.
+func TestPublish_OneChannelIsForbidden(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	f := newForeigner(t, c, holdfast.PublishSharded)
+	permit(t, c.Nodes(), "some", strings.Fields("on >secret ~* +@all &holdfast_* &redisson_*{fine*"))
+	client := c.ClientWith(t, func(o *redis.ClusterOptions) { o.Username, o.Password = "some", "secret" })
+	pauses := make(pausesLogged, 1000)
+	m := manager(t, client, append(unpolled, holdfast.WithPublishMode(holdfast.PublishSharded), holdfast.WithLogger(slog.New(pauses)))...)
+	var fine []string
+	for i := 0; len(fine) < 5; i++ {
+		if n := fmt.Sprint("fine", i); c.Owner(n) == c.Owner(name) {
+			fine = append(fine, n)
+		}
+	}
+	got := make(map[string]<-chan *holdfast.Lease)
+	for _, n := range append(fine, name) {
+		f.lock(n)
+		got[n] = wait(t, m, n)
+	}
+	for most := time.Duration(0); most < time.Second/2; {
+		select {
+		case d := <-pauses:
+			most = max(most, d)
+		case <-time.After(patience):
+			t.Fatalf("no pause was longer than %v", most)
+		}
+		if m.Stats().Reconnects > 100 {
+			t.Fatalf("100 connections, and no pause was longer than %v", most)
+		}
+	}
+	for n := range got {
+		f.unlock(n)
+	}
+	permit(t, c.Nodes(), "some", strings.Fields("on >secret ~* +@all &*"))
+	for _, g := range got {
+		mustUnlock(t, <-g)
+	}
+}
+
+// pausesLogged is a log handler that passes on how long the subscriber waits.
+type pausesLogged chan time.Duration
+
+func (pausesLogged) Enabled(context.Context, slog.Level) bool { return true }
+func (p pausesLogged) WithAttrs([]slog.Attr) slog.Handler     { return p }
+func (p pausesLogged) WithGroup(string) slog.Handler          { return p }
+
+func (p pausesLogged) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "retry_in" {
+			p <- a.Value.Duration()
+		}
+		return true
+	})
+	return nil
 }
 
 // otherShard returns a name that another master has.

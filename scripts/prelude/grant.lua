@@ -12,8 +12,9 @@ end
 
 -- grant tells the process of id that it has the lock: for claim milliseconds, unless it
 -- renews that. It returns false, having said nothing, if the process is known to be dead: nobody
--- listens to its inbox, on a server where that can be told, which counted = '1' says, although the
--- process had one when it last asked, which the time of its place says. It asks before, and does not
+-- listens to its inbox, although the process had one when it last asked, which the time of its place
+-- says. A node of a cluster knows only its own listeners: counted = '0' says that the caller's client
+-- is a cluster's, and a plain client may be connected to a node as well. It asks before, and does not
 -- go by whom PUBLISH has reached: replicas pass messages on, and a process that still listens to
 -- what has become one would believe a grant that was undone. The message is
 --
@@ -21,7 +22,8 @@ end
 --
 -- with the server's time, and with turn, which grant in a row this is.
 local function grant(inbox, message, counted, deadlines, id)
-  if counted == '1' and redis.pcall('pubsub', 'numsub', inbox)[2] == 0 and (redis.call('zscore', deadlines, id) or 0) % 1 == 0 then
+  if counted == '1' and redis.pcall('pubsub', 'numsub', inbox)[2] == 0 and (redis.call('zscore', deadlines, id) or 0) % 1 == 0
+    and type(redis.pcall('cluster', 'info')) == 'table' then -- an error: it is none
     return false
   end
   redis.pcall('publish', inbox, message)

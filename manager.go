@@ -236,7 +236,8 @@ const askPatience = time.Second
 // leases end with ErrClosed, and the locks are released. It waits until Redis has confirmed
 // the releases and its goroutines have ended: at most a second and not beyond ctx, but up to
 // 100 ms even under a context that has ended. It returns nil if everything was released, else
-// ErrUnavailable: what is left expires with its TTL. A goroutine that
+// ErrUnavailable: what is left expires with its TTL, as does the lock of a lease that WithMaxHold
+// had ended and nobody has unlocked. A goroutine that
 // is stuck inside go-redis, or in a handler of the logger, ends when that lets go of it.
 //
 // Close may be called more than once; every call that waits for the end returns the same

@@ -199,8 +199,8 @@ func checkLease(err *error, option string, d time.Duration) {
 
 // WithMaxHold ends a lease with ErrMaxHold once it has been held for d, and stops
 // renewing the lock: a stuck holder cannot hold for ever. The lock stays taken in
-// Redis until its TTL has run out or the holder calls Unlock, so the holder has
-// that time to stop. The default is no limit; d must not be shorter than the lease.
+// Redis until its TTL has run out or the holder calls Unlock, which it has to do before
+// Manager.Close, so the holder has that time to stop. The default is no limit; d must not be shorter than the lease.
 func WithMaxHold(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		if d <= 0 || d > validity.MaxTTL {
@@ -230,8 +230,9 @@ func WithNameMapper(mapper func(name string) string) Option {
 
 // WithLogger sets where lost leases, leases that WithMaxHold ended, failed renewals and lost pub/sub
 // connections are reported. What Lock and TryLock return, and a release that Redis has not
-// confirmed, are not reported. The default discards all. A handler that blocks delays the end of other leases: it is
-// called by the goroutine that ends them, for which Close waits, within its bounds.
+// confirmed, are not reported. The default discards all. A handler that blocks delays the end of
+// other leases: it is called by the goroutine that ends them, for which Close waits, within its
+// bounds.
 func WithLogger(log *slog.Logger) Option {
 	return option(func(c *config) {
 		if log == nil {

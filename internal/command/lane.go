@@ -151,14 +151,14 @@ func (l *lane) exchange(g group, inFull bool) {
 	for i := range cmds {
 		_ = pipe.Process(ctx, &cmds[i]) // only queues
 	}
-	var ack once
+	var ack *once
 	if g.acks != nil {
-		ack.Cmd = g.acks.command(l.ctx)
-		_ = pipe.Process(ctx, &ack)
+		ack = &once{Cmd: g.acks.command(l.ctx)}
+		_ = pipe.Process(ctx, ack)
 	}
 	_, failed := pipe.Exec(ctx)
 	acked, ackErr := 0, error(nil)
-	if g.acks != nil {
+	if ack != nil {
 		if acked, ackErr = ack.Int(); ack.before != nil {
 			ackErr = ack.before
 		}

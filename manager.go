@@ -243,8 +243,7 @@ const askPatience = time.Second
 // Close may be called more than once; every call that waits for the end returns the same
 // result. It does not close the client.
 func (m *Manager) Close(ctx context.Context) error {
-	late, unhook := withGrace(ctx, closeGrace)
-	defer unhook()
+	_ = ctx.Err() // without a context nothing has been done when this panics
 	m.mu.Lock()
 	first := !m.closed
 	var entries []*entry
@@ -259,10 +258,12 @@ func (m *Manager) Close(ctx context.Context) error {
 			e.close()
 		}
 		m.end()
-		m.stopErr = m.stop(late)
+		m.stopErr = m.stop(ctx)
 		close(m.stopped)
 		return m.stopErr
 	}
+	late, unhook := withGrace(ctx, closeGrace)
+	defer unhook()
 	select {
 	case <-m.stopped:
 		return m.stopErr
@@ -284,6 +285,8 @@ func withGrace(ctx context.Context, d time.Duration) (context.Context, func()) {
 
 // stop waits for the releases and stops the goroutines.
 func (m *Manager) stop(ctx context.Context) error {
+	ctx, unhook := withGrace(ctx, closeGrace)
+	defer unhook()
 	ctx, cancel := context.WithTimeout(ctx, closePatience)
 	defer cancel()
 	var err error

@@ -229,8 +229,8 @@ func WithNameMapper(mapper func(name string) string) Option {
 }
 
 // WithLogger sets where lost leases, leases that WithMaxHold ended, failed renewals and lost pub/sub
-// connections are reported. What Lock and TryLock return, and a release that Redis has not
-// confirmed, are not reported. The default discards all. A handler that blocks delays the end of
+// connections are reported. What Lock, TryLock and Unlock find out and return is not, nor a
+// release that Redis has not confirmed. The default discards all. A handler that blocks delays the end of
 // other leases: it is called by the goroutine that ends them, for which Close waits, within its
 // bounds.
 func WithLogger(log *slog.Logger) Option {

@@ -79,7 +79,7 @@ func holdSafely(ctx context.Context, locks *holdfast.Manager, rebuildIndex func(
 	defer cancel()
 	lease, err := locks.Mutex("job").Lock(wait)
 	if errors.Is(err, holdfast.ErrNotAcquired) {
-		return nil // somebody else is at it
+		return ctx.Err() // nil: somebody else is at it
 	}
 	if err != nil {
 		return err // mostly ErrUnavailable: nobody knows who holds it

@@ -176,7 +176,7 @@ func (s *subscriber) wrote() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.moveLocked() {
+	if s.homes[nil] == nil || s.moveLocked() { // or the next one is made after this
 		s.doubted.Store(false)
 	}
 }

@@ -238,6 +238,9 @@ func (e *entry) unackedLocked(h *hold, r command.Reply) {
 // its queue: the milliseconds after which to ask again.
 const leftOpen = 50
 
+// open reports whether the lock was left open: it is the turn of who comes before.
+func (v verdict) open() bool { return v.foreign && v.ttl == leftOpen }
+
 // heldByOtherLocked waits: for a grant, for a message, or for the time in which the
 // holder's right ends by itself. A notice that came before this reply is a grant that
 // came after this verdict.
@@ -263,7 +266,7 @@ func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost 
 	}
 	if t.stands && (t.deaf || t.heard != e.m.inbox.sessions.Load()) && e.m.inbox.live() {
 		// It is heard since, or again: a grant in between was not, and nothing else will tell.
-		e.ask, e.strayed, e.unheard = true, true, true
+		e.ask, e.strayed, e.unheard = e.ask || !v.open(), true, true
 	}
 	front := e.waiters.Front()
 	if front == nil || front != t.hold.waiter {
@@ -276,7 +279,7 @@ func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost 
 		e.ask = true
 		return nil
 	}
-	if v.foreign && v.ttl == leftOpen {
+	if v.open() {
 		// It is the turn of Redisson, or of the first. Asking again at once, for what may have been
 		// missed while a channel was subscribed, would end it: the script takes that for a poll.
 		e.yieldForLocked(leftOpen * time.Millisecond)

@@ -21,7 +21,8 @@
 --                    not granted. ttl: for how many milliseconds another owner has it, -1 if
 --                    without TTL; of a free lock when to ask again: 50 if others are before the
 --                    caller, 250 if it is offered to a waiter of Redisson. now: the server's time,
---                    milliseconds. foreign: 1 if the owner, or who comes before, is not ours
+--                    milliseconds. foreign: 1 if the owner, or one who comes before, is not
+--                    ours; and for every free lock
 --         {-1, 0}    one of the keys, but for the queue, holds something else than its kind
 --         {-2, 0}    this owner id was given up: a late copy of the request
 

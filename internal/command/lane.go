@@ -135,7 +135,7 @@ func (l *lane) exchange(g group, inFull bool) {
 		}
 		cmd := redis.NewCmd(l.ctx, args...)
 		cmd.SetFirstKeyPos(argFirstKey)
-		cmds[i].Cmd = cmd
+		cmds[i] = once{Cmd: cmd, again: x.cluster != nil && g.master == nil}
 	}
 	// A pipeline, even of one command: go-redis keeps connections of their own for
 	// pipelines, so locks go on when the application has used up its pool.
@@ -159,9 +159,7 @@ func (l *lane) exchange(g group, inFull bool) {
 	_, failed := pipe.Exec(ctx)
 	acked, ackErr := 0, error(nil)
 	if ack != nil {
-		if acked, ackErr = ack.Int(); ack.before != nil {
-			ackErr = ack.before
-		}
+		acked, ackErr = ack.Int()
 	}
 	lost, demoted := false, false
 	for i, c := range calls {
@@ -221,21 +219,23 @@ func noReply(cause error) error {
 // method, on the command itself, is the only switch that works for every kind of
 // client however it was built. Redirections in a cluster are still followed.
 //
-// Before that go-redis may have tried elsewhere, and it never overwrites an error: of a command that
-// was first redirected, or could not be sent, and whose reply was then lost, it would report the
-// former. So such an error is kept aside.
+// Before that a cluster's client may have tried elsewhere, and it never overwrites an error: of a
+// command that was first redirected, or could not be sent, and whose reply was then lost, it would
+// report the former. So such an error is kept aside.
 type once struct {
 	*redis.Cmd
-	before error
+	again  bool  // the client is a cluster's
+	before error // kept aside; nil: none since the last other one
 }
 
 func (*once) NoRetry() bool { return true }
 
 // SetErr is called by go-redis.
 func (o *once) SetErr(err error) {
-	o.before = nil
-	if redirects(err) || classify(err) == NotSent {
+	if o.again && (redirects(err) || classify(err) == NotSent) {
 		o.before, err = err, nil
+	} else if err != nil {
+		o.before = nil
 	}
 	o.Cmd.SetErr(err)
 }

@@ -64,6 +64,18 @@ func TestServer_LostReplyIsNotSentAgain(t *testing.T) {
 	}
 }
 
+// A plain client of a cluster's node follows no redirection: that is a refusal.
+func TestServer_RedirectionOfAPlainClient(t *testing.T) {
+	c := redistest.StartCluster(t)
+	x := New(c.OtherMaster("elsewhere").Client(t))
+	defer stop(t, x)
+	for _, o := range call(t, x, countScript, "elsewhere", "elsewhere") {
+		if r := <-o.replies; r.Outcome != Refused || !redis.HasErrorPrefix(r.Err, "MOVED") {
+			t.Errorf("%v: %v", r.Outcome, r.Err)
+		}
+	}
+}
+
 // A call that a cluster's node redirects, and whose reply is lost at the next one, may have run: the
 // redirection does not say otherwise.
 func TestServer_LostReplyBehindARedirection(t *testing.T) {

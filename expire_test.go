@@ -164,6 +164,7 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 	before := m.Stats().Commands
 	m.renew([]*hold{write.hold}) // what the scheduler collected before
 	m.renew([]*hold{write.hold})
+	write.hold.entry.checkNow()                            // as ForceUnlock does
 	if _, err := m.Inspect(t.Context(), "a"); err != nil { // answered after it, were it sent
 		t.Fatal(err)
 	}

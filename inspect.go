@@ -163,6 +163,9 @@ func (e *entry) checkNow() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, h := range e.holdsLocked() {
+		if e.reads.converts(h) {
+			continue // which side Redis has is not known; the answer to the downgrade says it
+		}
 		e.m.executor.Submit(e.m.newRenewal(time.Millisecond, h.kind == readKind, h))
 	}
 }

@@ -63,7 +63,7 @@ func (e *entry) noVerdictLocked(causes []error, w *waiter) error {
 	name := w.Value.h.name
 	front := e.waiters.Front()
 	switch {
-	case e.hold != nil || !e.reads.none(): // somebody here has it
+	case e.hold != nil || w.Value.h.kind != readKind && !e.reads.none(): // somebody here has it
 	case e.trouble != nil:
 		return newLockError(ErrUnavailable, name, append(causes, e.trouble.cause)...)
 	case e.refused || w.Value.queued || front != nil && front.Value.queued: // the lock is busy

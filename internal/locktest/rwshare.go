@@ -11,6 +11,27 @@ import (
 )
 
 var rwShareScenarios = map[string]func(*Env){
+	// Another reader of the process is inside, and not in the way: that Redis is silent is no refusal.
+	"TroubleBesideAReader": func(e *Env) {
+		m, p := e.Via()
+		for _, opt := range []holdfast.LockOption{holdfast.WithFixedLease(time.Minute), holdfast.WithMaxHold(time.Hour)} {
+			l := e.RW(m, opt) // its readers share no hold
+			inside := e.MustRLock(l)
+			p.BlackHole(true)
+			for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.RLock, l.TryRLock} {
+				ctx, cancel := context.WithTimeout(bg, 300*time.Millisecond)
+				_, err := lock(ctx)
+				cancel()
+				e.WantErr(err, holdfast.ErrUnavailable)
+				e.WantNotErr(err, holdfast.ErrNotAcquired)
+			}
+			p.Heal()
+			e.Eventually("nobody else is inside", func() bool { return m.Stats().Locks == 1 && len(e.Holders()) <= 2 })
+			e.MustUnlock(inside)
+			e.Clean(m, Tombstones)
+		}
+	},
+
 	// S8 over goroutines and managers.
 	"ManyReadersOrOneWriter": func(e *Env) {
 		e.Server()

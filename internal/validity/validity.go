@@ -84,15 +84,16 @@ const maxReading = time.Minute
 //
 // If the two clocks have run alike since the reading, the right began no earlier than
 // since. A since in the future shows that the server's clock was set; one long ago, that
-// the message was late or that this process stood still.
+// the message was late, that this process stood still, or that its wall clock was set, by which
+// the lease would have ended.
 func Grant(now, before time.Time, clock, granted int64, claim time.Duration) (since time.Time, trusted bool) {
 	ran := granted - clock
 	if ran < 0 || ran > maxReading.Milliseconds() {
 		return time.Time{}, false
 	}
 	since = before.Add(time.Duration(ran-1) * time.Millisecond) // readings are cut to milliseconds
-	age := now.Sub(since)
-	return since, age >= 0 && age <= claim/4
+	age, wall := now.Sub(since), now.Round(0).Sub(since.Round(0))
+	return since, age >= 0 && max(age, wall) <= claim/4
 }
 
 // Milliseconds converts a TTL to what the wire carries, rounded up: a TTL that is

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 )
 
 func TestMargin(t *testing.T) {
@@ -131,6 +132,21 @@ func TestGrant_NeverStretchesTheClaim(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The wall clock of this process was set forward since the reading: by it a lease would have ended
+// that began with the right, so the message is no grant.
+func TestGrant_BehindAStepOfTheWallClock(t *testing.T) {
+	read := time.Now()
+	// A time.Time begins with its wall clock's reading, seconds above 30 bits of nanoseconds.
+	*(*uint64)(unsafe.Pointer(&read)) -= 3600 << 30
+	now := time.Now()
+	if d := now.Round(0).Sub(read.Round(0)); now.Sub(read) > time.Minute || d < time.Hour || d > time.Hour+time.Minute {
+		t.Fatalf("this is no step: %v by the one clock, %v by the other", now.Sub(read), d)
+	}
+	if _, trusted := Grant(now, read, 1_000_000, 1_000_001, 2*time.Second); trusted {
+		t.Error("trusted")
 	}
 }
 

@@ -144,11 +144,16 @@ func (g *group) count() int {
 	return len(g.parts)
 }
 
+// known returns the parts as they are now.
+func (g *group) known() []*Lease {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.parts)
+}
+
 // deadline returns until when enough parts are valid, or were if the lease has ended.
 func (g *group) deadline() time.Time {
-	g.mu.Lock()
-	parts := slices.Clone(g.parts)
-	g.mu.Unlock()
+	parts := g.known()
 	if len(parts) < g.need {
 		return time.Time{}
 	}
@@ -163,11 +168,8 @@ func (g *group) deadline() time.Time {
 // valid reports whether enough parts are. One that has ended does not count from then on, and not
 // only once the lease has learned of it: its lock may be somebody else's already.
 func (g *group) valid() bool {
-	g.mu.Lock()
-	parts := slices.Clone(g.parts)
-	g.mu.Unlock()
 	n := 0
-	for _, p := range parts {
+	for _, p := range g.known() {
 		if p.Valid() {
 			n++
 		}
@@ -229,10 +231,7 @@ func (g *group) extend(ctx context.Context, l *Lease, d time.Duration) error {
 	if err := l.stillHeld(); err != nil {
 		return err
 	}
-	g.mu.Lock()
-	parts := slices.Clone(g.parts)
-	g.mu.Unlock()
-	err := g.each(parts, func(p *Lease) error { return p.Extend(ctx, d) })
+	err := g.each(g.known(), func(p *Lease) error { return p.Extend(ctx, d) })
 	if ended := l.stillHeld(); ended != nil {
 		return ended
 	}

@@ -216,12 +216,7 @@ func TestPausedProcess_DoesNotPoisonALane(t *testing.T) {
 
 // Calls in flight at Stop become overdue in time: somebody may wait for them.
 func TestStop_StillTellsOfOverdueCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		thaw := make(chan struct{})
-		srv := &fakeServer{answer: func(ctx context.Context, cmd *redis.Cmd) { <-thaw; echo(ctx, cmd) }}
-		client := srv.client()
-		defer client.Close()
-		x := New(client)
+	frozen(t, func(t *testing.T, x *Executor, thaw chan struct{}) {
 		o := submit(t, x, "k", 500*time.Millisecond)
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -240,12 +235,7 @@ func TestStop_StillTellsOfOverdueCalls(t *testing.T) {
 }
 
 func TestStop_EndsQueuedCallsAndRefusesNewOnes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		thaw := make(chan struct{})
-		srv := &fakeServer{answer: func(ctx context.Context, cmd *redis.Cmd) { <-thaw; echo(ctx, cmd) }}
-		client := srv.client()
-		defer client.Close()
-		x := New(client)
+	frozen(t, func(t *testing.T, x *Executor, thaw chan struct{}) {
 		var all []*outcome
 		for range maxLanes + 3 {
 			all = append(all, submit(t, x, "k", time.Hour))
@@ -273,12 +263,7 @@ func TestStop_EndsQueuedCallsAndRefusesNewOnes(t *testing.T) {
 
 // A handler may run code of the user, such as a logger's, that blocks.
 func TestStop_DoesNotWaitForHandlersBeyondItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		thaw := make(chan struct{})
-		srv := &fakeServer{answer: func(ctx context.Context, cmd *redis.Cmd) { <-thaw; echo(ctx, cmd) }}
-		client := srv.client()
-		defer client.Close()
-		x := New(client)
+	frozen(t, func(t *testing.T, x *Executor, thaw chan struct{}) {
 		for range maxLanes {
 			submit(t, x, "k", time.Hour)
 			synctest.Wait()

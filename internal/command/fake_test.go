@@ -89,6 +89,19 @@ func submit(t *testing.T, x *Executor, key string, patience time.Duration) *outc
 	return o
 }
 
+// frozen runs f with an executor on a fake server that answers when thaw is closed, in fake time.
+// f stops the executor.
+func frozen(t *testing.T, f func(t *testing.T, x *Executor, thaw chan struct{})) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		thaw := make(chan struct{})
+		srv := &fakeServer{answer: func(ctx context.Context, cmd *redis.Cmd) { <-thaw; echo(ctx, cmd) }}
+		client := srv.client()
+		defer client.Close()
+		f(t, New(client), thaw)
+	})
+}
+
 // bubble runs f with an executor on a fake server, in fake time, and stops it.
 func bubble(t *testing.T, f func(t *testing.T, x *Executor, srv *fakeServer)) {
 	t.Helper()

@@ -127,7 +127,7 @@ func (l *lane) exchange(g group, inFull bool) {
 	x.batches.Add(1)
 	x.commands.Add(uint64(len(calls)))
 
-	cmds := make([]once, len(calls))
+	cmds := make([]once, len(calls)) // not kept for the next batch: a hook of the client's may keep them
 	for i, c := range calls {
 		args := c.Args
 		if _, known := l.shard.known.Load(c.Script); inFull || !known {

@@ -37,6 +37,10 @@ type inbox struct {
 // then, which gives it its own TTL; shorter ones are spared that command.
 const claimTTL = 2 * time.Second
 
+// turnsInARow is how many grants to ours follow each other before a release lets a plain waiter of
+// Redisson in, if one listens (prelude/turn.lua).
+const turnsInARow = 16
+
 func newInbox(m *Manager) *inbox {
 	return &inbox{m: m, channel: wire.Inbox(m.owners), expected: make(map[uint64]*hold)}
 }
@@ -158,7 +162,7 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 		b.notice = &kept
 		return nil
 	}
-	h.turn = uint8(min(n.Turn, 255))
+	h.turn = uint8(min(n.Turn, turnsInARow))
 	if n.Others {
 		h.demand = demandKnown
 	}

@@ -34,11 +34,10 @@ func (e *entry) joinLocked() {
 	}
 	j := &join{e: e}
 	more := e.gatherLocked(j, e.firstWithoutPlaceLocked())
-	if len(j.tries) == 0 {
-		return
-	}
 	e.strayed = e.strayed || more // in the next request
-	j.sendLocked()
+	if len(j.tries) > 0 {
+		j.sendLocked()
+	}
 }
 
 // firstWithoutPlaceLocked returns the first waiter that may have no place in Redis; nil: none.
@@ -60,7 +59,7 @@ func (e *entry) firstWithoutPlaceLocked() *waiter {
 }
 
 // gatherLocked adds those to j, from w on, who are to get a place now, and reports whether there
-// are more than fit. Who is first, and who does not wait, asks by itself.
+// are more. Who is first, and who does not wait, asks by itself.
 func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 	for ; w != nil && len(j.tries) < joinBatch; w = w.Next() {
 		r := &w.Value
@@ -74,10 +73,10 @@ func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 			continue
 		case w == e.waiters.Front():
 			e.tryLocked(w)
-			return false // its reply comes here again
+			return w.Next() != nil // its reply comes here again
 		}
-		if prev := w.Prev(); len(j.tries) == 0 && !prev.Value.queued && !prev.Value.once {
-			return false // likewise
+		if len(j.tries) == 0 && !followsLocked(w) {
+			return true // likewise
 		}
 		if r.claim != nil && r.claim.unanswered >= maxCopies {
 			continue
@@ -85,6 +84,16 @@ func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 		j.tries = append(j.tries, e.newTryLocked(w))
 	}
 	return w != nil
+}
+
+// followsLocked reports whether those who wait before w all have their places. The nearest tells:
+// nobody gets one before it.
+func followsLocked(w *waiter) bool {
+	w = w.Prev()
+	for w != nil && w.Value.once {
+		w = w.Prev()
+	}
+	return w == nil || w.Value.queued
 }
 
 // sendLocked sends the request for all whom j is for.

@@ -181,6 +181,12 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 		if t.n == h.waiter.Value.after+1 {
 			how = grantedAtOnce
 		}
+		switch { // it may be a grant by a release, found by asking
+		case notice != nil && notice.Granted:
+			h.turn = uint8(min(notice.Turn, turnsInARow))
+		case t.deaf && b.queued:
+			h.turn = turnsInARow // who is never told of a grant cannot count them
+		}
 		lost = e.grantedLocked(h, r.Sent, h.cfg.ttl, uint64(token), how)
 	case r.Outcome == command.Denied, r.Outcome == command.Answered && !ok:
 		e.hopelessLocked(t, ErrUnavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), deniedBy(r)))

@@ -219,6 +219,35 @@ var fairScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
+	// Between two that wait comes a caller that does not. The first's request is late: the third
+	// must not be in the queue before it.
+	"TryLockBetweenTwoKeepsTheirOrder": func(e *Env) {
+		held := e.MustLock(e.Lock(e.Manager()))
+		m, p := e.Via()
+		late := p.HoldRequest(acquireOf(e.Key))
+		first := e.Locking(e.Lock(m))
+		late.Wait(e)
+		between := p.HoldRequest(acquireOf(e.Key))
+		tried := make(chan error, 1)
+		go func() { _, err := e.Lock(m).TryLock(bg); tried <- err }()
+		between.Wait(e)
+		third := e.Locking(e.Lock(m))
+		e.Parked(m, 3)
+		for range 5 { // what has been sent for it would be there by then
+			e.MustUnlock(e.MustLock(m.Mutex(e.Key + ":other")))
+		}
+		if ids, _ := e.places(); len(ids) != 0 {
+			e.Errorf("%q came before the first", ids)
+		}
+		late.Release()
+		e.Standing(2)
+		between.Release()
+		e.WantErr(<-tried, holdfast.ErrNotAcquired)
+		e.MustUnlock(held)
+		e.MustUnlock(e.Soon("the first", first))
+		e.MustUnlock(e.Soon("the third", third))
+	},
+
 	// AC-60: callers that come and give up again and again move nobody's time.
 	"GivingUpLeavesNoDrift": func(e *Env) {
 		holder := e.Manager()

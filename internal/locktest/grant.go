@@ -253,45 +253,20 @@ var grantScenarios = map[string]func(*Env){
 		if n := countLines(mon, `lua] "publish" "holdfast_inbox:`, `"o `); n != 0 {
 			e.Errorf("%d open releases while nobody of Redisson's listens", n)
 		}
-		sub := e.srv.Admin().Subscribe(bg, e.Channel(e.Key))
-		defer sub.Close()
-		if _, err := sub.Receive(bg); err != nil {
-			e.Fatal(err)
-		}
+		waiter := e.plainWaiter()
 		quiet := grants()
-		fields, message := []any{"0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:8", 1}, "0"
-		if e.kind.Write {
-			fields, message = []any{"mode", "write", "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:8:write", 1}, "1"
-		}
 		for turn := range 5 {
 			before := grants()
 			e.Eventually("ours have it again", func() bool { return len(e.Holders()) == 1 })
-			for {
-				// As its scripts do: if the key is not there.
-				got, err := e.srv.Admin().Eval(bg, `if redis.call('exists', KEYS[1]) == 1 then return 0 end
-					redis.call('hset', KEYS[1], unpack(ARGV))
-					redis.call('pexpire', KEYS[1], 30000)
-					return 1`, []string{e.Key}, fields...).Int()
-				if err != nil {
-					e.Fatal(err)
-				}
-				if got == 1 {
-					break
-				}
+			for !waiter.take() {
 				if n := grants() - before; n > 1000 { // more than sixty races were lost
 					e.Fatalf("turn %d: not in after %d grants of ours", turn, n)
 				}
-				wait, cancel := context.WithTimeout(bg, patience)
-				_, err = sub.ReceiveMessage(wait)
-				cancel()
-				if err != nil {
-					e.Fatalf("turn %d: not told: %v", turn, err)
-				}
+				waiter.listen()
 				time.Sleep(time.Millisecond) // a JVM takes longer than we do
 			}
 			e.Logf("turn %d after %d grants", turn, grants()-before)
-			e.srv.Admin().Del(bg, e.Key)
-			e.srv.Admin().Publish(bg, e.Channel(e.Key), message)
+			waiter.unlock()
 		}
 		e.caughtUp(mon)
 		// Each open release is a race, which gives Redisson's a start of 2 ms. A turn may also

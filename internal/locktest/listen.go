@@ -1,8 +1,10 @@
 package locktest
 
 import (
+	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -100,5 +102,45 @@ var listenScenarios = map[string]func(*Env){
 		}
 		wg.Wait()
 		e.srv.RequireNoKeys(e)
+	},
+
+	// Processes that may not subscribe are never told of a grant, nor which one in a row it is.
+	// Redisson's plain waiters get their turn nevertheless.
+	"DeafProcessesLetRedissonIn": func(e *Env) {
+		e.Server().Admin().Do(bg, "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all", "-subscribe", "-ssubscribe")
+		opt := e.srv.Options()
+		opt.Username, opt.Password = "deaf", "secret"
+		ctx, stop := context.WithCancel(bg)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer stop()
+		var had atomic.Int64
+		for range 3 {
+			m := e.ManagerOn(e.client(opt))
+			wg.Go(func() {
+				for {
+					l, err := e.Lock(m).Lock(ctx)
+					if err != nil {
+						return
+					}
+					had.Add(1)
+					e.Eventually("another waits", func() bool { return ctx.Err() != nil || e.srv.Admin().LLen(bg, e.queue()).Val() > 0 })
+					e.MustUnlock(l)
+				}
+			})
+		}
+		waiter := e.plainWaiter()
+		for turn := range 3 {
+			before := had.Load()
+			e.Eventually("ours have it again", func() bool { return had.Load() > before })
+			for !waiter.take() {
+				if n := had.Load() - before; n > 40 {
+					e.Fatalf("turn %d: not in after %d grants of ours", turn, n)
+				}
+				waiter.listen()
+			}
+			e.Logf("turn %d after %d grants", turn, had.Load()-before)
+			waiter.unlock()
+		}
 	},
 }

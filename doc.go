@@ -90,9 +90,10 @@
 // all processes. Each grant then comes from Redis, also within a process. A waiter whose
 // process is silent for longer than WithFairPatience loses its place.
 //
-// The readers of one process share one hold of an RWMutex. A waiting writer, in
-// whichever process, keeps new readers out, and a release lets in either one writer or
-// all readers in front of the next waiting writer, so that neither side starves.
+// The readers of one process share one hold of an RWMutex. A waiting writer keeps new
+// readers out, those of another process as soon as that process has learned of it, and a release
+// lets in either one writer or all readers in front of the next waiting writer, so that neither side
+// starves.
 //
 // Waiters of Redisson get their turn too. Those of its fair lock stand in the same queue.
 // The others do not; while any of them listen, one release after at most 16 grants in a
@@ -122,7 +123,7 @@
 // lock; ErrUnavailable, nobody knows, because Redis could not be asked; ErrLeaseLost
 // and ErrMaxHold, a lease ended before its Unlock; ErrNotHeld, it had been unlocked;
 // ErrClosed, the manager is; and the mistakes, ErrWouldDeadlock, ErrWrongKind,
-// ErrInvalidName and ErrInvalidOption. No call returns ErrReleased: it is what Lease.Err
+// ErrInvalidName and ErrInvalidOption. No call returns ErrReleased, but as the cause of a context that ended: it is what Lease.Err
 // and context.Cause say after Unlock. If a context ended a wait, its cause is in the chain
 // as well. Trouble with Redis is never reported as a lock that somebody holds.
 //

@@ -75,6 +75,14 @@ func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
 	return lease, err
 }
 
+// acquirePart is acquire of one of several locks.
+func (h *handle) acquirePart(ctx context.Context, once bool) (*Lease, error) {
+	_, op := h.m.telemetry.acquirePart(ctx, h)
+	lease, err := h.obtain(ctx, request{once: once, trace: op.trace()})
+	op.acquired(lease, err)
+	return lease, err
+}
+
 // obtain enters and waits for the outcome.
 func (h *handle) obtain(ctx context.Context, r request) (*Lease, error) {
 	lease, w, e, err := h.enter(ctx, r)

@@ -25,7 +25,8 @@ var (
 	ErrMaxHold = errors.New("holdfast: maximum hold time reached")
 
 	// ErrReleased is what Lease.Err says after Unlock, and the cause of the lease's
-	// contexts then. No call returns it.
+	// contexts then. No call returns it, but one that waits under such a context names it as
+	// the cause.
 	ErrReleased = errors.New("holdfast: lease released")
 
 	// ErrNotHeld: Unlock or Extend after a successful Unlock.

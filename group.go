@@ -208,7 +208,7 @@ func (g *group) unlock(ctx context.Context, l *Lease) (err error) {
 	g.work.Wait()
 
 	err = g.each(parts, func(p *Lease) error {
-		err := p.Unlock(ctx)
+		err := p.unlockPart(ctx)
 		if errors.Is(err, ErrNotHeld) {
 			return nil // by another Unlock
 		}

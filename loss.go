@@ -57,10 +57,15 @@ func (e *entry) announceLoss(all []ended, reason LostReason) {
 	if all == nil {
 		return
 	}
-	e.m.telemetry.lost(reason)
-	e.m.stats.lost.Add(1)
+	e.countLoss(reason)
 	announceAll(all)
 	e.m.log.Warn("holdfast: lease lost", "lock", e.name(), "reason", string(reason))
+}
+
+// countLoss counts a hold that was lost. No lock may be held.
+func (e *entry) countLoss(reason LostReason) {
+	e.m.telemetry.lost(reason)
+	e.m.stats.lost.Add(1)
 }
 
 // reachLimit ends the leases of h's owner with ErrMaxHold, if it is still the one whose

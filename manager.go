@@ -147,7 +147,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		}
 	}
 	m.prepare(m.lock)
-	m.subscriber = newSubscriber(client, nodes, cfg.publish, m.log, &m.stats)
+	m.subscriber = newSubscriber(client, nodes, cfg.publish, m.log, m.disconnected)
 	m.executor.OnReadOnly(m.subscriber.moved)
 	m.inbox = newInbox(m)
 	m.telemetry = newTelemetry(cfg, m)
@@ -173,6 +173,12 @@ func (m *Manager) entry(n *named) (*entry, error) {
 	}
 	n.entry.Store(e)
 	return e, nil
+}
+
+// disconnected is called by the subscriber.
+func (m *Manager) disconnected() {
+	m.stats.reconnects.Add(1)
+	m.telemetry.disconnected()
 }
 
 // newReady returns a channel on which a caller is to be told of its outcome, once. Who

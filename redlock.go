@@ -104,6 +104,9 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 		lease, busy, err := l.round(ctx, first)
 		switch {
 		case err == nil:
+			if before != nil {
+				lease.how = max(lease.how, grantedAfterWait)
+			}
 			return lease, nil
 		case errors.Is(err, context.Cause(ctx)):
 			if busy == nil && errors.Is(err, ErrNotAcquired) && before != nil {
@@ -167,7 +170,7 @@ func (l *Redlock) wait(ctx context.Context, at *handle) *Lease {
 		for sleep(ctx, lookAfter-rand.N(lookAfter/5)) && l.rightPlace(ctx, at) {
 		}
 	}()
-	lease, _ := at.acquire(ctx, false)
+	lease, _ := at.acquirePart(ctx, false)
 	leave()
 	<-looked
 	return lease
@@ -231,7 +234,7 @@ func (l *Redlock) round(ctx context.Context, first *Lease) (_ *Lease, busy *hand
 		}
 		waiting++
 		g.work.Go(func() { // ends with the lease, or when the member has joined it
-			part, err := h.acquire(g.life, true)
+			part, err := h.acquirePart(g.life, true)
 			if err == nil {
 				whole.join(part)
 			}

@@ -30,8 +30,8 @@ func TestRedlock_SpansAndMetrics(t *testing.T) {
 	if got := durations(t, reader, "redlock"); got["holdfast.acquire.duration acquired"] != 1 || got["holdfast.release.duration released"] != 1 {
 		t.Errorf("metrics of the whole: %v", got)
 	}
-	if got := durations(t, reader, "mutex"); got["holdfast.acquire.duration acquired"] != 3 {
-		t.Errorf("metrics of the members: %v", got)
+	if got := durations(t, reader, "mutex"); len(got) != 0 {
+		t.Errorf("metrics of the members, which nobody has asked for: %v", got)
 	}
 
 	recorder.Reset()

@@ -25,6 +25,7 @@ type release struct {
 	hold      *hold
 	script    *command.Script
 	args      []any
+	held      bool          // of a hold: if Redis does not know it, that is a loss
 	caller    chan struct{} // of the Unlock that began it, sent to when it is told; nil: nobody waits
 	sent      int           // requests without reply, of this script
 	unclear   bool          // a request ended without telling whether it ran
@@ -122,7 +123,13 @@ func (r *release) sendLocked(call *command.Call, trace context.Context) {
 func (r *release) Replied(c *command.Call, reply command.Reply) {
 	e := r.entry
 	lost, reason := []ended(nil), LostStolen
-	defer func() { e.announceLoss(lost, reason) }()
+	noticed := LostReason("") // by nothing but this reply
+	defer func() {
+		e.announceLoss(lost, reason)
+		if noticed != "" {
+			e.countLoss(noticed)
+		}
+	}()
 	value, clock, booked := parseBooking(reply.Value)
 	message, granted := value.(string)
 	notice, ok := wire.ParseNotice(message)
@@ -160,7 +167,11 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		e.handedOverLocked()
 		r.settleLocked(nil)
 	case reply.Outcome == command.Answered && ok:
-		r.settleLocked(r.goneLocked(n))
+		verdict := r.goneLocked(n)
+		if gone := (*LostError)(nil); r.held && errors.As(verdict, &gone) {
+			noticed = gone.Reason
+		}
+		r.settleLocked(verdict)
 	case r.converts && reply.Outcome == command.Denied:
 		// Redis keeps the write side: asking again until that ends says how the read side is.
 		e.m.stats.troubles.Add(1)

@@ -12,9 +12,9 @@ import "context"
 //
 // Neither side starves among processes of Holdfast: a waiting writer, here or in another
 // process, keeps new readers out, and a release lets in either the writer or all
-// readers up to the next writer. A process that always has some reader inside learns of a
-// writer elsewhere within WithHandoffSlice and a round trip. Redisson's readers do
-// not wait behind a waiting writer.
+// readers up to the next writer. A process with a reader inside asks whether a writer waits elsewhere
+// when another reader comes, and has not asked for WithHandoffSlice; until it is answered, a round
+// trip later, readers still come in. Redisson's readers do not wait behind a waiting writer.
 //
 // An owner (see Mutex) that holds the write side may take the read side as well; when
 // it unlocks the write side first, it keeps the read side and other readers come in.
@@ -46,7 +46,8 @@ func (l *RWMutex) LockAsync(ctx context.Context) <-chan Result { return l.acquir
 func (l *RWMutex) RLock(ctx context.Context) (*Lease, error) { return l.read.acquire(ctx, false) }
 
 // TryRLock takes the read side without waiting. It returns ErrNotAcquired if a writer
-// holds the lock or waits for it; otherwise it is like Mutex.TryLock.
+// holds the lock or waits for it; of one that waits in another process, a process that has a
+// reader inside may not have learned yet (see RWMutex). Otherwise it is like Mutex.TryLock.
 func (l *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return l.read.acquire(ctx, true) }
 
 // RLockAsync takes the read side; otherwise it is like Mutex.LockAsync.

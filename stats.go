@@ -30,7 +30,7 @@ type Stats struct {
 	RenewalFailures uint64 // holds whose renewal failed and was tried again
 	Wakeups         uint64 // messages for those who wait: grants, and reasons to ask again
 	Polls           uint64 // times that it asked again because no message came
-	Reconnects      uint64 // pub/sub connections lost
+	Reconnects      uint64 // pub/sub connections lost; one that cannot be made counts once
 }
 
 // counters are the part of Stats that is counted where it happens.

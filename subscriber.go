@@ -23,7 +23,7 @@ type subscriber struct {
 	nodes   clusterClient // client, if it is a cluster's; else nil
 	insist  bool          // channels are sharded even if the server does not know such
 	log     *slog.Logger
-	stats   *counters
+	lost    func()        // a connection; called without a lock
 	nudge   chan struct{} // buffered: there are homeless topics
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -86,14 +86,14 @@ const (
 )
 
 // newSubscriber returns a subscriber on client, which is also nodes, unless that is nil.
-func newSubscriber(client topicClient, nodes clusterClient, mode PublishMode, log *slog.Logger, stats *counters) *subscriber {
+func newSubscriber(client topicClient, nodes clusterClient, mode PublishMode, log *slog.Logger, lost func()) *subscriber {
 	s := &subscriber{
 		client: client,
 		nodes:  nodes,
 		insist: mode == PublishSharded,
 		plain:  nodes == nil || mode == PublishClassic,
 		log:    log,
-		stats:  stats,
+		lost:   lost,
 		nudge:  make(chan struct{}, 1),
 		done:   make(chan struct{}),
 		topics: make(map[string]*topic),
@@ -254,6 +254,7 @@ func (s *subscriber) ended(h *session, err error) {
 		delete(s.pauses, h.master)
 	}
 	pauses := s.pauses[h.master]
+	lost := pauses == nil || !h.since.IsZero() // else it was never made, as the one before
 	if pauses == nil {
 		pauses = newBackOff()
 		s.pauses[h.master] = pauses
@@ -274,7 +275,9 @@ func (s *subscriber) ended(h *session, err error) {
 		s.log.Info("holdfast: the server has no sharded channels, listening to plain ones")
 		return
 	}
-	s.stats.reconnects.Add(1)
+	if lost {
+		s.lost()
+	}
 	if s.nodes != nil {
 		s.nodes.ReloadState(s.ctx) // its node may have died, which go-redis does not notice
 	}

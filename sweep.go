@@ -28,7 +28,7 @@ func together(locks []*handle) int {
 // waiting, or a single one. It returns what it has got, also with an error.
 func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Context) ([]*Lease, error) {
 	if len(locks) == 1 {
-		lease, err := locks[0].acquire(ctx, once)
+		lease, err := locks[0].acquirePart(ctx, once)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +71,7 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 // seen to by who asks for that lock alone.
 func takeEach(ctx context.Context, locks []*handle) (got []*Lease, _ error) {
 	for _, h := range locks {
-		lease, err := h.acquire(ctx, true)
+		lease, err := h.acquirePart(ctx, true)
 		if err != nil {
 			return got, err
 		}

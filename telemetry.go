@@ -40,6 +40,7 @@ type telemetry struct {
 	releaseTime metric.Float64Histogram
 	renewals    metric.Int64Counter
 	losses      metric.Int64Counter
+	reconnects  metric.Int64Counter
 	gauges      metric.Registration // nil: could not be registered
 }
 
@@ -91,17 +92,15 @@ func (t *telemetry) instruments(meter metric.Meter, m *Manager) error {
 	subscriptions, err := meter.Int64ObservableUpDownCounter("holdfast.pubsub.subscriptions", metric.WithUnit("{channel}"),
 		metric.WithDescription("Channels subscribed."))
 	errs[6] = err
-	reconnects, err := meter.Int64ObservableCounter("holdfast.pubsub.reconnects", metric.WithUnit("{connection}"),
-		metric.WithDescription("Pub/sub connections lost."))
-	errs[7] = err
+	t.reconnects, errs[7] = meter.Int64Counter("holdfast.pubsub.reconnects", metric.WithUnit("{connection}"),
+		metric.WithDescription("Pub/sub connections lost; one that cannot be made counts once."))
 	t.gauges, errs[8] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		s := m.Stats()
 		o.ObserveInt64(held, int64(s.Held))
 		o.ObserveInt64(waiters, int64(s.Waiting))
 		o.ObserveInt64(subscriptions, int64(s.Subscriptions))
-		o.ObserveInt64(reconnects, int64(s.Reconnects))
 		return nil
-	}, held, waiters, subscriptions, reconnects)
+	}, held, waiters, subscriptions)
 	return errors.Join(errs[:]...)
 }
 
@@ -141,10 +140,11 @@ type operation struct {
 	kind  kind
 }
 
-// begin returns the context with the operation's span as well, ctx itself if there is none.
+// begin returns the context with the operation's span as well, ctx itself if there is none. It is
+// not measured if h is nil.
 func (t *telemetry) begin(ctx context.Context, name string, h metric.Float64Histogram, k kind) (context.Context, *operation) {
 	ctx, span := t.start(ctx, name)
-	measured := h.Enabled(ctx)
+	measured := h != nil && h.Enabled(ctx)
 	if span == nil && !measured {
 		return ctx, nil
 	}
@@ -157,7 +157,17 @@ func (t *telemetry) begin(ctx context.Context, name string, h metric.Float64Hist
 
 // acquire begins a Lock or TryLock of h.
 func (t *telemetry) acquire(ctx context.Context, h *handle) (context.Context, *operation) {
-	ctx, op := t.begin(ctx, "lock.acquire", t.acquireTime, h.kind)
+	return t.acquireIn(ctx, h, t.acquireTime)
+}
+
+// acquirePart is acquire of one of several locks: they are measured as a whole, or no number of
+// any type of lock would be that of the callers.
+func (t *telemetry) acquirePart(ctx context.Context, h *handle) (context.Context, *operation) {
+	return t.acquireIn(ctx, h, nil)
+}
+
+func (t *telemetry) acquireIn(ctx context.Context, h *handle, time metric.Float64Histogram) (context.Context, *operation) {
+	ctx, op := t.begin(ctx, "lock.acquire", time, h.kind)
 	if op != nil && op.span != nil {
 		op.span.SetAttributes(attrName.String(h.name), attrType.String(h.kind.String()),
 			attrLease.Int64(h.cfg.ttl.Milliseconds()))
@@ -167,7 +177,16 @@ func (t *telemetry) acquire(ctx context.Context, h *handle) (context.Context, *o
 
 // release begins an Unlock of l.
 func (t *telemetry) release(ctx context.Context, l *Lease) (context.Context, *operation) {
-	ctx, op := t.begin(ctx, "lock.release", t.releaseTime, l.kind)
+	return t.releaseIn(ctx, l, t.releaseTime)
+}
+
+// releasePart is release of one of several locks.
+func (t *telemetry) releasePart(ctx context.Context, l *Lease) (context.Context, *operation) {
+	return t.releaseIn(ctx, l, nil)
+}
+
+func (t *telemetry) releaseIn(ctx context.Context, l *Lease, time metric.Float64Histogram) (context.Context, *operation) {
+	ctx, op := t.begin(ctx, "lock.release", time, l.kind)
 	if op != nil && op.span != nil {
 		op.span.SetAttributes(attrName.String(l.name), attrType.String(l.kind.String()))
 	}
@@ -230,7 +249,7 @@ func outcomeOf(err error) string {
 	switch {
 	case err == nil:
 		return "acquired"
-	case !errors.Is(err, ErrNotAcquired):
+	case !errors.Is(factOf(err), ErrNotAcquired):
 		return "error"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
@@ -240,8 +259,18 @@ func outcomeOf(err error) string {
 	return "not_acquired"
 }
 
+// factOf returns what an error says itself, without its causes: why a caller's context has ended
+// can be the error of another lock.
+func factOf(err error) error {
+	if e, ok := err.(*lockError); ok {
+		return e.sentinel
+	}
+	return err
+}
+
 // errorType is the low-cardinality name of an error.
 func errorType(err error) string {
+	err = factOf(err)
 	for _, known := range []struct {
 		err  error
 		name string
@@ -261,6 +290,13 @@ func (t *telemetry) renewed(outcome string, n int) {
 	ctx := context.Background()
 	if t.renewals.Enabled(ctx) {
 		t.renewals.Add(ctx, int64(n), metric.WithAttributes(attrOutcome.String(outcome)))
+	}
+}
+
+func (t *telemetry) disconnected() {
+	ctx := context.Background()
+	if t.reconnects.Enabled(ctx) {
+		t.reconnects.Add(ctx, 1)
 	}
 }
 

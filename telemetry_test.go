@@ -194,6 +194,92 @@ func TestTelemetry_Metrics(t *testing.T) {
 	}
 }
 
+// A loss that nothing but Unlock finds is one as well, and counted once.
+func TestTelemetry_LossFoundByUnlock(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	srv := redistest.Start(t)
+	m := managerOn(t, srv, holdfast.WithLease(time.Hour), holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+	for name, lock := range map[string]holdfast.Locker{"a": m.Mutex("a"), "b": m.FairMutex("b"), "c": m.RWMutex("c"), "d": m.RWMutex("d").RLocker()} {
+		before := m.Stats().Lost
+		lease := mustLock(t, lock)
+		srv.Admin().Del(t.Context(), name)
+		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		redistest.Eventually(t, patience, "the loss is counted", func() bool { return m.Stats().Lost == before+1 }) // just after Unlock is told
+	}
+	mustUnlock(t, mustLock(t, m.Mutex("a")))
+	if values := collect(t, reader); values["holdfast.lost"] != 4 || m.Stats().Lost != 4 {
+		t.Errorf("%d, %+v", values["holdfast.lost"], m.Stats())
+	}
+}
+
+// What a call says is its own fact, and not that of another lock, which ended its context.
+func TestTelemetry_OutcomeIsNotTheCauses(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	srv := redistest.Start(t)
+	m := managerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+	first := mustLock(t, m.Mutex("first", holdfast.WithFixedLease(500*time.Millisecond)))
+	_, busy := managerOn(t, srv).Mutex("first").TryLock(t.Context())
+	srv.Kill()
+	for name, ctx := range map[string]context.Context{
+		"beside a lock that is busy": cancelled(t, 300*time.Millisecond, busy),
+		"beside one that is lost":    first.Context(t.Context()),
+	} {
+		recorder.Reset()
+		_, err := m.Mutex(name).Lock(ctx)
+		wantErr(t, err, holdfast.ErrUnavailable, nil)
+		a := attributes(recorder.Ended()[0])
+		if a["holdfast.outcome"].AsString() != "error" || a["error.type"].AsString() != "unavailable" {
+			t.Errorf("%s: %v", name, a)
+		}
+	}
+}
+
+// cancelled returns a context that ends after d because of cause.
+func cancelled(t *testing.T, d time.Duration, cause error) context.Context {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(d, func() { cancel(cause) })
+	return ctx
+}
+
+// fn may unlock by itself: there is one release, and no error.
+func TestTelemetry_DoWhoseFunctionUnlocks(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+	err := holdfast.Do(t.Context(), m.Mutex("a"), func(ctx context.Context, l *holdfast.Lease) error { return l.Unlock(ctx) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	spans := recorder.Ended()
+	if len(spans) != 2 || spans[1].Name() != "lock.release" || spans[1].Status().Code != codes.Unset {
+		t.Errorf("%d spans: %v", len(spans), spans)
+	}
+}
+
+// Connections lost is a sum over the managers of a program, and does not fall when one of them is
+// closed; nor does it grow while none can be made.
+func TestTelemetry_ConnectionsLost(t *testing.T) {
+	t.Parallel()
+	reader := sdkmetric.NewManualReader()
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	for n := int64(1); n <= 2; n++ {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv, holdfast.WithMeterProvider(provider))
+		mustLock(t, managerOn(t, srv).Mutex("a"))
+		_ = waits(t, m.Mutex("a"))
+		redistest.Eventually(t, patience, "it listens", func() bool {
+			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+		})
+		srv.Kill()
+		redistest.Eventually(t, patience, "it asks in vain", func() bool { return m.Stats().Troubles > 3 })
+		if values := collect(t, reader); values["holdfast.pubsub.reconnects"] != n || m.Stats().Reconnects != 1 {
+			t.Errorf("manager %d: %d of all, %d of its own", n, values["holdfast.pubsub.reconnects"], m.Stats().Reconnects)
+		}
+		if err := m.Close(t.Context()); err != nil {
+			t.Log(err)
+		}
+	}
+}
+
 // collect sums each instrument over its attributes; a histogram counts.
 func collect(t *testing.T, reader sdkmetric.Reader) map[string]int64 {
 	t.Helper()

@@ -32,6 +32,14 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	return err
 }
 
+// unlockPart is Unlock of one of several locks.
+func (l *Lease) unlockPart(ctx context.Context) error {
+	_, op := l.hold.entry.m.telemetry.releasePart(ctx, l)
+	err := l.unlock(op.trace())
+	op.released(err)
+	return err
+}
+
 func (l *Lease) unlock(trace context.Context) error {
 	e, h := l.hold.entry, l.hold
 	now := time.Now()

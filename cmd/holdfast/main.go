@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/urfave/cli/v3"
@@ -36,7 +37,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintf(stderr, "holdfast: %v\n", err)
 	if coded := cli.ExitCoder(nil); errors.As(err, &coded) {
-		return coded.ExitCode()
+		if _, child := coded.(*exec.ExitError); !child { // a child's status is not this program's
+			return coded.ExitCode()
+		}
 	}
 	return exitFailed
 }

@@ -71,7 +71,7 @@ func (r *Result) printSummary(w io.Writer) {
 	row("buyers", "%d, served in %v", len(r.Outcomes), short(r.Took))
 	row("sold", "%d", sold)
 	if r.Unsafe {
-		row("oversold", "%d of these are of a phone that somebody else has bought too", r.Oversold())
+		row("oversold", "%d of these are of a phone that was sold already", r.Oversold())
 	}
 	row("sold out", "%s went home without", count(len(r.Outcomes)-sold, "buyer"))
 	if low := r.lowest(); low < 0 {

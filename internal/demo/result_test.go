@@ -111,7 +111,7 @@ const badPrint = `
 
 buyers           3, served in 4ms
 sold             2
-oversold         1 of these are of a phone that somebody else has bought too
+oversold         1 of these are of a phone that was sold already
 sold out         1 buyer went home without
 stock left       1, and it never fell below zero
 stock and sales  2 sold + 1 left, 2 at the beginning: THEY DISAGREE

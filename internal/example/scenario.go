@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"os/signal"
 	"slices"
 	"syscall"
@@ -51,10 +52,16 @@ func Main(s Scenario) {
 		os.Exit(0)
 	}
 	fmt.Fprintf(os.Stderr, "%s: %v\n", s.Name, err)
+	os.Exit(statusOf(err))
+}
+
+func statusOf(err error) int {
 	if coded := cli.ExitCoder(nil); errors.As(err, &coded) {
-		os.Exit(coded.ExitCode())
+		if _, child := coded.(*exec.ExitError); !child { // a child's status is not this program's
+			return coded.ExitCode()
+		}
 	}
-	os.Exit(exitWrong)
+	return exitWrong
 }
 
 func (s Scenario) run(ctx context.Context, args []string) error {
@@ -109,7 +116,8 @@ func (s Scenario) command() *cli.Command {
 // play runs the scenario from beginning to end. When it returns no process is left,
 // and no key in Redis.
 func (s Scenario) play(ctx context.Context, redisURL, mode string) (err error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	// SIGPIPE is that nobody reads what is said.
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, playWithin, fmt.Errorf("not over after %v", playWithin))
 	defer cancel()

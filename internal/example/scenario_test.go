@@ -3,8 +3,12 @@ package example_test
 import (
 	"context"
 	"errors"
+	"os"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/example"
 	"github.com/holdfast-go/holdfast/internal/example/exampletest"
@@ -14,7 +18,7 @@ func TestMain(m *testing.M) {
 	exampletest.Main(m, func() {
 		example.Main(example.Scenario{
 			Name:   "scenario",
-			Modes:  map[string]string{"ends-early": "", "fails": "", "wrong": "", "exits": ""},
+			Modes:  map[string]string{"ends-early": "", "fails": "", "wrong": "", "exits": "", "kills": "", "talks": ""},
 			Direct: direct,
 			Roles:  map[string]func(context.Context, *example.Worker) error{"role": role, "waiter": waiter},
 		})
@@ -26,6 +30,21 @@ func direct(ctx context.Context, d *example.Director) error {
 	d.Start("waiter", "forgotten").Await("waits")
 	p := d.StartUntil("middle", "role", "worker")
 	p.AwaitStop()
+	switch d.Mode {
+	case "kills":
+		p.Kill()
+		p.Wait()
+	case "talks":
+		p.Pause()
+		for every := time.NewTicker(10 * time.Millisecond); ; {
+			d.Say("still here")
+			select {
+			case <-every.C:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
 	p.Tell("go on")
 	if d.Mode == "exits" {
 		p.Await("what it never says")
@@ -80,6 +99,7 @@ func TestScenario_EndsAndSaysWhy(t *testing.T) {
 	}{
 		{[]string{"--fails"}, 1, "direct failed"},
 		{[]string{"--ends-early"}, 1, "worker: exit status 1"},
+		{[]string{"--kills"}, 1, "worker: signal: killed"},
 		{[]string{"--exits"}, 1, `worker ended before it said "what it never says"`},
 		{[]string{"--wrong", "--fails"}, 2, "exclude each other"},
 		{[]string{"--what"}, 2, "not defined"},
@@ -91,5 +111,22 @@ func TestScenario_EndsAndSaysWhy(t *testing.T) {
 		if run.Status != tt.status || !strings.Contains(run.Stderr, tt.want) || strings.Contains(run.Stderr, "secret") {
 			t.Errorf("%q: status %d, stderr %q, want %d and %q", tt.args, run.Status, run.Stderr, tt.status, tt.want)
 		}
+	}
+}
+
+// Whatever ends the program, it cleans up, also behind a process that is paused.
+func TestScenario_IsCutShort(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("no such signals")
+	}
+	for name, end := range map[string]os.Signal{
+		"interrupted": os.Interrupt, "terminal closed": syscall.SIGHUP, "nobody reads": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if status := exampletest.Cut(t, "still here", end, "--talks"); status != 1 {
+				t.Errorf("status %d, want 1", status)
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@
 package exampletest
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"os"
@@ -61,13 +62,8 @@ func Play(t *testing.T, args ...string) *Run {
 // Command runs the program with these arguments.
 func Command(t *testing.T, args ...string) *Run {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var stdout, stderr bytes.Buffer
-	cmd := exec.Command(exe, args...)
-	cmd.Env = append(os.Environ(), asProgramEnv+"=1", "GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE"))
+	cmd := program(t, args)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -75,7 +71,7 @@ func Command(t *testing.T, args ...string) *Run {
 	timeout := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	defer timeout.Stop()
 	// It returns when everybody has closed stderr, which all processes share.
-	err = cmd.Wait()
+	err := cmd.Wait()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatalf("run %q: %v", args, err)
 	}
@@ -87,6 +83,54 @@ func Command(t *testing.T, args ...string) *Run {
 		}
 	}
 	return run
+}
+
+func program(t *testing.T, args []string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Env = append(os.Environ(), asProgramEnv+"=1", "GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE"))
+	return cmd
+}
+
+// Cut is Play until somebody says text: then the program gets the signal end or, if that is nil,
+// nobody reads on. It returns the exit status.
+func Cut(t *testing.T, text string, end os.Signal, args ...string) int {
+	t.Helper()
+	server := redistest.Start(t)
+	cmd := program(t, append(args, "--redis", "redis://:"+server.Password()+"@"+server.Addr()+"/0"))
+	var stderr bytes.Buffer
+	cmd.Stderr, cmd.WaitDelay = &stderr, 10*time.Second
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timeout := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer timeout.Stop()
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() && !strings.Contains(lines.Text(), text) {
+	}
+	if end != nil {
+		if err := cmd.Process.Signal(end); err != nil {
+			t.Error(err)
+		}
+		for lines.Scan() {
+		}
+	} else {
+		stdout.Close()
+	}
+	if err := cmd.Wait(); errors.Is(err, exec.ErrWaitDelay) { // it waits for all processes, see Command
+		t.Error("a process is left")
+	}
+	t.Logf("%q: %v\n%s", args, cmd.ProcessState, &stderr)
+	server.RequireNoKeys(t)
+	return cmd.ProcessState.ExitCode()
 }
 
 // WantRight requires that the program found the outcome right.

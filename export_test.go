@@ -29,3 +29,6 @@ func (m *Manager) Deserted() (n int) {
 	}
 	return n
 }
+
+// ScriptText returns the text of a script as Redis gets it.
+func ScriptText(name string) string { return withPreludes("scripts/" + name + ".lua") }

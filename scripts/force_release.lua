@@ -16,6 +16,7 @@
 
 local kind = redis.call('type', KEYS[1]).ok
 if kind == 'none' then
+  redis.call('del', KEYS[1]) -- fails on a replica, which may not have it yet
   return 0
 end
 if kind ~= 'hash' then

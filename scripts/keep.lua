@@ -9,18 +9,18 @@
 --
 -- Returns an array with one code per id:
 --          1   it keeps its place
---          0   it has none; it may have been granted the lock
+--          0   it has none, or the list has lost it; it may have been granted the lock
 
 -- prelude: queue stand
 
 local deadlines, now = deadlines_of(KEYS[2]), server_time()
-local behind = foreign_before(KEYS[2])
+local behind, there = foreign_before(KEYS[2]), listed(KEYS[2], deadlines)
 local codes = {}
 for i = 3, #ARGV do
   local id = ARGV[2] .. ARGV[i]
   codes[i - 2] = 0
   local old = redis.call('zscore', deadlines, id)
-  if old then
+  if old and there(id) then
     redis.call('zadd', deadlines, (kept_until(now, id, tonumber(ARGV[1]), old, behind)), id)
     codes[i - 2] = 1
   end

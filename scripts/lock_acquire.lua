@@ -103,6 +103,8 @@ if present > 0 then
           return failure
         end
         foreign = behind or foreign
+      else
+        redis.call('hdel', KEYS[1], ARGV[1]) -- changes nothing, and fails on a replica, which may be behind
       end
       return {0, ttl, now, foreign and 1 or 0}
     end

@@ -58,7 +58,7 @@ if free and next then
   if number ~= '' then
     -- prelude: book
 
-    booked = book(queue, deadlines, time, manager .. number, seconds)
+    booked = book(queue, deadlines, time, manager .. number, seconds, waiting == 1 and next or redis.call('lindex', queue, '-1'))
     waiting = booked and waiting + 1 or waiting
   end
   local open = false

@@ -13,9 +13,14 @@ local ttl, prefix = tonumber(ARGV[1]), ARGV[2]
 local codes = {}
 for i = 1, #KEYS / 2 do
   local lock, right = KEYS[2 * i - 1], KEYS[2 * i]
+  -- Changes nothing, and fails on a replica, which may say "gone" of what it does not have yet.
+  local written = i == 1 and redis.pcall('hdel', lock, prefix)
+  if type(written) == 'table' and string.find(written.err, 'READONLY', 1, true) then
+    return written
+  end
   local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])
   local left = redis.call('pttl', right)
-  if held == 1 and left > 0 then
+  if held == 1 and (left > 0 or left == -1) then -- -1: somebody has made it so
     local set = left >= ttl or redis.pcall('pexpire', right, ttl)
     if type(set) ~= 'table' and redis.call('pttl', lock) < ttl then
       set = redis.pcall('pexpire', lock, ttl)

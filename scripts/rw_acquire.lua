@@ -53,6 +53,8 @@ if redis.call('exists', lock, KEYS[2], KEYS[3]) > 0 then
         if refusal then
           return refusal
         end
+      else
+        redis.call('hdel', lock, id) -- changes nothing, and fails on a replica, which may be behind
       end
       if not mode then
         return {0, 50, o.now, 1}

@@ -26,8 +26,9 @@ end
 local foreign = false
 if held == 1 then
   foreign = take_out(lock, id)
-elseif ARGV[4] then
-  -- Changes nothing: a write that fails where the rest, which tells no errors, would fail unseen.
+else
+  -- Changes nothing: a write that fails where the rest, which tells no errors, would fail unseen; and
+  -- where the lock is only not held yet, on a replica.
   local written = redis.pcall('hdel', lock, id)
   if type(written) == 'table' and not string.find(written.err, 'WRONGTYPE', 1, true) then
     return written

@@ -51,15 +51,22 @@ end
 
 -- survivors looks at who else holds a lock in read mode, after a reader has gone: it
 -- sets the TTL of the hash to the longest right left, or frees the lock if none is,
--- since a reader that died leaves its field behind. It returns whether a waiter of ours
+-- since a reader that died leaves its field behind. A right without TTL, which somebody has made
+-- so, gets that of the hash. It returns whether a waiter of ours
 -- can be told nothing when they leave: one of them is Redisson's.
 local function survivors(lock)
-  local longest, foreign = 0, false
+  local longest, foreign, ttl = 0, false, redis.call('pttl', lock)
   local fields = redis.call('hgetall', lock)
   for i = 1, #fields, 2 do
     if fields[i] ~= 'mode' then
       for n = 1, math.min(tonumber(fields[i + 1]) or 1, 1000) do
-        longest = math.max(longest, redis.call('pttl', right_of(lock, fields[i], n)))
+        local right = right_of(lock, fields[i], n)
+        local left = redis.call('pttl', right)
+        if left == -1 then
+          left = ttl > 0 and ttl or 30000 -- the default lease, Redisson's as well as ours
+          redis.pcall('pexpire', right, left)
+        end
+        longest = math.max(longest, left)
       end
       foreign = foreign or not inbox_of(fields[i])
     end
@@ -94,8 +101,11 @@ end
 -- taken out of the queue for the caller to be served.
 local function let_in(o)
   local deadlines = deadlines_of(o.queue)
-  local mode = redis.call('hget', o.lock, 'mode')
+  local mode = redis.pcall('hget', o.lock, 'mode')
   local granted, message = 0, nil
+  if mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('exists', o.lock) == 1 then
+    return 0, nil, false -- the name has been taken by something of another kind: not to be touched
+  end
   while mode ~= 'write' do
     local id = first(o.queue, deadlines, o.now)
     if not id or mode and is_writer(id) then
@@ -106,23 +116,25 @@ local function let_in(o)
       step_out(o.queue, deadlines, id, waiting)
       return granted, message, true
     end
+    local inbox, number = inbox_of(id)
     local token = '0'
-    if o.counter then
+    if o.counter and inbox then
       token = redis.pcall('incrby', o.counter, '128')
       token = type(token) == 'number' and token < 2 ^ 53 and string.format('%.0f', token) or '0' -- it asks for one, and is told what is wrong
     end
-    if put(o.lock, id, o.claim) then
-      break
-    end
-    local inbox, number = inbox_of(id)
-    local text = 'g ' .. number .. ' ' .. o.claim .. ' ' .. o.time[1] .. ' ' .. o.time[2] .. ' ' .. o.turn .. (waiting > 1 and ' 1 ' or ' 0 ') .. token
-    local own = o.manager and string.sub(id, 1, #o.manager) == o.manager
-    if own or grant(inbox, text, o.counted, deadlines, id) then
-      granted = granted + 1
-      message = own and text or message
-      mode = is_writer(id) and 'write' or 'read'
-    else
-      take_out(o.lock, id) -- its process is dead, or asks when it hears again
+    if inbox then -- or it was put there by hand, and nobody waits for it
+      if put(o.lock, id, o.claim) then
+        break
+      end
+      local text = 'g ' .. number .. ' ' .. o.claim .. ' ' .. o.time[1] .. ' ' .. o.time[2] .. ' ' .. o.turn .. (waiting > 1 and ' 1 ' or ' 0 ') .. token
+      local own = o.manager and string.sub(id, 1, #o.manager) == o.manager
+      if own or grant(inbox, text, o.counted, deadlines, id) then
+        granted = granted + 1
+        message = own and text or message
+        mode = is_writer(id) and 'write' or 'read'
+      else
+        take_out(o.lock, id) -- its process is dead, or asks when it hears again
+      end
     end
     step_out(o.queue, deadlines, id, waiting)
   end

@@ -61,6 +61,19 @@ local function reinstate(queue, id)
   end
 end
 
+-- listed returns a function that tells whether an id that has a time stands in the list as well: somebody
+-- may have deleted that. It is read only where the two keys differ in length.
+local function listed(queue, deadlines)
+  if redis.call('zcount', deadlines, '-inf', '+inf') == redis.call('llen', queue) then
+    return function() return true end
+  end
+  local all = {}
+  for _, id in ipairs(redis.call('lrange', queue, '0', '-1')) do
+    all[id] = true
+  end
+  return function(id) return all[id] end
+end
+
 -- stand puts id into the queue, or keeps its place: for patience milliseconds; a
 -- negative patience says that it stood there before, so that if its place was taken
 -- away meanwhile, it returns to the front. It returns whether a waiter of Redisson
@@ -69,12 +82,15 @@ end
 local function stand(queue, deadlines, now, id, patience, behind)
   local fresh, known = false, redis.call('zscore', deadlines, id)
   local time = known
-  if not known and patience < 0 then
+  if patience < 0 and not (known and listed(queue, deadlines)(id)) then
+    redis.call('lrem', queue, '0', id) -- it is there if only the zset was deleted
     reinstate(queue, id)
+    fresh = true -- one of the two may be
   elseif not known then
     local last = redis.call('lindex', queue, '-1')
-    fresh = redis.call('rpush', queue, id) == 1
-    time = last and (inbox_of(last) and redis.call('zscore', deadlines, last) or math.huge)
+    local its = last and inbox_of(last) and redis.call('zscore', deadlines, last)
+    fresh = redis.call('rpush', queue, id) == 1 or not its
+    time = last and (its or math.huge)
   end
   local kept, foreign = kept_until(now, id, math.abs(patience), time or 0, behind or foreign_before(queue))
   local set = redis.pcall('zadd', deadlines, kept, id)

@@ -1,0 +1,210 @@
+package holdfast_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// What somebody else's hand, or another program, has made of the keys.
+
+// The holder's key ends, and its name is taken by something of another kind, while two processes
+// wait for a side: the first is told so and gives up, and that grants the second nothing.
+func TestOdd_NameTakenUnderReadersAndWriters(t *testing.T) {
+	srv := redistest.Start(t)
+	a, b := managerOn(t, srv, holdfast.WithPollInterval(100*time.Millisecond)), managerOn(t, srv, holdfast.WithPollInterval(100*time.Millisecond))
+	for name, take := range map[string]func(redis.Pipeliner){
+		"mutex": func(p redis.Pipeliner) {
+			p.HSet(t.Context(), "x", "hf-0a:1", 1)
+			p.PExpire(t.Context(), "x", time.Minute)
+		},
+		"hash":   func(p redis.Pipeliner) { p.HSet(t.Context(), "x", "name", "bob", "mail", "b@x") },
+		"string": func(p redis.Pipeliner) { p.Set(t.Context(), "x", "foo", 0) },
+	} {
+		for _, side := range []string{"write", "read"} {
+			t.Run(name+" under "+side, func(t *testing.T) {
+				holder := managerOn(t, srv)
+				mustLock(t, holder.RWMutex("x"))
+				var got []<-chan holdfast.Result
+				for i, m := range []*holdfast.Manager{a, b} {
+					if l := m.RWMutex("x"); side == "write" {
+						got = append(got, l.LockAsync(t.Context()))
+					} else {
+						got = append(got, l.RLockAsync(t.Context()))
+					}
+					queued(t, srv, "holdfast_rw_queue:{x}", int64(i+1))
+				}
+				_, err := srv.Admin().TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+					p.Del(t.Context(), "x")
+					take(p)
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := srv.Admin().Dump(t.Context(), "x").Val()
+				for _, c := range got {
+					wantErr(t, (<-c).Err, holdfast.ErrWrongKind, nil)
+				}
+				for _, m := range []*holdfast.Manager{a, b} {
+					redistest.Eventually(t, patience, "all is given up", func() bool { return m.Pending() == 0 })
+				}
+				if after := srv.Admin().Dump(t.Context(), "x").Val(); after != before {
+					t.Errorf("%v, TTL %v", srv.Admin().HGetAll(t.Context(), "x").Val(), srv.Admin().PTTL(t.Context(), "x").Val())
+				}
+				srv.Admin().FlushAll(t.Context())
+			})
+		}
+	}
+}
+
+// One of the two keys of a queue is deleted. Who waits takes its place again, in the order of
+// before, is served without a delay, and nothing stays for ever.
+func TestOdd_HalfOfAQueue(t *testing.T) {
+	srv := redistest.Start(t)
+	quick := []holdfast.Option{holdfast.WithFairPatience(600 * time.Millisecond), holdfast.WithPollInterval(100 * time.Millisecond)}
+	holder, m, other := managerOn(t, srv), managerOn(t, srv, quick...), managerOn(t, srv, quick...)
+	for name, l := range map[string]struct {
+		of          func(*holdfast.Manager) holdfast.Locker
+		list, times string
+		waiters     []*holdfast.Manager
+	}{
+		"fair":  {func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex("x") }, "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", []*holdfast.Manager{m, m, m, other}},
+		"mutex": {func(m *holdfast.Manager) holdfast.Locker { return m.Mutex("x") }, "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", []*holdfast.Manager{m, other}},
+		"write": {func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("x") }, "holdfast_rw_queue:{x}", "holdfast_rw_timeout:{x}", []*holdfast.Manager{m, other}},
+	} {
+		for _, lost := range []string{l.list, l.times} {
+			t.Run(name+" without "+lost, func(t *testing.T) {
+				held := mustLock(t, l.of(holder))
+				var got []func() *holdfast.Lease
+				for i, m := range l.waiters {
+					got = append(got, waits(t, l.of(m)))
+					queued(t, srv, l.list, int64(i+1))
+				}
+				srv.Admin().Del(t.Context(), lost)
+				redistest.Eventually(t, patience, "all stand in both, once", func() bool {
+					ids, times := srv.Admin().LRange(t.Context(), l.list, 0, -1).Val(), srv.Admin().ZCard(t.Context(), l.times).Val()
+					n := len(l.waiters)
+					distinct := slices.Clone(ids)
+					slices.Sort(distinct)
+					return len(ids) == n && len(slices.Compact(distinct)) == n && int(times) == n
+				})
+				srv.RequireTTLs(t)
+				granted := time.Now()
+				mustUnlock(t, held)
+				leases := make(chan *holdfast.Lease)
+				for _, get := range got {
+					go func() { leases <- get() }()
+				}
+				for range got {
+					mustUnlock(t, <-leases)
+				}
+				if d := time.Since(granted); d > 2*time.Second {
+					t.Errorf("all were served after %v: somebody waited for a claim to expire", d)
+				}
+				srv.RequireNoKeys(t, "holdfast_tombstones:")
+			})
+		}
+	}
+}
+
+// A reader's right whose TTL somebody has taken away has not ended: it gets one again.
+func TestOdd_RightWithoutTTL(t *testing.T) {
+	srv := redistest.Start(t)
+	a, b, c := managerOn(t, srv, holdfast.WithLease(6*time.Second)), managerOn(t, srv), managerOn(t, srv)
+	lease := mustLock(t, a.RWMutex("x").RLocker())
+	persist := func() {
+		for _, key := range srv.Keys() {
+			srv.Admin().Persist(t.Context(), key)
+		}
+	}
+	persist()
+	mustUnlock(t, mustLock(t, b.RWMutex("x").RLocker()))
+	if _, err := c.RWMutex("x").TryLock(t.Context()); err == nil {
+		t.Error("a writer beside a reader")
+	}
+	srv.RequireTTLs(t)
+	persist()
+	n := a.Stats().Renewals
+	redistest.Eventually(t, patience, "a renewal", func() bool { return a.Stats().Renewals > n || lease.Err() != nil })
+	if err := lease.Err(); err != nil {
+		t.Error(err)
+	}
+	srv.RequireTTLs(t)
+	mustUnlock(t, lease)
+	srv.RequireNoKeys(t)
+}
+
+// An id that nobody of ours has put into the queue of a read-write lock is passed over.
+func TestOdd_StrangerInTheQueue(t *testing.T) {
+	srv := redistest.Start(t)
+	a, b := managerOn(t, srv), managerOn(t, srv, unasked...)
+	held := mustLock(t, a.RWMutex("x", holdfast.WithFencing()))
+	srv.Admin().RPush(t.Context(), "holdfast_rw_queue:{x}", "junk")
+	got := b.RWMutex("x").LockAsync(t.Context())
+	queued(t, srv, "holdfast_rw_queue:{x}", 2)
+	mustUnlock(t, held)
+	mustUnlock(t, (<-got).Lease)
+	srv.RequireNoKeys(t, "redisson_lock_token:")
+}
+
+// A downgrade needs no memory that a release would not have.
+func TestOdd_DowngradeWithoutMemory(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv)
+	write := mustLock(t, m.RWMutex("x"))
+	read, err := m.RWMutex("x").RLock(write.Context(context.Background()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Admin().ConfigSet(t.Context(), "maxmemory", "1")
+	mustUnlock(t, write)
+	if mode := srv.Admin().HGet(t.Context(), "x", "mode").Val(); mode != "read" || !read.Valid() {
+		t.Errorf("mode %q, %v", mode, read.Err())
+	}
+	mustUnlock(t, read)
+}
+
+// A fair waiter of Redisson that is next is told in any turn; and a release books no place behind
+// one, however short it wants to wait: the process would not hear when it releases.
+func TestOdd_RedissonIsNext(t *testing.T) {
+	srv := redistest.Start(t)
+	ctx, admin := t.Context(), srv.Admin()
+	const redissons = "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:8"
+	release := redis.NewScript(holdfast.ScriptText("lock_release"))
+	for turn, offer := range map[string]string{"1": "2000 1 1 hf-0a:", "17": "2000 17 1 hf-0a:", "booking": "2000 1 1 hf-0a: 9 7"} {
+		t.Run(turn, func(t *testing.T) {
+			admin.HSet(ctx, "x", "hf-0a:1", 1)
+			admin.RPush(ctx, "redisson_lock_queue:{x}", redissons)
+			admin.ZAdd(ctx, "redisson_lock_timeout:{x}", redis.Z{Score: float64(time.Now().Add(40 * time.Second).UnixMilli()), Member: redissons})
+			plain, fair := srv.Admin().Subscribe(ctx, "redisson_lock__channel:{x}"), srv.Admin().Subscribe(ctx, "redisson_lock__channel:{x}:"+redissons)
+			defer plain.Close()
+			defer fair.Close()
+			for _, sub := range []*redis.PubSub{plain, fair} {
+				if _, err := sub.Receive(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			reply, err := release.Run(ctx, admin, []string{"x", "redisson_lock__channel:{x}", "redisson_lock_queue:{x}"}, "hf-0a:1", "publish", offer).Result()
+			if err != nil || fmt.Sprint(reply) != "-3" {
+				t.Errorf("%v, %v", reply, err)
+			}
+			within, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			if m, err := fair.ReceiveMessage(within); err != nil || m.Payload != "0" {
+				t.Errorf("Redisson's is told %v, %v", m, err)
+			}
+			if ids := admin.LRange(ctx, "redisson_lock_queue:{x}", 0, -1).Val(); len(ids) != 1 {
+				t.Errorf("the queue is %q", ids)
+			}
+			admin.FlushAll(ctx)
+		})
+	}
+}

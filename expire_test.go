@@ -215,3 +215,40 @@ func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// This process stood still until a lease was over, and its timers have not run yet. Whoever asks once is not
+// refused because of that lease.
+func TestExpire_IsInNobodysWay(t *testing.T) {
+	srv := redistest.Start(t)
+	m, err := New(srv.Client(t), WithLease(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	held, err := m.Mutex("a").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := held.hold.entry
+	e.mu.Lock()
+	held.hold.deadline = time.Now()
+	e.mu.Unlock()
+	srv.Admin().Del(t.Context(), "a") // as its TTL would have
+	tried := make(chan Result, 1)
+	go func() {
+		lease, err := m.Mutex("a").TryLock(t.Context())
+		tried <- Result{lease, err}
+	}()
+	redistest.Eventually(t, 15*time.Second, "it waits or is refused", func() bool { return m.Stats().Waiting == 1 || len(tried) == 1 })
+	e.mu.Lock()
+	announce := e.oversleptLocked(held.hold) // the timers run
+	e.mu.Unlock()
+	announce()
+	r := <-tried
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	if err := r.Lease.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -126,13 +126,10 @@ func (l *Lease) dissolve() {
 	if l.err == nil {
 		l.endGroupLocked(ErrReleased)
 	}
-	parts, lost := g.parts, g.lost
+	parts := g.parts
 	g.mu.Unlock()
-	for _, p := range parts {
+	for _, p := range parts { // also those that have ended, and may still be in Redis
 		p.giveBack()
-	}
-	for _, p := range lost {
-		p.settle()
 	}
 	g.work.Wait()
 }

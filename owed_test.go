@@ -1,0 +1,104 @@
+package holdfast
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// owing takes the locks of three managers on one server: nothing of them ends by itself.
+func owing(t *testing.T) (srv *redistest.Server, locks []Locker) {
+	t.Helper()
+	srv = redistest.Start(t)
+	for _, name := range []string{"a", "b", "c"} {
+		m, err := New(srv.Client(t), WithLease(time.Hour), WithMaxHold(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		locks = append(locks, m.Mutex(name))
+	}
+	return srv, locks
+}
+
+func gone(t *testing.T, srv *redistest.Server, key string) {
+	t.Helper()
+	redistest.Eventually(t, 15*time.Second, key+" is given back", func() bool { return srv.Admin().Exists(t.Context(), key).Val() == 0 })
+}
+
+// A member of a Redlock reaches its limit, and the others are enough: Unlock, which knows only those, is
+// not what gives it back.
+func TestOwed_OfAMemberThatEnds(t *testing.T) {
+	srv, locks := owing(t)
+	l, err := NewRedlock(locks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := l.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, 15*time.Second, "all have joined", func() bool { return lease.group.count() == 3 })
+	p := lease.group.known()[0]
+	p.hold.entry.reachLimit(p.hold, p.limit)
+	gone(t, srv, p.Name())
+	if !lease.Valid() {
+		t.Errorf("it has ended: %v", lease.Err())
+	}
+	if err := lease.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// One of several locks reaches its limit when all have been taken and the lease is not handed out yet.
+func TestOwed_OfALeaseThatNobodyGets(t *testing.T) {
+	srv, locks := owing(t)
+	l, err := NewMulti(locks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := newGroupLease(&l.whole, len(l.locks), new(owner))
+	for _, h := range l.locks {
+		p, err := h.acquire(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole.join(p)
+	}
+	p := whole.group.known()[1]
+	p.hold.entry.reachLimit(p.hold, p.limit)
+	whole.dissolve()
+	for _, h := range l.locks {
+		gone(t, srv, h.name)
+	}
+}
+
+// What may still be under way is refused for a while by what its release leaves behind: so that is repeated
+// for at least as long, however soon the lock itself would be gone.
+func TestOwed_ForAsLongAsACopyMayCome(t *testing.T) {
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	m, err := New(p.Client(t), WithLease(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	lease, err := m.Mutex("a").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, h := lease.hold.entry, lease.hold
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, unclear := range []bool{false, true} {
+		c := newHold(e, h.cfg, h.keys, h.kind)
+		c.phase, c.unclear = over, unclear
+		now := time.Now()
+		left := e.startReleaseLocked(c, false, nil).until.Sub(now)
+		if least := burial; unclear && left < least || !unclear && left > least {
+			t.Errorf("unclear %v: given up after %v", unclear, left)
+		}
+	}
+}

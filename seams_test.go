@@ -257,13 +257,11 @@ func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
 	srv := redistest.Start(t)
 	const queue = "redisson_lock_queue:{a}"
 	holder, other := managerOn(t, srv), managerOn(t, srv, unasked...)
-	m, p := managerVia(t, srv, unasked...)
+	m, p := managerThatHangs(t, srv, unasked...)
 	held := mustLock(t, holder.FairMutex("a"))
 	m.FairMutex("a").LockAsync(t.Context())
 	queued(t, srv, queue, 1)
-	gate := p.HoldRequest(redistest.All(scriptOn("a", "3"), func(cmd []string) bool {
-		return strings.HasPrefix(cmd[7], "hf-") // join.lua
-	}))
+	gate := p.HoldRequest(joinOn("a"))
 	m.FairMutex("a").LockAsync(t.Context())
 	gate.Wait(t)
 	other.FairMutex("a").LockAsync(t.Context())
@@ -345,3 +343,41 @@ func TestFair_GrantAfterALossThatNobodyNoticed(t *testing.T) {
 }
 
 var ownerID = regexp.MustCompile(`hf-[0-9a-f-]+:[0-9]+`)
+
+// A lock of a Multi is just being given back by another caller: that is waited for, as by a mutex's TryLock,
+// and not taken for another owner.
+func TestMulti_TryLockBesideARelease(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv, holdfast.WithLease(time.Hour))
+	held := mustLock(t, m.Mutex("a"))
+	gate := p.HoldRequest(releaseOn("a"))
+	unlocked := make(chan error, 1)
+	go func() { unlocked <- held.Unlock(context.Background()) }()
+	gate.Wait(t)
+	tried := make(chan holdfast.Result, 1)
+	l := multi(t, m.Mutex("a"), m.Mutex("b"))
+	go func() {
+		lease, err := l.TryLock(t.Context())
+		tried <- holdfast.Result{Lease: lease, Err: err}
+	}()
+	redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting > 0 })
+	gate.Release()
+	r := <-tried
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	mustUnlock(t, r.Lease)
+	wantErr(t, <-unlocked, nil, nil)
+}
+
+// Somebody stands in the queue without a time, which no other has either. The key that has one then is not
+// there for ever.
+func TestLock_RepairedQueueHasATTL(t *testing.T) {
+	srv := redistest.Start(t)
+	srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:9")
+	_, err := managerOn(t, srv).Mutex("a").TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	if ttl := srv.Admin().PTTL(t.Context(), "redisson_lock_timeout:{a}").Val(); ttl < 12*time.Hour {
+		t.Errorf("a TTL of %v", ttl)
+	}
+}

@@ -94,6 +94,32 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		e.Clean(other)
 	},
 
+	// A writer of the process, which stood behind the one before it and not in Redis, asks at once.
+	"WriterBehindStandsInTheQueue": func(e *Env) {
+		m := e.Manager(byMessage...)
+		l := e.RW(m)
+		held := e.MustLock(e.RW(e.Manager(byMessage...)))
+		first := l.LockAsync(bg)
+		e.Queued(1)
+		e.Listening(1)
+		second := e.Later(l)
+		e.Parked(m, 2)
+		e.MustUnlock(held)
+		write := (<-first).Lease
+		read, err := l.RLock(write.Context(bg))
+		if err != nil {
+			e.Fatal(err)
+		}
+		e.MustUnlock(write)
+		e.Queued(1)
+		if n := m.Stats().Polls; n != 0 {
+			e.Errorf("it stands there behind %d polls", n)
+		}
+		e.MustUnlock(read)
+		e.MustUnlock(e.Soon("the writer", second))
+		e.Clean(m)
+	},
+
 	// The right that is left is renewed for as long as it is held, and then free.
 	"IsRenewed": func(e *Env) {
 		m := e.Manager()

@@ -1,0 +1,98 @@
+package holdfast_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// releaseOn matches the requests that release the mutex or fair lock key.
+func releaseOn(key string) redistest.Match {
+	return redistest.All(scriptOn(key, ""), func(cmd []string) bool { return strings.HasPrefix(cmd[4], "redisson_lock__channel:") })
+}
+
+// joinOn matches the requests that put waiters into the queue of the fair lock key.
+func joinOn(key string) redistest.Match {
+	return redistest.All(scriptOn(key, "3"), func(cmd []string) bool { return strings.HasPrefix(cmd[7], "hf-") })
+}
+
+// managerThatHangs is managerVia with a client that never gives up on an answer.
+func managerThatHangs(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) (*holdfast.Manager, *redistest.Proxy) {
+	t.Helper()
+	p := srv.Proxy(t)
+	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = time.Hour }), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	mustUnlock(t, mustLock(t, m.Mutex("connected")))
+	return m, p
+}
+
+// A request that puts a waiter into the queue arrives when a copy of it has long done so, and the waiter has
+// the lock: it makes no place, which nobody would ever give up.
+func TestFair_LateRequestForAPlace(t *testing.T) {
+	srv := redistest.Start(t)
+	const queue = "redisson_lock_queue:{a}"
+	holder := managerOn(t, srv)
+	m, p := managerThatHangs(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+	held := mustLock(t, holder.FairMutex("a"))
+	first := waits(t, m.FairMutex("a"))
+	queued(t, srv, queue, 1)
+	gate := p.HoldRequest(joinOn("a"))
+	second := waits(t, m.FairMutex("a"))
+	gate.Wait(t)
+	queued(t, srv, queue, 2) // by the copy
+	mustUnlock(t, held)
+	mustUnlock(t, first())
+	lease := second()
+	redistest.Eventually(t, patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > time.Minute })
+	mon := srv.Monitor(t)
+	gate.Release()
+	mon.Wait(t, `"hlen" "a"`, patience)
+	queued(t, srv, queue, 0)
+	mustUnlock(t, lease)
+}
+
+// A write grant shows that the read holds of the process were lost: their leases end with it.
+func TestRWMutex_WriteAfterALossThatNobodyNoticed(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv, holdfast.WithLease(time.Hour))
+	reads := []*holdfast.Lease{mustLock(t, m.RWMutex("a").RLocker()), mustLock(t, m.RWMutex("a", holdfast.WithFixedLease(time.Hour)).RLocker())}
+	srv.Admin().FlushAll(t.Context())
+	write := mustLock(t, m.RWMutex("a"))
+	for _, read := range reads {
+		if read.Valid() {
+			t.Error("a read lease is valid beside a write lease")
+		}
+		wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	}
+	mustUnlock(t, write)
+}
+
+// A release is answered by a copy that finds nothing left to do, while the first request, which has run, is not
+// answered: that is a success. The next caller of the process has been granted the lock by it.
+func TestUnlock_GrantInALateAnswer(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+	held := mustLock(t, m.FairMutex("a"))
+	got := waits(t, m.FairMutex("a"))
+	redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool { return hears(t, srv, m) })
+	gate := p.HoldReply(releaseOn("a"))
+	_ = held.Unlock(t.Context())
+	redistest.Eventually(t, patience, "a copy is answered", func() bool { return held.Unlock(t.Context()) == nil })
+	gate.Release()
+	mustUnlock(t, got())
+}
+
+func hears(t *testing.T, srv *redistest.Server, m *holdfast.Manager) bool {
+	places := srv.Admin().ZRangeWithScores(t.Context(), "redisson_lock_timeout:{a}", 0, -1).Val()
+	return len(places) == 1 && places[0].Score == math.Trunc(places[0].Score) && m.Pending() == 0
+}

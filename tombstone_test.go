@@ -87,3 +87,38 @@ func TestLock_DeniedReadsAreNoWrongKind(t *testing.T) {
 		}
 	}
 }
+
+// A lock may need tombstones again and again. They are kept for as long as each is good for.
+func TestTombstones_AreNotKept(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	const key = "holdfast_tombstones:{a}"
+	srv.Admin().ZAdd(t.Context(), key, redis.Z{Score: float64(time.Now().Add(-time.Second).UnixMilli()), Member: "hf-old:1"})
+	p.LoseReply(scriptOn("a", ""), 1)
+	mustUnlock(t, mustLock(t, m.Mutex("a")))
+	if ids := srv.Admin().ZRange(t.Context(), key, 0, -1).Val(); len(ids) != 1 || ids[0] == "hf-old:1" {
+		t.Errorf("tombstones of %q", ids)
+	}
+	srv.RequireTTLs(t)
+}
+
+// Where an ACL forbids to say for how long, there are none.
+func TestTombstones_AreNotKeptForEver(t *testing.T) {
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	allow := func(rules ...any) {
+		srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...)
+	}
+	allow("+@all")
+	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	mustUnlock(t, mustLock(t, m.Mutex("connected")))
+	p.LoseReply(scriptOn("a", ""), 1)
+	lease := mustLock(t, m.Mutex("a"))
+	allow("-pexpire")
+	mustUnlock(t, lease)
+	srv.RequireTTLs(t)
+}

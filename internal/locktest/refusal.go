@@ -209,6 +209,29 @@ var refusalScenarios = map[string]func(*Env){
 		e.Clean(m, Tombstones)
 	},
 
+	// S7: a release that may not give the next owner's lock a TTL grants it to nobody, and says so to nobody.
+	"DeniedTTLGrantsNothing": func(e *Env) {
+		client, allow := e.limited()
+		m := e.ManagerOn(client, holdfast.WithLease(time.Minute))
+		held := e.MustLock(e.Lock(m))
+		got := e.Locking(e.Lock(e.Manager()))
+		e.Listening(1)
+		mon := e.srv.Monitor(e)
+		allow("-pexpire")
+		e.MustUnlock(held)
+		e.srv.RequireTTLs(e)
+		e.srv.Admin().Echo(bg, "that is all")
+		mon.Wait(e, "that is all", patience)
+		for _, line := range mon.Lines() {
+			if strings.Contains(line, `"holdfast_inbox:`) && strings.Contains(line, ` "g `) {
+				e.Errorf("a grant is told: %s", line)
+			}
+		}
+		allow("+pexpire")
+		e.MustUnlock(<-got)
+		e.Clean(m)
+	},
+
 	// S8: Lua's numbers are exact up to 2^53. Tokens beyond would repeat.
 	"FencingCounterBeyondExactNumbers": func(e *Env) {
 		m := e.Manager(holdfast.WithFencing())

@@ -245,6 +245,13 @@ var rwRedissonScenarios = map[string]func(*Env){
 		java.unread()
 		e.MustUnlock(r)
 		wait("0")
+		held = e.MustLock(e.RW(m))
+		if _, err := m.ForceUnlock(bg, e.Key); err != nil {
+			e.Error(err)
+		}
+		wait("1")
+		wait("0")
+		e.WantErr(held.Unlock(bg), holdfast.ErrLeaseLost)
 		done()
 		e.Clean(m, Tombstones)
 		e.Clean(other, Tombstones)

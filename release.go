@@ -167,6 +167,7 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		e.handedOverLocked()
 		r.settleLocked(nil)
 	case reply.Outcome == command.Answered && ok:
+		e.ask = e.ask || r.unclear || r.sent > 0 // a copy that ran may have granted it here, as only its reply says
 		verdict := r.goneLocked(n)
 		if gone := (*LostError)(nil); r.held && errors.As(verdict, &gone) {
 			noticed = gone.Reason

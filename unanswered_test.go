@@ -96,3 +96,15 @@ func hears(t *testing.T, srv *redistest.Server, m *holdfast.Manager) bool {
 	places := srv.Admin().ZRangeWithScores(t.Context(), "redisson_lock_timeout:{a}", 0, -1).Val()
 	return len(places) == 1 && places[0].Score == math.Trunc(places[0].Score) && m.Pending() == 0
 }
+
+// The reply of a release, which alone tells the next caller of the process of its grant, is lost.
+func TestUnlock_GrantInALostAnswer(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+	held := mustLock(t, m.FairMutex("a"))
+	got := waits(t, m.FairMutex("a"))
+	redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool { return hears(t, srv, m) })
+	p.LoseReply(releaseOn("a"), 1)
+	mustUnlock(t, held)
+	mustUnlock(t, got())
+}

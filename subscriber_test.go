@@ -53,3 +53,12 @@ func TestSubscriber_DesertedEndWithTheSession(t *testing.T) {
 		t.Errorf("%d subscriptions", n)
 	}
 }
+
+// A session that breaks when it has just been retired takes nothing away from the one that came after it.
+func TestSubscriber_EndBehindTheNextSession(t *testing.T) {
+	s, next, topic := deaf(t)
+	s.ended(newSession(s, nil), io.EOF)
+	if s.homes[nil] != next || topic.home != next || len(s.pauses) != 0 {
+		t.Error("the next session is not known any more, or waits")
+	}
+}

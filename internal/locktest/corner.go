@@ -245,6 +245,26 @@ var cornerScenarios = map[string]func(*Env){
 		e.MustUnlock(l)
 	},
 
+	// Whoever leaves the queue has asked Redis for the lock, but not in the way in which the next one wants it.
+	"OtherOptionsThanOfOneWhoLeft": func(e *Env) {
+		m := e.Manager()
+		held := e.MustLock(e.Lock(e.Manager()))
+		ctx, cancel := context.WithCancel(bg)
+		left := e.kind.Async(e.Lock(m), ctx)
+		e.Listening(1)
+		got := e.Locking(e.Lock(m, holdfast.WithFencing()))
+		e.Parked(m, 2)
+		cancel()
+		e.WantErr((<-left).Err, context.Canceled)
+		e.MustUnlock(held)
+		l := e.Soon("the next", got)
+		if l.Token() == 0 {
+			e.Error("no token")
+		}
+		e.MustUnlock(l)
+		e.Clean(m, Tokens, Tombstones)
+	},
+
 	// Waiters with different options behind each other: each gets what it asked for.
 	"DifferentOptionsInOneQueue": func(e *Env) {
 		m := e.Manager()

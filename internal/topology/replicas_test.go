@@ -85,6 +85,14 @@ func TestReplicas_OfAMulti(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustUnlock(t, lease)
+	redistest.Eventually(t, patience, "the one command is acknowledged", func() bool {
+		if m.Stats().Locks > 0 {
+			return false // one after the other would be taken, as by Lock
+		}
+		lease, err = l.TryLock(within(t))
+		return err == nil
+	})
+	mustUnlock(t, lease)
 	followers[0].Pause()
 	_, err = l.TryLock(within(t))
 	wantReplicaError(t, err, 1, 0)

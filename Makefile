@@ -24,6 +24,7 @@ lint: ## honnef.co/go/tools, fetched by the Go tool
 
 unit: ## all tests, on real servers; they mostly wait, so more run at a time than there are cores, of one package
 	$(GO) test -race -shuffle=on -p 1 -parallel 6 -timeout 30m ./...
+	$(GO) test -run '^TestCost_' . # the race detector allocates for itself
 	$(GO) test ./internal/model # all states: under the race detector it visits those of one fault
 	@test -f interop/target/current/redisson-peer.jar || echo "unit: skipped the tests beside real Redisson, which make interop runs"
 

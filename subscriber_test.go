@@ -10,7 +10,7 @@ import (
 // deaf returns a subscriber with a session of plain channels, neither of which runs, and a topic that
 // has its home there.
 func deaf(t *testing.T) (*subscriber, *session, *topic) {
-	s := newSubscriber(nil, nil, PublishClassic, slog.New(slog.DiscardHandler), new(counters))
+	s := newSubscriber(nil, nil, PublishClassic, slog.New(slog.DiscardHandler), func() {})
 	t.Cleanup(s.cancel)
 	s.started = true // by itself it does nothing
 	h := newSession(s, nil)

@@ -47,7 +47,7 @@ func (f *fakeServer) serve(ctx context.Context, cmds []redis.Cmder) error {
 	f.mu.Unlock()
 	var first error
 	for _, cmd := range cmds {
-		c := cmd.(*once).Cmd
+		c := &cmd.(*once).Cmd
 		f.answer(ctx, c)
 		if first == nil {
 			first = c.Err()

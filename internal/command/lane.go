@@ -133,9 +133,8 @@ func (l *lane) exchange(g group, inFull bool) {
 		if _, known := l.shard.known.Load(c.Script); inFull || !known {
 			args = c.Script.inFull(args)
 		}
-		cmd := redis.NewCmd(l.ctx, args...)
-		cmd.SetFirstKeyPos(argFirstKey)
-		cmds[i] = once{Cmd: cmd, again: x.cluster != nil && g.master == nil}
+		cmds[i] = once{Cmd: *redis.NewCmd(l.ctx, args...), again: x.cluster != nil && g.master == nil}
+		cmds[i].SetFirstKeyPos(argFirstKey)
 	}
 	// A pipeline, even of one command: go-redis keeps connections of their own for
 	// pipelines, so locks go on when the application has used up its pool.
@@ -153,7 +152,7 @@ func (l *lane) exchange(g group, inFull bool) {
 	}
 	var ack *once
 	if g.acks != nil {
-		ack = &once{Cmd: g.acks.command(l.ctx)}
+		ack = &once{Cmd: *g.acks.command(l.ctx)}
 		_ = pipe.Process(ctx, ack)
 	}
 	_, failed := pipe.Exec(ctx)
@@ -223,7 +222,7 @@ func noReply(cause error) error {
 // command that was first redirected, or could not be sent, and whose reply was then lost, it would
 // report the former. So such an error is kept aside.
 type once struct {
-	*redis.Cmd
+	redis.Cmd
 	again  bool  // the client is a cluster's
 	before error // kept aside; nil: none since the last other one
 }

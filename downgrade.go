@@ -63,7 +63,6 @@ func (r *release) convertedLocked(reply command.Reply) (lost []ended, reason Los
 			if h.cfg.fixed {
 				since = r.begun
 			}
-			e.m.scheduler.Remove(&h.item)
 			deadline := e.m.scheduler.Add(&h.item, since, r.ttl, h.cfg.ttl, !h.cfg.fixed)
 			if deadline.After(h.deadline) {
 				h.deadline = deadline

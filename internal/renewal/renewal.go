@@ -95,8 +95,8 @@ const soon = 25 * time.Millisecond
 
 // Add schedules an item whose TTL in Redis was set to first by a request sent at sent,
 // and is set to ttl by its renewals. A renewed item is handed out after a third of its
-// TTL, or soon if first is less; another only expires. The first Add starts the
-// goroutine. It reports the item's deadline.
+// TTL, or soon if first is less; another only expires. One that is scheduled already is from
+// now on scheduled like that. The first Add starts the goroutine. It reports the item's deadline.
 func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, first, ttl time.Duration, renewed bool) time.Time {
 	deadline := validity.Deadline(sent, first)
 	s.mu.Lock()
@@ -109,7 +109,11 @@ func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, first, ttl time.Duration
 	case renewed:
 		it.next = min(s.at(validity.RenewAt(sent, ttl)), it.deadline)
 	}
-	if !s.stopped {
+	switch {
+	case s.stopped:
+	case it.index != 0:
+		heap.Fix(&s.heap, int(it.index)-1)
+	default:
 		heap.Push(&s.heap, it)
 		if !s.started {
 			s.started = true

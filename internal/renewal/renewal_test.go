@@ -266,3 +266,23 @@ func TestStop_BeforeAnythingAndTwice(t *testing.T) {
 		t.Error("a stopped scheduler took an item")
 	}
 }
+
+// An item is scheduled once, as it was added last.
+func TestScheduler_AddAgain(t *testing.T) {
+	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
+		a := &Item[string]{Value: "a"}
+		s.Add(a, time.Now(), ttl, ttl, false)
+		s.Add(a, time.Now(), ttl, ttl, true)
+		if n := s.Len(); n != 1 {
+			t.Errorf("scheduled %d times", n)
+		}
+		time.Sleep(ttl/3 + time.Second/2)
+		if got := l.since(0); len(got) != 1 {
+			t.Errorf("renewals %v", got)
+		}
+		s.Remove(a)
+		if s.Has(a) || s.Len() != 0 {
+			t.Error("it is still scheduled")
+		}
+	})
+}

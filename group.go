@@ -177,9 +177,7 @@ func (g *group) valid() bool {
 // unlock releases all parts at the same time. Called again, it waits for their releases as
 // well, until one call has been told of the success. A Redlock is released when a majority is;
 // the others go on in the background.
-func (g *group) unlock(ctx context.Context, l *Lease) (err error) {
-	ctx, op := g.as.m.telemetry.release(ctx, l)
-	defer func() { op.released(err) }()
+func (g *group) unlock(ctx context.Context, l *Lease) error {
 	g.mu.Lock()
 	switch {
 	case g.confirmed:
@@ -204,7 +202,7 @@ func (g *group) unlock(ctx context.Context, l *Lease) (err error) {
 	gone.announce()
 	g.work.Wait()
 
-	err = g.each(parts, func(p *Lease) error {
+	err := g.each(parts, func(p *Lease) error {
 		err := p.unlockPart(ctx)
 		if errors.Is(err, ErrNotHeld) {
 			return nil // by another Unlock

@@ -27,7 +27,7 @@ type Result struct {
 // also if fn panics. fn's own error comes first in the result; if the lease was
 // lost while fn ran, that is joined to it, because what fn did may then have
 // overlapped with another holder. If the lock is not granted, fn is not called.
-// fn may unlock the lease itself; what that Unlock returns is fn's to look at.
+// fn may unlock the lease itself.
 //
 // Do blocks for as long as Lock, fn and Unlock take. ctx bounds all of it, since fn's context
 // derives from it: to bound the wait alone, call Lock with a context of its own.
@@ -42,9 +42,13 @@ func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease
 		return err
 	}
 	defer func() {
-		if lease.Err() != ErrReleased { // else fn did it, and was told how that ended
-			err = errors.Join(err, unprotected(lease.Unlock(ctx)))
+		var unlockErr error
+		if lease.Err() != ErrReleased {
+			unlockErr = lease.Unlock(ctx)
+		} else if unlockErr = lease.giveUp(ctx, nil); errors.Is(unlockErr, ErrNotHeld) { // fn did it
+			unlockErr = nil
 		}
+		err = errors.Join(err, unprotected(unlockErr))
 	}()
 	return fn(lease.Context(ctx), lease)
 }

@@ -66,7 +66,7 @@ func TestOdd_NameTakenUnderReadersAndWriters(t *testing.T) {
 }
 
 // One of the two keys of a queue is deleted. Who waits takes its place again, in the order of
-// before, is served without a delay, and nothing stays for ever.
+// before if it was the times, is served without a delay, and nothing stays for ever.
 func TestOdd_HalfOfAQueue(t *testing.T) {
 	srv := redistest.Start(t)
 	quick := []holdfast.Option{holdfast.WithFairPatience(600 * time.Millisecond), holdfast.WithPollInterval(100 * time.Millisecond)}
@@ -88,6 +88,7 @@ func TestOdd_HalfOfAQueue(t *testing.T) {
 					got = append(got, waits(t, l.of(m)))
 					queued(t, srv, l.list, int64(i+1))
 				}
+				before := srv.Admin().LRange(t.Context(), l.list, 0, -1).Val()
 				srv.Admin().Del(t.Context(), lost)
 				redistest.Eventually(t, patience, "all stand in both, once", func() bool {
 					ids, times := srv.Admin().LRange(t.Context(), l.list, 0, -1).Val(), srv.Admin().ZCard(t.Context(), l.times).Val()
@@ -96,6 +97,9 @@ func TestOdd_HalfOfAQueue(t *testing.T) {
 					slices.Sort(distinct)
 					return len(ids) == n && len(slices.Compact(distinct)) == n && int(times) == n
 				})
+				if after := srv.Admin().LRange(t.Context(), l.list, 0, -1).Val(); lost == l.times && !slices.Equal(before, after) {
+					t.Errorf("%q stand there, and before %q", after, before)
+				}
 				srv.RequireTTLs(t)
 				granted := time.Now()
 				mustUnlock(t, held)
@@ -170,6 +174,42 @@ func TestOdd_DowngradeWithoutMemory(t *testing.T) {
 		t.Errorf("mode %q, %v", mode, read.Err())
 	}
 	mustUnlock(t, read)
+}
+
+// A fair waiter of Redisson whose time is over loses its place, and is told: it may be alive, and sleeps.
+func TestOdd_RedissonIsLate(t *testing.T) {
+	srv := redistest.Start(t)
+	ctx, admin := t.Context(), srv.Admin()
+	const redissons = "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:8"
+	m := managerOn(t, srv)
+	for name, free := range map[string]func(*holdfast.Lease){
+		"released": func(l *holdfast.Lease) { mustUnlock(t, l) },
+		"expired": func(l *holdfast.Lease) {
+			admin.Del(ctx, "x")
+			mustUnlock(t, mustLock(t, managerOn(t, srv).Mutex("x")))
+			_ = l.Unlock(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := mustLock(t, m.Mutex("x"))
+			admin.RPush(ctx, "redisson_lock_queue:{x}", redissons)
+			admin.ZAdd(ctx, "redisson_lock_timeout:{x}", redis.Z{Score: 1, Member: redissons})
+			sub := srv.Admin().Subscribe(ctx, "redisson_lock__channel:{x}:"+redissons)
+			defer sub.Close()
+			if _, err := sub.Receive(ctx); err != nil {
+				t.Fatal(err)
+			}
+			free(held)
+			within, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			if m, err := sub.ReceiveMessage(within); err != nil || m.Payload != "0" {
+				t.Errorf("it is told %v, %v", m, err)
+			}
+			if n := admin.Exists(ctx, "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}").Val(); n != 0 {
+				t.Error("it still stands in the queue")
+			}
+		})
+	}
 }
 
 // A fair waiter of Redisson that is next is told in any turn; and a release books no place behind

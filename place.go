@@ -72,7 +72,9 @@ func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 			}
 			continue
 		case w == e.waiters.Front():
-			e.tryLocked(w)
+			if e.trouble == nil || !e.armed { // else the pause ends first
+				e.tryLocked(w)
+			}
 			return w.Next() != nil // its reply comes here again
 		}
 		if len(j.tries) == 0 && !followsLocked(w) {

@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -52,6 +53,15 @@ func troubled(t *testing.T, m *holdfast.Manager, n uint64) {
 	})
 }
 
+// unlocked unlocks for as long as it takes: Unlock itself waits for a second.
+func unlocked(t *testing.T, l *holdfast.Lease) (err error) {
+	for {
+		if err = l.Unlock(t.Context()); !errors.Is(err, holdfast.ErrUnavailable) || t.Context().Err() != nil {
+			return err
+		}
+	}
+}
+
 // A replica that is behind does not know of a lock: nobody concludes from that that it is gone.
 func TestReplica_DoesNotSayGone(t *testing.T) {
 	srv := redistest.Start(t)
@@ -71,7 +81,7 @@ func TestReplica_DoesNotSayGone(t *testing.T) {
 			caughtUp = behind(t, srv, p)
 			before := m.Stats().RenewalFailures + m.Stats().Troubles
 			released := make(chan error, 1)
-			go func() { released <- lease.Unlock(t.Context()) }()
+			go func() { released <- unlocked(t, lease) }()
 			troubled(t, m, before)
 			caughtUp()
 			if err := <-released; err != nil {
@@ -82,7 +92,7 @@ func TestReplica_DoesNotSayGone(t *testing.T) {
 	}
 }
 
-// So does a downgrade; and one that Redis has no memory for is done, as a release is.
+// Nor that the write side is gone, and with it the read side that is to be left of it.
 func TestReplica_DowngradeIsAskedAgain(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
@@ -94,7 +104,7 @@ func TestReplica_DowngradeIsAskedAgain(t *testing.T) {
 	caughtUp := behind(t, srv, p)
 	before := m.Stats().Troubles
 	done := make(chan error, 1)
-	go func() { done <- write.Unlock(t.Context()) }()
+	go func() { done <- unlocked(t, write) }()
 	troubled(t, m, before)
 	caughtUp()
 	if err := <-done; err != nil || !read.Valid() {

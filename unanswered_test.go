@@ -78,7 +78,7 @@ func TestRWMutex_WriteAfterALossThatNobodyNoticed(t *testing.T) {
 }
 
 // A release is answered by a copy that finds nothing left to do, while the first request, which has run, is not
-// answered: that is a success. The next caller of the process has been granted the lock by it.
+// answered: that is a success. The next caller of the process has been granted the lock by it, and asks.
 func TestUnlock_GrantInALateAnswer(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)

@@ -23,13 +23,27 @@ import (
 // short lease's TTL, but 100 ms at the least), whether ctx is done or not: ctx carries the
 // trace only.
 func (l *Lease) Unlock(ctx context.Context) error {
+	m := l.manager()
+	ctx, op := m.telemetry.release(ctx, l)
+	err := l.giveUp(ctx, op)
+	op.released(err)
+	return err
+}
+
+// giveUp is Unlock as a part of op; nil: nobody observes it.
+func (l *Lease) giveUp(ctx context.Context, op *operation) error {
 	if l.group != nil {
 		return l.group.unlock(ctx, l)
 	}
-	_, op := l.hold.entry.m.telemetry.release(ctx, l)
-	err := l.unlock(op.trace())
-	op.released(err)
-	return err
+	return l.unlock(op.trace())
+}
+
+// manager returns the manager of the lock, or of the first of several.
+func (l *Lease) manager() *Manager {
+	if l.group != nil {
+		return l.group.as.m
+	}
+	return l.hold.entry.m
 }
 
 // unlockPart is Unlock of one of several locks.

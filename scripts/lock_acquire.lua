@@ -73,16 +73,16 @@ if present > 0 then
     if holder then
       ttl, foreign = redis.call('pttl', KEYS[1]), not inbox_of(holder)
     else
-      -- prelude: grant first
+      -- prelude: grant first redisson
 
-      local id, me = first(queue, deadlines, now), ARGV[1]
+      local channel = string.gsub(queue, 'queue', '_channel', 1)
+      local id, me = first(queue, deadlines, now, wake_evicted(publish, channel)), ARGV[1]
       if id and id ~= me and patience > 0 then
         -- A lock that is free although somebody waits has just been left open for
         -- Redisson, or has expired: whoever waits already sees to it.
         ttl, foreign = 50, true
       else
         local lock, counter, turn, manager, waiting = KEYS[1], KEYS[4], '1', nil, redis.call('llen', queue)
-        local channel = string.gsub(queue, 'queue', '_channel', 1)
 
         -- prelude: lock leave
 
@@ -123,6 +123,7 @@ if ARGV[4] then
 end
 
 if mine and redis.call('pttl', KEYS[1]) > tonumber(ARGV[2]) then
+  redis.call('zrem', KEYS[2], '') -- likewise
   return token
 end
 return take(token, mine)

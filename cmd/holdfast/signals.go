@@ -16,9 +16,9 @@ func (s signalled) Error() string { return fmt.Sprintf("stopped by signal: %v", 
 // exitCode is the one that shells use.
 func (s signalled) exitCode() int { return 128 + int(s) }
 
-// withSignals returns a context that the first signal to end the program cancels; SIGPIPE, that
-// nobody reads its output, is one. The second one ends the program as if nobody listened, but for
-// SIGPIPE, which comes with each line.
+// withSignals returns a context that the first signal to end the program cancels. The
+// second one ends the program as if nobody listened. SIGPIPE, that nobody reads its output, ends
+// nothing: the write fails.
 func withSignals(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
@@ -28,14 +28,12 @@ func withSignals(parent context.Context) (ctx context.Context, stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		var s os.Signal
 		select {
-		case s = <-signals:
-		case s = <-unread:
+		case s := <-signals:
+			if n, ok := s.(syscall.Signal); ok {
+				cancel(signalled(n))
+			}
 		case <-ctx.Done():
-		}
-		if n, ok := s.(syscall.Signal); ok {
-			cancel(signalled(n))
 		}
 		signal.Stop(signals)
 	}()

@@ -87,6 +87,8 @@ var bugs = []seededBug{
 		[]string{"forsaken hold", "locks", "lost wake-up"}},
 	{Bug{Name: "Unlock forgets to release", Seam: "unlock forgets"},
 		[]string{"forsaken hold", "locks"}},
+	{Bug{Name: "the end of a lease is told late", Seam: "done late", Overstay: 10},
+		[]string{"told late"}},
 	{Bug{Name: "Unlock of a lost lease is nil", Seam: "loss hidden", Overstay: 10},
 		[]string{"impossible answers"}},
 	{Bug{Name: "TryLock refuses without asking", Seam: "refusal invented"},
@@ -260,7 +262,12 @@ var seams = map[string]Seam{
 	"cancel forgets":   {Locker: func(l holdfast.Locker) holdfast.Locker { return forgetful{l} }},
 	"unlock forgets":   {Unlock: func(*holdfast.Lease) error { return nil }},
 	"refusal invented": {Locker: func(l holdfast.Locker) holdfast.Locker { return &lazy{Locker: l} }},
-	"goroutine left":   {Locker: func(l holdfast.Locker) holdfast.Locker { go func() { select {} }(); return l }},
+	"done late": {Done: func(l *holdfast.Lease) <-chan struct{} {
+		late := make(chan struct{})
+		context.AfterFunc(l.Context(context.Background()), func() { time.AfterFunc(400*time.Millisecond, func() { close(late) }) })
+		return late
+	}},
+	"goroutine left": {Locker: func(l holdfast.Locker) holdfast.Locker { go func() { select {} }(); return l }},
 	"loss hidden": {Unlock: func(l *holdfast.Lease) error {
 		if err := l.Unlock(context.Background()); !errors.Is(err, holdfast.ErrLeaseLost) {
 			return err

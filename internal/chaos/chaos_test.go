@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	duration = flag.Duration("duration", 10*time.Second, "length of TestChaos")
+	duration = flag.Duration("duration", 15*time.Second, "length of TestChaos")
 	seed     = flag.Uint64("seed", 0, "seed of TestChaos; 0 draws one")
 	clients  = flag.Int("clients", 4, "client processes of TestChaos")
 	history  = flag.String("history", "", "a saved history.json, to be judged again instead of a run")
@@ -47,10 +47,12 @@ func TestChaos(t *testing.T) {
 	for what, n := range r.figures() {
 		t.Attr(what, fmt.Sprint(n))
 	}
-	publish(t, "chaos", "```text\n"+strings.TrimSpace(r.String())+"\n```")
 	if len(r.Violations) > 0 {
 		dir, err := r.Save()
-		t.Errorf("%d violations; timelines and history are in %s (%v)", len(r.Violations), dir, err)
+		t.Fatalf("%d violations; timelines and history are in %s (%v)", len(r.Violations), dir, err)
+	}
+	if *history == "" {
+		publish(t, "chaos", "```text\n"+strings.TrimSpace(r.String())+"\n```")
 	}
 }
 

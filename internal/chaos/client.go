@@ -72,6 +72,7 @@ type Seam struct {
 	Token    func(token uint64, reentry bool) uint64
 	Deadline func(deadline, granted time.Time, ttl time.Duration) time.Time
 	Unlock   func(*holdfast.Lease) error
+	Done     func(*holdfast.Lease) <-chan struct{}
 }
 
 // client is one client process.
@@ -114,8 +115,9 @@ func runClient(cfg clientConfig, seam Seam) {
 	start(1, func(w *worker) { w.keep(decoyName(cfg.Proc)) })
 	start(2, (*worker).wait)
 	start(3, (*worker).watch)
+	start(4, (*worker).linger)
 	for n := range cfg.Workers {
-		start(4+n, (*worker).work)
+		start(5+n, (*worker).work)
 	}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		switch in.Text() {

@@ -185,7 +185,7 @@ type Process struct {
 // History is all that is known of a run.
 type History struct {
 	Seed      uint64
-	TTL       time.Duration // of every lease
+	TTL       time.Duration // of most leases, see ttl
 	Start     int64
 	Faulty    int64 // the first fault; before, everything must be perfect
 	Healed    int64 // the last fault was over; never if the run ended before
@@ -196,6 +196,14 @@ type History struct {
 	Faults    []Fault
 	Stalls    []Fault // that the nemesis has no part in, or only an indirect one
 	Truth     *Truth
+}
+
+// ttl is the lease of a lock.
+func (h *History) ttl(name string) time.Duration {
+	if k := kindOf(name); k != nil && name == k.slow() {
+		return slowTTL
+	}
+	return h.TTL
 }
 
 // process finds a process by its ID.

@@ -180,7 +180,7 @@ func TestCalm(t *testing.T) {
 	for _, tc := range []struct{ from, to, want int64 }{
 		{0, 500, 500}, {0, 1500, 1000}, {1500, 3000, 0}, {1500, 4500, 500}, {0, 4500, 1500}, {4000, 8000, 1900}, {7200, 7300, 100},
 	} {
-		if got := h.calm(Span{tc.from * ms, tc.to * ms}); got != time.Duration(tc.want*ms) {
+		if got := h.calm("", Span{tc.from * ms, tc.to * ms}); got != time.Duration(tc.want*ms) {
 			t.Errorf("calm from %d to %d = %v, want %d ms", tc.from, tc.to, got, tc.want)
 		}
 	}

@@ -40,6 +40,13 @@ func fenced(f lockFunc) lockFunc {
 	}
 }
 
+// slow makes locks of a longer lease.
+func slow(f lockFunc) lockFunc {
+	return func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+		return f(m, name, append(slices.Clone(opts), holdfast.WithLease(slowTTL))...)
+	}
+}
+
 // Kinds are the kinds that run.
 var Kinds = []Kind{
 	{Name: "mutex", Exclusive: mutex},
@@ -48,15 +55,19 @@ var Kinds = []Kind{
 	{Name: "rw", Exclusive: write, Shared: read},
 }
 
-// Names of locks. Each kind has a busy lock, on which everything is tried, and a quiet
-// one, whose callers all wait for each other and show how fast they are woken.
+// Names of locks. Each kind has a busy lock, on which everything is tried; a quiet
+// one, whose callers all wait for each other and show how fast they are woken; and a slow one, which
+// is held until it has been renewed, and has a longer lease.
 func (k *Kind) busy() string  { return "chaos:" + k.Name }
 func (k *Kind) quiet() string { return "chaos:" + k.Name + ":wake" }
+func (k *Kind) slow() string  { return "chaos:" + k.Name + ":slow" }
+
+func (k *Kind) names() []string { return []string{k.busy(), k.quiet(), k.slow()} }
 
 // kindOf finds the kind of a lock name; nil for the private locks of a process.
 func kindOf(name string) *Kind {
 	for i := range Kinds {
-		if k := &Kinds[i]; name == k.busy() || name == k.quiet() {
+		if k := &Kinds[i]; slices.Contains(k.names(), name) {
 			return k
 		}
 	}
@@ -65,7 +76,7 @@ func kindOf(name string) *Kind {
 
 func lockNames() (names []string) {
 	for i := range Kinds {
-		names = append(names, Kinds[i].busy(), Kinds[i].quiet())
+		names = append(names, Kinds[i].names()...)
 	}
 	return names
 }

@@ -65,13 +65,7 @@ func leftovers(h *History, res Residue) (violations []Violation) {
 	if res.Locks > 0 {
 		add("locks", fmt.Sprintf("%d locks, holds or waiters are still known", res.Locks))
 	}
-	bound := recovery(h.TTL)
-	for _, f := range h.Stalls {
-		if f.End > h.Healed {
-			bound += time.Duration(f.End - f.Start) // the machine's fault
-		}
-	}
-	if res.Probe > bound {
+	if res.Probe > h.recovery("") {
 		violations = append(violations, Violation{"residue", "recovery", "-", h.Healed, fmt.Sprintf("a fresh client waited %v for a lock", res.Probe)})
 	}
 	for _, name := range res.ProbeFailed {
@@ -94,7 +88,7 @@ func (r *Report) count(rules ...string) (n int) {
 func (r *Report) String() string {
 	h := r.History
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d, %v, leases of %v, %d client processes\n\n", h.Seed, time.Duration(h.End-h.Start).Round(time.Millisecond), h.TTL, len(h.Processes))
+	fmt.Fprintf(&b, "seed %d, %v, leases of %v and %v, %d client processes\n\n", h.Seed, time.Duration(h.End-h.Start).Round(time.Millisecond), h.TTL, slowTTL, len(h.Processes))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(what string, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...))
@@ -154,7 +148,7 @@ func (r *Report) figures() map[string]any {
 
 // turns are those of both locks of a kind.
 func (h *History) turns(k *Kind) (sum Turns) {
-	for _, name := range []string{k.busy(), k.quiet()} {
+	for _, name := range k.names() {
 		if t := h.Truth.Turns[name]; t != nil {
 			sum.Waited += t.Waited
 			sum.Overtaken += t.Overtaken

@@ -113,7 +113,7 @@ func (r *run) quiesce() {
 	}
 	// What a killed client held may stay for a lease, its place in a queue for as long
 	// as the others are patient with it.
-	r.await(r.ttl+holdfast.DefaultFairPatience+time.Second, func() bool {
+	r.await(slowTTL+holdfast.DefaultFairPatience+time.Second, func() bool {
 		r.look(res)
 		return len(res.Keys)+res.Connections == 0
 	})

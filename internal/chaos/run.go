@@ -22,7 +22,7 @@ type Config struct {
 	Duration time.Duration // from the first operation to the last
 	Seed     uint64
 	Clients  int  // processes
-	Workers  int  // callers in each, beside three special ones
+	Workers  int  // callers in each, beside the special ones
 	Peaceful bool // no faults
 	Bug      *Bug // planted; nil: none
 }
@@ -41,8 +41,13 @@ type Bug struct {
 	Prepare func(r *run)
 }
 
-// ttl is the lease of all locks: short, so that many end within a run.
-const ttl = time.Second
+// ttl is the lease of most locks: short, so that many end within a run; and slowTTL that of the slow
+// ones: longer than what another's release gives, two seconds, so that the first renewal, 25 ms later,
+// makes a lease of it.
+const (
+	ttl     = time.Second
+	slowTTL = 3 * time.Second
+)
 
 // run is a run under way.
 type run struct {
@@ -113,7 +118,7 @@ func (r *run) phases() {
 	h, cfg := r.h, r.cfg
 	begin := time.Now()
 	quiet := min(max(cfg.Duration/12, 1500*time.Millisecond), 5*time.Second)
-	heal := min(max(cfg.Duration/6, 2*r.ttl), 5*time.Second)
+	heal := min(max(cfg.Duration/6, recovery(r.ttl)+3*r.ttl), 8*time.Second) // some of it is calm
 	if cfg.Peaceful {
 		quiet = cfg.Duration
 	}

@@ -9,7 +9,7 @@ import (
 
 // How long Redis may keep a hold that nobody has a lease of: a request may be repeated
 // and a tombstone left, but nothing is renewed, so that the TTL ends it.
-func (h *History) tidy() int64 { return int64(h.TTL + 2*time.Second) }
+func (h *History) tidy(name string) int64 { return int64(h.ttl(name) + 2*time.Second) }
 
 // Truths is the second judge: what the server's file shows and what it says of the
 // claims.
@@ -37,7 +37,7 @@ func Truths(h *History) (violations []Violation) {
 func (h *History) disorder() (violations []Violation) {
 	for i := range Kinds {
 		k := &Kinds[i]
-		for _, name := range []string{k.busy(), k.quiet()} {
+		for _, name := range k.names() {
 			if t := h.Truth.Turns[name]; k.Fair && t != nil && t.Overtaken > 0 {
 				violations = append(violations, Violation{
 					"truth", "order", name, t.At,
@@ -61,7 +61,7 @@ func leasesOf(leases []*Lease, proc int) (own []*Lease) {
 // excused reports whether an administrator has had a hand in the lock within a lease.
 func (h *History) excused(name string, at int64) bool {
 	for _, f := range h.Faults {
-		if f.Name == name && f.Start <= at && at <= f.End+int64(h.TTL) {
+		if f.Name == name && f.Start <= at && at <= f.End+int64(h.ttl(name)) {
 			return true
 		}
 	}
@@ -138,10 +138,10 @@ func (h *History) forsaken(name string, p *Process, leases []*Lease) (violations
 				needed = max(needed, min(l.over(), p.Died))
 			}
 		}
-		if needed == never || o.End.Lo == never && h.End < needed+h.tidy() {
+		if needed == never || o.End.Lo == never && h.End < needed+h.tidy(name) {
 			continue
 		}
-		if left := min(o.End.Lo, h.End) - needed - h.stalled(needed, p.ID); left > h.tidy() {
+		if left := min(o.End.Lo, h.End) - needed - h.stalled(name, needed, p.ID); left > h.tidy(name) {
 			violations = append(violations, Violation{
 				"truth", "forsaken hold", name, needed,
 				fmt.Sprintf("%s stayed for %v without a lease", o.Owner, time.Duration(left)),
@@ -153,11 +153,11 @@ func (h *History) forsaken(name string, p *Process, leases []*Lease) (violations
 
 // stalled is for how long, from a moment on, the process could not tidy up: faults that
 // hit it or the server, one after the other.
-func (h *History) stalled(from int64, proc int) (sum int64) {
+func (h *History) stalled(name string, from int64, proc int) (sum int64) {
 	all := append(slices.Clone(h.Faults), h.Stalls...)
 	slices.SortFunc(all, func(a, b Fault) int { return cmp.Compare(a.Start, b.Start) })
 	for _, f := range all {
-		if f.Name == "" && (f.Proc == proc || f.Proc < 0) && f.End > from && f.Start < from+sum+h.tidy() {
+		if f.Name == "" && (f.Proc == proc || f.Proc < 0) && f.End > from && f.Start < from+sum+h.tidy(name) {
 			sum += f.End - max(f.Start, from)
 		}
 	}
@@ -193,11 +193,15 @@ func (h *History) released(hold *Hold) bool {
 	return false
 }
 
+// harmless are the faults that must not cost anybody a lease: a renewal is repeated in time.
+var harmless = map[string]bool{"kill connections": true, "kill subscriptions": true, "flush scripts": true, "swallow a renewal's reply": true}
+
 // caused reports whether something was wrong, with the process, the server or the lock, when the lease
 // should have been renewed that u found to have reached its deadline.
 func (h *History) caused(u *Op) bool {
-	from := u.Deadline - int64(h.TTL) - int64(recovery(h.TTL))
+	ttl := h.ttl(u.Name)
+	from := u.Deadline - int64(ttl) - int64(recovery(ttl))
 	return slices.ContainsFunc(slices.Concat(h.Faults, h.Stalls), func(f Fault) bool {
-		return (f.Name == "" && (f.Proc == u.Proc || f.Proc < 0) || f.Name == u.Name) && f.Start <= u.Deadline && f.End >= from
+		return !harmless[f.Kind] && (f.Name == "" && (f.Proc == u.Proc || f.Proc < 0) || f.Name == u.Name) && f.Start <= u.Deadline && f.End >= from
 	})
 }

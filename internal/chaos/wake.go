@@ -32,7 +32,7 @@ func Wakes(h *History) (violations []Violation, longest time.Duration) {
 		for _, f := range free[o.Name] {
 			if both := (Span{max(f.Lo, o.Call), min(f.Hi, o.Return, h.Quiesced)}); both.Lo < both.Hi {
 				idle += time.Duration(both.Hi - both.Lo)
-				calm += h.calm(both)
+				calm += h.calm(o.Name, both)
 			}
 		}
 		switch {
@@ -41,19 +41,23 @@ func Wakes(h *History) (violations []Violation, longest time.Duration) {
 				"wake", "lost wake-up", o.Name, o.Call,
 				fmt.Sprintf("%v waited %v, for %v of it nobody used the lock and nothing was wrong", o, time.Duration(o.Return-o.Call), calm),
 			})
-		case idle > stuckBound:
+		case idle > stuckBound+h.ttl(o.Name)-h.TTL:
 			violations = append(violations, Violation{
 				"wake", "stuck waiter", o.Name, o.Call,
 				fmt.Sprintf("%v waited %v, for %v of it nobody used the lock", o, time.Duration(o.Return-o.Call), idle),
 			})
 		}
-		if o.Call >= h.Healed && o.Result == OK {
-			longest = max(longest, time.Duration(o.Return-o.Call))
+		after := time.Duration(min(o.Return, h.Quiesced) - max(o.Call, h.Healed)) // healing, whenever it came
+		if o.Result == OK {
+			longest = max(longest, after)
+		}
+		if bound := h.ttl(o.Name) + h.recovery(o.Name); after > bound {
+			violations = append(violations, Violation{"wake", "recovery", o.Name, h.Healed, fmt.Sprintf("%v waited %v after healing", o, after)})
 		}
 	}
 	for _, all := range leases {
 		for _, l := range all {
-			if u := l.Unlock; u != nil && u.Result == Lost && !l.Acquire.Fixed && !l.Excused && h.calm(Span{l.From, u.Call}) == time.Duration(u.Call-l.From) {
+			if u := l.Unlock; u != nil && u.Result == Lost && !l.Acquire.Fixed && !l.Excused && h.calm(u.Name, Span{l.From, u.Call}) == time.Duration(u.Call-l.From) {
 				violations = append(violations, Violation{"wake", "lost without cause", l.Acquire.Name, u.Call, l.String()})
 			}
 		}
@@ -100,10 +104,22 @@ func Told(h *History) (violations []Violation, longest time.Duration) {
 	return violations, longest
 }
 
-// calm is how much of a span nothing was wrong: it lies before the first fault or well
+// recovery is the longest that a lock may stay out of reach after healing, on a machine that may be
+// too busy.
+func (h *History) recovery(name string) time.Duration {
+	bound := recovery(h.ttl(name))
+	for _, f := range h.Stalls {
+		if f.End > h.Healed {
+			bound += time.Duration(f.End - f.Start)
+		}
+	}
+	return bound
+}
+
+// calm is how much of a span nothing was wrong with a lock: it lies before the first fault or well
 // after the last, and not near a moment at which the machine was too busy.
-func (h *History) calm(s Span) time.Duration {
-	recovery := int64(recovery(h.TTL))
+func (h *History) calm(name string, s Span) time.Duration {
+	recovery := int64(recovery(h.ttl(name)))
 	rough := []Span{{h.Faulty, h.Healed}}
 	if h.Healed != never {
 		rough[0].Hi += recovery
@@ -157,9 +173,9 @@ func Order(h *History) (violations []Violation) {
 		if !k.Fair {
 			continue
 		}
-		for _, name := range []string{k.busy(), k.quiet()} {
+		for _, name := range k.names() {
 			for _, b := range Bypasses(h, name) {
-				if h.calm(Span{b.Waiter.Call, b.Waiter.Return}) == time.Duration(b.Waiter.Return-b.Waiter.Call) {
+				if h.calm(name, Span{b.Waiter.Call, b.Waiter.Return}) == time.Duration(b.Waiter.Return-b.Waiter.Call) {
 					violations = append(violations, Violation{"wake", "order", name, b.Other.Return, fmt.Sprintf("%v before %v", b.Other, b.Waiter)})
 				}
 			}

@@ -42,6 +42,9 @@ func (w *worker) pick(name func(*Kind) string) target {
 	if k.Shared != nil && w.rng.IntN(5) < 3 {
 		t.shared, t.make = true, k.Shared
 	}
+	if t.name == k.slow() {
+		t.make = slow(t.make)
+	}
 	return t
 }
 
@@ -97,9 +100,13 @@ func (w *worker) release(h *held) Result {
 	if w.seam.Unlock != nil {
 		unlock = w.seam.Unlock
 	}
+	looked, valid := now(), h.lease.Valid()
+	late := valid && looked > at(h.lease.Deadline()) // it may have moved on since, but not back
 	err := unlock(h.lease)
 	returned := time.Now()
-	o.Result, o.Detail = resultOf(err)
+	if o.Result, o.Detail = resultOf(err); late {
+		o.Result, o.Detail = Failed, "valid after its deadline"
+	}
 	w.rec.end(o, returned)
 	return o.Result
 }
@@ -227,10 +234,16 @@ func (w *worker) overstay(t target) {
 
 // listen waits for the end of a lease, and records it if it is later than promised.
 func (w *worker) listen(h *held) {
+	done := h.lease.Done()
+	if w.seam.Done != nil {
+		done = w.seam.Done(h.lease)
+	}
 	select {
-	case <-h.lease.Done():
-	case <-w.stop.Done():
-		return
+	case <-done:
+	case <-w.stop.Done(): // it may be told in vain until now
+		if h.lease.Err() != nil {
+			return
+		}
 	}
 	heard := time.Now()
 	if deadline := at(h.lease.Deadline()); at(heard) > deadline {
@@ -238,6 +251,38 @@ func (w *worker) listen(h *held) {
 		w.rec.begin(o)
 		o.Call = deadline
 		w.rec.end(o, heard)
+	}
+}
+
+// linger is a caller of the slow locks. It holds them until they have been renewed, and now and then for
+// longer than a lease.
+func (w *worker) linger() {
+	for w.stop.Err() == nil {
+		w.pause(20 * time.Millisecond)
+		t := w.pick((*Kind).slow)
+		ctx, cancel := context.WithTimeout(w.stop, 8*time.Second)
+		h := w.acquire(ctx, Lock, t, 0)
+		cancel()
+		if h == nil {
+			continue
+		}
+		if k := kindOf(t.name); k.Shared != nil && !t.shared && w.rng.IntN(2) == 0 { // a downgrade, to be renewed as well
+			if r := w.acquire(h.lease.Context(w.stop), Lock, target{t.name, true, slow(k.Shared)}, h.op.Chain); r != nil {
+				w.release(h)
+				h = r
+			}
+		}
+		most := 100 * time.Millisecond
+		if w.rng.IntN(5) == 0 {
+			most = 3 * slowTTL / 2
+		}
+		for until := time.Now().Add(time.Duration(w.rng.Int64N(int64(most)))); time.Now().Before(until); {
+			if w.calm.Load() || w.stop.Err() != nil || h.lease.Err() != nil {
+				break
+			}
+			w.pause(10 * time.Millisecond)
+		}
+		w.release(h)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 type Director struct {
 	*World
 	ctx      context.Context
+	end      context.CancelCauseFunc // of ctx
 	redisURL string
 	embedded *miniredis.Miniredis // nil: somebody else's Redis
 	begun    time.Time
@@ -30,8 +31,8 @@ type Director struct {
 	mu sync.Mutex // one line at a time
 }
 
-func newDirector(ctx context.Context, redisURL, mode string) (*Director, error) {
-	d := &Director{ctx: ctx, redisURL: redisURL, begun: time.Now(), World: &World{Mode: mode, id: rand.Text()}}
+func newDirector(ctx context.Context, end context.CancelCauseFunc, redisURL, mode string) (*Director, error) {
+	d := &Director{ctx: ctx, end: end, redisURL: redisURL, begun: time.Now(), World: &World{Mode: mode, id: rand.Text()}}
 	where := "the Redis of --redis"
 	if redisURL == "" {
 		d.embedded = miniredis.NewMiniRedis()
@@ -92,7 +93,9 @@ func (d *Director) Say(format string, args ...any) { d.print("-", oneLine(format
 func (d *Director) print(who, what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	fmt.Printf("%7.3fs  %-11s %s\n", time.Since(d.begun).Seconds(), who, what)
+	if _, err := fmt.Printf("%7.3fs  %-11s %s\n", time.Since(d.begun).Seconds(), who, what); err != nil {
+		d.end(err) // nobody reads it
+	}
 }
 
 // Check notes that the outcome is wrong unless ok.

@@ -116,12 +116,16 @@ func (s Scenario) command() *cli.Command {
 // play runs the scenario from beginning to end. When it returns no process is left,
 // and no key in Redis.
 func (s Scenario) play(ctx context.Context, redisURL, mode string) (err error) {
-	// SIGPIPE is that nobody reads what is said.
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	unread := make(chan os.Signal, 1)
+	signal.Notify(unread, syscall.SIGPIPE) // else it ends the program; now the write fails, see Director.print
+	defer signal.Stop(unread)
 	ctx, cancel := context.WithTimeoutCause(ctx, playWithin, fmt.Errorf("not over after %v", playWithin))
 	defer cancel()
-	d, err := newDirector(ctx, redisURL, mode)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	d, err := newDirector(ctx, end, redisURL, mode)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,8 @@
 -- first.lua: prelude of the scripts that look who is next in a queue; behind grant.lua.
 
 -- first returns who is next and until when that place is kept; after removing those in
--- front whose time is over.
-local function first(queue, deadlines, now)
+-- front whose time is over. It calls evicted, if there is one, with each of them.
+local function first(queue, deadlines, now, evicted)
   while true do
     local id = redis.call('lindex', queue, '0')
     if not id then
@@ -21,5 +21,8 @@ local function first(queue, deadlines, now)
       return id, kept
     end
     step_out(queue, deadlines, id, redis.call('llen', queue))
+    if evicted then
+      evicted(id)
+    end
   end
 end

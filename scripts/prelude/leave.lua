@@ -2,7 +2,9 @@
 
 -- leave takes id out of the queue, also if somebody has deleted the zset.
 local function leave(queue, deadlines, id)
-  if redis.pcall('zrem', deadlines, id) == 1 or redis.pcall('zcount', deadlines, '-inf', '+inf') ~= redis.pcall('llen', queue) then
+  local left = redis.pcall('zrem', deadlines, id) == 1
+  local waiting = not left and redis.pcall('llen', queue)
+  if left or waiting ~= 0 and waiting ~= redis.pcall('zcount', deadlines, '-inf', '+inf') then
     redis.pcall('lrem', queue, '0', id)
   end
 end

@@ -53,16 +53,15 @@ while id and not told do
       id, waiting = redis.call('lindex', queue, '0'), waiting - 1
     end
   else
-    -- prelude: first
+    -- prelude: first redisson
 
     local now, kept = milliseconds(time), nil
-    id, kept = first(queue, deadlines, now)
+    id, kept = first(queue, deadlines, now, wake_evicted(publish, channel))
     alive, waiting = id, redis.call('llen', queue)
     if id and not inbox_of(id) then
-      -- prelude: redisson
-
-      -- Offered to a waiter of Redisson, which has no longer than ours to take it.
-      if kept > now + 5000 then
+      -- Offered to a waiter of Redisson, which has no longer than ours to take it, if others wait: who of
+      -- Redisson's comes behind it counts from its time.
+      if waiting > 1 and kept > now + 5000 then
         redis.call('zadd', deadlines, now + 5000, id)
       end
       tell(publish, channel .. ':' .. id, '0')

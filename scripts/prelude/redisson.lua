@@ -1,4 +1,4 @@
--- redisson.lua: prelude of the scripts that tell waiters of Redisson.
+-- redisson.lua: prelude of the scripts that tell waiters of Redisson; behind queue.lua.
 
 -- tell sends a message to Redisson's waiters and returns how many clients heard it: with
 -- publish or spublish, whichever publish says, but a server that does not know spublish
@@ -9,6 +9,16 @@ local function tell(publish, channel, message)
     heard = redis.pcall('publish', channel, message)
   end
   return type(heard) == 'number' and heard or 0 -- refused: that must not fail a release
+end
+
+-- wake_evicted returns a function that tells a fair waiter of Redisson that its place is gone: it may be alive,
+-- and would sleep for as long as it was told to.
+local function wake_evicted(publish, channel)
+  return function(id)
+    if not inbox_of(id) then
+      tell(publish, channel .. ':' .. id, '0')
+    end
+  end
 end
 
 -- listeners returns how many clients would hear tell.

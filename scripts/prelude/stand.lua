@@ -61,16 +61,22 @@ local function reinstate(queue, id)
   end
 end
 
+-- members returns the set of those in the list.
+local function members(queue)
+  local all = {}
+  for _, id in ipairs(redis.call('lrange', queue, '0', '-1')) do
+    all[id] = true
+  end
+  return all
+end
+
 -- listed returns a function that tells whether an id that has a time stands in the list as well: somebody
 -- may have deleted that. It is read only where the two keys differ in length.
 local function listed(queue, deadlines)
   if redis.call('zcount', deadlines, '-inf', '+inf') == redis.call('llen', queue) then
     return function() return true end
   end
-  local all = {}
-  for _, id in ipairs(redis.call('lrange', queue, '0', '-1')) do
-    all[id] = true
-  end
+  local all = members(queue)
   return function(id) return all[id] end
 end
 
@@ -83,8 +89,9 @@ local function stand(queue, deadlines, now, id, patience, behind)
   local fresh, known = false, redis.call('zscore', deadlines, id)
   local time = known
   if patience < 0 and not (known and listed(queue, deadlines)(id)) then
-    redis.call('lrem', queue, '0', id) -- it is there if only the zset was deleted
-    reinstate(queue, id)
+    if known or not members(queue)[id] then -- it is there if only the zset was deleted
+      reinstate(queue, id)
+    end
     fresh = true -- one of the two may be
   elseif not known then
     local last = redis.call('lindex', queue, '-1')

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -213,5 +214,29 @@ var fairFaultScenarios = map[string]func(*Env){
 		}
 		e.MustUnlock(l)
 		e.Clean(m)
+	},
+
+	// Several wait, and Redis takes no writes, so that none has a place yet: there is a pause between requests.
+	"RefusedWaitersKeepTheirPauses": func(e *Env) {
+		e.Server().Admin().ConfigSet(bg, "min-replicas-to-write", "1")
+		m := e.Manager()
+		var got []<-chan *holdfast.Lease
+		for range 3 {
+			got = append(got, e.Locking(e.Lock(m)))
+		}
+		e.Parked(m, 3)
+		e.Eventually("it has asked a few times", func() bool { return m.Stats().Troubles >= 3 })
+		before, begun := m.Stats().Commands, time.Now()
+		e.Eventually("and goes on asking", func() bool { return m.Stats().Commands >= before+5 })
+		if d := time.Since(begun); d < 50*time.Millisecond { // a round trip takes a fifth of one at the most
+			e.Errorf("five requests in %v", d)
+		}
+		e.srv.Admin().ConfigSet(bg, "min-replicas-to-write", "0")
+		var wg sync.WaitGroup
+		for _, l := range got {
+			wg.Go(func() { e.MustUnlock(<-l) })
+		}
+		wg.Wait()
+		e.Clean(m, Tombstones)
 	},
 }

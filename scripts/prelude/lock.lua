@@ -59,9 +59,9 @@ while id and not told do
     id, kept = first(queue, deadlines, now, wake_evicted(publish, channel))
     alive, waiting = id, redis.call('llen', queue)
     if id and not inbox_of(id) then
-      -- Offered to a waiter of Redisson, which has no longer than ours to take it, if others wait: who of
+      -- Offered to a waiter of Redisson, which has no longer than ours to take it, if others want it: who of
       -- Redisson's comes behind it counts from its time.
-      if waiting > 1 and kept > now + 5000 then
+      if (me or waiting > 1) and kept > now + 5000 then
         redis.call('zadd', deadlines, now + 5000, id)
       end
       tell(publish, channel .. ':' .. id, '0')

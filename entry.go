@@ -63,7 +63,7 @@ type entry struct {
 	refused   bool // the last verdict: another owner stands in the way
 	listening bool // registered for Redisson's channel
 	strayed   bool // fair: a waiter in the middle has no place in Redis's queue
-	unheard   bool // fair: a waiter may have been granted the lock while no inbox was heard
+	unheard   bool // fair: a waiter may have been granted the lock and not know it
 	closed    bool // the manager is closed
 	dead      bool // forgotten by the manager: whoever found it must look again
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -251,4 +252,37 @@ func TestHandover_TellsRedissonOfItsTurn(t *testing.T) {
 		}
 	}
 	mustUnlock(t, lease)
+}
+
+// The question whether another process waits is lost with its connection: it is asked again over
+// another one, long before the client notices.
+func TestHandoff_QuestionIsLost(t *testing.T) {
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = time.Minute }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	p.SwallowReply(scriptOn("redisson_lock_queue:{a}", "2"), 1)
+	ctx, stop := context.WithCancel(t.Context())
+	var crowd sync.WaitGroup
+	for range 4 {
+		crowd.Go(func() {
+			for {
+				l, err := m.Mutex("a").Lock(ctx)
+				if err != nil {
+					return
+				}
+				for m.Stats().Waiting == 0 && ctx.Err() == nil { // so that it is always passed on
+					runtime.Gosched()
+				}
+				_ = l.Unlock(ctx)
+			}
+		})
+	}
+	redistest.Eventually(t, patience, "the lock is passed on", func() bool { return m.Stats().HandedOff > 100 })
+	mustUnlock(t, mustLock(t, managerOn(t, srv).Mutex("a")))
+	stop()
+	crowd.Wait()
 }

@@ -204,13 +204,17 @@ type inquiry struct{ hold *hold }
 func (q *inquiry) Replied(_ *command.Call, r command.Reply) {
 	h := q.hold
 	e := h.entry
-	n, _ := r.Value.(int64)
+	var waiting, listeners, us int64
+	if n, ok := r.Value.([]any); ok && len(n) == 2 {
+		waiting, _ = n[0].(int64)
+		listeners, _ = n[1].(int64)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.m.subscriber.live(e.channel()) {
-		n-- // that is us
+	if e.m.subscriber.live(e.channel()) && e.m.countsUs() {
+		us = 1
 	}
-	if n > 0 {
+	if waiting > 0 || listeners > us {
 		h.demand = demandKnown
 	} else {
 		h.demand = demandUnknown
@@ -218,5 +222,16 @@ func (q *inquiry) Replied(_ *command.Call, r command.Reply) {
 	}
 }
 
-// Overdue does nothing: the lock is passed on until Redis answers.
-func (q *inquiry) Overdue(*command.Call) {}
+// Overdue has the question asked again, over another connection: this one may be dead.
+func (q *inquiry) Overdue(*command.Call) {
+	e := q.hold.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if q.hold.demand == demandAsked {
+		q.hold.demand = demandUnknown
+	}
+}
+
+// countsUs reports whether the server that a script runs on counts our own subscription to a lock's
+// channel: a node of a cluster knows only those made there, which plain ones need not be.
+func (m *Manager) countsUs() bool { return m.counted == "1" || m.subscriber.sharded() }

@@ -45,8 +45,8 @@ func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.acquire(ctx
 // TryLock asks once and waits for no other owner. It returns ErrNotAcquired if another owner
 // held the lock at some moment of the call, and ErrUnavailable if Redis refused or did not
 // answer in time: a quarter of the lease, but at least 100 ms and at most a second, and the
-// timeout of WithReplicas on top. If this process has just released the lock and Redis has not
-// answered that yet, it can take as long again. Otherwise it is like Lock.
+// timeout of WithReplicas on top. If Redis has not answered earlier requests of this process for the
+// lock, or its release, it can take three times as long. Otherwise it is like Lock.
 func (l *Mutex) TryLock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
 
 // LockAsync is Lock without the wait: exactly one result arrives on the returned channel,

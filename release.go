@@ -151,6 +151,9 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		lost = e.noticedLocked(next, notice)
 	}
 	if r.settled || !current {
+		if next != nil && next.entry == e {
+			e.stepLocked()
+		}
 		return
 	}
 	n, ok := value.(int64)
@@ -308,7 +311,7 @@ const redissonsTurn = 5 * time.Millisecond
 
 // giveWayLocked decides when to ask again after a release that n clients heard of.
 func (e *entry) giveWayLocked(n int64) {
-	if e.listening {
+	if e.listening && e.m.countsUs() {
 		n-- // that was us
 	}
 	if n > 0 && e.waiters.Len() > 0 {

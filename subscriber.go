@@ -231,6 +231,13 @@ func (s *subscriber) stop(ctx context.Context) error {
 	}
 }
 
+// sharded reports whether the channels of locks are, which are subscribed where their keys are.
+func (s *subscriber) sharded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.plain
+}
+
 func (s *subscriber) forgetAll() {
 	s.mu.Lock()
 	clear(s.topics)

@@ -122,3 +122,22 @@ func TestTombstones_AreNotKeptForEver(t *testing.T) {
 	mustUnlock(t, lease)
 	srv.RequireTTLs(t)
 }
+
+// What is wrong with the counter of tokens is the trouble of those who want tokens.
+func TestLock_BrokenCounterBesideOneThatWantsNoToken(t *testing.T) {
+	srv := redistest.Start(t)
+	holder, m := managerOn(t, srv), managerOn(t, srv)
+	held := mustLock(t, holder.Mutex("a"))
+	fenced := m.Mutex("a", holdfast.WithFencing()).LockAsync(t.Context())
+	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	plain := m.Mutex("a").LockAsync(t.Context())
+	redistest.Eventually(t, patience, "both wait", func() bool { return m.Stats().Waiting == 2 })
+	srv.Admin().RPush(t.Context(), "redisson_lock_token:{a}", "no counter")
+	mustUnlock(t, held)
+	wantErr(t, (<-fenced).Err, holdfast.ErrWrongKind, nil)
+	r := <-plain
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	mustUnlock(t, r.Lease)
+}

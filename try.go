@@ -205,19 +205,26 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 }
 
 // hopelessLocked fails everybody who waits, because asking again would bring the same
-// answer. The answer to a sweep may be about another of its locks, so that fails only
-// those it was sent for; whoever came to wait since then asks for itself.
+// answer; but it may be about the counter of tokens, which not all want. The answer to a sweep may be
+// about another of its locks, so that fails only those it was sent for; whoever came to wait since then
+// asks for itself.
 func (e *entry) hopelessLocked(t *try, sentinel, cause error) {
 	e.trouble = nil
 	if sentinel == ErrUnavailable {
 		e.m.stats.troubles.Add(1)
 	}
-	if t.call.Script != multiAcquire {
-		e.failLocked(sentinel, cause)
+	e.ask = true
+	if t.call.Script == multiAcquire {
+		e.refuseLocked(t.n, sentinel, cause)
 		return
 	}
-	e.refuseLocked(t.n, sentinel, cause)
-	e.ask = true
+	for w := e.waiters.Front(); w != nil; {
+		next := w.Next()
+		if w.Value.h.cfg.fencing == t.hold.cfg.fencing {
+			e.deliverLocked(w, Result{Err: newLockError(sentinel, w.Value.h.name, cause)})
+		}
+		w = next
+	}
 }
 
 func deniedBy(r command.Reply) error {
@@ -310,7 +317,7 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 	e.troubledLocked(err)
 	if e.trouble.requests == 1 && outcome != command.Refused && time.Since(t.sent) < t.call.Patience/4 {
 		// Most likely a connection that died in the pool. The same claim again, at once.
-		e.ask, e.strayed = true, true
+		e.ask, e.strayed, e.unheard = true, true, true
 		return
 	}
 	e.refuseLocked(t.n, ErrUnavailable, err)
@@ -340,5 +347,5 @@ func (t *try) overdueLocked() {
 	}
 	e.troubledLocked(errSilent)
 	e.refuseLocked(t.n, ErrUnavailable, errSilent)
-	e.ask, e.strayed = true, true
+	e.ask, e.strayed, e.unheard = true, true, true
 }

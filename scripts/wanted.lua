@@ -4,9 +4,11 @@
 -- KEYS[2]  channel of the lock
 -- ARGV[1]  command that announces releases: publish or spublish
 --
--- Returns how many wait in the queue or listen to the channel; the caller's own
--- waiters are not in the queue while it holds the lock
+-- Returns {waiting, listeners}
+--          how many stand in the queue, where the caller's own waiters are not while it holds the lock;
+--          and how many clients listen to the channel, of which the caller may be one (in a cluster: on
+--          this node)
 
 -- prelude: queue redisson
 
-return redis.call('llen', KEYS[1]) + listeners(ARGV[1], KEYS[2])
+return {redis.call('llen', KEYS[1]), listeners(ARGV[1], KEYS[2])}

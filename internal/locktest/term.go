@@ -143,18 +143,17 @@ var termScenarios = map[string]func(*Env){
 
 	// A lease that re-entry returns is valid, also when the timer of the end is late.
 	"ReentryBehindMaxHoldIsRefused": func(e *Env) {
-		const most = 100 * time.Millisecond
+		const most = 2 * time.Second // so that renewals come in time, and nothing else ends the lease
 		l := e.Lock(e.Manager(), holdfast.WithLease(most), holdfast.WithMaxHold(most))
-		for range 10 {
+		for range 3 {
 			held := e.MustLock(l)
 			ctx := held.Context(bg)
-			for held.Valid() { // nothing that waits for a timer would be in time
+			time.Sleep(most * 3 / 4) // held
+			for held.Valid() {       // nothing that waits for a timer would be in time
 			}
 			again, err := l.Lock(ctx)
-			if err == nil { // a new grant, at best, where the context's end was late
-				if !again.Deadline().After(held.Deadline()) {
-					e.Error("a lease on a hold that is over")
-				}
+			if err == nil {
+				e.Errorf("a lease of which Valid says %v", again.Valid())
 				_ = again.Unlock(bg)
 			}
 			_ = held.Unlock(bg)

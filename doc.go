@@ -123,8 +123,8 @@
 // lock; ErrUnavailable, nobody knows, because Redis could not be asked; ErrLeaseLost
 // and ErrMaxHold, a lease ended before its Unlock; ErrNotHeld, it had been unlocked;
 // ErrClosed, the manager is; and the mistakes, ErrWouldDeadlock, ErrWrongKind,
-// ErrInvalidName and ErrInvalidOption. No call returns ErrReleased, but as the cause of a context that ended: it is what Lease.Err
-// and context.Cause say after Unlock. If a context ended a wait, its cause is in the chain
+// ErrInvalidName and ErrInvalidOption. No call returns ErrReleased, but as the cause of a
+// context that ended: it is what Lease.Err and context.Cause say after Unlock. If a context ended a wait, its cause is in the chain
 // as well. Trouble with Redis is never reported as a lock that somebody holds.
 //
 // # Redisson

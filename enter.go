@@ -69,15 +69,16 @@ func (n *named) wireKeys() *wire.Keys {
 
 // acquire is Lock or, if once, TryLock.
 func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
-	_, op := h.m.telemetry.acquire(ctx, h)
-	lease, err := h.obtain(ctx, request{once: once, trace: op.trace()})
-	op.acquired(lease, err)
-	return lease, err
+	return h.observed(ctx, once, !part)
 }
 
 // acquirePart is acquire of one of several locks.
 func (h *handle) acquirePart(ctx context.Context, once bool) (*Lease, error) {
-	_, op := h.m.telemetry.acquirePart(ctx, h)
+	return h.observed(ctx, once, part)
+}
+
+func (h *handle) observed(ctx context.Context, once, isPart bool) (*Lease, error) {
+	_, op := h.m.telemetry.acquire(ctx, h, isPart)
 	lease, err := h.obtain(ctx, request{once: once, trace: op.trace()})
 	op.acquired(lease, err)
 	return lease, err

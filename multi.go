@@ -129,7 +129,7 @@ func handlesOf(caller string, locks []Locker) ([]*handle, error) {
 // The lease ends with the first of the locks that is lost, and the others are then
 // released. Its Deadline is the earliest of theirs; Extend prolongs all.
 func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
-	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole)
+	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
 	lease, err := l.acquire(ctx, op, true)
 	again := (errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrUnavailable)) && !errors.Is(err, ctx.Err())
 	for again { // also if ctx has ended since: the error names it then
@@ -145,7 +145,7 @@ func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 // has its own. Each request takes a second at most (but see WithReplicas), and none goes on beyond
 // ctx. Otherwise it is like Lock.
 func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
-	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole)
+	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
 	lease, err := l.acquire(ctx, op, true)
 	op.acquired(lease, err)
 	return lease, err

@@ -75,7 +75,7 @@ func (l *Redlock) quorum() int { return len(l.members)/2 + 1 }
 // ErrUnavailable if not enough members answered within a second. What was granted is
 // then given back. Otherwise errors are those of Mutex.TryLock.
 func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
-	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole)
+	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
 	lease, _, err := l.round(ctx, nil)
 	op.acquired(lease, err)
 	return lease, err
@@ -87,7 +87,7 @@ func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 // right place to wait: that the member answers, and that no majority is free elsewhere.
 // While too few members can be asked it keeps trying. Errors are those of Mutex.Lock.
 func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
-	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole)
+	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
 	lease, err := l.lock(ctx)
 	op.acquired(lease, err)
 	return lease, err

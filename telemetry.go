@@ -140,11 +140,10 @@ type operation struct {
 	kind  kind
 }
 
-// begin returns the context with the operation's span as well, ctx itself if there is none. It is
-// not measured if h is nil.
-func (t *telemetry) begin(ctx context.Context, name string, h metric.Float64Histogram, k kind) (context.Context, *operation) {
+// begin returns the context with the operation's span as well, ctx itself if there is none.
+func (t *telemetry) begin(ctx context.Context, name string, h metric.Float64Histogram, k kind, isPart bool) (context.Context, *operation) {
 	ctx, span := t.start(ctx, name)
-	measured := h != nil && h.Enabled(ctx)
+	measured := !isPart && h.Enabled(ctx)
 	if span == nil && !measured {
 		return ctx, nil
 	}
@@ -155,19 +154,13 @@ func (t *telemetry) begin(ctx context.Context, name string, h metric.Float64Hist
 	return ctx, op
 }
 
+// part says that an operation is on one of several locks: it has a span, and is not measured. They are
+// measured as a whole, or no number of any type of lock would be that of the callers.
+const part = true
+
 // acquire begins a Lock or TryLock of h.
-func (t *telemetry) acquire(ctx context.Context, h *handle) (context.Context, *operation) {
-	return t.acquireIn(ctx, h, t.acquireTime)
-}
-
-// acquirePart is acquire of one of several locks: they are measured as a whole, or no number of
-// any type of lock would be that of the callers.
-func (t *telemetry) acquirePart(ctx context.Context, h *handle) (context.Context, *operation) {
-	return t.acquireIn(ctx, h, nil)
-}
-
-func (t *telemetry) acquireIn(ctx context.Context, h *handle, time metric.Float64Histogram) (context.Context, *operation) {
-	ctx, op := t.begin(ctx, "lock.acquire", time, h.kind)
+func (t *telemetry) acquire(ctx context.Context, h *handle, isPart bool) (context.Context, *operation) {
+	ctx, op := t.begin(ctx, "lock.acquire", t.acquireTime, h.kind, isPart)
 	if op != nil && op.span != nil {
 		op.span.SetAttributes(attrName.String(h.name), attrType.String(h.kind.String()),
 			attrLease.Int64(h.cfg.ttl.Milliseconds()))
@@ -176,17 +169,8 @@ func (t *telemetry) acquireIn(ctx context.Context, h *handle, time metric.Float6
 }
 
 // release begins an Unlock of l.
-func (t *telemetry) release(ctx context.Context, l *Lease) (context.Context, *operation) {
-	return t.releaseIn(ctx, l, t.releaseTime)
-}
-
-// releasePart is release of one of several locks.
-func (t *telemetry) releasePart(ctx context.Context, l *Lease) (context.Context, *operation) {
-	return t.releaseIn(ctx, l, nil)
-}
-
-func (t *telemetry) releaseIn(ctx context.Context, l *Lease, time metric.Float64Histogram) (context.Context, *operation) {
-	ctx, op := t.begin(ctx, "lock.release", time, l.kind)
+func (t *telemetry) release(ctx context.Context, l *Lease, isPart bool) (context.Context, *operation) {
+	ctx, op := t.begin(ctx, "lock.release", t.releaseTime, l.kind, isPart)
 	if op != nil && op.span != nil {
 		op.span.SetAttributes(attrName.String(l.name), attrType.String(l.kind.String()))
 	}

@@ -222,7 +222,7 @@ func TestTelemetry_OutcomeIsNotTheCauses(t *testing.T) {
 	cancelled, cancel := context.WithCancelCause(t.Context())
 	srv.Kill()
 	go func() {
-		for m.Stats().Troubles == 0 { // or the lock is not known to be in trouble
+		for m.Stats().Troubles == 0 && t.Context().Err() == nil { // or the lock is not known to be in trouble
 			time.Sleep(time.Millisecond)
 		}
 		cancel(busy)

@@ -23,8 +23,7 @@ import (
 // short lease's TTL, but 100 ms at the least), whether ctx is done or not: ctx carries the
 // trace only.
 func (l *Lease) Unlock(ctx context.Context) error {
-	m := l.manager()
-	ctx, op := m.telemetry.release(ctx, l)
+	ctx, op := l.manager().telemetry.release(ctx, l, !part)
 	err := l.giveUp(ctx, op)
 	op.released(err)
 	return err
@@ -48,7 +47,7 @@ func (l *Lease) manager() *Manager {
 
 // unlockPart is Unlock of one of several locks.
 func (l *Lease) unlockPart(ctx context.Context) error {
-	_, op := l.hold.entry.m.telemetry.releasePart(ctx, l)
+	_, op := l.hold.entry.m.telemetry.release(ctx, l, part)
 	err := l.unlock(op.trace())
 	op.released(err)
 	return err

@@ -123,7 +123,7 @@ if ARGV[4] then
 end
 
 if mine and redis.call('pttl', KEYS[1]) > tonumber(ARGV[2]) then
-  redis.call('zrem', KEYS[2], '') -- likewise
+  redis.call('zrem', KEYS[2], '') -- as above: changes nothing, and fails on a replica
   return token
 end
 return take(token, mine)

@@ -20,8 +20,8 @@
 --         {0, ttl, now, foreign}
 --                    not granted. ttl: for how many milliseconds another owner has it, -1 if
 --                    without TTL; of a free lock when to ask again: 50 if others are before the
---                    caller, 250 if it is offered to a waiter of Redisson. now: the server's time,
---                    milliseconds. foreign: 1 if the owner, or one who comes before, is not
+--                    caller, 250 if it is offered to a waiter of Redisson; no more than 250 if
+--                    Redisson has it and is next as well. now: the server's time, milliseconds. foreign: 1 if the owner, or one who comes before, is not
 --                    ours; and for every free lock
 --         {-1, 0}    one of the keys, but for the queue, holds something else than its kind
 --         {-2, 0}    this owner id was given up: a late copy of the request
@@ -72,6 +72,12 @@ if present > 0 then
     local ttl, foreign
     if holder then
       ttl, foreign = redis.call('pttl', KEYS[1]), not inbox_of(holder)
+      local head = foreign and redis.call('lindex', queue, '0')
+      if head and not inbox_of(head) and (ttl < 0 or ttl > 250) then
+        -- A waiter of Redisson that gives up when a release has just told it that it is next tells
+        -- nobody: the lock is free then, and only who asks finds out.
+        ttl = 250
+      end
     else
       -- prelude: grant first redisson
 

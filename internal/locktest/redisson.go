@@ -83,6 +83,14 @@ local head = redis.call('lindex', KEYS[2], 0)
 if head then redis.call('publish', KEYS[4] .. ':' .. head, 0) end
 return 1`)
 
+// What Redisson does when its time to wait is over: whoever is first then is not told.
+var foreignGiveUp = redis.NewScript(`
+for _, other in ipairs(redis.call('lrange', KEYS[2], 0, -1)) do
+  redis.call('zincrby', KEYS[3], -tonumber(ARGV[2]), other)
+end
+redis.call('zrem', KEYS[3], ARGV[1])
+return redis.call('lrem', KEYS[2], 0, ARGV[1])`)
+
 func (f *foreign) run(s *redis.Script) int64 {
 	f.e.Helper()
 	key := f.e.Key
@@ -99,6 +107,9 @@ func (f *foreign) Try() bool { return f.run(foreignAcquire) == -1 }
 
 // Release gives it back and tells the first in the queue.
 func (f *foreign) Release() bool { return f.run(foreignRelease) == 1 }
+
+// GiveUp leaves the queue.
+func (f *foreign) GiveUp() bool { return f.run(foreignGiveUp) == 1 }
 
 // Lock waits for the message, as Redisson does, and reports whether it came.
 func (f *foreign) Lock(within time.Duration) bool {
@@ -229,6 +240,24 @@ var redissonScenarios = map[string]func(*Env){
 			f.Release()
 		}
 		e.MustUnlock(<-last[0])
+		e.Clean(m)
+	},
+
+	// One of Redisson's that gives up at the moment at which it is next has been told instead of
+	// ours, and tells nobody.
+	"RedissonGivesUpWhenItIsNext": func(e *Env) {
+		m := e.Manager(byMessage...)
+		holder, next := e.Foreign(1), e.Foreign(2)
+		if !holder.Try() || next.Try() {
+			e.Fatal("Redisson's holder and waiter are not that")
+		}
+		got := e.bystander(m)
+		ids, _ := e.places()
+		e.Eventually("it listens to its own channel", func() bool { return e.srv.NumSub(e.Channel(e.Key)+":"+ids[1]) == 1 })
+		if !holder.Release() || !next.GiveUp() {
+			e.Fatal("Redisson's could not leave")
+		}
+		e.MustUnlock(e.Soon("the waiter", got))
 		e.Clean(m)
 	},
 

@@ -142,8 +142,8 @@ func (e *entry) stepLocked() {
 	case e.orphan != nil && e.adoptLocked(front, e.orphan):
 		e.orphan = nil
 		e.orphans--
-	case front.Value.current == nil && e.releasing == 0 && e.orphan == nil:
-		e.tryLocked(front)
+	case front.Value.current == nil && e.releasing == 0 && e.orphan == nil && !(front.Value.once && e.orphans > 0):
+		e.tryLocked(front) // but not once, while it would meet what is being given up
 	}
 	if e.kind == fairKind {
 		e.joinLocked()

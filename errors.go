@@ -14,8 +14,9 @@ var (
 	// was granted. In the second case the context's cause is joined, so that errors.Is with
 	// context.Canceled or DeadlineExceeded tells the two apart; if ctx had ended before the
 	// call, Redis was not asked at all. Nothing stays behind that could be in anybody's way:
-	// no lock, no place in a queue, no subscription. If a request was still unanswered, a
-	// tombstone stays in Redis for a minute and refuses late copies of it.
+	// no lock, no place in a queue, no subscription; but the call does not wait until Redis has
+	// been told. If a request was still unanswered, that is when its answer comes, or is overdue,
+	// and then a tombstone stays in Redis for a minute and refuses late copies of it.
 	ErrNotAcquired = errors.New("holdfast: lock not acquired")
 
 	// ErrLeaseLost: the lease ended without its holder's doing. A *LostError says why.

@@ -195,6 +195,34 @@ var faultScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
+	// A TryLock does not meet what a caller of its process that gave up has been granted.
+	"TryLockBehindACancelledGrant": func(e *Env) {
+		m, p := e.Via()
+		l := e.Lock(m)
+		e.MustUnlock(e.MustLock(l))
+		gate := p.HoldReply(acquireOf(e.Key))
+		ctx, cancel := context.WithCancel(bg)
+		first := make(chan error, 1)
+		go func() { _, err := l.Lock(ctx); first <- err }()
+		gate.Wait(e)
+		cancel()
+		e.WantErr(<-first, context.Canceled)
+		tried := make(chan error, 1)
+		go func() {
+			got, err := l.TryLock(bg)
+			tried <- err
+			if err == nil {
+				e.MustUnlock(got)
+			}
+		}()
+		e.Eventually("it waits, or has been refused", func() bool { return m.Stats().Waiting == 1 || len(tried) == 1 })
+		gate.Release()
+		if err := <-tried; err != nil {
+			e.Errorf("TryLock of a free lock: %v", err)
+		}
+		e.Clean(m)
+	},
+
 	// A copy of the acquire that arrives after its claim was given up: the tombstone.
 	"LateCopyIsRefused": func(e *Env) {
 		m, p := e.Via()

@@ -75,32 +75,21 @@ func parseInfo(value any) (Info, bool) {
 	if !ok || len(list) < head || len(list)%2 != 0 {
 		return Info{}, false
 	}
-	redisType, ok1 := list[0].(string)
+	kind, ok1 := list[0].(string)
 	ttl, ok2 := list[1].(int64)
 	token, ok3 := list[2].(int64)
 	waiters, ok4 := list[3].(int64)
 	if !ok1 || !ok2 || !ok3 || !ok4 {
 		return Info{}, false
 	}
-	info := Info{Token: uint64(token), Waiters: int(waiters)}
-	switch redisType {
-	case "none":
-		info.Kind = KindFree
-		return info, true
-	case "hash":
-		if len(list) > head {
-			break
-		}
-		fallthrough
-	default:
-		info.Kind = KindOther
+	info := Info{Kind: Kind(kind), Token: uint64(token), Waiters: int(waiters)}
+	if info.Kind == KindFree || info.Kind == KindOther {
 		return info, true
 	}
 	info.Held, info.TTL = true, -1
 	if ttl >= 0 {
 		info.TTL = validity.Duration(ttl)
 	}
-	info.Kind = KindMutex
 	for i := head; i < len(list); i += 2 {
 		field, ok1 := list[i].(string)
 		value, ok2 := list[i+1].(string)
@@ -108,8 +97,7 @@ func parseInfo(value any) (Info, bool) {
 			return Info{}, false
 		}
 		if field == "mode" {
-			info.Kind = Kind(value)
-			continue
+			continue // as info.Kind has it
 		}
 		owner, write := strings.CutSuffix(field, ":write")
 		holds, _ := strconv.Atoi(value)

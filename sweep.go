@@ -97,6 +97,11 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 	s := &sweep{}
 	m := locks[0].m
 	o := ownerFrom(ctx)
+	for _, h := range locks {
+		if o != nil && h.heldOtherwise(o) {
+			return nil, newLockError(ErrWouldDeadlock, h.name, errBothKinds)
+		}
+	}
 	defer func() {
 		for _, e := range s.entries {
 			e.stepLocked() // one that was made for nothing is forgotten

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -158,11 +159,17 @@ func (t *telemetry) begin(ctx context.Context, name string, h metric.Float64Hist
 // measured as a whole, or no number of any type of lock would be that of the callers.
 const part = true
 
+// nameAttribute is a lock's name for a span. A name may be any bytes, and an exporter drops all spans that it
+// was to send with one that is not UTF-8.
+func nameAttribute(name string) attribute.KeyValue {
+	return attrName.String(strings.ToValidUTF8(name, "\uFFFD"))
+}
+
 // acquire begins a Lock or TryLock of h.
 func (t *telemetry) acquire(ctx context.Context, h *handle, isPart bool) (context.Context, *operation) {
 	ctx, op := t.begin(ctx, "lock.acquire", t.acquireTime, h.kind, isPart)
 	if op != nil && op.span != nil {
-		op.span.SetAttributes(attrName.String(h.name), attrType.String(h.kind.String()),
+		op.span.SetAttributes(nameAttribute(h.name), attrType.String(h.kind.String()),
 			attrLease.Int64(h.cfg.ttl.Milliseconds()))
 	}
 	return ctx, op
@@ -172,7 +179,7 @@ func (t *telemetry) acquire(ctx context.Context, h *handle, isPart bool) (contex
 func (t *telemetry) release(ctx context.Context, l *Lease, isPart bool) (context.Context, *operation) {
 	ctx, op := t.begin(ctx, "lock.release", t.releaseTime, l.kind, isPart)
 	if op != nil && op.span != nil {
-		op.span.SetAttributes(attrName.String(l.name), attrType.String(l.kind.String()))
+		op.span.SetAttributes(nameAttribute(l.name), attrType.String(l.kind.String()))
 	}
 	return ctx, op
 }

@@ -252,6 +252,22 @@ func TestTelemetry_DoWhoseFunctionUnlocks(t *testing.T) {
 	}
 }
 
+// Exporters refuse what is not UTF-8; a lock's name may be any bytes.
+func TestTelemetry_NameOfAnyBytes(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+	mustUnlock(t, mustLock(t, m.Mutex("user:\xff\xfe:é")))
+	spans := recorder.Ended()
+	for _, s := range spans {
+		if n := attributes(s)["holdfast.name"].AsString(); n != "user:\uFFFD:é" {
+			t.Errorf("%s of %q", s.Name(), n)
+		}
+	}
+	if len(spans) != 2 {
+		t.Errorf("%d spans", len(spans))
+	}
+}
+
 // Connections lost is a sum over the managers of a program, and does not fall when one of them is
 // closed; nor does it grow while none can be made.
 func TestTelemetry_ConnectionsLost(t *testing.T) {

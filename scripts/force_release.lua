@@ -12,27 +12,24 @@
 --          0  it was free
 --         -1  the key is not a lock; it is left as it is
 
--- prelude: queue redisson
+-- prelude: kind queue redisson
 
-local kind = redis.call('type', KEYS[1]).ok
-if kind == 'none' then
+local kind = kind_of(KEYS[1])
+if kind == 'free' then
   redis.call('del', KEYS[1]) -- fails on a replica, which may not have it yet
   return 0
 end
-if kind ~= 'hash' then
+if kind == 'other' then
   return -1
 end
-local mode = redis.call('hget', KEYS[1], 'mode')
-if mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('hlen', KEYS[1]) > 1 then
-  return -1 -- an application's hash
-end
 redis.call('del', KEYS[1])
-local queue = mode and KEYS[5] or KEYS[4]
-if mode then
+local mutex = kind == 'mutex'
+local queue = mutex and KEYS[4] or KEYS[5]
+if mutex then
+  tell(ARGV[1], KEYS[2], '0')
+else
   tell(ARGV[1], KEYS[3], '1') -- and 0 behind it, see announce in prelude/rw.lua
   tell(ARGV[1], KEYS[3], '0')
-else
-  tell(ARGV[1], KEYS[2], '0')
 end
 local waiting = redis.pcall('lrange', queue, '0', '63')
 if not waiting.err then

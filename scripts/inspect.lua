@@ -5,11 +5,13 @@
 -- KEYS[3]  queue of a mutex or fair lock: list
 -- KEYS[4]  queue of a read-write lock: list
 --
--- Returns {type, ttl, token, waiters, field, value, field, value, ...}: the type of
--- the key ("none" if free), its PTTL, the fencing counter, the length of the queues,
+-- Returns {kind, ttl, token, waiters, field, value, field, value, ...}: what the key holds
+-- (free, mutex, read, write, other), its PTTL, the fencing counter, the length of the queues,
 -- and the fields of the lock: none if the key is not one.
 
-local kind = redis.call('type', KEYS[1]).ok
+-- prelude: kind
+
+local kind, fields = kind_of(KEYS[1])
 local token = redis.pcall('get', KEYS[2])
 local waiters, others = redis.pcall('llen', KEYS[3]), redis.pcall('llen', KEYS[4])
 local info = {
@@ -18,13 +20,7 @@ local info = {
   tonumber(type(token) == 'string' and token or '0') or 0,
   (type(waiters) == 'number' and waiters or 0) + (type(others) == 'number' and others or 0),
 }
-if kind == 'hash' then
-  local mode = redis.call('hget', KEYS[1], 'mode')
-  if mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('hlen', KEYS[1]) > 1 then
-    return info
-  end
-  for _, v in ipairs(redis.call('hgetall', KEYS[1])) do
-    info[#info + 1] = v
-  end
+for _, v in ipairs(fields) do
+  info[#info + 1] = v
 end
 return info

@@ -114,7 +114,10 @@ var releaseScenarios = map[string]func(*Env){
 		if v := e.srv.Admin().Get(bg, e.Key).Val(); v != "mine" {
 			e.Errorf("the value is %q", v)
 		}
-		for _, hash := range [][]any{{"name", "Ann", "mail", "a@b"}, {"mode", "dark"}} {
+		for _, hash := range [][]any{
+			{"name", "Ann", "mail", "a@b"}, {"mode", "dark"},
+			{"name", "Ann"}, {"visits", 17}, {"user:1", "Ann"}, {"user:1", 0}, {"mode", "read", "page", 5},
+		} {
 			e.srv.Admin().Del(bg, e.Key)
 			e.srv.Admin().HSet(bg, e.Key, hash...)
 			_, err = m.ForceUnlock(bg, e.Key)

@@ -172,3 +172,59 @@ func TestRights_SufficeWithReplicas(t *testing.T) {
 		t.Errorf("without the right to ask for acknowledgements: %v, want ErrUnavailable", err)
 	}
 }
+
+// What the document adds for names with a tag and for databases suffices, and is needed.
+func TestRights_OfTagsAndDatabases(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags := regexp.MustCompile("so add `(.*?)`").FindSubmatch(text)
+	database := regexp.MustCompile("whose `DB` is not 0 needs `(.*?)`").FindSubmatch(text)
+	if tags == nil || database == nil {
+		t.Fatal("the document does not name them")
+	}
+	srv := redistest.Start(t)
+	servers := []*redistest.Server{srv}
+	base, _, _ := rights(t)
+	added := append(strings.Fields(string(tags[1])), string(database[1]))
+	permit(t, servers, "locks", base, added)
+	user := func(o *redis.Options) { o.Username, o.Password, o.DB = "locks", "secret", 1 }
+	one := manager(t, srv.ClientWith(t, user), holdfast.WithHandoffSlice(0))
+	other := manager(t, srv.ClientWith(t, user), holdfast.WithHandoffSlice(0))
+	const tagged = "app:{eu}:stock"
+	for _, of := range []func(*holdfast.Manager) holdfast.Locker{
+		func(m *holdfast.Manager) holdfast.Locker { return m.Mutex(tagged, holdfast.WithFencing()) },
+		func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex(tagged, holdfast.WithFencing()) },
+		func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex(tagged, holdfast.WithFencing()) },
+	} {
+		held := mustLock(t, of(one))
+		got := make(chan *holdfast.Lease, 1)
+		go func() {
+			lease, err := of(other).Lock(within(t))
+			if err != nil {
+				t.Error(err)
+			}
+			got <- lease
+		}()
+		redistest.Eventually(t, patience, "it waits", func() bool { return other.Stats().Waiting == 1 })
+		mustUnlock(t, held)
+		mustUnlock(t, <-got)
+	}
+	if got := refusals(t, servers, "locks"); len(got) > 0 {
+		t.Errorf("refused: %q", got)
+	}
+	for i, right := range added {
+		permit(t, servers, "locks", base, slices.Delete(slices.Clone(added), i, i+1))
+		m := manager(t, srv.ClientWith(t, user), holdfast.WithPollInterval(100*time.Millisecond))
+		_, _ = m.Mutex(tagged, holdfast.WithFencing()).TryLock(within(t))
+		_, _ = m.RWMutex(tagged).TryLock(within(t))
+		_, _ = m.ForceUnlock(within(t), tagged)
+		if len(refusals(t, servers, "locks")) == 0 {
+			t.Errorf("nothing is refused without %s", right)
+		}
+		srv.Admin().ACLLogReset(within(t))
+		srv.Admin().FlushAll(within(t))
+	}
+}

@@ -1,0 +1,24 @@
+-- kind.lua: prelude of the scripts that take a lock of any kind as it is.
+
+-- kind_of returns what a key holds, free, mutex, read, write or other, and the fields and values of a
+-- lock. A field is an owner's only if it ends like an owner id and its value is a hold count: the rest
+-- is an application's hash, and not ours to delete.
+local function kind_of(key)
+  local kind = redis.call('type', key).ok
+  if kind ~= 'hash' then
+    return kind == 'none' and 'free' or 'other', {}
+  end
+  local mode = redis.call('hget', key, 'mode')
+  if mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('hlen', key) > 1 then
+    return 'other', {}
+  end
+  local fields = redis.call('hgetall', key)
+  for i = 1, #fields, 2 do
+    local field, holds = fields[i], fields[i + 1]
+    local owned = string.find(field, ':%-?%d+$') or mode and string.find(field, ':%-?%d+:write$')
+    if field ~= 'mode' and not (owned and string.find(holds, '^[1-9]%d*$')) then
+      return 'other', {}
+    end
+  end
+  return mode or 'mutex', fields
+end

@@ -110,8 +110,8 @@ func parseInfo(value any) (Info, bool) {
 
 // ForceUnlock frees the named lock, of any kind, whoever holds it, and wakes whoever
 // waits for it. It reports whether there was anything to free. Its holder is told by
-// its next renewal, one in this process at once. A key that holds something else is
-// left alone: ErrWrongKind.
+// its next renewal, one with WithFixedLease by its Extend or Unlock, and one in this process
+// at once. A key that holds something else is left alone: ErrWrongKind.
 //
 // It blocks for at most a second and not beyond ctx. Its other errors are ErrInvalidName,
 // ErrClosed and ErrUnavailable, after which the lock may have been freed.

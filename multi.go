@@ -142,8 +142,8 @@ func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 
 // TryLock takes all locks without waiting for their owners. It returns ErrNotAcquired if one of
 // them is held by another one. Locks that one script can take share a request; each of the others
-// has its own. Each request takes a second at most (but see WithReplicas), and none goes on beyond
-// ctx. Otherwise it is like Lock.
+// has its own. Each may take as long as Mutex.TryLock, and none goes on beyond ctx. Otherwise it is
+// like Lock.
 func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
 	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
 	lease, err := l.acquire(ctx, op, true)

@@ -13,7 +13,8 @@ import "context"
 // lock that this owner holds returns at once, without a Redis command, with a lease
 // of its own and the same fencing token, and the lock is free after the last of these
 // leases is unlocked. A lease taken by re-entry lives on the hold of the first: its
-// own lease options have no effect. An owner of a FairMutex of the same name does not
+// own lease options have no effect (but WithFencing, where the first has no token, is
+// ErrInvalidOption). An owner of a FairMutex of the same name does not
 // re-enter, but is told ErrWouldDeadlock, and the other way round.
 //
 // Among the goroutines of one process the lock is granted in the order of their

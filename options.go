@@ -180,7 +180,8 @@ func WithLease(d time.Duration) LockOption {
 }
 
 // WithFixedLease sets a TTL that is never renewed: the lease ends d after it was
-// asked for, less a safety margin, unless Lease.Extend prolongs it.
+// asked for, less a safety margin, unless Lease.Extend prolongs it. That somebody has deleted
+// the lock in Redis is what a renewal finds out; here Extend or Unlock do.
 func WithFixedLease(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		checkLease(&c.err, "WithFixedLease", d)

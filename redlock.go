@@ -72,8 +72,8 @@ func (l *Redlock) quorum() int { return len(l.members)/2 + 1 }
 
 // TryLock asks all members at the same time and returns as soon as a majority has
 // granted it, or cannot any more: ErrNotAcquired if that is because of another owner,
-// ErrUnavailable if not enough members answered within a second. What was granted is
-// then given back. Otherwise errors are those of Mutex.TryLock.
+// ErrUnavailable if not enough members answered in the time that Mutex.TryLock gives each. What was
+// granted is then given back. Otherwise errors are those of Mutex.TryLock.
 func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
 	lease, _, err := l.round(ctx, nil)

@@ -197,7 +197,7 @@ func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
 	srv := redistest.Start(t)
 	opts := append(unasked, holdfast.WithFencing(), holdfast.WithLease(time.Hour))
 	a, b := managerOn(t, srv, opts...), managerOn(t, srv, opts...)
-	if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", 1763760000000000, 0).Err(); err != nil {
+	if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", int64(1763760000000000), 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	held := mustLock(t, a.Mutex("a"))

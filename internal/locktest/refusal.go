@@ -236,13 +236,13 @@ var refusalScenarios = map[string]func(*Env){
 	"FencingCounterBeyondExactNumbers": func(e *Env) {
 		m := e.Manager(holdfast.WithFencing())
 		counter := "redisson_lock_token:{" + e.Key + "}"
-		e.Server().Admin().Set(bg, counter, 1<<53-1_000_000, 0)
+		e.Server().Admin().Set(bg, counter, int64(1<<53-1_000_000), 0)
 		l := e.MustLock(e.Lock(m))
 		if l.Token() <= 1<<53-1_000_000 {
 			e.Errorf("token %d", l.Token())
 		}
 		e.MustUnlock(l)
-		e.srv.Admin().Set(bg, counter, 1<<53, 0)
+		e.srv.Admin().Set(bg, counter, int64(1<<53), 0)
 		_, err := e.Lock(m).Lock(bg)
 		e.WantErr(err, holdfast.ErrUnavailable)
 		if err != nil && !strings.Contains(err.Error(), "2^53") {
@@ -255,7 +255,7 @@ var refusalScenarios = map[string]func(*Env){
 		failed := make(chan error, 1)
 		go func() { _, err := e.Lock(m).Lock(bg); failed <- err }()
 		e.Eventually("it stands in the queue", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
-		e.srv.Admin().Set(bg, counter, 1<<53, 0)
+		e.srv.Admin().Set(bg, counter, int64(1<<53), 0)
 		e.MustUnlock(held)
 		e.WantErr(<-failed, holdfast.ErrUnavailable)
 		e.Free()

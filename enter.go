@@ -190,7 +190,7 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, error) {
 		for _, x := range e.reads.all() {
 			if x.joins(h, now) {
 				e.m.stats.handedOff.Add(1)
-				e.inquireLocked(x, now)
+				e.askDemandLocked(x, now)
 				return e.leaseLocked(x, h, r.owner, grantedByHandoff), nil, nil
 			}
 		}

@@ -145,7 +145,7 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 	h.endLimit()
 	if w := e.waiters.Front(); w != nil && h.kind != readKind && h.passes(w.Value.h, now) {
 		e.m.stats.handedOff.Add(1)
-		e.inquireLocked(h, now)
+		e.askDemandLocked(h, now)
 		e.assignLocked(h, w, grantedByHandoff)
 		e.refuseLocked(e.tries+1, ErrNotAcquired, nil)
 		return nil

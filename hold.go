@@ -88,15 +88,6 @@ type limit struct {
 	timer *time.Timer
 }
 
-// demand is what is known of other processes that wait for the lock.
-type demand uint8
-
-const (
-	demandUnknown demand = iota
-	demandAsked          // Redis has been asked
-	demandKnown          // one waits
-)
-
 // newHold begins a claim.
 func newHold(e *entry, cfg *lockConfig, keys *wire.Keys, k kind) *hold {
 	h := &hold{entry: e, cfg: cfg, keys: keys, kind: k, number: e.m.holds.Add(1)}
@@ -139,16 +130,6 @@ func (h *hold) shares(r *handle) bool {
 // joins reports whether a new reader may come in on h.
 func (h *hold) joins(r *handle, now time.Time) bool {
 	return h.shares(r) && h.demand != demandKnown && h.sound(now)
-}
-
-// sliceOver reports whether the process has had the lock for a slice.
-func (h *hold) sliceOver(now time.Time) bool {
-	m := h.entry.m
-	slice := m.slice
-	if h.kind == readKind && slice == 0 {
-		slice = DefaultHandoffSlice // readers share what they do not pass on
-	}
-	return now.Sub(m.epoch)-h.tenure >= slice
 }
 
 // sound reports whether h is far enough from its deadline to be passed on: its renewal

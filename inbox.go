@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -178,60 +177,3 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	}
 	return e.grantedLocked(h, since, n.Claim, n.Token, grantedByServer)
 }
-
-// inquireLocked finds out, once per slice, whether another process waits for a lock that
-// this one passes among its callers. Messages would tell sooner, but Go can read them
-// tens of milliseconds late while its goroutines are busy; and what is asked for once
-// per slice costs nothing in comparison with the grants in between.
-func (e *entry) inquireLocked(h *hold, now time.Time) {
-	if h.demand != demandUnknown || !h.sliceOver(now) {
-		return
-	}
-	h.demand = demandAsked
-	q := &inquiry{hold: h}
-	e.m.executor.Submit(&command.Call{
-		Script:   wantedScript,
-		Args:     wantedScript.Args(2, h.keys.Queue, h.keys.Channel, e.m.publish),
-		Handler:  q,
-		Patience: askPatience,
-	})
-}
-
-// inquiry is the handler of that question.
-type inquiry struct{ hold *hold }
-
-// Replied is called by the executor.
-func (q *inquiry) Replied(_ *command.Call, r command.Reply) {
-	h := q.hold
-	e := h.entry
-	var waiting, listeners, us int64
-	if n, ok := r.Value.([]any); ok && len(n) == 2 {
-		waiting, _ = n[0].(int64)
-		listeners, _ = n[1].(int64)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.m.subscriber.live(e.channel()) && e.m.countsUs() {
-		us = 1
-	}
-	if waiting > 0 || listeners > us {
-		h.demand = demandKnown
-	} else {
-		h.demand = demandUnknown
-		h.tenure = time.Since(e.m.epoch) // the next slice
-	}
-}
-
-// Overdue has the question asked again, over another connection: this one may be dead.
-func (q *inquiry) Overdue(*command.Call) {
-	e := q.hold.entry
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if q.hold.demand == demandAsked {
-		q.hold.demand = demandUnknown
-	}
-}
-
-// countsUs reports whether the server that a script runs on counts our own subscription to a lock's
-// channel: a node of a cluster knows only those made there, which plain ones need not be.
-func (m *Manager) countsUs() bool { return m.counted == "1" || m.subscriber.sharded() }

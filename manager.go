@@ -3,7 +3,6 @@ package holdfast
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -79,39 +78,12 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		}
 		o.apply(&cfg)
 	}
-	var readTimeout time.Duration // 0: none, or not known
-	switch c := client.(type) {
-	case nil:
-		return nil, &OptionError{"New", nil, "no client"}
-	case *redis.Client:
-		if c == nil {
-			return nil, &OptionError{"New", "(*redis.Client)(nil)", "no client"}
-		}
-		readTimeout = c.Options().ReadTimeout
-	case *redis.ClusterClient:
-		if c == nil {
-			return nil, &OptionError{"New", "(*redis.ClusterClient)(nil)", "no client"}
-		}
-		readTimeout = c.Options().ReadTimeout
-	case *redis.Ring:
-		return nil, &OptionError{"New", "*redis.Ring", "a ring is not supported: rings of different processes may disagree about which shards are up, and then a name is locked on two of them at a time"}
-	}
-	if cfg.err != nil {
-		return nil, cfg.err
-	}
-	if err := cfg.lock.check(); err != nil {
+	servers, err := deploymentOf(client)
+	if err != nil {
 		return nil, err
 	}
-	if a := cfg.lock.acks; a != nil && readTimeout > 0 && a.Timeout >= readTimeout {
-		return nil, &OptionError{"WithReplicas", a.Timeout, fmt.Sprintf("not below the client's ReadTimeout of %v", readTimeout)}
-	}
-	ofCluster, cluster := client.(*redis.ClusterClient)
-	sharded := cluster && ofCluster.Options().ClusterSlots == nil // else its servers are none, as NewFailoverClusterClient's
-	if cfg.publish == PublishAuto && !sharded {
-		cfg.publish = PublishClassic
-	}
-	if cfg.publish == PublishSharded && !sharded {
-		return nil, &OptionError{"WithPublishMode", cfg.publish, "Redisson has sharded messages only with a cluster's client, and so has Holdfast"}
+	if err := cfg.settle(servers); err != nil {
+		return nil, err
 	}
 	m := &Manager{
 		epoch:    time.Now(),
@@ -121,7 +93,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		log:      cfg.log,
 		poll:     cfg.poll,
 		slice:    cfg.slice,
-		cluster:  cluster,
+		cluster:  servers.cluster != nil,
 		publish:  "publish",
 		counted:  "1",
 		patience: cfg.fairPatience,
@@ -136,22 +108,47 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	}
 	m.life, m.endLife = context.WithCancel(context.Background())
 	m.scheduler = renewal.New(renewal.Config[*hold]{Renew: m.renew, Expire: m.expire})
-	if cluster {
+	if m.cluster {
 		m.counted = "0" // a node knows only its own listeners
 	}
-	var nodes clusterClient
-	if cluster {
-		nodes = ofCluster
-		if cfg.publish != PublishClassic {
-			m.publish = "spublish"
-		}
+	if cfg.publish != PublishClassic {
+		m.publish = "spublish"
 	}
 	m.prepare(m.lock)
-	m.subscriber = newSubscriber(client, nodes, cfg.publish, m.log, m.disconnected)
+	m.subscriber = newSubscriber(client, servers.cluster, cfg.publish, m.log, m.disconnected)
 	m.executor.OnReadOnly(m.subscriber.moved)
 	m.inbox = newInbox(m)
 	m.telemetry = newTelemetry(cfg, m)
 	return m, nil
+}
+
+// deployment is what a client says about the servers behind it.
+type deployment struct {
+	cluster     clusterClient // nil: one server, or Sentinel's
+	sharded     bool          // the cluster has slots, and may have sharded messages
+	readTimeout time.Duration // 0: none, or not known
+}
+
+// deploymentOf refuses a client that cannot keep locks.
+func deploymentOf(client redis.UniversalClient) (deployment, error) {
+	switch c := client.(type) {
+	case nil:
+		return deployment{}, &OptionError{"New", nil, "no client"}
+	case *redis.Client:
+		if c == nil {
+			return deployment{}, &OptionError{"New", "(*redis.Client)(nil)", "no client"}
+		}
+		return deployment{readTimeout: c.Options().ReadTimeout}, nil
+	case *redis.ClusterClient:
+		if c == nil {
+			return deployment{}, &OptionError{"New", "(*redis.ClusterClient)(nil)", "no client"}
+		}
+		o := c.Options() // with ClusterSlots its servers are no cluster, as NewFailoverClusterClient's
+		return deployment{c, o.ClusterSlots == nil, o.ReadTimeout}, nil
+	case *redis.Ring:
+		return deployment{}, &OptionError{"New", "*redis.Ring", "a ring is not supported: rings of different processes may disagree about which shards are up, and then a name is locked on two of them at a time"}
+	}
+	return deployment{}, nil
 }
 
 // registry has the entries of a family by name, after the name mapper. A mutex, a fair

@@ -24,7 +24,7 @@ var (
 	renewRead    = newScript("renew_read")
 	joinScript   = newScript("join")
 	keepScript   = newScript("keep")
-	wantedScript = newScript("wanted")
+	demandScript = newScript("demand")
 	inspect      = newScript("inspect")
 	forceRelease = newScript("force_release")
 )

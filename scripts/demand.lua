@@ -1,4 +1,4 @@
--- wanted.lua: does anybody else wait for a lock? It writes nothing.
+-- demand.lua: does anybody else wait for a lock? It writes nothing.
 --
 -- KEYS[1]  queue of waiters; see prelude/queue.lua
 -- KEYS[2]  channel of the lock

@@ -1,0 +1,83 @@
+package holdfast
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+)
+
+// demand is what is known of other processes that wait for the lock.
+type demand uint8
+
+const (
+	demandUnknown demand = iota
+	demandAsked          // Redis has been asked
+	demandKnown          // one waits
+)
+
+// sliceOver reports whether the process has had the lock for a slice.
+func (h *hold) sliceOver(now time.Time) bool {
+	m := h.entry.m
+	slice := m.slice
+	if h.kind == readKind && slice == 0 {
+		slice = DefaultHandoffSlice // readers share what they do not pass on
+	}
+	return now.Sub(m.epoch)-h.tenure >= slice
+}
+
+// askDemandLocked finds out, once per slice, whether another process waits for a lock that
+// this one passes among its callers. Messages would tell sooner, but Go can read them
+// tens of milliseconds late while its goroutines are busy; and what is asked for once
+// per slice costs nothing in comparison with the grants in between.
+func (e *entry) askDemandLocked(h *hold, now time.Time) {
+	if h.demand != demandUnknown || !h.sliceOver(now) {
+		return
+	}
+	h.demand = demandAsked
+	q := &demandQuestion{hold: h}
+	e.m.executor.Submit(&command.Call{
+		Script:   demandScript,
+		Args:     demandScript.Args(2, h.keys.Queue, h.keys.Channel, e.m.publish),
+		Handler:  q,
+		Patience: askPatience,
+	})
+}
+
+// demandQuestion is the handler of that question.
+type demandQuestion struct{ hold *hold }
+
+// Replied is called by the executor.
+func (q *demandQuestion) Replied(_ *command.Call, r command.Reply) {
+	h := q.hold
+	e := h.entry
+	var waiting, listeners, us int64
+	if n, ok := r.Value.([]any); ok && len(n) == 2 {
+		waiting, _ = n[0].(int64)
+		listeners, _ = n[1].(int64)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.m.subscriber.live(e.channel()) && e.m.countsUs() {
+		us = 1
+	}
+	if waiting > 0 || listeners > us {
+		h.demand = demandKnown
+	} else {
+		h.demand = demandUnknown
+		h.tenure = time.Since(e.m.epoch) // the next slice
+	}
+}
+
+// Overdue has the question asked again, over another connection: this one may be dead.
+func (q *demandQuestion) Overdue(*command.Call) {
+	e := q.hold.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if q.hold.demand == demandAsked {
+		q.hold.demand = demandUnknown
+	}
+}
+
+// countsUs reports whether the server that a script runs on counts our own subscription to a lock's
+// channel: a node of a cluster knows only those made there, which plain ones need not be.
+func (m *Manager) countsUs() bool { return m.counted == "1" || m.subscriber.sharded() }

@@ -194,23 +194,24 @@ func TestRights_OfTagsAndDatabases(t *testing.T) {
 	one := manager(t, srv.ClientWith(t, user), holdfast.WithHandoffSlice(0))
 	other := manager(t, srv.ClientWith(t, user), holdfast.WithHandoffSlice(0))
 	const tagged = "app:{eu}:stock"
-	for _, of := range []func(*holdfast.Manager) holdfast.Locker{
-		func(m *holdfast.Manager) holdfast.Locker { return m.Mutex(tagged, holdfast.WithFencing()) },
-		func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex(tagged, holdfast.WithFencing()) },
-		func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex(tagged, holdfast.WithFencing()) },
+	type lock interface {
+		holdfast.Locker
+		LockAsync(context.Context) <-chan holdfast.Result
+	}
+	for _, of := range []func(*holdfast.Manager) lock{
+		func(m *holdfast.Manager) lock { return m.Mutex(tagged, holdfast.WithFencing()) },
+		func(m *holdfast.Manager) lock { return m.FairMutex(tagged, holdfast.WithFencing()) },
+		func(m *holdfast.Manager) lock { return m.RWMutex(tagged, holdfast.WithFencing()) },
 	} {
 		held := mustLock(t, of(one))
-		got := make(chan *holdfast.Lease, 1)
-		go func() {
-			lease, err := of(other).Lock(within(t))
-			if err != nil {
-				t.Error(err)
-			}
-			got <- lease
-		}()
+		waiter := of(other).LockAsync(within(t))
 		redistest.Eventually(t, patience, "it waits", func() bool { return other.Stats().Waiting == 1 })
 		mustUnlock(t, held)
-		mustUnlock(t, <-got)
+		r := <-waiter
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		mustUnlock(t, r.Lease)
 	}
 	if got := refusals(t, servers, "locks"); len(got) > 0 {
 		t.Errorf("refused: %q", got)

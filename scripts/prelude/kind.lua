@@ -9,7 +9,7 @@ local function kind_of(key)
     return kind == 'none' and 'free' or 'other', {}
   end
   local mode = redis.call('hget', key, 'mode')
-  if mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('hlen', key) > 1 then
+  if mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('hlen', key) > 1 then -- it may have millions
     return 'other', {}
   end
   local fields = redis.call('hgetall', key)

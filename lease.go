@@ -67,9 +67,9 @@ func (l *Lease) mu() *sync.Mutex {
 // locks, their names with + between.
 func (l *Lease) Name() string { return l.name }
 
-// Token returns the fencing token of the grant: of two grants of one lock the later
-// has the larger token. It is 0 without WithFencing. Re-entering returns the same
-// token, so that an owner never fences itself. Tokens are not consecutive: a hand-over
+// Token returns the fencing token of the grant: of two grants of one lock that exclude each
+// other the later has the larger token; readers may share one. It is 0 without WithFencing.
+// Re-entering returns the same token, so that an owner never fences itself. Tokens are not consecutive: a hand-over
 // between processes reserves 128 of them. They stay below 2^53, up to which Redis's scripts
 // count exactly: a lock whose counter has come that far is ErrUnavailable. Store one in 64 bits.
 //

@@ -83,6 +83,7 @@ func (b *builder) queued(k *Kind, o *Op) bool {
 // lease adds a grant and its end.
 func (b *builder) lease(l *Lease, fenced bool) {
 	o := l.Acquire
+	fenced = fenced && o.Do != Several // a Multi has no token
 	in := &input{do: stepAcquire, owner: o.owner(), shared: o.Shared, fenced: fenced, token: o.Token, op: o}
 	if l.Excused && l.To <= l.From {
 		in.do, in.fenced = stepUnknown, false // given after an administrator had a hand in it
@@ -169,7 +170,7 @@ func (b *builder) ambiguous(ops []*Op) {
 		}
 	}
 	for _, p := range b.h.Processes {
-		leased := b.leased(p)
+		leased, taking := b.leased(p), b.h.taking(b.name, p.ID)
 		for _, hold := range b.holdsOf(p.ID) {
 			from := int64(never)
 			for _, o := range ops {
@@ -179,8 +180,10 @@ func (b *builder) ambiguous(ops []*Op) {
 			}
 			if !leased[hold] {
 				from = hold.Start.Lo
-				b.amb.Ghosts++
-				b.amb.Longest = max(b.amb.Longest, time.Duration(min(hold.End.Lo, b.h.End)-hold.Start.Hi))
+				if !slices.ContainsFunc(taking, func(s Span) bool { return s.Lo <= hold.Start.Hi && s.Hi >= hold.Start.Lo }) {
+					b.amb.Ghosts++
+					b.amb.Longest = max(b.amb.Longest, time.Duration(min(hold.End.Lo, b.h.End)-hold.Start.Hi))
+				}
 			}
 			if from == never {
 				continue

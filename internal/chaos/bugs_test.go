@@ -83,6 +83,17 @@ var bugs = []seededBug{
 	{Bug{Name: "downgrade that leaves nothing", Wire: lua("rw_downgrade", `
 		if cmd == 'hdel' then return call('del', key) end`), Downgrade: 25},
 		[]string{"overlap", "claim without hold"}},
+	{Bug{Name: "one of several locks is not kept", Wire: lua("multi_acquire", `
+		if cmd == 'pexpire' and key == KEYS[1] then server.call('hdel', key, ARGV[1] .. ARGV[2]) return 1 end`), Several: 40},
+		[]string{"claim without hold", "overlap"}},
+	{Bug{Name: "renewal prolongs nothing", Wire: lua("renew", `
+		if cmd == 'pexpire' then return 1 end`)},
+		[]string{"claim without hold", "overlap"}},
+	{Bug{Name: "tokens of readers not increased", Wire: lua("rw_acquire", `
+		if string.find(cmd, 'incr', 1, true) then
+			return tonumber(server.call('get', key)) or call(cmd, key, ...)
+		end`)},
+		[]string{"token"}},
 	{Bug{Name: "cancel without clean-up", Seam: "cancel forgets"},
 		[]string{"forsaken hold", "locks", "lost wake-up"}},
 	{Bug{Name: "Unlock forgets to release", Seam: "unlock forgets"},

@@ -46,6 +46,7 @@ type clientConfig struct {
 	Lease          time.Duration
 	Slice          time.Duration
 	Overstay       int    // percent of the operations that keep a lease beyond its end
+	Several        int    // percent of the operations that take more than one lock at once
 	Downgrade      int    // percent of the operations that turn a writer into a reader
 	Seam           string // of a seeded bug; empty: none
 }
@@ -210,6 +211,8 @@ func resultOf(err error) (Result, string) {
 		return OK, ""
 	case errors.As(err, &lost):
 		return Lost, string(lost.Reason)
+	case errors.Is(err, holdfast.ErrMaxHold):
+		return Lost, maxHold
 	case errors.Is(err, holdfast.ErrUnavailable):
 		return Unavailable, ""
 	case errors.Is(err, holdfast.ErrNotAcquired):

@@ -16,7 +16,9 @@ type Action string
 const (
 	Lock    Action = "lock"    // waits until its context ends
 	TryLock Action = "trylock" // asks once
+	Several Action = "several" // of a Multi's locks, one operation each
 	Unlock  Action = "unlock"
+	Extend  Action = "extend"
 	Peek    Action = "peek"  // Inspect: is it held?
 	told    Action = "told"  // no call: a lease's Done, from its deadline to when it was heard
 	stall   Action = "stall" // nobody asked for it: the process did not run
@@ -30,7 +32,7 @@ const (
 	Refused     Result = "refused"     // TryLock: somebody else holds it; Peek: nobody does
 	Ended       Result = "ended"       // the context ended first
 	Unavailable Result = "unavailable" // no answer from Redis
-	Lost        Result = "lost"        // Unlock: the lease had been lost; Detail has the reason
+	Lost        Result = "lost"        // Unlock, Extend: the lease had ended; Detail has the reason
 	Failed      Result = "failed"      // any other error
 )
 
@@ -42,9 +44,10 @@ type Op struct {
 	Do     Action `json:"do"`
 	Name   string `json:"name"`
 	Shared bool   `json:"shared,omitempty"`
-	Fixed  bool   `json:"fixed,omitempty"` // a lease that is not renewed
-	// Chain is the owner: the ID of its first acquire. Lease is, of an Unlock, the ID
-	// of the acquire it undoes.
+	Fixed  bool   `json:"fixed,omitempty"` // a lease that ends by itself: it is not renewed, or only up to Limit
+	Limit  int64  `json:"limit,omitempty"` // not before this does WithMaxHold end it; 0: it does not
+	// Chain is the owner: the ID of its first acquire. Lease is, of an Unlock or an Extend, the ID
+	// of the acquire it is about.
 	Chain int64 `json:"chain,omitempty"`
 	Lease int64 `json:"lease,omitempty"`
 
@@ -53,12 +56,18 @@ type Op struct {
 	Result Result `json:"result,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Token  uint64 `json:"token,omitempty"`
-	// Deadline of the lease: of an acquire at its return, of an Unlock just before its
-	// call.
+	// Deadline of the lease: of an acquire or an Extend at its return, of an Unlock just before
+	// its call.
 	Deadline int64 `json:"deadline,omitempty"`
 }
 
-func (o *Op) acquires() bool { return o.Do == Lock || o.Do == TryLock }
+func (o *Op) acquires() bool { return o.Do == Lock || o.Do == TryLock || o.Do == Several }
+
+// Reasons that Detail has of an end, beside those of a loss.
+const (
+	maxHold   = "max hold"     // by WithMaxHold
+	otherPart = "another part" // another lock of the Multi was lost
+)
 
 // owner is unique in the run.
 func (o *Op) owner() uint64 { return uint64(o.Proc)<<40 | uint64(o.Chain) }

@@ -27,8 +27,8 @@ type Lease struct {
 	// The claim: from the return of the acquire to the call of Unlock or the deadline,
 	// whichever is first. Empty if To is not after From.
 	From, To int64
-	// Excused: somebody's hand in Redis took the lock away at To. Exclusion is not
-	// promised from then on.
+	// Excused: somebody's hand in Redis took the lock away at To, or the loss of another lock of a
+	// Multi did. Exclusion is not promised from then on.
 	Excused bool
 }
 
@@ -74,6 +74,9 @@ func (h *History) Leases() map[string][]*Lease {
 		}
 		l.To = min(l.To, h.process(o.Proc).Died)
 		h.excuse(l)
+		if l.Unlock != nil && l.Unlock.Detail == otherPart {
+			l.To, l.Excused = l.From, true // it ended with that one, whenever that was
+		}
 		leases[o.Name] = append(leases[o.Name], l)
 	}
 	for _, all := range leases {
@@ -127,32 +130,44 @@ func overlaps(name string, leases []*Lease) (violations []Violation) {
 }
 
 // inversions compares tokens in the order of the grants, which on one lock is that of
-// the returns while exclusion holds.
+// the returns while exclusion holds. Readers that come together share a token, and one that
+// comes in beside a writer that was downgraded has its.
 func inversions(name string, leases []*Lease) (violations []Violation) {
-	byToken := make(map[uint64]*Lease)
-	var last *Lease
+	byToken := make(map[uint64]*Lease) // writers
+	var writer, reader *Lease          // the last writer, and the reader with the largest token
+	found := func(l *Lease, format string, args ...any) {
+		violations = append(violations, Violation{"claims", "token", name, l.From, fmt.Sprintf(format, args...)})
+	}
 	for _, l := range leases {
-		token := l.Acquire.Token
-		first, known := byToken[token]
-		switch {
-		case token == 0:
-			violations = append(violations, Violation{"claims", "token", name, l.From, fmt.Sprintf("no token: %v", l)})
+		token, shared := l.Acquire.Token, l.Acquire.Shared
+		if l.Acquire.Do == Several {
+			continue // it has none
+		}
+		if token == 0 {
+			found(l, "no token: %v", l)
 			continue
-		case known && first.owner() != l.owner():
-			violations = append(violations, Violation{"claims", "token", name, l.From, fmt.Sprintf("the same token: %v and %v", first, l)})
-		case !known:
+		}
+		if first, known := byToken[token]; !shared && known && first.owner() != l.owner() {
+			found(l, "the same token: %v and %v", first, l)
+		}
+		if !shared && byToken[token] == nil {
 			byToken[token] = l
 		}
-		if l.Excused || l.Acquire.Shared {
+		if l.Excused {
 			continue
 		}
-		if last != nil {
-			same := last.owner() == l.owner()
-			if same && token != last.Acquire.Token || !same && token < last.Acquire.Token {
-				violations = append(violations, Violation{"claims", "token", name, l.From, fmt.Sprintf("%v and then %v", last, l)})
-			}
+		same := writer != nil && writer.owner() == l.owner()
+		switch {
+		case writer != nil && (token < writer.Acquire.Token || same && token != writer.Acquire.Token):
+			found(l, "%v and then %v", writer, l)
+		case !shared && reader != nil && reader.owner() != l.owner() && token <= reader.Acquire.Token:
+			found(l, "%v and then %v", reader, l)
 		}
-		last = l
+		if !shared {
+			writer = l
+		} else if reader == nil || token > reader.Acquire.Token {
+			reader = l
+		}
 	}
 	return violations
 }

@@ -146,6 +146,37 @@ func TestClaims(t *testing.T) {
 			h.lease(1, busyFenced, 22, 30).Token = 7
 		}, []string{"token"}},
 		{"no token", func(h *handmade) { h.lease(0, busyFenced, 10, 20) }, []string{"token"}},
+		{"readers share a token", func(h *handmade) {
+			for p, token := range []uint64{7, 7} {
+				r := h.lease(p, busyRW, 10+int64(p), 20)
+				r.Shared, r.Token = true, token
+			}
+		}, nil},
+		{"a reader with a smaller token than the writer before", func(h *handmade) {
+			h.lease(0, busyRW, 10, 20).Token = 7
+			r := h.lease(1, busyRW, 22, 30)
+			r.Shared, r.Token = true, 4
+		}, []string{"token"}},
+		{"a writer with a smaller token than a reader before", func(h *handmade) {
+			r := h.lease(0, busyRW, 10, 20)
+			r.Shared, r.Token = true, 7
+			h.lease(1, busyRW, 22, 30).Token = 4
+		}, []string{"token"}},
+		{"one of several locks has no token", func(h *handmade) {
+			h.lease(0, busyFenced, 10, 20).Token = 7
+			h.lease(1, busyFenced, 22, 30).Do = Several
+			h.lease(0, busyFenced, 40, 50).Token = 8
+		}, nil},
+		{"one of several locks excludes like any", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			h.lease(1, busyMutex, 15, 30).Do = Several
+		}, []string{"overlap"}},
+		{"which ended when another of them was lost", func(h *handmade) {
+			several := h.lease(0, busyMutex, 10, 0)
+			several.Do = Several
+			h.unlock(several, Lost, 20).Detail = otherPart
+			h.lease(1, busyMutex, 15, 30)
+		}, nil},
 		{"re-entry with a token of its own", func(h *handmade) {
 			a := h.lease(0, busyFenced, 10, 40)
 			a.Token = 7

@@ -51,8 +51,8 @@ func slow(f lockFunc) lockFunc {
 var Kinds = []Kind{
 	{Name: "mutex", Exclusive: mutex},
 	{Name: "fenced", Fenced: true, Exclusive: fenced(mutex)},
-	{Name: "fair", Fair: true, Exclusive: fair},
-	{Name: "rw", Exclusive: write, Shared: read},
+	{Name: "fair", Fair: true, Fenced: true, Exclusive: fenced(fair)},
+	{Name: "rw", Fenced: true, Exclusive: fenced(write), Shared: fenced(read)},
 }
 
 // Names of locks. Each kind has a busy lock, on which everything is tried; a quiet

@@ -93,6 +93,9 @@ func (p stretch) after() state {
 			}
 			leases[key]++
 			s.max = max(s.max, in.token)
+			if !in.shared {
+				s.wrote = max(s.wrote, in.token)
+			}
 		}
 	}
 	for _, o := range p.ops {
@@ -109,7 +112,7 @@ func (p stretch) after() state {
 			}
 		}
 	}
-	begin := state{max: s.max}
+	begin := state{max: s.max, wrote: s.wrote}
 	for k, n := range leases {
 		for range n {
 			begin = begin.entered(&k)

@@ -78,6 +78,12 @@ func TestModel(t *testing.T) {
 		{"upgrade", false, []timed{{read(lock(1)), 1, 2}, {lock(1), 3, 4}, {read(unlock(1)), 5, 6}}},
 		{"a reader refused by a writer", true, []timed{{lock(1), 1, 2}, {read(refused(2)), 3, 4}}},
 		{"a reader refused by a reader", false, []timed{{read(lock(1)), 1, 2}, {read(refused(2)), 3, 4}}},
+		{"readers share a token", true, []timed{{token(read(lock(1)), 3), 1, 2}, {token(read(lock(2)), 3), 3, 4}}},
+		{"a reader with a smaller token than another", true, []timed{{token(read(lock(1)), 3), 1, 2}, {token(read(lock(2)), 2), 3, 4}}},
+		{"a reader with a smaller token than a writer before", false, []timed{{token(lock(1), 3), 1, 2}, {unlock(1), 3, 4}, {token(read(lock(2)), 2), 5, 6}}},
+		{"a writer with a reader's token", false, []timed{{token(read(lock(1)), 3), 1, 2}, {read(unlock(1)), 3, 4}, {token(lock(2), 3), 5, 6}}},
+		{"a reader beside a writer that was downgraded", true, []timed{{token(lock(1), 3), 1, 2}, {token(read(lock(1)), 3), 3, 4}, {unlock(1), 5, 6}, {token(read(lock(2)), 3), 7, 8}}},
+		{"a writer that reads with another token", false, []timed{{token(lock(1), 3), 1, 2}, {token(read(lock(1)), 4), 3, 4}}},
 		{"the ends of a dead owner end both sides", true, []timed{{lock(1), 1, 2}, {read(lock(1)), 3, 4}, {end(1), 5, 9}, {read(end(1)), 5, 9}, {lock(2), 6, 7}}},
 		{"the end of one side leaves the other", false, []timed{{lock(1), 1, 2}, {read(lock(1)), 3, 4}, {end(1), 5, 9}, {lock(2), 6, 7}}},
 		{"which goes on", true, []timed{{lock(1), 1, 2}, {read(lock(1)), 3, 4}, {end(1), 5, 6}, {read(unlock(1)), 7, 8}, {lock(2), 9, 10}}},
@@ -139,6 +145,11 @@ func TestLinear(t *testing.T) {
 			h.lease(1, busyMutex, 1040, 1050)
 			h.hold(1, busyMutex, 1035, 1050)
 		}, nil, 0},
+		{"refused because of one who took several, in vain", func(h *handmade) {
+			h.op(1, Several, busyMutex, Ended, 10, 50)
+			h.hold(1, busyMutex, 12, 40)
+			h.op(0, TryLock, busyMutex, Refused, 33, 34)
+		}, nil, 0},
 		{"granted to one who waits on, and does not hear of it", func(h *handmade) {
 			h.op(1, Lock, busyMutex, OK, 10, 2000).Deadline = 3000 * ms
 			h.hold(1, busyMutex, 12, 1012)
@@ -160,13 +171,13 @@ func TestLinear(t *testing.T) {
 		{"refused behind a TryLock of the same process", func(h *handmade) {
 			h.op(0, TryLock, busyRW, Refused, 10, 60)
 			h.op(0, TryLock, busyRW, Refused, 33, 34).Shared = true
-			h.lease(1, busyRW, 5, 20)
+			h.lease(1, busyRW, 5, 20).Token = 1
 			h.hold(1, busyRW, 5, 20)
 		}, nil, 0},
 		{"refused behind a TryLock of another process", func(h *handmade) {
 			h.op(0, TryLock, busyRW, Refused, 10, 60)
 			h.op(1, TryLock, busyRW, Refused, 33, 34).Shared = true
-			h.lease(1, busyRW, 5, 20)
+			h.lease(1, busyRW, 5, 20).Token = 1
 			h.hold(1, busyRW, 5, 20)
 		}, []string{"impossible answers"}, 0},
 		{"refused behind one who has given up", func(h *handmade) {
@@ -183,6 +194,7 @@ func TestLinear(t *testing.T) {
 			w := h.lease(0, busyRW, 10, 20)
 			r := h.op(0, Lock, busyRW, OK, 12, 13)
 			r.Shared, r.Chain, r.Deadline = true, w.Chain, 1010*ms
+			w.Token, r.Token = 1, 1
 			h.unlock(r, Unavailable, 25)
 			h.hold(0, busyRW, 10, 20)
 			h.hold(0, busyRW, 20, 50).Write = false

@@ -44,6 +44,7 @@ type state struct {
 	count   int    // leases of the writer
 	token   uint64 // of the writer
 	max     uint64 // the largest token given out
+	wrote   uint64 // the largest one of a writer
 	readers []reader
 }
 
@@ -59,6 +60,7 @@ func (s state) admits(owner uint64, shared bool) bool {
 }
 
 func (s state) entered(in *input) state {
+	s.max = max(s.max, in.token)
 	if in.shared {
 		s.readers = slices.Clone(s.readers)
 		i, ok := slices.BinarySearchFunc(s.readers, in.owner, compareReader)
@@ -71,7 +73,7 @@ func (s state) entered(in *input) state {
 	s.writer = in.owner
 	s.count++
 	s.token = in.token
-	s.max = max(s.max, in.token)
+	s.wrote = max(s.wrote, in.token)
 	return s
 }
 
@@ -83,6 +85,19 @@ func compareReader(r reader, owner uint64) int {
 		return 1
 	}
 	return 0
+}
+
+// fences reports whether a grant's token is what it has to be: the owner's if that writes; of
+// another writer, larger than all before; of a reader, not smaller than any writer's.
+func (s state) fences(in *input) bool {
+	switch {
+	case s.writer == in.owner && s.token != 0:
+		return in.token == s.token
+	case in.shared:
+		return in.token >= s.wrote
+	default:
+		return in.token > s.max
+	}
 }
 
 // left is the state when owner has given n of its leases of one side back, or all of
@@ -115,11 +130,8 @@ func (s state) next(in *input) []state {
 		if !s.admits(in.owner, in.shared) {
 			return nil
 		}
-		if in.fenced && !in.shared {
-			again := s.writer == in.owner
-			if again && in.token != s.token || !again && in.token <= s.max {
-				return nil
-			}
+		if in.fenced && !s.fences(in) {
+			return nil
 		}
 		return []state{s.entered(in)}
 	case stepRefused:
@@ -155,12 +167,12 @@ func (s state) next(in *input) []state {
 }
 
 func (s state) equal(o state) bool {
-	return s.writer == o.writer && s.count == o.count && s.token == o.token && s.max == o.max && slices.Equal(s.readers, o.readers)
+	return s.writer == o.writer && s.count == o.count && s.token == o.token && s.max == o.max && s.wrote == o.wrote && slices.Equal(s.readers, o.readers)
 }
 
 func (s state) hash() uint64 {
 	h := fnv.New64a()
-	fmt.Fprint(h, s.writer, s.count, s.token, s.max, s.readers)
+	fmt.Fprint(h, s.writer, s.count, s.token, s.max, s.wrote, s.readers)
 	return h.Sum64()
 }
 

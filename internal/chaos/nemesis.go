@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -122,9 +123,13 @@ var faults = []fault{
 		return Fault{Proc: c.ID}
 	}},
 	{"delete a lock", 3, func(n *nemesis) Fault {
-		names := lockNames()
-		name := names[n.rng.IntN(len(names))]
+		name := n.anyLock()
 		n.admin("del", name)
+		return Fault{Proc: -1, Name: name}
+	}},
+	{"force a lock free", 3, func(n *nemesis) Fault {
+		name := n.anyLock()
+		n.force(name)
 		return Fault{Proc: -1, Name: name}
 	}},
 	{"spoil a lock", 3, func(n *nemesis) Fault {
@@ -214,6 +219,21 @@ func (n *nemesis) hold(part string, rule func(*redistest.Proxy, redistest.Match)
 	n.rest(time.Duration(n.rng.Int64N(int64(3 * n.ttl / 2))))
 	gate.Release()
 	return Fault{Proc: c.ID}
+}
+
+// force is an operator who frees a lock. As with admin, there may be no answer.
+func (n *nemesis) force(name string) {
+	m, err := holdfast.New(n.srv.Admin())
+	if err != nil {
+		n.Fatal(err)
+	}
+	_, _ = m.ForceUnlock(context.Background(), name)
+	_ = m.Close(context.Background())
+}
+
+func (n *nemesis) anyLock() string {
+	names := lockNames()
+	return names[n.rng.IntN(len(names))]
 }
 
 func (n *nemesis) busy() string { return Kinds[n.rng.IntN(len(Kinds))].busy() }

@@ -32,8 +32,9 @@ type Bug struct {
 	Name string
 	Wire func() redistest.Rewriter // one for each client; nil: none
 	Seam string                    // one of Roles's; empty: none
-	// Overstay is how many percent of the operations keep a lease beyond its end.
-	Overstay int
+	// Overstay is how many percent of the operations keep a lease beyond its end, and Several
+	// how many take more than one lock at once, beside the few that do in every run.
+	Overstay, Several int
 	// Downgrade is how many percent of the operations turn a writer into a reader, beside
 	// the few that do in every run.
 	Downgrade int
@@ -183,7 +184,7 @@ func (r *run) start() *member {
 	proxy := r.srv.Proxy(r)
 	cfg := clientConfig{
 		Addr: proxy.Addr(), Password: r.srv.Password(), Proc: p.ID, Seed: r.cfg.Seed, Workers: r.cfg.Workers,
-		Lease: r.ttl, Overstay: 1, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
+		Lease: r.ttl, Overstay: 2, Several: 5, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
 		Slice: holdfast.DefaultHandoffSlice,
 	}
 	if p.ID%3 == 2 {
@@ -191,7 +192,8 @@ func (r *run) start() *member {
 	}
 	rewrite := func(cmd []string) []string { return cmd }
 	if bug := r.cfg.Bug; bug != nil {
-		cfg.Seam, cfg.Overstay, cfg.Downgrade = bug.Seam, max(bug.Overstay, cfg.Overstay), bug.Downgrade
+		cfg.Seam, cfg.Overstay, cfg.Several = bug.Seam, max(bug.Overstay, cfg.Overstay), max(bug.Several, cfg.Several)
+		cfg.Downgrade = bug.Downgrade
 		if bug.Wire != nil {
 			rewrite = bug.Wire()
 		}

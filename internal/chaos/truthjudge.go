@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // How long Redis may keep a hold that nobody has a lease of: a request may be repeated
@@ -88,20 +90,27 @@ func (h *History) uncovered(name string, p *Process, leases []*Lease) (violation
 			}
 		}
 		u := l.Unlock
-		if u != nil && u.Result == Lost && u.Detail == "deadline" {
+		if u == nil || u.Result != Lost {
+			continue
+		}
+		switch u.Detail {
+		case otherPart: // judged there
+		case maxHold:
+			if l.Acquire.Limit == 0 || u.Return < l.Acquire.Limit {
+				violations = append(violations, Violation{"truth", "false loss", name, u.Return, "before its limit: " + l.String()})
+			}
+		case string(holdfast.LostDeadline):
 			if u.Return < u.Deadline {
 				violations = append(violations, Violation{"truth", "false loss", name, u.Return, "before its deadline: " + l.String()})
 			}
 			if !l.Acquire.Fixed && !h.caused(u) {
 				violations = append(violations, Violation{"truth", "lost without cause", name, u.Return, l.String()})
 			}
-		}
-		if u == nil || u.Result != Lost || u.Detail == "deadline" {
-			continue
-		}
-		for _, o := range h.Truth.Holds[name] {
-			if match(!l.Acquire.Shared)(o) && o.Start.Hi <= l.From && o.End.Lo >= u.Return {
-				violations = append(violations, Violation{"truth", "false loss", name, u.Return, l.String()})
+		default:
+			for _, o := range h.Truth.Holds[name] {
+				if match(!l.Acquire.Shared)(o) && o.Start.Hi <= l.From && o.End.Lo >= u.Return {
+					violations = append(violations, Violation{"truth", "false loss", name, u.Return, l.String()})
+				}
 			}
 		}
 	}
@@ -185,7 +194,7 @@ func (h *History) taken() (violations []Violation) {
 // wanted any more, when it ended.
 func (h *History) released(hold *Hold) bool {
 	for _, o := range h.Ops {
-		if o.Name == hold.Name && h.process(o.Proc).Prefix == hold.prefix() && (o.Do == Unlock || o.acquires() && o.Result != OK) &&
+		if o.Name == hold.Name && h.process(o.Proc).Prefix == hold.prefix() && (o.Do == Unlock || o.Do == Several || o.acquires() && o.Result != OK) &&
 			o.Call <= hold.End.Hi && min(o.Return, h.process(o.Proc).Died)+int64(grace) >= hold.End.Lo {
 			return true
 		}

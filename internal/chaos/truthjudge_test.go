@@ -59,6 +59,28 @@ func TestTruths(t *testing.T) {
 			h.unlock(l, Lost, 110).Detail = "deadline"
 			h.hold(0, busyMutex, 9, 1030)
 		}, []string{"false loss"}},
+		{"ended by its limit", func(h *handmade) {
+			l := h.lease(0, busyMutex, 10, 0)
+			l.Limit = 500 * ms
+			h.unlock(l, Lost, 600).Detail = maxHold
+			h.hold(0, busyMutex, 9, 601)
+		}, nil},
+		{"before its limit", func(h *handmade) {
+			l := h.lease(0, busyMutex, 10, 0)
+			l.Limit = 500 * ms
+			h.unlock(l, Lost, 400).Detail = maxHold
+			h.hold(0, busyMutex, 9, 401)
+		}, []string{"false loss"}},
+		{"ended by a limit that it has not", func(h *handmade) {
+			h.unlock(h.lease(0, busyMutex, 10, 0), Lost, 600).Detail = maxHold
+			h.hold(0, busyMutex, 9, 601)
+		}, []string{"false loss"}},
+		{"lost with another of several locks", func(h *handmade) {
+			l := h.lease(0, busyMutex, 10, 0)
+			l.Do = Several
+			h.unlock(l, Lost, 600).Detail = otherPart
+			h.hold(0, busyMutex, 9, 590)
+		}, nil},
 		{"a hold that nobody has a lease of", func(h *handmade) {
 			h.lease(0, busyMutex, 10, 20)
 			h.hold(0, busyMutex, 9, 21)

@@ -65,21 +65,26 @@ func Wakes(h *History) (violations []Violation, longest time.Duration) {
 	return violations, longest
 }
 
-// unheard returns when Redis had given the lock to processes none of whose callers had it.
+// unheard returns when Redis had given the lock to processes none of whose callers had it, or
+// was about to take others with it.
 func (h *History) unheard(name string, leases []*Lease) (spans []Span) {
 	for _, p := range h.Processes {
-		own := leasesOf(leases, p.ID)
+		known := h.taking(name, p.ID)
+		for _, l := range leasesOf(leases, p.ID) {
+			known = append(known, Span{l.From, l.over()})
+		}
+		slices.SortFunc(known, func(a, b Span) int { return cmp.Compare(a.Lo, b.Lo) })
 		for _, o := range h.Truth.Holds[name] {
 			if o.prefix() != p.Prefix {
 				continue
 			}
 			rest := Span{o.Start.Hi, min(o.End.Lo, h.End)}
-			for _, l := range own { // in the order of From
-				if l.over() < rest.Lo || l.From > rest.Hi {
+			for _, k := range known {
+				if k.Hi < rest.Lo || k.Lo > rest.Hi {
 					continue
 				}
-				spans = append(spans, Span{rest.Lo, l.From})
-				rest.Lo = max(rest.Lo, l.over())
+				spans = append(spans, Span{rest.Lo, k.Lo})
+				rest.Lo = max(rest.Lo, k.Hi)
 			}
 			spans = append(spans, rest)
 		}

@@ -58,6 +58,12 @@ func TestWakes(t *testing.T) {
 			h.hold(0, busyMutex, 20, 900)
 			h.hold(1, busyMutex, 900, 1100)
 		}, []string{"lost wake-up"}},
+		{"granted to another who takes a second one", func(h *handmade) {
+			h.op(1, Lock, busyMutex, OK, 10, 1000)
+			h.op(0, Several, busyMutex, Ended, 15, 890)
+			h.hold(0, busyMutex, 20, 900)
+			h.hold(1, busyMutex, 900, 1100)
+		}, nil},
 		{"lost for no reason", func(h *handmade) {
 			h.unlock(h.lease(0, busyMutex, 10, 0), Lost, 500)
 			h.hold(0, busyMutex, 9, 600)

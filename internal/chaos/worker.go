@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -19,6 +20,7 @@ type worker struct {
 type held struct {
 	lease *holdfast.Lease
 	op    *Op
+	more  []*Op // of the other locks of a Multi
 }
 
 // pause is work or thinking time, not waiting for anything.
@@ -33,29 +35,41 @@ type target struct {
 	name   string
 	shared bool
 	make   lockFunc
+	limit  time.Duration // by WithMaxHold; 0: none
 }
 
 // pick chooses a kind, and of a read-write lock mostly the readers' side.
 func (w *worker) pick(name func(*Kind) string) target {
 	k := &Kinds[w.rng.IntN(len(Kinds))]
-	t := target{name: name(k), make: k.Exclusive}
-	if k.Shared != nil && w.rng.IntN(5) < 3 {
-		t.shared, t.make = true, k.Shared
-	}
+	t := w.side(k, name(k))
 	if t.name == k.slow() {
 		t.make = slow(t.make)
 	}
 	return t
 }
 
+// side chooses the side of a lock.
+func (w *worker) side(k *Kind, name string) target {
+	if k.Shared != nil && w.rng.IntN(5) < 3 {
+		return target{name: name, shared: true, make: k.Shared}
+	}
+	return target{name: name, make: k.Exclusive}
+}
+
 // acquire locks and records. chain is the owner to re-enter, or 0.
 func (w *worker) acquire(ctx context.Context, do Action, t target, chain int64, opts ...holdfast.LockOption) *held {
+	if t.limit != 0 {
+		opts = append(opts, holdfast.WithMaxHold(t.limit))
+	}
 	l := t.make(w.m, t.name, opts...)
 	if w.seam.Locker != nil {
 		l = w.seam.Locker(l)
 	}
 	o := &Op{Proc: w.Proc, Worker: w.n, Do: do, Name: t.name, Shared: t.shared, Chain: chain, Fixed: len(opts) > 0}
 	w.rec.begin(o)
+	if t.limit != 0 {
+		o.Limit = o.Call + int64(t.limit)
+	}
 	ask := l.Lock
 	if do == TryLock {
 		ask = l.TryLock
@@ -87,15 +101,17 @@ func (w *worker) deadline(h *held, granted time.Time) int64 {
 
 // release unlocks and records. The claim ends when the operation is called.
 func (w *worker) release(h *held) Result {
-	o := &Op{
-		Proc: w.Proc, Worker: w.n, Do: Unlock, Name: h.op.Name, Shared: h.op.Shared,
-		Chain: h.op.Chain, Lease: h.op.ID,
+	ops := []*Op{w.about(Unlock, h.op)}
+	for _, a := range h.more {
+		ops = append(ops, w.about(Unlock, a))
 	}
-	o.Deadline = max(w.deadline(h, time.Now()), h.op.Deadline)
-	if w.seam.Deadline != nil {
-		o.Deadline = h.op.Deadline
+	for _, o := range ops {
+		o.Deadline = max(w.deadline(h, time.Now()), h.op.Deadline)
+		if w.seam.Deadline != nil {
+			o.Deadline = h.op.Deadline
+		}
+		w.rec.begin(o)
 	}
-	w.rec.begin(o)
 	unlock := func(l *holdfast.Lease) error { return l.Unlock(context.Background()) }
 	if w.seam.Unlock != nil {
 		unlock = w.seam.Unlock
@@ -104,11 +120,22 @@ func (w *worker) release(h *held) Result {
 	late := valid && looked > at(h.lease.Deadline()) // it may have moved on since, but not back
 	err := unlock(h.lease)
 	returned := time.Now()
-	if o.Result, o.Detail = resultOf(err); late {
-		o.Result, o.Detail = Failed, "valid after its deadline"
+	for _, o := range ops {
+		var lost *holdfast.LostError
+		switch o.Result, o.Detail = resultOf(err); {
+		case late:
+			o.Result, o.Detail = Failed, "valid after its deadline"
+		case errors.As(err, &lost) && lost.Name != o.Name:
+			o.Detail = otherPart
+		}
+		w.rec.end(o, returned)
 	}
-	w.rec.end(o, returned)
-	return o.Result
+	return ops[0].Result
+}
+
+// about is an operation on what the acquire a has brought.
+func (w *worker) about(do Action, a *Op) *Op {
+	return &Op{Proc: w.Proc, Worker: w.n, Do: do, Name: a.Name, Shared: a.Shared, Chain: a.Chain, Lease: a.ID}
 }
 
 // peek asks whether the lock is held.
@@ -141,6 +168,10 @@ func (w *worker) work() {
 			w.downgrade()
 			continue
 		}
+		if w.rng.IntN(100) < w.Several {
+			w.several()
+			continue
+		}
 		switch dice := w.rng.IntN(98); {
 		case dice < 50:
 			w.section(w.acquire(w.stop, TryLock, t, 0), t)
@@ -162,6 +193,9 @@ func (w *worker) work() {
 func (w *worker) section(h *held, t target) {
 	if h == nil {
 		return
+	}
+	if w.rng.IntN(20) == 0 {
+		w.extend(h, 3*w.Lease/2) // more than renewals give it
 	}
 	w.pause(15 * time.Millisecond)
 	w.release(h)
@@ -216,44 +250,6 @@ func (w *worker) nest(outer, inner target, outerFirst bool) {
 	w.release(first)
 }
 
-// overstay takes a lease that is not renewed and unlocks too late.
-func (w *worker) overstay(t target) {
-	if w.calm.Load() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(w.stop, w.Lease)
-	defer cancel()
-	h := w.acquire(ctx, Lock, t, 0, holdfast.WithFixedLease(w.Lease))
-	if h == nil {
-		return
-	}
-	w.listen(h)
-	w.pause(2 * w.Lease / 3)
-	w.release(h)
-}
-
-// listen waits for the end of a lease, and records it if it is later than promised.
-func (w *worker) listen(h *held) {
-	done := h.lease.Done()
-	if w.seam.Done != nil {
-		done = w.seam.Done(h.lease)
-	}
-	select {
-	case <-done:
-	case <-w.stop.Done(): // it may be told in vain until now
-		if h.lease.Err() != nil {
-			return
-		}
-	}
-	heard := time.Now()
-	if deadline := at(h.lease.Deadline()); at(heard) > deadline {
-		o := &Op{Proc: w.Proc, Worker: w.n, Do: told, Name: h.op.Name}
-		w.rec.begin(o)
-		o.Call = deadline
-		w.rec.end(o, heard)
-	}
-}
-
 // linger is a caller of the slow locks. It holds them until they have been renewed, and now and then for
 // longer than a lease.
 func (w *worker) linger() {
@@ -267,7 +263,7 @@ func (w *worker) linger() {
 			continue
 		}
 		if k := kindOf(t.name); k.Shared != nil && !t.shared && w.rng.IntN(2) == 0 { // a downgrade, to be renewed as well
-			if r := w.acquire(h.lease.Context(w.stop), Lock, target{t.name, true, slow(k.Shared)}, h.op.Chain); r != nil {
+			if r := w.acquire(h.lease.Context(w.stop), Lock, target{name: t.name, shared: true, make: slow(k.Shared)}, h.op.Chain); r != nil {
 				w.release(h)
 				h = r
 			}

@@ -97,7 +97,8 @@
 //
 // Waiters of Redisson get their turn too. Those of its fair lock stand in the same queue.
 // The others do not; while any of them listen, one release after at most 16 grants in a
-// row grants to nobody, and both sides race for the lock.
+// row grants to nobody, and both sides race for the lock. Readers that come in beside others
+// do not know the count, so there it is one of 16 on average.
 //
 // Should messages be lost, a waiting process asks again every poll interval
 // (WithPollInterval) and when the holder's TTL has run out. A TryLock does not wait, and

@@ -163,15 +163,29 @@ func (h *handle) heldOtherwise(o *owner) bool {
 	default:
 		return false
 	}
+	return h.holdOf(o, other) != nil
+}
+
+// upgrades reports whether o reads the lock and asks for its write side.
+func (h *handle) upgrades(o *owner) bool {
+	if h.kind != writeKind {
+		return false
+	}
+	own := h.holdOf(o, h.family)
+	return own != nil && own.kind == readKind
+}
+
+// holdOf returns the hold that o has of the lock as one of that family, nil if it has none.
+func (h *handle) holdOf(o *owner, as kind) *hold {
 	h.m.mu.Lock()
-	e := h.m.entries[other][h.mapped]
+	e := h.m.entries[as][h.mapped]
 	h.m.mu.Unlock()
 	if e == nil {
-		return false
+		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.holdOfLocked(o, time.Now()) != nil
+	return e.holdOfLocked(o, time.Now())
 }
 
 func (e *entry) enterLocked(r request) (*Lease, *waiter, error) {
@@ -243,7 +257,7 @@ func (e *entry) inTheWayLocked(k kind, now time.Time) bool {
 	case k == writeKind:
 		return slices.ContainsFunc(e.reads.all(), func(h *hold) bool { return now.Before(h.deadline) })
 	case k == readKind:
-		return front != nil && front.Value.h.kind == writeKind
+		return front != nil && !front.Value.once && front.Value.h.kind == writeKind
 	}
 	return false
 }

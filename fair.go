@@ -11,8 +11,7 @@ import "context"
 // longer than WithFairPatience; a process that comes back after a longer silence finds
 // its waiters at the front again. A waiter that gives up leaves the queue at once. One that
 // dies in it usually costs the others nothing, and two seconds at most; all those of one dead
-// process together cost at most twice the patience, or the patience and two seconds, whichever
-// is less.
+// process together cost at most the patience and two seconds.
 //
 // The order has its price, which a Mutex saves: each grant is a message from Redis and
 // each acquisition takes two commands, also between goroutines of one process.

@@ -22,7 +22,7 @@ type group struct {
 
 	mu        sync.Mutex // guards the following and the state of the lease; no other lock is held with it
 	parts     []*Lease   // held as far as is known; once the lease has ended, those it ended with
-	lost      []*Lease   // the parts that ended it
+	lost      []*Lease   // what Unlock settles: the parts that ended it, and those whose end was set
 	held      bool       // there were enough parts
 	confirmed bool       // an Unlock has returned nil
 }
@@ -71,7 +71,7 @@ func (l *Lease) join(p *Lease) {
 	}
 }
 
-// partEnded is called when the part p has ended, perhaps twice.
+// partEnded is called when the part p has ended with err.
 func (l *Lease) partEnded(p *Lease, err error) {
 	g := l.group
 	g.mu.Lock()
@@ -80,24 +80,60 @@ func (l *Lease) partEnded(p *Lease, err error) {
 		return
 	}
 	rest := slices.DeleteFunc(slices.Clone(g.parts), func(x *Lease) bool { return x == p })
-	if g.held && len(rest) < g.need {
+	over, set := g.held && len(rest) < g.need, g.held && p.endWasSet(err)
+	if over || set {
 		g.lost = append(g.lost, p)
+	}
+	if over {
+		if set {
+			g.lost = append(g.lost, rest...)
+		}
 		gone := l.endGroupLocked(err)
 		g.mu.Unlock()
 		gone.announce()
 		for _, x := range rest {
-			x.giveBack()
+			if set {
+				x.lapse(err)
+			} else {
+				x.giveBack()
+			}
 		}
 		return
 	}
 	g.parts = rest
 	// What has an end of its own is not taken again: members that ended one after the other
 	// would give the lease a new end each time.
-	if g.held && g.retake != nil && !p.hold.cfg.fixed && p.hold.cfg.maxHold == 0 {
+	if g.retake != nil && !p.hold.cfg.fixed && p.hold.cfg.maxHold == 0 {
 		g.work.Go(func() { g.retake(l, p.member()) })
 	}
 	g.mu.Unlock()
-	p.settle()
+	if !set {
+		p.settle()
+	}
+}
+
+// endWasSet reports whether a part that ended with err has come to the end that WithMaxHold or
+// WithFixedLease set. Its holder may not have noticed, so its lock stays in Redis until Unlock or its TTL.
+func (l *Lease) endWasSet(err error) bool {
+	return errors.Is(err, ErrMaxHold) || l.hold.cfg.fixed && errors.Is(err, ErrLeaseLost) && !l.Deadline().After(time.Now())
+}
+
+// lapse ends a part with the whole, whose end was set: as endWasSet says, if no other lease keeps its hold.
+func (l *Lease) lapse(err error) {
+	e, h := l.hold.entry, l.hold
+	e.mu.Lock()
+	var all []ended
+	switch {
+	case l.err != nil: // it has come to its own
+	case h.leases == l && l.next == nil:
+		all = e.endHoldLocked(h, err)
+		h.owed = true
+		e.stepLocked()
+	default:
+		defer l.giveBack()
+	}
+	e.mu.Unlock()
+	announceAll(all)
 }
 
 // endGroupLocked is endLocked of a lease of several locks.
@@ -126,7 +162,7 @@ func (l *Lease) dissolve() {
 	if l.err == nil {
 		l.endGroupLocked(ErrReleased)
 	}
-	parts := g.parts
+	parts := slices.Concat(g.parts, g.lost)
 	g.mu.Unlock()
 	for _, p := range parts { // also those that have ended, and may still be in Redis
 		p.giveBack()
@@ -197,9 +233,13 @@ func (g *group) unlock(ctx context.Context, l *Lease) error {
 	if l.err == nil {
 		gone = l.endGroupLocked(ErrReleased)
 	}
-	parts := g.parts
+	parts, lost := g.parts, g.lost
+	g.lost = nil
 	g.mu.Unlock()
 	gone.announce()
+	for _, p := range lost {
+		p.settle()
+	}
 	g.work.Wait()
 
 	err := g.each(parts, func(p *Lease) error {

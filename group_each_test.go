@@ -3,6 +3,9 @@ package holdfast
 import (
 	"errors"
 	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // What is said of all parts is not what has ended some of them, as long as the others are enough.
@@ -19,5 +22,37 @@ func TestGroup_EndOfAPartIsNotThatOfTheLease(t *testing.T) {
 				t.Errorf("%v of one, %d needed: %v", end, c.need, err)
 			}
 		}
+	}
+}
+
+// A part that comes when the others have lapsed does not make up for them, also if nobody has been told yet: in
+// between, others may have had the lock.
+func TestGroup_PartAfterALapseIsGivenBack(t *testing.T) {
+	srv := redistest.Start(t)
+	m, err := New(srv.Client(t), WithLease(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(t.Context())
+	var parts []*Lease
+	for _, name := range []string{"a", "b", "c"} {
+		part, err := m.Mutex(name).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, part)
+	}
+	whole := newGroupLease(&handle{&named{m: m, name: "whole"}, redlockKind}, 2, new(owner))
+	whole.join(parts[0])
+	whole.join(parts[1])
+	if !whole.Valid() {
+		t.Fatal("not valid")
+	}
+	parts[1].mu().Lock()
+	parts[1].hold.deadline = time.Now().Add(-time.Second)
+	parts[1].mu().Unlock()
+	whole.join(parts[2])
+	if parts[2].Err() != ErrReleased || whole.Valid() {
+		t.Errorf("the late part: %v; the lease is valid: %v", parts[2].Err(), whole.Valid())
 	}
 }

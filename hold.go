@@ -127,9 +127,10 @@ func (h *hold) shares(r *handle) bool {
 	return h.serves(r) && !h.cfg.fixed && h.cfg.maxHold == 0
 }
 
-// joins reports whether a new reader may come in on h.
+// joins reports whether a new reader may come in on h: not if Extend has made it last for longer,
+// see passes.
 func (h *hold) joins(r *handle, now time.Time) bool {
-	return h.shares(r) && h.demand != demandKnown && h.sound(now)
+	return h.shares(r) && !h.extended && h.demand != demandKnown && h.sound(now)
 }
 
 // sound reports whether h is far enough from its deadline to be passed on: its renewal

@@ -41,6 +41,10 @@ func (s *subscriber) settle() (wait time.Duration) {
 			t.due = now.Add(searchAgain)
 			s.homeless = append(s.homeless, channel)
 			wait = min(wait, searchAgain)
+		case s.homes[master] == nil && now.Before(s.pauseLocked(master)): // it has come since
+			t.due = s.pauseLocked(master)
+			s.homeless = append(s.homeless, channel)
+			wait = min(wait, t.due.Sub(now))
 		default:
 			s.houseLocked(channel, t, master)
 		}
@@ -50,6 +54,14 @@ func (s *subscriber) settle() (wait time.Duration) {
 		s.nodes.ReloadState(s.ctx)
 	}
 	return wait
+}
+
+// pauseLocked returns until when there is to be no new session of master.
+func (s *subscriber) pauseLocked(master *redis.Client) time.Time {
+	if p := s.pauses[master]; p != nil {
+		return p.until
+	}
+	return time.Time{}
 }
 
 // dueTopics takes the homeless topics whose time has come, and shortens wait to that of

@@ -48,7 +48,9 @@ func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease
 		} else if unlockErr = lease.giveUp(ctx, nil); errors.Is(unlockErr, ErrNotHeld) { // fn did it
 			unlockErr = nil
 		}
-		err = errors.Join(err, unprotected(unlockErr))
+		if unlockErr = unprotected(unlockErr); unlockErr != nil { // else fn's own error is returned as it is
+			err = errors.Join(err, unlockErr)
+		}
 	}()
 	return fn(lease.Context(ctx), lease)
 }
@@ -71,9 +73,11 @@ func unprotected(err error) error {
 // section just left was then not protected to its end. It does not panic with
 // ErrUnavailable: the lock is freed in the background, or by its TTL.
 //
-// The result may be shared by goroutines, which then exclude each other, unless ctx
-// carries an owner: then they are all that owner. Each Unlock ends the latest Lock, but
-// a lease that has ended early comes first, so that its holder does not unlock somebody else's.
+// Give each goroutine one of its own: then each Unlock ends its own Lock. One that is shared
+// excludes them as well, unless ctx carries an owner: then they are all that owner. But it cannot tell who
+// calls. Each Unlock ends the latest Lock, and a lease that has ended early comes first: after a
+// loss the next Unlock panics, whoever calls it, and the lock stays taken until there were as many
+// calls of Unlock as of Lock. If the holder that lost it never calls Unlock, that is for ever.
 func SyncLocker(ctx context.Context, l Locker) sync.Locker {
 	return &syncLocker{ctx: ctx, l: l}
 }

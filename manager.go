@@ -50,6 +50,7 @@ type Manager struct {
 	life       context.Context
 	endLife    context.CancelFunc // by Close
 	stats      counters
+	failures   failures // of renewals
 
 	mu      sync.Mutex // guards the following; a leaf in the lock order
 	entries [families]registry

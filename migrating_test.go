@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // The programs of docs/MIGRATING.md. Those that use other libraries are in the module
@@ -91,6 +92,61 @@ func TestMigrating_ProgramsRun(t *testing.T) {
 		t.Errorf("while it is busy: %v", err)
 	}
 	lease.Unlock(t.Context())
+}
+
+// With the keys and channels that the guide names for an ACL, all kinds of lock work.
+func TestMigrating_AccessRights(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	_, text, _ := strings.Cut(read(t, "docs/MIGRATING.md"), "- **ACLs**")
+	text, _, _ = strings.Cut(text, "\n- ")
+	rights := []any{"ACL", "SETUSER", "locks", "reset", "on", ">secret", "+@all"}
+	for _, m := range regexp.MustCompile("`([~&][^`]+)`").FindAllStringSubmatch(text, -1) {
+		rights = append(rights, m[1])
+	}
+	if err := srv.Admin().Do(t.Context(), rights...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := newLocks(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "locks", "secret" }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(t.Context())
+	rw := m.RWMutex("rw")
+	for _, l := range []holdfast.Locker{m.Mutex("mutex", holdfast.WithFencing()), m.FairMutex("fair"), rw, rw.RLocker()} {
+		lease, err := l.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiter, granted := holdfast.Locker(m.Mutex("mutex")), make(chan error, 1)
+		if lease.Name() != "mutex" {
+			waiter = rw
+		}
+		if lease.Name() == "fair" {
+			waiter = m.FairMutex("fair")
+		}
+		go func() {
+			granted <- holdfast.Do(t.Context(), waiter, func(context.Context, *holdfast.Lease) error { return nil })
+		}()
+		redistest.Eventually(t, patience, "another waits", func() bool { return m.Stats().Waiting == 1 })
+		if err := lease.Unlock(t.Context()); err != nil {
+			t.Errorf("%s: %v", lease.Name(), err)
+		}
+		if err := <-granted; err != nil {
+			t.Errorf("%s, behind another: %v", lease.Name(), err)
+		}
+	}
+	lease, err := rw.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if freed, err := m.ForceUnlock(t.Context(), "rw"); !freed || err != nil {
+		t.Errorf("ForceUnlock: %v, %v", freed, err)
+	}
+	<-lease.Done()
+	if log, err := srv.Admin().ACLLog(t.Context(), 10).Result(); err != nil || len(log) != 0 {
+		t.Errorf("refused: %+v, %v", log, err)
+	}
 }
 
 // Every Go program of the guide is compiled, here or in the module bench.

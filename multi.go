@@ -18,10 +18,10 @@ import (
 // which NewMulti was given them, so that must be the same everywhere. A caller that holds
 // a lock and takes another one by itself is outside that order, and can deadlock.
 //
-// If they are all free, mutexes and fair locks of one manager are taken by one script, in
-// one round trip (in a cluster, those that share a slot). Otherwise, and with WithFencing
-// and for read-write locks, they are taken one after the other, while those before are
-// held.
+// If they are all free, mutexes and fair locks of one manager that follow each other in that order
+// are taken by one script, in one round trip (in a cluster, those that share a slot). Otherwise, and
+// with WithFencing and for read-write locks, they are taken one after the other, while those before
+// are held.
 type Multi struct {
 	locks []*handle
 	whole handle // for names and telemetry: the locks together
@@ -108,12 +108,12 @@ func handlesOf(caller string, locks []Locker) ([]*handle, error) {
 		case readSide:
 			h = &l.l.read
 		case *Multi:
-			if l != nil && caller == "NewMulti" {
+			if l != nil && len(l.locks) > 0 && caller == "NewMulti" {
 				all = append(all, l.locks...)
 				continue
 			}
 		}
-		if h == nil {
+		if h == nil || h.named == nil { // a zero value was made by nobody
 			return nil, &OptionError{caller, fmt.Sprintf("%T", l), "not a lock that it can take"}
 		}
 		all = append(all, h)
@@ -151,6 +151,19 @@ func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
+// wouldDeadlock returns an error if o would wait for itself, before it waits for others.
+func (l *Multi) wouldDeadlock(o *owner) error {
+	for _, h := range l.locks {
+		switch {
+		case h.heldOtherwise(o):
+			return newLockError(ErrWouldDeadlock, h.name, errBothKinds)
+		case h.upgrades(o):
+			return newLockError(ErrWouldDeadlock, h.name, errUpgrade)
+		}
+	}
+	return nil
+}
+
 // errEndedEarly is why all locks together could not be held although each was granted.
 var errEndedEarly = errors.New("one ended before all were taken")
 
@@ -163,6 +176,8 @@ func (l *Multi) acquire(caller context.Context, op *operation, once bool) (*Leas
 	o := ownerFrom(caller)
 	if o == nil {
 		o = new(owner)
+	} else if err := l.wouldDeadlock(o); err != nil {
+		return nil, err
 	}
 	ctx := withOwner(caller, o)
 	whole := newGroupLease(&l.whole, len(l.locks), o)

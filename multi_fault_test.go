@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -186,4 +188,46 @@ func TestMulti_LateCopyShortensNothing(t *testing.T) {
 			t.Errorf("TTL of %s is %v", name, ttl)
 		}
 	}
+}
+
+// Another caller of the same owner gets one of the locks while the request for all is under way, and the Multi a
+// second lease of it. When the request was in vain and each is asked for alone, that lease is not forgotten.
+func TestMulti_ReentersBesideItsOwnRequest(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	own := mustLock(t, m.Mutex("own"))
+	ctx := own.Context(t.Context())
+	const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1" // so that "a" is free and waited for
+	srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", dead)
+	srv.Admin().ZAdd(t.Context(), "redisson_lock_timeout:{a}", redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: dead})
+	gate := p.HoldReply(scriptOn("a", "6"))
+	all := waitsFor(multi(t, m.FairMutex("a"), m.FairMutex("b")).TryLock, ctx)
+	gate.Wait(t)
+	beside, err := m.FairMutex("b").TryLock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := m.Stats().Reentered; n != 1 {
+		t.Fatalf("re-entered %d times", n)
+	}
+	gate.Release()
+	if r := <-all; r.Err == nil {
+		mustUnlock(t, r.Lease)
+	}
+	mustUnlock(t, beside)
+	mustUnlock(t, own)
+	redistest.Eventually(t, patience, "nothing is held", func() bool { return m.Stats().Held == 0 })
+	if srv.Admin().Exists(t.Context(), "b").Val() != 0 {
+		t.Error("a lock that nobody has is held")
+	}
+}
+
+// waitsFor calls lock in the background.
+func waitsFor(lock func(context.Context) (*holdfast.Lease, error), ctx context.Context) <-chan holdfast.Result {
+	result := make(chan holdfast.Result, 1)
+	go func() {
+		lease, err := lock(ctx)
+		result <- holdfast.Result{Lease: lease, Err: err}
+	}()
+	return result
 }

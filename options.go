@@ -185,9 +185,9 @@ func WithPollInterval(d time.Duration) Option {
 	})
 }
 
-// WithHandoffSlice sets the longest time for which a process passes a Mutex among
-// its own goroutines before it lets other processes have it; 0 means that each
-// Unlock gives it back to Redis. The default is DefaultHandoffSlice.
+// WithHandoffSlice sets the longest time for which a process passes a Mutex, or the write
+// side of an RWMutex, among its own goroutines before it lets other processes have it; 0 means
+// that each Unlock gives it back to Redis. The default is DefaultHandoffSlice.
 func WithHandoffSlice(d time.Duration) Option {
 	return option(func(c *config) {
 		if d < 0 || d > validity.MaxTTL {

@@ -200,7 +200,8 @@ func (e *entry) newKeep(claims []*hold) *command.Call {
 		Script:   keepScript,
 		Args:     keepScript.Args(2, args...),
 		Handler:  r,
-		Patience: askPatience, // Overdue has nothing to do: the scheduler asks again
+		Patience: askPatience,
+		Lapses:   true, // the scheduler asks again
 	}
 	return &r.call
 }

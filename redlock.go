@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
 )
 
 // Redlock is one lock on several independent Redis servers, held while a majority of
@@ -71,7 +73,7 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 func (l *Redlock) quorum() int { return len(l.members)/2 + 1 }
 
 // TryLock asks all members at the same time and returns as soon as a majority has
-// granted it, or cannot any more: ErrNotAcquired if that is because of another owner,
+// granted it, or a moment after it cannot any more: ErrNotAcquired if that is because of another owner,
 // ErrUnavailable if not enough members answered in the time that Mutex.TryLock gives each. What was
 // granted is then given back. Otherwise errors are those of Mutex.TryLock.
 func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
@@ -85,7 +87,8 @@ func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 // holds no member; it waits in the queue of the first member that refused it, so it is
 // woken by a release and served in order there. Once a second it checks that this is the
 // right place to wait: that the member answers, and that no majority is free elsewhere.
-// While too few members can be asked it keeps trying. Errors are those of Mutex.Lock.
+// While too few members can be asked it keeps trying, but not if that is because they deny it (see
+// Mutex.Lock). Errors are those of Mutex.Lock.
 func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
 	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
 	lease, err := l.lock(ctx)
@@ -113,7 +116,7 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 				err = l.ended(ctx, before) // this round was cut short and says nothing
 			}
 			return nil, err
-		case !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrUnavailable):
+		case !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrUnavailable), command.IsDenied(err):
 			return nil, err
 		}
 		before = err
@@ -214,6 +217,7 @@ func (l *Redlock) round(ctx context.Context, first *Lease) (_ *Lease, busy *hand
 	g := whole.group
 	// Members may join after Lock has returned and its ctx has ended.
 	g.life, g.stop = context.WithCancel(withOwner(context.WithoutCancel(ctx), o))
+	g.retake = l.retake
 	if first != nil {
 		whole.join(first)
 	}
@@ -224,7 +228,6 @@ func (l *Redlock) round(ctx context.Context, first *Lease) (_ *Lease, busy *hand
 		}
 		return nil, nil, err
 	}
-	g.retake = l.retake
 	begun := time.Now()
 	votes := make(chan vote, len(l.members))
 	waiting := 0
@@ -282,7 +285,7 @@ func (t *tally) add(v vote) {
 	case v.err == nil:
 	case errors.Is(v.err, ErrNotAcquired):
 		t.refused = append(t.refused, v.member)
-	case errors.Is(v.err, ErrUnavailable):
+	case errors.Is(v.err, ErrUnavailable) && !command.IsDenied(v.err):
 		t.unavailable = append(t.unavailable, v.err)
 	default:
 		t.impossible = append(t.impossible, v.err)

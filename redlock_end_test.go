@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -115,4 +117,48 @@ func TestRedlock_UnlockAgain(t *testing.T) {
 	redistest.Eventually(t, patience, "it is confirmed", func() bool { return lease.Unlock(t.Context()) == nil })
 	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
 	all.heldBy(t, 0)
+}
+
+// A member that is lost before a majority has granted the lock is taken again like one that is lost later.
+func TestRedlock_LostBeforeTheMajorityIsTakenAgain(t *testing.T) {
+	all := servers(t, 3)
+	var proxies []*redistest.Proxy
+	var clients []*redis.Client
+	for _, srv := range all {
+		p := srv.Proxy(t)
+		proxies, clients = append(proxies, p), append(clients, p.Client(t))
+	}
+	c := candidateOn(t, clients, mutexes)
+	all.greet(t, c)
+	replies := []*redistest.Gate{proxies[1].HoldReply(scriptOn(vote, "")), proxies[2].HoldReply(scriptOn(vote, ""))}
+	got := waits(t, c)
+	for _, gate := range replies {
+		gate.Wait(t)
+	}
+	redistest.Eventually(t, patience, "the first is held", func() bool { return c.managers[0].Stats().Held == 1 })
+	if freed, err := c.managers[0].ForceUnlock(t.Context(), vote); !freed || err != nil {
+		t.Fatalf("ForceUnlock: %v, %v", freed, err)
+	}
+	redistest.Eventually(t, patience, "it is lost", func() bool { return c.managers[0].Stats().Held == 0 })
+	for _, gate := range replies {
+		gate.Release()
+	}
+	lease := got()
+	all.heldBy(t, 3)
+	mustUnlock(t, lease)
+}
+
+// A majority that denies the lock ends Lock, as a single server that does.
+func TestRedlock_DeniedEndsLock(t *testing.T) {
+	all := servers(t, 3)
+	var clients []*redis.Client
+	for _, srv := range all {
+		clients = append(clients, srv.ClientWith(t, func(o *redis.Options) { o.Password = "wrong" }))
+	}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := candidateOn(t, clients, mutexes).Lock(t.Context())
+		failed <- err
+	}()
+	wantErr(t, soonest(t, failed), holdfast.ErrUnavailable, nil)
 }

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -82,7 +83,8 @@ func (m *Manager) newRenewal(ttl time.Duration, read bool, holds ...*hold) *comm
 		Script:   script,
 		Args:     args,
 		Handler:  r,
-		Patience: askPatience, // Overdue has nothing to do: the scheduler asks again
+		Patience: askPatience,
+		Lapses:   true, // the scheduler asks again
 	}
 	return &r.call
 }
@@ -168,9 +170,32 @@ func deniesKey(err error) bool {
 func (m *Manager) renewalFailed(n int, cause error) {
 	m.stats.renewalFailures.Add(uint64(n))
 	m.telemetry.renewed("failed", n)
-	if m.life.Err() == nil {
+	if m.life.Err() != nil {
+		return
+	}
+	if n = m.failures.add(n, time.Now()); n > 0 {
 		m.log.Warn("holdfast: renewal failed, trying again", "locks", n, "error", cause)
 	}
+}
+
+// failures makes one line a second of renewals that fail: in an outage all do, again and again, and
+// in a cluster one by one.
+type failures struct {
+	mu     sync.Mutex
+	untold int
+	told   time.Time
+}
+
+// add counts n more, and returns how many are to be told of now.
+func (f *failures) add(n int, now time.Time) (tell int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.untold += n
+	if now.Sub(f.told) < time.Second {
+		return 0
+	}
+	tell, f.untold, f.told = f.untold, 0, now
+	return tell
 }
 
 // saidInstead is the error in the answer of a renew script that is no code.

@@ -34,10 +34,11 @@ type subscriber struct {
 	mu       sync.Mutex // guards the following and the sessions; a leaf in the lock order
 	topics   map[string]*topic
 	homes    map[*redis.Client]*session // by master; nil: of the plain channels
-	pauses   map[*redis.Client]*backoff.ExponentialBackOff
-	homeless []string  // channels; a topic may have gone since
-	plain    bool      // no channel is sharded; may be found out
-	moving   time.Time // when moveLocked last had an effect
+	pauses   map[*redis.Client]*pause   // by master, after a session that ended
+	homeless []string                   // channels; a topic may have gone since
+	plain    bool                       // no channel is sharded; may be found out
+	found    bool                       // it was, and of the servers of that time
+	moving   time.Time                  // when moveLocked last had an effect
 	started  bool
 	stopped  bool
 }
@@ -53,6 +54,12 @@ type clusterClient interface {
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
 	// ReloadState has the table loaded again, in the background and not too often.
 	ReloadState(ctx context.Context)
+}
+
+// pause is the time between two sessions.
+type pause struct {
+	grows *backoff.ExponentialBackOff
+	until time.Time
 }
 
 // listener is told what is heard on a channel. Its methods run on the goroutine that
@@ -98,7 +105,7 @@ func newSubscriber(client topicClient, nodes clusterClient, mode PublishMode, lo
 		done:   make(chan struct{}),
 		topics: make(map[string]*topic),
 		homes:  make(map[*redis.Client]*session),
-		pauses: make(map[*redis.Client]*backoff.ExponentialBackOff),
+		pauses: make(map[*redis.Client]*pause),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -260,20 +267,23 @@ func (s *subscriber) ended(h *session, err error) {
 	if h.soundLocked() {
 		delete(s.pauses, h.master)
 	}
-	pauses := s.pauses[h.master]
-	lost := pauses == nil || !h.since.IsZero() // else it was never made, as the one before
-	if pauses == nil {
-		pauses = newBackOff()
-		s.pauses[h.master] = pauses
+	p := s.pauses[h.master]
+	lost := p == nil || !h.since.IsZero() // else it was never made, as the one before
+	if p == nil {
+		p = &pause{grows: newBackOff()}
+		s.pauses[h.master] = p
 	}
-	pause := pauses.NextBackOff()
-	if unknown {
-		s.plain, pause = true, 0
+	wait := p.grows.NextBackOff()
+	switch {
+	case unknown:
+		s.plain, s.found, wait = true, true, 0
+	case h.master == nil && s.found:
+		s.plain, s.found = false, false // the servers may have been replaced by newer ones
 	}
-	due := time.Now().Add(pause)
+	p.until = time.Now().Add(wait)
 	for channel, t := range s.topics {
 		if t.home == h {
-			s.evictLocked(channel, t, due)
+			s.evictLocked(channel, t, p.until)
 		}
 	}
 	s.nudgeLocked()
@@ -288,5 +298,5 @@ func (s *subscriber) ended(h *session, err error) {
 	if s.nodes != nil {
 		s.nodes.ReloadState(s.ctx) // its node may have died, which go-redis does not notice
 	}
-	s.log.Warn("holdfast: no pub/sub connection, polling meanwhile", "error", err, "retry_in", pause)
+	s.log.Warn("holdfast: no pub/sub connection, polling meanwhile", "error", err, "retry_in", wait)
 }

@@ -1,10 +1,13 @@
 package holdfast
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // deaf returns a subscriber with a session of plain channels, neither of which runs, and a topic that
@@ -41,6 +44,54 @@ func TestSubscriber_PausesBeginAnew(t *testing.T) {
 	h.since = time.Now().Add(-2 * soundAfter)
 	if pause := lost(); pause > 200*time.Millisecond {
 		t.Errorf("a pause of %v behind a session that has lasted", pause)
+	}
+}
+
+// A channel that comes during a pause waits for its end like the others: with many short waits the pauses
+// would be none.
+func TestSubscriber_NewChannelsKeepThePause(t *testing.T) {
+	s, h, topic := deaf(t)
+	s.ended(h, io.EOF)
+	s.remove("a", topic.listeners[0])
+	s.add("b", make(listening, 1))
+	wait := s.settle()
+	if s.homes[nil] != nil || wait <= 0 || wait > time.Until(s.pauses[nil].until)+time.Second {
+		t.Errorf("a session %v; it looks again in %v", s.homes[nil], wait)
+	}
+	if due := s.topics["b"].due; !due.Equal(s.pauses[nil].until) {
+		t.Errorf("due at %v, the pause ends at %v", due, s.pauses[nil].until)
+	}
+}
+
+// someNodes is a cluster's client that knows no master.
+type someNodes struct{}
+
+func (someNodes) MasterForKey(context.Context, string) (*redis.Client, error) { return nil, io.EOF }
+func (someNodes) ReloadState(context.Context)                                 {}
+
+// unknownCommand is a reply.
+type unknownCommand struct{}
+
+func (unknownCommand) Error() string { return "ERR unknown command 'ssubscribe'" }
+func (unknownCommand) RedisError()   {}
+
+// A server without sharded channels is not thought to be so for ever: a connection that ends may be the
+// beginning of an upgrade.
+func TestSubscriber_TriesShardedChannelsAgain(t *testing.T) {
+	s := newSubscriber(nil, someNodes{}, PublishAuto, slog.New(slog.DiscardHandler), func() {})
+	t.Cleanup(s.cancel)
+	s.started = true // by itself it does nothing
+	end := func(master *redis.Client, err error) (sharded bool) {
+		h := newSession(s, master)
+		s.homes[master] = h
+		s.ended(h, err)
+		return s.sharded()
+	}
+	if end(new(redis.Client), unknownCommand{}) {
+		t.Error("sharded channels where the server has none")
+	}
+	if !end(nil, io.EOF) {
+		t.Error("not tried again after the next connection")
 	}
 }
 

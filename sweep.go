@@ -61,7 +61,11 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 		}
 	}
 	if s.apart.Load() && ctx.Err() == nil {
-		return takeEach(ctx, locks)
+		each, err := takeEach(ctx, locks)
+		for _, l := range got { // by re-entry, beside another caller of this owner
+			l.giveBack()
+		}
+		return each, err
 	}
 	return got, err
 }
@@ -97,11 +101,6 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 	s := &sweep{}
 	m := locks[0].m
 	o := ownerFrom(ctx)
-	for _, h := range locks {
-		if o != nil && h.heldOtherwise(o) {
-			return nil, newLockError(ErrWouldDeadlock, h.name, errBothKinds)
-		}
-	}
 	defer func() {
 		for _, e := range s.entries {
 			e.stepLocked() // one that was made for nothing is forgotten

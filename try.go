@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -186,6 +187,8 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 			h.turn = uint8(min(notice.Turn, turnsInARow))
 		case t.deaf && b.queued:
 			h.turn = turnsInARow // who is never told of a grant cannot count them
+		case h.kind == readKind && rand.N(turnsInARow) == 0:
+			h.turn = turnsInARow // nor can a reader that has come in beside others, which does not know that
 		}
 		lost = e.grantedLocked(h, r.Sent, h.cfg.ttl, uint64(token), how)
 	case r.Outcome == command.Denied, r.Outcome == command.Answered && !ok:

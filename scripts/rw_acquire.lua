@@ -13,7 +13,7 @@
 --
 -- Returns what lock_acquire.lua does
 
--- prelude: queue stand redisson grant first rw leave fence
+-- prelude: queue stand redisson grant first rw leave fence kind
 
 local lock, id = KEYS[1], ARGV[1]
 local o
@@ -35,6 +35,10 @@ if redis.call('exists', lock, KEYS[2], KEYS[3]) > 0 then
     return {-2, 0}
   end
   if not mode or redis.call('hexists', lock, id) == 0 then
+    -- A reader would join, and the last one to leave delete it.
+    if mode == 'read' and kind_of(lock) == 'other' then
+      return {-1, 0}
+    end
     local patience, claim, counted = string.match(ARGV[3], '^(%S+) (%d+) (%d) ')
     patience = tonumber(patience)
     o = {lock = lock, queue = KEYS[3], counter = KEYS[4], claim = claim, turn = '1', counted = counted, me = id}

@@ -34,10 +34,11 @@ if redis.call('hexists', lock, writer) == 1 and not redis.call('zscore', KEYS[4]
   redis.call('hdel', lock, writer)
   announce(ARGV[2], KEYS[2], true) -- Redisson's own downgrade does not tell its readers
   if redis.call('exists', KEYS[3]) == 1 then
-    local claim, _, counted = string.match(ARGV[3], '^(%d+) (%d+) (%d) ')
+    -- The lock is not free, so it is no turn of Redisson's yet: those let in go on counting.
+    local claim, turn, counted = string.match(ARGV[3], '^(%d+) (%d+) (%d) ')
     local now, time = server_time()
     let_in({lock = lock, queue = KEYS[3], counter = KEYS[5], now = now, time = time,
-      claim = claim, turn = '1', counted = counted})
+      claim = claim, turn = math.min(turn, 16), counted = counted})
   end
 elseif redis.call('hexists', lock, ARGV[1]) == 0 or redis.call('exists', right_of(lock, ARGV[1], 1)) == 0 then
   return -1 - redis.call('exists', lock)

@@ -34,7 +34,8 @@ type Handler interface {
 	// Replied ends the call. It is called once, unless Submit returned false.
 	Replied(c *Call, r Reply)
 	// Overdue is called at most once, when the call has been unanswered for its
-	// patience. Replied still follows, and can even run at the same time.
+	// patience. Replied mostly follows. Both can run at the same time, and where others of its
+	// batch are still under way Replied can even have come before.
 	Overdue(c *Call)
 }
 
@@ -47,6 +48,7 @@ type Call struct {
 	Patience time.Duration   // see Handler.Overdue
 	Trace    context.Context // parent of go-redis's own span when sent alone; nil: none
 	Acks     *Acks           // nil: none; Patience must allow for them
+	Lapses   bool            // once overdue it is not sent any more: what it asks for is asked for again
 
 	master  *redis.Client // that has the key, as far as is known when submitted
 	queued  time.Time     // when submitted; guarded by Executor.mu
@@ -193,7 +195,7 @@ func (x *Executor) armLocked() {
 // for one of them is told in time.
 func (x *Executor) inspect() {
 	now := time.Now()
-	var overdue []*Call
+	var overdue, lapsed []*Call
 	var roused []*lane
 	busy, silent := false, false
 	x.mu.Lock()
@@ -203,7 +205,9 @@ func (x *Executor) inspect() {
 		}
 		busy = true
 		var stuck bool
-		overdue, stuck = s.inspectLocked(now, overdue)
+		before := len(lapsed)
+		overdue, lapsed, stuck = s.inspectLocked(now, overdue, lapsed)
+		s.outstanding -= len(lapsed) - before
 		silent = silent || stuck
 		if l := s.rouseLocked(); l != nil {
 			roused = append(roused, l)
@@ -220,6 +224,9 @@ func (x *Executor) inspect() {
 	}
 	for _, c := range overdue {
 		c.Handler.Overdue(c)
+	}
+	for _, c := range lapsed {
+		c.Handler.Replied(c, Reply{Err: errLapsed, Outcome: NotSent})
 	}
 	if silent {
 		x.relocate()

@@ -127,6 +127,48 @@ func TestOverdue_IsToldOnceAndTheReplyStillComes(t *testing.T) {
 
 // A connection that has gone silent holds its lane for as long as go-redis likes. The
 // others must be served meanwhile, over new connections.
+// What is asked for again by itself does not pile up behind a server that is silent, and is not sent any
+// more when it answers.
+func TestOverdue_Lapses(t *testing.T) {
+	frozen(t, func(t *testing.T, x *Executor, thaw chan struct{}) {
+		// All lanes that there can be are stuck.
+		var stuck []*outcome
+		for range maxStuck + maxLanes {
+			stuck = append(stuck, submit(t, x, "stuck", time.Minute))
+			time.Sleep(2 * stuckAfter)
+		}
+		before, _ := x.Commands()
+		const n = 100
+		lapsing, stays := newOutcome(), submit(t, x, "stays", time.Second)
+		lapsing.replies, lapsing.overdue = make(chan Reply, n), make(chan time.Time, n)
+		for range n {
+			x.Submit(&Call{Script: testScript, Args: testScript.Args(1, "lapses"), Handler: lapsing, Patience: time.Second, Lapses: true})
+		}
+		time.Sleep(time.Second + tick)
+		synctest.Wait()
+		if len(lapsing.replies) != n {
+			t.Fatalf("%d of %d have lapsed", len(lapsing.replies), n)
+		}
+		for range n {
+			if r := <-lapsing.replies; r.Outcome != NotSent || r.Err == nil {
+				t.Fatalf("lapsed as %v, %v", r.Outcome, r.Err)
+			}
+		}
+		close(thaw)
+		for _, o := range append(stuck, stays) {
+			if r := <-o.replies; r.Outcome != Answered {
+				t.Errorf("the others end as %v, %v", r.Outcome, r.Err)
+			}
+		}
+		if commands, _ := x.Commands(); commands-before > uint64(maxLanes+1) {
+			t.Errorf("%d commands were sent since", commands-before)
+		}
+		if err := x.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestStuckLane_IsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
 		thaw := make(chan struct{})

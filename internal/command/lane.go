@@ -220,21 +220,26 @@ func noReply(cause error) error {
 //
 // Before that a cluster's client may have tried elsewhere, and it never overwrites an error: of a
 // command that was first redirected, or could not be sent, and whose reply was then lost, it would
-// report the former. So such an error is kept aside.
+// report the former. So such an error is kept aside. And when a connection dies in the middle of a
+// pipeline, it overwrites the replies that have been read with that error: they stay.
 type once struct {
 	redis.Cmd
 	again  bool  // the client is a cluster's
-	before error // kept aside; nil: none since the last other one
+	read   bool  // the reply has been: it is not an error
+	before error // kept aside; nil: none
 }
 
 func (*once) NoRetry() bool { return true }
 
 // SetErr is called by go-redis.
 func (o *once) SetErr(err error) {
-	if o.again && (redirects(err) || classify(err) == NotSent) {
+	switch {
+	case o.read:
+		return
+	case err == nil:
+		o.read = true // go-redis says so right after reading it, and does not send it again then
+	case o.again && (redirects(err) || classify(err) == NotSent):
 		o.before, err = err, nil
-	} else if err != nil {
-		o.before = nil
 	}
 	o.Cmd.SetErr(err)
 }

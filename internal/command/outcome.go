@@ -109,5 +109,8 @@ func isReadOnly(err error) bool {
 	return errors.As(err, &reply) && strings.Contains(reply.Error(), "READONLY ")
 }
 
+// errLapsed ends requests that are repeated before they were sent, see Call.Lapses.
+var errLapsed = errors.New("not sent in time")
+
 // errStopped ends requests that were never sent because the executor stopped.
 var errStopped = errors.New("command executor stopped")

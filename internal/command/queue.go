@@ -1,6 +1,9 @@
 package command
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // queue is a FIFO of calls in one slice. Batches are cut from its front and copied
 // out, so the slice is reused and a burst leaves one backing array behind.
@@ -34,6 +37,19 @@ func (q *queue) takeInto(batch []*Call, n int) []*Call {
 // overdue appends the calls that have just become overdue.
 func (q *queue) overdue(now time.Time, to []*Call) []*Call {
 	return appendOverdue(q.calls[q.first:], now, to)
+}
+
+// lapsed takes out the calls that lapse and are overdue, and appends them. Without that, calls that are
+// repeated every second would pile up behind a server that is silent.
+func (q *queue) lapsed(to []*Call) []*Call {
+	q.calls = slices.DeleteFunc(q.calls, func(c *Call) bool {
+		lapses := c != nil && c.Lapses && c.overdue // those taken already are nil
+		if lapses {
+			to = append(to, c)
+		}
+		return lapses
+	})
+	return to
 }
 
 func appendOverdue(calls []*Call, now time.Time, to []*Call) []*Call {

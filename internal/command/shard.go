@@ -118,10 +118,13 @@ func (s *shard) rouseLocked() *lane {
 	return l
 }
 
-// inspectLocked adds the calls that have just become overdue, and replaces lanes whose
-// batch takes too long; it reports whether there was one.
-func (s *shard) inspectLocked(now time.Time, overdue []*Call) (_ []*Call, silent bool) {
-	overdue = s.queue.overdue(now, overdue)
+// inspectLocked adds the calls that have just become overdue, takes out and adds those that lapse by
+// that, and replaces lanes whose batch takes too long; it reports whether there was one.
+func (s *shard) inspectLocked(now time.Time, overdue, lapsed []*Call) (_, _ []*Call, silent bool) {
+	before := len(overdue)
+	if overdue = s.queue.overdue(now, overdue); len(overdue) > before {
+		lapsed = s.queue.lapsed(lapsed)
+	}
 	for l := range s.busy {
 		overdue = appendOverdue(l.batch, now, overdue)
 		d := now.Sub(l.since) // after a pause of the process it jumps over both bounds
@@ -135,7 +138,7 @@ func (s *shard) inspectLocked(now time.Time, overdue []*Call) (_ []*Call, silent
 			l.cancel()
 		}
 	}
-	return overdue, silent
+	return overdue, lapsed, silent
 }
 
 // shareLocked is how much of a queue of n one lane takes: half of what is outstanding

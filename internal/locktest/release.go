@@ -133,6 +133,27 @@ var releaseScenarios = map[string]func(*Env){
 		e.WantErr(err, holdfast.ErrInvalidName)
 	},
 
+	// Redisson's owners are a client's id and a thread's, also a negative one; a transaction puts its own
+	// behind it.
+	"ForceUnlockKnowsRedissonsOwners": func(e *Env) {
+		m := e.Manager()
+		const client, tx = "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11", ":8f14e45fceea167a5a36dedd4bea2543"
+		for _, hash := range [][]any{
+			{client + ":31", 1}, {client + ":-5", 2}, {client + ":31" + tx, 1},
+			{"mode", "read", client + ":31" + tx, 1}, {"mode", "write", client + ":-5:write", 1}, {"mode", "write", client + ":31:write" + tx, 1},
+		} {
+			e.Server().Admin().HSet(bg, e.Key, hash...)
+			e.srv.Admin().PExpire(bg, e.Key, time.Minute)
+			if info, err := m.Inspect(bg, e.Key); err != nil || !info.Held || len(info.Holders) != 1 {
+				e.Errorf("%v is shown as %+v, %v", hash, info, err)
+			}
+			if freed, err := m.ForceUnlock(bg, e.Key); !freed || err != nil {
+				e.Errorf("%v: %v, %v", hash, freed, err)
+			}
+			e.Free()
+		}
+	},
+
 	// ForceUnlock in the holder's own process tells the holder at once.
 	"ForceUnlockHereTellsAtOnce": func(e *Env) {
 		m := e.Manager(holdfast.WithLease(time.Hour))

@@ -26,6 +26,7 @@ func RunRW(t *testing.T, k Kind) {
 		{"right", rwRightScenarios},
 		{"queue", rwQueueScenarios},
 		{"redisson", rwRedissonScenarios},
+		{"redisson", rwTurnScenarios},
 	} {
 		for name, scenario := range group.scenarios {
 			t.Run(group.name+"/"+name, func(t *testing.T) {

@@ -165,17 +165,19 @@ var rwOwnerScenarios = map[string]func(*Env){
 			e.MustUnlock(held)
 		}
 		// An application's hash, which is no lock at all, is left as it is.
-		e.srv.Admin().HSet(bg, "dark", "mode", "dark", "a", "b")
-		for _, l := range []holdfast.Locker{m.RWMutex("dark"), m.RWMutex("dark").RLocker()} {
-			for _, take := range []func(context.Context) (*holdfast.Lease, error){l.Lock, l.TryLock} {
-				_, err := take(bg)
-				e.WantErr(err, holdfast.ErrWrongKind)
+		for _, mode := range []string{"dark", "read"} {
+			e.srv.Admin().HSet(bg, mode, "mode", mode, "page", 5)
+			for _, l := range []holdfast.Locker{m.RWMutex(mode), m.RWMutex(mode).RLocker()} {
+				for _, take := range []func(context.Context) (*holdfast.Lease, error){l.Lock, l.TryLock} {
+					_, err := take(bg)
+					e.WantErr(err, holdfast.ErrWrongKind)
+				}
 			}
+			if all := e.srv.Admin().HGetAll(bg, mode).Val(); len(all) != 2 || all["mode"] != mode || e.srv.Admin().PTTL(bg, mode).Val() != -1 {
+				e.Errorf("changed to %v", all)
+			}
+			e.srv.Admin().Del(bg, mode)
 		}
-		if all := e.srv.Admin().HGetAll(bg, "dark").Val(); len(all) != 2 || all["mode"] != "dark" {
-			e.Errorf("changed to %v", all)
-		}
-		e.srv.Admin().Del(bg, "dark")
 		e.Clean(m)
 	},
 }

@@ -101,6 +101,10 @@ var rwRightScenarios = map[string]func(*Env){
 		if e.srv.Admin().Exists(bg, dead).Val() != 0 || len(e.Holders()) != 2 {
 			e.Errorf("rights %v, holders %v", e.Rights(), e.Holders())
 		}
+		e.MustUnlock(e.MustRLock(e.RW(e.Manager())))
+		if len(e.Holders()) != 1 {
+			e.Errorf("after another reader has left: %v", e.Holders())
+		}
 		waiting := e.Later(e.RW(e.Manager()))
 		e.Queued(1)
 		start := time.Now()
@@ -110,6 +114,21 @@ var rwRightScenarios = map[string]func(*Env){
 			e.Errorf("the writer waited %v for a dead reader", d)
 		}
 		e.Clean(m)
+	},
+
+	// When the reader with the longest right leaves, the hash gets that of those who stay: should they
+	// die, others need not wait for longer.
+	"ShortensTheHashAgain": func(e *Env) {
+		long := e.MustRLock(e.RW(e.Manager(), holdfast.WithFixedLease(time.Minute)))
+		short := e.MustRLock(e.RW(e.Manager()))
+		if ttl := e.PTTL(); ttl < time.Minute/2 {
+			e.Errorf("the hash has %v left beside the long right", ttl)
+		}
+		e.MustUnlock(long)
+		if ttl := e.PTTL(); ttl > lease {
+			e.Errorf("the hash has %v left without it", ttl)
+		}
+		e.MustUnlock(short)
 	},
 
 	// Everybody died: the hash ends with the last right.

@@ -32,6 +32,25 @@ var rwShareScenarios = map[string]func(*Env){
 		}
 	},
 
+	// A hold that Extend has made longer stays with its readers: others would outlive their own lease by it.
+	"ExtendedHoldIsNotJoined": func(e *Env) {
+		m := e.Manager()
+		first := e.MustRLock(e.RW(m))
+		if err := first.Extend(bg, time.Hour); err != nil {
+			e.Fatal(err)
+		}
+		second := e.MustRLock(e.RW(m))
+		if len(e.Holders()) != 2 {
+			e.Errorf("holders %v", e.Holders())
+		}
+		e.MustUnlock(first)
+		if ttl := e.PTTL(); ttl > lease {
+			e.Errorf("a reader that asked for %v would keep the lock for %v", lease, ttl)
+		}
+		e.MustUnlock(second)
+		e.Clean(m)
+	},
+
 	// S8 over goroutines and managers.
 	"ManyReadersOrOneWriter": func(e *Env) {
 		e.Server()

@@ -51,14 +51,15 @@ end
 
 -- survivors looks at who else holds a lock in read mode, after a reader has gone: it
 -- sets the TTL of the hash to the longest right left, or frees the lock if none is,
--- since a reader that died leaves its field behind. A right without TTL, which somebody has made
--- so, gets that of the hash. It returns whether a waiter of ours
+-- since a reader that died leaves its field behind; it takes those of ours away. A right without
+-- TTL, which somebody has made so, gets that of the hash. It returns whether a waiter of ours
 -- can be told nothing when they leave: one of them is Redisson's.
 local function survivors(lock)
   local longest, foreign, ttl = 0, false, redis.call('pttl', lock)
   local fields = redis.call('hgetall', lock)
   for i = 1, #fields, 2 do
     if fields[i] ~= 'mode' then
+      local ours, alive = inbox_of(fields[i]), false
       for n = 1, math.min(tonumber(fields[i + 1]) or 1, 1000) do
         local right = right_of(lock, fields[i], n)
         local left = redis.call('pttl', right)
@@ -66,9 +67,12 @@ local function survivors(lock)
           left = ttl > 0 and ttl or 30000 -- the default lease, Redisson's as well as ours
           redis.pcall('pexpire', right, left)
         end
-        longest = math.max(longest, left)
+        longest, alive = math.max(longest, left), alive or left >= 0
       end
-      foreign = foreign or not inbox_of(fields[i])
+      if ours and not alive then
+        redis.call('hdel', lock, fields[i])
+      end
+      foreign = foreign or not ours
     end
   end
   if longest > 0 then

@@ -70,6 +70,18 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	default:
 		return newLockError(ErrUnavailable, l.name, saidInstead(codes[0]))
 	}
+	return l.heldUntilNow()
+}
+
+// heldUntilNow is stillHeld, also of a lease whose end has passed and has not been handled yet.
+func (l *Lease) heldUntilNow() error {
+	e, announce := l.hold.entry, func() {}
+	e.mu.Lock()
+	if l.err == nil && !time.Now().Before(l.deadlineLocked()) {
+		announce = e.oversleptLocked(l.hold)
+	}
+	e.mu.Unlock()
+	announce()
 	return l.stillHeld()
 }
 

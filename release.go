@@ -26,6 +26,7 @@ type release struct {
 	script    *command.Script
 	args      []any
 	held      bool          // of a hold: if Redis does not know it, that is a loss
+	lapsed    bool          // it began after the deadline, by the monotonic or by the wall clock
 	caller    chan struct{} // of the Unlock that began it, sent to when it is told; nil: nobody waits
 	sent      int           // requests without reply, of this script
 	unclear   bool          // a request ended without telling whether it ran
@@ -54,7 +55,7 @@ const burial = time.Minute
 // in Redis if queued.
 func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) *release {
 	now := time.Now()
-	r := &release{entry: e, patient: now.Add(validity.Patience(h.cfg.ttl))}
+	r := &release{entry: e, patient: now.Add(validity.Patience(h.cfg.ttl)), lapsed: !validity.Valid(now, h.deadline)}
 	if !queued {
 		r.booked = e.bookLocked(h)
 	}
@@ -71,6 +72,9 @@ func (r *release) beginLocked(h *hold, queued bool, now time.Time) {
 	r.hold, r.script, r.sent = h, h.kind.releaseScript(), 0
 	r.args = h.releaseArgs(r.room[:], queued, r.booked)
 	r.until = now.Add(max(h.cfg.ttl, claimTTL, left) + time.Second)
+	if h.extended { // perhaps by more than is known, if Extend was not answered: until this is
+		r.until = r.until.Add(validity.MaxTTL)
+	}
 	if h.stray() {
 		r.until = r.until.Add(burial)
 	}
@@ -195,13 +199,14 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 // goneLocked is the verdict when the owner id was not in the lock any more. If a copy
 // of this request may have run, it was that copy: the lease was valid when Unlock was
 // called, and nothing but this release, or somebody's hand in Redis, ends a lock within
-// its window. If not, the lease had been lost without our having noticed.
+// its window. If not, or if the host has slept beyond its deadline, which timers do not notice, the
+// lease had been lost without our having noticed.
 //
 // The road not taken is a key that remembers each release, as Redisson's unlock
 // latch: a write more per unlock and a live key per unlock for seconds, to tell
 // "released" from "deleted by hand in the very moment of a lost reply".
 func (r *release) goneLocked(reply int64) error {
-	if r.unclear || r.sent > 0 {
+	if (r.unclear || r.sent > 0) && !r.lapsed {
 		return nil
 	}
 	reason := LostDeleted

@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
 // Bugs that were found once, each where two kinds or two features meet.
@@ -130,18 +132,29 @@ func TestFair_PlaceIsKeptBeforeTheGrant(t *testing.T) {
 // Redis cannot be reached when a lease is unlocked that Extend has made long: the release goes
 // on until it is confirmed, however short the lease was before.
 func TestLock_ReleaseOfAnExtendedLeaseGoesOn(t *testing.T) {
-	srv := redistest.Start(t)
-	m, p := managerVia(t, srv)
-	lease := mustLock(t, m.Mutex("a", holdfast.WithFixedLease(time.Second)))
-	if err := lease.Extend(t.Context(), time.Hour); err != nil {
-		t.Fatal(err)
+	for _, answered := range []bool{true, false} {
+		t.Run(fmt.Sprintf("answered=%v", answered), func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			m, p := managerVia(t, srv)
+			lease := mustLock(t, m.Mutex("a", holdfast.WithFixedLease(2*time.Second)))
+			if !answered {
+				p.LoseReply(redistest.Containing(fmt.Sprint(validity.Milliseconds(validity.TTL(time.Hour)))), 1)
+			}
+			if err := lease.Extend(t.Context(), time.Hour); (err == nil) != answered {
+				t.Fatal(err)
+			}
+			if ttl := srv.Admin().PTTL(t.Context(), "a").Val(); ttl < time.Minute {
+				t.Fatalf("the lock has %v", ttl)
+			}
+			p.Refuse(true)
+			p.Cut()
+			wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+			time.Sleep(5 * time.Second) // longer than the release of the lease before
+			p.Heal()
+			redistest.Eventually(t, patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
+		})
 	}
-	p.Refuse(true)
-	p.Cut()
-	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
-	time.Sleep(4 * time.Second) // longer than the release of the lease before
-	p.Heal()
-	redistest.Eventually(t, patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
 }
 
 // A grant by a process with short leases is a short one. It is asked about, or it would be

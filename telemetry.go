@@ -228,7 +228,7 @@ func (op *operation) finish(outcome string, err error) {
 	}
 	op.span.SetAttributes(attrOutcome.String(outcome))
 	if err != nil && outcome == "error" {
-		op.span.SetStatus(codes.Error, err.Error())
+		op.span.SetStatus(codes.Error, strings.ToValidUTF8(err.Error(), "\uFFFD")) // a cause is the caller's
 		op.span.SetAttributes(attribute.String("error.type", errorType(err)))
 	}
 	op.span.End()

@@ -255,15 +255,27 @@ func TestTelemetry_DoWhoseFunctionUnlocks(t *testing.T) {
 // Exporters refuse what is not UTF-8; a lock's name may be any bytes.
 func TestTelemetry_NameOfAnyBytes(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
-	m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+	srv := redistest.Start(t)
+	m := managerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
 	mustUnlock(t, mustLock(t, m.Mutex("user:\xff\xfe:é")))
+	srv.Kill()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		redistest.Eventually(t, patience, "it asks in vain", func() bool { return m.Stats().Troubles > 0 })
+		cancel(errors.New("it said \xff"))
+	}()
+	_, err := m.Mutex("user:\xff\xfe:é").Lock(ctx)
+	wantErr(t, err, holdfast.ErrUnavailable, nil)
 	spans := recorder.Ended()
 	for _, s := range spans {
 		if n := attributes(s)["holdfast.name"].AsString(); n != "user:\uFFFD:é" {
 			t.Errorf("%s of %q", s.Name(), n)
 		}
 	}
-	if len(spans) != 2 {
+	if last := spans[len(spans)-1].Status().Description; !strings.Contains(last, "it said \uFFFD") {
+		t.Errorf("the status is %q", last)
+	}
+	if len(spans) != 3 {
 		t.Errorf("%d spans", len(spans))
 	}
 }

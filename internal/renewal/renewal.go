@@ -34,6 +34,7 @@ type Item[T any] struct {
 	deadline instant
 	index    int32 // position in the heap plus one; 0: not scheduled
 	renewed  bool  // false: a fixed lease, only its deadline counts
+	asked    bool  // handed out or to be retried: next is the end of a pause, which is not cut short
 }
 
 // instant is a time on the monotonic clock, as the time since a scheduler's epoch: a
@@ -102,7 +103,7 @@ func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, first, ttl time.Duration
 	s.mu.Lock()
 	it.ttl, it.renewed = min(first, ttl), renewed
 	it.deadline = s.at(deadline)
-	it.next = it.deadline
+	it.next, it.asked = it.deadline, false
 	switch {
 	case renewed && first < ttl:
 		it.next = min(s.at(time.Now().Add(soon)), it.deadline)
@@ -143,7 +144,7 @@ func (s *Scheduler[T]) Confirm(it *Item[T], sent time.Time, set, ttl time.Durati
 	if it.renewed && set < ttl { // by Extend: a renewal, which sets it to more, is as due as before
 		next = min(next, it.next)
 	}
-	it.next = next
+	it.next, it.asked = next, false
 	heap.Fix(&s.heap, int(it.index)-1)
 	sooner := s.soonerLocked(it)
 	s.mu.Unlock()
@@ -167,6 +168,7 @@ func (s *Scheduler[T]) Retry(it *Item[T]) {
 		s.mu.Unlock()
 		return
 	}
+	it.asked = true
 	it.next = min(s.at(time.Now().Add(validity.RetryAfter(it.ttl))), it.deadline)
 	heap.Fix(&s.heap, int(it.index)-1)
 	sooner := s.soonerLocked(it)
@@ -276,7 +278,7 @@ func (s *Scheduler[T]) due(t time.Time) (renew, expired []T, wait time.Duration)
 	for len(s.heap) > 0 {
 		it := s.heap[0]
 		early := it.next
-		if len(out) > 0 && it.renewed {
+		if len(out) > 0 && it.renewed && !it.asked {
 			early -= instant(slack(it.ttl))
 		}
 		if early > now {
@@ -293,6 +295,7 @@ func (s *Scheduler[T]) due(t time.Time) (renew, expired []T, wait time.Duration)
 		}
 	}
 	for _, it := range out {
+		it.asked = true
 		it.next = min(now+instant(validity.Patience(it.ttl)), it.deadline)
 		heap.Push(&s.heap, it)
 	}

@@ -286,3 +286,41 @@ func TestScheduler_AddAgain(t *testing.T) {
 		}
 	})
 }
+
+// Who is renewed all the time does not cut the pauses of another short that is not answered, or whose renewal
+// fails.
+func TestScheduler_PausesAreNotCutShort(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			const short = 60 * time.Millisecond
+			items := map[string]*Item[string]{"long": {Value: "long"}, "short": {Value: "short"}}
+			var s *Scheduler[string]
+			s = New(Config[string]{
+				Renew: func(batch []string) {
+					for _, v := range batch {
+						switch {
+						case v == "short":
+							s.Confirm(items[v], time.Now(), short, short)
+							continue
+						case fails:
+							s.Retry(items[v])
+						}
+						asked++
+					}
+				},
+				Expire: func(string) {},
+			})
+			now := time.Now()
+			s.Add(items["long"], now, 30*time.Second, 30*time.Second, true)
+			s.Add(items["short"], now, short, short, true)
+			time.Sleep(40 * time.Second)
+			if err := s.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if asked < 15 || asked > 25 { // one a second in two thirds of its lease
+				t.Errorf("fails %v: asked for %d times", fails, asked)
+			}
+		})
+	}
+}

@@ -1,0 +1,44 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// heldFor returns a manager behind a proxy and a lease of "a".
+func heldFor(t *testing.T, opt LockOption) (*Manager, *redistest.Proxy, *redistest.Server, *Lease) {
+	t.Helper()
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	m, err := New(p.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	lease, err := m.Mutex("a", opt).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, p, srv, lease
+}
+
+// Redis still has the lock for the length of the margin, but the end has been reached and only not been handled.
+func TestExtend_AfterTheEndIsTheLoss(t *testing.T) {
+	m, _, _, lease := heldFor(t, WithFixedLease(time.Minute))
+	h := lease.hold
+	h.entry.mu.Lock()
+	m.scheduler.Remove(&h.item) // it is about to call expire
+	h.deadline = time.Now().Add(-time.Millisecond)
+	h.entry.mu.Unlock()
+	if err := lease.Extend(t.Context(), time.Hour); !errors.Is(err, ErrLeaseLost) {
+		t.Errorf("%v, want ErrLeaseLost", err)
+	}
+	m.expire(h)
+	if lost := m.Stats().Lost; lost != 1 {
+		t.Errorf("lost %d times", lost)
+	}
+}

@@ -1,0 +1,30 @@
+package holdfast
+
+import (
+	"errors"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// The host has slept beyond the deadline, and the connection has died meanwhile: that the repeated release finds
+// nothing says that the lease was lost, and not that the first copy of it ran.
+func TestUnlock_AfterASleepOfTheHost(t *testing.T) {
+	_, p, srv, lease := heldFor(t, WithLease(time.Minute))
+	h := lease.hold
+	h.entry.mu.Lock()
+	// The wall clock has gone on for an hour, and the monotonic one has not: a Time begins with the seconds of the
+	// first, above 30 bits of nanoseconds.
+	*(*uint64)(unsafe.Pointer(&h.deadline)) -= 3600 << 30
+	h.entry.mu.Unlock()
+	if lease.Valid() {
+		t.Fatal("valid after a sleep")
+	}
+	srv.Admin().Del(t.Context(), "a") // it has expired
+	p.LoseReply(redistest.Containing("redisson_lock__channel:{a}"), 1)
+	if err := lease.Unlock(t.Context()); !errors.Is(err, ErrLeaseLost) {
+		t.Errorf("%v, want ErrLeaseLost", err)
+	}
+}

@@ -58,6 +58,7 @@ func (e *entry) adoptLocked(w, from *waiter) bool {
 // with a grant or without.
 func (e *entry) disownLocked(c *hold, granted bool) {
 	e.orphans--
+	before := e.releasing
 	if e.orphan == c.waiter {
 		e.orphan = nil
 	}
@@ -69,6 +70,9 @@ func (e *entry) disownLocked(c *hold, granted bool) {
 		e.undoLocked(c)
 	}
 	e.ask = e.ask || e.kind != fairKind
+	if e.releasing == before { // else that is to end, too
+		e.gaveUpLocked()
+	}
 }
 
 // endBidLocked ends the bid that c is the claim of, and reports whether it stood in the

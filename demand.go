@@ -50,17 +50,14 @@ type demandQuestion struct{ hold *hold }
 func (q *demandQuestion) Replied(_ *command.Call, r command.Reply) {
 	h := q.hold
 	e := h.entry
-	var waiting, listeners, us int64
+	var waiting, listeners int64
 	if n, ok := r.Value.([]any); ok && len(n) == 2 {
 		waiting, _ = n[0].(int64)
 		listeners, _ = n[1].(int64)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.m.subscriber.live(e.channel()) && e.m.countsUs() {
-		us = 1
-	}
-	if waiting > 0 || listeners > us {
+	if waiting > 0 || listeners > e.ownListeners() {
 		h.demand = demandKnown
 	} else {
 		h.demand = demandUnknown
@@ -78,6 +75,13 @@ func (q *demandQuestion) Overdue(*command.Call) {
 	}
 }
 
-// countsUs reports whether the server that a script runs on counts our own subscription to a lock's
-// channel: a node of a cluster knows only those made there, which plain ones need not be.
-func (m *Manager) countsUs() bool { return m.counted == "1" || m.subscriber.sharded() }
+// ownListeners is how many of those who hear the lock's channel are this process, as far as the server
+// that a script runs on knows: a node of a cluster knows only subscriptions made there, which plain ones
+// need not be.
+func (e *entry) ownListeners() int64 {
+	s := e.m.subscriber
+	if (e.m.counted == "1" || s.sharded()) && s.live(e.channel()) {
+		return 1
+	}
+	return 0
+}

@@ -212,7 +212,7 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, error) {
 	if r.once && e.inTheWayLocked(h.kind, time.Now()) {
 		return nil, nil, newLockError(ErrNotAcquired, h.name)
 	}
-	r.after = e.tries
+	r.after, r.behind = e.tries, e.releasing+e.orphans
 	w := &waiter{Value: r}
 	var ready chan struct{}
 	if r.async == nil {

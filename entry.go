@@ -81,6 +81,7 @@ type request struct {
 	h      *handle
 	owner  *owner          // carried by the caller's context; nil: a new one
 	once   bool            // TryLock: refused by the first verdict
+	behind int32           // fair, once: of what was being given up when it came, how much is still to end
 	after  uint64          // requests numbered above it were sent after the caller had come
 	trace  context.Context // parent of the span of a request sent for this caller; nil: none
 	async  chan<- Result   // LockAsync: where the outcome goes; else nil
@@ -142,7 +143,7 @@ func (e *entry) stepLocked() {
 	case e.orphan != nil && e.adoptLocked(front, e.orphan):
 		e.orphan = nil
 		e.orphans--
-	case front.Value.current == nil && e.releasing == 0 && e.orphan == nil && !(front.Value.once && e.orphans > 0):
+	case front.Value.current == nil && e.clearLocked(front):
 		e.tryLocked(front) // but not once, while it would meet what is being given up
 	}
 	if e.kind == fairKind {
@@ -155,10 +156,29 @@ func (e *entry) stepLocked() {
 	}
 }
 
+// clearLocked reports whether a request for w would meet nothing that is being given up. A TryLock of a
+// fair lock does not wait for what was given up since it came: with callers who come and go there is always
+// something.
+func (e *entry) clearLocked(w *waiter) bool {
+	if e.kind == fairKind && w.Value.once {
+		return w.Value.behind <= 0
+	}
+	return e.releasing == 0 && e.orphan == nil && !(w.Value.once && e.orphans > 0)
+}
+
+// gaveUpLocked is called when something that was being given up has ended, in whatever order.
+func (e *entry) gaveUpLocked() {
+	for w := e.waiters.Front(); w != nil && e.onces > 0; w = w.Next() {
+		if w.Value.behind--; w.Value.once && w.Value.behind == 0 {
+			e.ask, e.strayed = true, true
+		}
+	}
+}
+
 // restLocked stops asking when nobody waits, and forgets the entry when nothing is
 // left of it.
 func (e *entry) restLocked() {
-	e.ask, e.yielding = false, false
+	e.ask, e.yielding, e.refused = false, false, false
 	e.stopTimer()
 	e.listenLocked(false)
 	if e.lingerLocked() {

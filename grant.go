@@ -26,7 +26,7 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 	if x := e.hold; x != nil { // Redis would not have granted another while it was held
 		lost = e.loseLocked(x, LostStolen)
 	}
-	e.refused = false
+	e.refused, e.silent = false, 0
 	h.phase = held
 	h.tenure = now.Sub(e.m.epoch)
 	e.returnedLocked(now)

@@ -18,8 +18,8 @@ import "context"
 // re-enter, but is told ErrWouldDeadlock, and the other way round.
 //
 // Among the goroutines of one process the lock is granted in the order of their
-// calls, without a Redis command; while another process waits, for at most
-// WithHandoffSlice. Processes take turns in the order in which they began to wait, or booked
+// calls, without a Redis command if they have the same options, none of them WithFixedLease;
+// while another process waits, for WithHandoffSlice (see there). Processes take turns in the order in which they began to wait, or booked
 // their place with a release; each has one place in the queue, however many of its callers
 // wait. A FairMutex has one order for all callers.
 type Mutex struct{ handle }

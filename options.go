@@ -104,9 +104,10 @@ func checkLease(err *error, option string, d time.Duration) {
 }
 
 // WithMaxHold ends a lease with ErrMaxHold once it has been held for d, and stops
-// renewing the lock: a stuck holder cannot hold for ever. The lock stays taken in
-// Redis until its TTL has run out or the holder calls Unlock, which it has to do before
-// Manager.Close, so the holder has that time to stop. The default is no limit; d must not be shorter than the lease.
+// renewing the lock: a stuck holder cannot hold for ever. The lock stays taken in Redis until
+// the holder calls Unlock or the TTL has run out: that is the time it has to stop. It has to unlock
+// before Manager.Close, which leaves such a lock to its TTL. The default is no limit; d must not be
+// shorter than the lease.
 func WithMaxHold(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		if d <= 0 || d > validity.MaxTTL {
@@ -123,7 +124,8 @@ func WithFencing() LockOption {
 }
 
 // WithNameMapper renames every lock of the Manager, as Redisson's NameMapper does;
-// keys and channels are built from the result.
+// keys and channels are built from the result. mapper must map a name always to the same one, no
+// two names to one, and may be called by several goroutines at a time.
 func WithNameMapper(mapper func(name string) string) Option {
 	return option(func(c *config) {
 		if mapper == nil {
@@ -136,9 +138,9 @@ func WithNameMapper(mapper func(name string) string) Option {
 
 // WithLogger sets where lost leases, leases that WithMaxHold ended, failed renewals and lost pub/sub
 // connections are reported. What Lock, TryLock and Unlock find out and return is not, nor a
-// release that Redis has not confirmed. The default discards all. A handler that blocks delays the end of
-// other leases: it is called by the goroutine that ends them, for which Close waits, within its
-// bounds.
+// release that Redis has not confirmed. Renewals that fail make one line a second. The default
+// discards all. A handler that blocks delays the end of other leases, and renewals: it is called by the
+// goroutines that see to them, for which Close waits, within its bounds.
 func WithLogger(log *slog.Logger) Option {
 	return option(func(c *config) {
 		if log == nil {
@@ -173,7 +175,7 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 
 // WithPollInterval sets how often a process that waits for a lock asks Redis even if no message
 // tells it to, which bounds how long a lost message can delay it. To keep its place in the queue it
-// asks at least three times within WithFairPatience, and once in two minutes, even if d is longer.
+// asks at least three times within WithFairPatience, and once in two minutes: a longer d has no effect.
 // Up to a fifth is taken off at random. The default is DefaultPollInterval; the
 // least is 10 ms.
 func WithPollInterval(d time.Duration) Option {
@@ -186,8 +188,10 @@ func WithPollInterval(d time.Duration) Option {
 }
 
 // WithHandoffSlice sets the longest time for which a process passes a Mutex, or the write
-// side of an RWMutex, among its own goroutines before it lets other processes have it; 0 means
-// that each Unlock gives it back to Redis. The default is DefaultHandoffSlice.
+// side of an RWMutex, among its own goroutines before it lets other processes have it. Whether
+// another one waits is asked when it is passed on, so a process whose sections are longer than the
+// slice can let in one more of its own callers. 0 means that each Unlock gives it back to Redis. The
+// default is DefaultHandoffSlice.
 func WithHandoffSlice(d time.Duration) Option {
 	return option(func(c *config) {
 		if d < 0 || d > validity.MaxTTL {

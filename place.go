@@ -67,7 +67,7 @@ func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 		case r.queued || r.current != nil:
 			continue
 		case r.once:
-			if e.releasing+e.orphans == 0 { // it would meet what is being given up
+			if e.clearLocked(w) { // it would meet what is being given up
 				e.tryLocked(w)
 			}
 			continue

@@ -302,6 +302,7 @@ func (r *release) uncollideLocked() {
 	if r.colliding {
 		r.colliding = false
 		r.entry.releasing--
+		r.entry.gaveUpLocked()
 	}
 }
 
@@ -316,10 +317,7 @@ const redissonsTurn = 5 * time.Millisecond
 
 // giveWayLocked decides when to ask again after a release that n clients heard of.
 func (e *entry) giveWayLocked(n int64) {
-	if e.listening && e.m.countsUs() {
-		n-- // that was us
-	}
-	if n > 0 && e.waiters.Len() > 0 {
+	if n > e.ownListeners() && e.waiters.Len() > 0 {
 		e.ask = false
 		e.yieldForLocked(giveWay)
 	}

@@ -2,8 +2,11 @@ package holdfast_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,4 +110,82 @@ func TestUnlock_GrantInALostAnswer(t *testing.T) {
 	p.LoseReply(releaseOn("a"), 1)
 	mustUnlock(t, held)
 	mustUnlock(t, got())
+}
+
+// A TryLock of a fair lock waits for what is being given up when it comes, and not for what callers that come and
+// go give up after that.
+func TestFair_TryLockBesideThoseWhoGiveUp(t *testing.T) {
+	for name, trouble := range map[string]func(*redistest.Proxy){
+		"silent":  func(p *redistest.Proxy) { p.BlackHole(true) },
+		"distant": func(p *redistest.Proxy) { p.Delay(10*time.Millisecond, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, p := managerVia(t, redistest.Start(t))
+			l := m.FairMutex("a")
+			mustUnlock(t, mustLock(t, l))
+			ctx, stop := context.WithCancel(t.Context())
+			var callers sync.WaitGroup
+			defer func() { stop(); p.Heal(); p.Cut(); callers.Wait() }()
+			trouble(p)
+			for range 4 {
+				callers.Go(func() {
+					for ctx.Err() == nil {
+						short, cancel := context.WithTimeout(ctx, 8*time.Millisecond)
+						if lease, err := l.Lock(short); err == nil {
+							_ = lease.Unlock(ctx)
+						}
+						cancel()
+					}
+				})
+			}
+			redistest.Eventually(t, patience, "requests are given up", func() bool { return m.Stats().Commands > 8 })
+			select {
+			case <-waitsFor(l.TryLock, ctx): // whatever it says
+			case <-time.After(patience):
+				t.Error("TryLock does not return")
+			}
+		})
+	}
+}
+
+// What was said to an earlier caller does not say why the next one got nothing.
+func TestLock_OldRefusalExplainsNoSilence(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	held := mustLock(t, managerOn(t, srv).Mutex("a"))
+	ctx, leave := context.WithCancel(t.Context())
+	refused := waitsFor(m.Mutex("a").Lock, ctx)
+	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	p.BlackHole(true)
+	leave()
+	wantErr(t, (<-refused).Err, holdfast.ErrNotAcquired, nil)
+	mustUnlock(t, held)
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := m.Mutex("a").Lock(short)
+	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	p.Heal()
+	p.Cut()
+}
+
+// That Redis has not been asked while a reader is inside is no silence.
+func TestLock_ShortWaitBesideAReaderIsNoSilence(t *testing.T) {
+	m, p := managerVia(t, redistest.Start(t))
+	var err error
+	for try := range 5 { // a machine that stands still makes a silence of it
+		l := m.RWMutex(fmt.Sprint(try), holdfast.WithFixedLease(time.Minute)) // its readers share no hold
+		p.Delay(0, 0)
+		inside := mustLock(t, l.RLocker())
+		time.Sleep(100 * time.Millisecond) // of the lease: more than what would be a silence
+		p.Delay(20*time.Millisecond, 0)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		_, err = l.RLock(ctx)
+		cancel()
+		mustUnlock(t, inside)
+		if errors.Is(err, holdfast.ErrNotAcquired) {
+			return
+		}
+	}
+	t.Error(err)
 }

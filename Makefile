@@ -28,7 +28,7 @@ unit: ## all tests, on real servers; they mostly wait, so more run at a time tha
 	$(GO) test ./internal/model # all states: under the race detector it visits those of one fault
 	@test -f interop/target/current/redisson-peer.jar || echo "unit: skipped the tests beside real Redisson, which make interop runs"
 
-stress: ## the tests again and again: make stress COUNT=20
+stress: redis ## the tests again and again: make stress COUNT=20
 	$(GO) test -race -shuffle=on -parallel 6 -count=$(or $(COUNT),5) -timeout 24h . ./internal/...
 
 chaos: redis ## faults of all kinds and judges for a minute: make chaos CHAOS_ARGS='-duration 10m -seed 7'

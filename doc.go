@@ -42,7 +42,8 @@
 // and no Redis command. Goroutines that share such a context are one owner;
 // WithoutOwner makes them compete. The owner of an RWMutex's write side may take its
 // read side too, and keep that when it unlocks the other; the reverse would wait for
-// itself and is ErrWouldDeadlock, as is a FairMutex for the owner of the Mutex of that name.
+// itself and is ErrWouldDeadlock, as is a FairMutex for the owner of the Mutex of that name, or the
+// other way round.
 //
 // # Leases and validity
 //
@@ -52,15 +53,16 @@
 //
 //	deadline = sent + TTL - margin        margin = max(25 ms, TTL/50), at most TTL/2
 //
-// A lock that another process's release hands over has a short TTL at first: two seconds, or
-// the lease if that is shorter. If the process that gets it has died, the others wait only that
-// long. After 25 ms the first renewal gives it its own TTL; until then it cannot outlive a
-// longer silence of Redis.
+// A lock that a release grants through Redis, as every one of a FairMutex does, has a short TTL at
+// first: two seconds, or the releaser's lease if that is shorter. If the process that gets it has died,
+// the others wait only that long. After 25 ms the first renewal gives it its own TTL, which shortens
+// nothing; until that is confirmed, two seconds of silence end the lease.
 //
 // Holds are renewed every TTL/3 by one scheduler, in batches, and a renewal that fails
 // is repeated until the deadline. A lease is lost for two reasons only: Redis says that it
 // has another owner or none, or the deadline has passed. The latter needs no answer from
-// anybody, even if Redis, the network and the client are all stuck.
+// anybody, even if Redis, the network and the client are all stuck. A host that sleeps stops the
+// timers: then only Valid is right at once, and Done and contexts follow with the next renewal.
 //
 // # Fencing
 //
@@ -78,10 +80,10 @@
 // Callers in one process that want a Mutex wait in the order in which they came; the
 // first of them stands for all in the queue that the lock has in Redis. Unlock passes the
 // lock to the next caller without a Redis command. Once another process waits, that goes
-// on for a hand-off slice (WithHandoffSlice) at most; then the lock is released. A release
+// on for a hand-off slice (see WithHandoffSlice); then the lock is released. A release
 // grants the lock to the next process in the queue and tells it so. A hand-over between
 // processes therefore costs two commands per acquisition, one to stand in the queue and
-// one to release, and processes take turns. A process whose only caller keeps the lock for less
+// one to release, and a renewal if it is held for longer than 25 ms; processes take turns. A process whose only caller keeps the lock for less
 // than a millisecond and takes it again within another, several times in a row, books its next place
 // with the release: one command. If that caller does not come back, a booking can cost the others up
 // to a millisecond, in which a TryLock is refused as well.
@@ -124,9 +126,10 @@
 // lock; ErrUnavailable, nobody knows, because Redis could not be asked; ErrLeaseLost
 // and ErrMaxHold, a lease ended before its Unlock; ErrNotHeld, it had been unlocked;
 // ErrClosed, the manager is; and the mistakes, ErrWouldDeadlock, ErrWrongKind,
-// ErrInvalidName and ErrInvalidOption. No call returns ErrReleased, but as the cause of a
-// context that ended: it is what Lease.Err and context.Cause say after Unlock. If a context ended a wait, its cause is in the chain
-// as well. Trouble with Redis is never reported as a lock that somebody holds.
+// ErrInvalidName and ErrInvalidOption. No call returns ErrReleased by itself: Lease.Err and
+// context.Cause say so after Unlock, and the error of a wait under such a context has it as the
+// cause. If a context ended a wait, its cause is in the chain as well. Trouble with Redis is never
+// reported as a lock that somebody holds.
 //
 // # Redisson
 //

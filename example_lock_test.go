@@ -195,7 +195,7 @@ func ExampleLease_Valid() {
 	}
 	for _, recipient := range []string{"ada", "grace"} {
 		if !lease.Valid() {
-			log.Fatal(lease.Err())
+			log.Fatal("the lease is over") // Err may not say so yet
 		}
 		fmt.Println("to", recipient)
 	}

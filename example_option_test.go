@@ -170,9 +170,9 @@ func ExampleWithMeterProvider() {
 // The rest is seldom changed.
 func ExampleOption() {
 	m, done := newManager(
-		holdfast.WithPollInterval(5*time.Second),          // trust messages more
+		holdfast.WithPollInterval(250*time.Millisecond),   // a lost message costs less
 		holdfast.WithHandoffSlice(0),                      // never pass a lock on inside the process
-		holdfast.WithFairPatience(time.Second),            // silent waiters lose their place sooner
+		holdfast.WithFairPatience(2*time.Second),          // silent waiters lose their place sooner
 		holdfast.WithPublishMode(holdfast.PublishClassic), // PUBLISH, whatever the server has
 		holdfast.WithReplicas(0, 0),                       // do not wait for replicas
 	)

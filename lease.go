@@ -78,7 +78,7 @@ func (l *Lease) Name() string { return l.name }
 func (l *Lease) Token() uint64 { return l.token }
 
 // Deadline returns the time until which the lease claims exclusivity if nothing more is
-// heard from Redis. Renewal moves it on. A lease that another process's release handed over has
+// heard from Redis. Renewal moves it on. A lease that a release granted through Redis has
 // one less than two seconds ahead until its first renewal, 25 ms after the grant: see "Leases
 // and validity" in the package's documentation. Only the deadline of a Redlock can move back,
 // when a member is lost.
@@ -100,7 +100,7 @@ func (l *Lease) deadlineLocked() time.Time {
 
 // Valid reports, without I/O, whether the lease is held and now is before Deadline
 // by the monotonic and by the wall clock: the first stands still while the host
-// sleeps, the second can be set. It narrows the window in which a paused holder can
+// sleeps, the second can be set. Err may be nil when Valid is false: it is told by a timer. It narrows the window in which a paused holder can
 // do harm; it cannot close it.
 func (l *Lease) Valid() bool {
 	if l.group != nil {

@@ -75,8 +75,8 @@ func fail(to *error, option string, value any, reason string) {
 
 // WithLease sets the TTL that a lock gets in Redis; it is renewed every d/3 until
 // Unlock, so d is how long the lock outlives a holder that died. A lock that another release
-// hands over has two seconds until its first renewal, 25 ms later. The default is
-// DefaultLease; the least is 10 ms.
+// hands over has two seconds until its first renewal, 25 ms later, also if d is less. The
+// default is DefaultLease; the least is 10 ms.
 func WithLease(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		checkLease(&c.err, "WithLease", d)

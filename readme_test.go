@@ -55,7 +55,7 @@ func variants(ctx context.Context, locks *holdfast.Manager, work func(context.Co
 	lock := locks.Mutex("user:7")
 	lease, err := lock.TryLock(ctx)      // asks once: ErrNotAcquired if somebody else has it
 	later := lock.LockAsync(ctx)         // the result comes on a channel, no goroutine waits for it
-	mu := holdfast.SyncLocker(ctx, lock) // for code that takes a sync.Locker
+	mu := holdfast.SyncLocker(ctx, lock) // for code that takes a sync.Locker; one for each goroutine
 	if err != nil {
 		return err
 	}

@@ -31,8 +31,8 @@ import (
 // The lease is valid until the deadline that a majority shares: each member's is
 // counted from before its request was sent, less a margin for drift. Members are
 // renewed separately. Missing ones, which were down or have been lost, are asked again
-// while the lease is valid without them, and never once it was not: they could have voted
-// for somebody else in between. A member that was lost is not asked again with WithFixedLease
+// while the lease is valid without them. Once it has not been for a moment they are never asked again:
+// they could have voted for somebody else in between. A member that was lost is not asked again with WithFixedLease
 // or WithMaxHold, or the lease could outlast them.
 type Redlock struct {
 	members []*handle

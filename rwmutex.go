@@ -12,9 +12,9 @@ import "context"
 //
 // Neither side starves among processes of Holdfast: a waiting writer, here or in another
 // process, keeps new readers out, and a release lets in either the writer or all
-// readers up to the next writer. A process with a reader inside asks whether a writer waits elsewhere
-// when another reader comes, and has not asked for WithHandoffSlice (where that is 0, for its
-// default); until it is answered, a round trip later, readers still come in. Redisson's readers do
+// readers up to the next writer. When another reader comes to one that is inside, their process asks
+// whether a writer waits elsewhere, once per WithHandoffSlice (where that is 0, its default); until it
+// is answered, a round trip later, readers still come in. Redisson's readers do
 // not wait behind a waiting writer.
 //
 // An owner (see Mutex) that holds the write side may take the read side as well; when

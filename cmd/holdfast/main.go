@@ -1,6 +1,6 @@
 // Command holdfast shows what Holdfast does:
 //
-//	go run github.com/holdfast-go/holdfast/cmd/holdfast@latest demo
+//	go run ./cmd/holdfast demo
 //
 // is a flash sale in which 100 buyers in 4 processes fight for 10 phones. It needs
 // nothing installed. `holdfast demo --help` lists its numbers.

@@ -47,8 +47,8 @@ func writer(ctx context.Context, w *example.Worker) error {
 	if err != nil {
 		return err
 	}
-	if err := held.Err(); err != nil {
-		return err
+	if !held.Valid() {
+		return errors.New("the lease is over")
 	}
 	w.Here(lastLook) // however close to the write the last look is, this can happen
 	switch err := write(ctx, w, text+" "+w.Name, held.Token()); {

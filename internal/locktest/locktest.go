@@ -1,7 +1,14 @@
 // Package locktest is the suite that every kind of lock passes: what the invariants
 // promise of a lock, each scenario as a test against a real server with real faults.
 //
-// Tests only.
+// Tests only. A scenario is a function in one of the maps below (those in files that begin with rw are for
+// read-write locks alone), named after what it shows; its Env makes the server, managers and faults. It runs for each
+// kind of lock and in each mode, and some groups in a cluster:
+//
+//	go test -run 'TestMutex$/wait/WaitingIsIdle' .
+//
+// Give it a name that no other scenario has. A number of docs/SCENARIOS.md or docs/SAFETY.md in its comment is for the
+// row there that has to name it.
 package locktest
 
 import (

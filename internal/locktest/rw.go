@@ -48,13 +48,7 @@ func (e *Env) MustRLock(l *holdfast.RWMutex) *holdfast.Lease {
 	return e.MustLock(l.RLocker())
 }
 
-// Later is MustLock in the background.
-func (e *Env) Later(l holdfast.Locker) <-chan *holdfast.Lease {
-	got := e.Locking(l)
-	return got
-}
-
-// Soon receives from one of Later's channels, or fails.
+// Soon receives from one of Locking's channels, or fails.
 func (e *Env) Soon(what string, got <-chan *holdfast.Lease) *holdfast.Lease {
 	e.Helper()
 	select {

@@ -57,9 +57,9 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		write, read := e.bothSides(l)
 		p := redistest.StartProcess(e, HolderRole, "read", e.srv.Addr(), e.srv.Password(), e.Key, "20s")
 		e.Queued(1)
-		remote := e.Later(e.RW(other).RLocker())
+		remote := e.Locking(e.RW(other).RLocker())
 		e.Queued(2)
-		local := e.Later(l.RLocker())
+		local := e.Locking(l.RLocker())
 		e.Parked(m, 1)
 		sub := e.srv.Client(e).Subscribe(bg, e.Channel(e.Key))
 		defer sub.Close()
@@ -102,7 +102,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		first := l.LockAsync(bg)
 		e.Queued(1)
 		e.Listening(1)
-		second := e.Later(l)
+		second := e.Locking(l)
 		e.Parked(m, 2)
 		e.MustUnlock(held)
 		write := (<-first).Lease
@@ -127,7 +127,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		write, read := e.bothSides(l)
 		e.MustUnlock(write)
 		e.readHeld(1)
-		waiting := e.Later(e.RW(e.Manager()))
+		waiting := e.Locking(e.RW(e.Manager()))
 		e.Queued(1)
 		for end := time.Now().Add(2 * lease); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 			if ttl := e.PTTL(); ttl < lease/4 || !read.Valid() {

@@ -67,7 +67,7 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 				for _, g := range gates {
 					g.Release() // the copies arrive now
 				}
-				got := e.Soon(name+": the lock is free", e.Later(e.RW(e.Manager())))
+				got := e.Soon(name+": the lock is free", e.Locking(e.RW(e.Manager())))
 				e.srv.RequireTTLs(e)
 				if n := e.Holders(); len(n) != 1 {
 					e.Errorf("%s, request %v: holders %v", name, request, n)
@@ -92,7 +92,7 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 		if err := read.Err(); err != nil {
 			e.Fatalf("the read right is gone: %v", err)
 		}
-		in := e.Soon("a reader", e.Later(e.RW(e.Manager()).RLocker()))
+		in := e.Soon("a reader", e.Locking(e.RW(e.Manager()).RLocker()))
 		e.MustUnlock(in)
 		e.MustUnlock(read)
 
@@ -101,7 +101,7 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 		_ = write.Unlock(bg)
 		e.WantLost(read, holdfast.LostDeadline)
 		e.srv.Resume()
-		e.MustUnlock(e.Soon("the next writer", e.Later(e.RW(e.Manager()))))
+		e.MustUnlock(e.Soon("the next writer", e.Locking(e.RW(e.Manager()))))
 		e.srv.RequireTTLs(e)
 		e.WantErr(read.Unlock(bg), holdfast.ErrLeaseLost)
 		e.Clean(m, Tombstones)

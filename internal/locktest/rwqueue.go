@@ -35,7 +35,7 @@ var rwQueueScenarios = map[string]func(*Env){
 	"TryRLockLetsReadersIn": func(e *Env) {
 		m, other, third := e.Manager(byMessage...), e.Manager(byMessage...), e.Manager()
 		gone := e.MustLock(e.RW(m))
-		waiting := e.Later(e.RW(other).RLocker())
+		waiting := e.Locking(e.RW(other).RLocker())
 		e.Queued(1)
 		e.Eventually("it has asked again, once it heard messages", func() bool { return e.srv.CommandCalls("eval", "evalsha") >= 3 })
 		e.srv.Admin().Del(bg, e.Key)
@@ -54,9 +54,9 @@ var rwQueueScenarios = map[string]func(*Env){
 	"ReaderThatAsksBringsOthersIn": func(e *Env) {
 		m, asks, silent := e.Manager(byMessage...), e.Manager(), e.Manager(byMessage...)
 		gone := e.MustLock(e.RW(m))
-		first := e.Later(e.RW(asks).RLocker())
+		first := e.Locking(e.RW(asks).RLocker())
 		e.Queued(1)
-		second := e.Later(e.RW(silent).RLocker())
+		second := e.Locking(e.RW(silent).RLocker())
 		e.Queued(2)
 		e.Eventually("it has asked again, once it heard messages", func() bool { return silent.Stats().Commands >= 2 })
 		e.srv.Admin().Del(bg, e.Key)
@@ -76,7 +76,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		ctx, cancel := context.WithCancel(bg)
 		writer := e.RW(b).LockAsync(ctx)
 		e.Queued(1)
-		behind := e.Later(e.RW(c).RLocker())
+		behind := e.Locking(e.RW(c).RLocker())
 		e.Queued(2)
 		e.Eventually("both have asked again, once they heard messages", func() bool { return e.srv.CommandCalls("eval", "evalsha") >= 5 })
 		cancel()
@@ -102,10 +102,10 @@ var rwQueueScenarios = map[string]func(*Env){
 			writer := e.RW(w).LockAsync(ctx)
 			e.Queued(1)
 			e.Listening(1) // it has been refused
-			behind := []<-chan *holdfast.Lease{e.Later(e.RW(w).RLocker())}
+			behind := []<-chan *holdfast.Lease{e.Locking(e.RW(w).RLocker())}
 			e.Parked(w, 2)
 			c := e.Manager(byMessage...)
-			behind = append(behind, e.Later(e.RW(c).RLocker()))
+			behind = append(behind, e.Locking(e.RW(c).RLocker()))
 			e.Queued(2)
 			cancel()
 			e.WantErr((<-writer).Err, holdfast.ErrNotAcquired, context.Canceled)
@@ -131,7 +131,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		e.Queued(1)
 		writer := e.RW(c).LockAsync(ctx)
 		e.Queued(2)
-		last := e.Later(e.RW(e.Manager()).RLocker())
+		last := e.Locking(e.RW(e.Manager()).RLocker())
 		e.Queued(3)
 		cancel()
 		e.WantErr((<-reader).Err, context.Canceled)
@@ -154,7 +154,7 @@ var rwQueueScenarios = map[string]func(*Env){
 			p := redistest.StartProcess(e, HolderRole, "write", e.srv.Addr(), e.srv.Password(), e.Key, lease.String())
 			e.Queued(1)
 			b := e.Manager()
-			behind := e.Later(e.RW(b).RLocker())
+			behind := e.Locking(e.RW(b).RLocker())
 			e.Queued(2)
 			stop(p)
 			e.MustUnlock(e.Soon("the reader behind", behind))
@@ -182,7 +182,7 @@ var rwQueueScenarios = map[string]func(*Env){
 				e.Queued(1)
 				e.Listening(1)
 				b := e.Manager()
-				behind := e.Later(e.RW(b))
+				behind := e.Locking(e.RW(b))
 				e.Queued(2)
 				stop(p)
 				e.MustUnlock(held)
@@ -205,7 +205,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		writer := e.RW(b).LockAsync(bg)
 		reader := e.RW(b).RLockAsync(bg)
 		e.Queued(1)
-		behind := e.Later(e.RW(e.Manager(byMessage...)).RLocker())
+		behind := e.Locking(e.RW(e.Manager(byMessage...)).RLocker())
 		e.Queued(2)
 		if err := b.Close(bg); err != nil {
 			e.Error(err)
@@ -221,7 +221,7 @@ var rwQueueScenarios = map[string]func(*Env){
 	"ClosedManagerReleasesItsReaders": func(e *Env) {
 		a, b := e.Manager(byMessage...), e.Manager(byMessage...)
 		shared, own := e.MustRLock(e.RW(b)), e.MustRLock(e.RW(b, holdfast.WithFixedLease(time.Hour)))
-		writer := e.Later(e.RW(a))
+		writer := e.Locking(e.RW(a))
 		e.Queued(1)
 		if err := b.Close(bg); err != nil {
 			e.Error(err)
@@ -237,7 +237,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		m, admin := e.Manager(), e.Manager()
 		for _, side := range []holdfast.Locker{e.RW(m), e.RW(m).RLocker()} {
 			held := e.MustLock(side)
-			writer := e.Later(e.RW(e.Manager(byMessage...)))
+			writer := e.Locking(e.RW(e.Manager(byMessage...)))
 			e.Queued(1)
 			if ok, err := admin.ForceUnlock(bg, e.Key); !ok || err != nil {
 				e.Errorf("%v, %v", ok, err)
@@ -279,9 +279,9 @@ var rwQueueScenarios = map[string]func(*Env){
 		want(holdfast.KindFree, 0, 0)
 		one, two := e.MustRLock(e.RW(m)), e.MustRLock(e.RW(other))
 		want(holdfast.KindRead, 2, 0)
-		writer := e.Later(e.RW(m))
+		writer := e.Locking(e.RW(m))
 		e.Queued(1)
-		reader := e.Later(e.RW(e.Manager()).RLocker())
+		reader := e.Locking(e.RW(e.Manager()).RLocker())
 		e.Queued(2)
 		want(holdfast.KindRead, 2, 2)
 		e.MustUnlock(one)

@@ -138,7 +138,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 					l = e.RW(m)
 				}
 				e.Busy(l.TryLock)
-				got, all = append(got, e.Later(l)), append(all, m)
+				got, all = append(got, e.Locking(l)), append(all, m)
 			}
 			e.hears(2)
 			java.unwrite()
@@ -180,7 +180,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 			if hash < 20*time.Second {
 				e.Errorf("the hash has %v left", hash)
 			}
-			writer := e.Later(e.RW(w))
+			writer := e.Locking(e.RW(w))
 			e.Queued(1)
 			if first {
 				e.MustUnlock(ours)
@@ -232,7 +232,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 		wait("1")
 		wait("0")
 		held := e.MustLock(e.RW(m))
-		reader := e.Later(e.RW(other).RLocker())
+		reader := e.Locking(e.RW(other).RLocker())
 		e.Queued(1)
 		e.MustUnlock(held)
 		wait("1")
@@ -269,7 +269,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 		if len(e.Holders()) != 2 {
 			e.Errorf("holders %v", e.Holders())
 		}
-		writer := e.Later(e.RW(e.Manager()))
+		writer := e.Locking(e.RW(e.Manager()))
 		e.Queued(1)
 		e.MustUnlock(ours)
 		e.MustUnlock(e.Soon("the writer", writer))
@@ -283,7 +283,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 			e.Fatal("not free")
 		}
 		m := e.Manager()
-		reader := e.Later(e.RW(m).RLocker())
+		reader := e.Locking(e.RW(m).RLocker())
 		e.hears(1)
 		java.unwrite()
 		r := e.Soon("our reader", reader)

@@ -105,7 +105,7 @@ var rwRightScenarios = map[string]func(*Env){
 		if len(e.Holders()) != 1 {
 			e.Errorf("after another reader has left: %v", e.Holders())
 		}
-		waiting := e.Later(e.RW(e.Manager()))
+		waiting := e.Locking(e.RW(e.Manager()))
 		e.Queued(1)
 		start := time.Now()
 		e.MustUnlock(living)
@@ -135,7 +135,7 @@ var rwRightScenarios = map[string]func(*Env){
 	"OfTheLastDeadReaderEnds": func(e *Env) {
 		p := redistest.StartProcess(e, HolderRole, "read", e.Server().Addr(), e.srv.Password(), e.Key, lease.String())
 		p.Expect(e, "held")
-		waiting := e.Later(e.RW(e.Manager(byMessage...)))
+		waiting := e.Locking(e.RW(e.Manager(byMessage...)))
 		e.Queued(1)
 		expiry := e.KillHolder(p)
 		l := e.Soon("the writer", waiting)
@@ -215,7 +215,7 @@ var rwRightScenarios = map[string]func(*Env){
 		m := e.Manager(holdfast.WithLease(time.Minute))
 		reader := e.MustRLock(e.RW(m))
 		e.srv.Admin().Del(bg, e.Key)
-		writer := e.Soon("the writer", e.Later(e.RW(m)))
+		writer := e.Soon("the writer", e.Locking(e.RW(m)))
 		e.WantLost(reader, holdfast.LostStolen)
 		if !writer.Valid() {
 			e.Error("the writer is out")

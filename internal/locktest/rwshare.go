@@ -251,7 +251,7 @@ var rwShareScenarios = map[string]func(*Env){
 		}
 		e.Busy(ra.TryLock)
 		e.Busy(rb.TryLock)
-		waiting := e.Later(rb)
+		waiting := e.Locking(rb)
 		e.Queued(1)
 		e.Busy(rb.TryRLock) // the writer waits here
 		e.Eventually("the other process knows of the writer", func() bool {

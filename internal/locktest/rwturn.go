@@ -46,14 +46,14 @@ func (e *Env) turnsOfRedisson(during func(writer *holdfast.Lease, l *holdfast.RW
 		if during != nil {
 			last = during(writer, writers[cycles%2])
 		}
-		waiting := e.Later(readers)
+		waiting := e.Locking(readers)
 		e.Queued(1)
 		e.MustUnlock(writer)
 		reader := e.Soon("the reader", waiting)
 		if after != nil {
 			last = after()
 		}
-		next := e.Later(writers[(cycles+1)%2])
+		next := e.Locking(writers[(cycles+1)%2])
 		e.Queued(1)
 		e.MustUnlock(reader)
 		e.MustUnlock(last)

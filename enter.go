@@ -163,7 +163,8 @@ func (h *handle) heldOtherwise(o *owner) bool {
 	default:
 		return false
 	}
-	return h.holdOf(o, other) != nil
+	_, held := h.heldAs(o, other)
+	return held
 }
 
 // upgrades reports whether o reads the lock and asks for its write side.
@@ -171,21 +172,25 @@ func (h *handle) upgrades(o *owner) bool {
 	if h.kind != writeKind {
 		return false
 	}
-	own := h.holdOf(o, h.family)
-	return own != nil && own.kind == readKind
+	side, held := h.heldAs(o, h.family)
+	return held && side == readKind
 }
 
-// holdOf returns the hold that o has of the lock as one of that family, nil if it has none.
-func (h *handle) holdOf(o *owner, as kind) *hold {
+// heldAs reports whether o has a hold of the lock as one of a family, and of which kind that is now.
+func (h *handle) heldAs(o *owner, family kind) (k kind, held bool) {
 	h.m.mu.Lock()
-	e := h.m.entries[as][h.mapped]
+	e := h.m.entries[family][h.mapped]
 	h.m.mu.Unlock()
 	if e == nil {
-		return nil
+		return 0, false
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.holdOfLocked(o, time.Now())
+	own := e.holdOfLocked(o, time.Now())
+	if own == nil {
+		return 0, false
+	}
+	return own.kind, true
 }
 
 func (e *entry) enterLocked(r request) (*Lease, *waiter, error) {

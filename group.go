@@ -122,18 +122,19 @@ func (l *Lease) endWasSet(err error) bool {
 func (l *Lease) lapse(err error) {
 	e, h := l.hold.entry, l.hold
 	e.mu.Lock()
+	alone := h.leases == l && l.next == nil
 	var all []ended
-	switch {
-	case l.err != nil: // it has come to its own
-	case h.leases == l && l.next == nil:
+	if l.err == nil && alone {
 		all = e.endHoldLocked(h, err)
 		h.owed = true
 		e.stepLocked()
-	default:
-		defer l.giveBack()
 	}
+	over := l.err != nil // now, or because it had come to its own end
 	e.mu.Unlock()
 	announceAll(all)
+	if !over {
+		l.giveBack()
+	}
 }
 
 // endGroupLocked is endLocked of a lease of several locks.

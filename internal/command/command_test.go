@@ -125,8 +125,6 @@ func TestOverdue_IsToldOnceAndTheReplyStillComes(t *testing.T) {
 	})
 }
 
-// A connection that has gone silent holds its lane for as long as go-redis likes. The
-// others must be served meanwhile, over new connections.
 // What is asked for again by itself does not pile up behind a server that is silent, and is not sent any
 // more when it answers.
 func TestOverdue_Lapses(t *testing.T) {
@@ -169,6 +167,8 @@ func TestOverdue_Lapses(t *testing.T) {
 	})
 }
 
+// A connection that has gone silent holds its lane for as long as go-redis likes. The
+// others must be served meanwhile, over new connections.
 func TestStuckLane_IsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
 		thaw := make(chan struct{})

@@ -77,7 +77,7 @@ func (e *entry) noVerdictLocked(causes []error, w *waiter) error {
 // meanwhile is told of an outage instead of a busy lock.
 const silence = 50 * time.Millisecond
 
-// newBackOff returns pauses from 10 ms to a second, jittered, without end.
+// newBackOff returns pauses that grow from 10 ms to a second, without end; up to half of each is taken off or added.
 func newBackOff() *backoff.ExponentialBackOff {
 	return backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(10*time.Millisecond),

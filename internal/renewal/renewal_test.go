@@ -324,3 +324,39 @@ func TestScheduler_PausesAreNotCutShort(t *testing.T) {
 		})
 	}
 }
+
+// What is not renewed is not taken along with others near its end, and what fails there ends in time.
+func TestScheduler_EndsAreKeptBesideRenewals(t *testing.T) {
+	for _, renewed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			const lease, short = 3 * time.Second, 60 * time.Millisecond
+			var start, end = time.Now(), time.Time{}
+			it, other := &Item[string]{Value: "a"}, &Item[string]{Value: "other"}
+			var s *Scheduler[string]
+			s = New(Config[string]{
+				Renew: func(batch []string) {
+					for _, v := range batch {
+						switch {
+						case v == "other":
+							s.Confirm(other, time.Now(), short, short)
+						case renewed:
+							s.Retry(it)
+						default:
+							t.Error("renewed")
+						}
+					}
+				},
+				Expire: func(string) { end = time.Now() },
+			})
+			s.Add(it, start, lease, lease, renewed)
+			s.Add(other, start, short, short, true)
+			time.Sleep(2 * lease)
+			if err := s.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if got, want := end.Sub(start), lease-validity.Margin(lease); got != want {
+				t.Errorf("renewed %v: it ends at %v, want %v", renewed, got, want)
+			}
+		})
+	}
+}

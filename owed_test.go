@@ -28,8 +28,8 @@ func gone(t *testing.T, srv *redistest.Server, key string) {
 	redistest.Eventually(t, 15*time.Second, key+" is given back", func() bool { return srv.Admin().Exists(t.Context(), key).Val() == 0 })
 }
 
-// A member of a Redlock reaches its limit, and the others are enough: Unlock, which knows only those, is
-// not what gives it back.
+// A member of a Redlock reaches its limit, and the others are enough: it stays in Redis, as all will when the
+// next has reached its own, and Unlock gives it back with them.
 func TestOwed_OfAMemberThatEnds(t *testing.T) {
 	srv, locks := owing(t)
 	l, err := NewRedlock(locks...)
@@ -43,12 +43,17 @@ func TestOwed_OfAMemberThatEnds(t *testing.T) {
 	redistest.Eventually(t, 15*time.Second, "all have joined", func() bool { return lease.group.count() == 3 })
 	p := lease.group.known()[0]
 	p.hold.entry.reachLimit(p.hold, p.limit)
-	gone(t, srv, p.Name())
-	if !lease.Valid() {
-		t.Errorf("it has ended: %v", lease.Err())
+	if !lease.Valid() || p.Err() != ErrMaxHold {
+		t.Errorf("it has ended: %v; and its member: %v", lease.Err(), p.Err())
+	}
+	if srv.Admin().Exists(t.Context(), p.Name()).Val() != 1 {
+		t.Error("the member was given back")
 	}
 	if err := lease.Unlock(t.Context()); err != nil {
 		t.Error(err)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		gone(t, srv, name)
 	}
 }
 

@@ -27,7 +27,7 @@ func TestCost_AllocationsOfAPair(t *testing.T) {
 	defer m.Close(context.Background())
 	ctx := context.Background()
 	l := m.Mutex("allocs")
-	pair := testing.AllocsPerRun(500, func() {
+	pair := leastAllocs(func() {
 		lease, err := l.Lock(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func TestCost_AllocationsOfAPair(t *testing.T) {
 	script := redis.NewScript("return redis.call('exists', KEYS[1])")
 	script.Load(ctx, client)
 	var args []any = []any{"evalsha", script.Hash(), 3, "a", "b", "c", "owner", "30000", "0", "0"}
-	bare := testing.AllocsPerRun(500, func() {
+	bare := leastAllocs(func() {
 		for range 2 {
 			pipe := client.Pipeline()
 			_ = pipe.Process(ctx, redis.NewCmd(ctx, args...))
@@ -53,6 +53,16 @@ func TestCost_AllocationsOfAPair(t *testing.T) {
 	if pair-bare > 10 {
 		t.Errorf("%.0f allocations of our own", pair-bare)
 	}
+}
+
+// leastAllocs is what f allocates each time: the least of several series, because a machine that
+// stalls lets the manager open a connection, whose allocations are those of hundreds of pairs.
+func leastAllocs(f func()) float64 {
+	least := testing.AllocsPerRun(200, f)
+	for range 4 {
+		least = min(least, testing.AllocsPerRun(200, f))
+	}
+	return least
 }
 
 func TestCost_ReentryIsLocal(t *testing.T) {

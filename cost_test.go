@@ -55,8 +55,8 @@ func TestCost_AllocationsOfAPair(t *testing.T) {
 	}
 }
 
-// leastAllocs is what f allocates each time: the least of several series, because a machine that
-// stalls lets the manager open a connection, whose allocations are those of hundreds of pairs.
+// leastAllocs is what f allocates each time: the least of several series, because at first the manager
+// opens spare connections in the background, whose allocations are those of hundreds of pairs.
 func leastAllocs(f func()) float64 {
 	least := testing.AllocsPerRun(200, f)
 	for range 4 {

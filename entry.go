@@ -60,6 +60,7 @@ type entry struct {
 	ask       bool // something happened that makes it worth asking Redis
 	armed     bool // the timer will fire
 	yielding  bool // giving way to other processes until the timer fires
+	pausing   bool // because of trouble, until the timer fires
 	refused   bool // the last verdict: another owner stands in the way
 	listening bool // registered for Redisson's channel
 	strayed   bool // fair: a waiter in the middle has no place in Redis's queue
@@ -258,7 +259,7 @@ func (e *entry) wakeUp() {
 	if e.waiters.Len() > 0 && !e.yielding {
 		e.m.stats.polls.Add(1)
 	}
-	e.yielding, e.armed = false, false
+	e.yielding, e.pausing, e.armed = false, false, false
 	e.ask, e.strayed = true, true
 	e.stepLocked()
 	e.mu.Unlock()
@@ -277,7 +278,7 @@ func (e *entry) yieldForLocked(d time.Duration) {
 }
 
 func (e *entry) armLocked(d time.Duration) {
-	e.armed = true
+	e.armed, e.pausing = true, false
 	if e.timer == nil {
 		e.timer = time.AfterFunc(d, e.wakeUp)
 	} else {
@@ -286,7 +287,7 @@ func (e *entry) armLocked(d time.Duration) {
 }
 
 func (e *entry) stopTimer() {
-	e.armed = false
+	e.armed, e.pausing = false, false
 	if e.timer != nil {
 		e.timer.Stop()
 	}

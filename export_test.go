@@ -30,5 +30,26 @@ func (m *Manager) Deserted() (n int) {
 	return n
 }
 
+// NextPause is how long the entries of m would pause altogether, should another request bring no verdict.
+func (m *Manager) NextPause() (d time.Duration) {
+	m.mu.Lock()
+	var entries []*entry
+	for _, family := range m.entries {
+		for _, e := range family {
+			entries = append(entries, e)
+		}
+	}
+	m.mu.Unlock()
+	for _, e := range entries {
+		e.mu.Lock()
+		if e.trouble != nil {
+			pauses := *e.trouble.pauses
+			d += pauses.NextBackOff()
+		}
+		e.mu.Unlock()
+	}
+	return d
+}
+
 // ScriptText returns the text of a script as Redis gets it.
 func ScriptText(name string) string { return withPreludes("scripts/" + name + ".lua") }

@@ -20,7 +20,7 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 		e.troubledLocked(errTooLate)
 		e.refuseLocked(e.tries+1, ErrUnavailable, errTooLate)
 		e.releaseLocked(h, nil)
-		e.pauseLocked()
+		e.pauseLocked(since)
 		return nil
 	}
 	if x := e.hold; x != nil { // Redis would not have granted another while it was held

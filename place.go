@@ -46,7 +46,7 @@ func (e *entry) firstWithoutPlaceLocked() *waiter {
 	switch {
 	case w == nil:
 		return nil
-	case e.strayed:
+	case e.strayed && !e.pausing:
 		e.strayed = false
 		return e.waiters.Front()
 	case w.Value.claim != nil:
@@ -72,7 +72,7 @@ func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 			}
 			continue
 		case w == e.waiters.Front():
-			if e.trouble == nil || !e.armed { // else the pause ends first
+			if !e.pausing { // else the pause ends first
 				e.tryLocked(w)
 			}
 			return w.Next() != nil // its reply comes here again

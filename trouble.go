@@ -21,6 +21,7 @@ type trouble struct {
 	cause    error // of the last one
 	requests int   // in a row
 	pauses   *backoff.ExponentialBackOff
+	began    time.Time // the latest pause
 }
 
 // troubledLocked records a request that brought no verdict.
@@ -34,13 +35,18 @@ func (e *entry) troubledLocked(cause error) {
 	e.m.stats.troubles.Add(1)
 }
 
-// pauseLocked asks again after a pause, which grows while the trouble lasts.
-func (e *entry) pauseLocked() {
+// pauseLocked asks again after a pause, which grows while the trouble lasts. A request that was sent
+// before the pause began has failed together with the one it is for, as those of many fair waiters do.
+func (e *entry) pauseLocked(sent time.Time) {
 	pauses := newBackOff() // no trouble any more: a request ends late, and later ones were answered
-	if e.trouble != nil {
-		pauses = e.trouble.pauses
+	if t := e.trouble; t != nil {
+		if e.pausing && sent.Before(t.began) {
+			return
+		}
+		pauses, t.began = t.pauses, time.Now()
 	}
 	e.wakeAfterLocked(pauses.NextBackOff())
+	e.pausing, e.strayed = true, true
 }
 
 // askedLocked is called with the time of each request.

@@ -247,7 +247,7 @@ func (e *entry) unackedLocked(h *hold, r command.Reply) {
 	}
 	e.refuseLocked(e.tries+1, ErrUnavailable, cause)
 	e.releaseLocked(h, nil)
-	e.pauseLocked()
+	e.pauseLocked(r.Sent)
 }
 
 // leftOpen is what the acquire scripts call the TTL of a lock that is free, while others stand in
@@ -301,7 +301,7 @@ func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost 
 		e.yieldForLocked(leftOpen * time.Millisecond)
 	}
 	e.listenLocked(v.foreign)
-	if !e.yielding { // or the verdict is older than that, and another one follows in a moment
+	if !e.yielding && !e.pausing { // else another one follows in a moment
 		e.wakeAfterLocked(e.pollAfter(validity.Duration(v.ttl)))
 	}
 	return nil
@@ -313,18 +313,19 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 		// Overdue before. Another copy may be on its way; if none is allowed any more,
 		// this end of one is what the entry was waiting for.
 		if t.hold.waiter.Value.current == nil {
-			e.pauseLocked()
+			e.pauseLocked(t.sent)
 		}
 		return
 	}
 	e.troubledLocked(err)
-	if e.trouble.requests == 1 && outcome != command.Refused && time.Since(t.sent) < t.call.Patience/4 {
-		// Most likely a connection that died in the pool. The same claim again, at once.
+	if e.trouble.requests == 1 && t.call.Script != joinScript && outcome != command.Refused && time.Since(t.sent) < t.call.Patience/4 {
+		// Most likely a connection that died in the pool. The same claim again, at once. Places are not
+		// urgent, and while the first waiter is answered each request for some can be the first to fail.
 		e.ask, e.strayed, e.unheard = true, true, true
 		return
 	}
 	e.refuseLocked(t.n, ErrUnavailable, err)
-	e.pauseLocked()
+	e.pauseLocked(t.sent)
 }
 
 // Overdue is called by the executor when the reply takes too long. Callers that ask

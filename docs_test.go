@@ -140,6 +140,22 @@ func TestSafety_NamesRealTests(t *testing.T) {
 	}
 }
 
+// Such a row names one scenario, and its run in each mode.
+func TestSafety_ScenariosHaveNamesOfTheirOwn(t *testing.T) {
+	seen := make(map[string]string)
+	for _, f := range glob(t, "internal/locktest/*.go") {
+		for _, m := range regexp.MustCompile(`(?m)^\t"(\w+)": func\(`).FindAllStringSubmatch(read(t, f), -1) {
+			if other := seen[m[1]]; other != "" {
+				t.Errorf("%s is in %s and %s", m[1], other, f)
+			}
+			seen[m[1]] = f
+		}
+	}
+	if len(seen) < 200 {
+		t.Errorf("%d scenarios found", len(seen))
+	}
+}
+
 // Whatever number of a scenario, promise or fault a comment gives is in the tables.
 func TestSafety_ExplainsEveryNumber(t *testing.T) {
 	known := make(map[string]bool)

@@ -300,6 +300,12 @@ func TestStop_EndsQueuedCallsAndRefusesNewOnes(t *testing.T) {
 		for _, o := range all[:maxLanes] {
 			<-o.replies
 		}
+		time.Sleep(2 * tick)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.ticking {
+			t.Error("calls are looked for when none is left")
+		}
 	})
 }
 

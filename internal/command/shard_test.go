@@ -159,6 +159,30 @@ func TestShard_IsRetiredWithItsMaster(t *testing.T) {
 	})
 }
 
+// A call may be for a master that nobody else has asked for long: it is overdue in time whoever comes.
+func TestShard_WithCallsIsKept(t *testing.T) {
+	clusterBubble(t, []string{"a", "b", "c"}, func(t *testing.T, x *Executor, c *fakeCluster, srv *fakeServer) {
+		thaw := make(chan struct{})
+		srv.answer = func(ctx context.Context, cmd *redis.Cmd) {
+			if cmd.Args()[argFirstKey] == "b:1" {
+				<-thaw
+			}
+			echo(ctx, cmd)
+		}
+		const late = 3 * retireAfter
+		o := submit(t, x, "b:1", late)
+		time.Sleep(2 * retireAfter)
+		<-submit(t, x, "c:1", time.Second).replies
+		select {
+		case <-o.overdue:
+		case <-time.After(late):
+			t.Error("nobody was told that it is overdue")
+		}
+		close(thaw)
+		<-o.replies
+	})
+}
+
 // Where nobody has the slot, the client says so itself.
 func TestShard_WithoutMasterIsStillAsked(t *testing.T) {
 	clusterBubble(t, []string{"a"}, func(t *testing.T, x *Executor, c *fakeCluster, srv *fakeServer) {

@@ -12,7 +12,7 @@ import (
 // rwDowngradeFaultScenarios are about downgrades that are not answered, refused, or meet something else.
 var rwDowngradeFaultScenarios = map[string]func(*Env){
 	// The reply is lost, or the request: it is repeated, and nothing else happens.
-	"SurvivesLostMessages": func(e *Env) {
+	"DowngradesSurviveLostMessages": func(e *Env) {
 		m, p := e.Via()
 		l := e.RW(m)
 		e.MustUnlock(e.MustLock(l))

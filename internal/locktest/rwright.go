@@ -225,7 +225,7 @@ var rwRightScenarios = map[string]func(*Env){
 	},
 
 	// A reader's request or reply is lost.
-	"SurvivesLostMessages": func(e *Env) {
+	"ReadersSurviveLostMessages": func(e *Env) {
 		m, p := e.Via()
 		l := e.RW(m)
 		e.MustUnlock(e.MustRLock(l))
@@ -248,7 +248,7 @@ var rwRightScenarios = map[string]func(*Env){
 	},
 
 	// S7: an ACL that forbids a step of the read side leaves nothing without TTL.
-	"DeniedCommandsLeaveNoState": func(e *Env) {
+	"DeniedReadersLeaveNoState": func(e *Env) {
 		other := e.Manager()
 		for _, acl := range []string{"-pexpire", "-set", "-hset"} {
 			for _, beside := range []bool{false, true} {

@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/validity"
@@ -23,9 +22,7 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 		e.pauseLocked(since)
 		return nil
 	}
-	if x := e.hold; x != nil { // Redis would not have granted another while it was held
-		lost = e.loseLocked(x, LostStolen)
-	}
+	lost = e.displaceLocked(h)
 	e.refused, e.silent = false, 0
 	h.phase = held
 	h.tenure = now.Sub(e.m.epoch)
@@ -41,9 +38,6 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 		e.reads.holds = append(e.reads.holds, h)
 	} else {
 		e.hold = h
-		for _, x := range slices.Clone(e.reads.all()) { // likewise
-			lost = append(lost, e.loseLocked(x, LostStolen)...)
-		}
 	}
 	h.deadline = e.m.scheduler.Add(&h.item, since, ttl, h.cfg.ttl, !h.cfg.fixed)
 	if !h.cfg.fixed {

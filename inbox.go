@@ -166,7 +166,7 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 		h.demand = demandKnown
 	}
 	since, trusted := validity.Grant(time.Now(), b.before, b.clock, n.Clock, n.Claim)
-	if !trusted || e.m.confirm || h.cfg.fixed || h.cfg.acks != nil || n.Claim < h.cfg.claim ||
+	if !trusted || len(e.conflictsLocked(h)) > 0 || e.m.confirm || h.cfg.fixed || h.cfg.acks != nil || n.Claim < h.cfg.claim ||
 		h.cfg.fencing && n.Token < e.m.tokens.seen(e.name())+wire.TokensPerGrant { // none, or the counter was lost
 		e.tryLocked(h.waiter)
 		return nil

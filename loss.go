@@ -51,6 +51,33 @@ func (e *entry) loseLocked(h *hold, reason LostReason) []ended {
 	return all
 }
 
+// conflictsLocked returns the holds beside which Redis does not grant h, unless somebody deleted
+// them there.
+func (e *entry) conflictsLocked(h *hold) []*hold {
+	var all []*hold
+	if h.kind != readKind {
+		all = append(all, e.reads.all()...)
+	}
+	if e.hold != nil {
+		all = append(all, e.hold)
+	}
+	return all
+}
+
+// displaceLocked ends the holds beside which h has been granted. Which of them Redis has now, the
+// order of the replies does not tell; so these are given back, each by its owner id, with the place that
+// it may have got again. If it was h that was deleted, its renewal finds out.
+func (e *entry) displaceLocked(h *hold) (lost []ended) {
+	for _, x := range e.conflictsLocked(h) {
+		released := x.stray()
+		lost = append(lost, e.loseLocked(x, LostStolen)...)
+		if !released {
+			e.startReleaseLocked(x, true, nil)
+		}
+	}
+	return lost
+}
+
 // announceLoss tells everybody of a loss. No lock may be held: handlers of the logger
 // and whoever listens to the contexts run.
 func (e *entry) announceLoss(all []ended, reason LostReason) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -246,5 +247,64 @@ func TestOdd_RedissonIsNext(t *testing.T) {
 			}
 			admin.FlushAll(ctx)
 		})
+	}
+}
+
+// The lock is deleted under a waiter that has been granted it, and taken again by another caller of that
+// process; the message comes after that. Redis is asked, and the holder loses nothing.
+func TestOdd_MessageOfADeletedGrant(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+	held := mustLock(t, m.FairMutex("a"))
+	got := waits(t, m.FairMutex("a"))
+	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	redistest.Eventually(t, patience, "it has its answer", func() bool { return hears(t, srv, m) })
+	asked, now := m.Stats().Commands, srv.Admin().Time(t.Context()).Val()
+	tellFirst(t, srv, "g %s 2000 "+fmt.Sprintf("%d %d 1 0 0", now.Unix(), now.Nanosecond()/1000))
+	redistest.Eventually(t, patience, "Redis is asked", func() bool { return m.Stats().Commands > asked && m.Pending() == 0 })
+	if !held.Valid() {
+		t.Error("the holder has lost the lock")
+	}
+	mustUnlock(t, held)
+	mustUnlock(t, got())
+}
+
+// A caller's request has been granted, but its answer is on its way for long; the lock is deleted meanwhile,
+// and granted to another caller of the process, who is told at once. The first one's answer ends that hold,
+// which Redis has: it is given back there, and not left for the length of its lease.
+func TestOdd_AnswerOfADeletedGrant(t *testing.T) {
+	srv := redistest.Start(t)
+	rival := managerOn(t, srv)
+	m, p := managerThatHangs(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+	l := m.FairMutex("a")
+	mustLock(t, managerOn(t, srv).FairMutex("a"))
+	first := waits(t, l)
+	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	redistest.Eventually(t, patience, "the first has its answer", func() bool { return hears(t, srv, m) })
+	second := waits(t, l)
+	queued(t, srv, "redisson_lock_queue:{a}", 2)
+	srv.Admin().Del(t.Context(), "a")
+	gate := p.HoldReply(scriptOn("a", "3"))
+	tellFirst(t, srv, "o %s") // it asks
+	gate.Wait(t)
+	srv.Admin().Del(t.Context(), "a")
+	_, err := rival.FairMutex("a").TryLock(t.Context()) // grants it to the second
+	wantErr(t, err, holdfast.ErrNotAcquired, nil)
+	lease := second()
+	redistest.Eventually(t, patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > time.Minute })
+	gate.Release()
+	other := first()
+	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	mustUnlock(t, mustLock(t, rival.FairMutex("a")))
+	wantErr(t, other.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+}
+
+// tellFirst publishes a message to the process of the first waiter in the queue of a, whose number it has.
+func tellFirst(t *testing.T, srv *redistest.Server, format string) {
+	t.Helper()
+	id := srv.Admin().LIndex(t.Context(), "redisson_lock_queue:{a}", 0).Val()
+	manager, number, _ := strings.Cut(strings.TrimPrefix(id, "hf-"), ":")
+	if srv.Admin().Publish(t.Context(), "holdfast_inbox:"+manager, fmt.Sprintf(format, number)).Val() != 1 {
+		t.Fatal("nobody hears")
 	}
 }

@@ -59,6 +59,9 @@ type program struct {
 	deleted bool  // guarded by mu; exclusion is not promised any more
 }
 
+// inTime is less than the 10 s after which the fuzzing engine ends an input without a word.
+const inTime = 8 * time.Second
+
 // got is a lease that the program has.
 type got struct {
 	*holdfast.Lease
@@ -220,7 +223,7 @@ func (p *program) end() {
 	go func() { defer close(returned); p.calls.Wait() }()
 	select {
 	case <-returned:
-	case <-time.After(patience):
+	case <-time.After(inTime):
 		p.Fatal("a call does not return")
 	}
 	for {
@@ -230,11 +233,11 @@ func (p *program) end() {
 		}
 		p.give(lease)
 	}
-	redistest.Eventually(p.T, patience, "nothing known of the lock", func() bool {
+	redistest.Eventually(p.T, inTime, "nothing known of the lock", func() bool {
 		s := p.m.Stats()
 		return s.Locks+s.Held+s.Waiting == 0
 	})
-	redistest.Eventually(p.T, patience, "the lock is free", func() bool {
+	redistest.Eventually(p.T, inTime, "the lock is free", func() bool {
 		lease, err := p.theirs.TryLock(context.Background())
 		return err == nil && lease.Unlock(context.Background()) == nil
 	})

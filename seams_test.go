@@ -344,14 +344,14 @@ func TestFair_GrantAfterALossThatNobodyNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	mon.Wait(t, `"publish" "redisson_lock__channel:{a}"`, patience)
-	asked := make(map[string]bool)
+	named := make(map[string]bool) // the next, and the lost one, which is given back
 	for _, line := range mon.Lines() {
 		if id := ownerID.FindString(line); id != "" && strings.Contains(line, `"a"`) {
-			asked[id] = true
+			named[id] = true
 		}
 	}
-	if len(asked) > 1 {
-		t.Errorf("the lock was asked for by %d owners: %v", len(asked), asked)
+	if len(named) > 2 {
+		t.Errorf("the lock was asked for by another: %v", named)
 	}
 }
 

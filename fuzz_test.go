@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,19 +16,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// FuzzLock runs programs of callers: they come, leave, unlock, re-enter and ask once, while
-// another manager takes and releases the lock, messages come for nothing, the lock is
-// deleted under its holder, and the manager is closed. Whatever the order, no two leases
-// that exclude each other are valid, everybody returns, and nothing is left.
+// FuzzLock runs programs of callers with several options: they come, leave, unlock, extend, re-enter and ask
+// once, while another manager takes and releases the lock, messages come for nothing, the lock is
+// deleted under its holder or its queue under the waiters, scripts are forgotten, and the manager is closed.
+// Whatever the order, no two leases that exclude each other are valid, everybody returns, and nothing is left.
 func FuzzLock(f *testing.F) {
 	for kind := range uint8(3) {
-		f.Add(kind, []byte{0, 0, 1, 4, 4, 4})                    // in turn
-		f.Add(kind, []byte{5, 0, 1, 0, 5, 4, 4})                 // woken by another process
-		f.Add(kind, []byte{0, 1, 2, 0, 13, 3, 4, 23, 4})         // cancelled in the queue
-		f.Add(kind, []byte{0, 0, 1, 7, 9, 4, 4})                 // lost under waiters
-		f.Add(kind, []byte{5, 0, 1, 0, 6, 16, 9})                // closed under waiters
-		f.Add(kind, []byte{1, 8, 18, 1, 0, 4, 14, 4, 4})         // re-entry, both sides
-		f.Add(kind, []byte{5, 1, 1, 0, 1, 5, 3, 5, 4, 4, 4, 10}) // everything
+		f.Add(kind, []byte{0, 0, 1, 4, 4, 4})                           // in turn
+		f.Add(kind, []byte{5, 0, 1, 0, 5, 4, 4})                        // woken by another process
+		f.Add(kind, []byte{0, 1, 2, 0, 16 + 3, 3, 4, 32 + 3, 4})        // cancelled in the queue
+		f.Add(kind, []byte{0, 0, 1, 7, 9 + 16, 4, 4})                   // lost under waiters
+		f.Add(kind, []byte{5, 0, 1, 0, 6, 16 + 6, 9})                   // closed under waiters
+		f.Add(kind, []byte{1, 8, 16 + 8, 1, 0, 4, 16 + 4, 4, 4})        // re-entry, both sides
+		f.Add(kind, []byte{5, 1, 1, 0, 1, 5, 3, 5, 4, 4, 4, 16})        // everything
+		f.Add(kind, []byte{10, 26, 0, 42, 12, 4, 4, 58, 28, 4, 4})      // options differ
+		f.Add(kind, []byte{5, 0, 10, 1, 25, 13, 5, 0, 11, 14, 0, 4, 4}) // taken away
 	}
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	f.Cleanup(func() { _ = client.Close() })
@@ -49,6 +52,7 @@ type program struct {
 	lock     holdfast.Locker // the exclusive side
 	read     holdfast.Locker // the other; the same if there is none
 	theirs   holdfast.Locker
+	others   []variant // with other options
 	closed   bool
 
 	calls   sync.WaitGroup
@@ -61,6 +65,12 @@ type program struct {
 
 // inTime is less than the 10 s after which the fuzzing engine ends an input without a word.
 const inTime = 8 * time.Second
+
+// variant is a side of the lock with options of its own.
+type variant struct {
+	holdfast.Locker
+	shared bool
+}
 
 // got is a lease that the program has.
 type got struct {
@@ -79,21 +89,32 @@ func newProgram(t *testing.T, client *redis.Client, kind uint8) *program {
 			t.Fatal(err)
 		}
 	}
+	options := []holdfast.LockOption{holdfast.WithFencing(), holdfast.WithFixedLease(time.Minute), holdfast.WithMaxHold(time.Hour)}
 	switch kind % 3 {
 	case 0:
 		p.lock, p.theirs = p.m.Mutex(p.name), p.rival.Mutex(p.name)
+		for _, o := range options {
+			p.others = append(p.others, variant{p.m.Mutex(p.name, o), false})
+		}
 	case 1:
 		p.lock, p.theirs = p.m.FairMutex(p.name), p.rival.FairMutex(p.name)
+		for _, o := range options {
+			p.others = append(p.others, variant{p.m.FairMutex(p.name, o), false})
+		}
 	case 2:
 		rw := p.m.RWMutex(p.name)
 		p.lock, p.read, p.theirs = rw, rw.RLocker(), p.rival.RWMutex(p.name)
+		for _, o := range options {
+			rw := p.m.RWMutex(p.name, o)
+			p.others = append(p.others, variant{rw, false}, variant{rw.RLocker(), true})
+		}
 	}
 	return p
 }
 
 func (p *program) step(b byte) {
-	n := int(b / 10)
-	switch b % 10 {
+	n := int(b / 16)
+	switch b % 16 {
 	case 0:
 		p.call(context.Background(), p.lock.Lock, owners.Add(1), false)
 	case 1:
@@ -120,18 +141,10 @@ func (p *program) step(b byte) {
 		p.client.Publish(context.Background(), "redisson_lock__channel:{"+p.name+"}", "0")
 		p.client.Publish(context.Background(), "redisson_rwlock:{"+p.name+"}", "1")
 	case 7:
-		p.mu.Lock()
-		p.deleted = true
-		p.mu.Unlock()
+		p.spoil()
 		p.client.Del(context.Background(), p.name)
 	case 8:
-		p.mu.Lock()
-		var outer got
-		if len(p.held) > 0 {
-			outer = p.held[n%len(p.held)]
-		}
-		p.mu.Unlock()
-		if outer.Lease != nil && outer.owner > 0 {
+		if outer, ok := p.pick(n); ok && outer.owner > 0 {
 			side, shared := p.lock, false
 			if p.read != nil && n%2 == 0 {
 				side, shared = p.read, true
@@ -143,7 +156,42 @@ func (p *program) step(b byte) {
 			p.close()
 		}
 		time.Sleep(time.Duration(n) * time.Millisecond / 4) // let some of it happen
+	case 10:
+		other := p.others[n%len(p.others)]
+		p.call(context.Background(), other.Lock, owners.Add(1), other.shared)
+	case 11:
+		p.spoil()
+		if _, err := p.rival.ForceUnlock(context.Background(), p.name); err != nil {
+			p.Errorf("ForceUnlock: %v", err)
+		}
+	case 12:
+		if g, ok := p.pick(n); ok {
+			_ = g.Extend(context.Background(), time.Minute)
+		}
+	case 13: // waiters find out when they keep their places
+		p.client.Del(context.Background(), "redisson_lock_queue:{"+p.name+"}", "holdfast_rw_queue:{"+p.name+"}")
+	case 14:
+		p.client.Del(context.Background(), "redisson_lock_timeout:{"+p.name+"}", "holdfast_rw_timeout:{"+p.name+"}")
+	case 15:
+		p.client.ScriptFlush(context.Background())
 	}
+}
+
+// spoil is called before something ends the lock that does not hold it.
+func (p *program) spoil() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deleted = true
+}
+
+// pick returns one of the leases that are held.
+func (p *program) pick(n int) (got, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.held) == 0 {
+		return got{}, false
+	}
+	return p.held[n%len(p.held)], true
 }
 
 // call calls in a goroutine of its own, and keeps what comes of it.
@@ -246,7 +294,7 @@ func (p *program) end() {
 		p.Errorf("Close: %v", err)
 	}
 	for _, key := range p.client.Keys(context.Background(), "*"+p.name+"*").Val() {
-		if ttl := p.client.PTTL(context.Background(), key).Val(); ttl == -1 {
+		if ttl := p.client.PTTL(context.Background(), key).Val(); ttl == -1 && !strings.HasPrefix(key, "redisson_lock_token:") {
 			p.Errorf("%s has no TTL", key)
 		} else if key == p.name {
 			p.Error("the lock is still there")

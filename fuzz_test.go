@@ -17,7 +17,7 @@ import (
 )
 
 // FuzzLock runs programs of callers with several options: they come, leave, unlock, extend, re-enter and ask
-// once, while another manager takes and releases the lock, messages come for nothing, the lock is
+// once, while another manager waits for, takes and releases the lock, messages come for nothing, the lock is
 // deleted under its holder or its queue under the waiters, scripts are forgotten, and the manager is closed.
 // Whatever the order, no two leases that exclude each other are valid, everybody returns, and nothing is left.
 func FuzzLock(f *testing.F) {
@@ -31,6 +31,7 @@ func FuzzLock(f *testing.F) {
 		f.Add(kind, []byte{5, 1, 1, 0, 1, 5, 3, 5, 4, 4, 4, 16})        // everything
 		f.Add(kind, []byte{10, 26, 0, 42, 12, 4, 4, 58, 28, 4, 4})      // options differ
 		f.Add(kind, []byte{5, 0, 10, 1, 25, 13, 5, 0, 11, 14, 0, 4, 4}) // taken away
+		f.Add(kind, []byte{0, 165, 0, 181, 41, 4, 25, 5, 25, 4, 5})     // between two processes
 	}
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	f.Cleanup(func() { _ = client.Close() })
@@ -132,7 +133,9 @@ func (p *program) step(b byte) {
 	case 4:
 		p.unlock(n)
 	case 5:
-		if lease := p.take(func(g got) bool { return g.owner < 0 }); lease != nil {
+		if n >= 10 {
+			p.call(context.Background(), p.theirs.Lock, -owners.Add(1), false)
+		} else if lease := p.take(func(g got) bool { return g.owner < 0 }); lease != nil {
 			p.give(lease)
 		} else if lease, err := p.theirs.TryLock(context.Background()); err == nil {
 			p.keep(got{lease, -owners.Add(1), false})

@@ -42,6 +42,11 @@ func TestGroup_SetEndLeavesTheLocks(t *testing.T) {
 					var monitors []*redistest.Monitor
 					for _, srv := range all {
 						monitors = append(monitors, srv.Monitor(t))
+						for _, key := range srv.Keys() {
+							if unlocked { // it is not their TTL that ends them
+								srv.Admin().PExpire(t.Context(), key, time.Minute)
+							}
+						}
 					}
 					<-lease.Done()
 					if unlocked {
@@ -51,6 +56,8 @@ func TestGroup_SetEndLeavesTheLocks(t *testing.T) {
 					}
 					for i, srv := range all {
 						redistest.Eventually(t, patience, "nothing is left", func() bool { return len(srv.Keys()) == 0 })
+						srv.Admin().Echo(t.Context(), "looked")
+						monitors[i].Wait(t, `"echo" "looked"`, patience)
 						n := len(givenBack.FindAllString(strings.Join(monitors[i].Lines(), "\n"), -1))
 						if (n > 0) != unlocked {
 							t.Errorf("%d locks were given back", n)

@@ -157,6 +157,7 @@ func TestLock_OldRefusalExplainsNoSilence(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	refused := waitsFor(m.Mutex("a").Lock, ctx)
 	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	redistest.Eventually(t, patience, "it has its answers", func() bool { return hears(t, srv, m) })
 	p.BlackHole(true)
 	leave()
 	wantErr(t, (<-refused).Err, holdfast.ErrNotAcquired, nil)

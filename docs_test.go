@@ -140,7 +140,7 @@ func TestSafety_NamesRealTests(t *testing.T) {
 	}
 }
 
-// Such a row names one scenario, and its run in each mode.
+// A scenario that the tables name is one, and not two of one name.
 func TestSafety_ScenariosHaveNamesOfTheirOwn(t *testing.T) {
 	seen := make(map[string]string)
 	for _, f := range glob(t, "internal/locktest/*.go") {

@@ -51,7 +51,7 @@ type program struct {
 	m, rival *holdfast.Manager
 	name     string
 	lock     holdfast.Locker // the exclusive side
-	read     holdfast.Locker // the other; the same if there is none
+	read     holdfast.Locker // the other; nil if there is none
 	theirs   holdfast.Locker
 	others   []variant // with other options
 	closed   bool
@@ -90,27 +90,29 @@ func newProgram(t *testing.T, client *redis.Client, kind uint8) *program {
 			t.Fatal(err)
 		}
 	}
-	options := []holdfast.LockOption{holdfast.WithFencing(), holdfast.WithFixedLease(time.Minute), holdfast.WithMaxHold(time.Hour)}
-	switch kind % 3 {
-	case 0:
-		p.lock, p.theirs = p.m.Mutex(p.name), p.rival.Mutex(p.name)
-		for _, o := range options {
-			p.others = append(p.others, variant{p.m.Mutex(p.name, o), false})
-		}
-	case 1:
-		p.lock, p.theirs = p.m.FairMutex(p.name), p.rival.FairMutex(p.name)
-		for _, o := range options {
-			p.others = append(p.others, variant{p.m.FairMutex(p.name, o), false})
-		}
-	case 2:
-		rw := p.m.RWMutex(p.name)
-		p.lock, p.read, p.theirs = rw, rw.RLocker(), p.rival.RWMutex(p.name)
-		for _, o := range options {
-			rw := p.m.RWMutex(p.name, o)
-			p.others = append(p.others, variant{rw, false}, variant{rw.RLocker(), true})
+	p.lock, p.read = sidesOf(p.m, kind, p.name)
+	p.theirs, _ = sidesOf(p.rival, kind, p.name)
+	for _, o := range []holdfast.LockOption{holdfast.WithFencing(), holdfast.WithFixedLease(time.Minute), holdfast.WithMaxHold(time.Hour)} {
+		lock, read := sidesOf(p.m, kind, p.name, o)
+		p.others = append(p.others, variant{lock, false})
+		if read != nil {
+			p.others = append(p.others, variant{read, true})
 		}
 	}
 	return p
+}
+
+// sidesOf returns the exclusive side of a lock and the other; nil if there is none.
+func sidesOf(m *holdfast.Manager, kind uint8, name string, opts ...holdfast.LockOption) (lock, read holdfast.Locker) {
+	switch kind % 3 {
+	case 0:
+		return m.Mutex(name, opts...), nil
+	case 1:
+		return m.FairMutex(name, opts...), nil
+	default:
+		rw := m.RWMutex(name, opts...)
+		return rw, rw.RLocker()
+	}
 }
 
 func (p *program) step(b byte) {

@@ -135,9 +135,10 @@ func (e *entry) noticed(h *hold, n wire.Notice) {
 //
 // When the TTL of the claim began is computed from the server's clock in the message
 // and an earlier reading of that clock (validity.Grant). Where that shows that the
-// message may be late or a clock was set, and where the claim needs what only an
-// acquire gives, its own TTL (the releaser's leases are shorter), tokens or replicas'
-// acknowledgement, one round trip confirms it.
+// message may be late or a clock was set, where this process has the lock, which somebody
+// has deleted in between, and where the claim needs what only an acquire gives, its own TTL
+// (the releaser's leases are shorter), tokens or replicas' acknowledgement, one round trip
+// confirms it.
 func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	if h.phase != claimed {
 		return nil // found by asking; or given up, and the release on its way gives it back

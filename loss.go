@@ -69,9 +69,8 @@ func (e *entry) conflictsLocked(h *hold) []*hold {
 // it may have got again. If it was h that was deleted, its renewal finds out.
 func (e *entry) displaceLocked(h *hold) (lost []ended) {
 	for _, x := range e.conflictsLocked(h) {
-		released := x.stray()
 		lost = append(lost, e.loseLocked(x, LostStolen)...)
-		if !released {
+		if !x.stray() { // else that has begun its release, also if it was only the downgrade that was unanswered
 			e.startReleaseLocked(x, true, nil)
 		}
 	}

@@ -88,7 +88,7 @@ func (c candidate) waitsAt(t *testing.T) (member int) {
 }
 
 // idle waits until c has nothing in Redis.
-func (c candidate) idle(t *testing.T) {
+func (c candidate) idle(t testing.TB) {
 	t.Helper()
 	for _, m := range c.managers {
 		redistest.Eventually(t, patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })

@@ -277,3 +277,29 @@ func TestDowngrade_TryLockBesideAReleaseThatIsNotAnswered(t *testing.T) {
 	wantErr(t, soonest(t, tried), holdfast.ErrUnavailable, nil)
 	p.Heal()
 }
+
+// While a downgrade is unanswered the lock is deleted, and granted to another caller of the process: both
+// sides that Redis may still have are given back, each once.
+func TestDowngrade_UnansweredUnderAnotherGrant(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerThatHangs(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+	write, read := bothSides(t, m.RWMutex("a"))
+	gate := p.HoldReply(scriptOn("a", "4"))
+	unlocked := make(chan error, 1)
+	go func() { unlocked <- write.Unlock(context.Background()) }()
+	gate.Wait(t)
+	srv.Admin().Del(t.Context(), "a")
+	p.Record()
+	next := mustLock(t, m.RWMutex("a"))
+	wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	wantErr(t, <-unlocked, holdfast.ErrLeaseLost, nil)
+	gate.Release()
+	mustUnlock(t, next)
+	if err := m.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	given := redistest.All(scriptOn("a", "4"), func(cmd []string) bool { return len(cmd) > 10 }) // with a tombstone
+	if n := p.Count(given); n != 2 {
+		t.Errorf("%d releases: %q", n, p.Commands())
+	}
+}

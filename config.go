@@ -23,8 +23,6 @@ type config struct {
 	slice        time.Duration
 	fairPatience time.Duration
 	confirm      bool          // tests: see Manager
-	habitual     int           // likewise
-	comeback     time.Duration // likewise
 	aside        time.Duration // likewise
 	publish      PublishMode
 	err          error // the first bad option
@@ -78,8 +76,6 @@ func defaultConfig() config {
 		poll:         DefaultPollInterval,
 		slice:        DefaultHandoffSlice,
 		fairPatience: DefaultFairPatience,
-		habitual:     habitual,
-		comeback:     comebackWithin,
 		aside:        asideFor,
 	}
 }

@@ -29,7 +29,7 @@ func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 		args = append(args, k.Token)
 	}
 	keys := len(args)
-	args = append(args, h.id(), e.m.publish, h.offer(nil), validity.Milliseconds(ttl))
+	args = append(args, h.id(), e.m.publish, h.offer(), validity.Milliseconds(ttl))
 	r := &release{
 		entry:    e,
 		hold:     h,

@@ -224,9 +224,6 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, error) {
 		ready = e.m.newReady()
 	}
 	e.waiters.Push(w, ready)
-	if !r.once {
-		e.cameLocked()
-	}
 	if r.once {
 		e.onces++
 	}

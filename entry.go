@@ -17,7 +17,7 @@ import (
 // with it, it ends in stepLocked, which decides what to do next:
 //
 //	enter, leave       a caller comes or goes                      enter.go
-//	                   or is expected back                         habit.go
+//	                   or would step aside                         aside.go
 //	Replied, Overdue   of a try or a release                       try.go, release.go
 //	noticed            a grant by the server                       inbox.go
 //	heard, subscribed  Redisson's messages, a (re-)subscription    below
@@ -48,14 +48,13 @@ type entry struct {
 	silent  time.Duration // since when Redis has answered nothing, after Manager.epoch; 0: not asked since a hold
 	trouble *trouble      // nil if the last request brought a verdict
 	timer   *time.Timer   // calls wakeUp
-	joining *join         // fair: is putting waiters into the queue; nil: none
-	private *hold         // fair: the claim whose private channel of Redisson's is heard; nil: none
+	places  *places       // what only a fair lock has; nil: it is none. Not changed
 
-	habit     *habit  // mutex: of callers who come back for it; nil: nothing is known of one
-	orphan    *waiter // not fair: has left behind a bid whose request is not answered; nil: none
-	releasing int32   // releases under way that a new request would collide with
-	orphans   int32   // bids left behind
-	onces     int32   // waiters that ask once
+	absence   *absence // mutex: it was handed to another process; nil: not lately
+	orphan    *waiter  // not fair: has left behind a bid whose request is not answered; nil: none
+	releasing int32    // releases under way that a new request would collide with
+	orphans   int32    // bids left behind
+	onces     int32    // waiters that ask once
 
 	ask       bool // something happened that makes it worth asking Redis
 	armed     bool // the timer will fire
@@ -128,12 +127,8 @@ func (e *entry) failLocked(sentinel, cause error) {
 // stepLocked is the one place that decides what happens next.
 func (e *entry) stepLocked() {
 	front := e.waiters.Front()
-	if e.private != nil || e.kind == fairKind && front != nil && front.Value.foreign {
+	if e.places != nil && (e.places.private != nil || front != nil && front.Value.foreign) {
 		e.listenLocked(true) // the first waiter may be another one now
-	}
-	if front != nil && e.habit != nil && e.habit.booked != nil {
-		e.takeBookingLocked(front)
-		front = e.waiters.Front()
 	}
 	switch {
 	case front == nil:
@@ -195,17 +190,12 @@ func (e *entry) restLocked() {
 // one of Redisson's holds the lock or is next; a release by one of ours is told to
 // the inbox of whom it grants.
 func (e *entry) listenLocked(foreign bool) {
-	var first *hold
-	if front := e.waiters.Front(); foreign && e.kind == fairKind && front != nil {
-		first = front.Value.claim
-	}
-	if e.private != first {
-		if e.private != nil {
-			e.m.subscriber.remove(e.private.fairChannel(), e)
+	if e.places != nil {
+		var first *hold
+		if front := e.waiters.Front(); foreign && front != nil {
+			first = front.Value.claim
 		}
-		if e.private = first; first != nil {
-			e.m.subscriber.add(first.fairChannel(), e)
-		}
+		e.places.listenLocked(e, first)
 	}
 	switch {
 	case foreign && !e.listening:
@@ -248,7 +238,6 @@ func (e *entry) subscribed() {
 func (e *entry) hears() {
 	e.mu.Lock()
 	e.ask, e.unheard = e.ask || !e.yielding, true
-	e.breakHabitLocked() // a grant of what is booked may have been missed
 	e.stepLocked()
 	e.mu.Unlock()
 }
@@ -301,7 +290,7 @@ const deafPoll = 50 * time.Millisecond
 // ttl: its expiry is not announced, so not beyond that; nor beyond the poll interval,
 // from which up to a fifth is taken so that processes do not ask in step; nor so long
 // that the place in the queue would be lost, nor for more than two minutes: who asks keeps the
-// queue itself (keep_keys in prelude/stand.lua), also for those who have booked a place in it.
+// queue itself (keep_keys in prelude/stand.lua).
 func (e *entry) pollAfter(ttl time.Duration) time.Duration {
 	poll := min(e.m.poll, e.m.patience/3, 2*time.Minute)
 	if !e.m.inbox.live() {
@@ -319,7 +308,6 @@ func (e *entry) close() {
 	e.mu.Lock()
 	e.closed = true
 	e.failLocked(ErrClosed, nil)
-	e.breakHabitLocked()
 	var all []ended
 	for _, h := range e.holdsLocked() {
 		all = append(all, e.endHoldLocked(h, ErrClosed)...)

@@ -37,8 +37,8 @@ type listening chan struct{}
 func (l listening) heard(string) {}
 func (l listening) subscribed()  { l <- struct{}{} }
 
-// Redis keeps a queue for half a day at least, and a place that is booked for minutes. However seldom a
-// waiter wants to ask, it asks more often than that.
+// Redis keeps a queue for half a day at least. However seldom a waiter wants to ask, it asks far more
+// often than that.
 func TestExpire_OfTheQueueIsOutrun(t *testing.T) {
 	m, err := New(redistest.Start(t).Client(t), WithPollInterval(time.Hour), WithFairPatience(time.Hour))
 	if err != nil {

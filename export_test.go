@@ -2,12 +2,7 @@ package holdfast
 
 import "time"
 
-// Comebacks makes a manager book after n comebacks, each within d; see habit.go.
-func Comebacks(n int, d time.Duration) Option {
-	return option(func(c *config) { c.habitual, c.comeback = n, d })
-}
-
-// StepAside makes who comes back at once to a manager ask after d; see habit.go.
+// StepAside makes who comes back at once to a manager ask after d; see aside.go.
 func StepAside(d time.Duration) Option { return option(func(c *config) { c.aside = d }) }
 
 // ConfirmGrants makes a manager trust no grant by the server without asking Redis.

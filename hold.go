@@ -174,20 +174,13 @@ func (h *hold) drop(l *Lease) (last bool) {
 	return h.leases == nil
 }
 
-// offer is the argument of the release scripts that says how to hand over, and which place
-// to take; booked is nil for none.
-func (h *hold) offer(booked *hold) any {
-	if h.turn == 0 && booked == nil {
+// offer is the argument of the release scripts that says how to hand over.
+func (h *hold) offer() any {
+	if h.turn == 0 {
 		return h.cfg.offer
 	}
 	m := h.entry.m
-	offer := strconv.FormatInt(validity.Milliseconds(h.cfg.claim), 10) + " " + strconv.Itoa(int(h.turn)+1) + " " + m.counted + " " + m.owners
-	if booked == nil {
-		return offer
-	}
-	// In whole seconds, beginning with the current one.
-	seconds := int64((m.patience+time.Second-1)/time.Second) + 1
-	return offer + " " + strconv.FormatUint(booked.number, 10) + " " + strconv.FormatInt(seconds, 10)
+	return strconv.FormatInt(validity.Milliseconds(h.cfg.claim), 10) + " " + strconv.Itoa(int(h.turn)+1) + " " + m.counted + " " + m.owners
 }
 
 // end is when the leases on h end if nothing more is heard of it.

@@ -49,7 +49,7 @@ func newInbox(m *Manager) *inbox {
 func (b *inbox) expect(h *hold) *wire.Notice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.expected) == 0 { // h itself may be expected already
+	if len(b.expected) == 0 {
 		b.m.subscriber.add(b.channel, b)
 	}
 	b.expected[h.number] = h

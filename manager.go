@@ -33,9 +33,7 @@ type Manager struct {
 	counted  string        // "1" if PUBLISH tells whether anybody heard it, else "0"
 	patience time.Duration // for how long a silent waiter keeps its place
 	confirm  bool          // tests: no grant is trusted without asking
-	habitual int           // see habit.go; tests change these three
-	comeback time.Duration
-	aside    time.Duration
+	aside    time.Duration // see aside.go; tests change it
 
 	executor   *command.Executor
 	scheduler  *renewal.Scheduler[*hold]
@@ -99,8 +97,6 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		counted:  "1",
 		patience: cfg.fairPatience,
 		confirm:  cfg.confirm,
-		habitual: cfg.habitual,
-		comeback: cfg.comeback,
 		aside:    cfg.aside,
 		executor: command.New(client),
 		entries:  [families]registry{{}, {}, {}},
@@ -167,6 +163,9 @@ func (m *Manager) entry(n *named) (*entry, error) {
 	e := m.entries[n.family][n.mapped]
 	if e == nil {
 		e = &entry{m: m, keys: n.wireKeys(), kind: n.family}
+		if n.family == fairKind {
+			e.places = new(places)
+		}
 		m.entries[n.family][n.mapped] = e
 	}
 	n.entry.Store(e)

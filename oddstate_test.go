@@ -213,14 +213,13 @@ func TestOdd_RedissonIsLate(t *testing.T) {
 	}
 }
 
-// A fair waiter of Redisson that is next is told in any turn; and a release books no place behind
-// one, however short it wants to wait: the process would not hear when it releases.
+// A fair waiter of Redisson that is next is told in any turn.
 func TestOdd_RedissonIsNext(t *testing.T) {
 	srv := redistest.Start(t)
 	ctx, admin := t.Context(), srv.Admin()
 	const redissons = "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:8"
 	release := redis.NewScript(holdfast.ScriptText("lock_release"))
-	for turn, offer := range map[string]string{"1": "2000 1 1 hf-0a:", "17": "2000 17 1 hf-0a:", "booking": "2000 1 1 hf-0a: 9 7"} {
+	for turn, offer := range map[string]string{"1": "2000 1 1 hf-0a:", "17": "2000 17 1 hf-0a:"} {
 		t.Run(turn, func(t *testing.T) {
 			admin.HSet(ctx, "x", "hf-0a:1", 1)
 			admin.RPush(ctx, "redisson_lock_queue:{x}", redissons)

@@ -12,6 +12,25 @@ import (
 // waiter asks for the lock, and those behind it join together, in one request at a
 // time.
 
+// places is what only the entry of a fair lock has. It is guarded by entry.mu.
+type places struct {
+	joining *join // is putting waiters into the queue; nil: none
+	private *hold // the claim whose private channel of Redisson's is heard; nil: none
+}
+
+// listenLocked hears the private channel of first, and no other; nil for none.
+func (p *places) listenLocked(e *entry, first *hold) {
+	if p.private == first {
+		return
+	}
+	if p.private != nil {
+		e.m.subscriber.remove(p.private.fairChannel(), e)
+	}
+	if p.private = first; first != nil {
+		e.m.subscriber.add(first.fairChannel(), e)
+	}
+}
+
 // join is one request to put waiters into the queue. It does not change once it is sent.
 type join struct {
 	e     *entry
@@ -29,7 +48,7 @@ func (e *entry) joinLocked() {
 		e.unheard = false
 		e.keepAllLocked()
 	}
-	if e.joining != nil {
+	if e.places.joining != nil {
 		return
 	}
 	j := &join{e: e}
@@ -115,9 +134,9 @@ func (j *join) sendLocked() {
 	for _, t := range j.tries {
 		t.call.Script, t.call.Patience = joinScript, j.call.Patience
 	}
-	e.joining = j
+	e.places.joining = j
 	if !e.m.executor.Submit(&j.call) {
-		e.joining = nil
+		e.places.joining = nil
 		for _, t := range j.tries {
 			t.neverSentLocked()
 		}
@@ -130,8 +149,8 @@ func (j *join) Replied(_ *command.Call, reply command.Reply) {
 	e := j.e
 	var lost []ended
 	e.mu.Lock()
-	if e.joining == j {
-		e.joining = nil
+	if e.places.joining == j {
+		e.places.joining = nil
 	}
 	for _, t := range j.tries {
 		lost = append(lost, t.repliedLocked(reply)...)
@@ -146,8 +165,8 @@ func (j *join) Overdue(*command.Call) {
 	e := j.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.joining == j {
-		e.joining = nil
+	if e.places.joining == j {
+		e.places.joining = nil
 	}
 	for _, t := range j.tries {
 		t.overdueLocked()

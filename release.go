@@ -32,7 +32,6 @@ type release struct {
 	unclear   bool          // a request ended without telling whether it ran
 	told      bool          // the Unlock that began it has its answer
 	answer    error         // set before it is told
-	booked    *hold         // the claim of a place that the request takes as well; nil: none, or it is known to stand
 	converts  bool          // not a release but a downgrade
 	ttl       time.Duration // of the read side, if converts
 	begun     time.Time     // when, if converts
@@ -56,9 +55,6 @@ const burial = time.Minute
 func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) *release {
 	now := time.Now()
 	r := &release{entry: e, patient: now.Add(validity.Patience(h.cfg.ttl)), lapsed: !validity.Valid(now, h.deadline)}
-	if !queued {
-		r.booked = e.bookLocked(h)
-	}
 	r.beginLocked(h, queued, now)
 	e.m.begin()
 	r.sendLocked(&r.call, trace)
@@ -70,7 +66,7 @@ func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) 
 func (r *release) beginLocked(h *hold, queued bool, now time.Time) {
 	left := validity.TTL(max(0, h.deadline.Sub(now))) // more than the lease's, if it was extended
 	r.hold, r.script, r.sent = h, h.kind.releaseScript(), 0
-	r.args = h.releaseArgs(r.room[:], queued, r.booked)
+	r.args = h.releaseArgs(r.room[:], queued)
 	r.until = now.Add(max(h.cfg.ttl, claimTTL, left) + time.Second)
 	if h.extended { // perhaps by more than is known, if Extend was not answered: until this is
 		r.until = r.until.Add(validity.MaxTTL)
@@ -86,8 +82,8 @@ func (r *release) beginLocked(h *hold, queued bool, now time.Time) {
 }
 
 // releaseArgs leaves out what an undisturbed release does not need.
-func (h *hold) releaseArgs(room []any, queued bool, booked *hold) []any {
-	script, k, id, publish, offer := h.kind.releaseScript(), h.keys, h.id(), h.entry.m.publish, h.offer(booked)
+func (h *hold) releaseArgs(room []any, queued bool) []any {
+	script, k, id, publish, offer := h.kind.releaseScript(), h.keys, h.id(), h.entry.m.publish, h.offer()
 	switch {
 	case h.stray(), queued:
 		buried := int64(0)
@@ -134,8 +130,7 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 			e.countLoss(noticed)
 		}
 	}()
-	value, clock, booked := parseBooking(reply.Value)
-	message, granted := value.(string)
+	message, granted := reply.Value.(string)
 	notice, ok := wire.ParseNotice(message)
 	var next *hold // a waiter of this process, also if the release was settled before
 	if ok {
@@ -160,11 +155,8 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		}
 		return
 	}
-	n, ok := value.(int64)
+	n, ok := reply.Value.(int64)
 	switch {
-	case reply.Outcome == command.Answered && r.booked != nil && booked:
-		r.bookedLocked(clock, reply)
-		r.settleLocked(nil)
 	case reply.Outcome == command.Answered && ok && r.converts:
 		lost, reason = r.convertedLocked(reply)
 	case reply.Outcome == command.Answered && ok && n >= 0:
@@ -271,9 +263,6 @@ func (r *release) Overdue(c *command.Call) {
 // settleLocked ends the release.
 func (r *release) settleLocked(verdict error) {
 	r.settled, r.verdict = true, verdict
-	if r.booked != nil {
-		r.notBookedLocked()
-	}
 	r.tellLocked(verdict)
 	for _, c := range r.later {
 		c <- r.answerLaterLocked()

@@ -79,7 +79,7 @@ if present > 0 then
         ttl = 250
       end
     else
-      -- prelude: grant first redisson
+      -- prelude: step_out first redisson
 
       local channel = string.gsub(queue, 'queue', '_channel', 1)
       local id, me = first(queue, deadlines, now, wake_evicted(publish, channel)), ARGV[1]
@@ -88,7 +88,7 @@ if present > 0 then
         -- Redisson, or has expired: whoever waits already sees to it.
         ttl, foreign = 50, true
       else
-        local lock, counter, turn, manager, waiting = KEYS[1], KEYS[4], '1', nil, redis.call('llen', queue)
+        local lock, counter, turn, manager, more = KEYS[1], KEYS[4], '1', nil, redis.call('llen', queue) > 1
 
         -- prelude: lock leave
 

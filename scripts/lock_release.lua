@@ -10,9 +10,7 @@
 -- ARGV[2]  command that announces the release: publish or spublish
 -- ARGV[3]  how to hand over, "<claim> <turn> <counted> <manager>": the TTL of a
 --          grant, which one in a row it would be, 1 if PUBSUB NUMSUB tells whether anybody hears
---          it, what the ids of the caller begin with; and optionally
---          " <number> <seconds>", a place to book and for how long, if anybody waits
---          but none of Redisson's
+--          it, what the ids of the caller begin with
 -- ARGV[4]  given up, not released: the owner id leaves the queue; and milliseconds
 --          for which a late acquire of it is to be refused, 0 where none can be
 --          under way
@@ -23,12 +21,10 @@
 --         -1        not held by this owner, and nobody else holds it
 --         -2        not held by this owner but by another one
 --         -3        granted to another waiter, or left open for one of Redisson's
---         {reply, seconds, microseconds}
---                  a message or -3, and the place has been booked, at that server time
 
 local removed = redis.pcall('hdel', KEYS[1], ARGV[1]) -- the last field takes the key with it
-local next = redis.call('lindex', KEYS[3], '0')
-if removed == 1 and not ARGV[4] and not next then
+local next = redis.call('lrange', KEYS[3], '0', '1') -- and who is behind it
+if removed == 1 and not ARGV[4] and not next[1] then
   local heard = redis.pcall(ARGV[2], KEYS[2], '0') -- the common case: nobody waits in the queue
   if type(heard) == 'number' then
     return heard
@@ -39,31 +35,21 @@ if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, tru
   return removed
 end
 
--- prelude: queue
-
 local lock, channel, publish, queue, counter = KEYS[1], KEYS[2], ARGV[2], KEYS[3], KEYS[5]
-local deadlines, free = deadlines_of(queue), removed == 1
+local deadlines, free = 'redisson_lock_timeout' .. string.sub(queue, 20), removed == 1 -- as deadlines_of, which is not here yet
 if ARGV[4] then
   -- prelude: leave
 
   leave(queue, deadlines, ARGV[1])
-  next, free = redis.call('lindex', queue, '0'), free or redis.call('exists', lock) == 0
+  next, free = redis.call('lrange', queue, '0', '1'), free or redis.call('exists', lock) == 0
 end
 
 local reply
-if free and next then
-  local claim, turn, counted, manager, number, seconds = string.match(ARGV[3], '^(%d+) (%d+) (%d) (%S+) ?(%d*) ?(%d*)$')
-  local time, waiting = redis.call('time'), redis.call('llen', queue)
-  local id, me, booked = next, nil, false
-  if number ~= '' then
-    -- prelude: book
-
-    booked = book(queue, deadlines, time, manager .. number, seconds, waiting == 1 and next or redis.call('lindex', queue, '-1'))
-    waiting = booked and waiting + 1 or waiting
-  end
-  local open = false
+if free and next[1] then
+  local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (%S+)$')
+  local time, id, more, me, open = redis.call('time'), next[1], next[2], nil, false
   if #turn > 1 and tonumber(turn) > 16 then
-    -- prelude: redisson turn
+    -- prelude: queue redisson turn
 
     open, turn = redissons_turn(queue, channel, publish), '1'
     if open then
@@ -72,15 +58,12 @@ if free and next then
     end
   end
 
-  -- prelude: grant lock
+  -- prelude: lock
 
   reply = (open or told == 0) and -3 or told
-  if booked and reply then
-    reply = {reply, time[1], time[2]}
-  end
 end
 if not reply and removed == 1 then
-  -- prelude: redisson
+  -- prelude: queue redisson
 
   reply = tell(publish, channel, '0')
 end
@@ -89,7 +72,7 @@ if removed ~= 1 and type(reply) ~= 'string' then
 end
 
 if ARGV[4] and ARGV[4] ~= '0' then
-  -- prelude: bury
+  -- prelude: queue bury
 
   bury(KEYS[4], ARGV[1], ARGV[4])
 end

@@ -11,14 +11,13 @@ type phase uint8
 
 const (
 	idle    phase = iota
-	booked        // a claim that a release asks a place for, and nobody has come for
 	waiting       // a claim: asked for, perhaps granted
 	holding       // trusts its lease until its deadline
 	gone          // gave it up or back; the owner id is never used again
 	dead          // killed, and Redis knows: its connections are closed
 )
 
-// request is where an acquire is, or the place that a release is to take.
+// request is where an acquire is.
 type request uint8
 
 const (
@@ -36,9 +35,7 @@ type process struct {
 	acquire  request // only the latest: that copies do no harm is the owner id's doing
 	age      int8    // ticks since the acquire was sent
 	stood    bool    // has been told that it stands in the queue
-	place    request // booked: the release that takes it; granted: it stands
 	release  bool    // a release is on its way
-	books    int8    // which takes a place for that process as well; 0: for none
 	buries   bool    // which leaves a tombstone: an acquire is not answered
 	keep     bool    // a keep is on its way
 	message  bool    // a grant is on its way
@@ -47,7 +44,7 @@ type process struct {
 
 // handover is one lock, three processes with one waiter each, messages that take their time or
 // are lost, processes that stop, go on or die. The real one is lock_acquire.lua,
-// lock_release.lua and the files try.go, inbox.go, release.go, habit.go.
+// lock_release.lua and the files try.go, inbox.go, release.go.
 //
 // Time is counted in ticks, the same for all: what a clock that was set does is covered
 // by validity.Grant, which turns it into a message that is asked about.
@@ -169,19 +166,11 @@ func (s *handover) runAcquire(i int8, b bug) {
 // runRelease is lock_release.lua; open, if it is Redisson's turn.
 func (s *handover) runRelease(i int8, open bool, b bug) {
 	p := &s.p[i]
-	j := p.books
-	p.release, p.books = false, 0
+	p.release = false
 	s.buried[i] = s.buried[i] || p.buries
 	s.leave(i)
-	if j > 0 {
-		s.p[j].place = refused
-	}
 	if s.owner == i || b == "a release does not look at the owner" && s.owner >= 0 {
 		s.owner, s.ttl = -1, 0
-		if j > 0 && s.length > 0 {
-			s.stand(j, false)
-			s.p[j].place = granted
-		}
 		if !open {
 			s.handOver(b)
 		}
@@ -223,14 +212,6 @@ func (p *process) hear(b bug) {
 	case p.acquire == none:
 		p.ask() // confirmed by asking
 	}
-}
-
-// placed is the reply to the release that was to take its place.
-func (p *process) placed() {
-	if p.place == refused && p.phase == booked {
-		p.phase = gone
-	}
-	p.stood, p.place = p.place == granted, none
 }
 
 func (p *process) ask() { p.acquire, p.age = sent, 0 }

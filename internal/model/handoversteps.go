@@ -1,9 +1,6 @@
 package model
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // steps returns everything that can happen in s.
 func (s handover) steps(b bug) (all []step[handover]) {
@@ -51,24 +48,14 @@ func (s handover) steps(b bug) (all []step[handover]) {
 		if !s.live(i) {
 			continue
 		}
-		if p.message && p.phase != booked {
+		if p.message {
 			add("hears", i, func(s *handover, p *process) { p.hear(b) })
 		}
 		switch p.acquire {
 		case granted, refused:
 			add("is answered", i, func(s *handover, p *process) { p.answer(b) })
 		}
-		if p.place == granted || p.place == refused {
-			add("is told of its place", i, func(s *handover, p *process) { p.placed() })
-		}
 		switch p.phase {
-		case booked:
-			if p.place == none {
-				add("comes for its place", i, func(s *handover, p *process) { p.phase = waiting })
-			}
-			if p.place == none || b == "a place is given up before it is known of" {
-				add("comes too late", i, func(s *handover, p *process) { p.giveUp(b) })
-			}
 		case idle:
 			if i > 1 && s.p[i-1].phase == idle {
 				break // they are alike: one order of them is enough
@@ -87,15 +74,8 @@ func (s handover) steps(b bug) (all []step[handover]) {
 			})
 		case holding:
 			add("unlocks", i, func(s *handover, p *process) { p.giveUp(b) })
-			if j := slices.IndexFunc(s.p[:], func(p process) bool { return p.phase == idle }); j > 0 {
-				add(fmt.Sprintf("books for %d and unlocks", j), i, func(s *handover, p *process) {
-					p.giveUp(b)
-					p.books = int8(j)
-					s.p[j].phase, s.p[j].place = booked, sent
-				})
-			}
 		}
-		if p.phase == booked || p.phase == waiting || p.phase == holding {
+		if p.phase == waiting || p.phase == holding {
 			fault("stops", i, func(s *handover, p *process) { p.stopped = true })
 			fault("dies", i, func(s *handover, p *process) {
 				p.phase, p.deadline, p.message, p.messaged = dead, 0, false, 0
@@ -120,7 +100,7 @@ func (s *handover) wrong() string {
 		if p.phase == holding && p.deadline > 0 {
 			trusted++
 		}
-		quiet := p.acquire != sent && p.place != sent && !p.release && !p.keep
+		quiet := p.acquire != sent && !p.release && !p.keep
 		if p.phase == gone && quiet && (s.owner == int8(i) || s.place(int8(i)) >= 0) {
 			return fmt.Sprintf("process %d has left a trace", i)
 		}
@@ -157,12 +137,6 @@ func (s handover) settle(b bug) string {
 				}
 				p.keep = false
 				if s.live(i) {
-					if p.place == granted || p.place == refused {
-						p.placed()
-					}
-					if p.phase == booked && p.place == none {
-						p.giveUp(b)
-					}
 					if p.message {
 						p.hear(b)
 					}

@@ -27,7 +27,6 @@ func TestProtocol_SeededBugsAreFound(t *testing.T) {
 		"who cancels does not leave":                           "has left a trace",
 		"no tombstones":                                        "has left a trace",
 		"a keep makes a place":                                 "has left a trace",
-		"a place is given up before it is known of":            "has left a trace",
 		"nobody polls":                                         "waits for ever",
 		"a grant has no TTL":                                   "the lock stays",
 		"the dead are granted to, for ever":                    "the lock stays",

@@ -66,16 +66,6 @@ func ParseNotice(payload string) (Notice, bool) {
 	}, true
 }
 
-// ParseTime returns the milliseconds of what TIME said.
-func ParseTime(seconds, microseconds string) (ms int64, ok bool) {
-	s, err1 := strconv.ParseUint(seconds, 10, 63)
-	us, err2 := strconv.ParseUint(microseconds, 10, 63)
-	if err1 != nil || err2 != nil {
-		return 0, false
-	}
-	return milliseconds(s, us)
-}
-
 func milliseconds(seconds, microseconds uint64) (ms int64, ok bool) {
 	return int64(seconds*1000 + microseconds/1000), seconds <= 1<<40 && microseconds < 1e6
 }

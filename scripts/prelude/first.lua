@@ -1,4 +1,4 @@
--- first.lua: prelude of the scripts that look who is next in a queue; behind grant.lua.
+-- first.lua: prelude of the scripts that look who is next in a queue; behind step_out.lua.
 
 -- first returns who is next and until when that place is kept; after removing those in
 -- front whose time is over. It calls evicted, if there is one, with each of them.
@@ -20,7 +20,7 @@ local function first(queue, deadlines, now, evicted)
     if kept > now then
       return id, kept
     end
-    step_out(queue, deadlines, id, redis.call('llen', queue))
+    step_out(queue, deadlines, id, redis.call('llen', queue) > 1)
     if evicted then
       evicted(id)
     end

@@ -1,5 +1,5 @@
 -- rw.lua: prelude of the scripts of read-write locks; behind queue.lua, redisson.lua,
--- grant.lua and first.lua.
+-- grant.lua, step_out.lua and first.lua.
 --
 -- The lock is Redisson's hash: mode -> read or write, and a field per holder. The id
 -- of a reader is its owner id; of a writer, the owner id with :write behind it. A
@@ -115,9 +115,9 @@ local function let_in(o)
     if not id or mode and is_writer(id) then
       break
     end
-    local waiting = redis.call('llen', o.queue)
+    local more = redis.call('llen', o.queue) > 1
     if id == o.me then
-      step_out(o.queue, deadlines, id, waiting)
+      step_out(o.queue, deadlines, id, more)
       return granted, message, true
     end
     local inbox, number = inbox_of(id)
@@ -130,7 +130,7 @@ local function let_in(o)
       if put(o.lock, id, o.claim) then
         break
       end
-      local text = 'g ' .. number .. ' ' .. o.claim .. ' ' .. o.time[1] .. ' ' .. o.time[2] .. ' ' .. o.turn .. (waiting > 1 and ' 1 ' or ' 0 ') .. token
+      local text = 'g ' .. number .. ' ' .. o.claim .. ' ' .. o.time[1] .. ' ' .. o.time[2] .. ' ' .. o.turn .. (more and ' 1 ' or ' 0 ') .. token
       local own = o.manager and string.sub(id, 1, #o.manager) == o.manager
       if own or grant(inbox, text, o.counted, deadlines, id) then
         granted = granted + 1
@@ -140,7 +140,7 @@ local function let_in(o)
         take_out(o.lock, id) -- its process is dead, or asks when it hears again
       end
     end
-    step_out(o.queue, deadlines, id, waiting)
+    step_out(o.queue, deadlines, id, more)
   end
   return granted, message, false
 end

@@ -1,0 +1,11 @@
+-- step_out.lua: prelude of the scripts that may find that a place is over; behind queue.lua.
+
+-- step_out takes id, which is the first, out of the queue, in which there may be more.
+local function step_out(queue, deadlines, id, more)
+  if more then
+    redis.call('lpop', queue)
+    redis.call('zrem', deadlines, id)
+  else
+    redis.call('del', queue, deadlines)
+  end
+end

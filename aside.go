@@ -15,8 +15,9 @@ import "time"
 // absence is what an entry remembers of a mutex that was handed to another process. It is
 // guarded by entry.mu.
 type absence struct {
-	since  time.Time     // when it was handed over; zero: it has been back since
-	before time.Duration // how long it stayed away the last time; 0: not known
+	since   time.Time     // when it was handed over; zero: it has been back since
+	stepped bool          // somebody has stepped aside since
+	before  time.Duration // how long it stayed away the last time, but for that; 0: not known
 }
 
 const (
@@ -35,7 +36,7 @@ func (e *entry) handedOverLocked() {
 	if e.absence == nil {
 		e.absence = new(absence)
 	}
-	e.absence.since = time.Now()
+	e.absence.since, e.absence.stepped = time.Now(), false
 }
 
 // stepAsideLocked reports whether the only waiter, who has just come, is to ask a moment later.
@@ -45,16 +46,23 @@ func (e *entry) stepAsideLocked() bool {
 		return false
 	}
 	left := e.m.aside - time.Since(a.since)
-	if left > 0 {
-		e.yieldForLocked(left)
+	if left <= 0 {
+		return false
 	}
-	return left > 0
+	a.stepped = true
+	e.yieldForLocked(left)
+	return true
 }
 
 // returnedLocked is called when this process has the lock again.
 func (e *entry) returnedLocked(now time.Time) {
-	if a := e.absence; a != nil && !a.since.IsZero() {
-		a.before, a.since = now.Sub(a.since), time.Time{}
+	a := e.absence
+	if a == nil || a.since.IsZero() {
+		return
+	}
+	a.before, a.since = now.Sub(a.since), time.Time{}
+	if a.stepped { // or a round would be long because the one before was
+		a.before -= e.m.aside
 	}
 }
 

@@ -83,10 +83,7 @@
 // on for a hand-off slice (see WithHandoffSlice); then the lock is released. A release
 // grants the lock to the next process in the queue and tells it so. A hand-over between
 // processes therefore costs two commands per acquisition, one to stand in the queue and
-// one to release, and a renewal if it is held for longer than 25 ms; processes take turns. A process whose only caller keeps the lock for less
-// than a millisecond and takes it again within another, several times in a row, books its next place
-// with the release: one command. If that caller does not come back, a booking can cost the others up
-// to a millisecond, in which a TryLock is refused as well.
+// one to release, and a renewal if it is held for longer than 25 ms; processes take turns.
 //
 // A FairMutex has a place in that queue for each caller, so that one order holds over
 // all processes. Each grant then comes from Redis, also within a process. A waiter whose

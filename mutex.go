@@ -19,9 +19,9 @@ import "context"
 //
 // Among the goroutines of one process the lock is granted in the order of their
 // calls, without a Redis command if they have the same options, none of them WithFixedLease;
-// while another process waits, for WithHandoffSlice (see there). Processes take turns in the order in which they began to wait, or booked
-// their place with a release; each has one place in the queue, however many of its callers
-// wait. A FairMutex has one order for all callers.
+// while another process waits, for WithHandoffSlice (see there). Processes take turns in the
+// order in which they began to wait; each has one place in the queue, however many of its
+// callers wait. A FairMutex has one order for all callers.
 type Mutex struct{ handle }
 
 // Mutex returns the handle of the named mutex. A bad name or option is reported by

@@ -23,8 +23,8 @@
 --         -3        granted to another waiter, or left open for one of Redisson's
 
 local removed = redis.pcall('hdel', KEYS[1], ARGV[1]) -- the last field takes the key with it
-local next = redis.call('lrange', KEYS[3], '0', '1') -- and who is behind it
-if removed == 1 and not ARGV[4] and not next[1] then
+local next = redis.call('lindex', KEYS[3], '0')
+if removed == 1 and not ARGV[4] and not next then
   local heard = redis.pcall(ARGV[2], KEYS[2], '0') -- the common case: nobody waits in the queue
   if type(heard) == 'number' then
     return heard
@@ -41,13 +41,13 @@ if ARGV[4] then
   -- prelude: leave
 
   leave(queue, deadlines, ARGV[1])
-  next, free = redis.call('lrange', queue, '0', '1'), free or redis.call('exists', lock) == 0
+  next, free = redis.call('lindex', queue, '0'), free or redis.call('exists', lock) == 0
 end
 
 local reply
-if free and next[1] then
+if free and next then
   local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (%S+)$')
-  local time, id, more, me, open = redis.call('time'), next[1], next[2], nil, false
+  local time, id, more, me, open = redis.call('time'), next, redis.call('lindex', queue, '1'), nil, false
   if #turn > 1 and tonumber(turn) > 16 then
     -- prelude: queue redisson turn
 

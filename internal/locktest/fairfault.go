@@ -100,12 +100,17 @@ var fairFaultScenarios = map[string]func(*Env){
 		e.Listening(2)
 		p.Pause()
 		e.Eventually("the places are over", func() bool {
-			n, err := e.srv.Admin().Eval(bg, `local t = redis.call('time')
-				return redis.call('zcount', KEYS[1], '-inf', t[1] * 1000 + t[2] / 1000)`,
+			n, err := e.srv.Admin().Eval(bg, // and the second in which they end
+				`return redis.call('zcount', KEYS[1], '-inf', '(' .. redis.call('time')[1] .. '000')`,
 				[]string{"redisson_lock_timeout:{" + e.Key + "}"}).Int()
 			return err == nil && n == 4
 		})
 		e.MustUnlock(held)
+		for id := range e.Holders() {
+			if slices.Contains(before, id) {
+				e.Errorf("granted to %s, whose place is over", id)
+			}
+		}
 		l := <-next // at once, over four that are silent
 		last := e.Enqueue(m, 1)[0]
 		p.Resume()

@@ -43,16 +43,16 @@ func (p *duo) asks(m *holdfast.Manager) func() *holdfast.Lease {
 	return got
 }
 
-// away lets the lock be with the second process for longer than it takes to step aside, and
-// returns the first one's lease.
+// away lets the lock be with the second process for so long that whoever comes back to the
+// first the next time steps aside, and returns the first one's lease.
 func (p *duo) away() *holdfast.Lease {
 	p.Helper()
 	lease := mustLock(p.T, p.a.Mutex("a"))
 	other := p.asks(p.b)
 	mustUnlock(p.T, lease)
 	held := other()
-	back := p.asks(p.a)              // at once: for how long it stays away is not known
-	time.Sleep(4 * time.Millisecond) // work under the lock
+	back := p.asks(p.a)          // at once: for how long it stays away is not known
+	time.Sleep(holdfast.AwayFor) // work under the lock
 	mustUnlock(p.T, held)
 	return back()
 }
@@ -117,12 +117,13 @@ func TestAside_Close(t *testing.T) {
 	}
 }
 
-// Three processes that want the lock all the time meet each other, not themselves.
+// Processes that want the lock all the time, and step aside for each other, meet no other
+// inside and all get on.
 func TestAside_Alone(t *testing.T) {
 	srv := redistest.Start(t)
 	var locks []holdfast.Locker
-	for range 3 {
+	for range 12 { // a round of all takes longer than AwayFor
 		locks = append(locks, managerOn(t, srv).Mutex("a"))
 	}
-	alone(t, 300, locks...)
+	alone(t, 50, locks...)
 }

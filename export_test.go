@@ -2,6 +2,9 @@ package holdfast
 
 import "time"
 
+// AwayFor is how long a lock has to be away for the next one to step aside.
+const AwayFor = awayFor
+
 // StepAside makes who comes back at once to a manager ask after d; see aside.go.
 func StepAside(d time.Duration) Option { return option(func(c *config) { c.aside = d }) }
 

@@ -144,22 +144,18 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 		return nil // found by asking; or given up, and the release on its way gives it back
 	}
 	b := &h.waiter.Value.bid
-	if !h.waiter.Parked() {
-		kept := n        // n itself would be on the heap each time
-		b.notice = &kept // for whoever comes for it; a request that is under way finds the same
+	if !h.waiter.Parked() || n.Granted && b.current != nil {
+		// A release before the request under way is answered would have to leave a tombstone
+		// for it; its answer, mostly a moment away, is the grant as well, or lets n stand, also
+		// for who has taken the request over by then.
+		kept := n // n itself would be on the heap each time
+		b.notice = &kept
 		return nil
 	}
 	if !n.Granted { // Redisson's turn
 		if !e.yielding {
 			e.yieldForLocked(redissonsTurn)
 		}
-		return nil
-	}
-	if b.current != nil {
-		// A release before that request is answered would have to leave a tombstone for
-		// it; its answer, mostly a moment away, is the grant as well, or lets n stand.
-		kept := n
-		b.notice = &kept
 		return nil
 	}
 	h.turn = uint8(min(n.Turn, turnsInARow))

@@ -1,4 +1,4 @@
--- dead.lua: prelude of the scripts that let waiters in.
+-- dead.lua: prelude of the scripts that grant a lock to those who wait.
 
 -- known_dead reports whether the process of id, whose inbox has no listeners, is known to be dead: it
 -- had an inbox when it last asked, which the time of its place says, and the server knows of all

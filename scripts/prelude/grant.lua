@@ -1,4 +1,5 @@
--- grant.lua: prelude of the scripts that let waiters in; behind queue.lua and dead.lua.
+-- grant.lua: prelude of the scripts of read-write locks, which let waiters in; behind dead.lua. Those of
+-- mutexes and fair locks have its contents in prelude/lock.lua.
 
 -- grant tells the process of id that it has the lock: for claim milliseconds, unless it
 -- renews that. It returns false, having said nothing, if the process is known to be dead. A node of a

@@ -1,7 +1,8 @@
 -- lock.lua: prelude of the scripts that may find a mutex or a fair lock free. It is no
 -- function but the hand-over itself, which everybody waits for, and needs none where all goes
 -- well: with functions, and a table for what they need, a release took the server a quarter
--- longer, and to define those of other preludes a twelfth.
+-- longer, and to define those that it would share with others a twentieth. So it has their
+-- contents, marked with their names.
 --
 -- It gives the lock to the first live waiter, id in the beginning. It uses of the script
 --   lock, queue, deadlines  keys
@@ -47,7 +48,7 @@ while id and not told do
           dead = known_dead(deadlines, id)
         end
         if dead then
-          redis.call('hdel', lock, id)
+          redis.call('hdel', lock, id) -- its process is dead
         else
           redis.pcall('publish', inbox, message)
           told = 0

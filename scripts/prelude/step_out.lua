@@ -1,4 +1,4 @@
--- step_out.lua: prelude of the scripts that may find that a place is over; behind queue.lua.
+-- step_out.lua: prelude of the scripts that take the first out of a queue.
 
 -- step_out takes id, which is the first, out of the queue, in which there may be more.
 local function step_out(queue, deadlines, id, more)

@@ -286,3 +286,33 @@ func TestHandoff_QuestionIsLost(t *testing.T) {
 	stop()
 	crowd.Wait()
 }
+
+// A grant is told while a request for the same claim is under way whose caller has left. It
+// counts for the next caller, who takes that request over, although the answer, which is
+// older, says that the lock is taken: nothing more is asked.
+func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
+	srv := redistest.Start(t)
+	m, proxy := managerVia(t, srv, holdfast.WithPollInterval(500*time.Millisecond))
+	held := mustLock(t, managerOn(t, srv).Mutex("a"))
+	ctx, leave := context.WithCancel(t.Context())
+	left := m.Mutex("a").LockAsync(ctx)
+	redistest.Eventually(t, patience, "the inbox is heard, and that has been asked about", func() bool {
+		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1 && m.Pending() == 0
+	})
+	gate := proxy.HoldReply(scriptOn("a", "3"))
+	gate.Wait(t) // of a poll
+	leave()
+	wantErr(t, (<-left).Err, holdfast.ErrNotAcquired, nil)
+	before := m.Stats().Wakeups
+	mustUnlock(t, held)
+	redistest.Eventually(t, patience, "the grant is told", func() bool { return m.Stats().Wakeups > before })
+	next := waits(t, m.Mutex("a"))
+	redistest.Eventually(t, patience, "the next one waits", func() bool { return m.Stats().Waiting == 1 })
+	proxy.Record()
+	gate.Release()
+	lease := next()
+	if n := proxy.Count(scriptOn("a", "3")); n != 0 && m.Stats().Troubles == 0 { // else it was overdue on a machine that stood still
+		t.Errorf("asked %d times", n)
+	}
+	mustUnlock(t, lease)
+}

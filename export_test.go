@@ -28,7 +28,8 @@ func (m *Manager) Deserted() (n int) {
 	return n
 }
 
-// NextPause is how long the entries of m would pause altogether, should another request bring no verdict.
+// NextPause is how long, but for chance, the entries of m would pause altogether, should another request
+// bring no verdict.
 func (m *Manager) NextPause() (d time.Duration) {
 	m.mu.Lock()
 	var entries []*entry
@@ -42,6 +43,7 @@ func (m *Manager) NextPause() (d time.Duration) {
 		e.mu.Lock()
 		if e.trouble != nil {
 			pauses := *e.trouble.pauses
+			pauses.RandomizationFactor = 0 // asked again and again, the longest of many would be told
 			d += pauses.NextBackOff()
 		}
 		e.mu.Unlock()

@@ -237,9 +237,9 @@ func TestFair_AnswerInAPause(t *testing.T) {
 	l := m.FairMutex("a")
 	held := mustLock(t, holder.FairMutex("a"))
 	got := []<-chan holdfast.Result{l.LockAsync(t.Context())}
-	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	redistest.Eventually(t, patience, "the first has asked again, since it hears", func() bool { return hears(t, srv, m) })
 	join := joinOn("a")
-	gate := p.HoldReply(redistest.All(scriptOn("a", ""), func(cmd []string) bool { return !join(cmd) }))
+	gate := p.HoldReply(redistest.All(scriptOn("a", "3"), func(cmd []string) bool { return !join(cmd) }))
 	p.LoseRequest(join, math.MaxInt)
 	got = append(got, l.LockAsync(t.Context()))
 	gate.Wait(t) // all ask when a pause is over, the first as well

@@ -5,7 +5,7 @@ import "time"
 // Who comes back at once for a mutex that its process has just handed to another one steps
 // aside for a moment, if the lock is likely to stay away for longer than that: its request
 // would keep Redis, and the processors that they share, from telling the next owner. With a
-// hold of 4 ms a hand-over between two processes takes a seventh less, and a third less at p99
+// hold of 4 ms a hand-over between two processes takes a sixth less, and a third less at p99
 // where Redis has no core of its own.
 //
 // The road not taken is to ask in advance, by the release itself, which then takes a place in
@@ -22,8 +22,8 @@ type absence struct {
 
 const (
 	// asideFor is how long after a release whoever comes back asks at the earliest: longer
-	// than it takes to tell the next owner. It is so if the lock stayed away for awayFor the
-	// last time. If it does not this time, it has been free for a while, once.
+	// than it takes to tell the next owner. Only after an absence of awayFor or more: if the
+	// next one is shorter, the lock is free until this is over, and that once.
 	asideFor = time.Millisecond
 	awayFor  = 2 * asideFor
 )

@@ -135,21 +135,15 @@ func TestCost_GoroutinesDoNotGrow(t *testing.T) {
 		t.Errorf("%d held, %d waiting", s.Held, s.Waiting)
 	}
 	for _, l := range leases {
-		if err := l.Unlock(ctx); err != nil {
-			t.Fatal(err)
-		}
+		mustUnlock(t, l)
 	}
-	if err := held.Unlock(ctx); err != nil {
-		t.Fatal(err)
-	}
+	mustUnlock(t, held)
 	for _, r := range results {
 		got := <-r
 		if got.Err != nil {
 			t.Fatal(got.Err)
 		}
-		if err := got.Lease.Unlock(ctx); err != nil {
-			t.Fatal(err)
-		}
+		mustUnlock(t, got.Lease)
 	}
 }
 
@@ -175,9 +169,7 @@ func TestCost_NamesAreForgotten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := lease.Unlock(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			mustUnlock(t, lease)
 		}
 	}
 	round("warm:")
@@ -211,7 +203,7 @@ func TestCost_InboxIsLeftOnce(t *testing.T) {
 				if n := m.Deserted(); n > 2 { // the inbox, and the lock's channel
 					return fmt.Errorf("%d channels are to be left", n)
 				}
-				if err := lease.Unlock(ctx); err != nil {
+				if err := unlock(lease); err != nil {
 					return err
 				}
 			}

@@ -83,7 +83,9 @@
 // on for a hand-off slice (see WithHandoffSlice); then the lock is released. A release
 // grants the lock to the next process in the queue and tells it so. A hand-over between
 // processes therefore costs two commands per acquisition, one to stand in the queue and
-// one to release, and a renewal if it is held for longer than 25 ms; processes take turns.
+// one to release, and a renewal if it is held for longer than 25 ms; processes take turns. Who wants a Mutex
+// again within a millisecond of handing it to another process asks for it when that millisecond is
+// over, if it stayed away for 2 ms or more the time before; so a free Mutex can wait that long.
 //
 // A FairMutex has a place in that queue for each caller, so that one order holds over
 // all processes. Each grant then comes from Redis, also within a process. A waiter whose

@@ -155,10 +155,9 @@ func TestDowngrade_CopyMakesNoRight(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	write, read := bothSides(t, m.RWMutex("a"))
-	first := p.HoldReply(conversion)
+	first, second := p.HoldReply(conversion), p.HoldRequest(conversion)
 	go func() { _ = write.Unlock(context.Background()) }()
 	first.Wait(t)
-	second := p.HoldRequest(conversion)
 	second.Wait(t)
 	rights := srv.Admin().Keys(t.Context(), "*:rwlock_timeout:1").Val()
 	if len(rights) != 1 {

@@ -26,7 +26,7 @@ func TestDowngrade_OfAnExtendedRenewedLease(t *testing.T) {
 func TestDowngrade_OfAnExtendedLease(t *testing.T) {
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
-	const first = time.Second
+	const first = 2 * time.Second
 	l := m.RWMutex("a", holdfast.WithFixedLease(first))
 	write := mustLock(t, l)
 	read, err := l.RLock(write.Context(t.Context()))
@@ -37,7 +37,7 @@ func TestDowngrade_OfAnExtendedLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustUnlock(t, write)
-	claimsItsRight(t, srv, read, 59*time.Second)
+	claimsItsRight(t, srv, read, 50*time.Second)
 	select {
 	case <-read.Done():
 		t.Errorf("%v, %v before the deadline", read.Err(), time.Until(read.Deadline()))
@@ -71,7 +71,7 @@ func TestDowngrade_OvertakesExtend(t *testing.T) {
 			if err := <-extended; err != nil {
 				t.Error(err)
 			}
-			claimsItsRight(t, srv, read, 59*time.Second)
+			claimsItsRight(t, srv, read, 50*time.Second)
 			mustUnlock(t, read)
 		})
 	}
@@ -85,7 +85,8 @@ func claimsItsRight(t *testing.T, srv *redistest.Server, read *holdfast.Lease, l
 	if len(rights) != 1 {
 		t.Fatalf("rights %q", rights)
 	}
-	if claimed, right := time.Until(read.Deadline()), srv.Admin().PTTL(t.Context(), rights[0]).Val(); claimed > right || claimed < least {
+	right := srv.Admin().PTTL(t.Context(), rights[0]).Val()
+	if claimed := time.Until(read.Deadline()); claimed > right || claimed < least {
 		t.Errorf("claimed for %v, the right ends in %v", claimed, right)
 	}
 }

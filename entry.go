@@ -16,8 +16,8 @@ import (
 // events, each of which takes mu and changes what it changes. If somebody's turn may have come
 // with it, it ends in stepLocked, which decides what to do next:
 //
-//	enter, leave       a caller comes or goes                      enter.go
-//	                   or would step aside                         aside.go
+//	enter, leave       a caller comes, or goes                     enter.go
+//	                   and may step aside when it comes            aside.go
 //	Replied, Overdue   of a try or a release                       try.go, release.go
 //	noticed            a grant by the server                       inbox.go
 //	heard, subscribed  Redisson's messages, a (re-)subscription    below

@@ -30,7 +30,7 @@ var (
 	// the cause.
 	ErrReleased = errors.New("holdfast: lease released")
 
-	// ErrNotHeld: Unlock or Extend after a successful Unlock.
+	// ErrNotHeld: Unlock after one that succeeded, or Extend after any.
 	ErrNotHeld = errors.New("holdfast: lease already released")
 
 	// ErrClosed: the manager is closed.

@@ -40,7 +40,7 @@ func ExampleWithLease() {
 	m, done := newManager()
 	defer done()
 	ctx := context.Background()
-	lease, err := m.Mutex("short", holdfast.WithLease(2*time.Second)).Lock(ctx)
+	lease, err := m.Mutex("short", holdfast.WithLease(3*time.Second)).Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func ExampleWithFixedLease() {
 func ExampleWithMaxHold() {
 	m, done := newManager()
 	defer done()
-	job := m.Mutex("job", holdfast.WithLease(2*time.Second), holdfast.WithMaxHold(2*time.Second))
+	job := m.Mutex("job", holdfast.WithLease(3*time.Second), holdfast.WithMaxHold(3*time.Second))
 
 	err := holdfast.Do(context.Background(), job, func(ctx context.Context, _ *holdfast.Lease) error {
 		<-ctx.Done() // a service that does not answer

@@ -17,7 +17,8 @@ import (
 // if Redis refused, with what it said, did not answer within a second or before ctx was done,
 // or has not yet confirmed that the write side which this owner had unlocked became a read side.
 // After ErrUnavailable the lease may last as long as before or as long as asked for: rely on
-// Deadline.
+// Deadline. Several locks are extended at the same time. Extend needs all those of a Multi, and
+// returns with a majority of a Redlock's, while the others go on; after an error some may last longer.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if l.group != nil {
 		return l.group.extend(ctx, l, d)

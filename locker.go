@@ -9,11 +9,13 @@ import (
 
 // Locker is any kind of lock.
 type Locker interface {
-	// Lock waits until the lock is granted or ctx is done. ctx bounds the wait and
-	// carries trace and owner; it does not own the lease: ending ctx after Lock has
-	// returned does not release the lock.
+	// Lock waits until the lock is granted or ctx is done, and fails at once where no
+	// waiting would help. ctx bounds the wait and carries trace and owner; it does not own
+	// the lease: ending ctx after Lock has returned does not release the lock. For errors, and
+	// what is left behind on one, see Mutex.Lock, Multi.Lock and Redlock.Lock.
 	Lock(ctx context.Context) (*Lease, error)
-	// TryLock asks once. It returns ErrNotAcquired if another owner stands in the way.
+	// TryLock asks once. It returns ErrNotAcquired if another owner stands in the way; else
+	// as Lock.
 	TryLock(ctx context.Context) (*Lease, error)
 }
 

@@ -17,8 +17,8 @@ import (
 )
 
 // Manager is where all locks of a process meet: it has one pub/sub connection (in a
-// cluster with sharded messages another one per master, while somebody waits there), one
-// renewal schedule and one command path for all of them. Make one per process and
+// cluster with sharded messages another one per master, while somebody waits there for a lock
+// that Redisson holds or is to get next), one renewal schedule and one command path for all of them. Make one per process and
 // Redis deployment; it is safe for concurrent use.
 type Manager struct {
 	epoch    time.Time   // when it was made
@@ -30,7 +30,7 @@ type Manager struct {
 	slice    time.Duration
 	cluster  bool          // keys of one script must share a slot
 	publish  any           // the command that announces a release, boxed; see tell in prelude/redisson.lua
-	counted  string        // "1" if PUBLISH tells whether anybody heard it, else "0"
+	counted  string        // "1" if PUBSUB NUMSUB tells whether anybody hears an inbox, else "0"
 	patience time.Duration // for how long a silent waiter keeps its place
 	confirm  bool          // tests: no grant is trusted without asking
 	aside    time.Duration // see aside.go; tests change it

@@ -12,7 +12,7 @@ type Stats struct {
 	// Gauges.
 	Held          int // holds in Redis that this process keeps
 	Waiting       int // callers waiting for a lock
-	Locks         int // names in use: held, waited for, being released, or passed on a moment ago
+	Locks         int // names in use: held, waited for, being released, or handed to another process a moment ago
 	Subscriptions int // channels subscribed
 
 	// Callers.

@@ -21,7 +21,8 @@ import (
 //
 // Unlock asks Redis as often as need be and blocks for at most a second (a quarter of a
 // short lease's TTL, but 100 ms at the least), whether ctx is done or not: ctx carries the
-// trace only.
+// trace only. Several locks are released at the same time: all those of a Multi; of a Redlock's a
+// majority, with which it returns, while the others go on.
 func (l *Lease) Unlock(ctx context.Context) error {
 	ctx, op := l.manager().telemetry.release(ctx, l, !part)
 	err := l.giveUp(ctx, op)

@@ -15,7 +15,7 @@
 --          for which a late acquire of it is to be refused, 0 where none can be
 --          under way
 --
--- Returns  n        released, nobody waits in the queue, and n clients were listening
+-- Returns  n        released, nobody waits in the queue or nobody could be granted it, and n clients were listening
 --                   (in a cluster: on this node)
 --          message  granted to a waiter of the caller's, see prelude/grant.lua
 --         -1        not held by this owner, and nobody else holds it

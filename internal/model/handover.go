@@ -123,7 +123,7 @@ func (s *handover) first() int8 {
 	return s.queue[0]
 }
 
-// handOver gives the free lock to the first in the queue that is not known to be dead.
+// handOver gives the free lock to the first in the queue that is not taken for dead.
 func (s *handover) handOver(b bug) {
 	for {
 		i := s.first()
@@ -132,7 +132,7 @@ func (s *handover) handOver(b bug) {
 		}
 		s.leave(i)
 		if s.p[i].phase == dead && b != "the dead are granted to, for ever" {
-			continue // PUBLISH reached nobody
+			continue // nobody listens to its inbox
 		}
 		s.owner, s.ttl = i, claim
 		if b == "the dead are granted to, for ever" || b == "a grant has no TTL" {

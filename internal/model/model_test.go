@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// With two faults there are 4.1 million states: half a minute, and the race detector, which has
+// With two faults there are 3.9 million states: half a minute, and the race detector, which has
 // nothing to look for in code without goroutines, makes minutes of them.
 func TestProtocol_KeepsItsPromises(t *testing.T) {
 	for faults := range mostFaults + 1 {

@@ -2,7 +2,7 @@
 -- mutexes and fair locks have its contents in prelude/lock.lua.
 
 -- grant tells the process of id that it has the lock: for claim milliseconds, unless it
--- renews that. It returns false, having said nothing, if the process is known to be dead. A node of a
+-- renews that. It returns false, having said nothing, if the process is taken for dead. A node of a
 -- cluster knows only its own listeners, and counted = '0' says that the caller's client is a cluster's.
 -- It asks before, and does not go by whom PUBLISH has reached: replicas pass messages on, and a process
 -- that still listens to what has become one would believe a grant that was undone. The message is

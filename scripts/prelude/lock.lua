@@ -1,7 +1,7 @@
 -- lock.lua: prelude of the scripts that may find a mutex or a fair lock free. It is no
 -- function but the hand-over itself, which everybody waits for, and needs none where all goes
 -- well: with functions, and a table for what they need, a release took the server a quarter
--- longer, and to define those that it would share with others a twentieth. So it has their
+-- longer, and a twentieth longer with only those that it would share with others. So it has their
 -- contents, marked with their names.
 --
 -- It gives the lock to the first live waiter, id in the beginning. It uses of the script
@@ -14,7 +14,8 @@
 --   more                    whether others stand in the queue behind id
 --   me                      the caller's own id, if it waits
 -- and sets told
---   nil      nobody waits; me has been taken out of the queue as the first
+--   nil      the lock is still free: nobody else waits (me, if it was the first, has been
+--            taken out of the queue), or it could be given no TTL
 --   message  granted to a waiter of manager
 --   0        granted to another of ours, or left free for one of Redisson's
 
@@ -22,8 +23,8 @@ local told, alive
 while id and not told do
   local uuid, number = string.match(id, '^hf%-([%x%-]+):(%d+)') -- as inbox_of in prelude/queue.lua
   -- Mostly no place is overdue, and that is one command and no number to read: with ZSCORE
-  -- and a comparison this took the server a fifth longer. A place counts as kept for what is
-  -- left of the second in which it ends.
+  -- and a comparison this took the server a fifth longer. A place that ends in
+  -- this second counts as kept until the second is over.
   if uuid and (id == alive or redis.call('zcount', deadlines, '-inf', '(' .. time[1] .. '000') == 0) then
     if id ~= me then
       local token = '0'
@@ -48,7 +49,7 @@ while id and not told do
           dead = known_dead(deadlines, id)
         end
         if dead then
-          redis.call('hdel', lock, id) -- its process is dead
+          redis.call('hdel', lock, id) -- its process is dead, or asks when it hears again
         else
           redis.pcall('publish', inbox, message)
           told = 0

@@ -52,8 +52,8 @@ end
 -- survivors looks at who else holds a lock in read mode, after a reader has gone: it
 -- sets the TTL of the hash to the longest right left, or frees the lock if none is,
 -- since a reader that died leaves its field behind; it takes those of ours away. A right without
--- TTL, which somebody has made so, gets that of the hash. It returns whether a waiter of ours
--- can be told nothing when they leave: one of them is Redisson's.
+-- TTL, which somebody has made so, gets that of the hash. It returns whether one of those left is
+-- Redisson's, whose release tells no waiter of ours.
 local function survivors(lock)
   local longest, foreign, ttl = 0, false, redis.call('pttl', lock)
   local fields = redis.call('hgetall', lock)

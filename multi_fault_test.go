@@ -123,7 +123,7 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
-	l := multi(t, m.RWMutex("a", holdfast.WithFixedLease(200*time.Millisecond)), m.RWMutex("b"))
+	l := multi(t, m.RWMutex("a"), m.RWMutex("b"))
 	gate := p.HoldReply(scriptOn("b", ""))
 	tried := make(chan holdfast.Result, 1)
 	go func() {
@@ -131,6 +131,9 @@ func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 		tried <- holdfast.Result{Lease: lease, Err: err}
 	}()
 	gate.Wait(t)
+	if _, err := m.ForceUnlock(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
 	redistest.Eventually(t, patience, "the first has ended", func() bool { return m.Stats().Lost == 1 })
 	gate.Release()
 	r := <-tried

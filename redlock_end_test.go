@@ -43,7 +43,7 @@ func TestRedlock_LossOfTheMajorityEndsIt(t *testing.T) {
 	all := servers(t, 3)
 	c := all.candidate(t, holdfast.WithLease(4*time.Second))
 	lease := mustLock(t, c)
-	all.heldBy(t, 3)
+	all.joined(t, lease)
 	ctx := lease.Context(t.Context())
 	c.managers[0].Close(t.Context())
 	if !lease.Valid() {

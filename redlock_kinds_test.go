@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -173,16 +175,25 @@ func TestRedlock_OfEveryKindCancelled(t *testing.T) {
 // readers have the others: they would share.
 func TestRedlock_ReaderLeavesTheWrongPlace(t *testing.T) {
 	all := servers(t, 3)
-	reader := all.candidateFor(t, readSide, holdfast.WithPollInterval(time.Hour))
-	writer, stranger, others := all.candidateFor(t, writeSide), all.candidateFor(t, writeSide), all.candidateFor(t, readSide)
+	// The first is to answer first: it is the place to wait then.
+	others, clients := []*redistest.Proxy{all[1].Proxy(t), all[2].Proxy(t)}, []*redis.Client{all[0].Client(t)}
+	for _, p := range others {
+		p.Delay(50*time.Millisecond, 0)
+		clients = append(clients, p.Client(t))
+	}
+	reader := candidateOn(t, clients, readSide, holdfast.WithPollInterval(time.Hour))
+	writer, stranger, readers := all.candidateFor(t, writeSide), all.candidateFor(t, writeSide), all.candidateFor(t, readSide)
 	mustLock(t, stranger.managers[0].RWMutex(vote))
 	held := mustLock(t, writer)
 	got := waits(t, reader)
 	if at := reader.waitsAt(t); at != 0 {
 		t.Fatalf("it waits at %d", at)
 	}
+	for _, p := range others {
+		p.Heal()
+	}
 	mustUnlock(t, held)
-	share := mustLock(t, others) // of the other two
+	share := mustLock(t, readers) // of the other two
 	mustUnlock(t, got())
 	mustUnlock(t, share)
 }

@@ -23,26 +23,33 @@ func deaf(t *testing.T) (*subscriber, *session, *topic) {
 	return s, h, s.topics["a"]
 }
 
+// end ends h as a broken connection does, and has it begin again. It returns the pause that there would be between.
+func end(s *subscriber, h *session, topic *topic) time.Duration {
+	now := time.Now()
+	s.ended(h, io.EOF)
+	pause := topic.due.Sub(now)
+	s.homes[nil] = h
+	s.houseLocked("a", topic, nil)
+	return pause
+}
+
+// endOften is end so often that the pauses are as long as they get.
+func endOften(s *subscriber, h *session, topic *topic) (pause time.Duration) {
+	for range 20 {
+		pause = end(s, h, topic)
+	}
+	return pause
+}
+
 // Pauses between connections grow, and begin anew behind one that has lasted: else each loss would cost
 // a second once there have been a few, however long ago.
 func TestSubscriber_PausesBeginAnew(t *testing.T) {
 	s, h, topic := deaf(t)
-	lost := func() (pause time.Duration) {
-		now := time.Now()
-		s.ended(h, io.EOF)
-		pause = topic.due.Sub(now)
-		s.homes[nil] = h
-		s.houseLocked("a", topic, nil)
-		return pause
-	}
-	for range 20 {
-		lost()
-	}
-	if pause := lost(); pause < 400*time.Millisecond {
+	if pause := endOften(s, h, topic); pause < 400*time.Millisecond {
 		t.Errorf("a pause of %v behind 20 failures", pause)
 	}
 	h.since = time.Now().Add(-2 * soundAfter)
-	if pause := lost(); pause > 200*time.Millisecond {
+	if pause := end(s, h, topic); pause > 200*time.Millisecond {
 		t.Errorf("a pause of %v behind a session that has lasted", pause)
 	}
 }
@@ -51,6 +58,7 @@ func TestSubscriber_PausesBeginAnew(t *testing.T) {
 // would be none.
 func TestSubscriber_NewChannelsKeepThePause(t *testing.T) {
 	s, h, topic := deaf(t)
+	endOften(s, h, topic) // so that the pause is not over by itself
 	s.ended(h, io.EOF)
 	s.remove("a", topic.listeners[0])
 	s.add("b", make(listening, 1))

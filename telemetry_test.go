@@ -135,7 +135,7 @@ func TestTelemetry_WaitModes(t *testing.T) {
 	}
 
 	srv.Admin().HSet(t.Context(), "polled", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63", 1)
-	srv.Admin().PExpire(t.Context(), "polled", 200*time.Millisecond)
+	srv.Admin().PExpire(t.Context(), "polled", time.Second)
 	polled := mustLock(t, m.Mutex("polled"))
 	for _, l := range []*holdfast.Lease{first, second, passed, polled} {
 		mustUnlock(t, l)

@@ -77,7 +77,7 @@ var cornerScenarios = map[string]func(*Env){
 		got := e.Locking(e.Lock(m))
 		e.Parked(m, 1)
 		ctx, giveUp := context.WithCancel(bg)
-		late := p.HoldRequest(script)
+		late := p.HoldRequest(extendOf(e.Key)) // and nothing that who waits asks meanwhile
 		extended := make(chan error, 1)
 		go func() { extended <- l.Extend(ctx, time.Hour) }()
 		late.Wait(e)
@@ -138,7 +138,7 @@ var cornerScenarios = map[string]func(*Env){
 	// TryLock joins a queue whose requests have all gone unanswered.
 	"TryLockBehindUnansweredRequests": func(e *Env) {
 		m, p := e.Via(holdfast.WithLease(400 * time.Millisecond))
-		e.MustUnlock(e.MustLock(e.Lock(m)))
+		e.MustUnlock(e.MustLock(e.Lock(m, holdfast.WithLease(time.Minute))))
 		p.BlackHole(true)
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()

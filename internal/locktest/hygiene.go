@@ -257,9 +257,7 @@ var hygieneScenarios = map[string]func(*Env){
 					cancel()
 					switch {
 					case err == nil:
-						if err := got.Unlock(ctx); err != nil {
-							e.Error(err)
-						}
+						e.MustUnlock(got)
 					case !errors.Is(err, holdfast.ErrNotAcquired) && !errors.Is(err, context.DeadlineExceeded):
 						e.Error(err)
 					}

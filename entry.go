@@ -175,6 +175,7 @@ func (e *entry) gaveUpLocked() {
 // left of it.
 func (e *entry) restLocked() {
 	e.ask, e.yielding, e.refused = false, false, false
+	e.trouble = nil // what comes next is told of its own
 	e.stopTimer()
 	e.listenLocked(false)
 	if e.lingerLocked() {
@@ -245,13 +246,16 @@ func (e *entry) hears() {
 // wakeUp is called by the timer.
 func (e *entry) wakeUp() {
 	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.armed { // stopped as it was firing: whoever did so asks
+		return
+	}
 	if e.waiters.Len() > 0 && !e.yielding {
 		e.m.stats.polls.Add(1)
 	}
 	e.yielding, e.pausing, e.armed = false, false, false
 	e.ask, e.strayed = true, true
 	e.stepLocked()
-	e.mu.Unlock()
 }
 
 // wakeAfterLocked arms the timer. If it is firing at this moment, that costs one request.

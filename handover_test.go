@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
@@ -316,4 +317,35 @@ func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
 		t.Errorf("asked %d times", n)
 	}
 	mustUnlock(t, lease)
+}
+
+// With many locks hundreds of grants overtake the replies of a pipeline that tell of the places in
+// the queues. None is forgotten: nobody here finds a grant by asking.
+func TestHandover_ManyNames(t *testing.T) {
+	srv := redistest.Start(t)
+	const names, rounds = 1000, 20
+	group, ctx := errgroup.WithContext(t.Context())
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for range 2 {
+		m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+		for i := range names {
+			l := m.Mutex(fmt.Sprint(i))
+			group.Go(func() error {
+				for range rounds {
+					lease, err := l.Lock(ctx)
+					if err != nil {
+						return err
+					}
+					if err := unlock(lease); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
 }

@@ -24,11 +24,7 @@ type inbox struct {
 
 	mu       sync.Mutex       // guards the following; a leaf, but for subscriber.mu
 	expected map[uint64]*hold // claims that stand in a queue, by their number
-	// The latest messages for claims not known to stand in a queue: a grant can
-	// overtake, on another connection, the reply that tells us of that.
-	early   [64]wire.Notice
-	latest  int    // index of the last one
-	highest uint64 // number of them: most claims are younger, and need not look
+	early    earlyNotices
 }
 
 // claimTTL bounds for how long a grant to a process that is dead, or stopped, or does
@@ -53,16 +49,7 @@ func (b *inbox) expect(h *hold) *wire.Notice {
 		b.m.subscriber.add(b.channel, b)
 	}
 	b.expected[h.number] = h
-	if h.number > b.highest {
-		return nil
-	}
-	for i := range b.early { // the newest first
-		if n := &b.early[(len(b.early)+b.latest-i)%len(b.early)]; n.Number == h.number {
-			early := *n // it is overwritten when its turn comes
-			return &early
-		}
-	}
-	return nil
+	return b.early.take(h.number)
 }
 
 // forget drops a claim.
@@ -92,15 +79,13 @@ func (b *inbox) heard(payload string) {
 	}
 }
 
-// claimOf returns the claim that n is for; if none is known, n is kept for a while.
+// claimOf returns the claim that n is for; if none is known to wait, n is kept for a while.
 func (b *inbox) claimOf(n wire.Notice) *hold {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.expected[n.Number]
 	if h == nil {
-		b.latest = (b.latest + 1) % len(b.early)
-		b.early[b.latest] = n
-		b.highest = max(b.highest, n.Number)
+		b.early.keep(n, time.Now())
 	}
 	return h
 }

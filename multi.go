@@ -106,7 +106,9 @@ func handlesOf(caller string, locks []Locker) ([]*handle, error) {
 				h = &l.handle
 			}
 		case readSide:
-			h = &l.l.read
+			if l.l != nil {
+				h = &l.l.read
+			}
 		case *Multi:
 			if l != nil && len(l.locks) > 0 && caller == "NewMulti" {
 				all = append(all, l.locks...)

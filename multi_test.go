@@ -29,6 +29,7 @@ func TestMulti_RefusesBadLocks(t *testing.T) {
 		"none":             {},
 		"nil":              {a, nil},
 		"typed nil":        {a, (*holdfast.Mutex)(nil)},
+		"nobody's side":    {a, (*holdfast.RWMutex)(nil).RLocker()},
 		"twice":            {a, b, m.Mutex("a")},
 		"two kinds":        {a, m.FairMutex("a")},
 		"both sides":       {m.RWMutex("x"), m.RWMutex("x").RLocker()},

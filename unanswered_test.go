@@ -191,6 +191,32 @@ func TestLock_ShortWaitBesideAReaderIsNoSilence(t *testing.T) {
 	t.Error(err)
 }
 
+// What one caller was told of a silence is not what the next one is told, when it is over.
+func TestLock_OldTroubleExplainsNothing(t *testing.T) {
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	inside := mustLock(t, m.RWMutex("a", holdfast.WithLease(time.Hour)).RLocker()) // so that the lock stays known
+	other := m.RWMutex("a", holdfast.WithMaxHold(time.Hour))
+	p.BlackHole(true)
+	_, err := other.TryRLock(t.Context())
+	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	p.Heal()
+	p.Cut()
+	redistest.Eventually(t, patience, "all that was asked has ended", func() bool { return m.Pending() == 0 })
+	for asked := (time.Time{}); !errors.Is(err, holdfast.ErrNotAcquired); {
+		if !asked.IsZero() && time.Since(asked) < 50*time.Millisecond { // else a machine that stood still has made a silence of it
+			t.Fatal(err)
+		}
+		gate := p.HoldReply(scriptOn("a", "3"))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		asked = time.Now()
+		_, err = other.RLock(ctx)
+		cancel()
+		gate.Release()
+	}
+	mustUnlock(t, inside)
+}
+
 // One request asks for the places of many callers. When it fails, that is one trouble: the pause does not
 // grow with how many they are.
 func TestFair_FailTogether(t *testing.T) {

@@ -1,0 +1,74 @@
+package holdfast
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// However many come before they are asked for, each is there, once.
+func TestEarlyNotices_NoneIsForgotten(t *testing.T) {
+	var early earlyNotices
+	const n = 10_000
+	now := time.Now()
+	for i := range uint64(n) {
+		early.keep(wire.Notice{Number: i}, now.Add(time.Duration(i)*claimTTL/n))
+	}
+	for i := range uint64(n) {
+		if x := early.take(i); x == nil || x.Number != i {
+			t.Fatalf("of %d there is %v", i, x)
+		}
+		if x := early.take(i); x != nil {
+			t.Fatalf("of %d there is another one", i)
+		}
+	}
+}
+
+// Nobody asks for the messages of claims that have been given up.
+func TestEarlyNotices_GoWithTheirGeneration(t *testing.T) {
+	var early earlyNotices
+	now := time.Now()
+	for i := range uint64(100) {
+		early.keep(wire.Notice{Number: i}, now.Add(time.Duration(i)*claimTTL/2))
+	}
+	if n := len(early.young) + len(early.old); n > 6 {
+		t.Errorf("%d are kept, of which two come in the time of a claim", n)
+	}
+	if early.take(97) == nil {
+		t.Error("one that is younger than a claim is gone")
+	}
+}
+
+// The timer fires as somebody stops it, who asks: to ask again would be one request too many, and in
+// Redisson's turn its end.
+func TestEntry_TimerThatWasStoppedAsItFired(t *testing.T) {
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	m, err := New(p.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	gate := p.HoldReply(redistest.Containing("holdfast_tombstones:{a}"))
+	got := m.Mutex("a").LockAsync(t.Context())
+	gate.Wait(t)
+	m.mu.Lock()
+	e := m.entries[mutexKind]["a"]
+	m.mu.Unlock()
+	e.wakeUp()
+	e.mu.Lock()
+	ask := e.ask
+	e.mu.Unlock()
+	if polls := m.Stats().Polls; polls != 0 || ask {
+		t.Errorf("%d polls; to ask again: %v", polls, ask)
+	}
+	gate.Release()
+	if r := <-got; r.Err != nil {
+		t.Error(r.Err)
+	} else if err := r.Lease.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

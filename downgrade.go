@@ -17,7 +17,7 @@ import (
 // downgradeLocked begins the conversion of h. Its leases stay, on a read hold from now on.
 func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 	e.hold = nil
-	h.kind = readKind
+	h.kind, h.downgraded = readKind, true
 	e.m.scheduler.Suspend(&h.item)
 	now, ttl := time.Now(), h.cfg.ttl
 	if left := h.deadline.Sub(now); h.cfg.fixed || left > ttl-validity.Margin(ttl) {

@@ -40,6 +40,7 @@ type hold struct {
 	kind       kind   // a read hold can begin as a write hold
 	unclear    bool   // an acquire request, or the downgrade, ended without telling whether it ran
 	extended   bool   // Extend has asked for more than its TTL, and may not have been answered
+	downgraded bool   // it was the write side's
 	owed       bool   // ended early, and may still be ours in Redis: Unlock gives it back
 	demand     demand // by other processes
 	unanswered uint8  // acquire requests without reply
@@ -122,9 +123,9 @@ func (h *hold) passes(r *handle, now time.Time) bool {
 }
 
 // shares reports whether a reader can use the read hold h of another. One with a limit
-// or an end of its own cannot.
+// or an end of its own cannot; nor one that needs a token, if h has a writer's, which excluded it.
 func (h *hold) shares(r *handle) bool {
-	return h.serves(r) && !h.cfg.fixed && h.cfg.maxHold == 0
+	return h.serves(r) && !h.cfg.fixed && h.cfg.maxHold == 0 && !(h.cfg.fencing && h.downgraded)
 }
 
 // joins reports whether a new reader may come in on h: not if Extend has made it last for longer,

@@ -8,7 +8,7 @@ import "context"
 // Readers of one process share one hold in Redis: while one of them holds the lock,
 // the next comes in without a Redis command, unless its options (WithFixedLease,
 // WithMaxHold, another lease) need a hold of their own. With fencing they share its
-// token: they do not exclude each other.
+// token: they do not exclude each other. What was the write side is shared without fencing only.
 //
 // Neither side starves among processes of Holdfast: a waiting writer, here or in another
 // process, keeps new readers out, and a release lets in either the writer or all

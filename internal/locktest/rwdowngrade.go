@@ -152,16 +152,23 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		}
 		e.MustUnlock(write)
 		e.Busy(e.RW(e.Manager()).TryRLock)
+		waiting := e.Locking(l.RLocker())
+		e.Parked(m, 1)
 		e.MustUnlock(again)
-		e.readHeld(1)
+		joined := e.Soon("the reader", waiting)
+		e.readHeld(2)
 		_, err = l.Lock(read.Context(bg))
 		e.WantErr(err, holdfast.ErrWouldDeadlock)
 		if read.Token() != write.Token() || read.Token() == 0 {
 			e.Errorf("tokens %d, %d", write.Token(), read.Token())
 		}
-		joined := e.MustRLock(l)
-		if joined.Token() != read.Token() {
-			e.Errorf("readers that share a hold have tokens %d, %d", joined.Token(), read.Token())
+		if joined.Token() <= write.Token() {
+			e.Errorf("a reader whom the writer has excluded has token %d, and the writer %d", joined.Token(), write.Token())
+		}
+		if with := e.MustRLock(l); with.Token() != joined.Token() {
+			e.Errorf("readers that share a hold have tokens %d, %d", with.Token(), joined.Token())
+		} else {
+			e.MustUnlock(with)
 		}
 		e.MustUnlock(joined)
 		e.MustUnlock(read)

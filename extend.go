@@ -39,6 +39,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	e.mu.Lock()
 	over, read, unsettled := l.err != nil, h.kind == readKind, e.reads.converts(h)
 	h.extended = h.extended || ttl > h.cfg.ttl && !unsettled && !over
+	ttl = max(ttl, h.rest())
 	e.mu.Unlock()
 	if over { // by now the hold may be another caller's
 		return l.stillHeld()

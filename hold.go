@@ -100,6 +100,12 @@ func newHold(e *entry, cfg *lockConfig, keys *wire.Keys, k kind) *hold {
 // It is not kept: of the memory of a held lock it would be a tenth.
 func (h *hold) id() string { return wire.OwnerID(h.entry.m.owners, h.number, h.kind == writeKind) }
 
+// rest is what the TTL of h in Redis is at the least, unless somebody has changed it: the deadline counts on
+// that. A request that prolongs h asks for no less, which changes nothing where nobody has.
+func (h *hold) rest() time.Duration {
+	return validity.TTL(max(time.Until(h.deadline), time.Millisecond))
+}
+
 // tail is what the owner id ends with, behind the manager's prefix, while h is of kind
 // k.
 func (h *hold) tail(k kind) string { return wire.OwnerID("", h.number, k == writeKind) }

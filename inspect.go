@@ -145,8 +145,7 @@ func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	return code == 1, nil
 }
 
-// checkNow asks Redis whether the holds are still there. It prolongs nothing: a renewal
-// never shortens, and this one asks for a millisecond.
+// checkNow asks Redis whether the holds are still there. It prolongs nothing: it asks for what they have.
 func (e *entry) checkNow() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -154,7 +153,7 @@ func (e *entry) checkNow() {
 		if e.reads.converts(h) {
 			continue // which side Redis has is not known; the answer to the downgrade says it
 		}
-		e.m.executor.Submit(e.m.newRenewal(time.Millisecond, h.kind == readKind, h))
+		e.m.executor.Submit(e.m.newRenewal(h.rest(), h.kind == readKind, h))
 	}
 }
 

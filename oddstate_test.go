@@ -147,6 +147,60 @@ func TestOdd_RightWithoutTTL(t *testing.T) {
 	srv.RequireNoKeys(t)
 }
 
+// A lock whose TTL somebody has taken away gets one again that no lease outlasts: not by an Extend for
+// less, nor by a renewal after one for more.
+func TestOdd_LockWithoutTTL(t *testing.T) {
+	srv := redistest.Start(t)
+	m := managerOn(t, srv, holdfast.WithLease(6*time.Second))
+	covers := func(key string, lease *holdfast.Lease) {
+		t.Helper()
+		if ttl := srv.Admin().PTTL(t.Context(), key).Val(); ttl < time.Until(lease.Deadline()) {
+			t.Errorf("%s: a TTL of %v, and the lease has %v", key, ttl, time.Until(lease.Deadline()))
+		}
+	}
+	restored := func(key string) {
+		redistest.Eventually(t, patience, "a TTL again", func() bool { return srv.Admin().PTTL(t.Context(), key).Val() > 0 })
+	}
+	for name, l := range map[string]holdfast.Locker{"a": m.Mutex("a"), "b": m.FairMutex("b"), "c": m.RWMutex("c"), "d": m.RWMutex("d").RLocker()} {
+		lease := mustLock(t, l)
+		srv.Admin().Persist(t.Context(), name)
+		if err := lease.Extend(t.Context(), 20*time.Millisecond); err != nil {
+			t.Error(err)
+		}
+		covers(name, lease)
+		if err := lease.Extend(t.Context(), time.Hour); err != nil {
+			t.Error(err)
+		}
+		srv.Admin().Persist(t.Context(), name)
+		restored(name)
+		covers(name, lease)
+		mustUnlock(t, lease)
+	}
+	srv.RequireNoKeys(t)
+}
+
+// Nor does a reader make it so for another one, as it comes or as it is renewed.
+func TestOdd_ReadersWithoutTTL(t *testing.T) {
+	srv := redistest.Start(t)
+	a, b := managerOn(t, srv, holdfast.WithFixedLease(time.Hour)), managerOn(t, srv, holdfast.WithLease(time.Second))
+	long := mustLock(t, a.RWMutex("x").RLocker())
+	for range 2 {
+		srv.Admin().Persist(t.Context(), "x")
+		short := mustLock(t, b.RWMutex("x").RLocker())
+		if ttl := srv.Admin().PTTL(t.Context(), "x").Val(); ttl < 59*time.Minute {
+			t.Errorf("a TTL of %v for a reader of an hour", ttl)
+		}
+		srv.Admin().Persist(t.Context(), "x")
+		redistest.Eventually(t, patience, "a TTL again", func() bool { return srv.Admin().PTTL(t.Context(), "x").Val() > 0 })
+		if ttl := srv.Admin().PTTL(t.Context(), "x").Val(); ttl < 59*time.Minute {
+			t.Errorf("a TTL of %v after a renewal, for a reader of an hour", ttl)
+		}
+		mustUnlock(t, short)
+	}
+	mustUnlock(t, long)
+	srv.RequireNoKeys(t)
+}
+
 // An id that nobody of ours has put into the queue of a read-write lock is passed over.
 func TestOdd_StrangerInTheQueue(t *testing.T) {
 	srv := redistest.Start(t)

@@ -62,7 +62,8 @@ func (h *hold) batch() (batchKey, bool) {
 		if h.entry.reads.converts(h) {
 			return batchKey{}, false // which side Redis has is not known; the answer schedules it again
 		}
-		return batchKey{ttl: h.cfg.ttl, read: h.kind == readKind}, true
+		// What Extend has added makes it a request of its own.
+		return batchKey{ttl: max(h.cfg.ttl, h.rest()), read: h.kind == readKind}, true
 	}
 	return batchKey{}, false
 }

@@ -22,7 +22,12 @@ for i = 1, #KEYS / 2 do
   local left = redis.call('pttl', right)
   if held == 1 and (left > 0 or left == -1) then -- -1: somebody has made it so
     local set = left >= ttl or redis.pcall('pexpire', right, ttl)
-    if type(set) ~= 'table' and redis.call('pttl', lock) < ttl then
+    local whole = type(set) ~= 'table' and redis.call('pttl', lock)
+    if whole == -1 then
+      -- prelude: queue rights
+
+      survivors(lock)
+    elseif whole and whole < ttl then
       set = redis.pcall('pexpire', lock, ttl)
     end
     codes[i] = type(set) == 'table' and set.err or 1

@@ -13,7 +13,7 @@
 --
 -- Returns what lock_acquire.lua does
 
--- prelude: queue stand redisson dead grant step_out first rw leave fence kind
+-- prelude: queue rights stand redisson dead grant step_out first rw leave fence kind
 
 local lock, id = KEYS[1], ARGV[1]
 local o

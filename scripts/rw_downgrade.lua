@@ -15,7 +15,7 @@
 --         -1  not held by this owner, and nobody else holds it
 --         -2  not held by this owner but by another one
 
--- prelude: queue redisson dead grant step_out first rw
+-- prelude: queue rights redisson dead grant step_out first rw
 
 -- Changes nothing: a write that fails on a replica, where nothing is known for certain, and not for
 -- want of memory, which then keeps no other write from being done.

@@ -13,7 +13,7 @@
 --
 -- Returns what lock_release.lua does; -3 also where other readers still hold it
 
--- prelude: queue redisson turn dead grant step_out first rw leave bury
+-- prelude: queue rights redisson turn dead grant step_out first rw leave bury
 
 local lock, id = KEYS[1], ARGV[1]
 local held = redis.pcall('hexists', lock, id)

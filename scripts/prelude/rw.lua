@@ -1,9 +1,8 @@
--- rw.lua: prelude of the scripts of read-write locks; behind queue.lua, redisson.lua,
--- grant.lua, step_out.lua and first.lua.
+-- rw.lua: prelude of the scripts of read-write locks; behind queue.lua, rights.lua,
+-- redisson.lua, grant.lua, step_out.lua and first.lua.
 --
 -- The lock is Redisson's hash: mode -> read or write, and a field per holder. The id
--- of a reader is its owner id; of a writer, the owner id with :write behind it. A
--- reader's right ends with a key of its own, whatever TTL the hash has.
+-- of a reader is its owner id; of a writer, the owner id with :write behind it.
 
 local function is_writer(id)
   return string.sub(id, -6) == ':write'
@@ -19,23 +18,17 @@ local function announce(publish, channel, all)
   return tell(publish, channel, '0')
 end
 
--- right_of names the key that a reader's n-th right ends with.
-local function right_of(lock, reader, n)
-  local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
-  return base .. ':' .. reader .. ':rwlock_timeout:' .. n
-end
-
 -- put gives the lock, whose state allows it, to id for ttl milliseconds, and never
--- shortens it: neither for others nor, as a late copy, for id. It returns nil, or the
--- error that kept it from that.
+-- shortens it: neither for others, if somebody has taken its TTL away, nor, as a late copy, for
+-- id. It returns nil, or the error that kept it from that.
 local function put(lock, id, ttl)
   local right = not is_writer(id) and right_of(lock, id, 1)
   -- Read before anything is written: an ACL that forbids it must not leave a lock without TTL.
   local left, rights = redis.call('pttl', lock), right and redis.call('pttl', right)
   redis.call('hset', lock, 'mode', right and 'read' or 'write', id, '1')
   local set = 1
-  if left < tonumber(ttl) then
-    set = redis.pcall('pexpire', lock, ttl)
+  if left < tonumber(ttl) then -- -1: somebody has made it so; others' rights may last for longer
+    set = redis.pcall('pexpire', lock, left == -1 and right and math.max(tonumber(ttl), 30000) or ttl)
   end
   if set == 1 and right and rights < tonumber(ttl) then
     set = redis.pcall('set', right, '1', 'px', ttl)
@@ -47,40 +40,9 @@ local function put(lock, id, ttl)
     end
     return redis.error_reply('HOLDFAST cannot set a TTL: ' .. set.err)
   end
-end
-
--- survivors looks at who else holds a lock in read mode, after a reader has gone: it
--- sets the TTL of the hash to the longest right left, or frees the lock if none is,
--- since a reader that died leaves its field behind; it takes those of ours away. A right without
--- TTL, which somebody has made so, gets that of the hash. It returns whether one of those left is
--- Redisson's, whose release tells no waiter of ours.
-local function survivors(lock)
-  local longest, foreign, ttl = 0, false, redis.call('pttl', lock)
-  local fields = redis.call('hgetall', lock)
-  for i = 1, #fields, 2 do
-    if fields[i] ~= 'mode' then
-      local ours, alive = inbox_of(fields[i]), false
-      for n = 1, math.min(tonumber(fields[i + 1]) or 1, 1000) do
-        local right = right_of(lock, fields[i], n)
-        local left = redis.call('pttl', right)
-        if left == -1 then
-          left = ttl > 0 and ttl or 30000 -- the default lease, Redisson's as well as ours
-          redis.pcall('pexpire', right, left)
-        end
-        longest, alive = math.max(longest, left), alive or left >= 0
-      end
-      if ours and not alive then
-        redis.call('hdel', lock, fields[i])
-      end
-      foreign = foreign or not ours
-    end
+  if left == -1 and right then
+    survivors(lock)
   end
-  if longest > 0 then
-    redis.call('pexpire', lock, longest)
-    return foreign
-  end
-  redis.call('del', lock)
-  return false
 end
 
 -- take_out ends the right of id, which holds the lock.

@@ -68,7 +68,5 @@ func TestEntry_TimerThatWasStoppedAsItFired(t *testing.T) {
 	gate.Release()
 	if r := <-got; r.Err != nil {
 		t.Error(r.Err)
-	} else if err := r.Lease.Unlock(t.Context()); err != nil {
-		t.Error(err)
 	}
 }

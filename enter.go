@@ -217,6 +217,9 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, error) {
 	if r.once && e.inTheWayLocked(h.kind, time.Now()) {
 		return nil, nil, newLockError(ErrNotAcquired, h.name)
 	}
+	if e.waiters.Len() == 0 && e.hold == nil {
+		e.silent = time.Since(e.m.epoch) // what was before is nothing to this caller
+	}
 	r.after, r.behind = e.tries, e.releasing+e.orphans
 	w := &waiter{Value: r}
 	var ready chan struct{}

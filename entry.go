@@ -45,7 +45,7 @@ type entry struct {
 	reads   *readHolds // nil: none
 	tries   uint64     // numbers the requests
 
-	silent  time.Duration // since when Redis has answered nothing, after Manager.epoch; 0: not asked since a hold
+	silent  time.Duration // since when Redis has answered nothing to those who wait, after Manager.epoch; 0: not asked since a hold
 	trouble *trouble      // nil if the last request brought a verdict
 	timer   *time.Timer   // calls wakeUp
 	places  *places       // what only a fair lock has; nil: it is none. Not changed

@@ -101,7 +101,7 @@ func newHold(e *entry, cfg *lockConfig, keys *wire.Keys, k kind) *hold {
 func (h *hold) id() string { return wire.OwnerID(h.entry.m.owners, h.number, h.kind == writeKind) }
 
 // rest is what the TTL of h in Redis is at the least, unless somebody has changed it: the deadline counts on
-// that. A request that prolongs h asks for no less, which changes nothing where nobody has.
+// that. A request that prolongs h asks for no less, which adds no more than the time of its way there.
 func (h *hold) rest() time.Duration {
 	return validity.TTL(max(time.Until(h.deadline), time.Millisecond))
 }

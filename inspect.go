@@ -145,7 +145,8 @@ func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	return code == 1, nil
 }
 
-// checkNow asks Redis whether the holds are still there. It prolongs nothing: it asks for what they have.
+// checkNow asks Redis whether the holds are still there. It asks for what they have, which
+// prolongs them by no more than the time of its way there.
 func (e *entry) checkNow() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

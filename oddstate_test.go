@@ -182,7 +182,7 @@ func TestOdd_LockWithoutTTL(t *testing.T) {
 // Nor does a reader make it so for another one, as it comes or as it is renewed.
 func TestOdd_ReadersWithoutTTL(t *testing.T) {
 	srv := redistest.Start(t)
-	a, b := managerOn(t, srv, holdfast.WithFixedLease(time.Hour)), managerOn(t, srv, holdfast.WithLease(time.Second))
+	a, b := managerOn(t, srv, holdfast.WithFixedLease(time.Hour)), managerOn(t, srv, holdfast.WithLease(4*time.Second))
 	long := mustLock(t, a.RWMutex("x").RLocker())
 	for range 2 {
 		srv.Admin().Persist(t.Context(), "x")

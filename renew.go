@@ -142,7 +142,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 		switch codes[i] {
 		case int64(renewDone):
 			if r.ttl < h.cfg.ttl {
-				continue // checkNow: it is there, and nothing was prolonged
+				continue // checkNow: it is there, and that is all
 			}
 			renewed++
 			h.entry.prolonged(h, r.read, reply.Sent, r.ttl)

@@ -8,7 +8,8 @@ import "context"
 // Readers of one process share one hold in Redis: while one of them holds the lock,
 // the next comes in without a Redis command, unless its options (WithFixedLease,
 // WithMaxHold, another lease) need a hold of their own. With fencing they share its
-// token: they do not exclude each other. What was the write side is shared without fencing only.
+// token: they do not exclude each other. A read side that was the write side is then
+// its owner's alone, and readers who come get a hold, and a larger token, of their own.
 //
 // Neither side starves among processes of Holdfast: a waiting writer, here or in another
 // process, keeps new readers out, and a release lets in either the writer or all

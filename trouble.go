@@ -59,7 +59,7 @@ func (e *entry) askedLocked(at time.Time) {
 // answeredLocked is called with the end of each request.
 func (e *entry) answeredLocked(r command.Reply) {
 	if r.Outcome == command.Answered {
-		e.silent = r.Sent.Sub(e.m.epoch) // Redis was there at some time since
+		e.silent = max(e.silent, r.Sent.Sub(e.m.epoch)) // Redis was there at some time since
 	}
 }
 

@@ -1,5 +1,6 @@
 -- renew_read.lua: keep read holds alive, each by its own right; other readers' rights
--- are left alone. A right that has ended is not made again.
+-- are left alone, unless somebody has taken the lock's TTL away: then as survivors in
+-- prelude/rights.lua does. A right that has ended is not made again.
 --
 -- KEYS[2i-1]  the i-th lock: hash, see prelude/rw.lua
 -- KEYS[2i]    the key that the i-th reader's right ends with

@@ -3,6 +3,7 @@ package topology
 import (
 	"context"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,6 +52,69 @@ func TestMoved_InboxFollowsTheMaster(t *testing.T) {
 	mustUnlock(t, <-got)
 	if n := waiter.Stats().Granted; n != 1 {
 		t.Errorf("%d grants by message", n)
+	}
+}
+
+// A deployment moves to another server, and the old one lives on, with the subscriptions: it is no replica,
+// so nobody learns of that. Whoever listens there is not passed over for ever.
+func TestMoved_WhoListensElsewhereIsServed(t *testing.T) {
+	for kind, lock := range map[string]func(*holdfast.Manager) holdfast.Locker{
+		"mutex": func(m *holdfast.Manager) holdfast.Locker { return m.Mutex(name) },
+		"fair":  func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex(name) },
+		"write": func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex(name) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			old, followers := followed(t, 1)
+			next := followers[0]
+			var address atomic.Value
+			address.Store(old.Addr())
+			client := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "tcp", address.Load().(string))
+			}})
+			t.Cleanup(func() { _ = client.Close() })
+			mustLock(t, lock(manager(t, old.Client(t))))
+			waiter := manager(t, client)
+			got := make(chan error, 1)
+			go func() {
+				lease, err := lock(waiter).Lock(within(t))
+				if err == nil {
+					err = lease.Unlock(context.Background())
+				}
+				got <- err
+			}()
+			inbox := func() int { return len(old.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val()) }
+			redistest.Eventually(t, patience, "it listens", func() bool { return inbox() == 1 })
+			acknowledged(t, old, 1)
+			next.Admin().Do(within(t), "REPLICAOF", "NO", "ONE")
+			next.Admin().Del(within(t), name)
+			address.Store(next.Addr())
+			var crowd sync.WaitGroup
+			defer crowd.Wait()
+			ctx, stop := context.WithCancel(within(t))
+			defer stop()
+			for range 2 { // the lock is never free
+				m := manager(t, next.Client(t))
+				for range 2 {
+					crowd.Go(func() {
+						for {
+							lease, err := lock(m).Lock(ctx)
+							if err != nil {
+								return
+							}
+							_ = lease.Unlock(context.Background())
+						}
+					})
+				}
+			}
+			old.Admin().ClientKillByFilter(within(t), "TYPE", "normal")
+			if err := <-got; err != nil {
+				t.Errorf("who waited first: %v", err)
+			}
+			if inbox() != 1 {
+				t.Error("it listened to the new one")
+			}
+		})
 	}
 }
 

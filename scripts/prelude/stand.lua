@@ -82,7 +82,7 @@ end
 
 -- stand puts id into the queue, or keeps its place: for patience milliseconds; a
 -- negative patience says that it stood there before, so that if its place was taken
--- away meanwhile, it returns to the front. It returns whether a waiter of Redisson
+-- away meanwhile, it returns to the front, deaf if nobody listens to its inbox. It returns whether a waiter of Redisson
 -- stands before it; on failure nil and the reply for the caller. A caller that has
 -- several ids passes the result of foreign_before.
 local function stand(queue, deadlines, now, id, patience, behind)
@@ -93,6 +93,11 @@ local function stand(queue, deadlines, now, id, patience, behind)
       reinstate(queue, id)
     end
     fresh = true -- one of the two may be
+    if not known and patience % 1 == 0 and redis.pcall('pubsub', 'numsub', (inbox_of(id)))[2] == 0 then
+      -- Its process hears an inbox, as it believes, but at another server: the master's name has moved.
+      -- Taken for dead, it would be passed over again and again; deaf, it is granted the lock and asks.
+      patience = patience - 0.5
+    end
   elseif not known then
     local last = redis.call('lindex', queue, '-1')
     local its = last and inbox_of(last) and redis.call('zscore', deadlines, last)

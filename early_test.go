@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -45,13 +44,7 @@ func TestEarlyNotices_GoWithTheirGeneration(t *testing.T) {
 // The timer fires as somebody stops it, who asks: to ask again would be one request too many, and in
 // Redisson's turn its end.
 func TestEntry_TimerThatWasStoppedAsItFired(t *testing.T) {
-	srv := redistest.Start(t)
-	p := srv.Proxy(t)
-	m, err := New(p.Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close(context.Background())
+	m, p, _ := via(t)
 	gate := p.HoldReply(redistest.Containing("holdfast_tombstones:{a}"))
 	got := m.Mutex("a").LockAsync(t.Context())
 	gate.Wait(t)

@@ -141,13 +141,7 @@ func TestExpire_OfAPartThatJoins(t *testing.T) {
 
 // A renewal that was due when the write side was unlocked says nothing about the read side.
 func TestExpire_RenewalBesideADowngrade(t *testing.T) {
-	srv := redistest.Start(t)
-	p := srv.Proxy(t)
-	m, err := New(p.Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close(context.Background())
+	m, p, _ := via(t)
 	l := m.RWMutex("a")
 	write, err := l.Lock(t.Context())
 	if err != nil {

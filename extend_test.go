@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// heldFor returns a manager behind a proxy and a lease of "a".
-func heldFor(t *testing.T, opt LockOption) (*Manager, *redistest.Proxy, *redistest.Server, *Lease) {
+// via returns a manager behind a proxy of its own, and its server.
+func via(t *testing.T) (*Manager, *redistest.Proxy, *redistest.Server) {
 	t.Helper()
 	srv := redistest.Start(t)
 	p := srv.Proxy(t)
@@ -19,6 +19,13 @@ func heldFor(t *testing.T, opt LockOption) (*Manager, *redistest.Proxy, *rediste
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	return m, p, srv
+}
+
+// heldFor returns a manager behind a proxy and a lease of "a".
+func heldFor(t *testing.T, opt LockOption) (*Manager, *redistest.Proxy, *redistest.Server, *Lease) {
+	t.Helper()
+	m, p, srv := via(t)
 	lease, err := m.Mutex("a", opt).Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)

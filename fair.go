@@ -9,9 +9,10 @@ import "context"
 // where Redisson's waiters stand as well. Arrival is when Redis executes the request.
 // A waiter keeps its place for as long as it waits and its process is not silent for
 // longer than WithFairPatience, or without its connection for messages when its turn
-// comes; a process that comes back after that finds its waiters at the front again. A waiter that gives up leaves the queue at once. One that
-// dies in it usually costs the others nothing, and two seconds at most; all those of one dead
-// process together cost at most the patience and two seconds.
+// comes; a process that comes back after that finds its waiters at the front again. A
+// waiter that gives up leaves the queue at once. One that dies in it usually costs the
+// others nothing, and two seconds at most; all those of one dead process together cost at
+// most the patience and two seconds.
 //
 // The order has its price, which a Mutex saves: each grant is a message from Redis and
 // each acquisition takes two commands, also between goroutines of one process.

@@ -18,8 +18,8 @@ import (
 
 // Manager is where all locks of a process meet: it has one pub/sub connection (in a
 // cluster with sharded messages another one per master, while somebody waits there for a lock
-// that Redisson holds or is to get next), one renewal schedule and one command path for all of them. Make one per process and
-// Redis deployment; it is safe for concurrent use.
+// that Redisson holds or is to get next), one renewal schedule and one command path for all of
+// them. Make one per process and Redis deployment; it is safe for concurrent use.
 type Manager struct {
 	epoch    time.Time   // when it was made
 	owners   string      // what all its owner ids begin with

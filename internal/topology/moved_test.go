@@ -15,20 +15,25 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// A planned fail-over behind a name or a proxy leaves a subscription where it was, at a server that is
-// a replica now, and passes messages on. The process listens to the new master then.
-func TestMoved_InboxFollowsTheMaster(t *testing.T) {
-	old, followers := followed(t, 1)
-	next := followers[0]
-	var address atomic.Value
-	address.Store(old.Addr())
-	client := func() *redis.Client {
+// byName makes clients of a server that is reached by a name, whose address can be changed.
+func byName(t *testing.T, s *redistest.Server) (client func() *redis.Client, address *atomic.Value) {
+	address = new(atomic.Value)
+	address.Store(s.Addr())
+	return func() *redis.Client {
 		c := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", address.Load().(string))
 		}})
 		t.Cleanup(func() { _ = c.Close() })
 		return c
-	}
+	}, address
+}
+
+// A planned fail-over behind a name or a proxy leaves a subscription where it was, at a server that is
+// a replica now, and passes messages on. The process listens to the new master then.
+func TestMoved_InboxFollowsTheMaster(t *testing.T) {
+	old, followers := followed(t, 1)
+	next := followers[0]
+	client, address := byName(t, old)
 	holder, waiter := manager(t, client()), manager(t, client(), unpolled...)
 	held := mustLock(t, holder.Mutex(name))
 	got := wait(t, waiter, name)
@@ -67,14 +72,9 @@ func TestMoved_WhoListensElsewhereIsServed(t *testing.T) {
 			t.Parallel()
 			old, followers := followed(t, 1)
 			next := followers[0]
-			var address atomic.Value
-			address.Store(old.Addr())
-			client := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "tcp", address.Load().(string))
-			}})
-			t.Cleanup(func() { _ = client.Close() })
+			client, address := byName(t, old)
 			mustLock(t, lock(manager(t, old.Client(t))))
-			waiter := manager(t, client)
+			waiter := manager(t, client())
 			got := make(chan error, 1)
 			go func() {
 				lease, err := lock(waiter).Lock(within(t))
@@ -123,16 +123,11 @@ func TestMoved_WhoListensElsewhereIsServed(t *testing.T) {
 func TestMoved_AddressFollowsLater(t *testing.T) {
 	old, followers := followed(t, 1)
 	next := followers[0]
-	var address atomic.Value
-	address.Store(old.Addr())
-	client := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", address.Load().(string))
-	}})
-	t.Cleanup(func() { _ = client.Close() })
+	client, address := byName(t, old)
 	other := "00000000-0000-0000-0000-000000000000:1" // holds it
 	old.Admin().HSet(within(t), name, other, 1)
 	acknowledged(t, old, 1)
-	waiter := manager(t, client)
+	waiter := manager(t, client())
 	got := wait(t, waiter, name)
 	inbox := func(s *redistest.Server) int {
 		return len(s.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val())

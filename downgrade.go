@@ -23,24 +23,17 @@ func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 	if left := h.deadline.Sub(now); h.cfg.fixed || left > ttl-validity.Margin(ttl) {
 		ttl = validity.TTL(left) // the rest of a fixed lease, or what Extend has added
 	}
-	k := h.keys
-	args := []any{k.Lock, k.Channel, k.Queue, k.Tombstones}
-	if h.cfg.fencing {
-		args = append(args, k.Token)
-	}
-	keys := len(args)
-	args = append(args, h.id(), e.m.publish, h.offer(), validity.Milliseconds(ttl))
 	r := &release{
 		entry:    e,
 		hold:     h,
 		script:   rwDowngrade,
-		args:     rwDowngrade.Args(keys, args...),
 		converts: true,
 		ttl:      ttl,
 		begun:    now,
 		patient:  now.Add(validity.Patience(h.cfg.ttl)),
 		until:    h.deadline,
 	}
+	r.args = append(h.withKeys(r.room[:], rwDowngrade, true), h.id(), e.m.publish, h.offer(), validity.Milliseconds(ttl))
 	if e.reads == nil {
 		e.reads = new(readHolds)
 	}

@@ -18,7 +18,7 @@ func TestDowngrade_LateCopyIsRefused(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		srv := redistest.Start(t)
 		m, p := managerVia(t, srv, holdfast.WithLease(10*time.Second))
-		gate := p.HoldRequest(scriptOn("a", "")) // the first copy
+		gate := p.HoldRequest(scriptOn("a")) // the first copy
 		l := m.RWMutex("a")
 		write := mustLock(t, l)
 		gate.Wait(t)
@@ -57,7 +57,7 @@ func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate := p.HoldRequest(scriptOn("a", "4"))
+	gate := p.HoldRequest(conversion)
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- write.Unlock(t.Context()) }()
 	gate.Wait(t)
@@ -187,7 +187,7 @@ func TestDowngrade_ArrivesBetweenTheReleases(t *testing.T) {
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- write.Unlock(context.Background()) }()
 	late.Wait(t)
-	release := p.HoldRequest(redistest.All(scriptOn("a", "4"), redistest.Containing(":write")))
+	release := p.HoldRequest(redistest.All(scriptOn("a", "rw_release"), redistest.Containing(":write")))
 	mustUnlock(t, read)
 	release.Wait(t)
 	mon := srv.Monitor(t)
@@ -211,7 +211,7 @@ func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	mustUnlock(t, mustLock(t, m.Mutex("connected")))
-	gate := p.HoldRequest(scriptOn("a", ""))
+	gate := p.HoldRequest(scriptOn("a"))
 	before := m.Stats().Troubles
 	write, read := bothSides(t, m.RWMutex("a"))
 	gate.Wait(t)
@@ -249,7 +249,7 @@ func TestDowngrade_ReleaseBesideCopiesThatHang(t *testing.T) {
 	for _, g := range gates {
 		g.Wait(t)
 	}
-	p.LoseRequest(redistest.All(scriptOn("a", "4"), redistest.Containing(":write")), 1)
+	p.LoseRequest(redistest.All(scriptOn("a", "rw_release"), redistest.Containing(":write")), 1)
 	mustUnlock(t, read)
 	redistest.Eventually(t, patience, "both sides are given back", func() bool { return m.Pending() == 0 })
 	mustUnlock(t, mustLock(t, m.RWMutex("a")))
@@ -283,7 +283,7 @@ func TestDowngrade_UnansweredUnderAnotherGrant(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerThatHangs(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
 	write, read := bothSides(t, m.RWMutex("a"))
-	gate := p.HoldReply(scriptOn("a", "4"))
+	gate := p.HoldReply(conversion)
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- write.Unlock(context.Background()) }()
 	gate.Wait(t)
@@ -297,7 +297,10 @@ func TestDowngrade_UnansweredUnderAnotherGrant(t *testing.T) {
 	if err := m.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	given := redistest.All(scriptOn("a", "4"), func(cmd []string) bool { return len(cmd) > 10 }) // with a tombstone
+	given := redistest.All(scriptOn("a", "rw_release"), func(cmd []string) bool {
+		_, argv, _ := redistest.ScriptCall(cmd)
+		return len(argv) > 3 // with a tombstone
+	})
 	if n := p.Count(given); n != 2 {
 		t.Errorf("%d releases: %q", n, p.Commands())
 	}

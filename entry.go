@@ -73,7 +73,7 @@ type entry struct {
 // name is the lock's, after the name mapper.
 func (e *entry) name() string { return e.keys.Lock.(string) }
 
-func (e *entry) channel() string { return e.keys.Channel.(string) }
+func (e *entry) channel() string { return e.keys.Channel() }
 
 // request is what a waiting caller wants. Of its fields, unhook is set once it waits, and the
 // bid changes: both are guarded by entry.mu.

@@ -266,7 +266,7 @@ func TestHandoff_QuestionIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close(context.Background())
-	p.SwallowReply(scriptOn("redisson_lock_queue:{a}", "2"), 1)
+	p.SwallowReply(scriptOn("redisson_lock_queue:{a}", "demand"), 1)
 	ctx, stop := context.WithCancel(t.Context())
 	var crowd sync.WaitGroup
 	for range 4 {
@@ -301,7 +301,7 @@ func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
 	redistest.Eventually(t, patience, "the inbox is heard, and that has been asked about", func() bool {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1 && m.Pending() == 0
 	})
-	gate := proxy.HoldReply(scriptOn("a", "3"))
+	gate := proxy.HoldReply(scriptOn("a", "lock_acquire"))
 	gate.Wait(t) // of a poll
 	leave()
 	wantErr(t, (<-left).Err, holdfast.ErrNotAcquired, nil)
@@ -313,7 +313,7 @@ func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
 	proxy.Record()
 	gate.Release()
 	lease := next()
-	if n := proxy.Count(scriptOn("a", "3")); n != 0 && time.Since(told) < 400*time.Millisecond { // a grant that is told late is asked about
+	if n := proxy.Count(scriptOn("a", "lock_acquire")); n != 0 && time.Since(told) < 400*time.Millisecond { // a grant that is told late is asked about
 		t.Errorf("asked %d times", n)
 	}
 	mustUnlock(t, lease)

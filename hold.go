@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -200,7 +201,35 @@ func (h *hold) end() time.Time {
 
 // fairChannel is where Redisson tells a fair waiter that it is next.
 func (h *hold) fairChannel() string {
-	return wire.FairChannel(h.keys.Channel.(string), h.id())
+	return wire.FairChannel(h.keys.Channel(), h.id())
+}
+
+// withKeys begins the arguments of a script for h with its keys, in the room of a slice. The order is that of all
+// scripts that take one hold; what only some calls need stands last: the tombstones, and the fencing counter.
+func (h *hold) withKeys(room []any, script *command.Script, tombstones bool) []any {
+	keys, n := h.keys, 3
+	tombstones = tombstones || h.cfg.fencing
+	for _, has := range [...]bool{h.kind == readKind, tombstones, h.cfg.fencing} {
+		if has {
+			n++
+		}
+	}
+	args := script.ArgsIn(room, n, keys.Lock, keys.Queue, keys.Deadlines)
+	if h.kind == readKind {
+		args = append(args, h.right())
+	}
+	if tombstones {
+		args = append(args, keys.Tombstones)
+	}
+	if h.cfg.fencing {
+		args = append(args, keys.Token)
+	}
+	return args
+}
+
+// right names the key that the read side of h ends with.
+func (h *hold) right() string {
+	return wire.ReadRight(h.entry.name(), h.entry.m.owners+h.tail(readKind))
 }
 
 // readHolds are the read holds of an entry: mostly one, shared by all readers of the

@@ -123,7 +123,8 @@ func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 		return false, newLockError(ErrInvalidName, name, err)
 	}
 	keys := wire.ForceReleaseKeys(mapped)
-	value, err := m.ask(ctx, name, forceRelease, forceRelease.Args(len(keys), append(keys, m.publish)...))
+	lock, rw := wire.Channels(mapped)
+	value, err := m.ask(ctx, name, forceRelease, forceRelease.Args(len(keys), append(keys, m.publish, lock, rw)...))
 	if err != nil {
 		return false, err
 	}

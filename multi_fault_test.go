@@ -73,10 +73,7 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	l := multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c"))
-	sweep := redistest.All(redistest.Containing("a"), redistest.Containing("b"), redistest.Containing("c"),
-		func(cmd []string) bool {
-			return len(cmd) > 2 && (cmd[0] == "evalsha" || cmd[0] == "eval") && cmd[2] == "9"
-		})
+	sweep := scriptOn("a", "multi_acquire")
 	exist := func() int64 { return srv.Admin().Exists(t.Context(), "a", "b", "c").Val() }
 	mustUnlock(t, mustLock(t, l))
 	for name, trouble := range map[string]func(){
@@ -124,7 +121,7 @@ func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	l := multi(t, m.RWMutex("a"), m.RWMutex("b"))
-	gate := p.HoldReply(scriptOn("b", ""))
+	gate := p.HoldReply(scriptOn("b"))
 	tried := make(chan holdfast.Result, 1)
 	go func() {
 		lease, err := l.TryLock(context.Background())
@@ -149,7 +146,7 @@ func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 func TestMulti_LateCopyIsRefused(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
-	gate := p.HoldRequest(scriptOn("a", "6"))
+	gate := p.HoldRequest(scriptOn("a", "multi_acquire"))
 	_, err := multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(t.Context())
 	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
 	redistest.Eventually(t, patience, "both are given up", func() bool {
@@ -168,7 +165,7 @@ func TestMulti_LateCopyIsRefused(t *testing.T) {
 func TestMulti_LateCopyShortensNothing(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
-	gate := p.HoldRequest(scriptOn("a", "6"))
+	gate := p.HoldRequest(scriptOn("a", "multi_acquire"))
 	tried := make(chan error, 1)
 	go func() {
 		_, err := multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(context.Background())
@@ -203,7 +200,7 @@ func TestMulti_ReentersBesideItsOwnRequest(t *testing.T) {
 	const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1" // so that "a" is free and waited for
 	srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", dead)
 	srv.Admin().ZAdd(t.Context(), "redisson_lock_timeout:{a}", redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: dead})
-	gate := p.HoldReply(scriptOn("a", "6"))
+	gate := p.HoldReply(scriptOn("a", "multi_acquire"))
 	all := waitsFor(multi(t, m.FairMutex("a"), m.FairMutex("b")).TryLock, ctx)
 	gate.Wait(t)
 	beside, err := m.FairMutex("b").TryLock(ctx)

@@ -286,7 +286,7 @@ func TestOdd_RedissonIsNext(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			reply, err := release.Run(ctx, admin, []string{"x", "redisson_lock__channel:{x}", "redisson_lock_queue:{x}"}, "hf-0a:1", "publish", offer).Result()
+			reply, err := release.Run(ctx, admin, []string{"x", "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}"}, "hf-0a:1", "publish", offer).Result()
 			if err != nil || fmt.Sprint(reply) != "-3" {
 				t.Errorf("%v, %v", reply, err)
 			}
@@ -337,7 +337,7 @@ func TestOdd_AnswerOfADeletedGrant(t *testing.T) {
 	second := waits(t, l)
 	queued(t, srv, "redisson_lock_queue:{a}", 2)
 	srv.Admin().Del(t.Context(), "a")
-	gate := p.HoldReply(scriptOn("a", "3"))
+	gate := p.HoldReply(scriptOn("a", "lock_acquire"))
 	tellFirst(t, srv, "o %s") // it asks
 	gate.Wait(t)
 	srv.Admin().Del(t.Context(), "a")

@@ -120,14 +120,14 @@ func followsLocked(w *waiter) bool {
 // sendLocked sends the request for all whom j is for.
 func (j *join) sendLocked() {
 	e, k := j.e, j.e.keys
-	args := make([]any, 0, 5+len(j.tries))
-	args = append(args, k.Lock, k.Tombstones, k.Queue, e.m.patienceNow(), e.m.owners)
+	args := make([]any, 0, 6+len(j.tries))
+	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, e.m.patienceNow(), e.m.owners)
 	for _, t := range j.tries {
 		args = append(args, t.hold.tail(fairKind))
 	}
 	j.call = command.Call{
 		Script:   joinScript,
-		Args:     joinScript.Args(3, args...),
+		Args:     joinScript.Args(4, args...),
 		Handler:  j,
 		Patience: validity.Patience(j.tries[0].hold.cfg.ttl),
 	}
@@ -209,15 +209,15 @@ func (e *entry) keepAllLocked() {
 
 func (e *entry) newKeep(claims []*hold) *command.Call {
 	m := e.m
-	args := make([]any, 0, 4+len(claims))
-	args = append(args, e.keys.Lock, e.keys.Queue, m.patienceNow(), m.owners)
+	args := make([]any, 0, 5+len(claims))
+	args = append(args, e.keys.Lock, e.keys.Queue, e.keys.Deadlines, m.patienceNow(), m.owners)
 	for _, h := range claims {
 		args = append(args, h.tail(fairKind))
 	}
 	r := &keepRequest{e: e, claims: claims}
 	r.call = command.Call{
 		Script:   keepScript,
-		Args:     keepScript.Args(2, args...),
+		Args:     keepScript.Args(3, args...),
 		Handler:  r,
 		Patience: askPatience,
 		Lapses:   true, // the scheduler asks again

@@ -130,7 +130,7 @@ func TestRedlock_LostBeforeTheMajorityIsTakenAgain(t *testing.T) {
 	}
 	c := candidateOn(t, clients, mutexes)
 	all.greet(t, c)
-	replies := []*redistest.Gate{proxies[1].HoldReply(scriptOn(vote, "")), proxies[2].HoldReply(scriptOn(vote, ""))}
+	replies := []*redistest.Gate{proxies[1].HoldReply(scriptOn(vote)), proxies[2].HoldReply(scriptOn(vote))}
 	got := waits(t, c)
 	for _, gate := range replies {
 		gate.Wait(t)

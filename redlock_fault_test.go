@@ -268,7 +268,7 @@ func TestRedlock_LeavesADeadMajority(t *testing.T) {
 		before := c.managers[0].Stats().Troubles
 		failed := locking(ctx)
 		redistest.Eventually(t, patience, "some rounds", func() bool { return c.managers[0].Stats().Troubles > before+1 })
-		gate := p.HoldRequest(scriptOn(vote, ""))
+		gate := p.HoldRequest(scriptOn(vote))
 		gate.Wait(t)
 		cancel()
 		err = soonest(t, failed)

@@ -17,7 +17,7 @@ import (
 // it; the script is checked by owner id, so it can be sent as often as needed.
 type release struct {
 	entry *entry
-	room  argsRoom
+	room  [12]any      // for args
 	call  command.Call // the first request
 
 	// The following is guarded by entry.mu.
@@ -83,21 +83,15 @@ func (r *release) beginLocked(h *hold, queued bool, now time.Time) {
 
 // releaseArgs leaves out what an undisturbed release does not need.
 func (h *hold) releaseArgs(room []any, queued bool) []any {
-	script, k, id, publish, offer := h.kind.releaseScript(), h.keys, h.id(), h.entry.m.publish, h.offer()
+	givenUp := h.stray() || queued
+	args := append(h.withKeys(room, h.kind.releaseScript(), givenUp), h.id(), h.entry.m.publish, h.offer())
 	switch {
-	case h.stray(), queued:
-		buried := int64(0)
-		if h.stray() {
-			buried = burial.Milliseconds()
-		}
-		if h.cfg.fencing {
-			return script.ArgsIn(room, 5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, id, publish, offer, buried)
-		}
-		return script.ArgsIn(room, 4, k.Lock, k.Channel, k.Queue, k.Tombstones, id, publish, offer, buried)
-	case h.cfg.fencing:
-		return script.ArgsIn(room, 5, k.Lock, k.Channel, k.Queue, k.Tombstones, k.Token, id, publish, offer)
+	case h.stray():
+		args = append(args, burial.Milliseconds())
+	case givenUp:
+		args = append(args, 0)
 	}
-	return script.ArgsIn(room, 3, k.Lock, k.Channel, k.Queue, id, publish, offer)
+	return args
 }
 
 func (r *release) sendLocked(call *command.Call, trace context.Context) {
@@ -306,7 +300,7 @@ const redissonsTurn = 5 * time.Millisecond
 
 // giveWayLocked decides when to ask again after a release that n clients heard of.
 func (e *entry) giveWayLocked(n int64) {
-	if n > e.ownListeners() && e.waiters.Len() > 0 {
+	if n > 0 && e.waiters.Len() > 0 && n > e.ownListeners() {
 		e.ask = false
 		e.yieldForLocked(giveWay)
 	}

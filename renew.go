@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/validity"
-	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // renewBatch is how many locks one renewal request carries: a script of 100 keys
@@ -101,7 +100,7 @@ func renewArgs(ttl time.Duration, read bool, holds ...*hold) (*command.Script, [
 	for _, h := range holds {
 		list = append(list, h.keys.Lock)
 		if read {
-			list = append(list, wire.ReadRight(h.entry.name(), h.entry.m.owners+h.tail(readKind)))
+			list = append(list, h.right())
 		}
 	}
 	list = append(list, validity.Milliseconds(ttl), holds[0].entry.m.owners)

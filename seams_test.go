@@ -2,8 +2,10 @@ package holdfast_test
 
 import (
 	"context"
+	"crypto/sha1" // what EVALSHA is defined with
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,10 +32,17 @@ func managerVia(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) (*
 	return m, p
 }
 
-// scriptOn matches scripts whose first key is key, and which have so many; "" is any number.
-func scriptOn(key, keys string) redistest.Match {
+// scriptOn matches calls of scripts whose first key is key: of one of those that are named, or of any.
+func scriptOn(key string, names ...string) redistest.Match {
+	var texts, digests []string
+	for _, name := range names {
+		text := holdfast.ScriptText(name)
+		texts, digests = append(texts, text), append(digests, fmt.Sprintf("%x", sha1.Sum([]byte(text))))
+	}
 	return func(cmd []string) bool {
-		return strings.HasPrefix(strings.ToLower(cmd[0]), "eval") && len(cmd) > 3 && cmd[3] == key && (keys == "" || cmd[2] == keys)
+		keys, _, ok := redistest.ScriptCall(cmd)
+		return ok && len(keys) > 0 && keys[0] == key &&
+			(len(names) == 0 || slices.Contains(texts, cmd[1]) || slices.Contains(digests, cmd[1]))
 	}
 }
 
@@ -48,7 +57,7 @@ func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
 	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 	})
-	gate := p.HoldReply(scriptOn("a", ""))
+	gate := p.HoldReply(scriptOn("a"))
 	ctx, cancel := context.WithCancel(t.Context())
 	tried := make(chan error, 1)
 	go func() {
@@ -75,7 +84,7 @@ func TestMulti_FailsNobodyElse(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	srv.Admin().Set(t.Context(), "b", "no lock", 0)
-	gate := p.HoldReply(scriptOn("a", "6"))
+	gate := p.HoldReply(scriptOn("a", "multi_acquire"))
 	tried := make(chan error, 1)
 	l := multi(t, m.Mutex("a"), m.Mutex("b"))
 	go func() {
@@ -114,7 +123,7 @@ func TestFair_PlaceIsKeptBeforeTheGrant(t *testing.T) {
 			l = m.FairMutex("a", holdfast.WithFixedLease(500*time.Millisecond))
 		}
 		held := mustLock(t, holder.FairMutex("a"))
-		gate := p.HoldReply(scriptOn("a", "2")) // sent when its inbox begins to be heard
+		gate := p.HoldReply(scriptOn("a", "keep")) // sent when its inbox begins to be heard
 		got := waits(t, l)
 		gate.Wait(t)
 		mustUnlock(t, held)
@@ -248,7 +257,7 @@ func TestTryRLock_BesideAnotherReader(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	l := m.RWMutex("a", holdfast.WithFixedLease(time.Minute))
-	gate := p.HoldReply(scriptOn("a", ""))
+	gate := p.HoldReply(scriptOn("a"))
 	got := waits(t, l.RLocker())
 	gate.Wait(t)
 	tried := make(chan holdfast.Result, 1)

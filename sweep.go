@@ -127,7 +127,7 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 		t := e.newTryLocked(w)
 		t.call.Script, t.call.Patience = multiAcquire, h.cfg.patience()
 		k := t.hold.keys
-		keys = append(keys, k.Lock, k.Tombstones, k.Queue)
+		keys = append(keys, k.Lock, k.Queue, k.Deadlines, k.Tombstones)
 		args = append(args, t.hold.tail(h.kind), h.cfg.ms)
 		s.waiters, s.tries = append(s.waiters, w), append(s.tries, t)
 	}

@@ -94,7 +94,7 @@ func TestTombstones_AreNotKept(t *testing.T) {
 	m, p := managerVia(t, srv)
 	const key = "holdfast_tombstones:{a}"
 	srv.Admin().ZAdd(t.Context(), key, redis.Z{Score: float64(time.Now().Add(-time.Second).UnixMilli()), Member: "hf-old:1"})
-	p.LoseReply(scriptOn("a", ""), 1)
+	p.LoseReply(scriptOn("a"), 1)
 	mustUnlock(t, mustLock(t, m.Mutex("a")))
 	if ids := srv.Admin().ZRange(t.Context(), key, 0, -1).Val(); len(ids) != 1 || ids[0] == "hf-old:1" {
 		t.Errorf("tombstones of %q", ids)
@@ -116,7 +116,7 @@ func TestTombstones_AreNotKeptForEver(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	mustUnlock(t, mustLock(t, m.Mutex("connected")))
-	p.LoseReply(scriptOn("a", ""), 1)
+	p.LoseReply(scriptOn("a"), 1)
 	lease := mustLock(t, m.Mutex("a"))
 	allow("-pexpire")
 	mustUnlock(t, lease)

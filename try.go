@@ -21,11 +21,8 @@ type try struct {
 	deaf   bool      // no inbox was heard when it was sent
 	heard  uint64    // inbox.sessions then
 	sent   time.Time // when it was handed over
-	room   argsRoom
+	room   [14]any   // for the arguments: they need no allocation of their own
 }
-
-// argsRoom holds the arguments of a request, so that they need no allocation of their own.
-type argsRoom [12]any
 
 // maxCopies bounds the unanswered copies of one request. Each goes to a connection
 // of its own, because the ones before may be dead.
@@ -107,12 +104,11 @@ func (e *entry) acquireArgs(r *request, t *try) []any {
 			wait = h.cfg.waits[waitNew]
 		}
 	}
-	script := h.kind.acquireScript()
-	if !h.cfg.fencing {
-		return script.ArgsIn(t.room[:], 3, h.keys.Lock, h.keys.Tombstones, h.keys.Queue, h.id(), h.cfg.ms, wait)
+	args := append(h.withKeys(t.room[:], h.kind.acquireScript(), true), h.id(), h.cfg.ms, wait)
+	if h.cfg.fencing {
+		args = append(args, h.tokens, m.tokens.seen(e.name()))
 	}
-	return script.ArgsIn(t.room[:], 4, h.keys.Lock, h.keys.Tombstones, h.keys.Queue, h.keys.Token,
-		h.id(), h.cfg.ms, wait, h.tokens, m.tokens.seen(e.name()))
+	return args
 }
 
 // maxTokens bounds the fencing tokens that are reserved with one grant.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,12 +17,12 @@ import (
 
 // releaseOn matches the requests that release the mutex or fair lock key.
 func releaseOn(key string) redistest.Match {
-	return redistest.All(scriptOn(key, ""), func(cmd []string) bool { return strings.HasPrefix(cmd[4], "redisson_lock__channel:") })
+	return scriptOn(key, "lock_release")
 }
 
 // joinOn matches the requests that put waiters into the queue of the fair lock key.
 func joinOn(key string) redistest.Match {
-	return redistest.All(scriptOn(key, "3"), func(cmd []string) bool { return strings.HasPrefix(cmd[7], "hf-") })
+	return scriptOn(key, "join")
 }
 
 // managerThatHangs is managerVia with a client that never gives up on an answer.
@@ -208,7 +207,7 @@ func TestLock_OldTroubleExplainsNothing(t *testing.T) {
 		if !asked.IsZero() && time.Since(asked) < 50*time.Millisecond { // else a machine that stood still has made a silence of it
 			t.Fatal(err)
 		}
-		gate := p.HoldReply(scriptOn("a", "3"))
+		gate := p.HoldReply(scriptOn("a", "rw_acquire"))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		asked = time.Now()
 		_, err = other.RLock(ctx)
@@ -266,7 +265,7 @@ func TestFair_AnswerInAPause(t *testing.T) {
 	got := []<-chan holdfast.Result{l.LockAsync(t.Context())}
 	redistest.Eventually(t, patience, "the first has asked again, since it hears", func() bool { return hears(t, srv, m) })
 	join := joinOn("a")
-	gate := p.HoldReply(redistest.All(scriptOn("a", "3"), func(cmd []string) bool { return !join(cmd) }))
+	gate := p.HoldReply(scriptOn("a", "lock_acquire"))
 	p.LoseRequest(join, math.MaxInt)
 	got = append(got, l.LockAsync(t.Context()))
 	gate.Wait(t) // all ask when a pause is over, the first as well

@@ -2,11 +2,13 @@
 -- waits, as Redisson's forceUnlock does for each kind.
 --
 -- KEYS[1]  the lock
--- KEYS[2]  channel of a mutex; a fair waiter's is KEYS[2] .. ':' .. its owner id
--- KEYS[3]  channel of a read-write lock
--- KEYS[4]  queue of a mutex or fair lock, see prelude/queue.lua
--- KEYS[5]  queue of a read-write lock
+-- KEYS[2]  queue of a mutex or fair lock: list, see prelude/queue.lua
+-- KEYS[3]  its times: zset
+-- KEYS[4]  queue of a read-write lock: list
+-- KEYS[5]  its times: zset
 -- ARGV[1]  command that announces the release: publish or spublish
+-- ARGV[2]  channel of a mutex; a fair waiter's is ARGV[2] .. ':' .. its owner id
+-- ARGV[3]  channel of a read-write lock
 --
 -- Returns  1  freed
 --          0  it was free
@@ -24,12 +26,12 @@ if kind == 'other' then
 end
 redis.call('del', KEYS[1])
 local mutex = kind == 'mutex'
-local queue = mutex and KEYS[4] or KEYS[5]
+local queue, deadlines = mutex and KEYS[2] or KEYS[4], mutex and KEYS[3] or KEYS[5]
 if mutex then
-  tell(ARGV[1], KEYS[2], '0')
+  tell(ARGV[1], ARGV[2], '0')
 else
-  tell(ARGV[1], KEYS[3], '1') -- and 0 behind it, see announce in prelude/rw.lua
-  tell(ARGV[1], KEYS[3], '0')
+  tell(ARGV[1], ARGV[3], '1') -- and 0 behind it, see announce in prelude/rw.lua
+  tell(ARGV[1], ARGV[3], '0')
 end
 local waiting = redis.pcall('lrange', queue, '0', '63')
 if not waiting.err then
@@ -39,9 +41,9 @@ if not waiting.err then
     if inbox then -- it asks again
       redis.pcall('publish', inbox, 'o ' .. number)
     else
-      tell(ARGV[1], KEYS[2] .. ':' .. id, '0')
+      tell(ARGV[1], ARGV[2] .. ':' .. id, '0')
     end
-    local kept = redis.pcall('zscore', deadlines_of(queue), id)
+    local kept = redis.pcall('zscore', deadlines, id)
     if type(kept) == 'string' and tonumber(kept) > now then
       break -- those before it may be dead
     end

@@ -3,8 +3,9 @@
 -- request finds those that stand there, and puts the others behind whoever came meanwhile.
 --
 -- KEYS[1]    the lock
--- KEYS[2]    tombstones: zset of owner ids that were given up
--- KEYS[3]    queue of waiters, see prelude/queue.lua
+-- KEYS[2]    queue of waiters: list, see prelude/queue.lua
+-- KEYS[3]    its times: zset
+-- KEYS[4]    tombstones: zset of owner ids that were given up
 -- ARGV[1]    patience, milliseconds
 -- ARGV[2]    what the ids begin with
 -- ARGV[2+i]  what the i-th id ends with
@@ -18,20 +19,20 @@
 
 -- prelude: queue stand
 
-local fields, graves = redis.pcall('hlen', KEYS[1]), redis.call('type', KEYS[2]).ok
+local fields, graves = redis.pcall('hlen', KEYS[1]), redis.call('type', KEYS[4]).ok
 if type(fields) == 'table' and not string.find(fields.err, 'WRONGTYPE', 1, true) then
   return fields
 end
 if type(fields) == 'table' or fields > 1 or graves ~= 'none' and graves ~= 'zset' then
   return {-1, 0}
 end
-local deadlines, now = deadlines_of(KEYS[3]), server_time()
-local behind, foreign = foreign_before(KEYS[3]), false
+local queue, deadlines, now = KEYS[2], KEYS[3], server_time()
+local behind, foreign = foreign_before(queue), false
 for i = 3, #ARGV do
   local id = ARGV[2] .. ARGV[i]
-  local gone = graves == 'zset' and redis.call('zscore', KEYS[2], id) or redis.call('hexists', KEYS[1], id) == 1
+  local gone = graves == 'zset' and redis.call('zscore', KEYS[4], id) or redis.call('hexists', KEYS[1], id) == 1
   if not gone then
-    local after, failure = stand(KEYS[3], deadlines, now, id, tonumber(ARGV[1]), behind)
+    local after, failure = stand(queue, deadlines, now, id, tonumber(ARGV[1]), behind)
     if failure then
       return failure
     end

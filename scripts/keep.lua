@@ -2,7 +2,8 @@
 -- no place for who has none: a waiter that was given up must not come back.
 --
 -- KEYS[1]    the lock
--- KEYS[2]    queue of waiters; see prelude/queue.lua
+-- KEYS[2]    queue of waiters: list, see prelude/queue.lua
+-- KEYS[3]    its times: zset
 -- ARGV[1]    patience, milliseconds
 -- ARGV[2]    what the ids begin with
 -- ARGV[2+i]  what the i-th id ends with
@@ -13,8 +14,8 @@
 
 -- prelude: queue stand
 
-local deadlines, now = deadlines_of(KEYS[2]), server_time()
-local behind, there = foreign_before(KEYS[2]), listed(KEYS[2], deadlines)
+local queue, deadlines, now = KEYS[2], KEYS[3], server_time()
+local behind, there = foreign_before(queue), listed(queue, deadlines)
 local codes = {}
 for i = 3, #ARGV do
   local id = ARGV[2] .. ARGV[i]
@@ -25,7 +26,7 @@ for i = 3, #ARGV do
     codes[i - 2] = 1
   end
 end
-if redis.call('exists', KEYS[1], KEYS[2]) > 0 then
-  keep_keys(KEYS[2], deadlines)
+if redis.call('exists', KEYS[1], queue) > 0 then
+  keep_keys(queue, deadlines)
 end
 return codes

@@ -5,9 +5,10 @@
 -- a release has granted.
 --
 -- KEYS[1]  the lock: hash, owner id -> hold count
--- KEYS[2]  tombstones: zset of owner ids that were given up
--- KEYS[3]  queue of waiters, see prelude/queue.lua
--- KEYS[4]  fencing counter; only with fencing, as ARGV[4] and ARGV[5]
+-- KEYS[2]  queue of waiters: list, see prelude/queue.lua
+-- KEYS[3]  its times: zset
+-- KEYS[4]  tombstones: zset of owner ids that were given up
+-- KEYS[5]  fencing counter; only with fencing, as ARGV[4] and ARGV[5]
 -- ARGV[1]  owner id
 -- ARGV[2]  TTL, milliseconds
 -- ARGV[3]  how to wait, "<patience> <claim> <counted> <publish>": the patience of
@@ -40,7 +41,7 @@ local function take(token, already)
 end
 
 -- One command answers the common case: no holder, no tombstone, no queue.
-local present = redis.call('exists', KEYS[1], KEYS[2], KEYS[3])
+local present = redis.call('exists', KEYS[1], KEYS[4], KEYS[2])
 if present == 0 and not ARGV[4] then
   return take(0)
 end
@@ -55,7 +56,7 @@ if present > 0 then
     return {-1, 0}
   end
   local holder = fields == 1 and redis.call('hkeys', KEYS[1])[1]
-  local buried = present > fields and redis.pcall('zscore', KEYS[2], ARGV[1])
+  local buried = present > fields and redis.pcall('zscore', KEYS[4], ARGV[1])
   if buried then
     if type(buried) == 'table' and not string.find(buried.err, 'WRONGTYPE', 1, true) then
       return buried
@@ -68,7 +69,7 @@ if present > 0 then
 
     local patience, claim, counted, publish = string.match(ARGV[3], '^(%S+) (%d+) (%d) (%a+)$')
     patience = tonumber(patience)
-    local queue, deadlines, now, time = KEYS[3], deadlines_of(KEYS[3]), server_time()
+    local queue, deadlines, now, time = KEYS[2], KEYS[3], server_time()
     local ttl, foreign
     if holder then
       ttl, foreign = redis.call('pttl', KEYS[1]), not inbox_of(holder)
@@ -81,14 +82,14 @@ if present > 0 then
     else
       -- prelude: step_out first redisson
 
-      local channel = string.gsub(queue, 'queue', '_channel', 1)
-      local id, me = first(queue, deadlines, now, wake_evicted(publish, channel)), ARGV[1]
+      local evicted = wake_evicted(publish, 'redisson_lock__channel' .. string.sub(queue, 20))
+      local id, me = first(queue, deadlines, now, evicted), ARGV[1]
       if id and id ~= me and patience > 0 then
         -- A lock that is free although somebody waits has just been left open for
         -- Redisson, or has expired: whoever waits already sees to it.
         ttl, foreign = 50, true
       else
-        local lock, counter, turn, manager, more = KEYS[1], KEYS[4], '1', nil, redis.call('llen', queue) > 1
+        local lock, counter, turn, manager, more = KEYS[1], KEYS[5], '1', nil, redis.call('llen', queue) > 1
 
         -- prelude: lock leave
 
@@ -122,14 +123,14 @@ local token, failure = 0, nil
 if ARGV[4] then
   -- prelude: fence
 
-  token, failure = reserve(KEYS[4], ARGV[4], ARGV[5])
+  token, failure = reserve(KEYS[5], ARGV[4], ARGV[5])
   if failure then
     return failure
   end
 end
 
 if mine and redis.call('pttl', KEYS[1]) > tonumber(ARGV[2]) then
-  redis.call('zrem', KEYS[2], '') -- as above: changes nothing, and fails on a replica
+  redis.call('zrem', KEYS[4], '') -- as above: changes nothing, and fails on a replica
   return token
 end
 return take(token, mine)

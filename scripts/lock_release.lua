@@ -2,8 +2,8 @@
 -- to the next waiter, if there is one.
 --
 -- KEYS[1]  the lock: hash, owner id -> hold count
--- KEYS[2]  channel of the lock
--- KEYS[3]  queue of waiters; see prelude/queue.lua
+-- KEYS[2]  queue of waiters: list, see prelude/queue.lua
+-- KEYS[3]  its times: zset
 -- KEYS[4]  tombstones: zset of owner ids that were given up; only with ARGV[4] or KEYS[5]
 -- KEYS[5]  fencing counter; only with fencing
 -- ARGV[1]  owner id
@@ -23,9 +23,9 @@
 --         -3        granted to another waiter, or left open for one of Redisson's
 
 local removed = redis.pcall('hdel', KEYS[1], ARGV[1]) -- the last field takes the key with it
-local next = redis.call('lindex', KEYS[3], '0')
+local next = redis.call('lindex', KEYS[2], '0')
 if removed == 1 and not ARGV[4] and not next then
-  local heard = redis.pcall(ARGV[2], KEYS[2], '0') -- the common case: nobody waits in the queue
+  local heard = redis.pcall(ARGV[2], 'redisson_lock__channel' .. string.sub(KEYS[2], 20), '0') -- the common case: nobody waits in the queue
   if type(heard) == 'number' then
     return heard
   end
@@ -35,8 +35,7 @@ if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, tru
   return removed
 end
 
-local lock, channel, publish, queue, counter = KEYS[1], KEYS[2], ARGV[2], KEYS[3], KEYS[5]
-local deadlines, free = 'redisson_lock_timeout' .. string.sub(queue, 20), removed == 1 -- as deadlines_of, which is not here yet
+local lock, queue, deadlines, counter, publish, free = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[2], removed == 1
 if ARGV[4] then
   -- prelude: leave
 
@@ -51,6 +50,7 @@ if free and next then
   if #turn > 1 and tonumber(turn) > 16 then
     -- prelude: queue redisson turn
 
+    local channel = 'redisson_lock__channel' .. string.sub(queue, 20)
     open, turn = redissons_turn(queue, channel, publish), '1'
     if open then
       tell(publish, channel, '0')
@@ -65,7 +65,7 @@ end
 if not reply and removed == 1 then
   -- prelude: queue redisson
 
-  reply = tell(publish, channel, '0')
+  reply = tell(publish, 'redisson_lock__channel' .. string.sub(queue, 20), '0')
 end
 if removed ~= 1 and type(reply) ~= 'string' then
   reply = -1 - redis.call('exists', lock)

@@ -1,9 +1,10 @@
 -- multi_acquire.lua: take several mutexes or fair locks at once, all or none. It waits for
 -- none.
 --
--- KEYS[3i-2]  the i-th lock: hash, owner id -> hold count
--- KEYS[3i-1]  its tombstones: zset of owner ids that were given up
--- KEYS[3i]    its queue of waiters, see prelude/queue.lua
+-- KEYS[4i-3]  the i-th lock: hash, owner id -> hold count
+-- KEYS[4i-2]  its queue of waiters: list, see prelude/queue.lua
+-- KEYS[4i-1]  the queue's times: zset
+-- KEYS[4i]    its tombstones: zset of owner ids that were given up
 -- ARGV[1]     what the owner ids begin with
 -- ARGV[2i]    what the i-th owner id ends with
 -- ARGV[2i+1]  the i-th TTL, milliseconds
@@ -17,8 +18,8 @@
 
 -- All is read before anything is written: an ACL that forbids it must not leave a lock without TTL.
 local left = {}
-for i = 1, #KEYS / 3 do
-  local lock, tombstones, queue = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
+for i = 1, #KEYS / 4 do
+  local lock, queue, deadlines, tombstones = KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i]
   left[i] = redis.call('pttl', lock)
   if redis.call('exists', lock, tombstones, queue) > 0 then
     local id = ARGV[1] .. ARGV[2 * i]
@@ -37,7 +38,7 @@ for i = 1, #KEYS / 3 do
       -- prelude: queue
 
       -- Whose time is over does not count. Whoever comes next takes their places away.
-      local deadlines, now, i = deadlines_of(queue), server_time(), 0
+      local now, i = server_time(), 0
       while first and not refused do
         local kept = redis.call('zscore', deadlines, first)
         refused = not kept or tonumber(kept) > now
@@ -53,14 +54,14 @@ for i = 1, #KEYS / 3 do
   end
 end
 
-for i = 1, #KEYS / 3 do
-  local lock, id, ttl = KEYS[3 * i - 2], ARGV[1] .. ARGV[2 * i], ARGV[2 * i + 1]
+for i = 1, #KEYS / 4 do
+  local lock, id, ttl = KEYS[4 * i - 3], ARGV[1] .. ARGV[2 * i], ARGV[2 * i + 1]
   redis.call('hset', lock, id, '1')
   if left[i] < tonumber(ttl) then
     local expires = redis.pcall('pexpire', lock, ttl)
     if expires ~= 1 then -- an ACL that forbids it: never leave a lock without TTL
       for j = 1, i do
-        redis.call('hdel', KEYS[3 * j - 2], ARGV[1] .. ARGV[2 * j])
+        redis.call('hdel', KEYS[4 * j - 3], ARGV[1] .. ARGV[2 * j])
       end
       return redis.error_reply('HOLDFAST cannot set a TTL: ' .. tostring(expires.err))
     end

@@ -2,9 +2,11 @@
 -- queue. A waiting writer keeps new readers of ours out, not Redisson's.
 --
 -- KEYS[1]  the lock: hash, see prelude/rw.lua
--- KEYS[2]  tombstones: zset of ids that were given up
--- KEYS[3]  queue of waiters, see prelude/queue.lua
--- KEYS[4]  fencing counter; only with fencing, as ARGV[4] and ARGV[5]
+-- KEYS[2]  queue of waiters: list, see prelude/queue.lua
+-- KEYS[3]  its times: zset
+-- KEYS[4]  of a reader: the key that its right ends with
+-- KEYS[i]  tombstones: zset of ids that were given up; i is 5 for a reader, 4 for a writer
+-- KEYS[i + 1]  fencing counter; only with fencing, as ARGV[4] and ARGV[5]
 -- ARGV[1]  id: the owner id, with :write behind it for the write side
 -- ARGV[2]  TTL, milliseconds
 -- ARGV[3]  how to wait, as in lock_acquire.lua
@@ -15,13 +17,15 @@
 
 -- prelude: queue rights stand redisson dead grant step_out first rw leave fence kind
 
-local lock, id = KEYS[1], ARGV[1]
+local lock, queue, deadlines, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+local i = is_writer(id) and 4 or 5
+local tombstones, counter = KEYS[i], KEYS[i + 1]
 local o
-if redis.call('exists', lock, KEYS[2], KEYS[3]) > 0 then
-  local buried = redis.pcall('zscore', KEYS[2], id)
+if redis.call('exists', lock, tombstones, queue) > 0 then
+  local buried = redis.pcall('zscore', tombstones, id)
   if not buried and is_writer(id) then -- it has been downgraded since, and may have been given up as a reader
     local reader = string.sub(id, 1, -7)
-    buried = redis.call('zscore', KEYS[2], reader) or redis.pcall('hexists', lock, reader) == 1
+    buried = redis.call('zscore', tombstones, reader) or redis.pcall('hexists', lock, reader) == 1
   end
   local mode = redis.pcall('hget', lock, 'mode')
   local failure = type(buried) == 'table' and buried or type(mode) == 'table' and mode
@@ -41,19 +45,18 @@ if redis.call('exists', lock, KEYS[2], KEYS[3]) > 0 then
     end
     local patience, claim, counted = string.match(ARGV[3], '^(%S+) (%d+) (%d) ')
     patience = tonumber(patience)
-    o = {lock = lock, queue = KEYS[3], counter = KEYS[4], claim = claim, turn = '1', counted = counted, me = id}
+    o = {lock = lock, queue = queue, deadlines = deadlines, counter = counter, claim = claim, turn = '1', counted = counted, me = id}
     o.now, o.time = server_time()
-    local deadlines = deadlines_of(KEYS[3])
-    local next = first(KEYS[3], deadlines, o.now)
+    local next = first(queue, deadlines, o.now)
     local mine = not next
     if next and patience <= 0 then -- who waits already, or does not wait, sees to the queue
       local _, _, reached = let_in(o)
       mode = redis.call('hget', lock, 'mode')
-      mine = reached or not first(KEYS[3], deadlines, o.now)
+      mine = reached or not first(queue, deadlines, o.now)
     end
     if not mine or mode == 'write' or mode and is_writer(id) then
       if patience ~= 0 then
-        local _, refusal = stand(KEYS[3], deadlines, o.now, id, patience)
+        local _, refusal = stand(queue, deadlines, o.now, id, patience)
         if refusal then
           return refusal
         end
@@ -71,20 +74,20 @@ if redis.call('exists', lock, KEYS[2], KEYS[3]) > 0 then
       end
       return {0, redis.call('pttl', lock), o.now, foreign}
     end
-    leave(KEYS[3], deadlines, id)
+    leave(queue, deadlines, id)
   end
 end
 
 -- The counter first: whatever fails from here on, a skipped token harms nobody.
 local token, failure = 0, nil
 if ARGV[4] then
-  token, failure = reserve(KEYS[4], ARGV[4], ARGV[5])
+  token, failure = reserve(counter, ARGV[4], ARGV[5])
   if failure then
     return failure
   end
 end
 
-failure = put(lock, id, ARGV[2])
+failure = put(lock, id, ARGV[2], KEYS[4])
 if failure then
   return failure
 end

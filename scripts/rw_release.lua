@@ -2,10 +2,12 @@
 -- and let in whoever can come in now.
 --
 -- KEYS[1]  the lock: hash, see prelude/rw.lua
--- KEYS[2]  channel of the lock
--- KEYS[3]  queue of waiters, see prelude/queue.lua
--- KEYS[4]  tombstones: zset of ids that were given up; only with ARGV[4] or KEYS[5]
--- KEYS[5]  fencing counter; only with fencing
+-- KEYS[2]  queue of waiters: list, see prelude/queue.lua
+-- KEYS[3]  its times: zset
+-- KEYS[4]  of a reader: the key that its right ends with
+-- KEYS[i]  tombstones: zset of ids that were given up; only with ARGV[4] or KEYS[i + 1]; i is 5 for a reader, 4
+--          for a writer
+-- KEYS[i + 1]  fencing counter; only with fencing
 -- ARGV[1]  id: the owner id, with :write behind it for the write side
 -- ARGV[2]  command that announces the release: publish or spublish
 -- ARGV[3]  how to hand over, as in lock_release.lua
@@ -15,7 +17,8 @@
 
 -- prelude: queue rights redisson turn dead grant step_out first rw leave bury
 
-local lock, id = KEYS[1], ARGV[1]
+local lock, queue, deadlines, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+local i = is_writer(id) and 4 or 5
 local held = redis.pcall('hexists', lock, id)
 if type(held) == 'table' then
   if not string.find(held.err, 'WRONGTYPE', 1, true) then
@@ -25,7 +28,7 @@ if type(held) == 'table' then
 end
 local foreign = false
 if held == 1 then
-  foreign = take_out(lock, id)
+  foreign = take_out(lock, id, KEYS[4])
 else
   -- Changes nothing: a write that fails where the rest, which tells no errors, would fail unseen; and
   -- where the lock is only not held yet, on a replica.
@@ -35,31 +38,31 @@ else
   end
 end
 if ARGV[4] then
-  leave(KEYS[3], deadlines_of(KEYS[3]), id)
+  leave(queue, deadlines, id)
 end
 
 local reply
 local free = redis.call('exists', lock) == 0
-if (held == 1 or ARGV[4]) and redis.call('exists', KEYS[3]) == 1 then
+if (held == 1 or ARGV[4]) and redis.call('exists', queue) == 1 then
   local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (.*)$')
   local open = false
   if free and tonumber(turn) > 16 then
-    open, turn = redissons_turn(KEYS[3], KEYS[2], ARGV[2]), '1'
+    open, turn = redissons_turn(queue, channel_of(queue), ARGV[2]), '1'
   end
   if open then
-    announce(ARGV[2], KEYS[2], true)
+    announce(ARGV[2], channel_of(queue), true)
     reply = -3
   else
     local now, time = server_time()
-    local granted, message = let_in({lock = lock, queue = KEYS[3], counter = KEYS[5], now = now, time = time,
+    local granted, message = let_in({lock = lock, queue = queue, deadlines = deadlines, counter = KEYS[i + 1], now = now, time = time,
       claim = claim, turn = turn, counted = counted, manager = manager})
     if granted > 0 then
       reply = message or -3
       if is_writer(id) and redis.call('hget', lock, 'mode') == 'read' then
-        announce(ARGV[2], KEYS[2], true) -- Redisson's readers can come in as well
+        announce(ARGV[2], channel_of(queue), true) -- Redisson's readers can come in as well
       end
     elseif foreign then -- it must listen to Redisson's channel
-      local inbox, number = inbox_of(redis.call('lindex', KEYS[3], '0') or '')
+      local inbox, number = inbox_of(redis.call('lindex', queue, '0') or '')
       if inbox then
         redis.pcall('publish', inbox, 'o ' .. number)
       end
@@ -68,7 +71,7 @@ if (held == 1 or ARGV[4]) and redis.call('exists', KEYS[3]) == 1 then
 end
 if held == 1 and not reply then
   if free then
-    reply = announce(ARGV[2], KEYS[2], is_writer(id))
+    reply = announce(ARGV[2], channel_of(queue), is_writer(id))
   else
     reply = -3
   end
@@ -78,6 +81,6 @@ if held == 0 and type(reply) ~= 'string' then
 end
 
 if ARGV[4] and ARGV[4] ~= '0' then
-  bury(KEYS[4], id, ARGV[4])
+  bury(KEYS[i], id, ARGV[4])
 end
 return reply

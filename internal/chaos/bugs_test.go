@@ -64,7 +64,7 @@ var bugs = []seededBug{
 	{Bug{Name: "grant told to two", Wire: lua("release", `
 		local message = ...
 		if cmd == 'publish' and string.sub(message, 1, 2) == 'g ' then
-			local manager, number = string.match(server.call('lindex', KEYS[3], 1) or '', '^hf%-([%x%-]+):(%d+)')
+			local manager, number = string.match(server.call('lindex', KEYS[2], 1) or '', '^hf%-([%x%-]+):(%d+)')
 			if manager then
 				server.call('publish', 'holdfast_inbox:' .. manager, (string.gsub(message, '^g %d+', 'g ' .. number)))
 			end

@@ -94,7 +94,7 @@ func (s *shop) receipts(ctx context.Context) ([]Receipt, error) {
 // was killed leaves them behind until their TTL ends.
 func (s *shop) remove(ctx context.Context) error {
 	lock := wire.NewKeys(s.lock, false)
-	keys := []string{s.stock, s.sales, lock.Lock.(string), lock.Tombstones.(string), lock.Queue.(string), lock.Deadlines()}
+	keys := []string{s.stock, s.sales, lock.Lock.(string), lock.Tombstones.(string), lock.Queue.(string), lock.Deadlines.(string)}
 	if err := s.rdb.Del(ctx, keys...).Err(); err != nil {
 		return fmt.Errorf("remove the sale's keys: %w", err)
 	}

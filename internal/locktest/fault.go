@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,18 +13,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// acquireOf and releaseOf match the scripts' calls for a key. An acquire has the
-// tombstones as its second key, a release the channel.
+// acquireOf and releaseOf match the scripts' calls for a key. A release says behind the owner how to publish; an
+// acquire, of whatever script, does not, and has the tombstones among its keys.
 func acquireOf(key string) redistest.Match {
+	release := releaseOf(key)
 	return func(cmd []string) bool {
-		return script(cmd) && len(cmd) > 6 && cmd[3] == key && strings.HasPrefix(cmd[4], Tombstones)
+		keys, _, ok := redistest.ScriptCall(cmd)
+		return ok && len(keys) > 2 && keys[0] == key && !release(cmd) &&
+			slices.ContainsFunc(keys, func(k string) bool { return strings.HasPrefix(k, Tombstones) })
 	}
 }
 
 func releaseOf(key string) redistest.Match {
 	return func(cmd []string) bool {
-		return script(cmd) && len(cmd) > 6 && cmd[3] == key &&
-			(strings.HasPrefix(cmd[4], "redisson_lock__channel:") || strings.HasPrefix(cmd[4], "redisson_rwlock:"))
+		keys, argv, ok := redistest.ScriptCall(cmd)
+		return ok && len(keys) > 2 && len(argv) > 2 && keys[0] == key && (argv[1] == "publish" || argv[1] == "spublish")
 	}
 }
 

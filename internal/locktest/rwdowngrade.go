@@ -9,13 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// downgradeOf matches the downgrade of a lock, and releaseOfRW a release: both have the
-// channel as their second key, and only the former says a TTL behind how to hand over.
+// downgradeOf matches the downgrade of a lock, which is a release of its writer that says a TTL behind how to hand over.
 func downgradeOf(key string) redistest.Match {
+	release := releaseOf(key)
 	return func(cmd []string) bool {
-		return script(cmd) && len(cmd) > 8 && cmd[3] == key && strings.HasPrefix(cmd[4], "redisson_rwlock:") &&
-			cmd[2] == "4" && !strings.HasSuffix(cmd[7], ":write") && len(strings.Fields(cmd[9])) == 4 &&
-			cmd[10] == milliseconds(lease)
+		_, argv, _ := redistest.ScriptCall(cmd)
+		return release(cmd) && len(argv) > 3 && !strings.HasSuffix(argv[0], ":write") && argv[3] == milliseconds(lease)
 	}
 }
 

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +31,18 @@ func All(ms ...Match) Match {
 	return func(cmd []string) bool {
 		return !slices.ContainsFunc(ms, func(m Match) bool { return !m(cmd) })
 	}
+}
+
+// ScriptCall splits a call of a script into its keys and its other arguments. It reports false for other commands.
+func ScriptCall(cmd []string) (keys, argv []string, ok bool) {
+	if !Command("evalsha")(cmd) && !Command("eval")(cmd) || len(cmd) < 3 {
+		return nil, nil, false
+	}
+	n, err := strconv.Atoi(cmd[2])
+	if err != nil || n < 0 || n > len(cmd)-3 {
+		return nil, nil, false
+	}
+	return cmd[3 : 3+n], cmd[3+n:], true
 }
 
 // action is what a rule does to a request or its reply.

@@ -7,32 +7,39 @@ import "strings"
 // lock operation allocates none of them.
 type Keys struct {
 	Lock       any // the lock's own key: a hash, owner id -> hold count
-	Tombstones any // ours: owner ids whose late acquire must be refused
-	Channel    any // where releases of the lock are announced
-	Queue      any // list of waiters; the zset that belongs to it is derived by the scripts
+	Queue      any // list of waiters
+	Deadlines  any // the zset that belongs to the queue: until when each place is kept
+	Tombstones any // Holdfast's own: owner ids whose late acquire must be refused
 	Token      any // fencing counter, shared with Redisson's fenced lock; nil without fencing
 }
 
-// Deadlines names the zset that belongs to the queue, as the scripts derive it.
-func (k *Keys) Deadlines() string { return strings.Replace(k.Queue.(string), "_queue", "_timeout", 1) }
+// Channel names the channel on which releases of the lock are announced. Scripts derive it likewise: it is no
+// key, and only a caller that waits needs it.
+func (k *Keys) Channel() string {
+	queue := k.Queue.(string)
+	if derived, ok := strings.CutPrefix(queue, rwQueuePrefix); ok {
+		return rwChannelPrefix + derived
+	}
+	return lockChannelPrefix + strings.TrimPrefix(queue, lockQueuePrefix)
+}
 
 // NewKeys derives the keys of a mutex or fair lock of that name, which CheckName must
 // have accepted.
 func NewKeys(name string, fencing bool) *Keys {
-	return newKeys(name, lockChannelPrefix, lockQueuePrefix, fencing)
+	return newKeys(name, lockQueuePrefix, lockTimeoutPrefix, fencing)
 }
 
 // NewRWKeys derives those of a read-write lock.
 func NewRWKeys(name string, fencing bool) *Keys {
-	return newKeys(name, rwChannelPrefix, rwQueuePrefix, fencing)
+	return newKeys(name, rwQueuePrefix, rwTimeoutPrefix, fencing)
 }
 
-func newKeys(name, channel, queue string, fencing bool) *Keys {
+func newKeys(name, queue, deadlines string, fencing bool) *Keys {
 	k := &Keys{
 		Lock:       name,
-		Tombstones: prefixed(tombstonePrefix, name),
-		Channel:    prefixed(channel, name),
 		Queue:      prefixed(queue, name),
+		Deadlines:  prefixed(deadlines, name),
+		Tombstones: prefixed(tombstonePrefix, name),
 	}
 	if fencing {
 		k.Token = prefixed(lockTokenPrefix, name)
@@ -62,9 +69,15 @@ func InspectKeys(name string) []any {
 func ForceReleaseKeys(name string) []any {
 	return []any{
 		name,
-		prefixed(lockChannelPrefix, name),
-		prefixed(rwChannelPrefix, name),
 		prefixed(lockQueuePrefix, name),
+		prefixed(lockTimeoutPrefix, name),
 		prefixed(rwQueuePrefix, name),
+		prefixed(rwTimeoutPrefix, name),
 	}
+}
+
+// Channels names the channels on which releases of a lock of that name are announced: of a mutex or fair lock, and of
+// a read-write lock.
+func Channels(name string) (lock, rw string) {
+	return prefixed(lockChannelPrefix, name), prefixed(rwChannelPrefix, name)
 }

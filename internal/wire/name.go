@@ -26,6 +26,7 @@ const (
 	unlockLatchPrefix = "redisson_unlock_latch"
 	rwChannelPrefix   = "redisson_rwlock"
 	rwQueuePrefix     = "holdfast_rw_queue"
+	rwTimeoutPrefix   = "holdfast_rw_timeout"
 	tombstonePrefix   = "holdfast_tombstones"
 	readTimeoutInfix  = ":rwlock_timeout:"
 	reservedOurs      = "holdfast_"

@@ -6,7 +6,7 @@
 --
 -- It gives the lock to the first live waiter, id in the beginning. It uses of the script
 --   lock, queue, deadlines  keys
---   channel, publish        where Redisson's waiters are told, and how
+--   publish                 how Redisson's waiters are told
 --   counter                 the key of the fencing counter; nil without fencing
 --   time                    the reply of TIME
 --   claim, turn, counted    of the grant, see prelude/grant.lua
@@ -75,6 +75,7 @@ while id and not told do
     -- prelude: queue step_out first redisson
 
     local now, kept = milliseconds(time), nil
+    local channel = 'redisson_lock__channel' .. string.sub(queue, 20)
     id, kept = first(queue, deadlines, now, wake_evicted(publish, channel))
     alive, more = id, redis.call('llen', queue) > 1
     if id and not inbox_of(id) then

@@ -19,12 +19,6 @@ local function server_time()
   return milliseconds(time), time
 end
 
--- deadlines_of names the zset that belongs to a list.
-local function deadlines_of(queue)
-  local family, lock = string.match(queue, '^(%l+_%l+_)queue(.*)$')
-  return family .. 'timeout' .. lock
-end
-
 -- inbox_of returns the channel of the manager that made an id and the id's number;
 -- nil for one of Redisson's.
 local function inbox_of(id)

@@ -8,6 +8,11 @@ local function is_writer(id)
   return string.sub(id, -6) == ':write'
 end
 
+-- channel_of names the channel of the lock that a queue belongs to.
+local function channel_of(queue)
+  return 'redisson_rwlock' .. string.sub(queue, 18)
+end
+
 -- announce tells Redisson's waiters that the lock is free, or that readers may come in,
 -- and returns how many clients heard it. After a writer it says 1, for all, and then 0
 -- as well: 1 is lost on a waiter that has been refused and does not sleep yet, 0 is not.
@@ -18,11 +23,12 @@ local function announce(publish, channel, all)
   return tell(publish, channel, '0')
 end
 
--- put gives the lock, whose state allows it, to id for ttl milliseconds, and never
+-- put gives the lock, whose state allows it, to id, whose right as a reader ends with the key right (nil: to be
+-- named), for ttl milliseconds, and never
 -- shortens it: neither for others, if somebody has taken its TTL away, nor, as a late copy, for
 -- id. It returns nil, or the error that kept it from that.
-local function put(lock, id, ttl)
-  local right = not is_writer(id) and right_of(lock, id, 1)
+local function put(lock, id, ttl, right)
+  right = not is_writer(id) and (right or right_of(lock, id, 1))
   -- Read before anything is written: an ACL that forbids it must not leave a lock without TTL.
   local left, rights = redis.call('pttl', lock), right and redis.call('pttl', right)
   redis.call('hset', lock, 'mode', right and 'read' or 'write', id, '1')
@@ -45,11 +51,11 @@ local function put(lock, id, ttl)
   end
 end
 
--- take_out ends the right of id, which holds the lock.
-local function take_out(lock, id)
+-- take_out ends the right of id, which holds the lock; right is as for put.
+local function take_out(lock, id, right)
   redis.call('hdel', lock, id)
   if not is_writer(id) then
-    redis.call('del', right_of(lock, id, 1))
+    redis.call('del', right or right_of(lock, id, 1))
   end
   if redis.call('hlen', lock) == 1 then
     redis.call('del', lock)
@@ -66,7 +72,7 @@ end
 -- one of them is a waiter of o.manager; and true if it came to o.me, which it has
 -- taken out of the queue for the caller to be served.
 local function let_in(o)
-  local deadlines = deadlines_of(o.queue)
+  local deadlines = o.deadlines
   local mode = redis.pcall('hget', o.lock, 'mode')
   local granted, message = 0, nil
   if mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('exists', o.lock) == 1 then

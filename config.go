@@ -95,8 +95,8 @@ func (c *lockConfig) check() error {
 }
 
 // patience is how long an acquire request may stay unanswered.
-func (c *lockConfig) patience() time.Duration {
-	d := validity.Patience(c.ttl)
+func (c *lockConfig) patience(roundTrip time.Duration) time.Duration {
+	d := validity.Patience(c.ttl, roundTrip)
 	if c.acks != nil {
 		d += c.acks.Timeout
 	}

@@ -39,7 +39,7 @@ func (e *entry) askDemandLocked(h *hold, now time.Time) {
 		Script:   demandScript,
 		Args:     demandScript.Args(1, h.keys.Queue, e.m.publish, h.keys.Channel()),
 		Handler:  q,
-		Patience: askPatience,
+		Patience: e.m.askPatience(),
 	})
 }
 
@@ -74,6 +74,9 @@ func (q *demandQuestion) Overdue(*command.Call) {
 		q.hold.demand = demandUnknown
 	}
 }
+
+// Stranded is called by the executor when the connection is dead.
+func (q *demandQuestion) Stranded(c *command.Call) { q.Overdue(c) }
 
 // ownListeners is how many of those who hear the lock's channel are this process, as far as the server
 // that a script runs on knows: a node of a cluster knows only subscriptions made there, which plain ones

@@ -30,7 +30,7 @@ func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 		converts: true,
 		ttl:      ttl,
 		begun:    now,
-		patient:  now.Add(validity.Patience(h.cfg.ttl)),
+		patient:  now.Add(e.m.patienceFor(h.cfg.ttl)),
 		until:    h.deadline,
 	}
 	r.args = append(h.withKeys(r.room[:], rwDowngrade, true), h.id(), e.m.publish, h.offer(), validity.Milliseconds(ttl))

@@ -205,15 +205,19 @@ func TestDowngrade_ArrivesBetweenTheReleases(t *testing.T) {
 func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
 	srv := redistest.Start(t)
 	p := srv.Proxy(t)
-	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond }))
+	client := p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond })
+	m, err := holdfast.New(client)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	mustUnlock(t, mustLock(t, m.Mutex("connected")))
+	redistest.Eventually(t, patience, "there are spare connections", func() bool { return client.PoolStats().PipelineStats.IdleConns > 2 })
+	p.Refuse(true) // else a new one shows that the first is dead, before its time is over
 	gate := p.HoldRequest(scriptOn("a"))
 	before := m.Stats().Troubles
 	write, read := bothSides(t, m.RWMutex("a"))
+	p.Refuse(false)
 	gate.Wait(t)
 	if m.Stats().Troubles == before {
 		t.Fatal("the first copy was answered")

@@ -47,7 +47,7 @@ type Holder struct {
 }
 
 // Inspect asks Redis about the named lock, of any kind, without changing anything. It
-// blocks for at most a second and not beyond ctx. The answer may be out of date when
+// blocks for at most a second (six round trips where Redis is far away) and not beyond ctx. The answer may be out of date when
 // it arrives: it is for people and dashboards, never to decide whether to act. Errors are
 // ErrInvalidName, ErrUnavailable and ErrClosed.
 func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
@@ -56,7 +56,7 @@ func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
 		return Info{}, newLockError(ErrInvalidName, name, err)
 	}
 	keys := wire.InspectKeys(mapped)
-	value, err := m.ask(ctx, name, inspect, inspect.Args(len(keys), keys...))
+	value, err := m.ask(ctx, name, repeatable, inspect, inspect.Args(len(keys), keys...))
 	if err != nil {
 		return Info{}, err
 	}
@@ -113,8 +113,10 @@ func parseInfo(value any) (Info, bool) {
 // its next renewal, one with WithFixedLease by its Extend or Unlock, and one in this process
 // at once. A key that holds something else is left alone: ErrWrongKind.
 //
-// It blocks for at most a second and not beyond ctx. Its other errors are ErrInvalidName,
-// ErrClosed and ErrUnavailable, after which the lock may have been freed.
+// It asks twice: first whether Redis answers, as Inspect does, and then to free the lock. That is not repeated
+// if no answer comes, since a copy could free the next owner's lock. Each blocks for as long as Inspect at most,
+// and not beyond ctx. Its other errors are ErrInvalidName, ErrClosed and ErrUnavailable, after which the lock may
+// have been freed.
 //
 // It is for operators: the code that held the lock may still be running.
 func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
@@ -122,9 +124,14 @@ func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	if err := wire.CheckName(mapped); err != nil {
 		return false, newLockError(ErrInvalidName, name, err)
 	}
+	// A copy could free the next owner's lock, so the request is not repeated. The question before it
+	// finds out which connections are dead.
+	if _, err := m.Inspect(ctx, name); err != nil {
+		return false, err
+	}
 	keys := wire.ForceReleaseKeys(mapped)
 	lock, rw := wire.Channels(mapped)
-	value, err := m.ask(ctx, name, forceRelease, forceRelease.Args(len(keys), append(keys, m.publish, lock, rw)...))
+	value, err := m.ask(ctx, name, unrepeatable, forceRelease, forceRelease.Args(len(keys), append(keys, m.publish, lock, rw)...))
 	if err != nil {
 		return false, err
 	}
@@ -159,17 +166,23 @@ func (e *entry) checkNow() {
 	}
 }
 
-// ask runs one script and waits for its reply, for at most a second and not beyond
+// Whether a script may be executed twice.
+const (
+	unrepeatable = false
+	repeatable   = true
+)
+
+// ask runs one script and waits for its reply, for at most askPatience and not beyond
 // ctx.
-func (m *Manager) ask(ctx context.Context, name string, script *command.Script, args []any) (any, error) {
+func (m *Manager) ask(ctx context.Context, name string, repeat bool, script *command.Script, args []any) (any, error) {
 	if ctx.Err() != nil {
 		return nil, newLockError(ErrUnavailable, name, contextCauses(ctx)...)
 	}
-	q := &question{done: make(chan command.Reply, 2)}
+	q := &question{m: m, repeat: repeat, done: make(chan command.Reply, 1)}
 	m.mu.Lock()
 	closed := m.closed
 	m.mu.Unlock()
-	if closed || !m.executor.Submit(&command.Call{Script: script, Args: args, Handler: q, Patience: askPatience}) {
+	if closed || !m.executor.Submit(&command.Call{Script: script, Args: args, Handler: q, Patience: m.askPatience()}) {
 		return nil, newLockError(ErrClosed, name)
 	}
 	select {
@@ -185,7 +198,25 @@ func (m *Manager) ask(ctx context.Context, name string, script *command.Script, 
 }
 
 // question is the handler of a call that somebody waits for.
-type question struct{ done chan command.Reply } // buffered for both events
+type question struct {
+	m      *Manager
+	repeat bool
+	done   chan command.Reply // buffered for the first event, which counts
+}
 
-func (q *question) Replied(_ *command.Call, r command.Reply) { q.done <- r }
-func (q *question) Overdue(*command.Call)                    { q.done <- command.Reply{Err: errSilent} }
+func (q *question) end(r command.Reply) {
+	select {
+	case q.done <- r:
+	default:
+	}
+}
+
+func (q *question) Replied(_ *command.Call, r command.Reply) { q.end(r) }
+func (q *question) Overdue(*command.Call)                    { q.end(command.Reply{Err: errSilent}) }
+
+// Stranded is called by the executor when the connection is dead.
+func (q *question) Stranded(c *command.Call) {
+	if q.repeat {
+		q.m.executor.Submit(&command.Call{Script: c.Script, Args: c.Args, Handler: q, Patience: c.Patience})
+	}
+}

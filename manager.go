@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/renewal"
+	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -114,6 +115,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	m.prepare(m.lock)
 	m.subscriber = newSubscriber(client, servers.cluster, cfg.publish, m.log, m.disconnected)
 	m.executor.OnReadOnly(m.subscriber.moved)
+	m.executor.OnStranded(func() { m.subscriber.doubt(max(pongSoon, 3*m.executor.RoundTrip())) })
 	m.inbox = newInbox(m)
 	m.telemetry = newTelemetry(cfg, m)
 	return m, nil
@@ -224,20 +226,22 @@ func (m *Manager) gaveUp(err error) {
 
 var errClosing = errors.New("closing, not all locks are known to be released")
 
-// closePatience bounds how long Close waits for Redis to confirm releases, and closeGrace how
-// little: a program that ends by a signal closes under the context that has ended.
-const (
-	closePatience = time.Second
-	closeGrace    = 100 * time.Millisecond
-)
+// closeGrace is how long Close waits at least: a program that ends by a signal closes under the
+// context that has ended.
+const closeGrace = 100 * time.Millisecond
+
+// patienceFor is how long Redis has to answer a request for a lock of this TTL.
+func (m *Manager) patienceFor(ttl time.Duration) time.Duration {
+	return validity.Patience(ttl, m.executor.RoundTrip())
+}
 
 // askPatience is how long Redis has to answer what no caller's Lock or Unlock waits for: questions,
-// renewals, the keeping of places.
-const askPatience = time.Second
+// renewals, the keeping of places. Close waits as long.
+func (m *Manager) askPatience() time.Duration { return validity.AskPatience(m.executor.RoundTrip()) }
 
 // Close ends the manager's work: new calls and all waiting ones get ErrClosed, live
 // leases end with ErrClosed, and the locks are released. It waits until Redis has confirmed
-// the releases and its goroutines have ended: at most a second and not beyond ctx, but up to
+// the releases and its goroutines have ended: at most a second (six round trips where Redis is far away) and not beyond ctx, but up to
 // 100 ms even under a context that has ended. It returns nil if everything was released, else
 // ErrUnavailable: what is left expires with its TTL, as does the lock of a lease that WithMaxHold
 // had ended and nobody has unlocked. A goroutine that
@@ -290,7 +294,7 @@ func withGrace(ctx context.Context, d time.Duration) (context.Context, func()) {
 func (m *Manager) stop(ctx context.Context) error {
 	ctx, unhook := withGrace(ctx, closeGrace)
 	defer unhook()
-	ctx, cancel := context.WithTimeout(ctx, closePatience)
+	ctx, cancel := context.WithTimeout(ctx, m.askPatience())
 	defer cancel()
 	var err error
 	select {

@@ -146,8 +146,11 @@ func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 func TestMulti_LateCopyIsRefused(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
+	mustUnlock(t, mustLock(t, m.Mutex("connected")))
 	gate := p.HoldRequest(scriptOn("a", "multi_acquire"))
+	p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
 	_, err := multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(t.Context())
+	p.Refuse(false)
 	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
 	redistest.Eventually(t, patience, "both are given up", func() bool {
 		return srv.Admin().Exists(t.Context(), "holdfast_tombstones:{a}", "holdfast_tombstones:{b}").Val() == 2
@@ -165,21 +168,25 @@ func TestMulti_LateCopyIsRefused(t *testing.T) {
 func TestMulti_LateCopyShortensNothing(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
+	mustUnlock(t, mustLock(t, m.Mutex("connected")))
 	gate := p.HoldRequest(scriptOn("a", "multi_acquire"))
+	p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
 	tried := make(chan error, 1)
 	go func() {
 		_, err := multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(context.Background())
 		tried <- err
 	}()
 	gate.Wait(t)
-	for _, got := range []func() *holdfast.Lease{waits(t, m.Mutex("a")), waits(t, m.Mutex("b"))} {
+	waiting := []func() *holdfast.Lease{waits(t, m.Mutex("a")), waits(t, m.Mutex("b"))}
+	wantErr(t, <-tried, holdfast.ErrUnavailable, nil)
+	p.Refuse(false)
+	for _, got := range waiting {
 		lease := got()
 		defer mustUnlock(t, lease)
 		if err := lease.Extend(t.Context(), time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wantErr(t, <-tried, holdfast.ErrUnavailable, nil)
 	mon := srv.Monitor(t)
 	gate.Release()
 	mon.Wait(t, `"exists" "b" "holdfast_tombstones:{b}"`, patience)

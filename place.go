@@ -129,7 +129,7 @@ func (j *join) sendLocked() {
 		Script:   joinScript,
 		Args:     joinScript.Args(4, args...),
 		Handler:  j,
-		Patience: validity.Patience(j.tries[0].hold.cfg.ttl),
+		Patience: e.m.patienceFor(j.tries[0].hold.cfg.ttl),
 	}
 	for _, t := range j.tries {
 		t.call.Script, t.call.Patience = joinScript, j.call.Patience
@@ -170,6 +170,20 @@ func (j *join) Overdue(*command.Call) {
 	}
 	for _, t := range j.tries {
 		t.overdueLocked()
+	}
+	e.stepLocked()
+}
+
+// Stranded is called by the executor when the connection is dead.
+func (j *join) Stranded(*command.Call) {
+	e := j.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.places.joining == j {
+		e.places.joining = nil
+	}
+	for _, t := range j.tries {
+		t.strandedLocked()
 	}
 	e.stepLocked()
 }
@@ -219,7 +233,7 @@ func (e *entry) newKeep(claims []*hold) *command.Call {
 		Script:   keepScript,
 		Args:     keepScript.Args(3, args...),
 		Handler:  r,
-		Patience: askPatience,
+		Patience: m.askPatience(),
 		Lapses:   true, // the scheduler asks again
 	}
 	return &r.call
@@ -249,6 +263,14 @@ func (r *keepRequest) Replied(_ *command.Call, reply command.Reply) {
 
 // Overdue does nothing: the scheduler hands the claims out again by itself.
 func (r *keepRequest) Overdue(*command.Call) {}
+
+// Stranded is called by the executor when the connection is dead.
+func (r *keepRequest) Stranded(*command.Call) {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.keepAllLocked()
+}
 
 // seekLocked asks for the lock for a claim that has no place any more: it has been granted
 // and the message was lost, or its process was silent for too long, or waiters of

@@ -54,7 +54,7 @@ const burial = time.Minute
 // in Redis if queued.
 func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) *release {
 	now := time.Now()
-	r := &release{entry: e, patient: now.Add(validity.Patience(h.cfg.ttl)), lapsed: !validity.Valid(now, h.deadline)}
+	r := &release{entry: e, patient: now.Add(e.m.patienceFor(h.cfg.ttl)), lapsed: !validity.Valid(now, h.deadline)}
 	r.beginLocked(h, queued, now)
 	e.m.begin()
 	r.sendLocked(&r.call, trace)
@@ -100,7 +100,7 @@ func (r *release) sendLocked(call *command.Call, trace context.Context) {
 		Script:   r.script,
 		Args:     r.args,
 		Handler:  r,
-		Patience: validity.Patience(r.hold.cfg.ttl),
+		Patience: e.m.patienceFor(r.hold.cfg.ttl),
 		Trace:    trace,
 	}
 	if !r.told {
@@ -252,6 +252,19 @@ func (r *release) Overdue(c *command.Call) {
 		r.sendLocked(new(command.Call), nil)
 	}
 	e.stepLocked()
+}
+
+// Stranded is called by the executor when the connection is dead: the request is sent over another
+// one, for which Unlock still waits.
+func (r *release) Stranded(c *command.Call) {
+	e := r.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !r.settled && c.Script == r.script && r.sent < maxCopies {
+		e.m.stats.troubles.Add(1)
+		r.sendLocked(new(command.Call), nil)
+		e.stepLocked()
+	}
 }
 
 // settleLocked ends the release.

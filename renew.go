@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -74,6 +75,7 @@ type renewRequest struct {
 	read  bool
 	holds []*hold
 	call  command.Call
+	again atomic.Bool // another request asks for the same
 }
 
 func (m *Manager) newRenewal(ttl time.Duration, read bool, holds ...*hold) *command.Call {
@@ -83,7 +85,7 @@ func (m *Manager) newRenewal(ttl time.Duration, read bool, holds ...*hold) *comm
 		Script:   script,
 		Args:     args,
 		Handler:  r,
-		Patience: askPatience,
+		Patience: m.askPatience(),
 		Lapses:   true, // the scheduler asks again
 	}
 	return &r.call
@@ -129,6 +131,9 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 		return
 	}
 	codes, ok := reply.Value.([]any)
+	if reply.Outcome != command.Answered && r.again.Load() {
+		return
+	}
 	if reply.Outcome != command.Answered || !ok || len(codes) != len(r.holds) {
 		for _, h := range r.holds {
 			m.scheduler.Retry(&h.item)
@@ -205,6 +210,14 @@ func saidInstead(answer any) error {
 
 // Overdue does nothing: the scheduler hands the holds out again by itself.
 func (r *renewRequest) Overdue(*command.Call) {}
+
+// Stranded is called by the executor when the connection is dead: with a short lease the scheduler
+// would come too late.
+func (r *renewRequest) Stranded(*command.Call) {
+	if r.m.executor.Submit(r.m.newRenewal(r.ttl, r.read, r.holds...)) {
+		r.again.Store(true)
+	}
+}
 
 // expire is called by the scheduler when a deadline has passed.
 func (m *Manager) expire(h *hold) {

@@ -33,6 +33,7 @@ type session struct {
 	deserted []departure    // topics that lost their last listener, and may have another now
 	leaving  map[string]int // sharded: SUNSUBSCRIBEs not confirmed yet
 	moved    bool           // the master is another server now
+	within   time.Duration  // it is doubted: a pong has to come so soon; 0: it is not
 	since    time.Time      // of the first confirmation; zero: there was none
 }
 
@@ -49,6 +50,8 @@ const (
 	// its waiters poll.
 	pingEvery  = 3 * time.Second
 	pongWithin = 2 * time.Second
+	// pongSoon is the same for a session that is doubted, where the round trip is short.
+	pongSoon = 500 * time.Millisecond
 	// linger is how long a channel stays subscribed after its last waiter, so that a
 	// lock under contention does not subscribe for every wait.
 	linger = 250 * time.Millisecond
@@ -118,8 +121,14 @@ func (h *session) converse() (err error) {
 		} else if time.Since(empty) >= idle && h.s.retire(h) {
 			return nil
 		}
-		if h.hasMoved() {
+		switch moved, within := h.suspected(); {
+		case moved:
 			return errMoved
+		case within > 0:
+			watch.Reset(within) // what is heard resets it as well
+			if err := ps.Ping(ctx); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-h.nudge:
@@ -240,10 +249,12 @@ func (h *session) untilTidy() (wait time.Duration, some bool) {
 	return time.Hour, h.topics > 0
 }
 
-func (h *session) hasMoved() bool {
+// suspected returns whether the server may be another one now, and once, within what time it has to answer.
+func (h *session) suspected() (moved bool, within time.Duration) {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
-	return h.moved
+	within, h.within = h.within, 0
+	return h.moved, within
 }
 
 // read passes on what arrives until the connection breaks, or an answer is an error:

@@ -201,6 +201,19 @@ func (s *subscriber) moveLocked() bool {
 	return true
 }
 
+// doubt is called when connections for requests turned out to be dead. Those for messages may be as well:
+// each has to answer a PING within d.
+func (s *subscriber) doubt(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.homes {
+		if !h.since.IsZero() { // else it is being made
+			h.within = d
+			h.nudgeLocked()
+		}
+	}
+}
+
 // subscriptions returns how many channels are subscribed or about to be.
 func (s *subscriber) subscriptions() int {
 	s.mu.Lock()

@@ -125,7 +125,7 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 		e.waiters.Push(w, m.newReady())
 		e.onces++
 		t := e.newTryLocked(w)
-		t.call.Script, t.call.Patience = multiAcquire, h.cfg.patience()
+		t.call.Script, t.call.Patience = multiAcquire, h.cfg.patience(m.executor.RoundTrip())
 		k := t.hold.keys
 		keys = append(keys, k.Lock, k.Queue, k.Deadlines, k.Tombstones)
 		args = append(args, t.hold.tail(h.kind), h.cfg.ms)
@@ -135,7 +135,7 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 		Script:   multiAcquire,
 		Args:     multiAcquire.Args(len(keys), append(keys, args...)...),
 		Handler:  s,
-		Patience: locks[0].cfg.patience(),
+		Patience: locks[0].cfg.patience(m.executor.RoundTrip()),
 		Acks:     m.lock.acks,
 		Trace:    trace,
 	}
@@ -175,5 +175,12 @@ func crossesSlots(err error) bool {
 func (s *sweep) Overdue(*command.Call) {
 	for _, t := range s.tries {
 		t.Overdue(nil)
+	}
+}
+
+// Stranded is called by the executor when the connection is dead: each lock is asked for by itself.
+func (s *sweep) Stranded(*command.Call) {
+	for _, t := range s.tries {
+		t.Stranded(nil)
 	}
 }

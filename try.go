@@ -21,12 +21,10 @@ type try struct {
 	deaf   bool      // no inbox was heard when it was sent
 	heard  uint64    // inbox.sessions then
 	sent   time.Time // when it was handed over
+	began  time.Time // when the request was that it repeats over another connection; else sent
+	ended  bool      // Close does not wait for it any more; guarded by entry.mu
 	room   [14]any   // for the arguments: they need no allocation of their own
 }
-
-// maxCopies bounds the unanswered copies of one request. Each goes to a connection
-// of its own, because the ones before may be dead.
-const maxCopies = 4
 
 // tryLocked asks Redis for the lock on behalf of w.
 func (e *entry) tryLocked(w *waiter) {
@@ -46,7 +44,7 @@ func (e *entry) tryLocked(w *waiter) {
 		Script:   t.hold.kind.acquireScript(),
 		Args:     e.acquireArgs(r, t),
 		Handler:  t,
-		Patience: t.hold.cfg.patience(),
+		Patience: t.patience(),
 		Trace:    r.trace,
 		Acks:     t.hold.cfg.acks,
 	}
@@ -70,6 +68,9 @@ func (e *entry) newTryLocked(w *waiter) *try {
 	}
 	e.tries++
 	t := &try{hold: c, n: e.tries, stands: !r.once, deaf: !e.m.inbox.live(), heard: e.m.inbox.sessions.Load(), sent: time.Now()}
+	if t.began = t.sent; !r.stranded.IsZero() {
+		t.began, r.stranded = r.stranded, time.Time{}
+	}
 	c.unanswered++
 	e.askedLocked(t.sent)
 	r.current = t
@@ -141,7 +142,7 @@ func (t *try) Replied(_ *command.Call, r command.Reply) {
 func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 	h := t.hold
 	e := h.entry
-	defer e.m.end()
+	defer t.endLocked()
 	e.answeredLocked(r)
 	h.unanswered--
 	if r.Outcome == command.Unknown {
@@ -322,30 +323,4 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 	}
 	e.refuseLocked(t.n, ErrUnavailable, err)
 	e.pauseLocked(t.sent)
-}
-
-// Overdue is called by the executor when the reply takes too long. Callers that ask
-// once are told so; for the others the same claim is asked for over another
-// connection, since this one may be dead.
-func (t *try) Overdue(*command.Call) {
-	e := t.hold.entry
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	t.overdueLocked()
-	e.stepLocked()
-}
-
-func (t *try) overdueLocked() {
-	e, w := t.hold.entry, t.hold.waiter
-	if w == nil || w.Value.current != t {
-		return
-	}
-	w.Value.current, w.Value.notice = nil, nil // asking again finds the same grant
-	if !w.Parked() {
-		e.disownLocked(t.hold, false)
-		return
-	}
-	e.troubledLocked(errSilent)
-	e.refuseLocked(t.n, ErrUnavailable, errSilent)
-	e.ask, e.strayed, e.unheard = true, true, true
 }

@@ -88,8 +88,9 @@ func TestUnlock_GrantInALateAnswer(t *testing.T) {
 	got := waits(t, m.FairMutex("a"))
 	redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool { return hears(t, srv, m) })
 	gate := p.HoldReply(releaseOn("a"))
-	_ = held.Unlock(t.Context())
-	redistest.Eventually(t, patience, "a copy is answered", func() bool { return held.Unlock(t.Context()) == nil })
+	if held.Unlock(t.Context()) != nil {
+		redistest.Eventually(t, patience, "a copy is answered", func() bool { return held.Unlock(t.Context()) == nil })
+	}
 	gate.Release()
 	mustUnlock(t, got())
 }

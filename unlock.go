@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
 // Unlock gives the lease up. After the last lease of its owner the lock goes to the
@@ -20,7 +18,7 @@ import (
 // expires with its TTL.
 //
 // Unlock asks Redis as often as need be and blocks for at most a second (a quarter of a
-// short lease's TTL, but 100 ms at the least), whether ctx is done or not: ctx carries the
+// short lease's TTL, but 100 ms at the least; six round trips where Redis is far away), whether ctx is done or not: ctx carries the
 // trace only. Several locks are released at the same time: all those of a Multi; of a Redlock's a
 // majority, with which it returns, while the others go on.
 func (l *Lease) Unlock(ctx context.Context) error {
@@ -131,7 +129,7 @@ func (l *Lease) unlockAgainLocked() error {
 	select {
 	case err := <-c:
 		return err
-	case <-time.After(validity.Patience(l.hold.cfg.ttl)):
+	case <-time.After(e.m.patienceFor(l.hold.cfg.ttl)):
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -29,6 +29,7 @@ type answered chan struct{}
 
 func (a answered) Replied(*Call, Reply) { a <- struct{}{} }
 func (a answered) Overdue(*Call)        {}
+func (a answered) Stranded(*Call)       {}
 
 // BenchmarkSubmit is one call, from Submit to Replied, without any server.
 func BenchmarkSubmit(b *testing.B) {

@@ -37,6 +37,11 @@ type Handler interface {
 	// patience. Replied mostly follows. Both can run at the same time, and where others of its
 	// batch are still under way Replied can even have come before.
 	Overdue(c *Call)
+	// Stranded is called at most once, when the call is without answer although the server answers
+	// over other connections: the one that it was sent over is most likely dead. A handler whose
+	// script may run twice submits another call. Replied follows, from that connection or from
+	// go-redis's read timeout; as with Overdue it can even have come before.
+	Stranded(c *Call)
 }
 
 // Call is one request to run a script. Its fields are set before Submit and not
@@ -86,20 +91,27 @@ const (
 	// maxStuck bounds the lanes, and so the user's connections to one master, that can
 	// be lost in this way at one time.
 	maxStuck = 12
+	// maxStranded bounds those of which it is known that their connections are dead: they keep
+	// nothing from the server, but a turn each of go-redis's pools.
+	maxStranded = 24
 	// tick is how often outstanding calls are looked at.
 	tick = 25 * time.Millisecond
 )
 
 // Executor sends calls to one Redis deployment. It is safe for concurrent use.
 type Executor struct {
-	client  Client
-	cluster cluster        // client, if it is one of a cluster; else nil
-	located atomic.Bool    // the cluster client has loaded its slots: asking it does no I/O
-	demoted func()         // see OnReadOnly; nil: nothing
-	lanes   sync.WaitGroup // running lanes
+	client    Client
+	cluster   cluster         // client, if it is one of a cluster; else nil
+	located   atomic.Bool     // the cluster client has loaded its slots: asking it does no I/O
+	demoted   func()          // see OnReadOnly; nil: nothing
+	forgotten func()          // see OnStranded; nil: nothing
+	life      context.Context // ends with Stop
+	endLife   context.CancelFunc
+	lanes     sync.WaitGroup // running lanes
 
-	commands atomic.Uint64 // commands sent, re-sends included
-	batches  atomic.Uint64
+	commands  atomic.Uint64 // commands sent, re-sends included
+	batches   atomic.Uint64
+	roundTrip atomic.Int64 // see RoundTrip
 
 	mu      sync.Mutex               // guards everything below, the shards and the batches of lanes
 	shards  map[*redis.Client]*shard // by master; nil: not a cluster, or not located yet
@@ -113,12 +125,17 @@ type Executor struct {
 func New(client Client) *Executor {
 	x := &Executor{client: client, shards: make(map[*redis.Client]*shard)}
 	x.cluster, _ = client.(cluster)
+	x.life, x.endLife = context.WithCancel(context.Background())
 	return x
 }
 
 // OnReadOnly has f called, on a goroutine of the executor, when a server that was the master
 // answers that it is not any more. It must be called before Submit.
 func (x *Executor) OnReadOnly(f func()) { x.demoted = f }
+
+// OnStranded has f called, on a goroutine of the executor, when connections turned out to be dead
+// while others work. It must be called before Submit.
+func (x *Executor) OnStranded(f func()) { x.forgotten = f }
 
 // Submit queues calls and returns at once. It reports false, and no handler is called, if
 // the executor has been stopped. It may be called with locks held that the handlers take.
@@ -137,6 +154,7 @@ func (x *Executor) Submit(calls ...*Call) bool {
 	for _, c := range calls {
 		s := x.shardLocked(c.master, now)
 		c.queued = now
+		s.weighLocked(c)
 		s.queue.push(c)
 		s.outstanding++
 		if !slices.Contains(touched, s) {
@@ -241,6 +259,7 @@ func (x *Executor) Stop(ctx context.Context) error {
 	var idle []*lane
 	x.mu.Lock()
 	x.stopped = true
+	x.endLife()
 	for _, s := range x.shards {
 		n := s.queue.len()
 		dropped = s.queue.takeInto(dropped, n)

@@ -335,6 +335,7 @@ type blocker struct{ called, thaw chan struct{} }
 
 func (b blocker) Replied(*Call, Reply) { close(b.called); <-b.thaw }
 func (blocker) Overdue(*Call)          {}
+func (blocker) Stranded(*Call)         {}
 
 func TestMissingReply_IsUnknown(t *testing.T) {
 	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {

@@ -67,16 +67,18 @@ func echo(_ context.Context, cmd *redis.Cmd) { cmd.SetVal(cmd.Args()[argFirstKey
 
 // outcome collects what a handler is told.
 type outcome struct {
-	replies chan Reply
-	overdue chan time.Time
+	replies  chan Reply
+	overdue  chan time.Time
+	stranded chan time.Time
 }
 
 func newOutcome() *outcome {
-	return &outcome{replies: make(chan Reply, 8), overdue: make(chan time.Time, 8)}
+	return &outcome{replies: make(chan Reply, 8), overdue: make(chan time.Time, 8), stranded: make(chan time.Time, 8)}
 }
 
 func (o *outcome) Replied(_ *Call, r Reply) { o.replies <- r }
 func (o *outcome) Overdue(*Call)            { o.overdue <- time.Now() }
+func (o *outcome) Stranded(*Call)           { o.stranded <- time.Now() }
 
 var testScript = NewScript("test", "return KEYS[1]")
 

@@ -22,11 +22,13 @@ type lane struct {
 	cancel context.CancelFunc
 
 	// Guarded by Executor.mu.
-	batch []*Call
-	since time.Time // when batch was taken
-	stuck bool      // replaced: it must not take another batch
+	batch    []*Call
+	since    time.Time // when batch was taken
+	stuck    bool      // replaced: it must not take another batch
+	stranded bool      // the handlers of its batch were told so
 
-	redo []*Call // calls whose script the server did not know; confined to run
+	redo []*Call       // calls whose script the server did not know; confined to run
+	took time.Duration // the shortest exchange of the batch that was answered; 0: none; confined to run
 }
 
 func newLane(s *shard) *lane {
@@ -43,6 +45,13 @@ func (l *lane) run() {
 	}
 }
 
+// endLocked is the end of a lane. Stop waits for it, unless its connection is dead: then nobody waits for what it sent.
+func (l *lane) endLocked() {
+	if !l.stranded {
+		l.shard.x.lanes.Done()
+	}
+}
+
 // next settles the batch before and takes another, resting until there is one. It
 // reports false when the lane must end.
 func (l *lane) next() bool {
@@ -55,13 +64,23 @@ func (l *lane) next() bool {
 		s.outstanding -= len(l.batch)
 		clear(l.batch)
 		l.batch = l.batch[:0]
+		if l.took > 0 {
+			x.tookLocked(s, l.took)
+			s.doubt.late, s.doubt.pause, s.doubt.again = false, 0, time.Time{}
+			l.took = 0
+		}
 	}
 	if l.stuck {
 		s.stuck--
+		if l.stranded {
+			s.stranded--
+		}
+		l.endLocked()
 		return false
 	}
 	if l.ctx.Err() != nil { // by Stop: every further command would fail
 		s.working--
+		l.endLocked()
 		return false
 	}
 	for yielded := false; ; {
@@ -81,6 +100,7 @@ func (l *lane) next() bool {
 			x.mu.Lock()
 		case x.stopped, s.retired:
 			s.working--
+			l.endLocked()
 			return false
 		default:
 			yielded = false
@@ -160,7 +180,7 @@ func (l *lane) exchange(g group, inFull bool) {
 	if ack != nil {
 		acked, ackErr = ack.Int()
 	}
-	lost, demoted := false, false
+	lost, demoted, took := false, false, time.Since(sent)
 	for i, c := range calls {
 		value, err := cmds[i].result()
 		switch {
@@ -177,6 +197,9 @@ func (l *lane) exchange(g group, inFull bool) {
 		switch outcome {
 		case Answered:
 			l.shard.know(c.Script)
+			if g.acks == nil && (l.took == 0 || took < l.took) {
+				l.took = took
+			}
 			x.locatable()
 		case Denied:
 		default:

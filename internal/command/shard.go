@@ -33,6 +33,11 @@ type shard struct {
 	busy        map[*lane]struct{} // lanes with a batch in flight
 	working     int                // lanes that count towards maxLanes: running, not stuck
 	stuck       int                // lanes that have been replaced and not yet returned
+	stranded    int                // of those, the ones whose connections are dead
+	trips       trips              // of the latest batches
+	doubt       doubt              // whether connections are dead
+	hasty       time.Duration      // the least patience of a call since there was none
+	acks        time.Duration      // likewise, the most that replicas may take to acknowledge one
 	outstanding int                // calls queued or in flight
 	used        time.Time          // the latest Submit
 	retired     bool               // its lanes must end
@@ -109,12 +114,13 @@ func (s *shard) rouseLocked() *lane {
 		s.idle = s.idle[:n-1]
 		return l
 	}
-	if s.working >= maxLanes || s.stuck >= maxStuck {
+	if s.working >= maxLanes || s.stuck-s.stranded >= maxStuck || s.stranded >= maxStranded {
 		return nil
 	}
 	l := newLane(s)
 	s.working++
-	s.x.lanes.Go(l.run)
+	s.x.lanes.Add(1)
+	go l.run()
 	return l
 }
 
@@ -125,16 +131,20 @@ func (s *shard) inspectLocked(now time.Time, overdue, lapsed []*Call) (_, _ []*C
 	if overdue = s.queue.overdue(now, overdue); len(overdue) > before {
 		lapsed = s.queue.lapsed(lapsed)
 	}
+	trip := s.trips.least()
 	for l := range s.busy {
 		overdue = appendOverdue(l.batch, now, overdue)
-		d := now.Sub(l.since) // after a pause of the process it jumps over both bounds
-		if d >= stuckAfter && !l.stuck {
+		if s.silentLocked(l, now, now) {
+			s.doubtedLocked(now)
+		}
+		d := now.Sub(l.since) // after a pause of the process it jumps over all bounds
+		if d >= max(stuckAfter, silentTrips*trip) && !l.stuck {
 			l.stuck = true
 			s.working--
 			s.stuck++
 			silent = true
 		}
-		if d >= giveUpAfter {
+		if d >= max(giveUpAfter, 2*silentTrips*trip) {
 			l.cancel()
 		}
 	}

@@ -247,11 +247,13 @@ var faultScenarios = map[string]func(*Env){
 		l := e.Lock(m)
 		e.MustUnlock(e.MustLock(l))
 		gate := p.HoldRequest(acquireOf(e.Key))
+		p.Refuse(true) // else a new connection shows that the old one is dead, and the request is repeated
 		ctx, cancel := context.WithTimeout(bg, 200*time.Millisecond)
 		defer cancel()
 		_, err := l.Lock(ctx)
 		e.WantErr(err, context.DeadlineExceeded, holdfast.ErrUnavailable)
 		gate.Wait(e)
+		p.Refuse(false)
 		e.Eventually("the claim is undone", func() bool { return m.Stats().Locks == 0 })
 		mon := e.srv.Monitor(e)
 		gate.Release()

@@ -57,6 +57,7 @@ func Run(t *testing.T, k Kind, only ...string) {
 		{"fault", faultScenarios},
 		{"fault", outageScenarios},
 		{"fault", refusalScenarios},
+		{"fault", forgottenScenarios},
 		{"hygiene", hygieneScenarios},
 		{"corner", cornerScenarios},
 		{"grant", grantScenarios},

@@ -140,3 +140,15 @@ func TestProxy_SurvivesItsServer(t *testing.T) {
 		t.Errorf("PING = %s", got)
 	}
 }
+
+// What a NAT forgets: the connections that are there swallow everything and stay open, new ones work.
+func TestProxy_Forget(t *testing.T) {
+	s, p, c := through(t)
+	p.Forget()
+	c.send("INCR", "n")
+	c.wantSilence()
+	if got := dial(t, p.Addr(), s.Password()).do("INCR", "n"); got != "1" {
+		t.Errorf("INCR of a new connection = %s, want 1", got)
+	}
+	c.wantSilence()
+}

@@ -239,6 +239,18 @@ func (p *Proxy) BlackHole(on bool) {
 	}
 }
 
+// Forget makes the connections that exist dead, as a NAT does that has forgotten them: they stay open, and
+// what either side sends vanishes. New connections work.
+func (p *Proxy) Forget() {
+	p.flow.Lock()
+	defer p.flow.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.lost.Store(true)
+	}
+}
+
 // Freeze stops all traffic while on, and loses none of it: when it is switched
 // off everything continues in order. When Freeze(true) returns, nothing moves.
 func (p *Proxy) Freeze(on bool) {

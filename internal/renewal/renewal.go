@@ -296,7 +296,7 @@ func (s *Scheduler[T]) due(t time.Time) (renew, expired []T, wait time.Duration)
 	}
 	for _, it := range out {
 		it.asked = true
-		it.next = min(now+instant(validity.Patience(it.ttl)), it.deadline)
+		it.next = min(now+instant(validity.Patience(it.ttl, 0)), it.deadline)
 		heap.Push(&s.heap, it)
 	}
 	if len(s.heap) == 0 {

@@ -31,6 +31,9 @@ const (
 	minMargin   = 25 * time.Millisecond
 	minPatience = 100 * time.Millisecond
 	maxPatience = time.Second
+
+	patientTrips   = 6
+	maxAskPatience = 10 * time.Second
 )
 
 // Margin is how long before the server's expiry a hold stops being trusted: the
@@ -61,9 +64,17 @@ func RetryAfter(ttl time.Duration) time.Duration {
 
 // Patience is how long one request for a lock of this TTL may stay unanswered
 // before it counts as lost: a quarter of the TTL, but at most a second and, so
-// that a scheduling hiccup is not taken for an outage, at least 100 ms.
-func Patience(ttl time.Duration) time.Duration {
-	return min(max(ttl/4, minPatience), maxPatience)
+// that a scheduling hiccup is not taken for an outage, at least 100 ms. Where Redis is
+// far away it is six round trips, which a request takes that needs a new connection first, but
+// at most half of the TTL: later there is little left of the window. A round trip of 0 is unknown.
+func Patience(ttl, roundTrip time.Duration) time.Duration {
+	return max(min(max(ttl/4, minPatience), maxPatience), min(patientTrips*roundTrip, ttl/2))
+}
+
+// AskPatience is Patience for a request that is not for a TTL: a second, or six round trips, but at most ten
+// seconds.
+func AskPatience(roundTrip time.Duration) time.Duration {
+	return max(maxPatience, min(patientTrips*roundTrip, maxAskPatience))
 }
 
 // Valid reports whether now is before deadline on both clocks. Go's monotonic

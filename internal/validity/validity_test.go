@@ -28,8 +28,29 @@ func TestPatience_IsAQuarterWithinBounds(t *testing.T) {
 		{1200 * time.Millisecond, 300 * time.Millisecond},
 		{30 * time.Second, time.Second},
 	} {
-		if got := Patience(tc.ttl); got != tc.want {
-			t.Errorf("Patience(%v) = %v, want %v", tc.ttl, got, tc.want)
+		for _, trip := range []time.Duration{0, time.Millisecond} {
+			if got := Patience(tc.ttl, trip); got != tc.want {
+				t.Errorf("Patience(%v, %v) = %v, want %v", tc.ttl, trip, got, tc.want)
+			}
+		}
+	}
+}
+
+// Where Redis is far away, six round trips count, but no more than half of the TTL.
+func TestPatience_GrowsWithTheRoundTrip(t *testing.T) {
+	const far = 1250 * time.Millisecond
+	for _, tc := range []struct{ ttl, want time.Duration }{
+		{30 * time.Second, 7500 * time.Millisecond},
+		{4 * time.Second, 2 * time.Second},
+		{100 * time.Millisecond, 100 * time.Millisecond},
+	} {
+		if got := Patience(tc.ttl, far); got != tc.want {
+			t.Errorf("Patience(%v, %v) = %v, want %v", tc.ttl, far, got, tc.want)
+		}
+	}
+	for trip, want := range map[time.Duration]time.Duration{0: time.Second, far: 7500 * time.Millisecond, time.Minute: 10 * time.Second} {
+		if got := AskPatience(trip); got != want {
+			t.Errorf("AskPatience(%v) = %v, want %v", trip, got, want)
 		}
 	}
 }

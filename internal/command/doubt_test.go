@@ -1,0 +1,117 @@
+package command
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A server that stands still while many calls are outstanding is asked by one new connection whether it lives, and
+// then again after pauses that grow. No call is sent twice, and nobody is told that connections are dead.
+func TestDoubt_SilentServerIsNotFlooded(t *testing.T) {
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	x := New(p.Client(t))
+	defer stop(t, x)
+	<-call(t, x, countScript, "first")[0].replies
+	p.Freeze(true)
+	var keys []string
+	for i := range 300 {
+		keys = append(keys, fmt.Sprint("k", i))
+	}
+	outcomes := call(t, x, countScript, keys...)
+	last := submit(t, x, "overdue", 2*time.Second)
+	<-last.overdue
+	for i, o := range append(outcomes, last) {
+		if len(o.stranded) > 0 {
+			t.Errorf("call %d was stranded, although the server answers nobody", i)
+		}
+	}
+	p.Freeze(false)
+	for i, o := range append(outcomes, last) {
+		if r := <-o.replies; r.Outcome != Answered || i < len(outcomes) && r.Value != int64(1) {
+			t.Errorf("call %d: %v, %v, %v", i, r.Value, r.Outcome, r.Err)
+		}
+	}
+	if n := p.Count(redistest.Command("ping")); n > 8 {
+		t.Errorf("%d PINGs in two seconds of silence", n)
+	}
+}
+
+// Each call that went over a dead connection is told of, once, and a copy of it is answered.
+func TestDoubt_DeadConnectionsAreReplaced(t *testing.T) {
+	srv := redistest.Start(t)
+	for name, change := range map[string]func(*redis.Options){
+		"default":                 nil,
+		"no pool for pipelines":   func(o *redis.Options) { o.PipelinePoolSize = -1 },
+		"small pools":             func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 3, 3 },
+		"first in, first out":     func(o *redis.Options) { o.PoolFIFO = true },
+		"contexts have deadlines": func(o *redis.Options) { o.ContextTimeoutEnabled = true },
+		"RESP2":                   func(o *redis.Options) { o.Protocol = 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := srv.Proxy(t)
+			x := New(p.ClientWith(t, change))
+			defer stop(t, x)
+			for round := range 4 {
+				<-call(t, x, countScript, name)[0].replies
+				p.Forget()
+				o := call(t, x, countScript, name)[0]
+				<-o.stranded
+				if r := <-call(t, x, countScript, name)[0].replies; r.Outcome != Answered {
+					t.Fatalf("round %d: the copy is %v, %v", round, r.Outcome, r.Err)
+				}
+				if len(o.stranded)+len(o.replies) > 0 {
+					t.Error("told twice, or answered over a dead connection")
+				}
+			}
+		})
+	}
+}
+
+// One dead connection among others: the others are not closed.
+func TestDoubt_LivingConnectionsStay(t *testing.T) {
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	client := p.Client(t)
+	x := New(client)
+	defer stop(t, x)
+	for range 3 {
+		x.Warm(t.Context())
+	}
+	<-call(t, x, countScript, "first")[0].replies
+	stats := client.PoolStats().PipelineStats
+	p.SwallowReply(redistest.Containing("swallowed"), 1)
+	o := call(t, x, countScript, "swallowed")[0]
+	<-o.stranded
+	if r := <-call(t, x, countScript, "next")[0].replies; r.Outcome != Answered {
+		t.Errorf("%v, %v", r.Outcome, r.Err)
+	}
+	if now := client.PoolStats().PipelineStats; now.StaleConns != stats.StaleConns {
+		t.Errorf("%d connections were closed", now.StaleConns-stats.StaleConns)
+	}
+}
+
+// The least of the latest batches is the round trip: one that took long, since it dialled or the server stood still,
+// does not count.
+func TestTrips_LeastOfTheLatest(t *testing.T) {
+	var trips trips
+	if d := trips.least(); d != 0 {
+		t.Errorf("%v before the first", d)
+	}
+	for i, tc := range []struct{ took, want time.Duration }{
+		{6250, 6250}, {1250, 1250}, {5000, 1250}, {1300, 1250}, {1400, 1250},
+		{1500, 1300}, {1600, 1300}, {1700, 1400}, // the server has moved away
+		{2, 2}, {5000, 2}, {5000, 2}, {5000, 2},
+	} {
+		trips.add(tc.took)
+		if d := trips.least(); d != tc.want {
+			t.Errorf("%d: after %d the round trip is %d, want %d", i, tc.took, d, tc.want)
+		}
+	}
+}

@@ -31,23 +31,34 @@ type Notice struct {
 // TokensPerGrant is how many fencing tokens come with a grant by the server.
 const TokensPerGrant = 128
 
-// ParseNotice reads a message. It reports false for what no script of ours sends.
+// ParseNotice reads a message. It reports false for what no script of Holdfast sends. Processes of several
+// versions share a lock, and a later one may have more to say: what follows the fields known here is ignored.
 func ParseNotice(payload string) (Notice, bool) {
-	kind, numbers, _ := strings.Cut(payload, " ")
-	if kind != "g" && kind != "o" {
+	kind, fields, _ := strings.Cut(payload, " ")
+	var n [7]uint64
+	known := 0
+	switch kind {
+	case "g":
+		known = len(n)
+	case "o":
+		known = 1
+	}
+	if known == 0 {
 		return Notice{}, false
 	}
-	var n [7]uint64
 	read := 0
-	for s := range strings.SplitSeq(numbers, " ") { // without allocations: one per grant
+	for s := range strings.SplitSeq(fields, " ") { // without allocations: one per grant
+		if read == known {
+			break
+		}
 		v, err := strconv.ParseUint(s, 10, 63)
-		if err != nil || read == len(n) {
+		if err != nil {
 			return Notice{}, false
 		}
 		n[read] = v
 		read++
 	}
-	if kind == "g" && read != len(n) || kind == "o" && read != 1 {
+	if read < known {
 		return Notice{}, false
 	}
 	const day = 24 * 60 * 60 * 1000

@@ -163,6 +163,28 @@ func TestSaysReleased(t *testing.T) {
 	}
 }
 
+// A later version may say more behind the fields known here. What has fewer, or others, is no notice.
+func TestParseNotice_IgnoresWhatFollows(t *testing.T) {
+	const grant = "g 7 2000 1763760000 123456 1 0 128"
+	want, ok := ParseNotice(grant)
+	if !ok {
+		t.Fatalf("%q is not read", grant)
+	}
+	for _, more := range []string{" 1", " 1 2 3", " text", " 99999999999999999999999", " a=b c", " "} {
+		if n, ok := ParseNotice(grant + more); !ok || n != want {
+			t.Errorf("%q is %+v, %v", grant+more, n, ok)
+		}
+		if n, ok := ParseNotice("o 7" + more); !ok || n.Number != 7 || n.Granted {
+			t.Errorf("%q is %+v, %v", "o 7"+more, n, ok)
+		}
+	}
+	for _, bad := range []string{"", "g", "o", "o ", "o x", "g 7 2000 1763760000 123456 1 0", "g 7 2000 1763760000 123456 1 0 x", "x 7", grant + "1x"} {
+		if n, ok := ParseNotice(bad); ok {
+			t.Errorf("%q is %+v", bad, n)
+		}
+	}
+}
+
 // Whoever may publish can send anything. What is read as a notice is within bounds, and what
 // our scripts send is read.
 func FuzzNotice(f *testing.F) {

@@ -39,8 +39,10 @@ var (
 	// ErrWouldDeadlock: the owner would wait for itself.
 	ErrWouldDeadlock = errors.New("holdfast: would deadlock")
 
-	// ErrWrongKind: the key holds something other than a lock of this kind. It was not
-	// touched.
+	// ErrWrongKind: the lock's key holds something other than a lock of this kind, or one of the
+	// keys derived from its name (queue, tombstones, fencing counter) something else than that.
+	// The error names the key and what it holds. A fencing counter is also one if it holds no
+	// number, or one that is not below 2^53. The lock was not touched.
 	ErrWrongKind = errors.New("holdfast: key holds something of another kind")
 
 	// ErrInvalidName: no lock can have this name. Nothing was sent.

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"embed"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -84,21 +85,83 @@ const keepDone = 1
 // verdict is the reply of an acquire script that is not a token.
 type verdict struct {
 	code    int64
-	ttl     int64 // of the holder, milliseconds; -1: it has none; to a sweep: which lock, from 1
+	state   int64 // of the lock, if another owner is in the way
+	ttl     int64 // of the holder, milliseconds; -1: it has none. Of a free lock, when to ask again
 	clock   int64 // the server's time, milliseconds
 	foreign bool  // the holder, or the next one, is Redisson's
+	wrong   error // which key holds what, if one holds something of another kind
 }
 
+// stateOpen is the state of a lock that is free while others are before the caller. Another owner has one of state 0, and
+// Redisson has been offered one of state 2; both are waited for in the same way.
+const stateOpen = 1
+
+// parseVerdict reads what follows a code. What a later version may add behind it is ignored.
 func parseVerdict(value any) (v verdict, ok bool) {
-	list, ok := value.([]any)
-	if !ok || len(list) != 2 && len(list) != 4 {
+	list, _ := value.([]any)
+	if len(list) == 0 {
 		return v, false
 	}
-	var n [4]int64
-	for i, x := range list {
-		if n[i], ok = x.(int64); !ok {
+	if v.code, ok = list[0].(int64); !ok {
+		return v, false
+	}
+	switch rest := list[1:]; v.code {
+	case acquireHeld:
+		var n [4]int64
+		if !integers(rest, n[:]) {
 			return v, false
 		}
+		v.state, v.ttl, v.clock, v.foreign = n[0], n[1], n[2], n[3] != 0
+	case acquireKind:
+		v.wrong, ok = wrongKey(rest)
 	}
-	return verdict{n[0], n[1], n[2], n[3] != 0}, true
+	return v, ok
+}
+
+// refusal is the reply of multi_acquire that is not a grant.
+type refusal struct {
+	verdict
+	lock   int64 // which of the locks it is about, from 1
+	waited bool  // that is free, and others wait for it
+}
+
+func parseRefusal(value any) (r refusal, ok bool) {
+	list, _ := value.([]any)
+	var n [2]int64
+	if !integers(list, n[:]) {
+		return r, false
+	}
+	r.code, r.lock = n[0], n[1]
+	switch rest := list[2:]; r.code {
+	case acquireHeld:
+		var waited [1]int64
+		ok = integers(rest, waited[:])
+		r.waited = waited[0] != 0
+	case acquireKind:
+		r.wrong, ok = wrongKey(rest)
+	}
+	return r, ok
+}
+
+// integers reads the first of a list.
+func integers(list []any, n []int64) (ok bool) {
+	if len(list) < len(n) {
+		return false
+	}
+	for i := range n {
+		if n[i], ok = list[i].(int64); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// wrongKey reads a key, and what it holds.
+func wrongKey(list []any) (error, bool) {
+	if len(list) < 2 {
+		return nil, false
+	}
+	key, ok1 := list[0].(string)
+	holds, ok2 := list[1].(string)
+	return fmt.Errorf("the key %s holds %s", key, holds), ok1 && ok2
 }

@@ -156,9 +156,9 @@ func (s *sweep) Replied(_ *command.Call, r command.Reply) {
 		s.entries[0].m.oneSlot.Store(true)
 		s.apart.Store(true)
 	}
-	if v, ok := parseVerdict(r.Value); ok {
-		s.failed.Store(int32(v.ttl) - 1)
-		s.apart.Store(v.code == acquireHeld && v.foreign) // free, but waited for
+	if refused, ok := parseRefusal(r.Value); ok {
+		s.failed.Store(int32(refused.lock) - 1)
+		s.apart.Store(refused.waited)
 	}
 	for _, t := range s.tries {
 		t.Replied(nil, r)

@@ -159,7 +159,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 		b.current, b.notice = nil, nil
 	}
 	token, granted := r.Value.(int64)
-	v, ok := parseVerdict(r.Value)
+	v, ok := t.verdict(r.Value)
 	if granted || ok && v.code == acquireHeld && t.stands {
 		e.m.subscriber.wrote()
 	}
@@ -195,13 +195,22 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 	case v.code == acquireHeld:
 		lost = e.heldByOtherLocked(t, v, notice)
 	case v.code == acquireKind:
-		e.hopelessLocked(t, ErrWrongKind, nil)
+		e.hopelessLocked(t, ErrWrongKind, v.wrong)
 	default: // acquireBuried: only a claim that was given up has a tombstone
 		e.endBidLocked(h)
 		h.phase = over
 		e.ask = true
 	}
 	return lost
+}
+
+// verdict reads a reply that is not a token.
+func (t *try) verdict(value any) (verdict, bool) {
+	if t.call.Script == multiAcquire {
+		r, ok := parseRefusal(value)
+		return r.verdict, ok
+	}
+	return parseVerdict(value)
 }
 
 // hopelessLocked fails everybody who waits, because asking again would bring the same
@@ -247,13 +256,6 @@ func (e *entry) unackedLocked(h *hold, r command.Reply) {
 	e.pauseLocked(r.Sent)
 }
 
-// leftOpen is what the acquire scripts call the TTL of a lock that is free, while others stand in
-// its queue: the milliseconds after which to ask again.
-const leftOpen = 50
-
-// open reports whether the lock was left open: it is the turn of who comes before.
-func (v verdict) open() bool { return v.foreign && v.ttl == leftOpen }
-
 // heldByOtherLocked waits: for a grant, for a message, or for the time in which the
 // holder's right ends by itself. A notice that came before this reply is a grant that
 // came after this verdict.
@@ -279,7 +281,7 @@ func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost 
 	}
 	if t.stands && (t.deaf || t.heard != e.m.inbox.sessions.Load()) && e.m.inbox.live() {
 		// It is heard since, or again: a grant in between was not, and nothing else will tell.
-		e.ask, e.strayed, e.unheard = e.ask || !v.open(), true, true
+		e.ask, e.strayed, e.unheard = e.ask || v.state != stateOpen, true, true
 	}
 	front := e.waiters.Front()
 	if front == nil || front != t.hold.waiter {
@@ -292,10 +294,10 @@ func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost 
 		e.ask = true
 		return nil
 	}
-	if v.open() {
+	if v.state == stateOpen {
 		// It is the turn of Redisson, or of the first. Asking again at once, for what may have been
 		// missed while a channel was subscribed, would end it: the script takes that for a poll.
-		e.yieldForLocked(leftOpen * time.Millisecond)
+		e.yieldForLocked(validity.Duration(v.ttl))
 	}
 	e.listenLocked(v.foreign)
 	if !e.yielding && !e.pausing { // else another one follows in a moment

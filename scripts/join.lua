@@ -10,21 +10,20 @@
 -- ARGV[2]    what the ids begin with
 -- ARGV[2+i]  what the i-th id ends with
 --
--- Returns {0, ttl, now, foreign}
+-- Returns {0, 0, ttl, now, foreign}
 --                           they stand in the queue, but for those with a tombstone; the
 --                           TTL of the lock, 0 if it is free; the server's time; 1 if
 --                           waiters of Redisson stand before them
---         {-1, 0}           the lock is something else than a mutex or a fair lock, or its
---                           tombstones are none
+--         {-1, key, text}   as lock_acquire.lua does
 
--- prelude: queue stand
+-- prelude: queue wrong stand
 
 local fields, graves = redis.pcall('hlen', KEYS[1]), redis.call('type', KEYS[4]).ok
-if type(fields) == 'table' and not string.find(fields.err, 'WRONGTYPE', 1, true) then
-  return fields
+if type(fields) == 'table' or fields > 1 then
+  return wrong(KEYS[1], fields)
 end
-if type(fields) == 'table' or fields > 1 or graves ~= 'none' and graves ~= 'zset' then
-  return {-1, 0}
+if graves ~= 'none' and graves ~= 'zset' then
+  return wrong(KEYS[4])
 end
 local queue, deadlines, now = KEYS[2], KEYS[3], server_time()
 local behind, foreign = foreign_before(queue), false
@@ -40,4 +39,4 @@ for i = 3, #ARGV do
   end
 end
 local ttl = redis.call('pttl', KEYS[1])
-return {0, ttl == -2 and 0 or ttl, now, foreign and 1 or 0}
+return {0, 0, ttl == -2 and 0 or ttl, now, foreign and 1 or 0}

@@ -18,14 +18,16 @@
 -- ARGV[5]  the highest token that the caller has seen
 --
 -- Returns token      granted; the last of the reserved tokens, or 0 without fencing
---         {0, ttl, now, foreign}
---                    not granted. ttl: for how many milliseconds another owner has it, -1 if
---                    without TTL; of a free lock when to ask again: 50 if others are before the
---                    caller, 250 if it is offered to a waiter of Redisson; no more than 250 if
---                    Redisson has it and is next as well. now: the server's time, milliseconds. foreign: 1 if the owner, or one who comes before, is not
---                    ours; and for every free lock
---         {-1, 0}    one of the keys, but for the queue, holds something else than its kind
---         {-2, 0}    this owner id was given up: a late copy of the request
+--         {0, what, ttl, now, foreign}
+--                    not granted. what: 0, another owner has it; 1, it is free, but others are
+--                    before the caller; 2, it is free and offered to a waiter of Redisson. ttl:
+--                    for how many milliseconds the other owner has it, -1 if without TTL, no more
+--                    than 250 if Redisson has it and is next as well; of a free lock when to ask
+--                    again. now: the server's time, milliseconds. foreign: 1 if the owner, or one
+--                    who comes before, is not Holdfast's; and for every free lock
+--         {-1, key, text}
+--                    one of the keys holds something else than its kind; text says what
+--         {-2}       this owner id was given up: a late copy of the request
 
 -- take gives the owner the lock, which is free, or its own already.
 local function take(token, already)
@@ -49,32 +51,33 @@ end
 local mine = false
 if present > 0 then
   local fields = redis.pcall('hlen', KEYS[1]) -- before looking: it may be somebody's hash of millions
-  if type(fields) == 'table' and not string.find(fields.err, 'WRONGTYPE', 1, true) then
-    return fields
-  end
-  if type(fields) == 'table' or fields > 1 then -- a read-write lock has two fields or more
-    return {-1, 0}
+  -- A read-write lock has two fields or more.
+  if type(fields) == 'table' or fields > 1 then
+    -- prelude: wrong
+
+    return wrong(KEYS[1], fields)
   end
   local holder = fields == 1 and redis.call('hkeys', KEYS[1])[1]
   local buried = present > fields and redis.pcall('zscore', KEYS[4], ARGV[1])
-  if buried then
-    if type(buried) == 'table' and not string.find(buried.err, 'WRONGTYPE', 1, true) then
-      return buried
-    end
-    return {type(buried) == 'table' and -1 or -2, 0}
+  if type(buried) == 'table' then
+    -- prelude: wrong
+
+    return wrong(KEYS[4], buried)
+  elseif buried then
+    return {-2}
   end
   mine = holder == ARGV[1]
   if not mine then
-    -- prelude: queue stand
+    -- prelude: queue wrong stand
 
     local patience, claim, counted, publish = string.match(ARGV[3], '^(%S+) (%d+) (%d) (%a+)$')
     patience = tonumber(patience)
     local queue, deadlines, now, time = KEYS[2], KEYS[3], server_time()
-    local ttl, foreign
+    local what, ttl, foreign = 0, nil, nil
     if holder then
       ttl, foreign = redis.call('pttl', KEYS[1]), not inbox_of(holder)
-      local head = foreign and redis.call('lindex', queue, '0')
-      if head and not inbox_of(head) and (ttl < 0 or ttl > 250) then
+      local head = foreign and redis.pcall('lindex', queue, '0')
+      if type(head) == 'string' and not inbox_of(head) and (ttl < 0 or ttl > 250) then
         -- A waiter of Redisson that gives up when a release has just told it that it is next tells
         -- nobody: the lock is free then, and only who asks finds out.
         ttl = 250
@@ -83,11 +86,13 @@ if present > 0 then
       -- prelude: step_out first redisson
 
       local evicted = wake_evicted(publish, 'redisson_lock__channel' .. string.sub(queue, 20))
-      local id, me = first(queue, deadlines, now, evicted), ARGV[1]
-      if id and id ~= me and patience > 0 then
+      local me, id, failure, key = ARGV[1], first(queue, deadlines, now, evicted)
+      if key then
+        return wrong(key, failure)
+      elseif id and id ~= me and patience > 0 then
         -- A lock that is free although somebody waits has just been left open for
         -- Redisson, or has expired: whoever waits already sees to it.
-        ttl, foreign = 50, true
+        what, ttl, foreign = 1, 50, true
       else
         local lock, counter, turn, manager, more = KEYS[1], KEYS[5], '1', nil, redis.call('llen', queue) > 1
 
@@ -96,7 +101,7 @@ if present > 0 then
         if told then
           ttl = redis.call('pttl', lock)
           if ttl == -2 then
-            ttl, foreign = 250, true
+            what, ttl, foreign = 2, 250, true
           end
         else
           leave(queue, deadlines, me)
@@ -113,7 +118,7 @@ if present > 0 then
       else
         redis.call('hdel', KEYS[1], ARGV[1]) -- changes nothing, and fails on a replica, which may be behind
       end
-      return {0, ttl, now, foreign and 1 or 0}
+      return {0, what, ttl, now, foreign and 1 or 0}
     end
   end
 end
@@ -121,7 +126,7 @@ end
 -- The counter first: whatever fails from here on, a skipped token harms nobody.
 local token, failure = 0, nil
 if ARGV[4] then
-  -- prelude: fence
+  -- prelude: wrong fence
 
   token, failure = reserve(KEYS[5], ARGV[4], ARGV[5])
   if failure then

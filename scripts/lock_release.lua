@@ -15,6 +15,8 @@
 --          for which a late acquire of it is to be refused, 0 where none can be
 --          under way
 --
+-- An owner that does not hold it, and stands in the queue, has lost a grant with a fail-over: it leaves the queue as well.
+--
 -- Returns  n        released, nobody waits in the queue or nobody could be granted it, and n clients were listening
 --                   (in a cluster: on this node)
 --          message  granted to a waiter of the caller's, see prelude/grant.lua
@@ -23,7 +25,7 @@
 --         -3        granted to another waiter, or left open for one of Redisson's
 
 local removed = redis.pcall('hdel', KEYS[1], ARGV[1]) -- the last field takes the key with it
-local next = redis.call('lindex', KEYS[2], '0')
+local next = redis.pcall('lindex', KEYS[2], '0')
 if removed == 1 and not ARGV[4] and not next then
   local heard = redis.pcall(ARGV[2], 'redisson_lock__channel' .. string.sub(KEYS[2], 20), '0') -- the common case: nobody waits in the queue
   if type(heard) == 'number' then
@@ -36,15 +38,15 @@ if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, tru
 end
 
 local lock, queue, deadlines, counter, publish, free = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[2], removed == 1
-if ARGV[4] then
+if ARGV[4] or removed ~= 1 then
   -- prelude: leave
 
   leave(queue, deadlines, ARGV[1])
-  next, free = redis.call('lindex', queue, '0'), free or redis.call('exists', lock) == 0
+  next, free = redis.pcall('lindex', queue, '0'), free or ARGV[4] and redis.call('exists', lock) == 0
 end
 
 local reply
-if free and next then
+if free and type(next) == 'string' then -- else nobody waits, or the queue is none
   local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (%S+)$')
   local time, id, more, me, open = redis.call('time'), next, redis.call('lindex', queue, '1'), nil, false
   if #turn > 1 and tonumber(turn) > 16 then

@@ -10,11 +10,10 @@
 -- ARGV[2i+1]  the i-th TTL, milliseconds
 --
 -- Returns 0               granted, all of them
---         {0, i, 0, waited}
---                         the i-th is held by another owner, or its id was given up; waited is 1
+--         {0, i, waited}  the i-th is held by another owner, or its id was given up; waited is 1
 --                         if it is free and only waited for: lock_acquire.lua looks after a queue
---         {-1, i}         one of the i-th's keys, but for the queue, holds something else than its
---                         kind
+--         {-1, i, key, text}
+--                         one of the i-th's keys holds something else than its kind; text says what
 
 -- All is read before anything is written: an ACL that forbids it must not leave a lock without TTL.
 local left = {}
@@ -24,24 +23,24 @@ for i = 1, #KEYS / 4 do
   if redis.call('exists', lock, tombstones, queue) > 0 then
     local id = ARGV[1] .. ARGV[2 * i]
     local fields, buried = redis.pcall('hlen', lock), redis.pcall('zscore', tombstones, id)
-    local failure = type(fields) == 'table' and fields or type(buried) == 'table' and buried
-    if failure and not string.find(failure.err, 'WRONGTYPE', 1, true) then
-      return failure
-    end
+    local waited, first = 0, redis.pcall('lindex', queue, '0')
+    local key, failure = nil, type(fields) == 'table' and fields or type(buried) == 'table' and buried or type(first) == 'table' and first
     if failure or fields > 1 then
-      return {-1, i}
+      -- prelude: wrong
+
+      key = (failure == fields or not failure) and lock or failure == buried and tombstones or queue
+      local reply = wrong(key, failure)
+      return reply.err and reply or {-1, i, reply[2], reply[3]}
     end
-    local waited = 0
     local refused = buried or fields == 1 and redis.call('hexists', lock, id) == 0
-    local first = redis.call('lindex', queue, '0')
     if first and not refused then
       -- prelude: queue
 
       -- Whose time is over does not count. Whoever comes next takes their places away.
       local now, i = server_time(), 0
       while first and not refused do
-        local kept = redis.call('zscore', deadlines, first)
-        refused = not kept or tonumber(kept) > now
+        local kept = redis.pcall('zscore', deadlines, first)
+        refused = type(kept) ~= 'string' or tonumber(kept) > now
         i = i + 1
         first = redis.call('lindex', queue, i)
       end
@@ -49,7 +48,7 @@ for i = 1, #KEYS / 4 do
     end
     if refused then
       redis.call('zrem', tombstones, '') -- changes nothing, and fails on a replica, which may be behind
-      return {0, i, 0, waited}
+      return {0, i, waited}
     end
   end
 end

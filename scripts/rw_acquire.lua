@@ -15,7 +15,7 @@
 --
 -- Returns what lock_acquire.lua does
 
--- prelude: queue rights stand redisson dead grant step_out first rw leave fence kind
+-- prelude: queue rights wrong stand redisson dead grant step_out first rw leave fence kind
 
 local lock, queue, deadlines, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local i = is_writer(id) and 4 or 5
@@ -28,26 +28,28 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
     buried = redis.call('zscore', tombstones, reader) or redis.pcall('hexists', lock, reader) == 1
   end
   local mode = redis.pcall('hget', lock, 'mode')
-  local failure = type(buried) == 'table' and buried or type(mode) == 'table' and mode
-  if failure and not string.find(failure.err, 'WRONGTYPE', 1, true) then
-    return failure
+  if type(buried) == 'table' then
+    return wrong(tombstones, buried)
   end
-  if failure or mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('exists', lock) == 1 then
-    return {-1, 0}
+  if mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('exists', lock) == 1 then
+    return wrong(lock, mode)
   end
   if buried then
-    return {-2, 0}
+    return {-2}
   end
   if not mode or redis.call('hexists', lock, id) == 0 then
     -- A reader would join, and the last one to leave delete it.
     if mode == 'read' and kind_of(lock) == 'other' then
-      return {-1, 0}
+      return wrong(lock)
     end
     local patience, claim, counted = string.match(ARGV[3], '^(%S+) (%d+) (%d) ')
     patience = tonumber(patience)
     o = {lock = lock, queue = queue, deadlines = deadlines, counter = counter, claim = claim, turn = '1', counted = counted, me = id}
     o.now, o.time = server_time()
-    local next = first(queue, deadlines, o.now)
+    local next, failure, key = first(queue, deadlines, o.now)
+    if key then
+      return wrong(key, failure)
+    end
     local mine = not next
     if next and patience <= 0 then -- who waits already, or does not wait, sees to the queue
       local _, _, reached = let_in(o)
@@ -64,7 +66,7 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
         redis.call('hdel', lock, id) -- changes nothing, and fails on a replica, which may be behind
       end
       if not mode then
-        return {0, 50, o.now, 1}
+        return {0, 1, 50, o.now, 1}
       end
       local foreign = 0
       for _, holder in ipairs(redis.call('hkeys', lock)) do
@@ -72,7 +74,7 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
           foreign = 1
         end
       end
-      return {0, redis.call('pttl', lock), o.now, foreign}
+      return {0, 0, redis.call('pttl', lock), o.now, foreign}
     end
     leave(queue, deadlines, id)
   end

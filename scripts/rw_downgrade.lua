@@ -16,7 +16,7 @@
 --         -1  not held by this owner, and nobody else holds it
 --         -2  not held by this owner but by another one
 
--- prelude: queue rights redisson dead grant step_out first rw
+-- prelude: queue rights redisson dead grant step_out first rw leave
 
 -- Changes nothing: a write that fails on a replica, where nothing is known for certain, and not for
 -- want of memory, which then keeps no other write from being done.
@@ -26,7 +26,7 @@ if type(written) == 'table' and not string.find(written.err, 'WRONGTYPE', 1, tru
 end
 
 local lock, queue, right, writer = KEYS[1], KEYS[2], KEYS[4], ARGV[1] .. ':write'
-if redis.call('hexists', lock, writer) == 1 and not redis.call('zscore', KEYS[5], ARGV[1]) then
+if redis.call('hexists', lock, writer) == 1 and type(redis.pcall('zscore', KEYS[5], ARGV[1])) ~= 'string' then
   local failure = put(lock, ARGV[1], ARGV[4], right)
   if failure then
     redis.call('hset', lock, 'mode', 'write')
@@ -42,6 +42,7 @@ if redis.call('hexists', lock, writer) == 1 and not redis.call('zscore', KEYS[5]
       claim = claim, turn = math.min(turn, 16), counted = counted})
   end
 elseif redis.call('hexists', lock, ARGV[1]) == 0 or redis.call('exists', right) == 0 then
+  leave(queue, KEYS[3], writer) -- as in lock_release.lua
   return -1 - redis.call('exists', lock)
 else -- the caller counts the right from this copy
   return put(lock, ARGV[1], ARGV[4], right) or 0

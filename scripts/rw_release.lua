@@ -37,8 +37,11 @@ else
     return written
   end
 end
-if ARGV[4] then
+if ARGV[4] or held == 0 then -- as in lock_release.lua
   leave(queue, deadlines, id)
+end
+if held == 0 and i == 5 then -- it may have been the write side's, and stand there as that
+  leave(queue, deadlines, id .. ':write')
 end
 
 local reply

@@ -1,23 +1,21 @@
--- fence.lua: prelude of the scripts that give out fencing tokens.
+-- fence.lua: prelude of the scripts that give out fencing tokens; behind wrong.lua.
 
 -- reserve takes count tokens from a counter and returns the last of them: above seen,
 -- the highest token that the caller knows of, also if the counter was lost. On failure
--- it returns nil and the reply for the caller; numbers of Lua are exact up to 2^53, and tokens
+-- it returns nil and the reply for the caller, as wrong does; numbers of Lua are exact up to 2^53, and tokens
 -- beyond would repeat.
 local function reserve(counter, count, seen)
   local token = redis.pcall('incrby', counter, count)
-  if type(token) ~= 'number' then
-    if string.find(token.err, 'WRONGTYPE', 1, true) or string.find(token.err, 'not an integer', 1, true) then
-      return nil, {-1, 0}
-    end
-    return nil, token
-  end
-  local behind = seen + count - token
+  local behind = type(token) == 'number' and seen + count - token or 0
   if behind > 0 then
-    token = redis.call('incrby', counter, behind)
+    token = redis.pcall('incrby', counter, behind)
   end
-  if token >= 2 ^ 53 then
-    return nil, redis.error_reply('HOLDFAST the fencing counter has reached 2^53')
+  if type(token) == 'number' and token < 2 ^ 53 then
+    return token
   end
-  return token
+  local text = redis.pcall('get', counter)
+  if type(text) == 'string' and (type(token) == 'number' or string.find(token.err, 'integer', 1, true) or string.find(token.err, 'overflow', 1, true)) then
+    return nil, {-1, counter, '"' .. string.sub(text, 1, 32) .. '", which is no number below 2^53'}
+  end
+  return nil, wrong(counter, token)
 end

@@ -1,4 +1,5 @@
--- stand.lua: prelude of the scripts in which waiters take and keep places; behind queue.lua.
+-- stand.lua: prelude of the scripts in which waiters take and keep places; behind queue.lua
+-- and wrong.lua.
 
 -- A waiter of Redisson that gets the lock, or gives up, takes what it wanted to wait off all times
 -- behind it in the zset: 300 s by default. So the places of ours are kept for so much longer for each
@@ -86,8 +87,14 @@ end
 -- stands before it; on failure nil and the reply for the caller. A caller that has
 -- several ids passes the result of foreign_before.
 local function stand(queue, deadlines, now, id, patience, behind)
-  local fresh, known = false, redis.call('zscore', deadlines, id)
-  local time = known
+  local fresh, known = false, redis.pcall('zscore', deadlines, id)
+  if type(known) == 'table' then
+    return nil, wrong(deadlines, known)
+  end
+  local time, last = known, redis.pcall('lindex', queue, '-1')
+  if type(last) == 'table' then
+    return nil, wrong(queue, last)
+  end
   if patience < 0 and not (known and listed(queue, deadlines)(id)) then
     if known or not members(queue)[id] then -- it is there if only the zset was deleted
       reinstate(queue, id)
@@ -99,7 +106,6 @@ local function stand(queue, deadlines, now, id, patience, behind)
       patience = patience - 0.5
     end
   elseif not known then
-    local last = redis.call('lindex', queue, '-1')
     local its = last and inbox_of(last) and redis.call('zscore', deadlines, last)
     fresh = redis.call('rpush', queue, id) == 1 or not its
     time = last and (its or math.huge)

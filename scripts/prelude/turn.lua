@@ -6,7 +6,8 @@
 -- holds the lock. The next of ours is told, to ask again soon. If not, or if the next is Redisson's
 -- anyway, the count begins again, to look after 16 more.
 local function redissons_turn(queue, channel, publish)
-  local inbox, number = inbox_of(redis.call('lindex', queue, '0'))
+  local next = redis.pcall('lindex', queue, '0')
+  local inbox, number = inbox_of(type(next) == 'string' and next or '')
   if not inbox or listeners(publish, channel) == 0 then
     return false
   end

@@ -1,0 +1,11 @@
+-- wrong.lua: prelude of the scripts that say which of their keys holds something else than it should.
+
+-- wrong returns the reply for the caller where key is not what it should be: {-1, key, what it holds}. If a command on
+-- it has failed for another reason, it returns that failure.
+local function wrong(key, failure)
+  if type(failure) == 'table' and not string.find(failure.err, 'WRONGTYPE', 1, true) then
+    return failure
+  end
+  local kind = redis.pcall('type', key)
+  return {-1, key, 'a ' .. (kind.ok or 'value of another type')}
+end

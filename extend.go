@@ -14,7 +14,7 @@ import (
 //
 // It returns ErrLeaseLost, ErrMaxHold or ErrClosed if the lease has ended, ErrNotHeld
 // after Unlock, ErrInvalidOption for a bad d or one beyond WithMaxHold, and ErrUnavailable
-// if Redis refused, with what it said, did not answer within a second (six round trips where Redis is far away) or before ctx was done,
+// if Redis refused, with what it said, did not answer within a second (twelve round trips where Redis is far away) or before ctx was done,
 // or has not yet confirmed that the write side which this owner had unlocked became a read side.
 // After ErrUnavailable the lease may last as long as before or as long as asked for: rely on
 // Deadline. Several locks are extended at the same time. Extend needs all those of a Multi, and

@@ -110,6 +110,30 @@ func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 	_ = got.Unlock(context.Background())
 }
 
+// Where Redis is far away, making a new connection takes longer than a second. A TryLock waits for that.
+func TestForgotten_FarAway(t *testing.T) {
+	t.Parallel()
+	p := redistest.Start(t).Proxy(t)
+	m, err := holdfast.New(p.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	l := m.Mutex("a")
+	p.Delay(100*time.Millisecond, 0)
+	for range 4 { // until the round trip is known
+		mustUnlock(t, mustLock(t, l))
+	}
+	atLast(t, func() error {
+		p.Forget()
+		got, err := l.TryLock(context.Background())
+		if err == nil {
+			mustUnlock(t, got)
+		}
+		return err
+	})
+}
+
 // Where Redis is far away, what its round trip is has been learned from the first answer: a request waits for
 // longer than the second that it has elsewhere.
 func TestRoundTrip_FarAway(t *testing.T) {

@@ -47,7 +47,7 @@ type Holder struct {
 }
 
 // Inspect asks Redis about the named lock, of any kind, without changing anything. It
-// blocks for at most a second (six round trips where Redis is far away) and not beyond ctx. The answer may be out of date when
+// blocks for at most a second (twelve round trips where Redis is far away) and not beyond ctx. The answer may be out of date when
 // it arrives: it is for people and dashboards, never to decide whether to act. Errors are
 // ErrInvalidName, ErrUnavailable and ErrClosed.
 func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {

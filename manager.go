@@ -241,7 +241,7 @@ func (m *Manager) askPatience() time.Duration { return validity.AskPatience(m.ex
 
 // Close ends the manager's work: new calls and all waiting ones get ErrClosed, live
 // leases end with ErrClosed, and the locks are released. It waits until Redis has confirmed
-// the releases and its goroutines have ended: at most a second (six round trips where Redis is far away) and not beyond ctx, but up to
+// the releases and its goroutines have ended: at most a second (twelve round trips where Redis is far away) and not beyond ctx, but up to
 // 100 ms even under a context that has ended. It returns nil if everything was released, else
 // ErrUnavailable: what is left expires with its TTL, as does the lock of a lease that WithMaxHold
 // had ended and nobody has unlocked. A goroutine that

@@ -45,7 +45,7 @@ func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.acquire(ctx
 
 // TryLock asks once and waits for no other owner. It returns ErrNotAcquired if another owner
 // held the lock at some moment of the call, and ErrUnavailable if Redis refused or did not
-// answer in time: a quarter of the lease, but at least 100 ms and at most a second, or six round trips
+// answer in time: a quarter of the lease, but at least 100 ms and at most a second, or twelve round trips
 // where Redis is far away, and the timeout of WithReplicas on top; docs/OPERATIONS.md has the figures. A
 // request over a connection that is dead is repeated over another one within that time. If Redis has not answered earlier requests of this process for the
 // lock, or its release, it can take three times as long. Otherwise it is like Lock.

@@ -18,7 +18,7 @@ import (
 // expires with its TTL.
 //
 // Unlock asks Redis as often as need be and blocks for at most a second (a quarter of a
-// short lease's TTL, but 100 ms at the least; six round trips where Redis is far away), whether ctx is done or not: ctx carries the
+// short lease's TTL, but 100 ms at the least; twelve round trips where Redis is far away), whether ctx is done or not: ctx carries the
 // trace only. Several locks are released at the same time: all those of a Multi; of a Redlock's a
 // majority, with which it returns, while the others go on.
 func (l *Lease) Unlock(ctx context.Context) error {

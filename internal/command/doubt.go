@@ -28,7 +28,7 @@ const (
 	// what the repeated call needs: a tick, two handshakes, purgeWithin if the pool is full of dead ones.
 	silentAtMost  = 100 * time.Millisecond
 	silentAtLeast = 25 * time.Millisecond
-	silentTrips   = 3
+	silentTrips   = 2
 	// probeWithin is how long a new connection may take for each step of its handshake, and to answer.
 	probeWithin = 500 * time.Millisecond
 	// lateAfter, with lateTrips round trips, is what a new connection takes where nothing is wrong: to be made,

@@ -144,7 +144,7 @@ func (s *shard) inspectLocked(now time.Time, overdue, lapsed []*Call) (_, _ []*C
 			s.stuck++
 			silent = true
 		}
-		if d >= max(giveUpAfter, 2*silentTrips*trip) {
+		if d >= max(giveUpAfter, lateTrips*trip) {
 			l.cancel()
 		}
 	}

@@ -121,6 +121,18 @@ var forgottenScenarios = map[string]func(*Env){
 			})
 		}
 	},
+	"ForgottenClose": func(e *Env) {
+		e.atLast(func() error {
+			m, forget := e.forgetting(idle{10, 0})
+			_ = e.MustLock(e.Lock(m))
+			forget()
+			if err := m.Close(bg); err != nil {
+				return err
+			}
+			e.Free()
+			return nil
+		})
+	},
 	// A job that runs once per period, in which its connections are forgotten.
 	"ForgottenEachPeriod": func(e *Env) {
 		e.atLast(func() error {

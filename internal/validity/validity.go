@@ -32,7 +32,8 @@ const (
 	minPatience = 100 * time.Millisecond
 	maxPatience = time.Second
 
-	patientTrips   = 6
+	patientTrips   = 12
+	leastTrips     = 2
 	maxAskPatience = 10 * time.Second
 )
 
@@ -65,13 +66,15 @@ func RetryAfter(ttl time.Duration) time.Duration {
 // Patience is how long one request for a lock of this TTL may stay unanswered
 // before it counts as lost: a quarter of the TTL, but at most a second and, so
 // that a scheduling hiccup is not taken for an outage, at least 100 ms. Where Redis is
-// far away it is six round trips, which a request takes that needs a new connection first, but
-// at most half of the TTL: later there is little left of the window. A round trip of 0 is unknown.
+// far away it is twelve round trips, so that the request can be repeated over a new connection, and
+// still at most a quarter of the TTL; or two, an answer and time for it to be late, if at most half
+// of the TTL: later there is little left of the window. A round trip of 0 is unknown.
 func Patience(ttl, roundTrip time.Duration) time.Duration {
-	return max(min(max(ttl/4, minPatience), maxPatience), min(patientTrips*roundTrip, ttl/2))
+	near := min(max(ttl/4, minPatience), maxPatience)
+	return max(near, min(patientTrips*roundTrip, ttl/4), min(leastTrips*roundTrip, ttl/2))
 }
 
-// AskPatience is Patience for a request that is not for a TTL: a second, or six round trips, but at most ten
+// AskPatience is Patience for a request that is not for a TTL: a second, or twelve round trips, but at most ten
 // seconds.
 func AskPatience(roundTrip time.Duration) time.Duration {
 	return max(maxPatience, min(patientTrips*roundTrip, maxAskPatience))

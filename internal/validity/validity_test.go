@@ -36,11 +36,13 @@ func TestPatience_IsAQuarterWithinBounds(t *testing.T) {
 	}
 }
 
-// Where Redis is far away, six round trips count, but no more than half of the TTL.
+// Where Redis is far away, twelve round trips count, but no more than a quarter of the TTL; or two, up to half of it.
 func TestPatience_GrowsWithTheRoundTrip(t *testing.T) {
 	const far = 1250 * time.Millisecond
 	for _, tc := range []struct{ ttl, want time.Duration }{
+		{time.Minute, 15 * time.Second},
 		{30 * time.Second, 7500 * time.Millisecond},
+		{6 * time.Second, 2500 * time.Millisecond},
 		{4 * time.Second, 2 * time.Second},
 		{100 * time.Millisecond, 100 * time.Millisecond},
 	} {
@@ -48,7 +50,7 @@ func TestPatience_GrowsWithTheRoundTrip(t *testing.T) {
 			t.Errorf("Patience(%v, %v) = %v, want %v", tc.ttl, far, got, tc.want)
 		}
 	}
-	for trip, want := range map[time.Duration]time.Duration{0: time.Second, far: 7500 * time.Millisecond, time.Minute: 10 * time.Second} {
+	for trip, want := range map[time.Duration]time.Duration{0: time.Second, 500 * time.Millisecond: 6 * time.Second, time.Minute: 10 * time.Second} {
 		if got := AskPatience(trip); got != want {
 			t.Errorf("AskPatience(%v) = %v, want %v", trip, got, want)
 		}

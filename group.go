@@ -91,6 +91,10 @@ func (l *Lease) partEnded(p *Lease, err error) {
 		gone := l.endGroupLocked(err)
 		g.mu.Unlock()
 		gone.announce()
+		var lost *LostError
+		if g.retake != nil && errors.As(err, &lost) { // a Redlock outlives the loss of a minority, so this is said of its own
+			g.as.m.journal.lost(l.name, lost.Reason)
+		}
 		for _, x := range rest {
 			if set {
 				x.lapse(err)

@@ -50,6 +50,7 @@ type Manager struct {
 	endLife    context.CancelFunc // by Close
 	stats      counters
 	failures   failures // of renewals
+	journal    *journal
 
 	mu      sync.Mutex // guards the following; a leaf in the lock order
 	entries [families]registry
@@ -116,6 +117,8 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	m.subscriber = newSubscriber(client, servers.cluster, cfg.publish, m.log, m.disconnected)
 	m.executor.OnReadOnly(m.subscriber.moved)
 	m.executor.OnStranded(func() { m.subscriber.doubt(max(pongSoon, 3*m.executor.RoundTrip())) })
+	m.executor.OnOutage(m.unavailable, m.availableAgain)
+	m.journal = newJournal(m.log)
 	m.inbox = newInbox(m)
 	m.telemetry = newTelemetry(cfg, m)
 	return m, nil
@@ -314,6 +317,9 @@ func (m *Manager) stop(ctx context.Context) error {
 	g.Go(func() error { return m.executor.Stop(ctx) })
 	if stopErr := g.Wait(); stopErr != nil && err == nil {
 		err = newLockError(ErrUnavailable, "", errClosing, stopErr)
+	}
+	if logErr := m.journal.close(ctx); logErr != nil && err == nil {
+		err = newLockError(ErrUnavailable, "", errClosing, logErr)
 	}
 	m.telemetry.close()
 	return err

@@ -293,3 +293,27 @@ func TestOperations_HarmlessAtAnyTime(t *testing.T) {
 	}
 	s.granted(t)
 }
+
+// Each line that is logged is in the table, with its level.
+func TestOperations_LogLinesAreListed(t *testing.T) {
+	t.Parallel()
+	text, n := read(t, "docs/OPERATIONS.md"), 0
+	for _, f := range glob(t, "*.go") {
+		if strings.HasSuffix(f, "_test.go") {
+			continue
+		}
+		for _, found := range regexp.MustCompile(`(?:log\.(Warn|Info|Error|Debug)\(|burstKey\{)"(holdfast: [^"]+)"`).FindAllStringSubmatch(read(t, f), -1) {
+			n++
+			level := strings.ToLower(found[1])
+			if level == "" {
+				level = "warn"
+			}
+			if !strings.Contains(text, "| `"+found[2]+"` | "+level+" |") {
+				t.Errorf("%s: docs/OPERATIONS.md does not list %q as %s", f, found[2], level)
+			}
+		}
+	}
+	if n < 9 {
+		t.Errorf("only %d lines found", n)
+	}
+}

@@ -136,10 +136,10 @@ func WithNameMapper(mapper func(name string) string) Option {
 	})
 }
 
-// WithLogger sets where lost leases, leases that WithMaxHold ended, failed renewals and lost pub/sub
-// connections are reported. What Lock, TryLock and Unlock find out and return is not, nor a
-// release that Redis has not confirmed. Renewals that fail make one line a second. The default
-// discards all. A handler that blocks delays the end of other leases, and renewals: it is called by the
+// WithLogger sets where trouble is reported: each lost lease once, also one whose loss Unlock finds and
+// returns; leases that WithMaxHold ended; releases that were given up; the beginning and the end of an
+// outage; failed renewals; lost pub/sub connections. docs/OPERATIONS.md lists the lines, and how many
+// of a kind become one. The default discards all. A handler that blocks delays the end of other leases, and renewals: it is called by the
 // goroutines that see to them, for which Close waits, within its bounds.
 func WithLogger(log *slog.Logger) Option {
 	return option(func(c *config) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,15 @@ func holdSafely(ctx context.Context, locks *holdfast.Manager, rebuildIndex func(
 	return rebuildIndex(lease.Context(ctx)) // stops when the lease is lost
 }
 
+func keepsTheError(ctx context.Context, locks *holdfast.Manager, rebuild func(context.Context) error) (err error) {
+	lease, err := locks.Mutex("job").Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lease.Unlock(ctx)) }()
+	return rebuild(lease.Context(ctx))
+}
+
 func rebuildUnder(ctx context.Context, lock holdfast.Locker, rebuild func(context.Context) error) error {
 	err := holdfast.Do(ctx, lock, func(ctx context.Context, lease *holdfast.Lease) error {
 		return rebuild(ctx)
@@ -129,21 +139,32 @@ func TestREADME_SnippetsRun(t *testing.T) {
 	defer cancel()
 	ran := 0
 	run := func(context.Context) error { ran++; return nil }
+	if !strings.Contains(read(t, "README.md"), "`defer func() { err = errors.Join(err, lease.Unlock(ctx)) }()`") { // keepsTheError has it
+		t.Error("the README does not say how to keep the error of Unlock")
+	}
+	err = keepsTheError(ctx, m, func(ctx context.Context) error {
+		_, err := m.ForceUnlock(ctx, "job")
+		return err
+	})
+	if !errors.Is(err, holdfast.ErrLeaseLost) {
+		t.Errorf("keepsTheError: %v, want the loss", err)
+	}
 	for name, err := range map[string]error{
-		"takeTurns":    takeTurns(ctx, m),
-		"inOrder":      inOrder(ctx, m),
-		"readTogether": readTogether(ctx, m),
-		"transfer":     transfer(ctx, m),
-		"variants":     variants(ctx, m, func(ctx context.Context, _ *holdfast.Lease) error { return run(ctx) }),
-		"holdSafely":   holdSafely(ctx, m, run),
-		"rebuildUnder": rebuildUnder(ctx, m.Mutex("index"), run),
+		"keepsTheError": keepsTheError(ctx, m, run),
+		"takeTurns":     takeTurns(ctx, m),
+		"inOrder":       inOrder(ctx, m),
+		"readTogether":  readTogether(ctx, m),
+		"transfer":      transfer(ctx, m),
+		"variants":      variants(ctx, m, func(ctx context.Context, _ *holdfast.Lease) error { return run(ctx) }),
+		"holdSafely":    holdSafely(ctx, m, run),
+		"rebuildUnder":  rebuildUnder(ctx, m.Mutex("index"), run),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if ran != 3 {
-		t.Errorf("%d of 3 functions were called", ran)
+	if ran != 4 {
+		t.Errorf("%d of 4 functions were called", ran)
 	}
 	_, _ = fenced, setBalance // need a database; the fenced-writer example does it on Redis
 }

@@ -118,10 +118,15 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	e := r.entry
 	lost, reason := []ended(nil), LostStolen
 	noticed := LostReason("") // by nothing but this reply
+	var gaveUp error          // why it ends without being confirmed
 	defer func() {
 		e.announceLoss(lost, reason)
 		if noticed != "" {
 			e.countLoss(noticed)
+			e.m.journal.lost(e.name(), noticed) // who defers Unlock drops its error
+		}
+		if gaveUp != nil && e.m.life.Err() == nil { // else Close has said so
+			e.m.journal.gaveUp(e.name(), gaveUp)
 		}
 	}()
 	message, granted := reply.Value.(string)
@@ -178,6 +183,9 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		r.unclear = r.unclear || reply.Outcome == command.Unknown
 		e.m.stats.troubles.Add(1)
 		r.againLocked(reply.Err)
+	}
+	if r.settled && errors.Is(r.verdict, ErrUnavailable) {
+		gaveUp = r.verdict
 	}
 	e.stepLocked()
 }

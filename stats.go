@@ -26,6 +26,7 @@ type Stats struct {
 	Commands        uint64 // script calls sent, including repeated ones
 	Batches         uint64 // pipelines they were sent in
 	Troubles        uint64 // requests that failed, were refused or took too long
+	Outages         uint64 // times that Redis did not answer any request for a second or more
 	Renewals        uint64 // holds renewed
 	RenewalFailures uint64 // holds whose renewal failed and was tried again
 	Wakeups         uint64 // messages for those who wait: grants, and reasons to ask again
@@ -37,6 +38,7 @@ type Stats struct {
 type counters struct {
 	reentered, handedOff, granted       atomic.Uint64
 	released, lost                      atomic.Uint64
+	outages                             atomic.Uint64
 	troubles, renewals, renewalFailures atomic.Uint64
 	wakeups, polls, reconnects          atomic.Uint64
 }
@@ -55,6 +57,7 @@ func (m *Manager) Stats() Stats {
 		Commands:        commands,
 		Batches:         batches,
 		Troubles:        m.stats.troubles.Load(),
+		Outages:         m.stats.outages.Load(),
 		Renewals:        m.stats.renewals.Load(),
 		RenewalFailures: m.stats.renewalFailures.Load(),
 		Wakeups:         m.stats.wakeups.Load(),

@@ -112,6 +112,7 @@ type Executor struct {
 	commands  atomic.Uint64 // commands sent, re-sends included
 	batches   atomic.Uint64
 	roundTrip atomic.Int64 // see RoundTrip
+	outage    outage
 
 	mu      sync.Mutex               // guards everything below, the shards and the batches of lanes
 	shards  map[*redis.Client]*shard // by master; nil: not a cluster, or not located yet
@@ -242,6 +243,9 @@ func (x *Executor) inspect() {
 	}
 	for _, c := range overdue {
 		c.Handler.Overdue(c)
+	}
+	for _, c := range overdue {
+		x.outage.failed(c.queued, nil)
 	}
 	for _, c := range lapsed {
 		c.Handler.Replied(c, Reply{Err: errLapsed, Outcome: NotSent})

@@ -181,6 +181,7 @@ func (l *lane) exchange(g group, inFull bool) {
 		acked, ackErr = ack.Int()
 	}
 	lost, demoted, took := false, false, time.Since(sent)
+	answered, failure := false, error(nil)
 	for i, c := range calls {
 		value, err := cmds[i].result()
 		switch {
@@ -201,8 +202,11 @@ func (l *lane) exchange(g group, inFull bool) {
 				l.took = took
 			}
 			x.locatable()
+			answered = true
 		case Denied:
+			failure = err
 		default:
+			failure = err
 			lost = true
 			demoted = demoted || isReadOnly(err)
 		}
@@ -210,6 +214,12 @@ func (l *lane) exchange(g group, inFull bool) {
 			Value: value, Err: err, Outcome: outcome, Sent: sent,
 			Acked: acked, AckErr: ackErr,
 		})
+	}
+	switch {
+	case answered:
+		x.outage.answered()
+	case failure != nil:
+		x.outage.failed(sent, failure)
 	}
 	if lost {
 		x.relocate()

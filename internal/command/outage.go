@@ -1,0 +1,83 @@
+package command
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// outageAfter is how long requests have to remain without an answer before that is an outage.
+const outageAfter = time.Second
+
+// errNoAnswer is the cause of an outage in which Redis says nothing.
+var errNoAnswer = errors.New("no answer")
+
+// outage finds out when requests bring no answer any more, and when they do again. A request that
+// fails or is overdue is a suspicion. It becomes an outage when a request that was submitted after
+// that comes to nothing as well, outageAfter or more after the first, and no answer came in between.
+// So neither one dead connection nor one lost reply is an outage. What costs nearly nothing is the
+// answer: one atomic load where nothing is suspected.
+type outage struct {
+	began func(cause error)          // called without a lock; nil: nothing is told
+	ended func(lasted time.Duration) // likewise
+	doubt atomic.Bool                // something is suspected
+
+	mu    sync.Mutex // guards the following
+	since time.Time  // when the first request was submitted, or failed
+	known time.Time  // when that was noticed
+	cause error      // of the latest failure, if it had one
+	told  bool       // it is an outage
+}
+
+// OnOutage has began and ended called, on goroutines of the executor, when Redis does not answer any
+// more and when it answers again. It must be called before Submit.
+func (x *Executor) OnOutage(began func(cause error), ended func(lasted time.Duration)) {
+	x.outage.began, x.outage.ended = began, ended
+}
+
+// failed records a request, submitted or sent at from, that failed with cause; nil: it is overdue.
+func (o *outage) failed(from time.Time, cause error) {
+	if o.began == nil || errors.Is(cause, errLapsed) || errors.Is(cause, errStopped) {
+		return
+	}
+	now := time.Now()
+	o.mu.Lock()
+	if cause != nil {
+		o.cause = cause
+	}
+	begins := false
+	switch {
+	case o.known.IsZero():
+		o.since, o.known = now, now
+		if cause == nil {
+			o.since = from
+		}
+		o.doubt.Store(true)
+	case !o.told && from.After(o.known) && now.Sub(o.since) >= outageAfter:
+		o.told, begins = true, true
+	}
+	cause = o.cause
+	o.mu.Unlock()
+	if begins {
+		if cause == nil {
+			cause = errNoAnswer
+		}
+		o.began(cause)
+	}
+}
+
+// answered records that Redis has answered.
+func (o *outage) answered() {
+	if !o.doubt.Load() {
+		return
+	}
+	o.mu.Lock()
+	told, since := o.told, o.since
+	o.doubt.Store(false)
+	o.since, o.known, o.cause, o.told = time.Time{}, time.Time{}, nil, false
+	o.mu.Unlock()
+	if told {
+		o.ended(time.Since(since))
+	}
+}

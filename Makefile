@@ -48,7 +48,7 @@ topology: redis ## fail-overs and moving slots, 20 rounds of each; their results
 
 interop: redis ## share locks with real Redisson, in JVMs; HOLDFAST_INTEROP=require fails without a JDK and Maven
 	@if command -v java >/dev/null && command -v mvn >/dev/null; then \
-	  $(MAKE) --no-print-directory $(REDISSON_PEERS) && HOLDFAST_INTEROP=require $(GO) test -count=1 -parallel 8 ./internal/interop; \
+	  $(MAKE) --no-print-directory $(REDISSON_PEERS) && HOLDFAST_INTEROP=require $(GO) test -count=1 -parallel 8 -timeout 1h ./internal/interop; \
 	else \
 	  echo "interop: skipped: it needs a JDK and Maven"; test "$$HOLDFAST_INTEROP" != require; \
 	fi

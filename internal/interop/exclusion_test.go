@@ -13,7 +13,7 @@ import (
 func exclusion(e *env) {
 	const (
 		threads, rounds = 3, 150
-		missed          = 2 * time.Minute
+		missed          = 5 * time.Minute
 	)
 	file := newSectionFile(e)
 	var alone, visits []*call

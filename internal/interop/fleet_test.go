@@ -73,9 +73,10 @@ func (f *fleet) startJava(t testing.TB, flags ...string) *peer {
 	return awaitReady(t, &peer{side: "java", Process: redistest.StartProgram(t, "java", slices.Concat(args, f.flags, flags)...)})
 }
 
+// awaitReady waits for as long as a JVM may take to start beside seven others on a busy machine.
 func awaitReady(t testing.TB, p *peer) *peer {
 	t.Helper()
-	p.Await(t, "ready", patience)
+	p.Await(t, "ready", 3*time.Minute)
 	return p
 }
 

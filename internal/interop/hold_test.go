@@ -33,7 +33,7 @@ func reentry(e *env) {
 
 // Each side sees the other's hold: that it is there, for how long and whose it is.
 func observe(e *env) {
-	const lease = 10_000
+	const lease = 20_000
 	for _, d := range e.directions() {
 		holder, other := d.from, d.to
 		ask := func(verb string) *call { return other.start(e, e.thread(2), verb, e.kind.name, e.key) }
@@ -66,7 +66,7 @@ func (e *env) inspect() (info holdfast.Info) {
 // Each side can take a hold of the other away. Its waiters are woken, and the holder is
 // told: ours when it looks next, Redisson's when it unlocks.
 func forceUnlock(e *env) {
-	victim := map[string]*peer{"go": e.startGo(e, "--watchdog", "1500"), "java": e.java[1]}
+	victim := map[string]*peer{"go": e.short("go"), "java": e.java[1]}
 	for _, d := range e.directions() {
 		thief, waiter := d.to, d.from // both directions: the holder's side waits as well
 		holder := victim[d.from.side]
@@ -112,7 +112,7 @@ func tokens(e *env) {
 			e.unlock(p, 1)
 			e.unlock(p, 1)
 
-			e.lock(p, 2, 100) // and let it expire
+			e.lock(p, 2, 1000) // and let it expire
 			grown(p, 2)
 			e.eventually("expiry", patience, func() bool {
 				return e.exists(e.key) == 0

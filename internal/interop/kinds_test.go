@@ -22,13 +22,13 @@ type kind struct {
 // What a waiter may have to bear under load.
 var bounds = struct {
 	woken  time.Duration // from a release to the grant it leads to: more is a message that was lost
-	grants int           // of Redis to others, while one caller waits beside a crowd of the other side
+	grants int           // of Redis to others, while one caller waits beside a crowd of the other side; the median counts
 }{
-	// Without the message our waiters look after 12.5 s and Redisson's after 30 s, the TTL.
-	// What is in time can take 5 s and more: a waiter of Redisson that is next in a queue
-	// has the lock offered for so long, and 3.21.3 sometimes sends its SUBSCRIBE 3 s after
-	// it has queued, as MONITOR shows.
-	woken:  8 * time.Second,
+	// Without the message our waiters look after 25 s and Redisson's after 30 s, the TTL, or
+	// both after 20 s, the worker's lease. What is in time can take 10 s and more: a waiter of
+	// Redisson that is next in a queue has the lock offered for 5 s, several can be in a row,
+	// and 3.21.3 sometimes sends its SUBSCRIBE 3 s after it has queued, as MONITOR shows.
+	woken:  16 * time.Second,
 	grants: 200,
 }
 

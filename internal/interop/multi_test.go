@@ -28,7 +28,7 @@ func multiLock(e *env) {
 		for i := range multi.misses {
 			members[i].lock(golang, 1, -1)
 		}
-		java.start(e, e.thread(1), "tryLock", all.kind.name, all.key, 3000, -1).want("true")
+		java.start(e, e.thread(1), "tryLock", all.kind.name, all.key, 12_000, -1).want("true") // it waits a third of that for each
 		for i := multi.misses; i < multi.members; i++ {
 			members[i].refused(golang)
 		}

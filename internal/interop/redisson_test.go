@@ -47,7 +47,7 @@ func multiLeaseEndsTokens(e *env) {
 	if got := ttl(); got != -1 {
 		e.Fatalf("the counter has a TTL of %v before", got)
 	}
-	java.start(e, "t", "tryLock", "multi/fenced", "a,b", 1000, 300).want("true")
+	java.start(e, "t", "tryLock", "multi/fenced", "a,b", 10_000, 5000).want("true")
 	if got := ttl(); got <= 0 {
 		e.Fatalf("the counter has a TTL of %v, no lease", got)
 	}
@@ -56,7 +56,7 @@ func multiLeaseEndsTokens(e *env) {
 }
 
 func spinLockTellsNobody(e *env) {
-	const lease = 2000
+	const lease = 8000 // in which the waiter has to fall asleep
 	java := e.startJava(e)
 	locked := java.start(e, "a", "lock", "spin", e.key, lease).want("ok")
 	waiting := e.waiter(java, 2)
@@ -97,7 +97,7 @@ func fairWaiterBehindCrash(e *env) {
 	holder, waiter := e.short("java"), e.short("java")
 	e.lock(holder, 1, -1)
 	waiting := e.waiter(waiter, 2)
-	for range 4 { // periods of the watchdog, a third of the TTL
+	for range 5 { // periods of the watchdog, a third of the TTL: in the last two the waiter asks again
 		e.renewed()
 	}
 	holder.Kill()

@@ -30,7 +30,7 @@ func rolePeer(args []string) {
 	messages := flags.String("messages", "auto", "")
 	prefix := flags.String("prefix", "", "")
 	slice := flags.Duration("slice", holdfast.DefaultHandoffSlice, "") // this and the next are ours alone
-	poll := flags.Duration("poll", patience/2, "")                     // by default, a lost message must show
+	poll := flags.Duration("poll", patience, "")                       // by default, a lost message must show
 	watchdog := flags.Int64("watchdog", 30_000, "")
 	_ = flags.Parse(args)
 
@@ -133,19 +133,28 @@ func (p *goPeer) execute(held leases, words []string) (string, error) {
 		<-held.last(owner.key).Done()
 		return held.last(owner.key).Err().Error(), nil
 	case "forceUnlock":
-		freed, err := p.manager.ForceUnlock(ctx, name)
-		return strconv.FormatBool(freed), err
+		before, err := p.inspect(name)
+		if err != nil {
+			return "", err
+		}
+		var freed, unheard bool
+		err = patiently(func() (err error) {
+			freed, err = p.manager.ForceUnlock(ctx, name)
+			unheard = unheard || err != nil
+			return err
+		})
+		return strconv.FormatBool(freed || unheard && before.Held), err // an answer that was lost may have been the one that says so
 	case "isLocked":
-		info, err := p.manager.Inspect(ctx, name)
+		info, err := p.inspect(name)
 		return strconv.FormatBool(info.Held), err
 	case "remainTimeToLive":
-		info, err := p.manager.Inspect(ctx, name)
+		info, err := p.inspect(name)
 		if info.Kind == holdfast.KindFree {
 			return "-2", err
 		}
 		return strconv.FormatInt(info.TTL.Milliseconds(), 10), err
 	case "inspect":
-		info, err := p.manager.Inspect(ctx, name)
+		info, err := p.inspect(name)
 		text, _ := json.Marshal(info)
 		return string(text), err
 	case "waiting": // whether anybody sleeps: Go has no threads to ask for one
@@ -161,9 +170,27 @@ func (p *goPeer) execute(held leases, words []string) (string, error) {
 		if verb == "work" {
 			return newWorker(owner, s, seed).work(int(amount))
 		}
-		return newWorker(owner, s, seed).hammer(amount * time.Millisecond)
+		return newWorker(owner, s, seed).hammer(int(amount), words[7]+overSuffix)
 	}
 	return "", fmt.Errorf("no command %q", verb)
+}
+
+func (p *goPeer) inspect(name string) (info holdfast.Info, err error) {
+	err = patiently(func() error {
+		info, err = p.manager.Inspect(context.Background(), name)
+		return err
+	})
+	return info, err
+}
+
+// patiently asks again while Redis has not answered in the second that the library gives it: a
+// machine that stands still for longer is no failure.
+func patiently(ask func() error) error {
+	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+		if err := ask(); !errors.Is(err, holdfast.ErrUnavailable) || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // owner is a thread's view of one lock.
@@ -191,11 +218,16 @@ func (o owner) lock(wait, ttl time.Duration) (granted bool, err error) {
 	if outer := o.held.last(o.key); outer != nil && outer.Err() == nil {
 		ctx = outer.Context(ctx)
 	}
-	acquire := o.kind.lock(o.manager, o.name, opts...).Lock
+	lock := o.kind.lock(o.manager, o.name, opts...)
+	var lease *holdfast.Lease
 	if wait == 0 {
-		acquire = o.kind.lock(o.manager, o.name, opts...).TryLock
+		err = patiently(func() (err error) {
+			lease, err = lock.TryLock(ctx)
+			return err
+		})
+	} else {
+		lease, err = lock.Lock(ctx)
 	}
-	lease, err := acquire(ctx)
 	if errors.Is(err, holdfast.ErrNotAcquired) && wait >= 0 {
 		return false, nil
 	}
@@ -216,5 +248,5 @@ func (o owner) unlock() error {
 		return errors.New("this thread does not hold it")
 	}
 	o.held[o.key] = o.held[o.key][:len(o.held[o.key])-1]
-	return lease.Unlock(context.Background())
+	return patiently(func() error { return lease.Unlock(context.Background()) })
 }

@@ -3,6 +3,8 @@ package interop
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"time"
 )
 
@@ -84,12 +86,19 @@ func (w *worker) acquire() (granted bool, err error) {
 	}
 }
 
-// hammer takes the lock for d, as fast as it can. It returns how often it got it, how many
-// sections of others passed at most while it waited, how many rules were broken, and the
-// longest wait in ms.
-func (w *worker) hammer(d time.Duration) (string, error) {
-	var mostOthers int64
-	for end := time.Now().Add(d); time.Now().Before(end); {
+// overSuffix ends the name of the file, next to that of the section, that says to hammer: enough.
+const overSuffix = ".over"
+
+// hammer takes the lock as fast as it can, as often as rounds says, or until the file over exists.
+// It returns how often it got it, how many sections of others passed while it waited (the median,
+// which a process or a server that stands still for a moment does not change), how many rules were
+// broken, and the longest wait in ms.
+func (w *worker) hammer(rounds int, over string) (string, error) {
+	var others []int64
+	for rounds < 0 || w.entered < rounds {
+		if _, err := os.Stat(over); err == nil {
+			break
+		}
 		before, err := w.section.read()
 		if err != nil {
 			return "", err
@@ -103,7 +112,7 @@ func (w *worker) hammer(d time.Duration) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		mostOthers = max(mostOthers, now.Sections-before.Sections)
+		others = append(others, now.Sections-before.Sections)
 		violations, err := w.section.alone(w.me, 0, func() {})
 		if err != nil {
 			return "", err
@@ -114,7 +123,12 @@ func (w *worker) hammer(d time.Duration) (string, error) {
 			return "", err
 		}
 	}
-	return fmt.Sprint(w.entered, " ", mostOthers, " ", w.violations, " ", w.longest.Milliseconds()), nil
+	slices.Sort(others)
+	median := int64(0)
+	if len(others) > 0 {
+		median = others[len(others)/2]
+	}
+	return fmt.Sprint(w.entered, " ", median, " ", w.violations, " ", w.longest.Milliseconds()), nil
 }
 
 // enter runs the section; the token must be greater than all before it, unless it is 0.

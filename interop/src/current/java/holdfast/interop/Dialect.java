@@ -14,6 +14,10 @@ final class Dialect {
         config.setPassword(password);
     }
 
+    static void subscriptionTimeout(BaseConfig<?> servers, int millis) {
+        servers.setSubscriptionTimeout(millis);
+    }
+
     static void prefix(Config config, BaseConfig<?> servers, String prefix) {
         config.setNameMapper(new NameMapper() {
             @Override

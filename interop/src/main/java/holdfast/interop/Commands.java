@@ -53,11 +53,12 @@ final class Commands {
             case "waiting": // thread
                 return String.valueOf(sleeps(threads.get(request.arguments().get(0))));
             case "work": // rounds, seed, file
-            case "hammer": // milliseconds, seed, file
+            case "hammer": // rounds, seed, file
                 try (Section section = new Section(Path.of(request.arguments().get(2)))) {
                     Worker worker = new Worker(lock, request.kind().equals("read"), section, request.number(1));
                     long amount = request.number(0);
-                    return request.verb().equals("work") ? worker.work(amount) : worker.hammer(amount);
+                    return request.verb().equals("work") ? worker.work(amount)
+                            : worker.hammer(amount, Path.of(request.arguments().get(2) + ".over"));
                 }
             default:
                 throw new IllegalArgumentException("no command " + request.verb());

@@ -37,6 +37,8 @@ import picocli.CommandLine.Option;
  */
 @Command(name = "redisson-peer", description = "A client of Redisson that takes commands on its standard input.")
 public final class Main implements Callable<Integer> {
+    private static final int PATIENCE = 60_000; // milliseconds
+
     /** How releases are announced in a cluster. */
     enum Messages { AUTO, CLASSIC, SHARDED }
 
@@ -131,6 +133,10 @@ public final class Main implements Callable<Integer> {
                     .setAddress("redis://" + address)
                     .setConnectionMinimumIdleSize(1);
         }
+        // A request that is not answered in time is sent again, and counts a hold twice: a process or a server
+        // that stands still for the usual 3 s must not lead to that.
+        servers.setTimeout(PATIENCE).setConnectTimeout(PATIENCE);
+        Dialect.subscriptionTimeout(servers, PATIENCE);
         if (password != null) {
             Dialect.password(config, servers, password);
         }

@@ -4,6 +4,11 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import static java.util.concurrent.TimeUnit.NANOSECONDS;
 
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 import java.util.Random;
 import java.util.concurrent.locks.LockSupport;
 
@@ -63,25 +68,28 @@ final class Worker {
     }
 
     /**
-     * Takes the lock for as many milliseconds, as fast as it can. Returns how often it got it, how many sections
-     * of others passed at most while it waited, how many rules were broken, and the longest wait in ms.
+     * Takes the lock as fast as it can, as often as rounds says, or, if that is negative, until the file over exists.
+     * Returns how often it got it, how many sections of others passed while it waited (the median, which a process
+     * that stands still for a moment does not change), how many rules were broken, and the longest wait in ms.
      */
-    String hammer(long millis) throws Exception {
-        long mostOthers = 0;
-        for (long end = System.nanoTime() + MILLISECONDS.toNanos(millis); System.nanoTime() < end; ) {
+    String hammer(long rounds, Path over) throws Exception {
+        List<Long> others = new ArrayList<>();
+        while ((rounds < 0 || entered < rounds) && !Files.exists(over)) {
             long sections = section.count();
             long began = System.nanoTime();
             lock.lock();
             try {
                 longest = Math.max(longest, System.nanoTime() - began);
-                mostOthers = Math.max(mostOthers, section.count() - sections);
+                others.add(section.count() - sections);
                 entered++;
                 violations += section.alone(me, 0, () -> { });
             } finally {
                 lock.unlock();
             }
         }
-        return entered + " " + mostOthers + " " + violations + " " + NANOSECONDS.toMillis(longest);
+        Collections.sort(others);
+        long median = others.isEmpty() ? 0 : others.get(others.size() / 2);
+        return entered + " " + median + " " + violations + " " + NANOSECONDS.toMillis(longest);
     }
 
     private boolean acquire() throws InterruptedException {

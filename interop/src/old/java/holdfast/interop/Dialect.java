@@ -13,6 +13,10 @@ final class Dialect {
         servers.setPassword(password);
     }
 
+    static void subscriptionTimeout(BaseConfig<?> servers, int millis) {
+        // It is the timeout of all requests.
+    }
+
     static void prefix(Config config, BaseConfig<?> servers, String prefix) {
         servers.setNameMapper(new NameMapper() {
             @Override

@@ -67,7 +67,7 @@ var besideScenarios = map[string]func(*Env){
 		first := e.Foreign(1)
 		first.Try()
 		admin.ZAdd(bg, keys[1], zAt(time.Now().Add(-time.Second), dead))
-		if _, err := e.Manager().ForceUnlock(bg, e.Key); err != nil {
+		if _, err := e.ForceUnlock(e.Manager()); err != nil {
 			e.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(bg, prompt)

@@ -42,7 +42,7 @@ var cornerScenarios = map[string]func(*Env){
 		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(time.Minute)))
 		got := e.Locking(e.Lock(m))
 		e.Parked(m, 1)
-		if _, err := m.ForceUnlock(bg, e.Key); err != nil {
+		if _, err := e.ForceUnlock(m); err != nil {
 			e.Fatal(err)
 		}
 		reasons := []holdfast.LostReason{holdfast.LostDeleted}
@@ -333,10 +333,10 @@ var cornerScenarios = map[string]func(*Env){
 		if keys := e.srv.Keys(); len(keys) != 1 || keys[0] != "prefix:"+e.Key {
 			e.Errorf("keys %q", keys)
 		}
-		if _, err := e.kind.Lock(e.Manager(), "prefix:"+e.Key).TryLock(bg); !errors.Is(err, holdfast.ErrNotAcquired) {
+		if _, err := e.TryLock(e.kind.Lock(e.Manager(), "prefix:"+e.Key)); !errors.Is(err, holdfast.ErrNotAcquired) {
 			e.Errorf("the mapped name is not locked: %v", err)
 		}
-		info, err := m.Inspect(bg, e.Key)
+		info, err := e.Inspect(m)
 		if err != nil || !info.Held {
 			e.Errorf("%+v, %v", info, err)
 		}

@@ -125,6 +125,43 @@ func (e *Env) MustUnlock(l *holdfast.Lease) {
 	}
 }
 
+// TryLock calls TryLock of l until Redis has answered it.
+func (e *Env) TryLock(l holdfast.Locker) (*holdfast.Lease, error) {
+	e.Helper()
+	return answered(e, func() (*holdfast.Lease, error) { return l.TryLock(bg) })
+}
+
+// Inspect calls Inspect of m with the scenario's name until Redis has answered it.
+func (e *Env) Inspect(m *holdfast.Manager) (holdfast.Info, error) {
+	e.Helper()
+	return answered(e, func() (holdfast.Info, error) { return m.Inspect(bg, e.Key) })
+}
+
+// ForceUnlock calls ForceUnlock of m with the scenario's name until Redis has answered it. A call
+// whose answer was late may be the one that freed the lock.
+func (e *Env) ForceUnlock(m *holdfast.Manager) (freed bool, err error) {
+	e.Helper()
+	held := e.srv.Admin().Exists(bg, e.Key).Val() == 1
+	late := false
+	freed, err = answered(e, func() (bool, error) {
+		freed, err := m.ForceUnlock(bg, e.Key)
+		late = late || errors.Is(err, holdfast.ErrUnavailable)
+		return freed, err
+	})
+	return freed || late && held && err == nil, err
+}
+
+// answered calls ask until it returns anything but ErrUnavailable, for as long as patience: the
+// library gives Redis a second, and a machine may stand still for longer.
+func answered[T any](e *Env, ask func() (T, error)) (got T, err error) {
+	e.Helper()
+	e.Eventually("Redis answers", func() bool {
+		got, err = ask()
+		return !errors.Is(err, holdfast.ErrUnavailable)
+	})
+	return got, err
+}
+
 // HeldByRedisson makes the named lock one that a client of Redisson holds, until the
 // function it returns releases it as Redisson does.
 func (e *Env) HeldByRedisson(name string) (release func()) {

@@ -205,7 +205,7 @@ var fairScenarios = map[string]func(*Env){
 		m := e.Manager()
 		mon := e.srv.Monitor(e)
 		for range 20 {
-			_, err := e.Lock(m).TryLock(bg)
+			_, err := e.TryLock(e.Lock(m))
 			e.WantErr(err, holdfast.ErrNotAcquired)
 		}
 		waits := e.Enqueue(m, 1)[0]

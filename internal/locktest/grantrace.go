@@ -161,7 +161,7 @@ var grantRaceScenarios = map[string]func(*Env){
 		e.MustUnlock(held)
 		e.Eventually("it hears of the grant", func() bool { return m.Stats().Wakeups > heard })
 		other := e.Manager(byMessage...)
-		if ok, err := other.ForceUnlock(bg, e.Key); !ok || err != nil {
+		if ok, err := e.ForceUnlock(other); !ok || err != nil {
 			e.Fatalf("%v, %v", ok, err)
 		}
 		next := e.MustLock(e.Lock(other))

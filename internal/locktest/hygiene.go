@@ -315,30 +315,30 @@ var hygieneScenarios = map[string]func(*Env){
 	// Stats and Inspect tell what is there.
 	"InspectTellsWhatIsThere": func(e *Env) {
 		m := e.Manager()
-		info, err := m.Inspect(bg, e.Key)
+		info, err := e.Inspect(m)
 		if err != nil || info.Held || info.Kind != holdfast.KindFree || info.Name != e.Key {
 			e.Errorf("free: %+v, %v", info, err)
 		}
 		l := e.MustLock(e.Lock(m, holdfast.WithFencing()))
-		info, err = e.Manager().Inspect(bg, e.Key)
+		info, err = e.Inspect(e.Manager())
 		if err != nil || !info.Held || len(info.Holders) != 1 || !info.Holders[0].Holdfast ||
 			info.Holders[0].Holds != 1 || info.TTL < lease/2 || info.TTL > lease || info.Token != l.Token() {
 			e.Errorf("held: %+v, %v", info, err)
 		}
 		e.MustUnlock(l)
 		e.srv.Admin().HSet(bg, e.Key, "mode", "write", "java:1:write", 2)
-		info, err = m.Inspect(bg, e.Key)
+		info, err = e.Inspect(m)
 		if err != nil || info.Kind != holdfast.KindWrite || info.TTL != -1 || len(info.Holders) != 1 ||
 			!info.Holders[0].Write || info.Holders[0].Holds != 2 || info.Holders[0].Holdfast {
 			e.Errorf("written by another: %+v, %v", info, err)
 		}
 		e.srv.Admin().Do(bg, "PEXPIRE", e.Key, int64(math.MaxInt32)*24*60*60*1000) // as many days: 5.9 million years
-		if info, err = m.Inspect(bg, e.Key); err != nil || info.TTL != math.MaxInt64 {
+		if info, err = e.Inspect(m); err != nil || info.TTL != math.MaxInt64 {
 			e.Errorf("for ever, almost: %+v, %v", info, err)
 		}
 		e.srv.Admin().Del(bg, e.Key)
 		e.srv.Admin().Set(bg, e.Key, "x", 0)
-		info, err = m.Inspect(bg, e.Key)
+		info, err = e.Inspect(m)
 		if err != nil || info.Held || info.Kind != holdfast.KindOther {
 			e.Errorf("a string: %+v, %v", info, err)
 		}

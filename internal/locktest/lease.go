@@ -245,7 +245,7 @@ var leaseScenarios = map[string]func(*Env){
 		runtime.GC()
 		n := m.Stats().Renewals
 		e.Eventually("it is renewed", func() bool { return m.Stats().Renewals > n+2 })
-		if _, err := e.Lock(e.Manager()).TryLock(bg); !errors.Is(err, holdfast.ErrNotAcquired) {
+		if _, err := e.TryLock(e.Lock(e.Manager())); !errors.Is(err, holdfast.ErrNotAcquired) {
 			e.Errorf("TryLock: %v", err)
 		}
 	},

@@ -94,14 +94,14 @@ var releaseScenarios = map[string]func(*Env){
 		waiting := e.Manager(byMessage...)
 		got := e.Locking(e.Lock(waiting))
 		e.Listening(1)
-		freed, err := operator.ForceUnlock(bg, e.Key)
+		freed, err := e.ForceUnlock(operator)
 		if err != nil || !freed {
 			e.Fatalf("ForceUnlock: %v, %v", freed, err)
 		}
 		e.WantLost(l, holdfast.LostDeleted, holdfast.LostStolen)
 		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
 		e.MustUnlock(<-got)
-		if freed, err := operator.ForceUnlock(bg, e.Key); err != nil || freed {
+		if freed, err := e.ForceUnlock(operator); err != nil || freed {
 			e.Errorf("ForceUnlock of a free lock: %v, %v", freed, err)
 		}
 	},
@@ -109,7 +109,7 @@ var releaseScenarios = map[string]func(*Env){
 	"ForceUnlockOfAnotherKindTouchesNothing": func(e *Env) {
 		m := e.Manager()
 		e.Server().Admin().Set(bg, e.Key, "mine", 0)
-		_, err := m.ForceUnlock(bg, e.Key)
+		_, err := e.ForceUnlock(m)
 		e.WantErr(err, holdfast.ErrWrongKind)
 		if v := e.srv.Admin().Get(bg, e.Key).Val(); v != "mine" {
 			e.Errorf("the value is %q", v)
@@ -120,12 +120,12 @@ var releaseScenarios = map[string]func(*Env){
 		} {
 			e.srv.Admin().Del(bg, e.Key)
 			e.srv.Admin().HSet(bg, e.Key, hash...)
-			_, err = m.ForceUnlock(bg, e.Key)
+			_, err = e.ForceUnlock(m)
 			e.WantErr(err, holdfast.ErrWrongKind)
 			if n := e.srv.Admin().HLen(bg, e.Key).Val(); int(n) != len(hash)/2 {
 				e.Errorf("%d fields are left of %v", n, hash)
 			}
-			if info, err := m.Inspect(bg, e.Key); err != nil || info.Kind != holdfast.KindOther || info.Held || len(info.Holders) != 0 {
+			if info, err := e.Inspect(m); err != nil || info.Kind != holdfast.KindOther || info.Held || len(info.Holders) != 0 {
 				e.Errorf("%v is shown as %+v, %v", hash, info, err)
 			}
 		}
@@ -144,10 +144,10 @@ var releaseScenarios = map[string]func(*Env){
 		} {
 			e.Server().Admin().HSet(bg, e.Key, hash...)
 			e.srv.Admin().PExpire(bg, e.Key, time.Minute)
-			if info, err := m.Inspect(bg, e.Key); err != nil || !info.Held || len(info.Holders) != 1 {
+			if info, err := e.Inspect(m); err != nil || !info.Held || len(info.Holders) != 1 {
 				e.Errorf("%v is shown as %+v, %v", hash, info, err)
 			}
-			if freed, err := m.ForceUnlock(bg, e.Key); !freed || err != nil {
+			if freed, err := e.ForceUnlock(m); !freed || err != nil {
 				e.Errorf("%v: %v, %v", hash, freed, err)
 			}
 			e.Free()
@@ -158,7 +158,7 @@ var releaseScenarios = map[string]func(*Env){
 	"ForceUnlockHereTellsAtOnce": func(e *Env) {
 		m := e.Manager(holdfast.WithLease(time.Hour))
 		l := e.MustLock(e.Lock(m))
-		if freed, err := m.ForceUnlock(bg, e.Key); err != nil || !freed {
+		if freed, err := e.ForceUnlock(m); err != nil || !freed {
 			e.Fatalf("ForceUnlock: %v, %v", freed, err)
 		}
 		e.WantLost(l, holdfast.LostDeleted)

@@ -66,7 +66,7 @@ func (e *Env) Soon(what string, got <-chan *holdfast.Lease) *holdfast.Lease {
 // Busy fails unless a call that does not wait finds the lock taken.
 func (e *Env) Busy(try func(context.Context) (*holdfast.Lease, error)) {
 	e.Helper()
-	got, err := try(bg)
+	got, err := answered(e, func() (*holdfast.Lease, error) { return try(bg) })
 	if err == nil {
 		_ = got.Unlock(bg)
 		e.Error("got the lock, want ErrNotAcquired")

@@ -39,7 +39,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		e.Queued(1)
 		e.Eventually("it has asked again, once it heard messages", func() bool { return e.srv.CommandCalls("eval", "evalsha") >= 3 })
 		e.srv.Admin().Del(bg, e.Key)
-		got, err := e.RW(third).TryRLock(bg)
+		got, err := e.TryLock(e.RW(third).RLocker())
 		if err != nil {
 			e.Fatal(err)
 		}
@@ -239,7 +239,7 @@ var rwQueueScenarios = map[string]func(*Env){
 			held := e.MustLock(side)
 			writer := e.Locking(e.RW(e.Manager(byMessage...)))
 			e.Queued(1)
-			if ok, err := admin.ForceUnlock(bg, e.Key); !ok || err != nil {
+			if ok, err := e.ForceUnlock(admin); !ok || err != nil {
 				e.Errorf("%v, %v", ok, err)
 			}
 			got := e.Soon("the writer", writer)
@@ -249,7 +249,7 @@ var rwQueueScenarios = map[string]func(*Env){
 				e.Errorf("the writer was disturbed: %v", e.Holders())
 			}
 			e.MustUnlock(got)
-			if ok, err := admin.ForceUnlock(bg, e.Key); ok || err != nil {
+			if ok, err := e.ForceUnlock(admin); ok || err != nil {
 				e.Errorf("of a free lock: %v, %v", ok, err)
 			}
 		}
@@ -259,7 +259,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		m, other := e.Manager(), e.Manager()
 		want := func(kind holdfast.Kind, holders, waiters int) {
 			e.Helper()
-			info, err := other.Inspect(bg, e.Key)
+			info, err := e.Inspect(other)
 			if err != nil {
 				e.Fatal(err)
 			}

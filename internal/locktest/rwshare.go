@@ -241,11 +241,11 @@ var rwShareScenarios = map[string]func(*Env){
 		e.Busy(rb.TryRLock)
 		e.MustUnlock(writer)
 
-		reader, err := ra.TryRLock(bg)
+		reader, err := e.TryLock(ra.RLocker())
 		if err != nil {
 			e.Fatal(err)
 		}
-		other, err := rb.TryRLock(bg)
+		other, err := e.TryLock(rb.RLocker())
 		if err != nil {
 			e.Fatal(err)
 		}

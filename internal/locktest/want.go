@@ -130,7 +130,7 @@ func (e *Env) Holders() map[string]string {
 // Free fails unless another client gets the lock at once, and leaves it free.
 func (e *Env) Free() {
 	e.Helper()
-	l, err := e.Lock(e.Manager()).TryLock(bg)
+	l, err := e.TryLock(e.Lock(e.Manager()))
 	if err != nil {
 		e.Fatalf("the lock is not free: %v", err)
 	}

@@ -118,10 +118,10 @@ func (h *handle) enter(ctx context.Context, r request) (*Lease, *waiter, *entry,
 	if ctx.Err() != nil {
 		return nil, nil, nil, newLockError(ErrNotAcquired, h.name, contextCauses(ctx)...)
 	}
-	r.h, r.owner = h, ownerFrom(ctx)
-	if r.owner != nil && h.heldOtherwise(r.owner) {
-		return nil, nil, nil, newLockError(ErrWouldDeadlock, h.name, errBothKinds)
+	if lease, err := h.reenter(ctx); lease != nil || err != nil {
+		return lease, nil, nil, err
 	}
+	r.h = h
 	e, err := h.lockEntry()
 	if err != nil {
 		return nil, nil, nil, err
@@ -152,57 +152,10 @@ func (h *handle) lockEntry() (*entry, error) {
 	}
 }
 
-// heldOtherwise reports whether o holds the lock as a mutex and asks for it as a fair lock, or the
-// other way round: they share a key and no entry, so o would wait for itself.
-func (h *handle) heldOtherwise(o *owner) bool {
-	other := fairKind
-	switch h.family {
-	case mutexKind:
-	case fairKind:
-		other = mutexKind
-	default:
-		return false
-	}
-	_, held := h.heldAs(o, other)
-	return held
-}
-
-// upgrades reports whether o reads the lock and asks for its write side.
-func (h *handle) upgrades(o *owner) bool {
-	if h.kind != writeKind {
-		return false
-	}
-	side, held := h.heldAs(o, h.family)
-	return held && side == readKind
-}
-
-// heldAs reports whether o has a hold of the lock as one of a family, and of which kind that is now.
-func (h *handle) heldAs(o *owner, family kind) (k kind, held bool) {
-	h.m.mu.Lock()
-	e := h.m.entries[family][h.mapped]
-	h.m.mu.Unlock()
-	if e == nil {
-		return 0, false
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	own := e.holdOfLocked(o, time.Now())
-	if own == nil {
-		return 0, false
-	}
-	return own.kind, true
-}
-
 func (e *entry) enterLocked(r request) (*Lease, *waiter, error) {
 	h := r.h
 	if e.closed {
 		return nil, nil, newLockError(ErrClosed, h.name)
-	}
-	if r.owner != nil {
-		if own := e.holdOfLocked(r.owner, time.Now()); own != nil {
-			lease, err := e.reenterLocked(own, &r)
-			return lease, nil, err
-		}
 	}
 	if e.waiters.Len() == 0 && e.hold == nil && !e.reads.none() {
 		now := time.Now()
@@ -210,7 +163,7 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, error) {
 			if x.joins(h, now) {
 				e.m.stats.handedOff.Add(1)
 				e.askDemandLocked(x, now)
-				return e.leaseLocked(x, h, r.owner, grantedByHandoff), nil, nil
+				return e.leaseLocked(x, h, grantedByHandoff), nil, nil
 			}
 		}
 	}
@@ -235,20 +188,6 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, error) {
 	}
 	e.stepLocked()
 	return nil, w, nil
-}
-
-// holdOfLocked returns the hold that o, which is not nil, has a lease on; nil if there is
-// none.
-func (e *entry) holdOfLocked(o *owner, now time.Time) *hold {
-	if h := e.hold; h != nil && h.caller() == o && now.Before(h.end()) {
-		return h
-	}
-	for _, h := range e.reads.all() {
-		if now.Before(h.end()) && h.leasedTo(o) {
-			return h
-		}
-	}
-	return nil
 }
 
 // inTheWayLocked reports whether somebody in this process keeps a caller that does not

@@ -79,7 +79,6 @@ func (e *entry) channel() string { return e.keys.Channel() }
 // bid changes: both are guarded by entry.mu.
 type request struct {
 	h      *handle
-	owner  *owner          // carried by the caller's context; nil: a new one
 	once   bool            // TryLock: refused by the first verdict
 	behind int32           // fair, once: of what was being given up when it came, how much is still to end
 	after  uint64          // requests numbered above it were sent after the caller had come

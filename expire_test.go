@@ -131,7 +131,7 @@ func TestExpire_OfAPartThatJoins(t *testing.T) {
 	all := p.hold.entry.endHoldLocked(p.hold, ErrMaxHold)
 	p.mu().Unlock()
 	announceAll(all)
-	whole := newGroupLease(&l.handle, 1, new(owner))
+	whole := newGroupLease(&l.handle, 1)
 	whole.join(p)
 	if err := whole.Err(); err != ErrMaxHold || whole.Valid() {
 		t.Errorf("%v, valid %v", err, whole.Valid())

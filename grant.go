@@ -62,17 +62,12 @@ func (e *entry) serveLocked(h *hold, w *waiter, how grantMode) {
 // shareLocked lets in the readers from w on, up to the next writer, that can use the
 // read hold h.
 func (e *entry) shareLocked(h *hold, w *waiter) {
-	owners := false
 	for next := w; w != nil && w.Value.h.kind == readKind; w = next {
 		next = w.Next()
 		if h.shares(w.Value.h) {
-			owners = owners || w.Value.owner != nil
 			e.m.stats.handedOff.Add(1)
-			e.deliverLocked(w, Result{Lease: e.leaseLocked(h, w.Value.h, w.Value.owner, grantedByHandoff)})
+			e.deliverLocked(w, Result{Lease: e.leaseLocked(h, w.Value.h, grantedByHandoff)})
 		}
-	}
-	if owners {
-		e.reenterWaitersLocked(h)
 	}
 }
 
@@ -87,44 +82,24 @@ func (e *entry) assignLocked(h *hold, w *waiter, how grantMode) {
 		l.timer = time.AfterFunc(d, func() { e.reachLimit(h, l) })
 		h.limit = l
 	}
-	lease := e.leaseLocked(h, w.Value.h, w.Value.owner, how)
-	e.deliverLocked(w, Result{Lease: lease})
-	if lease.owner == w.Value.owner { // brought by its context
-		e.reenterWaitersLocked(h)
-	}
+	e.deliverLocked(w, Result{Lease: e.leaseLocked(h, w.Value.h, how)})
 }
 
-// reenterWaitersLocked lets in the waiters whose owner has just got a lease on h: they
-// would wait for themselves.
-func (e *entry) reenterWaitersLocked(h *hold) {
-	for w := e.waiters.Front(); w != nil; {
-		next := w.Next()
-		if o := w.Value.owner; o != nil && h.leasedTo(o) {
-			again, err := e.reenterLocked(h, &w.Value)
-			e.deliverLocked(w, Result{again, err})
-		}
-		w = next
-	}
-}
-
-// reenterLocked adds a lease for a caller whose owner has h.
-func (e *entry) reenterLocked(h *hold, r *request) (*Lease, error) {
+// reenterLocked adds a lease to h for a caller by whose context h is held.
+func (e *entry) reenterLocked(h *hold, by *handle) (*Lease, error) {
 	switch {
-	case h.kind == readKind && r.h.kind == writeKind:
-		return nil, newLockError(ErrWouldDeadlock, r.h.name, errUpgrade)
-	case r.h.cfg.fencing && !h.cfg.fencing:
+	case h.kind == readKind && by.kind == writeKind:
+		return nil, newLockError(ErrWouldDeadlock, by.name, errUpgrade)
+	case by.cfg.fencing && !h.cfg.fencing:
 		return nil, &OptionError{"WithFencing", "re-entry", "the owner took the lock without it, there is no token"}
 	}
 	e.m.stats.reentered.Add(1)
-	return e.leaseLocked(h, r.h, r.owner, grantedReentry), nil
+	return e.leaseLocked(h, by, grantedReentry), nil
 }
 
-// leaseLocked adds a lease of owner o (nil: a new owner) to h.
-func (e *entry) leaseLocked(h *hold, by *handle, o *owner, how grantMode) *Lease {
-	l := &Lease{name: by.name, kind: by.kind, hold: h, owner: o, how: how, token: h.token, limit: h.limit}
-	if o == nil {
-		l.owner = &l.self
-	}
+// leaseLocked adds a lease to h.
+func (e *entry) leaseLocked(h *hold, by *handle, how grantMode) *Lease {
+	l := &Lease{name: by.name, kind: by.kind, hold: h, how: how, token: h.token, limit: h.limit}
 	h.add(l)
 	return l
 }

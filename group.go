@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// group is what a lease of several locks consists of: its parts, a lease of each lock, all
-// of one owner. It ends when fewer are left than it needs; the rest is then released.
+// group is what a lease of several locks consists of: its parts, a lease of each lock. It ends when fewer are left than it needs; the rest is then released.
 type group struct {
 	as   *handle // the locks together
 	need int     // how many parts it takes
 
 	// Redlock only, else nil: members join and leave while it is held.
 	retake func(whole *Lease, of *handle) // takes a lost member again, until life ends
-	life   context.Context                // carries the owner, ends with the lease
+	life   context.Context                // carries the leases that the caller's context did, ends with the lease
 	stop   context.CancelFunc             // ends life
 	work   sync.WaitGroup                 // who takes members; begun under mu, or before the lease is held
 
@@ -28,8 +27,8 @@ type group struct {
 }
 
 // newGroupLease makes a lease that parts join.
-func newGroupLease(as *handle, need int, o *owner) *Lease {
-	return &Lease{name: as.name, kind: as.kind, owner: o, how: grantedReentry, group: &group{as: as, need: need}}
+func newGroupLease(as *handle, need int) *Lease {
+	return &Lease{name: as.name, kind: as.kind, how: grantedReentry, group: &group{as: as, need: need}}
 }
 
 // join makes p part of l. It gives p back if l has ended, or is about to: a part that was

@@ -42,7 +42,7 @@ func TestGroup_PartAfterALapseIsGivenBack(t *testing.T) {
 		}
 		parts = append(parts, part)
 	}
-	whole := newGroupLease(&handle{&named{m: m, name: "whole"}, redlockKind}, 2, new(owner))
+	whole := newGroupLease(&handle{&named{m: m, name: "whole"}, redlockKind}, 2)
 	whole.join(parts[0])
 	whole.join(parts[1])
 	if !whole.Valid() {

@@ -56,24 +56,6 @@ type hold struct {
 	limit    *limit        // of the caller, by WithMaxHold; nil: none
 }
 
-// caller returns who has an exclusive hold, nil if nobody.
-func (h *hold) caller() *owner {
-	if h.leases == nil {
-		return nil
-	}
-	return h.leases.owner
-}
-
-// leasedTo reports whether o has a lease on h.
-func (h *hold) leasedTo(o *owner) bool {
-	for l := h.leases; l != nil; l = l.next {
-		if l.owner == o {
-			return true
-		}
-	}
-	return false
-}
-
 // writes reports whether a lease on h is for the write side.
 func (h *hold) writes() bool {
 	for l := h.leases; l != nil; l = l.next {

@@ -22,12 +22,10 @@ type Lease struct {
 	name  string
 	hold  *hold  // nil: a lease of several locks
 	group *group // of such a lease; else nil
-	owner *owner
 	token uint64
-	limit *limit // the owner's, by WithMaxHold; nil: none
+	limit *limit // of the hold, by WithMaxHold; nil: none
 	kind  kind
 	how   grantMode // of several locks: guarded by group.mu until the lease is handed out
-	self  owner     // the owner, where this lease began one
 
 	// The following is guarded by hold.entry.mu, or group.mu.
 
@@ -48,7 +46,7 @@ const (
 	grantedAfterWait                  // by a later one
 	grantedByHandoff                  // by the caller before, or beside other readers, in this process
 	grantedByServer                   // by Redis, with the release of another owner
-	grantedReentry                    // its owner had the lock already
+	grantedReentry                    // its context carried a lease of the lock
 )
 
 func (g grantMode) String() string {

@@ -177,6 +177,13 @@ func (m *Manager) entry(n *named) (*entry, error) {
 	return e, nil
 }
 
+// existing returns the entry of a lock; nil if there is none.
+func (m *Manager) existing(family kind, mapped string) *entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.entries[family][mapped]
+}
+
 // disconnected is called by the subscriber.
 func (m *Manager) disconnected() {
 	m.stats.reconnects.Add(1)

@@ -153,19 +153,6 @@ func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
-// wouldDeadlock returns an error if o would wait for itself, before it waits for others.
-func (l *Multi) wouldDeadlock(o *owner) error {
-	for _, h := range l.locks {
-		switch {
-		case h.heldOtherwise(o):
-			return newLockError(ErrWouldDeadlock, h.name, errBothKinds)
-		case h.upgrades(o):
-			return newLockError(ErrWouldDeadlock, h.name, errUpgrade)
-		}
-	}
-	return nil
-}
-
 // errEndedEarly is why all locks together could not be held although each was granted.
 var errEndedEarly = errors.New("one ended before all were taken")
 
@@ -175,14 +162,13 @@ func (l *Multi) acquire(caller context.Context, op *operation, once bool) (*Leas
 	if l.whole.err != nil {
 		return nil, l.whole.err
 	}
-	o := ownerFrom(caller)
-	if o == nil {
-		o = new(owner)
-	} else if err := l.wouldDeadlock(o); err != nil {
-		return nil, err
+	for _, h := range l.locks { // before any of them is waited for
+		if err := h.wouldDeadlock(caller); err != nil {
+			return nil, err
+		}
 	}
-	ctx := withOwner(caller, o)
-	whole := newGroupLease(&l.whole, len(l.locks), o)
+	ctx := caller
+	whole := newGroupLease(&l.whole, len(l.locks))
 	for rest := l.locks; len(rest) > 0; {
 		n := 1
 		if once {

@@ -64,7 +64,7 @@ func TestOwed_OfALeaseThatNobodyGets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := newGroupLease(&l.whole, len(l.locks), new(owner))
+	whole := newGroupLease(&l.whole, len(l.locks))
 	for _, h := range l.locks {
 		p, err := h.acquire(t.Context(), false)
 		if err != nil {

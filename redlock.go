@@ -78,7 +78,10 @@ func (l *Redlock) quorum() int { return len(l.members)/2 + 1 }
 // granted is then given back. Otherwise errors are those of Mutex.TryLock.
 func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
-	lease, _, err := l.round(ctx, nil)
+	lease, err := l.reenter(ctx), error(nil)
+	if lease == nil {
+		lease, _, err = l.round(ctx, nil)
+	}
 	op.acquired(lease, err)
 	return lease, err
 }
@@ -91,15 +94,15 @@ func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 // Mutex.Lock). Errors are those of Mutex.Lock.
 func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
 	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
-	lease, err := l.lock(ctx)
+	lease, err := l.reenter(ctx), error(nil)
+	if lease == nil {
+		lease, err = l.lock(ctx)
+	}
 	op.acquired(lease, err)
 	return lease, err
 }
 
 func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
-	if ownerFrom(ctx) == nil {
-		ctx = withOwner(ctx, new(owner))
-	}
 	pauses := newBackOff()
 	var first *Lease // a member that was waited for
 	var before error // of the round before
@@ -209,14 +212,10 @@ type vote struct {
 // round asks all members once, but for the one that first is of, which is held. It
 // returns the first member that refused because of another owner.
 func (l *Redlock) round(ctx context.Context, first *Lease) (_ *Lease, busy *handle, _ error) {
-	o := ownerFrom(ctx)
-	if o == nil {
-		o = new(owner)
-	}
-	whole := newGroupLease(&l.whole, l.quorum(), o)
+	whole := newGroupLease(&l.whole, l.quorum())
 	g := whole.group
 	// Members may join after Lock has returned and its ctx has ended.
-	g.life, g.stop = context.WithCancel(withOwner(context.WithoutCancel(ctx), o))
+	g.life, g.stop = context.WithCancel(context.WithoutCancel(ctx))
 	g.retake = l.retake
 	if first != nil {
 		whole.join(first)

@@ -61,11 +61,7 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 		}
 	}
 	if s.apart.Load() && ctx.Err() == nil {
-		each, err := takeEach(ctx, locks)
-		for _, l := range got { // by re-entry, beside another caller of this owner
-			l.giveBack()
-		}
-		return each, err
+		return takeEach(ctx, locks)
 	}
 	return got, err
 }
@@ -100,7 +96,6 @@ type sweep struct {
 func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*sweep, error) {
 	s := &sweep{}
 	m := locks[0].m
-	o := ownerFrom(ctx)
 	defer func() {
 		for _, e := range s.entries {
 			e.stepLocked() // one that was made for nothing is forgotten
@@ -121,7 +116,7 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 	var keys []any
 	for i, h := range locks {
 		e := s.entries[i]
-		w := &waiter{Value: request{h: h, owner: o, once: true, after: e.tries}}
+		w := &waiter{Value: request{h: h, once: true, after: e.tries}}
 		e.waiters.Push(w, m.newReady())
 		e.onces++
 		t := e.newTryLocked(w)

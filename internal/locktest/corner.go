@@ -92,31 +92,6 @@ var cornerScenarios = map[string]func(*Env){
 		}
 	},
 
-	// Two calls under one owner that both wait are one owner when the lock comes.
-	"OneOwnerWaitingTwice": func(e *Env) {
-		holder, m := e.Manager(), e.Manager()
-		held := e.MustLock(e.Lock(holder))
-		owner := e.MustLock(e.kind.Lock(m, e.Key+":other"))
-		ctx := owner.Context(bg)
-		got := make(chan *holdfast.Lease, 2)
-		for range 2 {
-			go func() {
-				l, err := e.Lock(m).Lock(ctx)
-				if err != nil {
-					e.Error(err)
-				}
-				got <- l
-			}()
-		}
-		e.Parked(m, 2)
-		e.MustUnlock(held)
-		first, second := <-got, <-got // the second does not wait for the first
-		e.MustUnlock(first)
-		e.MustUnlock(second)
-		e.MustUnlock(owner)
-		e.Free()
-	},
-
 	// Close has little time, and Unlock is waiting for a server that does not answer.
 	"CloseDoesNotUnboundUnlock": func(e *Env) {
 		m, p := e.Via()

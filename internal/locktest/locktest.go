@@ -48,6 +48,7 @@ func Run(t *testing.T, k Kind, only ...string) {
 		scenarios map[string]func(*Env)
 	}{
 		{"acquire", acquireScenarios},
+		{"acquire", reentryScenarios},
 		{"release", releaseScenarios},
 		{"lease", leaseScenarios},
 		{"lease", termScenarios},

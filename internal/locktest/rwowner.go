@@ -115,34 +115,38 @@ var rwOwnerScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
-	// One owner waits for both sides at once. When the read side comes first, the write
-	// side would wait for it for ever.
-	"OwnerWaitingForBothSides": func(e *Env) {
-		holder, m := e.Manager(), e.Manager()
-		held := e.MustLock(e.RW(holder))
-		carrier := e.MustLock(m.Mutex(e.Key + ":carrier"))
-		ctx := carrier.Context(bg)
+	// Calls under the context of another lock are owners of their own: the reader and the writer
+	// exclude each other, and the writer does not wait for itself.
+	"OtherLocksMakeNoUpgrade": func(e *Env) {
+		m := e.Manager()
+		other := e.MustLock(m.Mutex(e.Key + ":other"))
+		ctx := other.Context(bg)
 		l := e.RW(m)
-		before := l.RLockAsync(bg) // of somebody else, whom the owner's reader comes in with
-		e.Parked(m, 1)
-		read := l.RLockAsync(ctx)
-		e.Parked(m, 2)
+		reader, err := l.RLock(ctx)
+		if err != nil {
+			e.Fatal(err)
+		}
+		_, err = l.TryLock(ctx)
+		e.WantErr(err, holdfast.ErrNotAcquired)
+		e.WantNotErr(err, holdfast.ErrWouldDeadlock)
 		write := l.LockAsync(ctx)
-		e.Parked(m, 3)
-		e.MustUnlock(held)
-		stranger, reader := <-before, <-read
-		if stranger.Err != nil || reader.Err != nil {
-			e.Fatal(stranger.Err, reader.Err)
+		e.Parked(m, 1)
+		_, err = l.TryRLock(ctx) // a new reader, and a writer waits
+		e.WantErr(err, holdfast.ErrNotAcquired)
+		again, err := l.RLock(reader.Context(ctx)) // the reader itself
+		if err != nil {
+			e.Fatal(err)
 		}
-		select {
-		case w := <-write:
-			e.WantErr(w.Err, holdfast.ErrWouldDeadlock)
-		case <-time.After(patience):
-			e.Error("the write side waits for its own owner")
+		e.MustUnlock(again)
+		e.MustUnlock(reader)
+		writer := <-write
+		if writer.Err != nil {
+			e.Fatal(writer.Err)
 		}
-		e.MustUnlock(stranger.Lease)
-		e.MustUnlock(reader.Lease)
-		e.MustUnlock(carrier)
+		_, err = l.TryRLock(ctx)
+		e.WantErr(err, holdfast.ErrNotAcquired)
+		e.MustUnlock(writer.Lease)
+		e.MustUnlock(other)
 		e.Clean(m)
 	},
 

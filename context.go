@@ -2,22 +2,23 @@ package holdfast
 
 import "context"
 
-// Context returns a context derived from parent that carries the lease's owner: a
-// Lock of the same lock under it re-enters. It is cancelled when the lease ends, with
-// the cause that Err then returns; and with parent, whose deadline it has: do not pass a
-// context that was made to bound the wait for the lock.
+// Context returns a context derived from parent that carries the lease: a Lock of the same
+// lock under it re-enters while the lease is held. Other locks are not affected. It is
+// cancelled when the lease ends, with the cause that Err then returns; and with parent, whose
+// deadline it has: do not pass a context that was made to bound the wait for the lock.
 //
 // A context that nobody uses any more is garbage-collected. Parents that share a Done channel,
 // as a context and those that only add values to it do, count as one: the lease keeps the first
 // of them, a few hundred bytes, until that parent or the lease ends.
 func (l *Lease) Context(parent context.Context) context.Context {
-	return &leaseContext{withOwner(parent, l.owner), l.endWith(parent)}
+	return &leaseContext{parent, l, l.endWith(parent)}
 }
 
-// leaseContext is what Lease.Context returns. Only whoever was given it keeps it: the lease
-// and what the parent derives from know its end, which it shares with others.
+// leaseContext is what Lease.Context returns. Only the caller that was given it keeps it: the
+// lease and the contexts that the parent derives from know its end, which it shares with others.
 type leaseContext struct {
-	context.Context // for the values and the deadline: the parent, with the owner
+	context.Context // the parent: values and deadline
+	lease           *Lease
 	end             context.Context
 }
 
@@ -26,8 +27,17 @@ func (c *leaseContext) Done() <-chan struct{} { return c.end.Done() }
 func (c *leaseContext) Err() error { return c.end.Err() }
 
 func (c *leaseContext) Value(key any) any {
-	if key == endKey {
-		return c.end.Value(key) // with it contexts that derive from c end, and its cause is c's
+	switch k := key.(type) {
+	case leasesKey:
+		return c.lease
+	case *entry:
+		if l := c.lease.heldOn(k); l != nil {
+			return l
+		}
+	default:
+		if key == endKey {
+			return c.end.Value(key) // with it contexts that derive from c end, and its cause is c's
+		}
 	}
 	return c.Context.Value(key)
 }

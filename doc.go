@@ -36,14 +36,19 @@
 //
 // # Owners and re-entry
 //
-// Go has no thread identity, so a lock belongs to no goroutine. Every acquisition is a
-// new owner, and Lease.Context returns a context that carries it: a Lock of the same
-// lock under that context re-enters, with a lease of its own, the same fencing token
-// and no Redis command. Goroutines that share such a context are one owner;
-// WithoutOwner makes them compete. The owner of an RWMutex's write side may take its
-// read side too, and keep that when it unlocks the other; the reverse would wait for
-// itself and is ErrWouldDeadlock, as is a FairMutex for the owner of the Mutex of that name, or the
-// other way round.
+// Go has no thread identity, so a lock belongs to no goroutine. Every acquisition is a new owner,
+// with one exception: a call re-enters a lock if its context descends from [Lease.Context] of a
+// lease of that very lock which is still held. It then returns at once, with a lease of its own, the
+// same fencing token and no Redis command. The lock is free after the last of these leases is
+// unlocked.
+//
+// Leases of other locks change nothing. A job can hold one lock and start goroutines with its
+// context: they exclude each other on every lock that they take. Only on the job's own lock are
+// they one owner; [WithoutOwner] makes them compete there as well.
+//
+// A holder of an RWMutex's write side may take its read side by re-entry, and keep that when it
+// unlocks the write side. The reverse would wait for itself and returns ErrWouldDeadlock. So does a
+// FairMutex under the context of the Mutex of that name, and the other way round.
 //
 // # Leases and validity
 //

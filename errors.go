@@ -36,7 +36,7 @@ var (
 	// ErrClosed: the manager is closed.
 	ErrClosed = errors.New("holdfast: manager closed")
 
-	// ErrWouldDeadlock: the owner would wait for itself.
+	// ErrWouldDeadlock: the call would wait for a lease that its own context descends from.
 	ErrWouldDeadlock = errors.New("holdfast: would deadlock")
 
 	// ErrWrongKind: the lock's key holds something other than a lock of this kind, or one of the
@@ -59,8 +59,8 @@ var (
 
 // errUpgrade and errBothKinds say why a lock would deadlock.
 var (
-	errUpgrade   = errors.New("the owner holds the read side, and a writer waits for all readers")
-	errBothKinds = errors.New("the owner already holds this name as the other kind of lock (Mutex or FairMutex)")
+	errUpgrade   = errors.New("the context is that of a reader, and a writer waits for all readers")
+	errBothKinds = errors.New("the context already holds this name as the other kind of lock (Mutex or FairMutex)")
 )
 
 // LostReason is why a lease was lost.

@@ -144,8 +144,8 @@ func ExampleManager_Stats() {
 	// Output: 1 1 0
 }
 
-// Work that fans out under a lock shares its owner. WithoutOwner makes the branches
-// exclude each other.
+// Goroutines that share the context of a lock's lease re-enter that lock. WithoutOwner makes them
+// exclude each other on it.
 func ExampleWithoutOwner() {
 	m, done := newManager()
 	defer done()

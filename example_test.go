@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -86,7 +87,31 @@ func ExampleMutex_TryLock() {
 	// <nil>
 }
 
-// A Lock under the lease's context re-enters: the owner travels with the context.
+// A job holds its own lock and fans out; its workers take a lock for each item. They exclude each
+// other on the items, although they all work under the context of the job's lock.
+func ExampleDo_fanOut() {
+	m, done := newManager()
+	defer done()
+	balance := 0 // of account:1, which two of the transfers are for
+	err := holdfast.Do(context.Background(), m.Mutex("job:transfers"), func(ctx context.Context, _ *holdfast.Lease) error {
+		g, ctx := errgroup.WithContext(ctx)
+		for _, account := range []string{"account:1", "account:2", "account:1"} {
+			g.Go(func() error {
+				return holdfast.Do(ctx, m.Mutex(account), func(context.Context, *holdfast.Lease) error {
+					if account == "account:1" {
+						balance += 10 // only one of us is here
+					}
+					return nil
+				})
+			})
+		}
+		return g.Wait()
+	})
+	fmt.Println(balance, err)
+	// Output: 20 <nil>
+}
+
+// A Lock under the context of the lock's own lease re-enters.
 func ExampleLease_Context_reentry() {
 	m, done := newManager()
 	defer done()

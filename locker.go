@@ -10,7 +10,7 @@ import (
 // Locker is any kind of lock.
 type Locker interface {
 	// Lock waits until the lock is granted or ctx is done, and fails at once where no
-	// waiting would help. ctx bounds the wait and carries trace and owner; it does not own
+	// waiting would help. ctx bounds the wait and carries trace and leases; it does not own
 	// the lease: ending ctx after Lock has returned does not release the lock. For errors, and
 	// what is left behind on one, see Mutex.Lock, Multi.Lock and Redlock.Lock.
 	Lock(ctx context.Context) (*Lease, error)
@@ -76,7 +76,7 @@ func unprotected(err error) error {
 // ErrUnavailable: the lock is freed in the background, or by its TTL.
 //
 // Give each goroutine one of its own: then each Unlock ends its own Lock. One that is shared
-// excludes them as well, unless ctx carries an owner: then they are all that owner. But it cannot tell who
+// excludes them as well, unless ctx descends from Lease.Context of a held lease of l: then each Lock re-enters. But it cannot tell who
 // calls. Each Unlock ends the latest Lock, and a lease that has ended early comes first: after a
 // loss the next Unlock panics, whoever calls it, and the lock stays taken until there were as many
 // calls of Unlock as of Lock. If the holder that lost it never calls Unlock, that is for ever.

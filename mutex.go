@@ -8,14 +8,14 @@ import "context"
 // A Mutex is a handle: it has no state, is cheap to make and safe for concurrent
 // use. What locks is the name.
 //
-// A locked Mutex belongs to an owner, never to a goroutine or to a handle. Each Lock
-// is a new owner, unless its context carries one (Lease.Context): then a Lock of a
-// lock that this owner holds returns at once, without a Redis command, with a lease
-// of its own and the same fencing token, and the lock is free after the last of these
-// leases is unlocked. A lease taken by re-entry lives on the hold of the first: its
-// own lease options have no effect (but WithFencing, where the first has no token, is
-// ErrInvalidOption). An owner of a FairMutex of the same name does not
-// re-enter, but is told ErrWouldDeadlock, and the other way round.
+// A locked Mutex belongs to an owner, never to a goroutine or to a handle. Each Lock is a new
+// owner, unless its context descends from [Lease.Context] of a held lease of this lock: then it
+// re-enters. It returns at once, without a Redis command, with a lease of its own and the same
+// fencing token, and the lock is free after the last of these leases is unlocked. Leases of other
+// locks in the context change nothing. A lease taken by re-entry shares the hold of the first, so
+// its own lease options have no effect. Asking for WithFencing where the first lease has no token
+// returns ErrInvalidOption. Under the context of a FairMutex of the same name Lock returns
+// ErrWouldDeadlock, and the other way round.
 //
 // Among the goroutines of one process the lock is granted in the order of their
 // calls, without a Redis command if they have the same options, none of them WithFixedLease;

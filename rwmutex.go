@@ -18,10 +18,10 @@ import "context"
 // is answered, a round trip later, readers still come in. Redisson's readers do
 // not wait behind a waiting writer.
 //
-// An owner (see Mutex) that holds the write side may take the read side as well; when
-// it unlocks the write side first, it keeps the read side and other readers come in.
-// The other direction would wait for itself and is ErrWouldDeadlock at once. A side
-// that the owner holds can always be entered again.
+// Under the context of its lease (see [Mutex]) a holder of the write side may take the read side as
+// well; when it unlocks the write side first, it keeps the read side and other readers come in.
+// The other direction would wait for itself and returns ErrWouldDeadlock at once. A side
+// that is held can always be entered again under the context of its lease.
 type RWMutex struct {
 	handle
 	read handle
@@ -35,7 +35,7 @@ func (m *Manager) RWMutex(name string, opts ...LockOption) *RWMutex {
 }
 
 // Lock takes the write side; it is like Mutex.Lock, and returns ErrWouldDeadlock if ctx
-// carries an owner that holds the read side only.
+// descends from Lease.Context of a held lease of the read side only.
 func (l *RWMutex) Lock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, false) }
 
 // TryLock takes the write side; it is like Mutex.TryLock.

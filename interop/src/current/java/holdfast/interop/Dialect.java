@@ -14,7 +14,12 @@ final class Dialect {
         config.setPassword(password);
     }
 
-    static void subscriptionTimeout(BaseConfig<?> servers, int millis) {
+    /**
+     * A request that is not answered in time is sent again, and counts a hold twice: a process or a server that
+     * stands still for the usual 3 s must not lead to that.
+     */
+    static void timeout(BaseConfig<?> servers, int millis) {
+        servers.setTimeout(millis);
         servers.setSubscriptionTimeout(millis);
     }
 

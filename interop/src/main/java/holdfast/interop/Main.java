@@ -133,10 +133,8 @@ public final class Main implements Callable<Integer> {
                     .setAddress("redis://" + address)
                     .setConnectionMinimumIdleSize(1);
         }
-        // A request that is not answered in time is sent again, and counts a hold twice: a process or a server
-        // that stands still for the usual 3 s must not lead to that.
-        servers.setTimeout(PATIENCE).setConnectTimeout(PATIENCE);
-        Dialect.subscriptionTimeout(servers, PATIENCE);
+        servers.setConnectTimeout(PATIENCE);
+        Dialect.timeout(servers, PATIENCE);
         if (password != null) {
             Dialect.password(config, servers, password);
         }

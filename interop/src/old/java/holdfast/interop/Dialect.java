@@ -13,8 +13,8 @@ final class Dialect {
         servers.setPassword(password);
     }
 
-    static void subscriptionTimeout(BaseConfig<?> servers, int millis) {
-        // It is the timeout of all requests.
+    static void timeout(BaseConfig<?> servers, int millis) {
+        // This Redisson sometimes sends its SUBSCRIBE only when its time-out has passed, so that stays at 3 s.
     }
 
     static void prefix(Config config, BaseConfig<?> servers, String prefix) {

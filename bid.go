@@ -72,7 +72,7 @@ func (e *entry) disownLocked(c *hold, granted bool) {
 	}
 	e.ask = e.ask || e.kind != fairKind
 	if e.releasing == before { // else that is to end, too
-		e.gaveUpLocked()
+		e.gaveUpLocked(1)
 	}
 }
 
@@ -94,7 +94,11 @@ func (e *entry) endBidLocked(c *hold) (queued bool) {
 func (e *entry) undoLocked(c *hold) {
 	queued := e.endBidLocked(c)
 	c.phase = over
-	if c.stray() || queued {
+	switch {
+	case !c.stray() && !queued:
+	case e.places != nil:
+		e.leaveLocked(c)
+	default:
 		e.startReleaseLocked(c, queued, nil)
 	}
 }

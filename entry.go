@@ -161,10 +161,11 @@ func (e *entry) clearLocked(w *waiter) bool {
 	return e.releasing == 0 && e.orphan == nil && !(w.Value.once && e.orphans > 0)
 }
 
-// gaveUpLocked is called when something that was being given up has ended, in whatever order.
-func (e *entry) gaveUpLocked() {
+// gaveUpLocked is called when n that were being given up have ended, in whatever order.
+func (e *entry) gaveUpLocked(n int32) {
 	for w := e.waiters.Front(); w != nil && e.onces > 0; w = w.Next() {
-		if w.Value.behind--; w.Value.once && w.Value.behind == 0 {
+		before := w.Value.behind
+		if w.Value.behind -= n; w.Value.once && before > 0 && w.Value.behind <= 0 {
 			e.ask, e.strayed = true, true
 		}
 	}

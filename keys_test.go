@@ -256,6 +256,27 @@ var keyPaths = map[string]func(p *keyPath){
 		}
 	},
 
+	"many leave": func(p *keyPath) {
+		a, m := p.kinds(managerOn(p.T, p.srv)), managerOn(p.T, p.srv, unasked...)
+		b := p.kinds(m)
+		var all []*holdfast.Lease
+		for _, kind := range []string{"fair", "fair fenced"} {
+			l, queue := a[kind]()
+			all = append(all, mustLock(p.T, l))
+			other, _ := b[kind]()
+			for range 50 {
+				waitsFor(other.Lock, p.Context())
+			}
+			queued(p.T, p.srv, queue, 50)
+		}
+		if err := m.Close(p.Context()); err != nil {
+			p.Error(err)
+		}
+		for _, held := range all {
+			mustUnlock(p.T, held)
+		}
+	},
+
 	"join and keep": func(p *keyPath) {
 		held := mustLock(p.T, managerOn(p.T, p.srv).FairMutex(p.name))
 		m := managerOn(p.T, p.srv, holdfast.WithFairPatience(600*time.Millisecond), holdfast.WithPollInterval(100*time.Millisecond))

@@ -14,8 +14,10 @@ import (
 
 // places is what only the entry of a fair lock has. It is guarded by entry.mu.
 type places struct {
-	joining *join // is putting waiters into the queue; nil: none
-	private *hold // the claim whose private channel of Redisson's is heard; nil: none
+	joining *join    // is putting waiters into the queue; nil: none
+	leaving *release // is taking waiters out of it; nil: none
+	leavers []*hold  // are to leave it next; counted in entry.releasing
+	private *hold    // the claim whose private channel of Redisson's is heard; nil: none
 }
 
 // listenLocked hears the private channel of first, and no other; nil for none.

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// release gives a hold, or a claim that may have been granted, back to Redis. It goes
+// release gives a hold, or a claim that may have been granted, back to Redis; or several claims of a
+// fair lock, of which hold is one, see leave.go. It goes
 // on by itself until Redis has answered or the lock has expired, whoever waits for
 // it; the script is checked by owner id, so it can be sent as often as needed.
 type release struct {
@@ -35,7 +36,7 @@ type release struct {
 	converts  bool          // not a release but a downgrade
 	ttl       time.Duration // of the read side, if converts
 	begun     time.Time     // when, if converts
-	colliding bool          // counted in entry.releasing
+	colliding int32         // how many claims or holds it is counted as in entry.releasing
 	settled   bool          // nothing more is to be sent
 	verdict   error         // of the whole release; once settled
 	confirmed bool          // an Unlock has returned nil
@@ -64,6 +65,16 @@ func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) 
 // beginLocked makes r the release of h, of which nothing has been sent. New requests wait for
 // it as long as Unlock does.
 func (r *release) beginLocked(h *hold, queued bool, now time.Time) {
+	r.prepareLocked(h, queued, now)
+	if !r.told {
+		r.colliding = 1
+		r.entry.releasing++
+	}
+	r.entry.askedLocked(now)
+}
+
+// prepareLocked says what is sent, and until when.
+func (r *release) prepareLocked(h *hold, queued bool, now time.Time) {
 	left := validity.TTL(max(0, h.deadline.Sub(now))) // more than the lease's, if it was extended
 	r.hold, r.script, r.sent = h, h.kind.releaseScript(), 0
 	r.args = h.releaseArgs(r.room[:], queued)
@@ -74,11 +85,6 @@ func (r *release) beginLocked(h *hold, queued bool, now time.Time) {
 	if h.stray() {
 		r.until = r.until.Add(burial)
 	}
-	if !r.told {
-		r.colliding = true
-		r.entry.releasing++
-	}
-	r.entry.askedLocked(now)
 }
 
 // releaseArgs leaves out what an undisturbed release does not need.
@@ -303,10 +309,16 @@ func (r *release) tellLocked(verdict error) {
 }
 
 func (r *release) uncollideLocked() {
-	if r.colliding {
-		r.colliding = false
-		r.entry.releasing--
-		r.entry.gaveUpLocked()
+	e, n := r.entry, r.colliding
+	if n == 0 {
+		return
+	}
+	r.colliding = 0
+	e.releasing -= n
+	e.gaveUpLocked(n)
+	if e.places != nil && e.places.leaving == r {
+		e.places.leaving = nil
+		e.sendLeaversLocked()
 	}
 }
 

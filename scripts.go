@@ -24,6 +24,7 @@ var (
 	renewScript  = newScript("renew")
 	renewRead    = newScript("renew_read")
 	joinScript   = newScript("join")
+	leaveScript  = newScript("leave")
 	keepScript   = newScript("keep")
 	demandScript = newScript("demand")
 	inspect      = newScript("inspect")

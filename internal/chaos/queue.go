@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -70,8 +71,14 @@ func (l *line) queued(command string, args []string) {
 		if len(l.ids) > 0 {
 			l.remove(l.ids[len(l.ids)-1])
 		}
+	case "lset": // the place of one that leaves, which an LREM ends
+		if i, err := strconv.Atoi(args[0]); err == nil && i >= 0 && i < len(l.ids) {
+			l.removed[l.ids[i]], l.ids[i] = true, args[1]
+		}
 	case "lrem":
-		l.remove(args[1])
+		for slices.Contains(l.ids, args[1]) {
+			l.remove(args[1])
+		}
 	case "del", "unlink":
 		for len(l.ids) > 0 {
 			l.remove(l.ids[0])

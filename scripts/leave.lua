@@ -1,0 +1,88 @@
+-- leave.lua: take several waiters of one process out of the queue of a fair lock, and give the lock
+-- on if one of them has been granted it. For one alone lock_release.lua does the same.
+--
+-- KEYS[1]    the lock: hash, owner id -> hold count
+-- KEYS[2]    queue of waiters: list, see prelude/queue.lua
+-- KEYS[3]    its times: zset
+-- KEYS[4]    tombstones: zset of owner ids that were given up
+-- KEYS[5]    fencing counter; only with fencing
+-- ARGV[1]    command that announces the release: publish or spublish
+-- ARGV[2]    how to hand over, see ARGV[3] of lock_release.lua
+-- ARGV[3]    milliseconds for which a late acquire is to be refused
+-- ARGV[4]    of how many ids, the first ones, an acquire may come late
+-- ARGV[4+i]  what the i-th id ends with, behind what the ids of the caller begin with
+--
+-- Returns    as lock_release.lua, about all of them: n, a message, -1, -2 or -3
+
+-- prelude: queue redisson
+
+local lock, queue, deadlines, counter, publish = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[1]
+local claim, turn, counted, manager = string.match(ARGV[2], '^(%d+) (%d+) (%d) (%S+)$')
+local ids, leaves = {}, {}
+for i = 5, #ARGV do
+  local id = manager .. ARGV[i]
+  ids[i - 4], leaves[id] = id, true
+end
+local removed = redis.pcall('hdel', lock, unpack(ids))
+if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, true) then
+  return removed
+end
+redis.pcall('zrem', deadlines, unpack(ids))
+
+-- Each LREM reads the list up to the id, so there is only one: the places that are left are first given
+-- one name, that of a waiter that leaves. The list is read from the front, where those who leave mostly
+-- stand, and no further than to the last of them.
+local places, at = {}, 0
+repeat
+  local part = redis.pcall('lrange', queue, at, at + 499)
+  for i, id in ipairs(part) do
+    if leaves[id] then
+      places[#places + 1] = at + i - 1
+    end
+  end
+  at = at + 500
+until #part < 500 or #places >= #ids
+local refused = false -- by an ACL of an earlier version
+for _, place in ipairs(places) do
+  refused = refused or redis.pcall('lset', queue, place, ids[1]).err ~= nil
+end
+for i = 1, refused and #ids or #places > 0 and 1 or 0 do
+  redis.pcall('lrem', queue, refused and '0' or #places, ids[i])
+end
+
+local reply
+local id = redis.pcall('lindex', queue, '0')
+local free = removed == 1 or redis.call('exists', lock) == 0
+if free and type(id) == 'string' then
+  local time, more, me, open = redis.call('time'), redis.call('lindex', queue, '1'), nil, false
+  if #turn > 1 and tonumber(turn) > 16 then
+    -- prelude: turn
+
+    local channel = 'redisson_lock__channel' .. string.sub(queue, 20)
+    open, turn = redissons_turn(queue, channel, publish), '1'
+    if open then
+      tell(publish, channel, '0')
+      id = nil
+    end
+  end
+
+  -- prelude: lock
+
+  reply = (open or told == 0) and -3 or told
+end
+if not reply and removed == 1 then
+  reply = tell(publish, 'redisson_lock__channel' .. string.sub(queue, 20), '0')
+end
+if removed ~= 1 and type(reply) ~= 'string' then
+  reply = -1 - redis.call('exists', lock)
+end
+
+local late = tonumber(ARGV[4])
+if late > 0 then
+  -- prelude: bury
+
+  for i = 1, late do
+    bury(KEYS[4], ids[i], ARGV[3])
+  end
+end
+return reply

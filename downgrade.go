@@ -68,7 +68,7 @@ func (r *release) convertedLocked(reply command.Reply) (lost []ended, reason Los
 	if reply.Value == int64(releaseStolen) {
 		reason = LostStolen
 	}
-	r.settleLocked(&LostError{e.name(), reason})
+	r.settleLocked(&LostError{e.name, reason})
 	return e.loseLocked(h, reason), reason
 }
 

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -31,14 +32,14 @@ type named struct {
 func (m *Manager) newHandle(k kind, name string, opts []LockOption) handle {
 	h := handle{&named{m: m, family: k, name: name, mapped: m.mapName(name), cfg: m.lock}, k}
 	if err := wire.CheckName(h.mapped); err != nil {
-		h.err = newLockError(ErrInvalidName, name, err)
+		h.err = invalidName(name, h.mapped, err)
 		return h
 	}
 	if len(opts) > 0 {
 		own := *m.lock
-		for _, o := range opts {
+		for i, o := range opts {
 			if o == nil {
-				h.err = &OptionError{"LockOption", nil, "no option"}
+				h.err = &OptionError{"LockOption", nil, fmt.Sprintf("option %d of lock %s is nil", i+1, quote(name))}
 				return h
 			}
 			o.applyLock(&own)

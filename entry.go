@@ -38,6 +38,7 @@ import (
 type entry struct {
 	m    *Manager
 	keys *wire.Keys // of the handle that made it
+	name string     // as given to that: what errors, logs and spans say
 
 	mu      sync.Mutex // guards the following, the holds and their leases
 	waiters parking.Queue[request, Result]
@@ -70,8 +71,8 @@ type entry struct {
 	kind kind // a family; not changed, and here because it fills a gap
 }
 
-// name is the lock's, after the name mapper.
-func (e *entry) name() string { return e.keys.Lock.(string) }
+// mapped is the lock's name as Redis sees it.
+func (e *entry) mapped() string { return e.keys.Lock.(string) }
 
 func (e *entry) channel() string { return e.keys.Channel() }
 

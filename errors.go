@@ -79,7 +79,7 @@ const (
 
 // LostError is the error of a lost lease. It matches ErrLeaseLost.
 type LostError struct {
-	Name   string // of the lock, after the name mapper
+	Name   string // of the lock, as given to its handle: before the name mapper
 	Reason LostReason
 }
 
@@ -93,11 +93,14 @@ func (e *LostError) Unwrap() error { return ErrLeaseLost }
 // OptionError says which option is wrong and why. It matches ErrInvalidOption.
 type OptionError struct {
 	Option string // the name of its function, such as "WithLease"
-	Value  any
+	Value  any    // nil: an argument is nil or missing, and Reason says which of which call
 	Reason string
 }
 
 func (e *OptionError) Error() string {
+	if e.Value == nil { // Reason names the call and the argument that is nil or missing
+		return "holdfast: " + e.Reason
+	}
 	return fmt.Sprintf("%v: %s(%v): %s", ErrInvalidOption, e.Option, e.Value, e.Reason)
 }
 
@@ -114,7 +117,7 @@ type ReplicaError struct {
 
 func (e *ReplicaError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("not known to be acknowledged by %d replicas: %v", e.Want, e.Err)
+		return fmt.Sprintf("could not confirm acknowledgement by %d replicas: %v", e.Want, e.Err)
 	}
 	return fmt.Sprintf("acknowledged by %d of %d replicas", e.Acked, e.Want)
 }
@@ -137,6 +140,14 @@ func newLockError(sentinel error, name string, causes ...error) error {
 		}
 	}
 	return e
+}
+
+// invalidName names the lock as given, and says what the name mapper made of it, which is what is wrong.
+func invalidName(name, mapped string, cause error) error {
+	if mapped != name {
+		cause = fmt.Errorf("mapped to %s: %w", quote(mapped), cause)
+	}
+	return newLockError(ErrInvalidName, name, cause)
 }
 
 func (e *lockError) Error() string {

@@ -29,7 +29,7 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 	e.returnedLocked(now)
 	if h.cfg.fencing {
 		h.token = lastToken - uint64(h.tokens)
-		e.m.tokens.saw(e.name(), lastToken)
+		e.m.tokens.saw(e.mapped(), lastToken)
 	}
 	if h.kind == readKind {
 		if e.reads == nil {

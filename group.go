@@ -154,7 +154,7 @@ func (l *Lease) settle() { _ = l.unlock(context.Background()) }
 // member returns a handle of the lease's lock.
 func (l *Lease) member() *handle {
 	h := l.hold
-	n := &named{m: h.entry.m, family: h.entry.kind, name: l.name, mapped: h.entry.name(), cfg: h.cfg}
+	n := &named{m: h.entry.m, family: h.entry.kind, name: l.name, mapped: h.entry.mapped(), cfg: h.cfg}
 	n.keys.Store(h.keys)
 	return &handle{n, l.kind}
 }

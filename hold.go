@@ -211,7 +211,7 @@ func (h *hold) withKeys(room []any, script *command.Script, tombstones bool) []a
 
 // right names the key that the read side of h ends with.
 func (h *hold) right() string {
-	return wire.ReadRight(h.entry.name(), h.entry.m.owners+h.tail(readKind))
+	return wire.ReadRight(h.entry.mapped(), h.entry.m.owners+h.tail(readKind))
 }
 
 // readHolds are the read holds of an entry: mostly one, shared by all readers of the

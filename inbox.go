@@ -149,7 +149,7 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 	}
 	since, trusted := validity.Grant(time.Now(), b.before, b.clock, n.Clock, n.Claim)
 	if !trusted || len(e.conflictsLocked(h)) > 0 || e.m.confirm || h.cfg.fixed || h.cfg.acks != nil || n.Claim < h.cfg.claim ||
-		h.cfg.fencing && n.Token < e.m.tokens.seen(e.name())+wire.TokensPerGrant { // none, or the counter was lost
+		h.cfg.fencing && n.Token < e.m.tokens.seen(e.mapped())+wire.TokensPerGrant { // none, or the counter was lost
 		e.tryLocked(h.waiter)
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,14 +29,29 @@ const (
 //
 // The waiters of a Mutex or an RWMutex stand in its queue once per process, those of a
 // FairMutex one by one. Waiters of Redisson stand there only if they use its fair lock.
+//
+// A reader that died is recorded in the lock until another one leaves, or TTL is over. Where no other
+// is left, Held is false and Kind is KindRead: readers can come in, while writers wait until TTL is over.
 type Info struct {
 	Name    string // as given
 	Kind    Kind
-	Held    bool
-	Holders []Holder
-	TTL     time.Duration // until the lock expires; 0 if nobody holds it, time.Duration(-1) if it has no TTL
-	Waiters int           // length of the queue, see above
+	Held    bool          // an owner holds it; what only has readers whose right has ended is not held
+	Holders []Holder      // those whose right has not ended
+	TTL     time.Duration // until the lock's key expires; 0 if there is none, time.Duration(-1) if it has no TTL
+	Waiters int           // places in the queue in Redis: one per waiting process, of a FairMutex one per caller
 	Token   uint64        // the last fencing token given out, or reserved for callers to come; 0 if there was none
+
+	Ended   int         // readers that are still recorded, though their right has ended; not among Holders
+	More    int         // holders not shown: Holders has at most 1,000, of about 10,000 that are looked at
+	Overdue int         // places in the queue whose time is over; not among Waiters
+	Broken  []BrokenKey // keys beside the lock's own that hold something else: what they should tell is shown as 0
+}
+
+// BrokenKey is a key that belongs to a lock and holds something that it should not. Nothing
+// repairs it; if it is of no use to others, delete it.
+type BrokenKey struct {
+	Key   string // its name in Redis
+	Holds string // its type, such as "list"; of the fencing counter also what is wrong with its text
 }
 
 // Holder is one owner of a lock.
@@ -44,6 +60,8 @@ type Holder struct {
 	Holds    int    // hold count; Holdfast counts re-entry in the process and shows 1
 	Write    bool   // it holds the write side
 	Holdfast bool   // the owner id is one of Holdfast's
+
+	TTL time.Duration // until its right ends, of a reader the longest of its rights; time.Duration(-1): it has no TTL
 }
 
 // Inspect asks Redis about the named lock, of any kind, without changing anything. It
@@ -53,7 +71,7 @@ type Holder struct {
 func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
 	mapped := m.mapName(name)
 	if err := wire.CheckName(mapped); err != nil {
-		return Info{}, newLockError(ErrInvalidName, name, err)
+		return Info{}, invalidName(name, mapped, err)
 	}
 	keys := wire.InspectKeys(mapped)
 	value, err := m.ask(ctx, name, repeatable, inspect, inspect.Args(len(keys), keys...))
@@ -70,42 +88,60 @@ func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
 
 // parseInfo reads the reply of inspect.lua.
 func parseInfo(value any) (Info, bool) {
-	const head = 4
 	list, ok := value.([]any)
-	if !ok || len(list) < head || len(list)%2 != 0 {
+	if !ok || len(list) != 9 {
 		return Info{}, false
 	}
-	kind, ok1 := list[0].(string)
-	ttl, ok2 := list[1].(int64)
-	token, ok3 := list[2].(int64)
-	waiters, ok4 := list[3].(int64)
-	if !ok1 || !ok2 || !ok3 || !ok4 {
+	kind, ok := list[0].(string)
+	var n [6]int64
+	for i := range n {
+		number, isNumber := list[1+i].(int64)
+		n[i], ok = number, ok && isNumber
+	}
+	holders, ok1 := list[7].([]any)
+	broken, ok2 := list[8].([]any)
+	if !ok || !ok1 || !ok2 || len(holders)%3 != 0 || len(broken)%2 != 0 {
 		return Info{}, false
 	}
-	info := Info{Kind: Kind(kind), Token: uint64(token), Waiters: int(waiters)}
-	if info.Kind == KindFree || info.Kind == KindOther {
-		return info, true
+	info := Info{
+		Kind: Kind(kind), Token: uint64(n[1]), Waiters: int(n[2]),
+		Overdue: int(n[3]), Ended: int(n[4]), More: int(n[5]),
 	}
-	info.Held, info.TTL = true, -1
-	if ttl >= 0 {
-		info.TTL = validity.Duration(ttl)
-	}
-	for i := head; i < len(list); i += 2 {
-		field, ok1 := list[i].(string)
-		value, ok2 := list[i+1].(string)
+	for at := range slices.Chunk(broken, 2) {
+		key, ok1 := at[0].(string)
+		holds, ok2 := at[1].(string)
 		if !ok1 || !ok2 {
 			return Info{}, false
 		}
-		if field == "mode" {
-			continue // as info.Kind has it
+		info.Broken = append(info.Broken, BrokenKey{key, holds})
+	}
+	if info.Kind == KindFree || info.Kind == KindOther {
+		return info, true
+	}
+	info.TTL = timeLeft(n[0])
+	for at := range slices.Chunk(holders, 3) {
+		field, ok1 := at[0].(string)
+		value, ok2 := at[1].(string)
+		ttl, ok3 := at[2].(int64)
+		if !ok1 || !ok2 || !ok3 {
+			return Info{}, false
 		}
 		owner, write := strings.CutSuffix(field, ":write")
 		holds, _ := strconv.Atoi(value)
 		info.Holders = append(info.Holders, Holder{
-			Owner: owner, Holds: holds, Write: write, Holdfast: wire.IsOurs(owner),
+			Owner: owner, Holds: holds, Write: write, Holdfast: wire.IsOurs(owner), TTL: timeLeft(ttl),
 		})
 	}
+	info.Held = len(info.Holders) > 0 || info.More > 0
 	return info, true
+}
+
+// timeLeft is what PTTL said.
+func timeLeft(ms int64) time.Duration {
+	if ms < 0 {
+		return -1
+	}
+	return validity.Duration(ms)
 }
 
 // ForceUnlock frees the named lock, of any kind, whoever holds it, and wakes whoever
@@ -122,7 +158,7 @@ func parseInfo(value any) (Info, bool) {
 func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	mapped := m.mapName(name)
 	if err := wire.CheckName(mapped); err != nil {
-		return false, newLockError(ErrInvalidName, name, err)
+		return false, invalidName(name, mapped, err)
 	}
 	// A copy could free the next owner's lock, so the request is not repeated. The question before it
 	// finds out which connections are dead.
@@ -140,7 +176,7 @@ func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	case !ok:
 		return false, newLockError(ErrUnavailable, name, errors.New("unexpected reply"))
 	case code < 0:
-		return false, newLockError(ErrWrongKind, name)
+		return false, newLockError(ErrWrongKind, name, fmt.Errorf("%s holds no lock", quote(mapped)))
 	}
 	for k := range families {
 		m.mu.Lock()

@@ -39,6 +39,9 @@ type Result struct {
 // lease. So an ErrUnavailable that fn did not return, and to which neither ErrLeaseLost nor
 // ErrMaxHold is joined, means that fn was not called: Do may be called again.
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease) error) (err error) {
+	if l == nil {
+		return &OptionError{"Do", nil, "Do: lock is nil"}
+	}
 	lease, err := l.Lock(ctx)
 	if err != nil {
 		return err
@@ -93,6 +96,9 @@ type syncLocker struct {
 }
 
 func (s *syncLocker) Lock() {
+	if s.l == nil {
+		panic(&OptionError{"SyncLocker", nil, "SyncLocker: lock is nil"})
+	}
 	lease, err := s.l.Lock(s.ctx)
 	if err != nil {
 		panic(err)

@@ -41,7 +41,7 @@ func (e *entry) loseLocked(h *hold, reason LostReason) []ended {
 	if h.phase != held {
 		return nil // a late answer about a hold that was given up
 	}
-	all := e.endHoldLocked(h, &LostError{e.name(), reason})
+	all := e.endHoldLocked(h, &LostError{e.name, reason})
 	switch {
 	case reason == LostDeadline:
 		h.owed = true
@@ -85,7 +85,7 @@ func (e *entry) announceLoss(all []ended, reason LostReason) {
 	}
 	e.countLoss(reason)
 	announceAll(all)
-	e.m.journal.lost(e.name(), reason)
+	e.m.journal.lost(e.name, reason)
 }
 
 // countLoss counts a hold that was lost. No lock may be held.
@@ -116,7 +116,7 @@ func (e *entry) endByLimitLocked(h *hold) (announce func()) {
 	return func() {
 		e.m.stats.lost.Add(1)
 		announceAll(all)
-		e.m.journal.one(burstKey{"holdfast: maximum hold time reached", "max hold"}, e.name(), "max_hold", h.cfg.maxHold)
+		e.m.journal.one(burstKey{"holdfast: maximum hold time reached", "max hold"}, e.name, "max_hold", h.cfg.maxHold)
 	}
 }
 

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -73,9 +74,9 @@ type Manager struct {
 // shards are up, so two could lock the same name on two of them.
 func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	cfg := defaultConfig()
-	for _, o := range opts {
+	for i, o := range opts {
 		if o == nil {
-			return nil, &OptionError{"Option", nil, "no option"}
+			return nil, &OptionError{"Option", nil, fmt.Sprintf("New: option %d is nil", i+1)}
 		}
 		o.apply(&cfg)
 	}
@@ -135,15 +136,15 @@ type deployment struct {
 func deploymentOf(client redis.UniversalClient) (deployment, error) {
 	switch c := client.(type) {
 	case nil:
-		return deployment{}, &OptionError{"New", nil, "no client"}
+		return deployment{}, &OptionError{"New", nil, "New: client is nil"}
 	case *redis.Client:
 		if c == nil {
-			return deployment{}, &OptionError{"New", "(*redis.Client)(nil)", "no client"}
+			return deployment{}, &OptionError{"New", nil, "New: client is a nil *redis.Client"}
 		}
 		return deployment{readTimeout: c.Options().ReadTimeout}, nil
 	case *redis.ClusterClient:
 		if c == nil {
-			return deployment{}, &OptionError{"New", "(*redis.ClusterClient)(nil)", "no client"}
+			return deployment{}, &OptionError{"New", nil, "New: client is a nil *redis.ClusterClient"}
 		}
 		o := c.Options() // with ClusterSlots its servers are no cluster, as NewFailoverClusterClient's
 		return deployment{c, o.ClusterSlots == nil, o.ReadTimeout}, nil
@@ -167,7 +168,7 @@ func (m *Manager) entry(n *named) (*entry, error) {
 	}
 	e := m.entries[n.family][n.mapped]
 	if e == nil {
-		e = &entry{m: m, keys: n.wireKeys(), kind: n.family}
+		e = &entry{m: m, keys: n.wireKeys(), name: n.name, kind: n.family}
 		if n.family == fairKind {
 			e.places = new(places)
 		}
@@ -202,8 +203,8 @@ func (m *Manager) newReady() chan struct{} {
 // forget drops a dead entry. A later caller makes a new one.
 func (m *Manager) forget(e *entry) {
 	m.mu.Lock()
-	if r := m.entries[e.kind]; r[e.name()] == e {
-		delete(r, e.name())
+	if r := m.entries[e.kind]; r[e.mapped()] == e {
+		delete(r, e.mapped())
 	}
 	m.mu.Unlock()
 }
@@ -234,7 +235,7 @@ func (m *Manager) gaveUp(err error) {
 	m.mu.Unlock()
 }
 
-var errClosing = errors.New("closing, not all locks are known to be released")
+var errClosing = errors.New("manager closed, but some locks may not have been released")
 
 // closeGrace is how long Close waits at least: a program that ends by a signal closes under the
 // context that has ended.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -87,10 +88,10 @@ func (h *handle) order() string {
 // handlesOf unpacks locks.
 func handlesOf(caller string, locks []Locker) ([]*handle, error) {
 	if len(locks) == 0 {
-		return nil, &OptionError{caller, "", "no lock"}
+		return nil, &OptionError{caller, nil, caller + ": no locks given"}
 	}
 	var all []*handle
-	for _, l := range locks {
+	for i, l := range locks {
 		var h *handle
 		switch l := l.(type) {
 		case *Mutex:
@@ -115,8 +116,11 @@ func handlesOf(caller string, locks []Locker) ([]*handle, error) {
 				continue
 			}
 		}
-		if h == nil || h.named == nil { // a zero value was made by nobody
-			return nil, &OptionError{caller, fmt.Sprintf("%T", l), "not a lock that it can take"}
+		if v := reflect.ValueOf(l); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			return nil, &OptionError{caller, nil, fmt.Sprintf("%s: lock %d is nil", caller, i+1)}
+		}
+		if h == nil || h.named == nil { // a zero value: no Manager made it
+			return nil, &OptionError{caller, fmt.Sprintf("%T", l), fmt.Sprintf("lock %d is not one that it can take", i+1)}
 		}
 		all = append(all, h)
 	}
@@ -154,7 +158,7 @@ func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
 }
 
 // errEndedEarly is why all locks together could not be held although each was granted.
-var errEndedEarly = errors.New("one ended before all were taken")
+var errEndedEarly = errors.New("one of the locks was lost before all were acquired")
 
 // acquire takes the locks in order; with once, without waiting and as many as possible
 // at a time.

@@ -97,9 +97,9 @@ func WithFixedLease(d time.Duration) LockOption {
 func checkLease(err *error, option string, d time.Duration) {
 	switch {
 	case d < validity.MinTTL:
-		fail(err, option, d, fmt.Sprintf("below the least lease of %v", validity.MinTTL))
+		fail(err, option, d, fmt.Sprintf("must be at least %v", validity.MinTTL))
 	case d > validity.MaxTTL:
-		fail(err, option, d, fmt.Sprintf("above the longest lease of %v", validity.MaxTTL))
+		fail(err, option, d, fmt.Sprintf("must be at most %v", validity.MaxTTL))
 	}
 }
 
@@ -129,7 +129,7 @@ func WithFencing() LockOption {
 func WithNameMapper(mapper func(name string) string) Option {
 	return option(func(c *config) {
 		if mapper == nil {
-			fail(&c.err, "WithNameMapper", nil, "no function")
+			fail(&c.err, "WithNameMapper", nil, "WithNameMapper: mapper is nil")
 			return
 		}
 		c.mapName = mapper
@@ -144,7 +144,7 @@ func WithNameMapper(mapper func(name string) string) Option {
 func WithLogger(log *slog.Logger) Option {
 	return option(func(c *config) {
 		if log == nil {
-			fail(&c.err, "WithLogger", nil, "no logger")
+			fail(&c.err, "WithLogger", nil, "WithLogger: logger is nil")
 			return
 		}
 		c.log = log
@@ -156,7 +156,7 @@ func WithLogger(log *slog.Logger) Option {
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return option(func(c *config) {
 		if p == nil {
-			fail(&c.err, "WithTracerProvider", nil, "no provider")
+			fail(&c.err, "WithTracerProvider", nil, "WithTracerProvider: provider is nil")
 		}
 		c.tracer = p
 	})
@@ -167,7 +167,7 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return option(func(c *config) {
 		if p == nil {
-			fail(&c.err, "WithMeterProvider", nil, "no provider")
+			fail(&c.err, "WithMeterProvider", nil, "WithMeterProvider: provider is nil")
 		}
 		c.meter = p
 	})
@@ -195,7 +195,7 @@ func WithPollInterval(d time.Duration) Option {
 func WithHandoffSlice(d time.Duration) Option {
 	return option(func(c *config) {
 		if d < 0 || d > validity.MaxTTL {
-			fail(&c.err, "WithHandoffSlice", d, "must not be negative, and below 100 years")
+			fail(&c.err, "WithHandoffSlice", d, "must be between 0 and 100 years")
 		}
 		c.slice = d
 	})

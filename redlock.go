@@ -54,7 +54,7 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 		return nil, err
 	}
 	if len(all) < 3 {
-		return nil, &OptionError{"NewRedlock", len(all), "a majority that survives a failure takes three members"}
+		return nil, &OptionError{"NewRedlock", len(all), "needs at least three locks, so that a majority survives the loss of one"}
 	}
 	seen := make(map[*Manager]bool)
 	for _, h := range all {
@@ -190,7 +190,7 @@ func (l *Redlock) rightPlace(ctx context.Context, at *handle) bool {
 	for _, h := range l.members {
 		go func() { // for a second at most, and not beyond ctx
 			info, err := h.m.Inspect(ctx, h.name)
-			if err == nil && (!info.Held || info.Kind == KindRead && h.kind == readKind) {
+			if err == nil && (info.TTL == 0 || info.Kind == KindRead && h.kind == readKind) {
 				free.Add(1)
 			}
 			looks <- h != at || err == nil

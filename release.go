@@ -115,7 +115,7 @@ func (r *release) sendLocked(call *command.Call, trace context.Context) {
 	r.sent++
 	if !e.m.executor.Submit(call) {
 		r.sent--
-		r.settleLocked(newLockError(ErrUnavailable, e.name(), ErrClosed))
+		r.settleLocked(newLockError(ErrUnavailable, e.name, ErrClosed))
 	}
 }
 
@@ -129,10 +129,10 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		e.announceLoss(lost, reason)
 		if noticed != "" {
 			e.countLoss(noticed)
-			e.m.journal.lost(e.name(), noticed) // who defers Unlock drops its error
+			e.m.journal.lost(e.name, noticed) // who defers Unlock drops its error
 		}
 		if gaveUp != nil && e.m.life.Err() == nil { // else Close has said so
-			e.m.journal.gaveUp(e.name(), gaveUp)
+			e.m.journal.gaveUp(e.name, gaveUp)
 		}
 	}()
 	message, granted := reply.Value.(string)
@@ -184,7 +184,7 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		r.againLocked(deniedBy(reply))
 	case reply.Outcome == command.Denied, reply.Outcome == command.Answered:
 		e.m.stats.troubles.Add(1)
-		r.settleLocked(newLockError(ErrUnavailable, e.name(), deniedBy(reply)))
+		r.settleLocked(newLockError(ErrUnavailable, e.name, deniedBy(reply)))
 	default:
 		r.unclear = r.unclear || reply.Outcome == command.Unknown
 		e.m.stats.troubles.Add(1)
@@ -213,14 +213,14 @@ func (r *release) goneLocked(reply int64) error {
 	if reply == releaseStolen {
 		reason = LostStolen
 	}
-	return &LostError{r.entry.name(), reason}
+	return &LostError{r.entry.name, reason}
 }
 
 // againLocked sends the request again after a pause, until the lock has expired.
 func (r *release) againLocked(cause error) {
 	now := time.Now()
 	if now.After(r.until) {
-		r.settleLocked(newLockError(ErrUnavailable, r.entry.name(), cause))
+		r.settleLocked(newLockError(ErrUnavailable, r.entry.name, cause))
 		return
 	}
 	if r.pauses == nil {
@@ -236,7 +236,7 @@ func (r *release) againLocked(cause error) {
 
 // giveUpWaitingLocked ends the wait for the release, which itself goes on.
 func (r *release) giveUpWaitingLocked(cause error) {
-	r.tellLocked(newLockError(ErrUnavailable, r.entry.name(), cause))
+	r.tellLocked(newLockError(ErrUnavailable, r.entry.name, cause))
 	r.uncollideLocked()
 }
 

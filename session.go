@@ -78,8 +78,8 @@ func (h *session) nudgeLocked() {
 func (h *session) run() { h.s.ended(h, h.converse()) }
 
 var (
-	errQuiet = errors.New("nothing heard, not even a pong")
-	errMoved = errors.New("the server is no master any more")
+	errQuiet = errors.New("no reply to PING")
+	errMoved = errors.New("server is no longer the master")
 )
 
 // converse returns nil when nothing has been left to listen to for a while, else why the

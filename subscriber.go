@@ -302,7 +302,7 @@ func (s *subscriber) ended(h *session, err error) {
 	s.nudgeLocked()
 	s.mu.Unlock()
 	if unknown {
-		s.log.Info("holdfast: the server has no sharded channels, listening to plain ones")
+		s.log.Info("holdfast: server does not support sharded pub/sub; using classic channels")
 		return
 	}
 	if lost {
@@ -311,5 +311,5 @@ func (s *subscriber) ended(h *session, err error) {
 	if s.nodes != nil {
 		s.nodes.ReloadState(s.ctx) // its node may have died, which go-redis does not notice
 	}
-	s.log.Warn("holdfast: no pub/sub connection, polling meanwhile", "error", err, "retry_in", wait)
+	s.log.Warn("holdfast: pub/sub connection lost; polling until it is restored", "error", err, "retry_in", wait)
 }

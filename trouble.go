@@ -12,7 +12,7 @@ import (
 // Causes of our own.
 var (
 	errSilent      = errors.New("no answer")
-	errTooLate     = errors.New("the answer came when the lease was over")
+	errTooLate     = errors.New("reply arrived after the lease had expired")
 	errDowngrading = errors.New("the write side has been unlocked, and Redis has not confirmed that yet")
 )
 

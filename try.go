@@ -107,7 +107,7 @@ func (e *entry) acquireArgs(r *request, t *try) []any {
 	}
 	args := append(h.withKeys(t.room[:], h.kind.acquireScript(), true), h.id(), h.cfg.ms, wait)
 	if h.cfg.fencing {
-		args = append(args, h.tokens, m.tokens.seen(e.name()))
+		args = append(args, h.tokens, m.tokens.seen(e.mapped()))
 	}
 	return args
 }

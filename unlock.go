@@ -185,7 +185,7 @@ func (r *release) stopWaitingLocked(c chan error) (answer error, ok bool) {
 // the others ErrNotHeld.
 func (r *release) answerLaterLocked() error {
 	if r.confirmed {
-		return newLockError(ErrNotHeld, r.entry.name())
+		return newLockError(ErrNotHeld, r.entry.name)
 	}
 	r.confirmed = r.verdict == nil
 	return r.verdict

@@ -1,26 +1,89 @@
--- inspect.lua: what is known about a lock of any kind. It writes nothing.
+-- inspect.lua: what is known about a lock of any kind. It writes nothing, and its work is bounded: it looks at
+-- 10,000 fields and as many rights, and shows 1,000 holders.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  fencing counter
 -- KEYS[3]  queue of a mutex or fair lock: list
--- KEYS[4]  queue of a read-write lock: list
+-- KEYS[4]  the zset that belongs to it
+-- KEYS[5]  queue of a read-write lock: list
+-- KEYS[6]  the zset that belongs to it
 --
--- Returns {kind, ttl, token, waiters, field, value, field, value, ...}: what the key holds
--- (free, mutex, read, write, other), its PTTL, the fencing counter, the length of the queues,
--- and the fields of the lock: none if the key is not one.
+-- Returns {kind, ttl, token, waiters, overdue, ended, more, holders, broken}: what the key holds (free, mutex,
+-- read, write, other), its PTTL, the fencing counter, how many places in the queues still count and how many do
+-- not, how many readers' rights have ended, how many holders are not shown, {field, value, PTTL, ...} of those
+-- that are, and {key, what it holds, ...} of keys that hold something else than they should
 
--- prelude: kind
+-- prelude: kind queue rights
 
-local kind, fields = kind_of(KEYS[1])
-local token = redis.pcall('get', KEYS[2])
-local waiters, others = redis.pcall('llen', KEYS[3]), redis.pcall('llen', KEYS[4])
-local info = {
-  kind,
-  redis.call('pttl', KEYS[1]),
-  tonumber(type(token) == 'string' and token or '0') or 0,
-  (type(waiters) == 'number' and waiters or 0) + (type(others) == 'number' and others or 0),
-}
-for _, v in ipairs(fields) do
-  info[#info + 1] = v
+local most, shown = 10000, 1000
+local broken = {}
+
+-- checked returns the reply of a command about a key; 0 if the key is of another type.
+local failure
+local function checked(reply, key)
+  if type(reply) ~= 'table' then
+    return reply
+  end
+  if string.find(reply.err, 'WRONGTYPE', 1, true) then
+    broken[#broken + 1] = key
+    broken[#broken + 1] = redis.call('type', key).ok
+  else
+    failure = reply
+  end
+  return 0
 end
-return info
+
+local text = checked(redis.pcall('get', KEYS[2]), KEYS[2])
+local token = tonumber(text or nil) or 0
+if text and text ~= 0 and not (string.find(text, '^%-?%d+$') and token < 2 ^ 53) then
+  broken[#broken + 1] = KEYS[2]
+  broken[#broken + 1] = 'string that is no number below 2^53'
+  token = 0
+end
+
+local now = server_time()
+local waiters, overdue = 0, 0
+local function count(queue, deadlines)
+  local places = checked(redis.pcall('llen', queue), queue)
+  local over = math.min(places, checked(redis.pcall('zcount', deadlines, '-inf', now), deadlines))
+  waiters, overdue = waiters + places - over, overdue + over
+end
+count(KEYS[3], KEYS[4])
+count(KEYS[5], KEYS[6])
+if failure then
+  return failure
+end
+
+local kind, fields = kind_of(KEYS[1], most)
+local ttl = redis.call('pttl', KEYS[1])
+local holders, ended, looks = {}, 0, most
+local more = 0
+if #fields > 0 then
+  more = redis.call('hlen', KEYS[1]) - (kind == 'mutex' and 0 or 1) -- mode
+end
+for i = 1, #fields, 2 do
+  local field, holds, left = fields[i], fields[i + 1], ttl
+  local looked = field ~= 'mode'
+  if looked and kind ~= 'mutex' and not string.find(field, ':%-?%d+:write') then
+    left = -2
+    for n = 1, math.min(tonumber(holds), looks + 1) do
+      looked = looks > 0
+      if not looked then
+        break
+      end
+      looks = looks - 1
+      local right = redis.call('pttl', right_of(KEYS[1], field, n))
+      left = (left == -1 or right == -1) and -1 or math.max(left, right)
+    end
+    looked = looked or left ~= -2
+  end
+  if looked and left == -2 then
+    ended, more = ended + 1, more - 1
+  elseif looked and #holders < 3 * shown then
+    more = more - 1
+    holders[#holders + 1] = field
+    holders[#holders + 1] = holds
+    holders[#holders + 1] = left
+  end
+end
+return {kind, ttl, math.max(token, 0), waiters, overdue, ended, more, holders, broken}

@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -144,6 +145,7 @@ var releaseScenarios = map[string]func(*Env){
 		} {
 			e.Server().Admin().HSet(bg, e.Key, hash...)
 			e.srv.Admin().PExpire(bg, e.Key, time.Minute)
+			e.srv.Admin().Set(bg, fmt.Sprintf("{%s}:%s:rwlock_timeout:1", e.Key, hash[len(hash)-2]), 1, time.Minute) // a reader's right
 			if info, err := e.Inspect(m); err != nil || !info.Held || len(info.Holders) != 1 {
 				e.Errorf("%v is shown as %+v, %v", hash, info, err)
 			}

@@ -62,7 +62,14 @@ func FairChannel(channel, owner string) string { return channel + ":" + owner }
 
 // InspectKeys names the keys that the script inspect takes, for a lock of any kind.
 func InspectKeys(name string) []any {
-	return []any{name, prefixed(lockTokenPrefix, name), prefixed(lockQueuePrefix, name), prefixed(rwQueuePrefix, name)}
+	return []any{
+		name,
+		prefixed(lockTokenPrefix, name),
+		prefixed(lockQueuePrefix, name),
+		prefixed(lockTimeoutPrefix, name),
+		prefixed(rwQueuePrefix, name),
+		prefixed(rwTimeoutPrefix, name),
+	}
 }
 
 // ForceReleaseKeys names the keys that the script force_release takes.

@@ -208,5 +208,5 @@ func ExampleCheckName() {
 	fmt.Println(CheckName("order:{}"))
 	// Output:
 	// <nil>
-	// the keys derived from the name fall into another cluster slot: braces must form one non-empty {tag}
+	// unbalanced or empty braces; use at most one non-empty {tag}
 }

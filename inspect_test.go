@@ -1,0 +1,208 @@
+package holdfast_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+const inspectedClient = "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11"
+
+// What no longer counts is counted, and not shown as if it did.
+func TestInspect_LeavesOutWhatIsOver(t *testing.T) {
+	srv := redistest.Start(t)
+	m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+	look := func(name string) holdfast.Info {
+		t.Helper()
+		info, err := m.Inspect(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	fields := []any{"mode", "read"}
+	for i := range 200 {
+		fields = append(fields, fmt.Sprintf("%s:%d", inspectedClient, i+1), 1)
+	}
+	db.HSet(ctx, "rw", fields...)
+	db.PExpire(ctx, "rw", time.Minute)
+	if info := look("rw"); info.Held || info.Kind != holdfast.KindRead || len(info.Holders) != 0 || info.Ended != 200 || info.TTL <= 0 {
+		t.Errorf("readers whose right has ended: %+v", info)
+	}
+	// A reader of Redisson has several rights; the last of them may be the only one left.
+	db.HSet(ctx, "rw", inspectedClient+":7", 3)
+	db.Set(ctx, "{rw}:"+inspectedClient+":7:rwlock_timeout:3", 1, 30*time.Second)
+	if info := look("rw"); !info.Held || len(info.Holders) != 1 || info.Ended != 199 || info.Holders[0].Holds != 3 ||
+		info.Holders[0].TTL <= 0 || info.Holders[0].TTL > 30*time.Second || info.TTL <= 30*time.Second {
+		t.Errorf("one right is left: %+v", info)
+	}
+	// A writer holds by the lock's own TTL; the read side beside it by its right.
+	db.HSet(ctx, "w", "mode", "write", inspectedClient+":1:write", 1, inspectedClient+":1", 1)
+	db.PExpire(ctx, "w", time.Minute)
+	if info := look("w"); !info.Held || len(info.Holders) != 1 || !info.Holders[0].Write || info.Ended != 1 {
+		t.Errorf("a writer: %+v", info)
+	}
+
+	now := db.Time(ctx).Val().UnixMilli()
+	for i, queue := range []string{"lock", "rw"} {
+		prefix := map[string]string{"lock": "redisson_lock_", "rw": "holdfast_rw_"}[queue]
+		for j := range 5 {
+			id := fmt.Sprintf("%s:%d", inspectedClient, 10*i+j)
+			until := now + 60_000
+			if j < 3 {
+				until = now - 1
+			}
+			db.RPush(ctx, prefix+"queue:{q}", id)
+			db.ZAdd(ctx, prefix+"timeout:{q}", redis.Z{Score: float64(until), Member: id})
+		}
+	}
+	if info := look("q"); info.Waiters != 4 || info.Overdue != 6 {
+		t.Errorf("waiters: %+v", info)
+	}
+}
+
+// A key that holds something else is named.
+func TestInspect_NamesBrokenKeys(t *testing.T) {
+	srv := redistest.Start(t)
+	m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+	db.RPush(ctx, "redisson_lock_token:{a}", "x")
+	db.Set(ctx, "redisson_lock_queue:{a}", "x", 0)
+	db.Set(ctx, "holdfast_rw_timeout:{a}", "x", 0)
+	info, err := m.Inspect(ctx, "a")
+	if got := fmt.Sprint(info.Broken); err != nil || info.Token != 0 || len(info.Broken) != 3 ||
+		!strings.Contains(got, "redisson_lock_token:{a} list") || !strings.Contains(got, "redisson_lock_queue:{a} string") ||
+		!strings.Contains(got, "holdfast_rw_timeout:{a} string") {
+		t.Errorf("%+v, %v", info, err)
+	}
+	for text, broken := range map[string]bool{"x": true, "1e3": true, "9007199254740992": true, "17": false, "-5": false} {
+		db.Set(ctx, "redisson_lock_token:{b}", text, 0)
+		info, err := m.Inspect(ctx, "b")
+		if err != nil || (len(info.Broken) == 1) != broken || (info.Token == 17) != (text == "17") || text != "17" && info.Token != 0 {
+			t.Errorf("counter %q: %+v, %v", text, info, err)
+		}
+	}
+}
+
+// Its work is bounded, and it says what it left out.
+func TestInspect_IsBounded(t *testing.T) {
+	srv := redistest.Start(t)
+	m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+	for name, n := range map[string]int{"some": 1500, "many": 30_000} {
+		p := db.Pipeline()
+		p.HSet(ctx, name, "mode", "read")
+		for i := range n {
+			id := fmt.Sprintf("%s:%d", inspectedClient, i+1)
+			p.HSet(ctx, name, id, 1)
+			p.Set(ctx, "{"+name+"}:"+id+":rwlock_timeout:1", 1, time.Minute)
+		}
+		p.PExpire(ctx, name, time.Minute)
+		if _, err := p.Exec(ctx); err != nil {
+			t.Fatal(err)
+		}
+		info, err := m.Inspect(ctx, name)
+		if err != nil || !info.Held || len(info.Holders) != 1000 || info.More != n-1000 || info.Ended != 0 {
+			t.Errorf("%d readers: %d shown, %d more, %d ended, %v", n, len(info.Holders), info.More, info.Ended, err)
+		}
+	}
+	// Nor do a few readers with very many rights cost more.
+	db.HSet(ctx, "deep", "mode", "read", inspectedClient+":1", 1_000_000_000, inspectedClient+":2", 1_000_000_000)
+	if info, err := m.Inspect(ctx, "deep"); err != nil || info.More != 2 || !info.Held {
+		t.Errorf("many rights: %+v, %v", info, err)
+	}
+}
+
+// Every error names the lock as it was given; what is wrong with the mapped name, or with a key, is said behind that.
+func TestErrors_NameTheLockAsGiven(t *testing.T) {
+	srv := redistest.Start(t)
+	mapped := holdfast.WithNameMapper(func(name string) string { return "app:" + name })
+	m, other := managerOn(t, srv, mapped), managerOn(t, srv, mapped)
+	db, ctx := srv.Admin(), t.Context()
+	given := func(what string, err error, is error) {
+		t.Helper()
+		says := fmt.Sprint(err)
+		if !errors.Is(err, is) || !strings.HasPrefix(says, is.Error()+`: "n"`) || strings.Contains(says, "app:") != errors.Is(err, holdfast.ErrWrongKind) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if lost := (*holdfast.LostError)(nil); errors.As(err, &lost) && lost.Name != "n" {
+			t.Errorf("%s: lost %q", what, lost.Name)
+		}
+	}
+	for kind, lock := range map[string]func(*holdfast.Manager) holdfast.Locker{
+		"mutex":  func(m *holdfast.Manager) holdfast.Locker { return m.Mutex("n") },
+		"fair":   func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex("n") },
+		"writer": func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("n") },
+		"reader": func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("n").RLocker() },
+	} {
+		lease := mustLock(t, lock(m))
+		if kind != "reader" {
+			_, err := lock(other).TryLock(ctx)
+			given(kind+" refused", err, holdfast.ErrNotAcquired)
+		}
+		mustUnlock(t, lease)
+		given(kind+" unlocked twice", lease.Unlock(ctx), holdfast.ErrNotHeld)
+		given(kind+" extended then", lease.Extend(ctx, time.Minute), holdfast.ErrNotHeld)
+
+		lease = mustLock(t, lock(m))
+		db.Del(ctx, "app:n")
+		given(kind+" lost", lease.Unlock(ctx), holdfast.ErrLeaseLost)
+		given(kind+" lost, again", lease.Unlock(ctx), holdfast.ErrLeaseLost)
+
+		db.Del(ctx, "app:n")
+		db.Set(ctx, "app:n", "x", 0)
+		_, err := lock(m).TryLock(ctx)
+		given(kind+" of another kind", err, holdfast.ErrWrongKind)
+		db.Del(ctx, "app:n")
+	}
+	db.Set(ctx, "app:n", "x", 0)
+	_, err := m.ForceUnlock(ctx, "n")
+	given("ForceUnlock", err, holdfast.ErrWrongKind)
+	_, err = m.Mutex("a{b").TryLock(ctx)
+	if wantErr(t, err, holdfast.ErrInvalidName, nil); !strings.Contains(fmt.Sprint(err), `"a{b": mapped to "app:a{b"`) {
+		t.Error(err)
+	}
+	_ = m.Close(ctx)
+	_, err = m.Mutex("n").TryLock(ctx)
+	given("closed", err, holdfast.ErrClosed)
+	_, err = m.Inspect(ctx, "n")
+	given("Inspect of a closed one", err, holdfast.ErrClosed)
+}
+
+// An argument that is nil is named.
+func TestErrors_SayWhichArgumentIsNil(t *testing.T) {
+	_, noClient := holdfast.New(nil)
+	_, nilClient := holdfast.New((*redis.Client)(nil))
+	_, noOption := holdfast.New(offline(t), holdfast.WithFencing(), nil)
+	_, noMapper := holdfast.New(offline(t), holdfast.WithNameMapper(nil))
+	_, noLogger := holdfast.New(offline(t), holdfast.WithLogger(nil))
+	_, noLocks := holdfast.NewMulti()
+	m, err := holdfast.New(offline(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, nilLock := holdfast.NewMulti(m.Mutex("a"), nil)
+	_, nilMutex := holdfast.NewRedlock(m.Mutex("a"), m.Mutex("b"), (*holdfast.Mutex)(nil))
+	_, lockOption := m.Mutex("a", holdfast.WithFencing(), nil).TryLock(t.Context())
+	for want, err := range map[string]error{
+		"holdfast: New: client is nil":                 noClient,
+		"holdfast: New: client is a nil *redis.Client": nilClient,
+		"holdfast: New: option 2 is nil":               noOption,
+		"holdfast: WithNameMapper: mapper is nil":      noMapper,
+		"holdfast: WithLogger: logger is nil":          noLogger,
+		"holdfast: NewMulti: no locks given":           noLocks,
+		"holdfast: NewMulti: lock 2 is nil":            nilLock,
+		"holdfast: NewRedlock: lock 3 is nil":          nilMutex,
+		`holdfast: option 2 of lock "a" is nil`:        lockOption,
+		"holdfast: Do: lock is nil":                    holdfast.Do(t.Context(), nil, nil),
+	} {
+		if fmt.Sprint(err) != want || !errors.Is(err, holdfast.ErrInvalidOption) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

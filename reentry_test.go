@@ -102,30 +102,3 @@ func TestReentry_OfARedlockWithAMemberDown(t *testing.T) {
 		return true
 	})
 }
-
-func BenchmarkReentry(b *testing.B) {
-	srv := redistest.Start(b)
-	m, err := holdfast.New(srv.Client(b))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer m.Close(context.Background())
-	l := m.Mutex("a")
-	lease, err := l.Lock(context.Background())
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx := lease.Context(context.Background())
-	for b.Loop() {
-		again, err := l.Lock(ctx)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := again.Unlock(ctx); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if err := lease.Unlock(ctx); err != nil {
-		b.Fatal(err)
-	}
-}

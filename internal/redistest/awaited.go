@@ -43,8 +43,8 @@ func (a *awaited) add(cmd []string, req *request) {
 	}
 }
 
-// addLost gives a request that was not sent its place among the replies.
-func (a *awaited) addLost(req *request) {
+// addUnsent gives a request that was not sent its place among the replies.
+func (a *awaited) addUnsent(req *request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.replies = append(a.replies, req)
@@ -55,6 +55,18 @@ func (a *awaited) lostIsNext() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.replies) > 0 && a.replies[0].action == loseRequest
+}
+
+// nextAnswer takes the answer of the proxy's own that is next in line; nil if there is none.
+func (a *awaited) nextAnswer() *request {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.replies) == 0 || a.replies[0].action != answer {
+		return nil
+	}
+	r := a.replies[0]
+	a.replies = a.replies[1:]
+	return r
 }
 
 // match returns the request that f is the reply to, or nil if to none.

@@ -45,6 +45,8 @@ type link struct {
 	deaf bool // owned by the goroutine that forwards requests
 
 	awaited awaited
+	// answers is held while a reply, and the proxy's own that follow it, go to the client.
+	answers sync.Mutex
 }
 
 func newLink(p *Proxy, client *net.TCPConn) *link {
@@ -167,16 +169,24 @@ func (l *link) forwardRequest(f frame) {
 		}
 	}
 	defer l.proxy.flow.RUnlock()
-	if req.action == loseRequest {
+	switch req.action {
+	case loseRequest:
 		l.deaf = true
-		l.awaited.addLost(req)
+		l.awaited.addUnsent(req)
 		l.severIfLost()
+		return
+	case answer:
+		l.proxy.record(f.elems)
+		l.answers.Lock()
+		defer l.answers.Unlock()
+		l.awaited.addUnsent(req)
+		l.giveAnswers()
 		return
 	}
 	l.proxy.record(f.elems)
 	l.awaited.add(f.elems, req)
 	// If the write fails the server is gone, and its end of stream follows.
-	_ = l.write(l.server, l.proxy.rewritten(f))
+	_ = l.write(l.server, l.proxy.rewritten(f).raw)
 }
 
 func (l *link) forwardReply(f frame) {
@@ -191,26 +201,46 @@ func (l *link) forwardReply(f frame) {
 		}
 	}
 	defer l.proxy.flow.RUnlock()
+	l.answers.Lock()
+	defer l.answers.Unlock()
 	switch {
 	case l.mute.Load():
 	case req != nil && req.action == swallowReply:
 		l.mute.Store(true)
 	case req != nil && req.action == loseReply:
 		l.sever()
+	case req != nil && req.action == breakReply:
+		l.reply(f.raw[:len(f.raw)/2])
+		l.sever()
 	default:
-		if err := l.write(l.client, f); err != nil {
-			l.mute.Store(true) // the client is gone; drain the server
-		}
+		l.reply(f.raw)
 	}
 	l.awaited.settle(req)
+	l.giveAnswers()
 	l.severIfLost()
+}
+
+// giveAnswers gives the proxy's own answers that are next in line.
+func (l *link) giveAnswers() {
+	for r := l.awaited.nextAnswer(); r != nil; r = l.awaited.nextAnswer() {
+		if !l.mute.Load() && !l.severed.Load() {
+			l.reply(r.text)
+		}
+	}
+}
+
+// reply sends the client some bytes.
+func (l *link) reply(raw []byte) {
+	if err := l.write(l.client, raw); err != nil {
+		l.mute.Store(true) // the client is gone; drain the server
+	}
 }
 
 // write sends a frame. It gives the link up if the peer is stuck: half a frame
 // may have gone, and nothing can follow it.
-func (l *link) write(to *net.TCPConn, f frame) error {
+func (l *link) write(to *net.TCPConn, raw []byte) error {
 	_ = to.SetWriteDeadline(time.Now().Add(stuck))
-	_, err := to.Write(f.raw)
+	_, err := to.Write(raw)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		l.abort()
 	}

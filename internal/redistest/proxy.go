@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -150,15 +151,39 @@ func (p *Proxy) HoldRequest(m Match) *Gate { return p.addRule(m, 1, holdRequest,
 // sends on that connection later with it.
 func (p *Proxy) HoldReply(m Match) *Gate { return p.addRule(m, 1, holdReply, newGate()) }
 
+// AnswerError keeps the next n requests that match from the server and answers each in its place with the
+// error text, as proxies do that have no server at hand. It is an error of the newer protocol if text has more
+// than one line.
+func (p *Proxy) AnswerError(m Match, n int, text string) {
+	raw := "-" + text + "\r\n"
+	if strings.ContainsAny(text, "\r\n") {
+		raw = fmt.Sprintf("!%d\r\n%s\r\n", len(text), text)
+	}
+	p.Answer(m, n, raw)
+}
+
+// Answer is AnswerError with any reply, as it is on the wire.
+func (p *Proxy) Answer(m Match, n int, reply string) {
+	p.add(&rule{match: m, left: n, action: answer, text: []byte(reply)})
+}
+
+// BreakReply lets the server execute the next n requests that match, and closes their connections when it has
+// delivered half of the reply.
+func (p *Proxy) BreakReply(m Match, n int) { p.addRule(m, n, breakReply, nil) }
+
 func (p *Proxy) addRule(m Match, n int, a action, g *Gate) *Gate {
+	p.add(&rule{match: m, left: n, action: a, gate: g})
+	return g
+}
+
+func (p *Proxy) add(r *rule) {
 	p.tb.Helper()
-	if n < 1 {
-		p.tb.Fatalf("redistest: proxy: rule for %d requests", n)
+	if r.left < 1 {
+		p.tb.Fatalf("redistest: proxy: rule for %d requests", r.left)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rules = append(p.rules, &rule{match: m, left: n, action: a, gate: g})
-	return g
+	p.rules = append(p.rules, r)
 }
 
 // admit decides what happens to a request that is about to be forwarded.

@@ -1,6 +1,8 @@
 package redistest
 
 import (
+	"errors"
+	"io"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,6 +54,38 @@ func TestProxy_LoseReply(t *testing.T) {
 	}
 	if got := dial(t, p.Addr(), s.Password()).do("INCR", "n"); got != "2" {
 		t.Errorf("INCR after the rule is used up = %s, want 2", got)
+	}
+}
+
+// An answer of the proxy's own comes in its place, and the server has not heard of the request.
+func TestProxy_Answer(t *testing.T) {
+	s, p, _ := through(t)
+	rdb := p.Client(t)
+	for _, text := range []string{"upstream failure", "", "ERR a\r\nb", "ERR " + strings.Repeat("x", 64<<10)} {
+		s.Admin().Del(t.Context(), "n")
+		rdb.Incr(t.Context(), "n")
+		p.AnswerError(All(Command("incr"), Containing("second")), 1, text)
+		pipe := rdb.Pipeline()
+		first, second, third := pipe.Incr(t.Context(), "n"), pipe.Incr(t.Context(), "second"), pipe.Incr(t.Context(), "n")
+		_, _ = pipe.Exec(t.Context())
+		if first.Val() != 2 || third.Val() != 3 || second.Err() == nil || second.Err().Error() != text {
+			t.Errorf("%v, %v, %v; want 2, %.20q, 3", first, second.Err(), third, text)
+		}
+	}
+	if n := s.Admin().Exists(t.Context(), "second").Val(); n != 0 {
+		t.Error("the server has executed what the proxy answered")
+	}
+}
+
+func TestProxy_BreakReply(t *testing.T) {
+	s, p, c := through(t)
+	p.BreakReply(Command("incr"), 1)
+	c.send("incr", "n")
+	if _, err := c.replies.reply(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%v, want half a reply", err)
+	}
+	if got := get(t, s, "n"); got != "1" {
+		t.Errorf("n = %s, want 1: executed once", got)
 	}
 }
 

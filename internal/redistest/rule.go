@@ -55,6 +55,8 @@ const (
 	loseRequest
 	holdRequest
 	holdReply
+	answer
+	breakReply
 )
 
 // rule applies an action to the next left requests that match.
@@ -62,13 +64,15 @@ type rule struct {
 	match  Match
 	left   int
 	action action
-	gate   *Gate // for the hold actions
+	gate   *Gate  // for the hold actions
+	text   []byte // for answer
 }
 
 // verdict is what the rules decided about one request.
 type verdict struct {
 	action action
 	gate   *Gate
+	text   []byte
 }
 
 // judge finds the oldest rule for cmd and uses it up by one.
@@ -81,7 +85,7 @@ func judge(rules []*rule, cmd []string) (verdict, []*rule) {
 		if r.left--; r.left == 0 {
 			rules = slices.Delete(rules, i, i+1)
 		}
-		return verdict{r.action, r.gate}, rules
+		return verdict{r.action, r.gate, r.text}, rules
 	}
 	return verdict{action: forward}, rules
 }

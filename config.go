@@ -24,6 +24,7 @@ type config struct {
 	fairPatience time.Duration
 	confirm      bool          // tests: see Manager
 	aside        time.Duration // likewise
+	readmission  time.Duration // likewise
 	publish      PublishMode
 	err          error // the first bad option
 }
@@ -77,6 +78,7 @@ func defaultConfig() config {
 		slice:        DefaultHandoffSlice,
 		fairPatience: DefaultFairPatience,
 		aside:        asideFor,
+		readmission:  readmission,
 	}
 }
 

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -15,11 +16,11 @@ import (
 // lock up then gives up both.
 
 // downgradeLocked begins the conversion of h. Its leases stay, on a read hold from now on.
-func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
+func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *release {
 	e.hold = nil
 	h.kind, h.downgraded = readKind, true
 	e.m.scheduler.Suspend(&h.item)
-	now, ttl := time.Now(), h.cfg.ttl
+	ttl := h.cfg.ttl
 	if left := h.deadline.Sub(now); h.cfg.fixed || left > ttl-validity.Margin(ttl) {
 		ttl = validity.TTL(left) // the rest of a fixed lease, or what Extend has added
 	}
@@ -28,6 +29,7 @@ func (e *entry) downgradeLocked(h *hold, trace context.Context) *release {
 		hold:     h,
 		script:   rwDowngrade,
 		converts: true,
+		lapsed:   !validity.Valid(now, h.deadline),
 		ttl:      ttl,
 		begun:    now,
 		patient:  now.Add(e.m.patienceFor(h.cfg.ttl)),
@@ -64,17 +66,36 @@ func (r *release) convertedLocked(reply command.Reply) (lost []ended, reason Los
 		r.settleLocked(nil)
 		return nil, ""
 	}
-	reason = LostDeleted
-	if reply.Value == int64(releaseStolen) {
+	switch {
+	case !r.lapsed && !validity.Valid(time.Now(), h.deadline): // and so had the TTL, perhaps
+		reason = LostDeadline
+	case reply.Value == int64(releaseStolen):
 		reason = LostStolen
+	default:
+		reason = LostDeleted
 	}
-	r.settleLocked(&LostError{e.name, reason})
+	r.settleLocked(r.endedLocked(&LostError{e.name, reason}))
 	return e.loseLocked(h, reason), reason
 }
 
+// endedLocked is what the Unlock that waits for the downgrade is told when the hold has ended with err. If
+// its time was over, the write side was valid when it was unlocked.
+func (r *release) endedLocked(err error) error {
+	if endedByTime(err) && !r.lapsed {
+		return newLockError(ErrUnavailable, r.entry.name, errDowngrading)
+	}
+	return err
+}
+
+// endedByTime reports whether a lease ended with err because its time was over.
+func endedByTime(err error) bool {
+	var lost *LostError
+	return errors.Is(err, ErrMaxHold) || errors.As(err, &lost) && lost.Reason == LostDeadline
+}
+
 // abandonLocked is for a hold that ends while its downgrade is unanswered: the write side,
-// which it may still be, is given up as well. If the hold was lost, who waits for the
-// downgrade is told err; if the read side has been unlocked, err is nil, and the downgrade
+// which it may still be, is given up as well. If the hold has ended with err, that ends the
+// downgrade; if the read side has been unlocked, err is nil, and the downgrade
 // becomes the release of the write side.
 func (r *release) abandonLocked(err error) {
 	h, e := r.hold, r.entry
@@ -84,7 +105,7 @@ func (r *release) abandonLocked(err error) {
 		number: h.number, deadline: h.deadline, phase: over, unclear: true,
 	}
 	if err != nil {
-		r.settleLocked(err)
+		r.settleLocked(r.endedLocked(err))
 		e.startReleaseLocked(writer, false, nil)
 		return
 	}

@@ -158,6 +158,9 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, error) {
 	if e.closed {
 		return nil, nil, newLockError(ErrClosed, h.name)
 	}
+	if e.m.executor.Closed() {
+		return nil, nil, newLockError(ErrUnavailable, h.name, errClientClosed)
+	}
 	if e.waiters.Len() == 0 && e.hold == nil && !e.reads.none() {
 		now := time.Now()
 		for _, x := range e.reads.all() {

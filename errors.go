@@ -33,6 +33,10 @@ var (
 	// ErrNotHeld: Unlock after one that succeeded, or Extend after any.
 	ErrNotHeld = errors.New("holdfast: lease already released")
 
+	// ErrNotReleased: Do has called its function, and Redis has not confirmed the release, see
+	// *ReleaseError. The lock is freed in the background, or by its TTL.
+	ErrNotReleased = errors.New("holdfast: lock not known to be released")
+
 	// ErrClosed: the manager is closed.
 	ErrClosed = errors.New("holdfast: manager closed")
 
@@ -53,7 +57,7 @@ var (
 	ErrInvalidOption = errors.New("holdfast: invalid option")
 
 	// ErrUnavailable: Redis could not be asked, did not answer in time or refused to
-	// act; the cause is wrapped. It says nothing about who holds the lock.
+	// act, or the client is closed; the cause is wrapped. It says nothing about who holds the lock.
 	ErrUnavailable = errors.New("holdfast: redis unavailable")
 )
 
@@ -89,6 +93,21 @@ func (e *LostError) Error() string {
 
 // Unwrap makes errors.Is(err, ErrLeaseLost) true.
 func (e *LostError) Unwrap() error { return ErrLeaseLost }
+
+// ReleaseError is how Do reports that Redis has not confirmed the release. It matches
+// ErrNotReleased. It does not match ErrUnavailable, which in an error of Do means that the function was
+// not called.
+type ReleaseError struct {
+	Name string // of the lock, as given
+	Err  error  // what Unlock returned, an ErrUnavailable
+}
+
+func (e *ReleaseError) Error() string {
+	return fmt.Sprintf("%v: %s: %v", ErrNotReleased, quote(e.Name), e.Err)
+}
+
+// Unwrap makes errors.Is(err, ErrNotReleased) true.
+func (e *ReleaseError) Unwrap() error { return ErrNotReleased }
 
 // OptionError says which option is wrong and why. It matches ErrInvalidOption.
 type OptionError struct {

@@ -8,6 +8,9 @@ const AwayFor = awayFor
 // StepAside makes who comes back at once to a manager ask after d; see aside.go.
 func StepAside(d time.Duration) Option { return option(func(c *config) { c.aside = d }) }
 
+// Readmission makes a manager take a missing right for final after d; see trouble.go.
+func Readmission(d time.Duration) Option { return option(func(c *config) { c.readmission = d }) }
+
 // ConfirmGrants makes a manager trust no grant by the server without asking Redis.
 func ConfirmGrants() Option { return option(func(c *config) { c.confirm = true }) }
 

@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/validity"
@@ -54,7 +53,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 	codes, ok := value.([]any)
 	if !ok || len(codes) != 1 {
-		return newLockError(ErrUnavailable, l.name, fmt.Errorf("unexpected reply %v", value))
+		return newLockError(ErrUnavailable, l.name, unexpected(value))
 	}
 	switch codes[0] {
 	case int64(renewDone):

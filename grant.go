@@ -123,7 +123,7 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 		e.ask = true // this one is in no queue, so no release tells it
 	}
 	r := e.releaseLocked(h, trace)
-	r.held = true
+	r.held, r.lapsed = true, !validity.Valid(now, h.deadline)
 	e.stepLocked()
 	return r
 }

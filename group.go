@@ -149,7 +149,10 @@ func (l *Lease) endGroupLocked(err error) ended {
 }
 
 // settle gives back what a lease that ended early may still have in Redis.
-func (l *Lease) settle() { _ = l.unlock(context.Background()) }
+func (l *Lease) settle() {
+	u := l.beginUnlock(time.Now(), nil)
+	_ = u.wait()
+}
 
 // member returns a handle of the lease's lock.
 func (l *Lease) member() *handle {
@@ -218,6 +221,7 @@ func (g *group) valid() bool {
 // well, until one call has been told of the success. A Redlock is released when a majority is;
 // the others go on in the background.
 func (g *group) unlock(ctx context.Context, l *Lease) error {
+	at := time.Now()
 	g.mu.Lock()
 	switch {
 	case g.confirmed:
@@ -240,6 +244,10 @@ func (g *group) unlock(ctx context.Context, l *Lease) error {
 	parts, lost := g.parts, g.lost
 	g.lost = nil
 	g.mu.Unlock()
+	begun := make(map[*Lease]func() error, len(parts))
+	for _, p := range parts { // before anything that may take time: all were valid if the lease was
+		begun[p] = p.beginPart(ctx, at)
+	}
 	gone.announce()
 	for _, p := range lost {
 		p.settle()
@@ -247,7 +255,7 @@ func (g *group) unlock(ctx context.Context, l *Lease) error {
 	g.work.Wait()
 
 	err := g.each(parts, func(p *Lease) error {
-		err := p.unlockPart(ctx)
+		err := begun[p]()
 		if errors.Is(err, ErrNotHeld) {
 			return nil // by another Unlock
 		}
@@ -263,6 +271,17 @@ func (g *group) unlock(ctx context.Context, l *Lease) error {
 	}
 	g.confirmed = true
 	return nil
+}
+
+// beginPart begins the Unlock of one of several locks. What it returns waits for the answer.
+func (l *Lease) beginPart(ctx context.Context, at time.Time) func() error {
+	_, op := l.hold.entry.m.telemetry.release(ctx, l, part)
+	u := l.beginUnlock(at, op.trace())
+	return func() error {
+		err := u.wait()
+		op.released(err)
+		return err
+	}
 }
 
 // extend prolongs all parts at the same time.

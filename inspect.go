@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -80,7 +79,7 @@ func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
 	}
 	info, ok := parseInfo(value)
 	if !ok {
-		return Info{}, newLockError(ErrUnavailable, name, fmt.Errorf("unexpected reply %v", value))
+		return Info{}, newLockError(ErrUnavailable, name, unexpected(value))
 	}
 	info.Name = name
 	return info, nil
@@ -174,7 +173,7 @@ func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	code, ok := value.(int64)
 	switch {
 	case !ok:
-		return false, newLockError(ErrUnavailable, name, errors.New("unexpected reply"))
+		return false, newLockError(ErrUnavailable, name, unexpected(value))
 	case code < 0:
 		return false, newLockError(ErrWrongKind, name, fmt.Errorf("%s holds no lock", quote(mapped)))
 	}
@@ -209,27 +208,44 @@ const (
 )
 
 // ask runs one script and waits for its reply, for at most askPatience and not beyond
-// ctx.
+// ctx. If the script may be executed twice, an error reply that may pass has it asked again meanwhile.
 func (m *Manager) ask(ctx context.Context, name string, repeat bool, script *command.Script, args []any) (any, error) {
+	end := time.Now().Add(m.askPatience())
+	pauses := newBackOff()
+	for {
+		r, err := m.askOnce(ctx, name, repeat, &command.Call{Script: script, Args: args, Patience: time.Until(end)})
+		if err == nil && r.Err == nil {
+			return r.Value, nil
+		}
+		if err == nil {
+			m.stats.troubles.Add(1)
+			err = newLockError(ErrUnavailable, name, r.Err)
+		}
+		pause := pauses.NextBackOff()
+		if !repeat || !r.Passes() || time.Until(end) < pause || !sleep(ctx, pause) {
+			return nil, err
+		}
+	}
+}
+
+// askOnce sends one request and waits for its end.
+func (m *Manager) askOnce(ctx context.Context, name string, repeat bool, call *command.Call) (command.Reply, error) {
 	if ctx.Err() != nil {
-		return nil, newLockError(ErrUnavailable, name, contextCauses(ctx)...)
+		return command.Reply{}, newLockError(ErrUnavailable, name, contextCauses(ctx)...)
 	}
 	q := &question{m: m, repeat: repeat, done: make(chan command.Reply, 1)}
+	call.Handler = q
 	m.mu.Lock()
 	closed := m.closed
 	m.mu.Unlock()
-	if closed || !m.executor.Submit(&command.Call{Script: script, Args: args, Handler: q, Patience: m.askPatience()}) {
-		return nil, newLockError(ErrClosed, name)
+	if closed || !m.executor.Submit(call) {
+		return command.Reply{}, newLockError(ErrClosed, name)
 	}
 	select {
 	case r := <-q.done:
-		if r.Err != nil {
-			m.stats.troubles.Add(1)
-			return nil, newLockError(ErrUnavailable, name, r.Err)
-		}
-		return r.Value, nil
+		return r, nil
 	case <-ctx.Done():
-		return nil, newLockError(ErrUnavailable, name, contextCauses(ctx)...)
+		return command.Reply{}, newLockError(ErrUnavailable, name, contextCauses(ctx)...)
 	}
 }
 

@@ -26,18 +26,19 @@ type Result struct {
 }
 
 // Do locks l, calls fn with a context that ends when the lease ends, and unlocks,
-// also if fn panics. fn's own error comes first in the result; if the lease was
-// lost while fn ran, that is joined to it, because what fn did may then have
-// overlapped with another holder. If the lock is not granted, fn is not called.
-// fn may unlock the lease itself.
+// also if fn panics. If the lock is not granted, fn is not called. fn may unlock the lease itself.
+//
+// fn's own error comes first in the result. Joined to it is what Do knows of the lease:
+//   - [ErrLeaseLost] or [ErrMaxHold] if the lease ended while fn ran: what fn did may have
+//     overlapped with another holder. [ErrClosed] if Manager.Close ended it.
+//   - [ErrNotReleased], a *[ReleaseError], if Redis has not confirmed the release: what fn did was
+//     protected, and the lock is freed in the background or by its TTL, see [Lease.Unlock].
+//
+// So an [ErrUnavailable] that fn did not return, and to which neither ErrLeaseLost nor
+// ErrMaxHold is joined, means that fn was not called: Do may be called again.
 //
 // Do blocks for as long as Lock, fn and Unlock take. ctx bounds all of it, since fn's context
 // derives from it: to bound the wait alone, call Lock with a context of its own.
-//
-// A release that Redis has not confirmed is no error of Do: fn ran under the lock, which is freed
-// in the background or by its TTL, see Lease.Unlock. ErrClosed is joined if Manager.Close ended the
-// lease. So an ErrUnavailable that fn did not return, and to which neither ErrLeaseLost nor
-// ErrMaxHold is joined, means that fn was not called: Do may be called again.
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease) error) (err error) {
 	if l == nil {
 		return &OptionError{"Do", nil, "Do: lock is nil"}
@@ -53,7 +54,10 @@ func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease
 		} else if unlockErr = lease.giveUp(ctx, nil); errors.Is(unlockErr, ErrNotHeld) { // fn did it
 			unlockErr = nil
 		}
-		if unlockErr = unprotected(unlockErr); unlockErr != nil { // else fn's own error is returned as it is
+		if unlockErr != nil && unprotected(unlockErr) == nil {
+			unlockErr = &ReleaseError{lease.Name(), unlockErr}
+		}
+		if unlockErr != nil { // else fn's own error is returned as it is
 			err = errors.Join(err, unlockErr)
 		}
 	}()

@@ -37,6 +37,8 @@ type Manager struct {
 	confirm  bool          // tests: no grant is trusted without asking
 	aside    time.Duration // see aside.go; tests change it
 
+	readmission time.Duration // see trouble.go; tests change it
+
 	executor   *command.Executor
 	scheduler  *renewal.Scheduler[*hold]
 	subscriber *subscriber
@@ -59,6 +61,7 @@ type Manager struct {
 	closed  bool
 	empty   bool          // drained is closed
 	denied  error         // of a release that was given up since closed was set; nil: none was
+	trouble error         // why the latest request of a release brought no answer since then; nil: each has
 	drained chan struct{} // closed when closed and nothing is pending
 	stopped chan struct{} // closed when Close has stopped everything
 	stopErr error         // the result of Close; set before stopped is closed
@@ -66,7 +69,8 @@ type Manager struct {
 
 // New returns a manager of locks on client, which may be built with default options:
 // no call waits for client's retries or time-outs. It does no I/O and starts nothing
-// before the first lock. The caller keeps client and closes it after Close. A bad option
+// before the first lock. The caller keeps client and closes it after Close: with a client that is closed,
+// calls return ErrUnavailable with redis.ErrClosed. A bad option
 // is ErrInvalidOption, as is a nil client.
 //
 // client is a *redis.Client (one server, or Sentinel's fail-over client) or a
@@ -88,23 +92,24 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		epoch:    time.Now(),
-		owners:   wire.NewOwnerPrefix(),
-		lock:     &cfg.lock,
-		mapName:  cfg.mapName,
-		log:      cfg.log,
-		poll:     cfg.poll,
-		slice:    cfg.slice,
-		cluster:  servers.cluster != nil,
-		publish:  "publish",
-		counted:  "1",
-		patience: cfg.fairPatience,
-		confirm:  cfg.confirm,
-		aside:    cfg.aside,
-		executor: command.New(client),
-		entries:  [families]registry{{}, {}, {}},
-		drained:  make(chan struct{}),
-		stopped:  make(chan struct{}),
+		epoch:       time.Now(),
+		owners:      wire.NewOwnerPrefix(),
+		lock:        &cfg.lock,
+		mapName:     cfg.mapName,
+		log:         cfg.log,
+		poll:        cfg.poll,
+		slice:       cfg.slice,
+		cluster:     servers.cluster != nil,
+		publish:     "publish",
+		counted:     "1",
+		patience:    cfg.fairPatience,
+		confirm:     cfg.confirm,
+		aside:       cfg.aside,
+		readmission: cfg.readmission,
+		executor:    command.New(client),
+		entries:     [families]registry{{}, {}, {}},
+		drained:     make(chan struct{}),
+		stopped:     make(chan struct{}),
 	}
 	m.life, m.endLife = context.WithCancel(context.Background())
 	m.scheduler = renewal.New(renewal.Config[*hold]{Renew: m.renew, Expire: m.expire})
@@ -116,6 +121,8 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	}
 	m.prepare(m.lock)
 	m.subscriber = newSubscriber(client, servers.cluster, cfg.publish, m.log, m.disconnected)
+	m.subscriber.closed = m.executor.CheckClosed
+	m.executor.OnClosed(m.clientClosed)
 	m.executor.OnReadOnly(m.subscriber.moved)
 	m.executor.OnStranded(func() { m.subscriber.doubt(max(pongSoon, 3*m.executor.RoundTrip())) })
 	m.executor.OnOutage(m.unavailable, m.availableAgain)
@@ -235,6 +242,32 @@ func (m *Manager) gaveUp(err error) {
 	m.mu.Unlock()
 }
 
+// troubled records why a request of a release has brought no answer.
+func (m *Manager) troubled(cause error) {
+	m.mu.Lock()
+	if m.closed {
+		m.trouble = cause
+	}
+	m.mu.Unlock()
+}
+
+// errClientClosed is why nobody is let in after that.
+var errClientClosed = redis.ErrClosed
+
+// clientClosed is called when the client turns out to be closed: nobody can be let in any more, but by
+// re-entry. What is held ends with its deadline.
+func (m *Manager) clientClosed() {
+	m.mu.Lock()
+	entries := m.entriesLocked()
+	m.mu.Unlock()
+	for _, e := range entries {
+		e.mu.Lock()
+		e.failLocked(ErrUnavailable, errClientClosed)
+		e.stepLocked()
+		e.mu.Unlock()
+	}
+}
+
 var errClosing = errors.New("manager closed, but some locks may not have been released")
 
 // closeGrace is how long Close waits at least: a program that ends by a signal closes under the
@@ -316,7 +349,9 @@ func (m *Manager) stop(ctx context.Context) error {
 		}
 		m.mu.Unlock()
 	case <-ctx.Done():
-		err = newLockError(ErrUnavailable, "", errClosing, context.Cause(ctx))
+		m.mu.Lock()
+		err = newLockError(ErrUnavailable, "", errClosing, m.trouble, context.Cause(ctx))
+		m.mu.Unlock()
 	}
 	m.endLife()
 	var g errgroup.Group

@@ -31,8 +31,10 @@ func (m *Manager) Mutex(name string, opts ...LockOption) *Mutex {
 }
 
 // Lock locks the mutex. It blocks until the lock is granted or ctx is done, and while
-// Redis is in trouble it keeps trying until then; but if Redis refuses the client itself (a
-// wrong password, no right to run scripts) it fails at once.
+// Redis is in trouble it keeps trying until then. It fails at once if trying would not help: if the client is
+// closed, or Redis does not know the command. If Redis does not let the client (a wrong password, a missing
+// right), it fails at once too, or after 30 s if Redis has let this Manager before: passwords are
+// changed and rights are loaded while programs run.
 //
 // The lease is renewed until Unlock, Manager.Close or loss, unless WithFixedLease or
 // WithMaxHold say otherwise. On error the lock is not held and nothing is kept: Lock

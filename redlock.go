@@ -104,8 +104,9 @@ func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
 
 func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 	pauses := newBackOff()
-	var first *Lease // a member that was waited for
-	var before error // of the round before
+	var first *Lease     // a member that was waited for
+	var before error     // of the round before
+	var barred time.Time // when too few members first let their clients; zero: they have
 	for {
 		lease, busy, err := l.round(ctx, first)
 		switch {
@@ -119,8 +120,19 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 				err = l.ended(ctx, before) // this round was cut short and says nothing
 			}
 			return nil, err
-		case !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrUnavailable), command.IsDenied(err):
+		case !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrUnavailable):
 			return nil, err
+		case command.IsBarred(err) && l.admitted():
+			if barred.IsZero() {
+				barred = time.Now()
+			}
+			if time.Since(barred) >= l.whole.m.readmission {
+				return nil, err
+			}
+		case command.IsFinal(err):
+			return nil, err
+		default:
+			barred = time.Time{}
 		}
 		before = err
 		// Jitter, also after a refusal: two who took a member each must not do so again.
@@ -137,6 +149,17 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 			return nil, l.ended(ctx, err)
 		}
 	}
+}
+
+// admitted reports whether so many members have let their clients in before that a majority may do so again.
+func (l *Redlock) admitted() bool {
+	n := 0
+	for _, h := range l.members {
+		if h.m.executor.Admitted() {
+			n++
+		}
+	}
+	return n >= l.quorum()
 }
 
 // ended is the error of a caller whose ctx has ended, where the last round ended with err.
@@ -284,7 +307,7 @@ func (t *tally) add(v vote) {
 	case v.err == nil:
 	case errors.Is(v.err, ErrNotAcquired):
 		t.refused = append(t.refused, v.member)
-	case errors.Is(v.err, ErrUnavailable) && !command.IsDenied(v.err):
+	case errors.Is(v.err, ErrUnavailable) && !command.IsFinal(v.err):
 		t.unavailable = append(t.unavailable, v.err)
 	default:
 		t.impossible = append(t.impossible, v.err)

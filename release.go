@@ -31,6 +31,8 @@ type release struct {
 	caller    chan struct{} // of the Unlock that began it, sent to when it is told; nil: nobody waits
 	sent      int           // requests without reply, of this script
 	unclear   bool          // a request ended without telling whether it ran
+	barred    time.Time     // when Redis first did not let the client; zero: it did not say so
+	trouble   error         // why the latest request brought no answer; nil: none has
 	told      bool          // the Unlock that began it has its answer
 	answer    error         // set before it is told
 	converts  bool          // not a release but a downgrade
@@ -38,7 +40,7 @@ type release struct {
 	begun     time.Time     // when, if converts
 	colliding int32         // how many claims or holds it is counted as in entry.releasing
 	settled   bool          // nothing more is to be sent
-	verdict   error         // of the whole release; once settled
+	verdict   error         // of the whole release, until an Unlock asks again; once settled
 	confirmed bool          // an Unlock has returned nil
 	later     []chan error  // for calls of Unlock after one that could not wait longer
 	patient   time.Time     // until then Unlock waits
@@ -98,6 +100,15 @@ func (h *hold) releaseArgs(room []any, queued bool) []any {
 		args = append(args, 0)
 	}
 	return args
+}
+
+// restartLocked asks again after the release was given up.
+func (r *release) restartLocked() {
+	r.settled, r.verdict, r.pauses, r.barred = false, nil, nil, time.Time{}
+	r.entry.m.begin()
+	if r.sent < maxCopies {
+		r.sendLocked(new(command.Call), nil)
+	}
 }
 
 func (r *release) sendLocked(call *command.Call, trace context.Context) {
@@ -177,18 +188,8 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 			noticed = gone.Reason
 		}
 		r.settleLocked(verdict)
-	case r.converts && reply.Outcome == command.Denied:
-		// Redis keeps the write side: asking again until that ends says how the read side is.
-		e.m.stats.troubles.Add(1)
-		r.giveUpWaitingLocked(deniedBy(reply))
-		r.againLocked(deniedBy(reply))
-	case reply.Outcome == command.Denied, reply.Outcome == command.Answered:
-		e.m.stats.troubles.Add(1)
-		r.settleLocked(newLockError(ErrUnavailable, e.name, deniedBy(reply)))
 	default:
-		r.unclear = r.unclear || reply.Outcome == command.Unknown
-		e.m.stats.troubles.Add(1)
-		r.againLocked(reply.Err)
+		r.troubledLocked(reply)
 	}
 	if r.settled && errors.Is(r.verdict, ErrUnavailable) {
 		gaveUp = r.verdict
@@ -196,17 +197,48 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	e.stepLocked()
 }
 
+// troubledLocked is for a request without an answer.
+func (r *release) troubledLocked(reply command.Reply) {
+	r.entry.m.stats.troubles.Add(1)
+	r.trouble = reply.Err
+	if reply.Outcome == command.Answered {
+		reply.Outcome, r.trouble = command.Unknown, unexpected(reply.Value)
+	}
+	r.entry.m.troubled(r.trouble)
+	r.unclear = r.unclear || reply.Outcome == command.Unknown || reply.Outcome == command.Failed
+	if reply.Outcome.Final() || reply.Outcome == command.Barred && r.barredForLongLocked() {
+		if !r.converts {
+			r.settleLocked(newLockError(ErrUnavailable, r.entry.name, r.trouble))
+			return
+		}
+		// Redis keeps the write side: asking again until that ends says how the read side is.
+		r.giveUpWaitingLocked(r.trouble)
+	}
+	r.againLocked(r.trouble)
+}
+
+// barredForLongLocked is that of an entry, for a release.
+func (r *release) barredForLongLocked() bool {
+	now := time.Now()
+	if r.barred.IsZero() {
+		r.barred = now
+	}
+	return now.Sub(r.barred) >= r.entry.m.readmission
+}
+
 // goneLocked is the verdict when the owner id was not in the lock any more. If a copy
 // of this request may have run, it was that copy: the lease was valid when Unlock was
 // called, and nothing but this release, or somebody's hand in Redis, ends a lock within
-// its window. If not, or if the host has slept beyond its deadline, which timers do not notice, the
-// lease had been lost without our having noticed.
+// its window. If the window has ended since, as the TTL does while Redis cannot be reached, that
+// was the end of the lock; the lease did what it had promised. In all other cases, and if the host has
+// slept beyond the deadline before the call, which timers do not notice, the lease had been lost without
+// our having noticed.
 //
 // The road not taken is a key that remembers each release, as Redisson's unlock
 // latch: a write more per unlock and a live key per unlock for seconds, to tell
 // "released" from "deleted by hand in the very moment of a lost reply".
 func (r *release) goneLocked(reply int64) error {
-	if (r.unclear || r.sent > 0) && !r.lapsed {
+	if !r.lapsed && (r.unclear || r.sent > 0 || !validity.Valid(time.Now(), r.hold.deadline)) {
 		return nil
 	}
 	reason := LostDeleted

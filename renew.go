@@ -138,7 +138,11 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 		for _, h := range r.holds {
 			m.scheduler.Retry(&h.item)
 		}
-		m.renewalFailed(len(r.holds), reply.Err)
+		cause := reply.Err
+		if cause == nil {
+			cause = unexpected(reply.Value)
+		}
+		m.renewalFailed(len(r.holds), cause)
 		return
 	}
 	renewed, refused, cause := 0, 0, error(nil)
@@ -205,7 +209,7 @@ func (f *failures) add(n int, now time.Time) (tell int) {
 
 // saidInstead is the error in the answer of a renew script that is no code.
 func saidInstead(answer any) error {
-	return fmt.Errorf("redis refused to prolong the lease: %v", answer)
+	return fmt.Errorf("redis refused to prolong the lease: %s", command.LegibleText(fmt.Sprint(answer)))
 }
 
 // Overdue does nothing: the scheduler hands the holds out again by itself.

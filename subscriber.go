@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/command"
 )
 
 // subscriber listens to channels for a manager. It makes waiting cheap, and correctness never
@@ -24,6 +27,7 @@ type subscriber struct {
 	insist  bool          // channels are sharded even if the server does not know such
 	log     *slog.Logger
 	lost    func()        // a connection; called without a lock
+	closed  func()        // the client is, and no connection can be made; likewise. Set before the first topic; nil: nothing
 	nudge   chan struct{} // buffered: there are homeless topics
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -288,6 +292,8 @@ func (s *subscriber) ended(h *session, err error) {
 	}
 	wait := p.grows.NextBackOff()
 	switch {
+	case errors.Is(err, redis.ErrClosed) && s.nodes == nil:
+		wait = time.Hour // nothing opens it again; of a cluster's client it may be those to one node that are closed
 	case unknown:
 		s.plain, s.found, wait = true, true, 0
 	case h.master == nil && s.found:
@@ -301,6 +307,9 @@ func (s *subscriber) ended(h *session, err error) {
 	}
 	s.nudgeLocked()
 	s.mu.Unlock()
+	if errors.Is(err, redis.ErrClosed) && s.closed != nil {
+		s.closed()
+	}
 	if unknown {
 		s.log.Info("holdfast: server does not support sharded pub/sub; using classic channels")
 		return
@@ -311,5 +320,5 @@ func (s *subscriber) ended(h *session, err error) {
 	if s.nodes != nil {
 		s.nodes.ReloadState(s.ctx) // its node may have died, which go-redis does not notice
 	}
-	s.log.Warn("holdfast: pub/sub connection lost; polling until it is restored", "error", err, "retry_in", wait)
+	s.log.Warn("holdfast: pub/sub connection lost; polling until it is restored", "error", command.Legible(err), "retry_in", wait)
 }

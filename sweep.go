@@ -161,9 +161,13 @@ func (s *sweep) Replied(_ *command.Call, r command.Reply) {
 }
 
 // crossesSlots reports whether a script was refused for keys of several slots: by a node
-// of a cluster that a plain client is connected to, or a proxy in front of one.
+// of a cluster that a plain client is connected to, or a proxy in front of one, in words of its own.
 func crossesSlots(err error) bool {
-	return err != nil && strings.HasPrefix(err.Error(), "CROSSSLOT")
+	if err == nil {
+		return false
+	}
+	text := strings.ToLower(err.Error())
+	return strings.Contains(text, "crossslot") || strings.Contains(text, "same slot")
 }
 
 // Overdue is called by the executor when the reply takes too long.

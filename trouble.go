@@ -22,17 +22,37 @@ type trouble struct {
 	requests int   // in a row
 	pauses   *backoff.ExponentialBackOff
 	began    time.Time // the latest pause
+	barred   time.Time // when Redis first did not let the client; zero: it did not say so
 }
 
 // troubledLocked records a request that brought no verdict.
 func (e *entry) troubledLocked(cause error) {
-	if e.trouble == nil {
-		e.trouble = &trouble{pauses: newBackOff()}
-	}
-	e.trouble.cause = cause
+	e.inTroubleLocked().cause = cause
 	e.trouble.requests++
 	e.refused = false
 	e.m.stats.troubles.Add(1)
+}
+
+func (e *entry) inTroubleLocked() *trouble {
+	if e.trouble == nil {
+		e.trouble = &trouble{pauses: newBackOff()}
+	}
+	return e.trouble
+}
+
+// readmission is for how long a client that Redis has let in before is asked for again when it is not
+// (NOAUTH, WRONGPASS, NOPERM): a password or a list of rights may be about to change. It is the default
+// lease, which is how long a holder would ride that out.
+const readmission = DefaultLease
+
+// barredForLongLocked is called when Redis does not let the client. It reports whether that has lasted for
+// so long that it is final.
+func (e *entry) barredForLongLocked() bool {
+	t, now := e.inTroubleLocked(), time.Now()
+	if t.barred.IsZero() {
+		t.barred = now
+	}
+	return now.Sub(t.barred) >= e.m.readmission
 }
 
 // pauseLocked asks again after a pause, which grows while the trouble lasts. A request that was sent

@@ -145,7 +145,12 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 	defer t.endLocked()
 	e.answeredLocked(r)
 	h.unanswered--
-	if r.Outcome == command.Unknown {
+	token, granted := r.Value.(int64)
+	v, ok := t.verdict(r.Value)
+	if r.Outcome == command.Answered && !granted && !ok {
+		r.Outcome, r.Err = command.Unknown, unexpected(r.Value)
+	}
+	if r.Outcome == command.Unknown || r.Outcome == command.Failed {
 		h.unclear = true
 	}
 	if h.phase != claimed {
@@ -158,8 +163,6 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 		notice = b.notice
 		b.current, b.notice = nil, nil
 	}
-	token, granted := r.Value.(int64)
-	v, ok := t.verdict(r.Value)
 	if granted || ok && v.code == acquireHeld && t.stands {
 		e.m.subscriber.wrote()
 	}
@@ -188,8 +191,8 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 			h.turn = turnsInARow // nor can a reader that has come in beside others, which does not know that
 		}
 		lost = e.grantedLocked(h, r.Sent, h.cfg.ttl, uint64(token), how)
-	case r.Outcome == command.Denied, r.Outcome == command.Answered && !ok:
-		e.hopelessLocked(t, ErrUnavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), deniedBy(r)))
+	case r.Outcome.Final(), r.Outcome == command.Barred && e.barredForLongLocked():
+		e.hopelessLocked(t, ErrUnavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), r.Err))
 	case r.Outcome != command.Answered:
 		e.troubleLocked(t, current, r.Outcome, r.Err)
 	case v.code == acquireHeld:
@@ -236,11 +239,9 @@ func (e *entry) hopelessLocked(t *try, sentinel, cause error) {
 	}
 }
 
-func deniedBy(r command.Reply) error {
-	if r.Err != nil {
-		return r.Err
-	}
-	return fmt.Errorf("unexpected reply %v", r.Value)
+// unexpected is the error of an answer that no script gives: it comes from something in between.
+func unexpected(answer any) error {
+	return fmt.Errorf("unexpected reply %s", command.LegibleText(fmt.Sprint(answer)))
 }
 
 // unackedLocked undoes a grant that too few replicas have acknowledged.
@@ -248,7 +249,7 @@ func (e *entry) unackedLocked(h *hold, r command.Reply) {
 	e.endBidLocked(h)
 	cause := &ReplicaError{h.cfg.acks.Replicas, r.Acked, r.AckErr}
 	e.troubledLocked(cause)
-	if command.IsDenied(r.AckErr) { // no WAIT, or no right to it: waiting would not help
+	if command.IsFinal(r.AckErr) { // no WAIT, or no right to it: waiting would not help
 		e.failLocked(ErrUnavailable, cause)
 	}
 	e.refuseLocked(e.tries+1, ErrUnavailable, cause)
@@ -317,7 +318,7 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 		return
 	}
 	e.troubledLocked(err)
-	if e.trouble.requests == 1 && t.call.Script != joinScript && outcome != command.Refused && time.Since(t.sent) < t.call.Patience/4 {
+	if e.trouble.requests == 1 && t.call.Script != joinScript && (outcome == command.Unknown || outcome == command.NotSent) && time.Since(t.sent) < t.call.Patience/4 {
 		// Most likely a connection that died in the pool. The same claim again, at once. Places are not
 		// urgent, and while the first waiter is answered each request for some can be the first to fail.
 		e.ask, e.strayed, e.unheard = true, true, true

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -10,12 +11,15 @@ import (
 // next caller in this process or back to Redis.
 //
 // It returns nil if this call, or an earlier copy of its request whose reply was
-// lost, released the lock; ErrLeaseLost or ErrMaxHold if the lease had ended before,
-// ErrClosed if Manager.Close ended it; ErrNotHeld after an Unlock that succeeded; and
-// ErrUnavailable if Redis did not answer in time, or denied it. Without an answer the
-// release goes on in the background, and calling Unlock again waits for it; denied (NOPERM,
-// NOAUTH), it is not repeated. Renewal has stopped in any case, so that at worst the lock
-// expires with its TTL.
+// lost, released the lock, or if the TTL ended while Redis could not be reached; ErrLeaseLost or
+// ErrMaxHold if the lease had ended before the call, ErrClosed if Manager.Close ended it; ErrNotHeld
+// after an Unlock that succeeded; and ErrUnavailable if Redis has not confirmed the release in time. A
+// lease that was valid when Unlock was called is never reported as lost because of what follows.
+//
+// After ErrUnavailable the release goes on in the background, and calling Unlock again waits for it. It
+// ends when the TTL has passed, when Redis denies it for good (a wrong password or a missing right for
+// 30 s, an unknown command), or when the client is closed; calling Unlock again then asks again. Renewal has stopped in any
+// case, so that at worst the lock expires with its TTL.
 //
 // Unlock asks Redis as often as need be and blocks for at most a second (a quarter of a
 // short lease's TTL, but 100 ms at the least; twelve round trips where Redis is far away), whether ctx is done or not: ctx carries the
@@ -33,7 +37,8 @@ func (l *Lease) giveUp(ctx context.Context, op *operation) error {
 	if l.group != nil {
 		return l.group.unlock(ctx, l)
 	}
-	return l.unlock(op.trace())
+	u := l.beginUnlock(time.Now(), op.trace())
+	return u.wait()
 }
 
 // manager returns the manager of the lock, or of the first of several.
@@ -44,49 +49,59 @@ func (l *Lease) manager() *Manager {
 	return l.hold.entry.m
 }
 
-// unlockPart is Unlock of one of several locks.
-func (l *Lease) unlockPart(ctx context.Context) error {
-	_, op := l.hold.entry.m.telemetry.release(ctx, l, part)
-	err := l.unlock(op.trace())
-	op.released(err)
-	return err
+// unlocking is an Unlock that has begun.
+type unlocking struct {
+	lease *Lease
+	r     *release      // begun; nil: none
+	told  chan struct{} // sent to when r's answer is known; nil: it is, or there is none
+	later chan error    // the answer of a release that an earlier Unlock began; nil: there is none
+	err   error         // the answer where there is no release
 }
 
-func (l *Lease) unlock(trace context.Context) error {
+// beginUnlock gives up a lease, which is valid if it was at the time at, when Unlock was called, and has not
+// been ended since. It does not wait.
+func (l *Lease) beginUnlock(at time.Time, trace context.Context) unlocking {
 	e, h := l.hold.entry, l.hold
-	now := time.Now()
+	u := unlocking{lease: l}
 	e.mu.Lock()
-	if l.err == nil && !now.Before(l.deadlineLocked()) {
+	if l.err == nil && !at.Before(l.deadlineLocked()) {
 		defer e.oversleptLocked(h)()
 	}
 	switch {
 	case l.err == ErrReleased:
-		return l.unlockAgainLocked()
+		u.againLocked()
+		e.mu.Unlock()
+		return u
 	case l.err != nil:
-		err := l.err
+		u.err = l.err
 		l.settleLocked()
 		e.mu.Unlock()
-		return err
+		return u
 	}
 	gone := l.endLocked(ErrReleased)
-	r := l.leaveLocked(now, trace)
-	l.release = r
-	var told chan struct{}
-	if r != nil && !r.told {
-		told = e.m.newReady()
-		r.caller = told
+	l.release = l.leaveLocked(at, trace)
+	if u.r = l.release; u.r != nil && !u.r.told {
+		u.told = e.m.newReady()
+		u.r.caller = u.told
 	}
 	e.mu.Unlock()
 	gone.announce()
 	e.m.stats.released.Add(1)
-	if told != nil {
-		<-told
-		e.m.ready.Put(told)
+	return u
+}
+
+// wait returns the answer of the Unlock.
+func (u *unlocking) wait() error {
+	switch {
+	case u.later != nil:
+		return u.waitAgain()
+	case u.r == nil:
+		return u.err
+	case u.told != nil:
+		<-u.told
+		u.lease.hold.entry.m.ready.Put(u.told)
 	}
-	if r == nil {
-		return nil
-	}
-	return r.answer
+	return u.r.answer
 }
 
 // leaveLocked takes a lease that has been given up off its hold. It returns the release or
@@ -97,7 +112,7 @@ func (l *Lease) leaveLocked(now time.Time, trace context.Context) (r *release) {
 	case last:
 		r = e.passLocked(h, now, trace)
 	case h.phase == held && h.kind == writeKind && !h.writes():
-		r = e.downgradeLocked(h, trace)
+		r = e.downgradeLocked(h, now, trace)
 		e.ask = true
 		e.stepLocked()
 	}
@@ -116,30 +131,45 @@ func (l *Lease) settleLocked() {
 	}
 }
 
-// unlockAgainLocked is Unlock after Unlock. It unlocks the entry. If the first one began
-// a release, this one waits for its verdict as well.
-func (l *Lease) unlockAgainLocked() error {
-	e, r := l.hold.entry, l.release
+// againLocked is for an Unlock after another: if the first one began a release, this one waits
+// for its verdict as well. A release that was given up is begun again.
+func (u *unlocking) againLocked() {
+	l := u.lease
+	r := l.release
 	if r == nil {
-		e.mu.Unlock()
-		return newLockError(ErrNotHeld, l.name)
+		u.err = newLockError(ErrNotHeld, l.name)
+		return
 	}
-	c := r.askedAgainLocked()
-	e.mu.Unlock()
+	u.later = make(chan error, 1)
+	if r.settled && !r.converts && errors.Is(r.verdict, ErrUnavailable) {
+		r.restartLocked()
+	}
+	if r.settled {
+		u.later <- r.answerLaterLocked()
+	} else {
+		r.later = append(r.later, u.later)
+	}
+}
+
+// waitAgain is wait of an Unlock after another.
+func (u *unlocking) waitAgain() error {
+	l, r := u.lease, u.lease.release
+	e := l.hold.entry
 	select {
-	case err := <-c:
+	case err := <-u.later:
 		return err
 	case <-time.After(e.m.patienceFor(l.hold.cfg.ttl)):
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err, ok := r.stopWaitingLocked(c); ok {
+	if err, ok := r.stopWaitingLocked(u.later); ok {
 		return err
 	}
-	if r.answer != nil { // of the Unlock before: it says what the trouble is
-		return r.answer
+	cause := r.trouble
+	if cause == nil {
+		cause = errSilent
 	}
-	return newLockError(ErrUnavailable, l.name, errSilent)
+	return newLockError(ErrUnavailable, l.name, cause)
 }
 
 // giveBack is Unlock without waiting for the answer: of a lease that was granted to a caller
@@ -156,17 +186,6 @@ func (l *Lease) giveBack() {
 	}
 	e.mu.Unlock()
 	gone.announce()
-}
-
-// askedAgainLocked is for an Unlock after another: it gets an answer when there is one.
-func (r *release) askedAgainLocked() chan error {
-	c := make(chan error, 1)
-	if r.settled {
-		c <- r.answerLaterLocked()
-	} else {
-		r.later = append(r.later, c)
-	}
-	return c
 }
 
 // stopWaitingLocked is for a repeated Unlock that does not wait any longer: a later success is

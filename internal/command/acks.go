@@ -42,7 +42,13 @@ func (l *lane) groups() []group {
 		}
 		master, err := l.masterFor(c)
 		if err != nil {
-			c.Handler.Replied(c, Reply{Err: err, Outcome: NotSent, Sent: time.Now()})
+			outcome := NotSent
+			if x := l.shard.x; classify(err) == Closed {
+				if x.CheckClosed(); x.Closed() {
+					outcome = Closed
+				}
+			}
+			c.Handler.Replied(c, Reply{Err: Legible(err), Outcome: outcome, Sent: time.Now()})
 			continue
 		}
 		i := 1

@@ -103,8 +103,11 @@ type Executor struct {
 	client    Client
 	cluster   cluster         // client, if it is one of a cluster; else nil
 	located   atomic.Bool     // the cluster client has loaded its slots: asking it does no I/O
+	admitted  atomic.Bool     // Redis has run a script for the client
 	demoted   func()          // see OnReadOnly; nil: nothing
 	forgotten func()          // see OnStranded; nil: nothing
+	closed    atomic.Bool     // the client is
+	over      func()          // see OnClosed; nil: nothing
 	life      context.Context // ends with Stop
 	endLife   context.CancelFunc
 	lanes     sync.WaitGroup // running lanes

@@ -195,15 +195,24 @@ func (l *lane) exchange(g group, inFull bool) {
 			continue
 		}
 		outcome := classify(err)
-		switch outcome {
-		case Answered:
+		switch {
+		case outcome == Closed:
+			if x.CheckClosed(); !x.Closed() {
+				outcome, err = NotSent, errNodeGone
+			}
+		case outcome == Barred && !x.admitted.Load():
+			outcome = Denied
+		}
+		err = Legible(err)
+		switch {
+		case outcome == Answered:
 			l.shard.know(c.Script)
 			if g.acks == nil && (l.took == 0 || took < l.took) {
 				l.took = took
 			}
-			x.locatable()
+			x.admit()
 			answered = true
-		case Denied:
+		case outcome.Final():
 			failure = err
 		default:
 			failure = err
@@ -212,7 +221,7 @@ func (l *lane) exchange(g group, inFull bool) {
 		}
 		c.Handler.Replied(c, Reply{
 			Value: value, Err: err, Outcome: outcome, Sent: sent,
-			Acked: acked, AckErr: ackErr,
+			Acked: acked, AckErr: Legible(ackErr),
 		})
 	}
 	switch {
@@ -271,7 +280,7 @@ func (o *once) SetErr(err error) {
 		return
 	case err == nil:
 		o.read = true // go-redis says so right after reading it, and does not send it again then
-	case o.again && (redirects(err) || classify(err) == NotSent):
+	case o.again && (redirects(err) || classify(err) == NotSent || errors.Is(err, redis.ErrClosed)):
 		o.before, err = err, nil
 	}
 	o.Cmd.SetErr(err)

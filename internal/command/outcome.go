@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,19 +18,32 @@ const (
 	Answered Outcome = iota
 	// NotSent: not a byte of the request can have reached Redis.
 	NotSent
-	// Refused: Redis answered that it did not run the script; it may if asked again
-	// (LOADING, READONLY, OOM, CLUSTERDOWN, ...).
+	// Refused: Redis did not run the script; it may if asked again (LOADING, READONLY, OOM,
+	// CLUSTERDOWN, ...).
 	Refused
+	// Barred: Redis did not run the script, because it does not let this client (NOAUTH,
+	// WRONGPASS, NOPERM), and it has let it before: passwords are changed and lists of rights
+	// are loaded while programs run, so it may again soon.
+	Barred
 	// Denied: Redis did not run the script and will not until somebody changes
 	// something (ACL, authentication, a command it does not know).
 	Denied
-	// Unknown: the script may have run, entirely or up to an error inside it.
+	// Failed: the script ended with an error with which it would end each time. What it wrote
+	// before that stays.
+	Failed
+	// Closed: the client is closed. Nothing was sent, and nothing will be.
+	Closed
+	// Unknown: the script may have run, entirely or up to an error inside it. Asked again, it
+	// may succeed: so is each error that is not known to be final, such as those of proxies.
 	Unknown
 )
 
 func (o Outcome) String() string {
-	return [...]string{"answered", "not sent", "refused", "denied", "unknown"}[o]
+	return [...]string{"answered", "not sent", "refused", "barred", "denied", "failed", "closed", "unknown"}[o]
 }
+
+// Final reports whether asking again would end in the same way.
+func (o Outcome) Final() bool { return o == Denied || o == Failed || o == Closed }
 
 // Reply is the end of a request.
 type Reply struct {
@@ -41,23 +55,53 @@ type Reply struct {
 	AckErr  error     // why that is not known
 }
 
-// refusals are beginnings of error replies that say "not now".
-var refusals = [...]string{
-	"LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
-	"ERR max number of clients reached",
-	"UNBLOCKED",
+// Passes reports whether Redis, or what stands before it, has answered with an error that may pass.
+func (r Reply) Passes() bool {
+	return isReply(r.Err) && (r.Outcome == Refused || r.Outcome == Unknown)
 }
+
+// Beginnings of error replies, in lower case and without a leading "ERR".
+var (
+	// refusals say "not now", and that the script was not run.
+	refusals = [...]string{
+		"loading", "busy ", "masterdown", "clusterdown", "tryagain", "moved ", "ask ", "crossslot", "noscript",
+		"max number of clients reached", "unblocked",
+	}
+	// barriers say that the client is not known, or has no right.
+	barriers = [...]string{
+		"noauth", "wrongpass", "noperm",
+		"auth <password> called without any password", "client sent auth, but no password is set", // Redis from 6 on, and before
+		"invalid password", "operation not permitted", // Redis up to 5, and up to 2.6
+	}
+	// denials say that the request will never do here.
+	denials = [...]string{
+		"unknown command", "unsupported command", "unknown subcommand", "wrongtype",
+		"db index is out of range", "invalid db index", "select is not allowed in cluster mode",
+	}
+)
 
 // raisedByFirstWrite say "not now" as well. They are looked for anywhere in the text: Redis up
 // to 6 wraps what a command inside a script raises in a text of its own.
 var raisedByFirstWrite = [...]string{"OOM ", "READONLY ", "NOREPLICAS ", "MISCONF "}
 
-// scriptFrame is in every error text raised by a command inside a running script:
-// writes before it have happened and stay.
-const scriptFrame = "@user_script"
+// scriptFrame is in every error text raised by a command inside a running script, or by
+// the script: writes before it have happened and stay.
+const scriptFrame = "user_script:"
+
+// failures are in the texts of such errors that come again each time: the command is unknown, a
+// key holds something else, or Lua cannot go on.
+var failures = [...]string{
+	"WRONGTYPE ", "Unknown Redis command", "not allowed from script",
+	" attempt to ", "bad argument #", "nonexistent global variable",
+}
+
+// ownError is what errors begin with that the scripts return by themselves. They have written
+// nothing by then, or taken it back.
+const ownError = "HOLDFAST "
 
 // classify sorts the error of one request. It errs towards Unknown, which costs a
-// resolving request; the opposite mistake would cost a stranded or doubled lock.
+// resolving request; the opposite mistake would cost a stranded or doubled lock, or a wait
+// that is given up for no reason.
 func classify(err error) Outcome {
 	if err == nil {
 		return Answered
@@ -66,7 +110,9 @@ func classify(err error) Outcome {
 	switch {
 	case errors.As(err, &reply):
 		return classifyReply(reply.Error())
-	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
+	case errors.Is(err, redis.ErrClosed):
+		return Closed
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
 		return NotSent
 	}
 	var op *net.OpError
@@ -76,6 +122,8 @@ func classify(err error) Outcome {
 	return Unknown
 }
 
+// classifyReply sorts an error reply. Barred stands for Denied as well: which it is, depends on
+// whether the client was let in before.
 func classifyReply(text string) Outcome {
 	for _, r := range raisedByFirstWrite {
 		// Our scripts write nothing before the first command that Redis can refuse in
@@ -84,20 +132,44 @@ func classifyReply(text string) Outcome {
 			return Refused
 		}
 	}
-	if strings.Contains(text, scriptFrame) {
+	contains := func(part string) bool { return strings.Contains(text, part) }
+	if contains("Error compiling script") {
+		return Denied
+	}
+	if contains(scriptFrame) {
+		if slices.ContainsFunc(failures[:], contains) {
+			return Failed
+		}
 		return Unknown
 	}
-	for _, r := range refusals {
-		if strings.HasPrefix(text, r) {
-			return Refused
+	if own, ok := strings.CutPrefix(text, ownError); ok {
+		if strings.Contains(own, "NOPERM") {
+			return Barred
 		}
+		return Denied
 	}
-	return Denied
+	lower := strings.TrimPrefix(strings.ToLower(text[:min(len(text), 64)]), "err ")
+	begins := func(with string) bool { return strings.HasPrefix(lower, with) }
+	switch {
+	case slices.ContainsFunc(refusals[:], begins):
+		return Refused
+	case slices.ContainsFunc(barriers[:], begins):
+		return Barred
+	case slices.ContainsFunc(denials[:], begins):
+		return Denied
+	}
+	return Unknown
 }
 
-// IsDenied reports whether err says that Redis will not run a command until somebody changes
+// IsFinal reports whether err says that a command will not be run until somebody changes
 // something.
-func IsDenied(err error) bool { return err != nil && classify(err) == Denied }
+func IsFinal(err error) bool {
+	o := classify(err)
+	return o.Final() || o == Barred
+}
+
+// IsBarred reports whether err says that Redis does not let the client.
+func IsBarred(err error) bool { return classify(err) == Barred }
 
 func isNoScript(err error) bool {
 	return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT")

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -29,7 +31,8 @@ func TestClassify(t *testing.T) {
 		{dial, NotSent},
 		{fmt.Errorf("wrapped: %w", dial), NotSent},
 		{redis.ErrPoolTimeout, NotSent},
-		{redis.ErrClosed, NotSent},
+		{redis.ErrClosed, Closed},
+		{fmt.Errorf("wrapped: %w", redis.ErrClosed), Closed},
 		{io.EOF, Unknown},
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, Unknown},
 		{&net.OpError{Op: "write", Err: errors.New("broken pipe")}, Unknown},
@@ -47,16 +50,69 @@ func TestClassify(t *testing.T) {
 		{serverError("ERR Error running script (call to f_5): @user_script:6: @user_script: 6: -OOM command not allowed when used memory > 'maxmemory'."), Refused},
 		{serverError("ERR The user executing the script can't publish to the channel mentioned in the command script: 5, on @user_script:3."), Unknown},
 		{serverError("ERR invalid expire time in 'pexpire' command script: 5, on @user_script:2."), Unknown},
-		{serverError("WRONGTYPE Operation against a key holding the wrong kind of value script: 5, on @user_script:1."), Unknown},
-		{serverError("NOPERM this user has no permissions to access one of the keys used as arguments"), Denied},
-		{serverError("NOAUTH Authentication required."), Denied},
-		{serverError("WRONGPASS invalid username-password pair or user is disabled."), Denied},
-		{serverError("CROSSSLOT Keys in request don't hash to the same slot"), Denied},
-		{serverError("HOLDFAST cannot set a TTL: NOPERM"), Denied},
+		{serverError("WRONGTYPE Operation against a key holding the wrong kind of value script: 5, on @user_script:1."), Failed},
+		{serverError("ERR Unknown Redis command called from script script: 5, on @user_script:1."), Failed},
+		{serverError("ERR user_script:3: attempt to index local 'x' (a nil value) script: 5, on @user_script:3."), Failed},
+		{serverError("ERR Error running script (call to f_5): @user_script:3: user_script:3: attempt to compare nil with number"), Failed},
+		{serverError("ERR Error running script (call to f_5): @user_script:1: Script killed by user with SCRIPT KILL..."), Unknown},
+		{serverError("NOPERM User limited has no permissions to run the 'incr' command script: 5, on @user_script:1."), Unknown},
+		{serverError("WRONGTYPE Operation against a key holding the wrong kind of value"), Denied},
+		{serverError("NOPERM this user has no permissions to access one of the keys used as arguments"), Barred},
+		{serverError("NOAUTH Authentication required."), Barred},
+		{serverError("WRONGPASS invalid username-password pair or user is disabled."), Barred},
+		{fmt.Errorf("failed to authenticate: %w", serverError("WRONGPASS invalid username-password pair or user is disabled.")), Barred},
+		{serverError("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"), Barred},
+		{serverError("ERR Client sent AUTH, but no password is set"), Barred},
+		{serverError("ERR invalid password"), Barred},
+		{serverError("ERR DB index is out of range"), Denied},
+		{serverError("ERR invalid DB index"), Denied},
+		{serverError("ERR SELECT is not allowed in cluster mode"), Denied},
+		{serverError("ERR unknown command `evalsha`, with args beginning with: `5`"), Denied},
+		{serverError("ERR unknown command 'EVALSHA'"), Denied},
+		{serverError("unsupported command 'evalsha'"), Denied},
+		{serverError("ERR Error compiling script (new function): user_script:1: malformed number near '5x'"), Denied},
+		{serverError("CROSSSLOT Keys in request don't hash to the same slot"), Refused},
+		{serverError("HOLDFAST cannot set a TTL: ERR something"), Denied},
+		{serverError("HOLDFAST cannot set a TTL: NOPERM"), Barred},
+		// Proxies, while they look for a server.
+		{serverError("upstream failure"), Unknown},
+		{serverError("no upstream host"), Unknown},
+		{serverError("ERR Proxy error"), Unknown},
+		{serverError("ERR server closed connection"), Unknown},
+		{serverError("ERR Connection refused"), Unknown},
+		{serverError("ERR backend conn reset"), Unknown},
+		{serverError("ERR Connection timed out"), Unknown},
+		{serverError("ERR"), Unknown},
+		{serverError(""), Unknown},
+		{serverError("\xff\r\n" + strings.Repeat("x", 64<<10)), Unknown},
+		{redis.Nil, Unknown},
 	} {
 		if got := classify(tc.err); got != tc.want {
 			t.Errorf("%v: %v, want %v", tc.err, got, tc.want)
 		}
+	}
+}
+
+// What is shown of an error is printable, on one line and not endless; what it is stays visible.
+func TestLegible(t *testing.T) {
+	for text, want := range map[string]string{
+		"upstream failure":                    "upstream failure",
+		"":                                    "an error without a text",
+		"ERR a\r\nb\xff":                      `"ERR a\r\nb\xff"`,
+		strings.Repeat("x", 64<<10):           strings.Repeat("x", longest) + "… (65536 bytes)",
+		"x" + strings.Repeat("ä", 64<<10)[1:]: "",
+	} {
+		err := serverError(text)
+		got := Legible(err)
+		if want != "" && got.Error() != want || !errors.Is(got, err) {
+			t.Errorf("%.100q: %.600q", text, got)
+		}
+		if shown := got.Error(); len(shown) > 4*longest+100 || strings.ContainsFunc(shown, func(r rune) bool { return !strconv.IsPrint(r) }) {
+			t.Errorf("%.100q: %.600q", text, shown)
+		}
+	}
+	if Legible(nil) != nil {
+		t.Error("nil is an error")
 	}
 }
 

@@ -155,7 +155,7 @@ func TestServer_Outcomes(t *testing.T) {
 	}
 	admin.ConfigSet(bg, "maxmemory", "0")
 	admin.LPush(bg, "list", "x")
-	if r := <-call(t, x, countScript, "list")[0].replies; r.Outcome != Unknown {
+	if r := <-call(t, x, countScript, "list")[0].replies; r.Outcome != Failed {
 		t.Errorf("an error inside the script: %v, %v", r.Outcome, r.Err)
 	}
 	admin.Do(bg, "ACL", "SETUSER", "default", "-incr")
@@ -163,8 +163,13 @@ func TestServer_Outcomes(t *testing.T) {
 		t.Errorf("a command denied inside the script: %v, %v", r.Outcome, r.Err)
 	}
 	admin.Do(bg, "ACL", "SETUSER", "default", "+incr", "resetkeys")
-	if r := one(); r.Outcome != Denied {
+	if r := one(); r.Outcome != Barred {
 		t.Errorf("a key denied: %v, %v", r.Outcome, r.Err)
+	}
+	fresh := New(srv.Client(t))
+	defer stop(t, fresh)
+	if r := <-call(t, fresh, countScript, "k")[0].replies; r.Outcome != Denied {
+		t.Errorf("a key denied, of a client that was never let in: %v, %v", r.Outcome, r.Err)
 	}
 	admin.Do(bg, "ACL", "SETUSER", "default", "~*")
 	srv.Kill()

@@ -57,9 +57,11 @@ func (x *Executor) locate(calls []*Call) {
 	}
 }
 
-// locatable records that the client has found a master, and so knows the slots.
-func (x *Executor) locatable() {
-	if !x.located.Load() {
+// admit records that Redis has run a script for the client: so it lets it, and a cluster's client has
+// found a master, and knows the slots.
+func (x *Executor) admit() {
+	if !x.admitted.Load() {
+		x.admitted.Store(true)
 		x.located.Store(true)
 	}
 }

@@ -23,6 +23,7 @@ func RunRW(t *testing.T, k Kind) {
 		{"owner", rwOwnerScenarios},
 		{"downgrade", rwDowngradeScenarios},
 		{"downgrade", rwDowngradeFaultScenarios},
+		{"downgrade", rwReleaseTermScenarios},
 		{"right", rwRightScenarios},
 		{"queue", rwQueueScenarios},
 		{"redisson", rwRedissonScenarios},

@@ -1,0 +1,295 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// strange are errors that no Redis sends: those of proxies in front of one, and worse.
+var strange = []string{
+	"upstream failure", "no upstream host", "ERR Proxy error", "ERR server closed connection", "ERR backend conn reset",
+	"", "ERR two\r\nlines", "\xff\xfe is no UTF-8", "ERR " + strings.Repeat("x", 64<<10),
+}
+
+// wantLegible fails unless an error can be shown: it has a cause, on one line, and is not endless.
+func (e *Env) wantLegible(err error) {
+	e.Helper()
+	if err == nil {
+		return
+	}
+	text := err.Error()
+	if len(text) > 2000 || strings.HasSuffix(text, ": ") ||
+		strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) || r == '�' }) {
+		e.Errorf("an error of %d bytes, %.200q", len(text), text)
+	}
+}
+
+// every matches one of n requests that m matches.
+func every(n int, m redistest.Match) redistest.Match {
+	i := 0
+	return func(cmd []string) bool {
+		if !m(cmd) {
+			return false
+		}
+		i++
+		return i%n == 0
+	}
+}
+
+// strangerScenarios are about what stands between the client and Redis, and answers in its place.
+var strangerScenarios = map[string]func(*Env){
+	// F7
+	"StrangeErrorsAreRiddenOut": func(e *Env) {
+		m, p := e.Via(holdfast.WithPollInterval(50 * time.Millisecond))
+		other := e.Lock(e.Manager(holdfast.WithLease(time.Minute)))
+		for _, text := range strange {
+			p.AnswerError(acquireOf(e.Key), 3, text)
+			l := e.MustLock(e.Lock(m))
+			p.AnswerError(releaseOf(e.Key), 3, text)
+			e.MustUnlock(l)
+
+			held := e.MustLock(other)
+			before := m.Stats().Troubles
+			got := e.Locking(e.Lock(m))
+			e.Eventually("it waits", func() bool { return m.Stats().Polls > 0 && e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
+			p.AnswerError(acquireOf(e.Key), 2, text)
+			e.Eventually("it is told so", func() bool { return m.Stats().Troubles > before+1 })
+			e.MustUnlock(held)
+			e.MustUnlock(<-got)
+			p.Heal()
+
+			p.AnswerError(acquireOf(e.Key), math.MaxInt, text)
+			_, err := e.Lock(m).TryLock(bg)
+			e.WantErr(err, holdfast.ErrUnavailable)
+			e.WantNotErr(err, holdfast.ErrNotAcquired)
+			e.wantLegible(err)
+			ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
+			_, err = e.Lock(m).Lock(ctx)
+			cancel()
+			e.WantErr(err, holdfast.ErrUnavailable, context.DeadlineExceeded)
+			e.wantLegible(err)
+			p.Heal()
+			e.Eventually("what was asked is given up", func() bool { return m.Stats().Locks == 0 })
+			e.Free()
+		}
+		e.Clean(m, Tombstones)
+	},
+
+	// F7, and S5: for longer than Unlock waits.
+	"StrangeErrorsOfAReleaseAreRiddenOut": func(e *Env) {
+		m, p := e.Via(holdfast.WithLease(time.Hour))
+		for _, text := range []string{strange[0], strange[len(strange)-1]} {
+			l := e.MustLock(e.Lock(m))
+			p.AnswerError(releaseOf(e.Key), math.MaxInt, text)
+			err := l.Unlock(bg)
+			e.WantErr(err, holdfast.ErrUnavailable)
+			e.wantLegible(err)
+			p.Heal()
+			e.Eventually("it goes on", func() bool { return len(e.Holders()) == 0 })
+			e.MustUnlock(l)
+			err = holdfast.Do(bg, e.Lock(m), func(context.Context, *holdfast.Lease) error {
+				p.AnswerError(releaseOf(e.Key), math.MaxInt, text)
+				return nil
+			})
+			e.WantErr(err, holdfast.ErrNotReleased)
+			e.wantLegible(err)
+			p.Heal()
+			e.Eventually("it goes on", func() bool { return len(e.Holders()) == 0 })
+		}
+		e.Clean(m, Tombstones)
+	},
+
+	// F7, and N3.
+	"StrangeErrorsAreNoLoss": func(e *Env) {
+		m, p := e.Via()
+		l := e.MustLock(e.Lock(m))
+		p.AnswerError(script, math.MaxInt, strange[0])
+		before := m.Stats().RenewalFailures
+		e.Eventually("renewals fail", func() bool { return m.Stats().RenewalFailures > before+1 })
+		p.Heal()
+		n := m.Stats().Renewals
+		e.Eventually("a renewal", func() bool { return m.Stats().Renewals > n })
+		p.AnswerError(script, 2, strange[1])
+		if err := l.Extend(bg, 3*lease); err != nil {
+			e.Errorf("Extend: %v", err)
+		}
+		p.AnswerError(script, 2, strange[2])
+		if info, err := m.Inspect(bg, e.Key); err != nil || !info.Held {
+			e.Errorf("Inspect: %+v, %v", info, err)
+		}
+		p.AnswerError(script, math.MaxInt, strange[len(strange)-1])
+		err := l.Extend(bg, 3*lease)
+		e.WantErr(err, holdfast.ErrUnavailable)
+		e.wantLegible(err)
+		p.Heal()
+		if err := l.Err(); err != nil {
+			e.Errorf("lost: %v", err)
+		}
+		e.MustUnlock(l)
+		e.Clean(m, Tombstones)
+	},
+
+	// F7: replies in the middle of pipelines are the proxy's own, are missing, or end half-way.
+	"AnswersInTheMiddleOfPipelines": func(e *Env) {
+		m, p := e.Via(holdfast.WithLease(time.Minute), holdfast.WithPollInterval(50*time.Millisecond))
+		const names, callers, rounds = 8, 3, 4
+		p.AnswerError(every(3, script), math.MaxInt, strange[0])
+		p.AnswerError(every(7, script), math.MaxInt, "")
+		p.BreakReply(every(9, script), 20)
+		p.LoseReply(every(11, script), 20)
+		p.LoseRequest(every(13, script), 20)
+		var all sync.WaitGroup
+		for i := range names {
+			var s Section
+			l := e.kind.Lock(m, fmt.Sprint(e.Key, i))
+			for range callers {
+				all.Go(func() {
+					for range rounds {
+						ctx, cancel := context.WithTimeout(bg, 4*patience) // there are many pauses
+						got, err := l.Lock(ctx)
+						cancel()
+						if err != nil {
+							e.Error(err)
+							return
+						}
+						s.Enter(e, 0)
+						end := time.Now().Add(patience)
+						err = got.Unlock(bg)
+						for errors.Is(err, holdfast.ErrUnavailable) && time.Now().Before(end) {
+							err = got.Unlock(bg)
+						}
+						if err != nil {
+							e.Error(err)
+						}
+					}
+				})
+			}
+		}
+		all.Wait()
+		p.Heal()
+		e.Clean(m, Tombstones)
+	},
+
+	// F9: whoever was let in before is asked for again. A release that is denied for longer than Unlock waits goes
+	// on, and can be asked for again.
+	"DeniedForAWhile": func(e *Env) {
+		client, allow := e.limited()
+		m := e.ManagerOn(client, holdfast.WithLease(time.Hour), holdfast.WithPollInterval(50*time.Millisecond))
+		e.MustUnlock(e.MustLock(e.Lock(m)))
+		for _, rules := range [][2][]any{
+			{{"-evalsha", "-eval"}, {"+evalsha", "+eval"}}, {{"resetkeys"}, {"~*"}},
+		} {
+			deny, permit := rules[0], rules[1]
+			held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Minute))))
+			got := e.Locking(e.Lock(m))
+			e.Eventually("it waits", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
+			before := m.Stats().Troubles
+			allow(deny...)
+			e.Eventually("it is denied", func() bool { return m.Stats().Troubles > before+2 })
+			allow(permit...)
+			e.MustUnlock(held)
+			l := <-got
+			if l == nil {
+				return
+			}
+			allow(deny...)
+			err := l.Unlock(bg)
+			e.WantErr(err, holdfast.ErrUnavailable)
+			if err != nil && !strings.Contains(err.Error(), "NOPERM") {
+				e.Errorf("%v does not say NOPERM", err)
+			}
+			allow(permit...)
+			e.Eventually("it goes on", func() bool { return len(e.Holders()) == 0 })
+			e.MustUnlock(l)
+		}
+		allow("-evalsha", "-eval")
+		failed := make(chan error, 1)
+		opt := e.srv.Options()
+		opt.Username, opt.Password = "limited", "secret"
+		stranger := e.Lock(e.ManagerOn(e.client(opt)))
+		go func() { _, err := stranger.Lock(bg); failed <- err }()
+		select {
+		case err := <-failed:
+			e.WantErr(err, holdfast.ErrUnavailable)
+		case <-time.After(patience):
+			e.Error("one that was never let in waits")
+		}
+		allow("+evalsha", "+eval")
+		e.Clean(m, Tombstones)
+	},
+
+	// A client that was closed before the manager ends what waits for it, and what comes.
+	"ClosedClient": func(e *Env) {
+		client := e.client(e.Server().Options())
+		m := e.ManagerOn(client, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
+		mine := e.MustLock(e.kind.Lock(m, "mine", holdfast.WithLease(time.Hour)))
+		lost := e.MustLock(e.kind.Lock(m, "lost", holdfast.WithLease(time.Second)))
+		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Minute))))
+		var failed []<-chan error
+		wait := func(lock func() error) {
+			c := make(chan error, 1)
+			go func() { c <- lock() }()
+			failed = append(failed, c)
+		}
+		for range 3 {
+			wait(func() error { _, err := e.Lock(m).Lock(bg); return err })
+		}
+		wait(func() error { return (<-e.kind.Async(e.Lock(m), bg)).Err })
+		e.Parked(m, 4)
+		e.Eventually("they are heard", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() > 0 && e.inboxes() == 1 })
+		client.Close()
+		wait(func() error { _, err := e.Lock(m).Lock(bg); return err })
+		wait(func() error { _, err := e.kind.Lock(m, "free").Lock(bg); return err })
+		wait(func() error { _, err := e.kind.Lock(m, "free").TryLock(bg); return err })
+		wait(func() error { return (<-e.kind.Async(e.kind.Lock(m, "free"), bg)).Err })
+		wait(func() error { return mine.Unlock(bg) })
+		wait(func() error { return lost.Extend(bg, lease) })
+		wait(func() error { _, err := m.Inspect(bg, e.Key); return err })
+		wait(func() error { _, err := m.ForceUnlock(bg, e.Key); return err })
+		for i, c := range failed {
+			select {
+			case err := <-c:
+				e.WantErr(err, holdfast.ErrUnavailable, redis.ErrClosed)
+			case <-time.After(patience):
+				e.Errorf("%d waits", i)
+			}
+		}
+		e.WantErr(mine.Unlock(bg), holdfast.ErrUnavailable, redis.ErrClosed)
+		e.WantLost(lost, holdfast.LostDeadline)
+		e.MustLock(e.kind.Lock(e.Manager(), "lost")) // when its TTL has ended
+		other := e.Manager()
+		for range 2 { // nothing waits for the TTL of what was never taken
+			e.MustUnlock(e.MustLock(e.kind.Lock(other, "free")))
+		}
+		start := time.Now()
+		_ = m.Close(bg) // all that it had to release has failed before
+		if d := time.Since(start); d > prompt {
+			e.Errorf("Close returned after %v", d)
+		}
+		e.MustUnlock(held)
+	},
+
+	// Close says that it could not release what was held.
+	"ClosedClientIsToldByClose": func(e *Env) {
+		client := e.client(e.Server().Options())
+		m := e.ManagerOn(client, holdfast.WithLease(time.Hour))
+		e.MustLock(e.Lock(m))
+		client.Close()
+		start := time.Now()
+		e.WantErr(m.Close(bg), holdfast.ErrUnavailable, redis.ErrClosed)
+		if d := time.Since(start); d > prompt {
+			e.Errorf("Close returned after %v", d)
+		}
+	},
+}

@@ -41,7 +41,7 @@ type Info struct {
 	Token   uint64        // the last fencing token given out, or reserved for callers to come; 0 if there was none
 
 	Ended   int         // readers that are still recorded, though their right has ended; not among Holders
-	More    int         // holders not shown: Holders has at most 1,000, of about 10,000 that are looked at
+	More    int         // holders not shown: Holders has at most 1,000, of about 2,000 that are looked at
 	Overdue int         // places in the queue whose time is over; not among Waiters
 	Broken  []BrokenKey // keys beside the lock's own that hold something else: what they should tell is shown as 0
 }

@@ -22,7 +22,8 @@ type journal struct {
 
 const (
 	// burstLines is how many lines of one sort are written one by one in a second; the rest is one line.
-	burstLines = 10
+	// A search for a lock's name finds its line, unless the process loses thousands of locks at once.
+	burstLines = 1000
 	// burstNames bounds the names in that line.
 	burstNames = 100
 	// outageLines is how many outages are told in a minute.

@@ -24,6 +24,7 @@ import (
 // The exception is what a caller cannot know: the rights of other readers, which a script of a read-write lock
 // finds in the lock or in its queue.
 func TestKeys_AreDeclared(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	mon := srv.Monitor(t)
 	for name, path := range keyPaths {
@@ -32,12 +33,13 @@ func TestKeys_AreDeclared(t *testing.T) {
 	srv.Admin().Echo(t.Context(), "the end of all paths")
 	mon.Wait(t, "the end of all paths", patience)
 
+	names := scriptNames(t)
 	var running *monitored
 	seen, rights := map[string]bool{}, 0
 	for _, line := range mon.Lines() {
 		from, cmd := monitorLine(t, line)
 		if from != "lua" {
-			if call, ok := libraryCall(t, cmd); ok {
+			if call, ok := libraryCall(names, cmd); ok {
 				running = call
 				seen[call.name] = true
 			} else if _, _, ok := redistest.ScriptCall(cmd); ok {
@@ -58,8 +60,8 @@ func TestKeys_AreDeclared(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range scripts(t, "scripts/*.lua") {
-		if name := strings.TrimSuffix(filepath.Base(s.file), ".lua"); !seen[name] {
+	for _, name := range names {
+		if !seen[name] {
 			t.Errorf("%s has not run", name)
 		}
 	}
@@ -91,20 +93,28 @@ func (c *monitored) othersRight(key string) bool {
 	return false
 }
 
+// scriptNames returns the names of the library's scripts by their digests.
+func scriptNames(t *testing.T) map[string]string {
+	names := map[string]string{}
+	for _, s := range scripts(t, "scripts/*.lua") {
+		name := strings.TrimSuffix(filepath.Base(s.file), ".lua")
+		names[fmt.Sprintf("%x", sha1.Sum([]byte(holdfast.ScriptText(name))))] = name
+	}
+	return names
+}
+
 // libraryCall returns the call of a script of the library; false for another command.
-func libraryCall(t *testing.T, cmd []string) (*monitored, bool) {
+func libraryCall(names map[string]string, cmd []string) (*monitored, bool) {
 	keys, argv, ok := redistest.ScriptCall(cmd)
 	if !ok {
 		return nil, false
 	}
-	for _, s := range scripts(t, "scripts/*.lua") {
-		name := strings.TrimSuffix(filepath.Base(s.file), ".lua")
-		text := holdfast.ScriptText(name)
-		if cmd[1] == text || cmd[1] == fmt.Sprintf("%x", sha1.Sum([]byte(text))) {
-			return &monitored{name, keys, argv}, true
-		}
+	digest := cmd[1]
+	if strings.EqualFold(cmd[0], "eval") {
+		digest = fmt.Sprintf("%x", sha1.Sum([]byte(cmd[1])))
 	}
-	return nil, false
+	name, ok := names[digest]
+	return &monitored{name, keys, argv}, ok
 }
 
 // monitorLine returns who sent a command that MONITOR tells of, "lua" for a script, and the command.

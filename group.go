@@ -14,10 +14,11 @@ type group struct {
 	need int     // how many parts it takes
 
 	// Redlock only, else nil: members join and leave while it is held.
-	retake func(whole *Lease, of *handle) // takes a lost member again, until life ends
-	life   context.Context                // carries the leases that the caller's context did, ends with the lease
-	stop   context.CancelFunc             // ends life
-	work   sync.WaitGroup                 // who takes members; begun under mu, or before the lease is held
+	members []*handle                      // in their order
+	retake  func(whole *Lease, of *handle) // takes a lost member again, until life ends
+	life    context.Context                // carries the leases that the caller's context did, ends with the lease
+	stop    context.CancelFunc             // ends life
+	work    sync.WaitGroup                 // who takes members; begun under mu, or before the lease is held
 
 	mu        sync.Mutex // guards the following and the state of the lease; no other lock is held with it
 	parts     []*Lease   // held as far as is known; once the lease has ended, those it ended with
@@ -162,8 +163,11 @@ func (l *Lease) member() *handle {
 	return &handle{n, l.kind}
 }
 
-// dissolve gives everything back of a lease that is not handed out.
-func (l *Lease) dissolve() {
+// dissolve gives everything back of a lease that is not handed out. It waits for no server.
+func (l *Lease) dissolve() { l.dissolveBut(func(*Lease) bool { return false }) }
+
+// dissolveBut is dissolve, except that it takes out and returns those parts that keep is true of.
+func (l *Lease) dissolveBut(keep func(*Lease) bool) (kept []*Lease) {
 	g := l.group
 	g.mu.Lock()
 	if l.err == nil {
@@ -172,9 +176,25 @@ func (l *Lease) dissolve() {
 	parts := slices.Concat(g.parts, g.lost)
 	g.mu.Unlock()
 	for _, p := range parts { // also those that have ended, and may still be in Redis
-		p.giveBack()
+		if !keep(p) || !p.detach() {
+			p.giveBack()
+		} else {
+			kept = append(kept, p)
+		}
 	}
 	g.work.Wait()
+	return kept
+}
+
+// detach takes a lease off the whole that it is part of, and reports whether it is still held.
+func (l *Lease) detach() bool {
+	l.mu().Lock()
+	defer l.mu().Unlock()
+	if l.err != nil {
+		return false
+	}
+	l.whole = nil
+	return true
 }
 
 // count is how many parts l has.
@@ -300,18 +320,18 @@ func (g *group) extend(ctx context.Context, l *Lease, d time.Duration) error {
 // nil as soon as as many calls as are needed have succeeded, else all errors; but not those of parts
 // that have ended, as long as the others are enough: then the lease has not.
 func (g *group) each(parts []*Lease, do func(*Lease) error) error {
-	results := make(chan error, len(parts))
+	results := make(chan partError, len(parts))
 	for _, p := range parts {
-		go func() { results <- do(p) }()
+		go func() { results <- partError{p, do(p)} }()
 	}
 	done := 0
-	var errs, ended []error
+	var errs, ended []partError
 	for range parts {
-		switch err := <-results; {
-		case errors.Is(err, ErrLeaseLost), errors.Is(err, ErrMaxHold), errors.Is(err, ErrClosed):
-			ended = append(ended, err)
-		case err != nil:
-			errs = append(errs, err)
+		switch r := <-results; {
+		case errors.Is(r.err, ErrLeaseLost), errors.Is(r.err, ErrMaxHold), errors.Is(r.err, ErrClosed):
+			ended = append(ended, r)
+		case r.err != nil:
+			errs = append(errs, r)
 		default:
 			if done++; done == g.need {
 				return nil
@@ -321,5 +341,5 @@ func (g *group) each(parts []*Lease, do func(*Lease) error) error {
 	if len(parts)-len(ended) < g.need {
 		errs = append(errs, ended...)
 	}
-	return errors.Join(errs...)
+	return g.joined(errs)
 }

@@ -16,14 +16,15 @@ const module = "github.com/holdfast-go/holdfast"
 // tests aside. Arrows point down.
 var imports = map[string][]string{
 	"": {
-		"/internal/command", "/internal/parking", "/internal/renewal", "/internal/validity", "/internal/wire",
+		"/internal/command", "/internal/parking", "/internal/renewal", "/internal/validity", "/internal/voting", "/internal/wire",
 		"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup", "github.com/cenkalti/backoff/v4",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/trace/noop",
 	},
 	"/internal/parking":   {}, // pure: they run in testing/synctest
 	"/internal/validity":  {},
-	"/internal/model":     {}, // tests only
+	"/internal/voting":    {},
+	"/internal/model":     {"/internal/voting"}, // tests only
 	"/internal/wire":      {},
 	"/internal/renewal":   {"/internal/validity"},
 	"/internal/command":   {"github.com/redis/go-redis/v9"},

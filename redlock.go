@@ -3,13 +3,13 @@ package holdfast
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/voting"
 )
 
 // Redlock is one lock on several independent Redis servers, held while a majority of
@@ -37,6 +37,7 @@ import (
 type Redlock struct {
 	members []*handle
 	whole   handle
+	vain    []atomic.Int64 // by member: until when it comes behind the others, after Manager.epoch of whole; see shun
 }
 
 // NewRedlock returns the lock whose members are locks: one on each of several independent
@@ -67,31 +68,38 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 		seen[h.m] = true
 	}
 	name := strings.Join(slices.Compact(namesOf(all)), "+") // mostly the same everywhere
-	return &Redlock{all, wholeOf(redlockKind, name, all)}, nil
+	return &Redlock{all, wholeOf(redlockKind, name, all), make([]atomic.Int64, len(all))}, nil
 }
 
-func (l *Redlock) quorum() int { return len(l.members)/2 + 1 }
+func (l *Redlock) quorum() int { return voting.Quorum(len(l.members)) }
 
-// TryLock asks all members at the same time and returns as soon as a majority has
-// granted it, or a moment after it cannot any more: ErrNotAcquired if that is because of another owner,
-// ErrUnavailable if not enough members answered in the time that Mutex.TryLock gives each. What was
-// granted is then given back. Otherwise errors are those of Mutex.TryLock.
+// TryLock asks all members at the same time and returns as soon as a majority has granted the lock, or
+// none can any more. A member that is late, compared with those that answered, counts as missing if
+// another owner has one of the others. TryLock returns ErrNotAcquired if another owner is in the way,
+// and ErrUnavailable if too few members answered in the time that Mutex.TryLock gives each; both say
+// what each member did. What was granted is then given back. Other errors are those of Mutex.TryLock.
 func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
 	lease, err := l.reenter(ctx), error(nil)
 	if lease == nil {
-		lease, _, err = l.round(ctx, nil)
+		r := l.round(ctx, nil)
+		giveBackAll(r.kept)
+		lease, err = r.lease, r.err
 	}
 	op.acquired(lease, err)
 	return lease, err
 }
 
-// Lock waits until a majority grants the lock or ctx is done. Between two rounds it
-// holds no member; it waits in the queue of the first member that refused it, so it is
-// woken by a release and served in order there. Once a second it checks that this is the
-// right place to wait: that the member answers, and that no majority is free elsewhere.
+// Lock waits until a majority grants the lock or ctx is done. A caller who is refused waits in the
+// queue of one member, the first of those that refused, so that a release wakes it and the callers are
+// served in order there. For a moment it keeps the votes of the members before that one, and no others.
+// So callers never wait for each other in a circle, and a minority that is stopped, killed, unreachable
+// or slow costs the others nothing: a member that is late, compared with those that answered, counts as
+// missing. Once a second a caller who waits looks whether its place is right: whether the member
+// answers as the others do, and whether the lock changes hands elsewhere.
+//
 // While too few members can be asked it keeps trying, but not if that is because they deny it (see
-// Mutex.Lock). Errors are those of Mutex.Lock.
+// Mutex.Lock). Errors are those of Mutex.Lock, and say what each member did.
 func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
 	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
 	lease, err := l.reenter(ctx), error(nil)
@@ -104,49 +112,51 @@ func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
 
 func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 	pauses := newBackOff()
-	var first *Lease     // a member that was waited for
+	var votes []*Lease   // that the next round begins with
 	var before error     // of the round before
 	var barred time.Time // when too few members first let their clients; zero: they have
 	for {
-		lease, busy, err := l.round(ctx, first)
-		switch {
+		r := l.round(ctx, votes)
+		switch err := r.err; {
 		case err == nil:
 			if before != nil {
-				lease.how = max(lease.how, grantedAfterWait)
+				r.lease.how = max(r.lease.how, grantedAfterWait)
 			}
-			return lease, nil
+			return r.lease, nil
 		case errors.Is(err, context.Cause(ctx)):
-			if busy == nil && errors.Is(err, ErrNotAcquired) && before != nil {
+			giveBackAll(r.kept)
+			if r.at < 0 && errors.Is(err, ErrNotAcquired) && before != nil {
 				err = l.ended(ctx, before) // this round was cut short and says nothing
 			}
 			return nil, err
-		case !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrUnavailable):
-			return nil, err
-		case command.IsBarred(err) && l.admitted():
+		case r.final == nil:
+			barred = time.Time{}
+		case errors.Is(r.final, ErrUnavailable) && command.IsBarred(r.final) && l.admitted():
 			if barred.IsZero() {
 				barred = time.Now()
 			}
 			if time.Since(barred) >= l.whole.m.readmission {
+				giveBackAll(r.kept)
 				return nil, err
 			}
-		case command.IsFinal(err):
-			return nil, err
 		default:
-			barred = time.Time{}
+			giveBackAll(r.kept)
+			return nil, err
 		}
-		before = err
-		// Jitter, also after a refusal: two who took a member each must not do so again.
-		first = nil
-		if sleep(ctx, pauses.NextBackOff()/4) && busy != nil {
-			if first = l.wait(ctx, busy); first != nil {
-				pauses.Reset()
-			}
+		before, votes = r.err, nil
+		if r.at >= 0 && r.final == nil {
+			votes = l.wait(ctx, r)
+		} else {
+			giveBackAll(r.kept)
+		}
+		if len(votes) > 0 {
+			pauses.Reset()
+		} else {
+			sleep(ctx, pauses.NextBackOff()/4)
 		}
 		if ctx.Err() != nil {
-			if first != nil {
-				first.giveBack()
-			}
-			return nil, l.ended(ctx, err)
+			giveBackAll(votes)
+			return nil, l.ended(ctx, before)
 		}
 	}
 }
@@ -162,14 +172,20 @@ func (l *Redlock) admitted() bool {
 	return n >= l.quorum()
 }
 
+func giveBackAll(votes []*Lease) {
+	for _, p := range votes {
+		p.giveBack()
+	}
+}
+
 // ended is the error of a caller whose ctx has ended, where the last round ended with err.
 func (l *Redlock) ended(ctx context.Context, err error) error {
 	sentinel, causes := ErrNotAcquired, contextCauses(ctx)
 	if errors.Is(err, ErrUnavailable) {
 		sentinel = ErrUnavailable
-		if round := (*lockError)(nil); errors.As(err, &round) {
-			causes = append(causes, round.causes...)
-		}
+	}
+	if round := (*lockError)(nil); errors.As(err, &round) {
+		causes = append(causes, round.causes...)
 	}
 	return newLockError(sentinel, l.whole.name, causes...)
 }
@@ -183,170 +199,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// lookAfter is how often a waiter looks whether it waits in the right place.
-const lookAfter = time.Second
-
-// wait waits in the queue of one member; nil if it had better ask all.
-func (l *Redlock) wait(ctx context.Context, at *handle) *Lease {
-	ctx, leave := context.WithCancel(ctx)
-	looked := make(chan struct{})
-	go func() {
-		defer close(looked)
-		defer leave()
-		for sleep(ctx, lookAfter-rand.N(lookAfter/5)) && l.rightPlace(ctx, at) {
-		}
-	}()
-	lease, _ := at.acquirePart(ctx, false)
-	leave()
-	<-looked
-	return lease
-}
-
-// rightPlace reports whether member at answers and no majority could be taken now: is
-// free or, where a reader asks, held by readers.
-func (l *Redlock) rightPlace(ctx context.Context, at *handle) bool {
-	var free atomic.Int32
-	looks := make(chan bool, len(l.members))
-	for _, h := range l.members {
-		go func() { // for a second at most, and not beyond ctx
-			info, err := h.m.Inspect(ctx, h.name)
-			if err == nil && (info.TTL == 0 || info.Kind == KindRead && h.kind == readKind) {
-				free.Add(1)
-			}
-			looks <- h != at || err == nil
-		}()
-	}
-	answers := true
-	for range l.members {
-		answers = <-looks && answers
-	}
-	return answers && int(free.Load()) < l.quorum()
-}
-
-// vote is one member's answer to one round.
-type vote struct {
-	member *handle
-	err    error
-}
-
-// round asks all members once, but for the one that first is of, which is held. It
-// returns the first member that refused because of another owner.
-func (l *Redlock) round(ctx context.Context, first *Lease) (_ *Lease, busy *handle, _ error) {
-	whole := newGroupLease(&l.whole, l.quorum())
-	g := whole.group
-	// Members may join after Lock has returned and its ctx has ended.
-	g.life, g.stop = context.WithCancel(context.WithoutCancel(ctx))
-	g.retake = l.retake
-	if first != nil {
-		whole.join(first)
-	}
-	if err := l.whole.err; err != nil || ctx.Err() != nil {
-		whole.dissolve()
-		if err == nil {
-			err = newLockError(ErrNotAcquired, l.whole.name, contextCauses(ctx)...)
-		}
-		return nil, nil, err
-	}
-	begun := time.Now()
-	votes := make(chan vote, len(l.members))
-	waiting := 0
-	for _, h := range l.members {
-		if first != nil && first.hold.entry.m == h.m {
-			continue
-		}
-		waiting++
-		g.work.Go(func() { // ends with the lease, or when the member has joined it
-			part, err := h.acquirePart(g.life, true)
-			if err == nil {
-				whole.join(part)
-			}
-			votes <- vote{h, err}
-			if err != nil {
-				l.retake(whole, h)
-			}
-		})
-	}
-	var t tally
-	var enough <-chan time.Time // once the round is lost
-	for done := false; !done && waiting > 0 && g.count() < g.need && ctx.Err() == nil; {
-		select {
-		case v := <-votes:
-			waiting--
-			t.add(v)
-		case <-enough:
-			done = true
-		case <-ctx.Done():
-		}
-		if enough == nil && t.failed() > len(l.members)-g.need {
-			// The others are given as long again, so that all candidates tend to name the
-			// same first refuser, in whose queue they then wait.
-			enough = time.After(min(time.Since(begun), lookAfter/10))
-		}
-	}
-	if ctx.Err() == nil && whole.Valid() {
-		return whole, nil, nil
-	}
-	whole.dissolve()
-	return nil, l.firstOf(t.refused), l.notGranted(ctx, &t, time.Since(begun))
-}
-
-// tally are the members that did not grant the lock, by what that says.
-type tally struct {
-	refused     []*handle // another owner has it
-	unavailable []error
-	impossible  []error // it will not be granted by asking again
-}
-
-func (t *tally) failed() int { return len(t.refused) + len(t.unavailable) + len(t.impossible) }
-
-func (t *tally) add(v vote) {
-	switch {
-	case v.err == nil:
-	case errors.Is(v.err, ErrNotAcquired):
-		t.refused = append(t.refused, v.member)
-	case errors.Is(v.err, ErrUnavailable) && !command.IsFinal(v.err):
-		t.unavailable = append(t.unavailable, v.err)
-	default:
-		t.impossible = append(t.impossible, v.err)
-	}
-}
-
-// firstOf returns the first of some members in the order of all, so that those who
-// wait do so in the same place; nil if there is none.
-func (l *Redlock) firstOf(some []*handle) *handle {
-	for _, h := range l.members {
-		if slices.Contains(some, h) {
-			return h
-		}
-	}
-	return nil
-}
-
-// notGranted is the error of a round. It names one fact only: the errors of members
-// that say something else are not joined to it.
-func (l *Redlock) notGranted(ctx context.Context, t *tally, took time.Duration) error {
-	spare := len(l.members) - l.quorum() // so many may fail
-	var causes []error
-	if ctx.Err() != nil {
-		causes = contextCauses(ctx)
-	}
-	switch name := l.whole.name; {
-	case len(t.impossible) > spare:
-		return errors.Join(t.impossible...)
-	case len(t.unavailable)+len(t.impossible) > spare:
-		causes = append(causes, t.unavailable...)
-		return newLockError(ErrUnavailable, name, causes...)
-	case len(t.refused) > 0:
-		return newLockError(ErrNotAcquired, name, causes...)
-	case ctx.Err() == nil:
-		return newLockError(ErrUnavailable, name, errTooLate)
-	case took >= silence:
-		return newLockError(ErrUnavailable, name, append(causes, errSilent)...)
-	default:
-		return newLockError(ErrNotAcquired, name, causes...)
 	}
 }
 

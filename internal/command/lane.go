@@ -27,8 +27,11 @@ type lane struct {
 	stuck    bool      // replaced: it must not take another batch
 	stranded bool      // the handlers of its batch were told so
 
-	redo []*Call       // calls whose script the server did not know; confined to run
-	took time.Duration // the shortest exchange of the batch that was answered; 0: none; confined to run
+	// Confined to run.
+	redo   []*Call       // calls whose script the server did not know
+	took   time.Duration // the shortest exchange of the batch that was answered; 0: none
+	sent   time.Time     // when the latest exchange began
+	lasted time.Duration // until that one ended, whether it was answered or not
 }
 
 func newLane(s *shard) *lane {
@@ -61,6 +64,7 @@ func (l *lane) next() bool {
 	defer x.mu.Unlock()
 	if l.batch != nil {
 		delete(s.busy, l)
+		s.endedLocked(l.sent, l.lasted)
 		s.outstanding -= len(l.batch)
 		clear(l.batch)
 		l.batch = l.batch[:0]
@@ -182,6 +186,7 @@ func (l *lane) exchange(g group, inFull bool) {
 	}
 	lost, demoted, took := false, false, time.Since(sent)
 	answered, failure := false, error(nil)
+	l.sent, l.lasted = sent, took
 	for i, c := range calls {
 		value, err := cmds[i].result()
 		switch {

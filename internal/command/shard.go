@@ -40,6 +40,8 @@ type shard struct {
 	acks        time.Duration      // likewise, the most that replicas may take to acknowledge one
 	outstanding int                // calls queued or in flight
 	used        time.Time          // the latest Submit
+	latest      time.Time          // when the latest batch that has ended was sent
+	lasted      time.Duration      // until that one ended
 	retired     bool               // its lanes must end
 }
 

@@ -1,0 +1,226 @@
+package model
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/voting"
+)
+
+const (
+	mostMembers    = 5
+	mostCandidates = 4
+)
+
+// stage is where a candidate is.
+type stage uint8
+
+const (
+	resting stage = iota // does not want the lock
+	asking               // in a round
+	queuing              // between two rounds, in the queue of one member
+	elected              // holds the lock
+	served               // has held it as often as it wanted
+)
+
+// talk is what is between a candidate and a member.
+type talk uint8
+
+const (
+	silence   talk = iota
+	requested      // on its way
+	yes            // the vote is the candidate's, which has not heard of it
+	no             // refused, and the candidate has not heard of it
+	vote           // the candidate knows that it has the vote
+	refusal        // the candidate knows that it has been refused
+	inQueue        // the candidate stands in the member's queue
+	givingUp       // the release of whatever the candidate may have there is on its way
+)
+
+// elector is one member: a lock with a queue.
+type elector struct {
+	down   bool // it answers nothing, and goes on later where it was
+	owner  int8 // -1: it is free
+	queue  [mostCandidates]int8
+	length int8
+}
+
+type contestant struct {
+	stage stage
+	at    int8 // where it waits
+	turns int8 // that it still wants
+	with  [mostMembers]talk
+	late  [mostMembers]bool // taken for absent in this round
+	vain  [mostMembers]bool
+}
+
+// election is a Redlock: candidates who ask members for their votes, after the rule of package
+// voting. The real ones are redlock.go and round.go; a candidate stands for a caller, whether others
+// of its process ask the same members or not.
+//
+// There is no time: what a candidate takes for absent is a step of its own, true or not.
+type election struct {
+	members    [mostMembers]elector
+	candidates [mostCandidates]contestant
+	n, c       int8 // how many members and candidates there are
+	faults     int8 // that may still happen
+}
+
+func newElection(members, candidates, turns, faults int8) election {
+	e := election{n: members, c: candidates, faults: faults}
+	for m := range e.members {
+		e.members[m].owner = -1
+	}
+	for i := range candidates {
+		e.candidates[i].turns = turns
+	}
+	return e
+}
+
+func (c *contestant) begin(n int8) {
+	c.stage, c.late = asking, [mostMembers]bool{}
+	for m := range n {
+		if c.with[m] == silence {
+			c.with[m] = requested
+		}
+	}
+}
+
+// ballots are the members as c sees them.
+func (c *contestant) ballots(n int8, b bug) []voting.Member {
+	all := make([]voting.Member, n)
+	for m := range all {
+		all[m].Vain = c.vain[m]
+		switch c.with[m] {
+		case vote:
+			all[m].Answer = voting.Granted
+		case refusal:
+			all[m].Answer = voting.Refused
+		}
+		if c.late[m] && b != "a silent member is waited for" {
+			all[m].Lag = time.Hour
+		}
+	}
+	return all
+}
+
+// count has candidate i look at its round, as Redlock.round does.
+func (e *election) count(i int8, b bug) {
+	c := &e.candidates[i]
+	if c.stage != asking {
+		return
+	}
+	all := c.ballots(e.n, b)
+	state, at := voting.Count(all)
+	switch state {
+	case voting.Won:
+		c.stage = elected
+	case voting.Lost:
+		for m := range e.n {
+			switch {
+			case c.with[m] == vote && (b == "every vote is kept" || voting.Keeps(all, int(m), at)):
+			default:
+				c.drop(m)
+			}
+		}
+		if at < 0 {
+			c.begin(e.n)
+			return
+		}
+		c.stage, c.at = queuing, int8(at)
+		if c.with[at] == silence {
+			c.with[at] = requested
+		}
+	}
+}
+
+// drop gives up whatever c may have at m.
+func (c *contestant) drop(m int8) {
+	switch c.with[m] {
+	case no, refusal:
+		c.with[m] = silence
+	case requested, yes, vote, inQueue:
+		c.with[m] = givingUp
+	}
+}
+
+// runs has member m do what is on its way to it from i.
+func (e *election) runs(i, m int8) {
+	c, v := &e.candidates[i], &e.members[m]
+	switch c.with[m] {
+	case requested:
+		switch {
+		case v.owner < 0 || v.owner == i:
+			v.owner = i
+			c.with[m] = yes
+		case c.stage == queuing && c.at == m:
+			v.queue[v.length] = i
+			v.length++
+			c.with[m] = inQueue
+		default:
+			c.with[m] = no
+		}
+	case givingUp:
+		c.with[m] = silence
+		v.leave(i)
+		if v.owner == i {
+			v.owner = -1
+			if v.length > 0 {
+				v.owner = v.queue[0]
+				v.leave(v.owner)
+				e.candidates[v.owner].with[m] = yes
+			}
+		}
+		if c.stage == asking || c.stage == queuing && c.at == m {
+			c.with[m] = requested // it has waited for the release
+		}
+	}
+}
+
+func (v *elector) leave(i int8) {
+	for k := range v.length {
+		if v.queue[k] == i {
+			copy(v.queue[k:], v.queue[k+1:])
+			v.length--
+			v.queue[v.length] = 0
+			return
+		}
+	}
+}
+
+// hears has candidate i hear of the answer of m.
+func (e *election) hears(i, m int8, b bug) {
+	c := &e.candidates[i]
+	granted := c.with[m] == yes
+	c.late[m] = false
+	if c.with[m] = refusal; granted {
+		c.with[m] = vote
+	}
+	switch {
+	case c.stage == queuing && granted:
+		c.begin(e.n)
+	case c.stage == elected && !granted:
+		c.with[m] = silence
+	}
+	e.count(i, b)
+}
+
+// looks has candidate i find that its place is the wrong one, and ask all again.
+func (e *election) looks(i int8, inVain bool) {
+	c := &e.candidates[i]
+	c.vain[c.at] = inVain
+	c.drop(c.at)
+	c.begin(e.n)
+}
+
+func (e *election) unlock(i int8) {
+	c := &e.candidates[i]
+	for m := range e.n {
+		c.drop(m)
+	}
+	c.late, c.vain = [mostMembers]bool{}, [mostMembers]bool{}
+	if c.turns--; c.turns > 0 {
+		c.begin(e.n)
+	} else {
+		c.stage = served
+	}
+}

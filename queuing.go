@@ -1,0 +1,161 @@
+package holdfast
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/voting"
+)
+
+// What a caller of Redlock.Lock does between two rounds.
+
+const (
+	// lookAfter is how often a waiter looks whether it waits in the right place; for the first time
+	// after a part of it.
+	lookAfter = time.Second
+	// keepVotes is for how long a waiter keeps votes of other members at the least: a holder releases
+	// all members at the same time, so the one that is waited for is mostly free after a round trip.
+	keepVotes = 50 * time.Millisecond
+	// shunFor is for how long a member is the last to be waited at, after that was in vain.
+	shunFor = 5 * time.Second
+)
+
+// wait waits in the queue of the member that a round ended at, and returns its vote, beside those that
+// the caller has kept; none if it had better ask all.
+func (l *Redlock) wait(ctx context.Context, r *round) []*Lease {
+	at, kept := l.members[r.at], r.kept
+	ctx, leave := context.WithCancel(ctx)
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		defer leave()
+		if len(kept) > 0 {
+			if !sleep(ctx, min(max(keepVotes, r.limit), at.cfg.ttl/4, lookAfter)) {
+				return
+			}
+			giveBackAll(kept)
+			kept = nil
+		}
+		var before []string
+		for d := lookAfter / 4; sleep(ctx, d-rand.N(d/5)); d = lookAfter {
+			right := false
+			if before, right = l.look(ctx, r.at, before); !right {
+				return
+			}
+		}
+	}()
+	vote, _ := at.acquirePart(ctx, false)
+	leave()
+	<-looked
+	if vote == nil {
+		giveBackAll(kept)
+		return nil
+	}
+	return append(kept, vote)
+}
+
+// sight is what a waiter sees of a member.
+type sight struct {
+	member int
+	owners string // free: none, or readers where a reader asks
+	err    error
+}
+
+const free = ""
+
+// look returns who holds the members, and whether the member at is the right place to wait, where before
+// is what an earlier look has seen, nil if it is the first. The place is wrong if the member does not
+// answer as the others do; if a majority is free; or if that one keeps its owner while the others
+// change theirs: that owner has no majority.
+func (l *Redlock) look(ctx context.Context, at int, before []string) (now []string, right bool) {
+	ctx, stop := context.WithCancel(ctx)
+	var looking sync.WaitGroup
+	defer looking.Wait()
+	defer stop()
+	sights := make(chan sight, len(l.members))
+	for i, h := range l.members {
+		looking.Go(func() { sights <- h.look(ctx, i) }) // for a second at most, and not beyond ctx
+	}
+	begun := time.Now()
+	seen := make([]voting.Member, len(l.members))
+	now = make([]string, len(l.members))
+	unknown := func(i int) bool { return seen[i].Answer != voting.Granted }
+	for {
+		limit, open := time.Duration(0), 0
+		for i, h := range l.members {
+			if seen[i].Lag = h.m.executor.Lag(h.mapped); seen[i].Answer == voting.Open {
+				seen[i].Lag = max(seen[i].Lag, time.Since(begun))
+			}
+		}
+		limit = max(voting.Limit(seen), lookAfter/20) // what is late here only makes the waiter leave
+		for _, m := range seen {
+			if m.Answer == voting.Open && m.Lag <= limit {
+				open++
+			}
+		}
+		if open == 0 {
+			break
+		}
+		select {
+		case s := <-sights:
+			if seen[s.member].Answer = voting.Granted; s.err != nil {
+				seen[s.member].Answer = voting.Failed
+			}
+			now[s.member] = s.owners
+		case <-time.After(lookAfter / 100):
+		}
+	}
+	if unknown(at) || seen[at].Lag > voting.Limit(seen) {
+		return now, false
+	}
+	idle, moved := 0, 0
+	for i := range l.members {
+		switch {
+		case unknown(i):
+		case now[i] == free:
+			idle++
+			moved++
+		case i != at && before != nil && now[i] != before[i]:
+			moved++
+		}
+	}
+	quorum := l.quorum()
+	stays := now[at] != free && before != nil && now[at] == before[at]
+	if idle >= quorum || stays && moved >= quorum {
+		if now[at] != free {
+			l.shun(at)
+		}
+		return now, false
+	}
+	return now, true
+}
+
+// look asks who holds a member.
+func (h *handle) look(ctx context.Context, member int) sight {
+	info, err := h.m.Inspect(ctx, h.name)
+	s := sight{member: member, err: err}
+	if err != nil || info.TTL == 0 || info.Kind == KindRead && h.kind == readKind {
+		return s
+	}
+	var owners []string
+	for _, holder := range info.Holders {
+		owners = append(owners, holder.Owner)
+	}
+	slices.Sort(owners)
+	s.owners = strings.Join(owners, " ") + " " // not free, even if it has no owner that can be read
+	return s
+}
+
+// shun makes a member the last to be waited at, for a while.
+func (l *Redlock) shun(member int) {
+	l.vain[member].Store(int64(time.Since(l.whole.m.epoch) + shunFor))
+}
+
+func (l *Redlock) shunned(member int) bool {
+	until := l.vain[member].Load()
+	return until != 0 && time.Since(l.whole.m.epoch) < time.Duration(until)
+}

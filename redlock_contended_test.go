@@ -1,0 +1,234 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// outages are what can become of a member.
+var outages = map[string]struct {
+	down, up func(*redistest.Server, *redistest.Proxy)
+}{
+	"stopped":  {func(srv *redistest.Server, _ *redistest.Proxy) { srv.Pause() }, func(srv *redistest.Server, _ *redistest.Proxy) { srv.Resume() }},
+	"killed":   {func(srv *redistest.Server, _ *redistest.Proxy) { srv.Kill() }, func(srv *redistest.Server, _ *redistest.Proxy) { srv.Restart() }},
+	"silent":   {func(_ *redistest.Server, p *redistest.Proxy) { p.BlackHole(true) }, heal},
+	"refusing": {func(_ *redistest.Server, p *redistest.Proxy) { p.Refuse(true); p.Cut() }, heal},
+	"slow":     {func(_ *redistest.Server, p *redistest.Proxy) { p.Delay(100*time.Millisecond, 0) }, heal},
+}
+
+func heal(_ *redistest.Server, p *redistest.Proxy) { p.Heal() }
+
+// crowd is callers who lock and unlock all the time, until the test ends.
+type crowd struct {
+	grants []atomic.Int64 // by caller
+}
+
+// gather starts a crowd, each caller with a lock of its own; a lock of weight 0 may be held beside others
+// of that weight.
+func gather(t *testing.T, locks []holdfast.Locker, alone func(i int) bool) *crowd {
+	const one = 1000
+	c := &crowd{grants: make([]atomic.Int64, len(locks))}
+	ctx, cancel := context.WithCancel(context.Background())
+	var callers sync.WaitGroup
+	t.Cleanup(func() { cancel(); callers.Wait() })
+	var inside atomic.Int32
+	for i, l := range locks {
+		weight := int32(1)
+		if alone(i) {
+			weight = one
+		}
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				lease, err := l.Lock(ctx)
+				if err != nil {
+					if ctx.Err() == nil {
+						t.Errorf("caller %d: %v", i, err)
+					}
+					return
+				}
+				if n := inside.Add(weight); (n > one || weight == one && n != one) && lease.Valid() {
+					t.Errorf("caller %d is not alone: %d", i, n)
+				}
+				time.Sleep(section)
+				inside.Add(-weight)
+				c.grants[i].Add(1)
+				if err := lease.Unlock(context.Background()); err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
+					t.Errorf("caller %d: Unlock: %v", i, err)
+				}
+			}
+		})
+	}
+	return c
+}
+
+// getOn waits until each caller has been granted the lock some more times.
+func (c *crowd) getOn(t *testing.T, when string) {
+	t.Helper()
+	const more = 20 // for five callers, two minutes if it is one a second
+	before := make([]int64, len(c.grants))
+	for i := range c.grants {
+		before[i] = c.grants[i].Load()
+	}
+	redistest.Eventually(t, patience, "all get on "+when, func() bool {
+		for i := range c.grants {
+			if c.grants[i].Load() < before[i]+more {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func everyone(int) bool { return true }
+
+// AC-81: a member that goes away in the middle, and comes back, keeps no caller from getting on: in
+// as many managers, or in one set of them.
+func TestRedlock_AllGetOnWithoutAMinority(t *testing.T) {
+	for name, o := range outages {
+		for of, members := range map[string][]int{"first of three": {0, 3}, "second of three": {1, 3}, "last of three": {2, 3}} {
+			t.Run(name+", "+of, func(t *testing.T) {
+				t.Parallel()
+				all := servers(t, members[1], redistest.WithAOF())
+				p := all[members[0]].Proxy(t)
+				newCandidate := func() holdfast.Locker {
+					var clients []*redis.Client
+					for i, srv := range all {
+						if i == members[0] {
+							clients = append(clients, p.Client(t))
+						} else {
+							clients = append(clients, srv.Client(t))
+						}
+					}
+					return candidateOn(t, clients, mutexes)
+				}
+				var locks []holdfast.Locker
+				for range 4 {
+					locks = append(locks, newCandidate())
+				}
+				locks = append(locks, locks[0]) // two in one process
+				c := gather(t, locks, everyone)
+				c.getOn(t, "at first")
+				o.down(all[members[0]], p)
+				c.getOn(t, "without it")
+				o.up(all[members[0]], p)
+				c.getOn(t, "when it is back")
+			})
+		}
+	}
+}
+
+// Two of five are away from the beginning, one silent and one dead.
+func TestRedlock_AllGetOnWithoutTwoOfFive(t *testing.T) {
+	all := servers(t, 5)
+	all[0].Pause()
+	all[3].Kill()
+	var locks []holdfast.Locker
+	for range 8 {
+		locks = append(locks, all.candidate(t))
+	}
+	gather(t, locks, everyone).getOn(t, "from the beginning")
+}
+
+func TestRedlock_ReadersAndWritersGetOnWithoutAMinority(t *testing.T) {
+	all := servers(t, 3)
+	var locks []holdfast.Locker
+	for range 2 {
+		locks = append(locks, all.candidateFor(t, readSide), all.candidateFor(t, writeSide))
+	}
+	c := gather(t, locks, func(i int) bool { return i%2 == 1 })
+	c.getOn(t, "at first")
+	all[1].Pause()
+	c.getOn(t, "without it")
+	all[1].Resume()
+	c.getOn(t, "when it is back")
+}
+
+// A stranger holds one member, and others take turns at the rest: none of those who wait stays at that one.
+func TestRedlock_AllGetOnBesideAStranger(t *testing.T) {
+	all := servers(t, 3)
+	stranger := all.candidate(t)
+	held := mustLock(t, stranger.managers[0].Mutex(vote))
+	var locks []holdfast.Locker
+	for range 3 {
+		locks = append(locks, all.candidate(t))
+	}
+	gather(t, locks, everyone).getOn(t, "without that member")
+	mustUnlock(t, held)
+}
+
+// The error says what each member did, and nothing twice.
+func TestRedlock_ErrorsSayWhatEachMemberDid(t *testing.T) {
+	all := servers(t, 3)
+	p := all[1].Proxy(t)
+	c, other := candidateOn(t, []*redis.Client{all[0].Client(t), p.Client(t), all[2].Client(t)}, mutexes), all.candidate(t)
+	all.greet(t, c)
+	held := mustLock(t, other.managers[2].Mutex(vote))
+	p.BlackHole(true)
+	_, err := c.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+	wantLines(t, err, "member 2 of 3: no answer in ", "member 3 of 3: held by another owner")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = c.Lock(ctx)
+	wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+	wantErr(t, err, context.DeadlineExceeded, nil)
+	wantLines(t, err, "member 2 of 3: no answer in ", "member 3 of 3: held by another owner")
+
+	all[0].Kill()
+	redistest.Eventually(t, patience, "it is known to be dead", func() bool {
+		_, err = c.TryLock(t.Context())
+		return errors.Is(err, holdfast.ErrUnavailable) && errors.Is(err, syscall.ECONNREFUSED)
+	})
+	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	wantLines(t, err, "member 1 of 3: dial tcp ", "member 2 of 3: no answer in ")
+	mustUnlock(t, held)
+
+	for _, srv := range all[1:] {
+		srv.Admin().Set(t.Context(), "x", "no lock", 0)
+	}
+	p.Heal()
+	wrong, err := holdfast.NewRedlock(c.managers[0].Mutex("x"), c.managers[1].Mutex("x"), c.managers[2].Mutex("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, patience, "its connections work again", func() bool {
+		_, err = wrong.TryLock(t.Context())
+		return errors.Is(err, holdfast.ErrWrongKind)
+	})
+	wantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrNotAcquired)
+	wantLines(t, err, "member 2 of 3: the key x holds a string", "member 3 of 3: the key x holds a string")
+}
+
+// Unlock says which members did not confirm it.
+func TestRedlock_UnlockSaysWhichMember(t *testing.T) {
+	all := servers(t, 3)
+	c := all.candidate(t)
+	lease := mustLock(t, c)
+	all.joined(t, lease)
+	all[0].Pause()
+	all[2].Pause()
+	err := lease.Unlock(t.Context())
+	wantErr(t, err, holdfast.ErrUnavailable, nil)
+	wantLines(t, err, "member 1 of 3: no answer", "member 3 of 3: no answer")
+}
+
+// wantLines checks that err says each of some things once.
+func wantLines(t *testing.T, err error, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if err == nil || strings.Count(err.Error(), line) != 1 {
+			t.Errorf("%v does not say %q once", err, line)
+		}
+	}
+}

@@ -18,7 +18,7 @@ import (
 const patience = 15 * time.Second
 
 // managerOn returns a manager on srv that is closed with the test.
-func managerOn(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) *holdfast.Manager {
+func managerOn(t testing.TB, srv *redistest.Server, opts ...holdfast.Option) *holdfast.Manager {
 	t.Helper()
 	m, err := holdfast.New(srv.Client(t), opts...)
 	if err != nil {
@@ -28,7 +28,7 @@ func managerOn(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) *ho
 	return m
 }
 
-func mustLock(t *testing.T, l holdfast.Locker) *holdfast.Lease {
+func mustLock(t testing.TB, l holdfast.Locker) *holdfast.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

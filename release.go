@@ -181,6 +181,8 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	case reply.Outcome == command.Answered && (granted || ok && n == releaseHandedOver):
 		e.handedOverLocked()
 		r.settleLocked(nil)
+	case reply.Outcome == command.Answered && ok && n == releaseCrowded:
+		r.handOnLocked()
 	case reply.Outcome == command.Answered && ok:
 		e.ask = e.ask || r.unclear || r.sent > 0 // a copy that ran may have granted it here, as only its reply says
 		verdict := r.goneLocked(n)
@@ -224,6 +226,17 @@ func (r *release) barredForLongLocked() bool {
 		r.barred = now
 	}
 	return now.Sub(r.barred) >= r.entry.m.readmission
+}
+
+// handOnLocked is for a lock that has been given back and is free, while more of the dead stand in front of its queue than
+// one request removes: the next ones go on, until a waiter has it. Unlock does not wait for them.
+func (r *release) handOnLocked() {
+	r.tellLocked(nil)
+	r.held, r.unclear = false, true // that the owner id is gone is no loss
+	if r.script != leaveScript {
+		r.args = r.hold.releaseArgs(nil, true)
+	}
+	r.sendLocked(new(command.Call), nil)
 }
 
 // goneLocked is the verdict when the owner id was not in the lock any more. If a copy

@@ -71,6 +71,7 @@ const (
 	releaseGone       = -1 // nobody holds the lock
 	releaseStolen     = -2 // another owner does
 	releaseHandedOver = -3 // granted to another process, or left to Redisson
+	releaseCrowded    = -4 // free; the next request removes more of the dead who stand in front
 )
 
 // Codes of the renew scripts, per hold; anything else is a text, what Redis said instead.
@@ -93,9 +94,13 @@ type verdict struct {
 	wrong   error // which key holds what, if one holds something of another kind
 }
 
-// stateOpen is the state of a lock that is free while others are before the caller. Another owner has one of state 0, and
-// Redisson has been offered one of state 2; both are waited for in the same way.
-const stateOpen = 1
+// States of a lock that is free: others are before the caller, or so many of the dead are that one request does not
+// remove them all, and the next goes on at once. Another owner has one of state 0, and Redisson has been offered one of state 2;
+// both are waited for in the same way.
+const (
+	stateOpen    = 1
+	stateCrowded = 3
+)
 
 // parseVerdict reads what follows a code. What a later version may add behind it is ignored.
 func parseVerdict(value any) (v verdict, ok bool) {

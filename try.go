@@ -276,13 +276,19 @@ func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost 
 			}
 		}
 	}
-	e.refuseLocked(t.n, ErrNotAcquired, nil)
+	if v.state != stateCrowded {
+		e.refuseLocked(t.n, ErrNotAcquired, nil)
+	}
 	if notice != nil && (!notice.Granted || notice.Clock >= v.clock) {
 		return e.noticedLocked(t.hold, *notice)
 	}
 	if t.stands && (t.deaf || t.heard != e.m.inbox.sessions.Load()) && e.m.inbox.live() {
 		// It is heard since, or again: a grant in between was not, and nothing else will tell.
 		e.ask, e.strayed, e.unheard = e.ask || v.state != stateOpen, true, true
+	}
+	if v.state == stateCrowded {
+		e.ask, e.strayed = true, true
+		return nil
 	}
 	front := e.waiters.Front()
 	if front == nil || front != t.hold.waiter {

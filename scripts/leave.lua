@@ -12,7 +12,7 @@
 -- ARGV[4]    of how many ids, the first ones, an acquire may come late
 -- ARGV[4+i]  what the i-th id ends with, behind what the ids of the caller begin with
 --
--- Returns    as lock_release.lua, about all of them: n, a message, -1, -2 or -3
+-- Returns    as lock_release.lua, about all of them: n, a message, -1, -2, -3 or -4
 
 -- prelude: queue redisson
 
@@ -30,7 +30,7 @@ end
 redis.pcall('zrem', deadlines, unpack(ids))
 
 -- Each LREM reads the list up to the id, so there is only one: the places that are left are first given
--- one name, that of a waiter that leaves. The list is read from the front, where those who leave mostly
+-- one name, which is no waiter's: should one stay, it is thrown away when it comes to the front (prelude/first.lua). The list is read from the front, where those who leave mostly
 -- stand, and no further than to the last of them.
 local places, at = {}, 0
 repeat
@@ -44,10 +44,10 @@ repeat
 until #part < 500 or #places >= #ids
 local refused = false -- by an ACL of an earlier version
 for _, place in ipairs(places) do
-  refused = refused or redis.pcall('lset', queue, place, ids[1]).err ~= nil
+  refused = refused or redis.pcall('lset', queue, place, '').err ~= nil
 end
 for i = 1, refused and #ids or #places > 0 and 1 or 0 do
-  redis.pcall('lrem', queue, refused and '0' or #places, ids[i])
+  redis.pcall('lrem', queue, refused and '0' or #places, refused and ids[i] or '')
 end
 
 local reply
@@ -68,12 +68,12 @@ if free and type(id) == 'string' then
 
   -- prelude: lock
 
-  reply = (open or told == 0) and -3 or told
+  reply = (open or told == 0) and -3 or told == 1 and -4 or told
 end
 if not reply and removed == 1 then
   reply = tell(publish, 'redisson_lock__channel' .. string.sub(queue, 20), '0')
 end
-if removed ~= 1 and type(reply) ~= 'string' then
+if removed ~= 1 and type(reply) ~= 'string' and reply ~= -4 then
   reply = -1 - redis.call('exists', lock)
 end
 

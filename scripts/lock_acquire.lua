@@ -20,7 +20,8 @@
 -- Returns token      granted; the last of the reserved tokens, or 0 without fencing
 --         {0, what, ttl, now, foreign}
 --                    not granted. what: 0, another owner has it; 1, it is free, but others are
---                    before the caller; 2, it is free and offered to a waiter of Redisson. ttl:
+--                    before the caller; 2, it is free and offered to a waiter of Redisson; 3, it is free, and so many
+--                    before the caller are dead that the next request has to remove the rest. ttl:
 --                    for how many milliseconds the other owner has it, -1 if without TTL, no more
 --                    than 250 if Redisson has it and is next as well; of a free lock when to ask
 --                    again. now: the server's time, milliseconds. foreign: 1 if the owner, or one
@@ -86,9 +87,11 @@ if present > 0 then
       -- prelude: step_out first redisson
 
       local evicted = wake_evicted(publish, 'redisson_lock__channel' .. string.sub(queue, 20))
-      local me, id, failure, key = ARGV[1], first(queue, deadlines, now, evicted)
-      if key then
-        return wrong(key, failure)
+      local me, id, kept, key = ARGV[1], first(queue, deadlines, now, evicted)
+      if not id and key then
+        return wrong(key, kept)
+      elseif id and kept <= now then
+        what, ttl, foreign = 3, 1, true
       elseif id and id ~= me and patience > 0 then
         -- A lock that is free although somebody waits has just been left open for
         -- Redisson, or has expired: whoever waits already sees to it.
@@ -98,7 +101,9 @@ if present > 0 then
 
         -- prelude: lock leave
 
-        if told then
+        if told == 1 then
+          what, ttl, foreign = 3, 1, true
+        elseif told then
           ttl = redis.call('pttl', lock)
           if ttl == -2 then
             what, ttl, foreign = 2, 250, true

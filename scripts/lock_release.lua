@@ -23,6 +23,8 @@
 --         -1        not held by this owner, and nobody else holds it
 --         -2        not held by this owner but by another one
 --         -3        granted to another waiter, or left open for one of Redisson's
+--         -4        it is free, but so many in front of the queue are dead that one request does not remove them all: the
+--                   same request with ARGV[4] goes on
 
 local removed = redis.pcall('hdel', KEYS[1], ARGV[1]) -- the last field takes the key with it
 local next = redis.pcall('lindex', KEYS[2], '0')
@@ -62,14 +64,14 @@ if free and type(next) == 'string' then -- else nobody waits, or the queue is no
 
   -- prelude: lock
 
-  reply = (open or told == 0) and -3 or told
+  reply = (open or told == 0) and -3 or told == 1 and -4 or told
 end
 if not reply and removed == 1 then
   -- prelude: queue redisson
 
   reply = tell(publish, 'redisson_lock__channel' .. string.sub(queue, 20), '0')
 end
-if removed ~= 1 and type(reply) ~= 'string' then
+if removed ~= 1 and type(reply) ~= 'string' and reply ~= -4 then
   reply = -1 - redis.call('exists', lock)
 end
 

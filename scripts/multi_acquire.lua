@@ -40,8 +40,8 @@ for i = 1, #KEYS / 4 do
       local now, i = server_time(), 0
       while first and not refused do
         local kept = redis.pcall('zscore', deadlines, first)
-        refused = type(kept) ~= 'string' or tonumber(kept) > now
         i = i + 1
+        refused = type(kept) ~= 'string' or tonumber(kept) > now or i == 500 -- lock_acquire takes away so many
         first = redis.call('lindex', queue, i)
       end
       waited = refused and fields == 0 and 1 or 0

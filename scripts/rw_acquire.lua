@@ -46,15 +46,15 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
     patience = tonumber(patience)
     o = {lock = lock, queue = queue, deadlines = deadlines, counter = counter, claim = claim, turn = '1', counted = counted, me = id}
     o.now, o.time = server_time()
-    local next, failure, key = first(queue, deadlines, o.now)
-    if key then
-      return wrong(key, failure)
+    local next, kept, key = first(queue, deadlines, o.now)
+    if not next and key then
+      return wrong(key, kept)
     end
-    local mine = not next
-    if next and patience <= 0 then -- who waits already, or does not wait, sees to the queue
+    local mine, crowded = not next, next and kept <= o.now
+    if next and patience <= 0 and not crowded then -- who waits already, or does not wait, sees to the queue
       local _, _, reached = let_in(o)
       mode = redis.call('hget', lock, 'mode')
-      mine = reached or not first(queue, deadlines, o.now)
+      mine, crowded = reached or not first(queue, deadlines, o.now), o.crowded
     end
     if not mine or mode == 'write' or mode and is_writer(id) then
       if patience ~= 0 then
@@ -66,7 +66,7 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
         redis.call('hdel', lock, id) -- changes nothing, and fails on a replica, which may be behind
       end
       if not mode then
-        return {0, 1, 50, o.now, 1}
+        return {0, crowded and 3 or 1, crowded and 1 or 50, o.now, 1}
       end
       local foreign = 0
       for _, holder in ipairs(redis.call('hkeys', lock)) do

@@ -57,13 +57,16 @@ if (held == 1 or ARGV[4]) and redis.call('exists', queue) == 1 then
     reply = -3
   else
     local now, time = server_time()
-    local granted, message = let_in({lock = lock, queue = queue, deadlines = deadlines, counter = KEYS[i + 1], now = now, time = time,
-      claim = claim, turn = turn, counted = counted, manager = manager})
+    local o = {lock = lock, queue = queue, deadlines = deadlines, counter = KEYS[i + 1], now = now, time = time,
+      claim = claim, turn = turn, counted = counted, manager = manager}
+    local granted, message = let_in(o)
     if granted > 0 then
       reply = message or -3
       if is_writer(id) and redis.call('hget', lock, 'mode') == 'read' then
         announce(ARGV[2], channel_of(queue), true) -- Redisson's readers can come in as well
       end
+    elseif o.crowded then
+      reply = -4
     elseif foreign then -- it must listen to Redisson's channel
       local inbox, number = inbox_of(redis.call('lindex', queue, '0') or '')
       if inbox then
@@ -79,7 +82,7 @@ if held == 1 and not reply then
     reply = -3
   end
 end
-if held == 0 and type(reply) ~= 'string' then
+if held == 0 and type(reply) ~= 'string' and reply ~= -4 then
   reply = -1 - redis.call('exists', lock)
 end
 

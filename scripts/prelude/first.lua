@@ -1,22 +1,29 @@
 -- first.lua: prelude of the scripts that look who is next in a queue; behind step_out.lua.
 
+-- at_most is how many dead places one script removes: a crowd that has died together must not keep the server
+-- from others.
+local at_most = 500
+
 -- first returns who is next and until when that place is kept; after removing those in
--- front whose time is over. It calls evicted, if there is one, with each of them. If one of the two keys is
--- none of its kind, it returns nil, what Redis said, and that key.
-local function first(queue, deadlines, now, evicted)
-  while true do
-    local id = redis.pcall('lindex', queue, '0')
-    if not id then
-      return nil
-    elseif type(id) == 'table' then
+-- front whose time is over, at most so many, and how many it has removed. If the next one's time is over
+-- as well, there are more of them: whoever asks again goes on. It calls evicted, if there is one, with each that it
+-- removes. If one of the two keys is none of its kind, it returns nil, what Redis said, and that key.
+local function first(queue, deadlines, now, evicted, most)
+  local gone, id, kept = {}, nil, nil
+  local places = {redis.pcall('lindex', queue, '0')}
+  repeat
+    id, kept = places[#gone + 1], nil
+    if type(id) == 'table' then
       return nil, id, queue
+    elseif not id then
+      break
     end
-    local kept = redis.pcall('zscore', deadlines, id)
+    kept = redis.pcall('zscore', deadlines, id)
     if type(kept) == 'table' then
       return nil, kept, deadlines
     end
-    kept = tonumber(kept or nil)
-    if not kept then -- Redisson would wait for it for ever
+    kept = id == '' and 0 or tonumber(kept or nil) -- '': see leave.lua
+    if not kept then -- Redisson would wait for it forever
       local left = redis.call('pttl', deadlines) -- before the write: see put in rw.lua
       kept = now + 5000
       redis.call('zadd', deadlines, kept, id)
@@ -24,12 +31,26 @@ local function first(queue, deadlines, now, evicted)
         redis.pcall('pexpire', deadlines, '86400000')
       end
     end
-    if kept > now then
-      return id, kept
+    if kept > now or #gone == (most or at_most) then
+      break
     end
-    step_out(queue, deadlines, id, redis.call('llen', queue) > 1)
-    if evicted then
-      evicted(id)
+    gone[#gone + 1] = id
+    if #gone == 1 then
+      places = redis.call('lrange', queue, '0', most or at_most)
     end
+  until false
+  if #gone > 0 and not id then
+    redis.call('del', queue, deadlines)
+  elseif #gone > 0 then
+    for _ = 1, #gone do
+      redis.call('lpop', queue)
+    end
+    redis.call('zrem', deadlines, unpack(gone))
+  end
+  for _, other in ipairs(evicted and gone or {}) do
+    evicted(other)
+  end
+  if id then
+    return id, kept, #gone
   end
 end

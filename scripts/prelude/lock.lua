@@ -18,8 +18,9 @@
 --            taken out of the queue), or it could be given no TTL
 --   message  granted to a waiter of manager
 --   0        granted to another of ours, or left free for one of Redisson's
+--   1        the lock is still free: so many in front are dead that one script does not remove them all
 
-local told, alive
+local told, alive, rest = nil, nil, 500
 while id and not told do
   local uuid, number = string.match(id, '^hf%-([%x%-]+):(%d+)') -- as inbox_of in prelude/queue.lua
   -- Mostly no place is overdue, and that is one command and no number to read: with ZSCORE
@@ -69,16 +70,21 @@ while id and not told do
     end
     if not told then
       local next = redis.call('lrange', queue, '0', '1')
-      id, more = next[1], next[2]
+      id, more, rest = next[1], next[2], rest - 4 -- what one whose time is over costs, and three more
+      if id and rest <= 0 then
+        told = 1
+      end
     end
   else
     -- prelude: queue step_out first redisson
 
-    local now, kept = milliseconds(time), nil
+    local now, kept, removed = milliseconds(time), nil, nil
     local channel = 'redisson_lock__channel' .. string.sub(queue, 20)
-    id, kept = first(queue, deadlines, now, wake_evicted(publish, channel))
-    alive, more = id, redis.call('llen', queue) > 1
-    if id and not inbox_of(id) then
+    id, kept, removed = first(queue, deadlines, now, wake_evicted(publish, channel), math.max(rest, 1))
+    alive, more, rest = id, redis.call('llen', queue) > 1, rest - (id and removed or 0)
+    if id and kept <= now then
+      told = 1
+    elseif id and not inbox_of(id) then
       -- Offered to a waiter of Redisson, which has no longer than ours to take it, if others want it: who of
       -- Redisson's comes behind it counts from its time.
       if (me or more) and kept > now + 5000 then

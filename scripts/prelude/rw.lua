@@ -70,17 +70,20 @@ end
 -- let_in grants the lock to those in front of the queue as its state allows: one
 -- writer, or all readers up to the next writer. It returns how many; the message, if
 -- one of them is a waiter of o.manager; and true if it came to o.me, which it has
--- taken out of the queue for the caller to be served.
+-- taken out of the queue for the caller to be served. o.crowded is then true if so many in front are dead that
+-- one script does not remove them all.
 local function let_in(o)
   local deadlines = o.deadlines
   local mode = redis.pcall('hget', o.lock, 'mode')
-  local granted, message = 0, nil
+  local granted, message, rest = 0, nil, 500
   if mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('exists', o.lock) == 1 then
     return 0, nil, false -- the name has been taken by something of another kind: not to be touched
   end
   while mode ~= 'write' do
-    local id = first(o.queue, deadlines, o.now)
-    if not id or mode and is_writer(id) then
+    local id, kept, removed = first(o.queue, deadlines, o.now, nil, math.max(rest, 1))
+    rest = rest - (id and removed or 0)
+    o.crowded = id and (kept <= o.now or rest <= 0)
+    if not id or o.crowded or mode and is_writer(id) then
       break
     end
     local more = redis.call('llen', o.queue) > 1
@@ -106,6 +109,7 @@ local function let_in(o)
         mode = is_writer(id) and 'write' or 'read'
       else
         take_out(o.lock, id) -- its process is dead, or asks when it hears again
+        rest = rest - 4 -- as in lock.lua
       end
     end
     step_out(o.queue, deadlines, id, more)

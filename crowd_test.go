@@ -1,0 +1,170 @@
+package holdfast_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// dead is a crowd of waiters that have died together, in front of a queue.
+type dead struct {
+	queue, times, tail string
+	kept               bool // their places are kept for a while yet
+}
+
+func deadOf(writers, kept bool) dead {
+	if writers {
+		return dead{"holdfast_rw_queue:{a}", "holdfast_rw_timeout:{a}", ":write", kept}
+	}
+	return dead{queueOfA, timesOfA, "", kept}
+}
+
+// stand puts n of them into the queue, in front.
+func (d dead) stand(t testing.TB, srv *redistest.Server, n int) {
+	t.Helper()
+	until := time.Now().Add(-time.Second)
+	if d.kept {
+		until = time.Now().Add(time.Hour)
+	}
+	ctx := context.Background()
+	var ids []any
+	var places []redis.Z
+	for i := range n {
+		id := fmt.Sprintf("hf-11111111-2222-4333-8444-%012d:%d%s", i%4, i+1, d.tail)
+		ids = append(ids, id)
+		places = append(places, redis.Z{Score: float64(until.UnixMilli()), Member: id})
+	}
+	if err := srv.Admin().ZAdd(ctx, d.times, places...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Admin().LPush(ctx, d.queue, ids...).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A crowd that has died together is removed by many short requests, which the process that releases sends without being
+// asked; and who waits behind gets the lock.
+func TestCrowd_TheDeadInFrontKeepTheServerShortly(t *testing.T) {
+	const n = 3000
+	for name, c := range map[string]struct {
+		lock    func(*holdfast.Manager) holdfast.Locker
+		writers bool
+		release string
+	}{
+		"mutex": {func(m *holdfast.Manager) holdfast.Locker { return m.Mutex("a") }, false, "lock_release"},
+		"fair":  {func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex("a") }, false, "lock_release"},
+		"write": {func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("a") }, true, "rw_release"},
+	} {
+		for _, kept := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, kept %v", name, kept), func(t *testing.T) {
+				t.Parallel()
+				srv := redistest.Start(t)
+				holder, p := managerVia(t, srv, unasked...)
+				held := mustLock(t, c.lock(holder))
+				next := waits(t, c.lock(managerOn(t, srv, unasked...)))
+				crowd := deadOf(c.writers, kept)
+				queued(t, srv, crowd.queue, 1)
+				crowd.stand(t, srv, n)
+				first, second := p.HoldReply(scriptOn("a", c.release)), p.HoldReply(scriptOn("a", c.release))
+				unlocked := make(chan error, 1)
+				go func() { unlocked <- unlock(held) }()
+				first.Wait(t)
+				if left := srv.Admin().LLen(t.Context(), crowd.queue).Val(); left < n/2 { // the waiter may ask as well
+					t.Errorf("%d of %d have been removed", n+1-left, n)
+				}
+				first.Release()
+				second.Wait(t)
+				if err := <-unlocked; err != nil { // while the rest goes on
+					t.Error(err)
+				}
+				second.Release()
+				mustUnlock(t, next())
+				if left := srv.Admin().Exists(t.Context(), "a", crowd.queue, crowd.times).Val(); left != 0 {
+					t.Errorf("%d keys are left", left)
+				}
+			})
+		}
+	}
+}
+
+// TryLock is not refused for the dead, however many there are; nor does a waiter that comes sleep behind them.
+func TestCrowd_TheDeadKeepNobodyOut(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		t.Run(fmt.Sprintf("kept %v", kept), func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			m := managerOn(t, srv, unasked...)
+			for name, l := range map[string]holdfast.Locker{
+				"mutex": m.Mutex("a"), "fair": m.FairMutex("a"), "write": m.RWMutex("a"), "read": m.RWMutex("a").RLocker(), "multi": multi(t, m.Mutex("a"), m.Mutex("b")),
+			} {
+				crowd := deadOf(name == "write" || name == "read", kept)
+				crowd.stand(t, srv, 1500)
+				lease, err := l.TryLock(t.Context())
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					srv.Admin().Del(t.Context(), crowd.queue, crowd.times)
+					continue
+				}
+				mustUnlock(t, lease)
+				if !kept {
+					crowd.stand(t, srv, 1500)
+					mustUnlock(t, mustLock(t, l))
+				}
+				srv.Admin().Del(t.Context(), crowd.queue, crowd.times)
+			}
+		})
+	}
+}
+
+// A place without a name, which a request of many who leave can only leave behind if it is cut off, keeps nobody waiting.
+func TestFair_PlaceWithoutAName(t *testing.T) {
+	srv := redistest.Start(t)
+	held := mustLock(t, managerOn(t, srv, unasked...).FairMutex("a"))
+	next := waits(t, managerOn(t, srv, unasked...).FairMutex("a"))
+	queued(t, srv, queueOfA, 1)
+	srv.Admin().LPush(t.Context(), queueOfA, "", "", "")
+	mustUnlock(t, held)
+	if owners := srv.Admin().HKeys(t.Context(), "a").Val(); len(owners) != 1 {
+		t.Errorf("granted to %q", owners)
+	}
+	mustUnlock(t, next())
+	gone(t, srv)
+}
+
+// An ACL of a version that did not need LSET makes leaving together slower, not wrong.
+func TestFair_LeavesTogetherWithoutLSET(t *testing.T) {
+	srv := redistest.Start(t)
+	held := mustLock(t, managerOn(t, srv).FairMutex("a"))
+	stays := waits(t, managerOn(t, srv).FairMutex("a"))
+	queued(t, srv, queueOfA, 1)
+	srv.Admin().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all", "-lset")
+	m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), unasked...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 300 {
+		m.FairMutex("a").LockAsync(ctx)
+	}
+	queued(t, srv, queueOfA, 301)
+	mine := srv.Admin().LIndex(t.Context(), queueOfA, 0).Val()
+	cancel()
+	queued(t, srv, queueOfA, 1)
+	if left := srv.Admin().LIndex(t.Context(), queueOfA, 0).Val(); left != mine || strings.Contains(left, " ") {
+		t.Errorf("left is %q, not %q", left, mine)
+	}
+	if n := srv.Admin().ZCard(t.Context(), timesOfA).Val(); n != 1 {
+		t.Errorf("%d times", n)
+	}
+	mustUnlock(t, held)
+	mustUnlock(t, stays())
+}

@@ -14,9 +14,7 @@ func TestDowngrade_OfAnExtendedRenewedLease(t *testing.T) {
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	write, read := bothSides(t, m.RWMutex("a"))
-	if err := read.Extend(t.Context(), time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	mustExtend(t, read, time.Hour)
 	mustUnlock(t, write)
 	claimsItsRight(t, srv, read, 59*time.Minute)
 	mustUnlock(t, read)
@@ -33,9 +31,7 @@ func TestDowngrade_OfAnExtendedLease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := read.Extend(t.Context(), time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	mustExtend(t, read, time.Minute)
 	mustUnlock(t, write)
 	claimsItsRight(t, srv, read, 50*time.Second)
 	select {

@@ -66,10 +66,32 @@ func mustUnlock(t testing.TB, l *holdfast.Lease) {
 	}
 }
 
-// unlock is Unlock on a machine that may stand still for longer than the second in which Unlock wants to be told.
+func mustExtend(t testing.TB, l *holdfast.Lease, d time.Duration) {
+	t.Helper()
+	if err := untilAnswered(func() error { return l.Extend(context.Background(), d) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func unlock(l *holdfast.Lease) error {
+	return untilAnswered(func() error { return l.Unlock(context.Background()) })
+}
+
+// inspected is what Inspect of m tells about a lock.
+func inspected(t testing.TB, m *holdfast.Manager, name string) (info holdfast.Info) {
+	t.Helper()
+	err := untilAnswered(func() (err error) { info, err = m.Inspect(context.Background(), name); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// untilAnswered calls ask until it returns anything but ErrUnavailable: a machine may stand still for longer than
+// the second in which Redis has to answer.
+func untilAnswered(ask func() error) error {
 	for end := time.Now().Add(patience); ; {
-		err := l.Unlock(context.Background())
+		err := ask()
 		if !errors.Is(err, holdfast.ErrUnavailable) || time.Now().After(end) {
 			return err
 		}

@@ -21,11 +21,7 @@ func TestInspect_LeavesOutWhatIsOver(t *testing.T) {
 	m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
 	look := func(name string) holdfast.Info {
 		t.Helper()
-		info, err := m.Inspect(ctx, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return info
+		return inspected(t, m, name)
 	}
 	fields := []any{"mode", "read"}
 	for i := range 200 {
@@ -75,17 +71,17 @@ func TestInspect_NamesBrokenKeys(t *testing.T) {
 	db.RPush(ctx, "redisson_lock_token:{a}", "x")
 	db.Set(ctx, "redisson_lock_queue:{a}", "x", 0)
 	db.Set(ctx, "holdfast_rw_timeout:{a}", "x", 0)
-	info, err := m.Inspect(ctx, "a")
-	if got := fmt.Sprint(info.Broken); err != nil || info.Token != 0 || len(info.Broken) != 3 ||
+	info := inspected(t, m, "a")
+	if got := fmt.Sprint(info.Broken); info.Token != 0 || len(info.Broken) != 3 ||
 		!strings.Contains(got, "redisson_lock_token:{a} list") || !strings.Contains(got, "redisson_lock_queue:{a} string") ||
 		!strings.Contains(got, "holdfast_rw_timeout:{a} string") {
-		t.Errorf("%+v, %v", info, err)
+		t.Errorf("%+v", info)
 	}
 	for text, broken := range map[string]bool{"x": true, "1e3": true, "9007199254740992": true, "17": false, "-5": false} {
 		db.Set(ctx, "redisson_lock_token:{b}", text, 0)
-		info, err := m.Inspect(ctx, "b")
-		if err != nil || (len(info.Broken) == 1) != broken || (info.Token == 17) != (text == "17") || text != "17" && info.Token != 0 {
-			t.Errorf("counter %q: %+v, %v", text, info, err)
+		info := inspected(t, m, "b")
+		if (len(info.Broken) == 1) != broken || (info.Token == 17) != (text == "17") || text != "17" && info.Token != 0 {
+			t.Errorf("counter %q: %+v", text, info)
 		}
 	}
 }
@@ -106,15 +102,15 @@ func TestInspect_IsBounded(t *testing.T) {
 		if _, err := p.Exec(ctx); err != nil {
 			t.Fatal(err)
 		}
-		info, err := m.Inspect(ctx, name)
-		if err != nil || !info.Held || len(info.Holders) != 1000 || info.More != n-1000 || info.Ended != 0 {
-			t.Errorf("%d readers: %d shown, %d more, %d ended, %v", n, len(info.Holders), info.More, info.Ended, err)
+		info := inspected(t, m, name)
+		if !info.Held || len(info.Holders) != 1000 || info.More != n-1000 || info.Ended != 0 {
+			t.Errorf("%d readers: %d shown, %d more, %d ended", n, len(info.Holders), info.More, info.Ended)
 		}
 	}
 	// Nor do a few readers with very many rights cost more.
 	db.HSet(ctx, "deep", "mode", "read", inspectedClient+":1", 1_000_000_000, inspectedClient+":2", 1_000_000_000)
-	if info, err := m.Inspect(ctx, "deep"); err != nil || info.More != 2 || !info.Held {
-		t.Errorf("many rights: %+v, %v", info, err)
+	if info := inspected(t, m, "deep"); info.More != 2 || !info.Held {
+		t.Errorf("many rights: %+v", info)
 	}
 }
 

@@ -316,9 +316,7 @@ var keyPaths = map[string]func(p *keyPath){
 		p.srv.Admin().Persist(p.Context(), p.name+" r")
 		redistest.Eventually(p.T, patience, "a TTL again", func() bool { return p.srv.Admin().PTTL(p.Context(), p.name+" r").Val() > 0 })
 		for _, l := range []*holdfast.Lease{mutex, write, read} {
-			if err := l.Extend(p.Context(), time.Minute); err != nil {
-				p.Error(err)
-			}
+			mustExtend(p.T, l, time.Minute)
 			mustUnlock(p.T, l)
 		}
 		mustUnlock(p.T, other)
@@ -346,9 +344,7 @@ var keyPaths = map[string]func(p *keyPath){
 			other, _ := second[kind]()
 			got := waits(p.T, other)
 			queued(p.T, p.srv, queue, 1)
-			if _, err := b.Inspect(p.Context(), held.Name()); err != nil {
-				p.Error(err)
-			}
+			inspected(p.T, b, held.Name())
 			if freed, err := b.ForceUnlock(p.Context(), held.Name()); !freed || err != nil {
 				p.Error(freed, err)
 			}

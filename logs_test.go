@@ -71,9 +71,9 @@ func TestLogs_LostLeases(t *testing.T) {
 		byUnlock, byExtend := "unlock:"+name, "extend:"+name
 		a, b := mustLock(t, lock(byUnlock)), mustLock(t, lock(byExtend))
 		srv.Admin().Del(t.Context(), byUnlock, byExtend)
-		wantErr(t, a.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
-		wantErr(t, b.Extend(t.Context(), 10*time.Second), holdfast.ErrLeaseLost, nil)
-		wantErr(t, b.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		wantErr(t, unlock(a), holdfast.ErrLeaseLost, nil)
+		wantErr(t, untilAnswered(func() error { return b.Extend(t.Context(), 10*time.Second) }), holdfast.ErrLeaseLost, nil)
+		wantErr(t, unlock(b), holdfast.ErrLeaseLost, nil)
 		for _, n := range []string{byUnlock, byExtend} {
 			if got := log.with("WARN holdfast: lease lost", "lock="+n, "reason=deleted"); len(got) != 1 {
 				t.Errorf("%s: %q", n, got)

@@ -183,9 +183,7 @@ func TestMulti_LateCopyShortensNothing(t *testing.T) {
 	for _, got := range waiting {
 		lease := got()
 		defer mustUnlock(t, lease)
-		if err := lease.Extend(t.Context(), time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		mustExtend(t, lease, time.Hour)
 	}
 	mon := srv.Monitor(t)
 	gate.Release()

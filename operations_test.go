@@ -146,8 +146,8 @@ func TestOperations_AccessRightsSuffice(t *testing.T) {
 	waiter := b.Mutex(stock, holdfast.WithFencing()).LockAsync(ctx)
 	redistest.Eventually(t, patience, "somebody waits", func() bool { return b.Stats().Waiting == 1 && b.Stats().Subscriptions > 0 })
 	redistest.Eventually(t, patience, "a renewal", func() bool { return a.Stats().Renewals > 0 })
-	if info, err := a.Inspect(ctx, stock); err != nil || !info.Held {
-		t.Errorf("Inspect: %+v, %v", info, err)
+	if info := inspected(t, a, stock); !info.Held {
+		t.Errorf("Inspect: %+v", info)
 	}
 	if err := lease.Unlock(ctx); err != nil {
 		t.Error(err)

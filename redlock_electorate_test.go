@@ -128,9 +128,7 @@ func (all electorate) joined(t *testing.T, lease *holdfast.Lease) {
 		}) {
 			return true
 		}
-		if err := lease.Extend(t.Context(), time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		mustExtend(t, lease, time.Hour)
 		return false
 	})
 }

@@ -17,9 +17,7 @@ func TestRLock_RenewalShortensNothing(t *testing.T) {
 	srv := redistest.Start(t)
 	m := managerOn(t, srv, holdfast.WithLease(2*time.Second))
 	read := mustLock(t, m.RWMutex("a").RLocker())
-	if err := read.Extend(t.Context(), time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	mustExtend(t, read, time.Hour)
 	n := m.Stats().Renewals
 	redistest.Eventually(t, patience, "a renewal", func() bool { return m.Stats().Renewals > n })
 	claimsItsRight(t, srv, read, 59*time.Minute)

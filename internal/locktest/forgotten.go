@@ -29,7 +29,7 @@ func (e *Env) forgetting(n idle, opts ...holdfast.Option) (*holdfast.Manager, fu
 	p := e.Server().Proxy(e)
 	client := e.client(p.Options())
 	m := e.ManagerOn(client, opts...)
-	if _, err := m.Inspect(bg, e.Key); err != nil { // it is connected
+	if _, err := e.Inspect(m); err != nil { // it is connected
 		e.Fatal(err)
 	}
 	return m, func() {

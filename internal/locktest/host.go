@@ -28,10 +28,14 @@ var hostScenarios = map[string]func(*Env){
 	// lease of its own: that has ended, though nobody has had the time to say so.
 	"ResumedProcessDoesNotRefuseForALeaseThatIsOver": func(e *Env) {
 		for range 5 {
-			p := redistest.StartProcess(e, RefuserRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, "400ms")
+			const ttl = 400 * time.Millisecond
+			p := redistest.StartProcess(e, RefuserRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, ttl.String())
 			p.Expect(e, "held")
+			held := time.Now()
 			p.Pause()
-			e.Eventually("the lease is over in Redis", func() bool { return e.srv.Admin().Exists(bg, e.Key).Val() == 0 })
+			e.Eventually("the lease is over in Redis, as the process knows", func() bool {
+				return e.srv.Admin().Exists(bg, e.Key).Val() == 0 && time.Since(held) > ttl
+			})
 			p.Resume()
 			p.Expect(e, "granted")
 			p.Kill()

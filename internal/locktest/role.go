@@ -163,7 +163,7 @@ func refuser(kinds []Kind, args []string) {
 	_, lock, ttl := open(kinds, args)
 	l := lock()
 	lease := must(lock(holdfast.WithFixedLease(ttl)).Lock(context.Background()))
-	expired := lease.Deadline().Add(50 * time.Millisecond) // in Redis, too
+	expired := time.Now().Add(ttl) // in Redis, too: it was asked before, however long that took
 	fmt.Println("held")
 	for {
 		asked := time.Now()

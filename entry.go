@@ -21,7 +21,7 @@ import (
 //	Replied, Overdue   of a try or a release                       try.go, release.go
 //	noticed            a grant by the server                       inbox.go
 //	heard, subscribed  Redisson's messages, a (re-)subscription    below
-//	hears              the inbox begins to be heard                below
+//	unsure             the inbox begins to be heard, or is denied  below
 //	wakeUp             the timer: poll, TTL of the holder, pause   below
 //	close              Manager.Close                               below
 //	missed, expire     a renewal or the deadline                   loss.go, renew.go
@@ -236,8 +236,9 @@ func (e *entry) subscribed() {
 	e.mu.Unlock()
 }
 
-// hears is called when the inbox begins to be heard: what was granted before was not.
-func (e *entry) hears() {
+// unsure is called when the inbox begins to be heard: what was granted before was not; and when it turns out that
+// it will not be.
+func (e *entry) unsure() {
 	e.mu.Lock()
 	e.ask, e.unheard = e.ask || !e.yielding, true
 	e.stepLocked()
@@ -291,6 +292,11 @@ func (e *entry) stopTimer() {
 // have been granted to it, and nobody else gets it meanwhile.
 const deafPoll = 50 * time.Millisecond
 
+// deniedPoll is how long at most a waiter waits until it asks again while Redis denies its process the inbox. That
+// may last, so the waiter asks as rarely as the poll interval says, but not so rarely that a grant to it, which
+// only an answer tells it of, ends before.
+const deniedPoll = claimTTL * 3 / 4
+
 // pollAfter is how long to wait for a message while another owner holds the lock for
 // ttl: its expiry is not announced, so not beyond that; nor beyond the poll interval,
 // from which up to a fifth is taken so that processes do not ask in step; nor so long
@@ -298,7 +304,11 @@ const deafPoll = 50 * time.Millisecond
 // queue itself (keep_keys in prelude/stand.lua).
 func (e *entry) pollAfter(ttl time.Duration) time.Duration {
 	poll := min(e.m.poll, e.m.patience/3, 2*time.Minute)
-	if !e.m.inbox.live() {
+	switch {
+	case e.m.inbox.live():
+	case e.m.subscriber.denied(e.m.inbox.channel):
+		poll = min(poll, deniedPoll)
+	default:
 		poll = min(poll, deafPoll)
 	}
 	poll -= rand.N(poll/5 + 1)

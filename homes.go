@@ -76,6 +76,10 @@ func (s *subscriber) dueTopics(wait *time.Duration) (due []string) {
 			return true
 		}
 		left := t.due.Sub(now)
+		if left <= 0 && t.deserted {
+			delete(s.topics, channel)
+			return true
+		}
 		if left <= 0 {
 			due = append(due, channel)
 			return true
@@ -114,7 +118,7 @@ func (s *subscriber) houseLocked(channel string, t *topic, master *redis.Client)
 
 // evictLocked takes a topic out of its session; a new home is looked for when due.
 func (s *subscriber) evictLocked(channel string, t *topic, due time.Time) {
-	if t.deserted {
+	if t.deserted && t.denied == 0 {
 		s.dropLocked(channel, t)
 		return
 	}

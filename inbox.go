@@ -94,6 +94,15 @@ func (b *inbox) claimOf(n wire.Notice) *hold {
 // found by asking, and Redis is to know that there is an inbox now.
 func (b *inbox) subscribed() {
 	b.sessions.Add(1)
+	b.askAll()
+}
+
+// denied is called when Redis does not let the process hear messages. Redis is to know that as well: a release
+// would take a waiter whose inbox nobody hears for dead. And who has waited for a message asks from now on.
+func (b *inbox) denied() { b.askAll() }
+
+// askAll has everybody who waits ask.
+func (b *inbox) askAll() {
 	b.mu.Lock()
 	entries := make(map[*entry]struct{})
 	for _, h := range b.expected {
@@ -101,7 +110,7 @@ func (b *inbox) subscribed() {
 	}
 	b.mu.Unlock()
 	for e := range entries {
-		e.hears()
+		e.unsure()
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // session is one pub/sub connection, from its first SUBSCRIBE to its end: of all plain
@@ -28,13 +26,14 @@ type session struct {
 
 	// The following is guarded by subscriber.mu.
 
-	topics   int            // how many have it as their home
-	wanted   []string       // channels to subscribe to; a topic may have gone since
-	deserted []departure    // topics that lost their last listener, and may have another now
-	leaving  map[string]int // sharded: SUNSUBSCRIBEs not confirmed yet
-	moved    bool           // the master is another server now
-	within   time.Duration  // it is doubted: a pong has to come so soon; 0: it is not
-	since    time.Time      // of the first confirmation; zero: there was none
+	topics   int           // how many have it as their home
+	wanted   []string      // channels to subscribe to; a topic may have gone since
+	deserted []departure   // topics that lost their last listener, and may have another now
+	denied   []string      // channels that Redis has denied, which go-redis takes for subscribed
+	sent     []sent        // commands without a reply so far, the oldest first
+	moved    bool          // the master is another server now
+	within   time.Duration // it is doubted: a pong has to come so soon; 0: it is not
+	since    time.Time     // of the first confirmation; zero: there was none
 }
 
 // departure is when a topic, which is on the list only once, was left the first time since it
@@ -60,12 +59,10 @@ const (
 	// soundAfter is how long a session has to last for the next one to begin without a pause:
 	// longer than any pause is.
 	soundAfter = 2 * time.Second
-	// subscribeChunk bounds the channels of one SUBSCRIBE.
-	subscribeChunk = 1000
 )
 
 func newSession(s *subscriber, master *redis.Client) *session {
-	return &session{s: s, master: master, nudge: make(chan struct{}, 1), leaving: make(map[string]int)}
+	return &session{s: s, master: master, nudge: make(chan struct{}, 1)}
 }
 
 func (h *session) nudgeLocked() {
@@ -107,8 +104,8 @@ func (h *session) converse() (err error) {
 	}
 	reader.Go(func() { cancel(h.read(ctx, ps, watch)) })
 
-	ping := time.NewTicker(pingEvery)
-	defer ping.Stop()
+	pings := time.NewTicker(pingEvery)
+	defer pings.Stop()
 	tidy := time.NewTimer(linger)
 	defer tidy.Stop()
 	for empty := (time.Time{}); ; {
@@ -126,15 +123,15 @@ func (h *session) converse() (err error) {
 			return errMoved
 		case within > 0:
 			watch.Reset(within) // what is heard resets it as well
-			if err := ps.Ping(ctx); err != nil {
+			if err := h.ping(ctx, ps); err != nil {
 				return err
 			}
 		}
 		select {
 		case <-h.nudge:
 		case <-tidy.C:
-		case <-ping.C:
-			if err := ps.Ping(ctx); err != nil {
+		case <-pings.C:
+			if err := h.ping(ctx, ps); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -158,45 +155,23 @@ func (h *session) connect(ctx context.Context) *redis.PubSub {
 // synchronize subscribes to what has become wanted and unsubscribes what nobody has
 // wanted for the linger time.
 func (h *session) synchronize(ctx context.Context, ps *redis.PubSub) error {
-	subscribe, unsubscribe := ps.Subscribe, ps.Unsubscribe
-	if h.master != nil {
-		subscribe, unsubscribe = ps.SSubscribe, ps.SUnsubscribe
-	}
-	add, drop := h.changes()
-	for _, some := range h.perCommand(drop) { // one without names would drop everything
-		if err := unsubscribe(ctx, some...); err != nil {
-			return err
-		}
-	}
-	for _, some := range h.perCommand(add) {
-		if err := subscribe(ctx, some...); err != nil {
+	for _, c := range h.changes() {
+		if err := h.send(ctx, ps, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// perCommand divides channels into those that one command may have: Redis refuses
-// sharded channels of several slots in one.
-func (h *session) perCommand(channels []string) [][]string {
-	if h.master == nil {
-		return slices.Collect(slices.Chunk(channels, subscribeChunk))
-	}
-	slots := make(map[uint16][]string)
-	for _, c := range channels {
-		slots[wire.Slot(c)] = append(slots[wire.Slot(c)], c)
-	}
-	var all [][]string
-	for _, some := range slots {
-		all = slices.AppendSeq(all, slices.Chunk(some, subscribeChunk))
-	}
-	return all
-}
-
-// changes takes what is to be subscribed to and what not any longer.
-func (h *session) changes() (add, drop []string) {
+// changes takes what is to be subscribed to and what not any longer, as commands that count as sent.
+func (h *session) changes() []sent {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
+	before := len(h.sent)
+	for _, channel := range h.denied {
+		h.sent = append(h.sent, sent{unsubscribe, channel})
+	}
+	h.denied = nil
 	for len(h.deserted) > 0 && time.Since(h.deserted[0].at) >= linger {
 		d := h.deserted[0]
 		h.deserted = h.deserted[1:]
@@ -211,19 +186,16 @@ func (h *session) changes() (add, drop []string) {
 			h.tidyLaterLocked(d.channel, t)
 		default:
 			h.s.dropLocked(d.channel, t)
-			drop = append(drop, d.channel)
-			if h.master != nil {
-				h.leaving[d.channel]++
-			}
+			h.sent = append(h.sent, sent{unsubscribe, d.channel})
 		}
 	}
 	for _, channel := range h.wanted {
 		if h.topicLocked(channel) != nil { // it may have come and gone while a dial took long
-			add = append(add, channel)
+			h.sent = append(h.sent, sent{subscribe, channel})
 		}
 	}
 	h.wanted = h.wanted[:0]
-	return add, drop
+	return slices.Clone(h.sent[before:])
 }
 
 // tidyLaterLocked has a topic that nobody listens to looked at when its linger time is over.
@@ -257,13 +229,13 @@ func (h *session) suspected() (moved bool, within time.Duration) {
 	return h.moved, within
 }
 
-// read passes on what arrives until the connection breaks, or an answer is an error:
-// MOVED and the like do not say which channel they are about. It must not block: Redis
-// drops a client that does not read.
+// read passes on what arrives until the connection breaks, or an answer is an error that may not last, such
+// as MOVED. An error that says that a command is denied ends nothing: go-redis keeps the connection, and the
+// other channels are heard. It must not block: Redis drops a client that does not read.
 func (h *session) read(ctx context.Context, ps *redis.PubSub, watch *time.Timer) error {
 	for {
 		msg, err := ps.Receive(ctx)
-		if err != nil {
+		if err != nil && !h.deny(err) {
 			// go-redis may have reconnected by itself, and then asked for sharded channels of
 			// several slots at once, in vain. A session of our own is simpler to reason
 			// about: its confirmations are the only sign that anything was missed.
@@ -277,9 +249,13 @@ func (h *session) read(ctx context.Context, ps *redis.PubSub, watch *time.Timer)
 				for _, l := range h.confirmed(msg.Channel) {
 					l.subscribed()
 				}
+			case "unsubscribe":
+				h.answered(sent{unsubscribe, msg.Channel})
 			case "sunsubscribe":
 				h.left(msg.Channel)
 			}
+		case *redis.Pong:
+			h.answered(sent{command: ping})
 		case *redis.Message:
 			for _, l := range h.listeners(msg.Channel) {
 				l.heard(msg.Payload)
@@ -301,16 +277,22 @@ func (h *session) topicLocked(channel string) *topic {
 
 func (h *session) confirmed(channel string) []listener {
 	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
+	h.answeredLocked(sent{subscribe, channel})
 	t := h.topicLocked(channel)
 	if t == nil {
+		h.s.mu.Unlock()
 		return nil
 	}
 	if h.since.IsZero() {
 		h.since = time.Now()
 	}
 	t.live = true
-	return t.listeners
+	permitted, all := h.s.permitLocked(channel, t), t.listeners
+	h.s.mu.Unlock()
+	if permitted {
+		h.s.tellPermitted(channel)
+	}
+	return all
 }
 
 // soundLocked reports whether the session has lasted: a confirmation alone does not say so, one
@@ -332,11 +314,8 @@ func (h *session) left(channel string) {
 	s := h.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := h.leaving[channel]; n > 1 {
-		h.leaving[channel]--
-		return
-	} else if n == 1 {
-		delete(h.leaving, channel)
+	if len(h.sent) > 0 && h.sent[0] == (sent{unsubscribe, channel}) {
+		h.sent = h.sent[1:]
 		return
 	}
 	if t := h.topicLocked(channel); t != nil {

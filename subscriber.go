@@ -40,6 +40,7 @@ type subscriber struct {
 	homes    map[*redis.Client]*session // by master; nil: of the plain channels
 	pauses   map[*redis.Client]*pause   // by master, after a session that ended
 	homeless []string                   // channels; a topic may have gone since
+	told     map[string]string          // family of channels -> the one whose denial was logged
 	plain    bool                       // no channel is sharded; may be found out
 	found    bool                       // it was, and of the servers of that time
 	moving   time.Time                  // when moveLocked last had an effect
@@ -82,6 +83,7 @@ type topic struct {
 	left      *redis.Client // homeless: the master that has given its slot away; nil: none
 	deserted  bool          // the last listener has left
 	since     time.Time     // when; or when left
+	denied    time.Duration // homeless for so long because Redis has denied it; 0: not since it was confirmed
 	tidied    bool          // home has it on its list of those to look at
 	live      bool          // confirmed in this session
 }
@@ -110,6 +112,7 @@ func newSubscriber(client topicClient, nodes clusterClient, mode PublishMode, lo
 		topics: make(map[string]*topic),
 		homes:  make(map[*redis.Client]*session),
 		pauses: make(map[*redis.Client]*pause),
+		told:   make(map[string]string),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -151,13 +154,14 @@ func (s *subscriber) remove(channel string, l listener) {
 		t.listeners = slices.DeleteFunc(slices.Clone(t.listeners), func(x listener) bool { return x == l })
 		return
 	}
-	h := t.home
-	if h == nil {
+	if t.home == nil && t.denied == 0 {
 		delete(s.topics, channel)
 		return
 	}
-	t.deserted, t.since = true, time.Now()
-	h.tidyLaterLocked(channel, t)
+	t.deserted, t.since = true, time.Now() // one that is denied stays until it is due: it is not asked for before
+	if t.home != nil {
+		t.home.tidyLaterLocked(channel, t)
+	}
 }
 
 // live reports whether messages of channel are heard.
@@ -218,11 +222,16 @@ func (s *subscriber) doubt(d time.Duration) {
 	}
 }
 
-// subscriptions returns how many channels are subscribed or about to be.
-func (s *subscriber) subscriptions() int {
+// subscriptions returns how many channels are subscribed or about to be. Those that Redis has denied are not.
+func (s *subscriber) subscriptions() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.topics)
+	for _, t := range s.topics {
+		if t.denied == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *subscriber) nudgeLocked() {
@@ -274,7 +283,8 @@ func (s *subscriber) ended(h *session, err error) {
 	if err == nil || s.ctx.Err() != nil {
 		return
 	}
-	unknown := h.master != nil && !s.insist && redis.HasErrorPrefix(err, "unknown command") // it ignores a leading ERR
+	unknown := s.unsharded(h, err)
+	denied := !unknown && command.IsDenied(err) // a new connection; a command would not have ended the session
 	s.mu.Lock()
 	if s.homes[h.master] != h { // retired in the same moment
 		s.mu.Unlock()
@@ -300,8 +310,13 @@ func (s *subscriber) ended(h *session, err error) {
 		s.plain, s.found = false, false // the servers may have been replaced by newer ones
 	}
 	p.until = time.Now().Add(wait)
+	var denials []denial
 	for channel, t := range s.topics {
-		if t.home == h {
+		switch {
+		case t.home != h:
+		case denied:
+			denials = append(denials, s.denyLocked(channel, t))
+		default:
 			s.evictLocked(channel, t, p.until)
 		}
 	}
@@ -309,6 +324,9 @@ func (s *subscriber) ended(h *session, err error) {
 	s.mu.Unlock()
 	if errors.Is(err, redis.ErrClosed) && s.closed != nil {
 		s.closed()
+	}
+	for _, d := range denials {
+		s.announce(d, err)
 	}
 	if unknown {
 		s.log.Info("holdfast: server does not support sharded pub/sub; using classic channels")
@@ -319,6 +337,9 @@ func (s *subscriber) ended(h *session, err error) {
 	}
 	if s.nodes != nil {
 		s.nodes.ReloadState(s.ctx) // its node may have died, which go-redis does not notice
+	}
+	if denied {
+		return // it is told
 	}
 	s.log.Warn("holdfast: pub/sub connection lost; polling until it is restored", "error", command.Legible(err), "retry_in", wait)
 }

@@ -171,6 +171,13 @@ func IsFinal(err error) bool {
 // IsBarred reports whether err says that Redis does not let the client.
 func IsBarred(err error) bool { return classify(err) == Barred }
 
+// IsDenied reports whether err is a reply by which Redis does not run a command, or does not let the client, until
+// somebody changes something.
+func IsDenied(err error) bool {
+	o := classify(err)
+	return o == Denied || o == Barred
+}
+
 func isNoScript(err error) bool {
 	return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
 }

@@ -116,7 +116,7 @@ var listenScenarios = map[string]func(*Env){
 		defer stop()
 		var had atomic.Int64
 		for range 3 {
-			m := e.ManagerOn(e.client(opt))
+			m := e.ManagerOn(e.client(opt), holdfast.WithPollInterval(50*time.Millisecond))
 			wg.Go(func() {
 				for {
 					l, err := e.Lock(m).Lock(ctx)

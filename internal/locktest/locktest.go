@@ -56,6 +56,7 @@ func Run(t *testing.T, k Kind, only ...string) {
 		{"lease", fencingScenarios},
 		{"wait", waitScenarios},
 		{"wait", listenScenarios},
+		{"wait", deniedScenarios},
 		{"fault", faultScenarios},
 		{"fault", outageScenarios},
 		{"fault", refusalScenarios},

@@ -1,0 +1,253 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// deniedScenarios are about a user that may not subscribe to some or all channels, or not publish.
+var deniedScenarios = map[string]func(*Env){
+	// A waiter whose process may not listen to its inbox asks as often as the poll interval says, and it
+	// costs neither connections nor subscriptions.
+	"DeniedWaiterKeepsThePollInterval": func(e *Env) {
+		const poll, least = 400 * time.Millisecond, 320 * time.Millisecond
+		var all sync.WaitGroup
+		defer all.Wait()
+		for user, rights := range map[string]string{
+			"nothing":   "resetchannels",
+			"redissons": "resetchannels &redisson_*",
+			"command":   "&* -subscribe -ssubscribe",
+		} {
+			e.permit(user, rights)
+			d := e.denied(user, holdfast.WithPollInterval(poll))
+			lock := func(m *holdfast.Manager) holdfast.Locker { return e.kind.Lock(m, e.Key+":"+user) }
+			all.Go(func() {
+				held := e.MustLock(lock(e.Manager(holdfast.WithLease(time.Minute))))
+				got := e.Locking(lock(d.m))
+				e.Eventually("the log tells", func() bool { return d.warned("holdfast_inbox:*") == 1 })
+				since := time.Now()
+				before := d.m.Stats()
+				var now holdfast.Stats
+				e.Eventually("it asks five times", func() bool { now = d.m.Stats(); return now.Polls-before.Polls >= 5 })
+				took := time.Since(since)
+				polls, commands := now.Polls-before.Polls, now.Commands-before.Commands
+				if most := uint64(took/least) + 2; polls > most { // the timer was set before, and a part of an interval
+					e.Errorf("%s: asked %d times in %v, want at most %d", user, polls, took, most)
+				}
+				if most := 2*polls + 5 + 3*uint64(took/time.Second); commands > most { // a fair waiter keeps its place as well
+					e.Errorf("%s: %d commands, asked %d times", user, commands, polls)
+				}
+				e.MustUnlock(held)
+				e.MustUnlock(<-got)
+				if after := d.m.Stats(); after.Polls > now.Polls+20 || after.Reconnects > 0 {
+					e.Errorf("%s: %+v", user, after)
+				}
+				// One in the beginning, then after 1, 2 and 4 s.
+				if n := d.p.Count(redistest.Command("subscribe")); n > 2+int64(time.Since(since)/time.Second) {
+					e.Errorf("%s: subscribed %d times", user, n)
+				}
+				if n := d.warned(""); n != 1 {
+					e.Errorf("%s: %d warnings: %q", user, n, d.lines())
+				}
+			})
+		}
+	},
+
+	// A waiter that does not poll for an hour takes a grant that it is not told of, before that ends.
+	"DeniedWaiterTakesItsGrant": func(e *Env) {
+		e.permit("nothing", "resetchannels")
+		d := e.denied("nothing", byMessage...)
+		holder := e.Manager(byMessage...)
+		for range 3 {
+			held := e.MustLock(e.Lock(holder))
+			got := e.Locking(e.Lock(d.m))
+			e.Eventually("it waits, and is denied", func() bool { return d.m.Stats().Waiting == 1 && d.warned("holdfast_inbox:*") == 1 })
+			e.MustUnlock(held)
+			e.MustUnlock(<-got)
+		}
+	},
+
+	// Deaf waiters of several processes all get the lock.
+	"DeniedWaitersTakeTurns": func(e *Env) {
+		e.permit("nothing", "resetchannels")
+		var s Section
+		var all sync.WaitGroup
+		for range 3 {
+			d := e.denied("nothing", holdfast.WithPollInterval(200*time.Millisecond))
+			all.Go(func() {
+				for range 3 {
+					l := e.MustLock(e.Lock(d.m))
+					s.Enter(e, time.Millisecond)
+					e.MustUnlock(l)
+				}
+				if n := d.m.Stats().Reconnects; n > 0 {
+					e.Errorf("%d reconnections", n)
+				}
+			})
+		}
+		all.Wait()
+		e.srv.RequireNoKeys(e)
+	},
+
+	// Once the user has the right, a waiter is told of its grant.
+	"DeniedWaiterIsHealed": func(e *Env) {
+		e.permit("user", "resetchannels")
+		d := e.denied("user", byMessage...)
+		held := e.MustLock(e.Lock(e.Manager(byMessage...)))
+		got := e.Locking(e.Lock(d.m))
+		e.Eventually("the log tells", func() bool { return d.warned("holdfast_inbox:*") == 1 })
+		e.permit("user", "&*")
+		e.Eventually("the log tells of the end", func() bool { return d.told("INFO holdfast: permitted to subscribe now", "holdfast_inbox:*") == 1 })
+		e.Listening(1)
+		e.Eventually("nothing is under way", func() bool { return d.m.Stats().Waiting == 1 && d.m.Stats().Subscriptions > 0 })
+		before := d.m.Stats().Wakeups
+		e.MustUnlock(held)
+		e.MustUnlock(<-got)
+		if s := d.m.Stats(); s.Wakeups == before {
+			e.Errorf("not by a message: %+v", s)
+		}
+		// And the other way: Redis closes the connection of who has lost the right.
+		held = e.MustLock(e.Lock(e.Manager(byMessage...)))
+		e.permit("user", "resetchannels")
+		got = e.Locking(e.Lock(d.m))
+		e.Eventually("the log tells again", func() bool { return d.warned("holdfast_inbox:*") == 2 })
+		e.MustUnlock(held)
+		e.MustUnlock(<-got)
+	},
+
+	// Who may not listen to Redisson's channels is told of grants, and finds out by asking that Redisson
+	// has released the lock.
+	"DeniedRedissonsChannelsLeaveTheInbox": func(e *Env) {
+		e.permit("user", "resetchannels &holdfast_inbox:*")
+		d := e.denied("user", holdfast.WithPollInterval(200*time.Millisecond))
+		release := e.HeldByRedisson(e.Key)
+		got := e.Locking(e.Lock(d.m))
+		family, _, _ := strings.Cut(e.Channel(e.Key), ":")
+		e.Eventually("the log tells", func() bool { return d.warned(family) == 1 })
+		e.Listening(1)
+		release()
+		e.MustUnlock(<-got)
+		e.Eventually("its inbox is not heard any more", func() bool { return e.inboxes() == 0 })
+		m := e.denied("user", byMessage...).m
+		held := e.MustLock(e.Lock(e.Manager(byMessage...)))
+		got = e.Locking(e.Lock(m))
+		e.Listening(1)
+		e.MustUnlock(held)
+		e.MustUnlock(<-got)
+		if m.Stats().Wakeups == 0 {
+			e.Errorf("not by a message: %+v", m.Stats())
+		}
+		if n := d.m.Stats().Reconnects + m.Stats().Reconnects; n > 0 || d.warned("") != 1 {
+			e.Errorf("%d reconnections, %q", n, d.lines())
+		}
+	},
+
+	// Who may listen to Redisson's channels only is told by Redisson.
+	"DeniedInboxLeavesRedissonsChannels": func(e *Env) {
+		e.permit("user", "resetchannels &redisson_*")
+		d := e.denied("user", byMessage...)
+		release := e.HeldByRedisson(e.Key)
+		got := e.Locking(e.Lock(d.m))
+		e.Eventually("the log tells", func() bool { return d.warned("holdfast_inbox:*") == 1 })
+		e.Eventually("it listens to Redisson's releases", func() bool { return e.srv.NumSub(e.Channel(e.Key)) == 1 })
+		release()
+		e.MustUnlock(<-got)
+		if s := d.m.Stats(); s.Wakeups == 0 || s.Reconnects > 0 || d.warned("") != 1 {
+			e.Errorf("%+v, %q", s, d.lines())
+		}
+	},
+
+	// A releaser that may not publish tells nobody: whom it has granted the lock finds out by asking.
+	"DeniedPublisherIsMadeUpForByPolling": func(e *Env) {
+		e.permit("mute", "&* -publish -spublish")
+		mute := e.denied("mute")
+		m := e.Manager(holdfast.WithPollInterval(200 * time.Millisecond))
+		for range 3 {
+			held := e.MustLock(e.Lock(mute.m))
+			got := e.Locking(e.Lock(m))
+			e.Listening(1)
+			e.MustUnlock(held)
+			e.MustUnlock(<-got)
+		}
+		if n := mute.warned(""); n > 0 {
+			e.Errorf("%q", mute.lines())
+		}
+	},
+}
+
+// permit gives a user all rights but those to channels, and of these and commands what rights says.
+func (e *Env) permit(user, rights string) {
+	e.Helper()
+	args := []any{"ACL", "SETUSER", user, "on", ">secret", "~*", "+@all"}
+	for _, r := range strings.Fields(rights) {
+		args = append(args, r)
+	}
+	if err := e.Server().Admin().Do(bg, args...).Err(); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// deniedUser is a manager of a user that may not do everything.
+type deniedUser struct {
+	m   *holdfast.Manager
+	p   *redistest.Proxy // of all its connections
+	log *logLines
+}
+
+// denied returns a manager of a user.
+func (e *Env) denied(user string, opts ...holdfast.Option) deniedUser {
+	e.Helper()
+	d := deniedUser{p: e.Server().Proxy(e), log: &logLines{Handler: slog.DiscardHandler}}
+	d.p.Record()
+	opt := d.p.Options()
+	opt.Username, opt.Password = user, "secret"
+	d.m = e.ManagerOn(e.client(opt), slices.Concat(opts, []holdfast.Option{holdfast.WithLogger(slog.New(d.log))})...)
+	return d
+}
+
+// warned returns how many warnings about channels were logged.
+func (d deniedUser) warned(channels string) int {
+	return d.told("WARN holdfast: not permitted to subscribe, polling instead", "channels="+channels)
+}
+
+// told returns how many lines contain all texts.
+func (d deniedUser) told(texts ...string) (n int) {
+	for _, line := range d.lines() {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			n++
+		}
+	}
+	return n
+}
+
+func (d deniedUser) lines() []string {
+	d.log.mu.Lock()
+	defer d.log.mu.Unlock()
+	return slices.Clone(d.log.all)
+}
+
+// logLines keeps what is logged, a line for each record.
+type logLines struct {
+	slog.Handler
+	mu  sync.Mutex
+	all []string // guarded by mu
+}
+
+func (*logLines) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *logLines) Handle(_ context.Context, r slog.Record) error {
+	line := r.Level.String() + " " + r.Message
+	r.Attrs(func(a slog.Attr) bool { line += fmt.Sprintf(" %s=%v", a.Key, a.Value); return true })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, line)
+	return nil
+}

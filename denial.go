@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/command"
 )
 
 // A server may deny SUBSCRIBE, or some of the channels: an ACL does, and a server whose administrator has renamed
@@ -63,7 +65,7 @@ func (s *subscriber) denyLocked(channel string, t *topic) denial {
 // announce tells the log, once of a family of channels, and the listeners, once until the channel is confirmed.
 func (s *subscriber) announce(d denial, err error) {
 	if d.log {
-		s.log.Warn("holdfast: not permitted to subscribe, polling instead", "channels", familyOf(d.channel)+":*", "error", err)
+		s.log.Warn("holdfast: not permitted to subscribe; polling instead", "channels", familyOf(d.channel)+":*", "error", command.Legible(err), "retry_in", deniedFirst)
 	}
 	for _, l := range d.told {
 		if l, ok := l.(deniable); ok {

@@ -284,13 +284,13 @@ func (s *subscriber) ended(h *session, err error) {
 		return
 	}
 	unknown := s.unsharded(h, err)
-	denied := !unknown && command.IsDenied(err) // a new connection; a command would not have ended the session
 	s.mu.Lock()
 	if s.homes[h.master] != h { // retired in the same moment
 		s.mu.Unlock()
 		return
 	}
 	delete(s.homes, h.master)
+	denied := h.since.IsZero() && !unknown && command.IsDenied(err) // the connection: a command would not have ended the session
 	if h.soundLocked() {
 		delete(s.pauses, h.master)
 	}

@@ -215,7 +215,7 @@ func (e *Env) denied(user string, opts ...holdfast.Option) deniedUser {
 
 // warned returns how many warnings about channels were logged.
 func (d deniedUser) warned(channels string) int {
-	return d.told("WARN holdfast: not permitted to subscribe, polling instead", "channels="+channels)
+	return d.told("WARN holdfast: not permitted to subscribe; polling instead", "channels="+channels)
 }
 
 // told returns how many lines contain all texts.

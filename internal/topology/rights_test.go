@@ -154,6 +154,38 @@ func TestRights_AreNeededInCluster(t *testing.T) {
 	}
 }
 
+// Who may not subscribe to sharded channels finds out by asking that Redisson has released a lock. Its inbox is
+// heard, and no connection ends because of it.
+func TestRights_ShardedChannelsDenied(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	permit(t, c.Nodes(), "locks", []string{"on", ">secret", "~*", "&*", "+@all", "-ssubscribe"})
+	client := func() *redis.ClusterClient {
+		return c.ClientWith(t, func(o *redis.ClusterOptions) { o.Username, o.Password = "locks", "secret" })
+	}
+	a := manager(t, client(), holdfast.WithPollInterval(200*time.Millisecond))
+	f := newForeigner(t, c, holdfast.PublishAuto)
+	f.lock(app)
+	got := wait(t, a, app)
+	redistest.Eventually(t, patience, "it is denied", func() bool {
+		return slices.Contains(refusals(t, c.Nodes(), "locks"), "ssubscribe")
+	})
+	redistest.Eventually(t, patience, "nothing but its inbox is heard", func() bool { return a.Stats().Subscriptions == 1 && a.Stats().Polls > 3 })
+	f.unlock(app)
+	lease := <-got
+	b := manager(t, client(), unpolled...)
+	got = wait(t, b, app)
+	redistest.Eventually(t, patience, "it waits", func() bool { return b.Stats().Waiting == 1 && b.Stats().Subscriptions == 1 })
+	released := time.Now()
+	mustUnlock(t, lease)
+	lease = <-got
+	wantPrompt(t, released)
+	mustUnlock(t, lease)
+	if n := a.Stats().Reconnects + b.Stats().Reconnects; n > 0 {
+		t.Errorf("%d reconnections", n)
+	}
+}
+
 // WithReplicas on servers that are no cluster needs its own addition only.
 func TestRights_SufficeWithReplicas(t *testing.T) {
 	t.Parallel()

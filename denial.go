@@ -4,8 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/internal/command"
 )
 
@@ -27,12 +25,6 @@ func (s *subscriber) denied(channel string) bool {
 	defer s.mu.Unlock()
 	t := s.topics[channel]
 	return t != nil && t.denied > 0
-}
-
-// unsharded reports whether err says that the server has no sharded channels, and h is to be replaced by the
-// session of plain ones.
-func (s *subscriber) unsharded(h *session, err error) bool {
-	return h.master != nil && !s.insist && redis.HasErrorPrefix(err, "unknown command") // it ignores a leading ERR
 }
 
 // deniable is a listener that wants to know that no message is heard, and none will be until subscribed is called.

@@ -1,10 +1,7 @@
 package holdfast
 
 import (
-	"context"
 	"slices"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 )
@@ -23,30 +20,6 @@ const (
 	unsubscribe
 	ping
 )
-
-// send only writes: the reply comes to read.
-func (h *session) send(ctx context.Context, ps *redis.PubSub, c sent) error {
-	switch {
-	case c.command == ping:
-		return ps.Ping(ctx)
-	case c.command == subscribe && h.master == nil:
-		return ps.Subscribe(ctx, c.channel)
-	case c.command == subscribe:
-		return ps.SSubscribe(ctx, c.channel)
-	case h.master == nil:
-		return ps.Unsubscribe(ctx, c.channel)
-	default:
-		return ps.SUnsubscribe(ctx, c.channel)
-	}
-}
-
-func (h *session) ping(ctx context.Context, ps *redis.PubSub) error {
-	c := sent{command: ping}
-	h.s.mu.Lock()
-	h.sent = append(h.sent, c)
-	h.s.mu.Unlock()
-	return h.send(ctx, ps, c)
-}
 
 // answered is called with a command that Redis has replied to.
 func (h *session) answered(c sent) {

@@ -163,6 +163,30 @@ func (h *session) synchronize(ctx context.Context, ps *redis.PubSub) error {
 	return nil
 }
 
+// send only writes: the reply comes to read.
+func (h *session) send(ctx context.Context, ps *redis.PubSub, c sent) error {
+	switch {
+	case c.command == ping:
+		return ps.Ping(ctx)
+	case c.command == subscribe && h.master == nil:
+		return ps.Subscribe(ctx, c.channel)
+	case c.command == subscribe:
+		return ps.SSubscribe(ctx, c.channel)
+	case h.master == nil:
+		return ps.Unsubscribe(ctx, c.channel)
+	default:
+		return ps.SUnsubscribe(ctx, c.channel)
+	}
+}
+
+func (h *session) ping(ctx context.Context, ps *redis.PubSub) error {
+	c := sent{command: ping}
+	h.s.mu.Lock()
+	h.sent = append(h.sent, c)
+	h.s.mu.Unlock()
+	return h.send(ctx, ps, c)
+}
+
 // changes takes what is to be subscribed to and what not any longer, as commands that count as sent.
 func (h *session) changes() []sent {
 	h.s.mu.Lock()

@@ -271,6 +271,12 @@ func (s *subscriber) sharded() bool {
 	return !s.plain
 }
 
+// unsharded reports whether err says that the server has no sharded channels, and h is to be replaced by the
+// session of plain ones.
+func (s *subscriber) unsharded(h *session, err error) bool {
+	return h.master != nil && !s.insist && redis.HasErrorPrefix(err, "unknown command") // it ignores a leading ERR
+}
+
 func (s *subscriber) forgetAll() {
 	s.mu.Lock()
 	clear(s.topics)

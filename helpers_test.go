@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -85,6 +87,11 @@ func inspected(t testing.TB, m *holdfast.Manager, name string) (info holdfast.In
 		t.Fatal(err)
 	}
 	return info
+}
+
+// lastingKeys are the keys on srv without tombstones: a request that a slow machine has delayed leaves one.
+func lastingKeys(srv *redistest.Server) []string {
+	return slices.DeleteFunc(srv.Keys(), func(key string) bool { return strings.HasPrefix(key, "holdfast_tombstones:") })
 }
 
 // untilAnswered calls ask until it returns anything but ErrUnavailable: a machine may stand still for longer than

@@ -379,7 +379,7 @@ var keyPaths = map[string]func(p *keyPath){
 			got := waitsFor(l.Lock, ctx)
 			gate.Wait(p.T)
 			cancel()
-			wantErr(p.T, (<-got).Err, holdfast.ErrNotAcquired, nil)
+			wantErr(p.T, (<-got).Err, context.Canceled, nil)
 			redistest.Eventually(p.T, patience, "a tombstone", func() bool {
 				return p.srv.Admin().Exists(p.Context(), "holdfast_tombstones:{"+name+"}").Val() == 1
 			})

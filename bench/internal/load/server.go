@@ -21,6 +21,7 @@ type Server struct {
 	cmd     *exec.Cmd
 	exited  chan struct{} // closed when the process has ended
 	log     *strings.Builder
+	pinning Pinning
 	javas   []*worker // without a job
 }
 
@@ -62,6 +63,7 @@ func start(path string, p Pinning) (*Server, error) {
 		address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
 		exited:  make(chan struct{}),
 		log:     new(strings.Builder),
+		pinning: p,
 	}
 	s.cmd = exec.Command(path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1",
 		"--save", "", "--appendonly", "no", "--loglevel", "warning")
@@ -126,6 +128,14 @@ func field(info, name string) string {
 		}
 	}
 	return ""
+}
+
+// Another starts one more server where s is.
+func (s *Server) Another() (*Server, error) { return StartServer(s.pinning) }
+
+// Silence has the server accept everything and answer nothing, until it is stopped.
+func (s *Server) Silence(ctx context.Context) error {
+	return s.admin.Do(ctx, "client", "pause", time.Hour.Milliseconds(), "all").Err()
 }
 
 // Reset empties the server, so that no scenario finds what another left: once the clients

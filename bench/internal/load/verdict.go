@@ -57,6 +57,9 @@ func (v *Verdict) add(j Job, o *outcome) {
 // Violation is an error of the worst kind: the lock does not exclude.
 type Violation struct{ n int64 }
 
+// Violated is the error of a lock that n callers have held beside another.
+func Violated(n int64) Violation { return Violation{n} }
+
 func (v Violation) Error() string {
 	return "two held the lock at the same time: violations " + strconv.FormatInt(v.n, 10)
 }

@@ -111,7 +111,7 @@ var rwReleaseTermScenarios = map[string]func(*Env){
 					write, read := e.bothSides(e.RW(m, c.opts...))
 					deadline := write.Deadline()
 					if errors.Is(c.wants, holdfast.ErrMaxHold) {
-						e.Eventually("the TTL ends after the limit", func() bool { return m.Stats().Renewals > 0 })
+						e.Eventually("the TTL ends after the limit, or both have", func() bool { return m.Stats().Renewals > 0 || write.Err() != nil })
 						deadline = write.Deadline()
 					}
 					untilShortlyBefore(write)

@@ -173,14 +173,6 @@ func (h *hold) offer() any {
 	return strconv.FormatInt(validity.Milliseconds(h.cfg.claim), 10) + " " + strconv.Itoa(int(h.turn)+1) + " " + m.counted + " " + m.owners
 }
 
-// end is when the leases on h end if nothing more is heard of it.
-func (h *hold) end() time.Time {
-	if h.limit != nil && h.limit.at.Before(h.deadline) {
-		return h.limit.at
-	}
-	return h.deadline
-}
-
 // fairChannel is where Redisson tells a fair waiter that it is next.
 func (h *hold) fairChannel() string {
 	return wire.FairChannel(h.keys.Channel(), h.id())

@@ -21,7 +21,7 @@ var reentryScenarios = map[string]func(*Env){
 		if err != nil {
 			e.Fatal(err)
 		}
-		for _, c := range []context.Context{ctx, outer.Context(ctx), context.WithValue(ctx, "key", "value")} {
+		for _, c := range []context.Context{ctx, outer.Context(ctx), context.WithValue(ctx, valueKey{}, "value")} {
 			_, err := l.TryLock(c)
 			e.WantErr(err, holdfast.ErrNotAcquired)
 		}
@@ -75,7 +75,7 @@ var reentryScenarios = map[string]func(*Env){
 		leases := []*holdfast.Lease{outer}
 		for depth := range 200 {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithCancel(context.WithValue(ctx, depth, depth))
+			ctx, cancel = context.WithCancel(context.WithValue(ctx, valueKey{}, depth))
 			defer cancel()
 			next := l
 			if depth%20 == 7 {
@@ -152,6 +152,9 @@ var reentryScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 }
+
+// valueKey is the key of a value of the user's.
+type valueKey struct{}
 
 // mergedContext has the values of two contexts.
 type mergedContext struct {

@@ -28,7 +28,11 @@ end
 -- shortens it: neither for others, if somebody has taken its TTL away, nor, as a late copy, for
 -- id. It returns nil, or the error that kept it from that.
 local function put(lock, id, ttl, right)
-  right = not is_writer(id) and (right or right_of(lock, id, 1))
+  if is_writer(id) then
+    right = nil
+  else
+    right = right or right_of(lock, id, 1)
+  end
   -- Read before anything is written: an ACL that forbids it must not leave a lock without TTL.
   local left, rights = redis.call('pttl', lock), right and redis.call('pttl', right)
   redis.call('hset', lock, 'mode', right and 'read' or 'write', id, '1')

@@ -50,7 +50,7 @@ func (d dead) stand(t testing.TB, srv *redistest.Server, n int) {
 }
 
 // A crowd that has died together is removed by many short requests, which the process that releases sends without being
-// asked; and who waits behind gets the lock.
+// asked; and the waiter behind them gets the lock.
 func TestCrowd_TheDeadInFrontKeepTheServerShortly(t *testing.T) {
 	const n = 3000
 	for name, c := range map[string]struct {
@@ -123,7 +123,7 @@ func TestCrowd_TheDeadKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// A place without a name, which a request of many who leave can only leave behind if it is cut off, keeps nobody waiting.
+// A place without a name keeps no waiter waiting. A batch of leaving waiters leaves one behind only if its script is cut off.
 func TestFair_PlaceWithoutAName(t *testing.T) {
 	srv := redistest.Start(t)
 	held := mustLock(t, managerOn(t, srv, unasked...).FairMutex("a"))

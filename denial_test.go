@@ -72,7 +72,7 @@ func TestDenial_EndsNoConnection(t *testing.T) {
 	}
 }
 
-// Who waits again and again is denied once in a pause, and the log tells of it once.
+// A process that waits again and again is denied once in a pause, and the log says so once.
 func TestDenial_ShortWaitsSubscribeOnce(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

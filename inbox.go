@@ -98,10 +98,10 @@ func (b *inbox) subscribed() {
 }
 
 // denied is called when Redis does not let the process hear messages. Redis is to know that as well: a release
-// would take a waiter whose inbox nobody hears for dead. And who has waited for a message asks from now on.
+// would take a waiter whose inbox nobody hears for dead. And a waiter that relied on messages asks from now on.
 func (b *inbox) denied() { b.askAll() }
 
-// askAll has everybody who waits ask.
+// askAll makes all waiters ask.
 func (b *inbox) askAll() {
 	b.mu.Lock()
 	entries := make(map[*entry]struct{})

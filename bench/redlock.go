@@ -67,7 +67,7 @@ func measureElectorate(ctx context.Context, t trial) (metrics, error) {
 	var closing []contender.Contender
 	end := sync.OnceFunc(func() {
 		stop()
-		for _, s := range servers { // who waits for the silent one is let go
+		for _, s := range servers { // callers that wait for the silent one are let go
 			s.Stop()
 		}
 		wg.Wait()

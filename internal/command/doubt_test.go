@@ -11,7 +11,7 @@ import (
 )
 
 // A server that stands still while many calls are outstanding is asked by one new connection whether it lives, and
-// then again after pauses that grow. No call is sent twice, and nobody is told that connections are dead.
+// then again after pauses that grow. No call is sent twice, and no handler is told that connections are dead.
 func TestDoubt_SilentServerIsNotFlooded(t *testing.T) {
 	srv := redistest.Start(t)
 	p := srv.Proxy(t)

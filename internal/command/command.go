@@ -196,7 +196,7 @@ func (x *Executor) Warm(ctx context.Context) {
 	}
 	for range spares {
 		x.lanes.Go(func() {
-			pipe := x.client.Pipeline()
+			pipe := x.hurried(x.client).Pipeline() // Stop waits for it
 			pipe.Ping(ctx)
 			_, _ = pipe.Exec(ctx) // whoever needs the connection will see what is wrong
 		})

@@ -42,6 +42,9 @@ const (
 	purgeRounds = 3
 	// purgeMost bounds the PINGs of a round.
 	purgeMost = 64
+	// turnAtMost is how long a request waits for its reply while others are known to be on dead
+	// connections: each of those keeps a turn of go-redis's pools until its read timeout.
+	turnAtMost = 500 * time.Millisecond
 	// doubtAgain is the pause between two doubts of which no batch was answered; it doubles, up to
 	// doubtRarely.
 	doubtAgain  = 100 * time.Millisecond
@@ -150,6 +153,20 @@ func hasty(client prober, d time.Duration) prober {
 		return c.WithTimeout(d)
 	}
 	return client
+}
+
+// hurried returns client with a read timeout that is short enough for requests on dead connections not to use up the
+// turns of its pools. A cluster's client has no such thing.
+func (x *Executor) hurried(client Client) Client {
+	c, ok := client.(*redis.Client)
+	if !ok {
+		return client
+	}
+	within := max(turnAtMost, lateTrips*x.RoundTrip())
+	if d := c.Options().ReadTimeout; d > 0 && d <= within {
+		return client
+	}
+	return c.WithTimeout(within)
 }
 
 // answers reports whether the server answers over a new connection. go-redis makes one for each PubSub,

@@ -74,6 +74,39 @@ func TestDoubt_DeadConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
+// Connections die again and again, far more often than go-redis has turns for those that its read timeout has not
+// ended yet.
+func TestDoubt_DeadAgainAndAgain(t *testing.T) {
+	srv := redistest.Start(t)
+	for name, change := range map[string]func(*redis.Options){
+		"default":         nil,
+		"small pools":     func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 2, 2 },
+		"no read timeout": func(o *redis.Options) { o.ReadTimeout = -1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := srv.Proxy(t)
+			x := New(p.ClientWith(t, change))
+			defer stop(t, x)
+			<-call(t, x, countScript, name)[0].replies
+			for round := range 40 {
+				p.Forget()
+				o := call(t, x, countScript, name)[0]
+				<-o.stranded
+				copied := submit(t, x, name, 5*time.Second)
+				select {
+				case r := <-copied.replies:
+					if r.Outcome != Answered {
+						t.Fatalf("round %d: the copy is %v, %v", round, r.Outcome, r.Err)
+					}
+				case <-copied.overdue:
+					t.Fatalf("round %d: the copy is not sent", round)
+				}
+			}
+		})
+	}
+}
+
 // One dead connection among others: the others are not closed.
 func TestDoubt_LivingConnectionsStay(t *testing.T) {
 	srv := redistest.Start(t)

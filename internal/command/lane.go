@@ -26,6 +26,7 @@ type lane struct {
 	since    time.Time // when batch was taken
 	stuck    bool      // replaced: it must not take another batch
 	stranded bool      // the handlers of its batch were told so
+	hurried  bool      // connections have just turned out to be dead when batch was taken; confined to run after that
 
 	// Confined to run.
 	redo   []*Call       // calls whose script the server did not know
@@ -91,7 +92,7 @@ func (l *lane) next() bool {
 		switch n := s.queue.len(); {
 		case n > 0 && (yielded || s.outstanding < crowd):
 			l.batch = s.queue.takeInto(l.batch, s.shareLocked(n))
-			l.since = time.Now()
+			l.since, l.hurried = time.Now(), s.stranded > 0
 			s.busy[l] = struct{}{}
 			if other := s.rouseLocked(); other != nil {
 				other.wake <- struct{}{}
@@ -169,6 +170,9 @@ func (l *lane) exchange(g group, inFull bool) {
 	client := x.client
 	if g.master != nil {
 		client = g.master
+	}
+	if l.hurried && g.acks == nil {
+		client = x.hurried(client)
 	}
 	pipe := client.Pipeline()
 	for i := range cmds {

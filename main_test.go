@@ -54,7 +54,9 @@ var readKind = locktest.Kind{
 }
 
 func TestMain(m *testing.M) {
-	redistest.RunRole(locktest.Roles(mutexKind, fairKind, writeKind, readKind))
+	roles := locktest.Roles(mutexKind, fairKind, writeKind, readKind)
+	roles[callersRole] = redlockCallers
+	redistest.RunRole(roles)
 	tb := &mainTB{}
 	addr = redistest.Start(tb, redistest.WithoutPassword()).Addr()
 	code := m.Run()

@@ -323,14 +323,15 @@ func (e *entry) close() {
 	e.mu.Lock()
 	e.closed = true
 	e.failLocked(ErrClosed, nil)
-	var all []ended
+	var announce []func()
 	for _, h := range e.holdsLocked() {
-		all = append(all, e.endHoldLocked(h, ErrClosed)...)
-		e.startReleaseLocked(h, false, nil)
+		announce = append(announce, e.closeHoldLocked(h, time.Now()))
 	}
 	e.stepLocked()
 	e.mu.Unlock()
-	announceAll(all)
+	for _, tell := range announce {
+		tell()
+	}
 }
 
 // holdsLocked returns what the process holds.

@@ -25,6 +25,7 @@ type group struct {
 	lost      []*Lease   // what Unlock settles: the parts that ended it, and those whose end was set
 	held      bool       // there were enough parts
 	confirmed bool       // an Unlock has returned nil
+	told      bool       // a Redlock's loss is logged
 }
 
 // newGroupLease makes a lease that parts join.
@@ -91,10 +92,7 @@ func (l *Lease) partEnded(p *Lease, err error) {
 		gone := l.endGroupLocked(err)
 		g.mu.Unlock()
 		gone.announce()
-		var lost *LostError
-		if g.retake != nil && errors.As(err, &lost) { // a Redlock outlives the loss of a minority, so this is said of its own
-			g.as.m.journal.lost(l.name, lost.Reason)
-		}
+		g.logLoss(err)
 		for _, x := range rest {
 			if set {
 				x.lapse(err)
@@ -127,15 +125,19 @@ func (l *Lease) lapse(err error) {
 	e, h := l.hold.entry, l.hold
 	e.mu.Lock()
 	alone := h.leases == l && l.next == nil
-	var all []ended
-	if l.err == nil && alone {
-		all = e.endHoldLocked(h, err)
-		h.owed = true
+	announce := func() {}
+	switch {
+	case l.err != nil || !alone:
+	case errors.Is(err, ErrMaxHold):
+		announce = e.endByLimitLocked(h)
+	default:
+		lost := e.loseLocked(h, LostDeadline)
+		announce = func() { e.announceLoss(lost, LostDeadline) }
 		e.stepLocked()
 	}
 	over := l.err != nil // now, or because it had come to its own end
 	e.mu.Unlock()
-	announceAll(all)
+	announce()
 	if !over {
 		l.giveBack()
 	}
@@ -282,6 +284,7 @@ func (g *group) unlock(ctx context.Context, l *Lease) error {
 		return err
 	})
 	if err != nil {
+		g.logLoss(err)
 		return err
 	}
 	g.mu.Lock()

@@ -1,6 +1,10 @@
 package holdfast
 
-import "slices"
+import (
+	"errors"
+	"slices"
+	"time"
+)
 
 // How a hold ends without being given back: it is lost, or its time is over.
 
@@ -77,15 +81,20 @@ func (e *entry) displaceLocked(h *hold) (lost []ended) {
 	return lost
 }
 
-// announceLoss tells everybody of a loss. No lock may be held: handlers of the logger
+// announceLoss tells everybody that holds were lost, each once. No lock may be held: handlers of the logger
 // and whoever listens to the contexts run.
 func (e *entry) announceLoss(all []ended, reason LostReason) {
-	if all == nil {
-		return
+	holds := 0 // each is lost with all its leases, which follow each other
+	for i, d := range all {
+		if i == 0 || all[i-1].lease.hold != d.lease.hold {
+			holds++
+			e.countLoss(reason)
+		}
 	}
-	e.countLoss(reason)
 	announceAll(all)
-	e.m.journal.lost(e.name, reason)
+	for range holds {
+		e.m.journal.lost(e.name, reason)
+	}
 }
 
 // countLoss counts a hold that was lost. No lock may be held.
@@ -131,6 +140,19 @@ func (e *entry) oversleptLocked(h *hold) (announce func()) {
 	return func() { e.announceLoss(lost, LostDeadline) }
 }
 
+// closeHoldLocked gives h back, whose leases end with ErrClosed. If the time of h is over, it ends as it does by the
+// timer, which did not run. The caller calls the result after unlocking.
+func (e *entry) closeHoldLocked(h *hold, now time.Time) (announce func()) {
+	leased, converting := h.leases != nil, e.reads.converts(h)
+	if leased && !now.Before(h.leases.deadlineLocked()) {
+		return e.oversleptLocked(h)
+	}
+	all := e.endHoldLocked(h, ErrClosed)
+	r := e.startReleaseLocked(h, false, nil)
+	r.held = leased && !converting // the downgrade became a release too, and one of the two finds nothing
+	return func() { announceAll(all) }
+}
+
 // missed is called when a renewal, of the read side if read, did not find h in Redis. It
 // reports false, and h is not lost, if h has been downgraded since that was sent.
 func (e *entry) missed(h *hold, read bool, reason LostReason) bool {
@@ -144,4 +166,20 @@ func (e *entry) missed(h *hold, read bool, reason LostReason) bool {
 	e.mu.Unlock()
 	e.announceLoss(all, reason)
 	return same
+}
+
+// logLoss writes once that a Redlock was lost, if it ended with err because of that: it outlives the loss of a
+// minority, so the lines of its members do not say so. No lock may be held.
+func (g *group) logLoss(err error) {
+	lost := (*LostError)(nil)
+	if g.retake == nil || !errors.As(err, &lost) {
+		return
+	}
+	g.mu.Lock()
+	first := !g.told
+	g.told = true
+	g.mu.Unlock()
+	if first {
+		g.as.m.journal.lost(g.as.name, lost.Reason)
+	}
 }

@@ -7,17 +7,25 @@ import (
 	"time"
 )
 
-// journal writes what can happen to many locks at a time, and what concerns all of them. No lock may be
-// held by its callers: a handler of the logger is code of the user.
+// journal writes what can happen to many locks at a time, and what concerns all of them. A handler of the logger is
+// code of the user, and may take long. So what is found out under a lock, or by a goroutine that others wait for, goes
+// into a queue, which keeps its order; a goroutine that ends with the queue writes it.
 type journal struct {
 	log *slog.Logger
 
-	mu      sync.Mutex // guards the following
+	mu      sync.Mutex // guards the following; a leaf in the lock order
 	bursts  map[burstKey]*burst
-	outages []time.Time // when those of the last minute were told
-	silent  bool        // the outage of now is not told
-	untold  int         // outages since one was told
-	writing sync.WaitGroup
+	outages spell
+	queue   []line    // to be written
+	writing bool      // a goroutine writes the queue
+	written sync.Cond // on mu: writing has become false
+}
+
+// line is one of the log.
+type line struct {
+	level slog.Level
+	text  string
+	args  []any
 }
 
 const (
@@ -26,8 +34,8 @@ const (
 	burstLines = 1000
 	// burstNames bounds the names in that line.
 	burstNames = 100
-	// outageLines is how many outages are told in a minute.
-	outageLines = 5
+	// spellLines is how many spells of one sort are told in a minute.
+	spellLines = 5
 )
 
 // burstKey is what lines of one sort have in common.
@@ -45,11 +53,45 @@ type burst struct {
 }
 
 func newJournal(log *slog.Logger) *journal {
-	return &journal{log: log, bursts: make(map[burstKey]*burst)}
+	j := &journal{log: log, bursts: make(map[burstKey]*burst)}
+	j.written.L = &j.mu
+	return j
+}
+
+// say has a line written, behind those before. It does not wait for that.
+func (j *journal) say(level slog.Level, text string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.sayLocked(level, text, args...)
+}
+
+func (j *journal) sayLocked(level slog.Level, text string, args ...any) {
+	j.queue = append(j.queue, line{level, text, args})
+	if !j.writing {
+		j.writing = true
+		go j.write()
+	}
+}
+
+// write writes the queue until it is empty.
+func (j *journal) write() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for len(j.queue) > 0 {
+		batch := j.queue
+		j.queue = nil
+		j.mu.Unlock()
+		for _, l := range batch {
+			j.log.Log(context.Background(), l.level, l.text, l.args...)
+		}
+		j.mu.Lock()
+	}
+	j.writing = false
+	j.written.Broadcast()
 }
 
 // one writes a line about a lock, or keeps it for the line that sums up the second. more says what is
-// to be written besides, if it is a line of its own.
+// to be written besides, if it is a line of its own. No lock may be held by its callers.
 func (j *journal) one(k burstKey, lock string, more ...any) {
 	if !j.log.Enabled(context.Background(), slog.LevelWarn) {
 		return
@@ -79,35 +121,40 @@ func (j *journal) one(k burstKey, lock string, more ...any) {
 // sumUp ends a burst with a line for what was kept.
 func (j *journal) sumUp(k burstKey, b *burst) {
 	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.sumUpLocked(k, b)
+}
+
+func (j *journal) sumUpLocked(k burstKey, b *burst) {
 	if j.bursts[k] != b {
-		j.mu.Unlock()
 		return
 	}
 	delete(j.bursts, k)
 	b.timer.Stop()
-	j.writing.Add(1)
-	j.mu.Unlock()
-	defer j.writing.Done()
 	if b.count > 0 {
-		j.log.Warn(k.what+", and others", "count", b.count, "locks", b.names, "reason", k.reason)
+		j.sayLocked(slog.LevelWarn, k.what+", and others", "count", b.count, "locks", b.names, "reason", k.reason)
 	}
 }
 
 // close writes what is kept, and waits for that until ctx is done.
 func (j *journal) close(ctx context.Context) error {
+	j.mu.Lock()
+	for k, b := range j.bursts {
+		j.sumUpLocked(k, b)
+	}
+	writing := j.writing
+	j.mu.Unlock()
+	if !writing {
+		return nil
+	}
 	done := make(chan struct{})
 	go func() { // ends with the handlers, which are code of the user
 		defer close(done)
 		j.mu.Lock()
-		rest := make(map[burstKey]*burst, len(j.bursts))
-		for k, b := range j.bursts {
-			rest[k] = b
+		defer j.mu.Unlock()
+		for j.writing {
+			j.written.Wait()
 		}
-		j.mu.Unlock()
-		for k, b := range rest {
-			j.sumUp(k, b)
-		}
-		j.writing.Wait()
 	}()
 	select {
 	case <-done:
@@ -127,34 +174,51 @@ func (j *journal) gaveUp(lock string, cause error) {
 	j.one(burstKey{"holdfast: release given up", "not confirmed"}, lock, "error", cause)
 }
 
-// unavailable writes that requests bring no answer any more; not if that happens all the time.
+// unavailable is called when requests bring no answer any more.
 func (m *Manager) unavailable(cause error) {
 	m.stats.outages.Add(1)
-	j, now := m.journal, time.Now()
+	j := m.journal
 	j.mu.Lock()
-	for len(j.outages) > 0 && now.Sub(j.outages[0]) > time.Minute {
-		j.outages = j.outages[1:]
-	}
-	untold := j.untold
-	if j.silent = len(j.outages) >= outageLines; j.silent {
-		j.untold++
-	} else {
-		j.outages, j.untold = append(j.outages, now), 0
-	}
-	silent := j.silent
-	j.mu.Unlock()
-	if !silent {
-		j.log.Warn("holdfast: redis does not answer", "error", cause, "untold_before", untold)
+	defer j.mu.Unlock()
+	if tell, untold := j.outages.begin(time.Now()); tell {
+		j.sayLocked(slog.LevelWarn, "holdfast: redis does not answer", "error", cause, "untold_before", untold)
 	}
 }
 
-// availableAgain writes that requests are answered again.
+// availableAgain is called when requests are answered again.
 func (m *Manager) availableAgain(lasted time.Duration) {
 	j := m.journal
 	j.mu.Lock()
-	silent := j.silent
-	j.mu.Unlock()
-	if !silent {
-		j.log.Info("holdfast: redis answers again", "lasted", lasted)
+	defer j.mu.Unlock()
+	if j.outages.end() {
+		j.sayLocked(slog.LevelInfo, "holdfast: redis answers again", "lasted", lasted)
 	}
+}
+
+// spell is the log's view of what begins, lasts and ends, again and again: its beginning and its end have a line, but not
+// if it begins all the time.
+type spell struct {
+	told    []time.Time // when those of the last minute began that were told
+	telling bool        // the beginning of the present one was told
+	untold  int         // since one was told
+}
+
+// begin reports whether the beginning is to be told, and of how many nothing was told before.
+func (s *spell) begin(now time.Time) (tell bool, untold int) {
+	for len(s.told) > 0 && now.Sub(s.told[0]) > time.Minute {
+		s.told = s.told[1:]
+	}
+	if s.telling = len(s.told) < spellLines; !s.telling {
+		s.untold++
+		return false, 0
+	}
+	untold, s.untold = s.untold, 0
+	s.told = append(s.told, now)
+	return true, untold
+}
+
+// end reports whether the end is to be told: the beginning was, and the end was not.
+func (s *spell) end() (tell bool) {
+	tell, s.telling = s.telling, false
+	return tell
 }

@@ -5,8 +5,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // More losses in a second than are written one by one share a line, which counts them and names some.
@@ -39,6 +42,62 @@ func TestJournal_SumsUpBursts(t *testing.T) {
 	for _, name := range []int{0, burstLines - 1} {
 		if !strings.Contains(out.String(), fmt.Sprintf("lock=many:%d ", name)) {
 			t.Errorf("no line of its own for %d", name)
+		}
+	}
+}
+
+// blocked is a handler that waits before each line, and keeps what is written.
+type blocked struct {
+	slog.Handler
+	open  chan struct{} // closed: it does not wait
+	wrote []string      // by one goroutine at a time
+}
+
+func (*blocked) Enabled(context.Context, slog.Level) bool { return true }
+
+func (b *blocked) Handle(_ context.Context, r slog.Record) error {
+	<-b.open
+	b.wrote = append(b.wrote, r.Message)
+	return nil
+}
+
+// What tells of outages waits for no handler, and its lines keep their order; Close waits for them.
+func TestJournal_KeepsTheOrderOfOutages(t *testing.T) {
+	h := &blocked{Handler: slog.DiscardHandler, open: make(chan struct{})}
+	m := &Manager{journal: newJournal(slog.New(h))}
+	var want []string
+	for range spellLines + 2 { // the last two are not told
+		m.unavailable(errSilent)
+		m.availableAgain(time.Second)
+		if len(want) < 2*spellLines {
+			want = append(want, "holdfast: redis does not answer", "holdfast: redis answers again")
+		}
+	}
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(errSilent)
+	if err := m.journal.close(ended); err != errSilent {
+		t.Errorf("close: %v", err)
+	}
+	close(h.open)
+	if err := m.journal.close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(h.wrote, want) {
+		t.Errorf("%q, want %q", h.wrote, want)
+	}
+}
+
+// What comes while the last line is written, or Close waits, is written as well.
+func TestJournal_MayBeClosedWhileLinesCome(t *testing.T) {
+	for range 200 {
+		var out bytes.Buffer
+		j := newJournal(slog.New(slog.NewTextHandler(&out, nil)))
+		var wg sync.WaitGroup
+		wg.Go(func() { j.say(slog.LevelInfo, "a") })
+		wg.Go(func() { _ = j.close(context.Background()) })
+		wg.Wait()
+		if err := j.close(context.Background()); err != nil || !strings.Contains(out.String(), "msg=a") {
+			t.Fatalf("%v %q", err, out.String())
 		}
 	}
 }

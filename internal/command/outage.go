@@ -19,7 +19,7 @@ var errNoAnswer = errors.New("no answer")
 // So neither one dead connection nor one lost reply is an outage. What costs nearly nothing is the
 // answer: one atomic load where nothing is suspected.
 type outage struct {
-	began func(cause error)          // called without a lock; nil: nothing is told
+	began func(cause error)          // called under mu, which keeps the order; nil: nothing is told
 	ended func(lasted time.Duration) // likewise
 	doubt atomic.Bool                // something is suspected
 
@@ -30,8 +30,8 @@ type outage struct {
 	told  bool       // it is an outage
 }
 
-// OnOutage has began and ended called, on goroutines of the executor, when Redis does not answer any
-// more and when it answers again. It must be called before Submit.
+// OnOutage has began and ended called, in turns and on goroutines of the executor, when Redis does not answer any
+// more and when it answers again. They must not block. It must be called before Submit.
 func (x *Executor) OnOutage(began func(cause error), ended func(lasted time.Duration)) {
 	x.outage.began, x.outage.ended = began, ended
 }
@@ -43,10 +43,10 @@ func (o *outage) failed(from time.Time, cause error) {
 	}
 	now := time.Now()
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	if cause != nil {
 		o.cause = cause
 	}
-	begins := false
 	switch {
 	case o.known.IsZero():
 		o.since, o.known = now, now
@@ -55,12 +55,8 @@ func (o *outage) failed(from time.Time, cause error) {
 		}
 		o.doubt.Store(true)
 	case !o.told && from.After(o.known) && now.Sub(o.since) >= outageAfter:
-		o.told, begins = true, true
-	}
-	cause = o.cause
-	o.mu.Unlock()
-	if begins {
-		if cause == nil {
+		o.told = true
+		if cause = o.cause; cause == nil {
 			cause = errNoAnswer
 		}
 		o.began(cause)
@@ -73,11 +69,10 @@ func (o *outage) answered() {
 		return
 	}
 	o.mu.Lock()
-	told, since := o.told, o.since
+	defer o.mu.Unlock()
 	o.doubt.Store(false)
-	o.since, o.known, o.cause, o.told = time.Time{}, time.Time{}, nil, false
-	o.mu.Unlock()
-	if told {
-		o.ended(time.Since(since))
+	if o.told {
+		o.ended(time.Since(o.since))
 	}
+	o.since, o.known, o.cause, o.told = time.Time{}, time.Time{}, nil, false
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -104,6 +105,40 @@ func TestDoubt_DeadAgainAndAgain(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// warms calls Warm when its call is answered, and goes on when the first connection is being made.
+type warms struct {
+	*outcome
+	x     *Executor
+	opens func()
+}
+
+func (w warms) Replied(c *Call, r Reply) {
+	w.x.Warm(context.Background())
+	w.opens()
+	w.outcome.Replied(c, r)
+}
+
+// Warm knows the round trip, which the first answer has shown: where Redis is far away, it does not close the
+// connections that it opens because they take long.
+func TestWarm_FarAway(t *testing.T) {
+	p := redistest.Start(t).Proxy(t)
+	client := p.Client(t)
+	x := New(client)
+	defer stop(t, x)
+	hello := redistest.Command("hello")
+	p.Delay(350*time.Millisecond, 0)
+	o := newOutcome()
+	x.Submit(&Call{Script: countScript, Args: countScript.Args(1, "k"), Patience: time.Minute, Handler: warms{o, x, func() {
+		before := p.Count(hello)
+		redistest.Eventually(t, 15*time.Second, "a connection is made", func() bool { return p.Count(hello) > before })
+	}}})
+	<-o.replies
+	redistest.Eventually(t, 15*time.Second, "all are there", func() bool { return client.PoolStats().PipelineStats.IdleConns >= spares })
+	if s := client.PoolStats(); s.TotalConns > 0 {
+		t.Errorf("%d connections of the pool for single commands", s.TotalConns)
 	}
 }
 

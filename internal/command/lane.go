@@ -218,6 +218,7 @@ func (l *lane) exchange(g group, inFull bool) {
 			l.shard.know(c.Script)
 			if g.acks == nil && (l.took == 0 || took < l.took) {
 				l.took = took
+				x.roundTrip.CompareAndSwap(0, int64(took)) // before the handler, which may call Warm
 			}
 			x.admit()
 			answered = true

@@ -1,0 +1,202 @@
+package vredis
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// faults are what the server suffers from; guarded by Server.mu.
+type faults struct {
+	oom, readonly, loading, misconf bool
+	frozen                          bool
+	spared                          []string // commands that are answered while frozen
+	attached, acking                int      // replicas
+}
+
+const (
+	oomError      = replyError("OOM command not allowed when used memory > 'maxmemory'.")
+	readonlyError = replyError("READONLY You can't write against a read only replica.")
+	loadingError  = replyError("LOADING Redis is loading the dataset in memory")
+	misconfError  = replyError("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error.")
+)
+
+// Handshake is what clients send before their first command, to subscribe, and to see that a connection lives. A server
+// that is frozen in a synctest bubble spares them: see Freeze.
+var Handshake = []string{"hello", "auth", "client", "select", "ping", "subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe"}
+
+// refuses returns the error that a client's command is answered with because of a fault; nil: none.
+func (s *Server) refuses(d *command) any {
+	f := s.faults
+	switch {
+	case f.oom && d.has("denyoom"):
+		return oomError
+	case f.misconf && (d.has("write") || d.name == "ping"):
+		return misconfError
+	case f.readonly && d.has("write"):
+		return readonlyError
+	case f.loading && !d.has("loading"):
+		return loadingError
+	}
+	return nil
+}
+
+// refusesInScript is refuses for a script's command. A script that has written goes on without memory.
+func (s *Server) refusesInScript(d *command) any {
+	if d.has("write") {
+		switch {
+		case s.call.readonly:
+			return replyError("ERR Write commands are not allowed from read-only scripts.")
+		case s.faults.readonly:
+			return readonlyError
+		case s.faults.misconf:
+			return misconfError
+		}
+	}
+	if s.faults.oom && !s.call.wrote && d.has("denyoom") {
+		return oomError
+	}
+	s.call.wrote = s.call.wrote || d.has("write")
+	return nil
+}
+
+// holdsLocked reports whether the server, which is frozen, leaves a command for later.
+func (s *Server) holdsLocked(args []string) bool {
+	return s.faults.frozen && !slices.Contains(s.faults.spared, strings.ToLower(args[0]))
+}
+
+func (s *Server) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// SetOOM says whether commands that need memory are refused.
+func (s *Server) SetOOM(on bool) { s.change(func() { s.faults.oom = on }) }
+
+// SetReadOnly says whether the server is a replica: it refuses writes, and ROLE says so.
+func (s *Server) SetReadOnly(on bool) { s.change(func() { s.faults.readonly = on }) }
+
+// SetLoading says whether the server is reading its data: it refuses nearly all.
+func (s *Server) SetLoading(on bool) { s.change(func() { s.faults.loading = on }) }
+
+// SetMisconf says whether the server cannot save: it refuses writes.
+func (s *Server) SetMisconf(on bool) { s.change(func() { s.faults.misconf = on }) }
+
+// SetReplicas says how many replicas there are, and how many of them acknowledge what WAIT asks for.
+func (s *Server) SetReplicas(attached, acking int) {
+	s.change(func() { s.faults.attached, s.faults.acking = attached, acking })
+}
+
+// Freeze has the server answer nothing until Thaw, but for the commands that are spared. Connections are accepted.
+//
+// go-redis holds a mutex of its PubSub over a handshake, and a synctest bubble's clock stands while a goroutine
+// waits for a mutex: spare Handshake there.
+func (s *Server) Freeze(spared ...string) {
+	s.change(func() { s.faults.frozen, s.faults.spared = true, spared })
+}
+
+// Thaw ends Freeze: what has come meanwhile is executed, connection after connection, in the order of their first bytes.
+func (s *Server) Thaw() {
+	s.change(func() {
+		s.faults.frozen, s.faults.spared = false, nil
+		all := s.connsLocked()
+		slices.SortStableFunc(all, func(a, b *conn) int { return int(a.order - b.order) })
+		for _, c := range all {
+			c.serveLocked()
+		}
+	})
+}
+
+// KillConnections ends connections: those of which which says true, or all if it is nil; which gets the connection's
+// id and name. It returns how many.
+func (s *Server) KillConnections(which func(id int64, name string) bool) int {
+	n := 0
+	s.change(func() {
+		for _, c := range s.connsLocked() {
+			if which == nil || which(c.id, c.name) {
+				c.endLocked(true)
+				n++
+			}
+		}
+	})
+	return n
+}
+
+// Connections returns how many clients are connected.
+func (s *Server) Connections() (n int) {
+	s.change(func() { n = len(s.conns) })
+	return n
+}
+
+// Stop ends all connections; none can be made until Start.
+func (s *Server) Stop() {
+	s.change(func() { s.running = false })
+	s.KillConnections(nil)
+}
+
+// Start begins again after Stop: without scripts, and, unless keep says so, without data. Faults stay.
+func (s *Server) Start(keep bool) {
+	s.change(func() {
+		s.running = true
+		s.scripts = map[string]*script{}
+		s.started = s.now()
+		if !keep {
+			s.db.keys, s.db.due = map[string]*entry{}, nil
+		}
+	})
+}
+
+// Restart is Stop and Start.
+func (s *Server) Restart(keep bool) {
+	s.Stop()
+	s.Start(keep)
+}
+
+// State is a copy of a server's data, as a replica has it.
+type State struct{ keys map[string]*entry }
+
+// Snapshot copies the data.
+func (s *Server) Snapshot() State {
+	var st State
+	s.change(func() { st = copyState(State{s.db.keys}) })
+	return st
+}
+
+func copyState(from State) State {
+	to := State{keys: make(map[string]*entry, len(from.keys))}
+	for key, e := range from.keys {
+		to.keys[key] = e.clone()
+	}
+	return to
+}
+
+// Restore replaces the data by a copy of st: of this server, or of another one for which this one stands in. What has
+// expired since is gone. Connections stay.
+func (s *Server) Restore(st State) {
+	s.change(func() {
+		s.db.keys = copyState(st).keys
+		s.db.rebuild()
+		s.db.advance(s.now().UnixMilli())
+	})
+}
+
+// wait is WAIT for a client: it ends when the timeout does, without a mutex held meanwhile.
+func (s *Server) wait(c *conn, timeout int64) any {
+	if timeout == 0 {
+		timeout = 1 << 40
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Duration(min(timeout, 1<<40))*time.Millisecond, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if c.dead || c.waiting != timer {
+			return
+		}
+		c.waiting = nil
+		c.sendLocked(integer(s.faults.acking))
+		c.serveLocked()
+	})
+	c.waiting = timer
+	return silent{}
+}

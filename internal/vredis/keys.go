@@ -1,0 +1,183 @@
+package vredis
+
+import (
+	"hash/fnv"
+	"math"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+func cmdDel(s *Server, _ *conn, a []string) any {
+	n := 0
+	for _, key := range a[1:] {
+		if s.db.del(key) {
+			n++
+		}
+	}
+	return integer(n)
+}
+
+func cmdUnlink(s *Server, c *conn, a []string) any { return cmdDel(s, c, a) }
+
+func cmdExists(s *Server, _ *conn, a []string) any {
+	n := 0
+	for _, key := range a[1:] {
+		if s.db.get(key) != nil {
+			n++
+		}
+	}
+	return integer(n)
+}
+
+func cmdTouch(s *Server, c *conn, a []string) any { return cmdExists(s, c, a) }
+
+func cmdType(s *Server, _ *conn, a []string) any {
+	if e := s.db.get(a[1]); e != nil {
+		return status(e.kind)
+	}
+	return status("none")
+}
+
+func cmdKeys(s *Server, _ *conn, a []string) any {
+	all := []any{}
+	for _, k := range s.db.inOrder() {
+		if match(a[1], k.key) {
+			all = append(all, k.key)
+		}
+	}
+	return all
+}
+
+func cmdRandomkey(s *Server, _ *conn, _ []string) any {
+	if all := s.db.inOrder(); len(all) > 0 {
+		return all[0].key
+	}
+	return nil
+}
+
+func cmdDbsize(s *Server, _ *conn, _ []string) any { return integer(len(s.db.keys)) }
+
+func cmdFlushall(s *Server, _ *conn, a []string) any {
+	if len(a) > 2 || len(a) == 2 && !strings.EqualFold(a[1], "async") && !strings.EqualFold(a[1], "sync") {
+		return syntaxErr
+	}
+	s.db.keys, s.db.due = map[string]*entry{}, nil
+	return statusOK
+}
+
+func cmdFlushdb(s *Server, c *conn, a []string) any { return cmdFlushall(s, c, a) }
+
+func (s *Server) rename(from, to string) (existed bool, wrong any) {
+	e := s.db.get(from)
+	if e == nil {
+		return false, noSuchKey
+	}
+	existed = s.db.get(to) != nil
+	if from != to {
+		s.db.del(from)
+		s.db.set(to, e)
+	}
+	return existed, nil
+}
+
+func cmdRename(s *Server, _ *conn, a []string) any {
+	if _, wrong := s.rename(a[1], a[2]); wrong != nil {
+		return wrong
+	}
+	return statusOK
+}
+
+func cmdRenamenx(s *Server, _ *conn, a []string) any {
+	if s.db.get(a[1]) == nil {
+		return noSuchKey
+	}
+	if s.db.get(a[2]) != nil {
+		return int64(0)
+	}
+	_, _ = s.rename(a[1], a[2])
+	return int64(1)
+}
+
+// placed is a key and its place in SCAN's order, which does not change while other keys come and go.
+type placed struct {
+	at  uint64
+	key string
+}
+
+func (k *keyspace) inOrder() []placed {
+	all := make([]placed, 0, len(k.keys))
+	for key := range k.keys {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(key))
+		all = append(all, placed{h.Sum64()>>1 | 1, key}) // never 0, which is the beginning
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].at < all[j].at || all[i].at == all[j].at && all[i].key < all[j].key })
+	return all
+}
+
+// scanning is the options of a SCAN.
+type scanning struct {
+	cursor  uint64
+	pattern string
+	kind    string
+	count   int
+}
+
+func scanOptions(cursor string, a []string, typed bool) (o scanning, wrong any) {
+	o.count = 10
+	var err error
+	if o.cursor, err = strconv.ParseUint(cursor, 10, 64); err != nil {
+		return o, replyError("ERR invalid cursor")
+	}
+	for len(a) > 0 {
+		if len(a) < 2 {
+			return o, syntaxErr
+		}
+		switch strings.ToLower(a[0]) {
+		case "match":
+			o.pattern = a[1]
+		case "count":
+			n, ok := parseInt(a[1])
+			if !ok {
+				return o, notInt
+			}
+			if n < 1 {
+				return o, syntaxErr
+			}
+			o.count = int(min(n, math.MaxInt32))
+		case "type":
+			if !typed {
+				return o, syntaxErr
+			}
+			o.kind = strings.ToLower(a[1])
+		default:
+			return o, syntaxErr
+		}
+		a = a[2:]
+	}
+	return o, nil
+}
+
+func cmdScan(s *Server, _ *conn, a []string) any {
+	o, wrong := scanOptions(a[1], a[2:], true)
+	if wrong != nil {
+		return wrong
+	}
+	keys, seen, next := []any{}, 0, uint64(0)
+	var last uint64
+	for _, k := range s.db.inOrder() {
+		if k.at < o.cursor {
+			continue
+		}
+		if seen >= o.count && k.at != last { // those of one place come together
+			next = k.at
+			break
+		}
+		seen, last = seen+1, k.at
+		if (o.pattern == "" || match(o.pattern, k.key)) && (o.kind == "" || o.kind == s.db.keys[k.key].kind) {
+			keys = append(keys, k.key)
+		}
+	}
+	return []any{strconv.FormatUint(next, 10), keys}
+}

@@ -1,0 +1,245 @@
+package vredis
+
+import (
+	"slices"
+	"strings"
+)
+
+func (s *Server) push(a []string, front, must bool) any {
+	if must && s.db.get(a[1]) == nil {
+		return int64(0)
+	}
+	e, wrong := s.db.made(a[1], "list")
+	if wrong != nil {
+		return wrong
+	}
+	if front {
+		added := slices.Clone(a[2:])
+		slices.Reverse(added)
+		e.list = append(added, e.list...)
+	} else {
+		e.list = append(e.list, a[2:]...)
+	}
+	return integer(len(e.list))
+}
+
+func cmdLpush(s *Server, _ *conn, a []string) any  { return s.push(a, true, false) }
+func cmdRpush(s *Server, _ *conn, a []string) any  { return s.push(a, false, false) }
+func cmdLpushx(s *Server, _ *conn, a []string) any { return s.push(a, true, true) }
+func cmdRpushx(s *Server, _ *conn, a []string) any { return s.push(a, false, true) }
+
+func (s *Server) pop(a []string, front bool) any {
+	n := int64(1)
+	if len(a) > 3 {
+		return errorf("ERR wrong number of arguments for '%s' command", strings.ToLower(a[0]))
+	}
+	if len(a) == 3 {
+		var ok bool
+		if n, ok = parseInt(a[2]); !ok || n < 0 {
+			return replyError("ERR value is out of range, must be positive")
+		}
+	}
+	e, wrong := s.db.typed(a[1], "list")
+	switch {
+	case wrong != nil:
+		return wrong
+	case e == nil && len(a) == 3:
+		return nullArray{}
+	case e == nil:
+		return nil
+	}
+	all := []any{}
+	for ; n > 0 && len(e.list) > 0; n-- {
+		at := 0
+		if !front {
+			at = len(e.list) - 1
+		}
+		all = append(all, e.list[at])
+		if front {
+			e.list = e.list[1:]
+		} else {
+			e.list = e.list[:at]
+		}
+	}
+	s.dropEmpty(a[1], len(e.list))
+	if len(a) == 3 {
+		return all
+	}
+	return all[0]
+}
+
+func cmdLpop(s *Server, _ *conn, a []string) any { return s.pop(a, true) }
+func cmdRpop(s *Server, _ *conn, a []string) any { return s.pop(a, false) }
+
+// span is what of n elements lies between two indexes, either of which may count from the end.
+func span(from, to int64, n int) (int, int) {
+	size := int64(n)
+	if from < 0 {
+		from = max(0, from+size)
+	}
+	if to < 0 {
+		to += size
+	}
+	to = min(to, size-1)
+	if from > to || from >= size {
+		return 0, 0
+	}
+	return int(from), int(to) + 1
+}
+
+func indexes(a, b string) (from, to int64, ok bool) {
+	from, ok1 := parseInt(a)
+	to, ok2 := parseInt(b)
+	return from, to, ok1 && ok2
+}
+
+func texts(all []string) []any {
+	out := make([]any, len(all))
+	for i, x := range all {
+		out[i] = x
+	}
+	return out
+}
+
+func cmdLrange(s *Server, _ *conn, a []string) any {
+	from, to, ok := indexes(a[2], a[3])
+	if !ok {
+		return notInt
+	}
+	e, wrong := s.db.typed(a[1], "list")
+	switch {
+	case wrong != nil:
+		return wrong
+	case e == nil:
+		return []any{}
+	}
+	i, j := span(from, to, len(e.list))
+	return texts(e.list[i:j])
+}
+
+func cmdLtrim(s *Server, _ *conn, a []string) any {
+	from, to, ok := indexes(a[2], a[3])
+	if !ok {
+		return notInt
+	}
+	e, wrong := s.db.typed(a[1], "list")
+	switch {
+	case wrong != nil:
+		return wrong
+	case e == nil:
+		return statusOK
+	}
+	i, j := span(from, to, len(e.list))
+	e.list = slices.Clone(e.list[i:j])
+	s.dropEmpty(a[1], len(e.list))
+	return statusOK
+}
+
+// place finds an index of a list; ok is false if there is none.
+func place(text string, n int) (at int, ok bool, wrong any) {
+	i, number := parseInt(text)
+	if !number {
+		return 0, false, notInt
+	}
+	if i < 0 {
+		i += int64(n)
+	}
+	return int(i), i >= 0 && i < int64(n), nil
+}
+
+func cmdLindex(s *Server, _ *conn, a []string) any {
+	e, wrong := s.db.typed(a[1], "list")
+	if e == nil {
+		return wrong
+	}
+	at, ok, wrong := place(a[2], len(e.list))
+	if !ok {
+		return wrong
+	}
+	return e.list[at]
+}
+
+func cmdLset(s *Server, _ *conn, a []string) any {
+	e, wrong := s.db.typed(a[1], "list")
+	switch {
+	case wrong != nil:
+		return wrong
+	case e == nil:
+		return noSuchKey
+	}
+	at, ok, wrong := place(a[2], len(e.list))
+	switch {
+	case wrong != nil:
+		return wrong
+	case !ok:
+		return replyError("ERR index out of range")
+	}
+	e.list[at] = a[3]
+	return statusOK
+}
+
+func cmdLrem(s *Server, _ *conn, a []string) any {
+	count, ok := parseInt(a[2])
+	if !ok {
+		return notInt
+	}
+	e, wrong := s.db.typed(a[1], "list")
+	switch {
+	case wrong != nil:
+		return wrong
+	case e == nil:
+		return int64(0)
+	}
+	removed := int64(0)
+	backwards := count < 0
+	if backwards {
+		count = -count
+		slices.Reverse(e.list)
+	}
+	e.list = slices.DeleteFunc(e.list, func(x string) bool {
+		if x != a[3] || count != 0 && removed == count {
+			return false
+		}
+		removed++
+		return true
+	})
+	if backwards {
+		slices.Reverse(e.list)
+	}
+	s.dropEmpty(a[1], len(e.list))
+	return removed
+}
+
+func cmdLinsert(s *Server, _ *conn, a []string) any {
+	after := strings.EqualFold(a[2], "after")
+	if !after && !strings.EqualFold(a[2], "before") {
+		return syntaxErr
+	}
+	e, wrong := s.db.typed(a[1], "list")
+	switch {
+	case wrong != nil:
+		return wrong
+	case e == nil:
+		return int64(0)
+	}
+	at := slices.Index(e.list, a[3])
+	if at < 0 {
+		return int64(-1)
+	}
+	if after {
+		at++
+	}
+	e.list = slices.Insert(e.list, at, a[4])
+	return integer(len(e.list))
+}
+
+func cmdLlen(s *Server, _ *conn, a []string) any {
+	e, wrong := s.db.typed(a[1], "list")
+	switch {
+	case wrong != nil:
+		return wrong
+	case e == nil:
+		return int64(0)
+	}
+	return integer(len(e.list))
+}

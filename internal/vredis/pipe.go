@@ -1,0 +1,96 @@
+package vredis
+
+import (
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// pipe is one direction of a connection: bytes that have been written and not been read. A write never
+// waits. A read waits on a channel, which is what stops a synctest bubble's clock from standing still.
+type pipe struct {
+	mu       sync.Mutex
+	data     []byte        // guarded by mu
+	closed   error         // guarded by mu; what a read returns once data is empty; nil: open
+	changed  chan struct{} // guarded by mu; closed when something changes; nil: no reader waits
+	deadline time.Time     // guarded by mu
+}
+
+func (p *pipe) rouseLocked() {
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+}
+
+func (p *pipe) write(b []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed == nil {
+		p.data = append(p.data, b...)
+		p.rouseLocked()
+	}
+}
+
+// close ends the pipe; with discard what has not been read is lost.
+func (p *pipe) close(err error, discard bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed == nil {
+		p.closed = err
+	}
+	if discard {
+		p.data = nil
+	}
+	p.rouseLocked()
+}
+
+func (p *pipe) setDeadline(t time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deadline = t
+	p.rouseLocked()
+}
+
+func (p *pipe) read(b []byte) (int, error) {
+	for {
+		p.mu.Lock()
+		switch {
+		case len(p.data) > 0:
+			n := copy(b, p.data)
+			if p.data = p.data[n:]; len(p.data) == 0 {
+				p.data = nil
+			}
+			p.mu.Unlock()
+			return n, nil
+		case p.closed != nil:
+			defer p.mu.Unlock()
+			return 0, p.closed
+		case len(b) == 0:
+			p.mu.Unlock()
+			return 0, nil
+		}
+		if p.changed == nil {
+			p.changed = make(chan struct{})
+		}
+		changed, deadline := p.changed, p.deadline
+		p.mu.Unlock()
+		if deadline.IsZero() {
+			<-changed
+			continue
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return 0, os.ErrDeadlineExceeded
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-changed:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+var errEnded = io.EOF // the server has closed the connection

@@ -26,17 +26,14 @@ func hasWord(list, word string) bool {
 	return false
 }
 
-var commands, containers map[string]*command
+var commands map[string]*command
 
-// fillCommands makes the maps of the table.
+// fillCommands makes the map of the table.
 func fillCommands() {
-	commands, containers = map[string]*command{}, map[string]*command{}
+	commands = map[string]*command{}
 	for i := range commandTable {
 		d := &commandTable[i]
 		commands[d.name] = d
-		if d.run == nil {
-			containers[d.name] = d
-		}
 	}
 }
 
@@ -126,6 +123,9 @@ func (s *Server) serve(c *conn, args []string) any {
 
 // run executes a command that nothing refuses.
 func (s *Server) run(c *conn, d *command, args []string) any {
+	if d.has("write") {
+		s.db.dirty++
+	}
 	reply := d.run(s, c, args)
 	s.executed(c, args, reply)
 	return reply

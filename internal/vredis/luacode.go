@@ -1,0 +1,159 @@
+package vredis
+
+import (
+	"strings"
+	"sync"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// compiled are the scripts that this process has compiled, by SHA-1: what a server forgets, another one
+// needs not compile again.
+var compiled sync.Map
+
+func compile(sha, text string) (*lua.FunctionProto, error) {
+	if p, ok := compiled.Load(sha); ok {
+		return p.(*lua.FunctionProto), nil
+	}
+	chunk, err := parse.Parse(strings.NewReader(text), "user_script")
+	if err != nil {
+		return nil, err
+	}
+	mendStatements(chunk)
+	proto, err := lua.Compile(chunk, "user_script")
+	if err == nil {
+		compiled.Store(sha, proto)
+	}
+	return proto, err
+}
+
+// writesGlobals reports whether a script has an assignment to a global variable.
+func writesGlobals(p *lua.FunctionProto) bool {
+	for _, code := range p.Code {
+		if int(code>>26) == lua.OP_SETGLOBAL {
+			return true
+		}
+	}
+	for _, inner := range p.FunctionPrototypes {
+		if writesGlobals(inner) {
+			return true
+		}
+	}
+	return false
+}
+
+// gopher-lua evaluates x = f() and (x or g()) wrongly: f's result is put where x is, and then read as x. It is compiled as
+// do local t = f() and (x or g()); x = t end instead.
+
+func mendStatements(all []ast.Stmt) {
+	for i, s := range all {
+		all[i] = mendStatement(s)
+	}
+}
+
+func mendStatement(s ast.Stmt) ast.Stmt {
+	switch s := s.(type) {
+	case *ast.AssignStmt:
+		mendExpressions(s.Lhs)
+		mendExpressions(s.Rhs)
+		_, variable := s.Lhs[0].(*ast.IdentExpr)
+		if len(s.Lhs) == 1 && len(s.Rhs) == 1 && variable && hasLogic(s.Rhs[0]) {
+			const name = "(value)"
+			local := &ast.LocalAssignStmt{Names: []string{name}, Exprs: s.Rhs}
+			value := &ast.IdentExpr{Value: name}
+			assign := &ast.AssignStmt{Lhs: s.Lhs, Rhs: []ast.Expr{value}}
+			block := &ast.DoBlockStmt{Stmts: []ast.Stmt{local, assign}}
+			for _, n := range []ast.PositionHolder{local, value, assign, block} {
+				n.SetLine(s.Line())
+				n.SetLastLine(s.LastLine())
+			}
+			return block
+		}
+	case *ast.LocalAssignStmt:
+		mendExpressions(s.Exprs)
+	case *ast.FuncCallStmt:
+		mendExpression(s.Expr)
+	case *ast.DoBlockStmt:
+		mendStatements(s.Stmts)
+	case *ast.WhileStmt:
+		mendExpression(s.Condition)
+		mendStatements(s.Stmts)
+	case *ast.RepeatStmt:
+		mendExpression(s.Condition)
+		mendStatements(s.Stmts)
+	case *ast.IfStmt:
+		mendExpression(s.Condition)
+		mendStatements(s.Then)
+		mendStatements(s.Else)
+	case *ast.NumberForStmt:
+		mendExpressions([]ast.Expr{s.Init, s.Limit, s.Step})
+		mendStatements(s.Stmts)
+	case *ast.GenericForStmt:
+		mendExpressions(s.Exprs)
+		mendStatements(s.Stmts)
+	case *ast.FuncDefStmt:
+		mendStatements(s.Func.Stmts)
+	case *ast.ReturnStmt:
+		mendExpressions(s.Exprs)
+	}
+	return s
+}
+
+func mendExpressions(all []ast.Expr) {
+	for _, e := range all {
+		mendExpression(e)
+	}
+}
+
+// mendExpression mends the functions in an expression.
+func mendExpression(e ast.Expr) {
+	if f, ok := e.(*ast.FunctionExpr); ok {
+		mendStatements(f.Stmts)
+	}
+	mendExpressions(operands(e))
+}
+
+// hasLogic reports whether there is an and or an or in an expression.
+func hasLogic(e ast.Expr) bool {
+	if _, ok := e.(*ast.LogicalOpExpr); ok {
+		return true
+	}
+	for _, x := range operands(e) {
+		if hasLogic(x) {
+			return true
+		}
+	}
+	return false
+}
+
+func operands(e ast.Expr) []ast.Expr {
+	switch e := e.(type) {
+	case *ast.AttrGetExpr:
+		return []ast.Expr{e.Object, e.Key}
+	case *ast.TableExpr:
+		var all []ast.Expr
+		for _, f := range e.Fields {
+			all = append(all, f.Key, f.Value)
+		}
+		return all
+	case *ast.FuncCallExpr:
+		return append([]ast.Expr{e.Func, e.Receiver}, e.Args...)
+	case *ast.LogicalOpExpr:
+		return []ast.Expr{e.Lhs, e.Rhs}
+	case *ast.RelationalOpExpr:
+		return []ast.Expr{e.Lhs, e.Rhs}
+	case *ast.StringConcatOpExpr:
+		return []ast.Expr{e.Lhs, e.Rhs}
+	case *ast.ArithmeticOpExpr:
+		return []ast.Expr{e.Lhs, e.Rhs}
+	case *ast.UnaryMinusOpExpr:
+		return []ast.Expr{e.Expr}
+	case *ast.UnaryNotOpExpr:
+		return []ast.Expr{e.Expr}
+	case *ast.UnaryLenOpExpr:
+		return []ast.Expr{e.Expr}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package vredis
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// What gopher-lua does differently from Lua 5.1: numbers and texts.
+
+func textOf(v lua.LValue) string {
+	if n, ok := v.(lua.LNumber); ok {
+		return formatG(float64(n), 14)
+	}
+	return v.String()
+}
+
+func luaToString(L *lua.LState) int {
+	v := L.CheckAny(1)
+	switch v.(type) {
+	case lua.LNumber, lua.LString, lua.LBool, *lua.LNilType:
+		L.Push(lua.LString(textOf(v)))
+	default:
+		L.Push(L.ToStringMeta(v))
+	}
+	return 1
+}
+
+const space = " \t\n\v\f\r"
+
+// toNumber reads a number as Lua does: by strtod, with spaces around.
+func toNumber(text string) (float64, bool) {
+	text = strings.Trim(text, space)
+	if text == "" {
+		return 0, false
+	}
+	return strtod(text)
+}
+
+func luaToNumber(L *lua.LState) int {
+	v, base := L.CheckAny(1), L.OptInt(2, 10)
+	switch v := v.(type) {
+	case lua.LNumber:
+		L.Push(v)
+		return 1
+	case lua.LString:
+		if base != 10 {
+			if n, err := strconv.ParseUint(strings.ToLower(strings.Trim(string(v), space)), base, 64); err == nil {
+				L.Push(lua.LNumber(n))
+				return 1
+			}
+		} else if f, ok := toNumber(string(v)); ok {
+			L.Push(lua.LNumber(f))
+			return 1
+		}
+	}
+	L.Push(lua.LNil)
+	return 1
+}
+
+// luaFormat is string.format.
+func luaFormat(L *lua.LState) int {
+	format := L.CheckString(1)
+	var b strings.Builder
+	arg := 1
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			b.WriteByte(format[i])
+			continue
+		}
+		if i++; i < len(format) && format[i] == '%' {
+			b.WriteByte('%')
+			continue
+		}
+		from := i
+		for i < len(format) && strings.IndexByte("-+ #0123456789.", format[i]) >= 0 {
+			i++
+		}
+		if i == len(format) {
+			L.RaiseError("invalid option '%%' to 'format'")
+		}
+		arg++
+		b.WriteString(formatOne(L, format[from:i], format[i], arg))
+	}
+	L.Push(lua.LString(b.String()))
+	return 1
+}
+
+func formatOne(L *lua.LState, flags string, verb byte, arg int) string {
+	number := func() float64 {
+		if text, ok := L.Get(arg).(lua.LString); ok {
+			if f, ok := toNumber(string(text)); ok {
+				return f
+			}
+		}
+		return float64(L.CheckNumber(arg))
+	}
+	switch verb {
+	case 'd', 'i':
+		return fmt.Sprintf("%"+flags+"d", truncate(number()))
+	case 'u', 'x', 'X', 'o':
+		if verb == 'u' {
+			verb = 'd'
+		}
+		return fmt.Sprintf("%"+flags+string(verb), uint64(truncate(number())))
+	case 'c':
+		return fmt.Sprintf("%"+flags+"s", string([]byte{byte(truncate(number()))}))
+	case 'f', 'e', 'E':
+		if f := number(); !math.IsInf(f, 0) && !math.IsNaN(f) {
+			return fmt.Sprintf("%"+flags+string(verb), f)
+		}
+		return formatG(number(), 6)
+	case 'g', 'G':
+		width, precision, given := strings.Cut(flags, ".")
+		if strings.ContainsAny(width, "+ #0") {
+			L.RaiseError("vredis does not do string.format('%%%s%c')", flags, verb)
+		}
+		p := 6
+		if given {
+			p, _ = strconv.Atoi(precision)
+		}
+		text := formatG(number(), max(p, 1))
+		if verb == 'G' {
+			text = strings.ToUpper(text)
+		}
+		return fmt.Sprintf("%"+width+"s", text)
+	case 's':
+		switch v := L.Get(arg).(type) {
+		case lua.LString, lua.LNumber:
+			return fmt.Sprintf("%"+flags+"s", textOf(v))
+		default:
+			if arg > L.GetTop() {
+				L.ArgError(arg, "string expected, got no value")
+			}
+			L.ArgError(arg, "string expected, got "+v.Type().String())
+		}
+	}
+	L.RaiseError("vredis does not do string.format('%%%c')", verb)
+	return ""
+}

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -41,9 +42,12 @@ func WithoutPassword() ServerOption {
 // redisVersion matches what redis-server and valkey-server print.
 var redisVersion = regexp.MustCompile(`v=(\d+)\.`)
 
+// serverEnv names another server than redis-server, such as valkey-server or a path.
+const serverEnv = "HOLDFAST_TEST_SERVER"
+
 // findRedis returns the server's path and its major version.
 func findRedis() (bin string, major int, err error) {
-	bin, err = exec.LookPath("redis-server")
+	bin, err = exec.LookPath(cmp.Or(os.Getenv(serverEnv), "redis-server"))
 	if err != nil {
 		return "", 0, err
 	}

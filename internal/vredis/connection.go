@@ -82,7 +82,9 @@ func cmdSelect(_ *Server, _ *conn, a []string) any {
 	n, ok := parseInt(a[1])
 	switch {
 	case !ok:
-		return replyError("ERR invalid DB index")
+		return notInt
+	case n != int64(int32(n)):
+		return replyError("ERR value is out of range, value must between -2147483648 and 2147483647")
 	case n < 0 || n > 15:
 		return replyError("ERR DB index is out of range")
 	case n != 0:

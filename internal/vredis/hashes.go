@@ -120,7 +120,7 @@ func cmdHvals(s *Server, _ *conn, a []string) any {
 
 // cmdHscan gives all fields at once, as Redis does for a small hash, which it keeps as a listpack.
 func cmdHscan(s *Server, _ *conn, a []string) any {
-	if _, err := strconv.ParseUint(a[2], 10, 64); err != nil {
+	if _, ok := strtoul(a[2]); !ok {
 		return replyError("ERR invalid cursor")
 	}
 	if e := s.db.get(a[1]); e == nil {

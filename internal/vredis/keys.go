@@ -126,8 +126,8 @@ type scanning struct {
 
 func scanOptions(cursor string, a []string, typed bool) (o scanning, wrong any) {
 	o.count = 10
-	var err error
-	if o.cursor, err = strconv.ParseUint(cursor, 10, 64); err != nil {
+	var ok bool
+	if o.cursor, ok = strtoul(cursor); !ok {
 		return o, replyError("ERR invalid cursor")
 	}
 	for len(a) > 0 {

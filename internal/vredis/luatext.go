@@ -112,7 +112,8 @@ func formatOne(L *lua.LState, flags string, verb byte, arg int) string {
 		if f := number(); !math.IsInf(f, 0) && !math.IsNaN(f) {
 			return fmt.Sprintf("%"+flags+string(verb), f)
 		}
-		return formatG(number(), 6)
+		width, _, _ := strings.Cut(flags, ".")
+		return fmt.Sprintf("%"+strings.ReplaceAll(width, "0", "")+"s", formatG(number(), 6))
 	case 'g', 'G':
 		width, precision, given := strings.Cut(flags, ".")
 		if strings.ContainsAny(width, "+ #0") {

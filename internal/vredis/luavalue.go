@@ -118,10 +118,7 @@ func luaErrorReply(L *lua.LState) int {
 	if !found {
 		code, message = "ERR", code
 	}
-	if message != "" || found {
-		message = " " + strings.Trim(message, "\r\n")
-	}
-	L.Push(oneField(L, "err", code+message))
+	L.Push(oneField(L, "err", code+" "+strings.Trim(message, "\r\n")))
 	return 1
 }
 

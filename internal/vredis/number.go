@@ -24,7 +24,28 @@ func parseFloat(s string) (float64, bool) {
 	if s == "" || strings.ContainsAny(s, "_ \t\n\v\f\r\x00") {
 		return 0, false
 	}
-	return strtod(s)
+	f, ok := strtod(s)
+	literal := strings.ContainsAny(strings.TrimLeft(s, "+-")[:1], "iI")
+	if math.IsInf(f, 0) && !literal || f == 0 && strings.ContainsAny(strings.SplitN(strings.ToLower(s), "e", 2)[0], "123456789") && !strings.ContainsAny(s, "xX") {
+		return 0, false // ERANGE
+	}
+	return f, ok
+}
+
+// strtoul reads a cursor as C does: with a sign, and nothing is 0.
+func strtoul(s string) (uint64, bool) {
+	if s == "" {
+		return 0, true
+	}
+	digits := strings.TrimPrefix(strings.TrimPrefix(s, "-"), "+")
+	if len(s)-len(digits) > 1 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if s[0] == '-' {
+		n = -n
+	}
+	return n, err == nil
 }
 
 func strtod(s string) (float64, bool) {

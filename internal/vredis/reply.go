@@ -63,8 +63,10 @@ func formatG(f float64, precision int) string {
 		return "inf"
 	case math.IsInf(f, -1):
 		return "-inf"
-	case math.IsNaN(f):
+	case math.IsNaN(f) && math.Signbit(f):
 		return "-nan"
+	case math.IsNaN(f):
+		return "nan"
 	case f == 0:
 		if math.Signbit(f) {
 			return "-0"

@@ -44,6 +44,9 @@ func (s *Server) load(text string) (*script, any) {
 }
 
 func (s *Server) eval(c *conn, a []string, find func(string) (*script, any), readonly bool) any {
+	if strings.HasPrefix(strings.ToLower(a[0]), "evalsha") && len(a[1]) != 40 {
+		return noScript
+	}
 	n, ok := parseInt(a[2])
 	switch {
 	case !ok:

@@ -232,11 +232,21 @@ func cmdDecrby(s *Server, _ *conn, a []string) any {
 
 // parseLong reads a number as a long double of x86, which has 64 bits.
 func parseLong(text string) (*big.Float, bool) {
-	if _, ok := parseFloat(text); !ok {
+	if text == "" || strings.ContainsAny(text, "_ \t\n\v\f\r\x00") {
 		return nil, false
 	}
-	f, _, err := big.ParseFloat(text, 10, 64, big.ToNearestEven)
-	return f, err == nil && !f.IsInf()
+	if strings.ContainsAny(text, "nN") && !strings.ContainsAny(text, "fF") {
+		return nil, false
+	}
+	base := 10
+	if strings.ContainsAny(text, "xX") {
+		base = 0
+	}
+	if strings.EqualFold(strings.TrimLeft(text, "+-"), "infinity") {
+		text = strings.TrimSuffix(text, text[len(text)-5:])
+	}
+	f, _, err := big.ParseFloat(strings.ToLower(text), base, 64, big.ToNearestEven)
+	return f, err == nil
 }
 
 func cmdIncrbyfloat(s *Server, _ *conn, a []string) any {
@@ -251,6 +261,9 @@ func cmdIncrbyfloat(s *Server, _ *conn, a []string) any {
 	by, ok2 := parseLong(a[2])
 	if !ok1 || !ok2 {
 		return notFloat
+	}
+	if old.IsInf() || by.IsInf() {
+		return replyError("ERR increment would produce NaN or Infinity")
 	}
 	sum := new(big.Float).SetPrec(64).Add(old, by).Text('f', 17)
 	if strings.Contains(sum, ".") {

@@ -50,6 +50,7 @@ type ranging struct {
 // zrange answers the commands that read a range; with plain only those options that these commands had of old.
 func (s *Server) zrange(c *conn, a []string, o ranging, plain bool) any {
 	o.count = -1
+	turned := false
 	for rest := a[4:]; len(rest) > 0; {
 		switch opt := strings.ToLower(rest[0]); {
 		case opt == "withscores":
@@ -62,9 +63,9 @@ func (s *Server) zrange(c *conn, a []string, o ranging, plain bool) any {
 				return notInt
 			}
 			o.limited, rest = true, rest[3:]
-		case opt == "rev" && !plain:
-			o.reverse, rest = true, rest[1:]
-		case opt == "byscore" && !plain:
+		case opt == "rev" && !plain && !turned:
+			turned, o.reverse, rest = true, true, rest[1:]
+		case opt == "byscore" && !plain && !o.byScore:
 			o.byScore, rest = true, rest[1:]
 		case opt == "bylex" && !plain:
 			return notDone("ZRANGE BYLEX")

@@ -47,6 +47,7 @@ func (z *ranking) del(member string) bool {
 
 func (z *ranking) set(member string, score float64) {
 	z.del(member)
+	score += 0 // -0 is 0, as in the listpack that Redis keeps a small zset in
 	i, _ := slices.BinarySearchFunc(z.order, ranked{score, member}, compareRanked)
 	z.order = slices.Insert(z.order, i, ranked{score, member})
 	z.scores[member] = score

@@ -1,0 +1,183 @@
+package vredis_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/vredis"
+)
+
+// side is a server, a real one or vredis, with a client and a subscriber.
+type side struct {
+	client, sub *wire
+	proto       int
+}
+
+// pair is both, to be compared.
+type pair struct {
+	tb    testing.TB
+	real  *side
+	fake  *side
+	clock time.Time // vredis's
+	srv   *vredis.Server
+}
+
+// marker is the channel that ends what a subscriber reads.
+const marker = "marker"
+
+func newPair(tb testing.TB, proto int, channels []string) *pair {
+	p := &pair{tb: tb, clock: time.Now()}
+	server := redistest.Start(tb, redistest.WithoutPassword())
+	p.srv = vredis.New(vredis.Options{Now: func() time.Time { return p.clock }})
+	p.real = newSide(tb, proto, channels, func() (net.Conn, error) { return net.Dial("tcp", server.Addr()) })
+	p.fake = newSide(tb, proto, channels, func() (net.Conn, error) { return p.srv.Dial(context.Background(), "", "") })
+	return p
+}
+
+func newSide(tb testing.TB, proto int, channels []string, dial func() (net.Conn, error)) *side {
+	open := func() *wire {
+		c, err := dial()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		w := newWire(tb, c)
+		w.do("hello", strconv.Itoa(proto))
+		return w
+	}
+	s := &side{open(), open(), proto}
+	for _, ch := range append([]string{marker}, channels...) {
+		s.sub.do("subscribe", ch)
+		s.sub.do("ssubscribe", ch)
+	}
+	return s
+}
+
+// run executes a list and returns the replies, then the state, then the messages.
+func (s *side) run(list [][]string, keys []string) (replies, state, messages []string) {
+	var dump [][]string
+	for _, k := range keys {
+		for _, q := range [][]string{{"type", k}, {"get", k}, {"hgetall", k}, {"lrange", k, "0", "-1"}, {"smembers", k}, {"zrange", k, "0", "-1", "withscores"}, {"pttl", k}} {
+			dump = append(dump, q)
+		}
+	}
+	s.client.send(slices.Concat(list, dump, [][]string{{"publish", marker, "end"}})...)
+	for range list {
+		replies = append(replies, s.client.read())
+	}
+	for range dump {
+		state = append(state, s.client.read())
+	}
+	s.client.read()
+	for {
+		m := s.sub.read()
+		if strings.Contains(m, `"`+marker+`" "end"`) {
+			return replies, state, messages
+		}
+		messages = append(messages, m)
+	}
+}
+
+// align sets vredis's clock by that of the real server.
+func (p *pair) align() {
+	f := strings.Fields(strings.Trim(p.real.client.do("time"), "*[]"))
+	sec, _ := strconv.ParseInt(strings.Trim(f[0], `"`), 10, 64)
+	micro, _ := strconv.ParseInt(strings.Trim(f[1], `"`), 10, 64)
+	p.clock = time.Unix(sec, micro*1000)
+}
+
+// compare runs a list on both and returns the first difference. A list is repeated before
+// it counts as one: the machine may have stood still.
+func (p *pair) compare(setup func(now int64) [][]string, list func(now int64) [][]string, keys []string) string {
+	var difference string
+	for range 3 {
+		p.align()
+		now := p.clock.UnixMilli()
+		commands := slices.Concat([][]string{{"flushall"}}, setup(now), list(now))
+		r1, s1, m1 := p.real.run(commands, keys)
+		r2, s2, m2 := p.fake.run(commands, keys)
+		difference = ""
+		for i, c := range commands {
+			if !alike(c, r1[i], r2[i]) {
+				difference = fmt.Sprintf("reply to %q\n  real:   %s\n  vredis: %s", c, r1[i], r2[i])
+				break
+			}
+		}
+		for i := range s1 {
+			if difference == "" && !alike([]string{"smembers"}, s1[i], s2[i]) {
+				difference = fmt.Sprintf("state %d of key %s\n  real:   %s\n  vredis: %s", i%7, keys[i/7], s1[i], s2[i])
+			}
+		}
+		if difference == "" && (len(m1) != len(m2) || !alike(nil, strings.Join(m1, "\n"), strings.Join(m2, "\n"))) {
+			difference = fmt.Sprintf("messages\n  real:   %s\n  vredis: %s", m1, m2)
+		}
+		if difference == "" {
+			return ""
+		}
+		var b strings.Builder
+		for i, c := range commands {
+			fmt.Fprintf(&b, "\n    %q -> %s", c, r1[i])
+		}
+		difference += "\n  after" + b.String()
+	}
+	return difference
+}
+
+var (
+	numbers   = regexp.MustCompile(`\d+`)
+	grantTime = regexp.MustCompile(`g (\d+) (\d+) (\d{10}) (\d+) `)
+	luaError  = regexp.MustCompile(`^-ERR user_script:\d+: .* (script: \w+, on @user_script:\d+\.)$`)
+)
+
+// alike reports whether two replies are the same: but for times, which may be 300 ms apart, the order of what has
+// none, and Lua's own words for what is wrong.
+func alike(cmd []string, a, b string) bool {
+	if a == b {
+		return true
+	}
+	if len(cmd) > 0 && slices.Contains([]string{"smembers", "keys", "scan", "pubsub"}, strings.ToLower(cmd[0])) || len(cmd) > 3 && cmd[0] == "eval" {
+		if sorted(a) == sorted(b) {
+			return true
+		}
+	}
+	a, b = luaError.ReplaceAllString(a, "$1"), luaError.ReplaceAllString(b, "$1")
+	a, b = grantTime.ReplaceAllString(a, "g $1 $2 ${3}000 "), grantTime.ReplaceAllString(b, "g $1 $2 ${3}000 ")
+	if numbers.ReplaceAllString(a, "#") != numbers.ReplaceAllString(b, "#") {
+		return false
+	}
+	x, y := numbers.FindAllString(a, -1), numbers.FindAllString(b, -1)
+	for i := range x {
+		if x[i] == y[i] {
+			continue
+		}
+		m, _ := strconv.ParseFloat(x[i], 64)
+		n, _ := strconv.ParseFloat(y[i], 64)
+		slack := 300.0
+		if m > 1e12 && m < 3e12 && len(x[i]) == 13 { // seconds that became milliseconds
+			slack = 1001
+		}
+		if m > 1.6e9 && m < 2.2e9 || len(cmd) > 0 && strings.EqualFold(cmd[0], "ttl") {
+			slack = 2
+		} else if m < 1000 {
+			return false
+		}
+		if math.Abs(m-n) > slack {
+			return false
+		}
+	}
+	return true
+}
+
+func sorted(s string) string {
+	words := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" []*~%", r) })
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}

@@ -104,7 +104,10 @@ func (s *Server) serve(c *conn, args []string) any {
 		wrong = errorf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", d.name)
 	}
 	if wrong != nil {
-		if c.inMulti {
+		if strings.EqualFold(args[0], "exec") {
+			c.inMulti, c.multi = false, nil
+			wrong = errorf("EXECABORT Transaction discarded because of: %s", strings.TrimPrefix(string(wrong.(replyError)), "ERR "))
+		} else if c.inMulti {
 			c.spoiled = true
 		}
 		s.executed(c, args, wrong)

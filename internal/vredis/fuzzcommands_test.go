@@ -137,7 +137,7 @@ config nosuch
 script exists v
 script flush ?sync|async|v
 evalsha v i ?k
-eval return{ARGV[1]+0} 0 s
+eval return{ARGV[1]+0} 0 i
 eval return{tonumber(ARGV[1]),tostring(tonumber(ARGV[1]))} 0 s
 eval return(redis.error_reply(ARGV[1])) 0 v
 eval return(redis.status_reply(ARGV[1])) 0 v
@@ -221,7 +221,7 @@ func (g *composer) command() []string {
 		args = append(args, g.of(someValues))
 	case n == 2:
 		args[0] = strings.ToUpper(args[0])
-	case n < 8 && args[0] != "eval" && args[0] != "scan" && args[0] != "keys":
+	case n < 8 && args[0] != "eval" && args[0] != "scan" && args[0] != "keys" && args[0] != "pubsub":
 		return append([]string{"eval", g.of([]string{"return redis.call(unpack(ARGV))", "return redis.pcall(unpack(ARGV))", "local r=redis.pcall(unpack(ARGV)) if type(r)=='table' then return {r.err or r.ok or 'array',#r,r[1],r[2]} end return tostring(r)"}), "0"}, args...)
 	}
 	return args

@@ -67,12 +67,12 @@ func lookup(args []string) (*command, any) {
 // keysOf returns the keys of a command.
 func (d *command) keysOf(args []string) []string {
 	if strings.HasPrefix(d.name, "eval") {
-		if n, ok := parseInt(args[2]); ok && n > 0 && int(n) <= len(args)-3 {
+		if n := atoi(args[2]); n > 0 && n <= len(args)-3 {
 			return args[3 : 3+n]
 		}
 		return nil
 	}
-	if d.first == 0 {
+	if d.first == 0 || hasWord(d.categories, "pubsub") { // a channel is no key
 		return nil
 	}
 	last := d.last

@@ -113,6 +113,28 @@ func mendExpression(e ast.Expr) {
 		mendStatements(f.Stmts)
 	}
 	mendExpressions(operands(e))
+	if c, ok := e.(*ast.StringConcatOpExpr); ok {
+		c.Lhs, c.Rhs = asText(c.Lhs), asText(c.Rhs)
+	}
+}
+
+// textFunction is what asText calls.
+const textFunction = "(text)"
+
+// asText makes text of a number that is to be joined to another text: gopher-lua writes numbers of more than 14 digits, and fractions,
+// in another form than Lua does.
+func asText(e ast.Expr) ast.Expr {
+	switch e.(type) {
+	case *ast.StringExpr, *ast.StringConcatOpExpr:
+		return e
+	}
+	name := &ast.IdentExpr{Value: textFunction}
+	call := &ast.FuncCallExpr{Func: name, Args: []ast.Expr{e}, AdjustRet: true}
+	for _, n := range []ast.PositionHolder{name, call} {
+		n.SetLine(e.Line())
+		n.SetLastLine(e.LastLine())
+	}
+	return call
 }
 
 // hasLogic reports whether there is an and or an or in an expression.

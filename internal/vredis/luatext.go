@@ -29,6 +29,52 @@ func luaToString(L *lua.LState) int {
 	return 1
 }
 
+// luaError is error: gopher-lua's passes over functions of Go to find a line.
+func luaError(L *lua.LState) int {
+	v, level := L.Get(1), L.OptInt(2, 1)
+	if text, ok := v.(lua.LString); ok && level > 0 {
+		if frame, ok := L.GetStack(level); ok {
+			if _, err := L.GetInfo("Sl", frame, lua.LNil); err == nil && frame.CurrentLine > 0 {
+				v = lua.LString(fmt.Sprintf("%s:%d: %s", "user_script", frame.CurrentLine, string(text)))
+			}
+		}
+	}
+	L.Error(v, 0)
+	return 0
+}
+
+// luaPcall is pcall as Redis has it: of an error that a command has raised it returns the text.
+func luaPcall(L *lua.LState) int {
+	L.CheckAny(1)
+	if err := L.PCall(L.GetTop()-1, lua.MultRet, nil); err != nil {
+		var v lua.LValue = lua.LString(err.Error())
+		if e, ok := err.(*lua.ApiError); ok {
+			v = e.Object
+			if t, ok := v.(*lua.LTable); ok {
+				if text, ok := t.RawGetString("err").(lua.LString); ok {
+					v = text
+				}
+			}
+		}
+		L.SetTop(0)
+		L.Push(lua.LFalse)
+		L.Push(v)
+		return 2
+	}
+	L.Insert(lua.LTrue, 1)
+	return L.GetTop()
+}
+
+// luaAsText is what asText calls.
+func luaAsText(L *lua.LState) int {
+	if n, ok := L.Get(1).(lua.LNumber); ok {
+		L.Push(lua.LString(formatG(float64(n), 14)))
+	} else {
+		L.SetTop(1)
+	}
+	return 1
+}
+
 const space = " \t\n\v\f\r"
 
 // toNumber reads a number as Lua does: by strtod, with spaces around.

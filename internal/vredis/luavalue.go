@@ -61,7 +61,7 @@ func errorText(t *lua.LTable) string {
 	if !ok {
 		return "ERR unknown error"
 	}
-	return strings.TrimPrefix(string(text), "-")
+	return string(text)
 }
 
 // fromLua makes the reply of what a script returns.

@@ -37,6 +37,9 @@ func newMachine(s *Server) *machine {
 	}
 	m.globals.RawSetString("tostring", L.NewFunction(luaToString))
 	m.globals.RawSetString("tonumber", L.NewFunction(luaToNumber))
+	m.globals.RawSetString(textFunction, L.NewFunction(luaAsText))
+	m.globals.RawSetString("error", L.NewFunction(luaError))
+	m.globals.RawSetString("pcall", L.NewFunction(luaPcall))
 	str := m.globals.RawGetString("string").(*lua.LTable)
 	str.RawSetString("format", L.NewFunction(luaFormat))
 	refuse := func(what string) *lua.LFunction {
@@ -164,7 +167,7 @@ func (m *machine) call(L *lua.LState, raise bool) int {
 func (m *machine) perform(L *lua.LState) any {
 	n := L.GetTop()
 	if n == 0 {
-		return replyError("ERR Please specify at least one argument for this redis.call() call")
+		return replyError("ERR Please specify at least one argument for this redis lib call")
 	}
 	args := make([]string, n)
 	for i := range args {

@@ -32,6 +32,17 @@ func parseFloat(s string) (float64, bool) {
 	return f, ok
 }
 
+// atoi reads the number that a text begins with, as Redis does to find the keys of a script.
+func atoi(s string) int {
+	s = strings.TrimLeft(s, " \t\n\v\f\r")
+	end := 0
+	for end < len(s) && (s[end] >= '0' && s[end] <= '9' || end == 0 && (s[0] == '-' || s[0] == '+')) {
+		end++
+	}
+	n, _ := strconv.ParseInt(strings.TrimPrefix(s[:end], "+"), 10, 32)
+	return int(n)
+}
+
 // strtoul reads a cursor as C does: with a sign, and nothing is 0.
 func strtoul(s string) (uint64, bool) {
 	if s == "" {

@@ -29,6 +29,8 @@ type pair struct {
 	fake  *side
 	clock time.Time // vredis's
 	srv   *vredis.Server
+
+	around *trouble // that a list is put in; nil: none
 }
 
 // marker is the channel that ends what a subscriber reads.
@@ -101,7 +103,11 @@ func (p *pair) compare(setup func(now int64) [][]string, list func(now int64) []
 	for range 3 {
 		p.align()
 		now := p.clock.UnixMilli()
-		commands := slices.Concat([][]string{{"flushall"}}, setup(now), list(now))
+		calls := list(now)
+		if p.around != nil {
+			calls = slices.Concat(p.around.from, calls, p.around.to)
+		}
+		commands := slices.Concat([][]string{{"flushall"}}, setup(now), calls)
 		r1, s1, m1 := p.real.run(commands, keys)
 		r2, s2, m2 := p.fake.run(commands, keys)
 		difference = ""

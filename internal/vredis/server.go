@@ -15,7 +15,8 @@ type Options struct {
 	Now func() time.Time
 	// Password is that of the user default; "": none is needed.
 	Password string
-	// Addr is what the server calls itself; "": "vredis:6379".
+	// Addr is what the server calls itself; "": "127.0.0.1:6379". It must be an IP address: go-redis looks up the name of
+	// a host, which is real I/O.
 	Addr string
 	// Log, if not nil, is called with each command that is executed, those of scripts included. It is called
 	// with the server's mutex held, so it must not wait and must not use the server.
@@ -58,7 +59,7 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{addr: o.Addr, now: o.Now, log: o.Log, conns: map[int64]*conn{}, scripts: map[string]*script{}, calls: map[string]int64{}, running: true}
 	if s.addr == "" {
-		s.addr = "vredis:6379"
+		s.addr = "127.0.0.1:6379"
 	}
 	if s.now == nil {
 		s.now = time.Now

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // wire is a connection on which replies are read as they are, in one form for RESP2 and RESP3.
@@ -35,6 +36,7 @@ func (w *wire) send(all ...[]string) {
 	for _, args := range all {
 		b = appendCommand(b, args)
 	}
+	_ = w.conn.SetDeadline(time.Now().Add(time.Minute)) // a script may run forever
 	if _, err := w.conn.Write(b); err != nil {
 		w.tb.Fatal(err)
 	}

@@ -243,7 +243,11 @@ func (g *plan) call(script string) (keys, argv []string) {
 		argv = []string{g.publish(), "redisson_lock__channel:{" + lock + "}", "redisson_rwlock:{" + lock + "}"}
 	}
 	if g.chance(25) && len(argv) > 0 {
-		argv[g.IntN(len(argv))] = g.of("", "x", "-1", "0", "1.5", "1 2 3 4", "99999999999999999999")
+		odd := []string{"", "x", "-1", "0", "1.5", "1 2 3 4", "99999999999999999999"}
+		if script == "leave" { // it has a loop as long as its fourth argument says
+			odd = odd[:len(odd)-1]
+		}
+		argv[g.IntN(len(argv))] = g.of(odd...)
 	}
 	if g.chance(60) && len(argv) > 0 {
 		argv = argv[:len(argv)-1]

@@ -98,7 +98,7 @@ func (s *Server) serve(c *conn, args []string) any {
 		wrong = c.user.refuses(d, args)
 	}
 	if wrong == nil {
-		wrong = s.refuses(d)
+		wrong = s.refuses(c, d)
 	}
 	if wrong == nil && c.proto == 2 && c.subscribed() && !slices.Contains([]string{"ping", "subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe", "quit", "reset"}, d.name) {
 		wrong = errorf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", d.name)

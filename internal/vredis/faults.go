@@ -25,15 +25,26 @@ const (
 // that is frozen in a synctest bubble spares them: see Freeze.
 var Handshake = []string{"hello", "auth", "client", "select", "ping", "subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe"}
 
-// refuses returns the error that a client's command is answered with because of a fault; nil: none.
-func (s *Server) refuses(d *command) any {
+// refuses returns the error that a client's command is answered with because of a fault; nil: none. An EXEC is what it
+// executes, and to queue a command takes memory.
+func (s *Server) refuses(c *conn, d *command) any {
 	f := s.faults
+	grows, writes := d.has("denyoom"), d.has("write")
+	if d.name == "exec" {
+		for _, args := range c.multi {
+			if queued, wrong := lookup(args); wrong == nil {
+				grows, writes = grows || queued.has("denyoom"), writes || queued.has("write")
+			}
+		}
+	} else if c.inMulti && !slices.Contains([]string{"discard", "quit", "reset"}, d.name) {
+		grows = true
+	}
 	switch {
-	case f.oom && d.has("denyoom"):
+	case f.oom && grows:
 		return oomError
-	case f.misconf && (d.has("write") || d.name == "ping"):
+	case f.misconf && (writes || d.name == "ping"):
 		return misconfError
-	case f.readonly && d.has("write"):
+	case f.readonly && writes:
 		return readonlyError
 	case f.loading && !d.has("loading"):
 		return loadingError

@@ -209,7 +209,7 @@ func (g *composer) command() []string {
 			shape = g.of(strings.Split(choice, "|"))
 		}
 		word := g.word(shape)
-		if g.IntN(60) == 0 && len(args) > 1 {
+		if g.IntN(60) == 0 && len(args) > 1 && args[0] != "eval" {
 			word = g.word(g.of([]string{"k", "v", "i", "s", "m", "T"}))
 		}
 		args = append(args, word)
@@ -221,7 +221,7 @@ func (g *composer) command() []string {
 		args = append(args, g.of(someValues))
 	case n == 2:
 		args[0] = strings.ToUpper(args[0])
-	case n < 8 && args[0] != "eval" && args[0] != "scan" && args[0] != "keys" && args[0] != "pubsub":
+	case n < 8 && args[0] != "eval" && args[0] != "scan" && args[0] != "keys" && args[0] != "pubsub" && args[0] != "smembers":
 		return append([]string{"eval", g.of([]string{"return redis.call(unpack(ARGV))", "return redis.pcall(unpack(ARGV))", "local r=redis.pcall(unpack(ARGV)) if type(r)=='table' then return {r.err or r.ok or 'array',#r,r[1],r[2]} end return tostring(r)"}), "0"}, args...)
 	}
 	return args

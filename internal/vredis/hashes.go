@@ -135,7 +135,7 @@ func cmdHscan(s *Server, _ *conn, a []string) any {
 	return s.read(a[1], func(f *fields) any {
 		all := []any{}
 		for name, value := range f.all {
-			if o.pattern == "" || match(o.pattern, name) {
+			if !o.filtered || match(o.pattern, name) {
 				all = append(all, name, value)
 			}
 		}

@@ -118,10 +118,11 @@ func (k *keyspace) inOrder() []placed {
 
 // scanning is the options of a SCAN.
 type scanning struct {
-	cursor  uint64
-	pattern string
-	kind    string
-	count   int
+	cursor   uint64
+	filtered bool // by pattern
+	pattern  string
+	kind     string
+	count    int
 }
 
 func scanOptions(cursor string, a []string, typed bool) (o scanning, wrong any) {
@@ -136,7 +137,7 @@ func scanOptions(cursor string, a []string, typed bool) (o scanning, wrong any) 
 		}
 		switch strings.ToLower(a[0]) {
 		case "match":
-			o.pattern = a[1]
+			o.filtered, o.pattern = true, a[1]
 		case "count":
 			n, ok := parseInt(a[1])
 			if !ok {
@@ -175,7 +176,7 @@ func cmdScan(s *Server, _ *conn, a []string) any {
 			break
 		}
 		seen, last = seen+1, k.at
-		if (o.pattern == "" || match(o.pattern, k.key)) && (o.kind == "" || o.kind == s.db.keys[k.key].kind) {
+		if (!o.filtered || match(o.pattern, k.key)) && (o.kind == "" || o.kind == s.db.keys[k.key].kind) {
 			keys = append(keys, k.key)
 		}
 	}

@@ -267,11 +267,8 @@ func TestDifference_Commands(t *testing.T) {
 
 func FuzzCommands(f *testing.F) {
 	f.Add(uint64(1), uint64(2))
-	var p *pair
+	p := newPair(f, 3, []string{"c0", "c1"}) // each worker's process has its own
 	f.Fuzz(func(t *testing.T, a, b uint64) {
-		if p == nil {
-			p = newPair(f, 3, []string{"c0", "c1"})
-		}
 		compareLists(t, p, &composer{Rand: rand.New(rand.NewPCG(a, b))}, 20)
 	})
 }

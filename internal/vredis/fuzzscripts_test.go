@@ -320,11 +320,8 @@ func FuzzScripts(f *testing.F) {
 	f.Add(uint64(1), uint64(2))
 	scripts := libraryScripts(f)
 	names := slices.Sorted(maps.Keys(scripts))
-	var p *pair
+	p := newPair(f, 3, scriptChannels()) // each worker's process has its own
 	f.Fuzz(func(t *testing.T, a, b uint64) {
-		if p == nil {
-			p = newPair(f, 3, scriptChannels())
-		}
 		for _, name := range names {
 			compareScript(t, p, name, scripts[name], a, b)
 		}

@@ -140,7 +140,7 @@ func (p *pair) compare(setup func(now int64) [][]string, list func(now int64) []
 var (
 	numbers   = regexp.MustCompile(`\d+`)
 	grantTime = regexp.MustCompile(`g (\d+) (\d+) (\d{10}) (\d+) `)
-	luaError  = regexp.MustCompile(`^-ERR user_script:\d+: .* (script: \w+, on @user_script:\d+\.)$`)
+	luaError  = regexp.MustCompile(`-ERR user_script:\d+: .*? (script: \w+, on @user_script:\d+\.)`)
 )
 
 // alike reports whether two replies are the same: but for times, which may be 300 ms apart, the order of what has

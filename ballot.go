@@ -31,6 +31,8 @@ func impossible(err error) bool {
 
 // notGranted is the error of a round. It is of one sentinel, and says what each member did.
 func (r *round) notGranted(ctx context.Context) error {
+	over := ctx.Err() != nil
+	r.learn(over)
 	spare := len(r.members) - r.l.quorum() // so many may fail
 	hopeless, failed, refused := 0, 0, 0
 	var worst error
@@ -42,13 +44,13 @@ func (r *round) notGranted(ctx context.Context) error {
 			if hopeless++; worst == nil {
 				worst = r.errs[i]
 			}
-		case m.Answer == voting.Failed:
+		case m.Answer == voting.Failed, over && r.errs[i] != nil:
 			failed++
 		}
 	}
 	name := r.l.whole.name
 	var causes []error
-	if ctx.Err() != nil {
+	if over {
 		causes = contextCauses(ctx)
 	}
 	switch {
@@ -57,14 +59,29 @@ func (r *round) notGranted(ctx context.Context) error {
 		return newLockError(sentinelOf(worst), name, r.told(memberError.whole))
 	case failed+hopeless > spare:
 		return newLockError(ErrUnavailable, name, append(causes, r.told(memberError.bare))...)
-	case refused > 0:
-		return newLockError(ErrNotAcquired, name, append(causes, r.told(memberError.bare))...)
-	case ctx.Err() == nil:
+	case refused == 0 && !over:
 		return newLockError(ErrUnavailable, name, errTooLate)
-	case time.Since(r.begun) >= silence:
-		return newLockError(ErrUnavailable, name, append(causes, r.told(memberError.bare))...)
-	default:
-		return newLockError(ErrNotAcquired, name, causes...)
+	}
+	return newLockError(ErrNotAcquired, name, append(causes, r.told(memberError.bare))...)
+}
+
+// learn finds out why members have not answered, of a round that is over because ctx is, or that the others
+// have decided. What it finds is no answer to this round: asking again may bring another one.
+func (r *round) learn(over bool) {
+	for i, h := range r.l.members {
+		m := &r.members[i]
+		if m.Answer != voting.Open {
+			continue
+		}
+		inTime := m.Lag <= r.limit
+		m.Lag = max(h.m.executor.Lag(h.mapped), time.Since(r.begun))
+		switch r.errs[i] = h.m.executor.Failure(); {
+		case r.errs[i] != nil:
+		case m.Lag >= silence:
+			r.errs[i] = errSilent
+		case !over && inTime:
+			r.errs[i] = errNotAwaited
+		}
 	}
 }
 
@@ -78,7 +95,7 @@ func (r *round) told(as func(memberError) error) error {
 			continue
 		case m.Answer == voting.Refused:
 			e.err = errRefused
-		case m.Answer == voting.Open, errors.Is(e.err, errSilent):
+		case e.err == nil, errors.Is(e.err, errSilent):
 			e.err = fmt.Errorf("%w in %v", errSilent, max(m.Lag, time.Since(r.begun)).Round(time.Millisecond))
 		}
 		all = append(all, as(e))
@@ -86,7 +103,10 @@ func (r *round) told(as func(memberError) error) error {
 	return all
 }
 
-var errRefused = errors.New("held by another owner")
+var (
+	errRefused    = errors.New("held by another owner")
+	errNotAwaited = errors.New("not waited for") // the others had decided the round
+)
 
 // memberError is what one member of a Redlock did.
 type memberError struct {

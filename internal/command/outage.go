@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,21 @@ type outage struct {
 // more and when it answers again. They must not block. It must be called before Submit.
 func (x *Executor) OnOutage(began func(cause error), ended func(lasted time.Duration)) {
 	x.outage.began, x.outage.ended = began, ended
+}
+
+// Failure returns why requests come to nothing, as the latest failure tells it; nil: Redis has answered since
+// then, or the failure is that Redis says nothing. It knows nothing without OnOutage.
+func (x *Executor) Failure() error {
+	o := &x.outage
+	if !o.doubt.Load() {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if silent := net.Error(nil); errors.As(o.cause, &silent) && silent.Timeout() || errors.Is(o.cause, errGaveUp) {
+		return nil
+	}
+	return o.cause
 }
 
 // failed records a request, submitted or sent at from, that failed with cause; nil: it is overdue.

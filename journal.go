@@ -16,6 +16,8 @@ type journal struct {
 	mu      sync.Mutex // guards the following; a leaf in the lock order
 	bursts  map[burstKey]*burst
 	outages spell
+	failing failing
+	closed  bool
 	queue   []line    // to be written
 	writing bool      // a goroutine writes the queue
 	written sync.Cond // on mu: writing has become false
@@ -34,8 +36,6 @@ const (
 	burstLines = 1000
 	// burstNames bounds the names in that line.
 	burstNames = 100
-	// spellLines is how many spells of one sort are told in a minute.
-	spellLines = 5
 )
 
 // burstKey is what lines of one sort have in common.
@@ -139,6 +139,8 @@ func (j *journal) sumUpLocked(k burstKey, b *burst) {
 // close writes what is kept, and waits for that until ctx is done.
 func (j *journal) close(ctx context.Context) error {
 	j.mu.Lock()
+	j.closed = true
+	j.failing.stop()
 	for k, b := range j.bursts {
 		j.sumUpLocked(k, b)
 	}
@@ -193,32 +195,4 @@ func (m *Manager) availableAgain(lasted time.Duration) {
 	if j.outages.end() {
 		j.sayLocked(slog.LevelInfo, "holdfast: redis answers again", "lasted", lasted)
 	}
-}
-
-// spell is the log's view of what begins, lasts and ends, again and again: its beginning and its end have a line, but not
-// if it begins all the time.
-type spell struct {
-	told    []time.Time // when those of the last minute began that were told
-	telling bool        // the beginning of the present one was told
-	untold  int         // since one was told
-}
-
-// begin reports whether the beginning is to be told, and of how many nothing was told before.
-func (s *spell) begin(now time.Time) (tell bool, untold int) {
-	for len(s.told) > 0 && now.Sub(s.told[0]) > time.Minute {
-		s.told = s.told[1:]
-	}
-	if s.telling = len(s.told) < spellLines; !s.telling {
-		s.untold++
-		return false, 0
-	}
-	untold, s.untold = s.untold, 0
-	s.told = append(s.told, now)
-	return true, untold
-}
-
-// end reports whether the end is to be told: the beginning was, and the end was not.
-func (s *spell) end() (tell bool) {
-	tell, s.telling = s.telling, false
-	return tell
 }

@@ -52,7 +52,6 @@ type Manager struct {
 	life       context.Context
 	endLife    context.CancelFunc // by Close
 	stats      counters
-	failures   failures // of renewals
 	journal    *journal
 
 	mu      sync.Mutex // guards the following; a leaf in the lock order
@@ -120,13 +119,13 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		m.publish = "spublish"
 	}
 	m.prepare(m.lock)
-	m.subscriber = newSubscriber(client, servers.cluster, cfg.publish, m.log, m.disconnected)
+	m.journal = newJournal(m.log)
+	m.subscriber = newSubscriber(client, servers.cluster, cfg.publish, m.journal, m.disconnected)
 	m.subscriber.closed = m.executor.CheckClosed
 	m.executor.OnClosed(m.clientClosed)
 	m.executor.OnReadOnly(m.subscriber.moved)
 	m.executor.OnStranded(func() { m.subscriber.doubt(max(pongSoon, 3*m.executor.RoundTrip())) })
 	m.executor.OnOutage(m.unavailable, m.availableAgain)
-	m.journal = newJournal(m.log)
 	m.inbox = newInbox(m)
 	m.telemetry = newTelemetry(cfg, m)
 	return m, nil

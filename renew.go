@@ -3,7 +3,6 @@ package holdfast
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -142,7 +141,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 		if cause == nil {
 			cause = unexpected(reply.Value)
 		}
-		m.renewalFailed(len(r.holds), cause)
+		m.renewalFailed(len(r.holds), cause, reply.Outcome == command.Answered)
 		return
 	}
 	renewed, refused, cause := 0, 0, error(nil)
@@ -166,7 +165,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 	m.stats.renewals.Add(uint64(renewed))
 	m.telemetry.renewed("renewed", renewed)
 	if refused > 0 {
-		m.renewalFailed(refused, cause)
+		m.renewalFailed(refused, cause, true)
 	}
 }
 
@@ -175,36 +174,14 @@ func deniesKey(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), "NOPERM") && strings.Contains(err.Error(), " key")
 }
 
-// renewalFailed tells that n holds have not been renewed, and will be asked for again.
-func (m *Manager) renewalFailed(n int, cause error) {
+// renewalFailed tells that n holds have not been renewed, and will be asked for again. Redis has refused, or has not
+// answered.
+func (m *Manager) renewalFailed(n int, cause error, refused bool) {
 	m.stats.renewalFailures.Add(uint64(n))
 	m.telemetry.renewed("failed", n)
-	if m.life.Err() != nil {
-		return
+	if m.life.Err() == nil {
+		m.journal.renewalFailed(n, cause, refused, m.executor.Suspicious())
 	}
-	if n = m.failures.add(n, time.Now()); n > 0 {
-		m.log.Warn("holdfast: renewal failed, trying again", "locks", n, "error", cause)
-	}
-}
-
-// failures makes one line a second of renewals that fail: in an outage all do, again and again, and
-// in a cluster one by one.
-type failures struct {
-	mu     sync.Mutex
-	untold int
-	told   time.Time
-}
-
-// add counts n more, and returns how many are to be told of now.
-func (f *failures) add(n int, now time.Time) (tell int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.untold += n
-	if now.Sub(f.told) < time.Second {
-		return 0
-	}
-	tell, f.untold, f.told = f.untold, 0, now
-	return tell
 }
 
 // saidInstead is the error in the answer of a renew script that is no code.

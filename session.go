@@ -311,6 +311,7 @@ func (h *session) confirmed(channel string) []listener {
 		h.since = time.Now()
 	}
 	t.live = true
+	h.s.restoredLocked(h, t)
 	permitted, all := h.s.permitLocked(channel, t), t.listeners
 	h.s.mu.Unlock()
 	if permitted {

@@ -25,7 +25,7 @@ type subscriber struct {
 	client  topicClient
 	nodes   clusterClient // client, if it is a cluster's; else nil
 	insist  bool          // channels are sharded even if the server does not know such
-	log     *slog.Logger
+	journal *journal
 	lost    func()        // a connection; called without a lock
 	closed  func()        // the client is, and no connection can be made; likewise. Set before the first topic; nil: nothing
 	nudge   chan struct{} // buffered: there are homeless topics
@@ -65,6 +65,7 @@ type clusterClient interface {
 type pause struct {
 	grows *backoff.ExponentialBackOff
 	until time.Time
+	lost  time.Time // when the connection was, which the log was told; zero: it was made since, or never
 }
 
 // listener is told what is heard on a channel. Its methods run on the goroutine that
@@ -86,6 +87,7 @@ type topic struct {
 	denied    time.Duration // homeless for so long because Redis has denied it; 0: not since it was confirmed
 	tidied    bool          // home has it on its list of those to look at
 	live      bool          // confirmed in this session
+	missing   *pause        // of the session that it was in when that was lost; nil: confirmed since
 }
 
 const (
@@ -99,20 +101,20 @@ const (
 )
 
 // newSubscriber returns a subscriber on client, which is also nodes, unless that is nil.
-func newSubscriber(client topicClient, nodes clusterClient, mode PublishMode, log *slog.Logger, lost func()) *subscriber {
+func newSubscriber(client topicClient, nodes clusterClient, mode PublishMode, j *journal, lost func()) *subscriber {
 	s := &subscriber{
-		client: client,
-		nodes:  nodes,
-		insist: mode == PublishSharded,
-		plain:  nodes == nil || mode == PublishClassic,
-		log:    log,
-		lost:   lost,
-		nudge:  make(chan struct{}, 1),
-		done:   make(chan struct{}),
-		topics: make(map[string]*topic),
-		homes:  make(map[*redis.Client]*session),
-		pauses: make(map[*redis.Client]*pause),
-		told:   make(map[string]string),
+		client:  client,
+		nodes:   nodes,
+		insist:  mode == PublishSharded,
+		plain:   nodes == nil || mode == PublishClassic,
+		journal: j,
+		lost:    lost,
+		nudge:   make(chan struct{}, 1),
+		done:    make(chan struct{}),
+		topics:  make(map[string]*topic),
+		homes:   make(map[*redis.Client]*session),
+		pauses:  make(map[*redis.Client]*pause),
+		told:    make(map[string]string),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -323,8 +325,20 @@ func (s *subscriber) ended(h *session, err error) {
 		case denied:
 			denials = append(denials, s.denyLocked(channel, t))
 		default:
+			t.missing = p
 			s.evictLocked(channel, t, p.until)
 		}
+	}
+	switch {
+	case unknown:
+		s.journal.say(slog.LevelInfo, "holdfast: server does not support sharded pub/sub; using classic channels")
+	case denied: // it is told
+	default:
+		level := slog.LevelDebug // the same again
+		if lost {
+			level, p.lost = slog.LevelWarn, time.Now()
+		}
+		s.journal.say(level, "holdfast: pub/sub connection lost; polling until it is restored", "error", command.Legible(err), "retry_in", wait)
 	}
 	s.nudgeLocked()
 	s.mu.Unlock()
@@ -335,7 +349,6 @@ func (s *subscriber) ended(h *session, err error) {
 		s.announce(d, err)
 	}
 	if unknown {
-		s.log.Info("holdfast: server does not support sharded pub/sub; using classic channels")
 		return
 	}
 	if lost {
@@ -344,8 +357,16 @@ func (s *subscriber) ended(h *session, err error) {
 	if s.nodes != nil {
 		s.nodes.ReloadState(s.ctx) // its node may have died, which go-redis does not notice
 	}
-	if denied {
-		return // it is told
+}
+
+// restoredLocked is called when a channel is confirmed, by h: a connection that was lost is restored, if only in that
+// another one has its channels.
+func (s *subscriber) restoredLocked(h *session, t *topic) {
+	for _, p := range [...]*pause{t.missing, s.pauses[h.master]} {
+		if p != nil && !p.lost.IsZero() {
+			s.journal.say(slog.LevelInfo, "holdfast: pub/sub connection restored", "after", time.Since(p.lost))
+			p.lost = time.Time{}
+		}
 	}
-	s.log.Warn("holdfast: pub/sub connection lost; polling until it is restored", "error", command.Legible(err), "retry_in", wait)
+	t.missing = nil
 }

@@ -52,6 +52,9 @@ func (x *Executor) Failure() error {
 	return o.cause
 }
 
+// Suspicious reports whether an outage is suspected, or told.
+func (x *Executor) Suspicious() bool { return x.outage.doubt.Load() }
+
 // failed records a request, submitted or sent at from, that failed with cause; nil: it is overdue.
 func (o *outage) failed(from time.Time, cause error) {
 	if o.began == nil || errors.Is(cause, errLapsed) || errors.Is(cause, errStopped) {

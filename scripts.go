@@ -15,25 +15,47 @@ import (
 var scriptFiles embed.FS
 
 var (
-	lockAcquire  = newScript("lock_acquire")
-	lockRelease  = newScript("lock_release")
-	multiAcquire = newScript("multi_acquire")
-	rwAcquire    = newScript("rw_acquire")
-	rwRelease    = newScript("rw_release")
-	rwDowngrade  = newScript("rw_downgrade")
-	renewScript  = newScript("renew")
-	renewRead    = newScript("renew_read")
-	joinScript   = newScript("join")
-	leaveScript  = newScript("leave")
-	keepScript   = newScript("keep")
-	demandScript = newScript("demand")
-	inspect      = newScript("inspect")
-	forceRelease = newScript("force_release")
+	lockAcquire  = newScript("lock_acquire", givesToken)
+	lockRelease  = newScript("lock_release", givesCount)
+	multiAcquire = newScript("multi_acquire", givesToken)
+	rwAcquire    = newScript("rw_acquire", givesToken)
+	rwRelease    = newScript("rw_release", givesCount)
+	rwDowngrade  = newScript("rw_downgrade", givesCount)
+	renewScript  = newScript("renew", givesList)
+	renewRead    = newScript("renew_read", givesList)
+	joinScript   = newScript("join", givesList)
+	leaveScript  = newScript("leave", givesCount)
+	keepScript   = newScript("keep", givesList)
+	demandScript = newScript("demand", givesList)
+	inspect      = newScript("inspect", givesList)
+	forceRelease = newScript("force_release", givesCode)
 )
 
 // newScript puts a script together from its file and the preludes that it names.
-func newScript(name string) *command.Script {
-	return command.NewScript(name, withPreludes("scripts/"+name+".lua"))
+func newScript(name string, gives func(reply any) bool) *command.Script {
+	return command.NewScript(name, withPreludes("scripts/"+name+".lua"), gives)
+}
+
+// givesToken is for scripts that take a lock: a token, or a verdict.
+func givesToken(reply any) bool {
+	n, ok := reply.(int64)
+	return ok && n >= 0 || givesList(reply)
+}
+
+// givesCount is for scripts that give a lock back: how many heard it, a code below 0, or a message.
+func givesCount(reply any) bool {
+	message, _ := reply.(string)
+	return strings.HasPrefix(message, "g ") || givesCode(reply)
+}
+
+func givesCode(reply any) bool {
+	_, ok := reply.(int64)
+	return ok
+}
+
+func givesList(reply any) bool {
+	list, ok := reply.([]any)
+	return ok && len(list) > 0
 }
 
 func withPreludes(file string) string {

@@ -80,7 +80,7 @@ func (o *outcome) Replied(_ *Call, r Reply) { o.replies <- r }
 func (o *outcome) Overdue(*Call)            { o.overdue <- time.Now() }
 func (o *outcome) Stranded(*Call)           { o.stranded <- time.Now() }
 
-var testScript = NewScript("test", "return KEYS[1]")
+var testScript = NewScript("test", "return KEYS[1]", nil)
 
 func submit(t *testing.T, x *Executor, key string, patience time.Duration) *outcome {
 	t.Helper()

@@ -191,9 +191,12 @@ func (l *lane) exchange(g group, inFull bool) {
 	lost, demoted, took := false, false, time.Since(sent)
 	answered, failure := false, error(nil)
 	l.sent, l.lasted = sent, took
+	distrusted := shifted(calls, cmds)
 	for i, c := range calls {
 		value, err := cmds[i].result()
 		switch {
+		case distrusted && (err == nil || isReply(err)):
+			value, err = nil, errShifted
 		case value == nil && err == nil:
 			err = noReply(failed) // no script of ours answers nil
 		case err != nil && l.ctx.Err() != nil && errors.Is(err, context.Canceled):

@@ -3,6 +3,7 @@ package command
 import (
 	"crypto/sha1" // what EVALSHA is defined with; not used for secrecy
 	"encoding/hex"
+	"errors"
 )
 
 // Script is one Lua script, ready to be sent by its digest.
@@ -10,12 +11,28 @@ type Script struct {
 	name string
 	text any // the source, boxed for an argument list
 	sha  any // its SHA-1 in hex, boxed
+	fits func(value any) bool
 }
 
-// NewScript prepares the script of the given source; name is for messages.
-func NewScript(name, text string) *Script {
+// NewScript prepares the script of the given source; name is for messages, and fits reports whether a value can be
+// a reply of it. A nil fits accepts each value.
+func NewScript(name, text string, fits func(value any) bool) *Script {
 	sum := sha1.Sum([]byte(text))
-	return &Script{name: name, text: text, sha: hex.EncodeToString(sum[:])}
+	return &Script{name: name, text: text, sha: hex.EncodeToString(sum[:]), fits: fits}
+}
+
+// errShifted is why a reply is not believed: another one of its batch is none that the script asked for gives, so
+// something between the client and Redis has added a reply or left one out, and each may be that to another request.
+var errShifted = errors.New("replies out of order: something between the client and Redis adds or loses some")
+
+// shifted reports whether one of the replies to calls is none that the call's script gives.
+func shifted(calls []*Call, cmds []once) bool {
+	for i, c := range calls {
+		if value, err := cmds[i].result(); err == nil && value != nil && c.Script.fits != nil && !c.Script.fits(value) {
+			return true
+		}
+	}
+	return false
 }
 
 // Name returns the name given to NewScript.

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-var countScript = NewScript("count", "return redis.call('incr', KEYS[1])")
+var countScript = NewScript("count", "return redis.call('incr', KEYS[1])", nil)
 
 func call(t *testing.T, x *Executor, s *Script, keys ...string) []*outcome {
 	t.Helper()
@@ -66,6 +66,41 @@ func TestServer_LostReplyIsNotSentAgain(t *testing.T) {
 		}
 		if got := srv.Admin().Get(context.Background(), "counted").Val(); got != "1" {
 			t.Errorf("of %d: the script ran %s times", n, got)
+		}
+	}
+}
+
+// Something between the client and Redis adds a reply that no script gives, or loses one: of what is read behind it,
+// no call takes a reply that was another's, and the connection is used no more.
+func TestServer_ShiftedReplies(t *testing.T) {
+	numbers := NewScript("numbers", "return redis.call('incr', KEYS[1])", func(v any) bool { _, ok := v.(int64); return ok })
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	x := New(p.Client(t))
+	defer stop(t, x)
+	<-call(t, x, numbers, "warm")[0].replies
+	const n = 64
+	for round, added := range []string{"+OK\r\n:7\r\n", "$2\r\nhi\r\n:7\r\n", "*0\r\n:7\r\n"} {
+		p.Answer(redistest.Containing("odd"), 1, added)
+		keys := make([]string, n)
+		for i := range n {
+			keys[i] = fmt.Sprint("k", round, ".", i)
+			srv.Admin().Set(context.Background(), keys[i], 100*i, 0)
+		}
+		keys[n/3] = "odd"
+		for turn := range 2 {
+			for i, o := range call(t, x, numbers, keys...) {
+				r := <-o.replies
+				if i == n/3 {
+					continue
+				}
+				if v, ok := r.Value.(int64); r.Outcome == Answered && (!ok || v/100 != int64(i)) {
+					t.Errorf("%q, turn %d: call %d got %v", added, turn, i, r.Value)
+				}
+				if turn > 0 && r.Outcome != Answered {
+					t.Errorf("%q: call %d afterwards: %v, %v", added, i, r.Outcome, r.Err)
+				}
+			}
 		}
 	}
 }

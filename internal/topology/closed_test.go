@@ -63,3 +63,81 @@ func TestClosed_ClusterClient(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Each call on a client that was closed before its manager ends, and what waited does: over a cluster's client as over
+// one of Sentinel's.
+func TestClosed_EachCall(t *testing.T) {
+	for name, start := range map[string]func() (client, other redis.UniversalClient){
+		"cluster": func() (client, other redis.UniversalClient) {
+			c := redistest.StartCluster(t)
+			return c.Client(t), c.Client(t)
+		},
+		"Sentinel": func() (client, other redis.UniversalClient) {
+			s := redistest.StartSentinel(t, 1)
+			return s.Client(t), s.Client(t)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, other := start()
+			m := manager(t, client, holdfast.WithLease(time.Hour))
+			holder := manager(t, other, holdfast.WithLease(time.Hour))
+			locks := map[string]func(m *holdfast.Manager) holdfast.Locker{
+				"mutex":      func(m *holdfast.Manager) holdfast.Locker { return m.Mutex("a") },
+				"fair":       func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex("b") },
+				"write side": func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("c") },
+				"read side":  func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("d").RLocker() },
+				"several":    func(m *holdfast.Manager) holdfast.Locker { return multi(t, m, "e", "f") },
+			}
+			calls := make(map[string]chan error)
+			call := func(what string, f func() error) {
+				c := make(chan error, 1)
+				calls[what] = c
+				go func() { c <- f() }()
+			}
+			taken := func(l holdfast.Locker) func() error {
+				return func() error { _, err := l.Lock(context.Background()); return err }
+			}
+			held := make(map[string]*holdfast.Lease)
+			for what, of := range locks {
+				if what == "read side" { // readers wait for a writer
+					held[what] = mustLock(t, holder.RWMutex("d"))
+				} else {
+					held[what] = mustLock(t, of(holder))
+				}
+				call("a waiter for "+what, taken(of(m)))
+			}
+			given, kept := mustLock(t, m.Mutex("given")), mustLock(t, m.Mutex("kept"))
+			redistest.Eventually(t, patience, "they wait", func() bool { return m.Stats().Waiting >= len(locks) })
+			_ = client.Close()
+			for what, of := range locks {
+				call("Lock of "+what, taken(of(m)))
+				call("TryLock of "+what, func() error { _, err := of(m).TryLock(context.Background()); return err })
+			}
+			call("Unlock", func() error { return given.Unlock(context.Background()) })
+			call("Extend", func() error { return kept.Extend(context.Background(), time.Hour) })
+			call("Inspect", func() error { _, err := m.Inspect(context.Background(), "a"); return err })
+			call("ForceUnlock", func() error { _, err := m.ForceUnlock(context.Background(), "a"); return err })
+			for what, c := range calls {
+				select {
+				case err := <-c:
+					if !errors.Is(err, holdfast.ErrUnavailable) || !errors.Is(err, redis.ErrClosed) {
+						t.Errorf("%s: %v", what, err)
+					}
+				case <-time.After(patience):
+					t.Errorf("%s waits", what)
+				}
+			}
+			closed := make(chan error, 1)
+			go func() { closed <- m.Close(context.Background()) }()
+			select {
+			case <-closed: // that what is left was not released, Unlock has said
+			case <-time.After(patience):
+				t.Error("Close waits")
+			}
+			for _, l := range held {
+				mustUnlock(t, l)
+			}
+		})
+	}
+}

@@ -60,7 +60,7 @@ func (l *Redlock) round(ctx context.Context, votes []*Lease) *round {
 		return r
 	}
 	if state == voting.Lost {
-		r.kept = r.whole.dissolveBut(func(p *Lease) bool { return voting.Keeps(r.members, memberOf(l.members, p), r.at) })
+		r.kept = r.whole.dissolveBut(func(p *Lease) bool { return voting.Keeps(memberOf(l.members, p), r.at) })
 	} else {
 		r.whole.dissolve()
 	}

@@ -117,7 +117,7 @@ func (e *election) count(i int8, b bug) {
 	case voting.Lost:
 		for m := range e.n {
 			switch {
-			case c.with[m] == vote && (b == "every vote is kept" || voting.Keeps(all, int(m), at)):
+			case c.with[m] == vote && (b == "every vote is kept" || voting.Keeps(int(m), at)):
 			default:
 				c.drop(m)
 			}

@@ -4,9 +4,10 @@
 // A candidate asks all members at the same time and has the lock with a majority. If several ask at
 // the same time, the votes can split, and then all but one must give way, although no candidate knows
 // of another. So the members have an order that all candidates know. A candidate without a majority
-// gives back all votes but those of the members before the first that refused it, and waits in the
-// queue of that one. A candidate therefore waits only for members behind those whose votes it has, so
-// candidates never wait for each other in a circle, whatever each of them believes about the members.
+// waits in the queue of the first member that refused it, of those where it has not waited in vain
+// lately. It keeps the votes of the members before that one and gives back all others. A candidate
+// therefore waits only for members behind those whose votes it has, so candidates never wait for each
+// other in a circle, whatever each of them believes about the members.
 //
 // A member that is silent must not decide how long that takes: one that is late, compared with those
 // that answered, counts as absent.
@@ -108,8 +109,10 @@ func Count(all []Member) (s State, at int) {
 	return Lost, at
 }
 
-// Keeps reports whether a candidate that waits at a member keeps the vote of another meanwhile.
-func Keeps(all []Member, vote, at int) bool { return at >= 0 && before(all, vote, at) }
+// Keeps reports whether a candidate that waits at a member keeps the vote of another meanwhile. What the
+// candidate thinks of the members does not count, only the order that all candidates share: two that shun
+// different members would otherwise keep what the other waits for.
+func Keeps(vote, at int) bool { return vote < at }
 
 // before reports whether member i comes before member j.
 func before(all []Member, i, j int) bool {

@@ -66,14 +66,30 @@ func TestLimit_LeavesAMajority(t *testing.T) {
 	}
 }
 
-func TestKeeps(t *testing.T) {
-	all := []Member{{}, {}, {Vain: true}, {}}
-	for _, tc := range []struct {
-		vote, at int
-		want     bool
-	}{{0, 1, true}, {1, 0, false}, {1, 1, false}, {2, 3, false}, {3, 2, true}, {0, -1, false}} {
-		if got := Keeps(all, tc.vote, tc.at); got != tc.want {
-			t.Errorf("the vote of %d while it waits at %d: %v", tc.vote, tc.at, got)
+// Whatever two candidates think of the members, none keeps the vote that the other one waits for while that
+// one keeps what the first waits for. One member is away, so that the others can split.
+func TestKeeps_NoCircle(t *testing.T) {
+	const members = 5
+	has := func(set, i int) bool { return set>>i&1 == 1 }
+	waits := func(vain, votes, away int) int { // where a candidate waits that has the votes
+		all := make([]Member, members)
+		for i := range all {
+			all[i] = Member{Answer: Refused, Lag: ms, Vain: has(vain, i)}
+			if has(votes, i) {
+				all[i].Answer = Granted
+			}
+		}
+		all[away].Answer = Failed
+		_, at := Count(all)
+		return at
+	}
+	for away := range members {
+		for sets := range 1 << (3 * members) {
+			one, two, votes := sets&31, sets>>5&31, sets>>10
+			a, b := waits(one, votes, away), waits(two, 31&^votes, away)
+			if a >= 0 && b >= 0 && Keeps(b, a) && Keeps(a, b) {
+				t.Fatalf("without %d, with %05b and %05b in vain and the votes %05b: they wait at %d and %d, for each other", away, one, two, votes, a, b)
+			}
 		}
 	}
 }

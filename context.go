@@ -7,10 +7,15 @@ import "context"
 // cancelled when the lease ends, with the cause that Err then returns; and with parent, whose
 // deadline it has: do not pass a context that was made to bound the wait for the lock.
 //
+// It panics with an *OptionError if parent is nil.
+//
 // A context that nobody uses any more is garbage-collected. Parents that share a Done channel,
 // as a context and those that only add values to it do, count as one: the lease keeps the first
 // of them, a few hundred bytes, until that parent or the lease ends.
 func (l *Lease) Context(parent context.Context) context.Context {
+	if parent == nil {
+		panic(missing("Lease.Context", "parent"))
+	}
 	return &leaseContext{parent, l, l.endWith(parent)}
 }
 

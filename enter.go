@@ -30,6 +30,9 @@ type named struct {
 }
 
 func (m *Manager) newHandle(k kind, name string, opts []LockOption) handle {
+	if m == nil {
+		return handle{&named{name: name, err: &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil"}}, k}
+	}
 	h := handle{&named{m: m, family: k, name: name, mapped: m.mapName(name), cfg: m.lock}, k}
 	if err := wire.CheckName(h.mapped); err != nil {
 		h.err = invalidName(name, h.mapped, err)

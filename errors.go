@@ -52,7 +52,7 @@ var (
 	// ErrInvalidName: no lock can have this name. Nothing was sent.
 	ErrInvalidName = errors.New("holdfast: invalid lock name")
 
-	// ErrInvalidOption: an option's value makes no sense, see *OptionError. Nothing
+	// ErrInvalidOption: an option's value makes no sense, or an argument or the lock is nil, see *OptionError. Nothing
 	// was sent.
 	ErrInvalidOption = errors.New("holdfast: invalid option")
 

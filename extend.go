@@ -19,6 +19,12 @@ import (
 // Deadline. Several locks are extended at the same time. Extend needs all those of a Multi, and
 // returns with a majority of a Redlock's, while the others go on; after an error some may last longer.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
+	if err := l.check("Extend"); err != nil {
+		return err
+	}
+	if ctx == nil {
+		return missing("Extend", "context")
+	}
 	if l.group != nil {
 		return l.group.extend(ctx, l, d)
 	}

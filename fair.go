@@ -25,11 +25,25 @@ func (m *Manager) FairMutex(name string, opts ...LockOption) *FairMutex {
 }
 
 // Lock is Mutex.Lock, in the order of arrival.
-func (l *FairMutex) Lock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, false) }
+func (l *FairMutex) Lock(ctx context.Context) (*Lease, error) {
+	return l.side().lock(ctx, "Lock", false)
+}
 
 // TryLock is Mutex.TryLock. It does not overtake: it returns ErrNotAcquired also if the
 // lock is about to go to somebody who waits.
-func (l *FairMutex) TryLock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
+func (l *FairMutex) TryLock(ctx context.Context) (*Lease, error) {
+	return l.side().lock(ctx, "TryLock", true)
+}
 
 // LockAsync is Mutex.LockAsync, in the order of arrival.
-func (l *FairMutex) LockAsync(ctx context.Context) <-chan Result { return l.acquireAsync(ctx) }
+func (l *FairMutex) LockAsync(ctx context.Context) <-chan Result {
+	return l.side().lockAsync(ctx, "LockAsync")
+}
+
+// side returns the lock's handle; nil if l is.
+func (l *FairMutex) side() *handle {
+	if l == nil {
+		return nil
+	}
+	return &l.handle
+}

@@ -68,6 +68,9 @@ type Holder struct {
 // it arrives: it is for people and dashboards, never to decide whether to act. Errors are
 // ErrInvalidName, ErrUnavailable and ErrClosed.
 func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
+	if err := m.check(ctx, "Inspect"); err != nil {
+		return Info{}, err
+	}
 	mapped := m.mapName(name)
 	if err := wire.CheckName(mapped); err != nil {
 		return Info{}, invalidName(name, mapped, err)
@@ -155,6 +158,9 @@ func timeLeft(ms int64) time.Duration {
 //
 // It is for operators: the code that held the lock may still be running.
 func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
+	if err := m.check(ctx, "ForceUnlock"); err != nil {
+		return false, err
+	}
 	mapped := m.mapName(name)
 	if err := wire.CheckName(mapped); err != nil {
 		return false, invalidName(name, mapped, err)

@@ -40,8 +40,13 @@ type Result struct {
 // Do blocks for as long as Lock, fn and Unlock take. ctx bounds all of it, since fn's context
 // derives from it: to bound the wait alone, call Lock with a context of its own.
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease) error) (err error) {
-	if l == nil {
-		return &OptionError{"Do", nil, "Do: lock is nil"}
+	switch {
+	case ctx == nil:
+		return missing("Do", "context")
+	case l == nil:
+		return missing("Do", "lock")
+	case fn == nil:
+		return missing("Do", "function")
 	}
 	lease, err := l.Lock(ctx)
 	if err != nil {
@@ -101,7 +106,7 @@ type syncLocker struct {
 
 func (s *syncLocker) Lock() {
 	if s.l == nil {
-		panic(&OptionError{"SyncLocker", nil, "SyncLocker: lock is nil"})
+		panic(missing("SyncLocker", "lock"))
 	}
 	lease, err := s.l.Lock(s.ctx)
 	if err != nil {

@@ -293,7 +293,9 @@ func (m *Manager) askPatience() time.Duration { return validity.AskPatience(m.ex
 // Close may be called more than once; every call that waits for the end returns the same
 // result. It does not close the client.
 func (m *Manager) Close(ctx context.Context) error {
-	_ = ctx.Err() // without a context nothing has been done when this panics
+	if err := m.check(ctx, "Close"); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	first := !m.closed
 	var entries []*entry

@@ -135,6 +135,9 @@ func handlesOf(caller string, locks []Locker) ([]*handle, error) {
 // The lease ends with the first of the locks that is lost, and the others are then
 // released. Its Deadline is the earliest of theirs; Extend prolongs all.
 func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
+	if err := checkCall(ctx, "Lock", l.together()); err != nil {
+		return nil, err
+	}
 	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
 	lease, err := l.acquire(ctx, op, true)
 	again := (errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrUnavailable)) && !errors.Is(err, ctx.Err())
@@ -151,6 +154,9 @@ func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 // has its own. Each may take as long as Mutex.TryLock, and none goes on beyond ctx. Otherwise it is
 // like Lock.
 func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
+	if err := checkCall(ctx, "TryLock", l.together()); err != nil {
+		return nil, err
+	}
 	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
 	lease, err := l.acquire(ctx, op, true)
 	op.acquired(lease, err)
@@ -200,4 +206,12 @@ func (l *Multi) acquire(caller context.Context, op *operation, once bool) (*Leas
 		return nil, err
 	}
 	return whole, nil
+}
+
+// together returns the handle of all locks; nil if l is.
+func (l *Multi) together() *handle {
+	if l == nil {
+		return nil
+	}
+	return &l.whole
 }

@@ -44,7 +44,7 @@ func (m *Manager) Mutex(name string, opts ...LockOption) *Mutex {
 // or ErrInvalidOption. It returns within 50 ms of the end of ctx, whatever Redis does,
 // if the process gets the CPU: where thousands of callers share a context, each takes its turn, 2 to 9 µs
 // of a busy core. A request that is under way then is undone in the background.
-func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, false) }
+func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.side().lock(ctx, "Lock", false) }
 
 // TryLock asks once and waits for no other owner. It returns ErrNotAcquired if another owner
 // held the lock at some moment of the call, and ErrUnavailable if Redis refused or did not
@@ -52,10 +52,22 @@ func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.acquire(ctx
 // where Redis is far away, and the timeout of WithReplicas on top; docs/OPERATIONS.md has the figures. A
 // request over a connection that is dead is repeated over another one within that time. If Redis has not answered earlier requests of this process for the
 // lock, or its release, it can take three times as long. Otherwise it is like Lock.
-func (l *Mutex) TryLock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
+func (l *Mutex) TryLock(ctx context.Context) (*Lease, error) {
+	return l.side().lock(ctx, "TryLock", true)
+}
 
 // LockAsync is Lock without the wait: exactly one result arrives on the returned channel,
 // which is buffered, so that nothing waits for somebody to receive it. A lease that
 // arrives is held, and must be unlocked, even if ctx has ended since. No goroutine is
 // parked for it.
-func (l *Mutex) LockAsync(ctx context.Context) <-chan Result { return l.acquireAsync(ctx) }
+func (l *Mutex) LockAsync(ctx context.Context) <-chan Result {
+	return l.side().lockAsync(ctx, "LockAsync")
+}
+
+// side returns the lock's handle; nil if l is.
+func (l *Mutex) side() *handle {
+	if l == nil {
+		return nil
+	}
+	return &l.handle
+}

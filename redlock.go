@@ -79,6 +79,9 @@ func (l *Redlock) quorum() int { return voting.Quorum(len(l.members)) }
 // and ErrUnavailable if too few members answered in the time that Mutex.TryLock gives each; both say
 // what each member did. What was granted is then given back. Other errors are those of Mutex.TryLock.
 func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
+	if err := checkCall(ctx, "TryLock", l.together()); err != nil {
+		return nil, err
+	}
 	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
 	lease, err := l.reenter(ctx), error(nil)
 	if lease == nil {
@@ -101,6 +104,9 @@ func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 // While too few members can be asked it keeps trying, but not if that is because they deny it (see
 // Mutex.Lock). Errors are those of Mutex.Lock, and say what each member did.
 func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
+	if err := checkCall(ctx, "Lock", l.together()); err != nil {
+		return nil, err
+	}
 	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
 	lease, err := l.reenter(ctx), error(nil)
 	if lease == nil {
@@ -219,4 +225,12 @@ func (l *Redlock) retake(whole *Lease, h *handle) {
 			return
 		}
 	}
+}
+
+// together returns the handle of all locks; nil if l is.
+func (l *Redlock) together() *handle {
+	if l == nil {
+		return nil
+	}
+	return &l.whole
 }

@@ -165,8 +165,11 @@ func (l *Redlock) follow(whole *Lease, h *handle) {
 // WithoutOwner returns a copy of ctx that carries no lease: a Lock under it competes with the locks
 // held under ctx instead of re-entering them. Use it where the work under a lock fans out to
 // goroutines that are to exclude each other on that same lock. Goroutines that share the
-// context of one lock exclude each other on all other locks without it.
+// context of one lock exclude each other on all other locks without it. It panics with an *OptionError if ctx is nil.
 func WithoutOwner(ctx context.Context) context.Context {
+	if ctx == nil {
+		panic(missing("WithoutOwner", "context"))
+	}
 	if !carriesLeases(ctx) {
 		return ctx
 	}

@@ -36,24 +36,34 @@ func (m *Manager) RWMutex(name string, opts ...LockOption) *RWMutex {
 
 // Lock takes the write side; it is like Mutex.Lock, and returns ErrWouldDeadlock if ctx
 // descends from Lease.Context of a held lease of the read side only.
-func (l *RWMutex) Lock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, false) }
+func (l *RWMutex) Lock(ctx context.Context) (*Lease, error) { return l.side().lock(ctx, "Lock", false) }
 
 // TryLock takes the write side; it is like Mutex.TryLock.
-func (l *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
+func (l *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
+	return l.side().lock(ctx, "TryLock", true)
+}
 
 // LockAsync takes the write side; it is like Mutex.LockAsync.
-func (l *RWMutex) LockAsync(ctx context.Context) <-chan Result { return l.acquireAsync(ctx) }
+func (l *RWMutex) LockAsync(ctx context.Context) <-chan Result {
+	return l.side().lockAsync(ctx, "LockAsync")
+}
 
 // RLock takes the read side; otherwise it is like Mutex.Lock.
-func (l *RWMutex) RLock(ctx context.Context) (*Lease, error) { return l.read.acquire(ctx, false) }
+func (l *RWMutex) RLock(ctx context.Context) (*Lease, error) {
+	return l.readSide().lock(ctx, "RLock", false)
+}
 
 // TryRLock takes the read side without waiting. It returns ErrNotAcquired if a writer
 // holds the lock or waits for it; of one that waits in another process, a process that has a
 // reader inside may not have learned yet (see RWMutex). Otherwise it is like Mutex.TryLock.
-func (l *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return l.read.acquire(ctx, true) }
+func (l *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
+	return l.readSide().lock(ctx, "TryRLock", true)
+}
 
 // RLockAsync takes the read side; otherwise it is like Mutex.LockAsync.
-func (l *RWMutex) RLockAsync(ctx context.Context) <-chan Result { return l.read.acquireAsync(ctx) }
+func (l *RWMutex) RLockAsync(ctx context.Context) <-chan Result {
+	return l.readSide().lockAsync(ctx, "RLockAsync")
+}
 
 // RLocker returns the read side as a Locker of its own.
 func (l *RWMutex) RLocker() Locker { return readSide{l} }
@@ -62,3 +72,19 @@ type readSide struct{ l *RWMutex }
 
 func (r readSide) Lock(ctx context.Context) (*Lease, error)    { return r.l.RLock(ctx) }
 func (r readSide) TryLock(ctx context.Context) (*Lease, error) { return r.l.TryRLock(ctx) }
+
+// side returns the lock's handle of the write side; nil if l is.
+func (l *RWMutex) side() *handle {
+	if l == nil {
+		return nil
+	}
+	return &l.handle
+}
+
+// readSide returns the handle of the read side; nil if l is.
+func (l *RWMutex) readSide() *handle {
+	if l == nil {
+		return nil
+	}
+	return &l.read
+}

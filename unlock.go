@@ -23,9 +23,15 @@ import (
 //
 // Unlock asks Redis as often as need be and blocks for at most a second (a quarter of a
 // short lease's TTL, but 100 ms at the least; twelve round trips where Redis is far away), whether ctx is done or not: ctx carries the
-// trace only. Several locks are released at the same time: all those of a Multi; of a Redlock's a
+// trace only, and may be nil. Several locks are released at the same time: all those of a Multi; of a Redlock's a
 // majority, with which it returns, while the others go on.
 func (l *Lease) Unlock(ctx context.Context) error {
+	if err := l.check("Unlock"); err != nil {
+		return err
+	}
+	if ctx == nil {
+		ctx = context.Background() // the lock must not stay held for that
+	}
 	ctx, op := l.manager().telemetry.release(ctx, l, !part)
 	err := l.giveUp(ctx, op)
 	op.released(err)

@@ -1,0 +1,68 @@
+package holdfast
+
+import "context"
+
+// What a caller must not pass is refused before anything is done or sent. All of it is nil where something is needed.
+
+// missing is the error of a call one of whose arguments is nil.
+func missing(call, what string) error { return &OptionError{call, nil, call + ": " + what + " is nil"} }
+
+// checkCall refuses a call of a lock's method: h is nil, or of no manager, or ctx is nil.
+func checkCall(ctx context.Context, call string, h *handle) error {
+	if ctx != nil && h != nil && h.named != nil && h.m != nil {
+		return nil
+	}
+	return badCall(ctx, call, h)
+}
+
+func badCall(ctx context.Context, call string, h *handle) error {
+	switch {
+	case h == nil:
+		return missing(call, "lock")
+	case h.named == nil: // a zero value
+		return &OptionError{call, nil, call + ": no Manager has made this lock"}
+	case h.m == nil:
+		return h.err
+	}
+	return missing(call, "context")
+}
+
+// check refuses a call of a lease's method.
+func (l *Lease) check(call string) error {
+	switch {
+	case l == nil:
+		return missing(call, "lease")
+	case l.hold == nil && l.group == nil: // a zero value
+		return &OptionError{call, nil, call + ": no lock has granted this lease"}
+	}
+	return nil
+}
+
+// check refuses a call of a manager's method.
+func (m *Manager) check(ctx context.Context, call string) error {
+	switch {
+	case m == nil:
+		return missing(call, "manager")
+	case ctx == nil:
+		return missing(call, "context")
+	}
+	return nil
+}
+
+// lock is acquire for a caller outside the package.
+func (h *handle) lock(ctx context.Context, call string, once bool) (*Lease, error) {
+	if err := checkCall(ctx, call, h); err != nil {
+		return nil, err
+	}
+	return h.acquire(ctx, once)
+}
+
+// lockAsync is acquireAsync for a caller outside the package.
+func (h *handle) lockAsync(ctx context.Context, call string) <-chan Result {
+	if err := checkCall(ctx, call, h); err != nil {
+		result := make(chan Result, 1)
+		result <- Result{Err: err}
+		return result
+	}
+	return h.acquireAsync(ctx)
+}

@@ -79,7 +79,11 @@ func (r *release) beginLocked(h *hold, queued bool, now time.Time) {
 func (r *release) prepareLocked(h *hold, queued bool, now time.Time) {
 	left := validity.TTL(max(0, h.deadline.Sub(now))) // more than the lease's, if it was extended
 	r.hold, r.script, r.sent = h, h.kind.releaseScript(), 0
-	r.args = h.releaseArgs(r.room[:], queued)
+	room := r.room[:]
+	if r.args != nil {
+		room = nil // those of the downgrade are there, and a copy of it may be being sent
+	}
+	r.args = h.releaseArgs(room, queued)
 	r.until = now.Add(max(h.cfg.ttl, claimTTL, left) + time.Second)
 	if h.extended { // perhaps by more than is known, if Extend was not answered: until this is
 		r.until = r.until.Add(validity.MaxTTL)

@@ -69,6 +69,13 @@ func TestLosses_AreLoggedOnce(t *testing.T) {
 			l.whole = "" // its holder has closed it
 		}},
 		"deadline": {holdfast.WithFixedLease(300 * time.Millisecond), holdfast.LostDeadline, func(t *testing.T, l *losing) {
+			redistest.Eventually(t, patience, "all have ended", func() bool { // else Unlock gives the last one back in time
+				n := 0
+				for _, m := range l.managers {
+					n += int(m.Stats().Lost)
+				}
+				return n == len(l.parts)
+			})
 			<-l.lease.Done()
 		}},
 		"renewal": {holdfast.WithLease(6 * time.Second), "", func(t *testing.T, l *losing) {

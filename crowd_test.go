@@ -3,6 +3,8 @@ package holdfast_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +123,60 @@ func TestCrowd_TheDeadKeepNobodyOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Waiters whose places have been deleted get them back by some requests for all of them, and each process's stand in the order of
+// their calls.
+func TestCrowd_ComesBackTogether(t *testing.T) {
+	const n = 3000
+	for name, keys := range map[string][]string{"the list": {queueOfA}, "the times": {timesOfA}, "both": {queueOfA, timesOfA}} {
+		for _, processes := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s, %d processes", name, processes), func(t *testing.T) {
+				srv := redistest.Start(t)
+				rdb := srv.Admin()
+				held := mustLock(t, managerOn(t, srv).FairMutex("a"))
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var managers []*holdfast.Manager
+				for range processes {
+					managers = append(managers, managerOn(t, srv))
+				}
+				var all []<-chan holdfast.Result
+				for i := range n {
+					all = append(all, managers[i%processes].FairMutex("a").LockAsync(ctx))
+				}
+				queued(t, srv, queueOfA, n)
+				before := byProcess(rdb.LRange(ctx, queueOfA, 0, -1).Val())
+				srv.ResetStats()
+				rdb.Del(ctx, keys...)
+				redistest.Eventually(t, time.Minute, "all stand again", func() bool {
+					return rdb.LLen(ctx, queueOfA).Val() == n && rdb.ZCard(ctx, timesOfA).Val() == n
+				})
+				if calls := srv.CommandCalls("evalsha"); calls > n/10 {
+					t.Errorf("%d requests for %d waiters", calls, n)
+				}
+				if after := byProcess(rdb.LRange(ctx, queueOfA, 0, -1).Val()); !maps.EqualFunc(before, after, slices.Equal[[]string]) {
+					t.Error("a process's waiters do not stand in their order")
+				}
+				cancel()
+				for _, r := range all {
+					<-r
+				}
+				gone(t, srv)
+				mustUnlock(t, held)
+			})
+		}
+	}
+}
+
+// byProcess sorts the ids of a queue by their processes.
+func byProcess(queue []string) map[string][]string {
+	all := map[string][]string{}
+	for _, id := range queue {
+		process, _, _ := strings.Cut(id, ":")
+		all[process] = append(all[process], id)
+	}
+	return all
 }
 
 // A place without a name keeps no waiter waiting. A batch of leaving waiters leaves one behind only if its script is cut off.

@@ -1,8 +1,6 @@
 package holdfast
 
 import (
-	"slices"
-
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
@@ -14,7 +12,10 @@ import (
 
 // places is what only the entry of a fair lock has. It is guarded by entry.mu.
 type places struct {
-	joining *join    // is putting waiters into the queue; nil: none
+	joining *join    // is putting waiters into the queue, or back into it; nil: none
+	keeping int      // requests that ask whether places are still there
+	lost    bool     // a waiter may have lost its place, see bid.lost
+	awaited int      // how many of those requests are to end before the lost ones come back
 	leaving *release // is taking waiters out of it; nil: none
 	leavers []*hold  // are to leave it next; counted in entry.releasing
 	private *hold    // the claim whose private channel of Redisson's is heard; nil: none
@@ -33,9 +34,10 @@ func (p *places) listenLocked(e *entry, first *hold) {
 	}
 }
 
-// join is one request to put waiters into the queue. It does not change once it is sent.
+// join is one request to put waiters into the queue, or back into it. It does not change once it is sent.
 type join struct {
 	e     *entry
+	back  bool   // they have stood there before, and return to the front
 	tries []*try // of the waiters, whom the reply is a verdict for
 	call  command.Call
 }
@@ -46,9 +48,12 @@ const joinBatch = 250
 
 // joinLocked asks for places for the waiters that have none.
 func (e *entry) joinLocked() {
-	if e.unheard {
+	if e.unheard && e.places.keeping == 0 {
 		e.unheard = false
 		e.keepAllLocked()
+	}
+	if e.places.joining == nil {
+		e.comeBackLocked()
 	}
 	if e.places.joining != nil {
 		return
@@ -121,9 +126,12 @@ func followsLocked(w *waiter) bool {
 
 // sendLocked sends the request for all whom j is for.
 func (j *join) sendLocked() {
-	e, k := j.e, j.e.keys
+	e, k, patience := j.e, j.e.keys, j.e.m.patienceNow()
+	if j.back {
+		patience = -patience
+	}
 	args := make([]any, 0, 6+len(j.tries))
-	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, e.m.patienceNow(), e.m.owners)
+	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, patience, e.m.owners)
 	for _, t := range j.tries {
 		args = append(args, t.hold.tail(fairKind))
 	}
@@ -197,88 +205,4 @@ func (m *Manager) patienceNow() float64 {
 		patience += deafMark
 	}
 	return patience
-}
-
-// keepRequest is one request for waiters of a fair lock to keep their places in its
-// queue. Each process refreshes its own, a hundred per request, three times in the
-// patience after which a silent one is dropped; the first of them asks for the lock
-// itself now and then, which keeps its place as well.
-type keepRequest struct {
-	e      *entry
-	claims []*hold
-	call   command.Call
-}
-
-// keepAllLocked finds out which waiters of a fair lock have lost their place, or have
-// been granted the lock unheard.
-func (e *entry) keepAllLocked() {
-	var claims []*hold
-	for w := e.waiters.Front(); w != nil; w = w.Next() {
-		if w.Value.queued {
-			claims = append(claims, w.Value.claim)
-		}
-	}
-	for some := range slices.Chunk(claims, renewBatch) {
-		e.m.executor.Submit(e.newKeep(some))
-	}
-}
-
-func (e *entry) newKeep(claims []*hold) *command.Call {
-	m := e.m
-	args := make([]any, 0, 5+len(claims))
-	args = append(args, e.keys.Lock, e.keys.Queue, e.keys.Deadlines, m.patienceNow(), m.owners)
-	for _, h := range claims {
-		args = append(args, h.tail(fairKind))
-	}
-	r := &keepRequest{e: e, claims: claims}
-	r.call = command.Call{
-		Script:   keepScript,
-		Args:     keepScript.Args(3, args...),
-		Handler:  r,
-		Patience: m.askPatience(),
-		Lapses:   true, // the scheduler asks again
-	}
-	return &r.call
-}
-
-// Replied is called by the executor with the end of the request.
-func (r *keepRequest) Replied(_ *command.Call, reply command.Reply) {
-	e, m := r.e, r.e.m
-	codes, ok := reply.Value.([]any)
-	answered := reply.Outcome == command.Answered && ok && len(codes) == len(r.claims)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for i, h := range r.claims {
-		switch {
-		case h.phase != claimed:
-			// Granted meanwhile: what the schedule has now is the hold.
-		case !answered:
-			m.scheduler.Retry(&h.item)
-		default:
-			m.scheduler.Confirm(&h.item, reply.Sent, m.patience, m.patience)
-			if codes[i] != int64(keepDone) {
-				e.seekLocked(h)
-			}
-		}
-	}
-}
-
-// Overdue does nothing: the scheduler hands the claims out again by itself.
-func (r *keepRequest) Overdue(*command.Call) {}
-
-// Stranded is called by the executor when the connection is dead.
-func (r *keepRequest) Stranded(*command.Call) {
-	e := r.e
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.keepAllLocked()
-}
-
-// seekLocked asks for the lock for a claim that has no place any more: it has been granted
-// and the message was lost, or its process was silent for too long, or waiters of
-// Redisson pushed it out; asking brings it the grant or a place at the front.
-func (e *entry) seekLocked(h *hold) {
-	if w := h.waiter; w.Parked() && w.Value.current == nil {
-		e.tryLocked(w)
-	}
 }

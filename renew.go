@@ -28,7 +28,9 @@ func (m *Manager) renew(due []*hold) {
 	var calls []*command.Call
 	for key, holds := range batches {
 		most := renewBatch
-		if (m.cluster || m.oneSlot.Load()) && key.queue == nil {
+		if key.queue != nil {
+			most = keepBatch
+		} else if m.cluster || m.oneSlot.Load() {
 			most = 1 // keys of one script must share a slot; the requests share a pipeline
 		}
 		for n := 0; len(holds) > 0; holds = holds[n:] {

@@ -103,8 +103,12 @@ const (
 	renewStolen = 2
 )
 
-// keepDone is the code of keep for a waiter that has its place.
-const keepDone = 1
+// Codes of keep, per waiter.
+const (
+	keepGone    = 0 // it has no place any more
+	keepDone    = 1
+	keepGranted = 2 // it has the lock
+)
 
 // verdict is the reply of an acquire script that is not a token.
 type verdict struct {

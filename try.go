@@ -265,7 +265,7 @@ func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost 
 	e.refused = true
 	w := t.hold.waiter
 	if t.stands {
-		w.Value.clock, w.Value.before, w.Value.foreign = v.clock, t.sent, v.foreign
+		w.Value.clock, w.Value.before, w.Value.foreign, w.Value.lost = v.clock, t.sent, v.foreign, false
 		if !w.Value.queued {
 			w.Value.queued = true
 			if e.kind == fairKind { // others ask for them often enough

@@ -1,12 +1,13 @@
 -- join.lua: put several waiters of one process into the queue of a fair lock, in order.
 -- They come behind a first one that has asked for the lock itself, or that will. A repeated
--- request finds those that stand there, and puts the others behind whoever came meanwhile.
+-- request finds those that stand there, and puts the others behind whoever came meanwhile. Or let them keep the
+-- places that they had, and return to the front if those were taken away.
 --
 -- KEYS[1]    the lock
 -- KEYS[2]    queue of waiters: list, see prelude/queue.lua
 -- KEYS[3]    its times: zset
 -- KEYS[4]    tombstones: zset of owner ids that were given up
--- ARGV[1]    patience, milliseconds
+-- ARGV[1]    patience, milliseconds; below 0 if they stood in the queue before
 -- ARGV[2]    what the ids begin with
 -- ARGV[2+i]  what the i-th id ends with
 --
@@ -26,17 +27,28 @@ if graves ~= 'none' and graves ~= 'zset' then
   return wrong(KEYS[4])
 end
 local queue, deadlines, now = KEYS[2], KEYS[3], server_time()
-local behind, foreign = foreign_before(queue), false
+local ids, patience = {}, tonumber(ARGV[1])
 for i = 3, #ARGV do
   local id = ARGV[2] .. ARGV[i]
   local gone = graves == 'zset' and redis.call('zscore', KEYS[4], id) or redis.call('hexists', KEYS[1], id) == 1
   if not gone then
-    local after, failure = stand(queue, deadlines, now, id, tonumber(ARGV[1]), behind)
-    if failure then
-      return failure
-    end
-    foreign = after or foreign
+    ids[#ids + 1] = id
   end
+end
+local behind, foreign, back = foreign_before(queue), false, patience < 0 and #ids > 0
+if back then
+  local kind = redis.call('type', queue).ok
+  if kind ~= 'none' and kind ~= 'list' then
+    return wrong(queue)
+  end
+  come_back(queue, ids)
+end
+for _, id in ipairs(ids) do
+  local after, failure = stand(queue, deadlines, now, id, patience, behind, back)
+  if failure then
+    return failure
+  end
+  foreign = after or foreign
 end
 local ttl = redis.call('pttl', KEYS[1])
 return {0, 0, ttl == -2 and 0 or ttl, now, foreign and 1 or 0}

@@ -10,20 +10,26 @@
 --
 -- Returns an array with one code per id:
 --          1   it keeps its place
---          0   it has none, or the list has lost it; it may have been granted the lock
+--          0   it has none, or the list has lost it
+--          2   it has been granted the lock
 
 -- prelude: queue stand
 
 local queue, deadlines, now = KEYS[2], KEYS[3], server_time()
-local behind, there = foreign_before(queue), listed(queue, deadlines)
-local codes = {}
+local behind, codes, ids, times, some = foreign_before(queue), {}, {}, {}, false
 for i = 3, #ARGV do
   local id = ARGV[2] .. ARGV[i]
-  codes[i - 2] = 0
-  local old = redis.call('zscore', deadlines, id)
-  if old and there(id) then
-    redis.call('zadd', deadlines, (kept_until(now, id, tonumber(ARGV[1]), old, behind)), id)
-    codes[i - 2] = 1
+  ids[i - 2], ids[id], times[i - 2] = id, true, redis.call('zscore', deadlines, ARGV[2] .. ARGV[i])
+  some = some or times[i - 2]
+end
+local there = some and listed(queue, deadlines, ids)
+for i, id in ipairs(ids) do
+  codes[i] = 0
+  if times[i] and there(id) then
+    redis.call('zadd', deadlines, (kept_until(now, id, tonumber(ARGV[1]), times[i], behind)), id)
+    codes[i] = 1
+  elseif redis.pcall('hexists', KEYS[1], id) == 1 then
+    codes[i] = 2
   end
 end
 if redis.call('exists', KEYS[1], queue) > 0 then

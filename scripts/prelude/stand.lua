@@ -43,50 +43,73 @@ local function keep_keys(queue, deadlines, fresh)
     or redis.pcall('pexpire', queue, '86400000') == 1 and redis.pcall('pexpire', deadlines, '86400000') == 1
 end
 
--- reinstate puts id in front, behind those of its process that came before it.
-local function reinstate(queue, id)
-  local inbox, number = inbox_of(id)
-  local i, before = 0, nil
-  while true do
-    local other = redis.call('lindex', queue, i)
-    local its, earlier = inbox_of(other or '')
-    if its ~= inbox or tonumber(earlier) > tonumber(number) then
+-- come_back puts those of ids that are not in the list in front of it. The ids are of one process, in the order of
+-- their numbers, and so its places stay: a waiter of it with a lower number than one that comes back moves to a place
+-- further in front. So each waiter of other processes is passed by no more than have come back. It reads the list once,
+-- however many come back.
+local function come_back(queue, ids)
+  local last, prefix = ids[#ids], string.match(ids[1], '^[^:]+:')
+  local from, away, standing = #prefix + 1, {}, {}
+  local function number_of(id)
+    return tonumber(string.match(id, '^%d+', from))
+  end
+  for _, id in ipairs(ids) do
+    away[id] = true
+  end
+  for i, id in ipairs(redis.call('lrange', queue, '0', '-1')) do
+    -- Mostly those who have come back before stand here, with numbers as long, and higher.
+    if (#id ~= #last or id <= last) and string.sub(id, 1, from - 1) == prefix then
+      standing[#standing + 1], away[id] = {id = id, number = number_of(id), at = i - 1}, nil
+    end
+  end
+  local back, highest = {}, nil
+  for _, id in ipairs(ids) do
+    if away[id] then
+      highest = number_of(id)
+      back[#back + 1] = {id = id, number = highest}
+    end
+  end
+  local all, places = {unpack(back)}, {}
+  for _, other in ipairs(#back > 0 and standing or {}) do
+    if other.number and other.number < highest then
+      all[#all + 1], places[#places + 1] = other, other.at
+    end
+  end
+  if #places > 0 then
+    table.sort(all, function(a, b) return a.number < b.number end)
+  end
+  for i, at in ipairs(places) do
+    if redis.pcall('lset', queue, at, all[#back + i].id).err then -- an ACL of an earlier version: they pass the others
+      all = back
       break
     end
-    i, before = i + 1, other
   end
-  if before then
-    redis.call('linsert', queue, 'after', before, id)
-  else
-    redis.call('lpush', queue, id)
+  for i = #back, 1, -1 do
+    redis.call('lpush', queue, all[i].id)
   end
-end
-
--- members returns the set of those in the list.
-local function members(queue)
-  local all = {}
-  for _, id in ipairs(redis.call('lrange', queue, '0', '-1')) do
-    all[id] = true
-  end
-  return all
 end
 
 -- listed returns a function that tells whether an id that has a time stands in the list as well: somebody
--- may have deleted that. It is read only where the two keys differ in length.
-local function listed(queue, deadlines)
+-- may have deleted that. It is read only where the two keys differ in length. ids is the set of those that are asked for.
+local function listed(queue, deadlines, ids)
   if redis.call('zcount', deadlines, '-inf', '+inf') == redis.call('llen', queue) then
     return function() return true end
   end
-  local all = members(queue)
-  return function(id) return all[id] end
+  local found = {}
+  for _, id in ipairs(redis.call('lrange', queue, '0', '-1')) do
+    if ids[id] then
+      found[id] = true
+    end
+  end
+  return function(id) return found[id] end
 end
 
 -- stand puts id into the queue, or keeps its place: for patience milliseconds; a
 -- negative patience says that it stood there before, so that if its place was taken
 -- away meanwhile, it returns to the front, deaf if nobody listens to its inbox. It returns whether a waiter of Redisson
 -- stands before it; on failure nil and the reply for the caller. A caller that has
--- several ids passes the result of foreign_before.
-local function stand(queue, deadlines, now, id, patience, behind)
+-- several ids passes the result of foreign_before; and true if those have come back already, see come_back.
+local function stand(queue, deadlines, now, id, patience, behind, back)
   local fresh, known = false, redis.pcall('zscore', deadlines, id)
   if type(known) == 'table' then
     return nil, wrong(deadlines, known)
@@ -95,11 +118,11 @@ local function stand(queue, deadlines, now, id, patience, behind)
   if type(last) == 'table' then
     return nil, wrong(queue, last)
   end
-  if patience < 0 and not (known and listed(queue, deadlines)(id)) then
-    if known or not members(queue)[id] then -- it is there if only the zset was deleted
-      reinstate(queue, id)
+  if patience < 0 and (back or not (known and listed(queue, deadlines, {[id] = true})(id))) then
+    if not back then
+      come_back(queue, {id})
     end
-    fresh = true -- one of the two may be
+    fresh = true -- one of the two keys may be
     if not known and patience % 1 == 0 and redis.pcall('pubsub', 'numsub', (inbox_of(id)))[2] == 0 then
       -- Its process hears an inbox, as it believes, but at another server: the master's name has moved.
       -- Taken for dead, it would be passed over again and again; deaf, it is granted the lock and asks.

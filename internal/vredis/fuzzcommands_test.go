@@ -160,7 +160,6 @@ var (
 type composer struct {
 	*rand.Rand
 	times int // made so far: no two are near each other
-	multi bool
 }
 
 func (g *composer) of(all []string) string { return all[g.IntN(len(all))] }

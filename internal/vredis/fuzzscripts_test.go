@@ -67,10 +67,8 @@ func (g *plan) right(id string) string {
 
 // wrongType makes a key of a random kind.
 func (g *plan) wrongType(key string) []string {
-	return [][]string{{"set", key, "x"}, {"rpush", key, "x"}, {"hset", key, "a", "1", "b", "2"}, {"zadd", key, "1", "x"}, {"sadd", key, "x"}, {"hset", key, "1"[:1], "x"}}[g.IntN(6)]
+	return [][]string{{"set", key, "x"}, {"rpush", key, "x"}, {"hset", key, "a", "1", "b", "2"}, {"zadd", key, "1", "x"}, {"sadd", key, "x"}, {"hset", key, "1", "x"}}[g.IntN(6)]
 }
-
-func (g *plan) ttl() string { return g.of("5000", "30000", "100", "86400000")[:] }
 
 // state makes the keys of a lock.
 func (g *plan) state() (all [][]string) {

@@ -67,9 +67,7 @@ func newSide(tb testing.TB, proto int, channels []string, dial func() (net.Conn,
 func (s *side) run(list [][]string, keys []string) (replies, state, messages []string) {
 	var dump [][]string
 	for _, k := range keys {
-		for _, q := range [][]string{{"type", k}, {"get", k}, {"hgetall", k}, {"lrange", k, "0", "-1"}, {"smembers", k}, {"zrange", k, "0", "-1", "withscores"}, {"pttl", k}} {
-			dump = append(dump, q)
-		}
+		dump = append(dump, [][]string{{"type", k}, {"get", k}, {"hgetall", k}, {"lrange", k, "0", "-1"}, {"smembers", k}, {"zrange", k, "0", "-1", "withscores"}, {"pttl", k}}...)
 	}
 	s.client.send(slices.Concat(list, dump, [][]string{{"publish", marker, "end"}})...)
 	for range list {

@@ -155,6 +155,20 @@ func hasty(client prober, d time.Duration) prober {
 	return client
 }
 
+// hurryFrom is how many requests on dead connections there may be before others are hurried: half of what the
+// pools, or maxStranded, bear. With fewer a reply may take its time.
+func (x *Executor) hurryFrom() int {
+	most := maxStranded
+	if c, ok := x.client.(*redis.Client); ok {
+		o := c.Options()
+		most = min(most, o.PoolSize)
+		if o.PipelinePoolSize > 0 {
+			most = min(most, o.PipelinePoolSize)
+		}
+	}
+	return max(most/2, 1)
+}
+
 // hurried returns client with a read timeout that is short enough for requests on dead connections not to use up the
 // turns of its pools. A cluster's client has no such thing.
 func (x *Executor) hurried(client Client) Client {

@@ -26,7 +26,7 @@ type lane struct {
 	since    time.Time // when batch was taken
 	stuck    bool      // replaced: it must not take another batch
 	stranded bool      // the handlers of its batch were told so
-	hurried  bool      // connections have just turned out to be dead when batch was taken; confined to run after that
+	hurried  bool      // when batch was taken, dead connections had many of the pools' turns; confined to run after that
 
 	// Confined to run.
 	redo   []*Call       // calls whose script the server did not know
@@ -92,7 +92,7 @@ func (l *lane) next() bool {
 		switch n := s.queue.len(); {
 		case n > 0 && (yielded || s.outstanding < crowd):
 			l.batch = s.queue.takeInto(l.batch, s.shareLocked(n))
-			l.since, l.hurried = time.Now(), s.stranded > 0
+			l.since, l.hurried = time.Now(), s.stranded >= s.x.hurryFrom()
 			s.busy[l] = struct{}{}
 			if other := s.rouseLocked(); other != nil {
 				other.wake <- struct{}{}

@@ -92,7 +92,7 @@ func (l *lane) next() bool {
 		switch n := s.queue.len(); {
 		case n > 0 && (yielded || s.outstanding < crowd):
 			l.batch = s.queue.takeInto(l.batch, s.shareLocked(n))
-			l.since, l.hurried = time.Now(), s.stranded >= s.x.hurryFrom()
+			l.since, l.hurried = time.Now(), s.stranded > 0 && s.stranded >= s.x.hurryFrom()
 			s.busy[l] = struct{}{}
 			if other := s.rouseLocked(); other != nil {
 				other.wake <- struct{}{}

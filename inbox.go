@@ -98,7 +98,7 @@ func (b *inbox) subscribed() {
 }
 
 // denied is called when Redis does not let the process hear messages. Redis is to know that as well: a release
-// would take a waiter whose inbox nobody hears for dead. And a waiter that relied on messages asks from now on.
+// would take a waiter whose inbox has no listener for dead. And a waiter that relied on messages asks from now on.
 func (b *inbox) denied() { b.askAll() }
 
 // askAll makes all waiters ask.

@@ -1,6 +1,6 @@
 -- join.lua: put several waiters of one process into the queue of a fair lock, in order.
 -- They come behind a first one that has asked for the lock itself, or that will. A repeated
--- request finds those that stand there, and puts the others behind whoever came meanwhile. Or let them keep the
+-- request finds those that stand there, and puts the others behind the waiters that came meanwhile. Or let them keep the
 -- places that they had, and return to the front if those were taken away.
 --
 -- KEYS[1]    the lock

@@ -95,6 +95,19 @@ func (c candidate) idle(t testing.TB) {
 	}
 }
 
+// candidateVia returns a candidate for mutexes with a proxy before each member, connected to all.
+func (all electorate) candidateVia(t *testing.T) (c candidate, proxies []*redistest.Proxy) {
+	t.Helper()
+	var clients []*redis.Client
+	for _, srv := range all {
+		p := srv.Proxy(t)
+		proxies, clients = append(proxies, p), append(clients, p.Client(t))
+	}
+	c = candidateOn(t, clients, mutexes)
+	all.greet(t, c)
+	return c, proxies
+}
+
 // greet lets c lock and unlock once, so that all is connected. It waits for every vote to come
 // and to go: Lock returns with a majority, and a vote that came after a fault has been set up
 // would be another one's.

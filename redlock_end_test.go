@@ -122,14 +122,7 @@ func TestRedlock_UnlockAgain(t *testing.T) {
 // A member that is lost before a majority has granted the lock is taken again like one that is lost later.
 func TestRedlock_LostBeforeTheMajorityIsTakenAgain(t *testing.T) {
 	all := servers(t, 3)
-	var proxies []*redistest.Proxy
-	var clients []*redis.Client
-	for _, srv := range all {
-		p := srv.Proxy(t)
-		proxies, clients = append(proxies, p), append(clients, p.Client(t))
-	}
-	c := candidateOn(t, clients, mutexes)
-	all.greet(t, c)
+	c, proxies := all.candidateVia(t)
 	replies := []*redistest.Gate{proxies[1].HoldReply(scriptOn(vote)), proxies[2].HoldReply(scriptOn(vote))}
 	got := waits(t, c)
 	for _, gate := range replies {

@@ -128,14 +128,7 @@ func TestRedlock_LateAnswers(t *testing.T) {
 // been given up yet. BenchmarkRedlock has the figures.
 func TestRedlock_ReturnsWithTheMajority(t *testing.T) {
 	all := servers(t, 3)
-	var proxies []*redistest.Proxy
-	var clients []*redis.Client
-	for _, srv := range all {
-		p := srv.Proxy(t)
-		proxies, clients = append(proxies, p), append(clients, p.Client(t))
-	}
-	c := candidateOn(t, clients, mutexes)
-	all.greet(t, c)
+	c, proxies := all.candidateVia(t)
 	script := func(cmd []string) bool {
 		return len(cmd) > 3 && strings.HasPrefix(strings.ToLower(cmd[0]), "eval") && cmd[3] == vote
 	}

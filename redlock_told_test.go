@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -64,14 +62,7 @@ func TestRedlock_ErrorsTellOfEachMember(t *testing.T) {
 		t.Run(strings.Join(tc.members, ", "), func(t *testing.T) {
 			t.Parallel()
 			all := servers(t, len(tc.members))
-			var proxies []*redistest.Proxy
-			var clients []*redis.Client
-			for _, srv := range all {
-				p := srv.Proxy(t)
-				proxies, clients = append(proxies, p), append(clients, p.Client(t))
-			}
-			c := candidateOn(t, clients, mutexes)
-			all.greet(t, c)
+			c, proxies := all.candidateVia(t)
 			for i, name := range tc.members {
 				deeds[name].begin(t, all[i], proxies[i])
 			}

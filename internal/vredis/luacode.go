@@ -116,10 +116,28 @@ func mendExpression(e ast.Expr) {
 	if c, ok := e.(*ast.StringConcatOpExpr); ok {
 		c.Lhs, c.Rhs = asText(c.Lhs), asText(c.Rhs)
 	}
+	if a, ok := e.(*ast.ArithmeticOpExpr); ok && a.Operator == "%" {
+		// gopher-lua's remainder is C's fmod; it becomes rest(a, b) + 0.
+		a.Operator, a.Lhs, a.Rhs = "+", callOf(restFunction, e, a.Lhs, a.Rhs), &ast.NumberExpr{Value: "0"}
+	}
 }
 
-// textFunction is what asText calls.
-const textFunction = "(text)"
+// textFunction is what asText calls, restFunction what stands for a % b.
+const (
+	textFunction = "(text)"
+	restFunction = "(rest)"
+)
+
+// callOf is the call of a function of ours, in the line of e.
+func callOf(function string, e ast.Expr, args ...ast.Expr) ast.Expr {
+	name := &ast.IdentExpr{Value: function}
+	call := &ast.FuncCallExpr{Func: name, Args: args, AdjustRet: true}
+	for _, n := range []ast.PositionHolder{name, call} {
+		n.SetLine(e.Line())
+		n.SetLastLine(e.LastLine())
+	}
+	return call
+}
 
 // asText makes text of a number that is to be joined to another text: gopher-lua writes numbers of more than 14 digits, and fractions,
 // in another form than Lua does.
@@ -128,13 +146,7 @@ func asText(e ast.Expr) ast.Expr {
 	case *ast.StringExpr, *ast.StringConcatOpExpr:
 		return e
 	}
-	name := &ast.IdentExpr{Value: textFunction}
-	call := &ast.FuncCallExpr{Func: name, Args: []ast.Expr{e}, AdjustRet: true}
-	for _, n := range []ast.PositionHolder{name, call} {
-		n.SetLine(e.Line())
-		n.SetLastLine(e.LastLine())
-	}
-	return call
+	return callOf(textFunction, e, e)
 }
 
 // hasLogic reports whether there is an and or an or in an expression.

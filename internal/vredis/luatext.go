@@ -75,6 +75,28 @@ func luaAsText(L *lua.LState) int {
 	return 1
 }
 
+// luaRest is a % b.
+func luaRest(L *lua.LState) int {
+	n := [2]float64{}
+	for i := range n {
+		switch v := L.Get(i + 1).(type) {
+		case lua.LNumber:
+			n[i] = float64(v)
+			continue
+		case lua.LString:
+			if f, ok := toNumber(string(v)); ok {
+				n[i] = f
+				continue
+			}
+		}
+		L.RaiseError("attempt to perform arithmetic on a %s value", L.Get(i+1).Type())
+	}
+	a, b := n[0], n[1]
+	floor := math.Floor(a / b) // a product of its own, rounded: never fused with the difference
+	L.Push(lua.LNumber(a - float64(floor*b)))
+	return 1
+}
+
 const space = " \t\n\v\f\r"
 
 // toNumber reads a number as Lua does: by strtod, with spaces around.
@@ -87,24 +109,47 @@ func toNumber(text string) (float64, bool) {
 }
 
 func luaToNumber(L *lua.LState) int {
-	v, base := L.CheckAny(1), L.OptInt(2, 10)
+	v, base := L.CheckAny(1), optInt(L, 2, 10)
+	if base != 10 {
+		if base < 2 || base > 36 {
+			L.ArgError(2, "base out of range")
+		}
+		if n, ok := wholeNumber(strings.Trim(checkText(L, 1), space), base); ok {
+			L.Push(lua.LNumber(n))
+		} else {
+			L.Push(lua.LNil)
+		}
+		return 1
+	}
 	switch v := v.(type) {
 	case lua.LNumber:
 		L.Push(v)
 		return 1
 	case lua.LString:
-		if base != 10 {
-			if n, err := strconv.ParseUint(strings.ToLower(strings.Trim(string(v), space)), base, 64); err == nil {
-				L.Push(lua.LNumber(n))
-				return 1
-			}
-		} else if f, ok := toNumber(string(v)); ok {
+		if f, ok := toNumber(string(v)); ok {
 			L.Push(lua.LNumber(f))
 			return 1
 		}
 	}
 	L.Push(lua.LNil)
 	return 1
+}
+
+// wholeNumber reads one to a base as C does, where a negative one is taken from 2^64.
+func wholeNumber(text string, base int) (uint64, bool) {
+	digits, negative := strings.CutPrefix(text, "-")
+	if !negative {
+		digits = strings.TrimPrefix(digits, "+")
+	}
+	digits = strings.ToLower(digits)
+	if base == 16 {
+		digits = strings.TrimPrefix(digits, "0x")
+	}
+	n, err := strconv.ParseUint(digits, base, 64)
+	if negative {
+		n = -n
+	}
+	return n, err == nil
 }
 
 // luaFormat is string.format.
@@ -177,7 +222,11 @@ func formatOne(L *lua.LState, flags string, verb byte, arg int) string {
 	case 's':
 		switch v := L.Get(arg).(type) {
 		case lua.LString, lua.LNumber:
-			return fmt.Sprintf("%"+flags+"s", textOf(v))
+			text := textOf(v)
+			if strings.Contains(text, "\x00") {
+				L.RaiseError("vredis does not do string.format('%%s') of a zero byte")
+			}
+			return fmt.Sprintf("%"+flags+"s", text)
 		default:
 			if arg > L.GetTop() {
 				L.ArgError(arg, "string expected, got no value")

@@ -38,10 +38,16 @@ func newMachine(s *Server) *machine {
 	m.globals.RawSetString("tostring", L.NewFunction(luaToString))
 	m.globals.RawSetString("tonumber", L.NewFunction(luaToNumber))
 	m.globals.RawSetString(textFunction, L.NewFunction(luaAsText))
+	m.globals.RawSetString(restFunction, L.NewFunction(luaRest))
 	m.globals.RawSetString("error", L.NewFunction(luaError))
 	m.globals.RawSetString("pcall", L.NewFunction(luaPcall))
 	str := m.globals.RawGetString("string").(*lua.LTable)
-	str.RawSetString("format", L.NewFunction(luaFormat))
+	for name, f := range stringLibrary {
+		str.RawSetString(name, L.NewFunction(f))
+	}
+	tables := m.globals.RawGetString("table").(*lua.LTable)
+	tables.RawSetString("concat", L.NewFunction(luaConcat))
+	tables.RawSetString("remove", L.NewFunction(luaRemove))
 	refuse := func(what string) *lua.LFunction {
 		return L.NewFunction(func(L *lua.LState) int { L.RaiseError("vredis does not do %s", what); return 0 })
 	}

@@ -19,7 +19,7 @@ const (
 	asking               // in a round
 	queuing              // between two rounds, in the queue of one member
 	elected              // holds the lock
-	served               // has held it as often as it wanted
+	served               // has held it as often as it wanted, or has left
 )
 
 // talk is what is between a candidate and a member.
@@ -144,7 +144,7 @@ func (c *contestant) drop(m int8) {
 }
 
 // runs has member m do what is on its way to it from i.
-func (e *election) runs(i, m int8) {
+func (e *election) runs(i, m int8, b bug) {
 	c, v := &e.candidates[i], &e.members[m]
 	switch c.with[m] {
 	case requested:
@@ -161,13 +161,15 @@ func (e *election) runs(i, m int8) {
 		}
 	case givingUp:
 		c.with[m] = silence
-		v.leave(i)
+		v.leave(i, b)
 		if v.owner == i {
 			v.owner = -1
 			if v.length > 0 {
 				v.owner = v.queue[0]
-				v.leave(v.owner)
-				e.candidates[v.owner].with[m] = yes
+				v.leave(v.owner, "")
+				if next := &e.candidates[v.owner]; next.with[m] == inQueue { // else it leaves, and its release is on its way
+					next.with[m] = yes
+				}
 			}
 		}
 		if c.stage == asking || c.stage == queuing && c.at == m {
@@ -176,9 +178,12 @@ func (e *election) runs(i, m int8) {
 	}
 }
 
-func (v *elector) leave(i int8) {
+func (v *elector) leave(i int8, b bug) {
 	for k := range v.length {
 		if v.queue[k] == i {
+			if b == "who leaves a queue takes those behind with it" {
+				v.length = k + 1
+			}
 			copy(v.queue[k:], v.queue[k+1:])
 			v.length--
 			v.queue[v.length] = 0
@@ -223,4 +228,16 @@ func (e *election) unlock(i int8) {
 	} else {
 		c.stage = served
 	}
+}
+
+// leaves has candidate i give up, as a caller does whose context has ended.
+func (e *election) leaves(i int8, b bug) {
+	c := &e.candidates[i]
+	for m := range e.n {
+		if b != "who leaves keeps its votes" || c.with[m] != vote {
+			c.drop(m)
+		}
+	}
+	c.stage, c.turns = served, 0
+	c.late, c.vain = [mostMembers]bool{}, [mostMembers]bool{}
 }

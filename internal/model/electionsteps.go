@@ -27,6 +27,12 @@ func (e election) steps(b bug) (all []step[election]) {
 				add(fmt.Sprintf("candidate %d has kept votes for long enough", i), func(e *election) { e.givesBackKept(i) })
 			}
 		}
+		if s := e.candidates[i].stage; e.faults > 0 && (s == asking || s == queuing) {
+			add(fmt.Sprintf("candidate %d leaves", i), func(e *election) {
+				e.faults--
+				e.leaves(i, b)
+			})
+		}
 		for m := range e.n {
 			if c := &e.candidates[i]; c.awaits(m) && !c.late[m] && (e.members[m].down || e.faults > 0) {
 				add(fmt.Sprintf("member %d is late for %d", m, i), func(e *election) {
@@ -39,7 +45,7 @@ func (e election) steps(b bug) (all []step[election]) {
 			switch e.candidates[i].with[m] {
 			case requested, givingUp:
 				if !e.members[m].down {
-					add(fmt.Sprintf("member %d is asked by %d", m, i), func(e *election) { e.runs(i, m) })
+					add(fmt.Sprintf("member %d is asked by %d", m, i), func(e *election) { e.runs(i, m, b) })
 				}
 			case yes, no:
 				if !e.members[m].down {
@@ -144,7 +150,7 @@ func (e election) settle(b bug) string {
 				}
 				switch e.candidates[i].with[m] {
 				case requested, givingUp:
-					e.runs(i, m)
+					e.runs(i, m, b)
 				case yes, no:
 					e.hears(i, m, b)
 				}

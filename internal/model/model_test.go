@@ -60,13 +60,13 @@ func TestProtocol_SeededBugsInsideAreFound(t *testing.T) {
 func searchHandover(b bug, faults int8) result {
 	return search(start(faults),
 		func(s handover) []step[handover] { return s.steps(b) },
-		func(s handover) string { return s.broken(b) })
+		func(s handover) string { return s.broken(b) }, itself)
 }
 
 func searchEntry(b bug, plain bool) result {
 	return search(entry{plain: plain},
 		func(e entry) []step[entry] { return e.steps(b) },
-		func(e entry) string { return e.broken(b) })
+		func(e entry) string { return e.broken(b) }, itself)
 }
 
 func (r result) mustBeWhole(t *testing.T) {

@@ -23,29 +23,44 @@ type result struct {
 type bug string
 
 // search visits every state that steps lead to, nearest first, until broken names a promise
-// that one breaks.
-func search[S comparable](first S, steps func(S) []step[S], broken func(S) string) result {
-	type origin struct {
-		from S
-		what string
-	}
-	origins := map[S]origin{first: {}}
+// that one breaks. Of states that alike makes the same it visits one.
+func search[S comparable](first S, steps func(S) []step[S], broken func(S) string, alike func(S) S) result {
+	origins := map[S]S{first: first}
 	for todo := []S{first}; len(todo) > 0; todo = todo[1:] {
 		s := todo[0]
 		if what := broken(s); what != "" {
-			r := result{states: len(origins), broken: what}
-			for ; s != first; s = origins[s].from {
-				r.how = append(r.how, origins[s].what)
+			way := []S{}
+			for ; s != first; s = origins[s] {
+				way = append(way, s)
 			}
-			slices.Reverse(r.how)
-			return r
+			slices.Reverse(way)
+			return result{states: len(origins), broken: what, how: retrace(first, way, steps, alike)}
 		}
 		for _, next := range steps(s) {
-			if _, seen := origins[next.to]; !seen {
-				origins[next.to] = origin{s, next.what}
-				todo = append(todo, next.to)
+			to := alike(next.to)
+			if _, seen := origins[to]; !seen {
+				origins[to] = s
+				todo = append(todo, to)
 			}
 		}
 	}
 	return result{states: len(origins)}
 }
+
+// retrace says what happens on a way that begins at first. The states of the way are as alike makes them, while
+// those that it passes here keep the names that they have at first.
+func retrace[S comparable](first S, way []S, steps func(S) []step[S], alike func(S) S) (how []string) {
+	at := first
+	for _, want := range way {
+		for _, next := range steps(at) {
+			if alike(next.to) == want {
+				at, how = next.to, append(how, next.what)
+				break
+			}
+		}
+	}
+	return how
+}
+
+// itself is for states of which none are alike.
+func itself[S any](s S) S { return s }

@@ -41,6 +41,7 @@ var imports = map[string][]string{
 	"/cmd/holdfast":      {"/internal/demo", "github.com/urfave/cli/v3", "github.com/redis/go-redis/v9/logging", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
 
 	"/tools/figures": {},
+	"/tools/servers": {},
 
 	"/internal/example":             {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging", "github.com/alicebob/miniredis/v2", "github.com/urfave/cli/v3"},
 	"/internal/example/exampletest": {"/internal/redistest"}, // tests only

@@ -79,7 +79,11 @@ func (c *Cluster) introduce() {
 		c.must(n, "cluster", "set-config-epoch", i+1) // equal epochs would have to be resolved first
 		if i < clusterMasters {
 			first, next := i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters
-			c.must(n, "cluster", "addslotsrange", first, next-1)
+			add := []any{"cluster", "addslots"} // addslotsrange came with Redis 7
+			for slot := first; slot < next; slot++ {
+				add = append(add, slot)
+			}
+			c.must(n, add...)
 		}
 	}
 	for _, n := range c.nodes[1:] {

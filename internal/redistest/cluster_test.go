@@ -118,7 +118,7 @@ func TestCluster_SlotMovesUnderLoad(t *testing.T) {
 
 func TestCluster_FailsWithTheServersReason(t *testing.T) {
 	t.Parallel()
-	wantFailure(t, "Bad directive", func(tb testing.TB) { StartCluster(tb, WithArgs("--no-such-setting", "1")) })
+	wantFailure(t, "no-such-setting", func(tb testing.TB) { StartCluster(tb, WithArgs("--no-such-setting", "1")) })
 }
 
 func TestCluster_NothingIsLeftRunning(t *testing.T) {

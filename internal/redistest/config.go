@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -63,15 +62,21 @@ func findRedis() (bin string, major int, err error) {
 	return bin, major, err
 }
 
-// reserveBus reserves the port of the cluster bus; 0 if there is none.
-func reserveBus(cfg serverConfig, major int) (port int, release func(), err error) {
+// busOffset is how far the port of the cluster bus is behind the other one before Redis 7, where it can be chosen.
+const busOffset = 10000
+
+// reserveBus reserves the port of the cluster bus; 0 if there is none. Before Redis 7 that one may be taken: the error says
+// "address already in use".
+func reserveBus(cfg serverConfig, major, port int) (bus int, release func(), err error) {
 	switch {
 	case !cfg.cluster:
 		return 0, func() {}, nil
-	case major < 7:
-		return 0, nil, errors.New("a cluster on free ports needs Redis 7, whose bus port can be chosen")
+	case major >= 7:
+		return reservePort(0)
+	case port+busOffset > 65535:
+		return 0, nil, fmt.Errorf("reserve port: %d has no bus port: address already in use", port)
 	}
-	return reservePort()
+	return reservePort(port + busOffset)
 }
 
 func serverArgs(port, bus int, dir string, major int, cfg serverConfig) ([]string, error) {
@@ -89,7 +94,10 @@ func serverArgs(port, bus int, dir string, major int, cfg serverConfig) ([]strin
 		args = append(args, "--requirepass", cfg.password, "--masterauth", cfg.password)
 	}
 	if cfg.cluster {
-		args = append(args, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus))
+		args = append(args, "--cluster-enabled", "yes")
+		if major >= 7 {
+			args = append(args, "--cluster-port", strconv.Itoa(bus))
+		}
 	}
 	return append(args, cfg.extra...), nil
 }

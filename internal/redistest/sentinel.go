@@ -41,7 +41,7 @@ func StartSentinel(tb testing.TB, replicas int, opts ...ServerOption) *Sentinel 
 	s.nodes = append(s.nodes, master)
 	host, port, _ := net.SplitHostPort(master.addr)
 	for range replicas {
-		follow := WithArgs("--replicaof", host+" "+port, "--repl-ping-replica-period", "1")
+		follow := WithArgs("--replicaof", host, port, "--repl-ping-replica-period", "1")
 		s.nodes = append(s.nodes, Start(tb, append([]ServerOption{secret, follow}, opts...)...))
 	}
 	await(tb, "replicas in sync", s.inSync)

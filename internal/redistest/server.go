@@ -57,18 +57,18 @@ func Start(tb testing.TB, opts ...ServerOption) *Server {
 
 	const attempts = 5
 	for try := 1; ; try++ {
-		port, release, err := reservePort()
+		port, release, err := reservePort(0)
 		if err != nil {
 			tb.Fatalf("redistest: %v", err)
 		}
-		bus, releaseBus, err := reserveBus(cfg, major)
-		if err != nil {
-			release()
-			tb.Fatalf("redistest: %v", err)
-		}
+		bus, releaseBus, err := reserveBus(cfg, major, port)
 		s.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		s.bus = bus
-		s.args, err = serverArgs(port, bus, s.dir, major, cfg)
+		if err == nil {
+			s.args, err = serverArgs(port, bus, s.dir, major, cfg)
+		} else {
+			releaseBus = func() {}
+		}
 		if err == nil {
 			s.mu.Lock()
 			err = s.launchLocked()
@@ -85,7 +85,7 @@ func Start(tb testing.TB, opts ...ServerOption) *Server {
 		s.Kill()
 		release()
 		releaseBus()
-		if try == attempts || !strings.Contains(err.Error(), "Address already in use") {
+		if try == attempts || !strings.Contains(strings.ToLower(err.Error()), "address already in use") {
 			tb.Fatalf("redistest: start %s: %v", bin, err)
 		}
 	}

@@ -44,11 +44,12 @@ func TestStart_Options(t *testing.T) {
 
 func TestStart_FailsWithoutRedis(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
+	t.Setenv(serverEnv, "")
 	wantFailure(t, "`make redis` installs it", func(tb testing.TB) { Start(tb) })
 }
 
 func TestStart_FailsWithTheServersReason(t *testing.T) {
-	wantFailure(t, "Bad directive", func(tb testing.TB) { Start(tb, WithArgs("--no-such-setting", "1")) })
+	wantFailure(t, "no-such-setting", func(tb testing.TB) { Start(tb, WithArgs("--no-such-setting", "1")) })
 }
 
 func TestStart_LogsTheServersLogWhenTheTestFails(t *testing.T) {

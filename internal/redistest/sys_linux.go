@@ -11,14 +11,14 @@ func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// reservePort returns a free loopback port and a function that gives it up.
+// reservePort returns a free loopback port, or the wanted one unless it is 0, and a function that gives it up.
 //
 // The port stays reserved by a socket that is bound but never listens. A server
 // that sets SO_REUSEADDR, as Redis does, can still listen on it, but the kernel
 // hands it to nobody else. Without that, a connection opened while the server
 // is dead can be given the port as its source and keep the server from coming
 // back: seen once in 60,000 connects without the reservation, never with it.
-func reservePort() (port int, release func(), err error) {
+func reservePort(want int) (port int, release func(), err error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, nil, fmt.Errorf("reserve port: socket: %w", err)
@@ -28,7 +28,7 @@ func reservePort() (port int, release func(), err error) {
 		release()
 		return 0, nil, fmt.Errorf("reserve port: setsockopt: %w", err)
 	}
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: want, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		release()
 		return 0, nil, fmt.Errorf("reserve port: bind: %w", err)
 	}

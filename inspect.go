@@ -270,7 +270,7 @@ func (q *question) end(r command.Reply) {
 }
 
 func (q *question) Replied(_ *command.Call, r command.Reply) { q.end(r) }
-func (q *question) Overdue(*command.Call)                    { q.end(command.Reply{Err: errSilent}) }
+func (q *question) Overdue(*command.Call)                    { q.end(command.Reply{Err: q.m.executor.Silence()}) }
 
 // Stranded is called by the executor when the connection is dead.
 func (q *question) Stranded(c *command.Call) {

@@ -79,8 +79,9 @@ func (t *try) overdueLocked() {
 		return
 	}
 	if w.Parked() {
-		e.troubledLocked(errSilent)
-		e.refuseLocked(t.n, ErrUnavailable, errSilent)
+		silence := e.m.executor.Silence()
+		e.troubledLocked(silence)
+		e.refuseLocked(t.n, ErrUnavailable, silence)
 	}
 	if t.hold.waiter != nil && t.hold.waiter.Value.current == t {
 		t.abandonLocked()

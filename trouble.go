@@ -11,7 +11,7 @@ import (
 
 // Causes of our own.
 var (
-	errSilent      = errors.New("no answer")
+	errSilent      = command.ErrSilent
 	errTooLate     = errors.New("reply arrived after the lease had expired")
 	errDowngrading = errors.New("the write side has been unlocked, and Redis has not confirmed that yet")
 )
@@ -94,7 +94,7 @@ func (e *entry) noVerdictLocked(causes []error, w *waiter) error {
 		return newLockError(ErrUnavailable, name, append(causes, e.trouble.cause)...)
 	case e.refused || w.Value.queued || front != nil && front.Value.queued: // the lock is busy
 	case e.silent != 0 && time.Since(e.m.epoch)-e.silent >= silence:
-		return newLockError(ErrUnavailable, name, append(causes, errSilent)...)
+		return newLockError(ErrUnavailable, name, append(causes, e.m.executor.Silence())...)
 	}
 	return newLockError(ErrNotAcquired, name, causes...)
 }

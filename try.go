@@ -36,7 +36,7 @@ func (e *entry) tryLocked(w *waiter) {
 	c := r.claim
 	if c != nil && c.unanswered >= maxCopies {
 		// Replied comes for each, at the latest when go-redis gives up.
-		e.refuseLocked(e.tries+1, ErrUnavailable, errSilent)
+		e.refuseLocked(e.tries+1, ErrUnavailable, e.m.executor.Silence())
 		return
 	}
 	t := e.newTryLocked(w)

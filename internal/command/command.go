@@ -101,6 +101,7 @@ const (
 // Executor sends calls to one Redis deployment. It is safe for concurrent use.
 type Executor struct {
 	client    Client
+	where     where           // the servers of client are, as its options say
 	cluster   cluster         // client, if it is one of a cluster; else nil
 	located   atomic.Bool     // the cluster client has loaded its slots: asking it does no I/O
 	admitted  atomic.Bool     // Redis has run a script for the client
@@ -127,7 +128,7 @@ type Executor struct {
 
 // New returns an executor on client. It does no I/O and starts nothing.
 func New(client Client) *Executor {
-	x := &Executor{client: client, shards: make(map[*redis.Client]*shard)}
+	x := &Executor{client: client, where: whereOf(client), shards: make(map[*redis.Client]*shard)}
 	x.cluster, _ = client.(cluster)
 	x.life, x.endLife = context.WithCancel(context.Background())
 	return x

@@ -215,7 +215,7 @@ func (l *lane) exchange(g group, inFull bool) {
 		case outcome == Barred && !x.admitted.Load():
 			outcome = Denied
 		}
-		err = Legible(err)
+		err = x.explain(l.shard, Legible(err))
 		switch {
 		case outcome == Answered:
 			l.shard.know(c.Script)

@@ -2,7 +2,6 @@ package command
 
 import (
 	"errors"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,16 +10,13 @@ import (
 // outageAfter is how long requests have to remain without an answer before that is an outage.
 const outageAfter = time.Second
 
-// errNoAnswer is the cause of an outage in which Redis says nothing.
-var errNoAnswer = errors.New("no answer")
-
 // outage finds out when requests bring no answer any more, and when they do again. A request that
 // fails or is overdue is a suspicion. It becomes an outage when a request that was submitted after
 // that comes to nothing as well, outageAfter or more after the first, and no answer came in between.
 // So neither one dead connection nor one lost reply is an outage. What costs nearly nothing is the
 // answer: one atomic load where nothing is suspected.
 type outage struct {
-	began func(cause error)          // called under mu, which keeps the order; nil: nothing is told
+	began func(cause error)          // called under mu, which keeps the order, with nil if Redis says nothing; nil: nothing is told
 	ended func(lasted time.Duration) // likewise
 	doubt atomic.Bool                // something is suspected
 
@@ -34,7 +30,13 @@ type outage struct {
 // OnOutage has began and ended called, in turns and on goroutines of the executor, when Redis does not answer any
 // more and when it answers again. They must not block. It must be called before Submit.
 func (x *Executor) OnOutage(began func(cause error), ended func(lasted time.Duration)) {
-	x.outage.began, x.outage.ended = began, ended
+	x.outage.began = func(cause error) {
+		if cause == nil {
+			cause = x.explain(nil, ErrSilent)
+		}
+		began(cause)
+	}
+	x.outage.ended = ended
 }
 
 // Failure returns why requests come to nothing, as the latest failure tells it; nil: Redis has answered since
@@ -46,7 +48,7 @@ func (x *Executor) Failure() error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if silent := net.Error(nil); errors.As(o.cause, &silent) && silent.Timeout() || errors.Is(o.cause, errGaveUp) {
+	if isSilence(o.cause) {
 		return nil
 	}
 	return o.cause
@@ -75,10 +77,7 @@ func (o *outage) failed(from time.Time, cause error) {
 		o.doubt.Store(true)
 	case !o.told && from.After(o.known) && now.Sub(o.since) >= outageAfter:
 		o.told = true
-		if cause = o.cause; cause == nil {
-			cause = errNoAnswer
-		}
-		o.began(cause)
+		o.began(o.cause)
 	}
 }
 

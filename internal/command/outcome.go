@@ -70,6 +70,7 @@ var (
 	// barriers say that the client is not known, or has no right.
 	barriers = [...]string{
 		"noauth", "wrongpass", "noperm",
+		"protocol error: unauthenticated ",                                                        // a long request of a client that has sent no password
 		"auth <password> called without any password", "client sent auth, but no password is set", // Redis from 6 on, and before
 		"invalid password", "operation not permitted", // Redis up to 5, and up to 2.6
 	}

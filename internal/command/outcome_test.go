@@ -59,6 +59,7 @@ func TestClassify(t *testing.T) {
 		{serverError("WRONGTYPE Operation against a key holding the wrong kind of value"), Denied},
 		{serverError("NOPERM this user has no permissions to access one of the keys used as arguments"), Barred},
 		{serverError("NOAUTH Authentication required."), Barred},
+		{serverError("ERR Protocol error: unauthenticated bulk length"), Barred},
 		{serverError("WRONGPASS invalid username-password pair or user is disabled."), Barred},
 		{fmt.Errorf("failed to authenticate: %w", serverError("WRONGPASS invalid username-password pair or user is disabled.")), Barred},
 		{serverError("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"), Barred},

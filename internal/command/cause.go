@@ -1,0 +1,116 @@
+package command
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// What go-redis says of a connection that it cannot make or use is often short: EOF. Whoever is on call needs to know
+// of which address; and as long as Redis has answered nothing, the address, or the choice of TLS, may be wrong.
+
+// ErrSilent is the cause where nothing at all is heard.
+var ErrSilent = errors.New("no answer")
+
+// where is what a client's options say of the servers that it is for.
+type where struct {
+	addr string // "": the client does not tell
+	host string // of addr
+	tls  bool
+	told bool // the options are known
+}
+
+// whereOf asks a client of go-redis's, or a type that embeds one.
+func whereOf(client any) where {
+	switch c := client.(type) {
+	case interface{ Options() *redis.Options }:
+		o := c.Options()
+		w := where{addr: o.Addr, tls: o.TLSConfig != nil, told: true}
+		if w.addr == failoverClient {
+			w.addr = "Sentinel's master"
+		}
+		w.host = w.addr
+		if host, _, err := net.SplitHostPort(w.addr); err == nil && host != "" {
+			w.host = host
+		}
+		return w
+	case interface{ Options() *redis.ClusterOptions }:
+		o := c.Options()
+		addr := strings.Join(o.Addrs[:min(3, len(o.Addrs))], ",")
+		return where{addr: addr, host: addr, tls: o.TLSConfig != nil, told: true}
+	}
+	return where{}
+}
+
+// failoverClient is what go-redis gives as the address of a client that asks Sentinel.
+const failoverClient = "FailoverClient"
+
+// explain adds to an error that is not Redis's what helps to find its cause.
+func (x *Executor) explain(s *shard, err error) error {
+	if err == nil || isReply(err) || classify(err) == Closed {
+		return err
+	}
+	w := x.where
+	if s != nil && s.master != nil {
+		w = whereOf(s.master)
+	}
+	text := err.Error()
+	if w.host != "" && !strings.Contains(text, w.host) {
+		text = w.addr + ": " + text
+	}
+	if !x.admitted.Load() {
+		text += w.doubt(err)
+	}
+	if text == err.Error() {
+		return err
+	}
+	return &retold{text, err}
+}
+
+// doubt asks what may be wrong with w if err is all that was ever heard.
+func (w where) doubt(err error) string {
+	switch silent := isSilence(err); {
+	case !w.told:
+	case silent && w.tls:
+		return " (can Redis be reached there, and does that port speak TLS?)"
+	case silent:
+		return " (can Redis be reached there, without TLS?)"
+	case !isStrange(err):
+	case w.tls:
+		return " (does that port speak TLS?)"
+	default:
+		return " (is that Redis, without TLS?)"
+	}
+	return ""
+}
+
+// isSilence reports whether err says that something took too long.
+func isSilence(err error) bool {
+	slow := net.Error(nil)
+	return errors.Is(err, ErrSilent) || errors.Is(err, errGaveUp) || errors.As(err, &slow) && slow.Timeout()
+}
+
+// isStrange reports whether err says that something there speaks another protocol, or hangs up.
+func isStrange(err error) bool {
+	record := tls.RecordHeaderError{}
+	text := err.Error()
+	return errors.As(err, &record) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		strings.HasPrefix(text, "redis: can't parse ") || strings.HasPrefix(text, "redis: invalid reply")
+}
+
+// Silence is why a request has no answer: what other requests have failed with since Redis has answered one, else ErrSilent.
+func (x *Executor) Silence() error {
+	if failure := x.Failure(); failure != nil {
+		return failure
+	}
+	if x.admitted.Load() {
+		return ErrSilent
+	}
+	return x.explain(nil, ErrSilent)
+}

@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// returnedLocked judges the return of a call that asked for a lock.
+func (j *judge) returnedLocked(a *attempt, took time.Duration, err error) {
+	w, s, who := j.w, a.step, a.k.String()
+	if s.Limit > 0 && took > s.Limit+punctual && s.Way != ByLocker {
+		j.failLocked("late return", "%s of %s took %v of %v", s.Way, who, took, s.Limit)
+	}
+	if s.Way == ByTry && took > time.Duration(len(a.h.units))*3*a.k.p.second()+overdue {
+		j.failLocked("late return", "TryLock of %s took %v", who, took)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, holdfast.ErrClosed):
+		if !a.k.p.closed {
+			j.failLocked("odd error", "%s: %v", who, err)
+		}
+	case errors.Is(err, holdfast.ErrUnavailable):
+		w.stats.Unavailable++
+		if s.Limit == 0 || took < s.Limit { // else the first answer may not have come
+			j.unavailableLocked(a.k.p, a.h.units, who, err)
+		}
+	case !errors.Is(err, holdfast.ErrNotAcquired):
+		j.failLocked("odd error", "%s: %v", who, err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		w.stats.Ended++
+		if s.Limit == 0 || took < s.Limit {
+			if a.k.p.ctx.Err() == nil {
+				j.failLocked("odd error", "%s, whose context has not ended: %v", who, err)
+			}
+		}
+	default:
+		w.stats.Refused++
+		if s.Way != ByTry {
+			j.failLocked("odd error", "%s, which waits: %v", who, err)
+		}
+		j.refusalLocked(a, who)
+	}
+}
+
+// refusalLocked finds a TryLock that was refused although the lock was free all the while, and nobody waited.
+func (j *judge) refusalLocked(a *attempt, who string) {
+	if a.h.vote != nil || len(a.h.units) > 1 {
+		return
+	}
+	u := a.h.units[0]
+	if free, ok := u.since["idle"]; ok && free < a.began {
+		j.failLocked("false refusal", "%v: %s, and it was free since %v", u, who, free)
+	}
+}
+
+// idleLocked takes note of since when nothing has been in anybody's way.
+func (u *unit) idleLocked() {
+	_, idle := u.since["idle"]
+	switch busy := u.held() || len(u.state.queue) > 0 || len(u.claims) > 0 || slices.ContainsFunc(u.waits, func(x *wait) bool { return !x.once }); {
+	case busy:
+		delete(u.since, "idle")
+	case !idle:
+		u.since["idle"] = u.w.now()
+	}
+}
+
+// unavailableLocked judges an answer that says that Redis could not be asked.
+func (j *judge) unavailableLocked(p *process, units []*unit, who string, err error) {
+	calm := true
+	for _, u := range units {
+		all := u.members
+		if u.s != nil {
+			all = []*unit{u}
+		}
+		for _, m := range all {
+			calm = calm && p.calmLocked(m.s) && j.w.now() > m.excused
+		}
+	}
+	if calm {
+		j.failLocked("unavailable without cause", "%s: %v", who, err)
+	}
+}
+
+// busyLocked says that a release is under way: until idleLocked the process may have the lock in Redis.
+func (w *World) busyLocked(c *claim) []*wait {
+	var all []*wait
+	for _, u := range c.units {
+		x := &wait{p: c.p, who: c.who + " unlocking", since: w.now(), once: true}
+		u.waits = append(u.waits, x)
+		all = append(all, x)
+	}
+	return all
+}
+
+func (w *World) idleLocked(all []*wait) {
+	for _, u := range w.units {
+		for _, x := range all {
+			u.drop(x)
+		}
+	}
+}
+
+func (u *unit) drop(x *wait) {
+	u.waits = slices.DeleteFunc(u.waits, func(y *wait) bool { return y == x })
+}

@@ -1,0 +1,251 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The calls of a section, each with what it promises.
+
+const (
+	mostExtension = 2 * time.Second
+	longestLease  = 3 * time.Second
+	// punctual is how late a call may return that a context bounds, in a world where computing takes no time.
+	punctual = time.Millisecond
+	// overdue is how late it may return where it waits for Redis: requests are looked at every 25 ms.
+	overdue = 26 * time.Millisecond
+)
+
+// unlock gives a lease up.
+func (k *worker) unlock(c *claim) {
+	w := k.w
+	w.mu.Lock()
+	if k.p.dead {
+		w.mu.Unlock()
+		return
+	}
+	valid, began := c.lease.Valid(), w.now()
+	w.judge.endsLocked(c)
+	u := w.busyLocked(c)
+	w.noteLocked("%s unlocks, valid %v", c.who, valid)
+	w.mu.Unlock()
+	err := c.lease.Unlock(context.Background())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.idleLocked(u)
+	took := w.now() - began
+	w.noteLocked("%s has unlocked after %v: %v", c.who, took, err)
+	if c.p.dead {
+		return
+	}
+	if took > c.p.second()+overdue {
+		w.judge.failLocked("late return", "Unlock of %s took %v", c.who, took)
+	}
+	w.judge.lossLocked(c, err, valid)
+	switch {
+	case err == nil, errors.Is(err, holdfast.ErrLeaseLost), errors.Is(err, holdfast.ErrMaxHold), errors.Is(err, holdfast.ErrClosed) && c.p.closed:
+	case errors.Is(err, holdfast.ErrUnavailable):
+		w.judge.unavailableLocked(c.p, c.units, c.who, err)
+	default:
+		w.judge.failLocked("odd error", "Unlock of %s: %v", c.who, err)
+	}
+}
+
+// unlockAgain is a call of Unlock after another.
+func (k *worker) unlockAgain(c *claim) {
+	began := k.w.now()
+	err := c.lease.Unlock(context.Background())
+	k.w.mu.Lock()
+	defer k.w.mu.Unlock()
+	if took := k.w.now() - began; took > c.p.second()+overdue {
+		k.w.judge.failLocked("late return", "a second Unlock of %s took %v", c.who, took)
+	}
+	if err != nil && !errors.Is(err, holdfast.ErrNotHeld) && !errors.Is(err, holdfast.ErrUnavailable) && !errors.Is(err, holdfast.ErrLeaseLost) &&
+		!errors.Is(err, holdfast.ErrMaxHold) && !errors.Is(err, holdfast.ErrClosed) {
+		k.w.judge.failLocked("odd error", "a second Unlock of %s: %v", c.who, err)
+	}
+}
+
+// second is how long Unlock, Extend and others may block: twelve round trips, where that is more than a second.
+func (p *process) second() time.Duration {
+	return max(time.Second, 24*(p.w.plan.slowest()+p.slowest)) + p.w.plan.Options.AckIn
+}
+
+// slowest is how long a packet takes at most.
+func (p *Plan) slowest() time.Duration {
+	if p.Spikes {
+		return 21 * p.Latency
+	}
+	return p.Latency
+}
+
+// reenter takes the lock again, by the context of its lease.
+func (k *worker) reenter(s *Step, h *handle, c *claim, locker holdfast.Locker, read bool) {
+	if s.Read {
+		locker = h.read
+	}
+	inner := k.nested(c, locker, read || s.Read)
+	if inner == nil {
+		return
+	}
+	k.work(c, time.Millisecond)
+	k.unlock(inner)
+}
+
+// nested is a call under a lease, which re-enters its lock at once.
+func (k *worker) nested(c *claim, locker holdfast.Locker, read bool) *claim {
+	w := k.w
+	valid, began := c.lease.Valid() && c.lease.Err() == nil, w.now()
+	ctx, cancel := context.WithTimeout(c.lease.Context(k.p.ctx), time.Second)
+	defer cancel()
+	lease, err := locker.TryLock(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	took := w.now() - began
+	w.noteLocked("%s re-enters after %v: %v", c.who, took, err)
+	switch {
+	case c.p.dead:
+		return nil
+	case valid && (err != nil || took > 0) && !c.p.closed:
+		w.judge.failLocked("re-entry", "%s, after %v: %v", c.who, took, err)
+	case valid && err == nil && lease.Token() != c.lease.Token():
+		w.judge.failLocked("token", "%s re-enters with %d, it has %d", c.who, lease.Token(), c.lease.Token())
+	}
+	if err != nil {
+		return nil
+	}
+	inner := &claim{p: c.p, lease: lease, who: c.who + "'", owner: c.owner, write: !read, votes: c.votes, units: c.units, plan: c.plan}
+	if !valid {
+		inner.owner += "'" // another owner: it waited for nobody
+	}
+	w.judge.grantedLocked(inner, true)
+	return inner
+}
+
+// downgrade takes the read side under the write side, gives that up, and then the read side. It reports whether it did.
+func (k *worker) downgrade(s *Step, h *handle, c *claim) bool {
+	read := k.nested(c, h.read, true)
+	if read == nil {
+		return false
+	}
+	k.work(c, s.Hold/4)
+	k.unlock(c)
+	k.work(read, s.Hold/2)
+	k.unlock(read)
+	return true
+}
+
+// extend asks for more time.
+func (k *worker) extend(c *claim, d time.Duration) {
+	w := k.w
+	d += 10 * time.Millisecond
+	valid, began := c.lease.Valid(), time.Now()
+	err := c.lease.Extend(k.p.ctx, d)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	took := time.Since(began)
+	w.noteLocked("%s asks for %v more, after %v: %v", c.who, d, took, err)
+	margin := max(25*time.Millisecond, d/50)
+	switch {
+	case c.p.dead:
+	case took > c.p.second()+overdue:
+		w.judge.failLocked("late return", "Extend of %s took %v", c.who, took)
+	case err == nil && c.lease.Err() == nil && c.lease.Deadline().Before(began.Add(d-min(margin, d/2)-time.Millisecond)):
+		w.judge.failLocked("extension", "%s asked for %v, and has %v", c.who, d, time.Until(c.lease.Deadline()))
+	case errors.Is(err, holdfast.ErrUnavailable):
+		w.judge.unavailableLocked(c.p, c.units, c.who, err)
+	case err != nil && valid && !errors.Is(err, holdfast.ErrLeaseLost) && !errors.Is(err, holdfast.ErrMaxHold) && !errors.Is(err, holdfast.ErrClosed) && !errors.Is(err, holdfast.ErrInvalidOption):
+		w.judge.failLocked("odd error", "Extend of %s: %v", c.who, err)
+	}
+	w.judge.lookLocked()
+}
+
+// do is a section by Do.
+func (k *worker) do(ctx context.Context, s *Step, h *handle, a *attempt, locker holdfast.Locker) {
+	w, called := k.w, false
+	err := holdfast.Do(ctx, locker, func(ctx context.Context, lease *holdfast.Lease) error {
+		called = true
+		c := a.end(lease, nil)
+		if c == nil {
+			return nil
+		}
+		k.work(c, s.Hold)
+		w.mu.Lock()
+		w.judge.endsLocked(c)
+		w.noteLocked("%s returns from Do", c.who)
+		w.mu.Unlock()
+		return nil
+	})
+	if !called {
+		a.end(nil, err)
+	}
+}
+
+// locker is a section by SyncLocker, which panics with errors.
+func (k *worker) locker(s *Step, h *handle, a *attempt, locker holdfast.Locker) {
+	w, inside := k.w, false
+	var c *claim
+	defer func() {
+		fault := recover()
+		if err, ok := fault.(error); fault != nil && !ok {
+			panic(fault)
+		} else if !inside {
+			a.end(nil, err)
+		}
+	}()
+	l := holdfast.SyncLocker(k.p.ctx, locker)
+	l.Lock()
+	inside = true
+	w.mu.Lock()
+	for u, x := range a.waits {
+		u.drop(x)
+	}
+	if !k.p.dead {
+		w.stats.Grants++
+		c = &claim{p: k.p, who: k.String(), owner: k.String(), write: a.write, votes: h.vote != nil, units: h.all(), plan: h.plan}
+		w.judge.grantedLocked(c, false)
+	}
+	w.noteLocked("%s has locked by SyncLocker", k.String())
+	w.mu.Unlock()
+	k.pause(s.Hold)
+	w.mu.Lock()
+	if c != nil {
+		w.judge.endsLocked(c)
+	}
+	w.noteLocked("%s unlocks by SyncLocker", k.String())
+	w.mu.Unlock()
+	l.Unlock()
+}
+
+// inspect asks what Redis knows.
+func (k *worker) inspect(s *Step, h *handle) {
+	w, began := k.w, k.w.now()
+	ctx, cancel := k.limit(s)
+	defer cancel()
+	_, err := k.p.managers[0].Inspect(ctx, h.plan.Name)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stats.Calls++
+	w.noteLocked("%s inspects %s: %v", k.String(), h.plan.Name, err)
+	if took := w.now() - began; took > k.p.second()+overdue {
+		w.judge.failLocked("late return", "Inspect by %v took %v", k, took)
+	}
+}
+
+// force frees a lock, whoever holds it.
+func (k *worker) force(s *Step, h *handle) {
+	w, began := k.w, k.w.now()
+	ctx, cancel := k.limit(s)
+	defer cancel()
+	_, err := k.p.managers[0].ForceUnlock(ctx, h.plan.Name)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stats.Calls++
+	w.noteLocked("%s forces %s free: %v", k.String(), h.plan.Name, err)
+	if took := w.now() - began; took > 2*k.p.second()+overdue {
+		w.judge.failLocked("late return", "ForceUnlock by %v took %v", k, took)
+	}
+}

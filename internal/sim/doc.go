@@ -1,0 +1,33 @@
+// Package sim runs the whole library in fake time: worlds of processes, servers, a network and faults, drawn from a seed, in which
+// judges compare after each event what callers were told with what Redis has. A minute of a world takes a tenth of a second.
+//
+// Managers, go-redis and scripts are the real ones; the server is internal/vredis, the clock that of a testing/synctest bubble.
+//
+//	go test ./internal/sim                                           some hundred worlds
+//	go test ./internal/sim -run 'TestWorlds$' -args -seed 7          one of them
+//	go test ./internal/sim -run 'TestWorlds$' -args -seed 1000 -seeds 5000
+//
+// # A world
+//
+// A seed draws a Plan, a plain value: the arrangement of servers, the locks, the processes with their workers' sections, and the faults with
+// their times. Run runs it. The judges stop at nothing: the first violation of each rule is kept, with a trace of all calls, grants, scripts,
+// messages and faults. The same seed gives the same plan and nearly the same run: the Go runtime chooses between what is
+// ready at one moment, and owner ids are random. So a trace is kept as the world runs.
+//
+// # The judges
+//
+// Overlap: two owners' leases are valid at one instant. Claim without hold: a lease is valid for longer than Redis keeps the lock, or a Redlock's for longer than a
+// majority of members do. TTL: a lock has none. Token: a fencing token is not larger than those before. Order: a script grants a lock past one that
+// stands before in the queue. Lost wake-up: a lock is free, and a caller waits. Unheard: Redis has granted the lock to a process whose worker waits for it.
+// Forsaken hold, forsaken place: Redis keeps what no worker wants. Late return, told late: calls and the end of a lease, against their bounds. False loss, lost without
+// cause, false refusal, unavailable without cause: answers that are not true. Starved, left behind, connections, goroutines: at the end.
+//
+// Where nothing is wrong, and nothing has been for a while, promptness is judged in trips over the network, far below each poll interval; so a
+// message that is lost, or a question that is not asked, shows although a poll would make up for it.
+//
+// # What is not simulated
+//
+// A process that stands still while its clock goes on, clocks that are set, a host that sleeps: the library has no seam for its clock. Clusters and
+// Sentinel. A connection for messages is made without delay, or refused at once, because go-redis holds a mutex meanwhile and a bubble's
+// clock stands while another goroutine waits for one; all else takes its time. Real kernels and servers are what internal/chaos is for.
+package sim

@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Draw draws the plan of a seed.
+func Draw(seed uint64) *Plan { return DrawShape(seed, Shapes[seed%uint64(len(Shapes))]) }
+
+// DrawShape draws a plan of a shape.
+func DrawShape(seed uint64, shape Shape) *Plan {
+	d := &draft{Rand: newRand(seed, 1), Plan: Plan{
+		Seed: seed, Shape: shape, Servers: 1, Length: 20 * time.Second,
+		Options: Options{Lease: time.Second, Poll: time.Second, Patience: 5 * time.Second, Slice: 10 * time.Millisecond},
+	}}
+	d.network()
+	d.locks()
+	d.processes()
+	d.faults()
+	return &d.Plan
+}
+
+// draft is a plan that is being drawn.
+type draft struct {
+	*rand.Rand
+	Plan
+}
+
+// one chooses.
+func one[T any](d *draft, from ...T) T { return from[d.IntN(len(from))] }
+
+// upTo is a time, mostly a short one.
+func (d *draft) upTo(most time.Duration) time.Duration {
+	return min(most, time.Duration(d.ExpFloat64()*float64(most)/4))
+}
+
+func (d *draft) network() {
+	d.Latency = one(d, 400*time.Microsecond, time.Millisecond, time.Millisecond, 15*time.Millisecond)
+	d.Spikes = d.IntN(2) == 0 && d.Latency <= time.Millisecond // else requests are overdue without a fault
+	d.Drift = one(d, 0, 2e-4, -2e-4)
+	o := &d.Options
+	o.Slice = one(d, 0, 10*time.Millisecond, 10*time.Millisecond, time.Second)
+	if d.IntN(2) == 0 { // a message that is lost costs a long time
+		o.Poll, o.Patience = 10*time.Second, 40*time.Second
+	}
+	switch d.Shape {
+	case Majority:
+		d.Servers = one(d, 3, 3, 5)
+	case WithReplicas:
+		o.Replicas, o.AckIn = one(d, 1, 2), one(d, 30*time.Millisecond, 200*time.Millisecond)
+	}
+}
+
+// locks draws few, so that callers meet.
+func (d *draft) locks() {
+	if d.Shape == Majority {
+		d.Locks = append(d.Locks, Lock{Name: "vote", Kind: Redlock, Member: one(d, Mutex, Mutex, Fair, RW), Lease: one(d, time.Second, longestLease)})
+		return
+	}
+	all := []Lock{
+		{Name: "mutex", Kind: Mutex},
+		{Name: "mutex", Kind: Mutex, Lease: longestLease, Fencing: true},
+		{Name: "fair", Kind: Fair, Fencing: true},
+		{Name: "fair", Kind: Fair},
+		{Name: "rw", Kind: RW, Lease: 2 * time.Second, Fencing: true},
+		{Name: "rw", Kind: RW},
+		{Name: "fixed", Kind: Mutex, Lease: 800 * time.Millisecond, Fixed: true},
+		{Name: "mutex", Kind: Mutex, Lease: 500 * time.Millisecond, MaxHold: 700 * time.Millisecond},
+	}
+	for range one(d, 1, 2, 2, 3) {
+		d.Locks = append(d.Locks, one(d, all...))
+	}
+	if d.Shape == OneServer && d.IntN(4) == 0 {
+		a, b := Lock{Name: "first", Kind: one(d, Mutex, Fair)}, Lock{Name: "second", Kind: one(d, Mutex, Fair, RW)}
+		d.Locks = append(d.Locks, a, b)
+		n := len(d.Locks)
+		d.Locks = append(d.Locks, Lock{Name: "first+second", Kind: Multi, Of: []int{n - 2, n - 1}})
+	}
+}
+
+func (d *draft) processes() {
+	think := one(d, 2*time.Millisecond, 30*time.Millisecond, 200*time.Millisecond)
+	hold := one(d, 3*time.Millisecond, 30*time.Millisecond, 300*time.Millisecond)
+	for range 2 + d.IntN(2) {
+		p := Process{Start: d.upTo(20 * time.Millisecond)}
+		for range 1 + d.IntN(3) {
+			p.Workers = append(p.Workers, Worker{d.steps(think, hold)})
+		}
+		d.Processes = append(d.Processes, p)
+	}
+}
+
+func (d *draft) steps(think, hold time.Duration) []Step {
+	steps := make([]Step, 10+d.IntN(30))
+	for i := range steps {
+		steps[i] = d.aStep(think, hold)
+	}
+	return steps
+}
+
+func (d *draft) aStep(think, hold time.Duration) Step {
+	s := Step{After: d.upTo(4 * think), Lock: d.IntN(len(d.Locks)), Way: one(d, ByLock, ByLock, ByLock, ByLock, ByLock, ByTry, ByTry, ByAsync, ByDo, ByLocker), Hold: d.upTo(4 * hold)}
+	l := &d.Locks[s.Lock]
+	s.Read = l.Kind == RW && d.IntN(5) < 3
+	if s.Way != ByLocker && d.IntN(3) == 0 {
+		s.Limit = 1 + d.upTo(one(d, 10*time.Millisecond, 200*time.Millisecond, 2*time.Second))
+		s.Cancel = d.IntN(2) == 0
+	}
+	if d.IntN(12) == 0 { // until the lease has long ended, if it is not renewed
+		s.Hold = time.Duration(d.Int64N(int64(2 * time.Second)))
+	}
+	for range d.IntN(8) / 6 {
+		s.Inside = append(s.Inside, one(d, Reenter, Downgrade, Downgrade, Extend))
+	}
+	s.End = one(d, "", "", "", "", "", "", "", "", Twice, Together)
+	switch d.IntN(100) {
+	case 0:
+		s.End = Never
+	case 1, 2:
+		s.Way = ByInspect
+	}
+	return s
+}
+
+// faults draws none, gentle ones, safe ones, or those that lose data.
+func (d *draft) faults() {
+	from := [][]fault{nil, gentle, safe, safe, append(append([]fault(nil), safe...), gentle...)}[d.IntN(5)]
+	pace := one(d, 300*time.Millisecond, 2*time.Second, 5*time.Second)
+	switch {
+	case d.Shape == FailOver:
+		from = append(append([]fault(nil), lossy...), lossy...)
+		from = append(from, safe...)
+		pace = max(pace, 2*time.Second)
+	case d.Shape == WithReplicas && d.IntN(2) == 0:
+		from = append(append([]fault(nil), from...), ofReplicas...)
+	case d.Shape == Majority && d.IntN(2) == 0:
+		from, pace = ofMembers, 3*time.Second
+	}
+	if len(from) == 0 {
+		return
+	}
+	for at := d.upTo(4 * pace); at < d.Length*3/4; at += d.upTo(4 * pace) {
+		d.Faults = append(d.Faults, Fault{
+			At: at, Kind: one(d, from...).name, For: 1 + d.upTo(3*time.Second), Process: d.IntN(len(d.Processes)), Server: d.IntN(d.Servers),
+			Lock: d.IntN(len(d.Locks)), Script: one(d, "acquire", "release", "renew", "", "join", "keep", "downgrade", "demand"), Which: d.IntN(16),
+		})
+	}
+}

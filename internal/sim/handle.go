@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// handle is one of a process's locks.
+type handle struct {
+	plan  *Lock
+	write holdfast.Locker
+	read  holdfast.Locker // rw; else nil
+	async func(context.Context) <-chan holdfast.Result
+	again func(context.Context) (*holdfast.Lease, error) // rw: TryRLock
+	units []*unit                                        // what it locks
+	vote  *unit                                          // of a Redlock, whose members are units; else nil
+}
+
+// handles makes the locks of the plan.
+func (p *process) handles(plan []Lock) []handle {
+	all := make([]handle, len(plan))
+	for i := range plan {
+		l := &plan[i]
+		h := handle{plan: l}
+		switch l.Kind {
+		case Multi:
+			var parts []holdfast.Locker
+			for _, k := range l.Of {
+				parts = append(parts, all[k].write)
+				h.units = append(h.units, all[k].units...)
+			}
+			h.write = must(holdfast.NewMulti(parts...))
+		case Redlock:
+			var members []holdfast.Locker
+			for n, m := range p.managers {
+				member := p.single(m, l, l.Member)
+				members = append(members, member.write)
+				h.units = append(h.units, p.w.unit(n, l.Name, l.Member))
+			}
+			h.write, h.vote = must(holdfast.NewRedlock(members...)), p.w.election(l.Name, h.units)
+		default:
+			h = p.single(p.managers[0], l, l.Kind)
+			h.units = []*unit{p.w.unit(0, l.Name, l.Kind)}
+		}
+		all[i] = h
+	}
+	return all
+}
+
+func (p *process) single(m *holdfast.Manager, l *Lock, k Kind) handle {
+	h := handle{plan: l}
+	switch k {
+	case Fair:
+		f := m.FairMutex(l.Name, l.options()...)
+		h.write, h.async = f, f.LockAsync
+	case RW:
+		rw := m.RWMutex(l.Name, l.options()...)
+		h.write, h.read, h.async, h.again = rw, rw.RLocker(), rw.LockAsync, rw.TryRLock
+	default:
+		x := m.Mutex(l.Name, l.options()...)
+		h.write, h.async = x, x.LockAsync
+	}
+	return h
+}
+
+func (l *Lock) options() (list []holdfast.LockOption) {
+	if l.Lease > 0 && !l.Fixed {
+		list = append(list, holdfast.WithLease(l.Lease))
+	}
+	if l.Fixed {
+		list = append(list, holdfast.WithFixedLease(l.Lease))
+	}
+	if l.Fencing {
+		list = append(list, holdfast.WithFencing())
+	}
+	if l.MaxHold > 0 {
+		list = append(list, holdfast.WithMaxHold(l.MaxHold))
+	}
+	return list
+}
+
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}

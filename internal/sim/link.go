@@ -1,0 +1,295 @@
+package sim
+
+import (
+	"errors"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// link is a connection between a process and a server: the client's end of it as a net.Conn, and the way in between. Packets
+// take their time in each direction, and keep their order. All fields below inner are guarded by World.mu.
+type link struct {
+	w        *World
+	p        *process
+	s        *server
+	n        uint64 // which one of the process it is
+	messages bool   // a PubSub has made it
+	inner    net.Conn
+
+	greeting   bool // messages: no command but those of the handshake so far. They take no time
+	up, down   way
+	arrived    []byte        // at the server, and not executed: half a command
+	inbox      time.Duration // since when the server has its process's inbox subscribed by it; -1: it has not
+	dead       bool          // at the server
+	closed     bool          // by the client
+	broken     error         // what the client's calls fail with; nil: nothing
+	readable   []byte
+	deadline   time.Time
+	nudge      chan struct{}
+	swallow    bool   // the reply to what is executed is lost
+	afterwards string // what becomes of it then: "cut" or "hole"
+}
+
+// way is one direction.
+type way struct {
+	last  time.Duration // when the latest packet arrives
+	count uint64
+	busy  int      // packets that are under way
+	held  []func() // packets that wait until the network or the server goes on
+	hole  bool     // what is sent is lost
+}
+
+var errReset = &net.OpError{Op: "read", Net: "sim", Err: syscall.ECONNRESET}
+
+// Read waits for what has come.
+func (c *link) Read(b []byte) (int, error) {
+	for {
+		c.w.mu.Lock()
+		switch {
+		case c.closed:
+			c.w.mu.Unlock()
+			return 0, net.ErrClosed
+		case len(c.readable) > 0:
+			n := copy(b, c.readable)
+			c.readable = c.readable[n:]
+			c.w.mu.Unlock()
+			return n, nil
+		case c.broken != nil:
+			defer c.w.mu.Unlock()
+			return 0, c.broken
+		}
+		deadline := c.deadline
+		c.w.mu.Unlock()
+		if deadline.IsZero() {
+			<-c.nudge
+			continue
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return 0, &net.OpError{Op: "read", Net: "sim", Err: os.ErrDeadlineExceeded}
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-c.nudge:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// Write never waits.
+func (c *link) Write(b []byte) (int, error) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	switch {
+	case c.closed:
+		return 0, net.ErrClosed
+	case c.broken != nil:
+		return 0, &net.OpError{Op: "write", Net: "sim", Err: syscall.EPIPE}
+	}
+	packet := slices.Clone(b)
+	if c.greeting && isHandshake(packet) {
+		c.executeLocked(packet)
+		return len(b), nil
+	}
+	c.greeting = false
+	c.sendLocked(&c.up, func() { c.arriveLocked(packet) })
+	return len(b), nil
+}
+
+// sendLocked has a packet arrive, if nothing is in its way.
+func (c *link) sendLocked(d *way, arrive func()) {
+	w := c.w
+	at := max(w.now()+w.delayLocked(c, d), d.last+1)
+	d.last = at
+	d.count++
+	d.busy++
+	var deliver func()
+	deliver = func() {
+		if len(d.held) > 0 || c.stopsLocked(d) {
+			d.held = append(d.held, deliver)
+			return
+		}
+		d.busy--
+		if !d.hole {
+			arrive()
+		}
+	}
+	w.atLocked(at, deliver)
+}
+
+// stopsLocked reports whether packets have to wait.
+func (c *link) stopsLocked(d *way) bool {
+	return c.p.apart[c.s.n] > 0 || d == &c.up && c.s.frozen > 0
+}
+
+// flushLocked lets packets go on, in their order, if nothing is in their way any more.
+func (c *link) flushLocked() {
+	for _, d := range []*way{&c.up, &c.down} {
+		if c.stopsLocked(d) {
+			continue
+		}
+		held := d.held
+		d.held = nil
+		for _, deliver := range held {
+			deliver()
+		}
+	}
+}
+
+// arriveLocked is called when a packet has come to the server.
+func (c *link) arriveLocked(packet []byte) {
+	if c.dead {
+		return
+	}
+	c.arrived = append(c.arrived, packet...)
+	for !c.dead && !c.up.hole {
+		args, rest, ok := parseCommand(c.arrived)
+		if !ok {
+			break
+		}
+		raw := c.arrived[:len(c.arrived)-len(rest)]
+		c.arrived = rest
+		c.s.executeLocked(c, args, raw)
+	}
+	if len(c.arrived) == 0 {
+		c.arrived = nil
+	}
+}
+
+// executeLocked hands bytes to the server, which executes them at once. pump finds the replies.
+func (c *link) executeLocked(raw []byte) { _, _ = c.inner.Write(raw) }
+
+// pump carries what the server sends to the client. It ends with the server's end of the connection.
+func (c *link) pump() {
+	defer c.w.pumps.Done()
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := c.inner.Read(buf)
+		c.w.mu.Lock()
+		if n > 0 {
+			packet := slices.Clone(buf[:n])
+			switch {
+			case c.greeting:
+				c.readable = append(c.readable, packet...)
+				c.nudgeLocked()
+			case c.swallow:
+				c.swallow = false
+				c.loseLocked()
+			default:
+				c.sendLocked(&c.down, func() { c.receiveLocked(packet) })
+			}
+		}
+		if err != nil {
+			c.endLocked()
+			if !errors.Is(err, net.ErrClosed) {
+				c.sendLocked(&c.down, func() { c.breakLocked(errReset) })
+			}
+			c.w.mu.Unlock()
+			return
+		}
+		c.w.mu.Unlock()
+	}
+}
+
+// receiveLocked is called when a packet has come to the client.
+func (c *link) receiveLocked(packet []byte) {
+	if c.closed || c.broken != nil {
+		return
+	}
+	if c.messages {
+		c.noteMessagesLocked(packet)
+	}
+	c.readable = append(c.readable, packet...)
+	c.nudgeLocked()
+}
+
+// loseLocked is what becomes of a connection whose packet was lost: TCP would repeat it, so nothing else comes over it either.
+func (c *link) loseLocked() {
+	if c.afterwards == "cut" {
+		c.cutLocked()
+	} else {
+		c.holeLocked()
+	}
+}
+
+// holeLocked has everything vanish that is sent from now on. Neither end knows.
+func (c *link) holeLocked() { c.up.hole, c.down.hole = true, true }
+
+// cutLocked ends the connection at both ends.
+func (c *link) cutLocked() {
+	c.endLocked()
+	c.breakLocked(errReset)
+}
+
+// endLocked ends the connection at the server.
+func (c *link) endLocked() {
+	if c.dead {
+		return
+	}
+	c.dead, c.inbox = true, -1
+	if c.messages {
+		c.p.deafened = c.w.now()
+	}
+	_ = c.inner.Close()
+	c.p.links = slices.DeleteFunc(c.p.links, func(x *link) bool { return x == c })
+	c.w.judge.touchLocked(c.s)
+}
+
+func (c *link) breakLocked(err error) {
+	if c.broken == nil {
+		c.broken = err
+	}
+	c.nudgeLocked()
+}
+
+func (c *link) nudgeLocked() {
+	select {
+	case c.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// Close ends the connection at the client. The server learns of it as it does of a packet.
+func (c *link) Close() error {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	if c.closed {
+		return net.ErrClosed
+	}
+	c.closed = true
+	c.nudgeLocked()
+	if !c.dead {
+		c.sendLocked(&c.up, c.endLocked)
+	}
+	return nil
+}
+
+type address string
+
+func (address) Network() string  { return "sim" }
+func (a address) String() string { return string(a) }
+
+func (c *link) LocalAddr() net.Addr              { return address("client") }
+func (c *link) RemoteAddr() net.Addr             { return address(c.s.addr) }
+func (c *link) SetWriteDeadline(time.Time) error { return nil }
+func (c *link) SetDeadline(t time.Time) error    { return c.SetReadDeadline(t) }
+func (c *link) SetReadDeadline(t time.Time) error {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	c.deadline = t
+	c.nudgeLocked()
+	return nil
+}
+
+// noteMessagesLocked writes what the inbox has brought.
+func (c *link) noteMessagesLocked(packet []byte) {
+	if text := string(packet); strings.Contains(text, "holdfast_inbox:") && strings.Contains(text, "message") {
+		parts := strings.Split(strings.TrimSpace(text), "\r\n")
+		c.w.noteLocked("%v    hears %q", c.p, parts[len(parts)-1])
+	}
+}

@@ -1,0 +1,13 @@
+package sim
+
+import (
+	"os"
+	"testing"
+
+	"github.com/redis/go-redis/v9/logging"
+)
+
+func TestMain(m *testing.M) {
+	logging.Disable() // go-redis reports each connection that it does not get
+	os.Exit(m.Run())
+}

@@ -1,0 +1,247 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/vredis"
+)
+
+// fault is a kind of what can go wrong.
+type fault struct {
+	name string
+	do   func(n *nemesis)
+}
+
+// nemesis is one fault that happens.
+type nemesis struct {
+	w *World
+	f Fault
+	p *process
+	s *server
+}
+
+// gentle faults are those that must not cost anybody a lease or a moment more than a few trips over the network.
+var gentle = []fault{
+	{"cut subscriptions", func(n *nemesis) { n.p.cutLocked(func(c *link) bool { return c.messages && c.s == n.s }) }},
+	{"flush scripts", func(n *nemesis) { n.s.redis.Do("script", "flush") }},
+}
+
+// safe faults leave the data alone.
+var safe = []fault{
+	{"cut", func(n *nemesis) { n.p.troubleLocked(0); n.p.cutLocked(func(c *link) bool { return c.s == n.s }) }},
+	{"cut one", func(n *nemesis) {
+		if c := n.link(); c != nil {
+			n.p.troubleLocked(0)
+			c.cutLocked()
+		}
+	}},
+	{"hole", func(n *nemesis) {
+		if c := n.link(); c != nil {
+			n.p.troubleLocked(0)
+			c.holeLocked()
+		}
+	}},
+	{"half-open", func(n *nemesis) { // the server has forgotten the connection
+		if c := n.link(); c != nil {
+			n.p.troubleLocked(0)
+			c.holeLocked()
+			c.endLocked()
+		}
+	}},
+	{"deaf", func(n *nemesis) { // the server tells a connection that nobody hears
+		n.p.troubleLocked(0)
+		for _, c := range n.p.links {
+			if c.messages && c.s == n.s {
+				c.holeLocked()
+			}
+		}
+	}},
+	{"part", func(n *nemesis) { n.p.partLocked(n.s, n.f.For, false) }},
+	{"part and cut", func(n *nemesis) { n.p.partLocked(n.s, n.f.For, true) }},
+	{"slow", func(n *nemesis) {
+		n.p.slow += n.f.For / 8
+		n.p.slowest = max(n.p.slowest, n.p.slow)
+		n.p.troubleLocked(n.f.For)
+		n.later(func() { n.p.slow -= n.f.For / 8 })
+	}},
+	{"kill", func(n *nemesis) { n.p.killLocked(); n.p.replaceLocked(n.f.For) }},
+	{"close", func(n *nemesis) { n.p.closeLocked(); n.p.replaceLocked(n.f.For) }},
+	{"freeze", func(n *nemesis) { n.s.troubleLocked(n.f.For); n.s.freezeLocked(n.f.For) }},
+	{"restart", func(n *nemesis) {
+		n.s.troubleLocked(n.f.For)
+		n.s.stopLocked()
+		n.later(func() { n.s.startLocked(true) })
+	}},
+	{"lose request, cut", func(n *nemesis) { n.lose(true, "cut") }},
+	{"lose request, hole", func(n *nemesis) { n.lose(true, "hole") }},
+	{"lose reply, cut", func(n *nemesis) { n.lose(false, "cut") }},
+	{"lose reply, hole", func(n *nemesis) { n.lose(false, "hole") }},
+	{"out of memory", func(n *nemesis) { n.refuses((*vredis.Server).SetOOM) }},
+	{"read-only", func(n *nemesis) { n.refuses((*vredis.Server).SetReadOnly) }},
+	{"loading", func(n *nemesis) { n.refuses((*vredis.Server).SetLoading) }},
+	{"cannot save", func(n *nemesis) { n.refuses((*vredis.Server).SetMisconf) }},
+}
+
+// lossy faults are those after which a promise may be broken for a while.
+var lossy = []fault{
+	{"delete", func(n *nemesis) {
+		u := n.unit()
+		u.loseLocked()
+		u.s.redis.Do("del", u.name)
+	}},
+	{"delete queue", func(n *nemesis) {
+		u := n.unit()
+		u.s.redis.Do("del", u.queue)
+		if n.f.Which%2 == 0 {
+			u.s.redis.Do("del", u.times)
+		}
+		u.loseLocked()
+	}},
+	{"empty", func(n *nemesis) { n.restartEmpty(true) }},
+	{"fail-over", func(n *nemesis) {
+		copied := n.s.redis.Snapshot()
+		n.s.troubleLocked(n.f.For)
+		n.w.afterLocked(n.f.For, func() {
+			n.s.stopLocked()
+			n.s.startLocked(true)
+			n.s.redis.Restore(copied)
+			n.w.loseLocked(n.s, true)
+			n.w.noteLocked("%s has failed over", n.s.addr)
+		})
+	}},
+}
+
+// ofReplicas are those of a server with replicas.
+var ofReplicas = []fault{
+	{"replicas stall", func(n *nemesis) {
+		n.s.redis.SetReplicas(2, n.f.Which%2)
+		n.s.troubleLocked(n.f.For)
+		n.later(func() { n.s.redis.SetReplicas(2, 2) })
+	}},
+}
+
+// ofMembers are those of a Redlock's members. One that returns without its data does so when all leases have ended
+// that it knew of.
+var ofMembers = []fault{
+	{"member returns empty", func(n *nemesis) {
+		n.f.For = longestLease + mostExtension + time.Second
+		n.w.faulty = max(n.w.faulty, n.w.now()+n.f.For)
+		n.restartEmpty(false)
+	}},
+	{"member is silent", func(n *nemesis) { n.s.troubleLocked(n.f.For); n.s.freezeLocked(n.f.For) }},
+}
+
+// faults are all of them.
+var faults = append(append(append(append(append([]fault(nil), gentle...), safe...), lossy...), ofReplicas...), ofMembers...)
+
+// scheduleLocked has the faults of the plan happen.
+func (w *World) scheduleLocked() {
+	for _, f := range w.plan.Faults {
+		w.atLocked(f.At, func() {
+			p := w.processes[f.Process]
+			if p == nil || p.dead || p.closed || w.healed {
+				return
+			}
+			w.faulty = max(w.faulty, w.now()+f.For)
+			for i := range faults {
+				if faults[i].name == f.Kind {
+					w.stats.Faults++
+					w.noteLocked("FAULT %s: %v, %s, for %v %s", f.Kind, p, w.servers[f.Server].addr, f.For, f.Script)
+					faults[i].do(&nemesis{w, f, p, w.servers[f.Server]})
+					w.judge.touchLocked(w.servers[f.Server])
+				}
+			}
+		})
+	}
+}
+
+// later ends the fault.
+func (n *nemesis) later(do func()) {
+	n.w.afterLocked(n.f.For, func() {
+		n.w.noteLocked("over: %s", n.f.Kind)
+		do()
+		n.w.judge.touchLocked(n.s)
+	})
+}
+
+// link returns one of the process's connections to the server; nil: it has none.
+func (n *nemesis) link() *link {
+	var all []*link
+	for _, c := range n.p.links {
+		if c.s == n.s {
+			all = append(all, c)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all[n.f.Which%len(all)]
+}
+
+// lose has the next request of a script, or its reply, be lost.
+func (n *nemesis) lose(request bool, then string) {
+	n.p.troubleLocked(2 * time.Second) // it may have to wait for such a request
+	n.p.losses = append(n.p.losses, &loss{n.f.Script, request, then})
+}
+
+// refuses has the server refuse what it should do.
+func (n *nemesis) refuses(set func(*vredis.Server, bool)) {
+	n.s.troubleLocked(n.f.For)
+	n.s.refusals[n.f.Kind]++
+	set(n.s.redis, true)
+	n.later(func() {
+		if n.s.refusals[n.f.Kind]--; n.s.refusals[n.f.Kind] == 0 {
+			set(n.s.redis, false)
+		}
+	})
+}
+
+func (n *nemesis) unit() *unit {
+	units := n.p.locks[n.f.Lock].units
+	return units[n.f.Which%len(units)]
+}
+
+// restartEmpty ends the server for a while, and its data. It shows if shows says so, and else only to locks of this one server.
+func (n *nemesis) restartEmpty(shows bool) {
+	n.s.troubleLocked(n.f.For)
+	n.s.stopLocked()
+	if !shows {
+		n.s.rememberLocked()
+	}
+	n.w.loseLocked(n.s, shows)
+	n.later(func() {
+		n.s.startLocked(false)
+		n.w.loseLocked(n.s, shows)
+	})
+}
+
+// loseLocked says that data of all locks on s is lost.
+func (w *World) loseLocked(s *server, elections bool) {
+	for _, u := range w.units {
+		if u.s == s || u.s == nil && elections {
+			u.loseLocked()
+		}
+	}
+}
+
+// closeLocked closes the managers of p while it works.
+func (p *process) closeLocked() {
+	w := p.w
+	p.closed = true
+	w.judge.forgetLocked(p)
+	w.running.Go(func() {
+		for i, m := range p.managers {
+			began := w.now()
+			err := m.Close(context.Background())
+			w.mu.Lock()
+			w.noteLocked("%v has closed after %v: %v", p, w.now()-began, err)
+			if took := w.now() - began; took > p.second()+overdue {
+				w.judge.failLocked("late return", "Close of %v took %v", p, took)
+			}
+			w.mu.Unlock()
+			_ = p.clients[i].Close()
+		}
+		p.die()
+	})
+}

@@ -1,0 +1,139 @@
+package sim
+
+import (
+	"time"
+)
+
+// Plan is a world before it is run, as a plain value: who does what and when, and what goes wrong. A seed draws one; a tool that
+// shrinks a red one takes parts away. It has a form in JSON.
+type Plan struct {
+	Seed      uint64 // chance that is not in the plan, such as how long a packet takes
+	Shape     Shape
+	Servers   int
+	Length    time.Duration // no section begins later
+	Latency   time.Duration // what a packet takes at most, but for spikes
+	Spikes    bool          // one packet in a hundred takes up to twenty times as long
+	Drift     float64       // of the servers' clocks, in parts of one
+	Options   Options
+	Locks     []Lock
+	Processes []Process
+	Faults    []Fault
+}
+
+// Shape is how the servers are arranged, and who uses them.
+type Shape string
+
+// The shapes.
+const (
+	OneServer    Shape = "one server"
+	Majority     Shape = "majority"        // Redlocks over all servers
+	WithReplicas Shape = "replicas"        // grants wait for replicas
+	FailOver     Shape = "fail-over"       // a copy that is behind takes over
+	BesideJava   Shape = "beside Redisson" // clients that behave like Redisson's
+)
+
+// Shapes are all of them.
+var Shapes = []Shape{OneServer, Majority, WithReplicas, FailOver, BesideJava}
+
+// Options are those of the processes' managers.
+type Options struct {
+	Lease    time.Duration
+	Poll     time.Duration
+	Patience time.Duration
+	Slice    time.Duration
+	Replicas int
+	AckIn    time.Duration
+}
+
+// Kind is a kind of lock.
+type Kind string
+
+// The kinds.
+const (
+	Mutex   Kind = "mutex"
+	Fair    Kind = "fair"
+	RW      Kind = "rw"
+	Multi   Kind = "multi"
+	Redlock Kind = "redlock"
+)
+
+// Lock is one handle that each process has. Several may be of one name, with other options.
+type Lock struct {
+	Name    string
+	Kind    Kind
+	Member  Kind          `json:",omitempty"` // Redlock: the kind of its members
+	Lease   time.Duration `json:",omitempty"` // 0: that of the manager
+	Fencing bool          `json:",omitempty"`
+	Fixed   bool          `json:",omitempty"`
+	MaxHold time.Duration `json:",omitempty"`
+	Of      []int         `json:",omitempty"` // Multi: its locks
+}
+
+// Process is a client process, with a Manager for each server.
+type Process struct {
+	Start   time.Duration
+	Java    bool `json:",omitempty"` // it is one of Redisson's
+	Workers []Worker
+}
+
+// Worker is a goroutine that makes one section after the other.
+type Worker struct{ Steps []Step }
+
+// Way is how a lock is asked for, or another call of the API.
+type Way string
+
+// The ways.
+const (
+	ByLock    Way = "lock"
+	ByTry     Way = "try"
+	ByAsync   Way = "async"
+	ByDo      Way = "do"
+	ByLocker  Way = "locker"
+	ByInspect Way = "inspect"
+	ByForce   Way = "force"
+)
+
+// Step is one section: a pause, a call, what is done under the lease, and its end.
+type Step struct {
+	After  time.Duration
+	Lock   int
+	Way    Way
+	Read   bool          `json:",omitempty"` // the read side
+	Limit  time.Duration `json:",omitempty"` // of the context; 0: none
+	Cancel bool          `json:",omitempty"` // the context ends by a cancel, not by a deadline
+	Hold   time.Duration
+	Inside []Inner `json:",omitempty"`
+	End    End     `json:",omitempty"`
+}
+
+// Inner is what is done under a lease.
+type Inner string
+
+// What is done under a lease.
+const (
+	Reenter   Inner = "re-enter"
+	Downgrade Inner = "downgrade"
+	Extend    Inner = "extend"
+)
+
+// End is how a section ends.
+type End string
+
+// The ends; the zero value is a call of Unlock.
+const (
+	Twice    End = "twice"    // Unlock again
+	Together End = "together" // two calls of Unlock at a time
+	Never    End = "never"    // the lease is kept until Close
+)
+
+// Fault is what goes wrong.
+type Fault struct {
+	At      time.Duration
+	Kind    string
+	For     time.Duration `json:",omitempty"`
+	Process int           `json:",omitempty"`
+	Server  int           `json:",omitempty"`
+	Lock    int           `json:",omitempty"`
+	Script  string        `json:",omitempty"` // what the names of the scripts begin with that it is about
+	Which   int           `json:",omitempty"` // of several connections
+}

@@ -1,0 +1,228 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// process is a client process: a manager for each server, each with a client of its own. One that is killed has a successor, which
+// goes on with its workers' steps. What is not said to be otherwise is guarded by World.mu.
+type process struct {
+	w        *World
+	slot     int // in the plan
+	life     int // which of the processes of that slot it is
+	ctx      context.Context
+	die      context.CancelFunc
+	clients  []*redis.Client     // not changed
+	managers []*holdfast.Manager // not changed
+	locks    []handle            // by their place in the plan; not changed
+
+	links    []*link // that the server has
+	dials    uint64
+	apart    []int // by server: reasons for which nothing comes through
+	slow     time.Duration
+	slowest  time.Duration // that slow has ever been
+	dead     bool
+	closed   bool     // its managers are
+	prefix   []string // of its owner ids, by server; "": not seen yet
+	losses   []*loss
+	trouble  time.Duration // until then something can be wrong that has to do with it
+	deafened time.Duration // when a connection for messages ended
+}
+
+// loss is a request, or its reply, that is to be lost.
+type loss struct {
+	script  string // what the script's name begins or ends with
+	request bool
+	then    string // what becomes of the connection: "cut" or "hole"
+}
+
+func (p *process) String() string {
+	if p.life == 0 {
+		return fmt.Sprintf("p%d", p.slot)
+	}
+	return fmt.Sprintf("p%d.%d", p.slot, p.life)
+}
+
+// newProcess starts the process of a slot.
+func (w *World) newProcessLocked(slot, life int) *process {
+	n := len(w.servers)
+	p := &process{w: w, slot: slot, life: life, apart: make([]int, n), prefix: make([]string, n)}
+	p.ctx, p.die = context.WithCancel(context.Background())
+	for _, s := range w.servers {
+		client := redis.NewClient(&redis.Options{
+			Addr: s.addr, PoolSize: 10,
+			DialerRetries:            1, // go-redis rests between two, with PubSub's mutex held
+			Dialer:                   func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx, s) },
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		})
+		m, err := holdfast.New(client, w.plan.Options.list()...)
+		if err != nil {
+			panic(err)
+		}
+		p.clients, p.managers = append(p.clients, client), append(p.managers, m)
+	}
+	p.locks = p.handles(w.plan.Locks)
+	w.all = append(w.all, p)
+	return p
+}
+
+func (o *Options) list() []holdfast.Option {
+	list := []holdfast.Option{
+		holdfast.WithLease(o.Lease), holdfast.WithPollInterval(o.Poll), holdfast.WithFairPatience(o.Patience), holdfast.WithHandoffSlice(o.Slice),
+		holdfast.WithPublishMode(holdfast.PublishClassic),
+	}
+	if o.Replicas > 0 {
+		list = append(list, holdfast.WithReplicas(o.Replicas, o.AckIn))
+	}
+	return list
+}
+
+// dial connects. For messages it takes no time, and fails at once if the server cannot be reached: go-redis has a mutex meanwhile,
+// and a bubble's clock stands while another goroutine waits for that. The other connections take what a network takes, and
+// are waited for in vain where nothing comes through.
+func (p *process) dial(ctx context.Context, s *server) (net.Conn, error) {
+	w := p.w
+	messages := forMessages()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := p.dials
+	p.dials++
+	refused := &net.OpError{Op: "dial", Net: "sim", Addr: address(s.addr), Err: syscall.ECONNREFUSED}
+	if !messages {
+		trip := 2 * w.chanceLocked(w.plan.Latency, uint64(p.slot), n, 1)
+		w.mu.Unlock()
+		ended := !sleep(ctx, trip)
+		w.mu.Lock()
+		for !ended && !p.dead && p.apart[s.n] > 0 {
+			w.mu.Unlock()
+			ended = !sleep(ctx, 10*time.Millisecond)
+			w.mu.Lock()
+		}
+		if ended {
+			return nil, &net.OpError{Op: "dial", Net: "sim", Addr: address(s.addr), Err: context.Cause(ctx)}
+		}
+	}
+	if p.dead || s.down > 0 || p.apart[s.n] > 0 {
+		return nil, refused
+	}
+	inner, err := s.redis.Dial(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	c := &link{w: w, p: p, s: s, n: n, messages: messages, greeting: messages, inner: inner, inbox: -1, nudge: make(chan struct{}, 1)}
+	p.links = append(p.links, c)
+	w.pumps.Add(1)
+	go c.pump()
+	return c, nil
+}
+
+// forMessages reports whether go-redis's PubSub dials.
+func forMessages() bool {
+	var callers [32]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])
+	for {
+		f, more := frames.Next()
+		if strings.Contains(f.Function, "PubSub") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// sleep reports whether ctx has outlasted d.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// lossLocked takes what is to be lost of a script.
+func (p *process) lossLocked(script string) *loss {
+	for i, l := range p.losses {
+		if strings.Contains(script, l.script) {
+			p.losses = slices.Delete(p.losses, i, i+1)
+			return l
+		}
+	}
+	return nil
+}
+
+// troubleLocked says that something is wrong with p for d from now on, and with what it does for the time that it takes to recover.
+func (p *process) troubleLocked(d time.Duration) { p.trouble = max(p.trouble, p.w.now()+d+recovery) }
+
+// healthyLocked reports whether p can reach s now.
+func (p *process) healthyLocked(s *server) bool {
+	return !p.dead && !p.closed && p.apart[s.n] == 0 && p.slow == 0 && s.down == 0 && s.frozen == 0
+}
+
+// calmLocked reports whether nothing has been wrong for so long that all must be as if nothing had ever been.
+func (p *process) calmLocked(s *server) bool {
+	return p.healthyLocked(s) && p.w.now() > p.trouble && p.w.now() > s.trouble
+}
+
+// partLocked has nothing come through between p and s for d.
+func (p *process) partLocked(s *server, d time.Duration, cut bool) {
+	p.apart[s.n]++
+	p.troubleLocked(d)
+	p.w.afterLocked(d, func() {
+		if cut {
+			p.cutLocked(func(c *link) bool { return c.s == s })
+		}
+		p.apart[s.n]--
+		p.w.flushLocked()
+	})
+}
+
+// cutLocked ends those connections of which which says true.
+func (p *process) cutLocked(which func(*link) bool) {
+	for _, c := range slices.Clone(p.links) {
+		if which(c) {
+			c.cutLocked()
+		}
+	}
+}
+
+// killLocked ends p: nothing of it is sent or heard any more. What runs of it, in this process, is told to end.
+func (p *process) killLocked() {
+	p.dead = true
+	p.cutLocked(func(*link) bool { return true })
+	p.w.judge.forgetLocked(p)
+	p.die()
+	p.w.running.Go(func() {
+		for i, m := range p.managers {
+			_ = m.Close(context.Background())
+			_ = p.clients[i].Close()
+		}
+	})
+}
+
+// replaceLocked starts the successor of p, after d.
+func (p *process) replaceLocked(d time.Duration) {
+	w := p.w
+	w.afterLocked(d, func() {
+		next := w.newProcessLocked(p.slot, p.life+1)
+		w.processes[p.slot] = next
+		w.noteLocked("%v starts", next)
+		close(w.born[p.slot])
+		w.born[p.slot] = make(chan struct{})
+	})
+}

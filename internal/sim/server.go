@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/vredis"
+)
+
+// server is one Redis. Its fields are guarded by World.mu.
+type server struct {
+	w        *World
+	n        int
+	addr     string
+	redis    *vredis.Server
+	down     int            // reasons for which it does not run
+	empty    bool           // it has no data when it runs again
+	frozen   int            // reasons for which nothing is executed
+	refusals map[string]int // faults under which it refuses requests
+	trouble  time.Duration  // until then something can be wrong that has to do with it
+	units    []*unit        // the locks on it that judges look at
+}
+
+func newServer(w *World, n int) *server {
+	s := &server{w: w, n: n, addr: "127.0.0.1:" + string(rune('1'+n)) + "000", refusals: map[string]int{}}
+	began := time.Now()
+	drift := w.plan.Drift * float64(1-2*(n%2))
+	s.redis = vredis.New(vredis.Options{Addr: s.addr, Now: func() time.Time {
+		passed := time.Since(began)
+		return began.Add(passed + time.Duration(float64(passed)*drift) + time.Duration(n)*time.Minute)
+	}})
+	if w.plan.Options.Replicas > 0 {
+		s.redis.SetReplicas(2, 2)
+	}
+	return s
+}
+
+// clock is the server's time, in its milliseconds.
+func (s *server) clock() int64 {
+	t := s.redis.Do("time").([]any)
+	return number(t[0])*1000 + number(t[1])/1000
+}
+
+// executeLocked executes one command that has come over c.
+func (s *server) executeLocked(c *link, args []string, raw []byte) {
+	w := s.w
+	w.stats.Commands++
+	name := strings.ToLower(args[0])
+	call, isCall := parseCall(args)
+	if !isCall {
+		c.executeLocked(raw)
+		switch name {
+		case "subscribe", "unsubscribe":
+			s.subscribedLocked(c, name, args[1:])
+		case "ping", "hello", "client", "script":
+		default:
+			w.noteLocked("%v    %s", c.p, strings.Join(args, " "))
+		}
+		return
+	}
+	loss := c.p.lossLocked(call.script)
+	if loss != nil {
+		c.p.troubleLocked(2 * time.Second)
+	}
+	if loss != nil && loss.request {
+		w.noteLocked("%v    %s of %q is lost on its way", c.p, call.script, call.keys[0])
+		c.afterwards = loss.then
+		c.loseLocked()
+		return
+	}
+	if c.p.prefix[s.n] == "" {
+		c.p.prefix[s.n] = call.prefixIn()
+	}
+	touched := s.touched(call.keys)
+	before := make([]standing, len(touched))
+	for i, u := range touched {
+		before[i] = u.standing()
+	}
+	if loss != nil {
+		w.noteLocked("%v    the reply to %s of %q is lost", c.p, call.script, call.keys[0])
+		c.swallow, c.afterwards = true, loss.then
+	}
+	w.noteLocked("%v    %s %q", c.p, call.script, call.args)
+	c.executeLocked(raw)
+	for i, u := range touched {
+		u.dirty = true
+		w.judge.orderLocked(u, before[i], call.script)
+	}
+}
+
+// touched returns the units that keys are the locks of.
+func (s *server) touched(keys []string) (all []*unit) {
+	for _, u := range s.units {
+		for _, k := range keys {
+			if k == u.name {
+				all = append(all, u)
+				break
+			}
+		}
+	}
+	return all
+}
+
+// subscribedLocked follows who hears the inbox of its process.
+func (s *server) subscribedLocked(c *link, command string, channels []string) {
+	for _, channel := range channels {
+		s.w.noteLocked("%v    %s %s", c.p, command, channel)
+		if strings.HasPrefix(channel, "holdfast_inbox:") {
+			if c.inbox = s.w.now(); command == "unsubscribe" {
+				c.inbox = -1
+			}
+		}
+	}
+}
+
+// troubleLocked says that something is wrong with the server for d from now on, and with what goes on there for the
+// time that it takes to recover.
+func (s *server) troubleLocked(d time.Duration) {
+	s.trouble = max(s.trouble, s.w.now()+d+recovery)
+}
+
+// stopLocked ends it with its connections, until as many calls of startLocked.
+func (s *server) stopLocked() {
+	s.down++
+	s.redis.Stop()
+}
+
+// startLocked begins again, without data if one of those calls says so.
+func (s *server) startLocked(keep bool) {
+	s.empty = s.empty || !keep
+	if s.down--; s.down == 0 {
+		s.redis.Start(!s.empty)
+		s.empty = false
+		s.w.judge.touchLocked(s)
+	}
+}
+
+// freezeLocked has it execute nothing for d.
+func (s *server) freezeLocked(d time.Duration) {
+	s.frozen++
+	s.w.afterLocked(d, func() {
+		s.frozen--
+		s.w.flushLocked()
+	})
+}
+
+// number reads an integer of a reply.
+func number(v any) (n int64) {
+	switch v := v.(type) {
+	case int64:
+		return v
+	case string:
+		for _, c := range v {
+			if c < '0' || c > '9' {
+				return n
+			}
+			n = 10*n + int64(c-'0')
+		}
+	}
+	return n
+}
+
+// rememberLocked keeps what the server has promised before its data is lost: a vote of a member counts until then, since the member
+// gives no other one meanwhile.
+func (s *server) rememberLocked() {
+	for _, u := range s.units {
+		u.dirty = true
+		u.loadLocked()
+		u.promised = append(u.promised, u.state.holders...)
+	}
+}

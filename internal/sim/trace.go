@@ -1,0 +1,49 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// traceRoom is how many lines are remembered.
+const traceRoom = 20000
+
+// trace is what has happened, the latest lines of it. They are put into words only when somebody reads them.
+type trace struct {
+	lines []line
+	next  int // where the next one goes, once there are traceRoom
+}
+
+type line struct {
+	at     time.Duration
+	format string
+	args   []any
+}
+
+func (t *trace) add(at time.Duration, format string, args []any) {
+	l := line{at, format, args}
+	if len(t.lines) < traceRoom {
+		t.lines = append(t.lines, l)
+		return
+	}
+	t.lines[t.next] = l
+	t.next = (t.next + 1) % traceRoom
+}
+
+// last returns the lines since a time.
+func (t *trace) last(since time.Duration) string {
+	var b strings.Builder
+	for i := range t.lines {
+		l := t.lines[(t.next+i)%len(t.lines)]
+		if l.at >= since {
+			fmt.Fprintf(&b, "%12.6fs  ", l.at.Seconds())
+			fmt.Fprintf(&b, l.format, l.args...)
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// noteLocked writes a line of the trace. What args have must not change.
+func (w *World) noteLocked(format string, args ...any) { w.trace.add(w.now(), format, args) }

@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"strings"
+	"time"
+)
+
+// How long something may be so while nothing is wrong. Each bound is in trips over the network: those of a request and its
+// reply, of a message, and of a repetition of them.
+func (w *World) trips(n int) time.Duration {
+	d := time.Duration(n) * w.plan.Latency
+	if w.plan.Spikes {
+		d += 60 * w.plan.Latency
+	}
+	return d + 2*time.Millisecond
+}
+
+// outage is how long something may be so while, or soon after, something is wrong.
+const outage = 15 * time.Second
+
+// lasts returns for how long something has been so: from its beginning or the end of what was wrong, whichever is later. If it is not so any
+// more, its beginning is forgotten. After bound the judge looks again.
+func (u *unit) lasts(what string, so bool, from, bound time.Duration) time.Duration {
+	began, known := u.since[what]
+	switch {
+	case !so:
+		if known {
+			delete(u.since, what)
+		}
+		return 0
+	case !known:
+		began = u.w.now()
+		u.since[what] = began
+	}
+	began = max(began, from)
+	if now := u.w.now(); !known || now <= began+bound {
+		u.w.recheckLocked(began + bound + 1)
+	}
+	return u.w.now() - began
+}
+
+// recheckLocked has the judge look at a time.
+func (w *World) recheckLocked(at time.Duration) {
+	if !w.rechecks[at] {
+		w.rechecks[at] = true
+		w.atLocked(at, func() { delete(w.rechecks, at) })
+	}
+}
+
+// holdsLocked finds what Redis has granted to a process that does not know it, or does not want it any more.
+func (j *judge) holdsLocked(u *unit) {
+	seen := map[string]bool{}
+	for _, h := range u.state.holders {
+		p := u.of(h.id)
+		if p == nil || u.w.now() <= u.excused {
+			continue
+		}
+		seen[h.id] = true
+		unused := !u.claimedBy(p)
+		waits, parted := false, false
+		for _, x := range u.waits {
+			if x.p == p {
+				waits, parted = true, parted || x.parted || x.once
+			}
+		}
+		from := max(p.trouble, u.s.trouble, 0)
+		calm := p.calmLocked(u.s)
+		bound := outage
+		if calm {
+			bound = u.w.trips(12)
+		}
+		hears := p.hearsLocked(u.s)
+		if d := u.lasts("unheard "+h.id, unused && waits && !parted && p.healthyLocked(u.s) && hears >= 0, max(from, hears), bound); d > bound {
+			j.failLocked("unheard", "%v: Redis granted it to %v %v ago, as %s, and a worker waits", u, p, d, h.id)
+		}
+		if calm {
+			bound = u.w.trips(30) + time.Second
+		}
+		if d := u.lasts("forsaken "+h.id, unused && !waits && p.healthyLocked(u.s), from, bound); d > bound {
+			j.failLocked("forsaken hold", "%v: %v has had it for %v, as %s, and no worker wants it", u, p, d, h.id)
+		}
+	}
+	u.forget("unheard ", seen)
+	u.forget("forsaken ", seen)
+}
+
+// forget ends what is not so any more because what it was about is gone.
+func (u *unit) forget(prefix string, but map[string]bool) {
+	for what := range u.since {
+		if id, ok := strings.CutPrefix(what, prefix); ok && !but[id] {
+			delete(u.since, what)
+		}
+	}
+}
+
+// hearsLocked returns since when s would tell p of a grant; -1: it would not.
+func (p *process) hearsLocked(s *server) time.Duration {
+	since := time.Duration(-1)
+	for _, c := range p.links {
+		if c.s == s && c.inbox >= 0 && !c.down.hole {
+			since = c.inbox
+		}
+	}
+	return since
+}
+
+// placesLocked finds places in the queue that no worker wants.
+func (j *judge) placesLocked(u *unit) {
+	seen := map[string]bool{}
+	for _, id := range u.state.queue {
+		p := u.of(id)
+		if p == nil || u.w.now() <= u.excused {
+			continue
+		}
+		seen[id] = true
+		bound := outage
+		if p.calmLocked(u.s) {
+			bound = u.w.trips(30) + time.Second
+		}
+		if d := u.lasts("place "+id, !u.waitedBy(p) && p.healthyLocked(u.s), max(p.trouble, u.s.trouble), bound); d > bound {
+			j.failLocked("forsaken place", "%v: %s of %v stands in the queue for %v, and no worker waits", u, id, p, d)
+		}
+	}
+	u.forget("place ", seen)
+}
+
+// wakeLocked finds callers that wait for a lock that is free.
+func (j *judge) wakeLocked(u *unit) {
+	seen := map[string]bool{}
+	for _, x := range u.waits {
+		if x.once || x.parted && u.s != nil {
+			continue
+		}
+		seen[x.who] = true
+		free, healthy, calm, from := u.s != nil && !u.held(), true, true, x.since
+		servers := []*server{u.s}
+		if u.s == nil {
+			n := 0
+			servers = servers[:0]
+			for _, m := range u.members {
+				if servers = append(servers, m.s); !m.held() {
+					n++
+				}
+			}
+			free = n == len(u.members)
+		}
+		for _, s := range servers {
+			healthy = healthy && x.p.healthyLocked(s)
+			// A waiter whose process hears nothing is passed over; the pauses between two attempts to subscribe last up to a second.
+			hears := x.p.hearsLocked(s)
+			calm = calm && x.p.calmLocked(s) && (hears >= 0 || x.p.deafened == 0 || u.w.now() > x.p.deafened+3*time.Second)
+			from = max(from, s.trouble, hears)
+		}
+		bound := outage
+		if calm {
+			bound = u.w.trips(12) + u.w.plan.open()
+		}
+		if u.s == nil {
+			bound += 3 * time.Second
+		}
+		from = max(from, x.p.trouble, u.excused)
+		if d := u.lasts("free "+x.who, free && healthy && u.w.now() > u.excused, from, bound); d > bound {
+			j.failLocked("lost wake-up", "%v is free for %v, and %s waits", u, d, x.who)
+		}
+	}
+	u.forget("free ", seen)
+}
+
+// open is how long a lock may be left open for others.
+func (p *Plan) open() time.Duration {
+	if p.Shape == BesideJava {
+		return 600 * time.Millisecond
+	}
+	return 60 * time.Millisecond
+}

@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/hex"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// What the network reads of the bytes that pass: commands, the names of scripts, grants.
+
+// parseCommand takes the first command off b; ok is false if b has not all of it.
+func parseCommand(b []byte) (args []string, rest []byte, ok bool) {
+	n, rest, ok := header(b, '*')
+	if !ok {
+		return nil, b, false
+	}
+	for range n {
+		size, after, ok := header(rest, '$')
+		if !ok || len(after) < size+2 {
+			return nil, b, false
+		}
+		args = append(args, string(after[:size]))
+		rest = after[size+2:]
+	}
+	return args, rest, true
+}
+
+func header(b []byte, kind byte) (n int, rest []byte, ok bool) {
+	end := bytes.Index(b, []byte("\r\n"))
+	if end < 1 || b[0] != kind {
+		return 0, b, false
+	}
+	n, err := strconv.Atoi(string(b[1:end]))
+	return n, b[end+2:], err == nil
+}
+
+// isHandshake reports whether a packet has nothing but what go-redis sends before its first command.
+func isHandshake(packet []byte) bool {
+	for len(packet) > 0 {
+		args, rest, ok := parseCommand(packet)
+		if !ok || len(args) == 0 {
+			return false
+		}
+		switch strings.ToLower(args[0]) {
+		case "hello", "client", "auth", "select":
+		default:
+			return false
+		}
+		packet = rest
+	}
+	return true
+}
+
+// call is a script's.
+type call struct {
+	script string // its name; "": it is none of the library's
+	keys   []string
+	args   []string
+}
+
+var scriptNames = struct {
+	sync.Mutex
+	bySHA map[string]string // by digest; and by itself a digest that is not known yet
+}{bySHA: map[string]string{}}
+
+var scriptTitle = regexp.MustCompile(`^-- (\w+)\.lua:`)
+
+// parseCall reads a command that calls a script.
+func parseCall(args []string) (c call, ok bool) {
+	if len(args) < 3 {
+		return c, false
+	}
+	scriptNames.Lock()
+	switch strings.ToLower(args[0]) {
+	case "evalsha":
+		c.script, ok = scriptNames.bySHA[args[1]], true
+	case "eval":
+		sum := sha1.Sum([]byte(args[1]))
+		if title := scriptTitle.FindStringSubmatch(args[1]); title != nil {
+			c.script = title[1]
+		}
+		scriptNames.bySHA[hex.EncodeToString(sum[:])], ok = c.script, true
+	}
+	scriptNames.Unlock()
+	n, err := strconv.Atoi(args[2])
+	if !ok || err != nil || len(args) < 3+n {
+		return c, false
+	}
+	c.keys, c.args = args[3:3+n], args[3+n:]
+	return c, true
+}
+
+var ownerPrefix = regexp.MustCompile(`hf-[0-9a-f-]{36}:`)
+
+// prefixIn returns what a manager's owner ids begin with, if one is in the arguments.
+func (c *call) prefixIn() string {
+	for _, a := range c.args {
+		if p := ownerPrefix.FindString(a); p != "" {
+			return p
+		}
+	}
+	return ""
+}

@@ -1,0 +1,268 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// worker makes the sections of its plan, one after the other. It belongs to a slot: when its process is killed, it goes on in the next
+// one.
+type worker struct {
+	w    *World
+	slot int
+	n    int
+	step int
+	p    *process // where the section is; nil: the world has ended
+}
+
+func (k *worker) String() string { return fmt.Sprintf("%v/%d#%d", k.p, k.n, k.step) }
+
+func (k *worker) run(steps []Step) {
+	for i := range steps {
+		k.step = i
+		if k.p = k.process(); k.p == nil {
+			return
+		}
+		k.pause(steps[i].After)
+		if k.p = k.process(); k.p == nil {
+			return
+		}
+		k.section(&steps[i])
+	}
+}
+
+// process returns the process of the slot, once one lives; nil if the world has ended.
+func (k *worker) process() *process {
+	for {
+		k.w.mu.Lock()
+		p, born, ended := k.w.processes[k.slot], k.w.born[k.slot], k.w.ended
+		lives := p != nil && !p.dead && !p.closed
+		k.w.mu.Unlock()
+		switch {
+		case ended:
+			return nil
+		case lives:
+			return p
+		}
+		select {
+		case <-born:
+		case <-k.w.closing:
+		}
+	}
+}
+
+// pause sleeps, but not beyond the death of the process.
+func (k *worker) pause(d time.Duration) { sleep(k.p.ctx, d) }
+
+// limit returns the context of a call.
+func (k *worker) limit(s *Step) (context.Context, context.CancelFunc) {
+	switch {
+	case s.Limit == 0:
+		return context.WithCancel(k.p.ctx)
+	case s.Cancel:
+		ctx, cancel := context.WithCancel(k.p.ctx)
+		timer := time.AfterFunc(s.Limit, cancel)
+		return ctx, func() { timer.Stop(); cancel() }
+	}
+	return context.WithTimeout(k.p.ctx, s.Limit)
+}
+
+// attempt is a call that asks for a lock.
+type attempt struct {
+	k     *worker
+	step  *Step
+	h     *handle
+	began time.Duration
+	waits map[*unit]*wait
+	write bool
+}
+
+// all are the units that a lease is a claim of; of a Redlock's, the whole comes first.
+func (h *handle) all() []*unit {
+	if h.vote != nil {
+		return append([]*unit{h.vote}, h.units...)
+	}
+	return h.units
+}
+
+// beginLocked registers a call.
+func (k *worker) begin(s *Step, h *handle) *attempt {
+	w := k.w
+	a := &attempt{k: k, step: s, h: h, began: w.now(), waits: map[*unit]*wait{}, write: !s.Read}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stats.Calls++
+	all := h.all()
+	for _, u := range all {
+		x := &wait{p: k.p, who: k.String(), since: a.began, read: s.Read, once: s.Way == ByTry, parted: len(all) > 1}
+		a.waits[u] = x
+		if !k.p.dead {
+			u.waits = append(u.waits, x)
+			u.idleLocked()
+		}
+	}
+	w.noteLocked("%s %s %s%s", k.String(), s.Way, h.plan.Name, s.described())
+	return a
+}
+
+func (s *Step) described() string {
+	text := ""
+	if s.Read {
+		text += ", the read side"
+	}
+	if s.Limit > 0 {
+		text += fmt.Sprintf(", for %v", s.Limit)
+	}
+	return text
+}
+
+// end judges what a call has returned. It returns the claim, nil if there is none.
+func (a *attempt) end(lease *holdfast.Lease, err error) *claim {
+	k, w := a.k, a.k.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	took := w.now() - a.began
+	for u, x := range a.waits {
+		u.drop(x)
+	}
+	if k.p.dead {
+		return nil
+	}
+	w.judge.returnedLocked(a, took, err)
+	if err != nil {
+		w.noteLocked("%s fails after %v: %v", k.String(), took, err)
+		return nil
+	}
+	w.stats.Grants++
+	w.noteLocked("%s is granted %s after %v, token %d, until %v", k.String(), a.h.plan.Name, took, lease.Token(), lease.Deadline().Sub(w.began))
+	c := &claim{p: k.p, lease: lease, who: k.String(), owner: k.String(), write: a.write, votes: a.h.vote != nil, units: a.h.all(), plan: a.h.plan}
+	w.judge.grantedLocked(c, false)
+	return c
+}
+
+// section is one step.
+func (k *worker) section(s *Step) {
+	h := &k.p.locks[s.Lock]
+	locker := h.write
+	if s.Read && h.read != nil {
+		locker = h.read
+	}
+	switch s.Way {
+	case ByInspect:
+		k.inspect(s, h)
+		return
+	case ByForce:
+		k.force(s, h)
+		return
+	}
+	ctx, cancel := k.limit(s)
+	defer cancel()
+	a := k.begin(s, h)
+	switch s.Way {
+	case ByTry:
+		k.hold(s, h, a.end(locker.TryLock(ctx)))
+	case ByAsync:
+		if h.async == nil || s.Read {
+			k.hold(s, h, a.end(locker.Lock(ctx)))
+			return
+		}
+		r := <-h.async(ctx)
+		k.hold(s, h, a.end(r.Lease, r.Err))
+	case ByDo:
+		k.do(ctx, s, h, a, locker)
+	case ByLocker:
+		k.locker(s, h, a, locker)
+	default:
+		k.hold(s, h, a.end(locker.Lock(ctx)))
+	}
+}
+
+// hold is what is done under a lease, and its end.
+func (k *worker) hold(s *Step, h *handle, c *claim) {
+	if c == nil {
+		return
+	}
+	parts := time.Duration(len(s.Inside) + 1)
+	k.work(c, s.Hold/parts)
+	for _, in := range s.Inside {
+		switch in {
+		case Reenter:
+			k.reenter(s, h, c, h.write, false)
+		case Downgrade:
+			if h.read != nil && !s.Read {
+				if k.downgrade(s, h, c) {
+					return
+				}
+			}
+		case Extend:
+			k.extend(c, time.Duration(k.w.chance(uint64(k.slot), uint64(k.n), uint64(k.step), 7)%uint64(mostExtension)))
+		}
+		k.work(c, s.Hold/parts)
+	}
+	if s.End == Never {
+		k.w.mu.Lock()
+		k.w.noteLocked("%s keeps its lease", k.String())
+		k.w.mu.Unlock()
+		k.keep(c)
+		return
+	}
+	k.unlock(c)
+	switch s.End {
+	case Twice:
+		k.unlockAgain(c)
+	case Together:
+		var both sync.WaitGroup
+		both.Go(func() { k.unlockAgain(c) })
+		k.unlockAgain(c)
+		both.Wait()
+	}
+}
+
+// work passes time under a lease, until its end at most.
+func (k *worker) work(c *claim, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	ended := c.lease.Err() != nil
+	select {
+	case <-timer.C:
+	case <-k.p.ctx.Done():
+	case <-c.lease.Done():
+		if !ended {
+			k.ended(c)
+		}
+	}
+}
+
+// ended judges when a worker was told of the end of its lease.
+func (k *worker) ended(c *claim) {
+	w := k.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := c.lease.Err()
+	w.noteLocked("%s has ended: %v", c.who, err)
+	var lost *holdfast.LostError
+	if late := time.Since(c.lease.Deadline()); late > time.Millisecond && errors.As(err, &lost) && !c.p.dead {
+		w.judge.failLocked("told late", "%s, %v after its deadline", c.who, late)
+	}
+	w.judge.lossLocked(c, err, false)
+}
+
+// keep has a lease outlive its section: it lasts until Close, or until nothing more happens but that others wait for it.
+func (k *worker) keep(c *claim) {
+	select {
+	case <-c.lease.Done():
+		if errors.Is(c.lease.Err(), holdfast.ErrClosed) {
+			return
+		}
+		k.ended(c)
+	case <-k.p.ctx.Done():
+		return
+	case <-k.w.closing:
+	}
+	k.unlock(c)
+}

@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// recovery is how long it may take until a fault that has ended makes no difference any more: go-redis's time-outs, sessions
+// that are made anew, requests that are repeated.
+const recovery = 8 * time.Second
+
+// World is one run of a plan. mu guards all but what is said to be otherwise.
+type World struct {
+	plan  *Plan // not changed
+	began time.Time
+
+	mu        sync.Mutex
+	agenda    agenda
+	events    uint64
+	servers   []*server  // not changed
+	processes []*process // by slot: the one that lives, or lived last
+	all       []*process
+	units     []*unit
+	judge     *judge
+	trace     trace
+	stats     Stats
+	faulty    time.Duration          // when the last fault ends
+	healed    bool                   // no fault happens any more
+	ended     bool                   // no section begins any more
+	rechecks  map[time.Duration]bool // when the judge looks without an event
+	born      []chan struct{}        // by slot: closed when a process starts
+
+	nudge   chan struct{}  // the agenda has a new first event
+	closing chan struct{}  // closed when the managers are about to be
+	over    chan struct{}  // closed at the end
+	running sync.WaitGroup // workers, and processes that end
+	pumps   sync.WaitGroup
+}
+
+// Stats are what a run did.
+type Stats struct {
+	Commands, Calls, Grants, Refused, Ended, Unavailable, Lost, Faults int
+	Simulated                                                          time.Duration
+}
+
+func newWorld(plan *Plan) *World {
+	w := &World{plan: plan, began: time.Now(), nudge: make(chan struct{}, 1), over: make(chan struct{}), closing: make(chan struct{}), rechecks: map[time.Duration]bool{}}
+	w.judge = newJudge(w)
+	for n := range plan.Servers {
+		w.servers = append(w.servers, newServer(w, n))
+	}
+	return w
+}
+
+func (w *World) now() time.Duration { return time.Since(w.began) }
+
+// chance is a number that depends on the seed and on a place in the run, and not on what was drawn before: who comes first
+// makes no difference to the others.
+func (w *World) chance(place ...uint64) uint64 {
+	z := mix(w.plan.Seed)
+	for _, x := range place {
+		z = mix(z ^ x)
+	}
+	return z
+}
+
+func mix(z uint64) uint64 {
+	z += 0x9e3779b97f4a7c15
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
+	return z ^ (z >> 31)
+}
+
+// chanceLocked is a time between a fifth of most and most.
+func (w *World) chanceLocked(most time.Duration, place ...uint64) time.Duration {
+	return most/5 + time.Duration(w.chance(place...)%uint64(most-most/5))
+}
+
+// delayLocked is how long the next packet of a direction takes.
+func (w *World) delayLocked(c *link, d *way) time.Duration {
+	place := []uint64{uint64(c.p.slot)<<16 | uint64(c.p.life)<<8 | uint64(c.s.n), c.n, d.count, 2}
+	if d == &c.up {
+		place[3] = 3
+	}
+	t := w.chanceLocked(w.plan.Latency, place...)
+	if spike := w.chance(append(place, 4)...); w.plan.Spikes && spike%97 == 0 {
+		t += w.plan.Latency * time.Duration(spike>>20%20)
+	}
+	if c.p.slow > 0 {
+		t += w.chanceLocked(c.p.slow, append(place, 5)...)
+	}
+	return t
+}
+
+// flushLocked lets packets go on whose way is open again.
+func (w *World) flushLocked() {
+	for _, p := range w.all {
+		for _, c := range slices.Clone(p.links) {
+			c.flushLocked()
+		}
+	}
+}
+
+func newRand(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(mix(seed), stream)) }

@@ -24,7 +24,7 @@ var deniedScenarios = map[string]func(*Env){
 		for user, rights := range map[string]string{
 			"nothing":   "resetchannels",
 			"redissons": "resetchannels &redisson_*",
-			"command":   "&* -subscribe -ssubscribe",
+			"command":   "&* -subscribe",
 		} {
 			e.permit(user, rights)
 			d := e.denied(user, holdfast.WithPollInterval(poll))

@@ -82,7 +82,8 @@ var listenScenarios = map[string]func(*Env){
 	// Pub/sub is denied altogether: polling.
 	"DeniedPubSubIsReplacedByPolling": func(e *Env) {
 		admin := e.Server().Admin()
-		admin.Do(bg, "ACL", "SETUSER", "poller", "on", ">secret", "~*", "+@all", "-subscribe", "-ssubscribe", "-publish", "resetchannels")
+		admin.Do(bg, "ACL", "SETUSER", "poller", "on", ">secret", "~*", "+@all", "-subscribe", "-publish", "resetchannels")
+		admin.Do(bg, "ACL", "SETUSER", "poller", "-ssubscribe") // unknown before Redis 7
 		opt := e.srv.Options()
 		opt.Username, opt.Password = "poller", "secret"
 		m := e.ManagerOn(e.client(opt), holdfast.WithPollInterval(100*time.Millisecond))
@@ -107,7 +108,9 @@ var listenScenarios = map[string]func(*Env){
 	// Processes that may not subscribe are never told of a grant, nor which one in a row it is.
 	// Redisson's plain waiters get their turn nevertheless.
 	"DeafProcessesLetRedissonIn": func(e *Env) {
-		e.Server().Admin().Do(bg, "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all", "-subscribe", "-ssubscribe")
+		admin := e.Server().Admin()
+		admin.Do(bg, "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all", "-subscribe")
+		admin.Do(bg, "ACL", "SETUSER", "deaf", "-ssubscribe") // unknown before Redis 7
 		opt := e.srv.Options()
 		opt.Username, opt.Password = "deaf", "secret"
 		ctx, stop := context.WithCancel(bg)

@@ -28,6 +28,7 @@ type Server struct {
 	bus      int // port of the cluster bus; 0: none
 	password string
 	bin      string
+	major    int
 	args     []string // complete and fixed: every restart uses the same
 	dir      string
 	logPath  string
@@ -51,7 +52,7 @@ func Start(tb testing.TB, opts ...ServerOption) *Server {
 	for _, opt := range opts {
 		opt(&cfg)
 	}
-	s := &Server{tb: tb, password: cfg.password, bin: bin, dir: tb.TempDir()}
+	s := &Server{tb: tb, password: cfg.password, bin: bin, major: major, dir: tb.TempDir()}
 	s.logPath = filepath.Join(s.dir, "redis.log")
 	tb.Cleanup(s.cleanup)
 
@@ -175,6 +176,9 @@ func (s *Server) cleanup() {
 		s.tb.Logf("redistest: log of redis-server %s ends:\n%s", s.addr, logTail(s.logPath))
 	}
 }
+
+// Major returns the server's major version: 7 for Redis 7.0, 9 for Valkey 9.1.
+func (s *Server) Major() int { return s.major }
 
 // Addr returns the server's host:port. It stays the same over restarts.
 func (s *Server) Addr() string { return s.addr }

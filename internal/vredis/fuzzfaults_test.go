@@ -78,7 +78,7 @@ func TestDifference_Replica(t *testing.T) {
 		{"eval", "return redis.call('hget',KEYS[1],'a')", "1", "k0"}, {"publish", "c", "m"}, {"flushall"}, {"ping"}, {"wait", "0", "0"},
 		{"eval_ro", "return redis.call('hdel',KEYS[1],'x')", "1", "k0"}, {"eval_ro", "return redis.call('hget',KEYS[1],'a')", "1", "k0"},
 	} {
-		if a, b := p.real.client.do(c...), p.fake.client.do(c...); a != b {
+		if a, b := p.real.client.do(c...), p.fake.client.do(c...); !p.alike(nil, a, b) {
 			t.Errorf("%q\n real   %s\n vredis %s", c, a, b)
 		}
 	}
@@ -101,7 +101,10 @@ func TestDifference_Values(t *testing.T) {
 			"return table.concat({1,2,'x'},',')", "local t={3,1,2} table.sort(t) return t", "local t={1} table.insert(t,2) return t", "return table.remove({1,2})", "return next({}) == nil", "return type(redis)", "return 10 == '10'", "return '10'+5", "return 'a'<'b'", "return 1 < 'x'", "return redis.call('eval','return 1',0)", "return redis.call('time')[3]", "return string.sub('hello',-3)", "return ('x'):rep(2)", "return string.find('a.b','.',1,true)", "return string.find('abc','b()')", "return redis.call('config','get','maxmemory')", "return redis.call('hgetall','h')", "return redis.call('zscore','z','none')", "return redis.call('zadd','z',1.5,'m') + redis.call('zscore','z','m')",
 		} {
 			c := []string{"eval", script, "0"}
-			if a, b := p.real.client.do(c...), p.fake.client.do(c...); !alike([]string{"x"}, a, b) {
+			if len(p.comparable([][]string{c})) == 0 {
+				continue
+			}
+			if a, b := p.real.client.do(c...), p.fake.client.do(c...); !p.alike([]string{"x"}, a, b) {
 				t.Errorf("state %d: %q\n real   %s\n vredis %s", i, script, a, b)
 			}
 		}

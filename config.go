@@ -66,7 +66,7 @@ func (m *Manager) prepare(c *lockConfig) {
 	for i, p := range [...]float64{0, patience, patience + deafMark, -patience, -patience - deafMark} {
 		c.waits[i] = fmt.Sprintf("%.1f %d %s %s", p, claim, m.counted, m.publish)
 	}
-	c.offer = fmt.Sprintf("%d 1 %s %s", claim, m.counted, m.owners)
+	c.offer = fmt.Sprintf("%d 1 %s", claim, m.counted)
 }
 
 func defaultConfig() config {

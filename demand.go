@@ -37,7 +37,7 @@ func (e *entry) askDemandLocked(h *hold, now time.Time) {
 	q := &demandQuestion{hold: h}
 	e.m.executor.Submit(&command.Call{
 		Script:   demandScript,
-		Args:     demandScript.Args(1, h.keys.Queue, e.m.publish, h.keys.Channel()),
+		Args:     demandScript.Args(1, h.keys.Queue, e.m.publish, h.keys.Channel),
 		Handler:  q,
 		Patience: e.m.askPatience(),
 	})

@@ -74,7 +74,7 @@ type entry struct {
 // mapped is the lock's name as Redis sees it.
 func (e *entry) mapped() string { return e.keys.Lock.(string) }
 
-func (e *entry) channel() string { return e.keys.Channel() }
+func (e *entry) channel() string { return e.keys.Channel.(string) }
 
 // request is what a waiting caller wants. Of its fields, unhook is set once it waits, and the
 // bid changes: both are guarded by entry.mu.

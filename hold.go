@@ -169,13 +169,12 @@ func (h *hold) offer() any {
 	if h.turn == 0 {
 		return h.cfg.offer
 	}
-	m := h.entry.m
-	return strconv.FormatInt(validity.Milliseconds(h.cfg.claim), 10) + " " + strconv.Itoa(int(h.turn)+1) + " " + m.counted + " " + m.owners
+	return strconv.FormatInt(validity.Milliseconds(h.cfg.claim), 10) + " " + strconv.Itoa(int(h.turn)+1) + " " + h.entry.m.counted
 }
 
 // fairChannel is where Redisson tells a fair waiter that it is next.
 func (h *hold) fairChannel() string {
-	return wire.FairChannel(h.keys.Channel(), h.id())
+	return wire.FairChannel(h.keys.Channel.(string), h.id())
 }
 
 // withKeys begins the arguments of a script for h with its keys, in the room of a slice. The order is that of all

@@ -80,8 +80,8 @@ func newLeaveLocked(claims []*hold) *release {
 		r.hold = claims[i] // its hand-over needs a token
 	}
 	r.until, r.script = until, leaveScript
-	r.args = r.hold.withKeys(make([]any, 0, 12+len(claims)), leaveScript, true)
-	r.args = append(r.args, e.m.publish, r.hold.offer(), burial.Milliseconds(), late)
+	r.args = r.hold.withKeys(make([]any, 0, 13+len(claims)), leaveScript, true)
+	r.args = append(r.args, e.m.publish, r.hold.offer(), burial.Milliseconds(), late, e.m.owners)
 	for _, h := range claims {
 		r.args = append(r.args, h.tail(fairKind))
 	}

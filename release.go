@@ -18,7 +18,7 @@ import (
 // it; the script is checked by owner id, so it can be sent as often as needed.
 type release struct {
 	entry *entry
-	room  [12]any      // for args
+	room  [14]any      // for args
 	call  command.Call // the first request
 
 	// The following is guarded by entry.mu.
@@ -96,7 +96,7 @@ func (r *release) prepareLocked(h *hold, queued bool, now time.Time) {
 // releaseArgs leaves out what an undisturbed release does not need.
 func (h *hold) releaseArgs(room []any, queued bool) []any {
 	givenUp := h.stray() || queued
-	args := append(h.withKeys(room, h.kind.releaseScript(), givenUp), h.id(), h.entry.m.publish, h.offer())
+	args := append(h.withKeys(room, h.kind.releaseScript(), givenUp), h.id(), h.entry.m.publish, h.keys.Channel, h.offer())
 	switch {
 	case h.stray():
 		args = append(args, burial.Milliseconds())

@@ -7,21 +7,23 @@
 -- KEYS[4]    tombstones: zset of owner ids that were given up
 -- KEYS[5]    fencing counter; only with fencing
 -- ARGV[1]    command that announces the release: publish or spublish
--- ARGV[2]    how to hand over, see ARGV[3] of lock_release.lua
+-- ARGV[2]    how to hand over, see ARGV[4] of lock_release.lua
 -- ARGV[3]    milliseconds for which a late acquire is to be refused
 -- ARGV[4]    of how many ids, the first ones, an acquire may come late
--- ARGV[4+i]  what the i-th id ends with, behind what the ids of the caller begin with
+-- ARGV[5]    what the ids of the caller begin with
+-- ARGV[5+i]  what the i-th id ends with
 --
 -- Returns    as lock_release.lua, about all of them: n, a message, -1, -2, -3 or -4
 
 -- prelude: queue redisson
 
 local lock, queue, deadlines, counter, publish = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[1]
-local claim, turn, counted, manager = string.match(ARGV[2], '^(%d+) (%d+) (%d) (%S+)$')
+local claim, turn, counted = string.match(ARGV[2], '^(%d+) (%d+) (%d)$')
+local manager = string.match(ARGV[5], '^hf%-([%x%-]+)')
 local ids, leaves = {}, {}
-for i = 5, #ARGV do
-  local id = manager .. ARGV[i]
-  ids[i - 4], leaves[id] = id, true
+for i = 6, #ARGV do
+  local id = ARGV[5] .. ARGV[i]
+  ids[i - 5], leaves[id] = id, true
 end
 local removed = redis.pcall('hdel', lock, unpack(ids))
 if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, true) then

@@ -30,36 +30,20 @@
 --                    one of the keys holds something else than its kind; text says what
 --         {-2}       this owner id was given up: a late copy of the request
 
--- take gives the owner the lock, which is free, or its own already.
-local function take(token, already)
-  if not already then
-    redis.call('hset', KEYS[1], ARGV[1], '1')
-  end
-  local expires = redis.pcall('pexpire', KEYS[1], ARGV[2])
-  if expires ~= 1 then -- an ACL that forbids it: never leave a lock without TTL
-    redis.call('hdel', KEYS[1], ARGV[1])
-    return redis.error_reply('HOLDFAST cannot set a TTL: ' .. tostring(expires.err))
-  end
-  return token
-end
-
 -- One command answers the common case: no holder, no tombstone, no queue.
-local present = redis.call('exists', KEYS[1], KEYS[4], KEYS[2])
-if present == 0 and not ARGV[4] then
-  return take(0)
-end
-
-local mine = false
+local call, lock, owner = redis.call, KEYS[1], ARGV[1]
+local token, mine = 0, false
+local present = call('exists', lock, KEYS[4], KEYS[2])
 if present > 0 then
-  local fields = redis.pcall('hlen', KEYS[1]) -- before looking: it may be somebody's hash of millions
+  local fields = redis.pcall('hlen', lock) -- before looking: it may be somebody's hash of millions
   -- A read-write lock has two fields or more.
   if type(fields) == 'table' or fields > 1 then
     -- prelude: wrong
 
-    return wrong(KEYS[1], fields)
+    return wrong(lock, fields)
   end
-  local holder = fields == 1 and redis.call('hkeys', KEYS[1])[1]
-  local buried = present > fields and redis.pcall('zscore', KEYS[4], ARGV[1])
+  local holder = fields == 1 and call('hkeys', lock)[1]
+  local buried = present > fields and redis.pcall('zscore', KEYS[4], owner)
   if type(buried) == 'table' then
     -- prelude: wrong
 
@@ -67,7 +51,7 @@ if present > 0 then
   elseif buried then
     return {-2}
   end
-  mine = holder == ARGV[1]
+  mine = holder == owner
   if not mine then
     -- prelude: queue wrong stand
 
@@ -76,7 +60,7 @@ if present > 0 then
     local queue, deadlines, now, time = KEYS[2], KEYS[3], server_time()
     local what, ttl, foreign = 0, nil, nil
     if holder then
-      ttl, foreign = redis.call('pttl', KEYS[1]), not inbox_of(holder)
+      ttl, foreign = call('pttl', lock), not inbox_of(holder)
       local head = foreign and redis.pcall('lindex', queue, '0')
       if type(head) == 'string' and not inbox_of(head) and (ttl < 0 or ttl > 250) then
         -- A waiter of Redisson that gives up when a release has just told it that it is next tells
@@ -87,7 +71,7 @@ if present > 0 then
       -- prelude: step_out first redisson
 
       local evicted = wake_evicted(publish, 'redisson_lock__channel' .. string.sub(queue, 20))
-      local me, id, kept, key = ARGV[1], first(queue, deadlines, now, evicted)
+      local me, id, kept, key = owner, first(queue, deadlines, now, evicted)
       if not id and key then
         return wrong(key, kept)
       elseif id and kept <= now then
@@ -97,14 +81,14 @@ if present > 0 then
         -- Redisson, or has expired: whoever waits already sees to it.
         what, ttl, foreign = 1, 50, true
       else
-        local lock, counter, turn, manager, more = KEYS[1], KEYS[5], '1', nil, redis.call('llen', queue) > 1
+        local counter, turn, manager, more = KEYS[5], '1', nil, call('llen', queue) > 1
 
         -- prelude: lock leave
 
         if told == 1 then
           what, ttl, foreign = 3, 1, true
         elseif told then
-          ttl = redis.call('pttl', lock)
+          ttl = call('pttl', lock)
           if ttl == -2 then
             what, ttl, foreign = 2, 250, true
           end
@@ -115,13 +99,13 @@ if present > 0 then
     end
     if ttl then
       if patience ~= 0 then
-        local behind, failure = stand(queue, deadlines, now, ARGV[1], patience)
+        local behind, failure = stand(queue, deadlines, now, owner, patience)
         if failure then
           return failure
         end
         foreign = behind or foreign
       else
-        redis.call('hdel', KEYS[1], ARGV[1]) -- changes nothing, and fails on a replica, which may be behind
+        call('hdel', lock, owner) -- changes nothing, and fails on a replica, which may be behind
       end
       return {0, what, ttl, now, foreign and 1 or 0}
     end
@@ -129,18 +113,25 @@ if present > 0 then
 end
 
 -- The counter first: whatever fails from here on, a skipped token harms nobody.
-local token, failure = 0, nil
 if ARGV[4] then
   -- prelude: wrong fence
 
+  local failure
   token, failure = reserve(KEYS[5], ARGV[4], ARGV[5])
   if failure then
     return failure
   end
 end
 
-if mine and redis.call('pttl', KEYS[1]) > tonumber(ARGV[2]) then
-  redis.call('zrem', KEYS[4], '') -- as above: changes nothing, and fails on a replica
+if not mine then
+  call('hset', lock, owner, '1')
+elseif call('pttl', lock) > tonumber(ARGV[2]) then
+  call('zrem', KEYS[4], '') -- as above: changes nothing, and fails on a replica
   return token
 end
-return take(token, mine)
+local expires = redis.pcall('pexpire', lock, ARGV[2])
+if expires == 1 then
+  return token
+end
+call('hdel', lock, owner) -- an ACL that forbids it: never leave a lock without TTL
+return redis.error_reply('HOLDFAST cannot set a TTL: ' .. tostring(expires.err))

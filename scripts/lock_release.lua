@@ -4,14 +4,14 @@
 -- KEYS[1]  the lock: hash, owner id -> hold count
 -- KEYS[2]  queue of waiters: list, see prelude/queue.lua
 -- KEYS[3]  its times: zset
--- KEYS[4]  tombstones: zset of owner ids that were given up; only with ARGV[4] or KEYS[5]
+-- KEYS[4]  tombstones: zset of owner ids that were given up; only with ARGV[5] or KEYS[5]
 -- KEYS[5]  fencing counter; only with fencing
 -- ARGV[1]  owner id
 -- ARGV[2]  command that announces the release: publish or spublish
--- ARGV[3]  how to hand over, "<claim> <turn> <counted> <manager>": the TTL of a
---          grant, which one in a row it would be, 1 if PUBSUB NUMSUB tells whether anybody hears
---          it, what the ids of the caller begin with
--- ARGV[4]  given up, not released: the owner id leaves the queue; and milliseconds
+-- ARGV[3]  channel on which it is announced
+-- ARGV[4]  how to hand over, "<claim> <turn> <counted>": the TTL of a grant, which one in a row it
+--          would be, 1 if PUBSUB NUMSUB tells whether anybody hears it
+-- ARGV[5]  given up, not released: the owner id leaves the queue; and milliseconds
 --          for which a late acquire of it is to be refused, 0 where none can be
 --          under way
 --
@@ -24,13 +24,14 @@
 --         -2        not held by this owner but by another one
 --         -3        granted to another waiter, or left open for one of Redisson's
 --         -4        it is free, but so many in front of the queue are dead that one request does not remove them all: the
---                   same request with ARGV[4] goes on
+--                   same request with ARGV[5] goes on
 
-local removed = redis.pcall('hdel', KEYS[1], ARGV[1]) -- the last field takes the key with it
-local next = redis.pcall('lindex', KEYS[2], '0')
-if removed == 1 and not ARGV[4] and not next then
-  local heard = redis.pcall(ARGV[2], 'redisson_lock__channel' .. string.sub(KEYS[2], 20), '0') -- the common case: nobody waits in the queue
-  if type(heard) == 'number' then
+local try, lock, queue = redis.pcall, KEYS[1], KEYS[2]
+local removed = try('hdel', lock, ARGV[1]) -- the last field takes the key with it
+local next = try('lindex', queue, '0')
+if removed == 1 and not ARGV[5] and not next then
+  local heard = try(ARGV[2], ARGV[3], '0') -- the common case: nobody waits in the queue
+  if heard == 0 or type(heard) == 'number' then
     return heard
   end
 end
@@ -39,22 +40,22 @@ if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, tru
   return removed
 end
 
-local lock, queue, deadlines, counter, publish, free = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[2], removed == 1
-if ARGV[4] or removed ~= 1 then
+local deadlines, counter, publish, channel, free = KEYS[3], KEYS[5], ARGV[2], ARGV[3], removed == 1
+if ARGV[5] or removed ~= 1 then
   -- prelude: leave
 
   leave(queue, deadlines, ARGV[1])
-  next, free = redis.pcall('lindex', queue, '0'), free or ARGV[4] and redis.call('exists', lock) == 0
+  next, free = try('lindex', queue, '0'), free or ARGV[5] and redis.call('exists', lock) == 0
 end
 
 local reply
 if free and type(next) == 'string' then -- else nobody waits, or the queue is none
-  local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (%S+)$')
+  local claim, turn, counted = string.match(ARGV[4], '^(%d+) (%d+) (%d)$')
+  local manager = string.match(ARGV[1], '^hf%-([%x%-]+)')
   local time, id, more, me, open = redis.call('time'), next, redis.call('lindex', queue, '1'), nil, false
   if #turn > 1 and tonumber(turn) > 16 then
     -- prelude: queue redisson turn
 
-    local channel = 'redisson_lock__channel' .. string.sub(queue, 20)
     open, turn = redissons_turn(queue, channel, publish), '1'
     if open then
       tell(publish, channel, '0')
@@ -69,15 +70,15 @@ end
 if not reply and removed == 1 then
   -- prelude: queue redisson
 
-  reply = tell(publish, 'redisson_lock__channel' .. string.sub(queue, 20), '0')
+  reply = tell(publish, channel, '0')
 end
 if removed ~= 1 and type(reply) ~= 'string' and reply ~= -4 then
   reply = -1 - redis.call('exists', lock)
 end
 
-if ARGV[4] and ARGV[4] ~= '0' then
+if ARGV[5] and ARGV[5] ~= '0' then
   -- prelude: queue bury
 
-  bury(KEYS[4], ARGV[1], ARGV[4])
+  bury(KEYS[4], ARGV[1], ARGV[5])
 end
 return reply

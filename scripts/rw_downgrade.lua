@@ -9,7 +9,7 @@
 -- KEYS[6]  fencing counter; only with fencing
 -- ARGV[1]  owner id
 -- ARGV[2]  command that announces it: publish or spublish
--- ARGV[3]  how to hand over, as in lock_release.lua
+-- ARGV[3]  how to hand over, as ARGV[4] of lock_release.lua
 -- ARGV[4]  TTL, milliseconds
 --
 -- Returns  0  done, now or by an earlier copy of this request
@@ -36,7 +36,7 @@ if redis.call('hexists', lock, writer) == 1 and type(redis.pcall('zscore', KEYS[
   announce(ARGV[2], channel_of(queue), true) -- Redisson's own downgrade does not tell its readers
   if redis.call('exists', queue) == 1 then
     -- The lock is not free, so it is no turn of Redisson's yet: those let in go on counting.
-    local claim, turn, counted = string.match(ARGV[3], '^(%d+) (%d+) (%d) ')
+    local claim, turn, counted = string.match(ARGV[3], '^(%d+) (%d+) (%d)$')
     local now, time = server_time()
     let_in({lock = lock, queue = queue, deadlines = KEYS[3], counter = KEYS[6], now = now, time = time,
       claim = claim, turn = math.min(turn, 16), counted = counted})

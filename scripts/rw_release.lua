@@ -5,13 +5,14 @@
 -- KEYS[2]  queue of waiters: list, see prelude/queue.lua
 -- KEYS[3]  its times: zset
 -- KEYS[4]  of a reader: the key that its right ends with
--- KEYS[i]  tombstones: zset of ids that were given up; only with ARGV[4] or KEYS[i + 1]; i is 5 for a reader, 4
+-- KEYS[i]  tombstones: zset of ids that were given up; only with ARGV[5] or KEYS[i + 1]; i is 5 for a reader, 4
 --          for a writer
 -- KEYS[i + 1]  fencing counter; only with fencing
 -- ARGV[1]  id: the owner id, with :write behind it for the write side
 -- ARGV[2]  command that announces the release: publish or spublish
--- ARGV[3]  how to hand over, as in lock_release.lua
--- ARGV[4]  given up, not released, as in lock_release.lua
+-- ARGV[3]  channel on which it is announced
+-- ARGV[4]  how to hand over, as in lock_release.lua
+-- ARGV[5]  given up, not released, as in lock_release.lua
 --
 -- Returns what lock_release.lua does; -3 also where other readers still hold it
 
@@ -37,7 +38,7 @@ else
     return written
   end
 end
-if ARGV[4] or held == 0 then -- as in lock_release.lua
+if ARGV[5] or held == 0 then -- as in lock_release.lua
   leave(queue, deadlines, id)
 end
 if held == 0 and i == 5 then -- it may have been the write side's, and stand there as that
@@ -46,24 +47,24 @@ end
 
 local reply
 local free = redis.call('exists', lock) == 0
-if (held == 1 or ARGV[4]) and redis.call('exists', queue) == 1 then
-  local claim, turn, counted, manager = string.match(ARGV[3], '^(%d+) (%d+) (%d) (.*)$')
+if (held == 1 or ARGV[5]) and redis.call('exists', queue) == 1 then
+  local claim, turn, counted = string.match(ARGV[4], '^(%d+) (%d+) (%d)$')
   local open = false
   if free and tonumber(turn) > 16 then
-    open, turn = redissons_turn(queue, channel_of(queue), ARGV[2]), '1'
+    open, turn = redissons_turn(queue, ARGV[3], ARGV[2]), '1'
   end
   if open then
-    announce(ARGV[2], channel_of(queue), true)
+    announce(ARGV[2], ARGV[3], true)
     reply = -3
   else
     local now, time = server_time()
     local o = {lock = lock, queue = queue, deadlines = deadlines, counter = KEYS[i + 1], now = now, time = time,
-      claim = claim, turn = turn, counted = counted, manager = manager}
+      claim = claim, turn = turn, counted = counted, own = inbox_of(id)}
     local granted, message = let_in(o)
     if granted > 0 then
       reply = message or -3
       if is_writer(id) and redis.call('hget', lock, 'mode') == 'read' then
-        announce(ARGV[2], channel_of(queue), true) -- Redisson's readers can come in as well
+        announce(ARGV[2], ARGV[3], true) -- Redisson's readers can come in as well
       end
     elseif o.crowded then
       reply = -4
@@ -77,7 +78,7 @@ if (held == 1 or ARGV[4]) and redis.call('exists', queue) == 1 then
 end
 if held == 1 and not reply then
   if free then
-    reply = announce(ARGV[2], channel_of(queue), is_writer(id))
+    reply = announce(ARGV[2], ARGV[3], is_writer(id))
   else
     reply = -3
   end
@@ -86,7 +87,7 @@ if held == 0 and type(reply) ~= 'string' and reply ~= -4 then
   reply = -1 - redis.call('exists', lock)
 end
 
-if ARGV[4] and ARGV[4] ~= '0' then
-  bury(KEYS[i], id, ARGV[4])
+if ARGV[5] and ARGV[5] ~= '0' then
+  bury(KEYS[i], id, ARGV[5])
 end
 return reply

@@ -176,7 +176,7 @@ func TestServer_BuriesWhatWasGivenUp(t *testing.T) {
 		}
 		return reply
 	}
-	released := eval("lock_release", []any{k.Lock, k.Queue, k.Deadlines, k.Tombstones}, "owner", "publish", "1000 0 1 hf-", 60000)
+	released := eval("lock_release", []any{k.Lock, k.Queue, k.Deadlines, k.Tombstones}, "owner", "publish", k.Channel, "1000 0 1", 60000)
 	if got, want := fmt.Sprint(released), "-1"; got != want {
 		t.Errorf("release of a lock not held = %s, want %s", got, want)
 	}

@@ -59,6 +59,14 @@ func (g *plan) queues() (queue, deadlines string) {
 	}
 	return "redisson_lock_queue:{" + g.name + "}", "redisson_lock_timeout:{" + g.name + "}"
 }
+
+// channel is where releases are announced.
+func (g *plan) channel() string {
+	if g.rw {
+		return "redisson_rwlock:{" + g.name + "}"
+	}
+	return "redisson_lock__channel:{" + g.name + "}"
+}
 func (g *plan) tombstones() string { return "holdfast_tombstones:{" + g.name + "}" }
 func (g *plan) counter() string    { return "redisson_lock_token:{" + g.name + "}" }
 func (g *plan) right(id string) string {
@@ -145,9 +153,9 @@ func (g *plan) state() (all [][]string) {
 	return all
 }
 
-// handing is how to hand over: claim, turn, whether NUMSUB counts, manager.
+// handing is how to hand over: claim, turn, whether NUMSUB counts.
 func (g *plan) handing() string {
-	return fmt.Sprintf("%s %s %d %s", g.of("30000", "5000"), g.of("1", "2", "16", "17", "18"), g.IntN(2), g.of(heardManager, heardManager, deafManager))
+	return fmt.Sprintf("%s %s %d", g.of("30000", "5000"), g.of("1", "2", "16", "17", "18"), g.IntN(2))
 }
 
 func (g *plan) waiting() string {
@@ -180,7 +188,7 @@ func (g *plan) call(script string) (keys, argv []string) {
 			keys, argv = append(keys, g.counter()), append(argv, g.of("1", "128"), g.of("0", "7", "5000"))
 		}
 	case "lock_release", "rw_release":
-		keys, argv = []string{lock, queue, deadlines}, []string{id, g.publish(), g.handing()}
+		keys, argv = []string{lock, queue, deadlines}, []string{id, g.publish(), g.channel(), g.handing()}
 		if g.rw && !strings.HasSuffix(id, ":write") {
 			keys = append(keys, g.right(id))
 		}
@@ -220,7 +228,7 @@ func (g *plan) call(script string) (keys, argv []string) {
 		}
 	case "leave":
 		s := suffixes()
-		keys, argv = []string{lock, queue, deadlines, g.tombstones()}, append([]string{g.publish(), g.handing(), "60000", fmt.Sprint(g.IntN(len(s) + 1))}, s...)
+		keys, argv = []string{lock, queue, deadlines, g.tombstones()}, append([]string{g.publish(), g.handing(), "60000", fmt.Sprint(g.IntN(len(s) + 1)), prefix}, s...)
 		if fencing {
 			keys = append(keys, g.counter())
 		}

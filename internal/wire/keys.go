@@ -11,35 +11,27 @@ type Keys struct {
 	Deadlines  any // the zset that belongs to the queue: until when each place is kept
 	Tombstones any // Holdfast's own: owner ids whose late acquire must be refused
 	Token      any // fencing counter, shared with Redisson's fenced lock; nil without fencing
-}
-
-// Channel names the channel on which releases of the lock are announced. Scripts derive it likewise: it is no
-// key, and only a caller that waits needs it.
-func (k *Keys) Channel() string {
-	queue := k.Queue.(string)
-	if derived, ok := strings.CutPrefix(queue, rwQueuePrefix); ok {
-		return rwChannelPrefix + derived
-	}
-	return lockChannelPrefix + strings.TrimPrefix(queue, lockQueuePrefix)
+	Channel    any // no key: where releases of the lock are announced
 }
 
 // NewKeys derives the keys of a mutex or fair lock of that name, which CheckName must
 // have accepted.
 func NewKeys(name string, fencing bool) *Keys {
-	return newKeys(name, lockQueuePrefix, lockTimeoutPrefix, fencing)
+	return newKeys(name, lockQueuePrefix, lockTimeoutPrefix, lockChannelPrefix, fencing)
 }
 
 // NewRWKeys derives those of a read-write lock.
 func NewRWKeys(name string, fencing bool) *Keys {
-	return newKeys(name, rwQueuePrefix, rwTimeoutPrefix, fencing)
+	return newKeys(name, rwQueuePrefix, rwTimeoutPrefix, rwChannelPrefix, fencing)
 }
 
-func newKeys(name, queue, deadlines string, fencing bool) *Keys {
+func newKeys(name, queue, deadlines, channel string, fencing bool) *Keys {
 	k := &Keys{
 		Lock:       name,
 		Queue:      prefixed(queue, name),
 		Deadlines:  prefixed(deadlines, name),
 		Tombstones: prefixed(tombstonePrefix, name),
+		Channel:    prefixed(channel, name),
 	}
 	if fencing {
 		k.Token = prefixed(lockTokenPrefix, name)

@@ -12,8 +12,8 @@ import (
 func derivedKeys(name string) []string {
 	var keys []string
 	for _, k := range []*Keys{NewKeys(name, true), NewRWKeys(name, true)} {
-		keys = append(keys, k.Lock.(string), k.Token.(string), k.Tombstones.(string), k.Channel(), k.Queue.(string), k.Deadlines.(string),
-			ReadRight(name, "hf-x:1"), FairChannel(k.Channel(), "hf-x:1"))
+		keys = append(keys, k.Lock.(string), k.Token.(string), k.Tombstones.(string), k.Channel.(string), k.Queue.(string), k.Deadlines.(string),
+			ReadRight(name, "hf-x:1"), FairChannel(k.Channel.(string), "hf-x:1"))
 	}
 	for _, x := range append(InspectKeys(name), ForceReleaseKeys(name)...) {
 		keys = append(keys, x.(string))
@@ -37,7 +37,7 @@ func TestKeys_AreRedissons(t *testing.T) {
 		{"x:y", "redisson_lock_token:{x:y}", "redisson_lock__channel:{x:y}", "redisson_lock_queue:{x:y}"},
 	} {
 		k := NewKeys(tc.name, true)
-		if k.Lock != tc.name || k.Token != tc.token || k.Channel() != tc.channel || InspectKeys(tc.name)[2] != tc.queue {
+		if k.Lock != tc.name || k.Token != tc.token || k.Channel != tc.channel || InspectKeys(tc.name)[2] != tc.queue {
 			t.Errorf("keys of %q: %+v", tc.name, k)
 		}
 	}
@@ -115,7 +115,7 @@ func FuzzKeys_AreDistinct(f *testing.F) {
 			return
 		}
 		ka, kb := NewKeys(a, true), NewKeys(b, true)
-		if ka.Channel() == kb.Channel() || ka.Queue == kb.Queue || ka.Deadlines == kb.Deadlines || ka.Token == kb.Token || ka.Tombstones == kb.Tombstones {
+		if ka.Channel == kb.Channel || ka.Queue == kb.Queue || ka.Deadlines == kb.Deadlines || ka.Token == kb.Token || ka.Tombstones == kb.Tombstones {
 			t.Errorf("%q and %q share derived keys", a, b)
 		}
 	})

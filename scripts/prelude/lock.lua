@@ -10,7 +10,7 @@
 --   counter                 the key of the fencing counter; nil without fencing
 --   time                    the reply of TIME
 --   claim, turn, counted    of the grant, see prelude/grant.lua
---   manager                 what the ids of the caller begin with; nil: a message is not its reply
+--   manager                 that of the caller's id, see prelude/queue.lua; nil: a message is not its reply
 --   more                    whether others stand in the queue behind id
 --   me                      the caller's own id, if it waits
 -- and sets told
@@ -39,7 +39,7 @@ while id and not told do
         break
       end
       local message = 'g ' .. number .. ' ' .. claim .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. turn .. (more and ' 1 ' or ' 0 ') .. token
-      if manager and string.sub(id, 1, #manager) == manager then
+      if uuid == manager then
         told = message
       else -- as grant in prelude/grant.lua
         local inbox = 'holdfast_inbox:' .. uuid

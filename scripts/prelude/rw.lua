@@ -73,7 +73,7 @@ end
 
 -- let_in grants the lock to those in front of the queue as its state allows: one
 -- writer, or all readers up to the next writer. It returns how many; the message, if
--- one of them is a waiter of o.manager; and true if it came to o.me, which it has
+-- one of them is a waiter of the process whose inbox is o.own; and true if it came to o.me, which it has
 -- taken out of the queue for the caller to be served. o.crowded is then true if so many in front are dead that
 -- one script does not remove them all.
 local function let_in(o)
@@ -106,7 +106,7 @@ local function let_in(o)
         break
       end
       local text = 'g ' .. number .. ' ' .. o.claim .. ' ' .. o.time[1] .. ' ' .. o.time[2] .. ' ' .. o.turn .. (more and ' 1 ' or ' 0 ') .. token
-      local own = o.manager and string.sub(id, 1, #o.manager) == o.manager
+      local own = inbox == o.own
       if own or grant(inbox, text, o.counted, deadlines, id) then
         granted = granted + 1
         message = own and text or message

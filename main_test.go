@@ -74,6 +74,14 @@ func TestFairMutex(t *testing.T)     { inModes(t, fairKind, run) }
 func TestRWMutex_Write(t *testing.T) { inModes(t, writeKind, run) }
 func TestRWMutex_Sides(t *testing.T) { inModes(t, writeKind, locktest.RunRW) }
 
+// The same in the virtual world.
+func TestVirtual_Mutex(t *testing.T)     { inModes(t, virtual(mutexKind), run) }
+func TestVirtual_FairMutex(t *testing.T) { inModes(t, virtual(fairKind), run) }
+func TestVirtual_Write(t *testing.T)     { inModes(t, virtual(writeKind), run) }
+func TestVirtual_Sides(t *testing.T)     { inModes(t, virtual(writeKind), locktest.RunRW) }
+
+func virtual(k locktest.Kind) locktest.Kind { k.Virtual = true; return k }
+
 func run(t *testing.T, k locktest.Kind) { locktest.Run(t, k) }
 
 // inModes runs a suite as a lock is by default, where no grant by the server is trusted

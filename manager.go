@@ -23,7 +23,7 @@ import (
 // that Redisson holds or is to get next), one renewal schedule and one command path for all of
 // them. Make one per process and Redis deployment; it is safe for concurrent use.
 type Manager struct {
-	epoch    time.Time   // when it was made
+	epoch    time.Time   // just before it was made
 	owners   string      // what all its owner ids begin with
 	lock     *lockConfig // the default of all locks; not changed after New
 	mapName  func(string) string
@@ -91,7 +91,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		epoch:       time.Now(),
+		epoch:       time.Now().Add(-1), // no time after it is 0, which has a meaning of its own
 		owners:      wire.NewOwnerPrefix(),
 		lock:        &cfg.lock,
 		mapName:     cfg.mapName,

@@ -28,7 +28,11 @@ type Env struct {
 // its data over restarts.
 func (e *Env) Server(opts ...redistest.ServerOption) *redistest.Server {
 	if e.srv == nil {
-		e.srv = redistest.Start(e, opts...)
+		start := redistest.Start
+		if e.kind.Virtual {
+			start = redistest.StartVirtual
+		}
+		e.srv = start(e, opts...)
 	}
 	return e.srv
 }
@@ -42,6 +46,14 @@ func (e *Env) Manager(opts ...holdfast.Option) *holdfast.Manager {
 func (e *Env) Via(opts ...holdfast.Option) (*holdfast.Manager, *redistest.Proxy) {
 	p := e.Server().Proxy(e)
 	return e.ManagerOn(e.client(p.Options()), opts...), p
+}
+
+// tick is for loops that only pass a lock on inside the process: in fake time that takes none, and the clock stands
+// while any goroutine runs.
+func (e *Env) tick() {
+	if e.kind.Virtual {
+		time.Sleep(100 * time.Microsecond)
+	}
 }
 
 // client returns a new client of the kind's class, closed at the end.

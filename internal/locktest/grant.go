@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
@@ -184,7 +185,9 @@ var grantScenarios = map[string]func(*Env){
 		second := e.Locking(e.Lock(a))
 		e.Parked(a, 2)
 		e.MustUnlock(held)
-		e.MustUnlock(<-first)
+		got := <-first
+		time.Sleep(time.Millisecond) // its slice is over
+		e.MustUnlock(got)
 		select {
 		case l := <-other:
 			e.MustUnlock(l)
@@ -243,7 +246,7 @@ var grantScenarios = map[string]func(*Env){
 					if err != nil {
 						return
 					}
-					time.Sleep(200 * time.Microsecond) // so that the others stand in the queue
+					time.Sleep(time.Millisecond) // so that the others stand in the queue, and it is away for long enough to step aside
 					e.MustUnlock(l)
 				}
 			})
@@ -263,7 +266,7 @@ var grantScenarios = map[string]func(*Env){
 					e.Fatalf("turn %d: not in after %d grants of ours", turn, n)
 				}
 				waiter.listen()
-				time.Sleep(time.Millisecond) // a JVM takes longer than we do
+				time.Sleep(300*time.Microsecond + rand.N(700*time.Microsecond)) // a JVM takes longer than we do
 			}
 			e.Logf("turn %d after %d grants", turn, grants()-before)
 			waiter.unlock()

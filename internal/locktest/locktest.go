@@ -15,6 +15,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -37,6 +38,8 @@ type Kind struct {
 	Confirms bool
 	// Options are those of all managers, in front of a scenario's own.
 	Options []holdfast.Option
+	// Virtual has scenarios run inside the process and in fake time.
+	Virtual bool
 	// Client makes the managers' clients; nil: redis.NewClient.
 	Client func(opt *redis.Options) redis.UniversalClient
 }
@@ -79,12 +82,25 @@ func Run(t *testing.T, k Kind, only ...string) {
 			continue
 		}
 		for name, scenario := range group.scenarios {
-			t.Run(group.name+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				scenario(&Env{T: t, kind: k, Key: "locktest:" + name})
-			})
+			k.run(t, group.name, name, scenario)
 		}
 	}
+}
+
+// run runs a scenario in the kind's world.
+func (k Kind) run(t *testing.T, group, name string, scenario func(*Env)) {
+	t.Run(group+"/"+name, func(t *testing.T) {
+		t.Parallel()
+		if why := realOnly[name]; why != "" && k.Virtual {
+			t.Skip(why)
+		}
+		in := func(t *testing.T) { scenario(&Env{T: t, kind: k, Key: "locktest:" + name}) }
+		if k.Virtual {
+			synctest.Test(t, in)
+		} else {
+			in(t)
+		}
+	})
 }
 
 var bg = context.Background()

@@ -149,6 +149,7 @@ var redissonScenarios = map[string]func(*Env){
 			e.srv.Admin().Publish(bg, channels[0], "o "+number)
 			for m.Stats().Wakeups == wakeups { // the race is lost in a few milliseconds
 				runtime.Gosched()
+				e.tick()
 			}
 			gate.Release()
 			if e.Failed() {

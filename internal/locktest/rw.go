@@ -30,10 +30,7 @@ func RunRW(t *testing.T, k Kind) {
 		{"redisson", rwTurnScenarios},
 	} {
 		for name, scenario := range group.scenarios {
-			t.Run(group.name+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				scenario(&Env{T: t, kind: k, Key: "locktest:" + name})
-			})
+			k.run(t, group.name, name, scenario)
 		}
 	}
 }

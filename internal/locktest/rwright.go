@@ -255,7 +255,7 @@ var rwRightScenarios = map[string]func(*Env){
 				}
 				client, allow := e.limited()
 				allow(acl)
-				m := e.ManagerOn(client)
+				m := e.ManagerOn(client, holdfast.WithLease(2*lease)) // the hash has to last longer
 				for _, take := range []func(context.Context) (*holdfast.Lease, error){e.RW(m).TryRLock, e.RW(m).RLock} {
 					ctx, cancel := context.WithTimeout(bg, 200*time.Millisecond)
 					_, err := take(ctx)

@@ -302,6 +302,7 @@ var waitScenarios = map[string]func(*Env){
 						}
 						return
 					}
+					e.tick()
 					e.MustUnlock(l)
 				}
 			})
@@ -317,5 +318,5 @@ var waitScenarios = map[string]func(*Env){
 // pubSubClients returns how many connections are in subscriber mode.
 func (e *Env) pubSubClients() int {
 	list := e.srv.Admin().Do(bg, "CLIENT", "LIST", "TYPE", "pubsub").String()
-	return strings.Count(list, "cmd=")
+	return strings.Count(list, " addr=")
 }

@@ -1,6 +1,8 @@
 package redistest
 
 import (
+	"context"
+	"net"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -10,7 +12,11 @@ import (
 // Options returns fresh client options: go-redis's defaults, as users have
 // them, with the address and password filled in.
 func (s *Server) Options() *redis.Options {
-	return &redis.Options{Addr: s.addr, Password: s.password}
+	opt := &redis.Options{Addr: s.addr, Password: s.password}
+	if s.virtual != nil {
+		opt.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return s.dial(ctx) }
+	}
+	return opt
 }
 
 // Client returns a new client with default options, closed at tb's cleanup.

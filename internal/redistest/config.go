@@ -16,6 +16,7 @@ type ServerOption func(*serverConfig)
 
 type serverConfig struct {
 	password string
+	aof      bool
 	extra    []string
 	cluster  bool     // a node of a cluster: listens on a second port, the bus
 	sentinel []string // lines of a sentinel's configuration; nil: a server
@@ -24,10 +25,10 @@ type serverConfig struct {
 // WithAOF makes the server write every command to disk before it answers, so
 // that data survives Kill and Restart.
 func WithAOF() ServerOption {
-	return WithArgs("--appendonly", "yes", "--appendfsync", "always")
+	return func(c *serverConfig) { c.aof = true }
 }
 
-// WithArgs adds redis-server arguments; they override the package's own.
+// WithArgs adds redis-server arguments; they override the package's own. Only a process has them.
 func WithArgs(args ...string) ServerOption {
 	return func(c *serverConfig) { c.extra = append(c.extra, args...) }
 }
@@ -40,6 +41,10 @@ func WithoutPassword() ServerOption {
 
 // redisVersion matches what redis-server and valkey-server print.
 var redisVersion = regexp.MustCompile(`v=(\d+)\.`)
+
+// logEnv, if it is set, has the end of a server's log printed with each test that fails. By default it is with a
+// server that has died by itself.
+const logEnv = "HOLDFAST_TEST_SERVER_LOG"
 
 // serverEnv names another server than redis-server, such as valkey-server or a path.
 const serverEnv = "HOLDFAST_TEST_SERVER"
@@ -98,6 +103,9 @@ func serverArgs(port, bus int, dir string, major int, cfg serverConfig) ([]strin
 		if major >= 7 {
 			args = append(args, "--cluster-port", strconv.Itoa(bus))
 		}
+	}
+	if cfg.aof {
+		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
 	}
 	return append(args, cfg.extra...), nil
 }

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -13,11 +14,18 @@ import (
 // buffers full, would block Freeze and BlackHole; its link is given up.
 const stuck = 10 * time.Second
 
+// duplex is a connection whose directions are closed one by one.
+type duplex interface {
+	net.Conn
+	CloseWrite() error
+}
+
 // queued is one frame on its way through a link, or the end of the stream.
 type queued struct {
 	frame
-	due time.Time
-	end bool
+	due    time.Time
+	spared bool // from delays, freezes and black holes; see greeter
+	end    bool
 }
 
 // link is one client connection and its server connection. Each direction has
@@ -25,8 +33,8 @@ type queued struct {
 // being delayed or held does not keep the proxy from reading. run owns them.
 type link struct {
 	proxy  *Proxy
-	client *net.TCPConn
-	server *net.TCPConn // set by run before the others start
+	client duplex
+	server duplex // set by run before the others start
 
 	requests chan queued
 	replies  chan queued
@@ -44,12 +52,13 @@ type link struct {
 	// deaf: a request was lost, and nothing behind it may reach the server.
 	deaf bool // owned by the goroutine that forwards requests
 
+	greeter greeter
 	awaited awaited
 	// answers is held while a reply, and the proxy's own that follow it, go to the client.
 	answers sync.Mutex
 }
 
-func newLink(p *Proxy, client *net.TCPConn) *link {
+func newLink(p *Proxy, client duplex) *link {
 	return &link{
 		proxy:    p,
 		client:   client,
@@ -69,20 +78,24 @@ func (l *link) abort() {
 func (l *link) run() {
 	defer l.proxy.forget(l)
 	defer l.client.Close()
-	if !l.proxy.enter(l.stop) { // a frozen network connects nobody
-		return
+	virtual := l.proxy.server.virtual != nil
+	if !virtual { // a frozen network connects nobody
+		if !l.proxy.enter(l.stop) {
+			return
+		}
+		l.proxy.flow.RUnlock()
 	}
-	l.proxy.flow.RUnlock()
-	conn, err := net.DialTimeout("tcp", l.proxy.server.Addr(), patience)
+	l.greeter.over.Store(!virtual)
+	conn, err := l.proxy.server.dial(context.Background())
 	if err != nil {
 		return
 	}
 	defer conn.Close()
-	l.server = conn.(*net.TCPConn)
+	l.server = conn
 
 	var wg sync.WaitGroup
-	wg.Go(func() { l.read("request", newFrameReader(l.client, -1).request, l.requests) })
-	wg.Go(func() { l.read("reply", newFrameReader(l.server, 2).reply, l.replies) })
+	wg.Go(func() { l.read("request", newFrameReader(l.client, -1).request, l.greeter.asks, l.requests) })
+	wg.Go(func() { l.read("reply", newFrameReader(l.server, 2).reply, l.greeter.answers, l.replies) })
 	wg.Go(func() { l.move(l.requests, l.forwardRequest, l.clientGone) })
 	wg.Go(func() { l.move(l.replies, l.forwardReply, l.serverGone) })
 	ended := make(chan struct{})
@@ -97,10 +110,13 @@ func (l *link) run() {
 }
 
 // read queues frames until the stream ends.
-func (l *link) read(what string, next func() (frame, error), queue chan<- queued) {
+func (l *link) read(what string, next func() (frame, error), greets func(frame) bool, queue chan<- queued) {
 	for {
 		f, err := next()
-		q := queued{frame: f, due: l.proxy.due(), end: err != nil}
+		q := queued{frame: f, end: err != nil}
+		if q.spared = err == nil && greets(f); !q.spared {
+			q.due = l.proxy.due()
+		}
 		if errors.Is(err, errProtocol) {
 			l.proxy.fail("read "+what, err)
 		}
@@ -117,7 +133,7 @@ func (l *link) read(what string, next func() (frame, error), queue chan<- queued
 
 // move takes frames from the queue when they are due, until the end. A frame
 // that is due later than the next one holds it up: jitter does not reorder.
-func (l *link) move(queue <-chan queued, each func(frame), end func()) {
+func (l *link) move(queue <-chan queued, each func(queued), end func()) {
 	for {
 		var q queued
 		select {
@@ -136,14 +152,18 @@ func (l *link) move(queue <-chan queued, each func(frame), end func()) {
 			end()
 			return
 		}
-		each(q.frame)
+		each(q)
 	}
 }
 
 // enter waits until the frame in hand may move on, and returns with the
 // proxy's flow read-locked. It reports false, without the lock, if the frame
 // is to be discarded: the network eats it or the link is over.
-func (l *link) enter() bool {
+func (l *link) enter(spared bool) bool {
+	if spared {
+		l.proxy.flow.RLock()
+		return true
+	}
 	if !l.proxy.enter(l.stop) {
 		return false
 	}
@@ -157,14 +177,14 @@ func (l *link) enter() bool {
 	return true
 }
 
-func (l *link) forwardRequest(f frame) {
-	if l.deaf || !l.enter() {
+func (l *link) forwardRequest(f queued) {
+	if l.deaf || !l.enter(f.spared) {
 		return
 	}
 	req := &request{verdict: l.proxy.admit(f.elems)}
 	if req.action == holdRequest {
 		l.proxy.flow.RUnlock()
-		if !req.gate.pass(l.stop) || !l.enter() {
+		if !req.gate.pass(l.stop) || !l.enter(false) {
 			return
 		}
 	}
@@ -186,17 +206,17 @@ func (l *link) forwardRequest(f frame) {
 	l.proxy.record(f.elems)
 	l.awaited.add(f.elems, req)
 	// If the write fails the server is gone, and its end of stream follows.
-	_ = l.write(l.server, l.proxy.rewritten(f).raw)
+	_ = l.write(l.server, l.proxy.rewritten(f.frame).raw)
 }
 
-func (l *link) forwardReply(f frame) {
-	if !l.enter() {
+func (l *link) forwardReply(f queued) {
+	if !l.enter(f.spared) {
 		return
 	}
-	req := l.awaited.match(f)
+	req := l.awaited.match(f.frame)
 	if req != nil && req.action == holdReply && !l.mute.Load() {
 		l.proxy.flow.RUnlock()
-		if !req.gate.pass(l.stop) || !l.enter() {
+		if !req.gate.pass(l.stop) || !l.enter(false) {
 			return
 		}
 	}
@@ -238,7 +258,7 @@ func (l *link) reply(raw []byte) {
 
 // write sends a frame. It gives the link up if the peer is stuck: half a frame
 // may have gone, and nothing can follow it.
-func (l *link) write(to *net.TCPConn, raw []byte) error {
+func (l *link) write(to duplex, raw []byte) error {
 	_ = to.SetWriteDeadline(time.Now().Add(stuck))
 	_, err := to.Write(raw)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -282,7 +302,7 @@ func (l *link) clientGone() {
 
 // serverGone passes the server's closing on, unless the client must not know.
 func (l *link) serverGone() {
-	if !l.enter() {
+	if !l.enter(false) {
 		return
 	}
 	defer l.proxy.flow.RUnlock()

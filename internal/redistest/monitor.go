@@ -9,7 +9,7 @@ import (
 // Monitor is the server's own record of what it executes, in order, with
 // microseconds; commands run by scripts are marked "lua".
 type Monitor struct {
-	conn *rawConn
+	conn *rawConn // nil: of a virtual server
 	log  *lineLog
 	done chan struct{} // closed when the reading goroutine has ended
 }
@@ -18,6 +18,9 @@ type Monitor struct {
 // every later command is seen. It stops at tb's cleanup or when the server dies.
 func (s *Server) Monitor(tb testing.TB) *Monitor {
 	tb.Helper()
+	if s.virtual != nil {
+		return s.virtual.monitor()
+	}
 	conn, err := dialRaw(s.addr, s.password, patience)
 	if err != nil {
 		tb.Fatalf("redistest: monitor: %v", err)

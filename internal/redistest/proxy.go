@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/vredis"
 )
 
 // Proxy is a TCP proxy in front of a Server that reads the protocol, so that
@@ -33,7 +36,7 @@ import (
 type Proxy struct {
 	tb       testing.TB
 	server   *Server
-	listener net.Listener
+	listener net.Listener   // nil: in front of a virtual server, where dial takes its place
 	wg       sync.WaitGroup // the accepting goroutine and every link
 
 	// flow is read-locked while a frame moves on, so that nothing is under way
@@ -60,12 +63,15 @@ type Proxy struct {
 // clients that connect to the proxy are disconnected at once.
 func (s *Server) Proxy(tb testing.TB) *Proxy {
 	tb.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatalf("redistest: proxy: %v", err)
+	p := &Proxy{tb: tb, server: s, links: make(map[*link]struct{})}
+	if s.virtual == nil {
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			tb.Fatalf("redistest: proxy: %v", err)
+		}
+		p.listener = l
+		p.wg.Go(p.accept)
 	}
-	p := &Proxy{tb: tb, server: s, listener: l, links: make(map[*link]struct{})}
-	p.wg.Go(p.accept)
 	tb.Cleanup(p.close)
 	return p
 }
@@ -76,17 +82,28 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return // closed by close
 		}
-		p.mu.Lock()
-		if p.closed || p.refuse {
-			p.mu.Unlock()
-			_ = conn.Close()
-			continue
-		}
-		l := newLink(p, conn.(*net.TCPConn))
-		p.links[l] = struct{}{}
-		p.wg.Go(l.run)
-		p.mu.Unlock()
+		p.serve(conn.(*net.TCPConn))
 	}
+}
+
+// dial is what a client of a virtual server does instead of connecting to the listener.
+func (p *Proxy) dial(context.Context, string, string) (net.Conn, error) {
+	client, here := vredis.Pair()
+	p.serve(here)
+	return client, nil
+}
+
+// serve begins a link for a client that has connected.
+func (p *Proxy) serve(client duplex) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.refuse {
+		_ = client.Close()
+		return
+	}
+	l := newLink(p, client)
+	p.links[l] = struct{}{}
+	p.wg.Go(l.run)
 }
 
 func (p *Proxy) close() {
@@ -96,7 +113,9 @@ func (p *Proxy) close() {
 		l.abort()
 	}
 	p.mu.Unlock()
-	_ = p.listener.Close()
+	if p.listener != nil {
+		_ = p.listener.Close()
+	}
 	p.wg.Wait()
 }
 
@@ -107,14 +126,22 @@ func (p *Proxy) forget(l *link) {
 	delete(p.links, l)
 }
 
-// Addr returns the host:port clients connect to.
-func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+// Addr returns the host:port clients connect to. In front of a virtual server it is that server's: see Options.
+func (p *Proxy) Addr() string {
+	if p.listener == nil {
+		return p.server.addr
+	}
+	return p.listener.Addr().String()
+}
 
 // Options returns fresh client options that lead through the proxy and are
 // go-redis's defaults otherwise.
 func (p *Proxy) Options() *redis.Options {
 	opt := p.server.Options()
 	opt.Addr = p.Addr()
+	if p.listener == nil {
+		opt.Dialer = p.dial
+	}
 	return opt
 }
 

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -21,9 +22,10 @@ import (
 // far beyond what a loaded machine needs, so reaching it is a failure.
 const patience = 15 * time.Second
 
-// Server is a redis-server process of this test's own.
+// Server is a redis-server process of this test's own, or stands in for one: see StartVirtual.
 type Server struct {
 	tb       testing.TB
+	virtual  *virtual // nil: a process
 	addr     string
 	bus      int // port of the cluster bus; 0: none
 	password string
@@ -109,6 +111,18 @@ func (s *Server) launchLocked() error {
 	return nil
 }
 
+// dial connects to the server, as go-redis does it or within patience.
+func (s *Server) dial(ctx context.Context) (duplex, error) {
+	if s.virtual != nil {
+		return s.virtual.dial(ctx)
+	}
+	conn, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", s.addr)
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*net.TCPConn), nil
+}
+
 // running reports whether the process can answer: it is neither dead nor paused.
 func (s *Server) running() bool {
 	s.mu.Lock()
@@ -165,14 +179,15 @@ func (s *Server) poll(probe func() error) error {
 
 // cleanup ends everything Start began.
 func (s *Server) cleanup() {
-	s.Kill()
 	s.mu.Lock()
+	died := s.proc != nil && s.proc.exited()
 	admin := s.admin
 	s.mu.Unlock()
+	s.Kill()
 	if admin != nil {
 		_ = admin.Close()
 	}
-	if s.tb.Failed() {
+	if s.tb.Failed() && s.virtual == nil && (died || os.Getenv(logEnv) != "") {
 		s.tb.Logf("redistest: log of redis-server %s ends:\n%s", s.addr, logTail(s.logPath))
 	}
 }
@@ -202,6 +217,10 @@ func (s *Server) Pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.paused = true
+	if s.virtual != nil {
+		s.virtual.Freeze(greetings...)
+		return
+	}
 	if err := s.proc.pause(); err != nil {
 		s.tb.Fatalf("redistest: %v", err)
 	}
@@ -214,6 +233,10 @@ func (s *Server) Resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.paused = false
+	if s.virtual != nil {
+		s.virtual.Thaw()
+		return
+	}
 	if err := s.proc.resume(); err != nil {
 		s.tb.Errorf("redistest: %v", err)
 	}
@@ -224,7 +247,10 @@ func (s *Server) Resume() {
 func (s *Server) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.proc != nil {
+	switch {
+	case s.virtual != nil:
+		s.virtual.Stop()
+	case s.proc != nil:
 		s.proc.kill()
 	}
 }
@@ -234,6 +260,10 @@ func (s *Server) Kill() {
 // Without WithAOF the data is gone.
 func (s *Server) Restart() {
 	s.tb.Helper()
+	if s.virtual != nil {
+		s.virtual.restart()
+		return
+	}
 	s.relaunch()
 	if err := s.awaitReady(); err != nil {
 		s.tb.Fatalf("redistest: restart: %v", err)
@@ -244,6 +274,9 @@ func (s *Server) Restart() {
 // connections. Until it has loaded its data it answers with LOADING.
 func (s *Server) RestartNoWait() {
 	s.tb.Helper()
+	if s.virtual != nil {
+		s.tb.Fatal("redistest: a virtual server never loads by itself")
+	}
 	s.relaunch()
 	err := s.poll(func() error {
 		conn, err := net.Dial("tcp", s.addr)

@@ -52,11 +52,21 @@ func TestStart_FailsWithTheServersReason(t *testing.T) {
 	wantFailure(t, "no-such-setting", func(tb testing.TB) { Start(tb, WithArgs("--no-such-setting", "1")) })
 }
 
-func TestStart_LogsTheServersLogWhenTheTestFails(t *testing.T) {
-	wantFailure(t, "Ready to accept connections", func(tb testing.TB) {
-		Start(tb)
-		tb.Errorf("something is wrong")
+// The log of a server that was well says nothing about a failure, and eight lines of it hide the rest.
+func TestStart_LogsTheLogOfADeadServerWhenTheTestFails(t *testing.T) {
+	const boot = "Ready to accept connections"
+	fail := func(tb testing.TB) { tb.Errorf("something is wrong") }
+	if failed, log := runFake(t, func(tb testing.TB) { Start(tb); fail(tb) }); !failed || strings.Contains(log, boot) {
+		t.Errorf("failed = %v with %q", failed, log)
+	}
+	wantFailure(t, boot, func(tb testing.TB) {
+		s := Start(tb)
+		_ = s.Admin().Shutdown(context.Background()).Err()
+		Eventually(tb, patience, "it is dead", func() bool { return !s.running() })
+		fail(tb)
 	})
+	t.Setenv(logEnv, "1")
+	wantFailure(t, boot, func(tb testing.TB) { Start(tb); fail(tb) })
 }
 
 func TestServer_CleanupResumesBeforeItKills(t *testing.T) {

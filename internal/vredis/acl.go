@@ -193,10 +193,32 @@ func (s *Server) setUserLocked(name string, rules []string) any {
 	}
 	if old != nil {
 		*old = changed // connections keep their user
+		s.endDeniedSubscribers(old)
 	} else {
 		s.users[name] = &changed
 	}
 	return nil
+}
+
+// endDeniedSubscribers ends the connections of a user that are subscribed to what it may not any more.
+func (s *Server) endDeniedSubscribers(u *user) {
+	for _, c := range s.connsLocked() {
+		if c.user != u {
+			continue
+		}
+		denied := false
+		for _, all := range []map[string]bool{c.subs, c.shards} {
+			for ch := range all {
+				denied = denied || !matchesAny(u.channels, ch)
+			}
+		}
+		for p := range c.patterns {
+			denied = denied || !u.channels["*"] && !u.channels[p]
+		}
+		if denied {
+			c.endLocked(true)
+		}
+	}
 }
 
 func (s *Server) authenticate(c *conn, name, password string) any {

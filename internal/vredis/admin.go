@@ -74,6 +74,12 @@ func cmdConfigSet(s *Server, _ *conn, a []string) any {
 				return notDone("CONFIG SET maxmemory " + pair[1])
 			}
 			s.faults.oom = n > 0 && n < 1000
+		case "min-replicas-to-write":
+			n, ok := parseInt(pair[1])
+			if !ok || n < 0 {
+				return notDone("CONFIG SET min-replicas-to-write " + pair[1])
+			}
+			s.faults.wanted = int(n)
 		case "requirepass":
 			u := s.users["default"]
 			u.nopass, u.passwords = pair[1] == "", []string{pair[1]}

@@ -17,6 +17,7 @@ type conn struct {
 
 	// All below are guarded by srv.mu.
 	in       []byte // not executed yet: half a command, or the server stands still
+	finished bool   // the client has closed it, and nothing follows in
 	dead     bool
 	name     string
 	libName  string
@@ -57,7 +58,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	s := c.srv
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.dead {
+	if c.dead || c.finished {
 		return 0, pipeError("write")
 	}
 	if len(c.in) == 0 {
@@ -79,7 +80,12 @@ func (c *conn) serveLocked() {
 			c.endLocked(false)
 			return
 		}
-		if args == nil || len(args) > 0 && c.srv.holdsLocked(args) {
+		held := len(args) > 0 && c.srv.holdsLocked(args)
+		if args == nil && c.finished {
+			c.endLocked(false)
+			return
+		}
+		if args == nil || held {
 			break
 		}
 		rest = after
@@ -115,11 +121,22 @@ func (c *conn) endLocked(discard bool) {
 	c.out.close(errEnded, discard)
 }
 
-// Close ends the connection on the client's side.
-func (c *conn) Close() error {
+// CloseWrite ends what the client says. What it has said before is executed, once the server gets on, and the answers
+// can be read.
+func (c *conn) CloseWrite() error {
 	c.srv.mu.Lock()
-	c.endLocked(true)
-	c.srv.mu.Unlock()
+	defer c.srv.mu.Unlock()
+	c.finished = true
+	if c.waiting != nil {
+		c.endLocked(false) // Redis lets nobody wait who is gone
+	}
+	c.serveLocked()
+	return nil
+}
+
+// Close is CloseWrite; besides, the client reads no more.
+func (c *conn) Close() error {
+	_ = c.CloseWrite()
 	c.out.close(net.ErrClosed, true)
 	return nil
 }

@@ -157,14 +157,31 @@ func (c *conn) describe() string {
 func cmdClientInfo(_ *Server, c *conn, _ []string) any { return c.describe() + "\n" }
 
 func cmdClientList(s *Server, _ *conn, a []string) any {
+	ofType := func(*conn) bool { return true }
 	if len(a) > 2 {
-		return notDone("CLIENT LIST with " + a[2])
+		if ofType = connType(a[3:]...); ofType == nil || !strings.EqualFold(a[2], "type") {
+			return notDone("CLIENT LIST " + strings.Join(a[2:], " "))
+		}
 	}
 	var b strings.Builder
 	for _, c := range s.connsLocked() {
+		if !ofType(c) {
+			continue
+		}
 		b.WriteString(c.describe() + "\n")
 	}
 	return b.String()
+}
+
+// connType returns what tells connections of the type that is named; nil: there is none such.
+func connType(name ...string) func(*conn) bool {
+	switch strings.ToLower(strings.Join(name, " ")) {
+	case "pubsub":
+		return (*conn).subscribed
+	case "normal":
+		return func(c *conn) bool { return !c.subscribed() }
+	}
+	return nil
 }
 
 func cmdClientKill(s *Server, me *conn, a []string) any {
@@ -185,14 +202,11 @@ func cmdClientKill(s *Server, me *conn, a []string) any {
 		case "user":
 			tests = append(tests, func(c *conn) bool { return c.user != nil && c.user.name == value })
 		case "type":
-			switch value {
-			case "pubsub":
-				tests = append(tests, func(c *conn) bool { return c.subscribed() })
-			case "normal":
-				tests = append(tests, func(c *conn) bool { return !c.subscribed() })
-			default:
+			is := connType(value)
+			if is == nil {
 				return notDone("CLIENT KILL TYPE " + value)
 			}
+			tests = append(tests, is)
 		case "skipme":
 			skipme = strings.EqualFold(value, "yes")
 		default:

@@ -38,6 +38,8 @@
 //   - The fields of a hash and the members of a set are in the order of their coming; Redis's are while the key is small. HSCAN gives all
 //     fields at once. KEYS and SCAN have an order of their own; RANDOMKEY is always the same.
 //   - A score of -0 becomes 0, as in Redis while the zset is small.
+//   - DUMP has a format of its own, and there is no RESTORE. REPLICAOF makes a replica that has lost its master. CLIENT PAUSE and
+//     DEBUG SLEEP spare what clients begin a connection with, as Freeze should.
 //   - CLIENT SETINFO is known, as from Redis 7.2 on. PUBSUB CHANNELS, CLIENT LIST and INFO are sorted or have fewer fields.
 //   - Scripts run in gopher-lua. Its own words for what is wrong in a script differ, and so do those of a syntax error; the
 //     line is the same. A malformed pattern is an error even where matching does not reach what is malformed. A text that is out of a

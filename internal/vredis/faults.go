@@ -12,11 +12,16 @@ type faults struct {
 	frozen                          bool
 	spared                          []string // commands that are answered while frozen
 	attached, acking                int      // replicas
+	wanted                          int      // of them, for a write to be accepted
 }
+
+// lacksReplicas reports whether there are fewer replicas than min-replicas-to-write wants.
+func (f *faults) lacksReplicas() bool { return !f.readonly && f.attached < f.wanted }
 
 const (
 	oomError      = replyError("OOM command not allowed when used memory > 'maxmemory'.")
 	readonlyError = replyError("READONLY You can't write against a read only replica.")
+	noReplicas    = replyError("NOREPLICAS Not enough good replicas to write.")
 	loadingError  = replyError("LOADING Redis is loading the dataset in memory")
 	misconfError  = replyError("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error.")
 )
@@ -44,6 +49,8 @@ func (s *Server) refuses(c *conn, d *command) any {
 		return oomError
 	case f.misconf && (writes || d.name == "ping"):
 		return misconfError
+	case f.lacksReplicas() && writes:
+		return noReplicas
 	case f.readonly && writes:
 		return readonlyError
 	case f.loading && !d.has("loading"):
@@ -62,6 +69,8 @@ func (s *Server) refusesInScript(d *command) any {
 			return readonlyError
 		case s.faults.misconf:
 			return misconfError
+		case s.faults.lacksReplicas():
+			return noReplicas
 		}
 	}
 	if s.faults.oom && !s.call.wrote && d.has("denyoom") {
@@ -71,9 +80,9 @@ func (s *Server) refusesInScript(d *command) any {
 	return nil
 }
 
-// holdsLocked reports whether the server, which is frozen, leaves a command for later.
+// holdsLocked reports whether the server, frozen or paused, leaves a command for later.
 func (s *Server) holdsLocked(args []string) bool {
-	return s.faults.frozen && !slices.Contains(s.faults.spared, strings.ToLower(args[0]))
+	return s.faults.frozen && !slices.Contains(s.faults.spared, strings.ToLower(args[0])) || s.pause.holds(args, s.now())
 }
 
 func (s *Server) change(f func()) {
@@ -111,11 +120,7 @@ func (s *Server) Freeze(spared ...string) {
 func (s *Server) Thaw() {
 	s.change(func() {
 		s.faults.frozen, s.faults.spared = false, nil
-		all := s.connsLocked()
-		slices.SortStableFunc(all, func(a, b *conn) int { return int(a.order - b.order) })
-		for _, c := range all {
-			c.serveLocked()
-		}
+		s.goOnLocked()
 	})
 }
 

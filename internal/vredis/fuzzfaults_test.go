@@ -20,6 +20,7 @@ func troubles(g *composer) []trouble {
 	}
 	return []trouble{
 		{"no memory", [][]string{{"config", "set", "maxmemory", "1"}}, [][]string{{"config", "set", "maxmemory", "0"}}},
+		{"too few replicas", [][]string{{"config", "set", "min-replicas-to-write", "1"}}, [][]string{{"config", "set", "min-replicas-to-write", "0"}}},
 		{"denied", [][]string{user, {"auth", "u", "p"}}, [][]string{{"auth", "default", "x"}, {"auth", "u", "wrong"}}},
 	}
 }

@@ -1,8 +1,10 @@
 package vredis
 
 import (
+	"fmt"
 	"hash/fnv"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -37,6 +39,24 @@ func cmdType(s *Server, _ *conn, a []string) any {
 		return status(e.kind)
 	}
 	return status("none")
+}
+
+// cmdDump's bytes are its own: they differ if two values do.
+func cmdDump(s *Server, _ *conn, a []string) any {
+	e := s.db.get(a[1])
+	if e == nil {
+		return nil
+	}
+	dump := fmt.Sprintf("%s %q %q", e.kind, e.str, e.list)
+	if e.hash != nil {
+		dump += fmt.Sprintf(" %q", slices.Collect(func(yield func(string) bool) {
+			e.hash.all(func(name, value string) bool { return yield(name + "=" + value) })
+		}))
+	}
+	if e.zset != nil {
+		dump += fmt.Sprint(e.zset.order)
+	}
+	return dump
 }
 
 func cmdKeys(s *Server, _ *conn, a []string) any {

@@ -24,13 +24,15 @@ func (p *pipe) rouseLocked() {
 	}
 }
 
-func (p *pipe) write(b []byte) {
+// write reports whether the pipe is open.
+func (p *pipe) write(b []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed == nil {
 		p.data = append(p.data, b...)
 		p.rouseLocked()
 	}
+	return p.closed == nil
 }
 
 // close ends the pipe; with discard what has not been read is lost.

@@ -50,6 +50,7 @@ type Server struct {
 	calls    map[string]int64 // executed, by name
 	config   map[string]string
 	faults   faults
+	pause    pause
 	started  time.Time
 	running  bool
 	call     *invocation // the script that runs; nil: none
@@ -65,7 +66,7 @@ func New(o Options) *Server {
 		s.now = time.Now
 	}
 	s.started = s.now()
-	s.config = map[string]string{"maxmemory": "0", "maxmemory-policy": "noeviction", "appendonly": "no", "save": "", "timeout": "0", "databases": "16", "notify-keyspace-events": ""}
+	s.config = map[string]string{"maxmemory": "0", "maxmemory-policy": "noeviction", "min-replicas-to-write": "0", "appendonly": "no", "save": "", "timeout": "0", "databases": "16", "notify-keyspace-events": ""}
 	s.db.keys = map[string]*entry{}
 	s.pubsub = registry{plain: map[string]map[*conn]bool{}, shard: map[string]map[*conn]bool{}}
 	s.users = map[string]*user{"default": newUser("default", o.Password)}

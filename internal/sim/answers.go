@@ -20,6 +20,7 @@ func (j *judge) returnedLocked(a *attempt, took time.Duration, err error) {
 	}
 	switch {
 	case err == nil:
+	case errors.Is(err, holdfast.ErrWrongKind) && w.lossyLocked(): // an administrator has put something else there
 	case errors.Is(err, holdfast.ErrClosed):
 		if !a.k.p.closed {
 			j.failLocked("odd error", "%s: %v", who, err)

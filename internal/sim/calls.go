@@ -27,7 +27,7 @@ func (k *worker) unlock(c *claim) {
 		w.mu.Unlock()
 		return
 	}
-	valid, began := c.lease.Valid(), w.now()
+	valid, early, began := c.lease.Valid(), c.lease.Err(), w.now()
 	w.judge.endsLocked(c)
 	u := w.busyLocked(c)
 	w.noteLocked("%s unlocks, valid %v", c.who, valid)
@@ -46,6 +46,8 @@ func (k *worker) unlock(c *claim) {
 	}
 	w.judge.lossLocked(c, err, valid)
 	switch {
+	case err == nil && early != nil:
+		w.judge.failLocked("hidden loss", "%s had ended, and Unlock says nothing: %v", c.who, early)
 	case err == nil, errors.Is(err, holdfast.ErrLeaseLost), errors.Is(err, holdfast.ErrMaxHold), errors.Is(err, holdfast.ErrClosed) && c.p.closed:
 	case errors.Is(err, holdfast.ErrUnavailable):
 		w.judge.unavailableLocked(c.p, c.units, c.who, err)

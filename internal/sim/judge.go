@@ -139,6 +139,7 @@ func (j *judge) grantedLocked(c *claim, reentry bool) {
 		u.claims = append(u.claims, c)
 	}
 	if c.lease == nil {
+		j.lookLocked()
 		return
 	}
 	if !c.lease.Valid() && c.lease.Err() == nil {
@@ -152,6 +153,24 @@ func (j *judge) grantedLocked(c *claim, reentry bool) {
 		j.tokenLocked(c.units[0], c, t)
 	}
 	j.lookLocked()
+	if !reentry {
+		j.tenureLocked(c)
+		j.acknowledgedLocked(c)
+	}
+}
+
+// acknowledgedLocked finds grants that too few replicas know of.
+func (j *judge) acknowledgedLocked(c *claim) {
+	u := c.units[0]
+	if j.w.plan.Options.Replicas == 0 || u.s.acking >= j.w.plan.Options.Replicas {
+		return
+	}
+	for _, h := range u.state.holders {
+		if c.p.prefix[u.s.n] != "" && strings.HasPrefix(h.id, c.p.prefix[u.s.n]) && h.since <= u.s.lacking {
+			return
+		}
+	}
+	j.failLocked("not acknowledged", "%s, and replicas lag since %v", c.who, u.s.lacking)
 }
 
 // tokenLocked finds tokens that do not grow.
@@ -185,7 +204,7 @@ func (j *judge) lossLocked(c *claim, err error, valid bool) {
 	}
 	j.w.stats.Lost++
 	began := c.lease.Deadline().Sub(j.w.began) - longestLease
-	deleted, trouble := false, c.p.trouble >= began
+	deleted, trouble := false, c.p.grave >= began
 	for _, u := range c.units {
 		all := u.members
 		if u.s != nil {

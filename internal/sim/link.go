@@ -24,6 +24,7 @@ type link struct {
 	up, down   way
 	arrived    []byte        // at the server, and not executed: half a command
 	inbox      time.Duration // since when the server has its process's inbox subscribed by it; -1: it has not
+	slow       time.Duration // what packets take in addition
 	dead       bool          // at the server
 	closed     bool          // by the client
 	broken     error         // what the client's calls fail with; nil: nothing

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/vredis"
@@ -38,13 +39,13 @@ var safe = []fault{
 	}},
 	{"hole", func(n *nemesis) {
 		if c := n.link(); c != nil {
-			n.p.troubleLocked(0)
+			n.p.graveLocked(0)
 			c.holeLocked()
 		}
 	}},
 	{"half-open", func(n *nemesis) { // the server has forgotten the connection
 		if c := n.link(); c != nil {
-			n.p.troubleLocked(0)
+			n.p.graveLocked(0)
 			c.holeLocked()
 			c.endLocked()
 		}
@@ -62,10 +63,26 @@ var safe = []fault{
 	{"slow", func(n *nemesis) {
 		n.p.slow += n.f.For / 8
 		n.p.slowest = max(n.p.slowest, n.p.slow)
-		n.p.troubleLocked(n.f.For)
+		n.p.graveLocked(n.f.For)
 		n.later(func() { n.p.slow -= n.f.For / 8 })
 	}},
-	{"kill", func(n *nemesis) { n.p.killLocked(); n.p.replaceLocked(n.f.For) }},
+	{"late messages", func(n *nemesis) {
+		n.p.troubleLocked(n.f.For)
+		for _, c := range n.p.links {
+			if c.messages && c.s == n.s {
+				c.slow += n.f.For / 4
+				n.later(func() { c.slow -= n.f.For / 4 })
+			}
+		}
+	}},
+	{"late connection", func(n *nemesis) { // what goes over it is overtaken
+		if c := n.link(); c != nil && !c.messages {
+			n.p.graveLocked(n.f.For + n.f.For/4)
+			c.slow += n.f.For / 4
+			n.later(func() { c.slow -= n.f.For / 4 })
+		}
+	}},
+	{"kill", func(n *nemesis) { n.p.troubleLocked(0); n.p.killLocked(); n.p.replaceLocked(n.f.For) }},
 	{"close", func(n *nemesis) { n.p.closeLocked(); n.p.replaceLocked(n.f.For) }},
 	{"freeze", func(n *nemesis) { n.s.troubleLocked(n.f.For); n.s.freezeLocked(n.f.For) }},
 	{"restart", func(n *nemesis) {
@@ -89,6 +106,11 @@ var lossy = []fault{
 		u := n.unit()
 		u.loseLocked()
 		u.s.redis.Do("del", u.name)
+	}},
+	{"spoil", func(n *nemesis) { // an administrator puts something else in the lock's place
+		u := n.unit()
+		u.loseLocked()
+		u.s.redis.Do("set", u.name, "spoilt", "px", "1500")
 	}},
 	{"delete queue", func(n *nemesis) {
 		u := n.unit()
@@ -115,9 +137,9 @@ var lossy = []fault{
 // ofReplicas are those of a server with replicas.
 var ofReplicas = []fault{
 	{"replicas stall", func(n *nemesis) {
-		n.s.redis.SetReplicas(2, n.f.Which%2)
 		n.s.troubleLocked(n.f.For)
-		n.later(func() { n.s.redis.SetReplicas(2, 2) })
+		n.s.ackedLocked(n.f.Which % 2)
+		n.later(func() { n.s.ackedLocked(2) })
 	}},
 }
 
@@ -129,7 +151,12 @@ var ofMembers = []fault{
 		n.w.faulty = max(n.w.faulty, n.w.now()+n.f.For)
 		n.restartEmpty(false)
 	}},
-	{"member is silent", func(n *nemesis) { n.s.troubleLocked(n.f.For); n.s.freezeLocked(n.f.For) }},
+	{"member is silent", func(n *nemesis) {
+		n.f.For *= 3
+		n.s.troubleLocked(n.f.For)
+		n.s.freezeLocked(n.f.For)
+		n.w.faulty = max(n.w.faulty, n.w.now()+n.f.For)
+	}},
 }
 
 // faults are all of them.
@@ -227,8 +254,9 @@ func (w *World) loseLocked(s *server, elections bool) {
 
 // closeLocked closes the managers of p while it works.
 func (p *process) closeLocked() {
-	w := p.w
+	w, clean := p.w, p.w.now() > p.trouble
 	p.closed = true
+	p.troubleLocked(0)
 	w.judge.forgetLocked(p)
 	w.running.Go(func() {
 		for i, m := range p.managers {
@@ -236,12 +264,34 @@ func (p *process) closeLocked() {
 			err := m.Close(context.Background())
 			w.mu.Lock()
 			w.noteLocked("%v has closed after %v: %v", p, w.now()-began, err)
+			clean = clean && err == nil
 			if took := w.now() - began; took > p.second()+overdue {
 				w.judge.failLocked("late return", "Close of %v took %v", p, took)
 			}
 			w.mu.Unlock()
 			_ = p.clients[i].Close()
 		}
+		if clean {
+			w.keepsNothing(p)
+		}
 		p.die()
 	})
+}
+
+// keepsNothing finds what a process that has closed has left locked.
+func (w *World) keepsNothing(p *process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, u := range w.units {
+		if u.s == nil || u.s.trouble > w.now() {
+			continue
+		}
+		u.dirty = true
+		u.loadLocked()
+		for _, h := range u.state.holders {
+			if prefix := p.prefix[u.s.n]; prefix != "" && strings.HasPrefix(h.id, prefix) {
+				w.judge.failLocked("left locked", "%v by %v, which has closed: %s", u, p, h.id)
+			}
+		}
+	}
 }

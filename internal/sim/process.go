@@ -39,6 +39,7 @@ type process struct {
 	losses   []*loss
 	trouble  time.Duration // until then something can be wrong that has to do with it
 	deafened time.Duration // when a connection for messages ended
+	grave    time.Duration // until then a lease can be lost of what was wrong
 }
 
 // loss is a request, or its reply, that is to be lost.
@@ -169,6 +170,12 @@ func (p *process) lossLocked(script string) *loss {
 // troubleLocked says that something is wrong with p for d from now on, and with what it does for the time that it takes to recover.
 func (p *process) troubleLocked(d time.Duration) { p.trouble = max(p.trouble, p.w.now()+d+recovery) }
 
+// graveLocked is troubleLocked for what can cost a lease.
+func (p *process) graveLocked(d time.Duration) {
+	p.troubleLocked(d)
+	p.grave = p.trouble
+}
+
 // healthyLocked reports whether p can reach s now.
 func (p *process) healthyLocked(s *server) bool {
 	return !p.dead && !p.closed && p.apart[s.n] == 0 && p.slow == 0 && s.down == 0 && s.frozen == 0
@@ -182,7 +189,7 @@ func (p *process) calmLocked(s *server) bool {
 // partLocked has nothing come through between p and s for d.
 func (p *process) partLocked(s *server, d time.Duration, cut bool) {
 	p.apart[s.n]++
-	p.troubleLocked(d)
+	p.graveLocked(d)
 	p.w.afterLocked(d, func() {
 		if cut {
 			p.cutLocked(func(c *link) bool { return c.s == s })

@@ -16,6 +16,8 @@ type server struct {
 	down     int            // reasons for which it does not run
 	empty    bool           // it has no data when it runs again
 	frozen   int            // reasons for which nothing is executed
+	acking   int            // replicas that acknowledge
+	lacking  time.Duration  // when that changed
 	refusals map[string]int // faults under which it refuses requests
 	trouble  time.Duration  // until then something can be wrong that has to do with it
 	units    []*unit        // the locks on it that judges look at
@@ -30,7 +32,7 @@ func newServer(w *World, n int) *server {
 		return began.Add(passed + time.Duration(float64(passed)*drift) + time.Duration(n)*time.Minute)
 	}})
 	if w.plan.Options.Replicas > 0 {
-		s.redis.SetReplicas(2, 2)
+		s.ackedLocked(2)
 	}
 	return s
 }
@@ -47,6 +49,10 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 	w.stats.Commands++
 	name := strings.ToLower(args[0])
 	call, isCall := parseCall(args)
+	if isCall && name == "evalsha" && s.redis.Do("script", "exists", args[1]).([]any)[0] != int64(1) {
+		c.executeLocked(raw) // NOSCRIPT: it comes again, in full
+		return
+	}
 	if !isCall {
 		c.executeLocked(raw)
 		switch name {
@@ -60,7 +66,7 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 	}
 	loss := c.p.lossLocked(call.script)
 	if loss != nil {
-		c.p.troubleLocked(2 * time.Second)
+		c.p.graveLocked(2 * time.Second)
 	}
 	if loss != nil && loss.request {
 		w.noteLocked("%v    %s of %q is lost on its way", c.p, call.script, call.keys[0])
@@ -81,11 +87,13 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 		c.swallow, c.afterwards = true, loss.then
 	}
 	w.noteLocked("%v    %s %q", c.p, call.script, call.args)
+	w.judge.beforeLocked(call, touched)
 	c.executeLocked(raw)
 	for i, u := range touched {
 		u.dirty = true
 		w.judge.orderLocked(u, before[i], call.script)
 	}
+	w.judge.afterLocked(call, touched)
 }
 
 // touched returns the units that keys are the locks of.
@@ -117,6 +125,14 @@ func (s *server) subscribedLocked(c *link, command string, channels []string) {
 // time that it takes to recover.
 func (s *server) troubleLocked(d time.Duration) {
 	s.trouble = max(s.trouble, s.w.now()+d+recovery)
+}
+
+// ackedLocked says how many of the two replicas acknowledge.
+func (s *server) ackedLocked(n int) {
+	if s.acking != n {
+		s.acking, s.lacking = n, s.w.now()
+		s.redis.SetReplicas(2, n)
+	}
 }
 
 // stopLocked ends it with its connections, until as many calls of startLocked.

@@ -11,18 +11,18 @@ const traceRoom = 20000
 
 // trace is what has happened, the latest lines of it. They are put into words only when somebody reads them.
 type trace struct {
-	lines []line
+	lines []note
 	next  int // where the next one goes, once there are traceRoom
 }
 
-type line struct {
+type note struct {
 	at     time.Duration
 	format string
 	args   []any
 }
 
 func (t *trace) add(at time.Duration, format string, args []any) {
-	l := line{at, format, args}
+	l := note{at, format, args}
 	if len(t.lines) < traceRoom {
 		t.lines = append(t.lines, l)
 		return

@@ -29,6 +29,9 @@ type unit struct {
 	writer   uint64                   // the largest token of a writer, or of a lock that has no sides
 	reader   uint64                   // the largest token of a reader
 	since    map[string]time.Duration // since when something is so, by what it is
+	gone     map[string]time.Duration // owner ids that were given back, and when
+	line     line
+	tenure   tenure
 }
 
 // state is what Redis has of a lock.
@@ -43,6 +46,7 @@ type state struct {
 type holder struct {
 	id    string
 	until time.Duration // when its right ends
+	since time.Duration // when it was seen first
 }
 
 // claim is a lease that a worker has.
@@ -75,7 +79,7 @@ func (w *World) unit(n int, name string, k Kind) *unit {
 			return u
 		}
 	}
-	u := &unit{w: w, s: w.servers[n], name: name, kind: k, queue: "redisson_lock_queue:{" + name + "}", times: "redisson_lock_timeout:{" + name + "}", lost: -1, since: map[string]time.Duration{}}
+	u := &unit{w: w, s: w.servers[n], name: name, kind: k, queue: "redisson_lock_queue:{" + name + "}", times: "redisson_lock_timeout:{" + name + "}", lost: -1, since: map[string]time.Duration{}, gone: map[string]time.Duration{}}
 	if k == RW {
 		u.queue, u.times = "holdfast_rw_queue:{"+name+"}", "holdfast_rw_timeout:{"+name+"}"
 	}
@@ -91,7 +95,7 @@ func (w *World) election(name string, members []*unit) *unit {
 			return u
 		}
 	}
-	u := &unit{w: w, name: name, kind: Redlock, members: members, lost: -1, since: map[string]time.Duration{}}
+	u := &unit{w: w, name: name, kind: Redlock, members: members, lost: -1, since: map[string]time.Duration{}, gone: map[string]time.Duration{}}
 	w.units = append(w.units, u)
 	return u
 }
@@ -130,7 +134,7 @@ func (u *unit) loadLocked() {
 			if id == "mode" {
 				continue
 			}
-			h := holder{id, st.until}
+			h := holder{id: id, until: st.until}
 			if u.kind == RW && !strings.HasSuffix(id, ":write") {
 				h.until = 0
 				if e := do("pexpiretime", "{"+u.name+"}:"+id+":rwlock_timeout:1").(int64); e > 0 {
@@ -144,7 +148,18 @@ func (u *unit) loadLocked() {
 	for _, id := range ids {
 		st.queue = append(st.queue, id.(string))
 	}
+	for i := range st.holders {
+		h := &st.holders[i]
+		h.since = now
+		for _, old := range u.state.holders {
+			if old.id == h.id {
+				h.since = old.since
+			}
+		}
+	}
 	u.state = st
+	u.w.judge.returnedFromLocked(u)
+	u.w.judge.lineLocked(u)
 	if st.until > 0 {
 		u.w.atLocked(st.until+time.Millisecond, func() { u.dirty = true })
 	}
@@ -176,6 +191,8 @@ func (u *unit) waitedBy(p *process) bool {
 // loseLocked says that data of the lock may be lost now.
 func (u *unit) loseLocked() {
 	u.lost = u.w.now()
+	clear(u.gone)
+	u.line = line{}
 	u.excused = u.w.now() + u.w.plan.lossSpan()
 	u.dirty = true
 }

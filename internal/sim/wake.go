@@ -113,6 +113,9 @@ func (j *judge) placesLocked(u *unit) {
 			continue
 		}
 		seen[id] = true
+		if _, known := u.since["stands "+id]; !known {
+			u.since["stands "+id] = u.w.now()
+		}
 		bound := outage
 		if p.calmLocked(u.s) {
 			bound = u.w.trips(30) + time.Second
@@ -122,6 +125,7 @@ func (j *judge) placesLocked(u *unit) {
 		}
 	}
 	u.forget("place ", seen)
+	u.forget("stands ", seen)
 }
 
 // wakeLocked finds callers that wait for a lock that is free.
@@ -132,38 +136,47 @@ func (j *judge) wakeLocked(u *unit) {
 			continue
 		}
 		seen[x.who] = true
-		free, healthy, calm, from := u.s != nil && !u.held(), true, true, x.since
-		servers := []*server{u.s}
-		if u.s == nil {
-			n := 0
-			servers = servers[:0]
-			for _, m := range u.members {
-				if servers = append(servers, m.s); !m.held() {
-					n++
-				}
-			}
-			free = n == len(u.members)
-		}
-		for _, s := range servers {
-			healthy = healthy && x.p.healthyLocked(s)
-			// A waiter whose process hears nothing is passed over; the pauses between two attempts to subscribe last up to a second.
-			hears := x.p.hearsLocked(s)
-			calm = calm && x.p.calmLocked(s) && (hears >= 0 || x.p.deafened == 0 || u.w.now() > x.p.deafened+3*time.Second)
-			from = max(from, s.trouble, hears)
-		}
+		free, calm, from := u.freeLocked(x)
 		bound := outage
-		if calm {
+		switch {
+		case calm && u.s == nil:
+			bound = u.w.trips(40) + longestRound
+		case calm:
 			bound = u.w.trips(12) + u.w.plan.open()
 		}
-		if u.s == nil {
-			bound += 3 * time.Second
-		}
-		from = max(from, x.p.trouble, u.excused)
-		if d := u.lasts("free "+x.who, free && healthy && u.w.now() > u.excused, from, bound); d > bound {
+		if d := u.lasts("free "+x.who, free && u.w.now() > u.excused, max(from, x.p.trouble, u.excused), bound); d > bound {
 			j.failLocked("lost wake-up", "%v is free for %v, and %s waits", u, d, x.who)
 		}
 	}
 	u.forget("free ", seen)
+}
+
+// longestRound is how long the candidates of a Redlock may take to get out of each other's way: the first look around, and a second one.
+const longestRound = 3 * time.Second
+
+// freeLocked reports whether x waits for a lock that is free, whether all is calm where it is, and since when.
+func (u *unit) freeLocked(x *wait) (free, calm bool, from time.Duration) {
+	if u.s != nil {
+		// A waiter whose process hears nothing is passed over; the pauses between two attempts to subscribe last up to a second.
+		hears := x.p.hearsLocked(u.s)
+		calm = x.p.calmLocked(u.s) && (hears >= 0 || x.p.deafened == 0 || u.w.now() > x.p.deafened+3*time.Second)
+		return !u.held() && x.p.healthyLocked(u.s), calm, max(x.since, u.s.trouble, hears)
+	}
+	// Of a Redlock it is free if no candidate has it, and a majority can be asked.
+	healthy, quiet := 0, 0
+	for _, m := range u.members {
+		if x.p.healthyLocked(m.s) {
+			healthy++
+		}
+		if x.p.calmLocked(m.s) {
+			quiet++
+		}
+	}
+	for _, p := range u.w.all { // what was wrong with one has left votes
+		from = max(from, p.trouble)
+	}
+	majority := len(u.members)/2 + 1
+	return len(u.claims) == 0 && healthy >= majority, quiet >= majority, max(x.since, from)
 }
 
 // open is how long a lock may be left open for others.

@@ -254,12 +254,15 @@ func (k *worker) ended(c *claim) {
 
 // keep has a lease outlive its section: it lasts until Close, or until nothing more happens but that others wait for it.
 func (k *worker) keep(c *claim) {
+	early := c.lease.Err() != nil
 	select {
 	case <-c.lease.Done():
 		if errors.Is(c.lease.Err(), holdfast.ErrClosed) {
 			return
 		}
-		k.ended(c)
+		if !early {
+			k.ended(c)
+		}
 	case <-k.p.ctx.Done():
 		return
 	case <-k.w.closing:

@@ -88,8 +88,8 @@ func (w *World) delayLocked(c *link, d *way) time.Duration {
 	if spike := w.chance(append(place, 4)...); w.plan.Spikes && spike%97 == 0 {
 		t += w.plan.Latency * time.Duration(spike>>20%20)
 	}
-	if c.p.slow > 0 {
-		t += w.chanceLocked(c.p.slow, append(place, 5)...)
+	if slow := c.p.slow + c.slow; slow > 0 {
+		t += w.chanceLocked(slow, append(place, 5)...)
 	}
 	return t
 }
@@ -104,3 +104,15 @@ func (w *World) flushLocked() {
 }
 
 func newRand(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(mix(seed), stream)) }
+
+func (s *Stats) add(o *Stats) {
+	s.Commands += o.Commands
+	s.Calls += o.Calls
+	s.Grants += o.Grants
+	s.Refused += o.Refused
+	s.Ended += o.Ended
+	s.Unavailable += o.Unavailable
+	s.Lost += o.Lost
+	s.Faults += o.Faults
+	s.Simulated += o.Simulated
+}

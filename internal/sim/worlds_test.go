@@ -3,6 +3,8 @@ package sim
 import (
 	"flag"
 	"fmt"
+	"math"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,9 @@ import (
 var (
 	seedFlag  = flag.Uint64("seed", 0, "the first seed")
 	seedsFlag = flag.Int("seeds", 0, "how many seeds; 0: some for each shape, or one if -seed is given")
+	shapeFlag = flag.String("shape", "", "the shape of all worlds; empty: that of the seed")
+	forFlag   = flag.Duration("for", 0, "seeds are tried for so long")
+	stopFlag  = flag.Bool("stop", false, "stop at the first red world")
 	traceFlag = flag.Duration("trace", time.Second, "how much of a red world's trace is printed")
 )
 
@@ -22,47 +27,86 @@ func inBubble(t *testing.T, plan *Plan) (r *Result) {
 	return r
 }
 
+// draw draws the plan of a seed, of the shape that is asked for.
+func draw(seed uint64) *Plan {
+	if *shapeFlag != "" {
+		return DrawShape(seed, Shape(*shapeFlag))
+	}
+	return Draw(seed)
+}
+
+// report is what is printed of a red world.
 func (r *Result) report(last time.Duration) string {
 	var b strings.Builder
-	for _, v := range r.Found {
-		fmt.Fprintf(&b, "%v\n", v)
+	fmt.Fprintf(&b, "seed %d, %s\n", r.Plan.Seed, r.Plan.Shape)
+	list := func() {
+		for _, v := range r.Found {
+			fmt.Fprintf(&b, "%v\n", v)
+		}
 	}
+	list()
 	fmt.Fprintf(&b, "\n%s\n", r.Trace(last))
-	for _, v := range r.Found {
-		fmt.Fprintf(&b, "%v\n", v)
+	list()
+	shape := ""
+	if *shapeFlag != "" {
+		shape = fmt.Sprintf(" -shape %q", *shapeFlag)
 	}
-	fmt.Fprintf(&b, "again: go test ./internal/sim -run 'TestWorlds$' -args -seed %d\n", r.Plan.Seed)
+	fmt.Fprintf(&b, "again: go test ./internal/sim -run 'TestWorlds$' -args -seed %d%s -trace 5s\n", r.Plan.Seed, shape)
 	return b.String()
 }
 
+// tally is what the worlds of a test came to.
+type tally struct {
+	mu          sync.Mutex // guards the following
+	worlds, red int
+	sum         Stats
+}
+
+// one runs a world. It reports whether it is green.
+func (a *tally) one(t *testing.T, n int, plan *Plan) bool {
+	r := inBubble(t, plan)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.worlds++
+	a.sum.add(&r.Stats)
+	if len(r.Found) > 0 {
+		a.red++
+		t.Errorf("red: world %d: %v\n%s", n, r.Found[0], r.report(*traceFlag))
+	}
+	return len(r.Found) == 0
+}
+
+// The library under everything at once, in as many worlds as there are seeds: no judge finds anything.
 func TestWorlds(t *testing.T) {
 	seeds := *seedsFlag
-	if seeds == 0 {
-		if seeds = 200; *seedFlag > 0 {
-			seeds = 1
-		}
+	switch {
+	case *forFlag > 0:
+		seeds = math.MaxInt
+	case seeds == 0 && *seedFlag > 0:
+		seeds = 1
+	case seeds == 0 && raced:
+		seeds = 50
+	case seeds == 0:
+		seeds = 200
 	}
-	var mu sync.Mutex
-	var sum Stats
-	red := map[string]int{}
+	groups := min(runtime.GOMAXPROCS(0), seeds, 4)
+	if *stopFlag {
+		groups = 1
+	}
+	var all tally
 	began := time.Now()
-	for i := range seeds {
-		seed := *seedFlag + uint64(i)
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			r := inBubble(t, Draw(seed))
-			mu.Lock()
-			defer mu.Unlock()
-			sum.Commands += r.Stats.Commands
-			sum.Calls += r.Stats.Calls
-			sum.Grants += r.Stats.Grants
-			sum.Faults += r.Stats.Faults
-			sum.Simulated += r.Stats.Simulated
-			if len(r.Found) > 0 {
-				red[r.Found[0].Rule]++
-				t.Errorf("seed %d, %s: %s", seed, r.Plan.Shape, r.report(*traceFlag))
+	t.Cleanup(func() {
+		t.Logf("%d worlds, %d red, %v simulated, %d calls, %d grants, %d commands, %d faults in %v", all.worlds, all.red, all.sum.Simulated.Round(time.Second),
+			all.sum.Calls, all.sum.Grants, all.sum.Commands, all.sum.Faults, time.Since(began).Round(time.Millisecond))
+	})
+	for g := range groups {
+		t.Run(fmt.Sprint("group ", g), func(t *testing.T) {
+			t.Parallel()
+			for i := g; i < seeds && (*forFlag == 0 || time.Since(began) < *forFlag); i += groups {
+				if !all.one(t, i+1, draw(*seedFlag+uint64(i))) && *stopFlag {
+					return
+				}
 			}
 		})
 	}
-	took := time.Since(began)
-	t.Logf("%d worlds, %v simulated, %d calls, %d grants, %d commands, %d faults in %v; red %v", seeds, sum.Simulated.Round(time.Second), sum.Calls, sum.Grants, sum.Commands, sum.Faults, took.Round(time.Millisecond), red)
 }

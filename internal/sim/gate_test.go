@@ -1,0 +1,169 @@
+package sim
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	mutantsFlag = flag.String("mutants", "quick", "which planted bugs are looked for: quick, all, or what their names match")
+	withinFlag  = flag.Int("within", 100, "within how many seeds a planted bug must be found")
+	slotsFlag   = flag.Int("slots", 2, "how many planted bugs are looked for at a time")
+)
+
+// plantedVar is the environment's variable that says which bug is planted.
+const plantedVar = "HOLDFAST_PLANTED_BUG"
+
+const root = "../.."
+
+// overlay is the library with all bugs in it, each asleep until plantedVar names it: so one binary serves all.
+type overlay struct {
+	t     *testing.T
+	files map[string]string // by their path: new contents
+	lua   strings.Builder   // edits of scripts, in Go
+}
+
+// plant adds a bug.
+func (o *overlay) plant(m *mutant) {
+	for _, e := range m.edits {
+		path := filepath.Join(root, e.file)
+		original, err := os.ReadFile(path)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		if n := strings.Count(string(original), e.old); n != 1 {
+			o.t.Errorf("%q: %s has the text to be replaced %d times, and must have it once:\n%s", m.name, e.file, n, e.old)
+			continue
+		}
+		if strings.HasSuffix(e.file, ".lua") {
+			fmt.Fprintf(&o.lua, "\t{%q, %q, %q, %q},\n", m.name, e.file, e.old, e.new)
+			continue
+		}
+		o.replace(path, e.old, strings.ReplaceAll(e.new, "BUG", fmt.Sprintf("(plantedBug == %q)", m.name)))
+		pkg := packageLine.FindString(string(original))
+		o.files[filepath.Join(filepath.Dir(path), "planted_bug.go")] = fmt.Sprintf("%s\n\nimport \"os\"\n\nvar plantedBug = os.Getenv(%q)\n", pkg, plantedVar)
+	}
+}
+
+var packageLine = regexp.MustCompile(`(?m)^package \w+$`)
+
+// replace changes a file, which may have been changed before.
+func (o *overlay) replace(path, old, new string) {
+	text, ok := o.files[path]
+	if !ok {
+		original, err := os.ReadFile(path)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		text = string(original)
+	}
+	if strings.Count(text, old) != 1 {
+		o.t.Errorf("%s: two bugs want to replace the same text:\n%s", path, old)
+	}
+	o.files[path] = strings.Replace(text, old, new, 1)
+}
+
+// build compiles the test binary of this package with the bugs.
+func (o *overlay) build() (binary string) {
+	o.replace(filepath.Join(root, "scripts.go"), "return string(text)", "return plantInLua(file, string(text))")
+	o.files[filepath.Join(root, "planted_lua.go")] = fmt.Sprintf(`package holdfast
+
+import "strings"
+
+var bugsInLua = [][4]string{
+%s}
+
+func plantInLua(file, text string) string {
+	for _, b := range bugsInLua {
+		if b[0] == plantedBug && b[1] == file {
+			text = strings.Replace(text, b[2], b[3], 1)
+		}
+	}
+	return text
+}
+`, o.lua.String())
+	dir := o.t.TempDir()
+	replaced := map[string]string{}
+	for path, text := range o.files {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		to := filepath.Join(dir, fmt.Sprintf("%d.go", len(replaced)))
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
+			o.t.Fatal(err)
+		}
+		replaced[abs] = to
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlay, list, 0o600); err != nil {
+		o.t.Fatal(err)
+	}
+	binary = filepath.Join(dir, "sim.test")
+	if out, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
+		o.t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
+// The judges are as good as the bugs that they find.
+func TestMutants_AreFound(t *testing.T) {
+	o := &overlay{t: t, files: map[string]string{}}
+	for i := range mutants {
+		o.plant(&mutants[i])
+	}
+	if t.Failed() {
+		return
+	}
+	binary := o.build()
+	slots := make(chan struct{}, *slotsFlag)
+	for i := range mutants {
+		m := &mutants[i]
+		if !m.wanted() {
+			continue
+		}
+		t.Run(strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			began := time.Now()
+			cmd := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.timeout", "10m", "-seed", "1", "-seeds", fmt.Sprint(*withinFlag), "-stop", "-shape", string(m.shape))
+			cmd.Env = append(os.Environ(), plantedVar+"="+m.name)
+			out, err := cmd.CombinedOutput()
+			switch found := foundLine.FindSubmatch(out); {
+			case err == nil:
+				t.Errorf("not found in %d seeds", *withinFlag)
+			case found != nil:
+				t.Logf("found by world %s: %s (%v)", found[1], found[2], time.Since(began).Round(100*time.Millisecond))
+			default:
+				t.Logf("found: %s (%v)", panicLine.Find(out), time.Since(began).Round(100*time.Millisecond))
+			}
+		})
+	}
+}
+
+var foundLine = regexp.MustCompile(`red: world (\d+): (.*)`)
+
+var panicLine = regexp.MustCompile(`(?m)^panic: .*|^--- FAIL.*`)
+
+func (m *mutant) wanted() bool {
+	switch *mutantsFlag {
+	case "quick":
+		return m.quick
+	case "all":
+		return true
+	}
+	return regexp.MustCompile(*mutantsFlag).MatchString(m.name)
+}

@@ -1,0 +1,59 @@
+package sim
+
+// line is the order in which ids came to a queue. The zero value has none.
+type line struct {
+	came   map[string]int
+	lapsed map[string]bool // was away since it came, so that others may have passed it
+	comers int
+}
+
+// returns is called when an id asks for the place that it had.
+func (l *line) returns(id string) {
+	l.begin()
+	if l.came[id] == 0 { // what was known of it is lost
+		l.lapsed[id] = true
+	}
+}
+
+func (l *line) begin() {
+	if l.came == nil {
+		l.came, l.lapsed = map[string]int{}, map[string]bool{}
+	}
+}
+
+// lineLocked finds queues that are not in the order of arrival: of two that wait, the later one stands before only if both have lost their
+// places since they came.
+func (j *judge) lineLocked(u *unit) {
+	l := &u.line
+	l.begin()
+	there := map[string]bool{}
+	for _, id := range u.state.queue {
+		there[id] = true
+		if j.w.now() <= u.excused {
+			l.lapsed[id] = true
+		}
+		if l.came[id] == 0 {
+			l.comers++
+			l.came[id] = l.comers
+		}
+	}
+	for _, h := range u.state.holders {
+		if l.came[h.id] != 0 {
+			l.lapsed[h.id] = true // if it returns, its claim has ended
+		}
+	}
+	for id := range l.came {
+		if !there[id] {
+			l.lapsed[id] = true
+		}
+	}
+	if j.closed || j.w.now() <= u.excused || j.w.plan.Shape == BesideJava {
+		return
+	}
+	for i := 1; i < len(u.state.queue); i++ {
+		a, b := u.state.queue[i-1], u.state.queue[i]
+		if l.came[a] > l.came[b] && !(l.lapsed[a] && l.lapsed[b]) && u.of(a) != nil && u.of(b) != nil {
+			j.failLocked("queue", "%v: %s stands before %s, which came before", u, a, b)
+		}
+	}
+}

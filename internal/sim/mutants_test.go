@@ -1,0 +1,155 @@
+package sim
+
+// mutant is a bug that the gate plants in the library.
+type mutant struct {
+	name  string
+	edits []edit
+	shape Shape // of the worlds in which it can show; "": all
+	quick bool  // it is looked for on every run
+}
+
+// edit replaces a text of a file, which must occur exactly once. In Go, BUG stands in the new text for whether the bug is planted;
+// a file of Lua is replaced only if it is.
+type edit struct{ file, old, new string }
+
+// mutants are the bugs that must be found: those of docs/SAFETY.md's table that can live in this world, those of internal/model, and
+// others. The names are those used there.
+var mutants = []mutant{
+	// Who may have it.
+	{name: "acquire does not look at the holder", quick: true, edits: []edit{{"scripts/lock_acquire.lua",
+		"local present = redis.call('exists', KEYS[1], KEYS[4], KEYS[2])",
+		"redis.call('del', KEYS[1])\nlocal present = redis.call('exists', KEYS[1], KEYS[4], KEYS[2])"}}},
+	{name: "a writer does not look at readers", edits: []edit{{"scripts/prelude/rw.lua",
+		"while mode ~= 'write' do", "if mode == 'read' then mode = nil end\n  while mode ~= 'write' do"}}},
+	{name: "release without owner check", quick: true, edits: []edit{{"scripts/lock_release.lua",
+		"local removed = redis.pcall('hdel', KEYS[1], ARGV[1])", "local removed = redis.pcall('del', KEYS[1])"}}},
+	{name: "one owner id for all", quick: true, edits: []edit{{"internal/wire/owner.go",
+		"buf = strconv.AppendUint(buf, n, 10)", "if BUG {\n\t\tn = 1\n\t}\n\tbuf = strconv.AppendUint(buf, n, 10)"}}},
+	{name: "renewal adds the owner again", shape: FailOver, edits: []edit{{"scripts/renew.lua",
+		"local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])",
+		"local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])\n  if held == 0 and redis.call('exists', lock) == 0 then held = redis.call('hset', lock, prefix .. ARGV[2 + i], '1') end"}}},
+	{name: "no tombstones", edits: []edit{{"release.go",
+		"args = append(args, burial.Milliseconds())", "if BUG {\n\t\t\targs = append(args, 0)\n\t\t\tbreak\n\t\t}\n\t\targs = append(args, burial.Milliseconds())"}}},
+	{name: "a hold is passed on to who has other options", edits: []edit{{"hold.go",
+		"return h.kind == r.kind && (h.cfg == r.cfg || *h.cfg == *r.cfg)", "return h.kind == r.kind && (BUG || h.cfg == r.cfg || *h.cfg == *r.cfg)"}}},
+	{name: "a reader joins a writer", edits: []edit{{"hold.go",
+		"func (h *hold) shares(r *handle) bool {\n\treturn h.serves(r)", "func (h *hold) shares(r *handle) bool {\n\treturn (BUG || h.serves(r))"}}},
+
+	// Until when.
+	{name: "TTL omitted", quick: true, edits: []edit{{"scripts/lock_acquire.lua",
+		"local expires = redis.pcall('pexpire', KEYS[1], ARGV[2])", "local expires = 1"}}},
+	{name: "deadline from the reply's time", quick: true, edits: []edit{{"try.go",
+		"lost = e.grantedLocked(h, r.Sent, h.cfg.ttl", "if BUG {\n\t\t\tr.Sent = time.Now()\n\t\t}\n\t\tlost = e.grantedLocked(h, r.Sent, h.cfg.ttl"}}},
+	{name: "renewals trusted from the reply", edits: []edit{{"renew.go",
+		"h.entry.prolonged(h, r.read, reply.Sent, r.ttl)", "if BUG {\n\t\t\t\treply.Sent = time.Now()\n\t\t\t}\n\t\t\th.entry.prolonged(h, r.read, reply.Sent, r.ttl)"}}},
+	{name: "deadline ignored", quick: true, edits: []edit{{"internal/validity/validity.go",
+		"return sent.Add(ttl - Margin(ttl))", "if BUG {\n\t\treturn sent.Add(10 * ttl)\n\t}\n\treturn sent.Add(ttl - Margin(ttl))"}}},
+	{name: "no margin", edits: []edit{{"internal/validity/validity.go",
+		"return min(max(minMargin, ttl/50), ttl/2)", "if BUG {\n\t\treturn -time.Millisecond\n\t}\n\treturn min(max(minMargin, ttl/50), ttl/2)"}}},
+	{name: "grant trusted beyond its age", edits: []edit{{"inbox.go",
+		"since, trusted := validity.Grant(time.Now(), b.before, b.clock, n.Clock, n.Claim)",
+		"since, trusted := validity.Grant(time.Now(), b.before, b.clock, n.Clock, n.Claim)\n\tif BUG {\n\t\tsince, trusted = time.Now(), true\n\t}"}}},
+	{name: "grant that ends before it says", quick: true, edits: []edit{{"scripts/prelude/lock.lua",
+		"if redis.pcall('pexpire', lock, claim) ~= 1 then", "if redis.pcall('pexpire', lock, '200') ~= 1 then"}}},
+	{name: "a grant has no TTL", edits: []edit{{"scripts/prelude/lock.lua",
+		"if redis.pcall('pexpire', lock, claim) ~= 1 then", "if false then"}}},
+	{name: "grant to the dead that never expires", edits: []edit{{"scripts/prelude/lock.lua",
+		"if redis.pcall('pexpire', lock, claim) ~= 1 then", "if redis.pcall('pexpire', lock, '600000') ~= 1 then"},
+		{"scripts/prelude/lock.lua", "local dead = counted == '1' and", "local dead = false and"}}},
+	{name: "renewal prolongs nothing", quick: true, edits: []edit{{"scripts/renew.lua",
+		"redis.pcall('pexpire', lock, ttl)", "1"}}},
+	{name: "renewals aborted by one bad key", shape: FailOver, edits: []edit{{"scripts/renew.lua",
+		"local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])", "local held = redis.call('hexists', lock, prefix .. ARGV[2 + i])"}}},
+	{name: "a retry of a renewal waits for a lease", edits: []edit{{"internal/validity/validity.go",
+		"return min(max(ttl/24, 5*time.Millisecond), time.Second)", "if BUG {\n\t\treturn ttl\n\t}\n\treturn min(max(ttl/24, 5*time.Millisecond), time.Second)"}}},
+	{name: "readers cut short by one that leaves", quick: true, edits: []edit{{"scripts/prelude/rights.lua",
+		"redis.call('pexpire', lock, longest)\n    return foreign", "redis.call('pexpire', lock, '2')\n    return foreign"}}},
+	{name: "downgrade that leaves nothing", edits: []edit{{"scripts/rw_downgrade.lua",
+		"redis.call('hdel', lock, writer)", "redis.call('del', lock)"}}},
+	{name: "one of several locks is not kept", edits: []edit{{"scripts/multi_acquire.lua",
+		"redis.call('hset', lock, id, '1')", "if i > 1 then return 0 end\n  redis.call('hset', lock, id, '1')"}}},
+	{name: "the end of a lease is told late", quick: true, edits: []edit{{"renew.go",
+		"func (m *Manager) expire(h *hold) {\n\te := h.entry\n", "func (m *Manager) expire(h *hold) {\n\tif BUG {\n\t\ttime.Sleep(400 * time.Millisecond)\n\t}\n\te := h.entry\n"}}},
+
+	// Tokens.
+	{name: "token not increased", quick: true, edits: []edit{{"scripts/prelude/fence.lua",
+		"local token = redis.pcall('incrby', counter, count)", "local token = redis.pcall('incrby', counter, redis.call('exists', counter) == 1 and 0 or count)"},
+		{"scripts/prelude/fence.lua", "local behind = type(token) == 'number' and seen + count - token or 0", "local behind = 0"}}},
+	{name: "token bumped on re-entry", edits: []edit{{"grant.go",
+		"e.m.stats.reentered.Add(1)", "e.m.stats.reentered.Add(1)\n\tif BUG && h.cfg.fencing {\n\t\th.token++\n\t}"}}},
+
+	// Waking.
+	{name: "messages not sent", quick: true, edits: []edit{{"scripts/prelude/lock.lua",
+		"redis.pcall('publish', inbox, message)\n          told = 0", "told = 0"}}},
+	{name: "readers are not told", edits: []edit{{"scripts/prelude/grant.lua",
+		"redis.pcall('publish', inbox, message)\n  return true", "return true"}}},
+	{name: "grant told to two", edits: []edit{{"scripts/prelude/lock.lua",
+		"redis.pcall('publish', inbox, message)", "redis.pcall('publish', inbox, message)\n          local other = redis.call('lindex', queue, '1')\n          local uuid, its = string.match(other or '', '^hf%-([%x%-]+):(%d+)')\n          if uuid then redis.pcall('publish', 'holdfast_inbox:' .. uuid, (string.gsub(message, '^g %d+', 'g ' .. its))) end"}}},
+	{name: "no question after a re-subscription", edits: []edit{{"inbox.go",
+		"b.sessions.Add(1)\n\tb.askAll()", "b.sessions.Add(1)\n\tif !BUG {\n\t\tb.askAll()\n\t}"}}},
+	{name: "nobody polls", edits: []edit{{"entry.go",
+		"func (e *entry) wakeAfterLocked(d time.Duration) {\n", "func (e *entry) wakeAfterLocked(d time.Duration) {\n\tif BUG {\n\t\treturn\n\t}\n"}}},
+	{name: "a message is taken for a later claim", edits: []edit{{"inbox.go",
+		"h := b.expected[n.Number]\n", "h := b.expected[n.Number]\n\tif BUG && h == nil {\n\t\tfor _, other := range b.expected {\n\t\t\th = other\n\t\t}\n\t}\n"}}},
+	{name: "a message for a claim in a request is thrown away", edits: []edit{{"inbox.go",
+		"b.early.keep(n, time.Now())", "if !BUG {\n\t\t\tb.early.keep(n, time.Now())\n\t\t}"}}},
+	{name: "who was released does not ask again", edits: []edit{{"grant.go",
+		"if w := e.waiters.Front(); w != nil && !w.Value.queued {\n\t\te.ask = true", "if w := e.waiters.Front(); w != nil && !w.Value.queued {\n\t\te.ask = !BUG"}}},
+
+	// Cleaning up.
+	{name: "cancel without clean-up", quick: true, edits: []edit{{"bid.go",
+		"queued := e.endBidLocked(c)\n\tc.phase = over\n\tswitch {\n", "queued := e.endBidLocked(c)\n\tc.phase = over\n\tswitch {\n\tcase BUG:\n"}}},
+	{name: "who leaves keeps its place", edits: []edit{{"bid.go",
+		"case !c.stray() && !queued:", "case !c.stray() && (!queued || BUG):"}}},
+	{name: "a request on its way is forgotten", edits: []edit{{"bid.go",
+		"if granted {\n\t\te.endBidLocked(c)\n\t\tc.phase = over\n\t\te.startReleaseLocked(c, false, nil)", "if granted {\n\t\te.endBidLocked(c)\n\t\tc.phase = over\n\t\tif !BUG {\n\t\t\te.startReleaseLocked(c, false, nil)\n\t\t}"}}},
+	{name: "Unlock forgets to release", quick: true, edits: []edit{{"unlock.go",
+		"case last:\n\t\tr = e.passLocked(h, now, trace)", "case last && BUG && h.number%4 == 0:\n\tcase last:\n\t\tr = e.passLocked(h, now, trace)"}}},
+	{name: "Close leaves the lock", edits: []edit{{"loss.go",
+		"all := e.endHoldLocked(h, ErrClosed)\n", "all := e.endHoldLocked(h, ErrClosed)\n\tif BUG {\n\t\treturn func() { announceAll(all) }\n\t}\n"}}},
+	{name: "a keep makes a place", edits: []edit{{"scripts/keep.lua",
+		"local there = some and listed(queue, deadlines, ids)", "local there = some and listed(queue, deadlines, ids)\nfor i, id in ipairs(ids) do if not times[i] then redis.call('rpush', queue, id) times[i] = '0' end end"}}},
+	{name: "release leaves a key", quick: true, edits: []edit{{"scripts/lock_release.lua",
+		"local removed = redis.pcall", "redis.call('set', KEYS[1] .. ':left', 1, 'px', 600000)\nlocal removed = redis.pcall"}}},
+	{name: "a lock that WithMaxHold has ended is left", edits: []edit{{"unlock.go",
+		"if h.drop(l) && h.owed {", "if h.drop(l) && h.owed && !BUG {"}}},
+	{name: "acquire leaves a goroutine", quick: true, edits: []edit{{"try.go",
+		"func (e *entry) tryLocked(w *waiter) {\n", "func (e *entry) tryLocked(w *waiter) {\n\tif BUG {\n\t\tgo func() { select {} }()\n\t}\n"}}},
+
+	// Answers.
+	{name: "Unlock of a lost lease is nil", edits: []edit{{"unlock.go",
+		"u.err = l.err\n\t\tl.settleLocked()", "u.err = l.err\n\t\tif BUG {\n\t\t\tu.err = nil\n\t\t}\n\t\tl.settleLocked()"}}},
+	{name: "TryLock refuses without asking", quick: true, edits: []edit{{"try.go",
+		"func (e *entry) tryLocked(w *waiter) {\n", "func (e *entry) tryLocked(w *waiter) {\n\tif BUG && w.Value.once {\n\t\te.refuseLocked(e.tries+1, ErrNotAcquired, nil)\n\t\treturn\n\t}\n"}}},
+	{name: "a lost reply of a release is a loss", edits: []edit{{"release.go",
+		"if !r.lapsed && (r.unclear || r.sent > 0 || !validity.Valid(time.Now(), r.hold.deadline)) {", "if !BUG && !r.lapsed && (r.unclear || r.sent > 0 || !validity.Valid(time.Now(), r.hold.deadline)) {"}}},
+	{name: "Unlock waits for ever", edits: []edit{{"release.go",
+		"func (r *release) giveUpWaitingLocked(cause error) {\n", "func (r *release) giveUpWaitingLocked(cause error) {\n\tif BUG {\n\t\treturn\n\t}\n"}}},
+
+	// Order.
+	{name: "queue served from its end", quick: true, edits: []edit{{"scripts/lock_release.lua",
+		"local next = redis.pcall('lindex', KEYS[2], '0')", "local next = redis.pcall('lindex', KEYS[2], '-1')"},
+		{"scripts/prelude/lock.lua", "redis.call('lpop', queue)\n      redis.call('zrem', deadlines, id)", "redis.call('lrem', queue, '0', id)\n      redis.call('zrem', deadlines, id)"}}},
+	{name: "a dropped waiter returns to the tail", edits: []edit{{"scripts/prelude/stand.lua",
+		"if not back then\n      come_back(queue, {id})", "if not back then\n      redis.call('rpush', queue, id)"}}},
+	{name: "nobody asks whether others wait", edits: []edit{{"demand.go",
+		"if h.demand != demandUnknown || !h.sliceOver(now) {", "if BUG || h.demand != demandUnknown || !h.sliceOver(now) {"},
+		{"inbox.go", "if n.Others {", "if n.Others && !BUG {"}}},
+	{name: "the answer is forgotten", edits: []edit{{"demand.go",
+		"if waiting > 0 || listeners > e.ownListeners() {", "if !BUG && (waiting > 0 || listeners > e.ownListeners()) {"}}},
+
+	// Redlock.
+	{name: "a majority is half", shape: Majority, edits: []edit{{"internal/voting/voting.go",
+		"func Quorum(n int) int { return n/2 + 1 }", "func Quorum(n int) int {\n\tif BUG {\n\t\treturn n / 2\n\t}\n\treturn n/2 + 1\n}"}}},
+	{name: "a silent member is waited for", shape: Majority, edits: []edit{{"internal/voting/voting.go",
+		"return leeway + lagFactor*lag", "if BUG {\n\t\treturn math.MaxInt64\n\t}\n\treturn leeway + lagFactor*lag"}}},
+	{name: "every vote is kept", shape: Majority, edits: []edit{{"internal/voting/voting.go",
+		"func Keeps(vote, at int) bool { return vote < at }", "func Keeps(vote, at int) bool { return vote < at || BUG }"},
+		{"queuing.go", "giveBackAll(kept)\n\t\t\tkept = nil", "if BUG {\n\t\t\t\t<-ctx.Done()\n\t\t\t\treturn\n\t\t\t}\n\t\t\tgiveBackAll(kept)\n\t\t\tkept = nil"}}},
+	{name: "nobody looks around", shape: Majority, edits: []edit{{"queuing.go",
+		"func (l *Redlock) look(ctx context.Context, at int, before []string) (now []string, right bool) {\n", "func (l *Redlock) look(ctx context.Context, at int, before []string) (now []string, right bool) {\n\tif BUG {\n\t\treturn nil, true\n\t}\n"}}},
+
+	// Replicas.
+	{name: "replicas are not waited for", shape: WithReplicas, edits: []edit{{"try.go",
+		"h.cfg.acks != nil && (r.AckErr != nil || r.Acked < h.cfg.acks.Replicas):", "h.cfg.acks != nil && !BUG && (r.AckErr != nil || r.Acked < h.cfg.acks.Replicas):"}}},
+}

@@ -1,0 +1,38 @@
+package sim
+
+import "time"
+
+// tenure is the time for which one process passes a lock among its workers.
+type tenure struct {
+	id    string        // of the hold; "": there is none
+	asked time.Duration // when it was passed on the first time after others had waited for so long that Redis had to be asked; 0: it was not
+}
+
+// tenureLocked is called when a worker has been given a lease. It finds a process that goes on passing the lock to its own workers although
+// another one stands in the queue: it may do so for its slice, and then until Redis has answered whether others wait.
+func (j *judge) tenureLocked(c *claim) {
+	u := c.units[0]
+	if u.s == nil || len(c.units) > 1 || u.kind == Fair || !c.write || len(u.state.holders) != 1 || !c.p.calmLocked(u.s) {
+		return
+	}
+	h := u.state.holders[0]
+	if u.tenure.id != h.id {
+		u.tenure = tenure{id: h.id}
+	}
+	from := time.Duration(-1)
+	for _, id := range u.state.queue {
+		if p := u.of(id); p != nil && p != c.p && (from < 0 || u.since["stands "+id] < from) {
+			from = u.since["stands "+id]
+		}
+	}
+	allowed := max(from, h.since) + 2*j.w.plan.Options.Slice + j.w.trips(6)
+	if from < 0 || j.w.now() < allowed {
+		return
+	}
+	switch now := j.w.now(); {
+	case u.tenure.asked == 0:
+		u.tenure.asked = now
+	case now > u.tenure.asked+j.w.trips(6)+j.w.plan.Options.Slice:
+		j.failLocked("not passed on", "%v: %s, while another process waits since %v", u, c.who, from)
+	}
+}

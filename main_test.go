@@ -56,6 +56,7 @@ var readKind = locktest.Kind{
 func TestMain(m *testing.M) {
 	roles := locktest.Roles(mutexKind, fairKind, writeKind, readKind)
 	roles[callersRole] = redlockCallers
+	roles[crowdRole] = crowdProcess
 	redistest.RunRole(roles)
 	tb := &mainTB{}
 	addr = redistest.Start(tb, redistest.WithoutPassword()).Addr()

@@ -158,7 +158,9 @@ func (k *worker) extend(c *claim, d time.Duration) {
 	case err == nil && c.lease.Err() == nil && c.lease.Deadline().Before(began.Add(d-min(margin, d/2)-time.Millisecond)):
 		w.judge.failLocked("extension", "%s asked for %v, and has %v", c.who, d, time.Until(c.lease.Deadline()))
 	case errors.Is(err, holdfast.ErrUnavailable):
-		w.judge.unavailableLocked(c.p, c.units, c.who, err)
+		if c.plan.Kind != RW { // the answer to a downgrade may be on its way
+			w.judge.unavailableLocked(c.p, c.units, c.who, err)
+		}
 	case err != nil && valid && !errors.Is(err, holdfast.ErrLeaseLost) && !errors.Is(err, holdfast.ErrMaxHold) && !errors.Is(err, holdfast.ErrClosed) && !errors.Is(err, holdfast.ErrInvalidOption):
 		w.judge.failLocked("odd error", "Extend of %s: %v", c.who, err)
 	}

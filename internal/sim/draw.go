@@ -68,6 +68,9 @@ func (d *draft) locks() {
 		{Name: "fixed", Kind: Mutex, Lease: 800 * time.Millisecond, Fixed: true},
 		{Name: "mutex", Kind: Mutex, Lease: 500 * time.Millisecond, MaxHold: 700 * time.Millisecond},
 	}
+	if d.Shape == BesideJava {
+		all = []Lock{all[0], all[0], all[1], all[6]}
+	}
 	for range one(d, 1, 2, 2, 3) {
 		d.Locks = append(d.Locks, one(d, all...))
 	}
@@ -82,8 +85,8 @@ func (d *draft) locks() {
 func (d *draft) processes() {
 	think := one(d, 2*time.Millisecond, 30*time.Millisecond, 200*time.Millisecond)
 	hold := one(d, 3*time.Millisecond, 30*time.Millisecond, 300*time.Millisecond)
-	for range 2 + d.IntN(2) {
-		p := Process{Start: d.upTo(20 * time.Millisecond)}
+	for n := range 2 + d.IntN(2) {
+		p := Process{Start: d.upTo(20 * time.Millisecond), Java: d.Shape == BesideJava && n == 0}
 		for range 1 + d.IntN(3) {
 			p.Workers = append(p.Workers, Worker{d.steps(think, hold)})
 		}

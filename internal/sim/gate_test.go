@@ -118,12 +118,21 @@ func plantInLua(file, text string) string {
 	return binary
 }
 
-// The judges are as good as the bugs that they find.
-func TestMutants_AreFound(t *testing.T) {
+// planted is the library with all bugs.
+func planted(t *testing.T) *overlay {
 	o := &overlay{t: t, files: map[string]string{}}
 	for i := range mutants {
 		o.plant(&mutants[i])
 	}
+	return o
+}
+
+// Who changes a text in which a bug is planted has to change the bug.
+func TestMutants_FitTheCode(t *testing.T) { planted(t) }
+
+// The judges are as good as the bugs that they find.
+func TestMutants_AreFound(t *testing.T) {
+	o := planted(t)
 	if t.Failed() {
 		return
 	}

@@ -76,7 +76,7 @@ func (j *judge) exclusionLocked(u *unit) {
 	now := j.w.now()
 	var valid []*claim
 	for _, c := range u.claims {
-		if c.lease != nil && (u.s == nil || !c.votes) && c.lease.Valid() {
+		if (u.s == nil || !c.votes) && c.valid() {
 			valid = append(valid, c)
 		}
 	}
@@ -88,6 +88,9 @@ func (j *judge) exclusionLocked(u *unit) {
 			if (a.write || b.write) && a.owner != b.owner {
 				j.failLocked("overlap", "%v: %s and %s", u, a.who, b.who)
 			}
+		}
+		if a.lease == nil {
+			continue
 		}
 		deadline := a.lease.Deadline().Sub(j.w.began)
 		switch {

@@ -90,6 +90,7 @@ func (c *link) Write(b []byte) (int, error) {
 	case c.closed:
 		return 0, net.ErrClosed
 	case c.broken != nil:
+		c.p.troubleLocked(0) // go-redis would have seen it, of a real connection, and have taken another one
 		return 0, &net.OpError{Op: "write", Net: "sim", Err: syscall.EPIPE}
 	}
 	packet := slices.Clone(b)

@@ -17,12 +17,12 @@ type edit struct{ file, old, new string }
 var mutants = []mutant{
 	// Who may have it.
 	{name: "acquire does not look at the holder", quick: true, edits: []edit{{"scripts/lock_acquire.lua",
-		"local present = redis.call('exists', KEYS[1], KEYS[4], KEYS[2])",
-		"redis.call('del', KEYS[1])\nlocal present = redis.call('exists', KEYS[1], KEYS[4], KEYS[2])"}}},
+		"local present = call('exists', lock, KEYS[4], KEYS[2])",
+		"call('del', lock)\nlocal present = call('exists', lock, KEYS[4], KEYS[2])"}}},
 	{name: "a writer does not look at readers", edits: []edit{{"scripts/prelude/rw.lua",
 		"while mode ~= 'write' do", "if mode == 'read' then mode = nil end\n  while mode ~= 'write' do"}}},
 	{name: "release without owner check", quick: true, edits: []edit{{"scripts/lock_release.lua",
-		"local removed = redis.pcall('hdel', KEYS[1], ARGV[1])", "local removed = redis.pcall('del', KEYS[1])"}}},
+		"local removed = try('hdel', lock, ARGV[1])", "local removed = try('del', lock)"}}},
 	{name: "one owner id for all", quick: true, edits: []edit{{"internal/wire/owner.go",
 		"buf = strconv.AppendUint(buf, n, 10)", "if BUG {\n\t\tn = 1\n\t}\n\tbuf = strconv.AppendUint(buf, n, 10)"}}},
 	{name: "renewal adds the owner again", shape: FailOver, edits: []edit{{"scripts/renew.lua",
@@ -37,7 +37,7 @@ var mutants = []mutant{
 
 	// Until when.
 	{name: "TTL omitted", quick: true, edits: []edit{{"scripts/lock_acquire.lua",
-		"local expires = redis.pcall('pexpire', KEYS[1], ARGV[2])", "local expires = 1"}}},
+		"local expires = redis.pcall('pexpire', lock, ARGV[2])", "local expires = 1"}}},
 	{name: "deadline from the reply's time", quick: true, edits: []edit{{"try.go",
 		"lost = e.grantedLocked(h, r.Sent, h.cfg.ttl", "if BUG {\n\t\t\tr.Sent = time.Now()\n\t\t}\n\t\tlost = e.grantedLocked(h, r.Sent, h.cfg.ttl"}}},
 	{name: "renewals trusted from the reply", edits: []edit{{"renew.go",
@@ -110,7 +110,7 @@ var mutants = []mutant{
 	{name: "a keep makes a place", edits: []edit{{"scripts/keep.lua",
 		"local there = some and listed(queue, deadlines, ids)", "local there = some and listed(queue, deadlines, ids)\nfor i, id in ipairs(ids) do if not times[i] then redis.call('rpush', queue, id) times[i] = '0' end end"}}},
 	{name: "release leaves a key", quick: true, edits: []edit{{"scripts/lock_release.lua",
-		"local removed = redis.pcall", "redis.call('set', KEYS[1] .. ':left', 1, 'px', 600000)\nlocal removed = redis.pcall"}}},
+		"local removed = try(", "try('set', lock .. ':left', 1, 'px', 600000)\nlocal removed = try("}}},
 	{name: "a lock that WithMaxHold has ended is left", edits: []edit{{"unlock.go",
 		"if h.drop(l) && h.owed {", "if h.drop(l) && h.owed && !BUG {"}}},
 	{name: "acquire leaves a goroutine", quick: true, edits: []edit{{"try.go",
@@ -128,7 +128,7 @@ var mutants = []mutant{
 
 	// Order.
 	{name: "queue served from its end", quick: true, edits: []edit{{"scripts/lock_release.lua",
-		"local next = redis.pcall('lindex', KEYS[2], '0')", "local next = redis.pcall('lindex', KEYS[2], '-1')"},
+		"local next = try('lindex', queue, '0')\nif", "local next = try('lindex', queue, '-1')\nif"},
 		{"scripts/prelude/lock.lua", "redis.call('lpop', queue)\n      redis.call('zrem', deadlines, id)", "redis.call('lrem', queue, '0', id)\n      redis.call('zrem', deadlines, id)"}}},
 	{name: "a dropped waiter returns to the tail", edits: []edit{{"scripts/prelude/stand.lua",
 		"if not back then\n      come_back(queue, {id})", "if not back then\n      redis.call('rpush', queue, id)"}}},

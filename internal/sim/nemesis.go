@@ -71,6 +71,7 @@ var safe = []fault{
 		for _, c := range n.p.links {
 			if c.messages && c.s == n.s {
 				c.slow += n.f.For / 4
+				n.p.slowest = max(n.p.slowest, n.p.slow+c.slow)
 				n.later(func() { c.slow -= n.f.For / 4 })
 			}
 		}
@@ -79,6 +80,7 @@ var safe = []fault{
 		if c := n.link(); c != nil && !c.messages {
 			n.p.graveLocked(n.f.For + n.f.For/4)
 			c.slow += n.f.For / 4
+			n.p.slowest = max(n.p.slowest, n.p.slow+c.slow)
 			n.later(func() { c.slow -= n.f.For / 4 })
 		}
 	}},
@@ -259,7 +261,7 @@ func (p *process) closeLocked() {
 	p.troubleLocked(0)
 	w.judge.forgetLocked(p)
 	w.running.Go(func() {
-		for i, m := range p.managers {
+		for _, m := range p.managers {
 			began := w.now()
 			err := m.Close(context.Background())
 			w.mu.Lock()
@@ -269,9 +271,9 @@ func (p *process) closeLocked() {
 				w.judge.failLocked("late return", "Close of %v took %v", p, took)
 			}
 			w.mu.Unlock()
-			_ = p.clients[i].Close()
 		}
-		if clean {
+		p.closeClients()
+		if clean && p.java == nil {
 			w.keepsNothing(p)
 		}
 		p.die()

@@ -1,6 +1,9 @@
 package sim
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // orderLocked finds out whether a script has granted a lock to an owner although another one stood before it in the queue, whose place
 // was kept and is there still.
@@ -12,7 +15,7 @@ func (j *judge) orderLocked(u *unit, before standing, script string) {
 	fields, _ := u.s.redis.Do("hkeys", u.name).([]any)
 	for _, f := range fields {
 		id := f.(string)
-		if id == "mode" || before.held[id] || before.held[id+":write"] { // or a downgrade
+		if !strings.HasPrefix(id, "hf-") || before.held[id] || before.held[id+":write"] { // or a downgrade
 			continue
 		}
 		place := slices.Index(before.ids, id)

@@ -26,6 +26,7 @@ type process struct {
 	die      context.CancelFunc
 	clients  []*redis.Client     // not changed
 	managers []*holdfast.Manager // not changed
+	java     *redis.Client       // of one of Redisson's; else nil. Not changed
 	locks    []handle            // by their place in the plan; not changed
 
 	links    []*link // that the server has
@@ -75,6 +76,10 @@ func (w *World) newProcessLocked(slot, life int) *process {
 		p.clients, p.managers = append(p.clients, client), append(p.managers, m)
 	}
 	p.locks = p.handles(w.plan.Locks)
+	if p.java = p.javaClient(); p.java != nil {
+		p.clients = append(p.clients, p.java)
+		p.prefix[0] = fmt.Sprintf("%08x-0000-4000-8000-%012x:", uint32(w.plan.Seed), slot<<8|life)
+	}
 	w.all = append(w.all, p)
 	return p
 }
@@ -215,11 +220,17 @@ func (p *process) killLocked() {
 	p.w.judge.forgetLocked(p)
 	p.die()
 	p.w.running.Go(func() {
-		for i, m := range p.managers {
+		for _, m := range p.managers {
 			_ = m.Close(context.Background())
-			_ = p.clients[i].Close()
 		}
+		p.closeClients()
 	})
+}
+
+func (p *process) closeClients() {
+	for _, client := range p.clients {
+		_ = client.Close()
+	}
 }
 
 // replaceLocked starts the successor of p, after d.

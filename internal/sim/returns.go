@@ -39,9 +39,8 @@ func (j *judge) afterLocked(c call, touched []*unit) {
 		case strings.HasSuffix(c.script, "_release"):
 			u.givenBackLocked(c.args[0])
 		case c.script == "leave":
-			prefix := c.args[1][strings.LastIndex(c.args[1], " ")+1:]
-			for _, tail := range c.args[4:] {
-				u.givenBackLocked(prefix + tail)
+			for _, tail := range c.args[5:] {
+				u.givenBackLocked(c.args[4] + tail)
 			}
 		}
 	}

@@ -116,12 +116,12 @@ func (w *World) finish() {
 	all := w.all
 	w.mu.Unlock()
 	for _, p := range all {
-		for i, m := range p.managers {
+		for _, m := range p.managers {
 			if err := m.Close(context.Background()); err != nil && !p.dead && !p.closed {
 				w.fail("close", "%v: %v", p, err)
 			}
-			_ = p.clients[i].Close()
 		}
+		p.closeClients()
 		p.die()
 	}
 	w.leftovers("", "tombstones", "token")

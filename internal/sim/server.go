@@ -92,6 +92,9 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 	for i, u := range touched {
 		u.dirty = true
 		w.judge.orderLocked(u, before[i], call.script)
+		if !strings.HasPrefix(call.script, "renew") { // whose judge looks itself
+			u.loadLocked()
+		}
 	}
 	w.judge.afterLocked(call, touched)
 }

@@ -18,6 +18,7 @@ func (j *judge) tenureLocked(c *claim) {
 	h := u.state.holders[0]
 	if u.tenure.id != h.id {
 		u.tenure = tenure{id: h.id}
+		return // Redis has granted it
 	}
 	from := time.Duration(-1)
 	for _, id := range u.state.queue {

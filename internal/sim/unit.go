@@ -23,6 +23,7 @@ type unit struct {
 
 	dirty    bool // Redis may have something else than state says
 	state    state
+	expired  bool                     // it is free because its TTL has ended
 	promised []holder                 // what Redis had when it lost its data
 	lost     time.Duration            // when data of it was lost; -1: never
 	excused  time.Duration            // until then that can show
@@ -52,7 +53,8 @@ type holder struct {
 // claim is a lease that a worker has.
 type claim struct {
 	p       *process
-	lease   *holdfast.Lease // nil: nobody can say until when it is valid
+	lease   *holdfast.Lease // nil: it has none
+	until   time.Duration   // without one: when it ends by itself; 0: nobody can say
 	who     string
 	owner   string // claims of one owner do not exclude each other
 	write   bool
@@ -157,6 +159,12 @@ func (u *unit) loadLocked() {
 			}
 		}
 	}
+	switch {
+	case len(st.holders) > 0:
+		u.expired = false
+	case len(u.state.holders) > 0:
+		u.expired = u.state.until > 0 && u.state.until <= now
+	}
 	u.state = st
 	u.w.judge.returnedFromLocked(u)
 	u.w.judge.lineLocked(u)
@@ -171,7 +179,7 @@ func (u *unit) held() bool { return len(u.state.holders) > 0 || u.state.wrong }
 // of returns the process that an owner id is of; nil: none that lives.
 func (u *unit) of(id string) *process {
 	for _, p := range u.w.all {
-		if prefix := p.prefix[u.s.n]; !p.dead && prefix != "" && strings.HasPrefix(id, prefix) {
+		if prefix := p.prefix[u.s.n]; !p.dead && p.java == nil && prefix != "" && strings.HasPrefix(id, prefix) {
 			return p
 		}
 	}
@@ -227,4 +235,12 @@ func (u *unit) standing() (st standing) {
 		st.held[f.(string)] = true
 	}
 	return st
+}
+
+// valid reports whether the claim is now.
+func (c *claim) valid() bool {
+	if c.lease == nil {
+		return c.p.w.now() < c.until
+	}
+	return c.lease.Valid()
 }

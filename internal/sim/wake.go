@@ -68,6 +68,9 @@ func (j *judge) holdsLocked(u *unit) {
 		bound := outage
 		if calm {
 			bound = u.w.trips(12)
+			if u.w.plan.Shape == BesideJava {
+				bound += u.w.plan.open()
+			}
 		}
 		hears := p.hearsLocked(u.s)
 		if d := u.lasts("unheard "+h.id, unused && waits && !parted && p.healthyLocked(u.s) && hears >= 0, max(from, hears), bound); d > bound {
@@ -113,6 +116,9 @@ func (j *judge) placesLocked(u *unit) {
 			continue
 		}
 		seen[id] = true
+		if u.lost >= 0 && u.w.now() < u.lost+u.w.plan.Options.Patience+u.w.plan.lossSpan() {
+			continue // what was given up may have come back with the data
+		}
 		if _, known := u.since["stands "+id]; !known {
 			u.since["stands "+id] = u.w.now()
 		}
@@ -160,6 +166,10 @@ func (u *unit) freeLocked(x *wait) (free, calm bool, from time.Duration) {
 		// A waiter whose process hears nothing is passed over; the pauses between two attempts to subscribe last up to a second.
 		hears := x.p.hearsLocked(u.s)
 		calm = x.p.calmLocked(u.s) && (hears >= 0 || x.p.deafened == 0 || u.w.now() > x.p.deafened+3*time.Second)
+		if u.kind == RW && u.expired {
+			// The right of a reader that died has ended, and a release of another one has cut the TTL short to that. Nobody was told.
+			calm = false
+		}
 		return !u.held() && x.p.healthyLocked(u.s), calm, max(x.since, u.s.trouble, hears)
 	}
 	// Of a Redlock it is free if no candidate has it, and a majority can be asked.

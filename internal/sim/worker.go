@@ -147,6 +147,10 @@ func (a *attempt) end(lease *holdfast.Lease, err error) *claim {
 
 // section is one step.
 func (k *worker) section(s *Step) {
+	if k.p.java != nil {
+		k.javaSection(s)
+		return
+	}
 	h := &k.p.locks[s.Lock]
 	locker := h.write
 	if s.Read && h.read != nil {

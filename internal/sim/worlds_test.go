@@ -13,12 +13,14 @@ import (
 )
 
 var (
-	seedFlag  = flag.Uint64("seed", 0, "the first seed")
-	seedsFlag = flag.Int("seeds", 0, "how many seeds; 0: some for each shape, or one if -seed is given")
-	shapeFlag = flag.String("shape", "", "the shape of all worlds; empty: that of the seed")
-	forFlag   = flag.Duration("for", 0, "seeds are tried for so long")
-	stopFlag  = flag.Bool("stop", false, "stop at the first red world")
-	traceFlag = flag.Duration("trace", time.Second, "how much of a red world's trace is printed")
+	seedFlag   = flag.Uint64("seed", 0, "the first seed")
+	seedsFlag  = flag.Int("seeds", 0, "how many seeds; 0: some for each shape, or one if -seed is given")
+	shapeFlag  = flag.String("shape", "", "the shape of all worlds; empty: that of the seed")
+	forFlag    = flag.Duration("for", 0, "seeds are tried for so long")
+	stopFlag   = flag.Bool("stop", false, "stop at the first red world")
+	shrinkFlag = flag.Bool("shrink", false, "look for a smaller plan that is red in the same way")
+	planFlag   = flag.String("plan", "", "a file with a plan, for TestPlan")
+	traceFlag  = flag.Duration("trace", time.Second, "how much of a red world's trace is printed")
 )
 
 // inBubble runs a plan in fake time.
@@ -72,6 +74,9 @@ func (a *tally) one(t *testing.T, n int, plan *Plan) bool {
 	if len(r.Found) > 0 {
 		a.red++
 		t.Errorf("red: world %d: %v\n%s", n, r.Found[0], r.report(*traceFlag))
+		if *shrinkFlag {
+			shrink(t, r)
+		}
 	}
 	return len(r.Found) == 0
 }

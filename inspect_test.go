@@ -114,62 +114,6 @@ func TestInspect_IsBounded(t *testing.T) {
 	}
 }
 
-// Every error names the lock as it was given; what is wrong with the mapped name, or with a key, is said behind that.
-func TestErrors_NameTheLockAsGiven(t *testing.T) {
-	srv := redistest.Start(t)
-	mapped := holdfast.WithNameMapper(func(name string) string { return "app:" + name })
-	m, other := managerOn(t, srv, mapped), managerOn(t, srv, mapped)
-	db, ctx := srv.Admin(), t.Context()
-	given := func(what string, err error, is error) {
-		t.Helper()
-		says := fmt.Sprint(err)
-		if !errors.Is(err, is) || !strings.HasPrefix(says, is.Error()+`: "n"`) || strings.Contains(says, "app:") != errors.Is(err, holdfast.ErrWrongKind) {
-			t.Errorf("%s: %v", what, err)
-		}
-		if lost := (*holdfast.LostError)(nil); errors.As(err, &lost) && lost.Name != "n" {
-			t.Errorf("%s: lost %q", what, lost.Name)
-		}
-	}
-	for kind, lock := range map[string]func(*holdfast.Manager) holdfast.Locker{
-		"mutex":  func(m *holdfast.Manager) holdfast.Locker { return m.Mutex("n") },
-		"fair":   func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex("n") },
-		"writer": func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("n") },
-		"reader": func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("n").RLocker() },
-	} {
-		lease := mustLock(t, lock(m))
-		if kind != "reader" {
-			_, err := lock(other).TryLock(ctx)
-			given(kind+" refused", err, holdfast.ErrNotAcquired)
-		}
-		mustUnlock(t, lease)
-		given(kind+" unlocked twice", lease.Unlock(ctx), holdfast.ErrNotHeld)
-		given(kind+" extended then", lease.Extend(ctx, time.Minute), holdfast.ErrNotHeld)
-
-		lease = mustLock(t, lock(m))
-		db.Del(ctx, "app:n")
-		given(kind+" lost", lease.Unlock(ctx), holdfast.ErrLeaseLost)
-		given(kind+" lost, again", lease.Unlock(ctx), holdfast.ErrLeaseLost)
-
-		db.Del(ctx, "app:n")
-		db.Set(ctx, "app:n", "x", 0)
-		_, err := lock(m).TryLock(ctx)
-		given(kind+" of another kind", err, holdfast.ErrWrongKind)
-		db.Del(ctx, "app:n")
-	}
-	db.Set(ctx, "app:n", "x", 0)
-	_, err := m.ForceUnlock(ctx, "n")
-	given("ForceUnlock", err, holdfast.ErrWrongKind)
-	_, err = m.Mutex("a{b").TryLock(ctx)
-	if wantErr(t, err, holdfast.ErrInvalidName, nil); !strings.Contains(fmt.Sprint(err), `"a{b": mapped to "app:a{b"`) {
-		t.Error(err)
-	}
-	_ = m.Close(ctx)
-	_, err = m.Mutex("n").TryLock(ctx)
-	given("closed", err, holdfast.ErrClosed)
-	_, err = m.Inspect(ctx, "n")
-	given("Inspect of a closed one", err, holdfast.ErrClosed)
-}
-
 // An argument that is nil is named.
 func TestErrors_SayWhichArgumentIsNil(t *testing.T) {
 	_, noClient := holdfast.New(nil)

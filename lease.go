@@ -143,6 +143,22 @@ func (l *Lease) endLocked(err error) ended {
 	return ended{l, err, contexts}
 }
 
+// named returns err with the name that the caller of l has given its lock: a name mapper can make one lock of several
+// names, and what happens to the lock is told by one of them.
+func (l *Lease) named(err error) error {
+	switch e := err.(type) {
+	case *LostError:
+		if e.Name != l.name {
+			return &LostError{l.name, e.Reason}
+		}
+	case *lockError:
+		if e.name != l.name {
+			return &lockError{e.sentinel, l.name, e.causes}
+		}
+	}
+	return err
+}
+
 // ended is what is to be told of the end of a lease.
 type ended struct {
 	lease    *Lease

@@ -33,7 +33,7 @@ func (e *entry) endHoldLocked(h *hold, err error) []ended {
 	e.withoutLocked(h, err)
 	var all []ended
 	for l := h.leases; l != nil; l = l.next {
-		all = append(all, l.endLocked(err))
+		all = append(all, l.endLocked(l.named(err)))
 	}
 	e.ask = true
 	return all
@@ -84,16 +84,16 @@ func (e *entry) displaceLocked(h *hold) (lost []ended) {
 // announceLoss tells everybody that holds were lost, each once. No lock may be held: handlers of the logger
 // and whoever listens to the contexts run.
 func (e *entry) announceLoss(all []ended, reason LostReason) {
-	holds := 0 // each is lost with all its leases, which follow each other
+	var names []string // of a lease of each hold, whose leases follow each other
 	for i, d := range all {
 		if i == 0 || all[i-1].lease.hold != d.lease.hold {
-			holds++
+			names = append(names, d.lease.name)
 			e.countLoss(reason)
 		}
 	}
 	announceAll(all)
-	for range holds {
-		e.m.journal.lost(e.name, reason)
+	for _, name := range names {
+		e.m.journal.lost(name, reason)
 	}
 }
 

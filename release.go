@@ -24,6 +24,7 @@ type release struct {
 	// The following is guarded by entry.mu.
 
 	hold      *hold
+	lease     *Lease // whose Unlock began it; nil: none did
 	script    *command.Script
 	args      []any
 	held      bool          // of a hold: if Redis does not know it, that is a loss
@@ -106,6 +107,14 @@ func (h *hold) releaseArgs(room []any, queued bool) []any {
 	return args
 }
 
+// name is what the log calls the lock. The lease is set before a reply can come.
+func (r *release) name() string {
+	if r.lease != nil {
+		return r.lease.name
+	}
+	return r.entry.name
+}
+
 // restartLocked asks again after the release was given up.
 func (r *release) restartLocked() {
 	r.settled, r.verdict, r.pauses, r.barred = false, nil, nil, time.Time{}
@@ -144,10 +153,10 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		e.announceLoss(lost, reason)
 		if noticed != "" {
 			e.countLoss(noticed)
-			e.m.journal.lost(e.name, noticed) // who defers Unlock drops its error
+			e.m.journal.lost(r.name(), noticed) // who defers Unlock drops its error
 		}
 		if gaveUp != nil && e.m.life.Err() == nil { // else Close has said so
-			e.m.journal.gaveUp(e.name, gaveUp)
+			e.m.journal.gaveUp(r.name(), gaveUp)
 		}
 	}()
 	message, granted := reply.Value.(string)

@@ -86,9 +86,12 @@ func (l *Lease) beginUnlock(at time.Time, trace context.Context) unlocking {
 	}
 	gone := l.endLocked(ErrReleased)
 	l.release = l.leaveLocked(at, trace)
-	if u.r = l.release; u.r != nil && !u.r.told {
-		u.told = e.m.newReady()
-		u.r.caller = u.told
+	if u.r = l.release; u.r != nil {
+		u.r.lease = l
+		if !u.r.told {
+			u.told = e.m.newReady()
+			u.r.caller = u.told
+		}
 	}
 	e.mu.Unlock()
 	gone.announce()
@@ -107,7 +110,7 @@ func (u *unlocking) wait() error {
 		<-u.told
 		u.lease.hold.entry.m.ready.Put(u.told)
 	}
-	return u.r.answer
+	return u.lease.named(u.r.answer)
 }
 
 // leaveLocked takes a lease that has been given up off its hold. It returns the release or
@@ -163,13 +166,13 @@ func (u *unlocking) waitAgain() error {
 	e := l.hold.entry
 	select {
 	case err := <-u.later:
-		return err
+		return l.named(err)
 	case <-time.After(e.m.patienceFor(l.hold.cfg.ttl)):
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err, ok := r.stopWaitingLocked(u.later); ok {
-		return err
+		return l.named(err)
 	}
 	cause := r.trouble
 	if cause == nil {

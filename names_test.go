@@ -1,0 +1,399 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// With a name mapper, errors, spans and log lines have the names as given.
+
+// renamed is a lock of some kind on three servers, or the first of them, whose managers have a name mapper.
+type renamed struct {
+	all      electorate
+	managers []*holdfast.Manager
+	others   []*holdfast.Manager // of another process
+	of       []makerWith         // of the parts
+	group    func(...holdfast.Locker) (holdfast.Locker, error)
+	names    []string // that errors may have
+	keys     []string // of the parts
+	log      *lines
+	spans    *tracetest.SpanRecorder
+}
+
+// makerWith makes a lock with options of its own.
+type makerWith func(*holdfast.Manager, string, ...holdfast.LockOption) holdfast.Locker
+
+func mutexWith(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.Mutex(name, opts...)
+}
+
+func fairWith(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.FairMutex(name, opts...)
+}
+
+func writeWith(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.RWMutex(name, opts...)
+}
+
+func readWith(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.RWMutex(name, opts...).RLocker()
+}
+
+// given are the names of the parts.
+var given = []string{"n0", "n1", "n2"}
+
+func newRenamed(t *testing.T, of []makerWith, group func(...holdfast.Locker) (holdfast.Locker, error), servers electorate) *renamed {
+	t.Helper()
+	r := &renamed{all: servers, of: of, group: group, names: slices.Clone(given[:len(of)]), spans: tracetest.NewSpanRecorder()}
+	if len(of) > 1 {
+		r.names = append(r.names, strings.Join(r.names, "+"))
+	}
+	log, option := logged()
+	r.log = log
+	mapper := holdfast.WithNameMapper(func(name string) string { return "mapped:" + name })
+	for _, srv := range servers {
+		r.managers = append(r.managers, managerOn(t, srv, mapper, option,
+			holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r.spans)))))
+		r.others = append(r.others, managerOn(t, srv, mapper))
+	}
+	for i := range of {
+		r.keys = append(r.keys, "mapped:"+given[i])
+	}
+	return r
+}
+
+// on returns the lock of one of the two processes.
+func (r *renamed) on(t *testing.T, managers []*holdfast.Manager, opts ...holdfast.LockOption) holdfast.Locker {
+	t.Helper()
+	var locks []holdfast.Locker
+	for i, of := range r.of {
+		locks = append(locks, of(managers[i%len(managers)], given[i], opts...))
+	}
+	if r.group == nil {
+		return locks[0]
+	}
+	l, err := r.group(locks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// each calls do with each part's server and key.
+func (r *renamed) each(do func(srv *redistest.Server, key string)) {
+	for i, key := range r.keys {
+		do(r.all[i%len(r.all)], key)
+	}
+}
+
+var firstQuoted = regexp.MustCompile(`"([^"]*)"`)
+
+// wantGiven checks that err is of a sentinel and names the lock as given, and says what it is mapped to only where
+// a key is what is wrong.
+func (r *renamed) wantGiven(t *testing.T, what string, err, is error) {
+	t.Helper()
+	says := fmt.Sprint(err)
+	first := firstQuoted.FindStringSubmatch(says)
+	if !errors.Is(err, is) || first == nil || !slices.Contains(r.names, first[1]) || strings.Contains(says, "mapped:") && !errors.Is(err, holdfast.ErrWrongKind) {
+		t.Errorf("%s: %v", what, err)
+	}
+	if lost := (*holdfast.LostError)(nil); errors.As(err, &lost) && !slices.Contains(r.names, lost.Name) {
+		t.Errorf("%s: lost %q", what, lost.Name)
+	}
+	if not := (*holdfast.ReleaseError)(nil); errors.As(err, &not) && !slices.Contains(r.names, not.Name) {
+		t.Errorf("%s: not released %q", what, not.Name)
+	}
+}
+
+// ways are calls that fail, of a lock that is free at first.
+var ways = map[string]func(*testing.T, *renamed){
+	"Lock times out": func(t *testing.T, r *renamed) {
+		held := mustLock(t, r.on(t, r.others))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := r.on(t, r.managers).Lock(ctx)
+		r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
+		mustUnlock(t, held)
+	},
+	"its context has ended": func(t *testing.T, r *renamed) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := r.on(t, r.managers).Lock(ctx)
+		r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
+	},
+	"TryLock is refused": func(t *testing.T, r *renamed) {
+		held := mustLock(t, r.on(t, r.others))
+		_, err := r.on(t, r.managers).TryLock(t.Context())
+		r.wantGiven(t, "TryLock", err, holdfast.ErrNotAcquired)
+		mustUnlock(t, held)
+	},
+	"the lease is over": func(t *testing.T, r *renamed) {
+		lease := mustLock(t, r.on(t, r.managers))
+		mustUnlock(t, lease)
+		r.wantGiven(t, "Unlock", lease.Unlock(t.Context()), holdfast.ErrNotHeld)
+		r.wantGiven(t, "Extend", lease.Extend(t.Context(), time.Minute), holdfast.ErrNotHeld)
+	},
+	"it is deleted": func(t *testing.T, r *renamed) {
+		lease := mustLock(t, r.on(t, r.managers))
+		r.held(t)
+		r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
+		r.wantGiven(t, "Unlock", unlock(lease), holdfast.ErrLeaseLost)
+		r.told(t, "holdfast: lease lost")
+	},
+	"it is lost to an Extend": func(t *testing.T, r *renamed) {
+		lease := mustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(time.Minute)))
+		r.held(t)
+		r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
+		r.wantGiven(t, "Extend", untilAnswered(func() error { return lease.Extend(t.Context(), time.Hour) }), holdfast.ErrLeaseLost)
+		r.wantGiven(t, "Unlock", unlock(lease), holdfast.ErrLeaseLost)
+		r.told(t, "holdfast: lease lost")
+	},
+	"its time is over": func(t *testing.T, r *renamed) {
+		lease := mustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(500*time.Millisecond)))
+		<-lease.Done()
+		r.wantGiven(t, "Err", lease.Err(), holdfast.ErrLeaseLost)
+		r.wantGiven(t, "Unlock", unlock(lease), holdfast.ErrLeaseLost)
+		r.told(t, "holdfast: lease lost")
+	},
+	"it is held for too long": func(t *testing.T, r *renamed) {
+		lease := mustLock(t, r.on(t, r.managers, holdfast.WithLease(time.Second), holdfast.WithMaxHold(time.Second)))
+		<-lease.Done()
+		wantErr(t, unlock(lease), holdfast.ErrMaxHold, nil)
+		r.told(t, "holdfast: maximum hold time reached")
+	},
+	"the key is of another kind": func(t *testing.T, r *renamed) {
+		r.each(func(srv *redistest.Server, key string) { srv.Admin().Set(t.Context(), key, "x", 0) })
+		for i, m := range r.managers {
+			_, err := m.ForceUnlock(t.Context(), given[i%len(r.of)])
+			r.wantGiven(t, "ForceUnlock", err, holdfast.ErrWrongKind)
+		}
+		_, err := r.on(t, r.managers).TryLock(t.Context())
+		r.wantGiven(t, "TryLock", err, holdfast.ErrWrongKind)
+		_, err = r.on(t, r.managers).Lock(t.Context())
+		r.wantGiven(t, "Lock", err, holdfast.ErrWrongKind)
+		r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
+	},
+	"Redis does not answer": func(t *testing.T, r *renamed) {
+		lock := r.on(t, r.managers, holdfast.WithFixedLease(3*time.Second))
+		lease := mustLock(t, lock)
+		r.held(t)
+		for _, srv := range r.all {
+			srv.Pause()
+		}
+		r.wantGiven(t, "Extend", lease.Extend(t.Context(), time.Minute), holdfast.ErrUnavailable)
+		r.wantGiven(t, "Unlock", lease.Unlock(t.Context()), holdfast.ErrUnavailable)
+		_, err := lock.TryLock(t.Context())
+		r.wantGiven(t, "TryLock", err, holdfast.ErrUnavailable)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err = lock.Lock(ctx)
+		r.wantGiven(t, "Lock", err, holdfast.ErrUnavailable)
+		for i, m := range r.managers {
+			_, err := m.Inspect(ctx, given[i%len(r.of)])
+			r.wantGiven(t, "Inspect", err, holdfast.ErrUnavailable)
+			_, err = m.ForceUnlock(ctx, given[i%len(r.of)])
+			r.wantGiven(t, "ForceUnlock", err, holdfast.ErrUnavailable)
+		}
+		for _, srv := range r.all {
+			srv.Resume()
+		}
+	},
+	"the release is given up": func(t *testing.T, r *renamed) {
+		user := func(change string) {
+			for _, srv := range r.all {
+				if err := srv.Admin().Do(t.Context(), "ACL", "SETUSER", "default", change).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		lease := mustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(2*time.Second)))
+		r.held(t)
+		user("resetkeys")
+		r.wantGiven(t, "Unlock", lease.Unlock(t.Context()), holdfast.ErrUnavailable)
+		r.told(t, "holdfast: release given up")
+		user("~*")
+	},
+	"Do cannot release it": func(t *testing.T, r *renamed) {
+		err := holdfast.Do(t.Context(), r.on(t, r.managers), func(context.Context, *holdfast.Lease) error {
+			r.held(t)
+			for _, srv := range r.all {
+				srv.Pause()
+			}
+			return nil
+		})
+		r.wantGiven(t, "Do", err, holdfast.ErrNotReleased)
+		for _, srv := range r.all {
+			srv.Resume()
+		}
+	},
+	"the manager is closed": func(t *testing.T, r *renamed) {
+		lock := r.on(t, r.managers)
+		for _, m := range r.managers {
+			_ = m.Close(t.Context())
+		}
+		_, err := lock.TryLock(t.Context())
+		r.wantGiven(t, "TryLock", err, holdfast.ErrClosed)
+		_, err = lock.Lock(t.Context())
+		r.wantGiven(t, "Lock", err, holdfast.ErrClosed)
+		for i, m := range r.managers {
+			_, err = m.Inspect(t.Context(), given[i%len(r.of)])
+			r.wantGiven(t, "Inspect", err, holdfast.ErrClosed)
+			_, err = m.ForceUnlock(t.Context(), given[i%len(r.of)])
+			r.wantGiven(t, "ForceUnlock", err, holdfast.ErrClosed)
+		}
+	},
+}
+
+// held waits until all parts are held: a Redlock has its last one later.
+func (r *renamed) held(t *testing.T) {
+	t.Helper()
+	r.each(func(srv *redistest.Server, key string) {
+		redistest.Eventually(t, patience, key+" is held", func() bool { return srv.Admin().Exists(t.Context(), key).Val() == 1 })
+	})
+}
+
+// told waits for a line of the log about each part.
+func (r *renamed) told(t *testing.T, line string) {
+	t.Helper()
+	for i := range r.of {
+		redistest.Eventually(t, patience, line, func() bool { return len(r.log.with(line+" lock="+given[i]+" ")) == 1 })
+	}
+}
+
+// Errors that name a lock do so as the caller gave it; what is wrong with the mapped name, or with a key, is said
+// behind that. So do spans and log lines.
+func TestErrors_NameTheLockAsGiven(t *testing.T) {
+	toMulti := func(locks ...holdfast.Locker) (holdfast.Locker, error) { return holdfast.NewMulti(locks...) }
+	toRedlock := func(locks ...holdfast.Locker) (holdfast.Locker, error) { return holdfast.NewRedlock(locks...) }
+	for kind, k := range map[string]struct {
+		of      []makerWith
+		group   func(...holdfast.Locker) (holdfast.Locker, error)
+		servers int
+	}{
+		"mutex":   {[]makerWith{mutexWith}, nil, 1},
+		"fair":    {[]makerWith{fairWith}, nil, 1},
+		"write":   {[]makerWith{writeWith}, nil, 1},
+		"read":    {[]makerWith{readWith}, nil, 1},
+		"multi":   {[]makerWith{mutexWith, fairWith, writeWith}, toMulti, 1},
+		"sweep":   {[]makerWith{mutexWith, mutexWith, mutexWith}, toMulti, 1},
+		"redlock": {[]makerWith{mutexWith, mutexWith, mutexWith}, toRedlock, 3},
+	} {
+		for way, fails := range ways {
+			t.Run(kind+", "+way, func(t *testing.T) {
+				t.Parallel()
+				r := newRenamed(t, k.of, k.group, servers(t, k.servers))
+				if kind == "read" && (way == "Lock times out" || way == "TryLock is refused") {
+					writer := mustLock(t, writeWith(r.others[0], given[0]))
+					_, err := r.on(t, r.managers).TryLock(t.Context())
+					r.wantGiven(t, "TryLock", err, holdfast.ErrNotAcquired)
+					ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+					defer cancel()
+					_, err = r.on(t, r.managers).Lock(ctx)
+					r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
+					mustUnlock(t, writer)
+				} else {
+					fails(t, r)
+				}
+				r.wantGivenElsewhere(t, way == "the key is of another kind")
+			})
+		}
+	}
+}
+
+// wantGivenElsewhere checks the spans and the log.
+func (r *renamed) wantGivenElsewhere(t *testing.T, ofAKey bool) {
+	t.Helper()
+	for _, m := range r.managers {
+		_ = m.Close(context.Background())
+	}
+	for _, s := range r.spans.Ended() {
+		for k, v := range attributes(s) {
+			if k == "holdfast.name" && !slices.Contains(r.names, v.AsString()) || strings.Contains(v.String(), "mapped:") {
+				t.Errorf("span %s: %s is %s", s.Name(), k, v.String())
+			}
+		}
+		if strings.Contains(s.Status().Description, "mapped:") && !ofAKey {
+			t.Errorf("span %s: %s", s.Name(), s.Status().Description)
+		}
+	}
+	if got := r.log.with("mapped:"); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// What is wrong with a name that the mapper has made is said of that, behind the name as given.
+func TestErrors_OfAMappedName(t *testing.T) {
+	m := managerOn(t, redistest.Start(t), holdfast.WithNameMapper(func(name string) string { return "mapped:" + name }))
+	_, looked := m.Inspect(t.Context(), "a{b")
+	_, forced := m.ForceUnlock(t.Context(), "a{b")
+	_, locked := m.Mutex("a{b").TryLock(t.Context())
+	for call, err := range map[string]error{"Inspect": looked, "ForceUnlock": forced, "TryLock": locked} {
+		if !errors.Is(err, holdfast.ErrInvalidName) || !strings.Contains(err.Error(), `"a{b": mapped to "mapped:a{b"`) {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+	if info := inspected(t, m, "n"); info.Name != "n" {
+		t.Errorf("Inspect of %q", info.Name)
+	}
+}
+
+// A mapper can make one lock of several names. Each caller is told of the name that it has given.
+func TestErrors_TwoNamesOfOneLock(t *testing.T) {
+	for kind, of := range map[string]maker{"mutex": mutexOf, "fair": fairOf, "write": writeOf, "read": readOf} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			log, option := logged()
+			m := managerOn(t, srv, option, holdfast.WithNameMapper(strings.ToLower))
+			// second returns a lease of LOCK, beside or behind one of lock.
+			second := func() (lease *holdfast.Lease) {
+				first := mustLock(t, of(m, "lock"))
+				got := waits(t, of(m, "LOCK"))
+				if kind == "read" {
+					lease = got()
+				} else {
+					redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+				}
+				mustUnlock(t, first)
+				if lease == nil {
+					lease = got()
+				}
+				return lease
+			}
+			says := func(what string, err, is error) {
+				t.Helper()
+				if !errors.Is(err, is) || !strings.Contains(err.Error(), `"LOCK"`) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			lease := second()
+			srv.Admin().Del(t.Context(), "lock")
+			says("lost to Unlock", unlock(lease), holdfast.ErrLeaseLost)
+			lease = second()
+			if _, err := m.ForceUnlock(t.Context(), "Lock"); err != nil {
+				t.Fatal(err)
+			}
+			<-lease.Done()
+			says("Err", lease.Err(), holdfast.ErrLeaseLost)
+			says("lost before Unlock", unlock(lease), holdfast.ErrLeaseLost)
+			redistest.Eventually(t, patience, "both are told", func() bool { return len(log.with("lease lost lock=LOCK ")) == 2 })
+			lease = second()
+			srv.Pause()
+			says("not answered", lease.Unlock(t.Context()), holdfast.ErrUnavailable)
+			says("nor again", lease.Unlock(t.Context()), holdfast.ErrUnavailable)
+			srv.Resume()
+		})
+	}
+}

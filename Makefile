@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: test redis fmt vet lint unit stress chaos safety soak topology demo bench bench-quick bench-once bench-test fuzz interop
+.PHONY: test redis fmt vet lint unit stress chaos safety simulate soak topology demo bench bench-quick bench-once bench-test fuzz interop
 
 # What a newcomer types: it needs Go, and installs redis-server if it is missing.
 test: redis fmt vet lint unit
@@ -39,6 +39,10 @@ safety: redis ## a minute of chaos, the seeded bugs, and all tests of promises; 
 	  $(GO) test -json -count=1 -timeout 30m ./internal/chaos -run '^TestSoak_'; \
 	  $(GO) test -json -count=1 -p 1 -parallel 6 -timeout 30m $$($(GO) list ./... | grep -v -e /internal/chaos -e /internal/interop); \
 	} | $(GO) run ./tools/figures docs/SAFETY.md
+
+simulate: ## worlds in fake time, and all planted bugs: make simulate SEEDS=20000
+	$(GO) test -count=1 -v -timeout 24h ./internal/sim -run '^TestWorlds$$' -args -seed $(or $(SEED),1) -seeds $(or $(SEEDS),2000)
+	$(GO) test -count=1 -timeout 1h ./internal/sim -run '^TestMutants_' -args -mutants all
 
 soak: redis ## 100,000 lock and cancel cycles and 1,000,000 names of each kind leave nothing behind; the figures go into docs/SAFETY.md
 	$(GO) test -count=1 -v -timeout 2h ./internal/chaos -run '^TestSoak_' -args -cycles 100000 -names 1000000 -update $(SOAK_ARGS)

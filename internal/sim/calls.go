@@ -15,8 +15,8 @@ const (
 	longestLease  = 3 * time.Second
 	// punctual is how late a call may return that a context bounds, in a world where computing takes no time.
 	punctual = time.Millisecond
-	// overdue is how late it may return where it waits for Redis: requests are looked at every 25 ms.
-	overdue = 26 * time.Millisecond
+	// overdue is how late it may return where it waits for Redis: requests are looked at every 25 ms, and one may follow another.
+	overdue = 60 * time.Millisecond
 )
 
 // unlock gives a lease up.

@@ -6,6 +6,8 @@
 //	go test ./internal/sim                                           some hundred worlds
 //	go test ./internal/sim -run 'TestWorlds$' -args -seed 7          one of them
 //	go test ./internal/sim -run 'TestWorlds$' -args -seed 1000 -seeds 5000
+//	go test ./internal/sim -run 'TestWorlds$' -args -seed 7 -shrink  if it is red: a smaller one, as a file for TestPlan
+//	go test ./internal/sim -run TestMutants -args -mutants all       each planted bug must be found
 //
 // # A world
 //
@@ -16,14 +18,25 @@
 //
 // # The judges
 //
+// An alarm is traced to its end before anything is changed: a judge is wrong more often than the library. What only the virtual server shows is
+// confirmed on a real one.
+//
 // Overlap: two owners' leases are valid at one instant. Claim without hold: a lease is valid for longer than Redis keeps the lock, or a Redlock's for longer than a
 // majority of members do. TTL: a lock has none. Token: a fencing token is not larger than those before. Order: a script grants a lock past one that
 // stands before in the queue. Lost wake-up: a lock is free, and a caller waits. Unheard: Redis has granted the lock to a process whose worker waits for it.
 // Forsaken hold, forsaken place: Redis keeps what no worker wants. Late return, told late: calls and the end of a lease, against their bounds. False loss, lost without
 // cause, false refusal, unavailable without cause: answers that are not true. Starved, left behind, connections, goroutines: at the end.
+// Not passed on: a process goes on passing the lock to its own workers while another one waits. Queue: it is not in the order of arrival. Resurrection: an
+// owner id that was given back holds the lock again. Not acknowledged: too few replicas know of a grant.
 //
 // Where nothing is wrong, and nothing has been for a while, promptness is judged in trips over the network, far below each poll interval; so a
 // message that is lost, or a question that is not asked, shows although a poll would make up for it.
+//
+// # Planted bugs
+//
+// The judges are as good as the bugs that they find. TestMutants_AreFound builds the library once more with a table of bugs in it
+// (go test -overlay), of which an environment variable wakes one, and runs worlds until one is red. A change of a text in
+// which a bug is planted has to change the table: TestMutants_FitTheCode says so.
 //
 // # What is not simulated
 //

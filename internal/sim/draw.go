@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -41,8 +43,11 @@ func (d *draft) network() {
 	d.Drift = one(d, 0, 2e-4, -2e-4)
 	o := &d.Options
 	o.Slice = one(d, 0, 10*time.Millisecond, 10*time.Millisecond, time.Second)
-	if d.IntN(2) == 0 { // a message that is lost costs a long time
+	switch d.IntN(6) {
+	case 0, 1, 2: // a message that is lost costs a long time
 		o.Poll, o.Patience = 10*time.Second, 40*time.Second
+	case 3: // who is away for a moment loses its place
+		o.Patience = time.Second
 	}
 	switch d.Shape {
 	case Majority:
@@ -83,19 +88,37 @@ func (d *draft) locks() {
 }
 
 func (d *draft) processes() {
+	steady := d.Shape != Majority && d.IntN(3) == 0
 	think := one(d, 2*time.Millisecond, 30*time.Millisecond, 200*time.Millisecond)
 	hold := one(d, 3*time.Millisecond, 30*time.Millisecond, 300*time.Millisecond)
+	// Faults are to meet callers: the world lasts for about as long as their sections.
+	d.Length = min(max(100*(think+hold), 3*time.Second), 20*time.Second)
 	for n := range 2 + d.IntN(2) {
 		p := Process{Start: d.upTo(20 * time.Millisecond), Java: d.Shape == BesideJava && n == 0}
 		for range 1 + d.IntN(3) {
 			p.Workers = append(p.Workers, Worker{d.steps(think, hold)})
 		}
+		for _, name := range []string{"steady", "calm"} { // two, which are renewed by one request
+			if steady && !p.Java {
+				p.Workers = append(p.Workers, Worker{d.steady(fmt.Sprint(name, " ", n))})
+			}
+		}
 		d.Processes = append(d.Processes, p)
 	}
 }
 
+// steady is for a worker that holds a lock of its own for long: what its renewals are worth shows there.
+func (d *draft) steady(name string) []Step {
+	d.Locks = append(d.Locks, Lock{Name: name, Kind: Mutex})
+	steps := make([]Step, 4)
+	for i := range steps {
+		steps[i] = Step{After: d.upTo(20 * time.Millisecond), Lock: len(d.Locks) - 1, Hold: time.Duration(d.Int64N(int64(8 * time.Second)))}
+	}
+	return steps
+}
+
 func (d *draft) steps(think, hold time.Duration) []Step {
-	steps := make([]Step, 10+d.IntN(30))
+	steps := make([]Step, 20+d.IntN(80))
 	for i := range steps {
 		steps[i] = d.aStep(think, hold)
 	}
@@ -122,28 +145,41 @@ func (d *draft) aStep(think, hold time.Duration) Step {
 		s.End = Never
 	case 1, 2:
 		s.Way = ByInspect
+	case 3:
+		if d.Shape == FailOver {
+			s.Way = ByForce
+		}
 	}
 	return s
 }
 
 // faults draws none, gentle ones, safe ones, or those that lose data.
 func (d *draft) faults() {
-	from := [][]fault{nil, gentle, safe, safe, append(append([]fault(nil), safe...), gentle...)}[d.IntN(5)]
-	pace := one(d, 300*time.Millisecond, 2*time.Second, 5*time.Second)
+	var from []fault
+	switch d.IntN(6) {
+	case 0:
+	case 1:
+		from = gentle
+	case 2:
+		from = slices.Concat(brief, gentle)
+	case 3:
+		from = slices.Concat(safe, gentle)
+	default:
+		from = safe
+	}
 	switch {
 	case d.Shape == FailOver:
-		from = append(append([]fault(nil), lossy...), lossy...)
-		from = append(from, safe...)
-		pace = max(pace, 2*time.Second)
+		from = one(d, byHand, slices.Concat(byHand, lossy), slices.Concat(byHand, lossy, lossy, safe))
 	case d.Shape == WithReplicas && d.IntN(2) == 0:
-		from = append(append([]fault(nil), from...), ofReplicas...)
+		from = slices.Concat(from, ofReplicas)
 	case d.Shape == Majority && d.IntN(2) == 0:
-		from, pace = ofMembers, 3*time.Second
+		from = slices.Concat(ofMembers, ofMembers[1:])
 	}
 	if len(from) == 0 {
 		return
 	}
-	for at := d.upTo(4 * pace); at < d.Length*3/4; at += d.upTo(4 * pace) {
+	pace := d.Length / time.Duration(one(d, 4, 10, 40))
+	for at := d.upTo(4 * pace); at < d.Length; at += 1 + d.upTo(4*pace) {
 		d.Faults = append(d.Faults, Fault{
 			At: at, Kind: one(d, from...).name, For: 1 + d.upTo(3*time.Second), Process: d.IntN(len(d.Processes)), Server: d.IntN(d.Servers),
 			Lock: d.IntN(len(d.Locks)), Script: one(d, "acquire", "release", "renew", "", "join", "keep", "downgrade", "demand"), Which: d.IntN(16),

@@ -49,7 +49,7 @@ func (l *rlock) lock(ctx context.Context) error {
 	}
 	messages := l.client.Subscribe(ctx, l.channel())
 	defer messages.Close()
-	if _, err := messages.Receive(ctx); err != nil {
+	if _, err := messages.ReceiveTimeout(ctx, longestLease); err != nil {
 		return err
 	}
 	for {

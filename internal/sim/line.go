@@ -27,9 +27,9 @@ func (j *judge) lineLocked(u *unit) {
 	l := &u.line
 	l.begin()
 	there := map[string]bool{}
-	for _, id := range u.state.queue {
+	for i, id := range u.state.queue {
 		there[id] = true
-		if j.w.now() <= u.excused {
+		if j.w.now() <= u.excused || j.w.now() > u.state.kept[i] { // its data, or its time, is over
 			l.lapsed[id] = true
 		}
 		if l.came[id] == 0 {

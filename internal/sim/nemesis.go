@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,10 +27,11 @@ type nemesis struct {
 var gentle = []fault{
 	{"cut subscriptions", func(n *nemesis) { n.p.cutLocked(func(c *link) bool { return c.messages && c.s == n.s }) }},
 	{"flush scripts", func(n *nemesis) { n.s.redis.Do("script", "flush") }},
+	{"close", func(n *nemesis) { n.p.closeLocked(); n.p.replaceLocked(n.f.For) }},
 }
 
-// safe faults leave the data alone.
-var safe = []fault{
+// brief faults end a connection. None of them must cost a lease.
+var brief = []fault{
 	{"cut", func(n *nemesis) { n.p.troubleLocked(0); n.p.cutLocked(func(c *link) bool { return c.s == n.s }) }},
 	{"cut one", func(n *nemesis) {
 		if c := n.link(); c != nil {
@@ -37,6 +39,12 @@ var safe = []fault{
 			c.cutLocked()
 		}
 	}},
+	{"lose request, cut", func(n *nemesis) { n.lose(true, "cut") }},
+	{"lose reply, cut", func(n *nemesis) { n.lose(false, "cut") }},
+}
+
+// safe faults leave the data alone.
+var safe = append([]fault{
 	{"hole", func(n *nemesis) {
 		if c := n.link(); c != nil {
 			n.p.graveLocked(0)
@@ -85,25 +93,22 @@ var safe = []fault{
 		}
 	}},
 	{"kill", func(n *nemesis) { n.p.troubleLocked(0); n.p.killLocked(); n.p.replaceLocked(n.f.For) }},
-	{"close", func(n *nemesis) { n.p.closeLocked(); n.p.replaceLocked(n.f.For) }},
 	{"freeze", func(n *nemesis) { n.s.troubleLocked(n.f.For); n.s.freezeLocked(n.f.For) }},
 	{"restart", func(n *nemesis) {
 		n.s.troubleLocked(n.f.For)
 		n.s.stopLocked()
 		n.later(func() { n.s.startLocked(true) })
 	}},
-	{"lose request, cut", func(n *nemesis) { n.lose(true, "cut") }},
 	{"lose request, hole", func(n *nemesis) { n.lose(true, "hole") }},
-	{"lose reply, cut", func(n *nemesis) { n.lose(false, "cut") }},
 	{"lose reply, hole", func(n *nemesis) { n.lose(false, "hole") }},
 	{"out of memory", func(n *nemesis) { n.refuses((*vredis.Server).SetOOM) }},
 	{"read-only", func(n *nemesis) { n.refuses((*vredis.Server).SetReadOnly) }},
 	{"loading", func(n *nemesis) { n.refuses((*vredis.Server).SetLoading) }},
 	{"cannot save", func(n *nemesis) { n.refuses((*vredis.Server).SetMisconf) }},
-}
+}, brief...)
 
-// lossy faults are those after which a promise may be broken for a while.
-var lossy = []fault{
+// byHand is what an administrator does. Promises about that lock may be broken for a while.
+var byHand = []fault{
 	{"delete", func(n *nemesis) {
 		u := n.unit()
 		u.loseLocked()
@@ -122,6 +127,10 @@ var lossy = []fault{
 		}
 		u.loseLocked()
 	}},
+}
+
+// lossy faults lose data of all locks.
+var lossy = []fault{
 	{"empty", func(n *nemesis) { n.restartEmpty(true) }},
 	{"fail-over", func(n *nemesis) {
 		copied := n.s.redis.Snapshot()
@@ -162,7 +171,7 @@ var ofMembers = []fault{
 }
 
 // faults are all of them.
-var faults = append(append(append(append(append([]fault(nil), gentle...), safe...), lossy...), ofReplicas...), ofMembers...)
+var faults = slices.Concat(gentle, safe, byHand, lossy, ofReplicas, ofMembers)
 
 // scheduleLocked has the faults of the plan happen.
 func (w *World) scheduleLocked() {
@@ -173,14 +182,11 @@ func (w *World) scheduleLocked() {
 				return
 			}
 			w.faulty = max(w.faulty, w.now()+f.For)
-			for i := range faults {
-				if faults[i].name == f.Kind {
-					w.stats.Faults++
-					w.noteLocked("FAULT %s: %v, %s, for %v %s", f.Kind, p, w.servers[f.Server].addr, f.For, f.Script)
-					faults[i].do(&nemesis{w, f, p, w.servers[f.Server]})
-					w.judge.touchLocked(w.servers[f.Server])
-				}
-			}
+			i := slices.IndexFunc(faults, func(k fault) bool { return k.name == f.Kind })
+			w.stats.Faults++
+			w.noteLocked("FAULT %s: %v, %s, for %v %s", f.Kind, p, w.servers[f.Server].addr, f.For, f.Script)
+			faults[i].do(&nemesis{w, f, p, w.servers[f.Server]})
+			w.judge.touchLocked(w.servers[f.Server])
 		})
 	}
 }
@@ -285,7 +291,8 @@ func (w *World) keepsNothing(p *process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, u := range w.units {
-		if u.s == nil || u.s.trouble > w.now() {
+		ends := slices.ContainsFunc(w.plan.Locks, func(l Lock) bool { return l.Name == u.name && (l.Fixed || l.MaxHold > 0) })
+		if u.s == nil || u.s.trouble > w.now() || ends { // a lease that has ended by itself is left to its TTL
 			continue
 		}
 		u.dirty = true

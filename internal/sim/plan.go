@@ -12,7 +12,7 @@ type Plan struct {
 	Servers   int
 	Length    time.Duration // no section begins later
 	Latency   time.Duration // what a packet takes at most, but for spikes
-	Spikes    bool          // one packet in a hundred takes up to twenty times as long
+	Spikes    bool          // one packet in thirty takes up to twenty times as long
 	Drift     float64       // of the servers' clocks, in parts of one
 	Options   Options
 	Locks     []Lock

@@ -36,6 +36,8 @@ func (j *judge) afterLocked(c call, touched []*unit) {
 					j.failLocked("resurrection", "%v: %s makes %s its owner", u, c.script, h.id)
 				}
 			}
+		case c.script == "force_release":
+			u.loseLocked()
 		case strings.HasSuffix(c.script, "_release"):
 			u.givenBackLocked(c.args[0])
 		case c.script == "leave":

@@ -66,7 +66,11 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 	}
 	loss := c.p.lossLocked(call.script)
 	if loss != nil {
-		c.p.graveLocked(2 * time.Second)
+		if loss.then == "hole" {
+			c.p.graveLocked(2 * time.Second)
+		} else {
+			c.p.troubleLocked(2 * time.Second)
+		}
 	}
 	if loss != nil && loss.request {
 		w.noteLocked("%v    %s of %q is lost on its way", c.p, call.script, call.keys[0])

@@ -22,8 +22,9 @@ func (j *judge) tenureLocked(c *claim) {
 	}
 	from := time.Duration(-1)
 	for _, id := range u.state.queue {
-		if p := u.of(id); p != nil && p != c.p && (from < 0 || u.since["stands "+id] < from) {
-			from = u.since["stands "+id]
+		since, known := u.since["stands "+id]
+		if p := u.of(id); known && p != nil && p != c.p && (from < 0 || since < from) {
+			from = since
 		}
 	}
 	allowed := max(from, h.since) + 2*j.w.plan.Options.Slice + j.w.trips(6)

@@ -41,6 +41,7 @@ type state struct {
 	holders []holder
 	until   time.Duration // when the key expires; 0: it does not
 	queue   []string
+	kept    []time.Duration // until when their places are
 }
 
 // holder is an owner id in Redis.
@@ -149,12 +150,14 @@ func (u *unit) loadLocked() {
 	ids, _ := do("lrange", u.queue, "0", "-1").([]any)
 	for _, id := range ids {
 		st.queue = append(st.queue, id.(string))
+		until, _ := do("zscore", u.times, id.(string)).(float64)
+		st.kept = append(st.kept, at(int64(until)))
 	}
 	for i := range st.holders {
 		h := &st.holders[i]
 		h.since = now
 		for _, old := range u.state.holders {
-			if old.id == h.id {
+			if old.id == h.id || old.id == h.id+":write" { // or a downgrade
 				h.since = old.since
 			}
 		}
@@ -179,6 +182,9 @@ func (u *unit) held() bool { return len(u.state.holders) > 0 || u.state.wrong }
 // of returns the process that an owner id is of; nil: none that lives.
 func (u *unit) of(id string) *process {
 	for _, p := range u.w.all {
+		if p.slot >= len(u.w.plan.Processes) {
+			break // the one that looks whether all is well in the end
+		}
 		if prefix := p.prefix[u.s.n]; !p.dead && p.java == nil && prefix != "" && strings.HasPrefix(id, prefix) {
 			return p
 		}

@@ -110,9 +110,9 @@ func (p *process) hearsLocked(s *server) time.Duration {
 // placesLocked finds places in the queue that no worker wants.
 func (j *judge) placesLocked(u *unit) {
 	seen := map[string]bool{}
-	for _, id := range u.state.queue {
+	for i, id := range u.state.queue {
 		p := u.of(id)
-		if p == nil || u.w.now() <= u.excused {
+		if p == nil || u.w.now() <= u.excused || u.w.now() > u.state.kept[i] {
 			continue
 		}
 		seen[id] = true
@@ -158,7 +158,7 @@ func (j *judge) wakeLocked(u *unit) {
 }
 
 // longestRound is how long the candidates of a Redlock may take to get out of each other's way: the first look around, and a second one.
-const longestRound = 3 * time.Second
+const longestRound = 1500 * time.Millisecond
 
 // freeLocked reports whether x waits for a lock that is free, whether all is calm where it is, and since when.
 func (u *unit) freeLocked(x *wait) (free, calm bool, from time.Duration) {

@@ -181,7 +181,7 @@ func (k *worker) section(s *Step) {
 		k.do(ctx, s, h, a, locker)
 	case ByLocker:
 		k.locker(s, h, a, locker)
-	default:
+	default: // ByLock
 		k.hold(s, h, a.end(locker.Lock(ctx)))
 	}
 }

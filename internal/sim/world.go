@@ -85,7 +85,7 @@ func (w *World) delayLocked(c *link, d *way) time.Duration {
 		place[3] = 3
 	}
 	t := w.chanceLocked(w.plan.Latency, place...)
-	if spike := w.chance(append(place, 4)...); w.plan.Spikes && spike%97 == 0 {
+	if spike := w.chance(append(place, 4)...); w.plan.Spikes && spike%31 == 0 {
 		t += w.plan.Latency * time.Duration(spike>>20%20)
 	}
 	if slow := c.p.slow + c.slow; slow > 0 {

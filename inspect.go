@@ -31,6 +31,10 @@ const (
 //
 // A reader that died is recorded in the lock until another one leaves, or TTL is over. Where no other
 // is left, Held is false and Kind is KindRead: readers can come in, while writers wait until TTL is over.
+//
+// A place without a time counts as a waiter. In a queue of more than 2,000 places, Inspect does not look up the time of
+// each place and takes the number of times that are over for Overdue. A time that something has left behind without its
+// place then makes Overdue too large, and Waiters too small, by one.
 type Info struct {
 	Name    string // as given
 	Kind    Kind
@@ -42,7 +46,7 @@ type Info struct {
 
 	Ended   int         // readers that are still recorded, though their right has ended; not among Holders
 	More    int         // holders not shown: Holders has at most 1,000, of about 2,000 that are looked at
-	Overdue int         // places in the queue whose time is over; not among Waiters
+	Overdue int         // places in the queue whose time is over; not among Waiters; see above for long queues
 	Broken  []BrokenKey // keys beside the lock's own that hold something else: what they should tell is shown as 0
 }
 

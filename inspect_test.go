@@ -64,6 +64,41 @@ func TestInspect_LeavesOutWhatIsOver(t *testing.T) {
 	}
 }
 
+// A queue is a list of places and a set of their times, which may differ. What stands in the list counts.
+func TestInspect_CountsPlacesAndNotTimes(t *testing.T) {
+	srv := redistest.Start(t)
+	m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+	now := db.Time(ctx).Val().UnixMilli()
+	for _, prefix := range []string{"redisson_lock_", "holdfast_rw_"} {
+		queue, times := prefix+"queue:{q}", prefix+"timeout:{q}"
+		add := func(name string, n int, place bool, until int64) {
+			for i := range n {
+				id := fmt.Sprintf("%s:%s%d", inspectedClient, name, i)
+				if place {
+					db.RPush(ctx, queue, id)
+				}
+				if until != 0 {
+					db.ZAdd(ctx, times, redis.Z{Score: float64(until), Member: id})
+				}
+			}
+		}
+		db.Del(ctx, queue, times)
+		add("waits", 3, true, now+60_000)
+		add("over", 2, true, now-1)
+		add("timeless", 4, true, 0)
+		add("left", 5, false, now-1)
+		add("gone", 6, false, now+60_000)
+		if info := inspected(t, m, "q"); info.Waiters != 7 || info.Overdue != 2 {
+			t.Errorf("%s: %d waiters, %d overdue", queue, info.Waiters, info.Overdue)
+		}
+		add("many", 2000, true, now+60_000)
+		if info := inspected(t, m, "q"); info.Waiters != 2002 || info.Overdue != 7 {
+			t.Errorf("long %s: %d waiters, %d overdue", queue, info.Waiters, info.Overdue)
+		}
+		db.Del(ctx, queue, times)
+	}
+}
+
 // A key that holds something else is named.
 func TestInspect_NamesBrokenKeys(t *testing.T) {
 	srv := redistest.Start(t)

@@ -60,6 +60,7 @@ func Run(t *testing.T, k Kind, only ...string) {
 		{"wait", waitScenarios},
 		{"wait", listenScenarios},
 		{"wait", deniedScenarios},
+		{"wait", deniedReleaseScenarios},
 		{"fault", faultScenarios},
 		{"fault", outageScenarios},
 		{"fault", refusalScenarios},

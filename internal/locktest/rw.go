@@ -25,6 +25,8 @@ func RunRW(t *testing.T, k Kind) {
 		{"downgrade", rwDowngradeFaultScenarios},
 		{"downgrade", rwReleaseTermScenarios},
 		{"right", rwRightScenarios},
+		{"right", rwCrowdScenarios},
+		{"right", rwDeniedReleaseScenarios},
 		{"queue", rwQueueScenarios},
 		{"redisson", rwRedissonScenarios},
 		{"redisson", rwTurnScenarios},

@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: test redis fmt vet lint unit stress chaos safety simulate soak topology demo bench bench-quick bench-once bench-test fuzz interop
+.PHONY: test check redis fmt vet lint unit stress chaos safety simulate soak topology demo bench bench-quick bench-once bench-test fuzz interop
 
 # What a newcomer types: it needs Go, and installs redis-server if it is missing.
 test: redis fmt vet lint unit
@@ -27,6 +27,10 @@ unit: ## all tests, on real servers; they mostly wait, so more run at a time tha
 	$(GO) test -run '^TestCost_' . # the race detector allocates for itself
 	$(GO) test ./internal/model # all states: under the race detector it visits those of one fault
 	@test -f interop/target/current/redisson-peer.jar || echo "unit: skipped the tests beside real Redisson, which make interop runs"
+
+check: fmt ## in a minute and without a server: the suite and the simulation in fake time, and what is pure
+	$(GO) test -run '^TestVirtual_' -timeout 5m .
+	$(GO) test -timeout 5m ./internal/sim $(addprefix ./internal/,parking renewal validity voting wire)
 
 stress: redis ## the tests again and again: make stress COUNT=20
 	$(GO) test -race -shuffle=on -parallel 6 -count=$(or $(COUNT),5) -timeout 24h . ./internal/...

@@ -2,8 +2,10 @@ package holdfast_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -59,7 +61,10 @@ func TestMain(m *testing.M) {
 	roles[crowdRole] = crowdProcess
 	redistest.RunRole(roles)
 	tb := &mainTB{}
-	addr = redistest.Start(tb, redistest.WithoutPassword()).Addr()
+	flag.Parse()
+	if !strings.HasPrefix(flag.Lookup("test.run").Value.String(), "^TestVirtual_") { // make check needs no server
+		addr = redistest.Start(tb, redistest.WithoutPassword()).Addr()
+	}
 	code := m.Run()
 	tb.finish()
 	if err := goleak.Find(); err != nil && code == 0 {
@@ -69,37 +74,39 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// Every kind, in every mode.
-func TestMutex(t *testing.T)         { inModes(t, mutexKind, run) }
-func TestFairMutex(t *testing.T)     { inModes(t, fairKind, run) }
-func TestRWMutex_Write(t *testing.T) { inModes(t, writeKind, run) }
-func TestRWMutex_Sides(t *testing.T) { inModes(t, writeKind, locktest.RunRW) }
+// Every kind on real servers. docs/SCENARIOS.md has what runs where.
+func TestMutex(t *testing.T)         { inModes(t, mutexKind, locktest.Run) }
+func TestFairMutex(t *testing.T)     { inModes(t, fairKind, locktest.Run) }
+func TestRWMutex_Write(t *testing.T) { inModes(t, writeKind, locktest.Run) }
+func TestRWMutex_Sides(t *testing.T) { locktest.RunRW(t, writeKind) }
 
-// The same in the virtual world.
-func TestVirtual_Mutex(t *testing.T)     { inModes(t, virtual(mutexKind), run) }
-func TestVirtual_FairMutex(t *testing.T) { inModes(t, virtual(fairKind), run) }
-func TestVirtual_Write(t *testing.T)     { inModes(t, virtual(writeKind), run) }
+// The same inside the process and in fake time, in every mode: they need no server.
+func TestVirtual_Mutex(t *testing.T)     { inModes(t, virtual(mutexKind), locktest.Run) }
+func TestVirtual_FairMutex(t *testing.T) { inModes(t, virtual(fairKind), locktest.Run) }
+func TestVirtual_Write(t *testing.T)     { inModes(t, virtual(writeKind), locktest.Run) }
 func TestVirtual_Sides(t *testing.T)     { inModes(t, virtual(writeKind), locktest.RunRW) }
 
 func virtual(k locktest.Kind) locktest.Kind { k.Virtual = true; return k }
 
-func run(t *testing.T, k locktest.Kind) { locktest.Run(t, k) }
-
-// inModes runs a suite as a lock is by default, where no grant by the server is trusted
-// without asking, and where a lock is never passed on inside the process.
-func inModes(t *testing.T, k locktest.Kind, suite func(*testing.T, locktest.Kind)) {
+// inModes runs a suite as a lock is by default, where no grant by the server is trusted without asking, and where a lock
+// is never passed on inside the process. On real servers the latter two run where they make a difference.
+func inModes(t *testing.T, k locktest.Kind, suite func(t *testing.T, k locktest.Kind, only ...string)) {
 	suite(t, k)
+	only := locktest.EachMode
+	if k.Virtual {
+		only = nil
+	}
 	t.Run("confirmed", func(t *testing.T) {
 		t.Parallel()
 		k := k
 		k.Options, k.Confirms = []holdfast.Option{holdfast.ConfirmGrants()}, true
-		suite(t, k)
+		suite(t, k, only...)
 	})
 	t.Run("unsliced", func(t *testing.T) {
 		t.Parallel()
 		k := k
 		k.Options = []holdfast.Option{holdfast.WithHandoffSlice(0)}
-		suite(t, k)
+		suite(t, k, only...)
 	})
 }
 

@@ -1,13 +1,16 @@
 // Package locktest is the suite that every kind of lock passes: what the invariants
-// promise of a lock, each scenario as a test against a real server with real faults.
+// promise of a lock, each scenario as a test against a real server with real faults, or in a virtual world: in the test's
+// process and in fake time, on a Redis of package vredis behind the same proxy.
 //
 // Tests only. A scenario is a function in one of the maps below (those in files that begin with rw are for
 // read-write locks alone), named after what it shows; its Env makes the server, managers and faults. It runs for each
 // kind of lock and in each mode, and some groups in a cluster:
 //
 //	go test -run 'TestMutex$/wait/WaitingIsIdle' .
+//	go test -run '^TestVirtual_Mutex$/grant/GrantMeetsClose' .
 //
-// Give it a name that no other scenario has. A number of docs/SCENARIOS.md or docs/SAFETY.md in its comment is for the
+// A scenario that cannot be virtual is in realOnly, with the reason. In fake time nothing takes time by itself: a loop has to wait for something,
+// or to call tick. Give a scenario a name that no other scenario has. A number of docs/SCENARIOS.md or docs/SAFETY.md in its comment is for the
 // row there that has to name it.
 package locktest
 
@@ -45,45 +48,21 @@ type Kind struct {
 }
 
 // Run runs the whole suite, or only some groups of it.
-func Run(t *testing.T, k Kind, only ...string) {
-	for _, group := range []struct {
-		name      string
-		scenarios map[string]func(*Env)
-	}{
-		{"acquire", acquireScenarios},
-		{"acquire", reentryScenarios},
-		{"release", releaseScenarios},
-		{"release", releaseTermScenarios},
-		{"lease", leaseScenarios},
-		{"lease", termScenarios},
-		{"lease", fencingScenarios},
-		{"wait", waitScenarios},
-		{"wait", listenScenarios},
-		{"wait", deniedScenarios},
-		{"wait", deniedReleaseScenarios},
-		{"fault", faultScenarios},
-		{"fault", outageScenarios},
-		{"fault", refusalScenarios},
-		{"fault", forgottenScenarios},
-		{"fault", strangerScenarios},
-		{"hygiene", hygieneScenarios},
-		{"corner", cornerScenarios},
-		{"grant", grantScenarios},
-		{"grant", grantRaceScenarios},
-		{"grant", grantFaultScenarios},
-		{"grant", handoffScenarios},
-		{"host", hostScenarios},
-		{"fair", fairScenarios},
-		{"fair", fairFaultScenarios},
-		{"redisson", redissonScenarios},
-		{"redisson", besideScenarios},
-	} {
-		if len(only) > 0 && !slices.Contains(only, group.name) ||
-			(group.name == "fair" || group.name == "redisson") && !k.Places {
+func Run(t *testing.T, k Kind, only ...string) { k.runAll(t, lockGroups, only) }
+
+// RunRW runs what is special about read-write locks, or only some groups of it. k is the write side.
+func RunRW(t *testing.T, k Kind, only ...string) { k.runAll(t, sideGroups, only) }
+
+func (k Kind) runAll(t *testing.T, groups []group, only []string) {
+	for _, g := range groups {
+		if len(only) > 0 && !slices.Contains(only, g.name) || g.places && !k.Places {
 			continue
 		}
-		for name, scenario := range group.scenarios {
-			k.run(t, group.name, name, scenario)
+		for name, scenario := range g.scenarios {
+			if k.Virtual && realOnly[name] != "" {
+				continue
+			}
+			k.run(t, g.name, name, scenario)
 		}
 	}
 }
@@ -92,9 +71,6 @@ func Run(t *testing.T, k Kind, only ...string) {
 func (k Kind) run(t *testing.T, group, name string, scenario func(*Env)) {
 	t.Run(group+"/"+name, func(t *testing.T) {
 		t.Parallel()
-		if why := realOnly[name]; why != "" && k.Virtual {
-			t.Skip(why)
-		}
 		in := func(t *testing.T) { scenario(&Env{T: t, kind: k, Key: "locktest:" + name}) }
 		if k.Virtual {
 			synctest.Test(t, in)

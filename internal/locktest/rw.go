@@ -12,31 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// RunRW runs what is special about read-write locks. k is the write side.
-func RunRW(t *testing.T, k Kind) {
-	for _, group := range []struct {
-		name      string
-		scenarios map[string]func(*Env)
-	}{
-		{"share", rwShareScenarios},
-		{"gate", rwGateScenarios},
-		{"owner", rwOwnerScenarios},
-		{"downgrade", rwDowngradeScenarios},
-		{"downgrade", rwDowngradeFaultScenarios},
-		{"downgrade", rwReleaseTermScenarios},
-		{"right", rwRightScenarios},
-		{"right", rwCrowdScenarios},
-		{"right", rwDeniedReleaseScenarios},
-		{"queue", rwQueueScenarios},
-		{"redisson", rwRedissonScenarios},
-		{"redisson", rwTurnScenarios},
-	} {
-		for name, scenario := range group.scenarios {
-			k.run(t, group.name, name, scenario)
-		}
-	}
-}
-
 // RW returns the scenario's read-write lock as m sees it.
 func (e *Env) RW(m *holdfast.Manager, opts ...holdfast.LockOption) *holdfast.RWMutex {
 	return m.RWMutex(e.Key, opts...)

@@ -1,0 +1,46 @@
+package holdfast_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+var update = flag.Bool("update", false, "TestDocs_ScenariosSayWhereTheyRun: write docs/SCENARIOS.md")
+
+// The table of docs/SCENARIOS.md has each scenario of internal/locktest, and where it runs.
+func TestDocs_ScenariosSayWhereTheyRun(t *testing.T) {
+	const file, begin, end = "docs/SCENARIOS.md", "<!-- begin: where they run -->\n", "<!-- end: where they run -->\n"
+	var table strings.Builder
+	table.WriteString("| group | scenario | kinds | virtual | real servers |\n|---|---|---|---|---|\n")
+	all := sources(t)
+	for _, m := range regexp.MustCompile(`(?m)^\t"(\w+)": func\(e \*Env\)`).FindAllStringSubmatch(all, -1) {
+		if !slices.ContainsFunc(locktest.Places(), func(p locktest.Place) bool { return p.Name == m[1] }) {
+			t.Errorf("%s runs nowhere: its map is in no group", m[1])
+		}
+	}
+	for _, p := range locktest.Places() {
+		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s |\n", p.Group, p.Name, p.Kinds, p.Virtual, p.Real)
+	}
+	text := read(t, file)
+	before, rest, ok := strings.Cut(text, begin)
+	old, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no table between its markers", file)
+	}
+	if old == table.String() {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s does not say where all scenarios run: go test -run TestDocs_Scenarios . -args -update", file)
+	}
+	if err := os.WriteFile(file, []byte(before+begin+table.String()+end+after), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}

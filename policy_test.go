@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,11 +17,13 @@ const module = "github.com/holdfast-go/holdfast"
 // tests aside. Arrows point down.
 var imports = map[string][]string{
 	"": {
-		"/internal/command", "/internal/parking", "/internal/renewal", "/internal/validity", "/internal/voting", "/internal/wire",
+		"/internal/command", "/internal/parking", "/internal/renewal", "/internal/seam", "/internal/validity", "/internal/voting", "/internal/wire",
 		"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup", "github.com/cenkalti/backoff/v4",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/trace/noop",
 	},
+	"/holdfasttest":       {"", "/internal/seam", "/internal/vredis", "github.com/redis/go-redis/v9"},
+	"/internal/seam":      {},
 	"/internal/parking":   {}, // pure: they run in testing/synctest
 	"/internal/validity":  {},
 	"/internal/voting":    {},
@@ -97,6 +100,36 @@ func TestImports_FollowThePolicy(t *testing.T) {
 			}
 			t.Errorf("%q must not import %s", name, path)
 		}
+	}
+}
+
+// A program that imports the library gets no dependency of holdfasttest; a test that imports that gets gopher-lua and no flags of
+// package testing.
+func TestImports_TestServerCostsTheLibraryNothing(t *testing.T) {
+	deps := func(pkg string) []string {
+		out, err := exec.Command("go", "list", "-deps", pkg).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(string(out))
+	}
+	library, kit := deps("."), deps("./holdfasttest")
+	if i := slices.IndexFunc(library, func(p string) bool {
+		return p == "testing" || p == module+"/internal/vredis" || strings.Contains(p, "gopher-lua")
+	}); i >= 0 {
+		t.Errorf("the library depends on %s", library[i])
+	}
+	more := 0
+	for _, p := range kit {
+		if first, _, _ := strings.Cut(p, "/"); p != "testing" && (!strings.Contains(first, ".") || slices.Contains(library, p) || strings.HasPrefix(p, module+"/")) {
+			continue
+		}
+		if more++; !strings.HasPrefix(p, "github.com/yuin/gopher-lua") {
+			t.Errorf("holdfasttest depends on %s", p)
+		}
+	}
+	if more == 0 {
+		t.Error("holdfasttest does not depend on gopher-lua: this test looks for the wrong thing")
 	}
 }
 

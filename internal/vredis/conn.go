@@ -141,6 +141,18 @@ func (c *conn) Close() error {
 	return nil
 }
 
+// SyscallConn is for go-redis's pools, which look whether a connection has been closed before they use it again.
+func (c *conn) SyscallConn() (syscall.RawConn, error) { return rawConn{c}, nil }
+
+// rawConn has no descriptor, so it calls no function.
+type rawConn struct{ c *conn }
+
+// Read returns the error of a connection that has ended.
+func (r rawConn) Read(func(fd uintptr) bool) error { return r.c.out.ended() }
+
+func (r rawConn) Write(func(fd uintptr) bool) error { return errors.ErrUnsupported }
+func (r rawConn) Control(func(fd uintptr)) error    { return errors.ErrUnsupported }
+
 func (c *conn) LocalAddr() net.Addr  { return address("client") }
 func (c *conn) RemoteAddr() net.Addr { return address(c.srv.addr) }
 

@@ -48,6 +48,16 @@ func (p *pipe) close(err error, discard bool) {
 	p.rouseLocked()
 }
 
+// ended returns why the pipe is closed; nil: it is open, or has bytes to read.
+func (p *pipe) ended() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.data) > 0 {
+		return nil
+	}
+	return p.closed
+}
+
 func (p *pipe) setDeadline(t time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -123,9 +123,9 @@ func TestServer_RestartEndsConnections(t *testing.T) {
 		s := vredis.New(vredis.Options{})
 		rdb := client(t, s, func(o *redis.Options) { o.MaxRetries = -1 })
 		rdb.Set(ctx, "k", "v", 0)
-		sha := rdb.ScriptLoad(ctx, "return 1").Val()
+		sha, id := rdb.ScriptLoad(ctx, "return 1").Val(), rdb.ClientID(ctx).Val()
 		s.Restart(true)
-		if err := rdb.Get(ctx, "k").Err(); err == nil {
+		if rdb.ClientID(ctx).Val() == id {
 			t.Error("the connection lived on")
 		}
 		want(t, "data that was kept", rdb.Get(ctx, "k").Val(), "v")
@@ -255,4 +255,15 @@ func TestConn_ClosedIsAnError(t *testing.T) {
 		t.Error("a write to a closed connection")
 	}
 	want(t, "connections", s.Connections(), 0)
+}
+
+// A pool does not use a connection again that the server has closed.
+func TestConn_PoolsSeeThatItHasEnded(t *testing.T) {
+	s := vredis.New(vredis.Options{})
+	rdb := client(t, s, func(o *redis.Options) { o.MaxRetries = -1 })
+	want(t, "Ping", rdb.Ping(t.Context()).Err(), nil)
+	want(t, "killed", s.KillConnections(nil), 1)
+	want(t, "Ping over a new connection", rdb.Ping(t.Context()).Err(), nil)
+	want(t, "Ping over the same", rdb.Ping(t.Context()).Err(), nil)
+	want(t, "connections", s.Connections(), 1)
 }

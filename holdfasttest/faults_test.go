@@ -1,0 +1,224 @@
+package holdfasttest_test
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+)
+
+// wantLost checks that a lease has been lost, and why.
+func wantLost(t *testing.T, lease *holdfast.Lease, reason holdfast.LostReason) {
+	t.Helper()
+	var lost *holdfast.LostError
+	if err := lease.Err(); !errors.As(err, &lost) || lost.Reason != reason {
+		t.Errorf("the lease has ended with %v, want the reason %s", err, reason)
+	}
+}
+
+// When Lose returns, the leases have ended, of all kinds and of all holders, and contexts with them.
+func TestLose_EndsLeasesBeforeItReturns(t *testing.T) {
+	inBothWorlds(t, func(t *testing.T) {
+		s := holdfasttest.NewServer(t)
+		m, other := s.NewManager(), s.NewManager()
+		for name, locks := range map[string][]holdfast.Locker{
+			"mutex":   {m.Mutex("mutex")},
+			"fair":    {m.FairMutex("fair")},
+			"write":   {m.RWMutex("write")},
+			"readers": {m.RWMutex("readers").RLocker(), m.RWMutex("readers").RLocker(), other.RWMutex("readers").RLocker()},
+			"fixed":   {m.Mutex("fixed", holdfast.WithFixedLease(time.Hour))},
+		} {
+			var leases []*holdfast.Lease
+			var ends []context.Context
+			for _, l := range locks {
+				lease := s.Hold(l)
+				leases, ends = append(leases, lease), append(ends, lease.Context(t.Context()))
+			}
+			s.Lose(name)
+			for i, lease := range leases {
+				wantLost(t, lease, holdfast.LostDeleted)
+				<-ends[i].Done() // cancelled right behind the end of the lease
+				if err := lease.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLeaseLost) {
+					t.Errorf("%s: Unlock returns %v", name, err)
+				}
+			}
+		}
+	})
+}
+
+// The lock that is lost goes to whoever waits for it, in the Manager of the holder too, and that one keeps it.
+func TestLose_GivesTheLockToTheNext(t *testing.T) {
+	inBothWorlds(t, func(t *testing.T) {
+		s := holdfasttest.NewServer(t)
+		m := s.NewManager()
+		for _, next := range []*holdfast.Manager{m, s.NewManager()} {
+			lease := s.Hold(m.FairMutex("x")) // its waiters stand in Redis, those of its own process as well
+			waiting := next.FairMutex("x").LockAsync(t.Context())
+			s.AwaitWaiters("x", 1)
+			s.Lose("x")
+			wantLost(t, lease, holdfast.LostDeleted)
+			got := <-waiting
+			if got.Err != nil {
+				t.Fatal(got.Err)
+			}
+			if err := got.Lease.Unlock(t.Context()); err != nil {
+				t.Errorf("Unlock of the next one: %v", err)
+			}
+		}
+	})
+}
+
+// A Manager that the test has made itself learns of a loss at its next renewal.
+func TestLose_OfManagersOfTheCaller(t *testing.T) {
+	inBothWorlds(t, func(t *testing.T) {
+		s := holdfasttest.NewServer(t)
+		m, err := holdfast.New(s.Client(), holdfast.WithLease(300*time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(t.Context())
+		lease := s.Hold(m.Mutex("x"))
+		s.Lose("x")
+		<-lease.Done()
+		wantLost(t, lease, holdfast.LostDeleted)
+	})
+}
+
+func TestLose_FailsWhereNothingIsHeld(t *testing.T) {
+	failed := failure(func(tb *recorder) {
+		s := holdfasttest.NewServer(tb)
+		s.Hold(s.NewManager().Mutex("jobs"))
+		s.Lose("job")
+	})
+	wantFailure(t, failed, `holdfasttest: Lose: nobody holds "job"; held are ["jobs"]`)
+	failed = failure(func(tb *recorder) {
+		s := holdfasttest.NewServer(tb)
+		s.Hold(s.NewManager().Mutex("job"))
+		s.Down()
+		s.Lose("job")
+	})
+	wantFailure(t, failed, "holdfasttest: Lose: holdfast: redis unavailable")
+}
+
+// A lease lives through an outage that is shorter than it, and ends at its deadline in one that is not.
+func TestDown_LeasesOutliveShortOutages(t *testing.T) {
+	for name, away := range map[string]func(*holdfasttest.Server){"down": (*holdfasttest.Server).Down, "hanging": (*holdfasttest.Server).Hang} {
+		t.Run(name, func(t *testing.T) {
+			inBothWorlds(t, func(t *testing.T) {
+				s := holdfasttest.NewServer(t)
+				m := s.NewManager(holdfast.WithLease(2 * time.Second))
+				lease := s.Hold(m.Mutex("x"))
+				before := lease.Deadline()
+				away(s)
+				select {
+				case <-time.After(800 * time.Millisecond): // a renewal has failed
+				case <-lease.Done():
+					t.Fatal("lost in a short outage")
+				}
+				if lease.Deadline() != before {
+					t.Error("renewed while Redis was away")
+				}
+				s.Up()
+				for lease.Deadline() == before && lease.Err() == nil {
+					time.Sleep(time.Millisecond) // until it is renewed
+				}
+				if !lease.Valid() {
+					t.Fatal("lost although Redis was back in time")
+				}
+				away(s)
+				<-lease.Done()
+				wantLost(t, lease, holdfast.LostDeadline)
+				s.Up()
+				again := s.Hold(m.Mutex("x"))
+				if err := again.Unlock(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Callers are told of an outage, not of another holder; one that waits is served when Redis is back.
+func TestDown_CallersAreTold(t *testing.T) {
+	inBothWorlds(t, func(t *testing.T) {
+		s := holdfasttest.NewServer(t)
+		m := s.NewManager()
+		s.Down()
+		_, err := m.Mutex("x").TryLock(t.Context())
+		if !errors.Is(err, holdfast.ErrUnavailable) || !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("TryLock: %v", err)
+		}
+		waiting := m.Mutex("x").LockAsync(t.Context())
+		select {
+		case got := <-waiting:
+			t.Fatalf("Lock in an outage: %v", got.Err)
+		case <-time.After(100 * time.Millisecond):
+		}
+		s.Up()
+		if got := <-waiting; got.Err != nil {
+			t.Errorf("Lock after the outage: %v", got.Err)
+		}
+		if _, err := s.NewManager().Mutex("x").TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
+			t.Errorf("TryLock after the outage: %v", err)
+		}
+	})
+}
+
+// A silent Redis keeps nobody longer than the context.
+func TestHang_ContextsBoundCalls(t *testing.T) {
+	inBothWorlds(t, func(t *testing.T) {
+		s := holdfasttest.NewServer(t)
+		m := s.NewManager()
+		s.Hang()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := m.Mutex("x").Lock(ctx); !errors.Is(err, holdfast.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Lock: %v", err)
+		}
+		s.Up()
+		lease := s.Hold(m.Mutex("x"))
+		if err := lease.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A restart loses locks: others can take them at once, and the holder learns of it at its next renewal.
+func TestRestart_LosesData(t *testing.T) {
+	inBothWorlds(t, func(t *testing.T) {
+		s := holdfasttest.NewServer(t)
+		m, other := s.NewManager(holdfast.WithLease(300*time.Millisecond)), s.NewManager()
+		lease := s.Hold(m.Mutex("x"))
+		s.Restart()
+		s.Hold(other.Mutex("x"))
+		<-lease.Done()
+		wantLost(t, lease, holdfast.LostStolen)
+	})
+}
+
+// Restart leaves Redis as reachable as it was.
+func TestRestart_DoesNotEndAnOutage(t *testing.T) {
+	inBothWorlds(t, func(t *testing.T) {
+		s := holdfasttest.NewServer(t)
+		m := s.NewManager()
+		s.Down()
+		s.Restart()
+		if _, err := m.Mutex("x").TryLock(t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("TryLock: %v", err)
+		}
+	})
+}
+
+// Up without an outage changes nothing.
+func TestUp_OfAServerThatIsUp(t *testing.T) {
+	s := holdfasttest.NewServer(t)
+	lease := s.Hold(s.NewManager().Mutex("x"))
+	s.Up()
+	if err := lease.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

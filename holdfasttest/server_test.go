@@ -1,0 +1,180 @@
+package holdfasttest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+)
+
+// Managers of one server exclude each other, and those of two servers do not.
+func TestServer_ManagersShareItsLocks(t *testing.T) {
+	inBothWorlds(t, func(t *testing.T) {
+		s, apart := holdfasttest.NewServer(t), holdfasttest.NewServer(t)
+		s.Hold(s.NewManager().Mutex("x"))
+		if _, err := s.NewManager().Mutex("x").TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
+			t.Errorf("beside another Manager: %v", err)
+		}
+		apart.Hold(apart.NewManager().Mutex("x"))
+	})
+}
+
+// Code under test may make its client and its Manager itself, and close them.
+func TestServer_ServesClientsOfTheCaller(t *testing.T) {
+	inBothWorlds(t, func(t *testing.T) {
+		s := holdfasttest.NewServer(t)
+		for _, client := range []*redis.Client{s.Client(), redis.NewClient(s.Options())} {
+			m, err := holdfast.New(client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lease := s.Hold(m.Mutex("x"))
+			if err := lease.Unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := m.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := client.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// The end of the test ends what was made from the server, whatever state that is in: locks are held, callers wait, Redis is away.
+func TestServer_ClosesEverythingAtTheEnd(t *testing.T) {
+	for name, fault := range map[string]func(*holdfasttest.Server){
+		"healthy":   func(*holdfasttest.Server) {},
+		"down":      (*holdfasttest.Server).Down,
+		"hanging":   (*holdfasttest.Server).Hang,
+		"restarted": (*holdfasttest.Server).Restart,
+		"both":      func(s *holdfasttest.Server) { s.Down(); s.Hang() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBothWorlds(t, func(t *testing.T) {
+				var wg sync.WaitGroup
+				t.Cleanup(wg.Wait) // runs after the server's: its callers have ended by then
+				s := holdfasttest.NewServer(t)
+				m, other := s.NewManager(), s.NewManager()
+				for _, l := range []holdfast.Locker{m.Mutex("mutex"), m.FairMutex("fair"), m.RWMutex("rw")} {
+					s.Hold(l)
+				}
+				for _, l := range []holdfast.Locker{other.Mutex("mutex"), other.FairMutex("fair"), other.RWMutex("rw").RLocker(), m.Mutex("mutex")} {
+					wg.Go(func() {
+						if lease, err := l.Lock(context.Background()); err == nil {
+							<-lease.Done() // the holder's Manager was closed before its own
+						} else if !errors.Is(err, holdfast.ErrClosed) {
+							t.Errorf("a caller that waits at the end: %v", err)
+						}
+					})
+				}
+				for _, name := range []string{"mutex", "fair", "rw"} {
+					s.AwaitWaiters(name, 1)
+				}
+				fault(s)
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				_, _ = other.Mutex("other").Lock(ctx) // keeps clients busy in the outage
+			})
+		})
+	}
+}
+
+// Close may come early and more than once, and what comes after it fails.
+func TestServer_CloseIsTheEnd(t *testing.T) {
+	inBothWorlds(t, func(t *testing.T) {
+		s := holdfasttest.NewServer(t)
+		m := s.NewManager()
+		lease := s.Hold(m.Mutex("x"))
+		s.Close()
+		s.Close()
+		if err := lease.Err(); !errors.Is(err, holdfast.ErrClosed) {
+			t.Errorf("the lease: %v", err)
+		}
+		if _, err := m.Mutex("x").TryLock(t.Context()); !errors.Is(err, holdfast.ErrClosed) {
+			t.Errorf("the Manager: %v", err)
+		}
+		failed := failure(func(tb *recorder) {
+			s := holdfasttest.NewServer(tb)
+			s.Close()
+			s.NewManager()
+		})
+		wantFailure(t, failed, "holdfasttest: the server is closed")
+	})
+}
+
+func TestServer_RefusesBadOptions(t *testing.T) {
+	failed := failure(func(tb *recorder) { holdfasttest.NewServer(tb).NewManager(holdfast.WithLease(-1)) })
+	wantFailure(t, failed, "holdfasttest: NewManager: ", "WithLease")
+}
+
+// Without a test what would fail it panics.
+func TestStart_PanicsWhereATestFails(t *testing.T) {
+	s := holdfasttest.Start()
+	defer s.Close()
+	defer func() {
+		if got := recover(); got != `holdfasttest: Lose: nobody holds "x"; held are []` {
+			t.Errorf("panic %v", got)
+		}
+	}()
+	s.Lose("x")
+}
+
+// Several servers make a Redlock, which survives the loss of one of them.
+func TestServer_ThreeMakeARedlock(t *testing.T) {
+	inBothWorlds(t, func(t *testing.T) {
+		var servers []*holdfasttest.Server
+		var members []holdfast.Locker
+		for range 3 {
+			s := holdfasttest.NewServer(t)
+			servers, members = append(servers, s), append(members, s.NewManager().Mutex("x"))
+		}
+		lock, err := holdfast.NewRedlock(members...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		servers[1].Down()
+		lease := servers[0].Hold(lock)
+		if !slices.Equal(servers[2].Held(), []string{"x"}) {
+			t.Errorf("held at a server that is up: %q", servers[2].Held())
+		}
+		if err := lease.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Many tests in parallel have a server each.
+func TestServer_ManyAtATime(t *testing.T) {
+	for range 200 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			s := holdfasttest.NewServer(t)
+			lease := s.Hold(s.NewManager().Mutex("x"))
+			if err := lease.Unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// BenchmarkServer is what a test pays: a server, a Manager, one lock, and the end.
+func BenchmarkServer(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		s := holdfasttest.Start()
+		lease := s.Hold(s.NewManager().Mutex("x"))
+		if err := lease.Unlock(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		s.Close()
+	}
+}

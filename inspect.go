@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
-	"github.com/holdfast-go/holdfast/internal/seam"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -210,33 +209,6 @@ func (e *entry) checkNow() {
 		}
 		e.m.executor.Submit(e.m.newRenewal(h.rest(), h.kind == readKind, h))
 	}
-}
-
-func init() {
-	seam.Recheck = func(m any, key string) []<-chan struct{} { return m.(*Manager).recheck(key) }
-}
-
-// recheck is checkNow for a key, of whatever kind. It returns the ends of the leases on it.
-func (m *Manager) recheck(key string) (ends []<-chan struct{}) {
-	for family := range families {
-		e := m.existing(family, key)
-		if e == nil {
-			continue
-		}
-		var leases []*Lease
-		e.mu.Lock()
-		for _, h := range e.holdsLocked() {
-			for l := h.leases; l != nil; l = l.next {
-				leases = append(leases, l)
-			}
-		}
-		e.mu.Unlock()
-		for _, l := range leases {
-			ends = append(ends, l.Done())
-		}
-		e.checkNow()
-	}
-	return ends
 }
 
 // Whether a script may be executed twice.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/seam"
 )
 
 // How a hold ends without being given back: it is lost, or its time is over.
@@ -151,6 +153,28 @@ func (e *entry) closeHoldLocked(h *hold, now time.Time) (announce func()) {
 	r := e.startReleaseLocked(h, false, nil)
 	r.held = leased && !converting // the downgrade became a release too, and one of the two finds nothing
 	return func() { announceAll(all) }
+}
+
+func init() {
+	seam.Lose = func(m any, key string) { m.(*Manager).lose(key) }
+}
+
+// lose ends all holds of a key, of whatever kind, as missed does.
+func (m *Manager) lose(key string) {
+	for family := range families {
+		e := m.existing(family, key)
+		if e == nil {
+			continue
+		}
+		e.mu.Lock()
+		var all []ended
+		for _, h := range e.holdsLocked() {
+			all = append(all, e.loseLocked(h, LostDeleted)...)
+		}
+		e.stepLocked()
+		e.mu.Unlock()
+		e.announceLoss(all, LostDeleted)
+	}
 }
 
 // missed is called when a renewal, of the read side if read, did not find h in Redis. It

@@ -44,36 +44,28 @@ func (s *Server) Restart() {
 	}
 }
 
-// Lose takes the lock of that name away from its holders, as an operator does with [holdfast.Manager.ForceUnlock]: their leases end with
-// [holdfast.ErrLeaseLost], whose reason is [holdfast.LostDeleted], and the lock goes to whoever waits for it. If the holders'
-// Managers were made by NewManager, the leases have ended when Lose returns. Other Managers notice it at their next renewal, at most a third
-// of the lease later.
+// Lose takes the lock of that name away from its holders, as an operator does with [holdfast.Manager.ForceUnlock]. If the holders' Managers
+// were made by NewManager, their leases, and contexts of these, have ended when Lose returns, with a [holdfast.LostError] whose Reason is
+// [holdfast.LostDeleted]. Other Managers notice it at their next renewal, at most a third of the lease later. The lock goes to
+// the next one that waits for it.
 //
 // It fails the test if nobody holds the lock, or if Redis is away.
 func (s *Server) Lose(name string) {
 	s.tb.Helper()
+	info, err := s.look.Inspect(context.Background(), name)
+	if err != nil {
+		s.fatalf("Lose: %v", err)
+	}
+	if !info.Held {
+		s.fatalf("Lose: nobody holds %q; held are %q", name, s.Held())
+	}
 	s.mu.Lock()
 	managers := s.managers
 	s.mu.Unlock()
-	var ends []<-chan struct{}
-	for _, m := range managers { // before the lock goes to somebody else
-		ends = append(ends, seam.Recheck(m, name)...)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if freed, err := s.look.ForceUnlock(ctx, name); err != nil {
-		s.fatalf("Lose: %v", err)
-	} else if !freed {
-		s.fatalf("Lose: nobody holds %q; held are %q", name, s.Held())
-	}
 	for _, m := range managers {
-		seam.Recheck(m, name)
+		seam.Lose(m, name) // before another one can have the lock
 	}
-	for _, end := range ends {
-		select {
-		case <-end:
-		case <-ctx.Done():
-			s.fatalf("Lose: a lease of %q has not ended within %v", name, patience)
-		}
+	if _, err := s.look.ForceUnlock(context.Background(), name); err != nil {
+		s.fatalf("Lose: %v", err)
 	}
 }

@@ -20,28 +20,38 @@ func wantLost(t *testing.T, lease *holdfast.Lease, reason holdfast.LostReason) {
 	}
 }
 
-// When Lose returns, the leases have ended, of all kinds and of all holders, and contexts with them.
+// When Lose returns, the leases have ended, of all kinds and of all holders, and with them their contexts and what derives
+// from these.
 func TestLose_EndsLeasesBeforeItReturns(t *testing.T) {
 	inBothWorlds(t, func(t *testing.T) {
 		s := holdfasttest.NewServer(t)
 		m, other := s.NewManager(), s.NewManager()
+		both, err := holdfast.NewMulti(m.Mutex("one"), m.Mutex("two"))
+		if err != nil {
+			t.Fatal(err)
+		}
 		for name, locks := range map[string][]holdfast.Locker{
 			"mutex":   {m.Mutex("mutex")},
 			"fair":    {m.FairMutex("fair")},
 			"write":   {m.RWMutex("write")},
 			"readers": {m.RWMutex("readers").RLocker(), m.RWMutex("readers").RLocker(), other.RWMutex("readers").RLocker()},
 			"fixed":   {m.Mutex("fixed", holdfast.WithFixedLease(time.Hour))},
+			"two":     {both},
 		} {
 			var leases []*holdfast.Lease
-			var ends []context.Context
+			var works []context.Context
 			for _, l := range locks {
 				lease := s.Hold(l)
-				leases, ends = append(leases, lease), append(ends, lease.Context(t.Context()))
+				work, cancel := context.WithCancel(lease.Context(t.Context()))
+				defer cancel()
+				leases, works = append(leases, lease), append(works, work)
 			}
 			s.Lose(name)
 			for i, lease := range leases {
 				wantLost(t, lease, holdfast.LostDeleted)
-				<-ends[i].Done() // cancelled right behind the end of the lease
+				if works[i].Err() == nil || !errors.Is(context.Cause(works[i]), holdfast.ErrLeaseLost) {
+					t.Errorf("%s: work goes on: %v", name, context.Cause(works[i]))
+				}
 				if err := lease.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLeaseLost) {
 					t.Errorf("%s: Unlock returns %v", name, err)
 				}
@@ -56,7 +66,7 @@ func TestLose_GivesTheLockToTheNext(t *testing.T) {
 		s := holdfasttest.NewServer(t)
 		m := s.NewManager()
 		for _, next := range []*holdfast.Manager{m, s.NewManager()} {
-			lease := s.Hold(m.FairMutex("x")) // its waiters stand in Redis, those of its own process as well
+			lease := s.Hold(m.FairMutex("x")) // in its queue in Redis waiters of its own process stand as well
 			waiting := next.FairMutex("x").LockAsync(t.Context())
 			s.AwaitWaiters("x", 1)
 			s.Lose("x")

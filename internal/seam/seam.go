@@ -1,6 +1,6 @@
 // Package seam is what holdfasttest needs of the library and users must not have.
 package seam
 
-// Recheck has a *holdfast.Manager ask Redis whether what it holds of a key is still there, instead of finding out at the next
-// renewal. It returns the channels that are closed when these leases end. Package holdfast sets it when it is initialized.
-var Recheck func(manager any, key string) []<-chan struct{}
+// Lose ends what a *holdfast.Manager holds of a key, as if a renewal had been told that the key is gone. When it returns, the leases and
+// their contexts have ended. Package holdfast sets it when it is initialized.
+var Lose func(manager any, key string)

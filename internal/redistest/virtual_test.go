@@ -1,0 +1,123 @@
+package redistest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// virtually runs f in a bubble with a virtual server and a client behind a proxy that is in use.
+func virtually(t *testing.T, f func(t *testing.T, s *Server, p *Proxy, c *redis.Client)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := StartVirtual(t)
+		p := s.Proxy(t)
+		c := p.ClientWith(t, func(o *redis.Options) { o.MaxRetries, o.ReadTimeout = -1, time.Second })
+		if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		f(t, s, p, c)
+	})
+}
+
+// Rules hit what they hit on a network.
+func TestVirtual_ProxysRules(t *testing.T) {
+	virtually(t, func(t *testing.T, s *Server, p *Proxy, c *redis.Client) {
+		ctx, get := t.Context(), func() string { return s.Admin().Get(context.Background(), "k").Val() }
+		p.LoseReply(Command("set"), 1)
+		if err := c.Set(ctx, "k", "ran", 0).Err(); err == nil || get() != "ran" {
+			t.Errorf("a lost reply: %v, %q", err, get())
+		}
+		p.LoseRequest(Command("set"), 1)
+		if err := c.Set(ctx, "k", "never", 0).Err(); err == nil || get() != "ran" {
+			t.Errorf("a lost request: %v, %q", err, get())
+		}
+		gate := p.HoldRequest(Command("set"))
+		if err := c.Set(ctx, "k", "late", 0).Err(); err == nil || get() != "ran" { // the client closes its connection
+			t.Errorf("a request at the gate: %v, %q", err, get())
+		}
+		gate.Release()
+		Eventually(t, patience, "the late copy arrives", func() bool { return get() == "late" })
+		p.Delay(time.Minute, 0)
+		begin := time.Now()
+		if err := p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = time.Hour }).Get(ctx, "k").Err(); err != nil || time.Since(begin) < 2*time.Minute || time.Since(begin) > 2*time.Minute+time.Second {
+			t.Errorf("delayed in each direction: %v, %v", err, time.Since(begin))
+		}
+	})
+}
+
+// What stands still answers greetings, and nothing else, and loses nothing of what it was sent.
+func TestVirtual_Silence(t *testing.T) {
+	for name, silence := range map[string]struct{ begin, end func(*Server, *Proxy) }{
+		"paused": {func(s *Server, _ *Proxy) { s.Pause() }, func(s *Server, _ *Proxy) { s.Resume() }},
+		"frozen": {func(_ *Server, p *Proxy) { p.Freeze(true) }, func(_ *Server, p *Proxy) { p.Freeze(false) }},
+		"stalled": {func(s *Server, _ *Proxy) {
+			go s.Admin().Do(context.Background(), "debug", "sleep", "3")
+			synctest.Wait()
+		},
+			func(*Server, *Proxy) { time.Sleep(3 * time.Second) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T, s *Server, p *Proxy, c *redis.Client) {
+				silence.begin(s, p)
+				begin := time.Now()
+				err := c.Set(t.Context(), "k", "late", 0).Err()
+				if err == nil || time.Since(begin) != time.Second {
+					t.Errorf("answered after %v: %v", time.Since(begin), err)
+				}
+				begin = time.Now()
+				err = p.ClientWith(t, func(o *redis.Options) { o.MaxRetries, o.ReadTimeout = -1, time.Second }).Get(t.Context(), "k").Err()
+				if err == nil || time.Since(begin) != time.Second { // the greetings took none of it
+					t.Errorf("a new connection: answered after %v: %v", time.Since(begin), err)
+				}
+				silence.end(s, p)
+				Eventually(t, patience, "it is executed, though its client has gone", func() bool { return c.Get(t.Context(), "k").Val() == "late" })
+			})
+		})
+	}
+}
+
+// A server that is restarted keeps its data only with WithAOF.
+func TestVirtual_Restart(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var opts []ServerOption
+			if keep {
+				opts = append(opts, WithAOF())
+			}
+			s := StartVirtual(t, opts...)
+			s.Admin().Set(t.Context(), "k", "v", 0)
+			s.Kill()
+			if err := s.Client(t).Ping(t.Context()).Err(); err == nil {
+				t.Error("a dead server answers")
+			}
+			s.Restart()
+			if got := s.Admin().Exists(t.Context(), "k").Val() == 1; got != keep {
+				t.Errorf("kept %v, want %v", got, keep)
+			}
+		})
+	}
+}
+
+// A monitor has the lines of MONITOR.
+func TestVirtual_Monitor(t *testing.T) {
+	virtually(t, func(t *testing.T, s *Server, _ *Proxy, c *redis.Client) {
+		m := s.Monitor(t)
+		c.Eval(t.Context(), "return redis.call('get', KEYS[1])", []string{"k"})
+		m.Wait(t, `lua] "get" "k"`, patience)
+		c.Echo(t.Context(), "that is all")
+		if line := m.Wait(t, "that is all", patience); !strings.Contains(line, `[0 client:`) || !strings.Contains(line, `"echo"`) {
+			t.Errorf("got %q", line)
+		}
+	})
+}
+
+// A command that only a real server knows fails the test: its answer would prove nothing.
+func TestVirtual_UnknownCommandsFailTheTest(t *testing.T) {
+	wantFailure(t, "needs a real server", func(tb testing.TB) {
+		StartVirtual(tb).Admin().Do(context.Background(), "blpop", "k", "1")
+	})
+}

@@ -1,12 +1,28 @@
-# Everything that CI does, it does through these targets.
+# Everything that CI does, it does through these targets. make help lists them.
 
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# One line for each package that has ended, then what has failed, and how. VERBOSE=1 names each test.
+GOTESTSUM = gotest.tools/gotestsum@v1.13.0
+TESTS = $(GO) run $(GOTESTSUM) --format $(if $(VERBOSE),testname,pkgname) --hide-summary skipped --
+STEPS = MAKE="$(MAKE)" sh tools/steps.sh
 
-.PHONY: test check redis fmt vet lint unit stress chaos safety simulate soak topology demo bench bench-quick bench-once bench-test fuzz interop
+.PHONY: help check test ci night redis fmt vet lint unit real stress chaos safety simulate soak topology demo examples platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short
 
-# What a newcomer types: it needs Go, and installs redis-server if it is missing.
-test: redis fmt vet lint unit
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+check: ## after each change, in a minute: format, vet, lint, and the tests that need no server
+	@$(STEPS) fmt vet lint unit
+
+test: redis ## what README says: the same, and all tests on real servers; it installs redis-server if it is missing
+	@$(STEPS) fmt vet lint real
+
+ci: ## all that must pass before anything lands
+	@.ci/run
+
+night: redis ## hours of random worlds, planted bugs, chaos, soak, fuzzing and other servers: make night HOURS=8
+	@$(STEPS) night-worlds night-chaos night-fuzz stress soak topology servers
 
 redis: ## install redis-server with the system's package manager, if it is missing
 	@sh tools/install-redis.sh
@@ -14,7 +30,7 @@ redis: ## install redis-server with the system's package manager, if it is missi
 fmt: ## fail if a file is not formatted
 	@files=$$(gofmt -l .) || exit 1; if [ -n "$$files" ]; then echo "gofmt would change:" $$files; exit 1; fi
 
-vet:
+vet: ## go vet, here and in bench/
 	$(GO) vet ./...
 	cd bench && $(GO) vet ./...
 
@@ -22,15 +38,15 @@ lint: ## honnef.co/go/tools, fetched by the Go tool
 	$(GO) run $(STATICCHECK) ./...
 	cd bench && $(GO) run $(STATICCHECK) ./...
 
-unit: ## all tests, on real servers; they mostly wait, so more run at a time than there are cores, of one package
-	$(GO) test -race -shuffle=on -p 1 -parallel 6 -timeout 30m ./...
-	$(GO) test -run '^TestCost_' . # the race detector allocates for itself
-	$(GO) test ./internal/model # all states: under the race detector it visits those of one fault
-	@test -f interop/target/current/redisson-peer.jar || echo "unit: skipped the tests beside real Redisson, which make interop runs"
+unit: ## the tests that need no server: the suite and the simulation in fake time, and what is pure
+	@$(TESTS) -short -run '^Test(Virtual_|Docs|README_|Safety|Scripts|Imports|Architecture|Files)' -timeout 5m .
+	@$(TESTS) -short -timeout 5m ./internal/sim ./tools/... $(addprefix ./internal/,parking renewal validity voting wire)
 
-check: fmt ## in a minute and without a server: the suite and the simulation in fake time, and what is pure
-	$(GO) test -run '^TestVirtual_' -timeout 5m .
-	$(GO) test -timeout 5m ./internal/sim $(addprefix ./internal/,parking renewal validity voting wire)
+real: redis ## all tests, with the race detector; they mostly wait, so more run at a time than there are cores
+	@$(TESTS) -race -shuffle=on -p 1 -parallel 6 -timeout 30m ./...
+	@$(TESTS) -run '^TestCost_' . # the race detector allocates for itself
+	@$(TESTS) ./internal/model # all states: under the race detector it visits those of one fault
+	@test -f interop/target/current/redisson-peer.jar || echo "skipped: the tests beside real Redisson, which make interop runs"
 
 stress: redis ## the tests again and again: make stress COUNT=20
 	$(GO) test -race -shuffle=on -parallel 6 -count=$(or $(COUNT),5) -timeout 24h . ./internal/...
@@ -76,6 +92,30 @@ fuzz: ## each fuzz target so many times: make fuzz FUZZTIME=20000x; with a time,
 
 demo: ## the flash sale, on an embedded server
 	$(GO) run ./cmd/holdfast demo
+
+examples: ## each program of examples/, on the embedded server
+	@set -e; for e in examples/*/; do echo "--- $$e"; $(GO) run "./$$e"; done
+
+platforms: ## other platforms compile
+	GOOS=windows GOARCH=386 CGO_ENABLED=0 $(GO) vet ./...
+
+servers: redis ## the tests on Valkey 9.1, Redis 8.2 and Redis 6.2: make servers SERVERS=valkey-9.1.2
+	@sh tools/servers.sh all $(SERVERS)
+
+servers-short: redis ## a part of them on Valkey 9.1 and Redis 8.2
+	@sh tools/servers.sh short valkey-9.1.2 redis-8.2.3
+
+.PHONY: night-worlds night-chaos night-fuzz
+HOURS ?= 8
+
+night-worlds: # a world takes about a tenth of a second
+	@$(MAKE) --no-print-directory simulate SEED=$$(date +%s) SEEDS=$$(($(HOURS) * 10000))
+
+night-chaos:
+	@$(MAKE) --no-print-directory chaos CHAOS_ARGS="-duration $$(($(HOURS) * 8))m"
+
+night-fuzz:
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=100000x
 
 bench: redis ## the comparison with other libraries, in three quarters of an hour; writes bench/results and the README's figures
 	cd bench && $(GO) run ./cmd/report -readme ../README.md

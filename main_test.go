@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -60,9 +59,9 @@ func TestMain(m *testing.M) {
 	roles[callersRole] = redlockCallers
 	roles[crowdRole] = crowdProcess
 	redistest.RunRole(roles)
-	tb := &mainTB{}
 	flag.Parse()
-	if !strings.HasPrefix(flag.Lookup("test.run").Value.String(), "^TestVirtual_") { // make check needs no server
+	tb := &mainTB{}
+	if !testing.Short() { // make check needs no server
 		addr = redistest.Start(tb, redistest.WithoutPassword()).Addr()
 	}
 	code := m.Run()

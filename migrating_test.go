@@ -67,6 +67,9 @@ func store(_ context.Context, token uint64) error {
 func charge(ctx context.Context) error { return ctx.Err() }
 
 func TestMigrating_ProgramsRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: tests that need a server do not run")
+	}
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
 	locks, err := newLocks(client)

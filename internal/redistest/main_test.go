@@ -70,6 +70,9 @@ func (f *fakeTB) Fatalf(s string, a ...any) { f.Errorf(s, a...); runtime.Goexit(
 // would, and returns whether it failed and what it logged.
 func runFake(t *testing.T, test func(tb testing.TB)) (failed bool, log string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: tests that need a server do not run")
+	}
 	f := &fakeTB{TB: t}
 	run := func(fn func()) {
 		done := make(chan struct{})

@@ -67,19 +67,19 @@ func TestClosed_ClusterClient(t *testing.T) {
 // Each call on a client that was closed before its manager ends, and what waited does: over a cluster's client as over
 // one of Sentinel's.
 func TestClosed_EachCall(t *testing.T) {
-	for name, start := range map[string]func() (client, other redis.UniversalClient){
-		"cluster": func() (client, other redis.UniversalClient) {
+	for name, start := range map[string]func(t *testing.T) (client, other redis.UniversalClient){
+		"cluster": func(t *testing.T) (client, other redis.UniversalClient) {
 			c := redistest.StartCluster(t)
 			return c.Client(t), c.Client(t)
 		},
-		"Sentinel": func() (client, other redis.UniversalClient) {
+		"Sentinel": func(t *testing.T) (client, other redis.UniversalClient) {
 			s := redistest.StartSentinel(t, 1)
 			return s.Client(t), s.Client(t)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, other := start()
+			client, other := start(t)
 			m := manager(t, client, holdfast.WithLease(time.Hour))
 			holder := manager(t, other, holdfast.WithLease(time.Hour))
 			locks := map[string]func(m *holdfast.Manager) holdfast.Locker{

@@ -87,7 +87,8 @@ func (g expression) call() string {
 	case 22:
 		return fmt.Sprintf("math.%s(%s, %s)", g.of("max", "min"), g.number(), g.number())
 	}
-	return fmt.Sprintf("%s %s %s", g.value(), g.of("+", "-", "*", "/", "%", "^", "..", "==", "~=", "<", "<=", "and", "or"), g.value())
+	// Not ^: the sign of what is no number depends on the processor.
+	return fmt.Sprintf("%s %s %s", g.value(), g.of("+", "-", "*", "/", "%", "..", "==", "~=", "<", "<=", "and", "or"), g.value())
 }
 
 // script returns a script that answers with what call returns: how many values, their types and texts.

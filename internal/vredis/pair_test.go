@@ -157,7 +157,7 @@ func (p *pair) alike(cmd []string, a, b string) bool {
 // differsElsewhere matches commands that later servers than Redis 7.0 answer in another way: they know no hexadecimal numbers and
 // no cursors that are no numbers, write some floating-point numbers shorter, allow
 // WAIT in scripts, queue commands of a MULTI without memory, and know ZRANK WITHSCORE.
-var differsElsewhere = regexp.MustCompile(`0x|scan( k\d)? \D|\d{17}|1e[1-9]\d|1e-7|0\.1|0\.3| -0( |$)|eval.* wait|^multi$|zrange.*  5|rank \S+ \S+ \S`)
+var differsElsewhere = regexp.MustCompile(`0x|scan( k\d)? \D|\d{17}|1e[1-9]\d|1e-7|0\.1|0\.3| -0( |$)|eval.* wait|^multi$|zrange.*  5|rank \S+ \S+ .`)
 
 // comparable are the commands that both servers are to answer alike.
 func (p *pair) comparable(list [][]string) [][]string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -263,6 +264,7 @@ func (m *Manager) askOnce(ctx context.Context, name string, repeat bool, call *c
 type question struct {
 	m      *Manager
 	repeat bool
+	copies atomic.Int32       // on their way, beside the call itself
 	done   chan command.Reply // buffered for the first event, which counts
 }
 
@@ -273,12 +275,22 @@ func (q *question) end(r command.Reply) {
 	}
 }
 
-func (q *question) Replied(_ *command.Call, r command.Reply) { q.end(r) }
-func (q *question) Overdue(*command.Call)                    { q.end(command.Reply{Err: q.m.executor.Silence()}) }
+// Replied is called by the executor. That a dead connection has ended says nothing while a copy is on its way.
+func (q *question) Replied(_ *command.Call, r command.Reply) {
+	if lost := r.Outcome == command.Unknown || r.Outcome == command.NotSent; q.copies.Add(-1) >= 0 && lost {
+		return
+	}
+	q.end(r)
+}
+
+func (q *question) Overdue(*command.Call) { q.end(command.Reply{Err: q.m.executor.Silence()}) }
 
 // Stranded is called by the executor when the connection is dead.
 func (q *question) Stranded(c *command.Call) {
 	if q.repeat {
-		q.m.executor.Submit(&command.Call{Script: c.Script, Args: c.Args, Handler: q, Patience: c.Patience})
+		q.copies.Add(1)
+		if !q.m.executor.Submit(&command.Call{Script: c.Script, Args: c.Args, Handler: q, Patience: c.Patience}) {
+			q.copies.Add(-1)
+		}
 	}
 }

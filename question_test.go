@@ -1,0 +1,36 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// The end of a dead connection is no answer to a question of which a copy is on its way over another one.
+func TestQuestion_CopyAnswers(t *testing.T) {
+	p := redistest.Start(t).Proxy(t)
+	m, err := New(p.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	if _, err := m.Inspect(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	gate := p.HoldReply(redistest.Command("eval")) // the first use of a script is sent in full
+	keys := wire.ForceReleaseKeys("a")
+	lock, rw := wire.Channels("a")
+	call := &command.Call{Script: forceRelease, Args: forceRelease.Args(len(keys), append(keys, m.publish, lock, rw)...), Patience: m.askPatience()}
+	q := &question{m: m, repeat: true, done: make(chan command.Reply, 1)}
+	q.Stranded(call)
+	gate.Wait(t)
+	q.Replied(call, command.Reply{Err: errors.New("i/o timeout"), Outcome: command.Unknown})
+	gate.Release()
+	if r := <-q.done; r.Outcome != command.Answered {
+		t.Errorf("%v, %v", r.Outcome, r.Err)
+	}
+}

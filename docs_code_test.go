@@ -19,7 +19,7 @@ import (
 // have tests of their own.
 func userDocs(t *testing.T) []string {
 	t.Helper()
-	return append([]string{"README.md", "docs/CHOOSING.md", "docs/SAFETY.md"}, glob(t, "examples/*.md", "examples/*/*.md")...)
+	return append([]string{"README.md", "docs/CHOOSING.md", "docs/SAFETY.md", "docs/TESTING.md"}, glob(t, "examples/*.md", "examples/*/*.md")...)
 }
 
 func glob(t *testing.T, patterns ...string) (files []string) {
@@ -55,7 +55,7 @@ func tidy(code string) string {
 // Each snippet is in a Go file that is compiled, mostly one that a test runs.
 func TestDocs_SnippetsAreCode(t *testing.T) {
 	var code strings.Builder
-	for _, f := range glob(t, "example*_test.go", "readme_test.go", "examples/*/*.go") {
+	for _, f := range glob(t, "example*_test.go", "readme_test.go", "examples/*/*.go", "holdfasttest/*_test.go") {
 		code.WriteString(tidy(read(t, f)))
 	}
 	all, n := code.String(), 0

@@ -18,7 +18,7 @@ func TestRedisson_HoldsWhateverTimeIsLeft(t *testing.T) {
 	for _, left := range []string{"50", "250"} {
 		next := otherScripts{}
 		next.replace(t, srv, "lock_acquire", func(text string) string {
-			return strings.Replace(text, "redis.call('pttl', KEYS[1]), not inbox_of(holder)", left+", not inbox_of(holder)", 1)
+			return strings.Replace(text, "call('pttl', lock), not inbox_of(holder)", left+", not inbox_of(holder)", 1)
 		})
 		next.replace(t, srv, "rw_acquire", func(text string) string {
 			return strings.Replace(text, "redis.call('pttl', lock), o.now, foreign}", left+", o.now, foreign}", 1)

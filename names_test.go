@@ -3,119 +3,15 @@ package holdfast_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // With a name mapper, errors, spans and log lines have the names as given.
-
-// renamed is a lock of some kind on three servers, or the first of them, whose managers have a name mapper.
-type renamed struct {
-	all      electorate
-	managers []*holdfast.Manager
-	others   []*holdfast.Manager // of another process
-	of       []makerWith         // of the parts
-	group    func(...holdfast.Locker) (holdfast.Locker, error)
-	names    []string // that errors may have
-	keys     []string // of the parts
-	log      *lines
-	spans    *tracetest.SpanRecorder
-}
-
-// makerWith makes a lock with options of its own.
-type makerWith func(*holdfast.Manager, string, ...holdfast.LockOption) holdfast.Locker
-
-func mutexWith(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
-	return m.Mutex(name, opts...)
-}
-
-func fairWith(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
-	return m.FairMutex(name, opts...)
-}
-
-func writeWith(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
-	return m.RWMutex(name, opts...)
-}
-
-func readWith(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
-	return m.RWMutex(name, opts...).RLocker()
-}
-
-// given are the names of the parts.
-var given = []string{"n0", "n1", "n2"}
-
-func newRenamed(t *testing.T, of []makerWith, group func(...holdfast.Locker) (holdfast.Locker, error), servers electorate) *renamed {
-	t.Helper()
-	r := &renamed{all: servers, of: of, group: group, names: slices.Clone(given[:len(of)]), spans: tracetest.NewSpanRecorder()}
-	if len(of) > 1 {
-		r.names = append(r.names, strings.Join(r.names, "+"))
-	}
-	log, option := logged()
-	r.log = log
-	mapper := holdfast.WithNameMapper(func(name string) string { return "mapped:" + name })
-	for _, srv := range servers {
-		r.managers = append(r.managers, managerOn(t, srv, mapper, option,
-			holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r.spans)))))
-		r.others = append(r.others, managerOn(t, srv, mapper))
-	}
-	for i := range of {
-		r.keys = append(r.keys, "mapped:"+given[i])
-	}
-	return r
-}
-
-// on returns the lock of one of the two processes.
-func (r *renamed) on(t *testing.T, managers []*holdfast.Manager, opts ...holdfast.LockOption) holdfast.Locker {
-	t.Helper()
-	var locks []holdfast.Locker
-	for i, of := range r.of {
-		locks = append(locks, of(managers[i%len(managers)], given[i], opts...))
-	}
-	if r.group == nil {
-		return locks[0]
-	}
-	l, err := r.group(locks...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-// each calls do with each part's server and key.
-func (r *renamed) each(do func(srv *redistest.Server, key string)) {
-	for i, key := range r.keys {
-		do(r.all[i%len(r.all)], key)
-	}
-}
-
-var firstQuoted = regexp.MustCompile(`"([^"]*)"`)
-
-// wantGiven checks that err is of a sentinel and names the lock as given, and says what it is mapped to only where
-// a key is what is wrong.
-func (r *renamed) wantGiven(t *testing.T, what string, err, is error) {
-	t.Helper()
-	says := fmt.Sprint(err)
-	first := firstQuoted.FindStringSubmatch(says)
-	if !errors.Is(err, is) || first == nil || !slices.Contains(r.names, first[1]) || strings.Contains(says, "mapped:") && !errors.Is(err, holdfast.ErrWrongKind) {
-		t.Errorf("%s: %v", what, err)
-	}
-	if lost := (*holdfast.LostError)(nil); errors.As(err, &lost) && !slices.Contains(r.names, lost.Name) {
-		t.Errorf("%s: lost %q", what, lost.Name)
-	}
-	if not := (*holdfast.ReleaseError)(nil); errors.As(err, &not) && !slices.Contains(r.names, not.Name) {
-		t.Errorf("%s: not released %q", what, not.Name)
-	}
-}
 
 // ways are calls that fail, of a lock that is free at first.
 var ways = map[string]func(*testing.T, *renamed){
@@ -256,22 +152,6 @@ var ways = map[string]func(*testing.T, *renamed){
 	},
 }
 
-// held waits until all parts are held: a Redlock has its last one later.
-func (r *renamed) held(t *testing.T) {
-	t.Helper()
-	r.each(func(srv *redistest.Server, key string) {
-		redistest.Eventually(t, patience, key+" is held", func() bool { return srv.Admin().Exists(t.Context(), key).Val() == 1 })
-	})
-}
-
-// told waits for a line of the log about each part.
-func (r *renamed) told(t *testing.T, line string) {
-	t.Helper()
-	for i := range r.of {
-		redistest.Eventually(t, patience, line, func() bool { return len(r.log.with(line+" lock="+given[i]+" ")) == 1 })
-	}
-}
-
 // Errors that name a lock do so as the caller gave it; what is wrong with the mapped name, or with a key, is said
 // behind that. So do spans and log lines.
 func TestErrors_NameTheLockAsGiven(t *testing.T) {
@@ -309,27 +189,6 @@ func TestErrors_NameTheLockAsGiven(t *testing.T) {
 				r.wantGivenElsewhere(t, way == "the key is of another kind")
 			})
 		}
-	}
-}
-
-// wantGivenElsewhere checks the spans and the log.
-func (r *renamed) wantGivenElsewhere(t *testing.T, ofAKey bool) {
-	t.Helper()
-	for _, m := range r.managers {
-		_ = m.Close(context.Background())
-	}
-	for _, s := range r.spans.Ended() {
-		for k, v := range attributes(s) {
-			if k == "holdfast.name" && !slices.Contains(r.names, v.AsString()) || strings.Contains(v.String(), "mapped:") {
-				t.Errorf("span %s: %s is %s", s.Name(), k, v.String())
-			}
-		}
-		if strings.Contains(s.Status().Description, "mapped:") && !ofAKey {
-			t.Errorf("span %s: %s", s.Name(), s.Status().Description)
-		}
-	}
-	if got := r.log.with("mapped:"); len(got) > 0 {
-		t.Errorf("%q", got)
 	}
 }
 

@@ -8,7 +8,7 @@
 //		other := server.NewManager() // another process
 //		lease := server.Hold(other.Mutex("order:7"))
 //		if err := shop.Pay(t.Context(), "7"); !errors.Is(err, ErrBusy) {
-//			t.Errorf("while somebody else has the lock: %v", err)
+//			t.Errorf("while another process has the lock: %v", err)
 //		}
 //		lease.Unlock(t.Context())
 //		if err := shop.Pay(t.Context(), "7"); err != nil {
@@ -22,7 +22,7 @@
 // The code under test is the real one: the Manager, go-redis and Holdfast's scripts are those of production. Only the server and the network
 // are replaced. [docs/TESTING.md] has more recipes, and says when a real server is needed.
 //
-// # Somebody else
+// # Another process
 //
 // Each Manager of [Server.NewManager] is what another process has. [Server.Hold] lets it hold a lock of any kind. To let it wait, call LockAsync and
 // then [Server.AwaitWaiters]:

@@ -40,7 +40,7 @@ func post(h http.Handler, path string) int {
 	return w.Code
 }
 
-// An HTTP handler that refuses what somebody else is working on. A test calls NewServer(t) instead of Start.
+// An HTTP handler that refuses an order that another request is working on. A test calls NewServer(t) instead of Start.
 func Example_handler() {
 	server := holdfasttest.Start()
 	defer server.Close()

@@ -49,7 +49,7 @@ func (s *Server) Restart() {
 // [holdfast.LostDeleted]. Other Managers notice it at their next renewal, at most a third of the lease later. The lock goes to
 // the next one that waits for it.
 //
-// It fails the test if nobody holds the lock, or if Redis is away.
+// It fails the test if the lock is free, or if Redis is away.
 func (s *Server) Lose(name string) {
 	s.tb.Helper()
 	info, err := s.look.Inspect(context.Background(), name)

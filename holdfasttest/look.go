@@ -30,7 +30,7 @@ func (s *Server) Hold(l holdfast.Locker) *holdfast.Lease {
 	return lease
 }
 
-// Held returns the names of the locks that somebody holds, sorted. At the end of a test they are those that the tested code has not given
+// Held returns the names of the locks that are held, sorted. At the end of a test they are those that the tested code has not given
 // back. It fails the test if Redis is away.
 func (s *Server) Held() []string {
 	s.tb.Helper()
@@ -40,7 +40,7 @@ func (s *Server) Held() []string {
 		name := key.(string)
 		info, err := s.look.Inspect(context.Background(), name)
 		if errors.Is(err, holdfast.ErrInvalidName) {
-			continue // a key beside a lock's own, or of somebody else
+			continue // a key beside a lock's own, or of another program
 		}
 		if err != nil {
 			s.fatalf("Held: %v", err)
@@ -53,7 +53,7 @@ func (s *Server) Held() []string {
 	return names
 }
 
-// AwaitHeld waits until somebody holds the lock of that name. It fails the test after 10 s.
+// AwaitHeld waits until the lock of that name is held. It fails the test after 10 s.
 func (s *Server) AwaitHeld(name string) {
 	s.tb.Helper()
 	s.await(name, "held", func(i holdfast.Info) bool { return i.Held })

@@ -23,7 +23,7 @@ func TestPayments_LockedOrder(t *testing.T) {
 	other := server.NewManager() // another process
 	lease := server.Hold(other.Mutex("order:7"))
 	if code := post(handler, "/orders/7/payment"); code != http.StatusLocked {
-		t.Errorf("while somebody else has the lock: %d", code)
+		t.Errorf("while another process has the lock: %d", code)
 	}
 	lease.Unlock(t.Context())
 	if code := post(handler, "/orders/7/payment"); code != http.StatusOK {
@@ -118,7 +118,7 @@ func TestWithdraw_GivesUp(t *testing.T) {
 		locks := server.NewManager()
 		lease := server.Hold(server.NewManager().Mutex("account:1"))
 		if err := withdraw(t.Context(), locks); !errors.Is(err, holdfast.ErrNotAcquired) {
-			t.Errorf("while somebody else has the lock: %v", err)
+			t.Errorf("while another process has the lock: %v", err)
 		}
 		lease.Unlock(t.Context())
 

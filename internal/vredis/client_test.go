@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// patience bounds the wait for one reply or message: a script may run forever.
+const patience = time.Minute
+
 // wire is a connection on which replies are read as they are, in one form for RESP2 and RESP3.
 type wire struct {
 	tb   testing.TB
@@ -36,7 +39,7 @@ func (w *wire) send(all ...[]string) {
 	for _, args := range all {
 		b = appendCommand(b, args)
 	}
-	_ = w.conn.SetDeadline(time.Now().Add(time.Minute)) // a script may run forever
+	_ = w.conn.SetWriteDeadline(time.Now().Add(patience))
 	if _, err := w.conn.Write(b); err != nil {
 		w.tb.Fatal(err)
 	}
@@ -47,8 +50,9 @@ func (w *wire) do(args ...string) string {
 	return w.read()
 }
 
-// read returns one reply as text.
+// read returns one reply as text, or a message.
 func (w *wire) read() string {
+	_ = w.conn.SetReadDeadline(time.Now().Add(patience))
 	text, err := w.next()
 	if err != nil {
 		w.tb.Fatal(err)

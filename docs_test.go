@@ -3,13 +3,12 @@ package holdfast_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/holdfast-go/holdfast"
 )
 
 func read(t *testing.T, file string) string {
@@ -21,44 +20,63 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// The program at the top of the README is the body of Example, which runs, on a server
-// of the usual address.
+// The program at the top of the README is the body of Example, which runs on a server of the usual address. It is a
+// whole program: it is built here as a reader would copy it, and prints what Example prints.
 func TestREADME_ProgramIsTheExample(t *testing.T) {
 	_, body, _ := strings.Cut(read(t, "example_test.go"), "func Example() {\n")
-	body, _, ok := strings.Cut(body, "\t// Output:")
+	body, output, ok := strings.Cut(body, "\t// Output: ")
 	if !ok {
 		t.Fatal("no Example")
 	}
-	body = strings.ReplaceAll("\n"+body, "\n\t", "\n")
+	output, _, _ = strings.Cut(output, "\n")
 	body = strings.Replace(body, "Addr: addr", `Addr: "localhost:6379"`, 1)
-	if first := blocks(read(t, "README.md"), "go")[0]; "\n"+first != body {
+	program := blocks(read(t, "README.md"), "go")[0]
+	if _, main, _ := strings.Cut(program, "func main() {\n"); main != body+"}\n" {
 		t.Errorf("the README's first program is not the body of Example, which is\n%s", body)
 	}
-}
-
-// The defaults in the README's table are those of the code.
-func TestREADME_DefaultsAreTheCodes(t *testing.T) {
-	readme := read(t, "README.md")
-	for option, value := range map[string]any{
-		"WithLease(d)":        holdfast.DefaultLease,
-		"WithPollInterval(d)": holdfast.DefaultPollInterval,
-		"WithHandoffSlice(d)": holdfast.DefaultHandoffSlice,
-		"WithFairPatience(d)": holdfast.DefaultFairPatience,
-		"WithPublishMode(m)":  holdfast.PublishAuto,
-	} {
-		if row := fmt.Sprintf("| `%s` | %v |", option, value); !strings.Contains(readme, row) {
-			t.Errorf("the README has no row %q", row)
-		}
+	file := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(file, []byte(strings.Replace(program, "localhost:6379", addr, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := exec.Command("gofmt", "-l", file).CombinedOutput(); err != nil || len(said) > 0 {
+		t.Errorf("gofmt: %s, %v", said, err)
+	}
+	command := exec.Command("go", "run", file)
+	if testing.Short() { // make check has no server
+		command = exec.Command("go", "vet", file)
+		output = ""
+	}
+	if said, err := command.CombinedOutput(); err != nil || strings.TrimSpace(string(said)) != output {
+		t.Errorf("%s: %s, %v", command, said, err)
 	}
 }
 
-// Every error of the package is in the README's table.
-func TestREADME_ListsEveryError(t *testing.T) {
+// The README names the versions that go.mod asks for, and the servers that the tests run on: those of tools/servers and
+// the one that tools/install-redis.sh finds.
+func TestREADME_DependsOnTheVersionsItNames(t *testing.T) {
 	readme := read(t, "README.md")
-	for _, m := range regexp.MustCompile(`(?m)^\t(Err\w+) = errors\.New`).FindAllStringSubmatch(read(t, "errors.go"), -1) {
-		if !strings.Contains(readme, "| `"+m[1]+"` |") {
-			t.Errorf("%s is not in the README", m[1])
+	_, status, _ := strings.Cut(readme, "**Status:**")
+	status, _, _ = strings.Cut(status, "\n## ")
+	mod := read(t, "go.mod")
+	for what, pattern := range map[string]string{"Go %s": `(?m)^go (\d+\.\d+)`, "v%s.": `go-redis/v9 v(\d+\.\d+)`} {
+		m := regexp.MustCompile(pattern).FindStringSubmatch(mod)
+		if m == nil || !strings.Contains(status, fmt.Sprintf(strings.TrimSuffix(what, "."), m[1])) {
+			t.Errorf("the README does not name %q of go.mod", m)
 		}
+	}
+	servers, err := exec.Command("go", "run", "./tools/servers", "list").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.Fields(string(servers))
+	for _, name := range names {
+		m := regexp.MustCompile(`^(\w+)-(\d+\.\d+)`).FindStringSubmatch(name)
+		if m == nil || !regexp.MustCompile(`(?i)`+m[1]+`[^:]*`+regexp.QuoteMeta(m[2])).MatchString(status) {
+			t.Errorf("the README does not name %s", name)
+		}
+	}
+	if len(names) < 3 {
+		t.Errorf("only %d servers", len(names))
 	}
 }
 

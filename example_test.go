@@ -16,22 +16,22 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	client := redis.NewClient(&redis.Options{Addr: addr}) // github.com/redis/go-redis/v9
+	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
-	locks, err := holdfast.New(client) // one per process
+	locks, err := holdfast.New(client) // one Manager per process
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer locks.Close(ctx)
 
 	err = holdfast.Do(ctx, locks.Mutex("stock:42"), func(ctx context.Context, lease *holdfast.Lease) error {
-		fmt.Println("only one of us is here") // work under this ctx: it ends if the lease is lost
+		fmt.Println("no other process is here") // use this ctx: it is cancelled if the lease is lost
 		return nil
 	})
 	if err != nil {
 		log.Print(err)
 	}
-	// Output: only one of us is here
+	// Output: no other process is here
 }
 
 // newManager is what a program does once, at its start.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,78 +21,54 @@ import (
 // What the documents show beside the Examples: it compiles here, and it runs, but for
 // what needs a database. TestDocs_SnippetsAreCode compares.
 
-func takeTurns(ctx context.Context, locks *holdfast.Manager) error {
-	lease, err := locks.Mutex("report:daily").Lock(ctx) // waits until granted or ctx ends
+func withTimeout(ctx context.Context, locks *holdfast.Manager, update func(context.Context) error) error {
+	wait, cancel := context.WithTimeout(ctx, 5*time.Second) // bounds the wait, not the work
+	defer cancel()
+	lease, err := locks.Mutex("user:7").Lock(wait)
 	if err != nil {
-		return err
+		return err // ErrNotAcquired if another owner kept the lock for 5 s
 	}
-	return lease.Unlock(ctx)
+	defer lease.Unlock(ctx)           // makes its attempt even if ctx has ended
+	return update(lease.Context(ctx)) // stops if the lease is lost
 }
 
-func inOrder(ctx context.Context, locks *holdfast.Manager) error {
-	lease, err := locks.FairMutex("counter:1").Lock(ctx) // whoever came first, in any process
-	if err != nil {
-		return err
+func inOneReplica(ctx context.Context, locks *holdfast.Manager, buildReport func(context.Context) error) error {
+	lease, err := locks.Mutex("report:daily").TryLock(ctx)
+	if errors.Is(err, holdfast.ErrNotAcquired) {
+		return nil // another replica is building the report
 	}
-	return lease.Unlock(ctx)
+	if err != nil {
+		return err // usually ErrUnavailable: the lock may or may not be held
+	}
+	defer lease.Unlock(ctx)
+	return buildReport(lease.Context(ctx))
 }
 
-func readTogether(ctx context.Context, locks *holdfast.Manager) error {
-	schema := locks.RWMutex("schema")
-	lease, err := schema.RLock(ctx) // schema.Lock(ctx) is the write side
-	if err != nil {
-		return err
-	}
-	return lease.Unlock(ctx)
+type work = func(context.Context, *holdfast.Lease) error
+
+func readTogether(ctx context.Context, locks *holdfast.Manager, readPrices work) error {
+	return holdfast.Do(ctx, locks.RWMutex("prices").RLocker(), readPrices)
 }
 
-func transfer(ctx context.Context, locks *holdfast.Manager) error {
+func allOrNone(ctx context.Context, locks *holdfast.Manager, transfer work) error {
 	both, err := holdfast.NewMulti(locks.Mutex("account:1"), locks.Mutex("account:2"))
 	if err != nil {
 		return err
 	}
-	lease, err := both.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	return lease.Unlock(ctx)
+	return holdfast.Do(ctx, both, transfer)
 }
 
-func variants(ctx context.Context, locks *holdfast.Manager, work func(context.Context, *holdfast.Lease) error) error {
-	lock := locks.Mutex("user:7")
-	lease, err := lock.TryLock(ctx)      // asks once: ErrNotAcquired if somebody else has it
-	later := lock.LockAsync(ctx)         // the result comes on a channel, no goroutine waits for it
-	mu := holdfast.SyncLocker(ctx, lock) // for code that takes a sync.Locker; one for each goroutine
-	if err != nil {
-		return err
-	}
-	if err := lease.Unlock(ctx); err != nil {
-		return err
-	}
-	result := <-later
-	if result.Err != nil {
-		return result.Err
-	}
-	if err := result.Lease.Unlock(ctx); err != nil {
-		return err
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	return holdfast.Do(ctx, locks.Mutex("user:8"), work)
+func forSyncLocker(ctx context.Context, locks *holdfast.Manager) {
+	mu := holdfast.SyncLocker(ctx, locks.Mutex("cache"))
+	mu.Lock()         // retries until ctx ends, then panics
+	defer mu.Unlock() // panics if the lease was lost
 }
 
-func holdSafely(ctx context.Context, locks *holdfast.Manager, rebuildIndex func(context.Context) error) error {
-	wait, cancel := context.WithTimeout(ctx, 5*time.Second) // bounds the wait, not the work
-	defer cancel()
-	lease, err := locks.Mutex("job").Lock(wait)
-	if errors.Is(err, holdfast.ErrNotAcquired) {
-		return ctx.Err() // nil: somebody else is at it
-	}
-	if err != nil {
-		return err // mostly ErrUnavailable: nobody knows who holds it
-	}
-	defer lease.Unlock(ctx)                 // releases even if ctx has ended by then
-	return rebuildIndex(lease.Context(ctx)) // stops when the lease is lost
+func untilASignal(locks *holdfast.Manager, work work) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := holdfast.Do(ctx, locks.Mutex("worker"), work) // work returns when its context is cancelled
+	return errors.Join(err, locks.Close(context.Background()))
 }
 
 func keepsTheError(ctx context.Context, locks *holdfast.Manager, rebuild func(context.Context) error) (err error) {
@@ -113,7 +92,7 @@ const setBalance = `
 UPDATE account SET balance = $1, fence = $2 WHERE id = $3 AND fence <= $2
 `
 
-var errStale = errors.New("somebody with a later lock was here")
+var errStale = errors.New("a later holder has already written")
 
 func fenced(ctx context.Context, locks *holdfast.Manager, db *sql.DB) error {
 	lease, err := locks.Mutex("stock:42", holdfast.WithFencing()).Lock(ctx)
@@ -127,7 +106,7 @@ func fenced(ctx context.Context, locks *holdfast.Manager, db *sql.DB) error {
 		return err
 	}
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, errStale) // refused: somebody with a later lock was here
+		return errors.Join(err, errStale) // rejected: a later holder has already written
 	}
 	return nil
 }
@@ -152,22 +131,44 @@ func TestREADME_SnippetsRun(t *testing.T) {
 	if !errors.Is(err, holdfast.ErrLeaseLost) {
 		t.Errorf("keepsTheError: %v, want the loss", err)
 	}
+	under := func(ctx context.Context, _ *holdfast.Lease) error { return run(ctx) }
 	for name, err := range map[string]error{
 		"keepsTheError": keepsTheError(ctx, m, run),
-		"takeTurns":     takeTurns(ctx, m),
-		"inOrder":       inOrder(ctx, m),
-		"readTogether":  readTogether(ctx, m),
-		"transfer":      transfer(ctx, m),
-		"variants":      variants(ctx, m, func(ctx context.Context, _ *holdfast.Lease) error { return run(ctx) }),
-		"holdSafely":    holdSafely(ctx, m, run),
+		"withTimeout":   withTimeout(ctx, m, run),
+		"inOneReplica":  inOneReplica(ctx, m, run),
+		"readTogether":  readTogether(ctx, m, under),
+		"allOrNone":     allOrNone(ctx, m, under),
 		"rebuildUnder":  rebuildUnder(ctx, m.Mutex("index"), run),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if ran != 4 {
-		t.Errorf("%d of 4 functions were called", ran)
+	forSyncLocker(ctx, m)
+	mustUnlock(t, mustLock(t, m.Mutex("cache")))
+	if !strings.Contains(read(t, "README.md"), "`holdfast.Do(ctx, locks.RWMutex(\"prices\").RLocker(), readPrices)`") {
+		t.Error("the README does not have the call of readTogether")
+	}
+
+	err = untilASignal(m, func(ctx context.Context, lease *holdfast.Lease) error {
+		self, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = self.Signal(syscall.SIGTERM)
+		}
+		if err == nil {
+			<-ctx.Done()
+			err = lease.Err() // it is still held: the signal has ended the context
+		}
+		return err
+	})
+	if err != nil {
+		t.Errorf("untilASignal: %v", err)
+	}
+	if _, err := m.Mutex("worker").TryLock(ctx); !errors.Is(err, holdfast.ErrClosed) {
+		t.Errorf("after the signal: %v", err)
+	}
+	if ran != 6 {
+		t.Errorf("%d of 6 functions were called", ran)
 	}
 	_, _ = fenced, setBalance // need a database; the fenced-writer example does it on Redis
 }

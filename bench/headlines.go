@@ -2,7 +2,24 @@ package bench
 
 import "github.com/holdfast-go/holdfast/bench/internal/report"
 
-// headlines are the table of the README.
+// sentences are the README's, best case first, and the case in which Holdfast is slowest last.
+var sentences = []report.Sentence{
+	{
+		Headline: report.Headline{Text: "pairs of Lock and Unlock", Scenario: processes.asked(), Row: 4, Unit: unitRate},
+		Ahead:    "Holdfast gains most where many callers want one lock, here 16 goroutines in each of 4 processes",
+		Behind:   "Holdfast loses where many callers want one lock, here 16 goroutines in each of 4 processes",
+	}, {
+		Headline: report.Headline{Text: "pairs", Scenario: processes.asked(), Row: 1, Unit: unitRate},
+		Ahead:    "It gains little where each of 4 processes has one caller",
+		Behind:   "It loses where each of 4 processes has one caller",
+	}, {
+		Headline: report.Headline{Text: "pairs", Scenario: uncontended.asked(), Row: 0, Unit: unitRate},
+		Ahead:    "It gains least where a single caller takes a free lock",
+		Behind:   "It loses where a single caller takes a free lock",
+	},
+}
+
+// headlines are the table of docs/PERFORMANCE.md.
 var headlines = []report.Headline{
 	{Text: "a free lock, 1 goroutine: pairs/s", Scenario: uncontended.asked(), Row: 0, Unit: unitRate},
 	{Text: "16 goroutines, each with a lock of its own: pairs/s", Scenario: distinct.asked(), Row: 1, Unit: unitRate},

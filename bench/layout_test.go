@@ -45,35 +45,51 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-func TestREADMEHasHeadlinesAndCharts(t *testing.T) {
+// The README has sentences and one chart, the page the table and all charts; both in place of what was there.
+func TestPagesHaveFiguresAndCharts(t *testing.T) {
 	r := &report.Report{Machine: report.Machine{Cores: 2, Placement: "not pinned"}, Results: []*report.Result{
 		result(queue, 0, contender.Ours, unitLongest, 2), result(queue, 0, "rueidislock", unitLongest, 3),
 		result(uncontended, 0, contender.Ours, unitRate, 90), result(uncontended, 0, "redsync", unitRate, 100),
 		result(processes, 4, contender.Ours, unitRate, 80), result(processes, 4, "redislock", unitRate, 10),
-		result(handover, 0, "redislock", unitHandover+unitP50, 1), // polls: no chart
+		result(handover, 0, contender.Ours, unitHandover+unitP50, 2), result(handover, 0, "redislock", unitHandover+unitP50, 1), // polls: no chart
 	}}
 	r.Results[5].Metrics[unitJain] = []float64{.0625}
-	readme := []byte("before\n<!-- figures: written by bench/cmd/report -->\nstale\n<!-- /figures -->\nafter\n")
-	got, err := Layout().RefreshREADME(readme, r, "bench/results/day.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"before\n", "\nafter\n", "](bench/results/day.md)", "2 cores, not pinned.",
-		"| 2.00 | 3.00 (rueidislock) | 1.50 × |", "| 90.0 | 100 (redsync) | **0.9 ×** |", "| 80.0 | 10.0 (redislock, 100 ms, Jain 0.06) | 8.00 × |",
-		`<img src="bench/results/day-queue.svg" width="49%" alt="100 callers, `,
+	r.Results[6].Metrics[unitHandover+unitP50] = []float64{1, 3, 5} // better in the median, worse in most rounds
+	r.Results[7].Metrics[unitHandover+unitP50] = []float64{.9, 4, 4.5}
+	before := []byte("before\n<!-- figures: written by bench/cmd/report -->\nstale\n<!-- /figures -->\nafter\n")
+	for name, page := range map[string]struct {
+		refresh    func([]byte, *report.Report, string) ([]byte, error)
+		wants, not []string
+	}{
+		"README": {Layout().RefreshREADME, []string{
+			"- Holdfast gains most where", "in each of 4 processes: 80.0 pairs of Lock and Unlock per second; redislock, 100 ms: 10.0.\n",
+			"- It loses where a single caller takes a free lock: 90.0 pairs per second; redsync: 100.\n",
+			`<img src="bench/results/day-processes.svg" width="49%" alt="One lock, `,
+		}, []string{"stale", "day-queue.svg", "|"}},
+		"page": {Layout().RefreshPage, []string{
+			"](bench/results/day.md)", "2 cores, not pinned.",
+			"| 2.00 | rueidislock | 3.00 | 1.50 × |", "| 90.0 | redsync | 100 | **0.9 ×** |", "| 80.0 | redislock, 100 ms (Jain 0.06) | 10.0 | 8.00 × |",
+			"| 3.00 | redislock, 100 ms | 4.00 | level |",
+			`<img src="bench/results/day-queue.svg" width="49%" alt="100 callers, `,
+		}, []string{"stale", "day-distinct.svg", "loses"}},
 	} {
-		if !bytes.Contains(got, []byte(want)) {
-			t.Errorf("no %q in:\n%s", want, got)
+		got, err := page.refresh(before, r, "bench/results/day.md")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for _, not := range []string{"stale", "day-distinct.svg", "day-handover.svg"} {
-		if bytes.Contains(got, []byte(not)) {
-			t.Errorf("%q is still in:\n%s", not, got)
+		for _, want := range append(page.wants, "before\n", "\nafter\n") {
+			if !bytes.Contains(got, []byte(want)) {
+				t.Errorf("%s: no %q in:\n%s", name, want, got)
+			}
 		}
-	}
-	if again, err := Layout().RefreshREADME(got, r, "bench/results/day.md"); err != nil || !bytes.Equal(again, got) {
-		t.Errorf("a second time it differs: %v", err)
+		for _, not := range page.not {
+			if bytes.Contains(got, []byte(not)) {
+				t.Errorf("%s: %q is in:\n%s", name, not, got)
+			}
+		}
+		if again, err := page.refresh(got, r, "bench/results/day.md"); err != nil || !bytes.Equal(again, got) {
+			t.Errorf("%s: a second time it differs: %v", name, err)
+		}
 	}
 }
 

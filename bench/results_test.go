@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/bench/internal/report"
 )
 
-// What people read is what was measured: the Markdown file and the figures of the README
-// are those of the latest run.
+// What people read is what was measured: the Markdown file, the README's sentences and the
+// table of docs/PERFORMANCE.md are those of the latest run.
 func TestResults_AreWhatIsShown(t *testing.T) {
 	runs, err := filepath.Glob("results/*.json") // in the order of their dates
 	if err != nil || len(runs) == 0 {
@@ -30,15 +30,20 @@ func TestResults_AreWhatIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(text.Bytes(), file(t, page)) {
-		t.Errorf("%s is not what %s says: go run ./cmd/report -from %s -readme ../README.md", page, latest, latest)
+		t.Errorf("%s is not what %s says: go run ./cmd/report -from %s", page, latest, latest)
 	}
-	readme := file(t, "../README.md")
-	refreshed, err := Layout().RefreshREADME(readme, &found, path.Join("bench", filepath.ToSlash(page)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(refreshed, readme) {
-		t.Errorf("the README's figures are not those of %s: go run ./cmd/report -from %s -readme ../README.md", latest, latest)
+	for name, refresh := range map[string]func([]byte, *report.Report, string) ([]byte, error){
+		"../README.md": Layout().RefreshREADME, "../docs/PERFORMANCE.md": Layout().RefreshPage,
+	} {
+		shown := file(t, name)
+		link := map[string]string{"../README.md": "bench", "../docs/PERFORMANCE.md": "../bench"}[name]
+		refreshed, err := refresh(shown, &found, path.Join(link, filepath.ToSlash(page)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(refreshed, shown) {
+			t.Errorf("the figures of %s are not those of %s: go run ./cmd/report -from %s -readme ../README.md -page ../docs/PERFORMANCE.md", name, latest, latest)
+		}
 	}
 }
 

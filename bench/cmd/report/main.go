@@ -47,6 +47,7 @@ func run() error {
 	libraries := flag.String("libraries", "", "parts of the names of the libraries to run, with commas between")
 	dir := flag.String("dir", "results", "directory of the result files; empty: write none, as with -quick, -only and -libraries unless it is given")
 	readme := flag.String("readme", "", "README whose figures are to be refreshed")
+	page := flag.String("page", "", "page whose table and charts are to be refreshed")
 	from := flag.String("from", "", "results/<date>.json of an earlier run, to render again instead of measuring")
 	patience := flag.Duration("patience", 0, "time that may be spent on waiting for other programs to leave the cores, instead of 2 min (10 s)")
 	flag.Parse()
@@ -67,8 +68,8 @@ func run() error {
 	if partial := *quick || *only != "" || *libraries != ""; partial && !given("dir") {
 		*dir = "" // those of the day's whole run are worth more
 	}
-	if *readme != "" && *dir == "" {
-		return errors.New("-readme needs result files to link to: give -dir")
+	if (*readme != "" || *page != "") && *dir == "" {
+		return errors.New("-readme and -page need result files to link to: give -dir")
 	}
 	plan.Progress = progress()
 
@@ -87,7 +88,12 @@ func run() error {
 			return err
 		}
 		if *readme != "" {
-			if err := refresh(*readme, found, file); err != nil {
+			if err := refresh(*readme, found, file, bench.Layout().RefreshREADME); err != nil {
+				return err
+			}
+		}
+		if *page != "" {
+			if err := refresh(*page, found, file, bench.Layout().RefreshPage); err != nil {
 				return err
 			}
 		}
@@ -160,26 +166,26 @@ func write(dir string, found *report.Report, text []byte) (string, error) {
 	return file, os.WriteFile(file, text, 0o644)
 }
 
-// refresh rewrites the figures of a README.
-func refresh(readme string, found *report.Report, file string) error {
-	text, err := os.ReadFile(readme)
+// refresh rewrites the figures of a page.
+func refresh(page string, found *report.Report, file string, with func(text []byte, r *report.Report, file string) ([]byte, error)) error {
+	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	if readme, err = filepath.Abs(readme); err != nil {
+	if page, err = filepath.Abs(page); err != nil {
 		return err
 	}
 	if file, err = filepath.Abs(file); err != nil {
 		return err
 	}
-	link, err := filepath.Rel(filepath.Dir(readme), file)
+	link, err := filepath.Rel(filepath.Dir(page), file)
 	if err != nil {
 		return err
 	}
-	if text, err = bench.Layout().RefreshREADME(text, found, filepath.ToSlash(link)); err != nil {
+	if text, err = with(text, found, filepath.ToSlash(link)); err != nil {
 		return err
 	}
-	return os.WriteFile(readme, text, 0o644)
+	return os.WriteFile(page, text, 0o644)
 }
 
 // progress shows what is going on to whoever watches a terminal. A log gets a line for

@@ -13,6 +13,7 @@ type Layout struct {
 	Targets   []Target
 	Scenarios []Scenario
 	Headlines []Headline
+	Sentences []Sentence
 	Charts    []Chart
 	Styles    map[string]Style // by library
 }
@@ -50,12 +51,18 @@ const (
 	Floor    Against = "floor"
 )
 
-// Headline is a line of the README's table.
+// Headline is a line of the table of docs/PERFORMANCE.md.
 type Headline struct {
 	Text     string
 	Scenario Scenario
 	Row      int // of its loads
 	Unit     string
+}
+
+// Sentence is one of the README's about a headline: where Holdfast is ahead or behind, and what is counted there.
+type Sentence struct {
+	Headline
+	Ahead, Behind string
 }
 
 // Chart is a picture of one metric of a scenario, on a logarithmic axis: one library's

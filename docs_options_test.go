@@ -1,0 +1,182 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// docs/OPTIONS.md is the reference of options, errors and bounds. Here it is compared with the code.
+
+// optionRow is a row of the table of options.
+type optionRow struct{ of, byDefault, allowed string }
+
+func optionRows(t *testing.T) map[string]optionRow {
+	t.Helper()
+	rows := make(map[string]optionRow)
+	for _, m := range regexp.MustCompile("(?m)^\\| `(With\\w+)` \\| a (\\w+) \\| ([^|]*) \\| ([^|]*)\\|$").FindAllStringSubmatch(read(t, "docs/OPTIONS.md"), -1) {
+		rows[m[1]] = optionRow{m[2], strings.TrimSpace(m[3]), strings.TrimSpace(m[4])}
+	}
+	return rows
+}
+
+// durationOptions are the options that take a duration.
+var durationOptions = map[string]func(time.Duration) holdfast.Option{
+	"WithLease":        func(d time.Duration) holdfast.Option { return holdfast.WithLease(d) },
+	"WithFixedLease":   func(d time.Duration) holdfast.Option { return holdfast.WithFixedLease(d) },
+	"WithMaxHold":      func(d time.Duration) holdfast.Option { return holdfast.WithMaxHold(d) },
+	"WithPollInterval": holdfast.WithPollInterval,
+	"WithHandoffSlice": holdfast.WithHandoffSlice,
+	"WithFairPatience": holdfast.WithFairPatience,
+}
+
+// Each option has a row, which says what it is passed to, and a heading of its own.
+func TestDocs_OptionsAreThoseOfTheCode(t *testing.T) {
+	text, rows, n := read(t, "docs/OPTIONS.md"), optionRows(t), 0
+	for _, m := range regexp.MustCompile(`(?m)^func (With\w+)\(.*\) (\w+) \{$`).FindAllStringSubmatch(read(t, "options.go"), -1) {
+		n++
+		of := map[string]string{"LockOption": "lock", "Option": "Manager"}[m[2]]
+		if rows[m[1]].of != of {
+			t.Errorf("%s is an option of a %q, the page says %q", m[1], of, rows[m[1]].of)
+		}
+		if !regexp.MustCompile("(?m)^### .*`" + m[1] + `\(`).MatchString(text) {
+			t.Errorf("%s has no heading", m[1])
+		}
+	}
+	if n != len(rows) {
+		t.Errorf("%d options, %d rows", n, len(rows))
+	}
+}
+
+// The defaults are those of the code, and New takes the bounds and nothing beyond them.
+func TestDocs_OptionsHaveTheirDefaultsAndBounds(t *testing.T) {
+	rows := optionRows(t)
+	for option, value := range map[string]any{
+		"WithLease":        holdfast.DefaultLease,
+		"WithPollInterval": holdfast.DefaultPollInterval,
+		"WithHandoffSlice": holdfast.DefaultHandoffSlice,
+		"WithFairPatience": holdfast.DefaultFairPatience,
+		"WithPublishMode":  holdfast.PublishAuto,
+	} {
+		if rows[option].byDefault != fmt.Sprint(value) {
+			t.Errorf("the default of %s is %v, the page says %q", option, value, rows[option].byDefault)
+		}
+	}
+	takes := func(o holdfast.Option) error { _, err := holdfast.New(offline(t), o); return err }
+	const years = 100 * 365 * 24 * time.Hour
+	for option, with := range durationOptions {
+		least, ok := strings.CutSuffix(rows[option].allowed, " to 100 years")
+		bound, err := time.ParseDuration(least)
+		if least == "the lease" {
+			bound, err = holdfast.DefaultLease, nil
+		}
+		if err != nil || !ok {
+			t.Errorf("%s: %q, %v", option, rows[option].allowed, err)
+			continue
+		}
+		if err := errors.Join(takes(with(bound)), takes(with(years))); err != nil {
+			t.Errorf("%s: %v", option, err)
+		}
+		for _, d := range []time.Duration{bound - 1, years + 1} {
+			if err := takes(with(d)); !errors.Is(err, holdfast.ErrInvalidOption) {
+				t.Errorf("%s takes %v: %v", option, d, err)
+			}
+		}
+	}
+	for option, o := range map[string]holdfast.Option{
+		"WithNameMapper": holdfast.WithNameMapper(nil), "WithLogger": holdfast.WithLogger(nil),
+		"WithTracerProvider": holdfast.WithTracerProvider(trace.TracerProvider(nil)), "WithMeterProvider": holdfast.WithMeterProvider(metric.MeterProvider(nil)),
+	} {
+		if err := takes(o); !errors.Is(err, holdfast.ErrInvalidOption) || !strings.HasSuffix(rows[option].allowed, " but nil") {
+			t.Errorf("%s: %v, the page says %q", option, err, rows[option].allowed)
+		}
+	}
+}
+
+// Every error of the package has a paragraph; the README has those that it explains from there.
+func TestDocs_OptionsHaveEveryError(t *testing.T) {
+	page, readme, n := read(t, "docs/OPTIONS.md"), read(t, "README.md"), 0
+	known := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`(?m)^\t(Err\w+) += errors\.New`).FindAllStringSubmatch(read(t, "errors.go"), -1) {
+		known[m[1]] = true
+		if !strings.Contains(page, "\n- `"+m[1]+"`: ") {
+			t.Errorf("%s is not in docs/OPTIONS.md", m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile(`\b(Err[A-Z]\w+)`).FindAllStringSubmatch(readme+page, -1) {
+		n++
+		if !known[m[1]] {
+			t.Errorf("there is no %s", m[1])
+		}
+	}
+	if len(known) < 12 || n < 20 {
+		t.Errorf("only %d errors and %d mentions", len(known), n)
+	}
+}
+
+// The names that the page calls invalid are, and no others like them.
+func TestDocs_OptionsNames(t *testing.T) {
+	m, err := holdfast.New(offline(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(t.Context())
+	page := read(t, "docs/OPTIONS.md")
+	for _, name := range []string{"a{b", "a}b", "a{}b", "{a}", "holdfast_"} {
+		if !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("%q is not on the page", name)
+		}
+		if _, err := m.Mutex(name).TryLock(t.Context()); !errors.Is(err, holdfast.ErrInvalidName) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for name, valid := range map[string]bool{
+		"": false, strings.Repeat("x", 64<<10+1): false, "redisson_lock_queue:{a}": false,
+		strings.Repeat("x", 64<<10): true, "a{b}c": true, "shop:{eu}:42": true,
+	} {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := m.Mutex(name).TryLock(ended)
+		if errors.Is(err, holdfast.ErrInvalidName) == valid {
+			t.Errorf("%.20q: %v", name, err)
+		}
+	}
+}
+
+// The constants on the page are those of the source.
+func TestDocs_OptionsTimeConstants(t *testing.T) {
+	page := read(t, "docs/OPTIONS.md")
+	for _, c := range []struct{ said, file, is string }{
+		{"| 25 ms or a fiftieth of the TTL", "internal/validity/validity.go", "minMargin   = 25 * time.Millisecond"},
+		{"a fiftieth of the TTL, the larger, at most half of the TTL", "internal/validity/validity.go", "min(max(minMargin, ttl/50), ttl/2)"},
+		{"| every third of the TTL |", "internal/validity/validity.go", "sent.Add(ttl / 3)"},
+		{"| 2 s, or the lease if that is shorter |", "inbox.go", "const claimTTL = 2 * time.Second"},
+		{"| 2 s, or the lease if that is shorter |", "config.go", "c.claim = min(claimTTL, c.ttl)"},
+		{"| 25 ms later |", "internal/renewal/renewal.go", "const soon = 25 * time.Millisecond"},
+		{"gets its turn | 16 |", "inbox.go", "const turnsInARow = 16"},
+		{"remote hand-off | 128 |", "scripts/prelude/lock.lua", "'incrby', counter, '128'"},
+		{"was lost | 1 minute |", "release.go", "const burial = time.Minute"},
+		{"| half a day to a day |", "scripts/prelude/stand.lua", "left >= 43200000"},
+		{"| half a day to a day |", "scripts/prelude/stand.lua", "'86400000'"},
+		{"after it was admitted | 30 s |", "trouble.go", "const readmission = DefaultLease"},
+		{"a quarter of the lease, at least 100 ms and at most 1 s", "internal/validity/validity.go", "min(max(ttl/4, minPatience), maxPatience)"},
+		{"| 1 s, and until ctx ends but at least 100 ms |", "manager.go", "const closeGrace = 100 * time.Millisecond"},
+		{"once in two minutes", "entry.go", "2*time.Minute"},
+	} {
+		if !strings.Contains(page, c.said) {
+			t.Errorf("the page does not say %q", c.said)
+		}
+		if !strings.Contains(read(t, c.file), c.is) {
+			t.Errorf("%s has no %q, of which the page says %q", c.file, c.is, c.said)
+		}
+	}
+}

@@ -21,7 +21,7 @@ func TestClose_AfterTheFirstLock(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			opening := p.HoldReply(redistest.Command("ping"))
+			opening := p.HoldFirstReply(redistest.Command("ping"))
 			lease := mustLock(t, m.Mutex("a"))
 			opening.Wait(t)
 			if !locked {

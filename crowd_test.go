@@ -74,7 +74,7 @@ func TestCrowd_TheDeadInFrontKeepTheServerShortly(t *testing.T) {
 				crowd := deadOf(c.writers, kept)
 				queued(t, srv, crowd.queue, 1)
 				crowd.stand(t, srv, n)
-				first, second := p.HoldReply(scriptOn("a", c.release)), p.HoldReply(scriptOn("a", c.release))
+				first, second := p.HoldFirstReply(scriptOn("a", c.release)), p.HoldFirstReply(scriptOn("a", c.release))
 				unlocked := make(chan error, 1)
 				go func() { unlocked <- unlock(held) }()
 				first.Wait(t)

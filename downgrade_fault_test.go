@@ -18,7 +18,7 @@ func TestDowngrade_LateCopyIsRefused(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		srv := redistest.Start(t)
 		m, p := managerVia(t, srv, holdfast.WithLease(10*time.Second))
-		gate := p.HoldRequest(scriptOn("a")) // the first copy
+		gate := p.HoldFirstRequest(scriptOn("a")) // the first copy
 		l := m.RWMutex("a")
 		write := mustLock(t, l)
 		gate.Wait(t)
@@ -57,7 +57,7 @@ func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate := p.HoldRequest(conversion)
+	gate := p.HoldFirstRequest(conversion)
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- write.Unlock(t.Context()) }()
 	gate.Wait(t)
@@ -87,8 +87,8 @@ func TestDowngrade_RepeatedClaimsItsRight(t *testing.T) {
 func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 	t.Run("while it is under way", func(t *testing.T) {
 		for name, hold := range map[string]func(*redistest.Proxy, redistest.Match) *redistest.Gate{
-			"request": (*redistest.Proxy).HoldRequest,
-			"reply":   (*redistest.Proxy).HoldReply,
+			"request": (*redistest.Proxy).HoldFirstRequest,
+			"reply":   (*redistest.Proxy).HoldFirstReply,
 		} {
 			t.Run(name, func(t *testing.T) {
 				srv := redistest.Start(t)
@@ -155,7 +155,7 @@ func TestDowngrade_CopyMakesNoRight(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	write, read := bothSides(t, m.RWMutex("a"))
-	first, second := p.HoldReply(conversion), p.HoldRequest(conversion)
+	first, second := p.HoldFirstReply(conversion), p.HoldFirstRequest(conversion)
 	go func() { _ = write.Unlock(context.Background()) }()
 	first.Wait(t)
 	second.Wait(t)
@@ -183,11 +183,11 @@ func TestDowngrade_ArrivesBetweenTheReleases(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	write, read := bothSides(t, m.RWMutex("a"))
-	late := p.HoldRequest(conversion)
+	late := p.HoldFirstRequest(conversion)
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- write.Unlock(context.Background()) }()
 	late.Wait(t)
-	release := p.HoldRequest(redistest.All(scriptOn("a", "rw_release"), redistest.Containing(":write")))
+	release := p.HoldFirstRequest(redistest.All(scriptOn("a", "rw_release"), redistest.Containing(":write")))
 	mustUnlock(t, read)
 	release.Wait(t)
 	mon := srv.Monitor(t)
@@ -214,7 +214,7 @@ func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
 	mustUnlock(t, mustLock(t, m.Mutex("connected")))
 	redistest.Eventually(t, patience, "there are spare connections", func() bool { return client.PoolStats().PipelineStats.IdleConns > 2 })
 	p.Refuse(true) // else a new one shows that the first is dead, before its time is over
-	gate := p.HoldRequest(scriptOn("a"))
+	gate := p.HoldFirstRequest(scriptOn("a"))
 	before := m.Stats().Troubles
 	write, read := bothSides(t, m.RWMutex("a"))
 	p.Refuse(false)
@@ -247,7 +247,7 @@ func TestDowngrade_ReleaseBesideCopiesThatHang(t *testing.T) {
 	write, read := bothSides(t, m.RWMutex("a"))
 	var gates []*redistest.Gate
 	for range 32 { // those whose connections are given up have successors
-		gates = append(gates, p.HoldRequest(conversion))
+		gates = append(gates, p.HoldFirstRequest(conversion))
 	}
 	wantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
 	for _, g := range gates[:4] {
@@ -287,7 +287,7 @@ func TestDowngrade_UnansweredUnderAnotherGrant(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerThatHangs(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
 	write, read := bothSides(t, m.RWMutex("a"))
-	gate := p.HoldReply(conversion)
+	gate := p.HoldFirstReply(conversion)
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- write.Unlock(context.Background()) }()
 	gate.Wait(t)

@@ -46,8 +46,8 @@ func TestDowngrade_OfAnExtendedLease(t *testing.T) {
 // prolongs the read side.
 func TestDowngrade_OvertakesExtend(t *testing.T) {
 	for name, hold := range map[string]func(*redistest.Proxy, redistest.Match) *redistest.Gate{
-		"the request":            (*redistest.Proxy).HoldRequest,
-		"what Extend is told of": (*redistest.Proxy).HoldReply,
+		"the request":            (*redistest.Proxy).HoldFirstRequest,
+		"what Extend is told of": (*redistest.Proxy).HoldFirstReply,
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := redistest.Start(t)

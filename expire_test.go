@@ -151,7 +151,7 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate := p.HoldRequest(func(cmd []string) bool { return strings.HasPrefix(cmd[0], "eval") })
+	gate := p.HoldFirstRequest(func(cmd []string) bool { return strings.HasPrefix(cmd[0], "eval") })
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- write.Unlock(context.Background()) }()
 	gate.Wait(t)

@@ -98,7 +98,7 @@ func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 	holder := managerOn(t, srv)
 	got := mustLock(t, holder.Mutex("a"))
 	force := scriptOn("a", "force_release")
-	gate := p.HoldReply(force)
+	gate := p.HoldFirstReply(force)
 	done := make(chan error, 1)
 	go func() { _, err := m.ForceUnlock(context.Background(), "a"); done <- err }()
 	gate.Wait(t)

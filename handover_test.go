@@ -301,7 +301,7 @@ func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
 	redistest.Eventually(t, patience, "the inbox is heard, and that has been asked about", func() bool {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1 && m.Pending() == 0
 	})
-	gate := proxy.HoldReply(scriptOn("a", "lock_acquire"))
+	gate := proxy.HoldFirstReply(scriptOn("a", "lock_acquire"))
 	gate.Wait(t) // of a poll
 	leave()
 	wantErr(t, (<-left).Err, holdfast.ErrNotAcquired, nil)

@@ -100,7 +100,7 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 		redistest.Eventually(t, patience, name+": nothing is known", func() bool { return m.Stats().Locks == 0 })
 	}
 	// The caller leaves before the reply, or before Redis has the command.
-	for name, hold := range map[string]func(redistest.Match) *redistest.Gate{"reply": proxy.HoldReply, "request": proxy.HoldRequest} {
+	for name, hold := range map[string]func(redistest.Match) *redistest.Gate{"reply": proxy.HoldFirstReply, "request": proxy.HoldFirstRequest} {
 		gate := hold(sweep)
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error, 1)
@@ -121,7 +121,7 @@ func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	l := multi(t, m.RWMutex("a"), m.RWMutex("b"))
-	gate := p.HoldReply(scriptOn("b"))
+	gate := p.HoldFirstReply(scriptOn("b"))
 	tried := make(chan holdfast.Result, 1)
 	go func() {
 		lease, err := l.TryLock(context.Background())
@@ -147,7 +147,7 @@ func TestMulti_LateCopyIsRefused(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	mustUnlock(t, mustLock(t, m.Mutex("connected")))
-	gate := p.HoldRequest(scriptOn("a", "multi_acquire"))
+	gate := p.HoldFirstRequest(scriptOn("a", "multi_acquire"))
 	p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
 	_, err := multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(t.Context())
 	p.Refuse(false)
@@ -169,7 +169,7 @@ func TestMulti_LateCopyShortensNothing(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	mustUnlock(t, mustLock(t, m.Mutex("connected")))
-	gate := p.HoldRequest(scriptOn("a", "multi_acquire"))
+	gate := p.HoldFirstRequest(scriptOn("a", "multi_acquire"))
 	p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
 	tried := make(chan error, 1)
 	go func() {
@@ -205,7 +205,7 @@ func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
 	const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1" // so that "a" is free and waited for
 	srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", dead)
 	srv.Admin().ZAdd(t.Context(), "redisson_lock_timeout:{a}", redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: dead})
-	gate := p.HoldReply(scriptOn("a", "multi_acquire"))
+	gate := p.HoldFirstReply(scriptOn("a", "multi_acquire"))
 	all := waitsFor(multi(t, m.FairMutex("a"), m.FairMutex("b")).TryLock, ctx)
 	gate.Wait(t)
 	beside, err := m.FairMutex("b").TryLock(ctx)

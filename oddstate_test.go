@@ -337,7 +337,7 @@ func TestOdd_AnswerOfADeletedGrant(t *testing.T) {
 	second := waits(t, l)
 	queued(t, srv, "redisson_lock_queue:{a}", 2)
 	srv.Admin().Del(t.Context(), "a")
-	gate := p.HoldReply(scriptOn("a", "lock_acquire"))
+	gate := p.HoldFirstReply(scriptOn("a", "lock_acquire"))
 	tellFirst(t, srv, "o %s") // it asks
 	gate.Wait(t)
 	srv.Admin().Del(t.Context(), "a")

@@ -21,7 +21,7 @@ func TestQuestion_CopyAnswers(t *testing.T) {
 	if _, err := m.Inspect(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	gate := p.HoldReply(redistest.Command("eval")) // the first use of a script is sent in full
+	gate := p.HoldFirstReply(redistest.Command("eval")) // the first use of a script is sent in full
 	keys := wire.ForceReleaseKeys("a")
 	lock, rw := wire.Channels("a")
 	call := &command.Call{Script: forceRelease, Args: forceRelease.Args(len(keys), append(keys, m.publish, lock, rw)...), Patience: m.askPatience()}

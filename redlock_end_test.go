@@ -123,7 +123,7 @@ func TestRedlock_UnlockAgain(t *testing.T) {
 func TestRedlock_LostBeforeTheMajorityIsTakenAgain(t *testing.T) {
 	all := servers(t, 3)
 	c, proxies := all.candidateVia(t)
-	replies := []*redistest.Gate{proxies[1].HoldReply(scriptOn(vote)), proxies[2].HoldReply(scriptOn(vote))}
+	replies := []*redistest.Gate{proxies[1].HoldFirstReply(scriptOn(vote)), proxies[2].HoldFirstReply(scriptOn(vote))}
 	got := waits(t, c)
 	for _, gate := range replies {
 		gate.Wait(t)

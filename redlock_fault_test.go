@@ -137,10 +137,10 @@ func TestRedlock_ReturnsWithTheMajority(t *testing.T) {
 		withhold func(*redistest.Proxy, redistest.Match) *redistest.Gate
 		joined   bool // the member has joined before: its release is withheld
 	}{
-		"request":         {withhold: (*redistest.Proxy).HoldRequest},
-		"reply":           {withhold: (*redistest.Proxy).HoldReply},
-		"release":         {withhold: (*redistest.Proxy).HoldRequest, joined: true},
-		"release's reply": {withhold: (*redistest.Proxy).HoldReply, joined: true},
+		"request":         {withhold: (*redistest.Proxy).HoldFirstRequest},
+		"reply":           {withhold: (*redistest.Proxy).HoldFirstReply},
+		"release":         {withhold: (*redistest.Proxy).HoldFirstRequest, joined: true},
+		"release's reply": {withhold: (*redistest.Proxy).HoldFirstReply, joined: true},
 	} {
 		for member, p := range proxies {
 			late := 0 // rounds that took so long that the request was given up
@@ -261,7 +261,7 @@ func TestRedlock_LeavesADeadMajority(t *testing.T) {
 		before := c.managers[0].Stats().Troubles
 		failed := locking(ctx)
 		redistest.Eventually(t, patience, "some rounds", func() bool { return c.managers[0].Stats().Troubles > before+1 })
-		gate := p.HoldRequest(scriptOn(vote))
+		gate := p.HoldFirstRequest(scriptOn(vote))
 		gate.Wait(t)
 		cancel()
 		err = soonest(t, failed)

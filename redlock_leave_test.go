@@ -57,13 +57,13 @@ var leaving = map[string]struct {
 		}
 	}},
 	"no member has been reached": {3, true, func(t *testing.T, l *leaver) func() {
-		return l.withhold(t, (*redistest.Proxy).HoldRequest, l.alive)
+		return l.withhold(t, (*redistest.Proxy).HoldFirstRequest, l.alive)
 	}},
 	"no member has been heard": {3, true, func(t *testing.T, l *leaver) func() {
-		return l.withhold(t, (*redistest.Proxy).HoldReply, l.alive)
+		return l.withhold(t, (*redistest.Proxy).HoldFirstReply, l.alive)
 	}},
 	"one vote is held": {3, true, func(t *testing.T, l *leaver) func() {
-		return l.withhold(t, (*redistest.Proxy).HoldReply, l.alive[1:])
+		return l.withhold(t, (*redistest.Proxy).HoldFirstReply, l.alive[1:])
 	}},
 	"in line": {3, false, func(t *testing.T, l *leaver) func() {
 		l.held = append(l.held, mustLock(t, l.rival))
@@ -86,7 +86,7 @@ var leaving = map[string]struct {
 		l.waitsWithAVote(t, l.ctx)
 		var gates []*redistest.Gate
 		for _, i := range l.alive[2:] {
-			gates = append(gates, l.proxies[i].HoldRequest(scriptOn(vote)))
+			gates = append(gates, l.proxies[i].HoldFirstRequest(scriptOn(vote)))
 		}
 		mustUnlock(t, l.held[0])
 		for _, gate := range gates {
@@ -100,10 +100,10 @@ var leaving = map[string]struct {
 		}
 	}},
 	"a majority is there, and Lock has not returned": {3, false, func(t *testing.T, l *leaver) func() {
-		gate := l.proxies[1].HoldReply(scriptOn(vote))
+		gate := l.proxies[1].HoldFirstReply(scriptOn(vote))
 		last := func() {}
 		if len(l.alive) == 3 {
-			last = l.proxies[2].HoldReply(scriptOn(vote)).Release
+			last = l.proxies[2].HoldFirstReply(scriptOn(vote)).Release
 		}
 		l.lock(l.whenItHas(0, 1))
 		gate.Wait(t)

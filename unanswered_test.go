@@ -48,7 +48,7 @@ func TestFair_LateRequestForAPlace(t *testing.T) {
 	held := mustLock(t, holder.FairMutex("a"))
 	first := waits(t, m.FairMutex("a"))
 	queued(t, srv, queue, 1)
-	gate := p.HoldRequest(joinOn("a"))
+	gate := p.HoldFirstRequest(joinOn("a"))
 	second := waits(t, m.FairMutex("a"))
 	gate.Wait(t)
 	queued(t, srv, queue, 2) // by the copy
@@ -87,7 +87,7 @@ func TestUnlock_GrantInALateAnswer(t *testing.T) {
 	held := mustLock(t, m.FairMutex("a"))
 	got := waits(t, m.FairMutex("a"))
 	redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool { return hears(t, srv, m) })
-	gate := p.HoldReply(releaseOn("a"))
+	gate := p.HoldFirstReply(releaseOn("a"))
 	if held.Unlock(t.Context()) != nil {
 		redistest.Eventually(t, patience, "a copy is answered", func() bool { return held.Unlock(t.Context()) == nil })
 	}
@@ -208,7 +208,7 @@ func TestLock_OldTroubleExplainsNothing(t *testing.T) {
 		if !asked.IsZero() && time.Since(asked) < 50*time.Millisecond { // else a machine that stood still has made a silence of it
 			t.Fatal(err)
 		}
-		gate := p.HoldReply(scriptOn("a", "rw_acquire"))
+		gate := p.HoldFirstReply(scriptOn("a", "rw_acquire"))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		asked = time.Now()
 		_, err = other.RLock(ctx)
@@ -226,7 +226,7 @@ func TestFair_FailTogether(t *testing.T) {
 	m, p := managerVia(t, srv, unasked...)
 	l := m.FairMutex("a")
 	held := mustLock(t, holder.FairMutex("a"))
-	gate := p.HoldRequest(joinOn("a"))
+	gate := p.HoldFirstRequest(joinOn("a"))
 	got := []<-chan holdfast.Result{l.LockAsync(t.Context())}
 	queued(t, srv, "redisson_lock_queue:{a}", 1)
 	got = append(got, l.LockAsync(t.Context()))
@@ -266,7 +266,7 @@ func TestFair_AnswerInAPause(t *testing.T) {
 	got := []<-chan holdfast.Result{l.LockAsync(t.Context())}
 	redistest.Eventually(t, patience, "the first has asked again, since it hears", func() bool { return hears(t, srv, m) })
 	join := joinOn("a")
-	gate := p.HoldReply(scriptOn("a", "lock_acquire"))
+	gate := p.HoldFirstReply(scriptOn("a", "lock_acquire"))
 	p.LoseRequest(join, math.MaxInt)
 	got = append(got, l.LockAsync(t.Context()))
 	gate.Wait(t) // all ask when a pause is over, the first as well

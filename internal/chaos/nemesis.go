@@ -100,9 +100,9 @@ var faults = []fault{
 		n.rest(300 * time.Millisecond)
 		return Fault{Proc: c.ID}
 	}},
-	{"late grant", 5, func(n *nemesis) Fault { return n.hold("acquire", (*redistest.Proxy).HoldReply) }},
-	{"late request", 5, func(n *nemesis) Fault { return n.hold("acquire", (*redistest.Proxy).HoldRequest) }},
-	{"late release", 5, func(n *nemesis) Fault { return n.hold("release", (*redistest.Proxy).HoldRequest) }},
+	{"late grant", 5, func(n *nemesis) Fault { return n.hold("acquire", (*redistest.Proxy).HoldFirstReply) }},
+	{"late request", 5, func(n *nemesis) Fault { return n.hold("acquire", (*redistest.Proxy).HoldFirstRequest) }},
+	{"late release", 5, func(n *nemesis) Fault { return n.hold("release", (*redistest.Proxy).HoldFirstRequest) }},
 	{"slow network", 5, func(n *nemesis) Fault {
 		c := n.someone()
 		c.proxy.Delay(5*time.Millisecond, 40*time.Millisecond)

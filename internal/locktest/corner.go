@@ -77,7 +77,7 @@ var cornerScenarios = map[string]func(*Env){
 		got := e.Locking(e.Lock(m))
 		e.Parked(m, 1)
 		ctx, giveUp := context.WithCancel(bg)
-		late := p.HoldRequest(extendOf(e.Key)) // and nothing that who waits asks meanwhile
+		late := p.HoldFirstRequest(extendOf(e.Key)) // and nothing that who waits asks meanwhile
 		extended := make(chan error, 1)
 		go func() { extended <- l.Extend(ctx, time.Hour) }()
 		late.Wait(e)
@@ -146,7 +146,7 @@ var cornerScenarios = map[string]func(*Env){
 	"LateCopyAfterALoss": func(e *Env) {
 		m, p := e.Via(holdfast.WithLease(3 * time.Second))
 		e.MustUnlock(e.MustLock(e.Lock(m)))
-		gate := p.HoldRequest(acquireOf(e.Key))
+		gate := p.HoldFirstRequest(acquireOf(e.Key))
 		l := e.MustLock(e.Lock(m))
 		gate.Wait(e)
 		e.srv.Admin().Del(bg, e.Key)
@@ -178,7 +178,7 @@ var cornerScenarios = map[string]func(*Env){
 		release, releaseOther := e.HeldByRedisson(e.Key), e.HeldByRedisson(e.Key+":other")
 		m, p := e.Via()
 		_, _ = e.Lock(m).TryLock(bg) // its connection for commands is open
-		gate := p.HoldRequest(redistest.Command("hello"))
+		gate := p.HoldFirstRequest(redistest.Command("hello"))
 		got := e.Locking(e.Lock(m))
 		gate.Wait(e)
 		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)

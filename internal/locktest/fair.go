@@ -224,10 +224,10 @@ var fairScenarios = map[string]func(*Env){
 	"TryLockBetweenTwoKeepsTheirOrder": func(e *Env) {
 		held := e.MustLock(e.Lock(e.Manager()))
 		m, p := e.Via()
-		late := p.HoldRequest(acquireOf(e.Key))
+		late := p.HoldFirstRequest(acquireOf(e.Key))
 		first := e.Locking(e.Lock(m))
 		late.Wait(e)
-		between := p.HoldRequest(acquireOf(e.Key))
+		between := p.HoldFirstRequest(acquireOf(e.Key))
 		tried := make(chan error, 1)
 		go func() { _, err := e.Lock(m).TryLock(bg); tried <- err }()
 		between.Wait(e)

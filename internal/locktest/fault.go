@@ -170,7 +170,7 @@ var faultScenarios = map[string]func(*Env){
 		l := e.Lock(m)
 		e.MustUnlock(e.MustLock(l))
 		for range 30 {
-			gate := p.HoldReply(acquireOf(e.Key))
+			gate := p.HoldFirstReply(acquireOf(e.Key))
 			ctx, cancel := context.WithCancel(bg)
 			result := make(chan error, 1)
 			go func() {
@@ -194,7 +194,7 @@ var faultScenarios = map[string]func(*Env){
 		m, p := e.Via()
 		l := e.Lock(m)
 		e.MustUnlock(e.MustLock(l))
-		gate := p.HoldReply(acquireOf(e.Key))
+		gate := p.HoldFirstReply(acquireOf(e.Key))
 		ctx, cancel := context.WithCancel(bg)
 		first := make(chan error, 1)
 		go func() { _, err := l.Lock(ctx); first <- err }()
@@ -218,7 +218,7 @@ var faultScenarios = map[string]func(*Env){
 		m, p := e.Via()
 		l := e.Lock(m)
 		e.MustUnlock(e.MustLock(l))
-		gate := p.HoldReply(acquireOf(e.Key))
+		gate := p.HoldFirstReply(acquireOf(e.Key))
 		ctx, cancel := context.WithCancel(bg)
 		first := make(chan error, 1)
 		go func() { _, err := l.Lock(ctx); first <- err }()
@@ -246,7 +246,7 @@ var faultScenarios = map[string]func(*Env){
 		m, p := e.Via()
 		l := e.Lock(m)
 		e.MustUnlock(e.MustLock(l))
-		gate := p.HoldRequest(acquireOf(e.Key))
+		gate := p.HoldFirstRequest(acquireOf(e.Key))
 		p.Refuse(true) // else a new connection shows that the old one is dead, and the request is repeated
 		ctx, cancel := context.WithTimeout(bg, 200*time.Millisecond)
 		defer cancel()

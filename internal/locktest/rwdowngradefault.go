@@ -54,9 +54,9 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 				var gates []*redistest.Gate
 				for range 8 { // every copy
 					if request {
-						gates = append(gates, p.HoldRequest(downgradeOf(e.Key)))
+						gates = append(gates, p.HoldFirstRequest(downgradeOf(e.Key)))
 					} else {
-						gates = append(gates, p.HoldReply(downgradeOf(e.Key)))
+						gates = append(gates, p.HoldFirstReply(downgradeOf(e.Key)))
 					}
 				}
 				begun := make(chan struct{})
@@ -127,7 +127,7 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 		renewal := func(cmd []string) bool {
 			return script(cmd) && len(cmd) == 7 && cmd[2] == "1" && cmd[3] == e.Key && strings.HasSuffix(cmd[6], ":write")
 		}
-		gate := p.HoldRequest(renewal)
+		gate := p.HoldFirstRequest(renewal)
 		gate.Wait(e)
 		done := make(chan error, 1)
 		go func() { done <- write.Unlock(bg) }()

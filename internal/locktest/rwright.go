@@ -191,7 +191,7 @@ var rwRightScenarios = map[string]func(*Env){
 		m, p := e.Via()
 		l := e.RW(m, holdfast.WithFixedLease(lease))
 		e.MustUnlock(e.MustRLock(l))
-		gate := p.HoldRequest(acquireOf(e.Key))
+		gate := p.HoldFirstRequest(acquireOf(e.Key))
 		got := e.MustRLock(l) // by a second copy
 		if err := got.Extend(bg, time.Hour); err != nil {
 			e.Fatal(err)

@@ -34,7 +34,7 @@ func TestProxy_BlackHole(t *testing.T) {
 
 func TestProxy_BlackHoleEatsWhatAGateReleases(t *testing.T) {
 	s, p, c := through(t)
-	gate := p.HoldRequest(Command("incr"))
+	gate := p.HoldFirstRequest(Command("incr"))
 	c.send("INCR", "n")
 	gate.Wait(t)
 	p.BlackHole(true)
@@ -69,7 +69,7 @@ func TestProxy_BlackHoleHidesClosings(t *testing.T) {
 
 func TestProxy_Freeze(t *testing.T) {
 	s, p, c := through(t)
-	gate := p.HoldReply(Command("incr"))
+	gate := p.HoldFirstReply(Command("incr"))
 	c.send("INCR", "n")
 	gate.Wait(t)
 	p.Freeze(true)

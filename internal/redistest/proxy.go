@@ -265,7 +265,7 @@ func (p *Proxy) Refuse(on bool) {
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	for _, r := range p.rules {
-		if r.gate != nil {
+		if r.gate != nil && !r.hit {
 			r.gate.Release()
 		}
 	}

@@ -162,7 +162,7 @@ func TestProxy_LoseRequest(t *testing.T) {
 	c.send("INCR", "n")
 	c.wantEOF()
 	c = dial(t, p.Addr(), s.Password())
-	gate := p.HoldReply(Containing("a"))
+	gate := p.HoldFirstReply(Containing("a"))
 	p.LoseRequest(Containing("n"), 1)
 	c.send("INCR", "a")
 	gate.Wait(t)
@@ -179,10 +179,10 @@ func TestProxy_LoseRequest(t *testing.T) {
 	}
 }
 
-func TestProxy_HoldRequest(t *testing.T) {
+func TestProxy_HoldFirstRequest(t *testing.T) {
 	s, p, c := through(t)
 	other := dial(t, p.Addr(), s.Password())
-	gate := p.HoldRequest(Command("set"))
+	gate := p.HoldFirstRequest(Command("set"))
 	c.send("SET", "k", "1")
 	gate.Wait(t)
 	c.send("APPEND", "k", "2") // waits behind it
@@ -201,6 +201,28 @@ func TestProxy_HoldRequest(t *testing.T) {
 	}
 }
 
+// A copy of a request that comes over another connection waits at the same gate.
+func TestProxy_HoldRequest(t *testing.T) {
+	s, p, c := through(t)
+	copied, other := dial(t, p.Addr(), s.Password()), dial(t, p.Addr(), s.Password())
+	gate := p.HoldRequest(Command("incr"))
+	c.send("INCR", "n")
+	gate.Wait(t)
+	copied.send("INCR", "n")
+	if got := other.do("SET", "x", "1"); got != "OK" { // does not match
+		t.Errorf("SET = %s", got)
+	}
+	copied.wantSilence()
+	if got := get(t, s, "n"); got != "" {
+		t.Errorf("n = %s while held", got)
+	}
+	gate.Release()
+	Eventually(t, patience, "both executed", func() bool { return get(t, s, "n") == "2" })
+	if got := other.do("INCR", "n"); got != "3" {
+		t.Errorf("INCR after Release = %s, want 3", got)
+	}
+}
+
 func TestProxy_HeldRequestArrivesAfterItsSenderLeft(t *testing.T) {
 	leave := map[string]func(*Proxy, *testConn){
 		"client closes": func(_ *Proxy, c *testConn) { c.Close() },
@@ -209,7 +231,7 @@ func TestProxy_HeldRequestArrivesAfterItsSenderLeft(t *testing.T) {
 	for name, leave := range leave {
 		t.Run(name, func(t *testing.T) {
 			s, p, c := through(t)
-			gate := p.HoldRequest(Command("incr"))
+			gate := p.HoldFirstRequest(Command("incr"))
 			c.send("INCR", "n")
 			gate.Wait(t)
 			leave(p, c)
@@ -222,9 +244,9 @@ func TestProxy_HeldRequestArrivesAfterItsSenderLeft(t *testing.T) {
 	}
 }
 
-func TestProxy_HoldReply(t *testing.T) {
+func TestProxy_HoldFirstReply(t *testing.T) {
 	s, p, c := through(t)
-	gate := p.HoldReply(Command("incr"))
+	gate := p.HoldFirstReply(Command("incr"))
 	c.send("INCR", "n")
 	gate.Wait(t)
 	if got := get(t, s, "n"); got != "1" {
@@ -235,11 +257,43 @@ func TestProxy_HoldReply(t *testing.T) {
 	gate.Release()
 	c.wantRead("1", "2")
 
-	unused := p.HoldReply(Command("incr"))
+	unused := p.HoldFirstReply(Command("incr"))
 	unused.Release() // and so it must not stand before the next rule
 	p.LoseReply(Command("incr"), 1)
 	c.send("INCR", "n")
 	c.wantEOF()
+}
+
+func TestProxy_HoldReply(t *testing.T) {
+	s, p, c := through(t)
+	copied, other := dial(t, p.Addr(), s.Password()), dial(t, p.Addr(), s.Password())
+	gate := p.HoldReply(Command("incr"))
+	c.send("INCR", "n")
+	gate.Wait(t)
+	copied.send("INCR", "n")
+	Eventually(t, patience, "both executed", func() bool { return get(t, s, "n") == "2" })
+	copied.wantSilence()
+	gate.Release()
+	c.wantRead("1")
+	copied.wantRead("2")
+	if got := other.do("INCR", "n"); got != "3" {
+		t.Errorf("INCR after Release = %s, want 3", got)
+	}
+}
+
+// What a gate holds stays held; what would come to it later passes.
+func TestProxy_HealLeavesWhatAGateHolds(t *testing.T) {
+	s, p, c := through(t)
+	gate := p.HoldRequest(Command("incr"))
+	c.send("INCR", "n")
+	gate.Wait(t)
+	p.Heal()
+	if got := dial(t, p.Addr(), s.Password()).do("INCR", "n"); got != "1" {
+		t.Errorf("INCR after Heal = %s, want 1", got)
+	}
+	c.wantSilence()
+	gate.Release()
+	c.wantRead("2")
 }
 
 func TestProxy_Delay(t *testing.T) {
@@ -270,7 +324,7 @@ func TestProxy_Delay(t *testing.T) {
 func TestProxy_HealEndsEverything(t *testing.T) {
 	s, p, _ := through(t)
 	p.LoseReply(Command("incr"), 100)
-	gate := p.HoldReply(Command("incr"))
+	gate := p.HoldFirstReply(Command("incr"))
 	p.Refuse(true)
 	p.BlackHole(true)
 	p.Freeze(true)

@@ -22,14 +22,22 @@ func (p *Proxy) SwallowReply(m Match, n int) { p.addRule(m, n, swallowReply, nil
 // client it looks like LoseReply.
 func (p *Proxy) LoseRequest(m Match, n int) { p.addRule(m, n, loseRequest, nil) }
 
-// HoldRequest keeps the next request that matches from the server until the
-// gate's Release, and later requests of its connection with it.
-func (p *Proxy) HoldRequest(m Match) *Gate { return p.addRule(m, 1, holdRequest, newGate()) }
+// HoldRequest keeps each request that matches from the server until the gate's Release, and later requests of
+// its connection with it. A client that repeats a request over another connection, because nothing answers,
+// sends the copy to the same gate: the operation cannot end before the Release, however long that takes.
+func (p *Proxy) HoldRequest(m Match) *Gate { return p.addRule(m, every, holdRequest, newGate()) }
 
-// HoldReply lets the server execute the next request that matches and keeps its
-// reply from the client until the gate's Release, and everything the server
-// sends on that connection later with it.
-func (p *Proxy) HoldReply(m Match) *Gate { return p.addRule(m, 1, holdReply, newGate()) }
+// HoldFirstRequest is HoldRequest for the next request that matches. Copies of it pass by the gate, and may
+// overtake it.
+func (p *Proxy) HoldFirstRequest(m Match) *Gate { return p.addRule(m, 1, holdRequest, newGate()) }
+
+// HoldReply lets the server execute each request that matches and keeps its reply from the client until the
+// gate's Release, and everything the server sends on that connection later with it. Copies of the request are
+// executed too, and their replies are held at the same gate.
+func (p *Proxy) HoldReply(m Match) *Gate { return p.addRule(m, every, holdReply, newGate()) }
+
+// HoldFirstReply is HoldReply for the next request that matches. The replies to copies of it pass by the gate.
+func (p *Proxy) HoldFirstReply(m Match) *Gate { return p.addRule(m, 1, holdReply, newGate()) }
 
 // AnswerError keeps the next n requests that match from the server and answers each in its place with the
 // error text, as proxies do that have no server at hand. It is an error of the newer protocol if text has more

@@ -62,7 +62,7 @@ func TestProxy_RulesHitRepliesAmongMessages(t *testing.T) {
 		c.wantRead("subscribe ch 1")
 		pong := map[int]string{2: "pong ", 3: "PONG"}[protocol]
 
-		gate := p.HoldReply(Command("ping"))
+		gate := p.HoldFirstReply(Command("ping"))
 		s.Admin().Publish(t.Context(), "ch", "before")
 		c.wantRead("message ch before")
 		c.send("PING")
@@ -84,7 +84,7 @@ func TestProxy_RulesHitRepliesAmongMessages(t *testing.T) {
 func TestProxy_RulesHitConfirmations(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, s *Server, p *Proxy, protocol int) {
 		c := subscriber(t, s, p, protocol)
-		gate := p.HoldReply(Containing("b"))
+		gate := p.HoldFirstReply(Containing("b"))
 		c.send("SUBSCRIBE", "a")
 		c.send("SUBSCRIBE", "b")
 		gate.Wait(t)

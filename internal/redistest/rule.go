@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,10 +60,14 @@ const (
 	breakReply
 )
 
+// every is how many requests a rule applies to that is not used up.
+const every = math.MaxInt
+
 // rule applies an action to the next left requests that match.
 type rule struct {
 	match  Match
 	left   int
+	hit    bool // a request has matched
 	action action
 	gate   *Gate  // for the hold actions
 	text   []byte // for answer
@@ -82,6 +87,7 @@ func judge(rules []*rule, cmd []string) (verdict, []*rule) {
 		if !r.match(cmd) {
 			continue
 		}
+		r.hit = true
 		if r.left--; r.left == 0 {
 			rules = slices.Delete(rules, i, i+1)
 		}
@@ -90,7 +96,7 @@ func judge(rules []*rule, cmd []string) (verdict, []*rule) {
 	return verdict{action: forward}, rules
 }
 
-// Gate holds back one request or reply until Release.
+// Gate holds requests or replies back until Release.
 type Gate struct {
 	held     chan struct{} // closed when something has arrived at the gate
 	released chan struct{} // closed by Release

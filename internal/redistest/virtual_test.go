@@ -35,7 +35,7 @@ func TestVirtual_ProxysRules(t *testing.T) {
 		if err := c.Set(ctx, "k", "never", 0).Err(); err == nil || get() != "ran" {
 			t.Errorf("a lost request: %v, %q", err, get())
 		}
-		gate := p.HoldRequest(Command("set"))
+		gate := p.HoldFirstRequest(Command("set"))
 		if err := c.Set(ctx, "k", "late", 0).Err(); err == nil || get() != "ran" { // the client closes its connection
 			t.Errorf("a request at the gate: %v, %q", err, get())
 		}

@@ -110,8 +110,8 @@ func survivesHalfALock(t *testing.T, l Library) bool {
 	proxy := srv.Proxy(t)
 	// Whatever comes after a command that took the lock does not get through.
 	took := func(cmd []string) bool { return redistest.Containing(lockName)(cmd) }
-	second := proxy.HoldRequest(redistest.Command("pexpire"))
-	first := proxy.HoldReply(took)
+	second := proxy.HoldFirstRequest(redistest.Command("pexpire"))
+	first := proxy.HoldFirstReply(took)
 	p := redistest.StartProcess(t, holderRole, l.Name, proxy.Addr())
 	first.Wait(t)
 	if l.Name == "r2-expire" {

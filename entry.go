@@ -49,6 +49,7 @@ type entry struct {
 	silent  time.Duration // since when Redis has answered nothing to those who wait, after Manager.epoch; 0: not asked since a hold
 	trouble *trouble      // nil if the last request brought a verdict
 	timer   *time.Timer   // calls wakeUp
+	wakes   time.Duration // when it does, after Manager.epoch, if it is armed
 	places  *places       // what only a fair lock has; nil: it is none. Not changed
 
 	absence   *absence // mutex: it was handed to another process; nil: not lately
@@ -272,8 +273,16 @@ func (e *entry) yieldForLocked(d time.Duration) {
 	e.armLocked(d)
 }
 
+// wakeWithinLocked has the timer fire when d is over, if not before.
+func (e *entry) wakeWithinLocked(d time.Duration) {
+	if time.Since(e.m.epoch)+d < e.wakes {
+		e.armLocked(d)
+	}
+}
+
 func (e *entry) armLocked(d time.Duration) {
 	e.armed, e.pausing = true, false
+	e.wakes = time.Since(e.m.epoch) + d
 	if e.timer == nil {
 		e.timer = time.AfterFunc(d, e.wakeUp)
 	} else {
@@ -297,6 +306,9 @@ const deafPoll = 50 * time.Millisecond
 // only an answer tells it of, ends before.
 const deniedPoll = claimTTL * 3 / 4
 
+// pastTTL is how long after the end of a TTL a waiter asks.
+const pastTTL = 2 * time.Millisecond
+
 // pollAfter is how long to wait for a message while another owner holds the lock for
 // ttl: its expiry is not announced, so not beyond that; nor beyond the poll interval,
 // from which up to a fifth is taken so that processes do not ask in step; nor so long
@@ -315,7 +327,7 @@ func (e *entry) pollAfter(ttl time.Duration) time.Duration {
 	if ttl < 0 || ttl > poll { // below 0: a foreign lock without TTL
 		return poll
 	}
-	return min(poll, ttl+2*time.Millisecond)
+	return min(poll, ttl+pastTTL)
 }
 
 // close fails the waiters and releases the holds, for Manager.Close.

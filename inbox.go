@@ -146,10 +146,15 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []ended {
 		b.notice = &kept
 		return nil
 	}
-	if !n.Granted { // Redisson's turn
-		if !e.yielding {
-			e.yieldForLocked(redissonsTurn)
-		}
+	switch {
+	case n.Granted:
+	case e.yielding: // it asks soon
+		return nil
+	case n.Left > 0 && e.armed && !e.pausing:
+		e.wakeWithinLocked(n.Left + pastTTL)
+		return nil
+	default: // Redisson's turn; or the answer to the request under way may be from before the TTL was shortened
+		e.yieldForLocked(redissonsTurn)
 		return nil
 	}
 	h.turn = uint8(min(n.Turn, turnsInARow))

@@ -77,7 +77,7 @@ func TestMain(m *testing.M) {
 func TestMutex(t *testing.T)         { inModes(t, mutexKind, locktest.Run) }
 func TestFairMutex(t *testing.T)     { inModes(t, fairKind, locktest.Run) }
 func TestRWMutex_Write(t *testing.T) { inModes(t, writeKind, locktest.Run) }
-func TestRWMutex_Sides(t *testing.T) { locktest.RunRW(t, writeKind) }
+func TestRWMutex_Sides(t *testing.T) { inModes(t, writeKind, locktest.RunRW) }
 
 // The same inside the process and in fake time, in every mode: they need no server.
 func TestVirtual_Mutex(t *testing.T)     { inModes(t, virtual(mutexKind), locktest.Run) }

@@ -72,8 +72,9 @@ func TestVersions_HandOverToEachOther(t *testing.T) {
 	more := func(text string) string {
 		return strings.NewReplacer(
 			"(more and ' 1 ' or ' 0 ') .. token\n", "(more and ' 1 ' or ' 0 ') .. token .. ' 42 some=thing'\n",
-			"'o ' .. number)", "'o ' .. number .. ' 42')",
-			"'o ' .. its)", "'o ' .. its .. ' 42')",
+			"'o ' .. number)", "'o ' .. number .. ' 0 42')",
+			"'o ' .. its)", "'o ' .. its .. ' 0 42')",
+			"' ' .. left))", "' ' .. left .. ' 42'))",
 			"foreign and 1 or 0}", "foreign and 1 or 0, 42, 'more'}",
 			"o.now, foreign}", "o.now, foreign, 42}",
 		).Replace(text)

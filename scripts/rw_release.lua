@@ -27,9 +27,9 @@ if type(held) == 'table' then
   end
   held = 0
 end
-local foreign = false
+local foreign, left = false, nil
 if held == 1 then
-  foreign = take_out(lock, id, KEYS[4])
+  foreign, left = take_out(lock, id, KEYS[4])
 else
   -- Changes nothing: a write that fails where the rest, which tells no errors, would fail unseen; and
   -- where the lock is only not held yet, on a replica.
@@ -68,10 +68,10 @@ if (held == 1 or ARGV[5]) and redis.call('exists', queue) == 1 then
       end
     elseif o.crowded then
       reply = -4
-    elseif foreign then -- it must listen to Redisson's channel
+    elseif foreign or left then -- it must listen to Redisson's channel; or was told of a later end
       local inbox, number = inbox_of(redis.call('lindex', queue, '0') or '')
       if inbox then
-        redis.pcall('publish', inbox, 'o ' .. number)
+        redis.pcall('publish', inbox, 'o ' .. number .. (foreign and '' or ' ' .. left))
       end
     end
   end

@@ -56,6 +56,7 @@ var sideGroups = []group{
 	{"right", false, rwCrowdScenarios},
 	{"right", false, rwDeniedReleaseScenarios},
 	{"queue", false, rwQueueScenarios},
+	{"wait", false, rwEndScenarios},
 	{"redisson", false, rwRedissonScenarios},
 	{"redisson", false, rwTurnScenarios},
 }

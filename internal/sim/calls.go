@@ -119,7 +119,7 @@ func (k *worker) nested(c *claim, locker holdfast.Locker, read bool) *claim {
 	if err != nil {
 		return nil
 	}
-	inner := &claim{p: c.p, lease: lease, who: c.who + "'", owner: c.owner, write: !read, votes: c.votes, units: c.units, plan: c.plan}
+	inner := &claim{p: c.p, lease: lease, who: c.who + "'", owner: c.owner, write: !read, votes: c.votes, units: c.units, plan: c.plan, step: c.step}
 	if !valid {
 		inner.owner += "'" // another owner: it waited for nobody
 	}

@@ -70,11 +70,16 @@ func (d *draft) locks() {
 		{Name: "fair", Kind: Fair},
 		{Name: "rw", Kind: RW, Lease: 2 * time.Second, Fencing: true},
 		{Name: "rw", Kind: RW},
+		{Name: "rw", Kind: RW, Lease: 800 * time.Millisecond, Fixed: true},
 		{Name: "fixed", Kind: Mutex, Lease: 800 * time.Millisecond, Fixed: true},
 		{Name: "mutex", Kind: Mutex, Lease: 500 * time.Millisecond, MaxHold: 700 * time.Millisecond},
 	}
-	if d.Shape == BesideJava {
-		all = []Lock{all[0], all[0], all[1], all[6]}
+	switch {
+	case d.Shape == BesideJava:
+		all = []Lock{all[0], all[0], all[1], all[7]}
+	case d.IntN(2) == 0: // those of one name, by different options
+		name := one(d, "mutex", "fair", "rw", "rw")
+		all = slices.DeleteFunc(all, func(l Lock) bool { return l.Name != name })
 	}
 	for range one(d, 1, 2, 2, 3) {
 		d.Locks = append(d.Locks, one(d, all...))
@@ -136,6 +141,7 @@ func (d *draft) aStep(think, hold time.Duration) Step {
 	if d.IntN(12) == 0 { // until the lease has long ended, if it is not renewed
 		s.Hold = time.Duration(d.Int64N(int64(2 * time.Second)))
 	}
+	s.Over = d.IntN(3) == 0
 	for range d.IntN(8) / 6 {
 		s.Inside = append(s.Inside, one(d, Reenter, Downgrade, Downgrade, Extend))
 	}

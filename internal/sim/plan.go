@@ -102,6 +102,7 @@ type Step struct {
 	Limit  time.Duration `json:",omitempty"` // of the context; 0: none
 	Cancel bool          `json:",omitempty"` // the context ends by a cancel, not by a deadline
 	Hold   time.Duration
+	Over   bool    `json:",omitempty"` // it goes on when its lease has ended
 	Inside []Inner `json:",omitempty"`
 	End    End     `json:",omitempty"`
 }

@@ -23,7 +23,6 @@ type unit struct {
 
 	dirty    bool // Redis may have something else than state says
 	state    state
-	expired  bool                     // it is free because its TTL has ended
 	promised []holder                 // what Redis had when it lost its data
 	lost     time.Duration            // when data of it was lost; -1: never
 	excused  time.Duration            // until then that can show
@@ -63,6 +62,7 @@ type claim struct {
 	votes   bool    // of a Redlock
 	units   []*unit // of the lease
 	plan    *Lock
+	step    *Step
 }
 
 // wait is a call that has not returned.
@@ -161,12 +161,6 @@ func (u *unit) loadLocked() {
 				h.since = old.since
 			}
 		}
-	}
-	switch {
-	case len(st.holders) > 0:
-		u.expired = false
-	case len(u.state.holders) > 0:
-		u.expired = u.state.until > 0 && u.state.until <= now
 	}
 	u.state = st
 	u.w.judge.returnedFromLocked(u)

@@ -149,6 +149,9 @@ func (j *judge) wakeLocked(u *unit) {
 			bound = u.w.trips(40) + longestRound
 		case calm:
 			bound = u.w.trips(12) + u.w.plan.open()
+			if u.kind == RW {
+				bound += untold
+			}
 		}
 		if d := u.lasts("free "+x.who, free && u.w.now() > u.excused, max(from, x.p.trouble, u.excused), bound); d > bound {
 			j.failLocked("lost wake-up", "%v is free for %v, and %s waits", u, d, x.who)
@@ -156,6 +159,9 @@ func (j *judge) wakeLocked(u *unit) {
 	}
 	u.forget("free ", seen)
 }
+
+// untold is by how much a read-write lock may end earlier than its waiter was told (survivors in scripts/prelude/rights.lua).
+const untold = 100 * time.Millisecond
 
 // longestRound is how long the candidates of a Redlock may take to get out of each other's way: the first look around, and a second one.
 const longestRound = 1500 * time.Millisecond
@@ -166,10 +172,6 @@ func (u *unit) freeLocked(x *wait) (free, calm bool, from time.Duration) {
 		// A waiter whose process hears nothing is passed over; the pauses between two attempts to subscribe last up to a second.
 		hears := x.p.hearsLocked(u.s)
 		calm = x.p.calmLocked(u.s) && (hears >= 0 || x.p.deafened == 0 || u.w.now() > x.p.deafened+3*time.Second)
-		if u.kind == RW && u.expired {
-			// The right of a reader that died has ended, and a release of another one has cut the TTL short to that. Nobody was told.
-			calm = false
-		}
 		return !u.held() && x.p.healthyLocked(u.s), calm, max(x.since, u.s.trouble, hears)
 	}
 	// Of a Redlock it is free if no candidate has it, and a majority can be asked.

@@ -140,7 +140,7 @@ func (a *attempt) end(lease *holdfast.Lease, err error) *claim {
 	}
 	w.stats.Grants++
 	w.noteLocked("%s is granted %s after %v, token %d, until %v", k.String(), a.h.plan.Name, took, lease.Token(), lease.Deadline().Sub(w.began))
-	c := &claim{p: k.p, lease: lease, who: k.String(), owner: k.String(), write: a.write, votes: a.h.vote != nil, units: a.h.all(), plan: a.h.plan}
+	c := &claim{p: k.p, lease: lease, who: k.String(), owner: k.String(), write: a.write, votes: a.h.vote != nil, units: a.h.all(), plan: a.h.plan, step: a.step}
 	w.judge.grantedLocked(c, false)
 	return c
 }
@@ -227,7 +227,7 @@ func (k *worker) hold(s *Step, h *handle, c *claim) {
 	}
 }
 
-// work passes time under a lease, until its end at most.
+// work passes time under a lease, until its end at most, but for a step that goes on then.
 func (k *worker) work(c *claim, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -238,6 +238,12 @@ func (k *worker) work(c *claim, d time.Duration) {
 	case <-c.lease.Done():
 		if !ended {
 			k.ended(c)
+		}
+		if c.step.Over {
+			select {
+			case <-timer.C:
+			case <-k.p.ctx.Done():
+			}
 		}
 	}
 }

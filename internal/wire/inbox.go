@@ -20,7 +20,8 @@ func IsInbox(channel string) bool { return strings.HasPrefix(channel, inboxPrefi
 // Notice is one message in an inbox; scripts/README.md describes the payloads.
 type Notice struct {
 	Number  uint64        // of the owner id that it is for
-	Granted bool          // it has the lock; else: ask again soon, Redisson has been let in
+	Granted bool          // it has the lock; else: ask again soon, or when Left is over
+	Left    time.Duration // not granted: for how long others have the lock, which is shorter than before; 0: ask soon
 	Claim   time.Duration // for how long, if granted
 	Clock   int64         // the server's time of the grant, milliseconds
 	Turn    int           // which grant in a row it is since anybody else could get in
@@ -36,14 +37,13 @@ const TokensPerGrant = 128
 func ParseNotice(payload string) (Notice, bool) {
 	kind, fields, _ := strings.Cut(payload, " ")
 	var n [7]uint64
-	known := 0
+	var least, known int
 	switch kind {
 	case "g":
-		known = len(n)
+		least, known = len(n), len(n)
 	case "o":
-		known = 1
-	}
-	if known == 0 {
+		least, known = 1, 2
+	default:
 		return Notice{}, false
 	}
 	read := 0
@@ -53,22 +53,25 @@ func ParseNotice(payload string) (Notice, bool) {
 		}
 		v, err := strconv.ParseUint(s, 10, 63)
 		if err != nil {
-			return Notice{}, false
+			break
 		}
 		n[read] = v
 		read++
 	}
-	if read < known {
+	if read < least {
 		return Notice{}, false
 	}
 	const day = 24 * 60 * 60 * 1000
+	if kind == "o" {
+		return Notice{Number: n[0], Left: time.Duration(min(n[1], day)) * time.Millisecond}, true
+	}
 	clock, ok := milliseconds(n[2], n[3])
 	if !ok || n[1] > day || n[4] > 1<<30 {
 		return Notice{}, false
 	}
 	return Notice{
 		Number:  n[0],
-		Granted: kind == "g",
+		Granted: true,
 		Claim:   time.Duration(n[1]) * time.Millisecond,
 		Clock:   clock,
 		Turn:    int(n[4]),

@@ -178,6 +178,12 @@ func TestParseNotice_IgnoresWhatFollows(t *testing.T) {
 			t.Errorf("%q is %+v, %v", "o 7"+more, n, ok)
 		}
 	}
+	for payload, want := range map[string]time.Duration{"o 7 250": 250 * time.Millisecond, "o 7 250 1": 250 * time.Millisecond, "o 7 0 1": 0,
+		"o 7 99999999999999": 24 * time.Hour, "o 7 99999999999999999999999": 0, "o 7 -1": 0} {
+		if n, ok := ParseNotice(payload); !ok || n != (Notice{Number: 7, Left: want}) {
+			t.Errorf("%q is %+v, %v", payload, n, ok)
+		}
+	}
 	for _, bad := range []string{"", "g", "o", "o ", "o x", "g 7 2000 1763760000 123456 1 0", "g 7 2000 1763760000 123456 1 0 x", "x 7", grant + "1x"} {
 		if n, ok := ParseNotice(bad); ok {
 			t.Errorf("%q is %+v", bad, n)
@@ -192,7 +198,7 @@ func FuzzNotice(f *testing.F) {
 	f.Add("o 7")
 	f.Fuzz(func(t *testing.T, payload string) {
 		n, ok := ParseNotice(payload)
-		if ok && (n.Claim < 0 || n.Claim > 24*time.Hour || n.Clock < 0 || n.Turn < 0) {
+		if ok && (n.Claim < 0 || n.Claim > 24*time.Hour || n.Left < 0 || n.Left > 24*time.Hour || n.Clock < 0 || n.Turn < 0) {
 			t.Errorf("%q is %+v", payload, n)
 		}
 		if again := fmt.Sprintf("o %d", n.Number); ok {

@@ -13,7 +13,8 @@ end
 -- sets the TTL of the hash to the longest right left, or frees the lock if none is,
 -- since a reader that died leaves its field behind; it takes those of ours away. A right without
 -- TTL, which somebody has made so, gets that of the hash. It returns whether one of those left is
--- Redisson's, whose release tells no waiter of ours.
+-- Redisson's, whose release tells no waiter of ours; and if the TTL is now shorter by more than a tenth of a second, how long
+-- it is. Readers that come and go together differ by less, which is not worth a message.
 local function survivors(lock)
   local longest, foreign, ttl = 0, false, redis.call('pttl', lock)
   local fields = redis.call('hgetall', lock)
@@ -37,7 +38,7 @@ local function survivors(lock)
   end
   if longest > 0 then
     redis.call('pexpire', lock, longest)
-    return foreign
+    return foreign, ttl - longest > 100 and longest or nil
   end
   redis.call('del', lock)
   return false

@@ -55,7 +55,7 @@ local function put(lock, id, ttl, right)
   end
 end
 
--- take_out ends the right of id, which holds the lock; right is as for put.
+-- take_out ends the right of id, which holds the lock; right is as for put. It returns what survivors does.
 local function take_out(lock, id, right)
   redis.call('hdel', lock, id)
   if not is_writer(id) then

@@ -92,7 +92,7 @@ const scriptFrame = "user_script:"
 // failures are in the texts of such errors that come again each time: the command is unknown, a
 // key holds something else, or Lua cannot go on.
 var failures = [...]string{
-	"WRONGTYPE ", "Unknown Redis command", "not allowed from script",
+	"WRONGTYPE ", "Unknown Redis command", "Unknown command called", "not allowed from script", // the third is Valkey's
 	" attempt to ", "bad argument #", "nonexistent global variable",
 }
 

@@ -20,7 +20,7 @@ type serverError string
 func (e serverError) Error() string { return string(e) }
 func (serverError) RedisError()     {}
 
-// The texts are Redis 7.0.15's, captured, and those of Redis 6 for the same errors.
+// The texts are Redis 7.0.15's, captured, and those of Redis 6.2, Redis 8.2 and Valkey 9.1 for the same errors.
 func TestClassify(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	for _, tc := range []struct {
@@ -52,12 +52,17 @@ func TestClassify(t *testing.T) {
 		{serverError("ERR invalid expire time in 'pexpire' command script: 5, on @user_script:2."), Unknown},
 		{serverError("WRONGTYPE Operation against a key holding the wrong kind of value script: 5, on @user_script:1."), Failed},
 		{serverError("ERR Unknown Redis command called from script script: 5, on @user_script:1."), Failed},
+		{serverError("ERR Error running script (call to f_5): @user_script:1: @user_script: 1: Unknown Redis command called from Lua script"), Failed},
+		{serverError("ERR Unknown command called from script script: on @user_script:1."), Failed},
+		{serverError("ERR This Valkey command is not allowed from script script: on @user_script:1."), Failed},
 		{serverError("ERR user_script:3: attempt to index local 'x' (a nil value) script: 5, on @user_script:3."), Failed},
 		{serverError("ERR Error running script (call to f_5): @user_script:3: user_script:3: attempt to compare nil with number"), Failed},
 		{serverError("ERR Error running script (call to f_5): @user_script:1: Script killed by user with SCRIPT KILL..."), Unknown},
+		{serverError("ERR ACL failure in script: User u has no permissions to run the 'pexpire' command script: on @user_script:1."), Unknown},
 		{serverError("NOPERM User limited has no permissions to run the 'incr' command script: 5, on @user_script:1."), Unknown},
 		{serverError("WRONGTYPE Operation against a key holding the wrong kind of value"), Denied},
 		{serverError("NOPERM this user has no permissions to access one of the keys used as arguments"), Barred},
+		{serverError("NOPERM No permissions to access a key"), Barred},
 		{serverError("NOAUTH Authentication required."), Barred},
 		{serverError("ERR Protocol error: unauthenticated bulk length"), Barred},
 		{serverError("WRONGPASS invalid username-password pair or user is disabled."), Barred},

@@ -193,6 +193,9 @@ func TestServer_Outcomes(t *testing.T) {
 	if r := <-call(t, x, countScript, "list")[0].replies; r.Outcome != Failed {
 		t.Errorf("an error inside the script: %v, %v", r.Outcome, r.Err)
 	}
+	if r := <-call(t, x, NewScript("odd", "return redis.call('nosuchcommand', KEYS[1])", nil), "k")[0].replies; r.Outcome != Failed {
+		t.Errorf("a command that the server does not know: %v, %v", r.Outcome, r.Err)
+	}
 	admin.Do(bg, "ACL", "SETUSER", "default", "-incr")
 	if r := one(); r.Outcome != Unknown {
 		t.Errorf("a command denied inside the script: %v, %v", r.Outcome, r.Err)

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -198,7 +199,18 @@ func (g *composer) word(shape string) string {
 	return shape
 }
 
+// brief matches commands that give a key less than a second: it might end while a list runs.
+var brief = regexp.MustCompile(`(?i)\b(px|psetex \S+|pexpire \S+) 0*[1-9]\d{0,2}( |$)`)
+
 func (g *composer) command() []string {
+	for {
+		if c := g.any(); !brief.MatchString(strings.Join(c, " ")) {
+			return c
+		}
+	}
+}
+
+func (g *composer) any() []string {
 	var args []string
 	for shape := range strings.FieldsSeq(g.of(shapes)) {
 		if choice, ok := strings.CutPrefix(shape, "?"); ok {

@@ -207,7 +207,7 @@ func alike(cmd []string, a, b string) bool {
 		}
 		if m > 1.6e9 && m < 2.2e9 || len(cmd) > 0 && strings.EqualFold(cmd[0], "ttl") {
 			slack = 2
-		} else if m < 1000 {
+		} else if max(m, n) < 1000 {
 			return false
 		}
 		if math.Abs(m-n) > slack {

@@ -29,7 +29,10 @@ const (
 	noSuchKey = replyError("ERR no such key")
 )
 
-func errorf(format string, args ...any) replyError { return replyError(fmt.Sprintf(format, args...)) }
+// errorf makes an error of one line, as Redis does: a script that catches the error sees no line breaks either.
+func errorf(format string, args ...any) replyError {
+	return replyError(oneLine.Replace(fmt.Sprintf(format, args...)))
+}
 
 // notDone is the reply to what real servers do and this one does not.
 func notDone(what string) replyError { return replyError("ERR vredis does not do " + what) }

@@ -186,10 +186,7 @@ var deniedScenarios = map[string]func(*Env){
 // permit gives a user all rights but those to channels, and of these and commands what rights says.
 func (e *Env) permit(user, rights string) {
 	e.Helper()
-	args := []any{"ACL", "SETUSER", user, "on", ">secret", "~*", "+@all"}
-	for _, r := range strings.Fields(rights) {
-		args = append(args, r)
-	}
+	args := append([]any{"ACL", "SETUSER", user, "on", ">secret", "~*", "+@all"}, e.Server().Rights(strings.Fields(rights))...)
 	if err := e.Server().Admin().Do(bg, args...).Err(); err != nil {
 		e.Fatal(err)
 	}

@@ -81,9 +81,7 @@ var listenScenarios = map[string]func(*Env){
 
 	// Pub/sub is denied altogether: polling.
 	"DeniedPubSubIsReplacedByPolling": func(e *Env) {
-		admin := e.Server().Admin()
-		admin.Do(bg, "ACL", "SETUSER", "poller", "on", ">secret", "~*", "+@all", "-subscribe", "-publish", "resetchannels")
-		admin.Do(bg, "ACL", "SETUSER", "poller", "-ssubscribe") // unknown before Redis 7
+		e.permit("poller", "resetchannels -subscribe -ssubscribe -publish")
 		opt := e.srv.Options()
 		opt.Username, opt.Password = "poller", "secret"
 		m := e.ManagerOn(e.client(opt), holdfast.WithPollInterval(100*time.Millisecond))
@@ -108,9 +106,7 @@ var listenScenarios = map[string]func(*Env){
 	// Processes that may not subscribe are never told of a grant, nor which one in a row it is.
 	// Redisson's plain waiters get their turn nevertheless.
 	"DeafProcessesLetRedissonIn": func(e *Env) {
-		admin := e.Server().Admin()
-		admin.Do(bg, "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all", "-subscribe")
-		admin.Do(bg, "ACL", "SETUSER", "deaf", "-ssubscribe") // unknown before Redis 7
+		e.permit("deaf", "&* -subscribe -ssubscribe")
 		opt := e.srv.Options()
 		opt.Username, opt.Password = "deaf", "secret"
 		ctx, stop := context.WithCancel(bg)

@@ -37,8 +37,8 @@ type Cluster struct {
 const nodeTimeout = 1500 * time.Millisecond
 
 // StartCluster starts a cluster on free loopback ports and waits until it is healthy,
-// which takes about three seconds: Redis keeps a new master from serving for two. It
-// needs Redis 7. Options apply to every node.
+// which takes about three seconds: Redis keeps a new master from serving for two.
+// Options apply to every node.
 func StartCluster(tb testing.TB, opts ...ServerOption) *Cluster {
 	tb.Helper()
 	c := &Cluster{tb: tb, password: rand.Text(), ids: make(map[string]*Server), voted: make(map[*Server]time.Time)}

@@ -18,6 +18,7 @@ type serverConfig struct {
 	password string
 	aof      bool
 	extra    []string
+	plain    bool     // without sharded messages
 	cluster  bool     // a node of a cluster: listens on a second port, the bus
 	sentinel []string // lines of a sentinel's configuration; nil: a server
 }
@@ -33,6 +34,11 @@ func WithArgs(args ...string) ServerOption {
 	return func(c *serverConfig) { c.extra = append(c.extra, args...) }
 }
 
+// WithoutShardedMessages takes the commands of sharded messages away, which came with Redis 7.
+func WithoutShardedMessages() ServerOption {
+	return func(c *serverConfig) { c.plain = true }
+}
+
 // WithoutPassword lets clients in without AUTH. By default the server has a
 // random password, so that no test can reach another one's server by mistake.
 func WithoutPassword() ServerOption {
@@ -41,6 +47,11 @@ func WithoutPassword() ServerOption {
 
 // redisVersion matches what redis-server and valkey-server print.
 var redisVersion = regexp.MustCompile(`v=(\d+)\.`)
+
+// shardedCommands are those of sharded messages, and shardedFrom is the version that brought them.
+var shardedCommands = []string{"spublish", "ssubscribe", "sunsubscribe"}
+
+const shardedFrom = 7
 
 // logEnv, if it is set, has the end of a server's log printed with each test that fails. By default it is with a
 // server that has died by itself.
@@ -106,6 +117,11 @@ func serverArgs(port, bus int, dir string, major int, cfg serverConfig) ([]strin
 	}
 	if cfg.aof {
 		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
+	}
+	if cfg.plain && major >= shardedFrom {
+		for _, command := range shardedCommands {
+			args = append(args, "--rename-command", command, "")
+		}
 	}
 	return append(args, cfg.extra...), nil
 }

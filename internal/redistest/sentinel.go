@@ -79,7 +79,7 @@ func StartSentinel(tb testing.TB, replicas int, opts ...ServerOption) *Sentinel 
 func (s *Sentinel) hurry(w *Server) {
 	_, err := w.try("sentinel", "debug", "info-period", "200", "ping-period", "250", "ask-period", "100",
 		"publish-period", "200", "min-link-reconnect-period", "100", "slave-reconf-timeout", "1000", "election-timeout", "1000")
-	if _, major, _ := findRedis(); err != nil && major >= 7 {
+	if err != nil && w.Major() >= 7 {
 		s.tb.Fatalf("redistest: sentinel debug: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -196,8 +197,22 @@ func (s *Server) cleanup() {
 	}
 }
 
-// Major returns the server's major version: 7 for Redis 7.0, 9 for Valkey 9.1.
+// Major returns the server's major version: 7 for Redis 7.0 and for what stands in for it, 9 for Valkey 9.1.
 func (s *Server) Major() int { return s.major }
+
+// Sharded reports whether the server knows sharded messages, as from Redis 7 on.
+func (s *Server) Sharded() bool { return s.major >= shardedFrom }
+
+// Rights returns the rules of ACL SETUSER without those that name a command of sharded messages, where the server knows none: it
+// would refuse them.
+func (s *Server) Rights(rules []string) (known []any) {
+	for _, r := range rules {
+		if s.Sharded() || !slices.Contains(shardedCommands, strings.TrimLeft(r, "+-")) {
+			known = append(known, r)
+		}
+	}
+	return known
+}
 
 // Addr returns the server's host:port. It stays the same over restarts.
 func (s *Server) Addr() string { return s.addr }

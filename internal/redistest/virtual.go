@@ -49,7 +49,7 @@ func StartVirtual(tb testing.TB, opts ...ServerOption) *Server {
 		tb.Fatalf("redistest: a virtual server has no arguments: %q", cfg.extra)
 	}
 	v := &virtual{tb: tb, keeps: cfg.aof}
-	s := &Server{tb: tb, virtual: v, password: cfg.password, addr: "127.0.0.1:" + strconv.FormatInt(10_000+ports.Add(1)%50_000, 10)}
+	s := &Server{tb: tb, virtual: v, major: 7, password: cfg.password, addr: "127.0.0.1:" + strconv.FormatInt(10_000+ports.Add(1)%50_000, 10)}
 	v.Server = vredis.New(vredis.Options{Addr: s.addr, Password: s.password, Log: v.executed})
 	tb.Cleanup(s.cleanup)
 	return s

@@ -74,7 +74,7 @@ func TestDenied_InCluster(t *testing.T) {
 	families := []string{"holdfast_inbox:*", "redisson_lock__channel:*"}
 	all := strings.Fields("on >secret ~* &* +@all")
 	var cases sync.WaitGroup
-	for _, mode := range []holdfast.PublishMode{holdfast.PublishClassic, holdfast.PublishSharded} {
+	for _, mode := range publishModes(c)[:2] {
 		for user, rights := range map[string]string{"channels": "resetchannels", "commands": "-subscribe -ssubscribe"} {
 			cases.Go(func() {
 				t.Run(fmt.Sprint(mode, user), func(t *testing.T) {

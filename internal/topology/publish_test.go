@@ -15,12 +15,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// publishModes are the modes that a cluster is tested with.
-var publishModes = []holdfast.PublishMode{
-	holdfast.PublishClassic,
-	holdfast.PublishSharded,
-	holdfast.PublishAuto, // sharded, on these servers
+// publishModes are the modes that a cluster is tested with. PublishAuto is sharded where the servers know that.
+func publishModes(c *redistest.Cluster) []holdfast.PublishMode {
+	if !sharded(c) {
+		return []holdfast.PublishMode{holdfast.PublishClassic, holdfast.PublishAuto}
+	}
+	return []holdfast.PublishMode{holdfast.PublishClassic, holdfast.PublishSharded, holdfast.PublishAuto}
 }
+
+func sharded(c *redistest.Cluster) bool { return c.Nodes()[0].Sharded() }
 
 // foreigner acts as Redisson does in a cluster: it takes locks, releases them, and
 // subscribes.
@@ -31,7 +34,7 @@ type foreigner struct {
 }
 
 func newForeigner(t *testing.T, c *redistest.Cluster, mode holdfast.PublishMode) foreigner {
-	return foreigner{t, c, mode != holdfast.PublishClassic}
+	return foreigner{t, c, mode != holdfast.PublishClassic && sharded(c)}
 }
 
 func (f foreigner) lock(name string) {
@@ -103,7 +106,7 @@ func wantPrompt(t *testing.T, released time.Time) {
 func TestPublish_PeersHearEachOther(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	for _, mode := range publishModes {
+	for _, mode := range publishModes(c) {
 		t.Run(mode.String(), func(t *testing.T) {
 			f := newForeigner(t, c, mode)
 			m := clients(t, c, 1, append(unpolled, holdfast.WithPublishMode(mode))...)[0]
@@ -180,7 +183,7 @@ func TestPublish_PlainClientOfANode(t *testing.T) {
 func TestPublish_ClientReadsFromReplicas(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	for _, mode := range publishModes {
+	for _, mode := range publishModes(c) {
 		t.Run(mode.String(), func(t *testing.T) {
 			f := newForeigner(t, c, mode)
 			var ms []*holdfast.Manager
@@ -219,7 +222,7 @@ func TestPublish_ClientReadsFromReplicas(t *testing.T) {
 func TestPublish_SlotMovesWhileWaiting(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	for _, mode := range publishModes {
+	for _, mode := range publishModes(c) {
 		t.Run(mode.String(), func(t *testing.T) {
 			f := newForeigner(t, c, mode)
 			m := clients(t, c, 1, append(unpolled, holdfast.WithPublishMode(mode))...)[0]
@@ -243,7 +246,7 @@ func TestPublish_SlotMovesWhileWaiting(t *testing.T) {
 // The master that has the lock and the subscription is killed. Others' waiters hear on.
 func TestPublish_MasterIsKilledWhileWaiting(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []holdfast.PublishMode{holdfast.PublishClassic, holdfast.PublishSharded} {
+	for _, mode := range []holdfast.PublishMode{holdfast.PublishClassic, holdfast.PublishAuto} {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
 			c := redistest.StartCluster(t)
@@ -281,11 +284,11 @@ func TestPublish_MasterIsKilledWhileWaiting(t *testing.T) {
 func TestPublish_OneChannelIsForbidden(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	f := newForeigner(t, c, holdfast.PublishSharded)
-	permit(t, c.Nodes(), "some", strings.Fields("on >secret ~* +@all &holdfast_* &redisson_*{fine*"))
+	f := newForeigner(t, c, holdfast.PublishAuto)
+	permit(t, c.Nodes(), "some", strings.Fields("resetchannels on >secret ~* +@all &holdfast_* &redisson_*{fine*"))
 	client := c.ClientWith(t, func(o *redis.ClusterOptions) { o.Username, o.Password = "some", "secret" })
 	pauses := make(pausesLogged, 1000)
-	m := manager(t, client, append(unpolled, holdfast.WithPublishMode(holdfast.PublishSharded), holdfast.WithLogger(slog.New(pauses)))...)
+	m := manager(t, client, append(unpolled, holdfast.WithLogger(slog.New(pauses)))...)
 	var fine []string
 	for i := 0; len(fine) < 5; i++ {
 		if n := fmt.Sprint("fine", i); c.Owner(n) == c.Owner(name) {
@@ -352,7 +355,7 @@ func otherShard(c *redistest.Cluster, name string) string {
 func TestPublish_ManyNames(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	for _, mode := range publishModes[:2] {
+	for _, mode := range publishModes(c)[:2] {
 		t.Run(mode.String(), func(t *testing.T) {
 			f := newForeigner(t, c, mode)
 			m := clients(t, c, 1, append(unpolled, holdfast.WithPublishMode(mode))...)[0]
@@ -401,8 +404,7 @@ func TestPublish_ManyNames(t *testing.T) {
 // both directions.
 func TestPublish_OldServer(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, redistest.WithArgs(
-		"--rename-command", "SPUBLISH", "", "--rename-command", "SSUBSCRIBE", "", "--rename-command", "SUNSUBSCRIBE", ""))
+	c := redistest.StartCluster(t, redistest.WithoutShardedMessages())
 	f := newForeigner(t, c, holdfast.PublishClassic)
 	m := clients(t, c, 1, unpolled...)[0]
 	f.lock(name)

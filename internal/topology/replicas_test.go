@@ -27,7 +27,7 @@ func followed(t *testing.T, n int) (master *redistest.Server, followers []*redis
 	master = redistest.Start(t, secret)
 	host, port, _ := net.SplitHostPort(master.Addr())
 	for range n {
-		followers = append(followers, redistest.Start(t, secret, redistest.WithArgs("--replicaof", host+" "+port)))
+		followers = append(followers, redistest.Start(t, secret, redistest.WithArgs("--replicaof", host, port)))
 	}
 	acknowledged(t, master, n)
 	return master, followers

@@ -67,7 +67,7 @@ func TestReshard_HalfWay(t *testing.T) {
 func TestReshard_WhileWaiting(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	for _, mode := range publishModes {
+	for _, mode := range publishModes(c) {
 		t.Run(mode.String(), func(t *testing.T) {
 			ms := clients(t, c, 2, append(unpolled, holdfast.WithPublishMode(mode), holdfast.WithLease(time.Minute))...)
 			for range 3 {

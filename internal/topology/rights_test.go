@@ -35,11 +35,8 @@ func rights(t *testing.T) (base, cluster, replicas []string) {
 // permit makes a user with these rights and no others on every server.
 func permit(t *testing.T, servers []*redistest.Server, user string, rights ...[]string) {
 	t.Helper()
-	args := []any{"acl", "setuser", user, "reset"}
-	for _, r := range slices.Concat(rights...) {
-		args = append(args, r)
-	}
 	for _, s := range servers {
+		args := append([]any{"acl", "setuser", user, "reset"}, s.Rights(slices.Concat(rights...))...)
 		if err := s.Admin().Do(within(t), args...).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +133,10 @@ func TestRights_AreNeededInCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	base, cluster, replicas := rights(t)
-	added := slices.Concat(cluster, replicas)
+	var added []string
+	for _, right := range c.Nodes()[0].Rights(slices.Concat(cluster, replicas)) {
+		added = append(added, right.(string))
+	}
 	for i, right := range added {
 		user := fmt.Sprint("without", i)
 		permit(t, c.Nodes(), user, base, slices.Delete(slices.Clone(added), i, i+1))
@@ -144,9 +144,11 @@ func TestRights_AreNeededInCluster(t *testing.T) {
 		a, b := locker(t, c, user), locker(t, c, user)
 		ended := make(chan error, 1)
 		go func() { ended <- exercise(ctx, t, c, a, b) }()
-		redistest.Eventually(t, patience, "it is refused "+right, func() bool {
-			return slices.Contains(refusals(t, c.Nodes(), user), strings.TrimPrefix(right, "+"))
-		})
+		refused := strings.TrimPrefix(right, "+")
+		if c.Nodes()[0].Major() < 7 { // its log has no subcommands
+			refused, _, _ = strings.Cut(refused, "|")
+		}
+		redistest.Eventually(t, patience, "it is refused "+right, func() bool { return slices.Contains(refusals(t, c.Nodes(), user), refused) })
 		cancel()
 		t.Logf("without %s: %v", right, <-ended)
 		f := c.Owner(app).Admin()
@@ -159,6 +161,9 @@ func TestRights_AreNeededInCluster(t *testing.T) {
 func TestRights_ShardedChannelsDenied(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
+	if !sharded(c) {
+		t.Skip("the servers have no sharded channels")
+	}
 	permit(t, c.Nodes(), "locks", []string{"on", ">secret", "~*", "&*", "+@all", "-ssubscribe"})
 	client := func() *redis.ClusterClient {
 		return c.ClientWith(t, func(o *redis.ClusterOptions) { o.Username, o.Password = "locks", "secret" })

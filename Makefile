@@ -39,8 +39,7 @@ lint: ## honnef.co/go/tools, fetched by the Go tool
 	cd bench && $(GO) run $(STATICCHECK) ./...
 
 unit: ## the tests that need no server: the suite and the simulation in fake time, and what is pure
-	@$(TESTS) -short -run '^Test(Virtual_|Docs|README_|Safety|Scripts|Imports|Architecture|Files)' -timeout 5m .
-	@$(TESTS) -short -timeout 5m ./internal/sim ./tools/... $(addprefix ./internal/,parking renewal validity voting wire)
+	@$(TESTS) -short -timeout 5m . ./internal/sim ./tools/... $(addprefix ./internal/,parking renewal validity voting wire)
 
 real: redis ## all tests, with the race detector; they mostly wait, so more run at a time than there are cores
 	@$(TESTS) -race -shuffle=on -p 1 -parallel 6 -timeout 30m ./...

@@ -33,8 +33,7 @@ func FuzzLock(f *testing.F) {
 		f.Add(kind, []byte{5, 0, 10, 1, 25, 13, 5, 0, 11, 14, 0, 4, 4}) // taken away
 		f.Add(kind, []byte{0, 165, 0, 181, 41, 4, 25, 5, 25, 4, 5})     // between two processes
 	}
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	f.Cleanup(func() { _ = client.Close() })
+	client := redistest.Start(f).Client(f)
 	f.Fuzz(func(t *testing.T, kind uint8, program []byte) {
 		p := newProgram(t, client, kind)
 		for _, b := range program[:min(len(program), 40)] {

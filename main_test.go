@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/alicebob/miniredis/v2"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
@@ -61,7 +62,15 @@ func TestMain(m *testing.M) {
 	redistest.RunRole(roles)
 	flag.Parse()
 	tb := &mainTB{}
-	if !testing.Short() { // make check needs no server
+	if testing.Short() { // make check needs no server
+		embedded := miniredis.NewMiniRedis()
+		embedded.ClockTTL(true)
+		if err := embedded.Start(); err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(embedded.Close)
+		addr = embedded.Addr()
+	} else {
 		addr = redistest.Start(tb, redistest.WithoutPassword()).Addr()
 	}
 	code := m.Run()
@@ -109,7 +118,7 @@ func inModes(t *testing.T, k locktest.Kind, suite func(t *testing.T, k locktest.
 	})
 }
 
-// addr is where the examples' Redis listens: a real one, started by TestMain.
+// addr is where the examples' Redis listens, which TestMain starts: a real one, or with -short one inside the process.
 var addr string
 
 // mainTB lets TestMain start the examples' server: what redistest needs of a TB.

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // ServerOption changes how Start configures the server.
@@ -66,6 +67,9 @@ func findRedis() (bin string, major int, err error) {
 	if err != nil {
 		return "", 0, err
 	}
+	if known, ok := majors.Load(bin); ok {
+		return bin, known.(int), nil
+	}
 	out, err := exec.Command(bin, "--version").Output()
 	if err != nil {
 		return "", 0, fmt.Errorf("%s --version: %w", bin, err)
@@ -75,8 +79,14 @@ func findRedis() (bin string, major int, err error) {
 		return "", 0, fmt.Errorf("%s --version: no version in %q", bin, out)
 	}
 	major, err = strconv.Atoi(string(m[1]))
+	if err == nil {
+		majors.Store(bin, major)
+	}
 	return bin, major, err
 }
+
+// majors has the major versions of servers by their paths: asking takes about as long as a server's start.
+var majors sync.Map
 
 // busOffset is how far the port of the cluster bus is behind the other one before Redis 7, where it can be chosen.
 const busOffset = 10000

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -101,13 +102,15 @@ func (v *virtual) dial(ctx context.Context) (duplex, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &distant{duplex: conn.(duplex)}, nil
+	return &distant{duplex: conn.(duplex), closed: make(chan struct{})}, nil
 }
 
 // distant is a connection on which answers arrive after the latency, but for those to greetings.
 type distant struct {
 	duplex
-	met atomic.Bool // there was something else than a greeting
+	met    atomic.Bool   // there was something else than a greeting
+	close  sync.Once     // closes closed
+	closed chan struct{} // closed by Close
 }
 
 func (d *distant) Write(b []byte) (int, error) {
@@ -120,9 +123,19 @@ func (d *distant) Write(b []byte) (int, error) {
 func (d *distant) Read(b []byte) (int, error) {
 	n, err := d.duplex.Read(b)
 	if n > 0 && d.met.Load() {
-		time.Sleep(latency + rand.N(jitter))
+		select {
+		case <-time.After(latency + rand.N(jitter)):
+		case <-d.closed:
+			return 0, net.ErrClosed
+		}
 	}
 	return n, err
+}
+
+// Close ends the wait for an answer as well: when a bubble's test is over, no time passes that could end it.
+func (d *distant) Close() error {
+	d.close.Do(func() { close(d.closed) })
+	return d.duplex.Close()
 }
 
 // greetings are what go-redis begins a connection with. It holds a mutex of its PubSub until they are answered, and a

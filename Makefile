@@ -7,7 +7,7 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 TESTS = $(GO) run $(GOTESTSUM) --format $(if $(VERBOSE),testname,pkgname) --hide-summary skipped --
 STEPS = MAKE="$(MAKE)" sh tools/steps.sh
 
-.PHONY: help check test ci night redis fmt vet lint unit real stress chaos safety simulate soak topology demo examples platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short
+.PHONY: help check test ci night redis fmt vet lint unit real stress chaos safety simulate soak topology demo examples platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ ci: ## all that must pass before anything lands
 	@.ci/run
 
 night: redis ## hours of random worlds, planted bugs, chaos, soak, fuzzing and other servers: make night HOURS=8
-	@$(STEPS) night-worlds night-chaos night-fuzz stress soak topology servers
+	@$(STEPS) night-worlds night-chaos night-fuzz stress soak topology differences servers
 
 redis: ## install redis-server with the system's package manager, if it is missing
 	@sh tools/install-redis.sh
@@ -98,11 +98,19 @@ examples: ## each program of examples/, on the embedded server
 platforms: ## other platforms compile
 	GOOS=windows GOARCH=386 CGO_ENABLED=0 $(GO) vet ./...
 
-servers: redis ## the tests on Valkey 9.1, Redis 8.2 and Redis 6.2: make servers SERVERS=valkey-9.1.2
+servers: ## the tests on Valkey 9.1, Redis 8.2 and Redis 6.2: make servers SERVERS=valkey-9.1.2
+	@if command -v java >/dev/null && command -v mvn >/dev/null; then \
+	  $(MAKE) --no-print-directory $(REDISSON_PEERS); \
+	else \
+	  echo "servers: without interop, which needs a JDK and Maven"; \
+	fi
 	@sh tools/servers.sh all $(SERVERS)
 
-servers-short: redis ## a part of them on Valkey 9.1 and Redis 8.2
+servers-short: ## a part of them on Valkey 9.1 and Redis 8.2; HOLDFAST_SERVERS=require fails where they cannot be fetched
 	@sh tools/servers.sh short valkey-9.1.2 redis-8.2.3
+
+differences: redis ## the tests' own Redis against real ones, by random commands and states: make differences LISTS=100000 STATES=1000 SEED=7
+	@LISTS=$(LISTS) STATES=$(STATES) SEED=$(SEED) sh tools/servers.sh differences $(SERVERS)
 
 .PHONY: night-worlds night-chaos night-fuzz
 HOURS ?= 8

@@ -2,9 +2,12 @@
 # Runs tests on servers that tools/servers fetches:
 #
 #   sh tools/servers.sh all                   everything that uses a server, on each of them
-#   sh tools/servers.sh short valkey-9.1.2    a part, on one
+#   sh tools/servers.sh short valkey-9.1.2    in half a minute a part of each area, on one
+#   sh tools/servers.sh differences           internal/vredis compared with them, by random lists of commands and
+#                                             states: LISTS, STATES and SEED say how many and which
 #
-# A server that cannot be fetched here is skipped and named; HOLDFAST_SERVERS=require makes a failure of that.
+# redis-server is that of the PATH. A server that cannot be fetched here is named and left out; with
+# HOLDFAST_SERVERS=require that is a failure.
 set -u
 
 what=$1
@@ -12,32 +15,59 @@ shift
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 go build -o "$dir/servers" ./tools/servers || exit 1
-[ $# -gt 0 ] || set -- $("$dir/servers" list)
+if [ $# = 0 ]; then
+  case $what in
+  differences) set -- redis-server valkey-9.1.2 redis-8.2.3 ;; # older ones know fewer commands than vredis
+  *) set -- $("$dir/servers" list) ;;
+  esac
+fi
 
 failed=""
 skipped=""
 run() {
-  HOLDFAST_TEST_SERVER=$path go test -count=1 -p 1 -parallel 6 -timeout 1h "$@" || failed="$failed $server"
+  HOLDFAST_TEST_SERVER=$path go test -count=1 -p 1 -parallel 8 -timeout 4h "$@" || failed="$failed $server"
 }
+
+all() {
+  run . ./internal/command ./internal/redistest ./internal/topology
+  run ./internal/chaos -run '^TestChaos$'
+  case $server in
+  redis-6*) ;;
+  *) run ./internal/vredis ;;
+  esac
+  if [ -f interop/target/current/redisson-peer.jar ]; then
+    HOLDFAST_INTEROP=require run ./internal/interop
+  fi
+}
+
+short() {
+  run -run '^Test(Mutex|FairMutex)$/^(acquire|fair|grant|release|wait)$|^Test(Operations|Scripts)_|^TestRedlock_(IsALock|OfEveryKindExcludes|ReadersAndWriters|EveryMemberJoins)$' .
+  run -run '^Test(Cluster_GracefulFailoverUnderLoad|Publish_PeersHearEachOther|Sentinel_WaiterSurvivesTheFailover|Slots_MultiInCluster)$' ./internal/topology
+  run -run '^TestDifference_' ./internal/vredis -args -lists=300 -states=10
+}
+
+differences() {
+  run -v -run '^TestDifference_' ./internal/vredis -args -lists="${LISTS:-100000}" -states="${STATES:-1000}" -seed="$seed"
+}
+
+seed=${SEED:-$(date +%s)}
 for server in "$@"; do
-  path=$("$dir/servers" path "$server")
-  status=$?
-  if [ $status = 3 ]; then
-    skipped="$skipped $server"
-    continue
-  elif [ $status != 0 ]; then
-    failed="$failed $server"
-    continue
+  path=$server
+  if [ "$server" != redis-server ]; then
+    path=$("$dir/servers" path "$server")
+    status=$?
+    if [ $status = 3 ]; then
+      skipped="$skipped $server"
+      continue
+    elif [ $status != 0 ]; then
+      failed="$failed $server"
+      continue
+    fi
   fi
-  echo "--- on $server"
-  if [ "$what" = short ]; then
-    run -run '^Test(Mutex|FairMutex|RWMutex_Sides)$/^(acquire|release|grant)|^TestMulti_OfEveryKind|^TestRedlock_IsALock' .
-  else
-    run . ./internal/locktest ./internal/redistest ./internal/topology
-    [ ! -f interop/target/current/redisson-peer.jar ] || run ./internal/interop
-  fi
+  echo "--- $what, on $server$([ "$what" != differences ] || echo ": SEED=$seed")"
+  "$what"
 done
-[ -z "$skipped" ] || echo "servers: not tested, since they cannot be fetched here:$skipped"
+[ -z "$skipped" ] || echo "servers: NOT TESTED, since they cannot be fetched here:$skipped"
 if [ -n "$failed" ]; then
   echo "servers: failed on:$failed" >&2
   exit 1

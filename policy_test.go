@@ -37,12 +37,17 @@ var imports = map[string][]string{
 		"", "/internal/locktest", "/internal/redistest",
 		"github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "go.uber.org/goleak",
 	},
-	"/internal/vredis":   {"github.com/yuin/gopher-lua", "github.com/yuin/gopher-lua/ast", "github.com/yuin/gopher-lua/parse"},        // tests only
-	"/internal/sim":      {"", "/internal/vredis", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
-	"/internal/topology": {},                                                                                                          // only tests
-	"/internal/interop":  {},                                                                                                          // nothing but tests
-	"/internal/demo":     {"", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "golang.org/x/sync/errgroup"},
-	"/cmd/holdfast":      {"/internal/demo", "github.com/urfave/cli/v3", "github.com/redis/go-redis/v9/logging", "github.com/schollz/progressbar/v3", "golang.org/x/term"},
+	"/internal/vredis":     {"github.com/yuin/gopher-lua", "github.com/yuin/gopher-lua/ast", "github.com/yuin/gopher-lua/parse"},        // tests only
+	"/internal/sim":        {"", "/internal/vredis", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
+	"/internal/topology":   {},                                                                                                          // only tests
+	"/internal/interop":    {},                                                                                                          // nothing but tests
+	"/internal/demo":       {"", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "golang.org/x/sync/errgroup"},
+	"/internal/supervisor": {"golang.org/x/sys/unix"},
+	"/cmd/holdfast": {
+		"", "/internal/demo", "/internal/supervisor",
+		"github.com/urfave/cli/v3", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging",
+		"github.com/schollz/progressbar/v3", "golang.org/x/term",
+	},
 
 	"/tools/figures": {},
 	"/tools/servers": {},
@@ -55,6 +60,36 @@ var imports = map[string][]string{
 	"/examples/nightly-job":         {"", "/internal/example", "github.com/redis/go-redis/v9"},
 	"/examples/fenced-writer":       {"", "/internal/example", "github.com/redis/go-redis/v9"},
 	"/examples/readers-migrator":    {"", "/internal/example", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
+}
+
+// dependencies are the modules that the library, its examples, tests and command need. The list is what go.mod shows to
+// programs that import the library: it does not grow for the command.
+var dependencies = []string{
+	"github.com/alicebob/miniredis/v2", "github.com/anishathalye/porcupine", "github.com/cenkalti/backoff/v4", "github.com/cespare/xxhash/v2",
+	"github.com/go-logr/logr", "github.com/go-logr/stdr", "github.com/google/uuid", "github.com/mitchellh/colorstring", "github.com/redis/go-redis/v9",
+	"github.com/rivo/uniseg", "github.com/schollz/progressbar/v3", "github.com/urfave/cli/v3", "github.com/yuin/gopher-lua",
+	"go.opentelemetry.io/auto/sdk", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/log", "go.opentelemetry.io/otel/metric",
+	"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric", "go.opentelemetry.io/otel/trace", "go.uber.org/atomic",
+	"go.uber.org/goleak", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/term",
+}
+
+func TestImports_ModuleRequiresNothingMore(t *testing.T) {
+	out, err := exec.Command("go", "mod", "edit", "-json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mod struct{ Require []struct{ Path string } }
+	if err := json.Unmarshal(out, &mod); err != nil {
+		t.Fatal(err)
+	}
+	var required []string
+	for _, r := range mod.Require {
+		required = append(required, r.Path)
+	}
+	slices.Sort(required)
+	if !slices.Equal(required, dependencies) {
+		t.Errorf("go.mod requires %q, and the list here is %q", required, dependencies)
+	}
 }
 
 type goPackage struct {

@@ -32,7 +32,7 @@ func TestDemo_SellsTheStock(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			status, stdout, stderr := holdfast(t, append([]string{"demo"}, tt.args...)...)
+			status, stdout, stderr := invoke(t, append([]string{"demo"}, tt.args...)...)
 			if status != 0 {
 				t.Errorf("exit status %d, want 0", status)
 			}
@@ -52,7 +52,7 @@ var progressLine = regexp.MustCompile(`(?m)^\d+ of \d+ buyers served, \d+ of \d+
 
 func TestDemo_UnsafeOversellsAndSaysWhy(t *testing.T) {
 	t.Parallel()
-	status, stdout, stderr := holdfast(t, "demo", "--unsafe")
+	status, stdout, stderr := invoke(t, "demo", "--unsafe")
 	if status != 1 {
 		t.Errorf("exit status %d, want 1", status)
 	}
@@ -80,7 +80,7 @@ func TestDemo_RefusesBadFlagsBeforeItStarts(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
-			status, stdout, stderr := holdfast(t, strings.Fields(args)...)
+			status, stdout, stderr := invoke(t, strings.Fields(args)...)
 			if status != 2 || stdout != "" {
 				t.Errorf("exit status %d, want 2; stdout %q", status, stdout)
 			}
@@ -106,7 +106,7 @@ func TestDemo_SaysThatRedisIsUnreachable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begun := time.Now()
-			status, stdout, stderr := holdfast(t, "demo", "--redis=redis://:secret@"+addr)
+			status, stdout, stderr := invoke(t, "demo", "--redis=redis://:secret@"+addr)
 			if took := time.Since(begun); took > 20*time.Second {
 				t.Errorf("it took %v", took)
 			}
@@ -125,7 +125,7 @@ func TestHelpAndVersion(t *testing.T) {
 	for args, want := range map[string]string{
 		"": "demo", "--help": "demo", "demo --help": "--processes", "--version": "holdfast version ",
 	} {
-		status, stdout, stderr := holdfast(t, strings.Fields(args)...)
+		status, stdout, stderr := invoke(t, strings.Fields(args)...)
 		if status != 0 || stderr != "" || !strings.Contains(stdout, want) {
 			t.Errorf("holdfast %s: exit status %d, stderr %q, stdout without %q", args, status, stderr, want)
 		}

@@ -1,4 +1,8 @@
-// Command holdfast shows what Holdfast does:
+// Command holdfast works with the locks of a Redis from a shell:
+//
+//	holdfast run nightly -- ./report.sh
+//
+// runs a script while it holds a lock. docs/COMMAND.md has all commands. It also shows what Holdfast does:
 //
 //	go run ./cmd/holdfast demo
 //
@@ -35,7 +39,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(stderr, "holdfast: %v\n", err)
+	if said := silent(0); errors.As(err, &said) {
+		return said.ExitCode()
+	}
+	fmt.Fprintf(stderr, "holdfast: %s\n", withoutPrefix(err))
 	if coded := cli.ExitCoder(nil); errors.As(err, &coded) {
 		if _, child := coded.(*exec.ExitError); !child { // a child's status is not this program's
 			return coded.ExitCode()
@@ -47,13 +54,13 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func newCommand(stdin io.Reader, stdout, stderr io.Writer) *cli.Command {
 	return &cli.Command{
 		Name:            "holdfast",
-		Usage:           "distributed locks on Redis, to look at",
+		Usage:           "distributed locks on Redis",
 		Version:         version(),
 		HideHelpCommand: true,
 		Reader:          stdin,
 		Writer:          stdout,
 		ErrWriter:       stderr,
-		Commands:        []*cli.Command{demoCommand(), buyersCommand()},
+		Commands:        []*cli.Command{runCommand(), demoCommand(), buyersCommand(), guardCommand()},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if err := noArguments(c); err != nil {
 				return err

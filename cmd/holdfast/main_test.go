@@ -58,8 +58,8 @@ func (i *invocation) wait(t *testing.T) int {
 	return i.ProcessState.ExitCode()
 }
 
-// holdfast runs the command and returns its exit status and output.
-func holdfast(t *testing.T, args ...string) (status int, stdout, stderr string) {
+// invoke runs the command and returns its exit status and output.
+func invoke(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	i := newInvocation(t, args...)
 	if err := i.Start(); err != nil {

@@ -21,7 +21,7 @@ func TestDemo_OnRealRedisLeavesNothingBehind(t *testing.T) {
 	if err := srv.Admin().Set(t.Context(), "mine", "untouched", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	status, stdout, stderr := holdfast(t, "demo", "--redis="+urlOf(srv))
+	status, stdout, stderr := invoke(t, "demo", "--redis="+urlOf(srv))
 	if status != 0 {
 		t.Errorf("exit status %d, want 0", status)
 	}
@@ -32,7 +32,7 @@ func TestDemo_OnRealRedisLeavesNothingBehind(t *testing.T) {
 	if strings.Contains(stdout+stderr, srv.Password()) {
 		t.Error("the output contains the password")
 	}
-	if status, _, _ := holdfast(t, "demo", "--unsafe", "--redis="+urlOf(srv)); status != 1 {
+	if status, _, _ := invoke(t, "demo", "--unsafe", "--redis="+urlOf(srv)); status != 1 {
 		t.Errorf("--unsafe: exit status %d, want 1", status)
 	}
 	srv.RequireNoKeys(t, "mine")

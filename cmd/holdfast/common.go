@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v3"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// redisFlags are those of every command that asks Redis.
+func redisFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{
+			Name: "redis",
+			Usage: "ask the Redis at `URL`: redis://user:password@host:6379/0, rediss:// with TLS, unix:///path, redis+cluster://host,host,\n" +
+				"redis+sentinel://host,host/master; by default what HOLDFAST_REDIS or REDIS_URL says, or " + defaultRedis,
+		},
+		&cli.StringFlag{Name: "prefix", Usage: "put `TEXT` before each name, as the programs' name mapper does"},
+		&cli.DurationFlag{Name: "timeout", Value: 5 * time.Second, Usage: "wait at most `TIME` for an answer of Redis"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but errors"},
+	}
+}
+
+// connection is the Redis deployments that a command asks.
+type connection struct {
+	clients  []redis.UniversalClient
+	managers []*holdfast.Manager
+}
+
+// connect opens the deployments of --redis and finds out whether they answer. All but a minority must: several are the
+// members of a Redlock.
+func connect(ctx context.Context, c *cli.Command, opts ...holdfast.Option) (_ *connection, err error) {
+	conn := new(connection)
+	defer func() {
+		if err != nil {
+			conn.close()
+		}
+	}()
+	if prefix := c.String("prefix"); prefix != "" {
+		opts = append(opts, holdfast.WithNameMapper(func(name string) string { return prefix + name }))
+	}
+	for i, u := range redisURLs(c) {
+		client, err := openClient(u)
+		if err != nil {
+			return nil, &badUsage{fmt.Errorf("URL %d of --redis %w", i+1, err)}
+		}
+		conn.clients = append(conn.clients, client)
+		m, err := holdfast.New(client, opts...)
+		if err != nil {
+			return nil, &badUsage{err}
+		}
+		conn.managers = append(conn.managers, m)
+	}
+	return conn, conn.ping(ctx, c.Duration("timeout"))
+}
+
+// ping asks all deployments at the same time.
+func (conn *connection) ping(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	answers := make(chan error, len(conn.clients))
+	for _, client := range conn.clients {
+		go func() { answers <- client.Ping(ctx).Err() }()
+	}
+	var failed []error
+	for range conn.clients {
+		if err := <-answers; err != nil {
+			failed = append(failed, err)
+		}
+	}
+	if len(failed)*2 < len(conn.clients) {
+		return nil
+	}
+	return &unavailable{errors.Join(failed...)}
+}
+
+// close gives back what is held and ends all connections. It is bounded.
+func (conn *connection) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, m := range conn.managers {
+		_ = m.Close(ctx)
+	}
+	for _, client := range conn.clients {
+		_ = client.Close()
+	}
+}
+
+// badUsage is the error of a command that was not understood.
+type badUsage struct{ err error }
+
+func (e *badUsage) Error() string { return e.err.Error() }
+func (e *badUsage) Unwrap() error { return e.err }
+
+// unavailable is the error of a Redis that cannot be asked.
+type unavailable struct{ err error }
+
+func (e *unavailable) Error() string { return "redis cannot be asked: " + e.err.Error() }
+func (e *unavailable) Unwrap() error { return e.err }
+
+// withoutPrefix returns the text of an error of the library, which begins with this program's name.
+func withoutPrefix(err error) string { return strings.TrimPrefix(err.Error(), "holdfast: ") }
+
+// silent is an exit status about which everything has been said.
+type silent int
+
+func (s silent) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// ExitCode makes silent a cli.ExitCoder.
+func (s silent) ExitCode() int { return int(s) }
+
+// teller writes lines for people to stderr. If nobody reads them any more, nothing happens.
+type teller struct {
+	w     io.Writer
+	quiet bool
+}
+
+func newTeller(c *cli.Command) teller { return teller{c.Root().ErrWriter, c.Bool("quiet")} }
+
+// say is for what people should know.
+func (t teller) say(format string, args ...any) {
+	if !t.quiet {
+		t.insist(format, args...)
+	}
+}
+
+// insist is for what people must know.
+func (t teller) insist(format string, args ...any) {
+	fmt.Fprintf(t.w, "holdfast: "+format+"\n", args...)
+}

@@ -1,0 +1,275 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Commands that write the time to the file $1 as fast as they can. They say in it when they are told to end. The
+// lock's name is held by one that nothing but KILL ends, or its child.
+var writers = map[string]string{
+	"polite":   `trap 'echo told >>"$1"; exit 0' TERM; while :; do date +%s%N >>"$1"; done`,
+	"stubborn": `trap '' TERM INT HUP; while :; do date +%s%N >>"$1"; done`,
+	"forks":    `trap '' TERM; (while :; do date +%s%N >>"$1"; done) & (while :; do date +%s%N >>"$1"; done) & wait`,
+	"closes":   `trap '' TERM; exec <&- >&- 2>&-; while :; do date +%s%N >>"$1"; done`,
+	"floods":   `trap '' TERM; yes & while :; do date +%s%N >>"$1"; done`,
+	"stops":    `date +%s%N >>"$1"; kill -STOP $$; while :; do date +%s%N >>"$1"; done`,
+}
+
+const (
+	lossLease = 4 * time.Second
+	lossGrace = "500ms"
+)
+
+// scenario is a command that runs under a lock, over a proxy.
+type scenario struct {
+	srv   *redistest.Server
+	proxy *redistest.Proxy
+	run   *invocation
+	file  string // which the command writes
+	name  string
+}
+
+func newScenario(t *testing.T, writer string, flags ...string) *scenario {
+	t.Helper()
+	s := &scenario{srv: redistest.Start(t), name: "job", file: filepath.Join(t.TempDir(), "times")}
+	s.proxy = s.srv.Proxy(t)
+	args := append([]string{"run", s.name, "--lease=" + lossLease.String(), "--grace=" + lossGrace}, flags...)
+	args = append(args, "--", "sh", "-c", writers[writer], "sh", s.file)
+	s.run = newInvocation(t, args...)
+	s.run.Env = append(s.run.Env, fmt.Sprintf("HOLDFAST_REDIS=redis://:%s@%s", s.srv.Password(), s.proxy.Addr()))
+	if writer == "floods" { // into a pipe that nobody empties
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close(); w.Close() })
+		s.run.Cmd.Stdout = w
+	}
+	if err := s.run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = s.run.Process.Signal(syscall.SIGCONT)
+		_ = s.run.Process.Kill()
+	})
+	awaitFile(t, s.file)
+	return s
+}
+
+// wantDeadBeforeTheNext waits until another process gets the lock, and checks that the command has written nothing from
+// then on. It returns the command's lines.
+func (s *scenario) wantDeadBeforeTheNext(t *testing.T) (lines []string) {
+	t.Helper()
+	lease, err := other(t, s.srv).Mutex(s.name).Lock(t.Context())
+	granted := time.Now().UnixNano()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Unlock(context.Background())
+	// A writer that is alive writes within this time.
+	time.Sleep(200 * time.Millisecond)
+	after, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(after) != len(before) {
+		t.Errorf("the command is alive after another has got the lock: it has written %q", after[len(before):])
+	}
+	lines = strings.Split(strings.TrimSpace(string(after)), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if at, err := strconv.ParseInt(lines[i], 10, 64); err == nil {
+			left := time.Duration(granted - at)
+			t.Logf("the last write was %v before the grant", left)
+			if left < 0 {
+				t.Errorf("the command wrote %v after another got the lock", -left)
+			}
+			break
+		}
+	}
+	return lines
+}
+
+func told(lines []string) int {
+	n := 0
+	for _, l := range lines {
+		if l == "told" {
+			n++
+		}
+	}
+	return n
+}
+
+// When Redis is out of reach, the command is dead before another gets the lock.
+func TestRun_CutOff(t *testing.T) {
+	t.Parallel()
+	for writer := range writers {
+		t.Run(writer, func(t *testing.T) {
+			t.Parallel()
+			s := newScenario(t, writer)
+			s.proxy.BlackHole(true)
+			lines := s.wantDeadBeforeTheNext(t)
+			if status := s.run.wait(t); status != 121 {
+				t.Errorf("exit status %d, want 121", status)
+			}
+			if writer == "polite" && told(lines) != 1 {
+				t.Errorf("told %d times to end, want once", told(lines))
+			}
+		})
+	}
+	t.Run("kill", func(t *testing.T) {
+		t.Parallel()
+		s := newScenario(t, "polite", "--on-loss=kill")
+		s.proxy.BlackHole(true)
+		if lines := s.wantDeadBeforeTheNext(t); told(lines) > 0 {
+			t.Error("told to end")
+		}
+		if status := s.run.wait(t); status != 121 {
+			t.Errorf("exit status %d, want 121", status)
+		}
+	})
+}
+
+// If the process that holds the lock is killed, its guard ends the command and what that has started.
+func TestRun_Killed(t *testing.T) {
+	t.Parallel()
+	for _, writer := range []string{"polite", "stubborn", "forks", "stops"} {
+		t.Run(writer, func(t *testing.T) {
+			t.Parallel()
+			s := newScenario(t, writer)
+			if err := s.run.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			lines := s.wantDeadBeforeTheNext(t)
+			if writer == "polite" && told(lines) == 0 {
+				t.Error("not told to end")
+			}
+			s.run.wait(t) // the guard has stderr until it ends
+			if !strings.Contains(s.run.stderr.String(), "the process that holds the lock has died") {
+				t.Errorf("stderr: %q", &s.run.stderr)
+			}
+		})
+	}
+}
+
+// If the process that holds the lock is stopped beyond its lease, the command is dead before that is over.
+func TestRun_Stopped(t *testing.T) {
+	t.Parallel()
+	for _, writer := range []string{"polite", "forks"} {
+		t.Run(writer, func(t *testing.T) {
+			t.Parallel()
+			s := newScenario(t, writer)
+			if err := s.run.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			lines := s.wantDeadBeforeTheNext(t)
+			if writer == "polite" && told(lines) != 1 {
+				t.Errorf("told %d times to end, want once", told(lines))
+			}
+			if err := s.run.Process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			if status := s.run.wait(t); status != 121 {
+				t.Errorf("exit status %d, want 121", status)
+			}
+		})
+	}
+}
+
+// A lock that somebody takes away ends the command, with TERM first.
+func TestRun_TakenAway(t *testing.T) {
+	t.Parallel()
+	says := map[string]string{"deleted": "it was deleted", "stolen": "another owner has taken the lock"}
+	for name, take := range map[string]func(*testing.T, *redis.Client){
+		"deleted": func(t *testing.T, rdb *redis.Client) {
+			if err := rdb.Del(t.Context(), "job").Err(); err != nil {
+				t.Error(err)
+			}
+		},
+		"stolen": func(t *testing.T, rdb *redis.Client) {
+			if _, err := rdb.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+				p.Del(t.Context(), "job")
+				p.HSet(t.Context(), "job", "11111111-2222-3333-4444-555555555555:1", 1)
+				return p.PExpire(t.Context(), "job", time.Minute).Err()
+			}); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScenario(t, "polite")
+			take(t, s.srv.Admin())
+			if status := s.run.wait(t); status != 121 {
+				t.Errorf("exit status %d, want 121", status)
+			}
+			if text := awaitFile(t, s.file); !strings.HasSuffix(text, "told\n") {
+				t.Error("not told to end")
+			}
+			if !strings.Contains(s.run.stderr.String(), says[name]) {
+				t.Errorf("stderr does not say %q: %q", says[name], &s.run.stderr)
+			}
+		})
+	}
+	t.Run("and the command exits by itself", func(t *testing.T) {
+		t.Parallel()
+		srv := redistest.Start(t)
+		file := filepath.Join(t.TempDir(), "go")
+		i := start(t, urlOf(srv), "run", "job", "--", "sh", "-c", `until test -e "$1"; do sleep 0.01; done`, "sh", file)
+		redistest.Eventually(t, patience, "the lock is held", func() bool { return srv.Admin().Del(t.Context(), "job").Val() == 1 })
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if status := i.wait(t); status != 121 {
+			t.Errorf("exit status %d, want 121", status)
+		}
+	})
+	t.Run("and people are only told", func(t *testing.T) {
+		t.Parallel()
+		srv := redistest.Start(t)
+		dir := t.TempDir()
+		ready, end := filepath.Join(dir, "ready"), filepath.Join(dir, "end")
+		i := newInvocation(t, "run", "job", "--on-loss=warn", "--lease=600ms", "--", "sh", "-c",
+			`trap 'echo told' TERM; echo >"$1"; until test -e "$2"; do sleep 0.01; done; echo done`, "sh", ready, end)
+		i.Env = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv))
+		stderr, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		i.Cmd.Stderr = w
+		if err := i.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Close()
+		awaitFile(t, ready)
+		srv.Admin().Del(t.Context(), "job")
+		line, err := bufio.NewReader(stderr).ReadString('\n')
+		if err != nil || !strings.HasSuffix(line, "the lock is gone: it was deleted, or the server has lost it; the command runs on without the lock\n") {
+			t.Errorf("stderr: %q, %v", line, err)
+		}
+		if err := os.WriteFile(end, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if status := i.wait(t); status != 121 || i.stdout.String() != "done\n" {
+			t.Errorf("exit status %d, want 121", status)
+		}
+	})
+}

@@ -1,0 +1,407 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// start starts the command; it is killed at the end of the test.
+func start(t *testing.T, url string, args ...string) *invocation {
+	t.Helper()
+	i := newInvocation(t, args...)
+	i.Env = append(i.Env, "HOLDFAST_REDIS="+url)
+	if err := i.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = i.Process.Signal(syscall.SIGCONT)
+		_ = i.Process.Kill()
+	})
+	return i
+}
+
+// other is another process's manager.
+func other(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) *holdfast.Manager {
+	t.Helper()
+	m, err := holdfast.New(srv.Client(t), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	return m
+}
+
+// hold locks the mutex name until the test ends.
+func hold(t *testing.T, srv *redistest.Server, name string) *holdfast.Lease {
+	t.Helper()
+	lease, err := other(t, srv).Mutex(name).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lease.Unlock(context.Background()) })
+	return lease
+}
+
+// awaitFile waits until the file has a whole line, and returns its text.
+func awaitFile(t *testing.T, file string) string {
+	t.Helper()
+	var text []byte
+	redistest.Eventually(t, patience, "a line in "+filepath.Base(file), func() bool {
+		text, _ = os.ReadFile(file)
+		return strings.Contains(string(text), "\n")
+	})
+	return string(text)
+}
+
+func awaitGone(t *testing.T, pid int) {
+	t.Helper()
+	redistest.Eventually(t, patience, "process "+strconv.Itoa(pid)+" is gone", func() bool {
+		return syscall.Kill(pid, 0) == syscall.ESRCH
+	})
+}
+
+func TestRun_Status(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	hold(t, srv, "busy")
+	if err := srv.Admin().Set(t.Context(), "a string", "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	garbage := filepath.Join(dir, "garbage")
+	if err := os.WriteFile(garbage, []byte("no program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name   string
+		args   []string
+		status int
+		stderr string // a pattern; empty: nothing is said
+	}{
+		{"success", []string{"free", "--", "true"}, 0, ""},
+		{"failure", []string{"free", "--", "sh", "-c", "exit 7"}, 7, ""},
+		{"without the dashes", []string{"free", "true"}, 0, ""},
+		{"flags after the name", []string{"free", "--kind=fair", "--", "sh", "-c", "exit 3"}, 3, ""},
+		{"a lock named help", []string{"help", "--", "true"}, 0, ""},
+		{"ended by a signal", []string{"free", "--", "sh", "-c", "kill -KILL $$"}, 137, ""},
+		{"busy", []string{"busy", "-n", "--", "true"}, 124, `^holdfast: busy is held by hf-[-0-9a-f]+:1, for [0-9.]+s unless renewed; not run\n$`},
+		{"busy in time", []string{"busy", "-w", "50ms", "--", "true"}, 124, `not run\n$`},
+		{"busy with a status", []string{"busy", "-n", "-E", "75", "--", "true"}, 75, `not run\n$`},
+		{"busy and quiet", []string{"busy", "-n", "-q", "--", "true"}, 124, ""},
+		{"not found", []string{"free", "--", "no-such-program"}, 127, `"no-such-program": executable file not found in \$PATH\n$`},
+		{"not to be run", []string{"free", "--", "/etc/passwd"}, 126, `permission denied\n$`},
+		{"no program", []string{"free", "--", garbage}, 126, `exec format error\n$`},
+		{"no command", []string{"free"}, 125, `a lock's name and a command are needed`},
+		{"unknown flag", []string{"free", "--no-such", "--", "true"}, 125, `no-such.*\(see holdfast run --help\)\n$`},
+		{"unknown kind", []string{"free", "--kind=sema", "--", "true"}, 125, `--kind is mutex, fair, read or write, not "sema"`},
+		{"unknown loss", []string{"free", "--on-loss=shrug", "--", "true"}, 125, `--on-loss is term, kill or warn`},
+		{"grace too long", []string{"free", "--grace=11s", "--", "true"}, 125, `a third of the lease, 10s`},
+		{"lease too short", []string{"free", "--lease=1ms", "--", "true"}, 125, `must be at least 10ms`},
+		{"max hold below the lease", []string{"free", "--max-hold=1s", "--", "true"}, 125, `WithMaxHold`},
+		{"wait and no wait", []string{"free", "-n", "-w", "1s", "--", "true"}, 125, `exclude each other`},
+		{"no lock", []string{"a string", "--", "true"}, 125, `key holds something of another kind`},
+		{"no name", []string{"", "--", "true"}, 125, `invalid lock name`},
+		{"two servers", []string{"free", "--redis=" + urlOf(srv), "--redis=" + urlOf(srv), "--", "true"}, 125, `at least three`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			i := start(t, urlOf(srv), append([]string{"run"}, tt.args...)...)
+			if status := i.wait(t); status != tt.status {
+				t.Errorf("exit status %d, want %d", status, tt.status)
+			}
+			if i.stdout.Len() > 0 {
+				t.Errorf("stdout: %q", &i.stdout)
+			}
+			if got := i.stderr.String(); (tt.stderr == "" && got != "") || !regexp.MustCompile(tt.stderr).MatchString(got) {
+				t.Errorf("stderr is %q, want %q", got, tt.stderr)
+			}
+		})
+	}
+	if srv.Admin().Exists(t.Context(), "free", "help").Val() > 0 {
+		t.Error("a lock was not given back")
+	}
+}
+
+// What a server can be like when somebody is on call. Nothing is run.
+func TestRun_BadServers(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	master := redistest.Start(t, redistest.WithoutPassword())
+	host, port, _ := strings.Cut(master.Addr(), ":")
+	replica := redistest.Start(t, redistest.WithoutPassword())
+	if err := replica.Admin().Do(t.Context(), "replicaof", host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Admin().Do(t.Context(), "acl", "setuser", "guest", "on", ">secret", "~*", "&*", "+ping", "+hello", "+client").Err(); err != nil {
+		t.Fatal(err)
+	}
+	dead := redistest.Start(t)
+	dead.Kill()
+	for _, tt := range []struct {
+		name, url, stderr string
+	}{
+		{"no server", urlOf(dead), `redis cannot be asked: .*connection refused`},
+		{"wrong password", "redis://:wrong@" + srv.Addr(), `redis cannot be asked: .*WRONGPASS`},
+		{"no password", "redis://" + srv.Addr(), `redis cannot be asked: .*NOAUTH`},
+		{"no rights", "redis://guest:secret@" + srv.Addr(), `NOPERM`},
+		{"a replica", "redis://" + replica.Addr(), `READONLY|not acquired`},
+		{"no URL", "localhost", `URL 1 of --redis is no URL`},
+		{"unknown scheme", "http://localhost", `URL 1 of --redis has the unknown scheme "http"`},
+		{"unreadable password", "redis://:pa/ss%zz@localhost", `URL 1 of --redis .*write special characters`},
+		{"no master named", "redis+sentinel://localhost", `does not name the master`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			ran := filepath.Join(t.TempDir(), "ran")
+			i := start(t, tt.url, "run", "job", "-n", "--timeout=2s", "--", "touch", ran)
+			if status := i.wait(t); status != 125 {
+				t.Errorf("exit status %d, want 125", status)
+			}
+			if got := i.stderr.String(); !regexp.MustCompile(tt.stderr).MatchString(got) {
+				t.Errorf("stderr is %q, want %q", got, tt.stderr)
+			} else if strings.Contains(got, "secret") || strings.Contains(got, "ss%zz") || strings.Contains(got, srv.Password()) {
+				t.Errorf("stderr has the password: %q", got)
+			}
+			if _, err := os.Stat(ran); err == nil {
+				t.Error("the command was run")
+			}
+		})
+	}
+}
+
+// The command has the streams and the environment, and no owner id.
+func TestRun_StreamsAndEnvironment(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	i := newInvocation(t, "run", "job", "--fencing", "-v", "--", "sh", "-c", `cat; env; echo mistake >&2; read line; echo "end: $?"`)
+	i.Env = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv), tokenEnv+"=77", lockEnv+"=outer")
+	i.Stdin = strings.NewReader("input\n")
+	if err := i.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if status := i.wait(t); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	stdout := i.stdout.String()
+	for _, want := range []string{"input\n", "\nHOLDFAST_LOCK=job\n", "\nHOLDFAST_TOKEN=1\n", "end: 1\n"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("stdout has no %q", want)
+		}
+	}
+	for _, unwanted := range []string{"=77\n", "=outer\n", "hf-", "holdfast:"} {
+		if strings.Contains(stdout, unwanted) {
+			t.Errorf("stdout has %q", unwanted)
+		}
+	}
+	if !strings.Contains(i.stderr.String(), "mistake\n") || !strings.Contains(i.stderr.String(), "holdfast: holds job\n") {
+		t.Error("stderr lacks the command's line or ours")
+	}
+	srv.RequireNoKeys(t, "redisson_lock_token:{job}")
+
+	// Without stdin, and with a stderr that nobody reads, the command runs all the same.
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh := newInvocation(t)
+	sh.Path, sh.Args = "/bin/sh", []string{"sh", "-c", `{ "$0" run job -v -- sh -c 'cat; sleep 0.2; exit 5' <&-; echo "status $?"; } 2>&1 >&3 3>&- | exec true`, exe}
+	sh.Env = append(sh.Env, "HOLDFAST_REDIS="+urlOf(srv))
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	sh.ExtraFiles = []*os.File{out}
+	if err := sh.Start(); err != nil {
+		t.Fatal(err)
+	}
+	sh.wait(t)
+	if got := awaitFile(t, out.Name()); got != "status 5\n" {
+		t.Errorf("with closed streams: %q", got)
+	}
+}
+
+// A lock that another process hands over has a lease of two seconds at first, less than the grace time.
+func TestRun_AfterAHandOver(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	lease := hold(t, srv, "job")
+	m := other(t, srv)
+	i := start(t, urlOf(srv), "run", "job", "--", "true")
+	redistest.Eventually(t, patience, "the command waits", func() bool {
+		info, err := m.Inspect(t.Context(), "job")
+		return err == nil && info.Waiters == 1
+	})
+	if err := lease.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if status := i.wait(t); status != 0 {
+		t.Errorf("exit status %d: %s", status, &i.stderr)
+	}
+}
+
+func TestRun_MajorityOfServers(t *testing.T) {
+	t.Parallel()
+	servers := []*redistest.Server{redistest.Start(t), redistest.Start(t), redistest.Start(t)}
+	args := []string{"run", "job", "-n"}
+	for _, s := range servers {
+		args = append(args, "--redis="+urlOf(s))
+	}
+	args = append(args, "--", "true")
+	servers[1].Kill()
+	if status := start(t, "", args...).wait(t); status != 0 {
+		t.Errorf("with two of three servers: exit status %d", status)
+	}
+	servers[2].Kill()
+	i := start(t, "", args...)
+	if status := i.wait(t); status != 125 || !strings.Contains(i.stderr.String(), "connection refused") {
+		t.Errorf("with one of three servers: exit status %d", status)
+	}
+}
+
+// Kinds of locks are those of the library.
+func TestRun_Kinds(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	m := other(t, srv)
+	reader, err := m.RWMutex("rw").RLock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Unlock(context.Background())
+	for kind, want := range map[string]int{"-s": 0, "--kind=read": 0, "--kind=write": 124} {
+		if status := start(t, urlOf(srv), "run", "rw", "-n", kind, "--", "true").wait(t); status != want {
+			t.Errorf("%s beside a reader: exit status %d, want %d", kind, status, want)
+		}
+	}
+	i := start(t, urlOf(srv), "run", "rest", "--prefix=app:", "--kind=fair", "--", "sleep", "1000")
+	redistest.Eventually(t, patience, "app:rest is held", func() bool { return srv.Admin().Exists(t.Context(), "app:rest").Val() == 1 })
+	if err := i.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	i.wait(t)
+}
+
+// Signals reach the command. The second TERM kills it.
+func TestRun_PassesSignalsOn(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
+		t.Run(s.String(), func(t *testing.T) {
+			t.Parallel()
+			ready := filepath.Join(t.TempDir(), "ready")
+			i := start(t, urlOf(srv), "run", s.String(), "--", "sh", "-c",
+				`trap 'echo got it; kill $!; exit 9' $1; sleep 1000 & echo >"$2"; wait`, "sh", strconv.Itoa(int(s)), ready)
+			awaitFile(t, ready)
+			if err := i.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+			if status := i.wait(t); status != 9 || i.stdout.String() != "got it\n" {
+				t.Errorf("exit status %d, stdout %q", status, &i.stdout)
+			}
+		})
+	}
+	t.Run("TERM twice", func(t *testing.T) {
+		t.Parallel()
+		ready := filepath.Join(t.TempDir(), "ready")
+		i := start(t, urlOf(srv), "run", "twice", "--", "sh", "-c", `trap 'echo told >>"$1"' TERM; echo >"$1"; while :; do sleep 0.01; done`, "sh", ready)
+		awaitFile(t, ready)
+		if err := i.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		redistest.Eventually(t, patience, "the first TERM arrives", func() bool { return strings.Contains(awaitFile(t, ready), "told") })
+		if err := i.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if status := i.wait(t); status != 137 {
+			t.Errorf("exit status %d, want 137", status)
+		}
+	})
+	t.Run("while it waits", func(t *testing.T) {
+		t.Parallel()
+		hold(t, srv, "held")
+		i := start(t, urlOf(srv), "run", "held", "--", "true")
+		redistest.Eventually(t, patience, "the command waits", func() bool {
+			return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{held}").Val() == 1
+		})
+		if err := i.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		if status := i.wait(t); status != 130 {
+			t.Errorf("exit status %d, want 130", status)
+		}
+	})
+	t.Run("ignored by nohup", func(t *testing.T) {
+		t.Parallel()
+		ready := filepath.Join(t.TempDir(), "ready")
+		i := newInvocation(t)
+		exe, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		i.Path, i.Args = "/bin/sh", []string{"sh", "-c", `trap "" HUP; exec "$@"`, "sh", exe, "run", "nohup", "--", "sh", "-c",
+			`echo $$ >"$1"; kill -HUP $$; kill -HUP $PPID; exit 4`, "sh", ready}
+		i.Env = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv))
+		if err := i.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if status := i.wait(t); status != 4 {
+			t.Errorf("exit status %d, want 4", status)
+		}
+	})
+}
+
+// The lock is kept until what the command left in its group is gone; that is told to end, and then killed.
+func TestRun_EndsWhatTheCommandLeft(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	for name, script := range map[string]string{
+		"polite":   `sh -c 'trap "kill \$!; exit" TERM; echo $$ >"$0"; sleep 1000 & wait' "$1" & until test -s "$1"; do :; done; exit 6`,
+		"stubborn": `sh -c 'trap "" TERM; echo $$ >"$0"; while :; do sleep 0.01; done' "$1" & until test -s "$1"; do :; done; exit 6`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "pid")
+			i := start(t, urlOf(srv), "run", name, "--grace=300ms", "--", "sh", "-c", script, "sh", file)
+			pid := number(t, strings.TrimSpace(awaitFile(t, file)))
+			lease, err := other(t, srv).Mutex(name).Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
+				t.Errorf("the lock is another's, and what the command left is there: %v", err)
+			}
+			_ = lease.Unlock(t.Context())
+			if status := i.wait(t); status != 6 {
+				t.Errorf("exit status %d, want 6", status)
+			}
+		})
+	}
+}
+
+func TestRun_MaxHold(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	begin := time.Now()
+	i := start(t, urlOf(srv), "run", "job", "--lease=900ms", "--max-hold=1s", "--grace=300ms", "--", "sh", "-c", `trap 'echo told; exit 0' TERM; while :; do sleep 0.01; done`)
+	if status := i.wait(t); status != 121 || i.stdout.String() != "told\n" {
+		t.Errorf("exit status %d, want 121", status)
+	}
+	if d := time.Since(begin); d < 700*time.Millisecond {
+		t.Errorf("ended after %v", d)
+	}
+	if !strings.Contains(i.stderr.String(), "the time for which the lock may be held ends in") {
+		t.Errorf("stderr does not say why: %q", &i.stderr)
+	}
+}

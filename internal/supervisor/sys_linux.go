@@ -1,0 +1,17 @@
+package supervisor
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// newGroup gives the command a process group of its own. If both the supervisor and the guard are killed at one
+// moment, Linux sends the command TERM; what the command has started is not told then.
+func newGroup() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+}
+
+// adoptOrphans makes this process the parent of what the command leaves behind, so that it learns of their end even in
+// a container whose first process waits for nobody.
+func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }

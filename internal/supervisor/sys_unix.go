@@ -1,0 +1,11 @@
+//go:build unix && !linux
+
+package supervisor
+
+import (
+	"syscall"
+)
+
+func newGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func adoptOrphans() {}

@@ -44,7 +44,7 @@ var imports = map[string][]string{
 	"/internal/demo":       {"", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "golang.org/x/sync/errgroup"},
 	"/internal/supervisor": {"golang.org/x/sys/unix"},
 	"/cmd/holdfast": {
-		"", "/internal/demo", "/internal/supervisor",
+		"", "/internal/demo", "/internal/supervisor", "/internal/wire",
 		"github.com/urfave/cli/v3", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging",
 		"github.com/schollz/progressbar/v3", "golang.org/x/term",
 	},

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/urfave/cli/v3"
 )
 
 // signalled is the cause of a context that a signal ended.
@@ -42,4 +45,12 @@ func withSignals(parent context.Context) (ctx context.Context, stop func()) {
 		<-ended
 		signal.Stop(unread)
 	}
+}
+
+// interrupted is the error of a command whose context a signal has ended.
+func interrupted(ctx context.Context) error {
+	if s := signalled(0); errors.As(context.Cause(ctx), &s) {
+		return cli.Exit(s, s.exitCode())
+	}
+	return context.Cause(ctx)
 }

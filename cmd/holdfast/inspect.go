@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v3"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+func inspectCommand() *cli.Command {
+	return &cli.Command{
+		Name:                      "inspect",
+		Usage:                     "show all that Redis knows of a lock",
+		ArgsUsage:                 "NAME...",
+		Description:               "Exit status: 0 all are held; 1 failed; 2 usage; 3 one of them is not held; 5 Redis cannot be asked.",
+		Flags:                     append([]cli.Flag{leaseFlag(), outputFlag()}, redisFlags()...),
+		DisableSliceFlagSeparator: true,
+		HideHelpCommand:           true,
+		Action:                    runInspect,
+		OnUsageError:              usageError,
+	}
+}
+
+func runInspect(ctx context.Context, c *cli.Command) error {
+	if !c.Args().Present() {
+		return usageError(ctx, c, errors.New("a lock's name is needed"), true)
+	}
+	ctx, stop := withSignals(ctx)
+	defer stop()
+	conn, err := connect(ctx, c)
+	if err != nil {
+		return failure(err)
+	}
+	defer conn.close()
+	client, m, err := conn.one()
+	if err != nil {
+		return failure(err)
+	}
+	var looks []look
+	held := true
+	for _, name := range c.Args().Slice() {
+		info, err := m.Inspect(ctx, name)
+		if err != nil {
+			return failure(err)
+		}
+		l := newLook(info, c.Duration("lease"))
+		if l.Queue, err = queue(ctx, client, c.String("prefix")+name); err != nil {
+			return failure(&unavailable{err})
+		}
+		looks, held = append(looks, l), held && l.Held
+	}
+	if format := c.String("output"); format == formatTable || format == formatWide {
+		err = printBlocks(c.Root().Writer, looks)
+	} else {
+		err = printLooks(c, looks)
+	}
+	if err != nil {
+		return failure(err)
+	}
+	if !held {
+		return silent(exitNo)
+	}
+	return nil
+}
+
+// queueShown is how many places of a queue are shown.
+const queueShown = 100
+
+// queue returns the owner ids that wait, the next one first. A queue that is none is one of the broken keys.
+func queue(ctx context.Context, client redis.UniversalClient, mapped string) (ids []string, err error) {
+	keys := wire.InspectKeys(mapped)
+	for _, k := range []any{keys[2], keys[4]} { // of a mutex or fair lock, and of a read-write lock
+		places, err := client.LRange(ctx, fmt.Sprint(k), 0, queueShown-1).Result()
+		if err != nil && !strings.HasPrefix(err.Error(), "WRONGTYPE") {
+			return nil, err
+		}
+		ids = append(ids, places...)
+	}
+	return ids, nil
+}
+
+// printBlocks prints a paragraph for each lock.
+func printBlocks(w io.Writer, looks []look) error {
+	var text bytes.Buffer
+	for i, l := range looks {
+		if i > 0 {
+			fmt.Fprintln(&text)
+		}
+		fmt.Fprintf(&text, "%s\n", printable(l.Name))
+		line := func(what, format string, args ...any) {
+			fmt.Fprintf(&text, "  %-8s "+format+"\n", append([]any{what}, args...)...)
+		}
+		line("kind", "%s", l.Kind)
+		line("state", "%s", l.state())
+		if l.State != stateFree && l.State != stateOther {
+			line("ttl", "%s", seconds(l.TTL))
+		}
+		for _, h := range l.Holders {
+			side := ""
+			if h.Write && l.Kind == "read" {
+				side = ", also the write side"
+			}
+			line("holder", "%s, until %s unless renewed%s", ownerText(h, true), seconds(h.TTL), side)
+		}
+		if l.More > 0 {
+			line("", "and %d more", l.More)
+		}
+		line("waiting", "%d", l.Waiting)
+		if l.Overdue > 0 {
+			line("overdue", "%d places in the queue whose time is over", l.Overdue)
+		}
+		for _, id := range l.Queue {
+			line("queue", "%s", printable(id))
+		}
+		if l.Token > 0 {
+			line("token", "%d", l.Token)
+		}
+		for _, b := range l.Broken {
+			line("broken", "%s holds a %s", printable(b.Key), printable(b.Holds))
+		}
+	}
+	_, err := text.WriteTo(w)
+	return err
+}

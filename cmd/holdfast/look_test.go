@@ -1,0 +1,340 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+const (
+	aliceID = "hf-11111111-1111-4111-8111-111111111111:7"
+	bobID   = "hf-22222222-2222-4222-8222-222222222222:3"
+	javaID  = "5f1c0000-aaaa-bbbb-cccc-dddddddddddd:57"
+	evil    = "evil\x1b[31m\n\xff"
+)
+
+// newGallery returns a server with one lock of each state, written as the scripts write them.
+func newGallery(t *testing.T) *redistest.Server {
+	t.Helper()
+	srv := redistest.Start(t)
+	rdb, ctx := srv.Admin(), t.Context()
+	now, err := rdb.Time(ctx).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := func(queue, deadlines, id string, left time.Duration) {
+		rdb.RPush(ctx, queue, id)
+		rdb.ZAdd(ctx, deadlines, redis.Z{Score: float64(now.Add(left).UnixMilli()), Member: id})
+	}
+	held := func(name, kind string, ttl time.Duration, fields ...any) {
+		rdb.HSet(ctx, name, fields...)
+		if kind != "" {
+			rdb.HSet(ctx, name, "mode", kind)
+		}
+		if ttl > 0 {
+			rdb.PExpire(ctx, name, ttl)
+		}
+	}
+	const long = 10 * time.Minute
+	held("stock:42", "", long, aliceID, 1)
+	rdb.Set(ctx, "redisson_lock_token:{stock:42}", 812, 0)
+	place("redisson_lock_queue:{stock:42}", "redisson_lock_timeout:{stock:42}", bobID, long)
+	held("report:daily", "", long, javaID, 1)
+	held("schema", "write", long, aliceID+":write", 1)
+	held("old", "", 4200*time.Millisecond, bobID, 1)
+	rdb.PExpire(ctx, "old", 9*time.Second)
+	held("forever", "", 0, aliceID, 1)
+	held("stuck", "", long, aliceID, 1)
+	place("redisson_lock_queue:{stuck}", "redisson_lock_timeout:{stuck}", bobID, -time.Minute)
+	held(evil, "", long, aliceID, 1)
+	rdb.HSet(ctx, "user:1", "name", "Ada", "mail", "x")
+	rdb.Set(ctx, "plain", "text", 0)
+	return srv
+}
+
+// steady replaces what differs from run to run.
+func steady(text string) string {
+	text = regexp.MustCompile(`\b(59\d|600)\.\d+s`).ReplaceAllString(text, "LONG  ")
+	text = regexp.MustCompile(`"(ttl|notRenewedFor)": ?\d+`).ReplaceAllString(text, `"$1":N`)
+	text = regexp.MustCompile(`not renewed for 2[1-9]\.\d+s`).ReplaceAllString(text, "not renewed for SOME")
+	text = regexp.MustCompile(`\b[0-9]\.\d+s`).ReplaceAllString(text, "SOME")
+	return regexp.MustCompile(` +\n`).ReplaceAllString(text, "\n")
+}
+
+func TestLook_Golden(t *testing.T) {
+	t.Parallel()
+	srv := newGallery(t)
+	for _, tt := range []struct {
+		args   []string
+		status int
+		stdout string
+	}{
+		{[]string{"ls"}, 0, `
+NAME                  KIND   HOLDER                    TTL     WAITING  TOKEN  STATE
+stock:42              mutex  hf-11111111…:7            LONG    1        812    ok
+"evil\x1b[31m\n\xff"  mutex  hf-11111111…:7            LONG    0        -      ok
+forever               mutex  hf-11111111…:7            -       0        -      no TTL
+old                   mutex  hf-22222222…:3            SOME    0        -      expiring: not renewed for SOME
+report:daily          mutex  redisson 5f1c0000-aa…:57  LONG    0        -      ok
+schema                write  hf-11111111…:7            LONG    0        -      ok
+stuck                 mutex  hf-11111111…:7            LONG    0        -      queue stale
+`},
+		{[]string{"ls", "s*", "-o", "name"}, 0, "\nstock:42\nschema\nstuck\n"},
+		{[]string{"ls", "--stale", "-o", "name"}, 0, "\nforever\nold\nstuck\n"},
+		{[]string{"ls", "--waiting", "-o", "name"}, 0, "\nstock:42\n"},
+		{[]string{"ls", "--held-by=5f1c", "-o", "name"}, 0, "\nreport:daily\n"},
+		{[]string{"ls", "--prefix=sto", "-o", "name"}, 0, "\nck:42\n"},
+		{[]string{"ls", "--prefix=s*", "-o", "json"}, 0, "\n[]\n"},
+		{[]string{"ls", "none"}, 0, "\nNAME  KIND  HOLDER  TTL  WAITING  TOKEN  STATE\n"},
+		{[]string{"ls", "[eo][vl]*", "-o", "jsonl"}, 0, `
+{"name":"evil\u001b[31m\n\ufffd","nameBytes":"ZXZpbBtbMzFtCv8=","kind":"mutex","held":true,"holders":[{"owner":"` + aliceID + `","write":false,"holdfast":true,"ttl":N}],"moreHolders":0,"ttl":N,"waiting":0,"overdue":0,"token":0,"state":"ok"}
+{"name":"old","kind":"mutex","held":true,"holders":[{"owner":"` + bobID + `","write":false,"holdfast":true,"ttl":N}],"moreHolders":0,"ttl":N,"waiting":0,"overdue":0,"token":0,"state":"expiring","notRenewedFor":N}
+`},
+		{[]string{"inspect", "stock:42", "user:1", "gone"}, 3, `
+stock:42
+  kind     mutex
+  state    ok
+  ttl      LONG
+  holder   ` + aliceID + `, until LONG   unless renewed
+  waiting  1
+  queue    ` + bobID + `
+  token    812
+
+user:1
+  kind     other
+  state    no lock
+  waiting  0
+
+gone
+  kind     free
+  state    free
+  waiting  0
+`},
+		{[]string{"inspect", "stuck", "-o", "json"}, 0, `
+[
+  {
+    "name": "stuck",
+    "kind": "mutex",
+    "held": true,
+    "holders": [
+      {
+        "owner": "` + aliceID + `",
+        "write": false,
+        "holdfast": true,
+        "ttl":N
+      }
+    ],
+    "moreHolders": 0,
+    "ttl":N,
+    "waiting": 0,
+    "overdue": 1,
+    "token": 0,
+    "state": "queue stale",
+    "queue": [
+      "` + bobID + `"
+    ]
+  }
+]
+`},
+	} {
+		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
+			i := start(t, urlOf(srv), tt.args...)
+			if status := i.wait(t); status != tt.status {
+				t.Errorf("exit status %d, want %d", status, tt.status)
+			}
+			if got := "\n" + steady(i.stdout.String()); got != tt.stdout {
+				t.Errorf("stdout is%s\nwant%s", got, tt.stdout)
+			}
+			if i.stderr.Len() > 0 {
+				t.Errorf("stderr: %q", &i.stderr)
+			}
+		})
+	}
+}
+
+// Each command says in the same way that Redis cannot be asked, and what it was not told.
+func TestLook_BadDays(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	if err := srv.Admin().Do(t.Context(), "acl", "setuser", "guest", "on", ">guest", "~*", "&*", "+ping", "+hello", "+client").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Admin().HSet(t.Context(), "user:1", "name", "Ada", "mail", "x").Err(); err != nil {
+		t.Fatal(err)
+	}
+	hold(t, srv, "held")
+	dead := redistest.Start(t)
+	dead.Kill()
+	noRights := "redis://guest:guest@" + srv.Addr()
+	for _, tt := range []struct {
+		url    string
+		args   []string
+		status int
+		stderr string
+	}{
+		{urlOf(dead), []string{"ls"}, 5, `redis cannot be asked: .*connection refused`},
+		{urlOf(dead), []string{"inspect", "x"}, 5, `redis cannot be asked: .*connection refused`},
+		{urlOf(dead), []string{"unlock", "x", "--force"}, 5, `redis cannot be asked: .*connection refused`},
+		{urlOf(dead), []string{"wait", "x"}, 125, `redis cannot be asked: .*connection refused`},
+		{"redis://:wrong@" + srv.Addr(), []string{"ls"}, 5, `WRONGPASS`},
+		{noRights, []string{"ls"}, 5, `NOPERM`},
+		{noRights, []string{"inspect", "x"}, 5, `NOPERM`},
+		{noRights, []string{"unlock", "x", "--force"}, 5, `NOPERM`},
+		{urlOf(srv), []string{"ls", "a", "b"}, 2, `one pattern is enough`},
+		{urlOf(srv), []string{"ls", "-o", "xml"}, 2, `--output is table, wide, json, jsonl or name, not "xml"`},
+		{urlOf(srv), []string{"ls", "--limit=0"}, 2, `--limit must be positive`},
+		{urlOf(srv), []string{"inspect"}, 2, `a lock's name is needed`},
+		{urlOf(srv), []string{"inspect", "{}"}, 2, `invalid lock name`},
+		{urlOf(srv), []string{"unlock"}, 2, `one lock's name is needed`},
+		{urlOf(srv), []string{"unlock", "held"}, 4, `held is held by hf-.*\nholdfast: not freed: without a terminal to ask at, --force is needed\n$`},
+		{urlOf(srv), []string{"unlock", "user:1", "--force"}, 4, `user:1: the key holds no lock\n$`},
+		{urlOf(srv), []string{"unlock", "gone", "--force"}, 3, `^holdfast: gone is free\n$`},
+		{urlOf(srv), []string{"wait", "held", "-w", "10ms"}, 124, `^holdfast: held is held by hf-`},
+		{urlOf(srv), []string{"wait", "gone"}, 0, `^$`},
+		{urlOf(srv), []string{"ls", "--redis=" + urlOf(srv), "--redis=" + urlOf(srv)}, 2, `this command asks one Redis, and --redis names 2`},
+	} {
+		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
+			t.Parallel()
+			i := start(t, tt.url, tt.args...)
+			if status := i.wait(t); status != tt.status {
+				t.Errorf("exit status %d, want %d", status, tt.status)
+			}
+			if !regexp.MustCompile(tt.stderr).MatchString(i.stderr.String()) {
+				t.Errorf("stderr is %q, want %q", &i.stderr, tt.stderr)
+			}
+			if i.stdout.Len() > 0 {
+				t.Errorf("stdout: %q", &i.stdout)
+			}
+		})
+	}
+}
+
+func TestUnlock_FreesAndTellsTheHolder(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	lease, err := other(t, srv, holdfast.WithLease(time.Second)).Mutex("job").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := start(t, urlOf(srv), "unlock", "job", "--force")
+	if status := i.wait(t); status != 0 || !strings.Contains(i.stderr.String(), "make sure that it is dead") {
+		t.Errorf("exit status %d", status)
+	}
+	<-lease.Done()
+	if lease.Err() == nil {
+		t.Error("the holder has not learned of it")
+	}
+}
+
+func TestWait_EndsWithTheRelease(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	lease := hold(t, srv, "job")
+	srv.ResetStats()
+	i := start(t, urlOf(srv), "wait", "job")
+	redistest.Eventually(t, patience, "it has looked", func() bool { return srv.CommandCalls("evalsha", "eval") > 0 })
+	if err := lease.Unlock(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if status := i.wait(t); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// 100,000 locks are listed without KEYS, and the most waited for come first.
+func TestList_ManyLocks(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	const n = 100_000
+	script := `for i = 1, ARGV[1] do redis.call('hset', 'lock:' .. i, ARGV[2], 1) redis.call('pexpire', 'lock:' .. i, 600000) end
+		return redis.call('rpush', 'redisson_lock_queue:{lock:77777}', ARGV[3])`
+	if err := srv.Admin().Eval(t.Context(), script, nil, n, aliceID, bobID).Err(); err != nil {
+		t.Fatal(err)
+	}
+	srv.ResetStats()
+	i := start(t, urlOf(srv), "ls", "--limit=3", "-o", "name")
+	if status := i.wait(t); status != 0 || i.stdout.String() != "lock:77777\nlock:1\nlock:10\n" {
+		t.Errorf("exit status %d", status)
+	}
+	if want := fmt.Sprintf("holdfast: 3 of %d locks are shown", n); !strings.Contains(i.stderr.String(), want) {
+		t.Errorf("stderr is %q", &i.stderr)
+	}
+	if srv.CommandCalls("keys") > 0 {
+		t.Error("KEYS was called")
+	}
+}
+
+// All masters of a cluster are asked.
+func TestList_Cluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	m, err := holdfast.New(cluster.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	var want, hosts []string
+	for n := range 12 {
+		name := fmt.Sprintf("lock:%02d", n)
+		if _, err := m.Mutex(name).Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, name)
+	}
+	for _, node := range cluster.Nodes() {
+		hosts = append(hosts, node.Addr())
+	}
+	url := fmt.Sprintf("redis+cluster://:%s@%s", cluster.Nodes()[0].Password(), strings.Join(hosts, ","))
+	i := start(t, url, "ls", "-o", "name")
+	if status := i.wait(t); status != 0 || i.stdout.String() != strings.Join(want, "\n")+"\n" {
+		t.Errorf("exit status %d", status)
+	}
+	for _, node := range cluster.Nodes() {
+		if node != cluster.Owner("lock:00") {
+			node.Kill() // half of it is down
+		}
+	}
+	i = start(t, url, "ls", "--timeout=1s")
+	if status := i.wait(t); status != 5 {
+		t.Errorf("half down: exit status %d, want 5", status)
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"stock:42": "stock:42", "größe 7": "größe 7", "": `""`, " x": `" x"`, "x ": `"x "`, `a"b`: `"a\"b"`,
+		"\x1b[2J": `"\x1b[2J"`, "a\nb": `"a\nb"`, "\xff": `"\xff"`, "rtl\u202e": `"rtl\u202e"`, "nul\x00": `"nul\x00"`,
+	} {
+		if got := printable(name); got != want {
+			t.Errorf("%q: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestOpenClient_NamesNoPassword(t *testing.T) {
+	t.Parallel()
+	for _, u := range []string{"redis://:hush/hush@h", "redis+cluster://:hu%zzsh@h,h2", "redis+sentinel://:hu sh@h:x/m", "hush", "redis://:hush@h/db", "x://:hush@h"} {
+		if _, err := openClient(u); err == nil || strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "sh@") {
+			t.Errorf("%s: %v", u, err)
+		}
+	}
+	for _, u := range []string{"redis://u:p%40@h:1/2", "rediss://h", "unix:///tmp/s", "redis+cluster://u:p@a:1,b:2,c", "rediss+cluster://a,b", "redis+sentinel://u:p@a,b/main/3?sentinel_password=s"} {
+		client, err := openClient(u)
+		if err != nil {
+			t.Errorf("%s: %v", u, err)
+			continue
+		}
+		_ = client.Close()
+	}
+}

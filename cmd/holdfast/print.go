@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v3"
+)
+
+// formats of --output.
+const (
+	formatTable = "table"
+	formatWide  = "wide"
+	formatJSON  = "json"
+	formatJSONL = "jsonl"
+	formatName  = "name"
+)
+
+func outputFlag() cli.Flag {
+	return &cli.StringFlag{
+		Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "print a table, a wide one, json, jsonl, or only the name of each: `FORMAT`",
+		Validator: func(s string) error {
+			switch s {
+			case formatTable, formatWide, formatJSON, formatJSONL, formatName:
+				return nil
+			}
+			return fmt.Errorf("--output is table, wide, json, jsonl or name, not %q", s)
+		},
+	}
+}
+
+// printJSON prints one array of all, or each on a line of its own.
+func printJSON(w io.Writer, format string, looks []look) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	if format == formatJSON {
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(looks)
+	}
+	for _, l := range looks {
+		if err := encoder.Encode(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printTable prints a line for each lock. A write to a terminal or a pipe is one.
+func printTable(w io.Writer, wide bool, looks []look) error {
+	var text bytes.Buffer
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tKIND\tHOLDER\tTTL\tWAITING\tTOKEN\tSTATE")
+	for _, l := range looks {
+		token := "-"
+		if l.Token > 0 {
+			token = fmt.Sprint(l.Token)
+		}
+		name := printable(l.Name)
+		if !wide {
+			name = shorten(name, 60)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", name, l.Kind, l.holder(wide), seconds(l.TTL), l.Waiting, token, l.state())
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := text.WriteTo(w)
+	return err
+}
+
+// holder is the first one, and how many there are beside it.
+func (l look) holder(wide bool) string {
+	if len(l.Holders) == 0 {
+		return "-"
+	}
+	text := ownerText(l.Holders[0], wide)
+	if more := len(l.Holders) - 1 + l.More; more > 0 {
+		text += fmt.Sprintf(" (+%d)", more)
+	}
+	return text
+}
+
+// ownerText is an owner id. In a table its process's part is shortened: what it begins with is enough to tell processes apart.
+func ownerText(h lookHolder, wide bool) string {
+	text := printable(h.Owner)
+	if !wide {
+		process, number, _ := strings.Cut(text, ":")
+		text = shorten(process, 12) + ":" + shorten(number, 12)
+	}
+	if !h.Holdfast {
+		text = "redisson " + text
+	}
+	return text
+}
+
+func (l look) state() string {
+	if l.Since > 0 {
+		return fmt.Sprintf("%s: not renewed for %s", l.State, seconds(l.Since))
+	}
+	return l.State
+}
+
+// shorten cuts a text of printable runes.
+func shorten(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}
+
+// seconds is a time in ms; -1 is none.
+func seconds(ms int64) string {
+	if ms < 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1fs", (time.Duration(ms) * time.Millisecond).Seconds())
+}

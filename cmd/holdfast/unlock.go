@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v3"
+	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+func unlockCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "unlock",
+		Usage:     "free a lock, whoever holds it",
+		ArgsUsage: "NAME",
+		Description: "Holdfast says who holds the lock and asks for its name before it frees it. Without a terminal --force is needed.\n" +
+			"The code that held it may still be running: make sure that it is dead.\n\n" +
+			"Exit status: 0 freed; 1 failed; 2 usage; 3 it was free; 4 refused; 5 Redis cannot be asked.",
+		Flags:                     append([]cli.Flag{&cli.BoolFlag{Name: "force", Usage: "do not ask"}}, redisFlags()...),
+		DisableSliceFlagSeparator: true,
+		HideHelpCommand:           true,
+		Action:                    runUnlock,
+		OnUsageError:              usageError,
+	}
+}
+
+func runUnlock(ctx context.Context, c *cli.Command) error {
+	if c.Args().Len() != 1 {
+		return usageError(ctx, c, errors.New("one lock's name is needed"), true)
+	}
+	name, tell := c.Args().First(), newTeller(c)
+	ctx, stop := withSignals(ctx)
+	defer stop()
+	conn, err := connect(ctx, c)
+	if err != nil {
+		return failure(err)
+	}
+	defer conn.close()
+	_, m, err := conn.one()
+	if err != nil {
+		return failure(err)
+	}
+	info, err := m.Inspect(ctx, name)
+	switch {
+	case err != nil:
+		return failure(err)
+	case info.Kind == holdfast.KindOther:
+		return &coded{fmt.Errorf("%s: the key holds no lock", printable(name)), exitRefused}
+	case info.Kind == holdfast.KindFree:
+		tell.say("%s is free", printable(name))
+		return silent(exitNo)
+	}
+	tell.say("%s is held by %s; %d wait for it", printable(name), holdersOf(info), info.Waiters)
+	if !c.Bool("force") {
+		if err := confirm(ctx, c, name); err != nil {
+			return err
+		}
+	}
+	freed, err := m.ForceUnlock(ctx, name)
+	switch {
+	case errors.Is(err, holdfast.ErrWrongKind):
+		return &coded{err, exitRefused}
+	case err != nil:
+		return failure(err)
+	case !freed:
+		tell.say("%s has become free by itself", printable(name))
+		return silent(exitNo)
+	}
+	tell.say("%s is freed; its holder learns of it at its next renewal, within a third of its lease: make sure that it is dead", printable(name))
+	return nil
+}
+
+// confirm asks for the name. Ctrl-C and the end of the input refuse.
+func confirm(ctx context.Context, c *cli.Command, name string) error {
+	in, ok := c.Root().Reader.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return &coded{errors.New("not freed: without a terminal to ask at, --force is needed"), exitRefused}
+	}
+	fmt.Fprint(c.Root().ErrWriter, "type the name to free it: ")
+	typed := make(chan string, 1)
+	go func() { // a read of a terminal cannot be ended; the process ends soon
+		lines := bufio.NewScanner(in)
+		lines.Scan()
+		typed <- lines.Text()
+	}()
+	select {
+	case text := <-typed:
+		if text == name || text == printable(name) {
+			return nil
+		}
+		return &coded{errors.New("not freed: that is not the name"), exitRefused}
+	case <-ctx.Done():
+		return interrupted(ctx)
+	}
+}

@@ -35,12 +35,7 @@ func newServer(t *testing.T, l line) *fleet {
 	}
 }
 
-// newClusterFleet is newFleet on a cluster, whose releases are announced classic or sharded.
-func newClusterFleet(t *testing.T, l line, messages string) *fleet {
-	return ofCluster(t, redistest.StartCluster(t), l, messages).launch(t)
-}
-
-// ofCluster is newClusterFleet without the processes, on that cluster.
+// ofCluster is newServer on that cluster, whose releases are announced classic or sharded.
 func ofCluster(t *testing.T, cluster *redistest.Cluster, l line, messages string) *fleet {
 	nodes := cluster.Nodes()
 	return &fleet{line: l, nodes: nodes, admin: cluster.Client(t), flags: []string{
@@ -132,14 +127,14 @@ func (e *env) subscribers(prefix string) int {
 	e.Helper()
 	n := 0
 	for _, node := range e.nodes {
-		n += e.subscribersAt(node.Admin(), prefix)
+		n += e.subscribersAt(node, prefix)
 	}
 	return n
 }
 
-func (e *env) subscribersAt(node *redis.Client, prefix string) (n int) {
+func (e *env) subscribersAt(server *redistest.Server, prefix string) (n int) {
 	e.Helper()
-	ctx := context.Background()
+	ctx, node := context.Background(), server.Admin()
 	count := func(channels *redis.StringSliceCmd, subscribers func(context.Context, ...string) *redis.MapStringIntCmd) {
 		e.Helper()
 		if err := channels.Err(); err != nil {
@@ -158,7 +153,9 @@ func (e *env) subscribersAt(node *redis.Client, prefix string) (n int) {
 		}
 	}
 	count(node.PubSubChannels(ctx, "*"), node.PubSubNumSub)
-	count(node.PubSubShardChannels(ctx, "*"), node.PubSubShardNumSub)
+	if server.Sharded() {
+		count(node.PubSubShardChannels(ctx, "*"), node.PubSubShardNumSub)
+	}
 	return n
 }
 

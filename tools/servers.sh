@@ -24,8 +24,9 @@ fi
 
 failed=""
 skipped=""
+parallel=8
 run() {
-  HOLDFAST_TEST_SERVER=$path go test -count=1 -p 1 -parallel 8 -timeout 4h "$@" || failed="$failed $server"
+  HOLDFAST_TEST_SERVER=$path go test -count=1 -p 1 -parallel "$parallel" -timeout 4h "$@" || failed="$failed $server"
 }
 
 all() {
@@ -41,7 +42,8 @@ all() {
 }
 
 short() {
-  run -run '^Test(Mutex|FairMutex)$/^(acquire|fair|grant|release|wait)$|^Test(Operations|Scripts)_|^TestRedlock_(IsALock|OfEveryKindExcludes|ReadersAndWriters|EveryMemberJoins)$' .
+  parallel=16 # these mostly wait
+  run -run '^TestMutex$/^(acquire|grant|release|wait)$|^TestFairMutex$/^(acquire|fair|grant)$|^Test(Operations|Scripts)_|^TestRedlock_(IsALock|OfEveryKindExcludes|ReadersAndWriters|EveryMemberJoins)$' .
   run -run '^Test(Cluster_GracefulFailoverUnderLoad|Publish_PeersHearEachOther|Sentinel_WaiterSurvivesTheFailover|Slots_MultiInCluster)$' ./internal/topology
   run -run '^TestDifference_' ./internal/vredis -args -lists=300 -states=10
 }

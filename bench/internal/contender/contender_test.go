@@ -16,6 +16,7 @@ func TestContendersExclude(t *testing.T) {
 	srv := redistest.Start(t, redistest.WithoutPassword())
 	for _, l := range InGo() {
 		t.Run(l.Name, func(t *testing.T) {
+			t.Parallel()
 			const goroutines, passes = 2, 40
 			c := connectLong(t, l, srv)
 			var (
@@ -25,7 +26,7 @@ func TestContendersExclude(t *testing.T) {
 			for range goroutines {
 				wg.Go(func() {
 					for range passes {
-						unlock, err := lock(t.Context(), c, "exclusion")
+						unlock, err := lock(t.Context(), c, "exclusion:"+l.Name)
 						if err != nil {
 							t.Error(err)
 							return
@@ -62,15 +63,17 @@ func TestContendersStopWaiting(t *testing.T) {
 	srv := redistest.Start(t, redistest.WithoutPassword())
 	for _, l := range InGo() {
 		t.Run(l.Name, func(t *testing.T) {
+			t.Parallel()
 			holder, waiter := connectLong(t, l, srv), connectLong(t, l, srv)
-			unlock, err := holder.Lock(t.Context(), "held")
+			name := "held:" + l.Name
+			unlock, err := holder.Lock(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer unlock(t.Context())
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			if _, err := waiter.Lock(ctx, "held"); err == nil {
+			if _, err := waiter.Lock(ctx, name); err == nil {
 				t.Error("locked what another client holds")
 			}
 		})

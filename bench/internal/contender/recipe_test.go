@@ -59,6 +59,7 @@ func TestFaultsOfRecipes(t *testing.T) {
 			[]string{Ours}},
 	} {
 		t.Run(f.name, func(t *testing.T) {
+			t.Parallel() // they wait for leases
 			check := func(names []string, want bool) {
 				for _, l := range Pick(names...) {
 					t.Run(l.Name, func(t *testing.T) {

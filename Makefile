@@ -7,7 +7,7 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 TESTS = $(GO) run $(GOTESTSUM) --format $(if $(VERBOSE),testname,pkgname) --hide-summary skipped --
 STEPS = MAKE="$(MAKE)" sh tools/steps.sh
 
-.PHONY: help check test ci night redis fmt vet lint unit real stress chaos safety simulate soak topology demo examples platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
+.PHONY: help check test ci night redis fmt vet lint unit real around costs full full-real full-virtual full-around model stress chaos safety simulate soak topology demo examples platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,14 +15,14 @@ help: ## this list
 check: ## after each change, in a minute: format, vet, lint, and the tests that need no server
 	@$(STEPS) fmt vet lint unit
 
-test: redis ## what README says: the same, and all tests on real servers; it installs redis-server if it is missing
-	@$(STEPS) fmt vet lint real
+test: redis ## what README says, in three minutes: the same, and tests on real servers; it installs redis-server if it is missing
+	@$(STEPS) fmt vet lint unit real around costs
 
 ci: ## all that must pass before anything lands
 	@.ci/run
 
 night: redis ## hours of random worlds, planted bugs, chaos, soak, fuzzing and other servers: make night HOURS=8
-	@$(STEPS) night-worlds night-chaos night-fuzz stress soak topology differences servers
+	@$(STEPS) night-virtual night-worlds night-chaos night-fuzz stress soak topology differences servers
 
 redis: ## install redis-server with the system's package manager, if it is missing
 	@sh tools/install-redis.sh
@@ -41,11 +41,36 @@ lint: ## honnef.co/go/tools, fetched by the Go tool
 unit: ## the tests that need no server: the suite and the simulation in fake time, and what is pure
 	@$(TESTS) -short -timeout 5m . ./internal/sim ./tools/... $(addprefix ./internal/,parking renewal validity voting wire)
 
-real: redis ## all tests, with the race detector; they mostly wait, so more run at a time than there are cores
-	@$(TESTS) -race -shuffle=on -p 1 -parallel 6 -timeout 30m ./...
-	@$(TESTS) -run '^TestCost_' . # the race detector allocates for itself
-	@$(TESTS) ./internal/model # all states: under the race detector it visits those of one fault
-	@test -f interop/target/current/redisson-peer.jar || echo "skipped: the tests beside real Redisson, which make interop runs"
+# The packages whose goroutines are the library's: make test runs them with the race detector, CI all.
+RACE = . ./holdfasttest $(addprefix ./internal/,command parking redistest renewal)
+REST = $$($(GO) list ./... | grep -v -x -e github.com/holdfast-go/holdfast -e '.*/\(holdfasttest\|internal/\(command\|parking\|redistest\|renewal\|model\|sim\)\)')
+
+# What make test leaves to CI: long runs of chaos and its planted bugs, fail-overs, and the suite over a cluster's client.
+LONG = ^TestChaos_FindsSeededBugs$$|^TestSoak_|^TestMutexInCluster$$|UnderLoad$$|_KilledMaster$$
+
+real: redis ## the library on real servers, with the race detector, each scenario once; tests mostly wait, so more run at a time than there are cores
+	@HOLDFAST_TEST_QUICK=1 $(TESTS) -race -shuffle=on -p 2 -parallel 12 -timeout 10m -skip '^Test(Virtual|Cost|Docs|Safety|Scripts|Imports|Files)_' $(RACE)
+
+around: redis ## what is around the library: the command, the examples, clusters, and a short chaos
+	@HOLDFAST_TEST_QUICK=1 $(TESTS) -shuffle=on -p 2 -parallel 8 -timeout 10m -skip '$(LONG)' $(REST)
+
+costs: redis ## requests, allocations and goroutines, counted without the race detector, which has its own
+	@$(TESTS) -run '^TestCost_' .
+
+full: ## what make test leaves out: each kind and mode on real servers, long tests, and all with the race detector
+	@$(STEPS) full-real full-virtual full-around model
+
+full-real: redis
+	@$(TESTS) -race -shuffle=on -parallel 12 -timeout 20m -run '^TestMutex$$/^(confirmed|unsliced)$$|^Test(FairMutex|RWMutex_Write)$$' .
+
+full-virtual: # one mode: the race detector makes a run take eight times as long
+	@$(TESTS) -race -shuffle=on -parallel 4 -timeout 20m -run '^TestVirtual_' -skip '/^(confirmed|unsliced)$$' .
+
+full-around: redis
+	@$(TESTS) -race -shuffle=on -p 2 -parallel 8 -timeout 20m $(REST) ./internal/sim
+
+model: ## all states of the model; under the race detector it visits those of one fault
+	@$(TESTS) ./internal/model
 
 stress: redis ## the tests again and again: make stress COUNT=20
 	$(GO) test -race -shuffle=on -parallel 6 -count=$(or $(COUNT),5) -timeout 24h . ./internal/...
@@ -112,8 +137,11 @@ servers-short: ## a part of them on Valkey 9.1 and Redis 8.2; HOLDFAST_SERVERS=r
 differences: redis ## the tests' own Redis against real ones, by random commands and states: make differences LISTS=100000 STATES=1000 SEED=7
 	@LISTS=$(LISTS) STATES=$(STATES) SEED=$(SEED) sh tools/servers.sh differences $(SERVERS)
 
-.PHONY: night-worlds night-chaos night-fuzz
+.PHONY: night-virtual night-worlds night-chaos night-fuzz
 HOURS ?= 8
+
+night-virtual: # each mode
+	@$(TESTS) -race -parallel 4 -timeout 1h -run '^TestVirtual_' .
 
 night-worlds: # a world takes about a tenth of a second
 	@$(MAKE) --no-print-directory simulate SEED=$$(date +%s) SEEDS=$$(($(HOURS) * 10000))

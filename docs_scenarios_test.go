@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "TestDocs_ScenariosSayWhereTheyRun: writ
 func TestDocs_ScenariosSayWhereTheyRun(t *testing.T) {
 	const file, begin, end = "docs/SCENARIOS.md", "<!-- begin: where they run -->\n", "<!-- end: where they run -->\n"
 	var table strings.Builder
-	table.WriteString("| group | scenario | kinds | virtual | real servers |\n|---|---|---|---|---|\n")
+	table.WriteString("| group | scenario | kinds | virtual | real servers | in `make test` |\n|---|---|---|---|---|---|\n")
 	all := sources(t)
 	for _, m := range regexp.MustCompile(`(?m)^\t"(\w+)": func\(e \*Env\)`).FindAllStringSubmatch(all, -1) {
 		if !slices.ContainsFunc(locktest.Places(), func(p locktest.Place) bool { return p.Name == m[1] }) {
@@ -26,7 +26,7 @@ func TestDocs_ScenariosSayWhereTheyRun(t *testing.T) {
 		}
 	}
 	for _, p := range locktest.Places() {
-		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s |\n", p.Group, p.Name, p.Kinds, p.Virtual, p.Real)
+		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s |\n", p.Group, p.Name, p.Kinds, p.Virtual, p.Real, p.Quick)
 	}
 	text := read(t, file)
 	before, rest, ok := strings.Cut(text, begin)

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	duration = flag.Duration("duration", 15*time.Second, "length of TestChaos")
+	duration = flag.Duration("duration", usual(), "length of TestChaos")
 	seed     = flag.Uint64("seed", 0, "seed of TestChaos; 0 draws one")
 	clients  = flag.Int("clients", 4, "client processes of TestChaos")
 	history  = flag.String("history", "", "a saved history.json, to be judged again instead of a run")
@@ -24,6 +24,14 @@ var (
 
 // patience is what porcupine gets for a stretch of a lock's history.
 const patience = 30 * time.Second
+
+// usual is how long TestChaos lasts if nobody says otherwise.
+func usual() time.Duration {
+	if redistest.Quick() {
+		return 5 * time.Second
+	}
+	return 15 * time.Second
+}
 
 func TestMain(m *testing.M) {
 	os.Exit(redistest.Main(m, Roles(seams)))

@@ -24,6 +24,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // Kind is a kind of lock under test.
@@ -55,11 +56,11 @@ func RunRW(t *testing.T, k Kind, only ...string) { k.runAll(t, sideGroups, only)
 
 func (k Kind) runAll(t *testing.T, groups []group, only []string) {
 	for _, g := range groups {
-		if len(only) > 0 && !slices.Contains(only, g.name) || g.places && !k.Places {
+		if len(only) > 0 && !slices.Contains(only, g.name) || g.of == places && !k.Places {
 			continue
 		}
 		for name, scenario := range g.scenarios {
-			if k.Virtual && realOnly[name] != "" {
+			if k.Virtual && realOnly[name] != "" || !k.Virtual && redistest.Quick() && !inQuick(g, name, k.Name) {
 				continue
 			}
 			k.run(t, g.name, name, scenario)

@@ -9,56 +9,65 @@ import (
 // group is some scenarios about one thing.
 type group struct {
 	name      string
-	places    bool // it is about kinds whose waiters have places
+	of        subject
 	scenarios map[string]func(*Env)
 }
 
+// subject is what a group is about.
+type subject int
+
+const (
+	everyKind subject = iota
+	places            // kinds whose waiters have places
+	sides             // the two sides of a read-write lock
+)
+
 // lockGroups are about every kind of lock.
 var lockGroups = []group{
-	{"acquire", false, acquireScenarios},
-	{"acquire", false, reentryScenarios},
-	{"release", false, releaseScenarios},
-	{"release", false, releaseTermScenarios},
-	{"lease", false, leaseScenarios},
-	{"lease", false, termScenarios},
-	{"lease", false, fencingScenarios},
-	{"wait", false, waitScenarios},
-	{"wait", false, listenScenarios},
-	{"wait", false, deniedScenarios},
-	{"wait", false, deniedReleaseScenarios},
-	{"fault", false, faultScenarios},
-	{"fault", false, outageScenarios},
-	{"fault", false, refusalScenarios},
-	{"fault", false, forgottenScenarios},
-	{"fault", false, strangerScenarios},
-	{"hygiene", false, hygieneScenarios},
-	{"corner", false, cornerScenarios},
-	{"grant", false, grantScenarios},
-	{"grant", false, grantRaceScenarios},
-	{"grant", false, grantFaultScenarios},
-	{"grant", false, handoffScenarios},
-	{"host", false, hostScenarios},
-	{"fair", true, fairScenarios},
-	{"fair", true, fairFaultScenarios},
-	{"redisson", true, redissonScenarios},
-	{"redisson", true, besideScenarios},
+	{"acquire", everyKind, acquireScenarios},
+	{"acquire", everyKind, reentryScenarios},
+	{"release", everyKind, releaseScenarios},
+	{"release", everyKind, releaseTermScenarios},
+	{"lease", everyKind, leaseScenarios},
+	{"lease", everyKind, termScenarios},
+	{"lease", everyKind, fencingScenarios},
+	{"wait", everyKind, waitScenarios},
+	{"wait", everyKind, listenScenarios},
+	{"wait", everyKind, deniedScenarios},
+	{"wait", everyKind, deniedReleaseScenarios},
+	{"fault", everyKind, faultScenarios},
+	{"fault", everyKind, outageScenarios},
+	{"fault", everyKind, refusalScenarios},
+	{"fault", everyKind, forgottenScenarios},
+	{"fault", everyKind, strangerScenarios},
+	{"hygiene", everyKind, hygieneScenarios},
+	{"corner", everyKind, cornerScenarios},
+	{"grant", everyKind, grantScenarios},
+	{"grant", everyKind, grantRaceScenarios},
+	{"grant", everyKind, grantFaultScenarios},
+	{"grant", everyKind, handoffScenarios},
+	{"host", everyKind, hostScenarios},
+	{"fair", places, fairScenarios},
+	{"fair", places, fairFaultScenarios},
+	{"redisson", places, redissonScenarios},
+	{"redisson", places, besideScenarios},
 }
 
 // sideGroups are about the two sides of a read-write lock.
 var sideGroups = []group{
-	{"share", false, rwShareScenarios},
-	{"gate", false, rwGateScenarios},
-	{"owner", false, rwOwnerScenarios},
-	{"downgrade", false, rwDowngradeScenarios},
-	{"downgrade", false, rwDowngradeFaultScenarios},
-	{"downgrade", false, rwReleaseTermScenarios},
-	{"right", false, rwRightScenarios},
-	{"right", false, rwCrowdScenarios},
-	{"right", false, rwDeniedReleaseScenarios},
-	{"queue", false, rwQueueScenarios},
-	{"wait", false, rwEndScenarios},
-	{"redisson", false, rwRedissonScenarios},
-	{"redisson", false, rwTurnScenarios},
+	{"share", sides, rwShareScenarios},
+	{"gate", sides, rwGateScenarios},
+	{"owner", sides, rwOwnerScenarios},
+	{"downgrade", sides, rwDowngradeScenarios},
+	{"downgrade", sides, rwDowngradeFaultScenarios},
+	{"downgrade", sides, rwReleaseTermScenarios},
+	{"right", sides, rwRightScenarios},
+	{"right", sides, rwCrowdScenarios},
+	{"right", sides, rwDeniedReleaseScenarios},
+	{"queue", sides, rwQueueScenarios},
+	{"wait", sides, rwEndScenarios},
+	{"redisson", sides, rwRedissonScenarios},
+	{"redisson", sides, rwTurnScenarios},
 }
 
 // EachMode are the groups that run in each mode on real servers: those in which the modes differ. In the virtual world
@@ -102,12 +111,19 @@ var realOnly = map[string]string{
 	"WriterAgainstLoopingReaders":                    processes,
 }
 
+// inQuick reports whether a scenario runs with a kind on a real server where repetitions are left out, see redistest.Quick: each
+// does once, those that are not virtual with each kind. Modes repeat as well.
+func inQuick(g group, name, kind string) bool {
+	return kind == "mutex" || g.of != everyKind || realOnly[name] != ""
+}
+
 // Place says where a scenario runs.
 type Place struct {
 	Group, Name string
 	Kinds       string
 	Virtual     string // the modes, or why not
 	Real        string // the modes
+	Quick       string // the kinds on real servers in the default mode, where repetitions are left out
 }
 
 // Places lists all scenarios, by group and name.
@@ -116,9 +132,11 @@ func Places() []Place {
 	add := func(groups []group, kinds string) {
 		for _, g := range groups {
 			for name := range maps.Keys(g.scenarios) {
-				p := Place{g.name, name, kinds, "each mode", "default"}
-				if g.places {
-					p.Kinds = "fair"
+				p := Place{g.name, name, kinds, "each mode", "default", kinds}
+				if g.of == places {
+					p.Kinds, p.Quick = "fair", "fair"
+				} else if !inQuick(g, name, "fair") {
+					p.Quick = "mutex"
 				}
 				if slices.Contains(EachMode, g.name) {
 					p.Real = "each mode"

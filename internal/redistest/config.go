@@ -61,6 +61,13 @@ const logEnv = "HOLDFAST_TEST_SERVER_LOG"
 // serverEnv names another server than redis-server, such as valkey-server or a path.
 const serverEnv = "HOLDFAST_TEST_SERVER"
 
+// quickEnv, if it is set, has tests on real servers leave out what CI repeats with other kinds, modes and clients. make test
+// sets it.
+const quickEnv = "HOLDFAST_TEST_QUICK"
+
+// Quick reports whether tests on real servers leave out repetitions.
+func Quick() bool { return os.Getenv(quickEnv) != "" }
+
 // findRedis returns the server's path and its major version.
 func findRedis() (bin string, major int, err error) {
 	bin, err = exec.LookPath(cmp.Or(os.Getenv(serverEnv), "redis-server"))

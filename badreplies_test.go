@@ -25,6 +25,7 @@ func nthOf(n int, m redistest.Match) redistest.Match {
 // replies off: requests for locks, for places, releases, renewals and subscriptions. Holders are alone,
 // each waiter gets the lock, no release looks like a loss, and nothing is left behind.
 func TestBadReplies(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(*redistest.Proxy, redistest.Match){
 		"empty error":     answers("-\r\n"),
 		"endless error":   answers("-ERR " + strings.Repeat("x", 64<<10) + "\r\n"),

@@ -14,6 +14,7 @@ import (
 // All connections die right after the first lock, while the manager is still opening the others that it keeps. Close
 // does not wait for a read timeout on one of them: go-redis would give none of them up before the test has ended.
 func TestClose_AfterTheFirstLock(t *testing.T) {
+	t.Parallel()
 	for _, locked := range []bool{false, true} {
 		atLast(t, func() error { // a machine may stand still for longer than Close waits
 			p := redistest.Start(t).Proxy(t)

@@ -39,6 +39,7 @@ func ends(t *testing.T, what string, call func() error) {
 
 // A client that was closed before its manager ends what is taken together as well.
 func TestClosed_SeveralLocks(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, client := managerOf(t, srv, holdfast.WithLease(time.Hour))
 	several, err := holdfast.NewMulti(m.Mutex("a"), m.RWMutex("b").RLocker(), m.FairMutex("c"))
@@ -61,6 +62,7 @@ func TestClosed_SeveralLocks(t *testing.T) {
 
 // A Redlock stays as long as a majority of its clients is open, and ends with it.
 func TestClosed_Redlock(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	var clients []*redis.Client
 	for _, srv := range all {

@@ -132,6 +132,7 @@ func TestCrowd_ComesBackTogether(t *testing.T) {
 	for name, keys := range map[string][]string{"the list": {queueOfA}, "the times": {timesOfA}, "both": {queueOfA, timesOfA}} {
 		for _, processes := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%s, %d processes", name, processes), func(t *testing.T) {
+				t.Parallel()
 				srv := redistest.Start(t)
 				rdb := srv.Admin()
 				held := mustLock(t, managerOn(t, srv).FairMutex("a"))

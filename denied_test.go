@@ -30,6 +30,7 @@ func limitedOn(t *testing.T, srv *redistest.Server) (client *redis.Client, allow
 
 // A right that is missing for long is final, for a waiter and for a release, which an Unlock asks for again.
 func TestDenied_ForLongIsFinal(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	client, allow := limitedOn(t, srv)
 	m, err := holdfast.New(client, holdfast.WithLease(time.Hour), holdfast.Readmission(300*time.Millisecond))
@@ -59,6 +60,7 @@ func TestDenied_ForLongIsFinal(t *testing.T) {
 
 // A Redlock whose members do not let it in for a while gets on, as a single lock does; for long, and it fails.
 func TestDenied_Redlock(t *testing.T) {
+	t.Parallel()
 	var clients []*redis.Client
 	var allow []func(...any)
 	for _, srv := range servers(t, 3) {

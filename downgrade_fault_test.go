@@ -15,6 +15,7 @@ import (
 // A copy of the request for the write side that arrives after the downgrade takes neither
 // the lock nor a place in its queue, while the read side is held and after that.
 func TestDowngrade_LateCopyIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, released := range []bool{false, true} {
 		srv := redistest.Start(t)
 		m, p := managerVia(t, srv, holdfast.WithLease(10*time.Second))
@@ -49,6 +50,7 @@ func TestDowngrade_LateCopyIsRefused(t *testing.T) {
 // While a downgrade is unanswered Redis may still have the write side. Extend must not take
 // that for the loss of the read side.
 func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	l := m.RWMutex("a")
@@ -71,6 +73,7 @@ func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
 // The reply to the first copy is lost. The read side ends a TTL after that was executed, and
 // claims no more than that, or a TTL after a later copy.
 func TestDowngrade_RepeatedClaimsItsRight(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	write, read := bothSides(t, m.RWMutex("a"))
@@ -85,6 +88,7 @@ func TestDowngrade_RepeatedClaimsItsRight(t *testing.T) {
 // Both sides are unlocked while nobody knows which of them Redis has: nothing is lost, and
 // nothing is left.
 func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
+	t.Parallel()
 	t.Run("while it is under way", func(t *testing.T) {
 		for name, hold := range map[string]func(*redistest.Proxy, redistest.Match) *redistest.Gate{
 			"request": (*redistest.Proxy).HoldFirstRequest,
@@ -152,6 +156,7 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 // A copy of the downgrade arrives when the right has ended, which another reader outlives: it
 // is not made again.
 func TestDowngrade_CopyMakesNoRight(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	write, read := bothSides(t, m.RWMutex("a"))
@@ -180,6 +185,7 @@ func TestDowngrade_CopyMakesNoRight(t *testing.T) {
 
 // Both sides are unlocked, and the downgrade arrives between the two releases.
 func TestDowngrade_ArrivesBetweenTheReleases(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	write, read := bothSides(t, m.RWMutex("a"))
@@ -203,6 +209,7 @@ func TestDowngrade_ArrivesBetweenTheReleases(t *testing.T) {
 // A copy of the request for the write side ended without telling whether it ran, and arrives
 // when the lock has been downgraded and given back.
 func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	p := srv.Proxy(t)
 	client := p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond })
@@ -264,6 +271,7 @@ func TestDowngrade_ReleaseBesideCopiesThatHang(t *testing.T) {
 
 // Redis is cut off after that: who asks once is told so.
 func TestDowngrade_TryLockBesideAReleaseThatIsNotAnswered(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	write, read := bothSides(t, m.RWMutex("a"))
@@ -284,6 +292,7 @@ func TestDowngrade_TryLockBesideAReleaseThatIsNotAnswered(t *testing.T) {
 // While a downgrade is unanswered the lock is deleted, and granted to another caller of the process: both
 // sides that Redis may still have are given back, each once.
 func TestDowngrade_UnansweredUnderAnotherGrant(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerThatHangs(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
 	write, read := bothSides(t, m.RWMutex("a"))

@@ -11,6 +11,7 @@ import (
 
 // What Extend has added to a lease that is renewed is there after a downgrade, in Redis as well.
 func TestDowngrade_OfAnExtendedRenewedLease(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	write, read := bothSides(t, m.RWMutex("a"))
@@ -22,6 +23,7 @@ func TestDowngrade_OfAnExtendedRenewedLease(t *testing.T) {
 
 // What Extend has added is there after a downgrade.
 func TestDowngrade_OfAnExtendedLease(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	const first = 2 * time.Second
@@ -45,6 +47,7 @@ func TestDowngrade_OfAnExtendedLease(t *testing.T) {
 // Extend that a downgrade overtakes, before Redis has it or before its answer is here,
 // prolongs the read side.
 func TestDowngrade_OvertakesExtend(t *testing.T) {
+	t.Parallel()
 	for name, hold := range map[string]func(*redistest.Proxy, redistest.Match) *redistest.Gate{
 		"the request":            (*redistest.Proxy).HoldFirstRequest,
 		"what Extend is told of": (*redistest.Proxy).HoldFirstReply,
@@ -105,6 +108,7 @@ func bothSides(t *testing.T, l *holdfast.RWMutex) (write, read *holdfast.Lease) 
 
 // What is left of a fixed lease is what the read side gets.
 func TestDowngrade_OfAFixedLease(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(time.Minute)))
@@ -123,6 +127,7 @@ func TestDowngrade_OfAFixedLease(t *testing.T) {
 
 // It is not renewed as a reader either.
 func TestDowngrade_OfAFixedLeaseThatEnds(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(2*time.Second)))
@@ -141,6 +146,7 @@ func TestDowngrade_OfAFixedLeaseThatEnds(t *testing.T) {
 
 // Whoever has the lock when the downgrade comes is the reason why it is lost.
 func TestDowngrade_OfALockThatIsGone(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, other := managerOn(t, srv), managerOn(t, srv)
 	for name, want := range map[string]holdfast.LostReason{"deleted": holdfast.LostDeleted, "stolen": holdfast.LostStolen} {
@@ -160,6 +166,7 @@ func TestDowngrade_OfALockThatIsGone(t *testing.T) {
 
 // A reader of another process comes in with the downgrade, also where nobody else waits.
 func TestDowngrade_LetsAnotherProcessIn(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, other := managerOn(t, srv), managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
 	write, read := bothSides(t, m.RWMutex("a", holdfast.WithLease(time.Hour)))

@@ -13,6 +13,7 @@ import (
 // The patience of a place in the queue ends, and before the scheduler comes to say so the
 // lock has been granted: the claim is a hold now, with a deadline of its own.
 func TestExpire_OfAPlaceWhoseLockWasGranted(t *testing.T) {
+	t.Parallel()
 	m, err := New(redistest.Start(t).Client(t))
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +41,7 @@ func (l listening) subscribed()  { l <- struct{}{} }
 // Redis keeps a queue for half a day at least. However seldom a waiter wants to ask, it asks far more
 // often than that.
 func TestExpire_OfTheQueueIsOutrun(t *testing.T) {
+	t.Parallel()
 	m, err := New(redistest.Start(t).Client(t), WithPollInterval(time.Hour), WithFairPatience(time.Hour))
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +63,7 @@ func TestExpire_OfTheQueueIsOutrun(t *testing.T) {
 // The parts of a lease reach their limits at the same moment, before the lease hears of the
 // first one's. Unlock gives all of them back.
 func TestExpire_OfAllPartsAtOnce(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, err := New(srv.Client(t), WithLease(time.Hour), WithMaxHold(time.Hour))
 	if err != nil {
@@ -92,6 +95,7 @@ func TestExpire_OfAllPartsAtOnce(t *testing.T) {
 // The time of the caller before ends at the moment at which the lock is passed on: that of the
 // next one has just begun.
 func TestExpire_OfThePreviousCallersTime(t *testing.T) {
+	t.Parallel()
 	m, err := New(redistest.Start(t).Client(t), WithMaxHold(time.Hour), WithLease(time.Hour), WithHandoffSlice(time.Hour))
 	if err != nil {
 		t.Fatal(err)
@@ -117,6 +121,7 @@ func TestExpire_OfThePreviousCallersTime(t *testing.T) {
 
 // A part that has ended when it joins, before it knows what it is part of, ends the whole.
 func TestExpire_OfAPartThatJoins(t *testing.T) {
+	t.Parallel()
 	m, err := New(redistest.Start(t).Client(t))
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +146,7 @@ func TestExpire_OfAPartThatJoins(t *testing.T) {
 
 // A renewal that was due when the write side was unlocked says nothing about the read side.
 func TestExpire_RenewalBesideADowngrade(t *testing.T) {
+	t.Parallel()
 	m, p, _ := via(t)
 	l := m.RWMutex("a")
 	write, err := l.Lock(t.Context())
@@ -177,6 +183,7 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 // One of several locks ends while the next is waited for, and then the caller's context, before Lock
 // has noticed: its error has the caller's cause.
 func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, err := New(srv.Client(t))
 	if err != nil {
@@ -213,6 +220,7 @@ func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
 // This process stood still until a lease was over, and its timers have not run yet. Whoever asks once is not
 // refused because of that lease.
 func TestExpire_IsInNobodysWay(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, err := New(srv.Client(t), WithLease(time.Hour))
 	if err != nil {

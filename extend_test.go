@@ -35,6 +35,7 @@ func heldFor(t *testing.T, opt LockOption) (*Manager, *redistest.Proxy, *rediste
 
 // Redis still has the lock for the length of the margin, but the end has been reached and only not been handled.
 func TestExtend_AfterTheEndIsTheLoss(t *testing.T) {
+	t.Parallel()
 	m, _, _, lease := heldFor(t, WithFixedLease(time.Minute))
 	h := lease.hold
 	h.entry.mu.Lock()

@@ -22,6 +22,7 @@ const commandPool = 50
 // Before each call all connections of a client die, and new ones work. However often that happens within the read
 // timeout, each call finds a connection within its usual patience.
 func TestForgotten_AgainAndAgain(t *testing.T) {
+	t.Parallel()
 	pools := map[string]func(*redis.Options){
 		"default pools": nil,
 		"small pools":   func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 2, 2 },

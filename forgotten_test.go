@@ -15,6 +15,7 @@ const farAway = 1250 * time.Millisecond
 // The read side, several locks as one, and a majority find connections that work as well. Each is tried a few
 // times: a machine can stand still for longer than a TryLock waits.
 func TestForgotten_OtherLocks(t *testing.T) {
+	t.Parallel()
 	for name, lockOf := range map[string]func(m []*holdfast.Manager) (holdfast.Locker, error){
 		"read side": func(m []*holdfast.Manager) (holdfast.Locker, error) { return m[0].RWMutex("a").RLocker(), nil },
 		"Multi": func(m []*holdfast.Manager) (holdfast.Locker, error) {

@@ -10,6 +10,7 @@ import (
 
 // What is said of all parts is not what has ended some of them, as long as the others are enough.
 func TestGroup_EndOfAPartIsNotThatOfTheLease(t *testing.T) {
+	t.Parallel()
 	parts := []*Lease{{}, {}, {}}
 	for _, end := range []error{&LostError{"a", LostDeleted}, ErrMaxHold, ErrClosed} {
 		for _, c := range []struct {
@@ -28,6 +29,7 @@ func TestGroup_EndOfAPartIsNotThatOfTheLease(t *testing.T) {
 // A part that comes when the others have lapsed does not make up for them, also if nobody has been told yet: in
 // between, others may have had the lock.
 func TestGroup_PartAfterALapseIsGivenBack(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, err := New(srv.Client(t), WithLease(time.Hour))
 	if err != nil {

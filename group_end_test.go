@@ -31,6 +31,7 @@ var givenBack = regexp.MustCompile(`lua\] "hdel" "\w+" "hf-[^"]+:\d+"`)
 // A stuck holder has until the TTLs to notice that its time is over, as it has with a single lock: none of the
 // locks is given back before, unless it calls Unlock.
 func TestGroup_SetEndLeavesTheLocks(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]holdfast.Option{
 		"WithMaxHold": holdfast.WithMaxHold(4 * time.Second), "WithFixedLease": holdfast.WithFixedLease(4 * time.Second),
 	} {

@@ -17,6 +17,7 @@ const inspectedClient = "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11"
 
 // What no longer counts is counted, and not shown as if it did.
 func TestInspect_LeavesOutWhatIsOver(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
 	look := func(name string) holdfast.Info {
@@ -101,6 +102,7 @@ func TestInspect_CountsPlacesAndNotTimes(t *testing.T) {
 
 // A key that holds something else is named.
 func TestInspect_NamesBrokenKeys(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
 	db.RPush(ctx, "redisson_lock_token:{a}", "x")
@@ -123,6 +125,7 @@ func TestInspect_NamesBrokenKeys(t *testing.T) {
 
 // Its work is bounded, and it says what it left out.
 func TestInspect_IsBounded(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
 	for name, n := range map[string]int{"some": 1500, "many": 30_000} {
@@ -151,6 +154,7 @@ func TestInspect_IsBounded(t *testing.T) {
 
 // An argument that is nil is named.
 func TestErrors_SayWhichArgumentIsNil(t *testing.T) {
+	t.Parallel()
 	_, noClient := holdfast.New(nil)
 	_, nilClient := holdfast.New((*redis.Client)(nil))
 	_, noOption := holdfast.New(offline(t), holdfast.WithFencing(), nil)

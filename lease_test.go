@@ -55,6 +55,7 @@ func TestLease_ContextsAreNotKept(t *testing.T) {
 // Contexts that share an end have their own values, and whatever derives from them ends with
 // them, for the same cause.
 func TestLease_ContextsOfOneEnd(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	mine := errors.New("mine")
@@ -107,6 +108,7 @@ func TestLease_ContextsOfOneEnd(t *testing.T) {
 // Parents that have ended are told apart by their causes, also if nobody had asked for their
 // Done channels before: then they share one.
 func TestLease_ContextsOfEndedParents(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	lease := mustLock(t, managerOn(t, srv).Mutex("a"))
 	for _, cause := range []error{errors.New("one"), errors.New("another")} {
@@ -143,6 +145,7 @@ func (c oddContext) Err() error {
 }
 
 func TestLease_ContextOfAnOddParent(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	lease := mustLock(t, managerOn(t, srv).Mutex("a"))
 	parent := oddContext{Context: t.Context(), done: make(chan struct{})}

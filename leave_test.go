@@ -73,6 +73,7 @@ func TestFair_ManyLeaveTogether(t *testing.T) {
 // Who stands between those that leave keeps the order, whichever process or library it is of; and a grant
 // to one that leaves in the same request is handed on.
 func TestFair_LeavesTogetherWithAGrant(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	holder, other := managerOn(t, srv), managerOn(t, srv)
 	m, p := managerVia(t, srv, unasked...)
@@ -121,6 +122,7 @@ func TestFair_LeavesTogetherWithAGrant(t *testing.T) {
 
 // A batch that holds the lock hands it on.
 func TestFair_BatchThatWasGrantedTheLock(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	holder, other := managerOn(t, srv), managerOn(t, srv)
 	m, p := managerVia(t, srv, unasked...)
@@ -154,6 +156,7 @@ func TestFair_BatchThatWasGrantedTheLock(t *testing.T) {
 
 // A request whose reply is lost is sent again, for all of its claims.
 func TestFair_LeavesTogetherOverABrokenConnection(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	held := mustLock(t, managerOn(t, srv).FairMutex("a"))
 	m, p := managerVia(t, srv, unasked...)

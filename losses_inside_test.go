@@ -46,6 +46,7 @@ func writing(t *testing.T, srv *redistest.Server) (*Manager, *text) {
 
 // The end of a lease has passed when its manager is closed, and the timer has not run: the lease was lost.
 func TestClose_AfterTheEndIsTheLoss(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	for _, c := range []struct {
 		option LockOption
@@ -84,6 +85,7 @@ func TestClose_AfterTheEndIsTheLoss(t *testing.T) {
 
 // A grant that several holds stood in the way of is the loss of each of them.
 func TestLosses_OfSeveralReaders(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, log := writing(t, srv)
 	for _, d := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute} { // they share no hold

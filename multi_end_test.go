@@ -13,6 +13,7 @@ import (
 
 // What cannot succeed ends Lock, also if some of the locks have been taken by then.
 func TestMulti_EndsWithWhatCannotSucceed(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	other := managerOn(t, srv)
 	t.Run("wrong kind", func(t *testing.T) {
@@ -59,6 +60,7 @@ func soonest(t *testing.T, c <-chan error) error {
 // A lock is free, and all who stand in its queue have died: they do not refuse it to a Multi,
 // as they do not to a mutex.
 func TestMulti_TryLockBehindTheDead(t *testing.T) {
+	t.Parallel()
 	const ours, redissons = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1"
 	for name, c := range map[string]struct {
 		id     string
@@ -102,6 +104,7 @@ func TestMulti_TryLockBehindTheDead(t *testing.T) {
 
 // With a context that has ended nothing is sent.
 func TestMulti_EndedContextSendsNothing(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -123,6 +126,7 @@ func TestMulti_EndedContextSendsNothing(t *testing.T) {
 // A part is given back because another was lost, and its owner reads beside it: other readers
 // may come in.
 func TestMulti_EndLeavesTheReadSide(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, other := managerOn(t, srv), managerOn(t, srv)
 	rw := m.RWMutex("a")
@@ -143,6 +147,7 @@ func TestMulti_EndLeavesTheReadSide(t *testing.T) {
 // A lease of several locks ends no later than one of them is free for others, also if it takes time to
 // tell everybody.
 func TestMulti_EndsBeforeAPartIsFree(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, m2 := managerOn(t, srv), managerOn(t, srv)
 	lease := mustLock(t, multi(t, m.Mutex("a"), m2.Mutex("b")))

@@ -16,6 +16,7 @@ import (
 
 // AC-76: a member that does not answer is released as well, once it does.
 func TestMulti_RollsBackTheSilent(t *testing.T) {
+	t.Parallel()
 	srv, silent := redistest.Start(t), redistest.Start(t)
 	m, m2 := managerOn(t, srv), managerOn(t, silent)
 	mustUnlock(t, mustLock(t, m2.Mutex("warm")))
@@ -33,6 +34,7 @@ func TestMulti_RollsBackTheSilent(t *testing.T) {
 }
 
 func TestMulti_CancelLeavesNothing(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	managers := []*holdfast.Manager{managerOn(t, srv), managerOn(t, srv)}
 	var wg sync.WaitGroup
@@ -65,6 +67,7 @@ func TestMulti_CancelLeavesNothing(t *testing.T) {
 // The one command for all, when its reply or the command itself is lost, comes late, or
 // Redis has forgotten the script: in the end all are held, or none.
 func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	proxy := srv.Proxy(t)
 	m, err := holdfast.New(proxy.Client(t), holdfast.WithLease(4*time.Second))
@@ -118,6 +121,7 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 
 // A lock that does not wait is granted when the one before it has ended: that is no lease.
 func TestMulti_TryLockOutlastsAPart(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	l := multi(t, m.RWMutex("a"), m.RWMutex("b"))
@@ -144,6 +148,7 @@ func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 
 // The one command for all arrives when it has been given up: it takes nothing.
 func TestMulti_LateCopyIsRefused(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	mustUnlock(t, mustLock(t, m.Mutex("connected")))
@@ -166,6 +171,7 @@ func TestMulti_LateCopyIsRefused(t *testing.T) {
 // It arrives when those who waited behind it have taken its claims over and made them longer:
 // it shortens nothing.
 func TestMulti_LateCopyShortensNothing(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	mustUnlock(t, mustLock(t, m.Mutex("connected")))
@@ -198,6 +204,7 @@ func TestMulti_LateCopyShortensNothing(t *testing.T) {
 // Another caller under the same context of another lock gets one of the locks while the request for
 // all is under way. They are two owners: the Multi is refused, and nothing of it is left.
 func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	own := mustLock(t, m.Mutex("own"))

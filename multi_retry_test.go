@@ -12,6 +12,7 @@ import (
 // AC-78: however often a Multi has to begin again before it gets its locks, each has the
 // lease that it was made with.
 func TestMulti_RetriesKeepTheLease(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, other := managerOn(t, srv), managerOn(t, srv)
 	const short, long = 3 * time.Second, 50 * time.Second

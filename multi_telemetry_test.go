@@ -13,6 +13,7 @@ import (
 
 // The spans of the members are children of the span of the whole.
 func TestMulti_Spans(t *testing.T) {
+	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
 	m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(provider))

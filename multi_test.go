@@ -22,6 +22,7 @@ func multi(t *testing.T, locks ...holdfast.Locker) *holdfast.Multi {
 
 // AC-77 and others: what cannot be one lock is refused before anything is sent.
 func TestMulti_RefusesBadLocks(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	a, b := m.Mutex("a"), m.Mutex("b")
@@ -99,6 +100,7 @@ func TestMulti_IsOneCommand(t *testing.T) {
 
 // AC-75: what was taken before the refusal is released at once.
 func TestMulti_RollsBack(t *testing.T) {
+	t.Parallel()
 	srv, srv2 := redistest.Start(t), redistest.Start(t)
 	m, m2, other := managerOn(t, srv), managerOn(t, srv2), managerOn(t, srv)
 	held := mustLock(t, other.Mutex("d"))
@@ -139,6 +141,7 @@ func TestMulti_OppositeOrders(t *testing.T) {
 
 // AC-83: one member is lost, the lease ends, the others are released.
 func TestMulti_EndsWithTheFirstLost(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv, holdfast.WithLease(4*time.Second))
 	lease := mustLock(t, multi(t, m.Mutex("a"), m.Mutex("b"), m.RWMutex("c")))
@@ -160,6 +163,7 @@ func TestMulti_EndsWithTheFirstLost(t *testing.T) {
 }
 
 func TestMulti_ExtendAndClose(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv, holdfast.WithFixedLease(20*time.Second))
 	lease := mustLock(t, multi(t, m.Mutex("a"), m.Mutex("b")))
@@ -179,6 +183,7 @@ func TestMulti_ExtendAndClose(t *testing.T) {
 // Locks of all kinds, a Multi within a Multi, and both sides of a read-write lock by
 // different owners.
 func TestMulti_OfEveryKind(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, other := managerOn(t, srv), managerOn(t, srv)
 	l := multi(t, multi(t, m.FairMutex("fair"), m.RWMutex("shared").RLocker()), m.Mutex("plain", holdfast.WithFencing()))
@@ -213,6 +218,7 @@ func TestMulti_OfEveryKind(t *testing.T) {
 
 // The order is that of the names in Redis: processes may have mappers of their own.
 func TestMulti_OrderIsThatOfMappedNames(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	names := map[string]string{"a": "y", "b": "x"}
 	m, other := managerOn(t, srv, holdfast.WithNameMapper(func(name string) string { return names[name] })), managerOn(t, srv)
@@ -228,6 +234,7 @@ func TestMulti_OrderIsThatOfMappedNames(t *testing.T) {
 
 // The lease of several locks has no token, but each of them that is fenced has taken one.
 func TestMulti_OfFencedLocks(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, other := managerOn(t, srv), managerOn(t, srv)
 	a := m.Mutex("a", holdfast.WithFencing())
@@ -250,6 +257,7 @@ func TestMulti_OfFencedLocks(t *testing.T) {
 
 // TryLock asks one question and waits for nobody.
 func TestMulti_TryLockNeverWaits(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, other := managerOn(t, srv), managerOn(t, srv)
 	for name, l := range map[string]holdfast.Locker{"mutex": other.Mutex("b"), "fair": other.FairMutex("b"), "read": other.RWMutex("b").RLocker()} {
@@ -270,6 +278,7 @@ func TestMulti_TryLockNeverWaits(t *testing.T) {
 // A lock whose time is over while the next is waited for is taken again: the lease that
 // Lock returns is of locks that are all held.
 func TestMulti_BeginsAgain(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, other := managerOn(t, srv), managerOn(t, srv)
 	for name, end := range map[string]struct {
@@ -302,6 +311,7 @@ func TestMulti_BeginsAgain(t *testing.T) {
 
 // AC-78: however often it has to begin again, each lock has its own lease.
 func TestMulti_LeasesStayAsTheyAre(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, other := managerOn(t, srv), managerOn(t, srv)
 	leases := map[string]time.Duration{"a": 20 * time.Second, "b": 40 * time.Second}

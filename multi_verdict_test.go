@@ -13,6 +13,7 @@ import (
 
 // The error is that of the lock that could not be taken, wherever it stands among the others.
 func TestMulti_NamesWhatCannotBeTaken(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, other := managerOn(t, srv), managerOn(t, srv)
 	names := []string{"a", "b", "c"}
@@ -65,6 +66,7 @@ func TestMulti_NamesWhatCannotBeTaken(t *testing.T) {
 
 // What its owner would wait for itself is said before it waits for others.
 func TestMulti_WouldDeadlockBehindOthers(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, other := managerOn(t, srv), managerOn(t, srv)
 	busy := mustLock(t, other.Mutex("a", holdfast.WithFencing()))

@@ -19,6 +19,7 @@ import (
 // The holder's key ends, and its name is taken by something of another kind, while two processes
 // wait for a side: the first is told so and gives up, and that grants the second nothing.
 func TestOdd_NameTakenUnderReadersAndWriters(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	a, b := managerOn(t, srv, holdfast.WithPollInterval(100*time.Millisecond)), managerOn(t, srv, holdfast.WithPollInterval(100*time.Millisecond))
 	for name, take := range map[string]func(redis.Pipeliner){
@@ -69,6 +70,7 @@ func TestOdd_NameTakenUnderReadersAndWriters(t *testing.T) {
 // One of the two keys of a queue is deleted. Who waits takes its place again, in the order of
 // before if it was the times, is served without a delay, and nothing stays for ever.
 func TestOdd_HalfOfAQueue(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	quick := []holdfast.Option{holdfast.WithFairPatience(600 * time.Millisecond), holdfast.WithPollInterval(100 * time.Millisecond)}
 	holder, m, other := managerOn(t, srv), managerOn(t, srv, quick...), managerOn(t, srv, quick...)
@@ -122,6 +124,7 @@ func TestOdd_HalfOfAQueue(t *testing.T) {
 
 // A reader's right whose TTL somebody has taken away has not ended: it gets one again.
 func TestOdd_RightWithoutTTL(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	a, b, c := managerOn(t, srv, holdfast.WithLease(6*time.Second)), managerOn(t, srv), managerOn(t, srv)
 	lease := mustLock(t, a.RWMutex("x").RLocker())
@@ -150,6 +153,7 @@ func TestOdd_RightWithoutTTL(t *testing.T) {
 // A lock whose TTL somebody has taken away gets one again that no lease outlasts: not by an Extend for
 // less, nor by a renewal after one for more.
 func TestOdd_LockWithoutTTL(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv, holdfast.WithLease(6*time.Second))
 	covers := func(key string, lease *holdfast.Lease) {
@@ -181,6 +185,7 @@ func TestOdd_LockWithoutTTL(t *testing.T) {
 
 // Nor does a reader make it so for another one, as it comes or as it is renewed.
 func TestOdd_ReadersWithoutTTL(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	a, b := managerOn(t, srv, holdfast.WithFixedLease(time.Hour)), managerOn(t, srv, holdfast.WithLease(4*time.Second))
 	long := mustLock(t, a.RWMutex("x").RLocker())
@@ -203,6 +208,7 @@ func TestOdd_ReadersWithoutTTL(t *testing.T) {
 
 // An id that nobody of ours has put into the queue of a read-write lock is passed over.
 func TestOdd_StrangerInTheQueue(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	a, b := managerOn(t, srv), managerOn(t, srv, unasked...)
 	held := mustLock(t, a.RWMutex("x", holdfast.WithFencing()))
@@ -216,6 +222,7 @@ func TestOdd_StrangerInTheQueue(t *testing.T) {
 
 // A downgrade needs no memory that a release would not have.
 func TestOdd_DowngradeWithoutMemory(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	write := mustLock(t, m.RWMutex("x"))
@@ -233,6 +240,7 @@ func TestOdd_DowngradeWithoutMemory(t *testing.T) {
 
 // A fair waiter of Redisson whose time is over loses its place, and is told: it may be alive, and sleeps.
 func TestOdd_RedissonIsLate(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	ctx, admin := t.Context(), srv.Admin()
 	const redissons = "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:8"
@@ -269,6 +277,7 @@ func TestOdd_RedissonIsLate(t *testing.T) {
 
 // A fair waiter of Redisson that is next is told in any turn.
 func TestOdd_RedissonIsNext(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	ctx, admin := t.Context(), srv.Admin()
 	const redissons = "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:8"
@@ -306,6 +315,7 @@ func TestOdd_RedissonIsNext(t *testing.T) {
 // The lock is deleted under a waiter that has been granted it, and taken again by another caller of that
 // process; the message comes after that. Redis is asked, and the holder loses nothing.
 func TestOdd_MessageOfADeletedGrant(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
 	held := mustLock(t, m.FairMutex("a"))
@@ -326,6 +336,7 @@ func TestOdd_MessageOfADeletedGrant(t *testing.T) {
 // and granted to another caller of the process, who is told at once. The first one's answer ends that hold,
 // which Redis has: it is given back there, and not left for the length of its lease.
 func TestOdd_AnswerOfADeletedGrant(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	rival := managerOn(t, srv)
 	m, p := managerThatHangs(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)

@@ -31,6 +31,7 @@ func gone(t *testing.T, srv *redistest.Server, key string) {
 // A member of a Redlock reaches its limit, and the others are enough: it stays in Redis, as all will when the
 // next has reached its own, and Unlock gives it back with them.
 func TestOwed_OfAMemberThatEnds(t *testing.T) {
+	t.Parallel()
 	srv, locks := owing(t)
 	l, err := NewRedlock(locks...)
 	if err != nil {
@@ -59,6 +60,7 @@ func TestOwed_OfAMemberThatEnds(t *testing.T) {
 
 // One of several locks reaches its limit when all have been taken and the lease is not handed out yet.
 func TestOwed_OfALeaseThatNobodyGets(t *testing.T) {
+	t.Parallel()
 	srv, locks := owing(t)
 	l, err := NewMulti(locks...)
 	if err != nil {
@@ -83,6 +85,7 @@ func TestOwed_OfALeaseThatNobodyGets(t *testing.T) {
 // What may still be under way is refused for a while by what its release leaves behind: so that is repeated
 // for at least as long, however soon the lock itself would be gone.
 func TestOwed_ForAsLongAsACopyMayCome(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	p := srv.Proxy(t)
 	m, err := New(p.Client(t), WithLease(time.Second))

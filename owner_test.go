@@ -11,6 +11,7 @@ import (
 // A mutex and a fair lock of one name are one lock in Redis and two here: who has one of them and
 // asks for the other is told that it would wait for itself. Other owners wait.
 func TestLock_OfBothKindsByOneOwner(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	for _, locks := range [][2]holdfast.Locker{{m.Mutex("a"), m.FairMutex("a")}, {m.FairMutex("a"), m.Mutex("a")}} {

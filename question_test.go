@@ -12,6 +12,7 @@ import (
 
 // The end of a dead connection is no answer to a question of which a copy is on its way over another one.
 func TestQuestion_CopyAnswers(t *testing.T) {
+	t.Parallel()
 	p := redistest.Start(t).Proxy(t)
 	m, err := New(p.Client(t))
 	if err != nil {

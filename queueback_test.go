@@ -16,6 +16,7 @@ import (
 // the queue again. Its release, or its downgrade, takes it out: the next release would grant the lock to it, and it would
 // be nobody's for the two seconds of a claim.
 func TestRelease_LeavesTheQueueOfAStaleReplica(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	ctx, admin := t.Context(), srv.Admin()
 	m, other := managerOn(t, srv), managerOn(t, srv)

@@ -13,6 +13,7 @@ import (
 // A lock of Redisson that has exactly 50 or 250 ms left is held, and not left open for others or offered to them: once
 // its release is told, the waiter asks at once, and not when that time is over.
 func TestRedisson_HoldsWhateverTimeIsLeft(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	ctx, admin := t.Context(), srv.Admin()
 	for _, left := range []string{"50", "250"} {

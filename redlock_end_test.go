@@ -14,6 +14,7 @@ import (
 // Members are lost one after the other, and each could be taken again before the next ends:
 // the lease ends nevertheless when a holder may not have it any longer.
 func TestRedlock_EndsWhatHasAnEnd(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]holdfast.Option{
 		"WithMaxHold": holdfast.WithMaxHold(3 * time.Second), "WithFixedLease": holdfast.WithFixedLease(3 * time.Second),
 	} {
@@ -40,6 +41,7 @@ func TestRedlock_EndsWhatHasAnEnd(t *testing.T) {
 }
 
 func TestRedlock_LossOfTheMajorityEndsIt(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c := all.candidate(t, holdfast.WithLease(4*time.Second))
 	lease := mustLock(t, c)
@@ -62,6 +64,7 @@ func TestRedlock_LossOfTheMajorityEndsIt(t *testing.T) {
 }
 
 func TestRedlock_Close(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c, other := all.candidate(t), all.candidate(t)
 	lease := mustLock(t, c)
@@ -87,6 +90,7 @@ func TestRedlock_Close(t *testing.T) {
 
 // Unlock does not wait for a dead minority: it could only say that it is unavailable.
 func TestRedlock_UnlockWithoutAMinority(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c := all.candidate(t)
 	lease := mustLock(t, c)
@@ -105,6 +109,7 @@ func TestRedlock_UnlockWithoutAMinority(t *testing.T) {
 
 // A lease of an Unlock that could not be confirmed can be unlocked again.
 func TestRedlock_UnlockAgain(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c := all.candidate(t)
 	lease := mustLock(t, c)
@@ -121,6 +126,7 @@ func TestRedlock_UnlockAgain(t *testing.T) {
 
 // A member that is lost before a majority has granted the lock is taken again like one that is lost later.
 func TestRedlock_LostBeforeTheMajorityIsTakenAgain(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c, proxies := all.candidateVia(t)
 	replies := []*redistest.Gate{proxies[1].HoldFirstReply(scriptOn(vote)), proxies[2].HoldFirstReply(scriptOn(vote))}
@@ -143,6 +149,7 @@ func TestRedlock_LostBeforeTheMajorityIsTakenAgain(t *testing.T) {
 
 // A majority that denies the lock ends Lock, as a single server that does.
 func TestRedlock_DeniedEndsLock(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	var clients []*redis.Client
 	for _, srv := range all {

@@ -15,6 +15,7 @@ import (
 
 // AC-79: a member that restarts empty gives nobody else a majority, and is taken again.
 func TestRedlock_RestartedEmptyMemberIsTakenAgain(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c, other := all.candidate(t, holdfast.WithLease(4*time.Second)), all.candidate(t)
 	lease := mustLock(t, c)
@@ -50,6 +51,7 @@ func TestRedlock_EveryMemberJoins(t *testing.T) {
 
 // AC-79: after a lapse nothing is taken again.
 func TestRedlock_NothingIsTakenAfterALapse(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c, other := all.candidate(t, holdfast.WithLease(3*time.Second)), all.candidate(t)
 	lease := mustLock(t, c)
@@ -83,6 +85,7 @@ func TestRedlock_NothingIsTakenAfterALapse(t *testing.T) {
 
 // AC-80: time that the answers took is not part of the lease.
 func TestRedlock_LateAnswers(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 5)
 	var proxies []*redistest.Proxy
 	var clients []*redis.Client
@@ -127,6 +130,7 @@ func TestRedlock_LateAnswers(t *testing.T) {
 // what one member has to say: the request that it has not answered, or its reply, has not
 // been given up yet. BenchmarkRedlock has the figures.
 func TestRedlock_ReturnsWithTheMajority(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c, proxies := all.candidateVia(t)
 	script := func(cmd []string) bool {
@@ -175,6 +179,7 @@ func TestRedlock_ReturnsWithTheMajority(t *testing.T) {
 
 // AC-81: members that are dead or stopped are not waited for either.
 func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		of   int
 		down func(electorate)
@@ -210,6 +215,7 @@ func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
 
 // AC-82: without a majority there is an error soon, and nothing is left behind.
 func TestRedlock_DeadMajority(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c := all.candidate(t)
 	all.greet(t, c)
@@ -236,6 +242,7 @@ func TestRedlock_DeadMajority(t *testing.T) {
 // A majority refuses to write. Whoever leaves between two rounds is told so, and whoever leaves
 // in one that has no answer yet as well: nobody has the lock.
 func TestRedlock_LeavesADeadMajority(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	p := all[0].Proxy(t)
 	c := candidateOn(t, []*redis.Client{p.Client(t), all[1].Client(t), all[2].Client(t)}, mutexes)
@@ -278,6 +285,7 @@ func TestRedlock_LeavesADeadMajority(t *testing.T) {
 // A waiter has been granted the member in whose queue it stood, and too few others answer: it
 // asks that member again with the others.
 func TestRedlock_AsksWhereItHasWaitedAgain(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c, other := all.candidate(t), all.candidate(t)
 	all.greet(t, c)
@@ -300,6 +308,7 @@ func TestRedlock_AsksWhereItHasWaitedAgain(t *testing.T) {
 
 // AC-75, AC-76: what was granted, or may have been, is given back after a refusal.
 func TestRedlock_RollsBack(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c, other := all.candidate(t), all.candidate(t)
 	all.greet(t, c)

@@ -110,6 +110,7 @@ func TestRedlock_ReadersAndWriters(t *testing.T) {
 // A server of three is dead, comes back empty, and another one restarts: the lock is held
 // all the time, and a member that is missing is taken again.
 func TestRedlock_OfEveryKindInTrouble(t *testing.T) {
+	t.Parallel()
 	for name, of := range sides {
 		t.Run(name, func(t *testing.T) {
 			all := servers(t, 3)
@@ -147,6 +148,7 @@ func TestRedlock_OfEveryKindInTrouble(t *testing.T) {
 
 // Whoever leaves, while it asks or stands in a queue, leaves nothing at any member.
 func TestRedlock_OfEveryKindCancelled(t *testing.T) {
+	t.Parallel()
 	for name, of := range sides {
 		t.Run(name, func(t *testing.T) {
 			all := servers(t, 3)
@@ -174,6 +176,7 @@ func TestRedlock_OfEveryKindCancelled(t *testing.T) {
 // A reader that waits at a member with a writer of no majority is not kept there while
 // readers have the others: they would share.
 func TestRedlock_ReaderLeavesTheWrongPlace(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	// The first is to answer first: it is the place to wait then.
 	others, clients := []*redistest.Proxy{all[1].Proxy(t), all[2].Proxy(t)}, []*redis.Client{all[0].Client(t)}
@@ -201,6 +204,7 @@ func TestRedlock_ReaderLeavesTheWrongPlace(t *testing.T) {
 // The owner of the write side may take the read side and keep it; the other way round
 // is refused at once.
 func TestRedlock_DowngradeAndUpgrade(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	var reads, writes []holdfast.Locker
 	for _, srv := range all {
@@ -234,6 +238,7 @@ func TestRedlock_DowngradeAndUpgrade(t *testing.T) {
 
 // A majority of members of which some are shared would not exclude anybody.
 func TestRedlock_RefusesReadersBesideOthers(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c := all.candidate(t)
 	a, b, d := c.managers[0], c.managers[1], c.managers[2]

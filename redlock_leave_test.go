@@ -198,6 +198,7 @@ func (c lookedAt) Err() error {
 // AC-81: a caller whose context ends is told at once, whatever the members do, and leaves nothing behind: no vote, no place
 // in a queue, no key without TTL. Others get on.
 func TestRedlock_ContextEndsInEachPhase(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]side{"mutex": mutexes, "fair": fairSide, "write": writeSide, "read": readSide}
 	for kind, of := range kinds {
 		for name, phase := range leaving {

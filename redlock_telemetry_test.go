@@ -15,6 +15,7 @@ import (
 // One acquire and one release of the whole, with those of the members below them; a dead
 // member that is asked again and again while the lock is held adds nothing.
 func TestRedlock_SpansAndMetrics(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	recorder, reader := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()
 	c := all.candidate(t,

@@ -15,6 +15,7 @@ import (
 )
 
 func TestRedlock_RefusesBadLocks(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c := all.candidate(t)
 	a, b, d := c.managers[0], c.managers[1], c.managers[2]
@@ -46,6 +47,7 @@ func TestRedlock_RefusesBadLocks(t *testing.T) {
 }
 
 func TestRedlock_IsALock(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c, other := all.candidate(t), all.candidate(t)
 	before := time.Now()
@@ -91,6 +93,7 @@ func TestRedlock_IsALock(t *testing.T) {
 // The votes of two members have been deleted, and the third one is silent: Unlock says both,
 // and what is not confirmed must not hide what is lost.
 func TestRedlock_LossBesideSilence(t *testing.T) {
+	t.Parallel()
 	for name, section := range map[string]func(l holdfast.Locker, work func()) error{
 		"Do": func(l holdfast.Locker, work func()) error {
 			return holdfast.Do(t.Context(), l, func(context.Context, *holdfast.Lease) error { work(); return nil })
@@ -121,6 +124,7 @@ func TestRedlock_LossBesideSilence(t *testing.T) {
 
 // A minority that is lost, beside a member that is silent, is no loss.
 func TestRedlock_LostMinorityBesideSilence(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	err := holdfast.Do(t.Context(), all.candidate(t), func(_ context.Context, lease *holdfast.Lease) error {
 		all.joined(t, lease)
@@ -140,6 +144,7 @@ func TestRedlock_LostMinorityBesideSilence(t *testing.T) {
 
 // A waiter is woken by the release and asks nothing meanwhile.
 func TestRedlock_IsWokenByTheRelease(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c, waiter := all.candidate(t), all.candidate(t, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
 	lease := mustLock(t, c)
@@ -165,6 +170,7 @@ func TestRedlock_IsWokenByTheRelease(t *testing.T) {
 // A waiter does not stay where no release will come: the member is dead, or held by
 // somebody who has no majority.
 func TestRedlock_LeavesTheWrongPlace(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		stranger bool
 		after    func(at *redistest.Server)
@@ -202,6 +208,7 @@ func TestRedlock_NoLivelock(t *testing.T) {
 // Exclusion while members are killed, restarted with their data, and stopped, one at a
 // time.
 func TestRedlock_ExcludesThroughFaults(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3, redistest.WithAOF())
 	counter, granted := 0, 0 // unprotected
 	var excused atomic.Int32
@@ -259,6 +266,7 @@ func TestRedlock_ExcludesThroughFaults(t *testing.T) {
 }
 
 func TestRedlock_CancelLeavesNothing(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	a, b := all.candidate(t), all.candidate(t)
 	giveUp(t, a, b, b)

@@ -39,6 +39,7 @@ var deeds = map[string]struct {
 // AC-82: the error says what each member did that has not granted its vote, each once: at once, and to a caller whose
 // ctx ends while the caller waits or members are being asked.
 func TestRedlock_ErrorsTellOfEachMember(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		members []string
 		is      error // of TryLock

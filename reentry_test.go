@@ -11,6 +11,7 @@ import (
 // The context of a Multi re-enters each of its locks and the whole. That of one lock re-enters that
 // one only: callers who share it exclude each other on the others.
 func TestReentry_OfSeveralLocks(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	rw := m.RWMutex("c")
@@ -54,6 +55,7 @@ func TestReentry_OfSeveralLocks(t *testing.T) {
 // A Redlock re-enters under the context of its lease, and asks no server for that. Under the context
 // of a lock on one member it competes for the others; it never waits for itself.
 func TestReentry_OfARedlock(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c := all.candidate(t)
 	lease := mustLock(t, c)
@@ -78,6 +80,7 @@ func TestReentry_OfARedlock(t *testing.T) {
 // With one member down, the majority that is held is enough to re-enter, at once; and the lease taken
 // so follows the outer one when that has the member back.
 func TestReentry_OfARedlockWithAMemberDown(t *testing.T) {
+	t.Parallel()
 	all := servers(t, 3)
 	c := all.candidate(t)
 	all[2].Pause()

@@ -64,6 +64,7 @@ func unlocked(t *testing.T, l *holdfast.Lease) (err error) {
 
 // A replica that is behind does not know of a lock: nobody concludes from that that it is gone.
 func TestReplica_DoesNotSayGone(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv, holdfast.WithLease(6*time.Second))
 	for name, l := range map[string]holdfast.Locker{
@@ -94,6 +95,7 @@ func TestReplica_DoesNotSayGone(t *testing.T) {
 
 // Nor that the write side is gone, and with it the read side that is to be left of it.
 func TestReplica_DowngradeIsAskedAgain(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	write := mustLock(t, m.RWMutex("a"))
@@ -115,6 +117,7 @@ func TestReplica_DowngradeIsAskedAgain(t *testing.T) {
 
 // Nor is a lock taken for held that the master has free; and one of which nothing is known for free.
 func TestReplica_DoesNotSayHeld(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	other := managerOn(t, srv)
 	m, p := managerVia(t, srv)

@@ -14,6 +14,7 @@ import (
 
 // A renewal does not shorten what Extend has added to a reader's right.
 func TestRLock_RenewalShortensNothing(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv, holdfast.WithLease(2*time.Second))
 	read := mustLock(t, m.RWMutex("a").RLocker())
@@ -26,6 +27,7 @@ func TestRLock_RenewalShortensNothing(t *testing.T) {
 
 // Renewals of a reader that Redis denies are none: it ends with its right.
 func TestRLock_DeniedRenewalIsNone(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	allow := func(rules ...any) {
 		if err := srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...).Err(); err != nil {

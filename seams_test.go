@@ -49,6 +49,7 @@ func scriptOn(key string, names ...string) redistest.Match {
 // A request that was sent for a TryLock is taken over by whoever waits behind it. It asked
 // for no place in the queue, so the waiter asks for one when it has been refused.
 func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	holder := managerOn(t, srv)
 	m, p := managerVia(t, srv, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
@@ -81,6 +82,7 @@ func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
 // Whoever came to wait for one of a Multi's locks is not told what is wrong with another
 // of them.
 func TestMulti_FailsNobodyElse(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	srv.Admin().Set(t.Context(), "b", "no lock", 0)
@@ -114,6 +116,7 @@ func queued(t *testing.T, srv *redistest.Server, queue string, n int64) {
 // A waiter keeps its place, and before it learns of that it is granted the lock: what is
 // scheduled then is the hold, which is renewed, or if it is fixed ends.
 func TestFair_PlaceIsKeptBeforeTheGrant(t *testing.T) {
+	t.Parallel()
 	for _, fixed := range []bool{false, true} {
 		srv := redistest.Start(t)
 		holder := managerOn(t, srv)
@@ -141,6 +144,7 @@ func TestFair_PlaceIsKeptBeforeTheGrant(t *testing.T) {
 // Redis cannot be reached when a lease is unlocked that Extend has made long: the release goes
 // on until it is confirmed, however short the lease was before.
 func TestLock_ReleaseOfAnExtendedLeaseGoesOn(t *testing.T) {
+	t.Parallel()
 	for _, answered := range []bool{true, false} {
 		t.Run(fmt.Sprintf("answered=%v", answered), func(t *testing.T) {
 			t.Parallel()
@@ -169,6 +173,7 @@ func TestLock_ReleaseOfAnExtendedLeaseGoesOn(t *testing.T) {
 // A grant by a process with short leases is a short one. It is asked about, or it would be
 // over before its first renewal.
 func TestLock_GrantedByAShorterLease(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	a, b := managerOn(t, srv), managerOn(t, srv, unasked...)
 	held := mustLock(t, a.Mutex("a"))
@@ -195,6 +200,7 @@ func TestLock_GrantedByAShorterLease(t *testing.T) {
 // The counter is lost while the lock is held: whoever is granted it next and has seen its
 // tokens goes on above them.
 func TestFencing_OfAGrantAfterTheCounterWasLost(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	a, b := managerOn(t, srv, holdfast.WithFencing()), managerOn(t, srv, holdfast.WithFencing())
 	if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", 5000, 0).Err(); err != nil {
@@ -218,6 +224,7 @@ func TestFencing_OfAGrantAfterTheCounterWasLost(t *testing.T) {
 
 // Tokens that began with a time in microseconds have sixteen digits, in messages as well.
 func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	opts := append(unasked, holdfast.WithFencing(), holdfast.WithLease(time.Hour))
 	a, b := managerOn(t, srv, opts...), managerOn(t, srv, opts...)
@@ -241,6 +248,7 @@ func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
 // A mutex and a fair lock of one name stand in one queue. A release of the one that grants
 // the other, in the same process, says so in its reply.
 func TestLock_PassesFromAMutexToAFairMutex(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
 	for _, locks := range [][2]holdfast.Locker{{m.Mutex("a"), m.FairMutex("a")}, {m.FairMutex("a"), m.Mutex("a")}} {
@@ -254,6 +262,7 @@ func TestLock_PassesFromAMutexToAFairMutex(t *testing.T) {
 
 // A reader that needs a hold of its own is not refused because another reader came in.
 func TestTryRLock_BesideAnotherReader(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	l := m.RWMutex("a", holdfast.WithFixedLease(time.Minute))
@@ -278,6 +287,7 @@ func TestTryRLock_BesideAnotherReader(t *testing.T) {
 // A request that puts a waiter into the queue is lost and repeated, with one more waiter:
 // both come behind one of another process, who was there first.
 func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	const queue = "redisson_lock_queue:{a}"
 	holder, other := managerOn(t, srv), managerOn(t, srv, unasked...)
@@ -303,6 +313,7 @@ func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
 // A reader leaves beside one of Redisson's, and who stands in the queue has died: there is
 // nobody to be told.
 func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	held := mustLock(t, m.RWMutex("a").RLocker())
@@ -328,6 +339,7 @@ func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
 // A key that holds a hash of an application's is refused by its size: to read its fields
 // would hold up the server for as long as there are many.
 func TestMutex_DoesNotReadAStrangersHash(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	if err := srv.Admin().HSet(t.Context(), "a", "field", 1, "another", 2).Err(); err != nil {
 		t.Fatal(err)
@@ -342,6 +354,7 @@ func TestMutex_DoesNotReadAStrangersHash(t *testing.T) {
 // A grant shows that the hold before it was lost. The caller who waited for it has it: nobody
 // asks for the lock again.
 func TestFair_GrantAfterALossThatNobodyNoticed(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	held := mustLock(t, m.FairMutex("a"))
@@ -371,6 +384,7 @@ var ownerID = regexp.MustCompile(`hf-[0-9a-f-]+:[0-9]+`)
 // A lock of a Multi is just being given back by another caller: that is waited for, as by a mutex's TryLock,
 // and not taken for another owner.
 func TestMulti_TryLockBesideARelease(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv, holdfast.WithLease(time.Hour))
 	held := mustLock(t, m.Mutex("a"))
@@ -397,6 +411,7 @@ func TestMulti_TryLockBesideARelease(t *testing.T) {
 // Somebody stands in the queue without a time, which no other has either. The key that has one then is not
 // there for ever.
 func TestLock_RepairedQueueHasATTL(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:9")
 	_, err := managerOn(t, srv).Mutex("a").TryLock(t.Context())

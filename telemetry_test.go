@@ -29,6 +29,7 @@ func attributes(s sdktrace.ReadOnlySpan) map[attribute.Key]attribute.Value {
 }
 
 func TestTelemetry_SpanPerAcquireAndRelease(t *testing.T) {
+	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
 	srv := redistest.Start(t)
@@ -111,6 +112,7 @@ func TestTelemetry_SpanPerAcquireAndRelease(t *testing.T) {
 
 // What a span says about how a lease came about.
 func TestTelemetry_WaitModes(t *testing.T) {
+	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
 	srv := redistest.Start(t)
 	other := managerOn(t, srv)
@@ -158,6 +160,7 @@ func TestTelemetry_WaitModes(t *testing.T) {
 }
 
 func TestTelemetry_Metrics(t *testing.T) {
+	t.Parallel()
 	reader := sdkmetric.NewManualReader()
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	srv := redistest.Start(t)
@@ -196,6 +199,7 @@ func TestTelemetry_Metrics(t *testing.T) {
 
 // A loss that nothing but Unlock finds is one as well, and counted once.
 func TestTelemetry_LossFoundByUnlock(t *testing.T) {
+	t.Parallel()
 	reader := sdkmetric.NewManualReader()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv, holdfast.WithLease(time.Hour), holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
@@ -214,6 +218,7 @@ func TestTelemetry_LossFoundByUnlock(t *testing.T) {
 
 // What a call says is its own fact, and not that of another lock, which ended its context.
 func TestTelemetry_OutcomeIsNotTheCauses(t *testing.T) {
+	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
@@ -240,6 +245,7 @@ func TestTelemetry_OutcomeIsNotTheCauses(t *testing.T) {
 
 // fn may unlock by itself: there is one release, and no error.
 func TestTelemetry_DoWhoseFunctionUnlocks(t *testing.T) {
+	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
 	m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
 	err := holdfast.Do(t.Context(), m.Mutex("a"), func(ctx context.Context, l *holdfast.Lease) error { return l.Unlock(ctx) })
@@ -254,6 +260,7 @@ func TestTelemetry_DoWhoseFunctionUnlocks(t *testing.T) {
 
 // Exporters refuse what is not UTF-8; a lock's name may be any bytes.
 func TestTelemetry_NameOfAnyBytes(t *testing.T) {
+	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))

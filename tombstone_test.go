@@ -14,6 +14,7 @@ import (
 
 // Tombstones that are none are no refusal, of whatever kind the lock is: nobody holds it.
 func TestLock_TombstonesOfAnotherKind(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	for name, l := range map[string]holdfast.Locker{
@@ -34,6 +35,7 @@ func TestLock_TombstonesOfAnotherKind(t *testing.T) {
 
 // So are they for who comes to stand behind another of its process.
 func TestFair_JoinsWithTombstonesOfAnotherKind(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, holder := managerOn(t, srv, unasked...), managerOn(t, srv)
 	held, other := mustLock(t, holder.FairMutex("a")), mustLock(t, holder.Mutex("other"))
@@ -59,6 +61,7 @@ func TestFair_JoinsWithTombstonesOfAnotherKind(t *testing.T) {
 
 // Who may not read what is there is not told that it is something else.
 func TestLock_DeniedReadsAreNoWrongKind(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	admin := srv.Admin()
 	holder := managerOn(t, srv)
@@ -90,6 +93,7 @@ func TestLock_DeniedReadsAreNoWrongKind(t *testing.T) {
 
 // A lock may need tombstones again and again. They are kept for as long as each is good for.
 func TestTombstones_AreNotKept(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	const key = "holdfast_tombstones:{a}"
@@ -104,6 +108,7 @@ func TestTombstones_AreNotKept(t *testing.T) {
 
 // Where an ACL forbids to say for how long, there are none.
 func TestTombstones_AreNotKeptForEver(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	p := srv.Proxy(t)
 	allow := func(rules ...any) {
@@ -125,6 +130,7 @@ func TestTombstones_AreNotKeptForEver(t *testing.T) {
 
 // What is wrong with the counter of tokens is the trouble of those who want tokens.
 func TestLock_BrokenCounterBesideOneThatWantsNoToken(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	holder, m := managerOn(t, srv), managerOn(t, srv)
 	held := mustLock(t, holder.Mutex("a"))

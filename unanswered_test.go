@@ -41,6 +41,7 @@ func managerThatHangs(t *testing.T, srv *redistest.Server, opts ...holdfast.Opti
 // A request that puts a waiter into the queue arrives when a copy of it has long done so, and the waiter has
 // the lock: it makes no place, which nobody would ever give up.
 func TestFair_LateRequestForAPlace(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	const queue = "redisson_lock_queue:{a}"
 	holder := managerOn(t, srv)
@@ -65,6 +66,7 @@ func TestFair_LateRequestForAPlace(t *testing.T) {
 
 // A write grant shows that the read holds of the process were lost: their leases end with it.
 func TestRWMutex_WriteAfterALossThatNobodyNoticed(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv, holdfast.WithLease(time.Hour))
 	reads := []*holdfast.Lease{mustLock(t, m.RWMutex("a").RLocker()), mustLock(t, m.RWMutex("a", holdfast.WithFixedLease(time.Hour)).RLocker())}
@@ -82,6 +84,7 @@ func TestRWMutex_WriteAfterALossThatNobodyNoticed(t *testing.T) {
 // A release is answered by a copy that finds nothing left to do, while the first request, which has run, is not
 // answered: that is a success. The next caller of the process has been granted the lock by it, and asks.
 func TestUnlock_GrantInALateAnswer(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
 	held := mustLock(t, m.FairMutex("a"))
@@ -102,6 +105,7 @@ func hears(t *testing.T, srv *redistest.Server, m *holdfast.Manager) bool {
 
 // The reply of a release, which alone tells the next caller of the process of its grant, is lost.
 func TestUnlock_GrantInALostAnswer(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
 	held := mustLock(t, m.FairMutex("a"))
@@ -115,6 +119,7 @@ func TestUnlock_GrantInALostAnswer(t *testing.T) {
 // A TryLock of a fair lock waits for what is being given up when it comes, and not for what callers that come and
 // go give up after that.
 func TestFair_TryLockBesideThoseWhoGiveUp(t *testing.T) {
+	t.Parallel()
 	for name, trouble := range map[string]func(*redistest.Proxy){
 		"silent":  func(p *redistest.Proxy) { p.BlackHole(true) },
 		"distant": func(p *redistest.Proxy) { p.Delay(10*time.Millisecond, 0) },
@@ -151,6 +156,7 @@ func TestFair_TryLockBesideThoseWhoGiveUp(t *testing.T) {
 
 // What was said to an earlier caller does not say why the next one got nothing.
 func TestLock_OldRefusalExplainsNoSilence(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	held := mustLock(t, managerOn(t, srv).Mutex("a"))
@@ -172,6 +178,7 @@ func TestLock_OldRefusalExplainsNoSilence(t *testing.T) {
 
 // That Redis has not been asked while a reader is inside is no silence.
 func TestLock_ShortWaitBesideAReaderIsNoSilence(t *testing.T) {
+	t.Parallel()
 	m, p := managerVia(t, redistest.Start(t))
 	var err error
 	for try := range 5 { // a machine that stands still makes a silence of it
@@ -193,6 +200,7 @@ func TestLock_ShortWaitBesideAReaderIsNoSilence(t *testing.T) {
 
 // What one caller was told of a silence is not what the next one is told, when it is over.
 func TestLock_OldTroubleExplainsNothing(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	inside := mustLock(t, m.RWMutex("a", holdfast.WithLease(time.Hour)).RLocker()) // so that the lock stays known
@@ -221,6 +229,7 @@ func TestLock_OldTroubleExplainsNothing(t *testing.T) {
 // One request asks for the places of many callers. When it fails, that is one trouble: the pause does not
 // grow with how many they are.
 func TestFair_FailTogether(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	holder := managerOn(t, srv)
 	m, p := managerVia(t, srv, unasked...)
@@ -258,6 +267,7 @@ func TestFair_FailTogether(t *testing.T) {
 
 // Requests for places fail, and while they pause the first waiter is answered: that puts nothing off.
 func TestFair_AnswerInAPause(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	holder := managerOn(t, srv)
 	m, p := managerVia(t, srv, unasked...)

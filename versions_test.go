@@ -67,6 +67,7 @@ func managerWith(t *testing.T, srv *redistest.Server, o otherScripts, opts ...ho
 // A later version says more in its messages, and its replies have more behind what is known. It and this version hand
 // locks over to each other, in both directions, by message: neither polls, and no request asks what a message has said.
 func TestVersions_HandOverToEachOther(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	next := otherScripts{}
 	more := func(text string) string {

@@ -12,6 +12,7 @@ import (
 // Somebody's program has taken the name of a key that is derived from a lock's. The error names that key and what it
 // holds, to a caller that does not wait and to one that does.
 func TestWrongKey_IsNamed(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m, other := managerOn(t, srv), managerOn(t, srv)
 	fenced := holdfast.WithFencing()
@@ -79,6 +80,7 @@ func TestWrongKey_IsNamed(t *testing.T) {
 
 // What is wrong with a queue keeps no holder from giving the lock back.
 func TestWrongKey_DoesNotKeepUnlock(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	m := managerOn(t, srv)
 	for name, l := range map[string]holdfast.Locker{

@@ -49,7 +49,7 @@ func newScenario(t *testing.T, writer string, flags ...string) *scenario {
 	s := &scenario{srv: redistest.Start(t), name: "job", file: filepath.Join(t.TempDir(), "times")}
 	s.proxy = s.srv.Proxy(t)
 	args := append([]string{"run", s.name, "--lease=" + lossLease.String(), "--grace=" + lossGrace}, flags...)
-	args = append(args, "--", "sh", "-c", writers[writer], "sh", s.file)
+	args = append(args, "--", "sh", "-c", `echo $$ >"$1.pid"; `+writers[writer], "sh", s.file)
 	s.run = newInvocation(t, args...)
 	s.run.Env = append(s.run.Env, fmt.Sprintf("HOLDFAST_REDIS=redis://:%s@%s", s.srv.Password(), s.proxy.Addr()))
 	if writer == "floods" { // into a pipe that nobody empties
@@ -66,6 +66,9 @@ func newScenario(t *testing.T, writer string, flags ...string) *scenario {
 	t.Cleanup(func() {
 		_ = s.run.Process.Signal(syscall.SIGCONT)
 		_ = s.run.Process.Kill()
+		if text, err := os.ReadFile(s.file + ".pid"); t.Failed() && err == nil { // the writer may be alive, and would write forever
+			_ = syscall.Kill(-number(t, strings.TrimSpace(string(text))), syscall.SIGKILL)
+		}
 	})
 	awaitFile(t, s.file)
 	return s

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -232,20 +233,33 @@ func TestRun_StreamsAndEnvironment(t *testing.T) {
 	}
 }
 
-// A lock that another process hands over has a lease of two seconds at first, less than the grace time.
+// A lock that another process hands over has a lease of two seconds at first, less than the grace time. The command
+// starts after the first renewal.
 func TestRun_AfterAHandOver(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
+	proxy := srv.Proxy(t)
 	lease := hold(t, srv, "job")
-	m := other(t, srv)
-	i := start(t, urlOf(srv), "run", "job", "--", "true")
-	redistest.Eventually(t, patience, "the command waits", func() bool {
-		info, err := m.Inspect(t.Context(), "job")
-		return err == nil && info.Waiters == 1
+	ran := filepath.Join(t.TempDir(), "ran")
+	i := start(t, fmt.Sprintf("redis://:%s@%s", srv.Password(), proxy.Addr()), "run", "job", "--", "touch", ran)
+	// It asks once, subscribes, and asks again: from then on a release grants it the lock.
+	asks := func(cmd []string) bool { _, _, ok := redistest.ScriptCall(cmd); return ok }
+	redistest.Eventually(t, patience, "the command waits and listens", func() bool {
+		inboxes, err := srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Result()
+		return err == nil && len(inboxes) == 1 && proxy.Count(asks) >= 2 && srv.Admin().LLen(t.Context(), "redisson_lock_queue:{job}").Val() == 1
+	})
+	gate := proxy.HoldRequest(func(cmd []string) bool { // the renewal has no other key
+		keys, _, ok := redistest.ScriptCall(cmd)
+		return ok && len(keys) == 1 && keys[0] == "job"
 	})
 	if err := lease.Unlock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	gate.Wait(t)
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the command was started before the first renewal")
+	}
+	gate.Release()
 	if status := i.wait(t); status != 0 {
 		t.Errorf("exit status %d: %s", status, &i.stderr)
 	}

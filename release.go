@@ -30,7 +30,7 @@ type release struct {
 	held      bool          // of a hold: if Redis does not know it, that is a loss
 	lapsed    bool          // it began after the deadline, by the monotonic or by the wall clock
 	caller    chan struct{} // of the Unlock that began it, sent to when it is told; nil: nobody waits
-	sent      int           // requests without reply, of this script
+	sent      int           // requests without reply, with these args
 	unclear   bool          // a request ended without telling whether it ran
 	barred    time.Time     // when Redis first did not let the client; zero: it did not say so
 	trouble   error         // why the latest request brought no answer; nil: none has
@@ -170,7 +170,7 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	current := c.Script == r.script // not of a downgrade that has become a release since
+	current := r.isCurrent(c)
 	if current {
 		r.sent--
 	}
@@ -241,13 +241,17 @@ func (r *release) barredForLongLocked() bool {
 	return now.Sub(r.barred) >= r.entry.m.readmission
 }
 
+// isCurrent reports whether c was sent for what r asks for now: not for a downgrade that has become a release since, nor
+// for the release of a lock whose queue is being cleared since. A late copy of either must not end what goes on.
+func (r *release) isCurrent(c *command.Call) bool { return &c.Args[0] == &r.args[0] }
+
 // handOnLocked is for a lock that has been given back and is free, while more of the dead stand in front of its queue than
 // one request removes: the next ones go on, until a waiter has it. Unlock does not wait for them.
 func (r *release) handOnLocked() {
 	r.tellLocked(nil)
 	r.held, r.unclear = false, true // that the owner id is gone is no loss
 	if r.script != leaveScript {
-		r.args = r.hold.releaseArgs(nil, true)
+		r.args, r.sent = r.hold.releaseArgs(nil, true), 0
 	}
 	r.sendLocked(new(command.Call), nil)
 }
@@ -315,7 +319,7 @@ func (r *release) Overdue(c *command.Call) {
 	e := r.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if r.settled || c.Script != r.script {
+	if r.settled || !r.isCurrent(c) {
 		return
 	}
 	e.m.stats.troubles.Add(1)
@@ -332,7 +336,7 @@ func (r *release) Stranded(c *command.Call) {
 	e := r.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !r.settled && c.Script == r.script && r.sent < maxCopies {
+	if !r.settled && r.isCurrent(c) && r.sent < maxCopies {
 		e.m.stats.troubles.Add(1)
 		r.sendLocked(new(command.Call), nil)
 		e.stepLocked()

@@ -2,7 +2,7 @@ package holdfast_test
 
 import (
 	"context"
-	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,7 +59,7 @@ func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate := p.HoldFirstRequest(conversion)
+	gate := p.HoldRequest(conversion)
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- write.Unlock(t.Context()) }()
 	gate.Wait(t)
@@ -91,8 +91,8 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 	t.Parallel()
 	t.Run("while it is under way", func(t *testing.T) {
 		for name, hold := range map[string]func(*redistest.Proxy, redistest.Match) *redistest.Gate{
-			"request": (*redistest.Proxy).HoldFirstRequest,
-			"reply":   (*redistest.Proxy).HoldFirstReply,
+			"request": (*redistest.Proxy).HoldRequest,
+			"reply":   (*redistest.Proxy).HoldReply,
 		} {
 			t.Run(name, func(t *testing.T) {
 				srv := redistest.Start(t)
@@ -100,7 +100,7 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 				write, read := bothSides(t, m.RWMutex("a"))
 				gate := hold(p, conversion)
 				unlocked := make(chan error, 1)
-				go func() { unlocked <- write.Unlock(context.Background()) }()
+				go func() { unlocked <- unlock(write) }()
 				gate.Wait(t)
 				mustUnlock(t, read)
 				if err := <-unlocked; err != nil {
@@ -160,7 +160,7 @@ func TestDowngrade_CopyMakesNoRight(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	write, read := bothSides(t, m.RWMutex("a"))
-	first, second := p.HoldFirstReply(conversion), p.HoldFirstRequest(conversion)
+	first, second := p.HoldFirstReply(conversion), p.HoldRequest(conversion) // whatever comes behind the first
 	go func() { _ = write.Unlock(context.Background()) }()
 	first.Wait(t)
 	second.Wait(t)
@@ -189,19 +189,23 @@ func TestDowngrade_ArrivesBetweenTheReleases(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	write, read := bothSides(t, m.RWMutex("a"))
-	late := p.HoldFirstRequest(conversion)
-	unlocked := make(chan error, 1)
-	go func() { unlocked <- write.Unlock(context.Background()) }()
+	writer := ownerID.FindString(strings.Join(srv.Admin().HKeys(t.Context(), "a").Val(), " ")) + ":write"
+	late := p.HoldRequest(conversion)
+	unlocked := make(chan error, 2)
+	go func() { unlocked <- unlock(write) }()
 	late.Wait(t)
-	release := p.HoldFirstRequest(redistest.All(scriptOn("a", "rw_release"), redistest.Containing(":write")))
-	mustUnlock(t, read)
-	release.Wait(t)
+	release := p.HoldRequest(redistest.All(scriptOn("a", "rw_release"), redistest.Containing(writer)))
 	mon := srv.Monitor(t)
+	go func() { unlocked <- unlock(read) }()
+	release.Wait(t)
+	mon.Wait(t, `"hexists" "a" "`+strings.TrimSuffix(writer, ":write")+`"`, patience)
 	late.Release()
-	mon.Wait(t, `"hexists" "a"`, patience)
+	mon.Wait(t, `"hexists" "a" "`+writer+`"`, patience)
 	release.Release()
-	if err := <-unlocked; err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
-		t.Error(err)
+	for range 2 {
+		if err := <-unlocked; err != nil {
+			t.Error(err)
+		}
 	}
 	redistest.Eventually(t, patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
 }
@@ -253,9 +257,10 @@ func TestDowngrade_ReleaseBesideCopiesThatHang(t *testing.T) {
 	mustUnlock(t, mustLock(t, m.Mutex("connected")))
 	write, read := bothSides(t, m.RWMutex("a"))
 	var gates []*redistest.Gate
-	for range 32 { // those whose connections are given up have successors
+	for range 4 {
 		gates = append(gates, p.HoldFirstRequest(conversion))
 	}
+	gates = append(gates, p.HoldRequest(conversion)) // those whose connections are given up have successors
 	wantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
 	for _, g := range gates[:4] {
 		g.Wait(t)
@@ -296,7 +301,7 @@ func TestDowngrade_UnansweredUnderAnotherGrant(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerThatHangs(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
 	write, read := bothSides(t, m.RWMutex("a"))
-	gate := p.HoldFirstReply(conversion)
+	gate := p.HoldReply(conversion)
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- write.Unlock(context.Background()) }()
 	gate.Wait(t)

@@ -49,8 +49,8 @@ func TestDowngrade_OfAnExtendedLease(t *testing.T) {
 func TestDowngrade_OvertakesExtend(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]func(*redistest.Proxy, redistest.Match) *redistest.Gate{
-		"the request":            (*redistest.Proxy).HoldFirstRequest,
-		"what Extend is told of": (*redistest.Proxy).HoldFirstReply,
+		"the request":            (*redistest.Proxy).HoldRequest,
+		"what Extend is told of": (*redistest.Proxy).HoldReply,
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := redistest.Start(t)

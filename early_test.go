@@ -45,7 +45,7 @@ func TestEarlyNotices_GoWithTheirGeneration(t *testing.T) {
 // Redisson's turn its end.
 func TestEntry_TimerThatWasStoppedAsItFired(t *testing.T) {
 	m, p, _ := via(t)
-	gate := p.HoldFirstReply(redistest.Containing("holdfast_tombstones:{a}"))
+	gate := p.HoldReply(redistest.Containing("holdfast_tombstones:{a}"))
 	got := m.Mutex("a").LockAsync(t.Context())
 	gate.Wait(t)
 	m.mu.Lock()

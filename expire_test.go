@@ -3,7 +3,6 @@ package holdfast
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +26,7 @@ func TestExpire_OfAPlaceWhoseLockWasGranted(t *testing.T) {
 	if err := lease.Err(); err != nil {
 		t.Error(err)
 	}
-	if err := lease.Unlock(t.Context()); err != nil {
+	if err := giveBack(lease); err != nil {
 		t.Error(err)
 	}
 }
@@ -86,7 +85,7 @@ func TestExpire_OfAllPartsAtOnce(t *testing.T) {
 		p.mu().Unlock()
 	}
 	announceAll(all)
-	if err := lease.Unlock(t.Context()); err != ErrMaxHold {
+	if err := giveBack(lease); err != ErrMaxHold {
 		t.Error(err)
 	}
 	redistest.Eventually(t, 15*time.Second, "all are free", func() bool { return len(srv.Keys()) == 0 })
@@ -106,7 +105,7 @@ func TestExpire_OfThePreviousCallersTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := m.Mutex("a").LockAsync(t.Context())
-	if err := first.Unlock(t.Context()); err != nil {
+	if err := giveBack(first); err != nil {
 		t.Fatal(err)
 	}
 	r := <-next
@@ -114,7 +113,7 @@ func TestExpire_OfThePreviousCallersTime(t *testing.T) {
 		t.Fatalf("%v, passed on %v", r.Err, r.Lease.hold == first.hold)
 	}
 	first.hold.entry.reachLimit(first.hold, first.limit)
-	if err := r.Lease.Unlock(t.Context()); err != nil {
+	if err := giveBack(r.Lease); err != nil {
 		t.Error(err)
 	}
 }
@@ -157,25 +156,25 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate := p.HoldFirstRequest(func(cmd []string) bool { return strings.HasPrefix(cmd[0], "eval") })
+	gate := p.HoldRequest(redistest.Containing("holdfast_tombstones:{a}"))
 	unlocked := make(chan error, 1)
-	go func() { unlocked <- write.Unlock(context.Background()) }()
+	go func() { unlocked <- giveBack(write) }()
 	gate.Wait(t)
-	before := m.Stats().Commands
+	p.Record()
 	m.renew([]*hold{write.hold}) // what the scheduler collected before
 	m.renew([]*hold{write.hold})
 	write.hold.entry.checkNow()                            // as ForceUnlock does
 	if _, err := m.Inspect(t.Context(), "a"); err != nil { // answered after it, were it sent
 		t.Fatal(err)
 	}
-	if n := m.Stats().Commands - before; n != 1 {
+	if n := p.Count(isScript); n != 1 {
 		t.Errorf("%d commands", n)
 	}
 	gate.Release()
 	if err := <-unlocked; err != nil {
 		t.Error(err)
 	}
-	if err := read.Unlock(t.Context()); err != nil {
+	if err := giveBack(read); err != nil {
 		t.Error(err)
 	}
 }
@@ -250,7 +249,7 @@ func TestExpire_IsInNobodysWay(t *testing.T) {
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
-	if err := r.Lease.Unlock(t.Context()); err != nil {
+	if err := giveBack(r.Lease); err != nil {
 		t.Error(err)
 	}
 }

@@ -99,7 +99,7 @@ func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 	holder := managerOn(t, srv)
 	got := mustLock(t, holder.Mutex("a"))
 	force := scriptOn("a", "force_release")
-	gate := p.HoldFirstReply(force)
+	gate := p.HoldReply(force)
 	done := make(chan error, 1)
 	go func() { _, err := m.ForceUnlock(context.Background(), "a"); done <- err }()
 	gate.Wait(t)

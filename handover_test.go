@@ -302,7 +302,8 @@ func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1 && m.Pending() == 0
 	})
 	gate := proxy.HoldFirstReply(scriptOn("a", "lock_acquire"))
-	gate.Wait(t) // of a poll
+	proxy.Refuse(true) // else a new connection shows that the old one is dead, and the claim is given up with its caller
+	gate.Wait(t)       // of a poll
 	leave()
 	wantErr(t, (<-left).Err, holdfast.ErrNotAcquired, nil)
 	before, told := m.Stats().Wakeups, time.Now()
@@ -313,6 +314,7 @@ func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
 	proxy.Record()
 	gate.Release()
 	lease := next()
+	proxy.Refuse(false)
 	if n := proxy.Count(scriptOn("a", "lock_acquire")); n != 0 && time.Since(told) < 400*time.Millisecond { // a grant that is told late is asked about
 		t.Errorf("asked %d times", n)
 	}

@@ -374,7 +374,7 @@ var keyPaths = map[string]func(p *keyPath){
 		for kind, lock := range p.kinds(m) {
 			l, _ := lock()
 			name := p.name + " " + strings.Replace(strings.Replace(kind, "read", "rw", 1), "write", "rw", 1)
-			gate := proxy.HoldFirstRequest(scriptOn(name, "lock_acquire", "rw_acquire"))
+			gate := proxy.HoldRequest(scriptOn(name, "lock_acquire", "rw_acquire"))
 			ctx, cancel := context.WithCancel(p.Context())
 			got := waitsFor(l.Lock, ctx)
 			gate.Wait(p.T)

@@ -99,7 +99,7 @@ func TestFair_LeavesTogetherWithAGrant(t *testing.T) {
 		}
 		srv.Admin().ZAdd(t.Context(), timesOfA, redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: id})
 	}
-	gate := p.HoldFirstRequest(releaseOn("a"))
+	gate := p.HoldRequest(releaseOn("a"))
 	endFirst()
 	gate.Wait(t) // all others leave together, behind it
 	cancel()
@@ -138,7 +138,7 @@ func TestFair_BatchThatWasGrantedTheLock(t *testing.T) {
 	queued(t, srv, queueOfA, 51)
 	next := waits(t, other.FairMutex("a"))
 	queued(t, srv, queueOfA, 52)
-	gate := p.HoldFirstRequest(releaseOn("a"))
+	gate := p.HoldRequest(releaseOn("a"))
 	endFirst()
 	gate.Wait(t)
 	cancel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -102,9 +103,13 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 		// A lock that is still being given up, after the first attempt, would be taken by itself.
 		redistest.Eventually(t, patience, name+": nothing is known", func() bool { return m.Stats().Locks == 0 })
 	}
-	// The caller leaves before the reply, or before Redis has the command.
-	for name, hold := range map[string]func(redistest.Match) *redistest.Gate{"reply": proxy.HoldFirstReply, "request": proxy.HoldFirstRequest} {
-		gate := hold(sweep)
+	// The caller leaves before the reply, or before Redis has the command, or one of those for each lock that come
+	// where the one for all stays unanswered.
+	acquire := func(cmd []string) bool {
+		return sweep(cmd) || slices.ContainsFunc([]string{"a", "b", "c"}, func(key string) bool { return scriptOn(key, "lock_acquire")(cmd) })
+	}
+	for name, hold := range map[string]func(redistest.Match) *redistest.Gate{"reply": proxy.HoldReply, "request": proxy.HoldRequest} {
+		gate := hold(acquire)
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error, 1)
 		go func() { _, err := l.Lock(ctx); left <- err }()
@@ -125,7 +130,7 @@ func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	l := multi(t, m.RWMutex("a"), m.RWMutex("b"))
-	gate := p.HoldFirstReply(scriptOn("b"))
+	gate := p.HoldReply(scriptOn("b"))
 	tried := make(chan holdfast.Result, 1)
 	go func() {
 		lease, err := l.TryLock(context.Background())
@@ -206,13 +211,21 @@ func TestMulti_LateCopyShortensNothing(t *testing.T) {
 func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m, p := managerVia(t, srv)
+	p := srv.Proxy(t)
+	client := p.Client(t)
+	m, err := holdfast.New(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	own := mustLock(t, m.Mutex("own"))
 	ctx := own.Context(t.Context())
 	const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1" // so that "a" is free and waited for
 	srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", dead)
 	srv.Admin().ZAdd(t.Context(), "redisson_lock_timeout:{a}", redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: dead})
+	redistest.Eventually(t, patience, "there are spare connections", func() bool { return client.PoolStats().PipelineStats.IdleConns > 2 })
 	gate := p.HoldFirstReply(scriptOn("a", "multi_acquire"))
+	p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
 	all := waitsFor(multi(t, m.FairMutex("a"), m.FairMutex("b")).TryLock, ctx)
 	gate.Wait(t)
 	beside, err := m.FairMutex("b").TryLock(ctx)
@@ -221,6 +234,7 @@ func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
 	}
 	gate.Release()
 	r := <-all
+	p.Refuse(false)
 	wantErr(t, r.Err, holdfast.ErrNotAcquired, nil)
 	if n := m.Stats().Reentered; n != 0 {
 		t.Errorf("re-entered %d times", n)

@@ -349,6 +349,8 @@ func TestOdd_AnswerOfADeletedGrant(t *testing.T) {
 	queued(t, srv, "redisson_lock_queue:{a}", 2)
 	srv.Admin().Del(t.Context(), "a")
 	gate := p.HoldFirstReply(scriptOn("a", "lock_acquire"))
+	copies := p.HoldRequest(scriptOn("a", "lock_acquire")) // they would take the lock before the rival comes
+	defer copies.Release()
 	tellFirst(t, srv, "o %s") // it asks
 	gate.Wait(t)
 	srv.Admin().Del(t.Context(), "a")

@@ -50,7 +50,7 @@ func TestOwed_OfAMemberThatEnds(t *testing.T) {
 	if srv.Admin().Exists(t.Context(), p.Name()).Val() != 1 {
 		t.Error("the member was given back")
 	}
-	if err := lease.Unlock(t.Context()); err != nil {
+	if err := giveBack(lease); err != nil {
 		t.Error(err)
 	}
 	for _, name := range []string{"a", "b", "c"} {

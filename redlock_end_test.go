@@ -129,7 +129,7 @@ func TestRedlock_LostBeforeTheMajorityIsTakenAgain(t *testing.T) {
 	t.Parallel()
 	all := servers(t, 3)
 	c, proxies := all.candidateVia(t)
-	replies := []*redistest.Gate{proxies[1].HoldFirstReply(scriptOn(vote)), proxies[2].HoldFirstReply(scriptOn(vote))}
+	replies := []*redistest.Gate{proxies[1].HoldReply(scriptOn(vote)), proxies[2].HoldReply(scriptOn(vote))}
 	got := waits(t, c)
 	for _, gate := range replies {
 		gate.Wait(t)

@@ -27,7 +27,6 @@ type leaver struct {
 	ctx    context.Context
 	leave  context.CancelCauseFunc // ends ctx
 	failed chan error              // what Lock returned
-	thaw   func()                  // to be called then: members go on that had stood still
 	held   []*holdfast.Lease       // by rival
 }
 
@@ -57,13 +56,13 @@ var leaving = map[string]struct {
 		}
 	}},
 	"no member has been reached": {3, true, func(t *testing.T, l *leaver) func() {
-		return l.withhold(t, (*redistest.Proxy).HoldFirstRequest, l.alive)
+		return l.withhold(t, (*redistest.Proxy).HoldRequest, l.alive)
 	}},
 	"no member has been heard": {3, true, func(t *testing.T, l *leaver) func() {
-		return l.withhold(t, (*redistest.Proxy).HoldFirstReply, l.alive)
+		return l.withhold(t, (*redistest.Proxy).HoldReply, l.alive)
 	}},
 	"one vote is held": {3, true, func(t *testing.T, l *leaver) func() {
-		return l.withhold(t, (*redistest.Proxy).HoldFirstReply, l.alive[1:])
+		return l.withhold(t, (*redistest.Proxy).HoldReply, l.alive[1:])
 	}},
 	"in line": {3, false, func(t *testing.T, l *leaver) func() {
 		l.held = append(l.held, mustLock(t, l.rival))
@@ -86,7 +85,7 @@ var leaving = map[string]struct {
 		l.waitsWithAVote(t, l.ctx)
 		var gates []*redistest.Gate
 		for _, i := range l.alive[2:] {
-			gates = append(gates, l.proxies[i].HoldFirstRequest(scriptOn(vote)))
+			gates = append(gates, l.proxies[i].HoldRequest(scriptOn(vote)))
 		}
 		mustUnlock(t, l.held[0])
 		for _, gate := range gates {
@@ -100,10 +99,10 @@ var leaving = map[string]struct {
 		}
 	}},
 	"a majority is there, and Lock has not returned": {3, false, func(t *testing.T, l *leaver) func() {
-		gate := l.proxies[1].HoldFirstReply(scriptOn(vote))
+		gate := l.proxies[1].HoldReply(scriptOn(vote))
 		last := func() {}
 		if len(l.alive) == 3 {
-			last = l.proxies[2].HoldFirstReply(scriptOn(vote)).Release
+			last = l.proxies[2].HoldReply(scriptOn(vote)).Release
 		}
 		l.lock(l.whenItHas(0, 1))
 		gate.Wait(t)
@@ -138,14 +137,6 @@ func (l *leaver) withhold(t *testing.T, hold func(*redistest.Proxy, redistest.Ma
 	for _, i := range l.alive {
 		if !slices.Contains(members, i) {
 			redistest.Eventually(t, patience, "a vote is held", func() bool { return l.managers[i].Stats().Held == 1 })
-		}
-	}
-	for _, i := range members { // or the requests would be repeated over other connections
-		l.proxies[i].Freeze(true)
-	}
-	l.thaw = func() {
-		for _, i := range members {
-			l.proxies[i].Freeze(false)
 		}
 	}
 	l.leave(errEnough)
@@ -262,11 +253,9 @@ func (l *leaver) comesAndLeaves(t *testing.T, until func(*testing.T, *leaver) fu
 	defer l.leave(nil)
 	left := make(chan time.Time, 1)
 	context.AfterFunc(l.ctx, func() { left <- time.Now() })
-	l.thaw = func() {}
 	after := until(t, l)
 	err := soonest(t, l.failed)
 	took := time.Since(<-left)
-	l.thaw()
 	if !errors.Is(err, holdfast.ErrNotAcquired) && !(silent && errors.Is(err, holdfast.ErrUnavailable)) {
 		t.Errorf("%v, silent %v", err, silent)
 	}

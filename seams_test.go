@@ -58,7 +58,7 @@ func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
 	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 	})
-	gate := p.HoldFirstReply(scriptOn("a"))
+	gate := p.HoldReply(scriptOn("a"))
 	ctx, cancel := context.WithCancel(t.Context())
 	tried := make(chan error, 1)
 	go func() {
@@ -86,7 +86,7 @@ func TestMulti_FailsNobodyElse(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	srv.Admin().Set(t.Context(), "b", "no lock", 0)
-	gate := p.HoldFirstReply(scriptOn("a", "multi_acquire"))
+	gate := p.HoldReply(scriptOn("a", "multi_acquire"))
 	tried := make(chan error, 1)
 	l := multi(t, m.Mutex("a"), m.Mutex("b"))
 	go func() {
@@ -126,7 +126,7 @@ func TestFair_PlaceIsKeptBeforeTheGrant(t *testing.T) {
 			l = m.FairMutex("a", holdfast.WithFixedLease(500*time.Millisecond))
 		}
 		held := mustLock(t, holder.FairMutex("a"))
-		gate := p.HoldFirstReply(scriptOn("a", "keep")) // sent when its inbox begins to be heard
+		gate := p.HoldReply(scriptOn("a", "keep")) // sent when its inbox begins to be heard
 		got := waits(t, l)
 		gate.Wait(t)
 		mustUnlock(t, held)
@@ -266,7 +266,7 @@ func TestTryRLock_BesideAnotherReader(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv)
 	l := m.RWMutex("a", holdfast.WithFixedLease(time.Minute))
-	gate := p.HoldFirstReply(scriptOn("a"))
+	gate := p.HoldReply(scriptOn("a"))
 	got := waits(t, l.RLocker())
 	gate.Wait(t)
 	tried := make(chan holdfast.Result, 1)
@@ -388,9 +388,9 @@ func TestMulti_TryLockBesideARelease(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := managerVia(t, srv, holdfast.WithLease(time.Hour))
 	held := mustLock(t, m.Mutex("a"))
-	gate := p.HoldFirstRequest(releaseOn("a"))
+	gate := p.HoldRequest(releaseOn("a"))
 	unlocked := make(chan error, 1)
-	go func() { unlocked <- held.Unlock(context.Background()) }()
+	go func() { unlocked <- unlock(held) }()
 	gate.Wait(t)
 	tried := make(chan holdfast.Result, 1)
 	l := multi(t, m.Mutex("a"), m.Mutex("b"))

@@ -216,7 +216,7 @@ func TestLock_OldTroubleExplainsNothing(t *testing.T) {
 		if !asked.IsZero() && time.Since(asked) < 50*time.Millisecond { // else a machine that stood still has made a silence of it
 			t.Fatal(err)
 		}
-		gate := p.HoldFirstReply(scriptOn("a", "rw_acquire"))
+		gate := p.HoldReply(scriptOn("a", "rw_acquire"))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		asked = time.Now()
 		_, err = other.RLock(ctx)
@@ -235,7 +235,7 @@ func TestFair_FailTogether(t *testing.T) {
 	m, p := managerVia(t, srv, unasked...)
 	l := m.FairMutex("a")
 	held := mustLock(t, holder.FairMutex("a"))
-	gate := p.HoldFirstRequest(joinOn("a"))
+	gate := p.HoldRequest(joinOn("a"))
 	got := []<-chan holdfast.Result{l.LockAsync(t.Context())}
 	queued(t, srv, "redisson_lock_queue:{a}", 1)
 	got = append(got, l.LockAsync(t.Context()))
@@ -276,7 +276,7 @@ func TestFair_AnswerInAPause(t *testing.T) {
 	got := []<-chan holdfast.Result{l.LockAsync(t.Context())}
 	redistest.Eventually(t, patience, "the first has asked again, since it hears", func() bool { return hears(t, srv, m) })
 	join := joinOn("a")
-	gate := p.HoldFirstReply(scriptOn("a", "lock_acquire"))
+	gate := p.HoldReply(scriptOn("a", "lock_acquire"))
 	p.LoseRequest(join, math.MaxInt)
 	got = append(got, l.LockAsync(t.Context()))
 	gate.Wait(t) // all ask when a pause is over, the first as well

@@ -77,7 +77,7 @@ var cornerScenarios = map[string]func(*Env){
 		got := e.Locking(e.Lock(m))
 		e.Parked(m, 1)
 		ctx, giveUp := context.WithCancel(bg)
-		late := p.HoldFirstRequest(extendOf(e.Key)) // and nothing that who waits asks meanwhile
+		late := p.HoldRequest(extendOf(e.Key)) // and nothing that who waits asks meanwhile
 		extended := make(chan error, 1)
 		go func() { extended <- l.Extend(ctx, time.Hour) }()
 		late.Wait(e)

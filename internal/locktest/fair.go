@@ -225,11 +225,12 @@ var fairScenarios = map[string]func(*Env){
 		held := e.MustLock(e.Lock(e.Manager()))
 		m, p := e.Via()
 		late := p.HoldFirstRequest(acquireOf(e.Key))
+		between := p.HoldFirstRequest(acquireOf(e.Key)) // a copy of TryLock's lets the third into the queue
 		first := e.Locking(e.Lock(m))
 		late.Wait(e)
-		between := p.HoldFirstRequest(acquireOf(e.Key))
 		tried := make(chan error, 1)
 		go func() { _, err := e.Lock(m).TryLock(bg); tried <- err }()
+		e.Parked(m, 2)
 		between.Wait(e)
 		third := e.Locking(e.Lock(m))
 		e.Parked(m, 3)

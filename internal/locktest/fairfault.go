@@ -167,7 +167,7 @@ var fairFaultScenarios = map[string]func(*Env){
 		e.Standing(1)
 		e.Listening(1)
 		next := e.Enqueue(m, 1)[0]
-		asks := p.HoldFirstReply(acquireOf(e.Key))
+		asks := p.HoldReply(acquireOf(e.Key))
 		asks.Wait(e)
 		leave()
 		e.WantErr((<-first).Err, context.Canceled)

@@ -23,7 +23,7 @@ func (e *Env) Deafen(m *holdfast.Manager, p *redistest.Proxy) *redistest.Gate {
 	e.Helper()
 	other := e.Key + ":elsewhere"
 	e.HeldByRedisson(other)
-	gate := p.HoldFirstReply(redistest.All(redistest.Command("subscribe"), redistest.Containing(other)))
+	gate := p.HoldReply(redistest.All(redistest.Command("subscribe"), redistest.Containing(other)))
 	ctx, cancel := context.WithCancel(bg)
 	done := make(chan struct{})
 	go func() { defer close(done); _, _ = e.kind.Lock(m, other).Lock(ctx) }()

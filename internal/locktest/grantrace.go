@@ -154,7 +154,7 @@ var grantRaceScenarios = map[string]func(*Env){
 		m, p := e.Via(byMessage...)
 		got := e.bystander(m)
 		p.Record()
-		gate := p.HoldFirstRequest(acquireOf(e.Key))
+		gate := p.HoldRequest(acquireOf(e.Key))
 		e.tellTurn() // whereupon it asks
 		gate.Wait(e)
 		heard := m.Stats().Wakeups

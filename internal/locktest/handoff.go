@@ -130,7 +130,7 @@ var handoffScenarios = map[string]func(*Env){
 		a := e.Manager(byMessage...)
 		held, other := e.MustLock(e.kind.Lock(a, first+e.Key)), e.MustLock(e.Lock(a))
 		m, p := e.Via(byMessage...)
-		gate := p.HoldFirstReply(acquireOf(first + e.Key))
+		gate := p.HoldReply(acquireOf(first + e.Key))
 		got := e.Locking(e.kind.Lock(m, first+e.Key))
 		gate.Wait(e)
 		e.MustUnlock(held)      // granted, and said to nobody
@@ -149,10 +149,10 @@ var handoffScenarios = map[string]func(*Env){
 		held, other := e.MustLock(e.kind.Lock(a, first+e.Key)), e.MustLock(e.Lock(a))
 		m, p := e.Via(byMessage...)
 		later := e.bystander(m) // for another lock
-		gate := p.HoldFirstReply(acquireOf(first + e.Key))
+		gate := p.HoldReply(acquireOf(first + e.Key))
 		got := e.Locking(e.kind.Lock(m, first+e.Key))
 		gate.Wait(e)
-		again := p.HoldFirstRequest(redistest.Command("subscribe"))
+		again := p.HoldRequest(redistest.Command("subscribe"))
 		e.srv.Admin().ClientKillByFilter(bg, "TYPE", "pubsub")
 		again.Wait(e)
 		e.MustUnlock(held)

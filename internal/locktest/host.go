@@ -83,7 +83,7 @@ var hostScenarios = map[string]func(*Env){
 		held := e.MustLock(e.Lock(e.Manager()))
 		m, p := e.Via()
 		_, _ = e.Lock(m).TryLock(bg) // connected, and the script is known
-		gate := p.HoldFirstReply(acquireOf(e.Key))
+		gate := p.HoldReply(acquireOf(e.Key))
 		ctx, cancel := context.WithTimeout(bg, 60*time.Millisecond)
 		defer cancel()
 		start := time.Now()

@@ -278,7 +278,7 @@ var hygieneScenarios = map[string]func(*Env){
 		admin := e.Server().Admin()
 		blocker := e.MustLock(e.Lock(e.ManagerOn(e.srv.Client(e), byMessage...)))
 		m, p := e.Via(byMessage...)
-		gate := p.HoldFirstReply(redistest.Command("subscribe")) // which would make it ask again
+		gate := p.HoldReply(redistest.Command("subscribe")) // which would make it ask again
 		got := e.Locking(e.Lock(m))
 		e.Eventually("it is queued", func() bool { return admin.Exists(bg, e.queueKeys()...).Val() == 2 })
 		for _, key := range e.srv.Keys() {

@@ -99,7 +99,7 @@ var outageScenarios = map[string]func(*Env){
 		m := e.ManagerOn(client)
 		blocked := make(chan struct{})
 		ctx, cancel := context.WithCancel(bg)
-		gate := p.HoldFirstRequest(redistest.Command("blpop"))
+		gate := p.HoldRequest(redistest.Command("blpop"))
 		go func() { defer close(blocked); client.BLPop(ctx, time.Second, "nothing") }()
 		gate.Wait(e)
 		e.MustUnlock(e.MustLock(e.Lock(m)))

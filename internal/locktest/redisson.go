@@ -142,7 +142,7 @@ var redissonScenarios = map[string]func(*Env){
 		number := ids[0][strings.LastIndex(ids[0], ":")+1:]
 		e.Eventually("Redisson is listened to", func() bool { return e.srv.NumSub(e.Channel(e.Key)) == 1 })
 		for range 10 {
-			gate := p.HoldFirstReply(acquireOf(e.Key))
+			gate := p.HoldReply(acquireOf(e.Key))
 			e.srv.Admin().Publish(bg, e.Channel(e.Key), "0")
 			gate.Wait(e)
 			wakeups := m.Stats().Wakeups

@@ -51,22 +51,17 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 				l := e.RW(m)
 				e.MustUnlock(e.MustLock(l))
 				write, read := e.bothSides(l)
-				var gates []*redistest.Gate
-				for range 8 { // every copy
-					if request {
-						gates = append(gates, p.HoldFirstRequest(downgradeOf(e.Key)))
-					} else {
-						gates = append(gates, p.HoldFirstReply(downgradeOf(e.Key)))
-					}
+				hold := p.HoldReply
+				if request {
+					hold = p.HoldRequest
 				}
+				gate := hold(downgradeOf(e.Key))
 				begun := make(chan struct{})
 				go func() { defer close(begun); _ = write.Unlock(bg) }()
-				gates[0].Wait(e)
+				gate.Wait(e)
 				end(m, read)
 				<-begun
-				for _, g := range gates {
-					g.Release() // the copies arrive now
-				}
+				gate.Release() // the copies arrive now
 				got := e.Soon(name+": the lock is free", e.Locking(e.RW(e.Manager())))
 				e.srv.RequireTTLs(e)
 				if n := e.Holders(); len(n) != 1 {

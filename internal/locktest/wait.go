@@ -73,7 +73,7 @@ var waitScenarios = map[string]func(*Env){
 		held, heldOther := e.MustLock(e.Lock(holder)), e.MustLock(e.kind.Lock(holder, e.Key+":other"))
 		waiting := e.Locking(other)
 		e.Listening(1)
-		gate := p.HoldFirstReply(acquireOf(e.Key))
+		gate := p.HoldReply(acquireOf(e.Key))
 		got := e.Locking(e.Lock(m))
 		gate.Wait(e)
 		e.MustUnlock(held)

@@ -182,9 +182,13 @@ var grantRaceScenarios = map[string]func(*Env){
 		e.MustUnlock(e.Soon("the waiter", got))
 	},
 
+	// Where the machine stands still for long, Close and the Unlock beside it end before Redis has confirmed what they
+	// give back, and say so.
 	"GrantMeetsClose": func(e *Env) {
 		a := e.Lock(e.Manager())
-		for range 30 {
+		const rounds = 30
+		confirmed := 0
+		for range rounds {
 			m, p := e.Via()
 			p.Delay(0, time.Millisecond)
 			held := e.MustLock(a)
@@ -201,17 +205,26 @@ var grantRaceScenarios = map[string]func(*Env){
 			time.AfterFunc(rand.N(4*time.Millisecond), func() { closed <- m.Close(bg) })
 			time.Sleep(rand.N(3 * time.Millisecond))
 			e.MustUnlock(held)
-			if err := <-result; err != nil && !errors.Is(err, holdfast.ErrClosed) {
+			err := <-result
+			if err != nil && !errors.Is(err, holdfast.ErrClosed) && !errors.Is(err, holdfast.ErrUnavailable) {
 				e.Errorf("%v", err)
 			}
-			if err := <-closed; err != nil {
-				e.Errorf("Close: %v", err)
+			closing := <-closed
+			if closing != nil && !errors.Is(closing, holdfast.ErrUnavailable) {
+				e.Errorf("Close: %v", closing)
 			}
 			start := time.Now()
 			e.MustUnlock(e.MustLock(a)) // nothing is left
+			if closing != nil || errors.Is(err, holdfast.ErrUnavailable) {
+				continue
+			}
+			confirmed++
 			if d := time.Since(start); d > lostClaim {
 				e.Errorf("taken for %v by nobody", d)
 			}
+		}
+		if confirmed < rounds/2 {
+			e.Errorf("%d of %d rounds were confirmed", confirmed, rounds)
 		}
 		e.within(prompt, "no keys", func() bool { return onlyTombstones(e) })
 	},

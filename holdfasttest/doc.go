@@ -38,7 +38,8 @@
 //
 // [Server.Lose] takes a lock away from its holder. [Server.Down] makes Redis refuse connections, [Server.Hang] makes it silent, and
 // [Server.Up] ends both. [Server.Restart] loses all data. In an outage a lease ends at its deadline, so in real time
-// choose a short one: NewManager(holdfast.WithLease(time.Second)).
+// choose a short one: NewManager(holdfast.WithLease(time.Second)). Redis then still has the lock, until its key expires or the release of
+// Unlock arrives: a TryLock right after Up may be refused, and Lock and Hold wait for that moment.
 //
 // # In a bubble
 //

@@ -1,7 +1,9 @@
 package holdfasttest_test
 
 import (
+	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,28 +46,40 @@ func TestHeld_NamesLocksOnly(t *testing.T) {
 	})
 }
 
-// AwaitHeld and AwaitWaiters wait for what other goroutines do.
+// AwaitHeld and AwaitWaiters return when other goroutines have done what is awaited, and not before.
 func TestAwait_WaitsForOthers(t *testing.T) {
 	inBothWorlds(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		t.Cleanup(wg.Wait) // runs after the server's: its callers have ended by then
 		s := holdfasttest.NewServer(t)
-		results := make(chan (<-chan holdfast.Result), 2)
-		m, other := s.NewManager(), s.NewManager()
-		time.AfterFunc(20*time.Millisecond, func() {
-			results <- m.Mutex("x").LockAsync(t.Context())
-			s.AwaitHeld("x")
-			results <- other.Mutex("x").LockAsync(t.Context())
-		})
+		m := s.NewManager()
+		later := func(l holdfast.Locker) <-chan holdfast.Result {
+			got := make(chan holdfast.Result, 1)
+			wg.Go(func() {
+				time.Sleep(20 * time.Millisecond)
+				lease, err := l.Lock(context.Background())
+				got <- holdfast.Result{Lease: lease, Err: err}
+			})
+			return got
+		}
+		holder := later(m.Mutex("x"))
 		s.AwaitHeld("x")
+		if info, err := m.Inspect(t.Context(), "x"); err != nil || !info.Held {
+			t.Fatalf("AwaitHeld returns, and Redis has %+v, %v", info, err)
+		}
+		waiter := later(s.NewManager().Mutex("x"))
 		s.AwaitWaiters("x", 1)
-		first := <-<-results
-		if first.Err != nil {
-			t.Fatal(first.Err)
+		if info, err := m.Inspect(t.Context(), "x"); err != nil || info.Waiters != 1 {
+			t.Fatalf("AwaitWaiters returns, and Redis has %+v, %v", info, err)
 		}
-		if err := first.Lease.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if got := <-<-results; got.Err != nil {
-			t.Error(got.Err)
+		for _, got := range []<-chan holdfast.Result{holder, waiter} {
+			r := <-got
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			if err := r.Lease.Unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -193,5 +194,33 @@ func TestWorker_StopsAfterARestart(t *testing.T) {
 		if !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Error(err)
 		}
+	})
+}
+
+func TestInvoices_AreHeldByTheirKey(t *testing.T) {
+	server := holdfasttest.NewServer(t)
+	locks := server.NewManager(holdfast.WithNameMapper(func(name string) string { return "billing:" + name }))
+	lease := server.Hold(locks.Mutex("invoices"))
+	if held := server.Held(); !slices.Equal(held, []string{"billing:invoices"}) {
+		t.Errorf("held: %q", held)
+	}
+	server.Lose("billing:invoices")
+	if err := lease.Err(); !errors.Is(err, holdfast.ErrLeaseLost) {
+		t.Error(err)
+	}
+}
+
+// After a lease has ended in an outage, Redis may still have the lock when it is back. Who waits has it as soon as the release arrives.
+func TestOutage_LeavesTheLockForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := holdfasttest.NewServer(t)
+		lease, other := server.Hold(server.NewManager().Mutex("x")), server.NewManager().Mutex("x")
+		server.Down()
+		<-lease.Done()
+		if err := lease.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLeaseLost) {
+			t.Error(err)
+		}
+		server.Up()
+		server.Hold(other) // or the test fails after 10 s, a third of the lease
 	})
 }

@@ -105,10 +105,28 @@ func TestServer_CloseIsTheEnd(t *testing.T) {
 		failed := failure(func(tb *recorder) {
 			s := holdfasttest.NewServer(tb)
 			s.Close()
-			s.NewManager()
+			_ = s.Client().Close() // NewManager makes one as well
 		})
 		wantFailure(t, failed, "holdfasttest: the server is closed")
 	})
+}
+
+// Close ends an outage first, so that it need not wait for answers that do not come.
+func TestServer_CloseWaitsForNoOutage(t *testing.T) {
+	for name, fault := range map[string]func(*holdfasttest.Server){"down": (*holdfasttest.Server).Down, "hanging": (*holdfasttest.Server).Hang} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := holdfasttest.NewServer(t)
+				s.Hold(s.NewManager().Mutex("x"))
+				fault(s)
+				began := time.Now()
+				s.Close()
+				if took := time.Since(began); took > 50*time.Millisecond {
+					t.Errorf("Close took %v of the bubble's time", took)
+				}
+			})
+		})
+	}
 }
 
 func TestServer_RefusesBadOptions(t *testing.T) {

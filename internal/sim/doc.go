@@ -35,12 +35,13 @@
 // # Planted bugs
 //
 // The judges are as good as the bugs that they find. TestMutants_AreFound builds the library once more with a table of bugs in it
-// (go test -overlay), of which an environment variable wakes one, and runs worlds until one is red. A change of a text in
+// (go test -overlay), of which an environment variable wakes one, and runs worlds until one is red by a judge that should find it. A change of a text in
 // which a bug is planted has to change the table: TestMutants_FitTheCode says so.
 //
 // # What is not simulated
 //
-// A process that stands still while its clock goes on, clocks that are set, a host that sleeps: the library has no seam for its clock. Clusters and
+// A process that stands still while its clock goes on, or that has its clock set, a host that sleeps: the library has no seam for its clock. A server's
+// clock that is set ahead ends leases early, against which nothing helps; one that is set back is simulated. Clusters and
 // Sentinel. A connection for messages is made without delay, or refused at once, because go-redis holds a mutex meanwhile and a bubble's
 // clock stands while another goroutine waits for one; all else takes its time. Real kernels and servers are what internal/chaos is for.
 package sim

@@ -148,14 +148,16 @@ func TestMutants_AreFound(t *testing.T) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			began := time.Now()
-			cmd := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.timeout", "10m", "-seed", "1", "-seeds", fmt.Sprint(*withinFlag), "-stop", "-shape", string(m.shape))
+			cmd := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.timeout", "10m", "-seed", "1", "-seeds", fmt.Sprint(*withinFlag), "-stop", "-shape", string(m.shape), "-rules", m.by)
 			cmd.Env = append(os.Environ(), plantedVar+"="+m.name)
 			out, err := cmd.CombinedOutput()
 			switch found := foundLine.FindSubmatch(out); {
 			case err == nil:
-				t.Errorf("not found in %d seeds", *withinFlag)
+				t.Errorf("not found in %d seeds by the judges that should: %q", *withinFlag, m.by)
 			case found != nil:
 				t.Logf("found by world %s: %s (%v)", found[1], found[2], time.Since(began).Round(100*time.Millisecond))
+			case m.by != "":
+				t.Errorf("no judge has found it: %s", panicLine.Find(out))
 			default:
 				t.Logf("found: %s (%v)", panicLine.Find(out), time.Since(began).Round(100*time.Millisecond))
 			}

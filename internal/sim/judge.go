@@ -178,10 +178,10 @@ func (j *judge) acknowledgedLocked(c *claim) {
 
 // tokenLocked finds tokens that do not grow.
 func (j *judge) tokenLocked(u *unit, c *claim, t uint64) {
-	switch {
-	case j.w.now() <= u.excused: // the counter may have been lost: it is what it is now
-		u.writer, u.reader = 0, 0
-	case t <= u.writer || c.write && t <= u.reader:
+	if j.w.now() <= u.excused { // the counter may have been lost, after this token or before it
+		return
+	}
+	if t <= u.writer || c.write && t <= u.reader {
 		j.failLocked("token", "%v: %s has %d after %d of a writer, %d of a reader", u, c.who, t, u.writer, u.reader)
 	}
 	if c.write {

@@ -1,5 +1,7 @@
 package sim
 
+import "slices"
+
 // line is the order in which ids came to a queue. The zero value has none.
 type line struct {
 	came   map[string]int
@@ -12,6 +14,14 @@ func (l *line) returns(id string) {
 	l.begin()
 	if l.came[id] == 0 { // what was known of it is lost
 		l.lapsed[id] = true
+	}
+}
+
+// arrives is called when an id asks for a place as one that has had none. A late copy of a request does so too, whose id has lost its place.
+func (u *unit) arrives(id string) {
+	if !slices.Contains(u.state.queue, id) {
+		delete(u.line.came, id)
+		delete(u.line.lapsed, id)
 	}
 }
 

@@ -4,8 +4,9 @@ package sim
 type mutant struct {
 	name  string
 	edits []edit
-	shape Shape // of the worlds in which it can show; "": all
-	quick bool  // it is looked for on every run
+	shape Shape  // of the worlds in which it can show; "": all
+	quick bool   // it is looked for on every run
+	by    string // the judges that must find it, of which one is enough: what their names match; "": any
 }
 
 // edit replaces a text of a file, which must occur exactly once. In Go, BUG stands in the new text for whether the bug is planted;
@@ -17,14 +18,14 @@ type edit struct{ file, old, new string }
 // Redisson, and one that a tombstone makes harmless (a message that is taken while a request is on its way).
 var mutants = []mutant{
 	// Who may have it.
-	{name: "acquire does not look at the holder", quick: true, edits: []edit{{"scripts/lock_acquire.lua",
+	{name: "acquire does not look at the holder", quick: true, by: "overlap|claim without hold", edits: []edit{{"scripts/lock_acquire.lua",
 		"local present = call('exists', lock, KEYS[4], KEYS[2])",
 		"call('del', lock)\nlocal present = call('exists', lock, KEYS[4], KEYS[2])"}}},
 	{name: "a writer does not look at readers", edits: []edit{{"scripts/prelude/rw.lua",
 		"while mode ~= 'write' do", "if mode == 'read' then mode = nil end\n  while mode ~= 'write' do"}}},
-	{name: "release without owner check", quick: true, edits: []edit{{"scripts/lock_release.lua",
+	{name: "release without owner check", quick: true, by: "overlap|claim without hold", edits: []edit{{"scripts/lock_release.lua",
 		"local removed = try('hdel', lock, ARGV[1])", "local removed = try('del', lock)"}}},
-	{name: "one owner id for all", quick: true, edits: []edit{{"internal/wire/owner.go",
+	{name: "one owner id for all", quick: true, by: "overlap|claim without hold|resurrection", edits: []edit{{"internal/wire/owner.go",
 		"buf = strconv.AppendUint(buf, n, 10)", "if BUG {\n\t\tn = 1\n\t}\n\tbuf = strconv.AppendUint(buf, n, 10)"}}},
 	{name: "renewal adds the owner again", shape: FailOver, edits: []edit{{"scripts/renew.lua",
 		"local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])",
@@ -37,43 +38,43 @@ var mutants = []mutant{
 		"func (h *hold) shares(r *handle) bool {\n\treturn h.serves(r)", "func (h *hold) shares(r *handle) bool {\n\treturn (BUG || h.serves(r))"}}},
 
 	// Until when.
-	{name: "TTL omitted", quick: true, edits: []edit{{"scripts/lock_acquire.lua",
+	{name: "TTL omitted", quick: true, by: "ttl", edits: []edit{{"scripts/lock_acquire.lua",
 		"local expires = redis.pcall('pexpire', lock, ARGV[2])", "local expires = 1"}}},
-	{name: "deadline from the reply's time", quick: true, edits: []edit{{"try.go",
+	{name: "deadline from the reply's time", quick: true, by: "claim without hold", edits: []edit{{"try.go",
 		"lost = e.grantedLocked(h, r.Sent, h.cfg.ttl", "if BUG {\n\t\t\tr.Sent = time.Now()\n\t\t}\n\t\tlost = e.grantedLocked(h, r.Sent, h.cfg.ttl"}}},
 	{name: "renewals trusted from the reply", shape: OneServer, edits: []edit{{"renew.go",
 		"h.entry.prolonged(h, r.read, reply.Sent, r.ttl)", "if BUG {\n\t\t\t\treply.Sent = time.Now()\n\t\t\t}\n\t\t\th.entry.prolonged(h, r.read, reply.Sent, r.ttl)"}}},
-	{name: "deadline ignored", quick: true, edits: []edit{{"internal/validity/validity.go",
+	{name: "deadline ignored", quick: true, by: "claim without hold", edits: []edit{{"internal/validity/validity.go",
 		"return sent.Add(ttl - Margin(ttl))", "if BUG {\n\t\treturn sent.Add(10 * ttl)\n\t}\n\treturn sent.Add(ttl - Margin(ttl))"}}},
 	{name: "no margin", edits: []edit{{"internal/validity/validity.go",
 		"return min(max(minMargin, ttl/50), ttl/2)", "if BUG {\n\t\treturn -time.Millisecond\n\t}\n\treturn min(max(minMargin, ttl/50), ttl/2)"}}},
 	{name: "grant trusted beyond its age", shape: OneServer, edits: []edit{{"inbox.go",
 		"since, trusted := validity.Grant(time.Now(), b.before, b.clock, n.Clock, n.Claim)",
 		"since, trusted := validity.Grant(time.Now(), b.before, b.clock, n.Clock, n.Claim)\n\tif BUG {\n\t\tsince, trusted = time.Now(), true\n\t}"}}},
-	{name: "grant that ends before it says", quick: true, edits: []edit{{"scripts/prelude/lock.lua",
+	{name: "grant that ends before it says", quick: true, by: "claim without hold", edits: []edit{{"scripts/prelude/lock.lua",
 		"if redis.pcall('pexpire', lock, claim) ~= 1 then", "if redis.pcall('pexpire', lock, '200') ~= 1 then"}}},
 	{name: "a grant has no TTL", edits: []edit{{"scripts/prelude/lock.lua",
 		"if redis.pcall('pexpire', lock, claim) ~= 1 then", "if false then"}}},
 	{name: "grant to the dead that never expires", edits: []edit{{"scripts/prelude/lock.lua",
 		"if redis.pcall('pexpire', lock, claim) ~= 1 then", "if redis.pcall('pexpire', lock, '600000') ~= 1 then"},
 		{"scripts/prelude/lock.lua", "local dead = counted == '1' and", "local dead = false and"}}},
-	{name: "renewal prolongs nothing", quick: true, edits: []edit{{"scripts/renew.lua",
+	{name: "renewal prolongs nothing", quick: true, by: "claim without hold", edits: []edit{{"scripts/renew.lua",
 		"redis.pcall('pexpire', lock, ttl)", "1"}}},
 	{name: "renewals aborted by one bad key", shape: FailOver, edits: []edit{{"scripts/renew.lua",
 		"local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])", "local held = redis.call('hexists', lock, prefix .. ARGV[2 + i])"}}},
 	{name: "a retry of a renewal waits for a lease", shape: OneServer, edits: []edit{{"internal/validity/validity.go",
 		"return min(max(ttl/24, 5*time.Millisecond), time.Second)", "if BUG {\n\t\treturn ttl\n\t}\n\treturn min(max(ttl/24, 5*time.Millisecond), time.Second)"}}},
-	{name: "readers cut short by one that leaves", quick: true, edits: []edit{{"scripts/prelude/rights.lua",
+	{name: "readers cut short by one that leaves", quick: true, by: "overlap|claim without hold|lost without cause", edits: []edit{{"scripts/prelude/rights.lua",
 		"redis.call('pexpire', lock, longest)\n    return foreign", "redis.call('pexpire', lock, '2')\n    return foreign"}}},
 	{name: "downgrade that leaves nothing", edits: []edit{{"scripts/rw_downgrade.lua",
 		"redis.call('hdel', lock, writer)", "redis.call('del', lock)"}}},
 	{name: "one of several locks is not kept", edits: []edit{{"scripts/multi_acquire.lua",
 		"redis.call('hset', lock, id, '1')", "if i > 1 then return 0 end\n  redis.call('hset', lock, id, '1')"}}},
-	{name: "the end of a lease is told late", quick: true, edits: []edit{{"renew.go",
+	{name: "the end of a lease is told late", quick: true, by: "told late", edits: []edit{{"renew.go",
 		"func (m *Manager) expire(h *hold) {\n\te := h.entry\n", "func (m *Manager) expire(h *hold) {\n\tif BUG {\n\t\ttime.Sleep(400 * time.Millisecond)\n\t}\n\te := h.entry\n"}}},
 
 	// Tokens.
-	{name: "token not increased", quick: true, edits: []edit{{"scripts/prelude/fence.lua",
+	{name: "token not increased", quick: true, by: "token", edits: []edit{{"scripts/prelude/fence.lua",
 		"local token = redis.pcall('incrby', counter, count)", "local token = redis.pcall('incrby', counter, redis.call('exists', counter) == 1 and 0 or count)"},
 		{"scripts/prelude/fence.lua", "local behind = type(token) == 'number' and seen + count - token or 0", "local behind = 0"}}},
 	{name: "tokens of readers not increased", edits: []edit{{"scripts/rw_acquire.lua",
@@ -82,7 +83,7 @@ var mutants = []mutant{
 		"e.m.stats.reentered.Add(1)", "e.m.stats.reentered.Add(1)\n\tif BUG && h.cfg.fencing {\n\t\th.token++\n\t}"}}},
 
 	// Waking.
-	{name: "messages not sent", quick: true, edits: []edit{{"scripts/prelude/lock.lua",
+	{name: "messages not sent", quick: true, by: "unheard|lost wake-up", edits: []edit{{"scripts/prelude/lock.lua",
 		"redis.pcall('publish', inbox, message)\n          told = 0", "told = 0"}}},
 	{name: "grants not told, and poll disabled", edits: []edit{{"scripts/prelude/lock.lua",
 		"redis.pcall('publish', inbox, message)\n          told = 0", "told = 0"}, {"entry.go",
@@ -103,19 +104,19 @@ var mutants = []mutant{
 		"if w := e.waiters.Front(); w != nil && !w.Value.queued {\n\t\te.ask = true", "if w := e.waiters.Front(); w != nil && !w.Value.queued {\n\t\te.ask = !BUG"}}},
 
 	// Cleaning up.
-	{name: "cancel without clean-up", quick: true, edits: []edit{{"bid.go",
+	{name: "cancel without clean-up", quick: true, by: "forsaken place|forsaken hold", edits: []edit{{"bid.go",
 		"queued := e.endBidLocked(c)\n\tc.phase = over\n\tswitch {\n", "queued := e.endBidLocked(c)\n\tc.phase = over\n\tswitch {\n\tcase BUG:\n"}}},
 	{name: "who leaves keeps its place", edits: []edit{{"bid.go",
 		"case !c.stray() && !queued:", "case !c.stray() && (!queued || BUG):"}}},
 	{name: "a request on its way is forgotten", edits: []edit{{"bid.go",
 		"if granted {\n\t\te.endBidLocked(c)\n\t\tc.phase = over\n\t\te.startReleaseLocked(c, false, nil)", "if granted {\n\t\te.endBidLocked(c)\n\t\tc.phase = over\n\t\tif !BUG {\n\t\t\te.startReleaseLocked(c, false, nil)\n\t\t}"}}},
-	{name: "Unlock forgets to release", quick: true, edits: []edit{{"unlock.go",
+	{name: "Unlock forgets to release", quick: true, by: "forsaken hold|unheard|lost wake-up", edits: []edit{{"unlock.go",
 		"case last:\n\t\tr = e.passLocked(h, now, trace)", "case last && BUG && h.number%4 == 0:\n\tcase last:\n\t\tr = e.passLocked(h, now, trace)"}}},
 	{name: "Close leaves the lock", edits: []edit{{"loss.go",
 		"all := e.endHoldLocked(h, ErrClosed)\n", "all := e.endHoldLocked(h, ErrClosed)\n\tif BUG {\n\t\treturn func() { announceAll(all) }\n\t}\n"}}},
 	{name: "a keep makes a place", edits: []edit{{"scripts/keep.lua",
 		"local there = some and listed(queue, deadlines, ids)", "local there = some and listed(queue, deadlines, ids)\nfor i, id in ipairs(ids) do if not times[i] then redis.call('rpush', queue, id) times[i] = '0' end end"}}},
-	{name: "release leaves a key", quick: true, edits: []edit{{"scripts/lock_release.lua",
+	{name: "release leaves a key", quick: true, by: "left behind", edits: []edit{{"scripts/lock_release.lua",
 		"local removed = try(", "try('set', lock .. ':left', 1, 'px', 600000)\nlocal removed = try("}}},
 	{name: "a lock that WithMaxHold has ended is left", shape: OneServer, edits: []edit{{"unlock.go",
 		"if h.drop(l) && h.owed {", "if h.drop(l) && h.owed && !BUG {"}}},
@@ -125,7 +126,7 @@ var mutants = []mutant{
 	// Answers.
 	{name: "Unlock of a lost lease is nil", edits: []edit{{"unlock.go",
 		"u.err = l.err\n\t\tl.settleLocked()", "u.err = l.err\n\t\tif BUG {\n\t\t\tu.err = nil\n\t\t}\n\t\tl.settleLocked()"}}},
-	{name: "TryLock refuses without asking", quick: true, edits: []edit{{"try.go",
+	{name: "TryLock refuses without asking", quick: true, by: "false refusal", edits: []edit{{"try.go",
 		"func (e *entry) tryLocked(w *waiter) {\n", "func (e *entry) tryLocked(w *waiter) {\n\tif BUG && w.Value.once {\n\t\te.refuseLocked(e.tries+1, ErrNotAcquired, nil)\n\t\treturn\n\t}\n"}}},
 	{name: "a lost reply of a release is a loss", shape: OneServer, edits: []edit{{"release.go",
 		"if !r.lapsed && (r.unclear || r.sent > 0 || !validity.Valid(time.Now(), r.hold.deadline)) {", "if !BUG && !r.lapsed && (r.unclear || r.sent > 0 || !validity.Valid(time.Now(), r.hold.deadline)) {"}}},
@@ -133,7 +134,7 @@ var mutants = []mutant{
 		"func (r *release) giveUpWaitingLocked(cause error) {\n", "func (r *release) giveUpWaitingLocked(cause error) {\n\tif BUG {\n\t\treturn\n\t}\n"}}},
 
 	// Order.
-	{name: "queue served from its end", quick: true, edits: []edit{{"scripts/lock_release.lua",
+	{name: "queue served from its end", quick: true, by: "order|queue", edits: []edit{{"scripts/lock_release.lua",
 		"local next = try('lindex', queue, '0')\nif", "local next = try('lindex', queue, '-1')\nif"},
 		{"scripts/prelude/lock.lua", "redis.call('lpop', queue)\n      redis.call('zrem', deadlines, id)", "redis.call('lrem', queue, '0', id)\n      redis.call('zrem', deadlines, id)"}}},
 	{name: "a dropped waiter returns to the tail", shape: OneServer, edits: []edit{{"scripts/prelude/stand.lua",

@@ -99,6 +99,10 @@ var safe = append([]fault{
 		n.s.stopLocked()
 		n.later(func() { n.s.startLocked(true) })
 	}},
+	{"clock set back", func(n *nemesis) { // leases in Redis, and places, last for longer
+		n.s.troubleLocked(n.f.For)
+		n.s.back.Add(int64(n.f.For / 2))
+	}},
 	{"lose request, hole", func(n *nemesis) { n.lose(true, "hole") }},
 	{"lose reply, hole", func(n *nemesis) { n.lose(false, "hole") }},
 	{"out of memory", func(n *nemesis) { n.refuses((*vredis.Server).SetOOM) }},

@@ -14,13 +14,22 @@ func (j *judge) beforeLocked(c call, touched []*unit) {
 		case strings.HasPrefix(c.script, "renew"):
 			u.dirty = true
 			u.loadLocked()
-		case c.script == "join" && strings.HasPrefix(c.args[0], "-"):
+		case c.script == "join":
 			for _, tail := range c.args[2:] {
-				u.line.returns(c.args[1] + tail)
+				u.asks(c.args[1]+tail, c.args[0])
 			}
-		case strings.HasSuffix(c.script, "_acquire") && len(c.args) > 2 && strings.HasPrefix(c.args[2], "-"):
-			u.line.returns(c.args[0])
+		case strings.HasSuffix(c.script, "_acquire") && len(c.args) > 2:
+			u.asks(c.args[0], c.args[2])
 		}
+	}
+}
+
+// asks is called when an id asks for a place, for as long as patience says: one that is negative is of an id that has had one.
+func (u *unit) asks(id, patience string) {
+	if strings.HasPrefix(patience, "-") {
+		u.line.returns(id)
+	} else {
+		u.arrives(id)
 	}
 }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/vredis"
@@ -21,6 +22,7 @@ type server struct {
 	refusals map[string]int // faults under which it refuses requests
 	trouble  time.Duration  // until then something can be wrong that has to do with it
 	units    []*unit        // the locks on it that judges look at
+	back     atomic.Int64   // how far its clock has been set back, nanoseconds; its Redis reads it without the mutex
 }
 
 func newServer(w *World, n int) *server {
@@ -29,7 +31,7 @@ func newServer(w *World, n int) *server {
 	drift := w.plan.Drift * float64(1-2*(n%2))
 	s.redis = vredis.New(vredis.Options{Addr: s.addr, Now: func() time.Time {
 		passed := time.Since(began)
-		return began.Add(passed + time.Duration(float64(passed)*drift) + time.Duration(n)*time.Minute)
+		return began.Add(passed + time.Duration(float64(passed)*drift) + time.Duration(n)*time.Minute - time.Duration(s.back.Load()))
 	}})
 	if w.plan.Options.Replicas > 0 {
 		s.ackedLocked(2)

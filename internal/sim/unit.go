@@ -201,6 +201,7 @@ func (u *unit) loseLocked() {
 	u.lost = u.w.now()
 	clear(u.gone)
 	u.line = line{}
+	u.writer, u.reader = 0, 0
 	u.excused = u.w.now() + u.w.plan.lossSpan()
 	u.dirty = true
 }

@@ -4,7 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +19,7 @@ var (
 	seedsFlag  = flag.Int("seeds", 0, "how many seeds; 0: some for each shape, or one if -seed is given")
 	shapeFlag  = flag.String("shape", "", "the shape of all worlds; empty: that of the seed")
 	forFlag    = flag.Duration("for", 0, "seeds are tried for so long")
+	rulesFlag  = flag.String("rules", "", "a world is red only by the judges whose names this matches")
 	stopFlag   = flag.Bool("stop", false, "stop at the first red world")
 	shrinkFlag = flag.Bool("shrink", false, "look for a smaller plan that is red in the same way")
 	planFlag   = flag.String("plan", "", "a file with a plan, for TestPlan")
@@ -67,6 +70,7 @@ type tally struct {
 // one runs a world. It reports whether it is green.
 func (a *tally) one(t *testing.T, n int, plan *Plan) bool {
 	r := inBubble(t, plan)
+	r.Found = slices.DeleteFunc(r.Found, func(v Violation) bool { return !regexp.MustCompile(*rulesFlag).MatchString(v.Rule) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.worlds++

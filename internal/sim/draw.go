@@ -71,12 +71,15 @@ func (d *draft) locks() {
 		{Name: "rw", Kind: RW, Lease: 2 * time.Second, Fencing: true},
 		{Name: "rw", Kind: RW},
 		{Name: "rw", Kind: RW, Lease: 800 * time.Millisecond, Fixed: true},
+		{Name: "rw", Kind: RW, Lease: 500 * time.Millisecond, MaxHold: 700 * time.Millisecond},
+		{Name: "fair", Kind: Fair, Lease: 800 * time.Millisecond, Fixed: true},
+		{Name: "fair", Kind: Fair, Lease: 500 * time.Millisecond, MaxHold: 700 * time.Millisecond},
 		{Name: "fixed", Kind: Mutex, Lease: 800 * time.Millisecond, Fixed: true},
 		{Name: "mutex", Kind: Mutex, Lease: 500 * time.Millisecond, MaxHold: 700 * time.Millisecond},
 	}
 	switch {
 	case d.Shape == BesideJava:
-		all = []Lock{all[0], all[0], all[1], all[7]}
+		all = []Lock{all[0], all[0], all[1], all[10]}
 	case d.IntN(2) == 0: // those of one name, by different options
 		name := one(d, "mutex", "fair", "rw", "rw")
 		all = slices.DeleteFunc(all, func(l Lock) bool { return l.Name != name })

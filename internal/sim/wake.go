@@ -116,7 +116,7 @@ func (j *judge) placesLocked(u *unit) {
 			continue
 		}
 		seen[id] = true
-		if u.lost >= 0 && u.w.now() < u.lost+u.w.plan.Options.Patience+u.w.plan.lossSpan() {
+		if u.displaced() {
 			continue // what was given up may have come back with the data
 		}
 		if _, known := u.since["stands "+id]; !known {
@@ -132,6 +132,12 @@ func (j *judge) placesLocked(u *unit) {
 	}
 	u.forget("place ", seen)
 	u.forget("stands ", seen)
+}
+
+// displaced reports whether a loss of data may still show in the queue: places have come back, or are gone, which their processes find when they
+// keep them, at the latest when their patience is over.
+func (u *unit) displaced() bool {
+	return u.lost >= 0 && u.w.now() < u.lost+u.w.plan.Options.Patience+u.w.plan.lossSpan()
 }
 
 // wakeLocked finds callers that wait for a lock that is free.
@@ -171,7 +177,7 @@ func (u *unit) freeLocked(x *wait) (free, calm bool, from time.Duration) {
 	if u.s != nil {
 		// A waiter whose process hears nothing is passed over; the pauses between two attempts to subscribe last up to a second.
 		hears := x.p.hearsLocked(u.s)
-		calm = x.p.calmLocked(u.s) && (hears >= 0 || x.p.deafened == 0 || u.w.now() > x.p.deafened+3*time.Second)
+		calm = x.p.calmLocked(u.s) && !u.displaced() && (hears >= 0 || x.p.deafened == 0 || u.w.now() > x.p.deafened+3*time.Second)
 		return !u.held() && x.p.healthyLocked(u.s), calm, max(x.since, u.s.trouble, hears)
 	}
 	// Of a Redlock it is free if no candidate has it, and a majority can be asked.

@@ -9,11 +9,14 @@ func missing(call, what string) error { return &OptionError{call, nil, call + ":
 
 // checkCall refuses a call of a lock's method: h is nil, or of no manager, or ctx is nil.
 func checkCall(ctx context.Context, call string, h *handle) error {
-	if ctx != nil && h != nil && h.named != nil && h.m != nil {
+	if ctx != nil && h.made() {
 		return nil
 	}
 	return badCall(ctx, call, h)
 }
+
+// made reports whether a Manager has made the lock: it is not nil, nor a zero value, nor of a nil Manager.
+func (h *handle) made() bool { return h != nil && h.named != nil && h.m != nil }
 
 func badCall(ctx context.Context, call string, h *handle) error {
 	switch {
@@ -47,14 +50,6 @@ func (m *Manager) check(ctx context.Context, call string) error {
 		return missing(call, "context")
 	}
 	return nil
-}
-
-// lock is acquire for a caller outside the package.
-func (h *handle) lock(ctx context.Context, call string, once bool) (*Lease, error) {
-	if err := checkCall(ctx, call, h); err != nil {
-		return nil, err
-	}
-	return h.acquire(ctx, once)
 }
 
 // lockAsync is acquireAsync for a caller outside the package.

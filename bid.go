@@ -8,13 +8,13 @@ import (
 
 // bid is what Redis has been asked for on behalf of a waiter. It is guarded by entry.mu.
 type bid struct {
-	claim    *hold        // nil: nothing yet; claim.waiter is the waiter
-	current  *try         // whose verdict is awaited; nil: none, or it is overdue
-	queued   bool         // the claim stands in the lock's queue in Redis
-	lost     bool         // fair: it did, and has lost its place, as Redis says; it returns
-	foreign  bool         // fair: one of Redisson's held the lock or stood before it
-	notice   *wire.Notice // a grant, told while a request is under way; nil: none
-	stranded time.Time    // when the latest request began, if its connection turned out to be dead; zero: it did not
+	claim    *hold         // nil: nothing yet; claim.waiter is the waiter
+	current  *try          // whose verdict is awaited; nil: none, or it is overdue
+	queued   bool          // the claim stands in the lock's queue in Redis
+	lost     bool          // fair: it did, and has lost its place, as Redis says; it returns
+	foreign  bool          // fair: one of Redisson's held the lock or stood before it
+	notice   *wire.Notice  // a grant, told while a request is under way; nil: none
+	stranded time.Duration // when the latest request began, after Manager.epoch, if its connection turned out to be dead; 0: it did not
 	// A reading of the server's clock, milliseconds, and a time before that reading.
 	clock  int64
 	before time.Time

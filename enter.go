@@ -71,17 +71,20 @@ func (n *named) wireKeys() *wire.Keys {
 	return keys
 }
 
-// acquire is Lock or, if once, TryLock.
-func (h *handle) acquire(ctx context.Context, once bool) (*Lease, error) {
-	return h.observed(ctx, once, !part)
+// lock is a method of a lock: Lock or, if once, TryLock.
+func (h *handle) lock(ctx context.Context, call string, once bool) (*Lease, error) {
+	return h.acquire(ctx, call, once, !part)
 }
 
-// acquirePart is acquire of one of several locks.
+// acquirePart is lock of one of several locks.
 func (h *handle) acquirePart(ctx context.Context, once bool) (*Lease, error) {
-	return h.observed(ctx, once, part)
+	return h.acquire(ctx, "Lock", once, part)
 }
 
-func (h *handle) observed(ctx context.Context, once, isPart bool) (*Lease, error) {
+func (h *handle) acquire(ctx context.Context, call string, once, isPart bool) (*Lease, error) {
+	if ctx == nil || !h.made() {
+		return nil, badCall(ctx, call, h)
+	}
 	_, op := h.m.telemetry.acquire(ctx, h, isPart)
 	lease, err := h.obtain(ctx, request{once: once, trace: op.trace()})
 	op.acquired(lease, err)
@@ -122,8 +125,10 @@ func (h *handle) enter(ctx context.Context, r request) (*Lease, *waiter, *entry,
 	if ctx.Err() != nil {
 		return nil, nil, nil, newLockError(ErrNotAcquired, h.name, contextCauses(ctx)...)
 	}
-	if lease, err := h.reenter(ctx); lease != nil || err != nil {
-		return lease, nil, nil, err
+	if carriesLeases(ctx) {
+		if lease, err := h.reenter(ctx); lease != nil || err != nil {
+			return lease, nil, nil, err
+		}
 	}
 	r.h = h
 	e, err := h.lockEntry()

@@ -153,7 +153,8 @@ func (l *Lease) endGroupLocked(err error) ended {
 
 // settle gives back what a lease that ended early may still have in Redis.
 func (l *Lease) settle() {
-	u := l.beginUnlock(time.Now(), nil)
+	u := unlocking{lease: l}
+	u.begin(time.Now(), nil)
 	_ = u.wait()
 }
 
@@ -299,7 +300,8 @@ func (g *group) unlock(ctx context.Context, l *Lease) error {
 // beginPart begins the Unlock of one of several locks. What it returns waits for the answer.
 func (l *Lease) beginPart(ctx context.Context, at time.Time) func() error {
 	_, op := l.hold.entry.m.telemetry.release(ctx, l, part)
-	u := l.beginUnlock(at, op.trace())
+	u := unlocking{lease: l}
+	u.begin(at, op.trace())
 	return func() error {
 		err := u.wait()
 		op.released(err)

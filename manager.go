@@ -168,17 +168,17 @@ type registry map[string]*entry
 // entry returns the entry of a lock, a new one if there is none.
 func (m *Manager) entry(n *named) (*entry, error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return nil, newLockError(ErrClosed, n.name)
-	}
-	e := m.entries[n.family][n.mapped]
-	if e == nil {
+	e, closed := m.entries[n.family][n.mapped], m.closed
+	if e == nil && !closed {
 		e = &entry{m: m, keys: n.wireKeys(), name: n.name, kind: n.family}
 		if n.family == fairKind {
 			e.places = new(places)
 		}
 		m.entries[n.family][n.mapped] = e
+	}
+	m.mu.Unlock()
+	if closed {
+		return nil, newLockError(ErrClosed, n.name)
 	}
 	n.entry.Store(e)
 	return e, nil

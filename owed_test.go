@@ -68,7 +68,7 @@ func TestOwed_OfALeaseThatNobodyGets(t *testing.T) {
 	}
 	whole := newGroupLease(&l.whole, len(l.locks))
 	for _, h := range l.locks {
-		p, err := h.acquire(t.Context(), false)
+		p, err := h.lock(t.Context(), "Lock", false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,12 +61,9 @@ func (l *Lease) heldOn(e *entry) *Lease {
 // if its timers have not run yet.
 func (l *Lease) heldLocked(now time.Time) bool { return l.err == nil && now.Before(l.deadlineLocked()) }
 
-// reenter returns one more lease of a lock that ctx carries a lease of. It returns nil, and no
-// error, if ctx carries none, and an error if the caller would wait for itself.
+// reenter returns one more lease of a lock that ctx, which carries leases, carries one of. It returns nil, and
+// no error, if they are all of other locks, and an error if the caller would wait for itself.
 func (h *handle) reenter(ctx context.Context) (*Lease, error) {
-	if !carriesLeases(ctx) {
-		return nil, nil
-	}
 	if h.heldAsTheOtherKind(ctx) {
 		return nil, newLockError(ErrWouldDeadlock, h.name, errBothKinds)
 	}
@@ -75,14 +72,23 @@ func (h *handle) reenter(ctx context.Context) (*Lease, error) {
 		if outer == nil {
 			return nil, nil
 		}
-		e := outer.hold.entry
-		e.mu.Lock()
-		if outer.heldLocked(time.Now()) {
-			defer e.mu.Unlock()
-			return e.reenterLocked(outer.hold, h)
+		if lease, held, err := h.joinHold(outer); held {
+			return lease, err
 		}
-		e.mu.Unlock() // it has ended since: ctx may carry one further out
+		// It has ended since: ctx may carry one further out.
 	}
+}
+
+// joinHold puts one more lease on the hold of outer. It reports false if outer is not held.
+func (h *handle) joinHold(outer *Lease) (lease *Lease, held bool, err error) {
+	e := outer.hold.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !outer.heldLocked(time.Now()) {
+		return nil, false, nil
+	}
+	lease, err = e.reenterLocked(outer.hold, h)
+	return lease, true, err
 }
 
 // wouldDeadlock returns an error if a caller under ctx would wait for itself.

@@ -31,7 +31,7 @@ func (t *try) strandedLocked() {
 		return
 	}
 	t.hold.entry.m.stats.troubles.Add(1)
-	w.Value.stranded = t.began
+	w.Value.stranded = t.began.Sub(t.hold.entry.m.epoch)
 	t.abandonLocked()
 }
 

@@ -68,8 +68,8 @@ func (e *entry) newTryLocked(w *waiter) *try {
 	}
 	e.tries++
 	t := &try{hold: c, n: e.tries, stands: !r.once, deaf: !e.m.inbox.live(), heard: e.m.inbox.sessions.Load(), sent: time.Now()}
-	if t.began = t.sent; !r.stranded.IsZero() {
-		t.began, r.stranded = r.stranded, time.Time{}
+	if t.began = t.sent; r.stranded != 0 {
+		t.began, r.stranded = e.m.epoch.Add(r.stranded), 0
 	}
 	c.unanswered++
 	e.askedLocked(t.sent)

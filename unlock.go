@@ -43,7 +43,8 @@ func (l *Lease) giveUp(ctx context.Context, op *operation) error {
 	if l.group != nil {
 		return l.group.unlock(ctx, l)
 	}
-	u := l.beginUnlock(time.Now(), op.trace())
+	u := unlocking{lease: l}
+	u.begin(time.Now(), op.trace())
 	return u.wait()
 }
 
@@ -55,7 +56,7 @@ func (l *Lease) manager() *Manager {
 	return l.hold.entry.m
 }
 
-// unlocking is an Unlock that has begun.
+// unlocking is an Unlock.
 type unlocking struct {
 	lease *Lease
 	r     *release      // begun; nil: none
@@ -64,25 +65,17 @@ type unlocking struct {
 	err   error         // the answer where there is no release
 }
 
-// beginUnlock gives up a lease, which is valid if it was at the time at, when Unlock was called, and has not
+// begin gives up the lease, which is valid if it was at the time at, when Unlock was called, and has not
 // been ended since. It does not wait.
-func (l *Lease) beginUnlock(at time.Time, trace context.Context) unlocking {
-	e, h := l.hold.entry, l.hold
-	u := unlocking{lease: l}
+func (u *unlocking) begin(at time.Time, trace context.Context) {
+	l := u.lease
+	e := l.hold.entry
 	e.mu.Lock()
-	if l.err == nil && !at.Before(l.deadlineLocked()) {
-		defer e.oversleptLocked(h)()
-	}
-	switch {
-	case l.err == ErrReleased:
-		u.againLocked()
+	if l.err != nil || !at.Before(l.deadlineLocked()) {
+		announce := u.endedLocked()
 		e.mu.Unlock()
-		return u
-	case l.err != nil:
-		u.err = l.err
-		l.settleLocked()
-		e.mu.Unlock()
-		return u
+		announce()
+		return
 	}
 	gone := l.endLocked(ErrReleased)
 	l.release = l.leaveLocked(at, trace)
@@ -96,7 +89,23 @@ func (l *Lease) beginUnlock(at time.Time, trace context.Context) unlocking {
 	e.mu.Unlock()
 	gone.announce()
 	e.m.stats.released.Add(1)
-	return u
+}
+
+// endedLocked is for an Unlock of a lease that has ended: by an Unlock before this one, or early. The caller calls
+// the result after unlocking.
+func (u *unlocking) endedLocked() (announce func()) {
+	l := u.lease
+	announce = func() {}
+	if l.err == nil {
+		announce = l.hold.entry.oversleptLocked(l.hold)
+	}
+	if l.err == ErrReleased {
+		u.againLocked()
+	} else {
+		u.err = l.err
+		l.settleLocked()
+	}
+	return announce
 }
 
 // wait returns the answer of the Unlock.

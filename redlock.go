@@ -63,7 +63,7 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 			return nil, &OptionError{"NewRedlock", h.name, "two members of one Manager are not independent"}
 		}
 		if (h.kind == readKind) != (all[0].kind == readKind) {
-			return nil, &OptionError{"NewRedlock", h.name, "read sides beside other locks: majorities that only share readers exclude nobody"}
+			return nil, &OptionError{"NewRedlock", h.name, "read sides beside other locks: majorities that only share readers do not exclude each other"}
 		}
 		seen[h.m] = true
 	}

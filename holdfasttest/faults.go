@@ -57,7 +57,7 @@ func (s *Server) Lose(name string) {
 		s.fatalf("Lose: %v", err)
 	}
 	if !info.Held {
-		s.fatalf("Lose: nobody holds %q; held are %q", name, s.Held())
+		s.fatalf("Lose: no Manager holds %q; held are %q", name, s.Held())
 	}
 	s.mu.Lock()
 	managers := s.managers

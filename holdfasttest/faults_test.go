@@ -104,7 +104,7 @@ func TestLose_FailsWhereNothingIsHeld(t *testing.T) {
 		s.Hold(s.NewManager().Mutex("jobs"))
 		s.Lose("job")
 	})
-	wantFailure(t, failed, `holdfasttest: Lose: nobody holds "job"; held are ["jobs"]`)
+	wantFailure(t, failed, `holdfasttest: Lose: no Manager holds "job"; held are ["jobs"]`)
 	failed = failure(func(tb *recorder) {
 		s := holdfasttest.NewServer(tb)
 		s.Hold(s.NewManager().Mutex("job"))

@@ -139,7 +139,7 @@ func TestStart_PanicsWhereATestFails(t *testing.T) {
 	s := holdfasttest.Start()
 	defer s.Close()
 	defer func() {
-		if got := recover(); got != `holdfasttest: Lose: nobody holds "x"; held are []` {
+		if got := recover(); got != `holdfasttest: Lose: no Manager holds "x"; held are []` {
 			t.Errorf("panic %v", got)
 		}
 	}()

@@ -62,7 +62,7 @@ func gateway(ctx context.Context, w *example.Worker) error {
 		switch {
 		case errors.Is(err, errBusy):
 			http.Error(rw, err.Error(), http.StatusTooManyRequests)
-		case errors.Is(err, holdfast.ErrUnavailable): // nobody knows: refuse
+		case errors.Is(err, holdfast.ErrUnavailable): // the state is unknown: refuse
 			http.Error(rw, "try later", http.StatusServiceUnavailable)
 		case err != nil:
 			http.Error(rw, err.Error(), http.StatusInternalServerError)

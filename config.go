@@ -88,10 +88,10 @@ func (c *lockConfig) check() error {
 		return c.err
 	}
 	if c.maxHold != 0 && c.maxHold < c.ttl {
-		return &OptionError{"WithMaxHold", c.maxHold, fmt.Sprintf("shorter than the lease of %v", c.ttl)}
+		return &OptionError{"WithMaxHold", c.maxHold, fmt.Sprintf("must not be shorter than the lease of %v", c.ttl)}
 	}
 	if c.acks != nil && c.acks.Timeout > c.ttl/2 {
-		return &OptionError{"WithReplicas", c.acks.Timeout, fmt.Sprintf("more than half of the lease of %v", c.ttl)}
+		return &OptionError{"WithReplicas", c.acks.Timeout, fmt.Sprintf("must not be more than half of the lease of %v", c.ttl)}
 	}
 	return nil
 }
@@ -114,12 +114,12 @@ func (c *config) settle(servers deployment) error {
 		return err
 	}
 	if a := c.lock.acks; a != nil && servers.readTimeout > 0 && a.Timeout >= servers.readTimeout {
-		return &OptionError{"WithReplicas", a.Timeout, fmt.Sprintf("not below the client's ReadTimeout of %v", servers.readTimeout)}
+		return &OptionError{"WithReplicas", a.Timeout, fmt.Sprintf("must be below the client's ReadTimeout of %v", servers.readTimeout)}
 	}
 	switch {
 	case servers.sharded:
 	case c.publish == PublishSharded:
-		return &OptionError{"WithPublishMode", c.publish, "Redisson has sharded messages only with a cluster's client, and so has Holdfast"}
+		return &OptionError{"WithPublishMode", c.publish, "sharded messages need a *redis.ClusterClient of a cluster"}
 	default:
 		c.publish = PublishClassic
 	}

@@ -2,16 +2,18 @@ package holdfast
 
 import "context"
 
-// Context returns a context derived from parent that carries the lease: a Lock of the same
-// lock under it re-enters while the lease is held. Other locks are not affected. It is
-// cancelled when the lease ends, with the cause that Err then returns; and with parent, whose
-// deadline it has: do not pass a context that was made to bound the wait for the lock.
+// Context returns a context derived from parent that carries the lease: a Lock of the same lock
+// under it re-enters while the lease is held. Other locks are not affected.
 //
-// It panics with an *OptionError if parent is nil.
+// The context is cancelled when the lease ends, and [context.Cause] then returns [Lease.Err]. It is
+// also cancelled when parent is. Do not pass the context that bounded the wait for the lock: its
+// deadline would bound the work too.
 //
-// A context that nobody uses any more is garbage-collected. Parents that share a Done channel,
-// as a context and those that only add values to it do, count as one: the lease keeps the first
-// of them, a few hundred bytes, until that parent or the lease ends.
+// Context panics with an *[OptionError] if parent is nil.
+//
+// A context that is not used any more is garbage-collected. Parents that share a Done channel, such
+// as a context and those that only add values to it, count as one: the lease keeps the first of
+// them, a few hundred bytes, until that parent or the lease ends.
 func (l *Lease) Context(parent context.Context) context.Context {
 	if parent == nil {
 		panic(missing("Lease.Context", "parent"))

@@ -7,77 +7,76 @@ import (
 	"strings"
 )
 
-// One fact, one error. Every error of this package matches at least one of these
-// with errors.Is; compare with errors.Is only, they are mostly wrapped.
+// Errors of this package. Each error matches at least one of these with errors.Is. Compare with
+// errors.Is, because they are usually wrapped.
 var (
-	// ErrNotAcquired: another owner holds the lock (TryLock), or ctx ended before the lock
-	// was granted. In the second case the context's cause is joined, so that errors.Is with
-	// context.Canceled or DeadlineExceeded tells the two apart; if ctx had ended before the
-	// call, Redis was not asked at all. Nothing stays behind that could be in anybody's way:
-	// no lock, no place in a queue, no subscription; but the call does not wait until Redis has
-	// been told. If a request was still unanswered, that is when its answer comes, or is overdue,
-	// and then a tombstone stays in Redis for a minute and refuses late copies of it.
+	// ErrNotAcquired: another owner holds the lock (TryLock), or ctx ended before the lock was
+	// granted. In the second case the error also wraps the context's cause, so errors.Is with
+	// context.Canceled or DeadlineExceeded tells the two apart. If ctx had ended before the call,
+	// nothing was sent.
+	//
+	// A failed call leaves no lock, queue entry or subscription behind. Clean-up may finish after the
+	// call has returned. If a request was never answered, a tombstone key stays in Redis for a minute,
+	// so that a late copy of the request has no effect.
 	ErrNotAcquired = errors.New("holdfast: lock not acquired")
 
-	// ErrLeaseLost: the lease ended without its holder's doing. A *LostError says why.
+	// ErrLeaseLost: the lease ended before its Unlock. A *LostError has the reason.
 	ErrLeaseLost = errors.New("holdfast: lease lost")
 
-	// ErrMaxHold: the lease was ended by WithMaxHold.
+	// ErrMaxHold: WithMaxHold ended the lease.
 	ErrMaxHold = errors.New("holdfast: maximum hold time reached")
 
-	// ErrReleased is what Lease.Err says after Unlock, and the cause of the lease's
-	// contexts then. No call returns it, but one that waits under such a context names it as
-	// the cause.
+	// ErrReleased: the lease was unlocked. Lease.Err returns it, and it is the cause of the lease's
+	// contexts. The error of a call that waited under such a context wraps it as the cause.
 	ErrReleased = errors.New("holdfast: lease released")
 
-	// ErrNotHeld: Unlock after one that succeeded, or Extend after any.
+	// ErrNotHeld: the lease was already unlocked.
 	ErrNotHeld = errors.New("holdfast: lease already released")
 
-	// ErrNotReleased: Do has called its function, and Redis has not confirmed the release, see
-	// *ReleaseError. The lock is freed in the background, or by its TTL.
-	ErrNotReleased = errors.New("holdfast: lock not known to be released")
+	// ErrNotReleased: Do has called its function, and Redis has not confirmed the release. A
+	// *ReleaseError has the cause. The lock is released in the background, or expires with its TTL.
+	ErrNotReleased = errors.New("holdfast: release not confirmed")
 
-	// ErrClosed: the manager is closed.
+	// ErrClosed: the Manager is closed.
 	ErrClosed = errors.New("holdfast: manager closed")
 
-	// ErrWouldDeadlock: the call would wait for a lease that its own context descends from.
+	// ErrWouldDeadlock: the call would wait for a lease that its own context carries.
 	ErrWouldDeadlock = errors.New("holdfast: would deadlock")
 
-	// ErrWrongKind: the lock's key holds something other than a lock of this kind, or one of the
-	// keys derived from its name (queue, tombstones, fencing counter) something else than that.
-	// The error names the key and what it holds. A fencing counter is also one if it holds no
-	// number, or one that is not below 2^53. The lock was not touched.
-	ErrWrongKind = errors.New("holdfast: key holds something of another kind")
+	// ErrWrongKind: the lock's key holds something other than a lock of this kind, or a key derived
+	// from its name (queue, tombstones, fencing counter) holds something else. The error names the key
+	// and what it holds. A fencing counter must hold a number below 2^53. The lock was not changed.
+	ErrWrongKind = errors.New("holdfast: key is of another kind")
 
 	// ErrInvalidName: no lock can have this name. Nothing was sent.
 	ErrInvalidName = errors.New("holdfast: invalid lock name")
 
-	// ErrInvalidOption: an option's value makes no sense, or an argument or the lock is nil, see *OptionError. Nothing
-	// was sent.
+	// ErrInvalidOption: an option or an argument is invalid, or an argument is nil. An *OptionError
+	// says which and why. Nothing was sent.
 	ErrInvalidOption = errors.New("holdfast: invalid option")
 
-	// ErrUnavailable: Redis could not be asked, did not answer in time or refused to
-	// act, or the client is closed; the cause is wrapped. It says nothing about who holds the lock.
+	// ErrUnavailable: Redis could not be reached, did not answer in time or refused to act, or the
+	// client is closed. The error wraps the cause. The state of the lock is unknown.
 	ErrUnavailable = errors.New("holdfast: redis unavailable")
 )
 
 // errUpgrade and errBothKinds say why a lock would deadlock.
 var (
-	errUpgrade   = errors.New("the context is that of a reader, and a writer waits for all readers")
-	errBothKinds = errors.New("the context already holds this name as the other kind of lock (Mutex or FairMutex)")
+	errUpgrade   = errors.New("a reader cannot become a writer: unlock the read side first")
+	errBothKinds = errors.New("the context holds the lock of this name as the other kind (Mutex or FairMutex)")
 )
 
 // LostReason is why a lease was lost.
 type LostReason string
 
 const (
-	// LostDeadline: no renewal was confirmed in time (or the lease is a fixed one and
-	// its time is over). The lock expires in Redis after a safety margin.
+	// LostDeadline: no renewal was confirmed in time, or a fixed lease has reached its end. The lock
+	// expires in Redis after a safety margin.
 	LostDeadline LostReason = "deadline"
-	// LostDeleted: Redis says that the lock is gone: deleted, forced free, evicted, or
-	// the data was lost.
+	// LostDeleted: the lock is gone in Redis. It was deleted, forced free or evicted, or the data was
+	// lost.
 	LostDeleted LostReason = "deleted"
-	// LostStolen: Redis says that another owner holds the lock.
+	// LostStolen: another owner holds the lock in Redis.
 	LostStolen LostReason = "stolen"
 )
 
@@ -94,12 +93,12 @@ func (e *LostError) Error() string {
 // Unwrap makes errors.Is(err, ErrLeaseLost) true.
 func (e *LostError) Unwrap() error { return ErrLeaseLost }
 
-// ReleaseError is how Do reports that Redis has not confirmed the release. It matches
-// ErrNotReleased. It does not match ErrUnavailable, which in an error of Do means that the function was
-// not called.
+// ReleaseError is the error of Do if Redis has not confirmed the release. It matches
+// ErrNotReleased. It does not match ErrUnavailable, which in an error of Do means that the function
+// was not called.
 type ReleaseError struct {
 	Name string // of the lock, as given
-	Err  error  // what Unlock returned, an ErrUnavailable
+	Err  error  // of Unlock: it matches ErrUnavailable
 }
 
 func (e *ReleaseError) Error() string {
@@ -109,10 +108,10 @@ func (e *ReleaseError) Error() string {
 // Unwrap makes errors.Is(err, ErrNotReleased) true.
 func (e *ReleaseError) Unwrap() error { return ErrNotReleased }
 
-// OptionError says which option is wrong and why. It matches ErrInvalidOption.
+// OptionError says which option is invalid and why. It matches ErrInvalidOption.
 type OptionError struct {
 	Option string // the name of its function, such as "WithLease"
-	Value  any    // nil: an argument is nil or missing, and Reason says which of which call
+	Value  any    // nil if an argument is nil or missing: Reason says which
 	Reason string
 }
 
@@ -126,12 +125,11 @@ func (e *OptionError) Error() string {
 // Unwrap makes errors.Is(err, ErrInvalidOption) true.
 func (e *OptionError) Unwrap() error { return ErrInvalidOption }
 
-// ReplicaError says why a grant was undone, see WithReplicas. It is joined to
-// ErrUnavailable.
+// ReplicaError says why a grant was undone, see WithReplicas. It is joined to ErrUnavailable.
 type ReplicaError struct {
 	Want  int
 	Acked int
-	Err   error // why the number is not known; nil: it is
+	Err   error // set if the number of acknowledgements could not be determined
 }
 
 func (e *ReplicaError) Error() string {

@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 )
 
-// A FairMutex serves everybody, in all processes, in the order of arrival.
+// A FairMutex serves the callers of all processes in the order of arrival.
 func ExampleFairMutex() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	counter := m.FairMutex("counter:1")
+	counter := locks.FairMutex("counter:1")
 
 	lease, err := counter.Lock(ctx)
 	if err != nil {
@@ -25,7 +27,6 @@ func ExampleFairMutex() {
 	var served []int
 	var wg sync.WaitGroup
 	for customer := range 3 {
-		stands := waiting(m, "counter:1")
 		wg.Go(func() {
 			lease, err := counter.Lock(ctx)
 			if err != nil {
@@ -34,7 +35,7 @@ func ExampleFairMutex() {
 			defer lease.Unlock(ctx)
 			served = append(served, customer) // alone, thanks to the lock
 		})
-		<-stands
+		server.AwaitWaiters("counter:1", customer+1)
 	}
 	lease.Unlock(ctx)
 	wg.Wait()
@@ -42,35 +43,16 @@ func ExampleFairMutex() {
 	// Output: [0 1 2]
 }
 
-// waiting returns a channel that is closed when one more stands in the queue of the
-// named lock.
-func waiting(m *holdfast.Manager, name string) <-chan struct{} {
-	length := func() int {
-		info, err := m.Inspect(context.Background(), name)
-		if err != nil {
-			log.Fatal(err)
-		}
-		return info.Waiters
-	}
-	before, stands := length(), make(chan struct{})
-	go func() {
-		for length() == before {
-			time.Sleep(time.Millisecond) // nobody tells
-		}
-		close(stands)
-	}()
-	return stands
-}
-
-// TryLock returns at once if somebody else holds the lock or waits for it.
+// TryLock returns at once if another owner holds the lock or waits for it.
 func ExampleFairMutex_TryLock() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
 
-	lease, err := m.FairMutex("counter:2").TryLock(ctx)
+	lease, err := locks.FairMutex("counter:2").TryLock(ctx)
 	fmt.Println(err)
-	_, err = m.FairMutex("counter:2").TryLock(ctx) // another owner
+	_, err = locks.FairMutex("counter:2").TryLock(ctx) // another owner
 	fmt.Println(errors.Is(err, holdfast.ErrNotAcquired))
 	lease.Unlock(ctx)
 	// Output:
@@ -79,12 +61,13 @@ func ExampleFairMutex_TryLock() {
 }
 
 func ExampleFairMutex_LockAsync() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
 
-	first := <-m.FairMutex("counter:3").LockAsync(ctx)
-	second := m.FairMutex("counter:3").LockAsync(ctx) // no goroutine waits for it
+	first := <-locks.FairMutex("counter:3").LockAsync(ctx)
+	second := locks.FairMutex("counter:3").LockAsync(ctx) // no goroutine waits for it
 	fmt.Println(first.Lease.Unlock(ctx))
 	fmt.Println((<-second).Lease.Unlock(ctx))
 	// Output:
@@ -92,32 +75,33 @@ func ExampleFairMutex_LockAsync() {
 	// <nil>
 }
 
-// Do unlocks, also after a panic, and reports if the lock was lost while the function
-// ran.
+// Do unlocks, even after a panic, and returns ErrLeaseLost if the lock was lost while the
+// function ran.
 func ExampleDo() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 
-	err := holdfast.Do(context.Background(), m.Mutex("index"), func(ctx context.Context, lease *holdfast.Lease) error {
-		m.ForceUnlock(ctx, "index") // an operator takes it away
-		<-ctx.Done()                // what works under ctx stops
+	err := holdfast.Do(context.Background(), locks.Mutex("index"), func(ctx context.Context, lease *holdfast.Lease) error {
+		locks.ForceUnlock(ctx, "index") // an operator takes it away
+		<-ctx.Done()                    // what works under ctx stops
 		return nil
 	})
 	fmt.Println(errors.Is(err, holdfast.ErrLeaseLost))
 	// Output: true
 }
 
-// A lock that nobody will give back, because its holder is known to be gone, can be
-// freed before its lease runs out.
+// A lock whose holder is known to be gone can be freed before its lease ends.
 func ExampleManager_ForceUnlock() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	if _, err := m.Mutex("stuck").Lock(ctx); err != nil {
+	if _, err := locks.Mutex("stuck").Lock(ctx); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(m.ForceUnlock(ctx, "stuck"))
-	fmt.Println(m.ForceUnlock(ctx, "stuck")) // there is nothing to free
+	fmt.Println(locks.ForceUnlock(ctx, "stuck"))
+	fmt.Println(locks.ForceUnlock(ctx, "stuck")) // there is nothing to free
 	// Output:
 	// true <nil>
 	// false <nil>
@@ -125,20 +109,21 @@ func ExampleManager_ForceUnlock() {
 
 // Stats shows what the manager does, here that re-entry costs no command.
 func ExampleManager_Stats() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	outer, err := m.Mutex("counted").Lock(ctx)
+	outer, err := locks.Mutex("counted").Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	before := m.Stats()
-	inner, err := m.Mutex("counted").Lock(outer.Context(ctx))
+	before := locks.Stats()
+	inner, err := locks.Mutex("counted").Lock(outer.Context(ctx))
 	if err != nil {
 		log.Fatal(err)
 	}
 	inner.Unlock(ctx)
-	after := m.Stats()
+	after := locks.Stats()
 	fmt.Println(after.Held, after.Reentered, after.Commands-before.Commands)
 	outer.Unlock(ctx)
 	// Output: 1 1 0
@@ -147,17 +132,18 @@ func ExampleManager_Stats() {
 // Goroutines that share the context of a lock's lease re-enter that lock. WithoutOwner makes them
 // exclude each other on it.
 func ExampleWithoutOwner() {
-	m, done := newManager()
-	defer done()
-	lease, err := m.Mutex("tree").Lock(context.Background())
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
+	lease, err := locks.Mutex("tree").Lock(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}
 	ctx := lease.Context(context.Background())
 
-	again, err := m.Mutex("tree").TryLock(ctx)
+	again, err := locks.Mutex("tree").TryLock(ctx)
 	fmt.Println(err)
-	_, err = m.Mutex("tree").TryLock(holdfast.WithoutOwner(ctx))
+	_, err = locks.Mutex("tree").TryLock(holdfast.WithoutOwner(ctx))
 	fmt.Println(errors.Is(err, holdfast.ErrNotAcquired))
 	again.Unlock(ctx)
 	lease.Unlock(ctx)
@@ -167,10 +153,11 @@ func ExampleWithoutOwner() {
 }
 
 func ExampleLease_Extend() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	lease, err := m.Mutex("upload", holdfast.WithFixedLease(time.Minute)).Lock(ctx)
+	lease, err := locks.Mutex("upload", holdfast.WithFixedLease(time.Minute)).Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -183,13 +170,14 @@ func ExampleLease_Extend() {
 	// true
 }
 
-// Valid asks nobody and costs nothing: call it before each effect. It makes the gap
+// Valid does no I/O: call it before each effect. It makes the gap
 // between looking and acting small; only a fencing token closes it.
 func ExampleLease_Valid() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	lease, err := m.Mutex("mail").Lock(ctx)
+	lease, err := locks.Mutex("mail").Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -210,10 +198,11 @@ func ExampleLease_Valid() {
 // Unlock says whether the lock was held to the end, and releases even if the context
 // has ended.
 func ExampleLease_Unlock() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx, cancel := context.WithCancel(context.Background())
-	lease, err := m.Mutex("report").Lock(ctx)
+	lease, err := locks.Mutex("report").Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

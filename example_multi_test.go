@@ -8,14 +8,16 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 )
 
 // Two callers that name the same locks in different orders cannot deadlock.
 func ExampleNewMulti() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	transfer, err := holdfast.NewMulti(m.Mutex("account:7"), m.Mutex("account:3"))
+	transfer, err := holdfast.NewMulti(locks.Mutex("account:7"), locks.Mutex("account:3"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -32,21 +34,22 @@ func ExampleNewMulti() {
 
 // All or none: if one of the locks is taken, none is held afterwards.
 func ExampleMulti_TryLock() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	taken, err := m.Mutex("seat:2").Lock(ctx)
+	taken, err := locks.Mutex("seat:2").Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	seats, err := holdfast.NewMulti(m.Mutex("seat:1"), m.Mutex("seat:2"))
+	seats, err := holdfast.NewMulti(locks.Mutex("seat:1"), locks.Mutex("seat:2"))
 	if err != nil {
 		log.Fatal(err)
 	}
 	_, err = seats.TryLock(ctx)
 	fmt.Println(errors.Is(err, holdfast.ErrNotAcquired))
 
-	one, err := m.Mutex("seat:1").TryLock(ctx)
+	one, err := locks.Mutex("seat:1").TryLock(ctx)
 	fmt.Println(err)
 	fmt.Println(one.Unlock(ctx), taken.Unlock(ctx))
 	// Output:
@@ -55,20 +58,14 @@ func ExampleMulti_TryLock() {
 	// <nil> <nil>
 }
 
-// onServer returns a manager on the i-th server. Here one plays all of them, so the names
-// on it are kept apart.
-func onServer(i int) (m *holdfast.Manager, done func()) {
-	return newManager(holdfast.WithNameMapper(func(name string) string { return fmt.Sprintf("%d:%s", i, name) }))
-}
-
 // The members have the same name, each on a server of its own.
 func ExampleNewRedlock() {
 	ctx := context.Background()
 	var members []holdfast.Locker
-	for i := range 3 {
-		m, done := onServer(i)
-		defer done()
-		members = append(members, m.Mutex("report"))
+	for range 3 {
+		server := holdfasttest.Start() // three independent servers
+		defer server.Close()
+		members = append(members, server.NewManager().Mutex("report"))
 	}
 	report, err := holdfast.NewRedlock(members...)
 	if err != nil {
@@ -89,10 +86,10 @@ func ExampleNewRedlock() {
 func ExampleRedlock_TryLock() {
 	ctx := context.Background()
 	var members []holdfast.Locker
-	for i := range 3 {
-		m, done := onServer(i)
-		defer done()
-		members = append(members, m.Mutex("report"))
+	for range 3 {
+		server := holdfasttest.Start() // three independent servers
+		defer server.Close()
+		members = append(members, server.NewManager().Mutex("report"))
 	}
 	report, err := holdfast.NewRedlock(members...)
 	if err != nil {
@@ -123,9 +120,10 @@ func ExampleRedlock_TryLock() {
 // A server without replicas acknowledges nothing: the grant is undone, and the error
 // says why.
 func ExampleWithReplicas() {
-	m, done := newManager(holdfast.WithReplicas(1, 20*time.Millisecond))
-	defer done()
-	_, err := m.Mutex("copied").TryLock(context.Background())
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager(holdfast.WithReplicas(1, 20*time.Millisecond))
+	_, err := locks.Mutex("copied").TryLock(context.Background())
 	var missing *holdfast.ReplicaError
 	if errors.Is(err, holdfast.ErrUnavailable) && errors.As(err, &missing) {
 		fmt.Println(missing.Acked, "replicas")

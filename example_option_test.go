@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 )
 
 // What New is given becomes the default of all its locks. It does no I/O.
@@ -37,10 +38,11 @@ func ExampleNew() {
 
 // The lease is how long the lock outlives a process that died; a living one renews it.
 func ExampleWithLease() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	lease, err := m.Mutex("short", holdfast.WithLease(3*time.Second)).Lock(ctx)
+	lease, err := locks.Mutex("short", holdfast.WithLease(3*time.Second)).Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -55,10 +57,11 @@ func ExampleWithLease() {
 
 // A fixed lease ends by itself.
 func ExampleWithFixedLease() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	lease, err := m.Mutex("fixed", holdfast.WithFixedLease(100*time.Millisecond)).Lock(ctx)
+	lease, err := locks.Mutex("fixed", holdfast.WithFixedLease(100*time.Millisecond)).Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -69,9 +72,10 @@ func ExampleWithFixedLease() {
 
 // A holder that hangs is alive, so its lease is renewed: WithMaxHold ends that.
 func ExampleWithMaxHold() {
-	m, done := newManager()
-	defer done()
-	job := m.Mutex("job", holdfast.WithLease(3*time.Second), holdfast.WithMaxHold(3*time.Second))
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
+	job := locks.Mutex("job", holdfast.WithLease(3*time.Second), holdfast.WithMaxHold(3*time.Second))
 
 	err := holdfast.Do(context.Background(), job, func(ctx context.Context, _ *holdfast.Lease) error {
 		<-ctx.Done() // a service that does not answer
@@ -82,12 +86,13 @@ func ExampleWithMaxHold() {
 }
 
 func ExampleWithFencing() {
-	m, done := newManager(holdfast.WithFencing())
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager(holdfast.WithFencing())
 	ctx := context.Background()
 	var last uint64
 	for range 3 {
-		lease, err := m.Mutex("fenced:tokens").Lock(ctx)
+		lease, err := locks.Mutex("fenced:tokens").Lock(ctx)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -103,17 +108,16 @@ func ExampleWithFencing() {
 
 // Names are mapped on their way to Redis and stay as they are in the program.
 func ExampleWithNameMapper() {
-	m, done := newManager(holdfast.WithNameMapper(func(name string) string { return "shop:" + name }))
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager(holdfast.WithNameMapper(func(name string) string { return "shop:" + name }))
 	ctx := context.Background()
-	lease, err := m.Mutex("stock:42").Lock(ctx)
+	lease, err := locks.Mutex("stock:42").Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer lease.Unlock(ctx)
-
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	defer client.Close()
+	client := server.Client() // to look at the keys
 	fmt.Println(lease.Name(), client.Exists(ctx, "stock:42").Val(), client.Exists(ctx, "shop:stock:42").Val())
 	// Output: stock:42 0 1
 }
@@ -121,25 +125,28 @@ func ExampleWithNameMapper() {
 // Losses and trouble with Redis are logged, nothing else.
 func ExampleWithLogger() {
 	var out bytes.Buffer
-	m, done := newManager(holdfast.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager(holdfast.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
 	ctx := context.Background()
-	lease, err := m.Mutex("taken-away").Lock(ctx)
+	lease, err := locks.Mutex("taken-away").Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	m.ForceUnlock(ctx, "taken-away")
+	locks.ForceUnlock(ctx, "taken-away")
 	<-lease.Done()
-	done()
+	locks.Close(ctx)
 	fmt.Println(strings.Count(out.String(), "taken-away"))
 	// Output: 1
 }
 
 func ExampleWithTracerProvider() {
 	spans := tracetest.NewSpanRecorder()
-	m, done := newManager(holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))))
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager(holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))))
 	ctx := context.Background()
-	lease, err := m.Mutex("traced").Lock(ctx)
+	lease, err := locks.Mutex("traced").Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -154,10 +161,11 @@ func ExampleWithTracerProvider() {
 
 func ExampleWithMeterProvider() {
 	reader := sdkmetric.NewManualReader()
-	m, done := newManager(holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager(holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
 	ctx := context.Background()
-	lease, err := m.Mutex("metered").Lock(ctx)
+	lease, err := locks.Mutex("metered").Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -169,19 +177,20 @@ func ExampleWithMeterProvider() {
 
 // The rest is seldom changed.
 func ExampleOption() {
-	m, done := newManager(
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager(
 		holdfast.WithPollInterval(250*time.Millisecond),   // a lost message costs less
 		holdfast.WithHandoffSlice(0),                      // never pass a lock on inside the process
 		holdfast.WithFairPatience(2*time.Second),          // silent waiters lose their place sooner
 		holdfast.WithPublishMode(holdfast.PublishClassic), // PUBLISH, whatever the server has
 		holdfast.WithReplicas(0, 0),                       // do not wait for replicas
 	)
-	defer done()
 	ctx := context.Background()
-	lease, err := m.Mutex("tuned").Lock(ctx)
+	lease, err := locks.Mutex("tuned").Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(lease.Unlock(ctx), m.Close(ctx))
+	fmt.Println(lease.Unlock(ctx), locks.Close(ctx))
 	// Output: <nil> <nil>
 }

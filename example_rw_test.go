@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 )
 
 func ExampleRWMutex_RLock() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	prices := m.RWMutex("prices")
+	prices := locks.RWMutex("prices")
 
 	one, err := prices.RLock(ctx)
 	if err != nil {
@@ -42,13 +44,14 @@ func ExampleRWMutex_RLock() {
 	// <nil>
 }
 
-// A writer that goes on as a reader: nobody can write between what it wrote and what it
-// reads, and other readers need not wait.
+// A writer that becomes a reader: no other writer gets in between, and other readers need
+// not wait.
 func ExampleRWMutex_downgrade() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	index := m.RWMutex("index")
+	index := locks.RWMutex("index")
 
 	write, err := index.Lock(ctx)
 	if err != nil {
@@ -74,13 +77,14 @@ func ExampleRWMutex_downgrade() {
 	// <nil> <nil>
 }
 
-// A reader that wants to write would wait for itself. It is told at once: unlock, lock
-// the write side, and look again, since somebody may have written in between.
+// A reader that wants to write would wait for itself, so Lock returns an error at once.
+// Unlock, lock the write side, and read again: another writer may have written in between.
 func ExampleRWMutex_Lock_upgrade() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	config := m.RWMutex("config")
+	config := locks.RWMutex("config")
 
 	read, err := config.RLock(ctx)
 	if err != nil {
@@ -103,12 +107,13 @@ func ExampleRWMutex_Lock_upgrade() {
 
 // RLocker makes the read side a Locker, for what takes one.
 func ExampleRWMutex_RLocker() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 
-	catalogue := m.RWMutex("catalogue")
+	catalogue := locks.RWMutex("catalogue")
 	err := holdfast.Do(ctx, catalogue.RLocker(), func(ctx context.Context, lease *holdfast.Lease) error {
 		fmt.Println("reading", lease.Name())
 		return nil
@@ -122,10 +127,11 @@ func ExampleRWMutex_RLocker() {
 // One goroutine can wait for many locks: readers come in together, and the writer after
 // them.
 func ExampleRWMutex_RLockAsync() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	rates := m.RWMutex("rates")
+	rates := locks.RWMutex("rates")
 
 	one, two := <-rates.RLockAsync(ctx), <-rates.RLockAsync(ctx)
 	write := rates.LockAsync(ctx)
@@ -138,10 +144,11 @@ func ExampleRWMutex_RLockAsync() {
 
 // LockAsync is for the write side.
 func ExampleRWMutex_LockAsync() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	limits := m.RWMutex("limits")
+	limits := locks.RWMutex("limits")
 
 	write := <-limits.LockAsync(ctx)
 	if write.Err != nil {

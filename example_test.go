@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 )
 
 func Example() {
@@ -34,27 +35,15 @@ func Example() {
 	// Output: no other process is here
 }
 
-// newManager is what a program does once, at its start.
-func newManager(opts ...holdfast.Option) (m *holdfast.Manager, done func()) {
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	m, err := holdfast.New(client, opts...)
-	if err != nil {
-		log.Fatal(err)
-	}
-	return m, func() {
-		m.Close(context.Background())
-		client.Close()
-	}
-}
-
 func ExampleMutex_Lock() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 
 	ctx := context.Background()
 	wait, cancel := context.WithTimeout(ctx, 5*time.Second) // bounds the wait, not the work
 	defer cancel()
-	lease, err := m.Mutex("report:daily").Lock(wait)
+	lease, err := locks.Mutex("report:daily").Lock(wait)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -64,42 +53,42 @@ func ExampleMutex_Lock() {
 }
 
 func ExampleMutex_TryLock() {
-	ours, done := newManager()
-	defer done()
-	theirs, done := newManager() // as if in another process
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	here, there := server.NewManager(), server.NewManager() // there is what another process has
 	ctx := context.Background()
 
-	lease, err := theirs.Mutex("user:7").Lock(ctx)
+	lease, err := there.Mutex("user:7").Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = ours.Mutex("user:7").TryLock(ctx)
+	_, err = here.Mutex("user:7").TryLock(ctx)
 	switch {
 	case errors.Is(err, holdfast.ErrNotAcquired):
-		fmt.Println("busy: somebody else handles this user")
+		fmt.Println("busy: another process handles this user")
 	case errors.Is(err, holdfast.ErrUnavailable):
-		fmt.Println("Redis is in trouble; nobody knows who holds it")
+		fmt.Println("Redis did not answer: the lock may or may not be held")
 	}
 	fmt.Println(lease.Unlock(ctx))
 	// Output:
-	// busy: somebody else handles this user
+	// busy: another process handles this user
 	// <nil>
 }
 
 // A job holds its own lock and fans out; its workers take a lock for each item. They exclude each
 // other on the items, although they all work under the context of the job's lock.
 func ExampleDo_fanOut() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	balance := 0 // of account:1, which two of the transfers are for
-	err := holdfast.Do(context.Background(), m.Mutex("job:transfers"), func(ctx context.Context, _ *holdfast.Lease) error {
+	err := holdfast.Do(context.Background(), locks.Mutex("job:transfers"), func(ctx context.Context, _ *holdfast.Lease) error {
 		g, ctx := errgroup.WithContext(ctx)
 		for _, account := range []string{"account:1", "account:2", "account:1"} {
 			g.Go(func() error {
-				return holdfast.Do(ctx, m.Mutex(account), func(context.Context, *holdfast.Lease) error {
+				return holdfast.Do(ctx, locks.Mutex(account), func(context.Context, *holdfast.Lease) error {
 					if account == "account:1" {
-						balance += 10 // only one of us is here
+						balance += 10 // no other goroutine is here
 					}
 					return nil
 				})
@@ -113,10 +102,11 @@ func ExampleDo_fanOut() {
 
 // A Lock under the context of the lock's own lease re-enters.
 func ExampleLease_Context_reentry() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	account := m.Mutex("account:1")
+	account := locks.Mutex("account:1")
 
 	outer, err := account.Lock(ctx)
 	if err != nil {
@@ -136,10 +126,11 @@ func ExampleLease_Context_reentry() {
 // The resource that the lock protects remembers the largest token and refuses smaller
 // ones, so that a holder that was paused beyond its lease can do no harm.
 func ExampleLease_Token() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	stock := m.Mutex("fenced:stock", holdfast.WithFencing())
+	stock := locks.Mutex("fenced:stock", holdfast.WithFencing())
 
 	var highest uint64
 	write := func(token uint64) error { // in SQL: UPDATE ... WHERE fence <= :token
@@ -159,7 +150,7 @@ func ExampleLease_Token() {
 		log.Fatal(err)
 	}
 	fmt.Println(write(second.Token()))
-	fmt.Println(write(first.Token())) // the paused one wakes up
+	fmt.Println(write(first.Token())) // the paused holder wakes up
 	second.Unlock(ctx)
 	// Output:
 	// <nil>
@@ -167,14 +158,15 @@ func ExampleLease_Token() {
 }
 
 func ExampleLease_Done() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	lease, err := m.Mutex("job:nightly").Lock(ctx)
+	lease, err := locks.Mutex("job:nightly").Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	m.ForceUnlock(ctx, "job:nightly") // an operator takes it away
+	locks.ForceUnlock(ctx, "job:nightly") // an operator takes it away
 
 	<-lease.Done()
 	var lost *holdfast.LostError
@@ -186,11 +178,12 @@ func ExampleLease_Done() {
 }
 
 func ExampleMutex_LockAsync() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
 
-	result := <-m.Mutex("later").LockAsync(ctx)
+	result := <-locks.Mutex("later").LockAsync(ctx)
 	if result.Err != nil {
 		log.Fatal(result.Err)
 	}
@@ -198,17 +191,20 @@ func ExampleMutex_LockAsync() {
 	// Output: <nil>
 }
 
+// A sync.Locker panics when it cannot lock, and when the lock was lost.
 func ExampleSyncLocker() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 
-	l := holdfast.SyncLocker(context.Background(), m.Mutex("counter"))
+	counter := locks.Mutex("counter")
 	n := 0
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
-			l.Lock()
-			defer l.Unlock()
+			mu := holdfast.SyncLocker(context.Background(), counter) // each goroutine has its own
+			mu.Lock()
+			defer mu.Unlock()
 			n++
 		})
 	}
@@ -218,14 +214,15 @@ func ExampleSyncLocker() {
 }
 
 func ExampleManager_Inspect() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	lease, err := m.Mutex("looked-at").Lock(ctx)
+	lease, err := locks.Mutex("looked-at").Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	info, err := m.Inspect(ctx, "looked-at")
+	info, err := locks.Inspect(ctx, "looked-at")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -235,16 +232,17 @@ func ExampleManager_Inspect() {
 }
 
 func ExampleManager_Close() {
-	m, done := newManager()
-	defer done()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
 	ctx := context.Background()
-	lease, err := m.Mutex("at-the-end").Lock(ctx)
+	lease, err := locks.Mutex("at-the-end").Lock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(m.Close(ctx)) // releases what is held
+	fmt.Println(locks.Close(ctx)) // releases what is held
 	fmt.Println(errors.Is(lease.Err(), holdfast.ErrClosed))
-	_, err = m.Mutex("at-the-end").Lock(ctx)
+	_, err = locks.Mutex("at-the-end").Lock(ctx)
 	fmt.Println(errors.Is(err, holdfast.ErrClosed))
 	// Output:
 	// <nil>

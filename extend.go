@@ -7,17 +7,25 @@ import (
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
-// Extend makes the lease last for at least d from now. It is for fixed leases; one
-// that is renewed is prolonged as well, for the case that renewals fail, and is renewed as
-// often as before. A lease is never shortened.
+// Extend makes the lease last for at least d from now. It is for fixed leases. A lease that is
+// renewed is prolonged too, in case renewals fail, and is renewed as often as before. A lease is
+// never shortened.
 //
-// It returns ErrLeaseLost, ErrMaxHold or ErrClosed if the lease has ended, ErrNotHeld
-// after Unlock, ErrInvalidOption for a bad d or one beyond WithMaxHold, and ErrUnavailable
-// if Redis refused, with what it said, did not answer within a second (twelve round trips where Redis is far away) or before ctx was done,
-// or has not yet confirmed that the write side which this owner had unlocked became a read side.
-// After ErrUnavailable the lease may last as long as before or as long as asked for: rely on
-// Deadline. Several locks are extended at the same time. Extend needs all those of a Multi, and
-// returns with a majority of a Redlock's, while the others go on; after an error some may last longer.
+// Extend returns
+//
+//   - [ErrLeaseLost], [ErrMaxHold] or [ErrClosed] if the lease has ended.
+//   - [ErrNotHeld] after Unlock.
+//   - [ErrInvalidOption] for a bad d, or one beyond [WithMaxHold].
+//   - [ErrUnavailable] if Redis refused, or did not answer within a second (twelve round trips
+//     where Redis is far away) or before ctx was done. It is also returned while Redis has not
+//     confirmed a downgrade of this owner.
+//
+// After ErrUnavailable the lease may last as long as before or as long as requested: rely on
+// [Lease.Deadline].
+//
+// Several locks are extended at the same time. Extend needs all locks of a Multi. It returns with a
+// majority of a Redlock's members, while the others go on. After an error some of the locks may
+// last longer.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if err := l.check("Extend"); err != nil {
 		return err
@@ -37,7 +45,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	case ended != nil:
 		return ended
 	case l.limit != nil && time.Until(l.limit.at) < d:
-		return &OptionError{"Extend", d, "beyond the end that WithMaxHold sets"}
+		return &OptionError{"Extend", d, "must not go beyond the end that WithMaxHold sets"}
 	}
 	ttl := validity.TTL(d)
 	sent := time.Now()

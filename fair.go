@@ -2,40 +2,43 @@ package holdfast
 
 import "context"
 
-// FairMutex is a Mutex that is granted in the order of arrival over all processes,
-// shared with Redisson's RFairLock of the same name.
+// FairMutex is a [Mutex] that is granted in the order of arrival over all processes. It is shared
+// with Redisson's RFairLock of the same name.
 //
-// Every waiting call has a place of its own in the queue that the lock has in Redis,
-// where Redisson's waiters stand as well. Arrival is when Redis executes the request.
-// A waiter keeps its place for as long as it waits and its process is not silent for
-// longer than WithFairPatience, or without its connection for messages when its turn
-// comes; a process that comes back after that finds its waiters at the front again. A
-// waiter that gives up leaves the queue at once. One that dies in it usually costs the
-// others nothing, and two seconds at most; all those of one dead process together cost at
-// most the patience and two seconds.
+// Every waiting call has its own place in the lock's queue in Redis, where Redisson's waiters stand
+// as well. A call arrives when Redis executes its request. A waiter that gives up leaves the queue
+// at once.
 //
-// The order has its price, which a Mutex saves: each grant is a message from Redis and
-// each acquisition takes two commands, also between goroutines of one process.
+// A waiter keeps its place while it waits. It loses the place if its process is silent for longer
+// than [WithFairPatience], or has no connection for messages when its turn comes. A process that
+// comes back after that finds its waiters at the front again.
+//
+// A waiter that dies in the queue normally delays no other waiter, and at worst delays the queue by
+// two seconds. All waiters of one crashed process together delay it by at most WithFairPatience
+// plus two seconds.
+//
+// The order has a price: each grant is a message from Redis, and each acquisition takes two
+// commands, even between goroutines of one process.
 type FairMutex struct{ handle }
 
-// FairMutex returns the handle of the named fair lock. A bad name or option is
-// reported by the first call on the handle.
+// FairMutex returns a handle of the named fair lock. The first call on the handle returns an error
+// if the name or an option is bad.
 func (m *Manager) FairMutex(name string, opts ...LockOption) *FairMutex {
 	return &FairMutex{m.newHandle(fairKind, name, opts)}
 }
 
-// Lock is Mutex.Lock, in the order of arrival.
+// Lock is like [Mutex.Lock], and serves callers in the order of arrival.
 func (l *FairMutex) Lock(ctx context.Context) (*Lease, error) {
 	return l.side().lock(ctx, "Lock", false)
 }
 
-// TryLock is Mutex.TryLock. It does not overtake: it returns ErrNotAcquired also if the
-// lock is about to go to somebody who waits.
+// TryLock is like [Mutex.TryLock]. It does not overtake: it returns [ErrNotAcquired] even if the
+// lock is only about to go to a waiter.
 func (l *FairMutex) TryLock(ctx context.Context) (*Lease, error) {
 	return l.side().lock(ctx, "TryLock", true)
 }
 
-// LockAsync is Mutex.LockAsync, in the order of arrival.
+// LockAsync is like [Mutex.LockAsync], and serves callers in the order of arrival.
 func (l *FairMutex) LockAsync(ctx context.Context) <-chan Result {
 	return l.side().lockAsync(ctx, "LockAsync")
 }

@@ -91,7 +91,7 @@ func (e *entry) reenterLocked(h *hold, by *handle) (*Lease, error) {
 	case h.kind == readKind && by.kind == writeKind:
 		return nil, newLockError(ErrWouldDeadlock, by.name, errUpgrade)
 	case by.cfg.fencing && !h.cfg.fencing:
-		return nil, &OptionError{"WithFencing", "re-entry", "the owner took the lock without it, there is no token"}
+		return nil, &OptionError{"WithFencing", "re-entry", "the first lease of this owner has no token"}
 	}
 	e.m.stats.reentered.Add(1)
 	return e.leaseLocked(h, by, grantedReentry), nil

@@ -14,11 +14,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// Kind is what a lock's key holds.
+// Kind is the type of the value of a lock's key.
 type Kind string
 
 const (
-	KindFree  Kind = "free"  // nothing: nobody holds the lock
+	KindFree  Kind = "free"  // nothing: the lock is free
 	KindMutex Kind = "mutex" // a Mutex or FairMutex, or Redisson's RLock, RFencedLock or RFairLock
 	KindRead  Kind = "read"  // a read-write lock held by readers
 	KindWrite Kind = "write" // a read-write lock held by a writer
@@ -27,32 +27,35 @@ const (
 
 // Info is what Redis knows about a lock at one moment.
 //
-// The waiters of a Mutex or an RWMutex stand in its queue once per process, those of a
-// FairMutex one by one. Waiters of Redisson stand there only if they use its fair lock.
+// A process stands in the queue of a Mutex or an RWMutex once, however many of its callers wait.
+// The callers of a FairMutex stand there one by one. Waiters of Redisson stand there only if they
+// use its fair lock.
 //
-// A reader that died is recorded in the lock until another one leaves, or TTL is over. Where no other
-// is left, Held is false and Kind is KindRead: readers can come in, while writers wait until TTL is over.
+// A reader that has died stays recorded in the lock until another reader leaves or TTL is over. If
+// no other reader is left, Held is false and Kind is KindRead: readers are admitted, and writers
+// wait until TTL is over.
 //
-// A place without a time counts as a waiter. In a queue of more than 2,000 places, Inspect does not look up the time of
-// each place and takes the number of times that are over for Overdue. A time that something has left behind without its
-// place then makes Overdue too large, and Waiters too small, by one.
+// A place without a time counts as a waiter. In a queue of more than 2,000 places, Inspect does not
+// look up the time of each place, and takes the number of times that are over for Overdue. A time
+// that was left behind without its place then makes Overdue too large, and Waiters too small, by
+// one.
 type Info struct {
 	Name    string // as given
 	Kind    Kind
-	Held    bool          // an owner holds it; what only has readers whose right has ended is not held
+	Held    bool          // an owner holds it; readers whose right has ended do not count
 	Holders []Holder      // those whose right has not ended
 	TTL     time.Duration // until the lock's key expires; 0 if there is none, time.Duration(-1) if it has no TTL
-	Waiters int           // places in the queue in Redis: one per waiting process, of a FairMutex one per caller
-	Token   uint64        // the last fencing token given out, or reserved for callers to come; 0 if there was none
+	Waiters int           // places in the queue in Redis: one per waiting process (FairMutex: per caller)
+	Token   uint64        // the last fencing token granted or reserved; 0 if there was none
 
 	Ended   int         // readers that are still recorded, though their right has ended; not among Holders
 	More    int         // holders not shown: Holders has at most 1,000, of about 2,000 that are looked at
-	Overdue int         // places in the queue whose time is over; not among Waiters; see above for long queues
-	Broken  []BrokenKey // keys beside the lock's own that hold something else: what they should tell is shown as 0
+	Overdue int         // places in the queue whose time is over, not among Waiters
+	Broken  []BrokenKey // keys beside the lock's own that hold something else: their fields here are 0
 }
 
-// BrokenKey is a key that belongs to a lock and holds something that it should not. Nothing
-// repairs it; if it is of no use to others, delete it.
+// BrokenKey is a key that belongs to a lock and holds something that it should not. Holdfast does
+// not repair it. If no other program needs the key, delete it.
 type BrokenKey struct {
 	Key   string // its name in Redis
 	Holds string // its type, such as "list"; of the fencing counter also what is wrong with its text
@@ -63,15 +66,17 @@ type Holder struct {
 	Owner    string // owner id: of a manager of Holdfast or a client of Redisson
 	Holds    int    // hold count; Holdfast counts re-entry in the process and shows 1
 	Write    bool   // it holds the write side
-	Holdfast bool   // the owner id is one of Holdfast's
+	Holdfast bool   // the owner id is Holdfast's
 
-	TTL time.Duration // until its right ends, of a reader the longest of its rights; time.Duration(-1): it has no TTL
+	TTL time.Duration // until its right ends (a reader: the longest of its rights); time.Duration(-1): it has no TTL
 }
 
-// Inspect asks Redis about the named lock, of any kind, without changing anything. It
-// blocks for at most a second (twelve round trips where Redis is far away) and not beyond ctx. The answer may be out of date when
-// it arrives: it is for people and dashboards, never to decide whether to act. Errors are
-// ErrInvalidName, ErrUnavailable and ErrClosed.
+// Inspect returns what Redis knows about the named lock, of any kind, without changing anything.
+// The answer may be out of date when it arrives: it is for people and dashboards, never to decide
+// whether to act.
+//
+// Inspect blocks for at most a second (twelve round trips where Redis is far away) and until ctx is
+// done. It returns [ErrInvalidName], [ErrUnavailable] or [ErrClosed].
 func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
 	if err := m.check(ctx, "Inspect"); err != nil {
 		return Info{}, err
@@ -151,17 +156,20 @@ func timeLeft(ms int64) time.Duration {
 	return validity.Duration(ms)
 }
 
-// ForceUnlock frees the named lock, of any kind, whoever holds it, and wakes whoever
-// waits for it. It reports whether there was anything to free. Its holder is told by
-// its next renewal, one with WithFixedLease by its Extend or Unlock, and one in this process
-// at once. A key that holds something else is left alone: ErrWrongKind.
+// ForceUnlock frees the named lock, of any kind and whichever owner holds it, and wakes its
+// waiters. It reports whether there was anything to free. It is for operators: the code that held
+// the lock may still be running.
 //
-// It asks twice: first whether Redis answers, as Inspect does, and then to free the lock. That is not repeated
-// if no answer comes, since a copy could free the next owner's lock. Each blocks for as long as Inspect at most,
-// and not beyond ctx. Its other errors are ErrInvalidName, ErrClosed and ErrUnavailable, after which the lock may
-// have been freed.
+// The holder learns of it from its next renewal, or with [WithFixedLease] from its Extend or
+// Unlock. A holder in this process learns of it at once.
 //
-// It is for operators: the code that held the lock may still be running.
+// ForceUnlock sends two requests: the first finds out whether Redis answers, the second frees the
+// lock. The second is not repeated, since a copy could free the next owner's lock. Each blocks for
+// at most as long as Inspect, and until ctx is done. ForceUnlock returns
+//
+//   - [ErrWrongKind] if the key holds something else, which is left alone.
+//   - [ErrInvalidName] or [ErrClosed].
+//   - [ErrUnavailable] if Redis did not answer: the lock may have been freed.
 func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	if err := m.check(ctx, "ForceUnlock"); err != nil {
 		return false, err

@@ -9,15 +9,17 @@ import (
 
 // Lease is a caller's right to a lock, from the grant until Unlock or loss.
 //
-// A lease is a promise with an end. While it is valid and Redis keeps its data, no
-// other owner has a valid lease of this lock, except that readers share it; when it ends
-// early, through expiry, deletion or a silent Redis, Valid is false from Deadline on, and
-// Done is closed by then or as soon after as a timer runs. Nothing can stop code that does
-// not look: stop work when Context is done, call Valid before each effect, and where an
-// overlap would do damage give Token to the resource and let it refuse smaller ones.
+// A lease is a lock with an expiry time. While it is valid and Redis keeps its data, no other owner
+// has a valid lease of this lock, except that readers share it. If it ends early (expiry, deletion,
+// unresponsive Redis), Valid returns false from Deadline onwards, and Done is closed at about the
+// same time.
 //
-// Any goroutine may use a lease. A lease must not be copied. One that is dropped
-// without Unlock is renewed for as long as the process runs, or until WithMaxHold.
+// Nothing can stop code that ignores its lease. Stop work when the context of [Lease.Context] is
+// done. Call [Lease.Valid] before each effect. If an overlap would do damage, pass [Lease.Token] to
+// the resource and let it refuse smaller ones.
+//
+// Any goroutine may use a lease. A lease must not be copied. A lease that is dropped without Unlock
+// is renewed for as long as the process runs, or until [WithMaxHold] ends it.
 type Lease struct {
 	name  string
 	hold  *hold  // nil: a lease of several locks
@@ -61,24 +63,25 @@ func (l *Lease) mu() *sync.Mutex {
 	return &l.hold.entry.mu
 }
 
-// Name returns the name of the lock, as it was given and before any mapper; of several
-// locks, their names with + between.
+// Name returns the name of the lock as the caller gave it, before any name mapper. For several
+// locks it returns their names with + between.
 func (l *Lease) Name() string { return l.name }
 
-// Token returns the fencing token of the grant: of two grants of one lock that exclude each
-// other the later has the larger token; readers may share one. It is 0 without WithFencing.
-// Re-entering returns the same token, so that an owner never fences itself. Tokens are not consecutive: a hand-over
-// between processes reserves 128 of them. They stay below 2^53, up to which Redis's scripts
-// count exactly: a lock whose counter has come that far is ErrUnavailable. Store one in 64 bits.
+// Token returns the fencing token of the grant, or 0 without [WithFencing]. Of two grants of one
+// lock that exclude each other, the later one has the larger token. Readers may share a token.
+// Re-entry returns the same token, so an owner never fences itself.
 //
-// The counter lives in Redis: tokens are as durable as its data. A lease of several
-// locks has no token.
+// Tokens are not consecutive: a remote hand-off reserves 128 of them. They are below 2^53, the
+// largest integer that Redis's scripts count exactly. Store a token as a 64-bit integer. If the
+// counter has reached the limit, Lock returns [ErrWrongKind].
+//
+// The counter lives in Redis, so tokens are as durable as Redis's data. A lease of several locks
+// has no token.
 func (l *Lease) Token() uint64 { return l.token }
 
-// Deadline returns the time until which the lease claims exclusivity if nothing more is
-// heard from Redis. Renewal moves it on. A lease that a release granted through Redis has
-// one less than two seconds ahead until its first renewal, 25 ms after the grant: see "Leases
-// and validity" in the package's documentation. Only the deadline of a Redlock can move back,
+// Deadline returns the time until which the lease claims exclusivity if no answer comes from Redis
+// any more. Each renewal moves it on. Just after a remote hand-off the deadline is less than two
+// seconds away, until the first renewal 25 ms later. Only the deadline of a Redlock can move back,
 // when a member is lost.
 func (l *Lease) Deadline() time.Time {
 	if l.group != nil {
@@ -96,10 +99,11 @@ func (l *Lease) deadlineLocked() time.Time {
 	return l.hold.deadline
 }
 
-// Valid reports, without I/O, whether the lease is held and now is before Deadline
-// by the monotonic and by the wall clock: the first stands still while the host
-// sleeps, the second can be set. Err may be nil when Valid is false: it is told by a timer. It narrows the window in which a paused holder can
-// do harm; it cannot close it.
+// Valid reports, without I/O, whether the lease is held and now is before [Lease.Deadline].
+//
+// Valid looks at the monotonic and at the wall clock, because the first stops while the host sleeps
+// and the second can be changed. [Lease.Err] may still be nil when Valid returns false, because a
+// timer sets it. Valid narrows, but cannot close, the window in which a paused holder can do harm.
 func (l *Lease) Valid() bool {
 	if l.group != nil {
 		return l.Err() == nil && l.group.valid()
@@ -109,16 +113,16 @@ func (l *Lease) Valid() bool {
 	return l.err == nil && validity.Valid(time.Now(), l.deadlineLocked())
 }
 
-// Err returns nil while the lease is held and then why it ended: ErrReleased,
-// ErrLeaseLost (a *LostError), ErrMaxHold or ErrClosed.
+// Err returns nil while the lease is held, and then the reason why it ended: [ErrReleased],
+// [ErrLeaseLost] (a *[LostError]), [ErrMaxHold] or [ErrClosed].
 func (l *Lease) Err() error {
 	l.mu().Lock()
 	defer l.mu().Unlock()
 	return l.err
 }
 
-// Done returns a channel that is closed when the lease ends, for whatever reason.
-// Each call returns the same channel.
+// Done returns a channel that is closed when the lease ends, for whatever reason. Each call returns
+// the same channel.
 func (l *Lease) Done() <-chan struct{} {
 	l.mu().Lock()
 	defer l.mu().Unlock()

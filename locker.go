@@ -9,13 +9,13 @@ import (
 
 // Locker is any kind of lock.
 type Locker interface {
-	// Lock waits until the lock is granted or ctx is done, and fails at once where no
-	// waiting would help. ctx bounds the wait and carries trace and leases; it does not own
-	// the lease: ending ctx after Lock has returned does not release the lock. For errors, and
-	// what is left behind on one, see Mutex.Lock, Multi.Lock and Redlock.Lock.
+	// Lock blocks until the lock is granted or ctx is done, and returns immediately if waiting cannot
+	// succeed. ctx bounds the wait and carries the trace and leases. It does not own the lease: if ctx
+	// ends after Lock has returned, the lock stays held. For errors, and what is left behind on one,
+	// see [Mutex.Lock], [Multi.Lock] and [Redlock.Lock].
 	Lock(ctx context.Context) (*Lease, error)
-	// TryLock asks once. It returns ErrNotAcquired if another owner stands in the way; else
-	// as Lock.
+	// TryLock makes one attempt. It returns [ErrNotAcquired] if another owner holds the lock or is
+	// ahead in the queue. Otherwise it is like Lock.
 	TryLock(ctx context.Context) (*Lease, error)
 }
 
@@ -25,20 +25,23 @@ type Result struct {
 	Err   error
 }
 
-// Do locks l, calls fn with a context that ends when the lease ends, and unlocks,
-// also if fn panics. If the lock is not granted, fn is not called. fn may unlock the lease itself.
+// Do locks l, calls fn with a context that is cancelled when the lease ends, and unlocks, even if
+// fn panics. If the lock is not granted, fn is not called. fn may unlock the lease itself.
 //
-// fn's own error comes first in the result. Joined to it is what Do knows of the lease:
-//   - [ErrLeaseLost] or [ErrMaxHold] if the lease ended while fn ran: what fn did may have
-//     overlapped with another holder. [ErrClosed] if Manager.Close ended it.
-//   - [ErrNotReleased], a *[ReleaseError], if Redis has not confirmed the release: what fn did was
-//     protected, and the lock is freed in the background or by its TTL, see [Lease.Unlock].
+// Do returns fn's own error. Joined to it are
 //
-// So an [ErrUnavailable] that fn did not return, and to which neither ErrLeaseLost nor
-// ErrMaxHold is joined, means that fn was not called: Do may be called again.
+//   - [ErrLeaseLost] or [ErrMaxHold] if the lease ended while fn ran: another holder may have
+//     overlapped.
+//   - [ErrClosed] if [Manager.Close] ended the lease.
+//   - [ErrNotReleased], a *[ReleaseError], if Redis has not confirmed the release: fn was
+//     protected, and the lock is released in the background or expires with its TTL, see
+//     [Lease.Unlock].
 //
-// Do blocks for as long as Lock, fn and Unlock take. ctx bounds all of it, since fn's context
-// derives from it: to bound the wait alone, call Lock with a context of its own.
+// If Do returns an [ErrUnavailable] that fn did not return, and to which neither ErrLeaseLost nor
+// ErrMaxHold is joined, fn was not called and Do can be called again.
+//
+// Do blocks for as long as Lock, fn and Unlock take. ctx bounds all of it, because fn's context
+// derives from ctx. To bound the wait alone, call Lock with a context of its own.
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease) error) (err error) {
 	switch {
 	case ctx == nil:
@@ -78,20 +81,24 @@ func unprotected(err error) error {
 	return err
 }
 
-// SyncLocker adapts l to sync.Locker, for code that takes one.
+// SyncLocker adapts l to sync.Locker, for code that takes one. A sync.Locker cannot return errors,
+// so this one panics with them.
 //
-// A sync.Locker cannot report errors, so this one panics with them. Its Lock waits
-// as Locker.Lock does, which rides out trouble with Redis until ctx is done, and
-// panics with its error. Its Unlock panics with ErrNotHeld if nothing is locked, and
-// with ErrLeaseLost, ErrMaxHold or ErrClosed if the lock ended early, because the
-// section just left was then not protected to its end. It does not panic with
-// ErrUnavailable: the lock is freed in the background, or by its TTL.
+// Lock waits as [Locker.Lock] does: it retries through trouble with Redis until ctx is done. Then
+// it panics with the error.
 //
-// Give each goroutine one of its own: then each Unlock ends its own Lock. One that is shared
-// excludes them as well, unless ctx descends from Lease.Context of a held lease of l: then each Lock re-enters. But it cannot tell who
-// calls. Each Unlock ends the latest Lock, and a lease that has ended early comes first: after a
-// loss the next Unlock panics, whoever calls it, and the lock stays taken until there were as many
-// calls of Unlock as of Lock. If the holder that lost it never calls Unlock, that is for ever.
+// Unlock panics with [ErrNotHeld] if nothing is locked. It panics with [ErrLeaseLost], [ErrMaxHold]
+// or [ErrClosed] if the lease ended early, because the critical section was not protected to its
+// end. It does not panic with [ErrUnavailable]: the lock is released in the background, or expires
+// with its TTL.
+//
+// Give each goroutine a SyncLocker of its own, so that each Unlock ends its own Lock. Goroutines
+// that share one exclude each other as well, unless ctx descends from [Lease.Context] of a held
+// lease of l, under which each Lock re-enters. But a shared SyncLocker cannot tell its callers
+// apart. Each Unlock ends the latest Lock, and a lease that has ended early comes first. After a
+// loss the next Unlock panics, whichever goroutine calls it, and the lock stays held until Unlock
+// was called as often as Lock. If the holder that lost the lease never calls Unlock, the lock stays
+// held forever.
 func SyncLocker(ctx context.Context, l Locker) sync.Locker {
 	return &syncLocker{ctx: ctx, l: l}
 }

@@ -18,10 +18,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// Manager is where all locks of a process meet: it has one pub/sub connection (in a
-// cluster with sharded messages another one per master, while somebody waits there for a lock
-// that Redisson holds or is to get next), one renewal schedule and one command path for all of
-// them. Make one per process and Redis deployment; it is safe for concurrent use.
+// Manager is where the locks of a process meet. All of them share one pub/sub connection, one
+// renewal schedule and one path for commands. In a cluster with sharded messages there is one more
+// connection per master, while a caller waits there for a lock that Redisson holds or is about to
+// receive.
+//
+// Make one Manager per process and Redis deployment. It is safe for concurrent use.
 type Manager struct {
 	epoch    time.Time   // just before it was made
 	owners   string      // what all its owner ids begin with
@@ -66,15 +68,18 @@ type Manager struct {
 	stopErr error         // the result of Close; set before stopped is closed
 }
 
-// New returns a manager of locks on client, which may be built with default options:
-// no call waits for client's retries or time-outs. It does no I/O and starts nothing
-// before the first lock. The caller keeps client and closes it after Close: with a client that is closed,
-// calls return ErrUnavailable with redis.ErrClosed. A bad option
-// is ErrInvalidOption, as is a nil client.
+// New returns a Manager of locks on client. It does no I/O, and starts nothing before the first
+// lock.
 //
-// client is a *redis.Client (one server, or Sentinel's fail-over client) or a
-// *redis.ClusterClient. A *redis.Ring is refused: each process judges by itself which
-// shards are up, so two could lock the same name on two of them.
+// client is a *redis.Client (one server, or Sentinel's fail-over client) or a *redis.ClusterClient,
+// which may be built with default options: no call waits for the client's retries or time-outs. A
+// *redis.Ring is refused: each process decides by itself which shards are up, so two processes
+// could lock the same name on two shards.
+//
+// The caller keeps the client, and closes it after [Manager.Close]. If the client is closed before,
+// calls return [ErrUnavailable] with redis.ErrClosed.
+//
+// New returns [ErrInvalidOption] for a bad option or a nil client.
 func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	cfg := defaultConfig()
 	for i, o := range opts {
@@ -155,7 +160,7 @@ func deploymentOf(client redis.UniversalClient) (deployment, error) {
 		o := c.Options() // with ClusterSlots its servers are no cluster, as NewFailoverClusterClient's
 		return deployment{c, o.ClusterSlots == nil, o.ReadTimeout}, nil
 	case *redis.Ring:
-		return deployment{}, &OptionError{"New", "*redis.Ring", "a ring is not supported: rings of different processes may disagree about which shards are up, and then a name is locked on two of them at a time"}
+		return deployment{}, &OptionError{"New", "*redis.Ring", "a ring is not supported: processes may disagree about which shards are up, and lock one name on two of them"}
 	}
 	return deployment{}, nil
 }
@@ -282,16 +287,20 @@ func (m *Manager) patienceFor(ttl time.Duration) time.Duration {
 // renewals, the keeping of places. Close waits as long.
 func (m *Manager) askPatience() time.Duration { return validity.AskPatience(m.executor.RoundTrip()) }
 
-// Close ends the manager's work: new calls and all waiting ones get ErrClosed, live
-// leases end with ErrClosed, and the locks are released. It waits until Redis has confirmed
-// the releases and its goroutines have ended: at most a second (twelve round trips where Redis is far away) and not beyond ctx, but up to
-// 100 ms even under a context that has ended. It returns nil if everything was released, else
-// ErrUnavailable: what is left expires with its TTL, as does the lock of a lease that WithMaxHold
-// had ended and nobody has unlocked. A goroutine that
-// is stuck inside go-redis, or in a handler of the logger, ends when that lets go of it.
+// Close ends the Manager's work. New and waiting calls return [ErrClosed], live leases end with
+// ErrClosed, and the locks are released.
 //
-// Close may be called more than once; every call that waits for the end returns the same
-// result. It does not close the client.
+// Close waits until Redis has confirmed the releases and the Manager's goroutines have ended: for
+// at most a second (twelve round trips where Redis is far away) and until ctx is done, but for up
+// to 100 ms even if ctx is already done. A goroutine that is stuck inside go-redis, or in a handler
+// of the logger, ends when that call returns.
+//
+// Close returns nil if everything was released, and [ErrUnavailable] otherwise: the locks that are
+// left expire with their TTL. So does a lock whose lease [WithMaxHold] has ended and that was not
+// unlocked.
+//
+// Close may be called more than once. Every call that waits for the end returns the same result. It
+// does not close the client.
 func (m *Manager) Close(ctx context.Context) error {
 	if err := m.check(ctx, "Close"); err != nil {
 		return err

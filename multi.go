@@ -10,28 +10,29 @@ import (
 	"strings"
 )
 
-// Multi is several locks taken as one, all or none. They may be of any kind, and of one
-// or several managers. It shares nothing with Redisson's MultiLock but the locks
-// themselves.
+// Multi is several locks taken as one, all or none. They may be of any kind, and of one or several
+// managers. A Multi shares nothing with Redisson's MultiLock but the locks themselves.
 //
-// The locks are taken in one order everywhere, that of their names, so that two Multis
-// never deadlock. Locks of the same name on different servers are taken in the order in
-// which NewMulti was given them, so that must be the same everywhere. A caller that holds
-// a lock and takes another one by itself is outside that order, and can deadlock.
+// The locks are taken in the same order everywhere, that of their names, so two Multis never
+// deadlock. Locks of the same name on different servers are taken in the order in which NewMulti
+// was given them, so that order must be the same everywhere. A caller that holds a lock and takes
+// another one by itself is outside the order, and can deadlock.
 //
-// If they are all free, mutexes and fair locks of one manager that follow each other in that order
-// are taken by one script, in one round trip (in a cluster, those that share a slot). Otherwise, and
-// with WithFencing and for read-write locks, they are taken one after the other, while those before
-// are held.
+// Mutexes and fair locks of one Manager that follow each other in that order are taken by one
+// script, in one round trip, if they are all free (in a cluster, those that share a slot).
+// Otherwise, with [WithFencing] and for read-write locks, they are taken one after the other, while
+// the earlier ones are held.
 type Multi struct {
 	locks []*handle
 	whole handle // for names and telemetry: the locks together
 }
 
-// NewMulti returns the lock of all locks. A lock is a *Mutex, *FairMutex or *RWMutex, what
-// RWMutex.RLocker returns, or another *Multi, whose locks it stands for. It returns
-// ErrInvalidOption if there is none, for anything else, and for a lock that is named
-// twice; a bad name or option of a lock is reported by the first call.
+// NewMulti returns one lock of all locks. A lock is a *[Mutex], a *[FairMutex], an *[RWMutex], the
+// result of [RWMutex.RLocker], or another *Multi, whose locks are taken.
+//
+// It returns [ErrInvalidOption] if no locks are given, if an argument is of another type, or if two
+// locks have the same name. The first call returns an error if the name or an option of a lock is
+// bad.
 func NewMulti(locks ...Locker) (*Multi, error) {
 	all, err := handlesOf("NewMulti", locks)
 	if err != nil {
@@ -44,7 +45,7 @@ func NewMulti(locks ...Locker) (*Multi, error) {
 		}
 		id := lockID{h.m, h.mapped}
 		if seen[id] {
-			return nil, &OptionError{"NewMulti", h.name, "named twice: it would wait for itself"}
+			return nil, &OptionError{"NewMulti", h.name, "the lock is named twice, and would wait for itself"}
 		}
 		seen[id] = true
 	}
@@ -120,20 +121,20 @@ func handlesOf(caller string, locks []Locker) ([]*handle, error) {
 			return nil, &OptionError{caller, nil, fmt.Sprintf("%s: lock %d is nil", caller, i+1)}
 		}
 		if h == nil || h.named == nil { // a zero value: no Manager made it
-			return nil, &OptionError{caller, fmt.Sprintf("%T", l), fmt.Sprintf("lock %d is not one that it can take", i+1)}
+			return nil, &OptionError{caller, fmt.Sprintf("%T", l), fmt.Sprintf("lock %d is of a type that it does not take", i+1)}
 		}
 		all = append(all, h)
 	}
 	return all, nil
 }
 
-// Lock takes all locks. It waits for each in turn and meanwhile holds those before it;
-// ctx bounds the whole wait. If one of those ends, it begins again. On error none is held,
-// and those that were taken are being released; the error is that of the lock that could
-// not be taken, see Mutex.Lock.
+// Lock takes all locks. It waits for each in turn, and holds the earlier ones meanwhile. If one of
+// those ends, Lock begins again. ctx bounds the whole wait. On error no lock is held, and those
+// that were taken are being released. The error is that of the lock that could not be taken, see
+// [Mutex.Lock].
 //
-// The lease ends with the first of the locks that is lost, and the others are then
-// released. Its Deadline is the earliest of theirs; Extend prolongs all.
+// The lease ends with the first of the locks that is lost, and the others are then released. Its
+// Deadline is the earliest Deadline of the locks, and Extend prolongs all of them.
 func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 	if err := checkCall(ctx, "Lock", l.together()); err != nil {
 		return nil, err
@@ -149,10 +150,10 @@ func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
-// TryLock takes all locks without waiting for their owners. It returns ErrNotAcquired if one of
-// them is held by another one. Locks that one script can take share a request; each of the others
-// has its own. Each may take as long as Mutex.TryLock, and none goes on beyond ctx. Otherwise it is
-// like Lock.
+// TryLock takes all locks without waiting for their owners. It returns [ErrNotAcquired] if another
+// owner holds one of them. Locks that one script can take share a request, and each of the others
+// has its own. Each request may take as long as [Mutex.TryLock], and none goes on beyond ctx.
+// Otherwise TryLock is like [Multi.Lock].
 func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
 	if err := checkCall(ctx, "TryLock", l.together()); err != nil {
 		return nil, err

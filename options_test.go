@@ -85,7 +85,7 @@ func TestNew_RefusesClientsItCannotServe(t *testing.T) {
 		}
 		if ring, ok := client.(*redis.Ring); ok {
 			ring.Close()
-			const why = "rings of different processes may disagree about which shards are up"
+			const why = "processes may disagree about which shards are up"
 			if err == nil || !strings.Contains(err.Error(), why) {
 				t.Errorf("%v does not say that %s", err, why)
 			}

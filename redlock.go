@@ -12,50 +12,49 @@ import (
 	"github.com/holdfast-go/holdfast/internal/voting"
 )
 
-// Redlock is one lock on several independent Redis servers, held while a majority of
-// them grants it, after the algorithm of that name (redis.io, "Distributed Locks with
-// Redis").
+// Redlock is one lock on several independent Redis servers, held while a majority of them grants
+// it. It follows the algorithm of that name (redis.io, "Distributed Locks with Redis").
 //
-// What it gives: the lock survives the loss of a minority of the servers, and none of
-// them is asked to replicate. What it does not give, as Martin Kleppmann has pointed
-// out: it is a lease like any other, so a holder that is paused beyond it overlaps with
-// the next one; it has no fencing token; and it rests on clocks that run at about the
-// same rate and on servers that do not lose their data: one that restarts empty within
-// the TTL can give its vote a second time. Salvatore Sanfilippo's answer, that the time
-// spent on acquiring is taken off the validity, that delays after that hit every lease
-// alike, and that a restarted server should stay away for a TTL, is right as far as
-// it goes. If an overlap only wastes work, one server is simpler and cheaper; if
-// it corrupts data, use a store with consensus, or fencing on one server. Redisson has
-// deprecated its own.
+// A Redlock survives the loss of a minority of the servers, and no server has to replicate. It does
+// not prevent an overlap with a holder that is paused beyond its lease. It has no fencing token. It
+// relies on clocks that run at about the same rate, and on servers that keep their data: a server
+// that restarts empty within the TTL can vote a second time.
 //
-// The lease is valid until the deadline that a majority shares: each member's is
-// counted from before its request was sent, less a margin for drift. Members are
-// renewed separately. Missing ones, which were down or have been lost, are asked again
-// while the lease is valid without them. Once it has not been for a moment they are never asked again:
-// they could have voted for somebody else in between. A member that was lost is not asked again with WithFixedLease
-// or WithMaxHold, or the lease could outlast them.
+// Martin Kleppmann has pointed these limits out. Salvatore Sanfilippo's answer is right as far as
+// it goes: the time spent on acquiring is subtracted from the validity, delays after that affect
+// every lease alike, and a restarted server should stay away for a TTL. If an overlap only wastes
+// work, one server is simpler and cheaper. If it corrupts data, use a store with consensus, or
+// fencing on one server. Redisson has deprecated its own Redlock.
+//
+// The lease is valid until the deadline that a majority shares: the deadline of each member is
+// computed from the moment before its request was sent, less a margin for drift. Members are
+// renewed separately. Members that are down or lost are retried while the remaining majority is
+// still valid. Once the majority has lapsed, even briefly, they are never retried, because they
+// could have voted for another owner in between. With [WithFixedLease] or [WithMaxHold] a lost
+// member is not retried, or the lease could outlast them.
 type Redlock struct {
 	members []*handle
 	whole   handle
 	vain    []atomic.Int64 // by member: until when it comes behind the others, after Manager.epoch of whole; see shun
 }
 
-// NewRedlock returns the lock whose members are locks: one on each of several independent
-// servers, so each with a Manager of its own. It returns ErrInvalidOption for fewer than
-// three locks, for two of one Manager, for read sides beside others (two majorities that
-// only share readers would not exclude each other), for a *Multi, and for what NewMulti
-// does not take.
+// NewRedlock returns the lock whose members are locks: one on each of several independent servers,
+// each with a Manager of its own.
 //
-// The order of waiters is kept by one member at a time. So a Redlock of fair locks is
-// mostly in order and does not promise it, and in one of read-write locks a writer can
-// starve while readers always overlap.
+// It returns [ErrInvalidOption] for fewer than three locks, for two locks of one Manager, for read
+// sides beside other locks (two majorities that only share readers would not exclude each other),
+// for a *[Multi], and for arguments that [NewMulti] does not take.
+//
+// One member at a time keeps the order of the waiters. A Redlock of fair locks is therefore usually
+// in order, without a guarantee. In a Redlock of read-write locks a writer can starve while readers
+// always overlap.
 func NewRedlock(locks ...Locker) (*Redlock, error) {
 	all, err := handlesOf("NewRedlock", locks)
 	if err != nil {
 		return nil, err
 	}
 	if len(all) < 3 {
-		return nil, &OptionError{"NewRedlock", len(all), "needs at least three locks, so that a majority survives the loss of one"}
+		return nil, &OptionError{"NewRedlock", len(all), "needs at least three locks"}
 	}
 	seen := make(map[*Manager]bool)
 	for _, h := range all {
@@ -63,7 +62,7 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 			return nil, &OptionError{"NewRedlock", h.name, "two members of one Manager are not independent"}
 		}
 		if (h.kind == readKind) != (all[0].kind == readKind) {
-			return nil, &OptionError{"NewRedlock", h.name, "read sides beside other locks: majorities that only share readers do not exclude each other"}
+			return nil, &OptionError{"NewRedlock", h.name, "read sides and other locks must not be mixed"}
 		}
 		seen[h.m] = true
 	}
@@ -73,11 +72,14 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 
 func (l *Redlock) quorum() int { return voting.Quorum(len(l.members)) }
 
-// TryLock asks all members at the same time and returns as soon as a majority has granted the lock, or
-// none can any more. A member that is late, compared with those that answered, counts as missing if
-// another owner has one of the others. TryLock returns ErrNotAcquired if another owner is in the way,
-// and ErrUnavailable if too few members answered in the time that Mutex.TryLock gives each; both say
-// what each member did. What was granted is then given back. Other errors are those of Mutex.TryLock.
+// TryLock sends a request to all members at the same time. It returns as soon as a majority has
+// granted the lock, or shortly after a majority has become impossible: grants are then released. A
+// member that is late, compared with those that answered, counts as missing if another owner holds
+// one of the others.
+//
+// TryLock returns [ErrNotAcquired] if another owner holds the lock, and [ErrUnavailable] if too few
+// members answered in the time that [Mutex.TryLock] gives each. Both say what each member did.
+// Other errors are those of Mutex.TryLock.
 func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 	if err := checkCall(ctx, "TryLock", l.together()); err != nil {
 		return nil, err
@@ -93,16 +95,18 @@ func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
-// Lock waits until a majority grants the lock or ctx is done. A caller who is refused waits in the
-// queue of one member, the first of those that refused, so that a release wakes it and the callers are
-// served in order there. For a moment it keeps the votes of the members before that one, and no others.
-// So callers never wait for each other in a circle, and a minority that is stopped, killed, unreachable
-// or slow costs the others nothing: a member that is late, compared with those that answered, counts as
-// missing. Once a second a caller who waits looks whether its place is right: whether the member
-// answers as the others do, and whether the lock changes hands elsewhere.
+// Lock blocks until a majority grants the lock or ctx is done. Errors are those of [Mutex.Lock],
+// and say what each member did. While too few members can be reached, Lock keeps trying, but not if
+// they deny access.
 //
-// While too few members can be asked it keeps trying, but not if that is because they deny it (see
-// Mutex.Lock). Errors are those of Mutex.Lock, and say what each member did.
+// A caller that is refused waits in the queue of one member, the first that refused it, so that a
+// release wakes the caller and callers are served in order there. For a moment it keeps the votes
+// of the members before that one, and no others, so callers never wait for each other in a circle.
+// Once a second a waiting caller checks whether its place is right: whether the member answers as
+// the others do, and whether the lock changes hands elsewhere.
+//
+// A minority of members that is stopped, killed, unreachable or slow does not delay the others: a
+// member that is late, compared with those that answered, counts as missing.
 func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
 	if err := checkCall(ctx, "Lock", l.together()); err != nil {
 		return nil, err

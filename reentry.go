@@ -168,10 +168,12 @@ func (l *Redlock) follow(whole *Lease, h *handle) {
 	}
 }
 
-// WithoutOwner returns a copy of ctx that carries no lease: a Lock under it competes with the locks
-// held under ctx instead of re-entering them. Use it where the work under a lock fans out to
-// goroutines that are to exclude each other on that same lock. Goroutines that share the
-// context of one lock exclude each other on all other locks without it. It panics with an *OptionError if ctx is nil.
+// WithoutOwner returns a copy of ctx that carries no lease. A Lock under it competes with the locks that
+// are held under ctx, instead of re-entering them.
+//
+// Use it if the work under a lock fans out to goroutines that must exclude each other on that same
+// lock. On all other locks they exclude each other without it. WithoutOwner panics with an
+// *[OptionError] if ctx is nil.
 func WithoutOwner(ctx context.Context) context.Context {
 	if ctx == nil {
 		panic(missing("WithoutOwner", "context"))

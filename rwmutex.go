@@ -2,70 +2,70 @@ package holdfast
 
 import "context"
 
-// RWMutex is a reentrant lock with two sides: many readers or one writer, shared with
-// Redisson's RReadWriteLock of the same name. Its own methods are the write side.
+// RWMutex is a re-entrant lock for many readers or one writer. It is shared with Redisson's
+// RReadWriteLock of the same name. Lock is the write side, and RLock the read side.
 //
-// Readers of one process share one hold in Redis: while one of them holds the lock,
-// the next comes in without a Redis command, unless its options (WithFixedLease,
-// WithMaxHold, another lease) need a hold of their own. With fencing they share its
-// token: they do not exclude each other. A read side that was the write side is then
-// its owner's alone, and readers who come get a hold, and a larger token, of their own.
+// The readers of one process share one hold in Redis. While one of them holds the lock, the next is
+// admitted without a Redis command, unless its options ([WithFixedLease], [WithMaxHold], another
+// lease) need a hold of their own. With fencing the readers of a hold share its token, because they
+// do not exclude each other. A read side that was the write side belongs to its owner alone: other
+// readers get a hold, and a larger token, of their own.
 //
-// Neither side starves among processes of Holdfast: a waiting writer, here or in another
-// process, keeps new readers out, and a release lets in either the writer or all
-// readers up to the next writer. When another reader comes to one that is inside, their process asks
-// whether a writer waits elsewhere, once per WithHandoffSlice (where that is 0, its default); until it
-// is answered, a round trip later, readers still come in. Redisson's readers do
-// not wait behind a waiting writer.
+// Neither side starves among processes of Holdfast. A waiting writer blocks new readers, and a
+// release admits either the writer or all readers queued before the next writer. While a process
+// holds the read side and more readers arrive, it asks Redis once per [WithHandoffSlice] (per
+// [DefaultHandoffSlice] if that is 0) whether a writer waits in another process. Until the answer
+// arrives, a round trip later, it admits readers. Redisson's readers do not wait behind a waiting
+// writer.
 //
-// Under the context of its lease (see [Mutex]) a holder of the write side may take the read side as
-// well; when it unlocks the write side first, it keeps the read side and other readers come in.
-// The other direction would wait for itself and returns ErrWouldDeadlock at once. A side
-// that is held can always be entered again under the context of its lease.
+// A writer may take the read side under the context of its lease (see [Mutex]), and may keep
+// reading after it unlocks the write side. Other readers are then admitted. A reader cannot
+// upgrade: Lock returns [ErrWouldDeadlock] at once. A side that is held can always be re-entered
+// under the context of its lease.
 type RWMutex struct {
 	handle
 	read handle
 }
 
-// RWMutex returns the handle of the named read-write lock. A bad name or option is
-// reported by the first call on the handle.
+// RWMutex returns a handle of the named read-write lock. The first call on the handle returns an
+// error if the name or an option is bad.
 func (m *Manager) RWMutex(name string, opts ...LockOption) *RWMutex {
 	write := m.newHandle(writeKind, name, opts)
 	return &RWMutex{write, handle{write.named, readKind}}
 }
 
-// Lock takes the write side; it is like Mutex.Lock, and returns ErrWouldDeadlock if ctx
-// descends from Lease.Context of a held lease of the read side only.
+// Lock takes the write side. It is like [Mutex.Lock], and returns [ErrWouldDeadlock] if ctx
+// descends from [Lease.Context] of a held lease of the read side only.
 func (l *RWMutex) Lock(ctx context.Context) (*Lease, error) { return l.side().lock(ctx, "Lock", false) }
 
-// TryLock takes the write side; it is like Mutex.TryLock.
+// TryLock takes the write side. It is like [Mutex.TryLock].
 func (l *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
 	return l.side().lock(ctx, "TryLock", true)
 }
 
-// LockAsync takes the write side; it is like Mutex.LockAsync.
+// LockAsync takes the write side. It is like [Mutex.LockAsync].
 func (l *RWMutex) LockAsync(ctx context.Context) <-chan Result {
 	return l.side().lockAsync(ctx, "LockAsync")
 }
 
-// RLock takes the read side; otherwise it is like Mutex.Lock.
+// RLock takes the read side. Otherwise it is like [Mutex.Lock].
 func (l *RWMutex) RLock(ctx context.Context) (*Lease, error) {
 	return l.readSide().lock(ctx, "RLock", false)
 }
 
-// TryRLock takes the read side without waiting. It returns ErrNotAcquired if a writer
-// holds the lock or waits for it; of one that waits in another process, a process that has a
-// reader inside may not have learned yet (see RWMutex). Otherwise it is like Mutex.TryLock.
+// TryRLock takes the read side without waiting. It returns [ErrNotAcquired] if a writer holds the
+// lock or waits for it. A process that already has readers may not yet know about a writer that
+// waits in another process: see [RWMutex]. Otherwise TryRLock is like [Mutex.TryLock].
 func (l *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 	return l.readSide().lock(ctx, "TryRLock", true)
 }
 
-// RLockAsync takes the read side; otherwise it is like Mutex.LockAsync.
+// RLockAsync takes the read side. Otherwise it is like [Mutex.LockAsync].
 func (l *RWMutex) RLockAsync(ctx context.Context) <-chan Result {
 	return l.readSide().lockAsync(ctx, "RLockAsync")
 }
 
-// RLocker returns the read side as a Locker of its own.
+// RLocker returns the read side as a [Locker], for [Do] and other functions that take one.
 func (l *RWMutex) RLocker() Locker { return readSide{l} }
 
 type readSide struct{ l *RWMutex }

@@ -18,20 +18,20 @@ type Stats struct {
 	// Callers.
 	Reentered uint64 // leases granted by re-entry
 	HandedOff uint64 // leases granted without Redis: passed on by Unlock, or beside other readers
-	Granted   uint64 // leases granted by Redis to who was next, when somebody released
+	Granted   uint64 // leases granted to a queued waiter by another process's release
 	Released  uint64 // leases ended by Unlock
-	Lost      uint64 // holds that ended without their holder's doing, or by WithMaxHold
+	Lost      uint64 // holds that ended before their Unlock, including those that WithMaxHold ended
 
 	// Redis.
 	Commands        uint64 // script calls sent, including repeated ones
 	Batches         uint64 // pipelines they were sent in
 	Troubles        uint64 // requests that failed, were refused or took too long
-	Outages         uint64 // times that Redis did not answer any request for a second or more
+	Outages         uint64 // times when Redis answered no request for a second or more
 	Renewals        uint64 // holds renewed
 	RenewalFailures uint64 // holds whose renewal failed and was tried again
-	Wakeups         uint64 // messages for those who wait: grants, and reasons to ask again
-	Polls           uint64 // times that it asked again because no message came
-	Reconnects      uint64 // pub/sub connections lost; one that cannot be made counts once
+	Wakeups         uint64 // messages for waiters: grants, and reasons to send a request again
+	Polls           uint64 // requests of waiters sent because no message arrived
+	Reconnects      uint64 // pub/sub connections lost; repeated failures to reconnect count once
 }
 
 // counters are the part of Stats that is counted where it happens.

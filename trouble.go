@@ -13,7 +13,7 @@ import (
 var (
 	errSilent      = command.ErrSilent
 	errTooLate     = errors.New("reply arrived after the lease had expired")
-	errDowngrading = errors.New("the write side has been unlocked, and Redis has not confirmed that yet")
+	errDowngrading = errors.New("the write side was unlocked, and Redis has not confirmed this yet")
 )
 
 // trouble is what is remembered while requests bring no verdict.

@@ -7,24 +7,28 @@ import (
 	"time"
 )
 
-// Unlock gives the lease up. After the last lease of its owner the lock goes to the
-// next caller in this process or back to Redis.
+// Unlock gives up the lease. After the last lease of its owner, the lock goes to the next caller in
+// this process, or is released in Redis. Unlock returns nil if this call released the lock, or an
+// earlier copy of its request did. Otherwise it returns
 //
-// It returns nil if this call, or an earlier copy of its request whose reply was
-// lost, released the lock, or if the TTL ended while Redis could not be reached; ErrLeaseLost or
-// ErrMaxHold if the lease had ended before the call, ErrClosed if Manager.Close ended it; ErrNotHeld
-// after an Unlock that succeeded; and ErrUnavailable if Redis has not confirmed the release in time. A
-// lease that was valid when Unlock was called is never reported as lost because of what follows.
+//   - [ErrLeaseLost] or [ErrMaxHold] if the lease had ended before the call.
+//   - [ErrClosed] if [Manager.Close] ended the lease.
+//   - [ErrNotHeld] after an Unlock that succeeded.
+//   - [ErrUnavailable] if Redis has not confirmed the release in time.
 //
-// After ErrUnavailable the release goes on in the background, and calling Unlock again waits for it. It
-// ends when the TTL has passed, when Redis denies it for good (a wrong password or a missing right for
-// 30 s, an unknown command), or when the client is closed; calling Unlock again then asks again. Renewal has stopped in any
-// case, so that at worst the lock expires with its TTL.
+// A lease that was valid when Unlock was called is never reported as lost because of what follows.
+// If its TTL ends while Redis cannot be reached, Unlock returns nil.
 //
-// Unlock asks Redis as often as need be and blocks for at most a second (a quarter of a
-// short lease's TTL, but 100 ms at the least; twelve round trips where Redis is far away), whether ctx is done or not: ctx carries the
-// trace only, and may be nil. Several locks are released at the same time: all those of a Multi; of a Redlock's a
-// majority, with which it returns, while the others go on.
+// After ErrUnavailable the release is retried in the background, and calling Unlock again waits for
+// it. Renewal has stopped in any case, so that the lock expires with its TTL at worst. The retries
+// end when the TTL has passed, when Redis denies them for good (a wrong password or a missing right
+// for 30 s, an unknown command), or when the client is closed. Calling Unlock after that begins
+// again.
+//
+// Unlock blocks for at most a second, whether ctx is done or not: a quarter of the lease's TTL if
+// that is shorter, but at least 100 ms, and twelve round trips where Redis is far away. ctx carries
+// the trace only, and may be nil. Several locks are released at the same time. Unlock waits for all
+// locks of a Multi, and for a majority of a Redlock's members, while the others go on.
 func (l *Lease) Unlock(ctx context.Context) error {
 	if err := l.check("Unlock"); err != nil {
 		return err

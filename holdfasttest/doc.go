@@ -47,7 +47,7 @@
 // how bubbles work:
 //
 //   - Make the Server, and clients and Managers of your own, inside the bubble, and pass the T that the bubble got: its cleanup
-//     runs before the bubble ends, and that of the outer T after it. What was made outside cannot be used inside.
+//     runs before the bubble ends, and that of the outer T after it. A Server or a client that was made outside cannot be used inside.
 //   - Close Managers and clients that you made yourself before the bubble ends. The Server closes its own. Goroutines that are left are a panic,
 //     "deadlock: main bubble goroutine has exited but blocked goroutines remain".
 //   - Leave no real I/O in the bubble. Time stands while a goroutine reads from a socket or waits for a [sync.Mutex], and the test hangs if that

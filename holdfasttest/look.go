@@ -13,8 +13,8 @@ import (
 // patience is how long a Server waits for a lock or a state of it. In a bubble it is of the bubble's time.
 const patience = 10 * time.Second
 
-// Hold locks l and returns its lease. It fails the test if l is not free within 10 s. With a lock of another Manager it is somebody
-// else who holds the lock:
+// Hold locks l and returns its lease. It fails the test if l is not free within 10 s. With a lock of another Manager, another
+// process holds the lock:
 //
 //	other := server.NewManager()
 //	lease := server.Hold(other.Mutex("order:7"))
@@ -30,8 +30,8 @@ func (s *Server) Hold(l holdfast.Locker) *holdfast.Lease {
 	return lease
 }
 
-// Held returns the names of the locks that are held, sorted. At the end of a test they are those that the tested code has not given
-// back. It fails the test if Redis is away.
+// Held returns the names of the locks that are held, sorted. At the end of a test they are those that the tested code has not
+// unlocked. It fails the test if Redis is away.
 func (s *Server) Held() []string {
 	s.tb.Helper()
 	names := []string{}

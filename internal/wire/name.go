@@ -40,8 +40,8 @@ var reserved = [...]string{lockQueuePrefix, lockTimeoutPrefix, lockTokenPrefix, 
 var (
 	errEmpty    = errors.New("the name is empty")
 	errTooLong  = fmt.Errorf("the name is longer than %d bytes", maxNameLen)
-	errSlot     = errors.New("unbalanced or empty braces; use at most one non-empty {tag}")
-	errWhole    = errors.New("name must not be a single {tag}: it would share its queue with the lock named \"tag\"")
+	errSlot     = errors.New("the name has unbalanced or empty braces; use at most one non-empty {tag}")
+	errWhole    = errors.New("the name must not be a single {tag}: it would share its queue with the lock named \"tag\"")
 	errReserved = errors.New("the name begins with " + reservedOurs + ", or is that of a key derived from another lock's name")
 )
 

@@ -1,0 +1,184 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The texts of errors: what was wrong and, where it helps, what to do.
+
+// Mistakes that a call can make, with the whole text of the error. No server is needed.
+func TestErrors_TextsOfMistakes(t *testing.T) {
+	option := func(o holdfast.Option) error { _, err := holdfast.New(offline(t), o); return err }
+	m, err := holdfast.New(offline(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	other, err := holdfast.New(offline(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.Background())
+	third, err := holdfast.New(offline(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer third.Close(context.Background())
+	name := func(name string) error { _, err := m.Mutex(name).TryLock(t.Context()); return err }
+	multi := func(locks ...holdfast.Locker) error { _, err := holdfast.NewMulti(locks...); return err }
+	redlock := func(locks ...holdfast.Locker) error { _, err := holdfast.NewRedlock(locks...); return err }
+	three, err := holdfast.NewRedlock(m.Mutex("a"), other.Mutex("a"), third.Mutex("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := redis.NewRing(&redis.RingOptions{})
+	defer ring.Close()
+	_, refused := holdfast.New(ring)
+	for text, err := range map[string]error{
+		"holdfast: invalid option: WithLease(0s): must be between 10ms and 100 years":                                                                             option(holdfast.WithLease(0)),
+		"holdfast: invalid option: WithFixedLease(9ms): must be between 10ms and 100 years":                                                                       option(holdfast.WithFixedLease(9 * time.Millisecond)),
+		"holdfast: invalid option: WithMaxHold(0s): must be positive and at most 100 years":                                                                       option(holdfast.WithMaxHold(0)),
+		"holdfast: invalid option: WithMaxHold(1s): must not be shorter than the lease of 30s":                                                                    option(holdfast.WithMaxHold(time.Second)),
+		"holdfast: invalid option: WithPollInterval(0s): must be between 10ms and 100 years":                                                                      option(holdfast.WithPollInterval(0)),
+		"holdfast: invalid option: WithHandoffSlice(-1s): must be between 0 and 100 years":                                                                        option(holdfast.WithHandoffSlice(-time.Second)),
+		"holdfast: invalid option: WithFairPatience(0s): must be between 100ms and 100 years":                                                                     option(holdfast.WithFairPatience(0)),
+		"holdfast: invalid option: WithPublishMode(PublishMode(9)): must be PublishAuto, PublishClassic or PublishSharded":                                        option(holdfast.WithPublishMode(9)),
+		"holdfast: invalid option: WithPublishMode(PublishSharded): sharded messages need a *redis.ClusterClient of a cluster":                                    option(holdfast.WithPublishMode(holdfast.PublishSharded)),
+		"holdfast: invalid option: WithReplicas(-1, 1s): n must not be negative, and the timeout must be at least 1ms":                                            option(holdfast.WithReplicas(-1, time.Second)),
+		"holdfast: invalid option: WithReplicas(20s): must not be more than half of the lease of 30s":                                                             option(holdfast.WithReplicas(1, 20*time.Second)),
+		"holdfast: invalid option: WithReplicas(6s): must be below the client's ReadTimeout of 5s":                                                                option(holdfast.WithReplicas(1, 6*time.Second)),
+		"holdfast: WithTracerProvider: provider is nil":                                                                                                           option(holdfast.WithTracerProvider(nil)),
+		"holdfast: WithMeterProvider: provider is nil":                                                                                                            option(holdfast.WithMeterProvider(nil)),
+		"holdfast: invalid option: New(*redis.Ring): a ring is not supported: processes may disagree about which shards are up, and lock one name on two of them": refused,
+		`holdfast: invalid lock name: "": the name is empty`:                                                                                                      name(""),
+		`holdfast: invalid lock name: "a{b": the name has unbalanced or empty braces; use at most one non-empty {tag}`:                                            name("a{b"),
+		`holdfast: invalid lock name: "{a}": the name must not be a single {tag}: it would share its queue with the lock named "tag"`:                             name("{a}"),
+		`holdfast: invalid lock name: "holdfast_x": the name begins with holdfast_, or is that of a key derived from another lock's name`:                         name("holdfast_x"),
+		`holdfast: invalid lock name: "` + strings.Repeat("x", 64) + `"…: the name is longer than 65536 bytes`:                                                    name(strings.Repeat("x", 1<<17)),
+		"holdfast: invalid option: NewMulti(a): the lock is named twice, and would wait for itself":                                                               multi(m.Mutex("a"), m.Mutex("a")),
+		"holdfast: invalid option: NewMulti(*holdfast.Redlock): lock 1 is of a type that it does not take":                                                        multi(three),
+		"holdfast: NewMulti: no locks given":                                                                                                                      multi(),
+		"holdfast: invalid option: NewRedlock(2): needs at least three locks":                                                                                     redlock(m.Mutex("a"), other.Mutex("a")),
+		"holdfast: invalid option: NewRedlock(b): two members of one Manager are not independent":                                                                 redlock(m.Mutex("a"), m.Mutex("b"), other.Mutex("a")),
+		"holdfast: invalid option: NewRedlock(a): read sides and other locks must not be mixed":                                                                   redlock(m.Mutex("a"), other.RWMutex("a").RLocker(), third.Mutex("a")),
+		"holdfast: TryLock: no Manager has made this lock":                                                                                                        second(new(holdfast.Mutex).TryLock(t.Context())),
+		"holdfast: Unlock: no lock has granted this lease":                                                                                                        new(holdfast.Lease).Unlock(t.Context()),
+	} {
+		if fmt.Sprint(err) != text {
+			t.Errorf("%v\nwant %s", err, text)
+		}
+		if !errors.Is(err, holdfast.ErrInvalidOption) && !errors.Is(err, holdfast.ErrInvalidName) {
+			t.Errorf("%v matches neither ErrInvalidOption nor ErrInvalidName", err)
+		}
+	}
+}
+
+func second(_ *holdfast.Lease, err error) error { return err }
+
+// The sentinels, in the order of errors.go.
+func TestErrors_TextsOfSentinels(t *testing.T) {
+	want := []string{
+		"holdfast: lock not acquired", "holdfast: lease lost", "holdfast: maximum hold time reached", "holdfast: lease released",
+		"holdfast: lease already released", "holdfast: release not confirmed", "holdfast: manager closed", "holdfast: would deadlock",
+		"holdfast: key is of another kind", "holdfast: invalid lock name", "holdfast: invalid option", "holdfast: redis unavailable",
+	}
+	var got []string
+	for _, m := range regexp.MustCompile(`(?m)^\tErr\w+ += errors\.New\("(.*)"\)$`).FindAllStringSubmatch(read(t, "errors.go"), -1) {
+		got = append(got, m[1])
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	lost := &holdfast.LostError{Name: "stock:42", Reason: holdfast.LostDeleted}
+	release := &holdfast.ReleaseError{Name: "stock:42", Err: holdfast.ErrUnavailable}
+	for err, text := range map[error]string{
+		lost:    `holdfast: lease lost: "stock:42": deleted`,
+		release: `holdfast: release not confirmed: "stock:42": holdfast: redis unavailable`,
+		&holdfast.ReplicaError{Want: 2, Acked: 1}:                     "acknowledged by 1 of 2 replicas",
+		&holdfast.ReplicaError{Want: 2, Err: errors.New("no answer")}: "could not confirm acknowledgement by 2 replicas: no answer",
+	} {
+		if err.Error() != text {
+			t.Errorf("%v, want %s", err, text)
+		}
+	}
+}
+
+// Every text that becomes part of an error begins with a small letter (names of Go and Redis aside), ends without a full stop, and has
+// the package's name only if it is a sentinel.
+func TestErrors_TextsKeepTheRules(t *testing.T) {
+	n := 0
+	for _, f := range glob(t, "*.go", "internal/wire/*.go", "internal/command/*.go") {
+		if strings.HasSuffix(f, "_test.go") {
+			continue
+		}
+		for _, text := range errorTexts(t, f) {
+			n++
+			bare, sentinel := strings.CutPrefix(text, "holdfast: ")
+			if sentinel && f != "errors.go" {
+				t.Errorf("%s: the package's name is in %q, which stands behind a sentinel", f, text)
+			}
+			if !regexp.MustCompile(`^(?:[a-z%]|Redis|New|With|[A-Z][a-z]+[A-Z(:%])`).MatchString(bare) || regexp.MustCompile(`[.!\n ]$`).MatchString(text) {
+				t.Errorf("%s: %q", f, text)
+			}
+		}
+	}
+	if n < 60 {
+		t.Errorf("only %d texts found", n)
+	}
+}
+
+// errorTexts are the texts that a file gives to errors.New, fmt.Errorf, fail and OptionErrors.
+func errorTexts(t *testing.T, file string) (texts []string) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(args ...ast.Expr) {
+		for _, arg := range args {
+			if lit, ok := arg.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if text, err := strconv.Unquote(lit.Value); err == nil {
+					texts = append(texts, text)
+				}
+			}
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			switch fn := n.Fun.(type) {
+			case *ast.SelectorExpr:
+				if fn.Sel.Name == "Errorf" || fn.Sel.Name == "New" && fmt.Sprint(fn.X) == "errors" {
+					add(n.Args[0])
+				}
+			case *ast.Ident:
+				if fn.Name == "fail" {
+					add(n.Args[3])
+				}
+			}
+		case *ast.CompositeLit:
+			if typ, ok := n.Type.(*ast.Ident); ok && typ.Name == "OptionError" && len(n.Elts) == 3 {
+				add(n.Elts[2])
+				if call, ok := n.Elts[2].(*ast.CallExpr); ok && len(call.Args) > 0 {
+					add(call.Args[0])
+				}
+			}
+		}
+		return true
+	})
+	return texts
+}

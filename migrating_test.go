@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// The programs of docs/MIGRATING.md. Those that use other libraries are in the module
+// The programs of docs/MIGRATING.md and docs/REDISSON.md. Those that use other libraries are in the module
 // bench, which has them.
 
 func newLocks(client redis.UniversalClient) (*holdfast.Manager, error) {
@@ -27,7 +27,7 @@ func newLocks(client redis.UniversalClient) (*holdfast.Manager, error) {
 func refund(ctx context.Context, locks *holdfast.Manager) error {
 	fenced := locks.Mutex("account:7", holdfast.WithFencing()) // redisson.getFencedLock("account:7")
 	return holdfast.Do(ctx, fenced, func(ctx context.Context, lease *holdfast.Lease) error {
-		return store(ctx, lease.Token()) // refuses tokens smaller than the last, Java's or ours
+		return store(ctx, lease.Token()) // refuses a token that is smaller than the last, from Java or Go
 	})
 }
 
@@ -36,21 +36,21 @@ func chargeWithHoldfast(ctx context.Context, locks *holdfast.Manager) error {
 	defer cancel()
 	lease, err := locks.Mutex("account:7").Lock(wait)
 	if err != nil {
-		return err // ErrNotAcquired if it was not granted in time
+		return err // ErrNotAcquired if another owner kept the lock for 5 s
 	}
 	defer lease.Unlock(ctx)
-	return charge(lease.Context(ctx)) // ends if the lease is lost; it is renewed until Unlock
+	return charge(lease.Context(ctx)) // is cancelled if the lease is lost
 }
 
 func chargeOrSkip(ctx context.Context, locks *holdfast.Manager) error {
 	lease, err := locks.Mutex("account:7", holdfast.WithFixedLease(10*time.Second)).TryLock(ctx) // SET account:7 token PX 10000 NX
 	if errors.Is(err, holdfast.ErrNotAcquired) {
-		return nil // somebody else is at it
+		return nil // another process is doing this
 	}
 	if err != nil {
-		return err // nobody knows: Redis did not answer
+		return err // usually ErrUnavailable: the lock may or may not be held
 	}
-	defer lease.Unlock(ctx) // deletes it only if it is ours
+	defer lease.Unlock(ctx) // deletes the key only if this lease holds it
 	return charge(lease.Context(ctx))
 }
 
@@ -101,7 +101,7 @@ func TestMigrating_ProgramsRun(t *testing.T) {
 func TestMigrating_AccessRights(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	_, text, _ := strings.Cut(read(t, "docs/MIGRATING.md"), "- **ACLs**")
+	_, text, _ := strings.Cut(read(t, "docs/REDISSON.md"), "- **ACLs**")
 	text, _, _ = strings.Cut(text, "\n- ")
 	rights := []any{"ACL", "SETUSER", "locks", "reset", "resetchannels", "on", ">secret", "+@all"} // before Redis 7 a new user has all channels
 	for _, m := range regexp.MustCompile("`([~&][^`]+)`").FindAllStringSubmatch(text, -1) {
@@ -152,10 +152,10 @@ func TestMigrating_AccessRights(t *testing.T) {
 	}
 }
 
-// Every Go program of the guide is compiled, here or in the module bench.
+// Every Go program of both pages is compiled, here or in the module bench.
 func TestMigrating_ProgramsAreCompiled(t *testing.T) {
 	compiled := read(t, "migrating_test.go") + read(t, "bench/migrating_test.go")
-	programs := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "docs/MIGRATING.md"), -1)
+	programs := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "docs/MIGRATING.md")+read(t, "docs/REDISSON.md"), -1)
 	if len(programs) == 0 {
 		t.Error("no programs")
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,11 +54,11 @@ func chargeWithRueidislock(ctx context.Context, locker rueidislock.Locker) error
 
 func chargeWithBoth(ctx context.Context, rs *redsync.Redsync, locks *holdfast.Manager) error {
 	mu := rs.NewMutex("account:7", redsync.WithExpiry(30*time.Second))
-	if err := mu.LockContext(ctx); err != nil { // keeps out who has not been updated yet
+	if err := mu.LockContext(ctx); err != nil { // excludes processes of the old version
 		return err
 	}
 	defer mu.UnlockContext(ctx)
-	return holdfast.Do(ctx, locks.Mutex("holdfast:account:7"), // keeps out who will be updated next
+	return holdfast.Do(ctx, locks.Mutex("holdfast:account:7"), // excludes processes of release two
 		func(ctx context.Context, lease *holdfast.Lease) error { return charge(ctx) })
 }
 
@@ -180,6 +183,42 @@ var (
 		end
 		return 0`)
 )
+
+// Every option of the other libraries is in docs/MIGRATING.md: in a table, or as one without a counterpart.
+func TestMigrating_EveryOptionIsNamed(t *testing.T) {
+	page, n := string(file(t, "../docs/MIGRATING.md")), 0
+	names := []string{}
+	for pkg, pattern := range map[string]string{
+		"github.com/go-redsync/redsync/v4":     `(?m)^func (With\w+)\(`,
+		"github.com/bsm/redislock":             `(?ms)^type Options struct \{(.*?)^\}`,
+		"github.com/redis/rueidis/rueidislock": `(?ms)^type LockerOption struct \{(.*?)^\}`,
+	} {
+		out, err := exec.Command("go", "list", "-f", "{{range .GoFiles}}{{$.Dir}}/{{.}}\n{{end}}", pkg).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range strings.Fields(string(out)) {
+			for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(file(t, name)), -1) {
+				if !strings.Contains(m[1], "\n") {
+					names = append(names, m[1])
+					continue
+				}
+				for _, field := range regexp.MustCompile(`(?m)^\t([A-Z]\w+) `).FindAllStringSubmatch(m[1], -1) {
+					names = append(names, field[1])
+				}
+			}
+		}
+	}
+	for _, name := range names {
+		n++
+		if !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("%s is not in docs/MIGRATING.md", name)
+		}
+	}
+	if n < 20 {
+		t.Errorf("only %q found", names)
+	}
+}
 
 // What docs/MIGRATING.md says of each lock that has the same name as one of Holdfast.
 func TestMigrating_SameNameAsAnotherLock(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// What docs/MIGRATING.md warns of is still so. When one of these fails, Redisson has
+// What docs/REDISSON.md warns of is still so. When one of these fails, Redisson has
 // improved, and the guide has a line too many.
 func TestRedisson_KeepsItsTraps(t *testing.T) {
 	needsRedisson(t)

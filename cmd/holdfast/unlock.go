@@ -16,11 +16,11 @@ import (
 func unlockCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "unlock",
-		Usage:     "free a lock, whoever holds it",
+		Usage:     "free a lock that any owner holds",
 		ArgsUsage: "NAME",
 		Description: "Holdfast says who holds the lock and asks for its name before it frees it. Without a terminal --force is needed.\n" +
 			"The code that held it may still be running: make sure that it is dead.\n\n" +
-			"Exit status: 0 freed; 1 failed; 2 usage; 3 it was free; 4 refused; 5 Redis cannot be asked.",
+			"Exit status: 0 freed, 1 failed, 2 usage, 3 it was free, 4 refused, 5 Redis cannot be reached.",
 		Flags:                     append([]cli.Flag{&cli.BoolFlag{Name: "force", Usage: "do not ask"}}, redisFlags()...),
 		DisableSliceFlagSeparator: true,
 		HideHelpCommand:           true,

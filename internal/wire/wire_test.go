@@ -214,5 +214,5 @@ func ExampleCheckName() {
 	fmt.Println(CheckName("order:{}"))
 	// Output:
 	// <nil>
-	// unbalanced or empty braces; use at most one non-empty {tag}
+	// the name has unbalanced or empty braces; use at most one non-empty {tag}
 }

@@ -109,10 +109,10 @@ func TestRun_Status(t *testing.T) {
 		{"unknown kind", []string{"free", "--kind=sema", "--", "true"}, 125, `--kind is mutex, fair, read or write, not "sema"`},
 		{"unknown loss", []string{"free", "--on-loss=shrug", "--", "true"}, 125, `--on-loss is term, kill or warn`},
 		{"grace too long", []string{"free", "--grace=11s", "--", "true"}, 125, `a third of the lease, 10s`},
-		{"lease too short", []string{"free", "--lease=1ms", "--", "true"}, 125, `must be at least 10ms`},
+		{"lease too short", []string{"free", "--lease=1ms", "--", "true"}, 125, `must be between 10ms`},
 		{"max hold below the lease", []string{"free", "--max-hold=1s", "--", "true"}, 125, `WithMaxHold`},
 		{"wait and no wait", []string{"free", "-n", "-w", "1s", "--", "true"}, 125, `exclude each other`},
-		{"no lock", []string{"a string", "--", "true"}, 125, `key holds something of another kind`},
+		{"no lock", []string{"a string", "--", "true"}, 125, `key is of another kind`},
 		{"no name", []string{"", "--", "true"}, 125, `invalid lock name`},
 		{"two servers", []string{"free", "--redis=" + urlOf(srv), "--redis=" + urlOf(srv), "--", "true"}, 125, `at least three`},
 	} {

@@ -99,10 +99,10 @@ type badUsage struct{ err error }
 func (e *badUsage) Error() string { return e.err.Error() }
 func (e *badUsage) Unwrap() error { return e.err }
 
-// unavailable is the error of a Redis that cannot be asked.
+// unavailable is the error of a Redis that cannot be reached.
 type unavailable struct{ err error }
 
-func (e *unavailable) Error() string { return "redis cannot be asked: " + e.err.Error() }
+func (e *unavailable) Error() string { return "redis cannot be reached: " + e.err.Error() }
 func (e *unavailable) Unwrap() error { return e.err }
 
 // withoutPrefix returns the text of an error of the library, which begins with this program's name.
@@ -116,7 +116,7 @@ func (s silent) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 // ExitCode makes silent a cli.ExitCoder.
 func (s silent) ExitCode() int { return int(s) }
 
-// teller writes lines for people to stderr. If nobody reads them any more, nothing happens.
+// teller writes lines for people to stderr. If no process reads stderr any more, it writes nothing.
 type teller struct {
 	w     io.Writer
 	quiet bool

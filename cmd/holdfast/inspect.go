@@ -19,7 +19,7 @@ func inspectCommand() *cli.Command {
 		Name:                      "inspect",
 		Usage:                     "show all that Redis knows of a lock",
 		ArgsUsage:                 "NAME...",
-		Description:               "Exit status: 0 all are held; 1 failed; 2 usage; 3 one of them is not held; 5 Redis cannot be asked.",
+		Description:               "Exit status: 0 all are held, 1 failed, 2 usage, 3 one of them is not held, 5 Redis cannot be reached.",
 		Flags:                     append([]cli.Flag{leaseFlag(), outputFlag()}, redisFlags()...),
 		DisableSliceFlagSeparator: true,
 		HideHelpCommand:           true,

@@ -23,7 +23,7 @@ func listCommand() *cli.Command {
 		Usage:     "list the locks that are held",
 		ArgsUsage: "[PATTERN]",
 		Description: "PATTERN is one of Redis: * is any text. The locks with the most waiters come first. Holdfast looks for them with SCAN,\n" +
-			"never with KEYS.\n\nExit status: 0 done; 1 failed; 2 usage; 5 Redis cannot be asked.",
+			"never with KEYS.\n\nExit status: 0 done, 1 failed, 2 usage, 5 Redis cannot be reached.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "held-by", Usage: "only those with an owner whose id has `TEXT` in it"},
 			&cli.BoolFlag{Name: "waiting", Usage: "only those with waiters"},
@@ -105,7 +105,7 @@ func waitCommand() *cli.Command {
 		Name:        "wait",
 		Usage:       "wait until a lock is free",
 		ArgsUsage:   "NAME",
-		Description: "Another can take the lock at any time after that: to do something under a lock, use run.\n\nExit status: 0 it was free; 124 not in time; 125 holdfast failed.",
+		Description: "Another can take the lock at any time after that: to do something under a lock, use run.\n\nExit status: 0 it was free, 124 not in time, 125 holdfast failed.",
 		Flags: append([]cli.Flag{
 			&cli.DurationFlag{Name: "wait", Aliases: []string{"w"}, Usage: "wait at most `TIME`"},
 		}, redisFlags()...),

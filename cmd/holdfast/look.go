@@ -17,7 +17,7 @@ import (
 const (
 	exitNo          = 3 // the answer is no
 	exitRefused     = 4 // nothing was done
-	exitUnreachable = 5 // Redis cannot be asked
+	exitUnreachable = 5 // Redis cannot be reached
 )
 
 // coded is an error with the exit status that says what it means.

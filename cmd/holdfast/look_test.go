@@ -162,7 +162,7 @@ gone
 	}
 }
 
-// Each command says in the same way that Redis cannot be asked, and what it was not told.
+// Each command says in the same way that Redis cannot be reached, and what it was not told.
 func TestLook_BadDays(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -182,10 +182,10 @@ func TestLook_BadDays(t *testing.T) {
 		status int
 		stderr string
 	}{
-		{urlOf(dead), []string{"ls"}, 5, `redis cannot be asked: .*connection refused`},
-		{urlOf(dead), []string{"inspect", "x"}, 5, `redis cannot be asked: .*connection refused`},
-		{urlOf(dead), []string{"unlock", "x", "--force"}, 5, `redis cannot be asked: .*connection refused`},
-		{urlOf(dead), []string{"wait", "x"}, 125, `redis cannot be asked: .*connection refused`},
+		{urlOf(dead), []string{"ls"}, 5, `redis cannot be reached: .*connection refused`},
+		{urlOf(dead), []string{"inspect", "x"}, 5, `redis cannot be reached: .*connection refused`},
+		{urlOf(dead), []string{"unlock", "x", "--force"}, 5, `redis cannot be reached: .*connection refused`},
+		{urlOf(dead), []string{"wait", "x"}, 125, `redis cannot be reached: .*connection refused`},
 		{"redis://:wrong@" + srv.Addr(), []string{"ls"}, 5, `WRONGPASS`},
 		{noRights, []string{"ls"}, 5, `NOPERM`},
 		{noRights, []string{"inspect", "x"}, 5, `NOPERM`},

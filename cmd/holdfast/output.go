@@ -7,7 +7,7 @@ import (
 )
 
 // printable returns a name as it may be written to a terminal: as it is, or quoted as in Go, if it has anything that a
-// terminal would act on or nobody could see.
+// terminal would act on or that is invisible.
 func printable(name string) string {
 	if name == "" || !utf8.ValidString(name) {
 		return strconv.Quote(name)

@@ -44,9 +44,10 @@ func runCommand() *cli.Command {
 		Usage:     "run a command while it holds a lock",
 		ArgsUsage: "NAME -- CMD [ARG...]",
 		Description: "CMD gets stdin, stdout and stderr, HOLDFAST_LOCK and with --fencing HOLDFAST_TOKEN. It is started without a\n" +
-			"shell, and ended before the lock can be anybody else's: with TERM, and with KILL when the lease is over.\n\n" +
-			"Exit status: that of CMD, or 128 + the signal that ended it; 121 the lock was lost and CMD was ended; 124 the lock\n" +
-			"was not acquired; 125 holdfast failed; 126 CMD cannot be run; 127 CMD was not found.",
+			"shell, and ended before another owner can get the lock: with TERM, and with KILL when the lease is over.\n\n" +
+			"The exit status is that of CMD, or 128 and the number of the signal that ended it. Others: 121 if the lock was lost\n" +
+			"and CMD was ended, 124 if the lock was not acquired, 125 if holdfast failed, 126 if CMD cannot be run, and 127 if\n" +
+			"CMD was not found.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "kind", Value: "mutex", Usage: "take a lock of `KIND` mutex, fair, read or write"},
 			&cli.BoolFlag{Name: "shared", Aliases: []string{"s"}, Usage: "the same as --kind read"},
@@ -105,7 +106,7 @@ func runRun(ctx context.Context, c *cli.Command) error {
 	}
 	j.path = path
 
-	// A stderr that nobody reads must not end this process: the command would lose its lock.
+	// A stderr without a reader must not end this process: the command would lose its lock.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	stop := j.listen()
 	defer stop()
@@ -209,114 +210,6 @@ func (j *job) listen() (stop func()) {
 		}
 	}
 	return func() { signal.Stop(j.signals) }
-}
-
-// acquire returns a lease that is long enough to begin, or the error to exit with. A signal ends the wait.
-func (j *job) acquire(ctx context.Context) (*holdfast.Lease, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	listening := make(chan struct{})
-	go func() {
-		defer close(listening)
-		select {
-		case s := <-j.signals:
-			cancel(signalled(s.(syscall.Signal)))
-		case <-ctx.Done():
-		}
-	}()
-	defer func() {
-		cancel(nil)
-		<-listening
-	}()
-	waiting := ctx
-	if j.wait > 0 {
-		var done func()
-		waiting, done = context.WithTimeout(ctx, j.wait)
-		defer done()
-	}
-	j.detail("waiting for " + printable(j.name))
-	lock := j.lock.Lock
-	if j.noWait {
-		lock = j.lock.TryLock
-	}
-	lease, err := lock(waiting)
-	if j.maxHold > 0 {
-		j.limit = time.Now().Add(j.maxHold)
-	}
-	if err == nil {
-		if err = settled(ctx, lease); err == nil {
-			return lease, nil
-		}
-		j.unlock(lease)
-	}
-	stopped := signalled(0)
-	switch {
-	case errors.As(context.Cause(ctx), &stopped):
-		return nil, cli.Exit(fmt.Errorf("%s: %w before the lock was acquired; not run", printable(j.name), stopped), stopped.exitCode())
-	case errors.Is(err, holdfast.ErrNotAcquired):
-		return nil, j.notAcquired(ctx)
-	}
-	return nil, cli.Exit(err, runFailed)
-}
-
-// settled waits until the lease can be expected to last: one that another process has handed over has less than two
-// seconds until its first renewal, which is under way.
-func settled(ctx context.Context, lease *holdfast.Lease) error {
-	const first, look = 2 * time.Second, 5 * time.Millisecond
-	begin := time.Now()
-	deadline := lease.Deadline()
-	if deadline.Sub(begin) > first {
-		return nil
-	}
-	tick := time.NewTicker(look)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-lease.Done():
-			return lease.Err()
-		case <-tick.C:
-		}
-		// A short lease cannot be told from one that was handed over, so it is renewed once as well.
-		if lease.Deadline().After(deadline) {
-			return nil
-		}
-	}
-}
-
-// notAcquired says who has the lock.
-func (j *job) notAcquired(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, j.timeout)
-	defer cancel()
-	name, who := printable(j.name), "others"
-	if len(j.conn.managers) == 1 {
-		info, err := j.conn.managers[0].Inspect(ctx, j.name)
-		switch {
-		case err != nil:
-			return cli.Exit(err, runFailed)
-		case info.Held:
-			who = holdersOf(info)
-		default:
-			who = "none any more" // or by waiters that come first
-		}
-	}
-	j.say("%s is held by %s; not run", name, who)
-	return silent(j.busy)
-}
-
-// holdersOf is what one line says of the holders.
-func holdersOf(info holdfast.Info) string {
-	if len(info.Holders) == 0 {
-		return "others"
-	}
-	text := printable(info.Holders[0].Owner)
-	if more := len(info.Holders) - 1 + info.More; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	if info.TTL > 0 {
-		text += fmt.Sprintf(", for %v unless renewed", info.TTL.Round(100*time.Millisecond))
-	}
-	return text
 }
 
 // work runs the command and gives the lock back.

@@ -52,7 +52,7 @@ func newScenario(t *testing.T, writer string, flags ...string) *scenario {
 	args = append(args, "--", "sh", "-c", `echo $$ >"$1.pid"; `+writers[writer], "sh", s.file)
 	s.run = newInvocation(t, args...)
 	s.run.Env = append(s.run.Env, fmt.Sprintf("HOLDFAST_REDIS=redis://:%s@%s", s.srv.Password(), s.proxy.Addr()))
-	if writer == "floods" { // into a pipe that nobody empties
+	if writer == "floods" { // into a pipe without a reader
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -83,6 +83,9 @@ func (s *scenario) awaitRenewal(t *testing.T) {
 		ttl, err := s.srv.Admin().PTTL(t.Context(), s.name).Result()
 		if err != nil {
 			t.Fatal(err)
+		}
+		if ttl < 0 {
+			t.Fatal("the lock is gone")
 		}
 		if last >= 0 && ttl > last {
 			return
@@ -217,7 +220,7 @@ func TestRun_Stopped(t *testing.T) {
 	}
 }
 
-// A lock that somebody takes away ends the command, with TERM first.
+// A lock that another client deletes or takes ends the command, with TERM first.
 func TestRun_TakenAway(t *testing.T) {
 	t.Parallel()
 	says := map[string]string{"deleted": "it was deleted", "stolen": "another owner has taken the lock"}

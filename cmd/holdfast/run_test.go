@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -134,7 +133,7 @@ func TestRun_Status(t *testing.T) {
 	}
 }
 
-// What a server can be like when somebody is on call. Nothing is run.
+// Servers as a person on call meets them. Nothing is run.
 func TestRun_BadServers(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -152,9 +151,9 @@ func TestRun_BadServers(t *testing.T) {
 	for _, tt := range []struct {
 		name, url, stderr string
 	}{
-		{"no server", urlOf(dead), `redis cannot be asked: .*connection refused`},
-		{"wrong password", "redis://:wrong@" + srv.Addr(), `redis cannot be asked: .*WRONGPASS`},
-		{"no password", "redis://" + srv.Addr(), `redis cannot be asked: .*NOAUTH`},
+		{"no server", urlOf(dead), `redis cannot be reached: .*connection refused`},
+		{"wrong password", "redis://:wrong@" + srv.Addr(), `redis cannot be reached: .*WRONGPASS`},
+		{"no password", "redis://" + srv.Addr(), `redis cannot be reached: .*NOAUTH`},
 		{"no rights", "redis://guest:secret@" + srv.Addr(), `NOPERM`},
 		{"a replica", "redis://" + replica.Addr(), `READONLY|not acquired`},
 		{"no URL", "localhost", `URL 1 of --redis is no URL`},
@@ -210,7 +209,7 @@ func TestRun_StreamsAndEnvironment(t *testing.T) {
 	}
 	srv.RequireNoKeys(t, "redisson_lock_token:{job}")
 
-	// Without stdin, and with a stderr that nobody reads, the command runs all the same.
+	// Without stdin, and with a stderr without a reader, the command runs all the same.
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -305,117 +304,4 @@ func TestRun_Kinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.wait(t)
-}
-
-// Signals reach the command. The second TERM kills it.
-func TestRun_PassesSignalsOn(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
-		t.Run(s.String(), func(t *testing.T) {
-			t.Parallel()
-			ready := filepath.Join(t.TempDir(), "ready")
-			i := start(t, urlOf(srv), "run", s.String(), "--", "sh", "-c",
-				`trap 'echo got it; kill $!; exit 9' $1; sleep 1000 & echo >"$2"; wait`, "sh", strconv.Itoa(int(s)), ready)
-			awaitFile(t, ready)
-			if err := i.Process.Signal(s); err != nil {
-				t.Fatal(err)
-			}
-			if status := i.wait(t); status != 9 || i.stdout.String() != "got it\n" {
-				t.Errorf("exit status %d, stdout %q", status, &i.stdout)
-			}
-		})
-	}
-	t.Run("TERM twice", func(t *testing.T) {
-		t.Parallel()
-		ready := filepath.Join(t.TempDir(), "ready")
-		i := start(t, urlOf(srv), "run", "twice", "--", "sh", "-c", `trap 'echo told >>"$1"' TERM; echo >"$1"; while :; do sleep 0.01; done`, "sh", ready)
-		awaitFile(t, ready)
-		if err := i.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		redistest.Eventually(t, patience, "the first TERM arrives", func() bool { return strings.Contains(awaitFile(t, ready), "told") })
-		if err := i.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		if status := i.wait(t); status != 137 {
-			t.Errorf("exit status %d, want 137", status)
-		}
-	})
-	t.Run("while it waits", func(t *testing.T) {
-		t.Parallel()
-		hold(t, srv, "held")
-		i := start(t, urlOf(srv), "run", "held", "--", "true")
-		redistest.Eventually(t, patience, "the command waits", func() bool {
-			return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{held}").Val() == 1
-		})
-		if err := i.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
-		if status := i.wait(t); status != 130 {
-			t.Errorf("exit status %d, want 130", status)
-		}
-	})
-	t.Run("ignored by nohup", func(t *testing.T) {
-		t.Parallel()
-		ready := filepath.Join(t.TempDir(), "ready")
-		i := newInvocation(t)
-		exe, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		i.Path, i.Args = "/bin/sh", []string{"sh", "-c", `trap "" HUP; exec "$@"`, "sh", exe, "run", "nohup", "--", "sh", "-c",
-			`echo $$ >"$1"; kill -HUP $$; kill -HUP $PPID; exit 4`, "sh", ready}
-		i.Env = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv))
-		if err := i.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if status := i.wait(t); status != 4 {
-			t.Errorf("exit status %d, want 4", status)
-		}
-	})
-}
-
-// The lock is kept until what the command left in its group is gone; that is told to end, and then killed.
-func TestRun_EndsWhatTheCommandLeft(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	for name, script := range map[string]string{
-		"polite":   `sh -c 'trap "kill \$!; exit" TERM; echo $$ >"$0"; sleep 1000 & wait' "$1" & until test -s "$1"; do :; done; exit 6`,
-		"stubborn": `sh -c 'trap "" TERM; echo $$ >"$0"; while :; do sleep 0.01; done' "$1" & until test -s "$1"; do :; done; exit 6`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			file := filepath.Join(t.TempDir(), "pid")
-			i := start(t, urlOf(srv), "run", name, "--grace=300ms", "--", "sh", "-c", script, "sh", file)
-			pid := number(t, strings.TrimSpace(awaitFile(t, file)))
-			lease, err := other(t, srv).Mutex(name).Lock(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
-				t.Errorf("the lock is another's, and what the command left is there: %v", err)
-			}
-			_ = lease.Unlock(t.Context())
-			if status := i.wait(t); status != 6 {
-				t.Errorf("exit status %d, want 6", status)
-			}
-		})
-	}
-}
-
-func TestRun_MaxHold(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	begin := time.Now()
-	i := start(t, urlOf(srv), "run", "job", "--lease=900ms", "--max-hold=1s", "--grace=300ms", "--", "sh", "-c", `trap 'echo told; exit 0' TERM; while :; do sleep 0.01; done`)
-	if status := i.wait(t); status != 121 || i.stdout.String() != "told\n" {
-		t.Errorf("exit status %d, want 121", status)
-	}
-	if d := time.Since(begin); d < 700*time.Millisecond {
-		t.Errorf("ended after %v", d)
-	}
-	if !strings.Contains(i.stderr.String(), "the time for which the lock may be held ends in") {
-		t.Errorf("stderr does not say why: %q", &i.stderr)
-	}
 }

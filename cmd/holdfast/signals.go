@@ -20,8 +20,8 @@ func (s signalled) Error() string { return fmt.Sprintf("stopped by signal: %v", 
 func (s signalled) exitCode() int { return 128 + int(s) }
 
 // withSignals returns a context that the first signal to end the program cancels. The
-// second one ends the program as if nobody listened. SIGPIPE, that nobody reads its output, ends
-// nothing: the write fails.
+// second one ends the program as if no one were subscribed. SIGPIPE, for output without a reader,
+// ends nothing: the write fails.
 func withSignals(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)

@@ -77,7 +77,7 @@ func (g *guardian) dismiss() bool {
 	_ = g.pipe.Close()
 	select {
 	case <-g.ended:
-	case <-time.After(afterKill): // somebody has stopped it
+	case <-time.After(afterKill): // it has been stopped
 		_ = g.cmd.Process.Kill()
 		<-g.ended
 	}

@@ -104,7 +104,7 @@ func (r *run) start() error {
 	states := make(chan unix.WaitStatus)
 	r.states = states
 	go waitStates(pid, states)
-	// Only now: the command must not inherit it. The terminal stops whoever writes to it, or takes it, from the background.
+	// Only now: the command must not inherit it. The terminal stops a background process that writes to it or takes it.
 	signal.Ignore(syscall.SIGTTOU)
 	if r.tty != nil {
 		r.tty.offer(pid)

@@ -59,7 +59,7 @@ func betweenMarks(text []byte, write func(p *printer)) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// chart shows a chart, two beside each other, on white in either theme. It shows nothing if nobody was measured.
+// chart shows a chart, two beside each other, on white in either theme. It shows nothing if no library was measured.
 func (p *printer) chart(r *Report, c Chart, file string) {
 	if len(c.series(r)) > 0 {
 		p.f("<img src=\"%s\" width=\"49%%\" alt=\"%s: %s\">\n", ChartFile(file, c.Name), c.Title, c.Label)

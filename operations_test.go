@@ -116,6 +116,11 @@ func TestOperations_Settings(t *testing.T) {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
+	// Its child would write into the directory while that is removed.
+	redistest.Eventually(t, patience, "the append-only file is written anew", func() bool {
+		info := srv.Admin().Info(t.Context(), "persistence").Val()
+		return strings.Contains(info, "aof_rewrite_in_progress:0\r") && strings.Contains(info, "aof_rewrite_scheduled:0\r")
+	})
 }
 
 // As the user of the document everything works and nothing is refused.

@@ -61,7 +61,6 @@ var unclean = map[string]int{
 	"CHANGELOG.md":       8,
 	"docs/OPERATIONS.md": 35,
 
-
 	// For maintainers.
 	"docs/ARCHITECTURE.md": 150,
 	"docs/SAFETY.md":       40,

@@ -10,7 +10,7 @@ import "time"
 //
 // The road not taken is to ask in advance, by the release itself, which then takes a place in
 // the queue for whoever comes: one command instead of two for each acquisition, and a fifth
-// fewer acquisitions. See "Who comes back asks for itself" in docs/ARCHITECTURE.md.
+// fewer acquisitions. See "Who comes back asks for itself" in docs/internals/ARCHITECTURE.md.
 
 // absence is what an entry remembers of a mutex that was handed to another process. It is
 // guarded by entry.mu.

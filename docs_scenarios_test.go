@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-var update = flag.Bool("update", false, "TestDocs_ScenariosSayWhereTheyRun: write docs/SCENARIOS.md")
+var update = flag.Bool("update", false, "TestDocs_ScenariosSayWhereTheyRun: write docs/internals/SCENARIOS.md")
 
-// The table of docs/SCENARIOS.md has each scenario of internal/locktest, and where it runs.
+// The table of docs/internals/SCENARIOS.md has each scenario of internal/locktest, and where it runs.
 func TestDocs_ScenariosSayWhereTheyRun(t *testing.T) {
-	const file, begin, end = "docs/SCENARIOS.md", "<!-- begin: where they run -->\n", "<!-- end: where they run -->\n"
+	const file, begin, end = "docs/internals/SCENARIOS.md", "<!-- begin: where they run -->\n", "<!-- end: where they run -->\n"
 	var table strings.Builder
 	table.WriteString("| group | scenario | kinds | virtual | real servers | in `make test` |\n|---|---|---|---|---|---|\n")
 	all := sources(t)

@@ -131,7 +131,7 @@ type row struct{ id, tests string }
 // tested are the rows of the tables of promises, scenarios and faults.
 func tested(t *testing.T) (rows []row) {
 	t.Helper()
-	for _, file := range []string{"docs/SAFETY.md", "docs/SCENARIOS.md"} {
+	for _, file := range []string{"docs/SAFETY.md", "docs/internals/SCENARIOS.md"} {
 		for _, m := range regexp.MustCompile(`(?m)^\| ((?:AC-|[SNLHF])\d+) \| [^|]+ \| ([^|]+) \|`).FindAllStringSubmatch(read(t, file), -1) {
 			rows = append(rows, row{m[1], m[2]})
 		}
@@ -196,7 +196,7 @@ func TestSafety_ExplainsEveryNumber(t *testing.T) {
 
 // Each file of the package is in the table of files.
 func TestArchitecture_ListsEveryFile(t *testing.T) {
-	picture, _, _ := strings.Cut(read(t, "docs/ARCHITECTURE.md"), "\n## States")
+	picture, _, _ := strings.Cut(read(t, "docs/internals/ARCHITECTURE.md"), "\n## States")
 	for _, f := range glob(t, "*.go") {
 		if !strings.HasSuffix(f, "_test.go") && f != "doc.go" && !strings.Contains(picture, "`"+f+"`") {
 			t.Errorf("it does not list %s", f)

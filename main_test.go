@@ -82,7 +82,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// Every kind on real servers. docs/SCENARIOS.md has what runs where.
+// Every kind on real servers. docs/internals/SCENARIOS.md has what runs where.
 func TestMutex(t *testing.T)         { inModes(t, mutexKind, locktest.Run) }
 func TestFairMutex(t *testing.T)     { inModes(t, fairKind, locktest.Run) }
 func TestRWMutex_Write(t *testing.T) { inModes(t, writeKind, locktest.Run) }

@@ -15,6 +15,12 @@ import (
 // Redis has answered. Until then nobody can know which of the two Redis has; giving the
 // lock up then gives up both.
 
+// downgrade is what a release is while it converts a write hold.
+type downgrade struct {
+	began time.Time
+	ttl   time.Duration // of the read side
+}
+
 // downgradeLocked begins the conversion of h. Its leases stay, on a read hold from now on.
 func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *release {
 	e.hold = nil
@@ -25,15 +31,13 @@ func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *
 		ttl = validity.TTL(left) // the rest of a fixed lease, or what Extend has added
 	}
 	r := &release{
-		entry:    e,
-		hold:     h,
-		script:   rwDowngrade,
-		converts: true,
-		lapsed:   !validity.Valid(now, h.deadline),
-		ttl:      ttl,
-		begun:    now,
-		patient:  now.Add(e.m.patienceFor(h.cfg.ttl)),
-		until:    h.deadline,
+		entry:     e,
+		hold:      h,
+		script:    rwDowngrade,
+		downgrade: &downgrade{now, ttl},
+		lapsed:    !validity.Valid(now, h.deadline),
+		patient:   now.Add(e.m.patienceFor(h.cfg.ttl)),
+		until:     h.deadline,
 	}
 	r.args = append(h.withKeys(r.room[:], rwDowngrade, true), h.id(), e.m.publish, h.offer(), validity.Milliseconds(ttl))
 	if e.reads == nil {
@@ -56,9 +60,9 @@ func (r *release) convertedLocked(reply command.Reply) (lost []ended, reason Los
 		if h.phase == held {
 			since := reply.Sent // whichever copy did it, this one has set the TTL as well
 			if h.cfg.fixed {
-				since = r.begun
+				since = r.downgrade.began
 			}
-			deadline := e.m.scheduler.Add(&h.item, since, r.ttl, h.cfg.ttl, !h.cfg.fixed)
+			deadline := e.m.scheduler.Add(&h.item, since, r.downgrade.ttl, h.cfg.ttl, !h.cfg.fixed)
 			if deadline.After(h.deadline) {
 				h.deadline = deadline
 			}
@@ -109,7 +113,7 @@ func (r *release) abandonLocked(err error) {
 		e.startReleaseLocked(writer, false, nil)
 		return
 	}
-	r.converts, r.unclear = false, true // a copy of the downgrade may have run
+	r.downgrade, r.unclear = nil, true // a copy of the downgrade may have run
 	r.beginLocked(writer, false, time.Now())
 	r.sendLocked(new(command.Call), nil)
 }

@@ -180,24 +180,18 @@ func (h *hold) fairChannel() string {
 // withKeys begins the arguments of a script for h with its keys, in the room of a slice. The order is that of all
 // scripts that take one hold; what only some calls need stands last: the tombstones, and the fencing counter.
 func (h *hold) withKeys(room []any, script *command.Script, tombstones bool) []any {
-	keys, n := h.keys, 3
-	tombstones = tombstones || h.cfg.fencing
-	for _, has := range [...]bool{h.kind == readKind, tombstones, h.cfg.fencing} {
-		if has {
-			n++
-		}
-	}
-	args := script.ArgsIn(room, n, keys.Lock, keys.Queue, keys.Deadlines)
+	keys := h.keys
+	args := append(script.Begin(room), keys.Lock, keys.Queue, keys.Deadlines)
 	if h.kind == readKind {
 		args = append(args, h.right())
 	}
-	if tombstones {
+	if tombstones || h.cfg.fencing {
 		args = append(args, keys.Tombstones)
 	}
 	if h.cfg.fencing {
 		args = append(args, keys.Token)
 	}
-	return args
+	return command.CountKeys(args)
 }
 
 // right names the key that the read side of h ends with.

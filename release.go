@@ -18,35 +18,33 @@ import (
 // it; the script is checked by owner id, so it can be sent as often as needed.
 type release struct {
 	entry *entry
-	room  [14]any      // for args
+	room  [13]any      // for args
 	call  command.Call // the first request
 
 	// The following is guarded by entry.mu.
 
 	hold      *hold
-	lease     *Lease // whose Unlock began it; nil: none did
+	lease     *Lease     // whose Unlock began it; nil: none did
+	downgrade *downgrade // what it is until then; nil: nothing else
 	script    *command.Script
 	args      []any
-	held      bool          // of a hold: if Redis does not know it, that is a loss
-	lapsed    bool          // it began after the deadline, by the monotonic or by the wall clock
 	caller    chan struct{} // of the Unlock that began it, sent to when it is told; nil: nobody waits
-	sent      int           // requests without reply, with these args
-	unclear   bool          // a request ended without telling whether it ran
 	barred    time.Time     // when Redis first did not let the client; zero: it did not say so
 	trouble   error         // why the latest request brought no answer; nil: none has
-	told      bool          // the Unlock that began it has its answer
 	answer    error         // set before it is told
-	converts  bool          // not a release but a downgrade
-	ttl       time.Duration // of the read side, if converts
-	begun     time.Time     // when, if converts
-	colliding int32         // how many claims or holds it is counted as in entry.releasing
-	settled   bool          // nothing more is to be sent
 	verdict   error         // of the whole release, until an Unlock asks again; once settled
-	confirmed bool          // an Unlock has returned nil
 	later     []chan error  // for calls of Unlock after one that could not wait longer
 	patient   time.Time     // until then Unlock waits
 	until     time.Time     // by then the lock is gone by itself
 	pauses    *backoff.ExponentialBackOff
+	sent      int32 // requests without reply, with these args
+	colliding int32 // how many claims or holds it is counted as in entry.releasing
+	held      bool  // of a hold: if Redis does not know it, that is a loss
+	lapsed    bool  // it began after the deadline, by the monotonic or by the wall clock
+	unclear   bool  // a request ended without telling whether it ran
+	told      bool  // the Unlock that began it has its answer
+	confirmed bool  // an Unlock has returned nil
+	settled   bool  // nothing more is to be sent
 }
 
 // burial is for how long a tombstone refuses late copies of an acquire request. A
@@ -186,7 +184,7 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	}
 	n, ok := reply.Value.(int64)
 	switch {
-	case reply.Outcome == command.Answered && ok && r.converts:
+	case reply.Outcome == command.Answered && ok && r.downgrade != nil:
 		lost, reason = r.convertedLocked(reply)
 	case reply.Outcome == command.Answered && ok && n >= 0:
 		e.giveWayLocked(n)
@@ -222,7 +220,7 @@ func (r *release) troubledLocked(reply command.Reply) {
 	r.entry.m.troubled(r.trouble)
 	r.unclear = r.unclear || reply.Outcome == command.Unknown || reply.Outcome == command.Failed
 	if reply.Outcome.Final() || reply.Outcome == command.Barred && r.barredForLongLocked() {
-		if !r.converts {
+		if r.downgrade == nil {
 			r.settleLocked(newLockError(ErrUnavailable, r.entry.name, r.trouble))
 			return
 		}

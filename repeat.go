@@ -31,7 +31,7 @@ func (t *try) strandedLocked() {
 		return
 	}
 	t.hold.entry.m.stats.troubles.Add(1)
-	w.Value.stranded = t.began.Sub(t.hold.entry.m.epoch)
+	w.Value.stranded = t.sent.Sub(t.hold.entry.m.epoch) - t.tried
 	t.abandonLocked()
 }
 
@@ -59,7 +59,7 @@ func (t *try) abandonLocked() {
 func (t *try) patience() time.Duration {
 	cfg, trip := t.hold.cfg, t.hold.entry.m.executor.RoundTrip()
 	d := cfg.patience(trip)
-	return max(d-t.sent.Sub(t.began), min(d, validity.Patience(0, trip)))
+	return max(d-t.tried, min(d, validity.Patience(0, trip)))
 }
 
 // Overdue is called by the executor when the reply takes too long. Callers that ask

@@ -16,14 +16,14 @@ import (
 type try struct {
 	call   command.Call
 	hold   *hold
-	n      uint64    // entry.tries when it was sent
-	stands bool      // it asked for a place in the queue
-	deaf   bool      // no inbox was heard when it was sent
-	heard  uint64    // inbox.sessions then
-	sent   time.Time // when it was handed over
-	began  time.Time // when the request was that it repeats over another connection; else sent
-	ended  bool      // Close does not wait for it any more; guarded by entry.mu
-	room   [14]any   // for the arguments: they need no allocation of their own
+	n      uint64        // entry.tries when it was sent
+	heard  uint64        // inbox.sessions then
+	sent   time.Time     // when it was handed over
+	tried  time.Duration // before that, by the request that it repeats over another connection
+	stands bool          // it asked for a place in the queue
+	deaf   bool          // no inbox was heard when it was sent
+	ended  bool          // Close does not wait for it any more; guarded by entry.mu
+	room   [13]any       // for the arguments: they need no allocation of their own
 }
 
 // tryLocked asks Redis for the lock on behalf of w.
@@ -68,8 +68,8 @@ func (e *entry) newTryLocked(w *waiter) *try {
 	}
 	e.tries++
 	t := &try{hold: c, n: e.tries, stands: !r.once, deaf: !e.m.inbox.live(), heard: e.m.inbox.sessions.Load(), sent: time.Now()}
-	if t.began = t.sent; r.stranded != 0 {
-		t.began, r.stranded = e.m.epoch.Add(r.stranded), 0
+	if r.stranded != 0 {
+		t.tried, r.stranded = t.sent.Sub(e.m.epoch)-r.stranded, 0
 	}
 	c.unanswered++
 	e.askedLocked(t.sent)

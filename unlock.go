@@ -163,7 +163,7 @@ func (u *unlocking) againLocked() {
 		return
 	}
 	u.later = make(chan error, 1)
-	if r.settled && !r.converts && errors.Is(r.verdict, ErrUnavailable) {
+	if r.settled && r.downgrade == nil && errors.Is(r.verdict, ErrUnavailable) {
 		r.restartLocked()
 	}
 	if r.settled {

@@ -54,12 +54,17 @@ var (
 // Args builds the argument list of one call of s: its keys, which must share a
 // cluster slot, then its other arguments.
 func (s *Script) Args(keys int, keysThenArgs ...any) []any {
-	return s.ArgsIn(make([]any, 0, argFirstKey+len(keysThenArgs)), keys, keysThenArgs...)
+	return append(append(make([]any, 0, argFirstKey+len(keysThenArgs)), evalsha, s.sha, keys), keysThenArgs...)
 }
 
-// ArgsIn is Args in the room of a slice, as far as that goes.
-func (s *Script) ArgsIn(room []any, keys int, keysThenArgs ...any) []any {
-	return append(append(room[:0], evalsha, s.sha, keys), keysThenArgs...)
+// Begin is Args in steps and in the room of a slice: the caller appends the keys, calls CountKeys, and
+// appends the other arguments.
+func (s *Script) Begin(room []any) []any { return append(room[:0], evalsha, s.sha, nil) }
+
+// CountKeys tells Redis that all arguments so far are keys.
+func CountKeys(args []any) []any {
+	args[argNumKeys] = len(args) - argFirstKey
+	return args
 }
 
 // inFull returns args with the digest replaced by the source.

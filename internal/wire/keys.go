@@ -25,16 +25,35 @@ func NewRWKeys(name string, fencing bool) *Keys {
 	return newKeys(name, rwQueuePrefix, rwTimeoutPrefix, rwChannelPrefix, fencing)
 }
 
+// newKeys writes the derived names into one string and cuts it: each name alone would be an allocation.
 func newKeys(name, queue, deadlines, channel string, fencing bool) *Keys {
-	k := &Keys{
-		Lock:       name,
-		Queue:      prefixed(queue, name),
-		Deadlines:  prefixed(deadlines, name),
-		Tombstones: prefixed(tombstonePrefix, name),
-		Channel:    prefixed(channel, name),
+	prefixes := []string{queue, deadlines, tombstonePrefix, channel, lockTokenPrefix}
+	if !fencing {
+		prefixes = prefixes[:4]
 	}
+	before, after := infixes(name)
+	around := len(before) + len(name) + len(after)
+	length := len(prefixes) * around
+	for _, p := range prefixes {
+		length += len(p)
+	}
+	var all strings.Builder
+	all.Grow(length)
+	for _, p := range prefixes {
+		all.WriteString(p)
+		all.WriteString(before)
+		all.WriteString(name)
+		all.WriteString(after)
+	}
+	rest := all.String()
+	cut := func(prefix string) any {
+		key := rest[:len(prefix)+around]
+		rest = rest[len(key):]
+		return key
+	}
+	k := &Keys{Lock: name, Queue: cut(queue), Deadlines: cut(deadlines), Tombstones: cut(tombstonePrefix), Channel: cut(channel)}
 	if fencing {
-		k.Token = prefixed(lockTokenPrefix, name)
+		k.Token = cut(lockTokenPrefix)
 	}
 	return k
 }

@@ -111,8 +111,14 @@ func isDigits(s string) bool {
 
 // prefixed is Redisson's prefixName: prefix and name, sharing the name's slot.
 func prefixed(prefix, name string) string {
+	before, after := infixes(name)
+	return prefix + before + name + after
+}
+
+// infixes returns what stands before and after name where it follows a prefix.
+func infixes(name string) (before, after string) {
 	if strings.IndexByte(name, '{') >= 0 {
-		return prefix + ":" + name
+		return ":", ""
 	}
-	return prefix + ":{" + name + "}"
+	return ":{", "}"
 }

@@ -58,8 +58,7 @@ var faults = []fault{
 // unclean are the texts that still have faults, and how many. It only shrinks: a number must not grow, and a text without a fault must not
 // be in it.
 var unclean = map[string]int{
-	"CHANGELOG.md":       8,
-	"docs/OPERATIONS.md": 35,
+	"CHANGELOG.md": 8,
 
 	// For maintainers.
 	"docs/internals/ARCHITECTURE.md": 150,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,16 +19,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// operations returns the commands of one section of docs/OPERATIONS.md.
-func operations(t *testing.T, section string) (commands [][]any) {
+// sectionBlocks returns the fenced blocks of a language in one section of docs/OPERATIONS.md.
+func sectionBlocks(t *testing.T, section, language string) []string {
 	t.Helper()
 	_, text, ok := strings.Cut(read(t, "docs/OPERATIONS.md"), "\n## "+section+"\n")
 	if !ok {
 		t.Fatalf("no section %q", section)
 	}
 	text, _, _ = strings.Cut(text, "\n## ")
-	for _, block := range regexp.MustCompile("(?s)```redis\n(.*?)```").FindAllStringSubmatch(text, -1) {
-		for line := range strings.Lines(block[1]) {
+	return blocks(text, language)
+}
+
+// operations returns the commands of one section of docs/OPERATIONS.md.
+func operations(t *testing.T, section string) (commands [][]any) {
+	t.Helper()
+	for _, block := range sectionBlocks(t, section, "redis") {
+		for line := range strings.Lines(block) {
 			var command []any
 			for _, word := range strings.Fields(line) {
 				command = append(command, word)
@@ -104,6 +112,16 @@ func (s *scene) granted(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Errorf("the waiter has not got the lock within %v", patience)
+	}
+}
+
+// ended waits for the end of the holder's lease.
+func (s *scene) ended(t *testing.T) {
+	t.Helper()
+	select {
+	case <-s.lease.Done():
+	case <-time.After(patience):
+		t.Fatal("the holder was not told")
 	}
 }
 
@@ -276,16 +294,76 @@ func TestOperations_Looking(t *testing.T) {
 	s.granted(t)
 }
 
+// What the runbook has operators type works on a server with a lock that is held and waited for: commands of redis-cli and
+// those of the holdfast command, of which `run` gets the lock when it is free.
+func TestOperations_Runbook(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	do(t, s.srv.Admin(), "Runbook")
+	lines := typed(t, "Runbook")
+	for _, line := range lines {
+		if line[1] != "run" {
+			shell(t, s.srv, line...)
+		}
+	}
+	if err := s.lease.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s.granted(t)
+	ran := 0
+	for _, line := range lines {
+		if line[1] == "run" {
+			shell(t, s.srv, append(line[:slices.Index(line, "--")+1:len(line)], "true")...)
+			ran++
+		}
+	}
+	if len(lines) < 5 || ran == 0 {
+		t.Errorf("only %d commands, %d of them run", len(lines), ran)
+	}
+}
+
+// typed returns the lines of a section that call the holdfast command, as words.
+func typed(t *testing.T, section string) (lines [][]string) {
+	t.Helper()
+	for _, block := range sectionBlocks(t, section, "sh") {
+		for line := range strings.Lines(block) {
+			words := strings.Fields(line)
+			if len(words) < 2 || words[0] != "holdfast" {
+				t.Errorf("%q does not call holdfast", line)
+				continue
+			}
+			lines = append(lines, words)
+		}
+	}
+	return lines
+}
+
+// shell calls the holdfast command with a server.
+func shell(t *testing.T, srv *redistest.Server, words ...string) {
+	t.Helper()
+	command := exec.Command("go", append([]string{"run", "./cmd/holdfast"}, words[1:]...)...)
+	command.Env = append(os.Environ(), "HOLDFAST_REDIS=redis://:"+srv.Password()+"@"+srv.Addr())
+	if said, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", strings.Join(words, " "), err, said)
+	}
+}
+
+func TestOperations_TakingALockAwayByCommand(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	for _, line := range typed(t, "Taking a lock away") {
+		shell(t, s.srv, append(line, "--force")...)
+	}
+	s.granted(t)
+	s.ended(t)
+}
+
 func TestOperations_TakingALockAway(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	do(t, s.srv.Admin(), "Taking a lock away")
 	s.granted(t)
-	select {
-	case <-s.lease.Done():
-	case <-time.After(patience):
-		t.Fatal("the holder was not told")
-	}
+	s.ended(t)
 	var lost *holdfast.LostError
 	if !errors.As(s.lease.Err(), &lost) || lost.Reason == holdfast.LostDeadline {
 		t.Errorf("the holder was told %v", s.lease.Err())

@@ -218,7 +218,7 @@ func (j *job) work(lease *holdfast.Lease) error {
 	cmd := &supervisor.Command{
 		Name: printable(j.name), Path: j.path, Args: j.argv, Env: environment(j.name, lease.Token()),
 		Grace: j.grace, Loss: j.loss, Limit: j.limit, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Interrupts: j.signals, Guard: func() (*exec.Cmd, error) { return guardOf(j) },
+		Interrupts: j.signals, Guard: func() (*exec.Cmd, error) { return guardOf(j) }, Launcher: launcher,
 		Explain: explain, Say: func(text string) { j.insist("%s", text) }, Detail: j.detail,
 	}
 	result, err := supervisor.Run(lease, cmd)

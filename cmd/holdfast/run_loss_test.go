@@ -75,27 +75,6 @@ func newScenario(t *testing.T, writer string, flags ...string) *scenario {
 	return s
 }
 
-// awaitRenewal returns when the lease has been renewed. The guard has known of the command for long by then; one that
-// does not know it yet cannot end it (docs/COMMAND.md).
-func (s *scenario) awaitRenewal(t *testing.T) {
-	t.Helper()
-	last := time.Duration(-1)
-	for {
-		ttl, err := s.srv.Admin().PTTL(t.Context(), s.name).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ttl < 0 {
-			t.Fatal("the lock is gone")
-		}
-		if last >= 0 && ttl > last {
-			return
-		}
-		last = ttl
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // wantDeadBeforeTheNext waits until another process gets the lock, and checks that the command has written nothing from
 // then on. It returns the command's lines.
 func (s *scenario) wantDeadBeforeTheNext(t *testing.T) (lines []string) {
@@ -180,7 +159,6 @@ func TestRun_Killed(t *testing.T) {
 		t.Run(writer, func(t *testing.T) {
 			t.Parallel()
 			s := newScenario(t, writer)
-			s.awaitRenewal(t)
 			if err := s.run.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}

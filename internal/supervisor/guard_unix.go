@@ -16,6 +16,7 @@ import (
 // guardian is the supervisor's end of the guard. It belongs to the goroutine of Run, but for ended.
 type guardian struct {
 	pipe  *os.File
+	knows chan struct{} // closed when the guard knows the command's group
 	ended chan struct{} // closed when the guard has exited
 	cmd   *exec.Cmd     // its ProcessState is set before ended is closed
 
@@ -44,14 +45,25 @@ func startGuard(newGuard func() (*exec.Cmd, error)) (*guardian, error) {
 		return nil, err
 	}
 	defer r.Close()
-	cmd.Stdin, cmd.Stderr = r, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no key and no hang-up of a terminal reaches it
-	if err := cmd.Start(); err != nil {
+	answers, answer, err := os.Pipe()
+	if err != nil {
 		_ = w.Close()
 		return nil, err
 	}
-	g := &guardian{pipe: w, ended: make(chan struct{}), cmd: cmd}
-	go func() {
+	defer answer.Close()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = r, answer, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no key and no hang-up of a terminal reaches it
+	if err := cmd.Start(); err != nil {
+		_ = w.Close()
+		_ = answers.Close()
+		return nil, err
+	}
+	g := &guardian{pipe: w, knows: make(chan struct{}), ended: make(chan struct{}), cmd: cmd}
+	go func() { // ends when the guard does
+		defer answers.Close()
+		if _, err := answers.Read(make([]byte, 1)); err == nil {
+			close(g.knows)
+		}
 		_ = cmd.Wait()
 		close(g.ended)
 	}()
@@ -93,8 +105,8 @@ type order struct {
 }
 
 // Guard is the guard's process: it reads orders from in until the command is over, and returns the exit status. If
-// in ends before that, the supervisor is dead.
-func Guard(name string, grace time.Duration, loss Loss, in io.Reader, say func(string)) int {
+// in ends before that, the supervisor is dead. It writes one line to out when it knows the command's group.
+func Guard(name string, grace time.Duration, loss Loss, in io.Reader, out io.Writer, say func(string)) int {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
 	orders := make(chan order)
@@ -114,6 +126,10 @@ func Guard(name string, grace time.Duration, loss Loss, in io.Reader, say func(s
 				return g.finish(grace)
 			case o.over:
 				return g.status()
+			}
+			if g.last.group == 0 && o.group != 0 {
+				// From here on nothing but the death of this process makes it forget the group.
+				_, _ = fmt.Fprintln(out, "knows")
 			}
 			g.last = o
 		case <-timer.C:

@@ -57,4 +57,7 @@ func Run(lease Lease, c *Command) (Result, error) {
 }
 
 // Guard is never called: Run starts none.
-func Guard(string, time.Duration, Loss, io.Reader, func(string)) int { return 0 }
+func Guard(string, time.Duration, Loss, io.Reader, io.Writer, func(string)) int { return 0 }
+
+// Launch is never called: Run starts the command itself.
+func Launch(int, int, int, string, []string) int { return 0 }

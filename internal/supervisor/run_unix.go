@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"runtime"
 	"syscall"
@@ -34,6 +33,9 @@ type run struct {
 	tty   *terminal // nil: stdin is no terminal
 	guard *guardian // nil: none, or it has died
 
+	launch *launcher
+	failed error // why the command has not been run
+
 	states  <-chan unix.WaitStatus // of the command, until it has exited
 	exited  bool
 	status  int
@@ -45,7 +47,7 @@ type run struct {
 }
 
 // Run runs the command until it has exited and its process group is empty. The error is a *NotStarted, or says that
-// the guard could not be started; then nothing has run.
+// the guard or the launcher could not be started; then nothing has run.
 //
 // The calling goroutine stays on its thread for good: Linux kills the command when the thread ends that started it.
 func Run(lease Lease, c *Command) (Result, error) {
@@ -64,53 +66,69 @@ func Run(lease Lease, c *Command) (Result, error) {
 	}
 	if err := r.start(); err != nil {
 		r.dismiss()
-		return Result{}, &NotStarted{err}
+		return Result{}, err
 	}
 	r.supervise()
+	if r.launch.running != nil { // the process has exited, so there is an answer
+		r.launched(<-r.launch.running)
+	}
 	r.dismiss()
 	if r.tty != nil {
 		r.tty.takeBack(r.group.id)
 	}
+	if r.failed != nil && !r.lost {
+		return Result{}, r.failed
+	}
 	return Result{Status: r.status, Lost: r.lost, Why: r.why}, nil
 }
 
+// start starts the process that is to become the command.
 func (r *run) start() error {
-	c := r.c
-	cmd := exec.Cmd{Path: c.Path, Args: c.Args, Env: c.Env, SysProcAttr: newGroup()}
-	if c.Stdin != nil { // a nil *os.File is not a nil io.Reader
-		cmd.Stdin = c.Stdin
-	}
-	if c.Stdout != nil {
-		cmd.Stdout = c.Stdout
-	}
-	if c.Stderr != nil {
-		cmd.Stderr = c.Stderr
-	}
 	// A signal that was ignored when this program started stays ignored, here and in the command.
 	for _, s := range passedOn {
 		if !signal.Ignored(s) {
-			signal.Notify(c.Interrupts, s)
+			signal.Notify(r.c.Interrupts, s)
 		}
 	}
-	if err := cmd.Start(); err != nil {
+	l, err := startLauncher(r.c)
+	if err != nil {
 		return err
 	}
-	pid := cmd.Process.Pid
-	_ = cmd.Process.Release() // states are waited for by wait4, which also tells of stops
-	r.group = &group{id: pid}
-	if r.guard != nil {
-		r.guard.group = pid
-	}
+	r.launch = l
+	r.group = &group{id: l.pid}
 	states := make(chan unix.WaitStatus)
 	r.states = states
-	go waitStates(pid, states)
+	go waitStates(l.pid, states)
 	// Only now: the command must not inherit it. The terminal stops a background process that writes to it or takes it.
 	signal.Ignore(syscall.SIGTTOU)
-	if r.tty != nil {
-		r.tty.offer(pid)
+	if r.guard == nil {
+		r.open()
+		return nil
 	}
-	r.detail(fmt.Sprintf("%s runs as process %d", c.Args[0], pid))
+	r.guard.group = l.pid
+	r.detail("the command waits until the guard knows it")
 	return nil
+}
+
+// open lets the process become the command.
+func (r *run) open() {
+	if r.tty != nil {
+		r.tty.offer(r.group.id)
+	}
+	r.launch.open()
+	r.detail("the command may start")
+}
+
+// launched is told whether the process has become the command.
+func (r *run) launched(err error) {
+	r.launch.running = nil
+	switch {
+	case r.failed != nil:
+	case err != nil:
+		r.failed = &NotStarted{err}
+	default:
+		r.detail(fmt.Sprintf("%s runs as process %d", r.c.Args[0], r.group.id))
+	}
 }
 
 // passedOn are the signals that the command gets as well.
@@ -147,9 +165,16 @@ func (r *run) supervise() {
 		}
 		r.watch(time.Now())
 		timer.Reset(r.pause(time.Now()))
-		var guardEnd <-chan struct{}
+		var guardKnows, guardEnd <-chan struct{}
 		if r.guard != nil {
 			guardEnd = r.guard.ended
+			if r.launch.gate != nil {
+				guardKnows = r.guard.knows
+			}
+		}
+		signals := r.c.Interrupts
+		if r.launch.gate == nil && r.launch.running != nil {
+			signals = nil // they are for the command, which is there in a moment
 		}
 		done := r.lease.Done()
 		if r.lease.Err() != nil {
@@ -158,7 +183,12 @@ func (r *run) supervise() {
 		select {
 		case s := <-r.states:
 			r.changed(s)
-		case s := <-r.c.Interrupts:
+		case <-guardKnows:
+			r.detail("the guard knows the command")
+			r.open()
+		case err := <-r.launch.running:
+			r.launched(err)
+		case s := <-signals:
 			r.pass(s.(syscall.Signal))
 		case <-done:
 		case <-guardEnd:
@@ -288,6 +318,10 @@ func (r *run) pass(s syscall.Signal) {
 		return // what is left is being told to end anyway
 	}
 	switch s {
+	case syscall.SIGQUIT:
+		if r.launch.gate != nil {
+			s = syscall.SIGTERM // the launcher would print its stacks
+		}
 	case syscall.SIGCONT:
 		if r.tty != nil {
 			r.tty.resumed(r.group.id)
@@ -310,6 +344,11 @@ func (r *run) pass(s syscall.Signal) {
 func (r *run) guardGone() {
 	_ = r.guard.pipe.Close()
 	r.guard = nil
+	if r.launch.gate != nil {
+		r.failed = errors.New("the guard has died before the command was started")
+		r.launch.abandon()
+		return
+	}
 	r.say("the guard has died: if this process is killed too, the command can outlive the lock")
 }
 

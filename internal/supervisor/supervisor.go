@@ -11,6 +11,11 @@
 //	     └── signals, TERM, KILL ──► command ◄┘ TERM, KILL
 //	                                 and what it starts, in one process group
 //
+// The command does not run before the guard knows it. The supervisor starts the launcher, a third
+// process of the same program, in the command's group. The launcher waits at a gate, a pipe, and the
+// supervisor opens that when the guard has answered. Then the launcher becomes the command (execve).
+// If the supervisor dies before that, the pipe ends and the launcher exits.
+//
 // On Windows there are no signals, no group and no guard: the supervisor terminates the command at
 // the deadline.
 package supervisor
@@ -46,6 +51,9 @@ type Command struct {
 	Interrupts chan os.Signal
 	// Guard returns the command that calls Guard in another process, not started; nil: no guard.
 	Guard func() (*exec.Cmd, error)
+	// Launcher returns the command that calls Launch in another process, not started. Its arguments are followed by
+	// those of Launch: gate, failure, parent, path, and argv.
+	Launcher func() (*exec.Cmd, error)
 	// Explain tells people why the lease has ended.
 	Explain func(err error) string
 	// Say is for people. Detail is for people that want to know everything.

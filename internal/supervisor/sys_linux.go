@@ -12,6 +12,13 @@ func newGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }
 
+// dieWith has Linux send this process TERM when the parent's thread ends, also after execve. It reports whether the
+// parent is alive. The calling goroutine must be locked to its thread, and call execve from it: the setting is the thread's.
+func dieWith(parent int) bool {
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0)
+	return unix.Getppid() == parent
+}
+
 // adoptOrphans makes this process the parent of what the command leaves behind, so that it learns of their end even in
 // a container whose first process waits for nobody.
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }

@@ -78,17 +78,17 @@ stress: redis ## the tests again and again: make stress COUNT=20
 chaos: redis ## faults of all kinds and judges for a minute: make chaos CHAOS_ARGS='-duration 10m -seed 7'
 	$(GO) test -race -count=1 -v -timeout 24h ./internal/chaos -run '^TestChaos$$' -args -duration 60s $(CHAOS_ARGS)
 
-safety: redis ## a minute of chaos, the seeded bugs, and all tests of promises; their figures go into docs/SAFETY.md
+safety: redis ## a minute of chaos, the seeded bugs, and all tests of promises; their figures go into docs/internals/VERIFICATION.md
 	@{ $(GO) test -json -count=1 -timeout 30m ./internal/chaos -skip '^TestSoak_' -args -duration 60s -update; \
 	  $(GO) test -json -count=1 -timeout 30m ./internal/chaos -run '^TestSoak_'; \
 	  $(GO) test -json -count=1 -p 1 -parallel 6 -timeout 30m $$($(GO) list ./... | grep -v -e /internal/chaos -e /internal/interop); \
-	} | $(GO) run ./tools/figures docs/SAFETY.md
+	} | $(GO) run ./tools/figures docs/internals/VERIFICATION.md
 
 simulate: ## worlds in fake time, and all planted bugs: make simulate SEEDS=20000
 	$(GO) test -count=1 -v -timeout 24h ./internal/sim -run '^TestWorlds$$' -args -seed $(or $(SEED),1) -seeds $(or $(SEEDS),2000)
 	$(GO) test -count=1 -timeout 1h ./internal/sim -run '^TestMutants_' -args -mutants all
 
-soak: redis ## 100,000 lock and cancel cycles and 1,000,000 names of each kind leave nothing behind; the figures go into docs/SAFETY.md
+soak: redis ## 100,000 lock and cancel cycles and 1,000,000 names of each kind leave nothing behind; the figures go into docs/internals/VERIFICATION.md
 	$(GO) test -count=1 -v -timeout 2h ./internal/chaos -run '^TestSoak_' -args -cycles 100000 -names 1000000 -update $(SOAK_ARGS)
 
 topology: redis ## fail-overs and moving slots, 20 rounds of each; their results go into docs/OPERATIONS.md: make topology ROUNDS=3

@@ -131,7 +131,7 @@ type row struct{ id, tests string }
 // tested are the rows of the tables of promises, scenarios and faults.
 func tested(t *testing.T) (rows []row) {
 	t.Helper()
-	for _, file := range []string{"docs/SAFETY.md", "docs/internals/SCENARIOS.md"} {
+	for _, file := range []string{"docs/internals/VERIFICATION.md", "docs/internals/SCENARIOS.md"} {
 		for _, m := range regexp.MustCompile(`(?m)^\| ((?:AC-|[SNLHF])\d+) \| [^|]+ \| ([^|]+) \|`).FindAllStringSubmatch(read(t, file), -1) {
 			rows = append(rows, row{m[1], m[2]})
 		}
@@ -206,14 +206,14 @@ func TestArchitecture_ListsEveryFile(t *testing.T) {
 
 // The table of planted bugs has all of them.
 func TestSafety_ListsEverySeededBug(t *testing.T) {
-	safety := read(t, "docs/SAFETY.md")
+	safety := read(t, "docs/internals/VERIFICATION.md")
 	bugs := regexp.MustCompile(`Bug\{Name: "([^"]+)"`).FindAllStringSubmatch(read(t, "internal/chaos/bugs_test.go"), -1)
 	if len(bugs) < 10 {
 		t.Fatalf("%d bugs found", len(bugs))
 	}
 	for _, m := range bugs {
 		if !strings.Contains(safety, "| "+m[1]+" |") {
-			t.Errorf("docs/SAFETY.md has no row %q: make safety writes it", m[1])
+			t.Errorf("docs/internals/VERIFICATION.md has no row %q: make safety writes it", m[1])
 		}
 	}
 }

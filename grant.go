@@ -15,7 +15,7 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 	e.endBidLocked(h)
 	now := time.Now()
 	if !validity.Valid(now, validity.Deadline(since, ttl)) {
-		// The server may be about to expire it: this is no grant (S2 in docs/SAFETY.md).
+		// The server may be about to expire it: this is no grant (S2 in docs/internals/VERIFICATION.md).
 		e.troubledLocked(errTooLate)
 		e.refuseLocked(e.tries+1, ErrUnavailable, errTooLate)
 		e.releaseLocked(h, nil)

@@ -53,7 +53,7 @@ var bugs = []seededBug{
 	{Bug{Name: "messages not sent", Wire: lua("", `
 		if string.find(cmd, 'publish', 1, true) then return 1 end`)},
 		[]string{"lost wake-up"}},
-	{Bug{Name: "grants not told, and poll disabled", Seam: "poll disabled", Wire: lua("", `
+	{Bug{Name: "grants without message, and poll disabled", Seam: "poll disabled", Wire: lua("", `
 		if string.find(cmd, 'publish', 1, true) then return 1 end`)},
 		[]string{"lost wake-up"}},
 	{Bug{Name: "grant to the dead that never expires", Prepare: killSome, Wire: lua("release", `
@@ -61,7 +61,7 @@ var bugs = []seededBug{
 		if cmd == 'pubsub' then return {(...), 1} end
 		if cmd == 'publish' then call(cmd, key, ...) return 1 end`)},
 		[]string{"forsaken hold"}},
-	{Bug{Name: "grant told to two", Wire: lua("release", `
+	{Bug{Name: "one grant sent to two", Wire: lua("release", `
 		local message = ...
 		if cmd == 'publish' and string.sub(message, 1, 2) == 'g ' then
 			local manager, number = string.match(server.call('lindex', KEYS[2], 1) or '', '^hf%-([%x%-]+):(%d+)')
@@ -98,7 +98,7 @@ var bugs = []seededBug{
 		[]string{"forsaken hold", "locks", "lost wake-up"}},
 	{Bug{Name: "Unlock forgets to release", Seam: "unlock forgets"},
 		[]string{"forsaken hold", "locks"}},
-	{Bug{Name: "the end of a lease is told late", Seam: "done late", Overstay: 10},
+	{Bug{Name: "the end of a lease is announced late", Seam: "done late", Overstay: 10},
 		[]string{"told late"}},
 	{Bug{Name: "Unlock of a lost lease is nil", Seam: "loss hidden", Overstay: 10},
 		[]string{"impossible answers"}},

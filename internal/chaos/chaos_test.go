@@ -18,7 +18,7 @@ var (
 	seed     = flag.Uint64("seed", 0, "seed of TestChaos; 0 draws one")
 	clients  = flag.Int("clients", 4, "client processes of TestChaos")
 	history  = flag.String("history", "", "a saved history.json, to be judged again instead of a run")
-	update   = flag.Bool("update", false, "write the results into docs/SAFETY.md")
+	update   = flag.Bool("update", false, "write the results into docs/internals/VERIFICATION.md")
 	workers  = flag.Int("workers", 3, "callers in each of them")
 )
 
@@ -76,9 +76,9 @@ func load(t *testing.T, file string) *History {
 	return h
 }
 
-// publish puts text between the comments of that name in docs/SAFETY.md, with -update.
+// publish puts text between the comments of that name in docs/internals/VERIFICATION.md, with -update.
 func publish(t *testing.T, name, text string) {
-	const file = "../../docs/SAFETY.md"
+	const file = "../../docs/internals/VERIFICATION.md"
 	if !*update {
 		return
 	}

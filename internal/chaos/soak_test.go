@@ -39,7 +39,7 @@ type soak struct {
 	managers [2]*holdfast.Manager
 	kind     *Kind
 	idle     goleak.Option // the goroutines from before there was a manager
-	rows     *[]string     // of the table in docs/SAFETY.md
+	rows     *[]string     // of the table in docs/internals/VERIFICATION.md
 }
 
 // Every way into a lock and out of it, many times: nothing stays.

@@ -10,7 +10,7 @@
 //	go test -run '^TestVirtual_Mutex$/grant/GrantMeetsClose' .
 //
 // A scenario that cannot be virtual is in realOnly, with the reason. In fake time nothing takes time by itself: a loop has to wait for something,
-// or to call tick. Give a scenario a name that no other scenario has. A number of docs/internals/SCENARIOS.md or docs/SAFETY.md in its comment is for the
+// or to call tick. Give a scenario a name that no other scenario has. A number of docs/internals/SCENARIOS.md or docs/internals/VERIFICATION.md in its comment is for the
 // row there that has to name it.
 package locktest
 

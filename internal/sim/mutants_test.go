@@ -13,7 +13,7 @@ type mutant struct {
 // a file of Lua is replaced only if it is.
 type edit struct{ file, old, new string }
 
-// mutants are the bugs that must be found: those of docs/SAFETY.md's table, those of internal/model that can live in this world, and
+// mutants are the bugs that must be found: those of docs/internals/VERIFICATION.md's table, those of internal/model that can live in this world, and
 // others. The names are those used there. Not here are bugs that only make a Redlock slow, those that take turns away from
 // Redisson, and one that a tombstone makes harmless (a message that is taken while a request is on its way).
 var mutants = []mutant{
@@ -70,7 +70,7 @@ var mutants = []mutant{
 		"redis.call('hdel', lock, writer)", "redis.call('del', lock)"}}},
 	{name: "one of several locks is not kept", by: "claim without hold|overlap", edits: []edit{{"scripts/multi_acquire.lua",
 		"redis.call('hset', lock, id, '1')", "if i > 1 then return 0 end\n  redis.call('hset', lock, id, '1')"}}},
-	{name: "the end of a lease is told late", quick: true, by: "told late", edits: []edit{{"renew.go",
+	{name: "the end of a lease is announced late", quick: true, by: "told late", edits: []edit{{"renew.go",
 		"func (m *Manager) expire(h *hold) {\n\te := h.entry\n", "func (m *Manager) expire(h *hold) {\n\tif BUG {\n\t\ttime.Sleep(400 * time.Millisecond)\n\t}\n\te := h.entry\n"}}},
 
 	// Tokens.
@@ -85,12 +85,12 @@ var mutants = []mutant{
 	// Waking.
 	{name: "messages not sent", quick: true, by: "unheard|lost wake-up", edits: []edit{{"scripts/prelude/lock.lua",
 		"redis.pcall('publish', inbox, message)\n          told = 0", "told = 0"}}},
-	{name: "grants not told, and poll disabled", by: "unheard|lost wake-up|starved", edits: []edit{{"scripts/prelude/lock.lua",
+	{name: "grants without message, and poll disabled", by: "unheard|lost wake-up|starved", edits: []edit{{"scripts/prelude/lock.lua",
 		"redis.pcall('publish', inbox, message)\n          told = 0", "told = 0"}, {"entry.go",
 		"poll := min(e.m.poll, e.m.patience/3, 2*time.Minute)\n", "poll := min(e.m.poll, e.m.patience/3, 2*time.Minute)\n\tif BUG {\n\t\treturn time.Hour\n\t}\n"}}},
 	{name: "readers are not told", by: "unheard|lost wake-up", edits: []edit{{"scripts/prelude/grant.lua",
 		"redis.pcall('publish', inbox, message)\n  return true", "return true"}}},
-	{name: "grant told to two", by: "claim without hold|overlap", edits: []edit{{"scripts/prelude/lock.lua",
+	{name: "one grant sent to two", by: "claim without hold|overlap", edits: []edit{{"scripts/prelude/lock.lua",
 		"redis.pcall('publish', inbox, message)", "redis.pcall('publish', inbox, message)\n          local other = redis.call('lindex', queue, '1')\n          local uuid, its = string.match(other or '', '^hf%-([%x%-]+):(%d+)')\n          if uuid then redis.pcall('publish', 'holdfast_inbox:' .. uuid, (string.gsub(message, '^g %d+', 'g ' .. its))) end"}}},
 	{name: "no question after a re-subscription", by: "unheard|lost wake-up", shape: OneServer, edits: []edit{{"inbox.go",
 		"b.sessions.Add(1)\n\tb.askAll()", "b.sessions.Add(1)\n\tif !BUG {\n\t\tb.askAll()\n\t}"}}},

@@ -1,7 +1,7 @@
 // Figures writes the last column of the table of promises in a document: how often the
 // tests that a row names have run, and the worst figures that they reported for it.
 //
-//	go test -json ./... | go run ./tools/figures docs/SAFETY.md
+//	go test -json ./... | go run ./tools/figures docs/internals/VERIFICATION.md
 //
 // A test reports a figure of a promise as an attribute, t.Attr("L4:after-expiry", "12ms"):
 // a number or a duration, of which the largest counts. A name in a row that no test of

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -15,7 +16,7 @@ import (
 // have come back, and none stands there twice.
 func TestStand_ComeBack(t *testing.T) {
 	rdb := redistest.Start(t).Admin()
-	script := withPreludes("scripts/prelude/queue.lua") + withPreludes("scripts/prelude/wrong.lua") + withPreludes("scripts/prelude/stand.lua") + "come_back(KEYS[1], ARGV)\n"
+	script := protocol.Prelude("queue") + protocol.Prelude("wrong") + protocol.Prelude("stand") + "come_back(KEYS[1], ARGV)\n"
 	id := func(process, number int) string {
 		return fmt.Sprintf("hf-11111111-2222-4333-8444-%012d:%d", process, number)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 )
 
 // demand is what is known of other processes that wait for the lock.
@@ -36,8 +37,8 @@ func (e *entry) askDemandLocked(h *hold, now time.Time) {
 	h.demand = demandAsked
 	q := &demandQuestion{hold: h}
 	e.m.executor.Submit(&command.Call{
-		Script:   demandScript,
-		Args:     demandScript.Args(1, h.keys.Queue, e.m.publish, h.keys.Channel),
+		Script:   protocol.Demand,
+		Args:     protocol.Demand.Args(1, h.keys.Queue, e.m.publish, h.keys.Channel),
 		Handler:  q,
 		Patience: e.m.askPatience(),
 	})

@@ -58,7 +58,7 @@ func (s *subscriber) denyLocked(channel string, t *topic) denial {
 // announce tells the log, once of a family of channels, and the listeners, once until the channel is confirmed.
 func (s *subscriber) announce(d denial, err error) {
 	if d.log {
-		s.journal.say(slog.LevelWarn, "holdfast: not permitted to subscribe; polling instead", "channels", familyOf(d.channel)+":*", "error", command.Legible(err), "retry_in", deniedFirst)
+		s.journal.Say(slog.LevelWarn, "holdfast: not permitted to subscribe; polling instead", "channels", familyOf(d.channel)+":*", "error", command.Legible(err), "retry_in", deniedFirst)
 	}
 	for _, l := range d.told {
 		if l, ok := l.(deniable); ok {
@@ -80,7 +80,7 @@ func (s *subscriber) permitLocked(channel string, t *topic) (untold bool) {
 }
 
 func (s *subscriber) tellPermitted(channel string) {
-	s.journal.say(slog.LevelInfo, "holdfast: permitted to subscribe now", "channels", familyOf(channel)+":*")
+	s.journal.Say(slog.LevelInfo, "holdfast: permitted to subscribe now", "channels", familyOf(channel)+":*")
 }
 
 // familyOf returns what the channels of one purpose begin with: inboxes, or what Redisson publishes about one kind of

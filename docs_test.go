@@ -221,11 +221,11 @@ func TestSafety_ListsEverySeededBug(t *testing.T) {
 // Each metric and each span is in the table of docs/OPERATIONS.md.
 func TestOperations_ListsEveryMetricSpanAndAttribute(t *testing.T) {
 	operations := read(t, "docs/OPERATIONS.md")
-	names := regexp.MustCompile(`"((?:holdfast|lock)\.[a-z.]+)", (?:metric\.|t\.|time)`).FindAllStringSubmatch(read(t, "telemetry.go"), -1)
+	names := regexp.MustCompile(`"((?:holdfast|lock)\.[a-z.]+)", (?:metric\.|t\.|time)`).FindAllStringSubmatch(read(t, "internal/telemetry/telemetry.go"), -1)
 	if len(names) < 10 {
 		t.Fatalf("%d names found", len(names))
 	}
-	names = append(names, regexp.MustCompile(`attribute\.Key\("([a-z._]+)"\)`).FindAllStringSubmatch(read(t, "telemetry.go"), -1)...)
+	names = append(names, regexp.MustCompile(`attribute\.Key\("([a-z._]+)"\)`).FindAllStringSubmatch(read(t, "internal/telemetry/telemetry.go"), -1)...)
 	for _, m := range names {
 		if !strings.Contains(operations, "`"+m[1]+"`") {
 			t.Errorf("%s is not in it", m[1])

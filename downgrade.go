@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
@@ -33,13 +34,13 @@ func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *
 	r := &release{
 		entry:     e,
 		hold:      h,
-		script:    rwDowngrade,
+		script:    protocol.RWDowngrade,
 		downgrade: &downgrade{now, ttl},
 		lapsed:    !validity.Valid(now, h.deadline),
 		patient:   now.Add(e.m.patienceFor(h.cfg.ttl)),
 		until:     h.deadline,
 	}
-	r.args = append(h.withKeys(r.room[:], rwDowngrade, true), h.id(), e.m.publish, h.offer(), validity.Milliseconds(ttl))
+	r.args = append(h.withKeys(r.room[:], protocol.RWDowngrade, true), h.id(), e.m.publish, h.offer(), validity.Milliseconds(ttl))
 	if e.reads == nil {
 		e.reads = new(readHolds)
 	}
@@ -73,7 +74,7 @@ func (r *release) convertedLocked(reply command.Reply) (lost []ended, reason Los
 	switch {
 	case !r.lapsed && !validity.Valid(time.Now(), h.deadline): // and so had the TTL, perhaps
 		reason = LostDeadline
-	case reply.Value == int64(releaseStolen):
+	case reply.Value == int64(protocol.ReleaseStolen):
 		reason = LostStolen
 	default:
 		reason = LostDeleted

@@ -85,9 +85,9 @@ func (h *handle) acquire(ctx context.Context, call string, once, isPart bool) (*
 	if ctx == nil || !h.made() {
 		return nil, badCall(ctx, call, h)
 	}
-	_, op := h.m.telemetry.acquire(ctx, h, isPart)
-	lease, err := h.obtain(ctx, request{once: once, trace: op.trace()})
-	op.acquired(lease, err)
+	_, op := h.observe(ctx, isPart)
+	lease, err := h.obtain(ctx, request{once: once, trace: op.Trace()})
+	observed(op, lease, err)
 	return lease, err
 }
 

@@ -1,6 +1,10 @@
 package holdfast
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/protocol"
+)
 
 // AwayFor is how long a lock has to be away for the next one to step aside.
 const AwayFor = awayFor
@@ -55,4 +59,4 @@ func (m *Manager) NextPause() (d time.Duration) {
 }
 
 // ScriptText returns the text of a script as Redis gets it.
-func ScriptText(name string) string { return withPreludes("scripts/" + name + ".lua") }
+func ScriptText(name string) string { return protocol.Text(name) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
@@ -70,13 +71,13 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		return newLockError(ErrUnavailable, l.name, unexpected(value))
 	}
 	switch codes[0] {
-	case int64(renewDone):
+	case int64(protocol.RenewDone):
 		if !e.prolonged(h, read, sent, ttl) {
 			return l.Extend(ctx, d) // as a reader now
 		}
-	case int64(renewGone), int64(renewStolen):
+	case int64(protocol.RenewGone), int64(protocol.RenewStolen):
 		reason := LostDeleted
-		if codes[0] == int64(renewStolen) {
+		if codes[0] == int64(protocol.RenewStolen) {
 			reason = LostStolen
 		}
 		if !e.missed(h, read, reason) {

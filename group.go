@@ -299,12 +299,12 @@ func (g *group) unlock(ctx context.Context, l *Lease) error {
 
 // beginPart begins the Unlock of one of several locks. What it returns waits for the answer.
 func (l *Lease) beginPart(ctx context.Context, at time.Time) func() error {
-	_, op := l.hold.entry.m.telemetry.release(ctx, l, part)
+	_, op := l.observe(ctx, part)
 	u := unlocking{lease: l}
-	u.begin(at, op.trace())
+	u.begin(at, op.Trace())
 	return func() error {
 		err := u.wait()
-		op.released(err)
+		unlocked(op, err)
 		return err
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -86,7 +87,7 @@ func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
 		return Info{}, invalidName(name, mapped, err)
 	}
 	keys := wire.InspectKeys(mapped)
-	value, err := m.ask(ctx, name, repeatable, inspect, inspect.Args(len(keys), keys...))
+	value, err := m.ask(ctx, name, repeatable, protocol.Inspect, protocol.Inspect.Args(len(keys), keys...))
 	if err != nil {
 		return Info{}, err
 	}
@@ -185,7 +186,7 @@ func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	}
 	keys := wire.ForceReleaseKeys(mapped)
 	lock, rw := wire.Channels(mapped)
-	value, err := m.ask(ctx, name, unrepeatable, forceRelease, forceRelease.Args(len(keys), append(keys, m.publish, lock, rw)...))
+	value, err := m.ask(ctx, name, unrepeatable, protocol.ForceRelease, protocol.ForceRelease.Args(len(keys), append(keys, m.publish, lock, rw)...))
 	if err != nil {
 		return false, err
 	}

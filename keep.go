@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 )
 
 // keepBatch is how many places one request keeps. Where the queue has been deleted each of them reads all of
@@ -52,8 +53,8 @@ func (e *entry) newKeepLocked(claims []*hold) *command.Call {
 	}
 	r := &keepRequest{e: e, claims: claims}
 	r.call = command.Call{
-		Script:   keepScript,
-		Args:     keepScript.Args(3, args...),
+		Script:   protocol.Keep,
+		Args:     protocol.Keep.Args(3, args...),
 		Handler:  r,
 		Patience: m.askPatience(),
 		Lapses:   true, // the scheduler asks again
@@ -114,8 +115,8 @@ func (r *keepRequest) Stranded(*command.Call) {
 func (e *entry) toldOfPlaceLocked(h *hold, code any) {
 	w := h.waiter
 	switch {
-	case code == int64(keepDone) || !w.Parked() || w.Value.current != nil:
-	case code == int64(keepGranted) || w == e.waiters.Front():
+	case code == int64(protocol.KeepDone) || !w.Parked() || w.Value.current != nil:
+	case code == int64(protocol.KeepGranted) || w == e.waiters.Front():
 		e.tryLocked(w)
 	default:
 		p := e.places

@@ -1,6 +1,9 @@
 package holdfast
 
-import "github.com/holdfast-go/holdfast/internal/command"
+import (
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
+)
 
 // kind is which lock, and which side of it, somebody asks for or holds.
 type kind uint8
@@ -26,14 +29,14 @@ func (k kind) rw() bool { return k == writeKind || k == readKind }
 
 func (k kind) acquireScript() *command.Script {
 	if k.rw() {
-		return rwAcquire
+		return protocol.RWAcquire
 	}
-	return lockAcquire
+	return protocol.LockAcquire
 }
 
 func (k kind) releaseScript() *command.Script {
 	if k.rw() {
-		return rwRelease
+		return protocol.RWRelease
 	}
-	return lockRelease
+	return protocol.LockRelease
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/protocol"
 )
 
 // Waiters of a fair lock that give up leave its queue in Redis. One alone leaves at once. Those
@@ -79,8 +81,8 @@ func newLeaveLocked(claims []*hold) *release {
 	if i := slices.IndexFunc(claims, func(h *hold) bool { return h.cfg.fencing }); i >= 0 {
 		r.hold = claims[i] // its hand-over needs a token
 	}
-	r.until, r.script = until, leaveScript
-	r.args = r.hold.withKeys(make([]any, 0, 13+len(claims)), leaveScript, true)
+	r.until, r.script = until, protocol.Leave
+	r.args = r.hold.withKeys(make([]any, 0, 13+len(claims)), protocol.Leave, true)
 	r.args = append(r.args, e.m.publish, r.hold.offer(), burial.Milliseconds(), late, e.m.owners)
 	for _, h := range claims {
 		r.args = append(r.args, h.tail(fairKind))

@@ -95,13 +95,13 @@ func (e *entry) announceLoss(all []ended, reason LostReason) {
 	}
 	announceAll(all)
 	for _, name := range names {
-		e.m.journal.lost(name, reason)
+		e.m.journal.Lost(name, string(reason))
 	}
 }
 
 // countLoss counts a hold that was lost. No lock may be held.
 func (e *entry) countLoss(reason LostReason) {
-	e.m.telemetry.lost(reason)
+	e.m.telemetry.Lost(string(reason))
 	e.m.stats.lost.Add(1)
 }
 
@@ -127,7 +127,7 @@ func (e *entry) endByLimitLocked(h *hold) (announce func()) {
 	return func() {
 		e.m.stats.lost.Add(1)
 		announceAll(all)
-		e.m.journal.one(burstKey{"holdfast: maximum hold time reached", "max hold"}, e.name, "max_hold", h.cfg.maxHold)
+		e.m.journal.MaxHold(e.name, h.cfg.maxHold)
 	}
 }
 
@@ -204,6 +204,6 @@ func (g *group) logLoss(err error) {
 	g.told = true
 	g.mu.Unlock()
 	if first {
-		g.as.m.journal.lost(g.as.name, lost.Reason)
+		g.as.m.journal.Lost(g.as.name, string(lost.Reason))
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/journal"
 	"github.com/holdfast-go/holdfast/internal/renewal"
+	"github.com/holdfast-go/holdfast/internal/telemetry"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -45,7 +47,7 @@ type Manager struct {
 	scheduler  *renewal.Scheduler[*hold]
 	subscriber *subscriber
 	inbox      *inbox
-	telemetry  *telemetry
+	telemetry  *telemetry.Telemetry
 	tokens     tokenMarks
 	holds      atomic.Uint64 // numbers the owner ids
 	oneSlot    atomic.Bool   // found out: keys of one script must share a slot
@@ -54,7 +56,7 @@ type Manager struct {
 	life       context.Context
 	endLife    context.CancelFunc // by Close
 	stats      counters
-	journal    *journal
+	journal    *journal.Journal
 
 	mu      sync.Mutex // guards the following; a leaf in the lock order
 	entries [families]registry
@@ -124,16 +126,24 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		m.publish = "spublish"
 	}
 	m.prepare(m.lock)
-	m.journal = newJournal(m.log)
+	m.journal = journal.New(m.log)
 	m.subscriber = newSubscriber(client, servers.cluster, cfg.publish, m.journal, m.disconnected)
 	m.subscriber.closed = m.executor.CheckClosed
 	m.executor.OnClosed(m.clientClosed)
 	m.executor.OnReadOnly(m.subscriber.moved)
 	m.executor.OnStranded(func() { m.subscriber.doubt(max(pongSoon, 3*m.executor.RoundTrip())) })
-	m.executor.OnOutage(m.unavailable, m.availableAgain)
+	m.executor.OnOutage(m.unavailable, m.journal.AvailableAgain)
 	m.inbox = newInbox(m)
-	m.telemetry = newTelemetry(cfg, m)
+	if m.telemetry, err = telemetry.New(cfg.tracer, cfg.meter, m.gauges); err != nil {
+		m.log.Warn("holdfast: some metrics are not available", "error", err)
+	}
 	return m, nil
+}
+
+// unavailable is called when requests bring no answer any more.
+func (m *Manager) unavailable(cause error) {
+	m.stats.outages.Add(1)
+	m.journal.Unavailable(cause)
 }
 
 // deployment is what a client says about the servers behind it.
@@ -199,7 +209,7 @@ func (m *Manager) existing(family kind, mapped string) *entry {
 // disconnected is called by the subscriber.
 func (m *Manager) disconnected() {
 	m.stats.reconnects.Add(1)
-	m.telemetry.disconnected()
+	m.telemetry.Disconnected()
 }
 
 // newReady returns a channel on which a caller is to be told of its outcome, once. Who
@@ -371,9 +381,9 @@ func (m *Manager) stop(ctx context.Context) error {
 	if stopErr := g.Wait(); stopErr != nil && err == nil {
 		err = newLockError(ErrUnavailable, "", errClosing, stopErr)
 	}
-	if logErr := m.journal.close(ctx); logErr != nil && err == nil {
+	if logErr := m.journal.Close(ctx); logErr != nil && err == nil {
 		err = newLockError(ErrUnavailable, "", errClosing, logErr)
 	}
-	m.telemetry.close()
+	m.telemetry.Close()
 	return err
 }

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
 // Multi is several locks taken as one, all or none. They may be of any kind, and of one or several
@@ -139,14 +141,14 @@ func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 	if err := checkCall(ctx, "Lock", l.together()); err != nil {
 		return nil, err
 	}
-	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
+	ctx, op := l.whole.observe(ctx, !part)
 	lease, err := l.acquire(ctx, op, true)
 	again := (errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrUnavailable)) && !errors.Is(err, ctx.Err())
 	for again { // also if ctx has ended since: the error names it then
 		lease, err = l.acquire(ctx, op, false)
 		again = errors.Is(err, errEndedEarly)
 	}
-	op.acquired(lease, err)
+	observed(op, lease, err)
 	return lease, err
 }
 
@@ -158,9 +160,9 @@ func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
 	if err := checkCall(ctx, "TryLock", l.together()); err != nil {
 		return nil, err
 	}
-	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
+	ctx, op := l.whole.observe(ctx, !part)
 	lease, err := l.acquire(ctx, op, true)
-	op.acquired(lease, err)
+	observed(op, lease, err)
 	return lease, err
 }
 
@@ -169,7 +171,7 @@ var errEndedEarly = errors.New("one of the locks was lost before all were acquir
 
 // acquire takes the locks in order; with once, without waiting and as many as possible
 // at a time.
-func (l *Multi) acquire(caller context.Context, op *operation, once bool) (*Lease, error) {
+func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bool) (*Lease, error) {
 	if l.whole.err != nil {
 		return nil, l.whole.err
 	}
@@ -185,7 +187,7 @@ func (l *Multi) acquire(caller context.Context, op *operation, once bool) (*Leas
 		if once {
 			n = together(rest)
 		}
-		got, err := takeAll(ctx, rest[:n], once, op.trace())
+		got, err := takeAll(ctx, rest[:n], once, op.Trace())
 		for _, p := range got {
 			whole.join(p)
 			if !once {

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
@@ -136,13 +137,13 @@ func (j *join) sendLocked() {
 		args = append(args, t.hold.tail(fairKind))
 	}
 	j.call = command.Call{
-		Script:   joinScript,
-		Args:     joinScript.Args(4, args...),
+		Script:   protocol.Join,
+		Args:     protocol.Join.Args(4, args...),
 		Handler:  j,
 		Patience: e.m.patienceFor(j.tries[0].hold.cfg.ttl),
 	}
 	for _, t := range j.tries {
-		t.call.Script, t.call.Patience = joinScript, j.call.Patience
+		t.call.Script, t.call.Patience = protocol.Join, j.call.Patience
 	}
 	e.places.joining = j
 	if !e.m.executor.Submit(&j.call) {

@@ -17,13 +17,20 @@ const module = "github.com/holdfast-go/holdfast"
 // tests aside. Arrows point down.
 var imports = map[string][]string{
 	"": {
-		"/internal/command", "/internal/parking", "/internal/renewal", "/internal/seam", "/internal/validity", "/internal/voting", "/internal/wire",
+		"/internal/command", "/internal/journal", "/internal/parking", "/internal/protocol", "/internal/renewal", "/internal/seam",
+		"/internal/telemetry", "/internal/validity", "/internal/voting", "/internal/wire",
 		"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup", "github.com/cenkalti/backoff/v4",
+		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
+	},
+	"/holdfasttest":      {"", "/internal/seam", "/internal/vredis", "github.com/redis/go-redis/v9"},
+	"/scripts":           {},
+	"/internal/seam":     {},
+	"/internal/journal":  {}, // writes to a slog.Logger
+	"/internal/protocol": {"/internal/command", "/scripts"},
+	"/internal/telemetry": {
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/trace/noop",
 	},
-	"/holdfasttest":       {"", "/internal/seam", "/internal/vredis", "github.com/redis/go-redis/v9"},
-	"/internal/seam":      {},
 	"/internal/parking":   {}, // pure: they run in testing/synctest
 	"/internal/validity":  {},
 	"/internal/voting":    {},

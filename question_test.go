@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -31,7 +32,7 @@ func TestQuestion_CopyAnswers(t *testing.T) {
 	gate := p.HoldReply(isScript)
 	keys := wire.ForceReleaseKeys("a")
 	lock, rw := wire.Channels("a")
-	call := &command.Call{Script: forceRelease, Args: forceRelease.Args(len(keys), append(keys, m.publish, lock, rw)...), Patience: m.askPatience()}
+	call := &command.Call{Script: protocol.ForceRelease, Args: protocol.ForceRelease.Args(len(keys), append(keys, m.publish, lock, rw)...), Patience: m.askPatience()}
 	q := &question{m: m, repeat: true, done: make(chan command.Reply, 1)}
 	q.Stranded(call)
 	gate.Wait(t)

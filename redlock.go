@@ -84,14 +84,14 @@ func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 	if err := checkCall(ctx, "TryLock", l.together()); err != nil {
 		return nil, err
 	}
-	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
+	ctx, op := l.whole.observe(ctx, !part)
 	lease, err := l.reenter(ctx), error(nil)
 	if lease == nil {
 		r := l.round(ctx, nil)
 		giveBackAll(r.kept)
 		lease, err = r.lease, r.err
 	}
-	op.acquired(lease, err)
+	observed(op, lease, err)
 	return lease, err
 }
 
@@ -111,12 +111,12 @@ func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
 	if err := checkCall(ctx, "Lock", l.together()); err != nil {
 		return nil, err
 	}
-	ctx, op := l.whole.m.telemetry.acquire(ctx, &l.whole, !part)
+	ctx, op := l.whole.observe(ctx, !part)
 	lease, err := l.reenter(ctx), error(nil)
 	if lease == nil {
 		lease, err = l.lock(ctx)
 	}
-	op.acquired(lease, err)
+	observed(op, lease, err)
 	return lease, err
 }
 

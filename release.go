@@ -8,6 +8,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -151,10 +152,10 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		e.announceLoss(lost, reason)
 		if noticed != "" {
 			e.countLoss(noticed)
-			e.m.journal.lost(r.name(), noticed) // who defers Unlock drops its error
+			e.m.journal.Lost(r.name(), string(noticed)) // who defers Unlock drops its error
 		}
 		if gaveUp != nil && e.m.life.Err() == nil { // else Close has said so
-			e.m.journal.gaveUp(r.name(), gaveUp)
+			e.m.journal.GaveUp(r.name(), gaveUp)
 		}
 	}()
 	message, granted := reply.Value.(string)
@@ -189,10 +190,10 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	case reply.Outcome == command.Answered && ok && n >= 0:
 		e.giveWayLocked(n)
 		r.settleLocked(nil)
-	case reply.Outcome == command.Answered && (granted || ok && n == releaseHandedOver):
+	case reply.Outcome == command.Answered && (granted || ok && n == protocol.ReleaseHandedOver):
 		e.handedOverLocked()
 		r.settleLocked(nil)
-	case reply.Outcome == command.Answered && ok && n == releaseCrowded:
+	case reply.Outcome == command.Answered && ok && n == protocol.ReleaseCrowded:
 		r.handOnLocked()
 	case reply.Outcome == command.Answered && ok:
 		e.ask = e.ask || r.unclear || r.sent > 0 // a copy that ran may have granted it here, as only its reply says
@@ -248,7 +249,7 @@ func (r *release) isCurrent(c *command.Call) bool { return &c.Args[0] == &r.args
 func (r *release) handOnLocked() {
 	r.tellLocked(nil)
 	r.held, r.unclear = false, true // that the owner id is gone is no loss
-	if r.script != leaveScript {
+	if r.script != protocol.Leave {
 		r.args, r.sent = r.hold.releaseArgs(nil, true), 0
 	}
 	r.sendLocked(new(command.Call), nil)
@@ -270,7 +271,7 @@ func (r *release) goneLocked(reply int64) error {
 		return nil
 	}
 	reason := LostDeleted
-	if reply == releaseStolen {
+	if reply == protocol.ReleaseStolen {
 		reason = LostStolen
 	}
 	return &LostError{r.entry.name, reason}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
@@ -95,9 +96,9 @@ func (m *Manager) newRenewal(ttl time.Duration, read bool, holds ...*hold) *comm
 // renewArgs builds the request that sets the TTL of holds to at least ttl. All are read
 // holds, or none is.
 func renewArgs(ttl time.Duration, read bool, holds ...*hold) (*command.Script, []any) {
-	script, keys := renewScript, len(holds)
+	script, keys := protocol.Renew, len(holds)
 	if read {
-		script, keys = renewRead, 2*len(holds)
+		script, keys = protocol.RenewRead, 2*len(holds)
 	}
 	list := make([]any, 0, 2+keys+len(holds))
 	for _, h := range holds {
@@ -149,15 +150,15 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 	renewed, refused, cause := 0, 0, error(nil)
 	for i, h := range r.holds {
 		switch codes[i] {
-		case int64(renewDone):
+		case int64(protocol.RenewDone):
 			if r.ttl < h.cfg.ttl {
 				continue // checkNow: it is there, and that is all
 			}
 			renewed++
 			h.entry.prolonged(h, r.read, reply.Sent, r.ttl)
-		case int64(renewGone):
+		case int64(protocol.RenewGone):
 			h.entry.missed(h, r.read, LostDeleted)
-		case int64(renewStolen):
+		case int64(protocol.RenewStolen):
 			h.entry.missed(h, r.read, LostStolen)
 		default:
 			refused, cause = refused+1, saidInstead(codes[i])
@@ -165,7 +166,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 		}
 	}
 	m.stats.renewals.Add(uint64(renewed))
-	m.telemetry.renewed("renewed", renewed)
+	m.telemetry.Renewed("renewed", renewed)
 	if refused > 0 {
 		m.renewalFailed(refused, cause, true)
 	}
@@ -180,9 +181,9 @@ func deniesKey(err error) bool {
 // answered.
 func (m *Manager) renewalFailed(n int, cause error, refused bool) {
 	m.stats.renewalFailures.Add(uint64(n))
-	m.telemetry.renewed("failed", n)
+	m.telemetry.Renewed("failed", n)
 	if m.life.Err() == nil {
-		m.journal.renewalFailed(n, cause, refused, m.executor.Suspicious())
+		m.journal.RenewalFailed(n, cause, refused, m.executor.Suspicious())
 	}
 }
 

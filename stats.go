@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
 // Stats are one manager's counters since New and its gauges. The counters are read one by
@@ -75,6 +77,12 @@ func (m *Manager) Stats() Stats {
 		e.mu.Unlock()
 	}
 	return s
+}
+
+// gauges returns what metrics show of Stats.
+func (m *Manager) gauges() telemetry.Gauges {
+	s := m.Stats()
+	return telemetry.Gauges{Held: s.Held, Waiting: s.Waiting, Subscriptions: s.Subscriptions}
 }
 
 // snapshot returns the entries of now.

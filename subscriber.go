@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/journal"
 )
 
 // subscriber listens to channels for a manager. It makes waiting cheap, and correctness never
@@ -25,7 +26,7 @@ type subscriber struct {
 	client  topicClient
 	nodes   clusterClient // client, if it is a cluster's; else nil
 	insist  bool          // channels are sharded even if the server does not know such
-	journal *journal
+	journal *journal.Journal
 	lost    func()        // a connection; called without a lock
 	closed  func()        // the client is, and no connection can be made; likewise. Set before the first topic; nil: nothing
 	nudge   chan struct{} // buffered: there are homeless topics
@@ -101,7 +102,7 @@ const (
 )
 
 // newSubscriber returns a subscriber on client, which is also nodes, unless that is nil.
-func newSubscriber(client topicClient, nodes clusterClient, mode PublishMode, j *journal, lost func()) *subscriber {
+func newSubscriber(client topicClient, nodes clusterClient, mode PublishMode, j *journal.Journal, lost func()) *subscriber {
 	s := &subscriber{
 		client:  client,
 		nodes:   nodes,
@@ -331,14 +332,14 @@ func (s *subscriber) ended(h *session, err error) {
 	}
 	switch {
 	case unknown:
-		s.journal.say(slog.LevelInfo, "holdfast: server does not support sharded pub/sub; using classic channels")
+		s.journal.Say(slog.LevelInfo, "holdfast: server does not support sharded pub/sub; using classic channels")
 	case denied: // it is told
 	default:
 		level := slog.LevelDebug // the same again
 		if lost {
 			level, p.lost = slog.LevelWarn, time.Now()
 		}
-		s.journal.say(level, "holdfast: pub/sub connection lost; polling until it is restored", "error", command.Legible(err), "retry_in", wait)
+		s.journal.Say(level, "holdfast: pub/sub connection lost; polling until it is restored", "error", command.Legible(err), "retry_in", wait)
 	}
 	s.nudgeLocked()
 	s.mu.Unlock()
@@ -364,7 +365,7 @@ func (s *subscriber) ended(h *session, err error) {
 func (s *subscriber) restoredLocked(h *session, t *topic) {
 	for _, p := range [...]*pause{t.missing, s.pauses[h.master]} {
 		if p != nil && !p.lost.IsZero() {
-			s.journal.say(slog.LevelInfo, "holdfast: pub/sub connection restored", "after", time.Since(p.lost))
+			s.journal.Say(slog.LevelInfo, "holdfast: pub/sub connection restored", "after", time.Since(p.lost))
 			p.lost = time.Time{}
 		}
 	}

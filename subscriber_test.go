@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/journal"
 )
 
 // deaf returns a subscriber with a session of plain channels, neither of which runs, and a topic that
 // has its home there.
 func deaf(t *testing.T) (*subscriber, *session, *topic) {
-	s := newSubscriber(nil, nil, PublishClassic, newJournal(slog.New(slog.DiscardHandler)), func() {})
+	s := newSubscriber(nil, nil, PublishClassic, journal.New(slog.New(slog.DiscardHandler)), func() {})
 	t.Cleanup(s.cancel)
 	s.started = true // by itself it does nothing
 	h := newSession(s, nil)
@@ -86,7 +88,7 @@ func (unknownCommand) RedisError()   {}
 // A server without sharded channels is not thought to be so for ever: a connection that ends may be the
 // beginning of an upgrade.
 func TestSubscriber_TriesShardedChannelsAgain(t *testing.T) {
-	s := newSubscriber(nil, someNodes{}, PublishAuto, newJournal(slog.New(slog.DiscardHandler)), func() {})
+	s := newSubscriber(nil, someNodes{}, PublishAuto, journal.New(slog.New(slog.DiscardHandler)), func() {})
 	t.Cleanup(s.cancel)
 	s.started = true // by itself it does nothing
 	end := func(master *redis.Client, err error) (sharded bool) {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -120,15 +121,15 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 		e.waiters.Push(w, m.newReady())
 		e.onces++
 		t := e.newTryLocked(w)
-		t.call.Script, t.call.Patience = multiAcquire, h.cfg.patience(m.executor.RoundTrip())
+		t.call.Script, t.call.Patience = protocol.MultiAcquire, h.cfg.patience(m.executor.RoundTrip())
 		k := t.hold.keys
 		keys = append(keys, k.Lock, k.Queue, k.Deadlines, k.Tombstones)
 		args = append(args, t.hold.tail(h.kind), h.cfg.ms)
 		s.waiters, s.tries = append(s.waiters, w), append(s.tries, t)
 	}
 	s.call = command.Call{
-		Script:   multiAcquire,
-		Args:     multiAcquire.Args(len(keys), append(keys, args...)...),
+		Script:   protocol.MultiAcquire,
+		Args:     protocol.MultiAcquire.Args(len(keys), append(keys, args...)...),
 		Handler:  s,
 		Patience: locks[0].cfg.patience(m.executor.RoundTrip()),
 		Acks:     m.lock.acks,
@@ -151,9 +152,9 @@ func (s *sweep) Replied(_ *command.Call, r command.Reply) {
 		s.entries[0].m.oneSlot.Store(true)
 		s.apart.Store(true)
 	}
-	if refused, ok := parseRefusal(r.Value); ok {
-		s.failed.Store(int32(refused.lock) - 1)
-		s.apart.Store(refused.waited)
+	if refused, ok := protocol.ParseRefusal(r.Value); ok {
+		s.failed.Store(int32(refused.Lock) - 1)
+		s.apart.Store(refused.Waited)
 	}
 	for _, t := range s.tries {
 		t.Replied(nil, r)

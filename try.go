@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -163,12 +164,12 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 		notice = b.notice
 		b.current, b.notice = nil, nil
 	}
-	if granted || ok && v.code == acquireHeld && t.stands {
+	if granted || ok && v.Code == protocol.AcquireHeld && t.stands {
 		e.m.subscriber.wrote()
 	}
 	if !h.waiter.Parked() {
 		// Whoever it was for has left, and nobody took it over.
-		if ok && v.code == acquireHeld && t.stands {
+		if ok && v.Code == protocol.AcquireHeld && t.stands {
 			b.queued = true // for undoLocked to see
 		}
 		e.disownLocked(h, r.Outcome == command.Answered && granted)
@@ -195,10 +196,10 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 		e.hopelessLocked(t, ErrUnavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), r.Err))
 	case r.Outcome != command.Answered:
 		e.troubleLocked(t, current, r.Outcome, r.Err)
-	case v.code == acquireHeld:
+	case v.Code == protocol.AcquireHeld:
 		lost = e.heldByOtherLocked(t, v, notice)
-	case v.code == acquireKind:
-		e.hopelessLocked(t, ErrWrongKind, v.wrong)
+	case v.Code == protocol.AcquireKind:
+		e.hopelessLocked(t, ErrWrongKind, v.Wrong)
 	default: // acquireBuried: only a claim that was given up has a tombstone
 		e.endBidLocked(h)
 		h.phase = over
@@ -208,12 +209,12 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 }
 
 // verdict reads a reply that is not a token.
-func (t *try) verdict(value any) (verdict, bool) {
-	if t.call.Script == multiAcquire {
-		r, ok := parseRefusal(value)
-		return r.verdict, ok
+func (t *try) verdict(value any) (protocol.Verdict, bool) {
+	if t.call.Script == protocol.MultiAcquire {
+		r, ok := protocol.ParseRefusal(value)
+		return r.Verdict, ok
 	}
-	return parseVerdict(value)
+	return protocol.ParseVerdict(value)
 }
 
 // hopelessLocked fails everybody who waits, because asking again would bring the same
@@ -226,7 +227,7 @@ func (e *entry) hopelessLocked(t *try, sentinel, cause error) {
 		e.m.stats.troubles.Add(1)
 	}
 	e.ask = true
-	if t.call.Script == multiAcquire {
+	if t.call.Script == protocol.MultiAcquire {
 		e.refuseLocked(t.n, sentinel, cause)
 		return
 	}
@@ -260,12 +261,12 @@ func (e *entry) unackedLocked(h *hold, r command.Reply) {
 // heldByOtherLocked waits: for a grant, for a message, or for the time in which the
 // holder's right ends by itself. A notice that came before this reply is a grant that
 // came after this verdict.
-func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost []ended) {
+func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notice) (lost []ended) {
 	e.trouble = nil
 	e.refused = true
 	w := t.hold.waiter
 	if t.stands {
-		w.Value.clock, w.Value.before, w.Value.foreign, w.Value.lost = v.clock, t.sent, v.foreign, false
+		w.Value.clock, w.Value.before, w.Value.foreign, w.Value.lost = v.Clock, t.sent, v.Foreign, false
 		if !w.Value.queued {
 			w.Value.queued = true
 			if e.kind == fairKind { // others ask for them often enough
@@ -276,17 +277,17 @@ func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost 
 			}
 		}
 	}
-	if v.state != stateCrowded {
+	if v.State != protocol.StateCrowded {
 		e.refuseLocked(t.n, ErrNotAcquired, nil)
 	}
-	if notice != nil && (!notice.Granted || notice.Clock >= v.clock) {
+	if notice != nil && (!notice.Granted || notice.Clock >= v.Clock) {
 		return e.noticedLocked(t.hold, *notice)
 	}
 	if t.stands && (t.deaf || t.heard != e.m.inbox.sessions.Load()) && e.m.inbox.live() {
 		// It is heard since, or again: a grant in between was not, and nothing else will tell.
-		e.ask, e.strayed, e.unheard = e.ask || v.state != stateOpen, true, true
+		e.ask, e.strayed, e.unheard = e.ask || v.State != protocol.StateOpen, true, true
 	}
-	if v.state == stateCrowded {
+	if v.State == protocol.StateCrowded {
 		e.ask, e.strayed = true, true
 		return nil
 	}
@@ -301,14 +302,14 @@ func (e *entry) heldByOtherLocked(t *try, v verdict, notice *wire.Notice) (lost 
 		e.ask = true
 		return nil
 	}
-	if v.state == stateOpen {
+	if v.State == protocol.StateOpen {
 		// It is the turn of Redisson, or of the first. Asking again at once, for what may have been
 		// missed while a channel was subscribed, would end it: the script takes that for a poll.
-		e.yieldForLocked(validity.Duration(v.ttl))
+		e.yieldForLocked(validity.Duration(v.TTL))
 	}
-	e.listenLocked(v.foreign)
+	e.listenLocked(v.Foreign)
 	if !e.yielding && !e.pausing { // else another one follows in a moment
-		e.wakeAfterLocked(e.pollAfter(validity.Duration(v.ttl)))
+		e.wakeAfterLocked(e.pollAfter(validity.Duration(v.TTL)))
 	}
 	return nil
 }
@@ -324,7 +325,7 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 		return
 	}
 	e.troubledLocked(err)
-	if e.trouble.requests == 1 && t.call.Script != joinScript && (outcome == command.Unknown || outcome == command.NotSent) && time.Since(t.sent) < t.call.Patience/4 {
+	if e.trouble.requests == 1 && t.call.Script != protocol.Join && (outcome == command.Unknown || outcome == command.NotSent) && time.Since(t.sent) < t.call.Patience/4 {
 		// Most likely a connection that died in the pool. The same claim again, at once. Places are not
 		// urgent, and while the first waiter is answered each request for some can be the first to fail.
 		e.ask, e.strayed, e.unheard = true, true, true

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
 // Unlock gives up the lease. After the last lease of its owner, the lock goes to the next caller in
@@ -36,19 +38,19 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background() // the lock must not stay held for that
 	}
-	ctx, op := l.manager().telemetry.release(ctx, l, !part)
+	ctx, op := l.observe(ctx, !part)
 	err := l.giveUp(ctx, op)
-	op.released(err)
+	unlocked(op, err)
 	return err
 }
 
 // giveUp is Unlock as a part of op; nil: nobody observes it.
-func (l *Lease) giveUp(ctx context.Context, op *operation) error {
+func (l *Lease) giveUp(ctx context.Context, op *telemetry.Operation) error {
 	if l.group != nil {
 		return l.group.unlock(ctx, l)
 	}
 	u := unlocking{lease: l}
-	u.begin(time.Now(), op.trace())
+	u.begin(time.Now(), op.Trace())
 	return u.wait()
 }
 

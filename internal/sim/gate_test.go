@@ -73,23 +73,26 @@ func (o *overlay) replace(path, old, new string) {
 
 // build compiles the test binary of this package with the bugs.
 func (o *overlay) build() (binary string) {
-	o.replace(filepath.Join(root, "scripts.go"), "return string(text)", "return plantInLua(file, string(text))")
-	o.files[filepath.Join(root, "planted_lua.go")] = fmt.Sprintf(`package holdfast
+	o.replace(filepath.Join(root, "internal/protocol/compose.go"), "return string(text)", "return plantInLua(file, string(text))")
+	o.files[filepath.Join(root, "internal/protocol/planted_lua.go")] = fmt.Sprintf(`package protocol
 
-import "strings"
+import (
+	"os"
+	"strings"
+)
 
 var bugsInLua = [][4]string{
 %s}
 
 func plantInLua(file, text string) string {
 	for _, b := range bugsInLua {
-		if b[0] == plantedBug && b[1] == file {
+		if b[0] == os.Getenv(%q) && b[1] == "scripts/"+file {
 			text = strings.Replace(text, b[2], b[3], 1)
 		}
 	}
 	return text
 }
-`, o.lua.String())
+`, o.lua.String(), plantedVar)
 	dir := o.t.TempDir()
 	replaced := map[string]string{}
 	for path, text := range o.files {

@@ -1,8 +1,9 @@
-package holdfast
+package journal
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -15,12 +16,12 @@ import (
 // More losses in a second than are written one by one share a line, which counts them and names some.
 func TestJournal_SumsUpBursts(t *testing.T) {
 	var out bytes.Buffer
-	j := newJournal(slog.New(slog.NewTextHandler(&out, nil)))
+	j := New(slog.New(slog.NewTextHandler(&out, nil)))
 	const n = 20 * burstLines
 	for i := range n {
-		j.lost(fmt.Sprint("many:", i), LostDeadline)
+		j.Lost(fmt.Sprint("many:", i), "deadline")
 	}
-	if err := j.close(context.Background()); err != nil {
+	if err := j.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -46,6 +47,8 @@ func TestJournal_SumsUpBursts(t *testing.T) {
 	}
 }
 
+var errGone = errors.New("gone")
+
 // blocked is a handler that waits before each line, and keeps what is written.
 type blocked struct {
 	slog.Handler
@@ -64,22 +67,22 @@ func (b *blocked) Handle(_ context.Context, r slog.Record) error {
 // What tells of outages waits for no handler, and its lines keep their order; Close waits for them.
 func TestJournal_KeepsTheOrderOfOutages(t *testing.T) {
 	h := &blocked{Handler: slog.DiscardHandler, open: make(chan struct{})}
-	m := &Manager{journal: newJournal(slog.New(h))}
+	j := New(slog.New(h))
 	var want []string
 	for range spellLines + 2 { // the last two are not told
-		m.unavailable(errSilent)
-		m.availableAgain(time.Second)
+		j.Unavailable(errGone)
+		j.AvailableAgain(time.Second)
 		if len(want) < 2*spellLines {
 			want = append(want, "holdfast: redis does not answer", "holdfast: redis answers again")
 		}
 	}
 	ended, cancel := context.WithCancelCause(t.Context())
-	cancel(errSilent)
-	if err := m.journal.close(ended); err != errSilent {
+	cancel(errGone)
+	if err := j.Close(ended); err != errGone {
 		t.Errorf("close: %v", err)
 	}
 	close(h.open)
-	if err := m.journal.close(t.Context()); err != nil {
+	if err := j.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if !slices.Equal(h.wrote, want) {
@@ -91,12 +94,12 @@ func TestJournal_KeepsTheOrderOfOutages(t *testing.T) {
 func TestJournal_MayBeClosedWhileLinesCome(t *testing.T) {
 	for range 200 {
 		var out bytes.Buffer
-		j := newJournal(slog.New(slog.NewTextHandler(&out, nil)))
+		j := New(slog.New(slog.NewTextHandler(&out, nil)))
 		var wg sync.WaitGroup
-		wg.Go(func() { j.say(slog.LevelInfo, "a") })
-		wg.Go(func() { _ = j.close(context.Background()) })
+		wg.Go(func() { j.Say(slog.LevelInfo, "a") })
+		wg.Go(func() { _ = j.Close(context.Background()) })
 		wg.Wait()
-		if err := j.close(context.Background()); err != nil || !strings.Contains(out.String(), "msg=a") {
+		if err := j.Close(context.Background()); err != nil || !strings.Contains(out.String(), "msg=a") {
 			t.Fatalf("%v %q", err, out.String())
 		}
 	}

@@ -1,4 +1,6 @@
-package holdfast
+// Package telemetry makes the spans and metrics of a manager with the API of OpenTelemetry. Where no SDK is
+// installed it costs a comparison.
+package telemetry
 
 import (
 	"context"
@@ -31,9 +33,8 @@ const (
 	attrReason   = attribute.Key("holdfast.reason")
 )
 
-// telemetry makes spans and metrics with the API of OpenTelemetry; where no SDK is
-// installed it costs a comparison.
-type telemetry struct {
+// Telemetry is that of one manager.
+type Telemetry struct {
 	tracer      trace.Tracer         // of WithTracerProvider; nil: the global one
 	placeholder trace.TracerProvider // the global provider that stands for "none set"
 
@@ -45,9 +46,16 @@ type telemetry struct {
 	gauges      metric.Registration // nil: could not be registered
 }
 
-func newTelemetry(cfg config, m *Manager) *telemetry {
-	t := &telemetry{}
-	switch p := cfg.tracer; p.(type) {
+// Gauges are read when metrics are collected.
+type Gauges struct {
+	Held, Waiting, Subscriptions int
+}
+
+// New makes spans with the tracers and metrics with the meters of these providers, the global ones where they are
+// nil. The error says which metrics are not available; the others are.
+func New(tracers trace.TracerProvider, meters metric.MeterProvider, gauges func() Gauges) (*Telemetry, error) {
+	t := &Telemetry{}
+	switch p := tracers.(type) {
 	case nil:
 		// Before an SDK is set, the global provider is a stand-in whose spans record
 		// nothing but cost three allocations each. Its type is not exported.
@@ -59,14 +67,10 @@ func newTelemetry(cfg config, m *Manager) *telemetry {
 	default:
 		t.tracer = p.Tracer(scope)
 	}
-	meters := cfg.meter
 	if meters == nil {
 		meters = otel.GetMeterProvider()
 	}
-	if err := t.instruments(meters.Meter(scope), m); err != nil {
-		m.log.Warn("holdfast: some metrics are not available", "error", err)
-	}
-	return t
+	return t, t.instruments(meters.Meter(scope), gauges)
 }
 
 // seconds are the bucket boundaries of durations: from a loopback round trip to the
@@ -74,7 +78,7 @@ func newTelemetry(cfg config, m *Manager) *telemetry {
 var seconds = metric.WithExplicitBucketBoundaries(
 	.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60)
 
-func (t *telemetry) instruments(meter metric.Meter, m *Manager) error {
+func (t *Telemetry) instruments(meter metric.Meter, gauges func() Gauges) error {
 	var errs [9]error
 	t.acquireTime, errs[0] = meter.Float64Histogram("holdfast.acquire.duration", metric.WithUnit("s"), seconds,
 		metric.WithDescription("From the call of Lock or TryLock to its result."))
@@ -96,23 +100,24 @@ func (t *telemetry) instruments(meter metric.Meter, m *Manager) error {
 	t.reconnects, errs[7] = meter.Int64Counter("holdfast.pubsub.reconnects", metric.WithUnit("{connection}"),
 		metric.WithDescription("Pub/sub connections lost; one that cannot be made counts once."))
 	t.gauges, errs[8] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		s := m.Stats()
-		o.ObserveInt64(held, int64(s.Held))
-		o.ObserveInt64(waiters, int64(s.Waiting))
-		o.ObserveInt64(subscriptions, int64(s.Subscriptions))
+		g := gauges()
+		o.ObserveInt64(held, int64(g.Held))
+		o.ObserveInt64(waiters, int64(g.Waiting))
+		o.ObserveInt64(subscriptions, int64(g.Subscriptions))
 		return nil
 	}, held, waiters, subscriptions)
 	return errors.Join(errs[:]...)
 }
 
-func (t *telemetry) close() {
+// Close ends the gauges.
+func (t *Telemetry) Close() {
 	if t.gauges != nil {
 		_ = t.gauges.Unregister() // it fails only for a foreign registration
 	}
 }
 
 // start begins a span; the span is nil if nothing would record it.
-func (t *telemetry) start(ctx context.Context, name string) (context.Context, trace.Span) {
+func (t *Telemetry) start(ctx context.Context, name string) (context.Context, trace.Span) {
 	tracer := t.tracer
 	if tracer == nil {
 		p := otel.GetTracerProvider()
@@ -131,33 +136,29 @@ func (t *telemetry) start(ctx context.Context, name string) (context.Context, tr
 	return ctx, span
 }
 
-// operation is one Lock, TryLock or Unlock that is observed; nil where nobody observes,
+// Operation is one Lock, TryLock or Unlock that is observed; nil where nobody observes,
 // which is to cost next to nothing.
-type operation struct {
+type Operation struct {
 	ctx   context.Context // with the span
 	span  trace.Span      // nil: not recorded
 	time  metric.Float64Histogram
 	begun time.Time // zero: not measured
-	kind  kind
+	kind  string
 }
 
 // begin returns the context with the operation's span as well, ctx itself if there is none.
-func (t *telemetry) begin(ctx context.Context, name string, h metric.Float64Histogram, k kind, isPart bool) (context.Context, *operation) {
+func (t *Telemetry) begin(ctx context.Context, name string, h metric.Float64Histogram, kind string, measure bool) (context.Context, *Operation) {
 	ctx, span := t.start(ctx, name)
-	measured := !isPart && h.Enabled(ctx)
-	if span == nil && !measured {
+	measure = measure && h.Enabled(ctx)
+	if span == nil && !measure {
 		return ctx, nil
 	}
-	op := &operation{ctx: ctx, span: span, time: h, kind: k}
-	if measured {
+	op := &Operation{ctx: ctx, span: span, time: h, kind: kind}
+	if measure {
 		op.begun = time.Now()
 	}
 	return ctx, op
 }
-
-// part says that an operation is on one of several locks: it has a span, and is not measured. They are
-// measured as a whole, or no number of any type of lock would be that of the callers.
-const part = true
 
 // nameAttribute is a lock's name for a span. A name may be any bytes, and an exporter drops all spans that it
 // was to send with one that is not UTF-8.
@@ -165,63 +166,50 @@ func nameAttribute(name string) attribute.KeyValue {
 	return attrName.String(strings.ToValidUTF8(name, "\uFFFD"))
 }
 
-// acquire begins a Lock or TryLock of h.
-func (t *telemetry) acquire(ctx context.Context, h *handle, isPart bool) (context.Context, *operation) {
-	ctx, op := t.begin(ctx, "lock.acquire", t.acquireTime, h.kind, isPart)
+// Acquire begins a Lock or TryLock of the lock of that name and kind. It has a span in any case, and a measurement
+// if measure.
+func (t *Telemetry) Acquire(ctx context.Context, name, kind string, lease time.Duration, measure bool) (context.Context, *Operation) {
+	ctx, op := t.begin(ctx, "lock.acquire", t.acquireTime, kind, measure)
 	if op != nil && op.span != nil {
-		op.span.SetAttributes(nameAttribute(h.name), attrType.String(h.kind.String()),
-			attrLease.Int64(h.cfg.ttl.Milliseconds()))
+		op.span.SetAttributes(nameAttribute(name), attrType.String(kind), attrLease.Int64(lease.Milliseconds()))
 	}
 	return ctx, op
 }
 
-// release begins an Unlock of l.
-func (t *telemetry) release(ctx context.Context, l *Lease, isPart bool) (context.Context, *operation) {
-	ctx, op := t.begin(ctx, "lock.release", t.releaseTime, l.kind, isPart)
+// Release begins an Unlock.
+func (t *Telemetry) Release(ctx context.Context, name, kind string, measure bool) (context.Context, *Operation) {
+	ctx, op := t.begin(ctx, "lock.release", t.releaseTime, kind, measure)
 	if op != nil && op.span != nil {
-		op.span.SetAttributes(nameAttribute(l.name), attrType.String(l.kind.String()))
+		op.span.SetAttributes(nameAttribute(name), attrType.String(kind))
 	}
 	return ctx, op
 }
 
-// trace is the parent for the span that go-redis makes of a command that is sent for
+// Trace is the parent for the span that go-redis makes of a command that is sent for
 // this operation alone; nil if nothing is recorded. Only its values are used.
-func (op *operation) trace() context.Context {
+func (op *Operation) Trace() context.Context {
 	if op == nil || op.span == nil {
 		return nil
 	}
 	return op.ctx
 }
 
-// acquired ends a Lock or TryLock with what it returns.
-func (op *operation) acquired(l *Lease, err error) {
-	if op == nil {
+// Granted says how an acquire waited, and its fencing token; 0: none.
+func (op *Operation) Granted(waitMode string, token uint64) {
+	if op.span == nil {
 		return
 	}
-	if op.span != nil && l != nil {
-		op.span.SetAttributes(attrWaitMode.String(l.how.String()))
-		if l.token != 0 {
-			op.span.SetAttributes(attrToken.Int64(int64(l.token)))
-		}
-	}
-	op.finish(outcomeOf(err), err)
-}
-
-// released ends an Unlock with what it returns.
-func (op *operation) released(err error) {
-	switch {
-	case op == nil:
-	case err == nil:
-		op.finish("released", nil)
-	default:
-		op.finish("error", err)
+	op.span.SetAttributes(attrWaitMode.String(waitMode))
+	if token != 0 {
+		op.span.SetAttributes(attrToken.Int64(int64(token)))
 	}
 }
 
-func (op *operation) finish(outcome string, err error) {
+// End ends the operation. Where the outcome is "error", the span has the text of err and its type, a name of few.
+func (op *Operation) End(outcome, errorType string, err error) {
 	if !op.begun.IsZero() {
 		op.time.Record(op.ctx, time.Since(op.begun).Seconds(),
-			metric.WithAttributes(attrType.String(op.kind.String()), attrOutcome.String(outcome)))
+			metric.WithAttributes(attrType.String(op.kind), attrOutcome.String(outcome)))
 	}
 	if op.span == nil {
 		return
@@ -229,71 +217,31 @@ func (op *operation) finish(outcome string, err error) {
 	op.span.SetAttributes(attrOutcome.String(outcome))
 	if err != nil && outcome == "error" {
 		op.span.SetStatus(codes.Error, strings.ToValidUTF8(err.Error(), "\uFFFD")) // a cause is the caller's
-		op.span.SetAttributes(attribute.String("error.type", errorType(err)))
+		op.span.SetAttributes(attribute.String("error.type", errorType))
 	}
 	op.span.End()
 }
 
-// outcomeOf names the result of an acquire. A busy lock and a caller that gave up are
-// not errors.
-func outcomeOf(err error) string {
-	switch {
-	case err == nil:
-		return "acquired"
-	case !errors.Is(factOf(err), ErrNotAcquired):
-		return "error"
-	case errors.Is(err, context.DeadlineExceeded):
-		return "timeout"
-	case errors.Is(err, context.Canceled):
-		return "canceled"
-	}
-	return "not_acquired"
-}
-
-// factOf returns what an error says itself, without its causes: why a caller's context has ended
-// can be the error of another lock.
-func factOf(err error) error {
-	if e, ok := err.(*lockError); ok {
-		return e.sentinel
-	}
-	return err
-}
-
-// errorType is the low-cardinality name of an error.
-func errorType(err error) string {
-	err = factOf(err)
-	for _, known := range []struct {
-		err  error
-		name string
-	}{
-		{ErrLeaseLost, "lease_lost"}, {ErrMaxHold, "max_hold"}, {ErrNotHeld, "not_held"},
-		{ErrClosed, "closed"}, {ErrWouldDeadlock, "would_deadlock"}, {ErrWrongKind, "wrong_kind"},
-		{ErrInvalidName, "invalid_name"}, {ErrInvalidOption, "invalid_option"}, {ErrUnavailable, "unavailable"},
-	} {
-		if errors.Is(err, known.err) {
-			return known.name
-		}
-	}
-	return "other"
-}
-
-func (t *telemetry) renewed(outcome string, n int) {
+// Renewed counts n renewals of that outcome.
+func (t *Telemetry) Renewed(outcome string, n int) {
 	ctx := context.Background()
 	if t.renewals.Enabled(ctx) {
 		t.renewals.Add(ctx, int64(n), metric.WithAttributes(attrOutcome.String(outcome)))
 	}
 }
 
-func (t *telemetry) disconnected() {
+// Disconnected counts a pub/sub connection that was lost.
+func (t *Telemetry) Disconnected() {
 	ctx := context.Background()
 	if t.reconnects.Enabled(ctx) {
 		t.reconnects.Add(ctx, 1)
 	}
 }
 
-func (t *telemetry) lost(reason LostReason) {
+// Lost counts a hold that ended without its holder's doing.
+func (t *Telemetry) Lost(reason string) {
 	ctx := context.Background()
 	if t.losses.Enabled(ctx) {
-		t.losses.Add(ctx, 1, metric.WithAttributes(attrReason.String(string(reason))))
+		t.losses.Add(ctx, 1, metric.WithAttributes(attrReason.String(reason)))
 	}
 }

@@ -1,4 +1,4 @@
-package holdfast
+package journal
 
 import (
 	"log/slog"
@@ -61,9 +61,9 @@ func (f *failing) stop() {
 	f.known = false
 }
 
-// renewalFailed is called when n holds have not been renewed. An outage is told by itself; this is said of renewals that
+// RenewalFailed is called when n holds have not been renewed. An outage is told by itself; this is said of renewals that
 // fail while other requests are answered, and at once where Redis refuses.
-func (j *journal) renewalFailed(n int, cause error, refused, outage bool) {
+func (j *Journal) RenewalFailed(n int, cause error, refused, outage bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
@@ -86,7 +86,7 @@ func (j *journal) renewalFailed(n int, cause error, refused, outage bool) {
 }
 
 // renewalsDone is called by the timer.
-func (j *journal) renewalsDone() {
+func (j *Journal) renewalsDone() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f := &j.failing

@@ -1,4 +1,6 @@
-package holdfast
+// Package journal writes the log lines about what happens to locks, and about what concerns all of them: losses, outages,
+// renewals that fail. It bounds how many lines of one sort there are.
+package journal
 
 import (
 	"context"
@@ -7,10 +9,10 @@ import (
 	"time"
 )
 
-// journal writes what can happen to many locks at a time, and what concerns all of them. A handler of the logger is
+// Journal writes what can happen to many locks at a time, and what concerns all of them. A handler of the logger is
 // code of the user, and may take long. So what is found out under a lock, or by a goroutine that others wait for, goes
 // into a queue, which keeps its order; a goroutine that ends with the queue writes it.
-type journal struct {
+type Journal struct {
 	log *slog.Logger
 
 	mu      sync.Mutex // guards the following; a leaf in the lock order
@@ -52,20 +54,21 @@ type burst struct {
 	timer *time.Timer
 }
 
-func newJournal(log *slog.Logger) *journal {
-	j := &journal{log: log, bursts: make(map[burstKey]*burst)}
+// New returns a journal that writes to log. It starts nothing.
+func New(log *slog.Logger) *Journal {
+	j := &Journal{log: log, bursts: make(map[burstKey]*burst)}
 	j.written.L = &j.mu
 	return j
 }
 
-// say has a line written, behind those before. It does not wait for that.
-func (j *journal) say(level slog.Level, text string, args ...any) {
+// Say has a line written, behind those before. It does not wait for that.
+func (j *Journal) Say(level slog.Level, text string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.sayLocked(level, text, args...)
 }
 
-func (j *journal) sayLocked(level slog.Level, text string, args ...any) {
+func (j *Journal) sayLocked(level slog.Level, text string, args ...any) {
 	j.queue = append(j.queue, line{level, text, args})
 	if !j.writing {
 		j.writing = true
@@ -74,7 +77,7 @@ func (j *journal) sayLocked(level slog.Level, text string, args ...any) {
 }
 
 // write writes the queue until it is empty.
-func (j *journal) write() {
+func (j *Journal) write() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for len(j.queue) > 0 {
@@ -92,7 +95,7 @@ func (j *journal) write() {
 
 // one writes a line about a lock, or keeps it for the line that sums up the second. more says what is
 // to be written besides, if it is a line of its own. No lock may be held by its callers.
-func (j *journal) one(k burstKey, lock string, more ...any) {
+func (j *Journal) one(k burstKey, lock string, more ...any) {
 	if !j.log.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
@@ -119,13 +122,13 @@ func (j *journal) one(k burstKey, lock string, more ...any) {
 }
 
 // sumUp ends a burst with a line for what was kept.
-func (j *journal) sumUp(k burstKey, b *burst) {
+func (j *Journal) sumUp(k burstKey, b *burst) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.sumUpLocked(k, b)
 }
 
-func (j *journal) sumUpLocked(k burstKey, b *burst) {
+func (j *Journal) sumUpLocked(k burstKey, b *burst) {
 	if j.bursts[k] != b {
 		return
 	}
@@ -136,8 +139,8 @@ func (j *journal) sumUpLocked(k burstKey, b *burst) {
 	}
 }
 
-// close writes what is kept, and waits for that until ctx is done.
-func (j *journal) close(ctx context.Context) error {
+// Close writes what is kept, and waits for that until ctx is done.
+func (j *Journal) Close(ctx context.Context) error {
 	j.mu.Lock()
 	j.closed = true
 	j.failing.stop()
@@ -166,20 +169,23 @@ func (j *journal) close(ctx context.Context) error {
 	}
 }
 
-// lost writes that a lease was lost.
-func (j *journal) lost(lock string, reason LostReason) {
-	j.one(burstKey{"holdfast: lease lost", string(reason)}, lock, "reason", string(reason))
+// Lost writes that a lease was lost.
+func (j *Journal) Lost(lock, reason string) {
+	j.one(burstKey{"holdfast: lease lost", reason}, lock, "reason", reason)
 }
 
-// gaveUp writes that a release was given up which Redis has not confirmed.
-func (j *journal) gaveUp(lock string, cause error) {
+// GaveUp writes that a release was given up which Redis has not confirmed.
+func (j *Journal) GaveUp(lock string, cause error) {
 	j.one(burstKey{"holdfast: release given up", "not confirmed"}, lock, "error", cause)
 }
 
-// unavailable is called when requests bring no answer any more.
-func (m *Manager) unavailable(cause error) {
-	m.stats.outages.Add(1)
-	j := m.journal
+// MaxHold writes that a lock was held for as long as WithMaxHold allows.
+func (j *Journal) MaxHold(lock string, allowed time.Duration) {
+	j.one(burstKey{"holdfast: maximum hold time reached", "max hold"}, lock, "max_hold", allowed)
+}
+
+// Unavailable writes that requests bring no answer any more.
+func (j *Journal) Unavailable(cause error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if tell, untold := j.outages.begin(time.Now()); tell {
@@ -187,9 +193,8 @@ func (m *Manager) unavailable(cause error) {
 	}
 }
 
-// availableAgain is called when requests are answered again.
-func (m *Manager) availableAgain(lasted time.Duration) {
-	j := m.journal
+// AvailableAgain writes that requests are answered again.
+func (j *Journal) AvailableAgain(lasted time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.outages.end() {

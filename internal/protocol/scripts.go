@@ -1,0 +1,51 @@
+package protocol
+
+import (
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+)
+
+// The scripts. Each is a file of that name, with its contract in its header; see scripts/README.md.
+var (
+	LockAcquire  = script("lock_acquire", givesToken)
+	LockRelease  = script("lock_release", givesCount)
+	MultiAcquire = script("multi_acquire", givesToken)
+	RWAcquire    = script("rw_acquire", givesToken)
+	RWRelease    = script("rw_release", givesCount)
+	RWDowngrade  = script("rw_downgrade", givesCount)
+	Renew        = script("renew", givesList)
+	RenewRead    = script("renew_read", givesList)
+	Join         = script("join", givesList)
+	Leave        = script("leave", givesCount)
+	Keep         = script("keep", givesList)
+	Demand       = script("demand", givesList)
+	Inspect      = script("inspect", givesList)
+	ForceRelease = script("force_release", givesCode)
+)
+
+func script(name string, gives func(reply any) bool) *command.Script {
+	return command.NewScript(name, Text(name), gives)
+}
+
+// givesToken is for scripts that take a lock: a token, or a verdict.
+func givesToken(reply any) bool {
+	n, ok := reply.(int64)
+	return ok && n >= 0 || givesList(reply)
+}
+
+// givesCount is for scripts that give a lock back: how many heard it, a code below 0, or a message.
+func givesCount(reply any) bool {
+	message, _ := reply.(string)
+	return strings.HasPrefix(message, "g ") || givesCode(reply)
+}
+
+func givesCode(reply any) bool {
+	_, ok := reply.(int64)
+	return ok
+}
+
+func givesList(reply any) bool {
+	list, ok := reply.([]any)
+	return ok && len(list) > 0
+}

@@ -39,7 +39,7 @@ lint: ## honnef.co/go/tools, fetched by the Go tool
 	cd bench && $(GO) run $(STATICCHECK) ./...
 
 unit: ## the tests that need no server: the suite and the simulation in fake time, and what is pure
-	@$(TESTS) -short -timeout 5m . ./internal/sim ./tools/... $(addprefix ./internal/,parking renewal validity voting wire)
+	@$(TESTS) -short -timeout 5m . ./internal/sim ./scripts ./tools/... $(addprefix ./internal/,journal parking renewal validity voting wire)
 
 # The packages whose goroutines are the library's: make test runs them with the race detector, CI all.
 RACE = . ./holdfasttest $(addprefix ./internal/,command parking redistest renewal)

@@ -96,8 +96,8 @@ func (c *monitored) othersRight(key string) bool {
 // scriptNames returns the names of the library's scripts by their digests.
 func scriptNames(t *testing.T) map[string]string {
 	names := map[string]string{}
-	for _, s := range scripts(t, "scripts/*.lua") {
-		name := strings.TrimSuffix(filepath.Base(s.file), ".lua")
+	for _, file := range glob(t, "scripts/*.lua") {
+		name := strings.TrimSuffix(filepath.Base(file), ".lua")
 		names[fmt.Sprintf("%x", sha1.Sum([]byte(holdfast.ScriptText(name))))] = name
 	}
 	return names

@@ -1,31 +1,14 @@
 package vredis_test
 
 import (
-	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/protocol"
 )
 
-var preludeLine = regexp.MustCompile(`(?m)^ *-- prelude:( \w+)+\n`)
-
-// libraryScript puts one of the library's scripts together as the library does.
-func libraryScript(tb testing.TB, file string) string {
-	text, err := os.ReadFile(filepath.Join("..", "..", "scripts", file+".lua"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return preludeLine.ReplaceAllStringFunc(string(text), func(line string) string {
-		var all strings.Builder
-		for _, p := range strings.Fields(line)[2:] {
-			all.WriteString(libraryScript(tb, "prelude/"+p))
-		}
-		return all.String()
-	})
-}
-
-// libraryScripts are all of them, by name.
+// libraryScripts are all scripts of the library as Redis gets them, by name.
 func libraryScripts(tb testing.TB) map[string]string {
 	files, err := filepath.Glob("../../scripts/*.lua")
 	if err != nil || len(files) == 0 {
@@ -34,7 +17,7 @@ func libraryScripts(tb testing.TB) map[string]string {
 	all := map[string]string{}
 	for _, f := range files {
 		name := strings.TrimSuffix(filepath.Base(f), ".lua")
-		all[name] = libraryScript(tb, name)
+		all[name] = protocol.Text(name)
 	}
 	return all
 }

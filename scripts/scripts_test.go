@@ -1,6 +1,7 @@
-package holdfast_test
+package scripts_test
 
 import (
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +16,15 @@ import (
 type script struct {
 	file         string
 	header, body string
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // scripts reads the Lua files of a pattern.
@@ -39,7 +49,7 @@ func scripts(t *testing.T, pattern string) (all []script) {
 }
 
 func TestScripts_HeaderBeginsWithTheName(t *testing.T) {
-	for pattern, says := range map[string]string{"scripts/*.lua": ": ", "scripts/prelude/*.lua": ": prelude of "} {
+	for pattern, says := range map[string]string{"*.lua": ": ", "prelude/*.lua": ": prelude of "} {
 		for _, s := range scripts(t, pattern) {
 			if !strings.HasPrefix(s.header, "-- "+filepath.Base(s.file)+says) {
 				t.Errorf("%s: the header does not begin with the file's name and what it is for", s.file)
@@ -52,11 +62,11 @@ func TestScripts_HeaderBeginsWithTheName(t *testing.T) {
 }
 
 func TestScripts_AreListed(t *testing.T) {
-	readme := read(t, "scripts/README.md")
-	for pattern, folder := range map[string]string{"scripts/*.lua": "", "scripts/prelude/*.lua": "prelude/"} {
+	readme := read(t, "README.md")
+	for pattern, folder := range map[string]string{"*.lua": "", "prelude/*.lua": "prelude/"} {
 		for _, s := range scripts(t, pattern) {
 			if !strings.Contains(readme, "`"+folder+filepath.Base(s.file)+"`") {
-				t.Errorf("%s: scripts/README.md does not list it", s.file)
+				t.Errorf("%s: README.md does not list it", s.file)
 			}
 		}
 	}
@@ -81,7 +91,7 @@ func params(text string) map[string]bool {
 // A script's header is its contract: every KEYS[n] and ARGV[n] that the code uses is
 // described, nothing else is, and what it returns is said.
 func TestScripts_HeaderIsTheContract(t *testing.T) {
-	for _, s := range scripts(t, "scripts/*.lua") {
+	for _, s := range scripts(t, "*.lua") {
 		described, used := params(s.header), params(s.body)
 		for p := range used {
 			if !described[p] {
@@ -97,7 +107,7 @@ func TestScripts_HeaderIsTheContract(t *testing.T) {
 			t.Errorf("%s: the header does not say what it returns", s.file)
 		}
 	}
-	for _, s := range scripts(t, "scripts/prelude/*.lua") {
+	for _, s := range scripts(t, "prelude/*.lua") {
 		if len(params(s.body)) > 0 {
 			t.Errorf("%s: a prelude knows no parameters of scripts", s.file)
 		}
@@ -107,7 +117,7 @@ func TestScripts_HeaderIsTheContract(t *testing.T) {
 // A line that names preludes stands between empty lines, or begins a block, and names none
 // that the script has by then.
 func TestScripts_NamePreludesOnce(t *testing.T) {
-	for _, s := range scripts(t, "scripts/*.lua") {
+	for _, s := range scripts(t, "*.lua") {
 		text := s.header + "\n" + s.body
 		lines := regexp.MustCompile(`(\n|then|else)\n( *)-- prelude:(( \w+)+)\n\n`).FindAllStringSubmatch(text, -1)
 		if strings.Count(text, "-- prelude:") != len(lines) {
@@ -128,7 +138,7 @@ func TestScripts_NamePreludesOnce(t *testing.T) {
 
 // lock.lua is no function: what its header says that it uses of the script is there.
 func TestScripts_HaveWhatTheHandOverUses(t *testing.T) {
-	header := scripts(t, "scripts/prelude/lock.lua")[0].header
+	header := scripts(t, "prelude/lock.lua")[0].header
 	_, list, _ := strings.Cut(header, "It uses of the script\n")
 	list, _, _ = strings.Cut(list, "\n-- and sets ")
 	var names []string
@@ -140,7 +150,7 @@ func TestScripts_HaveWhatTheHandOverUses(t *testing.T) {
 		names = append(names, strings.Split(words[1], ", ")...)
 	}
 	users := 0
-	for _, s := range scripts(t, "scripts/*.lua") {
+	for _, s := range scripts(t, "*.lua") {
 		at := regexp.MustCompile(`-- prelude:[ \w]* lock\b`).FindStringIndex(s.body)
 		if at == nil {
 			continue
@@ -160,7 +170,7 @@ func TestScripts_HaveWhatTheHandOverUses(t *testing.T) {
 // What a grant reserves is what the process takes it for.
 func TestScripts_ReserveAsManyTokens(t *testing.T) {
 	for _, file := range []string{"lock", "rw"} {
-		body := scripts(t, "scripts/prelude/"+file+".lua")[0].body
+		body := scripts(t, "prelude/"+file+".lua")[0].body
 		if !strings.Contains(body, "counter, '"+strconv.Itoa(wire.TokensPerGrant)+"')") {
 			t.Errorf("%s.lua does not reserve %d tokens", file, wire.TokensPerGrant)
 		}

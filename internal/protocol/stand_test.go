@@ -1,4 +1,4 @@
-package holdfast
+package protocol_test
 
 import (
 	"fmt"

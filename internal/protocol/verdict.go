@@ -82,7 +82,7 @@ type Refusal struct {
 func ParseRefusal(value any) (r Refusal, ok bool) {
 	list, _ := value.([]any)
 	var n [2]int64
-	if ok = integers(list, n[:]); !ok {
+	if !integers(list, n[:]) {
 		return r, false
 	}
 	r.Code, r.Lock = n[0], n[1]

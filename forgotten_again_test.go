@@ -19,14 +19,19 @@ const periods = 6
 // commandPool is the size of a pool that the application's own commands have filled.
 const commandPool = 50
 
+// oneConnection is the pool that has one for all requests.
+const oneConnection = "one connection"
+
 // Before each call all connections of a client die, and new ones work. However often that happens within the read
 // timeout, each call finds a connection within its usual patience.
 func TestForgotten_AgainAndAgain(t *testing.T) {
 	t.Parallel()
 	pools := map[string]func(*redis.Options){
-		"default pools": nil,
-		"small pools":   func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 2, 2 },
-		"full pools":    func(o *redis.Options) { o.PoolSize = commandPool },
+		"default pools":   nil,
+		"small pools":     func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 2, 2 },
+		"full pools":      func(o *redis.Options) { o.PoolSize = commandPool },
+		"two connections": func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 1, 1 },
+		oneConnection:     func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 1, -1 },
 	}
 	locks := map[string]func(m []*holdfast.Manager) (holdfast.Locker, error){
 		"Mutex":     func(m []*holdfast.Manager) (holdfast.Locker, error) { return m[0].Mutex("a"), nil },
@@ -41,7 +46,7 @@ func TestForgotten_AgainAndAgain(t *testing.T) {
 	}
 	for poolName, change := range pools {
 		for lockName, lockOf := range locks {
-			if poolName != "default pools" && lockName != "Mutex" && lockName != "Multi" {
+			if poolName != "default pools" && poolName != oneConnection && lockName != "Mutex" && lockName != "Multi" {
 				continue // what differs is below the locks
 			}
 			t.Run(poolName+"/"+lockName, func(t *testing.T) {
@@ -114,4 +119,67 @@ func fill(t *testing.T, p *redistest.Proxy, client *redis.Client) {
 	})
 	p.Freeze(false)
 	wg.Wait()
+}
+
+// A client that has one connection for requests renews leases, and hears messages, when it has died together with
+// the one for messages.
+func TestForgotten_OneConnection(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) {
+		o.ReadTimeout, o.PoolSize, o.PipelinePoolSize = time.Hour, 1, -1
+	}), holdfast.WithLease(3*time.Second), holdfast.WithPollInterval(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	other := managerOn(t, srv)
+	atLast(t, func() error { // the machine may stand still for longer than the lease
+		kept, held := mustLock(t, m.Mutex("kept")), mustLock(t, other.Mutex("a"))
+		waiter := m.Mutex("a").LockAsync(t.Context())
+		redistest.Eventually(t, patience, "it waits", func() bool {
+			info, err := other.Inspect(t.Context(), "a")
+			return err == nil && info.Waiters > 0
+		})
+		before := kept.Deadline()
+		p.Forget()
+		redistest.Eventually(t, patience, "it is renewed, or lost", func() bool {
+			return kept.Err() != nil || kept.Deadline().After(before)
+		})
+		mustUnlock(t, held)
+		got := <-waiter
+		if got.Err != nil {
+			t.Fatal(got.Err)
+		}
+		mustUnlock(t, got.Lease)
+		if err := kept.Err(); err != nil {
+			return err
+		}
+		mustUnlock(t, kept)
+		return nil
+	})
+}
+
+// A connection for messages that dies while it introduces itself is replaced, whatever the client's read timeout is.
+func TestForgotten_IntroductionOfTheMessenger(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) {
+		o.ReadTimeout, o.PoolSize, o.PipelinePoolSize = -1, 1, -1 // so that no other one is made
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	mustUnlock(t, mustLock(t, m.Mutex("b")))
+	held := mustLock(t, managerOn(t, srv).Mutex("a"))
+	p.SwallowReply(redistest.Command("hello"), 1)
+	waiter := m.Mutex("a").LockAsync(t.Context())
+	redistest.Eventually(t, patience, "it hears messages", func() bool { return p.Count(redistest.Command("subscribe")) > 0 })
+	mustUnlock(t, held)
+	if got := <-waiter; got.Err != nil {
+		t.Error(got.Err)
+	}
 }

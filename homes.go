@@ -144,3 +144,12 @@ func (s *subscriber) retire(h *session) bool {
 	delete(s.pauses, h.master)
 	return true
 }
+
+// bounded returns client with a read timeout: go-redis makes a connection under the PubSub's mutex, so that nothing
+// else ends the wait for a reply to its introduction, if the connection dies meanwhile.
+func bounded(client *redis.Client) *redis.Client {
+	if d := client.Options().ReadTimeout; d > 0 && d <= pingEvery+pongWithin {
+		return client
+	}
+	return client.WithTimeout(pingEvery + pongWithin)
+}

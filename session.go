@@ -147,7 +147,10 @@ func (h *session) converse() (err error) {
 // own client, because a cluster's would choose a node by the first channel.
 func (h *session) connect(ctx context.Context) *redis.PubSub {
 	if h.master != nil {
-		return h.master.SSubscribe(ctx)
+		return bounded(h.master).SSubscribe(ctx)
+	}
+	if client, ok := h.s.client.(*redis.Client); ok {
+		return bounded(client).Subscribe(ctx)
 	}
 	return h.s.client.Subscribe(ctx)
 }

@@ -38,7 +38,8 @@ type Handler interface {
 	// batch are still under way Replied can even have come before.
 	Overdue(c *Call)
 	// Stranded is called at most once, when the call is without answer although the server answers
-	// over other connections: the one that it was sent over is most likely dead. A handler whose
+	// over other connections: the one that it was sent over is most likely dead; or it had to give its
+	// connection up soon, because the pools have few (turns.go). A handler whose
 	// script may run twice submits another call. Replied follows, from that connection or from
 	// go-redis's read timeout; as with Overdue it can even have come before.
 	Stranded(c *Call)
@@ -102,6 +103,7 @@ const (
 type Executor struct {
 	client    Client
 	where     where           // the servers of client are, as its options say
+	turns     int             // that the client's pools have, see turnsOf
 	cluster   cluster         // client, if it is one of a cluster; else nil
 	located   atomic.Bool     // the cluster client has loaded its slots: asking it does no I/O
 	admitted  atomic.Bool     // Redis has run a script for the client
@@ -128,7 +130,7 @@ type Executor struct {
 
 // New returns an executor on client. It does no I/O and starts nothing.
 func New(client Client) *Executor {
-	x := &Executor{client: client, where: whereOf(client), shards: make(map[*redis.Client]*shard)}
+	x := &Executor{client: client, where: whereOf(client), turns: turnsOf(client), shards: make(map[*redis.Client]*shard)}
 	x.cluster, _ = client.(cluster)
 	x.life, x.endLife = context.WithCancel(context.Background())
 	return x
@@ -195,9 +197,10 @@ func (x *Executor) Warm(ctx context.Context) {
 	if x.stopped {
 		return
 	}
-	for range spares {
+	client, _ := hurry(x.client, turnFor(x.RoundTrip()), nil)
+	for range min(spares, x.turns-1) {
 		x.lanes.Go(func() {
-			pipe := x.hurried(x.client).Pipeline() // Stop waits for it
+			pipe := client.Pipeline() // Stop waits for it
 			pipe.Ping(ctx)
 			_, _ = pipe.Exec(ctx) // whoever needs the connection will see what is wrong
 		})

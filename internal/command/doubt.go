@@ -42,9 +42,6 @@ const (
 	purgeRounds = 3
 	// purgeMost bounds the PINGs of a round.
 	purgeMost = 64
-	// turnAtMost is how long a request waits for its reply while others are known to be on dead
-	// connections: each of those keeps a turn of go-redis's pools until its read timeout.
-	turnAtMost = 500 * time.Millisecond
 	// doubtAgain is the pause between two doubts of which no batch was answered; it doubles, up to
 	// doubtRarely.
 	doubtAgain  = 100 * time.Millisecond
@@ -155,34 +152,6 @@ func hasty(client prober, d time.Duration) prober {
 	return client
 }
 
-// hurryFrom is how many requests on dead connections there may be before others are hurried: half of what the
-// pools, or maxStranded, bear. With fewer a reply may take its time.
-func (x *Executor) hurryFrom() int {
-	most := maxStranded
-	if c, ok := x.client.(*redis.Client); ok {
-		o := c.Options()
-		most = min(most, o.PoolSize)
-		if o.PipelinePoolSize > 0 {
-			most = min(most, o.PipelinePoolSize)
-		}
-	}
-	return max(most/2, 1)
-}
-
-// hurried returns client with a read timeout that is short enough for requests on dead connections not to use up the
-// turns of its pools. A cluster's client has no such thing.
-func (x *Executor) hurried(client Client) Client {
-	c, ok := client.(*redis.Client)
-	if !ok {
-		return client
-	}
-	within := max(turnAtMost, lateTrips*x.RoundTrip())
-	if d := c.Options().ReadTimeout; d > 0 && d <= within {
-		return client
-	}
-	return c.WithTimeout(within)
-}
-
 // answers reports whether the server answers over a new connection. go-redis makes one for each PubSub,
 // with the hooks, the TLS and the credentials of the client.
 func (x *Executor) answers(client prober, within time.Duration) bool {
@@ -224,13 +193,16 @@ func (s *shard) silentLocked(l *lane, asked, now time.Time) bool {
 	return !l.stranded && !l.since.After(asked) && now.Sub(l.since) >= s.silentAfter()
 }
 
-// purge sends a PING over each idle connection that the next pipelines could get, and one more. It
+// purge sends a PING over each idle connection that the next pipelines could get, and one more, if there is any. It
 // returns with the first answer; go-redis closes the connections that do not answer.
 func (x *Executor) purge(client prober) {
 	within := max(purgeWithin, silentTrips*x.RoundTrip())
 	quick := hasty(client, within)
 	for range purgeRounds {
 		n := suspects(client)
+		if n == 1 {
+			return // the next pipeline dials, as soon as a turn is free
+		}
 		answered := make(chan bool, n)
 		for range n {
 			x.lanes.Go(func() { answered <- x.pings(quick, 8*within) })
@@ -278,24 +250,28 @@ func suspects(client prober) int {
 	return min(int(n)+1, purgeMost)
 }
 
+// strandLocked has others take the place of l, whose batch nobody waits for any more.
+func (s *shard) strandLocked(l *lane) {
+	l.stranded = true
+	s.stranded++
+	s.x.lanes.Done() // see endLocked
+	if !l.stuck {
+		l.stuck = true
+		s.working--
+		s.stuck++
+	}
+}
+
 // strand tells the handlers of what was sent before asked, and has no answer, that connections were dead.
 func (x *Executor) strand(s *shard, asked time.Time) {
 	now := time.Now()
 	var calls []*Call
 	x.mu.Lock()
 	for l := range s.busy {
-		if !s.silentLocked(l, asked, now) {
-			continue
+		if s.silentLocked(l, asked, now) {
+			s.strandLocked(l)
+			calls = append(calls, l.batch...)
 		}
-		l.stranded = true
-		s.stranded++
-		x.lanes.Done() // see endLocked
-		if !l.stuck {
-			l.stuck = true
-			s.working--
-			s.stuck++
-		}
-		calls = append(calls, l.batch...)
 	}
 	roused := s.rouseLocked()
 	x.mu.Unlock()

@@ -23,10 +23,11 @@ type lane struct {
 
 	// Guarded by Executor.mu.
 	batch    []*Call
-	since    time.Time // when batch was taken
-	stuck    bool      // replaced: it must not take another batch
-	stranded bool      // the handlers of its batch were told so
-	hurried  bool      // when batch was taken, dead connections had many of the pools' turns; confined to run after that
+	since    time.Time     // when batch was taken
+	stuck    bool          // replaced: it must not take another batch
+	stranded bool          // the handlers of its batch were told so
+	within   time.Duration // how long batch may wait for its replies, see withinLocked; confined to run after that
+	waited   bool          // batch may have waited for a turn of go-redis's pools, that is; confined to run likewise
 
 	// Confined to run.
 	redo   []*Call       // calls whose script the server did not know
@@ -70,8 +71,10 @@ func (l *lane) next() bool {
 		clear(l.batch)
 		l.batch = l.batch[:0]
 		if l.took > 0 {
-			x.tookLocked(s, l.took)
-			s.doubt.late, s.doubt.pause, s.doubt.again = false, 0, time.Time{}
+			if !l.waited {
+				x.tookLocked(s, l.took)
+			}
+			s.doubt.late, s.doubt.pause, s.doubt.again, s.within = false, 0, time.Time{}, 0
 			l.took = 0
 		}
 	}
@@ -92,8 +95,9 @@ func (l *lane) next() bool {
 		switch n := s.queue.len(); {
 		case n > 0 && (yielded || s.outstanding < crowd):
 			l.batch = s.queue.takeInto(l.batch, s.shareLocked(n))
-			l.since, l.hurried = time.Now(), s.stranded > 0 && s.stranded >= s.x.hurryFrom()
+			l.since = time.Now()
 			s.busy[l] = struct{}{}
+			l.within, l.waited = s.withinLocked(), len(s.busy) > x.turns
 			if other := s.rouseLocked(); other != nil {
 				other.wake <- struct{}{}
 			}
@@ -171,9 +175,7 @@ func (l *lane) exchange(g group, inFull bool) {
 	if g.master != nil {
 		client = g.master
 	}
-	if l.hurried && g.acks == nil {
-		client = x.hurried(client)
-	}
+	client, hurried := hurry(client, l.within, g.acks)
 	pipe := client.Pipeline()
 	for i := range cmds {
 		_ = pipe.Process(ctx, &cmds[i]) // only queues
@@ -191,6 +193,7 @@ func (l *lane) exchange(g group, inFull bool) {
 	lost, demoted, took := false, false, time.Since(sent)
 	answered, failure := false, error(nil)
 	l.sent, l.lasted = sent, took
+	ranOut := hurried && isTimeout(failed) && x.ranOut(l)
 	distrusted := shifted(calls, cmds)
 	for i, c := range calls {
 		value, err := cmds[i].result()
@@ -221,7 +224,9 @@ func (l *lane) exchange(g group, inFull bool) {
 			l.shard.know(c.Script)
 			if g.acks == nil && (l.took == 0 || took < l.took) {
 				l.took = took
-				x.roundTrip.CompareAndSwap(0, int64(took)) // before the handler, which may call Warm
+				if !l.waited {
+					x.roundTrip.CompareAndSwap(0, int64(took)) // before the handler, which may call Warm
+				}
 			}
 			x.admit()
 			answered = true
@@ -231,6 +236,9 @@ func (l *lane) exchange(g group, inFull bool) {
 			failure = err
 			lost = true
 			demoted = demoted || isReadOnly(err)
+			if ranOut {
+				c.Handler.Stranded(c)
+			}
 		}
 		c.Handler.Replied(c, Reply{
 			Value: value, Err: err, Outcome: outcome, Sent: sent,

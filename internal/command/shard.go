@@ -31,11 +31,12 @@ type shard struct {
 	queue       queue
 	idle        []*lane
 	busy        map[*lane]struct{} // lanes with a batch in flight
-	working     int                // lanes that count towards maxLanes: running, not stuck
+	working     int                // lanes that count towards maxLanes, or the pools' turns: running, not stuck
 	stuck       int                // lanes that have been replaced and not yet returned
 	stranded    int                // of those, the ones whose connections are dead
 	trips       trips              // of the latest batches
 	doubt       doubt              // whether connections are dead
+	within      time.Duration      // how long the next batch with a short time may wait, if longer than usual
 	hasty       time.Duration      // the least patience of a call since there was none
 	acks        time.Duration      // likewise, the most that replicas may take to acknowledge one
 	outstanding int                // calls queued or in flight
@@ -118,7 +119,7 @@ func (s *shard) rouseLocked() *lane {
 		s.idle = s.idle[:n-1]
 		return l
 	}
-	if s.working >= maxLanes || s.stuck-s.stranded >= maxStuck || s.stranded >= maxStranded {
+	if s.working >= min(maxLanes, s.x.turns) || s.stuck-s.stranded >= maxStuck || s.stranded >= maxStranded {
 		return nil
 	}
 	l := newLane(s)
@@ -162,7 +163,7 @@ func (s *shard) shareLocked(n int) int {
 	if s.outstanding >= crowd {
 		return min(max(crowd, s.outstanding/2), maxBatch)
 	}
-	free := 1 + len(s.idle) + maxLanes - s.working
+	free := 1 + len(s.idle) + min(maxLanes, s.x.turns) - s.working
 	return (n + free - 1) / free
 }
 

@@ -96,9 +96,13 @@ func (c *lockConfig) check() error {
 	return nil
 }
 
-// patience is how long an acquire request may stay unanswered.
-func (c *lockConfig) patience(roundTrip time.Duration) time.Duration {
-	d := validity.Patience(c.ttl, roundTrip)
+// patience is how long an acquire request may stay unanswered. Callers that ask once wait for the first answer of all
+// for longer; others ask again.
+func (c *lockConfig) patience(x *command.Executor, once bool) time.Duration {
+	d := validity.Patience(c.ttl, x.RoundTrip())
+	if once {
+		d = max(d, min(x.FirstWithin(), c.ttl/4))
+	}
 	if c.acks != nil {
 		d += c.acks.Timeout
 	}

@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -168,5 +169,51 @@ func TestRoundTrip_FarAway(t *testing.T) {
 	}
 	if err := m.Close(ctx); err != nil {
 		t.Error("Close:", err)
+	}
+}
+
+// Where Redis is far away, the first call of a manager waits for a connection, and nothing is taken for dead.
+func TestRoundTrip_FirstCall(t *testing.T) {
+	srv := redistest.Start(t)
+	for _, trip := range []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond} {
+		for script, call := range map[string]func(m *holdfast.Manager, name string) error{
+			"lock_acquire": func(m *holdfast.Manager, name string) error {
+				_, err := m.Mutex(name).TryLock(context.Background())
+				return err
+			},
+			"multi_acquire": func(m *holdfast.Manager, name string) error {
+				all, err := holdfast.NewMulti(m.Mutex(name), m.Mutex(name+"2"))
+				if err != nil {
+					return err
+				}
+				_, err = all.TryLock(context.Background())
+				return err
+			},
+			"inspect": func(m *holdfast.Manager, name string) error {
+				_, err := m.Inspect(context.Background(), name)
+				return err
+			},
+		} {
+			t.Run(fmt.Sprintf("%s/%v", script, trip), func(t *testing.T) {
+				t.Parallel()
+				tries := 0
+				atLast(t, func() error { // the machine may stand still for as long as the call waits
+					p := srv.Proxy(t)
+					p.Delay(trip/2, 0)
+					m, err := holdfast.New(p.Client(t))
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer m.Close(context.Background())
+					tries++
+					name := fmt.Sprint(t.Name(), tries)
+					err = call(m, name)
+					if n := p.Count(scriptOn(name, script)); err == nil && n != 1 {
+						t.Errorf("sent %d times", n)
+					}
+					return err
+				})
+			})
+		}
 	}
 }

@@ -76,8 +76,8 @@ type Holder struct {
 // The answer may be out of date when it arrives: it is for people and dashboards, never to decide
 // whether to act.
 //
-// Inspect blocks for at most a second (twelve round trips where Redis is far away) and until ctx is
-// done. It returns [ErrInvalidName], [ErrUnavailable] or [ErrClosed].
+// Inspect blocks for at most a second (twelve round trips where Redis is far away, five seconds if
+// it is the Manager's first call) and until ctx is done. It returns [ErrInvalidName], [ErrUnavailable] or [ErrClosed].
 func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
 	if err := m.check(ctx, "Inspect"); err != nil {
 		return Info{}, err
@@ -227,10 +227,11 @@ const (
 	repeatable   = true
 )
 
-// ask runs one script and waits for its reply, for at most askPatience and not beyond
-// ctx. If the script may be executed twice, an error reply that may pass has it asked again meanwhile.
+// ask runs one script and waits for its reply, for at most askPatience (the first of all requests: for as long as its
+// answer may take) and not beyond ctx. If the script may be executed twice, an error reply that may pass has it asked
+// again meanwhile.
 func (m *Manager) ask(ctx context.Context, name string, repeat bool, script *command.Script, args []any) (any, error) {
-	end := time.Now().Add(m.askPatience())
+	end := time.Now().Add(max(m.askPatience(), m.executor.FirstWithin()))
 	pauses := newBackOff()
 	for {
 		r, err := m.askOnce(ctx, name, repeat, &command.Call{Script: script, Args: args, Patience: time.Until(end)})

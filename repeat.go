@@ -57,9 +57,9 @@ func (t *try) abandonLocked() {
 // patience is how long t may stay unanswered. A repetition has what is left to the callers that ask
 // once, but time for a round trip.
 func (t *try) patience() time.Duration {
-	cfg, trip := t.hold.cfg, t.hold.entry.m.executor.RoundTrip()
-	d := cfg.patience(trip)
-	return max(d-t.tried, min(d, validity.Patience(0, trip)))
+	cfg, x := t.hold.cfg, t.hold.entry.m.executor
+	d := cfg.patience(x, !t.stands)
+	return max(d-t.tried, min(d, validity.Patience(0, x.RoundTrip())))
 }
 
 // Overdue is called by the executor when the reply takes too long. Callers that ask

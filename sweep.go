@@ -121,7 +121,7 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 		e.waiters.Push(w, m.newReady())
 		e.onces++
 		t := e.newTryLocked(w)
-		t.call.Script, t.call.Patience = protocol.MultiAcquire, h.cfg.patience(m.executor.RoundTrip())
+		t.call.Script, t.call.Patience = protocol.MultiAcquire, h.cfg.patience(m.executor, true)
 		k := t.hold.keys
 		keys = append(keys, k.Lock, k.Queue, k.Deadlines, k.Tombstones)
 		args = append(args, t.hold.tail(h.kind), h.cfg.ms)
@@ -131,7 +131,7 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 		Script:   protocol.MultiAcquire,
 		Args:     protocol.MultiAcquire.Args(len(keys), append(keys, args...)...),
 		Handler:  s,
-		Patience: locks[0].cfg.patience(m.executor.RoundTrip()),
+		Patience: locks[0].cfg.patience(m.executor, true),
 		Acks:     m.lock.acks,
 		Trace:    trace,
 	}

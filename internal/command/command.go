@@ -38,8 +38,8 @@ type Handler interface {
 	// batch are still under way Replied can even have come before.
 	Overdue(c *Call)
 	// Stranded is called at most once, when the call is without answer although the server answers
-	// over other connections: the one that it was sent over is most likely dead; or it had to give its
-	// connection up soon, because the pools have few (turns.go). A handler whose
+	// over other connections: the one that it was sent over is most likely dead; or when a hurried call
+	// (turns.go) has run out of time. A handler whose
 	// script may run twice submits another call. Replied follows, from that connection or from
 	// go-redis's read timeout; as with Overdue it can even have come before.
 	Stranded(c *Call)
@@ -103,7 +103,7 @@ const (
 type Executor struct {
 	client    Client
 	where     where           // the servers of client are, as its options say
-	turns     int             // that the client's pools have, see turnsOf
+	turns     int             // see turnsOf
 	cluster   cluster         // client, if it is one of a cluster; else nil
 	located   atomic.Bool     // the cluster client has loaded its slots: asking it does no I/O
 	admitted  atomic.Bool     // Redis has run a script for the client
@@ -123,6 +123,7 @@ type Executor struct {
 	mu      sync.Mutex               // guards everything below, the shards and the batches of lanes
 	shards  map[*redis.Client]*shard // by master; nil: not a cluster, or not located yet
 	recent  *shard                   // the latest one in use, never retired
+	began   time.Time                // the first Submit; zero: there was none
 	ticking bool                     // the timer is armed
 	timer   *time.Timer
 	stopped bool
@@ -155,6 +156,9 @@ func (x *Executor) Submit(calls ...*Call) bool {
 	if x.stopped {
 		x.mu.Unlock()
 		return false
+	}
+	if x.began.IsZero() {
+		x.began = now
 	}
 	var few [4]*shard
 	touched := few[:0]

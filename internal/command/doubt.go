@@ -250,7 +250,7 @@ func suspects(client prober) int {
 	return min(int(n)+1, purgeMost)
 }
 
-// strandLocked has others take the place of l, whose batch nobody waits for any more.
+// strandLocked has another lane take the place of l, whose batch is stranded.
 func (s *shard) strandLocked(l *lane) {
 	l.stranded = true
 	s.stranded++

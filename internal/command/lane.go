@@ -26,8 +26,8 @@ type lane struct {
 	since    time.Time     // when batch was taken
 	stuck    bool          // replaced: it must not take another batch
 	stranded bool          // the handlers of its batch were told so
-	within   time.Duration // how long batch may wait for its replies, see withinLocked; confined to run after that
-	waited   bool          // batch may have waited for a turn of go-redis's pools, that is; confined to run likewise
+	within   time.Duration // how long batch waits for each reply, see withinLocked; confined to run once it is taken
+	waited   bool          // batch may have to wait for a turn of go-redis's pools first; confined to run likewise
 
 	// Confined to run.
 	redo   []*Call       // calls whose script the server did not know

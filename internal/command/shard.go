@@ -36,7 +36,7 @@ type shard struct {
 	stranded    int                // of those, the ones whose connections are dead
 	trips       trips              // of the latest batches
 	doubt       doubt              // whether connections are dead
-	within      time.Duration      // how long the next batch with a short time may wait, if longer than usual
+	within      time.Duration      // how long the next hurried batch waits at least, see ranOut
 	hasty       time.Duration      // the least patience of a call since there was none
 	acks        time.Duration      // likewise, the most that replicas may take to acknowledge one
 	outstanding int                // calls queued or in flight
@@ -137,6 +137,10 @@ func (s *shard) inspectLocked(now time.Time, overdue, lapsed []*Call) (_, _ []*C
 		lapsed = s.queue.lapsed(lapsed)
 	}
 	trip := s.trips.least()
+	giveUp := max(giveUpAfter, lateTrips*trip)
+	if s.x.RoundTrip() == 0 { // the first connection may take longer
+		giveUp = firstWithin
+	}
 	for l := range s.busy {
 		overdue = appendOverdue(l.batch, now, overdue)
 		if s.silentLocked(l, now, now) {
@@ -149,7 +153,7 @@ func (s *shard) inspectLocked(now time.Time, overdue, lapsed []*Call) (_, _ []*C
 			s.stuck++
 			silent = true
 		}
-		if d >= max(giveUpAfter, lateTrips*trip) {
+		if d >= giveUp {
 			l.cancel()
 		}
 	}

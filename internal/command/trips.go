@@ -30,6 +30,23 @@ func (t *trips) least() time.Duration {
 // takes longest. It is 0 until Redis has answered.
 func (x *Executor) RoundTrip() time.Duration { return time.Duration(x.roundTrip.Load()) }
 
+// firstWithin is how long Redis has for its first answer of all: by then the round trip is unknown, and a new
+// connection takes about five of them.
+const firstWithin = 5 * time.Second
+
+// FirstWithin is how much of the time for the first answer of all is left; 0: Redis has answered, or that time is over.
+func (x *Executor) FirstWithin() time.Duration {
+	if x.RoundTrip() > 0 {
+		return 0
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.began.IsZero() {
+		return firstWithin
+	}
+	return max(0, firstWithin-time.Since(x.began))
+}
+
 // tookLocked records how long a batch to s took.
 func (x *Executor) tookLocked(s *shard, d time.Duration) {
 	s.trips.add(d)

@@ -8,16 +8,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A request on a dead connection keeps one of the turns that go-redis's pools have, until go-redis's read timeout.
-// So only half of the turns are given to requests that wait for their replies that long. The others have a
-// read timeout that is short, and are repeated after it. A server that stands still, or that is farther away than
-// before, gets twice the time with each repetition.
+// A request on a dead connection keeps one of the turns of go-redis's pools until go-redis's read timeout. So at most
+// half of the turns are given to requests with that read timeout. Further requests are hurried: they have a short read
+// timeout, and their handlers repeat them after it. With each one that runs into it, the next hurried request waits
+// twice as long, since the server may stand still, or be farther away than before.
 
-// turnAtMost, with lateTrips round trips, is how long such a request waits for each reply. That is longer than a
-// doubt takes (doubt.go).
+// turnAtMost is how long a hurried request waits for each reply, or lateTrips round trips if that is longer. A doubt
+// (doubt.go) is resolved sooner.
 const turnAtMost = 250 * time.Millisecond
 
-// turnFor is how long a request may wait for a reply, whose server is a round trip of trip away; 0: unknown.
+// turnFor is how long a hurried request waits for each reply of a server that is a round trip of trip away; 0: unknown.
 func turnFor(trip time.Duration) time.Duration {
 	if trip == 0 {
 		return probeWithin
@@ -25,8 +25,8 @@ func turnFor(trip time.Duration) time.Duration {
 	return max(turnAtMost, lateTrips*trip)
 }
 
-// turnsOf is how many connections for requests client may have. Of a client that is not one of go-redis's own for
-// one server nothing is known.
+// turnsOf is how many connections for requests client may have. Only go-redis's own client of one server says so; for
+// any other, turnsOf returns what bounds the lanes anyway.
 func turnsOf(client Client) int {
 	c, ok := client.(*redis.Client)
 	if !ok {
@@ -42,18 +42,17 @@ func turnsOf(client Client) int {
 	return o.PoolSize
 }
 
-// withinLocked is how long the batch that a lane has just taken may wait for each reply; 0: as long as the client's
-// options say.
+// withinLocked is how long the batch that a lane has just taken may wait for each reply; 0: it is not hurried.
 func (s *shard) withinLocked() time.Duration {
-	long := len(s.busy) - s.stuck + s.stranded // a server that stands still does not count
+	long := len(s.busy) - s.stuck + s.stranded // without lanes that are stuck at a server that stands still
 	if long <= min(s.x.turns, maxStranded)/2 {
 		return 0
 	}
 	return max(turnFor(s.trips.least()), s.within)
 }
 
-// hurry returns client with a read timeout of within, and reports whether it is shorter than the client's own. A
-// cluster's client has no such thing.
+// hurry returns client with a read timeout of within, and of acks on top, and reports whether that is shorter than the
+// client's own. A cluster's client cannot be given another read timeout.
 func hurry(client Client, within time.Duration, acks *Acks) (_ Client, hurried bool) {
 	c, ok := client.(*redis.Client)
 	if !ok || within == 0 {
@@ -74,8 +73,8 @@ func isTimeout(err error) bool {
 	return errors.As(err, &slow) && slow.Timeout()
 }
 
-// ranOut records that the time of l's batch was too short, and reports whether the handlers have to be told: unless
-// they know, because its connection is dead.
+// ranOut is called when the time of l's hurried batch has run out. It reports whether the handlers are still to be told
+// that the batch is stranded.
 func (x *Executor) ranOut(l *lane) bool {
 	s := l.shard
 	x.mu.Lock()

@@ -29,6 +29,8 @@ func repeated(t *testing.T, x *Executor, key string) Reply {
 		o := submit(t, x, key, time.Minute)
 		select {
 		case <-o.stranded:
+		case <-o.overdue:
+			t.Fatal("it gets no turn")
 		case r := <-o.replies:
 			select {
 			case <-o.stranded: // before that

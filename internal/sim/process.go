@@ -35,8 +35,9 @@ type process struct {
 	slow     time.Duration
 	slowest  time.Duration // that slow has ever been
 	dead     bool
-	closed   bool     // its managers are
-	prefix   []string // of its owner ids, by server; "": not seen yet
+	closed   bool          // its managers are
+	first    time.Duration // until then a question may wait for the first answer of all; 0: no call yet
+	prefix   []string      // of its owner ids, by server; "": not seen yet
 	losses   []*loss
 	trouble  time.Duration // until then something can be wrong that has to do with it
 	deafened time.Duration // when a connection for messages ended

@@ -151,6 +151,9 @@ func (k *worker) section(s *Step) {
 		k.javaSection(s)
 		return
 	}
+	k.w.mu.Lock()
+	k.p.callsLocked()
+	k.w.mu.Unlock()
 	h := &k.p.locks[s.Lock]
 	locker := h.write
 	if s.Read && h.read != nil {

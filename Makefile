@@ -84,8 +84,9 @@ safety: redis ## a minute of chaos, the seeded bugs, and all tests of promises; 
 	  $(GO) test -json -count=1 -p 1 -parallel 6 -timeout 30m $$($(GO) list ./... | grep -v -e /internal/chaos -e /internal/interop); \
 	} | $(GO) run ./tools/figures docs/internals/VERIFICATION.md
 
-simulate: ## worlds in fake time, and all planted bugs: make simulate SEEDS=20000
+simulate: ## worlds in fake time, those of processes that stand still, and all planted bugs: make simulate SEEDS=20000
 	$(GO) test -count=1 -v -timeout 24h ./internal/sim -run '^TestWorlds$$' -args -seed $(or $(SEED),1) -seeds $(or $(SEEDS),2000)
+	$(GO) test -count=1 -v -timeout 24h ./internal/sim -run LateTimers -args -seed $(or $(SEED),1) -seeds $$(($(or $(SEEDS),2000) / 5))
 	$(GO) test -count=1 -timeout 1h ./internal/sim -run '^TestMutants_' -args -mutants all
 
 soak: redis ## 100,000 lock and cancel cycles and 1,000,000 names of each kind leave nothing behind; the figures go into docs/internals/VERIFICATION.md

@@ -12,10 +12,11 @@ import (
 // returnedLocked judges the return of a call that asked for a lock.
 func (j *judge) returnedLocked(a *attempt, took time.Duration, err error) {
 	w, s, who := j.w, a.step, a.k.String()
+	within := s.Limit == 0 || w.now()-a.began.at < s.Limit // of its context
 	if s.Limit > 0 && took > s.Limit+punctual && s.Way != ByLocker {
 		j.failLocked("late return", "%s of %s took %v of %v", s.Way, who, took, s.Limit)
 	}
-	if s.Way == ByTry && took > time.Duration(len(a.h.units))*3*a.k.p.second()+overdue {
+	if s.Way == ByTry && took > time.Duration(len(a.h.units))*3*a.k.p.secondLocked()+overdue {
 		j.failLocked("late return", "TryLock of %s took %v", who, took)
 	}
 	switch {
@@ -27,17 +28,15 @@ func (j *judge) returnedLocked(a *attempt, took time.Duration, err error) {
 		}
 	case errors.Is(err, holdfast.ErrUnavailable):
 		w.stats.Unavailable++
-		if s.Limit == 0 || took < s.Limit { // else the first answer may not have come
+		if within { // else the first answer may not have come
 			j.unavailableLocked(a.k.p, a.h.units, who, err)
 		}
 	case !errors.Is(err, holdfast.ErrNotAcquired):
 		j.failLocked("odd error", "%s: %v", who, err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		w.stats.Ended++
-		if s.Limit == 0 || took < s.Limit {
-			if a.k.p.ctx.Err() == nil {
-				j.failLocked("odd error", "%s, whose context has not ended: %v", who, err)
-			}
+		if within && a.k.p.ctx.Err() == nil {
+			j.failLocked("odd error", "%s, whose context has not ended: %v", who, err)
 		}
 	default:
 		w.stats.Refused++
@@ -54,7 +53,7 @@ func (j *judge) refusalLocked(a *attempt, who string) {
 		return
 	}
 	u := a.h.units[0]
-	if free, ok := u.since["idle"]; ok && free < a.began {
+	if free, ok := u.since["idle"]; ok && free < a.began.at {
 		j.failLocked("false refusal", "%v: %s, and it was free since %v", u, who, free)
 	}
 }

@@ -27,7 +27,7 @@ func (k *worker) unlock(c *claim) {
 		w.mu.Unlock()
 		return
 	}
-	valid, early, began := c.lease.Valid(), c.lease.Err(), w.now()
+	valid, early, began := c.lease.Valid(), c.lease.Err(), c.p.momentLocked()
 	w.judge.endsLocked(c)
 	u := w.busyLocked(c)
 	w.noteLocked("%s unlocks, valid %v", c.who, valid)
@@ -36,12 +36,12 @@ func (k *worker) unlock(c *claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.idleLocked(u)
-	took := w.now() - began
+	took := c.p.ranLocked(began)
 	w.noteLocked("%s has unlocked after %v: %v", c.who, took, err)
 	if c.p.dead {
 		return
 	}
-	if took > c.p.second()+overdue {
+	if took > c.p.secondLocked()+overdue {
 		w.judge.failLocked("late return", "Unlock of %s took %v", c.who, took)
 	}
 	w.judge.lossLocked(c, err, valid)
@@ -58,11 +58,11 @@ func (k *worker) unlock(c *claim) {
 
 // unlockAgain is a call of Unlock after another.
 func (k *worker) unlockAgain(c *claim) {
-	began := k.w.now()
+	began := c.p.moment()
 	err := c.lease.Unlock(context.Background())
 	k.w.mu.Lock()
 	defer k.w.mu.Unlock()
-	if took := k.w.now() - began; took > c.p.second()+overdue {
+	if took := c.p.ranLocked(began); took > c.p.secondLocked()+overdue {
 		k.w.judge.failLocked("late return", "a second Unlock of %s took %v", c.who, took)
 	}
 	if err != nil && !errors.Is(err, holdfast.ErrNotHeld) && !errors.Is(err, holdfast.ErrUnavailable) && !errors.Is(err, holdfast.ErrLeaseLost) &&
@@ -71,9 +71,16 @@ func (k *worker) unlockAgain(c *claim) {
 	}
 }
 
-// second is how long Unlock, Extend and others may block: twelve round trips, where that is more than a second.
-func (p *process) second() time.Duration {
-	return max(time.Second, 24*(p.w.plan.slowest()+p.slowest)) + p.w.plan.Options.AckIn
+// secondLocked is how long Unlock, Extend and others may block: a second, or twelve round trips where that is more. To a server that has answered
+// late, because it stood still, the library allows two of the trips that it has seen, but no more than half of a lease.
+func (p *process) secondLocked() time.Duration {
+	d := max(time.Second, 24*(p.w.plan.slowest()+p.slowest))
+	for _, s := range p.w.servers {
+		if s.trouble > p.w.now() || p.trouble > p.w.now() {
+			d = max(d, longestLease/2)
+		}
+	}
+	return d + p.w.plan.Options.AckIn
 }
 
 // firstWithin is how long the first answer of all may take.
@@ -87,9 +94,8 @@ func (p *process) callsLocked() {
 }
 
 // tardyLocked reports whether a question that began at began, and has ended, took longer than most.
-func (p *process) tardyLocked(began, most time.Duration) bool {
-	now := p.w.now()
-	return now > max(began+most, p.first)+overdue
+func (p *process) tardyLocked(began moment, most time.Duration) bool {
+	return p.ranLocked(began) > max(most, p.first-began.at)+overdue
 }
 
 // slowest is how long a packet takes at most.
@@ -116,13 +122,13 @@ func (k *worker) reenter(s *Step, h *handle, c *claim, locker holdfast.Locker, r
 // nested is a call under a lease, which re-enters its lock at once.
 func (k *worker) nested(c *claim, locker holdfast.Locker, read bool) *claim {
 	w := k.w
-	valid, began := c.lease.Valid() && c.lease.Err() == nil, w.now()
+	valid, began := c.lease.Valid() && c.lease.Err() == nil, c.p.moment()
 	ctx, cancel := context.WithTimeout(c.lease.Context(k.p.ctx), time.Second)
 	defer cancel()
 	lease, err := locker.TryLock(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	took := w.now() - began
+	took := c.p.ranLocked(began)
 	w.noteLocked("%s re-enters after %v: %v", c.who, took, err)
 	switch {
 	case c.p.dead:
@@ -160,18 +166,18 @@ func (k *worker) downgrade(s *Step, h *handle, c *claim) bool {
 func (k *worker) extend(c *claim, d time.Duration) {
 	w := k.w
 	d += 10 * time.Millisecond
-	valid, began := c.lease.Valid(), time.Now()
+	valid, asked, began := c.lease.Valid(), time.Now(), c.p.moment()
 	err := c.lease.Extend(k.p.ctx, d)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	took := time.Since(began)
+	took := c.p.ranLocked(began)
 	w.noteLocked("%s asks for %v more, after %v: %v", c.who, d, took, err)
 	margin := max(25*time.Millisecond, d/50)
 	switch {
 	case c.p.dead:
-	case took > c.p.second()+overdue:
+	case took > c.p.secondLocked()+overdue:
 		w.judge.failLocked("late return", "Extend of %s took %v", c.who, took)
-	case err == nil && c.lease.Err() == nil && c.lease.Deadline().Before(began.Add(d-min(margin, d/2)-time.Millisecond)):
+	case err == nil && c.lease.Err() == nil && c.lease.Deadline().Before(asked.Add(d-min(margin, d/2)-time.Millisecond)):
 		w.judge.failLocked("extension", "%s asked for %v, and has %v", c.who, d, time.Until(c.lease.Deadline()))
 	case errors.Is(err, holdfast.ErrUnavailable):
 		if c.plan.Kind != RW { // the answer to a downgrade may be on its way
@@ -242,7 +248,7 @@ func (k *worker) locker(s *Step, h *handle, a *attempt, locker holdfast.Locker) 
 
 // inspect asks what Redis knows.
 func (k *worker) inspect(s *Step, h *handle) {
-	w, began := k.w, k.w.now()
+	w, began := k.w, k.p.moment()
 	ctx, cancel := k.limit(s)
 	defer cancel()
 	_, err := k.p.managers[0].Inspect(ctx, h.plan.Name)
@@ -250,14 +256,14 @@ func (k *worker) inspect(s *Step, h *handle) {
 	defer w.mu.Unlock()
 	w.stats.Calls++
 	w.noteLocked("%s inspects %s: %v", k.String(), h.plan.Name, err)
-	if k.p.tardyLocked(began, k.p.second()) {
-		w.judge.failLocked("late return", "Inspect by %v took %v", k, w.now()-began)
+	if k.p.tardyLocked(began, k.p.secondLocked()) {
+		w.judge.failLocked("late return", "Inspect by %v took %v", k, k.p.ranLocked(began))
 	}
 }
 
 // force frees a lock, whoever holds it.
 func (k *worker) force(s *Step, h *handle) {
-	w, began := k.w, k.w.now()
+	w, began := k.w, k.p.moment()
 	ctx, cancel := k.limit(s)
 	defer cancel()
 	_, err := k.p.managers[0].ForceUnlock(ctx, h.plan.Name)
@@ -265,7 +271,7 @@ func (k *worker) force(s *Step, h *handle) {
 	defer w.mu.Unlock()
 	w.stats.Calls++
 	w.noteLocked("%s forces %s free: %v", k.String(), h.plan.Name, err)
-	if k.p.tardyLocked(began, 2*k.p.second()) {
-		w.judge.failLocked("late return", "ForceUnlock by %v took %v", k, w.now()-began)
+	if k.p.tardyLocked(began, 2*k.p.secondLocked()) {
+		w.judge.failLocked("late return", "ForceUnlock by %v took %v", k, k.p.ranLocked(began))
 	}
 }

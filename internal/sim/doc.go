@@ -7,6 +7,7 @@
 //	go test ./internal/sim -run 'TestWorlds$' -args -seed 7          one of them
 //	go test ./internal/sim -run 'TestWorlds$' -args -seed 1000 -seeds 5000
 //	go test ./internal/sim -run 'TestWorlds$' -args -seed 7 -shrink  if it is red: a smaller one, as a file for TestPlan
+//	go test ./internal/sim -run LateTimers -args -seed 7 -seeds 500  worlds in which processes stand still, the library's timers with them
 //	go test ./internal/sim -run TestMutants -args -mutants all       each planted bug must be found
 //
 // # A world
@@ -40,7 +41,8 @@
 //
 // # What is not simulated
 //
-// A process that stands still while its clock goes on, or that has its clock set, a host that sleeps: the library has no seam for its clock. A server's
+// A process that has its clock set, a host that sleeps: a bubble has one clock. In a process that stands still, timers inside go-redis and those of
+// a Redlock's rounds fire on time; outside TestWorlds_WithLateTimers the library's do so too. One of Redisson's does not stand still. A server's
 // clock that is set ahead ends leases early, against which nothing helps; one that is set back is simulated. Clusters and
 // Sentinel. A connection for messages is made without delay, or refused at once, because go-redis holds a mutex meanwhile and a bubble's
 // clock stands while another goroutine waits for one; all else takes its time. Real kernels and servers are what internal/chaos is for.

@@ -165,7 +165,7 @@ func (d *draft) aStep(think, hold time.Duration) Step {
 // faults draws none, gentle ones, safe ones, or those that lose data.
 func (d *draft) faults() {
 	var from []fault
-	switch d.IntN(6) {
+	switch d.IntN(7) {
 	case 0:
 	case 1:
 		from = gentle
@@ -173,6 +173,8 @@ func (d *draft) faults() {
 		from = slices.Concat(brief, gentle)
 	case 3:
 		from = slices.Concat(safe, gentle)
+	case 4:
+		from = slices.Concat(stalls, stalls, stalls, brief, gentle)
 	default:
 		from = safe
 	}

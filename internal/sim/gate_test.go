@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -48,12 +49,20 @@ func (o *overlay) plant(m *mutant) {
 			continue
 		}
 		o.replace(path, e.old, strings.ReplaceAll(e.new, "BUG", fmt.Sprintf("(plantedBug == %q)", m.name)))
-		pkg := packageLine.FindString(string(original))
-		o.files[filepath.Join(filepath.Dir(path), "planted_bug.go")] = fmt.Sprintf("%s\n\nimport \"os\"\n\nvar plantedBug = os.Getenv(%q)\n", pkg, plantedVar)
+		o.files[filepath.Join(filepath.Dir(path), "planted_bug.go")] = fmt.Sprintf("%s\n\nimport \"os\"\n\nvar plantedBug = os.Getenv(%q)\n", packageOf(o.t, path), plantedVar)
 	}
 }
 
 var packageLine = regexp.MustCompile(`(?m)^package \w+$`)
+
+// packageOf returns the line that names a file's package.
+func packageOf(t *testing.T, path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packageLine.FindString(string(text))
+}
 
 // replace changes a file, which may have been changed before.
 func (o *overlay) replace(path, old, new string) {
@@ -71,8 +80,8 @@ func (o *overlay) replace(path, old, new string) {
 	o.files[path] = strings.Replace(text, old, new, 1)
 }
 
-// build compiles the test binary of this package with the bugs.
-func (o *overlay) build() (binary string) {
+// plantLua has the library edit its scripts as it reads them.
+func (o *overlay) plantLua() {
 	o.replace(filepath.Join(root, "internal/protocol/compose.go"), "return string(text)", "return plantInLua(file, string(text))")
 	o.files[filepath.Join(root, "internal/protocol/planted_lua.go")] = fmt.Sprintf(`package protocol
 
@@ -93,7 +102,16 @@ func plantInLua(file, text string) string {
 	return text
 }
 `, o.lua.String(), plantedVar)
-	dir := o.t.TempDir()
+}
+
+// build compiles the test binary of this package with the bugs.
+func (o *overlay) build() (binary string) {
+	o.plantLua()
+	dir, err := os.MkdirTemp("", "holdfast-sim")
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	built.dir = dir
 	replaced := map[string]string{}
 	for path, text := range o.files {
 		abs, err := filepath.Abs(path)
@@ -121,13 +139,34 @@ func plantInLua(file, text string) string {
 	return binary
 }
 
-// planted is the library with all bugs.
+// planted is the library with all bugs, and with timers that stand still with their process.
 func planted(t *testing.T) *overlay {
 	o := &overlay{t: t, files: map[string]string{}}
+	o.stand()
 	for i := range mutants {
 		o.plant(&mutants[i])
 	}
 	return o
+}
+
+// built is the test binary with all of that, which is built once.
+var built struct {
+	sync.Mutex
+	dir    string // TestMain removes it
+	binary string // "": it has not been built
+}
+
+func plantedBinary(t *testing.T) string {
+	built.Lock()
+	defer built.Unlock()
+	if built.binary == "" {
+		o := planted(t)
+		if t.Failed() {
+			t.FailNow()
+		}
+		built.binary = o.build()
+	}
+	return built.binary
 }
 
 // Who changes a text in which a bug is planted has to change the bug.
@@ -135,11 +174,7 @@ func TestMutants_FitTheCode(t *testing.T) { planted(t) }
 
 // The judges are as good as the bugs that they find.
 func TestMutants_AreFound(t *testing.T) {
-	o := planted(t)
-	if t.Failed() {
-		return
-	}
-	binary := o.build()
+	binary := plantedBinary(t)
 	slots := make(chan struct{}, *slotsFlag)
 	for i := range mutants {
 		m := &mutants[i]
@@ -151,7 +186,7 @@ func TestMutants_AreFound(t *testing.T) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			began := time.Now()
-			cmd := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.timeout", "10m", "-seed", "1", "-seeds", fmt.Sprint(*withinFlag), "-stop", "-shape", string(m.shape), "-rules", m.by)
+			cmd := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.timeout", "10m", "-seed", "1", fmt.Sprintf("-stalls=%v", m.stall), "-seeds", fmt.Sprint(*withinFlag), "-stop", "-shape", string(m.shape), "-rules", m.by)
 			cmd.Env = append(os.Environ(), plantedVar+"="+m.name)
 			out, err := cmd.CombinedOutput()
 			switch found := foundLine.FindSubmatch(out); {

@@ -218,6 +218,9 @@ func (j *judge) lossLocked(c *claim, err error, valid bool) {
 			trouble = trouble || m.s.trouble >= began || deleted
 		}
 	}
+	if c.p.woke >= c.lease.Deadline().Sub(j.w.began) {
+		return // it stood still at the deadline, and says what it found out first: that, or that the lock was gone, or another owner's
+	}
 	switch {
 	case valid && lost.Reason == holdfast.LostDeadline:
 		j.failLocked("false loss", "%s was valid, and Unlock says %v", c.who, err)

@@ -31,8 +31,9 @@ type link struct {
 	readable   []byte
 	deadline   time.Time
 	nudge      chan struct{}
-	swallow    bool   // the reply to what is executed is lost
-	afterwards string // what becomes of it then: "cut" or "hole"
+	swallow    bool     // the reply to what is executed is lost
+	afterwards string   // what becomes of it then: "cut" or "hole"
+	unsent     [][]byte // what was written while the process stood still
 }
 
 // way is one direction.
@@ -50,11 +51,16 @@ var errReset = &net.OpError{Op: "read", Net: "sim", Err: syscall.ECONNRESET}
 func (c *link) Read(b []byte) (int, error) {
 	for {
 		c.w.mu.Lock()
+		if standing := c.p.standing; standing != nil && !c.greeting {
+			c.w.mu.Unlock()
+			<-standing
+			continue
+		}
 		switch {
 		case c.closed:
 			c.w.mu.Unlock()
 			return 0, net.ErrClosed
-		case len(c.readable) > 0:
+		case len(c.readable) > 0 && !c.lapsedLocked():
 			n := copy(b, c.readable)
 			c.readable = c.readable[n:]
 			c.w.mu.Unlock()
@@ -82,6 +88,12 @@ func (c *link) Read(b []byte) (int, error) {
 	}
 }
 
+// lapsedLocked reports whether the deadline of a Read was over before the process went on. Which of the two a real one finds first, that
+// or what has come, is a matter of chance.
+func (c *link) lapsedLocked() bool {
+	return !c.deadline.IsZero() && c.deadline.Before(c.w.began.Add(c.p.woke)) && c.w.chance(c.n, c.down.count, 8)%2 == 0
+}
+
 // Write never waits.
 func (c *link) Write(b []byte) (int, error) {
 	c.w.mu.Lock()
@@ -99,6 +111,10 @@ func (c *link) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	c.greeting = false
+	if c.p.standing != nil {
+		c.unsent = append(c.unsent, packet)
+		return len(b), nil
+	}
 	c.sendLocked(&c.up, func() { c.arriveLocked(packet) })
 	return len(b), nil
 }

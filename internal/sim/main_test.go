@@ -9,5 +9,7 @@ import (
 
 func TestMain(m *testing.M) {
 	logging.Disable() // go-redis reports each connection that it does not get
-	os.Exit(m.Run())
+	code := m.Run()
+	_ = os.RemoveAll(built.dir)
+	os.Exit(code)
 }

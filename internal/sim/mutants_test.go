@@ -5,6 +5,7 @@ type mutant struct {
 	name  string
 	edits []edit
 	shape Shape  // of the worlds in which it can show; "": all
+	stall bool   // it shows where processes stand still
 	quick bool   // it is looked for on every run
 	by    string // the judges that must find it, of which one is enough: what their names match; "": any
 }
@@ -46,6 +47,13 @@ var mutants = []mutant{
 		"h.entry.prolonged(h, r.read, reply.Sent, r.ttl)", "if BUG {\n\t\t\t\treply.Sent = time.Now()\n\t\t\t}\n\t\t\th.entry.prolonged(h, r.read, reply.Sent, r.ttl)"}}},
 	{name: "deadline ignored", quick: true, by: "claim without hold", edits: []edit{{"internal/validity/validity.go",
 		"return sent.Add(ttl - Margin(ttl))", "if BUG {\n\t\treturn sent.Add(10 * ttl)\n\t}\n\treturn sent.Add(ttl - Margin(ttl))"}}},
+	{name: "Valid goes by the timer alone", quick: true, stall: true, by: "claim without hold|overlap", edits: []edit{{"lease.go",
+		"return l.err == nil && validity.Valid(time.Now(), l.deadlineLocked())", "return l.err == nil && (BUG || validity.Valid(time.Now(), l.deadlineLocked()))"}}},
+	{name: "who overslept passes its hold on", stall: true, by: "claim without hold|overlap|invalid grant", edits: []edit{{"hold.go",
+		"return validity.Valid(now.Add(h.cfg.claim/4), h.deadline)", "return BUG || validity.Valid(now.Add(h.cfg.claim/4), h.deadline)"},
+		{"unlock.go", "if l.err != nil || !at.Before(l.deadlineLocked()) {", "if l.err != nil || !BUG && !at.Before(l.deadlineLocked()) {"}}},
+	{name: "an answer from before a pause is trusted", stall: true, by: "claim without hold|overlap|invalid grant", edits: []edit{{"grant.go",
+		"if !validity.Valid(now, validity.Deadline(since, ttl)) {", "if BUG && !validity.Valid(now, validity.Deadline(since, ttl)) {\n\t\tsince = now\n\t}\n\tif !validity.Valid(now, validity.Deadline(since, ttl)) {"}}},
 	{name: "no margin", by: "claim without hold", edits: []edit{{"internal/validity/validity.go",
 		"return min(max(minMargin, ttl/50), ttl/2)", "if BUG {\n\t\treturn -time.Millisecond\n\t}\n\treturn min(max(minMargin, ttl/50), ttl/2)"}}},
 	{name: "grant trusted beyond its age", by: "claim without hold", shape: OneServer, edits: []edit{{"inbox.go",

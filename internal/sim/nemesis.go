@@ -43,6 +43,11 @@ var brief = []fault{
 	{"lose reply, cut", func(n *nemesis) { n.lose(false, "cut") }},
 }
 
+// stalls are processes that stand still, for less than a lease and for more.
+var stalls = []fault{
+	{"stall", func(n *nemesis) { n.p.stallLocked(n.f.For) }},
+}
+
 // safe faults leave the data alone.
 var safe = append([]fault{
 	{"hole", func(n *nemesis) {
@@ -109,7 +114,7 @@ var safe = append([]fault{
 	{"read-only", func(n *nemesis) { n.refuses((*vredis.Server).SetReadOnly) }},
 	{"loading", func(n *nemesis) { n.refuses((*vredis.Server).SetLoading) }},
 	{"cannot save", func(n *nemesis) { n.refuses((*vredis.Server).SetMisconf) }},
-}, brief...)
+}, slices.Concat(brief, stalls)...)
 
 // byHand is what an administrator does. Promises about that lock may be broken for a while.
 var byHand = []fault{
@@ -182,7 +187,7 @@ func (w *World) scheduleLocked() {
 	for _, f := range w.plan.Faults {
 		w.atLocked(f.At, func() {
 			p := w.processes[f.Process]
-			if p == nil || p.dead || p.closed || w.healed {
+			if p == nil || p.dead || p.closed || w.healed || f.Kind == "stall" && p.java != nil {
 				return
 			}
 			w.faulty = max(w.faulty, w.now()+f.For)
@@ -271,13 +276,17 @@ func (p *process) closeLocked() {
 	p.troubleLocked(0)
 	w.judge.forgetLocked(p)
 	w.running.Go(func() {
+		p.awake()
 		for _, m := range p.managers {
-			began := w.now()
+			w.mu.Lock()
+			began := p.momentLocked()
+			w.mu.Unlock()
 			err := m.Close(context.Background())
 			w.mu.Lock()
-			w.noteLocked("%v has closed after %v: %v", p, w.now()-began, err)
+			took := p.ranLocked(began)
+			w.noteLocked("%v has closed after %v: %v", p, took, err)
 			clean = clean && err == nil
-			if took := w.now() - began; took > p.second()+overdue {
+			if took > p.secondLocked()+overdue {
 				w.judge.failLocked("late return", "Close of %v took %v", p, took)
 			}
 			w.mu.Unlock()

@@ -42,6 +42,12 @@ type process struct {
 	trouble  time.Duration // until then something can be wrong that has to do with it
 	deafened time.Duration // when a connection for messages ended
 	grave    time.Duration // until then a lease can be lost of what was wrong
+
+	stalls   int           // reasons for which it stands still
+	standing chan struct{} // closed when it goes on; nil: it runs
+	stood    time.Duration // when it began to stand still the last time
+	woke     time.Duration // when it went on the last time
+	still    time.Duration // for how long it has stood still before
 }
 
 // loss is a request, or its reply, that is to be lost.
@@ -75,6 +81,9 @@ func (w *World) newProcessLocked(slot, life int) *process {
 			panic(err)
 		}
 		p.clients, p.managers = append(p.clients, client), append(p.managers, m)
+		for _, part := range partsOf(m) {
+			parts.Store(part, p)
+		}
 	}
 	p.locks = p.handles(w.plan.Locks)
 	if p.java = p.javaClient(); p.java != nil {
@@ -184,7 +193,7 @@ func (p *process) graveLocked(d time.Duration) {
 
 // healthyLocked reports whether p can reach s now.
 func (p *process) healthyLocked(s *server) bool {
-	return !p.dead && !p.closed && p.apart[s.n] == 0 && p.slow == 0 && s.down == 0 && s.frozen == 0
+	return !p.dead && !p.closed && p.stalls == 0 && p.apart[s.n] == 0 && p.slow == 0 && s.down == 0 && s.frozen == 0
 }
 
 // calmLocked reports whether nothing has been wrong for so long that all must be as if nothing had ever been.
@@ -217,6 +226,7 @@ func (p *process) cutLocked(which func(*link) bool) {
 // killLocked ends p: nothing of it is sent or heard any more. What runs of it, in this process, is told to end.
 func (p *process) killLocked() {
 	p.dead = true
+	p.wakeLocked()
 	p.cutLocked(func(*link) bool { return true })
 	p.w.judge.forgetLocked(p)
 	p.die()

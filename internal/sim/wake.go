@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,6 +16,9 @@ func (w *World) trips(n int) time.Duration {
 	}
 	return d + 2*time.Millisecond
 }
+
+// grantLasts is how long a grant by a release lasts that nobody takes.
+const grantLasts = 2 * time.Second
 
 // outage is how long something may be so while, or soon after, something is wrong.
 const outage = 15 * time.Second
@@ -78,6 +83,9 @@ func (j *judge) holdsLocked(u *unit) {
 		}
 		if calm {
 			bound = u.w.trips(30) + time.Second
+			if u.displaced() {
+				bound += grantLasts // to a place that was given up, and came back with the data: nobody prolongs it
+			}
 		}
 		if d := u.lasts("forsaken "+h.id, unused && !waits && p.healthyLocked(u.s), from, bound); d > bound {
 			j.failLocked("forsaken hold", "%v: %v has had it for %v, as %s, and no worker wants it", u, p, d, h.id)
@@ -158,6 +166,7 @@ func (j *judge) wakeLocked(u *unit) {
 			if u.kind == RW {
 				bound += untold
 			}
+			bound += u.spreadLocked()
 		}
 		if d := u.lasts("free "+x.who, free && u.w.now() > u.excused, max(from, x.p.trouble, u.excused), bound); d > bound {
 			j.failLocked("lost wake-up", "%v is free for %v, and %s waits", u, d, x.who)
@@ -168,6 +177,22 @@ func (j *judge) wakeLocked(u *unit) {
 
 // untold is by how much a read-write lock may end earlier than its waiter was told (survivors in scripts/prelude/rights.lua).
 const untold = 100 * time.Millisecond
+
+// spreadLocked is by how much a grant to a process that does not take it may end earlier than those behind it think, who know only what
+// grants by their own options last.
+func (u *unit) spreadLocked() time.Duration {
+	if !slices.ContainsFunc(u.w.all, func(p *process) bool { return p.trouble > u.w.now() }) {
+		return 0
+	}
+	least, most := grantLasts, time.Duration(0)
+	for i := range u.w.plan.Locks {
+		if l := &u.w.plan.Locks[i]; l.Name == u.name {
+			lasts := min(cmp.Or(l.Lease, u.w.plan.Options.Lease), grantLasts)
+			least, most = min(least, lasts), max(most, lasts)
+		}
+	}
+	return max(0, most-least)
+}
 
 // longestRound is how long the candidates of a Redlock may take to get out of each other's way: the first look around, and a second one.
 const longestRound = 1500 * time.Millisecond

@@ -57,7 +57,10 @@ func (k *worker) process() *process {
 }
 
 // pause sleeps, but not beyond the death of the process.
-func (k *worker) pause(d time.Duration) { sleep(k.p.ctx, d) }
+func (k *worker) pause(d time.Duration) {
+	sleep(k.p.ctx, d)
+	k.p.awake()
+}
 
 // limit returns the context of a call.
 func (k *worker) limit(s *Step) (context.Context, context.CancelFunc) {
@@ -66,10 +69,10 @@ func (k *worker) limit(s *Step) (context.Context, context.CancelFunc) {
 		return context.WithCancel(k.p.ctx)
 	case s.Cancel:
 		ctx, cancel := context.WithCancel(k.p.ctx)
-		timer := time.AfterFunc(s.Limit, cancel)
+		timer := time.AfterFunc(s.Limit, func() { k.p.awake(); cancel() })
 		return ctx, func() { timer.Stop(); cancel() }
 	}
-	return context.WithTimeout(k.p.ctx, s.Limit)
+	return k.p.within(s.Limit)
 }
 
 // attempt is a call that asks for a lock.
@@ -77,7 +80,7 @@ type attempt struct {
 	k     *worker
 	step  *Step
 	h     *handle
-	began time.Duration
+	began moment
 	waits map[*unit]*wait
 	write bool
 }
@@ -93,13 +96,13 @@ func (h *handle) all() []*unit {
 // beginLocked registers a call.
 func (k *worker) begin(s *Step, h *handle) *attempt {
 	w := k.w
-	a := &attempt{k: k, step: s, h: h, began: w.now(), waits: map[*unit]*wait{}, write: !s.Read}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	a := &attempt{k: k, step: s, h: h, began: k.p.momentLocked(), waits: map[*unit]*wait{}, write: !s.Read}
 	w.stats.Calls++
 	all := h.all()
 	for _, u := range all {
-		x := &wait{p: k.p, who: k.String(), since: a.began, read: s.Read, once: s.Way == ByTry, parted: len(all) > 1}
+		x := &wait{p: k.p, who: k.String(), since: a.began.at, read: s.Read, once: s.Way == ByTry, parted: len(all) > 1}
 		a.waits[u] = x
 		if !k.p.dead {
 			u.waits = append(u.waits, x)
@@ -126,7 +129,7 @@ func (a *attempt) end(lease *holdfast.Lease, err error) *claim {
 	k, w := a.k, a.k.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	took := w.now() - a.began
+	took := k.p.ranLocked(a.began)
 	for u, x := range a.waits {
 		u.drop(x)
 	}
@@ -235,10 +238,12 @@ func (k *worker) work(c *claim, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	ended := c.lease.Err() != nil
+	defer k.p.awake()
 	select {
 	case <-timer.C:
 	case <-k.p.ctx.Done():
 	case <-c.lease.Done():
+		k.p.awake()
 		if !ended {
 			k.ended(c)
 		}
@@ -259,7 +264,7 @@ func (k *worker) ended(c *claim) {
 	err := c.lease.Err()
 	w.noteLocked("%s has ended: %v", c.who, err)
 	var lost *holdfast.LostError
-	if late := time.Since(c.lease.Deadline()); late > time.Millisecond && errors.As(err, &lost) && !c.p.dead {
+	if late := w.now() - max(c.lease.Deadline().Sub(w.began), c.p.woke); late > time.Millisecond && errors.As(err, &lost) && !c.p.dead {
 		w.judge.failLocked("told late", "%s, %v after its deadline", c.who, late)
 	}
 	w.judge.lossLocked(c, err, false)
@@ -273,6 +278,7 @@ func (k *worker) keep(c *claim) {
 		if errors.Is(c.lease.Err(), holdfast.ErrClosed) {
 			return
 		}
+		k.p.awake()
 		if !early {
 			k.ended(c)
 		}

@@ -23,6 +23,7 @@ var (
 	stopFlag   = flag.Bool("stop", false, "stop at the first red world")
 	shrinkFlag = flag.Bool("shrink", false, "look for a smaller plan that is red in the same way")
 	planFlag   = flag.String("plan", "", "a file with a plan, for TestPlan")
+	stallsFlag = flag.Bool("stalls", false, "every second fault of a plan is a process that stands still")
 	traceFlag  = flag.Duration("trace", time.Second, "how much of a red world's trace is printed")
 )
 
@@ -34,10 +35,14 @@ func inBubble(t *testing.T, plan *Plan) (r *Result) {
 
 // draw draws the plan of a seed, of the shape that is asked for.
 func draw(seed uint64) *Plan {
+	p := Draw(seed)
 	if *shapeFlag != "" {
-		return DrawShape(seed, Shape(*shapeFlag))
+		p = DrawShape(seed, Shape(*shapeFlag))
 	}
-	return Draw(seed)
+	for i := 0; *stallsFlag && i < len(p.Faults); i += 2 {
+		p.Faults[i].Kind = stalls[0].name
+	}
+	return p
 }
 
 // report is what is printed of a red world.
@@ -52,11 +57,14 @@ func (r *Result) report(last time.Duration) string {
 	list()
 	fmt.Fprintf(&b, "\n%s\n", r.Trace(last))
 	list()
-	shape := ""
+	more := ""
 	if *shapeFlag != "" {
-		shape = fmt.Sprintf(" -shape %q", *shapeFlag)
+		more += fmt.Sprintf(" -shape %q", *shapeFlag)
 	}
-	fmt.Fprintf(&b, "again: go test ./internal/sim -run 'TestWorlds$' -args -seed %d%s -trace 5s\n", r.Plan.Seed, shape)
+	if *stallsFlag {
+		more += " -stalls"
+	}
+	fmt.Fprintf(&b, "again: go test ./internal/sim -run 'TestWorlds$' -args -seed %d%s -trace 5s\n", r.Plan.Seed, more)
 	return b.String()
 }
 
@@ -105,8 +113,10 @@ func TestWorlds(t *testing.T) {
 	var all tally
 	began := time.Now()
 	t.Cleanup(func() {
-		t.Logf("%d worlds, %d red, %v simulated, %d calls, %d grants, %d commands, %d faults in %v", all.worlds, all.red, all.sum.Simulated.Round(time.Second),
-			all.sum.Calls, all.sum.Grants, all.sum.Commands, all.sum.Faults, time.Since(began).Round(time.Millisecond))
+		took := time.Since(began)
+		t.Logf("%d worlds, %d red, in %v: %.1f hours simulated, %.0f × real time; %d calls, %.0f a second; %d grants, %d commands, %d faults",
+			all.worlds, all.red, took.Round(time.Millisecond), all.sum.Simulated.Hours(), all.sum.Simulated.Seconds()/took.Seconds(),
+			all.sum.Calls, float64(all.sum.Calls)/took.Seconds(), all.sum.Grants, all.sum.Commands, all.sum.Faults)
 	})
 	for g := range groups {
 		t.Run(fmt.Sprint("group ", g), func(t *testing.T) {

@@ -1,0 +1,66 @@
+package sim
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// behindTimers are the places behind the library's timers: there a goroutine waits while its process stands still, before it reads the clock.
+var behindTimers = []edit{
+	{"entry.go", "func (e *entry) wakeUp() {\n", "func (e *entry) wakeUp() {\n\tPlantedStand(e.m)\n"},
+	{"loss.go", "func (e *entry) reachLimit(h *hold, l *limit) {\n", "func (e *entry) reachLimit(h *hold, l *limit) {\n\tPlantedStand(e.m)\n"},
+	{"release.go", "func (r *release) resend() {\n\te := r.entry\n", "func (r *release) resend() {\n\te := r.entry\n\tPlantedStand(e.m)\n"},
+	{"session.go", "\t\tcancel(errQuiet) // frees", "\t\tPlantedStand(h.s)\n\t\tcancel(errQuiet) // frees"},
+	{"session.go", "\t\tcase <-pings.C:\n", "\t\tcase <-pings.C:\n\t\t\tPlantedStand(h.s)\n"},
+	{"session.go", "\t\tcase <-tidy.C:\n", "\t\tcase <-tidy.C:\n\t\t\tPlantedStand(h.s)\n"},
+	{"homes.go", "\t\ttimer.Reset(s.settle())", "\t\tPlantedStand(s)\n\t\ttimer.Reset(s.settle())"},
+	{"internal/command/command.go", "func (x *Executor) inspect() {\n", "func (x *Executor) inspect() {\n\tPlantedStand(x)\n"},
+	{"internal/renewal/renewal.go", "\t\trenew, expired, wait := s.due(time.Now())", "\t\tPlantedStand(s)\n\t\trenew, expired, wait := s.due(time.Now())"},
+}
+
+// stand has the library's timers wait while their process stands still.
+func (o *overlay) stand() {
+	for _, e := range behindTimers {
+		path := filepath.Join(root, e.file)
+		o.replace(path, e.old, e.new)
+		o.files[filepath.Join(filepath.Dir(path), "planted_stand.go")] = fmt.Sprintf("%s\n\n// PlantedStand is called behind a timer.\nvar PlantedStand = func(part any) {}\n", packageOf(o.t, path))
+	}
+	o.files[filepath.Join(root, "planted_parts.go")] = `package holdfast
+
+// PlantedParts are those that call PlantedStand.
+func PlantedParts(m *Manager) []any { return []any{m, m.subscriber, m.executor, m.scheduler} }
+`
+	o.files["planted_stand.go"] = `package sim
+
+import (
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/renewal"
+)
+
+func init() {
+	partsOf = holdfast.PlantedParts
+	holdfast.PlantedStand, command.PlantedStand, renewal.PlantedStand = stand, stand, stand
+}
+`
+}
+
+// Worlds in which the library's timers stand still with their process as well.
+func TestWorlds_WithLateTimers(t *testing.T) {
+	binary := plantedBinary(t)
+	seeds := *seedsFlag
+	if seeds == 0 {
+		seeds = 60
+	}
+	out, err := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.v", "-test.timeout", "10h", "-seed", fmt.Sprint(max(*seedFlag, 1)), "-seeds", fmt.Sprint(seeds),
+		"-stalls", "-shape", *shapeFlag, "-rules", *rulesFlag, "-trace", traceFlag.String()).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	t.Logf("%s", tallyLine.Find(out))
+}
+
+var tallyLine = regexp.MustCompile(`\d+ worlds, .*`)

@@ -46,6 +46,7 @@ var brief = []fault{
 // stalls are processes that stand still, for less than a lease and for more.
 var stalls = []fault{
 	{"stall", func(n *nemesis) { n.p.stallLocked(n.f.For) }},
+	{"stall at an answer", func(n *nemesis) { n.p.pauses = append(n.p.pauses, pause{n.f.Script, n.f.For}) }},
 }
 
 // safe faults leave the data alone.
@@ -187,7 +188,7 @@ func (w *World) scheduleLocked() {
 	for _, f := range w.plan.Faults {
 		w.atLocked(f.At, func() {
 			p := w.processes[f.Process]
-			if p == nil || p.dead || p.closed || w.healed || f.Kind == "stall" && p.java != nil {
+			if p == nil || p.dead || p.closed || w.healed || p.java != nil && slices.ContainsFunc(stalls, func(k fault) bool { return k.name == f.Kind }) {
 				return
 			}
 			w.faulty = max(w.faulty, w.now()+f.For)

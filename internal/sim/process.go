@@ -43,6 +43,7 @@ type process struct {
 	deafened time.Duration // when a connection for messages ended
 	grave    time.Duration // until then a lease can be lost of what was wrong
 
+	pauses   []pause
 	stalls   int           // reasons for which it stands still
 	standing chan struct{} // closed when it goes on; nil: it runs
 	stood    time.Duration // when it began to stand still the last time

@@ -103,6 +103,7 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 		}
 	}
 	w.judge.afterLocked(call, touched)
+	c.p.answeredLocked(call.script)
 }
 
 // touched returns the units that keys are the locks of.

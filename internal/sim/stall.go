@@ -3,6 +3,8 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,17 +15,36 @@ import (
 // nothing of it runs. What it has sent arrives, and what is sent to it lies in its sockets. When it goes on, all that was due meanwhile
 // comes at once: what it has to read, workers whose pause or section is over, contexts that have ended, and the library's timers.
 //
-// These belong to the runtime, and a bubble has one clock. So a test builds the library once more with a call of stand behind each of its
-// timers (stall_test.go); elsewhere they fire on time, and what they have a process write meanwhile is written when it goes on.
+// These belong to the runtime, and a bubble has one clock. So a test builds the library once more with a call behind each of its timers that
+// waits until the process goes on (stall_test.go); elsewhere they fire on time, and what they have a process write meanwhile is written when it goes on.
 // Timers inside go-redis and those of a Redlock's rounds fire on time there as well.
 
 // stallLocked has p stand still for d.
 func (p *process) stallLocked(d time.Duration) {
 	p.graveLocked(d)
+	p.w.faulty = max(p.w.faulty, p.w.now()+d)
 	if p.stalls++; p.stalls == 1 {
 		p.standing, p.stood = make(chan struct{}), p.w.now()
 	}
 	p.w.afterLocked(d, p.goOnLocked)
+}
+
+// pause is a stall that begins when the server has answered a script of the process.
+type pause struct {
+	script string // what the script's name begins or ends with
+	lasts  time.Duration
+}
+
+// answeredLocked begins such a stall if one is to begin now: the answer is on its way.
+func (p *process) answeredLocked(script string) {
+	for i, s := range p.pauses {
+		if strings.Contains(script, s.script) && !p.w.healed {
+			p.pauses = slices.Delete(p.pauses, i, i+1)
+			p.w.noteLocked("%v stands still for %v", p, s.lasts)
+			p.stallLocked(s.lasts)
+			return
+		}
+	}
 }
 
 // goOnLocked ends a stall. p goes on if it was the last one.
@@ -93,15 +114,8 @@ func (p *process) ranLocked(since moment) time.Duration {
 // parts says which process a part of the library belongs to: a manager, an executor, a scheduler.
 var parts sync.Map // any → *process
 
-// partsOf returns the parts of a manager whose timers call stand. It is set where they do.
+// partsOf returns the parts of a manager whose timers wait while their process stands still. It is set where they do.
 var partsOf = func(*holdfast.Manager) []any { return nil }
-
-// stand is called by a part of the library when a timer of it has fired.
-func stand(part any) {
-	if p, ok := parts.Load(part); ok {
-		p.(*process).awake()
-	}
-}
 
 // deadline is a context that ends at a time, or as soon after it as its process runs.
 type deadline struct {

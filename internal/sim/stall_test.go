@@ -43,6 +43,11 @@ import (
 
 func init() {
 	partsOf = holdfast.PlantedParts
+	stand := func(part any) {
+		if p, ok := parts.Load(part); ok {
+			p.(*process).awake()
+		}
+	}
 	holdfast.PlantedStand, command.PlantedStand, renewal.PlantedStand = stand, stand, stand
 }
 `

@@ -40,7 +40,8 @@ func draw(seed uint64) *Plan {
 		p = DrawShape(seed, Shape(*shapeFlag))
 	}
 	for i := 0; *stallsFlag && i < len(p.Faults); i += 2 {
-		p.Faults[i].Kind = stalls[0].name
+		p.Faults[i].Kind = stalls[i/2%2].name
+		p.Faults[i].For *= 2
 	}
 	return p
 }

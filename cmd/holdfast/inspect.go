@@ -15,54 +15,42 @@ import (
 )
 
 func inspectCommand() *cli.Command {
-	return &cli.Command{
-		Name:                      "inspect",
-		Usage:                     "show all that Redis knows of a lock",
-		ArgsUsage:                 "NAME...",
-		Description:               "Exit status: 0 all are held, 1 failed, 2 usage, 3 one of them is not held, 5 Redis cannot be reached.",
-		Flags:                     append([]cli.Flag{leaseFlag(), outputFlag()}, redisFlags()...),
-		DisableSliceFlagSeparator: true,
-		HideHelpCommand:           true,
-		Action:                    runInspect,
-		OnUsageError:              usageError,
-	}
+	return siteCommand(&cli.Command{
+		Name:        "inspect",
+		Usage:       "show all that Redis knows of a lock",
+		ArgsUsage:   "NAME...",
+		Description: "Exit status: 0 all are held, 1 failed, 2 usage, 3 one of them is not held, 5 Redis cannot be reached.",
+		Flags:       []cli.Flag{leaseFlag(), outputFlag()},
+	}, errand{check: someNames, do: runInspect, coded: failure})
 }
 
-func runInspect(ctx context.Context, c *cli.Command) error {
+func someNames(c *cli.Command) error {
 	if !c.Args().Present() {
-		return usageError(ctx, c, errors.New("a lock's name is needed"), true)
+		return errors.New("a lock's name is needed")
 	}
-	ctx, stop := withSignals(ctx)
-	defer stop()
-	conn, err := connect(ctx, c)
-	if err != nil {
-		return failure(err)
-	}
-	defer conn.close()
-	client, m, err := conn.one()
-	if err != nil {
-		return failure(err)
-	}
+	return nil
+}
+
+func runInspect(ctx context.Context, c *cli.Command, at *site) error {
 	var looks []look
 	held := true
 	for _, name := range c.Args().Slice() {
-		info, err := m.Inspect(ctx, name)
+		info, err := at.locks.Inspect(ctx, name)
 		if err != nil {
-			return failure(err)
+			return err
 		}
 		l := newLook(info, c.Duration("lease"))
-		if l.Queue, err = queue(ctx, client, c.String("prefix")+name); err != nil {
-			return failure(&unavailable{err})
+		if l.Queue, err = queue(ctx, at.client, c.String("prefix")+name); err != nil {
+			return &unavailable{err}
 		}
 		looks, held = append(looks, l), held && l.Held
 	}
-	if format := c.String("output"); format == formatTable || format == formatWide {
-		err = printBlocks(c.Root().Writer, looks)
-	} else {
-		err = printLooks(c, looks)
+	show := printBlocks
+	if format := c.String("output"); format != formatTable && format != formatWide {
+		show = func(_ io.Writer, looks []look) error { return printLooks(c, looks) }
 	}
-	if err != nil {
-		return failure(err)
+	if err := show(c.Root().Writer, looks); err != nil {
+		return err
 	}
 	if !held {
 		return silent(exitNo)

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v3"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -29,12 +29,12 @@ type coded struct {
 func (c *coded) ExitCode() int { return c.status }
 func (c *coded) Unwrap() error { return c.error }
 
-// failure gives err the exit status that it has by its kind.
+// failure gives err the exit status that it has by its kind, if it has none yet.
 func failure(err error) error {
-	usage, away := (*badUsage)(nil), (*unavailable)(nil)
+	usage, away, done := (*badUsage)(nil), (*unavailable)(nil), cli.ExitCoder(nil)
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, errors.As(err, &done):
+		return err
 	case errors.As(err, &usage), errors.Is(err, holdfast.ErrInvalidName), errors.Is(err, holdfast.ErrInvalidOption):
 		return &coded{err, exitUsage}
 	case errors.As(err, &away), errors.Is(err, holdfast.ErrUnavailable):
@@ -130,14 +130,6 @@ func notUTF8(name string) []byte {
 	return []byte(name)
 }
 
-// one returns the only deployment: what these commands show is that of one Redis.
-func (conn *connection) one() (redis.UniversalClient, *holdfast.Manager, error) {
-	if len(conn.clients) != 1 {
-		return nil, nil, &badUsage{fmt.Errorf("this command asks one Redis, and --redis names %d", len(conn.clients))}
-	}
-	return conn.clients[0], conn.managers[0], nil
-}
-
 // scanBatch is what one SCAN asks for; no call keeps a server for more than a millisecond.
 const scanBatch = 1000
 
@@ -180,13 +172,9 @@ func scan(ctx context.Context, client redis.UniversalClient, pattern string, fou
 const inspectors = 64
 
 // survey looks at all locks whose name matches the pattern, and keeps those that want does.
-func survey(ctx context.Context, conn *connection, prefix, pattern string, lease time.Duration, want func(look) bool) ([]look, error) {
-	client, m, err := conn.one()
-	if err != nil {
-		return nil, err
-	}
+func survey(ctx context.Context, at *site, prefix, pattern string, lease time.Duration, want func(look) bool) ([]look, error) {
 	var names []string
-	err = scan(ctx, client, escapeGlob(prefix)+pattern, func(key string) { names = append(names, strings.TrimPrefix(key, prefix)) })
+	err := scan(ctx, at.client, escapeGlob(prefix)+pattern, func(key string) { names = append(names, strings.TrimPrefix(key, prefix)) })
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +189,7 @@ func survey(ctx context.Context, conn *connection, prefix, pattern string, lease
 	for range min(inspectors, len(names)) {
 		wg.Go(func() {
 			for name := range work {
-				info, err := m.Inspect(ctx, name)
+				info, err := at.locks.Inspect(ctx, name)
 				if errors.Is(err, holdfast.ErrInvalidName) {
 					continue // a key that belongs to a lock, or to an application
 				}

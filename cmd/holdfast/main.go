@@ -75,7 +75,11 @@ func newCommand(stdin io.Reader, stdout, stderr io.Writer) *cli.Command {
 
 // usageError is for commands that were not understood: nothing has been started.
 func usageError(_ context.Context, c *cli.Command, err error, _ bool) error {
-	return cli.Exit(fmt.Errorf("%w (see %s --help)", err, c.FullName()), exitUsage)
+	return cli.Exit(notUnderstood(c, err), exitUsage)
+}
+
+func notUnderstood(c *cli.Command, err error) error {
+	return fmt.Errorf("%w (see %s --help)", err, c.FullName())
 }
 
 // noArguments refuses what is not a flag.

@@ -14,41 +14,23 @@ import (
 )
 
 func unlockCommand() *cli.Command {
-	return &cli.Command{
+	return siteCommand(&cli.Command{
 		Name:      "unlock",
 		Usage:     "free a lock that any owner holds",
 		ArgsUsage: "NAME",
 		Description: "Holdfast says who holds the lock and asks for its name before it frees it. Without a terminal --force is needed.\n" +
 			"The code that held it may still be running: make sure that it is dead.\n\n" +
 			"Exit status: 0 freed, 1 failed, 2 usage, 3 it was free, 4 refused, 5 Redis cannot be reached.",
-		Flags:                     append([]cli.Flag{&cli.BoolFlag{Name: "force", Usage: "do not ask"}}, redisFlags()...),
-		DisableSliceFlagSeparator: true,
-		HideHelpCommand:           true,
-		Action:                    runUnlock,
-		OnUsageError:              usageError,
-	}
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "do not ask"}},
+	}, errand{check: oneName, do: runUnlock, coded: failure})
 }
 
-func runUnlock(ctx context.Context, c *cli.Command) error {
-	if c.Args().Len() != 1 {
-		return usageError(ctx, c, errors.New("one lock's name is needed"), true)
-	}
+func runUnlock(ctx context.Context, c *cli.Command, at *site) error {
 	name, tell := c.Args().First(), newTeller(c)
-	ctx, stop := withSignals(ctx)
-	defer stop()
-	conn, err := connect(ctx, c)
-	if err != nil {
-		return failure(err)
-	}
-	defer conn.close()
-	_, m, err := conn.one()
-	if err != nil {
-		return failure(err)
-	}
-	info, err := m.Inspect(ctx, name)
+	info, err := at.locks.Inspect(ctx, name)
 	switch {
 	case err != nil:
-		return failure(err)
+		return err
 	case info.Kind == holdfast.KindOther:
 		return &coded{fmt.Errorf("%s: the key holds no lock", printable(name)), exitRefused}
 	case info.Kind == holdfast.KindFree:
@@ -61,12 +43,12 @@ func runUnlock(ctx context.Context, c *cli.Command) error {
 			return err
 		}
 	}
-	freed, err := m.ForceUnlock(ctx, name)
+	freed, err := at.locks.ForceUnlock(ctx, name)
 	switch {
 	case errors.Is(err, holdfast.ErrWrongKind):
 		return &coded{err, exitRefused}
 	case err != nil:
-		return failure(err)
+		return err
 	case !freed:
 		tell.say("%s has become free by itself", printable(name))
 		return silent(exitNo)

@@ -8,9 +8,9 @@ import "time"
 // hold of 4 ms a hand-over between two processes takes a sixth less, and a third less at p99
 // where Redis has no core of its own.
 //
-// The road not taken is to ask in advance, by the release itself, which then takes a place in
-// the queue for whoever comes: one command instead of two for each acquisition, and a fifth
-// fewer acquisitions. See "Who comes back asks for itself" in docs/internals/ARCHITECTURE.md.
+// Rejected alternative: the release itself takes a place in the queue for a later caller. That is one
+// command instead of two for each acquisition, and a fifth fewer acquisitions. See "A process that wants
+// a lock back" in docs/internals/DECISIONS.md.
 
 // absence is what an entry remembers of a mutex that was handed to another process. It is
 // guarded by entry.mu.

@@ -65,7 +65,7 @@ type Call struct {
 func (c *Call) key() string { return c.Args[argFirstKey].(string) }
 
 // How requests are spread. Measured with redis-server on one core and the clients
-// on another, see docs/internals/ARCHITECTURE.md.
+// on another, see docs/internals/DECISIONS.md.
 const (
 	// maxLanes is how many batches are in flight to one master: with one, the server
 	// idles while replies are handled; beyond four nothing is gained.

@@ -14,8 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// The programs of docs/MIGRATING.md and docs/REDISSON.md. Those that use other libraries are in the module
-// bench, which has them.
+// The functions of docs/MIGRATING.md and docs/REDISSON.md. Whole programs are in the module bench/migrating, which runs them.
 
 func newLocks(client redis.UniversalClient) (*holdfast.Manager, error) {
 	return holdfast.New(client,
@@ -31,18 +30,7 @@ func refund(ctx context.Context, locks *holdfast.Manager) error {
 	})
 }
 
-func chargeWithHoldfast(ctx context.Context, locks *holdfast.Manager) error {
-	wait, cancel := context.WithTimeout(ctx, 5*time.Second) // bounds the wait, not the work
-	defer cancel()
-	lease, err := locks.Mutex("account:7").Lock(wait)
-	if err != nil {
-		return err // ErrNotAcquired if another owner kept the lock for 5 s
-	}
-	defer lease.Unlock(ctx)
-	return charge(lease.Context(ctx)) // is cancelled if the lease is lost
-}
-
-func chargeOrSkip(ctx context.Context, locks *holdfast.Manager) error {
+func payOrSkip(ctx context.Context, locks *holdfast.Manager) error {
 	lease, err := locks.Mutex("account:7", holdfast.WithFixedLease(10*time.Second)).TryLock(ctx) // SET account:7 token PX 10000 NX
 	if errors.Is(err, holdfast.ErrNotAcquired) {
 		return nil // another process is doing this
@@ -78,7 +66,7 @@ func TestMigrating_ProgramsRun(t *testing.T) {
 	}
 	defer locks.Close(t.Context())
 	for range 2 {
-		for _, program := range []func(context.Context, *holdfast.Manager) error{refund, chargeWithHoldfast, chargeOrSkip} {
+		for _, program := range []func(context.Context, *holdfast.Manager) error{refund, payOrSkip} {
 			if err := program(t.Context(), locks); err != nil {
 				t.Error(err)
 			}
@@ -91,7 +79,7 @@ func TestMigrating_ProgramsRun(t *testing.T) {
 	if n := client.Exists(t.Context(), "app1:account:7").Val(); n != 1 {
 		t.Error("the name mapper has no effect")
 	}
-	if err := chargeOrSkip(t.Context(), locks); err != nil {
+	if err := payOrSkip(t.Context(), locks); err != nil {
 		t.Errorf("while it is busy: %v", err)
 	}
 	lease.Unlock(t.Context())
@@ -152,16 +140,22 @@ func TestMigrating_AccessRights(t *testing.T) {
 	}
 }
 
-// Every Go program of both pages is compiled, here or in the module bench.
+// Every Go program of both pages is compiled: here, or as a whole in the module bench/migrating.
 func TestMigrating_ProgramsAreCompiled(t *testing.T) {
-	compiled := read(t, "migrating_test.go") + read(t, "bench/migrating_test.go")
-	programs := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "docs/MIGRATING.md")+read(t, "docs/REDISSON.md"), -1)
-	if len(programs) == 0 {
-		t.Error("no programs")
+	here, whole := read(t, "migrating_test.go"), make(map[string]bool)
+	for _, f := range glob(t, "bench/migrating/*/main.go") {
+		whole[read(t, f)] = false
 	}
-	for _, p := range programs {
-		if !strings.Contains(compiled, p[1]) {
-			t.Errorf("not compiled:\n%s", p[1])
+	for _, program := range blocks(read(t, "docs/MIGRATING.md")+read(t, "docs/REDISSON.md"), "go") {
+		if _, ok := whole[program]; ok {
+			whole[program] = true
+		} else if !strings.Contains(here, program) {
+			t.Errorf("not compiled:\n%s", program)
+		}
+	}
+	for program, shown := range whole {
+		if !shown {
+			t.Errorf("on no page:\n%s", program)
 		}
 	}
 }

@@ -20,64 +20,17 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// The programs of docs/MIGRATING.md that use other libraries; a test of the root
-// module compares them.
-
-func chargeWithRedsync(ctx context.Context, rs *redsync.Redsync) error {
-	mu := rs.NewMutex("account:7", redsync.WithExpiry(30*time.Second))
-	if err := mu.LockContext(ctx); err != nil {
-		return err
-	}
-	defer mu.UnlockContext(ctx)
-	return charge(ctx)
-}
-
-func chargeWithRedislock(ctx context.Context, rl *redislock.Client) error {
-	lock, err := rl.Obtain(ctx, "account:7", 30*time.Second, &redislock.Options{
-		RetryStrategy: redislock.LinearBackoff(100 * time.Millisecond),
-	})
-	if err != nil {
-		return err
-	}
-	defer lock.Release(ctx)
-	return charge(ctx)
-}
-
-func chargeWithRueidislock(ctx context.Context, locker rueidislock.Locker) error {
-	ctx, cancel, err := locker.WithContext(ctx, "account:7")
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	return charge(ctx)
-}
-
-func chargeWithBoth(ctx context.Context, rs *redsync.Redsync, locks *holdfast.Manager) error {
-	mu := rs.NewMutex("account:7", redsync.WithExpiry(30*time.Second))
-	if err := mu.LockContext(ctx); err != nil { // excludes processes of the old version
-		return err
-	}
-	defer mu.UnlockContext(ctx)
-	return holdfast.Do(ctx, locks.Mutex("holdfast:account:7"), // excludes processes of release two
-		func(ctx context.Context, lease *holdfast.Lease) error { return charge(ctx) })
-}
-
-func charge(context.Context) error { return errCharged }
-
-var errCharged = errors.New("errCharged")
-
 // otherLock is a lock that somebody has before they come to Holdfast.
 type otherLock struct {
 	name    string
 	lock    func(ctx context.Context) (unlock func(), err error) // one try
-	charge  func(ctx context.Context) error
-	unheard bool // its key has another name, so that it and Holdfast do not see each other
-	shares  bool // its key holds what ours does
-	deletes bool // it deletes what it finds
+	unheard bool                                                 // its key has another name, so that it and Holdfast do not see each other
+	shares  bool                                                 // its key holds what ours does
+	deletes bool                                                 // it deletes what it finds
 }
 
 // otherLocks all lock "account:7".
-func otherLocks(t *testing.T, client *redis.Client, locks *holdfast.Manager) []otherLock {
+func otherLocks(t *testing.T, client *redis.Client) []otherLock {
 	rs, rl := redsync.New(goredis.NewPool(client)), redislock.New(client)
 	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption: rueidis.ClientOption{InitAddress: []string{testServer.Address()}}, KeyMajority: 1, NoLoopTracking: true,
@@ -93,15 +46,6 @@ func otherLocks(t *testing.T, client *redis.Client, locks *holdfast.Manager) []o
 				mu := rs.NewMutex("account:7", redsync.WithTries(1))
 				return func() { mu.UnlockContext(ctx) }, mu.LockContext(ctx)
 			},
-			charge: func(ctx context.Context) error { return chargeWithRedsync(ctx, rs) },
-		},
-		{
-			name: "redsync and Holdfast",
-			lock: func(ctx context.Context) (func(), error) {
-				mu := rs.NewMutex("account:7", redsync.WithTries(1))
-				return func() { mu.UnlockContext(ctx) }, mu.LockContext(ctx)
-			},
-			charge: func(ctx context.Context) error { return chargeWithBoth(ctx, rs, locks) },
 		},
 		{
 			name: "redislock",
@@ -109,7 +53,6 @@ func otherLocks(t *testing.T, client *redis.Client, locks *holdfast.Manager) []o
 				l, err := rl.Obtain(ctx, "account:7", time.Minute, nil)
 				return func() { l.Release(ctx) }, err
 			},
-			charge: func(ctx context.Context) error { return chargeWithRedislock(ctx, rl) },
 		},
 		{
 			name: "rueidislock",
@@ -117,7 +60,6 @@ func otherLocks(t *testing.T, client *redis.Client, locks *holdfast.Manager) []o
 				_, cancel, err := locker.TryWithContext(ctx, "account:7")
 				return cancel, err
 			},
-			charge:  func(ctx context.Context) error { return chargeWithRueidislock(ctx, locker) },
 			unheard: true,
 		},
 		{
@@ -232,13 +174,8 @@ func TestMigrating_SameNameAsAnotherLock(t *testing.T) {
 	defer locks.Close(ctx)
 	ours := locks.Mutex("account:7")
 
-	for _, other := range otherLocks(t, client, locks) {
+	for _, other := range otherLocks(t, client) {
 		t.Run(other.name, func(t *testing.T) {
-			if other.charge != nil {
-				if err := other.charge(ctx); !errors.Is(err, errCharged) {
-					t.Errorf("the program of the documentation: %v", err)
-				}
-			}
 			// They hold it: we refuse with an error of its own, and leave it as it is.
 			unlock, err := other.lock(ctx)
 			if err != nil {

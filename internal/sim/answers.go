@@ -90,7 +90,7 @@ func (j *judge) unavailableLocked(p *process, units []*unit, who string, err err
 func (w *World) busyLocked(c *claim) []*wait {
 	var all []*wait
 	for _, u := range c.units {
-		x := &wait{p: c.p, who: c.who + " unlocking", since: w.now(), once: true}
+		x := &wait{p: c.p, who: c.who + " unlocking", since: w.now(), once: true, unlocks: true}
 		u.waits = append(u.waits, x)
 		all = append(all, x)
 	}

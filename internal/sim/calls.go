@@ -74,10 +74,19 @@ func (k *worker) unlockAgain(c *claim) {
 // secondLocked is how long Unlock, Extend and others may block: a second, or twelve round trips where that is more. To a server that has answered
 // late, because it stood still, the library allows two of the trips that it has seen, but no more than half of a lease.
 func (p *process) secondLocked() time.Duration {
+	return p.boundLocked(longestLease / 2)
+}
+
+// askLocked is how long Close and questions may block, which no lease bounds: twelve of the trips that the library has seen, but no more than ten
+// seconds.
+func (p *process) askLocked() time.Duration { return p.boundLocked(10 * time.Second) }
+
+// boundLocked is most while or after something was wrong.
+func (p *process) boundLocked(most time.Duration) time.Duration {
 	d := max(time.Second, 24*(p.w.plan.slowest()+p.slowest))
 	for _, s := range p.w.servers {
 		if s.trouble > p.w.now() || p.trouble > p.w.now() {
-			d = max(d, longestLease/2)
+			d = max(d, most)
 		}
 	}
 	return d + p.w.plan.Options.AckIn
@@ -256,7 +265,7 @@ func (k *worker) inspect(s *Step, h *handle) {
 	defer w.mu.Unlock()
 	w.stats.Calls++
 	w.noteLocked("%s inspects %s: %v", k.String(), h.plan.Name, err)
-	if k.p.tardyLocked(began, k.p.secondLocked()) {
+	if k.p.tardyLocked(began, k.p.askLocked()) {
 		w.judge.failLocked("late return", "Inspect by %v took %v", k, k.p.ranLocked(began))
 	}
 }
@@ -271,7 +280,7 @@ func (k *worker) force(s *Step, h *handle) {
 	defer w.mu.Unlock()
 	w.stats.Calls++
 	w.noteLocked("%s forces %s free: %v", k.String(), h.plan.Name, err)
-	if k.p.tardyLocked(began, 2*k.p.secondLocked()) {
+	if k.p.tardyLocked(began, 2*k.p.askLocked()) {
 		w.judge.failLocked("late return", "ForceUnlock by %v took %v", k, k.p.ranLocked(began))
 	}
 }

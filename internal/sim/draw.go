@@ -106,6 +106,9 @@ func (d *draft) processes() {
 		for range 1 + d.IntN(3) {
 			p.Workers = append(p.Workers, Worker{d.steps(think, hold)})
 		}
+		if d.IntN(3) == 0 {
+			p.Workers = append(p.Workers, Worker{d.hasty(hold)})
+		}
 		for _, name := range []string{"steady", "calm"} { // two, which are renewed by one request
 			if steady && !p.Java {
 				p.Workers = append(p.Workers, Worker{d.steady(fmt.Sprint(name, " ", n))})
@@ -113,6 +116,21 @@ func (d *draft) processes() {
 		}
 		d.Processes = append(d.Processes, p)
 	}
+}
+
+// hasty is for a worker that leaves as answers and grants are on their way, and comes back before they have come.
+func (d *draft) hasty(hold time.Duration) []Step {
+	steps := make([]Step, 100)
+	for i := range steps {
+		s := d.aStep(0, hold/4)
+		s.After, s.Way, s.Inside, s.End = d.upTo(2*d.Latency), ByLock, nil, ""
+		s.Limit, s.Cancel = 1+d.upTo(8*d.Latency), true
+		if i%3 == 0 { // it is who comes back
+			s.Limit = 0
+		}
+		steps[i] = s
+	}
+	return steps
 }
 
 // steady is for a worker that holds a lock of its own for long: what its renewals are worth shows there.

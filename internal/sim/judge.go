@@ -195,6 +195,9 @@ func (j *judge) tokenLocked(u *unit, c *claim, t uint64) {
 func (j *judge) endsLocked(c *claim) {
 	for _, u := range c.units {
 		u.claims = slices.DeleteFunc(u.claims, func(x *claim) bool { return x == c })
+		if !c.valid() {
+			u.late = j.w.now() + j.w.trips(6)
+		}
 	}
 }
 

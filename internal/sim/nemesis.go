@@ -272,7 +272,7 @@ func (w *World) loseLocked(s *server, elections bool) {
 
 // closeLocked closes the managers of p while it works.
 func (p *process) closeLocked() {
-	w, clean := p.w, p.w.now() > p.trouble
+	w, clean, most := p.w, p.w.now() > p.trouble, p.askLocked()+overdue
 	p.closed = true
 	p.troubleLocked(0)
 	w.judge.forgetLocked(p)
@@ -287,7 +287,7 @@ func (p *process) closeLocked() {
 			took := p.ranLocked(began)
 			w.noteLocked("%v has closed after %v: %v", p, took, err)
 			clean = clean && err == nil
-			if took > p.secondLocked()+overdue {
+			if took > most {
 				w.judge.failLocked("late return", "Close of %v took %v", p, took)
 			}
 			w.mu.Unlock()

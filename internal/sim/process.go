@@ -138,7 +138,7 @@ func (p *process) dial(ctx context.Context, s *server) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &link{w: w, p: p, s: s, n: n, messages: messages, greeting: messages, inner: inner, inbox: -1, nudge: make(chan struct{}, 1)}
+	c := &link{w: w, p: p, s: s, n: n, messages: messages, greeting: messages, inner: inner, channels: map[string]bool{}, inbox: -1, nudge: make(chan struct{}, 1)}
 	p.links = append(p.links, c)
 	w.pumps.Add(1)
 	go c.pump()

@@ -103,6 +103,7 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 		}
 	}
 	w.judge.afterLocked(call, touched)
+	w.judge.turnLocked(c.p, call, touched)
 	c.p.answeredLocked(call.script)
 }
 
@@ -123,6 +124,7 @@ func (s *server) touched(keys []string) (all []*unit) {
 func (s *server) subscribedLocked(c *link, command string, channels []string) {
 	for _, channel := range channels {
 		s.w.noteLocked("%v    %s %s", c.p, command, channel)
+		c.channels[channel] = command == "subscribe"
 		if strings.HasPrefix(channel, "holdfast_inbox:") {
 			if c.inbox = s.w.now(); command == "unsubscribe" {
 				c.inbox = -1

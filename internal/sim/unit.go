@@ -16,6 +16,7 @@ type unit struct {
 	kind    Kind
 	queue   string // its key
 	times   string
+	channel string  // that Redisson's listen to
 	members []*unit // of a Redlock; else nil
 
 	claims []*claim
@@ -32,6 +33,8 @@ type unit struct {
 	gone     map[string]time.Duration // owner ids that were given back, and when
 	line     line
 	tenure   tenure
+	turn     turn
+	late     time.Duration // until then a release can be under way of a lease that had ended, and requests beside it
 }
 
 // state is what Redis has of a lock.
@@ -67,12 +70,13 @@ type claim struct {
 
 // wait is a call that has not returned.
 type wait struct {
-	p      *process
-	who    string
-	since  time.Duration
-	read   bool
-	once   bool // it waits for nobody
-	parted bool // it wants several units, so it may have this one and wait for another
+	p       *process
+	who     string
+	since   time.Duration
+	read    bool
+	once    bool // it waits for nobody
+	unlocks bool // it is an Unlock
+	parted  bool // it wants several units, so it may have this one and wait for another
 }
 
 // unit returns what there is of a name on a server, which is made if there is none.
@@ -82,9 +86,9 @@ func (w *World) unit(n int, name string, k Kind) *unit {
 			return u
 		}
 	}
-	u := &unit{w: w, s: w.servers[n], name: name, kind: k, queue: "redisson_lock_queue:{" + name + "}", times: "redisson_lock_timeout:{" + name + "}", lost: -1, since: map[string]time.Duration{}, gone: map[string]time.Duration{}}
+	u := &unit{w: w, s: w.servers[n], name: name, kind: k, queue: "redisson_lock_queue:{" + name + "}", times: "redisson_lock_timeout:{" + name + "}", channel: "redisson_lock__channel:{" + name + "}", lost: -1, since: map[string]time.Duration{}, gone: map[string]time.Duration{}}
 	if k == RW {
-		u.queue, u.times = "holdfast_rw_queue:{"+name+"}", "holdfast_rw_timeout:{"+name+"}"
+		u.queue, u.times, u.channel = "holdfast_rw_queue:{"+name+"}", "holdfast_rw_timeout:{"+name+"}", "redisson_rwlock:{"+name+"}"
 	}
 	w.units = append(w.units, u)
 	u.s.units = append(u.s.units, u)

@@ -107,6 +107,7 @@ func (k *worker) begin(s *Step, h *handle) *attempt {
 		if !k.p.dead {
 			u.waits = append(u.waits, x)
 			u.idleLocked()
+			u.stirLocked(k.p)
 		}
 	}
 	w.noteLocked("%s %s %s%s", k.String(), s.Way, h.plan.Name, s.described())
@@ -132,6 +133,7 @@ func (a *attempt) end(lease *holdfast.Lease, err error) *claim {
 	took := k.p.ranLocked(a.began)
 	for u, x := range a.waits {
 		u.drop(x)
+		u.stirLocked(k.p)
 	}
 	if k.p.dead {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -24,13 +25,18 @@ const (
 func outputFlag() cli.Flag {
 	return &cli.StringFlag{
 		Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "print a table, a wide one, json, jsonl, or only the name of each: `FORMAT`",
-		Validator: func(s string) error {
-			switch s {
-			case formatTable, formatWide, formatJSON, formatJSONL, formatName:
-				return nil
-			}
-			return fmt.Errorf("--output is table, wide, json, jsonl or name, not %q", s)
-		},
+		Validator: oneOf("--output", formatTable, formatWide, formatJSON, formatJSONL, formatName),
+	}
+}
+
+// oneOf returns the validator of a flag that has a few values.
+func oneOf(flag string, values ...string) func(string) error {
+	return func(s string) error {
+		if slices.Contains(values, s) {
+			return nil
+		}
+		last := len(values) - 1
+		return fmt.Errorf("%s is %s or %s, not %q", flag, strings.Join(values[:last], ", "), values[last], s)
 	}
 }
 

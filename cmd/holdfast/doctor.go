@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v3"
+)
+
+func doctorCommand() *cli.Command {
+	return siteCommand(&cli.Command{
+		Name:  "doctor",
+		Usage: "check whether a Redis is set up for locks",
+		Description: "Nothing on the server is changed but locks and keys that have holdfast-doctor: in their names, after --prefix. They are\n" +
+			"deleted, or expire after 10 seconds.\n\n" +
+			"Exit status: 0 nothing is wrong, 1 failed, 2 usage, 3 a check failed, 5 Redis cannot be reached.",
+		Flags: []cli.Flag{
+			leaseFlag(),
+			&cli.BoolFlag{Name: "strict", Usage: "take a warning for a failure"},
+			&cli.StringFlag{
+				Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "print a table, json, or jsonl: `FORMAT`",
+				Validator: oneOf("--output", formatTable, formatJSON, formatJSONL),
+			},
+		},
+	}, errand{check: noNames, do: runDoctor, coded: failure})
+}
+
+func noNames(c *cli.Command) error {
+	if c.Args().Present() {
+		return fmt.Errorf("unexpected argument %q", c.Args().First())
+	}
+	return nil
+}
+
+// verdict is what a check has found.
+type verdict string
+
+const (
+	good   verdict = "ok"
+	note   verdict = "info" // it is neither good nor bad, or could not be looked at
+	warned verdict = "warn"
+	failed verdict = "FAIL"
+)
+
+// finding is the result of one check.
+type finding struct {
+	Code    string  `json:"code"` // one for each check; docs/COMMAND.md lists them
+	Check   string  `json:"check"`
+	Verdict verdict `json:"verdict"`
+	Node    string  `json:"node,omitempty"` // of a cluster
+	Means   string  `json:"means"`
+	Do      string  `json:"do,omitempty"`  // what to type
+	See     string  `json:"see,omitempty"` // the part of docs/OPERATIONS.md about it
+}
+
+const operations = "docs/OPERATIONS.md#"
+
+// check is a code and its name.
+type check struct{ code, name, see string }
+
+// The checks, in their order.
+var (
+	checkServer      = check{"HF101", "server", "servers"}
+	checkRole        = check{"HF102", "role", "the-server-is-a-replica"}
+	checkCluster     = check{"HF103", "cluster", "redis-does-not-answer"}
+	checkEviction    = check{"HF104", "eviction", "settings-of-the-server"}
+	checkMemory      = check{"HF105", "memory", "the-server-is-full"}
+	checkPersistence = check{"HF106", "persistence", "settings-of-the-server"}
+	checkReplicas    = check{"HF107", "replicas", "settings-of-the-server"}
+	checkClients     = check{"HF108", "clients", "the-load-of-the-locks"}
+	checkPauses      = check{"HF109", "pauses", "locks-are-lost"}
+	checkRoundTrip   = check{"HF110", "round trip", "sizing-leases"}
+	checkClock       = check{"HF111", "clock", "two-holders-at-once"}
+	checkKeys        = check{"HF112", "access to keys", "access-rights"}
+	checkCommands    = check{"HF113", "access to commands", "access-rights"}
+	checkMessages    = check{"HF114", "messages", "waiters-do-not-wake-up"}
+	checkLocking     = check{"HF115", "locking", "redis-does-not-answer"}
+	checkLocks       = check{"HF116", "locks", "a-lock-has-no-ttl"}
+)
+
+// doctor collects findings. It belongs to one goroutine.
+type doctor struct {
+	at       *site
+	lease    time.Duration
+	prefix   string
+	probe    string // a lock's name, with the prefix
+	user     string // of Redis
+	sharded  bool   // the servers know sharded messages
+	node     string // that is being looked at; empty: there is but one
+	findings []finding
+}
+
+func (d *doctor) add(c check, v verdict, do, format string, args ...any) {
+	f := finding{Code: c.code, Check: c.name, Verdict: v, Node: d.node, Means: fmt.Sprintf(format, args...), Do: do}
+	if v != good {
+		f.See = operations + c.see
+	}
+	d.findings = append(d.findings, f)
+}
+
+func runDoctor(ctx context.Context, c *cli.Command, at *site) error {
+	d := &doctor{at: at, lease: c.Duration("lease"), prefix: c.String("prefix")}
+	d.probe = d.prefix + "holdfast-doctor:" + randomName()
+	nodes, err := masters(ctx, at.client)
+	if err != nil {
+		return &unavailable{err}
+	}
+	d.user = printable(cmp.Or(nodes[0].Options().Username, "default"))
+	writable := true
+	for _, node := range nodes {
+		if len(nodes) > 1 {
+			d.node = node.Options().Addr
+		}
+		writable = d.lookAt(ctx, node, c.Duration("timeout")) && writable
+	}
+	d.node = ""
+	d.measure(ctx)
+	if writable {
+		d.checkAccess(ctx)
+		d.checkMessages(ctx)
+		d.checkLocking(ctx)
+	}
+	d.checkLocks(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := printFindings(c.Root().Writer, c.String("output"), d.findings); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	if worst := d.worst(); worst == failed || (worst == warned && c.Bool("strict")) {
+		return silent(exitNo)
+	}
+	return nil
+}
+
+func (d *doctor) worst() verdict {
+	worst := good
+	for _, f := range d.findings {
+		if f.Verdict == failed || (f.Verdict == warned && worst == good) {
+			worst = f.Verdict
+		}
+	}
+	return worst
+}
+
+// masters returns the servers to look at. Whether they answer, it does not say.
+func masters(ctx context.Context, client redis.UniversalClient) (nodes []*redis.Client, err error) {
+	switch client := client.(type) {
+	case *redis.Client:
+		return []*redis.Client{client}, nil
+	case *redis.ClusterClient:
+		var mu sync.Mutex
+		err = client.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
+			mu.Lock()
+			defer mu.Unlock()
+			nodes = append(nodes, c)
+			return nil
+		})
+		if err == nil && len(nodes) == 0 {
+			err = errors.New("the cluster names no master")
+		}
+		return nodes, err
+	}
+	return nil, errors.New("an unknown kind of client") // openClient makes no other
+}
+
+// printFindings prints what there is to do below each finding.
+func printFindings(w io.Writer, format string, findings []finding) error {
+	var text bytes.Buffer
+	switch format {
+	case formatJSON, formatJSONL:
+		encoder := json.NewEncoder(&text)
+		encoder.SetEscapeHTML(false)
+		if format == formatJSON {
+			encoder.SetIndent("", "  ")
+			if err := encoder.Encode(findings); err != nil {
+				return err
+			}
+			break
+		}
+		for _, f := range findings {
+			if err := encoder.Encode(f); err != nil {
+				return err
+			}
+		}
+	default:
+		for _, f := range findings {
+			node := ""
+			if f.Node != "" {
+				node = printable(f.Node) + ": "
+			}
+			fmt.Fprintf(&text, "%-4s  %s %-18s  %s%s\n", f.Verdict, f.Code, f.Check, node, f.Means)
+			if f.Do != "" {
+				fmt.Fprintf(&text, "      type:  %s\n", f.Do)
+			}
+			if f.See != "" && f.Verdict != note {
+				fmt.Fprintf(&text, "      see:   %s\n", f.See)
+			}
+		}
+	}
+	_, err := text.WriteTo(w)
+	return err
+}

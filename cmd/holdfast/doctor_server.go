@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// facts is what a server says of itself: INFO, CLUSTER INFO.
+type facts map[string]string
+
+func readFacts(text string) facts {
+	f := make(facts)
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			f[name] = value
+		}
+	}
+	return f
+}
+
+func (f facts) number(name string) int64 {
+	n, _ := strconv.ParseInt(f[name], 10, 64) // 0 if it is not there
+	return n
+}
+
+// lookAt checks one server's settings and reports whether it takes writes.
+func (d *doctor) lookAt(ctx context.Context, node *redis.Client, timeout time.Duration) (writable bool) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	text, err := node.Info(ctx).Result()
+	switch {
+	case denied(err):
+		d.add(checkServer, note, "", "the user may not use INFO, so the settings of the server are not checked; check them as another user")
+		return true
+	case err != nil:
+		d.add(checkServer, failed, "", "the server does not answer: %s", plain(err))
+		return false
+	}
+	info := readFacts(text)
+	setting := func(name string) string { return node.ConfigGet(ctx, name).Val()[name] } // empty: it is not allowed to ask
+	d.judgeServer(info)
+	d.sharded = !strings.HasPrefix(info["redis_version"], "6.")
+	writable = d.judgeRole(info)
+	if info["redis_mode"] == "cluster" {
+		if text, err := node.ClusterInfo(ctx).Result(); err == nil {
+			d.judgeCluster(readFacts(text))
+		}
+	}
+	d.judgeEviction(info)
+	d.judgeMemory(info)
+	d.judgePersistence(info, setting("appendfsync"), setting("stop-writes-on-bgsave-error"))
+	d.judgeReplicas(info, setting("min-replicas-to-write"))
+	d.judgeClients(info, setting("timeout"))
+	d.judgePauses(info)
+	return writable
+}
+
+// oldest is the oldest version of Redis that Holdfast supports.
+var oldest = []int{6, 2, 14}
+
+func (d *doctor) judgeServer(info facts) {
+	name, version := "redis", info["redis_version"]
+	if v := info["valkey_version"]; v != "" {
+		name, version = "valkey", v
+	}
+	what := fmt.Sprintf("%s %s, %s", name, printable(version), printable(info["redis_mode"]))
+	var parts []int
+	for _, p := range strings.Split(version, ".") {
+		n, err := strconv.Atoi(p)
+		if err != nil {
+			break
+		}
+		parts = append(parts, n)
+	}
+	switch {
+	case len(parts) == 0:
+		d.add(checkServer, warned, "", "%s: this server does not name a version of Redis or Valkey that Holdfast is tested on", what)
+	case name == "redis" && slices.Compare(parts, oldest) < 0:
+		d.add(checkServer, failed, "", "%s: older than 6.2.14, which Holdfast needs", what)
+	default:
+		d.add(checkServer, good, "", "%s", what)
+	}
+}
+
+func (d *doctor) judgeRole(info facts) bool {
+	if info["role"] != "slave" {
+		d.add(checkRole, good, "", "a master")
+		return true
+	}
+	master := info["master_host"] + ":" + info["master_port"]
+	d.add(checkRole, failed, "holdfast doctor --redis redis://"+printable(master), "a replica: it refuses writes, so no lock can be taken here")
+	return false
+}
+
+func (d *doctor) judgeCluster(c facts) {
+	const slots = 16384
+	down := slots - c.number("cluster_slots_assigned") + c.number("cluster_slots_fail")
+	switch {
+	case c["cluster_state"] != "ok" || down > 0:
+		d.add(checkCluster, failed, "CLUSTER NODES", "the state is %s, and %d of %d slots have no server: their locks cannot be used", printable(c["cluster_state"]), down, slots)
+	case c.number("cluster_slots_pfail") > 0:
+		d.add(checkCluster, warned, "CLUSTER NODES", "%d slots are on a server that this one does not reach", c.number("cluster_slots_pfail"))
+	default:
+		d.add(checkCluster, good, "", "all slots are served by %s masters", printable(c["cluster_size"]))
+	}
+}
+
+func (d *doctor) judgeEviction(info facts) {
+	const cure = "CONFIG SET maxmemory-policy noeviction"
+	policy := info["maxmemory_policy"]
+	switch {
+	case policy == "noeviction":
+		d.add(checkEviction, good, "", "noeviction: Redis deletes no lock to make room")
+	case policy == "":
+		d.add(checkEviction, note, "", "the server does not say whether it evicts keys")
+	case info.number("evicted_keys") > 0:
+		d.add(checkEviction, failed, cure, "%s, and %d keys were evicted: locks of living holders can be deleted", printable(policy), info.number("evicted_keys"))
+	case info.number("maxmemory") == 0:
+		d.add(checkEviction, warned, cure, "%s: locks of living holders can be deleted as soon as maxmemory is set", printable(policy))
+	default:
+		d.add(checkEviction, failed, cure, "%s: when the memory is full, Redis deletes locks of living holders", printable(policy))
+	}
+}
+
+func (d *doctor) judgeMemory(info facts) {
+	used, most := info.number("used_memory"), info.number("maxmemory")
+	const cure = "CONFIG SET maxmemory BYTES"
+	switch {
+	case most == 0:
+		d.add(checkMemory, good, "", "no limit; %d MB are used", used>>20)
+	case used >= most:
+		d.add(checkMemory, failed, cure, "full: %d of %d MB; new locks are refused, or keys are evicted", used>>20, most>>20)
+	case used >= most-most/10:
+		d.add(checkMemory, warned, cure, "nearly full: %d of %d MB; a full server refuses new locks", used>>20, most>>20)
+	default:
+		d.add(checkMemory, good, "", "%d of %d MB are used", used>>20, most>>20)
+	}
+}
+
+func (d *doctor) judgePersistence(info facts, fsync, stops string) {
+	switch {
+	case info["rdb_last_bgsave_status"] == "err" && stops != "no":
+		d.add(checkPersistence, failed, "INFO persistence", "the last snapshot failed: Redis refuses writes until one succeeds, unless stop-writes-on-bgsave-error is no")
+	case info["aof_enabled"] == "1" && info["aof_last_write_status"] == "err":
+		d.add(checkPersistence, failed, "INFO persistence", "the append-only file cannot be written: Redis refuses writes")
+	case info["aof_enabled"] != "1":
+		d.add(checkPersistence, warned, "CONFIG SET appendonly yes", "no append-only file: a restart forgets the locks since the last snapshot, and other callers get them while their holders work")
+	case fsync == "no":
+		d.add(checkPersistence, warned, "CONFIG SET appendfsync everysec", "appendfsync is no: after a power cut, the locks of the last half minute can be missing")
+	default:
+		d.add(checkPersistence, good, "", "append-only file: a restart keeps the locks")
+	}
+}
+
+func (d *doctor) judgeReplicas(info facts, least string) {
+	has := info.number("connected_slaves")
+	fresh := has
+	if _, ok := info["min_slaves_good_slaves"]; ok {
+		fresh = info.number("min_slaves_good_slaves")
+	}
+	if need, err := strconv.ParseInt(least, 10, 64); err == nil && fresh < need {
+		d.add(checkReplicas, failed, "CONFIG SET min-replicas-to-write 0", "min-replicas-to-write is %d, and %d replicas are fit: Redis refuses writes, so no lock can be taken", need, fresh)
+		return
+	}
+	d.add(checkReplicas, good, "", "%d replicas; a fail-over can lose the newest locks", has)
+}
+
+func (d *doctor) judgeClients(info facts, timeout string) {
+	now, most := info.number("connected_clients"), info.number("maxclients")
+	idle, _ := strconv.Atoi(timeout)
+	switch {
+	case most > 0 && now >= most-most/10:
+		d.add(checkClients, warned, "CLIENT LIST", "%d of at most %d clients: the next ones are refused", now, most)
+	case idle > 0 && idle < 10:
+		d.add(checkClients, warned, "CONFIG SET timeout 0", "the server closes connections that are idle for %d s, so that calls connect anew", idle)
+	default:
+		d.add(checkClients, good, "", "%d of at most %d", now, most)
+	}
+}
+
+func (d *doctor) judgePauses(info facts) {
+	fork := time.Duration(info.number("latest_fork_usec")) * time.Microsecond
+	switch {
+	case fork > d.lease/3:
+		d.add(checkPauses, failed, "INFO stats", "the last fork of the server took %v, more than a third of a lease of %v: renewals are late", fork, d.lease)
+	case fork > d.lease/10:
+		d.add(checkPauses, warned, "INFO stats", "the last fork of the server took %v, more than a tenth of a lease of %v", fork, d.lease)
+	default:
+		d.add(checkPauses, good, "", "the last fork took %v", fork)
+	}
+}

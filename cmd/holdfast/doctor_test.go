@@ -1,0 +1,316 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// diagnose runs doctor and returns its findings by their codes; of several with one code, the worst.
+func diagnose(t *testing.T, url string, args ...string) (status int, found map[string]finding) {
+	t.Helper()
+	i := start(t, url, append([]string{"doctor", "-o", "json"}, args...)...)
+	status = i.wait(t)
+	var all []finding
+	if err := json.Unmarshal(i.stdout.Bytes(), &all); err != nil {
+		t.Fatalf("%v: %s", err, &i.stdout)
+	}
+	found = make(map[string]finding)
+	for _, f := range all {
+		if old, ok := found[f.Code]; !ok || (old.Verdict != failed && f.Verdict != good) {
+			found[f.Code] = f
+		}
+	}
+	return status, found
+}
+
+func do(t *testing.T, srv *redistest.Server, words ...any) {
+	t.Helper()
+	if err := srv.Admin().Do(t.Context(), words...).Err(); err != nil {
+		t.Fatalf("%v: %v", words, err)
+	}
+}
+
+// accessRights are those that docs/OPERATIONS.md names, for a user locks with the password secret.
+func accessRights(t *testing.T) []any {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^ACL SETUSER locks on .*$`).FindString(string(text))
+	var words []any
+	for _, w := range strings.Fields(line) {
+		words = append(words, w)
+	}
+	if len(words) == 0 {
+		t.Fatal("no rights")
+	}
+	return words
+}
+
+// Servers that are set up badly: the check that is meant finds it, says what it means, and nothing else fails.
+func TestDoctor_BadServers(t *testing.T) {
+	t.Parallel()
+	guest := func(t *testing.T, srv *redistest.Server, change ...any) string {
+		do(t, srv, append(accessRights(t), change...)...)
+		return "redis://locks:secret@" + srv.Addr()
+	}
+	type want struct {
+		verdict verdict
+		means   string
+	}
+	for _, tt := range []struct {
+		name string
+		opts []redistest.ServerOption
+		set  func(t *testing.T, srv *redistest.Server) (url string) // empty: the server's own
+		args []string
+		want map[string]want // by code; the others neither warn nor fail
+	}{
+		{"nothing is wrong", nil, nil, nil, nil},
+		{"evicts", nil, func(t *testing.T, srv *redistest.Server) string {
+			do(t, srv, "config", "set", "maxmemory", "1gb")
+			do(t, srv, "config", "set", "maxmemory-policy", "allkeys-lru")
+			return ""
+		}, nil, map[string]want{"HF104": {failed, `^allkeys-lru: when the memory is full, Redis deletes locks of living holders$`}}},
+		{"would evict", nil, func(t *testing.T, srv *redistest.Server) string {
+			do(t, srv, "config", "set", "maxmemory-policy", "volatile-ttl")
+			return ""
+		}, nil, map[string]want{"HF104": {warned, `^volatile-ttl: .* as soon as maxmemory is set$`}}},
+		{"full", nil, func(t *testing.T, srv *redistest.Server) string {
+			do(t, srv, "config", "set", "maxmemory", "100kb")
+			return ""
+		}, nil, map[string]want{"HF105": {failed, `^full: `}, "HF115": {failed, `OOM`}}},
+		{"forgets", nil, func(t *testing.T, srv *redistest.Server) string {
+			do(t, srv, "config", "set", "appendonly", "no")
+			return ""
+		}, nil, map[string]want{"HF106": {warned, `^no append-only file: a restart forgets`}}},
+		{"needs replicas", nil, func(t *testing.T, srv *redistest.Server) string {
+			do(t, srv, "config", "set", "min-replicas-to-write", "1")
+			return ""
+		}, nil, map[string]want{"HF107": {failed, `^min-replicas-to-write is 1, and 0 replicas are fit`}, "HF115": {failed, `NOREPLICAS`}}},
+		{"lacks a command", nil, func(t *testing.T, srv *redistest.Server) string {
+			return guest(t, srv, "-pexpire", "-zscore")
+		}, []string{"--prefix=app:"}, map[string]want{"HF113": {failed, `: pexpire$|: pexpire, zscore$`}, "HF115": {failed, `HOLDFAST cannot set a TTL`}}},
+		{"lacks keys", nil, func(t *testing.T, srv *redistest.Server) string {
+			return guest(t, srv, "resetkeys", "~app:*")
+		}, []string{"--prefix=app:"}, map[string]want{"HF112": {failed, `may not use keys such as redisson_lock_token:\{app:\*\}`}, "HF115": {failed, `.`}}},
+		{"lacks channels", nil, func(t *testing.T, srv *redistest.Server) string {
+			return guest(t, srv, "resetchannels", "&redisson_*{app:*")
+		}, []string{"--prefix=app:"}, map[string]want{"HF114": {warned, `holdfast_inbox:\*, so waiters poll`}}},
+		{"a hidden command", []redistest.ServerOption{redistest.WithArgs("--rename-command", "ZSCORE", "hidden")}, nil, nil,
+			map[string]want{"HF113": {failed, `does not know zscore`}}},
+		{"closes connections", nil, func(t *testing.T, srv *redistest.Server) string {
+			do(t, srv, "config", "set", "timeout", "2")
+			return ""
+		}, nil, map[string]want{"HF108": {warned, `idle for 2 s`}}},
+		{"a lock for good", nil, func(t *testing.T, srv *redistest.Server) string {
+			do(t, srv, "hset", "old", aliceID, 1)
+			return ""
+		}, nil, map[string]want{"HF116": {warned, `^1 of 1 locks have no TTL`}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t, append([]redistest.ServerOption{redistest.WithArgs("--appendonly", "yes", "--appendfsync", "everysec")}, tt.opts...)...)
+			url := ""
+			if tt.set != nil {
+				url = tt.set(t, srv)
+			}
+			if url == "" {
+				url = urlOf(srv)
+			}
+			before := srv.Keys()
+			status, found := diagnose(t, url, tt.args...)
+			wantStatus := 0
+			for code, w := range tt.want {
+				f := found[code]
+				if w.verdict == failed {
+					wantStatus = exitNo
+				}
+				if f.Verdict != w.verdict || !regexp.MustCompile(w.means).MatchString(f.Means) {
+					t.Errorf("%s: %q %q, want %q %q", code, f.Verdict, f.Means, w.verdict, w.means)
+				}
+			}
+			for code, f := range found {
+				if _, ok := tt.want[code]; !ok && (f.Verdict == failed || f.Verdict == warned) {
+					t.Errorf("%s: %q %q", code, f.Verdict, f.Means)
+				}
+			}
+			if status != wantStatus {
+				t.Errorf("exit status %d, want %d", status, wantStatus)
+			}
+			if after := srv.Keys(); !slices.Equal(before, after) {
+				t.Errorf("keys before: %q, after: %q", before, after)
+			}
+		})
+	}
+}
+
+func TestDoctor_Replica(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t, redistest.WithoutPassword())
+	replica := redistest.Start(t, redistest.WithoutPassword())
+	host, port, _ := strings.Cut(master.Addr(), ":")
+	do(t, replica, "replicaof", host, port)
+	status, found := diagnose(t, urlOf(replica))
+	if f := found["HF102"]; status != exitNo || f.Verdict != failed || f.Do != "holdfast doctor --redis redis://"+master.Addr() {
+		t.Errorf("exit status %d: %+v", status, f)
+	}
+}
+
+func TestDoctor_Cluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	var hosts []string
+	for _, node := range cluster.Nodes() {
+		hosts = append(hosts, node.Addr())
+	}
+	url := fmt.Sprintf("redis+cluster://:%s@%s", cluster.Nodes()[0].Password(), strings.Join(hosts, ","))
+	status, found := diagnose(t, url)
+	if f := found["HF103"]; status != 0 || f.Verdict != good || f.Node == "" {
+		t.Errorf("exit status %d: %+v", status, f)
+	}
+	for _, node := range cluster.Nodes() { // each has its own view
+		do(t, node, "cluster", "delslots", wire.Slot("lock"))
+	}
+	redistest.Eventually(t, patience, "the slot is gone", func() bool {
+		return !slices.ContainsFunc(cluster.Nodes(), func(node *redistest.Server) bool {
+			return !strings.Contains(node.Admin().ClusterInfo(t.Context()).Val(), "cluster_slots_assigned:16383")
+		})
+	})
+	status, found = diagnose(t, url)
+	if f := found["HF103"]; status != exitNo || f.Verdict != failed || !strings.Contains(f.Means, "1 of 16384 slots have no server") {
+		t.Errorf("exit status %d: %+v", status, f)
+	}
+}
+
+// What no server can be made to do in a test is judged without one.
+func TestDoctor_Judges(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		judge func(*doctor)
+		want  verdict
+	}{
+		{"6.2.5", func(d *doctor) { d.judgeServer(facts{"redis_version": "6.2.5"}) }, failed},
+		{"6.2.14", func(d *doctor) { d.judgeServer(facts{"redis_version": "6.2.14"}) }, good},
+		{"8.2.3", func(d *doctor) { d.judgeServer(facts{"redis_version": "8.2.3"}) }, good},
+		{"valkey", func(d *doctor) { d.judgeServer(facts{"redis_version": "7.2.4", "valkey_version": "9.1.2"}) }, good},
+		{"no version", func(d *doctor) { d.judgeServer(facts{}) }, warned},
+		{"slow", func(d *doctor) { d.judgeRoundTrip([]time.Duration{1, 11 * time.Second}) }, failed},
+		{"slower than is good", func(d *doctor) { d.judgeRoundTrip([]time.Duration{1, 4 * time.Second}) }, warned},
+		{"forks for long", func(d *doctor) { d.judgePauses(facts{"latest_fork_usec": "10000001"}) }, failed},
+		{"forks", func(d *doctor) { d.judgePauses(facts{"latest_fork_usec": "3000001"}) }, warned},
+		{"a clock ahead", func(d *doctor) { d.judgeClock(6 * time.Second) }, warned},
+		{"a clock behind", func(d *doctor) { d.judgeClock(-6 * time.Second) }, warned},
+		{"evicted", func(d *doctor) {
+			d.judgeEviction(facts{"maxmemory_policy": "allkeys-lfu", "evicted_keys": "1"})
+		}, failed},
+		{"nearly full", func(d *doctor) { d.judgeMemory(facts{"used_memory": "95", "maxmemory": "100"}) }, warned},
+		{"snapshot failed", func(d *doctor) { d.judgePersistence(facts{"rdb_last_bgsave_status": "err"}, "", "yes") }, failed},
+		{"file failed", func(d *doctor) {
+			d.judgePersistence(facts{"aof_enabled": "1", "aof_last_write_status": "err"}, "", "")
+		}, failed},
+		{"no fsync", func(d *doctor) { d.judgePersistence(facts{"aof_enabled": "1"}, "no", "") }, warned},
+		{"many clients", func(d *doctor) { d.judgeClients(facts{"connected_clients": "95", "maxclients": "100"}, "0") }, warned},
+		{"a node out of reach", func(d *doctor) {
+			d.judgeCluster(facts{"cluster_state": "ok", "cluster_slots_assigned": "16384", "cluster_slots_pfail": "9"})
+		}, warned},
+	} {
+		d := &doctor{lease: 30 * time.Second}
+		tt.judge(d)
+		if got := d.findings[0]; got.Verdict != tt.want || got.Means == "" {
+			t.Errorf("%s: %+v, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// What is printed, and that --strict takes warnings for failures. Times differ from run to run.
+func TestDoctor_Golden(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.WithArgs("--appendonly", "no"))
+	i := start(t, urlOf(srv), "doctor", "--strict")
+	if status := i.wait(t); status != exitNo {
+		t.Errorf("exit status %d, want %d", status, exitNo)
+	}
+	text := regexp.MustCompile(`\d+(\.\d+)*(ns|µs|ms|s)?`).ReplaceAllString(i.stdout.String(), "N")
+	for _, line := range []string{
+		"ok    HFN server              redis N, standalone\n",
+		"ok    HFN role                a master\n",
+		"warn  HFN persistence         no append-only file: a restart forgets the locks since the last snapshot, and other callers get them while their holders work\n" +
+			"      type:  CONFIG SET appendonly yes\n      see:   docs/OPERATIONS.md#settings-of-the-server\n",
+		"ok    HFN access to commands  all commands\n",
+	} {
+		if line = strings.Replace(line, "redis N", serverName(text), 1); !strings.Contains(text, line) {
+			t.Errorf("stdout has no\n%s", line)
+		}
+	}
+	i = start(t, urlOf(srv), "doctor", "-o", "jsonl")
+	if status := i.wait(t); status != 0 {
+		t.Errorf("exit status %d, want 0", status)
+	}
+	want := `{"code":"HF106","check":"persistence","verdict":"warn","means":"no append-only file: a restart forgets the locks since the last snapshot, and other callers get them while their holders work","do":"CONFIG SET appendonly yes","see":"docs/OPERATIONS.md#settings-of-the-server"}` + "\n"
+	if !strings.Contains(i.stdout.String(), want) {
+		t.Errorf("stdout has no %s", want)
+	}
+}
+
+// serverName keeps the name of the server under test.
+func serverName(text string) string {
+	if strings.Contains(text, "valkey N") {
+		return "valkey N"
+	}
+	return "redis N"
+}
+
+// The probe tries what docs/OPERATIONS.md grants, each code is in docs/COMMAND.md, and each reference is a heading.
+func TestDoctor_IsDocumented(t *testing.T) {
+	t.Parallel()
+	var granted, tried []string
+	for _, w := range accessRights(t) {
+		if command, ok := strings.CutPrefix(w.(string), "+"); ok {
+			command, _, _ = strings.Cut(command, "|")
+			granted = append(granted, command)
+		}
+	}
+	for _, words := range needed {
+		tried = append(tried, words[0])
+	}
+	tried = append(tried, "ping", "eval", "evalsha", "subscribe", "unsubscribe")
+	slices.Sort(granted)
+	slices.Sort(tried)
+	if !slices.Equal(granted, tried) {
+		t.Errorf("granted:\n%q, tried:\n%q", granted, tried)
+	}
+	page, err := os.ReadFile("../../docs/COMMAND.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors := make(map[string]bool)
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		anchors[strings.ReplaceAll(regexp.MustCompile(`[^a-z -]`).ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")] = true
+	}
+	for _, c := range []check{checkServer, checkRole, checkCluster, checkEviction, checkMemory, checkPersistence, checkReplicas, checkClients,
+		checkPauses, checkRoundTrip, checkClock, checkKeys, checkCommands, checkMessages, checkLocking, checkLocks} {
+		if !strings.Contains(string(page), "| "+c.code+" | "+c.name+" |") {
+			t.Errorf("docs/COMMAND.md has no %s, %s", c.code, c.name)
+		}
+		if !anchors[c.see] {
+			t.Errorf("%s: docs/OPERATIONS.md has no #%s", c.code, c.see)
+		}
+	}
+}

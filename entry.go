@@ -237,6 +237,9 @@ func (e *entry) subscribed() {
 	e.mu.Unlock()
 }
 
+// relied is called by the subscriber: nothing that Redis has been told depends on Redisson's channels.
+func (e *entry) relied() bool { return false }
+
 // unsure is called when the inbox begins to be heard: what was granted before was not; and when it turns out that
 // it will not be.
 func (e *entry) unsure() {

@@ -36,6 +36,7 @@ type listening chan struct{}
 
 func (l listening) heard(string) {}
 func (l listening) subscribed()  { l <- struct{}{} }
+func (l listening) relied() bool { return false }
 
 // Redis keeps a queue for half a day at least. However seldom a waiter wants to ask, it asks far more
 // often than that.

@@ -21,6 +21,7 @@ type inbox struct {
 	m        *Manager
 	channel  string
 	sessions atomic.Uint64 // how often it has begun to be heard
+	relying  atomic.Int64  // requests under way by which Redis learns that it is heard
 
 	mu       sync.Mutex       // guards the following; a leaf, but for subscriber.mu
 	expected map[uint64]*hold // claims that stand in a queue, by their number
@@ -67,6 +68,22 @@ func (b *inbox) forget(h *hold) {
 
 // live reports whether messages are heard.
 func (b *inbox) live() bool { return b.m.subscriber.live(b.channel) }
+
+// rely is called for a request by which Redis learns whether messages are heard. If they are, which it reports, that goes
+// on until unrely is called: a release would take a process for dead that has said so and hears nothing.
+func (b *inbox) rely() bool {
+	b.relying.Add(1) // before the look, since the subscriber may look at the same time
+	if b.live() {
+		return true
+	}
+	b.unrely()
+	return false
+}
+
+func (b *inbox) unrely() { b.relying.Add(-1) }
+
+// relied is called by the subscriber.
+func (b *inbox) relied() bool { return b.relying.Load() > 0 }
 
 // heard is called by the subscriber.
 func (b *inbox) heard(payload string) {

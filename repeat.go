@@ -35,12 +35,17 @@ func (t *try) strandedLocked() {
 	t.abandonLocked()
 }
 
-// endLocked ends the wait of Close for t: nothing that is to be released depends on a dead connection.
+// endLocked ends what lasts as long as t is under way: Close waits for it, and its process hears its inbox. Nothing that
+// is to be released depends on a dead connection.
 func (t *try) endLocked() {
-	if !t.ended {
-		t.ended = true
-		t.hold.entry.m.end()
+	if t.ended {
+		return
 	}
+	t.ended = true
+	if t.stands && !t.deaf {
+		t.hold.entry.m.inbox.unrely()
+	}
+	t.hold.entry.m.end()
 }
 
 // abandonLocked has the claim asked for again, which finds the same grant; or given up if its caller has left.

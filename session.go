@@ -211,6 +211,9 @@ func (h *session) changes() []sent {
 		case !t.deserted:
 		case time.Since(t.since) < linger:
 			h.tidyLaterLocked(d.channel, t)
+		case slices.ContainsFunc(t.listeners, listener.relied):
+			t.since = time.Now()
+			h.tidyLaterLocked(d.channel, t)
 		default:
 			h.s.dropLocked(d.channel, t)
 			h.sent = append(h.sent, sent{unsubscribe, d.channel})

@@ -73,7 +73,8 @@ type pause struct {
 // reads and must not block.
 type listener interface {
 	heard(payload string)
-	subscribed() // messages are heard from now on; what was published before was missed
+	subscribed()  // messages are heard from now on; what was published before was missed
+	relied() bool // after its end: the channel must not be left yet. Called with subscriber.mu
 }
 
 // topic is one channel and who listens to it: mostly one; a mutex and a fair lock of one

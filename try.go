@@ -22,7 +22,7 @@ type try struct {
 	sent   time.Time     // when it was handed over
 	tried  time.Duration // before that, by the request that it repeats over another connection
 	stands bool          // it asked for a place in the queue
-	deaf   bool          // no inbox was heard when it was sent
+	deaf   bool          // no inbox was heard when it was sent; else, if it stands, that goes on until it ends
 	ended  bool          // Close does not wait for it any more; guarded by entry.mu
 	room   [13]any       // for the arguments: they need no allocation of their own
 }
@@ -68,7 +68,13 @@ func (e *entry) newTryLocked(w *waiter) *try {
 		c.tokens = e.tokensWanted(c)
 	}
 	e.tries++
-	t := &try{hold: c, n: e.tries, stands: !r.once, deaf: !e.m.inbox.live(), heard: e.m.inbox.sessions.Load(), sent: time.Now()}
+	t := &try{hold: c, n: e.tries, stands: !r.once, sent: time.Now()}
+	if t.stands {
+		t.deaf = !e.m.inbox.rely()
+	} else {
+		t.deaf = !e.m.inbox.live()
+	}
+	t.heard = e.m.inbox.sessions.Load()
 	if r.stranded != 0 {
 		t.tried, r.stranded = t.sent.Sub(e.m.epoch)-r.stranded, 0
 	}
@@ -86,7 +92,7 @@ func (t *try) neverSentLocked() {
 	c.unanswered--
 	c.entry.endBidLocked(c)
 	c.phase = over
-	c.entry.m.end()
+	t.endLocked()
 }
 
 // acquireArgs leaves out what only fencing needs: each argument costs Redis about a

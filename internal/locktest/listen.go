@@ -79,6 +79,47 @@ var listenScenarios = map[string]func(*Env){
 		}
 	},
 
+	// L1: a process whose channel has no waiter any more goes on listening while a request is unanswered that stands in
+	// the queue as one of a process that listens. Else a release would take it for dead, and pass it over.
+	"ListensUntilItIsAnswered": func(e *Env) {
+		holder, next := e.Manager(byMessage...), e.Manager(byMessage...)
+		m, p := e.Via(byMessage...)
+		p.Delay(400*time.Millisecond, 0) // so that the connection is not taken for dead before the release
+		held, heldOther := e.MustLock(e.Lock(holder)), e.MustLock(e.kind.Lock(holder, e.Key+":other"))
+		ctx, leave := context.WithCancel(bg)
+		defer leave()
+		left := make(chan error, 1)
+		go func() {
+			_, err := e.kind.Lock(m, e.Key+":other").Lock(ctx)
+			left <- err
+		}()
+		e.Eventually("it knows that it listens", func() bool { return e.inboxes() == 1 && e.attentive(e.Key+":other") })
+		gate := p.HoldReply(acquireOf(e.Key))
+		first := e.Locking(e.Lock(m))
+		gate.Wait(e)
+		leave()
+		<-left
+		second := e.Locking(e.Lock(next))
+		e.Eventually("both are in the queue", func() bool {
+			info, err := holder.Inspect(bg, e.Key)
+			return err == nil && info.Waiters == 2
+		})
+		time.Sleep(1200 * time.Millisecond) // a channel is left a quarter of a second after its last waiter
+		e.MustUnlock(held)
+		gate.Release()
+		select {
+		case l := <-first:
+			e.MustUnlock(l)
+			e.MustUnlock(<-second)
+		case l := <-second:
+			e.Error("passed over")
+			e.MustUnlock(l)
+			e.MustUnlock(<-first)
+		}
+		e.MustUnlock(heldOther)
+		e.Clean(m, Tombstones)
+	},
+
 	// Pub/sub is denied altogether: polling.
 	"DeniedPubSubIsReplacedByPolling": func(e *Env) {
 		e.permit("poller", "resetchannels -subscribe -ssubscribe -publish")

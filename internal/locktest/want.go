@@ -93,19 +93,25 @@ func (e *Env) Parked(m *holdfast.Manager, n int) {
 // Listening waits until n processes hear of grants by the server.
 func (e *Env) Listening(n int64) {
 	e.Helper()
-	e.Eventually("the waiter listens", func() bool { return e.inboxes() == n && !e.deaf() })
+	e.Eventually("the waiter listens", func() bool { return e.inboxes() == n && !e.deaf(e.Key) })
 }
 
 // deaf reports whether Redis takes a waiter for one that hears no inbox.
-func (e *Env) deaf() bool {
+func (e *Env) deaf(name string) bool {
+	return slices.ContainsFunc(e.kept(name), func(kept float64) bool { return kept != math.Floor(kept) })
+}
+
+// attentive reports whether there is a waiter, and Redis takes each for one that hears its inbox.
+func (e *Env) attentive(name string) bool { return len(e.kept(name)) > 0 && !e.deaf(name) }
+
+// kept returns until when the places in the named lock's queue are kept.
+func (e *Env) kept(name string) (until []float64) {
 	for _, prefix := range []string{"redisson_lock_timeout:{", "holdfast_rw_timeout:{"} {
-		for _, z := range e.srv.Admin().ZRangeWithScores(bg, prefix+e.Key+"}", 0, -1).Val() {
-			if z.Score != math.Floor(z.Score) {
-				return true
-			}
+		for _, z := range e.srv.Admin().ZRangeWithScores(bg, prefix+name+"}", 0, -1).Val() {
+			until = append(until, z.Score)
 		}
 	}
-	return false
+	return until
 }
 
 // inboxes returns how many inboxes are subscribed.

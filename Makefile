@@ -7,7 +7,7 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 TESTS = $(GO) run $(GOTESTSUM) --format $(if $(VERBOSE),testname,pkgname) --hide-summary skipped --
 STEPS = MAKE="$(MAKE)" sh tools/steps.sh
 
-.PHONY: help check test ci night redis fmt vet lint unit real around costs full full-real full-virtual full-around model stress chaos safety simulate soak topology demo examples platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
+.PHONY: help check test ci night redis fmt vet lint unit real around costs full full-real full-virtual full-around model stress chaos safety simulate soak topology demo examples service platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -120,6 +120,9 @@ demo: ## the flash sale, on an embedded server
 
 examples: ## each program of examples/, on the embedded server
 	@set -e; for e in examples/*/; do echo "--- $$e"; $(GO) run "./$$e"; done
+
+service: ## the example service, a module of its own
+	cd bench/service && $(GO) vet ./... && $(GO) test ./...
 
 platforms: ## other platforms compile
 	GOOS=windows GOARCH=386 CGO_ENABLED=0 $(GO) vet ./...

@@ -17,9 +17,11 @@ func (l *line) returns(id string) {
 	}
 }
 
-// arrives is called when an id asks for a place as one that has had none. A late copy of a request does so too, whose id has lost its place.
+// arrives is called when an id asks for a place as one that has had none. A late copy of a request does so too, whose id has lost its place; or has
+// been granted the lock since; or the server refuses it.
 func (u *unit) arrives(id string) {
-	if !slices.Contains(u.state.queue, id) {
+	holds := slices.ContainsFunc(u.state.holders, func(h holder) bool { return h.id == id })
+	if !slices.Contains(u.state.queue, id) && !holds && !u.s.refusesLocked() {
 		delete(u.line.came, id)
 		delete(u.line.lapsed, id)
 	}

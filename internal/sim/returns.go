@@ -60,10 +60,8 @@ func (j *judge) afterLocked(c call, touched []*unit) {
 // givenBackLocked says that a script has given an owner id back, if the server has not refused that.
 func (u *unit) givenBackLocked(id string) {
 	u.loadLocked()
-	for _, n := range u.s.refusals {
-		if n > 0 {
-			return
-		}
+	if u.s.refusesLocked() {
+		return
 	}
 	if !slices.ContainsFunc(u.state.holders, func(h holder) bool { return h.id == id }) {
 		u.gone[id] = u.w.now()

@@ -120,6 +120,16 @@ func (s *server) touched(keys []string) (all []*unit) {
 	return all
 }
 
+// refusesLocked reports whether it may refuse what it is asked for.
+func (s *server) refusesLocked() bool {
+	for _, n := range s.refusals {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // subscribedLocked follows who hears the inbox of its process.
 func (s *server) subscribedLocked(c *link, command string, channels []string) {
 	for _, channel := range channels {

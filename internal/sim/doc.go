@@ -42,7 +42,8 @@
 // # What is not simulated
 //
 // A process that has its clock set, a host that sleeps: a bubble has one clock. In a process that stands still, timers inside go-redis and those of
-// a Redlock's rounds fire on time; outside TestWorlds_WithLateTimers the library's do so too. One of Redisson's does not stand still. A server's
+// a Redlock's rounds fire on time; outside TestWorlds_WithLateTimers the library's do so too. One of Redisson's does not stand still, and
+// does not re-enter or renew. A server's
 // clock that is set ahead ends leases early, against which nothing helps; one that is set back is simulated. Clusters and
 // Sentinel. A connection for messages is made without delay, or refused at once, because go-redis holds a mutex meanwhile and a bubble's
 // clock stands while another goroutine waits for one; all else takes its time. Real kernels and servers are what internal/chaos is for.

@@ -79,7 +79,7 @@ func (d *draft) locks() {
 	}
 	switch {
 	case d.Shape == BesideJava:
-		all = []Lock{all[0], all[0], all[1], all[10]}
+		all = one(d, []Lock{all[0], all[0], all[1], all[10]}, []Lock{all[0], all[3], all[5]}, []Lock{all[3], all[3], all[9]}, []Lock{all[5], all[5], all[7]})
 	case d.IntN(2) == 0: // those of one name, by different options
 		name := one(d, "mutex", "fair", "rw", "rw")
 		all = slices.DeleteFunc(all, func(l Lock) bool { return l.Name != name })

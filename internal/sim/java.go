@@ -11,34 +11,42 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// rlock is Redisson's RLock, as far as Redis can see: its scripts, and how it waits.
+// rlock is one of Redisson's locks, as far as Redis can see: its scripts, which javascripts.go has, and how it waits.
 type rlock struct {
-	client *redis.Client
-	name   string
-	id     string
-	lease  time.Duration
+	p     *process
+	name  string
+	kind  Kind
+	read  bool // rw: the read side
+	id    string
+	lease time.Duration
+	asked time.Duration // when it asked the last time
 }
 
-const (
-	rlockAcquire = `-- rlock_acquire.lua:
-if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
-  redis.call('hset', KEYS[1], ARGV[2], 1)
-  redis.call('pexpire', KEYS[1], ARGV[1])
-  return -3
-end
-return redis.call('pttl', KEYS[1])`
-	rlockRelease = `-- rlock_unlock.lua:
-if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return 0 end
-redis.call('del', KEYS[1])
-redis.call('publish', KEYS[2], ARGV[1])
-return 1`
-)
+// javaPatience is for how long one of Redisson's wants to wait for a fair lock, which keeps its place for so long.
+const javaPatience = 2 * time.Second
 
-func (l *rlock) channel() string { return "redisson_lock__channel:{" + l.name + "}" }
+func (l *rlock) eval(ctx context.Context, script string, keys []string, args ...any) (int64, error) {
+	return l.p.java.Eval(ctx, script, keys, args...).Int64()
+}
 
 // try asks once. If another owner has the lock, it returns for how long that has it.
 func (l *rlock) try(ctx context.Context) (got bool, ttl time.Duration, err error) {
-	n, err := l.client.Eval(ctx, rlockAcquire, []string{l.name}, l.lease.Milliseconds(), l.id).Int64()
+	l.p.w.mu.Lock()
+	l.asked = l.p.w.now()
+	now := l.p.w.servers[0].clock() // Redisson's processes have their clocks set by the same source
+	l.p.w.mu.Unlock()
+	var n int64
+	ms := l.lease.Milliseconds()
+	switch {
+	case l.kind == Fair:
+		n, err = l.eval(ctx, rfairAcquire, []string{l.name, l.queue(), l.times()}, ms, l.id, javaPatience.Milliseconds(), now)
+	case l.kind == RW && l.read:
+		n, err = l.eval(ctx, rreadAcquire, []string{l.name, l.right()}, ms, l.id)
+	case l.kind == RW:
+		n, err = l.eval(ctx, rwriteAcquire, []string{l.name}, ms, l.id+":write")
+	default:
+		n, err = l.eval(ctx, rlockAcquire, []string{l.name}, ms, l.id)
+	}
 	return err == nil && n == -3, time.Duration(n) * time.Millisecond, err
 }
 
@@ -47,7 +55,7 @@ func (l *rlock) lock(ctx context.Context) error {
 	if got, _, err := l.try(ctx); got || err != nil {
 		return err
 	}
-	messages := l.client.Subscribe(ctx, l.channel())
+	messages := l.p.java.Subscribe(ctx, l.channel())
 	defer messages.Close()
 	if _, err := messages.ReceiveTimeout(ctx, longestLease); err != nil {
 		return err
@@ -71,8 +79,27 @@ func (l *rlock) lock(ctx context.Context) error {
 	}
 }
 
-func (l *rlock) unlock(ctx context.Context) error {
-	return l.client.Eval(ctx, rlockRelease, []string{l.name, l.channel()}, "0", l.id).Err()
+// unlock gives the lock back, or the place in its queue.
+func (l *rlock) unlock(ctx context.Context, held bool) {
+	var err error
+	switch {
+	case l.kind == Fair && !held:
+		_, err = l.eval(ctx, rfairFailed, []string{l.queue(), l.times()}, l.id, javaPatience.Milliseconds())
+	case l.kind == RW && l.read:
+		_, err = l.eval(ctx, rreadRelease, []string{l.name, l.channel(), l.right()}, l.id)
+	case l.kind == RW:
+		_, err = l.eval(ctx, rwriteRelease, []string{l.name, l.channel()}, l.id+":write")
+	}
+	switch {
+	case l.kind == Fair:
+		l.p.w.mu.Lock()
+		now := l.p.w.servers[0].clock()
+		l.p.w.mu.Unlock()
+		_, err = l.eval(ctx, rfairRelease, []string{l.name, l.queue(), l.times(), l.shared()}, l.id, now)
+	case l.kind != RW:
+		_, err = l.eval(ctx, rlockRelease, []string{l.name, l.channel()}, l.id)
+	}
+	_ = err // what is not given back ends with its TTL
 }
 
 // javaClient is the client of a process of Redisson's; nil: p is none.
@@ -90,16 +117,20 @@ func (p *process) javaClient() *redis.Client {
 // javaSection is a section of one of Redisson's.
 func (k *worker) javaSection(s *Step) {
 	w, h := k.w, &k.p.locks[s.Lock]
-	l := &rlock{client: k.p.java, name: h.plan.Name, id: fmt.Sprintf("%s%d", k.p.prefix[0], k.n), lease: longestLease}
+	l := &rlock{p: k.p, name: h.plan.Name, kind: h.plan.Kind, read: s.Read, id: fmt.Sprintf("%s%d", k.p.prefix[0], k.n), lease: longestLease}
 	ctx, cancel := k.limit(s)
 	defer cancel()
+	if h.plan.Kind == Fair && s.Limit == 0 { // its place may be behind one that is kept for long, of a process that is dead
+		ctx, cancel = context.WithTimeout(k.p.ctx, javaPatience)
+		defer cancel()
+	}
 	w.mu.Lock()
-	x := &wait{p: k.p, who: k.String(), since: w.now(), once: true}
+	x := &wait{p: k.p, who: k.String(), since: w.now(), read: s.Read, once: s.Way == ByTry || h.plan.Kind == Fair}
 	h.units[0].waits = append(h.units[0].waits, x)
 	w.stats.Calls++
 	w.noteLocked("%s %s %s, as Redisson%s", k.String(), s.Way, h.plan.Name, s.described())
 	w.mu.Unlock()
-	sent, err := w.now(), error(nil)
+	err := error(nil)
 	if s.Way == ByTry {
 		var got bool
 		if got, _, err = l.try(ctx); err == nil && !got {
@@ -107,12 +138,11 @@ func (k *worker) javaSection(s *Step) {
 		}
 	} else {
 		err = l.lock(ctx)
-		sent = max(sent, w.now()-2*w.plan.slowest()-k.p.slowest) // the last request's
 	}
 	w.mu.Lock()
 	h.units[0].drop(x)
 	w.noteLocked("%s: %v", k.String(), err)
-	c := &claim{p: k.p, who: k.String(), owner: k.String(), write: true, units: h.units, plan: h.plan, until: sent + s.Hold}
+	c := &claim{p: k.p, who: k.String(), owner: k.String(), write: !s.Read, units: h.units, plan: h.plan, until: l.asked + min(s.Hold, longestLease/2)}
 	if err == nil && !k.p.dead {
 		w.stats.Grants++
 		w.judge.grantedLocked(c, false)
@@ -125,7 +155,7 @@ func (k *worker) javaSection(s *Step) {
 		w.noteLocked("%s unlocks, as Redisson", k.String())
 		w.mu.Unlock()
 	}
-	_ = l.unlock(context.WithoutCancel(ctx)) // also if nobody knows whether it has it
+	l.unlock(context.WithoutCancel(ctx), err == nil) // also if nobody knows whether it has it
 }
 
 var errHeld = errors.New("held by another owner")

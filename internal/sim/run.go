@@ -86,7 +86,7 @@ func (w *World) await(done chan struct{}) {
 	w.mu.Lock()
 	for _, u := range w.units {
 		for _, x := range u.waits {
-			w.judge.failLocked("starved", "%s has waited for %v since %v", x.who, u, x.since)
+			w.judge.failLocked("starved", "%s has waited for %v since %v; Redis has %v, and the queue is %v until %v", x.who, u, x.since, u.state.holders, u.state.queue, u.state.kept)
 		}
 	}
 	for _, p := range w.all {
@@ -163,6 +163,9 @@ func (w *World) fresh() {
 	within := longestLease
 	if w.lossyLocked() {
 		within *= 4 // places that came back with the data are granted the lock first
+	}
+	if w.plan.Shape == BesideJava {
+		within += 10 * offered // places of Redisson's that are dead
 	}
 	for i := range p.locks {
 		h := &p.locks[i]

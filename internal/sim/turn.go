@@ -19,6 +19,7 @@ const giveWay = 2 * time.Millisecond
 func (j *judge) turnLocked(p *process, c call, touched []*unit) {
 	for _, u := range touched {
 		switch {
+		case u.kind != Mutex: // of the others several requests can be under way
 		case strings.HasSuffix(c.script, "_release"):
 			if u.turn = (turn{}); !u.held() && len(u.state.queue) == 0 && u.heardByJavaLocked() && p.calmLocked(u.s) && j.w.now() > u.late {
 				u.turn = turn{p, j.w.now()}

@@ -155,7 +155,6 @@ func (j *judge) wakeLocked(u *unit) {
 		if x.once || x.parted && u.s != nil {
 			continue
 		}
-		seen[x.who] = true
 		free, calm, from := u.freeLocked(x)
 		bound := outage
 		switch {
@@ -168,7 +167,12 @@ func (j *judge) wakeLocked(u *unit) {
 			}
 			bound += u.spreadLocked()
 		}
-		if d := u.lasts("free "+x.who, free && u.w.now() > u.excused, max(from, x.p.trouble, u.excused), bound); d > bound {
+		what := x.who
+		if first := u.foreignFirst(); first != "" {
+			what, bound = what+" behind "+first, bound+offered
+		}
+		seen[what] = true
+		if d := u.lasts("free "+what, free && u.w.now() > u.excused, max(from, x.p.trouble, u.excused), bound); d > bound {
 			j.failLocked("lost wake-up", "%v is free for %v, and %s waits", u, d, x.who)
 		}
 	}
@@ -177,6 +181,17 @@ func (j *judge) wakeLocked(u *unit) {
 
 // untold is by how much a read-write lock may end earlier than its waiter was told (survivors in scripts/prelude/rights.lua).
 const untold = 100 * time.Millisecond
+
+// offered is for how long a lock is left to one of Redisson's that is the first in the queue.
+const offered = 5 * time.Second
+
+// foreignFirst returns the id of one of Redisson's that is the first in the queue; "": it is none.
+func (u *unit) foreignFirst() string {
+	if len(u.state.queue) == 0 || strings.HasPrefix(u.state.queue[0], "hf-") {
+		return ""
+	}
+	return u.state.queue[0]
+}
 
 // spreadLocked is by how much a grant to a process that does not take it may end earlier than those behind it think, who know only what
 // grants by their own options last.
@@ -202,7 +217,7 @@ func (u *unit) freeLocked(x *wait) (free, calm bool, from time.Duration) {
 	if u.s != nil {
 		// A waiter whose process hears nothing is passed over; the pauses between two attempts to subscribe last up to a second.
 		hears := x.p.hearsLocked(u.s)
-		calm = x.p.calmLocked(u.s) && !u.displaced() && (hears >= 0 || x.p.deafened == 0 || u.w.now() > x.p.deafened+3*time.Second)
+		calm = x.p.calmLocked(u.s) && !x.p.lamedLocked() && !u.displaced() && (hears >= 0 || x.p.deafened == 0 || u.w.now() > x.p.deafened+3*time.Second)
 		return !u.held() && x.p.healthyLocked(u.s), calm, max(x.since, u.s.trouble, hears)
 	}
 	// Of a Redlock it is free if no candidate has it, and a majority can be asked.
@@ -220,6 +235,11 @@ func (u *unit) freeLocked(x *wait) (free, calm bool, from time.Duration) {
 	}
 	majority := len(u.members)/2 + 1
 	return len(u.claims) == 0 && healthy >= majority, quiet >= majority, max(x.since, from)
+}
+
+// lamedLocked reports whether one of Redisson's has a connection over which nothing comes any more, on which a request of it can wait long.
+func (p *process) lamedLocked() bool {
+	return p.java != nil && slices.ContainsFunc(p.links, func(c *link) bool { return c.up.hole || c.down.hole })
 }
 
 // open is how long a lock may be left open for others.

@@ -43,6 +43,9 @@ func runInspect(ctx context.Context, c *cli.Command, at *site) error {
 		if l.Queue, err = queue(ctx, at.client, c.String("prefix")+name); err != nil {
 			return &unavailable{err}
 		}
+		if l.Place, err = findPlace(ctx, at.client, c.String("prefix")+name); err != nil {
+			return &unavailable{err}
+		}
 		looks, held = append(looks, l), held && l.Held
 	}
 	show := printBlocks
@@ -110,6 +113,15 @@ func printBlocks(w io.Writer, looks []look) error {
 		if l.Token > 0 {
 			line("token", "%d", l.Token)
 		}
+		if l.Tombstones > 0 {
+			line("late", "%d requests that may still come are refused", l.Tombstones)
+		}
+		line("messages", "%d connections listen to the lock's channels", l.Subscribers)
+		at := ""
+		if l.Node != "" {
+			at = " of " + printable(l.Node)
+		}
+		line("slot", "%d%s", l.Slot, at)
 		for _, b := range l.Broken {
 			line("broken", "%s holds a %s", printable(b.Key), printable(b.Holds))
 		}

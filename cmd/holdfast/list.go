@@ -28,6 +28,7 @@ func listCommand() *cli.Command {
 			&cli.StringFlag{Name: "held-by", Usage: "only those with an owner whose id has `TEXT` in it"},
 			&cli.BoolFlag{Name: "waiting", Usage: "only those with waiters"},
 			&cli.BoolFlag{Name: "stale", Usage: "only those with something wrong"},
+			&cli.DurationFlag{Name: "watch", Usage: "list them again every `TIME`, until a signal ends it"},
 			&cli.IntFlag{Name: "limit", Value: 1000, Usage: "show at most `N`"},
 			leaseFlag(), outputFlag(),
 		},
@@ -40,11 +41,22 @@ func checkList(c *cli.Command) error {
 		return fmt.Errorf("one pattern is enough, not %d: quote it for the shell", c.Args().Len())
 	case c.Int("limit") < 1:
 		return errors.New("--limit must be positive")
+	case c.IsSet("watch") && c.Duration("watch") < shortestWatch:
+		return fmt.Errorf("--watch must be at least %v", shortestWatch)
+	case c.IsSet("watch") && c.String("output") == formatJSON:
+		return errors.New("--watch has no end, and json is one array: use jsonl")
 	}
 	return nil
 }
 
 func runList(ctx context.Context, c *cli.Command, at *site) error {
+	if c.IsSet("watch") {
+		return watch(ctx, c, at)
+	}
+	return listOnce(ctx, c, at)
+}
+
+func listOnce(ctx context.Context, c *cli.Command, at *site) error {
 	looks, err := survey(ctx, at, c.String("prefix"), cmp.Or(c.Args().First(), "*"), c.Duration("lease"), wanted(c))
 	if err != nil {
 		return err

@@ -59,6 +59,7 @@ type look struct {
 	Since     int64        `json:"notRenewedFor,omitempty"` // if the state is expiring
 	Queue     []string     `json:"queue,omitempty"`
 	Broken    []lookBroken `json:"broken,omitempty"`
+	*Place                 // nil: not looked at
 }
 
 type lookHolder struct {

@@ -109,16 +109,22 @@ stock:42
   waiting  1
   queue    ` + bobID + `
   token    812
+  messages 0 connections listen to the lock's channels
+  slot     2594
 
 user:1
   kind     other
   state    no lock
   waiting  0
+  messages 0 connections listen to the lock's channels
+  slot     10778
 
 gone
   kind     free
   state    free
   waiting  0
+  messages 0 connections listen to the lock's channels
+  slot     11139
 `},
 		{[]string{"inspect", "stuck", "-o", "json"}, 0, `
 [
@@ -142,7 +148,10 @@ gone
     "state": "queue stale",
     "queue": [
       "` + bobID + `"
-    ]
+    ],
+    "tombstones": 0,
+    "subscribers": 0,
+    "slot": 2972
   }
 ]
 `},
@@ -193,6 +202,9 @@ func TestLook_BadDays(t *testing.T) {
 		{urlOf(srv), []string{"ls", "a", "b"}, 2, `one pattern is enough`},
 		{urlOf(srv), []string{"ls", "-o", "xml"}, 2, `--output is table, wide, json, jsonl or name, not "xml"`},
 		{urlOf(srv), []string{"ls", "--limit=0"}, 2, `--limit must be positive`},
+		{urlOf(srv), []string{"ls", "--watch=1ms"}, 2, `--watch must be at least 100ms`},
+		{urlOf(srv), []string{"ls", "--watch=1s", "-o", "json"}, 2, `use jsonl`},
+		{urlOf(dead), []string{"ls", "--watch=1s"}, 5, `redis cannot be reached: .*connection refused`},
 		{urlOf(srv), []string{"inspect"}, 2, `a lock's name is needed`},
 		{urlOf(srv), []string{"inspect", "{}"}, 2, `invalid lock name`},
 		{urlOf(srv), []string{"unlock"}, 2, `one lock's name is needed`},

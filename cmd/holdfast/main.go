@@ -35,6 +35,9 @@ func main() {
 
 // run returns the exit status.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if completesCommand(args) {
+		return 0
+	}
 	err := newCommand(stdin, stdout, stderr).Run(context.Background(), args)
 	if err == nil {
 		return 0
@@ -57,10 +60,14 @@ func newCommand(stdin io.Reader, stdout, stderr io.Writer) *cli.Command {
 		Usage:           "distributed locks on Redis",
 		Version:         version(),
 		HideHelpCommand: true,
-		Reader:          stdin,
-		Writer:          stdout,
-		ErrWriter:       stderr,
-		Commands:        []*cli.Command{runCommand(), listCommand(), inspectCommand(), waitCommand(), unlockCommand(), doctorCommand(), demoCommand(), buyersCommand(), guardCommand(), launchCommand()},
+
+		EnableShellCompletion:           true,
+		ConfigureShellCompletionCommand: func(c *cli.Command) { c.Hidden = false },
+
+		Reader:    stdin,
+		Writer:    stdout,
+		ErrWriter: stderr,
+		Commands:  []*cli.Command{runCommand(), listCommand(), inspectCommand(), waitCommand(), unlockCommand(), doctorCommand(), demoCommand(), buyersCommand(), guardCommand(), launchCommand()},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if err := noArguments(c); err != nil {
 				return err

@@ -1,0 +1,135 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A watched list goes on through an outage, and ends with a signal.
+func TestList_Watch(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	hold(t, srv, "first")
+	dir := t.TempDir()
+	files := make(map[string]*os.File)
+	for _, name := range []string{"stdout", "stderr"} {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		files[name] = f
+	}
+	shows := func(file, text string) {
+		t.Helper()
+		redistest.Eventually(t, patience, file+" has "+text, func() bool {
+			got, err := os.ReadFile(filepath.Join(dir, file))
+			return err == nil && strings.Contains(string(got), text)
+		})
+	}
+	i := newInvocation(t, "ls", "--watch=100ms", "--timeout=1s", "-o", "name")
+	i.Env = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv))
+	i.Cmd.Stdout, i.Cmd.Stderr = files["stdout"], files["stderr"]
+	if err := i.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = i.Process.Kill() })
+	shows("stdout", "first\nfirst\n")
+	hold(t, srv, "second")
+	shows("stdout", "first\nsecond\n")
+	srv.Kill()
+	shows("stderr", "connection refused")
+	srv.Restart()
+	hold(t, srv, "third")
+	shows("stdout", "third\n")
+	if err := i.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if status := i.wait(t); status != 130 {
+		t.Errorf("exit status %d, want 130", status)
+	}
+}
+
+// Tombstones, subscribers and the node are shown.
+func TestInspect_Place(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	owner := cluster.Owner("job")
+	if err := owner.Admin().HSet(t.Context(), "job", aliceID, 1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Admin().Do(t.Context(), "zadd", "holdfast_tombstones:{job}", 1, bobID).Err(); err != nil {
+		t.Fatal(err)
+	}
+	sub := owner.Admin().Subscribe(t.Context(), "redisson_lock__channel:{job}")
+	defer sub.Close()
+	if _, err := sub.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	i := start(t, "redis+cluster://:"+owner.Password()+"@"+owner.Addr(), "inspect", "job", "-o", "jsonl")
+	i.wait(t)
+	if want := `"tombstones":1,"subscribers":1,"slot":2906,"node":"` + owner.Addr() + `"}`; !strings.Contains(i.stdout.String(), want) {
+		t.Errorf("stdout has no %s", want)
+	}
+}
+
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	for _, name := range []string{"nightly", "-rf", "$(touch hurt)", "`touch hurt`", "a b", "stock:1"} {
+		hold(t, srv, name)
+	}
+	i := start(t, urlOf(srv), "inspect", completionFlag)
+	if i.wait(t); i.stdout.String() != "nightly\n" {
+		t.Errorf("inspect: %q", &i.stdout)
+	}
+	i = start(t, urlOf(srv), "inspect", "--", "nig", completionFlag)
+	if status := i.wait(t); status != 0 || i.stdout.Len() > 0 {
+		t.Errorf("behind --: exit status %d, %q", status, &i.stdout)
+	}
+	ran := filepath.Join(t.TempDir(), "ran")
+	i = start(t, urlOf(srv), "run", "free", "--", "touch", ran, completionFlag)
+	i.wait(t)
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the command was run")
+	}
+
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(exe, filepath.Join(dir, "holdfast")); err != nil {
+		t.Fatal(err)
+	}
+	// What the bash-completion package defines is replaced: it may not be installed.
+	script := `_get_comp_words_by_ref() { :; }
+source <(holdfast completion bash) || exit
+complete_it() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); __holdfast_bash_autocomplete; echo "[${COMPREPLY[*]}]"; }
+complete_it holdfast ins
+complete_it holdfast inspect ni
+complete_it holdfast ls --wai
+complete_it holdfast run free -- touch "$1"`
+	sh := newInvocation(t)
+	bash := "/bin/bash"
+	sh.Path, sh.Args, sh.Dir = bash, []string{"bash", "--norc", "-c", script, "bash", ran}, dir
+	sh.Env = append(sh.Env, "HOLDFAST_REDIS="+urlOf(srv), "PATH="+dir+":"+os.Getenv("PATH"))
+	if err := sh.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if sh.wait(t); sh.stdout.String() != "[inspect]\n[nightly]\n[--waiting]\n[]\n" {
+		t.Errorf("bash: %q", &sh.stdout)
+	}
+	for _, file := range []string{ran, filepath.Join(dir, "hurt")} {
+		if _, err := os.Stat(file); err == nil {
+			t.Errorf("completion has made %s", file)
+		}
+	}
+}

@@ -59,7 +59,7 @@ type Info struct {
 // not repair it. If no other program needs the key, delete it.
 type BrokenKey struct {
 	Key   string // its name in Redis
-	Holds string // its type, such as "list"; of the fencing counter also what is wrong with its text
+	Holds string // its type, such as "list"; for a fencing counter, the fault of its text
 }
 
 // Holder is one owner of a lock.

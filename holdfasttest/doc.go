@@ -53,7 +53,7 @@
 //   - Leave no real I/O in the bubble. Time stands while a goroutine reads from a socket or waits for a [sync.Mutex], and the test hangs if that
 //     needs time to pass. For HTTP use httptest.NewRecorder, or a net.Pipe. A lock of Holdfast is not a sync.Mutex: waiting for
 //     one lets time pass.
-//   - [synctest.Wait] returns when all other goroutines wait: what they have asked of Redis has then been answered. It can replace
+//   - [synctest.Wait] returns when all other goroutines wait: Redis has then answered all their requests. It can replace
 //     AwaitHeld and AwaitWaiters.
 //   - Hang answers what go-redis sends while it holds a mutex: when it connects and subscribes. It is the same in real time.
 //

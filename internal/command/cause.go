@@ -14,7 +14,7 @@ import (
 // What go-redis says of a connection that it cannot make or use is often short: EOF. Whoever is on call needs to know
 // of which address; and as long as Redis has answered nothing, the address, or the choice of TLS, may be wrong.
 
-// ErrSilent is the cause where nothing at all is heard.
+// ErrSilent is the cause if Redis sends nothing.
 var ErrSilent = errors.New("no answer")
 
 // where is what a client's options say of the servers that it is for.

@@ -1,16 +1,16 @@
-// Package command runs scripts on Redis for everybody in the process.
+// Package command runs scripts on Redis for all callers of the process.
 //
 // go-redis can neither be interrupted nor be kept from sending a command twice by
-// its defaults, so no caller ever stands inside it. A caller submits a Call and is
-// told its end: Replied, exactly once, and Overdue before that if the reply takes
+// its defaults, so no caller ever stands inside it. A caller submits a Call, and
+// its Handler gets the end: Replied, exactly once, and Overdue before that if the reply takes
 // longer than the call's patience. What to do about a late reply is the caller's
 // decision, because only the caller knows whether the script may be repeated.
 //
 // Calls are sent by a few lanes, goroutines that each take what is queued and send
 // it as one pipeline: while one batch is in flight the next fills (group commit).
 // A single caller finds an idle lane and pays a direct call and two goroutine
-// switches. In a cluster every master has a queue and lanes of its own, so that one
-// that is slow or dead delays nobody else's calls.
+// switches. In a cluster every master has a queue and lanes of its own, so that a
+// slow or dead master does not delay the calls of others.
 package command
 
 import (
@@ -28,7 +28,7 @@ type Client interface {
 	Pipeline() redis.Pipeliner
 }
 
-// Handler is told what becomes of a call. Its methods run on the executor's
+// Handler gets the end of a call. Its methods run on the executor's
 // goroutines and must not block.
 type Handler interface {
 	// Replied ends the call. It is called once, unless Submit returned false.
@@ -54,7 +54,7 @@ type Call struct {
 	Patience time.Duration   // see Handler.Overdue
 	Trace    context.Context // parent of go-redis's own span when sent alone; nil: none
 	Acks     *Acks           // nil: none; Patience must allow for them
-	Lapses   bool            // once overdue it is not sent any more: what it asks for is asked for again
+	Lapses   bool            // an overdue call that is still queued is not sent: its handler submits a new one
 
 	master  *redis.Client // that has the key, as far as is known when submitted
 	queued  time.Time     // when submitted; guarded by Executor.mu
@@ -75,7 +75,7 @@ const (
 	// least that many. With fewer the round trip is the cost and waiting only adds to it.
 	// Measured: 8 is worth 45 % more pairs than 32 at 16 callers, and nothing elsewhere.
 	crowd = 8
-	// maxBatch bounds one pipeline: the server answers nobody else meanwhile.
+	// maxBatch bounds one pipeline: the server answers no other client meanwhile.
 	maxBatch = 512
 )
 

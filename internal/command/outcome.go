@@ -25,8 +25,8 @@ const (
 	// WRONGPASS, NOPERM), and it has let it before: passwords are changed and lists of rights
 	// are loaded while programs run, so it may again soon.
 	Barred
-	// Denied: Redis did not run the script and will not until somebody changes
-	// something (ACL, authentication, a command it does not know).
+	// Denied: Redis did not run the script and will not until something is
+	// changed (ACL, authentication, a command it does not know).
 	Denied
 	// Failed: the script ended with an error with which it would end each time. What it wrote
 	// before that stays.
@@ -162,8 +162,8 @@ func classifyReply(text string) Outcome {
 	return Unknown
 }
 
-// IsFinal reports whether err says that a command will not be run until somebody changes
-// something.
+// IsFinal reports whether err says that a command will not be run until something is
+// changed.
 func IsFinal(err error) bool {
 	o := classify(err)
 	return o.Final() || o == Barred
@@ -173,7 +173,7 @@ func IsFinal(err error) bool {
 func IsBarred(err error) bool { return classify(err) == Barred }
 
 // IsDenied reports whether err is a reply by which Redis does not run a command, or does not let the client, until
-// somebody changes something.
+// something is changed.
 func IsDenied(err error) bool {
 	o := classify(err)
 	return o == Denied || o == Barred

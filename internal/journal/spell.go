@@ -61,8 +61,8 @@ func (f *failing) stop() {
 	f.known = false
 }
 
-// RenewalFailed is called when n holds have not been renewed. An outage is told by itself; this is said of renewals that
-// fail while other requests are answered, and at once where Redis refuses.
+// RenewalFailed is called when n holds have not been renewed. An outage has a line of its own. RenewalFailed is for
+// renewals that fail while other requests are answered, and is called at once if Redis refuses.
 func (j *Journal) RenewalFailed(n int, cause error, refused, outage bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -98,7 +98,7 @@ func (t *Telemetry) instruments(meter metric.Meter, gauges func() Gauges) error 
 		metric.WithDescription("Channels subscribed."))
 	errs[6] = err
 	t.reconnects, errs[7] = meter.Int64Counter("holdfast.pubsub.reconnects", metric.WithUnit("{connection}"),
-		metric.WithDescription("Pub/sub connections lost; one that cannot be made counts once."))
+		metric.WithDescription("Pub/sub connections lost. Repeated failures to reconnect count once."))
 	t.gauges, errs[8] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		g := gauges()
 		o.ObserveInt64(held, int64(g.Held))
@@ -136,7 +136,7 @@ func (t *Telemetry) start(ctx context.Context, name string) (context.Context, tr
 	return ctx, span
 }
 
-// Operation is one Lock, TryLock or Unlock that is observed; nil where nobody observes,
+// Operation is one Lock, TryLock or Unlock that is observed; nil if nothing observes it,
 // which is to cost next to nothing.
 type Operation struct {
 	ctx   context.Context // with the span

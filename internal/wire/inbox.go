@@ -24,8 +24,8 @@ type Notice struct {
 	Left    time.Duration // not granted: for how long others have the lock, which is shorter than before; 0: ask soon
 	Claim   time.Duration // for how long, if granted
 	Clock   int64         // the server's time of the grant, milliseconds
-	Turn    int           // which grant in a row it is since anybody else could get in
-	Others  bool          // somebody waits behind
+	Turn    int           // which grant in a row it is since other clients could get in
+	Others  bool          // another waiter is behind it
 	Token   uint64        // the last of TokensPerGrant fencing tokens; 0: none
 }
 

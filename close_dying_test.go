@@ -33,3 +33,36 @@ func TestClose_AfterTheFirstLock(t *testing.T) {
 		})
 	}
 }
+
+// A caller leaves while its request is on its way, over a connection that dies with the answer: what the request may have been granted is
+// given back before Close says that all is.
+func TestClose_GivesBackWhatADeadConnectionHasTaken(t *testing.T) {
+	t.Parallel()
+	atLast(t, func() error {
+		srv := redistest.Start(t)
+		p := srv.Proxy(t)
+		m, err := holdfast.New(p.Client(t))
+		if err != nil {
+			return err
+		}
+		mustUnlock(t, mustLock(t, m.Mutex("a")))
+		answer := p.HoldFirstReply(scriptOn("b", "lock_acquire"))
+		ctx, leave := context.WithCancel(context.Background())
+		left := make(chan struct{})
+		go func() {
+			_, _ = m.Mutex("b").Lock(ctx)
+			close(left)
+		}()
+		answer.Wait(t)
+		leave()
+		<-left
+		p.Forget()
+		if err := m.Close(context.Background()); err != nil {
+			return err
+		}
+		if n := srv.Client(t).Exists(context.Background(), "b").Val(); n != 0 {
+			t.Error("Close says that all was given back, and Redis has the lock")
+		}
+		return nil
+	})
+}

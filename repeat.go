@@ -25,7 +25,7 @@ func (t *try) Stranded(*command.Call) {
 }
 
 func (t *try) strandedLocked() {
-	t.endLocked()
+	defer t.endLocked() // when the release of what it may have been granted has begun
 	w := t.hold.waiter
 	if w == nil || w.Value.current != t {
 		return

@@ -73,18 +73,21 @@ func (p *process) wakeLocked() {
 	}
 }
 
-// awake waits until p does not stand still.
-func (p *process) awake() {
-	for {
+// awake waits until p does not stand still, and reports whether it had to.
+func (p *process) awake() (waited bool) {
+	for ; ; waited = true {
 		p.w.mu.Lock()
 		standing := p.standing
 		p.w.mu.Unlock()
 		if standing == nil {
-			return
+			return waited
 		}
 		<-standing
 	}
 }
+
+// lag is how much later than the rest of a process that goes on a timer of the library may come.
+const lag = 2 * time.Millisecond
 
 // moment is a time in the life of a process.
 type moment struct{ at, still time.Duration }

@@ -36,6 +36,9 @@ func PlantedParts(m *Manager) []any { return []any{m, m.subscriber, m.executor, 
 	o.files["planted_stand.go"] = `package sim
 
 import (
+	"math/rand/v2"
+	"time"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/renewal"
@@ -44,8 +47,8 @@ import (
 func init() {
 	partsOf = holdfast.PlantedParts
 	stand := func(part any) {
-		if p, ok := parts.Load(part); ok {
-			p.(*process).awake()
+		if p, ok := parts.Load(part); ok && p.(*process).awake() {
+			time.Sleep(rand.N(lag)) // the others may be faster
 		}
 	}
 	holdfast.PlantedStand, command.PlantedStand, renewal.PlantedStand = stand, stand, stand

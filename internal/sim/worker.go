@@ -266,7 +266,7 @@ func (k *worker) ended(c *claim) {
 	err := c.lease.Err()
 	w.noteLocked("%s has ended: %v", c.who, err)
 	var lost *holdfast.LostError
-	if late := w.now() - max(c.lease.Deadline().Sub(w.began), c.p.woke); late > time.Millisecond && errors.As(err, &lost) && !c.p.dead {
+	if late := w.now() - max(c.lease.Deadline().Sub(w.began), c.p.woke); late > time.Millisecond+lag && errors.As(err, &lost) && !c.p.dead {
 		w.judge.failLocked("told late", "%s, %v after its deadline", c.who, late)
 	}
 	w.judge.lossLocked(c, err, false)

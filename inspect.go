@@ -172,7 +172,12 @@ func timeLeft(ms int64) time.Duration {
 //   - [ErrInvalidName] or [ErrClosed].
 //   - [ErrUnavailable] if Redis did not answer: the lock may have been freed.
 func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
-	if err := m.check(ctx, "ForceUnlock"); err != nil {
+	return m.forceUnlock(ctx, "ForceUnlock", name)
+}
+
+// forceUnlock frees the lock for call. If there is an owner, it must hold the lock.
+func (m *Manager) forceUnlock(ctx context.Context, call, name string, owner ...any) (bool, error) {
+	if err := m.check(ctx, call); err != nil {
 		return false, err
 	}
 	mapped := m.mapName(name)
@@ -186,7 +191,8 @@ func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	}
 	keys := wire.ForceReleaseKeys(mapped)
 	lock, rw := wire.Channels(mapped)
-	value, err := m.ask(ctx, name, unrepeatable, protocol.ForceRelease, protocol.ForceRelease.Args(len(keys), append(keys, m.publish, lock, rw)...))
+	args := append(append(keys, m.publish, lock, rw), owner...)
+	value, err := m.ask(ctx, name, unrepeatable, protocol.ForceRelease, protocol.ForceRelease.Args(len(keys), args...))
 	if err != nil {
 		return false, err
 	}
@@ -194,6 +200,8 @@ func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	switch {
 	case !ok:
 		return false, newLockError(ErrUnavailable, name, unexpected(value))
+	case code == otherOwner:
+		return false, nil
 	case code < 0:
 		return false, newLockError(ErrWrongKind, name, fmt.Errorf("%s holds no lock", quote(mapped)))
 	}

@@ -9,10 +9,12 @@
 -- ARGV[1]  command that announces the release: publish or spublish
 -- ARGV[2]  channel of a mutex; a fair waiter's is ARGV[2] .. ':' .. its owner id
 -- ARGV[3]  channel of a read-write lock
+-- ARGV[4]  optional: the owner id that must hold it; without one, any may
 --
 -- Returns  1  freed
 --          0  it was free
 --         -1  the key is not a lock; it is left as it is
+--         -2  the owner id does not hold it; it is left as it is
 
 -- prelude: kind queue redisson
 
@@ -23,6 +25,10 @@ if kind == 'free' then
 end
 if kind == 'other' then
   return -1
+end
+local owner = ARGV[4]
+if owner and redis.call('hexists', KEYS[1], owner) == 0 and redis.call('hexists', KEYS[1], owner .. ':write') == 0 then
+  return -2
 end
 redis.call('del', KEYS[1])
 local mutex = kind == 'mutex'

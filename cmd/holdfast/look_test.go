@@ -208,7 +208,11 @@ func TestLook_BadDays(t *testing.T) {
 		{urlOf(srv), []string{"inspect"}, 2, `a lock's name is needed`},
 		{urlOf(srv), []string{"inspect", "{}"}, 2, `invalid lock name`},
 		{urlOf(srv), []string{"unlock"}, 2, `one lock's name is needed`},
-		{urlOf(srv), []string{"unlock", "held"}, 4, `held is held by hf-.*\nholdfast: not freed: without a terminal to ask at, --force is needed\n$`},
+		{urlOf(srv), []string{"unlock", "held"}, 4, `held is held by hf-.*\nholdfast: not freed: without a terminal to ask at, --force or --owner is needed\n$`},
+		{urlOf(srv), []string{"unlock", "held", "--owner=" + aliceID}, 4, `\nholdfast: not freed: ` + aliceID + ` does not hold held\n$`},
+		{urlOf(srv), []string{"unlock", "held", "--owner="}, 4, `not freed: "" does not hold held\n$`},
+		{urlOf(srv), []string{"unlock", "gone", "--owner=" + aliceID}, 3, `^holdfast: gone is free\n$`},
+		{noRights, []string{"unlock", "held", "--owner=" + aliceID}, 5, `NOPERM`},
 		{urlOf(srv), []string{"unlock", "user:1", "--force"}, 4, `user:1: the key holds no lock\n$`},
 		{urlOf(srv), []string{"unlock", "gone", "--force"}, 3, `^holdfast: gone is free\n$`},
 		{urlOf(srv), []string{"wait", "held", "-w", "10ms"}, 124, `^holdfast: held is held by hf-`},
@@ -245,6 +249,26 @@ func TestUnlock_FreesAndTellsTheHolder(t *testing.T) {
 	<-lease.Done()
 	if lease.Err() == nil {
 		t.Error("the holder has not learned of it")
+	}
+}
+
+// With --owner only that owner's lock is freed, and nobody is asked.
+func TestUnlock_OfAnOwner(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	for _, field := range []string{aliceID, aliceID + ":write"} {
+		if err := srv.Admin().HSet(t.Context(), "job", field, 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if field != aliceID {
+			srv.Admin().HSet(t.Context(), "job", "mode", "write")
+		}
+		if status := start(t, urlOf(srv), "unlock", "job", "--owner="+bobID).wait(t); status != exitRefused || srv.Admin().Exists(t.Context(), "job").Val() != 1 {
+			t.Errorf("%s: of another owner: exit status %d, want %d, and the lock kept", field, status, exitRefused)
+		}
+		if status := start(t, urlOf(srv), "unlock", "job", "--owner="+aliceID).wait(t); status != 0 || srv.Admin().Exists(t.Context(), "job").Val() != 0 {
+			t.Errorf("%s: of the owner: exit status %d, want 0, and the lock freed", field, status)
+		}
 	}
 }
 

@@ -18,10 +18,13 @@ func unlockCommand() *cli.Command {
 		Name:      "unlock",
 		Usage:     "free a lock that any owner holds",
 		ArgsUsage: "NAME",
-		Description: "Holdfast says who holds the lock and asks for its name before it frees it. Without a terminal --force is needed.\n" +
+		Description: "Holdfast says who holds the lock and asks for its name before it frees it. Without a terminal --force or --owner is needed.\n" +
 			"The code that held it may still be running: make sure that it is dead.\n\n" +
 			"Exit status: 0 freed, 1 failed, 2 usage, 3 it was free, 4 refused, 5 Redis cannot be reached.",
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "do not ask"}},
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "force", Usage: "do not ask"},
+			&cli.StringFlag{Name: "owner", Usage: "do not ask, and free it only if the owner with `ID` holds it"},
+		},
 	}, errand{check: oneName, do: runUnlock, coded: failure})
 }
 
@@ -38,17 +41,28 @@ func runUnlock(ctx context.Context, c *cli.Command, at *site) error {
 		return silent(exitNo)
 	}
 	tell.say("%s is held by %s; %d wait for it", printable(name), holdersOf(info), info.Waiters)
-	if !c.Bool("force") {
+	if !c.Bool("force") && !c.IsSet("owner") {
 		if err := confirm(ctx, c, name); err != nil {
 			return err
 		}
 	}
-	freed, err := at.locks.ForceUnlock(ctx, name)
+	free := at.locks.ForceUnlock
+	if c.IsSet("owner") {
+		free = func(ctx context.Context, name string) (bool, error) {
+			return at.locks.ForceUnlockOf(ctx, name, c.String("owner"))
+		}
+	}
+	freed, err := free(ctx, name)
 	switch {
 	case errors.Is(err, holdfast.ErrWrongKind):
 		return &coded{err, exitRefused}
 	case err != nil:
 		return err
+	case !freed && c.IsSet("owner"):
+		if info, err = at.locks.Inspect(ctx, name); err != nil || info.Held {
+			return &coded{fmt.Errorf("not freed: %s does not hold %s", printable(c.String("owner")), printable(name)), exitRefused}
+		}
+		fallthrough
 	case !freed:
 		tell.say("%s has become free by itself", printable(name))
 		return silent(exitNo)
@@ -61,7 +75,7 @@ func runUnlock(ctx context.Context, c *cli.Command, at *site) error {
 func confirm(ctx context.Context, c *cli.Command, name string) error {
 	in, ok := c.Root().Reader.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return &coded{errors.New("not freed: without a terminal to ask at, --force is needed"), exitRefused}
+		return &coded{errors.New("not freed: without a terminal to ask at, --force or --owner is needed"), exitRefused}
 	}
 	fmt.Fprint(c.Root().ErrWriter, "type the name to free it: ")
 	typed := make(chan string, 1)

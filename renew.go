@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -61,6 +62,9 @@ func (h *hold) batch() (batchKey, bool) {
 	case claimed:
 		return batchKey{queue: h.entry}, true
 	case held:
+		if !time.Now().Before(h.deadline) {
+			return batchKey{}, false // it would keep a lock that is lost
+		}
 		if h.entry.reads.converts(h) {
 			return batchKey{}, false // which side Redis has is not known; the answer schedules it again
 		}
@@ -198,7 +202,8 @@ func (r *renewRequest) Overdue(*command.Call) {}
 // Stranded is called by the executor when the connection is dead: with a short lease the scheduler
 // would come too late.
 func (r *renewRequest) Stranded(*command.Call) {
-	if r.m.executor.Submit(r.m.newRenewal(r.ttl, r.read, r.holds...)) {
+	live := slices.DeleteFunc(slices.Clone(r.holds), func(h *hold) bool { _, ok := h.batch(); return !ok })
+	if len(live) > 0 && r.m.executor.Submit(r.m.newRenewal(r.ttl, r.read, live...)) {
 		r.again.Store(true)
 	}
 }
@@ -209,6 +214,10 @@ func (m *Manager) expire(h *hold) {
 	var lost []ended
 	e.mu.Lock()
 	switch {
+	case h.phase == over:
+		if h.outlived && h.owed {
+			e.settleOwedLocked(h)
+		}
 	case m.scheduler.Has(&h.item):
 		// It was the end of a place in a queue, and the lock has been granted since.
 	case h.phase == claimed && h.waiter != nil:
@@ -222,6 +231,23 @@ func (m *Manager) expire(h *hold) {
 	e.announceLoss(lost, LostDeadline)
 }
 
+// outlivedLocked is called when Redis has prolonged h, which is over. If that was after the deadline, nothing else would
+// end it for another TTL: it is given back when the TTL that it had would have ended. Its holder has been told.
+func (e *entry) outlivedLocked(h *hold) {
+	if h.owed && !time.Now().Before(h.deadline) {
+		h.outlived = true
+		e.m.scheduler.Add(&h.item, h.deadline, validity.TTL(validity.Margin(h.cfg.ttl)), h.cfg.ttl, false)
+	}
+}
+
+// settleOwedLocked gives back a hold that ended early, and is owed.
+func (e *entry) settleOwedLocked(h *hold) {
+	h.owed = false
+	e.ask = true
+	e.releaseLocked(h, nil)
+	e.stepLocked()
+}
+
 // prolonged records that a request sent at sent has set the TTL of h, of its read side or
 // not, to at least ttl. Two of them may come in either order. It reports false if h has been
 // downgraded since: its read side has a TTL of its own.
@@ -230,6 +256,10 @@ func (e *entry) prolonged(h *hold, read bool, sent time.Time, ttl time.Duration)
 	defer e.mu.Unlock()
 	if read != (h.kind == readKind) {
 		return false
+	}
+	if h.phase == over {
+		e.outlivedLocked(h)
+		return true
 	}
 	if deadline, ok := e.m.scheduler.Confirm(&h.item, sent, ttl, h.cfg.ttl); ok && deadline.After(h.deadline) {
 		h.deadline = deadline

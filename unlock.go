@@ -148,10 +148,7 @@ func (l *Lease) leaveLocked(now time.Time, trace context.Context) (r *release) {
 func (l *Lease) settleLocked() {
 	e, h := l.hold.entry, l.hold
 	if h.drop(l) && h.owed {
-		h.owed = false
-		e.ask = true
-		e.releaseLocked(h, nil)
-		e.stepLocked()
+		e.settleOwedLocked(h)
 	}
 }
 

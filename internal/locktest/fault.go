@@ -31,6 +31,15 @@ func releaseOf(key string) redistest.Match {
 	}
 }
 
+// renewOf matches renewals of a key alone; before any Extend.
+func renewOf(key string) redistest.Match {
+	acquire, release := acquireOf(key), releaseOf(key)
+	return func(cmd []string) bool {
+		keys, _, ok := redistest.ScriptCall(cmd)
+		return ok && len(keys) == 1 && keys[0] == key && !acquire(cmd) && !release(cmd)
+	}
+}
+
 // extendOf matches requests that give a hold of key another time than its lease.
 func extendOf(key string) redistest.Match {
 	return func(cmd []string) bool {

@@ -155,6 +155,28 @@ var leaseScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
+	// A renewal that Redis executes after the deadline, before the TTL has ended, keeps a lock that is lost for no longer
+	// than it would have been.
+	"LateRenewalDoesNotKeepALostLock": func(e *Env) {
+		const long = 10 * time.Second // of whose TTL the last fifth of a second is not trusted
+		m, p := e.Via(holdfast.WithLease(long))
+		other := e.Manager()
+		gate := p.HoldRequest(renewOf(e.Key))
+		l := e.MustLock(e.Lock(m))
+		got := e.Locking(e.Lock(other))
+		<-l.Done()
+		lost := time.Now()
+		gate.Release()
+		next := <-got
+		if d := time.Since(lost); d > long/2 {
+			e.Errorf("another owner has waited for %v", d)
+		}
+		e.WantLost(l, holdfast.LostDeadline)
+		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
+		e.MustUnlock(next)
+		e.Clean(m)
+	},
+
 	// N1 through a black hole: nothing comes back, not even an error.
 	"BlackHoleIsToldByTheDeadline": func(e *Env) {
 		m, p := e.Via()

@@ -121,13 +121,16 @@ func (e *entry) reachLimit(h *hold, l *limit) {
 // endByLimitLocked ends h, which stays in Redis until Unlock or its TTL. The caller calls the
 // result after unlocking.
 func (e *entry) endByLimitLocked(h *hold) (announce func()) {
-	all := e.endHoldLocked(h, ErrMaxHold)
+	all, name := e.endHoldLocked(h, ErrMaxHold), e.name
+	if len(all) > 0 {
+		name = all[0].lease.name
+	}
 	h.owed = true
 	e.stepLocked()
 	return func() {
 		e.m.stats.lost.Add(1)
 		announceAll(all)
-		e.m.journal.MaxHold(e.name, h.cfg.maxHold)
+		e.m.journal.MaxHold(name, h.cfg.maxHold)
 	}
 }
 

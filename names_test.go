@@ -256,3 +256,21 @@ func TestErrors_TwoNamesOfOneLock(t *testing.T) {
 		})
 	}
 }
+
+// So does the log, when the maximum hold time of the second caller's lease is over.
+func TestLogs_TwoNamesOfOneLock(t *testing.T) {
+	t.Parallel()
+	log, option := logged()
+	m := managerOn(t, redistest.Start(t), option, holdfast.WithNameMapper(strings.ToLower), holdfast.WithLease(3*time.Second), holdfast.WithMaxHold(3*time.Second))
+	first := mustLock(t, m.Mutex("lock"))
+	second := waits(t, m.Mutex("LOCK"))
+	redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+	mustUnlock(t, first)
+	lease := second()
+	<-lease.Done()
+	redistest.Eventually(t, patience, "it is told", func() bool { return len(log.with("maximum hold time reached lock=")) > 0 })
+	if got := log.with("maximum hold time reached lock=LOCK"); len(got) != 1 {
+		t.Errorf("%q", log.with("maximum hold time reached"))
+	}
+	wantErr(t, unlock(lease), holdfast.ErrMaxHold, nil)
+}

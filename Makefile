@@ -48,8 +48,8 @@ REST = $$($(GO) list ./... | grep -v -x -e github.com/holdfast-go/holdfast -e '.
 # What make test leaves to CI: long runs of chaos and its planted bugs, fail-overs, and the suite over a cluster's client.
 LONG = ^TestChaos_FindsSeededBugs$$|^TestSoak_|^TestMutexInCluster$$|UnderLoad$$|_KilledMaster$$
 
-real: redis ## the library on real servers, with the race detector, each scenario once; tests mostly wait, so more run at a time than there are cores
-	@HOLDFAST_TEST_QUICK=1 $(TESTS) -race -shuffle=on -p 2 -parallel 8 -timeout 10m -skip '^Test(Virtual|Cost|Docs|Safety|Scripts|Imports|Files)_' $(RACE)
+real: redis ## on real servers, with the race detector: what needs them, and of the rest some of each; tests mostly wait, so more run at a time than there are cores
+	@HOLDFAST_TEST_QUICK=1 $(TESTS) -race -shuffle=on -p 2 -parallel 16 -timeout 10m -skip '^Test(Virtual|Cost|Docs|Safety|Scripts|Imports|Files)_' $(RACE)
 
 around: redis ## what is around the library: the command, the examples, clusters, and a short chaos
 	@HOLDFAST_TEST_QUICK=1 $(TESTS) -shuffle=on -p 2 -parallel 8 -timeout 10m -skip '$(LONG)' $(REST)
@@ -61,10 +61,10 @@ full: ## what make test leaves out: each kind and mode on real servers, long tes
 	@$(STEPS) full-real full-virtual full-around model
 
 full-real: redis
-	@$(TESTS) -race -shuffle=on -parallel 8 -timeout 20m -run '^TestMutex$$/^(confirmed|unsliced)$$|^Test(FairMutex|RWMutex_Write)$$' .
+	@$(TESTS) -race -shuffle=on -parallel 16 -timeout 20m -skip '^Test(Virtual|Cost|Docs|Safety|Scripts|Imports|Files)_' .
 
 full-virtual: # one mode: the race detector makes a run take eight times as long
-	@$(TESTS) -race -shuffle=on -parallel 4 -timeout 20m -run '^TestVirtual_' -skip '/^(confirmed|unsliced)$$' .
+	@$(TESTS) -short -race -shuffle=on -parallel 4 -timeout 20m -run '^Test' -skip '/^(confirmed|unsliced)$$|^Test(Docs|Safety|Scripts|Imports|Files)_' .
 
 full-around: redis
 	@$(TESTS) -race -shuffle=on -p 2 -parallel 8 -timeout 20m $(REST) ./internal/sim

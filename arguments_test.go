@@ -89,39 +89,40 @@ func TestArguments_NilContext(t *testing.T) {
 
 // What is nil, or was made by no manager, says so.
 func TestArguments_NilHandles(t *testing.T) {
-	t.Parallel()
-	m := managerOn(t, redistest.Start(t))
-	ctx := t.Context()
-	var lease *holdfast.Lease
-	wantMissing(t, lease.Unlock(ctx), "Unlock", "lease")
-	wantMissing(t, lease.Extend(ctx, holdfast.DefaultLease), "Extend", "lease")
-	fn := func(context.Context, *holdfast.Lease) error { t.Error("called"); return nil }
-	for _, l := range []holdfast.Locker{
-		(*holdfast.Mutex)(nil), (*holdfast.FairMutex)(nil), (*holdfast.RWMutex)(nil), (*holdfast.RWMutex)(nil).RLocker(),
-		(*holdfast.Multi)(nil), (*holdfast.Redlock)(nil),
-	} {
-		_, err := l.TryLock(ctx)
-		wantMissing(t, err, "Lock", "lock") // of the one side TryLock, of the other TryRLock
-		wantMissing(t, holdfast.Do(ctx, l, fn), "Lock", "lock")
-	}
-	wantMissing(t, (<-(*holdfast.Mutex)(nil).LockAsync(ctx)).Err, "LockAsync", "lock")
-	wantMissing(t, holdfast.Do(ctx, nil, fn), "Do", "lock")
-	wantMissing(t, holdfast.Do(ctx, m.Mutex("a"), nil), "Do", "function")
-	for _, l := range []holdfast.Locker{
-		&holdfast.Mutex{}, &holdfast.FairMutex{}, &holdfast.RWMutex{}, (&holdfast.RWMutex{}).RLocker(), &holdfast.Multi{}, &holdfast.Redlock{},
-		(*holdfast.Manager)(nil).Mutex("a"), multi(t, (*holdfast.Manager)(nil).Mutex("a")),
-	} {
-		_, err := l.Lock(ctx)
-		wantErr(t, err, holdfast.ErrInvalidOption, nil)
-	}
-	wantErr(t, (&holdfast.Lease{}).Unlock(ctx), holdfast.ErrInvalidOption, nil)
-	var none *holdfast.Manager
-	_, err := none.Inspect(ctx, "a")
-	wantMissing(t, err, "Inspect", "manager")
-	_, err = none.ForceUnlock(ctx, "a")
-	wantMissing(t, err, "ForceUnlock", "manager")
-	wantMissing(t, none.Close(ctx), "Close", "manager")
-	if info := inspected(t, m, "a"); info.Held {
-		t.Error("a call without a function has locked")
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		m := managerOn(t, redistest.Start(t))
+		ctx := t.Context()
+		var lease *holdfast.Lease
+		wantMissing(t, lease.Unlock(ctx), "Unlock", "lease")
+		wantMissing(t, lease.Extend(ctx, holdfast.DefaultLease), "Extend", "lease")
+		fn := func(context.Context, *holdfast.Lease) error { t.Error("called"); return nil }
+		for _, l := range []holdfast.Locker{
+			(*holdfast.Mutex)(nil), (*holdfast.FairMutex)(nil), (*holdfast.RWMutex)(nil), (*holdfast.RWMutex)(nil).RLocker(),
+			(*holdfast.Multi)(nil), (*holdfast.Redlock)(nil),
+		} {
+			_, err := l.TryLock(ctx)
+			wantMissing(t, err, "Lock", "lock") // of the one side TryLock, of the other TryRLock
+			wantMissing(t, holdfast.Do(ctx, l, fn), "Lock", "lock")
+		}
+		wantMissing(t, (<-(*holdfast.Mutex)(nil).LockAsync(ctx)).Err, "LockAsync", "lock")
+		wantMissing(t, holdfast.Do(ctx, nil, fn), "Do", "lock")
+		wantMissing(t, holdfast.Do(ctx, m.Mutex("a"), nil), "Do", "function")
+		for _, l := range []holdfast.Locker{
+			&holdfast.Mutex{}, &holdfast.FairMutex{}, &holdfast.RWMutex{}, (&holdfast.RWMutex{}).RLocker(), &holdfast.Multi{}, &holdfast.Redlock{},
+			(*holdfast.Manager)(nil).Mutex("a"), multi(t, (*holdfast.Manager)(nil).Mutex("a")),
+		} {
+			_, err := l.Lock(ctx)
+			wantErr(t, err, holdfast.ErrInvalidOption, nil)
+		}
+		wantErr(t, (&holdfast.Lease{}).Unlock(ctx), holdfast.ErrInvalidOption, nil)
+		var none *holdfast.Manager
+		_, err := none.Inspect(ctx, "a")
+		wantMissing(t, err, "Inspect", "manager")
+		_, err = none.ForceUnlock(ctx, "a")
+		wantMissing(t, err, "ForceUnlock", "manager")
+		wantMissing(t, none.Close(ctx), "Close", "manager")
+		if info := inspected(t, m, "a"); info.Held {
+			t.Error("a call without a function has locked")
+		}
+	})
 }

@@ -101,29 +101,33 @@ func TestAside_IsForgotten(t *testing.T) {
 
 // A process that is closed while one of its callers steps aside is gone.
 func TestAside_Close(t *testing.T) {
-	p := newDuo(t, endless)
-	lease := p.away()
-	other := p.asks(p.b)
-	mustUnlock(t, lease)
-	held := other()
-	got := p.a.Mutex("a").LockAsync(t.Context())
-	if err := p.a.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	wantErr(t, (<-got).Err, holdfast.ErrClosed, nil)
-	mustUnlock(t, held)
-	if n := p.srv.Admin().Exists(t.Context(), "a", "redisson_lock_queue:{a}").Val(); n != 0 {
-		t.Error("something is left")
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		p := newDuo(t, endless)
+		lease := p.away()
+		other := p.asks(p.b)
+		mustUnlock(t, lease)
+		held := other()
+		got := p.a.Mutex("a").LockAsync(t.Context())
+		if err := p.a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, (<-got).Err, holdfast.ErrClosed, nil)
+		mustUnlock(t, held)
+		if n := p.srv.Admin().Exists(t.Context(), "a", "redisson_lock_queue:{a}").Val(); n != 0 {
+			t.Error("something is left")
+		}
+	})
 }
 
 // Processes that want the lock all the time, and step aside for each other, meet no other
 // inside and all get on.
 func TestAside_Alone(t *testing.T) {
-	srv := redistest.Start(t)
-	var locks []holdfast.Locker
-	for range 12 { // a round of all takes longer than AwayFor
-		locks = append(locks, managerOn(t, srv).Mutex("a"))
-	}
-	alone(t, 50, locks...)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		var locks []holdfast.Locker
+		for range 12 { // a round of all takes longer than AwayFor
+			locks = append(locks, managerOn(t, srv).Mutex("a"))
+		}
+		alone(t, 50, locks...)
+	})
 }

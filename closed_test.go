@@ -62,22 +62,23 @@ func TestClosed_SeveralLocks(t *testing.T) {
 
 // A Redlock stays as long as a majority of its clients is open, and ends with it.
 func TestClosed_Redlock(t *testing.T) {
-	t.Parallel()
-	all := servers(t, 3)
-	var clients []*redis.Client
-	for _, srv := range all {
-		clients = append(clients, srv.Client(t))
-	}
-	l := candidateOn(t, clients, mutexes, holdfast.WithLease(time.Hour))
-	clients[0].Close()
-	mustUnlock(t, mustLock(t, l))
-	lease := mustLock(t, l)
-	waiter := make(chan error, 1)
-	go func() { _, err := l.Lock(context.Background()); waiter <- err }()
-	redistest.Eventually(t, patience, "it waits", func() bool { return l.managers[1].Stats().Waiting+l.managers[2].Stats().Waiting > 0 })
-	clients[1].Close()
-	ends(t, "one that waited before", func() error { return <-waiter })
-	ends(t, "Unlock", func() error { return lease.Unlock(context.Background()) })
-	ends(t, "Lock", func() error { _, err := l.Lock(context.Background()); return err })
-	ends(t, "TryLock", func() error { _, err := l.TryLock(context.Background()); return err })
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 3)
+		var clients []*redis.Client
+		for _, srv := range all {
+			clients = append(clients, srv.Client(t))
+		}
+		l := candidateOn(t, clients, mutexes, holdfast.WithLease(time.Hour))
+		clients[0].Close()
+		mustUnlock(t, mustLock(t, l))
+		lease := mustLock(t, l)
+		waiter := make(chan error, 1)
+		go func() { _, err := l.Lock(context.Background()); waiter <- err }()
+		redistest.Eventually(t, patience, "it waits", func() bool { return l.managers[1].Stats().Waiting+l.managers[2].Stats().Waiting > 0 })
+		clients[1].Close()
+		ends(t, "one that waited before", func() error { return <-waiter })
+		ends(t, "Unlock", func() error { return lease.Unlock(context.Background()) })
+		ends(t, "Lock", func() error { _, err := l.Lock(context.Background()); return err })
+		ends(t, "TryLock", func() error { _, err := l.TryLock(context.Background()); return err })
+	})
 }

@@ -203,31 +203,33 @@ func TestFair_PlaceWithoutAName(t *testing.T) {
 
 // An ACL of a version that did not need LSET makes leaving together slower, not wrong.
 func TestFair_LeavesTogetherWithoutLSET(t *testing.T) {
-	srv := redistest.Start(t)
-	held := mustLock(t, managerOn(t, srv).FairMutex("a"))
-	stays := waits(t, managerOn(t, srv).FairMutex("a"))
-	queued(t, srv, queueOfA, 1)
-	srv.Admin().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all", "-lset")
-	m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), unasked...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	for range 300 {
-		m.FairMutex("a").LockAsync(ctx)
-	}
-	queued(t, srv, queueOfA, 301)
-	mine := srv.Admin().LIndex(t.Context(), queueOfA, 0).Val()
-	cancel()
-	queued(t, srv, queueOfA, 1)
-	if left := srv.Admin().LIndex(t.Context(), queueOfA, 0).Val(); left != mine || strings.Contains(left, " ") {
-		t.Errorf("left is %q, not %q", left, mine)
-	}
-	if n := srv.Admin().ZCard(t.Context(), timesOfA).Val(); n != 1 {
-		t.Errorf("%d times", n)
-	}
-	mustUnlock(t, held)
-	mustUnlock(t, stays())
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		held := mustLock(t, managerOn(t, srv).FairMutex("a"))
+		stays := waits(t, managerOn(t, srv).FairMutex("a"))
+		queued(t, srv, queueOfA, 1)
+		srv.Admin().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all", "-lset")
+		m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), unasked...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for range 300 {
+			m.FairMutex("a").LockAsync(ctx)
+		}
+		queued(t, srv, queueOfA, 301)
+		mine := srv.Admin().LIndex(t.Context(), queueOfA, 0).Val()
+		cancel()
+		queued(t, srv, queueOfA, 1)
+		if left := srv.Admin().LIndex(t.Context(), queueOfA, 0).Val(); left != mine || strings.Contains(left, " ") {
+			t.Errorf("left is %q, not %q", left, mine)
+		}
+		if n := srv.Admin().ZCard(t.Context(), timesOfA).Val(); n != 1 {
+			t.Errorf("%d times", n)
+		}
+		mustUnlock(t, held)
+		mustUnlock(t, stays())
+	})
 }

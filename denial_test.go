@@ -109,30 +109,31 @@ func TestDenial_ShortWaitsSubscribeOnce(t *testing.T) {
 
 // A new connection that Redis denies is as a denied subscription: requests go on over the connections that there are.
 func TestDenial_OfTheConnection(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	log, option := logged()
-	m := limited(t, srv, []any{"&*"}, option)
-	mustUnlock(t, mustLock(t, m.Mutex("a")))
-	held := mustLock(t, managerOn(t, srv, holdfast.WithLease(time.Hour)).Mutex("a"))
-	user := func(change ...any) {
-		if err := srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited"}, change...)...).Err(); err != nil {
-			t.Fatal(err)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		log, option := logged()
+		m := limited(t, srv, []any{"&*"}, option)
+		mustUnlock(t, mustLock(t, m.Mutex("a")))
+		held := mustLock(t, managerOn(t, srv, holdfast.WithLease(time.Hour)).Mutex("a"))
+		user := func(change ...any) {
+			if err := srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited"}, change...)...).Err(); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	user("resetpass", ">another")
-	got := waits(t, m.Mutex("a"))
-	redistest.Eventually(t, patience, "it is told", func() bool {
-		return len(log.with("WARN holdfast: not permitted to subscribe; polling instead", "channels=holdfast_inbox:*", "WRONGPASS")) == 1
+		user("resetpass", ">another")
+		got := waits(t, m.Mutex("a"))
+		redistest.Eventually(t, patience, "it is told", func() bool {
+			return len(log.with("WARN holdfast: not permitted to subscribe; polling instead", "channels=holdfast_inbox:*", "WRONGPASS")) == 1
+		})
+		user(">secret")
+		redistest.Eventually(t, patience, "its end is told", func() bool {
+			return len(log.with("INFO holdfast: permitted to subscribe now", "channels=holdfast_inbox:*")) == 1
+		})
+		redistest.Eventually(t, patience, "its inbox is heard", func() bool { return hears(t, srv, m) })
+		mustUnlock(t, held)
+		mustUnlock(t, got())
+		if got := log.with("holdfast: "); len(got) != 2 {
+			t.Errorf("%q", got)
+		}
 	})
-	user(">secret")
-	redistest.Eventually(t, patience, "its end is told", func() bool {
-		return len(log.with("INFO holdfast: permitted to subscribe now", "channels=holdfast_inbox:*")) == 1
-	})
-	redistest.Eventually(t, patience, "its inbox is heard", func() bool { return hears(t, srv, m) })
-	mustUnlock(t, held)
-	mustUnlock(t, got())
-	if got := log.with("holdfast: "); len(got) != 2 {
-		t.Errorf("%q", got)
-	}
 }

@@ -23,25 +23,26 @@ func TestDowngrade_OfAnExtendedRenewedLease(t *testing.T) {
 
 // What Extend has added is there after a downgrade.
 func TestDowngrade_OfAnExtendedLease(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := managerOn(t, srv)
-	const first = 2 * time.Second
-	l := m.RWMutex("a", holdfast.WithFixedLease(first))
-	write := mustLock(t, l)
-	read, err := l.RLock(write.Context(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustExtend(t, read, time.Minute)
-	mustUnlock(t, write)
-	claimsItsRight(t, srv, read, 50*time.Second)
-	select {
-	case <-read.Done():
-		t.Errorf("%v, %v before the deadline", read.Err(), time.Until(read.Deadline()))
-	case <-time.After(2 * first):
-	}
-	mustUnlock(t, read)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		const first = 2 * time.Second
+		l := m.RWMutex("a", holdfast.WithFixedLease(first))
+		write := mustLock(t, l)
+		read, err := l.RLock(write.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustExtend(t, read, time.Minute)
+		mustUnlock(t, write)
+		claimsItsRight(t, srv, read, 50*time.Second)
+		select {
+		case <-read.Done():
+			t.Errorf("%v, %v before the deadline", read.Err(), time.Until(read.Deadline()))
+		case <-time.After(2 * first):
+		}
+		mustUnlock(t, read)
+	})
 }
 
 // Extend that a downgrade overtakes, before Redis has it or before its answer is here,
@@ -108,74 +109,78 @@ func bothSides(t *testing.T, l *holdfast.RWMutex) (write, read *holdfast.Lease) 
 
 // What is left of a fixed lease is what the read side gets.
 func TestDowngrade_OfAFixedLease(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := managerOn(t, srv)
-	write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(time.Minute)))
-	if err := srv.Admin().PExpire(t.Context(), "a", 30*time.Second).Err(); err != nil {
-		t.Fatal(err)
-	}
-	end := read.Deadline()
-	time.Sleep(100 * time.Millisecond) // of the lease, which the read side must not get again
-	mustUnlock(t, write)
-	if more := read.Deadline().Sub(end); more > 10*time.Millisecond {
-		t.Errorf("it ends %v later", more)
-	}
-	claimsItsRight(t, srv, read, 50*time.Second)
-	mustUnlock(t, read)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(time.Minute)))
+		if err := srv.Admin().PExpire(t.Context(), "a", 30*time.Second).Err(); err != nil {
+			t.Fatal(err)
+		}
+		end := read.Deadline()
+		time.Sleep(100 * time.Millisecond) // of the lease, which the read side must not get again
+		mustUnlock(t, write)
+		if more := read.Deadline().Sub(end); more > 10*time.Millisecond {
+			t.Errorf("it ends %v later", more)
+		}
+		claimsItsRight(t, srv, read, 50*time.Second)
+		mustUnlock(t, read)
+	})
 }
 
 // It is not renewed as a reader either.
 func TestDowngrade_OfAFixedLeaseThatEnds(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := managerOn(t, srv)
-	write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(2*time.Second)))
-	end := read.Deadline()
-	mustUnlock(t, write)
-	select {
-	case <-read.Done():
-	case <-time.After(patience):
-		t.Fatalf("it goes on, %v after its end", time.Since(end))
-	}
-	if n := m.Stats().Renewals; n != 0 {
-		t.Errorf("%d renewals", n)
-	}
-	wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(2*time.Second)))
+		end := read.Deadline()
+		mustUnlock(t, write)
+		select {
+		case <-read.Done():
+		case <-time.After(patience):
+			t.Fatalf("it goes on, %v after its end", time.Since(end))
+		}
+		if n := m.Stats().Renewals; n != 0 {
+			t.Errorf("%d renewals", n)
+		}
+		wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	})
 }
 
 // Whoever has the lock when the downgrade comes is the reason why it is lost.
 func TestDowngrade_OfALockThatIsGone(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, other := managerOn(t, srv), managerOn(t, srv)
-	for name, want := range map[string]holdfast.LostReason{"deleted": holdfast.LostDeleted, "stolen": holdfast.LostStolen} {
-		write, read := bothSides(t, m.RWMutex(name))
-		srv.Admin().Del(t.Context(), name)
-		if want == holdfast.LostStolen {
-			mustLock(t, other.RWMutex(name))
-		}
-		for _, l := range []*holdfast.Lease{write, read} {
-			var lost *holdfast.LostError
-			if err := l.Unlock(t.Context()); !errors.As(err, &lost) || lost.Reason != want {
-				t.Errorf("%s: Unlock: %v", name, err)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := managerOn(t, srv), managerOn(t, srv)
+		for name, want := range map[string]holdfast.LostReason{"deleted": holdfast.LostDeleted, "stolen": holdfast.LostStolen} {
+			write, read := bothSides(t, m.RWMutex(name))
+			srv.Admin().Del(t.Context(), name)
+			if want == holdfast.LostStolen {
+				mustLock(t, other.RWMutex(name))
+			}
+			for _, l := range []*holdfast.Lease{write, read} {
+				var lost *holdfast.LostError
+				if err := l.Unlock(t.Context()); !errors.As(err, &lost) || lost.Reason != want {
+					t.Errorf("%s: Unlock: %v", name, err)
+				}
 			}
 		}
-	}
+	})
 }
 
 // A reader of another process comes in with the downgrade, also where nobody else waits.
 func TestDowngrade_LetsAnotherProcessIn(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, other := managerOn(t, srv), managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
-	write, read := bothSides(t, m.RWMutex("a", holdfast.WithLease(time.Hour)))
-	got := waits(t, other.RWMutex("a").RLocker())
-	queued(t, srv, "holdfast_rw_queue:{a}", 1)
-	redistest.Eventually(t, patience, "it has asked again, once it heard messages", func() bool {
-		return other.Stats().Commands >= 2 && other.Pending() == 0
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := managerOn(t, srv), managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+		write, read := bothSides(t, m.RWMutex("a", holdfast.WithLease(time.Hour)))
+		got := waits(t, other.RWMutex("a").RLocker())
+		queued(t, srv, "holdfast_rw_queue:{a}", 1)
+		redistest.Eventually(t, patience, "it has asked again, once it heard messages", func() bool {
+			return other.Stats().Commands >= 2 && other.Pending() == 0
+		})
+		mustUnlock(t, write)
+		mustUnlock(t, got())
+		mustUnlock(t, read)
 	})
-	mustUnlock(t, write)
-	mustUnlock(t, got())
-	mustUnlock(t, read)
 }

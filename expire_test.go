@@ -41,216 +41,223 @@ func (l listening) relied() bool { return false }
 // Redis keeps a queue for half a day at least. However seldom a waiter wants to ask, it asks far more
 // often than that.
 func TestExpire_OfTheQueueIsOutrun(t *testing.T) {
-	t.Parallel()
-	m, err := New(redistest.Start(t).Client(t), WithPollInterval(time.Hour), WithFairPatience(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close(context.Background())
-	inbox := make(listening, 1)
-	m.subscriber.add(m.inbox.channel, inbox)
-	<-inbox
-	e := &entry{m: m}
-	for _, ttl := range []time.Duration{-1, time.Hour} {
-		for range 100 { // some of it is by chance
-			if d := e.pollAfter(ttl); d > 150*time.Second {
-				t.Fatalf("asks again after %v, behind a TTL of %v", d, ttl)
+	redistest.InWorlds(t, func(t *testing.T) {
+		m, err := New(redistest.Start(t).Client(t), WithPollInterval(time.Hour), WithFairPatience(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		inbox := make(listening, 1)
+		m.subscriber.add(m.inbox.channel, inbox)
+		<-inbox
+		e := &entry{m: m}
+		for _, ttl := range []time.Duration{-1, time.Hour} {
+			for range 100 { // some of it is by chance
+				if d := e.pollAfter(ttl); d > 150*time.Second {
+					t.Fatalf("asks again after %v, behind a TTL of %v", d, ttl)
+				}
 			}
 		}
-	}
+	})
 }
 
 // The parts of a lease reach their limits at the same moment, before the lease hears of the
 // first one's. Unlock gives all of them back.
 func TestExpire_OfAllPartsAtOnce(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, err := New(srv.Client(t), WithLease(time.Hour), WithMaxHold(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close(context.Background())
-	l, err := NewMulti(m.Mutex("a"), m.Mutex("b"), m.Mutex("c"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lease, err := l.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []ended
-	for _, p := range lease.group.parts {
-		p.mu().Lock()
-		all = append(all, p.hold.entry.endHoldLocked(p.hold, ErrMaxHold)...)
-		p.hold.owed = true // as reachLimit has it
-		p.mu().Unlock()
-	}
-	announceAll(all)
-	if err := giveBack(lease); err != ErrMaxHold {
-		t.Error(err)
-	}
-	redistest.Eventually(t, 15*time.Second, "all are free", func() bool { return len(srv.Keys()) == 0 })
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, err := New(srv.Client(t), WithLease(time.Hour), WithMaxHold(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		l, err := NewMulti(m.Mutex("a"), m.Mutex("b"), m.Mutex("c"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease, err := l.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []ended
+		for _, p := range lease.group.parts {
+			p.mu().Lock()
+			all = append(all, p.hold.entry.endHoldLocked(p.hold, ErrMaxHold)...)
+			p.hold.owed = true // as reachLimit has it
+			p.mu().Unlock()
+		}
+		announceAll(all)
+		if err := giveBack(lease); err != ErrMaxHold {
+			t.Error(err)
+		}
+		redistest.Eventually(t, 15*time.Second, "all are free", func() bool { return len(srv.Keys()) == 0 })
+	})
 }
 
 // The time of the caller before ends at the moment at which the lock is passed on: that of the
 // next one has just begun.
 func TestExpire_OfThePreviousCallersTime(t *testing.T) {
-	t.Parallel()
-	m, err := New(redistest.Start(t).Client(t), WithMaxHold(time.Hour), WithLease(time.Hour), WithHandoffSlice(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close(context.Background())
-	first, err := m.Mutex("a").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := m.Mutex("a").LockAsync(t.Context())
-	if err := giveBack(first); err != nil {
-		t.Fatal(err)
-	}
-	r := <-next
-	if r.Err != nil || r.Lease.hold != first.hold {
-		t.Fatalf("%v, passed on %v", r.Err, r.Lease.hold == first.hold)
-	}
-	first.hold.entry.reachLimit(first.hold, first.limit)
-	if err := giveBack(r.Lease); err != nil {
-		t.Error(err)
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		m, err := New(redistest.Start(t).Client(t), WithMaxHold(time.Hour), WithLease(time.Hour), WithHandoffSlice(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		first, err := m.Mutex("a").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := m.Mutex("a").LockAsync(t.Context())
+		if err := giveBack(first); err != nil {
+			t.Fatal(err)
+		}
+		r := <-next
+		if r.Err != nil || r.Lease.hold != first.hold {
+			t.Fatalf("%v, passed on %v", r.Err, r.Lease.hold == first.hold)
+		}
+		first.hold.entry.reachLimit(first.hold, first.limit)
+		if err := giveBack(r.Lease); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A part that has ended when it joins, before it knows what it is part of, ends the whole.
 func TestExpire_OfAPartThatJoins(t *testing.T) {
-	t.Parallel()
-	m, err := New(redistest.Start(t).Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close(context.Background())
-	l := m.Mutex("a")
-	p, err := l.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.mu().Lock()
-	all := p.hold.entry.endHoldLocked(p.hold, ErrMaxHold)
-	p.mu().Unlock()
-	announceAll(all)
-	whole := newGroupLease(&l.handle, 1)
-	whole.join(p)
-	if err := whole.Err(); err != ErrMaxHold || whole.Valid() {
-		t.Errorf("%v, valid %v", err, whole.Valid())
-	}
-	whole.dissolve()
+	redistest.InWorlds(t, func(t *testing.T) {
+		m, err := New(redistest.Start(t).Client(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		l := m.Mutex("a")
+		p, err := l.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.mu().Lock()
+		all := p.hold.entry.endHoldLocked(p.hold, ErrMaxHold)
+		p.mu().Unlock()
+		announceAll(all)
+		whole := newGroupLease(&l.handle, 1)
+		whole.join(p)
+		if err := whole.Err(); err != ErrMaxHold || whole.Valid() {
+			t.Errorf("%v, valid %v", err, whole.Valid())
+		}
+		whole.dissolve()
+	})
 }
 
 // A renewal that was due when the write side was unlocked says nothing about the read side.
 func TestExpire_RenewalBesideADowngrade(t *testing.T) {
-	t.Parallel()
-	m, p, _ := via(t)
-	l := m.RWMutex("a")
-	write, err := l.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := l.RLock(write.Context(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	gate := p.HoldRequest(redistest.Containing("holdfast_tombstones:{a}"))
-	unlocked := make(chan error, 1)
-	go func() { unlocked <- giveBack(write) }()
-	gate.Wait(t)
-	p.Record()
-	m.renew([]*hold{write.hold}) // what the scheduler collected before
-	m.renew([]*hold{write.hold})
-	write.hold.entry.checkNow()                            // as ForceUnlock does
-	if _, err := m.Inspect(t.Context(), "a"); err != nil { // answered after it, were it sent
-		t.Fatal(err)
-	}
-	if n := p.Count(isScript); n != 1 {
-		t.Errorf("%d commands", n)
-	}
-	gate.Release()
-	if err := <-unlocked; err != nil {
-		t.Error(err)
-	}
-	if err := giveBack(read); err != nil {
-		t.Error(err)
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		m, p, _ := via(t)
+		l := m.RWMutex("a")
+		write, err := l.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := l.RLock(write.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate := p.HoldRequest(redistest.Containing("holdfast_tombstones:{a}"))
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- giveBack(write) }()
+		gate.Wait(t)
+		p.Record()
+		m.renew([]*hold{write.hold}) // what the scheduler collected before
+		m.renew([]*hold{write.hold})
+		write.hold.entry.checkNow()                            // as ForceUnlock does
+		if _, err := m.Inspect(t.Context(), "a"); err != nil { // answered after it, were it sent
+			t.Fatal(err)
+		}
+		if n := p.Count(isScript); n != 1 {
+			t.Errorf("%d commands", n)
+		}
+		gate.Release()
+		if err := <-unlocked; err != nil {
+			t.Error(err)
+		}
+		if err := giveBack(read); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // One of several locks ends while the next is waited for, and then the caller's context, before Lock
 // has noticed: its error has the caller's cause.
 func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, err := New(srv.Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close(context.Background())
-	srv.Admin().HSet(t.Context(), "b", "somebody", 1)
-	l, err := NewMulti(m.Mutex("a"), m.Mutex("b"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	caller, end := context.WithCancelCause(t.Context())
-	mine := errors.New("the caller's cause")
-	failed := make(chan error, 1)
-	go func() { _, err := l.Lock(caller); failed <- err }()
-	redistest.Eventually(t, 10*time.Second, "the second is waited for", func() bool {
-		return srv.Admin().Exists(t.Context(), "redisson_lock_queue:{b}").Val() == 1
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, err := New(srv.Client(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		srv.Admin().HSet(t.Context(), "b", "somebody", 1)
+		l, err := NewMulti(m.Mutex("a"), m.Mutex("b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		caller, end := context.WithCancelCause(t.Context())
+		mine := errors.New("the caller's cause")
+		failed := make(chan error, 1)
+		go func() { _, err := l.Lock(caller); failed <- err }()
+		redistest.Eventually(t, 10*time.Second, "the second is waited for", func() bool {
+			return srv.Admin().Exists(t.Context(), "redisson_lock_queue:{b}").Val() == 1
+		})
+		m.mu.Lock()
+		first, second := m.entries[mutexKind]["a"], m.entries[mutexKind]["b"]
+		m.mu.Unlock()
+		second.mu.Lock()
+		first.mu.Lock()
+		all := first.endHoldLocked(first.hold, ErrMaxHold)
+		first.mu.Unlock()
+		announceAll(all)
+		end(mine)
+		second.mu.Unlock()
+		if err := <-failed; !errors.Is(err, ErrNotAcquired) || !errors.Is(err, mine) {
+			t.Error(err)
+		}
 	})
-	m.mu.Lock()
-	first, second := m.entries[mutexKind]["a"], m.entries[mutexKind]["b"]
-	m.mu.Unlock()
-	second.mu.Lock()
-	first.mu.Lock()
-	all := first.endHoldLocked(first.hold, ErrMaxHold)
-	first.mu.Unlock()
-	announceAll(all)
-	end(mine)
-	second.mu.Unlock()
-	if err := <-failed; !errors.Is(err, ErrNotAcquired) || !errors.Is(err, mine) {
-		t.Error(err)
-	}
 }
 
 // This process stood still until a lease was over, and its timers have not run yet. Whoever asks once is not
 // refused because of that lease.
 func TestExpire_IsInNobodysWay(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, err := New(srv.Client(t), WithLease(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close(context.Background())
-	held, err := m.Mutex("a").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := held.hold.entry
-	e.mu.Lock()
-	held.hold.deadline = time.Now()
-	e.mu.Unlock()
-	srv.Admin().Del(t.Context(), "a") // as its TTL would have
-	tried := make(chan Result, 1)
-	go func() {
-		lease, err := m.Mutex("a").TryLock(t.Context())
-		tried <- Result{lease, err}
-	}()
-	redistest.Eventually(t, 15*time.Second, "it waits or is refused", func() bool { return m.Stats().Waiting == 1 || len(tried) == 1 })
-	e.mu.Lock()
-	announce := e.oversleptLocked(held.hold) // the timers run
-	e.mu.Unlock()
-	announce()
-	r := <-tried
-	if r.Err != nil {
-		t.Fatal(r.Err)
-	}
-	if err := giveBack(r.Lease); err != nil {
-		t.Error(err)
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, err := New(srv.Client(t), WithLease(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		held, err := m.Mutex("a").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := held.hold.entry
+		e.mu.Lock()
+		held.hold.deadline = time.Now()
+		e.mu.Unlock()
+		srv.Admin().Del(t.Context(), "a") // as its TTL would have
+		tried := make(chan Result, 1)
+		go func() {
+			lease, err := m.Mutex("a").TryLock(t.Context())
+			tried <- Result{lease, err}
+		}()
+		redistest.Eventually(t, 15*time.Second, "it waits or is refused", func() bool { return m.Stats().Waiting == 1 || len(tried) == 1 })
+		e.mu.Lock()
+		announce := e.oversleptLocked(held.hold) // the timers run
+		e.mu.Unlock()
+		announce()
+		r := <-tried
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		if err := giveBack(r.Lease); err != nil {
+			t.Error(err)
+		}
+	})
 }

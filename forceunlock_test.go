@@ -46,37 +46,41 @@ func TestForceUnlock_Denied(t *testing.T) {
 
 // A replica may not have what is locked: it is asked for nothing, and says nothing of a free lock either.
 func TestForceUnlock_OnAReplica(t *testing.T) {
-	srv := redistest.Start(t)
-	held := mustLock(t, managerOn(t, srv).Mutex("a"))
-	m := managerOn(t, srv)
-	if err := srv.Admin().Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
-	wantNotFreed(t, srv, m, held, holdfast.ErrUnavailable, "READONLY")
-	freed, err := m.ForceUnlock(t.Context(), "free")
-	if wantErr(t, err, holdfast.ErrUnavailable, nil); freed {
-		t.Error("a lock that nobody holds was freed")
-	}
-	if err := srv.Admin().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil {
-		t.Fatal(err)
-	}
-	mustUnlock(t, held)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		held := mustLock(t, managerOn(t, srv).Mutex("a"))
+		m := managerOn(t, srv)
+		if err := srv.Admin().Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
+			t.Fatal(err)
+		}
+		wantNotFreed(t, srv, m, held, holdfast.ErrUnavailable, "READONLY")
+		freed, err := m.ForceUnlock(t.Context(), "free")
+		if wantErr(t, err, holdfast.ErrUnavailable, nil); freed {
+			t.Error("a lock that nobody holds was freed")
+		}
+		if err := srv.Admin().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, held)
+	})
 }
 
 func TestForceUnlock_Closed(t *testing.T) {
-	srv := redistest.Start(t)
-	held := mustLock(t, managerOn(t, srv).Mutex("a"))
-	m, client := managerOf(t, srv)
-	if err := client.Close(); err != nil {
-		t.Fatal(err)
-	}
-	ends(t, "ForceUnlock", func() error { _, err := m.ForceUnlock(context.Background(), "a"); return err })
-	wantNotFreed(t, srv, m, held, holdfast.ErrUnavailable, "closed")
-	if err := m.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	wantNotFreed(t, srv, m, held, holdfast.ErrClosed, "")
-	mustUnlock(t, held)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		held := mustLock(t, managerOn(t, srv).Mutex("a"))
+		m, client := managerOf(t, srv)
+		if err := client.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ends(t, "ForceUnlock", func() error { _, err := m.ForceUnlock(context.Background(), "a"); return err })
+		wantNotFreed(t, srv, m, held, holdfast.ErrUnavailable, "closed")
+		if err := m.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantNotFreed(t, srv, m, held, holdfast.ErrClosed, "")
+		mustUnlock(t, held)
+	})
 }
 
 // ForceUnlock tells 64 waiters at most. Behind as many that have died a live one is not told, and finds out by asking.

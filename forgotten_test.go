@@ -114,62 +114,64 @@ func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 
 // Where Redis is far away, making a new connection takes longer than a second. A TryLock waits for that.
 func TestForgotten_FarAway(t *testing.T) {
-	t.Parallel()
-	p := redistest.Start(t).Proxy(t)
-	m, err := holdfast.New(p.Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	l := m.Mutex("a")
-	p.Delay(100*time.Millisecond, 0)
-	for range 4 { // until the round trip is known
-		mustUnlock(t, mustLock(t, l))
-	}
-	atLast(t, func() error {
-		p.Forget()
-		got, err := l.TryLock(context.Background())
-		if err == nil {
-			mustUnlock(t, got)
+	redistest.InWorlds(t, func(t *testing.T) {
+		p := redistest.Start(t).Proxy(t)
+		m, err := holdfast.New(p.Client(t))
+		if err != nil {
+			t.Fatal(err)
 		}
-		return err
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		l := m.Mutex("a")
+		p.Delay(100*time.Millisecond, 0)
+		for range 4 { // until the round trip is known
+			mustUnlock(t, mustLock(t, l))
+		}
+		atLast(t, func() error {
+			p.Forget()
+			got, err := l.TryLock(context.Background())
+			if err == nil {
+				mustUnlock(t, got)
+			}
+			return err
+		})
 	})
 }
 
 // Where Redis is far away, what its round trip is has been learned from the first answer: a request waits for
 // longer than the second that it has elsewhere.
 func TestRoundTrip_FarAway(t *testing.T) {
-	t.Parallel()
-	p := redistest.Start(t).Proxy(t)
-	m, err := holdfast.New(p.Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := context.Background()
-	l := m.Mutex("a")
-	p.Delay(farAway/2, 0)
-	mustUnlock(t, mustLock(t, l)) // Lock waits for as long as it takes to connect
-	for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.TryLock, l.Lock} {
-		got, err := lock(ctx)
+	redistest.InWorlds(t, func(t *testing.T) {
+		p := redistest.Start(t).Proxy(t)
+		m, err := holdfast.New(p.Client(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := got.Extend(ctx, time.Minute); err != nil {
-			t.Error("Extend:", err)
+		ctx := context.Background()
+		l := m.Mutex("a")
+		p.Delay(farAway/2, 0)
+		mustUnlock(t, mustLock(t, l)) // Lock waits for as long as it takes to connect
+		for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.TryLock, l.Lock} {
+			got, err := lock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := got.Extend(ctx, time.Minute); err != nil {
+				t.Error("Extend:", err)
+			}
+			if info, err := m.Inspect(ctx, "a"); err != nil || !info.Held {
+				t.Errorf("Inspect: %+v, %v", info, err)
+			}
+			if err := got.Unlock(ctx); err != nil {
+				t.Error("Unlock:", err)
+			}
 		}
-		if info, err := m.Inspect(ctx, "a"); err != nil || !info.Held {
-			t.Errorf("Inspect: %+v, %v", info, err)
+		if _, err := l.TryLock(ctx); err != nil {
+			t.Fatal(err)
 		}
-		if err := got.Unlock(ctx); err != nil {
-			t.Error("Unlock:", err)
+		if err := m.Close(ctx); err != nil {
+			t.Error("Close:", err)
 		}
-	}
-	if _, err := l.TryLock(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Close(ctx); err != nil {
-		t.Error("Close:", err)
-	}
+	})
 }
 
 // Where Redis is far away, the first call of a manager waits for a connection, and nothing is taken for dead.

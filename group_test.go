@@ -66,35 +66,39 @@ func TestGroup_UnlockedByManySucceedsOnce(t *testing.T) {
 
 // Nobody is told that it has been released while Redis does not answer; then one is.
 func TestGroup_UnlockedByManyWithoutAnAnswer(t *testing.T) {
-	for name, g := range groups(t) {
-		lease := mustLock(t, g)
-		for _, srv := range g.servers {
-			srv.Pause()
-		}
-		unlocks(lease, func(err error) { wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotHeld) })
-		for _, srv := range g.servers {
-			srv.Resume()
-		}
-		redistest.Eventually(t, patience, name+": it is confirmed", func() bool {
-			err := lease.Unlock(t.Context())
-			if errors.Is(err, holdfast.ErrNotHeld) {
-				t.Fatalf("%s: %v, and no Unlock has succeeded", name, err)
+	redistest.InWorlds(t, func(t *testing.T) {
+		for name, g := range groups(t) {
+			lease := mustLock(t, g)
+			for _, srv := range g.servers {
+				srv.Pause()
 			}
-			return err == nil
-		})
-		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
-	}
+			unlocks(lease, func(err error) { wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotHeld) })
+			for _, srv := range g.servers {
+				srv.Resume()
+			}
+			redistest.Eventually(t, patience, name+": it is confirmed", func() bool {
+				err := lease.Unlock(t.Context())
+				if errors.Is(err, holdfast.ErrNotHeld) {
+					t.Fatalf("%s: %v, and no Unlock has succeeded", name, err)
+				}
+				return err == nil
+			})
+			wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
+		}
+	})
 }
 
 // Whoever unlocks a lease again that was lost unnoticed is told so again: nobody released it.
 func TestGroup_UnlockedAgainAfterALoss(t *testing.T) {
-	for _, g := range groups(t) {
-		lease := mustLock(t, g)
-		for _, srv := range g.servers {
-			srv.Admin().Del(t.Context(), "a", vote)
+	redistest.InWorlds(t, func(t *testing.T) {
+		for _, g := range groups(t) {
+			lease := mustLock(t, g)
+			for _, srv := range g.servers {
+				srv.Admin().Del(t.Context(), "a", vote)
+			}
+			for range 2 {
+				wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, holdfast.ErrNotHeld)
+			}
 		}
-		for range 2 {
-			wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, holdfast.ErrNotHeld)
-		}
-	}
+	})
 }

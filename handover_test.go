@@ -183,39 +183,43 @@ func TestHandover_PassesOverWhoseTimeIsOver(t *testing.T) {
 
 // Who waits in the process that releases is told by the reply, without a message.
 func TestHandover_WithinAProcessWithoutAMessage(t *testing.T) {
-	srv := redistest.Start(t)
-	m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
-	lock := m.FairMutex("a")
-	lease := mustLock(t, lock)
-	next := waits(t, lock)
-	redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool {
-		places := srv.Admin().ZRangeWithScores(t.Context(), "redisson_lock_timeout:{a}", 0, -1).Val()
-		return len(places) == 1 && places[0].Score == math.Trunc(places[0].Score) && m.Pending() == 0
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+		lock := m.FairMutex("a")
+		lease := mustLock(t, lock)
+		next := waits(t, lock)
+		redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool {
+			places := srv.Admin().ZRangeWithScores(t.Context(), "redisson_lock_timeout:{a}", 0, -1).Val()
+			return len(places) == 1 && places[0].Score == math.Trunc(places[0].Score) && m.Pending() == 0
+		})
+		srv.ResetStats()
+		mustUnlock(t, lease)
+		lease = next()
+		if n := srv.CommandCalls("publish"); n != 0 {
+			t.Errorf("%d messages", n)
+		}
+		mustUnlock(t, lease)
 	})
-	srv.ResetStats()
-	mustUnlock(t, lease)
-	lease = next()
-	if n := srv.CommandCalls("publish"); n != 0 {
-		t.Errorf("%d messages", n)
-	}
-	mustUnlock(t, lease)
 }
 
 // Whether plain waiters of Redisson listen is asked after every 16th grant in a row, not at each
 // one from then on.
 func TestHandover_LooksForRedissonNowAndThen(t *testing.T) {
-	for queue, of := range map[string]func(*holdfast.Manager) holdfast.Locker{
-		"redisson_lock_queue:{a}": func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex("a") },
-		"holdfast_rw_queue:{a}":   func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("a") },
-	} {
-		srv := redistest.Start(t)
-		lease := toAndFro(t, srv, of, queue, 60)
-		// Each grant asks for the listeners of the inbox.
-		if n := srv.CommandCalls("pubsub") - 60; n < 1 || n > 12 { // five, and one for each grant that is found by asking while the inbox is not heard
-			t.Errorf("%s: asked %d times in 60 hand-overs", queue, n)
+	redistest.InWorlds(t, func(t *testing.T) {
+		for queue, of := range map[string]func(*holdfast.Manager) holdfast.Locker{
+			"redisson_lock_queue:{a}": func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex("a") },
+			"holdfast_rw_queue:{a}":   func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("a") },
+		} {
+			srv := redistest.Start(t)
+			lease := toAndFro(t, srv, of, queue, 60)
+			// Each grant asks for the listeners of the inbox.
+			if n := srv.CommandCalls("pubsub") - 60; n < 1 || n > 12 { // five, and one for each grant that is found by asking while the inbox is not heard
+				t.Errorf("%s: asked %d times in 60 hand-overs", queue, n)
+			}
+			mustUnlock(t, lease)
 		}
-		mustUnlock(t, lease)
-	}
+	})
 }
 
 // toAndFro hands a lock over so often between two processes, one of which always waits, and
@@ -236,24 +240,26 @@ func toAndFro(t *testing.T, srv *redistest.Server, of func(*holdfast.Manager) ho
 // When it is the turn of Redisson's, those who wait for a read-write lock are told, of either
 // side: 1 wakes all, and 0 is not lost on one who does not sleep yet.
 func TestHandover_TellsRedissonOfItsTurn(t *testing.T) {
-	srv := redistest.Start(t)
-	sub := srv.Client(t).Subscribe(t.Context(), "redisson_rwlock:{a}")
-	defer sub.Close()
-	if _, err := sub.Receive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	lease := toAndFro(t, srv, func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("a") }, "holdfast_rw_queue:{a}", 60) // a grant that is found by asking begins the count anew
-	for _, want := range []string{"1", "0"} {
-		select {
-		case msg := <-sub.Channel():
-			if msg.Payload != want {
-				t.Errorf("message %q, want %q", msg.Payload, want)
-			}
-		case <-time.After(patience):
-			t.Errorf("no message, want %q", want)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		sub := srv.Client(t).Subscribe(t.Context(), "redisson_rwlock:{a}")
+		defer sub.Close()
+		if _, err := sub.Receive(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-	}
-	mustUnlock(t, lease)
+		lease := toAndFro(t, srv, func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("a") }, "holdfast_rw_queue:{a}", 60) // a grant that is found by asking begins the count anew
+		for _, want := range []string{"1", "0"} {
+			select {
+			case msg := <-sub.Channel():
+				if msg.Payload != want {
+					t.Errorf("message %q, want %q", msg.Payload, want)
+				}
+			case <-time.After(patience):
+				t.Errorf("no message, want %q", want)
+			}
+		}
+		mustUnlock(t, lease)
+	})
 }
 
 // The question whether another process waits is lost with its connection: it is asked again over
@@ -293,61 +299,65 @@ func TestHandoff_QuestionIsLost(t *testing.T) {
 // counts for the next caller, who takes that request over, although the answer, which is
 // older, says that the lock is taken: nothing more is asked.
 func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
-	srv := redistest.Start(t)
-	m, proxy := managerVia(t, srv, holdfast.WithPollInterval(500*time.Millisecond))
-	held := mustLock(t, managerOn(t, srv).Mutex("a"))
-	ctx, leave := context.WithCancel(t.Context())
-	left := m.Mutex("a").LockAsync(ctx)
-	redistest.Eventually(t, patience, "the inbox is heard, and that has been asked about", func() bool {
-		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1 && m.Pending() == 0
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, proxy := managerVia(t, srv, holdfast.WithPollInterval(500*time.Millisecond))
+		held := mustLock(t, managerOn(t, srv).Mutex("a"))
+		ctx, leave := context.WithCancel(t.Context())
+		left := m.Mutex("a").LockAsync(ctx)
+		redistest.Eventually(t, patience, "the inbox is heard, and that has been asked about", func() bool {
+			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1 && m.Pending() == 0
+		})
+		gate := proxy.HoldFirstReply(scriptOn("a", "lock_acquire"))
+		proxy.Refuse(true) // else a new connection shows that the old one is dead, and the claim is given up with its caller
+		gate.Wait(t)       // of a poll
+		leave()
+		wantErr(t, (<-left).Err, holdfast.ErrNotAcquired, nil)
+		before, told := m.Stats().Wakeups, time.Now()
+		mustUnlock(t, held)
+		redistest.Eventually(t, patience, "the grant is told", func() bool { return m.Stats().Wakeups > before })
+		next := waits(t, m.Mutex("a"))
+		redistest.Eventually(t, patience, "the next one waits", func() bool { return m.Stats().Waiting == 1 })
+		proxy.Record()
+		gate.Release()
+		lease := next()
+		proxy.Refuse(false)
+		if n := proxy.Count(scriptOn("a", "lock_acquire")); n != 0 && time.Since(told) < 400*time.Millisecond { // a grant that is told late is asked about
+			t.Errorf("asked %d times", n)
+		}
+		mustUnlock(t, lease)
 	})
-	gate := proxy.HoldFirstReply(scriptOn("a", "lock_acquire"))
-	proxy.Refuse(true) // else a new connection shows that the old one is dead, and the claim is given up with its caller
-	gate.Wait(t)       // of a poll
-	leave()
-	wantErr(t, (<-left).Err, holdfast.ErrNotAcquired, nil)
-	before, told := m.Stats().Wakeups, time.Now()
-	mustUnlock(t, held)
-	redistest.Eventually(t, patience, "the grant is told", func() bool { return m.Stats().Wakeups > before })
-	next := waits(t, m.Mutex("a"))
-	redistest.Eventually(t, patience, "the next one waits", func() bool { return m.Stats().Waiting == 1 })
-	proxy.Record()
-	gate.Release()
-	lease := next()
-	proxy.Refuse(false)
-	if n := proxy.Count(scriptOn("a", "lock_acquire")); n != 0 && time.Since(told) < 400*time.Millisecond { // a grant that is told late is asked about
-		t.Errorf("asked %d times", n)
-	}
-	mustUnlock(t, lease)
 }
 
 // With many locks hundreds of grants overtake the replies of a pipeline that tell of the places in
 // the queues. None is forgotten: nobody here finds a grant by asking.
 func TestHandover_ManyNames(t *testing.T) {
-	srv := redistest.Start(t)
-	const names, rounds = 1000, 20
-	group, ctx := errgroup.WithContext(t.Context())
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for range 2 {
-		m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
-		for i := range names {
-			l := m.Mutex(fmt.Sprint(i))
-			group.Go(func() error {
-				for range rounds {
-					lease, err := l.Lock(ctx)
-					if err != nil {
-						return err
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		const names, rounds = 1000, 20
+		group, ctx := errgroup.WithContext(t.Context())
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		for range 2 {
+			m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+			for i := range names {
+				l := m.Mutex(fmt.Sprint(i))
+				group.Go(func() error {
+					for range rounds {
+						lease, err := l.Lock(ctx)
+						if err != nil {
+							return err
+						}
+						if err := unlock(lease); err != nil {
+							return err
+						}
 					}
-					if err := unlock(lease); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+					return nil
+				})
+			}
 		}
-	}
-	if err := group.Wait(); err != nil {
-		t.Error(err)
-	}
+		if err := group.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
 }

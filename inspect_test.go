@@ -67,89 +67,93 @@ func TestInspect_LeavesOutWhatIsOver(t *testing.T) {
 
 // A queue is a list of places and a set of their times, which may differ. What stands in the list counts.
 func TestInspect_CountsPlacesAndNotTimes(t *testing.T) {
-	srv := redistest.Start(t)
-	m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
-	now := db.Time(ctx).Val().UnixMilli()
-	for _, prefix := range []string{"redisson_lock_", "holdfast_rw_"} {
-		queue, times := prefix+"queue:{q}", prefix+"timeout:{q}"
-		add := func(name string, n int, place bool, until int64) {
-			for i := range n {
-				id := fmt.Sprintf("%s:%s%d", inspectedClient, name, i)
-				if place {
-					db.RPush(ctx, queue, id)
-				}
-				if until != 0 {
-					db.ZAdd(ctx, times, redis.Z{Score: float64(until), Member: id})
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+		now := db.Time(ctx).Val().UnixMilli()
+		for _, prefix := range []string{"redisson_lock_", "holdfast_rw_"} {
+			queue, times := prefix+"queue:{q}", prefix+"timeout:{q}"
+			add := func(name string, n int, place bool, until int64) {
+				for i := range n {
+					id := fmt.Sprintf("%s:%s%d", inspectedClient, name, i)
+					if place {
+						db.RPush(ctx, queue, id)
+					}
+					if until != 0 {
+						db.ZAdd(ctx, times, redis.Z{Score: float64(until), Member: id})
+					}
 				}
 			}
+			db.Del(ctx, queue, times)
+			add("waits", 3, true, now+60_000)
+			add("over", 2, true, now-1)
+			add("timeless", 4, true, 0)
+			add("left", 5, false, now-1)
+			add("gone", 6, false, now+60_000)
+			if info := inspected(t, m, "q"); info.Waiters != 7 || info.Overdue != 2 {
+				t.Errorf("%s: %d waiters, %d overdue", queue, info.Waiters, info.Overdue)
+			}
+			add("many", 2000, true, now+60_000)
+			if info := inspected(t, m, "q"); info.Waiters != 2002 || info.Overdue != 7 {
+				t.Errorf("long %s: %d waiters, %d overdue", queue, info.Waiters, info.Overdue)
+			}
+			db.Del(ctx, queue, times)
 		}
-		db.Del(ctx, queue, times)
-		add("waits", 3, true, now+60_000)
-		add("over", 2, true, now-1)
-		add("timeless", 4, true, 0)
-		add("left", 5, false, now-1)
-		add("gone", 6, false, now+60_000)
-		if info := inspected(t, m, "q"); info.Waiters != 7 || info.Overdue != 2 {
-			t.Errorf("%s: %d waiters, %d overdue", queue, info.Waiters, info.Overdue)
-		}
-		add("many", 2000, true, now+60_000)
-		if info := inspected(t, m, "q"); info.Waiters != 2002 || info.Overdue != 7 {
-			t.Errorf("long %s: %d waiters, %d overdue", queue, info.Waiters, info.Overdue)
-		}
-		db.Del(ctx, queue, times)
-	}
+	})
 }
 
 // A key that holds something else is named.
 func TestInspect_NamesBrokenKeys(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
-	db.RPush(ctx, "redisson_lock_token:{a}", "x")
-	db.Set(ctx, "redisson_lock_queue:{a}", "x", 0)
-	db.Set(ctx, "holdfast_rw_timeout:{a}", "x", 0)
-	info := inspected(t, m, "a")
-	if got := fmt.Sprint(info.Broken); info.Token != 0 || len(info.Broken) != 3 ||
-		!strings.Contains(got, "redisson_lock_token:{a} list") || !strings.Contains(got, "redisson_lock_queue:{a} string") ||
-		!strings.Contains(got, "holdfast_rw_timeout:{a} string") {
-		t.Errorf("%+v", info)
-	}
-	for text, broken := range map[string]bool{"x": true, "1e3": true, "9007199254740992": true, "17": false, "-5": false} {
-		db.Set(ctx, "redisson_lock_token:{b}", text, 0)
-		info := inspected(t, m, "b")
-		if (len(info.Broken) == 1) != broken || (info.Token == 17) != (text == "17") || text != "17" && info.Token != 0 {
-			t.Errorf("counter %q: %+v", text, info)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+		db.RPush(ctx, "redisson_lock_token:{a}", "x")
+		db.Set(ctx, "redisson_lock_queue:{a}", "x", 0)
+		db.Set(ctx, "holdfast_rw_timeout:{a}", "x", 0)
+		info := inspected(t, m, "a")
+		if got := fmt.Sprint(info.Broken); info.Token != 0 || len(info.Broken) != 3 ||
+			!strings.Contains(got, "redisson_lock_token:{a} list") || !strings.Contains(got, "redisson_lock_queue:{a} string") ||
+			!strings.Contains(got, "holdfast_rw_timeout:{a} string") {
+			t.Errorf("%+v", info)
 		}
-	}
+		for text, broken := range map[string]bool{"x": true, "1e3": true, "9007199254740992": true, "17": false, "-5": false} {
+			db.Set(ctx, "redisson_lock_token:{b}", text, 0)
+			info := inspected(t, m, "b")
+			if (len(info.Broken) == 1) != broken || (info.Token == 17) != (text == "17") || text != "17" && info.Token != 0 {
+				t.Errorf("counter %q: %+v", text, info)
+			}
+		}
+	})
 }
 
 // Its work is bounded, and it says what it left out.
 func TestInspect_IsBounded(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
-	for name, n := range map[string]int{"some": 1500, "many": 30_000} {
-		p := db.Pipeline()
-		p.HSet(ctx, name, "mode", "read")
-		for i := range n {
-			id := fmt.Sprintf("%s:%d", inspectedClient, i+1)
-			p.HSet(ctx, name, id, 1)
-			p.Set(ctx, "{"+name+"}:"+id+":rwlock_timeout:1", 1, time.Minute)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+		for name, n := range map[string]int{"some": 1500, "many": 30_000} {
+			p := db.Pipeline()
+			p.HSet(ctx, name, "mode", "read")
+			for i := range n {
+				id := fmt.Sprintf("%s:%d", inspectedClient, i+1)
+				p.HSet(ctx, name, id, 1)
+				p.Set(ctx, "{"+name+"}:"+id+":rwlock_timeout:1", 1, time.Minute)
+			}
+			p.PExpire(ctx, name, time.Minute)
+			if _, err := p.Exec(ctx); err != nil {
+				t.Fatal(err)
+			}
+			info := inspected(t, m, name)
+			if !info.Held || len(info.Holders) != 1000 || info.More != n-1000 || info.Ended != 0 {
+				t.Errorf("%d readers: %d shown, %d more, %d ended", n, len(info.Holders), info.More, info.Ended)
+			}
 		}
-		p.PExpire(ctx, name, time.Minute)
-		if _, err := p.Exec(ctx); err != nil {
-			t.Fatal(err)
+		// Nor do a few readers with very many rights cost more.
+		db.HSet(ctx, "deep", "mode", "read", inspectedClient+":1", 1_000_000_000, inspectedClient+":2", 1_000_000_000)
+		if info := inspected(t, m, "deep"); info.More != 2 || !info.Held {
+			t.Errorf("many rights: %+v", info)
 		}
-		info := inspected(t, m, name)
-		if !info.Held || len(info.Holders) != 1000 || info.More != n-1000 || info.Ended != 0 {
-			t.Errorf("%d readers: %d shown, %d more, %d ended", n, len(info.Holders), info.More, info.Ended)
-		}
-	}
-	// Nor do a few readers with very many rights cost more.
-	db.HSet(ctx, "deep", "mode", "read", inspectedClient+":1", 1_000_000_000, inspectedClient+":2", 1_000_000_000)
-	if info := inspected(t, m, "deep"); info.More != 2 || !info.Held {
-		t.Errorf("many rights: %+v", info)
-	}
+	})
 }
 
 // An argument that is nil is named.

@@ -55,75 +55,77 @@ func TestLease_ContextsAreNotKept(t *testing.T) {
 // Contexts that share an end have their own values, and whatever derives from them ends with
 // them, for the same cause.
 func TestLease_ContextsOfOneEnd(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := managerOn(t, srv)
-	mine := errors.New("mine")
-	for name, c := range map[string]struct {
-		end   func(parent context.CancelCauseFunc, lease *holdfast.Lease)
-		cause error
-	}{
-		"the lease":  {func(_ context.CancelCauseFunc, l *holdfast.Lease) { mustUnlock(t, l) }, holdfast.ErrReleased},
-		"the parent": {func(end context.CancelCauseFunc, _ *holdfast.Lease) { end(mine) }, mine},
-	} {
-		l := m.Mutex(name)
-		lease := mustLock(t, l)
-		root, end := context.WithCancelCause(t.Context())
-		var all []context.Context
-		for i := range 3 {
-			parent, leave := context.WithDeadline(context.WithValue(root, valueKey{}, i), time.Now().Add(time.Hour))
-			defer leave()
-			for _, p := range []context.Context{context.WithValue(root, valueKey{}, i), parent} {
-				ctx := lease.Context(p)
-				child, leave := context.WithCancel(ctx)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		mine := errors.New("mine")
+		for name, c := range map[string]struct {
+			end   func(parent context.CancelCauseFunc, lease *holdfast.Lease)
+			cause error
+		}{
+			"the lease":  {func(_ context.CancelCauseFunc, l *holdfast.Lease) { mustUnlock(t, l) }, holdfast.ErrReleased},
+			"the parent": {func(end context.CancelCauseFunc, _ *holdfast.Lease) { end(mine) }, mine},
+		} {
+			l := m.Mutex(name)
+			lease := mustLock(t, l)
+			root, end := context.WithCancelCause(t.Context())
+			var all []context.Context
+			for i := range 3 {
+				parent, leave := context.WithDeadline(context.WithValue(root, valueKey{}, i), time.Now().Add(time.Hour))
 				defer leave()
-				for _, x := range []context.Context{ctx, child, lease.Context(ctx)} {
-					if x.Value(valueKey{}) != i || x.Err() != nil {
-						t.Errorf("%s: value %v instead of %d, %v", name, x.Value(valueKey{}), i, x.Err())
+				for _, p := range []context.Context{context.WithValue(root, valueKey{}, i), parent} {
+					ctx := lease.Context(p)
+					child, leave := context.WithCancel(ctx)
+					defer leave()
+					for _, x := range []context.Context{ctx, child, lease.Context(ctx)} {
+						if x.Value(valueKey{}) != i || x.Err() != nil {
+							t.Errorf("%s: value %v instead of %d, %v", name, x.Value(valueKey{}), i, x.Err())
+						}
+						want, _ := p.Deadline()
+						if got, ok := x.Deadline(); ok == want.IsZero() || !got.Equal(want) {
+							t.Errorf("%s: deadline %v, want %v", name, got, want)
+						}
+						again, err := l.Lock(x)
+						if err != nil {
+							t.Fatal(err)
+						}
+						mustUnlock(t, again)
+						all = append(all, x)
 					}
-					want, _ := p.Deadline()
-					if got, ok := x.Deadline(); ok == want.IsZero() || !got.Equal(want) {
-						t.Errorf("%s: deadline %v, want %v", name, got, want)
-					}
-					again, err := l.Lock(x)
-					if err != nil {
-						t.Fatal(err)
-					}
-					mustUnlock(t, again)
-					all = append(all, x)
 				}
 			}
-		}
-		c.end(end, lease)
-		for _, x := range all {
-			if x.Err() != context.Canceled || context.Cause(x) != c.cause { // at once: no goroutine passes it on
-				t.Errorf("%s has ended: %v, because of %v", name, x.Err(), context.Cause(x))
+			c.end(end, lease)
+			for _, x := range all {
+				if x.Err() != context.Canceled || context.Cause(x) != c.cause { // at once: no goroutine passes it on
+					t.Errorf("%s has ended: %v, because of %v", name, x.Err(), context.Cause(x))
+				}
+				<-x.Done()
 			}
-			<-x.Done()
+			end(nil)
 		}
-		end(nil)
-	}
+	})
 }
 
 // Parents that have ended are told apart by their causes, also if nobody had asked for their
 // Done channels before: then they share one.
 func TestLease_ContextsOfEndedParents(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	lease := mustLock(t, managerOn(t, srv).Mutex("a"))
-	for _, cause := range []error{errors.New("one"), errors.New("another")} {
-		parent, end := context.WithCancelCause(t.Context())
-		end(cause)
-		if ctx := lease.Context(parent); ctx.Err() != context.Canceled || context.Cause(ctx) != cause {
-			t.Errorf("%v, because of %v instead of %v", ctx.Err(), context.Cause(ctx), cause)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		lease := mustLock(t, managerOn(t, srv).Mutex("a"))
+		for _, cause := range []error{errors.New("one"), errors.New("another")} {
+			parent, end := context.WithCancelCause(t.Context())
+			end(cause)
+			if ctx := lease.Context(parent); ctx.Err() != context.Canceled || context.Cause(ctx) != cause {
+				t.Errorf("%v, because of %v instead of %v", ctx.Err(), context.Cause(ctx), cause)
+			}
 		}
-	}
-	late, leave := context.WithTimeout(t.Context(), time.Millisecond)
-	defer leave()
-	ctx := lease.Context(late)
-	<-ctx.Done()
-	wantErr(t, ctx.Err(), context.DeadlineExceeded, nil)
-	mustUnlock(t, lease)
+		late, leave := context.WithTimeout(t.Context(), time.Millisecond)
+		defer leave()
+		ctx := lease.Context(late)
+		<-ctx.Done()
+		wantErr(t, ctx.Err(), context.DeadlineExceeded, nil)
+		mustUnlock(t, lease)
+	})
 }
 
 // oddContext cannot be compared, and is none that package context knows.
@@ -145,43 +147,46 @@ func (c oddContext) Err() error {
 }
 
 func TestLease_ContextOfAnOddParent(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	lease := mustLock(t, managerOn(t, srv).Mutex("a"))
-	parent := oddContext{Context: t.Context(), done: make(chan struct{})}
-	first, second := lease.Context(parent), lease.Context(parent)
-	close(parent.done)
-	<-first.Done()
-	<-second.Done()
-	wantErr(t, context.Cause(second), context.Canceled, nil)
-	mustUnlock(t, lease)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		lease := mustLock(t, managerOn(t, srv).Mutex("a"))
+		parent := oddContext{Context: t.Context(), done: make(chan struct{})}
+		first, second := lease.Context(parent), lease.Context(parent)
+		close(parent.done)
+		<-first.Done()
+		<-second.Done()
+		wantErr(t, context.Cause(second), context.Canceled, nil)
+		mustUnlock(t, lease)
+	})
 }
 
 // Contexts are made by many while the lease ends: each of them ends.
 func TestLease_ContextsBesideTheEnd(t *testing.T) {
-	srv := redistest.Start(t)
-	m := managerOn(t, srv)
-	for range 50 {
-		lease := mustLock(t, m.Mutex("a"))
-		root, cancel := context.WithCancel(t.Context())
-		made := make(chan context.Context, 400)
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() {
-				for range 50 {
-					own, end := context.WithCancel(root)
-					made <- lease.Context(root)
-					made <- lease.Context(own)
-					end()
-				}
-			})
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		for range 50 {
+			lease := mustLock(t, m.Mutex("a"))
+			root, cancel := context.WithCancel(t.Context())
+			made := make(chan context.Context, 400)
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() {
+					for range 50 {
+						own, end := context.WithCancel(root)
+						made <- lease.Context(root)
+						made <- lease.Context(own)
+						end()
+					}
+				})
+			}
+			mustUnlock(t, lease)
+			wg.Wait()
+			close(made)
+			for ctx := range made {
+				<-ctx.Done()
+			}
+			cancel()
 		}
-		mustUnlock(t, lease)
-		wg.Wait()
-		close(made)
-		for ctx := range made {
-			<-ctx.Done()
-		}
-		cancel()
-	}
+	})
 }

@@ -122,56 +122,58 @@ func TestFair_LeavesTogetherWithAGrant(t *testing.T) {
 
 // A batch that holds the lock hands it on.
 func TestFair_BatchThatWasGrantedTheLock(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	holder, other := managerOn(t, srv), managerOn(t, srv)
-	m, p := managerVia(t, srv, unasked...)
-	held := mustLock(t, holder.FairMutex("a"))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	first, endFirst := context.WithCancel(t.Context())
-	defer endFirst()
-	fairCrowd(first, t, srv, m, 1)
-	for range 50 {
-		m.FairMutex("a").LockAsync(ctx)
-	}
-	queued(t, srv, queueOfA, 51)
-	next := waits(t, other.FairMutex("a"))
-	queued(t, srv, queueOfA, 52)
-	gate := p.HoldRequest(releaseOn("a"))
-	endFirst()
-	gate.Wait(t)
-	cancel()
-	redistest.Eventually(t, patience, "all have left", func() bool { return m.Stats().Waiting == 0 })
-	ids := srv.Admin().LRange(t.Context(), queueOfA, 0, 1).Val()
-	srv.Admin().LRem(t.Context(), queueOfA, 0, ids[0]) // so that the release grants it to one of the batch
-	mustUnlock(t, held)
-	if got := srv.Admin().HKeys(t.Context(), "a").Val(); !slices.Equal(got, ids[1:]) {
-		t.Fatalf("granted to %q", got)
-	}
-	gate.Release()
-	mustUnlock(t, next())
-	gone(t, srv)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		holder, other := managerOn(t, srv), managerOn(t, srv)
+		m, p := managerVia(t, srv, unasked...)
+		held := mustLock(t, holder.FairMutex("a"))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		first, endFirst := context.WithCancel(t.Context())
+		defer endFirst()
+		fairCrowd(first, t, srv, m, 1)
+		for range 50 {
+			m.FairMutex("a").LockAsync(ctx)
+		}
+		queued(t, srv, queueOfA, 51)
+		next := waits(t, other.FairMutex("a"))
+		queued(t, srv, queueOfA, 52)
+		gate := p.HoldRequest(releaseOn("a"))
+		endFirst()
+		gate.Wait(t)
+		cancel()
+		redistest.Eventually(t, patience, "all have left", func() bool { return m.Stats().Waiting == 0 })
+		ids := srv.Admin().LRange(t.Context(), queueOfA, 0, 1).Val()
+		srv.Admin().LRem(t.Context(), queueOfA, 0, ids[0]) // so that the release grants it to one of the batch
+		mustUnlock(t, held)
+		if got := srv.Admin().HKeys(t.Context(), "a").Val(); !slices.Equal(got, ids[1:]) {
+			t.Fatalf("granted to %q", got)
+		}
+		gate.Release()
+		mustUnlock(t, next())
+		gone(t, srv)
+	})
 }
 
 // A request whose reply is lost is sent again, for all of its claims.
 func TestFair_LeavesTogetherOverABrokenConnection(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	held := mustLock(t, managerOn(t, srv).FairMutex("a"))
-	m, p := managerVia(t, srv, unasked...)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	all := fairCrowd(ctx, t, srv, m, 500)
-	p.LoseRequest(scriptOn("a", "leave"), 1)
-	p.LoseReply(scriptOn("a", "leave"), 1)
-	cancel()
-	for _, r := range all {
-		if err := (<-r).Err; !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		held := mustLock(t, managerOn(t, srv).FairMutex("a"))
+		m, p := managerVia(t, srv, unasked...)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		all := fairCrowd(ctx, t, srv, m, 500)
+		p.LoseRequest(scriptOn("a", "leave"), 1)
+		p.LoseReply(scriptOn("a", "leave"), 1)
+		cancel()
+		for _, r := range all {
+			if err := (<-r).Err; !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
 		}
-	}
-	gone(t, srv)
-	redistest.Eventually(t, patience, "nothing is under way", func() bool { return m.Pending() == 0 })
-	mustUnlock(t, held)
+		gone(t, srv)
+		redistest.Eventually(t, patience, "nothing is under way", func() bool { return m.Pending() == 0 })
+		mustUnlock(t, held)
+	})
 }

@@ -66,26 +66,27 @@ func TestLogs_LinesOfAnOutage(t *testing.T) {
 
 // Renewals fail while other requests are answered: that has a line at its beginning and one at its end.
 func TestLogs_LinesOfFailingRenewals(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	p := srv.Proxy(t)
-	log, option := logged()
-	m, err := holdfast.New(p.Client(t), option)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	lease := mustLock(t, m.Mutex("a", holdfast.WithLease(10*time.Second)))
-	p.AnswerError(scriptOn("a", "renew"), 1000, "OOM command not allowed when used memory > 'maxmemory'.")
-	const begun = "WARN holdfast: renewal failed, trying again"
-	redistest.Eventually(t, patience, "several attempts fail", func() bool {
-		_ = inspected(t, m, "b") // is answered
-		return len(log.with(begun)) > 0 && m.Stats().RenewalFailures >= 4
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		p := srv.Proxy(t)
+		log, option := logged()
+		m, err := holdfast.New(p.Client(t), option)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		lease := mustLock(t, m.Mutex("a", holdfast.WithLease(10*time.Second)))
+		p.AnswerError(scriptOn("a", "renew"), 1000, "OOM command not allowed when used memory > 'maxmemory'.")
+		const begun = "WARN holdfast: renewal failed, trying again"
+		redistest.Eventually(t, patience, "several attempts fail", func() bool {
+			_ = inspected(t, m, "b") // is answered
+			return len(log.with(begun)) > 0 && m.Stats().RenewalFailures >= 4
+		})
+		p.Heal()
+		redistest.Eventually(t, patience, "its end is told", func() bool { return len(log.with("INFO holdfast: no renewal fails any more", "lasted=")) > 0 })
+		if n := len(log.with("renewal", "OOM")); n != 1 {
+			t.Errorf("%d lines: %q", n, log.with("renewal"))
+		}
+		_ = lease.Unlock(context.Background())
 	})
-	p.Heal()
-	redistest.Eventually(t, patience, "its end is told", func() bool { return len(log.with("INFO holdfast: no renewal fails any more", "lasted=")) > 0 })
-	if n := len(log.with("renewal", "OOM")); n != 1 {
-		t.Errorf("%d lines: %q", n, log.with("renewal"))
-	}
-	_ = lease.Unlock(context.Background())
 }

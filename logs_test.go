@@ -82,30 +82,31 @@ func TestLogs_LostLeases(t *testing.T) {
 
 // Many at a time are some lines, one line for the rest of them, and none is missing.
 func TestLogs_ManyLostLeases(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	log, option := logged()
-	m := managerOn(t, srv, option)
-	const n = 2000
-	for i := range n {
-		mustLock(t, m.Mutex(fmt.Sprint("many:", i), holdfast.WithFixedLease(3*time.Second)))
-	}
-	redistest.Eventually(t, patience, "all are lost", func() bool { return m.Stats().Lost == n })
-	if err := m.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
-	alone, rest := log.with("holdfast: lease lost lock="), log.with("holdfast: lease lost, and others")
-	count := len(alone)
-	for _, line := range rest {
-		var more int
-		if _, err := fmt.Sscanf(line[strings.Index(line, "count="):], "count=%d", &more); err != nil {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		log, option := logged()
+		m := managerOn(t, srv, option)
+		const n = 2000
+		for i := range n {
+			mustLock(t, m.Mutex(fmt.Sprint("many:", i), holdfast.WithFixedLease(3*time.Second)))
+		}
+		redistest.Eventually(t, patience, "all are lost", func() bool { return m.Stats().Lost == n })
+		if err := m.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		count += more
-	}
-	if count != n {
-		t.Errorf("%d lines tell of %d losses of %d", len(alone)+len(rest), count, n)
-	}
+		alone, rest := log.with("holdfast: lease lost lock="), log.with("holdfast: lease lost, and others")
+		count := len(alone)
+		for _, line := range rest {
+			var more int
+			if _, err := fmt.Sscanf(line[strings.Index(line, "count="):], "count=%d", &more); err != nil {
+				t.Error(err)
+			}
+			count += more
+		}
+		if count != n {
+			t.Errorf("%d lines tell of %d losses of %d", len(alone)+len(rest), count, n)
+		}
+	})
 }
 
 // The beginning and the end of an outage are logged once each, whatever the requests are.
@@ -142,42 +143,44 @@ func TestLogs_Outage(t *testing.T) {
 
 // One reply that is lost is no outage, however long nothing follows.
 func TestLogs_OneLostReplyIsNoOutage(t *testing.T) {
-	t.Parallel()
-	p := redistest.Start(t).Proxy(t)
-	log, option := logged()
-	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 1500 * time.Millisecond }), option)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	mustUnlock(t, mustLock(t, m.Mutex("x")))
-	p.SwallowReply(redistest.Command("evalsha"), 1)
-	if lease, err := m.Mutex("x").TryLock(t.Context()); err == nil {
-		mustUnlock(t, lease)
-	}
-	redistest.Eventually(t, patience, "go-redis gives up", func() bool { return m.Stats().Troubles > 0 })
-	mustUnlock(t, mustLock(t, m.Mutex("y")))
-	if got := log.with("redis does not answer"); len(got) > 0 {
-		t.Errorf("%q", got)
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		p := redistest.Start(t).Proxy(t)
+		log, option := logged()
+		m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 1500 * time.Millisecond }), option)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		mustUnlock(t, mustLock(t, m.Mutex("x")))
+		p.SwallowReply(redistest.Command("evalsha"), 1)
+		if lease, err := m.Mutex("x").TryLock(t.Context()); err == nil {
+			mustUnlock(t, lease)
+		}
+		redistest.Eventually(t, patience, "go-redis gives up", func() bool { return m.Stats().Troubles > 0 })
+		mustUnlock(t, mustLock(t, m.Mutex("y")))
+		if got := log.with("redis does not answer"); len(got) > 0 {
+			t.Errorf("%q", got)
+		}
+	})
 }
 
 // A release that Redis denies is logged: the lock stays until its TTL ends.
 func TestLogs_ReleaseGivenUp(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	admin := srv.Admin()
-	admin.Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all")
-	log, option := logged()
-	m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), option)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	lease := mustLock(t, m.Mutex("x", holdfast.WithFixedLease(2*time.Second)))
-	admin.Do(t.Context(), "ACL", "SETUSER", "limited", "resetkeys")
-	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
-	redistest.Eventually(t, patience, "it is told", func() bool {
-		return len(log.with("WARN holdfast: release given up", "lock=x", "NOPERM")) == 1
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		admin := srv.Admin()
+		admin.Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all")
+		log, option := logged()
+		m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), option)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		lease := mustLock(t, m.Mutex("x", holdfast.WithFixedLease(2*time.Second)))
+		admin.Do(t.Context(), "ACL", "SETUSER", "limited", "resetkeys")
+		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		redistest.Eventually(t, patience, "it is told", func() bool {
+			return len(log.with("WARN holdfast: release given up", "lock=x", "NOPERM")) == 1
+		})
 	})
 }

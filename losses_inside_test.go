@@ -85,19 +85,20 @@ func TestClose_AfterTheEndIsTheLoss(t *testing.T) {
 
 // A grant that several holds stood in the way of is the loss of each of them.
 func TestLosses_OfSeveralReaders(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, log := writing(t, srv)
-	for _, d := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute} { // they share no hold
-		if _, err := m.RWMutex("a", WithFixedLease(d)).RLock(t.Context()); err != nil {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, log := writing(t, srv)
+		for _, d := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute} { // they share no hold
+			if _, err := m.RWMutex("a", WithFixedLease(d)).RLock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		srv.Admin().FlushAll(t.Context())
+		if _, err := m.RWMutex("a").Lock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-	}
-	srv.Admin().FlushAll(t.Context())
-	if _, err := m.RWMutex("a").Lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	redistest.Eventually(t, 15*time.Second, "it is told", func() bool {
-		return log.count(`msg="holdfast: lease lost" lock=a reason=stolen`) == 3 && m.Stats().Lost == 3
+		redistest.Eventually(t, 15*time.Second, "it is told", func() bool {
+			return log.count(`msg="holdfast: lease lost" lock=a reason=stolen`) == 3 && m.Stats().Lost == 3
+		})
 	})
 }

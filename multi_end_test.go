@@ -126,51 +126,53 @@ func TestMulti_EndedContextSendsNothing(t *testing.T) {
 // A part is given back because another was lost, and its owner reads beside it: other readers
 // may come in.
 func TestMulti_EndLeavesTheReadSide(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, other := managerOn(t, srv), managerOn(t, srv)
-	rw := m.RWMutex("a")
-	lease := mustLock(t, multi(t, rw, m.Mutex("b")))
-	read, err := rw.RLock(lease.Context(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.ForceUnlock(t.Context(), "b"); err != nil {
-		t.Fatal(err)
-	}
-	<-lease.Done()
-	mustUnlock(t, mustLock(t, other.RWMutex("a").RLocker()))
-	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
-	mustUnlock(t, read)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := managerOn(t, srv), managerOn(t, srv)
+		rw := m.RWMutex("a")
+		lease := mustLock(t, multi(t, rw, m.Mutex("b")))
+		read, err := rw.RLock(lease.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.ForceUnlock(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+		<-lease.Done()
+		mustUnlock(t, mustLock(t, other.RWMutex("a").RLocker()))
+		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		mustUnlock(t, read)
+	})
 }
 
 // A lease of several locks ends no later than one of them is free for others, also if it takes time to
 // tell everybody.
 func TestMulti_EndsBeforeAPartIsFree(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, m2 := managerOn(t, srv), managerOn(t, srv)
-	lease := mustLock(t, multi(t, m.Mutex("a"), m2.Mutex("b")))
-	inner, err := m.Mutex("a").Lock(lease.Context(t.Context())) // is told first
-	if err != nil {
-		t.Fatal(err)
-	}
-	slow := slowEnd{t.Context(), make(chan struct{}), make(chan struct{}), make(chan struct{})}
-	if inner.Context(slow).Err() != nil {
-		t.Fatal("it has ended")
-	}
-	closed := make(chan error, 1)
-	go func() { closed <- m.Close(context.Background()) }()
-	<-slow.called
-	mustUnlock(t, mustLock(t, m2.Mutex("a")))
-	if lease.Valid() {
-		t.Error("valid, and another owner has had the lock")
-	}
-	close(slow.thaw)
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
-	_ = lease.Unlock(t.Context())
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, m2 := managerOn(t, srv), managerOn(t, srv)
+		lease := mustLock(t, multi(t, m.Mutex("a"), m2.Mutex("b")))
+		inner, err := m.Mutex("a").Lock(lease.Context(t.Context())) // is told first
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow := slowEnd{t.Context(), make(chan struct{}), make(chan struct{}), make(chan struct{})}
+		if inner.Context(slow).Err() != nil {
+			t.Fatal("it has ended")
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- m.Close(context.Background()) }()
+		<-slow.called
+		mustUnlock(t, mustLock(t, m2.Mutex("a")))
+		if lease.Valid() {
+			t.Error("valid, and another owner has had the lock")
+		}
+		close(slow.thaw)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		_ = lease.Unlock(t.Context())
+	})
 }
 
 // slowEnd is a context of the user that takes its time when somebody stops listening to it.

@@ -35,216 +35,222 @@ func TestMulti_RollsBackTheSilent(t *testing.T) {
 }
 
 func TestMulti_CancelLeavesNothing(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	managers := []*holdfast.Manager{managerOn(t, srv), managerOn(t, srv)}
-	var wg sync.WaitGroup
-	for _, m := range managers {
-		for _, l := range []*holdfast.Multi{multi(t, m.Mutex("x"), m.Mutex("y"), m.FairMutex("z")), multi(t, m.Mutex("y"), m.RWMutex("w"), m.Mutex("x"))} {
-			wg.Go(func() {
-				for range 60 {
-					ctx, cancel := context.WithTimeout(t.Context(), rand.N(3*time.Millisecond))
-					lease, err := l.Lock(ctx)
-					cancel()
-					switch {
-					case err == nil:
-						mustUnlock(t, lease)
-					case !errors.Is(err, context.DeadlineExceeded):
-						t.Errorf("Lock: %v", err)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		managers := []*holdfast.Manager{managerOn(t, srv), managerOn(t, srv)}
+		var wg sync.WaitGroup
+		for _, m := range managers {
+			for _, l := range []*holdfast.Multi{multi(t, m.Mutex("x"), m.Mutex("y"), m.FairMutex("z")), multi(t, m.Mutex("y"), m.RWMutex("w"), m.Mutex("x"))} {
+				wg.Go(func() {
+					for range 60 {
+						ctx, cancel := context.WithTimeout(t.Context(), rand.N(3*time.Millisecond))
+						lease, err := l.Lock(ctx)
+						cancel()
+						switch {
+						case err == nil:
+							mustUnlock(t, lease)
+						case !errors.Is(err, context.DeadlineExceeded):
+							t.Errorf("Lock: %v", err)
+						}
 					}
-				}
-			})
+				})
+			}
 		}
-	}
-	wg.Wait()
-	for _, m := range managers {
-		redistest.Eventually(t, patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
-	}
-	if n := srv.Admin().Exists(t.Context(), "w", "x", "y", "z").Val(); n != 0 {
-		t.Errorf("%d keys are left", n)
-	}
+		wg.Wait()
+		for _, m := range managers {
+			redistest.Eventually(t, patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
+		}
+		if n := srv.Admin().Exists(t.Context(), "w", "x", "y", "z").Val(); n != 0 {
+			t.Errorf("%d keys are left", n)
+		}
+	})
 }
 
 // The one command for all, when its reply or the command itself is lost, comes late, or
 // Redis has forgotten the script: in the end all are held, or none.
 func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	proxy := srv.Proxy(t)
-	m, err := holdfast.New(proxy.Client(t), holdfast.WithLease(4*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	l := multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c"))
-	sweep := scriptOn("a", "multi_acquire")
-	exist := func() int64 { return srv.Admin().Exists(t.Context(), "a", "b", "c").Val() }
-	mustUnlock(t, mustLock(t, l))
-	for name, trouble := range map[string]func(){
-		"reply lost":    func() { proxy.LoseReply(sweep, 1) },
-		"request lost":  func() { proxy.LoseRequest(sweep, 1) },
-		"never replied": func() { proxy.SwallowReply(sweep, 1) },
-		"flushed":       func() { srv.Admin().ScriptFlush(t.Context()) },
-	} {
-		proxy.Record()
-		trouble()
-		lease := mustLock(t, l)
-		if n := exist(); n != 3 || !lease.Valid() {
-			t.Errorf("%s: %d keys, valid %v", name, n, lease.Valid())
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		proxy := srv.Proxy(t)
+		m, err := holdfast.New(proxy.Client(t), holdfast.WithLease(4*time.Second))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if name != "request lost" && proxy.Count(sweep) == 0 {
-			t.Errorf("%s: there was no such command", name)
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		l := multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c"))
+		sweep := scriptOn("a", "multi_acquire")
+		exist := func() int64 { return srv.Admin().Exists(t.Context(), "a", "b", "c").Val() }
+		mustUnlock(t, mustLock(t, l))
+		for name, trouble := range map[string]func(){
+			"reply lost":    func() { proxy.LoseReply(sweep, 1) },
+			"request lost":  func() { proxy.LoseRequest(sweep, 1) },
+			"never replied": func() { proxy.SwallowReply(sweep, 1) },
+			"flushed":       func() { srv.Admin().ScriptFlush(t.Context()) },
+		} {
+			proxy.Record()
+			trouble()
+			lease := mustLock(t, l)
+			if n := exist(); n != 3 || !lease.Valid() {
+				t.Errorf("%s: %d keys, valid %v", name, n, lease.Valid())
+			}
+			if name != "request lost" && proxy.Count(sweep) == 0 {
+				t.Errorf("%s: there was no such command", name)
+			}
+			mustUnlock(t, lease)
+			if n := exist(); n != 0 {
+				t.Errorf("%s: %d keys after Unlock", name, n)
+			}
+			proxy.Heal()
+			// A lock that is still being given up, after the first attempt, would be taken by itself.
+			redistest.Eventually(t, patience, name+": nothing is known", func() bool { return m.Stats().Locks == 0 })
 		}
-		mustUnlock(t, lease)
-		if n := exist(); n != 0 {
-			t.Errorf("%s: %d keys after Unlock", name, n)
+		// The caller leaves before the reply, or before Redis has the command, or one of those for each lock that come
+		// where the one for all stays unanswered.
+		acquire := func(cmd []string) bool {
+			return sweep(cmd) || slices.ContainsFunc([]string{"a", "b", "c"}, func(key string) bool { return scriptOn(key, "lock_acquire")(cmd) })
 		}
-		proxy.Heal()
-		// A lock that is still being given up, after the first attempt, would be taken by itself.
-		redistest.Eventually(t, patience, name+": nothing is known", func() bool { return m.Stats().Locks == 0 })
-	}
-	// The caller leaves before the reply, or before Redis has the command, or one of those for each lock that come
-	// where the one for all stays unanswered.
-	acquire := func(cmd []string) bool {
-		return sweep(cmd) || slices.ContainsFunc([]string{"a", "b", "c"}, func(key string) bool { return scriptOn(key, "lock_acquire")(cmd) })
-	}
-	for name, hold := range map[string]func(redistest.Match) *redistest.Gate{"reply": proxy.HoldReply, "request": proxy.HoldRequest} {
-		gate := hold(acquire)
-		ctx, cancel := context.WithCancel(t.Context())
-		left := make(chan error, 1)
-		go func() { _, err := l.Lock(ctx); left <- err }()
-		gate.Wait(t)
-		cancel()
-		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", name, err)
+		for name, hold := range map[string]func(redistest.Match) *redistest.Gate{"reply": proxy.HoldReply, "request": proxy.HoldRequest} {
+			gate := hold(acquire)
+			ctx, cancel := context.WithCancel(t.Context())
+			left := make(chan error, 1)
+			go func() { _, err := l.Lock(ctx); left <- err }()
+			gate.Wait(t)
+			cancel()
+			if err := <-left; !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v", name, err)
+			}
+			gate.Release()
+			redistest.Eventually(t, patience, name+": none is held", func() bool { return exist() == 0 && m.Stats().Locks == 0 })
+			proxy.Heal()
 		}
-		gate.Release()
-		redistest.Eventually(t, patience, name+": none is held", func() bool { return exist() == 0 && m.Stats().Locks == 0 })
-		proxy.Heal()
-	}
+	})
 }
 
 // A lock that does not wait is granted when the one before it has ended: that is no lease.
 func TestMulti_TryLockOutlastsAPart(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, p := managerVia(t, srv)
-	l := multi(t, m.RWMutex("a"), m.RWMutex("b"))
-	gate := p.HoldReply(scriptOn("b"))
-	tried := make(chan holdfast.Result, 1)
-	go func() {
-		lease, err := l.TryLock(context.Background())
-		tried <- holdfast.Result{Lease: lease, Err: err}
-	}()
-	gate.Wait(t)
-	if _, err := m.ForceUnlock(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
-	redistest.Eventually(t, patience, "the first has ended", func() bool { return m.Stats().Lost == 1 })
-	gate.Release()
-	r := <-tried
-	wantErr(t, r.Err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
-	if r.Lease != nil {
-		t.Errorf("a lease, valid %v", r.Lease.Valid())
-		_ = r.Lease.Unlock(t.Context())
-	}
-	redistest.Eventually(t, patience, "none is held", func() bool { return srv.Admin().Exists(t.Context(), "a", "b").Val() == 0 })
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		l := multi(t, m.RWMutex("a"), m.RWMutex("b"))
+		gate := p.HoldReply(scriptOn("b"))
+		tried := make(chan holdfast.Result, 1)
+		go func() {
+			lease, err := l.TryLock(context.Background())
+			tried <- holdfast.Result{Lease: lease, Err: err}
+		}()
+		gate.Wait(t)
+		if _, err := m.ForceUnlock(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		redistest.Eventually(t, patience, "the first has ended", func() bool { return m.Stats().Lost == 1 })
+		gate.Release()
+		r := <-tried
+		wantErr(t, r.Err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+		if r.Lease != nil {
+			t.Errorf("a lease, valid %v", r.Lease.Valid())
+			_ = r.Lease.Unlock(t.Context())
+		}
+		redistest.Eventually(t, patience, "none is held", func() bool { return srv.Admin().Exists(t.Context(), "a", "b").Val() == 0 })
+	})
 }
 
 // The one command for all arrives when it has been given up: it takes nothing.
 func TestMulti_LateCopyIsRefused(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, p := managerVia(t, srv)
-	mustUnlock(t, mustLock(t, m.Mutex("connected")))
-	gate := p.HoldFirstRequest(scriptOn("a", "multi_acquire"))
-	p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
-	_, err := multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(t.Context())
-	p.Refuse(false)
-	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
-	redistest.Eventually(t, patience, "both are given up", func() bool {
-		return srv.Admin().Exists(t.Context(), "holdfast_tombstones:{a}", "holdfast_tombstones:{b}").Val() == 2
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		mustUnlock(t, mustLock(t, m.Mutex("connected")))
+		gate := p.HoldFirstRequest(scriptOn("a", "multi_acquire"))
+		p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
+		_, err := multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(t.Context())
+		p.Refuse(false)
+		wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+		redistest.Eventually(t, patience, "both are given up", func() bool {
+			return srv.Admin().Exists(t.Context(), "holdfast_tombstones:{a}", "holdfast_tombstones:{b}").Val() == 2
+		})
+		mon := srv.Monitor(t)
+		gate.Release()
+		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, patience)
+		if n := srv.Admin().Exists(t.Context(), "a", "b").Val(); n != 0 {
+			t.Errorf("%d are held for nobody", n)
+		}
 	})
-	mon := srv.Monitor(t)
-	gate.Release()
-	mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, patience)
-	if n := srv.Admin().Exists(t.Context(), "a", "b").Val(); n != 0 {
-		t.Errorf("%d are held for nobody", n)
-	}
 }
 
 // It arrives when those who waited behind it have taken its claims over and made them longer:
 // it shortens nothing.
 func TestMulti_LateCopyShortensNothing(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, p := managerVia(t, srv)
-	mustUnlock(t, mustLock(t, m.Mutex("connected")))
-	gate := p.HoldFirstRequest(scriptOn("a", "multi_acquire"))
-	p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
-	tried := make(chan error, 1)
-	go func() {
-		_, err := multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(context.Background())
-		tried <- err
-	}()
-	gate.Wait(t)
-	waiting := []func() *holdfast.Lease{waits(t, m.Mutex("a")), waits(t, m.Mutex("b"))}
-	wantErr(t, <-tried, holdfast.ErrUnavailable, nil)
-	p.Refuse(false)
-	for _, got := range waiting {
-		lease := got()
-		defer mustUnlock(t, lease)
-		mustExtend(t, lease, time.Hour)
-	}
-	mon := srv.Monitor(t)
-	gate.Release()
-	mon.Wait(t, `"exists" "b" "holdfast_tombstones:{b}"`, patience)
-	for _, name := range []string{"a", "b"} {
-		if ttl := srv.Admin().PTTL(t.Context(), name).Val(); ttl < time.Hour/2 {
-			t.Errorf("TTL of %s is %v", name, ttl)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		mustUnlock(t, mustLock(t, m.Mutex("connected")))
+		gate := p.HoldFirstRequest(scriptOn("a", "multi_acquire"))
+		p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
+		tried := make(chan error, 1)
+		go func() {
+			_, err := multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(context.Background())
+			tried <- err
+		}()
+		gate.Wait(t)
+		waiting := []func() *holdfast.Lease{waits(t, m.Mutex("a")), waits(t, m.Mutex("b"))}
+		wantErr(t, <-tried, holdfast.ErrUnavailable, nil)
+		p.Refuse(false)
+		for _, got := range waiting {
+			lease := got()
+			defer mustUnlock(t, lease)
+			mustExtend(t, lease, time.Hour)
 		}
-	}
+		mon := srv.Monitor(t)
+		gate.Release()
+		mon.Wait(t, `"exists" "b" "holdfast_tombstones:{b}"`, patience)
+		for _, name := range []string{"a", "b"} {
+			if ttl := srv.Admin().PTTL(t.Context(), name).Val(); ttl < time.Hour/2 {
+				t.Errorf("TTL of %s is %v", name, ttl)
+			}
+		}
+	})
 }
 
 // Another caller under the same context of another lock gets one of the locks while the request for
 // all is under way. They are two owners: the Multi is refused, and nothing of it is left.
 func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	p := srv.Proxy(t)
-	client := p.Client(t)
-	m, err := holdfast.New(client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	own := mustLock(t, m.Mutex("own"))
-	ctx := own.Context(t.Context())
-	const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1" // so that "a" is free and waited for
-	srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", dead)
-	srv.Admin().ZAdd(t.Context(), "redisson_lock_timeout:{a}", redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: dead})
-	redistest.Eventually(t, patience, "there are spare connections", func() bool { return client.PoolStats().PipelineStats.IdleConns > 2 })
-	gate := p.HoldFirstReply(scriptOn("a", "multi_acquire"))
-	p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
-	all := waitsFor(multi(t, m.FairMutex("a"), m.FairMutex("b")).TryLock, ctx)
-	gate.Wait(t)
-	beside, err := m.FairMutex("b").TryLock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gate.Release()
-	r := <-all
-	p.Refuse(false)
-	wantErr(t, r.Err, holdfast.ErrNotAcquired, nil)
-	if n := m.Stats().Reentered; n != 0 {
-		t.Errorf("re-entered %d times", n)
-	}
-	mustUnlock(t, beside)
-	mustUnlock(t, own)
-	redistest.Eventually(t, patience, "nothing is held", func() bool { return m.Stats().Held == 0 })
-	if srv.Admin().Exists(t.Context(), "b").Val() != 0 {
-		t.Error("a lock that no caller has is held")
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		p := srv.Proxy(t)
+		client := p.Client(t)
+		m, err := holdfast.New(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		own := mustLock(t, m.Mutex("own"))
+		ctx := own.Context(t.Context())
+		const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1" // so that "a" is free and waited for
+		srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", dead)
+		srv.Admin().ZAdd(t.Context(), "redisson_lock_timeout:{a}", redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: dead})
+		redistest.Eventually(t, patience, "there are spare connections", func() bool { return client.PoolStats().PipelineStats.IdleConns > 2 })
+		gate := p.HoldFirstReply(scriptOn("a", "multi_acquire"))
+		p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
+		all := waitsFor(multi(t, m.FairMutex("a"), m.FairMutex("b")).TryLock, ctx)
+		gate.Wait(t)
+		beside, err := m.FairMutex("b").TryLock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate.Release()
+		r := <-all
+		p.Refuse(false)
+		wantErr(t, r.Err, holdfast.ErrNotAcquired, nil)
+		if n := m.Stats().Reentered; n != 0 {
+			t.Errorf("re-entered %d times", n)
+		}
+		mustUnlock(t, beside)
+		mustUnlock(t, own)
+		redistest.Eventually(t, patience, "nothing is held", func() bool { return m.Stats().Held == 0 })
+		if srv.Admin().Exists(t.Context(), "b").Val() != 0 {
+			t.Error("a lock that no caller has is held")
+		}
+	})
 }
 
 // waitsFor calls lock in the background.

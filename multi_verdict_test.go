@@ -66,27 +66,28 @@ func TestMulti_NamesWhatCannotBeTaken(t *testing.T) {
 
 // What its owner would wait for itself is said before it waits for others.
 func TestMulti_WouldDeadlockBehindOthers(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, other := managerOn(t, srv), managerOn(t, srv)
-	busy := mustLock(t, other.Mutex("a", holdfast.WithFencing()))
-	for name, c := range map[string]struct{ has, wants holdfast.Locker }{
-		"write side of what it reads": {m.RWMutex("b").RLocker(), m.RWMutex("b")},
-		"the other kind":              {m.Mutex("b"), m.FairMutex("b")},
-	} {
-		own := mustLock(t, c.has)
-		l := multi(t, m.Mutex("a", holdfast.WithFencing()), c.wants)
-		for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.Lock, l.TryLock} {
-			failed := make(chan error, 1)
-			go func() {
-				_, err := lock(own.Context(t.Context()))
-				failed <- err
-			}()
-			if err := soonest(t, failed); !errors.Is(err, holdfast.ErrWouldDeadlock) {
-				t.Errorf("%s: %v", name, err)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := managerOn(t, srv), managerOn(t, srv)
+		busy := mustLock(t, other.Mutex("a", holdfast.WithFencing()))
+		for name, c := range map[string]struct{ has, wants holdfast.Locker }{
+			"write side of what it reads": {m.RWMutex("b").RLocker(), m.RWMutex("b")},
+			"the other kind":              {m.Mutex("b"), m.FairMutex("b")},
+		} {
+			own := mustLock(t, c.has)
+			l := multi(t, m.Mutex("a", holdfast.WithFencing()), c.wants)
+			for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.Lock, l.TryLock} {
+				failed := make(chan error, 1)
+				go func() {
+					_, err := lock(own.Context(t.Context()))
+					failed <- err
+				}()
+				if err := soonest(t, failed); !errors.Is(err, holdfast.ErrWouldDeadlock) {
+					t.Errorf("%s: %v", name, err)
+				}
 			}
+			mustUnlock(t, own)
 		}
-		mustUnlock(t, own)
-	}
-	mustUnlock(t, busy)
+		mustUnlock(t, busy)
+	})
 }

@@ -124,86 +124,89 @@ func TestOdd_HalfOfAQueue(t *testing.T) {
 
 // A reader's right whose TTL somebody has taken away has not ended: it gets one again.
 func TestOdd_RightWithoutTTL(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	a, b, c := managerOn(t, srv, holdfast.WithLease(6*time.Second)), managerOn(t, srv), managerOn(t, srv)
-	lease := mustLock(t, a.RWMutex("x").RLocker())
-	persist := func() {
-		for _, key := range srv.Keys() {
-			srv.Admin().Persist(t.Context(), key)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		a, b, c := managerOn(t, srv, holdfast.WithLease(6*time.Second)), managerOn(t, srv), managerOn(t, srv)
+		lease := mustLock(t, a.RWMutex("x").RLocker())
+		persist := func() {
+			for _, key := range srv.Keys() {
+				srv.Admin().Persist(t.Context(), key)
+			}
 		}
-	}
-	persist()
-	mustUnlock(t, mustLock(t, b.RWMutex("x").RLocker()))
-	if _, err := c.RWMutex("x").TryLock(t.Context()); err == nil {
-		t.Error("a writer beside a reader")
-	}
-	srv.RequireTTLs(t)
-	persist()
-	n := a.Stats().Renewals
-	redistest.Eventually(t, patience, "a renewal", func() bool { return a.Stats().Renewals > n || lease.Err() != nil })
-	if err := lease.Err(); err != nil {
-		t.Error(err)
-	}
-	srv.RequireTTLs(t)
-	mustUnlock(t, lease)
-	srv.RequireNoKeys(t)
+		persist()
+		mustUnlock(t, mustLock(t, b.RWMutex("x").RLocker()))
+		if _, err := c.RWMutex("x").TryLock(t.Context()); err == nil {
+			t.Error("a writer beside a reader")
+		}
+		srv.RequireTTLs(t)
+		persist()
+		n := a.Stats().Renewals
+		redistest.Eventually(t, patience, "a renewal", func() bool { return a.Stats().Renewals > n || lease.Err() != nil })
+		if err := lease.Err(); err != nil {
+			t.Error(err)
+		}
+		srv.RequireTTLs(t)
+		mustUnlock(t, lease)
+		srv.RequireNoKeys(t)
+	})
 }
 
 // A lock whose TTL somebody has taken away gets one again that no lease outlasts: not by an Extend for
 // less, nor by a renewal after one for more.
 func TestOdd_LockWithoutTTL(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := managerOn(t, srv, holdfast.WithLease(6*time.Second))
-	covers := func(key string, lease *holdfast.Lease) {
-		t.Helper()
-		if ttl := srv.Admin().PTTL(t.Context(), key).Val(); ttl < time.Until(lease.Deadline()) {
-			t.Errorf("%s: a TTL of %v, and the lease has %v", key, ttl, time.Until(lease.Deadline()))
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv, holdfast.WithLease(6*time.Second))
+		covers := func(key string, lease *holdfast.Lease) {
+			t.Helper()
+			if ttl := srv.Admin().PTTL(t.Context(), key).Val(); ttl < time.Until(lease.Deadline()) {
+				t.Errorf("%s: a TTL of %v, and the lease has %v", key, ttl, time.Until(lease.Deadline()))
+			}
 		}
-	}
-	restored := func(key string) {
-		redistest.Eventually(t, patience, "a TTL again", func() bool { return srv.Admin().PTTL(t.Context(), key).Val() > 0 })
-	}
-	for name, l := range map[string]holdfast.Locker{"a": m.Mutex("a"), "b": m.FairMutex("b"), "c": m.RWMutex("c"), "d": m.RWMutex("d").RLocker()} {
-		lease := mustLock(t, l)
-		srv.Admin().Persist(t.Context(), name)
-		if err := lease.Extend(t.Context(), 20*time.Millisecond); err != nil {
-			t.Error(err)
+		restored := func(key string) {
+			redistest.Eventually(t, patience, "a TTL again", func() bool { return srv.Admin().PTTL(t.Context(), key).Val() > 0 })
 		}
-		covers(name, lease)
-		if err := lease.Extend(t.Context(), time.Hour); err != nil {
-			t.Error(err)
+		for name, l := range map[string]holdfast.Locker{"a": m.Mutex("a"), "b": m.FairMutex("b"), "c": m.RWMutex("c"), "d": m.RWMutex("d").RLocker()} {
+			lease := mustLock(t, l)
+			srv.Admin().Persist(t.Context(), name)
+			if err := lease.Extend(t.Context(), 20*time.Millisecond); err != nil {
+				t.Error(err)
+			}
+			covers(name, lease)
+			if err := lease.Extend(t.Context(), time.Hour); err != nil {
+				t.Error(err)
+			}
+			srv.Admin().Persist(t.Context(), name)
+			restored(name)
+			covers(name, lease)
+			mustUnlock(t, lease)
 		}
-		srv.Admin().Persist(t.Context(), name)
-		restored(name)
-		covers(name, lease)
-		mustUnlock(t, lease)
-	}
-	srv.RequireNoKeys(t)
+		srv.RequireNoKeys(t)
+	})
 }
 
 // Nor does a reader make it so for another one, as it comes or as it is renewed.
 func TestOdd_ReadersWithoutTTL(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	a, b := managerOn(t, srv, holdfast.WithFixedLease(time.Hour)), managerOn(t, srv, holdfast.WithLease(4*time.Second))
-	long := mustLock(t, a.RWMutex("x").RLocker())
-	for range 2 {
-		srv.Admin().Persist(t.Context(), "x")
-		short := mustLock(t, b.RWMutex("x").RLocker())
-		if ttl := srv.Admin().PTTL(t.Context(), "x").Val(); ttl < 59*time.Minute {
-			t.Errorf("a TTL of %v for a reader of an hour", ttl)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		a, b := managerOn(t, srv, holdfast.WithFixedLease(time.Hour)), managerOn(t, srv, holdfast.WithLease(4*time.Second))
+		long := mustLock(t, a.RWMutex("x").RLocker())
+		for range 2 {
+			srv.Admin().Persist(t.Context(), "x")
+			short := mustLock(t, b.RWMutex("x").RLocker())
+			if ttl := srv.Admin().PTTL(t.Context(), "x").Val(); ttl < 59*time.Minute {
+				t.Errorf("a TTL of %v for a reader of an hour", ttl)
+			}
+			srv.Admin().Persist(t.Context(), "x")
+			redistest.Eventually(t, patience, "a TTL again", func() bool { return srv.Admin().PTTL(t.Context(), "x").Val() > 0 })
+			if ttl := srv.Admin().PTTL(t.Context(), "x").Val(); ttl < 59*time.Minute {
+				t.Errorf("a TTL of %v after a renewal, for a reader of an hour", ttl)
+			}
+			mustUnlock(t, short)
 		}
-		srv.Admin().Persist(t.Context(), "x")
-		redistest.Eventually(t, patience, "a TTL again", func() bool { return srv.Admin().PTTL(t.Context(), "x").Val() > 0 })
-		if ttl := srv.Admin().PTTL(t.Context(), "x").Val(); ttl < 59*time.Minute {
-			t.Errorf("a TTL of %v after a renewal, for a reader of an hour", ttl)
-		}
-		mustUnlock(t, short)
-	}
-	mustUnlock(t, long)
-	srv.RequireNoKeys(t)
+		mustUnlock(t, long)
+		srv.RequireNoKeys(t)
+	})
 }
 
 // An id that nobody of ours has put into the queue of a read-write lock is passed over.
@@ -222,20 +225,21 @@ func TestOdd_StrangerInTheQueue(t *testing.T) {
 
 // A downgrade needs no memory that a release would not have.
 func TestOdd_DowngradeWithoutMemory(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := managerOn(t, srv)
-	write := mustLock(t, m.RWMutex("x"))
-	read, err := m.RWMutex("x").RLock(write.Context(context.Background()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Admin().ConfigSet(t.Context(), "maxmemory", "1")
-	mustUnlock(t, write)
-	if mode := srv.Admin().HGet(t.Context(), "x", "mode").Val(); mode != "read" || !read.Valid() {
-		t.Errorf("mode %q, %v", mode, read.Err())
-	}
-	mustUnlock(t, read)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		write := mustLock(t, m.RWMutex("x"))
+		read, err := m.RWMutex("x").RLock(write.Context(context.Background()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Admin().ConfigSet(t.Context(), "maxmemory", "1")
+		mustUnlock(t, write)
+		if mode := srv.Admin().HGet(t.Context(), "x", "mode").Val(); mode != "read" || !read.Valid() {
+			t.Errorf("mode %q, %v", mode, read.Err())
+		}
+		mustUnlock(t, read)
+	})
 }
 
 // A fair waiter of Redisson whose time is over loses its place, and is told: it may be alive, and sleeps.
@@ -315,54 +319,56 @@ func TestOdd_RedissonIsNext(t *testing.T) {
 // The lock is deleted under a waiter that has been granted it, and taken again by another caller of that
 // process; the message comes after that. Redis is asked, and the holder loses nothing.
 func TestOdd_MessageOfADeletedGrant(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
-	held := mustLock(t, m.FairMutex("a"))
-	got := waits(t, m.FairMutex("a"))
-	queued(t, srv, "redisson_lock_queue:{a}", 1)
-	redistest.Eventually(t, patience, "it has its answer", func() bool { return hears(t, srv, m) })
-	asked, now := m.Stats().Commands, srv.Admin().Time(t.Context()).Val()
-	tellFirst(t, srv, "g %s 2000 "+fmt.Sprintf("%d %d 1 0 0", now.Unix(), now.Nanosecond()/1000))
-	redistest.Eventually(t, patience, "Redis is asked", func() bool { return m.Stats().Commands > asked && m.Pending() == 0 })
-	if !held.Valid() {
-		t.Error("the holder has lost the lock")
-	}
-	mustUnlock(t, held)
-	mustUnlock(t, got())
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+		held := mustLock(t, m.FairMutex("a"))
+		got := waits(t, m.FairMutex("a"))
+		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		redistest.Eventually(t, patience, "it has its answer", func() bool { return hears(t, srv, m) })
+		asked, now := m.Stats().Commands, srv.Admin().Time(t.Context()).Val()
+		tellFirst(t, srv, "g %s 2000 "+fmt.Sprintf("%d %d 1 0 0", now.Unix(), now.Nanosecond()/1000))
+		redistest.Eventually(t, patience, "Redis is asked", func() bool { return m.Stats().Commands > asked && m.Pending() == 0 })
+		if !held.Valid() {
+			t.Error("the holder has lost the lock")
+		}
+		mustUnlock(t, held)
+		mustUnlock(t, got())
+	})
 }
 
 // A caller's request has been granted, but its answer is on its way for long; the lock is deleted meanwhile,
 // and granted to another caller of the process, who is told at once. The first one's answer ends that hold,
 // which Redis has: it is given back there, and not left for the length of its lease.
 func TestOdd_AnswerOfADeletedGrant(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	rival := managerOn(t, srv)
-	m, p := managerThatHangs(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
-	l := m.FairMutex("a")
-	mustLock(t, managerOn(t, srv).FairMutex("a"))
-	first := waits(t, l)
-	queued(t, srv, "redisson_lock_queue:{a}", 1)
-	redistest.Eventually(t, patience, "the first has its answer", func() bool { return hears(t, srv, m) })
-	second := waits(t, l)
-	queued(t, srv, "redisson_lock_queue:{a}", 2)
-	srv.Admin().Del(t.Context(), "a")
-	gate := p.HoldFirstReply(scriptOn("a", "lock_acquire"))
-	copies := p.HoldRequest(scriptOn("a", "lock_acquire")) // they would take the lock before the rival comes
-	defer copies.Release()
-	tellFirst(t, srv, "o %s") // it asks
-	gate.Wait(t)
-	srv.Admin().Del(t.Context(), "a")
-	_, err := rival.FairMutex("a").TryLock(t.Context()) // grants it to the second
-	wantErr(t, err, holdfast.ErrNotAcquired, nil)
-	lease := second()
-	redistest.Eventually(t, patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > time.Minute })
-	gate.Release()
-	other := first()
-	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
-	mustUnlock(t, mustLock(t, rival.FairMutex("a")))
-	wantErr(t, other.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		rival := managerOn(t, srv)
+		m, p := managerThatHangs(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+		l := m.FairMutex("a")
+		mustLock(t, managerOn(t, srv).FairMutex("a"))
+		first := waits(t, l)
+		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		redistest.Eventually(t, patience, "the first has its answer", func() bool { return hears(t, srv, m) })
+		second := waits(t, l)
+		queued(t, srv, "redisson_lock_queue:{a}", 2)
+		srv.Admin().Del(t.Context(), "a")
+		gate := p.HoldFirstReply(scriptOn("a", "lock_acquire"))
+		copies := p.HoldRequest(scriptOn("a", "lock_acquire")) // they would take the lock before the rival comes
+		defer copies.Release()
+		tellFirst(t, srv, "o %s") // it asks
+		gate.Wait(t)
+		srv.Admin().Del(t.Context(), "a")
+		_, err := rival.FairMutex("a").TryLock(t.Context()) // grants it to the second
+		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		lease := second()
+		redistest.Eventually(t, patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > time.Minute })
+		gate.Release()
+		other := first()
+		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		mustUnlock(t, mustLock(t, rival.FairMutex("a")))
+		wantErr(t, other.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	})
 }
 
 // tellFirst publishes a message to the process of the first waiter in the queue of a, whose number it has.

@@ -60,53 +60,55 @@ func TestOwed_OfAMemberThatEnds(t *testing.T) {
 
 // One of several locks reaches its limit when all have been taken and the lease is not handed out yet.
 func TestOwed_OfALeaseThatNobodyGets(t *testing.T) {
-	t.Parallel()
-	srv, locks := owing(t)
-	l, err := NewMulti(locks...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole := newGroupLease(&l.whole, len(l.locks))
-	for _, h := range l.locks {
-		p, err := h.lock(t.Context(), "Lock", false)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv, locks := owing(t)
+		l, err := NewMulti(locks...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole.join(p)
-	}
-	p := whole.group.known()[1]
-	p.hold.entry.reachLimit(p.hold, p.limit)
-	whole.dissolve()
-	for _, h := range l.locks {
-		gone(t, srv, h.name)
-	}
+		whole := newGroupLease(&l.whole, len(l.locks))
+		for _, h := range l.locks {
+			p, err := h.lock(t.Context(), "Lock", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole.join(p)
+		}
+		p := whole.group.known()[1]
+		p.hold.entry.reachLimit(p.hold, p.limit)
+		whole.dissolve()
+		for _, h := range l.locks {
+			gone(t, srv, h.name)
+		}
+	})
 }
 
 // What may still be under way is refused for a while by what its release leaves behind: so that is repeated
 // for at least as long, however soon the lock itself would be gone.
 func TestOwed_ForAsLongAsACopyMayCome(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	p := srv.Proxy(t)
-	m, err := New(p.Client(t), WithLease(time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close(context.Background())
-	lease, err := m.Mutex("a").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, h := lease.hold.entry, lease.hold
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, unclear := range []bool{false, true} {
-		c := newHold(e, h.cfg, h.keys, h.kind)
-		c.phase, c.unclear = over, unclear
-		now := time.Now()
-		left := e.startReleaseLocked(c, false, nil).until.Sub(now)
-		if least := burial; unclear && left < least || !unclear && left > least {
-			t.Errorf("unclear %v: given up after %v", unclear, left)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		p := srv.Proxy(t)
+		m, err := New(p.Client(t), WithLease(time.Second))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		defer m.Close(context.Background())
+		lease, err := m.Mutex("a").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, h := lease.hold.entry, lease.hold
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, unclear := range []bool{false, true} {
+			c := newHold(e, h.cfg, h.keys, h.kind)
+			c.phase, c.unclear = over, unclear
+			now := time.Now()
+			left := e.startReleaseLocked(c, false, nil).until.Sub(now)
+			if least := burial; unclear && left < least || !unclear && left > least {
+				t.Errorf("unclear %v: given up after %v", unclear, left)
+			}
+		}
+	})
 }

@@ -101,31 +101,32 @@ func TestRedlock_AllGetOnWithoutAMinority(t *testing.T) {
 	for name, o := range outages {
 		for of, members := range map[string][]int{"first of three": {0, 3}, "second of three": {1, 3}, "last of three": {2, 3}} {
 			t.Run(name+", "+of, func(t *testing.T) {
-				t.Parallel()
-				all := servers(t, members[1], redistest.WithAOF())
-				p := all[members[0]].Proxy(t)
-				newCandidate := func() holdfast.Locker {
-					var clients []*redis.Client
-					for i, srv := range all {
-						if i == members[0] {
-							clients = append(clients, p.Client(t))
-						} else {
-							clients = append(clients, srv.Client(t))
+				redistest.InWorlds(t, func(t *testing.T) {
+					all := servers(t, members[1], redistest.WithAOF())
+					p := all[members[0]].Proxy(t)
+					newCandidate := func() holdfast.Locker {
+						var clients []*redis.Client
+						for i, srv := range all {
+							if i == members[0] {
+								clients = append(clients, p.Client(t))
+							} else {
+								clients = append(clients, srv.Client(t))
+							}
 						}
+						return candidateOn(t, clients, mutexes)
 					}
-					return candidateOn(t, clients, mutexes)
-				}
-				var locks []holdfast.Locker
-				for range 4 {
-					locks = append(locks, newCandidate())
-				}
-				locks = append(locks, locks[0]) // two in one process
-				c := gather(t, locks, everyone)
-				c.getOn(t, "at first")
-				o.down(all[members[0]], p)
-				c.getOn(t, "without it")
-				o.up(all[members[0]], p)
-				c.getOn(t, "when it is back")
+					var locks []holdfast.Locker
+					for range 4 {
+						locks = append(locks, newCandidate())
+					}
+					locks = append(locks, locks[0]) // two in one process
+					c := gather(t, locks, everyone)
+					c.getOn(t, "at first")
+					o.down(all[members[0]], p)
+					c.getOn(t, "without it")
+					o.up(all[members[0]], p)
+					c.getOn(t, "when it is back")
+				})
 			})
 		}
 	}
@@ -133,28 +134,32 @@ func TestRedlock_AllGetOnWithoutAMinority(t *testing.T) {
 
 // Two of five are away from the beginning, one silent and one dead.
 func TestRedlock_AllGetOnWithoutTwoOfFive(t *testing.T) {
-	all := servers(t, 5)
-	all[0].Pause()
-	all[3].Kill()
-	var locks []holdfast.Locker
-	for range 8 {
-		locks = append(locks, all.candidate(t))
-	}
-	gather(t, locks, everyone).getOn(t, "from the beginning")
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 5)
+		all[0].Pause()
+		all[3].Kill()
+		var locks []holdfast.Locker
+		for range 8 {
+			locks = append(locks, all.candidate(t))
+		}
+		gather(t, locks, everyone).getOn(t, "from the beginning")
+	})
 }
 
 func TestRedlock_ReadersAndWritersGetOnWithoutAMinority(t *testing.T) {
-	all := servers(t, 3)
-	var locks []holdfast.Locker
-	for range 2 {
-		locks = append(locks, all.candidateFor(t, readSide), all.candidateFor(t, writeSide))
-	}
-	c := gather(t, locks, func(i int) bool { return i%2 == 1 })
-	c.getOn(t, "at first")
-	all[1].Pause()
-	c.getOn(t, "without it")
-	all[1].Resume()
-	c.getOn(t, "when it is back")
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 3)
+		var locks []holdfast.Locker
+		for range 2 {
+			locks = append(locks, all.candidateFor(t, readSide), all.candidateFor(t, writeSide))
+		}
+		c := gather(t, locks, func(i int) bool { return i%2 == 1 })
+		c.getOn(t, "at first")
+		all[1].Pause()
+		c.getOn(t, "without it")
+		all[1].Resume()
+		c.getOn(t, "when it is back")
+	})
 }
 
 // A stranger holds one member, and others take turns at the rest: none of those who wait stays at that one.
@@ -215,15 +220,17 @@ func TestRedlock_ErrorsSayWhatEachMemberDid(t *testing.T) {
 
 // Unlock says which members did not confirm it.
 func TestRedlock_UnlockSaysWhichMember(t *testing.T) {
-	all := servers(t, 3)
-	c := all.candidate(t)
-	lease := mustLock(t, c)
-	all.joined(t, lease)
-	all[0].Pause()
-	all[2].Pause()
-	err := lease.Unlock(t.Context())
-	wantErr(t, err, holdfast.ErrUnavailable, nil)
-	wantLines(t, err, "member 1 of 3: no answer", "member 3 of 3: no answer")
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 3)
+		c := all.candidate(t)
+		lease := mustLock(t, c)
+		all.joined(t, lease)
+		all[0].Pause()
+		all[2].Pause()
+		err := lease.Unlock(t.Context())
+		wantErr(t, err, holdfast.ErrUnavailable, nil)
+		wantLines(t, err, "member 1 of 3: no answer", "member 3 of 3: no answer")
+	})
 }
 
 // wantLines checks that err says each of some things once.

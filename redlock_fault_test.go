@@ -15,115 +15,120 @@ import (
 
 // AC-79: a member that restarts empty gives nobody else a majority, and is taken again.
 func TestRedlock_RestartedEmptyMemberIsTakenAgain(t *testing.T) {
-	t.Parallel()
-	all := servers(t, 3)
-	c, other := all.candidate(t, holdfast.WithLease(4*time.Second)), all.candidate(t)
-	lease := mustLock(t, c)
-	all.heldBy(t, 3)
-	all[0].Restart()
-	_, err := other.TryLock(t.Context())
-	wantErr(t, err, holdfast.ErrNotAcquired, nil)
-	other.idle(t) // what it was granted meanwhile is not counted
-	all.heldBy(t, 3)
-	all[1].Restart() // the majority now rests on what was taken again
-	_, err = other.TryLock(t.Context())
-	wantErr(t, err, holdfast.ErrNotAcquired, nil)
-	other.idle(t) // what it was granted meanwhile is not counted
-	all.heldBy(t, 3)
-	if !lease.Valid() {
-		t.Errorf("lease ended: %v", lease.Err())
-	}
-	mustUnlock(t, lease)
-	all.heldBy(t, 0)
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 3)
+		c, other := all.candidate(t, holdfast.WithLease(4*time.Second)), all.candidate(t)
+		lease := mustLock(t, c)
+		all.heldBy(t, 3)
+		all[0].Restart()
+		_, err := other.TryLock(t.Context())
+		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		other.idle(t) // what it was granted meanwhile is not counted
+		all.heldBy(t, 3)
+		all[1].Restart() // the majority now rests on what was taken again
+		_, err = other.TryLock(t.Context())
+		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		other.idle(t) // what it was granted meanwhile is not counted
+		all.heldBy(t, 3)
+		if !lease.Valid() {
+			t.Errorf("lease ended: %v", lease.Err())
+		}
+		mustUnlock(t, lease)
+		all.heldBy(t, 0)
+	})
 }
 
 // Members that grant it at the same moment all join: the lock outlives as many as it can.
 func TestRedlock_EveryMemberJoins(t *testing.T) {
-	all := servers(t, 5)
-	c := all.candidate(t)
-	for range 200 {
-		lease := mustLock(t, c)
-		all.joined(t, lease)
-		mustUnlock(t, lease)
-		c.idle(t)
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 5)
+		c := all.candidate(t)
+		for range 200 {
+			lease := mustLock(t, c)
+			all.joined(t, lease)
+			mustUnlock(t, lease)
+			c.idle(t)
+		}
+	})
 }
 
 // AC-79: after a lapse nothing is taken again.
 func TestRedlock_NothingIsTakenAfterALapse(t *testing.T) {
-	t.Parallel()
-	all := servers(t, 3)
-	c, other := all.candidate(t, holdfast.WithLease(3*time.Second)), all.candidate(t)
-	lease := mustLock(t, c)
-	all.heldBy(t, 3)
-	deadline := lease.Deadline()
-	all[0].Pause()
-	all[1].Pause()
-	select {
-	case <-lease.Done():
-	case <-time.After(patience):
-		t.Fatal("nobody was told")
-	}
-	// It falls with a member that is lost, but not to nothing.
-	if lease.Valid() || lease.Deadline().Before(deadline.Add(-100*time.Millisecond)) {
-		t.Errorf("valid %v, deadline moved back by %v", lease.Valid(), deadline.Sub(lease.Deadline()))
-	}
-	redistest.Eventually(t, patience, "the third is released", func() bool { return len(all[2].Keys()) == 0 })
-	all[0].Resume()
-	all[1].Resume()
-	next := mustLock(t, other)
-	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, holdfast.ErrNotHeld)
-	if !next.Valid() {
-		t.Errorf("the next lease: %v", next.Err())
-	}
-	mustUnlock(t, next)
-	for _, m := range c.managers {
-		redistest.Eventually(t, patience, "nothing held", func() bool { return m.Stats().Held == 0 })
-	}
-	all.heldBy(t, 0)
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 3)
+		c, other := all.candidate(t, holdfast.WithLease(3*time.Second)), all.candidate(t)
+		lease := mustLock(t, c)
+		all.heldBy(t, 3)
+		deadline := lease.Deadline()
+		all[0].Pause()
+		all[1].Pause()
+		select {
+		case <-lease.Done():
+		case <-time.After(patience):
+			t.Fatal("nobody was told")
+		}
+		// It falls with a member that is lost, but not to nothing.
+		if lease.Valid() || lease.Deadline().Before(deadline.Add(-100*time.Millisecond)) {
+			t.Errorf("valid %v, deadline moved back by %v", lease.Valid(), deadline.Sub(lease.Deadline()))
+		}
+		redistest.Eventually(t, patience, "the third is released", func() bool { return len(all[2].Keys()) == 0 })
+		all[0].Resume()
+		all[1].Resume()
+		next := mustLock(t, other)
+		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, holdfast.ErrNotHeld)
+		if !next.Valid() {
+			t.Errorf("the next lease: %v", next.Err())
+		}
+		mustUnlock(t, next)
+		for _, m := range c.managers {
+			redistest.Eventually(t, patience, "nothing held", func() bool { return m.Stats().Held == 0 })
+		}
+		all.heldBy(t, 0)
+	})
 }
 
 // AC-80: time that the answers took is not part of the lease.
 func TestRedlock_LateAnswers(t *testing.T) {
-	t.Parallel()
-	all := servers(t, 5)
-	var proxies []*redistest.Proxy
-	var clients []*redis.Client
-	for _, srv := range all {
-		p := srv.Proxy(t)
-		proxies, clients = append(proxies, p), append(clients, p.Client(t))
-	}
-	const ttl = 2 * time.Second
-	c := candidateOn(t, clients, mutexes, holdfast.WithFixedLease(ttl))
-	all.greet(t, c)
-	for _, tc := range []struct {
-		late    int
-		by      time.Duration
-		granted bool
-	}{
-		{2, 6 * ttl / 10, true},  // not waited for
-		{3, ttl / 8, true},       // waited for
-		{3, 6 * ttl / 10, false}, // more than a request may take
-	} {
-		for _, p := range proxies[:tc.late] {
-			p.Delay(tc.by/2, 0)
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 5)
+		var proxies []*redistest.Proxy
+		var clients []*redis.Client
+		for _, srv := range all {
+			p := srv.Proxy(t)
+			proxies, clients = append(proxies, p), append(clients, p.Client(t))
 		}
-		before := time.Now()
-		lease, err := c.TryLock(t.Context())
-		switch {
-		case tc.granted && err != nil, !tc.granted && !errors.Is(err, holdfast.ErrUnavailable):
-			t.Errorf("%d late by %v: %v", tc.late, tc.by, err)
-		case err == nil && lease.Deadline().After(time.Now().Add(ttl-tc.by*4/5)) && tc.late == 3:
-			t.Errorf("%d late by %v: deadline %v after the call", tc.late, tc.by, lease.Deadline().Sub(before))
+		const ttl = 2 * time.Second
+		c := candidateOn(t, clients, mutexes, holdfast.WithFixedLease(ttl))
+		all.greet(t, c)
+		for _, tc := range []struct {
+			late    int
+			by      time.Duration
+			granted bool
+		}{
+			{2, 6 * ttl / 10, true},  // not waited for
+			{3, ttl / 8, true},       // waited for
+			{3, 6 * ttl / 10, false}, // more than a request may take
+		} {
+			for _, p := range proxies[:tc.late] {
+				p.Delay(tc.by/2, 0)
+			}
+			before := time.Now()
+			lease, err := c.TryLock(t.Context())
+			switch {
+			case tc.granted && err != nil, !tc.granted && !errors.Is(err, holdfast.ErrUnavailable):
+				t.Errorf("%d late by %v: %v", tc.late, tc.by, err)
+			case err == nil && lease.Deadline().After(time.Now().Add(ttl-tc.by*4/5)) && tc.late == 3:
+				t.Errorf("%d late by %v: deadline %v after the call", tc.late, tc.by, lease.Deadline().Sub(before))
+			}
+			if err == nil {
+				_ = lease.Unlock(t.Context())
+			}
+			for _, p := range proxies {
+				p.Heal()
+			}
+			all.heldBy(t, 0)
 		}
-		if err == nil {
-			_ = lease.Unlock(t.Context())
-		}
-		for _, p := range proxies {
-			p.Heal()
-		}
-		all.heldBy(t, 0)
-	}
+	})
 }
 
 // AC-81: Lock, Extend and Unlock return with the majority, while the proxy still withholds
@@ -242,86 +247,89 @@ func TestRedlock_DeadMajority(t *testing.T) {
 // A majority refuses to write. Whoever leaves between two rounds is told so, and whoever leaves
 // in one that has no answer yet as well: nobody has the lock.
 func TestRedlock_LeavesADeadMajority(t *testing.T) {
-	t.Parallel()
-	all := servers(t, 3)
-	p := all[0].Proxy(t)
-	c := candidateOn(t, []*redis.Client{p.Client(t), all[1].Client(t), all[2].Client(t)}, mutexes)
-	all.greet(t, c)
-	for _, srv := range all[:2] {
-		if err := srv.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err(); err != nil {
-			t.Fatal(err)
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 3)
+		p := all[0].Proxy(t)
+		c := candidateOn(t, []*redis.Client{p.Client(t), all[1].Client(t), all[2].Client(t)}, mutexes)
+		all.greet(t, c)
+		for _, srv := range all[:2] {
+			if err := srv.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err(); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	locking := func(ctx context.Context) <-chan error {
-		failed := make(chan error, 1)
-		go func() { _, err := c.Lock(ctx); failed <- err }()
-		return failed
-	}
-	for range 3 {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		wantErr(t, soonest(t, locking(ctx)), holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
-		cancel()
-	}
-	var err error
-	for try := 0; try < 5 && (err == nil || !strings.Contains(err.Error(), "NOREPLICAS")); try++ { // a machine that stands still makes a silence of it
-		ctx, cancel := context.WithCancel(t.Context())
-		before := c.managers[0].Stats().Troubles
-		failed := locking(ctx)
-		redistest.Eventually(t, patience, "some rounds", func() bool { return c.managers[0].Stats().Troubles > before+1 })
-		gate := p.HoldRequest(scriptOn(vote))
-		gate.Wait(t)
-		cancel()
-		err = soonest(t, failed)
-		wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
-		wantErr(t, err, context.Canceled, nil)
-		gate.Release()
-		all.heldBy(t, 0)
-	}
-	if !strings.Contains(err.Error(), "NOREPLICAS") {
-		t.Errorf("%v does not say NOREPLICAS", err)
-	}
+		locking := func(ctx context.Context) <-chan error {
+			failed := make(chan error, 1)
+			go func() { _, err := c.Lock(ctx); failed <- err }()
+			return failed
+		}
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			wantErr(t, soonest(t, locking(ctx)), holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+			cancel()
+		}
+		var err error
+		for try := 0; try < 5 && (err == nil || !strings.Contains(err.Error(), "NOREPLICAS")); try++ { // a machine that stands still makes a silence of it
+			ctx, cancel := context.WithCancel(t.Context())
+			before := c.managers[0].Stats().Troubles
+			failed := locking(ctx)
+			redistest.Eventually(t, patience, "some rounds", func() bool { return c.managers[0].Stats().Troubles > before+1 })
+			gate := p.HoldRequest(scriptOn(vote))
+			gate.Wait(t)
+			cancel()
+			err = soonest(t, failed)
+			wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+			wantErr(t, err, context.Canceled, nil)
+			gate.Release()
+			all.heldBy(t, 0)
+		}
+		if !strings.Contains(err.Error(), "NOREPLICAS") {
+			t.Errorf("%v does not say NOREPLICAS", err)
+		}
+	})
 }
 
 // A waiter has been granted the member in whose queue it stood, and too few others answer: it
 // asks that member again with the others.
 func TestRedlock_AsksWhereItHasWaitedAgain(t *testing.T) {
-	t.Parallel()
-	all := servers(t, 3)
-	c, other := all.candidate(t), all.candidate(t)
-	all.greet(t, c)
-	held := mustLock(t, other.managers[0].Mutex(vote))
-	all[1].Pause()
-	all[2].Pause()
-	got := waits(t, c)
-	redistest.Eventually(t, patience, "it waits at the first", func() bool {
-		return all[0].Admin().LLen(t.Context(), "redisson_lock_queue:{"+vote+"}").Val() == 1
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 3)
+		c, other := all.candidate(t), all.candidate(t)
+		all.greet(t, c)
+		held := mustLock(t, other.managers[0].Mutex(vote))
+		all[1].Pause()
+		all[2].Pause()
+		got := waits(t, c)
+		redistest.Eventually(t, patience, "it waits at the first", func() bool {
+			return all[0].Admin().LLen(t.Context(), "redisson_lock_queue:{"+vote+"}").Val() == 1
+		})
+		mustUnlock(t, held)
+		redistest.Eventually(t, patience, "it is in vain", func() bool {
+			return all[0].Admin().Exists(t.Context(), vote, "redisson_lock_queue:{"+vote+"}").Val() == 0
+		})
+		all[1].Resume()
+		mustUnlock(t, got())
+		all[2].Resume()
+		all.heldBy(t, 0)
 	})
-	mustUnlock(t, held)
-	redistest.Eventually(t, patience, "it is in vain", func() bool {
-		return all[0].Admin().Exists(t.Context(), vote, "redisson_lock_queue:{"+vote+"}").Val() == 0
-	})
-	all[1].Resume()
-	mustUnlock(t, got())
-	all[2].Resume()
-	all.heldBy(t, 0)
 }
 
 // AC-75, AC-76: what was granted, or may have been, is given back after a refusal.
 func TestRedlock_RollsBack(t *testing.T) {
-	t.Parallel()
-	all := servers(t, 3)
-	c, other := all.candidate(t), all.candidate(t)
-	all.greet(t, c)
-	held := mustLock(t, other.managers[0].Mutex(vote))
-	all[2].Pause()
-	_, err := c.TryLock(t.Context())
-	wantErr(t, err, holdfast.ErrNotAcquired, nil)
-	redistest.Eventually(t, patience, "the second is released", func() bool { return len(all[1].Keys()) == 0 })
-	all[2].Resume()
-	redistest.Eventually(t, patience, "the silent one is released", func() bool { return all[2].Admin().Exists(t.Context(), vote).Val() == 0 })
-	mustUnlock(t, held)
-	all.heldBy(t, 0)
-	for _, srv := range all {
-		srv.RequireTTLs(t)
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 3)
+		c, other := all.candidate(t), all.candidate(t)
+		all.greet(t, c)
+		held := mustLock(t, other.managers[0].Mutex(vote))
+		all[2].Pause()
+		_, err := c.TryLock(t.Context())
+		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		redistest.Eventually(t, patience, "the second is released", func() bool { return len(all[1].Keys()) == 0 })
+		all[2].Resume()
+		redistest.Eventually(t, patience, "the silent one is released", func() bool { return all[2].Admin().Exists(t.Context(), vote).Val() == 0 })
+		mustUnlock(t, held)
+		all.heldBy(t, 0)
+		for _, srv := range all {
+			srv.RequireTTLs(t)
+		}
+	})
 }

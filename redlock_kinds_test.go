@@ -176,92 +176,95 @@ func TestRedlock_OfEveryKindCancelled(t *testing.T) {
 // A reader that waits at a member with a writer of no majority is not kept there while
 // readers have the others: they would share.
 func TestRedlock_ReaderLeavesTheWrongPlace(t *testing.T) {
-	t.Parallel()
-	all := servers(t, 3)
-	// The first is to answer first: it is the place to wait then.
-	others, clients := []*redistest.Proxy{all[1].Proxy(t), all[2].Proxy(t)}, []*redis.Client{all[0].Client(t)}
-	for _, p := range others {
-		p.Delay(50*time.Millisecond, 0)
-		clients = append(clients, p.Client(t))
-	}
-	reader := candidateOn(t, clients, readSide, holdfast.WithPollInterval(time.Hour))
-	writer, stranger, readers := all.candidateFor(t, writeSide), all.candidateFor(t, writeSide), all.candidateFor(t, readSide)
-	mustLock(t, stranger.managers[0].RWMutex(vote))
-	held := mustLock(t, writer)
-	got := waits(t, reader)
-	if at := reader.waitsAt(t); at != 0 {
-		t.Fatalf("it waits at %d", at)
-	}
-	for _, p := range others {
-		p.Heal()
-	}
-	mustUnlock(t, held)
-	share := mustLock(t, readers) // of the other two
-	mustUnlock(t, got())
-	mustUnlock(t, share)
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 3)
+		// The first is to answer first: it is the place to wait then.
+		others, clients := []*redistest.Proxy{all[1].Proxy(t), all[2].Proxy(t)}, []*redis.Client{all[0].Client(t)}
+		for _, p := range others {
+			p.Delay(50*time.Millisecond, 0)
+			clients = append(clients, p.Client(t))
+		}
+		reader := candidateOn(t, clients, readSide, holdfast.WithPollInterval(time.Hour))
+		writer, stranger, readers := all.candidateFor(t, writeSide), all.candidateFor(t, writeSide), all.candidateFor(t, readSide)
+		mustLock(t, stranger.managers[0].RWMutex(vote))
+		held := mustLock(t, writer)
+		got := waits(t, reader)
+		if at := reader.waitsAt(t); at != 0 {
+			t.Fatalf("it waits at %d", at)
+		}
+		for _, p := range others {
+			p.Heal()
+		}
+		mustUnlock(t, held)
+		share := mustLock(t, readers) // of the other two
+		mustUnlock(t, got())
+		mustUnlock(t, share)
+	})
 }
 
 // The owner of the write side may take the read side and keep it; the other way round
 // is refused at once.
 func TestRedlock_DowngradeAndUpgrade(t *testing.T) {
-	t.Parallel()
-	all := servers(t, 3)
-	var reads, writes []holdfast.Locker
-	for _, srv := range all {
-		m := managerOn(t, srv)
-		reads, writes = append(reads, readSide(m)), append(writes, writeSide(m))
-	}
-	read, err := holdfast.NewRedlock(reads...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write, err := holdfast.NewRedlock(writes...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reader, writer := all.candidateFor(t, readSide), all.candidateFor(t, writeSide)
-	w := mustLock(t, write)
-	r, err := read.Lock(w.Context(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustUnlock(t, w)
-	if _, err := writer.TryLock(t.Context()); err == nil {
-		t.Error("a writer came in beside the reader")
-	}
-	mustUnlock(t, mustLock(t, reader))
-	_, err = write.Lock(r.Context(t.Context()))
-	wantErr(t, err, holdfast.ErrWouldDeadlock, holdfast.ErrNotAcquired)
-	mustUnlock(t, r)
-	all.clean(t)
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 3)
+		var reads, writes []holdfast.Locker
+		for _, srv := range all {
+			m := managerOn(t, srv)
+			reads, writes = append(reads, readSide(m)), append(writes, writeSide(m))
+		}
+		read, err := holdfast.NewRedlock(reads...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write, err := holdfast.NewRedlock(writes...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader, writer := all.candidateFor(t, readSide), all.candidateFor(t, writeSide)
+		w := mustLock(t, write)
+		r, err := read.Lock(w.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, w)
+		if _, err := writer.TryLock(t.Context()); err == nil {
+			t.Error("a writer came in beside the reader")
+		}
+		mustUnlock(t, mustLock(t, reader))
+		_, err = write.Lock(r.Context(t.Context()))
+		wantErr(t, err, holdfast.ErrWouldDeadlock, holdfast.ErrNotAcquired)
+		mustUnlock(t, r)
+		all.clean(t)
+	})
 }
 
 // A majority of members of which some are shared would not exclude anybody.
 func TestRedlock_RefusesReadersBesideOthers(t *testing.T) {
-	t.Parallel()
-	all := servers(t, 3)
-	c := all.candidate(t)
-	a, b, d := c.managers[0], c.managers[1], c.managers[2]
-	for name, locks := range map[string][]holdfast.Locker{
-		"reader and writers":  {readSide(a), writeSide(b), writeSide(d)},
-		"readers and a mutex": {readSide(a), readSide(b), d.Mutex(vote)},
-		"both sides":          {writeSide(a), readSide(b), fairSide(d)},
-	} {
-		_, err := holdfast.NewRedlock(locks...)
-		wantErr(t, err, holdfast.ErrInvalidOption, nil)
-		if err == nil {
-			t.Errorf("%s is taken", name)
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 3)
+		c := all.candidate(t)
+		a, b, d := c.managers[0], c.managers[1], c.managers[2]
+		for name, locks := range map[string][]holdfast.Locker{
+			"reader and writers":  {readSide(a), writeSide(b), writeSide(d)},
+			"readers and a mutex": {readSide(a), readSide(b), d.Mutex(vote)},
+			"both sides":          {writeSide(a), readSide(b), fairSide(d)},
+		} {
+			_, err := holdfast.NewRedlock(locks...)
+			wantErr(t, err, holdfast.ErrInvalidOption, nil)
+			if err == nil {
+				t.Errorf("%s is taken", name)
+			}
 		}
-	}
-	if _, err := holdfast.NewRedlock(a.Mutex(vote), fairSide(b), writeSide(d)); err != nil {
-		t.Errorf("all exclusive: %v", err)
-	}
-	// A lock of another kind stands in the way, at a majority or at one member.
-	held := mustLock(t, c)
-	_, err := all.candidateFor(t, writeSide).Lock(t.Context())
-	wantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrNotAcquired)
-	mustUnlock(t, held)
-	for _, srv := range all {
-		redistest.Eventually(t, patience, "released", func() bool { return len(lastingKeys(srv)) == 0 })
-	}
+		if _, err := holdfast.NewRedlock(a.Mutex(vote), fairSide(b), writeSide(d)); err != nil {
+			t.Errorf("all exclusive: %v", err)
+		}
+		// A lock of another kind stands in the way, at a majority or at one member.
+		held := mustLock(t, c)
+		_, err := all.candidateFor(t, writeSide).Lock(t.Context())
+		wantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrNotAcquired)
+		mustUnlock(t, held)
+		for _, srv := range all {
+			redistest.Eventually(t, patience, "released", func() bool { return len(lastingKeys(srv)) == 0 })
+		}
+	})
 }

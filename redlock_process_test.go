@@ -197,6 +197,9 @@ func TestRedlock_ProcessesGetOnWithoutAMinority(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s, %d of %d", name, len(tc.dead), tc.members), func(t *testing.T) {
 				t.Parallel()
+				if name != "killed" || tc.members != 3 {
+					redistest.Long(t)
+				}
 				w := newWard(t, tc.members)
 				w.each(tc.dead, o.down)
 				f := tc.of.launch(t, section, w.addrs)
@@ -215,6 +218,7 @@ func TestRedlock_ProcessesGetOnWithoutAMinority(t *testing.T) {
 
 // Twenty callers in two processes.
 func TestRedlock_CrowdedProcessesGetOnWithoutAMinority(t *testing.T) {
+	redistest.Long(t)
 	w := newWard(t, 3)
 	f := fleetOf{2, 10}.launch(t, section, w.addrs)
 	f.getOn("with all members")

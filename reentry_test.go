@@ -55,53 +55,55 @@ func TestReentry_OfSeveralLocks(t *testing.T) {
 // A Redlock re-enters under the context of its lease, and asks no server for that. Under the context
 // of a lock on one member it competes for the others; it never waits for itself.
 func TestReentry_OfARedlock(t *testing.T) {
-	t.Parallel()
-	all := servers(t, 3)
-	c := all.candidate(t)
-	lease := mustLock(t, c)
-	ctx := lease.Context(t.Context())
-	for _, try := range []func(context.Context) (*holdfast.Lease, error){c.Lock, c.TryLock} {
-		again, err := try(ctx)
-		if err != nil {
-			t.Fatal(err)
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 3)
+		c := all.candidate(t)
+		lease := mustLock(t, c)
+		ctx := lease.Context(t.Context())
+		for _, try := range []func(context.Context) (*holdfast.Lease, error){c.Lock, c.TryLock} {
+			again, err := try(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inner, err := c.Lock(again.Context(ctx))
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustUnlock(t, inner)
+			mustUnlock(t, again)
+			_, err = c.TryLock(holdfast.WithoutOwner(ctx))
+			wantErr(t, err, holdfast.ErrNotAcquired, nil)
 		}
-		inner, err := c.Lock(again.Context(ctx))
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustUnlock(t, inner)
-		mustUnlock(t, again)
-		_, err = c.TryLock(holdfast.WithoutOwner(ctx))
-		wantErr(t, err, holdfast.ErrNotAcquired, nil)
-	}
-	mustUnlock(t, lease)
+		mustUnlock(t, lease)
+	})
 }
 
 // With one member down, the majority that is held is enough to re-enter, at once; and the lease taken
 // so follows the outer one when that has the member back.
 func TestReentry_OfARedlockWithAMemberDown(t *testing.T) {
-	t.Parallel()
-	all := servers(t, 3)
-	c := all.candidate(t)
-	all[2].Pause()
-	lease := mustLock(t, c)
-	again, err := c.Lock(lease.Context(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	all[2].Resume()
-	redistest.Eventually(t, patience, "the member is held", func() bool { return all[2].Admin().Exists(t.Context(), vote).Val() == 1 })
-	mustUnlock(t, lease)
-	if !again.Valid() {
-		t.Error("the inner lease ended with the outer one")
-	}
-	mustUnlock(t, again)
-	redistest.Eventually(t, patience, "all members are free", func() bool {
-		for _, s := range all {
-			if s.Admin().Exists(t.Context(), vote).Val() != 0 {
-				return false
-			}
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := servers(t, 3)
+		c := all.candidate(t)
+		all[2].Pause()
+		lease := mustLock(t, c)
+		again, err := c.Lock(lease.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
 		}
-		return true
+		all[2].Resume()
+		redistest.Eventually(t, patience, "the member is held", func() bool { return all[2].Admin().Exists(t.Context(), vote).Val() == 1 })
+		mustUnlock(t, lease)
+		if !again.Valid() {
+			t.Error("the inner lease ended with the outer one")
+		}
+		mustUnlock(t, again)
+		redistest.Eventually(t, patience, "all members are free", func() bool {
+			for _, s := range all {
+				if s.Admin().Exists(t.Context(), vote).Val() != 0 {
+					return false
+				}
+			}
+			return true
+		})
 	})
 }

@@ -82,26 +82,27 @@ func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
 // Whoever came to wait for one of a Multi's locks is not told what is wrong with another
 // of them.
 func TestMulti_FailsNobodyElse(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, p := managerVia(t, srv)
-	srv.Admin().Set(t.Context(), "b", "no lock", 0)
-	gate := p.HoldReply(scriptOn("a", "multi_acquire"))
-	tried := make(chan error, 1)
-	l := multi(t, m.Mutex("a"), m.Mutex("b"))
-	go func() {
-		_, err := l.TryLock(t.Context())
-		tried <- err
-	}()
-	gate.Wait(t)
-	got := m.Mutex("a").LockAsync(t.Context())
-	gate.Release()
-	wantErr(t, <-tried, holdfast.ErrWrongKind, nil)
-	r := <-got
-	if r.Err != nil {
-		t.Fatal(r.Err)
-	}
-	mustUnlock(t, r.Lease)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		srv.Admin().Set(t.Context(), "b", "no lock", 0)
+		gate := p.HoldReply(scriptOn("a", "multi_acquire"))
+		tried := make(chan error, 1)
+		l := multi(t, m.Mutex("a"), m.Mutex("b"))
+		go func() {
+			_, err := l.TryLock(t.Context())
+			tried <- err
+		}()
+		gate.Wait(t)
+		got := m.Mutex("a").LockAsync(t.Context())
+		gate.Release()
+		wantErr(t, <-tried, holdfast.ErrWrongKind, nil)
+		r := <-got
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		mustUnlock(t, r.Lease)
+	})
 }
 
 // unasked are options of managers whose callers find out nothing by asking.
@@ -116,29 +117,30 @@ func queued(t *testing.T, srv *redistest.Server, queue string, n int64) {
 // A waiter keeps its place, and before it learns of that it is granted the lock: what is
 // scheduled then is the hold, which is renewed, or if it is fixed ends.
 func TestFair_PlaceIsKeptBeforeTheGrant(t *testing.T) {
-	t.Parallel()
-	for _, fixed := range []bool{false, true} {
-		srv := redistest.Start(t)
-		holder := managerOn(t, srv)
-		m, p := managerVia(t, srv, unasked...)
-		l := m.FairMutex("a")
-		if fixed {
-			l = m.FairMutex("a", holdfast.WithFixedLease(500*time.Millisecond))
+	redistest.InWorlds(t, func(t *testing.T) {
+		for _, fixed := range []bool{false, true} {
+			srv := redistest.Start(t)
+			holder := managerOn(t, srv)
+			m, p := managerVia(t, srv, unasked...)
+			l := m.FairMutex("a")
+			if fixed {
+				l = m.FairMutex("a", holdfast.WithFixedLease(500*time.Millisecond))
+			}
+			held := mustLock(t, holder.FairMutex("a"))
+			gate := p.HoldReply(scriptOn("a", "keep")) // sent when its inbox begins to be heard
+			got := waits(t, l)
+			gate.Wait(t)
+			mustUnlock(t, held)
+			lease := got()
+			gate.Release()
+			if fixed {
+				redistest.Eventually(t, patience, "it ends", func() bool { return lease.Err() != nil })
+				continue
+			}
+			redistest.Eventually(t, patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > 20*time.Second })
+			mustUnlock(t, lease)
 		}
-		held := mustLock(t, holder.FairMutex("a"))
-		gate := p.HoldReply(scriptOn("a", "keep")) // sent when its inbox begins to be heard
-		got := waits(t, l)
-		gate.Wait(t)
-		mustUnlock(t, held)
-		lease := got()
-		gate.Release()
-		if fixed {
-			redistest.Eventually(t, patience, "it ends", func() bool { return lease.Err() != nil })
-			continue
-		}
-		redistest.Eventually(t, patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > 20*time.Second })
-		mustUnlock(t, lease)
-	}
+	})
 }
 
 // Redis cannot be reached when a lease is unlocked that Extend has made long: the release goes
@@ -173,182 +175,190 @@ func TestLock_ReleaseOfAnExtendedLeaseGoesOn(t *testing.T) {
 // A grant by a process with short leases is a short one. It is asked about, or it would be
 // over before its first renewal.
 func TestLock_GrantedByAShorterLease(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	a, b := managerOn(t, srv), managerOn(t, srv, unasked...)
-	held := mustLock(t, a.Mutex("a"))
-	got := waits(t, b.Mutex("a"))
-	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
-		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
-	})
-	mustUnlock(t, held)
-	mustUnlock(t, got())
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		a, b := managerOn(t, srv), managerOn(t, srv, unasked...)
+		held := mustLock(t, a.Mutex("a"))
+		got := waits(t, b.Mutex("a"))
+		redistest.Eventually(t, patience, "the inbox is heard", func() bool {
+			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+		})
+		mustUnlock(t, held)
+		mustUnlock(t, got())
 
-	short := mustLock(t, a.Mutex("a", holdfast.WithLease(40*time.Millisecond)))
-	got = waits(t, b.Mutex("a"))
-	redistest.Eventually(t, patience, "it waits, or has it", func() bool {
-		return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{a}").Val() == 1 || b.Stats().Held == 1
+		short := mustLock(t, a.Mutex("a", holdfast.WithLease(40*time.Millisecond)))
+		got = waits(t, b.Mutex("a"))
+		redistest.Eventually(t, patience, "it waits, or has it", func() bool {
+			return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{a}").Val() == 1 || b.Stats().Held == 1
+		})
+		_ = short.Unlock(t.Context()) // on a slow machine it is over already
+		lease := got()
+		if left := time.Until(lease.Deadline()); left < time.Second {
+			t.Errorf("granted for %v of a lease of %v", left, holdfast.DefaultLease)
+		}
+		mustUnlock(t, lease)
 	})
-	_ = short.Unlock(t.Context()) // on a slow machine it is over already
-	lease := got()
-	if left := time.Until(lease.Deadline()); left < time.Second {
-		t.Errorf("granted for %v of a lease of %v", left, holdfast.DefaultLease)
-	}
-	mustUnlock(t, lease)
 }
 
 // The counter is lost while the lock is held: whoever is granted it next and has seen its
 // tokens goes on above them.
 func TestFencing_OfAGrantAfterTheCounterWasLost(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	a, b := managerOn(t, srv, holdfast.WithFencing()), managerOn(t, srv, holdfast.WithFencing())
-	if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", 5000, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	first := mustLock(t, b.Mutex("a"))
-	mustUnlock(t, first)
-	held := mustLock(t, a.Mutex("a"))
-	got := waits(t, b.Mutex("a"))
-	queued(t, srv, "redisson_lock_queue:{a}", 1)
-	if err := srv.Admin().Del(t.Context(), "redisson_lock_token:{a}").Err(); err != nil {
-		t.Fatal(err)
-	}
-	mustUnlock(t, held)
-	second := got()
-	if second.Token() <= first.Token() {
-		t.Errorf("token %d, and then %d", first.Token(), second.Token())
-	}
-	mustUnlock(t, second)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		a, b := managerOn(t, srv, holdfast.WithFencing()), managerOn(t, srv, holdfast.WithFencing())
+		if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", 5000, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		first := mustLock(t, b.Mutex("a"))
+		mustUnlock(t, first)
+		held := mustLock(t, a.Mutex("a"))
+		got := waits(t, b.Mutex("a"))
+		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		if err := srv.Admin().Del(t.Context(), "redisson_lock_token:{a}").Err(); err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, held)
+		second := got()
+		if second.Token() <= first.Token() {
+			t.Errorf("token %d, and then %d", first.Token(), second.Token())
+		}
+		mustUnlock(t, second)
+	})
 }
 
 // Tokens that began with a time in microseconds have sixteen digits, in messages as well.
 func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	opts := append(unasked, holdfast.WithFencing(), holdfast.WithLease(time.Hour))
-	a, b := managerOn(t, srv, opts...), managerOn(t, srv, opts...)
-	if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", int64(1763760000000000), 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	held := mustLock(t, a.Mutex("a"))
-	got := waits(t, b.Mutex("a"))
-	queued(t, srv, "redisson_lock_queue:{a}", 1)
-	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
-		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		opts := append(unasked, holdfast.WithFencing(), holdfast.WithLease(time.Hour))
+		a, b := managerOn(t, srv, opts...), managerOn(t, srv, opts...)
+		if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", int64(1763760000000000), 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		held := mustLock(t, a.Mutex("a"))
+		got := waits(t, b.Mutex("a"))
+		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		redistest.Eventually(t, patience, "the inbox is heard", func() bool {
+			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+		})
+		mustUnlock(t, held)
+		lease := got()
+		if lease.Token() <= held.Token() {
+			t.Errorf("token %d, and then %d", held.Token(), lease.Token())
+		}
+		mustUnlock(t, lease)
 	})
-	mustUnlock(t, held)
-	lease := got()
-	if lease.Token() <= held.Token() {
-		t.Errorf("token %d, and then %d", held.Token(), lease.Token())
-	}
-	mustUnlock(t, lease)
 }
 
 // A mutex and a fair lock of one name stand in one queue. A release of the one that grants
 // the other, in the same process, says so in its reply.
 func TestLock_PassesFromAMutexToAFairMutex(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
-	for _, locks := range [][2]holdfast.Locker{{m.Mutex("a"), m.FairMutex("a")}, {m.FairMutex("a"), m.Mutex("a")}} {
-		held := mustLock(t, locks[0])
-		got := waits(t, locks[1])
-		queued(t, srv, "redisson_lock_queue:{a}", 1)
-		mustUnlock(t, held)
-		mustUnlock(t, got())
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+		for _, locks := range [][2]holdfast.Locker{{m.Mutex("a"), m.FairMutex("a")}, {m.FairMutex("a"), m.Mutex("a")}} {
+			held := mustLock(t, locks[0])
+			got := waits(t, locks[1])
+			queued(t, srv, "redisson_lock_queue:{a}", 1)
+			mustUnlock(t, held)
+			mustUnlock(t, got())
+		}
+	})
 }
 
 // A reader that needs a hold of its own is not refused because another reader came in.
 func TestTryRLock_BesideAnotherReader(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, p := managerVia(t, srv)
-	l := m.RWMutex("a", holdfast.WithFixedLease(time.Minute))
-	gate := p.HoldReply(scriptOn("a"))
-	got := waits(t, l.RLocker())
-	gate.Wait(t)
-	tried := make(chan holdfast.Result, 1)
-	go func() {
-		lease, err := l.TryRLock(t.Context())
-		tried <- holdfast.Result{Lease: lease, Err: err}
-	}()
-	redistest.Eventually(t, patience, "both wait", func() bool { return m.Stats().Waiting == 2 })
-	gate.Release()
-	r := <-tried
-	if r.Err != nil {
-		t.Fatal(r.Err)
-	}
-	mustUnlock(t, r.Lease)
-	mustUnlock(t, got())
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		l := m.RWMutex("a", holdfast.WithFixedLease(time.Minute))
+		gate := p.HoldReply(scriptOn("a"))
+		got := waits(t, l.RLocker())
+		gate.Wait(t)
+		tried := make(chan holdfast.Result, 1)
+		go func() {
+			lease, err := l.TryRLock(t.Context())
+			tried <- holdfast.Result{Lease: lease, Err: err}
+		}()
+		redistest.Eventually(t, patience, "both wait", func() bool { return m.Stats().Waiting == 2 })
+		gate.Release()
+		r := <-tried
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		mustUnlock(t, r.Lease)
+		mustUnlock(t, got())
+	})
 }
 
 // A request that puts a waiter into the queue is lost and repeated, with one more waiter:
 // both come behind one of another process, who was there first.
 func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	const queue = "redisson_lock_queue:{a}"
-	holder, other := managerOn(t, srv), managerOn(t, srv, unasked...)
-	m, p := managerThatHangs(t, srv, unasked...)
-	held := mustLock(t, holder.FairMutex("a"))
-	m.FairMutex("a").LockAsync(t.Context())
-	queued(t, srv, queue, 1)
-	gate := p.HoldFirstRequest(joinOn("a"))
-	m.FairMutex("a").LockAsync(t.Context())
-	gate.Wait(t)
-	other.FairMutex("a").LockAsync(t.Context())
-	queued(t, srv, queue, 2)
-	place := srv.Admin().LRange(t.Context(), queue, 1, 1).Val()[0]
-	m.FairMutex("a").LockAsync(t.Context())
-	queued(t, srv, queue, 4)
-	gate.Release()
-	if ids := srv.Admin().LRange(t.Context(), queue, 0, -1).Val(); ids[1] != place {
-		t.Errorf("%s, who came second, is not the second of %q", place, ids)
-	}
-	mustUnlock(t, held)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		const queue = "redisson_lock_queue:{a}"
+		holder, other := managerOn(t, srv), managerOn(t, srv, unasked...)
+		m, p := managerThatHangs(t, srv, unasked...)
+		held := mustLock(t, holder.FairMutex("a"))
+		m.FairMutex("a").LockAsync(t.Context())
+		queued(t, srv, queue, 1)
+		gate := p.HoldFirstRequest(joinOn("a"))
+		m.FairMutex("a").LockAsync(t.Context())
+		gate.Wait(t)
+		other.FairMutex("a").LockAsync(t.Context())
+		queued(t, srv, queue, 2)
+		place := srv.Admin().LRange(t.Context(), queue, 1, 1).Val()[0]
+		m.FairMutex("a").LockAsync(t.Context())
+		queued(t, srv, queue, 4)
+		gate.Release()
+		if ids := srv.Admin().LRange(t.Context(), queue, 0, -1).Val(); ids[1] != place {
+			t.Errorf("%s, who came second, is not the second of %q", place, ids)
+		}
+		mustUnlock(t, held)
+	})
 }
 
 // A reader leaves beside one of Redisson's, and who stands in the queue has died: there is
 // nobody to be told.
 func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := managerOn(t, srv)
-	held := mustLock(t, m.RWMutex("a").RLocker())
-	const java = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63"
-	const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1:write"
-	_, err := srv.Admin().Pipelined(t.Context(), func(p redis.Pipeliner) error {
-		p.HSet(t.Context(), "a", java, 1)
-		p.PExpire(t.Context(), "a", time.Hour)
-		p.Set(t.Context(), "{a}:"+java+":rwlock_timeout:1", 1, time.Hour)
-		p.RPush(t.Context(), "holdfast_rw_queue:{a}", dead)
-		p.ZAdd(t.Context(), "holdfast_rw_timeout:{a}", redis.Z{Score: 1, Member: dead})
-		return nil
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		held := mustLock(t, m.RWMutex("a").RLocker())
+		const java = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63"
+		const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1:write"
+		_, err := srv.Admin().Pipelined(t.Context(), func(p redis.Pipeliner) error {
+			p.HSet(t.Context(), "a", java, 1)
+			p.PExpire(t.Context(), "a", time.Hour)
+			p.Set(t.Context(), "{a}:"+java+":rwlock_timeout:1", 1, time.Hour)
+			p.RPush(t.Context(), "holdfast_rw_queue:{a}", dead)
+			p.ZAdd(t.Context(), "holdfast_rw_timeout:{a}", redis.Z{Score: 1, Member: dead})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, held)
+		if n := m.Stats().Troubles; n != 0 {
+			t.Errorf("%d requests in trouble", n)
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustUnlock(t, held)
-	if n := m.Stats().Troubles; n != 0 {
-		t.Errorf("%d requests in trouble", n)
-	}
 }
 
 // A key that holds a hash of an application's is refused by its size: to read its fields
 // would hold up the server for as long as there are many.
 func TestMutex_DoesNotReadAStrangersHash(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	if err := srv.Admin().HSet(t.Context(), "a", "field", 1, "another", 2).Err(); err != nil {
-		t.Fatal(err)
-	}
-	_, err := managerOn(t, srv).Mutex("a").TryLock(t.Context())
-	wantErr(t, err, holdfast.ErrWrongKind, nil)
-	if n := srv.CommandCalls("hkeys", "hgetall", "hvals"); n != 0 {
-		t.Errorf("it was read %d times", n)
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		if err := srv.Admin().HSet(t.Context(), "a", "field", 1, "another", 2).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := managerOn(t, srv).Mutex("a").TryLock(t.Context())
+		wantErr(t, err, holdfast.ErrWrongKind, nil)
+		if n := srv.CommandCalls("hkeys", "hgetall", "hvals"); n != 0 {
+			t.Errorf("it was read %d times", n)
+		}
+	})
 }
 
 // A grant shows that the hold before it was lost. The caller who waited for it has it: nobody
@@ -384,39 +394,41 @@ var ownerID = regexp.MustCompile(`hf-[0-9a-f-]+:[0-9]+`)
 // A lock of a Multi is just being given back by another caller: that is waited for, as by a mutex's TryLock,
 // and not taken for another owner.
 func TestMulti_TryLockBesideARelease(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, p := managerVia(t, srv, holdfast.WithLease(time.Hour))
-	held := mustLock(t, m.Mutex("a"))
-	gate := p.HoldRequest(releaseOn("a"))
-	unlocked := make(chan error, 1)
-	go func() { unlocked <- unlock(held) }()
-	gate.Wait(t)
-	tried := make(chan holdfast.Result, 1)
-	l := multi(t, m.Mutex("a"), m.Mutex("b"))
-	go func() {
-		lease, err := l.TryLock(t.Context())
-		tried <- holdfast.Result{Lease: lease, Err: err}
-	}()
-	redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting > 0 })
-	gate.Release()
-	r := <-tried
-	if r.Err != nil {
-		t.Fatal(r.Err)
-	}
-	mustUnlock(t, r.Lease)
-	wantErr(t, <-unlocked, nil, nil)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv, holdfast.WithLease(time.Hour))
+		held := mustLock(t, m.Mutex("a"))
+		gate := p.HoldRequest(releaseOn("a"))
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- unlock(held) }()
+		gate.Wait(t)
+		tried := make(chan holdfast.Result, 1)
+		l := multi(t, m.Mutex("a"), m.Mutex("b"))
+		go func() {
+			lease, err := l.TryLock(t.Context())
+			tried <- holdfast.Result{Lease: lease, Err: err}
+		}()
+		redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting > 0 })
+		gate.Release()
+		r := <-tried
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		mustUnlock(t, r.Lease)
+		wantErr(t, <-unlocked, nil, nil)
+	})
 }
 
 // Somebody stands in the queue without a time, which no other has either. The key that has one then is not
 // there for ever.
 func TestLock_RepairedQueueHasATTL(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:9")
-	_, err := managerOn(t, srv).Mutex("a").TryLock(t.Context())
-	wantErr(t, err, holdfast.ErrNotAcquired, nil)
-	if ttl := srv.Admin().PTTL(t.Context(), "redisson_lock_timeout:{a}").Val(); ttl < 12*time.Hour {
-		t.Errorf("a TTL of %v", ttl)
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:9")
+		_, err := managerOn(t, srv).Mutex("a").TryLock(t.Context())
+		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		if ttl := srv.Admin().PTTL(t.Context(), "redisson_lock_timeout:{a}").Val(); ttl < 12*time.Hour {
+			t.Errorf("a TTL of %v", ttl)
+		}
+	})
 }

@@ -112,108 +112,111 @@ func TestTelemetry_SpanPerAcquireAndRelease(t *testing.T) {
 
 // What a span says about how a lease came about.
 func TestTelemetry_WaitModes(t *testing.T) {
-	t.Parallel()
-	recorder := tracetest.NewSpanRecorder()
-	srv := redistest.Start(t)
-	other := managerOn(t, srv)
-	m := managerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
-	reader := m.RWMutex("readers", holdfast.WithFixedLease(time.Minute)).RLocker() // each has a hold of its own
-	mustUnlock(t, mustLock(t, reader))
-	first := mustLock(t, reader)
-	second := mustLock(t, reader)
+	redistest.InWorlds(t, func(t *testing.T) {
+		recorder := tracetest.NewSpanRecorder()
+		srv := redistest.Start(t)
+		other := managerOn(t, srv)
+		m := managerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+		reader := m.RWMutex("readers", holdfast.WithFixedLease(time.Minute)).RLocker() // each has a hold of its own
+		mustUnlock(t, mustLock(t, reader))
+		first := mustLock(t, reader)
+		second := mustLock(t, reader)
 
-	held := mustLock(t, m.Mutex("passed"))
-	got := waits(t, m.Mutex("passed"))
-	redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
-	mustUnlock(t, held)
-	passed := got()
+		held := mustLock(t, m.Mutex("passed"))
+		got := waits(t, m.Mutex("passed"))
+		redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+		mustUnlock(t, held)
+		passed := got()
 
-	for m.Stats().Granted == 0 { // or a request that was under way found the grant
-		theirs := mustLock(t, other.Mutex("granted"))
-		got = waits(t, m.Mutex("granted"))
-		queued(t, srv, "redisson_lock_queue:{granted}", 1)
-		mustUnlock(t, theirs)
-		mustUnlock(t, got())
-	}
-
-	srv.Admin().HSet(t.Context(), "polled", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63", 1)
-	srv.Admin().PExpire(t.Context(), "polled", time.Second)
-	polled := mustLock(t, m.Mutex("polled"))
-	for _, l := range []*holdfast.Lease{first, second, passed, polled} {
-		mustUnlock(t, l)
-	}
-
-	modes := map[string]string{}
-	for _, s := range recorder.Ended() {
-		if a := attributes(s); s.Name() == "lock.acquire" {
-			name := a["holdfast.name"].AsString()
-			if name == "granted" {
-				modes[name] = "" // the last one counts
-			}
-			modes[name] += a["holdfast.wait_mode"].AsString() + " "
+		for m.Stats().Granted == 0 { // or a request that was under way found the grant
+			theirs := mustLock(t, other.Mutex("granted"))
+			got = waits(t, m.Mutex("granted"))
+			queued(t, srv, "redisson_lock_queue:{granted}", 1)
+			mustUnlock(t, theirs)
+			mustUnlock(t, got())
 		}
-	}
-	want := map[string]string{"readers": "fast fast fast ", "passed": "fast handoff ", "granted": "grant ", "polled": "wait "}
-	if !maps.Equal(modes, want) {
-		t.Errorf("%v, want %v", modes, want)
-	}
+
+		srv.Admin().HSet(t.Context(), "polled", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63", 1)
+		srv.Admin().PExpire(t.Context(), "polled", time.Second)
+		polled := mustLock(t, m.Mutex("polled"))
+		for _, l := range []*holdfast.Lease{first, second, passed, polled} {
+			mustUnlock(t, l)
+		}
+
+		modes := map[string]string{}
+		for _, s := range recorder.Ended() {
+			if a := attributes(s); s.Name() == "lock.acquire" {
+				name := a["holdfast.name"].AsString()
+				if name == "granted" {
+					modes[name] = "" // the last one counts
+				}
+				modes[name] += a["holdfast.wait_mode"].AsString() + " "
+			}
+		}
+		want := map[string]string{"readers": "fast fast fast ", "passed": "fast handoff ", "granted": "grant ", "polled": "wait "}
+		if !maps.Equal(modes, want) {
+			t.Errorf("%v, want %v", modes, want)
+		}
+	})
 }
 
 func TestTelemetry_Metrics(t *testing.T) {
-	t.Parallel()
-	reader := sdkmetric.NewManualReader()
-	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
-	srv := redistest.Start(t)
-	m, err := holdfast.New(srv.Client(t), holdfast.WithMeterProvider(provider), holdfast.WithLease(3*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := context.Background()
-	lease, err := m.Mutex("a").Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	redistest.Eventually(t, patience, "a renewal", func() bool { return m.Stats().Renewals > 0 })
-	lost, err := m.Mutex("b").Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Admin().Del(ctx, "b")
-	<-lost.Done()
-	redistest.Eventually(t, patience, "the loss is counted", func() bool { return m.Stats().Lost > 0 }) // just after Done is closed
-	values := collect(t, reader)
-	if values["holdfast.held"] != 1 || values["holdfast.lost"] != 1 || values["holdfast.renewals"] < 1 || values["holdfast.acquire.duration"] != 2 {
-		t.Errorf("metrics %v", values)
-	}
-	lease.Unlock(ctx)
-	if values := collect(t, reader); values["holdfast.held"] != 0 || values["holdfast.release.duration"] != 1 {
-		t.Errorf("after Unlock: %v", values)
-	}
-	if err := m.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if held, there := collect(t, reader)["holdfast.held"]; there { // the provider outlives the manager, and would keep it
-		t.Errorf("after Close: %d held", held)
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		reader := sdkmetric.NewManualReader()
+		provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+		srv := redistest.Start(t)
+		m, err := holdfast.New(srv.Client(t), holdfast.WithMeterProvider(provider), holdfast.WithLease(3*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := context.Background()
+		lease, err := m.Mutex("a").Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		redistest.Eventually(t, patience, "a renewal", func() bool { return m.Stats().Renewals > 0 })
+		lost, err := m.Mutex("b").Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Admin().Del(ctx, "b")
+		<-lost.Done()
+		redistest.Eventually(t, patience, "the loss is counted", func() bool { return m.Stats().Lost > 0 }) // just after Done is closed
+		values := collect(t, reader)
+		if values["holdfast.held"] != 1 || values["holdfast.lost"] != 1 || values["holdfast.renewals"] < 1 || values["holdfast.acquire.duration"] != 2 {
+			t.Errorf("metrics %v", values)
+		}
+		lease.Unlock(ctx)
+		if values := collect(t, reader); values["holdfast.held"] != 0 || values["holdfast.release.duration"] != 1 {
+			t.Errorf("after Unlock: %v", values)
+		}
+		if err := m.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if held, there := collect(t, reader)["holdfast.held"]; there { // the provider outlives the manager, and would keep it
+			t.Errorf("after Close: %d held", held)
+		}
+	})
 }
 
 // A loss that nothing but Unlock finds is one as well, and counted once.
 func TestTelemetry_LossFoundByUnlock(t *testing.T) {
-	t.Parallel()
-	reader := sdkmetric.NewManualReader()
-	srv := redistest.Start(t)
-	m := managerOn(t, srv, holdfast.WithLease(time.Hour), holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
-	for name, lock := range map[string]holdfast.Locker{"a": m.Mutex("a"), "b": m.FairMutex("b"), "c": m.RWMutex("c"), "d": m.RWMutex("d").RLocker()} {
-		before := m.Stats().Lost
-		lease := mustLock(t, lock)
-		srv.Admin().Del(t.Context(), name)
-		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
-		redistest.Eventually(t, patience, "the loss is counted", func() bool { return m.Stats().Lost == before+1 }) // just after Unlock is told
-	}
-	mustUnlock(t, mustLock(t, m.Mutex("a")))
-	if values := collect(t, reader); values["holdfast.lost"] != 4 || m.Stats().Lost != 4 {
-		t.Errorf("%d, %+v", values["holdfast.lost"], m.Stats())
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		reader := sdkmetric.NewManualReader()
+		srv := redistest.Start(t)
+		m := managerOn(t, srv, holdfast.WithLease(time.Hour), holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+		for name, lock := range map[string]holdfast.Locker{"a": m.Mutex("a"), "b": m.FairMutex("b"), "c": m.RWMutex("c"), "d": m.RWMutex("d").RLocker()} {
+			before := m.Stats().Lost
+			lease := mustLock(t, lock)
+			srv.Admin().Del(t.Context(), name)
+			wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+			redistest.Eventually(t, patience, "the loss is counted", func() bool { return m.Stats().Lost == before+1 }) // just after Unlock is told
+		}
+		mustUnlock(t, mustLock(t, m.Mutex("a")))
+		if values := collect(t, reader); values["holdfast.lost"] != 4 || m.Stats().Lost != 4 {
+			t.Errorf("%d, %+v", values["holdfast.lost"], m.Stats())
+		}
+	})
 }
 
 // What a call says is its own fact, and not that of another lock, which ended its context.
@@ -245,17 +248,18 @@ func TestTelemetry_OutcomeIsNotTheCauses(t *testing.T) {
 
 // fn may unlock by itself: there is one release, and no error.
 func TestTelemetry_DoWhoseFunctionUnlocks(t *testing.T) {
-	t.Parallel()
-	recorder := tracetest.NewSpanRecorder()
-	m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
-	err := holdfast.Do(t.Context(), m.Mutex("a"), func(ctx context.Context, l *holdfast.Lease) error { return l.Unlock(ctx) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	spans := recorder.Ended()
-	if len(spans) != 2 || spans[1].Name() != "lock.release" || spans[1].Status().Code != codes.Unset {
-		t.Errorf("%d spans: %v", len(spans), spans)
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		recorder := tracetest.NewSpanRecorder()
+		m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+		err := holdfast.Do(t.Context(), m.Mutex("a"), func(ctx context.Context, l *holdfast.Lease) error { return l.Unlock(ctx) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		spans := recorder.Ended()
+		if len(spans) != 2 || spans[1].Name() != "lock.release" || spans[1].Status().Code != codes.Unset {
+			t.Errorf("%d spans: %v", len(spans), spans)
+		}
+	})
 }
 
 // Exporters refuse what is not UTF-8; a lock's name may be any bytes.

@@ -66,36 +66,38 @@ func TestFair_LateRequestForAPlace(t *testing.T) {
 
 // A write grant shows that the read holds of the process were lost: their leases end with it.
 func TestRWMutex_WriteAfterALossThatNobodyNoticed(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := managerOn(t, srv, holdfast.WithLease(time.Hour))
-	reads := []*holdfast.Lease{mustLock(t, m.RWMutex("a").RLocker()), mustLock(t, m.RWMutex("a", holdfast.WithFixedLease(time.Hour)).RLocker())}
-	srv.Admin().FlushAll(t.Context())
-	write := mustLock(t, m.RWMutex("a"))
-	for _, read := range reads {
-		if read.Valid() {
-			t.Error("a read lease is valid beside a write lease")
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv, holdfast.WithLease(time.Hour))
+		reads := []*holdfast.Lease{mustLock(t, m.RWMutex("a").RLocker()), mustLock(t, m.RWMutex("a", holdfast.WithFixedLease(time.Hour)).RLocker())}
+		srv.Admin().FlushAll(t.Context())
+		write := mustLock(t, m.RWMutex("a"))
+		for _, read := range reads {
+			if read.Valid() {
+				t.Error("a read lease is valid beside a write lease")
+			}
+			wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
 		}
-		wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
-	}
-	mustUnlock(t, write)
+		mustUnlock(t, write)
+	})
 }
 
 // A release is answered by a copy that finds nothing left to do, while the first request, which has run, is not
 // answered: that is a success. The next caller of the process has been granted the lock by it, and asks.
 func TestUnlock_GrantInALateAnswer(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, p := managerVia(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
-	held := mustLock(t, m.FairMutex("a"))
-	got := waits(t, m.FairMutex("a"))
-	redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool { return hears(t, srv, m) })
-	gate := p.HoldFirstReply(releaseOn("a"))
-	if held.Unlock(t.Context()) != nil {
-		redistest.Eventually(t, patience, "a copy is answered", func() bool { return held.Unlock(t.Context()) == nil })
-	}
-	gate.Release()
-	mustUnlock(t, got())
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+		held := mustLock(t, m.FairMutex("a"))
+		got := waits(t, m.FairMutex("a"))
+		redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool { return hears(t, srv, m) })
+		gate := p.HoldFirstReply(releaseOn("a"))
+		if held.Unlock(t.Context()) != nil {
+			redistest.Eventually(t, patience, "a copy is answered", func() bool { return held.Unlock(t.Context()) == nil })
+		}
+		gate.Release()
+		mustUnlock(t, got())
+	})
 }
 
 func hears(t *testing.T, srv *redistest.Server, m *holdfast.Manager) bool {
@@ -105,15 +107,16 @@ func hears(t *testing.T, srv *redistest.Server, m *holdfast.Manager) bool {
 
 // The reply of a release, which alone tells the next caller of the process of its grant, is lost.
 func TestUnlock_GrantInALostAnswer(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, p := managerVia(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
-	held := mustLock(t, m.FairMutex("a"))
-	got := waits(t, m.FairMutex("a"))
-	redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool { return hears(t, srv, m) })
-	p.LoseReply(releaseOn("a"), 1)
-	mustUnlock(t, held)
-	mustUnlock(t, got())
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv, append(unasked, holdfast.WithLease(time.Hour))...)
+		held := mustLock(t, m.FairMutex("a"))
+		got := waits(t, m.FairMutex("a"))
+		redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool { return hears(t, srv, m) })
+		p.LoseReply(releaseOn("a"), 1)
+		mustUnlock(t, held)
+		mustUnlock(t, got())
+	})
 }
 
 // A TryLock of a fair lock waits for what is being given up when it comes, and not for what callers that come and
@@ -156,74 +159,77 @@ func TestFair_TryLockBesideThoseWhoGiveUp(t *testing.T) {
 
 // What was said to an earlier caller does not say why the next one got nothing.
 func TestLock_OldRefusalExplainsNoSilence(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, p := managerVia(t, srv)
-	held := mustLock(t, managerOn(t, srv).Mutex("a"))
-	ctx, leave := context.WithCancel(t.Context())
-	refused := waitsFor(m.Mutex("a").Lock, ctx)
-	queued(t, srv, "redisson_lock_queue:{a}", 1)
-	redistest.Eventually(t, patience, "it has its answers", func() bool { return hears(t, srv, m) })
-	p.BlackHole(true)
-	leave()
-	wantErr(t, (<-refused).Err, holdfast.ErrNotAcquired, nil)
-	mustUnlock(t, held)
-	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	_, err := m.Mutex("a").Lock(short)
-	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
-	p.Heal()
-	p.Cut()
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		held := mustLock(t, managerOn(t, srv).Mutex("a"))
+		ctx, leave := context.WithCancel(t.Context())
+		refused := waitsFor(m.Mutex("a").Lock, ctx)
+		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		redistest.Eventually(t, patience, "it has its answers", func() bool { return hears(t, srv, m) })
+		p.BlackHole(true)
+		leave()
+		wantErr(t, (<-refused).Err, holdfast.ErrNotAcquired, nil)
+		mustUnlock(t, held)
+		short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err := m.Mutex("a").Lock(short)
+		wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+		p.Heal()
+		p.Cut()
+	})
 }
 
 // That Redis has not been asked while a reader is inside is no silence.
 func TestLock_ShortWaitBesideAReaderIsNoSilence(t *testing.T) {
-	t.Parallel()
-	m, p := managerVia(t, redistest.Start(t))
-	var err error
-	for try := range 5 { // a machine that stands still makes a silence of it
-		l := m.RWMutex(fmt.Sprint(try), holdfast.WithFixedLease(time.Minute)) // its readers share no hold
-		p.Delay(0, 0)
-		inside := mustLock(t, l.RLocker())
-		time.Sleep(100 * time.Millisecond) // of the lease: more than what would be a silence
-		p.Delay(20*time.Millisecond, 0)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-		_, err = l.RLock(ctx)
-		cancel()
-		mustUnlock(t, inside)
-		if errors.Is(err, holdfast.ErrNotAcquired) {
-			return
+	redistest.InWorlds(t, func(t *testing.T) {
+		m, p := managerVia(t, redistest.Start(t))
+		var err error
+		for try := range 5 { // a machine that stands still makes a silence of it
+			l := m.RWMutex(fmt.Sprint(try), holdfast.WithFixedLease(time.Minute)) // its readers share no hold
+			p.Delay(0, 0)
+			inside := mustLock(t, l.RLocker())
+			time.Sleep(100 * time.Millisecond) // of the lease: more than what would be a silence
+			p.Delay(20*time.Millisecond, 0)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			_, err = l.RLock(ctx)
+			cancel()
+			mustUnlock(t, inside)
+			if errors.Is(err, holdfast.ErrNotAcquired) {
+				return
+			}
 		}
-	}
-	t.Error(err)
+		t.Error(err)
+	})
 }
 
 // What one caller was told of a silence is not what the next one is told, when it is over.
 func TestLock_OldTroubleExplainsNothing(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, p := managerVia(t, srv)
-	inside := mustLock(t, m.RWMutex("a", holdfast.WithLease(time.Hour)).RLocker()) // so that the lock stays known
-	other := m.RWMutex("a", holdfast.WithMaxHold(time.Hour))
-	p.BlackHole(true)
-	_, err := other.TryRLock(t.Context())
-	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
-	p.Heal()
-	p.Cut()
-	redistest.Eventually(t, patience, "all that was asked has ended", func() bool { return m.Pending() == 0 })
-	time.Sleep(100 * time.Millisecond) // in which nothing is asked: no silence
-	for asked := (time.Time{}); !errors.Is(err, holdfast.ErrNotAcquired); {
-		if !asked.IsZero() && time.Since(asked) < 50*time.Millisecond { // else a machine that stood still has made a silence of it
-			t.Fatal(err)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		inside := mustLock(t, m.RWMutex("a", holdfast.WithLease(time.Hour)).RLocker()) // so that the lock stays known
+		other := m.RWMutex("a", holdfast.WithMaxHold(time.Hour))
+		p.BlackHole(true)
+		_, err := other.TryRLock(t.Context())
+		wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+		p.Heal()
+		p.Cut()
+		redistest.Eventually(t, patience, "all that was asked has ended", func() bool { return m.Pending() == 0 })
+		time.Sleep(100 * time.Millisecond) // in which nothing is asked: no silence
+		for asked := (time.Time{}); !errors.Is(err, holdfast.ErrNotAcquired); {
+			if !asked.IsZero() && time.Since(asked) < 50*time.Millisecond { // else a machine that stood still has made a silence of it
+				t.Fatal(err)
+			}
+			gate := p.HoldReply(scriptOn("a", "rw_acquire"))
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			asked = time.Now()
+			_, err = other.RLock(ctx)
+			cancel()
+			gate.Release()
 		}
-		gate := p.HoldReply(scriptOn("a", "rw_acquire"))
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-		asked = time.Now()
-		_, err = other.RLock(ctx)
-		cancel()
-		gate.Release()
-	}
-	mustUnlock(t, inside)
+		mustUnlock(t, inside)
+	})
 }
 
 // One request asks for the places of many callers. When it fails, that is one trouble: the pause does not
@@ -267,30 +273,31 @@ func TestFair_FailTogether(t *testing.T) {
 
 // Requests for places fail, and while they pause the first waiter is answered: that puts nothing off.
 func TestFair_AnswerInAPause(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	holder := managerOn(t, srv)
-	m, p := managerVia(t, srv, unasked...)
-	l := m.FairMutex("a")
-	held := mustLock(t, holder.FairMutex("a"))
-	got := []<-chan holdfast.Result{l.LockAsync(t.Context())}
-	redistest.Eventually(t, patience, "the first has asked again, since it hears", func() bool { return hears(t, srv, m) })
-	join := joinOn("a")
-	gate := p.HoldReply(scriptOn("a", "lock_acquire"))
-	p.LoseRequest(join, math.MaxInt)
-	got = append(got, l.LockAsync(t.Context()))
-	gate.Wait(t) // all ask when a pause is over, the first as well
-	redistest.Eventually(t, patience, "pauses grow", func() bool { return m.NextPause() > 100*time.Millisecond })
-	gate.Release()
-	redistest.Eventually(t, patience, "the first is answered", func() bool { return m.NextPause() == 0 })
-	p.Heal()
-	queued(t, srv, "redisson_lock_queue:{a}", 2)
-	mustUnlock(t, held)
-	for _, result := range got {
-		r := <-result
-		if r.Err != nil {
-			t.Fatal(r.Err)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		holder := managerOn(t, srv)
+		m, p := managerVia(t, srv, unasked...)
+		l := m.FairMutex("a")
+		held := mustLock(t, holder.FairMutex("a"))
+		got := []<-chan holdfast.Result{l.LockAsync(t.Context())}
+		redistest.Eventually(t, patience, "the first has asked again, since it hears", func() bool { return hears(t, srv, m) })
+		join := joinOn("a")
+		gate := p.HoldReply(scriptOn("a", "lock_acquire"))
+		p.LoseRequest(join, math.MaxInt)
+		got = append(got, l.LockAsync(t.Context()))
+		gate.Wait(t) // all ask when a pause is over, the first as well
+		redistest.Eventually(t, patience, "pauses grow", func() bool { return m.NextPause() > 100*time.Millisecond })
+		gate.Release()
+		redistest.Eventually(t, patience, "the first is answered", func() bool { return m.NextPause() == 0 })
+		p.Heal()
+		queued(t, srv, "redisson_lock_queue:{a}", 2)
+		mustUnlock(t, held)
+		for _, result := range got {
+			r := <-result
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			mustUnlock(t, r.Lease)
 		}
-		mustUnlock(t, r.Lease)
-	}
+	})
 }

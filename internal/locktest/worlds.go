@@ -111,10 +111,19 @@ var realOnly = map[string]string{
 	"WriterAgainstLoopingReaders":                    processes,
 }
 
-// inQuick reports whether a scenario runs with a kind on a real server where repetitions are left out, see redistest.Quick: each
-// does once, those that are not virtual with each kind. Modes repeat as well.
+// witnesses are those that run on a real server where repetitions are left out, see redistest.Quick: some of each part, to show that a real server does what the virtual one does.
+var witnesses = []string{
+	"AnswersInTheMiddleOfPipelines", "CloseEndsEverything", "DeletedKeyIsNoticedAndNotRecreated", "DeniedWaiterIsHealed", "FencingTokensGrow",
+	"FlushedScripts", "IsWokenByTheMessage", "KilledPubSubIsReplaced", "MaxHoldIsReleasedByUnlock", "NamesOfAnyShape",
+	"TokensGrowHoweverItIsGranted", "TryLockOfAHeldLockIsOneCommand", "TwiceIsErrNotHeldAndTouchesNobody", "TwoCommandsPerHandOver",
+	"GivingUpLeavesNoDrift", "MixedOrderWithRedisson", "DowngradeOfRedisson", "IsRenewed", "OverARestart",
+	"ReadersOfThreeProcessesComeInTogether", "TryRLock", "UpgradeIsADeadlock", "WriterLearnsOfAnEarlierEnd",
+}
+
+// inQuick reports whether a scenario runs with a kind on a real server where repetitions are left out: a witness, and what is
+// not virtual, with one kind of lock.
 func inQuick(g group, name, kind string) bool {
-	return kind == "mutex" || g.of != everyKind || realOnly[name] != ""
+	return (kind == "mutex" || g.of != everyKind) && (realOnly[name] != "" || slices.Contains(witnesses, name))
 }
 
 // Place says where a scenario runs.
@@ -123,7 +132,7 @@ type Place struct {
 	Kinds       string
 	Virtual     string // the modes, or why not
 	Real        string // the modes
-	Quick       string // the kinds on real servers in the default mode, where repetitions are left out
+	Quick       string // the kinds on real servers in the default mode, where repetitions are left out; or none
 }
 
 // Places lists all scenarios, by group and name.
@@ -135,8 +144,11 @@ func Places() []Place {
 				p := Place{g.name, name, kinds, "each mode", "default", kinds}
 				if g.of == places {
 					p.Kinds, p.Quick = "fair", "fair"
-				} else if !inQuick(g, name, "fair") {
+				} else if g.of == everyKind {
 					p.Quick = "mutex"
+				}
+				if !inQuick(g, name, "mutex") {
+					p.Quick = "no"
 				}
 				if slices.Contains(EachMode, g.name) {
 					p.Real = "each mode"

@@ -61,8 +61,8 @@ const logEnv = "HOLDFAST_TEST_SERVER_LOG"
 // serverEnv names another server than redis-server, such as valkey-server or a path.
 const serverEnv = "HOLDFAST_TEST_SERVER"
 
-// quickEnv, if it is set, has tests on real servers leave out what CI repeats with other kinds, modes and clients. make test
-// sets it.
+// quickEnv, if it is set, has tests on real servers leave out what runs in fake time as well, or repeats others with other
+// kinds, modes and clients. make test sets it.
 const quickEnv = "HOLDFAST_TEST_QUICK"
 
 // Quick reports whether tests on real servers leave out repetitions.

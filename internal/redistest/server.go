@@ -45,9 +45,12 @@ type Server struct {
 // Start starts a redis-server on a free loopback port, waits until it answers,
 // and kills it when the test is over. If the test failed, the end of the
 // server's log is logged. Start fails the test if there is no redis-server.
-// With -short it skips the test.
+// With -short it skips the test. In a test that InWorlds runs in fake time it is StartVirtual.
 func Start(tb testing.TB, opts ...ServerOption) *Server {
 	tb.Helper()
+	if inBubble(tb) {
+		return StartVirtual(tb, opts...)
+	}
 	if testing.Short() {
 		tb.Skip("-short: tests that need a server do not run")
 	}

@@ -1,0 +1,48 @@
+package redistest
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// InWorlds runs a test in parallel with others, in one of two worlds: with -short inside this process and in fake time, where
+// Start returns a server as StartVirtual does; otherwise on real servers, and not where repetitions are left out, see Quick.
+// make check runs it so, and make full as well.
+//
+// It is for tests that use nothing but their servers, and in which each loop waits for something: in fake time nothing takes
+// time by itself. They have no subtests.
+func InWorlds(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	switch {
+	case testing.Short():
+		synctest.Test(t, func(t *testing.T) {
+			bubbles.Store(testing.TB(t), true)
+			t.Cleanup(func() { bubbles.Delete(testing.TB(t)) })
+			test(t)
+		})
+	case Quick():
+		t.Skip("make check runs it in fake time, and make full on a real server")
+	default:
+		test(t)
+	}
+}
+
+// Long says that a test is one of those that run only where repetitions are not left out, see Quick: what it shows is shown
+// by others as well, for fewer cases.
+func Long(tb testing.TB) {
+	tb.Helper()
+	if Quick() {
+		tb.Skip("make full runs it")
+	}
+}
+
+// bubbles has the tests that run in fake time.
+var bubbles sync.Map // testing.TB: true
+
+// inBubble reports whether tb runs in fake time.
+func inBubble(tb testing.TB) bool {
+	_, ok := bubbles.Load(tb)
+	return ok
+}

@@ -308,7 +308,7 @@ var keyPaths = map[string]func(p *keyPath){
 	},
 
 	"renewed and extended": func(p *keyPath) {
-		m := managerOn(p.T, p.srv, holdfast.WithLease(300*time.Millisecond))
+		m := managerOn(p.T, p.srv, holdfast.WithLease(2*time.Second))
 		mutex, write, read := mustLock(p.T, m.Mutex(p.name)), mustLock(p.T, m.RWMutex(p.name+" w")), mustLock(p.T, m.RWMutex(p.name+" r").RLocker())
 		other := mustLock(p.T, managerOn(p.T, p.srv, holdfast.WithLease(time.Hour)).RWMutex(p.name+" r").RLocker())
 		before := m.Stats().Renewals

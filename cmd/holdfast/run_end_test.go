@@ -115,11 +115,11 @@ func TestRun_MaxHold(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	begin := time.Now()
-	i := start(t, urlOf(srv), "run", "job", "--lease=900ms", "--max-hold=1s", "--grace=300ms", "--", "sh", "-c", `trap 'echo told; exit 0' TERM; while :; do sleep 0.01; done`)
+	i := start(t, urlOf(srv), "run", "job", "--lease=4500ms", "--max-hold=5s", "--grace=1500ms", "--", "sh", "-c", `trap 'echo told; exit 0' TERM; while :; do sleep 0.01; done`)
 	if status := i.wait(t); status != 121 || i.stdout.String() != "told\n" {
-		t.Errorf("exit status %d, want 121", status)
+		t.Errorf("exit status %d, want 121; it wrote %q, want told", status, i.stdout.String())
 	}
-	if d := time.Since(begin); d < 700*time.Millisecond {
+	if d := time.Since(begin); d < 3500*time.Millisecond {
 		t.Errorf("ended after %v", d)
 	}
 	if !strings.Contains(i.stderr.String(), "the time for which the lock may be held ends in") {

@@ -12,10 +12,10 @@ STEPS = MAKE="$(MAKE)" sh tools/steps.sh
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-check: ## after each change, in a minute: format, vet, lint, and the tests that need no server
+check: ## after each change, in a minute or two: format, vet, lint, and the tests that need no server
 	@$(STEPS) fmt vet lint unit
 
-test: redis ## what README says, in three minutes: the same, and tests on real servers; it installs redis-server if it is missing
+test: redis ## what README says, in about seven minutes on two cores: the same, and tests on real servers; it installs redis-server if it is missing
 	@$(STEPS) fmt vet lint unit real around costs
 
 ci: ## all that must pass before anything lands

@@ -175,6 +175,19 @@ func (m *Manager) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	return m.forceUnlock(ctx, "ForceUnlock", name)
 }
 
+// ForceUnlockOf frees the named lock if owner holds it, and reports whether it did. owner is an owner
+// id as [Manager.Inspect] returns it. A lock that other readers hold as well is freed for all of
+// them.
+//
+// Use it instead of [Manager.ForceUnlock] to free what was looked at before: another owner that has
+// taken the lock meanwhile keeps it. Everything else is as for ForceUnlock.
+func (m *Manager) ForceUnlockOf(ctx context.Context, name, owner string) (bool, error) {
+	if owner == "mode" { // a field of read-write locks that is no owner
+		owner = ""
+	}
+	return m.forceUnlock(ctx, "ForceUnlockOf", name, owner)
+}
+
 // forceUnlock frees the lock for call. If there is an owner, it must hold the lock.
 func (m *Manager) forceUnlock(ctx context.Context, call, name string, owner ...any) (bool, error) {
 	if err := m.check(ctx, call); err != nil {
@@ -200,7 +213,7 @@ func (m *Manager) forceUnlock(ctx context.Context, call, name string, owner ...a
 	switch {
 	case !ok:
 		return false, newLockError(ErrUnavailable, name, unexpected(value))
-	case code == otherOwner:
+	case code == protocol.ForceOtherOwner:
 		return false, nil
 	case code < 0:
 		return false, newLockError(ErrWrongKind, name, fmt.Errorf("%s holds no lock", quote(mapped)))

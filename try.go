@@ -206,7 +206,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 		lost = e.heldByOtherLocked(t, v, notice)
 	case v.Code == protocol.AcquireKind:
 		e.hopelessLocked(t, ErrWrongKind, v.Wrong)
-	default: // acquireBuried: only a claim that was given up has a tombstone
+	default: // protocol.AcquireBuried: only a claim that was given up has a tombstone
 		e.endBidLocked(h)
 		h.phase = over
 		e.ask = true

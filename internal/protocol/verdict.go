@@ -11,11 +11,14 @@ const (
 
 // Codes of the release scripts below 0.
 const (
-	ReleaseGone       = -1 // nobody holds the lock
+	ReleaseGone       = -1 // the lock has no owner
 	ReleaseStolen     = -2 // another owner does
 	ReleaseHandedOver = -3 // granted to another process, or left to Redisson
 	ReleaseCrowded    = -4 // free; the next request removes more of the dead who stand in front
 )
+
+// ForceOtherOwner is the reply of force_release if the owner that it was given does not hold the lock.
+const ForceOtherOwner = -2
 
 // Codes of the renew scripts, per hold; anything else is a text, what Redis said instead.
 const (

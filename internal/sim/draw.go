@@ -125,7 +125,7 @@ func (d *draft) hasty(hold time.Duration) []Step {
 		s := d.aStep(0, hold/4)
 		s.After, s.Way, s.Inside, s.End = d.upTo(2*d.Latency), ByLock, nil, ""
 		s.Limit, s.Cancel = 1+d.upTo(8*d.Latency), true
-		if i%3 == 0 { // it is who comes back
+		if i%3 == 0 { // the caller waits for it this time
 			s.Limit = 0
 		}
 		steps[i] = s

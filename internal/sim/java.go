@@ -155,7 +155,7 @@ func (k *worker) javaSection(s *Step) {
 		w.noteLocked("%s unlocks, as Redisson", k.String())
 		w.mu.Unlock()
 	}
-	l.unlock(context.WithoutCancel(ctx), err == nil) // also if nobody knows whether it has it
+	l.unlock(context.WithoutCancel(ctx), err == nil) // also if it is not known whether the lock is held
 }
 
 var errHeld = errors.New("held by another owner")

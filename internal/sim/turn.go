@@ -7,7 +7,7 @@ import (
 
 // turn is the moment that a process leaves to Redisson's after a release that they have heard of.
 type turn struct {
-	p  *process // that gave the lock back; nil: it is nobody's turn
+	p  *process // that gave the lock back; nil: none has left the lock to Redisson's
 	at time.Duration
 }
 

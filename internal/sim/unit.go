@@ -74,7 +74,7 @@ type wait struct {
 	who     string
 	since   time.Duration
 	read    bool
-	once    bool // it waits for nobody
+	once    bool // it does not wait for other owners
 	unlocks bool // it is an Unlock
 	parted  bool // it wants several units, so it may have this one and wait for another
 }

@@ -17,7 +17,7 @@ func (w *World) trips(n int) time.Duration {
 	return d + 2*time.Millisecond
 }
 
-// grantLasts is how long a grant by a release lasts that nobody takes.
+// grantLasts is how long a grant by a release lasts if its waiter does not take it.
 const grantLasts = 2 * time.Second
 
 // outage is how long something may be so while, or soon after, something is wrong.
@@ -84,7 +84,7 @@ func (j *judge) holdsLocked(u *unit) {
 		if calm {
 			bound = u.w.trips(30) + time.Second
 			if u.displaced() {
-				bound += grantLasts // to a place that was given up, and came back with the data: nobody prolongs it
+				bound += grantLasts // to a place that was given up, and came back with the data: no process prolongs it
 			}
 		}
 		if d := u.lasts("forsaken "+h.id, unused && !waits && p.healthyLocked(u.s), from, bound); d > bound {

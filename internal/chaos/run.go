@@ -231,8 +231,9 @@ func (r *run) replace(m *member) {
 	r.members[slices.Index(r.members, m)] = r.start()
 }
 
-// recovery is the longest that a lock may stay out of reach when everything works again.
-func recovery(ttl time.Duration) time.Duration { return ttl + time.Second }
+// recovery is the longest that a lock may stay out of reach when everything works again: what holds it ends with its
+// TTL, and a waiter that no message reaches asks at its next poll.
+func recovery(ttl time.Duration) time.Duration { return ttl + holdfast.DefaultPollInterval }
 
 // collect reads the histories and the server's file.
 func (r *run) collect() {

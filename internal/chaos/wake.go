@@ -109,10 +109,10 @@ func Told(h *History) (violations []Violation, longest time.Duration) {
 	return violations, longest
 }
 
-// recovery is the longest that a lock may stay out of reach after healing, on a machine that may be
-// too busy.
+// recovery is the longest that a caller may wait for a lock after healing, on a machine that may be
+// too busy: the lock comes into reach, perhaps at a poll, and the caller takes it within wakeBound.
 func (h *History) recovery(name string) time.Duration {
-	bound := recovery(h.ttl(name))
+	bound := recovery(h.ttl(name)) + wakeBound
 	for _, f := range h.Stalls {
 		if f.End > h.Healed {
 			bound += time.Duration(f.End - f.Start)

@@ -118,11 +118,13 @@ fuzz: ## each fuzz target so many times: make fuzz FUZZTIME=20000x; with a time,
 demo: ## the flash sale, on an embedded server
 	$(GO) run ./cmd/holdfast demo
 
-examples: ## each program of examples/, on the embedded server
-	@set -e; for e in examples/*/; do echo "--- $$e"; $(GO) run "./$$e"; done
+examples: ## each program of examples/, on the embedded server; of those that are modules of their own, the tests
+	@set -e; for e in examples/*/; do echo "--- $$e"; \
+	  if [ -f "$$e/go.mod" ]; then (cd "$$e" && $(GO) vet ./... && $(GO) test ./...); else $(GO) run "./$$e"; fi; \
+	done
 
 service: ## the example service, a module of its own
-	cd bench/service && $(GO) vet ./... && $(GO) test ./...
+	cd examples/service && $(GO) vet ./... && $(GO) test ./...
 
 platforms: ## other platforms compile
 	GOOS=windows GOARCH=386 CGO_ENABLED=0 $(GO) vet ./...

@@ -150,7 +150,7 @@ func TestExamples_AreListed(t *testing.T) {
 			t.Errorf("%s has %d lines: nobody reads that", main, n)
 		}
 	}
-	if !strings.Contains(read(t, ".ci/run"), "for e in examples/*/; do") {
+	if !strings.Contains(read(t, ".ci/run"), "\nmake examples\n") || !strings.Contains(read(t, "Makefile"), "for e in examples/*/; do") {
 		t.Error(".ci/run does not play the examples")
 	}
 }

@@ -1,4 +1,4 @@
-module github.com/holdfast-go/holdfast/bench/service
+module github.com/holdfast-go/holdfast/examples/service
 
 go 1.26.0
 

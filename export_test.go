@@ -26,14 +26,7 @@ func (m *Manager) Pending() int {
 }
 
 // Deserted is how many channels are to be looked at because nobody listened to them any more.
-func (m *Manager) Deserted() (n int) {
-	m.subscriber.mu.Lock()
-	defer m.subscriber.mu.Unlock()
-	for _, h := range m.subscriber.homes {
-		n += len(h.deserted)
-	}
-	return n
-}
+func (m *Manager) Deserted() int { return m.subscriber.overlooked() }
 
 // NextPause is how long, but for chance, the entries of m would pause altogether, should another request
 // bring no verdict.

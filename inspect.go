@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/protocol"
+	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -253,7 +254,7 @@ const (
 // again meanwhile.
 func (m *Manager) ask(ctx context.Context, name string, repeat bool, script *command.Script, args []any) (any, error) {
 	end := time.Now().Add(max(m.askPatience(), m.executor.FirstWithin()))
-	pauses := newBackOff()
+	pauses := retry.New()
 	for {
 		r, err := m.askOnce(ctx, name, repeat, &command.Call{Script: script, Args: args, Patience: time.Until(end)})
 		if err == nil && r.Err == nil {

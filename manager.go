@@ -127,11 +127,13 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	}
 	m.prepare(m.lock)
 	m.journal = journal.New(m.log)
-	m.subscriber = newSubscriber(client, servers.cluster, cfg.publish, m.journal, m.disconnected)
-	m.subscriber.closed = m.executor.CheckClosed
+	m.subscriber = newSubscriber(Config{
+		Client: client, Nodes: servers.cluster, Plain: cfg.publish == PublishClassic, Insist: cfg.publish == PublishSharded,
+		Journal: m.journal, Lost: m.disconnected, Closed: m.executor.CheckClosed,
+	})
 	m.executor.OnClosed(m.clientClosed)
 	m.executor.OnReadOnly(m.subscriber.moved)
-	m.executor.OnStranded(func() { m.subscriber.doubt(max(pongSoon, 3*m.executor.RoundTrip())) })
+	m.executor.OnStranded(func() { m.subscriber.doubt(m.executor.RoundTrip()) })
 	m.executor.OnOutage(m.unavailable, m.journal.AvailableAgain)
 	m.inbox = newInbox(m)
 	if m.telemetry, err = telemetry.New(cfg.tracer, cfg.meter, m.gauges); err != nil {

@@ -17,9 +17,9 @@ const module = "github.com/holdfast-go/holdfast"
 // tests aside. Arrows point down.
 var imports = map[string][]string{
 	"": {
-		"/internal/command", "/internal/journal", "/internal/parking", "/internal/protocol", "/internal/renewal", "/internal/seam",
+		"/internal/command", "/internal/journal", "/internal/parking", "/internal/protocol", "/internal/renewal", "/internal/retry", "/internal/seam",
 		"/internal/telemetry", "/internal/validity", "/internal/voting", "/internal/wire",
-		"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup", "github.com/cenkalti/backoff/v4",
+		"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup",
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
 	},
 	"/holdfasttest":      {"", "/internal/seam", "/internal/vredis", "github.com/redis/go-redis/v9"},
@@ -32,6 +32,7 @@ var imports = map[string][]string{
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/trace/noop",
 	},
 	"/internal/parking":   {}, // pure: they run in testing/synctest
+	"/internal/retry":     {"github.com/cenkalti/backoff/v4"},
 	"/internal/validity":  {},
 	"/internal/voting":    {},
 	"/internal/model":     {"/internal/voting"}, // tests only

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/internal/voting"
 )
 
@@ -121,7 +122,7 @@ func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
 }
 
 func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
-	pauses := newBackOff()
+	pauses := retry.New()
 	var votes []*Lease   // that the next round begins with
 	var before error     // of the round before
 	var barred time.Time // when too few members first let their clients; zero: they have
@@ -215,7 +216,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // retake asks a member that is missing until it joins the lease, while that is valid
 // without it.
 func (l *Redlock) retake(whole *Lease, h *handle) {
-	pauses := newBackOff()
+	pauses := retry.New()
 	for sleep(whole.group.life, pauses.NextBackOff()) {
 		if !whole.Valid() {
 			continue // not yet granted, or about to end

@@ -3,6 +3,8 @@ package holdfast
 import (
 	"context"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // A context carries leases: all those whose Lease.Context it descends from. A call re-enters a
@@ -159,7 +161,7 @@ func (l *Redlock) reenter(ctx context.Context) *Lease {
 // follow re-enters a member that is missing in a lease taken by re-entry once the outer lease
 // has it. Asking for it would compete with the outer lease, which asks as well.
 func (l *Redlock) follow(whole *Lease, h *handle) {
-	pauses := newBackOff()
+	pauses := retry.New()
 	for sleep(whole.group.life, pauses.NextBackOff()) {
 		if part, _ := h.reenter(whole.group.life); part != nil {
 			whole.join(part)

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/protocol"
+	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -37,7 +36,7 @@ type release struct {
 	later     []chan error  // for calls of Unlock after one that could not wait longer
 	patient   time.Time     // until then Unlock waits
 	until     time.Time     // by then the lock is gone by itself
-	pauses    *backoff.ExponentialBackOff
+	pauses    *retry.Pauses
 	sent      int32 // requests without reply, with these args
 	colliding int32 // how many claims or holds it is counted as in entry.releasing
 	held      bool  // of a hold: if Redis does not know it, that is a loss
@@ -285,7 +284,7 @@ func (r *release) againLocked(cause error) {
 		return
 	}
 	if r.pauses == nil {
-		r.pauses = newBackOff()
+		r.pauses = retry.New()
 	}
 	pause := r.pauses.NextBackOff()
 	if left := r.patient.Sub(now); !r.told && left < pause {

@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/journal"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // subscriber listens to channels for a manager. It makes waiting cheap, and correctness never
@@ -25,10 +25,10 @@ import (
 type subscriber struct {
 	client  topicClient
 	nodes   clusterClient // client, if it is a cluster's; else nil
-	insist  bool          // channels are sharded even if the server does not know such
+	insist  bool          // see Config
 	journal *journal.Journal
-	lost    func()        // a connection; called without a lock
-	closed  func()        // the client is, and no connection can be made; likewise. Set before the first topic; nil: nothing
+	lost    func()
+	closed  func()
 	nudge   chan struct{} // buffered: there are homeless topics
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -64,7 +64,7 @@ type clusterClient interface {
 
 // pause is the time between two sessions.
 type pause struct {
-	grows *backoff.ExponentialBackOff
+	grows *retry.Pauses
 	until time.Time
 	lost  time.Time // when the connection was, which the log was told; zero: it was made since, or never
 }
@@ -102,15 +102,26 @@ const (
 	movesApart = time.Second
 )
 
-// newSubscriber returns a subscriber on client, which is also nodes, unless that is nil.
-func newSubscriber(client topicClient, nodes clusterClient, mode PublishMode, j *journal.Journal, lost func()) *subscriber {
+// Config is what a subscriber needs.
+type Config struct {
+	Client  topicClient
+	Nodes   clusterClient // Client, if it is a cluster's; else nil
+	Plain   bool          // no channel is sharded
+	Insist  bool          // channels are sharded even if the server does not know such
+	Journal *journal.Journal
+	Lost    func() // is called when a connection is, without a lock
+	Closed  func() // is called when the client is, and no connection can be made; likewise. nil: nothing
+}
+
+func newSubscriber(c Config) *subscriber {
 	s := &subscriber{
-		client:  client,
-		nodes:   nodes,
-		insist:  mode == PublishSharded,
-		plain:   nodes == nil || mode == PublishClassic,
-		journal: j,
-		lost:    lost,
+		client:  c.Client,
+		nodes:   c.Nodes,
+		insist:  c.Insist,
+		plain:   c.Plain || c.Nodes == nil,
+		journal: c.Journal,
+		lost:    c.Lost,
+		closed:  c.Closed,
 		nudge:   make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		topics:  make(map[string]*topic),
@@ -214,8 +225,9 @@ func (s *subscriber) moveLocked() bool {
 }
 
 // doubt is called when connections for requests turned out to be dead. Those for messages may be as well:
-// each has to answer a PING within d.
-func (s *subscriber) doubt(d time.Duration) {
+// each has to answer a PING within three round trips, but half a second is always in time.
+func (s *subscriber) doubt(roundTrip time.Duration) {
+	d := max(pongSoon, 3*roundTrip)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range s.homes {
@@ -234,6 +246,16 @@ func (s *subscriber) subscriptions() (n int) {
 		if t.denied == 0 {
 			n++
 		}
+	}
+	return n
+}
+
+// overlooked returns how many channels are to be looked at because nobody listened to them any more.
+func (s *subscriber) overlooked() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.homes {
+		n += len(h.deserted)
 	}
 	return n
 }
@@ -307,7 +329,7 @@ func (s *subscriber) ended(h *session, err error) {
 	p := s.pauses[h.master]
 	lost := p == nil || !h.since.IsZero() // else it was never made, as the one before
 	if p == nil {
-		p = &pause{grows: newBackOff()}
+		p = &pause{grows: retry.New()}
 		s.pauses[h.master] = p
 	}
 	wait := p.grows.NextBackOff()

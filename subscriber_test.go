@@ -15,12 +15,12 @@ import (
 // deaf returns a subscriber with a session of plain channels, neither of which runs, and a topic that
 // has its home there.
 func deaf(t *testing.T) (*subscriber, *session, *topic) {
-	s := newSubscriber(nil, nil, PublishClassic, journal.New(slog.New(slog.DiscardHandler)), func() {})
+	s := newSubscriber(Config{Plain: true, Journal: journal.New(slog.New(slog.DiscardHandler)), Lost: func() {}})
 	t.Cleanup(s.cancel)
 	s.started = true // by itself it does nothing
 	h := newSession(s, nil)
 	s.homes[nil] = h
-	s.add("a", make(listening, 1))
+	s.add("a", make(listeningX, 1))
 	s.houseLocked("a", s.topics["a"], nil)
 	return s, h, s.topics["a"]
 }
@@ -63,7 +63,7 @@ func TestSubscriber_NewChannelsKeepThePause(t *testing.T) {
 	endOften(s, h, topic) // so that the pause is not over by itself
 	s.ended(h, io.EOF)
 	s.remove("a", topic.listeners[0])
-	s.add("b", make(listening, 1))
+	s.add("b", make(listeningX, 1))
 	wait := s.settle()
 	if s.homes[nil] != nil || wait <= 0 || wait > time.Until(s.pauses[nil].until)+time.Second {
 		t.Errorf("a session %v; it looks again in %v", s.homes[nil], wait)
@@ -72,6 +72,13 @@ func TestSubscriber_NewChannelsKeepThePause(t *testing.T) {
 		t.Errorf("due at %v, the pause ends at %v", due, s.pauses[nil].until)
 	}
 }
+
+// listening is told when a channel is heard.
+type listeningX chan struct{}
+
+func (l listeningX) heard(string) {}
+func (l listeningX) subscribed()  { l <- struct{}{} }
+func (l listeningX) relied() bool { return false }
 
 // someNodes is a cluster's client that knows no master.
 type someNodes struct{}
@@ -88,7 +95,7 @@ func (unknownCommand) RedisError()   {}
 // A server without sharded channels is not thought to be so for ever: a connection that ends may be the
 // beginning of an upgrade.
 func TestSubscriber_TriesShardedChannelsAgain(t *testing.T) {
-	s := newSubscriber(nil, someNodes{}, PublishAuto, journal.New(slog.New(slog.DiscardHandler)), func() {})
+	s := newSubscriber(Config{Nodes: someNodes{}, Journal: journal.New(slog.New(slog.DiscardHandler)), Lost: func() {}})
 	t.Cleanup(s.cancel)
 	s.started = true // by itself it does nothing
 	end := func(master *redis.Client, err error) (sharded bool) {

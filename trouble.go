@@ -4,9 +4,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Causes of our own.
@@ -20,7 +19,7 @@ var (
 type trouble struct {
 	cause    error // of the last one
 	requests int   // in a row
-	pauses   *backoff.ExponentialBackOff
+	pauses   *retry.Pauses
 	began    time.Time // the latest pause
 	barred   time.Time // when Redis first did not let the client; zero: it did not say so
 }
@@ -35,7 +34,7 @@ func (e *entry) troubledLocked(cause error) {
 
 func (e *entry) inTroubleLocked() *trouble {
 	if e.trouble == nil {
-		e.trouble = &trouble{pauses: newBackOff()}
+		e.trouble = &trouble{pauses: retry.New()}
 	}
 	return e.trouble
 }
@@ -58,7 +57,7 @@ func (e *entry) barredForLongLocked() bool {
 // pauseLocked asks again after a pause, which grows while the trouble lasts. A request that was sent
 // before the pause began has failed together with the one it is for, as those of many fair waiters do.
 func (e *entry) pauseLocked(sent time.Time) {
-	pauses := newBackOff() // no trouble any more: a request ends late, and later ones were answered
+	pauses := retry.New() // no trouble any more: a request ends late, and later ones were answered
 	if t := e.trouble; t != nil {
 		if e.pausing && sent.Before(t.began) {
 			return
@@ -102,13 +101,3 @@ func (e *entry) noVerdictLocked(causes []error, w *waiter) error {
 // silence is how long Redis may answer nothing before a caller whose context ends
 // meanwhile is told of an outage instead of a busy lock.
 const silence = 50 * time.Millisecond
-
-// newBackOff returns pauses that grow from 10 ms to a second, without end; up to half of each is taken off or added.
-func newBackOff() *backoff.ExponentialBackOff {
-	return backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(10*time.Millisecond),
-		backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(0),
-	)
-}

@@ -84,7 +84,7 @@ func (q *demandQuestion) Stranded(c *command.Call) { q.Overdue(c) }
 // need not be.
 func (e *entry) ownListeners() int64 {
 	s := e.m.subscriber
-	if (e.m.counted == "1" || s.sharded()) && s.live(e.channel()) {
+	if (e.m.counted == "1" || s.Sharded()) && s.Live(e.channel()) {
 		return 1
 	}
 	return 0

@@ -203,18 +203,18 @@ func (e *entry) listenLocked(foreign bool) {
 	switch {
 	case foreign && !e.listening:
 		e.listening = true
-		if e.m.subscriber.add(e.channel(), e) {
+		if e.m.subscriber.Add(e.channel(), e) {
 			// The channel was still subscribed, but nobody listened until now.
 			e.ask = e.ask || !e.yielding
 		}
 	case !foreign && e.listening:
 		e.listening = false
-		e.m.subscriber.remove(e.channel(), e)
+		e.m.subscriber.Remove(e.channel(), e)
 	}
 }
 
-// heard is called by the subscriber for each message on one of Redisson's channels.
-func (e *entry) heard(payload string) {
+// Heard is called by the subscriber for each message on one of Redisson's channels.
+func (e *entry) Heard(payload string) {
 	if !wire.SaysReleased(payload) {
 		return
 	}
@@ -227,18 +227,18 @@ func (e *entry) heard(payload string) {
 	}
 }
 
-// subscribed is called each time Redis confirms a subscription. What was published
+// Subscribed is called each time Redis confirms a subscription. What was published
 // before then has been missed, so every confirmation is followed by a try; or by the timer,
 // which comes soon where others are given way to.
-func (e *entry) subscribed() {
+func (e *entry) Subscribed() {
 	e.mu.Lock()
 	e.ask = e.ask || !e.yielding
 	e.stepLocked()
 	e.mu.Unlock()
 }
 
-// relied is called by the subscriber: nothing that Redis has been told depends on Redisson's channels.
-func (e *entry) relied() bool { return false }
+// Relied is called by the subscriber: nothing that Redis has been told depends on Redisson's channels.
+func (e *entry) Relied() bool { return false }
 
 // unsure is called when the inbox begins to be heard: what was granted before was not; and when it turns out that
 // it will not be.
@@ -321,7 +321,7 @@ func (e *entry) pollAfter(ttl time.Duration) time.Duration {
 	poll := min(e.m.poll, e.m.patience/3, 2*time.Minute)
 	switch {
 	case e.m.inbox.live():
-	case e.m.subscriber.denied(e.m.inbox.channel):
+	case e.m.subscriber.Denied(e.m.inbox.channel):
 		poll = min(poll, deniedPoll)
 	default:
 		poll = min(poll, deafPoll)

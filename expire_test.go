@@ -34,9 +34,9 @@ func TestExpire_OfAPlaceWhoseLockWasGranted(t *testing.T) {
 // listening is told when a channel is heard.
 type listening chan struct{}
 
-func (l listening) heard(string) {}
-func (l listening) subscribed()  { l <- struct{}{} }
-func (l listening) relied() bool { return false }
+func (l listening) Heard(string) {}
+func (l listening) Subscribed()  { l <- struct{}{} }
+func (l listening) Relied() bool { return false }
 
 // Redis keeps a queue for half a day at least. However seldom a waiter wants to ask, it asks far more
 // often than that.
@@ -48,7 +48,7 @@ func TestExpire_OfTheQueueIsOutrun(t *testing.T) {
 		}
 		defer m.Close(context.Background())
 		inbox := make(listening, 1)
-		m.subscriber.add(m.inbox.channel, inbox)
+		m.subscriber.Add(m.inbox.channel, inbox)
 		<-inbox
 		e := &entry{m: m}
 		for _, ttl := range []time.Duration{-1, time.Hour} {

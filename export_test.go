@@ -26,7 +26,7 @@ func (m *Manager) Pending() int {
 }
 
 // Deserted is how many channels are to be looked at because nobody listened to them any more.
-func (m *Manager) Deserted() int { return m.subscriber.overlooked() }
+func (m *Manager) Deserted() int { return m.subscriber.Deserted() }
 
 // NextPause is how long, but for chance, the entries of m would pause altogether, should another request
 // bring no verdict.

@@ -47,7 +47,7 @@ func (b *inbox) expect(h *hold) *wire.Notice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.expected) == 0 {
-		b.m.subscriber.add(b.channel, b)
+		b.m.subscriber.Add(b.channel, b)
 	}
 	b.expected[h.number] = h
 	return b.early.take(h.number)
@@ -62,12 +62,12 @@ func (b *inbox) forget(h *hold) {
 	}
 	delete(b.expected, h.number)
 	if len(b.expected) == 0 {
-		b.m.subscriber.remove(b.channel, b)
+		b.m.subscriber.Remove(b.channel, b)
 	}
 }
 
 // live reports whether messages are heard.
-func (b *inbox) live() bool { return b.m.subscriber.live(b.channel) }
+func (b *inbox) live() bool { return b.m.subscriber.Live(b.channel) }
 
 // rely is called for a request by which Redis learns whether messages are heard. If they are, which it reports, that goes
 // on until unrely is called: a release would take a process for dead that has said so and hears nothing.
@@ -82,11 +82,11 @@ func (b *inbox) rely() bool {
 
 func (b *inbox) unrely() { b.relying.Add(-1) }
 
-// relied is called by the subscriber.
-func (b *inbox) relied() bool { return b.relying.Load() > 0 }
+// Relied is called by the subscriber.
+func (b *inbox) Relied() bool { return b.relying.Load() > 0 }
 
-// heard is called by the subscriber.
-func (b *inbox) heard(payload string) {
+// Heard is called by the subscriber.
+func (b *inbox) Heard(payload string) {
 	n, ok := wire.ParseNotice(payload)
 	if !ok {
 		return
@@ -107,16 +107,16 @@ func (b *inbox) claimOf(n wire.Notice) *hold {
 	return h
 }
 
-// subscribed is called when messages begin to be heard: what was granted before is
+// Subscribed is called when messages begin to be heard: what was granted before is
 // found by asking, and Redis is to know that there is an inbox now.
-func (b *inbox) subscribed() {
+func (b *inbox) Subscribed() {
 	b.sessions.Add(1)
 	b.askAll()
 }
 
-// denied is called when Redis does not let the process hear messages. Redis is to know that as well: a release
+// Denied is called when Redis does not let the process hear messages. Redis is to know that as well: a release
 // would take a waiter whose inbox has no listener for dead. And a waiter that relied on messages asks from now on.
-func (b *inbox) denied() { b.askAll() }
+func (b *inbox) Denied() { b.askAll() }
 
 // askAll makes all waiters ask.
 func (b *inbox) askAll() {

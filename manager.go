@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/journal"
+	"github.com/holdfast-go/holdfast/internal/pubsub"
 	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 	"github.com/holdfast-go/holdfast/internal/validity"
@@ -45,7 +46,7 @@ type Manager struct {
 
 	executor   *command.Executor
 	scheduler  *renewal.Scheduler[*hold]
-	subscriber *subscriber
+	subscriber *pubsub.Subscriber
 	inbox      *inbox
 	telemetry  *telemetry.Telemetry
 	tokens     tokenMarks
@@ -127,13 +128,13 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	}
 	m.prepare(m.lock)
 	m.journal = journal.New(m.log)
-	m.subscriber = newSubscriber(Config{
+	m.subscriber = pubsub.New(pubsub.Config{
 		Client: client, Nodes: servers.cluster, Plain: cfg.publish == PublishClassic, Insist: cfg.publish == PublishSharded,
 		Journal: m.journal, Lost: m.disconnected, Closed: m.executor.CheckClosed,
 	})
 	m.executor.OnClosed(m.clientClosed)
-	m.executor.OnReadOnly(m.subscriber.moved)
-	m.executor.OnStranded(func() { m.subscriber.doubt(m.executor.RoundTrip()) })
+	m.executor.OnReadOnly(m.subscriber.Moved)
+	m.executor.OnStranded(func() { m.subscriber.Doubt(m.executor.RoundTrip()) })
 	m.executor.OnOutage(m.unavailable, m.journal.AvailableAgain)
 	m.inbox = newInbox(m)
 	if m.telemetry, err = telemetry.New(cfg.tracer, cfg.meter, m.gauges); err != nil {
@@ -150,9 +151,9 @@ func (m *Manager) unavailable(cause error) {
 
 // deployment is what a client says about the servers behind it.
 type deployment struct {
-	cluster     clusterClient // nil: one server, or Sentinel's
-	sharded     bool          // the cluster has slots, and may have sharded messages
-	readTimeout time.Duration // 0: none, or not known
+	cluster     pubsub.Cluster // nil: one server, or Sentinel's
+	sharded     bool           // the cluster has slots, and may have sharded messages
+	readTimeout time.Duration  // 0: none, or not known
 }
 
 // deploymentOf refuses a client that cannot keep locks.
@@ -378,7 +379,7 @@ func (m *Manager) stop(ctx context.Context) error {
 	m.endLife()
 	var g errgroup.Group
 	g.Go(func() error { return m.scheduler.Stop(ctx) })
-	g.Go(func() error { return m.subscriber.stop(ctx) })
+	g.Go(func() error { return m.subscriber.Stop(ctx) })
 	g.Go(func() error { return m.executor.Stop(ctx) })
 	if stopErr := g.Wait(); stopErr != nil && err == nil {
 		err = newLockError(ErrUnavailable, "", errClosing, stopErr)

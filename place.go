@@ -28,10 +28,10 @@ func (p *places) listenLocked(e *entry, first *hold) {
 		return
 	}
 	if p.private != nil {
-		e.m.subscriber.remove(p.private.fairChannel(), e)
+		e.m.subscriber.Remove(p.private.fairChannel(), e)
 	}
 	if p.private = first; first != nil {
-		e.m.subscriber.add(first.fairChannel(), e)
+		e.m.subscriber.Add(first.fairChannel(), e)
 	}
 }
 

@@ -50,7 +50,7 @@ type counters struct {
 func (m *Manager) Stats() Stats {
 	commands, batches := m.executor.Commands()
 	s := Stats{
-		Subscriptions:   m.subscriber.subscriptions(),
+		Subscriptions:   m.subscriber.Subscriptions(),
 		Reentered:       m.stats.reentered.Load(),
 		HandedOff:       m.stats.handedOff.Load(),
 		Granted:         m.stats.granted.Load(),

@@ -171,7 +171,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 		b.current, b.notice = nil, nil
 	}
 	if granted || ok && v.Code == protocol.AcquireHeld && t.stands {
-		e.m.subscriber.wrote()
+		e.m.subscriber.Wrote()
 	}
 	if !h.waiter.Parked() {
 		// Whoever it was for has left, and nobody took it over.

@@ -1,4 +1,4 @@
-// Package retry says how long to pause before the same is asked for again.
+// Package retry has the pauses between repeated requests.
 package retry
 
 import (

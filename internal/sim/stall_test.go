@@ -13,10 +13,10 @@ var behindTimers = []edit{
 	{"entry.go", "func (e *entry) wakeUp() {\n", "func (e *entry) wakeUp() {\n\tPlantedStand(e.m)\n"},
 	{"loss.go", "func (e *entry) reachLimit(h *hold, l *limit) {\n", "func (e *entry) reachLimit(h *hold, l *limit) {\n\tPlantedStand(e.m)\n"},
 	{"release.go", "func (r *release) resend() {\n\te := r.entry\n", "func (r *release) resend() {\n\te := r.entry\n\tPlantedStand(e.m)\n"},
-	{"session.go", "\t\tcancel(errQuiet) // frees", "\t\tPlantedStand(h.s)\n\t\tcancel(errQuiet) // frees"},
-	{"session.go", "\t\tcase <-pings.C:\n", "\t\tcase <-pings.C:\n\t\t\tPlantedStand(h.s)\n"},
-	{"session.go", "\t\tcase <-tidy.C:\n", "\t\tcase <-tidy.C:\n\t\t\tPlantedStand(h.s)\n"},
-	{"homes.go", "\t\ttimer.Reset(s.settle())", "\t\tPlantedStand(s)\n\t\ttimer.Reset(s.settle())"},
+	{"internal/pubsub/session.go", "\t\tcancel(errQuiet) // frees", "\t\tPlantedStand(h.s)\n\t\tcancel(errQuiet) // frees"},
+	{"internal/pubsub/session.go", "\t\tcase <-pings.C:\n", "\t\tcase <-pings.C:\n\t\t\tPlantedStand(h.s)\n"},
+	{"internal/pubsub/session.go", "\t\tcase <-tidy.C:\n", "\t\tcase <-tidy.C:\n\t\t\tPlantedStand(h.s)\n"},
+	{"internal/pubsub/homes.go", "\t\ttimer.Reset(s.settle())", "\t\tPlantedStand(s)\n\t\ttimer.Reset(s.settle())"},
 	{"internal/command/command.go", "func (x *Executor) inspect() {\n", "func (x *Executor) inspect() {\n\tPlantedStand(x)\n"},
 	{"internal/renewal/renewal.go", "\t\trenew, expired, wait := s.due(time.Now())", "\t\tPlantedStand(s)\n\t\trenew, expired, wait := s.due(time.Now())"},
 }
@@ -41,6 +41,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/pubsub"
 	"github.com/holdfast-go/holdfast/internal/renewal"
 )
 
@@ -51,7 +52,7 @@ func init() {
 			time.Sleep(rand.N(lag)) // the others may be faster
 		}
 	}
-	holdfast.PlantedStand, command.PlantedStand, renewal.PlantedStand = stand, stand, stand
+	holdfast.PlantedStand, command.PlantedStand, pubsub.PlantedStand, renewal.PlantedStand = stand, stand, stand, stand
 }
 `
 }

@@ -1,4 +1,4 @@
-package holdfast
+package pubsub
 
 import (
 	"context"
@@ -14,19 +14,19 @@ import (
 
 // deaf returns a subscriber with a session of plain channels, neither of which runs, and a topic that
 // has its home there.
-func deaf(t *testing.T) (*subscriber, *session, *topic) {
-	s := newSubscriber(Config{Plain: true, Journal: journal.New(slog.New(slog.DiscardHandler)), Lost: func() {}})
+func deaf(t *testing.T) (*Subscriber, *session, *topic) {
+	s := New(Config{Plain: true, Journal: journal.New(slog.New(slog.DiscardHandler)), Lost: func() {}})
 	t.Cleanup(s.cancel)
 	s.started = true // by itself it does nothing
 	h := newSession(s, nil)
 	s.homes[nil] = h
-	s.add("a", make(listeningX, 1))
+	s.Add("a", make(listening, 1))
 	s.houseLocked("a", s.topics["a"], nil)
 	return s, h, s.topics["a"]
 }
 
 // end ends h as a broken connection does, and has it begin again. It returns the pause that there would be between.
-func end(s *subscriber, h *session, topic *topic) time.Duration {
+func end(s *Subscriber, h *session, topic *topic) time.Duration {
 	now := time.Now()
 	s.ended(h, io.EOF)
 	pause := topic.due.Sub(now)
@@ -36,7 +36,7 @@ func end(s *subscriber, h *session, topic *topic) time.Duration {
 }
 
 // endOften is end so often that the pauses are as long as they get.
-func endOften(s *subscriber, h *session, topic *topic) (pause time.Duration) {
+func endOften(s *Subscriber, h *session, topic *topic) (pause time.Duration) {
 	for range 20 {
 		pause = end(s, h, topic)
 	}
@@ -62,8 +62,8 @@ func TestSubscriber_NewChannelsKeepThePause(t *testing.T) {
 	s, h, topic := deaf(t)
 	endOften(s, h, topic) // so that the pause is not over by itself
 	s.ended(h, io.EOF)
-	s.remove("a", topic.listeners[0])
-	s.add("b", make(listeningX, 1))
+	s.Remove("a", topic.listeners[0])
+	s.Add("b", make(listening, 1))
 	wait := s.settle()
 	if s.homes[nil] != nil || wait <= 0 || wait > time.Until(s.pauses[nil].until)+time.Second {
 		t.Errorf("a session %v; it looks again in %v", s.homes[nil], wait)
@@ -74,11 +74,11 @@ func TestSubscriber_NewChannelsKeepThePause(t *testing.T) {
 }
 
 // listening is told when a channel is heard.
-type listeningX chan struct{}
+type listening chan struct{}
 
-func (l listeningX) heard(string) {}
-func (l listeningX) subscribed()  { l <- struct{}{} }
-func (l listeningX) relied() bool { return false }
+func (l listening) Heard(string) {}
+func (l listening) Subscribed()  { l <- struct{}{} }
+func (l listening) Relied() bool { return false }
 
 // someNodes is a cluster's client that knows no master.
 type someNodes struct{}
@@ -95,14 +95,14 @@ func (unknownCommand) RedisError()   {}
 // A server without sharded channels is not thought to be so for ever: a connection that ends may be the
 // beginning of an upgrade.
 func TestSubscriber_TriesShardedChannelsAgain(t *testing.T) {
-	s := newSubscriber(Config{Nodes: someNodes{}, Journal: journal.New(slog.New(slog.DiscardHandler)), Lost: func() {}})
+	s := New(Config{Nodes: someNodes{}, Journal: journal.New(slog.New(slog.DiscardHandler)), Lost: func() {}})
 	t.Cleanup(s.cancel)
 	s.started = true // by itself it does nothing
 	end := func(master *redis.Client, err error) (sharded bool) {
 		h := newSession(s, master)
 		s.homes[master] = h
 		s.ended(h, err)
-		return s.sharded()
+		return s.Sharded()
 	}
 	if end(new(redis.Client), unknownCommand{}) {
 		t.Error("sharded channels where the server has none")
@@ -115,9 +115,9 @@ func TestSubscriber_TriesShardedChannelsAgain(t *testing.T) {
 // What nobody listens to any more is not subscribed to again by the next session, which would not end that.
 func TestSubscriber_DesertedEndWithTheSession(t *testing.T) {
 	s, h, topic := deaf(t)
-	s.remove("a", topic.listeners[0])
+	s.Remove("a", topic.listeners[0])
 	s.ended(h, io.EOF)
-	if n := s.subscriptions(); n != 0 {
+	if n := s.Subscriptions(); n != 0 {
 		t.Errorf("%d subscriptions", n)
 	}
 }

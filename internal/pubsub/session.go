@@ -1,4 +1,4 @@
-package holdfast
+package pubsub
 
 import (
 	"context"
@@ -20,11 +20,11 @@ import (
 // that has gone silent, so a third party, a timer, ends a session in which nothing was
 // heard for pingEvery + pongWithin.
 type session struct {
-	s      *subscriber
+	s      *Subscriber
 	master *redis.Client // of sharded channels; nil: plain ones
 	nudge  chan struct{} // buffered: topics changed
 
-	// The following is guarded by subscriber.mu.
+	// The following is guarded by Subscriber.mu.
 
 	topics   int           // how many have it as their home
 	wanted   []string      // channels to subscribe to; a topic may have gone since
@@ -61,7 +61,7 @@ const (
 	soundAfter = 2 * time.Second
 )
 
-func newSession(s *subscriber, master *redis.Client) *session {
+func newSession(s *Subscriber, master *redis.Client) *session {
 	return &session{s: s, master: master, nudge: make(chan struct{}, 1)}
 }
 
@@ -211,7 +211,7 @@ func (h *session) changes() []sent {
 		case !t.deserted:
 		case time.Since(t.since) < linger:
 			h.tidyLaterLocked(d.channel, t)
-		case slices.ContainsFunc(t.listeners, listener.relied):
+		case slices.ContainsFunc(t.listeners, Listener.Relied):
 			t.since = time.Now()
 			h.tidyLaterLocked(d.channel, t)
 		default:
@@ -277,7 +277,7 @@ func (h *session) read(ctx context.Context, ps *redis.PubSub, watch *time.Timer)
 			switch msg.Kind {
 			case "subscribe", "ssubscribe":
 				for _, l := range h.confirmed(msg.Channel) {
-					l.subscribed()
+					l.Subscribed()
 				}
 			case "unsubscribe":
 				h.answered(sent{unsubscribe, msg.Channel})
@@ -288,7 +288,7 @@ func (h *session) read(ctx context.Context, ps *redis.PubSub, watch *time.Timer)
 			h.answered(sent{command: ping})
 		case *redis.Message:
 			for _, l := range h.listeners(msg.Channel) {
-				l.heard(msg.Payload)
+				l.Heard(msg.Payload)
 			}
 			// Who has just been granted a lock goes on before this goroutine asks the kernel
 			// whether there is more: 2 to 5 % of a hand-over between processes.
@@ -305,7 +305,7 @@ func (h *session) topicLocked(channel string) *topic {
 	return nil
 }
 
-func (h *session) confirmed(channel string) []listener {
+func (h *session) confirmed(channel string) []Listener {
 	h.s.mu.Lock()
 	h.answeredLocked(sent{subscribe, channel})
 	t := h.topicLocked(channel)
@@ -330,7 +330,7 @@ func (h *session) confirmed(channel string) []listener {
 // channel may be refused each time while others are not.
 func (h *session) soundLocked() bool { return !h.since.IsZero() && time.Since(h.since) > soundAfter }
 
-func (h *session) listeners(channel string) []listener {
+func (h *session) listeners(channel string) []Listener {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
 	if t := h.topicLocked(channel); t != nil {

@@ -1,4 +1,5 @@
-package holdfast
+// Package pubsub hears channels: which listener wants which channel, and which connection has it.
+package pubsub
 
 import (
 	"context"
@@ -16,16 +17,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// subscriber listens to channels for a manager. It makes waiting cheap, and correctness never
+// Subscriber listens to channels for a manager. It makes waiting cheap, and correctness never
 // depends on it: without it, waiters poll.
 //
 // Each channel has a home, a session: one for all plain channels; for sharded ones, which
 // are in a cluster's slots as keys are, one per master. Its goroutine, run, finds homes for
 // channels that have none: new ones, those whose session broke, those whose slot moved.
-type subscriber struct {
-	client  topicClient
-	nodes   clusterClient // client, if it is a cluster's; else nil
-	insist  bool          // see Config
+type Subscriber struct {
+	client  Client
+	nodes   Cluster // client, if it is a cluster's; else nil
+	insist  bool    // see Config
 	journal *journal.Journal
 	lost    func()
 	closed  func()
@@ -49,13 +50,13 @@ type subscriber struct {
 	stopped  bool
 }
 
-// topicClient is the part of a go-redis client that a subscriber uses.
-type topicClient interface {
+// Client is the part of a go-redis client that a subscriber uses.
+type Client interface {
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
-// clusterClient is what it uses of a cluster's client beside that.
-type clusterClient interface {
+// Cluster is what it uses of a cluster's client beside that.
+type Cluster interface {
 	// MasterForKey answers from a table, which it loads at its first use.
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
 	// ReloadState has the table loaded again, in the background and not too often.
@@ -69,18 +70,18 @@ type pause struct {
 	lost  time.Time // when the connection was, which the log was told; zero: it was made since, or never
 }
 
-// listener is told what is heard on a channel. Its methods run on the goroutine that
+// Listener is told what is heard on a channel. Its methods run on the goroutine that
 // reads and must not block.
-type listener interface {
-	heard(payload string)
-	subscribed()  // messages are heard from now on; what was published before was missed
-	relied() bool // after its end: the channel must not be left yet. Called with subscriber.mu
+type Listener interface {
+	Heard(payload string)
+	Subscribed()  // messages are heard from now on; what was published before was missed
+	Relied() bool // after its end: the channel must not be left yet. Called with Subscriber.mu
 }
 
 // topic is one channel and who listens to it: mostly one; a mutex and a fair lock of one
-// name share their channel. It is guarded by subscriber.mu.
+// name share their channel. It is guarded by Subscriber.mu.
 type topic struct {
-	listeners []listener    // never empty: the last one hears what comes while the topic lingers
+	listeners []Listener    // never empty: the last one hears what comes while the topic lingers
 	home      *session      // nil: homeless
 	due       time.Time     // homeless: when to look for a home
 	left      *redis.Client // homeless: the master that has given its slot away; nil: none
@@ -104,17 +105,18 @@ const (
 
 // Config is what a subscriber needs.
 type Config struct {
-	Client  topicClient
-	Nodes   clusterClient // Client, if it is a cluster's; else nil
-	Plain   bool          // no channel is sharded
-	Insist  bool          // channels are sharded even if the server does not know such
+	Client  Client
+	Nodes   Cluster // Client, if it is a cluster's; else nil
+	Plain   bool    // no channel is sharded
+	Insist  bool    // channels are sharded even if the server does not know such
 	Journal *journal.Journal
 	Lost    func() // is called when a connection is, without a lock
 	Closed  func() // is called when the client is, and no connection can be made; likewise. nil: nothing
 }
 
-func newSubscriber(c Config) *subscriber {
-	s := &subscriber{
+// New returns a subscriber, which starts nothing before its first channel.
+func New(c Config) *Subscriber {
+	s := &Subscriber{
 		client:  c.Client,
 		nodes:   c.Nodes,
 		insist:  c.Insist,
@@ -133,10 +135,10 @@ func newSubscriber(c Config) *subscriber {
 	return s
 }
 
-// add registers l for the messages of channel. It does not block. It reports whether
+// Add registers l for the messages of channel. It does not block. It reports whether
 // the channel is subscribed already; otherwise l.subscribed is called when it is, and
 // in any case again after every reconnection.
-func (s *subscriber) add(channel string, l listener) (live bool) {
+func (s *Subscriber) Add(channel string, l Listener) (live bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
@@ -156,9 +158,9 @@ func (s *subscriber) add(channel string, l listener) (live bool) {
 	return t.live
 }
 
-// remove ends the registration of l. It does not block; calls of l may still come
+// Remove ends the registration of l. It does not block; calls of l may still come
 // for the linger time.
-func (s *subscriber) remove(channel string, l listener) {
+func (s *Subscriber) Remove(channel string, l Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.topics[channel]
@@ -166,7 +168,7 @@ func (s *subscriber) remove(channel string, l listener) {
 		return
 	}
 	if len(t.listeners) > 1 { // the reader may be going through the old slice
-		t.listeners = slices.DeleteFunc(slices.Clone(t.listeners), func(x listener) bool { return x == l })
+		t.listeners = slices.DeleteFunc(slices.Clone(t.listeners), func(x Listener) bool { return x == l })
 		return
 	}
 	if t.home == nil && t.denied == 0 {
@@ -179,28 +181,28 @@ func (s *subscriber) remove(channel string, l listener) {
 	}
 }
 
-// live reports whether messages of channel are heard.
-func (s *subscriber) live(channel string) bool {
+// Live reports whether messages of channel are heard.
+func (s *Subscriber) Live(channel string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.topics[channel]
 	return t != nil && t.live
 }
 
-// moved is called when a server that was the master says that it is a replica: requests will find
+// Moved is called when a server that was the master says that it is a replica: requests will find
 // the new one by a new connection, and so must the messages. Those that replicas pass on would still
 // be heard, but the new master would not know that they are.
-func (s *subscriber) moved() {
+func (s *Subscriber) Moved() {
 	s.doubted.Store(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.moveLocked()
 }
 
-// wrote is called when a server has taken a write for somebody who waits, or holds the lock now. The
+// Wrote is called when a server has taken a write for somebody who waits, or holds the lock now. The
 // name of the master, or a proxy, may have led to the old one for some time after it was demoted, and
 // the new connection there: one that is made now leads to the master.
-func (s *subscriber) wrote() {
+func (s *Subscriber) Wrote() {
 	if !s.doubted.Load() {
 		return
 	}
@@ -213,7 +215,7 @@ func (s *subscriber) wrote() {
 
 // moveLocked has plain channels subscribed to by a new connection, unless that was done a moment
 // ago: each request is answered READONLY until all connections are new.
-func (s *subscriber) moveLocked() bool {
+func (s *Subscriber) moveLocked() bool {
 	h, now := s.homes[nil], time.Now()
 	if h == nil || now.Sub(s.moving) < movesApart {
 		return false
@@ -224,9 +226,9 @@ func (s *subscriber) moveLocked() bool {
 	return true
 }
 
-// doubt is called when connections for requests turned out to be dead. Those for messages may be as well:
+// Doubt is called when connections for requests turned out to be dead. Those for messages may be as well:
 // each has to answer a PING within three round trips, but half a second is always in time.
-func (s *subscriber) doubt(roundTrip time.Duration) {
+func (s *Subscriber) Doubt(roundTrip time.Duration) {
 	d := max(pongSoon, 3*roundTrip)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,8 +240,8 @@ func (s *subscriber) doubt(roundTrip time.Duration) {
 	}
 }
 
-// subscriptions returns how many channels are subscribed or about to be. Those that Redis has denied are not.
-func (s *subscriber) subscriptions() (n int) {
+// Subscriptions returns how many channels are subscribed or about to be. Those that Redis has denied are not.
+func (s *Subscriber) Subscriptions() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.topics {
@@ -250,8 +252,8 @@ func (s *subscriber) subscriptions() (n int) {
 	return n
 }
 
-// overlooked returns how many channels are to be looked at because nobody listened to them any more.
-func (s *subscriber) overlooked() (n int) {
+// Deserted returns how many channels are to be looked at because nobody listened to them any more.
+func (s *Subscriber) Deserted() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range s.homes {
@@ -260,7 +262,7 @@ func (s *subscriber) overlooked() (n int) {
 	return n
 }
 
-func (s *subscriber) nudgeLocked() {
+func (s *Subscriber) nudgeLocked() {
 	if !s.started && !s.stopped {
 		s.started = true
 		go s.run()
@@ -271,8 +273,8 @@ func (s *subscriber) nudgeLocked() {
 	}
 }
 
-// stop ends the goroutines and waits for them, at most until ctx is done.
-func (s *subscriber) stop(ctx context.Context) error {
+// Stop ends the goroutines and waits for them, at most until ctx is done.
+func (s *Subscriber) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopped = true
 	started := s.started
@@ -290,8 +292,8 @@ func (s *subscriber) stop(ctx context.Context) error {
 	}
 }
 
-// sharded reports whether the channels of locks are, which are subscribed where their keys are.
-func (s *subscriber) sharded() bool {
+// Sharded reports whether the channels of locks are, which are subscribed where their keys are.
+func (s *Subscriber) Sharded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.plain
@@ -299,11 +301,11 @@ func (s *subscriber) sharded() bool {
 
 // unsharded reports whether err says that the server has no sharded channels, and h is to be replaced by the
 // session of plain ones.
-func (s *subscriber) unsharded(h *session, err error) bool {
+func (s *Subscriber) unsharded(h *session, err error) bool {
 	return h.master != nil && !s.insist && redis.HasErrorPrefix(err, "unknown command") // it ignores a leading ERR
 }
 
-func (s *subscriber) forgetAll() {
+func (s *Subscriber) forgetAll() {
 	s.mu.Lock()
 	clear(s.topics)
 	s.mu.Unlock()
@@ -311,7 +313,7 @@ func (s *subscriber) forgetAll() {
 
 // ended is called at the end of a session; err is nil if it had nothing left to listen
 // to.
-func (s *subscriber) ended(h *session, err error) {
+func (s *Subscriber) ended(h *session, err error) {
 	if err == nil || s.ctx.Err() != nil {
 		return
 	}
@@ -385,7 +387,7 @@ func (s *subscriber) ended(h *session, err error) {
 
 // restoredLocked is called when a channel is confirmed, by h: a connection that was lost is restored, if only in that
 // another one has its channels.
-func (s *subscriber) restoredLocked(h *session, t *topic) {
+func (s *Subscriber) restoredLocked(h *session, t *topic) {
 	for _, p := range [...]*pause{t.missing, s.pauses[h.master]} {
 		if p != nil && !p.lost.IsZero() {
 			s.journal.Say(slog.LevelInfo, "holdfast: pub/sub connection restored", "after", time.Since(p.lost))

@@ -1,4 +1,4 @@
-package holdfast
+package pubsub
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ import (
 )
 
 // run finds homes for topics until the subscriber is stopped.
-func (s *subscriber) run() {
+func (s *Subscriber) run() {
 	defer close(s.done)
 	defer s.running.Wait()
 	timer := time.NewTimer(0)
@@ -27,7 +27,7 @@ func (s *subscriber) run() {
 }
 
 // settle finds homes for the topics that are due, and returns when others will be.
-func (s *subscriber) settle() (wait time.Duration) {
+func (s *Subscriber) settle() (wait time.Duration) {
 	wait = time.Hour
 	outdated := false // the table of slots
 	for _, channel := range s.dueTopics(&wait) {
@@ -57,7 +57,7 @@ func (s *subscriber) settle() (wait time.Duration) {
 }
 
 // pauseLocked returns until when there is to be no new session of master.
-func (s *subscriber) pauseLocked(master *redis.Client) time.Time {
+func (s *Subscriber) pauseLocked(master *redis.Client) time.Time {
 	if p := s.pauses[master]; p != nil {
 		return p.until
 	}
@@ -66,7 +66,7 @@ func (s *subscriber) pauseLocked(master *redis.Client) time.Time {
 
 // dueTopics takes the homeless topics whose time has come, and shortens wait to that of
 // the next.
-func (s *subscriber) dueTopics(wait *time.Duration) (due []string) {
+func (s *Subscriber) dueTopics(wait *time.Duration) (due []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -92,7 +92,7 @@ func (s *subscriber) dueTopics(wait *time.Duration) (due []string) {
 
 // masterOf returns whose session is to have a channel; nil: that of the plain ones. An
 // inbox is always plain: it has no slot in common with the locks it is about.
-func (s *subscriber) masterOf(channel string) (*redis.Client, error) {
+func (s *Subscriber) masterOf(channel string) (*redis.Client, error) {
 	s.mu.Lock()
 	plain := s.plain || wire.IsInbox(channel)
 	s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *subscriber) masterOf(channel string) (*redis.Client, error) {
 }
 
 // houseLocked gives a topic to the session of master, a new one if there is none.
-func (s *subscriber) houseLocked(channel string, t *topic, master *redis.Client) {
+func (s *Subscriber) houseLocked(channel string, t *topic, master *redis.Client) {
 	h := s.homes[master]
 	if h == nil {
 		h = newSession(s, master)
@@ -117,7 +117,7 @@ func (s *subscriber) houseLocked(channel string, t *topic, master *redis.Client)
 }
 
 // evictLocked takes a topic out of its session; a new home is looked for when due.
-func (s *subscriber) evictLocked(channel string, t *topic, due time.Time) {
+func (s *Subscriber) evictLocked(channel string, t *topic, due time.Time) {
 	if t.deserted && t.denied == 0 {
 		s.dropLocked(channel, t)
 		return
@@ -128,13 +128,13 @@ func (s *subscriber) evictLocked(channel string, t *topic, due time.Time) {
 }
 
 // dropLocked ends a topic that has a home.
-func (s *subscriber) dropLocked(channel string, t *topic) {
+func (s *Subscriber) dropLocked(channel string, t *topic) {
 	t.home.topics--
 	delete(s.topics, channel)
 }
 
 // retire ends a session that has nothing to listen to, and reports whether that is so.
-func (s *subscriber) retire(h *session) bool {
+func (s *Subscriber) retire(h *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.topics > 0 {

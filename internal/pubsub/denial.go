@@ -1,4 +1,4 @@
-package holdfast
+package pubsub
 
 import (
 	"log/slog"
@@ -20,8 +20,8 @@ const (
 	deniedMost  = 30 * time.Second
 )
 
-// denied reports whether Redis has denied channel, and has not confirmed it since.
-func (s *subscriber) denied(channel string) bool {
+// Denied reports whether Redis has denied channel, and has not confirmed it since.
+func (s *Subscriber) Denied(channel string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.topics[channel]
@@ -30,18 +30,18 @@ func (s *subscriber) denied(channel string) bool {
 
 // deniable is a listener that wants to know that no message is heard, and none will be until subscribed is called.
 // The others poll in any case.
-type deniable interface{ denied() }
+type deniable interface{ Denied() }
 
 // denial is what is to be done without a lock when Redis has denied a channel.
 type denial struct {
 	channel string
-	told    []listener // that no message will come
+	told    []Listener // that no message will come
 	log     bool
 }
 
 // denyLocked takes a topic that Redis has denied out of its session. The caller passes the result to announce after
 // unlocking.
-func (s *subscriber) denyLocked(channel string, t *topic) denial {
+func (s *Subscriber) denyLocked(channel string, t *topic) denial {
 	d := denial{channel: channel}
 	if t.denied == 0 {
 		d.told = t.listeners
@@ -56,19 +56,19 @@ func (s *subscriber) denyLocked(channel string, t *topic) denial {
 }
 
 // announce tells the log, once of a family of channels, and the listeners, once until the channel is confirmed.
-func (s *subscriber) announce(d denial, err error) {
+func (s *Subscriber) announce(d denial, err error) {
 	if d.log {
 		s.journal.Say(slog.LevelWarn, "holdfast: not permitted to subscribe; polling instead", "channels", familyOf(d.channel)+":*", "error", command.Legible(err), "retry_in", deniedFirst)
 	}
 	for _, l := range d.told {
 		if l, ok := l.(deniable); ok {
-			l.denied()
+			l.Denied()
 		}
 	}
 }
 
 // permitLocked is called when Redis has confirmed a channel. It reports whether the log is to tell.
-func (s *subscriber) permitLocked(channel string, t *topic) (untold bool) {
+func (s *Subscriber) permitLocked(channel string, t *topic) (untold bool) {
 	family := familyOf(channel)
 	first, told := s.told[family]
 	untold = told && (t.denied > 0 || first == channel) // a right may be for some channels of a family only
@@ -79,7 +79,7 @@ func (s *subscriber) permitLocked(channel string, t *topic) (untold bool) {
 	return untold
 }
 
-func (s *subscriber) tellPermitted(channel string) {
+func (s *Subscriber) tellPermitted(channel string) {
 	s.journal.Say(slog.LevelInfo, "holdfast: permitted to subscribe now", "channels", familyOf(channel)+":*")
 }
 

@@ -128,10 +128,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	}
 	m.prepare(m.lock)
 	m.journal = journal.New(m.log)
-	m.subscriber = pubsub.New(pubsub.Config{
-		Client: client, Nodes: servers.cluster, Plain: cfg.publish == PublishClassic, Insist: cfg.publish == PublishSharded,
-		Journal: m.journal, Lost: m.disconnected, Closed: m.executor.CheckClosed,
-	})
+	m.subscriber = m.newSubscriber(client, servers, cfg.publish)
 	m.executor.OnClosed(m.clientClosed)
 	m.executor.OnReadOnly(m.subscriber.Moved)
 	m.executor.OnStranded(func() { m.subscriber.Doubt(m.executor.RoundTrip()) })

@@ -30,32 +30,6 @@ type LockOption interface {
 	applyLock(*lockConfig)
 }
 
-// PublishMode says with which command a release is announced and heard.
-type PublishMode uint8
-
-const (
-	// PublishAuto decides as Redisson does by default: PublishSharded with a *redis.ClusterClient and
-	// a server that knows sharded messages (Redis 7), else PublishClassic. No request is sent to find
-	// this out. A *redis.ClusterClient with ClusterSlots of its own, as redis.NewFailoverClusterClient
-	// returns for Sentinel, does not count as one.
-	PublishAuto PublishMode = iota
-	// PublishClassic uses PUBLISH and SUBSCRIBE, as Redisson does before 3.22.0 and with
-	// shardedSubscriptionMode OFF.
-	PublishClassic
-	// PublishSharded uses SPUBLISH and SSUBSCRIBE. New refuses it unless the client is a
-	// *redis.ClusterClient of a cluster. If the server does not know these commands, Holdfast finds
-	// releases by Redisson by polling.
-	PublishSharded
-)
-
-func (m PublishMode) String() string {
-	names := [...]string{"PublishAuto", "PublishClassic", "PublishSharded"}
-	if int(m) >= len(names) {
-		return fmt.Sprintf("PublishMode(%d)", uint8(m))
-	}
-	return names[m]
-}
-
 type option func(*config)
 
 func (o option) apply(c *config) { o(c) }

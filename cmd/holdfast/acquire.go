@@ -96,7 +96,7 @@ func (j *job) notAcquired(ctx context.Context) error {
 		case err != nil:
 			return cli.Exit(err, runFailed)
 		case info.Held:
-			who = holdersOf(info)
+			who = holdersAt(ctx, j.conn.clients[0], info)
 		default:
 			who = "none any more" // or by waiters that come first
 		}

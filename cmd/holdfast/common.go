@@ -24,6 +24,7 @@ func redisFlags() []cli.Flag {
 		},
 		&cli.StringFlag{Name: "prefix", Usage: "put `TEXT` before each name, as the programs' name mapper does"},
 		&cli.DurationFlag{Name: "timeout", Value: 5 * time.Second, Usage: "wait at most `TIME` for an answer of Redis"},
+		&cli.BoolFlag{Name: "no-color", Usage: "use no colours; NO_COLOR in the environment means the same"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but errors"},
 	}
 }

@@ -24,6 +24,7 @@ func doctorCommand() *cli.Command {
 			"Exit status: 0 nothing is wrong, 1 failed, 2 usage, 3 a check failed, 5 Redis cannot be reached.",
 		Flags: []cli.Flag{
 			leaseFlag(),
+			&cli.StringFlag{Name: "as", Usage: "check the rights of the user `NAME` instead, as an administrator; needs Redis 7"},
 			&cli.BoolFlag{Name: "strict", Usage: "take a warning for a failure"},
 			&cli.StringFlag{
 				Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "print a table, json, or jsonl: `FORMAT`",
@@ -92,7 +93,8 @@ type doctor struct {
 	lease    time.Duration
 	prefix   string
 	probe    string // a lock's name, with the prefix
-	user     string // of Redis
+	user     string // of Redis, whose rights are checked
+	as       string // the same, if it is another than that of the URL; empty: it is not
 	sharded  bool   // the servers know sharded messages
 	node     string // that is being looked at; empty: there is but one
 	findings []finding
@@ -107,13 +109,13 @@ func (d *doctor) add(c check, v verdict, do, format string, args ...any) {
 }
 
 func runDoctor(ctx context.Context, c *cli.Command, at *site) error {
-	d := &doctor{at: at, lease: c.Duration("lease"), prefix: c.String("prefix")}
+	d := &doctor{at: at, as: c.String("as"), lease: c.Duration("lease"), prefix: c.String("prefix")}
 	d.probe = d.prefix + "holdfast-doctor:" + randomName()
 	nodes, err := masters(ctx, at.client)
 	if err != nil {
 		return &unavailable{err}
 	}
-	d.user = printable(cmp.Or(nodes[0].Options().Username, "default"))
+	d.user = printable(cmp.Or(d.as, nodes[0].Options().Username, "default"))
 	writable := true
 	for _, node := range nodes {
 		if len(nodes) > 1 {
@@ -123,16 +125,20 @@ func runDoctor(ctx context.Context, c *cli.Command, at *site) error {
 	}
 	d.node = ""
 	d.measure(ctx)
-	if writable {
+	if writable && d.as == "" {
 		d.checkAccess(ctx)
 		d.checkMessages(ctx)
+	} else if d.as != "" {
+		d.checkAccessAs(ctx)
+	}
+	if writable {
 		d.checkLocking(ctx)
 	}
 	d.checkLocks(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := printFindings(c.Root().Writer, c.String("output"), d.findings); err != nil {
+	if err := printFindings(c.Root().Writer, styleOf(c, c.Root().Writer), c.String("output"), d.findings); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	if worst := d.worst(); worst == failed || (worst == warned && c.Bool("strict")) {
@@ -173,7 +179,7 @@ func masters(ctx context.Context, client redis.UniversalClient) (nodes []*redis.
 }
 
 // printFindings prints what there is to do below each finding.
-func printFindings(w io.Writer, format string, findings []finding) error {
+func printFindings(w io.Writer, s style, format string, findings []finding) error {
 	var text bytes.Buffer
 	switch format {
 	case formatJSON, formatJSONL:
@@ -197,7 +203,7 @@ func printFindings(w io.Writer, format string, findings []finding) error {
 			if f.Node != "" {
 				node = printable(f.Node) + ": "
 			}
-			fmt.Fprintf(&text, "%-4s  %s %-18s  %s%s\n", f.Verdict, f.Code, f.Check, node, f.Means)
+			fmt.Fprintf(&text, "%s  %s %-18s  %s%s\n", s.paint(f.Verdict.colour(), fmt.Sprintf("%-4s", f.Verdict)), f.Code, f.Check, node, f.Means)
 			if f.Do != "" {
 				fmt.Fprintf(&text, "      type:  %s\n", f.Do)
 			}

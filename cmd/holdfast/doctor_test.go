@@ -156,6 +156,43 @@ func TestDoctor_BadServers(t *testing.T) {
 	}
 }
 
+// With --as an administrator checks the rights of another user, and no command is run as that user.
+func TestDoctor_As(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "everysec"))
+	if srv.Major() < 7 {
+		_, found := diagnose(t, urlOf(srv), "--as=locks")
+		if f := found["HF112"]; f.Verdict != note {
+			t.Errorf("before Redis 7: %+v", f)
+		}
+		return
+	}
+	for _, tt := range []struct {
+		change []any
+		want   map[string]string // what the failures and warnings say
+	}{
+		{nil, nil},
+		{[]any{"-pexpire", "-zscore"}, map[string]string{"HF113": "the user locks lacks rights that Holdfast needs: pexpire, zscore"}},
+		{[]any{"-cluster|info"}, map[string]string{"HF113": ": cluster"}},
+		{[]any{"-exists", "-evalsha"}, map[string]string{"HF113": ": exists, evalsha"}},
+		{[]any{"resetkeys", "~app:*"}, map[string]string{"HF112": "may not use keys such as redisson_lock_token:{app:*}"}},
+		{[]any{"resetchannels", "&redisson_*{app:*"}, map[string]string{"HF114": "holdfast_inbox:*, so waiters poll"}},
+		{[]any{"-subscribe"}, map[string]string{"HF114": "so waiters poll"}},
+	} {
+		do(t, srv, append([]any{"acl", "deluser"}, "locks")...)
+		do(t, srv, append(accessRights(t), tt.change...)...)
+		_, found := diagnose(t, urlOf(srv), "--as=locks", "--prefix=app:")
+		for code, f := range found {
+			if want := tt.want[code]; (want != "") != (f.Verdict == failed || f.Verdict == warned) || !strings.Contains(f.Means, want) {
+				t.Errorf("%v: %s: %q %q, want %q", tt.change, code, f.Verdict, f.Means, want)
+			}
+		}
+	}
+	if status, found := diagnose(t, urlOf(srv), "--as=ghost"); status != exitNo || found["HF112"].Means != "there is no user ghost" {
+		t.Errorf("exit status %d: %+v", status, found["HF112"])
+	}
+}
+
 func TestDoctor_Replica(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t, redistest.WithoutPassword())

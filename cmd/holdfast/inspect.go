@@ -46,6 +46,7 @@ func runInspect(ctx context.Context, c *cli.Command, at *site) error {
 		if l.Place, err = findPlace(ctx, at.client, c.String("prefix")+name); err != nil {
 			return &unavailable{err}
 		}
+		identify(ctx, at.client, []look{l})
 		looks, held = append(looks, l), held && l.Held
 	}
 	show := printBlocks

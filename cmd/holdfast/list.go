@@ -25,7 +25,7 @@ func listCommand() *cli.Command {
 		Description: "PATTERN is one of Redis: * is any text. The locks with the most waiters come first. Holdfast looks for them with SCAN,\n" +
 			"never with KEYS.\n\nExit status: 0 done, 1 failed, 2 usage, 5 Redis cannot be reached.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "held-by", Usage: "only those with an owner whose id has `TEXT` in it"},
+			&cli.StringFlag{Name: "held-by", Usage: "only those with an owner whose id or process, app@host/pid, has `TEXT` in it"},
 			&cli.BoolFlag{Name: "waiting", Usage: "only those with waiters"},
 			&cli.BoolFlag{Name: "stale", Usage: "only those with something wrong"},
 			&cli.DurationFlag{Name: "watch", Usage: "list them again every `TIME`, until a signal ends it"},
@@ -77,7 +77,9 @@ func wanted(c *cli.Command) func(look) bool {
 	return func(l look) bool {
 		return (!waiting || l.Waiting > 0) &&
 			(!stale || (l.State != stateOK && l.State != stateWriter)) &&
-			(by == "" || slices.ContainsFunc(l.Holders, func(h lookHolder) bool { return strings.Contains(h.Owner, by) }))
+			(by == "" || slices.ContainsFunc(l.Holders, func(h lookHolder) bool {
+				return strings.Contains(h.Owner, by) || (h.Process != nil && strings.Contains(h.Process.String(), by))
+			}))
 	}
 }
 
@@ -97,7 +99,7 @@ func printLooks(c *cli.Command, looks []look) error {
 			}
 		}
 	default:
-		err = printTable(w, format == formatWide, looks)
+		err = printTable(w, styleOf(c, w), format == formatWide, looks)
 	}
 	if err != nil {
 		return fmt.Errorf("print: %w", err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -67,6 +68,8 @@ type lookHolder struct {
 	Write    bool   `json:"write"`
 	Holdfast bool   `json:"holdfast"`
 	TTL      int64  `json:"ttl"`
+
+	Process *Process `json:"process,omitempty"` // nil: it does not say what it is
 }
 
 type lookBroken struct {
@@ -92,7 +95,7 @@ func newLook(info holdfast.Info, lease time.Duration) look {
 		More: info.More, TTL: milliseconds(info.TTL), Waiting: info.Waiters, Overdue: info.Overdue, Token: info.Token,
 	}
 	for _, h := range info.Holders {
-		l.Holders = append(l.Holders, lookHolder{h.Owner, h.Write, h.Holdfast, milliseconds(h.TTL)})
+		l.Holders = append(l.Holders, lookHolder{Owner: h.Owner, Write: h.Write, Holdfast: h.Holdfast, TTL: milliseconds(h.TTL)})
 	}
 	for _, b := range info.Broken {
 		l.Broken = append(l.Broken, lookBroken{b.Key, b.Holds})
@@ -201,11 +204,10 @@ func survey(ctx context.Context, at *site, prefix, pattern string, lease time.Du
 				if info.Kind == holdfast.KindFree || info.Kind == holdfast.KindOther {
 					continue
 				}
-				if l := newLook(info, lease); want(l) {
-					mu.Lock()
-					looks = append(looks, l)
-					mu.Unlock()
-				}
+				l := newLook(info, lease)
+				mu.Lock()
+				looks = append(looks, l)
+				mu.Unlock()
 			}
 		})
 	}
@@ -220,7 +222,8 @@ func survey(ctx context.Context, at *site, prefix, pattern string, lease time.Du
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return looks, nil
+	identify(ctx, at.client, looks)
+	return slices.DeleteFunc(looks, func(l look) bool { return !want(l) }), nil
 }
 
 // escapeGlob makes a pattern of SCAN that matches text alone.

@@ -67,7 +67,7 @@ func newCommand(stdin io.Reader, stdout, stderr io.Writer) *cli.Command {
 		Reader:    stdin,
 		Writer:    stdout,
 		ErrWriter: stderr,
-		Commands:  []*cli.Command{runCommand(), listCommand(), inspectCommand(), waitCommand(), unlockCommand(), doctorCommand(), demoCommand(), buyersCommand(), guardCommand(), launchCommand()},
+		Commands:  []*cli.Command{runCommand(), listCommand(), topCommand(), inspectCommand(), waitCommand(), unlockCommand(), doctorCommand(), benchCommand(), demoCommand(), buyersCommand(), benchWorkerCommand(), guardCommand(), launchCommand()},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if err := noArguments(c); err != nil {
 				return err

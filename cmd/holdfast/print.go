@@ -57,7 +57,7 @@ func printJSON(w io.Writer, format string, looks []look) error {
 }
 
 // printTable prints a line for each lock. A write to a terminal or a pipe is one.
-func printTable(w io.Writer, wide bool, looks []look) error {
+func printTable(w io.Writer, s style, wide bool, looks []look) error {
 	var text bytes.Buffer
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tKIND\tHOLDER\tTTL\tWAITING\tTOKEN\tSTATE")
@@ -70,12 +70,12 @@ func printTable(w io.Writer, wide bool, looks []look) error {
 		if !wide {
 			name = shorten(name, 60)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", name, l.Kind, l.holder(wide), seconds(l.TTL), l.Waiting, token, l.state())
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", name, l.Kind, l.holder(wide), seconds(l.TTL), l.Waiting, token, s.paint(colourOf(l.State), l.state()))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := text.WriteTo(w)
+	_, err := io.WriteString(w, s.heading(text.String()))
 	return err
 }
 
@@ -94,6 +94,12 @@ func (l look) holder(wide bool) string {
 // ownerText is an owner id. In a table its process's part is shortened: what it begins with is enough to tell processes apart.
 func ownerText(h lookHolder, wide bool) string {
 	text := printable(h.Owner)
+	if h.Process != nil {
+		if !wide {
+			return h.Process.String()
+		}
+		text = h.Process.String() + " " + text
+	}
 	if !wide {
 		process, number, _ := strings.Cut(text, ":")
 		text = shorten(process, 12) + ":" + shorten(number, 12)

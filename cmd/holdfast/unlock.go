@@ -20,10 +20,11 @@ func unlockCommand() *cli.Command {
 		ArgsUsage: "NAME",
 		Description: "Holdfast says who holds the lock and asks for its name before it frees it. Without a terminal --force or --owner is needed.\n" +
 			"The code that held it may still be running: make sure that it is dead.\n\n" +
-			"Exit status: 0 freed, 1 failed, 2 usage, 3 it was free, 4 refused, 5 Redis cannot be reached.",
+			"Exit status: 0 freed, 1 failed, 2 usage, 3 it was free or its holder is not gone, 4 refused, 5 Redis cannot be reached.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "do not ask"},
 			&cli.StringFlag{Name: "owner", Usage: "do not ask, and free it only if the owner with `ID` holds it"},
+			&cli.DurationFlag{Name: "wait-gone", Usage: "then wait at most `TIME` until the holder's process is gone; it must say what it is (WithIdentity)"},
 		},
 	}, errand{check: oneName, do: runUnlock, coded: failure})
 }
@@ -40,7 +41,13 @@ func runUnlock(ctx context.Context, c *cli.Command, at *site) error {
 		tell.say("%s is free", printable(name))
 		return silent(exitNo)
 	}
-	tell.say("%s is held by %s; %d wait for it", printable(name), holdersOf(info), info.Waiters)
+	tell.say("%s is held by %s; %d wait for it", printable(name), holdersAt(ctx, at.client, info), info.Waiters)
+	var holders *watched
+	if c.IsSet("wait-gone") {
+		if holders, err = watchHolders(ctx, at.client, info); err != nil {
+			return &coded{err, exitRefused}
+		}
+	}
 	if !c.Bool("force") && !c.IsSet("owner") {
 		if err := confirm(ctx, c, name); err != nil {
 			return err
@@ -68,6 +75,12 @@ func runUnlock(ctx context.Context, c *cli.Command, at *site) error {
 		return silent(exitNo)
 	}
 	tell.say("%s is freed; its holder learns of it at its next renewal, within a third of its lease: make sure that it is dead", printable(name))
+	if holders != nil {
+		if err := holders.wait(ctx, c.Duration("wait-gone")); err != nil {
+			return err
+		}
+		tell.say("%s is gone: it has ended, or has not refreshed its key for %v", holders.who, refreshEvery)
+	}
 	return nil
 }
 

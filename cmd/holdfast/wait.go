@@ -51,7 +51,7 @@ func runWait(ctx context.Context, c *cli.Command, at *site) error {
 		case <-ctx.Done():
 			return interrupted(ctx)
 		case <-over:
-			newTeller(c).say("%s is held by %s", printable(info.Name), holdersOf(info))
+			newTeller(c).say("%s is held by %s", printable(info.Name), holdersAt(ctx, at.client, info))
 			return silent(runBusy)
 		case <-tick.C:
 		}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/urfave/cli/v3"
-	"golang.org/x/term"
 )
 
 const shortestWatch = 100 * time.Millisecond
@@ -20,7 +18,7 @@ const clearScreen = "\x1b[H\x1b[2J"
 // tables. An outage does not end it, but one at the beginning does.
 func watch(ctx context.Context, c *cli.Command, at *site) error {
 	w, between := c.Root().Writer, ""
-	if out, ok := w.(*os.File); ok && term.IsTerminal(int(out.Fd())) {
+	if isTerminal(w) {
 		between = clearScreen
 		fmt.Fprint(w, clearScreen)
 	} else if format := c.String("output"); format == formatTable || format == formatWide {

@@ -1,0 +1,112 @@
+//go:build unix
+
+package main
+
+import (
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A measurement leaves nothing behind, and the figures fit together.
+func TestBench(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	i := start(t, urlOf(srv), "bench", "--for=300ms", "--procs=2")
+	if status := i.wait(t); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	for _, want := range []string{`(?m)^uncontended +[1-9]\d* pairs/s +2 processes`, `(?m)^remote hand-off +[1-9]\d* µs`, `(?m)^commands +2\.\d\d `, `█ `} {
+		if !regexp.MustCompile(want).MatchString(i.stdout.String()) {
+			t.Errorf("stdout has no %q", want)
+		}
+	}
+	if want := "holdfast: uncontended pairs, for 300ms\nholdfast: remote hand-offs, for 300ms\n"; i.stderr.String() != want {
+		t.Errorf("stderr is %q", &i.stderr)
+	}
+	wantAlone(t, srv)
+	srv.RequireNoKeys(t)
+}
+
+func TestBench_Refuses(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	do(t, srv, "acl", "setuser", "guest", "on", ">guest", "~*", "&*", "+@all", "-info")
+	i := start(t, "redis://guest:guest@"+srv.Addr(), "bench")
+	if status := i.wait(t); status != exitRefused || !strings.Contains(i.stderr.String(), "the number of clients is not known") {
+		t.Errorf("exit status %d, want %d", status, exitRefused)
+	}
+	for range mostClients {
+		c, err := net.Dial("tcp", srv.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	redistest.Eventually(t, patience, "the server has its clients", func() bool {
+		return readFacts(srv.Admin().Info(t.Context(), "clients").Val()).number("connected_clients") > mostClients
+	})
+	i = start(t, urlOf(srv), "bench")
+	if status := i.wait(t); status != exitRefused || !regexp.MustCompile(`not measured: the server has 10\d\d clients`).MatchString(i.stderr.String()) {
+		t.Errorf("exit status %d, want %d", status, exitRefused)
+	}
+	if n := srv.CommandCalls("evalsha", "eval"); n > 0 {
+		t.Errorf("%d scripts were called", n)
+	}
+	i = start(t, urlOf(srv), "bench", "--force", "--for=100ms", "--procs=1")
+	if status := i.wait(t); status != 0 {
+		t.Errorf("--force: exit status %d", status)
+	}
+}
+
+// A signal, and a server that goes away, end all processes.
+func TestBench_Ends(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	begun := func() {
+		redistest.Eventually(t, patience, "a process works", func() bool { return srv.CommandCalls("evalsha") > 200 })
+		srv.ResetStats()
+	}
+	i := start(t, urlOf(srv), "bench", "--for=10m")
+	begun()
+	if err := i.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if status := i.wait(t); status != 130 {
+		t.Errorf("exit status %d, want 130", status)
+	}
+	wantAlone(t, srv)
+	srv.RequireNoKeys(t)
+
+	i = start(t, urlOf(srv), "bench", "--for=10m", "--procs=1")
+	begun()
+	if err := i.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	i.wait(t)
+	wantAlone(t, srv)
+	srv.RequireNoKeys(t)
+}
+
+func TestHandoffs(t *testing.T) {
+	t.Parallel()
+	// a: 10-20, 50-60, 70-80; b: 30-40, 95-99. The turn at 70 follows one of the same process.
+	a := []turn{{10, 20}, {50, 60}, {70, 80}}
+	b := []turn{{30, 40}, {95, 99}}
+	want := []time.Duration{10, 10, 15}
+	for range 2 {
+		if got := handoffs(a, b); !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		a, b = b, a
+	}
+	if got := handoffs([]turn{{10, 20}}, []turn{{15, 30}}); len(got) > 0 {
+		t.Errorf("with a clock that was set back: %v", got)
+	}
+}

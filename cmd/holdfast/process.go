@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Process is what a process says of itself in its key. It is exported for its JSON.
+type Process struct {
+	App     string `json:"app" redis:"app"`
+	Host    string `json:"host" redis:"host"`
+	PID     string `json:"pid" redis:"pid"`
+	Started string `json:"started" redis:"started"`
+	Version string `json:"version" redis:"version"`
+}
+
+// String is app@host/pid, for a terminal.
+func (p *Process) String() string {
+	return printable(fmt.Sprintf("%s@%s/%s", p.App, p.Host, p.PID))
+}
+
+// processKey is the key of the process that made an owner id; empty for ids that no process of Holdfast has made.
+func processKey(owner string) string {
+	id, ok := strings.CutPrefix(owner, "hf-")
+	if !ok {
+		return ""
+	}
+	id, _, _ = strings.Cut(id, ":")
+	return "holdfast_process:" + id
+}
+
+// processesOf returns those of the owners' processes that say what they are, by the owners' ids. The user may lack the
+// right to look: then there are none.
+func processesOf(ctx context.Context, client redis.UniversalClient, owners []string) map[string]*Process {
+	answers := make(map[string]*redis.MapStringStringCmd) // by key
+	pipe := client.Pipeline()
+	for _, owner := range owners {
+		if key := processKey(owner); key != "" && answers[key] == nil {
+			answers[key] = pipe.HGetAll(ctx, key)
+		}
+	}
+	if len(answers) == 0 {
+		return nil
+	}
+	_, _ = pipe.Exec(ctx) // each answer has its error
+	found := make(map[string]*Process)
+	for _, owner := range owners {
+		p := new(Process)
+		if answer := answers[processKey(owner)]; answer != nil && len(answer.Val()) > 0 && answer.Scan(p) == nil {
+			found[owner] = p
+		}
+	}
+	return found
+}
+
+// identify adds to each look which processes hold the lock.
+func identify(ctx context.Context, client redis.UniversalClient, looks []look) {
+	var owners []string
+	for _, l := range looks {
+		for _, h := range l.Holders {
+			owners = append(owners, h.Owner)
+		}
+	}
+	found := processesOf(ctx, client, owners)
+	for _, l := range looks {
+		for i := range l.Holders {
+			l.Holders[i].Process = found[l.Holders[i].Owner]
+		}
+	}
+}
+
+// holdersAt is holdersOf, with the process of the first holder if that says what it is.
+func holdersAt(ctx context.Context, client redis.UniversalClient, info holdfast.Info) string {
+	text := holdersOf(info)
+	if len(info.Holders) == 0 {
+		return text
+	}
+	owner := info.Holders[0].Owner
+	if p := processesOf(ctx, client, []string{owner})[owner]; p != nil {
+		text = p.String() + ", " + text
+	}
+	return text
+}

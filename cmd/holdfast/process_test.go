@@ -1,0 +1,80 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A process that says what it is is shown by that, and --wait-gone waits for its end.
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	m := other(t, srv, holdfast.WithLease(10*time.Minute))
+	take := func() string {
+		t.Helper()
+		srv.Admin().Del(t.Context(), "job")
+		if _, err := m.Mutex("job").Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		info, err := m.Inspect(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Holders[0].Owner
+	}
+	owner := take()
+	i := start(t, urlOf(srv), "unlock", "job", "--force", "--wait-gone=1s")
+	if status := i.wait(t); status != exitRefused || !strings.Contains(i.stderr.String(), "does not say what it is") || srv.Admin().Exists(t.Context(), "job").Val() == 0 {
+		t.Errorf("without an identity: exit status %d, want %d, and the lock kept", status, exitRefused)
+	}
+
+	key := processKey(owner)
+	srv.Admin().HSet(t.Context(), key, "app", "shop\x1b", "host", "web-3", "pid", "4121", "started", "2026-11-26T07:00:00Z", "version", "v1.2.0")
+	srv.Admin().PExpire(t.Context(), key, processTTL)
+	const who = `"shop\x1b@web-3/4121"`
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"ls", "job"}, "mutex  " + who + "  "},
+		{[]string{"ls", "--held-by=web-3", "-o=name"}, "job\n"},
+		{[]string{"ls", "job", "-o=wide"}, who + " " + owner},
+		{[]string{"ls", "job", "-o=jsonl"}, `"process":{"app":"shop\u001b","host":"web-3","pid":"4121","started":"2026-11-26T07:00:00Z","version":"v1.2.0"}`},
+		{[]string{"inspect", "job"}, "holder   " + who + " " + owner},
+	} {
+		i := start(t, urlOf(srv), tt.args...)
+		if i.wait(t); !strings.Contains(i.stdout.String(), tt.want) {
+			t.Errorf("%q: stdout has no %q", tt.args, tt.want)
+		}
+	}
+	i = start(t, urlOf(srv), "run", "job", "-n", "--", "true")
+	if i.wait(t); !strings.Contains(i.stderr.String(), "job is held by "+who+", "+owner) {
+		t.Errorf("run says %q", &i.stderr)
+	}
+	i = start(t, urlOf(srv), "unlock", "job", "--force", "--wait-gone=100ms")
+	if status := i.wait(t); status != exitNo || !strings.Contains(i.stderr.String(), "its holder "+who+" still runs") || srv.Admin().Exists(t.Context(), "job").Val() != 0 {
+		t.Errorf("while it runs: exit status %d, want %d, and the lock freed", status, exitNo)
+	}
+
+	for what, end := range map[string]func(){
+		"ended":         func() { srv.Admin().Del(t.Context(), key) },
+		"not refreshed": func() { srv.Admin().PExpire(t.Context(), key, processTTL-refreshEvery-refreshLate-time.Second) },
+	} {
+		srv.Admin().HSet(t.Context(), key, "app", "shop")
+		srv.Admin().PExpire(t.Context(), key, processTTL)
+		srv.Admin().Del(t.Context(), "job")
+		srv.Admin().HSet(t.Context(), "job", owner, 1)
+		i = start(t, urlOf(srv), "unlock", "job", "--force", "--wait-gone=1m")
+		redistest.Eventually(t, patience, "it is freed", func() bool { return srv.Admin().Exists(t.Context(), "job").Val() == 0 })
+		end()
+		if status := i.wait(t); status != 0 || !strings.Contains(i.stderr.String(), "is gone") {
+			t.Errorf("%s: exit status %d", what, status)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+//go:build unix
+
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// One frame goes into a pipe, without anything that is meant for a terminal.
+func TestTop_OneFrame(t *testing.T) {
+	t.Parallel()
+	srv := newGallery(t)
+	for _, tt := range []struct {
+		args   []string
+		stdout string
+	}{
+		{[]string{"top", "--once"}, `
+7 locks are held, 1 waiters, 0.0 remote hand-offs/s   by waiting, all
+NAME                  KIND   HOLDER                    AGE   TTL     WAITING  HANDOFFS/S  STATE
+stock:42              mutex  hf-11111111…:7            ≥AGE  LONG    1        0.0         ok
+"evil\x1b[31m\n\xff"  mutex  hf-11111111…:7            ≥AGE  LONG    0        0.0         ok
+forever               mutex  hf-11111111…:7            ≥AGE  -       0        0.0         no TTL
+old                   mutex  hf-22222222…:3            ≥AGE  SOME    0        0.0         expiring: not renewed for SOME
+report:daily          mutex  redisson 5f1c0000-aa…:57  ≥AGE  LONG    0        0.0         ok
+schema                write  hf-11111111…:7            ≥AGE  LONG    0        0.0         ok
+stuck                 mutex  hf-11111111…:7            ≥AGE  LONG    0        0.0         queue stale
+`},
+		{[]string{"top", "s*", "--sort=ttl"}, `
+3 locks are held, 1 waiters, 0.0 remote hand-offs/s   by ttl, all
+`},
+	} {
+		i := start(t, urlOf(srv), append(tt.args, "--every=100ms")...)
+		if status := i.wait(t); status != 0 || i.stderr.Len() > 0 {
+			t.Errorf("%q: exit status %d", tt.args, status)
+		}
+		got := "\n" + steady(regexp.MustCompile(`≥\d+(\.\d+)?(ms|s)`).ReplaceAllString(i.stdout.String(), "≥AGE"))
+		// AGE is as wide as a time of 100 ms or more makes it.
+		got, want := regexp.MustCompile(` +`).ReplaceAllString(got, " "), regexp.MustCompile(` +`).ReplaceAllString(tt.stdout, " ")
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%q: stdout is%s\nwant%s", tt.args, got, want)
+		}
+	}
+}
+
+// What several looks at a lock tell of it.
+func TestTop_AgeAndHandoffs(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	at := func(d time.Duration) time.Time { return begin.Add(d) }
+	of := func(name, owner string, token uint64) look {
+		return look{Name: name, Holders: []lookHolder{{Owner: owner}}, Token: token}
+	}
+	s := newSightings()
+	s.add([]look{of("token", "a", 10), of("plain", "a", 0), of("gone", "a", 0)}, at(0))
+	s.add([]look{of("token", "b", 30), of("plain", "b", 0)}, at(time.Second))
+	got := s.add([]look{of("token", "b", 50), of("plain", "b", 0), of("gone", "a", 0)}, at(2*time.Second))
+	for i, want := range []struct{ age, handoffs string }{{"1s", "20.0"}, {"1s", "≥0.5"}, {"0s", "-"}} {
+		if g := got[i]; g.ageText() != want.age || g.handoffsText() != want.handoffs {
+			t.Errorf("%s: age %s, hand-offs %s, want %+v", g.Name, g.ageText(), g.handoffsText(), want)
+		}
+	}
+	for n := range 20 {
+		got = s.add([]look{of("token", "b", 50)}, at(time.Duration(3+n)*time.Second))
+	}
+	if g := got[0]; g.handoffsText() != "0.0" || g.ageText() != "21s" {
+		t.Errorf("when it is quiet again: %s, %s", g.handoffsText(), g.ageText())
+	}
+	if len(s.locks) != 1 {
+		t.Errorf("%d locks are remembered", len(s.locks))
+	}
+}
+
+func TestTop_Sorts(t *testing.T) {
+	t.Parallel()
+	one := func(name string, waiting int, handoffs float64, age time.Duration, ttl int64, state string) sighting {
+		return sighting{look: look{Name: name, Waiting: waiting, TTL: ttl, State: state}, handoffs: handoffs, age: age}
+	}
+	locks := []sighting{one("a", 1, 0.5, 9, 300, stateOK), one("b", 2, 0.1, 1, -1, stateNoTTL), one("c", 0, 7, 3, 100, stateExpiring)}
+	for _, tt := range []struct{ sort, filter, want string }{
+		{sortWaiting, filterAll, "b a c"}, {sortHandoffs, filterAll, "c a b"}, {sortAge, filterAll, "a c b"}, {sortTTL, filterAll, "c a b"},
+		{sortWaiting, filterWaiting, "b a"}, {sortWaiting, filterStale, "b c"},
+	} {
+		top := &top{looks: locks, sort: tt.sort, filter: tt.filter}
+		var names []string
+		for _, l := range top.shown() {
+			names = append(names, l.Name)
+		}
+		if got := strings.Join(names, " "); got != tt.want {
+			t.Errorf("by %s, %s: %s, want %s", tt.sort, tt.filter, got, tt.want)
+		}
+		for line := range strings.Lines(top.frame(20, 6)) {
+			if n := len([]rune(line)) - 1; n > 20 {
+				t.Errorf("a line of %d runes on a screen of 20: %q", n, line)
+			}
+		}
+		if n := strings.Count(top.frame(20, 5), "\n"); n != 5 {
+			t.Errorf("%d lines on a screen of 5", n)
+		}
+	}
+	if !slices.Equal([]string{next(sorts, sortTTL), next(filters, filterAll)}, []string{sortWaiting, filterWaiting}) {
+		t.Error("keys do not go round")
+	}
+}

@@ -120,7 +120,7 @@ demo: ## the flash sale, on an embedded server
 
 examples: ## each program of examples/, on the embedded server; of those that are modules of their own, the tests
 	@set -e; for e in examples/*/; do echo "--- $$e"; \
-	  if [ -f "$$e/go.mod" ]; then (cd "$$e" && $(GO) vet ./... && $(GO) test ./...); else $(GO) run "./$$e"; fi; \
+	  if [ -f "$$e/go.mod" ]; then (cd "$$e" && $(GO) vet ./... && $(GO) test ./...); else $(GO) run "./$$e/stage"; fi; \
 	done
 
 service: ## the example service, a module of its own

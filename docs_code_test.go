@@ -55,7 +55,7 @@ func tidy(code string) string {
 // Each snippet is in a Go file that is compiled, mostly one that a test runs.
 func TestDocs_SnippetsAreCode(t *testing.T) {
 	var code strings.Builder
-	for _, f := range glob(t, "example*_test.go", "readme_test.go", "examples/*/*.go", "holdfasttest/*_test.go") {
+	for _, f := range glob(t, "example*_test.go", "readme_test.go", "examples/*/*.go", "examples/*/*/*.go", "holdfasttest/*_test.go") {
 		code.WriteString(tidy(read(t, f)))
 	}
 	all, n := code.String(), 0
@@ -109,7 +109,7 @@ func TestDocs_MakeTargetsExist(t *testing.T) {
 // Each command is run by CI, or is an example that its test runs.
 func TestDocs_CommandsAreRun(t *testing.T) {
 	ci, n := strings.Split(read(t, ".ci/run"), "\n"), 0
-	example := regexp.MustCompile(`^go run \./examples/([\w-]+)( --\w+)?$`)
+	example := regexp.MustCompile(`^go run \./examples/([\w-]+)/stage( --\w+)?$`)
 	for _, f := range userDocs(t) {
 		for line := range strings.Lines(strings.Join(blocks(read(t, f), "sh"), "")) {
 			command, _, _ := strings.Cut(line, "#")
@@ -119,11 +119,11 @@ func TestDocs_CommandsAreRun(t *testing.T) {
 				continue
 			}
 			if m := example.FindStringSubmatch(command); m != nil {
-				play := "exampletest.Play(t)"
+				play := "stagetest.Play(t)"
 				if m[2] != "" {
-					play = `exampletest.Play(t, "` + strings.TrimSpace(m[2]) + `")`
+					play = `stagetest.Play(t, "` + strings.TrimSpace(m[2]) + `")`
 				}
-				if !strings.Contains(read(t, "examples/"+m[1]+"/main_test.go"), play) {
+				if !strings.Contains(read(t, "examples/"+m[1]+"/stage/main_test.go"), play) {
 					t.Errorf("%s: no test runs %q", f, command)
 				}
 				continue
@@ -147,7 +147,7 @@ func TestExamples_AreListed(t *testing.T) {
 			t.Errorf("examples/README.md does not list %s", name)
 		}
 		if n := strings.Count(read(t, main), "\n"); n > 150 {
-			t.Errorf("%s has %d lines: nobody reads that", main, n)
+			t.Errorf("%s has %d lines, which is too long to read", main, n)
 		}
 	}
 	if !strings.Contains(read(t, ".ci/run"), "\nmake examples\n") || !strings.Contains(read(t, "Makefile"), "for e in examples/*/; do") {

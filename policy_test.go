@@ -61,14 +61,28 @@ var imports = map[string][]string{
 	"/tools/figures": {},
 	"/tools/servers": {},
 
-	"/internal/example":             {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging", "github.com/alicebob/miniredis/v2", "github.com/urfave/cli/v3"},
-	"/internal/example/exampletest": {"/internal/redistest"}, // tests only
-	"/examples/flash-sale":          {"", "/internal/example", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
-	"/examples/stock-decrement":     {"", "/internal/example", "github.com/redis/go-redis/v9"},
-	"/examples/gateway":             {"", "/internal/example"},
-	"/examples/nightly-job":         {"", "/internal/example", "github.com/redis/go-redis/v9"},
-	"/examples/fenced-writer":       {"", "/internal/example", "github.com/redis/go-redis/v9"},
-	"/examples/readers-migrator":    {"", "/internal/example", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
+	"/internal/stage":                   {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging", "github.com/alicebob/miniredis/v2", "github.com/urfave/cli/v3"},
+	"/internal/stage/stagetest":         {"/internal/redistest"},                                            // tests only
+	"/examples/flash-sale":              {"", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"}, // public packages only, so that it can be copied
+	"/examples/stock-decrement":         {"", "github.com/redis/go-redis/v9"},
+	"/examples/gateway":                 {"", "github.com/redis/go-redis/v9"},
+	"/examples/nightly-job":             {"", "github.com/redis/go-redis/v9"},
+	"/examples/fenced-writer":           {"", "github.com/redis/go-redis/v9"},
+	"/examples/readers-migrator":        {"", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
+	"/examples/flash-sale/recipe":       {"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
+	"/examples/stock-decrement/recipe":  {"github.com/redis/go-redis/v9"},
+	"/examples/stock-decrement/atomic":  {"github.com/redis/go-redis/v9"},
+	"/examples/gateway/recipe":          {"github.com/redis/go-redis/v9"},
+	"/examples/nightly-job/recipe":      {"github.com/redis/go-redis/v9"},
+	"/examples/fenced-writer/recipe":    {"github.com/redis/go-redis/v9"},
+	"/examples/readers-migrator/recipe": {"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
+	"/examples/readers-migrator/unsafe": {"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
+	"/examples/flash-sale/stage":        {"/internal/stage"},
+	"/examples/stock-decrement/stage":   {"/internal/stage"},
+	"/examples/gateway/stage":           {"/internal/stage"},
+	"/examples/nightly-job/stage":       {"/internal/stage"},
+	"/examples/fenced-writer/stage":     {"/internal/stage"},
+	"/examples/readers-migrator/stage":  {"/internal/stage"},
 }
 
 // dependencies are the modules that the library, its examples, tests and command need. The list is what go.mod shows to

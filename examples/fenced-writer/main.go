@@ -1,88 +1,104 @@
-// Command fenced-writer pauses a process between its last look at the lock and its
-// write, for longer than the lease. The store refuses the write by its fencing token.
+// Command fenced-writer appends a word to a document under a lock, with a fencing token. The store rejects the word if a later
+// holder of the lock has written, even if this process was paused beyond its lease just before it wrote:
+//
+//	fenced-writer hello
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"strings"
+	"flag"
+	"fmt"
+	"log"
+	"os"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/example"
 )
 
-const lease = time.Second
-
 func main() {
-	example.Main(example.Scenario{
-		Name:   "fenced-writer",
-		Usage:  "a paused holder wakes up after its lease and writes; the store rejects the old token",
-		Modes:  map[string]string{"recipe": "guard the document with SET key random PX lease NX and compare-and-delete; no tokens"},
-		Direct: direct,
-		Roles:  map[string]func(context.Context, *example.Worker) error{"writer": writer},
-	})
+	prefix := flag.String("prefix", "fenced-writer:", "prefix of the keys in Redis")
+	flag.Parse()
+	if err := run(context.Background(), *prefix, flag.Arg(0)); err != nil {
+		log.Fatal(err)
+	}
 }
 
-const lastLook = "between the last look and the write"
+func run(ctx context.Context, prefix, word string) (err error) {
+	options, err := redis.ParseURL(cmp.Or(os.Getenv("REDIS_URL"), "redis://localhost:6379"))
+	if err != nil {
+		return err
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	locks, err := holdfast.New(client, holdfast.WithLease(time.Second))
+	if err != nil {
+		return err
+	}
+	defer locks.Close(ctx)
 
-// writer adds its name to the document once.
-func writer(ctx context.Context, w *example.Worker) error {
-	if w.Mode == "recipe" {
-		return unfenced(ctx, w)
-	}
-	locks, err := holdfast.New(w.Redis, holdfast.WithLease(lease), holdfast.WithFencing())
+	lease, err := locks.Mutex(prefix+"document", holdfast.WithFencing()).Lock(ctx)
 	if err != nil {
 		return err
 	}
-	defer locks.Close(context.WithoutCancel(ctx))
-
-	held, err := locks.Mutex(w.Key("document")).Lock(ctx)
+	defer lease.Unlock(ctx)
+	fmt.Println("has the lock, token", lease.Token())
+	s := &store{client: client, key: prefix + "store"}
+	text, err := s.read(ctx)
 	if err != nil {
 		return err
 	}
-	defer held.Unlock(ctx)
-	w.Say("has the lock, token %d", held.Token())
-	text, err := read(ctx, w)
-	if err != nil {
-		return err
-	}
-	if !held.Valid() {
+	if !lease.Valid() {
 		return errors.New("the lease is over")
 	}
-	w.Here(lastLook) // however close to the write the last look is, this can happen
-	switch err := write(ctx, w, text+" "+w.Name, held.Token()); {
+	// However close to the write this look at the lease is: the process can be paused here, for longer than the lease.
+	switch err := s.write(ctx, text+" "+word, lease.Token()); {
 	case errors.Is(err, errStale):
-		w.Say("is refused: %v", err)
-		return nil // what it wanted to write is worth nothing
+		fmt.Println("is rejected:", err)
+		return nil // the text was made from what a later holder has replaced
 	case err != nil:
 		return err
 	}
-	w.Say("has written")
+	fmt.Println("has written")
 	return nil
 }
 
-func direct(ctx context.Context, d *example.Director) error {
-	d.Say("a lease of %v", lease)
-	paused := d.StartUntil(lastLook, "writer", "writer-1")
-	paused.AwaitStop()
-	paused.Pause()
+// store is what the lock protects. Here it is a hash in the same Redis. In a database it would be
+//
+//	UPDATE document SET text = $1, fence = $2 WHERE id = 1 AND fence <= $2
+//
+// and a look at how many rows that has changed.
+type store struct {
+	client *redis.Client
+	key    string
+}
 
-	d.Start("writer", "writer-2").Wait() // as soon as the lease of writer-1 has run out
+var fencedWrite = redis.NewScript(`
+local fence = tonumber(redis.call('hget', KEYS[1], 'fence') or 0)
+if tonumber(ARGV[2]) < fence then
+  return fence
+end
+redis.call('hset', KEYS[1], 'text', ARGV[1], 'fence', ARGV[2])
+return 0`)
 
-	dying := d.StartUntil(lastLook, "writer", "writer-3")
-	dying.AwaitStop()
-	dying.Kill()
-	d.Start("writer", "writer-4").Wait()
+var errStale = errors.New("stale token")
 
-	paused.Tell("go on")
-	paused.Resume()
-	paused.Wait()
+func (s *store) read(ctx context.Context) (string, error) {
+	text, err := s.client.HGet(ctx, s.key, "text").Result()
+	if errors.Is(err, redis.Nil) {
+		err = nil
+	}
+	return text, err
+}
 
-	text, err := d.Redis.HGet(ctx, d.Key("store"), "text").Result()
-	d.Must(err)
-	d.Say("the document: %s", text)
-	d.Check(strings.Fields(text)[0] == "writer-2", "writer-1 has overwritten what came after it")
-	d.Check(text == " writer-2 writer-4", "the document is %q", text)
-	return nil
+// write returns errStale if the store has seen a larger token.
+func (s *store) write(ctx context.Context, text string, token uint64) error {
+	fence, err := fencedWrite.Run(ctx, s.client, []string{s.key}, text, token).Int()
+	if err == nil && fence > 0 {
+		err = fmt.Errorf("%w %d, the store has seen %d", errStale, token, fence)
+	}
+	return err
 }

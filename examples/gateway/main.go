@@ -1,130 +1,111 @@
-// Command gateway gives each user who signs in a gift, once, however often the user taps
-// and whichever of several gateways the taps go to.
+// Command gateway is an HTTP server that gives each user who signs in a gift, once. While it processes a request of a user it refuses
+// further ones at once, and so do all other gateways:
+//
+//	curl -X POST localhost:8080/sign-in/ada
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"flag"
+	"fmt"
+	"log"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/example"
 )
 
 const (
 	lease   = time.Second
-	backend = 2 * time.Second // how long the slow service behind the gateway takes
-	tapping = 50 * time.Millisecond
+	backend = 2 * time.Second // how long the service behind the gateway takes
 )
 
 func main() {
-	example.Main(example.Scenario{
-		Name:   "gateway",
-		Usage:  "sign in and get a gift: while a user's request is processed, further ones are refused at once",
-		Modes:  map[string]string{"recipe": "guard the user with SET key 1 PX lease NX, and DEL"},
-		Direct: direct,
-		Roles:  map[string]func(context.Context, *example.Worker) error{"gateway": gateway},
-	})
+	prefix := flag.String("prefix", "gateway:", "prefix of the keys in Redis")
+	listen := flag.String("listen", "localhost:8080", "address of the HTTP server")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *prefix, *listen); err != nil {
+		log.Fatal(err)
+	}
 }
 
-var errBusy = errors.New("the user's last request is still being processed")
-
-// gate runs fn, or returns errBusy at once if it is running already for that user.
-type gate func(ctx context.Context, user string, fn func(ctx context.Context) error) error
-
-func gateway(ctx context.Context, w *example.Worker) error {
-	locks, err := holdfast.New(w.Redis, holdfast.WithLease(lease))
+func run(ctx context.Context, prefix, listen string) error {
+	options, err := redis.ParseURL(cmp.Or(os.Getenv("REDIS_URL"), "redis://localhost:6379"))
 	if err != nil {
 		return err
 	}
-	defer locks.Close(context.WithoutCancel(ctx))
-
-	one := gate(func(ctx context.Context, user string, fn func(context.Context) error) error {
-		held, err := locks.Mutex(w.Key(user)).TryLock(ctx)
-		if errors.Is(err, holdfast.ErrNotAcquired) {
-			return errBusy
-		}
-		if err != nil {
-			return err
-		}
-		defer held.Unlock(ctx)
-		return fn(held.Context(ctx))
-	})
-	if w.Mode == "recipe" {
-		one = setEX(w)
+	client := redis.NewClient(options)
+	defer client.Close()
+	locks, err := holdfast.New(client, holdfast.WithLease(lease))
+	if err != nil {
+		return err
 	}
+	defer locks.Close(context.Background())
+
+	g := &gateway{client: client, locks: locks, prefix: prefix}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /sign-in/{user}", func(rw http.ResponseWriter, r *http.Request) {
-		user := r.PathValue("user")
-		err := one(r.Context(), user, func(ctx context.Context) error { return give(ctx, w, user) })
-		switch {
-		case errors.Is(err, errBusy):
-			http.Error(rw, err.Error(), http.StatusTooManyRequests)
-		case errors.Is(err, holdfast.ErrUnavailable): // the state is unknown: refuse
-			http.Error(rw, "try later", http.StatusServiceUnavailable)
-		case err != nil:
-			http.Error(rw, err.Error(), http.StatusInternalServerError)
-		}
-	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	mux.HandleFunc("POST /sign-in/{user}", g.signIn)
+	listener, err := net.Listen("tcp", listen)
 	if err != nil {
 		return err
 	}
-	w.Say("listens on %s", listener.Addr())
+	fmt.Println("listens on", listener.Addr())
 	server := &http.Server{Handler: mux}
-	defer context.AfterFunc(ctx, func() { server.Close() })()
+	stopped := make(chan error, 1)
+	defer context.AfterFunc(ctx, func() { stopped <- server.Shutdown(context.Background()) })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	return nil // the director has gone
+	return <-stopped // the requests under way have ended
 }
 
-// give looks whether the user has the gift and gives it if not.
-func give(ctx context.Context, w *example.Worker, user string) error {
-	n, err := w.Redis.LLen(ctx, w.Key("gifts:"+user)).Result()
-	if err != nil || n > 0 {
-		return err // or welcome back
+type gateway struct {
+	client *redis.Client
+	locks  *holdfast.Manager
+	prefix string
+}
+
+func (g *gateway) signIn(w http.ResponseWriter, r *http.Request) {
+	user := r.PathValue("user")
+	lease, err := g.locks.Mutex(g.prefix + user).TryLock(r.Context())
+	if err == nil {
+		defer lease.Unlock(r.Context())
+		err = g.give(lease.Context(r.Context()), user)
 	}
-	w.Here("giving " + user + " a gift")
-	if err := w.Think(ctx, backend); err != nil {
+	switch {
+	case errors.Is(err, holdfast.ErrNotAcquired):
+		http.Error(w, "your last request is still being processed", http.StatusTooManyRequests)
+	case errors.Is(err, holdfast.ErrUnavailable): // the lock may or may not be held: refuse
+		http.Error(w, "try later", http.StatusServiceUnavailable)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// give gives the user a gift, unless the user has it.
+func (g *gateway) give(ctx context.Context, user string) error {
+	n, err := g.client.LLen(ctx, g.prefix+"gifts:"+user).Result()
+	if err != nil || n > 0 {
 		return err
 	}
-	w.Say("gives %s a gift", user)
-	return w.Redis.RPush(ctx, w.Key("gifts:"+user), "a teapot").Err()
-}
-
-func direct(ctx context.Context, d *example.Director) error {
-	g1 := d.Start("gateway", "gateway-1")
-	g2 := d.Start("gateway", "gateway-2")
-	dying := d.StartUntil("giving grace a gift", "gateway", "gateway-3")
-	a1, a2, a3 := g1.Await("listens on "), g2.Await("listens on "), dying.Await("listens on ")
-
-	d.Say("ada taps every %v, on all gateways, until she is welcome", tapping)
-	adas, err := tapUntilServed(ctx, "ada", a1, a2, a3)
-	d.Must(err)
-
-	d.Say("grace signs in on gateway-3, which dies in the middle of it")
-	gone := make(chan struct{})
-	go func() {
-		tapUntilDead(ctx, "grace", a3)
-		close(gone)
-	}()
-	dying.AwaitStop()
-	dying.Kill()
-	<-gone
-	began := time.Now()
-	graces, err := tapUntilServed(ctx, "grace", a1, a2)
-	d.Must(err)
-	d.Say("grace was let in and served %.1fs after the crash", time.Since(began).Seconds())
-
-	for user, refused := range map[string]int{"ada": adas, "grace": graces} {
-		gifts, err := d.Redis.LLen(ctx, d.Key("gifts:"+user)).Result()
-		d.Must(err)
-		d.Say("%s: %d gifts, %d requests refused", user, gifts, refused)
-		d.Check(gifts == 1, "%s got %d gifts", user, gifts)
-		d.Check(refused > 0, "%s was never refused", user)
+	select {
+	case <-time.After(backend):
+	case <-ctx.Done(): // the lease is lost, or the user has gone
+		return context.Cause(ctx)
 	}
+	if err := g.client.RPush(ctx, g.prefix+"gifts:"+user, "a teapot").Err(); err != nil {
+		return err
+	}
+	fmt.Printf("gave %s a gift\n", user)
 	return nil
 }

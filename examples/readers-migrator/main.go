@@ -1,86 +1,70 @@
-// Command readers-migrator lets many readers use a schema, in several processes, while
-// one process migrates it. A reader dies in the middle of reading.
+// Command readers-migrator reads a schema and data of that schema with 5 readers until it is interrupted. With -migrate it
+// changes both, one after the other. A read-write lock lets the readers in together and the migrator alone.
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"flag"
 	"fmt"
-	"strings"
+	"log"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/example"
 )
 
 const (
-	processes = 3
-	readers   = 5 // per process
-	lease     = time.Second
-	// enough is for how long the director waits for the migration.
-	enough = 6 * time.Second
+	readers   = 5
+	reading   = 5 * time.Millisecond
+	migrating = 300 * time.Millisecond
 )
 
 func main() {
-	example.Main(example.Scenario{
-		Name:  "readers-migrator",
-		Usage: "many readers and one migrator on a read-write lock, and a reader that dies",
-		Modes: map[string]string{
-			"recipe": "guard the schema with a counter of readers and a flag for the writer",
-			"unsafe": "read and migrate without a lock",
-		},
-		Direct: direct,
-		Roles: map[string]func(context.Context, *example.Worker) error{
-			"reader":   reader,
-			"migrator": migrator,
-		},
-	})
-}
-
-// rwGuard runs functions under one side of a lock.
-type rwGuard struct {
-	read, write func(ctx context.Context, fn func(ctx context.Context) error) error
-}
-
-func newGuard(w *example.Worker, locks *holdfast.Manager) rwGuard {
-	switch w.Mode {
-	case "recipe":
-		return counted(w)
-	case "unsafe":
-		none := func(ctx context.Context, fn func(context.Context) error) error { return fn(ctx) }
-		return rwGuard{none, none}
+	prefix := flag.String("prefix", "readers-migrator:", "prefix of the keys in Redis")
+	migrate := flag.Bool("migrate", false, "migrate to schema 2")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *prefix, *migrate); err != nil {
+		log.Fatal(err)
 	}
-	schema := locks.RWMutex(w.Key("schema"))
-	under := func(l holdfast.Locker) func(context.Context, func(context.Context) error) error {
-		return func(ctx context.Context, fn func(context.Context) error) error {
-			return holdfast.Do(ctx, l, func(ctx context.Context, _ *holdfast.Lease) error { return fn(ctx) })
-		}
-	}
-	return rwGuard{read: under(schema.RLocker()), write: under(schema)}
 }
 
-// reader reads all the time, until it is told to stop.
-func reader(ctx context.Context, w *example.Worker) error {
-	locks, err := holdfast.New(w.Redis, holdfast.WithLease(lease))
+func run(ctx context.Context, prefix string, migrate bool) error {
+	options, err := redis.ParseURL(cmp.Or(os.Getenv("REDIS_URL"), "redis://localhost:6379"))
 	if err != nil {
 		return err
 	}
-	defer locks.Close(context.WithoutCancel(ctx))
-	guard := newGuard(w, locks)
-	ctx, stop := context.WithCancelCause(ctx)
-	told := errors.New("told to stop")
-	go func() { <-w.Told(); stop(told) }()
+	client := redis.NewClient(options)
+	defer client.Close()
+	locks, err := holdfast.New(client, holdfast.WithLease(time.Second)) // how long the lock outlives a reader that dies
+	if err != nil {
+		return err
+	}
+	defer locks.Close(context.Background())
 
+	lock := locks.RWMutex(prefix + "schema")
+	t := &table{client: client, version: prefix + "version", data: prefix + "data"}
+	if err := client.MSetNX(ctx, t.version, 1, t.data, 1).Err(); err != nil {
+		return err
+	}
+	if migrate {
+		return holdfast.Do(ctx, lock, func(ctx context.Context, _ *holdfast.Lease) error { return t.migrate(ctx) })
+	}
 	var all errgroup.Group
-	seen := observations{w: w}
 	for range readers {
 		all.Go(func() error {
 			for {
-				err := guard.read(ctx, func(ctx context.Context) error { return read(ctx, w, &seen) })
-				if context.Cause(ctx) == told {
-					return nil
+				err := holdfast.Do(ctx, lock.RLocker(), func(ctx context.Context, _ *holdfast.Lease) error { return t.read(ctx) })
+				if ctx.Err() != nil {
+					return nil // interrupted
 				}
 				if err != nil {
 					return err
@@ -88,49 +72,54 @@ func reader(ctx context.Context, w *example.Worker) error {
 			}
 		})
 	}
-	if err := all.Wait(); err != nil {
-		return err
-	}
-	w.Say("torn: %d of %d reads", seen.torn, seen.reads)
-	return nil
+	err = all.Wait()
+	fmt.Printf("torn: %d of %d reads\n", t.torn, t.reads)
+	return err
 }
 
-// migrator migrates once nobody reads.
-func migrator(ctx context.Context, w *example.Worker) error {
-	locks, err := holdfast.New(w.Redis, holdfast.WithLease(lease))
+type table struct {
+	client        *redis.Client
+	version, data string // keys
+
+	mu          sync.Mutex // guards the following
+	schema      int        // the latest
+	reads, torn int        // torn: schema and data did not match
+}
+
+// read is what a reader does under the lock: it reads which schema there is, and then data that must be of that schema.
+func (t *table) read(ctx context.Context) error {
+	schema, err := t.client.Get(ctx, t.version).Int()
 	if err != nil {
 		return err
 	}
-	defer locks.Close(context.WithoutCancel(ctx))
-	w.Say("asks for the write side")
-	return newGuard(w, locks).write(ctx, func(ctx context.Context) error { return migrate(ctx, w) })
+	time.Sleep(reading)
+	data, err := t.client.Get(ctx, t.data).Int()
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reads++
+	if schema != data {
+		t.torn++
+	}
+	if schema > t.schema {
+		t.schema = schema
+		fmt.Println("sees schema", schema)
+	}
+	return nil
 }
 
-func direct(ctx context.Context, d *example.Director) error {
-	d.Must(d.Redis.MSet(ctx, d.Key("version"), 1, d.Key("data"), 1).Err())
-	d.Say("%d readers in %d processes", processes*readers, processes)
-	dying := d.StartUntil("reading", "reader", "reader-1")
-	dying.AwaitStop()
-	var all []*example.Process
-	for i := 2; i <= processes; i++ {
-		p := d.Start("reader", fmt.Sprintf("reader-%d", i))
-		p.Await("sees schema 1")
-		all = append(all, p)
+// migrate changes both, one after the other.
+func (t *table) migrate(ctx context.Context) error {
+	fmt.Println("migrates")
+	if err := t.client.Set(ctx, t.version, 2, 0).Err(); err != nil {
+		return err
 	}
-	dying.Kill() // it holds the read side
-
-	if _, migrated := d.Start("migrator", "migrator").AwaitFor("has migrated", enough); migrated {
-		for _, p := range all {
-			p.Await("sees schema 2")
-		}
-	} else {
-		d.Check(false, "%v later the migrator still waits for a reader that is dead", enough)
+	time.Sleep(migrating)
+	if err := t.client.Set(ctx, t.data, 2, 0).Err(); err != nil {
+		return err
 	}
-	for _, p := range all {
-		p.Tell("stop")
-		torn := p.Await("torn: ")
-		p.Wait()
-		d.Check(strings.HasPrefix(torn, "0 "), "a reader saw half a migration in %s", torn)
-	}
+	fmt.Println("has migrated")
 	return nil
 }

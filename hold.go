@@ -43,7 +43,6 @@ type hold struct {
 	extended   bool   // Extend has asked for more than its TTL, and may not have been answered
 	downgraded bool   // it was the write side's
 	owed       bool   // ended early, and may still be ours in Redis: Unlock gives it back
-	outlived   bool   // Redis prolonged it after it was lost: it is scheduled to be given back
 	demand     demand // by other processes
 	unanswered uint8  // acquire requests without reply
 	turn       uint8  // grants by the server in a row that led to this hold

@@ -50,7 +50,7 @@ func (e *entry) loseLocked(h *hold, reason LostReason) []ended {
 	all := e.endHoldLocked(h, &LostError{e.name, reason})
 	switch {
 	case reason == LostDeadline:
-		h.owed = true
+		e.oweLocked(h)
 	case h.stray(): // a late copy of its acquire could take the lock for nobody
 		e.startReleaseLocked(h, false, nil)
 	}
@@ -125,7 +125,7 @@ func (e *entry) endByLimitLocked(h *hold) (announce func()) {
 	if len(all) > 0 {
 		name = all[0].lease.name
 	}
-	h.owed = true
+	e.oweLocked(h)
 	e.stepLocked()
 	return func() {
 		e.m.stats.lost.Add(1)

@@ -35,11 +35,12 @@ type release struct {
 	verdict   error         // of the whole release, until an Unlock asks again; once settled
 	later     []chan error  // for calls of Unlock after one that could not wait longer
 	patient   time.Time     // until then Unlock waits
-	until     time.Time     // by then the lock is gone by itself
+	until     time.Time     // by then the lock, or the place in the queue, is gone by itself
 	pauses    *retry.Pauses
 	sent      int32 // requests without reply, with these args
 	colliding int32 // how many claims or holds it is counted as in entry.releasing
 	held      bool  // of a hold: if Redis does not know it, that is a loss
+	owed      bool  // of a hold that ended early, as the log has said
 	lapsed    bool  // it began after the deadline, by the monotonic or by the wall clock
 	unclear   bool  // a request ended without telling whether it ran
 	told      bool  // the Unlock that began it has its answer
@@ -83,6 +84,9 @@ func (r *release) prepareLocked(h *hold, queued bool, now time.Time) {
 		room = nil // those of the downgrade are there, and a copy of it may be being sent
 	}
 	r.args = h.releaseArgs(room, queued)
+	if queued || h.stray() {
+		left = max(left, r.entry.m.patience) // so long Redis keeps a place in the queue
+	}
 	r.until = now.Add(max(h.cfg.ttl, claimTTL, left) + time.Second)
 	if h.extended { // perhaps by more than is known, if Extend was not answered: until this is
 		r.until = r.until.Add(validity.MaxTTL)
@@ -204,7 +208,7 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	default:
 		r.troubledLocked(reply)
 	}
-	if r.settled && errors.Is(r.verdict, ErrUnavailable) {
+	if r.settled && !r.owed && errors.Is(r.verdict, ErrUnavailable) {
 		gaveUp = r.verdict
 	}
 	e.stepLocked()

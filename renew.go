@@ -215,7 +215,7 @@ func (m *Manager) expire(h *hold) {
 	e.mu.Lock()
 	switch {
 	case h.phase == over:
-		if h.outlived && h.owed {
+		if h.owed {
 			e.settleOwedLocked(h)
 		}
 	case m.scheduler.Has(&h.item):
@@ -231,11 +231,12 @@ func (m *Manager) expire(h *hold) {
 	e.announceLoss(lost, LostDeadline)
 }
 
-// outlivedLocked is called when Redis has prolonged h, which is over. If that was after the deadline, nothing else would
-// end it for another TTL: it is given back when the TTL that it had would have ended. Its holder has been told.
-func (e *entry) outlivedLocked(h *hold) {
-	if h.owed && !time.Now().Before(h.deadline) {
-		h.outlived = true
+// oweLocked is for h, which has ended early and may still be in Redis: Unlock gives it back. Redis may execute a renewal or
+// an Extend after the deadline, and its answer can be lost, which would keep the lock for another TTL. So h is given back
+// at the end of the TTL that it is known to have, if Unlock has not been called by then.
+func (e *entry) oweLocked(h *hold) {
+	h.owed = true
+	if !h.cfg.fixed || h.extended {
 		e.m.scheduler.Add(&h.item, h.deadline, validity.TTL(validity.Margin(h.cfg.ttl)), h.cfg.ttl, false)
 	}
 }
@@ -244,7 +245,7 @@ func (e *entry) outlivedLocked(h *hold) {
 func (e *entry) settleOwedLocked(h *hold) {
 	h.owed = false
 	e.ask = true
-	e.releaseLocked(h, nil)
+	e.releaseLocked(h, nil).owed = true
 	e.stepLocked()
 }
 
@@ -258,8 +259,7 @@ func (e *entry) prolonged(h *hold, read bool, sent time.Time, ttl time.Duration)
 		return false
 	}
 	if h.phase == over {
-		e.outlivedLocked(h)
-		return true
+		return true // what is in the schedule is its end, see oweLocked
 	}
 	if deadline, ok := e.m.scheduler.Confirm(&h.item, sent, ttl, h.cfg.ttl); ok && deadline.After(h.deadline) {
 		h.deadline = deadline

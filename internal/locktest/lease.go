@@ -157,23 +157,23 @@ var leaseScenarios = map[string]func(*Env){
 
 	// A renewal that Redis executes after the deadline, before the TTL has ended, keeps a lock that is lost for no longer
 	// than it would have been.
-	"LateRenewalDoesNotKeepALostLock": func(e *Env) {
-		const long = 10 * time.Second // of whose TTL the last fifth of a second is not trusted
-		m, p := e.Via(holdfast.WithLease(long))
-		other := e.Manager()
-		gate := p.HoldRequest(renewOf(e.Key))
+	"LateRenewalDoesNotKeepALostLock": func(e *Env) { e.renewedLate(func(*redistest.Proxy) {}) },
+
+	// Nor does one whose answer is lost.
+	"LateRenewalWithoutAnswerDoesNotKeepALostLock": func(e *Env) { e.renewedLate((*redistest.Proxy).Cut) },
+
+	// Nor does an Extend that Redis has executed and not answered, of a lease that ends without Unlock.
+	"ExtendWithoutAnswerDoesNotKeepALostLock": func(e *Env) {
+		m, p := e.Via(holdfast.WithFixedLease(lease))
 		l := e.MustLock(e.Lock(m))
-		got := e.Locking(e.Lock(other))
-		<-l.Done()
-		lost := time.Now()
-		gate.Release()
-		next := <-got
-		if d := time.Since(lost); d > long/2 {
-			e.Errorf("another owner has waited for %v", d)
-		}
+		got := e.Locking(e.Lock(e.Manager()))
+		gate := p.HoldReply(extendOf(e.Key))
+		ctx, leave := context.WithCancel(bg)
+		go func() { gate.Wait(e); leave() }()
+		e.WantErr(l.Extend(ctx, time.Hour), holdfast.ErrUnavailable)
+		p.Cut()
 		e.WantLost(l, holdfast.LostDeadline)
-		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
-		e.MustUnlock(next)
+		e.MustUnlock(e.Soon("another owner", got))
 		e.Clean(m)
 	},
 
@@ -295,4 +295,25 @@ var leaseScenarios = map[string]func(*Env){
 		}
 		e.Clean(m)
 	},
+}
+
+// renewedLate has a lease end whose renewals are under way, and Redis execute them before its TTL ends, after between.
+func (e *Env) renewedLate(between func(*redistest.Proxy)) {
+	const long = 10 * time.Second // of whose TTL the last fifth of a second is not trusted
+	m, p := e.Via(holdfast.WithLease(long))
+	gate := p.HoldRequest(renewOf(e.Key))
+	l := e.MustLock(e.Lock(m))
+	got := e.Locking(e.Lock(e.Manager()))
+	<-l.Done()
+	lost := time.Now()
+	between(p)
+	gate.Release()
+	next := <-got
+	if d := time.Since(lost); d > long/2 {
+		e.Errorf("another owner has waited for %v", d)
+	}
+	e.WantLost(l, holdfast.LostDeadline)
+	e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
+	e.MustUnlock(next)
+	e.Clean(m)
 }

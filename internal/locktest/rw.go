@@ -54,7 +54,7 @@ func (e *Env) Busy(try func(context.Context) (*holdfast.Lease, error)) {
 func (e *Env) Queued(n int64) {
 	e.Helper()
 	e.Eventually(fmt.Sprintf("%d in the queue", n), func() bool {
-		return e.srv.Admin().LLen(bg, "holdfast_rw_queue:{"+e.Key+"}").Val() == n
+		return e.srv.Admin().LLen(bg, e.queue()).Val() == n
 	})
 }
 

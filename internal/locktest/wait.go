@@ -13,6 +13,31 @@ import (
 )
 
 var waitScenarios = map[string]func(*Env){
+	// H1: a place that is given up while Redis cannot be reached is left as soon as it can be, however long that takes,
+	// and not when the patience is over for which Redis keeps it.
+	"PlaceGivenUpInAnOutageIsLeft": func(e *Env) {
+		const outage = 4 * lease // the release of a hold would have been given up by then
+		m, p := e.Via(holdfast.WithFairPatience(time.Hour))
+		held := e.MustLock(e.Lock(e.Manager(), holdfast.WithLease(time.Hour)))
+		ctx, leave := context.WithCancel(bg)
+		defer leave()
+		left := make(chan error, 1)
+		go func() {
+			_, err := e.Lock(m).Lock(ctx)
+			left <- err
+		}()
+		e.Queued(1)
+		p.Refuse(true)
+		p.Cut()
+		leave()
+		<-left
+		time.Sleep(outage)
+		p.Refuse(false)
+		e.Queued(0)
+		e.MustUnlock(held)
+		e.Clean(m)
+	},
+
 	// L1, L2: woken by the message alone, polling switched off. A hand-off that needed a
 	// poll or the TTL would take an hour.
 	"IsWokenByTheMessage": func(e *Env) {

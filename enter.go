@@ -125,6 +125,7 @@ func (h *handle) enter(ctx context.Context, r request) (*Lease, *waiter, *entry,
 	if ctx.Err() != nil {
 		return nil, nil, nil, newLockError(ErrNotAcquired, h.name, contextCauses(ctx)...)
 	}
+	r.label = labelOf(ctx)
 	if carriesLeases(ctx) {
 		if lease, err := h.reenter(ctx); lease != nil || err != nil {
 			return lease, nil, nil, err
@@ -175,15 +176,16 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, error) {
 			if x.joins(h, now) {
 				e.m.stats.handedOff.Add(1)
 				e.askDemandLocked(x, now)
-				return e.leaseLocked(x, h, grantedByHandoff), nil, nil
+				return e.leaseLocked(x, h, grantedByHandoff, now, r.label), nil, nil
 			}
 		}
 	}
 	if r.once && e.inTheWayLocked(h.kind, time.Now()) {
 		return nil, nil, newLockError(ErrNotAcquired, h.name)
 	}
+	r.came = time.Since(e.m.epoch)
 	if e.waiters.Len() == 0 && e.hold == nil {
-		e.silent = time.Since(e.m.epoch) // what was before is nothing to this caller
+		e.silent = r.came // what was before is nothing to this caller
 	}
 	r.after, r.behind = e.tries, e.releasing+e.orphans
 	w := &waiter{Value: r}
@@ -226,6 +228,7 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	err := e.noVerdictLocked(causes, w)
 	left := e.waiters.Remove(w)
 	if left {
+		e.waitedLocked(w, time.Now())
 		e.goneLocked(w)
 		e.stepLocked()
 	}
@@ -265,6 +268,7 @@ func (e *entry) leaveAsync(ctx context.Context, w *waiter) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if w.Parked() {
+		e.waitedLocked(w, time.Now())
 		e.deliverLocked(w, Result{Err: e.noVerdictLocked(causes, w)})
 		e.stepLocked()
 	}

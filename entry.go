@@ -70,6 +70,9 @@ type entry struct {
 	dead      bool // forgotten by the manager: whoever found it must look again
 
 	kind kind // a family; not changed, and here because it fills a gap
+
+	waits  uint32 // callers that had to wait in that minute, and are not in Manager.contended yet
+	minute uint32 // after Manager.epoch
 }
 
 // mapped is the lock's name as Redis sees it.
@@ -84,6 +87,8 @@ type request struct {
 	once   bool            // TryLock: refused by the first verdict
 	behind int32           // fair, once: of what was being given up when it came, how much is still to end
 	after  uint64          // requests numbered above it were sent after the caller had come
+	came   time.Duration   // when that was, after Manager.epoch
+	label  *string         // of WithLabel; nil: none
 	trace  context.Context // parent of the span of a request sent for this caller; nil: none
 	async  chan<- Result   // LockAsync: where the outcome goes; else nil
 	unhook func() bool     // LockAsync: stops listening to the context; else nil
@@ -185,6 +190,7 @@ func (e *entry) restLocked() {
 	}
 	if e.hold == nil && e.reads.none() && e.releasing+e.orphans == 0 && !e.dead {
 		e.dead = true
+		e.tellWaitsLocked()
 		e.m.forget(e)
 	}
 }

@@ -43,36 +43,39 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 	if !h.cfg.fixed {
 		e.m.warm.Do(func() { e.m.executor.Warm(e.m.life) })
 	}
-	e.serveLocked(h, w, how)
+	e.serveLocked(h, w, how, now)
 	return lost
 }
 
 // serveLocked gives a hold that has just been granted to the waiter whose claim it
 // was, and a read hold to the readers behind as well.
-func (e *entry) serveLocked(h *hold, w *waiter, how grantMode) {
-	e.assignLocked(h, w, how)
+func (e *entry) serveLocked(h *hold, w *waiter, how grantMode, now time.Time) {
+	e.assignLocked(h, w, how, now)
 	if h.kind != readKind {
 		e.refuseLocked(e.tries+1, ErrNotAcquired, nil) // another owner has it now
 		return
 	}
-	e.shareLocked(h, e.waiters.Front())
+	e.shareLocked(h, e.waiters.Front(), how != grantedAtOnce, now)
 	e.ask = true // a writer behind is to stand in the queue, a reader may need a hold of its own
 }
 
 // shareLocked lets in the readers from w on, up to the next writer, that can use the
-// read hold h.
-func (e *entry) shareLocked(h *hold, w *waiter) {
+// read hold h. They have waited for another owner if waited.
+func (e *entry) shareLocked(h *hold, w *waiter, waited bool, now time.Time) {
 	for next := w; w != nil && w.Value.h.kind == readKind; w = next {
 		next = w.Next()
 		if h.shares(w.Value.h) {
 			e.m.stats.handedOff.Add(1)
-			e.deliverLocked(w, Result{Lease: e.leaseLocked(h, w.Value.h, grantedByHandoff)})
+			if waited {
+				e.waitedLocked(w, now)
+			}
+			e.deliverLocked(w, Result{Lease: e.leaseLocked(h, w.Value.h, grantedByHandoff, now, w.Value.label)})
 		}
 	}
 }
 
 // assignLocked makes w's caller the owner of h.
-func (e *entry) assignLocked(h *hold, w *waiter, how grantMode) {
+func (e *entry) assignLocked(h *hold, w *waiter, how grantMode, now time.Time) {
 	if h.cfg.fencing {
 		h.token++
 		h.tokens--
@@ -82,11 +85,15 @@ func (e *entry) assignLocked(h *hold, w *waiter, how grantMode) {
 		l.timer = time.AfterFunc(d, func() { e.reachLimit(h, l) })
 		h.limit = l
 	}
-	e.deliverLocked(w, Result{Lease: e.leaseLocked(h, w.Value.h, how)})
+	if how != grantedAtOnce {
+		e.waitedLocked(w, now)
+	}
+	e.deliverLocked(w, Result{Lease: e.leaseLocked(h, w.Value.h, how, now, w.Value.label)})
 }
 
-// reenterLocked adds a lease to h for a caller by whose context h is held.
-func (e *entry) reenterLocked(h *hold, by *handle) (*Lease, error) {
+// reenterLocked adds a lease to the hold of outer for a caller whose context carries outer.
+func (e *entry) reenterLocked(outer *Lease, by *handle, now time.Time) (*Lease, error) {
+	h := outer.hold
 	switch {
 	case h.kind == readKind && by.kind == writeKind:
 		return nil, newLockError(ErrWouldDeadlock, by.name, errUpgrade)
@@ -94,12 +101,12 @@ func (e *entry) reenterLocked(h *hold, by *handle) (*Lease, error) {
 		return nil, &OptionError{"WithFencing", "re-entry", "the first lease of this owner has no token"}
 	}
 	e.m.stats.reentered.Add(1)
-	return e.leaseLocked(h, by, grantedReentry), nil
+	return e.leaseLocked(h, by, grantedReentry, now, outer.label), nil
 }
 
 // leaseLocked adds a lease to h.
-func (e *entry) leaseLocked(h *hold, by *handle, how grantMode) *Lease {
-	l := &Lease{name: by.name, kind: by.kind, hold: h, how: how, token: h.token, limit: h.limit}
+func (e *entry) leaseLocked(h *hold, by *handle, how grantMode, now time.Time, label *string) *Lease {
+	l := &Lease{name: by.name, kind: by.kind, hold: h, how: how, token: h.token, limit: h.limit, since: now.Sub(e.m.epoch), label: label}
 	h.add(l)
 	return l
 }
@@ -115,7 +122,7 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 	if w := e.waiters.Front(); w != nil && h.kind != readKind && h.passes(w.Value.h, now) {
 		e.m.stats.handedOff.Add(1)
 		e.askDemandLocked(h, now)
-		e.assignLocked(h, w, grantedByHandoff)
+		e.assignLocked(h, w, grantedByHandoff, now)
 		e.refuseLocked(e.tries+1, ErrNotAcquired, nil)
 		return nil
 	}

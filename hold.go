@@ -35,7 +35,7 @@ type hold struct {
 	item renewal.Item[*hold] // guarded by the scheduler
 
 	// The following is guarded by entry.mu. There can be many thousand holds: the order
-	// leaves one gap, behind the flags.
+	// leaves one gap, before roundTrip.
 
 	phase      phase
 	kind       kind   // a read hold can begin as a write hold
@@ -47,11 +47,13 @@ type hold struct {
 	unanswered uint8  // acquire requests without reply
 	turn       uint8  // grants by the server in a row that led to this hold
 	tokens     uint8  // fencing tokens asked for; once granted, those left
+	roundTrip  uint32 // of the latest renewal, in microseconds
 	token      uint64 // the last fencing token given out
 
 	waiter   *waiter       // whose bid it is, while claimed
 	deadline time.Time     // until then the hold is trusted
 	tenure   time.Duration // since when, after Manager.epoch, this slice of it runs
+	renewed  time.Duration // when the latest renewal was sent, after Manager.epoch; 0: there was none
 	leases   *Lease        // the callers' live leases, linked: of one owner, or of readers
 	limit    *limit        // of the caller, by WithMaxHold; nil: none
 }

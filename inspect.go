@@ -16,12 +16,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// Kind is the type of the value of a lock's key.
+// Kind says what kind of lock a name is. [Manager.Inspect] tells it from the value of the lock's key,
+// and [Manager.Locks] from the calls of this process.
 type Kind string
 
 const (
 	KindFree  Kind = "free"  // nothing: the lock is free
 	KindMutex Kind = "mutex" // a Mutex or FairMutex, or Redisson's RLock, RFencedLock or RFairLock
+	KindFair  Kind = "fair"  // a FairMutex; only from Locks: in Redis it looks like a Mutex
 	KindRead  Kind = "read"  // a read-write lock held by readers
 	KindWrite Kind = "write" // a read-write lock held by a writer
 	KindOther Kind = "other" // no lock

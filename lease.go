@@ -25,7 +25,9 @@ type Lease struct {
 	hold  *hold  // nil: a lease of several locks
 	group *group // of such a lease; else nil
 	token uint64
-	limit *limit // of the hold, by WithMaxHold; nil: none
+	limit *limit        // of the hold, by WithMaxHold; nil: none
+	since time.Duration // when it was granted, after Manager.epoch; of one lock
+	label *string       // of WithLabel; nil: none
 	kind  kind
 	how   grantMode // of several locks: guarded by group.mu until the lease is handed out
 

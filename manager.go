@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast-go/holdfast/internal/busiest"
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/journal"
 	"github.com/holdfast-go/holdfast/internal/pubsub"
@@ -50,6 +51,7 @@ type Manager struct {
 	inbox      *inbox
 	telemetry  *telemetry.Telemetry
 	tokens     tokenMarks
+	contended  busiest.Names // what callers wait for; but see entry.waits
 	holds      atomic.Uint64 // numbers the owner ids
 	oneSlot    atomic.Bool   // found out: keys of one script must share a slot
 	warm       sync.Once     // the first hold to be renewed sees to spare connections

@@ -17,7 +17,7 @@ const module = "github.com/holdfast-go/holdfast"
 // tests aside. Arrows point down.
 var imports = map[string][]string{
 	"": {
-		"/internal/command", "/internal/journal", "/internal/parking", "/internal/protocol", "/internal/pubsub", "/internal/renewal", "/internal/retry", "/internal/seam",
+		"/internal/busiest", "/internal/command", "/internal/journal", "/internal/parking", "/internal/protocol", "/internal/pubsub", "/internal/renewal", "/internal/retry", "/internal/seam",
 		"/internal/telemetry", "/internal/validity", "/internal/voting", "/internal/wire",
 		"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup",
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
@@ -31,6 +31,7 @@ var imports = map[string][]string{
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/trace/noop",
 	},
+	"/internal/busiest":   {},
 	"/internal/parking":   {}, // pure: they run in testing/synctest
 	"/internal/pubsub":    {"/internal/command", "/internal/journal", "/internal/retry", "/internal/wire", "github.com/redis/go-redis/v9"},
 	"/internal/retry":     {"github.com/cenkalti/backoff/v4"},

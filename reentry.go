@@ -86,10 +86,11 @@ func (h *handle) joinHold(outer *Lease) (lease *Lease, held bool, err error) {
 	e := outer.hold.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !outer.heldLocked(time.Now()) {
+	now := time.Now()
+	if !outer.heldLocked(now) {
 		return nil, false, nil
 	}
-	lease, err = e.reenterLocked(outer.hold, h)
+	lease, err = e.reenterLocked(outer, h, now)
 	return lease, true, err
 }
 

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -260,6 +261,9 @@ func (e *entry) prolonged(h *hold, read bool, sent time.Time, ttl time.Duration)
 	}
 	if h.phase == over {
 		return true // what is in the schedule is its end, see oweLocked
+	}
+	if at := sent.Sub(e.m.epoch); at > h.renewed {
+		h.renewed, h.roundTrip = at, uint32(min(time.Since(sent).Microseconds(), math.MaxUint32))
 	}
 	if deadline, ok := e.m.scheduler.Confirm(&h.item, sent, ttl, h.cfg.ttl); ok && deadline.After(h.deadline) {
 		h.deadline = deadline

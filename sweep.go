@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/protocol"
@@ -96,7 +97,7 @@ type sweep struct {
 // only place where several entries are locked at a time: in the order of their names.
 func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*sweep, error) {
 	s := &sweep{}
-	m := locks[0].m
+	m, label := locks[0].m, labelOf(ctx)
 	defer func() {
 		for _, e := range s.entries {
 			e.stepLocked() // one that was made for nothing is forgotten
@@ -117,7 +118,7 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 	var keys []any
 	for i, h := range locks {
 		e := s.entries[i]
-		w := &waiter{Value: request{h: h, once: true, after: e.tries}}
+		w := &waiter{Value: request{h: h, once: true, after: e.tries, came: time.Since(m.epoch), label: label}}
 		e.waiters.Push(w, m.newReady())
 		e.onces++
 		t := e.newTryLocked(w)

@@ -78,7 +78,7 @@ func (r *round) learn(over bool) {
 		switch r.errs[i] = h.m.executor.Failure(); {
 		case r.errs[i] != nil:
 		case m.Lag >= silence:
-			r.errs[i] = errSilent
+			r.errs[i] = command.ErrSilent
 		case !over && inTime:
 			r.errs[i] = errNotAwaited
 		}
@@ -95,8 +95,8 @@ func (r *round) told(as func(memberError) error) error {
 			continue
 		case m.Answer == voting.Refused:
 			e.err = errRefused
-		case e.err == nil, errors.Is(e.err, errSilent):
-			e.err = fmt.Errorf("%w in %v", errSilent, max(m.Lag, time.Since(r.begun)).Round(time.Millisecond))
+		case e.err == nil, errors.Is(e.err, command.ErrSilent):
+			e.err = fmt.Errorf("%w in %v", command.ErrSilent, max(m.Lag, time.Since(r.begun)).Round(time.Millisecond))
 		}
 		all = append(all, as(e))
 	}

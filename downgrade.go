@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -55,7 +54,7 @@ func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *
 }
 
 // convertedLocked ends a downgrade with Redis's answer.
-func (r *release) convertedLocked(reply command.Reply) (lost []ended, reason LostReason) {
+func (r *release) convertedLocked(reply command.Reply) (lost []ended, reason lossReason) {
 	h, e := r.hold, r.entry
 	if reply.Value == int64(0) {
 		if h.phase == held {
@@ -73,44 +72,38 @@ func (r *release) convertedLocked(reply command.Reply) (lost []ended, reason Los
 	}
 	switch {
 	case !r.lapsed && !validity.Valid(time.Now(), h.deadline): // and so had the TTL, perhaps
-		reason = LostDeadline
+		reason = lostDeadline
 	case reply.Value == int64(protocol.ReleaseStolen):
-		reason = LostStolen
+		reason = lostStolen
 	default:
-		reason = LostDeleted
+		reason = lostDeleted
 	}
-	r.settleLocked(r.endedLocked(&LostError{e.name, reason}))
+	r.settleLocked(r.endedLocked(lostBy(reason)))
 	return e.loseLocked(h, reason), reason
 }
 
-// endedLocked is what the Unlock that waits for the downgrade is told when the hold has ended with err. If
+// endedLocked is what the Unlock that waits for the downgrade is told when the hold has ended. If
 // its time was over, the write side was valid when it was unlocked.
-func (r *release) endedLocked(err error) error {
-	if endedByTime(err) && !r.lapsed {
-		return newLockError(ErrUnavailable, r.entry.name, errDowngrading)
+func (r *release) endedLocked(end *verdict) *verdict {
+	if (end.fact == maxHoldOver || end.reason == lostDeadline) && !r.lapsed {
+		return because(unavailable, downgrading)
 	}
-	return err
-}
-
-// endedByTime reports whether a lease ended with err because its time was over.
-func endedByTime(err error) bool {
-	var lost *LostError
-	return errors.Is(err, ErrMaxHold) || errors.As(err, &lost) && lost.Reason == LostDeadline
+	return end
 }
 
 // abandonLocked is for a hold that ends while its downgrade is unanswered: the write side,
-// which it may still be, is given up as well. If the hold has ended with err, that ends the
-// downgrade; if the read side has been unlocked, err is nil, and the downgrade
+// which it may still be, is given up as well. If the hold has ended, that ends the
+// downgrade; if the read side has been unlocked, end is nil, and the downgrade
 // becomes the release of the write side.
-func (r *release) abandonLocked(err error) {
+func (r *release) abandonLocked(end *verdict) {
 	h, e := r.hold, r.entry
 	h.unclear = true // its own release is to leave a tombstone for late copies
 	writer := &hold{
 		entry: e, cfg: h.cfg, keys: h.keys, kind: writeKind,
 		number: h.number, deadline: h.deadline, phase: over, unclear: true,
 	}
-	if err != nil {
-		r.settleLocked(r.endedLocked(err))
+	if end != nil {
+		r.settleLocked(r.endedLocked(end))
 		e.startReleaseLocked(writer, false, nil)
 		return
 	}

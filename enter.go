@@ -100,7 +100,7 @@ func (h *handle) obtain(ctx context.Context, r request) (*Lease, error) {
 	select {
 	case <-w.Ready():
 		h.m.ready.Put(w.Ready())
-		return w.Outcome().Lease, w.Outcome().Err
+		return w.Outcome().lease, h.m.explain(h.name, w.Outcome().verdict)
 	case <-ctx.Done():
 		return nil, e.leave(ctx, w)
 	}
@@ -108,7 +108,9 @@ func (h *handle) obtain(ctx context.Context, r request) (*Lease, error) {
 
 func (h *handle) acquireAsync(ctx context.Context) <-chan Result {
 	result := make(chan Result, 1)
-	lease, w, _, err := h.enter(ctx, request{async: result})
+	lease, w, _, err := h.enter(ctx, request{async: func(r outcome) { // buffered for it
+		result <- Result{r.lease, h.m.explain(h.name, r.verdict)}
+	}})
 	if w == nil {
 		result <- Result{lease, err}
 	}
@@ -123,29 +125,29 @@ func (h *handle) enter(ctx context.Context, r request) (*Lease, *waiter, *entry,
 		return nil, nil, nil, h.err
 	}
 	if ctx.Err() != nil {
-		return nil, nil, nil, newLockError(ErrNotAcquired, h.name, contextCauses(ctx)...)
+		return nil, nil, nil, h.m.explain(h.name, because(notAcquired, contextCauses(ctx)...))
 	}
 	r.label = labelOf(ctx)
 	if carriesLeases(ctx) {
-		if lease, err := h.reenter(ctx); lease != nil || err != nil {
-			return lease, nil, nil, err
+		if lease, v := h.reenter(ctx); lease != nil || v != nil {
+			return lease, nil, nil, h.m.explain(h.name, v)
 		}
 	}
 	r.h = h
-	e, err := h.lockEntry()
-	if err != nil {
-		return nil, nil, nil, err
+	e, v := h.lockEntry()
+	if v != nil {
+		return nil, nil, nil, h.m.explain(h.name, v)
 	}
-	lease, w, err := e.enterLocked(r)
+	lease, w, v := e.enterLocked(r)
 	e.mu.Unlock()
 	if w != nil && r.async != nil && ctx.Done() != nil {
 		e.leaveWith(ctx, w)
 	}
-	return lease, w, e, err
+	return lease, w, e, h.m.explain(h.name, v)
 }
 
 // lockEntry returns the lock's entry with its mu locked; a new one if there is none.
-func (h *handle) lockEntry() (*entry, error) {
+func (h *handle) lockEntry() (*entry, *verdict) {
 	e := h.entry.Load()
 	for {
 		if e != nil {
@@ -155,20 +157,20 @@ func (h *handle) lockEntry() (*entry, error) {
 			}
 			e.mu.Unlock() // forgotten since: its successor is in the registry
 		}
-		var err error
-		if e, err = h.m.entry(h.named); err != nil {
-			return nil, err
+		var v *verdict
+		if e, v = h.m.entry(h.named); v != nil {
+			return nil, v
 		}
 	}
 }
 
-func (e *entry) enterLocked(r request) (*Lease, *waiter, error) {
+func (e *entry) enterLocked(r request) (*Lease, *waiter, *verdict) {
 	h := r.h
 	if e.closed {
-		return nil, nil, newLockError(ErrClosed, h.name)
+		return nil, nil, because(closed)
 	}
 	if e.m.executor.Closed() {
-		return nil, nil, newLockError(ErrUnavailable, h.name, errClientClosed)
+		return nil, nil, because(unavailable, errClientClosed)
 	}
 	if e.waiters.Len() == 0 && e.hold == nil && !e.reads.none() {
 		now := time.Now()
@@ -181,7 +183,7 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, error) {
 		}
 	}
 	if r.once && e.inTheWayLocked(h.kind, time.Now()) {
-		return nil, nil, newLockError(ErrNotAcquired, h.name)
+		return nil, nil, because(notAcquired)
 	}
 	r.came = time.Since(e.m.epoch)
 	if e.waiters.Len() == 0 && e.hold == nil {
@@ -225,7 +227,7 @@ func (e *entry) inTheWayLocked(k kind, now time.Time) bool {
 func (e *entry) leave(ctx context.Context, w *waiter) error {
 	causes := contextCauses(ctx) // while no lock is held: ctx may be code of the user, and look at a lease
 	e.mu.Lock()
-	err := e.noVerdictLocked(causes, w)
+	v := e.noVerdictLocked(causes, w)
 	left := e.waiters.Remove(w)
 	if left {
 		e.waitedLocked(w, time.Now())
@@ -237,15 +239,12 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 		<-w.Ready() // at once: it has been told
 	}
 	e.m.ready.Put(w.Ready())
-	if left {
-		return err
+	if r := w.Outcome(); !left && r.verdict != nil {
+		v = r.verdict
+	} else if !left {
+		r.lease.giveBack()
 	}
-	if r := w.Outcome(); r.Err != nil {
-		err = r.Err
-	} else {
-		r.Lease.giveBack()
-	}
-	return err
+	return e.m.explain(w.Value.h.name, v)
 }
 
 // leaveWith has w, of LockAsync, leave the queue when ctx ends.
@@ -269,7 +268,7 @@ func (e *entry) leaveAsync(ctx context.Context, w *waiter) {
 	defer e.mu.Unlock()
 	if w.Parked() {
 		e.waitedLocked(w, time.Now())
-		e.deliverLocked(w, Result{Err: e.noVerdictLocked(causes, w)})
+		e.deliverLocked(w, outcome{verdict: e.noVerdictLocked(causes, w)})
 		e.stepLocked()
 	}
 }

@@ -41,7 +41,7 @@ type entry struct {
 	name string     // as given to that: what errors, logs and spans say
 
 	mu      sync.Mutex // guards the following, the holds and their leases
-	waiters parking.Queue[request, Result]
+	waiters parking.Queue[request, outcome]
 	hold    *hold      // what excludes everybody else; nil: nothing that can be used
 	reads   *readHolds // nil: none
 	tries   uint64     // numbers the requests
@@ -90,21 +90,27 @@ type request struct {
 	came   time.Duration   // when that was, after Manager.epoch
 	label  *string         // of WithLabel; nil: none
 	trace  context.Context // parent of the span of a request sent for this caller; nil: none
-	async  chan<- Result   // LockAsync: where the outcome goes; else nil
+	async  func(outcome)   // LockAsync: takes the outcome, and does not block; else nil
 	unhook func() bool     // LockAsync: stops listening to the context; else nil
 	bid
 }
 
-type waiter = parking.Waiter[request, Result]
+type waiter = parking.Waiter[request, outcome]
+
+// outcome is what a caller is told: a lease, or why there is none.
+type outcome struct {
+	lease   *Lease
+	verdict *verdict
+}
 
 // deliverLocked ends a caller's wait.
-func (e *entry) deliverLocked(w *waiter, r Result) {
+func (e *entry) deliverLocked(w *waiter, r outcome) {
 	if !e.waiters.Deliver(w, r) {
 		return
 	}
 	e.goneLocked(w)
 	if w.Value.async != nil {
-		w.Value.async <- r // buffered for it
+		w.Value.async(r)
 	}
 	if w.Value.unhook != nil {
 		go w.Value.unhook() // by a goroutine that holds no lock: the context may be code of the user
@@ -113,20 +119,20 @@ func (e *entry) deliverLocked(w *waiter, r Result) {
 
 // refuseLocked ends the wait of callers that ask once and were waiting when the
 // request numbered by was sent.
-func (e *entry) refuseLocked(by uint64, sentinel, cause error) {
+func (e *entry) refuseLocked(by uint64, f fact, cause error) {
 	for w := e.waiters.Front(); w != nil && e.onces > 0; {
 		next := w.Next()
 		if w.Value.once && w.Value.after < by {
-			e.deliverLocked(w, Result{Err: newLockError(sentinel, w.Value.h.name, cause)})
+			e.deliverLocked(w, outcome{verdict: because(f, cause)})
 		}
 		w = next
 	}
 }
 
 // failLocked ends everybody's wait.
-func (e *entry) failLocked(sentinel, cause error) {
+func (e *entry) failLocked(f fact, cause error) {
 	for w := e.waiters.Front(); w != nil; w = e.waiters.Front() {
-		e.deliverLocked(w, Result{Err: newLockError(sentinel, w.Value.h.name, cause)})
+		e.deliverLocked(w, outcome{verdict: because(f, cause)})
 	}
 }
 
@@ -343,7 +349,7 @@ func (e *entry) pollAfter(ttl time.Duration) time.Duration {
 func (e *entry) close() {
 	e.mu.Lock()
 	e.closed = true
-	e.failLocked(ErrClosed, nil)
+	e.failLocked(closed, nil)
 	var announce []func()
 	for _, h := range e.holdsLocked() {
 		announce = append(announce, e.closeHoldLocked(h, time.Now()))

@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -58,12 +57,6 @@ var (
 	// ErrUnavailable: Redis could not be reached, did not answer in time or refused to act, or the
 	// client is closed. The error wraps the cause. The state of the lock is unknown.
 	ErrUnavailable = errors.New("holdfast: redis unavailable")
-)
-
-// errUpgrade and errBothKinds say why a lock would deadlock.
-var (
-	errUpgrade   = errors.New("a reader cannot become a writer: unlock the read side first")
-	errBothKinds = errors.New("the context holds the lock of this name as the other kind (Mutex or FairMutex)")
 )
 
 // LostReason is why a lease was lost.
@@ -159,6 +152,51 @@ func newLockError(sentinel error, name string, causes ...error) error {
 	return e
 }
 
+// errorOf makes the error of a verdict, which is not nil.
+func errorOf(name string, v *verdict) error {
+	switch v.fact {
+	case leaseLost:
+		return &LostError{name, LostReason(v.reason)}
+	case maxHoldOver:
+		return ErrMaxHold
+	case released:
+		return ErrReleased
+	case leaseClosed:
+		return ErrClosed
+	case tokenless:
+		return &OptionError{"WithFencing", "re-entry", "the first lease of this owner has no token"}
+	}
+	causes := make([]error, len(v.causes))
+	for i, c := range v.causes {
+		switch c := c.(type) {
+		case fact:
+			causes[i] = sentinels[c]
+		case *unacked:
+			causes[i] = &ReplicaError{c.want, c.acked, c.err}
+		default:
+			causes[i] = c
+		}
+	}
+	return newLockError(sentinels[v.fact], name, causes...)
+}
+
+var errTooLate = errors.New("reply arrived after the lease had expired")
+
+// sentinels are what the errors of verdicts match, and their causes.
+var sentinels = map[fact]error{
+	notAcquired:   ErrNotAcquired,
+	notHeld:       ErrNotHeld,
+	closed:        ErrClosed,
+	wouldDeadlock: ErrWouldDeadlock,
+	wrongKind:     ErrWrongKind,
+	unavailable:   ErrUnavailable,
+
+	upgrade:     errors.New("a reader cannot become a writer: unlock the read side first"),
+	bothKinds:   errors.New("the context holds the lock of this name as the other kind (Mutex or FairMutex)"),
+	tooLate:     errTooLate,
+	downgrading: errors.New("the write side was unlocked, and Redis has not confirmed this yet"),
+}
+
 // invalidName names the lock as given, and says what the name mapper made of it, which is what is wrong.
 func invalidName(name, mapped string, cause error) error {
 	if mapped != name {
@@ -182,17 +220,6 @@ func (e *lockError) Error() string {
 }
 
 func (e *lockError) Unwrap() []error { return append([]error{e.sentinel}, e.causes...) }
-
-// contextCauses are the errors that a caller may look for when ctx has ended: why
-// it was cancelled, and context.Canceled or DeadlineExceeded if that is not the
-// same.
-func contextCauses(ctx context.Context) []error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if err == nil || cause == err {
-		return []error{err}
-	}
-	return []error{cause, err}
-}
 
 // quote makes a name fit for a message: printable and not endless.
 func quote(name string) string {

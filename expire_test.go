@@ -82,7 +82,7 @@ func TestExpire_OfAllPartsAtOnce(t *testing.T) {
 		var all []ended
 		for _, p := range lease.group.parts {
 			p.mu().Lock()
-			all = append(all, p.hold.entry.endHoldLocked(p.hold, ErrMaxHold)...)
+			all = append(all, p.hold.entry.endHoldLocked(p.hold, because(maxHoldOver))...)
 			p.hold.owed = true // as reachLimit has it
 			p.mu().Unlock()
 		}
@@ -136,7 +136,7 @@ func TestExpire_OfAPartThatJoins(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.mu().Lock()
-		all := p.hold.entry.endHoldLocked(p.hold, ErrMaxHold)
+		all := p.hold.entry.endHoldLocked(p.hold, because(maxHoldOver))
 		p.mu().Unlock()
 		announceAll(all)
 		whole := newGroupLease(&l.handle, 1)
@@ -212,7 +212,7 @@ func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
 		m.mu.Unlock()
 		second.mu.Lock()
 		first.mu.Lock()
-		all := first.endHoldLocked(first.hold, ErrMaxHold)
+		all := first.endHoldLocked(first.hold, because(maxHoldOver))
 		first.mu.Unlock()
 		announceAll(all)
 		end(mine)

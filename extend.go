@@ -59,7 +59,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		return l.stillHeld()
 	}
 	if unsettled { // Redis may still have the write side, and would deny the other
-		return newLockError(ErrUnavailable, l.name, errDowngrading)
+		return l.explain(because(unavailable, downgrading))
 	}
 	script, args := renewArgs(ttl, read, h)
 	value, err := e.m.ask(ctx, l.name, repeatable, script, args)
@@ -68,7 +68,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 	codes, ok := value.([]any)
 	if !ok || len(codes) != 1 {
-		return newLockError(ErrUnavailable, l.name, unexpected(value))
+		return l.explain(because(unavailable, unexpected(value)))
 	}
 	switch codes[0] {
 	case int64(protocol.RenewDone):
@@ -76,15 +76,15 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 			return l.Extend(ctx, d) // as a reader now
 		}
 	case int64(protocol.RenewGone), int64(protocol.RenewStolen):
-		reason := LostDeleted
+		reason := lostDeleted
 		if codes[0] == int64(protocol.RenewStolen) {
-			reason = LostStolen
+			reason = lostStolen
 		}
 		if !e.missed(h, read, reason) {
 			return l.Extend(ctx, d) // as a reader now
 		}
 	default:
-		return newLockError(ErrUnavailable, l.name, saidInstead(codes[0]))
+		return l.explain(because(unavailable, saidInstead(codes[0])))
 	}
 	return l.heldUntilNow()
 }

@@ -16,8 +16,8 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 	now := time.Now()
 	if !validity.Valid(now, validity.Deadline(since, ttl)) {
 		// The server may be about to expire it: this is no grant (S2 in docs/internals/VERIFICATION.md).
-		e.troubledLocked(errTooLate)
-		e.refuseLocked(e.tries+1, ErrUnavailable, errTooLate)
+		e.troubledLocked(tooLate)
+		e.refuseLocked(e.tries+1, unavailable, tooLate)
 		e.releaseLocked(h, nil)
 		e.pauseLocked(since)
 		return nil
@@ -52,7 +52,7 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 func (e *entry) serveLocked(h *hold, w *waiter, how grantMode, now time.Time) {
 	e.assignLocked(h, w, how, now)
 	if h.kind != readKind {
-		e.refuseLocked(e.tries+1, ErrNotAcquired, nil) // another owner has it now
+		e.refuseLocked(e.tries+1, notAcquired, nil) // another owner has it now
 		return
 	}
 	e.shareLocked(h, e.waiters.Front(), how != grantedAtOnce, now)
@@ -69,7 +69,7 @@ func (e *entry) shareLocked(h *hold, w *waiter, waited bool, now time.Time) {
 			if waited {
 				e.waitedLocked(w, now)
 			}
-			e.deliverLocked(w, Result{Lease: e.leaseLocked(h, w.Value.h, grantedByHandoff, now, w.Value.label)})
+			e.deliverLocked(w, outcome{lease: e.leaseLocked(h, w.Value.h, grantedByHandoff, now, w.Value.label)})
 		}
 	}
 }
@@ -88,17 +88,17 @@ func (e *entry) assignLocked(h *hold, w *waiter, how grantMode, now time.Time) {
 	if how != grantedAtOnce {
 		e.waitedLocked(w, now)
 	}
-	e.deliverLocked(w, Result{Lease: e.leaseLocked(h, w.Value.h, how, now, w.Value.label)})
+	e.deliverLocked(w, outcome{lease: e.leaseLocked(h, w.Value.h, how, now, w.Value.label)})
 }
 
 // reenterLocked adds a lease to the hold of outer for a caller whose context carries outer.
-func (e *entry) reenterLocked(outer *Lease, by *handle, now time.Time) (*Lease, error) {
+func (e *entry) reenterLocked(outer *Lease, by *handle, now time.Time) (*Lease, *verdict) {
 	h := outer.hold
 	switch {
 	case h.kind == readKind && by.kind == writeKind:
-		return nil, newLockError(ErrWouldDeadlock, by.name, errUpgrade)
+		return nil, because(wouldDeadlock, upgrade)
 	case by.cfg.fencing && !h.cfg.fencing:
-		return nil, &OptionError{"WithFencing", "re-entry", "the first lease of this owner has no token"}
+		return nil, because(tokenless)
 	}
 	e.m.stats.reentered.Add(1)
 	return e.leaseLocked(h, by, grantedReentry, now, outer.label), nil
@@ -123,7 +123,7 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 		e.m.stats.handedOff.Add(1)
 		e.askDemandLocked(h, now)
 		e.assignLocked(h, w, grantedByHandoff, now)
-		e.refuseLocked(e.tries+1, ErrNotAcquired, nil)
+		e.refuseLocked(e.tries+1, notAcquired, nil)
 		return nil
 	}
 	if w := e.waiters.Front(); w != nil && !w.Value.queued {

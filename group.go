@@ -131,8 +131,8 @@ func (l *Lease) lapse(err error) {
 	case errors.Is(err, ErrMaxHold):
 		announce = e.endByLimitLocked(h)
 	default:
-		lost := e.loseLocked(h, LostDeadline)
-		announce = func() { e.announceLoss(lost, LostDeadline) }
+		lost := e.loseLocked(h, lostDeadline)
+		announce = func() { e.announceLoss(lost, lostDeadline) }
 		e.stepLocked()
 	}
 	over := l.err != nil // now, or because it had come to its own end
@@ -148,7 +148,7 @@ func (l *Lease) endGroupLocked(err error) ended {
 	if l.group.stop != nil {
 		l.group.stop()
 	}
-	return l.endLocked(err)
+	return l.endWithLocked(err)
 }
 
 // settle gives back what a lease that ended early may still have in Redis.
@@ -347,4 +347,20 @@ func (g *group) each(parts []*Lease, do func(*Lease) error) error {
 		errs = append(errs, ended...)
 	}
 	return g.joined(errs)
+}
+
+// logLoss writes once that a Redlock was lost, if it ended with err because of that: it outlives the loss of a
+// minority, so the lines of its members do not say so. No lock may be held.
+func (g *group) logLoss(err error) {
+	lost := (*LostError)(nil)
+	if g.retake == nil || !errors.As(err, &lost) {
+		return
+	}
+	g.mu.Lock()
+	first := !g.told
+	g.told = true
+	g.mu.Unlock()
+	if first {
+		g.as.m.journal.Lost(g.as.name, string(lost.Reason))
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -17,7 +18,7 @@ func TestGroup_EndOfAPartIsNotThatOfTheLease(t *testing.T) {
 			need  int
 			ended bool
 		}{{2, false}, {3, true}} {
-			answers := map[*Lease]error{parts[0]: end, parts[1]: newLockError(ErrUnavailable, "a", errSilent), parts[2]: nil}
+			answers := map[*Lease]error{parts[0]: end, parts[1]: newLockError(ErrUnavailable, "a", command.ErrSilent), parts[2]: nil}
 			err := (&group{need: c.need}).each(parts, func(p *Lease) error { return answers[p] })
 			if !errors.Is(err, ErrUnavailable) || errors.Is(err, end) != c.ended {
 				t.Errorf("%v of one, %d needed: %v", end, c.need, err)

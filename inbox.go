@@ -138,7 +138,7 @@ func (e *entry) noticed(h *hold, n wire.Notice) {
 	lost := e.noticedLocked(h, n)
 	e.stepLocked()
 	e.mu.Unlock()
-	e.announceLoss(lost, LostStolen)
+	e.announceLoss(lost, lostStolen)
 }
 
 // noticedLocked takes a grant, or asks Redis about it where the message alone cannot be

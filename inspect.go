@@ -264,7 +264,7 @@ func (m *Manager) ask(ctx context.Context, name string, repeat bool, script *com
 		}
 		if err == nil {
 			m.stats.troubles.Add(1)
-			err = newLockError(ErrUnavailable, name, r.Err)
+			err = m.explain(name, because(unavailable, r.Err))
 		}
 		pause := pauses.NextBackOff()
 		if !repeat || !r.Passes() || time.Until(end) < pause || !sleep(ctx, pause) {
@@ -276,21 +276,21 @@ func (m *Manager) ask(ctx context.Context, name string, repeat bool, script *com
 // askOnce sends one request and waits for its end.
 func (m *Manager) askOnce(ctx context.Context, name string, repeat bool, call *command.Call) (command.Reply, error) {
 	if ctx.Err() != nil {
-		return command.Reply{}, newLockError(ErrUnavailable, name, contextCauses(ctx)...)
+		return command.Reply{}, m.explain(name, because(unavailable, contextCauses(ctx)...))
 	}
 	q := &question{m: m, repeat: repeat, done: make(chan command.Reply, 1)}
 	call.Handler = q
 	m.mu.Lock()
-	closed := m.closed
+	over := m.closed
 	m.mu.Unlock()
-	if closed || !m.executor.Submit(call) {
-		return command.Reply{}, newLockError(ErrClosed, name)
+	if over || !m.executor.Submit(call) {
+		return command.Reply{}, m.explain(name, because(closed))
 	}
 	select {
 	case r := <-q.done:
 		return r, nil
 	case <-ctx.Done():
-		return command.Reply{}, newLockError(ErrUnavailable, name, contextCauses(ctx)...)
+		return command.Reply{}, m.explain(name, because(unavailable, contextCauses(ctx)...))
 	}
 }
 

@@ -29,6 +29,7 @@ type Lease struct {
 	since time.Duration // when it was granted, after Manager.epoch; of one lock
 	label *string       // of WithLabel; nil: none
 	kind  kind
+	end   fact      // of one lock: why it ended; 0: it is held. Guarded by hold.entry.mu
 	how   grantMode // of several locks: guarded by group.mu until the lease is handed out
 
 	// The following is guarded by hold.entry.mu, or group.mu.
@@ -137,9 +138,15 @@ func (l *Lease) Done() <-chan struct{} {
 	return l.done
 }
 
-// endLocked ends the lease and returns what is to be done outside the lock: the
+// endLocked ends a lease of one lock.
+func (l *Lease) endLocked(end *verdict) ended {
+	l.end = end.fact
+	return l.endWithLocked(l.explain(end))
+}
+
+// endWithLocked ends the lease and returns what is to be done outside the lock: the
 // contexts to cancel with err.
-func (l *Lease) endLocked(err error) ended {
+func (l *Lease) endWithLocked(err error) ended {
 	l.err = err
 	if l.done != nil {
 		close(l.done)
@@ -149,21 +156,8 @@ func (l *Lease) endLocked(err error) ended {
 	return ended{l, err, contexts}
 }
 
-// named returns err with the name that the caller of l has given its lock: a name mapper can make one lock of several
-// names, and what happens to the lock is told by one of them.
-func (l *Lease) named(err error) error {
-	switch e := err.(type) {
-	case *LostError:
-		if e.Name != l.name {
-			return &LostError{l.name, e.Reason}
-		}
-	case *lockError:
-		if e.name != l.name {
-			return &lockError{e.sentinel, l.name, e.causes}
-		}
-	}
-	return err
-}
+// explain makes the error of a verdict for the caller of l.
+func (l *Lease) explain(v *verdict) error { return l.hold.entry.m.explain(l.name, v) }
 
 // ended is what is to be told of the end of a lease.
 type ended struct {

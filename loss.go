@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -10,9 +9,9 @@ import (
 
 // How a hold ends without being given back: it is lost, or its time is over.
 
-// withoutLocked takes h out of the entry and the schedule. err is why it ended, nil if it
+// withoutLocked takes h out of the entry and the schedule. end is why it ended, nil if it
 // is given back.
-func (e *entry) withoutLocked(h *hold, err error) {
+func (e *entry) withoutLocked(h *hold, end *verdict) {
 	h.phase = over
 	e.silent = 0
 	if e.hold == h {
@@ -20,22 +19,22 @@ func (e *entry) withoutLocked(h *hold, err error) {
 	} else if r := e.reads; r != nil {
 		r.holds = slices.DeleteFunc(r.holds, func(x *hold) bool { return x == h })
 		if r.converts(h) {
-			r.converting.abandonLocked(err)
+			r.converting.abandonLocked(end)
 		}
 	}
 	e.m.scheduler.Remove(&h.item)
 }
 
-// endHoldLocked ends h and all its leases with err, without telling Redis.
-func (e *entry) endHoldLocked(h *hold, err error) []ended {
+// endHoldLocked ends h and all its leases, without telling Redis.
+func (e *entry) endHoldLocked(h *hold, end *verdict) []ended {
 	if h.phase != held {
 		return nil
 	}
 	h.endLimit()
-	e.withoutLocked(h, err)
+	e.withoutLocked(h, end)
 	var all []ended
 	for l := h.leases; l != nil; l = l.next {
-		all = append(all, l.endLocked(l.named(err)))
+		all = append(all, l.endLocked(end))
 	}
 	e.ask = true
 	return all
@@ -43,13 +42,13 @@ func (e *entry) endHoldLocked(h *hold, err error) []ended {
 
 // loseLocked ends a hold that cannot be trusted any more. The caller passes the result
 // to announceLoss after unlocking; it is nil if the hold had ended before.
-func (e *entry) loseLocked(h *hold, reason LostReason) []ended {
+func (e *entry) loseLocked(h *hold, reason lossReason) []ended {
 	if h.phase != held {
 		return nil // a late answer about a hold that was given up
 	}
-	all := e.endHoldLocked(h, &LostError{e.name, reason})
+	all := e.endHoldLocked(h, lostBy(reason))
 	switch {
-	case reason == LostDeadline:
+	case reason == lostDeadline:
 		e.oweLocked(h)
 	case h.stray(): // a late copy of its acquire could take the lock for nobody
 		e.startReleaseLocked(h, false, nil)
@@ -75,7 +74,7 @@ func (e *entry) conflictsLocked(h *hold) []*hold {
 // it may have got again. If it was h that was deleted, its renewal finds out.
 func (e *entry) displaceLocked(h *hold) (lost []ended) {
 	for _, x := range e.conflictsLocked(h) {
-		lost = append(lost, e.loseLocked(x, LostStolen)...)
+		lost = append(lost, e.loseLocked(x, lostStolen)...)
 		if !x.stray() { // else that has begun its release, also if it was only the downgrade that was unanswered
 			e.startReleaseLocked(x, true, nil)
 		}
@@ -85,7 +84,7 @@ func (e *entry) displaceLocked(h *hold) (lost []ended) {
 
 // announceLoss tells everybody that holds were lost, each once. No lock may be held: handlers of the logger
 // and whoever listens to the contexts run.
-func (e *entry) announceLoss(all []ended, reason LostReason) {
+func (e *entry) announceLoss(all []ended, reason lossReason) {
 	var names []string // of a lease of each hold, whose leases follow each other
 	for i, d := range all {
 		if i == 0 || all[i-1].lease.hold != d.lease.hold {
@@ -100,7 +99,7 @@ func (e *entry) announceLoss(all []ended, reason LostReason) {
 }
 
 // countLoss counts a hold that was lost. No lock may be held.
-func (e *entry) countLoss(reason LostReason) {
+func (e *entry) countLoss(reason lossReason) {
 	e.m.telemetry.Lost(string(reason))
 	e.m.stats.lost.Add(1)
 }
@@ -121,7 +120,7 @@ func (e *entry) reachLimit(h *hold, l *limit) {
 // endByLimitLocked ends h, which stays in Redis until Unlock or its TTL. The caller calls the
 // result after unlocking.
 func (e *entry) endByLimitLocked(h *hold) (announce func()) {
-	all, name := e.endHoldLocked(h, ErrMaxHold), e.name
+	all, name := e.endHoldLocked(h, because(maxHoldOver)), e.name
 	if len(all) > 0 {
 		name = all[0].lease.name
 	}
@@ -140,9 +139,9 @@ func (e *entry) oversleptLocked(h *hold) (announce func()) {
 	if l := h.limit; l != nil && l.at.Before(h.deadline) {
 		return e.endByLimitLocked(h)
 	}
-	lost := e.loseLocked(h, LostDeadline)
+	lost := e.loseLocked(h, lostDeadline)
 	e.stepLocked()
-	return func() { e.announceLoss(lost, LostDeadline) }
+	return func() { e.announceLoss(lost, lostDeadline) }
 }
 
 // closeHoldLocked gives h back, whose leases end with ErrClosed. If the time of h is over, it ends as it does by the
@@ -152,7 +151,7 @@ func (e *entry) closeHoldLocked(h *hold, now time.Time) (announce func()) {
 	if leased && !now.Before(h.leases.deadlineLocked()) {
 		return e.oversleptLocked(h)
 	}
-	all := e.endHoldLocked(h, ErrClosed)
+	all := e.endHoldLocked(h, because(leaseClosed))
 	r := e.startReleaseLocked(h, false, nil)
 	r.held = leased && !converting // the downgrade became a release too, and one of the two finds nothing
 	return func() { announceAll(all) }
@@ -172,17 +171,17 @@ func (m *Manager) lose(key string) {
 		e.mu.Lock()
 		var all []ended
 		for _, h := range e.holdsLocked() {
-			all = append(all, e.loseLocked(h, LostDeleted)...)
+			all = append(all, e.loseLocked(h, lostDeleted)...)
 		}
 		e.stepLocked()
 		e.mu.Unlock()
-		e.announceLoss(all, LostDeleted)
+		e.announceLoss(all, lostDeleted)
 	}
 }
 
 // missed is called when a renewal, of the read side if read, did not find h in Redis. It
 // reports false, and h is not lost, if h has been downgraded since that was sent.
-func (e *entry) missed(h *hold, read bool, reason LostReason) bool {
+func (e *entry) missed(h *hold, read bool, reason lossReason) bool {
 	e.mu.Lock()
 	var all []ended
 	same := read == (h.kind == readKind)
@@ -193,20 +192,4 @@ func (e *entry) missed(h *hold, read bool, reason LostReason) bool {
 	e.mu.Unlock()
 	e.announceLoss(all, reason)
 	return same
-}
-
-// logLoss writes once that a Redlock was lost, if it ended with err because of that: it outlives the loss of a
-// minority, so the lines of its members do not say so. No lock may be held.
-func (g *group) logLoss(err error) {
-	lost := (*LostError)(nil)
-	if g.retake == nil || !errors.As(err, &lost) {
-		return
-	}
-	g.mu.Lock()
-	first := !g.told
-	g.told = true
-	g.mu.Unlock()
-	if first {
-		g.as.m.journal.Lost(g.as.name, string(lost.Reason))
-	}
 }

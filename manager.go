@@ -183,10 +183,10 @@ func deploymentOf(client redis.UniversalClient) (deployment, error) {
 type registry map[string]*entry
 
 // entry returns the entry of a lock, a new one if there is none.
-func (m *Manager) entry(n *named) (*entry, error) {
+func (m *Manager) entry(n *named) (*entry, *verdict) {
 	m.mu.Lock()
-	e, closed := m.entries[n.family][n.mapped], m.closed
-	if e == nil && !closed {
+	e, over := m.entries[n.family][n.mapped], m.closed
+	if e == nil && !over {
 		e = &entry{m: m, keys: n.wireKeys(), name: n.name, kind: n.family}
 		if n.family == fairKind {
 			e.places = new(places)
@@ -194,8 +194,8 @@ func (m *Manager) entry(n *named) (*entry, error) {
 		m.entries[n.family][n.mapped] = e
 	}
 	m.mu.Unlock()
-	if closed {
-		return nil, newLockError(ErrClosed, n.name)
+	if over {
+		return nil, because(closed)
 	}
 	n.entry.Store(e)
 	return e, nil
@@ -278,7 +278,7 @@ func (m *Manager) clientClosed() {
 	m.mu.Unlock()
 	for _, e := range entries {
 		e.mu.Lock()
-		e.failLocked(ErrUnavailable, errClientClosed)
+		e.failLocked(unavailable, errClientClosed)
 		e.stepLocked()
 		e.mu.Unlock()
 	}

@@ -176,8 +176,8 @@ func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bo
 		return nil, l.whole.err
 	}
 	for _, h := range l.locks { // before any of them is waited for
-		if err := h.wouldDeadlock(caller); err != nil {
-			return nil, err
+		if v := h.waitsForItself(caller); v != nil {
+			return nil, h.m.explain(h.name, v)
 		}
 	}
 	ctx := caller

@@ -151,7 +151,7 @@ func (j *join) sendLocked() {
 		for _, t := range j.tries {
 			t.neverSentLocked()
 		}
-		e.failLocked(ErrClosed, nil)
+		e.failLocked(closed, nil)
 	}
 }
 
@@ -168,7 +168,7 @@ func (j *join) Replied(_ *command.Call, reply command.Reply) {
 	}
 	e.stepLocked()
 	e.mu.Unlock()
-	e.announceLoss(lost, LostStolen)
+	e.announceLoss(lost, lostStolen)
 }
 
 // Overdue is called by the executor when the reply takes too long.

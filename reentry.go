@@ -64,25 +64,25 @@ func (l *Lease) heldOn(e *entry) *Lease {
 func (l *Lease) heldLocked(now time.Time) bool { return l.err == nil && now.Before(l.deadlineLocked()) }
 
 // reenter returns one more lease of a lock that ctx, which carries leases, carries one of. It returns nil, and
-// no error, if they are all of other locks, and an error if the caller would wait for itself.
-func (h *handle) reenter(ctx context.Context) (*Lease, error) {
+// no verdict, if they are all of other locks, and a verdict if the caller would wait for itself.
+func (h *handle) reenter(ctx context.Context) (*Lease, *verdict) {
 	if h.heldAsTheOtherKind(ctx) {
-		return nil, newLockError(ErrWouldDeadlock, h.name, errBothKinds)
+		return nil, because(wouldDeadlock, bothKinds)
 	}
 	for {
 		outer := h.heldUnder(ctx, h.family)
 		if outer == nil {
 			return nil, nil
 		}
-		if lease, held, err := h.joinHold(outer); held {
-			return lease, err
+		if lease, held, v := h.joinHold(outer); held {
+			return lease, v
 		}
 		// It has ended since: ctx may carry one further out.
 	}
 }
 
 // joinHold puts one more lease on the hold of outer. It reports false if outer is not held.
-func (h *handle) joinHold(outer *Lease) (lease *Lease, held bool, err error) {
+func (h *handle) joinHold(outer *Lease) (lease *Lease, held bool, v *verdict) {
 	e := outer.hold.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -90,23 +90,23 @@ func (h *handle) joinHold(outer *Lease) (lease *Lease, held bool, err error) {
 	if !outer.heldLocked(now) {
 		return nil, false, nil
 	}
-	lease, err = e.reenterLocked(outer, h, now)
-	return lease, true, err
+	lease, v = e.reenterLocked(outer, h, now)
+	return lease, true, v
 }
 
-// wouldDeadlock returns an error if a caller under ctx would wait for itself.
-func (h *handle) wouldDeadlock(ctx context.Context) error {
+// waitsForItself reports whether a caller under ctx would; nil: it would not.
+func (h *handle) waitsForItself(ctx context.Context) *verdict {
 	if !carriesLeases(ctx) {
 		return nil
 	}
 	if h.heldAsTheOtherKind(ctx) {
-		return newLockError(ErrWouldDeadlock, h.name, errBothKinds)
+		return because(wouldDeadlock, bothKinds)
 	}
 	if h.kind != writeKind {
 		return nil
 	}
 	if l := h.heldUnder(ctx, h.family); l != nil && l.reads() {
-		return newLockError(ErrWouldDeadlock, h.name, errUpgrade)
+		return because(wouldDeadlock, upgrade)
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (l *Redlock) reenter(ctx context.Context) *Lease {
 	g.retake = l.follow
 	var missing []*handle
 	for _, h := range l.members {
-		if part, _ := h.reenter(ctx); part != nil { // an error is for a round to count
+		if part, _ := h.reenter(ctx); part != nil { // a verdict is for a round to count
 			whole.join(part)
 		} else {
 			missing = append(missing, h)

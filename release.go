@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -28,14 +27,14 @@ type release struct {
 	downgrade *downgrade // what it is until then; nil: nothing else
 	script    *command.Script
 	args      []any
-	caller    chan struct{} // of the Unlock that began it, sent to when it is told; nil: nobody waits
-	barred    time.Time     // when Redis first did not let the client; zero: it did not say so
-	trouble   error         // why the latest request brought no answer; nil: none has
-	answer    error         // set before it is told
-	verdict   error         // of the whole release, until an Unlock asks again; once settled
-	later     []chan error  // for calls of Unlock after one that could not wait longer
-	patient   time.Time     // until then Unlock waits
-	until     time.Time     // by then the lock, or the place in the queue, is gone by itself
+	caller    chan struct{}   // of the Unlock that began it, sent to when it is told; nil: nobody waits
+	barred    time.Time       // when Redis first did not let the client; zero: it did not say so
+	trouble   error           // why the latest request brought no answer; nil: none has
+	answer    *verdict        // set before it is told
+	verdict   *verdict        // of the whole release, until an Unlock asks again; once settled
+	later     []chan *verdict // for calls of Unlock after one that could not wait longer
+	patient   time.Time       // until then Unlock waits
+	until     time.Time       // by then the lock, or the place in the queue, is gone by itself
 	pauses    *retry.Pauses
 	sent      int32 // requests without reply, with these args
 	colliding int32 // how many claims or holds it is counted as in entry.releasing
@@ -141,15 +140,15 @@ func (r *release) sendLocked(call *command.Call, trace context.Context) {
 	r.sent++
 	if !e.m.executor.Submit(call) {
 		r.sent--
-		r.settleLocked(newLockError(ErrUnavailable, e.name, ErrClosed))
+		r.settleLocked(because(unavailable, closed))
 	}
 }
 
 // Replied is called by the executor with the end of a request.
 func (r *release) Replied(c *command.Call, reply command.Reply) {
 	e := r.entry
-	lost, reason := []ended(nil), LostStolen
-	noticed := LostReason("") // by nothing but this reply
+	lost, reason := []ended(nil), lostStolen
+	noticed := lossReason("") // by nothing but this reply
 	var gaveUp error          // why it ends without being confirmed
 	defer func() {
 		e.announceLoss(lost, reason)
@@ -201,15 +200,15 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	case reply.Outcome == command.Answered && ok:
 		e.ask = e.ask || r.unclear || r.sent > 0 // a copy that ran may have granted it here, as only its reply says
 		verdict := r.goneLocked(n)
-		if gone := (*LostError)(nil); r.held && errors.As(verdict, &gone) {
-			noticed = gone.Reason
+		if r.held && verdict.is(leaseLost) {
+			noticed = verdict.reason
 		}
 		r.settleLocked(verdict)
 	default:
 		r.troubledLocked(reply)
 	}
-	if r.settled && !r.owed && errors.Is(r.verdict, ErrUnavailable) {
-		gaveUp = r.verdict
+	if r.settled && !r.owed && r.verdict.is(unavailable) {
+		gaveUp = e.m.explain(r.name(), r.verdict)
 	}
 	e.stepLocked()
 }
@@ -225,7 +224,7 @@ func (r *release) troubledLocked(reply command.Reply) {
 	r.unclear = r.unclear || reply.Outcome == command.Unknown || reply.Outcome == command.Failed
 	if reply.Outcome.Final() || reply.Outcome == command.Barred && r.barredForLongLocked() {
 		if r.downgrade == nil {
-			r.settleLocked(newLockError(ErrUnavailable, r.entry.name, r.trouble))
+			r.settleLocked(because(unavailable, r.trouble))
 			return
 		}
 		// Redis keeps the write side: asking again until that ends says how the read side is.
@@ -269,22 +268,22 @@ func (r *release) handOnLocked() {
 // The road not taken is a key that remembers each release, as Redisson's unlock
 // latch: a write more per unlock and a live key per unlock for seconds, to tell
 // "released" from "deleted by hand in the very moment of a lost reply".
-func (r *release) goneLocked(reply int64) error {
+func (r *release) goneLocked(reply int64) *verdict {
 	if !r.lapsed && (r.unclear || r.sent > 0 || !validity.Valid(time.Now(), r.hold.deadline)) {
 		return nil
 	}
-	reason := LostDeleted
+	reason := lostDeleted
 	if reply == protocol.ReleaseStolen {
-		reason = LostStolen
+		reason = lostStolen
 	}
-	return &LostError{r.entry.name, reason}
+	return lostBy(reason)
 }
 
 // againLocked sends the request again after a pause, until the lock has expired.
 func (r *release) againLocked(cause error) {
 	now := time.Now()
 	if now.After(r.until) {
-		r.settleLocked(newLockError(ErrUnavailable, r.entry.name, cause))
+		r.settleLocked(because(unavailable, cause))
 		return
 	}
 	if r.pauses == nil {
@@ -300,7 +299,7 @@ func (r *release) againLocked(cause error) {
 
 // giveUpWaitingLocked ends the wait for the release, which itself goes on.
 func (r *release) giveUpWaitingLocked(cause error) {
-	r.tellLocked(newLockError(ErrUnavailable, r.entry.name, cause))
+	r.tellLocked(because(unavailable, cause))
 	r.uncollideLocked()
 }
 
@@ -325,7 +324,7 @@ func (r *release) Overdue(c *command.Call) {
 		return
 	}
 	e.m.stats.troubles.Add(1)
-	r.giveUpWaitingLocked(errSilent)
+	r.giveUpWaitingLocked(command.ErrSilent)
 	if r.sent < maxCopies {
 		r.sendLocked(new(command.Call), nil)
 	}
@@ -346,26 +345,26 @@ func (r *release) Stranded(c *command.Call) {
 }
 
 // settleLocked ends the release.
-func (r *release) settleLocked(verdict error) {
-	r.settled, r.verdict = true, verdict
-	r.tellLocked(verdict)
+func (r *release) settleLocked(v *verdict) {
+	r.settled, r.verdict = true, v
+	r.tellLocked(v)
 	for _, c := range r.later {
 		c <- r.answerLaterLocked()
 	}
 	r.later = nil
 	r.uncollideLocked()
-	if errors.Is(verdict, ErrUnavailable) {
-		r.entry.m.gaveUp(verdict)
+	if v.is(unavailable) {
+		r.entry.m.gaveUp(r.entry.m.explain(r.name(), v))
 	}
 	r.entry.m.end()
 }
 
 // tellLocked ends the wait of the Unlock that began the release.
-func (r *release) tellLocked(verdict error) {
+func (r *release) tellLocked(v *verdict) {
 	if !r.told {
 		r.told = true
-		r.confirmed = verdict == nil
-		r.answer = verdict
+		r.confirmed = v == nil
+		r.answer = v
 		if r.caller != nil {
 			r.caller <- struct{}{} // buffered for it
 		}

@@ -162,9 +162,9 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 			renewed++
 			h.entry.prolonged(h, r.read, reply.Sent, r.ttl)
 		case int64(protocol.RenewGone):
-			h.entry.missed(h, r.read, LostDeleted)
+			h.entry.missed(h, r.read, lostDeleted)
 		case int64(protocol.RenewStolen):
-			h.entry.missed(h, r.read, LostStolen)
+			h.entry.missed(h, r.read, lostStolen)
 		default:
 			refused, cause = refused+1, saidInstead(codes[i])
 			m.scheduler.Retry(&h.item)
@@ -225,11 +225,11 @@ func (m *Manager) expire(h *hold) {
 		// Redis has been silent for long and the place may be lost, not the claim.
 		m.scheduler.Add(&h.item, time.Now(), m.patience, m.patience, true)
 	default:
-		lost = e.loseLocked(h, LostDeadline)
+		lost = e.loseLocked(h, lostDeadline)
 		e.stepLocked()
 	}
 	e.mu.Unlock()
-	e.announceLoss(lost, LostDeadline)
+	e.announceLoss(lost, lostDeadline)
 }
 
 // oweLocked is for h, which has ended early and may still be in Redis: Unlock gives it back. Redis may execute a renewal or

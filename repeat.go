@@ -86,7 +86,7 @@ func (t *try) overdueLocked() {
 	if w.Parked() {
 		silence := e.m.executor.Silence()
 		e.troubledLocked(silence)
-		e.refuseLocked(t.n, ErrUnavailable, silence)
+		e.refuseLocked(t.n, unavailable, silence)
 	}
 	if t.hold.waiter != nil && t.hold.waiter.Value.current == t {
 		t.abandonLocked()

@@ -37,7 +37,7 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 		return []*Lease{lease}, nil
 	}
 	if ctx.Err() != nil {
-		return nil, newLockError(ErrNotAcquired, locks[0].name, contextCauses(ctx)...)
+		return nil, locks[0].m.explain(locks[0].name, because(notAcquired, contextCauses(ctx)...))
 	}
 	s, err := enterAll(ctx, locks, trace)
 	if err != nil {
@@ -48,18 +48,18 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 	}
 	var got []*Lease
 	for i, w := range s.waiters {
-		var r Result
+		var refused error
 		select {
 		case <-w.Ready():
 			s.entries[i].m.ready.Put(w.Ready())
-			r = w.Outcome()
+			refused = locks[i].m.explain(locks[i].name, w.Outcome().verdict)
 		case <-ctx.Done():
-			r.Err = s.entries[i].leave(ctx, w)
+			refused = s.entries[i].leave(ctx, w)
 		}
-		if r.Err == nil {
-			got = append(got, r.Lease)
+		if refused == nil {
+			got = append(got, w.Outcome().lease)
 		} else if err == nil || i == int(s.failed.Load()) { // the others could not be taken because of it
-			err = r.Err
+			err = refused
 		}
 	}
 	if s.apart.Load() && ctx.Err() == nil {
@@ -105,9 +105,9 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 		}
 	}()
 	for _, h := range locks {
-		e, err := h.lockEntry()
-		if err != nil {
-			return nil, err
+		e, v := h.lockEntry()
+		if v != nil {
+			return nil, h.m.explain(h.name, v)
 		}
 		s.entries = append(s.entries, e)
 		if e.closed || e.waiters.Len() > 0 || e.hold != nil || e.releasing+e.orphans > 0 {
@@ -141,7 +141,7 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 			t.neverSentLocked()
 		}
 		for i, e := range s.entries {
-			e.deliverLocked(s.waiters[i], Result{Err: newLockError(ErrClosed, locks[i].name)})
+			e.deliverLocked(s.waiters[i], outcome{verdict: because(closed)})
 		}
 	}
 	return s, nil

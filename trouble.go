@@ -1,18 +1,10 @@
 package holdfast
 
 import (
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/retry"
-)
-
-// Causes of our own.
-var (
-	errSilent      = command.ErrSilent
-	errTooLate     = errors.New("reply arrived after the lease had expired")
-	errDowngrading = errors.New("the write side was unlocked, and Redis has not confirmed this yet")
 )
 
 // trouble is what is remembered while requests bring no verdict.
@@ -82,20 +74,19 @@ func (e *entry) answeredLocked(r command.Reply) {
 	}
 }
 
-// noVerdictLocked is the error of w's caller, whose context ended, for these causes, before
+// noVerdictLocked is what w's caller is told, whose context ended, for these causes, before
 // Redis let it in.
-func (e *entry) noVerdictLocked(causes []error, w *waiter) error {
-	name := w.Value.h.name
+func (e *entry) noVerdictLocked(causes []error, w *waiter) *verdict {
 	front := e.waiters.Front()
 	switch {
 	case e.hold != nil || w.Value.h.kind != readKind && !e.reads.none(): // somebody here has it
 	case e.trouble != nil:
-		return newLockError(ErrUnavailable, name, append(causes, e.trouble.cause)...)
+		return because(unavailable, append(causes, e.trouble.cause)...)
 	case e.refused || w.Value.queued || front != nil && front.Value.queued: // the lock is busy
 	case e.silent != 0 && time.Since(e.m.epoch)-e.silent >= silence:
-		return newLockError(ErrUnavailable, name, append(causes, e.m.executor.Silence())...)
+		return because(unavailable, append(causes, e.m.executor.Silence())...)
 	}
-	return newLockError(ErrNotAcquired, name, causes...)
+	return because(notAcquired, causes...)
 }
 
 // silence is how long Redis may answer nothing before a caller whose context ends

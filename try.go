@@ -37,7 +37,7 @@ func (e *entry) tryLocked(w *waiter) {
 	c := r.claim
 	if c != nil && c.unanswered >= maxCopies {
 		// Replied comes for each, at the latest when go-redis gives up.
-		e.refuseLocked(e.tries+1, ErrUnavailable, e.m.executor.Silence())
+		e.refuseLocked(e.tries+1, unavailable, e.m.executor.Silence())
 		return
 	}
 	t := e.newTryLocked(w)
@@ -51,7 +51,7 @@ func (e *entry) tryLocked(w *waiter) {
 	}
 	if !e.m.executor.Submit(&t.call) {
 		t.neverSentLocked()
-		e.failLocked(ErrClosed, nil)
+		e.failLocked(closed, nil)
 		e.stepLocked()
 	}
 }
@@ -141,7 +141,7 @@ func (t *try) Replied(_ *command.Call, r command.Reply) {
 	lost := t.repliedLocked(r)
 	e.stepLocked()
 	e.mu.Unlock()
-	e.announceLoss(lost, LostStolen)
+	e.announceLoss(lost, lostStolen)
 }
 
 // repliedLocked handles the end of the request. The caller passes the result to
@@ -199,13 +199,13 @@ func (t *try) repliedLocked(r command.Reply) (lost []ended) {
 		}
 		lost = e.grantedLocked(h, r.Sent, h.cfg.ttl, uint64(token), how)
 	case r.Outcome.Final(), r.Outcome == command.Barred && e.barredForLongLocked():
-		e.hopelessLocked(t, ErrUnavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), r.Err))
+		e.hopelessLocked(t, unavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), r.Err))
 	case r.Outcome != command.Answered:
 		e.troubleLocked(t, current, r.Outcome, r.Err)
 	case v.Code == protocol.AcquireHeld:
 		lost = e.heldByOtherLocked(t, v, notice)
 	case v.Code == protocol.AcquireKind:
-		e.hopelessLocked(t, ErrWrongKind, v.Wrong)
+		e.hopelessLocked(t, wrongKind, v.Wrong)
 	default: // protocol.AcquireBuried: only a claim that was given up has a tombstone
 		e.endBidLocked(h)
 		h.phase = over
@@ -227,20 +227,20 @@ func (t *try) verdict(value any) (protocol.Verdict, bool) {
 // answer; but it may be about the counter of tokens, which not all want. The answer to a sweep may be
 // about another of its locks, so that fails only those it was sent for; whoever came to wait since then
 // asks for itself.
-func (e *entry) hopelessLocked(t *try, sentinel, cause error) {
+func (e *entry) hopelessLocked(t *try, f fact, cause error) {
 	e.trouble = nil
-	if sentinel == ErrUnavailable {
+	if f == unavailable {
 		e.m.stats.troubles.Add(1)
 	}
 	e.ask = true
 	if t.call.Script == protocol.MultiAcquire {
-		e.refuseLocked(t.n, sentinel, cause)
+		e.refuseLocked(t.n, f, cause)
 		return
 	}
 	for w := e.waiters.Front(); w != nil; {
 		next := w.Next()
 		if w.Value.h.cfg.fencing == t.hold.cfg.fencing {
-			e.deliverLocked(w, Result{Err: newLockError(sentinel, w.Value.h.name, cause)})
+			e.deliverLocked(w, outcome{verdict: because(f, cause)})
 		}
 		w = next
 	}
@@ -254,12 +254,12 @@ func unexpected(answer any) error {
 // unackedLocked undoes a grant that too few replicas have acknowledged.
 func (e *entry) unackedLocked(h *hold, r command.Reply) {
 	e.endBidLocked(h)
-	cause := &ReplicaError{h.cfg.acks.Replicas, r.Acked, r.AckErr}
+	cause := &unacked{h.cfg.acks.Replicas, r.Acked, r.AckErr}
 	e.troubledLocked(cause)
 	if command.IsFinal(r.AckErr) { // no WAIT, or no right to it: waiting would not help
-		e.failLocked(ErrUnavailable, cause)
+		e.failLocked(unavailable, cause)
 	}
-	e.refuseLocked(e.tries+1, ErrUnavailable, cause)
+	e.refuseLocked(e.tries+1, unavailable, cause)
 	e.releaseLocked(h, nil)
 	e.pauseLocked(r.Sent)
 }
@@ -284,7 +284,7 @@ func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notic
 		}
 	}
 	if v.State != protocol.StateCrowded {
-		e.refuseLocked(t.n, ErrNotAcquired, nil)
+		e.refuseLocked(t.n, notAcquired, nil)
 	}
 	if notice != nil && (!notice.Granted || notice.Clock >= v.Clock) {
 		return e.noticedLocked(t.hold, *notice)
@@ -337,6 +337,6 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 		e.ask, e.strayed, e.unheard = true, true, true
 		return
 	}
-	e.refuseLocked(t.n, ErrUnavailable, err)
+	e.refuseLocked(t.n, unavailable, err)
 	e.pauseLocked(t.sent)
 }

@@ -2,10 +2,10 @@ package holdfast
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
@@ -67,7 +67,7 @@ type unlocking struct {
 	lease *Lease
 	r     *release      // begun; nil: none
 	told  chan struct{} // sent to when r's answer is known; nil: it is, or there is none
-	later chan error    // the answer of a release that an earlier Unlock began; nil: there is none
+	later chan *verdict // the answer of a release that an earlier Unlock began; nil: there is none
 	err   error         // the answer where there is no release
 }
 
@@ -83,7 +83,7 @@ func (u *unlocking) begin(at time.Time, trace context.Context) {
 		announce()
 		return
 	}
-	gone := l.endLocked(ErrReleased)
+	gone := l.endLocked(givenUp)
 	l.release = l.leaveLocked(at, trace)
 	if u.r = l.release; u.r != nil {
 		u.r.lease = l
@@ -105,7 +105,7 @@ func (u *unlocking) endedLocked() (announce func()) {
 	if l.err == nil {
 		announce = l.hold.entry.oversleptLocked(l.hold)
 	}
-	if l.err == ErrReleased {
+	if l.end == released {
 		u.againLocked()
 	} else {
 		u.err = l.err
@@ -125,7 +125,7 @@ func (u *unlocking) wait() error {
 		<-u.told
 		u.lease.hold.entry.m.ready.Put(u.told)
 	}
-	return u.lease.named(u.r.answer)
+	return u.lease.explain(u.r.answer)
 }
 
 // leaveLocked takes a lease that has been given up off its hold. It returns the release or
@@ -158,11 +158,11 @@ func (u *unlocking) againLocked() {
 	l := u.lease
 	r := l.release
 	if r == nil {
-		u.err = newLockError(ErrNotHeld, l.name)
+		u.err = l.explain(because(notHeld))
 		return
 	}
-	u.later = make(chan error, 1)
-	if r.settled && r.downgrade == nil && errors.Is(r.verdict, ErrUnavailable) {
+	u.later = make(chan *verdict, 1)
+	if r.settled && r.downgrade == nil && r.verdict.is(unavailable) {
 		r.restartLocked()
 	}
 	if r.settled {
@@ -177,20 +177,20 @@ func (u *unlocking) waitAgain() error {
 	l, r := u.lease, u.lease.release
 	e := l.hold.entry
 	select {
-	case err := <-u.later:
-		return l.named(err)
+	case v := <-u.later:
+		return l.explain(v)
 	case <-time.After(e.m.patienceFor(l.hold.cfg.ttl)):
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err, ok := r.stopWaitingLocked(u.later); ok {
-		return l.named(err)
+	if v, ok := r.stopWaitingLocked(u.later); ok {
+		return l.explain(v)
 	}
 	cause := r.trouble
 	if cause == nil {
-		cause = errSilent
+		cause = command.ErrSilent
 	}
-	return newLockError(ErrUnavailable, l.name, cause)
+	return l.explain(because(unavailable, cause))
 }
 
 // giveBack is Unlock without waiting for the answer: of a lease that was granted to a caller
@@ -200,7 +200,7 @@ func (l *Lease) giveBack() {
 	e.mu.Lock()
 	var gone ended
 	if l.err == nil {
-		gone = l.endLocked(ErrReleased)
+		gone = l.endLocked(givenUp)
 		l.leaveLocked(time.Now(), nil)
 	} else {
 		l.settleLocked()
@@ -211,21 +211,21 @@ func (l *Lease) giveBack() {
 
 // stopWaitingLocked is for a repeated Unlock that does not wait any longer: a later success is
 // to be told to another one. It returns the answer if it came at that moment.
-func (r *release) stopWaitingLocked(c chan error) (answer error, ok bool) {
+func (r *release) stopWaitingLocked(c chan *verdict) (answer *verdict, ok bool) {
 	select {
 	case answer = <-c:
 		return answer, true
 	default:
-		r.later = slices.DeleteFunc(r.later, func(x chan error) bool { return x == c })
+		r.later = slices.DeleteFunc(r.later, func(x chan *verdict) bool { return x == c })
 		return nil, false
 	}
 }
 
 // answerLaterLocked is the answer to a repeated Unlock. One call is told of the success,
 // the others ErrNotHeld.
-func (r *release) answerLaterLocked() error {
+func (r *release) answerLaterLocked() *verdict {
 	if r.confirmed {
-		return newLockError(ErrNotHeld, r.entry.name)
+		return because(notHeld)
 	}
 	r.confirmed = r.verdict == nil
 	return r.verdict

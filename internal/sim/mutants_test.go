@@ -130,7 +130,7 @@ var mutants = []mutant{
 	{name: "Unlock forgets to release", quick: true, by: "forsaken hold|unheard|lost wake-up", edits: []edit{{"unlock.go",
 		"case last:\n\t\tr = e.passLocked(h, now, trace)", "case last && BUG && h.number%4 == 0:\n\tcase last:\n\t\tr = e.passLocked(h, now, trace)"}}},
 	{name: "Close leaves the lock", by: "left locked", edits: []edit{{"loss.go",
-		"all := e.endHoldLocked(h, ErrClosed)\n", "all := e.endHoldLocked(h, ErrClosed)\n\tif BUG {\n\t\treturn func() { announceAll(all) }\n\t}\n"}}},
+		"all := e.endHoldLocked(h, because(leaseClosed))\n", "all := e.endHoldLocked(h, because(leaseClosed))\n\tif BUG {\n\t\treturn func() { announceAll(all) }\n\t}\n"}}},
 	{name: "a keep makes a place", by: "queue|order|forsaken place|left behind", edits: []edit{{"scripts/keep.lua",
 		"local there = some and listed(queue, deadlines, ids)", "local there = some and listed(queue, deadlines, ids)\nfor i, id in ipairs(ids) do if not times[i] then redis.call('rpush', queue, id) times[i] = '0' end end"}}},
 	{name: "release leaves a key", quick: true, by: "left behind", edits: []edit{{"scripts/lock_release.lua",

@@ -39,11 +39,11 @@ lint: ## honnef.co/go/tools, fetched by the Go tool
 	cd bench && $(GO) run $(STATICCHECK) ./...
 
 unit: ## the tests that need no server: the suite and the simulation in fake time, and what is pure
-	@$(TESTS) -short -timeout 5m . ./internal/sim ./scripts ./tools/... $(addprefix ./internal/,journal parking renewal validity voting wire)
+	@$(TESTS) -short -timeout 5m . ./debug ./internal/sim ./scripts ./tools/... $(addprefix ./internal/,journal parking renewal validity voting wire)
 
 # The packages whose goroutines are the library's: make test runs them with the race detector, CI all.
-RACE = . ./holdfasttest $(addprefix ./internal/,command parking redistest renewal)
-REST = $$($(GO) list ./... | grep -v -x -e github.com/holdfast-go/holdfast -e '.*/\(holdfasttest\|internal/\(command\|parking\|redistest\|renewal\|model\|sim\)\)')
+RACE = . ./debug ./holdfasttest $(addprefix ./internal/,command parking redistest renewal)
+REST = $$($(GO) list ./... | grep -v -x -e github.com/holdfast-go/holdfast -e '.*/\(debug\|holdfasttest\|internal/\(command\|parking\|redistest\|renewal\|model\|sim\)\)')
 
 # What make test leaves to CI: long runs of chaos and its planted bugs, fail-overs, and the suite over a cluster's client.
 LONG = ^TestChaos_FindsSeededBugs$$|^TestSoak_|^TestMutexInCluster$$|UnderLoad$$|_KilledMaster$$

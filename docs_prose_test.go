@@ -98,7 +98,7 @@ func TestDocs_ProseIsPlain(t *testing.T) {
 	for _, f := range glob(t, "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/*/*.md", "examples/*.md", "examples/*/*.md") {
 		texts[f] = markdownProse(read(t, f))
 	}
-	for _, f := range glob(t, "*.go", "holdfasttest/*.go") {
+	for _, f := range glob(t, "*.go", "holdfasttest/*.go", "debug/*.go") {
 		if !strings.HasSuffix(f, "_test.go") {
 			texts["comments of "+f] = commentProse(t, f)
 		}
@@ -106,7 +106,7 @@ func TestDocs_ProseIsPlain(t *testing.T) {
 	for _, f := range glob(t, "example*_test.go") {
 		texts["comments of "+f] = commentProse(t, f)
 	}
-	for _, f := range glob(t, "*.go", "holdfasttest/*.go", "cmd/holdfast/*.go", "internal/command/*.go", "internal/wire/*.go") {
+	for _, f := range glob(t, "*.go", "holdfasttest/*.go", "debug/*.go", "cmd/holdfast/*.go", "internal/command/*.go", "internal/wire/*.go") {
 		if !strings.HasSuffix(f, "_test.go") {
 			texts["strings of "+f] = stringProse(t, f)
 		}

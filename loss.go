@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/journal"
 	"github.com/holdfast-go/holdfast/internal/seam"
 )
 
@@ -159,6 +160,7 @@ func (e *entry) closeHoldLocked(h *hold, now time.Time) (announce func()) {
 
 func init() {
 	seam.Lose = func(m any, key string) { m.(*Manager).lose(key) }
+	seam.Events = func(m any) []journal.Event { return m.(*Manager).journal.Recent() }
 }
 
 // lose ends all holds of a key, of whatever kind, as missed does.

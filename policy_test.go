@@ -24,7 +24,8 @@ var imports = map[string][]string{
 	},
 	"/holdfasttest":      {"", "/internal/seam", "/internal/vredis", "github.com/redis/go-redis/v9"},
 	"/scripts":           {},
-	"/internal/seam":     {},
+	"/internal/seam":     {"/internal/journal"},
+	"/debug":             {"", "/internal/journal", "/internal/seam"},
 	"/internal/journal":  {}, // writes to a slog.Logger
 	"/internal/protocol": {"/internal/command", "/scripts"},
 	"/internal/telemetry": {
@@ -59,8 +60,9 @@ var imports = map[string][]string{
 		"github.com/schollz/progressbar/v3", "golang.org/x/term",
 	},
 
-	"/tools/figures": {},
-	"/tools/servers": {},
+	"/tools/dashboard": {},
+	"/tools/figures":   {},
+	"/tools/servers":   {},
 
 	"/internal/stage":                   {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging", "github.com/alicebob/miniredis/v2", "github.com/urfave/cli/v3"},
 	"/internal/stage/stagetest":         {"/internal/redistest"},                                            // tests only

@@ -19,6 +19,7 @@ type Journal struct {
 	bursts  map[burstKey]*burst
 	outages spell
 	failing failing
+	recent  recent
 	closed  bool
 	queue   []line    // to be written
 	writing bool      // a goroutine writes the queue
@@ -69,6 +70,9 @@ func (j *Journal) Say(level slog.Level, text string, args ...any) {
 }
 
 func (j *Journal) sayLocked(level slog.Level, text string, args ...any) {
+	if level > slog.LevelDebug {
+		j.recent.all.add(Event{At: time.Now(), Level: level, Text: text, args: args})
+	}
 	j.queue = append(j.queue, line{level, text, args})
 	if !j.writing {
 		j.writing = true
@@ -96,10 +100,13 @@ func (j *Journal) write() {
 // one writes a line about a lock, or keeps it for the line that sums up the second. more says what is
 // to be written besides, if it is a line of its own. No lock may be held by its callers.
 func (j *Journal) one(k burstKey, lock string, more ...any) {
-	if !j.log.Enabled(context.Background(), slog.LevelWarn) {
+	logs := j.log.Enabled(context.Background(), slog.LevelWarn)
+	j.mu.Lock()
+	j.recent.locks.add(Event{At: time.Now(), Level: slog.LevelWarn, Text: k.what, Lock: lock, args: more})
+	if !logs {
+		j.mu.Unlock()
 		return
 	}
-	j.mu.Lock()
 	b := j.bursts[k]
 	if b == nil {
 		b = &burst{}

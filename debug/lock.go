@@ -1,0 +1,138 @@
+package debug
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// shownHolders bounds the page: each has a form with the lock's name.
+const shownHolders = 50
+
+// askRedis bounds the question that the page of a lock asks.
+const askRedis = 3 * time.Second
+
+// lockPage is the page about one lock, and its JSON.
+type lockPage struct {
+	At        time.Time `json:"at"`
+	Process   string    `json:"process"`
+	Name      string    `json:"name"`
+	NameBytes []byte    `json:"nameBytes,omitempty"`
+	Here      []row     `json:"here"`
+	Redis     []answer  `json:"redis"` // of each manager
+	Events    []event   `json:"events"`
+
+	Said    string `json:"-"` // of a lock that was to be freed
+	Allowed bool   `json:"-"` // to free it
+}
+
+// answer is what Redis knows of the lock.
+type answer struct {
+	Manager int      `json:"manager"`
+	Error   string   `json:"error,omitempty"`
+	Kind    string   `json:"kind"`
+	Held    bool     `json:"held"`
+	Holders []holder `json:"holders"`
+	More    int      `json:"moreHolders"`
+	TTL     millis   `json:"ttl"` // -1: none
+	Waiters int      `json:"waiters"`
+	Overdue int      `json:"overdue"`
+	Token   uint64   `json:"token"`
+}
+
+type holder struct {
+	Owner    string `json:"owner"`
+	Write    bool   `json:"write"`
+	Holdfast bool   `json:"holdfast"`
+	TTL      millis `json:"ttl"`
+}
+
+func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
+	name, ok := h.nameOf(r)
+	if !ok {
+		http.Error(w, "no lock is named, or it is not in use any more", http.StatusNotFound)
+		return
+	}
+	now := h.now()
+	page := &lockPage{
+		At: now, Process: processName(), Name: name, NameBytes: notUTF8(name), Here: []row{}, Redis: []answer{}, Events: []event{},
+		Said: r.URL.Query().Get("said"), Allowed: h.allowed != nil && h.allowed(r),
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), askRedis)
+	defer cancel()
+	answers := make(chan answer, len(h.peers)) // each has room, so none of the goroutines stays
+	for i, p := range h.peers {
+		for l := range p.Locks() {
+			if l.Name == name {
+				page.Here = append(page.Here, newRow(l, i+1, now))
+			}
+		}
+		go func() {
+			info, err := p.Inspect(ctx, name)
+			answers <- newAnswer(i+1, info, err)
+		}()
+	}
+	page.Redis = make([]answer, len(h.peers))
+	for range h.peers {
+		a := <-answers
+		page.Redis[a.Manager-1] = a
+	}
+	events := h.events()
+	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].Lock == name {
+			page.Events = append(page.Events, newEvent(events[i]))
+		}
+	}
+	h.show(w, r, "lock", page)
+}
+
+// nameOf returns the name that a link has. A long one is named by its digest, and must be in use.
+func (h *handler) nameOf(r *http.Request) (name string, ok bool) {
+	query := r.URL.Query()
+	if name = query.Get("name"); name != "" {
+		return name, true
+	}
+	wanted := query.Get("digest")
+	if wanted == "" {
+		return "", false
+	}
+	for _, p := range h.peers {
+		for l := range p.Locks() {
+			if len(l.Name) > longestLink && digest(l.Name) == wanted {
+				return l.Name, true
+			}
+		}
+	}
+	for _, e := range h.events() {
+		if len(e.Lock) > longestLink && digest(e.Lock) == wanted {
+			return e.Lock, true
+		}
+	}
+	return "", false
+}
+
+func newAnswer(manager int, info holdfast.Info, err error) answer {
+	a := answer{
+		Manager: manager, Kind: string(info.Kind), Held: info.Held, Holders: []holder{}, More: info.More, TTL: ttl(info.TTL),
+		Waiters: info.Waiters, Overdue: info.Overdue, Token: info.Token,
+	}
+	if err != nil {
+		a.Error = plain(err.Error())
+	}
+	shown := info.Holders[:min(len(info.Holders), shownHolders)]
+	a.More += len(info.Holders) - len(shown)
+	for _, h := range shown {
+		a.Holders = append(a.Holders, holder{h.Owner, h.Write, h.Holdfast, ttl(h.TTL)})
+	}
+	return a
+}
+
+// ttl keeps -1, none, as a millisecond is written.
+func ttl(d time.Duration) millis {
+	if d < 0 {
+		return millis(-time.Millisecond)
+	}
+	return millis(d)
+}

@@ -1,0 +1,111 @@
+package debug
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	longestText = 64      // runes of a name in a table
+	longestName = 2 << 10 // and on its own page
+	longestLink = 512     // bytes of a name in a link; the digest stands for a longer one
+)
+
+// printable returns a name as it can be read: as it is, or quoted as in Go if it has anything that is invisible, or that
+// makes other text look different.
+func printable(name string) string { return cut(name, longestName) }
+
+// short is for a table.
+func short(name string) string { return cut(name, longestText) }
+
+func cut(name string, most int) string {
+	text := name[:min(len(name), 4*most)]
+	if text != name {
+		text = strings.ToValidUTF8(text, "") // a rune can have been cut
+		if !utf8.ValidString(name) {
+			text = name[:min(len(name), 4*most)]
+		}
+	}
+	quoted := !utf8.ValidString(text) || text == "" || strings.TrimSpace(text) != text
+	for _, r := range text {
+		quoted = quoted || !strconv.IsPrint(r) || r == '"'
+	}
+	if quoted {
+		text = strconv.Quote(text)
+	}
+	runes := []rune(text)
+	if len(runes) > most || text != name && len(name) > 4*most {
+		return fmt.Sprintf("%s… (%d bytes)", string(runes[:min(len(runes), most-1)]), len(name))
+	}
+	return text
+}
+
+// plain is a text of errors, without what cannot be seen.
+func plain(text string) string {
+	const longest = 500
+	if len(text) > longest {
+		text = text[:longest] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if !strconv.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}
+
+func notUTF8(name string) []byte {
+	if utf8.ValidString(name) {
+		return nil
+	}
+	return []byte(name)
+}
+
+// link leads to the page of a lock.
+func link(name string) template.URL {
+	if len(name) > longestLink {
+		return template.URL("lock?digest=" + digest(name))
+	}
+	return template.URL("lock?name=" + url.QueryEscape(name))
+}
+
+func digest(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:])
+}
+
+// span is a duration in two units at most.
+func span(m millis) string {
+	d := time.Duration(m)
+	switch {
+	case d < 0:
+		return "-"
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%d m %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %02d m", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+func clock(t time.Time) string { return t.Format("15:04:05") }
+
+func percent(share float64) int { return int(share*100 + 0.5) }
+
+func number(f float64) string {
+	if f < 10 {
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0")
+	}
+	return fmt.Sprintf("%.0f", f)
+}

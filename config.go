@@ -26,7 +26,8 @@ type config struct {
 	aside        time.Duration // likewise
 	readmission  time.Duration // likewise
 	publish      PublishMode
-	err          error // the first bad option
+	identity     string // app; empty: none
+	err          error  // the first bad option
 }
 
 // lockConfig is what the options of a lock add up to. Its values are compared: two

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 )
 
@@ -27,4 +29,26 @@ func ExampleManager_ForceUnlockOf() {
 	// Output:
 	// false <nil>
 	// true <nil>
+}
+
+// A process says what it is, and an operator sees that beside the owner id.
+func ExampleWithIdentity() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client, holdfast.WithIdentity("shop"))
+	defer server.Close()
+	shop := server.NewManager(holdfast.WithIdentity("shop"))
+	operator := server.NewManager(holdfast.WithIdentity("console"))
+	ctx := context.Background()
+
+	lease, err := shop.Mutex("stock:42").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Unlock(ctx)
+	info, err := operator.Inspect(ctx, "stock:42")
+	if err != nil {
+		log.Fatal(err)
+	}
+	id := info.Holders[0].Identity
+	fmt.Println("held by", id.App, id.PID == os.Getpid())
+	// Output: held by shop true
 }

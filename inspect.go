@@ -73,6 +73,10 @@ type Holder struct {
 	Holdfast bool   // the owner id is Holdfast's
 
 	TTL time.Duration // until its right ends (a reader: the longest of its rights); time.Duration(-1): it has no TTL
+
+	// Identity is what its process says of itself. It is nil unless the process and the Manager of
+	// Inspect have WithIdentity.
+	Identity *Identity
 }
 
 // Inspect returns what Redis knows about the named lock, of any kind, without changing anything.
@@ -80,9 +84,18 @@ type Holder struct {
 // whether to act.
 //
 // Inspect blocks for at most a second (twelve round trips where Redis is far away, five seconds if
-// it is the Manager's first call) and until ctx is done. It returns [ErrInvalidName], [ErrUnavailable] or [ErrClosed].
+// it is the Manager's first call) and until ctx is done, and with [WithIdentity] once more as long. It returns [ErrInvalidName], [ErrUnavailable] or [ErrClosed].
 func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
-	if err := m.check(ctx, "Inspect"); err != nil {
+	info, err := m.inspect(ctx, "Inspect", name)
+	if err == nil && m.identity != nil {
+		m.identify(ctx, name, info.Holders)
+	}
+	return info, err
+}
+
+// inspect is Inspect for call, without the identities.
+func (m *Manager) inspect(ctx context.Context, call, name string) (Info, error) {
+	if err := m.check(ctx, call); err != nil {
 		return Info{}, err
 	}
 	mapped := m.mapName(name)
@@ -202,7 +215,7 @@ func (m *Manager) forceUnlock(ctx context.Context, call, name string, owner ...a
 	}
 	// A copy could free the next owner's lock, so the request is not repeated. The question before it
 	// finds out which connections are dead.
-	if _, err := m.Inspect(ctx, name); err != nil {
+	if _, err := m.inspect(ctx, call, name); err != nil {
 		return false, err
 	}
 	keys := wire.ForceReleaseKeys(mapped)

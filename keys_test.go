@@ -353,6 +353,13 @@ var keyPaths = map[string]func(p *keyPath){
 		}
 	},
 
+	"an identity": func(p *keyPath) {
+		m := managerOn(p.T, p.srv, holdfast.WithIdentity("keys"))
+		lease := mustLock(p.T, m.Mutex(p.name))
+		redistest.Eventually(p.T, patience, "the identity", func() bool { return inspected(p.T, m, p.name).Holders[0].Identity != nil })
+		mustUnlock(p.T, lease)
+	},
+
 	"asked for demand": func(p *keyPath) {
 		m := managerOn(p.T, p.srv)
 		ctx, cancel := context.WithCancel(p.Context())

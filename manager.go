@@ -49,6 +49,7 @@ type Manager struct {
 	scheduler  *renewal.Scheduler[*hold]
 	subscriber *pubsub.Subscriber
 	inbox      *inbox
+	identity   *identity // nil: none
 	telemetry  *telemetry.Telemetry
 	tokens     tokenMarks
 	contended  busiest.Names // what callers wait for; but see entry.waits
@@ -136,6 +137,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	m.executor.OnStranded(func() { m.subscriber.Doubt(m.executor.RoundTrip()) })
 	m.executor.OnOutage(m.unavailable, m.journal.AvailableAgain)
 	m.inbox = newInbox(m)
+	m.identity = newIdentity(m, cfg.identity)
 	if m.telemetry, err = telemetry.New(cfg.tracer, cfg.meter, m.gauges); err != nil {
 		m.log.Warn("holdfast: some metrics are not available", "error", err)
 	}
@@ -198,6 +200,7 @@ func (m *Manager) entry(n *named) (*entry, *verdict) {
 		return nil, because(closed)
 	}
 	n.entry.Store(e)
+	m.identity.begin()
 	return e, nil
 }
 
@@ -330,6 +333,7 @@ func (m *Manager) Close(ctx context.Context) error {
 		for _, e := range entries {
 			e.close()
 		}
+		m.identity.close()
 		m.end()
 		m.stopErr = m.stop(ctx)
 		close(m.stopped)
@@ -365,6 +369,7 @@ func (m *Manager) stop(ctx context.Context) error {
 	var err error
 	select {
 	case <-m.drained:
+		m.identity.wait(ctx)
 		m.mu.Lock()
 		if m.denied != nil {
 			err = newLockError(ErrUnavailable, "", errClosing, m.denied)

@@ -92,6 +92,28 @@ func WithFencing() LockOption {
 	return lockOption(func(c *lockConfig) { c.fencing = true })
 }
 
+// WithIdentity has the Manager say in Redis what process it is of, as a part of app, so that people who
+// look at a lock see more than an owner id: [Holder.Identity] of [Manager.Inspect], and the commands
+// holdfast ls, inspect, unlock and run. See [Identity] for what it says. The default says nothing.
+//
+// There is one key per Manager, holdfast_process: and the id that its owner ids begin with, and none per
+// lock. It is written with the first lock and every 20 seconds from then on, with a TTL of a minute, and
+// Close removes it. Name mappers do not change it. If Redis refuses the key, the log says so once, and
+// the locks work without it: see docs/OPERATIONS.md for the right that it needs.
+//
+// app must have 1 to 100 bytes.
+func WithIdentity(app string) Option {
+	return option(func(c *config) {
+		if app == "" || len(app) > maxAppLen {
+			fail(&c.err, "WithIdentity", app, "must have 1 to 100 bytes")
+		}
+		c.identity = app
+	})
+}
+
+// maxAppLen bounds what WithIdentity takes.
+const maxAppLen = 100
+
 // WithNameMapper renames every lock of the Manager, as Redisson's NameMapper does. Keys and
 // channels are built from the result. mapper must return the same result for a name each time, and
 // different results for different names. Several goroutines may call it at a time.

@@ -136,7 +136,7 @@ func (l *Redlock) look(ctx context.Context, at int, before []string) (now []stri
 
 // look asks who holds a member.
 func (h *handle) look(ctx context.Context, member int) sight {
-	info, err := h.m.Inspect(ctx, h.name)
+	info, err := h.m.inspect(ctx, "Inspect", h.name)
 	s := sight{member: member, err: err}
 	if err != nil || info.TTL == 0 || info.Kind == KindRead && h.kind == readKind {
 		return s

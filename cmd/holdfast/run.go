@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,7 +113,7 @@ func runRun(ctx context.Context, c *cli.Command) error {
 	stop := j.listen()
 	defer stop()
 
-	opts := []holdfast.Option{holdfast.WithLease(c.Duration("lease"))}
+	opts := []holdfast.Option{holdfast.WithLease(c.Duration("lease")), holdfast.WithIdentity(appName(j.argv[0]))}
 	if j.maxHold > 0 {
 		opts = append(opts, holdfast.WithMaxHold(j.maxHold))
 	}
@@ -133,6 +135,15 @@ func runRun(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	return j.work(lease)
+}
+
+// appName is what the process calls itself in Redis: the command's name, without folder and extension.
+func appName(command string) string {
+	name := filepath.Base(command)
+	if short := strings.TrimSuffix(name, filepath.Ext(name)); short != "" {
+		name = short
+	}
+	return cmp.Or(strings.ToValidUTF8(name[:min(len(name), 100)], ""), "holdfast")
 }
 
 // understand reads the arguments, and checks what no other checks.

@@ -22,6 +22,8 @@ var (
 	Demand       = script("demand", givesList)
 	Inspect      = script("inspect", givesList)
 	ForceRelease = script("force_release", givesCode)
+	Introduce    = script("introduce", givesCode)
+	Introduced   = script("introduced", givesList)
 )
 
 func script(name string, gives func(reply any) bool) *command.Script {

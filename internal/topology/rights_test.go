@@ -26,7 +26,7 @@ func rights(t *testing.T) (base, cluster, replicas []string) {
 		t.Fatal(err)
 	}
 	lines := regexp.MustCompile(`(?m)^ACL SETUSER locks (.*)$`).FindAllStringSubmatch(string(text), -1)
-	if len(lines) != 3 {
+	if len(lines) != 4 { // the last is that of WithIdentity
 		t.Fatalf("%d lines of rights", len(lines))
 	}
 	return strings.Fields(lines[0][1]), strings.Fields(lines[1][1]), strings.Fields(lines[2][1])

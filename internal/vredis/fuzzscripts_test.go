@@ -234,6 +234,10 @@ func (g *plan) call(script string) (keys, argv []string) {
 		}
 	case "demand":
 		keys, argv = []string{queue}, []string{g.publish(), "redisson_lock__channel:{" + lock + "}"}
+	case "introduce":
+		keys, argv = []string{g.of("holdfast_process:1", lock, queue)}, []string{g.of("60000", "0", "1"), "app", "shop", "pid", "1"}
+	case "introduced":
+		keys = []string{g.of("holdfast_process:1", lock, queue)}
 	case "inspect":
 		keys = []string{lock, g.counter()}
 		for _, rw := range []bool{false, true} {

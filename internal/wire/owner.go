@@ -37,5 +37,19 @@ func OwnerID(prefix string, n uint64, writer bool) string {
 
 const writeSuffix = ":write"
 
+// processPrefix begins the key in which a manager says what process it is of.
+const processPrefix = reservedOurs + "process:"
+
+// ProcessKey names that key of the manager whose owner ids begin with a prefix, or which has made an owner id. It is
+// empty if no Holdfast manager has.
+func ProcessKey(owner string) string {
+	id, ok := strings.CutPrefix(owner, ownerMarker)
+	if !ok {
+		return ""
+	}
+	id, _, _ = strings.Cut(id, ":")
+	return processPrefix + id
+}
+
 // IsOurs reports whether an owner id was made by a Holdfast manager.
 func IsOurs(owner string) bool { return strings.HasPrefix(owner, ownerMarker) }

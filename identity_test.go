@@ -1,0 +1,149 @@
+package holdfast_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// processKeys are the keys in which processes say what they are.
+func processKeys(srv *redistest.Server) (keys []string) {
+	for _, key := range srv.Keys() {
+		if strings.HasPrefix(key, "holdfast_process:") {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// From the first lock until Close there is one key, whatever the name mapper and the number of locks, and holders have an
+// identity for those that have one too.
+func TestIdentity_IsThatOfTheHolder(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		began := time.Now()
+		m := managerOn(t, srv, holdfast.WithIdentity("shop"), holdfast.WithNameMapper(func(name string) string { return "prefix:" + name }))
+		peer, stranger := managerOn(t, srv, holdfast.WithIdentity("other")), managerOn(t, srv)
+		if keys := srv.Keys(); len(keys) != 0 {
+			t.Errorf("before the first lock: %q", keys)
+		}
+		a, b := mustLock(t, m.Mutex("a")), mustLock(t, m.RWMutex("b").RLocker())
+		redistest.Eventually(t, patience, "one key", func() bool { return len(processKeys(srv)) == 1 })
+		key := processKeys(srv)[0]
+		if ttl := srv.Admin().PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > time.Minute {
+			t.Errorf("its TTL is %v", ttl)
+		}
+		for name, of := range map[string]*holdfast.Manager{"prefix:a": peer, "prefix:b": peer, "a": m} {
+			h := inspected(t, of, name).Holders[0]
+			if !strings.HasPrefix(h.Owner, "hf-"+strings.TrimPrefix(key, "holdfast_process:")+":") {
+				t.Errorf("%s is the key of %s", key, h.Owner)
+			}
+			host, _ := os.Hostname()
+			id := h.Identity
+			if id == nil || id.App != "shop" || id.Host != host || id.PID != os.Getpid() || id.Started.IsZero() {
+				t.Fatalf("%s: %+v", name, id)
+			}
+		}
+		if h := inspected(t, stranger, "prefix:a").Holders[0]; h.Identity != nil {
+			t.Errorf("a manager without identity asked for one: %+v", h.Identity)
+		}
+		c := mustLock(t, stranger.Mutex("prefix:c"))
+		if h := inspected(t, m, "c").Holders[0]; h.Identity != nil {
+			t.Errorf("a holder without identity has %+v", h.Identity)
+		}
+		mustUnlock(t, a)
+		mustUnlock(t, b)
+		mustUnlock(t, c)
+		if err := m.Close(context.Background()); err != nil {
+			t.Errorf("Close after %v: %v", time.Since(began), err)
+		}
+		if keys := srv.Keys(); len(keys) != 0 {
+			t.Errorf("after Close: %q", keys)
+		}
+	})
+}
+
+// It is refreshed as long as the manager lives, also while Redis cannot be reached for a while.
+func TestIdentity_IsRefreshed(t *testing.T) {
+	if !testing.Short() {
+		t.Skip("it takes minutes outside fake time")
+	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		proxy := srv.Proxy(t)
+		m, err := holdfast.New(proxy.Client(t), holdfast.WithIdentity("shop"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, mustLock(t, m.Mutex("a")))
+		fresh := func() bool {
+			keys := processKeys(srv)
+			return len(keys) == 1 && srv.Admin().PTTL(t.Context(), keys[0]).Val() > 35*time.Second
+		}
+		for range 30 {
+			if !fresh() {
+				t.Fatalf("after %q", srv.Keys())
+			}
+			time.Sleep(10 * time.Second)
+		}
+		srv.Admin().FlushAll(t.Context())
+		time.Sleep(21 * time.Second)
+		if !fresh() {
+			t.Error("it was deleted, and is not written again")
+		}
+		proxy.BlackHole(true)
+		time.Sleep(2 * time.Minute)
+		if keys := srv.Keys(); len(keys) != 0 {
+			t.Errorf("of a process that is cut off: %q", keys)
+		}
+		proxy.BlackHole(false)
+		redistest.Eventually(t, patience, "it is written again", fresh)
+		before := m.Stats().Commands
+		time.Sleep(time.Hour)
+		if n := m.Stats().Commands - before; n < 170 || n > 190 {
+			t.Errorf("%d commands in an hour, want one every 20 s", n)
+		}
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if keys := srv.Keys(); len(keys) != 0 {
+			t.Errorf("after Close: %q", keys)
+		}
+	})
+}
+
+// Redis does not let the process write its key: the log says so once, and locks work. A right that is given later is used.
+func TestIdentity_Denied(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	for _, command := range operations(t, "Access rights")[:1] {
+		if err := srv.Admin().Do(t.Context(), command...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines, logger := logged()
+	user := func(o *redis.Options) { o.Username, o.Password = "locks", "secret" }
+	m, err := holdfast.New(srv.ClientWith(t, user), holdfast.WithIdentity("shop"), logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := mustLock(t, m.Mutex(stock))
+	redistest.Eventually(t, patience, "a line", func() bool { return len(lines.with("holdfast: identity not written", "NOPERM")) == 1 })
+	if info := inspected(t, m, stock); !info.Held || info.Holders[0].Identity != nil {
+		t.Errorf("%+v", info)
+	}
+	mustUnlock(t, lease)
+	if err := m.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if keys, n := srv.Keys(), len(lines.with("identity")); len(keys) != 0 || n != 1 {
+		t.Errorf("%q, %d lines", keys, n)
+	}
+}

@@ -8,8 +8,8 @@ import (
 )
 
 // charts tell the story in five pictures: where locks change hands among processes, and
-// what that costs; how long the lock belongs to nobody; who waits how long; and, last,
-// where nobody waits and we lead by less or not at all.
+// what that costs; how long the lock has no holder; who waits how long; and, last,
+// where no caller waits and Holdfast leads by less or not at all.
 var charts = []report.Chart{
 	{
 		Name: "processes", Title: "One lock, 16 goroutines in each process", Axis: "processes", Label: "Lock and Unlock, pairs per second",

@@ -30,7 +30,7 @@ func TestFleetCounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			// A millisecond under the lock bounds the rate; two processes share it. How slow a
-			// machine is nobody knows.
+			// machine is, is unknown.
 			if rate := m[unitRate]; rate <= 0 || rate > 1000 {
 				t.Errorf("%v pairs/s", rate)
 			}
@@ -43,7 +43,7 @@ func TestFleetCounts(t *testing.T) {
 	}
 }
 
-// Redisson sends three commands for a lock that nobody else wants: the DEL after the
+// Redisson sends three commands for a lock without contention: the DEL after the
 // release counts, though the statistics cannot show it.
 func TestCommandsOfAPairOfRedisson(t *testing.T) {
 	l := contender.Pick("redisson")[0]

@@ -186,7 +186,7 @@ func growthPer(g load.Growth, n int) metrics {
 	}
 }
 
-// stillPer has threads as goroutines and the whole heap, with garbage, as theirs.
+// stillPer has threads as goroutines and the whole heap, with garbage, as its threads.
 func stillPer(s load.Still, n int) metrics {
 	return metrics{
 		unitHeap:     float64(s.Taken.Memory) / float64(n),

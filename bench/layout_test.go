@@ -165,7 +165,7 @@ func TestChartsNameTheLibraries(t *testing.T) {
 	}
 }
 
-// Whoever cannot tell two colours apart has the shapes, or the names on the axis where each
+// A reader who cannot tell two colours apart has the shapes, or the names on the axis where each
 // library is a row; and no library is left without.
 func TestChartsTellLibrariesApart(t *testing.T) {
 	looks := make(map[string]string)

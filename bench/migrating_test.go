@@ -20,12 +20,12 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// otherLock is a lock that somebody has before they come to Holdfast.
+// otherLock is a lock that a program has before it comes to Holdfast.
 type otherLock struct {
 	name    string
 	lock    func(ctx context.Context) (unlock func(), err error) // one try
 	unheard bool                                                 // its key has another name, so that it and Holdfast do not see each other
-	shares  bool                                                 // its key holds what ours does
+	shares  bool                                                 // its key holds what Holdfast's does
 	deletes bool                                                 // it deletes what it finds
 }
 
@@ -204,7 +204,7 @@ func TestMigrating_SameNameAsAnotherLock(t *testing.T) {
 			if err == nil {
 				again()
 			}
-			// A late unlock of theirs is harmless, unless it deletes whatever is there.
+			// A late unlock of the other lock is harmless, unless it deletes whatever is there.
 			unlock()
 			exists := client.Exists(ctx, "account:7").Val() == 1
 			if exists == other.deletes {

@@ -43,7 +43,7 @@ var parked = scenario{
 	},
 }
 
-// parkedAsync asks the same of Holdfast's LockAsync, for which nobody is parked.
+// parkedAsync asks the same of Holdfast's LockAsync, for which no goroutine is parked.
 var parkedAsync = scenario{
 	name:      "parked-async",
 	question:  "What do 1,000 and 10,000 calls of LockAsync cost that wait for one lock while another client holds it?",

@@ -28,7 +28,7 @@ func fleets() []row {
 	return rows
 }
 
-// handover asks how long the lock belongs to nobody when it goes to another process,
+// handover asks how long the lock has no holder when it goes to another process,
 // one that has been waiting for a while: on one machine, where waking up is the longest part of it, and
 // where Redis is a network away, and the round trips count.
 var handover = scenario{

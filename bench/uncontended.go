@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/internal/load"
 )
 
-// uncontended asks what a lock costs that nobody else wants.
+// uncontended asks what a lock costs without contention.
 var uncontended = scenario{
 	name:      "uncontended",
 	question:  "What does Lock and Unlock cost one goroutine when nobody else wants the lock?",

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// BenchmarkUncontended is one goroutine with one lock that nobody else wants.
+// BenchmarkUncontended is one goroutine with one lock without contention.
 func BenchmarkUncontended(b *testing.B) {
 	each(b, uncontended, func(b *testing.B, t trial) {
 		ctx := context.Background()

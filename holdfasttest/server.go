@@ -117,7 +117,7 @@ func (s *Server) Options() *redis.Options {
 }
 
 // dial leaves it to the first Write to say that the server is down. go-redis repeats a dial that fails after a pause, for which it may hold a
-// mutex, so that a bubble's clock would stand; and after some failures it lets nobody dial for a second.
+// mutex, so that a bubble's clock would stand; and after some failures it lets no caller dial for a second.
 func (s *Server) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := s.redis.Dial(ctx, network, addr)
 	if errors.Is(err, syscall.ECONNREFUSED) {

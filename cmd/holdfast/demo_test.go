@@ -96,7 +96,7 @@ func TestDemo_RefusesBadFlagsBeforeItStarts(t *testing.T) {
 
 func TestDemo_SaysThatRedisIsUnreachable(t *testing.T) {
 	t.Parallel()
-	// The kernel accepts connections for it, and nobody answers.
+	// The kernel accepts connections for it, and no process answers.
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

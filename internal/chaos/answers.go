@@ -65,7 +65,7 @@ func (b *builder) build() {
 }
 
 // queued reports whether a refusal may be due to an earlier waiter: a kind that keeps
-// an order refuses newcomers while somebody waits. In Redis that is also one whose caller
+// an order refuses newcomers while a caller waits. In Redis that is also one whose caller
 // has given up, until its process has withdrawn it, and in its own process a TryLock that
 // has no answer yet.
 func (b *builder) queued(k *Kind, o *Op) bool {
@@ -199,7 +199,7 @@ func (b *builder) ambiguous(ops []*Op) {
 // leased are the holds that p's leases account for. A lease stands on the hold during which it
 // came, a read lease also on what a downgrade has made of that. Where it may have come during
 // two, as their times overlap by what is not known of them, it is the later one: the other was
-// granted to somebody who had left, and given back.
+// granted to a caller that had left, and given back.
 func (b *builder) leased(p *Process) map[*Hold]bool {
 	leased := make(map[*Hold]bool)
 	for _, l := range leasesOf(b.leases, p.ID) {

@@ -25,7 +25,7 @@ var (
 // patience is what porcupine gets for a stretch of a lock's history.
 const patience = 30 * time.Second
 
-// usual is how long TestChaos lasts if nobody says otherwise.
+// usual is how long TestChaos lasts without a flag.
 func usual() time.Duration {
 	if redistest.Quick() {
 		return 5 * time.Second

@@ -142,7 +142,7 @@ func say(v any) {
 	fmt.Println(string(line))
 }
 
-// Each process holds two private locks all the time. Nobody asks for the first, so
+// Each process holds two private locks all the time. No other process asks for the first, so
 // that it must never be lost without cause; the nemesis spoils the second, which is
 // renewed in the same request.
 func steadyName(proc int) string { return fmt.Sprintf("chaos:steady:%d", proc) }

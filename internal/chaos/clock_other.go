@@ -4,5 +4,5 @@ package chaos
 
 import "time"
 
-// sharedClock is the wall clock: good while nobody sets it.
+// sharedClock is the wall clock: good while it is not set.
 func sharedClock() int64 { return time.Now().UnixNano() }

@@ -25,7 +25,7 @@ func (r *replay) scored(key, command string, args []string) {
 		for i := 0; i+1 < len(args); i += 2 {
 			score, err := strconv.ParseFloat(args[i], 64)
 			if err != nil {
-				r.finding("zset", key, "zadd %v", args) // an option: ours use none
+				r.finding("zset", key, "zadd %v", args) // an option: Holdfast's scripts use none
 				return
 			}
 			members[args[i+1]] = score

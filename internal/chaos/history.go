@@ -21,7 +21,7 @@ const (
 	Extend  Action = "extend"
 	Peek    Action = "peek"  // Inspect: is it held?
 	told    Action = "told"  // no call: a lease's Done, from its deadline to when it was heard
-	stall   Action = "stall" // nobody asked for it: the process did not run
+	stall   Action = "stall" // not planned: the process did not run
 )
 
 // Result is what an operation was told.
@@ -29,7 +29,7 @@ type Result string
 
 const (
 	OK          Result = "ok"
-	Refused     Result = "refused"     // TryLock: somebody else holds it; Peek: nobody does
+	Refused     Result = "refused"     // TryLock: another owner holds it; Peek: no owner does
 	Ended       Result = "ended"       // the context ended first
 	Unavailable Result = "unavailable" // no answer from Redis
 	Lost        Result = "lost"        // Unlock, Extend: the lease had ended; Detail has the reason

@@ -75,7 +75,7 @@ func cut(ops []porcupine.Operation) (parts []stretch) {
 }
 
 // after is the state when all of the stretch is over: what was taken and not given
-// back. What nobody was told of has ended as well.
+// back. What no caller learned of has ended as well.
 func (p stretch) after() state {
 	s := p.begin
 	leases := make(map[input]int) // by owner and side

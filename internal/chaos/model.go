@@ -14,8 +14,8 @@ type step uint8
 
 const (
 	stepAcquire step = iota // granted
-	stepRefused             // somebody else was in the way
-	stepUnknown             // an acquire that may have been granted, to nobody's knowledge
+	stepRefused             // another owner was in the way
+	stepUnknown             // an acquire that may have been granted, without a caller that knows
 	stepRelease             // the owner gave one of its leases back
 	stepEnd                 // whatever the owner still has ends: expired, lost, dead
 	stepHeld                // Inspect saw a holder
@@ -206,7 +206,7 @@ func (in *input) String() string {
 }
 
 // lockModel is the specification for porcupine: the state machine above, with the
-// outcomes that nobody was told of left open, from a known beginning.
+// outcomes that no caller learned of left open, from a known beginning.
 func lockModel(begin state) porcupine.Model {
 	model := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{begin} },

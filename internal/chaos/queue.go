@@ -67,7 +67,7 @@ func (l *line) queued(command string, args []string) {
 		if len(l.ids) > 0 {
 			l.remove(l.ids[0])
 		}
-	case "rpop": // nothing of ours does that, but for a seeded bug
+	case "rpop": // no script of Holdfast does that, but for a seeded bug
 		if len(l.ids) > 0 {
 			l.remove(l.ids[len(l.ids)-1])
 		}
@@ -93,7 +93,7 @@ func (l *line) remove(id string) {
 	}
 }
 
-// granted is called when id gets the lock: whoever stands in the queue since before it
+// granted is called when id gets the lock: a waiter that stands in the queue since before it
 // came is passed. It takes note of it if id itself was.
 func (l *line) granted(t *Turns, id string, at int64) {
 	came, known := l.came[id]

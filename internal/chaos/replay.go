@@ -178,7 +178,7 @@ func (r *replay) settle() {
 	}
 }
 
-// standing notes whether somebody stands in the queue of a lock from now on.
+// standing notes whether a waiter stands in the queue of a lock from now on.
 func (r *replay) standing(lock string, somebody bool) {
 	spans := r.Queued[lock]
 	last := len(spans) - 1
@@ -217,7 +217,7 @@ func (r *replay) fields(key, command string, args []string) {
 		}
 		r.live[key] = append(r.live[key], h)
 		r.Holds[key] = append(r.Holds[key], h)
-		if !inside { // a writer that becomes a reader overtakes nobody
+		if !inside { // a writer that becomes a reader overtakes no waiter
 			r.lineOf(key).granted(r.turnsOf(key), owner, r.lower)
 		}
 	}

@@ -48,7 +48,7 @@ func Judge(h *History, residue Residue, patience time.Duration) *Report {
 	return r
 }
 
-// leftovers judges what was found after all callers had stopped, and after everybody had gone.
+// leftovers judges what was found after all callers had stopped, and after all processes had gone.
 func leftovers(h *History, res Residue) (violations []Violation) {
 	add := func(rule, text string) {
 		violations = append(violations, Violation{"residue", rule, "-", h.End, text})

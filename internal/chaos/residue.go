@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-// Residue is what is left when all callers have stopped, and when everybody has gone.
+// Residue is what is left when all callers have stopped, and when all processes have gone.
 type Residue struct {
-	Locks         int      // that a manager knows of although nobody uses it
-	Belongings    []string // in Redis, of managers that nobody uses: holds and places
+	Locks         int      // that a manager knows of although no caller uses it
+	Belongings    []string // in Redis, of managers that no caller uses: holds and places
 	Subscriptions []string // likewise
 	Keys          []string
 	Connections   int // subscribed ones
@@ -82,7 +82,7 @@ func (r *run) quiesce() {
 		s := rest.Stats
 		res.Locks += s.Held + s.Waiting + s.Locks
 	}
-	// All managers are open, and nobody waits. A release may still be on its way, of an Unlock
+	// All managers are open, and no caller waits. A release may still be on its way, of an Unlock
 	// that was not answered.
 	r.await(r.ttl/2, func() bool {
 		res.Belongings = nil
@@ -147,7 +147,7 @@ func (r *run) belongings(prefix string) (all []string) {
 	return all
 }
 
-// subscriptions are the channels that somebody hears.
+// subscriptions are the channels that a client is subscribed to.
 func (r *run) subscriptions() []string {
 	all, err := r.srv.Admin().PubSubChannels(context.Background(), "*").Result()
 	if err != nil {
@@ -156,7 +156,7 @@ func (r *run) subscriptions() []string {
 	return all
 }
 
-// look asks the server what there is when everybody has gone.
+// look asks the server what there is when all processes have gone.
 func (r *run) look(res *Residue) {
 	res.Keys = slices.DeleteFunc(r.srv.Keys(), func(k string) bool {
 		return k == clockKey || strings.HasPrefix(k, locktest.Tokens) || strings.HasPrefix(k, locktest.Tombstones)

@@ -51,7 +51,7 @@ type Truth struct {
 	Holds    map[string][]*Hold // by lock, in the order of their starts
 	Findings []Finding
 	Turns    map[string]*Turns // by lock
-	Queued   map[string][]Span // by lock: from when to when somebody stood in its queue
+	Queued   map[string][]Span // by lock: from when to when a waiter stood in its queue
 	Writes   int
 }
 

@@ -181,7 +181,7 @@ func TestReadTruth_Turns(t *testing.T) {
 	}
 }
 
-// Somebody stands in the queue from the first who comes to the last who goes.
+// A waiter stands in the queue from the first that comes to the last that goes.
 func TestReadTruth_Queued(t *testing.T) {
 	start := now()
 	truth := ReadTruth(inAOF(`

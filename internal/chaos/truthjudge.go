@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// How long Redis may keep a hold that nobody has a lease of: a request may be repeated
+// How long Redis may keep a hold without a lease: a request may be repeated
 // and a tombstone left, but nothing is renewed, so that the TTL ends it.
 func (h *History) tidy(name string) int64 { return int64(h.ttl(name) + 2*time.Second) }
 
@@ -118,7 +118,7 @@ func (h *History) uncovered(name string, p *Process, leases []*Lease) (violation
 }
 
 // resurrected finds owners that hold again after an end that a caller has seen. A grant
-// that nobody heard of may be taken back and made again.
+// that no caller learned of may be taken back and made again.
 func (h *History) resurrected(name string, p *Process, leases []*Lease) (violations []Violation) {
 	over := make(map[string]bool) // owners that had a lease and ended
 	for _, o := range h.Truth.Holds[name] {
@@ -190,7 +190,7 @@ func (h *History) taken() (violations []Violation) {
 	return violations
 }
 
-// released reports whether the hold's process was giving it up, or a grant that nobody
+// released reports whether the hold's process was giving it up, or a grant that no caller
 // wanted any more, when it ended.
 func (h *History) released(hold *Hold) bool {
 	for _, o := range h.Ops {
@@ -202,7 +202,7 @@ func (h *History) released(hold *Hold) bool {
 	return false
 }
 
-// harmless are the faults that must not cost anybody a lease: a renewal is repeated in time.
+// harmless are the faults that must not cost a holder its lease: a renewal is repeated in time.
 var harmless = map[string]bool{"kill connections": true, "kill subscriptions": true, "flush scripts": true, "swallow a renewal's reply": true}
 
 // caused reports whether something was wrong, with the process, the server or the lock, when the lease

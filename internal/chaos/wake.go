@@ -16,8 +16,8 @@ const (
 	toldBound  = 2 * stallBound // from a deadline to Done: a timer; up to half of it is no stall yet
 )
 
-// Wakes is the third judge: nobody waits for a lock that is free, or that Redis has given
-// to somebody who does not know it, and no lock is lost or refused for want of an answer
+// Wakes is the third judge: no caller waits for a lock that is free, or that Redis has given
+// to a caller that does not know it, and no lock is lost or refused for want of an answer
 // while nothing is wrong.
 func Wakes(h *History) (violations []Violation, longest time.Duration) {
 	free, leases := make(map[string][]Span), h.Leases()
@@ -145,7 +145,7 @@ func (h *History) calm(name string, s Span) time.Duration {
 type Bypass struct{ Waiter, Other *Op }
 
 // fairSlack is how much later a call must be to count as later: the time it takes to
-// stand in the queue, where nobody stalls. The order in it is in the server's file.
+// stand in the queue, where no process stalls. The order in it is in the server's file.
 const fairSlack = stallBound
 
 // Bypasses finds them among calls of Lock that were granted; who gave up does not
@@ -164,7 +164,7 @@ func Bypasses(h *History, name string) (all []Bypass) {
 				all = append(all, Bypass{a, b})
 			}
 			if a.Return-b.Return > int64(10*time.Second) {
-				break // nobody waits that long
+				break // no caller waits that long
 			}
 		}
 	}

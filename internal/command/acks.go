@@ -64,7 +64,7 @@ func (l *lane) groups() []group {
 }
 
 // masterFor returns the server that a call and its WAIT are sent to; nil where there is no
-// cluster. It may do I/O: the first call of all has nobody to tell its master.
+// cluster. It may do I/O: the first call of all has no call before it to learn its master from.
 func (l *lane) masterFor(c *Call) (*redis.Client, error) {
 	x := l.shard.x
 	if x.cluster == nil || c.master != nil {

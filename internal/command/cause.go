@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What go-redis says of a connection that it cannot make or use is often short: EOF. Whoever is on call needs to know
+// What go-redis says of a connection that it cannot make or use is often short: EOF. An operator needs to know
 // of which address; and as long as Redis has answered nothing, the address, or the choice of TLS, may be wrong.
 
 // ErrSilent is the cause if Redis sends nothing.

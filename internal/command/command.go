@@ -206,7 +206,7 @@ func (x *Executor) Warm(ctx context.Context) {
 		x.lanes.Go(func() {
 			pipe := client.Pipeline() // Stop waits for it
 			pipe.Ping(ctx)
-			_, _ = pipe.Exec(ctx) // whoever needs the connection will see what is wrong
+			_, _ = pipe.Exec(ctx) // the next user of the connection will see what is wrong
 		})
 	}
 }
@@ -221,7 +221,7 @@ func (x *Executor) armLocked() {
 	}
 }
 
-// inspect runs every tick while calls are outstanding, also after Stop: whoever waits
+// inspect runs every tick while calls are outstanding, also after Stop: a caller that waits
 // for one of them is told in time.
 func (x *Executor) inspect() {
 	now := time.Now()

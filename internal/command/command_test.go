@@ -256,7 +256,7 @@ func TestPausedProcess_DoesNotPoisonALane(t *testing.T) {
 	})
 }
 
-// Calls in flight at Stop become overdue in time: somebody may wait for them.
+// Calls in flight at Stop become overdue in time: a caller may wait for them.
 func TestStop_StillTellsOfOverdueCalls(t *testing.T) {
 	frozen(t, func(t *testing.T, x *Executor, thaw chan struct{}) {
 		o := submit(t, x, "k", 500*time.Millisecond)

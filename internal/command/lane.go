@@ -50,7 +50,7 @@ func (l *lane) run() {
 	}
 }
 
-// endLocked is the end of a lane. Stop waits for it, unless its connection is dead: then nobody waits for what it sent.
+// endLocked is the end of a lane. Stop waits for it, unless its connection is dead: then no caller waits for what it sent.
 func (l *lane) endLocked() {
 	if !l.stranded {
 		l.shard.x.lanes.Done()
@@ -201,9 +201,9 @@ func (l *lane) exchange(g group, inFull bool) {
 		case distrusted && (err == nil || isReply(err)):
 			value, err = nil, errShifted
 		case value == nil && err == nil:
-			err = noReply(failed) // no script of ours answers nil
+			err = noReply(failed) // no script of Holdfast answers nil
 		case err != nil && l.ctx.Err() != nil && errors.Is(err, context.Canceled):
-			err = errGaveUp // inspect's doing, not that of anybody's context
+			err = errGaveUp // inspect's doing, not that of a caller's context
 		}
 		if !inFull && isNoScript(err) {
 			l.redo = append(l.redo, c)

@@ -38,7 +38,7 @@ func stop(t *testing.T, x *Executor) {
 }
 
 // go-redis sends a command again when its reply is lost, by default and silently. A
-// script of ours must run once: the count tells. What was answered before in the pipeline is.
+// script of Holdfast must run once: the count tells. What was answered before in the pipeline is.
 func TestServer_LostReplyIsNotSentAgain(t *testing.T) {
 	for _, n := range []int{1, 64} { // alone, and in a pipeline
 		srv := redistest.Start(t)

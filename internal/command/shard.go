@@ -56,7 +56,7 @@ func (x *Executor) locate(calls []*Call) {
 		return // asking now could do I/O, and the first answer will not be long
 	}
 	for _, c := range calls {
-		c.master, _ = x.cluster.MasterForKey(context.Background(), c.key()) // nil: nobody has the slot
+		c.master, _ = x.cluster.MasterForKey(context.Background(), c.key()) // nil: no master has the slot
 	}
 }
 

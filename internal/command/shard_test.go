@@ -52,7 +52,7 @@ func clusterBubble(t *testing.T, masters []string, f func(t *testing.T, x *Execu
 	})
 }
 
-// A master that does not answer holds up nobody else's calls, however many there are for
+// A master that does not answer holds up no calls for other masters, however many there are for
 // it.
 func TestShard_DeadMasterDelaysNoOther(t *testing.T) {
 	clusterBubble(t, []string{"dead", "alive"}, func(t *testing.T, x *Executor, c *fakeCluster, srv *fakeServer) {
@@ -159,7 +159,7 @@ func TestShard_IsRetiredWithItsMaster(t *testing.T) {
 	})
 }
 
-// A call may be for a master that nobody else has asked for long: it is overdue in time whoever comes.
+// A call may be for a master that had no other call for long: it is overdue in time, whether others come or not.
 func TestShard_WithCallsIsKept(t *testing.T) {
 	clusterBubble(t, []string{"a", "b", "c"}, func(t *testing.T, x *Executor, c *fakeCluster, srv *fakeServer) {
 		thaw := make(chan struct{})
@@ -183,7 +183,7 @@ func TestShard_WithCallsIsKept(t *testing.T) {
 	})
 }
 
-// Where nobody has the slot, the client says so itself.
+// Where no master has the slot, the client says so itself.
 func TestShard_WithoutMasterIsStillAsked(t *testing.T) {
 	clusterBubble(t, []string{"a"}, func(t *testing.T, x *Executor, c *fakeCluster, srv *fakeServer) {
 		if r := <-submit(t, x, "nobody:1", time.Second).replies; r.Outcome != Answered {

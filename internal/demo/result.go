@@ -26,7 +26,7 @@ func (r *Result) phones() map[int]int {
 	return sold
 }
 
-// Oversold is how many buyers paid for a phone that somebody else has bought as well.
+// Oversold is how many buyers paid for a phone that another buyer has bought as well.
 func (r *Result) Oversold() int { return len(r.Receipts) - len(r.phones()) }
 
 // lowest is the least stock there ever was.

@@ -18,7 +18,7 @@ type Sale struct {
 	redisURL string
 	addr     string // of the Redis; without secrets
 	db       int
-	server   *server // nil: somebody else's Redis
+	server   *server // nil: the Redis of --redis
 	rdb      redis.UniversalClient
 	shop     *shop
 }
@@ -79,7 +79,7 @@ func (s *Sale) reach(ctx context.Context) error {
 	return nil
 }
 
-// watch returns an error when Redis is gone, and nil when ctx is done. Nobody else may
+// watch returns an error when Redis is gone, and nil when ctx is done. No other goroutine may
 // notice: a Lock waits for a Redis to come back as it waits for another owner.
 func (s *Sale) watch(ctx context.Context) error {
 	tick := time.NewTicker(watchEvery)

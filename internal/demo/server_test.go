@@ -68,7 +68,7 @@ func mustUnlock(t *testing.T, l *holdfast.Lease) {
 
 func TestServer_ReleaseWakesTheOtherProcess(t *testing.T) {
 	t.Parallel()
-	// Nobody asks for an hour: it takes a message to wake a waiter.
+	// No waiter asks for an hour: it takes a message to wake a waiter.
 	_, ms := embedded(t, 2, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour), holdfast.WithLease(time.Hour))
 	first := mustLock(t, ms[0].Mutex("k"))
 	second := ms[1].Mutex("k").LockAsync(t.Context())

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// keepFor is for how long the sale's keys outlive its last purchase if nobody
+// keepFor is for how long the sale's keys outlive its last purchase if no process
 // removes them, because the parent was killed.
 const keepFor = 24 * time.Hour
 

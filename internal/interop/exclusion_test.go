@@ -9,7 +9,7 @@ import (
 // Twelve owners in four processes of both sides, each taking the lock in every way that
 // there is. The section counts what it sees, and no section may be lost. At the end a thread
 // of Redisson that waits for a read-write lock may have missed the last release, one of
-// Redisson's, and wait for the TTL; one of ours may not.
+// Redisson's, and wait for the TTL; a process of Holdfast may not.
 func exclusion(e *env) {
 	const (
 		threads, rounds = 3, 150

@@ -14,7 +14,7 @@ import (
 )
 
 // fleet is the processes that the scenarios share: a server or a cluster, two JVMs and two
-// processes of ours, whose locks have a TTL of 30 s if none is asked for.
+// processes of Holdfast, whose locks have a TTL of 30 s if none is asked for.
 type fleet struct {
 	line   line
 	nodes  []*redistest.Server
@@ -51,7 +51,7 @@ func (f *fleet) launch(t *testing.T) *fleet {
 	return f
 }
 
-// startGo starts another process of ours. Flags are those of the Java program.
+// startGo starts another process of Holdfast. Flags are those of the Java program.
 func (f *fleet) startGo(t testing.TB, flags ...string) *peer {
 	t.Helper()
 	return awaitReady(t, &peer{side: "go", Process: redistest.StartProcess(t, peerRole, slices.Concat(f.flags, flags)...)})

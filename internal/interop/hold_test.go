@@ -24,7 +24,7 @@ func reentry(e *env) {
 		once := holder.start(e, e.thread(1), "unlock", e.kind.name, e.key)
 		rw := e.kind.name == "read" || e.kind.name == "write"
 		if holder.side == "java" && (e.kind.queue || rw && e.line == old) {
-			once.want("ok") // Redisson lets anybody unlock a fair lock that is free; until 3.44.0 a read-write lock as well
+			once.want("ok") // Redisson lets any client unlock a fair lock that is free; until 3.44.0 a read-write lock as well
 		} else {
 			once.wantFailure("not")
 		}
@@ -53,7 +53,7 @@ func observe(e *env) {
 	}
 }
 
-// inspect asks a process of ours.
+// inspect asks a process of Holdfast.
 func (e *env) inspect() (info holdfast.Info) {
 	e.Helper()
 	a := e.golang[1].start(e, e.thread(1003), "inspect", e.kind.name, e.key).answer()

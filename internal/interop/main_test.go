@@ -11,7 +11,7 @@ import (
 )
 
 // gate says whether the tests may be skipped: "require" makes a skip a failure, "off"
-// is for whoever has run them already.
+// is for a run after them.
 const gate = "HOLDFAST_INTEROP"
 
 func TestMain(m *testing.M) {

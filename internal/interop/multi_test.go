@@ -60,8 +60,8 @@ func multiLock(e *env) {
 	}
 }
 
-// Redisson's spin lock is the same lock, but tells nobody when it is released: a waiter of
-// ours finds out when it polls.
+// Redisson's spin lock is the same lock, but sends no message when it is released: a waiter of
+// Holdfast finds out when it polls.
 func spinLock(e *env) {
 	const poll = 300 * time.Millisecond
 	golang, java := e.startGo(e, "--poll", poll.String()), e.java[0]

@@ -15,7 +15,7 @@ import (
 // a lease: who waits for that has failed.
 const patience = 25 * time.Second
 
-// peer is a process that takes and gives locks as it is told: one of ours, or a JVM
+// peer is a process that takes and gives locks as it is told: one of Holdfast, or a JVM
 // with Redisson.
 type peer struct {
 	*redistest.Process

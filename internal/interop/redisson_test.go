@@ -90,8 +90,8 @@ func fairQueueAndMapper(e *env) {
 }
 
 // The TTL at which a fair waiter queued has passed while the holder renewed. 3.21.3 then sleeps
-// until a message comes, and nobody sends one for a holder that was killed; but a waiter of
-// ours, when it comes to see whose turn it is.
+// until a message comes, and no client sends one for a holder that was killed; but a waiter of
+// Holdfast, when it comes to see whose turn it is.
 func fairWaiterBehindCrash(e *env) {
 	e.kind = kind{name: "fair"}
 	holder, waiter := e.short("java"), e.short("java")

@@ -29,7 +29,7 @@ func rolePeer(args []string) {
 	cluster := flags.Bool("cluster", false, "")
 	messages := flags.String("messages", "auto", "")
 	prefix := flags.String("prefix", "", "")
-	slice := flags.Duration("slice", holdfast.DefaultHandoffSlice, "") // this and the next are ours alone
+	slice := flags.Duration("slice", holdfast.DefaultHandoffSlice, "") // this and the next are Holdfast's alone
 	poll := flags.Duration("poll", patience, "")                       // by default, a lost message must show
 	watchdog := flags.Int64("watchdog", 30_000, "")
 	_ = flags.Parse(args)
@@ -157,7 +157,7 @@ func (p *goPeer) execute(held leases, words []string) (string, error) {
 		info, err := p.inspect(name)
 		text, _ := json.Marshal(info)
 		return string(text), err
-	case "waiting": // whether anybody sleeps: Go has no threads to ask for one
+	case "waiting": // whether a caller sleeps: Go has no threads to ask for one
 		s := p.manager.Stats()
 		return strconv.FormatBool(s.Waiting > 0 && s.Subscriptions > 0), nil
 	case "work", "hammer":

@@ -46,7 +46,7 @@ func (s section) write(state sectionState) error {
 	return err
 }
 
-// alone runs a section that nobody may share. It returns how often it saw somebody
+// alone runs a section that no other caller may share. It returns how often it saw one
 // else, or a token that is not new.
 func (s section) alone(me, token int64, work func()) (violations int, err error) {
 	before, err := s.read()

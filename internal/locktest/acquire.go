@@ -277,7 +277,7 @@ var acquireScenarios = map[string]func(*Env){
 		}
 	},
 
-	// LockAsync: one result, buffered, nobody needs to receive it.
+	// LockAsync: one result, buffered, no caller needs to receive it.
 	"AsyncDeliversOneResult": func(e *Env) {
 		m := e.Manager()
 		l := e.Lock(m)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// besideScenarios: what ours do to Redisson's fair waiters by standing beside them, and these to ours.
+// besideScenarios: what Holdfast's waiters do to Redisson's fair waiters by standing beside them, and the other way round.
 var besideScenarios = map[string]func(*Env){
-	// Whoever gets the lock takes what it wanted to wait off all times in the queue, be it much or little.
+	// A waiter that gets the lock takes what it wanted to wait off all times in the queue, be it much or little.
 	"WaitsKeepTheOrder": func(e *Env) {
 		m := e.Manager()
 		for name, c := range map[string]struct{ wait, left time.Duration }{
@@ -41,7 +41,7 @@ var besideScenarios = map[string]func(*Env){
 		}
 	},
 
-	// Redisson gives its queue no TTL. Ours do, and it must not end while Redisson's waiters stand in
+	// Redisson gives its queue no TTL. Holdfast's scripts do, and it must not end while Redisson's waiters stand in
 	// it, who may do so for as long as a lease.
 	"QueueOutlivesUs": func(e *Env) {
 		e.HeldByRedisson(e.Key)
@@ -57,7 +57,7 @@ var besideScenarios = map[string]func(*Env){
 		e.wantLongQueue()
 	},
 
-	// Whoever frees a lock by hand tells also those who wait behind somebody whose time is over.
+	// An operator that frees a lock notifies even those that wait behind a waiter whose time is over.
 	"ForceUnlockBehindTheDead": func(e *Env) {
 		e.HeldByRedisson(e.Key)
 		const dead = "hf-00000000-0000-4000-8000-000000000000:1"

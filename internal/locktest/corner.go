@@ -53,7 +53,7 @@ var cornerScenarios = map[string]func(*Env){
 		e.MustUnlock(<-got)
 	},
 
-	// Whoever comes next would, by a crash, leave the lock for as long as the one before wanted it.
+	// The next holder would, by a crash, leave the lock for as long as the one before wanted it.
 	"WhatExtendAddedEndsWithUnlock": func(e *Env) {
 		m := e.Manager()
 		l := e.MustLock(e.Lock(m))
@@ -70,7 +70,7 @@ var cornerScenarios = map[string]func(*Env){
 		e.MustUnlock(next)
 	},
 
-	// Likewise where the request arrives after the Unlock, and nobody knows what came of it.
+	// Likewise where the request arrives after the Unlock, and no caller knows what came of it.
 	"ExtendThatWasGivenUpEndsWithUnlock": func(e *Env) {
 		m, p := e.Via()
 		l := e.MustLock(e.Lock(m))
@@ -142,7 +142,7 @@ var cornerScenarios = map[string]func(*Env){
 	},
 
 	// The first copy of an acquire is late, the second is granted, the lock is deleted:
-	// the first must not take it for nobody.
+	// the first must not take the lock without a caller.
 	"LateCopyAfterALoss": func(e *Env) {
 		m, p := e.Via(holdfast.WithLease(3 * time.Second))
 		e.MustUnlock(e.MustLock(e.Lock(m)))
@@ -196,7 +196,7 @@ var cornerScenarios = map[string]func(*Env){
 		releaseOther()
 	},
 
-	// A handler of the logger is user code: no lock of ours is held while it runs.
+	// A handler of the logger is user code: no mutex of Holdfast is held while it runs.
 	"LogHandlerMayUseTheLease": func(e *Env) {
 		locked := make(chan *holdfast.Lease, 1)
 		handled := make(chan error, 1)
@@ -220,7 +220,7 @@ var cornerScenarios = map[string]func(*Env){
 		e.MustUnlock(l)
 	},
 
-	// Whoever leaves the queue has asked Redis for the lock, but not in the way in which the next one wants it.
+	// The waiter that leaves the queue has asked Redis for the lock, but not in the way in which the next one wants it.
 	"OtherOptionsThanOfOneWhoLeft": func(e *Env) {
 		m := e.Manager()
 		held := e.MustLock(e.Lock(e.Manager()))

@@ -165,7 +165,7 @@ var deniedScenarios = map[string]func(*Env){
 		}
 	},
 
-	// A releaser that may not publish tells nobody: whom it has granted the lock finds out by asking.
+	// A releaser that may not publish notifies no waiter: the one that it has granted the lock finds out by asking.
 	"DeniedPublisherIsMadeUpForByPolling": func(e *Env) {
 		e.permit("mute", "&* -publish -spublish")
 		mute := e.denied("mute")

@@ -13,7 +13,7 @@ import (
 
 // deniedReleaseScenarios are about a user that loses a right while it holds a lock for which another process waits.
 var deniedReleaseScenarios = map[string]func(*Env){
-	// The waiter is served, by a poll if nobody tells it, or when the holder's TTL ends. Unlock returns nil only if the
+	// The waiter is served, by a poll without a message, or when the holder's TTL ends. Unlock returns nil only if the
 	// lock has been given back, and no key loses its TTL.
 	"DeniedReleaserHandsTheLockOn": func(e *Env) {
 		e.releasersWithoutRights(func(m *holdfast.Manager, name string) holdfast.Locker { return e.kind.Lock(m, name) })
@@ -72,7 +72,7 @@ func (e *Env) releasersWithoutRights(held func(m *holdfast.Manager, name string)
 			e.deadWaiter(name)
 			e.permit(user, "-"+command)
 			_ = lease.Unlock(bg)
-			e.srv.RequireTTLs(e) // nobody renews what the dead waiter may have been granted
+			e.srv.RequireTTLs(e) // no process renews what the dead waiter may have been granted
 			e.permit(user, "+@all")
 		})
 	}

@@ -118,7 +118,7 @@ var fairScenarios = map[string]func(*Env){
 		}
 	},
 
-	// AC-59: the holder goes on and on; nobody loses a place by waiting for long.
+	// AC-59: the holder goes on and on; no waiter loses a place by waiting for long.
 	"LongWaitKeepsThePlace": func(e *Env) {
 		const kept = 2 * time.Second
 		held := e.MustLock(e.Lock(e.Manager()))
@@ -148,7 +148,7 @@ var fairScenarios = map[string]func(*Env){
 		}
 	},
 
-	// Whoever leaves, leaves the queue, also if Redis cannot hear of it just then.
+	// A caller that leaves, leaves the queue, even if Redis cannot be reached just then.
 	"LeavingLeavesTheQueue": func(e *Env) {
 		srv := e.Server()
 		for _, tc := range []struct {
@@ -161,7 +161,7 @@ var fairScenarios = map[string]func(*Env){
 			{"writes paused", func() { srv.Admin().Do(bg, "CLIENT", "PAUSE", "700", "WRITE") }, func() {}},
 		} {
 			held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(10 * time.Second))))
-			// Nobody's place runs out by itself.
+			// No place runs out by itself.
 			m, closing := e.Manager(holdfast.WithFairPatience(time.Minute)), e.Manager(holdfast.WithFairPatience(time.Minute))
 			ctx, cancel := context.WithCancel(bg)
 			later, stop := context.WithCancel(bg)
@@ -246,7 +246,7 @@ var fairScenarios = map[string]func(*Env){
 		e.MustUnlock(e.Soon("the third", third))
 	},
 
-	// AC-60: callers that come and give up again and again move nobody's time.
+	// AC-60: callers that come and give up again and again move no other waiter's time.
 	"GivingUpLeavesNoDrift": func(e *Env) {
 		holder := e.Manager()
 		held := e.MustLock(e.Lock(holder))

@@ -58,7 +58,7 @@ var fencingScenarios = map[string]func(*Env){
 		}
 	},
 
-	// Each caller of a process gets a token of its own, whoever passed it the lock.
+	// Each caller of a process gets a token of its own, whichever caller passed it the lock.
 	"FencingTokensGrowByHandoff": func(e *Env) {
 		m := e.Manager()
 		l := e.Lock(m, holdfast.WithFencing())

@@ -41,7 +41,7 @@ func (e *Env) bystander(m *holdfast.Manager, opts ...holdfast.LockOption) <-chan
 	return e.standby(e.Lock(m, opts...))
 }
 
-// standby is bystander for any side of the lock. Nobody else waits in its process.
+// standby is bystander for any side of the lock. No other caller waits in its process.
 func (e *Env) standby(l holdfast.Locker) <-chan *holdfast.Lease {
 	e.Helper()
 	before := e.inboxes()
@@ -231,7 +231,7 @@ var grantScenarios = map[string]func(*Env){
 	},
 
 	// Redisson's plain waiters cannot stand in the queue. One that listens gets in after
-	// 16 grants of ours in a row, or before; where none listens, nothing is left open.
+	// 16 grants of Holdfast in a row, or before; where none listens, nothing is left open.
 	"PlainRedissonWaiterGetsItsTurn": func(e *Env) {
 		var wg sync.WaitGroup
 		defer wg.Wait()
@@ -273,7 +273,7 @@ var grantScenarios = map[string]func(*Env){
 		}
 		e.caughtUp(mon)
 		// Each open release is a race, which gives Redisson's a start of 2 ms. A turn may also
-		// come by a release when, on a slow machine, none of ours stands in the queue. There the
+		// come by a release when, on a slow machine, no waiter of Holdfast stands in the queue. There the
 		// count begins anew now and then, with a grant that is found by asking.
 		given, open := grants()-quiet, countLines(mon, `lua] "publish" "holdfast_inbox:`, `"o `)
 		told := countLines(mon, `lua] "publish" "`+e.Channel(e.Key)+`"`)

@@ -41,7 +41,7 @@ var grantRaceScenarios = map[string]func(*Env){
 		e.MustUnlock(l)
 	},
 
-	// The message comes when somebody else has the lock: it grants nothing.
+	// The message comes when another owner has the lock: it grants nothing.
 	"GrantAfterTheClaimIsNone": func(e *Env) {
 		m, p := e.Via(holdfast.WithPollInterval(time.Minute), holdfast.WithFairPatience(time.Minute), holdfast.WithLease(20*time.Second))
 		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(20 * time.Second))))
@@ -87,7 +87,7 @@ var grantRaceScenarios = map[string]func(*Env){
 	},
 
 	// H2 and H6 for grants: 200 times at any moment of a hand-over the waiter changes
-	// its mind. The lock is not kept by anybody for a claim.
+	// its mind. No process keeps the lock for a claim.
 	"GrantMeetsCancel": func(e *Env) {
 		m, p := e.Via()
 		a, b := e.Lock(e.Manager()), e.Lock(m)
@@ -147,7 +147,7 @@ var grantRaceScenarios = map[string]func(*Env){
 		e.within(prompt, "no keys", func() bool { return onlyTombstones(e) })
 	},
 
-	// A waiter asks, and before Redis reads that it is granted the lock and somebody frees it by
+	// A waiter asks, and before Redis reads that it is granted the lock and an operator frees it by
 	// hand: the refusal, by the next owner, is newer than the message of the grant.
 	"RefusalNewerThanAGrant": func(e *Env) {
 		held := e.MustLock(e.Lock(e.Manager(byMessage...)))

@@ -53,7 +53,7 @@ var handoffScenarios = map[string]func(*Env){
 	},
 
 	// Where no other process wants the lock, its callers here get it one after the other without
-	// Redis: which is asked once per slice whether somebody does.
+	// Redis: which is asked once per slice whether a process waits.
 	"PassedOnWithoutACommand": func(e *Env) {
 		if e.kind.Places {
 			return // each of its waiters has a place in Redis
@@ -133,7 +133,7 @@ var handoffScenarios = map[string]func(*Env){
 		gate := p.HoldReply(acquireOf(first + e.Key))
 		got := e.Locking(e.kind.Lock(m, first+e.Key))
 		gate.Wait(e)
-		e.MustUnlock(held)      // granted, and said to nobody
+		e.MustUnlock(held)      // granted, and no message arrives
 		later := e.bystander(m) // listens for another lock
 		gate.Release()
 		e.MustUnlock(e.Soon("who was granted the lock", got))

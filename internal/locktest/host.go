@@ -25,7 +25,7 @@ var hostScenarios = map[string]func(*Env){
 	},
 
 	// F1, S11: a process that stood still looks at the clock before it refuses a lock for a
-	// lease of its own: that has ended, though nobody has had the time to say so.
+	// lease of its own: that has ended, though no timer has had the time to say so.
 	"ResumedProcessDoesNotRefuseForALeaseThatIsOver": func(e *Env) {
 		for range 5 {
 			const ttl = 400 * time.Millisecond
@@ -170,7 +170,7 @@ var hostScenarios = map[string]func(*Env){
 				e.Fatal(err)
 			}
 		}
-		// A directory where the dump is to go: saving fails, whoever tries.
+		// A directory where the dump is to go: saving fails for every user.
 		dir := admin.ConfigGet(bg, "dir").Val()["dir"]
 		if err := os.Mkdir(filepath.Join(dir, "dump.rdb"), 0o700); err != nil {
 			e.Fatal(err)

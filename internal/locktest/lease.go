@@ -141,7 +141,7 @@ var leaseScenarios = map[string]func(*Env){
 	},
 
 	// AC-34, N1: frozen for longer. Told by the deadline, which is before the server can
-	// give the lock to anybody.
+	// give the lock to another caller.
 	"LongFreezeIsToldByTheDeadline": func(e *Env) {
 		m := e.Manager()
 		l := e.MustLock(e.Lock(m))
@@ -272,7 +272,7 @@ var leaseScenarios = map[string]func(*Env){
 		}
 	},
 
-	// AC-40, N5: renewals race Unlock, and nobody is told of a loss.
+	// AC-40, N5: renewals race Unlock, and no loss is reported.
 	"UnlockRacingRenewal": func(e *Env) {
 		m := e.Manager()
 		var wg sync.WaitGroup

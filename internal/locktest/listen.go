@@ -52,7 +52,7 @@ var listenScenarios = map[string]func(*Env){
 			got := e.Locking(e.Lock(m))
 			e.Listening(1)
 			e.srv.Admin().Do(bg, "CLIENT", "KILL", "TYPE", "pubsub")
-			e.MustUnlock(held) // its message goes to nobody
+			e.MustUnlock(held) // its message reaches no client
 			e.MustUnlock(<-got)
 		}
 		if m.Stats().Reconnects == 0 {

@@ -107,11 +107,11 @@ const (
 	lease = 4 * time.Second
 	// patience is for what comes, or never does.
 	patience = 15 * time.Second
-	// prompt is for what waits for nobody. What waits for Redis to answer waits for 5 s,
+	// prompt is for what waits for no other caller. What waits for Redis to answer waits for 5 s,
 	// go-redis's time-out for reading.
 	prompt = 2 * time.Second
 	// claim is how long a release makes a waiter the owner who has not said that it knows,
-	// and lostClaim what tells that somebody had to wait for the end of one.
+	// and lostClaim what says that a waiter had to wait for the end of one.
 	claim     = 2 * time.Second
 	lostClaim = claim * 3 / 4
 )

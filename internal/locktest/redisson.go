@@ -83,7 +83,7 @@ local head = redis.call('lindex', KEYS[2], 0)
 if head then redis.call('publish', KEYS[4] .. ':' .. head, 0) end
 return 1`)
 
-// What Redisson does when its time to wait is over: whoever is first then is not told.
+// What Redisson does when its time to wait is over: the waiter that is first then is not notified.
 var foreignGiveUp = redis.NewScript(`
 for _, other in ipairs(redis.call('lrange', KEYS[2], 0, -1)) do
   redis.call('zincrby', KEYS[3], -tonumber(ARGV[2]), other)
@@ -127,7 +127,7 @@ func (f *foreign) Lock(within time.Duration) bool {
 	return true
 }
 
-// redissonScenarios: its fair waiters and ours stand in one queue.
+// redissonScenarios: its fair waiters and Holdfast's stand in one queue.
 var redissonScenarios = map[string]func(*Env){
 	// A verdict that comes while we give way, but is older, does not make that last: the
 	// next message is heard.
@@ -211,7 +211,7 @@ var redissonScenarios = map[string]func(*Env){
 		e.Clean(a)
 	},
 
-	// One of Redisson's that gets the lock takes 300 s off everybody's time.
+	// One of Redisson's that gets the lock takes 300 s off every waiter's time.
 	"SubtractionEvictsNobody": func(e *Env) {
 		held := e.MustLock(e.Lock(e.Manager()))
 		first, second, third := e.Foreign(1), e.Foreign(2), e.Foreign(3)

@@ -164,7 +164,7 @@ var refusalScenarios = map[string]func(*Env){
 		}
 	},
 
-	// L6: whoever stands in the queue when Redis has no memory left, or may not keep a place, stands
+	// L6: a waiter that stands in the queue when Redis has no memory left, or may not keep a place, stands
 	// there after that as well.
 	"OutOfMemoryInTheQueue": func(e *Env) {
 		m, other := e.Manager(holdfast.WithPollInterval(100*time.Millisecond)), e.Manager(holdfast.WithLease(time.Minute))
@@ -209,7 +209,7 @@ var refusalScenarios = map[string]func(*Env){
 		e.Clean(m, Tombstones)
 	},
 
-	// S7: a release that may not give the next owner's lock a TTL grants it to nobody, and says so to nobody.
+	// S7: a release that may not give the next owner's lock a TTL grants it to no waiter, and sends no message.
 	"DeniedTTLGrantsNothing": func(e *Env) {
 		client, allow := e.limited()
 		m := e.ManagerOn(client, holdfast.WithLease(time.Minute))

@@ -287,7 +287,7 @@ var releaseScenarios = map[string]func(*Env){
 		e.WantErr(panicOf(l.Unlock), holdfast.ErrNotHeld)
 		l.Lock()
 		e.srv.Admin().Del(bg, e.Key)
-		l.Lock() // by somebody else, who must not lose it to the late Unlock of the first
+		l.Lock() // by another owner, which must not lose it to the late Unlock of the first
 		e.WantErr(panicOf(l.Unlock), holdfast.ErrLeaseLost)
 		e.Busy(e.Lock(e.Manager()).TryLock)
 		l.Unlock()

@@ -158,7 +158,7 @@ func spinner(kinds []Kind, args []string) {
 	fmt.Printf("spun, valid %v, unlock %v\n", valid, lease.Unlock(context.Background()))
 }
 
-// refuser is called as holder is. Nobody else asks for the lock.
+// refuser is called as holder is. No other caller asks for the lock.
 func refuser(kinds []Kind, args []string) {
 	_, lock, ttl := open(kinds, args)
 	l := lock()

@@ -34,7 +34,7 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 		e.Clean(m, Tombstones)
 	},
 
-	// The owner leaves, closes or loses the lock while nobody knows whether it was
+	// The owner leaves, closes or loses the lock while it is unknown whether it was
 	// downgraded: the request is on its way or its reply is.
 	"EndsWhileUnanswered": func(e *Env) {
 		e.Server()
@@ -102,7 +102,7 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 		e.Clean(m, Tombstones)
 	},
 
-	// Somebody deletes the lock at that moment.
+	// An operator deletes the lock at that moment.
 	"OfADeletedLock": func(e *Env) {
 		m := e.Manager()
 		write, read := e.bothSides(e.RW(m))

@@ -57,7 +57,7 @@ var rwEndScenarios = map[string]func(*Env){
 	},
 }
 
-// unevenReaders has a reader that ends in a while, and nobody gives back, and one whose right is far longer.
+// unevenReaders has a reader that ends in a while, and is never released, and one whose right is far longer.
 func (e *Env) unevenReaders() (ends, leaves *holdfast.Lease) {
 	e.Helper()
 	ends = e.MustRLock(e.RW(e.Manager(), holdfast.WithFixedLease(lease)))

@@ -150,7 +150,7 @@ var rwGateScenarios = map[string]func(*Env){
 		e.Clean(remote, Tombstones)
 	},
 
-	// Everybody at once, without hand-off inside the process.
+	// All callers at once, without hand-off inside the process.
 	"BothSidesWithoutHandoff": func(e *Env) {
 		a, b := e.Manager(holdfast.WithHandoffSlice(0)), e.Manager(holdfast.WithHandoffSlice(0))
 		var counts []*atomic.Int64

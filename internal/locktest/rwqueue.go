@@ -30,7 +30,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		}
 	},
 
-	// The lock is free, and nobody has told the reader who waits for it: one who does not wait
+	// The lock is free, and the reader that waits for it was not notified: one that does not wait
 	// lets it in, and comes in as well.
 	"TryRLockLetsReadersIn": func(e *Env) {
 		m, other, third := e.Manager(byMessage...), e.Manager(byMessage...), e.Manager()
@@ -50,7 +50,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		e.Clean(third)
 	},
 
-	// The lock is free, and nobody has told its readers: the first one that asks brings the others in.
+	// The lock is free, and its readers were not notified: the first one that asks brings the others in.
 	"ReaderThatAsksBringsOthersIn": func(e *Env) {
 		m, asks, silent := e.Manager(byMessage...), e.Manager(), e.Manager(byMessage...)
 		gone := e.MustLock(e.RW(m))
@@ -68,7 +68,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		e.Clean(silent)
 	},
 
-	// A writer gives up whose process has nobody else: the reader of another one that stands behind
+	// A writer gives up whose process has no other caller: the reader of another one that stands behind
 	// it comes in with that.
 	"CancelledWriterLetsAnotherProcessIn": func(e *Env) {
 		a, b, c := e.Manager(byMessage...), e.Manager(byMessage...), e.Manager(byMessage...)
@@ -232,7 +232,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		e.Clean(a)
 	},
 
-	// An operator frees either mode: the holders are told, whoever waits comes in.
+	// An operator frees either mode: the holders learn of it, and the waiters come in.
 	"ForceUnlockOfBothModes": func(e *Env) {
 		m, admin := e.Manager(), e.Manager()
 		for _, side := range []holdfast.Locker{e.RW(m), e.RW(m).RLocker()} {

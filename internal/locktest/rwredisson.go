@@ -35,7 +35,7 @@ func (r *redisson) run(script string, args ...any) int64 {
 	return n
 }
 
-// tryRead takes the read side if nobody else writes.
+// tryRead takes the read side if no other client writes.
 func (r *redisson) tryRead() bool {
 	r.e.Helper()
 	return r.run(`
@@ -48,7 +48,7 @@ redis.call('pexpire', KEYS[1], math.max(redis.call('pttl', KEYS[1]), ARGV[2]))
 return 1`) == 1
 }
 
-// tryWrite takes the write side if nobody is in.
+// tryWrite takes the write side if no other client is in.
 func (r *redisson) tryWrite() bool {
 	r.e.Helper()
 	return r.run(`
@@ -122,7 +122,7 @@ func (e *Env) hears(n int64) {
 }
 
 var rwRedissonScenarios = map[string]func(*Env){
-	// Redisson's writer keeps ours out; its release tells all of them, of all processes.
+	// Redisson's writer keeps Holdfast's readers out; its release notifies all of them, of all processes.
 	"WriterOfRedisson": func(e *Env) {
 		java := e.redisson(1)
 		for _, ours := range []bool{true, false} { // readers, then a writer
@@ -166,7 +166,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 		one, two := e.redisson(1), e.redisson(2)
 		two.ttl = 30 * time.Second
 		m, w := e.Manager(), e.Manager(byMessage...)
-		for _, first := range []bool{true, false} { // ours leaves first, or last
+		for _, first := range []bool{true, false} { // Holdfast's reader leaves first, or last
 			ours := e.MustRLock(e.RW(m))
 			if !one.tryRead() || !two.tryRead() || !two.tryRead() {
 				e.Fatal("Redisson's readers are kept out")
@@ -204,7 +204,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 		e.Clean(w, Tombstones)
 	},
 
-	// Ours leaves, and a reader of Redisson stays that came when our writer stood in the queue: the
+	// Holdfast's reader leaves, and a reader of Redisson stays that came when Holdfast's writer stood in the queue: the
 	// writer is told to listen to Redisson's channel.
 	"ReaderOfRedissonStaysWhenOursLeaves": func(e *Env) {
 		ours := e.MustRLock(e.RW(e.Manager(byMessage...)))
@@ -222,7 +222,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 	},
 
 	// What Redisson's waiters are told: 0 by the last reader, 1 and 0 by a writer, also when
-	// readers of ours come in, whom its readers may join.
+	// readers of Holdfast come in, and its readers may join them.
 	"MessagesForRedisson": func(e *Env) {
 		m, other := e.Manager(), e.Manager()
 		wait, done := e.redisson(1).told()
@@ -257,8 +257,8 @@ var rwRedissonScenarios = map[string]func(*Env){
 		e.Clean(other, Tombstones)
 	},
 
-	// A reader of Redisson that died leaves its field behind. It keeps nobody out once its
-	// right is over and ours leaves.
+	// A reader of Redisson that died leaves its field behind. It keeps no writer out once its
+	// right is over and Holdfast's reader leaves.
 	"DeadReaderOfRedisson": func(e *Env) {
 		java := e.redisson(1)
 		java.ttl = 200 * time.Millisecond
@@ -276,7 +276,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
-	// Redisson downgrades without a message; ours find out by asking.
+	// Redisson downgrades without a message; Holdfast's waiters find out by asking.
 	"DowngradeOfRedisson": func(e *Env) {
 		java := e.redisson(1)
 		if !java.tryWrite() || !java.tryRead() {
@@ -296,7 +296,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
-	// Redisson's readers and writers get their turns while ours keep the lock busy.
+	// Redisson's readers and writers get their turns while Holdfast's callers keep the lock busy.
 	"RedissonGetsItsTurns": func(e *Env) {
 		a, b := e.Manager(), e.Manager()
 		var stops []func()

@@ -26,7 +26,7 @@ func (e *Env) rightAndHash(key string) (right, hash time.Duration) {
 }
 
 var rwRightScenarios = map[string]func(*Env){
-	// S8: nobody else's coming, leaving or lapsing shortens a reader's right, and the hash
+	// S8: no other owner's coming, leaving or lapsing shortens a reader's right, and the hash
 	// lasts as long as the longest right.
 	"IsNeverShortenedByOthers": func(e *Env) {
 		a, b := e.Manager(), e.Manager()
@@ -130,7 +130,7 @@ var rwRightScenarios = map[string]func(*Env){
 		e.MustUnlock(short)
 	},
 
-	// Everybody died: the hash ends with the last right.
+	// All readers died: the hash ends with the last right.
 	"OfTheLastDeadReaderEnds": func(e *Env) {
 		p := redistest.StartProcess(e, HolderRole, "read", e.Server().Addr(), e.srv.Password(), e.Key, lease.String())
 		p.Expect(e, "held")
@@ -144,7 +144,7 @@ var rwRightScenarios = map[string]func(*Env){
 		e.MustUnlock(l)
 	},
 
-	// A paused process wakes up after its right and disturbs nobody.
+	// A paused process wakes up after its right and disturbs no other owner.
 	"OfAPausedReaderEnds": func(e *Env) {
 		p := redistest.StartProcess(e, HolderRole, "read", e.Server().Addr(), e.srv.Password(), e.Key, "500ms")
 		p.Expect(e, "held")
@@ -208,7 +208,7 @@ var rwRightScenarios = map[string]func(*Env){
 		e.Clean(m, Tombstones)
 	},
 
-	// Somebody deletes the lock and a writer of the same process gets it: its readers are
+	// An operator deletes the lock and a writer of the same process gets it: its readers are
 	// told at once, not with their next renewal.
 	"EndsWhenAWriterComesIn": func(e *Env) {
 		m := e.Manager(holdfast.WithLease(time.Minute))

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// rwTurnScenarios are about the turn of Redisson's plain waiters: among grants to ours a release looks
-// now and then whether somebody listens to Redisson's channel, and leaves the lock to them.
+// rwTurnScenarios are about the turn of Redisson's plain waiters: among grants to Holdfast's waiters a release looks
+// now and then whether a client listens to Redisson's channel, and leaves the lock to them.
 var rwTurnScenarios = map[string]func(*Env){
 	"TurnComesDespiteDowngrades": func(e *Env) {
 		e.turnsOfRedisson(func(writer *holdfast.Lease, l *holdfast.RWMutex) (leaveLast *holdfast.Lease) {
@@ -26,7 +26,7 @@ var rwTurnScenarios = map[string]func(*Env){
 	},
 }
 
-// turnsOfRedisson passes a lock from writers to readers and back between processes, while somebody listens to
+// turnsOfRedisson passes a lock from writers to readers and back between processes, while a client listens to
 // Redisson's channel, until that has been left the lock. Before each writer's Unlock it calls during, and when
 // the reader behind is inside after; what they return leaves last, and one of them is nil.
 func (e *Env) turnsOfRedisson(during func(writer *holdfast.Lease, l *holdfast.RWMutex) *holdfast.Lease, after func() *holdfast.Lease) {

@@ -181,7 +181,7 @@ var strangerScenarios = map[string]func(*Env){
 		e.Clean(m, Tombstones)
 	},
 
-	// F9: whoever was let in before is asked for again. A release that is denied for longer than Unlock waits goes
+	// F9: a user that was let in before is retried. A release that is denied for longer than Unlock waits goes
 	// on, and can be asked for again.
 	"DeniedForAWhile": func(e *Env) {
 		client, allow := e.limited()

@@ -58,7 +58,7 @@ var waitScenarios = map[string]func(*Env){
 		e.Logf("%d wake-ups, %d polls", b.Stats().Wakeups, b.Stats().Polls)
 	},
 
-	// Redisson's release, byte for byte, wakes ours; ours publishes what Redisson hears.
+	// Redisson's release, byte for byte, wakes Holdfast's waiter; Holdfast's release publishes what Redisson hears.
 	"SharesRedissonsMessages": func(e *Env) {
 		m := e.Manager(byMessage...)
 		release := e.HeldByRedisson(e.Key)
@@ -142,7 +142,7 @@ var waitScenarios = map[string]func(*Env){
 		}
 	},
 
-	// L6, cancelled while parked: prompt, and nobody behind is stranded.
+	// L6, cancelled while parked: prompt, and no waiter behind is stranded.
 	"CancelWhileParkedLeavesNoTrace": func(e *Env) {
 		holder, m := e.Manager(), e.Manager()
 		held := e.MustLock(e.Lock(holder))
@@ -216,7 +216,7 @@ var waitScenarios = map[string]func(*Env){
 		e.MustUnlock(l)
 	},
 
-	// AC-33, F1: a paused process wakes up after its lease and touches nobody's lock.
+	// AC-33, F1: a paused process wakes up after its lease and touches no lock of another owner.
 	"PausedHolderWakesUpToALoss": func(e *Env) {
 		p := redistest.StartProcess(e, HolderRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, "500ms")
 		p.Expect(e, "held")
@@ -233,7 +233,7 @@ var waitScenarios = map[string]func(*Env){
 		e.MustUnlock(next)
 	},
 
-	// AC-47: a lock that somebody left without TTL.
+	// AC-47: a lock that was left without TTL.
 	"ForeignLockWithoutTTLIsPolled": func(e *Env) {
 		m := e.Manager(holdfast.WithPollInterval(50 * time.Millisecond))
 		e.HeldByRedisson(e.Key)

@@ -201,7 +201,7 @@ type Section struct {
 	n      int
 }
 
-// Enter runs the section and fails if somebody is in it.
+// Enter runs the section and fails if another caller is in it.
 func (s *Section) Enter(t testing.TB, hold time.Duration) {
 	if s.inside.Add(1) != 1 {
 		t.Error("two holders at a time")

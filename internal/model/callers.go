@@ -46,7 +46,7 @@ func (e *entry) cancel(i int, b bug) {
 	e.step(b)
 }
 
-// abandon sees to a claim that nobody waits for any more.
+// abandon sees to a claim that no caller waits for any more.
 func (e *entry) abandon(b bug) {
 	switch {
 	case e.waiting() > 0:

@@ -1,7 +1,7 @@
 package model
 
 // entry is what one process does for its callers, of whom there are two here, while another
-// process wants the lock as well. That one is ours, and stands in the queue in Redis, or it is
+// process wants the lock as well. That one is Holdfast's, and stands in the queue in Redis, or it is
 // Redisson's, which listens to the channel of the lock and races. The real one is entry.go,
 // enter.go, grant.go, bid.go, try.go, release.go and inbox.go.
 //
@@ -28,7 +28,7 @@ type entry struct {
 
 	callers   [2]caller
 	second    bool   // of two that wait, the second came first
-	held      bool   // by whoever is inside
+	held      bool   // by the caller inside
 	over      bool   // the slice
 	demand    demand // by the others
 	queued    bool   // the claim stands in the queue
@@ -43,7 +43,7 @@ type entry struct {
 	// For the promises.
 
 	passes int8 // from caller to caller, after the slice was over, while they waited
-	turn   bool // theirs: they have heard of a release
+	turn   bool // of Redisson's waiters: they know of a release
 	rude   bool // asked nevertheless
 }
 
@@ -80,7 +80,7 @@ const (
 	noRelease release = iota
 	ofLock            // on its way
 	ofClaim
-	quiet // replied: free or handed over, and nobody else heard of it
+	quiet // replied: free or handed over, and no other caller knows of it
 	heard // replied: free, and others heard of it
 )
 

@@ -100,7 +100,7 @@ func (e entry) broken(b bug) string {
 	return e.settle(b)
 }
 
-// settle lets everything happen that is under way, and whoever is inside unlock; it says
+// settle lets everything happen that is under way, and the caller inside unlock; it says
 // who was not served, and what was left behind.
 func (e entry) settle(b bug) string {
 	const enough = 40 // things that happen

@@ -2,7 +2,7 @@ package model
 
 const (
 	processes = 3
-	claim     = 1 // ticks that a grant to somebody else lasts
+	claim     = 1 // ticks that a grant to another process lasts
 	lease     = 2 // ticks that an acquire lasts
 	patience  = 1 // ticks that a silent process keeps its place
 )
@@ -132,7 +132,7 @@ func (s *handover) handOver(b bug) {
 		}
 		s.leave(i)
 		if s.p[i].phase == dead && b != "the dead are granted to, for ever" {
-			continue // nobody listens to its inbox
+			continue // no process listens to its inbox
 		}
 		s.owner, s.ttl = i, claim
 		if b == "the dead are granted to, for ever" || b == "a grant has no TTL" {
@@ -157,7 +157,7 @@ func (s *handover) runAcquire(i int8, b bug) {
 	default:
 		s.stand(i, p.stood && b != "a dropped waiter returns to the tail")
 		if s.owner < 0 && s.first() != i {
-			// Left open, or expired: whoever is first asks soon.
+			// Left open, or expired: the first waiter asks soon.
 			return
 		}
 	}
@@ -177,7 +177,7 @@ func (s *handover) runRelease(i int8, open bool, b bug) {
 	}
 }
 
-// passOver is a release that counts nobody at the inbox of the first in the queue, whose
+// passOver is a release that counts no listener at the inbox of the first in the queue, whose
 // process lives: its connection is lost, or has stayed at what is a replica now.
 func (s *handover) passOver(b bug) {
 	i := s.first()

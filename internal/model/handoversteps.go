@@ -117,9 +117,9 @@ func (s *handover) wrong() string {
 	return ""
 }
 
-// settle lets everything that is on its way arrive and everybody act, without further
+// settle lets everything that is on its way arrive and every process act, without further
 // trouble and with time passing; it says who was never served, or that the lock is
-// taken by nobody for ever.
+// taken by no process forever.
 func (s handover) settle(b bug) string {
 	const enough = 12 // ticks: two claims of the stopped, a lease, and what is on its way
 	owed := s.p

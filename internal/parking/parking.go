@@ -1,7 +1,7 @@
 // Package parking keeps the FIFO of callers that wait for one lock in this
 // process.
 //
-// A Queue and its waiters are guarded by the mutex of whoever owns the queue: that
+// A Queue and its waiters are guarded by the mutex of the owner of the queue: that
 // is the point. Granting to a waiter and cancelling it are both a removal from the
 // queue, and a waiter can be removed once; so whichever happens first, under that
 // one mutex, wins, and the loser is told. Nothing blocks here: a caller parks on
@@ -35,7 +35,7 @@ type Queue[V, T any] struct {
 }
 
 // Push parks w behind all others. ready, which has room for one value, is sent one when
-// the outcome is there; nil, where nobody listens. A waiter is parked once.
+// the outcome is there; nil, where no caller listens. A waiter is parked once.
 func (q *Queue[V, T]) Push(w *Waiter[V, T], ready chan struct{}) {
 	w.ready = ready
 	w.queue = q

@@ -15,7 +15,7 @@ import (
 // channels, or of the sharded ones that one master of a cluster has.
 //
 // Its goroutine, run, is the only one that calls into go-redis's PubSub, whose
-// methods block under a mutex for as long as a dial takes; everybody else changes the
+// methods block under a mutex for as long as a dial takes; all other callers change the
 // topics and nudges it. A second goroutine reads. go-redis does not notice a connection
 // that has gone silent, so a third party, a timer, ends a session in which nothing was
 // heard for pingEvery + pongWithin.
@@ -155,7 +155,7 @@ func (h *session) connect(ctx context.Context) *redis.PubSub {
 	return h.s.client.Subscribe(ctx)
 }
 
-// synchronize subscribes to what has become wanted and unsubscribes what nobody has
+// synchronize subscribes to what has become wanted and unsubscribes what no caller has
 // wanted for the linger time.
 func (h *session) synchronize(ctx context.Context, ps *redis.PubSub) error {
 	for _, c := range h.changes() {
@@ -228,7 +228,7 @@ func (h *session) changes() []sent {
 	return slices.Clone(h.sent[before:])
 }
 
-// tidyLaterLocked has a topic that nobody listens to looked at when its linger time is over.
+// tidyLaterLocked has a topic without listeners looked at when its linger time is over.
 func (h *session) tidyLaterLocked(channel string, t *topic) {
 	if t.tidied {
 		return // it is looked at before that, and then again

@@ -199,7 +199,7 @@ func (s *Subscriber) Moved() {
 	s.moveLocked()
 }
 
-// Wrote is called when a server has taken a write for somebody who waits, or holds the lock now. The
+// Wrote is called when a server has taken a write for a caller that waits, or holds the lock now. The
 // name of the master, or a proxy, may have led to the old one for some time after it was demoted, and
 // the new connection there: one that is made now leads to the master.
 func (s *Subscriber) Wrote() {
@@ -252,7 +252,7 @@ func (s *Subscriber) Subscriptions() (n int) {
 	return n
 }
 
-// Deserted returns how many channels are to be looked at because nobody listened to them any more.
+// Deserted returns how many channels are to be looked at because they had no listener any more.
 func (s *Subscriber) Deserted() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -112,7 +112,7 @@ func TestSubscriber_TriesShardedChannelsAgain(t *testing.T) {
 	}
 }
 
-// What nobody listens to any more is not subscribed to again by the next session, which would not end that.
+// A topic without listeners is not subscribed to again by the next session, which would not end that.
 func TestSubscriber_DesertedEndWithTheSession(t *testing.T) {
 	s, h, topic := deaf(t)
 	s.Remove("a", topic.listeners[0])

@@ -16,7 +16,7 @@ const (
 	Graceful Failover = ""
 	// Force asks the other masters for their votes and not the master, which may be dead.
 	Force Failover = "force"
-	// Takeover asks nobody.
+	// Takeover asks no other node.
 	Takeover Failover = "takeover"
 )
 

@@ -79,7 +79,7 @@ func (l *link) run() {
 	defer l.proxy.forget(l)
 	defer l.client.Close()
 	virtual := l.proxy.server.virtual != nil
-	if !virtual { // a frozen network connects nobody
+	if !virtual { // a frozen network makes no connection
 		if !l.proxy.enter(l.stop) {
 			return
 		}

@@ -64,7 +64,7 @@ func TestProxy_BlackHoleHidesClosings(t *testing.T) {
 	}
 	p.BlackHole(false)
 	Eventually(t, patience, "server learns of the closing", func() bool { return !listed() })
-	quiet.wantSilence() // nobody tells a half-open connection
+	quiet.wantSilence() // a half-open connection learns nothing
 }
 
 func TestProxy_Freeze(t *testing.T) {

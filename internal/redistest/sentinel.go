@@ -32,7 +32,7 @@ type Sentinel struct {
 }
 
 // StartSentinel starts a master, replicas and sentinels on free loopback ports and waits
-// until the sentinels know everybody. Options apply to the master and the replicas.
+// until the sentinels know all servers. Options apply to the master and the replicas.
 func StartSentinel(tb testing.TB, replicas int, opts ...ServerOption) *Sentinel {
 	tb.Helper()
 	s := &Sentinel{tb: tb, password: rand.Text()}
@@ -223,7 +223,7 @@ func (s *Sentinel) AwaitHealthy() {
 	})
 }
 
-// content fails while a sentinel misses somebody.
+// content fails while a sentinel misses a server.
 func (s *Sentinel) content(w *Server) error {
 	reply, err := w.try("sentinel", "master", sentinelMaster)
 	if err != nil {

@@ -15,7 +15,7 @@ func childAttr() *syscall.SysProcAttr {
 //
 // The port stays reserved by a socket that is bound but never listens. A server
 // that sets SO_REUSEADDR, as Redis does, can still listen on it, but the kernel
-// hands it to nobody else. Without that, a connection opened while the server
+// hands it to no other process. Without that, a connection opened while the server
 // is dead can be given the port as its source and keep the server from coming
 // back: seen once in 60,000 connects without the reservation, never with it.
 func reservePort(want int) (port int, release func(), err error) {

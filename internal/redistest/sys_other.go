@@ -12,7 +12,7 @@ import (
 func childAttr() *syscall.SysProcAttr { return nil }
 
 // reservePort asks for a free port and gives it up at once: elsewhere a bound
-// socket would keep the server out. Start tries again if somebody is faster.
+// socket would keep the server out. Start tries again if another process is faster.
 func reservePort(want int) (port int, release func(), err error) {
 	l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", want))
 	if err != nil {

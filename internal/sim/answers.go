@@ -47,7 +47,7 @@ func (j *judge) returnedLocked(a *attempt, took time.Duration, err error) {
 	}
 }
 
-// refusalLocked finds a TryLock that was refused although the lock was free all the while, and nobody waited.
+// refusalLocked finds a TryLock that was refused although the lock was free all the while, and no caller waited.
 func (j *judge) refusalLocked(a *attempt, who string) {
 	if a.h.vote != nil || len(a.h.units) > 1 {
 		return
@@ -58,7 +58,7 @@ func (j *judge) refusalLocked(a *attempt, who string) {
 	}
 }
 
-// idleLocked takes note of since when nothing has been in anybody's way.
+// idleLocked takes note of since when nothing has been in a caller's way.
 func (u *unit) idleLocked() {
 	_, idle := u.since["idle"]
 	switch busy := u.held() || len(u.state.queue) > 0 || len(u.claims) > 0 || slices.ContainsFunc(u.waits, func(x *wait) bool { return !x.once }); {

@@ -152,7 +152,7 @@ func (k *worker) nested(c *claim, locker holdfast.Locker, read bool) *claim {
 	}
 	inner := &claim{p: c.p, lease: lease, who: c.who + "'", owner: c.owner, write: !read, votes: c.votes, units: c.units, plan: c.plan, step: c.step}
 	if !valid {
-		inner.owner += "'" // another owner: it waited for nobody
+		inner.owner += "'" // another owner: it waited for no other owner
 	}
 	w.judge.grantedLocked(inner, true)
 	return inner
@@ -270,7 +270,7 @@ func (k *worker) inspect(s *Step, h *handle) {
 	}
 }
 
-// force frees a lock, whoever holds it.
+// force frees a lock of any holder.
 func (k *worker) force(s *Step, h *handle) {
 	w, began := k.w, k.p.moment()
 	ctx, cancel := k.limit(s)

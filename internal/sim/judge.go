@@ -46,7 +46,7 @@ func (j *judge) touchLocked(s *server) {
 	}
 }
 
-// forgetLocked is called when p dies: its leases protect nobody, and nobody waits for its calls.
+// forgetLocked is called when p dies: its leases protect nothing, and no caller waits for its calls.
 func (j *judge) forgetLocked(p *process) {
 	for _, u := range j.w.units {
 		u.claims = slices.DeleteFunc(u.claims, func(c *claim) bool { return c.p == p })

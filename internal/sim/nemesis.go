@@ -23,7 +23,7 @@ type nemesis struct {
 	s *server
 }
 
-// gentle faults are those that must not cost anybody a lease or a moment more than a few trips over the network.
+// gentle faults are those that must not cost a holder its lease or a moment more than a few trips over the network.
 var gentle = []fault{
 	{"cut subscriptions", func(n *nemesis) { n.p.cutLocked(func(c *link) bool { return c.messages && c.s == n.s }) }},
 	{"flush scripts", func(n *nemesis) { n.s.redis.Do("script", "flush") }},
@@ -64,7 +64,7 @@ var safe = append([]fault{
 			c.endLocked()
 		}
 	}},
-	{"deaf", func(n *nemesis) { // the server tells a connection that nobody hears
+	{"deaf", func(n *nemesis) { // the server writes to a connection that no process reads
 		n.p.troubleLocked(0)
 		for _, c := range n.p.links {
 			if c.messages && c.s == n.s {

@@ -182,7 +182,7 @@ func (w *World) fresh() {
 	}
 }
 
-// leftovers finds keys that nobody needs any more.
+// leftovers finds keys that no process needs any more.
 func (w *World) leftovers(when string, but ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

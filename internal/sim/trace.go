@@ -9,7 +9,7 @@ import (
 // traceRoom is how many lines are remembered.
 const traceRoom = 20000
 
-// trace is what has happened, the latest lines of it. They are put into words only when somebody reads them.
+// trace is what has happened, the latest lines of it. They are put into words only when they are read.
 type trace struct {
 	lines []note
 	next  int // where the next one goes, once there are traceRoom

@@ -57,7 +57,7 @@ type holder struct {
 type claim struct {
 	p       *process
 	lease   *holdfast.Lease // nil: it has none
-	until   time.Duration   // without one: when it ends by itself; 0: nobody can say
+	until   time.Duration   // without one: when it ends by itself; 0: unknown
 	who     string
 	owner   string // claims of one owner do not exclude each other
 	write   bool

@@ -23,7 +23,7 @@ type launcher struct {
 }
 
 // startLauncher starts the process; it waits at the gate. The process gets two pipes under the numbers that they have
-// here: the command's own open files keep theirs.
+// here: the command's own open files keep their flags.
 func startLauncher(c *Command) (*launcher, error) {
 	cmd, err := c.Launcher()
 	if err != nil {

@@ -145,7 +145,7 @@ func waitStates(pid int, states chan<- unix.WaitStatus) {
 		if err == unix.EINTR {
 			continue
 		}
-		if err != nil { // impossible: nobody else waits for it
+		if err != nil { // impossible: no other goroutine waits for it
 			s = 0
 		}
 		states <- s

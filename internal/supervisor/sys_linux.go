@@ -20,5 +20,5 @@ func dieWith(parent int) bool {
 }
 
 // adoptOrphans makes this process the parent of what the command leaves behind, so that it learns of their end even in
-// a container whose first process waits for nobody.
+// a container whose first process waits for no child.
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }

@@ -61,7 +61,7 @@ func TestMoved_InboxFollowsTheMaster(t *testing.T) {
 }
 
 // A deployment moves to another server, and the old one lives on, with the subscriptions: it is no replica,
-// so nobody learns of that. Whoever listens there is not passed over for ever.
+// so no client learns of that. A process that listens there is not passed over forever.
 func TestMoved_WhoListensElsewhereIsServed(t *testing.T) {
 	for kind, lock := range map[string]func(*holdfast.Manager) holdfast.Locker{
 		"mutex": func(m *holdfast.Manager) holdfast.Locker { return m.Mutex(name) },
@@ -149,7 +149,7 @@ func TestMoved_AddressFollowsLater(t *testing.T) {
 	}
 }
 
-// Whoever listens at a replica only is taken for dead, and then it must not hear of a grant that is
+// A process that listens at a replica only is taken for dead, and then it must not hear of a grant that is
 // undone: it would believe it.
 func TestMoved_GrantToTheUnheardIsNotTold(t *testing.T) {
 	for kind, lock := range map[string]func(*holdfast.Manager) holdfast.Locker{

@@ -102,7 +102,7 @@ func wantPrompt(t *testing.T, released time.Time) {
 	}
 }
 
-// AC-54. A peer that is none of ours, as Redisson in a cluster, releases and listens.
+// AC-54. A peer that is not Holdfast, such as Redisson in a cluster, releases and listens.
 func TestPublish_PeersHearEachOther(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
@@ -111,7 +111,7 @@ func TestPublish_PeersHearEachOther(t *testing.T) {
 			f := newForeigner(t, c, mode)
 			m := clients(t, c, 1, append(unpolled, holdfast.WithPublishMode(mode))...)[0]
 
-			// Theirs wakes ours.
+			// The peer's release wakes Holdfast's waiter.
 			f.lock(name)
 			got := wait(t, m, name)
 			f.awaitListeners(name, 1)
@@ -119,7 +119,7 @@ func TestPublish_PeersHearEachOther(t *testing.T) {
 			lease := <-got
 			wantPrompt(t, released)
 
-			// Ours wakes theirs.
+			// Holdfast's release wakes the peer's waiter.
 			node := c.Owner(name).Admin()
 			subscribe := node.Subscribe
 			if f.sharded {
@@ -179,7 +179,7 @@ func TestPublish_PlainClientOfANode(t *testing.T) {
 }
 
 // A client that reads from replicas, for the sake of its other work, is as good as any:
-// nothing of ours is asked of a replica, and what is heard through one comes.
+// no request of Holdfast goes to a replica, and what is heard through one comes.
 func TestPublish_ClientReadsFromReplicas(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
@@ -218,7 +218,7 @@ func TestPublish_ClientReadsFromReplicas(t *testing.T) {
 }
 
 // The slot of a lock that one of Redisson's holds moves, again and again, while one of
-// ours waits. In sharded mode the server ends the subscription then.
+// Holdfast waits. In sharded mode the server ends the subscription then.
 func TestPublish_SlotMovesWhileWaiting(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
@@ -270,7 +270,7 @@ func TestPublish_MasterIsKilledWhileWaiting(t *testing.T) {
 			for _, n := range []string{name, other} {
 				released := f.unlock(n)
 				lease := <-got[n]
-				// Plain messages are heard from any node: nobody has looked for the new master
+				// Plain messages are heard from any node: no client has looked for the new master
 				// before the request that follows the message.
 				wantPrompt(t, released)
 				mustUnlock(t, lease)

@@ -113,7 +113,7 @@ func TestReplicas_NoneIsAFailure(t *testing.T) {
 	redistest.Eventually(t, patience, "undone", func() bool { return srv.Admin().Exists(within(t), name, "another").Val() == 0 })
 }
 
-// A grant that another process hands over has not been acknowledged by anybody: it counts
+// A grant that another process hands over has not been acknowledged by a replica: it counts
 // only after a request of the waiter's own.
 func TestReplicas_GrantByMessage(t *testing.T) {
 	t.Parallel()

@@ -86,7 +86,7 @@ func TestReshard_WhileWaiting(t *testing.T) {
 	}
 }
 
-// A slot that nobody serves: CLUSTERDOWN, until somebody does.
+// A slot without a master: CLUSTERDOWN, until it has one.
 func TestReshard_UnservedSlot(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)

@@ -100,7 +100,7 @@ func exercise(ctx context.Context, t *testing.T, c *redistest.Cluster, a, b *hol
 	if _, err := a.Inspect(ctx, app); err != nil {
 		return err
 	}
-	m := c.StartMigration(app, c.OtherMaster(app)) // half-way, Redis sends whoever asks to the other master
+	m := c.StartMigration(app, c.OtherMaster(app)) // half-way, Redis sends a client that asks to the other master
 	m.MoveKeys()
 	renewals := a.Stats().Renewals
 	err = reached("renewals there", func() bool { return a.Stats().Renewals > renewals+1 })

@@ -12,7 +12,7 @@ import (
 )
 
 // AC-84. The master is killed while a lock is held, in every other round before the
-// replicas have heard of it. The holder either keeps the lock or is told; somebody else
+// replicas have heard of it. The holder either keeps the lock or learns of the loss; another process
 // gets it or not accordingly. What Redis loses cannot be asserted, so overlaps are
 // reported.
 func TestSentinel_KilledMaster(t *testing.T) {

@@ -116,7 +116,7 @@ func Milliseconds(ttl time.Duration) int64 {
 	return int64((ttl + time.Millisecond - 1) / time.Millisecond)
 }
 
-// Duration converts what Redis says in milliseconds, of a key that anybody can have made: more than a
+// Duration converts what Redis says in milliseconds, of a key that any client can have made: more than a
 // Duration has room for is the longest one.
 func Duration(ms int64) time.Duration {
 	if ms > math.MaxInt64/int64(time.Millisecond) {

@@ -113,7 +113,7 @@ func TestGrant(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		granted int64         // by the server's clock
-		heard   time.Duration // after the reading, by ours
+		heard   time.Duration // after the reading, by the process's clock
 		since   time.Duration // likewise
 		trusted bool
 	}{

@@ -128,7 +128,7 @@ func (c *conn) CloseWrite() error {
 	defer c.srv.mu.Unlock()
 	c.finished = true
 	if c.waiting != nil {
-		c.endLocked(false) // Redis lets nobody wait who is gone
+		c.endLocked(false) // Redis lets no client wait that is gone
 	}
 	c.serveLocked()
 	return nil

@@ -128,7 +128,7 @@ const (
 	restFunction = "(rest)"
 )
 
-// callOf is the call of a function of ours, in the line of e.
+// callOf is the call of a function of the script, in the line of e.
 func callOf(function string, e ast.Expr, args ...ast.Expr) ast.Expr {
 	name := &ast.IdentExpr{Value: function}
 	call := &ast.FuncCallExpr{Func: name, Args: args, AdjustRet: true}

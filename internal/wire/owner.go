@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ownerMarker begins every owner id of ours, so that entries of ours are told
+// ownerMarker begins every owner id of Holdfast, so that its entries are told
 // from Redisson's in a queue. Redisson treats owner ids as opaque.
 const ownerMarker = "hf-"
 

@@ -191,7 +191,7 @@ func TestParseNotice_IgnoresWhatFollows(t *testing.T) {
 	}
 }
 
-// Whoever may publish can send anything. What is read as a notice is within bounds, and what
+// A client that may publish can send anything. What is read as a notice is within bounds, and what
 // our scripts send is read.
 func FuzzNotice(f *testing.F) {
 	f.Add("g 7 2000 1763760000 123456 1 0 128")

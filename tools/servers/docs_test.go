@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// ours is the server of the PATH, on which make test runs.
+// ours is the server in the PATH, on which make test runs.
 const ours = "Redis 7.0"
 
 // line returns the server and its line of versions, such as Valkey 9.1.

@@ -188,7 +188,7 @@ func refresh(page string, found *report.Report, file string, with func(text []by
 	return os.WriteFile(page, text, 0o644)
 }
 
-// progress shows what is going on to whoever watches a terminal. A log gets a line for
+// progress shows what is going on at a terminal. A log gets a line for
 // each tenth.
 func progress() func(done, total int, what string) {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {

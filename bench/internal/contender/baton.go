@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// leastGrant is what a release that grants the lock to somebody else cannot do without:
+// leastGrant is what a release that grants the lock to another process cannot do without:
 // the owner is looked at and replaced, with a TTL, and the other is told.
 var leastGrant = redis.NewScript(`if redis.call('hdel', KEYS[1], ARGV[1]) == 0 then return 0 end
 redis.call('hset', KEYS[1], ARGV[2], '1')
@@ -45,7 +45,7 @@ func openGrant(address string, lease time.Duration) (Contender, error) {
 }
 
 func (c *batonContender) Lock(ctx context.Context, name string) (func(context.Context) error, error) {
-	if strings.HasPrefix(name, "warm:") { // nobody to pass it to
+	if strings.HasPrefix(name, "warm:") { // no other process to pass it to
 		return func(ctx context.Context) error { return c.client.Ping(ctx).Err() }, nil
 	}
 	if c.once.Do(func() { c.fault = c.meet(ctx, name) }); c.fault != nil {

@@ -21,7 +21,7 @@ return 1`)
 )
 
 // askHash keeps the owner and how often it has entered in a hash, so that an owner, who is a new
-// one for each Lock here, can enter again. Nobody's lock is deleted by another; waiting is polling, and there is no renewal.
+// one for each Lock here, can enter again. No process deletes the lock of another; waiting is polling, and there is no renewal.
 func askHash(ctx context.Context, client *redis.Client, name string, lease time.Duration) (func(context.Context) error, error) {
 	own := token()
 	left, err := enter(ctx, client, name, own, lease)
@@ -36,7 +36,7 @@ func askHash(ctx context.Context, client *redis.Client, name string, lease time.
 	}, nil
 }
 
-// enter returns how long the lock of another lasts, or 0 if it is ours.
+// enter returns how long the lock of another lasts, or 0 if the caller has the lock.
 func enter(ctx context.Context, client *redis.Client, name, own string, lease time.Duration) (time.Duration, error) {
 	left, err := enterHash.Run(ctx, client, []string{name}, own, millis(lease)).Int64()
 	if errors.Is(err, redis.Nil) {

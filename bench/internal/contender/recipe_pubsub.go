@@ -23,7 +23,7 @@ return 1`)
 // it: a waiter subscribes, tries again, and sleeps until a message comes or the lease
 // it waits for has run out. A message wakes one waiter of each process, on one
 // connection for all; the libraries of this kind in Go open one for each waiter. A
-// message that is lost costs the rest of the lease, and nobody is told of a loss.
+// message that is lost costs the rest of the lease, and the holder does not learn of a loss.
 type pubsubContender struct {
 	client *redis.Client
 	lease  time.Duration
@@ -72,7 +72,7 @@ func (c *pubsubContender) listen() {
 			if b := c.bells[m.Channel]; b != nil {
 				select {
 				case b.ring <- struct{}{}:
-				default: // it has rung, and nobody has got up yet
+				default: // it has rung, and no caller has got up yet
 				}
 			}
 			c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *pubsubContender) Lock(ctx context.Context, name string) (func(context.C
 	return c.watch(name, own), nil
 }
 
-// wait returns when the lock is ours.
+// wait returns when the caller has the lock.
 func (c *pubsubContender) wait(ctx context.Context, name, own string) error {
 	channel := "channel:" + name
 	b, err := c.subscribe(ctx, channel)

@@ -14,7 +14,7 @@ import (
 )
 
 // Each recipe is shown with the fault it is known for, and each fault is shown to be
-// none of ours by the same test.
+// none of Holdfast's by the same test.
 
 const (
 	// shortLease is renewed in time on a slow machine, also by the guard, which has a fifth of it.
@@ -93,7 +93,7 @@ func deletesAnothers(t *testing.T, l Library) bool {
 		t.Fatal(err)
 	}
 	_ = obtain(t, b)
-	_ = late(t.Context()) // the better ones say that it was not theirs
+	_ = late(t.Context()) // the better ones say that the lock was not the caller's
 	_, err := lockWithin(shortLease, c)
 	return err == nil
 }
@@ -125,7 +125,7 @@ func survivesHalfALock(t *testing.T, l Library) bool {
 	return isDead(t, l, srv)
 }
 
-// isDead reports whether nobody gets the lock that its holder has left.
+// isDead reports whether no caller gets the lock that its holder has left.
 func isDead(t *testing.T, l Library, srv *redistest.Server) bool {
 	_, err := lockWithin(leases, connect(t, l, srv))
 	return err != nil
@@ -203,7 +203,7 @@ func connectFor(t *testing.T, l Library, srv *redistest.Server, lease time.Durat
 	return c
 }
 
-// obtain takes the lock, which nobody is in the way of.
+// obtain takes the lock, which is free.
 func obtain(t *testing.T, c Contender) func(context.Context) error {
 	t.Helper()
 	unlock, err := lockWithin(patience, c)

@@ -15,7 +15,7 @@ const userHZ = 100
 
 // Elsewhere returns the CPU time that neither this process nor the server nor workers
 // have used since the machine started, in programs or to the hypervisor. Interrupts
-// count for nobody: on loopback they are our own traffic. It is not called while
+// count for no process: on loopback they are the benchmark's traffic. It is not called while
 // workers have a job.
 func (s *Server) Elsewhere() (time.Duration, error) {
 	stat, err := os.ReadFile("/proc/stat")

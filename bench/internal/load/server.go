@@ -140,7 +140,7 @@ func (s *Server) Silence(ctx context.Context) error {
 
 // Reset empties the server, so that no scenario finds what another left: once the clients
 // of the last one have gone, since a virtual machine answers before its own has. What
-// it had sent by then could take the lock, or stand in its queue, for nobody.
+// it had sent by then could take the lock, or stand in its queue, for no caller.
 func (s *Server) Reset(ctx context.Context) error {
 	left := int64(0)
 	err := error(nil)
@@ -163,7 +163,7 @@ func (s *Server) Reset(ctx context.Context) error {
 const clientsGone = 20 * time.Second
 
 // awaitRest waits until the virtual machines leave the cores alone: one that has answered
-// goes on ending threads and compiling, which cost whoever was measured next up to 99 % of its
+// goes on ending threads and compiling, which cost the library that was measured next up to 99 % of its
 // rate.
 func (s *Server) awaitRest() error {
 	if len(s.javas) == 0 {

@@ -36,7 +36,7 @@ func Work() bool {
 			os.Exit(1)
 		}
 		if err := do(j, in, out); err != nil {
-			_ = out.Encode(answer{Error: err.Error()}) // whoever reads it may be gone
+			_ = out.Encode(answer{Error: err.Error()}) // the reader may be gone
 		}
 	}
 	return true
@@ -77,7 +77,7 @@ func do(j Job, in *bufio.Scanner, out *json.Encoder) error {
 			return err
 		}
 	}
-	os.Exit(1) // nobody is there any more; callers may wait for ever
+	os.Exit(1) // the benchmark has gone; callers may wait forever
 	return nil
 }
 

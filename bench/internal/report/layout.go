@@ -30,7 +30,7 @@ type Scenario struct {
 	Shown     []string // units in tables
 }
 
-// Target is a figure that is to be reached: a metric of ours, or its ratio to a rival's.
+// Target is a figure that is to be reached: a metric of Holdfast, or its ratio to a rival's.
 type Target struct {
 	Scenario Scenario
 	Rows     []int // of its loads; nil: all

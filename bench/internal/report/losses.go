@@ -16,7 +16,7 @@ type loss struct {
 	ratio                string
 }
 
-// losses are those by more than a twentieth: of the metric that decides to anybody, and
+// losses are those by more than a twentieth: of the metric that decides to any rival, and
 // of the others to who decides best. A poller that starves most of its waiters has good
 // quantiles; that is no loss to it.
 func (r *Report) losses(scenarios []Scenario) []loss {

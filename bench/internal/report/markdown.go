@@ -94,7 +94,7 @@ func (p *printer) summary(r *Report, scenarios []Scenario) {
 	p.f("\n")
 }
 
-// table has the deciding metric of each load: ours, the best rival's, and the floor.
+// table has the deciding metric of each load: Holdfast's, the best rival's, and the floor.
 func (p *printer) table(r *Report, scenarios []Scenario) {
 	p.head("scenario", "load", "metric", "holdfast", "best rival", "its figure", "holdfast ÷ best rival", "holdfast ÷ floor")
 	for _, s := range scenarios {

@@ -25,7 +25,7 @@ func (p *printer) targets(r *Report, targets []Target) {
 			if t.Least {
 				bound = "≥ "
 			}
-			measured := "-" // too slow for the metric, or nobody to compare with
+			measured := "-" // too slow for the metric, or no rival to compare with
 			if ok {
 				measured = number(v)
 			}

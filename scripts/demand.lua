@@ -1,4 +1,4 @@
--- demand.lua: does anybody else wait for a lock? It writes nothing.
+-- demand.lua: does another process wait for a lock? It writes nothing.
 --
 -- KEYS[1]  queue of waiters: list, see prelude/queue.lua
 -- ARGV[1]  command that announces releases: publish or spublish

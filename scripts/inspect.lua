@@ -46,7 +46,7 @@ local waiters, overdue = 0, 0
 local function count(queue, deadlines)
   local places = checked(redis.pcall('llen', queue), queue)
   local over = math.min(places, checked(redis.pcall('zcount', deadlines, '-inf', now), deadlines))
-  if over > 0 and places <= most then -- times may be of who stands in the list no more
+  if over > 0 and places <= most then -- times may be of waiters that are no longer in the list
     over = 0
     for _, id in ipairs(redis.call('lrange', queue, '0', '-1')) do
       if tonumber(redis.call('zscore', deadlines, id) or now + 1) <= now then

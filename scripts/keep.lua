@@ -1,5 +1,5 @@
 -- keep.lua: keep the places of several waiters of one process in one queue. It makes
--- no place for who has none: a waiter that was given up must not come back.
+-- no place for a waiter that has none: a waiter that was given up must not come back.
 --
 -- KEYS[1]    the lock
 -- KEYS[2]    queue of waiters: list, see prelude/queue.lua

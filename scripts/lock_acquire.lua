@@ -12,8 +12,8 @@
 -- ARGV[1]  owner id
 -- ARGV[2]  TTL, milliseconds
 -- ARGV[3]  how to wait, "<patience> <claim> <counted> <publish>": the patience of
---          prelude/stand.lua, 0 for not at all; and for a grant to somebody else its TTL,
---          1 if PUBSUB NUMSUB tells whether anybody hears it, and Redisson's publish command
+--          prelude/stand.lua, 0 for not at all; and for a grant to another waiter its TTL,
+--          1 if PUBSUB NUMSUB counts its listeners, and Redisson's publish command
 -- ARGV[4]  how many fencing tokens to reserve
 -- ARGV[5]  the highest token that the caller has seen
 --
@@ -25,7 +25,7 @@
 --                    for how many milliseconds the other owner has it, -1 if without TTL, no more
 --                    than 250 if Redisson has it and is next as well; of a free lock when to ask
 --                    again. now: the server's time, milliseconds. foreign: 1 if the owner, or one
---                    who comes before, is not Holdfast's; and for every free lock
+--                    the one that comes before, is not Holdfast's; and for every free lock
 --         {-1, key, text}
 --                    one of the keys holds something else than its kind; text says what
 --         {-2}       this owner id was given up: a late copy of the request
@@ -35,7 +35,7 @@ local call, lock, owner = redis.call, KEYS[1], ARGV[1]
 local token, mine = 0, false
 local present = call('exists', lock, KEYS[4], KEYS[2])
 if present > 0 then
-  local fields = redis.pcall('hlen', lock) -- before looking: it may be somebody's hash of millions
+  local fields = redis.pcall('hlen', lock) -- before looking: it may be an application's hash of millions
   -- A read-write lock has two fields or more.
   if type(fields) == 'table' or fields > 1 then
     -- prelude: wrong
@@ -63,8 +63,8 @@ if present > 0 then
       ttl, foreign = call('pttl', lock), not inbox_of(holder)
       local head = foreign and redis.pcall('lindex', queue, '0')
       if type(head) == 'string' and not inbox_of(head) and (ttl < 0 or ttl > 250) then
-        -- A waiter of Redisson that gives up when a release has just told it that it is next tells
-        -- nobody: the lock is free then, and only who asks finds out.
+        -- A waiter of Redisson that gives up when a release has just notified it sends no message:
+        -- the lock is free then, and only a request finds out.
         ttl = 250
       end
     else
@@ -77,8 +77,8 @@ if present > 0 then
       elseif id and kept <= now then
         what, ttl, foreign = 3, 1, true
       elseif id and id ~= me and patience > 0 then
-        -- A lock that is free although somebody waits has just been left open for
-        -- Redisson, or has expired: whoever waits already sees to it.
+        -- A lock that is free although there are waiters has just been left open for
+        -- Redisson, or has expired: the waiters already see to it.
         what, ttl, foreign = 1, 50, true
       else
         local counter, turn, manager, more = KEYS[5], '1', nil, call('llen', queue) > 1
@@ -112,7 +112,7 @@ if present > 0 then
   end
 end
 
--- The counter first: whatever fails from here on, a skipped token harms nobody.
+-- The counter first: whatever fails from here on, a skipped token does no harm.
 if ARGV[4] then
   -- prelude: wrong fence
 

@@ -10,17 +10,17 @@
 -- ARGV[2]  command that announces the release: publish or spublish
 -- ARGV[3]  channel on which it is announced
 -- ARGV[4]  how to hand over, "<claim> <turn> <counted>": the TTL of a grant, which one in a row it
---          would be, 1 if PUBSUB NUMSUB tells whether anybody hears it
+--          would be, 1 if PUBSUB NUMSUB counts its listeners
 -- ARGV[5]  given up, not released: the owner id leaves the queue; and milliseconds
 --          for which a late acquire of it is to be refused, 0 where none can be
 --          under way
 --
 -- An owner that does not hold it, and stands in the queue, has lost a grant with a fail-over: it leaves the queue as well.
 --
--- Returns  n        released, nobody waits in the queue or nobody could be granted it, and n clients were listening
+-- Returns  n        released, no waiter is in the queue or none could be granted it, and n clients were listening
 --                   (in a cluster: on this node)
 --          message  granted to a waiter of the caller's, see prelude/grant.lua
---         -1        not held by this owner, and nobody else holds it
+--         -1        not held by this owner, nor by another
 --         -2        not held by this owner but by another one
 --         -3        granted to another waiter, or left open for one of Redisson's
 --         -4        it is free, but so many in front of the queue are dead that one request does not remove them all: the
@@ -30,7 +30,7 @@ local try, lock, queue = redis.pcall, KEYS[1], KEYS[2]
 local removed = try('hdel', lock, ARGV[1]) -- the last field takes the key with it
 local next = try('lindex', queue, '0')
 if removed == 1 and not ARGV[5] and not next then
-  local heard = try(ARGV[2], ARGV[3], '0') -- the common case: nobody waits in the queue
+  local heard = try(ARGV[2], ARGV[3], '0') -- the common case: no waiter in the queue
   if heard == 0 or type(heard) == 'number' then
     return heard
   end
@@ -49,7 +49,7 @@ if ARGV[5] or removed ~= 1 then
 end
 
 local reply
-if free and type(next) == 'string' then -- else nobody waits, or the queue is none
+if free and type(next) == 'string' then -- else there is no waiter, or the queue is none
   local claim, turn, counted = string.match(ARGV[4], '^(%d+) (%d+) (%d)$')
   local manager = string.match(ARGV[1], '^hf%-([%x%-]+)')
   local time, id, more, me, open = redis.call('time'), next, redis.call('lindex', queue, '1'), nil, false

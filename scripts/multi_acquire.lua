@@ -36,7 +36,7 @@ for i = 1, #KEYS / 4 do
     if first and not refused then
       -- prelude: queue
 
-      -- Whose time is over does not count. Whoever comes next takes their places away.
+      -- Waiters whose time is over do not count. The next request takes their places away.
       local now, i = server_time(), 0
       while first and not refused do
         local kept = redis.pcall('zscore', deadlines, first)

@@ -1,5 +1,5 @@
 -- renew_read.lua: keep read holds alive, each by its own right; other readers' rights
--- are left alone, unless somebody has taken the lock's TTL away: then as survivors in
+-- are left alone, unless another client has taken the lock's TTL away: then as survivors in
 -- prelude/rights.lua does. A right that has ended is not made again.
 --
 -- KEYS[2i-1]  the i-th lock: hash, see prelude/rw.lua
@@ -21,7 +21,7 @@ for i = 1, #KEYS / 2 do
   end
   local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])
   local left = redis.call('pttl', right)
-  if held == 1 and (left > 0 or left == -1) then -- -1: somebody has made it so
+  if held == 1 and (left > 0 or left == -1) then -- -1: another client has made it so
     local set = left >= ttl or redis.pcall('pexpire', right, ttl)
     local whole = type(set) ~= 'table' and redis.call('pttl', lock)
     if whole == -1 then

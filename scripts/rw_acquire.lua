@@ -1,5 +1,5 @@
 -- rw_acquire.lua: take a side of a read-write lock for one owner id, or stand in its
--- queue. A waiting writer keeps new readers of ours out, not Redisson's.
+-- queue. A waiting writer keeps new readers of Holdfast out, not Redisson's.
 --
 -- KEYS[1]  the lock: hash, see prelude/rw.lua
 -- KEYS[2]  queue of waiters: list, see prelude/queue.lua
@@ -51,7 +51,7 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
       return wrong(key, kept)
     end
     local mine, crowded = not next, next and kept <= o.now
-    if next and patience <= 0 and not crowded then -- who waits already, or does not wait, sees to the queue
+    if next and patience <= 0 and not crowded then -- a caller that waits already, or does not wait, sees to the queue
       local _, _, reached = let_in(o)
       mode = redis.call('hget', lock, 'mode')
       mine, crowded = reached or not first(queue, deadlines, o.now), o.crowded
@@ -80,7 +80,7 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
   end
 end
 
--- The counter first: whatever fails from here on, a skipped token harms nobody.
+-- The counter first: whatever fails from here on, a skipped token does no harm.
 local token, failure = 0, nil
 if ARGV[4] then
   token, failure = reserve(counter, ARGV[4], ARGV[5])

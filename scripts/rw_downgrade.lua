@@ -13,7 +13,7 @@
 -- ARGV[4]  TTL, milliseconds
 --
 -- Returns  0  done, now or by an earlier copy of this request
---         -1  not held by this owner, and nobody else holds it
+--         -1  not held by this owner, nor by another
 --         -2  not held by this owner but by another one
 
 -- prelude: queue rights redisson dead grant step_out first rw leave

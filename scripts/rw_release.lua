@@ -1,5 +1,5 @@
 -- rw_release.lua: give a side of a read-write lock back if the owner id still holds it,
--- and let in whoever can come in now.
+-- and let in the waiters that can come in now.
 --
 -- KEYS[1]  the lock: hash, see prelude/rw.lua
 -- KEYS[2]  queue of waiters: list, see prelude/queue.lua

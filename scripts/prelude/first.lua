@@ -1,12 +1,12 @@
--- first.lua: prelude of the scripts that look who is next in a queue; behind step_out.lua.
+-- first.lua: prelude of the scripts that look for the next waiter in a queue; behind step_out.lua.
 
 -- at_most is how many dead places one script removes: a crowd that has died together must not keep the server
 -- from others.
 local at_most = 500
 
--- first returns who is next and until when that place is kept; after removing those in
+-- first returns the next waiter and until when that place is kept; after removing those in
 -- front whose time is over, at most so many, and how many it has removed. If the next one's time is over
--- as well, there are more of them: whoever asks again goes on. It calls evicted, if there is one, with each that it
+-- as well, there are more of them: the next request goes on. It calls evicted, if there is one, with each that it
 -- removes. If one of the two keys is none of its kind, it returns nil, what Redis said, and that key.
 local function first(queue, deadlines, now, evicted, most)
   local gone, id, kept = {}, nil, nil

@@ -1,6 +1,6 @@
 -- leave.lua: prelude of the scripts that take waiters out of the queue.
 
--- leave takes id out of the queue, also if somebody has deleted the zset.
+-- leave takes id out of the queue, even if another client has deleted the zset.
 local function leave(queue, deadlines, id)
   local left = redis.pcall('zrem', deadlines, id) == 1
   local waiting = not left and redis.pcall('llen', queue)

@@ -1,5 +1,5 @@
 -- lock.lua: prelude of the scripts that may find a mutex or a fair lock free. It is no
--- function but the hand-over itself, which everybody waits for, and needs none where all goes
+-- function but the hand-off itself, which all wait for, and needs none where all goes
 -- well: with functions, and a table for what they need, a release took the server a quarter
 -- longer, and a twentieth longer with only those that it would share with others. So it has their
 -- contents, marked with their names.
@@ -14,10 +14,10 @@
 --   more                    whether others stand in the queue behind id
 --   me                      the caller's own id, if it waits
 -- and sets told
---   nil      the lock is still free: nobody else waits (me, if it was the first, has been
+--   nil      the lock is still free: no other waiter is there (me, if it was the first, has been
 --            taken out of the queue), or it could be given no TTL
 --   message  granted to a waiter of manager
---   0        granted to another of ours, or left free for one of Redisson's
+--   0        granted to another waiter of Holdfast, or left free for one of Redisson
 --   1        the lock is still free: so many in front are dead that one script does not remove them all
 
 local told, alive, rest = nil, nil, 500
@@ -85,13 +85,13 @@ while id and not told do
     if id and kept <= now then
       told = 1
     elseif id and not inbox_of(id) then
-      -- Offered to a waiter of Redisson, which has no longer than ours to take it, if others want it: who of
+      -- Offered to a waiter of Redisson, which has no longer than Holdfast's to take it, if others want it: who of
       -- Redisson's comes behind it counts from its time.
       if (me or more) and kept > now + 5000 then
         redis.call('zadd', deadlines, now + 5000, id)
       end
       tell(publish, channel .. ':' .. id, '0')
-      -- Its release will be told on a channel that ours do not listen to yet.
+      -- Its release will be announced on a channel that Holdfast's waiters do not listen to yet.
       for _, other in ipairs(redis.call('lrange', queue, '1', '8')) do
         local inbox, its = inbox_of(other)
         if inbox then

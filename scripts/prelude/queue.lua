@@ -2,8 +2,8 @@
 --
 -- A queue is a list of ids, the first of which is next, and a zset: id -> until when its
 -- place is kept, in milliseconds of server time. For a mutex these are the two keys of
--- Redisson's fair lock, in which its waiters and ours stand in one line; for a
--- read-write lock they are two keys of our own. An id of ours is
+-- Redisson's fair lock, in which its waiters and Holdfast's stand in one line; for a
+-- read-write lock they are two keys of Holdfast. An id of Holdfast is
 -- hf-<manager>:<number>, with :write behind it for a writer. Its place is kept for a
 -- few seconds from each time that its process asks; a half in the time says that
 -- the process hears no inbox at present and has to find its grant by asking.

@@ -9,11 +9,11 @@ local function right_of(lock, reader, n)
   return base .. ':' .. reader .. ':rwlock_timeout:' .. n
 end
 
--- survivors looks at who holds a lock in read mode, after a reader has gone, or somebody has taken its TTL away: it
+-- survivors looks at the holders of a lock in read mode, after a reader has gone, or a client has taken its TTL away: it
 -- sets the TTL of the hash to the longest right left, or frees the lock if none is,
--- since a reader that died leaves its field behind; it takes those of ours away. A right without
--- TTL, which somebody has made so, gets that of the hash. It returns whether one of those left is
--- Redisson's, whose release tells no waiter of ours; and if the TTL is now shorter by more than a tenth of a second, how long
+-- since a reader that died leaves its field behind; it takes those of Holdfast away. A right without
+-- TTL, which another client has made so, gets that of the hash. It returns whether one of those left is
+-- Redisson's, whose release notifies no waiter of Holdfast; and if the TTL is now shorter by more than a tenth of a second, how long
 -- it is. Readers that come and go together differ by less, which is not worth a message.
 local function survivors(lock)
   local longest, foreign, ttl = 0, false, redis.call('pttl', lock)
@@ -25,7 +25,7 @@ local function survivors(lock)
         local right = right_of(lock, fields[i], n)
         local left = redis.call('pttl', right)
         if left == -1 then
-          left = ttl > 0 and ttl or 30000 -- the default lease, Redisson's as well as ours
+          left = ttl > 0 and ttl or 30000 -- the default lease, of Redisson and of Holdfast
           redis.pcall('pexpire', right, left)
         end
         longest, alive = math.max(longest, left), alive or left >= 0

@@ -25,7 +25,7 @@ end
 
 -- put gives the lock, whose state allows it, to id, whose right as a reader ends with the key right (nil: to be
 -- named), for ttl milliseconds, and never
--- shortens it: neither for others, if somebody has taken its TTL away, nor, as a late copy, for
+-- shortens it: neither for others, if another client has taken its TTL away, nor, as a late copy, for
 -- id. It returns nil, or the error that kept it from that.
 local function put(lock, id, ttl, right)
   if is_writer(id) then
@@ -37,7 +37,7 @@ local function put(lock, id, ttl, right)
   local left, rights = redis.call('pttl', lock), right and redis.call('pttl', right)
   redis.call('hset', lock, 'mode', right and 'read' or 'write', id, '1')
   local set = 1
-  if left < tonumber(ttl) then -- -1: somebody has made it so; others' rights may last for longer
+  if left < tonumber(ttl) then -- -1: another client has made it so; others' rights may last for longer
     set = redis.pcall('pexpire', lock, left == -1 and right and math.max(tonumber(ttl), 30000) or ttl)
   end
   if set == 1 and right and rights < tonumber(ttl) then
@@ -101,7 +101,7 @@ local function let_in(o)
       token = redis.pcall('incrby', o.counter, '128')
       token = type(token) == 'number' and token < 2 ^ 53 and string.format('%.0f', token) or '0' -- it asks for one, and is told what is wrong
     end
-    if inbox then -- or it was put there by hand, and nobody waits for it
+    if inbox then -- or it was put there by hand, and no caller waits for it
       if put(o.lock, id, o.claim) then
         break
       end

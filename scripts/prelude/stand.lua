@@ -2,9 +2,9 @@
 -- and wrong.lua.
 
 -- A waiter of Redisson that gets the lock, or gives up, takes what it wanted to wait off all times
--- behind it in the zset: 300 s by default. So the places of ours are kept for so much longer for each
--- of Redisson's before them, however long it wants to wait, which nobody can tell: what is left of its own
--- time does not say. One that wants to wait for longer evicts ours, which then return to the front.
+-- behind it in the zset: 300 s by default. So the places of Holdfast's are kept for so much longer for each
+-- of Redisson's before them, however long it wants to wait, which is not known: what is left of its own
+-- time does not say. One that wants to wait for longer evicts Holdfast's, which then return to the front.
 
 -- foreign_before returns a function that tells how many of Redisson's stand before an id; or in
 -- the queue, if the id has come since it was read, which is when the function is called first.
@@ -23,8 +23,8 @@ local function foreign_before(queue)
 end
 
 -- kept_until returns until when the place of id is to be kept, and whether one of Redisson's stands
--- before it. The queue, which may be long, is only read if a time shows that somebody was given
--- more than its patience: its own of before, or that of who was the last when it came.
+-- before it. The queue, which may be long, is only read if a time shows that a waiter was given
+-- more than its patience: its own of before, or that of the last waiter when it came.
 local function kept_until(now, id, patience, time, behind)
   local kept = now + patience
   if tonumber(time) <= kept then
@@ -89,7 +89,7 @@ local function come_back(queue, ids)
   end
 end
 
--- listed returns a function that tells whether an id that has a time stands in the list as well: somebody
+-- listed returns a function that tells whether an id that has a time stands in the list as well: a client
 -- may have deleted that. It is read only where the two keys differ in length. ids is the set of those that are asked for.
 local function listed(queue, deadlines, ids)
   if redis.call('zcount', deadlines, '-inf', '+inf') == redis.call('llen', queue) then
@@ -106,7 +106,7 @@ end
 
 -- stand puts id into the queue, or keeps its place: for patience milliseconds; a
 -- negative patience says that it stood there before, so that if its place was taken
--- away meanwhile, it returns to the front, deaf if nobody listens to its inbox. It returns whether a waiter of Redisson
+-- away meanwhile, it returns to the front, deaf if no process listens to its inbox. It returns whether a waiter of Redisson
 -- stands before it; on failure nil and the reply for the caller. A caller that has
 -- several ids passes the result of foreign_before; and true if those have come back already, see come_back.
 local function stand(queue, deadlines, now, id, patience, behind, back)

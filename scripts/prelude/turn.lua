@@ -2,8 +2,8 @@
 -- queue.lua and redisson.lua.
 
 -- redissons_turn reports whether a release is to be an open one instead of the 17th grant in
--- a row: if somebody is subscribed to Redisson's channel, which ours are not while one of us
--- holds the lock. The next of ours is told, to ask again soon. If not, or if the next is Redisson's
+-- a row: if a client is subscribed to Redisson's channel, which Holdfast's are not while one of them
+-- holds the lock. Holdfast's next waiter is notified, to ask again soon. If not, or if the next is Redisson's
 -- anyway, the count begins again, to look after 16 more.
 local function redissons_turn(queue, channel, publish)
   local next = redis.pcall('lindex', queue, '0')

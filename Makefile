@@ -4,10 +4,14 @@ GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # One line for each package that has ended, then what has failed, and how. VERBOSE=1 names each test.
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
-TESTS = $(GO) run $(GOTESTSUM) --format $(if $(VERBOSE),testname,pkgname) --hide-summary skipped --
-STEPS = MAKE="$(MAKE)" sh tools/steps.sh
+# make vet is a step of each command, so that go test need not repeat a part of it.
+TESTS = $(GO) run $(GOTESTSUM) --format $(if $(VERBOSE),testname,pkgname) --hide-summary skipped -- -vet=off
+# Targets in a row; those joined by + run side by side.
+STEPS = MAKE="$(MAKE)" $(GO) run ./tools/steps
+# Analyses and simulations allocate much and keep little: fewer collections save a third of their time.
+SPARSE = GOGC=400
 
-.PHONY: help check test ci night redis fmt vet lint unit real around costs full full-real full-virtual full-around model stress chaos safety simulate soak topology demo examples service platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
+.PHONY: help check test ci night redis fmt vet lint unit sim real full full-real full-virtual full-around model bench-lint stress chaos safety simulate soak topology demo examples service platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,8 +19,8 @@ help: ## this list
 check: ## after each change, in a minute or two: format, vet, lint, and the tests that need no server
 	@$(STEPS) fmt vet lint unit
 
-test: redis ## what README says, in about seven minutes on two cores: the same, and tests on real servers; it installs redis-server if it is missing
-	@$(STEPS) fmt vet lint unit real around costs
+test: redis ## what README says: the same, and tests on real servers; it installs redis-server if it is missing
+	@$(STEPS) fmt vet lint unit,sim+real
 
 ci: ## all that must pass before anything lands
 	@.ci/run
@@ -30,44 +34,42 @@ redis: ## install redis-server with the system's package manager, if it is missi
 fmt: ## fail if a file is not formatted
 	@files=$$(gofmt -l .) || exit 1; if [ -n "$$files" ]; then echo "gofmt would change:" $$files; exit 1; fi
 
-vet: ## go vet, here and in bench/
+vet: ## go vet
 	$(GO) vet ./...
-	cd bench && $(GO) vet ./...
 
 lint: ## honnef.co/go/tools, fetched by the Go tool
-	$(GO) run $(STATICCHECK) ./...
-	cd bench && $(GO) run $(STATICCHECK) ./...
+	$(SPARSE) $(GO) run $(STATICCHECK) ./...
 
-unit: ## the tests that need no server: the suite and the simulation in fake time, and what is pure
-	@$(TESTS) -short -timeout 5m . ./debug ./internal/sim ./scripts ./tools/... $(addprefix ./internal/,journal parking renewal validity voting wire)
+# The packages whose tests need no server, and all others but those with a target of their own.
+PURE = ./debug ./scripts ./tools/figures ./tools/steps $(addprefix ./internal/,journal parking protocol pubsub renewal validity voting wire)
+OTHERS = $$($(GO) list ./... | grep -v -x -e github.com/holdfast-go/holdfast $(patsubst ./%,-e '.*/%',$(PURE) ./internal/interop ./internal/model ./internal/sim))
 
-# The packages whose goroutines are the library's: make test runs them with the race detector, CI all.
-RACE = . ./debug ./holdfasttest $(addprefix ./internal/,command parking redistest renewal)
-REST = $$($(GO) list ./... | grep -v -x -e github.com/holdfast-go/holdfast -e '.*/\(debug\|holdfasttest\|internal/\(command\|parking\|redistest\|renewal\|model\|sim\)\)')
+# Tests of what runs in fake time as well, or is no matter of servers.
+NOTREAL = ^Test(Virtual|Docs|Safety|Scripts|Imports|Files)_
 
 # What make test leaves to CI: long runs of chaos and its planted bugs, fail-overs, and the suite over a cluster's client.
 LONG = ^TestChaos_FindsSeededBugs$$|^TestSoak_|^TestMutexInCluster$$|UnderLoad$$|_KilledMaster$$
 
-real: redis ## on real servers, with the race detector: what needs them, and of the rest some of each; tests mostly wait, so more run at a time than there are cores
-	@HOLDFAST_TEST_QUICK=1 $(TESTS) -race -shuffle=on -p 2 -parallel 16 -timeout 10m -skip '^Test(Virtual|Cost|Docs|Safety|Scripts|Imports|Files)_' $(RACE)
+unit: ## the tests that need no server: the suite and the simulation in fake time, and what is pure
+	@$(SPARSE) $(TESTS) -short -timeout 5m . ./internal/sim $(PURE)
 
-around: redis ## what is around the library: the command, the examples, clusters, and a short chaos
-	@HOLDFAST_TEST_QUICK=1 $(TESTS) -shuffle=on -p 2 -parallel 8 -timeout 10m -skip '$(LONG)' $(REST)
+sim: ## the simulation: more worlds than in unit, and the bugs planted there
+	@$(SPARSE) $(TESTS) -timeout 10m ./internal/sim
 
-costs: redis ## requests, allocations and goroutines, counted without the race detector, which has its own
-	@$(TESTS) -run '^TestCost_' .
+real: redis ## on real servers, what needs them, and of the rest some of each; tests mostly wait, so more run at a time than there are cores
+	@HOLDFAST_TEST_QUICK=1 $(TESTS) -shuffle=on -p 3 -parallel 16 -timeout 10m -skip '$(NOTREAL)|$(LONG)' . $(OTHERS)
 
 full: ## what make test leaves out: each kind and mode on real servers, long tests, and all with the race detector
-	@$(STEPS) full-real full-virtual full-around model
+	@$(STEPS) full-real,full-virtual+full-around,model
 
 full-real: redis
-	@$(TESTS) -race -shuffle=on -parallel 16 -timeout 20m -skip '^Test(Virtual|Cost|Docs|Safety|Scripts|Imports|Files)_' .
+	@$(TESTS) -race -shuffle=on -parallel 16 -timeout 20m -skip '$(NOTREAL)|^TestCost_' .
 
 full-virtual: # one mode: the race detector makes a run take eight times as long
 	@$(TESTS) -short -race -shuffle=on -parallel 4 -timeout 20m -run '^Test' -skip '/^(confirmed|unsliced)$$|^Test(Docs|Safety|Scripts|Imports|Files)_' .
 
 full-around: redis
-	@$(TESTS) -race -shuffle=on -p 2 -parallel 8 -timeout 20m $(REST) ./internal/sim
+	@$(TESTS) -race -shuffle=on -p 2 -parallel 8 -timeout 20m $(OTHERS) $(PURE) ./internal/sim
 
 model: ## all states of the model; under the race detector it visits those of one fault
 	@$(TESTS) ./internal/model
@@ -108,12 +110,15 @@ REDISSON_PEERS = interop/target/current/redisson-peer.jar interop/target/old/red
 $(REDISSON_PEERS): interop/target/%/redisson-peer.jar: interop/pom.xml $(shell find interop/src -name '*.java')
 	cd interop && mvn -q -B -P$* package
 
+# The packages with functions that begin with a word, so that the tests of others need not be linked.
+WITH = $$(grep -rl '^func $(1)' --include='*_test.go' . | grep -v -e '^./bench/' -e '^./examples/' | xargs -n 1 dirname | sort -u)
+
 fuzz: ## each fuzz target so many times: make fuzz FUZZTIME=20000x; with a time, 1m, Go reports one that it had to stop as failed
-	@set -e; some=; packages=$$($(GO) list ./...); for p in $$packages; do \
-	  tests=$$($(GO) test -list '^Fuzz' $$p); for f in $$(echo "$$tests" | grep '^Fuzz' || true); do \
-	    some=1; echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzzminimizetime 20x -fuzztime $(or $(FUZZTIME),3000x) $$p; \
+	@set -e; for p in $(call WITH,Fuzz); do \
+	  for f in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$p/*_test.go); do \
+	    echo "$$p $$f"; $(GO) test -vet=off -run '^$$' -fuzz "^$$f\$$" -fuzzminimizetime 20x -fuzztime $(or $(FUZZTIME),3000x) $$p; \
 	  done; \
-	done; test -n "$$some"
+	done
 
 demo: ## the flash sale, on an embedded server
 	$(GO) run ./cmd/holdfast demo
@@ -165,8 +170,11 @@ bench-quick: redis ## the same in three minutes, rougher, to the terminal only
 	cd bench && $(GO) run ./cmd/report -quick -dir ''
 
 bench-once: redis ## every benchmark once, so that none rots
-	$(GO) test -run '^$$' -bench . -benchtime=1x ./...
+	HOLDFAST_TEST_QUICK=1 $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x $(call WITH,Benchmark)
 	cd bench && HOLDFAST_BENCH_WINDOW=50ms $(GO) test -run '^$$' -bench . -benchtime=1x ./...
+
+bench-lint: ## vet and staticcheck, in bench/
+	cd bench && $(GO) vet ./... && $(SPARSE) $(GO) run $(STATICCHECK) ./...
 
 bench-test: redis ## the tests of bench/: what the others are known to do wrong, and Holdfast does not; and the programs of docs/MIGRATING.md
 	cd bench && $(GO) test -p 1 -parallel 8 ./...

@@ -150,7 +150,7 @@ func TestExamples_AreListed(t *testing.T) {
 			t.Errorf("%s has %d lines, which is too long to read", main, n)
 		}
 	}
-	if !strings.Contains(read(t, ".ci/run"), "\nmake examples\n") || !strings.Contains(read(t, "Makefile"), "for e in examples/*/; do") {
+	if !strings.Contains(read(t, ".ci/run"), "examples,") || !strings.Contains(read(t, "Makefile"), "for e in examples/*/; do") {
 		t.Error(".ci/run does not play the examples")
 	}
 }

@@ -82,7 +82,7 @@ var ways = map[string]func(*testing.T, *renamed){
 		r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
 	},
 	"Redis does not answer": func(t *testing.T, r *renamed) {
-		lock := r.on(t, r.managers, holdfast.WithFixedLease(3*time.Second))
+		lock := r.on(t, r.managers)
 		lease := mustLock(t, lock)
 		r.held(t)
 		for _, srv := range r.all {

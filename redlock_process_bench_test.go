@@ -81,6 +81,7 @@ func measureFleet(b *testing.B, w ward, of fleetOf, dead []int, outage string, f
 // meanwhile every half a second.
 func (f *fleet) rate(d time.Duration, meanwhile func()) (all, least float64) {
 	f.tb.Helper()
+	d = brief(d)
 	before, begun := f.grants(), time.Now()
 	for left := d; left > 0; left = d - time.Since(begun) {
 		time.Sleep(min(left, time.Second/2))

@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// gate says whether the tests may be skipped: "require" makes a skip a failure, "off"
-// is for a run after them.
+// gate is the environment's variable that says whether the tests may be skipped: "require" makes a skip a failure.
 const gate = "HOLDFAST_INTEROP"
 
 func TestMain(m *testing.M) {
@@ -33,9 +32,6 @@ func needsRedisson(t *testing.T) {
 
 // missing says why the tests cannot run; empty if they can.
 func missing() string {
-	if os.Getenv(gate) == "off" {
-		return gate + "=off"
-	}
 	if _, err := exec.LookPath("java"); err != nil {
 		return "no java in PATH"
 	}

@@ -62,7 +62,7 @@ const logEnv = "HOLDFAST_TEST_SERVER_LOG"
 const serverEnv = "HOLDFAST_TEST_SERVER"
 
 // quickEnv, if it is set, has tests on real servers leave out what runs in fake time as well, or repeats others with other
-// kinds, modes and clients. make test sets it.
+// kinds, modes and clients, and benchmarks be brief. make test and make bench-once set it.
 const quickEnv = "HOLDFAST_TEST_QUICK"
 
 // Quick reports whether tests on real servers leave out repetitions.

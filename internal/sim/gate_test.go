@@ -169,11 +169,20 @@ func plantedBinary(t *testing.T) string {
 	return built.binary
 }
 
+// notShort keeps a test out of make check, since it builds the library with all bugs first.
+func notShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make test runs it")
+	}
+}
+
 // Who changes a text in which a bug is planted has to change the bug.
 func TestMutants_FitTheCode(t *testing.T) { planted(t) }
 
 // The judges are as good as the bugs that they find.
 func TestMutants_AreFound(t *testing.T) {
+	notShort(t)
 	binary := plantedBinary(t)
 	slots := make(chan struct{}, *slotsFlag)
 	for i := range mutants {

@@ -59,6 +59,7 @@ func init() {
 
 // Worlds in which the library's timers stand still with their process as well.
 func TestWorlds_WithLateTimers(t *testing.T) {
+	notShort(t)
 	binary := plantedBinary(t)
 	seeds := *seedsFlag
 	if seeds == 0 {

@@ -102,7 +102,7 @@ func TestWorlds(t *testing.T) {
 		seeds = math.MaxInt
 	case seeds == 0 && *seedFlag > 0:
 		seeds = 1
-	case seeds == 0 && raced:
+	case seeds == 0 && (raced || testing.Short()):
 		seeds = 50
 	case seeds == 0:
 		seeds = 200

@@ -22,6 +22,8 @@ stuck: ; @touch begun; sleep 1000
 
 func steps(t *testing.T, ctx context.Context, args ...string) (ok bool, dir, out string) {
 	t.Helper()
+	t.Setenv("MAKELEVEL", "") // make runs this test
+	t.Setenv("MAKEFLAGS", "")
 	dir = t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte(makefile), 0o600); err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ lint: ## honnef.co/go/tools, fetched by the Go tool
 	$(SPARSE) $(GO) run $(STATICCHECK) ./...
 
 # The packages whose tests need no server, and all others but those with a target of their own.
-PURE = ./debug ./scripts ./tools/figures ./tools/steps $(addprefix ./internal/,journal parking protocol pubsub renewal validity voting wire)
+PURE = ./debug ./scripts $(addprefix ./tools/,dashboard figures steps) $(addprefix ./internal/,journal parking protocol pubsub renewal validity voting wire)
 OTHERS = $$($(GO) list ./... | grep -v -x -e github.com/holdfast-go/holdfast $(patsubst ./%,-e '.*/%',$(PURE) ./internal/interop ./internal/model ./internal/sim))
 
 # Tests of what runs in fake time as well, or is no matter of servers.

@@ -57,14 +57,15 @@ var ways = map[string]func(*testing.T, *renamed){
 		r.told(t, "holdfast: lease lost")
 	},
 	"its time is over": func(t *testing.T, r *renamed) {
-		lease := mustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(500*time.Millisecond)))
+		lease := mustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(3*time.Second)))
+		r.held(t)
 		<-lease.Done()
 		r.wantGiven(t, "Err", lease.Err(), holdfast.ErrLeaseLost)
 		r.told(t, "holdfast: lease lost") // of each part: Unlock may give one back before its time is over
 		r.wantGiven(t, "Unlock", unlock(lease), holdfast.ErrLeaseLost)
 	},
 	"it is held for too long": func(t *testing.T, r *renamed) {
-		lease := mustLock(t, r.on(t, r.managers, holdfast.WithLease(time.Second), holdfast.WithMaxHold(time.Second)))
+		lease := mustLock(t, r.on(t, r.managers, holdfast.WithLease(2*time.Second), holdfast.WithMaxHold(2*time.Second)))
 		<-lease.Done()
 		r.told(t, "holdfast: maximum hold time reached")
 		wantErr(t, unlock(lease), holdfast.ErrMaxHold, nil)
@@ -114,7 +115,7 @@ var ways = map[string]func(*testing.T, *renamed){
 				}
 			}
 		}
-		lease := mustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(2*time.Second)))
+		lease := mustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(4*time.Second))) // a busy machine takes a part of it
 		r.held(t)
 		user("resetkeys")
 		r.wantGiven(t, "Unlock", lease.Unlock(t.Context()), holdfast.ErrUnavailable)

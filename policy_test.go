@@ -63,6 +63,7 @@ var imports = map[string][]string{
 	"/tools/dashboard": {},
 	"/tools/figures":   {},
 	"/tools/servers":   {},
+	"/tools/steps":     {},
 
 	"/internal/stage":                   {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging", "github.com/alicebob/miniredis/v2", "github.com/urfave/cli/v3"},
 	"/internal/stage/stagetest":         {"/internal/redistest"},                                            // tests only

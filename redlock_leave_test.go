@@ -154,7 +154,7 @@ func (l *leaver) waitsWithAVote(t *testing.T, ctx context.Context) {
 		l.held = append(l.held, mustLock(t, l.locks(l.rival.managers[i])))
 	}
 	for _, p := range l.proxies { // how long a vote is kept depends on how long members take to answer
-		p.Delay(60*time.Millisecond, 0)
+		p.Delay(150*time.Millisecond, 0)
 	}
 	l.lock(ctx)
 	redistest.Eventually(t, patience, "it waits with a vote", func() bool {

@@ -86,7 +86,7 @@ func TestLose_GivesTheLockToTheNext(t *testing.T) {
 func TestLose_OfManagersOfTheCaller(t *testing.T) {
 	inBothWorlds(t, func(t *testing.T) {
 		s := holdfasttest.NewServer(t)
-		m, err := holdfast.New(s.Client(), holdfast.WithLease(300*time.Millisecond))
+		m, err := holdfast.New(s.Client(), holdfast.WithLease(3*time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}

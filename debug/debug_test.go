@@ -106,7 +106,7 @@ func busy() *fake {
 		stats:     holdfast.Stats{Lost: 2, Granted: 40, Commands: 812},
 		info: holdfast.Info{
 			Kind: holdfast.KindMutex, Held: true, TTL: 21 * time.Second, Waiters: 2, Token: 812,
-			Holders: []holdfast.Holder{{Owner: "hf-11111111-1111-4111-8111-111111111111:7", Holds: 1, Holdfast: true, TTL: 21 * time.Second}},
+			Holders: []holdfast.Holder{{Owner: "hf-11111111-1111-4111-8111-111111111111:7", Holds: 1, Holdfast: true, TTL: 21 * time.Second, Identity: &holdfast.Identity{App: "shop", Host: "web-3", PID: 4121, Started: noon.Add(-time.Hour), Version: "v1.2.0"}}},
 		},
 	}
 }
@@ -151,6 +151,15 @@ func TestPage_SaysWhatGoesWrong(t *testing.T) {
 			t.Errorf("it does not have %s", want)
 		}
 	}
+	many := &fake{}
+	for i := range 9 {
+		l := busy().locks[1]
+		l.Name, l.Deadline = fmt.Sprint("late:", i), l.Deadline.Add(-time.Duration(i)*time.Millisecond)
+		many.locks = append(many.locks, l)
+	}
+	if page := body(t, newPage(many).protected(), "/"); !strings.Contains(page, "4 things go wrong") || !strings.Contains(page, ">late:8</a>: not renewed") || !strings.Contains(page, "6 more locks are in the same state") {
+		t.Error("many late renewals are not summed up, the most urgent first")
+	}
 	h.peers[0].manager.(*fake).stats.Lost++
 	h.now = func() time.Time { return noon.Add(time.Second) }
 	h.peers[0].manager.(*fake).stats.RenewalFailures++
@@ -175,6 +184,9 @@ func TestPage_SaysWhatGoesWrong(t *testing.T) {
 	}
 	if page := body(t, h.protected(), "/"); strings.Contains(page, "(since") {
 		t.Error("an outage that is over is named")
+	}
+	if page := body(t, h.protected(), "/lock?name=stock:42"); !strings.Contains(page, "<td class=\"name\">shop@web-3/4121, v1.2.0</td>") {
+		t.Error("the process of the holder is not named")
 	}
 	if page := body(t, newPage(&fake{}).protected(), "/"); !strings.Contains(page, "Nothing goes wrong") || !strings.Contains(page, "holds no lock") {
 		t.Error("an empty page does not say so")

@@ -47,6 +47,17 @@ type holder struct {
 	Write    bool   `json:"write"`
 	Holdfast bool   `json:"holdfast"`
 	TTL      millis `json:"ttl"`
+
+	Process *process `json:"process,omitempty"` // nil: it does not say what it is
+}
+
+// process is what a process says of itself.
+type process struct {
+	App     string    `json:"app"`
+	Host    string    `json:"host"`
+	PID     int       `json:"pid"`
+	Started time.Time `json:"started"`
+	Version string    `json:"version"`
 }
 
 func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +135,7 @@ func newAnswer(manager int, info holdfast.Info, err error) answer {
 	shown := info.Holders[:min(len(info.Holders), shownHolders)]
 	a.More += len(info.Holders) - len(shown)
 	for _, h := range shown {
-		a.Holders = append(a.Holders, holder{h.Owner, h.Write, h.Holdfast, ttl(h.TTL)})
+		a.Holders = append(a.Holders, holder{h.Owner, h.Write, h.Holdfast, ttl(h.TTL), (*process)(h.Identity)})
 	}
 	return a
 }

@@ -42,6 +42,9 @@ type overview struct {
 	OldestHold millis `json:"oldestHold"`
 	Search     string `json:"search"` // only locks whose names have it
 	query      url.Values
+
+	late  []row // held, and not renewed in time
+	waits []row // waited for for long
 }
 
 // millis is a duration, in JSON a number of ms.
@@ -139,18 +142,38 @@ func (h *handler) overview(query url.Values) *overview {
 	o.Holding, o.Waiting = newList(holding, "held", query), newList(waiting, "waiting", query)
 	o.Counters = h.rates.add(all, now)
 	events := h.events()
-	o.Problems = append(append(standing(events), ended(events, now)...), o.Problems...)
+	o.Problems = append(standing(events), ended(events, now)...)
 	for _, c := range o.Counters {
 		if c.alarm && c.LastMinute > 0 {
 			o.Problems = append(o.Problems, problem{Severe: true, Text: fmt.Sprintf("%s: %d in the last minute", c.Name, c.LastMinute)})
 		}
 	}
+	slices.SortFunc(o.late, func(a, b row) int { return cmp.Or(cmp.Compare(a.Left, b.Left), strings.Compare(a.Name, b.Name)) })
+	slices.SortFunc(o.waits, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.WaitFor, a.WaitFor), strings.Compare(a.Name, b.Name))
+	})
+	o.report(true, o.late, "locks are", func(r row) string {
+		return "not renewed for " + span(r.Renewed) + ", its lease ends in " + span(r.Left)
+	})
+	o.report(false, o.waits, "locks have callers that are", func(r row) string { return "a caller has waited for " + span(r.WaitFor) })
 	slices.SortStableFunc(o.Problems, func(a, b problem) int { return cmp.Compare(severity(b), severity(a)) })
-	o.Problems = o.Problems[:min(len(o.Problems), 20)]
 	for _, e := range slices.Backward(events) {
 		o.Events = append(o.Events, newEvent(e))
 	}
 	return o
+}
+
+// namedProblems is how many locks with the same problem are named.
+const namedProblems = 3
+
+// report names the worst locks with a problem, which come first, and counts the others.
+func (o *overview) report(severe bool, locks []row, others string, text func(row) string) {
+	for _, r := range locks[:min(len(locks), namedProblems)] {
+		o.Problems = append(o.Problems, problem{Severe: severe, Text: text(r), Lock: r.Name})
+	}
+	if more := len(locks) - namedProblems; more > 0 {
+		o.Problems = append(o.Problems, problem{Severe: severe, Text: fmt.Sprintf("%d more %s in the same state", more, others)})
+	}
 }
 
 func severity(p problem) int {
@@ -169,13 +192,13 @@ func (o *overview) count(r row) {
 		o.Held++
 		o.OldestHold = max(o.OldestHold, r.For)
 		if r.Renewed >= 0 && r.Share < lateRenewal {
-			o.Problems = append(o.Problems, problem{Severe: true, Text: "not renewed for " + span(r.Renewed) + ", its lease ends in " + span(r.Left), Lock: r.Name})
+			o.late = append(o.late, r)
 		}
 	case string(holdfast.LocalReleasing):
 		o.Leaving++
 	}
 	if time.Duration(r.WaitFor) >= longWait {
-		o.Problems = append(o.Problems, problem{Text: "a caller has waited for " + span(r.WaitFor), Lock: r.Name})
+		o.waits = append(o.waits, r)
 	}
 }
 

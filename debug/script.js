@@ -23,16 +23,17 @@
 
   // What a person types, opens or marks stays.
   const busy = () => main.querySelector("details[open]") !== null
-    || (main.contains(document.activeElement) && document.activeElement.matches("input, button"))
+    || (main.contains(document.activeElement) && document.activeElement.matches("input, form[method=post] *"))
     || [...main.querySelectorAll("form[method=post] input[name=typed]")].some((input) => input.value !== "")
     || !getSelection().isCollapsed;
 
   const replace = (next) => {
-    const link = main.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    const name = (element) => element.tagName + (element.getAttribute("href") ?? element.textContent);
+    const focused = main.contains(document.activeElement) ? name(document.activeElement) : "";
     const before = verdict(main);
     main.replaceChildren(...next.childNodes);
     if (verdict(main) !== before) spoken.textContent = verdict(main);
-    if (link !== null) [...main.querySelectorAll("a")].find((a) => a.getAttribute("href") === link)?.focus({ preventScroll: true });
+    [...main.querySelectorAll("a, button")].find((element) => name(element) === focused)?.focus({ preventScroll: true });
   };
 
   const load = async () => {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,6 +34,7 @@ func redisFlags() []cli.Flag {
 type connection struct {
 	clients  []redis.UniversalClient
 	managers []*holdfast.Manager
+	down     []error // of each, when the command began; nil: it answered
 }
 
 // connect opens the deployments of --redis and finds out whether they answer. All but a minority must: several are the
@@ -66,13 +68,15 @@ func connect(ctx context.Context, c *cli.Command, opts ...holdfast.Option) (_ *c
 func (conn *connection) ping(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	answers := make(chan error, len(conn.clients))
-	for _, client := range conn.clients {
-		go func() { answers <- client.Ping(ctx).Err() }()
+	conn.down = make([]error, len(conn.clients))
+	var asking sync.WaitGroup
+	for i, client := range conn.clients {
+		asking.Go(func() { conn.down[i] = client.Ping(ctx).Err() })
 	}
+	asking.Wait()
 	var failed []error
-	for range conn.clients {
-		if err := <-answers; err != nil {
+	for _, err := range conn.down {
+		if err != nil {
 			failed = append(failed, err)
 		}
 	}

@@ -44,7 +44,7 @@ func completeNames(ctx context.Context, c *cli.Command) {
 	}
 	defer conn.close()
 	prefix := c.String("prefix")
-	looks, _ := survey(ctx, &site{conn.clients[0], conn.managers[0]}, prefix, "*", time.Nanosecond, func(look) bool { return true })
+	looks, _ := survey(ctx, conn.sites()[0], prefix, "*", time.Nanosecond, func(look) bool { return true })
 	for _, l := range looks[:min(len(looks), completionMost)] {
 		if plainName.MatchString(l.Name) {
 			fmt.Fprintln(c.Root().Writer, l.Name)

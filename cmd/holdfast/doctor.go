@@ -31,7 +31,7 @@ func doctorCommand() *cli.Command {
 				Validator: oneOf("--output", formatTable, formatJSON, formatJSONL),
 			},
 		},
-	}, errand{check: noNames, do: runDoctor, coded: failure})
+	}, errand{check: noNames, all: runDoctor, coded: failure})
 }
 
 func noNames(c *cli.Command) error {
@@ -56,7 +56,7 @@ type finding struct {
 	Code    string  `json:"code"` // one for each check; docs/COMMAND.md lists them
 	Check   string  `json:"check"`
 	Verdict verdict `json:"verdict"`
-	Node    string  `json:"node,omitempty"` // of a cluster
+	Node    string  `json:"node,omitempty"` // of a cluster, or of several servers
 	Means   string  `json:"means"`
 	Do      string  `json:"do,omitempty"`  // what to type
 	See     string  `json:"see,omitempty"` // the part of docs/OPERATIONS.md about it
@@ -108,22 +108,49 @@ func (d *doctor) add(c check, v verdict, do, format string, args ...any) {
 	d.findings = append(d.findings, f)
 }
 
-func runDoctor(ctx context.Context, c *cli.Command, at *site) error {
+func runDoctor(ctx context.Context, c *cli.Command, sites []*site) error {
+	all := new(doctor)
+	for _, at := range sites {
+		findings, err := diagnosis(ctx, c, at)
+		if at.away(err) { // a Redlock goes on without it
+			lone := &doctor{node: at.name}
+			lone.add(checkServer, failed, "", "the server does not answer: %s", plain(err))
+			findings, err = lone.findings, nil
+		}
+		if err != nil {
+			return err
+		}
+		all.findings = append(all.findings, findings...)
+	}
+	if err := printFindings(c.Root().Writer, styleOf(c, c.Root().Writer), c.String("output"), all.findings); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	if worst := all.worst(); worst == failed || (worst == warned && c.Bool("strict")) {
+		return silent(exitNo)
+	}
+	return nil
+}
+
+// diagnosis is what all checks of one Redis have found.
+func diagnosis(ctx context.Context, c *cli.Command, at *site) ([]finding, error) {
+	if at.down != nil {
+		return nil, &unavailable{at.down}
+	}
 	d := &doctor{at: at, as: c.String("as"), lease: c.Duration("lease"), prefix: c.String("prefix")}
 	d.probe = d.prefix + "holdfast-doctor:" + randomName()
 	nodes, err := masters(ctx, at.client)
 	if err != nil {
-		return &unavailable{err}
+		return nil, &unavailable{err}
 	}
 	d.user = printable(cmp.Or(d.as, nodes[0].Options().Username, "default"))
 	writable := true
 	for _, node := range nodes {
-		if len(nodes) > 1 {
+		if d.node = at.name; len(nodes) > 1 {
 			d.node = node.Options().Addr
 		}
 		writable = d.lookAt(ctx, node, c.Duration("timeout")) && writable
 	}
-	d.node = ""
+	d.node = at.name
 	d.measure(ctx)
 	if writable && d.as == "" {
 		d.checkAccess(ctx)
@@ -135,16 +162,7 @@ func runDoctor(ctx context.Context, c *cli.Command, at *site) error {
 		d.checkLocking(ctx)
 	}
 	d.checkLocks(ctx)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err := printFindings(c.Root().Writer, styleOf(c, c.Root().Writer), c.String("output"), d.findings); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	if worst := d.worst(); worst == failed || (worst == warned && c.Bool("strict")) {
-		return silent(exitNo)
-	}
-	return nil
+	return d.findings, ctx.Err()
 }
 
 func (d *doctor) worst() verdict {

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // A process that says what it is writes its key again every refreshEvery, with a TTL of processTTL.
@@ -41,7 +42,7 @@ func watchHolders(ctx context.Context, client redis.UniversalClient, info holdfa
 		if w.who == "" {
 			w.who = p.String()
 		}
-		w.keys = append(w.keys, processKey(owner))
+		w.keys = append(w.keys, wire.ProcessKey(owner))
 	}
 	return w, nil
 }

@@ -21,7 +21,7 @@ func inspectCommand() *cli.Command {
 		ArgsUsage:   "NAME...",
 		Description: "Exit status: 0 all are held, 1 failed, 2 usage, 3 one of them is not held, 5 Redis cannot be reached.",
 		Flags:       []cli.Flag{leaseFlag(), outputFlag()},
-	}, errand{check: someNames, do: runInspect, coded: failure})
+	}, errand{check: someNames, all: runInspect, coded: failure})
 }
 
 func someNames(c *cli.Command) error {
@@ -31,23 +31,25 @@ func someNames(c *cli.Command) error {
 	return nil
 }
 
-func runInspect(ctx context.Context, c *cli.Command, at *site) error {
+func runInspect(ctx context.Context, c *cli.Command, sites []*site) error {
 	var looks []look
 	held := true
 	for _, name := range c.Args().Slice() {
-		info, err := at.locks.Inspect(ctx, name)
-		if err != nil {
-			return err
+		holding := 0
+		for _, at := range sites {
+			l, err := lookAt(ctx, c, at, name)
+			switch {
+			case at.away(err):
+				newTeller(c).say("%s", at.say(plain(err)))
+				continue
+			case err != nil:
+				return err
+			case l.Held:
+				holding++
+			}
+			looks = append(looks, l)
 		}
-		l := newLook(info, c.Duration("lease"))
-		if l.Queue, err = queue(ctx, at.client, c.String("prefix")+name); err != nil {
-			return &unavailable{err}
-		}
-		if l.Place, err = findPlace(ctx, at.client, c.String("prefix")+name); err != nil {
-			return &unavailable{err}
-		}
-		identify(ctx, at.client, []look{l})
-		looks, held = append(looks, l), held && l.Held
+		held = held && holding >= majority(sites)
 	}
 	show := printBlocks
 	if format := c.String("output"); format != formatTable && format != formatWide {
@@ -60,6 +62,24 @@ func runInspect(ctx context.Context, c *cli.Command, at *site) error {
 		return silent(exitNo)
 	}
 	return nil
+}
+
+// lookAt finds out all that a Redis knows of a lock.
+func lookAt(ctx context.Context, c *cli.Command, at *site, name string) (l look, err error) {
+	info, err := at.inspect(ctx, name)
+	if err != nil {
+		return l, err
+	}
+	l = newLook(info, c.Duration("lease"))
+	l.Server = at.name
+	if l.Queue, err = queue(ctx, at.client, c.String("prefix")+name); err != nil {
+		return l, &unavailable{err}
+	}
+	if l.Place, err = findPlace(ctx, at.client, c.String("prefix")+name); err != nil {
+		return l, &unavailable{err}
+	}
+	identify(ctx, at.client, []look{l})
+	return l, nil
 }
 
 // queueShown is how many places of a queue are shown.
@@ -85,7 +105,11 @@ func printBlocks(w io.Writer, looks []look) error {
 		if i > 0 {
 			fmt.Fprintln(&text)
 		}
-		fmt.Fprintf(&text, "%s\n", printable(l.Name))
+		where := ""
+		if l.Server != "" {
+			where = " at " + l.Server
+		}
+		fmt.Fprintf(&text, "%s%s\n", printable(l.Name), where)
 		line := func(what, format string, args ...any) {
 			fmt.Fprintf(&text, "  %-8s "+format+"\n", append([]any{what}, args...)...)
 		}

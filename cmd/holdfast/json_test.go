@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
@@ -45,7 +47,7 @@ func shape(v any) any {
 func TestJSON_FieldsStay(t *testing.T) {
 	t.Parallel()
 	srv := newGallery(t)
-	srv.Admin().HSet(t.Context(), processKey(aliceID), "app", "shop", "host", "web-3", "pid", "4121", "started", "x", "version", "v1")
+	srv.Admin().HSet(t.Context(), wire.ProcessKey(aliceID), "app", "shop", "host", "web-3", "pid", "4121", "started", "x", "version", "v1")
 	srv.Admin().RPush(t.Context(), "redisson_lock_token:{stuck}", "no number")
 	for _, tt := range []struct {
 		file string

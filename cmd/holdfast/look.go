@@ -60,6 +60,7 @@ type look struct {
 	Since     int64        `json:"notRenewedFor,omitempty"` // if the state is expiring
 	Queue     []string     `json:"queue,omitempty"`
 	Broken    []lookBroken `json:"broken,omitempty"`
+	Server    string       `json:"server,omitempty"` // if several are asked
 	*Place                 // nil: not looked at
 }
 

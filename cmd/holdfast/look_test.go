@@ -217,6 +217,14 @@ func TestLook_BadDays(t *testing.T) {
 		{urlOf(srv), []string{"unlock", "gone", "--force"}, 3, `^holdfast: gone is free\n$`},
 		{urlOf(srv), []string{"wait", "held", "-w", "10ms"}, 124, `^holdfast: held is held by hf-`},
 		{urlOf(srv), []string{"wait", "gone"}, 0, `^$`},
+		{urlOf(srv), []string{"top", "a", "b"}, 2, `one pattern is enough`},
+		{urlOf(srv), []string{"top", "--every=1ms"}, 2, `--every must be at least 100ms`},
+		{urlOf(srv), []string{"top", "--sort=name"}, 2, `--sort is waiting, handoffs, age or ttl, not "name"`},
+		{urlOf(dead), []string{"top"}, 5, `redis cannot be reached: .*connection refused`},
+		{noRights, []string{"top", "--once"}, 5, `NOPERM`},
+		{urlOf(srv), []string{"bench", "--for=1ms"}, 2, `--for must be at least 100ms`},
+		{urlOf(srv), []string{"bench", "--procs=0"}, 2, `--procs must be between 1 and 64`},
+		{urlOf(dead), []string{"bench"}, 5, `redis cannot be reached: .*connection refused`},
 		{urlOf(srv), []string{"ls", "--redis=" + urlOf(srv), "--redis=" + urlOf(srv)}, 2, `this command asks one Redis, and --redis names 2`},
 	} {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {

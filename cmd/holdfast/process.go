@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Process is what a process says of itself in its key. It is exported for its JSON.
@@ -24,23 +24,13 @@ func (p *Process) String() string {
 	return printable(fmt.Sprintf("%s@%s/%s", p.App, p.Host, p.PID))
 }
 
-// processKey is the key of the process that made an owner id; empty for ids that no process of Holdfast has made.
-func processKey(owner string) string {
-	id, ok := strings.CutPrefix(owner, "hf-")
-	if !ok {
-		return ""
-	}
-	id, _, _ = strings.Cut(id, ":")
-	return "holdfast_process:" + id
-}
-
 // processesOf returns those of the owners' processes that say what they are, by the owners' ids. The user may lack the
 // right to look: then there are none.
 func processesOf(ctx context.Context, client redis.UniversalClient, owners []string) map[string]*Process {
 	answers := make(map[string]*redis.MapStringStringCmd) // by key
 	pipe := client.Pipeline()
 	for _, owner := range owners {
-		if key := processKey(owner); key != "" && answers[key] == nil {
+		if key := wire.ProcessKey(owner); key != "" && answers[key] == nil {
 			answers[key] = pipe.HGetAll(ctx, key)
 		}
 	}
@@ -51,7 +41,7 @@ func processesOf(ctx context.Context, client redis.UniversalClient, owners []str
 	found := make(map[string]*Process)
 	for _, owner := range owners {
 		p := new(Process)
-		if answer := answers[processKey(owner)]; answer != nil && len(answer.Val()) > 0 && answer.Scan(p) == nil {
+		if answer := answers[wire.ProcessKey(owner)]; answer != nil && len(answer.Val()) > 0 && answer.Scan(p) == nil {
 			found[owner] = p
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // A process that says what it is is shown by that, and --wait-gone waits for its end.
@@ -34,7 +35,7 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("without an identity: exit status %d, want %d, and the lock kept", status, exitRefused)
 	}
 
-	key := processKey(owner)
+	key := wire.ProcessKey(owner)
 	srv.Admin().HSet(t.Context(), key, "app", "shop\x1b", "host", "web-3", "pid", "4121", "started", "2026-11-26T07:00:00Z", "version", "v1.2.0")
 	srv.Admin().PExpire(t.Context(), key, processTTL)
 	const who = `"shop\x1b@web-3/4121"`

@@ -11,17 +11,20 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// site is the one Redis that a command asks: what ls, inspect and the others show is that of one.
+// site is a Redis that a command asks.
 type site struct {
 	client redis.UniversalClient
 	locks  *holdfast.Manager
+	name   string // its address; empty: there is but one
+	down   error  // of several, this one did not answer when the command began
 }
 
 // errand is what a command does at a site.
 type errand struct {
 	check func(c *cli.Command) error // of the command line, before Redis is asked; nil: there is nothing to check
 	do    func(ctx context.Context, c *cli.Command, at *site) error
-	coded func(err error) error // gives an error its exit status
+	all   func(ctx context.Context, c *cli.Command, sites []*site) error // instead of do, of a command that asks the members of a Redlock
+	coded func(err error) error                                          // gives an error its exit status
 }
 
 // siteCommand completes cmd with what the commands of one Redis have in common: the flags, how they connect, what a
@@ -55,15 +58,59 @@ func (e errand) run(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	defer conn.close()
-	if len(conn.clients) != 1 {
-		return &badUsage{fmt.Errorf("this command asks one Redis, and --redis names %d", len(conn.clients))}
+	sites := conn.sites()
+	switch {
+	case e.all != nil:
+		err = e.all(ctx, c, sites)
+	case len(sites) == 1:
+		err = e.do(ctx, c, sites[0])
+	default:
+		return &badUsage{fmt.Errorf("this command asks one Redis, and --redis names %d", len(sites))}
 	}
-	err = e.do(ctx, c, &site{conn.clients[0], conn.managers[0]})
 	if err != nil && ctx.Err() != nil {
 		return interrupted(ctx)
 	}
 	return err
 }
+
+func (conn *connection) sites() (sites []*site) {
+	for i, client := range conn.clients {
+		s := &site{client: client, locks: conn.managers[i], down: conn.down[i]}
+		if len(conn.clients) > 1 {
+			s.name = fmt.Sprintf("server %d", i+1)
+			if single, ok := client.(*redis.Client); ok {
+				s.name = printable(single.Options().Addr)
+			}
+		}
+		sites = append(sites, s)
+	}
+	return sites
+}
+
+// inspect does not wait for a Redis that is down.
+func (s *site) inspect(ctx context.Context, name string) (holdfast.Info, error) {
+	if s.down != nil {
+		return holdfast.Info{}, &unavailable{s.down}
+	}
+	return s.locks.Inspect(ctx, name)
+}
+
+// say puts the site's name before what is said about it.
+func (s *site) say(text string) string {
+	if s.name == "" {
+		return text
+	}
+	return s.name + ": " + text
+}
+
+// away reports whether err means that one of several Redis is down. A Redlock goes on without a minority, which connect
+// has checked.
+func (s *site) away(err error) bool {
+	return s.name != "" && statusOf(failure(err)) == exitUnreachable
+}
+
+// majority is that of a Redlock.
+func majority(sites []*site) int { return len(sites)/2 + 1 }
 
 // oneName is the check of a command that takes one lock's name.
 func oneName(c *cli.Command) error {

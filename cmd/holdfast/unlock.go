@@ -26,62 +26,89 @@ func unlockCommand() *cli.Command {
 			&cli.StringFlag{Name: "owner", Usage: "do not ask, and free it only if the owner with `ID` holds it"},
 			&cli.DurationFlag{Name: "wait-gone", Usage: "then wait at most `TIME` until the holder's process is gone; it must say what it is (WithIdentity)"},
 		},
-	}, errand{check: oneName, do: runUnlock, coded: failure})
+	}, errand{check: oneName, all: runUnlock, coded: failure})
 }
 
-func runUnlock(ctx context.Context, c *cli.Command, at *site) error {
+func runUnlock(ctx context.Context, c *cli.Command, sites []*site) error {
 	name, tell := c.Args().First(), newTeller(c)
-	info, err := at.locks.Inspect(ctx, name)
-	switch {
-	case err != nil:
-		return err
-	case info.Kind == holdfast.KindOther:
-		return &coded{fmt.Errorf("%s: the key holds no lock", printable(name)), exitRefused}
-	case info.Kind == holdfast.KindFree:
+	var held []*site
+	var holders []*watched
+	for _, at := range sites {
+		info, err := at.inspect(ctx, name)
+		switch {
+		case at.away(err):
+			tell.insist("%s", at.say(plain(err)))
+			continue
+		case err != nil:
+			return err
+		case info.Kind == holdfast.KindOther:
+			return &coded{fmt.Errorf("%s: the key holds no lock", at.say(printable(name))), exitRefused}
+		case info.Kind == holdfast.KindFree:
+			continue
+		}
+		tell.say("%s is held by %s; %d wait for it", at.say(printable(name)), holdersAt(ctx, at.client, info), info.Waiters)
+		held = append(held, at)
+		if c.IsSet("wait-gone") {
+			w, err := watchHolders(ctx, at.client, info)
+			if err != nil {
+				return &coded{err, exitRefused}
+			}
+			holders = append(holders, w)
+		}
+	}
+	if len(held) == 0 {
 		tell.say("%s is free", printable(name))
 		return silent(exitNo)
-	}
-	tell.say("%s is held by %s; %d wait for it", printable(name), holdersAt(ctx, at.client, info), info.Waiters)
-	var holders *watched
-	if c.IsSet("wait-gone") {
-		if holders, err = watchHolders(ctx, at.client, info); err != nil {
-			return &coded{err, exitRefused}
-		}
 	}
 	if !c.Bool("force") && !c.IsSet("owner") {
 		if err := confirm(ctx, c, name); err != nil {
 			return err
 		}
 	}
-	free := at.locks.ForceUnlock
-	if c.IsSet("owner") {
-		free = func(ctx context.Context, name string) (bool, error) {
-			return at.locks.ForceUnlockOf(ctx, name, c.String("owner"))
-		}
-	}
-	freed, err := free(ctx, name)
-	switch {
-	case errors.Is(err, holdfast.ErrWrongKind):
-		return &coded{err, exitRefused}
-	case err != nil:
+	if err := freeAll(ctx, c, name, held); err != nil {
 		return err
-	case !freed && c.IsSet("owner"):
-		if info, err = at.locks.Inspect(ctx, name); err != nil || info.Held {
-			return &coded{fmt.Errorf("not freed: %s does not hold %s", printable(c.String("owner")), printable(name)), exitRefused}
-		}
-		fallthrough
-	case !freed:
-		tell.say("%s has become free by itself", printable(name))
-		return silent(exitNo)
 	}
 	tell.say("%s is freed; its holder learns of it at its next renewal, within a third of its lease: make sure that it is dead", printable(name))
-	if holders != nil {
-		if err := holders.wait(ctx, c.Duration("wait-gone")); err != nil {
+	for _, w := range holders {
+		if err := w.wait(ctx, c.Duration("wait-gone")); err != nil {
 			return err
 		}
-		tell.say("%s is gone: it has ended, or has not refreshed its key for %v", holders.who, refreshEvery)
+		tell.say("%s is gone: it has ended, or has not refreshed its key for %v", w.who, refreshEvery)
 	}
 	return nil
+}
+
+// freeAll frees the lock at each of the sites, and returns an error if none was left to be freed.
+func freeAll(ctx context.Context, c *cli.Command, name string, held []*site) error {
+	freed, taken := 0, false
+	for _, at := range held {
+		var done bool
+		var err error
+		if owner := c.String("owner"); c.IsSet("owner") {
+			done, err = at.locks.ForceUnlockOf(ctx, name, owner)
+		} else {
+			done, err = at.locks.ForceUnlock(ctx, name)
+		}
+		switch {
+		case errors.Is(err, holdfast.ErrWrongKind):
+			return &coded{err, exitRefused}
+		case err != nil:
+			return err
+		case done:
+			freed++
+		case c.IsSet("owner"):
+			info, err := at.inspect(ctx, name)
+			taken = taken || err != nil || info.Held
+		}
+	}
+	switch {
+	case freed > 0:
+		return nil
+	case taken:
+		return &coded{fmt.Errorf("not freed: %s does not hold %s", printable(c.String("owner")), printable(name)), exitRefused}
+	}
+	newTeller(c).say("%s has become free by itself", printable(name))
+	return silent(exitNo)
 }
 
 // confirm asks for the name. Ctrl-C and the end of the input refuse.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -16,7 +17,7 @@ func waitCommand() *cli.Command {
 		Description: "Another can take the lock at any time after that: to do something under a lock, use run.\n\n" +
 			"Exit status: 0 it was free, 124 not in time, 125 holdfast failed.",
 		Flags: []cli.Flag{&cli.DurationFlag{Name: "wait", Aliases: []string{"w"}, Usage: "wait at most `TIME`"}},
-	}, errand{check: oneName, do: runWait, coded: runFailure})
+	}, errand{check: oneName, all: runWait, coded: runFailure})
 }
 
 // runFailure is failure for the commands whose exit status can be another command's.
@@ -30,7 +31,8 @@ func runFailure(err error) error {
 // waitPoll is how often wait looks: it has no place in the lock's queue, so nothing tells it of a release.
 const waitPoll = 200 * time.Millisecond
 
-func runWait(ctx context.Context, c *cli.Command, at *site) error {
+// runWait waits until the lock is free at a majority.
+func runWait(ctx context.Context, c *cli.Command, sites []*site) error {
 	var over <-chan time.Time
 	if w := c.Duration("wait"); c.IsSet("wait") {
 		timer := time.NewTimer(w)
@@ -40,18 +42,27 @@ func runWait(ctx context.Context, c *cli.Command, at *site) error {
 	tick := time.NewTicker(waitPoll)
 	defer tick.Stop()
 	for {
-		info, err := at.locks.Inspect(ctx, c.Args().First())
-		switch {
-		case err != nil:
-			return err
-		case !info.Held:
+		free, holder := 0, ""
+		for _, at := range sites {
+			info, err := at.inspect(ctx, c.Args().First())
+			switch {
+			case at.away(err):
+			case err != nil:
+				return err
+			case info.Held:
+				holder = at.say(holdersAt(ctx, at.client, info))
+			default:
+				free++
+			}
+		}
+		if free >= majority(sites) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return interrupted(ctx)
 		case <-over:
-			newTeller(c).say("%s is held by %s", printable(info.Name), holdersAt(ctx, at.client, info))
+			newTeller(c).say("%s is held by %s", printable(c.Args().First()), cmp.Or(holder, "others"))
 			return silent(runBusy)
 		case <-tick.C:
 		}

@@ -36,6 +36,7 @@ type lockConfig struct {
 	ttl     time.Duration
 	fixed   bool          // not renewed
 	maxHold time.Duration // 0: none
+	atLeast time.Duration // for how long the lock stays taken; 0: until it is given up
 	fencing bool
 	acks    *command.Acks // that a grant waits for; one for all locks of a Manager; nil: none
 	err     error         // the first bad option
@@ -90,6 +91,12 @@ func (c *lockConfig) check() error {
 	}
 	if c.maxHold != 0 && c.maxHold < c.ttl {
 		return &OptionError{"WithMaxHold", c.maxHold, fmt.Sprintf("must not be shorter than the lease of %v", c.ttl)}
+	}
+	if c.atLeast != 0 && c.maxHold != 0 && c.atLeast > c.maxHold {
+		return &OptionError{"WithHoldAtLeast", c.atLeast, fmt.Sprintf("must not be longer than the maximum hold of %v", c.maxHold)}
+	}
+	if c.fixed && c.atLeast > c.ttl {
+		return &OptionError{"WithHoldAtLeast", c.atLeast, fmt.Sprintf("must not be longer than the fixed lease of %v", c.ttl)}
 	}
 	if c.acks != nil && c.acks.Timeout > c.ttl/2 {
 		return &OptionError{"WithReplicas", c.acks.Timeout, fmt.Sprintf("must not be more than half of the lease of %v", c.ttl)}

@@ -33,6 +33,7 @@ func optionRows(t *testing.T) map[string]optionRow {
 var durationOptions = map[string]func(time.Duration) holdfast.Option{
 	"WithLease":        func(d time.Duration) holdfast.Option { return holdfast.WithLease(d) },
 	"WithFixedLease":   func(d time.Duration) holdfast.Option { return holdfast.WithFixedLease(d) },
+	"WithHoldAtLeast":  func(d time.Duration) holdfast.Option { return holdfast.WithHoldAtLeast(d) },
 	"WithMaxHold":      func(d time.Duration) holdfast.Option { return holdfast.WithMaxHold(d) },
 	"WithPollInterval": holdfast.WithPollInterval,
 	"WithHandoffSlice": holdfast.WithHandoffSlice,

@@ -100,7 +100,7 @@ func (r *release) abandonLocked(end *verdict) {
 	h.unclear = true // its own release is to leave a tombstone for late copies
 	writer := &hold{
 		entry: e, cfg: h.cfg, keys: h.keys, kind: writeKind,
-		number: h.number, deadline: h.deadline, phase: over, unclear: true,
+		number: h.number, deadline: h.deadline, phase: over, unclear: true, stays: h.stays, tenure: h.tenure,
 	}
 	if end != nil {
 		r.settleLocked(r.endedLocked(end))

@@ -213,3 +213,29 @@ func ExampleLease_Unlock() {
 	// report <nil>
 	// true
 }
+
+// A job that all replicas start at midnight: it takes milliseconds, and their clocks differ by more.
+func ExampleWithHoldAtLeast() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	ctx := context.Background()
+
+	for _, replica := range []string{"web-1", "web-2"} {
+		job := server.NewManager().Mutex("job:nightly", holdfast.WithHoldAtLeast(time.Minute))
+		lease, err := job.TryLock(ctx)
+		if errors.Is(err, holdfast.ErrNotAcquired) {
+			fmt.Println(replica, "leaves it to another replica")
+			continue
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(replica, "runs the job")
+		if err := lease.Unlock(ctx); err != nil { // the lock stays taken for the rest of the minute
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// web-1 runs the job
+	// web-2 leaves it to another replica
+}

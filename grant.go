@@ -126,6 +126,7 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 		e.refuseLocked(e.tries+1, notAcquired, nil)
 		return nil
 	}
+	e.ask = e.ask || h.stay(now) > 0 // a waiter may know of another end
 	if w := e.waiters.Front(); w != nil && !w.Value.queued {
 		e.ask = true // this one is in no queue, so no release tells it
 	}

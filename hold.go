@@ -35,7 +35,7 @@ type hold struct {
 	item renewal.Item[*hold] // guarded by the scheduler
 
 	// The following is guarded by entry.mu. There can be many thousand holds: the order
-	// leaves one gap, before roundTrip.
+	// leaves no gap.
 
 	phase      phase
 	kind       kind   // a read hold can begin as a write hold
@@ -47,6 +47,7 @@ type hold struct {
 	unanswered uint8  // acquire requests without reply
 	turn       uint8  // grants by the server in a row that led to this hold
 	tokens     uint8  // fencing tokens asked for; once granted, those left
+	stays      bool   // its caller has given it up, and it stays taken until WithHoldAtLeast is over
 	roundTrip  uint32 // of the latest renewal, in microseconds
 	token      uint64 // the last fencing token given out
 
@@ -109,14 +110,14 @@ func (h *hold) serves(r *handle) bool {
 // does what Extend adds to another, perhaps later: renewal shortens nothing.
 func (h *hold) passes(r *handle, now time.Time) bool {
 	m := h.entry.m
-	return m.slice > 0 && h.kind != fairKind && !h.cfg.fixed && !h.extended && h.serves(r) &&
+	return m.slice > 0 && h.kind != fairKind && !h.cfg.fixed && h.cfg.atLeast == 0 && !h.extended && h.serves(r) &&
 		(!h.cfg.fencing || h.tokens > 0) && !(h.demand == demandKnown && h.sliceOver(now)) && h.sound(now)
 }
 
 // shares reports whether a reader can use the read hold h of another. One with a limit
 // or an end of its own cannot; nor one that needs a token, if h has a writer's, which excluded it.
 func (h *hold) shares(r *handle) bool {
-	return h.serves(r) && !h.cfg.fixed && h.cfg.maxHold == 0 && !(h.cfg.fencing && h.downgraded)
+	return h.serves(r) && !h.cfg.fixed && h.cfg.maxHold == 0 && h.cfg.atLeast == 0 && !(h.cfg.fencing && h.downgraded)
 }
 
 // joins reports whether a new reader may come in on h: not if Extend has made it last for longer,

@@ -353,6 +353,21 @@ var keyPaths = map[string]func(p *keyPath){
 		}
 	},
 
+	"locks that stay taken": func(p *keyPath) {
+		m := managerOn(p.T, p.srv, holdfast.WithHoldAtLeast(time.Hour))
+		for kind, l := range map[string]holdfast.Locker{"mutex": m.Mutex(p.name), "write": m.RWMutex(p.name + " w"), "read": m.RWMutex(p.name + " r").RLocker()} {
+			held := mustLock(p.T, l)
+			waits := managerOn(p.T, p.srv).Mutex(p.name).LockAsync
+			if kind != "mutex" {
+				waits = managerOn(p.T, p.srv).RWMutex(held.Name()).LockAsync
+			}
+			ctx, cancel := context.WithCancel(p.Context())
+			other := waits(ctx)
+			p.Cleanup(func() { cancel(); <-other })
+			mustUnlock(p.T, held)
+		}
+	},
+
 	"an identity": func(p *keyPath) {
 		m := managerOn(p.T, p.srv, holdfast.WithIdentity("keys"))
 		lease := mustLock(p.T, m.Mutex(p.name))

@@ -152,6 +152,7 @@ func (e *entry) closeHoldLocked(h *hold, now time.Time) (announce func()) {
 	if leased && !now.Before(h.leases.deadlineLocked()) {
 		return e.oversleptLocked(h)
 	}
+	h.stays = leased
 	all := e.endHoldLocked(h, because(leaseClosed))
 	r := e.startReleaseLocked(h, false, nil)
 	r.held = leased && !converting // the downgrade became a release too, and one of the two finds nothing

@@ -86,6 +86,27 @@ func WithMaxHold(d time.Duration) LockOption {
 	})
 }
 
+// WithHoldAtLeast keeps the lock taken in Redis until d after its grant, even if the caller unlocks it
+// earlier or closes the Manager: a job that several processes start at about the same time then runs
+// once, however short it is. For its caller the lease ends with Unlock. From then on the lock is not
+// renewed, has a TTL of the rest, and an owner id that no process has. Waiters get it when that is over.
+//
+// Each caller takes such a lock from Redis, readers included, and no local hand-off shortens the time. If
+// the process dies before Unlock, or the lease is lost, the lock is free when its lease ends: the job
+// has not finished. A caller that gives up while the lock is being granted leaves nothing taken. Each
+// lock of a [Multi] or [Redlock] stays taken by itself. If one of them is lost, the others are released
+// at once. After a downgrade readers get in, and writers wait until d is over.
+//
+// The default is off. Minimum: 1 ms. d must not be longer than [WithFixedLease] or [WithMaxHold].
+func WithHoldAtLeast(d time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) {
+		if d < time.Millisecond || d > validity.MaxTTL {
+			fail(&c.err, "WithHoldAtLeast", d, "must be between 1ms and 100 years")
+		}
+		c.atLeast = d
+	})
+}
+
 // WithFencing gives each grant a fencing token: [Lease.Token]. The counter is that of Redisson's
 // fenced lock. It is a key of its own without TTL.
 func WithFencing() LockOption {

@@ -77,12 +77,16 @@ func (r *release) beginLocked(h *hold, queued bool, now time.Time) {
 // prepareLocked says what is sent, and until when.
 func (r *release) prepareLocked(h *hold, queued bool, now time.Time) {
 	left := validity.TTL(max(0, h.deadline.Sub(now))) // more than the lease's, if it was extended
-	r.hold, r.script, r.sent = h, h.kind.releaseScript(), 0
+	r.hold, r.sent = h, 0
 	room := r.room[:]
 	if r.args != nil {
 		room = nil // those of the downgrade are there, and a copy of it may be being sent
 	}
-	r.args = h.releaseArgs(room, queued)
+	if rest := h.stay(now); rest > 0 {
+		r.script, r.args = h.stayArgs(room, rest)
+	} else {
+		r.script, r.args = h.kind.releaseScript(), h.releaseArgs(room, queued)
+	}
 	if queued || h.stray() {
 		left = max(left, r.entry.m.patience) // so long Redis keeps a place in the queue
 	}

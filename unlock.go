@@ -77,6 +77,7 @@ func (u *unlocking) begin(at time.Time, trace context.Context) {
 	l := u.lease
 	e := l.hold.entry
 	e.mu.Lock()
+	l.hold.stays = true
 	if l.err != nil || !at.Before(l.deadlineLocked()) {
 		announce := u.endedLocked()
 		e.mu.Unlock()

@@ -58,6 +58,7 @@ func runCommand() *cli.Command {
 			&cli.IntFlag{Name: "busy-status", Aliases: []string{"E"}, Value: runBusy, Usage: "exit with `STATUS` if the lock was not acquired"},
 			&cli.DurationFlag{Name: "lease", Value: holdfast.DefaultLease, Usage: "a lock whose holder has died is free after `TIME`"},
 			&cli.DurationFlag{Name: "max-hold", Usage: "end CMD after `TIME`, at least the lease; 0 is no limit"},
+			&cli.DurationFlag{Name: "hold-at-least", Usage: "keep the lock taken until `TIME` after it was acquired, if CMD ends earlier"},
 			&cli.BoolFlag{Name: "fencing", Usage: "give CMD a fencing token"},
 			&cli.DurationFlag{Name: "grace", Value: defaultGrace, Usage: "send TERM when less than `TIME` of the lease is left, at most a third of it; 0 sends none"},
 			&cli.StringFlag{Name: "on-loss", Value: string(supervisor.LossTerm), Usage: "when the lock is lost, send TERM and KILL (term), only KILL (kill), or only say so (warn): `WHAT`"},
@@ -116,6 +117,9 @@ func runRun(ctx context.Context, c *cli.Command) error {
 	opts := []holdfast.Option{holdfast.WithLease(c.Duration("lease")), holdfast.WithIdentity(appName(j.argv[0]))}
 	if j.maxHold > 0 {
 		opts = append(opts, holdfast.WithMaxHold(j.maxHold))
+	}
+	if c.IsSet("hold-at-least") {
+		opts = append(opts, holdfast.WithHoldAtLeast(c.Duration("hold-at-least")))
 	}
 	if j.fencing {
 		opts = append(opts, holdfast.WithFencing())

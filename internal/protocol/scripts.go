@@ -22,6 +22,8 @@ var (
 	Demand       = script("demand", givesList)
 	Inspect      = script("inspect", givesList)
 	ForceRelease = script("force_release", givesCode)
+	LockStay     = script("lock_stay", givesCode)
+	RWStay       = script("rw_stay", givesCode)
 	Introduce    = script("introduce", givesCode)
 	Introduced   = script("introduced", givesList)
 )

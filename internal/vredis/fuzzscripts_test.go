@@ -234,6 +234,15 @@ func (g *plan) call(script string) (keys, argv []string) {
 		}
 	case "demand":
 		keys, argv = []string{queue}, []string{g.publish(), "redisson_lock__channel:{" + lock + "}"}
+	case "lock_stay", "rw_stay":
+		id, stays := g.own(), heardManager+"9"
+		keys = []string{lock, queue, deadlines, g.tombstones()}
+		if strings.HasSuffix(id, ":write") {
+			stays += ":write"
+		} else if script == "rw_stay" {
+			keys = append(keys, g.right(id), g.right(stays))
+		}
+		argv = []string{id, stays, g.of("60000", "1000", "500"), g.publish(), g.channel(), g.of("0", "60000")}
 	case "introduce":
 		keys, argv = []string{g.of("holdfast_process:1", lock, queue)}, []string{g.of("60000", "0", "1"), "app", "shop", "pid", "1"}
 	case "introduced":

@@ -1,0 +1,235 @@
+package locktest
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+const (
+	// shortStay is a time that scenarios wait for, and longStay one that they do not.
+	shortStay = 2 * time.Second
+	longStay  = time.Hour
+)
+
+// stayOf matches requests that give a lock up and leave it taken.
+func stayOf(key string) redistest.Match {
+	return func(cmd []string) bool {
+		keys, argv, ok := redistest.ScriptCall(cmd)
+		return ok && len(keys) > 3 && len(argv) == 6 && keys[0] == key && (argv[3] == "publish" || argv[3] == "spublish")
+	}
+}
+
+// wantTaken fails unless the lock is taken for as long as a long stay.
+func (e *Env) wantTaken(by holdfast.Locker) {
+	e.Helper()
+	e.Busy(by.TryLock)
+	if ttl := e.PTTL(); ttl > longStay || ttl < longStay-patience-prompt {
+		e.Errorf("it is taken for %v", ttl)
+	}
+	info, err := e.Inspect(e.Manager())
+	if err != nil || !info.Held || len(info.Holders) != 1 {
+		e.Errorf("Inspect: %+v, %v", info, err)
+	}
+}
+
+// stayScenarios are about WithHoldAtLeast.
+var stayScenarios = map[string]func(*Env){
+	// Waiters here and elsewhere come in one after the other when it is over, woken by the end and not by a poll, and their
+	// tokens grow.
+	"WaitersComeWhenTheStayIsOver": func(e *Env) {
+		m, other := e.Manager(byMessage...), e.Manager(byMessage...)
+		began := time.Now()
+		first := e.MustLock(e.Lock(m, holdfast.WithHoldAtLeast(shortStay), holdfast.WithFencing()))
+		there := e.Locking(e.Lock(other, holdfast.WithFencing()))
+		e.Listening(1)
+		here := e.Locking(e.Lock(m, holdfast.WithFencing()))
+		e.Parked(m, 1)
+		token := first.Token()
+		e.MustUnlock(first)
+		e.WantErr(first.Err(), holdfast.ErrReleased)
+		e.WantErr(first.Unlock(bg), holdfast.ErrNotHeld)
+		for range 2 {
+			var next *holdfast.Lease
+			select {
+			case next = <-there:
+			case next = <-here:
+			case <-time.After(patience):
+				e.Fatal("no waiter was woken at the end")
+			}
+			if next == nil {
+				e.FailNow()
+			}
+			if d := time.Since(began); d < shortStay {
+				e.Errorf("the next owner came after %v", d)
+			}
+			if next.Token() <= token {
+				e.Errorf("token %d after %d", next.Token(), token)
+			}
+			token = next.Token()
+			e.MustUnlock(next)
+		}
+		e.Clean(m, Tokens)
+	},
+
+	"UnlockLeavesItTaken": func(e *Env) {
+		m, other := e.Manager(), e.Manager()
+		l := e.Lock(m, holdfast.WithHoldAtLeast(longStay))
+		e.MustUnlock(e.MustLock(l))
+		e.wantTaken(l)
+		e.wantTaken(e.Lock(other))
+		renewals := m.Stats().Renewals
+		if m.Stats().Held != 0 || renewals != 0 {
+			e.Errorf("the process still has it: %+v", m.Stats())
+		}
+		if freed, err := e.ForceUnlock(other); !freed || err != nil {
+			e.Error(freed, err)
+		}
+		e.MustUnlock(e.MustLock(e.Lock(other)))
+		e.Clean(m)
+	},
+
+	// It is the key in Redis that does it: the process may end.
+	"CloseLeavesItTaken": func(e *Env) {
+		m, other := e.Manager(), e.Manager()
+		held := e.MustLock(e.Lock(m, holdfast.WithHoldAtLeast(longStay)))
+		if err := m.Close(bg); err != nil {
+			e.Error(err)
+		}
+		e.WantErr(held.Err(), holdfast.ErrClosed)
+		e.wantTaken(e.Lock(other))
+	},
+
+	"AfterTheTimeUnlockReleases": func(e *Env) {
+		m, other := e.Manager(), e.Manager(byMessage...)
+		held := e.MustLock(e.Lock(m, holdfast.WithHoldAtLeast(time.Millisecond)))
+		next := e.Locking(e.Lock(other))
+		e.Listening(1)
+		e.MustUnlock(held)
+		e.MustUnlock(e.Soon("the hand-off", next))
+		e.Clean(m)
+	},
+
+	// The time runs from the first lease of the owner, and the lock stays with the last one.
+	"ReentryEndsWithTheLastLease": func(e *Env) {
+		m, other := e.Manager(), e.Manager()
+		l := e.Lock(m, holdfast.WithHoldAtLeast(longStay))
+		outer := e.MustLock(l)
+		inner, err := l.Lock(outer.Context(bg))
+		if err != nil {
+			e.Fatal(err)
+		}
+		e.MustUnlock(outer)
+		if m.Stats().Held != 1 || !inner.Valid() {
+			e.Errorf("the inner lease has ended: %v", inner.Err())
+		}
+		e.MustUnlock(inner)
+		e.wantTaken(e.Lock(other))
+	},
+
+	// A renewal that was on its way finds the owner gone, and sets no longer TTL.
+	"LateRenewalDoesNotProlongTheStay": func(e *Env) {
+		m, p := e.Via(holdfast.WithLease(4 * lease))
+		l := e.MustLock(e.Lock(m, holdfast.WithHoldAtLeast(2*lease)))
+		gate := p.HoldFirstRequest(renewOf(e.Key))
+		gate.Wait(e)
+		e.MustUnlock(l)
+		gate.Release()
+		e.MustUnlock(e.MustLock(e.Lock(e.Manager()))) // within the patience, which is shorter than the lease
+		e.Clean(m)
+	},
+
+	// A request whose answer is lost is repeated, and counts once.
+	"LostAnswerLeavesItTaken": func(e *Env) {
+		m, p := e.Via()
+		l := e.MustLock(e.Lock(m, holdfast.WithHoldAtLeast(longStay)))
+		p.LoseReply(stayOf(e.Key), 1)
+		e.MustUnlock(l)
+		e.wantTaken(e.Lock(e.Manager()))
+	},
+
+	// A caller that was gone when the grant came has done nothing: nothing stays taken.
+	"GrantToACallerThatLeftIsReleased": func(e *Env) {
+		m, p := e.Via()
+		gate := p.HoldFirstReply(acquireOf(e.Key))
+		ctx, cancel := context.WithCancel(bg)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := e.Lock(m, holdfast.WithHoldAtLeast(longStay)).Lock(ctx)
+			failed <- err
+		}()
+		gate.Wait(e)
+		cancel()
+		e.WantErr(<-failed, context.Canceled)
+		gate.Release()
+		e.MustUnlock(e.MustLock(e.Lock(e.Manager())))
+	},
+
+	// What has been deleted is a loss as without the option, and is not taken again.
+	"DeletedLockDoesNotStay": func(e *Env) {
+		m := e.Manager()
+		l := e.MustLock(e.Lock(m, holdfast.WithLease(time.Hour), holdfast.WithHoldAtLeast(longStay)))
+		e.srv.Admin().Del(bg, e.Key)
+		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
+		if n := e.srv.Admin().Exists(bg, e.Key).Val(); n != 0 {
+			e.Error("Unlock made the key again")
+		}
+		e.Clean(m)
+	},
+}
+
+// rwStayScenarios are likewise about the two sides of a read-write lock.
+var rwStayScenarios = map[string]func(*Env){
+	// Each reader stays by itself; other readers come in, and a writer waits for the last.
+	"ReaderStaysAndKeepsWritersOut": func(e *Env) {
+		m, other := e.Manager(byMessage...), e.Manager(byMessage...)
+		began := time.Now()
+		reader := e.MustRLock(e.RW(m, holdfast.WithHoldAtLeast(shortStay)))
+		beside := e.MustRLock(e.RW(m))
+		if held := m.Stats().Held; held != 2 {
+			e.Errorf("%d holds, want one for each", held)
+		}
+		e.MustUnlock(beside)
+		writer := e.Locking(e.RW(other))
+		e.Queued(1)
+		e.Listening(1)
+		e.MustUnlock(reader)
+		l := e.Soon("the writer", writer)
+		if d := time.Since(began); d < shortStay {
+			e.Errorf("the writer came after %v", d)
+		}
+		e.MustUnlock(l)
+		e.Clean(m)
+	},
+
+	"DowngradeKeepsWritersOut": func(e *Env) {
+		m, other := e.Manager(), e.Manager()
+		write, read := e.bothSides(e.RW(m, holdfast.WithHoldAtLeast(longStay)))
+		e.MustUnlock(write)
+		e.MustUnlock(e.MustRLock(e.RW(other))) // readers come in
+		e.Busy(e.RW(other).TryLock)
+		e.MustUnlock(read)
+		e.wantTaken(e.RW(other))
+		e.MustUnlock(e.MustRLock(e.RW(other)))
+	},
+
+	// The downgrade is unanswered when the read side ends: whichever side Redis has stays taken.
+	"UnansweredDowngradeStays": func(e *Env) {
+		m, p := e.Via()
+		write, read := e.bothSides(e.RW(m, holdfast.WithHoldAtLeast(longStay)))
+		gate := p.HoldReply(releaseOf(e.Key))
+		first := make(chan error, 1)
+		go func() { first <- write.Unlock(bg) }()
+		gate.Wait(e)
+		second := make(chan error, 1)
+		go func() { second <- read.Unlock(bg) }()
+		e.Eventually("the read side is given up", func() bool { return read.Err() != nil })
+		gate.Release()
+		<-first
+		<-second
+		e.Eventually("one owner is left", func() bool { return len(e.Holders()) == 1 })
+		e.wantTaken(e.RW(e.Manager()))
+	},
+}

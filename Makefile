@@ -11,7 +11,7 @@ STEPS = MAKE="$(MAKE)" $(GO) run ./tools/steps
 # Analyses and simulations allocate much and keep little: fewer collections save a third of their time.
 SPARSE = GOGC=400
 
-.PHONY: help check test ci night redis fmt vet lint unit sim real full full-real full-virtual full-around model bench-lint stress chaos safety simulate soak topology demo examples service platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
+.PHONY: help check test ci night redis fmt vet lint unit sim real full full-real full-virtual full-around model modules stress chaos safety simulate soak topology demo examples service platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -173,8 +173,10 @@ bench-once: redis ## every benchmark once, so that none rots
 	HOLDFAST_TEST_QUICK=1 $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x $(call WITH,Benchmark)
 	cd bench && HOLDFAST_BENCH_WINDOW=50ms $(GO) test -run '^$$' -bench . -benchtime=1x ./...
 
-bench-lint: ## vet and staticcheck, in bench/
-	cd bench && $(GO) vet ./... && $(SPARSE) $(GO) run $(STATICCHECK) ./...
+modules: ## vet and staticcheck in the modules beside the root: bench/, bench/migrating/, and those in examples/
+	@set -e; for m in $$(find bench examples -name go.mod | sort); do m=$$(dirname "$$m"); echo "--- $$m"; \
+	  (cd "$$m" && $(GO) vet ./... && $(SPARSE) $(GO) run $(STATICCHECK) ./...); \
+	done
 
 bench-test: redis ## the tests of bench/: what the others are known to do wrong, and Holdfast does not; and the programs of docs/MIGRATING.md
 	cd bench && $(GO) test -p 1 -parallel 8 ./...

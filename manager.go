@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,7 +66,8 @@ type Manager struct {
 
 	mu      sync.Mutex // guards the following; a leaf in the lock order
 	entries [families]registry
-	pending int // requests and releases that Close waits for
+	pending int                   // requests and releases that Close waits for
+	paused  map[*release]struct{} // which wait before they are sent again
 	closed  bool
 	empty   bool          // drained is closed
 	denied  error         // of a release that was given up since closed was set; nil: none was
@@ -252,6 +255,34 @@ func (m *Manager) end() {
 	m.mu.Unlock()
 }
 
+// pausing and resumed record that a release pauses before it is sent again, and does not any more.
+func (m *Manager) pausing(r *release) {
+	m.mu.Lock()
+	if m.paused == nil {
+		m.paused = make(map[*release]struct{})
+	}
+	m.paused[r] = struct{}{}
+	m.mu.Unlock()
+}
+
+func (m *Manager) resumed(r *release) {
+	m.mu.Lock()
+	delete(m.paused, r)
+	m.mu.Unlock()
+}
+
+// hasten has the releases that pause sent at once: Close waits for them.
+func (m *Manager) hasten() {
+	m.mu.Lock()
+	paused := slices.Collect(maps.Keys(m.paused))
+	m.mu.Unlock()
+	for _, r := range paused {
+		r.entry.mu.Lock()
+		r.hastenLocked()
+		r.entry.mu.Unlock()
+	}
+}
+
 // gaveUp records why a release has ended that Redis has not confirmed.
 func (m *Manager) gaveUp(err error) {
 	m.mu.Lock()
@@ -333,6 +364,7 @@ func (m *Manager) Close(ctx context.Context) error {
 		for _, e := range entries {
 			e.close()
 		}
+		m.hasten()
 		m.identity.close()
 		m.end()
 		m.stopErr = m.stop(ctx)

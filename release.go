@@ -36,15 +36,16 @@ type release struct {
 	patient   time.Time       // until then Unlock waits
 	until     time.Time       // by then the lock, or the place in the queue, is gone by itself
 	pauses    *retry.Pauses
-	sent      int32 // requests without reply, with these args
-	colliding int32 // how many claims or holds it is counted as in entry.releasing
-	held      bool  // of a hold: if Redis does not know it, that is a loss
-	owed      bool  // of a hold that ended early, as the log has said
-	lapsed    bool  // it began after the deadline, by the monotonic or by the wall clock
-	unclear   bool  // a request ended without telling whether it ran
-	told      bool  // the Unlock that began it has its answer
-	confirmed bool  // an Unlock has returned nil
-	settled   bool  // nothing more is to be sent
+	timer     *time.Timer // ends the pause before the next request; nil: there is none
+	sent      int32       // requests without reply, with these args
+	colliding int32       // how many claims or holds it is counted as in entry.releasing
+	held      bool        // of a hold: if Redis does not know it, that is a loss
+	owed      bool        // of a hold that ended early, as the log has said
+	lapsed    bool        // it began after the deadline, by the monotonic or by the wall clock
+	unclear   bool        // a request ended without telling whether it ran
+	told      bool        // the Unlock that began it has its answer
+	confirmed bool        // an Unlock has returned nil
+	settled   bool        // nothing more is to be sent
 }
 
 // burial is for how long a tombstone refuses late copies of an acquire request. A
@@ -164,10 +165,10 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 			e.m.journal.GaveUp(r.name(), gaveUp)
 		}
 	}()
-	message, granted := reply.Value.(string)
-	notice, ok := wire.ParseNotice(message)
+	message, _ := reply.Value.(string)
+	notice, granted := wire.ParseNotice(message)
 	var next *hold // a waiter of this process, also if the release was settled before
-	if ok {
+	if granted {
 		next = e.m.inbox.claimOf(notice)
 	}
 	if next != nil && next.entry != e { // of a mutex and a fair lock of one name
@@ -298,7 +299,30 @@ func (r *release) againLocked(cause error) {
 		// Unlock has waited as long as it may, over all copies.
 		r.giveUpWaitingLocked(cause)
 	}
-	time.AfterFunc(pause, r.resend)
+	if r.timer == nil { // else an earlier copy has failed, and that pause is over sooner
+		r.timer = time.AfterFunc(pause, r.resend)
+		r.entry.m.pausing(r)
+	}
+}
+
+// resumeLocked ends the pause. It reports whether there was one.
+func (r *release) resumeLocked() bool {
+	if r.timer == nil {
+		return false
+	}
+	r.timer.Stop()
+	r.timer = nil
+	r.entry.m.resumed(r)
+	return true
+}
+
+// hastenLocked sends the request that a pause puts off, since an Unlock or Close waits for the answer. The pauses begin
+// anew: they may have grown longer than that waits.
+func (r *release) hastenLocked() {
+	if r.resumeLocked() && r.sent < maxCopies {
+		r.pauses = nil
+		r.sendLocked(new(command.Call), nil)
+	}
 }
 
 // giveUpWaitingLocked ends the wait for the release, which itself goes on.
@@ -311,7 +335,7 @@ func (r *release) resend() {
 	e := r.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !r.settled && r.sent < maxCopies {
+	if r.resumeLocked() && r.sent < maxCopies {
 		r.sendLocked(new(command.Call), nil)
 		e.stepLocked()
 	}
@@ -351,6 +375,7 @@ func (r *release) Stranded(c *command.Call) {
 // settleLocked ends the release.
 func (r *release) settleLocked(v *verdict) {
 	r.settled, r.verdict = true, v
+	r.resumeLocked()
 	r.tellLocked(v)
 	for _, c := range r.later {
 		c <- r.answerLaterLocked()

@@ -170,6 +170,7 @@ func (u *unlocking) againLocked() {
 		u.later <- r.answerLaterLocked()
 	} else {
 		r.later = append(r.later, u.later)
+		r.hastenLocked()
 	}
 }
 

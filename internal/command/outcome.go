@@ -55,9 +55,10 @@ type Reply struct {
 	AckErr  error     // why that is not known
 }
 
-// Passes reports whether Redis, or what stands before it, has answered with an error that may pass.
+// Passes reports whether Redis, or what stands before it, has answered with an error that may pass, or with what the
+// script does not give.
 func (r Reply) Passes() bool {
-	return isReply(r.Err) && (r.Outcome == Refused || r.Outcome == Unknown)
+	return (isReply(r.Err) || errors.Is(r.Err, errShifted)) && (r.Outcome == Refused || r.Outcome == Unknown)
 }
 
 // Beginnings of error replies, in lower case and without a leading "ERR".

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -10,17 +11,17 @@ import (
 var (
 	LockAcquire  = script("lock_acquire", givesToken)
 	LockRelease  = script("lock_release", givesCount)
-	MultiAcquire = script("multi_acquire", givesToken)
+	MultiAcquire = script("multi_acquire", givesTokens)
 	RWAcquire    = script("rw_acquire", givesToken)
 	RWRelease    = script("rw_release", givesCount)
 	RWDowngrade  = script("rw_downgrade", givesCount)
-	Renew        = script("renew", givesList)
-	RenewRead    = script("renew_read", givesList)
+	Renew        = script("renew", givesCodes)
+	RenewRead    = script("renew_read", givesCodes)
 	Join         = script("join", givesList)
 	Leave        = script("leave", givesCount)
 	Keep         = script("keep", givesList)
 	Demand       = script("demand", givesList)
-	Inspect      = script("inspect", givesList)
+	Inspect      = script("inspect", givesInfo)
 	ForceRelease = script("force_release", givesCode)
 	LockStay     = script("lock_stay", givesCode)
 	RWStay       = script("rw_stay", givesCode)
@@ -35,7 +36,33 @@ func script(name string, gives func(reply any) bool) *command.Script {
 // givesToken is for scripts that take a lock: a token, or a verdict.
 func givesToken(reply any) bool {
 	n, ok := reply.(int64)
-	return ok && n >= 0 || givesList(reply)
+	_, verdict := ParseVerdict(reply)
+	return ok && n >= 0 || verdict
+}
+
+// givesTokens is the same for several locks.
+func givesTokens(reply any) bool {
+	n, ok := reply.(int64)
+	_, refusal := ParseRefusal(reply)
+	return ok && n >= 0 || refusal
+}
+
+// givesCodes is for scripts that give a code for each hold, or what Redis said instead.
+func givesCodes(reply any) bool {
+	list, _ := reply.([]any)
+	return len(list) > 0 && !slices.ContainsFunc(list, func(code any) bool {
+		n, ok := code.(int64)
+		_, text := code.(string)
+		return !text && (!ok || n < RenewGone || n > RenewStolen)
+	})
+}
+
+// infoFields is how many fields inspect gives.
+const infoFields = 9
+
+func givesInfo(reply any) bool {
+	list, _ := reply.([]any)
+	return len(list) == infoFields
 }
 
 // givesCount is for scripts that give a lock back: how many heard it, a code below 0, or a message.

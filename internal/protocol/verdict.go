@@ -70,6 +70,8 @@ func ParseVerdict(value any) (v Verdict, ok bool) {
 		v.State, v.TTL, v.Clock, v.Foreign = n[0], n[1], n[2], n[3] != 0
 	case AcquireKind:
 		v.Wrong, ok = wrongKey(rest)
+	default:
+		ok = v.Code == AcquireBuried
 	}
 	return v, ok
 }
@@ -96,6 +98,8 @@ func ParseRefusal(value any) (r Refusal, ok bool) {
 		r.Waited = waited[0] != 0
 	case AcquireKind:
 		r.Wrong, ok = wrongKey(rest)
+	default:
+		ok = false
 	}
 	return r, ok
 }

@@ -1,0 +1,188 @@
+package holdfast_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// strange are answers to scripts that Redis does not give.
+var strange = map[string]string{
+	"empty error":       "-\r\n",
+	"endless error":     "-" + strings.Repeat("y", 64<<10) + "\r\n",
+	"error of lines":    "!22\r\nupstream\nfailure\r\nbad!\n\r\n",
+	"no UTF-8":          "-\xff\xfe\xfdupstream\r\n",
+	"error of a proxy":  "-upstream failure\r\n",
+	"words in an error": "-proxy error: NOAUTH WRONGTYPE unknown command\r\n",
+	"nil":               "$-1\r\n",
+	"boolean":           "#t\r\n",
+	"double":            ",1.5\r\n",
+	"map":               "%1\r\n+a\r\n+b\r\n",
+	"beginning":         "$2\r\ng \r\n",
+	"list of nil":       "*1\r\n$-1\r\n",
+	"list of an error":  "*1\r\n-ERR x\r\n",
+	"list of lists":     "*2\r\n*1\r\n:1\r\n+x\r\n",
+	"list of codes":     "*3\r\n:9\r\n:9\r\n:9\r\n",
+}
+
+// spoilt is a lock whose servers can be made to answer strangely.
+type spoilt struct {
+	*testing.T
+	raw      string
+	servers  []*redistest.Server
+	managers []*holdfast.Manager
+	proxies  []*redistest.Proxy
+	lock     holdfast.Locker
+}
+
+// blip is a short time in which all scripts are answered strangely.
+const blip = 150 * time.Millisecond
+
+// begin has all scripts answered strangely for d from now on.
+func (s *spoilt) begin(d time.Duration) {
+	for _, p := range s.proxies {
+		p.Answer(func(cmd []string) bool { _, _, ok := redistest.ScriptCall(cmd); return ok }, math.MaxInt, s.raw)
+		time.AfterFunc(d, p.Heal)
+	}
+}
+
+// during makes a call in a blip, and returns when that is over.
+func (s *spoilt) during(what string, call func() error) {
+	s.Helper()
+	s.begin(blip)
+	began := time.Now()
+	if err := call(); err != nil {
+		s.Errorf("%s: %.200v", what, err)
+	}
+	if d := time.Since(began); d > blip+time.Second {
+		s.Errorf("%s took %v", what, d)
+	}
+	time.Sleep(2 * blip)
+}
+
+// free waits until the locks are.
+func (s *spoilt) free() {
+	s.Helper()
+	for _, srv := range s.servers {
+		redistest.Eventually(s, patience, "it is free", func() bool { return srv.Admin().Exists(context.Background(), given...).Val() == 0 })
+	}
+}
+
+// Something between the clients and Redis answers all scripts itself for a moment. Whatever it says, each call of the API
+// that may be repeated succeeds, and after a long time of it no lock, place, or loss is left.
+func TestBadReplies_EachCall(t *testing.T) {
+	t.Parallel()
+	multi := func(locks ...holdfast.Locker) holdfast.Locker { l, _ := holdfast.NewMulti(locks...); return l }
+	for kind, of := range map[string]func(m []*holdfast.Manager) holdfast.Locker{
+		"mutex":  func(m []*holdfast.Manager) holdfast.Locker { return m[0].Mutex(given[0]) },
+		"fenced": func(m []*holdfast.Manager) holdfast.Locker { return m[0].Mutex(given[0], holdfast.WithFencing()) },
+		"fair":   func(m []*holdfast.Manager) holdfast.Locker { return m[0].FairMutex(given[0]) },
+		"write":  func(m []*holdfast.Manager) holdfast.Locker { return m[0].RWMutex(given[0]) },
+		"read":   func(m []*holdfast.Manager) holdfast.Locker { return m[0].RWMutex(given[0]).RLocker() },
+		"multi": func(m []*holdfast.Manager) holdfast.Locker {
+			return multi(m[0].Mutex(given[0]), m[0].FairMutex(given[1]), m[0].RWMutex(given[2]).RLocker())
+		},
+		"sweep": func(m []*holdfast.Manager) holdfast.Locker {
+			return multi(m[0].Mutex(given[0]), m[0].Mutex(given[1]), m[0].FairMutex(given[2]))
+		},
+		"redlock": func(m []*holdfast.Manager) holdfast.Locker {
+			l, _ := holdfast.NewRedlock(m[0].Mutex(given[0]), m[1].Mutex(given[0]), m[2].Mutex(given[0]))
+			return l
+		},
+	} {
+		for answer, raw := range strange {
+			t.Run(kind+"/"+answer, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &spoilt{T: t, raw: raw}
+					for range 3 {
+						srv := redistest.StartVirtual(t)
+						m, p := managerVia(t, srv, holdfast.WithLease(8*time.Second))
+						s.servers, s.managers, s.proxies = append(s.servers, srv), append(s.managers, m), append(s.proxies, p)
+					}
+					s.lock = of(s.managers)
+					mustUnlock(t, mustLock(t, s.lock))
+					s.calls()
+					s.downgrades()
+					s.outage()
+					mustLock(t, s.lock)
+					for _, m := range s.managers {
+						s.during("Close", func() error { return m.Close(context.Background()) })
+					}
+					s.free()
+				})
+			})
+		}
+	}
+}
+
+// calls makes the calls of the API, each in a moment of strange answers.
+func (s *spoilt) calls() {
+	ctx, m := s.Context(), s.managers[0]
+	var lease *holdfast.Lease
+	s.during("Lock", func() (err error) { lease, err = s.lock.Lock(ctx); return err })
+	s.during("Extend", func() error { return lease.Extend(ctx, 20*time.Second) })
+	s.during("Inspect", func() error { _, err := m.Inspect(ctx, given[0]); return err })
+	s.during("Unlock", func() error { return lease.Unlock(ctx) })
+	s.free()
+	s.during("Do", func() error {
+		time.Sleep(2 * blip)
+		return holdfast.Do(ctx, s.lock, func(context.Context, *holdfast.Lease) error { s.begin(blip); return nil })
+	})
+	s.free()
+	locker := holdfast.SyncLocker(ctx, s.lock)
+	s.during("Lock of SyncLocker", func() error { locker.Lock(); return nil })
+	s.during("Unlock of SyncLocker", func() error { locker.Unlock(); return nil })
+	s.free()
+	got := m.Mutex(given[0]).LockAsync
+	s.during("LockAsync", func() error { r := <-got(ctx); lease = r.Lease; return r.Err })
+	next := got(ctx)
+	s.during("one that waits", func() error {
+		if err := lease.Unlock(ctx); err != nil {
+			return err
+		}
+		r := <-next
+		lease = r.Lease
+		return r.Err
+	})
+	mustUnlock(s.T, lease)
+}
+
+// downgrades unlocks the write side while the read side is held.
+func (s *spoilt) downgrades() {
+	write, read := bothSides(s.T, s.managers[0].RWMutex(given[0]))
+	s.during("Unlock of the write side", func() error { return write.Unlock(s.Context()) })
+	if err := read.Err(); err != nil {
+		s.Error(err)
+	}
+	s.during("Unlock of the read side", func() error { return read.Unlock(s.Context()) })
+	s.free()
+}
+
+// outage has strange answers last for longer than a call does, and than most of a lease.
+func (s *spoilt) outage() {
+	ctx, lease := s.Context(), mustLock(s.T, s.lock)
+	s.begin(6 * time.Second)
+	time.Sleep(12 * time.Second)
+	if err := lease.Err(); err != nil {
+		s.Errorf("it is lost while it could not be renewed: %.200v", err)
+	}
+	s.begin(3 * time.Second)
+	wantErr(s.T, lease.Unlock(ctx), holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
+	time.Sleep(4 * time.Second)
+	if err := lease.Unlock(ctx); err != nil {
+		s.Errorf("again: %.200v", err)
+	}
+	s.free()
+	s.begin(3 * time.Second)
+	_, err := s.lock.TryLock(ctx)
+	wantErr(s.T, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	time.Sleep(4 * time.Second)
+	mustUnlock(s.T, mustLock(s.T, s.lock))
+	s.free()
+}

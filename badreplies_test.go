@@ -1,6 +1,7 @@
 package holdfast_test
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -71,4 +72,32 @@ func TestBadReplies(t *testing.T) {
 // answers returns what gives a reply, as it is on the wire, in place of Redis.
 func answers(raw string) func(*redistest.Proxy, redistest.Match) {
 	return func(p *redistest.Proxy, m redistest.Match) { p.Answer(m, math.MaxInt, raw) }
+}
+
+// What docs/SAFETY.md says of replies that are mixed up: a caller that gets another request's grant for its own has a lease
+// until its next renewal, which finds the lock with its owner. The owner keeps it.
+func TestBadReplies_OneThatFits(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		held := mustLock(t, managerOn(t, srv).Mutex("a"))
+		m, p := managerVia(t, srv, holdfast.WithLease(3*time.Second))
+		p.Answer(scriptOn("a", "lock_acquire"), 1, ":0\r\n")
+		lease, err := m.Mutex("a").TryLock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := time.Now()
+		<-lease.Done()
+		if lost := (*holdfast.LostError)(nil); !errors.As(lease.Err(), &lost) || lost.Reason != holdfast.LostStolen {
+			t.Errorf("it has ended: %v", lease.Err())
+		}
+		if d := time.Since(granted); d > 2*time.Second && testing.Short() { // a third of the lease, where no time passes by itself
+			t.Errorf("it was valid for %v", d)
+		}
+		wantErr(t, unlock(lease), holdfast.ErrLeaseLost, nil)
+		if !held.Valid() {
+			t.Error("the owner was disturbed")
+		}
+		mustUnlock(t, held)
+	})
 }

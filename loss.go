@@ -77,7 +77,7 @@ func (e *entry) displaceLocked(h *hold) (lost []ended) {
 	for _, x := range e.conflictsLocked(h) {
 		lost = append(lost, e.loseLocked(x, lostStolen)...)
 		if !x.stray() { // else that has begun its release, also if it was only the downgrade that was unanswered
-			e.startReleaseLocked(x, true, nil)
+			e.startReleaseLocked(x, true, nil).lease = x.leases
 		}
 	}
 	return lost
@@ -155,7 +155,7 @@ func (e *entry) closeHoldLocked(h *hold, now time.Time) (announce func()) {
 	h.stays = leased
 	all := e.endHoldLocked(h, because(leaseClosed))
 	r := e.startReleaseLocked(h, false, nil)
-	r.held = leased && !converting // the downgrade became a release too, and one of the two finds nothing
+	r.lease, r.held = h.leases, leased && !converting // the downgrade became a release too, and one of the two finds nothing
 	return func() { announceAll(all) }
 }
 

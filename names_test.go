@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -274,4 +275,94 @@ func TestLogs_TwoNamesOfOneLock(t *testing.T) {
 		t.Errorf("%q", log.with("maximum hold time reached"))
 	}
 	wantErr(t, unlock(lease), holdfast.ErrMaxHold, nil)
+}
+
+// A downgrade names the lock as each caller has given it: the one that unlocks the write side, and the one that keeps the
+// read side.
+func TestErrors_TwoNamesOfADowngrade(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		log, option := logged()
+		mapper := holdfast.WithNameMapper(func(name string) string { return strings.ToLower(strings.Trim(name, "-")) })
+		m, p := managerVia(t, srv, option, mapper, holdfast.WithLease(3*time.Second))
+		says := func(what string, err, is error, name string) {
+			t.Helper()
+			lost := (*holdfast.LostError)(nil)
+			if !errors.Is(err, is) || !strings.Contains(err.Error(), `"`+name+`"`) || errors.As(err, &lost) && lost.Name != name {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		sides := func() (write, read *holdfast.Lease) {
+			first := mustLock(t, m.RWMutex("a")) // the lock is known by this name
+			got := waits(t, m.RWMutex("A"))
+			redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+			mustUnlock(t, first)
+			write = got()
+			read, err := m.RWMutex("-a-").RLock(write.Context(t.Context()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return write, read
+		}
+		write, read := sides()
+		srv.Admin().Del(t.Context(), "a")
+		says("Unlock of what is deleted", unlock(write), holdfast.ErrLeaseLost, "A")
+		says("Err", read.Err(), holdfast.ErrLeaseLost, "-a-")
+		says("Unlock of the read side", unlock(read), holdfast.ErrLeaseLost, "-a-")
+
+		write, read = sides()
+		p.LoseRequest(conversion, math.MaxInt)
+		says("Unlock that is not answered", write.Unlock(t.Context()), holdfast.ErrUnavailable, "A")
+		says("Extend before the answer", read.Extend(t.Context(), time.Minute), holdfast.ErrUnavailable, "-a-")
+		<-read.Done()
+		says("Unlock when the time is over", write.Unlock(t.Context()), holdfast.ErrUnavailable, "A")
+		says("Unlock of the read side", unlock(read), holdfast.ErrLeaseLost, "-a-")
+		p.Heal()
+		redistest.Eventually(t, patience, "both are told", func() bool { return len(log.with("lease lost lock=-a- ")) == 2 })
+		if got := append(log.with("lock=a "), log.with(`"a"`)...); len(got) > 0 {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// So do several locks as one, each part by the name that it was given there.
+func TestErrors_TwoNamesOfParts(t *testing.T) {
+	for kind, group := range map[string]func(...holdfast.Locker) (holdfast.Locker, error){
+		"multi":   func(locks ...holdfast.Locker) (holdfast.Locker, error) { return holdfast.NewMulti(locks...) },
+		"redlock": func(locks ...holdfast.Locker) (holdfast.Locker, error) { return holdfast.NewRedlock(locks...) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			log, option := logged()
+			var known []*holdfast.Lease
+			var locks []holdfast.Locker
+			all := servers(t, 3)
+			for i, srv := range all {
+				m := managerOn(t, srv, option, holdfast.WithNameMapper(strings.ToLower))
+				known = append(known, mustLock(t, m.RWMutex(given[i]).RLocker())) // the lock stays known by this name
+				locks = append(locks, m.RWMutex(strings.ToUpper(given[i]), holdfast.WithFixedLease(10*time.Second)).RLocker())
+			}
+			l, err := group(locks...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lease := mustLock(t, l)
+			for i, srv := range all {
+				redistest.Eventually(t, patience, "it is held twice", func() bool { return srv.Admin().HLen(t.Context(), given[i]).Val() == 3 })
+				srv.Admin().Del(t.Context(), given[i])
+			}
+			err = untilAnswered(func() error { return lease.Extend(t.Context(), time.Minute) })
+			if lost := (*holdfast.LostError)(nil); !errors.As(err, &lost) || lost.Name != strings.ToUpper(lost.Name) {
+				t.Errorf("Extend: %v", err)
+			}
+			err = unlock(lease)
+			if lost := (*holdfast.LostError)(nil); !errors.As(err, &lost) || lost.Name != strings.ToUpper(lost.Name) {
+				t.Errorf("Unlock: %v", err)
+			}
+			for i, l := range known {
+				redistest.Eventually(t, patience, "it is told", func() bool { return len(log.with("lease lost lock="+strings.ToUpper(given[i])+" ")) == 1 })
+				wantErr(t, unlock(l), holdfast.ErrLeaseLost, nil)
+			}
+		})
+	}
 }

@@ -23,7 +23,7 @@ type release struct {
 	// The following is guarded by entry.mu.
 
 	hold      *hold
-	lease     *Lease     // whose Unlock began it; nil: none did
+	lease     *Lease     // whose end began it, or one of those; nil: none did
 	downgrade *downgrade // what it is until then; nil: nothing else
 	script    *command.Script
 	args      []any

@@ -203,7 +203,9 @@ func (l *Lease) giveBack() {
 	var gone ended
 	if l.err == nil {
 		gone = l.endLocked(givenUp)
-		l.leaveLocked(time.Now(), nil)
+		if r := l.leaveLocked(time.Now(), nil); r != nil {
+			r.lease = l
+		}
 	} else {
 		l.settleLocked()
 	}

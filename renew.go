@@ -216,7 +216,7 @@ func (m *Manager) expire(h *hold) {
 	e.mu.Lock()
 	switch {
 	case h.phase == over:
-		if h.owed {
+		if h.owed && h.prolongable() && !m.scheduler.Has(&h.item) { // else it has ended while this was about to be called
 			e.settleOwedLocked(h)
 		}
 	case m.scheduler.Has(&h.item):
@@ -237,10 +237,13 @@ func (m *Manager) expire(h *hold) {
 // at the end of the TTL that it is known to have, if Unlock has not been called by then.
 func (e *entry) oweLocked(h *hold) {
 	h.owed = true
-	if !h.cfg.fixed || h.extended {
+	if h.prolongable() {
 		e.m.scheduler.Add(&h.item, h.deadline, validity.TTL(validity.Margin(h.cfg.ttl)), h.cfg.ttl, false)
 	}
 }
+
+// prolongable reports whether Redis may have given h another TTL than the first.
+func (h *hold) prolongable() bool { return !h.cfg.fixed || h.extended }
 
 // settleOwedLocked gives back a hold that ended early, and is owed.
 func (e *entry) settleOwedLocked(h *hold) {

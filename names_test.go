@@ -174,21 +174,22 @@ func TestErrors_NameTheLockAsGiven(t *testing.T) {
 	} {
 		for way, fails := range ways {
 			t.Run(kind+", "+way, func(t *testing.T) {
-				t.Parallel()
-				r := newRenamed(t, k.of, k.group, servers(t, k.servers))
-				if kind == "read" && (way == "Lock times out" || way == "TryLock is refused") {
-					writer := mustLock(t, writeWith(r.others[0], given[0]))
-					_, err := r.on(t, r.managers).TryLock(t.Context())
-					r.wantGiven(t, "TryLock", err, holdfast.ErrNotAcquired)
-					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Redis has to refuse it before, on a busy machine as well
-					defer cancel()
-					_, err = r.on(t, r.managers).Lock(ctx)
-					r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
-					mustUnlock(t, writer)
-				} else {
-					fails(t, r)
-				}
-				r.wantGivenElsewhere(t, way == "the key is of another kind")
+				redistest.InWorlds(t, func(t *testing.T) {
+					r := newRenamed(t, k.of, k.group, servers(t, k.servers))
+					if kind == "read" && (way == "Lock times out" || way == "TryLock is refused") {
+						writer := mustLock(t, writeWith(r.others[0], given[0]))
+						_, err := r.on(t, r.managers).TryLock(t.Context())
+						r.wantGiven(t, "TryLock", err, holdfast.ErrNotAcquired)
+						ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Redis has to refuse it before, on a busy machine as well
+						defer cancel()
+						_, err = r.on(t, r.managers).Lock(ctx)
+						r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
+						mustUnlock(t, writer)
+					} else {
+						fails(t, r)
+					}
+					r.wantGivenElsewhere(t, way == "the key is of another kind")
+				})
 			})
 		}
 	}
@@ -214,47 +215,48 @@ func TestErrors_OfAMappedName(t *testing.T) {
 func TestErrors_TwoNamesOfOneLock(t *testing.T) {
 	for kind, of := range map[string]maker{"mutex": mutexOf, "fair": fairOf, "write": writeOf, "read": readOf} {
 		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			srv := redistest.Start(t)
-			log, option := logged()
-			m := managerOn(t, srv, option, holdfast.WithNameMapper(strings.ToLower))
-			// second returns a lease of LOCK, beside or behind one of lock.
-			second := func() (lease *holdfast.Lease) {
-				first := mustLock(t, of(m, "lock"))
-				got := waits(t, of(m, "LOCK"))
-				if kind == "read" {
-					lease = got()
-				} else {
-					redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+			redistest.InWorlds(t, func(t *testing.T) {
+				srv := redistest.Start(t)
+				log, option := logged()
+				m := managerOn(t, srv, option, holdfast.WithNameMapper(strings.ToLower))
+				// second returns a lease of LOCK, beside or behind one of lock.
+				second := func() (lease *holdfast.Lease) {
+					first := mustLock(t, of(m, "lock"))
+					got := waits(t, of(m, "LOCK"))
+					if kind == "read" {
+						lease = got()
+					} else {
+						redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+					}
+					mustUnlock(t, first)
+					if lease == nil {
+						lease = got()
+					}
+					return lease
 				}
-				mustUnlock(t, first)
-				if lease == nil {
-					lease = got()
+				says := func(what string, err, is error) {
+					t.Helper()
+					if !errors.Is(err, is) || !strings.Contains(err.Error(), `"LOCK"`) {
+						t.Errorf("%s: %v", what, err)
+					}
 				}
-				return lease
-			}
-			says := func(what string, err, is error) {
-				t.Helper()
-				if !errors.Is(err, is) || !strings.Contains(err.Error(), `"LOCK"`) {
-					t.Errorf("%s: %v", what, err)
+				lease := second()
+				srv.Admin().Del(t.Context(), "lock")
+				says("lost to Unlock", unlock(lease), holdfast.ErrLeaseLost)
+				lease = second()
+				if _, err := m.ForceUnlock(t.Context(), "Lock"); err != nil {
+					t.Fatal(err)
 				}
-			}
-			lease := second()
-			srv.Admin().Del(t.Context(), "lock")
-			says("lost to Unlock", unlock(lease), holdfast.ErrLeaseLost)
-			lease = second()
-			if _, err := m.ForceUnlock(t.Context(), "Lock"); err != nil {
-				t.Fatal(err)
-			}
-			<-lease.Done()
-			says("Err", lease.Err(), holdfast.ErrLeaseLost)
-			says("lost before Unlock", unlock(lease), holdfast.ErrLeaseLost)
-			redistest.Eventually(t, patience, "both are told", func() bool { return len(log.with("lease lost lock=LOCK ")) == 2 })
-			lease = second()
-			srv.Pause()
-			says("not answered", lease.Unlock(t.Context()), holdfast.ErrUnavailable)
-			says("nor again", lease.Unlock(t.Context()), holdfast.ErrUnavailable)
-			srv.Resume()
+				<-lease.Done()
+				says("Err", lease.Err(), holdfast.ErrLeaseLost)
+				says("lost before Unlock", unlock(lease), holdfast.ErrLeaseLost)
+				redistest.Eventually(t, patience, "both are told", func() bool { return len(log.with("lease lost lock=LOCK ")) == 2 })
+				lease = second()
+				srv.Pause()
+				says("not answered", lease.Unlock(t.Context()), holdfast.ErrUnavailable)
+				says("nor again", lease.Unlock(t.Context()), holdfast.ErrUnavailable)
+				srv.Resume()
+			})
 		})
 	}
 }

@@ -16,10 +16,10 @@ SPARSE = GOGC=400
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-check: ## after each change, in a minute or two: format, vet, lint, and the tests that need no server
+check: ## after each change, in about a minute: format, vet, lint, and the tests that need no server
 	@$(STEPS) fmt vet lint unit
 
-test: redis ## what README says: the same, and tests on real servers; it installs redis-server if it is missing
+test: redis ## what README says, in two or three minutes on two cores: the same, and tests on real servers; it installs redis-server if it is missing
 	@$(STEPS) fmt vet lint unit,sim+real
 
 ci: ## all that must pass before anything lands
@@ -60,7 +60,7 @@ real: redis ## on real servers, what needs them, and of the rest some of each; t
 	@HOLDFAST_TEST_QUICK=1 $(TESTS) -shuffle=on -p 3 -parallel 16 -timeout 10m -skip '$(NOTREAL)|$(LONG)' . $(OTHERS)
 
 full: ## what make test leaves out: each kind and mode on real servers, long tests, and all with the race detector
-	@$(STEPS) full-real,full-virtual+full-around,model
+	@$(STEPS) full-real full-around full-virtual model
 
 full-real: redis
 	@$(TESTS) -race -shuffle=on -parallel 16 -timeout 20m -skip '$(NOTREAL)|^TestCost_' .

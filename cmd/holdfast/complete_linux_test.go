@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Zsh and fish complete commands, flags and names as their users type them. CI has both; elsewhere a shell can be missing.
+// Zsh and fish complete commands, flags and names as their users type them. A shell that is missing is skipped.
 func TestComplete_OtherShells(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

@@ -194,7 +194,7 @@ func survey(ctx context.Context, at *site, prefix, pattern string, lease time.Du
 	for range min(inspectors, len(names)) {
 		wg.Go(func() {
 			for name := range work {
-				info, err := at.locks.Inspect(ctx, name)
+				info, err := inspectAgain(ctx, at, name)
 				if errors.Is(err, holdfast.ErrInvalidName) {
 					continue // a key that belongs to a lock, or to an application
 				}
@@ -225,6 +225,20 @@ func survey(ctx context.Context, at *site, prefix, pattern string, lease time.Du
 	}
 	identify(ctx, at.client, looks)
 	return slices.DeleteFunc(looks, func(l look) bool { return !want(l) }), nil
+}
+
+// surveyTries is how often a question of a survey is asked: one of 100,000 that a busy server answers late does not end it.
+const surveyTries = 3
+
+// inspectAgain asks again if Redis does not answer in time. A Redis that is away ends a survey nevertheless.
+func inspectAgain(ctx context.Context, at *site, name string) (info holdfast.Info, err error) {
+	for range surveyTries {
+		info, err = at.locks.Inspect(ctx, name)
+		if err == nil || ctx.Err() != nil || !errors.Is(err, holdfast.ErrUnavailable) || denied(err) {
+			break
+		}
+	}
+	return info, err
 }
 
 // escapeGlob makes a pattern of SCAN that matches text alone.

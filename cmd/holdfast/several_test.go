@@ -54,6 +54,13 @@ func TestSeveral(t *testing.T) {
 	expect(exitUsage, "", "this command asks one Redis", "top", "--once")
 	expect(exitUsage, "", "this command asks one Redis", "bench")
 
+	for _, srv := range servers[:2] {
+		srv.Admin().HSet(t.Context(), "part", aliceID, 1)
+	}
+	expect(runBusy, "", "part is held by ", "wait", "part", "-w=10ms") // it is free at one server of three
+	expect(0, "", "part is held by ", "unlock", "part", "--owner="+aliceID)
+	expect(0, "", "", "wait", "part")
+
 	servers[2].Kill()
 	expect(0, "job at "+servers[0].Addr(), servers[2].Addr()+": ", "inspect", "job")
 	expect(exitNo, "FAIL  HF101 server              "+servers[2].Addr()+": ", "", "doctor")

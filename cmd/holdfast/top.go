@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -76,15 +77,33 @@ type top struct {
 	fault  error      // of the last look; nil: there is none
 	prompt *string    // what is typed behind "free which lock?"; nil: nothing is being typed
 	said   string     // about the last lock that was to be freed
+	stale  bool       // the screen shows a lock that was freed
 }
 
-// look asks Redis.
-func (t *top) look(ctx context.Context) error {
+// result is what a look has found.
+type result struct {
+	looks []look
+	err   error
+	took  time.Duration
+}
+
+// restBetween looks: a server with very many locks is busy with them for a quarter of the time at most.
+const restBetween = 3
+
+// survey asks Redis. It uses nothing that changes.
+func (t *top) survey(ctx context.Context) result {
+	begun := time.Now()
 	looks, err := survey(ctx, t.at, t.prefix, t.pattern, t.lease, func(look) bool { return true })
-	if err == nil {
-		t.looks = t.seen.add(looks, time.Now())
+	return result{looks, err, time.Since(begun)}
+}
+
+// look asks Redis and waits for the answer.
+func (t *top) look(ctx context.Context) error {
+	r := t.survey(ctx)
+	if r.err == nil {
+		t.looks = t.seen.add(r.looks, time.Now())
 	}
-	return err
+	return r.err
 }
 
 // once prints a frame that has rates, so it looks twice.
@@ -134,9 +153,14 @@ func (t *top) screen(ctx context.Context, in, out *os.File) (err error) {
 		return fmt.Errorf("draw: %w", err)
 	}
 	defer fmt.Fprint(out, leaveScreen)
-	tick := time.NewTicker(t.every)
-	defer tick.Stop()
-	for {
+	ctx, cancel := context.WithCancel(ctx)
+	results := make(chan result, 1) // the look that is under way has room, and so ends
+	var looking sync.WaitGroup
+	defer looking.Wait()
+	defer cancel()
+	next := time.NewTimer(t.every)
+	defer next.Stop()
+	for busy := false; ; {
 		width, height, _ := term.GetSize(int(out.Fd())) // 0: not known, and nothing is cut
 		frame := strings.ReplaceAll(strings.TrimSuffix(t.frame(width, height), "\n"), "\n", lineEnd)
 		if _, err := fmt.Fprint(out, "\x1b[H", frame, frameEnd); err != nil {
@@ -145,11 +169,24 @@ func (t *top) screen(ctx context.Context, in, out *os.File) (err error) {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-tick.C:
-			t.fault = t.look(ctx)
+		case <-next.C:
+			if !busy { // so many locks that a look takes long do not make the keys wait
+				busy = true
+				looking.Go(func() { results <- t.survey(ctx) })
+			}
+		case r := <-results:
+			busy, t.fault = false, r.err
+			if r.err == nil {
+				t.looks = t.seen.add(r.looks, time.Now())
+			}
+			next.Reset(max(t.every, restBetween*r.took))
 		case key := <-keys:
 			if !t.press(ctx, key) {
 				return nil
+			}
+			if t.stale {
+				t.stale = false
+				next.Reset(0)
 			}
 		}
 	}
@@ -209,8 +246,7 @@ func (t *top) typed(ctx context.Context, key rune) {
 	case key == keyEnter:
 		t.prompt = nil
 		if name != "" {
-			t.said = t.free(ctx, name)
-			t.fault = t.look(ctx)
+			t.said, t.stale = t.free(ctx, name), true
 		}
 	case key == keyBackspace:
 		if runes := []rune(name); len(runes) > 0 {

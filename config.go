@@ -26,8 +26,9 @@ type config struct {
 	aside        time.Duration // likewise
 	readmission  time.Duration // likewise
 	publish      PublishMode
-	identity     string // app; empty: none
-	err          error  // the first bad option
+	identity     string              // app; empty: none
+	metricName   func(string) string // nil: none
+	err          error               // the first bad option
 }
 
 // lockConfig is what the options of a lock add up to. Its values are compared: two

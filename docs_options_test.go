@@ -94,7 +94,7 @@ func TestDocs_OptionsHaveTheirDefaultsAndBounds(t *testing.T) {
 		}
 	}
 	for option, o := range map[string]holdfast.Option{
-		"WithNameMapper": holdfast.WithNameMapper(nil), "WithLogger": holdfast.WithLogger(nil),
+		"WithNameMapper": holdfast.WithNameMapper(nil), "WithLogger": holdfast.WithLogger(nil), "WithMetricName": holdfast.WithMetricName(nil),
 		"WithTracerProvider": holdfast.WithTracerProvider(trace.TracerProvider(nil)), "WithMeterProvider": holdfast.WithMeterProvider(metric.MeterProvider(nil)),
 	} {
 		if err := takes(o); !errors.Is(err, holdfast.ErrInvalidOption) || !strings.HasSuffix(rows[option].allowed, " but nil") {

@@ -231,4 +231,22 @@ func TestOperations_ListsEveryMetricSpanAndAttribute(t *testing.T) {
 			t.Errorf("%s is not in it", m[1])
 		}
 	}
+	code := read(t, "internal/telemetry/telemetry.go")
+	kinds := map[string]string{
+		"Float64Histogram": "histogram", "Int64Counter": "counter", "Int64ObservableUpDownCounter": "up-down counter", "Float64ObservableGauge": "gauge",
+	}
+	documented := regexp.MustCompile("(?m)^\\| `(holdfast\\.[a-z.]+)` \\| (histogram|gauge|(?:up-down )?counter)(?:, (\\w+))? \\|").FindAllStringSubmatch(operations, -1)
+	made := regexp.MustCompile(`meter\.(\w+)\("(holdfast\.[a-z.]+)", metric\.WithUnit\("([^"]+)"\)`).FindAllStringSubmatch(code, -1)
+	if len(documented) != len(made) || len(made) < 15 {
+		t.Errorf("%d metrics are documented, and %d made", len(documented), len(made))
+	}
+	for _, m := range made {
+		row := []string{m[2], kinds[m[1]], strings.Trim(m[3], "{}")}
+		if m[3][0] == '{' {
+			row[2] = "" // a thing that is counted
+		}
+		if !slices.ContainsFunc(documented, func(d []string) bool { return slices.Equal(d[1:], row) }) {
+			t.Errorf("the table has no row %q", row)
+		}
+	}
 }

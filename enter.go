@@ -23,6 +23,7 @@ type named struct {
 	name   string      // as given
 	mapped string      // as Redis sees it
 	cfg    *lockConfig // shared with others that have no options of their own
+	class  *class      // for metrics; nil: none
 	err    error       // of the name or the options: the result of every call
 
 	keys  atomic.Pointer[wire.Keys] // see wireKeys; nil: nobody has asked yet
@@ -33,7 +34,7 @@ func (m *Manager) newHandle(k kind, name string, opts []LockOption) handle {
 	if m == nil {
 		return handle{&named{name: name, err: &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil"}}, k}
 	}
-	h := handle{&named{m: m, family: k, name: name, mapped: m.mapName(name), cfg: m.lock}, k}
+	h := handle{&named{m: m, family: k, name: name, mapped: m.mapName(name), cfg: m.lock, class: m.classes.get(name)}, k}
 	if err := wire.CheckName(h.mapped); err != nil {
 		h.err = invalidName(name, h.mapped, err)
 		return h

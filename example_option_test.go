@@ -194,3 +194,39 @@ func ExampleOption() {
 	fmt.Println(lease.Unlock(ctx), locks.Close(ctx))
 	// Output: <nil> <nil>
 }
+
+// Metrics tell classes of locks apart, and not each lock.
+func ExampleWithMetricName() {
+	reader := sdkmetric.NewManualReader()
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager(
+		holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))),
+		holdfast.WithMetricName(func(name string) string {
+			class, _, _ := strings.Cut(name, ":")
+			return class
+		}),
+	)
+	ctx := context.Background()
+	for _, name := range []string{"stock:1", "stock:2"} {
+		lease, err := locks.Mutex(name).Lock(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := lease.Unlock(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(ctx, &data); err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		if grants, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "holdfast.grants" {
+			class, _ := grants.DataPoints[0].Attributes.Value("holdfast.class")
+			fmt.Println(class.AsString(), grants.DataPoints[0].Value)
+		}
+	}
+	// Output: stock 2
+}

@@ -106,8 +106,9 @@ func (e *entry) reenterLocked(outer *Lease, by *handle, now time.Time) (*Lease, 
 
 // leaseLocked adds a lease to h.
 func (e *entry) leaseLocked(h *hold, by *handle, how grantMode, now time.Time, label *string) *Lease {
-	l := &Lease{name: by.name, kind: by.kind, hold: h, how: how, token: h.token, limit: h.limit, since: now.Sub(e.m.epoch), label: label}
+	l := &Lease{name: by.name, kind: by.kind, hold: h, how: how, token: h.token, limit: h.limit, since: now.Sub(e.m.epoch), label: label, class: by.class}
 	h.add(l)
+	by.class.granted(by.kind, how)
 	return l
 }
 

@@ -30,7 +30,7 @@ type group struct {
 
 // newGroupLease makes a lease that parts join.
 func newGroupLease(as *handle, need int) *Lease {
-	return &Lease{name: as.name, kind: as.kind, how: grantedReentry, group: &group{as: as, need: need}}
+	return &Lease{name: as.name, kind: as.kind, class: as.class, how: grantedReentry, group: &group{as: as, need: need}}
 }
 
 // join makes p part of l. It gives p back if l has ended, or is about to: a part that was
@@ -55,6 +55,7 @@ func (l *Lease) join(p *Lease) {
 	g.parts = append(g.parts, p)
 	if !g.held {
 		g.held = len(g.parts) >= g.need
+		l.since = time.Since(g.as.m.epoch)
 		if p.how != grantedReentry && (l.how == grantedReentry || p.how > l.how) {
 			l.how = p.how // of the part that took most
 		}
@@ -161,7 +162,7 @@ func (l *Lease) settle() {
 // member returns a handle of the lease's lock.
 func (l *Lease) member() *handle {
 	h := l.hold
-	n := &named{m: h.entry.m, family: h.entry.kind, name: l.name, mapped: h.entry.mapped(), cfg: h.cfg}
+	n := &named{m: h.entry.m, family: h.entry.kind, name: l.name, mapped: h.entry.mapped(), cfg: h.cfg, class: l.class}
 	n.keys.Store(h.keys)
 	return &handle{n, l.kind}
 }

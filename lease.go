@@ -26,8 +26,9 @@ type Lease struct {
 	group *group // of such a lease; else nil
 	token uint64
 	limit *limit        // of the hold, by WithMaxHold; nil: none
-	since time.Duration // when it was granted, after Manager.epoch; of one lock
+	since time.Duration // when it was granted, after Manager.epoch; of several locks: guarded by group.mu until the lease is handed out
 	label *string       // of WithLabel; nil: none
+	class *class        // of the name, for metrics
 	kind  kind
 	end   fact      // of one lock: why it ended; 0: it is held. Guarded by hold.entry.mu
 	how   grantMode // of several locks: guarded by group.mu until the lease is handed out
@@ -52,6 +53,8 @@ const (
 	grantedByHandoff                  // by the caller before, or beside other readers, in this process
 	grantedByServer                   // by Redis, with the release of another owner
 	grantedReentry                    // its context carried a lease of the lock
+
+	grantModes = iota
 )
 
 func (g grantMode) String() string {
@@ -166,8 +169,16 @@ type ended struct {
 	contexts map[<-chan struct{}]*sharedEnd
 }
 
-// announce tells it. No lock may be held: whoever listens runs.
+// announce measures and tells it. No lock may be held: whoever listens runs.
 func (d ended) announce() {
+	if d.lease != nil {
+		d.lease.measure(d.err)
+	}
+	d.tell()
+}
+
+// tell tells it.
+func (d ended) tell() {
 	if d.lease != nil && d.lease.whole != nil {
 		d.lease.whole.partEnded(d.lease, d.err)
 	}

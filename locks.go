@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/telemetry"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
@@ -106,6 +107,20 @@ func (e *entry) leasesLocked(count *LocalLock) (oldest *Lease) {
 		}
 	}
 	return oldest
+}
+
+// ages adds for how long the oldest lease and the oldest waiter have been here.
+func (e *entry) ages(g telemetry.Gauges) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Since(e.m.epoch)
+	if w := e.waiters.Front(); w != nil {
+		g.WaitingOldest.Saw(w.Value.h.class.label(), (now - w.Value.came).Seconds())
+	}
+	var count LocalLock
+	if l := e.leasesLocked(&count); l != nil {
+		g.HeldOldest.Saw(l.class.label(), (now - l.since).Seconds())
+	}
 }
 
 // at is the time d after the manager's epoch.

@@ -53,6 +53,7 @@ type Manager struct {
 	inbox      *inbox
 	identity   *identity // nil: none
 	telemetry  *telemetry.Telemetry
+	classes    classes
 	tokens     tokenMarks
 	contended  busiest.Names // what callers wait for; but see entry.waits
 	holds      atomic.Uint64 // numbers the owner ids
@@ -141,7 +142,8 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	m.executor.OnOutage(m.unavailable, m.journal.AvailableAgain)
 	m.inbox = newInbox(m)
 	m.identity = newIdentity(m, cfg.identity)
-	if m.telemetry, err = telemetry.New(cfg.tracer, cfg.meter, m.gauges); err != nil {
+	m.classes.of = cfg.metricName
+	if m.telemetry, err = telemetry.New(cfg.tracer, cfg.meter, m.gauges, m.totals); err != nil {
 		m.log.Warn("holdfast: some metrics are not available", "error", err)
 	}
 	return m, nil

@@ -57,7 +57,7 @@ func NewMulti(locks ...Locker) (*Multi, error) {
 
 // wholeOf describes locks that are taken together. Its error is the first of theirs.
 func wholeOf(k kind, name string, locks []*handle) handle {
-	whole := handle{&named{m: locks[0].m, family: k, name: name, cfg: locks[0].cfg}, k}
+	whole := handle{&named{m: locks[0].m, family: k, name: name, cfg: locks[0].cfg, class: locks[0].class}, k}
 	for _, h := range locks {
 		if whole.err == nil {
 			whole.err = h.err

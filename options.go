@@ -187,6 +187,22 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 	})
 }
 
+// WithMetricName has metrics tell classes of locks apart. class gets the name of a lock, as given, and
+// returns its class, such as "stock" for "stock:42": the attribute holdfast.class. The default is no
+// attribute, because names would multiply time series. There are at most 100 classes: the locks of all
+// others, and those for which class returns "", are in the class "other".
+//
+// class is called when a handle is made, and several goroutines may call it at a time.
+func WithMetricName(class func(name string) string) Option {
+	return option(func(c *config) {
+		if class == nil {
+			fail(&c.err, "WithMetricName", nil, "WithMetricName: function is nil")
+			return
+		}
+		c.metricName = class
+	})
+}
+
 // WithPollInterval sets how often a process with waiters sends a request although no message has
 // arrived. It bounds how long a lost message can delay a waiter. A process asks at least three
 // times within [WithFairPatience] and at least every two minutes, however large d is. Each interval

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
@@ -15,12 +16,12 @@ const part = true
 
 // observe begins a Lock or TryLock of h.
 func (h *handle) observe(ctx context.Context, isPart bool) (context.Context, *telemetry.Operation) {
-	return h.m.telemetry.Acquire(ctx, h.name, h.kind.String(), h.cfg.ttl, !isPart)
+	return h.m.telemetry.Acquire(ctx, h.name, h.kind.String(), h.class.label(), h.cfg.ttl, !isPart)
 }
 
 // observe begins an Unlock of l.
 func (l *Lease) observe(ctx context.Context, isPart bool) (context.Context, *telemetry.Operation) {
-	return l.manager().telemetry.Release(ctx, l.name, l.kind.String(), !isPart)
+	return l.manager().telemetry.Release(ctx, l.name, l.kind.String(), l.class.label(), !isPart)
 }
 
 // observed ends op, a Lock or TryLock, with what it returns.
@@ -47,6 +48,29 @@ func unlocked(op *telemetry.Operation, err error) {
 	default:
 		op.End("error", errorType(err), err)
 	}
+}
+
+// measure measures how long a lease was held that has ended with err. The parts of several locks are measured as a whole,
+// and a lease taken by re-entry is a part of the first. No lock may be held.
+func (l *Lease) measure(err error) {
+	if l.whole != nil || l.how == grantedReentry {
+		return
+	}
+	m := l.manager()
+	m.telemetry.Held(l.kind.String(), l.class.label(), endOf(err), func() time.Duration { return time.Since(m.epoch) - l.since })
+}
+
+// endOf names the end of a lease.
+func endOf(err error) string {
+	switch {
+	case errors.Is(err, ErrReleased):
+		return "released"
+	case errors.Is(err, ErrMaxHold):
+		return "max_hold"
+	case errors.Is(err, ErrClosed):
+		return "closed"
+	}
+	return "lost"
 }
 
 // outcomeOf names the result of an acquire. A busy lock and a caller that gave up are

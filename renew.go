@@ -160,6 +160,9 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 				continue // checkNow: it is there, and that is all
 			}
 			renewed++
+			if m.telemetry.MeasuresSlack() {
+				m.telemetry.Slack(h.slack(time.Now()))
+			}
 			h.entry.prolonged(h, r.read, reply.Sent, r.ttl)
 		case int64(protocol.RenewGone):
 			h.entry.missed(h, r.read, lostDeleted)
@@ -230,6 +233,18 @@ func (m *Manager) expire(h *hold) {
 	}
 	e.mu.Unlock()
 	e.announceLoss(lost, lostDeadline)
+}
+
+// slack is which part of the lease is left at now.
+func (h *hold) slack(now time.Time) float64 {
+	h.entry.mu.Lock()
+	defer h.entry.mu.Unlock()
+	ttl := h.cfg.ttl
+	if h.turn > 0 && h.renewed == 0 { // the first renewal after a grant by the server
+		ttl = h.cfg.claim
+	}
+	window := ttl - validity.Margin(ttl)
+	return min(max(0, h.deadline.Sub(now).Seconds()/window.Seconds()), 1)
 }
 
 // oweLocked is for h, which has ended early and may still be in Redis: Unlock gives it back. Redis may execute a renewal or

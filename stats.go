@@ -82,7 +82,19 @@ func (m *Manager) Stats() Stats {
 // gauges returns what metrics show of Stats.
 func (m *Manager) gauges() telemetry.Gauges {
 	s := m.Stats()
-	return telemetry.Gauges{Held: s.Held, Waiting: s.Waiting, Subscriptions: s.Subscriptions}
+	g := telemetry.Gauges{
+		Held: s.Held, Waiting: s.Waiting, Subscriptions: s.Subscriptions,
+		HeldOldest: make(telemetry.Oldest), WaitingOldest: make(telemetry.Oldest),
+	}
+	for _, e := range m.snapshot() {
+		e.ages(g)
+	}
+	return g
+}
+
+// totals returns what metrics count of what the manager has counted.
+func (m *Manager) totals() telemetry.Totals {
+	return telemetry.Totals{Polls: m.stats.polls.Load(), Troubles: m.stats.troubles.Load(), Grants: m.classes.grants()}
 }
 
 // snapshot returns the entries of now.

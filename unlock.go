@@ -210,7 +210,7 @@ func (l *Lease) giveBack() {
 		l.settleLocked()
 	}
 	e.mu.Unlock()
-	gone.announce()
+	gone.tell() // no caller has held it, or it was a part
 }
 
 // stopWaitingLocked is for a repeated Unlock that does not wait any longer: a later success is

@@ -31,7 +31,16 @@ const (
 	attrLease    = attribute.Key("holdfast.lease_ms")
 	attrToken    = attribute.Key("holdfast.fencing_token")
 	attrReason   = attribute.Key("holdfast.reason")
+	attrClass    = attribute.Key("holdfast.class")
 )
+
+// attributesOf adds a class, if there is one, to others.
+func attributesOf(class string, others ...attribute.KeyValue) []attribute.KeyValue {
+	if class == "" {
+		return others
+	}
+	return append(others, attrClass.String(class))
+}
 
 // Telemetry is that of one manager.
 type Telemetry struct {
@@ -41,20 +50,26 @@ type Telemetry struct {
 	acquireTime metric.Float64Histogram
 	releaseTime metric.Float64Histogram
 	renewals    metric.Int64Counter
+	holdTime    metric.Float64Histogram
+	slack       metric.Float64Histogram
 	losses      metric.Int64Counter
 	reconnects  metric.Int64Counter
-	gauges      metric.Registration // nil: could not be registered
+	totals      totals
+	gauges      func() Gauges
+	callback    metric.Registration  // nil: could not be registered
+	provider    metric.MeterProvider // of the gauges' peers; nil: there are none
 }
 
 // Gauges are read when metrics are collected.
 type Gauges struct {
 	Held, Waiting, Subscriptions int
+	HeldOldest, WaitingOldest    Oldest
 }
 
 // New makes spans with the tracers and metrics with the meters of these providers, the global ones where they are
 // nil. The error says which metrics are not available; the others are.
-func New(tracers trace.TracerProvider, meters metric.MeterProvider, gauges func() Gauges) (*Telemetry, error) {
-	t := &Telemetry{}
+func New(tracers trace.TracerProvider, meters metric.MeterProvider, gauges func() Gauges, counted func() Totals) (*Telemetry, error) {
+	t := &Telemetry{gauges: gauges, totals: totals{read: counted}}
 	switch p := tracers.(type) {
 	case nil:
 		// Before an SDK is set, the global provider is a stand-in whose spans record
@@ -70,50 +85,101 @@ func New(tracers trace.TracerProvider, meters metric.MeterProvider, gauges func(
 	if meters == nil {
 		meters = otel.GetMeterProvider()
 	}
-	return t, t.instruments(meters.Meter(scope), gauges)
+	t.meet(meters)
+	return t, t.instruments(meters.Meter(scope))
 }
 
 // seconds are the bucket boundaries of durations: from a loopback round trip to the
 // patience of a person.
 var seconds = metric.WithExplicitBucketBoundaries(
-	.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60)
+	.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60)
 
-func (t *Telemetry) instruments(meter metric.Meter, gauges func() Gauges) error {
-	var errs [9]error
-	t.acquireTime, errs[0] = meter.Float64Histogram("holdfast.acquire.duration", metric.WithUnit("s"), seconds,
+// longSeconds are those of holds: up to a job of a day.
+var longSeconds = metric.WithExplicitBucketBoundaries(
+	.001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400)
+
+// fractions are those of a lease. A renewal is due when two thirds are left.
+var fractions = metric.WithExplicitBucketBoundaries(0, .05, .1, .2, .3, .4, .5, .6, .65, .7)
+
+func (t *Telemetry) instruments(meter metric.Meter) error {
+	var errs []error
+	failed := func(err error) { errs = append(errs, err) }
+	var err error
+	t.acquireTime, err = meter.Float64Histogram("holdfast.acquire.duration", metric.WithUnit("s"), seconds,
 		metric.WithDescription("From the call of Lock or TryLock to its result."))
-	t.releaseTime, errs[1] = meter.Float64Histogram("holdfast.release.duration", metric.WithUnit("s"), seconds,
+	failed(err)
+	t.releaseTime, err = meter.Float64Histogram("holdfast.release.duration", metric.WithUnit("s"), seconds,
 		metric.WithDescription("From the call of Unlock to its result."))
-	t.renewals, errs[2] = meter.Int64Counter("holdfast.renewals", metric.WithUnit("{renewal}"),
+	failed(err)
+	t.holdTime, err = meter.Float64Histogram("holdfast.hold.duration", metric.WithUnit("s"), longSeconds,
+		metric.WithDescription("From the grant of a lease to its end."))
+	failed(err)
+	t.slack, err = meter.Float64Histogram("holdfast.renewal.slack", metric.WithUnit("1"), fractions,
+		metric.WithDescription("What was left of a lease when its renewal was confirmed, as a fraction."))
+	failed(err)
+	t.renewals, err = meter.Int64Counter("holdfast.renewals", metric.WithUnit("{renewal}"),
 		metric.WithDescription("Renewals of holds, by outcome."))
-	t.losses, errs[3] = meter.Int64Counter("holdfast.lost", metric.WithUnit("{lock}"),
+	failed(err)
+	t.losses, err = meter.Int64Counter("holdfast.lost", metric.WithUnit("{lock}"),
 		metric.WithDescription("Holds that ended without their holder's doing."))
+	failed(err)
+	t.totals.grants, err = meter.Int64Counter("holdfast.grants", metric.WithUnit("{lease}"),
+		metric.WithDescription("Leases granted, by how they came about."))
+	failed(err)
+	t.totals.polls, err = meter.Int64Counter("holdfast.polls", metric.WithUnit("{request}"),
+		metric.WithDescription("Requests of waiters sent because no message arrived."))
+	failed(err)
+	t.totals.troubles, err = meter.Int64Counter("holdfast.troubles", metric.WithUnit("{request}"),
+		metric.WithDescription("Requests that failed, were refused or took too long."))
+	failed(err)
+	t.reconnects, err = meter.Int64Counter("holdfast.pubsub.reconnects", metric.WithUnit("{connection}"),
+		metric.WithDescription("Pub/sub connections lost. Repeated failures to reconnect count once."))
+	failed(err)
 	held, err := meter.Int64ObservableUpDownCounter("holdfast.held", metric.WithUnit("{lock}"),
 		metric.WithDescription("Locks held by this process."))
-	errs[4] = err
+	failed(err)
 	waiters, err := meter.Int64ObservableUpDownCounter("holdfast.waiters", metric.WithUnit("{waiter}"),
 		metric.WithDescription("Callers waiting for a lock in this process."))
-	errs[5] = err
+	failed(err)
+	heldOldest, err := meter.Float64ObservableGauge("holdfast.held.oldest", metric.WithUnit("s"),
+		metric.WithDescription("For how long the oldest lease of this process has been held."))
+	failed(err)
+	waitingOldest, err := meter.Float64ObservableGauge("holdfast.waiting.oldest", metric.WithUnit("s"),
+		metric.WithDescription("For how long the oldest waiter of this process has waited."))
+	failed(err)
 	subscriptions, err := meter.Int64ObservableUpDownCounter("holdfast.pubsub.subscriptions", metric.WithUnit("{channel}"),
 		metric.WithDescription("Channels subscribed."))
-	errs[6] = err
-	t.reconnects, errs[7] = meter.Int64Counter("holdfast.pubsub.reconnects", metric.WithUnit("{connection}"),
-		metric.WithDescription("Pub/sub connections lost. Repeated failures to reconnect count once."))
-	t.gauges, errs[8] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		g := gauges()
+	failed(err)
+	t.callback, err = meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		g := t.gauges()
 		o.ObserveInt64(held, int64(g.Held))
 		o.ObserveInt64(waiters, int64(g.Waiting))
 		o.ObserveInt64(subscriptions, int64(g.Subscriptions))
+		for _, other := range t.others() {
+			more := other.gauges()
+			g.HeldOldest.merge(more.HeldOldest)
+			g.WaitingOldest.merge(more.WaitingOldest)
+		}
+		for class, age := range g.HeldOldest {
+			o.ObserveFloat64(heldOldest, age, metric.WithAttributes(attributesOf(class)...))
+		}
+		for class, age := range g.WaitingOldest {
+			o.ObserveFloat64(waitingOldest, age, metric.WithAttributes(attributesOf(class)...))
+		}
+		t.totals.flush(ctx)
 		return nil
-	}, held, waiters, subscriptions)
-	return errors.Join(errs[:]...)
+	}, held, waiters, subscriptions, heldOldest, waitingOldest)
+	failed(err)
+	return errors.Join(errs...)
 }
 
-// Close ends the gauges.
+// Close ends the gauges, and counts what has not been counted.
 func (t *Telemetry) Close() {
-	if t.gauges != nil {
-		_ = t.gauges.Unregister() // it fails only for a foreign registration
+	if t.callback != nil {
+		_ = t.callback.Unregister() // it fails only for a foreign registration
 	}
+	t.part()
+	t.totals.flush(context.Background())
 }
 
 // start begins a span; the span is nil if nothing would record it.
@@ -144,16 +210,18 @@ type Operation struct {
 	time  metric.Float64Histogram
 	begun time.Time // zero: not measured
 	kind  string
+	class string
+	mode  string // of an acquire that was granted; else empty
 }
 
 // begin returns the context with the operation's span as well, ctx itself if there is none.
-func (t *Telemetry) begin(ctx context.Context, name string, h metric.Float64Histogram, kind string, measure bool) (context.Context, *Operation) {
+func (t *Telemetry) begin(ctx context.Context, name string, h metric.Float64Histogram, kind, class string, measure bool) (context.Context, *Operation) {
 	ctx, span := t.start(ctx, name)
 	measure = measure && h.Enabled(ctx)
 	if span == nil && !measure {
 		return ctx, nil
 	}
-	op := &Operation{ctx: ctx, span: span, time: h, kind: kind}
+	op := &Operation{ctx: ctx, span: span, time: h, kind: kind, class: class}
 	if measure {
 		op.begun = time.Now()
 	}
@@ -168,8 +236,8 @@ func nameAttribute(name string) attribute.KeyValue {
 
 // Acquire begins a Lock or TryLock of the lock of that name and kind. It has a span in any case, and a measurement
 // if measure.
-func (t *Telemetry) Acquire(ctx context.Context, name, kind string, lease time.Duration, measure bool) (context.Context, *Operation) {
-	ctx, op := t.begin(ctx, "lock.acquire", t.acquireTime, kind, measure)
+func (t *Telemetry) Acquire(ctx context.Context, name, kind, class string, lease time.Duration, measure bool) (context.Context, *Operation) {
+	ctx, op := t.begin(ctx, "lock.acquire", t.acquireTime, kind, class, measure)
 	if op != nil && op.span != nil {
 		op.span.SetAttributes(nameAttribute(name), attrType.String(kind), attrLease.Int64(lease.Milliseconds()))
 	}
@@ -177,8 +245,8 @@ func (t *Telemetry) Acquire(ctx context.Context, name, kind string, lease time.D
 }
 
 // Release begins an Unlock.
-func (t *Telemetry) Release(ctx context.Context, name, kind string, measure bool) (context.Context, *Operation) {
-	ctx, op := t.begin(ctx, "lock.release", t.releaseTime, kind, measure)
+func (t *Telemetry) Release(ctx context.Context, name, kind, class string, measure bool) (context.Context, *Operation) {
+	ctx, op := t.begin(ctx, "lock.release", t.releaseTime, kind, class, measure)
 	if op != nil && op.span != nil {
 		op.span.SetAttributes(nameAttribute(name), attrType.String(kind))
 	}
@@ -196,6 +264,7 @@ func (op *Operation) Trace() context.Context {
 
 // Granted says how an acquire waited, and its fencing token; 0: none.
 func (op *Operation) Granted(waitMode string, token uint64) {
+	op.mode = waitMode
 	if op.span == nil {
 		return
 	}
@@ -208,8 +277,11 @@ func (op *Operation) Granted(waitMode string, token uint64) {
 // End ends the operation. Where the outcome is "error", the span has the text of err and its type, a name of few.
 func (op *Operation) End(outcome, errorType string, err error) {
 	if !op.begun.IsZero() {
-		op.time.Record(op.ctx, time.Since(op.begun).Seconds(),
-			metric.WithAttributes(attrType.String(op.kind), attrOutcome.String(outcome)))
+		attributes := attributesOf(op.class, attrType.String(op.kind), attrOutcome.String(outcome))
+		if op.mode != "" {
+			attributes = append(attributes, attrWaitMode.String(op.mode))
+		}
+		op.time.Record(op.ctx, time.Since(op.begun).Seconds(), metric.WithAttributes(attributes...))
 	}
 	if op.span == nil {
 		return
@@ -245,3 +317,17 @@ func (t *Telemetry) Lost(reason string) {
 		t.losses.Add(ctx, 1, metric.WithAttributes(attrReason.String(reason)))
 	}
 }
+
+// Held measures a lease that has ended.
+func (t *Telemetry) Held(kind, class, outcome string, since func() time.Duration) {
+	ctx := context.Background()
+	if t.holdTime.Enabled(ctx) {
+		t.holdTime.Record(ctx, since().Seconds(), metric.WithAttributes(attributesOf(class, attrType.String(kind), attrOutcome.String(outcome))...))
+	}
+}
+
+// MeasuresSlack reports whether Slack does anything.
+func (t *Telemetry) MeasuresSlack() bool { return t.slack.Enabled(context.Background()) }
+
+// Slack measures what was left of a lease when a renewal was confirmed.
+func (t *Telemetry) Slack(fraction float64) { t.slack.Record(context.Background(), fraction) }

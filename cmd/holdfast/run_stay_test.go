@@ -1,0 +1,69 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A second run finds the lock taken although the command of the first has ended, and the process of the first has left nothing
+// else behind.
+func TestRun_HoldAtLeast(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	first := start(t, urlOf(srv), "run", "job", "--hold-at-least=1h", "--", "true")
+	if status := first.wait(t); status != 0 {
+		t.Fatalf("exit status %d: %s", status, &first.stderr)
+	}
+	if keys, ttl := srv.Keys(), srv.Admin().PTTL(t.Context(), "job").Val(); len(keys) != 1 || ttl < 50*time.Minute || ttl > time.Hour {
+		t.Errorf("the keys are %q, and the TTL is %v", keys, ttl)
+	}
+	second := start(t, urlOf(srv), "run", "job", "-n", "-E", "75", "--", "true")
+	if status := second.wait(t); status != 75 || !strings.Contains(second.stderr.String(), "job is held by ") {
+		t.Errorf("exit status %d: %s", status, &second.stderr)
+	}
+	bad := start(t, urlOf(srv), "run", "job", "--hold-at-least=1h", "--max-hold=1m", "--", "true")
+	if status := bad.wait(t); status != runFailed || !strings.Contains(bad.stderr.String(), "WithHoldAtLeast") {
+		t.Errorf("longer than the maximum: exit status %d: %s", status, &bad.stderr)
+	}
+}
+
+// The process that runs a command says what it is.
+func TestRun_HasAnIdentity(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	i := start(t, urlOf(srv), "run", "job", "--", "/bin/sleep", "60")
+	operator := other(t, srv, holdfast.WithIdentity("console"))
+	var id *holdfast.Identity
+	redistest.Eventually(t, patience, "the holder has an identity", func() bool {
+		info, err := operator.Inspect(context.Background(), "job")
+		if err == nil && info.Held {
+			id = info.Holders[0].Identity
+		}
+		return id != nil
+	})
+	if id.App != "sleep" || id.PID != i.Process.Pid {
+		t.Errorf("%+v, want sleep and %d", id, i.Process.Pid)
+	}
+	second := start(t, urlOf(srv), "run", "job", "-n", "--", "true")
+	if second.wait(t); !strings.Contains(second.stderr.String(), "job is held by sleep@") {
+		t.Errorf("run says %q", &second.stderr)
+	}
+}
+
+func TestAppName(t *testing.T) {
+	for command, want := range map[string]string{
+		"./report.sh": "report", "/usr/bin/rsync": "rsync", ".hidden": ".hidden", "a.b.c": "a.b", "\xff": "holdfast",
+		strings.Repeat("é", 80): strings.Repeat("é", 50),
+	} {
+		if got := appName(command); got != want {
+			t.Errorf("%q: %q, want %q", command, got, want)
+		}
+	}
+}

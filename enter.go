@@ -128,13 +128,12 @@ func (h *handle) enter(ctx context.Context, r request) (*Lease, *waiter, *entry,
 	if ctx.Err() != nil {
 		return nil, nil, nil, h.m.explain(h.name, because(notAcquired, contextCauses(ctx)...))
 	}
-	r.label = labelOf(ctx)
 	if carriesLeases(ctx) {
 		if lease, v := h.reenter(ctx); lease != nil || v != nil {
 			return lease, nil, nil, h.m.explain(h.name, v)
 		}
 	}
-	r.h = h
+	r.h, r.label = h, labelOf(ctx)
 	e, v := h.lockEntry()
 	if v != nil {
 		return nil, nil, nil, h.m.explain(h.name, v)

@@ -79,6 +79,7 @@ type LostError struct {
 	Reason LostReason
 }
 
+// Error says which lock was lost, and why.
 func (e *LostError) Error() string {
 	return fmt.Sprintf("%v: %s: %s", ErrLeaseLost, quote(e.Name), e.Reason)
 }
@@ -94,6 +95,7 @@ type ReleaseError struct {
 	Err  error  // of Unlock: it matches ErrUnavailable
 }
 
+// Error says which release is not confirmed, and why.
 func (e *ReleaseError) Error() string {
 	return fmt.Sprintf("%v: %s: %v", ErrNotReleased, quote(e.Name), e.Err)
 }
@@ -108,6 +110,7 @@ type OptionError struct {
 	Reason string
 }
 
+// Error says which option or argument is invalid, and why.
 func (e *OptionError) Error() string {
 	if e.Value == nil { // Reason names the call and the argument that is nil or missing
 		return "holdfast: " + e.Reason
@@ -125,6 +128,7 @@ type ReplicaError struct {
 	Err   error // set if the number of acknowledgements could not be determined
 }
 
+// Error says how many replicas WithReplicas wants, and how many have acknowledged the grant.
 func (e *ReplicaError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("could not confirm acknowledgement by %d replicas: %v", e.Want, e.Err)
@@ -132,6 +136,7 @@ func (e *ReplicaError) Error() string {
 	return fmt.Sprintf("acknowledged by %d of %d replicas", e.Acked, e.Want)
 }
 
+// Unwrap returns Err.
 func (e *ReplicaError) Unwrap() error { return e.Err }
 
 // lockError is an error about one lock: a sentinel and what caused it.

@@ -86,10 +86,10 @@ func WithMaxHold(d time.Duration) LockOption {
 	})
 }
 
-// WithHoldAtLeast keeps the lock taken in Redis until d after its grant, even if the caller unlocks it
-// earlier or closes the Manager: a job that several processes start at about the same time then runs
-// once, however short it is. For its caller the lease ends with Unlock. From then on the lock is not
-// renewed, has a TTL of the rest, and an owner id that no process has. Waiters get it when that is over.
+// WithHoldAtLeast keeps the lock taken in Redis until d after its grant, even if it is unlocked
+// earlier. A job that several processes start at about the same time then runs once, however short it
+// is. Closing the Manager does not free the lock either. For its caller the lease ends with Unlock. From
+// then on the lock is not renewed, has a TTL of the rest, and an owner id that no process has. Waiters get it when that is over.
 //
 // Each caller takes such a lock from Redis, readers included, and no local hand-off shortens the time. If
 // the process dies before Unlock, or the lease is lost, the lock is free when its lease ends: the job
@@ -113,9 +113,9 @@ func WithFencing() LockOption {
 	return lockOption(func(c *lockConfig) { c.fencing = true })
 }
 
-// WithIdentity has the Manager say in Redis what process it is of, as a part of app, so that people who
-// look at a lock see more than an owner id: [Holder.Identity] of [Manager.Inspect], and the commands
-// holdfast ls, inspect, unlock and run. See [Identity] for what it says. The default says nothing.
+// WithIdentity has the Manager write to Redis which process it belongs to, as a part of app. The
+// commands holdfast ls, inspect, unlock and run, and [Holder.Identity] of [Manager.Inspect], then show
+// more of a holder than its owner id: see [Identity]. The default is to write nothing.
 //
 // There is one key per Manager, holdfast_process: and the id that its owner ids begin with, and none per
 // lock. It is written with the first lock and every 20 seconds from then on, with a TTL of a minute, and
@@ -230,9 +230,8 @@ func WithHandoffSlice(d time.Duration) Option {
 	})
 }
 
-// WithFairPatience sets how long a waiter keeps its place in a lock's queue in Redis while its
-// process is silent: each waiter of a FairMutex, and the waiter that represents its process at
-// other locks. The default is [DefaultFairPatience]. Minimum: 100 ms.
+// WithFairPatience sets how long a waiter keeps its place in a queue in Redis while its process is
+// silent. Each waiter of a FairMutex has a place. At other locks one waiter represents its process. The default is [DefaultFairPatience]. Minimum: 100 ms.
 func WithFairPatience(d time.Duration) Option {
 	return option(func(c *config) {
 		if d < 100*time.Millisecond || d > validity.MaxTTL {

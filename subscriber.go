@@ -29,6 +29,7 @@ const (
 	PublishSharded
 )
 
+// String returns the name of the constant.
 func (m PublishMode) String() string {
 	names := [...]string{"PublishAuto", "PublishClassic", "PublishSharded"}
 	if int(m) >= len(names) {

@@ -59,7 +59,7 @@ func (j *job) acquire(ctx context.Context) (*holdfast.Lease, error) {
 	return nil, cli.Exit(err, runFailed)
 }
 
-// settled waits until the lease can be expected to last: one that another process has handed over has less than two
+// settled waits until the lease can be expected to last: one that another process has granted has less than two
 // seconds until its first renewal, which is under way.
 func settled(ctx context.Context, lease *holdfast.Lease) error {
 	const first, look = 2 * time.Second, 5 * time.Millisecond
@@ -78,7 +78,7 @@ func settled(ctx context.Context, lease *holdfast.Lease) error {
 			return lease.Err()
 		case <-tick.C:
 		}
-		// A short lease cannot be told from one that was handed over, so it is renewed once as well.
+		// A short lease cannot be told from one that another process has granted, so it is renewed once as well.
 		if lease.Deadline().After(deadline) {
 			return nil
 		}

@@ -27,7 +27,7 @@ var rwDeniedReleaseScenarios = map[string]func(*Env){
 	},
 }
 
-// deniedCommands are those of a release and of the hand-over in it. The first three only tell others.
+// deniedCommands are those of a release and of the hand-off in it. The first three only notify others.
 var deniedCommands = []string{
 	"publish", "spublish", "pubsub",
 	"hdel", "hset", "hget", "hexists", "hlen", "hgetall", "exists", "del", "pexpire", "pttl",

@@ -86,7 +86,7 @@ var grantRaceScenarios = map[string]func(*Env){
 		gate.Release()
 	},
 
-	// H2 and H6 for grants: 200 times at any moment of a hand-over the waiter changes
+	// H2 and H6 for grants: 200 times at any moment of a hand-off the waiter changes
 	// its mind. No process keeps the lock for a claim.
 	"GrantMeetsCancel": func(e *Env) {
 		m, p := e.Via()

@@ -80,7 +80,7 @@ const (
 	noRelease release = iota
 	ofLock            // on its way
 	ofClaim
-	quiet // replied: free or handed over, and no other caller knows of it
+	quiet // replied: free or granted to another process, and no other caller knows of it
 	heard // replied: free, and others heard of it
 )
 

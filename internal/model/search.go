@@ -1,4 +1,4 @@
-// Package model is the hand-over protocol in small, in two halves, for its tests to visit
+// Package model is the hand-off protocol in small, in two halves, for its tests to visit
 // every state of: handover is what happens between processes, whatever happens to them, and
 // entry what one process does for its callers. And it is a Redlock in small: election is what
 // happens between candidates and members.

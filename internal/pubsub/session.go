@@ -291,7 +291,7 @@ func (h *session) read(ctx context.Context, ps *redis.PubSub, watch *time.Timer)
 				l.Heard(msg.Payload)
 			}
 			// Who has just been granted a lock goes on before this goroutine asks the kernel
-			// whether there is more: 2 to 5 % of a hand-over between processes.
+			// whether there is more: 2 to 5 % of a remote hand-off.
 			runtime.Gosched()
 		}
 	}

@@ -18,7 +18,7 @@ redis.call('pexpire', KEYS[1], ARGV[3])
 redis.call('publish', ARGV[2], '')
 return 1`)
 
-// batonContender is no lock, but what no hand-over from process to process can be below:
+// batonContender is no lock, but what no hand-off from process to process can be below:
 // two of them pass a baton. Lock waits for the other's message, and Unlock sends one: by
 // PUBLISH and nothing else, or by leastGrant. Each knows the other, who waits is written
 // down nowhere, and the death of one is the end of it.

@@ -124,7 +124,7 @@ func (f *Fleet) Measure(ctx context.Context) (v *Verdict, err error) {
 
 // measure leads the members through the phases. Rates, and what the server is asked to do, are
 // taken from the measurement only: what a thousand callers send to begin with, and to leave, is no
-// cost of the hand-overs in between. The two counts at its edges are not of the same moment, but a
+// cost of the hand-offs in between. The two counts at its edges are not of the same moment, but a
 // request apart. The clients' CPU time is that of all phases.
 func (f *Fleet) measure(ctx context.Context) (*Verdict, error) {
 	for _, m := range f.members {

@@ -57,7 +57,7 @@ func TestCrowdsTellOverlap(t *testing.T) {
 	}
 }
 
-// A hand-over takes the way to the server and the way to the other process.
+// A hand-off takes the way to the server and the way to the other process.
 func TestFleetAtADistance(t *testing.T) {
 	f := fleet(testServer, "message", true, Job{Process: 1, Callers: 1, Hold: time.Millisecond}, Job{Process: 2, Callers: 1, Hold: time.Millisecond})
 	f.Way = 5 * time.Millisecond

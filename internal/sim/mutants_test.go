@@ -144,7 +144,7 @@ var mutants = []mutant{
 	{name: "Unlock of a lost lease is nil", by: "hidden loss", edits: []edit{{"unlock.go",
 		"u.err = l.err\n\t\tl.settleLocked()", "u.err = l.err\n\t\tif BUG {\n\t\t\tu.err = nil\n\t\t}\n\t\tl.settleLocked()"}}},
 	{name: "TryLock refuses without asking", quick: true, by: "false refusal", edits: []edit{{"try.go",
-		"func (e *entry) tryLocked(w *waiter) {\n", "func (e *entry) tryLocked(w *waiter) {\n\tif BUG && w.Value.once {\n\t\te.refuseLocked(e.tries+1, ErrNotAcquired, nil)\n\t\treturn\n\t}\n"}}},
+		"func (e *entry) tryLocked(w *waiter) {\n", "func (e *entry) tryLocked(w *waiter) {\n\tif BUG && w.Value.once {\n\t\te.refuseLocked(e.tries+1, notAcquired, nil)\n\t\treturn\n\t}\n"}}},
 	{name: "a lost reply of a release is a loss", by: "lost without cause|false loss", shape: OneServer, edits: []edit{{"release.go",
 		"if !r.lapsed && (r.unclear || r.sent > 0 || !validity.Valid(time.Now(), r.hold.deadline)) {", "if !BUG && !r.lapsed && (r.unclear || r.sent > 0 || !validity.Valid(time.Now(), r.hold.deadline)) {"}}},
 	{name: "Unlock waits for ever", by: "late return", edits: []edit{{"release.go",

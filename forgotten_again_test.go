@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -182,4 +183,42 @@ func TestForgotten_IntroductionOfTheMessenger(t *testing.T) {
 	if got := <-waiter; got.Err != nil {
 		t.Error(got.Err)
 	}
+}
+
+// The client of a cluster cannot be given another read timeout, so each request on a dead connection keeps one of 24 lanes
+// until its own. docs/OPERATIONS.md says how often the connections may die before that shows.
+func TestForgotten_HowOftenInACluster(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := redistest.StartVirtual(t).Proxy(t)
+		opt := p.Options()
+		client := redis.NewClusterClient(&redis.ClusterOptions{
+			Username: opt.Username, Password: opt.Password, Dialer: opt.Dialer, PoolSize: 50, ReadTimeout: time.Minute,
+			ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+				return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: opt.Addr}}}}, nil
+			},
+		})
+		defer client.Close()
+		m, err := holdfast.New(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		l := m.Mutex("a")
+		mustUnlock(t, mustLock(t, l))
+		calls, began := 0, time.Now()
+		for lease := (*holdfast.Lease)(nil); err == nil; calls++ {
+			p.Forget()
+			if lease == nil {
+				lease, err = l.TryLock(t.Context())
+			} else {
+				err, lease = lease.Unlock(t.Context()), nil
+			}
+		}
+		if took := time.Since(began); calls-1 != 23 || took > 10*time.Second {
+			t.Errorf("%d calls have succeeded, in %v: %v", calls-1, took, err)
+		}
+		time.Sleep(time.Minute) // and then they do again
+		mustUnlock(t, mustLock(t, l))
+	})
 }

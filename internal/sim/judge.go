@@ -209,6 +209,7 @@ func (j *judge) lossLocked(c *claim, err error, valid bool) {
 		return
 	}
 	j.w.stats.Lost++
+	c.p.bereft = true
 	began := c.lease.Deadline().Sub(j.w.began) - longestLease
 	deleted, trouble := false, c.p.grave >= began
 	for _, u := range c.units {

@@ -22,6 +22,11 @@ type edit struct{ file, old, new string }
 //   - "the message is sent before its listeners are counted": it shows where a replica passes on what the master says to a connection that has stayed
 //     there. A server of this world has no replica that clients can listen to.
 //   - those of an election that only make a Redlock slow.
+//
+// Nor are three that these worlds have not shown in a hundred seeds, each of which has a test of its own: a process that leaves its inbox while a
+// request relies on it (ListensUntilItIsAnswered), a late renewal that keeps a lost lock (LateRenewalDoesNotKeepALostLock; a judge excuses for longer
+// than a lease what follows from a fault), and a Close that does not wait for what a dead connection's request holds
+// (TestClose_GivesBackWhatADeadConnectionHasTaken).
 var mutants = []mutant{
 	// Who may have it.
 	{name: "acquire does not look at the holder", quick: true, by: "overlap|claim without hold", edits: []edit{{"scripts/lock_acquire.lua",

@@ -280,7 +280,7 @@ func (w *World) loseLocked(s *server, elections bool) {
 
 // closeLocked closes the managers of p while it works.
 func (p *process) closeLocked() {
-	w, clean, most := p.w, p.w.now() > p.trouble, p.askLocked()+overdue
+	w, clean, most := p.w, true, p.askLocked()+overdue // clean: it says that it has given back all
 	p.closed = true
 	p.troubleLocked(0)
 	w.judge.forgetLocked(p)
@@ -312,6 +312,9 @@ func (p *process) closeLocked() {
 func (w *World) keepsNothing(p *process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if p.bereft { // what was lost while Redis could not be reached is left to its TTL
+		return
+	}
 	for _, u := range w.units {
 		ends := slices.ContainsFunc(w.plan.Locks, func(l Lock) bool { return l.Name == u.name && (l.Fixed || l.MaxHold > 0) })
 		if u.s == nil || u.s.trouble > w.now() || ends { // a lease that has ended by itself is left to its TTL

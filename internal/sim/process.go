@@ -42,6 +42,7 @@ type process struct {
 	trouble  time.Duration // until then something can be wrong that has to do with it
 	deafened time.Duration // when a connection for messages ended
 	grave    time.Duration // until then a lease can be lost of what was wrong
+	bereft   bool          // a lease of it has been lost
 
 	pauses   []pause
 	stalls   int           // reasons for which it stands still

@@ -41,6 +41,39 @@ type spoilt struct {
 	lock     holdfast.Locker
 }
 
+// spoiltKinds are locks of all kinds.
+var spoiltKinds = map[string]func(m []*holdfast.Manager) holdfast.Locker{
+	"mutex":  func(m []*holdfast.Manager) holdfast.Locker { return m[0].Mutex(given[0]) },
+	"fenced": func(m []*holdfast.Manager) holdfast.Locker { return m[0].Mutex(given[0], holdfast.WithFencing()) },
+	"fair":   func(m []*holdfast.Manager) holdfast.Locker { return m[0].FairMutex(given[0]) },
+	"write":  func(m []*holdfast.Manager) holdfast.Locker { return m[0].RWMutex(given[0]) },
+	"read":   func(m []*holdfast.Manager) holdfast.Locker { return m[0].RWMutex(given[0]).RLocker() },
+	"multi": func(m []*holdfast.Manager) holdfast.Locker {
+		return multiOf(m[0].Mutex(given[0]), m[0].FairMutex(given[1]), m[0].RWMutex(given[2]).RLocker())
+	},
+	"sweep": func(m []*holdfast.Manager) holdfast.Locker {
+		return multiOf(m[0].Mutex(given[0]), m[0].Mutex(given[1]), m[0].FairMutex(given[2]))
+	},
+	"redlock": func(m []*holdfast.Manager) holdfast.Locker {
+		l, _ := holdfast.NewRedlock(m[0].Mutex(given[0]), m[1].Mutex(given[0]), m[2].Mutex(given[0]))
+		return l
+	},
+}
+
+func multiOf(locks ...holdfast.Locker) holdfast.Locker { l, _ := holdfast.NewMulti(locks...); return l }
+
+// newSpoilt returns a lock on three servers, or the first of them.
+func newSpoilt(t *testing.T, of func([]*holdfast.Manager) holdfast.Locker, opts ...holdfast.Option) *spoilt {
+	s := &spoilt{T: t}
+	for range 3 {
+		srv := redistest.StartVirtual(t)
+		m, p := managerVia(t, srv, opts...)
+		s.servers, s.managers, s.proxies = append(s.servers, srv), append(s.managers, m), append(s.proxies, p)
+	}
+	s.lock = of(s.managers)
+	return s
+}
+
 // blip is a short time in which all scripts are answered strangely.
 const blip = 150 * time.Millisecond
 
@@ -78,34 +111,12 @@ func (s *spoilt) free() {
 // that may be repeated succeeds, and after a long time of it no lock, place, or loss is left.
 func TestBadReplies_EachCall(t *testing.T) {
 	t.Parallel()
-	multi := func(locks ...holdfast.Locker) holdfast.Locker { l, _ := holdfast.NewMulti(locks...); return l }
-	for kind, of := range map[string]func(m []*holdfast.Manager) holdfast.Locker{
-		"mutex":  func(m []*holdfast.Manager) holdfast.Locker { return m[0].Mutex(given[0]) },
-		"fenced": func(m []*holdfast.Manager) holdfast.Locker { return m[0].Mutex(given[0], holdfast.WithFencing()) },
-		"fair":   func(m []*holdfast.Manager) holdfast.Locker { return m[0].FairMutex(given[0]) },
-		"write":  func(m []*holdfast.Manager) holdfast.Locker { return m[0].RWMutex(given[0]) },
-		"read":   func(m []*holdfast.Manager) holdfast.Locker { return m[0].RWMutex(given[0]).RLocker() },
-		"multi": func(m []*holdfast.Manager) holdfast.Locker {
-			return multi(m[0].Mutex(given[0]), m[0].FairMutex(given[1]), m[0].RWMutex(given[2]).RLocker())
-		},
-		"sweep": func(m []*holdfast.Manager) holdfast.Locker {
-			return multi(m[0].Mutex(given[0]), m[0].Mutex(given[1]), m[0].FairMutex(given[2]))
-		},
-		"redlock": func(m []*holdfast.Manager) holdfast.Locker {
-			l, _ := holdfast.NewRedlock(m[0].Mutex(given[0]), m[1].Mutex(given[0]), m[2].Mutex(given[0]))
-			return l
-		},
-	} {
+	for kind, of := range spoiltKinds {
 		for answer, raw := range strange {
 			t.Run(kind+"/"+answer, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := &spoilt{T: t, raw: raw}
-					for range 3 {
-						srv := redistest.StartVirtual(t)
-						m, p := managerVia(t, srv, holdfast.WithLease(8*time.Second))
-						s.servers, s.managers, s.proxies = append(s.servers, srv), append(s.managers, m), append(s.proxies, p)
-					}
-					s.lock = of(s.managers)
+					s := newSpoilt(t, of, holdfast.WithLease(8*time.Second))
+					s.raw = raw
 					mustUnlock(t, mustLock(t, s.lock))
 					s.calls()
 					s.downgrades()

@@ -114,8 +114,8 @@ func TestCrowd_TheDeadKeepNobodyOut(t *testing.T) {
 			} {
 				crowd := deadOf(name == "write" || name == "read", kept)
 				crowd.stand(t, srv, 1500)
-				lease, err := l.TryLock(t.Context())
-				if err != nil {
+				var lease *holdfast.Lease
+				if err := untilAnswered(func() (err error) { lease, err = l.TryLock(t.Context()); return err }); err != nil {
 					t.Errorf("%s: %v", name, err)
 					srv.Admin().Del(t.Context(), crowd.queue, crowd.times)
 					continue

@@ -146,13 +146,13 @@ func TestMetrics_RenewalSlack(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		reader, metrics := metered()
-		m, other := managerOn(t, srv, metrics, holdfast.WithLease(6*time.Second)), managerOn(t, srv, holdfast.WithLease(6*time.Second))
+		m, other := managerOn(t, srv, metrics, holdfast.WithLease(time.Minute)), managerOn(t, srv, holdfast.WithLease(time.Minute))
 		held := mustLock(t, other.Mutex("a"))
 		next := waits(t, m.Mutex("a"))
 		redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Subscriptions > 0 })
 		mustUnlock(t, held)
 		lease := next()
-		redistest.Eventually(t, patience, "two renewals", func() bool { return m.Stats().Renewals >= 2 })
+		redistest.Eventually(t, patience, "a renewal", func() bool { return m.Stats().Renewals > 0 })
 		mustUnlock(t, lease)
 		var data metricdata.ResourceMetrics
 		if err := reader.Collect(t.Context(), &data); err != nil {
@@ -161,7 +161,7 @@ func TestMetrics_RenewalSlack(t *testing.T) {
 		for _, metric := range data.ScopeMetrics[0].Metrics {
 			if metric.Name == "holdfast.renewal.slack" {
 				p := metric.Data.(metricdata.Histogram[float64]).DataPoints[0]
-				if least, _ := p.Min.Value(); p.Count < 2 || least < .2 && testing.Short() {
+				if least, _ := p.Min.Value(); p.Count < 1 || least < .2 {
 					t.Errorf("%d renewals, the least left %v", p.Count, least)
 				}
 				return

@@ -77,7 +77,15 @@ var stayScenarios = map[string]func(*Env){
 	"UnlockLeavesItTaken": func(e *Env) {
 		m, other := e.Manager(), e.Manager()
 		l := e.Lock(m, holdfast.WithHoldAtLeast(longStay))
-		e.MustUnlock(e.MustLock(l))
+		held := e.MustLock(l)
+		ctx, cancel := context.WithCancel(bg)
+		defer cancel()
+		next := e.kind.Async(l, ctx) // it is not handed on inside the process
+		e.Parked(m, 1)
+		e.MustUnlock(held)
+		e.wantTaken(e.Lock(other))
+		cancel()
+		e.WantErr((<-next).Err, holdfast.ErrNotAcquired)
 		e.wantTaken(l)
 		e.wantTaken(e.Lock(other))
 		renewals := m.Stats().Renewals
@@ -187,10 +195,11 @@ var rwStayScenarios = map[string]func(*Env){
 		m, other := e.Manager(byMessage...), e.Manager(byMessage...)
 		began := time.Now()
 		reader := e.MustRLock(e.RW(m, holdfast.WithHoldAtLeast(shortStay)))
-		beside := e.MustRLock(e.RW(m))
-		if held := m.Stats().Held; held != 2 {
+		beside, alike := e.MustRLock(e.RW(m)), e.MustRLock(e.RW(m, holdfast.WithHoldAtLeast(shortStay)))
+		if held := m.Stats().Held; held != 3 {
 			e.Errorf("%d holds, want one for each", held)
 		}
+		e.MustUnlock(alike)
 		e.MustUnlock(beside)
 		writer := e.Locking(e.RW(other))
 		e.Queued(1)

@@ -16,13 +16,16 @@ func checkCall(ctx context.Context, call string, h *handle) error {
 }
 
 // made reports whether a Manager has made the lock: it is not nil, nor a zero value, nor of a nil Manager.
-func (h *handle) made() bool { return h != nil && h.named != nil && h.m != nil }
+func (h *handle) made() bool { return h != nil && h.m != nil }
+
+// zero reports whether h is a zero value.
+func (h *handle) zero() bool { return h.m == nil && h.err == nil }
 
 func badCall(ctx context.Context, call string, h *handle) error {
 	switch {
 	case h == nil:
 		return missing(call, "lock")
-	case h.named == nil: // a zero value
+	case h.zero():
 		return &OptionError{call, nil, call + ": no Manager has made this lock"}
 	case h.m == nil:
 		return h.err
@@ -35,7 +38,7 @@ func (l *Lease) check(call string) error {
 	switch {
 	case l == nil:
 		return missing(call, "lease")
-	case l.hold == nil && l.group == nil: // a zero value
+	case !l.inner().Made(): // a zero value
 		return &OptionError{call, nil, call + ": no lock has granted this lease"}
 	}
 	return nil
@@ -50,14 +53,4 @@ func (m *Manager) check(ctx context.Context, call string) error {
 		return missing(call, "context")
 	}
 	return nil
-}
-
-// lockAsync is acquireAsync for a caller outside the package.
-func (h *handle) lockAsync(ctx context.Context, call string) <-chan Result {
-	if err := checkCall(ctx, call, h); err != nil {
-		result := make(chan Result, 1)
-		result <- Result{Err: err}
-		return result
-	}
-	return h.acquireAsync(ctx)
 }

@@ -48,7 +48,7 @@ func (r *round) notGranted(ctx context.Context) error {
 			failed++
 		}
 	}
-	name := r.l.whole.name
+	name := r.l.whole.lock.name
 	var causes []error
 	if over {
 		causes = contextCauses(ctx)
@@ -74,8 +74,8 @@ func (r *round) learn(over bool) {
 			continue
 		}
 		inTime := m.Lag <= r.limit
-		m.Lag = max(h.m.executor.Lag(h.mapped), time.Since(r.begun))
-		switch r.errs[i] = h.m.executor.Failure(); {
+		m.Lag = max(h.m.engine.executor.Lag(h.lock.mapped), time.Since(r.begun))
+		switch r.errs[i] = h.m.engine.executor.Failure(); {
 		case r.errs[i] != nil:
 		case m.Lag >= silence:
 			r.errs[i] = command.ErrSilent
@@ -192,5 +192,5 @@ func (g *group) joined(errs []partError) error {
 	case g.members == nil:
 		return errors.Join(all...)
 	}
-	return newLockError(sentinelOf(errs[0].err), g.as.name, all)
+	return newLockError(sentinelOf(errs[0].err), g.as.lock.name, all)
 }

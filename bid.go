@@ -14,7 +14,7 @@ type bid struct {
 	lost     bool          // fair: it did, and has lost its place, as Redis says; it returns
 	foreign  bool          // fair: one of Redisson's held the lock or stood before it
 	notice   *wire.Notice  // a grant, told while a request is under way; nil: none
-	stranded time.Duration // when the latest request began, after Manager.epoch, if its connection turned out to be dead; 0: it did not
+	stranded time.Duration // when the latest request began, after Engine.epoch, if its connection turned out to be dead; 0: it did not
 	// A reading of the server's clock, milliseconds, and a time before that reading.
 	clock  int64
 	before time.Time

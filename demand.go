@@ -20,8 +20,8 @@ const (
 func (h *hold) sliceOver(now time.Time) bool {
 	m := h.entry.m
 	slice := m.slice
-	if h.kind == readKind && slice == 0 {
-		slice = DefaultHandoffSlice // readers share what they do not pass on
+	if h.kind == readKind { // readers share what they do not pass on
+		slice = m.readSlice
 	}
 	return now.Sub(m.epoch)-h.tenure >= slice
 }

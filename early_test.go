@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -38,28 +37,5 @@ func TestEarlyNotices_GoWithTheirGeneration(t *testing.T) {
 	}
 	if early.take(97) == nil {
 		t.Error("one that is younger than a claim is gone")
-	}
-}
-
-// The timer fires as somebody stops it, who asks: to ask again would be one request too many, and in
-// Redisson's turn its end.
-func TestEntry_TimerThatWasStoppedAsItFired(t *testing.T) {
-	m, p, _ := via(t)
-	gate := p.HoldReply(redistest.Containing("holdfast_tombstones:{a}"))
-	got := m.Mutex("a").LockAsync(t.Context())
-	gate.Wait(t)
-	m.mu.Lock()
-	e := m.entries[mutexKind]["a"]
-	m.mu.Unlock()
-	e.wakeUp()
-	e.mu.Lock()
-	ask := e.ask
-	e.mu.Unlock()
-	if polls := m.Stats().Polls; polls != 0 || ask {
-		t.Errorf("%d polls; to ask again: %v", polls, ask)
-	}
-	gate.Release()
-	if r := <-got; r.Err != nil {
-		t.Error(r.Err)
 	}
 }

@@ -2,60 +2,49 @@ package holdfast
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// handle is what the kinds have in common: a named lock, or a side of one.
-type handle struct {
+// engineLock is a named lock, or a side of one.
+type engineLock struct {
 	*named
 	kind kind
 }
 
 // named is a lock by its name, with its options: what its handles share.
 type named struct {
-	m      *Manager
+	m      *Engine
 	family kind
-	name   string      // as given
-	mapped string      // as Redis sees it
-	cfg    *lockConfig // shared with others that have no options of their own
-	class  *class      // for metrics; nil: none
-	err    error       // of the name or the options: the result of every call
+	name   string // as given
+	mapped string // as Redis sees it
+	cfg    *terms // shared with others that have no options of their own
+	class  *class // for metrics; nil: none
 
 	keys  atomic.Pointer[wire.Keys] // see wireKeys; nil: nobody has asked yet
 	entry atomic.Pointer[entry]     // where the last caller went; it may be dead
 }
 
-func (m *Manager) newHandle(k kind, name string, opts []LockOption) handle {
-	if m == nil {
-		return handle{&named{name: name, err: &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil"}}, k}
+// newLock returns the lock of a name that Redis knows as mapped. m is nil if there is none; then nothing but the name is asked of it.
+func (m *Engine) newLock(k kind, name, mapped string, cfg *terms) engineLock {
+	n := &named{m: m, family: k, name: name, mapped: mapped, cfg: cfg}
+	if m != nil {
+		n.class = m.classes.get(name)
 	}
-	h := handle{&named{m: m, family: k, name: name, mapped: m.mapName(name), cfg: m.lock, class: m.classes.get(name)}, k}
-	if err := wire.CheckName(h.mapped); err != nil {
-		h.err = invalidName(name, h.mapped, err)
-		return h
-	}
-	if len(opts) > 0 {
-		own := *m.lock
-		for i, o := range opts {
-			if o == nil {
-				h.err = &OptionError{"LockOption", nil, fmt.Sprintf("option %d of lock %s is nil", i+1, quote(name))}
-				return h
-			}
-			o.applyLock(&own)
-		}
-		if h.err = own.check(); h.err != nil {
-			return h
-		}
-		m.prepare(&own)
-		h.cfg = &own
-	}
-	return h
+	return engineLock{n, k}
 }
+
+// Whole is several locks, of which h is the first, for names and telemetry.
+func (h engineLock) Whole(k kind, name string) engineLock {
+	return engineLock{&named{m: h.m, family: k, name: name, cfg: h.cfg, class: h.class}, k}
+}
+
+// Side is the side of a read-write lock that k says.
+func (h engineLock) Side(k kind) engineLock { return engineLock{h.named, k} }
 
 // wireKeys returns the keys of the lock. Callers that the process itself lets in never
 // ask for them.
@@ -72,29 +61,9 @@ func (n *named) wireKeys() *wire.Keys {
 	return keys
 }
 
-// lock is a method of a lock: Lock or, if once, TryLock.
-func (h *handle) lock(ctx context.Context, call string, once bool) (*Lease, error) {
-	return h.acquire(ctx, call, once, !part)
-}
-
-// acquirePart is lock of one of several locks.
-func (h *handle) acquirePart(ctx context.Context, once bool) (*Lease, error) {
-	return h.acquire(ctx, "Lock", once, part)
-}
-
-func (h *handle) acquire(ctx context.Context, call string, once, isPart bool) (*Lease, error) {
-	if ctx == nil || !h.made() {
-		return nil, badCall(ctx, call, h)
-	}
-	_, op := h.observe(ctx, isPart)
-	lease, err := h.obtain(ctx, request{once: once, trace: op.Trace()})
-	observed(op, lease, err)
-	return lease, err
-}
-
-// obtain enters and waits for the outcome.
-func (h *handle) obtain(ctx context.Context, r request) (*Lease, error) {
-	lease, w, e, err := h.enter(ctx, r)
+// obtain enters and waits for the outcome. With once, the first answer of Redis decides. trace is the parent of the spans of requests; nil: none.
+func (h *engineLock) obtain(ctx context.Context, once bool, trace context.Context) (*engineLease, error) {
+	lease, w, e, err := h.enter(ctx, request{once: once, trace: trace})
 	if w == nil {
 		return lease, err
 	}
@@ -107,24 +76,17 @@ func (h *handle) obtain(ctx context.Context, r request) (*Lease, error) {
 	}
 }
 
-func (h *handle) acquireAsync(ctx context.Context) <-chan Result {
-	result := make(chan Result, 1)
-	lease, w, _, err := h.enter(ctx, request{async: func(r outcome) { // buffered for it
-		result <- Result{r.lease, h.m.explain(h.name, r.verdict)}
-	}})
-	if w == nil {
-		result <- Result{lease, err}
+// obtainAsync is obtain without the wait: told is called with the outcome, once, and must not block: a lock may be held.
+func (h *engineLock) obtainAsync(ctx context.Context, told func(*engineLease, error)) {
+	if lease, w, _, err := h.enter(ctx, request{async: told}); w == nil {
+		told(lease, err)
 	}
-	return result
 }
 
 // enter does what needs no waiting: it returns a lease or an error at once, or parks
 // a waiter at the entry it returns with it. An async waiter leaves by itself when ctx
 // is done.
-func (h *handle) enter(ctx context.Context, r request) (*Lease, *waiter, *entry, error) {
-	if h.err != nil {
-		return nil, nil, nil, h.err
-	}
+func (h *engineLock) enter(ctx context.Context, r request) (*engineLease, *waiter, *entry, error) {
 	if ctx.Err() != nil {
 		return nil, nil, nil, h.m.explain(h.name, because(notAcquired, contextCauses(ctx)...))
 	}
@@ -147,7 +109,7 @@ func (h *handle) enter(ctx context.Context, r request) (*Lease, *waiter, *entry,
 }
 
 // lockEntry returns the lock's entry with its mu locked; a new one if there is none.
-func (h *handle) lockEntry() (*entry, *verdict) {
+func (h *engineLock) lockEntry() (*entry, *verdict) {
 	e := h.entry.Load()
 	for {
 		if e != nil {
@@ -164,13 +126,13 @@ func (h *handle) lockEntry() (*entry, *verdict) {
 	}
 }
 
-func (e *entry) enterLocked(r request) (*Lease, *waiter, *verdict) {
+func (e *entry) enterLocked(r request) (*engineLease, *waiter, *verdict) {
 	h := r.h
 	if e.closed {
 		return nil, nil, because(closed)
 	}
 	if e.m.executor.Closed() {
-		return nil, nil, because(unavailable, errClientClosed)
+		return nil, nil, because(unavailable, command.ErrClientClosed)
 	}
 	if e.waiters.Len() == 0 && e.hold == nil && !e.reads.none() {
 		now := time.Now()
@@ -242,7 +204,7 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	if r := w.Outcome(); !left && r.verdict != nil {
 		v = r.verdict
 	} else if !left {
-		r.lease.giveBack()
+		r.lease.GiveBack()
 	}
 	return e.m.explain(w.Value.h.name, v)
 }

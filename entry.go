@@ -33,10 +33,10 @@ import (
 // up, the next one takes it over. Waiters of a fair lock have a bid and a place in
 // Redis's queue each.
 //
-// Lock order: entry.mu, then one of Manager.mu, subscriber.mu, inbox.mu, and the locks
+// Lock order: entry.mu, then one of Engine.mu, subscriber.mu, inbox.mu, and the locks
 // of the scheduler and the executor. None is held over I/O or user code.
 type entry struct {
-	m    *Manager
+	m    *Engine
 	keys *wire.Keys // of the handle that made it
 	name string     // as given to that: what errors, logs and spans say
 
@@ -46,10 +46,10 @@ type entry struct {
 	reads   *readHolds // nil: none
 	tries   uint64     // numbers the requests
 
-	silent  time.Duration // since when Redis has answered nothing to those who wait, after Manager.epoch; 0: not asked since a hold
+	silent  time.Duration // since when Redis has answered nothing to those who wait, after Engine.epoch; 0: not asked since a hold
 	trouble *trouble      // nil if the last request brought a verdict
 	timer   *time.Timer   // calls wakeUp
-	wakes   time.Duration // when it does, after Manager.epoch, if it is armed
+	wakes   time.Duration // when it does, after Engine.epoch, if it is armed
 	places  *places       // what only a fair lock has; nil: it is none. Not changed
 
 	absence   *absence // mutex: it was handed to another process; nil: not lately
@@ -71,8 +71,8 @@ type entry struct {
 
 	kind kind // a family; not changed, and here because it fills a gap
 
-	waits  uint32 // callers that had to wait in that minute, and are not in Manager.contended yet
-	minute uint32 // after Manager.epoch
+	waits  uint32 // callers that had to wait in that minute, and are not in Engine.contended yet
+	minute uint32 // after Engine.epoch
 }
 
 // mapped is the lock's name as Redis sees it.
@@ -83,15 +83,15 @@ func (e *entry) channel() string { return e.keys.Channel.(string) }
 // request is what a waiting caller wants. Of its fields, unhook is set once it waits, and the
 // bid changes: both are guarded by entry.mu.
 type request struct {
-	h      *handle
-	once   bool            // TryLock: refused by the first verdict
-	behind int32           // fair, once: of what was being given up when it came, how much is still to end
-	after  uint64          // requests numbered above it were sent after the caller had come
-	came   time.Duration   // when that was, after Manager.epoch
-	label  *string         // of WithLabel; nil: none
-	trace  context.Context // parent of the span of a request sent for this caller; nil: none
-	async  func(outcome)   // LockAsync: takes the outcome, and does not block; else nil
-	unhook func() bool     // LockAsync: stops listening to the context; else nil
+	h      *engineLock
+	once   bool                      // TryLock: refused by the first verdict
+	behind int32                     // fair, once: of what was being given up when it came, how much is still to end
+	after  uint64                    // requests numbered above it were sent after the caller had come
+	came   time.Duration             // when that was, after Engine.epoch
+	label  *string                   // of WithLabel; nil: none
+	trace  context.Context           // parent of the span of a request sent for this caller; nil: none
+	async  func(*engineLease, error) // LockAsync: takes the outcome, and does not block; else nil
+	unhook func() bool               // LockAsync: stops listening to the context; else nil
 	bid
 }
 
@@ -99,7 +99,7 @@ type waiter = parking.Waiter[request, outcome]
 
 // outcome is what a caller is told: a lease, or why there is none.
 type outcome struct {
-	lease   *Lease
+	lease   *engineLease
 	verdict *verdict
 }
 
@@ -110,7 +110,7 @@ func (e *entry) deliverLocked(w *waiter, r outcome) {
 	}
 	e.goneLocked(w)
 	if w.Value.async != nil {
-		w.Value.async(r)
+		w.Value.async(r.lease, e.m.explain(w.Value.h.name, r.verdict))
 	}
 	if w.Value.unhook != nil {
 		go w.Value.unhook() // by a goroutine that holds no lock: the context may be code of the user

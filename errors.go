@@ -199,6 +199,7 @@ var sentinels = map[fact]error{
 	upgrade:     errors.New("a reader cannot become a writer: unlock the read side first"),
 	bothKinds:   errors.New("the context holds the lock of this name as the other kind (Mutex or FairMutex)"),
 	tooLate:     errTooLate,
+	unreleased:  errors.New("manager closed, but some locks may not have been released"),
 	downgrading: errors.New("the write side was unlocked, and Redis has not confirmed this yet"),
 }
 

@@ -22,7 +22,7 @@ func TestExpire_OfAPlaceWhoseLockWasGranted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.expire(lease.hold)
+	lease.inner().Inside().Expire()
 	if err := lease.Err(); err != nil {
 		t.Error(err)
 	}
@@ -48,12 +48,11 @@ func TestExpire_OfTheQueueIsOutrun(t *testing.T) {
 		}
 		defer m.Close(context.Background())
 		inbox := make(listening, 1)
-		m.subscriber.Add(m.inbox.channel, inbox)
+		m.engine.HearInbox(inbox)
 		<-inbox
-		e := &entry{m: m}
 		for _, ttl := range []time.Duration{-1, time.Hour} {
 			for range 100 { // some of it is by chance
-				if d := e.pollAfter(ttl); d > 150*time.Second {
+				if d := m.engine.PollAfter(ttl); d > 150*time.Second {
 					t.Fatalf("asks again after %v, behind a TTL of %v", d, ttl)
 				}
 			}
@@ -79,14 +78,16 @@ func TestExpire_OfAllPartsAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var all []ended
-		for _, p := range lease.group.parts {
-			p.mu().Lock()
-			all = append(all, p.hold.entry.endHoldLocked(p.hold, because(maxHoldOver))...)
-			p.hold.owed = true // as reachLimit has it
-			p.mu().Unlock()
+		var announce []func()
+		for _, p := range lease.together().parts {
+			x := p.inner().Inside()
+			x.Lock()
+			announce = append(announce, x.EndLocked())
+			x.Unlock()
 		}
-		announceAll(all)
+		for _, tell := range announce {
+			tell()
+		}
 		if err := giveBack(lease); err != ErrMaxHold {
 			t.Error(err)
 		}
@@ -112,10 +113,10 @@ func TestExpire_OfThePreviousCallersTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := <-next
-		if r.Err != nil || r.Lease.hold != first.hold {
-			t.Fatalf("%v, passed on %v", r.Err, r.Lease.hold == first.hold)
+		if r.Err != nil || !r.Lease.inner().Inside().IsHold(first.inner().Inside()) {
+			t.Fatalf("%v, not passed on", r.Err)
 		}
-		first.hold.entry.reachLimit(first.hold, first.limit)
+		first.inner().Inside().ReachLimit()
 		if err := giveBack(r.Lease); err != nil {
 			t.Error(err)
 		}
@@ -135,10 +136,11 @@ func TestExpire_OfAPartThatJoins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.mu().Lock()
-		all := p.hold.entry.endHoldLocked(p.hold, because(maxHoldOver))
-		p.mu().Unlock()
-		announceAll(all)
+		x := p.inner().Inside()
+		x.Lock()
+		announce := x.EndLocked()
+		x.Unlock()
+		announce()
 		whole := newGroupLease(&l.handle, 1)
 		whole.join(p)
 		if err := whole.Err(); err != ErrMaxHold || whole.Valid() {
@@ -166,9 +168,10 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 		go func() { unlocked <- giveBack(write) }()
 		gate.Wait(t)
 		p.Record()
-		m.renew([]*hold{write.hold}) // what the scheduler collected before
-		m.renew([]*hold{write.hold})
-		write.hold.entry.checkNow()                            // as ForceUnlock does
+		x := write.inner().Inside()
+		x.Renew() // what the scheduler collected before
+		x.Renew()
+		x.Check()                                              // as ForceUnlock does
 		if _, err := m.Inspect(t.Context(), "a"); err != nil { // answered after it, were it sent
 			t.Fatal(err)
 		}
@@ -207,16 +210,14 @@ func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
 		redistest.Eventually(t, 10*time.Second, "the second is waited for", func() bool {
 			return srv.Admin().Exists(t.Context(), "redisson_lock_queue:{b}").Val() == 1
 		})
-		m.mu.Lock()
-		first, second := m.entries[mutexKind]["a"], m.entries[mutexKind]["b"]
-		m.mu.Unlock()
-		second.mu.Lock()
-		first.mu.Lock()
-		all := first.endHoldLocked(first.hold, because(maxHoldOver))
-		first.mu.Unlock()
-		announceAll(all)
+		first, second := m.engine.Inside("a"), m.engine.Inside("b")
+		second.Lock()
+		first.Lock()
+		announce := first.EndLocked()
+		first.Unlock()
+		announce()
 		end(mine)
-		second.mu.Unlock()
+		second.Unlock()
 		if err := <-failed; !errors.Is(err, ErrNotAcquired) || !errors.Is(err, mine) {
 			t.Error(err)
 		}
@@ -237,10 +238,7 @@ func TestExpire_IsInNobodysWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := held.hold.entry
-		e.mu.Lock()
-		held.hold.deadline = time.Now()
-		e.mu.Unlock()
+		held.inner().Inside().SetEnd(time.Now())
 		srv.Admin().Del(t.Context(), "a") // as its TTL would have
 		tried := make(chan Result, 1)
 		go func() {
@@ -248,10 +246,7 @@ func TestExpire_IsInNobodysWay(t *testing.T) {
 			tried <- Result{lease, err}
 		}()
 		redistest.Eventually(t, 15*time.Second, "it waits or is refused", func() bool { return m.Stats().Waiting == 1 || len(tried) == 1 })
-		e.mu.Lock()
-		announce := e.oversleptLocked(held.hold) // the timers run
-		e.mu.Unlock()
-		announce()
+		held.inner().Inside().Overslept() // the timers run
 		r := <-tried
 		if r.Err != nil {
 			t.Fatal(r.Err)
@@ -260,4 +255,21 @@ func TestExpire_IsInNobodysWay(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// The timer fires as somebody stops it, who asks: to ask again would be one request too many, and in
+// Redisson's turn its end.
+func TestEntry_TimerThatWasStoppedAsItFired(t *testing.T) {
+	m, p, _ := via(t)
+	gate := p.HoldReply(redistest.Containing("holdfast_tombstones:{a}"))
+	got := m.Mutex("a").LockAsync(t.Context())
+	gate.Wait(t)
+	ask := m.engine.Inside("a").WakeUp()
+	if polls := m.Stats().Polls; polls != 0 || ask {
+		t.Errorf("%d polls; to ask again: %v", polls, ask)
+	}
+	gate.Release()
+	if r := <-got; r.Err != nil {
+		t.Error(r.Err)
+	}
 }

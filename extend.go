@@ -8,46 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
-// Extend makes the lease last for at least d from now. It is for fixed leases. A lease that is
-// renewed is prolonged too, in case renewals fail, and is renewed as often as before. A lease is
-// never shortened.
-//
-// Extend returns
-//
-//   - [ErrLeaseLost], [ErrMaxHold] or [ErrClosed] if the lease has ended.
-//   - [ErrNotHeld] after Unlock.
-//   - [ErrInvalidOption] for a bad d, or one beyond [WithMaxHold].
-//   - [ErrUnavailable] if Redis refused, or did not answer within a second (twelve round trips
-//     where Redis is far away) or before ctx was done. It is also returned while Redis has not
-//     confirmed a downgrade of this owner.
-//
-// After ErrUnavailable the lease may last as long as before or as long as requested: rely on
-// [Lease.Deadline].
-//
-// Several locks are extended at the same time. Extend needs all locks of a Multi. It returns with a
-// majority of a Redlock's members, while the others go on. After an error some of the locks may
-// last longer.
-func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
-	if err := l.check("Extend"); err != nil {
-		return err
-	}
-	if ctx == nil {
-		return missing("Extend", "context")
-	}
-	if l.group != nil {
-		return l.group.extend(ctx, l, d)
-	}
+// Extend makes a lease of one lock last for at least d from now.
+func (l *engineLease) Extend(ctx context.Context, d time.Duration) error {
 	e, h := l.hold.entry, l.hold
-	var bad error
-	if checkLease(&bad, "Extend", d); bad != nil {
-		return bad
-	}
-	switch ended := l.stillHeld(); {
-	case ended != nil:
-		return ended
-	case l.limit != nil && time.Until(l.limit.at) < d:
-		return &OptionError{"Extend", d, "must not go beyond the end that WithMaxHold sets"}
-	}
 	ttl := validity.TTL(d)
 	sent := time.Now()
 	e.mu.Lock()
@@ -90,7 +53,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 }
 
 // heldUntilNow is stillHeld, also of a lease whose end has passed and has not been handled yet.
-func (l *Lease) heldUntilNow() error {
+func (l *engineLease) heldUntilNow() error {
 	e, announce := l.hold.entry, func() {}
 	e.mu.Lock()
 	if l.err == nil && !time.Now().Before(l.deadlineLocked()) {
@@ -99,14 +62,4 @@ func (l *Lease) heldUntilNow() error {
 	e.mu.Unlock()
 	announce()
 	return l.stillHeld()
-}
-
-// stillHeld reports why the lease is not, nil if it is.
-func (l *Lease) stillHeld() error {
-	switch err := l.Err(); {
-	case err == ErrReleased:
-		return newLockError(ErrNotHeld, l.name)
-	default:
-		return err
-	}
 }

@@ -47,15 +47,11 @@ func heldFor(t *testing.T, opt LockOption) (*Manager, *redistest.Proxy, *rediste
 func TestExtend_AfterTheEndIsTheLoss(t *testing.T) {
 	t.Parallel()
 	m, _, _, lease := heldFor(t, WithFixedLease(time.Minute))
-	h := lease.hold
-	h.entry.mu.Lock()
-	m.scheduler.Remove(&h.item) // it is about to call expire
-	h.deadline = time.Now().Add(-time.Millisecond)
-	h.entry.mu.Unlock()
+	lease.inner().Inside().SetEnd(time.Now().Add(-time.Millisecond)) // the schedule is about to say so
 	if err := lease.Extend(t.Context(), time.Hour); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("%v, want ErrLeaseLost", err)
 	}
-	m.expire(h)
+	lease.inner().Inside().Expire()
 	if lost := m.Stats().Lost; lost != 1 {
 		t.Errorf("lost %d times", lost)
 	}

@@ -29,18 +29,18 @@ func (m *Manager) FairMutex(name string, opts ...LockOption) *FairMutex {
 
 // Lock is like [Mutex.Lock], and serves callers in the order of arrival.
 func (l *FairMutex) Lock(ctx context.Context) (*Lease, error) {
-	return l.side().lock(ctx, "Lock", false)
+	return l.side().take(ctx, "Lock", false)
 }
 
 // TryLock is like [Mutex.TryLock]. It does not overtake: it returns [ErrNotAcquired] even if the
 // lock is only about to go to a waiter.
 func (l *FairMutex) TryLock(ctx context.Context) (*Lease, error) {
-	return l.side().lock(ctx, "TryLock", true)
+	return l.side().take(ctx, "TryLock", true)
 }
 
 // LockAsync is like [Mutex.LockAsync], and serves callers in the order of arrival.
 func (l *FairMutex) LockAsync(ctx context.Context) <-chan Result {
-	return l.side().lockAsync(ctx, "LockAsync")
+	return l.side().takeAsync(ctx, "LockAsync")
 }
 
 // side returns the lock's handle; nil if l is.

@@ -92,7 +92,7 @@ func (e *entry) assignLocked(h *hold, w *waiter, how grantMode, now time.Time) {
 }
 
 // reenterLocked adds a lease to the hold of outer for a caller whose context carries outer.
-func (e *entry) reenterLocked(outer *Lease, by *handle, now time.Time) (*Lease, *verdict) {
+func (e *entry) reenterLocked(outer *engineLease, by *engineLock, now time.Time) (*engineLease, *verdict) {
 	h := outer.hold
 	switch {
 	case h.kind == readKind && by.kind == writeKind:
@@ -105,8 +105,8 @@ func (e *entry) reenterLocked(outer *Lease, by *handle, now time.Time) (*Lease, 
 }
 
 // leaseLocked adds a lease to h.
-func (e *entry) leaseLocked(h *hold, by *handle, how grantMode, now time.Time, label *string) *Lease {
-	l := &Lease{name: by.name, kind: by.kind, hold: h, how: how, token: h.token, limit: h.limit, since: now.Sub(e.m.epoch), label: label, class: by.class}
+func (e *entry) leaseLocked(h *hold, by *engineLock, how grantMode, now time.Time, label *string) *engineLease {
+	l := &engineLease{name: by.name, kind: by.kind, hold: h, how: how, token: h.token, limit: h.limit, since: now.Sub(e.m.epoch), label: label, class: by.class}
 	h.add(l)
 	by.class.granted(by.kind, how)
 	return l

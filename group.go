@@ -14,11 +14,11 @@ type group struct {
 	need int     // how many parts it takes
 
 	// Redlock only, else nil: members join and leave while it is held.
-	members []*handle                      // in their order
-	retake  func(whole *Lease, of *handle) // takes a lost member again, until life ends
-	life    context.Context                // carries the leases that the caller's context did, ends with the lease
-	stop    context.CancelFunc             // ends life
-	work    sync.WaitGroup                 // who takes members; begun under mu, or before the lease is held
+	members []*handle                // in their order
+	retake  func(whole, part *Lease) // takes the lost member again that part was of, until life ends
+	life    context.Context          // carries the leases that the caller's context did, ends with the lease
+	stop    context.CancelFunc       // ends life
+	work    sync.WaitGroup           // who takes members; begun under mu, or before the lease is held
 
 	mu        sync.Mutex // guards the following and the state of the lease; no other lock is held with it
 	parts     []*Lease   // held as far as is known; once the lease has ended, those it ended with
@@ -30,13 +30,36 @@ type group struct {
 
 // newGroupLease makes a lease that parts join.
 func newGroupLease(as *handle, need int) *Lease {
-	return &Lease{name: as.name, kind: as.kind, class: as.class, how: grantedReentry, group: &group{as: as, need: need}}
+	return (*Lease)(newSeveral(&as.lock, &group{as: as, need: need}))
+}
+
+// Engine is that of the first lock.
+func (g *group) Engine() *Engine { return g.as.m.engine }
+
+// Guard returns the mutex of the lease.
+func (g *group) Guard() *sync.Mutex { return &g.mu }
+
+// Held returns the parts; none once the lease has ended.
+func (g *group) Held(whole *engineLease) (parts []*engineLease) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if whole.ErrLocked() == nil {
+		for _, p := range g.parts {
+			parts = append(parts, p.inner())
+		}
+	}
+	return parts
+}
+
+// PartEnded is called when the part p of whole has ended with err.
+func (g *group) PartEnded(whole, p *engineLease, err error) {
+	(*Lease)(whole).partEnded((*Lease)(p), err)
 }
 
 // join makes p part of l. It gives p back if l has ended, or is about to: a part that was
 // granted after the others lapsed must not make up for them.
 func (l *Lease) join(p *Lease) {
-	g := l.group
+	g := l.together()
 	var held, sound bool
 	for { // l is not valid before it is held: a look from then says nothing
 		sound = l.Valid()
@@ -47,42 +70,33 @@ func (l *Lease) join(p *Lease) {
 		held = g.held
 		g.mu.Unlock()
 	}
-	if l.err != nil || held && !sound {
+	if l.inner().ErrLocked() != nil || held && !sound {
 		g.mu.Unlock()
-		p.giveBack()
+		p.inner().GiveBack()
 		return
 	}
 	g.parts = append(g.parts, p)
 	if !g.held {
 		g.held = len(g.parts) >= g.need
-		l.since = time.Since(g.as.m.epoch)
-		if p.how != grantedReentry && (l.how == grantedReentry || p.how > l.how) {
-			l.how = p.how // of the part that took most
-		}
+		l.inner().SinceNowLocked()
+		l.inner().TookLocked(p.inner())
 	}
 	g.mu.Unlock()
-
-	p.mu().Lock()
-	err := p.err
-	if err == nil {
-		p.whole = l
-	}
-	p.mu().Unlock()
-	if err != nil {
+	if err := p.inner().JoinWhole(l.inner()); err != nil {
 		l.partEnded(p, err) // it did so before it knew what it is part of
 	}
 }
 
 // partEnded is called when the part p has ended with err.
 func (l *Lease) partEnded(p *Lease, err error) {
-	g := l.group
+	g := l.together()
 	g.mu.Lock()
-	if l.err != nil || !slices.Contains(g.parts, p) {
+	if l.inner().ErrLocked() != nil || !slices.Contains(g.parts, p) {
 		g.mu.Unlock()
 		return
 	}
 	rest := slices.DeleteFunc(slices.Clone(g.parts), func(x *Lease) bool { return x == p })
-	over, set := g.held && len(rest) < g.need, g.held && p.endWasSet(err)
+	over, set := g.held && len(rest) < g.need, g.held && p.inner().EndWasSet()
 	if over || set {
 		g.lost = append(g.lost, p)
 	}
@@ -92,13 +106,13 @@ func (l *Lease) partEnded(p *Lease, err error) {
 		}
 		gone := l.endGroupLocked(err)
 		g.mu.Unlock()
-		gone.announce()
+		gone.Announce()
 		g.logLoss(err)
 		for _, x := range rest {
 			if set {
-				x.lapse(err)
+				x.inner().Lapse(errors.Is(err, ErrMaxHold))
 			} else {
-				x.giveBack()
+				x.inner().GiveBack()
 			}
 		}
 		return
@@ -106,65 +120,21 @@ func (l *Lease) partEnded(p *Lease, err error) {
 	g.parts = rest
 	// What has an end of its own is not taken again: members that ended one after the other
 	// would give the lease a new end each time.
-	if g.retake != nil && !p.hold.cfg.fixed && p.hold.cfg.maxHold == 0 {
-		g.work.Go(func() { g.retake(l, p.member()) })
+	if g.retake != nil && !p.inner().EndsByItself() {
+		g.work.Go(func() { g.retake(l, p) })
 	}
 	g.mu.Unlock()
 	if !set {
-		p.settle()
+		p.inner().Settle()
 	}
 }
 
-// endWasSet reports whether a part that ended with err has come to the end that WithMaxHold or
-// WithFixedLease set. Its holder may not have noticed, so its lock stays in Redis until Unlock or its TTL.
-func (l *Lease) endWasSet(err error) bool {
-	return errors.Is(err, ErrMaxHold) || l.hold.cfg.fixed && errors.Is(err, ErrLeaseLost) && !l.Deadline().After(time.Now())
-}
-
-// lapse ends a part with the whole, whose end was set: as endWasSet says, if no other lease keeps its hold.
-func (l *Lease) lapse(err error) {
-	e, h := l.hold.entry, l.hold
-	e.mu.Lock()
-	alone := h.leases == l && l.next == nil
-	announce := func() {}
-	switch {
-	case l.err != nil || !alone:
-	case errors.Is(err, ErrMaxHold):
-		announce = e.endByLimitLocked(h)
-	default:
-		lost := e.loseLocked(h, lostDeadline)
-		announce = func() { e.announceLoss(lost, lostDeadline) }
-		e.stepLocked()
-	}
-	over := l.err != nil // now, or because it had come to its own end
-	e.mu.Unlock()
-	announce()
-	if !over {
-		l.giveBack()
-	}
-}
-
-// endGroupLocked is endLocked of a lease of several locks.
+// endGroupLocked ends a lease of several locks.
 func (l *Lease) endGroupLocked(err error) ended {
-	if l.group.stop != nil {
-		l.group.stop()
+	if g := l.together(); g.stop != nil {
+		g.stop()
 	}
-	return l.endWithLocked(err)
-}
-
-// settle gives back what a lease that ended early may still have in Redis.
-func (l *Lease) settle() {
-	u := unlocking{lease: l}
-	u.begin(time.Now(), nil)
-	_ = u.wait()
-}
-
-// member returns a handle of the lease's lock.
-func (l *Lease) member() *handle {
-	h := l.hold
-	n := &named{m: h.entry.m, family: h.entry.kind, name: l.name, mapped: h.entry.mapped(), cfg: h.cfg, class: l.class}
-	n.keys.Store(h.keys)
-	return &handle{n, l.kind}
+	return l.inner().EndLocked(err, endOf(err))
 }
 
 // dissolve gives everything back of a lease that is not handed out. It waits for no server.
@@ -172,33 +142,22 @@ func (l *Lease) dissolve() { l.dissolveBut(func(*Lease) bool { return false }) }
 
 // dissolveBut is dissolve, except that it takes out and returns those parts that keep is true of.
 func (l *Lease) dissolveBut(keep func(*Lease) bool) (kept []*Lease) {
-	g := l.group
+	g := l.together()
 	g.mu.Lock()
-	if l.err == nil {
+	if l.inner().ErrLocked() == nil {
 		l.endGroupLocked(ErrReleased)
 	}
 	parts := slices.Concat(g.parts, g.lost)
 	g.mu.Unlock()
 	for _, p := range parts { // also those that have ended, and may still be in Redis
-		if !keep(p) || !p.detach() {
-			p.giveBack()
+		if !keep(p) || !p.inner().Detach() {
+			p.inner().GiveBack()
 		} else {
 			kept = append(kept, p)
 		}
 	}
 	g.work.Wait()
 	return kept
-}
-
-// detach takes a lease off the whole that it is part of, and reports whether it is still held.
-func (l *Lease) detach() bool {
-	l.mu().Lock()
-	defer l.mu().Unlock()
-	if l.err != nil {
-		return false
-	}
-	l.whole = nil
-	return true
 }
 
 // count is how many parts l has.
@@ -247,22 +206,22 @@ func (g *group) valid() bool {
 func (g *group) unlock(ctx context.Context, l *Lease) error {
 	at := time.Now()
 	g.mu.Lock()
-	switch {
+	switch err := l.inner().ErrLocked(); {
 	case g.confirmed:
 		g.mu.Unlock()
-		return newLockError(ErrNotHeld, l.name)
-	case l.err != nil && l.err != ErrReleased:
-		err, lost := l.err, g.lost
+		return newLockError(ErrNotHeld, l.Name())
+	case err != nil && err != ErrReleased:
+		lost := g.lost
 		g.lost = nil
 		g.mu.Unlock()
 		for _, p := range lost {
-			p.settle()
+			p.inner().Settle()
 		}
 		g.work.Wait()
 		return err
 	}
 	var gone ended
-	if l.err == nil {
+	if l.inner().ErrLocked() == nil {
 		gone = l.endGroupLocked(ErrReleased)
 	}
 	parts, lost := g.parts, g.lost
@@ -272,9 +231,9 @@ func (g *group) unlock(ctx context.Context, l *Lease) error {
 	for _, p := range parts { // before anything that may take time: all were valid if the lease was
 		begun[p] = p.beginPart(ctx, at)
 	}
-	gone.announce()
+	gone.Announce()
 	for _, p := range lost {
-		p.settle()
+		p.inner().Settle()
 	}
 	g.work.Wait()
 
@@ -292,7 +251,7 @@ func (g *group) unlock(ctx context.Context, l *Lease) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.confirmed {
-		return newLockError(ErrNotHeld, l.name)
+		return newLockError(ErrNotHeld, l.Name())
 	}
 	g.confirmed = true
 	return nil
@@ -301,10 +260,9 @@ func (g *group) unlock(ctx context.Context, l *Lease) error {
 // beginPart begins the Unlock of one of several locks. What it returns waits for the answer.
 func (l *Lease) beginPart(ctx context.Context, at time.Time) func() error {
 	_, op := l.observe(ctx, part)
-	u := unlocking{lease: l}
-	u.begin(at, op.Trace())
+	wait := l.inner().BeginUnlock(at, op.Trace())
 	return func() error {
-		err := u.wait()
+		err := wait()
 		unlocked(op, err)
 		return err
 	}
@@ -362,6 +320,6 @@ func (g *group) logLoss(err error) {
 	g.told = true
 	g.mu.Unlock()
 	if first {
-		g.as.m.journal.Lost(g.as.name, string(lost.Reason))
+		g.as.m.engine.journal.Lost(g.as.lock.name, string(lost.Reason))
 	}
 }

@@ -45,15 +45,13 @@ func TestGroup_PartAfterALapseIsGivenBack(t *testing.T) {
 		}
 		parts = append(parts, part)
 	}
-	whole := newGroupLease(&handle{&named{m: m, name: "whole"}, redlockKind}, 2)
+	whole := newGroupLease(&handle{m: m, lock: m.engine.newLock(redlockKind, "whole", "", nil)}, 2)
 	whole.join(parts[0])
 	whole.join(parts[1])
 	if !whole.Valid() {
 		t.Fatal("not valid")
 	}
-	parts[1].mu().Lock()
-	parts[1].hold.deadline = time.Now().Add(-time.Second)
-	parts[1].mu().Unlock()
+	parts[1].inner().Inside().SetEnd(time.Now().Add(-time.Second))
 	whole.join(parts[2])
 	if parts[2].Err() != ErrReleased || whole.Valid() {
 		t.Errorf("the late part: %v; the lease is valid: %v", parts[2].Err(), whole.Valid())

@@ -28,7 +28,7 @@ const (
 // resolved by.
 type hold struct {
 	entry  *entry
-	cfg    *lockConfig
+	cfg    *terms
 	keys   *wire.Keys // of the handle it was asked for with
 	number uint64     // what tells its owner id from others of the manager
 
@@ -53,9 +53,9 @@ type hold struct {
 
 	waiter   *waiter       // whose bid it is, while claimed
 	deadline time.Time     // until then the hold is trusted
-	tenure   time.Duration // since when, after Manager.epoch, this slice of it runs
-	renewed  time.Duration // when the latest renewal was sent, after Manager.epoch; 0: there was none
-	leases   *Lease        // the callers' live leases, linked: of one owner, or of readers
+	tenure   time.Duration // since when, after Engine.epoch, this slice of it runs
+	renewed  time.Duration // when the latest renewal was sent, after Engine.epoch; 0: there was none
+	leases   *engineLease  // the callers' live leases, linked: of one owner, or of readers
 	limit    *limit        // of the caller, by WithMaxHold; nil: none
 }
 
@@ -76,7 +76,7 @@ type limit struct {
 }
 
 // newHold begins a claim.
-func newHold(e *entry, cfg *lockConfig, keys *wire.Keys, k kind) *hold {
+func newHold(e *entry, cfg *terms, keys *wire.Keys, k kind) *hold {
 	h := &hold{entry: e, cfg: cfg, keys: keys, kind: k, number: e.m.holds.Add(1)}
 	h.item.Value = h
 	return h
@@ -101,14 +101,14 @@ func (h *hold) tail(k kind) string { return wire.OwnerID("", h.number, k == writ
 func (h *hold) stray() bool { return h.unanswered > 0 || h.unclear }
 
 // serves reports whether the caller of a request can be given h as it is.
-func (h *hold) serves(r *handle) bool {
+func (h *hold) serves(r *engineLock) bool {
 	return h.kind == r.kind && (h.cfg == r.cfg || *h.cfg == *r.cfg)
 }
 
 // passes reports whether h may go to the caller of a request without a word to Redis. A
 // fixed lease is never passed on: its time belongs to the caller who asked for it, and so
 // does what Extend adds to another, perhaps later: renewal shortens nothing.
-func (h *hold) passes(r *handle, now time.Time) bool {
+func (h *hold) passes(r *engineLock, now time.Time) bool {
 	m := h.entry.m
 	return m.slice > 0 && h.kind != fairKind && !h.cfg.fixed && h.cfg.atLeast == 0 && !h.extended && h.serves(r) &&
 		(!h.cfg.fencing || h.tokens > 0) && !(h.demand == demandKnown && h.sliceOver(now)) && h.sound(now)
@@ -116,13 +116,13 @@ func (h *hold) passes(r *handle, now time.Time) bool {
 
 // shares reports whether a reader can use the read hold h of another. One with a limit
 // or an end of its own cannot; nor one that needs a token, if h has a writer's, which excluded it.
-func (h *hold) shares(r *handle) bool {
+func (h *hold) shares(r *engineLock) bool {
 	return h.serves(r) && !h.cfg.fixed && h.cfg.maxHold == 0 && h.cfg.atLeast == 0 && !(h.cfg.fencing && h.downgraded)
 }
 
 // joins reports whether a new reader may come in on h: not if Extend has made it last for longer,
 // see passes.
-func (h *hold) joins(r *handle, now time.Time) bool {
+func (h *hold) joins(r *engineLock, now time.Time) bool {
 	return h.shares(r) && !h.extended && h.demand != demandKnown && h.sound(now)
 }
 
@@ -141,7 +141,7 @@ func (h *hold) endLimit() {
 }
 
 // add puts a lease on h.
-func (h *hold) add(l *Lease) {
+func (h *hold) add(l *engineLease) {
 	l.next = h.leases
 	if l.next != nil {
 		l.next.prev = l
@@ -151,7 +151,7 @@ func (h *hold) add(l *Lease) {
 
 // drop takes a lease that has ended off h and reports whether it was the last. It does
 // so once.
-func (h *hold) drop(l *Lease) (last bool) {
+func (h *hold) drop(l *engineLease) (last bool) {
 	switch {
 	case h.leases == l:
 		h.leases = l.next

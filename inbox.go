@@ -18,7 +18,7 @@ import (
 // asking (entry.pollAfter); one that is late is confirmed by asking (noticedLocked); one
 // for a claim that was given up is ignored, because giving up releases.
 type inbox struct {
-	m        *Manager
+	m        *Engine
 	channel  string
 	sessions atomic.Uint64 // how often it has begun to be heard
 	relying  atomic.Int64  // requests under way by which Redis learns that it is heard
@@ -37,7 +37,7 @@ const claimTTL = 2 * time.Second
 // Redisson in, if one listens (prelude/turn.lua).
 const turnsInARow = 16
 
-func newInbox(m *Manager) *inbox {
+func newInbox(m *Engine) *inbox {
 	return &inbox{m: m, channel: wire.Inbox(m.owners), expected: make(map[uint64]*hold)}
 }
 

@@ -6,12 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/protocol"
-	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -87,7 +84,7 @@ type Holder struct {
 // it is the Manager's first call) and until ctx is done, and with [WithIdentity] once more as long. It returns [ErrInvalidName], [ErrUnavailable] or [ErrClosed].
 func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
 	info, err := m.inspect(ctx, "Inspect", name)
-	if err == nil && m.identity != nil {
+	if err == nil && m.engine.identity != nil {
 		m.identify(ctx, name, info.Holders)
 	}
 	return info, err
@@ -103,7 +100,7 @@ func (m *Manager) inspect(ctx context.Context, call, name string) (Info, error) 
 		return Info{}, invalidName(name, mapped, err)
 	}
 	keys := wire.InspectKeys(mapped)
-	value, err := m.ask(ctx, name, repeatable, protocol.Inspect, protocol.Inspect.Args(len(keys), keys...))
+	value, err := m.engine.ask(ctx, name, repeatable, protocol.Inspect, protocol.Inspect.Args(len(keys), keys...))
 	if err != nil {
 		return Info{}, err
 	}
@@ -220,8 +217,8 @@ func (m *Manager) forceUnlock(ctx context.Context, call, name string, owner ...a
 	}
 	keys := wire.ForceReleaseKeys(mapped)
 	lock, rw := wire.Channels(mapped)
-	args := append(append(keys, m.publish, lock, rw), owner...)
-	value, err := m.ask(ctx, name, unrepeatable, protocol.ForceRelease, protocol.ForceRelease.Args(len(keys), args...))
+	args := append(append(keys, m.engine.publish, lock, rw), owner...)
+	value, err := m.engine.ask(ctx, name, unrepeatable, protocol.ForceRelease, protocol.ForceRelease.Args(len(keys), args...))
 	if err != nil {
 		return false, err
 	}
@@ -234,110 +231,8 @@ func (m *Manager) forceUnlock(ctx context.Context, call, name string, owner ...a
 	case code < 0:
 		return false, newLockError(ErrWrongKind, name, fmt.Errorf("%s holds no lock", quote(mapped)))
 	}
-	for k := range families {
-		m.mu.Lock()
-		e := m.entries[k][mapped]
-		m.mu.Unlock()
-		if e != nil && code == 1 {
-			e.checkNow()
-		}
+	if code == 1 {
+		m.engine.checkHolds(mapped)
 	}
 	return code == 1, nil
-}
-
-// checkNow asks Redis whether the holds are still there. It asks for what they have, which
-// prolongs them by no more than the time of its way there.
-func (e *entry) checkNow() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, h := range e.holdsLocked() {
-		if e.reads.converts(h) {
-			continue // which side Redis has is not known; the answer to the downgrade says it
-		}
-		e.m.executor.Submit(e.m.newRenewal(h.rest(), h.kind == readKind, h))
-	}
-}
-
-// Whether a script may be executed twice.
-const (
-	unrepeatable = false
-	repeatable   = true
-)
-
-// ask runs one script and waits for its reply, for at most askPatience (the first of all requests: for as long as its
-// answer may take) and not beyond ctx. If the script may be executed twice, an error reply that may pass has it asked
-// again meanwhile.
-func (m *Manager) ask(ctx context.Context, name string, repeat bool, script *command.Script, args []any) (any, error) {
-	end := time.Now().Add(max(m.askPatience(), m.executor.FirstWithin()))
-	pauses := retry.New()
-	for {
-		r, err := m.askOnce(ctx, name, repeat, &command.Call{Script: script, Args: args, Patience: time.Until(end)})
-		if err == nil && r.Err == nil {
-			return r.Value, nil
-		}
-		if err == nil {
-			m.stats.troubles.Add(1)
-			err = m.explain(name, because(unavailable, r.Err))
-		}
-		pause := pauses.NextBackOff()
-		if !repeat || !r.Passes() || time.Until(end) < pause || !sleep(ctx, pause) {
-			return nil, err
-		}
-	}
-}
-
-// askOnce sends one request and waits for its end.
-func (m *Manager) askOnce(ctx context.Context, name string, repeat bool, call *command.Call) (command.Reply, error) {
-	if ctx.Err() != nil {
-		return command.Reply{}, m.explain(name, because(unavailable, contextCauses(ctx)...))
-	}
-	q := &question{m: m, repeat: repeat, done: make(chan command.Reply, 1)}
-	call.Handler = q
-	m.mu.Lock()
-	over := m.closed
-	m.mu.Unlock()
-	if over || !m.executor.Submit(call) {
-		return command.Reply{}, m.explain(name, because(closed))
-	}
-	select {
-	case r := <-q.done:
-		return r, nil
-	case <-ctx.Done():
-		return command.Reply{}, m.explain(name, because(unavailable, contextCauses(ctx)...))
-	}
-}
-
-// question is the handler of a call that somebody waits for.
-type question struct {
-	m      *Manager
-	repeat bool
-	copies atomic.Int32       // on their way, beside the call itself
-	done   chan command.Reply // buffered for the first event, which counts
-}
-
-func (q *question) end(r command.Reply) {
-	select {
-	case q.done <- r:
-	default:
-	}
-}
-
-// Replied is called by the executor. That a dead connection has ended says nothing while a copy is on its way.
-func (q *question) Replied(_ *command.Call, r command.Reply) {
-	if lost := r.Outcome == command.Unknown || r.Outcome == command.NotSent; q.copies.Add(-1) >= 0 && lost {
-		return
-	}
-	q.end(r)
-}
-
-func (q *question) Overdue(*command.Call) { q.end(command.Reply{Err: q.m.executor.Silence()}) }
-
-// Stranded is called by the executor when the connection is dead.
-func (q *question) Stranded(c *command.Call) {
-	if q.repeat {
-		q.copies.Add(1)
-		if !q.m.executor.Submit(&command.Call{Script: c.Script, Args: c.Args, Handler: q, Patience: c.Patience}) {
-			q.copies.Add(-1)
-		}
-	}
 }

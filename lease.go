@@ -1,10 +1,10 @@
 package holdfast
 
 import (
-	"sync"
+	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/validity"
+	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
 // Lease is a caller's right to a lock, from the grant until Unlock or loss.
@@ -20,58 +20,21 @@ import (
 //
 // Any goroutine may use a lease. A lease must not be copied. A lease that is dropped without Unlock
 // is renewed for as long as the process runs, or until [WithMaxHold] ends it.
-type Lease struct {
-	name  string
-	hold  *hold  // nil: a lease of several locks
-	group *group // of such a lease; else nil
-	token uint64
-	limit *limit        // of the hold, by WithMaxHold; nil: none
-	since time.Duration // when it was granted, after Manager.epoch; of several locks: guarded by group.mu until the lease is handed out
-	label *string       // of WithLabel; nil: none
-	class *class        // of the name, for metrics
-	kind  kind
-	end   fact      // of one lock: why it ended; 0: it is held. Guarded by hold.entry.mu
-	how   grantMode // of several locks: guarded by group.mu until the lease is handed out
+//
+// The type is the engine's, so that a lease is one object. Its methods are here.
+type Lease engineLease
 
-	// The following is guarded by hold.entry.mu, or group.mu.
+func (l *Lease) inner() *engineLease { return (*engineLease)(l) }
 
-	err      error                          // why it ended; nil while held
-	done     chan struct{}                  // made when first asked for
-	contexts map[<-chan struct{}]*sharedEnd // by the Done of their parents
-	next     *Lease                         // on the same hold
-	prev     *Lease
-	whole    *Lease   // the lease of several locks that this one is part of; nil: none
-	release  *release // begun by its Unlock; nil: other leases kept the lock, or it was passed on
-}
-
-// grantMode is how a lease came about, for traces.
-type grantMode uint8
-
-const (
-	grantedAtOnce    grantMode = iota // by the first request to Redis after the call
-	grantedAfterWait                  // by a later one
-	grantedByHandoff                  // by the caller before, or beside other readers, in this process
-	grantedByServer                   // by Redis, with the release of another owner
-	grantedReentry                    // its context carried a lease of the lock
-
-	grantModes = iota
-)
-
-func (g grantMode) String() string {
-	return [...]string{"fast", "wait", "handoff", "grant", "reentry"}[g]
-}
-
-// mu guards what changes.
-func (l *Lease) mu() *sync.Mutex {
-	if l.group != nil {
-		return &l.group.mu
-	}
-	return &l.hold.entry.mu
+// together is what a lease of several locks consists of; nil: it is of one lock.
+func (l *Lease) together() *group {
+	g, _ := l.inner().Several().(*group)
+	return g
 }
 
 // Name returns the name of the lock as the caller gave it, before any name mapper. For several
 // locks it returns their names with + between.
-func (l *Lease) Name() string { return l.name }
+func (l *Lease) Name() string { return l.inner().Name() }
 
 // Token returns the fencing token of the grant, or 0 without [WithFencing]. Of two grants of one
 // lock that exclude each other, the later one has the larger token. Readers may share a token.
@@ -83,26 +46,17 @@ func (l *Lease) Name() string { return l.name }
 //
 // The counter lives in Redis, so tokens are as durable as Redis's data. A lease of several locks
 // has no token.
-func (l *Lease) Token() uint64 { return l.token }
+func (l *Lease) Token() uint64 { return l.inner().Token() }
 
 // Deadline returns the time until which the lease claims exclusivity if no answer comes from Redis
 // any more. Each renewal moves it on. Just after a remote hand-off the deadline is less than two
 // seconds away, until the first renewal 25 ms later. Only the deadline of a Redlock can move back,
 // when a member is lost.
 func (l *Lease) Deadline() time.Time {
-	if l.group != nil {
-		return l.group.deadline()
+	if g := l.together(); g != nil {
+		return g.deadline()
 	}
-	l.mu().Lock()
-	defer l.mu().Unlock()
-	return l.deadlineLocked()
-}
-
-func (l *Lease) deadlineLocked() time.Time {
-	if l.limit != nil && l.limit.at.Before(l.hold.deadline) {
-		return l.limit.at
-	}
-	return l.hold.deadline
+	return l.inner().Deadline()
 }
 
 // Valid reports, without I/O, whether the lease is held and now is before [Lease.Deadline].
@@ -111,84 +65,111 @@ func (l *Lease) deadlineLocked() time.Time {
 // and the second can be changed. [Lease.Err] may still be nil when Valid returns false, because a
 // timer sets it. Valid narrows, but cannot close, the window in which a paused holder can do harm.
 func (l *Lease) Valid() bool {
-	if l.group != nil {
-		return l.Err() == nil && l.group.valid()
+	if g := l.together(); g != nil {
+		return l.Err() == nil && g.valid()
 	}
-	l.mu().Lock()
-	defer l.mu().Unlock()
-	return l.err == nil && validity.Valid(time.Now(), l.deadlineLocked())
+	return l.inner().Valid()
 }
 
 // Err returns nil while the lease is held, and then the reason why it ended: [ErrReleased],
 // [ErrLeaseLost] (a *[LostError]), [ErrMaxHold] or [ErrClosed].
-func (l *Lease) Err() error {
-	l.mu().Lock()
-	defer l.mu().Unlock()
-	return l.err
-}
+func (l *Lease) Err() error { return l.inner().Err() }
 
 // Done returns a channel that is closed when the lease ends, for whatever reason. Each call returns
 // the same channel.
-func (l *Lease) Done() <-chan struct{} {
-	l.mu().Lock()
-	defer l.mu().Unlock()
-	if l.done == nil {
-		l.done = make(chan struct{})
-		if l.err != nil {
-			close(l.done)
-		}
+func (l *Lease) Done() <-chan struct{} { return l.inner().Done() }
+
+// Unlock gives up the lease. After the last lease of its owner, the lock goes to the next caller in
+// this process, or is released in Redis. Unlock returns nil if this call released the lock, or an
+// earlier copy of its request did. Otherwise it returns
+//
+//   - [ErrLeaseLost] or [ErrMaxHold] if the lease had ended before the call.
+//   - [ErrClosed] if [Manager.Close] ended the lease.
+//   - [ErrNotHeld] after an Unlock that succeeded.
+//   - [ErrUnavailable] if Redis has not confirmed the release in time.
+//
+// A lease that was valid when Unlock was called is never reported as lost because of what follows.
+// If its TTL ends while Redis cannot be reached, Unlock returns nil.
+//
+// After ErrUnavailable the release is retried in the background, and calling Unlock again waits for
+// it. Renewal has stopped in any case, so that the lock expires with its TTL at worst. The retries
+// end when the TTL has passed, when Redis denies them for good (a wrong password or a missing right
+// for 30 s, an unknown command), or when the client is closed. Calling Unlock after that begins
+// again.
+//
+// Unlock blocks for at most a second, whether ctx is done or not: a quarter of the lease's TTL if
+// that is shorter, but at least 100 ms, and twelve round trips where Redis is far away. ctx carries
+// the trace only, and may be nil. Several locks are released at the same time. Unlock waits for all
+// locks of a Multi, and for a majority of a Redlock's members, while the others go on.
+func (l *Lease) Unlock(ctx context.Context) error {
+	if err := l.check("Unlock"); err != nil {
+		return err
 	}
-	return l.done
-}
-
-// endLocked ends a lease of one lock.
-func (l *Lease) endLocked(end *verdict) ended {
-	l.end = end.fact
-	return l.endWithLocked(l.explain(end))
-}
-
-// endWithLocked ends the lease and returns what is to be done outside the lock: the
-// contexts to cancel with err.
-func (l *Lease) endWithLocked(err error) ended {
-	l.err = err
-	if l.done != nil {
-		close(l.done)
+	if ctx == nil {
+		ctx = context.Background() // the lock must not stay held for that
 	}
-	contexts := l.contexts
-	l.contexts = nil
-	return ended{l, err, contexts}
+	ctx, op := l.observe(ctx, !part)
+	err := l.giveUp(ctx, op)
+	unlocked(op, err)
+	return err
 }
 
-// explain makes the error of a verdict for the caller of l.
-func (l *Lease) explain(v *verdict) error { return l.hold.entry.m.explain(l.name, v) }
-
-// ended is what is to be told of the end of a lease.
-type ended struct {
-	lease    *Lease
-	err      error
-	contexts map[<-chan struct{}]*sharedEnd
-}
-
-// announce measures and tells it. No lock may be held: whoever listens runs.
-func (d ended) announce() {
-	if d.lease != nil {
-		d.lease.measure(d.err)
+// giveUp is Unlock as a part of op; nil: nobody observes it.
+func (l *Lease) giveUp(ctx context.Context, op *telemetry.Operation) error {
+	if g := l.together(); g != nil {
+		return g.unlock(ctx, l)
 	}
-	d.tell()
+	return l.inner().Unlock(time.Now(), op.Trace())
 }
 
-// tell tells it.
-func (d ended) tell() {
-	if d.lease != nil && d.lease.whole != nil {
-		d.lease.whole.partEnded(d.lease, d.err)
+// Extend makes the lease last for at least d from now. It is for fixed leases. A lease that is
+// renewed is prolonged too, in case renewals fail, and is renewed as often as before. A lease is
+// never shortened.
+//
+// Extend returns
+//
+//   - [ErrLeaseLost], [ErrMaxHold] or [ErrClosed] if the lease has ended.
+//   - [ErrNotHeld] after Unlock.
+//   - [ErrInvalidOption] for a bad d, or one beyond [WithMaxHold].
+//   - [ErrUnavailable] if Redis refused, or did not answer within a second (twelve round trips
+//     where Redis is far away) or before ctx was done. It is also returned while Redis has not
+//     confirmed a downgrade of this owner.
+//
+// After ErrUnavailable the lease may last as long as before or as long as requested: rely on
+// [Lease.Deadline].
+//
+// Several locks are extended at the same time. Extend needs all locks of a Multi. It returns with a
+// majority of a Redlock's members, while the others go on. After an error some of the locks may
+// last longer.
+func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
+	if err := l.check("Extend"); err != nil {
+		return err
 	}
-	for _, s := range d.contexts {
-		s.end(d.err)
+	if ctx == nil {
+		return missing("Extend", "context")
 	}
+	if g := l.together(); g != nil {
+		return g.extend(ctx, l, d)
+	}
+	var bad error
+	if checkLease(&bad, "Extend", d); bad != nil {
+		return bad
+	}
+	switch ended := l.stillHeld(); {
+	case ended != nil:
+		return ended
+	case l.inner().LimitedTo(d):
+		return &OptionError{"Extend", d, "must not go beyond the end that WithMaxHold sets"}
+	}
+	return l.inner().Extend(ctx, d)
 }
 
-func announceAll(all []ended) {
-	for _, d := range all {
-		d.announce()
+// stillHeld reports why the lease is not, nil if it is.
+func (l *Lease) stillHeld() error {
+	switch err := l.Err(); {
+	case err == ErrReleased:
+		return newLockError(ErrNotHeld, l.Name())
+	default:
+		return err
 	}
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"iter"
 	"time"
-
-	"github.com/holdfast-go/holdfast/internal/telemetry"
-	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
 // LocalState is what a process does with a lock.
@@ -56,78 +53,21 @@ func (m *Manager) Locks() iter.Seq[LocalLock] {
 		if m == nil {
 			return
 		}
-		for _, e := range m.snapshot() {
-			if l, ok := e.local(); ok && !yield(l) {
-				return
-			}
-		}
+		m.engine.locals(func(l local) bool { return yield(localLock(l)) })
 	}
 }
 
-// local returns what the process does with the lock; false: nothing.
-func (e *entry) local() (LocalLock, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	l := LocalLock{Name: e.name, Kind: e.kind.public()}
-	if w := e.waiters.Front(); w != nil {
-		l.Waiters, l.WaitingSince, l.WaiterLabel = e.waiters.Len(), e.m.at(w.Value.came), textOf(w.Value.label)
-		l.Name, l.Kind, l.State, l.Since, l.Label = w.Value.h.name, w.Value.h.kind.public(), LocalWaiting, l.WaitingSince, l.WaiterLabel
-	} else if e.releasing+e.orphans > 0 {
-		l.State, l.Since = LocalReleasing, e.m.at(e.silent)
-	}
-	if first := e.leasesLocked(&l); first != nil {
-		h := first.hold
-		l.Name, l.Kind, l.State = first.name, h.kind.public(), LocalHeld
-		l.Since, l.Label, l.WaitMode, l.Token = e.m.at(first.since), textOf(first.label), first.how.String(), first.token
-		l.Renewed, l.RoundTrip = time.Time{}, 0
-		if h.renewed != 0 {
-			l.Renewed, l.RoundTrip = e.m.at(h.renewed), time.Duration(h.roundTrip)*time.Microsecond
-		}
-	}
-	return l, l.State != ""
-}
-
-// leasesLocked counts the leases that are held, with their earliest deadline, and returns the oldest; nil if there is
-// none.
-func (e *entry) leasesLocked(count *LocalLock) (oldest *Lease) {
-	now := time.Now()
-	for _, h := range e.holdsLocked() {
-		for l := h.leases; l != nil; l = l.next {
-			deadline := l.deadlineLocked()
-			if l.err != nil || !validity.Valid(now, deadline) {
-				continue
-			}
-			count.Leases++
-			if count.Deadline.IsZero() || deadline.Before(count.Deadline) {
-				count.Deadline = deadline
-			}
-			if oldest == nil || l.since <= oldest.since { // the list begins with the youngest
-				oldest = l
-			}
-		}
-	}
-	return oldest
-}
-
-// ages adds for how long the oldest lease and the oldest waiter have been here.
-func (e *entry) ages(g telemetry.Gauges) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := time.Since(e.m.epoch)
-	if w := e.waiters.Front(); w != nil {
-		g.WaitingOldest.Saw(w.Value.h.class.label(), (now - w.Value.came).Seconds())
-	}
-	var count LocalLock
-	if l := e.leasesLocked(&count); l != nil {
-		g.HeldOldest.Saw(l.class.label(), (now - l.since).Seconds())
+// localLock is l for users.
+func localLock(l local) LocalLock {
+	return LocalLock{
+		Name: l.Name, Kind: publicKind(l.Kind), State: LocalState(l.State), Since: l.Since, Label: l.Label,
+		Deadline: l.Deadline, Leases: l.Leases, WaitMode: l.WaitMode, Token: l.Token, Renewed: l.Renewed, RoundTrip: l.RoundTrip,
+		Waiters: l.Waiters, WaitingSince: l.WaitingSince, WaiterLabel: l.WaiterLabel,
 	}
 }
 
-// at is the time d after the manager's epoch.
-func (m *Manager) at(d time.Duration) time.Time { return m.epoch.Add(d) }
-
-// public is the kind as users see it.
-func (k kind) public() Kind {
+// publicKind is a kind as users see it.
+func publicKind(k kind) Kind {
 	return [...]Kind{KindMutex, KindFair, KindWrite, KindRead}[k]
 }
 
@@ -151,40 +91,11 @@ func (m *Manager) Contended(n int) []Contention {
 	if m == nil {
 		return nil
 	}
-	for _, e := range m.snapshot() {
-		e.mu.Lock()
-		e.tellWaitsLocked()
-		e.mu.Unlock()
-	}
 	var all []Contention
-	for _, c := range m.contended.Top(n, m.minute(time.Now())) {
+	for _, c := range m.engine.contendedNames(n) {
 		all = append(all, Contention{c.Name, c.Events, c.Excess})
 	}
 	return all
-}
-
-// minute numbers the minutes since the manager was made.
-func (m *Manager) minute(now time.Time) uint32 { return uint32(now.Sub(m.epoch) / time.Minute) }
-
-// waitedLocked is called when the wait of w ends, in whose way another owner stood. A caller that asks once does not wait for it.
-func (e *entry) waitedLocked(w *waiter, now time.Time) {
-	if w.Value.once {
-		return
-	}
-	if minute := e.m.minute(now); minute != e.minute {
-		e.tellWaitsLocked()
-		e.minute = minute
-	}
-	e.waits++
-}
-
-// tellWaitsLocked adds the waits to those of all locks. That is done once per minute, and when the entry is forgotten:
-// callers that take turns only count.
-func (e *entry) tellWaitsLocked() {
-	if e.waits > 0 {
-		e.m.contended.Add(e.name, int(e.waits), e.minute)
-		e.waits = 0
-	}
 }
 
 // WithLabel returns a copy of ctx that says what its caller does, such as "checkout". The locks that are
@@ -194,20 +105,5 @@ func WithLabel(ctx context.Context, label string) context.Context {
 	if ctx == nil {
 		panic(missing("WithLabel", "context"))
 	}
-	return context.WithValue(ctx, labelKey{}, &label)
-}
-
-type labelKey struct{}
-
-// labelOf returns the label that ctx carries; nil: none. No lock may be held: ctx may be code of the user.
-func labelOf(ctx context.Context) *string {
-	label, _ := ctx.Value(labelKey{}).(*string)
-	return label
-}
-
-func textOf(label *string) string {
-	if label == nil {
-		return ""
-	}
-	return *label
+	return withLabel(ctx, label)
 }

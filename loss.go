@@ -3,9 +3,6 @@ package holdfast
 import (
 	"slices"
 	"time"
-
-	"github.com/holdfast-go/holdfast/internal/journal"
-	"github.com/holdfast-go/holdfast/internal/seam"
 )
 
 // How a hold ends without being given back: it is lost, or its time is over.
@@ -159,13 +156,8 @@ func (e *entry) closeHoldLocked(h *hold, now time.Time) (announce func()) {
 	return func() { announceAll(all) }
 }
 
-func init() {
-	seam.Lose = func(m any, key string) { m.(*Manager).lose(key) }
-	seam.Events = func(m any) []journal.Event { return m.(*Manager).journal.Recent() }
-}
-
 // lose ends all holds of a key, of whatever kind, as missed does.
-func (m *Manager) lose(key string) {
+func (m *Engine) lose(key string) {
 	for family := range families {
 		e := m.existing(family, key)
 		if e == nil {

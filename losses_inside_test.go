@@ -61,15 +61,7 @@ func TestClose_AfterTheEndIsTheLoss(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, passed := lease.hold, time.Now().Add(-time.Millisecond)
-		h.entry.mu.Lock()
-		m.scheduler.Remove(&h.item) // it is about to call expire
-		if h.limit != nil {
-			h.limit.at = passed
-		} else {
-			h.deadline = passed
-		}
-		h.entry.mu.Unlock()
+		lease.inner().Inside().SetEnd(time.Now().Add(-time.Millisecond)) // the schedule is about to say so
 		if err := m.Close(t.Context()); err != nil {
 			t.Error(err)
 		}

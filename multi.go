@@ -45,9 +45,9 @@ func NewMulti(locks ...Locker) (*Multi, error) {
 		if h.err != nil {
 			continue
 		}
-		id := lockID{h.m, h.mapped}
+		id := lockID{h.m, h.lock.mapped}
 		if seen[id] {
-			return nil, &OptionError{"NewMulti", h.name, "the lock is named twice, and would wait for itself"}
+			return nil, &OptionError{"NewMulti", h.lock.name, "the lock is named twice, and would wait for itself"}
 		}
 		seen[id] = true
 	}
@@ -57,7 +57,7 @@ func NewMulti(locks ...Locker) (*Multi, error) {
 
 // wholeOf describes locks that are taken together. Its error is the first of theirs.
 func wholeOf(k kind, name string, locks []*handle) handle {
-	whole := handle{&named{m: locks[0].m, family: k, name: name, cfg: locks[0].cfg, class: locks[0].class}, k}
+	whole := handle{m: locks[0].m, lock: locks[0].lock.Whole(k, name)}
 	for _, h := range locks {
 		if whole.err == nil {
 			whole.err = h.err
@@ -69,7 +69,7 @@ func wholeOf(k kind, name string, locks []*handle) handle {
 func namesOf(locks []*handle) []string {
 	names := make([]string, len(locks))
 	for i, h := range locks {
-		names[i] = h.name
+		names[i] = h.lock.name
 	}
 	return names
 }
@@ -83,9 +83,9 @@ type lockID struct {
 // order is what locks are sorted by.
 func (h *handle) order() string {
 	if h.err != nil {
-		return h.name
+		return h.lock.name
 	}
-	return h.mapped
+	return h.lock.mapped
 }
 
 // handlesOf unpacks locks.
@@ -122,7 +122,7 @@ func handlesOf(caller string, locks []Locker) ([]*handle, error) {
 		if v := reflect.ValueOf(l); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 			return nil, &OptionError{caller, nil, fmt.Sprintf("%s: lock %d is nil", caller, i+1)}
 		}
-		if h == nil || h.named == nil { // a zero value: no Manager made it
+		if h == nil || h.zero() { // a zero value: no Manager made it
 			return nil, &OptionError{caller, fmt.Sprintf("%T", l), fmt.Sprintf("lock %d is of a type that it does not take", i+1)}
 		}
 		all = append(all, h)
@@ -176,8 +176,8 @@ func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bo
 		return nil, l.whole.err
 	}
 	for _, h := range l.locks { // before any of them is waited for
-		if v := h.waitsForItself(caller); v != nil {
-			return nil, h.m.explain(h.name, v)
+		if err := h.lock.waitsForItself(caller); err != nil {
+			return nil, err
 		}
 	}
 	ctx := caller
@@ -196,7 +196,7 @@ func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bo
 		}
 		if err != nil {
 			if !once && ctx.Err() != nil && !errors.Is(err, context.Cause(caller)) { // by a lock taken before, and not by what follows
-				err = newLockError(ErrUnavailable, l.whole.name, errEndedEarly, context.Cause(ctx))
+				err = newLockError(ErrUnavailable, l.whole.lock.name, errEndedEarly, context.Cause(ctx))
 			}
 			whole.dissolve()
 			return nil, err
@@ -204,7 +204,7 @@ func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bo
 		rest = rest[n:]
 	}
 	if !whole.Valid() {
-		err := newLockError(ErrUnavailable, l.whole.name, errEndedEarly, whole.Err())
+		err := newLockError(ErrUnavailable, l.whole.lock.name, errEndedEarly, whole.Err())
 		whole.dissolve()
 		return nil, err
 	}
@@ -217,4 +217,39 @@ func (l *Multi) together() *handle {
 		return nil
 	}
 	return &l.whole
+}
+
+// together returns how many of the first locks one script can take.
+func together(locks []*handle) int {
+	n := 0
+	for n < len(locks) && locks[n].lock.takesWith(&locks[0].lock) {
+		n++
+	}
+	return max(1, n)
+}
+
+// takeAll takes several locks of one manager, in the order of their names, without
+// waiting, or a single one. It returns what it has got, also with an error.
+func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Context) (got []*Lease, _ error) {
+	if len(locks) > 1 {
+		all := make([]*engineLock, len(locks))
+		for i, h := range locks {
+			all[i] = &h.lock
+		}
+		taken, apart, err := takeTogether(ctx, all, trace)
+		for _, l := range taken {
+			got = append(got, (*Lease)(l))
+		}
+		if !apart {
+			return got, err
+		}
+	}
+	for _, h := range locks {
+		lease, err := h.takePart(ctx, once)
+		if err != nil {
+			return got, err
+		}
+		got = append(got, lease)
+	}
+	return got, nil
 }

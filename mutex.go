@@ -54,7 +54,7 @@ func (m *Manager) Mutex(name string, opts ...LockOption) *Mutex {
 // Lock returns within 50 ms of the end of ctx, whatever Redis does, if the process gets the CPU.
 // Thousands of callers that share a context return one after the other, 2 to 9 µs of a busy core
 // each. A request in flight is rolled back in the background.
-func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.side().lock(ctx, "Lock", false) }
+func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.side().take(ctx, "Lock", false) }
 
 // TryLock makes one attempt and does not wait for another owner. It returns [ErrNotAcquired] if
 // another owner held the lock at some moment of the call, and [ErrUnavailable] if Redis refused or
@@ -66,14 +66,14 @@ func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.side().lock
 // process for the lock are unanswered: see docs/OPTIONS.md. A request over a dead connection is
 // repeated over another one within that time.
 func (l *Mutex) TryLock(ctx context.Context) (*Lease, error) {
-	return l.side().lock(ctx, "TryLock", true)
+	return l.side().take(ctx, "TryLock", true)
 }
 
 // LockAsync is [Mutex.Lock] without the wait: exactly one [Result] arrives on the returned channel.
 // The channel is buffered, and no goroutine is parked. A lease that arrives is held and must be
 // unlocked, even if ctx has ended since.
 func (l *Mutex) LockAsync(ctx context.Context) <-chan Result {
-	return l.side().lockAsync(ctx, "LockAsync")
+	return l.side().takeAsync(ctx, "LockAsync")
 }
 
 // side returns the lock's handle; nil if l is.

@@ -3,7 +3,6 @@ package holdfast
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
@@ -16,12 +15,12 @@ const part = true
 
 // observe begins a Lock or TryLock of h.
 func (h *handle) observe(ctx context.Context, isPart bool) (context.Context, *telemetry.Operation) {
-	return h.m.telemetry.Acquire(ctx, h.name, h.kind.String(), h.class.label(), h.cfg.ttl, !isPart)
+	return h.m.engine.telemetry.Acquire(ctx, h.lock.name, h.lock.kind.String(), h.lock.class.label(), h.lock.cfg.ttl, !isPart)
 }
 
 // observe begins an Unlock of l.
 func (l *Lease) observe(ctx context.Context, isPart bool) (context.Context, *telemetry.Operation) {
-	return l.manager().telemetry.Release(ctx, l.name, l.kind.String(), l.class.label(), !isPart)
+	return l.inner().Engine().telemetry.Release(ctx, l.Name(), l.inner().Kind().String(), l.inner().Class(), !isPart)
 }
 
 // observed ends op, a Lock or TryLock, with what it returns.
@@ -30,7 +29,7 @@ func observed(op *telemetry.Operation, l *Lease, err error) {
 		return
 	}
 	if l != nil {
-		op.Granted(l.how.String(), l.token)
+		op.Granted(l.inner().Mode(), l.Token())
 	}
 	outcome, sort := outcomeOf(err), ""
 	if outcome == "error" {
@@ -48,16 +47,6 @@ func unlocked(op *telemetry.Operation, err error) {
 	default:
 		op.End("error", errorType(err), err)
 	}
-}
-
-// measure measures how long a lease was held that has ended with err. The parts of several locks are measured as a whole,
-// and a lease taken by re-entry is a part of the first. No lock may be held.
-func (l *Lease) measure(err error) {
-	if l.whole != nil || l.how == grantedReentry {
-		return
-	}
-	m := l.manager()
-	m.telemetry.Held(l.kind.String(), l.class.label(), endOf(err), func() time.Duration { return time.Since(m.epoch) - l.since })
 }
 
 // endOf names the end of a lease.

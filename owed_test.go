@@ -41,9 +41,9 @@ func TestOwed_OfAMemberThatEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, 15*time.Second, "all have joined", func() bool { return lease.group.count() == 3 })
-	p := lease.group.known()[0]
-	p.hold.entry.reachLimit(p.hold, p.limit)
+	redistest.Eventually(t, 15*time.Second, "all have joined", func() bool { return lease.together().count() == 3 })
+	p := lease.together().known()[0]
+	p.inner().Inside().ReachLimit()
 	if !lease.Valid() || p.Err() != ErrMaxHold {
 		t.Errorf("it has ended: %v; and its member: %v", lease.Err(), p.Err())
 	}
@@ -68,17 +68,16 @@ func TestOwed_OfALeaseThatNobodyGets(t *testing.T) {
 		}
 		whole := newGroupLease(&l.whole, len(l.locks))
 		for _, h := range l.locks {
-			p, err := h.lock(t.Context(), "Lock", false)
+			p, err := h.take(t.Context(), "Lock", false)
 			if err != nil {
 				t.Fatal(err)
 			}
 			whole.join(p)
 		}
-		p := whole.group.known()[1]
-		p.hold.entry.reachLimit(p.hold, p.limit)
+		whole.together().known()[1].inner().Inside().ReachLimit()
 		whole.dissolve()
 		for _, h := range l.locks {
-			gone(t, srv, h.name)
+			gone(t, srv, h.lock.name)
 		}
 	})
 }
@@ -98,15 +97,9 @@ func TestOwed_ForAsLongAsACopyMayCome(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, h := lease.hold.entry, lease.hold
-		e.mu.Lock()
-		defer e.mu.Unlock()
 		for _, unclear := range []bool{false, true} {
-			c := newHold(e, h.cfg, h.keys, h.kind)
-			c.phase, c.unclear = over, unclear
-			now := time.Now()
-			left := e.startReleaseLocked(c, false, nil).until.Sub(now)
-			if least := burial; unclear && left < least || !unclear && left > least {
+			left := lease.inner().Inside().ReleaseLasts(unclear)
+			if least := time.Minute; unclear && left < least || !unclear && left > least {
 				t.Errorf("unclear %v: given up after %v", unclear, left)
 			}
 		}

@@ -200,7 +200,7 @@ func (j *join) Stranded(*command.Call) {
 }
 
 // patienceNow is for how long Redis is to keep a place, as the scripts want it.
-func (m *Manager) patienceNow() float64 {
+func (m *Engine) patienceNow() float64 {
 	patience := float64(validity.Milliseconds(m.patience))
 	if !m.inbox.live() {
 		patience += deafMark

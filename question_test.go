@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/protocol"
@@ -32,13 +33,13 @@ func TestQuestion_CopyAnswers(t *testing.T) {
 	gate := p.HoldReply(isScript)
 	keys := wire.ForceReleaseKeys("a")
 	lock, rw := wire.Channels("a")
-	call := &command.Call{Script: protocol.ForceRelease, Args: protocol.ForceRelease.Args(len(keys), append(keys, m.publish, lock, rw)...), Patience: m.askPatience()}
-	q := &question{m: m, repeat: true, done: make(chan command.Reply, 1)}
+	call := &command.Call{Script: protocol.ForceRelease, Args: protocol.ForceRelease.Args(len(keys), append(keys, m.engine.publish, lock, rw)...), Patience: time.Second}
+	q, answer := m.engine.Question()
 	q.Stranded(call)
 	gate.Wait(t)
 	q.Replied(call, command.Reply{Err: errors.New("i/o timeout"), Outcome: command.Unknown})
 	gate.Release()
-	if r := <-q.done; r.Outcome != command.Answered {
+	if r := <-answer; r.Outcome != command.Answered {
 		t.Errorf("%v, %v", r.Outcome, r.Err)
 	}
 }

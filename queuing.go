@@ -34,7 +34,7 @@ func (l *Redlock) wait(ctx context.Context, r *round) []*Lease {
 		defer close(looked)
 		defer leave()
 		if len(kept) > 0 {
-			if !sleep(ctx, min(max(keepVotes, r.limit), at.cfg.ttl/4, lookAfter)) {
+			if !sleep(ctx, min(max(keepVotes, r.limit), at.lock.cfg.ttl/4, lookAfter)) {
 				return
 			}
 			giveBackAll(kept)
@@ -48,7 +48,7 @@ func (l *Redlock) wait(ctx context.Context, r *round) []*Lease {
 			}
 		}
 	}()
-	vote, _ := at.acquirePart(ctx, false)
+	vote, _ := at.takePart(ctx, false)
 	leave()
 	<-looked
 	if vote == nil {
@@ -87,7 +87,7 @@ func (l *Redlock) look(ctx context.Context, at int, before []string) (now []stri
 	for {
 		limit, open := time.Duration(0), 0
 		for i, h := range l.members {
-			if seen[i].Lag = h.m.executor.Lag(h.mapped); seen[i].Answer == voting.Open {
+			if seen[i].Lag = h.m.engine.executor.Lag(h.lock.mapped); seen[i].Answer == voting.Open {
 				seen[i].Lag = max(seen[i].Lag, time.Since(begun))
 			}
 		}
@@ -136,9 +136,9 @@ func (l *Redlock) look(ctx context.Context, at int, before []string) (now []stri
 
 // look asks who holds a member.
 func (h *handle) look(ctx context.Context, member int) sight {
-	info, err := h.m.inspect(ctx, "Inspect", h.name)
+	info, err := h.m.inspect(ctx, "Inspect", h.lock.name)
 	s := sight{member: member, err: err}
-	if err != nil || info.TTL == 0 || info.Kind == KindRead && h.kind == readKind {
+	if err != nil || info.TTL == 0 || info.Kind == KindRead && h.lock.kind == readKind {
 		return s
 	}
 	var owners []string
@@ -152,10 +152,10 @@ func (h *handle) look(ctx context.Context, member int) sight {
 
 // shun makes a member the last to be waited at, for a while.
 func (l *Redlock) shun(member int) {
-	l.vain[member].Store(int64(time.Since(l.whole.m.epoch) + shunFor))
+	l.vain[member].Store(int64(time.Since(l.whole.m.engine.epoch) + shunFor))
 }
 
 func (l *Redlock) shunned(member int) bool {
 	until := l.vain[member].Load()
-	return until != 0 && time.Since(l.whole.m.epoch) < time.Duration(until)
+	return until != 0 && time.Since(l.whole.m.engine.epoch) < time.Duration(until)
 }

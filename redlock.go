@@ -36,7 +36,7 @@ import (
 type Redlock struct {
 	members []*handle
 	whole   handle
-	vain    []atomic.Int64 // by member: until when it comes behind the others, after Manager.epoch of whole; see shun
+	vain    []atomic.Int64 // by member: until when it comes behind the others, after Engine.epoch of whole; see shun
 }
 
 // NewRedlock returns the lock whose members are locks: one on each of several independent servers,
@@ -60,10 +60,10 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 	seen := make(map[*Manager]bool)
 	for _, h := range all {
 		if seen[h.m] {
-			return nil, &OptionError{"NewRedlock", h.name, "two members of one Manager are not independent"}
+			return nil, &OptionError{"NewRedlock", h.lock.name, "two members of one Manager are not independent"}
 		}
-		if (h.kind == readKind) != (all[0].kind == readKind) {
-			return nil, &OptionError{"NewRedlock", h.name, "read sides and other locks must not be mixed"}
+		if (h.lock.kind == readKind) != (all[0].lock.kind == readKind) {
+			return nil, &OptionError{"NewRedlock", h.lock.name, "read sides and other locks must not be mixed"}
 		}
 		seen[h.m] = true
 	}
@@ -131,7 +131,7 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 		switch err := r.err; {
 		case err == nil:
 			if before != nil {
-				r.lease.how = max(r.lease.how, grantedAfterWait)
+				r.lease.inner().Waited()
 			}
 			return r.lease, nil
 		case errors.Is(err, context.Cause(ctx)):
@@ -146,7 +146,7 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 			if barred.IsZero() {
 				barred = time.Now()
 			}
-			if time.Since(barred) >= l.whole.m.readmission {
+			if time.Since(barred) >= l.whole.m.engine.readmission {
 				giveBackAll(r.kept)
 				return nil, err
 			}
@@ -176,7 +176,7 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 func (l *Redlock) admitted() bool {
 	n := 0
 	for _, h := range l.members {
-		if h.m.executor.Admitted() {
+		if h.m.engine.executor.Admitted() {
 			n++
 		}
 	}
@@ -185,7 +185,7 @@ func (l *Redlock) admitted() bool {
 
 func giveBackAll(votes []*Lease) {
 	for _, p := range votes {
-		p.giveBack()
+		p.inner().GiveBack()
 	}
 }
 
@@ -198,31 +198,19 @@ func (l *Redlock) ended(ctx context.Context, err error) error {
 	if round := (*lockError)(nil); errors.As(err, &round) {
 		causes = append(causes, round.causes...)
 	}
-	return newLockError(sentinel, l.whole.name, causes...)
-}
-
-// sleep reports false if ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return newLockError(sentinel, l.whole.lock.name, causes...)
 }
 
 // retake asks a member that is missing until it joins the lease, while that is valid
 // without it.
 func (l *Redlock) retake(whole *Lease, h *handle) {
 	pauses := retry.New()
-	for sleep(whole.group.life, pauses.NextBackOff()) {
+	for sleep(whole.together().life, pauses.NextBackOff()) {
 		if !whole.Valid() {
 			continue // not yet granted, or about to end
 		}
 		// Not observed: it may go on for hours, and is no acquire of the caller's.
-		switch part, err := h.obtain(whole.group.life, request{once: true}); {
+		switch part, err := h.obtain(whole.together().life, true, nil); {
 		case err == nil:
 			whole.join(part)
 			return
@@ -238,4 +226,44 @@ func (l *Redlock) together() *handle {
 		return nil
 	}
 	return &l.whole
+}
+
+// reenter returns a lease of the members that ctx carries leases of, if they are a majority: no
+// member is asked. It returns nil if they are not.
+func (l *Redlock) reenter(ctx context.Context) *Lease {
+	if l.whole.err != nil || ctx.Err() != nil || !carriesLeases(ctx) {
+		return nil
+	}
+	whole := newGroupLease(&l.whole, l.quorum())
+	g := whole.together()
+	g.life, g.stop = context.WithCancel(context.WithoutCancel(ctx))
+	g.retake = func(whole, p *Lease) { l.follow(whole, l.members[memberOf(l.members, p)]) }
+	var missing []*handle
+	for _, h := range l.members {
+		if part := h.reenter(ctx); part != nil {
+			whole.join(part)
+		} else {
+			missing = append(missing, h)
+		}
+	}
+	if g.count() < g.need || !whole.Valid() {
+		whole.dissolve()
+		return nil
+	}
+	for _, h := range missing {
+		g.work.Go(func() { l.follow(whole, h) })
+	}
+	return whole
+}
+
+// follow re-enters a member that is missing in a lease taken by re-entry once the outer lease
+// has it. Asking for it would compete with the outer lease, which asks as well.
+func (l *Redlock) follow(whole *Lease, h *handle) {
+	pauses := retry.New()
+	for sleep(whole.together().life, pauses.NextBackOff()) {
+		if part := h.reenter(whole.together().life); part != nil {
+			whole.join(part)
+			return
+		}
+	}
 }

@@ -23,8 +23,8 @@ type release struct {
 	// The following is guarded by entry.mu.
 
 	hold      *hold
-	lease     *Lease     // whose end began it, or one of those; nil: none did
-	downgrade *downgrade // what it is until then; nil: nothing else
+	lease     *engineLease // whose end began it, or one of those; nil: none did
+	downgrade *downgrade   // what it is until then; nil: nothing else
 	script    *command.Script
 	args      []any
 	caller    chan struct{}   // of the Unlock that began it, sent to when it is told; nil: nobody waits

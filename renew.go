@@ -21,7 +21,7 @@ const renewBatch = 100
 
 // renew is called by the scheduler with what is due: holds to be renewed, and claims
 // that are to keep their places in the queues of fair locks.
-func (m *Manager) renew(due []*hold) {
+func (m *Engine) renew(due []*hold) {
 	batches := make(map[batchKey][]*hold)
 	for _, h := range due {
 		if key, ok := h.batch(); ok {
@@ -77,7 +77,7 @@ func (h *hold) batch() (batchKey, bool) {
 
 // renewRequest is one request for the renewal of several holds.
 type renewRequest struct {
-	m     *Manager
+	m     *Engine
 	ttl   time.Duration
 	read  bool
 	holds []*hold
@@ -85,7 +85,7 @@ type renewRequest struct {
 	again atomic.Bool // another request asks for the same
 }
 
-func (m *Manager) newRenewal(ttl time.Duration, read bool, holds ...*hold) *command.Call {
+func (m *Engine) newRenewal(ttl time.Duration, read bool, holds ...*hold) *command.Call {
 	r := &renewRequest{m: m, ttl: ttl, read: read, holds: holds}
 	script, args := renewArgs(ttl, read, holds...)
 	r.call = command.Call{
@@ -187,7 +187,7 @@ func deniesKey(err error) bool {
 
 // renewalFailed tells that n holds have not been renewed, and will be asked for again. Redis has refused, or has not
 // answered.
-func (m *Manager) renewalFailed(n int, cause error, refused bool) {
+func (m *Engine) renewalFailed(n int, cause error, refused bool) {
 	m.stats.renewalFailures.Add(uint64(n))
 	m.telemetry.Renewed("failed", n)
 	if m.life.Err() == nil {
@@ -213,7 +213,7 @@ func (r *renewRequest) Stranded(*command.Call) {
 }
 
 // expire is called by the scheduler when a deadline has passed.
-func (m *Manager) expire(h *hold) {
+func (m *Engine) expire(h *hold) {
 	e := h.entry
 	var lost []ended
 	e.mu.Lock()

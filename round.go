@@ -38,11 +38,11 @@ func (l *Redlock) round(ctx context.Context, votes []*Lease) *round {
 		l: l, whole: newGroupLease(&l.whole, l.quorum()), begun: time.Now(),
 		members: make([]voting.Member, len(l.members)), errs: make([]error, len(l.members)), at: -1,
 	}
-	g := r.whole.group
+	g := r.whole.together()
 	g.members = l.members
 	// Members may join after Lock has returned and its ctx has ended.
 	g.life, g.stop = context.WithCancel(context.WithoutCancel(ctx))
-	g.retake = l.retake
+	g.retake = func(whole, p *Lease) { l.retake(whole, l.members[memberOf(l.members, p)]) }
 	for _, p := range votes {
 		r.members[memberOf(l.members, p)].Answer = voting.Granted
 		r.whole.join(p)
@@ -50,7 +50,7 @@ func (l *Redlock) round(ctx context.Context, votes []*Lease) *round {
 	if err := l.whole.err; err != nil || ctx.Err() != nil {
 		r.whole.dissolve()
 		if r.err, r.final = err, err; err == nil {
-			r.err = newLockError(ErrNotAcquired, l.whole.name, contextCauses(ctx)...)
+			r.err = newLockError(ErrNotAcquired, l.whole.lock.name, contextCauses(ctx)...)
 		}
 		return r
 	}
@@ -70,18 +70,18 @@ func (l *Redlock) round(ctx context.Context, votes []*Lease) *round {
 
 // memberOf returns which member a vote is of.
 func memberOf(members []*handle, p *Lease) int {
-	return slices.IndexFunc(members, func(h *handle) bool { return h.m == p.hold.entry.m })
+	return slices.IndexFunc(members, func(h *handle) bool { return h.m.engine == p.inner().Engine() })
 }
 
 // ask asks the members whose votes the caller does not have.
 func (r *round) ask() <-chan vote {
-	g, votes := r.whole.group, make(chan vote, len(r.members))
+	g, votes := r.whole.together(), make(chan vote, len(r.members))
 	for i, h := range r.l.members {
 		if r.members[i].Answer == voting.Granted {
 			continue
 		}
 		g.work.Go(func() { // ends with the lease, or when the member has joined it
-			part, err := h.acquirePart(g.life, true)
+			part, err := h.takePart(g.life, true)
 			if err == nil {
 				r.whole.join(part)
 			}
@@ -120,11 +120,11 @@ func (r *round) run(ctx context.Context, votes <-chan vote) voting.State {
 // count returns how the round stands, and when to look again if no member answers until then; 0: the
 // answers alone decide.
 func (r *round) count() (s voting.State, again time.Duration) {
-	parts := r.whole.group.known()
+	parts := r.whole.together().known()
 	stuck := false // not all will grant it
 	for i := range r.members {
 		m := &r.members[i]
-		joined := slices.ContainsFunc(parts, func(p *Lease) bool { return p.hold.entry.m == r.l.members[i].m })
+		joined := slices.ContainsFunc(parts, func(p *Lease) bool { return p.inner().Engine() == r.l.members[i].m.engine })
 		switch {
 		case joined:
 			m.Answer = voting.Granted
@@ -140,7 +140,7 @@ func (r *round) count() (s voting.State, again time.Duration) {
 	longest := time.Duration(0)
 	for i, h := range r.l.members {
 		m := &r.members[i]
-		if m.Lag = h.m.executor.Lag(h.mapped); m.Answer == voting.Open {
+		if m.Lag = h.m.engine.executor.Lag(h.lock.mapped); m.Answer == voting.Open {
 			m.Lag = max(m.Lag, time.Since(r.begun))
 			longest = max(longest, m.Lag)
 		}

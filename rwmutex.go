@@ -31,38 +31,38 @@ type RWMutex struct {
 // error if the name or an option is bad.
 func (m *Manager) RWMutex(name string, opts ...LockOption) *RWMutex {
 	write := m.newHandle(writeKind, name, opts)
-	return &RWMutex{write, handle{write.named, readKind}}
+	return &RWMutex{write, handle{m, write.lock.Side(readKind), write.err}}
 }
 
 // Lock takes the write side. It is like [Mutex.Lock], and returns [ErrWouldDeadlock] if ctx
 // descends from [Lease.Context] of a held lease of the read side only.
-func (l *RWMutex) Lock(ctx context.Context) (*Lease, error) { return l.side().lock(ctx, "Lock", false) }
+func (l *RWMutex) Lock(ctx context.Context) (*Lease, error) { return l.side().take(ctx, "Lock", false) }
 
 // TryLock takes the write side. It is like [Mutex.TryLock].
 func (l *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
-	return l.side().lock(ctx, "TryLock", true)
+	return l.side().take(ctx, "TryLock", true)
 }
 
 // LockAsync takes the write side. It is like [Mutex.LockAsync].
 func (l *RWMutex) LockAsync(ctx context.Context) <-chan Result {
-	return l.side().lockAsync(ctx, "LockAsync")
+	return l.side().takeAsync(ctx, "LockAsync")
 }
 
 // RLock takes the read side. Otherwise it is like [Mutex.Lock].
 func (l *RWMutex) RLock(ctx context.Context) (*Lease, error) {
-	return l.readSide().lock(ctx, "RLock", false)
+	return l.readSide().take(ctx, "RLock", false)
 }
 
 // TryRLock takes the read side without waiting. It returns [ErrNotAcquired] if a writer holds the
 // lock or waits for it. A process that already has readers may not yet know about a writer that
 // waits in another process: see [RWMutex]. Otherwise TryRLock is like [Mutex.TryLock].
 func (l *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
-	return l.readSide().lock(ctx, "TryRLock", true)
+	return l.readSide().take(ctx, "TryRLock", true)
 }
 
 // RLockAsync takes the read side. Otherwise it is like [Mutex.LockAsync].
 func (l *RWMutex) RLockAsync(ctx context.Context) <-chan Result {
-	return l.readSide().lockAsync(ctx, "RLockAsync")
+	return l.readSide().takeAsync(ctx, "RLockAsync")
 }
 
 // RLocker returns the read side as a [Locker], for [Do] and other functions that take one.

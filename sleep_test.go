@@ -13,12 +13,9 @@ import (
 // nothing says that the lease was lost, and not that the first copy of it ran.
 func TestUnlock_AfterASleepOfTheHost(t *testing.T) {
 	_, p, srv, lease := heldFor(t, WithLease(time.Minute))
-	h := lease.hold
-	h.entry.mu.Lock()
 	// The wall clock has gone on for an hour, and the monotonic one has not: a Time begins with the seconds of the
 	// first, above 30 bits of nanoseconds.
-	*(*uint64)(unsafe.Pointer(&h.deadline)) -= 3600 << 30
-	h.entry.mu.Unlock()
+	lease.inner().Inside().EditDeadline(func(d *time.Time) { *(*uint64)(unsafe.Pointer(d)) -= 3600 << 30 })
 	if lease.Valid() {
 		t.Fatal("valid after a sleep")
 	}

@@ -1,10 +1,6 @@
 package holdfast
 
 import (
-	"maps"
-	"slices"
-	"sync/atomic"
-
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
@@ -36,46 +32,28 @@ type Stats struct {
 	Reconnects      uint64 // pub/sub connections lost; repeated failures to reconnect count once
 }
 
-// counters are the part of Stats that is counted where it happens.
-type counters struct {
-	reentered, handedOff, granted       atomic.Uint64
-	released, lost                      atomic.Uint64
-	outages                             atomic.Uint64
-	troubles, renewals, renewalFailures atomic.Uint64
-	wakeups, polls, reconnects          atomic.Uint64
-}
-
 // Stats returns the manager's figures. It does no I/O and is for humans and tests: it
 // visits every lock that the process knows.
 func (m *Manager) Stats() Stats {
-	commands, batches := m.executor.Commands()
+	commands, batches := m.engine.executor.Commands()
 	s := Stats{
-		Subscriptions:   m.subscriber.Subscriptions(),
-		Reentered:       m.stats.reentered.Load(),
-		HandedOff:       m.stats.handedOff.Load(),
-		Granted:         m.stats.granted.Load(),
-		Released:        m.stats.released.Load(),
-		Lost:            m.stats.lost.Load(),
+		Subscriptions:   m.engine.subscriber.Subscriptions(),
+		Reentered:       m.engine.stats.reentered.Load(),
+		HandedOff:       m.engine.stats.handedOff.Load(),
+		Granted:         m.engine.stats.granted.Load(),
+		Released:        m.engine.stats.released.Load(),
+		Lost:            m.engine.stats.lost.Load(),
 		Commands:        commands,
 		Batches:         batches,
-		Troubles:        m.stats.troubles.Load(),
-		Outages:         m.stats.outages.Load(),
-		Renewals:        m.stats.renewals.Load(),
-		RenewalFailures: m.stats.renewalFailures.Load(),
-		Wakeups:         m.stats.wakeups.Load(),
-		Polls:           m.stats.polls.Load(),
-		Reconnects:      m.stats.reconnects.Load(),
+		Troubles:        m.engine.stats.troubles.Load(),
+		Outages:         m.engine.stats.outages.Load(),
+		Renewals:        m.engine.stats.renewals.Load(),
+		RenewalFailures: m.engine.stats.renewalFailures.Load(),
+		Wakeups:         m.engine.stats.wakeups.Load(),
+		Polls:           m.engine.stats.polls.Load(),
+		Reconnects:      m.engine.stats.reconnects.Load(),
 	}
-	for _, e := range m.snapshot() {
-		e.mu.Lock()
-		s.Locks++
-		s.Waiting += e.waiters.Len()
-		s.Held += len(e.reads.all())
-		if e.hold != nil {
-			s.Held++
-		}
-		e.mu.Unlock()
-	}
+	s.Locks, s.Waiting, s.Held = m.engine.counts()
 	return s
 }
 
@@ -86,27 +64,11 @@ func (m *Manager) gauges() telemetry.Gauges {
 		Held: s.Held, Waiting: s.Waiting, Subscriptions: s.Subscriptions,
 		HeldOldest: make(telemetry.Oldest), WaitingOldest: make(telemetry.Oldest),
 	}
-	for _, e := range m.snapshot() {
-		e.ages(g)
-	}
+	m.engine.ages(g)
 	return g
 }
 
 // totals returns what metrics count of what the manager has counted.
 func (m *Manager) totals() telemetry.Totals {
-	return telemetry.Totals{Polls: m.stats.polls.Load(), Troubles: m.stats.troubles.Load(), Grants: m.classes.grants()}
-}
-
-// snapshot returns the entries of now.
-func (m *Manager) snapshot() []*entry {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.entriesLocked()
-}
-
-func (m *Manager) entriesLocked() (all []*entry) {
-	for _, r := range m.entries {
-		all = slices.AppendSeq(all, maps.Values(r))
-	}
-	return all
+	return telemetry.Totals{Polls: m.engine.stats.polls.Load(), Troubles: m.engine.stats.troubles.Load(), Grants: m.engine.classes.grants()}
 }

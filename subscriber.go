@@ -5,6 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/journal"
 	"github.com/holdfast-go/holdfast/internal/pubsub"
 )
 
@@ -38,15 +39,16 @@ func (m PublishMode) String() string {
 	return names[m]
 }
 
-// newSubscriber returns the subscriber of m, which hears Redisson in the given mode.
-func (m *Manager) newSubscriber(client redis.UniversalClient, servers deployment, mode PublishMode) *pubsub.Subscriber {
+// newSubscriber returns the subscriber of a manager, which hears Redisson in the given mode. lost is called when a connection
+// is, and closed when the client is.
+func newSubscriber(client redis.UniversalClient, servers deployment, mode PublishMode, j *journal.Journal, lost, closed func()) *pubsub.Subscriber {
 	return pubsub.New(pubsub.Config{
 		Client:  client,
 		Nodes:   servers.cluster,
 		Plain:   mode == PublishClassic,
 		Insist:  mode == PublishSharded,
-		Journal: m.journal,
-		Lost:    m.disconnected,
-		Closed:  m.executor.CheckClosed,
+		Journal: j,
+		Lost:    lost,
+		Closed:  closed,
 	})
 }

@@ -13,40 +13,24 @@ import (
 
 // Locks of a Multi that are free are taken together, by one script.
 
-// together returns how many of the first locks one script can take.
-func together(locks []*handle) int {
-	first, n := locks[0], 0
-	for _, h := range locks {
-		if h.err != nil || h.kind.rw() || h.cfg.fencing || h.m != first.m ||
-			(h.m.cluster || h.m.oneSlot.Load()) && wire.Slot(h.mapped) != wire.Slot(first.mapped) {
-			break
-		}
-		n++
-	}
-	return max(1, n)
+// takesWith reports whether one script can take the lock together with first.
+func (h *engineLock) takesWith(first *engineLock) bool {
+	return !h.kind.rw() && !h.cfg.fencing && h.m == first.m &&
+		(!h.m.cluster && !h.m.oneSlot.Load() || wire.Slot(h.mapped) == wire.Slot(first.mapped))
 }
 
-// takeAll takes several locks of one manager, in the order of their names, without
-// waiting, or a single one. It returns what it has got, also with an error.
-func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Context) ([]*Lease, error) {
-	if len(locks) == 1 {
-		lease, err := locks[0].acquirePart(ctx, once)
-		if err != nil {
-			return nil, err
-		}
-		return []*Lease{lease}, nil
-	}
+// takeTogether takes several locks of one engine, in the order of their names, without waiting. It returns what it has got,
+// also with an error; or apart, and nothing, if one of the locks is in use in this process, or not all share
+// a slot that have to, or a free one has a queue: the dead in it, and Redisson's who do not come, are
+// seen to by who asks for that lock alone.
+func takeTogether(ctx context.Context, locks []*engineLock, trace context.Context) (got []*engineLease, apart bool, err error) {
 	if ctx.Err() != nil {
-		return nil, locks[0].m.explain(locks[0].name, because(notAcquired, contextCauses(ctx)...))
+		return nil, false, locks[0].m.explain(locks[0].name, because(notAcquired, contextCauses(ctx)...))
 	}
 	s, err := enterAll(ctx, locks, trace)
-	if err != nil {
-		return nil, err
+	if s == nil || err != nil {
+		return nil, err == nil, err
 	}
-	if s == nil {
-		return takeEach(ctx, locks)
-	}
-	var got []*Lease
 	for i, w := range s.waiters {
 		var refused error
 		select {
@@ -62,24 +46,7 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 			err = refused
 		}
 	}
-	if s.apart.Load() && ctx.Err() == nil {
-		return takeEach(ctx, locks)
-	}
-	return got, err
-}
-
-// takeEach is takeAll where one of the locks is in use in this process, or not all share
-// a slot that have to, or a free one has a queue: the dead in it, and Redisson's who do not come, are
-// seen to by who asks for that lock alone.
-func takeEach(ctx context.Context, locks []*handle) (got []*Lease, _ error) {
-	for _, h := range locks {
-		lease, err := h.acquirePart(ctx, true)
-		if err != nil {
-			return got, err
-		}
-		got = append(got, lease)
-	}
-	return got, nil
+	return got, s.apart.Load() && ctx.Err() == nil, err
 }
 
 // sweep is one request for several locks: for each, a waiter that asks once, at the
@@ -95,7 +62,7 @@ type sweep struct {
 
 // enterAll sends a sweep; it returns nil if one of the entries is not idle. It is the
 // only place where several entries are locked at a time: in the order of their names.
-func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*sweep, error) {
+func enterAll(ctx context.Context, locks []*engineLock, trace context.Context) (*sweep, error) {
 	s := &sweep{}
 	m, label := locks[0].m, labelOf(ctx)
 	defer func() {
@@ -133,7 +100,7 @@ func enterAll(ctx context.Context, locks []*handle, trace context.Context) (*swe
 		Args:     protocol.MultiAcquire.Args(len(keys), append(keys, args...)...),
 		Handler:  s,
 		Patience: locks[0].cfg.patience(m.executor, true),
-		Acks:     m.lock.acks,
+		Acks:     locks[0].cfg.acks,
 		Trace:    trace,
 	}
 	if !m.executor.Submit(&s.call) {

@@ -34,7 +34,7 @@ func (e *entry) inTroubleLocked() *trouble {
 // readmission is for how long a client that Redis has let in before is asked for again when it is not
 // (NOAUTH, WRONGPASS, NOPERM): a password or a list of rights may be about to change. It is the default
 // lease, which is how long a holder would ride that out.
-const readmission = DefaultLease
+const readmission = 30 * time.Second
 
 // barredForLongLocked is called when Redis does not let the client. It reports whether that has lasted for
 // so long that it is final.

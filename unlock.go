@@ -6,65 +6,25 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
-	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
-// Unlock gives up the lease. After the last lease of its owner, the lock goes to the next caller in
-// this process, or is released in Redis. Unlock returns nil if this call released the lock, or an
-// earlier copy of its request did. Otherwise it returns
-//
-//   - [ErrLeaseLost] or [ErrMaxHold] if the lease had ended before the call.
-//   - [ErrClosed] if [Manager.Close] ended the lease.
-//   - [ErrNotHeld] after an Unlock that succeeded.
-//   - [ErrUnavailable] if Redis has not confirmed the release in time.
-//
-// A lease that was valid when Unlock was called is never reported as lost because of what follows.
-// If its TTL ends while Redis cannot be reached, Unlock returns nil.
-//
-// After ErrUnavailable the release is retried in the background, and calling Unlock again waits for
-// it. Renewal has stopped in any case, so that the lock expires with its TTL at worst. The retries
-// end when the TTL has passed, when Redis denies them for good (a wrong password or a missing right
-// for 30 s, an unknown command), or when the client is closed. Calling Unlock after that begins
-// again.
-//
-// Unlock blocks for at most a second, whether ctx is done or not: a quarter of the lease's TTL if
-// that is shorter, but at least 100 ms, and twelve round trips where Redis is far away. ctx carries
-// the trace only, and may be nil. Several locks are released at the same time. Unlock waits for all
-// locks of a Multi, and for a majority of a Redlock's members, while the others go on.
-func (l *Lease) Unlock(ctx context.Context) error {
-	if err := l.check("Unlock"); err != nil {
-		return err
-	}
-	if ctx == nil {
-		ctx = context.Background() // the lock must not stay held for that
-	}
-	ctx, op := l.observe(ctx, !part)
-	err := l.giveUp(ctx, op)
-	unlocked(op, err)
-	return err
-}
-
-// giveUp is Unlock as a part of op; nil: nobody observes it.
-func (l *Lease) giveUp(ctx context.Context, op *telemetry.Operation) error {
-	if l.group != nil {
-		return l.group.unlock(ctx, l)
-	}
+// Unlock gives up a lease of one lock, which is valid if it was at the time at, and has not been ended since.
+func (l *engineLease) Unlock(at time.Time, trace context.Context) error {
 	u := unlocking{lease: l}
-	u.begin(time.Now(), op.Trace())
+	u.begin(at, trace)
 	return u.wait()
 }
 
-// manager returns the manager of the lock, or of the first of several.
-func (l *Lease) manager() *Manager {
-	if l.group != nil {
-		return l.group.as.m
-	}
-	return l.hold.entry.m
+// BeginUnlock is Unlock without the wait, which is what it returns.
+func (l *engineLease) BeginUnlock(at time.Time, trace context.Context) (wait func() error) {
+	u := unlocking{lease: l}
+	u.begin(at, trace)
+	return u.wait
 }
 
 // unlocking is an Unlock.
 type unlocking struct {
-	lease *Lease
+	lease *engineLease
 	r     *release      // begun; nil: none
 	told  chan struct{} // sent to when r's answer is known; nil: it is, or there is none
 	later chan *verdict // the answer of a release that an earlier Unlock began; nil: there is none
@@ -94,7 +54,7 @@ func (u *unlocking) begin(at time.Time, trace context.Context) {
 		}
 	}
 	e.mu.Unlock()
-	gone.announce()
+	gone.Announce()
 	e.m.stats.released.Add(1)
 }
 
@@ -131,7 +91,7 @@ func (u *unlocking) wait() error {
 
 // leaveLocked takes a lease that has been given up off its hold. It returns the release or
 // downgrade that this begins, nil if it begins none.
-func (l *Lease) leaveLocked(now time.Time, trace context.Context) (r *release) {
+func (l *engineLease) leaveLocked(now time.Time, trace context.Context) (r *release) {
 	e, h := l.hold.entry, l.hold
 	switch last := h.drop(l); {
 	case last:
@@ -146,7 +106,7 @@ func (l *Lease) leaveLocked(now time.Time, trace context.Context) (r *release) {
 
 // settleLocked takes a lease that ended early off its hold, and with the last one gives back
 // what may still be in Redis: nobody else could be in before the TTL ends.
-func (l *Lease) settleLocked() {
+func (l *engineLease) settleLocked() {
 	e, h := l.hold.entry, l.hold
 	if h.drop(l) && h.owed {
 		e.settleOwedLocked(h)
@@ -195,9 +155,9 @@ func (u *unlocking) waitAgain() error {
 	return l.explain(because(unavailable, cause))
 }
 
-// giveBack is Unlock without waiting for the answer: of a lease that was granted to a caller
+// GiveBack is Unlock without waiting for the answer: of a lease that was granted to a caller
 // who had left, or is part of one that has ended.
-func (l *Lease) giveBack() {
+func (l *engineLease) GiveBack() {
 	e := l.hold.entry
 	e.mu.Lock()
 	var gone ended

@@ -26,11 +26,25 @@ const (
 	upgrade     // a reader asks for the write side
 	bothKinds   // the caller holds the lock of this name as the other kind
 	tooLate     // a grant came when its lease had ended
+	unreleased  // the manager is closed, and some locks may not have been released
 	downgrading // the write side was unlocked, and Redis has not confirmed this
 )
 
 // Error lets a fact be a cause of another one.
 func (f fact) Error() string { return fmt.Sprintf("fact %d", uint8(f)) }
+
+// end names the end of a lease for metrics.
+func (f fact) end() string {
+	switch f {
+	case released:
+		return "released"
+	case maxHoldOver:
+		return "max_hold"
+	case leaseClosed:
+		return "closed"
+	}
+	return "lost"
+}
 
 // lossReason is why a lease was lost.
 type lossReason string
@@ -68,14 +82,6 @@ func lostBy(reason lossReason) *verdict { return &verdict{fact: leaseLost, reaso
 
 // is reports whether v is of a fact.
 func (v *verdict) is(f fact) bool { return v != nil && v.fact == f }
-
-// explain makes the error of v for a caller that has given the lock this name; nil if all is well.
-func (m *Manager) explain(name string, v *verdict) error {
-	if v == nil {
-		return nil
-	}
-	return errorOf(name, v)
-}
 
 // unacked is why a grant was undone that too few replicas have acknowledged.
 type unacked struct {

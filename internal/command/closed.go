@@ -7,6 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// ErrClientClosed is why no request brings an answer any more.
+var ErrClientClosed = redis.ErrClosed
+
 // subscribing is what clients have beside a Client.
 type subscribing interface {
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub

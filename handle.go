@@ -1,0 +1,96 @@
+package holdfast
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// handle is what the kinds have in common: a lock of the engine, or a side of one.
+type handle struct {
+	m    *Manager
+	lock engineLock
+	err  error // of the name or the options: the result of every call
+}
+
+func (m *Manager) newHandle(k kind, name string, opts []LockOption) handle {
+	if m == nil {
+		return handle{nil, (*Engine)(nil).newLock(k, name, name, nil), &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil"}}
+	}
+	mapped, own := m.mapName(name), m.lock
+	err := wire.CheckName(mapped)
+	if err != nil {
+		err = invalidName(name, mapped, err)
+	} else if len(opts) > 0 {
+		own, err = m.lock.with(name, opts)
+	}
+	if err == nil && own != m.lock {
+		m.engine.prepare(&own.terms)
+	}
+	return handle{m, m.engine.newLock(k, name, mapped, &own.terms), err}
+}
+
+// with returns c with the options of the named lock.
+func (c *lockConfig) with(name string, opts []LockOption) (*lockConfig, error) {
+	own := *c
+	for i, o := range opts {
+		if o == nil {
+			return c, &OptionError{"LockOption", nil, fmt.Sprintf("option %d of lock %s is nil", i+1, quote(name))}
+		}
+		o.applyLock(&own)
+	}
+	if err := own.check(); err != nil {
+		return c, err
+	}
+	return &own, nil
+}
+
+// take is a method of a lock: Lock or, if once, TryLock.
+func (h *handle) take(ctx context.Context, call string, once bool) (*Lease, error) {
+	return h.acquire(ctx, call, once, !part)
+}
+
+// takePart is take of one of several locks.
+func (h *handle) takePart(ctx context.Context, once bool) (*Lease, error) {
+	return h.acquire(ctx, "Lock", once, part)
+}
+
+func (h *handle) acquire(ctx context.Context, call string, once, isPart bool) (*Lease, error) {
+	if ctx == nil || !h.made() {
+		return nil, badCall(ctx, call, h)
+	}
+	_, op := h.observe(ctx, isPart)
+	lease, err := h.obtain(ctx, once, op.Trace())
+	observed(op, lease, err)
+	return lease, err
+}
+
+// obtain is acquire that is not observed.
+func (h *handle) obtain(ctx context.Context, once bool, trace context.Context) (*Lease, error) {
+	if h.err != nil {
+		return nil, h.err
+	}
+	lease, err := h.lock.obtain(ctx, once, trace)
+	return (*Lease)(lease), err
+}
+
+// takeAsync is a method of a lock: LockAsync.
+func (h *handle) takeAsync(ctx context.Context, call string) <-chan Result {
+	result := make(chan Result, 1)
+	switch err := checkCall(ctx, call, h); {
+	case err != nil:
+		result <- Result{Err: err}
+	case h.err != nil:
+		result <- Result{Err: h.err}
+	default:
+		h.lock.obtainAsync(ctx, func(l *engineLease, err error) { result <- Result{(*Lease)(l), err} })
+	}
+	return result
+}
+
+// reenter returns one more lease of the lock if ctx carries one that is held, else nil.
+func (h *handle) reenter(ctx context.Context) *Lease {
+	lease, _ := h.lock.reenter(ctx) // a verdict is for who asks Redis to tell
+	return (*Lease)(lease)
+}

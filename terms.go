@@ -1,0 +1,62 @@
+package holdfast
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// terms are what the options of a lock add up to. Their values are compared: two
+// callers with equal terms can use one hold.
+type terms struct {
+	ttl     time.Duration
+	fixed   bool          // not renewed
+	maxHold time.Duration // 0: none
+	atLeast time.Duration // for how long the lock stays taken; 0: until it is given up
+	fencing bool
+	acks    *command.Acks // that a grant waits for; one for all locks of an Engine; nil: none
+
+	// What scripts are told, boxed for argument lists; set by Engine.prepare.
+	claim time.Duration // TTL of a grant to somebody else
+	ms    any           // ttl in milliseconds
+	waits [5]any        // how to wait, see lock_acquire.lua
+	offer any           // how to hand over what was not itself handed over, see lock_release.lua
+}
+
+// Indices of terms.waits. A deaf process hears no inbox.
+const (
+	waitNot = iota
+	waitNew
+	waitDeaf
+	waitAgain
+	waitAgainDeaf
+)
+
+// deafMark is what a deaf process adds to its patience.
+const deafMark = 0.5
+
+// prepare completes terms that have been checked.
+func (m *Engine) prepare(c *terms) {
+	c.claim = min(claimTTL, c.ttl)
+	c.ms = validity.Milliseconds(c.ttl)
+	claim, patience := validity.Milliseconds(c.claim), float64(validity.Milliseconds(m.patience))
+	for i, p := range [...]float64{0, patience, patience + deafMark, -patience, -patience - deafMark} {
+		c.waits[i] = fmt.Sprintf("%.1f %d %s %s", p, claim, m.counted, m.publish)
+	}
+	c.offer = fmt.Sprintf("%d 1 %s", claim, m.counted)
+}
+
+// patience is how long an acquire request may stay unanswered. Callers that ask once wait for the first answer of all
+// for longer; others ask again.
+func (c *terms) patience(x *command.Executor, once bool) time.Duration {
+	d := validity.Patience(c.ttl, x.RoundTrip())
+	if once {
+		d = max(d, min(x.FirstWithin(), c.ttl/4))
+	}
+	if c.acks != nil {
+		d += c.acks.Timeout
+	}
+	return d
+}

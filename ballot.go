@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/voting"
 )
 
@@ -48,10 +49,10 @@ func (r *round) notGranted(ctx context.Context) error {
 			failed++
 		}
 	}
-	name := r.l.whole.lock.name
+	name := r.l.whole.lock.Name
 	var causes []error
 	if over {
-		causes = contextCauses(ctx)
+		causes = engine.ContextCauses(ctx)
 	}
 	switch {
 	case hopeless > spare:
@@ -74,10 +75,10 @@ func (r *round) learn(over bool) {
 			continue
 		}
 		inTime := m.Lag <= r.limit
-		m.Lag = max(h.m.engine.executor.Lag(h.lock.mapped), time.Since(r.begun))
-		switch r.errs[i] = h.m.engine.executor.Failure(); {
+		m.Lag = max(h.m.engine.Executor.Lag(h.lock.Mapped), time.Since(r.begun))
+		switch r.errs[i] = h.m.engine.Executor.Failure(); {
 		case r.errs[i] != nil:
-		case m.Lag >= silence:
+		case m.Lag >= engine.Silence:
 			r.errs[i] = command.ErrSilent
 		case !over && inTime:
 			r.errs[i] = errNotAwaited
@@ -192,5 +193,5 @@ func (g *group) joined(errs []partError) error {
 	case g.members == nil:
 		return errors.Join(all...)
 	}
-	return newLockError(sentinelOf(errs[0].err), g.as.lock.name, all)
+	return newLockError(sentinelOf(errs[0].err), g.as.lock.Name, all)
 }

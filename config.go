@@ -7,6 +7,8 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // config is what the options of New add up to.
@@ -30,20 +32,20 @@ type config struct {
 
 // lockConfig is what the options of a lock add up to.
 type lockConfig struct {
-	terms terms
+	terms engine.Terms
 	err   error // the first bad option
 }
 
 func defaultConfig() config {
 	return config{
-		lock:         lockConfig{terms: terms{ttl: DefaultLease}},
+		lock:         lockConfig{terms: engine.Terms{TTL: DefaultLease}},
 		mapName:      func(name string) string { return name },
 		log:          slog.New(slog.DiscardHandler),
 		poll:         DefaultPollInterval,
 		slice:        DefaultHandoffSlice,
 		fairPatience: DefaultFairPatience,
-		aside:        asideFor,
-		readmission:  readmission,
+		aside:        engine.AsideFor,
+		readmission:  engine.Readmission,
 	}
 }
 
@@ -52,17 +54,17 @@ func (c *lockConfig) check() error {
 	if c.err != nil {
 		return c.err
 	}
-	if c.terms.maxHold != 0 && c.terms.maxHold < c.terms.ttl {
-		return &OptionError{"WithMaxHold", c.terms.maxHold, fmt.Sprintf("must not be shorter than the lease of %v", c.terms.ttl)}
+	if c.terms.MaxHold != 0 && c.terms.MaxHold < c.terms.TTL {
+		return &OptionError{"WithMaxHold", c.terms.MaxHold, fmt.Sprintf("must not be shorter than the lease of %v", c.terms.TTL)}
 	}
-	if c.terms.atLeast != 0 && c.terms.maxHold != 0 && c.terms.atLeast > c.terms.maxHold {
-		return &OptionError{"WithHoldAtLeast", c.terms.atLeast, fmt.Sprintf("must not be longer than the maximum hold of %v", c.terms.maxHold)}
+	if c.terms.AtLeast != 0 && c.terms.MaxHold != 0 && c.terms.AtLeast > c.terms.MaxHold {
+		return &OptionError{"WithHoldAtLeast", c.terms.AtLeast, fmt.Sprintf("must not be longer than the maximum hold of %v", c.terms.MaxHold)}
 	}
-	if c.terms.fixed && c.terms.atLeast > c.terms.ttl {
-		return &OptionError{"WithHoldAtLeast", c.terms.atLeast, fmt.Sprintf("must not be longer than the fixed lease of %v", c.terms.ttl)}
+	if c.terms.Fixed && c.terms.AtLeast > c.terms.TTL {
+		return &OptionError{"WithHoldAtLeast", c.terms.AtLeast, fmt.Sprintf("must not be longer than the fixed lease of %v", c.terms.TTL)}
 	}
-	if c.terms.acks != nil && c.terms.acks.Timeout > c.terms.ttl/2 {
-		return &OptionError{"WithReplicas", c.terms.acks.Timeout, fmt.Sprintf("must not be more than half of the lease of %v", c.terms.ttl)}
+	if c.terms.Acks != nil && c.terms.Acks.Timeout > c.terms.TTL/2 {
+		return &OptionError{"WithReplicas", c.terms.Acks.Timeout, fmt.Sprintf("must not be more than half of the lease of %v", c.terms.TTL)}
 	}
 	return nil
 }
@@ -75,7 +77,7 @@ func (c *config) settle(servers deployment) error {
 	if err := c.lock.check(); err != nil {
 		return err
 	}
-	if a := c.lock.terms.acks; a != nil && servers.readTimeout > 0 && a.Timeout >= servers.readTimeout {
+	if a := c.lock.terms.Acks; a != nil && servers.readTimeout > 0 && a.Timeout >= servers.readTimeout {
 		return &OptionError{"WithReplicas", a.Timeout, fmt.Sprintf("must be below the client's ReadTimeout of %v", servers.readTimeout)}
 	}
 	switch {

@@ -1,6 +1,10 @@
 package holdfast
 
-import "context"
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/internal/engine"
+)
 
 // Context returns a context derived from parent that carries the lease: a Lock of the same lock
 // under it re-enters while the lease is held. Other locks are not affected.
@@ -31,5 +35,5 @@ func WithoutOwner(ctx context.Context) context.Context {
 	if ctx == nil {
 		panic(missing("WithoutOwner", "context"))
 	}
-	return withoutOwner(ctx)
+	return engine.WithoutOwner(ctx)
 }

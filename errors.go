@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // Errors of this package. Each error matches at least one of these with errors.Is. Compare with
@@ -158,49 +160,49 @@ func newLockError(sentinel error, name string, causes ...error) error {
 }
 
 // errorOf makes the error of a verdict, which is not nil.
-func errorOf(name string, v *verdict) error {
-	switch v.fact {
-	case leaseLost:
-		return &LostError{name, LostReason(v.reason)}
-	case maxHoldOver:
+func errorOf(name string, v *engine.Verdict) error {
+	switch v.Fact {
+	case engine.LeaseLost:
+		return &LostError{name, LostReason(v.Reason)}
+	case engine.MaxHoldOver:
 		return ErrMaxHold
-	case released:
+	case engine.Released:
 		return ErrReleased
-	case leaseClosed:
+	case engine.LeaseClosed:
 		return ErrClosed
-	case tokenless:
+	case engine.Tokenless:
 		return &OptionError{"WithFencing", "re-entry", "the first lease of this owner has no token"}
 	}
-	causes := make([]error, len(v.causes))
-	for i, c := range v.causes {
+	causes := make([]error, len(v.Causes))
+	for i, c := range v.Causes {
 		switch c := c.(type) {
-		case fact:
+		case engine.Fact:
 			causes[i] = sentinels[c]
-		case *unacked:
-			causes[i] = &ReplicaError{c.want, c.acked, c.err}
+		case *engine.Unacked:
+			causes[i] = &ReplicaError{c.Want, c.Acked, c.Err}
 		default:
 			causes[i] = c
 		}
 	}
-	return newLockError(sentinels[v.fact], name, causes...)
+	return newLockError(sentinels[v.Fact], name, causes...)
 }
 
 var errTooLate = errors.New("reply arrived after the lease had expired")
 
 // sentinels are what the errors of verdicts match, and their causes.
-var sentinels = map[fact]error{
-	notAcquired:   ErrNotAcquired,
-	notHeld:       ErrNotHeld,
-	closed:        ErrClosed,
-	wouldDeadlock: ErrWouldDeadlock,
-	wrongKind:     ErrWrongKind,
-	unavailable:   ErrUnavailable,
+var sentinels = map[engine.Fact]error{
+	engine.NotAcquired:   ErrNotAcquired,
+	engine.NotHeld:       ErrNotHeld,
+	engine.Closed:        ErrClosed,
+	engine.WouldDeadlock: ErrWouldDeadlock,
+	engine.WrongKind:     ErrWrongKind,
+	engine.Unavailable:   ErrUnavailable,
 
-	upgrade:     errors.New("a reader cannot become a writer: unlock the read side first"),
-	bothKinds:   errors.New("the context holds the lock of this name as the other kind (Mutex or FairMutex)"),
-	tooLate:     errTooLate,
-	unreleased:  errors.New("manager closed, but some locks may not have been released"),
-	downgrading: errors.New("the write side was unlocked, and Redis has not confirmed this yet"),
+	engine.Upgrade:     errors.New("a reader cannot become a writer: unlock the read side first"),
+	engine.BothKinds:   errors.New("the context holds the lock of this name as the other kind (Mutex or FairMutex)"),
+	engine.TooLate:     errTooLate,
+	engine.Unreleased:  errors.New("manager closed, but some locks may not have been released"),
+	engine.Downgrading: errors.New("the write side was unlocked, and Redis has not confirmed this yet"),
 }
 
 // invalidName names the lock as given, and says what the name mapper made of it, which is what is wrong.

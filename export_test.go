@@ -3,11 +3,12 @@ package holdfast
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 )
 
 // AwayFor is how long a lock has to be away for the next one to step aside.
-const AwayFor = awayFor
+const AwayFor = engine.AwayFor
 
 // StepAside makes who comes back at once to a manager ask after d; see aside.go.
 func StepAside(d time.Duration) Option { return option(func(c *config) { c.aside = d }) }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // group is what a lease of several locks consists of: its parts, a lease of each lock. It ends when fewer are left than it needs; the rest is then released.
@@ -30,17 +32,17 @@ type group struct {
 
 // newGroupLease makes a lease that parts join.
 func newGroupLease(as *handle, need int) *Lease {
-	return (*Lease)(newSeveral(&as.lock, &group{as: as, need: need}))
+	return (*Lease)(engine.NewSeveral(&as.lock, &group{as: as, need: need}))
 }
 
 // Engine is that of the first lock.
-func (g *group) Engine() *Engine { return g.as.m.engine }
+func (g *group) Engine() *engine.Engine { return g.as.m.engine }
 
 // Guard returns the mutex of the lease.
 func (g *group) Guard() *sync.Mutex { return &g.mu }
 
 // Held returns the parts; none once the lease has ended.
-func (g *group) Held(whole *engineLease) (parts []*engineLease) {
+func (g *group) Held(whole *engine.Lease) (parts []*engine.Lease) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if whole.ErrLocked() == nil {
@@ -52,7 +54,7 @@ func (g *group) Held(whole *engineLease) (parts []*engineLease) {
 }
 
 // PartEnded is called when the part p of whole has ended with err.
-func (g *group) PartEnded(whole, p *engineLease, err error) {
+func (g *group) PartEnded(whole, p *engine.Lease, err error) {
 	(*Lease)(whole).partEnded((*Lease)(p), err)
 }
 
@@ -130,7 +132,7 @@ func (l *Lease) partEnded(p *Lease, err error) {
 }
 
 // endGroupLocked ends a lease of several locks.
-func (l *Lease) endGroupLocked(err error) ended {
+func (l *Lease) endGroupLocked(err error) engine.Ended {
 	if g := l.together(); g.stop != nil {
 		g.stop()
 	}
@@ -220,7 +222,7 @@ func (g *group) unlock(ctx context.Context, l *Lease) error {
 		g.work.Wait()
 		return err
 	}
-	var gone ended
+	var gone engine.Ended
 	if l.inner().ErrLocked() == nil {
 		gone = l.endGroupLocked(ErrReleased)
 	}
@@ -320,6 +322,6 @@ func (g *group) logLoss(err error) {
 	g.told = true
 	g.mu.Unlock()
 	if first {
-		g.as.m.engine.journal.Lost(g.as.lock.name, string(lost.Reason))
+		g.as.m.engine.Journal.Lost(g.as.lock.Name, string(lost.Reason))
 	}
 }

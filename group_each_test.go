@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -45,7 +46,7 @@ func TestGroup_PartAfterALapseIsGivenBack(t *testing.T) {
 		}
 		parts = append(parts, part)
 	}
-	whole := newGroupLease(&handle{m: m, lock: m.engine.newLock(redlockKind, "whole", "", nil)}, 2)
+	whole := newGroupLease(&handle{m: m, lock: m.engine.NewLock(engine.RedlockKind, "whole", "", nil)}, 2)
 	whole.join(parts[0])
 	whole.join(parts[1])
 	if !whole.Valid() {

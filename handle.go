@@ -4,19 +4,20 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // handle is what the kinds have in common: a lock of the engine, or a side of one.
 type handle struct {
 	m    *Manager
-	lock engineLock
+	lock engine.Lock
 	err  error // of the name or the options: the result of every call
 }
 
-func (m *Manager) newHandle(k kind, name string, opts []LockOption) handle {
+func (m *Manager) newHandle(k engine.Kind, name string, opts []LockOption) handle {
 	if m == nil {
-		return handle{nil, (*Engine)(nil).newLock(k, name, name, nil), &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil"}}
+		return handle{nil, (*engine.Engine)(nil).NewLock(k, name, name, nil), &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil"}}
 	}
 	mapped, own := m.mapName(name), m.lock
 	err := wire.CheckName(mapped)
@@ -26,9 +27,9 @@ func (m *Manager) newHandle(k kind, name string, opts []LockOption) handle {
 		own, err = m.lock.with(name, opts)
 	}
 	if err == nil && own != m.lock {
-		m.engine.prepare(&own.terms)
+		m.engine.Prepare(&own.terms)
 	}
-	return handle{m, m.engine.newLock(k, name, mapped, &own.terms), err}
+	return handle{m, m.engine.NewLock(k, name, mapped, &own.terms), err}
 }
 
 // with returns c with the options of the named lock.
@@ -71,7 +72,7 @@ func (h *handle) obtain(ctx context.Context, once bool, trace context.Context) (
 	if h.err != nil {
 		return nil, h.err
 	}
-	lease, err := h.lock.obtain(ctx, once, trace)
+	lease, err := h.lock.Obtain(ctx, once, trace)
 	return (*Lease)(lease), err
 }
 
@@ -84,13 +85,13 @@ func (h *handle) takeAsync(ctx context.Context, call string) <-chan Result {
 	case h.err != nil:
 		result <- Result{Err: h.err}
 	default:
-		h.lock.obtainAsync(ctx, func(l *engineLease, err error) { result <- Result{(*Lease)(l), err} })
+		h.lock.ObtainAsync(ctx, func(l *engine.Lease, err error) { result <- Result{(*Lease)(l), err} })
 	}
 	return result
 }
 
 // reenter returns one more lease of the lock if ctx carries one that is held, else nil.
 func (h *handle) reenter(ctx context.Context) *Lease {
-	lease, _ := h.lock.reenter(ctx) // a verdict is for who asks Redis to tell
+	lease, _ := h.lock.Reenter(ctx) // a verdict is for who asks Redis to tell
 	return (*Lease)(lease)
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -38,7 +39,7 @@ func (m *Manager) identify(ctx context.Context, name string, holders []Holder) {
 	var asking errgroup.Group
 	for _, key := range slices.Collect(maps.Keys(of)) {
 		asking.Go(func() error {
-			value, err := m.engine.ask(ctx, name, unrepeatable, protocol.Introduced, protocol.Introduced.Args(1, key))
+			value, err := m.engine.Ask(ctx, name, engine.Unrepeatable, protocol.Introduced, protocol.Introduced.Args(1, key))
 			if err == nil {
 				mu.Lock()
 				of[key] = parseIdentity(value)

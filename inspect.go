@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -84,7 +85,7 @@ type Holder struct {
 // it is the Manager's first call) and until ctx is done, and with [WithIdentity] once more as long. It returns [ErrInvalidName], [ErrUnavailable] or [ErrClosed].
 func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
 	info, err := m.inspect(ctx, "Inspect", name)
-	if err == nil && m.engine.identity != nil {
+	if err == nil && m.engine.Identity != nil {
 		m.identify(ctx, name, info.Holders)
 	}
 	return info, err
@@ -100,13 +101,13 @@ func (m *Manager) inspect(ctx context.Context, call, name string) (Info, error) 
 		return Info{}, invalidName(name, mapped, err)
 	}
 	keys := wire.InspectKeys(mapped)
-	value, err := m.engine.ask(ctx, name, repeatable, protocol.Inspect, protocol.Inspect.Args(len(keys), keys...))
+	value, err := m.engine.Ask(ctx, name, engine.Repeatable, protocol.Inspect, protocol.Inspect.Args(len(keys), keys...))
 	if err != nil {
 		return Info{}, err
 	}
 	info, ok := parseInfo(value)
 	if !ok {
-		return Info{}, newLockError(ErrUnavailable, name, unexpected(value))
+		return Info{}, newLockError(ErrUnavailable, name, engine.Unexpected(value))
 	}
 	info.Name = name
 	return info, nil
@@ -217,22 +218,22 @@ func (m *Manager) forceUnlock(ctx context.Context, call, name string, owner ...a
 	}
 	keys := wire.ForceReleaseKeys(mapped)
 	lock, rw := wire.Channels(mapped)
-	args := append(append(keys, m.engine.publish, lock, rw), owner...)
-	value, err := m.engine.ask(ctx, name, unrepeatable, protocol.ForceRelease, protocol.ForceRelease.Args(len(keys), args...))
+	args := append(append(keys, m.engine.Publish, lock, rw), owner...)
+	value, err := m.engine.Ask(ctx, name, engine.Unrepeatable, protocol.ForceRelease, protocol.ForceRelease.Args(len(keys), args...))
 	if err != nil {
 		return false, err
 	}
 	code, ok := value.(int64)
 	switch {
 	case !ok:
-		return false, newLockError(ErrUnavailable, name, unexpected(value))
+		return false, newLockError(ErrUnavailable, name, engine.Unexpected(value))
 	case code == protocol.ForceOtherOwner:
 		return false, nil
 	case code < 0:
 		return false, newLockError(ErrWrongKind, name, fmt.Errorf("%s holds no lock", quote(mapped)))
 	}
 	if code == 1 {
-		m.engine.checkHolds(mapped)
+		m.engine.CheckHolds(mapped)
 	}
 	return code == 1, nil
 }

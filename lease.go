@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
@@ -20,11 +21,10 @@ import (
 //
 // Any goroutine may use a lease. A lease must not be copied. A lease that is dropped without Unlock
 // is renewed for as long as the process runs, or until [WithMaxHold] ends it.
-//
-// The type is the engine's, so that a lease is one object. Its methods are here.
-type Lease engineLease
+type Lease engine.Lease
 
-func (l *Lease) inner() *engineLease { return (*engineLease)(l) }
+// inner is l for the engine: the same object, which costs no second one.
+func (l *Lease) inner() *engine.Lease { return (*engine.Lease)(l) }
 
 // together is what a lease of several locks consists of; nil: it is of one lock.
 func (l *Lease) together() *group {

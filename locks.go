@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // LocalState is what a process does with a lock.
@@ -53,12 +55,12 @@ func (m *Manager) Locks() iter.Seq[LocalLock] {
 		if m == nil {
 			return
 		}
-		m.engine.locals(func(l local) bool { return yield(localLock(l)) })
+		m.engine.Locals(func(l engine.Local) bool { return yield(localLock(l)) })
 	}
 }
 
 // localLock is l for users.
-func localLock(l local) LocalLock {
+func localLock(l engine.Local) LocalLock {
 	return LocalLock{
 		Name: l.Name, Kind: publicKind(l.Kind), State: LocalState(l.State), Since: l.Since, Label: l.Label,
 		Deadline: l.Deadline, Leases: l.Leases, WaitMode: l.WaitMode, Token: l.Token, Renewed: l.Renewed, RoundTrip: l.RoundTrip,
@@ -67,7 +69,7 @@ func localLock(l local) LocalLock {
 }
 
 // publicKind is a kind as users see it.
-func publicKind(k kind) Kind {
+func publicKind(k engine.Kind) Kind {
 	return [...]Kind{KindMutex, KindFair, KindWrite, KindRead}[k]
 }
 
@@ -92,7 +94,7 @@ func (m *Manager) Contended(n int) []Contention {
 		return nil
 	}
 	var all []Contention
-	for _, c := range m.engine.contendedNames(n) {
+	for _, c := range m.engine.ContendedNames(n) {
 		all = append(all, Contention{c.Name, c.Events, c.Excess})
 	}
 	return all
@@ -105,5 +107,5 @@ func WithLabel(ctx context.Context, label string) context.Context {
 	if ctx == nil {
 		panic(missing("WithLabel", "context"))
 	}
-	return withLabel(ctx, label)
+	return engine.WithLabel(ctx, label)
 }

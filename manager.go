@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/journal"
 	"github.com/holdfast-go/holdfast/internal/pubsub"
 	"github.com/holdfast-go/holdfast/internal/seam"
@@ -22,7 +23,7 @@ import (
 //
 // Make one Manager per process and Redis deployment. It is safe for concurrent use.
 type Manager struct {
-	engine  *Engine
+	engine  *engine.Engine
 	lock    *lockConfig // the default of all locks; not changed after New
 	mapName func(string) string
 }
@@ -56,7 +57,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	}
 	executor, log := command.New(client), journal.New(cfg.log)
 	m := &Manager{lock: &cfg.lock, mapName: cfg.mapName}
-	m.engine = newEngine(engineConfig{
+	m.engine = engine.New(engine.Config{
 		Executor: executor,
 		Journal:  log,
 		Subscriber: func(lost func()) *pubsub.Subscriber {
@@ -75,8 +76,8 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		App:         cfg.identity,
 		MetricName:  cfg.metricName,
 	})
-	m.engine.prepare(&m.lock.terms)
-	if m.engine.telemetry, err = telemetry.New(cfg.tracer, cfg.meter, m.gauges, m.totals); err != nil {
+	m.engine.Prepare(&m.lock.terms)
+	if m.engine.Telemetry, err = telemetry.New(cfg.tracer, cfg.meter, m.gauges, m.totals); err != nil {
 		cfg.log.Warn("holdfast: some metrics are not available", "error", err)
 	}
 	return m, nil
@@ -112,8 +113,8 @@ func deploymentOf(client redis.UniversalClient) (deployment, error) {
 }
 
 func init() {
-	seam.Lose = func(m any, key string) { m.(*Manager).engine.lose(key) }
-	seam.Events = func(m any) []journal.Event { return m.(*Manager).engine.journal.Recent() }
+	seam.Lose = func(m any, key string) { m.(*Manager).engine.Lose(key) }
+	seam.Events = func(m any) []journal.Event { return m.(*Manager).engine.Journal.Recent() }
 }
 
 // Close ends the Manager's work. New and waiting calls return [ErrClosed], live leases end with
@@ -134,5 +135,5 @@ func (m *Manager) Close(ctx context.Context) error {
 	if err := m.check(ctx, "Close"); err != nil {
 		return err
 	}
-	return m.engine.close(ctx)
+	return m.engine.Close(ctx)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
@@ -45,18 +46,18 @@ func NewMulti(locks ...Locker) (*Multi, error) {
 		if h.err != nil {
 			continue
 		}
-		id := lockID{h.m, h.lock.mapped}
+		id := lockID{h.m, h.lock.Mapped}
 		if seen[id] {
-			return nil, &OptionError{"NewMulti", h.lock.name, "the lock is named twice, and would wait for itself"}
+			return nil, &OptionError{"NewMulti", h.lock.Name, "the lock is named twice, and would wait for itself"}
 		}
 		seen[id] = true
 	}
 	slices.SortStableFunc(all, func(a, b *handle) int { return cmp.Compare(a.order(), b.order()) })
-	return &Multi{all, wholeOf(multiKind, strings.Join(namesOf(all), "+"), all)}, nil
+	return &Multi{all, wholeOf(engine.MultiKind, strings.Join(namesOf(all), "+"), all)}, nil
 }
 
 // wholeOf describes locks that are taken together. Its error is the first of theirs.
-func wholeOf(k kind, name string, locks []*handle) handle {
+func wholeOf(k engine.Kind, name string, locks []*handle) handle {
 	whole := handle{m: locks[0].m, lock: locks[0].lock.Whole(k, name)}
 	for _, h := range locks {
 		if whole.err == nil {
@@ -69,7 +70,7 @@ func wholeOf(k kind, name string, locks []*handle) handle {
 func namesOf(locks []*handle) []string {
 	names := make([]string, len(locks))
 	for i, h := range locks {
-		names[i] = h.lock.name
+		names[i] = h.lock.Name
 	}
 	return names
 }
@@ -83,9 +84,9 @@ type lockID struct {
 // order is what locks are sorted by.
 func (h *handle) order() string {
 	if h.err != nil {
-		return h.lock.name
+		return h.lock.Name
 	}
-	return h.lock.mapped
+	return h.lock.Mapped
 }
 
 // handlesOf unpacks locks.
@@ -176,7 +177,7 @@ func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bo
 		return nil, l.whole.err
 	}
 	for _, h := range l.locks { // before any of them is waited for
-		if err := h.lock.waitsForItself(caller); err != nil {
+		if err := h.lock.WaitsForItself(caller); err != nil {
 			return nil, err
 		}
 	}
@@ -196,7 +197,7 @@ func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bo
 		}
 		if err != nil {
 			if !once && ctx.Err() != nil && !errors.Is(err, context.Cause(caller)) { // by a lock taken before, and not by what follows
-				err = newLockError(ErrUnavailable, l.whole.lock.name, errEndedEarly, context.Cause(ctx))
+				err = newLockError(ErrUnavailable, l.whole.lock.Name, errEndedEarly, context.Cause(ctx))
 			}
 			whole.dissolve()
 			return nil, err
@@ -204,7 +205,7 @@ func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bo
 		rest = rest[n:]
 	}
 	if !whole.Valid() {
-		err := newLockError(ErrUnavailable, l.whole.lock.name, errEndedEarly, whole.Err())
+		err := newLockError(ErrUnavailable, l.whole.lock.Name, errEndedEarly, whole.Err())
 		whole.dissolve()
 		return nil, err
 	}
@@ -222,7 +223,7 @@ func (l *Multi) together() *handle {
 // together returns how many of the first locks one script can take.
 func together(locks []*handle) int {
 	n := 0
-	for n < len(locks) && locks[n].lock.takesWith(&locks[0].lock) {
+	for n < len(locks) && locks[n].lock.TakesWith(&locks[0].lock) {
 		n++
 	}
 	return max(1, n)
@@ -232,11 +233,11 @@ func together(locks []*handle) int {
 // waiting, or a single one. It returns what it has got, also with an error.
 func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Context) (got []*Lease, _ error) {
 	if len(locks) > 1 {
-		all := make([]*engineLock, len(locks))
+		all := make([]*engine.Lock, len(locks))
 		for i, h := range locks {
 			all[i] = &h.lock
 		}
-		taken, apart, err := takeTogether(ctx, all, trace)
+		taken, apart, err := engine.TakeTogether(ctx, all, trace)
 		for _, l := range taken {
 			got = append(got, (*Lease)(l))
 		}

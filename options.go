@@ -53,7 +53,7 @@ func fail(to *error, option string, value any, reason string) {
 func WithLease(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		checkLease(&c.err, "WithLease", d)
-		c.terms.ttl, c.terms.fixed = d, false
+		c.terms.TTL, c.terms.Fixed = d, false
 	})
 }
 
@@ -63,7 +63,7 @@ func WithLease(d time.Duration) LockOption {
 func WithFixedLease(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		checkLease(&c.err, "WithFixedLease", d)
-		c.terms.ttl, c.terms.fixed = d, true
+		c.terms.TTL, c.terms.Fixed = d, true
 	})
 }
 
@@ -82,7 +82,7 @@ func WithMaxHold(d time.Duration) LockOption {
 		if d <= 0 || d > validity.MaxTTL {
 			fail(&c.err, "WithMaxHold", d, "must be positive and at most 100 years")
 		}
-		c.terms.maxHold = d
+		c.terms.MaxHold = d
 	})
 }
 
@@ -103,14 +103,14 @@ func WithHoldAtLeast(d time.Duration) LockOption {
 		if d < time.Millisecond || d > validity.MaxTTL {
 			fail(&c.err, "WithHoldAtLeast", d, "must be between 1ms and 100 years")
 		}
-		c.terms.atLeast = d
+		c.terms.AtLeast = d
 	})
 }
 
 // WithFencing gives each grant a fencing token: [Lease.Token]. The counter is that of Redisson's
 // fenced lock. It is a key of its own without TTL.
 func WithFencing() LockOption {
-	return lockOption(func(c *lockConfig) { c.terms.fencing = true })
+	return lockOption(func(c *lockConfig) { c.terms.Fencing = true })
 }
 
 // WithIdentity has the Manager write to Redis which process it belongs to, as a part of app. The
@@ -275,9 +275,9 @@ func WithReplicas(n int, timeout time.Duration) Option {
 		case n < 0, n > 0 && timeout < time.Millisecond:
 			fail(&c.err, "WithReplicas", fmt.Sprintf("%d, %v", n, timeout), "n must not be negative, and the timeout must be at least 1ms")
 		case n > 0:
-			c.lock.terms.acks = &command.Acks{Replicas: n, Timeout: timeout}
+			c.lock.terms.Acks = &command.Acks{Replicas: n, Timeout: timeout}
 		default:
-			c.lock.terms.acks = nil
+			c.lock.terms.Acks = nil
 		}
 	})
 }

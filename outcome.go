@@ -15,12 +15,12 @@ const part = true
 
 // observe begins a Lock or TryLock of h.
 func (h *handle) observe(ctx context.Context, isPart bool) (context.Context, *telemetry.Operation) {
-	return h.m.engine.telemetry.Acquire(ctx, h.lock.name, h.lock.kind.String(), h.lock.class.label(), h.lock.cfg.ttl, !isPart)
+	return h.m.engine.Telemetry.Acquire(ctx, h.lock.Name, h.lock.Kind.String(), h.lock.Class.Label(), h.lock.Terms.TTL, !isPart)
 }
 
 // observe begins an Unlock of l.
 func (l *Lease) observe(ctx context.Context, isPart bool) (context.Context, *telemetry.Operation) {
-	return l.inner().Engine().telemetry.Release(ctx, l.Name(), l.inner().Kind().String(), l.inner().Class(), !isPart)
+	return l.inner().Engine().Telemetry.Release(ctx, l.Name(), l.inner().Kind().String(), l.inner().Class(), !isPart)
 }
 
 // observed ends op, a Lock or TryLock, with what it returns.

@@ -77,7 +77,7 @@ func TestOwed_OfALeaseThatNobodyGets(t *testing.T) {
 		whole.together().known()[1].inner().Inside().ReachLimit()
 		whole.dissolve()
 		for _, h := range l.locks {
-			gone(t, srv, h.lock.name)
+			gone(t, srv, h.lock.Name)
 		}
 	})
 }

@@ -33,7 +33,7 @@ func TestQuestion_CopyAnswers(t *testing.T) {
 	gate := p.HoldReply(isScript)
 	keys := wire.ForceReleaseKeys("a")
 	lock, rw := wire.Channels("a")
-	call := &command.Call{Script: protocol.ForceRelease, Args: protocol.ForceRelease.Args(len(keys), append(keys, m.engine.publish, lock, rw)...), Patience: time.Second}
+	call := &command.Call{Script: protocol.ForceRelease, Args: protocol.ForceRelease.Args(len(keys), append(keys, m.engine.Publish, lock, rw)...), Patience: time.Second}
 	q, answer := m.engine.Question()
 	q.Stranded(call)
 	gate.Wait(t)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/voting"
 )
 
@@ -34,14 +35,14 @@ func (l *Redlock) wait(ctx context.Context, r *round) []*Lease {
 		defer close(looked)
 		defer leave()
 		if len(kept) > 0 {
-			if !sleep(ctx, min(max(keepVotes, r.limit), at.lock.cfg.ttl/4, lookAfter)) {
+			if !engine.Sleep(ctx, min(max(keepVotes, r.limit), at.lock.Terms.TTL/4, lookAfter)) {
 				return
 			}
 			giveBackAll(kept)
 			kept = nil
 		}
 		var before []string
-		for d := lookAfter / 4; sleep(ctx, d-rand.N(d/5)); d = lookAfter {
+		for d := lookAfter / 4; engine.Sleep(ctx, d-rand.N(d/5)); d = lookAfter {
 			right := false
 			if before, right = l.look(ctx, r.at, before); !right {
 				return
@@ -87,7 +88,7 @@ func (l *Redlock) look(ctx context.Context, at int, before []string) (now []stri
 	for {
 		limit, open := time.Duration(0), 0
 		for i, h := range l.members {
-			if seen[i].Lag = h.m.engine.executor.Lag(h.lock.mapped); seen[i].Answer == voting.Open {
+			if seen[i].Lag = h.m.engine.Executor.Lag(h.lock.Mapped); seen[i].Answer == voting.Open {
 				seen[i].Lag = max(seen[i].Lag, time.Since(begun))
 			}
 		}
@@ -136,9 +137,9 @@ func (l *Redlock) look(ctx context.Context, at int, before []string) (now []stri
 
 // look asks who holds a member.
 func (h *handle) look(ctx context.Context, member int) sight {
-	info, err := h.m.inspect(ctx, "Inspect", h.lock.name)
+	info, err := h.m.inspect(ctx, "Inspect", h.lock.Name)
 	s := sight{member: member, err: err}
-	if err != nil || info.TTL == 0 || info.Kind == KindRead && h.lock.kind == readKind {
+	if err != nil || info.TTL == 0 || info.Kind == KindRead && h.lock.Kind == engine.ReadKind {
 		return s
 	}
 	var owners []string
@@ -152,10 +153,10 @@ func (h *handle) look(ctx context.Context, member int) sight {
 
 // shun makes a member the last to be waited at, for a while.
 func (l *Redlock) shun(member int) {
-	l.vain[member].Store(int64(time.Since(l.whole.m.engine.epoch) + shunFor))
+	l.vain[member].Store(int64(time.Since(l.whole.m.engine.Epoch) + shunFor))
 }
 
 func (l *Redlock) shunned(member int) bool {
 	until := l.vain[member].Load()
-	return until != 0 && time.Since(l.whole.m.engine.epoch) < time.Duration(until)
+	return until != 0 && time.Since(l.whole.m.engine.Epoch) < time.Duration(until)
 }

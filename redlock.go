@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/internal/voting"
 )
@@ -60,15 +61,15 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 	seen := make(map[*Manager]bool)
 	for _, h := range all {
 		if seen[h.m] {
-			return nil, &OptionError{"NewRedlock", h.lock.name, "two members of one Manager are not independent"}
+			return nil, &OptionError{"NewRedlock", h.lock.Name, "two members of one Manager are not independent"}
 		}
-		if (h.lock.kind == readKind) != (all[0].lock.kind == readKind) {
-			return nil, &OptionError{"NewRedlock", h.lock.name, "read sides and other locks must not be mixed"}
+		if (h.lock.Kind == engine.ReadKind) != (all[0].lock.Kind == engine.ReadKind) {
+			return nil, &OptionError{"NewRedlock", h.lock.Name, "read sides and other locks must not be mixed"}
 		}
 		seen[h.m] = true
 	}
 	name := strings.Join(slices.Compact(namesOf(all)), "+") // mostly the same everywhere
-	return &Redlock{all, wholeOf(redlockKind, name, all), make([]atomic.Int64, len(all))}, nil
+	return &Redlock{all, wholeOf(engine.RedlockKind, name, all), make([]atomic.Int64, len(all))}, nil
 }
 
 func (l *Redlock) quorum() int { return voting.Quorum(len(l.members)) }
@@ -146,7 +147,7 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 			if barred.IsZero() {
 				barred = time.Now()
 			}
-			if time.Since(barred) >= l.whole.m.engine.readmission {
+			if time.Since(barred) >= l.whole.m.engine.Readmission {
 				giveBackAll(r.kept)
 				return nil, err
 			}
@@ -163,7 +164,7 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 		if len(votes) > 0 {
 			pauses.Reset()
 		} else {
-			sleep(ctx, pauses.NextBackOff()/4)
+			engine.Sleep(ctx, pauses.NextBackOff()/4)
 		}
 		if ctx.Err() != nil {
 			giveBackAll(votes)
@@ -176,7 +177,7 @@ func (l *Redlock) lock(ctx context.Context) (*Lease, error) {
 func (l *Redlock) admitted() bool {
 	n := 0
 	for _, h := range l.members {
-		if h.m.engine.executor.Admitted() {
+		if h.m.engine.Executor.Admitted() {
 			n++
 		}
 	}
@@ -191,21 +192,21 @@ func giveBackAll(votes []*Lease) {
 
 // ended is the error of a caller whose ctx has ended, where the last round ended with err.
 func (l *Redlock) ended(ctx context.Context, err error) error {
-	sentinel, causes := ErrNotAcquired, contextCauses(ctx)
+	sentinel, causes := ErrNotAcquired, engine.ContextCauses(ctx)
 	if errors.Is(err, ErrUnavailable) {
 		sentinel = ErrUnavailable
 	}
 	if round := (*lockError)(nil); errors.As(err, &round) {
 		causes = append(causes, round.causes...)
 	}
-	return newLockError(sentinel, l.whole.lock.name, causes...)
+	return newLockError(sentinel, l.whole.lock.Name, causes...)
 }
 
 // retake asks a member that is missing until it joins the lease, while that is valid
 // without it.
 func (l *Redlock) retake(whole *Lease, h *handle) {
 	pauses := retry.New()
-	for sleep(whole.together().life, pauses.NextBackOff()) {
+	for engine.Sleep(whole.together().life, pauses.NextBackOff()) {
 		if !whole.Valid() {
 			continue // not yet granted, or about to end
 		}
@@ -231,7 +232,7 @@ func (l *Redlock) together() *handle {
 // reenter returns a lease of the members that ctx carries leases of, if they are a majority: no
 // member is asked. It returns nil if they are not.
 func (l *Redlock) reenter(ctx context.Context) *Lease {
-	if l.whole.err != nil || ctx.Err() != nil || !carriesLeases(ctx) {
+	if l.whole.err != nil || ctx.Err() != nil || !engine.CarriesLeases(ctx) {
 		return nil
 	}
 	whole := newGroupLease(&l.whole, l.quorum())
@@ -260,7 +261,7 @@ func (l *Redlock) reenter(ctx context.Context) *Lease {
 // has it. Asking for it would compete with the outer lease, which asks as well.
 func (l *Redlock) follow(whole *Lease, h *handle) {
 	pauses := retry.New()
-	for sleep(whole.together().life, pauses.NextBackOff()) {
+	for engine.Sleep(whole.together().life, pauses.NextBackOff()) {
 		if part := h.reenter(whole.together().life); part != nil {
 			whole.join(part)
 			return

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/voting"
 )
 
@@ -50,7 +51,7 @@ func (l *Redlock) round(ctx context.Context, votes []*Lease) *round {
 	if err := l.whole.err; err != nil || ctx.Err() != nil {
 		r.whole.dissolve()
 		if r.err, r.final = err, err; err == nil {
-			r.err = newLockError(ErrNotAcquired, l.whole.lock.name, contextCauses(ctx)...)
+			r.err = newLockError(ErrNotAcquired, l.whole.lock.Name, engine.ContextCauses(ctx)...)
 		}
 		return r
 	}
@@ -140,7 +141,7 @@ func (r *round) count() (s voting.State, again time.Duration) {
 	longest := time.Duration(0)
 	for i, h := range r.l.members {
 		m := &r.members[i]
-		if m.Lag = h.m.engine.executor.Lag(h.lock.mapped); m.Answer == voting.Open {
+		if m.Lag = h.m.engine.Executor.Lag(h.lock.Mapped); m.Answer == voting.Open {
 			m.Lag = max(m.Lag, time.Since(r.begun))
 			longest = max(longest, m.Lag)
 		}

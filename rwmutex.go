@@ -1,6 +1,10 @@
 package holdfast
 
-import "context"
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/internal/engine"
+)
 
 // RWMutex is a re-entrant lock for many readers or one writer. It is shared with Redisson's
 // RReadWriteLock of the same name. Lock is the write side, and RLock the read side.
@@ -30,8 +34,8 @@ type RWMutex struct {
 // RWMutex returns a handle of the named read-write lock. The first call on the handle returns an
 // error if the name or an option is bad.
 func (m *Manager) RWMutex(name string, opts ...LockOption) *RWMutex {
-	write := m.newHandle(writeKind, name, opts)
-	return &RWMutex{write, handle{m, write.lock.Side(readKind), write.err}}
+	write := m.newHandle(engine.WriteKind, name, opts)
+	return &RWMutex{write, handle{m, write.lock.Side(engine.ReadKind), write.err}}
 }
 
 // Lock takes the write side. It is like [Mutex.Lock], and returns [ErrWouldDeadlock] if ctx

@@ -35,25 +35,25 @@ type Stats struct {
 // Stats returns the manager's figures. It does no I/O and is for humans and tests: it
 // visits every lock that the process knows.
 func (m *Manager) Stats() Stats {
-	commands, batches := m.engine.executor.Commands()
+	commands, batches := m.engine.Executor.Commands()
 	s := Stats{
-		Subscriptions:   m.engine.subscriber.Subscriptions(),
-		Reentered:       m.engine.stats.reentered.Load(),
-		HandedOff:       m.engine.stats.handedOff.Load(),
-		Granted:         m.engine.stats.granted.Load(),
-		Released:        m.engine.stats.released.Load(),
-		Lost:            m.engine.stats.lost.Load(),
+		Subscriptions:   m.engine.Subscriber.Subscriptions(),
+		Reentered:       m.engine.Stats.Reentered.Load(),
+		HandedOff:       m.engine.Stats.HandedOff.Load(),
+		Granted:         m.engine.Stats.Granted.Load(),
+		Released:        m.engine.Stats.Released.Load(),
+		Lost:            m.engine.Stats.Lost.Load(),
 		Commands:        commands,
 		Batches:         batches,
-		Troubles:        m.engine.stats.troubles.Load(),
-		Outages:         m.engine.stats.outages.Load(),
-		Renewals:        m.engine.stats.renewals.Load(),
-		RenewalFailures: m.engine.stats.renewalFailures.Load(),
-		Wakeups:         m.engine.stats.wakeups.Load(),
-		Polls:           m.engine.stats.polls.Load(),
-		Reconnects:      m.engine.stats.reconnects.Load(),
+		Troubles:        m.engine.Stats.Troubles.Load(),
+		Outages:         m.engine.Stats.Outages.Load(),
+		Renewals:        m.engine.Stats.Renewals.Load(),
+		RenewalFailures: m.engine.Stats.RenewalFailures.Load(),
+		Wakeups:         m.engine.Stats.Wakeups.Load(),
+		Polls:           m.engine.Stats.Polls.Load(),
+		Reconnects:      m.engine.Stats.Reconnects.Load(),
 	}
-	s.Locks, s.Waiting, s.Held = m.engine.counts()
+	s.Locks, s.Waiting, s.Held = m.engine.Counts()
 	return s
 }
 
@@ -64,11 +64,11 @@ func (m *Manager) gauges() telemetry.Gauges {
 		Held: s.Held, Waiting: s.Waiting, Subscriptions: s.Subscriptions,
 		HeldOldest: make(telemetry.Oldest), WaitingOldest: make(telemetry.Oldest),
 	}
-	m.engine.ages(g)
+	m.engine.Ages(g)
 	return g
 }
 
 // totals returns what metrics count of what the manager has counted.
 func (m *Manager) totals() telemetry.Totals {
-	return telemetry.Totals{Polls: m.engine.stats.polls.Load(), Troubles: m.engine.stats.troubles.Load(), Grants: m.engine.classes.grants()}
+	return telemetry.Totals{Polls: m.engine.Stats.Polls.Load(), Troubles: m.engine.Stats.Troubles.Load(), Grants: m.engine.Classes.Grants()}
 }

@@ -10,9 +10,9 @@ import (
 
 // behindTimers are the places behind the library's timers: there a goroutine waits while its process stands still, before it reads the clock.
 var behindTimers = []edit{
-	{"entry.go", "func (e *entry) wakeUp() {\n", "func (e *entry) wakeUp() {\n\tPlantedStand(e.m)\n"},
-	{"loss.go", "func (e *entry) reachLimit(h *hold, l *limit) {\n", "func (e *entry) reachLimit(h *hold, l *limit) {\n\tPlantedStand(e.m)\n"},
-	{"release.go", "func (r *release) resend() {\n\te := r.entry\n", "func (r *release) resend() {\n\te := r.entry\n\tPlantedStand(e.m)\n"},
+	{"internal/engine/entry.go", "func (e *entry) wakeUp() {\n", "func (e *entry) wakeUp() {\n\tPlantedStand(e.m)\n"},
+	{"internal/engine/loss.go", "func (e *entry) reachLimit(h *hold, l *limit) {\n", "func (e *entry) reachLimit(h *hold, l *limit) {\n\tPlantedStand(e.m)\n"},
+	{"internal/engine/release.go", "func (r *release) resend() {\n\te := r.entry\n", "func (r *release) resend() {\n\te := r.entry\n\tPlantedStand(e.m)\n"},
 	{"internal/pubsub/session.go", "\t\tcancel(errQuiet) // frees", "\t\tPlantedStand(h.s)\n\t\tcancel(errQuiet) // frees"},
 	{"internal/pubsub/session.go", "\t\tcase <-pings.C:\n", "\t\tcase <-pings.C:\n\t\t\tPlantedStand(h.s)\n"},
 	{"internal/pubsub/session.go", "\t\tcase <-tidy.C:\n", "\t\tcase <-tidy.C:\n\t\t\tPlantedStand(h.s)\n"},
@@ -28,10 +28,17 @@ func (o *overlay) stand() {
 		o.replace(path, e.old, e.new)
 		o.files[filepath.Join(filepath.Dir(path), "planted_stand.go")] = fmt.Sprintf("%s\n\n// PlantedStand is called behind a timer.\nvar PlantedStand = func(part any) {}\n", packageOf(o.t, path))
 	}
-	o.files[filepath.Join(root, "planted_parts.go")] = `package holdfast
+	o.files[filepath.Join(root, "internal/engine/planted_parts.go")] = `package engine
 
 // PlantedParts are those that call PlantedStand.
-func PlantedParts(m *Manager) []any { return []any{m, m.subscriber, m.executor, m.scheduler} }
+func PlantedParts(m *Engine) []any { return []any{m, m.Subscriber, m.Executor, m.scheduler} }
+`
+	o.files[filepath.Join(root, "planted_parts.go")] = `package holdfast
+
+import "github.com/holdfast-go/holdfast/internal/engine"
+
+// PlantedParts are those of the manager.
+func PlantedParts(m *Manager) []any { return engine.PlantedParts(m.engine) }
 `
 	o.files["planted_stand.go"] = `package sim
 
@@ -41,6 +48,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/pubsub"
 	"github.com/holdfast-go/holdfast/internal/renewal"
 )
@@ -52,7 +60,7 @@ func init() {
 			time.Sleep(rand.N(lag)) // the others may be faster
 		}
 	}
-	holdfast.PlantedStand, command.PlantedStand, pubsub.PlantedStand, renewal.PlantedStand = stand, stand, stand, stand
+	engine.PlantedStand, command.PlantedStand, pubsub.PlantedStand, renewal.PlantedStand = stand, stand, stand, stand
 }
 `
 }

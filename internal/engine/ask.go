@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/retry"
+)
+
+// checkNow asks Redis whether the holds are still there. It asks for what they have, which
+// prolongs them by no more than the time of its way there.
+func (e *entry) checkNow() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, h := range e.holdsLocked() {
+		if e.reads.converts(h) {
+			continue // which side Redis has is not known; the answer to the downgrade says it
+		}
+		e.m.Executor.Submit(e.m.newRenewal(h.rest(), h.kind == ReadKind, h))
+	}
+}
+
+// Whether a script may be executed twice.
+const (
+	Unrepeatable = false
+	Repeatable   = true
+)
+
+// Ask runs one script and waits for its reply, for at most askPatience (the first of all requests: for as long as its
+// answer may take) and not beyond ctx. If the script may be executed twice, an error reply that may pass has it asked
+// again meanwhile.
+func (m *Engine) Ask(ctx context.Context, name string, repeat bool, script *command.Script, args []any) (any, error) {
+	end := time.Now().Add(max(m.askPatience(), m.Executor.FirstWithin()))
+	pauses := retry.New()
+	for {
+		r, err := m.askOnce(ctx, name, repeat, &command.Call{Script: script, Args: args, Patience: time.Until(end)})
+		if err == nil && r.Err == nil {
+			return r.Value, nil
+		}
+		if err == nil {
+			m.Stats.Troubles.Add(1)
+			err = m.explain(name, because(Unavailable, r.Err))
+		}
+		pause := pauses.NextBackOff()
+		if !repeat || !r.Passes() || time.Until(end) < pause || !Sleep(ctx, pause) {
+			return nil, err
+		}
+	}
+}
+
+// askOnce sends one request and waits for its end.
+func (m *Engine) askOnce(ctx context.Context, name string, repeat bool, call *command.Call) (command.Reply, error) {
+	if ctx.Err() != nil {
+		return command.Reply{}, m.explain(name, because(Unavailable, ContextCauses(ctx)...))
+	}
+	q := &question{m: m, repeat: repeat, done: make(chan command.Reply, 1)}
+	call.Handler = q
+	m.mu.Lock()
+	over := m.closed
+	m.mu.Unlock()
+	if over || !m.Executor.Submit(call) {
+		return command.Reply{}, m.explain(name, because(Closed))
+	}
+	select {
+	case r := <-q.done:
+		return r, nil
+	case <-ctx.Done():
+		return command.Reply{}, m.explain(name, because(Unavailable, ContextCauses(ctx)...))
+	}
+}
+
+// question is the handler of a call that somebody waits for.
+type question struct {
+	m      *Engine
+	repeat bool
+	copies atomic.Int32       // on their way, beside the call itself
+	done   chan command.Reply // buffered for the first event, which counts
+}
+
+func (q *question) end(r command.Reply) {
+	select {
+	case q.done <- r:
+	default:
+	}
+}
+
+// Replied is called by the executor. That a dead connection has ended says nothing while a copy is on its way.
+func (q *question) Replied(_ *command.Call, r command.Reply) {
+	if lost := r.Outcome == command.Unknown || r.Outcome == command.NotSent; q.copies.Add(-1) >= 0 && lost {
+		return
+	}
+	q.end(r)
+}
+
+func (q *question) Overdue(*command.Call) { q.end(command.Reply{Err: q.m.Executor.Silence()}) }
+
+// Stranded is called by the executor when the connection is dead.
+func (q *question) Stranded(c *command.Call) {
+	if q.repeat {
+		q.copies.Add(1)
+		if !q.m.Executor.Submit(&command.Call{Script: c.Script, Args: c.Args, Handler: q, Patience: c.Patience}) {
+			q.copies.Add(-1)
+		}
+	}
+}
+
+// Sleep reports false if ctx ended first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

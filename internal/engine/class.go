@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/internal/telemetry"
+)
+
+// class is what WithMetricName says of a lock's name, and what is counted for the locks of that class. Without it, all
+// locks are of one class that has no name. A nil one counts nothing.
+type class struct {
+	name   string
+	grants [families + 1][grantModes]atomic.Uint64 // by kind and mode
+}
+
+// Label is the class's name.
+func (c *class) Label() string {
+	if c == nil {
+		return ""
+	}
+	return c.name
+}
+
+func (c *class) granted(k Kind, how grantMode) {
+	if c != nil {
+		c.grants[k][how].Add(1)
+	}
+}
+
+// classes are those of a manager.
+type classes struct {
+	of   func(name string) string // nil: there is one class
+	only class                    // that one
+
+	mu  sync.Mutex // guards all; a leaf in the lock order
+	all map[string]*class
+}
+
+// maxClasses bounds the time series that a mistake in WithMetricName makes; otherClass has the rest.
+const (
+	maxClasses = 100
+	otherClass = "other"
+)
+
+// get returns the class of a lock's name. No lock may be held: of is code of the user.
+func (c *classes) get(name string) *class {
+	if c.of == nil {
+		return &c.only
+	}
+	label := strings.ToValidUTF8(c.of(name), "\uFFFD")
+	if label == "" {
+		label = otherClass
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known := c.all[label]; known != nil {
+		return known
+	}
+	if len(c.all) >= maxClasses && label != otherClass {
+		if c.all[otherClass] != nil {
+			return c.all[otherClass]
+		}
+		label = otherClass
+	}
+	if c.all == nil {
+		c.all = make(map[string]*class)
+	}
+	made := &class{name: label}
+	c.all[label] = made
+	return made
+}
+
+// Grants returns what has been counted.
+func (c *classes) Grants() (counts []telemetry.Grants) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range append(slices.Collect(maps.Values(c.all)), &c.only) {
+		for k := range one.grants {
+			for how := range one.grants[k] {
+				if n := one.grants[k][how].Load(); n > 0 {
+					counts = append(counts, telemetry.Grants{
+						Key:   telemetry.GrantKey{Type: Kind(k).String(), WaitMode: grantMode(how).String(), Class: one.name},
+						Count: n,
+					})
+				}
+			}
+		}
+	}
+	return counts
+}

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
+)
+
+// demand is what is known of other processes that wait for the lock.
+type demand uint8
+
+const (
+	demandUnknown demand = iota
+	demandAsked          // Redis has been asked
+	demandKnown          // one waits
+)
+
+// sliceOver reports whether the process has had the lock for a slice.
+func (h *hold) sliceOver(now time.Time) bool {
+	m := h.entry.m
+	slice := m.slice
+	if h.kind == ReadKind { // readers share what they do not pass on
+		slice = m.readSlice
+	}
+	return now.Sub(m.Epoch)-h.tenure >= slice
+}
+
+// askDemandLocked finds out, once per slice, whether another process waits for a lock that
+// this one passes among its callers. Messages would tell sooner, but Go can read them
+// tens of milliseconds late while its goroutines are busy; and what is asked for once
+// per slice costs nothing in comparison with the grants in between.
+func (e *entry) askDemandLocked(h *hold, now time.Time) {
+	if h.demand != demandUnknown || !h.sliceOver(now) {
+		return
+	}
+	h.demand = demandAsked
+	q := &demandQuestion{hold: h}
+	e.m.Executor.Submit(&command.Call{
+		Script:   protocol.Demand,
+		Args:     protocol.Demand.Args(1, h.keys.Queue, e.m.Publish, h.keys.Channel),
+		Handler:  q,
+		Patience: e.m.askPatience(),
+	})
+}
+
+// demandQuestion is the handler of that question.
+type demandQuestion struct{ hold *hold }
+
+// Replied is called by the executor.
+func (q *demandQuestion) Replied(_ *command.Call, r command.Reply) {
+	h := q.hold
+	e := h.entry
+	var waiting, listeners int64
+	if n, ok := r.Value.([]any); ok && len(n) == 2 {
+		waiting, _ = n[0].(int64)
+		listeners, _ = n[1].(int64)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if waiting > 0 || listeners > e.ownListeners() {
+		h.demand = demandKnown
+	} else {
+		h.demand = demandUnknown
+		h.tenure = time.Since(e.m.Epoch) // the next slice
+	}
+}
+
+// Overdue has the question asked again, over another connection: this one may be dead.
+func (q *demandQuestion) Overdue(*command.Call) {
+	e := q.hold.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if q.hold.demand == demandAsked {
+		q.hold.demand = demandUnknown
+	}
+}
+
+// Stranded is called by the executor when the connection is dead.
+func (q *demandQuestion) Stranded(c *command.Call) { q.Overdue(c) }
+
+// ownListeners is how many of those who hear the lock's channel are this process, as far as the server
+// that a script runs on knows: a node of a cluster knows only subscriptions made there, which plain ones
+// need not be.
+func (e *entry) ownListeners() int64 {
+	s := e.m.Subscriber
+	if (e.m.counted == "1" || s.Sharded()) && s.Live(e.channel()) {
+		return 1
+	}
+	return 0
+}

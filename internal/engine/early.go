@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// earlyNotices are messages of the server for claims that are not known to stand in a queue: a
+// grant can overtake, on another connection, the reply that tells us of its place there. Replies are
+// handled when the last one of their pipeline has been read, so with many locks there can be hundreds
+// of such grants at a time. Of those that are lost, nobody would have the lock until the next poll.
+//
+// Some are never asked for: their claims have been given up, or found their grants by asking. They go
+// with their generation, of which there are two, so that what comes is kept for claimTTL at the least,
+// in which the grant has ended.
+type earlyNotices struct {
+	young, old map[uint64]wire.Notice // by the number of the claim
+	begun      time.Time              // young
+}
+
+// keep takes a message in; of two for a claim the later one counts.
+func (e *earlyNotices) keep(n wire.Notice, now time.Time) {
+	if e.young == nil || now.Sub(e.begun) > claimTTL {
+		e.young, e.old, e.begun = make(map[uint64]wire.Notice), e.young, now
+	}
+	e.young[n.Number] = n
+}
+
+// take returns the message for a claim, and keeps it no longer; nil if there is none.
+func (e *earlyNotices) take(number uint64) *wire.Notice {
+	n, found := e.young[number]
+	if !found {
+		if n, found = e.old[number]; !found {
+			return nil
+		}
+	}
+	delete(e.young, number)
+	delete(e.old, number)
+	early := n // n itself would be on the heap each time
+	return &early
+}

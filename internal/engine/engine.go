@@ -1,0 +1,341 @@
+// Package engine is what a Manager does: the locks of a process by their names, and all that runs for them. It makes no
+// errors but those of what it was told by others: a Verdict says what happened, and Config.ErrorOf makes the error.
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/busiest"
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/journal"
+	"github.com/holdfast-go/holdfast/internal/pubsub"
+	"github.com/holdfast-go/holdfast/internal/renewal"
+	"github.com/holdfast-go/holdfast/internal/telemetry"
+	"github.com/holdfast-go/holdfast/internal/validity"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// Engine is what a manager does: the locks of a process by their names, and what all of them share.
+type Engine struct {
+	Epoch     time.Time // just before it was made
+	owners    string    // what all its owner ids begin with
+	errorOf   func(name string, v *Verdict) error
+	poll      time.Duration
+	slice     time.Duration
+	readSlice time.Duration // how often the readers of the process ask whether a writer waits elsewhere
+	cluster   bool          // keys of one script must share a slot
+	Publish   any           // the command that announces a release, boxed; see tell in prelude/redisson.lua
+	counted   string        // "1" if PUBSUB NUMSUB tells whether anybody hears an inbox, else "0"
+	patience  time.Duration // for how long a silent waiter keeps its place
+	confirm   bool          // tests: no grant is trusted without asking
+	aside     time.Duration // see aside.go; tests change it
+
+	Readmission time.Duration // see trouble.go; tests change it
+
+	Executor   *command.Executor
+	scheduler  *renewal.Scheduler[*hold]
+	Subscriber *pubsub.Subscriber
+	inbox      *inbox
+	Identity   *identity // nil: none
+	Classes    classes
+	Telemetry  *telemetry.Telemetry
+	tokens     tokenMarks
+	holds      atomic.Uint64 // numbers the owner ids
+	oneSlot    atomic.Bool   // found out: keys of one script must share a slot
+	warm       sync.Once     // the first hold to be renewed sees to spare connections
+	ready      sync.Pool     // see newReady
+	life       context.Context
+	endLife    context.CancelFunc // by Close
+	Stats      counters
+	contended  busiest.Names // what callers wait for; but see entry.waits
+	Journal    *journal.Journal
+
+	mu      sync.Mutex // guards the following; a leaf in the lock order
+	entries [families]registry
+	pending int                   // requests and releases that Close waits for
+	paused  map[*release]struct{} // which wait before they are sent again
+	closed  bool
+	empty   bool          // drained is closed
+	denied  error         // of a release that was given up since closed was set; nil: none was
+	trouble error         // why the latest request of a release brought no answer since then; nil: each has
+	drained chan struct{} // closed when closed and nothing is pending
+	stopped chan struct{} // closed when Close has stopped everything
+	stopErr error         // the result of Close; set before stopped is closed
+}
+
+// Config is what an engine is made of.
+type Config struct {
+	Executor   *command.Executor
+	Journal    *journal.Journal
+	Subscriber func(lost func()) *pubsub.Subscriber // makes it; lost is called when a connection is
+
+	// ErrorOf makes the error of a verdict, which is not nil, for a caller that has given the lock this name. It may be called
+	// with locks held.
+	ErrorOf func(name string, v *Verdict) error
+
+	Cluster   bool // keys of one script must share a slot
+	Sharded   bool // releases are announced with SPUBLISH
+	Poll      time.Duration
+	Slice     time.Duration
+	ReadSlice time.Duration
+	Patience  time.Duration
+
+	Confirm     bool                // tests: no grant is trusted without asking
+	Aside       time.Duration       // see aside.go
+	Readmission time.Duration       // see trouble.go
+	MetricName  func(string) string // the class of a name; nil: there is one class
+	App         string              // what the identity is a part of; empty: there is none
+}
+
+// New returns an engine, which starts nothing before its first lock.
+func New(c Config) *Engine {
+	m := &Engine{
+		Epoch:       time.Now().Add(-1), // no time after it is 0, which has a meaning of its own
+		owners:      wire.NewOwnerPrefix(),
+		errorOf:     c.ErrorOf,
+		poll:        c.Poll,
+		slice:       c.Slice,
+		readSlice:   c.ReadSlice,
+		cluster:     c.Cluster,
+		Publish:     "publish",
+		counted:     "1",
+		patience:    c.Patience,
+		confirm:     c.Confirm,
+		aside:       c.Aside,
+		Readmission: c.Readmission,
+		Executor:    c.Executor,
+		entries:     [families]registry{{}, {}, {}},
+		Journal:     c.Journal,
+		drained:     make(chan struct{}),
+		stopped:     make(chan struct{}),
+	}
+	m.life, m.endLife = context.WithCancel(context.Background())
+	m.scheduler = renewal.New(renewal.Config[*hold]{Renew: m.renew, Expire: m.expire})
+	if m.cluster {
+		m.counted = "0" // a node knows only its own listeners
+	}
+	if c.Sharded {
+		m.Publish = "spublish"
+	}
+	m.Subscriber = c.Subscriber(m.disconnected)
+	m.Executor.OnClosed(m.clientClosed)
+	m.Executor.OnReadOnly(m.Subscriber.Moved)
+	m.Executor.OnStranded(func() { m.Subscriber.Doubt(m.Executor.RoundTrip()) })
+	m.Executor.OnOutage(m.unavailable, m.Journal.AvailableAgain)
+	m.inbox = newInbox(m)
+	m.Identity = newIdentity(m, c.App)
+	m.Classes.of = c.MetricName
+	return m
+}
+
+// explain makes the error of v for a caller that has given the lock this name; nil if all is well.
+func (m *Engine) explain(name string, v *Verdict) error {
+	if v == nil {
+		return nil
+	}
+	return m.errorOf(name, v)
+}
+
+// unavailable is called when requests bring no answer any more.
+func (m *Engine) unavailable(cause error) {
+	m.Stats.Outages.Add(1)
+	m.Journal.Unavailable(cause)
+}
+
+// registry has the entries of a family by name, after the name mapper. A mutex, a fair
+// lock and a read-write lock of one name have an entry each: what they do to each other in
+// Redis, they would do between processes as well.
+type registry map[string]*entry
+
+// entry returns the entry of a lock, a new one if there is none.
+func (m *Engine) entry(n *named) (*entry, *Verdict) {
+	m.mu.Lock()
+	e, over := m.entries[n.family][n.Mapped], m.closed
+	if e == nil && !over {
+		e = &entry{m: m, keys: n.wireKeys(), name: n.Name, kind: n.family}
+		if n.family == FairKind {
+			e.places = new(places)
+		}
+		m.entries[n.family][n.Mapped] = e
+	}
+	m.mu.Unlock()
+	if over {
+		return nil, because(Closed)
+	}
+	n.entry.Store(e)
+	m.Identity.begin()
+	return e, nil
+}
+
+// existing returns the entry of a lock; nil if there is none.
+func (m *Engine) existing(family Kind, mapped string) *entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.entries[family][mapped]
+}
+
+// disconnected is called by the subscriber.
+func (m *Engine) disconnected() {
+	m.Stats.Reconnects.Add(1)
+	m.Telemetry.Disconnected()
+}
+
+// newReady returns a channel on which a caller is to be told of its outcome, once. Who
+// has received from it, or never will, puts it back into m.ready.
+func (m *Engine) newReady() chan struct{} {
+	if c, ok := m.ready.Get().(chan struct{}); ok {
+		return c
+	}
+	return make(chan struct{}, 1)
+}
+
+// forget drops a dead entry. A later caller makes a new one.
+func (m *Engine) forget(e *entry) {
+	m.mu.Lock()
+	if r := m.entries[e.kind]; r[e.mapped()] == e {
+		delete(r, e.mapped())
+	}
+	m.mu.Unlock()
+}
+
+// begin and end count what Close waits for.
+func (m *Engine) begin() {
+	m.mu.Lock()
+	m.pending++
+	m.mu.Unlock()
+}
+
+func (m *Engine) end() {
+	m.mu.Lock()
+	m.pending--
+	if m.closed && m.pending == 0 && !m.empty {
+		m.empty = true // an Unlock after Close can begin something again
+		close(m.drained)
+	}
+	m.mu.Unlock()
+}
+
+// pausing and resumed record that a release pauses before it is sent again, and does not any more.
+func (m *Engine) pausing(r *release) {
+	m.mu.Lock()
+	if m.paused == nil {
+		m.paused = make(map[*release]struct{})
+	}
+	m.paused[r] = struct{}{}
+	m.mu.Unlock()
+}
+
+func (m *Engine) resumed(r *release) {
+	m.mu.Lock()
+	delete(m.paused, r)
+	m.mu.Unlock()
+}
+
+// hasten has the releases that pause sent at once: Close waits for them.
+func (m *Engine) hasten() {
+	m.mu.Lock()
+	paused := slices.Collect(maps.Keys(m.paused))
+	m.mu.Unlock()
+	for _, r := range paused {
+		r.entry.mu.Lock()
+		r.hastenLocked()
+		r.entry.mu.Unlock()
+	}
+}
+
+// gaveUp records why a release has ended that Redis has not confirmed.
+func (m *Engine) gaveUp(err error) {
+	m.mu.Lock()
+	if m.closed {
+		m.denied = err
+	}
+	m.mu.Unlock()
+}
+
+// troubled records why a request of a release has brought no answer.
+func (m *Engine) troubled(cause error) {
+	m.mu.Lock()
+	if m.closed {
+		m.trouble = cause
+	}
+	m.mu.Unlock()
+}
+
+// clientClosed is called when the client turns out to be closed: nobody can be let in any more, but by
+// re-entry. What is held ends with its deadline.
+func (m *Engine) clientClosed() {
+	m.mu.Lock()
+	entries := m.entriesLocked()
+	m.mu.Unlock()
+	for _, e := range entries {
+		e.mu.Lock()
+		e.failLocked(Unavailable, command.ErrClientClosed)
+		e.stepLocked()
+		e.mu.Unlock()
+	}
+}
+
+// patienceFor is how long Redis has to answer a request for a lock of this TTL.
+func (m *Engine) patienceFor(ttl time.Duration) time.Duration {
+	return validity.Patience(ttl, m.Executor.RoundTrip())
+}
+
+// askPatience is how long Redis has to answer what no caller's Lock or Unlock waits for: questions,
+// renewals, the keeping of places. Close waits as long.
+func (m *Engine) askPatience() time.Duration { return validity.AskPatience(m.Executor.RoundTrip()) }
+
+// counters are what is counted where it happens: see Stats of a manager.
+type counters struct {
+	Reentered, HandedOff, Granted       atomic.Uint64
+	Released, Lost                      atomic.Uint64
+	Outages                             atomic.Uint64
+	Troubles, Renewals, RenewalFailures atomic.Uint64
+	Wakeups, Polls, Reconnects          atomic.Uint64
+}
+
+// Counts returns how many names are in use, how many callers wait, and how many holds there are.
+func (m *Engine) Counts() (locks, waiting, held int) {
+	for _, e := range m.snapshot() {
+		e.mu.Lock()
+		locks++
+		waiting += e.waiters.Len()
+		held += len(e.holdsLocked())
+		e.mu.Unlock()
+	}
+	return locks, waiting, held
+}
+
+// Ages adds for how long the oldest leases and waiters have been here.
+func (m *Engine) Ages(g telemetry.Gauges) {
+	for _, e := range m.snapshot() {
+		e.ages(g)
+	}
+}
+
+// snapshot returns the entries of now.
+func (m *Engine) snapshot() []*entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.entriesLocked()
+}
+
+func (m *Engine) entriesLocked() (all []*entry) {
+	for _, r := range m.entries {
+		all = slices.AppendSeq(all, maps.Values(r))
+	}
+	return all
+}
+
+// CheckHolds asks Redis whether what the process holds by a key is still there.
+func (m *Engine) CheckHolds(mapped string) {
+	for k := range families {
+		if e := m.existing(k, mapped); e != nil {
+			e.checkNow()
+		}
+	}
+}

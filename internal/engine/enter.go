@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// Lock is a named lock, or a side of one.
+type Lock struct {
+	*named
+	Kind Kind
+}
+
+// named is a lock by its name, with its options: what its handles share.
+type named struct {
+	m      *Engine
+	family Kind
+	Name   string // as given
+	Mapped string // as Redis sees it
+	Terms  *Terms // shared with others that have no options of their own
+	Class  *class // for metrics; nil: none
+
+	keys  atomic.Pointer[wire.Keys] // see wireKeys; nil: nobody has asked yet
+	entry atomic.Pointer[entry]     // where the last caller went; it may be dead
+}
+
+// NewLock returns the lock of a name that Redis knows as mapped. m is nil if there is none; then nothing but the name is asked of it.
+func (m *Engine) NewLock(k Kind, name, mapped string, cfg *Terms) Lock {
+	n := &named{m: m, family: k, Name: name, Mapped: mapped, Terms: cfg}
+	if m != nil {
+		n.Class = m.Classes.get(name)
+	}
+	return Lock{n, k}
+}
+
+// Whole is several locks, of which h is the first, for names and telemetry.
+func (h Lock) Whole(k Kind, name string) Lock {
+	return Lock{&named{m: h.m, family: k, Name: name, Terms: h.Terms, Class: h.Class}, k}
+}
+
+// Side is the side of a read-write lock that k says.
+func (h Lock) Side(k Kind) Lock { return Lock{h.named, k} }
+
+// wireKeys returns the keys of the lock. Callers that the process itself lets in never
+// ask for them.
+func (n *named) wireKeys() *wire.Keys {
+	keys := n.keys.Load()
+	if keys == nil {
+		if n.family.rw() {
+			keys = wire.NewRWKeys(n.Mapped, n.Terms.Fencing)
+		} else {
+			keys = wire.NewKeys(n.Mapped, n.Terms.Fencing)
+		}
+		n.keys.Store(keys)
+	}
+	return keys
+}
+
+// Obtain enters and waits for the outcome. With once, the first answer of Redis decides. trace is the parent of the spans of requests; nil: none.
+func (h *Lock) Obtain(ctx context.Context, once bool, trace context.Context) (*Lease, error) {
+	lease, w, e, err := h.enter(ctx, request{once: once, trace: trace})
+	if w == nil {
+		return lease, err
+	}
+	select {
+	case <-w.Ready():
+		h.m.ready.Put(w.Ready())
+		return w.Outcome().lease, h.m.explain(h.Name, w.Outcome().verdict)
+	case <-ctx.Done():
+		return nil, e.leave(ctx, w)
+	}
+}
+
+// ObtainAsync is obtain without the wait: told is called with the outcome, once, and must not block: a lock may be held.
+func (h *Lock) ObtainAsync(ctx context.Context, told func(*Lease, error)) {
+	if lease, w, _, err := h.enter(ctx, request{async: told}); w == nil {
+		told(lease, err)
+	}
+}
+
+// enter does what needs no waiting: it returns a lease or an error at once, or parks
+// a waiter at the entry it returns with it. An async waiter leaves by itself when ctx
+// is done.
+func (h *Lock) enter(ctx context.Context, r request) (*Lease, *waiter, *entry, error) {
+	if ctx.Err() != nil {
+		return nil, nil, nil, h.m.explain(h.Name, because(NotAcquired, ContextCauses(ctx)...))
+	}
+	if CarriesLeases(ctx) {
+		if lease, v := h.Reenter(ctx); lease != nil || v != nil {
+			return lease, nil, nil, h.m.explain(h.Name, v)
+		}
+	}
+	r.h, r.label = h, labelOf(ctx)
+	e, v := h.lockEntry()
+	if v != nil {
+		return nil, nil, nil, h.m.explain(h.Name, v)
+	}
+	lease, w, v := e.enterLocked(r)
+	e.mu.Unlock()
+	if w != nil && r.async != nil && ctx.Done() != nil {
+		e.leaveWith(ctx, w)
+	}
+	return lease, w, e, h.m.explain(h.Name, v)
+}
+
+// lockEntry returns the lock's entry with its mu locked; a new one if there is none.
+func (h *Lock) lockEntry() (*entry, *Verdict) {
+	e := h.entry.Load()
+	for {
+		if e != nil {
+			e.mu.Lock()
+			if !e.dead {
+				return e, nil
+			}
+			e.mu.Unlock() // forgotten since: its successor is in the registry
+		}
+		var v *Verdict
+		if e, v = h.m.entry(h.named); v != nil {
+			return nil, v
+		}
+	}
+}
+
+func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
+	h := r.h
+	if e.closed {
+		return nil, nil, because(Closed)
+	}
+	if e.m.Executor.Closed() {
+		return nil, nil, because(Unavailable, command.ErrClientClosed)
+	}
+	if e.waiters.Len() == 0 && e.hold == nil && !e.reads.none() {
+		now := time.Now()
+		for _, x := range e.reads.all() {
+			if x.joins(h, now) {
+				e.m.Stats.HandedOff.Add(1)
+				e.askDemandLocked(x, now)
+				return e.leaseLocked(x, h, grantedByHandoff, now, r.label), nil, nil
+			}
+		}
+	}
+	if r.once && e.inTheWayLocked(h.Kind, time.Now()) {
+		return nil, nil, because(NotAcquired)
+	}
+	r.came = time.Since(e.m.Epoch)
+	if e.waiters.Len() == 0 && e.hold == nil {
+		e.silent = r.came // what was before is nothing to this caller
+	}
+	r.after, r.behind = e.tries, e.releasing+e.orphans
+	w := &waiter{Value: r}
+	var ready chan struct{}
+	if r.async == nil {
+		ready = e.m.newReady()
+	}
+	e.waiters.Push(w, ready)
+	if r.once {
+		e.onces++
+	}
+	if r.once || e.waiters.Len() == 1 && !e.stepAsideLocked() {
+		e.ask = true
+	}
+	e.stepLocked()
+	return nil, w, nil
+}
+
+// inTheWayLocked reports whether somebody in this process keeps a caller that does not
+// wait from getting the lock. A hold beyond its deadline does not, even if, after a pause
+// of the process, its end has not been handled yet: then the caller asks Redis.
+func (e *entry) inTheWayLocked(k Kind, now time.Time) bool {
+	front := e.waiters.Front()
+	switch {
+	case e.hold != nil:
+		return now.Before(e.hold.deadline)
+	case k == WriteKind:
+		return slices.ContainsFunc(e.reads.all(), func(h *hold) bool { return now.Before(h.deadline) })
+	case k == ReadKind:
+		return front != nil && !front.Value.once && front.Value.h.Kind == WriteKind
+	}
+	return false
+}
+
+// leave takes w, whose ctx is done, out of the queue. If the lock was granted in the
+// same moment it is given back: a caller whose ctx is done always gets an error.
+func (e *entry) leave(ctx context.Context, w *waiter) error {
+	causes := ContextCauses(ctx) // while no lock is held: ctx may be code of the user, and look at a lease
+	e.mu.Lock()
+	v := e.noVerdictLocked(causes, w)
+	left := e.waiters.Remove(w)
+	if left {
+		e.waitedLocked(w, time.Now())
+		e.goneLocked(w)
+		e.stepLocked()
+	}
+	e.mu.Unlock()
+	if !left {
+		<-w.Ready() // at once: it has been told
+	}
+	e.m.ready.Put(w.Ready())
+	if r := w.Outcome(); !left && r.verdict != nil {
+		v = r.verdict
+	} else if !left {
+		r.lease.GiveBack()
+	}
+	return e.m.explain(w.Value.h.Name, v)
+}
+
+// leaveWith has w, of LockAsync, leave the queue when ctx ends.
+func (e *entry) leaveWith(ctx context.Context, w *waiter) {
+	unhook := context.AfterFunc(ctx, func() { e.leaveAsync(ctx, w) })
+	e.mu.Lock()
+	parked := w.Parked()
+	if parked {
+		w.Value.unhook = unhook
+	}
+	e.mu.Unlock()
+	if !parked {
+		unhook()
+	}
+}
+
+// leaveAsync is leave for LockAsync, except that a result that has been delivered stays.
+func (e *entry) leaveAsync(ctx context.Context, w *waiter) {
+	causes := ContextCauses(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if w.Parked() {
+		e.waitedLocked(w, time.Now())
+		e.deliverLocked(w, outcome{verdict: e.noVerdictLocked(causes, w)})
+		e.stepLocked()
+	}
+}

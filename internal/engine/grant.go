@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// grantedLocked makes the claim a hold of the process, whose TTL of ttl began no
+// earlier than at since. The caller passes the result to announceLoss after unlocking.
+func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastToken uint64, how grantMode) (lost []Ended) {
+	e.trouble = nil
+	w := h.waiter
+	e.endBidLocked(h)
+	now := time.Now()
+	if !validity.Valid(now, validity.Deadline(since, ttl)) {
+		// The server may be about to expire it: this is no grant (S2 in docs/internals/VERIFICATION.md).
+		e.troubledLocked(TooLate)
+		e.refuseLocked(e.tries+1, Unavailable, TooLate)
+		e.releaseLocked(h, nil)
+		e.pauseLocked(since)
+		return nil
+	}
+	lost = e.displaceLocked(h)
+	e.refused, e.silent = false, 0
+	h.phase = held
+	h.tenure = now.Sub(e.m.Epoch)
+	e.returnedLocked(now)
+	if h.cfg.Fencing {
+		h.token = lastToken - uint64(h.tokens)
+		e.m.tokens.saw(e.mapped(), lastToken)
+	}
+	if h.kind == ReadKind {
+		if e.reads == nil {
+			e.reads = new(readHolds)
+		}
+		e.reads.holds = append(e.reads.holds, h)
+	} else {
+		e.hold = h
+	}
+	h.deadline = e.m.scheduler.Add(&h.item, since, ttl, h.cfg.TTL, !h.cfg.Fixed)
+	if !h.cfg.Fixed {
+		e.m.warm.Do(func() { e.m.Executor.Warm(e.m.life) })
+	}
+	e.serveLocked(h, w, how, now)
+	return lost
+}
+
+// serveLocked gives a hold that has just been granted to the waiter whose claim it
+// was, and a read hold to the readers behind as well.
+func (e *entry) serveLocked(h *hold, w *waiter, how grantMode, now time.Time) {
+	e.assignLocked(h, w, how, now)
+	if h.kind != ReadKind {
+		e.refuseLocked(e.tries+1, NotAcquired, nil) // another owner has it now
+		return
+	}
+	e.shareLocked(h, e.waiters.Front(), how != grantedAtOnce, now)
+	e.ask = true // a writer behind is to stand in the queue, a reader may need a hold of its own
+}
+
+// shareLocked lets in the readers from w on, up to the next writer, that can use the
+// read hold h. They have waited for another owner if waited.
+func (e *entry) shareLocked(h *hold, w *waiter, waited bool, now time.Time) {
+	for next := w; w != nil && w.Value.h.Kind == ReadKind; w = next {
+		next = w.Next()
+		if h.shares(w.Value.h) {
+			e.m.Stats.HandedOff.Add(1)
+			if waited {
+				e.waitedLocked(w, now)
+			}
+			e.deliverLocked(w, outcome{lease: e.leaseLocked(h, w.Value.h, grantedByHandoff, now, w.Value.label)})
+		}
+	}
+}
+
+// assignLocked makes w's caller the owner of h.
+func (e *entry) assignLocked(h *hold, w *waiter, how grantMode, now time.Time) {
+	if h.cfg.Fencing {
+		h.token++
+		h.tokens--
+	}
+	if d := h.cfg.MaxHold; d > 0 {
+		l := &limit{at: time.Now().Add(d)}
+		l.timer = time.AfterFunc(d, func() { e.reachLimit(h, l) })
+		h.limit = l
+	}
+	if how != grantedAtOnce {
+		e.waitedLocked(w, now)
+	}
+	e.deliverLocked(w, outcome{lease: e.leaseLocked(h, w.Value.h, how, now, w.Value.label)})
+}
+
+// reenterLocked adds a lease to the hold of outer for a caller whose context carries outer.
+func (e *entry) reenterLocked(outer *Lease, by *Lock, now time.Time) (*Lease, *Verdict) {
+	h := outer.hold
+	switch {
+	case h.kind == ReadKind && by.Kind == WriteKind:
+		return nil, because(WouldDeadlock, Upgrade)
+	case by.Terms.Fencing && !h.cfg.Fencing:
+		return nil, because(Tokenless)
+	}
+	e.m.Stats.Reentered.Add(1)
+	return e.leaseLocked(h, by, grantedReentry, now, outer.label), nil
+}
+
+// leaseLocked adds a lease to h.
+func (e *entry) leaseLocked(h *hold, by *Lock, how grantMode, now time.Time, label *string) *Lease {
+	l := &Lease{name: by.Name, kind: by.Kind, hold: h, how: how, token: h.token, limit: h.limit, since: now.Sub(e.m.Epoch), label: label, class: by.Class}
+	h.add(l)
+	by.Class.granted(by.Kind, how)
+	return l
+}
+
+// passLocked is called when the last lease on h is gone. It passes h to the next caller
+// here if that is allowed, else back to Redis. It returns the release, nil if there is
+// none.
+func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *release {
+	if h.phase != held {
+		return nil
+	}
+	h.endLimit()
+	if w := e.waiters.Front(); w != nil && h.kind != ReadKind && h.passes(w.Value.h, now) {
+		e.m.Stats.HandedOff.Add(1)
+		e.askDemandLocked(h, now)
+		e.assignLocked(h, w, grantedByHandoff, now)
+		e.refuseLocked(e.tries+1, NotAcquired, nil)
+		return nil
+	}
+	e.ask = e.ask || h.stay(now) > 0 // a waiter may know of another end
+	if w := e.waiters.Front(); w != nil && !w.Value.queued {
+		e.ask = true // this one is in no queue, so no release tells it
+	}
+	r := e.releaseLocked(h, trace)
+	r.held, r.lapsed = true, !validity.Valid(now, h.deadline)
+	e.stepLocked()
+	return r
+}
+
+// releaseLocked gives h back to Redis.
+func (e *entry) releaseLocked(h *hold, trace context.Context) *release {
+	converting := e.reads.converts(h)
+	e.withoutLocked(h, nil)
+	r := e.startReleaseLocked(h, false, trace)
+	r.unclear = converting // the downgrade became a release too, and one of the two finds nothing
+	return r
+}

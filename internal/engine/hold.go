@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/renewal"
+	"github.com/holdfast-go/holdfast/internal/validity"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// phase is where a hold is in its life.
+//
+//	claimed ──granted──► held ──released, lost, ended──► over
+//	   └────────── given up, undone ─────────────────────►┘
+type phase uint8
+
+const (
+	claimed phase = iota // asked for; Redis may or may not have granted it
+	held                 // granted and trusted until its deadline
+	over                 // released, lost or given up; never held again
+)
+
+// hold is what this process has in Redis for one lock: one owner id, one TTL, one
+// deadline. Leases are what callers have on top of it. A hold begins as a claim,
+// before Redis has answered, because its owner id is what an unclear answer is
+// resolved by.
+type hold struct {
+	entry  *entry
+	cfg    *Terms
+	keys   *wire.Keys // of the handle it was asked for with
+	number uint64     // what tells its owner id from others of the manager
+
+	item renewal.Item[*hold] // guarded by the scheduler
+
+	// The following is guarded by entry.mu. There can be many thousand holds: the order
+	// leaves no gap.
+
+	phase      phase
+	kind       Kind   // a read hold can begin as a write hold
+	unclear    bool   // an acquire request, or the downgrade, ended without telling whether it ran
+	extended   bool   // Extend has asked for more than its TTL, and may not have been answered
+	downgraded bool   // it was the write side's
+	owed       bool   // ended early, and may still be ours in Redis: Unlock gives it back
+	demand     demand // by other processes
+	unanswered uint8  // acquire requests without reply
+	turn       uint8  // grants by the server in a row that led to this hold
+	tokens     uint8  // fencing tokens asked for; once granted, those left
+	stays      bool   // its caller has given it up, and it stays taken until WithHoldAtLeast is over
+	roundTrip  uint32 // of the latest renewal, in microseconds
+	token      uint64 // the last fencing token given out
+
+	waiter   *waiter       // whose bid it is, while claimed
+	deadline time.Time     // until then the hold is trusted
+	tenure   time.Duration // since when, after Engine.epoch, this slice of it runs
+	renewed  time.Duration // when the latest renewal was sent, after Engine.epoch; 0: there was none
+	leases   *Lease        // the callers' live leases, linked: of one owner, or of readers
+	limit    *limit        // of the caller, by WithMaxHold; nil: none
+}
+
+// writes reports whether a lease on h is for the write side.
+func (h *hold) writes() bool {
+	for l := h.leases; l != nil; l = l.next {
+		if l.kind == WriteKind {
+			return true
+		}
+	}
+	return false
+}
+
+// limit is when a caller's time ends by WithMaxHold. It does not change.
+type limit struct {
+	at    time.Time
+	timer *time.Timer
+}
+
+// newHold begins a claim.
+func newHold(e *entry, cfg *Terms, keys *wire.Keys, k Kind) *hold {
+	h := &hold{entry: e, cfg: cfg, keys: keys, kind: k, number: e.m.holds.Add(1)}
+	h.item.Value = h
+	return h
+}
+
+// id is the owner id, which Redis knows h by: a writer that was downgraded is a reader.
+// It is not kept: of the memory of a held lock it would be a tenth.
+func (h *hold) id() string { return wire.OwnerID(h.entry.m.owners, h.number, h.kind == WriteKind) }
+
+// rest is what the TTL of h in Redis is at the least, unless somebody has changed it: the deadline counts on
+// that. A request that prolongs h asks for no less, which adds no more than the time of its way there.
+func (h *hold) rest() time.Duration {
+	return validity.TTL(max(time.Until(h.deadline), time.Millisecond))
+}
+
+// tail is what the owner id ends with, behind the engine's prefix, while h is of kind
+// k.
+func (h *hold) tail(k Kind) string { return wire.OwnerID("", h.number, k == WriteKind) }
+
+// stray reports whether an acquire request of h, or its downgrade, may still reach Redis: then
+// giving h up or back must leave a tombstone.
+func (h *hold) stray() bool { return h.unanswered > 0 || h.unclear }
+
+// serves reports whether the caller of a request can be given h as it is.
+func (h *hold) serves(r *Lock) bool {
+	return h.kind == r.Kind && (h.cfg == r.Terms || *h.cfg == *r.Terms)
+}
+
+// passes reports whether h may go to the caller of a request without a word to Redis. A
+// fixed lease is never passed on: its time belongs to the caller who asked for it, and so
+// does what Extend adds to another, perhaps later: renewal shortens nothing.
+func (h *hold) passes(r *Lock, now time.Time) bool {
+	m := h.entry.m
+	return m.slice > 0 && h.kind != FairKind && !h.cfg.Fixed && h.cfg.AtLeast == 0 && !h.extended && h.serves(r) &&
+		(!h.cfg.Fencing || h.tokens > 0) && !(h.demand == demandKnown && h.sliceOver(now)) && h.sound(now)
+}
+
+// shares reports whether a reader can use the read hold h of another. One with a limit
+// or an end of its own cannot; nor one that needs a token, if h has a writer's, which excluded it.
+func (h *hold) shares(r *Lock) bool {
+	return h.serves(r) && !h.cfg.Fixed && h.cfg.MaxHold == 0 && h.cfg.AtLeast == 0 && !(h.cfg.Fencing && h.downgraded)
+}
+
+// joins reports whether a new reader may come in on h: not if Extend has made it last for longer,
+// see passes.
+func (h *hold) joins(r *Lock, now time.Time) bool {
+	return h.shares(r) && !h.extended && h.demand != demandKnown && h.sound(now)
+}
+
+// sound reports whether h is far enough from its deadline to be passed on: its renewal
+// is not in trouble.
+func (h *hold) sound(now time.Time) bool {
+	return validity.Valid(now.Add(h.cfg.claim/4), h.deadline)
+}
+
+// endLimit stops the limit of a caller whose hold has ended otherwise.
+func (h *hold) endLimit() {
+	if h.limit != nil {
+		h.limit.timer.Stop()
+		h.limit = nil
+	}
+}
+
+// add puts a lease on h.
+func (h *hold) add(l *Lease) {
+	l.next = h.leases
+	if l.next != nil {
+		l.next.prev = l
+	}
+	h.leases = l
+}
+
+// drop takes a lease that has ended off h and reports whether it was the last. It does
+// so once.
+func (h *hold) drop(l *Lease) (last bool) {
+	switch {
+	case h.leases == l:
+		h.leases = l.next
+	case l.prev != nil:
+		l.prev.next = l.next
+	default:
+		return false
+	}
+	if l.next != nil {
+		l.next.prev = l.prev
+	}
+	l.next, l.prev = nil, nil
+	return h.leases == nil
+}
+
+// offer is the argument of the release scripts that says how to hand over.
+func (h *hold) offer() any {
+	if h.turn == 0 {
+		return h.cfg.offer
+	}
+	return strconv.FormatInt(validity.Milliseconds(h.cfg.claim), 10) + " " + strconv.Itoa(int(h.turn)+1) + " " + h.entry.m.counted
+}
+
+// fairChannel is where Redisson tells a fair waiter that it is next.
+func (h *hold) fairChannel() string {
+	return wire.FairChannel(h.keys.Channel.(string), h.id())
+}
+
+// withKeys begins the arguments of a script for h with its keys, in the room of a slice. The order is that of all
+// scripts that take one hold; what only some calls need stands last: the tombstones, and the fencing counter.
+func (h *hold) withKeys(room []any, script *command.Script, tombstones bool) []any {
+	keys := h.keys
+	args := append(script.Begin(room), keys.Lock, keys.Queue, keys.Deadlines)
+	if h.kind == ReadKind {
+		args = append(args, h.right())
+	}
+	if tombstones || h.cfg.Fencing {
+		args = append(args, keys.Tombstones)
+	}
+	if h.cfg.Fencing {
+		args = append(args, keys.Token)
+	}
+	return command.CountKeys(args)
+}
+
+// right names the key that the read side of h ends with.
+func (h *hold) right() string {
+	return wire.ReadRight(h.entry.mapped(), h.entry.m.owners+h.tail(ReadKind))
+}
+
+// readHolds are the read holds of an entry: mostly one, shared by all readers of the
+// process. A nil one is empty. They are guarded by entry.mu.
+type readHolds struct {
+	holds      []*hold
+	converting *release // the latest downgrade
+}
+
+func (r *readHolds) none() bool { return r == nil || len(r.holds) == 0 }
+
+// converts reports whether h is a write hold whose downgrade Redis has not answered.
+func (r *readHolds) converts(h *hold) bool {
+	return r != nil && r.converting != nil && r.converting.hold == h && !r.converting.settled
+}
+
+func (r *readHolds) all() []*hold {
+	if r == nil {
+		return nil
+	}
+	return r.holds
+}

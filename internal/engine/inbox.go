@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/validity"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// inbox is where a manager is told of grants: a release by another process makes the
+// next waiter in the lock's queue its owner and says so on one channel per manager, for
+// all its locks. The waiter needs no further round trip. A grant is good for the claim
+// TTL only; the first renewal makes the lease of it.
+//
+// A message is a hint on top of what Redis knows. One that is lost is made up for by
+// asking (entry.pollAfter); one that is late is confirmed by asking (noticedLocked); one
+// for a claim that was given up is ignored, because giving up releases.
+type inbox struct {
+	m        *Engine
+	channel  string
+	sessions atomic.Uint64 // how often it has begun to be heard
+	relying  atomic.Int64  // requests under way by which Redis learns that it is heard
+
+	mu       sync.Mutex       // guards the following; a leaf, but for subscriber.mu
+	expected map[uint64]*hold // claims that stand in a queue, by their number
+	early    earlyNotices
+}
+
+// claimTTL bounds for how long a grant to a process that is dead, or stopped, or does
+// not hear of it keeps others out. A lock that is held for longer than 25 ms is renewed
+// then, which gives it its own TTL; shorter ones are spared that command.
+const claimTTL = 2 * time.Second
+
+// turnsInARow is how many grants to ours follow each other before a release lets a plain waiter of
+// Redisson in, if one listens (prelude/turn.lua).
+const turnsInARow = 16
+
+func newInbox(m *Engine) *inbox {
+	return &inbox{m: m, channel: wire.Inbox(m.owners), expected: make(map[uint64]*hold)}
+}
+
+// expect adds a claim that stands in a queue. It returns the message that has come for
+// it already; nil if there is none.
+func (b *inbox) expect(h *hold) *wire.Notice {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.expected) == 0 {
+		b.m.Subscriber.Add(b.channel, b)
+	}
+	b.expected[h.number] = h
+	return b.early.take(h.number)
+}
+
+// forget drops a claim.
+func (b *inbox) forget(h *hold) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.expected[h.number]; !ok {
+		return // it stood in the queue, but its waiter left before we knew
+	}
+	delete(b.expected, h.number)
+	if len(b.expected) == 0 {
+		b.m.Subscriber.Remove(b.channel, b)
+	}
+}
+
+// live reports whether messages are heard.
+func (b *inbox) live() bool { return b.m.Subscriber.Live(b.channel) }
+
+// rely is called for a request by which Redis learns whether messages are heard. If they are, which it reports, that goes
+// on until unrely is called: a release would take a process for dead that has said so and hears nothing.
+func (b *inbox) rely() bool {
+	b.relying.Add(1) // before the look, since the subscriber may look at the same time
+	if b.live() {
+		return true
+	}
+	b.unrely()
+	return false
+}
+
+func (b *inbox) unrely() { b.relying.Add(-1) }
+
+// Relied is called by the subscriber.
+func (b *inbox) Relied() bool { return b.relying.Load() > 0 }
+
+// Heard is called by the subscriber.
+func (b *inbox) Heard(payload string) {
+	n, ok := wire.ParseNotice(payload)
+	if !ok {
+		return
+	}
+	if h := b.claimOf(n); h != nil {
+		h.entry.noticed(h, n)
+	}
+}
+
+// claimOf returns the claim that n is for; if none is known to wait, n is kept for a while.
+func (b *inbox) claimOf(n wire.Notice) *hold {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.expected[n.Number]
+	if h == nil {
+		b.early.keep(n, time.Now())
+	}
+	return h
+}
+
+// Subscribed is called when messages begin to be heard: what was granted before is
+// found by asking, and Redis is to know that there is an inbox now.
+func (b *inbox) Subscribed() {
+	b.sessions.Add(1)
+	b.askAll()
+}
+
+// Denied is called when Redis does not let the process hear messages. Redis is to know that as well: a release
+// would take a waiter whose inbox has no listener for dead. And a waiter that relied on messages asks from now on.
+func (b *inbox) Denied() { b.askAll() }
+
+// askAll makes all waiters ask.
+func (b *inbox) askAll() {
+	b.mu.Lock()
+	entries := make(map[*entry]struct{})
+	for _, h := range b.expected {
+		entries[h.entry] = struct{}{}
+	}
+	b.mu.Unlock()
+	for e := range entries {
+		e.unsure()
+	}
+}
+
+// noticed is called with a message for a claim.
+func (e *entry) noticed(h *hold, n wire.Notice) {
+	e.mu.Lock()
+	e.m.Stats.Wakeups.Add(1)
+	lost := e.noticedLocked(h, n)
+	e.stepLocked()
+	e.mu.Unlock()
+	e.announceLoss(lost, lostStolen)
+}
+
+// noticedLocked takes a grant, or asks Redis about it where the message alone cannot be
+// trusted.
+//
+// When the TTL of the claim began is computed from the server's clock in the message
+// and an earlier reading of that clock (validity.Grant). Where that shows that the
+// message may be late or a clock was set, where this process has the lock, which somebody
+// has deleted in between, and where the claim needs what only an acquire gives, its own TTL
+// (the releaser's leases are shorter), tokens or replicas' acknowledgement, one round trip
+// confirms it.
+func (e *entry) noticedLocked(h *hold, n wire.Notice) []Ended {
+	if h.phase != claimed {
+		return nil // found by asking; or given up, and the release on its way gives it back
+	}
+	b := &h.waiter.Value.bid
+	if !h.waiter.Parked() || n.Granted && b.current != nil {
+		// A release before the request under way is answered would have to leave a tombstone
+		// for it; its answer, mostly a moment away, is the grant as well, or lets n stand, also
+		// for who has taken the request over by then.
+		kept := n // n itself would be on the heap each time
+		b.notice = &kept
+		return nil
+	}
+	switch {
+	case n.Granted:
+	case e.yielding: // it asks soon
+		return nil
+	case n.Left > 0 && e.armed && !e.pausing:
+		e.wakeWithinLocked(n.Left + pastTTL)
+		return nil
+	default: // Redisson's turn; or the answer to the request under way may be from before the TTL was shortened
+		e.yieldForLocked(redissonsTurn)
+		return nil
+	}
+	h.turn = uint8(min(n.Turn, turnsInARow))
+	if n.Others {
+		h.demand = demandKnown
+	}
+	since, trusted := validity.Grant(time.Now(), b.before, b.clock, n.Clock, n.Claim)
+	if !trusted || len(e.conflictsLocked(h)) > 0 || e.m.confirm || h.cfg.Fixed || h.cfg.Acks != nil || n.Claim < h.cfg.claim ||
+		h.cfg.Fencing && n.Token < e.m.tokens.seen(e.mapped())+wire.TokensPerGrant { // none, or the counter was lost
+		e.tryLocked(h.waiter)
+		return nil
+	}
+	e.m.Stats.Granted.Add(1)
+	if h.cfg.Fencing {
+		h.tokens = wire.TokensPerGrant
+	}
+	return e.grantedLocked(h, since, n.Claim, n.Token, grantedByServer)
+}

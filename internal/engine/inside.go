@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/pubsub"
+)
+
+// What follows is for tests of the root package: moments that do not come by themselves, and figures that users do not need.
+
+// Inside is what a process has of one lock, and a hold of it.
+type Inside struct {
+	e     *entry
+	h     *hold
+	limit *limit // of the caller
+}
+
+// Inside returns the mutex of a name, and what holds it.
+func (m *Engine) Inside(mapped string) Inside {
+	e := m.existing(MutexKind, mapped)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return Inside{e: e, h: e.hold}
+}
+
+// Inside returns the lock of a lease.
+func (l *Lease) Inside() Inside { return Inside{l.hold.entry, l.hold, l.limit} }
+
+// Lock stops all that happens to the lock until Unlock.
+func (x Inside) Lock() { x.e.mu.Lock() }
+
+// Unlock lets it go on.
+func (x Inside) Unlock() { x.e.mu.Unlock() }
+
+// IsHold reports whether y is of the same hold.
+func (x Inside) IsHold(y Inside) bool { return x.h == y.h }
+
+// EditDeadline changes the deadline of the hold.
+func (x Inside) EditDeadline(edit func(*time.Time)) {
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	edit(&x.h.deadline)
+}
+
+// SetEnd sets the end of the hold, which is WithMaxHold's if there is one. The schedule does not come for it.
+func (x Inside) SetEnd(at time.Time) {
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	x.e.m.scheduler.Remove(&x.h.item)
+	if x.h.limit != nil {
+		x.h.limit.at = at
+	} else {
+		x.h.deadline = at
+	}
+}
+
+// EndLocked ends the leases of the hold with ErrMaxHold. The caller calls the result after Unlock.
+func (x Inside) EndLocked() (announce func()) {
+	all := x.e.endHoldLocked(x.h, because(MaxHoldOver))
+	x.h.owed = true
+	return func() { announceAll(all) }
+}
+
+// Overslept is what happens when the end of the hold has passed without its timers having run.
+func (x Inside) Overslept() {
+	x.e.mu.Lock()
+	announce := x.e.oversleptLocked(x.h)
+	x.e.mu.Unlock()
+	announce()
+}
+
+// Expire has the schedule say that the deadline has passed.
+func (x Inside) Expire() { x.e.m.expire(x.h) }
+
+// ReachLimit is the timer of WithMaxHold.
+func (x Inside) ReachLimit() { x.e.reachLimit(x.h, x.limit) }
+
+// Renew has the schedule say that the hold is to be renewed.
+func (x Inside) Renew() { x.e.m.renew([]*hold{x.h}) }
+
+// Check is what ForceUnlock does.
+func (x Inside) Check() { x.e.checkNow() }
+
+// WakeUp is the timer of the waiters. It reports whether another request is wanted.
+func (x Inside) WakeUp() bool {
+	x.e.wakeUp()
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	return x.e.ask
+}
+
+// ReleaseLasts begins the release of a claim like the hold and returns for how long it is repeated.
+func (x Inside) ReleaseLasts(unclear bool) time.Duration {
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	c := newHold(x.e, x.h.cfg, x.h.keys, x.h.kind)
+	c.phase, c.unclear = over, unclear
+	now := time.Now()
+	return x.e.startReleaseLocked(c, false, nil).until.Sub(now)
+}
+
+// PollAfter is after how long a waiter asks again.
+func (m *Engine) PollAfter(ttl time.Duration) time.Duration { return (&entry{m: m}).pollAfter(ttl) }
+
+// HearInbox adds a listener to the inbox.
+func (m *Engine) HearInbox(l pubsub.Listener) { m.Subscriber.Add(m.inbox.channel, l) }
+
+// Question returns the handler of a repeatable question, and where its answer comes.
+func (m *Engine) Question() (q interface {
+	Replied(*command.Call, command.Reply)
+	Stranded(*command.Call)
+}, answer <-chan command.Reply) {
+	x := &question{m: m, repeat: true, done: make(chan command.Reply, 1)}
+	return x, x.done
+}
+
+// Pending is how many requests and releases are under way.
+func (m *Engine) Pending() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pending
+}
+
+// Deserted is how many channels are to be looked at because nobody listened to them any more.
+func (m *Engine) Deserted() int { return m.Subscriber.Deserted() }
+
+// NextPause is how long, but for chance, the entries of m would pause altogether, should another request
+// bring no verdict.
+func (m *Engine) NextPause() (d time.Duration) {
+	for _, e := range m.snapshot() {
+		e.mu.Lock()
+		if e.trouble != nil {
+			pauses := *e.trouble.pauses
+			pauses.RandomizationFactor = 0 // asked again and again, the longest of many would be told
+			d += pauses.NextBackOff()
+		}
+		e.mu.Unlock()
+	}
+	return d
+}

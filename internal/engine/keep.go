@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
+)
+
+// keepBatch is how many places one request keeps. Where the queue has been deleted each of them reads all of
+// it, so they are few.
+const keepBatch = 500
+
+// keepRequest is one request for waiters of a fair lock to keep their places in its
+// queue. Each process refreshes its own, keepBatch per request, three times in the
+// patience after which a silent one is dropped; the first of them asks for the lock
+// itself now and then, which keeps its place as well.
+type keepRequest struct {
+	e      *entry
+	claims []*hold
+	call   command.Call
+	ended  bool // nothing waits for its answer; guarded by entry.mu
+}
+
+// keepAllLocked finds out which waiters of a fair lock have lost their place, or have
+// been granted the lock unheard.
+func (e *entry) keepAllLocked() {
+	var claims []*hold
+	for w := e.waiters.Front(); w != nil; w = w.Next() {
+		if w.Value.queued {
+			claims = append(claims, w.Value.claim)
+		}
+	}
+	for some := range slices.Chunk(claims, keepBatch) {
+		e.m.Executor.Submit(e.newKeepLocked(some))
+	}
+}
+
+func (e *entry) newKeep(claims []*hold) *command.Call {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.newKeepLocked(claims)
+}
+
+func (e *entry) newKeepLocked(claims []*hold) *command.Call {
+	m := e.m
+	e.places.keeping++
+	args := make([]any, 0, 5+len(claims))
+	args = append(args, e.keys.Lock, e.keys.Queue, e.keys.Deadlines, m.patienceNow(), m.owners)
+	for _, h := range claims {
+		args = append(args, h.tail(FairKind))
+	}
+	r := &keepRequest{e: e, claims: claims}
+	r.call = command.Call{
+		Script:   protocol.Keep,
+		Args:     protocol.Keep.Args(3, args...),
+		Handler:  r,
+		Patience: m.askPatience(),
+		Lapses:   true, // the scheduler asks again
+	}
+	return &r.call
+}
+
+// Replied is called by the executor with the end of the request.
+func (r *keepRequest) Replied(_ *command.Call, reply command.Reply) {
+	e, m := r.e, r.e.m
+	codes, ok := reply.Value.([]any)
+	answered := reply.Outcome == command.Answered && ok && len(codes) == len(r.claims)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, h := range r.claims {
+		switch {
+		case h.phase != claimed:
+			// Granted meanwhile: what the schedule has now is the hold.
+		case !answered:
+			m.scheduler.Retry(&h.item)
+		default:
+			m.scheduler.Confirm(&h.item, reply.Sent, m.patience, m.patience)
+			e.toldOfPlaceLocked(h, codes[i])
+		}
+	}
+	r.endLocked()
+}
+
+// endLocked goes on with what waited for the answer.
+func (r *keepRequest) endLocked() {
+	if !r.ended {
+		r.ended = true
+		p := r.e.places
+		p.keeping--
+		p.awaited = max(p.awaited-1, 0)
+	}
+	r.e.joinLocked()
+}
+
+// Overdue is called by the executor when the reply takes too long: the scheduler hands the claims out again by itself.
+func (r *keepRequest) Overdue(*command.Call) {
+	r.e.mu.Lock()
+	defer r.e.mu.Unlock()
+	r.endLocked()
+}
+
+// Stranded is called by the executor when the connection is dead.
+func (r *keepRequest) Stranded(*command.Call) {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.unheard = true
+	r.endLocked()
+}
+
+// toldOfPlaceLocked looks what has become of the place of h. The first waiter, or one that has been granted the lock without
+// hearing of it, asks for the lock: that brings it the grant, or its place. The others return together.
+func (e *entry) toldOfPlaceLocked(h *hold, code any) {
+	w := h.waiter
+	switch {
+	case code == int64(protocol.KeepDone) || !w.Parked() || w.Value.current != nil:
+	case code == int64(protocol.KeepGranted) || w == e.waiters.Front():
+		e.tryLocked(w)
+	default:
+		p := e.places
+		if !p.lost {
+			p.awaited = p.keeping
+		}
+		w.Value.lost, p.lost = true, true
+	}
+}
+
+// comeBackLocked returns waiters to the queue that have lost their places there: their process was silent for too long,
+// waiters of Redisson pushed them out, or the queue was deleted. Each request reads the whole queue, so they return
+// together, once the requests that were under way have told which have lost theirs; and those with the highest numbers
+// first, since each request puts its waiters in front.
+func (e *entry) comeBackLocked() {
+	p := e.places
+	if !p.lost || p.awaited > 0 || e.pausing {
+		return
+	}
+	p.lost = false
+	j := &join{e: e, back: true}
+	for w := e.waiters.Back(); w != nil && len(j.tries) < joinBatch; w = w.Prev() {
+		r := &w.Value
+		if !r.lost {
+			continue
+		}
+		p.lost = true // until it has a verdict
+		if r.current == nil && r.claim.unanswered < maxCopies {
+			j.tries = append(j.tries, e.newTryLocked(w))
+		}
+	}
+	if len(j.tries) > 0 {
+		slices.SortFunc(j.tries, func(a, b *try) int { return cmp.Compare(a.hold.number, b.hold.number) })
+		j.sendLocked()
+	}
+}

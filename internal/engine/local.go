@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/busiest"
+	"github.com/holdfast-go/holdfast/internal/telemetry"
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// Local is what the process does with a lock: LocalLock of the root package, where the fields are explained.
+type Local struct {
+	Name         string
+	Kind         Kind
+	State        string // of LocalState; empty: nothing
+	Since        time.Time
+	Label        string
+	Deadline     time.Time
+	Leases       int
+	WaitMode     string
+	Token        uint64
+	Renewed      time.Time
+	RoundTrip    time.Duration
+	Waiters      int
+	WaitingSince time.Time
+	WaiterLabel  string
+}
+
+// Locals returns what the process does with its locks, one by one; it stops if yield returns false.
+func (m *Engine) Locals(yield func(Local) bool) {
+	for _, e := range m.snapshot() {
+		if l := e.local(); l.State != "" && !yield(l) {
+			return
+		}
+	}
+}
+
+// local returns what the process does with the lock.
+func (e *entry) local() Local {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := Local{Name: e.name, Kind: e.kind}
+	if w := e.waiters.Front(); w != nil {
+		l.Waiters, l.WaitingSince, l.WaiterLabel = e.waiters.Len(), e.m.at(w.Value.came), textOf(w.Value.label)
+		l.Name, l.Kind, l.State, l.Since, l.Label = w.Value.h.Name, w.Value.h.Kind, "waiting", l.WaitingSince, l.WaiterLabel
+	} else if e.releasing+e.orphans > 0 {
+		l.State, l.Since = "releasing", e.m.at(e.silent)
+	}
+	if first := e.leasesLocked(&l); first != nil {
+		h := first.hold
+		l.Name, l.Kind, l.State = first.name, h.kind, "held"
+		l.Since, l.Label, l.WaitMode, l.Token = e.m.at(first.since), textOf(first.label), first.how.String(), first.token
+		l.Renewed, l.RoundTrip = time.Time{}, 0
+		if h.renewed != 0 {
+			l.Renewed, l.RoundTrip = e.m.at(h.renewed), time.Duration(h.roundTrip)*time.Microsecond
+		}
+	}
+	return l
+}
+
+// leasesLocked counts the leases that are held, with their earliest deadline, and returns the oldest; nil if there is
+// none.
+func (e *entry) leasesLocked(count *Local) (oldest *Lease) {
+	now := time.Now()
+	for _, h := range e.holdsLocked() {
+		for l := h.leases; l != nil; l = l.next {
+			deadline := l.deadlineLocked()
+			if l.err != nil || !validity.Valid(now, deadline) {
+				continue
+			}
+			count.Leases++
+			if count.Deadline.IsZero() || deadline.Before(count.Deadline) {
+				count.Deadline = deadline
+			}
+			if oldest == nil || l.since <= oldest.since { // the list begins with the youngest
+				oldest = l
+			}
+		}
+	}
+	return oldest
+}
+
+// ages adds for how long the oldest lease and the oldest waiter have been here.
+func (e *entry) ages(g telemetry.Gauges) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Since(e.m.Epoch)
+	if w := e.waiters.Front(); w != nil {
+		g.WaitingOldest.Saw(w.Value.h.Class.Label(), (now - w.Value.came).Seconds())
+	}
+	var count Local
+	if l := e.leasesLocked(&count); l != nil {
+		g.HeldOldest.Saw(l.class.Label(), (now - l.since).Seconds())
+	}
+}
+
+// at is the time d after the manager's epoch.
+func (m *Engine) at(d time.Duration) time.Time { return m.Epoch.Add(d) }
+
+// ContendedNames returns the n names that callers have waited for most often.
+func (m *Engine) ContendedNames(n int) []busiest.Count {
+	for _, e := range m.snapshot() {
+		e.mu.Lock()
+		e.tellWaitsLocked()
+		e.mu.Unlock()
+	}
+	return m.contended.Top(n, m.minute(time.Now()))
+}
+
+// minute numbers the minutes since the manager was made.
+func (m *Engine) minute(now time.Time) uint32 { return uint32(now.Sub(m.Epoch) / time.Minute) }
+
+// waitedLocked is called when the wait of w ends, in whose way another owner stood. A caller that asks once does not wait for it.
+func (e *entry) waitedLocked(w *waiter, now time.Time) {
+	if w.Value.once {
+		return
+	}
+	if minute := e.m.minute(now); minute != e.minute {
+		e.tellWaitsLocked()
+		e.minute = minute
+	}
+	e.waits++
+}
+
+// tellWaitsLocked adds the waits to those of all locks. That is done once per minute, and when the entry is forgotten:
+// callers that take turns only count.
+func (e *entry) tellWaitsLocked() {
+	if e.waits > 0 {
+		e.m.contended.Add(e.name, int(e.waits), e.minute)
+		e.waits = 0
+	}
+}
+
+// WithLabel returns a copy of ctx with a label.
+func WithLabel(ctx context.Context, label string) context.Context {
+	return context.WithValue(ctx, labelKey{}, &label)
+}
+
+type labelKey struct{}
+
+// labelOf returns the label that ctx carries; nil: none. No lock may be held: ctx may be code of the user.
+func labelOf(ctx context.Context) *string {
+	label, _ := ctx.Value(labelKey{}).(*string)
+	return label
+}
+
+func textOf(label *string) string {
+	if label == nil {
+		return ""
+	}
+	return *label
+}

@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"slices"
+	"time"
+)
+
+// How a hold ends without being given back: it is lost, or its time is over.
+
+// withoutLocked takes h out of the entry and the schedule. end is why it ended, nil if it
+// is given back.
+func (e *entry) withoutLocked(h *hold, end *Verdict) {
+	h.phase = over
+	e.silent = 0
+	if e.hold == h {
+		e.hold = nil
+	} else if r := e.reads; r != nil {
+		r.holds = slices.DeleteFunc(r.holds, func(x *hold) bool { return x == h })
+		if r.converts(h) {
+			r.converting.abandonLocked(end)
+		}
+	}
+	e.m.scheduler.Remove(&h.item)
+}
+
+// endHoldLocked ends h and all its leases, without telling Redis.
+func (e *entry) endHoldLocked(h *hold, end *Verdict) []Ended {
+	if h.phase != held {
+		return nil
+	}
+	h.endLimit()
+	e.withoutLocked(h, end)
+	var all []Ended
+	for l := h.leases; l != nil; l = l.next {
+		all = append(all, l.endLocked(end))
+	}
+	e.ask = true
+	return all
+}
+
+// loseLocked ends a hold that cannot be trusted any more. The caller passes the result
+// to announceLoss after unlocking; it is nil if the hold had ended before.
+func (e *entry) loseLocked(h *hold, reason lossReason) []Ended {
+	if h.phase != held {
+		return nil // a late answer about a hold that was given up
+	}
+	all := e.endHoldLocked(h, lostBy(reason))
+	switch {
+	case reason == lostDeadline:
+		e.oweLocked(h)
+	case h.stray(): // a late copy of its acquire could take the lock for nobody
+		e.startReleaseLocked(h, false, nil)
+	}
+	return all
+}
+
+// conflictsLocked returns the holds beside which Redis does not grant h, unless somebody deleted
+// them there.
+func (e *entry) conflictsLocked(h *hold) []*hold {
+	var all []*hold
+	if h.kind != ReadKind {
+		all = append(all, e.reads.all()...)
+	}
+	if e.hold != nil {
+		all = append(all, e.hold)
+	}
+	return all
+}
+
+// displaceLocked ends the holds beside which h has been granted. Which of them Redis has now, the
+// order of the replies does not tell; so these are given back, each by its owner id, with the place that
+// it may have got again. If it was h that was deleted, its renewal finds out.
+func (e *entry) displaceLocked(h *hold) (lost []Ended) {
+	for _, x := range e.conflictsLocked(h) {
+		lost = append(lost, e.loseLocked(x, lostStolen)...)
+		if !x.stray() { // else that has begun its release, also if it was only the downgrade that was unanswered
+			e.startReleaseLocked(x, true, nil).lease = x.leases
+		}
+	}
+	return lost
+}
+
+// announceLoss tells everybody that holds were lost, each once. No lock may be held: handlers of the logger
+// and whoever listens to the contexts run.
+func (e *entry) announceLoss(all []Ended, reason lossReason) {
+	var names []string // of a lease of each hold, whose leases follow each other
+	for i, d := range all {
+		if i == 0 || all[i-1].lease.hold != d.lease.hold {
+			names = append(names, d.lease.name)
+			e.countLoss(reason)
+		}
+	}
+	announceAll(all)
+	for _, name := range names {
+		e.m.Journal.Lost(name, string(reason))
+	}
+}
+
+// countLoss counts a hold that was lost. No lock may be held.
+func (e *entry) countLoss(reason lossReason) {
+	e.m.Telemetry.Lost(string(reason))
+	e.m.Stats.Lost.Add(1)
+}
+
+// reachLimit ends the leases of h's owner with ErrMaxHold, if it is still the one whose
+// limit l is.
+func (e *entry) reachLimit(h *hold, l *limit) {
+	e.mu.Lock()
+	if h.phase != held || h.limit != l {
+		e.mu.Unlock()
+		return
+	}
+	announce := e.endByLimitLocked(h)
+	e.mu.Unlock()
+	announce()
+}
+
+// endByLimitLocked ends h, which stays in Redis until Unlock or its TTL. The caller calls the
+// result after unlocking.
+func (e *entry) endByLimitLocked(h *hold) (announce func()) {
+	all, name := e.endHoldLocked(h, because(MaxHoldOver)), e.name
+	if len(all) > 0 {
+		name = all[0].lease.name
+	}
+	e.oweLocked(h)
+	e.stepLocked()
+	return func() {
+		e.m.Stats.Lost.Add(1)
+		announceAll(all)
+		e.m.Journal.MaxHold(name, h.cfg.MaxHold)
+	}
+}
+
+// oversleptLocked ends h, whose end has passed without its timers having run: this process stood
+// still. The caller calls the result after unlocking.
+func (e *entry) oversleptLocked(h *hold) (announce func()) {
+	if l := h.limit; l != nil && l.at.Before(h.deadline) {
+		return e.endByLimitLocked(h)
+	}
+	lost := e.loseLocked(h, lostDeadline)
+	e.stepLocked()
+	return func() { e.announceLoss(lost, lostDeadline) }
+}
+
+// closeHoldLocked gives h back, whose leases end with ErrClosed. If the time of h is over, it ends as it does by the
+// timer, which did not run. The caller calls the result after unlocking.
+func (e *entry) closeHoldLocked(h *hold, now time.Time) (announce func()) {
+	leased, converting := h.leases != nil, e.reads.converts(h)
+	if leased && !now.Before(h.leases.deadlineLocked()) {
+		return e.oversleptLocked(h)
+	}
+	h.stays = leased
+	all := e.endHoldLocked(h, because(LeaseClosed))
+	r := e.startReleaseLocked(h, false, nil)
+	r.lease, r.held = h.leases, leased && !converting // the downgrade became a release too, and one of the two finds nothing
+	return func() { announceAll(all) }
+}
+
+// Lose ends all holds of a key, of whatever kind, as missed does.
+func (m *Engine) Lose(key string) {
+	for family := range families {
+		e := m.existing(family, key)
+		if e == nil {
+			continue
+		}
+		e.mu.Lock()
+		var all []Ended
+		for _, h := range e.holdsLocked() {
+			all = append(all, e.loseLocked(h, lostDeleted)...)
+		}
+		e.stepLocked()
+		e.mu.Unlock()
+		e.announceLoss(all, lostDeleted)
+	}
+}
+
+// missed is called when a renewal, of the read side if read, did not find h in Redis. It
+// reports false, and h is not lost, if h has been downgraded since that was sent.
+func (e *entry) missed(h *hold, read bool, reason lossReason) bool {
+	e.mu.Lock()
+	var all []Ended
+	same := read == (h.kind == ReadKind)
+	if same {
+		all = e.loseLocked(h, reason)
+		e.stepLocked()
+	}
+	e.mu.Unlock()
+	e.announceLoss(all, reason)
+	return same
+}

@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// Waiters of a fair lock stand in its queue in Redis, in the order of their calls. The
+// executor's lanes may overtake each other, so that order is kept here: the first
+// waiter asks for the lock, and those behind it join together, in one request at a
+// time.
+
+// places is what only the entry of a fair lock has. It is guarded by entry.mu.
+type places struct {
+	joining *join    // is putting waiters into the queue, or back into it; nil: none
+	keeping int      // requests that ask whether places are still there
+	lost    bool     // a waiter may have lost its place, see bid.lost
+	awaited int      // how many of those requests are to end before the lost ones come back
+	leaving *release // is taking waiters out of it; nil: none
+	leavers []*hold  // are to leave it next; counted in entry.releasing
+	private *hold    // the claim whose private channel of Redisson's is heard; nil: none
+}
+
+// listenLocked hears the private channel of first, and no other; nil for none.
+func (p *places) listenLocked(e *entry, first *hold) {
+	if p.private == first {
+		return
+	}
+	if p.private != nil {
+		e.m.Subscriber.Remove(p.private.fairChannel(), e)
+	}
+	if p.private = first; first != nil {
+		e.m.Subscriber.Add(first.fairChannel(), e)
+	}
+}
+
+// join is one request to put waiters into the queue, or back into it. It does not change once it is sent.
+type join struct {
+	e     *entry
+	back  bool   // they have stood there before, and return to the front
+	tries []*try // of the waiters, whom the reply is a verdict for
+	call  command.Call
+}
+
+// joinBatch is how many waiters one request carries; Redis is busy with it for about a
+// microsecond and a half per waiter.
+const joinBatch = 250
+
+// joinLocked asks for places for the waiters that have none.
+func (e *entry) joinLocked() {
+	if e.unheard && e.places.keeping == 0 {
+		e.unheard = false
+		e.keepAllLocked()
+	}
+	if e.places.joining == nil {
+		e.comeBackLocked()
+	}
+	if e.places.joining != nil {
+		return
+	}
+	j := &join{e: e}
+	more := e.gatherLocked(j, e.firstWithoutPlaceLocked())
+	e.strayed = e.strayed || more // in the next request
+	if len(j.tries) > 0 {
+		j.sendLocked()
+	}
+}
+
+// firstWithoutPlaceLocked returns the first waiter that may have no place in Redis; nil: none.
+func (e *entry) firstWithoutPlaceLocked() *waiter {
+	w := e.waiters.Back()
+	switch {
+	case w == nil:
+		return nil
+	case e.strayed && !e.pausing:
+		e.strayed = false
+		return e.waiters.Front()
+	case w.Value.claim != nil:
+		return nil
+	}
+	for w.Prev() != nil && w.Prev().Value.claim == nil {
+		w = w.Prev()
+	}
+	return w
+}
+
+// gatherLocked adds those to j, from w on, who are to get a place now, and reports whether there
+// are more. Who is first, and who does not wait, asks by itself.
+func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
+	for ; w != nil && len(j.tries) < joinBatch; w = w.Next() {
+		r := &w.Value
+		switch {
+		case r.queued || r.current != nil:
+			continue
+		case r.once:
+			if e.clearLocked(w) { // it would meet what is being given up
+				e.tryLocked(w)
+			}
+			continue
+		case w == e.waiters.Front():
+			if !e.pausing { // else the pause ends first
+				e.tryLocked(w)
+			}
+			return w.Next() != nil // its reply comes here again
+		}
+		if len(j.tries) == 0 && !followsLocked(w) {
+			return true // likewise
+		}
+		if r.claim != nil && r.claim.unanswered >= maxCopies {
+			continue
+		}
+		j.tries = append(j.tries, e.newTryLocked(w))
+	}
+	return w != nil
+}
+
+// followsLocked reports whether those who wait before w all have their places. The nearest tells:
+// nobody gets one before it.
+func followsLocked(w *waiter) bool {
+	w = w.Prev()
+	for w != nil && w.Value.once {
+		w = w.Prev()
+	}
+	return w == nil || w.Value.queued
+}
+
+// sendLocked sends the request for all whom j is for.
+func (j *join) sendLocked() {
+	e, k, patience := j.e, j.e.keys, j.e.m.patienceNow()
+	if j.back {
+		patience = -patience
+	}
+	args := make([]any, 0, 6+len(j.tries))
+	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, patience, e.m.owners)
+	for _, t := range j.tries {
+		args = append(args, t.hold.tail(FairKind))
+	}
+	j.call = command.Call{
+		Script:   protocol.Join,
+		Args:     protocol.Join.Args(4, args...),
+		Handler:  j,
+		Patience: e.m.patienceFor(j.tries[0].hold.cfg.TTL),
+	}
+	for _, t := range j.tries {
+		t.call.Script, t.call.Patience = protocol.Join, j.call.Patience
+	}
+	e.places.joining = j
+	if !e.m.Executor.Submit(&j.call) {
+		e.places.joining = nil
+		for _, t := range j.tries {
+			t.neverSentLocked()
+		}
+		e.failLocked(Closed, nil)
+	}
+}
+
+// Replied is called by the executor with the end of the request.
+func (j *join) Replied(_ *command.Call, reply command.Reply) {
+	e := j.e
+	var lost []Ended
+	e.mu.Lock()
+	if e.places.joining == j {
+		e.places.joining = nil
+	}
+	for _, t := range j.tries {
+		lost = append(lost, t.repliedLocked(reply)...)
+	}
+	e.stepLocked()
+	e.mu.Unlock()
+	e.announceLoss(lost, lostStolen)
+}
+
+// Overdue is called by the executor when the reply takes too long.
+func (j *join) Overdue(*command.Call) {
+	e := j.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.places.joining == j {
+		e.places.joining = nil
+	}
+	for _, t := range j.tries {
+		t.overdueLocked()
+	}
+	e.stepLocked()
+}
+
+// Stranded is called by the executor when the connection is dead.
+func (j *join) Stranded(*command.Call) {
+	e := j.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.places.joining == j {
+		e.places.joining = nil
+	}
+	for _, t := range j.tries {
+		t.strandedLocked()
+	}
+	e.stepLocked()
+}
+
+// patienceNow is for how long Redis is to keep a place, as the scripts want it.
+func (m *Engine) patienceNow() float64 {
+	patience := float64(validity.Milliseconds(m.patience))
+	if !m.inbox.live() {
+		patience += deafMark
+	}
+	return patience
+}

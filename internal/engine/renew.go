@@ -1,0 +1,290 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// renewBatch is how many locks one renewal request carries: a script of 100 keys
+// blocks Redis for about a tenth of a millisecond and, with names of usual length,
+// fits into the 16 KB that Redis reads from a connection at a time. Redisson's default
+// is the same.
+const renewBatch = 100
+
+// renew is called by the scheduler with what is due: holds to be renewed, and claims
+// that are to keep their places in the queues of fair locks.
+func (m *Engine) renew(due []*hold) {
+	batches := make(map[batchKey][]*hold)
+	for _, h := range due {
+		if key, ok := h.batch(); ok {
+			batches[key] = append(batches[key], h)
+		}
+	}
+	var calls []*command.Call
+	for key, holds := range batches {
+		most := renewBatch
+		if key.queue != nil {
+			most = keepBatch
+		} else if m.cluster || m.oneSlot.Load() {
+			most = 1 // keys of one script must share a slot; the requests share a pipeline
+		}
+		for n := 0; len(holds) > 0; holds = holds[n:] {
+			n = min(most, len(holds))
+			if key.queue != nil {
+				calls = append(calls, key.queue.newKeep(holds[:n:n]))
+			} else {
+				calls = append(calls, m.newRenewal(key.ttl, key.read, holds[:n:n]...))
+			}
+		}
+	}
+	m.Executor.Submit(calls...) // refused only once Close has ended all holds
+}
+
+// batchKey is what the holds of one request have in common.
+type batchKey struct {
+	ttl   time.Duration
+	read  bool
+	queue *entry // claims: whose queue they stand in
+}
+
+// batch tells which request h goes into; false if it has ended since.
+func (h *hold) batch() (batchKey, bool) {
+	h.entry.mu.Lock()
+	defer h.entry.mu.Unlock()
+	switch h.phase {
+	case claimed:
+		return batchKey{queue: h.entry}, true
+	case held:
+		if !time.Now().Before(h.deadline) {
+			return batchKey{}, false // it would keep a lock that is lost
+		}
+		if h.entry.reads.converts(h) {
+			return batchKey{}, false // which side Redis has is not known; the answer schedules it again
+		}
+		// What Extend has added makes it a request of its own.
+		return batchKey{ttl: max(h.cfg.TTL, h.rest()), read: h.kind == ReadKind}, true
+	}
+	return batchKey{}, false
+}
+
+// renewRequest is one request for the renewal of several holds.
+type renewRequest struct {
+	m     *Engine
+	ttl   time.Duration
+	read  bool
+	holds []*hold
+	call  command.Call
+	again atomic.Bool // another request asks for the same
+}
+
+func (m *Engine) newRenewal(ttl time.Duration, read bool, holds ...*hold) *command.Call {
+	r := &renewRequest{m: m, ttl: ttl, read: read, holds: holds}
+	script, args := renewArgs(ttl, read, holds...)
+	r.call = command.Call{
+		Script:   script,
+		Args:     args,
+		Handler:  r,
+		Patience: m.askPatience(),
+		Lapses:   true, // the scheduler asks again
+	}
+	return &r.call
+}
+
+// renewArgs builds the request that sets the TTL of holds to at least ttl. All are read
+// holds, or none is.
+func renewArgs(ttl time.Duration, read bool, holds ...*hold) (*command.Script, []any) {
+	script, keys := protocol.Renew, len(holds)
+	if read {
+		script, keys = protocol.RenewRead, 2*len(holds)
+	}
+	list := make([]any, 0, 2+keys+len(holds))
+	for _, h := range holds {
+		list = append(list, h.keys.Lock)
+		if read {
+			list = append(list, h.right())
+		}
+	}
+	list = append(list, validity.Milliseconds(ttl), holds[0].entry.m.owners)
+	for _, h := range holds {
+		kind := h.entry.kind // and not h's, which can be downgraded while this is built
+		if read {
+			kind = ReadKind
+		}
+		list = append(list, h.tail(kind))
+	}
+	return script, script.Args(keys, list...)
+}
+
+// Replied is called by the executor with the end of the request.
+func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
+	m := r.m
+	if len(r.holds) > 1 && crossesSlots(reply.Err) {
+		m.oneSlot.Store(true)
+		m.renew(r.holds)
+		return
+	}
+	if len(r.holds) > 1 && deniesKey(reply.Err) { // whose is not said: the others go on
+		for _, h := range r.holds {
+			m.Executor.Submit(m.newRenewal(r.ttl, r.read, h))
+		}
+		return
+	}
+	codes, ok := reply.Value.([]any)
+	if reply.Outcome != command.Answered && r.again.Load() {
+		return
+	}
+	if reply.Outcome != command.Answered || !ok || len(codes) != len(r.holds) {
+		for _, h := range r.holds {
+			m.scheduler.Retry(&h.item)
+		}
+		cause := reply.Err
+		if cause == nil {
+			cause = Unexpected(reply.Value)
+		}
+		m.renewalFailed(len(r.holds), cause, reply.Outcome == command.Answered)
+		return
+	}
+	renewed, refused, cause := 0, 0, error(nil)
+	for i, h := range r.holds {
+		switch codes[i] {
+		case int64(protocol.RenewDone):
+			if r.ttl < h.cfg.TTL {
+				continue // checkNow: it is there, and that is all
+			}
+			renewed++
+			if m.Telemetry.MeasuresSlack() {
+				m.Telemetry.Slack(h.slack(time.Now()))
+			}
+			h.entry.prolonged(h, r.read, reply.Sent, r.ttl)
+		case int64(protocol.RenewGone):
+			h.entry.missed(h, r.read, lostDeleted)
+		case int64(protocol.RenewStolen):
+			h.entry.missed(h, r.read, lostStolen)
+		default:
+			refused, cause = refused+1, saidInstead(codes[i])
+			m.scheduler.Retry(&h.item)
+		}
+	}
+	m.Stats.Renewals.Add(uint64(renewed))
+	m.Telemetry.Renewed("renewed", renewed)
+	if refused > 0 {
+		m.renewalFailed(refused, cause, true)
+	}
+}
+
+// deniesKey reports whether an ACL forbids one of a script's keys.
+func deniesKey(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "NOPERM") && strings.Contains(err.Error(), " key")
+}
+
+// renewalFailed tells that n holds have not been renewed, and will be asked for again. Redis has refused, or has not
+// answered.
+func (m *Engine) renewalFailed(n int, cause error, refused bool) {
+	m.Stats.RenewalFailures.Add(uint64(n))
+	m.Telemetry.Renewed("failed", n)
+	if m.life.Err() == nil {
+		m.Journal.RenewalFailed(n, cause, refused, m.Executor.Suspicious())
+	}
+}
+
+// saidInstead is the error in the answer of a renew script that is no code.
+func saidInstead(answer any) error {
+	return fmt.Errorf("redis refused to prolong the lease: %s", command.LegibleText(fmt.Sprint(answer)))
+}
+
+// Overdue does nothing: the scheduler hands the holds out again by itself.
+func (r *renewRequest) Overdue(*command.Call) {}
+
+// Stranded is called by the executor when the connection is dead: with a short lease the scheduler
+// would come too late.
+func (r *renewRequest) Stranded(*command.Call) {
+	live := slices.DeleteFunc(slices.Clone(r.holds), func(h *hold) bool { _, ok := h.batch(); return !ok })
+	if len(live) > 0 && r.m.Executor.Submit(r.m.newRenewal(r.ttl, r.read, live...)) {
+		r.again.Store(true)
+	}
+}
+
+// expire is called by the scheduler when a deadline has passed.
+func (m *Engine) expire(h *hold) {
+	e := h.entry
+	var lost []Ended
+	e.mu.Lock()
+	switch {
+	case h.phase == over:
+		if h.owed && h.prolongable() && !m.scheduler.Has(&h.item) { // else it has ended while this was about to be called
+			e.settleOwedLocked(h)
+		}
+	case m.scheduler.Has(&h.item):
+		// It was the end of a place in a queue, and the lock has been granted since.
+	case h.phase == claimed && h.waiter != nil:
+		// Redis has been silent for long and the place may be lost, not the claim.
+		m.scheduler.Add(&h.item, time.Now(), m.patience, m.patience, true)
+	default:
+		lost = e.loseLocked(h, lostDeadline)
+		e.stepLocked()
+	}
+	e.mu.Unlock()
+	e.announceLoss(lost, lostDeadline)
+}
+
+// slack is which part of the lease is left at now.
+func (h *hold) slack(now time.Time) float64 {
+	h.entry.mu.Lock()
+	defer h.entry.mu.Unlock()
+	ttl := h.cfg.TTL
+	if h.turn > 0 && h.renewed == 0 { // the first renewal after a grant by the server
+		ttl = h.cfg.claim
+	}
+	window := ttl - validity.Margin(ttl)
+	return min(max(0, h.deadline.Sub(now).Seconds()/window.Seconds()), 1)
+}
+
+// oweLocked is for h, which has ended early and may still be in Redis: Unlock gives it back. Redis may execute a renewal or
+// an Extend after the deadline, and its answer can be lost, which would keep the lock for another TTL. So h is given back
+// at the end of the TTL that it is known to have, if Unlock has not been called by then.
+func (e *entry) oweLocked(h *hold) {
+	h.owed = true
+	if h.prolongable() {
+		e.m.scheduler.Add(&h.item, h.deadline, validity.TTL(validity.Margin(h.cfg.TTL)), h.cfg.TTL, false)
+	}
+}
+
+// prolongable reports whether Redis may have given h another TTL than the first.
+func (h *hold) prolongable() bool { return !h.cfg.Fixed || h.extended }
+
+// settleOwedLocked gives back a hold that ended early, and is owed.
+func (e *entry) settleOwedLocked(h *hold) {
+	h.owed = false
+	e.ask = true
+	e.releaseLocked(h, nil).owed = true
+	e.stepLocked()
+}
+
+// prolonged records that a request sent at sent has set the TTL of h, of its read side or
+// not, to at least ttl. Two of them may come in either order. It reports false if h has been
+// downgraded since: its read side has a TTL of its own.
+func (e *entry) prolonged(h *hold, read bool, sent time.Time, ttl time.Duration) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if read != (h.kind == ReadKind) {
+		return false
+	}
+	if h.phase == over {
+		return true // what is in the schedule is its end, see oweLocked
+	}
+	if at := sent.Sub(e.m.Epoch); at > h.renewed {
+		h.renewed, h.roundTrip = at, uint32(min(time.Since(sent).Microseconds(), math.MaxUint32))
+	}
+	if deadline, ok := e.m.scheduler.Confirm(&h.item, sent, ttl, h.cfg.TTL); ok && deadline.After(h.deadline) {
+		h.deadline = deadline
+	}
+	return true
+}

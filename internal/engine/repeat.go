@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// A request without answer is sent again over another connection: at once if its connection is known to
+// be dead (Stranded), and when it has been without answer for its patience (Overdue).
+
+// maxCopies bounds the unanswered copies of one request. Each goes to a connection
+// of its own, because the ones before may be dead.
+const maxCopies = 4
+
+// Stranded is called by the executor when the connection is dead: the same claim is asked for over
+// another one.
+func (t *try) Stranded(*command.Call) {
+	e := t.hold.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t.strandedLocked()
+	e.stepLocked()
+}
+
+func (t *try) strandedLocked() {
+	defer t.endLocked() // when the release of what it may have been granted has begun
+	w := t.hold.waiter
+	if w == nil || w.Value.current != t {
+		return
+	}
+	t.hold.entry.m.Stats.Troubles.Add(1)
+	w.Value.stranded = t.sent.Sub(t.hold.entry.m.Epoch) - t.tried
+	t.abandonLocked()
+}
+
+// endLocked ends what lasts as long as t is under way: Close waits for it, and its process hears its inbox. Nothing that
+// is to be released depends on a dead connection.
+func (t *try) endLocked() {
+	if t.ended {
+		return
+	}
+	t.ended = true
+	if t.stands && !t.deaf {
+		t.hold.entry.m.inbox.unrely()
+	}
+	t.hold.entry.m.end()
+}
+
+// abandonLocked has the claim asked for again, which finds the same grant; or given up if its caller has left.
+func (t *try) abandonLocked() {
+	e, w := t.hold.entry, t.hold.waiter
+	w.Value.current, w.Value.notice = nil, nil
+	if !w.Parked() {
+		e.disownLocked(t.hold, false)
+		return
+	}
+	e.ask, e.strayed, e.unheard = true, true, true
+}
+
+// patience is how long t may stay unanswered. A repetition has what is left to the callers that ask
+// once, but time for a round trip.
+func (t *try) patience() time.Duration {
+	cfg, x := t.hold.cfg, t.hold.entry.m.Executor
+	d := cfg.patience(x, !t.stands)
+	return max(d-t.tried, min(d, validity.Patience(0, x.RoundTrip())))
+}
+
+// Overdue is called by the executor when the reply takes too long. Callers that ask
+// once are told so; for the others the same claim is asked for over another
+// connection, since this one may be dead.
+func (t *try) Overdue(*command.Call) {
+	e := t.hold.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t.overdueLocked()
+	e.stepLocked()
+}
+
+func (t *try) overdueLocked() {
+	e, w := t.hold.entry, t.hold.waiter
+	if w == nil || w.Value.current != t {
+		return
+	}
+	if w.Parked() {
+		silence := e.m.Executor.Silence()
+		e.troubledLocked(silence)
+		e.refuseLocked(t.n, Unavailable, silence)
+	}
+	if t.hold.waiter != nil && t.hold.waiter.Value.current == t {
+		t.abandonLocked()
+	}
+}

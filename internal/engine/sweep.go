@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// Locks of a Multi that are free are taken together, by one script.
+
+// TakesWith reports whether one script can take the lock together with first.
+func (h *Lock) TakesWith(first *Lock) bool {
+	return !h.Kind.rw() && !h.Terms.Fencing && h.m == first.m &&
+		(!h.m.cluster && !h.m.oneSlot.Load() || wire.Slot(h.Mapped) == wire.Slot(first.Mapped))
+}
+
+// TakeTogether takes several locks of one engine, in the order of their names, without waiting. It returns what it has got,
+// also with an error; or apart, and nothing, if one of the locks is in use in this process, or not all share
+// a slot that have to, or a free one has a queue: the dead in it, and Redisson's who do not come, are
+// seen to by who asks for that lock alone.
+func TakeTogether(ctx context.Context, locks []*Lock, trace context.Context) (got []*Lease, apart bool, err error) {
+	if ctx.Err() != nil {
+		return nil, false, locks[0].m.explain(locks[0].Name, because(NotAcquired, ContextCauses(ctx)...))
+	}
+	s, err := enterAll(ctx, locks, trace)
+	if s == nil || err != nil {
+		return nil, err == nil, err
+	}
+	for i, w := range s.waiters {
+		var refused error
+		select {
+		case <-w.Ready():
+			s.entries[i].m.ready.Put(w.Ready())
+			refused = locks[i].m.explain(locks[i].Name, w.Outcome().verdict)
+		case <-ctx.Done():
+			refused = s.entries[i].leave(ctx, w)
+		}
+		if refused == nil {
+			got = append(got, w.Outcome().lease)
+		} else if err == nil || i == int(s.failed.Load()) { // the others could not be taken because of it
+			err = refused
+		}
+	}
+	return got, s.apart.Load() && ctx.Err() == nil, err
+}
+
+// sweep is one request for several locks: for each, a waiter that asks once, at the
+// head of its entry's queue.
+type sweep struct {
+	entries []*entry
+	waiters []*waiter
+	tries   []*try
+	call    command.Call
+	apart   atomic.Bool  // refused, but one after the other they may be had
+	failed  atomic.Int32 // which of the locks the verdict is about; the first if it is about all
+}
+
+// enterAll sends a sweep; it returns nil if one of the entries is not idle. It is the
+// only place where several entries are locked at a time: in the order of their names.
+func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep, error) {
+	s := &sweep{}
+	m, label := locks[0].m, labelOf(ctx)
+	defer func() {
+		for _, e := range s.entries {
+			e.stepLocked() // one that was made for nothing is forgotten
+			e.mu.Unlock()
+		}
+	}()
+	for _, h := range locks {
+		e, v := h.lockEntry()
+		if v != nil {
+			return nil, h.m.explain(h.Name, v)
+		}
+		s.entries = append(s.entries, e)
+		if e.closed || e.waiters.Len() > 0 || e.hold != nil || e.releasing+e.orphans > 0 {
+			return nil, nil
+		}
+	}
+	args := []any{m.owners}
+	var keys []any
+	for i, h := range locks {
+		e := s.entries[i]
+		w := &waiter{Value: request{h: h, once: true, after: e.tries, came: time.Since(m.Epoch), label: label}}
+		e.waiters.Push(w, m.newReady())
+		e.onces++
+		t := e.newTryLocked(w)
+		t.call.Script, t.call.Patience = protocol.MultiAcquire, h.Terms.patience(m.Executor, true)
+		k := t.hold.keys
+		keys = append(keys, k.Lock, k.Queue, k.Deadlines, k.Tombstones)
+		args = append(args, t.hold.tail(h.Kind), h.Terms.ms)
+		s.waiters, s.tries = append(s.waiters, w), append(s.tries, t)
+	}
+	s.call = command.Call{
+		Script:   protocol.MultiAcquire,
+		Args:     protocol.MultiAcquire.Args(len(keys), append(keys, args...)...),
+		Handler:  s,
+		Patience: locks[0].Terms.patience(m.Executor, true),
+		Acks:     locks[0].Terms.Acks,
+		Trace:    trace,
+	}
+	if !m.Executor.Submit(&s.call) {
+		for _, t := range s.tries {
+			t.neverSentLocked()
+		}
+		for i, e := range s.entries {
+			e.deliverLocked(s.waiters[i], outcome{verdict: because(Closed)})
+		}
+	}
+	return s, nil
+}
+
+// Replied is called by the executor: the reply is a verdict for each.
+func (s *sweep) Replied(_ *command.Call, r command.Reply) {
+	if crossesSlots(r.Err) {
+		s.entries[0].m.oneSlot.Store(true)
+		s.apart.Store(true)
+	}
+	if refused, ok := protocol.ParseRefusal(r.Value); ok {
+		s.failed.Store(int32(refused.Lock) - 1)
+		s.apart.Store(refused.Waited)
+	}
+	for _, t := range s.tries {
+		t.Replied(nil, r)
+	}
+}
+
+// crossesSlots reports whether a script was refused for keys of several slots: by a node
+// of a cluster that a plain client is connected to, or a proxy in front of one, in words of its own.
+func crossesSlots(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := strings.ToLower(err.Error())
+	return strings.Contains(text, "crossslot") || strings.Contains(text, "same slot")
+}
+
+// Overdue is called by the executor when the reply takes too long.
+func (s *sweep) Overdue(*command.Call) {
+	for _, t := range s.tries {
+		t.Overdue(nil)
+	}
+}
+
+// Stranded is called by the executor when the connection is dead: each lock is asked for by itself.
+func (s *sweep) Stranded(*command.Call) {
+	for _, t := range s.tries {
+		t.Stranded(nil)
+	}
+}

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// Terms are what the options of a lock add up to. Their values are compared: two
+// callers with equal terms can use one hold.
+type Terms struct {
+	TTL     time.Duration
+	Fixed   bool          // not renewed
+	MaxHold time.Duration // 0: none
+	AtLeast time.Duration // for how long the lock stays taken; 0: until it is given up
+	Fencing bool
+	Acks    *command.Acks // that a grant waits for; one for all locks of an Engine; nil: none
+
+	// What scripts are told, boxed for argument lists; set by Engine.prepare.
+	claim time.Duration // TTL of a grant to somebody else
+	ms    any           // ttl in milliseconds
+	waits [5]any        // how to wait, see lock_acquire.lua
+	offer any           // how to hand over what was not itself handed over, see lock_release.lua
+}
+
+// Indices of terms.waits. A deaf process hears no inbox.
+const (
+	waitNot = iota
+	waitNew
+	waitDeaf
+	waitAgain
+	waitAgainDeaf
+)
+
+// deafMark is what a deaf process adds to its patience.
+const deafMark = 0.5
+
+// Prepare completes terms that have been checked.
+func (m *Engine) Prepare(c *Terms) {
+	c.claim = min(claimTTL, c.TTL)
+	c.ms = validity.Milliseconds(c.TTL)
+	claim, patience := validity.Milliseconds(c.claim), float64(validity.Milliseconds(m.patience))
+	for i, p := range [...]float64{0, patience, patience + deafMark, -patience, -patience - deafMark} {
+		c.waits[i] = fmt.Sprintf("%.1f %d %s %s", p, claim, m.counted, m.Publish)
+	}
+	c.offer = fmt.Sprintf("%d 1 %s", claim, m.counted)
+}
+
+// patience is how long an acquire request may stay unanswered. Callers that ask once wait for the first answer of all
+// for longer; others ask again.
+func (c *Terms) patience(x *command.Executor, once bool) time.Duration {
+	d := validity.Patience(c.TTL, x.RoundTrip())
+	if once {
+		d = max(d, min(x.FirstWithin(), c.TTL/4))
+	}
+	if c.Acks != nil {
+		d += c.Acks.Timeout
+	}
+	return d
+}

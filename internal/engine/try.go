@@ -1,0 +1,342 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
+	"github.com/holdfast-go/holdfast/internal/validity"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// try is one acquire request for a claim. A claim is asked for again, with the same
+// owner id, until it is granted or given up, so it does not matter which of its
+// copies Redis executes, nor how often.
+type try struct {
+	call   command.Call
+	hold   *hold
+	n      uint64        // entry.tries when it was sent
+	heard  uint64        // inbox.sessions then
+	sent   time.Time     // when it was handed over
+	tried  time.Duration // before that, by the request that it repeats over another connection
+	stands bool          // it asked for a place in the queue
+	deaf   bool          // no inbox was heard when it was sent; else, if it stands, that goes on until it ends
+	ended  bool          // Close does not wait for it any more; guarded by entry.mu
+	room   [13]any       // for the arguments: they need no allocation of their own
+}
+
+// tryLocked asks Redis for the lock on behalf of w.
+func (e *entry) tryLocked(w *waiter) {
+	r := &w.Value
+	if w == e.waiters.Front() {
+		e.ask, e.yielding = false, false
+		e.stopTimer()
+	}
+	c := r.claim
+	if c != nil && c.unanswered >= maxCopies {
+		// Replied comes for each, at the latest when go-redis gives up.
+		e.refuseLocked(e.tries+1, Unavailable, e.m.Executor.Silence())
+		return
+	}
+	t := e.newTryLocked(w)
+	t.call = command.Call{
+		Script:   t.hold.kind.acquireScript(),
+		Args:     e.acquireArgs(r, t),
+		Handler:  t,
+		Patience: t.patience(),
+		Trace:    r.trace,
+		Acks:     t.hold.cfg.Acks,
+	}
+	if !e.m.Executor.Submit(&t.call) {
+		t.neverSentLocked()
+		e.failLocked(Closed, nil)
+		e.stepLocked()
+	}
+}
+
+// newTryLocked makes a request for w's claim, which is made as well if there is none.
+func (e *entry) newTryLocked(w *waiter) *try {
+	r := &w.Value
+	if r.claim == nil {
+		r.claim = newHold(e, r.h.Terms, r.h.wireKeys(), r.h.Kind)
+		r.claim.waiter = w
+	}
+	c := r.claim
+	if !c.stray() {
+		c.tokens = e.tokensWanted(c)
+	}
+	e.tries++
+	t := &try{hold: c, n: e.tries, stands: !r.once, sent: time.Now()}
+	if t.stands {
+		t.deaf = !e.m.inbox.rely()
+	} else {
+		t.deaf = !e.m.inbox.live()
+	}
+	t.heard = e.m.inbox.sessions.Load()
+	if r.stranded != 0 {
+		t.tried, r.stranded = t.sent.Sub(e.m.Epoch)-r.stranded, 0
+	}
+	c.unanswered++
+	e.askedLocked(t.sent)
+	r.current = t
+	e.m.begin()
+	return t
+}
+
+// neverSentLocked is for a request that the executor did not take because it has been
+// stopped.
+func (t *try) neverSentLocked() {
+	c := t.hold
+	c.unanswered--
+	c.entry.endBidLocked(c)
+	c.phase = over
+	t.endLocked()
+}
+
+// acquireArgs leaves out what only fencing needs: each argument costs Redis about a
+// quarter of a microsecond.
+func (e *entry) acquireArgs(r *request, t *try) []any {
+	h, m := r.claim, e.m
+	wait := h.cfg.waits[waitNot]
+	if t.stands {
+		switch {
+		case r.queued && t.deaf:
+			wait = h.cfg.waits[waitAgainDeaf]
+		case r.queued:
+			wait = h.cfg.waits[waitAgain]
+		case t.deaf:
+			wait = h.cfg.waits[waitDeaf]
+		default:
+			wait = h.cfg.waits[waitNew]
+		}
+	}
+	args := append(h.withKeys(t.room[:], h.kind.acquireScript(), true), h.id(), h.cfg.ms, wait)
+	if h.cfg.Fencing {
+		args = append(args, h.tokens, m.tokens.seen(e.mapped()))
+	}
+	return args
+}
+
+// maxTokens bounds the fencing tokens that are reserved with one grant.
+const maxTokens = wire.TokensPerGrant
+
+// tokensWanted is how many fencing tokens to reserve: one for each caller that waits,
+// since the hold may be passed to them. Those not used are skipped.
+func (e *entry) tokensWanted(c *hold) uint8 {
+	switch {
+	case !c.cfg.Fencing:
+		return 0
+	case e.m.slice == 0, c.cfg.Fixed, c.kind == FairKind, c.kind == ReadKind:
+		return 1
+	}
+	return uint8(min(e.waiters.Len(), maxTokens))
+}
+
+// Replied is called by the executor with the end of the request.
+func (t *try) Replied(_ *command.Call, r command.Reply) {
+	e := t.hold.entry
+	e.mu.Lock()
+	lost := t.repliedLocked(r)
+	e.stepLocked()
+	e.mu.Unlock()
+	e.announceLoss(lost, lostStolen)
+}
+
+// repliedLocked handles the end of the request. The caller passes the result to
+// announceLoss after unlocking.
+func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
+	h := t.hold
+	e := h.entry
+	defer t.endLocked()
+	e.answeredLocked(r)
+	h.unanswered--
+	token, granted := r.Value.(int64)
+	v, ok := t.verdict(r.Value)
+	if r.Outcome == command.Answered && !granted && !ok {
+		r.Outcome, r.Err = command.Unknown, Unexpected(r.Value)
+	}
+	if r.Outcome == command.Unknown || r.Outcome == command.Failed {
+		h.unclear = true
+	}
+	if h.phase != claimed {
+		return nil // a copy; or granted by a message since; or given up, with a tombstone for it
+	}
+	b := &h.waiter.Value.bid
+	current := b.current == t
+	var notice *wire.Notice
+	if current {
+		notice = b.notice
+		b.current, b.notice = nil, nil
+	}
+	if granted || ok && v.Code == protocol.AcquireHeld && t.stands {
+		e.m.Subscriber.Wrote()
+	}
+	if !h.waiter.Parked() {
+		// Whoever it was for has left, and nobody took it over.
+		if ok && v.Code == protocol.AcquireHeld && t.stands {
+			b.queued = true // for undoLocked to see
+		}
+		e.disownLocked(h, r.Outcome == command.Answered && granted)
+		return nil
+	}
+	switch {
+	case r.Outcome == command.Answered && granted && h.cfg.Acks != nil && (r.AckErr != nil || r.Acked < h.cfg.Acks.Replicas):
+		e.unackedLocked(h, r)
+	case r.Outcome == command.Answered && granted:
+		how := grantedAfterWait
+		if t.n == h.waiter.Value.after+1 {
+			how = grantedAtOnce
+		}
+		switch { // it may be a grant by a release, found by asking
+		case notice != nil && notice.Granted:
+			h.turn = uint8(min(notice.Turn, turnsInARow))
+		case t.deaf && b.queued:
+			h.turn = turnsInARow // who is never told of a grant cannot count them
+		case h.kind == ReadKind && rand.N(turnsInARow) == 0:
+			h.turn = turnsInARow // nor can a reader that has come in beside others, which does not know that
+		}
+		lost = e.grantedLocked(h, r.Sent, h.cfg.TTL, uint64(token), how)
+	case r.Outcome.Final(), r.Outcome == command.Barred && e.barredForLongLocked():
+		e.hopelessLocked(t, Unavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), r.Err))
+	case r.Outcome != command.Answered:
+		e.troubleLocked(t, current, r.Outcome, r.Err)
+	case v.Code == protocol.AcquireHeld:
+		lost = e.heldByOtherLocked(t, v, notice)
+	case v.Code == protocol.AcquireKind:
+		e.hopelessLocked(t, WrongKind, v.Wrong)
+	default: // protocol.AcquireBuried: only a claim that was given up has a tombstone
+		e.endBidLocked(h)
+		h.phase = over
+		e.ask = true
+	}
+	return lost
+}
+
+// verdict reads a reply that is not a token.
+func (t *try) verdict(value any) (protocol.Verdict, bool) {
+	if t.call.Script == protocol.MultiAcquire {
+		r, ok := protocol.ParseRefusal(value)
+		return r.Verdict, ok
+	}
+	return protocol.ParseVerdict(value)
+}
+
+// hopelessLocked fails everybody who waits, because asking again would bring the same
+// answer; but it may be about the counter of tokens, which not all want. The answer to a sweep may be
+// about another of its locks, so that fails only those it was sent for; whoever came to wait since then
+// asks for itself.
+func (e *entry) hopelessLocked(t *try, f Fact, cause error) {
+	e.trouble = nil
+	if f == Unavailable {
+		e.m.Stats.Troubles.Add(1)
+	}
+	e.ask = true
+	if t.call.Script == protocol.MultiAcquire {
+		e.refuseLocked(t.n, f, cause)
+		return
+	}
+	for w := e.waiters.Front(); w != nil; {
+		next := w.Next()
+		if w.Value.h.Terms.Fencing == t.hold.cfg.Fencing {
+			e.deliverLocked(w, outcome{verdict: because(f, cause)})
+		}
+		w = next
+	}
+}
+
+// Unexpected is the error of an answer that no script gives: it comes from something in between.
+func Unexpected(answer any) error {
+	return fmt.Errorf("unexpected reply %s", command.LegibleText(fmt.Sprint(answer)))
+}
+
+// unackedLocked undoes a grant that too few replicas have acknowledged.
+func (e *entry) unackedLocked(h *hold, r command.Reply) {
+	e.endBidLocked(h)
+	cause := &Unacked{h.cfg.Acks.Replicas, r.Acked, r.AckErr}
+	e.troubledLocked(cause)
+	if command.IsFinal(r.AckErr) { // no WAIT, or no right to it: waiting would not help
+		e.failLocked(Unavailable, cause)
+	}
+	e.refuseLocked(e.tries+1, Unavailable, cause)
+	e.releaseLocked(h, nil)
+	e.pauseLocked(r.Sent)
+}
+
+// heldByOtherLocked waits: for a grant, for a message, or for the time in which the
+// holder's right ends by itself. A notice that came before this reply is a grant that
+// came after this verdict.
+func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notice) (lost []Ended) {
+	e.trouble = nil
+	e.refused = true
+	w := t.hold.waiter
+	if t.stands {
+		w.Value.clock, w.Value.before, w.Value.foreign, w.Value.lost = v.Clock, t.sent, v.Foreign, false
+		if !w.Value.queued {
+			w.Value.queued = true
+			if e.kind == FairKind { // others ask for them often enough
+				e.m.scheduler.Add(&t.hold.item, t.sent, e.m.patience, e.m.patience, true)
+			}
+			if early := e.m.inbox.expect(t.hold); early != nil {
+				notice = early
+			}
+		}
+	}
+	if v.State != protocol.StateCrowded {
+		e.refuseLocked(t.n, NotAcquired, nil)
+	}
+	if notice != nil && (!notice.Granted || notice.Clock >= v.Clock) {
+		return e.noticedLocked(t.hold, *notice)
+	}
+	if t.stands && (t.deaf || t.heard != e.m.inbox.sessions.Load()) && e.m.inbox.live() {
+		// It is heard since, or again: a grant in between was not, and nothing else will tell.
+		e.ask, e.strayed, e.unheard = e.ask || v.State != protocol.StateOpen, true, true
+	}
+	if v.State == protocol.StateCrowded {
+		e.ask, e.strayed = true, true
+		return nil
+	}
+	front := e.waiters.Front()
+	if front == nil || front != t.hold.waiter {
+		// A caller that asked once was the first; or it was not the first's request.
+		e.ask = e.ask || front != nil && front.Value.claim == nil
+		return nil
+	}
+	if !t.stands {
+		// Taken over from a caller that asked once: the one that waits has no place yet.
+		e.ask = true
+		return nil
+	}
+	if v.State == protocol.StateOpen {
+		// It is the turn of Redisson, or of the first. Asking again at once, for what may have been
+		// missed while a channel was subscribed, would end it: the script takes that for a poll.
+		e.yieldForLocked(validity.Duration(v.TTL))
+	}
+	e.listenLocked(v.Foreign)
+	if !e.yielding && !e.pausing { // else another one follows in a moment
+		e.wakeAfterLocked(e.pollAfter(validity.Duration(v.TTL)))
+	}
+	return nil
+}
+
+// troubleLocked is for a request that brought no verdict.
+func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err error) {
+	if !current {
+		// Overdue before. Another copy may be on its way; if none is allowed any more,
+		// this end of one is what the entry was waiting for.
+		if t.hold.waiter.Value.current == nil {
+			e.pauseLocked(t.sent)
+		}
+		return
+	}
+	e.troubledLocked(err)
+	if e.trouble.requests == 1 && t.call.Script != protocol.Join && (outcome == command.Unknown || outcome == command.NotSent) && time.Since(t.sent) < t.call.Patience/4 {
+		// Most likely a connection that died in the pool. The same claim again, at once. Places are not
+		// urgent, and while the first waiter is answered each request for some can be the first to fail.
+		e.ask, e.strayed, e.unheard = true, true, true
+		return
+	}
+	e.refuseLocked(t.n, Unavailable, err)
+	e.pauseLocked(t.sent)
+}

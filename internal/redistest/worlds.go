@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // InWorlds runs a test in parallel with others, in one of two worlds: with -short inside this process and in fake time, where
@@ -19,7 +20,10 @@ func InWorlds(t *testing.T, test func(t *testing.T)) {
 	case testing.Short():
 		synctest.Test(t, func(t *testing.T) {
 			bubbles.Store(testing.TB(t), true)
-			t.Cleanup(func() { bubbles.Delete(testing.TB(t)) })
+			t.Cleanup(func() {
+				time.Sleep(lastDial) // after all other cleanups
+				bubbles.Delete(testing.TB(t))
+			})
 			test(t)
 		})
 	case Quick():
@@ -28,6 +32,9 @@ func InWorlds(t *testing.T, test func(t *testing.T)) {
 		test(t)
 	}
 }
+
+// lastDial is longer than go-redis, with default options, dials after its client is closed: a bubble must not end before.
+const lastDial = time.Minute
 
 // Long says that a test is one of those that run only where repetitions are not left out, see Quick: what it shows is shown
 // by others as well, for fewer cases.

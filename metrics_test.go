@@ -146,7 +146,8 @@ func TestMetrics_RenewalSlack(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		reader, metrics := metered()
-		m, other := managerOn(t, srv, metrics, holdfast.WithLease(time.Minute)), managerOn(t, srv, holdfast.WithLease(time.Minute))
+		lasts := holdfast.WithLease(10 * time.Second) // a third of it is the longest time to the first renewal
+		m, other := managerOn(t, srv, metrics, lasts), managerOn(t, srv, lasts)
 		held := mustLock(t, other.Mutex("a"))
 		next := waits(t, m.Mutex("a"))
 		redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Subscriptions > 0 })

@@ -98,7 +98,7 @@ var mutants = []mutant{
 	{name: "tokens of readers not increased", by: "token", edits: []edit{{"scripts/rw_acquire.lua",
 		"token, failure = reserve(counter, ARGV[4], ARGV[5])", "token, failure = reserve(counter, is_writer(id) and ARGV[4] or '0', is_writer(id) and ARGV[5] or '0')"}}},
 	{name: "token bumped on re-entry", by: "token", edits: []edit{{"internal/engine/grant.go",
-		"e.m.Stats.Reentered.Add(1)", "e.m.Stats.Reentered.Add(1)\n\tif BUG && h.cfg.fencing {\n\t\th.token++\n\t}"}}},
+		"e.m.Stats.Reentered.Add(1)", "e.m.Stats.Reentered.Add(1)\n\tif BUG && h.cfg.Fencing {\n\t\th.token++\n\t}"}}},
 
 	// Waking.
 	{name: "messages not sent", quick: true, by: "unheard|lost wake-up", edits: []edit{{"scripts/prelude/lock.lua",
@@ -149,7 +149,7 @@ var mutants = []mutant{
 	{name: "Unlock of a lost lease is nil", by: "hidden loss", edits: []edit{{"internal/engine/unlock.go",
 		"u.err = l.err\n\t\tl.settleLocked()", "u.err = l.err\n\t\tif BUG {\n\t\t\tu.err = nil\n\t\t}\n\t\tl.settleLocked()"}}},
 	{name: "TryLock refuses without asking", quick: true, by: "false refusal", edits: []edit{{"internal/engine/try.go",
-		"func (e *entry) tryLocked(w *waiter) {\n", "func (e *entry) tryLocked(w *waiter) {\n\tif BUG && w.Value.once {\n\t\te.refuseLocked(e.tries+1, notAcquired, nil)\n\t\treturn\n\t}\n"}}},
+		"func (e *entry) tryLocked(w *waiter) {\n", "func (e *entry) tryLocked(w *waiter) {\n\tif BUG && w.Value.once {\n\t\te.refuseLocked(e.tries+1, NotAcquired, nil)\n\t\treturn\n\t}\n"}}},
 	{name: "a lost reply of a release is a loss", by: "lost without cause|false loss", shape: OneServer, edits: []edit{{"internal/engine/release.go",
 		"if !r.lapsed && (r.unclear || r.sent > 0 || !validity.Valid(time.Now(), r.hold.deadline)) {", "if !BUG && !r.lapsed && (r.unclear || r.sent > 0 || !validity.Valid(time.Now(), r.hold.deadline)) {"}}},
 	{name: "Unlock waits for ever", by: "late return", edits: []edit{{"internal/engine/release.go",

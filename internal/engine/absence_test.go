@@ -10,7 +10,7 @@ import (
 func TestAbsence_IsNotLongForHavingSteppedAside(t *testing.T) {
 	for stepped, want := range map[bool]time.Duration{false: 90 * time.Minute, true: 30 * time.Minute} {
 		now := time.Now()
-		e := &entry{m: &Engine{aside: time.Hour}, absence: &absence{since: now.Add(-90 * time.Minute), stepped: stepped}}
+		e := &entry{engine: &Engine{aside: time.Hour}, absence: &absence{since: now.Add(-90 * time.Minute), stepped: stepped}}
 		e.returnedLocked(now)
 		if e.absence.before != want {
 			t.Errorf("stepped aside: %v: it was away for %v, want %v", stepped, e.absence.before, want)

@@ -45,7 +45,7 @@ func (e *entry) stepAsideLocked() bool {
 	if a == nil || a.before < AwayFor {
 		return false
 	}
-	left := e.m.aside - time.Since(a.since)
+	left := e.engine.aside - time.Since(a.since)
 	if left <= 0 {
 		return false
 	}
@@ -62,7 +62,7 @@ func (e *entry) returnedLocked(now time.Time) {
 	}
 	a.before, a.since = now.Sub(a.since), time.Time{}
 	if a.stepped { // or a round would be long because the one before was
-		a.before -= e.m.aside
+		a.before -= e.engine.aside
 	}
 }
 
@@ -75,7 +75,7 @@ func (e *entry) lingerLocked() bool {
 	if e.hold != nil || e.releasing > 0 {
 		return true
 	}
-	left := e.m.aside - time.Since(e.absence.since)
+	left := e.engine.aside - time.Since(e.absence.since)
 	if left > 0 {
 		e.armLocked(left)
 		return true

@@ -18,7 +18,7 @@ func (e *entry) checkNow() {
 		if e.reads.converts(h) {
 			continue // which side Redis has is not known; the answer to the downgrade says it
 		}
-		e.m.Executor.Submit(e.m.newRenewal(h.rest(), h.kind == ReadKind, h))
+		e.engine.Executor.Submit(e.engine.newRenewal(h.rest(), h.kind == ReadKind, h))
 	}
 }
 
@@ -31,17 +31,17 @@ const (
 // Ask runs one script and waits for its reply, for at most askPatience (the first of all requests: for as long as its
 // answer may take) and not beyond ctx. If the script may be executed twice, an error reply that may pass has it asked
 // again meanwhile.
-func (m *Engine) Ask(ctx context.Context, name string, repeat bool, script *command.Script, args []any) (any, error) {
-	end := time.Now().Add(max(m.askPatience(), m.Executor.FirstWithin()))
+func (eng *Engine) Ask(ctx context.Context, name string, repeat bool, script *command.Script, args []any) (any, error) {
+	end := time.Now().Add(max(eng.askPatience(), eng.Executor.FirstWithin()))
 	pauses := retry.New()
 	for {
-		r, err := m.askOnce(ctx, name, repeat, &command.Call{Script: script, Args: args, Patience: time.Until(end)})
+		r, err := eng.askOnce(ctx, name, repeat, &command.Call{Script: script, Args: args, Patience: time.Until(end)})
 		if err == nil && r.Err == nil {
 			return r.Value, nil
 		}
 		if err == nil {
-			m.Stats.Troubles.Add(1)
-			err = m.explain(name, because(Unavailable, r.Err))
+			eng.Stats.Troubles.Add(1)
+			err = eng.explain(name, because(Unavailable, r.Err))
 		}
 		pause := pauses.NextBackOff()
 		if !repeat || !r.Passes() || time.Until(end) < pause || !Sleep(ctx, pause) {
@@ -51,29 +51,29 @@ func (m *Engine) Ask(ctx context.Context, name string, repeat bool, script *comm
 }
 
 // askOnce sends one request and waits for its end.
-func (m *Engine) askOnce(ctx context.Context, name string, repeat bool, call *command.Call) (command.Reply, error) {
+func (eng *Engine) askOnce(ctx context.Context, name string, repeat bool, call *command.Call) (command.Reply, error) {
 	if ctx.Err() != nil {
-		return command.Reply{}, m.explain(name, because(Unavailable, ContextCauses(ctx)...))
+		return command.Reply{}, eng.explain(name, because(Unavailable, ContextCauses(ctx)...))
 	}
-	q := &question{m: m, repeat: repeat, done: make(chan command.Reply, 1)}
+	q := &question{engine: eng, repeat: repeat, done: make(chan command.Reply, 1)}
 	call.Handler = q
-	m.mu.Lock()
-	over := m.closed
-	m.mu.Unlock()
-	if over || !m.Executor.Submit(call) {
-		return command.Reply{}, m.explain(name, because(Closed))
+	eng.mu.Lock()
+	over := eng.closed
+	eng.mu.Unlock()
+	if over || !eng.Executor.Submit(call) {
+		return command.Reply{}, eng.explain(name, because(Closed))
 	}
 	select {
 	case r := <-q.done:
 		return r, nil
 	case <-ctx.Done():
-		return command.Reply{}, m.explain(name, because(Unavailable, ContextCauses(ctx)...))
+		return command.Reply{}, eng.explain(name, because(Unavailable, ContextCauses(ctx)...))
 	}
 }
 
 // question is the handler of a call that somebody waits for.
 type question struct {
-	m      *Engine
+	engine *Engine
 	repeat bool
 	copies atomic.Int32       // on their way, beside the call itself
 	done   chan command.Reply // buffered for the first event, which counts
@@ -94,13 +94,13 @@ func (q *question) Replied(_ *command.Call, r command.Reply) {
 	q.end(r)
 }
 
-func (q *question) Overdue(*command.Call) { q.end(command.Reply{Err: q.m.Executor.Silence()}) }
+func (q *question) Overdue(*command.Call) { q.end(command.Reply{Err: q.engine.Executor.Silence()}) }
 
 // Stranded is called by the executor when the connection is dead.
 func (q *question) Stranded(c *command.Call) {
 	if q.repeat {
 		q.copies.Add(1)
-		if !q.m.Executor.Submit(&command.Call{Script: c.Script, Args: c.Args, Handler: q, Patience: c.Patience}) {
+		if !q.engine.Executor.Submit(&command.Call{Script: c.Script, Args: c.Args, Handler: q, Patience: c.Patience}) {
 			q.copies.Add(-1)
 		}
 	}

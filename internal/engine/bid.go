@@ -82,8 +82,8 @@ func (e *entry) disownLocked(c *hold, granted bool) {
 func (e *entry) endBidLocked(c *hold) (queued bool) {
 	b := &c.waiter.Value.bid
 	if queued = b.queued; queued {
-		e.m.inbox.forget(c)
-		e.m.scheduler.Remove(&c.item) // fair: its place is not kept any more
+		e.engine.inbox.forget(c)
+		e.engine.scheduler.Remove(&c.item) // fair: its place is not kept any more
 	}
 	*b, c.waiter = bid{}, nil
 	return queued

@@ -12,34 +12,34 @@ import (
 const closeGrace = 100 * time.Millisecond
 
 // Close is Manager.Close.
-func (m *Engine) Close(ctx context.Context) error {
-	m.mu.Lock()
-	first := !m.closed
+func (eng *Engine) Close(ctx context.Context) error {
+	eng.mu.Lock()
+	first := !eng.closed
 	var entries []*entry
 	if first {
-		m.closed = true
-		entries = m.entriesLocked()
-		m.pending++ // so that drained is not closed before all have begun
+		eng.closed = true
+		entries = eng.entriesLocked()
+		eng.pending++ // so that drained is not closed before all have begun
 	}
-	m.mu.Unlock()
+	eng.mu.Unlock()
 	if first {
 		for _, e := range entries {
 			e.close()
 		}
-		m.hasten()
-		m.Identity.close()
-		m.end()
-		m.stopErr = m.explain("", m.stop(ctx))
-		close(m.stopped)
-		return m.stopErr
+		eng.hasten()
+		eng.Identity.close()
+		eng.end()
+		eng.stopErr = eng.explain("", eng.stop(ctx))
+		close(eng.stopped)
+		return eng.stopErr
 	}
 	late, unhook := withGrace(ctx, closeGrace)
 	defer unhook()
 	select {
-	case <-m.stopped:
-		return m.stopErr
+	case <-eng.stopped:
+		return eng.stopErr
 	case <-late.Done():
-		return m.explain("", because(Unavailable, append([]error{Unreleased}, ContextCauses(ctx)...)...))
+		return eng.explain("", because(Unavailable, append([]error{Unreleased}, ContextCauses(ctx)...)...))
 	}
 }
 
@@ -55,35 +55,35 @@ func withGrace(ctx context.Context, d time.Duration) (context.Context, func()) {
 }
 
 // stop waits for the releases and stops the goroutines.
-func (m *Engine) stop(ctx context.Context) (v *Verdict) {
+func (eng *Engine) stop(ctx context.Context) (v *Verdict) {
 	ctx, unhook := withGrace(ctx, closeGrace)
 	defer unhook()
-	ctx, cancel := context.WithTimeout(ctx, m.askPatience())
+	ctx, cancel := context.WithTimeout(ctx, eng.askPatience())
 	defer cancel()
 	select {
-	case <-m.drained:
-		m.Identity.wait(ctx)
-		m.mu.Lock()
-		if m.denied != nil {
-			v = because(Unavailable, Unreleased, m.denied)
+	case <-eng.drained:
+		eng.Identity.wait(ctx)
+		eng.mu.Lock()
+		if eng.denied != nil {
+			v = because(Unavailable, Unreleased, eng.denied)
 		}
-		m.mu.Unlock()
+		eng.mu.Unlock()
 	case <-ctx.Done():
-		m.mu.Lock()
-		v = because(Unavailable, Unreleased, m.trouble, context.Cause(ctx))
-		m.mu.Unlock()
+		eng.mu.Lock()
+		v = because(Unavailable, Unreleased, eng.trouble, context.Cause(ctx))
+		eng.mu.Unlock()
 	}
-	m.endLife()
+	eng.endLife()
 	var g errgroup.Group
-	g.Go(func() error { return m.scheduler.Stop(ctx) })
-	g.Go(func() error { return m.Subscriber.Stop(ctx) })
-	g.Go(func() error { return m.Executor.Stop(ctx) })
+	g.Go(func() error { return eng.scheduler.Stop(ctx) })
+	g.Go(func() error { return eng.Subscriber.Stop(ctx) })
+	g.Go(func() error { return eng.Executor.Stop(ctx) })
 	if err := g.Wait(); err != nil && v == nil {
 		v = because(Unavailable, Unreleased, err)
 	}
-	if err := m.Journal.Close(ctx); err != nil && v == nil {
+	if err := eng.Journal.Close(ctx); err != nil && v == nil {
 		v = because(Unavailable, Unreleased, err)
 	}
-	m.Telemetry.Close()
+	eng.Telemetry.Close()
 	return v
 }

@@ -18,12 +18,12 @@ const (
 
 // sliceOver reports whether the process has had the lock for a slice.
 func (h *hold) sliceOver(now time.Time) bool {
-	m := h.entry.m
-	slice := m.slice
+	eng := h.entry.engine
+	slice := eng.slice
 	if h.kind == ReadKind { // readers share what they do not pass on
-		slice = m.readSlice
+		slice = eng.readSlice
 	}
-	return now.Sub(m.Epoch)-h.tenure >= slice
+	return now.Sub(eng.Epoch)-h.tenure >= slice
 }
 
 // askDemandLocked finds out, once per slice, whether another process waits for a lock that
@@ -36,11 +36,11 @@ func (e *entry) askDemandLocked(h *hold, now time.Time) {
 	}
 	h.demand = demandAsked
 	q := &demandQuestion{hold: h}
-	e.m.Executor.Submit(&command.Call{
+	e.engine.Executor.Submit(&command.Call{
 		Script:   protocol.Demand,
-		Args:     protocol.Demand.Args(1, h.keys.Queue, e.m.Publish, h.keys.Channel),
+		Args:     protocol.Demand.Args(1, h.keys.Queue, e.engine.Publish, h.keys.Channel),
 		Handler:  q,
-		Patience: e.m.askPatience(),
+		Patience: e.engine.askPatience(),
 	})
 }
 
@@ -62,7 +62,7 @@ func (q *demandQuestion) Replied(_ *command.Call, r command.Reply) {
 		h.demand = demandKnown
 	} else {
 		h.demand = demandUnknown
-		h.tenure = time.Since(e.m.Epoch) // the next slice
+		h.tenure = time.Since(e.engine.Epoch) // the next slice
 	}
 }
 
@@ -83,8 +83,8 @@ func (q *demandQuestion) Stranded(c *command.Call) { q.Overdue(c) }
 // that a script runs on knows: a node of a cluster knows only subscriptions made there, which plain ones
 // need not be.
 func (e *entry) ownListeners() int64 {
-	s := e.m.Subscriber
-	if (e.m.counted == "1" || s.Sharded()) && s.Live(e.channel()) {
+	s := e.engine.Subscriber
+	if (e.engine.counted == "1" || s.Sharded()) && s.Live(e.channel()) {
 		return 1
 	}
 	return 0

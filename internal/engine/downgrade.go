@@ -25,7 +25,7 @@ type downgrade struct {
 func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *release {
 	e.hold = nil
 	h.kind, h.downgraded = ReadKind, true
-	e.m.scheduler.Suspend(&h.item)
+	e.engine.scheduler.Suspend(&h.item)
 	ttl := h.cfg.TTL
 	if left := h.deadline.Sub(now); h.cfg.Fixed || left > ttl-validity.Margin(ttl) {
 		ttl = validity.TTL(left) // the rest of a fixed lease, or what Extend has added
@@ -36,16 +36,16 @@ func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *
 		script:    protocol.RWDowngrade,
 		downgrade: &downgrade{now, ttl},
 		lapsed:    !validity.Valid(now, h.deadline),
-		patient:   now.Add(e.m.patienceFor(h.cfg.TTL)),
+		patient:   now.Add(e.engine.patienceFor(h.cfg.TTL)),
 		until:     h.deadline,
 	}
-	r.args = append(h.withKeys(r.room[:], protocol.RWDowngrade, true), h.id(), e.m.Publish, h.offer(), validity.Milliseconds(ttl))
+	r.args = append(h.withKeys(r.room[:], protocol.RWDowngrade, true), h.id(), e.engine.Publish, h.offer(), validity.Milliseconds(ttl))
 	if e.reads == nil {
 		e.reads = new(readHolds)
 	}
 	e.reads.holds = append(e.reads.holds, h)
 	e.reads.converting = r
-	e.m.begin()
+	e.engine.begin()
 	r.sendLocked(&r.call, trace)
 	if w := e.waiters.Front(); w != nil && !w.Value.queued && h.joins(w.Value.h, now) {
 		e.shareLocked(h, w, true, now) // it excludes other processes, or lets their readers in: either is fine
@@ -62,7 +62,7 @@ func (r *release) convertedLocked(reply command.Reply) (lost []Ended, reason los
 			if h.cfg.Fixed {
 				since = r.downgrade.began
 			}
-			deadline := e.m.scheduler.Add(&h.item, since, r.downgrade.ttl, h.cfg.TTL, !h.cfg.Fixed)
+			deadline := e.engine.scheduler.Add(&h.item, since, r.downgrade.ttl, h.cfg.TTL, !h.cfg.Fixed)
 			if deadline.After(h.deadline) {
 				h.deadline = deadline
 			}

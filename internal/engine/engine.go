@@ -94,7 +94,7 @@ type Config struct {
 
 // New returns an engine, which starts nothing before its first lock.
 func New(c Config) *Engine {
-	m := &Engine{
+	eng := &Engine{
 		Epoch:       time.Now().Add(-1), // no time after it is 0, which has a meaning of its own
 		owners:      wire.NewOwnerPrefix(),
 		errorOf:     c.ErrorOf,
@@ -114,37 +114,37 @@ func New(c Config) *Engine {
 		drained:     make(chan struct{}),
 		stopped:     make(chan struct{}),
 	}
-	m.life, m.endLife = context.WithCancel(context.Background())
-	m.scheduler = renewal.New(renewal.Config[*hold]{Renew: m.renew, Expire: m.expire})
-	if m.cluster {
-		m.counted = "0" // a node knows only its own listeners
+	eng.life, eng.endLife = context.WithCancel(context.Background())
+	eng.scheduler = renewal.New(renewal.Config[*hold]{Renew: eng.renew, Expire: eng.expire})
+	if eng.cluster {
+		eng.counted = "0" // a node knows only its own listeners
 	}
 	if c.Sharded {
-		m.Publish = "spublish"
+		eng.Publish = "spublish"
 	}
-	m.Subscriber = c.Subscriber(m.disconnected)
-	m.Executor.OnClosed(m.clientClosed)
-	m.Executor.OnReadOnly(m.Subscriber.Moved)
-	m.Executor.OnStranded(func() { m.Subscriber.Doubt(m.Executor.RoundTrip()) })
-	m.Executor.OnOutage(m.unavailable, m.Journal.AvailableAgain)
-	m.inbox = newInbox(m)
-	m.Identity = newIdentity(m, c.App)
-	m.Classes.of = c.MetricName
-	return m
+	eng.Subscriber = c.Subscriber(eng.disconnected)
+	eng.Executor.OnClosed(eng.clientClosed)
+	eng.Executor.OnReadOnly(eng.Subscriber.Moved)
+	eng.Executor.OnStranded(func() { eng.Subscriber.Doubt(eng.Executor.RoundTrip()) })
+	eng.Executor.OnOutage(eng.unavailable, eng.Journal.AvailableAgain)
+	eng.inbox = newInbox(eng)
+	eng.Identity = newIdentity(eng, c.App)
+	eng.Classes.of = c.MetricName
+	return eng
 }
 
 // explain makes the error of v for a caller that has given the lock this name; nil if all is well.
-func (m *Engine) explain(name string, v *Verdict) error {
+func (eng *Engine) explain(name string, v *Verdict) error {
 	if v == nil {
 		return nil
 	}
-	return m.errorOf(name, v)
+	return eng.errorOf(name, v)
 }
 
 // unavailable is called when requests bring no answer any more.
-func (m *Engine) unavailable(cause error) {
-	m.Stats.Outages.Add(1)
-	m.Journal.Unavailable(cause)
+func (eng *Engine) unavailable(cause error) {
+	eng.Stats.Outages.Add(1)
+	eng.Journal.Unavailable(cause)
 }
 
 // registry has the entries of a family by name, after the name mapper. A mutex, a fair
@@ -153,94 +153,94 @@ func (m *Engine) unavailable(cause error) {
 type registry map[string]*entry
 
 // entry returns the entry of a lock, a new one if there is none.
-func (m *Engine) entry(n *named) (*entry, *Verdict) {
-	m.mu.Lock()
-	e, over := m.entries[n.family][n.Mapped], m.closed
+func (eng *Engine) entry(n *named) (*entry, *Verdict) {
+	eng.mu.Lock()
+	e, over := eng.entries[n.family][n.Mapped], eng.closed
 	if e == nil && !over {
-		e = &entry{m: m, keys: n.wireKeys(), name: n.Name, kind: n.family}
+		e = &entry{engine: eng, keys: n.wireKeys(), name: n.Name, kind: n.family}
 		if n.family == FairKind {
 			e.places = new(places)
 		}
-		m.entries[n.family][n.Mapped] = e
+		eng.entries[n.family][n.Mapped] = e
 	}
-	m.mu.Unlock()
+	eng.mu.Unlock()
 	if over {
 		return nil, because(Closed)
 	}
 	n.entry.Store(e)
-	m.Identity.begin()
+	eng.Identity.begin()
 	return e, nil
 }
 
 // existing returns the entry of a lock; nil if there is none.
-func (m *Engine) existing(family Kind, mapped string) *entry {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.entries[family][mapped]
+func (eng *Engine) existing(family Kind, mapped string) *entry {
+	eng.mu.Lock()
+	defer eng.mu.Unlock()
+	return eng.entries[family][mapped]
 }
 
 // disconnected is called by the subscriber.
-func (m *Engine) disconnected() {
-	m.Stats.Reconnects.Add(1)
-	m.Telemetry.Disconnected()
+func (eng *Engine) disconnected() {
+	eng.Stats.Reconnects.Add(1)
+	eng.Telemetry.Disconnected()
 }
 
 // newReady returns a channel on which a caller is to be told of its outcome, once. Who
-// has received from it, or never will, puts it back into m.ready.
-func (m *Engine) newReady() chan struct{} {
-	if c, ok := m.ready.Get().(chan struct{}); ok {
+// has received from it, or never will, puts it back into eng.ready.
+func (eng *Engine) newReady() chan struct{} {
+	if c, ok := eng.ready.Get().(chan struct{}); ok {
 		return c
 	}
 	return make(chan struct{}, 1)
 }
 
 // forget drops a dead entry. A later caller makes a new one.
-func (m *Engine) forget(e *entry) {
-	m.mu.Lock()
-	if r := m.entries[e.kind]; r[e.mapped()] == e {
+func (eng *Engine) forget(e *entry) {
+	eng.mu.Lock()
+	if r := eng.entries[e.kind]; r[e.mapped()] == e {
 		delete(r, e.mapped())
 	}
-	m.mu.Unlock()
+	eng.mu.Unlock()
 }
 
 // begin and end count what Close waits for.
-func (m *Engine) begin() {
-	m.mu.Lock()
-	m.pending++
-	m.mu.Unlock()
+func (eng *Engine) begin() {
+	eng.mu.Lock()
+	eng.pending++
+	eng.mu.Unlock()
 }
 
-func (m *Engine) end() {
-	m.mu.Lock()
-	m.pending--
-	if m.closed && m.pending == 0 && !m.empty {
-		m.empty = true // an Unlock after Close can begin something again
-		close(m.drained)
+func (eng *Engine) end() {
+	eng.mu.Lock()
+	eng.pending--
+	if eng.closed && eng.pending == 0 && !eng.empty {
+		eng.empty = true // an Unlock after Close can begin something again
+		close(eng.drained)
 	}
-	m.mu.Unlock()
+	eng.mu.Unlock()
 }
 
 // pausing and resumed record that a release pauses before it is sent again, and does not any more.
-func (m *Engine) pausing(r *release) {
-	m.mu.Lock()
-	if m.paused == nil {
-		m.paused = make(map[*release]struct{})
+func (eng *Engine) pausing(r *release) {
+	eng.mu.Lock()
+	if eng.paused == nil {
+		eng.paused = make(map[*release]struct{})
 	}
-	m.paused[r] = struct{}{}
-	m.mu.Unlock()
+	eng.paused[r] = struct{}{}
+	eng.mu.Unlock()
 }
 
-func (m *Engine) resumed(r *release) {
-	m.mu.Lock()
-	delete(m.paused, r)
-	m.mu.Unlock()
+func (eng *Engine) resumed(r *release) {
+	eng.mu.Lock()
+	delete(eng.paused, r)
+	eng.mu.Unlock()
 }
 
 // hasten has the releases that pause sent at once: Close waits for them.
-func (m *Engine) hasten() {
-	m.mu.Lock()
-	paused := slices.Collect(maps.Keys(m.paused))
-	m.mu.Unlock()
+func (eng *Engine) hasten() {
+	eng.mu.Lock()
+	paused := slices.Collect(maps.Keys(eng.paused))
+	eng.mu.Unlock()
 	for _, r := range paused {
 		r.entry.mu.Lock()
 		r.hastenLocked()
@@ -249,29 +249,29 @@ func (m *Engine) hasten() {
 }
 
 // gaveUp records why a release has ended that Redis has not confirmed.
-func (m *Engine) gaveUp(err error) {
-	m.mu.Lock()
-	if m.closed {
-		m.denied = err
+func (eng *Engine) gaveUp(err error) {
+	eng.mu.Lock()
+	if eng.closed {
+		eng.denied = err
 	}
-	m.mu.Unlock()
+	eng.mu.Unlock()
 }
 
 // troubled records why a request of a release has brought no answer.
-func (m *Engine) troubled(cause error) {
-	m.mu.Lock()
-	if m.closed {
-		m.trouble = cause
+func (eng *Engine) troubled(cause error) {
+	eng.mu.Lock()
+	if eng.closed {
+		eng.trouble = cause
 	}
-	m.mu.Unlock()
+	eng.mu.Unlock()
 }
 
 // clientClosed is called when the client turns out to be closed: nobody can be let in any more, but by
 // re-entry. What is held ends with its deadline.
-func (m *Engine) clientClosed() {
-	m.mu.Lock()
-	entries := m.entriesLocked()
-	m.mu.Unlock()
+func (eng *Engine) clientClosed() {
+	eng.mu.Lock()
+	entries := eng.entriesLocked()
+	eng.mu.Unlock()
 	for _, e := range entries {
 		e.mu.Lock()
 		e.failLocked(Unavailable, command.ErrClientClosed)
@@ -281,13 +281,13 @@ func (m *Engine) clientClosed() {
 }
 
 // patienceFor is how long Redis has to answer a request for a lock of this TTL.
-func (m *Engine) patienceFor(ttl time.Duration) time.Duration {
-	return validity.Patience(ttl, m.Executor.RoundTrip())
+func (eng *Engine) patienceFor(ttl time.Duration) time.Duration {
+	return validity.Patience(ttl, eng.Executor.RoundTrip())
 }
 
 // askPatience is how long Redis has to answer what no caller's Lock or Unlock waits for: questions,
 // renewals, the keeping of places. Close waits as long.
-func (m *Engine) askPatience() time.Duration { return validity.AskPatience(m.Executor.RoundTrip()) }
+func (eng *Engine) askPatience() time.Duration { return validity.AskPatience(eng.Executor.RoundTrip()) }
 
 // counters are what is counted where it happens: see Stats of a manager.
 type counters struct {
@@ -299,8 +299,8 @@ type counters struct {
 }
 
 // Counts returns how many names are in use, how many callers wait, and how many holds there are.
-func (m *Engine) Counts() (locks, waiting, held int) {
-	for _, e := range m.snapshot() {
+func (eng *Engine) Counts() (locks, waiting, held int) {
+	for _, e := range eng.snapshot() {
 		e.mu.Lock()
 		locks++
 		waiting += e.waiters.Len()
@@ -311,30 +311,30 @@ func (m *Engine) Counts() (locks, waiting, held int) {
 }
 
 // Ages adds for how long the oldest leases and waiters have been here.
-func (m *Engine) Ages(g telemetry.Gauges) {
-	for _, e := range m.snapshot() {
+func (eng *Engine) Ages(g telemetry.Gauges) {
+	for _, e := range eng.snapshot() {
 		e.ages(g)
 	}
 }
 
 // snapshot returns the entries of now.
-func (m *Engine) snapshot() []*entry {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.entriesLocked()
+func (eng *Engine) snapshot() []*entry {
+	eng.mu.Lock()
+	defer eng.mu.Unlock()
+	return eng.entriesLocked()
 }
 
-func (m *Engine) entriesLocked() (all []*entry) {
-	for _, r := range m.entries {
+func (eng *Engine) entriesLocked() (all []*entry) {
+	for _, r := range eng.entries {
 		all = slices.AppendSeq(all, maps.Values(r))
 	}
 	return all
 }
 
 // CheckHolds asks Redis whether what the process holds by a key is still there.
-func (m *Engine) CheckHolds(mapped string) {
+func (eng *Engine) CheckHolds(mapped string) {
 	for k := range families {
-		if e := m.existing(k, mapped); e != nil {
+		if e := eng.existing(k, mapped); e != nil {
 			e.checkNow()
 		}
 	}

@@ -18,7 +18,7 @@ type Lock struct {
 
 // named is a lock by its name, with its options: what its handles share.
 type named struct {
-	m      *Engine
+	engine *Engine
 	family Kind
 	Name   string // as given
 	Mapped string // as Redis sees it
@@ -29,18 +29,18 @@ type named struct {
 	entry atomic.Pointer[entry]     // where the last caller went; it may be dead
 }
 
-// NewLock returns the lock of a name that Redis knows as mapped. m is nil if there is none; then nothing but the name is asked of it.
-func (m *Engine) NewLock(k Kind, name, mapped string, cfg *Terms) Lock {
-	n := &named{m: m, family: k, Name: name, Mapped: mapped, Terms: cfg}
-	if m != nil {
-		n.Class = m.Classes.get(name)
+// NewLock returns the lock of a name that Redis knows as mapped. eng is nil if there is none; then nothing but the name is asked of it.
+func (eng *Engine) NewLock(k Kind, name, mapped string, cfg *Terms) Lock {
+	n := &named{engine: eng, family: k, Name: name, Mapped: mapped, Terms: cfg}
+	if eng != nil {
+		n.Class = eng.Classes.get(name)
 	}
 	return Lock{n, k}
 }
 
 // Whole is several locks, of which h is the first, for names and telemetry.
 func (h Lock) Whole(k Kind, name string) Lock {
-	return Lock{&named{m: h.m, family: k, Name: name, Terms: h.Terms, Class: h.Class}, k}
+	return Lock{&named{engine: h.engine, family: k, Name: name, Terms: h.Terms, Class: h.Class}, k}
 }
 
 // Side is the side of a read-write lock that k says.
@@ -69,8 +69,8 @@ func (h *Lock) Obtain(ctx context.Context, once bool, trace context.Context) (*L
 	}
 	select {
 	case <-w.Ready():
-		h.m.ready.Put(w.Ready())
-		return w.Outcome().lease, h.m.explain(h.Name, w.Outcome().verdict)
+		h.engine.ready.Put(w.Ready())
+		return w.Outcome().lease, h.engine.explain(h.Name, w.Outcome().verdict)
 	case <-ctx.Done():
 		return nil, e.leave(ctx, w)
 	}
@@ -88,24 +88,24 @@ func (h *Lock) ObtainAsync(ctx context.Context, told func(*Lease, error)) {
 // is done.
 func (h *Lock) enter(ctx context.Context, r request) (*Lease, *waiter, *entry, error) {
 	if ctx.Err() != nil {
-		return nil, nil, nil, h.m.explain(h.Name, because(NotAcquired, ContextCauses(ctx)...))
+		return nil, nil, nil, h.engine.explain(h.Name, because(NotAcquired, ContextCauses(ctx)...))
 	}
 	if CarriesLeases(ctx) {
 		if lease, v := h.Reenter(ctx); lease != nil || v != nil {
-			return lease, nil, nil, h.m.explain(h.Name, v)
+			return lease, nil, nil, h.engine.explain(h.Name, v)
 		}
 	}
 	r.h, r.label = h, labelOf(ctx)
 	e, v := h.lockEntry()
 	if v != nil {
-		return nil, nil, nil, h.m.explain(h.Name, v)
+		return nil, nil, nil, h.engine.explain(h.Name, v)
 	}
 	lease, w, v := e.enterLocked(r)
 	e.mu.Unlock()
 	if w != nil && r.async != nil && ctx.Done() != nil {
 		e.leaveWith(ctx, w)
 	}
-	return lease, w, e, h.m.explain(h.Name, v)
+	return lease, w, e, h.engine.explain(h.Name, v)
 }
 
 // lockEntry returns the lock's entry with its mu locked; a new one if there is none.
@@ -120,7 +120,7 @@ func (h *Lock) lockEntry() (*entry, *Verdict) {
 			e.mu.Unlock() // forgotten since: its successor is in the registry
 		}
 		var v *Verdict
-		if e, v = h.m.entry(h.named); v != nil {
+		if e, v = h.engine.entry(h.named); v != nil {
 			return nil, v
 		}
 	}
@@ -131,14 +131,14 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
 	if e.closed {
 		return nil, nil, because(Closed)
 	}
-	if e.m.Executor.Closed() {
+	if e.engine.Executor.Closed() {
 		return nil, nil, because(Unavailable, command.ErrClientClosed)
 	}
 	if e.waiters.Len() == 0 && e.hold == nil && !e.reads.none() {
 		now := time.Now()
 		for _, x := range e.reads.all() {
 			if x.joins(h, now) {
-				e.m.Stats.HandedOff.Add(1)
+				e.engine.Stats.HandedOff.Add(1)
 				e.askDemandLocked(x, now)
 				return e.leaseLocked(x, h, grantedByHandoff, now, r.label), nil, nil
 			}
@@ -147,7 +147,7 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
 	if r.once && e.inTheWayLocked(h.Kind, time.Now()) {
 		return nil, nil, because(NotAcquired)
 	}
-	r.came = time.Since(e.m.Epoch)
+	r.came = time.Since(e.engine.Epoch)
 	if e.waiters.Len() == 0 && e.hold == nil {
 		e.silent = r.came // what was before is nothing to this caller
 	}
@@ -155,7 +155,7 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
 	w := &waiter{Value: r}
 	var ready chan struct{}
 	if r.async == nil {
-		ready = e.m.newReady()
+		ready = e.engine.newReady()
 	}
 	e.waiters.Push(w, ready)
 	if r.once {
@@ -200,13 +200,13 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	if !left {
 		<-w.Ready() // at once: it has been told
 	}
-	e.m.ready.Put(w.Ready())
+	e.engine.ready.Put(w.Ready())
 	if r := w.Outcome(); !left && r.verdict != nil {
 		v = r.verdict
 	} else if !left {
 		r.lease.GiveBack()
 	}
-	return e.m.explain(w.Value.h.Name, v)
+	return e.engine.explain(w.Value.h.Name, v)
 }
 
 // leaveWith has w, of LockAsync, leave the queue when ctx ends.

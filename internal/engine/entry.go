@@ -36,9 +36,9 @@ import (
 // Lock order: entry.mu, then one of Engine.mu, subscriber.mu, inbox.mu, and the locks
 // of the scheduler and the executor. None is held over I/O or user code.
 type entry struct {
-	m    *Engine
-	keys *wire.Keys // of the handle that made it
-	name string     // as given to that: what errors, logs and spans say
+	engine *Engine
+	keys   *wire.Keys // of the handle that made it
+	name   string     // as given to that: what errors, logs and spans say
 
 	mu      sync.Mutex // guards the following, the holds and their leases
 	waiters parking.Queue[request, outcome]
@@ -110,7 +110,7 @@ func (e *entry) deliverLocked(w *waiter, r outcome) {
 	}
 	e.goneLocked(w)
 	if w.Value.async != nil {
-		w.Value.async(r.lease, e.m.explain(w.Value.h.Name, r.verdict))
+		w.Value.async(r.lease, e.engine.explain(w.Value.h.Name, r.verdict))
 	}
 	if w.Value.unhook != nil {
 		go w.Value.unhook() // by a goroutine that holds no lock: the context may be code of the user
@@ -197,7 +197,7 @@ func (e *entry) restLocked() {
 	if e.hold == nil && e.reads.none() && e.releasing+e.orphans == 0 && !e.dead {
 		e.dead = true
 		e.tellWaitsLocked()
-		e.m.forget(e)
+		e.engine.forget(e)
 	}
 }
 
@@ -215,13 +215,13 @@ func (e *entry) listenLocked(foreign bool) {
 	switch {
 	case foreign && !e.listening:
 		e.listening = true
-		if e.m.Subscriber.Add(e.channel(), e) {
+		if e.engine.Subscriber.Add(e.channel(), e) {
 			// The channel was still subscribed, but nobody listened until now.
 			e.ask = e.ask || !e.yielding
 		}
 	case !foreign && e.listening:
 		e.listening = false
-		e.m.Subscriber.Remove(e.channel(), e)
+		e.engine.Subscriber.Remove(e.channel(), e)
 	}
 }
 
@@ -232,7 +232,7 @@ func (e *entry) Heard(payload string) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.m.Stats.Wakeups.Add(1)
+	e.engine.Stats.Wakeups.Add(1)
 	if !e.yielding { // it may be the message of our own release; the timer comes soon
 		e.ask = true
 		e.stepLocked()
@@ -269,7 +269,7 @@ func (e *entry) wakeUp() {
 		return
 	}
 	if e.waiters.Len() > 0 && !e.yielding {
-		e.m.Stats.Polls.Add(1)
+		e.engine.Stats.Polls.Add(1)
 	}
 	e.yielding, e.pausing, e.armed = false, false, false
 	e.ask, e.strayed = true, true
@@ -290,14 +290,14 @@ func (e *entry) yieldForLocked(d time.Duration) {
 
 // wakeWithinLocked has the timer fire when d is over, if not before.
 func (e *entry) wakeWithinLocked(d time.Duration) {
-	if time.Since(e.m.Epoch)+d < e.wakes {
+	if time.Since(e.engine.Epoch)+d < e.wakes {
 		e.armLocked(d)
 	}
 }
 
 func (e *entry) armLocked(d time.Duration) {
 	e.armed, e.pausing = true, false
-	e.wakes = time.Since(e.m.Epoch) + d
+	e.wakes = time.Since(e.engine.Epoch) + d
 	if e.timer == nil {
 		e.timer = time.AfterFunc(d, e.wakeUp)
 	} else {
@@ -330,10 +330,10 @@ const pastTTL = 2 * time.Millisecond
 // that the place in the queue would be lost, nor for more than two minutes: who asks keeps the
 // queue itself (keep_keys in prelude/stand.lua).
 func (e *entry) pollAfter(ttl time.Duration) time.Duration {
-	poll := min(e.m.poll, e.m.patience/3, 2*time.Minute)
+	poll := min(e.engine.poll, e.engine.patience/3, 2*time.Minute)
 	switch {
-	case e.m.inbox.live():
-	case e.m.Subscriber.Denied(e.m.inbox.channel):
+	case e.engine.inbox.live():
+	case e.engine.Subscriber.Denied(e.engine.inbox.channel):
 		poll = min(poll, deniedPoll)
 	default:
 		poll = min(poll, deafPoll)

@@ -25,7 +25,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		return l.explain(because(Unavailable, Downgrading))
 	}
 	script, args := renewArgs(ttl, read, h)
-	value, err := e.m.Ask(ctx, l.name, Repeatable, script, args)
+	value, err := e.engine.Ask(ctx, l.name, Repeatable, script, args)
 	if err != nil {
 		return err
 	}

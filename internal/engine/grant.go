@@ -25,11 +25,11 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 	lost = e.displaceLocked(h)
 	e.refused, e.silent = false, 0
 	h.phase = held
-	h.tenure = now.Sub(e.m.Epoch)
+	h.tenure = now.Sub(e.engine.Epoch)
 	e.returnedLocked(now)
 	if h.cfg.Fencing {
 		h.token = lastToken - uint64(h.tokens)
-		e.m.tokens.saw(e.mapped(), lastToken)
+		e.engine.tokens.saw(e.mapped(), lastToken)
 	}
 	if h.kind == ReadKind {
 		if e.reads == nil {
@@ -39,9 +39,9 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 	} else {
 		e.hold = h
 	}
-	h.deadline = e.m.scheduler.Add(&h.item, since, ttl, h.cfg.TTL, !h.cfg.Fixed)
+	h.deadline = e.engine.scheduler.Add(&h.item, since, ttl, h.cfg.TTL, !h.cfg.Fixed)
 	if !h.cfg.Fixed {
-		e.m.warm.Do(func() { e.m.Executor.Warm(e.m.life) })
+		e.engine.warm.Do(func() { e.engine.Executor.Warm(e.engine.life) })
 	}
 	e.serveLocked(h, w, how, now)
 	return lost
@@ -65,7 +65,7 @@ func (e *entry) shareLocked(h *hold, w *waiter, waited bool, now time.Time) {
 	for next := w; w != nil && w.Value.h.Kind == ReadKind; w = next {
 		next = w.Next()
 		if h.shares(w.Value.h) {
-			e.m.Stats.HandedOff.Add(1)
+			e.engine.Stats.HandedOff.Add(1)
 			if waited {
 				e.waitedLocked(w, now)
 			}
@@ -100,13 +100,13 @@ func (e *entry) reenterLocked(outer *Lease, by *Lock, now time.Time) (*Lease, *V
 	case by.Terms.Fencing && !h.cfg.Fencing:
 		return nil, because(Tokenless)
 	}
-	e.m.Stats.Reentered.Add(1)
+	e.engine.Stats.Reentered.Add(1)
 	return e.leaseLocked(h, by, grantedReentry, now, outer.label), nil
 }
 
 // leaseLocked adds a lease to h.
 func (e *entry) leaseLocked(h *hold, by *Lock, how grantMode, now time.Time, label *string) *Lease {
-	l := &Lease{name: by.Name, kind: by.Kind, hold: h, how: how, token: h.token, limit: h.limit, since: now.Sub(e.m.Epoch), label: label, class: by.Class}
+	l := &Lease{name: by.Name, kind: by.Kind, hold: h, how: how, token: h.token, limit: h.limit, since: now.Sub(e.engine.Epoch), label: label, class: by.Class}
 	h.add(l)
 	by.Class.granted(by.Kind, how)
 	return l
@@ -121,7 +121,7 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 	}
 	h.endLimit()
 	if w := e.waiters.Front(); w != nil && h.kind != ReadKind && h.passes(w.Value.h, now) {
-		e.m.Stats.HandedOff.Add(1)
+		e.engine.Stats.HandedOff.Add(1)
 		e.askDemandLocked(h, now)
 		e.assignLocked(h, w, grantedByHandoff, now)
 		e.refuseLocked(e.tries+1, NotAcquired, nil)

@@ -77,14 +77,14 @@ type limit struct {
 
 // newHold begins a claim.
 func newHold(e *entry, cfg *Terms, keys *wire.Keys, k Kind) *hold {
-	h := &hold{entry: e, cfg: cfg, keys: keys, kind: k, number: e.m.holds.Add(1)}
+	h := &hold{entry: e, cfg: cfg, keys: keys, kind: k, number: e.engine.holds.Add(1)}
 	h.item.Value = h
 	return h
 }
 
 // id is the owner id, which Redis knows h by: a writer that was downgraded is a reader.
 // It is not kept: of the memory of a held lock it would be a tenth.
-func (h *hold) id() string { return wire.OwnerID(h.entry.m.owners, h.number, h.kind == WriteKind) }
+func (h *hold) id() string { return wire.OwnerID(h.entry.engine.owners, h.number, h.kind == WriteKind) }
 
 // rest is what the TTL of h in Redis is at the least, unless somebody has changed it: the deadline counts on
 // that. A request that prolongs h asks for no less, which adds no more than the time of its way there.
@@ -109,8 +109,8 @@ func (h *hold) serves(r *Lock) bool {
 // fixed lease is never passed on: its time belongs to the caller who asked for it, and so
 // does what Extend adds to another, perhaps later: renewal shortens nothing.
 func (h *hold) passes(r *Lock, now time.Time) bool {
-	m := h.entry.m
-	return m.slice > 0 && h.kind != FairKind && !h.cfg.Fixed && h.cfg.AtLeast == 0 && !h.extended && h.serves(r) &&
+	eng := h.entry.engine
+	return eng.slice > 0 && h.kind != FairKind && !h.cfg.Fixed && h.cfg.AtLeast == 0 && !h.extended && h.serves(r) &&
 		(!h.cfg.Fencing || h.tokens > 0) && !(h.demand == demandKnown && h.sliceOver(now)) && h.sound(now)
 }
 
@@ -172,7 +172,7 @@ func (h *hold) offer() any {
 	if h.turn == 0 {
 		return h.cfg.offer
 	}
-	return strconv.FormatInt(validity.Milliseconds(h.cfg.claim), 10) + " " + strconv.Itoa(int(h.turn)+1) + " " + h.entry.m.counted
+	return strconv.FormatInt(validity.Milliseconds(h.cfg.claim), 10) + " " + strconv.Itoa(int(h.turn)+1) + " " + h.entry.engine.counted
 }
 
 // fairChannel is where Redisson tells a fair waiter that it is next.
@@ -199,7 +199,7 @@ func (h *hold) withKeys(room []any, script *command.Script, tombstones bool) []a
 
 // right names the key that the read side of h ends with.
 func (h *hold) right() string {
-	return wire.ReadRight(h.entry.mapped(), h.entry.m.owners+h.tail(ReadKind))
+	return wire.ReadRight(h.entry.mapped(), h.entry.engine.owners+h.tail(ReadKind))
 }
 
 // readHolds are the read holds of an entry: mostly one, shared by all readers of the

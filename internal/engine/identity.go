@@ -28,8 +28,8 @@ const (
 // identity keeps the key that says what process a manager is of, from the manager's first lock until Close. It has no
 // goroutine: a timer and the answers to its requests, of which there is one at a time, move it.
 type identity struct {
-	m    *Engine
-	args []any // of the script, but for the TTL
+	engine *Engine
+	args   []any // of the script, but for the TTL
 
 	mu       sync.Mutex    // guards the following; Executor.mu comes behind it
 	call     *command.Call // under way; nil: none
@@ -44,13 +44,13 @@ type identity struct {
 var programBegan = time.Now()
 
 // newIdentity returns the identity of the process as a part of app; nil if that is empty.
-func newIdentity(m *Engine, app string) *identity {
+func newIdentity(eng *Engine, app string) *identity {
 	if app == "" {
 		return nil
 	}
 	host, _ := os.Hostname() // without one it is empty
 	return &identity{
-		m: m,
+		engine: eng,
 		args: []any{
 			"app", app, "host", host, "pid", strconv.Itoa(os.Getpid()),
 			"started", programBegan.UTC().Format(time.RFC3339), "version", programVersion(),
@@ -100,7 +100,7 @@ func (i *identity) refresh() {
 
 // sendLocked sends a request: to write the key, or to remove it.
 func (i *identity) sendLocked() {
-	args := append([]any{wire.ProcessKey(i.m.owners), validity.Milliseconds(identityTTL)}, i.args...)
+	args := append([]any{wire.ProcessKey(i.engine.owners), validity.Milliseconds(identityTTL)}, i.args...)
 	if i.closing {
 		args = []any{args[0], 0}
 	}
@@ -108,10 +108,10 @@ func (i *identity) sendLocked() {
 		Script:   protocol.Introduce,
 		Args:     protocol.Introduce.Args(1, args...),
 		Handler:  i,
-		Patience: i.m.askPatience(),
+		Patience: i.engine.askPatience(),
 		Lapses:   true, // the timer sends another
 	}
-	if !i.m.Executor.Submit(i.call) {
+	if !i.engine.Executor.Submit(i.call) {
 		i.call = nil
 		i.endLocked()
 	}
@@ -139,7 +139,7 @@ func (i *identity) Replied(c *command.Call, r command.Reply) {
 		i.timer.Reset(refreshIdentity)
 	case r.Outcome == command.Answered, r.Outcome == command.Barred, r.Outcome.Final():
 		if !i.refused {
-			i.m.Journal.Say(slog.LevelWarn, "holdfast: identity not written", "error", err)
+			i.engine.Journal.Say(slog.LevelWarn, "holdfast: identity not written", "error", err)
 		}
 		i.refused = true
 		i.timer.Reset(refreshIdentity) // rights can change

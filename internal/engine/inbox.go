@@ -18,7 +18,7 @@ import (
 // asking (entry.pollAfter); one that is late is confirmed by asking (noticedLocked); one
 // for a claim that was given up is ignored, because giving up releases.
 type inbox struct {
-	m        *Engine
+	engine   *Engine
 	channel  string
 	sessions atomic.Uint64 // how often it has begun to be heard
 	relying  atomic.Int64  // requests under way by which Redis learns that it is heard
@@ -37,8 +37,8 @@ const claimTTL = 2 * time.Second
 // Redisson in, if one listens (prelude/turn.lua).
 const turnsInARow = 16
 
-func newInbox(m *Engine) *inbox {
-	return &inbox{m: m, channel: wire.Inbox(m.owners), expected: make(map[uint64]*hold)}
+func newInbox(eng *Engine) *inbox {
+	return &inbox{engine: eng, channel: wire.Inbox(eng.owners), expected: make(map[uint64]*hold)}
 }
 
 // expect adds a claim that stands in a queue. It returns the message that has come for
@@ -47,7 +47,7 @@ func (b *inbox) expect(h *hold) *wire.Notice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.expected) == 0 {
-		b.m.Subscriber.Add(b.channel, b)
+		b.engine.Subscriber.Add(b.channel, b)
 	}
 	b.expected[h.number] = h
 	return b.early.take(h.number)
@@ -62,12 +62,12 @@ func (b *inbox) forget(h *hold) {
 	}
 	delete(b.expected, h.number)
 	if len(b.expected) == 0 {
-		b.m.Subscriber.Remove(b.channel, b)
+		b.engine.Subscriber.Remove(b.channel, b)
 	}
 }
 
 // live reports whether messages are heard.
-func (b *inbox) live() bool { return b.m.Subscriber.Live(b.channel) }
+func (b *inbox) live() bool { return b.engine.Subscriber.Live(b.channel) }
 
 // rely is called for a request by which Redis learns whether messages are heard. If they are, which it reports, that goes
 // on until unrely is called: a release would take a process for dead that has said so and hears nothing.
@@ -134,7 +134,7 @@ func (b *inbox) askAll() {
 // noticed is called with a message for a claim.
 func (e *entry) noticed(h *hold, n wire.Notice) {
 	e.mu.Lock()
-	e.m.Stats.Wakeups.Add(1)
+	e.engine.Stats.Wakeups.Add(1)
 	lost := e.noticedLocked(h, n)
 	e.stepLocked()
 	e.mu.Unlock()
@@ -179,12 +179,12 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []Ended {
 		h.demand = demandKnown
 	}
 	since, trusted := validity.Grant(time.Now(), b.before, b.clock, n.Clock, n.Claim)
-	if !trusted || len(e.conflictsLocked(h)) > 0 || e.m.confirm || h.cfg.Fixed || h.cfg.Acks != nil || n.Claim < h.cfg.claim ||
-		h.cfg.Fencing && n.Token < e.m.tokens.seen(e.mapped())+wire.TokensPerGrant { // none, or the counter was lost
+	if !trusted || len(e.conflictsLocked(h)) > 0 || e.engine.confirm || h.cfg.Fixed || h.cfg.Acks != nil || n.Claim < h.cfg.claim ||
+		h.cfg.Fencing && n.Token < e.engine.tokens.seen(e.mapped())+wire.TokensPerGrant { // none, or the counter was lost
 		e.tryLocked(h.waiter)
 		return nil
 	}
-	e.m.Stats.Granted.Add(1)
+	e.engine.Stats.Granted.Add(1)
 	if h.cfg.Fencing {
 		h.tokens = wire.TokensPerGrant
 	}

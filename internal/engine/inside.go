@@ -17,8 +17,8 @@ type Inside struct {
 }
 
 // Inside returns the mutex of a name, and what holds it.
-func (m *Engine) Inside(mapped string) Inside {
-	e := m.existing(MutexKind, mapped)
+func (eng *Engine) Inside(mapped string) Inside {
+	e := eng.existing(MutexKind, mapped)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return Inside{e: e, h: e.hold}
@@ -47,7 +47,7 @@ func (x Inside) EditDeadline(edit func(*time.Time)) {
 func (x Inside) SetEnd(at time.Time) {
 	x.e.mu.Lock()
 	defer x.e.mu.Unlock()
-	x.e.m.scheduler.Remove(&x.h.item)
+	x.e.engine.scheduler.Remove(&x.h.item)
 	if x.h.limit != nil {
 		x.h.limit.at = at
 	} else {
@@ -71,13 +71,13 @@ func (x Inside) Overslept() {
 }
 
 // Expire has the schedule say that the deadline has passed.
-func (x Inside) Expire() { x.e.m.expire(x.h) }
+func (x Inside) Expire() { x.e.engine.expire(x.h) }
 
 // ReachLimit is the timer of WithMaxHold.
 func (x Inside) ReachLimit() { x.e.reachLimit(x.h, x.limit) }
 
 // Renew has the schedule say that the hold is to be renewed.
-func (x Inside) Renew() { x.e.m.renew([]*hold{x.h}) }
+func (x Inside) Renew() { x.e.engine.renew([]*hold{x.h}) }
 
 // Check is what ForceUnlock does.
 func (x Inside) Check() { x.e.checkNow() }
@@ -101,34 +101,36 @@ func (x Inside) ReleaseLasts(unclear bool) time.Duration {
 }
 
 // PollAfter is after how long a waiter asks again.
-func (m *Engine) PollAfter(ttl time.Duration) time.Duration { return (&entry{m: m}).pollAfter(ttl) }
+func (eng *Engine) PollAfter(ttl time.Duration) time.Duration {
+	return (&entry{engine: eng}).pollAfter(ttl)
+}
 
 // HearInbox adds a listener to the inbox.
-func (m *Engine) HearInbox(l pubsub.Listener) { m.Subscriber.Add(m.inbox.channel, l) }
+func (eng *Engine) HearInbox(l pubsub.Listener) { eng.Subscriber.Add(eng.inbox.channel, l) }
 
 // Question returns the handler of a repeatable question, and where its answer comes.
-func (m *Engine) Question() (q interface {
+func (eng *Engine) Question() (q interface {
 	Replied(*command.Call, command.Reply)
 	Stranded(*command.Call)
 }, answer <-chan command.Reply) {
-	x := &question{m: m, repeat: true, done: make(chan command.Reply, 1)}
+	x := &question{engine: eng, repeat: true, done: make(chan command.Reply, 1)}
 	return x, x.done
 }
 
 // Pending is how many requests and releases are under way.
-func (m *Engine) Pending() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.pending
+func (eng *Engine) Pending() int {
+	eng.mu.Lock()
+	defer eng.mu.Unlock()
+	return eng.pending
 }
 
 // Deserted is how many channels are to be looked at because nobody listened to them any more.
-func (m *Engine) Deserted() int { return m.Subscriber.Deserted() }
+func (eng *Engine) Deserted() int { return eng.Subscriber.Deserted() }
 
-// NextPause is how long, but for chance, the entries of m would pause altogether, should another request
+// NextPause is how long, but for chance, the entries of eng would pause altogether, should another request
 // bring no verdict.
-func (m *Engine) NextPause() (d time.Duration) {
-	for _, e := range m.snapshot() {
+func (eng *Engine) NextPause() (d time.Duration) {
+	for _, e := range eng.snapshot() {
 		e.mu.Lock()
 		if e.trouble != nil {
 			pauses := *e.trouble.pauses

@@ -33,7 +33,7 @@ func (e *entry) keepAllLocked() {
 		}
 	}
 	for some := range slices.Chunk(claims, keepBatch) {
-		e.m.Executor.Submit(e.newKeepLocked(some))
+		e.engine.Executor.Submit(e.newKeepLocked(some))
 	}
 }
 
@@ -44,10 +44,10 @@ func (e *entry) newKeep(claims []*hold) *command.Call {
 }
 
 func (e *entry) newKeepLocked(claims []*hold) *command.Call {
-	m := e.m
+	eng := e.engine
 	e.places.keeping++
 	args := make([]any, 0, 5+len(claims))
-	args = append(args, e.keys.Lock, e.keys.Queue, e.keys.Deadlines, m.patienceNow(), m.owners)
+	args = append(args, e.keys.Lock, e.keys.Queue, e.keys.Deadlines, eng.patienceNow(), eng.owners)
 	for _, h := range claims {
 		args = append(args, h.tail(FairKind))
 	}
@@ -56,7 +56,7 @@ func (e *entry) newKeepLocked(claims []*hold) *command.Call {
 		Script:   protocol.Keep,
 		Args:     protocol.Keep.Args(3, args...),
 		Handler:  r,
-		Patience: m.askPatience(),
+		Patience: eng.askPatience(),
 		Lapses:   true, // the scheduler asks again
 	}
 	return &r.call
@@ -64,7 +64,7 @@ func (e *entry) newKeepLocked(claims []*hold) *command.Call {
 
 // Replied is called by the executor with the end of the request.
 func (r *keepRequest) Replied(_ *command.Call, reply command.Reply) {
-	e, m := r.e, r.e.m
+	e, eng := r.e, r.e.engine
 	codes, ok := reply.Value.([]any)
 	answered := reply.Outcome == command.Answered && ok && len(codes) == len(r.claims)
 	e.mu.Lock()
@@ -74,9 +74,9 @@ func (r *keepRequest) Replied(_ *command.Call, reply command.Reply) {
 		case h.phase != claimed:
 			// Granted meanwhile: what the schedule has now is the hold.
 		case !answered:
-			m.scheduler.Retry(&h.item)
+			eng.scheduler.Retry(&h.item)
 		default:
-			m.scheduler.Confirm(&h.item, reply.Sent, m.patience, m.patience)
+			eng.scheduler.Confirm(&h.item, reply.Sent, eng.patience, eng.patience)
 			e.toldOfPlaceLocked(h, codes[i])
 		}
 	}

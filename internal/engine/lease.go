@@ -97,7 +97,7 @@ func (l *Lease) Engine() *Engine {
 	if l.group != nil {
 		return l.group.Engine()
 	}
-	return l.hold.entry.m
+	return l.hold.entry.engine
 }
 
 // Deadline is until when a lease of one lock is trusted.
@@ -178,7 +178,7 @@ func (l *Lease) EndLocked(err error, name string) Ended {
 }
 
 // explain makes the error of a verdict for the caller of l.
-func (l *Lease) explain(v *Verdict) error { return l.hold.entry.m.explain(l.name, v) }
+func (l *Lease) explain(v *Verdict) error { return l.hold.entry.engine.explain(l.name, v) }
 
 // Ended is what is to be told of the end of a lease.
 type Ended struct {
@@ -202,8 +202,8 @@ func (l *Lease) measure(end string) {
 	if l.whole != nil || l.how == grantedReentry {
 		return
 	}
-	m := l.Engine()
-	m.Telemetry.Held(l.kind.String(), l.class.Label(), end, func() time.Duration { return time.Since(m.Epoch) - l.since })
+	eng := l.Engine()
+	eng.Telemetry.Held(l.kind.String(), l.class.Label(), end, func() time.Duration { return time.Since(eng.Epoch) - l.since })
 }
 
 // tell tells it.

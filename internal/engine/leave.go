@@ -19,7 +19,7 @@ const leaveBatch = 500
 
 // leaveLocked gives up c, which has or may get a place in the queue in Redis, or the lock.
 func (e *entry) leaveLocked(c *hold) {
-	e.m.begin()
+	e.engine.begin()
 	e.releasing++
 	e.askedLocked(time.Now())
 	e.places.leavers = append(e.places.leavers, c)
@@ -42,7 +42,7 @@ func (e *entry) sendLeaversLocked() {
 		p.leavers = nil // and not the room of many
 	}
 	for range claims[1:] {
-		e.m.end() // the request counts as one
+		e.engine.end() // the request counts as one
 	}
 	r := newLeaveLocked(claims)
 	p.leaving = r
@@ -53,7 +53,7 @@ func (e *entry) sendLeaversLocked() {
 func newLeaveLocked(claims []*hold) *release {
 	now := time.Now()
 	e := claims[0].entry
-	r := &release{entry: e, colliding: int32(len(claims)), patient: now.Add(e.m.patienceFor(claims[0].cfg.TTL))}
+	r := &release{entry: e, colliding: int32(len(claims)), patient: now.Add(e.engine.patienceFor(claims[0].cfg.TTL))}
 	if len(claims) == 1 {
 		r.prepareLocked(claims[0], true, now)
 		return r
@@ -83,7 +83,7 @@ func newLeaveLocked(claims []*hold) *release {
 	}
 	r.until, r.script = until, protocol.Leave
 	r.args = r.hold.withKeys(make([]any, 0, 13+len(claims)), protocol.Leave, true)
-	r.args = append(r.args, e.m.Publish, r.hold.offer(), burial.Milliseconds(), late, e.m.owners)
+	r.args = append(r.args, e.engine.Publish, r.hold.offer(), burial.Milliseconds(), late, e.engine.owners)
 	for _, h := range claims {
 		r.args = append(r.args, h.tail(FairKind))
 	}

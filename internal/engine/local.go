@@ -28,8 +28,8 @@ type Local struct {
 }
 
 // Locals returns what the process does with its locks, one by one; it stops if yield returns false.
-func (m *Engine) Locals(yield func(Local) bool) {
-	for _, e := range m.snapshot() {
+func (eng *Engine) Locals(yield func(Local) bool) {
+	for _, e := range eng.snapshot() {
 		if l := e.local(); l.State != "" && !yield(l) {
 			return
 		}
@@ -42,18 +42,18 @@ func (e *entry) local() Local {
 	defer e.mu.Unlock()
 	l := Local{Name: e.name, Kind: e.kind}
 	if w := e.waiters.Front(); w != nil {
-		l.Waiters, l.WaitingSince, l.WaiterLabel = e.waiters.Len(), e.m.at(w.Value.came), textOf(w.Value.label)
+		l.Waiters, l.WaitingSince, l.WaiterLabel = e.waiters.Len(), e.engine.at(w.Value.came), textOf(w.Value.label)
 		l.Name, l.Kind, l.State, l.Since, l.Label = w.Value.h.Name, w.Value.h.Kind, "waiting", l.WaitingSince, l.WaiterLabel
 	} else if e.releasing+e.orphans > 0 {
-		l.State, l.Since = "releasing", e.m.at(e.silent)
+		l.State, l.Since = "releasing", e.engine.at(e.silent)
 	}
 	if first := e.leasesLocked(&l); first != nil {
 		h := first.hold
 		l.Name, l.Kind, l.State = first.name, h.kind, "held"
-		l.Since, l.Label, l.WaitMode, l.Token = e.m.at(first.since), textOf(first.label), first.how.String(), first.token
+		l.Since, l.Label, l.WaitMode, l.Token = e.engine.at(first.since), textOf(first.label), first.how.String(), first.token
 		l.Renewed, l.RoundTrip = time.Time{}, 0
 		if h.renewed != 0 {
-			l.Renewed, l.RoundTrip = e.m.at(h.renewed), time.Duration(h.roundTrip)*time.Microsecond
+			l.Renewed, l.RoundTrip = e.engine.at(h.renewed), time.Duration(h.roundTrip)*time.Microsecond
 		}
 	}
 	return l
@@ -85,7 +85,7 @@ func (e *entry) leasesLocked(count *Local) (oldest *Lease) {
 func (e *entry) ages(g telemetry.Gauges) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := time.Since(e.m.Epoch)
+	now := time.Since(e.engine.Epoch)
 	if w := e.waiters.Front(); w != nil {
 		g.WaitingOldest.Saw(w.Value.h.Class.Label(), (now - w.Value.came).Seconds())
 	}
@@ -96,27 +96,27 @@ func (e *entry) ages(g telemetry.Gauges) {
 }
 
 // at is the time d after the manager's epoch.
-func (m *Engine) at(d time.Duration) time.Time { return m.Epoch.Add(d) }
+func (eng *Engine) at(d time.Duration) time.Time { return eng.Epoch.Add(d) }
 
 // ContendedNames returns the n names that callers have waited for most often.
-func (m *Engine) ContendedNames(n int) []busiest.Count {
-	for _, e := range m.snapshot() {
+func (eng *Engine) ContendedNames(n int) []busiest.Count {
+	for _, e := range eng.snapshot() {
 		e.mu.Lock()
 		e.tellWaitsLocked()
 		e.mu.Unlock()
 	}
-	return m.contended.Top(n, m.minute(time.Now()))
+	return eng.contended.Top(n, eng.minute(time.Now()))
 }
 
 // minute numbers the minutes since the manager was made.
-func (m *Engine) minute(now time.Time) uint32 { return uint32(now.Sub(m.Epoch) / time.Minute) }
+func (eng *Engine) minute(now time.Time) uint32 { return uint32(now.Sub(eng.Epoch) / time.Minute) }
 
 // waitedLocked is called when the wait of w ends, in whose way another owner stood. A caller that asks once does not wait for it.
 func (e *entry) waitedLocked(w *waiter, now time.Time) {
 	if w.Value.once {
 		return
 	}
-	if minute := e.m.minute(now); minute != e.minute {
+	if minute := e.engine.minute(now); minute != e.minute {
 		e.tellWaitsLocked()
 		e.minute = minute
 	}
@@ -127,7 +127,7 @@ func (e *entry) waitedLocked(w *waiter, now time.Time) {
 // callers that take turns only count.
 func (e *entry) tellWaitsLocked() {
 	if e.waits > 0 {
-		e.m.contended.Add(e.name, int(e.waits), e.minute)
+		e.engine.contended.Add(e.name, int(e.waits), e.minute)
 		e.waits = 0
 	}
 }

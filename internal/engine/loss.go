@@ -20,7 +20,7 @@ func (e *entry) withoutLocked(h *hold, end *Verdict) {
 			r.converting.abandonLocked(end)
 		}
 	}
-	e.m.scheduler.Remove(&h.item)
+	e.engine.scheduler.Remove(&h.item)
 }
 
 // endHoldLocked ends h and all its leases, without telling Redis.
@@ -92,14 +92,14 @@ func (e *entry) announceLoss(all []Ended, reason lossReason) {
 	}
 	announceAll(all)
 	for _, name := range names {
-		e.m.Journal.Lost(name, string(reason))
+		e.engine.Journal.Lost(name, string(reason))
 	}
 }
 
 // countLoss counts a hold that was lost. No lock may be held.
 func (e *entry) countLoss(reason lossReason) {
-	e.m.Telemetry.Lost(string(reason))
-	e.m.Stats.Lost.Add(1)
+	e.engine.Telemetry.Lost(string(reason))
+	e.engine.Stats.Lost.Add(1)
 }
 
 // reachLimit ends the leases of h's owner with ErrMaxHold, if it is still the one whose
@@ -125,9 +125,9 @@ func (e *entry) endByLimitLocked(h *hold) (announce func()) {
 	e.oweLocked(h)
 	e.stepLocked()
 	return func() {
-		e.m.Stats.Lost.Add(1)
+		e.engine.Stats.Lost.Add(1)
 		announceAll(all)
-		e.m.Journal.MaxHold(name, h.cfg.MaxHold)
+		e.engine.Journal.MaxHold(name, h.cfg.MaxHold)
 	}
 }
 
@@ -157,9 +157,9 @@ func (e *entry) closeHoldLocked(h *hold, now time.Time) (announce func()) {
 }
 
 // Lose ends all holds of a key, of whatever kind, as missed does.
-func (m *Engine) Lose(key string) {
+func (eng *Engine) Lose(key string) {
 	for family := range families {
-		e := m.existing(family, key)
+		e := eng.existing(family, key)
 		if e == nil {
 			continue
 		}

@@ -28,10 +28,10 @@ func (p *places) listenLocked(e *entry, first *hold) {
 		return
 	}
 	if p.private != nil {
-		e.m.Subscriber.Remove(p.private.fairChannel(), e)
+		e.engine.Subscriber.Remove(p.private.fairChannel(), e)
 	}
 	if p.private = first; first != nil {
-		e.m.Subscriber.Add(first.fairChannel(), e)
+		e.engine.Subscriber.Add(first.fairChannel(), e)
 	}
 }
 
@@ -127,12 +127,12 @@ func followsLocked(w *waiter) bool {
 
 // sendLocked sends the request for all whom j is for.
 func (j *join) sendLocked() {
-	e, k, patience := j.e, j.e.keys, j.e.m.patienceNow()
+	e, k, patience := j.e, j.e.keys, j.e.engine.patienceNow()
 	if j.back {
 		patience = -patience
 	}
 	args := make([]any, 0, 6+len(j.tries))
-	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, patience, e.m.owners)
+	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, patience, e.engine.owners)
 	for _, t := range j.tries {
 		args = append(args, t.hold.tail(FairKind))
 	}
@@ -140,13 +140,13 @@ func (j *join) sendLocked() {
 		Script:   protocol.Join,
 		Args:     protocol.Join.Args(4, args...),
 		Handler:  j,
-		Patience: e.m.patienceFor(j.tries[0].hold.cfg.TTL),
+		Patience: e.engine.patienceFor(j.tries[0].hold.cfg.TTL),
 	}
 	for _, t := range j.tries {
 		t.call.Script, t.call.Patience = protocol.Join, j.call.Patience
 	}
 	e.places.joining = j
-	if !e.m.Executor.Submit(&j.call) {
+	if !e.engine.Executor.Submit(&j.call) {
 		e.places.joining = nil
 		for _, t := range j.tries {
 			t.neverSentLocked()
@@ -200,9 +200,9 @@ func (j *join) Stranded(*command.Call) {
 }
 
 // patienceNow is for how long Redis is to keep a place, as the scripts want it.
-func (m *Engine) patienceNow() float64 {
-	patience := float64(validity.Milliseconds(m.patience))
-	if !m.inbox.live() {
+func (eng *Engine) patienceNow() float64 {
+	patience := float64(validity.Milliseconds(eng.patience))
+	if !eng.inbox.live() {
 		patience += deafMark
 	}
 	return patience

@@ -22,7 +22,7 @@ func CarriesLeases(ctx context.Context) bool { return ctx.Value(leasesKey{}) != 
 // heldUnder returns the innermost lease of h's name, as a lock of a family, that ctx carries and
 // that is held; nil if there is none. No lock may be held: ctx may be code of the user.
 func (h *Lock) heldUnder(ctx context.Context, family Kind) *Lease {
-	e := h.m.existing(family, h.Mapped)
+	e := h.engine.existing(family, h.Mapped)
 	if e == nil {
 		return nil
 	}
@@ -98,13 +98,13 @@ func (h *Lock) WaitsForItself(ctx context.Context) error {
 		return nil
 	}
 	if h.heldAsTheOtherKind(ctx) {
-		return h.m.explain(h.Name, because(WouldDeadlock, BothKinds))
+		return h.engine.explain(h.Name, because(WouldDeadlock, BothKinds))
 	}
 	if h.Kind != WriteKind {
 		return nil
 	}
 	if l := h.heldUnder(ctx, h.family); l != nil && l.reads() {
-		return h.m.explain(h.Name, because(WouldDeadlock, Upgrade))
+		return h.engine.explain(h.Name, because(WouldDeadlock, Upgrade))
 	}
 	return nil
 }

@@ -57,9 +57,9 @@ const burial = time.Minute
 // in Redis if queued.
 func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) *release {
 	now := time.Now()
-	r := &release{entry: e, patient: now.Add(e.m.patienceFor(h.cfg.TTL)), lapsed: !validity.Valid(now, h.deadline)}
+	r := &release{entry: e, patient: now.Add(e.engine.patienceFor(h.cfg.TTL)), lapsed: !validity.Valid(now, h.deadline)}
 	r.beginLocked(h, queued, now)
-	e.m.begin()
+	e.engine.begin()
 	r.sendLocked(&r.call, trace)
 	return r
 }
@@ -89,7 +89,7 @@ func (r *release) prepareLocked(h *hold, queued bool, now time.Time) {
 		r.script, r.args = h.kind.releaseScript(), h.releaseArgs(room, queued)
 	}
 	if queued || h.stray() {
-		left = max(left, r.entry.m.patience) // so long Redis keeps a place in the queue
+		left = max(left, r.entry.engine.patience) // so long Redis keeps a place in the queue
 	}
 	r.until = now.Add(max(h.cfg.TTL, claimTTL, left) + time.Second)
 	if h.extended { // perhaps by more than is known, if Extend was not answered: until this is
@@ -103,7 +103,7 @@ func (r *release) prepareLocked(h *hold, queued bool, now time.Time) {
 // releaseArgs leaves out what an undisturbed release does not need.
 func (h *hold) releaseArgs(room []any, queued bool) []any {
 	givenUp := h.stray() || queued
-	args := append(h.withKeys(room, h.kind.releaseScript(), givenUp), h.id(), h.entry.m.Publish, h.keys.Channel, h.offer())
+	args := append(h.withKeys(room, h.kind.releaseScript(), givenUp), h.id(), h.entry.engine.Publish, h.keys.Channel, h.offer())
 	switch {
 	case h.stray():
 		args = append(args, burial.Milliseconds())
@@ -124,7 +124,7 @@ func (r *release) name() string {
 // restartLocked asks again after the release was given up.
 func (r *release) restartLocked() {
 	r.settled, r.verdict, r.pauses, r.barred = false, nil, nil, time.Time{}
-	r.entry.m.begin()
+	r.entry.engine.begin()
 	if r.sent < maxCopies {
 		r.sendLocked(new(command.Call), nil)
 	}
@@ -136,14 +136,14 @@ func (r *release) sendLocked(call *command.Call, trace context.Context) {
 		Script:   r.script,
 		Args:     r.args,
 		Handler:  r,
-		Patience: e.m.patienceFor(r.hold.cfg.TTL),
+		Patience: e.engine.patienceFor(r.hold.cfg.TTL),
 		Trace:    trace,
 	}
 	if !r.told {
 		call.Patience = time.Until(r.patient) // Unlock's, over all copies
 	}
 	r.sent++
-	if !e.m.Executor.Submit(call) {
+	if !e.engine.Executor.Submit(call) {
 		r.sent--
 		r.settleLocked(because(Unavailable, Closed))
 	}
@@ -159,17 +159,17 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		e.announceLoss(lost, reason)
 		if noticed != "" {
 			e.countLoss(noticed)
-			e.m.Journal.Lost(r.name(), string(noticed)) // who defers Unlock drops its error
+			e.engine.Journal.Lost(r.name(), string(noticed)) // who defers Unlock drops its error
 		}
-		if gaveUp != nil && e.m.life.Err() == nil { // else Close has said so
-			e.m.Journal.GaveUp(r.name(), gaveUp)
+		if gaveUp != nil && e.engine.life.Err() == nil { // else Close has said so
+			e.engine.Journal.GaveUp(r.name(), gaveUp)
 		}
 	}()
 	message, _ := reply.Value.(string)
 	notice, granted := wire.ParseNotice(message)
 	var next *hold // a waiter of this process, also if the release was settled before
 	if granted {
-		next = e.m.inbox.claimOf(notice)
+		next = e.engine.inbox.claimOf(notice)
 	}
 	if next != nil && next.entry != e { // of a mutex and a fair lock of one name
 		defer next.entry.noticed(next, notice)
@@ -213,19 +213,19 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		r.troubledLocked(reply)
 	}
 	if r.settled && !r.owed && r.verdict.is(Unavailable) {
-		gaveUp = e.m.explain(r.name(), r.verdict)
+		gaveUp = e.engine.explain(r.name(), r.verdict)
 	}
 	e.stepLocked()
 }
 
 // troubledLocked is for a request without an answer.
 func (r *release) troubledLocked(reply command.Reply) {
-	r.entry.m.Stats.Troubles.Add(1)
+	r.entry.engine.Stats.Troubles.Add(1)
 	r.trouble = reply.Err
 	if reply.Outcome == command.Answered {
 		reply.Outcome, r.trouble = command.Unknown, Unexpected(reply.Value)
 	}
-	r.entry.m.troubled(r.trouble)
+	r.entry.engine.troubled(r.trouble)
 	r.unclear = r.unclear || reply.Outcome == command.Unknown || reply.Outcome == command.Failed
 	if reply.Outcome.Final() || reply.Outcome == command.Barred && r.barredForLongLocked() {
 		if r.downgrade == nil {
@@ -244,7 +244,7 @@ func (r *release) barredForLongLocked() bool {
 	if r.barred.IsZero() {
 		r.barred = now
 	}
-	return now.Sub(r.barred) >= r.entry.m.Readmission
+	return now.Sub(r.barred) >= r.entry.engine.Readmission
 }
 
 // isCurrent reports whether c was sent for what r asks for now: not for a downgrade that has become a release since, nor
@@ -301,7 +301,7 @@ func (r *release) againLocked(cause error) {
 	}
 	if r.timer == nil { // else an earlier copy has failed, and that pause is over sooner
 		r.timer = time.AfterFunc(pause, r.resend)
-		r.entry.m.pausing(r)
+		r.entry.engine.pausing(r)
 	}
 }
 
@@ -312,7 +312,7 @@ func (r *release) resumeLocked() bool {
 	}
 	r.timer.Stop()
 	r.timer = nil
-	r.entry.m.resumed(r)
+	r.entry.engine.resumed(r)
 	return true
 }
 
@@ -351,7 +351,7 @@ func (r *release) Overdue(c *command.Call) {
 	if r.settled || !r.isCurrent(c) {
 		return
 	}
-	e.m.Stats.Troubles.Add(1)
+	e.engine.Stats.Troubles.Add(1)
 	r.giveUpWaitingLocked(command.ErrSilent)
 	if r.sent < maxCopies {
 		r.sendLocked(new(command.Call), nil)
@@ -366,7 +366,7 @@ func (r *release) Stranded(c *command.Call) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !r.settled && r.isCurrent(c) && r.sent < maxCopies {
-		e.m.Stats.Troubles.Add(1)
+		e.engine.Stats.Troubles.Add(1)
 		r.sendLocked(new(command.Call), nil)
 		e.stepLocked()
 	}
@@ -383,9 +383,9 @@ func (r *release) settleLocked(v *Verdict) {
 	r.later = nil
 	r.uncollideLocked()
 	if v.is(Unavailable) {
-		r.entry.m.gaveUp(r.entry.m.explain(r.name(), v))
+		r.entry.engine.gaveUp(r.entry.engine.explain(r.name(), v))
 	}
-	r.entry.m.end()
+	r.entry.engine.end()
 }
 
 // tellLocked ends the wait of the Unlock that began the release.

@@ -21,7 +21,7 @@ const renewBatch = 100
 
 // renew is called by the scheduler with what is due: holds to be renewed, and claims
 // that are to keep their places in the queues of fair locks.
-func (m *Engine) renew(due []*hold) {
+func (eng *Engine) renew(due []*hold) {
 	batches := make(map[batchKey][]*hold)
 	for _, h := range due {
 		if key, ok := h.batch(); ok {
@@ -33,7 +33,7 @@ func (m *Engine) renew(due []*hold) {
 		most := renewBatch
 		if key.queue != nil {
 			most = keepBatch
-		} else if m.cluster || m.oneSlot.Load() {
+		} else if eng.cluster || eng.oneSlot.Load() {
 			most = 1 // keys of one script must share a slot; the requests share a pipeline
 		}
 		for n := 0; len(holds) > 0; holds = holds[n:] {
@@ -41,11 +41,11 @@ func (m *Engine) renew(due []*hold) {
 			if key.queue != nil {
 				calls = append(calls, key.queue.newKeep(holds[:n:n]))
 			} else {
-				calls = append(calls, m.newRenewal(key.ttl, key.read, holds[:n:n]...))
+				calls = append(calls, eng.newRenewal(key.ttl, key.read, holds[:n:n]...))
 			}
 		}
 	}
-	m.Executor.Submit(calls...) // refused only once Close has ended all holds
+	eng.Executor.Submit(calls...) // refused only once Close has ended all holds
 }
 
 // batchKey is what the holds of one request have in common.
@@ -77,22 +77,22 @@ func (h *hold) batch() (batchKey, bool) {
 
 // renewRequest is one request for the renewal of several holds.
 type renewRequest struct {
-	m     *Engine
-	ttl   time.Duration
-	read  bool
-	holds []*hold
-	call  command.Call
-	again atomic.Bool // another request asks for the same
+	engine *Engine
+	ttl    time.Duration
+	read   bool
+	holds  []*hold
+	call   command.Call
+	again  atomic.Bool // another request asks for the same
 }
 
-func (m *Engine) newRenewal(ttl time.Duration, read bool, holds ...*hold) *command.Call {
-	r := &renewRequest{m: m, ttl: ttl, read: read, holds: holds}
+func (eng *Engine) newRenewal(ttl time.Duration, read bool, holds ...*hold) *command.Call {
+	r := &renewRequest{engine: eng, ttl: ttl, read: read, holds: holds}
 	script, args := renewArgs(ttl, read, holds...)
 	r.call = command.Call{
 		Script:   script,
 		Args:     args,
 		Handler:  r,
-		Patience: m.askPatience(),
+		Patience: eng.askPatience(),
 		Lapses:   true, // the scheduler asks again
 	}
 	return &r.call
@@ -112,7 +112,7 @@ func renewArgs(ttl time.Duration, read bool, holds ...*hold) (*command.Script, [
 			list = append(list, h.right())
 		}
 	}
-	list = append(list, validity.Milliseconds(ttl), holds[0].entry.m.owners)
+	list = append(list, validity.Milliseconds(ttl), holds[0].entry.engine.owners)
 	for _, h := range holds {
 		kind := h.entry.kind // and not h's, which can be downgraded while this is built
 		if read {
@@ -125,15 +125,15 @@ func renewArgs(ttl time.Duration, read bool, holds ...*hold) (*command.Script, [
 
 // Replied is called by the executor with the end of the request.
 func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
-	m := r.m
+	eng := r.engine
 	if len(r.holds) > 1 && crossesSlots(reply.Err) {
-		m.oneSlot.Store(true)
-		m.renew(r.holds)
+		eng.oneSlot.Store(true)
+		eng.renew(r.holds)
 		return
 	}
 	if len(r.holds) > 1 && deniesKey(reply.Err) { // whose is not said: the others go on
 		for _, h := range r.holds {
-			m.Executor.Submit(m.newRenewal(r.ttl, r.read, h))
+			eng.Executor.Submit(eng.newRenewal(r.ttl, r.read, h))
 		}
 		return
 	}
@@ -143,13 +143,13 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 	}
 	if reply.Outcome != command.Answered || !ok || len(codes) != len(r.holds) {
 		for _, h := range r.holds {
-			m.scheduler.Retry(&h.item)
+			eng.scheduler.Retry(&h.item)
 		}
 		cause := reply.Err
 		if cause == nil {
 			cause = Unexpected(reply.Value)
 		}
-		m.renewalFailed(len(r.holds), cause, reply.Outcome == command.Answered)
+		eng.renewalFailed(len(r.holds), cause, reply.Outcome == command.Answered)
 		return
 	}
 	renewed, refused, cause := 0, 0, error(nil)
@@ -160,8 +160,8 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 				continue // checkNow: it is there, and that is all
 			}
 			renewed++
-			if m.Telemetry.MeasuresSlack() {
-				m.Telemetry.Slack(h.slack(time.Now()))
+			if eng.Telemetry.MeasuresSlack() {
+				eng.Telemetry.Slack(h.slack(time.Now()))
 			}
 			h.entry.prolonged(h, r.read, reply.Sent, r.ttl)
 		case int64(protocol.RenewGone):
@@ -170,13 +170,13 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 			h.entry.missed(h, r.read, lostStolen)
 		default:
 			refused, cause = refused+1, saidInstead(codes[i])
-			m.scheduler.Retry(&h.item)
+			eng.scheduler.Retry(&h.item)
 		}
 	}
-	m.Stats.Renewals.Add(uint64(renewed))
-	m.Telemetry.Renewed("renewed", renewed)
+	eng.Stats.Renewals.Add(uint64(renewed))
+	eng.Telemetry.Renewed("renewed", renewed)
 	if refused > 0 {
-		m.renewalFailed(refused, cause, true)
+		eng.renewalFailed(refused, cause, true)
 	}
 }
 
@@ -187,11 +187,11 @@ func deniesKey(err error) bool {
 
 // renewalFailed tells that n holds have not been renewed, and will be asked for again. Redis has refused, or has not
 // answered.
-func (m *Engine) renewalFailed(n int, cause error, refused bool) {
-	m.Stats.RenewalFailures.Add(uint64(n))
-	m.Telemetry.Renewed("failed", n)
-	if m.life.Err() == nil {
-		m.Journal.RenewalFailed(n, cause, refused, m.Executor.Suspicious())
+func (eng *Engine) renewalFailed(n int, cause error, refused bool) {
+	eng.Stats.RenewalFailures.Add(uint64(n))
+	eng.Telemetry.Renewed("failed", n)
+	if eng.life.Err() == nil {
+		eng.Journal.RenewalFailed(n, cause, refused, eng.Executor.Suspicious())
 	}
 }
 
@@ -207,26 +207,26 @@ func (r *renewRequest) Overdue(*command.Call) {}
 // would come too late.
 func (r *renewRequest) Stranded(*command.Call) {
 	live := slices.DeleteFunc(slices.Clone(r.holds), func(h *hold) bool { _, ok := h.batch(); return !ok })
-	if len(live) > 0 && r.m.Executor.Submit(r.m.newRenewal(r.ttl, r.read, live...)) {
+	if len(live) > 0 && r.engine.Executor.Submit(r.engine.newRenewal(r.ttl, r.read, live...)) {
 		r.again.Store(true)
 	}
 }
 
 // expire is called by the scheduler when a deadline has passed.
-func (m *Engine) expire(h *hold) {
+func (eng *Engine) expire(h *hold) {
 	e := h.entry
 	var lost []Ended
 	e.mu.Lock()
 	switch {
 	case h.phase == over:
-		if h.owed && h.prolongable() && !m.scheduler.Has(&h.item) { // else it has ended while this was about to be called
+		if h.owed && h.prolongable() && !eng.scheduler.Has(&h.item) { // else it has ended while this was about to be called
 			e.settleOwedLocked(h)
 		}
-	case m.scheduler.Has(&h.item):
+	case eng.scheduler.Has(&h.item):
 		// It was the end of a place in a queue, and the lock has been granted since.
 	case h.phase == claimed && h.waiter != nil:
 		// Redis has been silent for long and the place may be lost, not the claim.
-		m.scheduler.Add(&h.item, time.Now(), m.patience, m.patience, true)
+		eng.scheduler.Add(&h.item, time.Now(), eng.patience, eng.patience, true)
 	default:
 		lost = e.loseLocked(h, lostDeadline)
 		e.stepLocked()
@@ -253,7 +253,7 @@ func (h *hold) slack(now time.Time) float64 {
 func (e *entry) oweLocked(h *hold) {
 	h.owed = true
 	if h.prolongable() {
-		e.m.scheduler.Add(&h.item, h.deadline, validity.TTL(validity.Margin(h.cfg.TTL)), h.cfg.TTL, false)
+		e.engine.scheduler.Add(&h.item, h.deadline, validity.TTL(validity.Margin(h.cfg.TTL)), h.cfg.TTL, false)
 	}
 }
 
@@ -280,10 +280,10 @@ func (e *entry) prolonged(h *hold, read bool, sent time.Time, ttl time.Duration)
 	if h.phase == over {
 		return true // what is in the schedule is its end, see oweLocked
 	}
-	if at := sent.Sub(e.m.Epoch); at > h.renewed {
+	if at := sent.Sub(e.engine.Epoch); at > h.renewed {
 		h.renewed, h.roundTrip = at, uint32(min(time.Since(sent).Microseconds(), math.MaxUint32))
 	}
-	if deadline, ok := e.m.scheduler.Confirm(&h.item, sent, ttl, h.cfg.TTL); ok && deadline.After(h.deadline) {
+	if deadline, ok := e.engine.scheduler.Confirm(&h.item, sent, ttl, h.cfg.TTL); ok && deadline.After(h.deadline) {
 		h.deadline = deadline
 	}
 	return true

@@ -30,8 +30,8 @@ func (t *try) strandedLocked() {
 	if w == nil || w.Value.current != t {
 		return
 	}
-	t.hold.entry.m.Stats.Troubles.Add(1)
-	w.Value.stranded = t.sent.Sub(t.hold.entry.m.Epoch) - t.tried
+	t.hold.entry.engine.Stats.Troubles.Add(1)
+	w.Value.stranded = t.sent.Sub(t.hold.entry.engine.Epoch) - t.tried
 	t.abandonLocked()
 }
 
@@ -43,9 +43,9 @@ func (t *try) endLocked() {
 	}
 	t.ended = true
 	if t.stands && !t.deaf {
-		t.hold.entry.m.inbox.unrely()
+		t.hold.entry.engine.inbox.unrely()
 	}
-	t.hold.entry.m.end()
+	t.hold.entry.engine.end()
 }
 
 // abandonLocked has the claim asked for again, which finds the same grant; or given up if its caller has left.
@@ -62,7 +62,7 @@ func (t *try) abandonLocked() {
 // patience is how long t may stay unanswered. A repetition has what is left to the callers that ask
 // once, but time for a round trip.
 func (t *try) patience() time.Duration {
-	cfg, x := t.hold.cfg, t.hold.entry.m.Executor
+	cfg, x := t.hold.cfg, t.hold.entry.engine.Executor
 	d := cfg.patience(x, !t.stands)
 	return max(d-t.tried, min(d, validity.Patience(0, x.RoundTrip())))
 }
@@ -84,7 +84,7 @@ func (t *try) overdueLocked() {
 		return
 	}
 	if w.Parked() {
-		silence := e.m.Executor.Silence()
+		silence := e.engine.Executor.Silence()
 		e.troubledLocked(silence)
 		e.refuseLocked(t.n, Unavailable, silence)
 	}

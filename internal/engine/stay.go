@@ -22,7 +22,7 @@ func (h *hold) stay(now time.Time) time.Duration {
 	if !h.stays {
 		return 0
 	}
-	rest := h.cfg.AtLeast - (now.Sub(h.entry.m.Epoch) - h.tenure) // it is never passed on, so that is since its grant
+	rest := h.cfg.AtLeast - (now.Sub(h.entry.engine.Epoch) - h.tenure) // it is never passed on, so that is since its grant
 	if rest < time.Millisecond {
 		return 0
 	}
@@ -31,19 +31,19 @@ func (h *hold) stay(now time.Time) time.Duration {
 
 // stayArgs builds the request that leaves h taken for rest.
 func (h *hold) stayArgs(room []any, rest time.Duration) (*command.Script, []any) {
-	m, script := h.entry.m, protocol.LockStay
+	eng, script := h.entry.engine, protocol.LockStay
 	if h.kind.rw() {
 		script = protocol.RWStay
 	}
-	number := m.holds.Add(1)
+	number := eng.holds.Add(1)
 	args := append(script.Begin(room), h.keys.Lock, h.keys.Queue, h.keys.Deadlines, h.keys.Tombstones)
 	if h.kind == ReadKind {
-		args = append(args, h.right(), wire.ReadRight(h.entry.mapped(), wire.OwnerID(m.owners, number, false)))
+		args = append(args, h.right(), wire.ReadRight(h.entry.mapped(), wire.OwnerID(eng.owners, number, false)))
 	}
 	args = command.CountKeys(args)
 	buried := int64(0)
 	if h.stray() {
 		buried = burial.Milliseconds()
 	}
-	return script, append(args, h.id(), wire.OwnerID(m.owners, number, h.kind == WriteKind), validity.Milliseconds(rest), m.Publish, h.keys.Channel, buried)
+	return script, append(args, h.id(), wire.OwnerID(eng.owners, number, h.kind == WriteKind), validity.Milliseconds(rest), eng.Publish, h.keys.Channel, buried)
 }

@@ -15,8 +15,8 @@ import (
 
 // TakesWith reports whether one script can take the lock together with first.
 func (h *Lock) TakesWith(first *Lock) bool {
-	return !h.Kind.rw() && !h.Terms.Fencing && h.m == first.m &&
-		(!h.m.cluster && !h.m.oneSlot.Load() || wire.Slot(h.Mapped) == wire.Slot(first.Mapped))
+	return !h.Kind.rw() && !h.Terms.Fencing && h.engine == first.engine &&
+		(!h.engine.cluster && !h.engine.oneSlot.Load() || wire.Slot(h.Mapped) == wire.Slot(first.Mapped))
 }
 
 // TakeTogether takes several locks of one engine, in the order of their names, without waiting. It returns what it has got,
@@ -25,7 +25,7 @@ func (h *Lock) TakesWith(first *Lock) bool {
 // seen to by who asks for that lock alone.
 func TakeTogether(ctx context.Context, locks []*Lock, trace context.Context) (got []*Lease, apart bool, err error) {
 	if ctx.Err() != nil {
-		return nil, false, locks[0].m.explain(locks[0].Name, because(NotAcquired, ContextCauses(ctx)...))
+		return nil, false, locks[0].engine.explain(locks[0].Name, because(NotAcquired, ContextCauses(ctx)...))
 	}
 	s, err := enterAll(ctx, locks, trace)
 	if s == nil || err != nil {
@@ -35,8 +35,8 @@ func TakeTogether(ctx context.Context, locks []*Lock, trace context.Context) (go
 		var refused error
 		select {
 		case <-w.Ready():
-			s.entries[i].m.ready.Put(w.Ready())
-			refused = locks[i].m.explain(locks[i].Name, w.Outcome().verdict)
+			s.entries[i].engine.ready.Put(w.Ready())
+			refused = locks[i].engine.explain(locks[i].Name, w.Outcome().verdict)
 		case <-ctx.Done():
 			refused = s.entries[i].leave(ctx, w)
 		}
@@ -64,7 +64,7 @@ type sweep struct {
 // only place where several entries are locked at a time: in the order of their names.
 func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep, error) {
 	s := &sweep{}
-	m, label := locks[0].m, labelOf(ctx)
+	eng, label := locks[0].engine, labelOf(ctx)
 	defer func() {
 		for _, e := range s.entries {
 			e.stepLocked() // one that was made for nothing is forgotten
@@ -74,22 +74,22 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 	for _, h := range locks {
 		e, v := h.lockEntry()
 		if v != nil {
-			return nil, h.m.explain(h.Name, v)
+			return nil, h.engine.explain(h.Name, v)
 		}
 		s.entries = append(s.entries, e)
 		if e.closed || e.waiters.Len() > 0 || e.hold != nil || e.releasing+e.orphans > 0 {
 			return nil, nil
 		}
 	}
-	args := []any{m.owners}
+	args := []any{eng.owners}
 	var keys []any
 	for i, h := range locks {
 		e := s.entries[i]
-		w := &waiter{Value: request{h: h, once: true, after: e.tries, came: time.Since(m.Epoch), label: label}}
-		e.waiters.Push(w, m.newReady())
+		w := &waiter{Value: request{h: h, once: true, after: e.tries, came: time.Since(eng.Epoch), label: label}}
+		e.waiters.Push(w, eng.newReady())
 		e.onces++
 		t := e.newTryLocked(w)
-		t.call.Script, t.call.Patience = protocol.MultiAcquire, h.Terms.patience(m.Executor, true)
+		t.call.Script, t.call.Patience = protocol.MultiAcquire, h.Terms.patience(eng.Executor, true)
 		k := t.hold.keys
 		keys = append(keys, k.Lock, k.Queue, k.Deadlines, k.Tombstones)
 		args = append(args, t.hold.tail(h.Kind), h.Terms.ms)
@@ -99,11 +99,11 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 		Script:   protocol.MultiAcquire,
 		Args:     protocol.MultiAcquire.Args(len(keys), append(keys, args...)...),
 		Handler:  s,
-		Patience: locks[0].Terms.patience(m.Executor, true),
+		Patience: locks[0].Terms.patience(eng.Executor, true),
 		Acks:     locks[0].Terms.Acks,
 		Trace:    trace,
 	}
-	if !m.Executor.Submit(&s.call) {
+	if !eng.Executor.Submit(&s.call) {
 		for _, t := range s.tries {
 			t.neverSentLocked()
 		}
@@ -117,7 +117,7 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 // Replied is called by the executor: the reply is a verdict for each.
 func (s *sweep) Replied(_ *command.Call, r command.Reply) {
 	if crossesSlots(r.Err) {
-		s.entries[0].m.oneSlot.Store(true)
+		s.entries[0].engine.oneSlot.Store(true)
 		s.apart.Store(true)
 	}
 	if refused, ok := protocol.ParseRefusal(r.Value); ok {

@@ -38,14 +38,14 @@ const (
 const deafMark = 0.5
 
 // Prepare completes terms that have been checked.
-func (m *Engine) Prepare(c *Terms) {
+func (eng *Engine) Prepare(c *Terms) {
 	c.claim = min(claimTTL, c.TTL)
 	c.ms = validity.Milliseconds(c.TTL)
-	claim, patience := validity.Milliseconds(c.claim), float64(validity.Milliseconds(m.patience))
+	claim, patience := validity.Milliseconds(c.claim), float64(validity.Milliseconds(eng.patience))
 	for i, p := range [...]float64{0, patience, patience + deafMark, -patience, -patience - deafMark} {
-		c.waits[i] = fmt.Sprintf("%.1f %d %s %s", p, claim, m.counted, m.Publish)
+		c.waits[i] = fmt.Sprintf("%.1f %d %s %s", p, claim, eng.counted, eng.Publish)
 	}
-	c.offer = fmt.Sprintf("%d 1 %s", claim, m.counted)
+	c.offer = fmt.Sprintf("%d 1 %s", claim, eng.counted)
 }
 
 // patience is how long an acquire request may stay unanswered. Callers that ask once wait for the first answer of all

@@ -21,7 +21,7 @@ func (e *entry) troubledLocked(cause error) {
 	e.inTroubleLocked().cause = cause
 	e.trouble.requests++
 	e.refused = false
-	e.m.Stats.Troubles.Add(1)
+	e.engine.Stats.Troubles.Add(1)
 }
 
 func (e *entry) inTroubleLocked() *trouble {
@@ -43,7 +43,7 @@ func (e *entry) barredForLongLocked() bool {
 	if t.barred.IsZero() {
 		t.barred = now
 	}
-	return now.Sub(t.barred) >= e.m.Readmission
+	return now.Sub(t.barred) >= e.engine.Readmission
 }
 
 // pauseLocked asks again after a pause, which grows while the trouble lasts. A request that was sent
@@ -63,14 +63,14 @@ func (e *entry) pauseLocked(sent time.Time) {
 // askedLocked is called with the time of each request.
 func (e *entry) askedLocked(at time.Time) {
 	if e.silent == 0 {
-		e.silent = at.Sub(e.m.Epoch)
+		e.silent = at.Sub(e.engine.Epoch)
 	}
 }
 
 // answeredLocked is called with the end of each request.
 func (e *entry) answeredLocked(r command.Reply) {
 	if r.Outcome == command.Answered {
-		e.silent = max(e.silent, r.Sent.Sub(e.m.Epoch)) // Redis was there at some time since
+		e.silent = max(e.silent, r.Sent.Sub(e.engine.Epoch)) // Redis was there at some time since
 	}
 }
 
@@ -83,8 +83,8 @@ func (e *entry) noVerdictLocked(causes []error, w *waiter) *Verdict {
 	case e.trouble != nil:
 		return because(Unavailable, append(causes, e.trouble.cause)...)
 	case e.refused || w.Value.queued || front != nil && front.Value.queued: // the lock is busy
-	case e.silent != 0 && time.Since(e.m.Epoch)-e.silent >= Silence:
-		return because(Unavailable, append(causes, e.m.Executor.Silence())...)
+	case e.silent != 0 && time.Since(e.engine.Epoch)-e.silent >= Silence:
+		return because(Unavailable, append(causes, e.engine.Executor.Silence())...)
 	}
 	return because(NotAcquired, causes...)
 }

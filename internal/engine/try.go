@@ -37,7 +37,7 @@ func (e *entry) tryLocked(w *waiter) {
 	c := r.claim
 	if c != nil && c.unanswered >= maxCopies {
 		// Replied comes for each, at the latest when go-redis gives up.
-		e.refuseLocked(e.tries+1, Unavailable, e.m.Executor.Silence())
+		e.refuseLocked(e.tries+1, Unavailable, e.engine.Executor.Silence())
 		return
 	}
 	t := e.newTryLocked(w)
@@ -49,7 +49,7 @@ func (e *entry) tryLocked(w *waiter) {
 		Trace:    r.trace,
 		Acks:     t.hold.cfg.Acks,
 	}
-	if !e.m.Executor.Submit(&t.call) {
+	if !e.engine.Executor.Submit(&t.call) {
 		t.neverSentLocked()
 		e.failLocked(Closed, nil)
 		e.stepLocked()
@@ -70,18 +70,18 @@ func (e *entry) newTryLocked(w *waiter) *try {
 	e.tries++
 	t := &try{hold: c, n: e.tries, stands: !r.once, sent: time.Now()}
 	if t.stands {
-		t.deaf = !e.m.inbox.rely()
+		t.deaf = !e.engine.inbox.rely()
 	} else {
-		t.deaf = !e.m.inbox.live()
+		t.deaf = !e.engine.inbox.live()
 	}
-	t.heard = e.m.inbox.sessions.Load()
+	t.heard = e.engine.inbox.sessions.Load()
 	if r.stranded != 0 {
-		t.tried, r.stranded = t.sent.Sub(e.m.Epoch)-r.stranded, 0
+		t.tried, r.stranded = t.sent.Sub(e.engine.Epoch)-r.stranded, 0
 	}
 	c.unanswered++
 	e.askedLocked(t.sent)
 	r.current = t
-	e.m.begin()
+	e.engine.begin()
 	return t
 }
 
@@ -98,7 +98,7 @@ func (t *try) neverSentLocked() {
 // acquireArgs leaves out what only fencing needs: each argument costs Redis about a
 // quarter of a microsecond.
 func (e *entry) acquireArgs(r *request, t *try) []any {
-	h, m := r.claim, e.m
+	h, eng := r.claim, e.engine
 	wait := h.cfg.waits[waitNot]
 	if t.stands {
 		switch {
@@ -114,7 +114,7 @@ func (e *entry) acquireArgs(r *request, t *try) []any {
 	}
 	args := append(h.withKeys(t.room[:], h.kind.acquireScript(), true), h.id(), h.cfg.ms, wait)
 	if h.cfg.Fencing {
-		args = append(args, h.tokens, m.tokens.seen(e.mapped()))
+		args = append(args, h.tokens, eng.tokens.seen(e.mapped()))
 	}
 	return args
 }
@@ -128,7 +128,7 @@ func (e *entry) tokensWanted(c *hold) uint8 {
 	switch {
 	case !c.cfg.Fencing:
 		return 0
-	case e.m.slice == 0, c.cfg.Fixed, c.kind == FairKind, c.kind == ReadKind:
+	case e.engine.slice == 0, c.cfg.Fixed, c.kind == FairKind, c.kind == ReadKind:
 		return 1
 	}
 	return uint8(min(e.waiters.Len(), maxTokens))
@@ -171,7 +171,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 		b.current, b.notice = nil, nil
 	}
 	if granted || ok && v.Code == protocol.AcquireHeld && t.stands {
-		e.m.Subscriber.Wrote()
+		e.engine.Subscriber.Wrote()
 	}
 	if !h.waiter.Parked() {
 		// Whoever it was for has left, and nobody took it over.
@@ -230,7 +230,7 @@ func (t *try) verdict(value any) (protocol.Verdict, bool) {
 func (e *entry) hopelessLocked(t *try, f Fact, cause error) {
 	e.trouble = nil
 	if f == Unavailable {
-		e.m.Stats.Troubles.Add(1)
+		e.engine.Stats.Troubles.Add(1)
 	}
 	e.ask = true
 	if t.call.Script == protocol.MultiAcquire {
@@ -276,9 +276,9 @@ func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notic
 		if !w.Value.queued {
 			w.Value.queued = true
 			if e.kind == FairKind { // others ask for them often enough
-				e.m.scheduler.Add(&t.hold.item, t.sent, e.m.patience, e.m.patience, true)
+				e.engine.scheduler.Add(&t.hold.item, t.sent, e.engine.patience, e.engine.patience, true)
 			}
-			if early := e.m.inbox.expect(t.hold); early != nil {
+			if early := e.engine.inbox.expect(t.hold); early != nil {
 				notice = early
 			}
 		}
@@ -289,7 +289,7 @@ func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notic
 	if notice != nil && (!notice.Granted || notice.Clock >= v.Clock) {
 		return e.noticedLocked(t.hold, *notice)
 	}
-	if t.stands && (t.deaf || t.heard != e.m.inbox.sessions.Load()) && e.m.inbox.live() {
+	if t.stands && (t.deaf || t.heard != e.engine.inbox.sessions.Load()) && e.engine.inbox.live() {
 		// It is heard since, or again: a grant in between was not, and nothing else will tell.
 		e.ask, e.strayed, e.unheard = e.ask || v.State != protocol.StateOpen, true, true
 	}

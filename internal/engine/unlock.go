@@ -49,13 +49,13 @@ func (u *unlocking) begin(at time.Time, trace context.Context) {
 	if u.r = l.release; u.r != nil {
 		u.r.lease = l
 		if !u.r.told {
-			u.told = e.m.newReady()
+			u.told = e.engine.newReady()
 			u.r.caller = u.told
 		}
 	}
 	e.mu.Unlock()
 	gone.Announce()
-	e.m.Stats.Released.Add(1)
+	e.engine.Stats.Released.Add(1)
 }
 
 // endedLocked is for an Unlock of a lease that has ended: by an Unlock before this one, or early. The caller calls
@@ -84,7 +84,7 @@ func (u *unlocking) wait() error {
 		return u.err
 	case u.told != nil:
 		<-u.told
-		u.lease.hold.entry.m.ready.Put(u.told)
+		u.lease.hold.entry.engine.ready.Put(u.told)
 	}
 	return u.lease.explain(u.r.answer)
 }
@@ -141,7 +141,7 @@ func (u *unlocking) waitAgain() error {
 	select {
 	case v := <-u.later:
 		return l.explain(v)
-	case <-time.After(e.m.patienceFor(l.hold.cfg.TTL)):
+	case <-time.After(e.engine.patienceFor(l.hold.cfg.TTL)):
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -89,7 +89,7 @@ var mutants = []mutant{
 	{name: "one of several locks is not kept", by: "claim without hold|overlap", edits: []edit{{"scripts/multi_acquire.lua",
 		"redis.call('hset', lock, id, '1')", "if i > 1 then return 0 end\n  redis.call('hset', lock, id, '1')"}}},
 	{name: "the end of a lease is announced late", quick: true, by: "told late", edits: []edit{{"internal/engine/renew.go",
-		"func (m *Engine) expire(h *hold) {\n\te := h.entry\n", "func (m *Engine) expire(h *hold) {\n\tif BUG {\n\t\ttime.Sleep(400 * time.Millisecond)\n\t}\n\te := h.entry\n"}}},
+		"func (eng *Engine) expire(h *hold) {\n\te := h.entry\n", "func (eng *Engine) expire(h *hold) {\n\tif BUG {\n\t\ttime.Sleep(400 * time.Millisecond)\n\t}\n\te := h.entry\n"}}},
 
 	// Tokens.
 	{name: "token not increased", quick: true, by: "token", edits: []edit{{"scripts/prelude/fence.lua",
@@ -98,14 +98,14 @@ var mutants = []mutant{
 	{name: "tokens of readers not increased", by: "token", edits: []edit{{"scripts/rw_acquire.lua",
 		"token, failure = reserve(counter, ARGV[4], ARGV[5])", "token, failure = reserve(counter, is_writer(id) and ARGV[4] or '0', is_writer(id) and ARGV[5] or '0')"}}},
 	{name: "token bumped on re-entry", by: "token", edits: []edit{{"internal/engine/grant.go",
-		"e.m.Stats.Reentered.Add(1)", "e.m.Stats.Reentered.Add(1)\n\tif BUG && h.cfg.Fencing {\n\t\th.token++\n\t}"}}},
+		"e.engine.Stats.Reentered.Add(1)", "e.engine.Stats.Reentered.Add(1)\n\tif BUG && h.cfg.Fencing {\n\t\th.token++\n\t}"}}},
 
 	// Waking.
 	{name: "messages not sent", quick: true, by: "unheard|lost wake-up", edits: []edit{{"scripts/prelude/lock.lua",
 		"redis.pcall('publish', inbox, message)\n          told = 0", "told = 0"}}},
 	{name: "grants without message, and poll disabled", by: "unheard|lost wake-up|starved", edits: []edit{{"scripts/prelude/lock.lua",
 		"redis.pcall('publish', inbox, message)\n          told = 0", "told = 0"}, {"internal/engine/entry.go",
-		"poll := min(e.m.poll, e.m.patience/3, 2*time.Minute)\n", "poll := min(e.m.poll, e.m.patience/3, 2*time.Minute)\n\tif BUG {\n\t\treturn time.Hour\n\t}\n"}}},
+		"poll := min(e.engine.poll, e.engine.patience/3, 2*time.Minute)\n", "poll := min(e.engine.poll, e.engine.patience/3, 2*time.Minute)\n\tif BUG {\n\t\treturn time.Hour\n\t}\n"}}},
 	{name: "readers are not told", by: "unheard|lost wake-up", edits: []edit{{"scripts/prelude/grant.lua",
 		"redis.pcall('publish', inbox, message)\n  return true", "return true"}}},
 	{name: "one grant sent to two", by: "claim without hold|overlap", edits: []edit{{"scripts/prelude/lock.lua",

@@ -10,9 +10,9 @@ import (
 
 // behindTimers are the places behind the library's timers: there a goroutine waits while its process stands still, before it reads the clock.
 var behindTimers = []edit{
-	{"internal/engine/entry.go", "func (e *entry) wakeUp() {\n", "func (e *entry) wakeUp() {\n\tPlantedStand(e.m)\n"},
-	{"internal/engine/loss.go", "func (e *entry) reachLimit(h *hold, l *limit) {\n", "func (e *entry) reachLimit(h *hold, l *limit) {\n\tPlantedStand(e.m)\n"},
-	{"internal/engine/release.go", "func (r *release) resend() {\n\te := r.entry\n", "func (r *release) resend() {\n\te := r.entry\n\tPlantedStand(e.m)\n"},
+	{"internal/engine/entry.go", "func (e *entry) wakeUp() {\n", "func (e *entry) wakeUp() {\n\tPlantedStand(e.engine)\n"},
+	{"internal/engine/loss.go", "func (e *entry) reachLimit(h *hold, l *limit) {\n", "func (e *entry) reachLimit(h *hold, l *limit) {\n\tPlantedStand(e.engine)\n"},
+	{"internal/engine/release.go", "func (r *release) resend() {\n\te := r.entry\n", "func (r *release) resend() {\n\te := r.entry\n\tPlantedStand(e.engine)\n"},
 	{"internal/pubsub/session.go", "\t\tcancel(errQuiet) // frees", "\t\tPlantedStand(h.s)\n\t\tcancel(errQuiet) // frees"},
 	{"internal/pubsub/session.go", "\t\tcase <-pings.C:\n", "\t\tcase <-pings.C:\n\t\t\tPlantedStand(h.s)\n"},
 	{"internal/pubsub/session.go", "\t\tcase <-tidy.C:\n", "\t\tcase <-tidy.C:\n\t\t\tPlantedStand(h.s)\n"},
@@ -31,7 +31,7 @@ func (o *overlay) stand() {
 	o.files[filepath.Join(root, "internal/engine/planted_parts.go")] = `package engine
 
 // PlantedParts are those that call PlantedStand.
-func PlantedParts(m *Engine) []any { return []any{m, m.Subscriber, m.Executor, m.scheduler} }
+func PlantedParts(eng *Engine) []any { return []any{eng, eng.Subscriber, eng.Executor, eng.scheduler} }
 `
 	o.files[filepath.Join(root, "planted_parts.go")] = `package holdfast
 

@@ -103,10 +103,15 @@ func TestDocs_ProseIsPlain(t *testing.T) {
 			texts["comments of "+f] = commentProse(t, f)
 		}
 	}
+	for _, f := range glob(t, "internal/engine/*.go") { // maintainers read all of them
+		if !strings.HasSuffix(f, "_test.go") {
+			texts["comments of "+f] = allCommentProse(t, f)
+		}
+	}
 	for _, f := range glob(t, "example*_test.go") {
 		texts["comments of "+f] = commentProse(t, f)
 	}
-	for _, f := range glob(t, "*.go", "holdfasttest/*.go", "debug/*.go", "cmd/holdfast/*.go", "internal/command/*.go", "internal/wire/*.go") {
+	for _, f := range glob(t, "*.go", "holdfasttest/*.go", "debug/*.go", "cmd/holdfast/*.go", "internal/engine/*.go", "internal/command/*.go", "internal/wire/*.go") {
 		if !strings.HasSuffix(f, "_test.go") {
 			texts["strings of "+f] = stringProse(t, f)
 		}
@@ -163,6 +168,22 @@ func markdownProse(text string) (all []string) {
 	})
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		all = append(all, sentences(paragraph)...)
+	}
+	return all
+}
+
+// allCommentProse returns the sentences of all comments of a file.
+func allCommentProse(t *testing.T, file string) (all []string) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range f.Comments {
+		text := regexp.MustCompile(`(?m)^\t.*$`).ReplaceAllString(g.Text(), "\n") // code and pictures
+		for paragraph := range strings.SplitSeq(text, "\n\n") {
+			all = append(all, sentences(paragraph)...)
+		}
 	}
 	return all
 }

@@ -71,7 +71,7 @@ func (eng *Engine) askOnce(ctx context.Context, name string, repeat bool, call *
 	}
 }
 
-// question is the handler of a call that somebody waits for.
+// question is the handler of a call whose answer a caller waits for.
 type question struct {
 	engine *Engine
 	repeat bool

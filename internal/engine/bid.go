@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// bid is what Redis has been asked for on behalf of a waiter. It is guarded by entry.mu.
+// bid is what the entry has requested from Redis for a waiter. It is guarded by entry.mu.
 type bid struct {
 	claim    *hold         // nil: nothing yet; claim.waiter is the waiter
 	current  *try          // whose verdict is awaited; nil: none, or it is overdue

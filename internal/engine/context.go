@@ -67,7 +67,7 @@ func (l *Lease) endWith(parent context.Context) context.Context {
 	}
 	l.mu().Lock()
 	err, other := l.err, l.contexts[done]
-	// Parents that had ended before they were asked for Done share a channel, and no end.
+	// Parents that had ended before the first call of Done share a channel, and no end.
 	if err == nil && other == nil && !s.over && s.ctx.Err() == nil {
 		if l.contexts == nil {
 			l.contexts = make(map[<-chan struct{}]*sharedEnd)
@@ -101,7 +101,7 @@ var endKey = func() (key any) {
 	return key
 }()
 
-// askedContext notes what it is asked for.
+// askedContext notes the key that Value is called with.
 type askedContext struct {
 	context.Context
 	key *any

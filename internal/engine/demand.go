@@ -12,7 +12,7 @@ type demand uint8
 
 const (
 	demandUnknown demand = iota
-	demandAsked          // Redis has been asked
+	demandAsked          // the question is under way
 	demandKnown          // one waits
 )
 
@@ -26,10 +26,9 @@ func (h *hold) sliceOver(now time.Time) bool {
 	return now.Sub(eng.Epoch)-h.tenure >= slice
 }
 
-// askDemandLocked finds out, once per slice, whether another process waits for a lock that
-// this one passes among its callers. Messages would tell sooner, but Go can read them
-// tens of milliseconds late while its goroutines are busy; and what is asked for once
-// per slice costs nothing in comparison with the grants in between.
+// askDemandLocked finds out, once per slice, whether another process waits for a lock that this one passes among
+// its callers. Messages would be sooner, but Go can read them tens of milliseconds late while its goroutines are
+// busy. One question per slice costs nothing in comparison with the grants in between.
 func (e *entry) askDemandLocked(h *hold, now time.Time) {
 	if h.demand != demandUnknown || !h.sliceOver(now) {
 		return

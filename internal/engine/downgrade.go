@@ -9,11 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
-// An owner that holds the write side takes the read side by re-entry, without a word
-// to Redis. When its last write lease ends and read leases remain, the write hold is
-// converted into a read hold, by a request that is repeated like a release until
-// Redis has answered. Until then nobody can know which of the two Redis has; giving the
-// lock up then gives up both.
+// An owner that holds the write side takes the read side by re-entry, without a word to Redis. When its last write
+// lease ends and read leases remain, the write hold is converted into a read hold, by a request that is repeated
+// like a release until Redis has answered. Until then the process does not know which of the two Redis has. A lock
+// that is given up meanwhile gives up both.
 
 // downgrade is what a release is while it converts a write hold.
 type downgrade struct {
@@ -82,8 +81,8 @@ func (r *release) convertedLocked(reply command.Reply) (lost []Ended, reason los
 	return e.loseLocked(h, reason), reason
 }
 
-// endedLocked is what the Unlock that waits for the downgrade is told when the hold has ended. If
-// its time was over, the write side was valid when it was unlocked.
+// endedLocked is the verdict for the Unlock that waits for the downgrade when the hold has ended. If its time was
+// over, the write side was valid when it was unlocked.
 func (r *release) endedLocked(end *Verdict) *Verdict {
 	if (end.Fact == MaxHoldOver || end.Reason == lostDeadline) && !r.lapsed {
 		return because(Unavailable, Downgrading)

@@ -6,14 +6,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// earlyNotices are messages of the server for claims that are not known to stand in a queue: a
-// grant can overtake, on another connection, the reply that tells us of its place there. Replies are
-// handled when the last one of their pipeline has been read, so with many locks there can be hundreds
-// of such grants at a time. Of those that are lost, nobody would have the lock until the next poll.
+// earlyNotices are messages of the server for claims that are not known to stand in a queue: a grant can overtake,
+// on another connection, the reply that reports the place there. Replies are handled when the last one of their
+// pipeline has been read, so with many locks there can be hundreds of such grants at a time. If such a message
+// were dropped, the lock would be idle until the next poll.
 //
-// Some are never asked for: their claims have been given up, or found their grants by asking. They go
-// with their generation, of which there are two, so that what comes is kept for claimTTL at the least,
-// in which the grant has ended.
+// Some messages are never taken: their claims have been given up, or a request has found the grant. They are
+// dropped with their generation. There are two generations, so that a message is kept for at least claimTTL, after
+// which its grant has ended.
 type earlyNotices struct {
 	young, old map[uint64]wire.Notice // by the number of the claim
 	begun      time.Time              // young

@@ -1,5 +1,5 @@
-// Package engine is what a Manager does: the locks of a process by their names, and all that runs for them. It makes no
-// errors but those of what it was told by others: a Verdict says what happened, and Config.ErrorOf makes the error.
+// Package engine is what a Manager does: the locks of a process by their names, and all that runs for them. A
+// Verdict says what became of a call, and Config.ErrorOf makes the error of it.
 package engine
 
 import (
@@ -30,7 +30,7 @@ type Engine struct {
 	readSlice time.Duration // how often the readers of the process ask whether a writer waits elsewhere
 	cluster   bool          // keys of one script must share a slot
 	Publish   any           // the command that announces a release, boxed; see tell in prelude/redisson.lua
-	counted   string        // "1" if PUBSUB NUMSUB tells whether anybody hears an inbox, else "0"
+	counted   string        // "1" if PUBSUB NUMSUB knows whether an inbox has listeners, else "0"
 	patience  time.Duration // for how long a silent waiter keeps its place
 	confirm   bool          // tests: no grant is trusted without asking
 	aside     time.Duration // see aside.go; tests change it
@@ -185,8 +185,8 @@ func (eng *Engine) disconnected() {
 	eng.Telemetry.Disconnected()
 }
 
-// newReady returns a channel on which a caller is to be told of its outcome, once. Who
-// has received from it, or never will, puts it back into eng.ready.
+// newReady returns a channel that gets one value, when a caller has its outcome. A caller that has received from
+// it, or never will, puts it back into eng.ready.
 func (eng *Engine) newReady() chan struct{} {
 	if c, ok := eng.ready.Get().(chan struct{}); ok {
 		return c
@@ -266,8 +266,8 @@ func (eng *Engine) troubled(cause error) {
 	eng.mu.Unlock()
 }
 
-// clientClosed is called when the client turns out to be closed: nobody can be let in any more, but by
-// re-entry. What is held ends with its deadline.
+// clientClosed is called when the client turns out to be closed. No caller can get a lock any more, except by
+// re-entry. Holds end with their deadlines.
 func (eng *Engine) clientClosed() {
 	eng.mu.Lock()
 	entries := eng.entriesLocked()

@@ -25,11 +25,11 @@ type named struct {
 	Terms  *Terms // shared with others that have no options of their own
 	Class  *class // for metrics; nil: none
 
-	keys  atomic.Pointer[wire.Keys] // see wireKeys; nil: nobody has asked yet
+	keys  atomic.Pointer[wire.Keys] // see wireKeys; nil: not derived yet
 	entry atomic.Pointer[entry]     // where the last caller went; it may be dead
 }
 
-// NewLock returns the lock of a name that Redis knows as mapped. eng is nil if there is none; then nothing but the name is asked of it.
+// NewLock returns the lock of a name that Redis knows as mapped. If eng is nil, only its name may be used.
 func (eng *Engine) NewLock(k Kind, name, mapped string, cfg *Terms) Lock {
 	n := &named{engine: eng, family: k, Name: name, Mapped: mapped, Terms: cfg}
 	if eng != nil {
@@ -76,7 +76,8 @@ func (h *Lock) Obtain(ctx context.Context, once bool, trace context.Context) (*L
 	}
 }
 
-// ObtainAsync is obtain without the wait: told is called with the outcome, once, and must not block: a lock may be held.
+// ObtainAsync is Obtain without the wait: told is called with the outcome, once, and must not block: a lock may be
+// held.
 func (h *Lock) ObtainAsync(ctx context.Context, told func(*Lease, error)) {
 	if lease, w, _, err := h.enter(ctx, request{async: told}); w == nil {
 		told(lease, err)
@@ -168,9 +169,9 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
 	return nil, w, nil
 }
 
-// inTheWayLocked reports whether somebody in this process keeps a caller that does not
-// wait from getting the lock. A hold beyond its deadline does not, even if, after a pause
-// of the process, its end has not been handled yet: then the caller asks Redis.
+// inTheWayLocked reports whether a hold or a waiter of this process keeps a caller that does not wait from getting
+// the lock. A hold beyond its deadline does not, even if its end has not been handled yet, after a pause of the
+// process. Then the caller sends a request.
 func (e *entry) inTheWayLocked(k Kind, now time.Time) bool {
 	front := e.waiters.Front()
 	switch {
@@ -184,8 +185,8 @@ func (e *entry) inTheWayLocked(k Kind, now time.Time) bool {
 	return false
 }
 
-// leave takes w, whose ctx is done, out of the queue. If the lock was granted in the
-// same moment it is given back: a caller whose ctx is done always gets an error.
+// leave takes w, whose ctx is done, out of the queue. If the lock was granted at the same moment, it is released:
+// a caller whose ctx is done always gets an error.
 func (e *entry) leave(ctx context.Context, w *waiter) error {
 	causes := ContextCauses(ctx) // while no lock is held: ctx may be code of the user, and look at a lease
 	e.mu.Lock()
@@ -198,7 +199,7 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	}
 	e.mu.Unlock()
 	if !left {
-		<-w.Ready() // at once: it has been told
+		<-w.Ready() // at once: the outcome is there
 	}
 	e.engine.ready.Put(w.Ready())
 	if r := w.Outcome(); !left && r.verdict != nil {

@@ -11,10 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// entry is what this process knows about one lock: who waits for it here, what the
-// process holds or has asked for in Redis. It has no goroutine. It is moved by
-// events, each of which takes mu and changes what it changes. If somebody's turn may have come
-// with it, it ends in stepLocked, which decides what to do next:
+// entry is what this process knows about one lock: the callers that wait for it here, and what the process holds
+// or has requested in Redis. It has no goroutine. Events drive it. Each takes mu and records what happened. If a
+// waiter may be served now, the event ends in stepLocked, the one place that decides what to do next:
 //
 //	enter, leave       a caller comes, or goes                     enter.go
 //	                   and may step aside when it comes            aside.go
@@ -42,11 +41,11 @@ type entry struct {
 
 	mu      sync.Mutex // guards the following, the holds and their leases
 	waiters parking.Queue[request, outcome]
-	hold    *hold      // what excludes everybody else; nil: nothing that can be used
+	hold    *hold      // what excludes all other owners; nil: nothing that can be used
 	reads   *readHolds // nil: none
 	tries   uint64     // numbers the requests
 
-	silent  time.Duration // since when Redis has answered nothing to those who wait, after Engine.epoch; 0: not asked since a hold
+	silent  time.Duration // the last moment at which Redis answered, or got the first request, after Engine.Epoch; 0: no request since a hold
 	trouble *trouble      // nil if the last request brought a verdict
 	timer   *time.Timer   // calls wakeUp
 	wakes   time.Duration // when it does, after Engine.epoch, if it is armed
@@ -56,9 +55,9 @@ type entry struct {
 	orphan    *waiter  // not fair: has left behind a bid whose request is not answered; nil: none
 	releasing int32    // releases under way that a new request would collide with
 	orphans   int32    // bids left behind
-	onces     int32    // waiters that ask once
+	onces     int32    // TryLocks among the waiters
 
-	ask       bool // something happened that makes it worth asking Redis
+	ask       bool // something happened after which a request is worth it
 	armed     bool // the timer will fire
 	yielding  bool // giving way to other processes until the timer fires
 	pausing   bool // because of trouble, until the timer fires
@@ -67,7 +66,7 @@ type entry struct {
 	strayed   bool // fair: a waiter in the middle has no place in Redis's queue
 	unheard   bool // fair: a waiter may have been granted the lock and not know it
 	closed    bool // the manager is closed
-	dead      bool // forgotten by the manager: whoever found it must look again
+	dead      bool // forgotten by the manager: a caller that found it must look again
 
 	kind Kind // a family; not changed, and here because it fills a gap
 
@@ -85,7 +84,7 @@ func (e *entry) channel() string { return e.keys.Channel.(string) }
 type request struct {
 	h      *Lock
 	once   bool                // TryLock: refused by the first verdict
-	behind int32               // fair, once: of what was being given up when it came, how much is still to end
+	behind int32               // fair, once: how many of the releases that were under way when it came have not ended
 	after  uint64              // requests numbered above it were sent after the caller had come
 	came   time.Duration       // when that was, after Engine.epoch
 	label  *string             // of WithLabel; nil: none
@@ -97,7 +96,7 @@ type request struct {
 
 type waiter = parking.Waiter[request, outcome]
 
-// outcome is what a caller is told: a lease, or why there is none.
+// outcome is what a caller gets: a lease, or why there is none.
 type outcome struct {
 	lease   *Lease
 	verdict *Verdict
@@ -117,8 +116,7 @@ func (e *entry) deliverLocked(w *waiter, r outcome) {
 	}
 }
 
-// refuseLocked ends the wait of callers that ask once and were waiting when the
-// request numbered by was sent.
+// refuseLocked ends the wait of TryLocks that were waiting when the request numbered by was sent.
 func (e *entry) refuseLocked(by uint64, f Fact, cause error) {
 	for w := e.waiters.Front(); w != nil && e.onces > 0; {
 		next := w.Next()
@@ -129,7 +127,7 @@ func (e *entry) refuseLocked(by uint64, f Fact, cause error) {
 	}
 }
 
-// failLocked ends everybody's wait.
+// failLocked ends the wait of all callers.
 func (e *entry) failLocked(f Fact, cause error) {
 	for w := e.waiters.Front(); w != nil; w = e.waiters.Front() {
 		e.deliverLocked(w, outcome{verdict: because(f, cause)})
@@ -158,15 +156,14 @@ func (e *entry) stepLocked() {
 		e.joinLocked()
 	}
 	if front = e.waiters.Front(); front != nil && front.Value.current == nil && e.hold == nil && !e.armed {
-		// Nobody waits without a request under way or a timer: who became the first when the
-		// one before it was granted, or left, knows of no TTL, and the next owner may die.
+		// No waiter is left without a request under way or a timer. A waiter that became the first when the one
+		// before it was granted the lock, or left, knows of no TTL, and the next owner may die.
 		e.wakeAfterLocked(e.pollAfter(front.Value.h.Terms.claim))
 	}
 }
 
-// clearLocked reports whether a request for w would meet nothing that is being given up. A TryLock of a
-// fair lock does not wait for what was given up since it came: with callers who come and go there is always
-// something.
+// clearLocked reports whether a request for w would meet nothing that is being given up. A TryLock of a fair lock
+// does not wait for what was given up since it came: with callers that come and go there is always something.
 func (e *entry) clearLocked(w *waiter) bool {
 	if e.kind == FairKind && w.Value.once {
 		return w.Value.behind <= 0
@@ -184,11 +181,10 @@ func (e *entry) gaveUpLocked(n int32) {
 	}
 }
 
-// restLocked stops asking when nobody waits, and forgets the entry when nothing is
-// left of it.
+// restLocked stops sending requests when no caller waits, and forgets the entry when nothing is left of it.
 func (e *entry) restLocked() {
 	e.ask, e.yielding, e.refused = false, false, false
-	e.trouble = nil // what comes next is told of its own
+	e.trouble = nil // later callers have troubles of their own
 	e.stopTimer()
 	e.listenLocked(false)
 	if e.lingerLocked() {
@@ -201,9 +197,9 @@ func (e *entry) restLocked() {
 	}
 }
 
-// listenLocked makes the entry hear Redisson's channels, or not. They are needed while
-// one of Redisson's holds the lock or is next; a release by one of ours is told to
-// the inbox of whom it grants.
+// listenLocked makes the entry hear Redisson's channels, or not. They are needed while an owner of Redisson's
+// holds the lock or is next. A release by Holdfast sends its message to the inbox of the process that it grants
+// the lock to.
 func (e *entry) listenLocked(foreign bool) {
 	if e.places != nil {
 		var first *hold
@@ -216,7 +212,7 @@ func (e *entry) listenLocked(foreign bool) {
 	case foreign && !e.listening:
 		e.listening = true
 		if e.engine.Subscriber.Add(e.channel(), e) {
-			// The channel was still subscribed, but nobody listened until now.
+			// The channel was still subscribed, but had no listener until now.
 			e.ask = e.ask || !e.yielding
 		}
 	case !foreign && e.listening:
@@ -233,15 +229,14 @@ func (e *entry) Heard(payload string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.engine.Stats.Wakeups.Add(1)
-	if !e.yielding { // it may be the message of our own release; the timer comes soon
+	if !e.yielding { // it may be the message of this process's own release; the timer comes soon
 		e.ask = true
 		e.stepLocked()
 	}
 }
 
-// Subscribed is called each time Redis confirms a subscription. What was published
-// before then has been missed, so every confirmation is followed by a try; or by the timer,
-// which comes soon where others are given way to.
+// Subscribed is called each time Redis confirms a subscription. Messages from before then have been missed, so a
+// request follows every confirmation. While the process gives way to others, the timer sends it, soon.
 func (e *entry) Subscribed() {
 	e.mu.Lock()
 	e.ask = e.ask || !e.yielding
@@ -249,11 +244,11 @@ func (e *entry) Subscribed() {
 	e.mu.Unlock()
 }
 
-// Relied is called by the subscriber: nothing that Redis has been told depends on Redisson's channels.
+// Relied is called by the subscriber: no request depends on Redisson's channels.
 func (e *entry) Relied() bool { return false }
 
-// unsure is called when the inbox begins to be heard: what was granted before was not; and when it turns out that
-// it will not be.
+// unsure is called when the inbox is subscribed, because earlier grants were missed, and when it turns out that it
+// cannot be.
 func (e *entry) unsure() {
 	e.mu.Lock()
 	e.ask, e.unheard = e.ask || !e.yielding, true
@@ -265,7 +260,7 @@ func (e *entry) unsure() {
 func (e *entry) wakeUp() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.armed { // stopped as it was firing: whoever did so asks
+	if !e.armed { // stopped as it was firing: the event that stopped it goes on
 		return
 	}
 	if e.waiters.Len() > 0 && !e.yielding {
@@ -312,23 +307,22 @@ func (e *entry) stopTimer() {
 	}
 }
 
-// deafPoll is how often a waiter asks while its process hears no inbox: the lock may
-// have been granted to it, and nobody else gets it meanwhile.
+// deafPoll is how often a waiter sends a request while its process hears no inbox: the lock may have been granted
+// to it, and is idle meanwhile.
 const deafPoll = 50 * time.Millisecond
 
 // deniedPoll is how long at most a waiter waits until it asks again while Redis denies its process the inbox. That
 // may last, so the waiter asks as rarely as the poll interval says, but not so rarely that a grant to it, which
-// only an answer tells it of, ends before.
+// only an answer reports, ends before.
 const deniedPoll = claimTTL * 3 / 4
 
 // pastTTL is how long after the end of a TTL a waiter asks.
 const pastTTL = 2 * time.Millisecond
 
-// pollAfter is how long to wait for a message while another owner holds the lock for
-// ttl: its expiry is not announced, so not beyond that; nor beyond the poll interval,
-// from which up to a fifth is taken so that processes do not ask in step; nor so long
-// that the place in the queue would be lost, nor for more than two minutes: who asks keeps the
-// queue itself (keep_keys in prelude/stand.lua).
+// pollAfter is how long to wait for a message while another owner holds the lock for ttl. It ends with the TTL,
+// whose end is not announced. It is at most the poll interval, from which up to a fifth is taken so that processes
+// do not poll in step. It is short enough to keep the place in the queue, and at most two minutes: each request
+// also keeps the queue itself (keep_keys in prelude/stand.lua).
 func (e *entry) pollAfter(ttl time.Duration) time.Duration {
 	poll := min(e.engine.poll, e.engine.patience/3, 2*time.Minute)
 	switch {

@@ -52,7 +52,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	return l.heldUntilNow()
 }
 
-// heldUntilNow is stillHeld, also of a lease whose end has passed and has not been handled yet.
+// heldUntilNow is stillHeld, even for a lease whose end has passed and has not been handled yet.
 func (l *Lease) heldUntilNow() error {
 	e, announce := l.hold.entry, func() {}
 	e.mu.Lock()

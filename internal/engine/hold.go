@@ -29,7 +29,7 @@ const (
 type hold struct {
 	entry  *entry
 	cfg    *Terms
-	keys   *wire.Keys // of the handle it was asked for with
+	keys   *wire.Keys // of the handle that the request was made with
 	number uint64     // what tells its owner id from others of the manager
 
 	item renewal.Item[*hold] // guarded by the scheduler
@@ -42,11 +42,11 @@ type hold struct {
 	unclear    bool   // an acquire request, or the downgrade, ended without telling whether it ran
 	extended   bool   // Extend has asked for more than its TTL, and may not have been answered
 	downgraded bool   // it was the write side's
-	owed       bool   // ended early, and may still be ours in Redis: Unlock gives it back
+	owed       bool   // ended early, and may still be in Redis: Unlock releases it
 	demand     demand // by other processes
 	unanswered uint8  // acquire requests without reply
 	turn       uint8  // grants by the server in a row that led to this hold
-	tokens     uint8  // fencing tokens asked for; once granted, those left
+	tokens     uint8  // fencing tokens: while claimed, how many were requested; once held, how many are left
 	stays      bool   // its caller has given it up, and it stays taken until WithHoldAtLeast is over
 	roundTrip  uint32 // of the latest renewal, in microseconds
 	token      uint64 // the last fencing token given out
@@ -86,8 +86,8 @@ func newHold(e *entry, cfg *Terms, keys *wire.Keys, k Kind) *hold {
 // It is not kept: of the memory of a held lock it would be a tenth.
 func (h *hold) id() string { return wire.OwnerID(h.entry.engine.owners, h.number, h.kind == WriteKind) }
 
-// rest is what the TTL of h in Redis is at the least, unless somebody has changed it: the deadline counts on
-// that. A request that prolongs h asks for no less, which adds no more than the time of its way there.
+// rest is the TTL that h still needs: the time to its deadline, and the margin. A request that prolongs h sets at
+// least this much, so that it cuts nothing short. It adds no more than the time of its way to Redis.
 func (h *hold) rest() time.Duration {
 	return validity.TTL(max(time.Until(h.deadline), time.Millisecond))
 }
@@ -96,8 +96,8 @@ func (h *hold) rest() time.Duration {
 // k.
 func (h *hold) tail(k Kind) string { return wire.OwnerID("", h.number, k == WriteKind) }
 
-// stray reports whether an acquire request of h, or its downgrade, may still reach Redis: then
-// giving h up or back must leave a tombstone.
+// stray reports whether an acquire request of h, or its downgrade, may still reach Redis: then its release must
+// leave a tombstone.
 func (h *hold) stray() bool { return h.unanswered > 0 || h.unclear }
 
 // serves reports whether the caller of a request can be given h as it is.
@@ -105,9 +105,9 @@ func (h *hold) serves(r *Lock) bool {
 	return h.kind == r.Kind && (h.cfg == r.Terms || *h.cfg == *r.Terms)
 }
 
-// passes reports whether h may go to the caller of a request without a word to Redis. A
-// fixed lease is never passed on: its time belongs to the caller who asked for it, and so
-// does what Extend adds to another, perhaps later: renewal shortens nothing.
+// passes reports whether h may go to the caller of a request without a word to Redis. A fixed lease is never
+// passed on: its time belongs to its caller. So does the time that Extend adds to another lease, because renewal
+// shortens nothing.
 func (h *hold) passes(r *Lock, now time.Time) bool {
 	eng := h.entry.engine
 	return eng.slice > 0 && h.kind != FairKind && !h.cfg.Fixed && h.cfg.AtLeast == 0 && !h.extended && h.serves(r) &&
@@ -167,7 +167,7 @@ func (h *hold) drop(l *Lease) (last bool) {
 	return h.leases == nil
 }
 
-// offer is the argument of the release scripts that says how to hand over.
+// offer is the argument of the release scripts that says how to grant the lock to the next waiter.
 func (h *hold) offer() any {
 	if h.turn == 0 {
 		return h.cfg.offer

@@ -9,19 +9,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// inbox is where a manager is told of grants: a release by another process makes the
-// next waiter in the lock's queue its owner and says so on one channel per manager, for
-// all its locks. The waiter needs no further round trip. A grant is good for the claim
-// TTL only; the first renewal makes the lease of it.
+// inbox receives the grants of a manager. A release by another process makes the next waiter in the lock's queue
+// its owner, and publishes that on one channel per manager, for all its locks. The waiter needs no further round
+// trip. A grant is good for the claim TTL only; the first renewal makes the lease of it.
 //
-// A message is a hint on top of what Redis knows. One that is lost is made up for by
-// asking (entry.pollAfter); one that is late is confirmed by asking (noticedLocked); one
-// for a claim that was given up is ignored, because giving up releases.
+// A message is a hint on top of what Redis knows. A poll makes up for a message that is lost (entry.pollAfter). A
+// request confirms a message that is late (noticedLocked). A message for a claim that was given up is ignored,
+// because giving up releases.
 type inbox struct {
 	engine   *Engine
 	channel  string
-	sessions atomic.Uint64 // how often it has begun to be heard
-	relying  atomic.Int64  // requests under way by which Redis learns that it is heard
+	sessions atomic.Uint64 // how often it was subscribed
+	relying  atomic.Int64  // requests under way that say that it has a listener
 
 	mu       sync.Mutex       // guards the following; a leaf, but for subscriber.mu
 	expected map[uint64]*hold // claims that stand in a queue, by their number
@@ -33,7 +32,7 @@ type inbox struct {
 // then, which gives it its own TTL; shorter ones are spared that command.
 const claimTTL = 2 * time.Second
 
-// turnsInARow is how many grants to ours follow each other before a release lets a plain waiter of
+// turnsInARow is how many grants to Holdfast's waiters follow each other before a release lets a plain waiter of
 // Redisson in, if one listens (prelude/turn.lua).
 const turnsInARow = 16
 
@@ -58,7 +57,7 @@ func (b *inbox) forget(h *hold) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.expected[h.number]; !ok {
-		return // it stood in the queue, but its waiter left before we knew
+		return // it stood in the queue, but its waiter left before the answer came
 	}
 	delete(b.expected, h.number)
 	if len(b.expected) == 0 {
@@ -66,11 +65,12 @@ func (b *inbox) forget(h *hold) {
 	}
 }
 
-// live reports whether messages are heard.
+// live reports whether messages arrive.
 func (b *inbox) live() bool { return b.engine.Subscriber.Live(b.channel) }
 
-// rely is called for a request by which Redis learns whether messages are heard. If they are, which it reports, that goes
-// on until unrely is called: a release would take a process for dead that has said so and hears nothing.
+// rely is called for a request that says whether the process hears messages, and reports whether it does. If so,
+// the process stays subscribed until unrely is called: a release takes a process for dead that has said that it
+// listens and does not.
 func (b *inbox) rely() bool {
 	b.relying.Add(1) // before the look, since the subscriber may look at the same time
 	if b.live() {
@@ -107,18 +107,19 @@ func (b *inbox) claimOf(n wire.Notice) *hold {
 	return h
 }
 
-// Subscribed is called when messages begin to be heard: what was granted before is
-// found by asking, and Redis is to know that there is an inbox now.
+// Subscribed is called when messages begin to arrive. The waiters send requests, which find earlier grants and say
+// that there is an inbox now.
 func (b *inbox) Subscribed() {
 	b.sessions.Add(1)
 	b.askAll()
 }
 
 // Denied is called when Redis does not let the process hear messages. Redis is to know that as well: a release
-// would take a waiter whose inbox has no listener for dead. And a waiter that relied on messages asks from now on.
+// would take a waiter whose inbox has no listener for dead. And a waiter that relied on messages polls from now
+// on.
 func (b *inbox) Denied() { b.askAll() }
 
-// askAll makes all waiters ask.
+// askAll makes all waiters send a request.
 func (b *inbox) askAll() {
 	b.mu.Lock()
 	entries := make(map[*entry]struct{})
@@ -144,21 +145,20 @@ func (e *entry) noticed(h *hold, n wire.Notice) {
 // noticedLocked takes a grant, or asks Redis about it where the message alone cannot be
 // trusted.
 //
-// When the TTL of the claim began is computed from the server's clock in the message
-// and an earlier reading of that clock (validity.Grant). Where that shows that the
-// message may be late or a clock was set, where this process has the lock, which somebody
-// has deleted in between, and where the claim needs what only an acquire gives, its own TTL
-// (the releaser's leases are shorter), tokens or replicas' acknowledgement, one round trip
-// confirms it.
+// When the TTL of the claim began is computed from the server's clock in the message and an earlier reading of
+// that clock (validity.Grant). One more round trip confirms the grant in three cases. The computation shows that
+// the message may be late or a clock was set. This process has the lock already, because the lock was deleted in
+// between. The claim needs what only an acquire gives: its own TTL (the releaser's leases are shorter), tokens or
+// replicas' acknowledgement.
 func (e *entry) noticedLocked(h *hold, n wire.Notice) []Ended {
 	if h.phase != claimed {
-		return nil // found by asking; or given up, and the release on its way gives it back
+		return nil // a request has found it; or it was given up, and its release is on its way
 	}
 	b := &h.waiter.Value.bid
 	if !h.waiter.Parked() || n.Granted && b.current != nil {
-		// A release before the request under way is answered would have to leave a tombstone
-		// for it; its answer, mostly a moment away, is the grant as well, or lets n stand, also
-		// for who has taken the request over by then.
+		// A release before the request under way is answered would have to leave a tombstone for it. The answer,
+		// mostly a moment away, is the grant as well, or lets n stand, even for a waiter that has taken the
+		// request over by then.
 		kept := n // n itself would be on the heap each time
 		b.notice = &kept
 		return nil

@@ -124,17 +124,17 @@ func (eng *Engine) Pending() int {
 	return eng.pending
 }
 
-// Deserted is how many channels are to be looked at because nobody listened to them any more.
+// Deserted is how many channels without listeners the subscriber will look at.
 func (eng *Engine) Deserted() int { return eng.Subscriber.Deserted() }
 
-// NextPause is how long, but for chance, the entries of eng would pause altogether, should another request
-// bring no verdict.
+// NextPause is how long, without the random part, the entries would pause altogether if another request brought no
+// verdict.
 func (eng *Engine) NextPause() (d time.Duration) {
 	for _, e := range eng.snapshot() {
 		e.mu.Lock()
 		if e.trouble != nil {
 			pauses := *e.trouble.pauses
-			pauses.RandomizationFactor = 0 // asked again and again, the longest of many would be told
+			pauses.RandomizationFactor = 0 // called again and again, it would return the longest of many
 			d += pauses.NextBackOff()
 		}
 		e.mu.Unlock()

@@ -127,9 +127,9 @@ func (e *entry) toldOfPlaceLocked(h *hold, code any) {
 	}
 }
 
-// comeBackLocked returns waiters to the queue that have lost their places there: their process was silent for too long,
-// waiters of Redisson pushed them out, or the queue was deleted. Each request reads the whole queue, so they return
-// together, once the requests that were under way have told which have lost theirs; and those with the highest numbers
+// comeBackLocked returns waiters to the queue that have lost their places there: their process was silent for too
+// long, waiters of Redisson pushed them out, or the queue was deleted. Each request reads the whole queue, so they
+// return together, after the answers to the requests that were under way. Those with the highest numbers return
 // first, since each request puts its waiters in front.
 func (e *entry) comeBackLocked() {
 	p := e.places

@@ -5,7 +5,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/protocol"
 )
 
-// Kind is which lock, and which side of it, somebody asks for or holds.
+// Kind is which lock, and which side of it, a caller wants or holds.
 type Kind uint8
 
 const (

@@ -180,7 +180,7 @@ func (l *Lease) EndLocked(err error, name string) Ended {
 // explain makes the error of a verdict for the caller of l.
 func (l *Lease) explain(v *Verdict) error { return l.hold.entry.engine.explain(l.name, v) }
 
-// Ended is what is to be told of the end of a lease.
+// Ended is the end of a lease, which is announced when no lock is held.
 type Ended struct {
 	lease    *Lease
 	err      error
@@ -188,7 +188,8 @@ type Ended struct {
 	contexts map[<-chan struct{}]*sharedEnd
 }
 
-// Announce measures and tells it. No lock may be held: whoever listens runs.
+// Announce measures the lease and cancels its contexts. No lock may be held: code that listens to the contexts
+// runs.
 func (d Ended) Announce() {
 	if d.lease != nil {
 		d.lease.measure(d.name)
@@ -206,7 +207,7 @@ func (l *Lease) measure(end string) {
 	eng.Telemetry.Held(l.kind.String(), l.class.Label(), end, func() time.Duration { return time.Since(eng.Epoch) - l.since })
 }
 
-// tell tells it.
+// tell closes Done and cancels the contexts.
 func (d Ended) tell() {
 	if d.lease != nil && d.lease.whole != nil {
 		whole := d.lease.whole

@@ -26,8 +26,8 @@ func (e *entry) leaveLocked(c *hold) {
 	e.sendLeaversLocked()
 }
 
-// sendLeaversLocked takes the next ones out of the queue, if no request is doing so. Those who came first
-// stand in front mostly, where the script finds them sooner.
+// sendLeaversLocked takes the next ones out of the queue, if no request is doing so. Those that came first stand
+// in front mostly, where the script finds them sooner.
 func (e *entry) sendLeaversLocked() {
 	p := e.places
 	if p.leaving != nil || len(p.leavers) == 0 {
@@ -79,7 +79,7 @@ func newLeaveLocked(claims []*hold) *release {
 		}
 	}
 	if i := slices.IndexFunc(claims, func(h *hold) bool { return h.cfg.Fencing }); i >= 0 {
-		r.hold = claims[i] // its hand-over needs a token
+		r.hold = claims[i] // its grant to the next waiter needs a token
 	}
 	r.until, r.script = until, protocol.Leave
 	r.args = r.hold.withKeys(make([]any, 0, 13+len(claims)), protocol.Leave, true)

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// How a hold ends without being given back: it is lost, or its time is over.
+// How a hold ends without a release: it is lost, or its time is over.
 
-// withoutLocked takes h out of the entry and the schedule. end is why it ended, nil if it
-// is given back.
+// withoutLocked takes h out of the entry and the schedule. end is why it ended, nil if it is released.
 func (e *entry) withoutLocked(h *hold, end *Verdict) {
 	h.phase = over
 	e.silent = 0
@@ -48,14 +47,13 @@ func (e *entry) loseLocked(h *hold, reason lossReason) []Ended {
 	switch {
 	case reason == lostDeadline:
 		e.oweLocked(h)
-	case h.stray(): // a late copy of its acquire could take the lock for nobody
+	case h.stray(): // a late copy of its acquire could take the lock for no caller
 		e.startReleaseLocked(h, false, nil)
 	}
 	return all
 }
 
-// conflictsLocked returns the holds beside which Redis does not grant h, unless somebody deleted
-// them there.
+// conflictsLocked returns the holds beside which Redis does not grant h, unless they were deleted there.
 func (e *entry) conflictsLocked(h *hold) []*hold {
 	var all []*hold
 	if h.kind != ReadKind {
@@ -67,21 +65,21 @@ func (e *entry) conflictsLocked(h *hold) []*hold {
 	return all
 }
 
-// displaceLocked ends the holds beside which h has been granted. Which of them Redis has now, the
-// order of the replies does not tell; so these are given back, each by its owner id, with the place that
-// it may have got again. If it was h that was deleted, its renewal finds out.
+// displaceLocked ends the holds beside which h has been granted. The order of the replies does not say which of
+// them Redis has now. So these are released, each by its owner id, with the place that it may have got again. If
+// it was h that was deleted, its renewal finds out.
 func (e *entry) displaceLocked(h *hold) (lost []Ended) {
 	for _, x := range e.conflictsLocked(h) {
 		lost = append(lost, e.loseLocked(x, lostStolen)...)
-		if !x.stray() { // else that has begun its release, also if it was only the downgrade that was unanswered
+		if !x.stray() { // else loseLocked has begun its release, even if only the downgrade was unanswered
 			e.startReleaseLocked(x, true, nil).lease = x.leases
 		}
 	}
 	return lost
 }
 
-// announceLoss tells everybody that holds were lost, each once. No lock may be held: handlers of the logger
-// and whoever listens to the contexts run.
+// announceLoss announces the holds that were lost, each once. No lock may be held: handlers of the logger and code
+// that listens to the contexts run.
 func (e *entry) announceLoss(all []Ended, reason lossReason) {
 	var names []string // of a lease of each hold, whose leases follow each other
 	for i, d := range all {
@@ -142,7 +140,7 @@ func (e *entry) oversleptLocked(h *hold) (announce func()) {
 	return func() { e.announceLoss(lost, lostDeadline) }
 }
 
-// closeHoldLocked gives h back, whose leases end with ErrClosed. If the time of h is over, it ends as it does by the
+// closeHoldLocked releases h, whose leases end with ErrClosed. If the time of h is over, it ends as it does by the
 // timer, which did not run. The caller calls the result after unlocking.
 func (e *entry) closeHoldLocked(h *hold, now time.Time) (announce func()) {
 	leased, converting := h.leases != nil, e.reads.converts(h)

@@ -73,5 +73,5 @@ func (l *Lease) Lapse(limited bool) {
 	}
 }
 
-// Settle gives back what a lease that ended early may still have in Redis.
+// Settle releases what a lease that ended early may still have in Redis.
 func (l *Lease) Settle() { _ = l.Unlock(time.Now(), nil) }

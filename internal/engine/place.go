@@ -19,7 +19,7 @@ type places struct {
 	awaited int      // how many of those requests are to end before the lost ones come back
 	leaving *release // is taking waiters out of it; nil: none
 	leavers []*hold  // are to leave it next; counted in entry.releasing
-	private *hold    // the claim whose private channel of Redisson's is heard; nil: none
+	private *hold    // the claim whose private channel of Redisson's is subscribed; nil: none
 }
 
 // listenLocked hears the private channel of first, and no other; nil for none.
@@ -39,7 +39,7 @@ func (p *places) listenLocked(e *entry, first *hold) {
 type join struct {
 	e     *entry
 	back  bool   // they have stood there before, and return to the front
-	tries []*try // of the waiters, whom the reply is a verdict for
+	tries []*try // of the waiters that the reply is a verdict for
 	call  command.Call
 }
 
@@ -85,8 +85,8 @@ func (e *entry) firstWithoutPlaceLocked() *waiter {
 	return w
 }
 
-// gatherLocked adds those to j, from w on, who are to get a place now, and reports whether there
-// are more. Who is first, and who does not wait, asks by itself.
+// gatherLocked fills j with waiters from w on that have no place, joinBatch at most, and reports whether some are
+// left for the next request. The first waiter and TryLocks have requests of their own.
 func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 	for ; w != nil && len(j.tries) < joinBatch; w = w.Next() {
 		r := &w.Value
@@ -115,8 +115,8 @@ func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 	return w != nil
 }
 
-// followsLocked reports whether those who wait before w all have their places. The nearest tells:
-// nobody gets one before it.
+// followsLocked reports whether all waiters before w have their places. The nearest one shows that: no other gets
+// its place later.
 func followsLocked(w *waiter) bool {
 	w = w.Prev()
 	for w != nil && w.Value.once {
@@ -125,7 +125,7 @@ func followsLocked(w *waiter) bool {
 	return w == nil || w.Value.queued
 }
 
-// sendLocked sends the request for all whom j is for.
+// sendLocked sends the request for all waiters of j.
 func (j *join) sendLocked() {
 	e, k, patience := j.e, j.e.keys, j.e.engine.patienceNow()
 	if j.back {

@@ -11,10 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// release gives a hold, or a claim that may have been granted, back to Redis; or several claims of a
-// fair lock, of which hold is one, see leave.go. It goes
-// on by itself until Redis has answered or the lock has expired, whoever waits for
-// it; the script is checked by owner id, so it can be sent as often as needed.
+// release gives up a hold in Redis, or a claim that may have been granted, or several claims of a fair lock, of
+// which hold is one (leave.go). It goes on until Redis has answered or the lock has expired, even if no caller
+// waits for it. The script checks the owner id, so it can be sent as often as needed.
 type release struct {
 	entry *entry
 	room  [13]any      // for args
@@ -27,10 +26,10 @@ type release struct {
 	downgrade *downgrade // what it is until then; nil: nothing else
 	script    *command.Script
 	args      []any
-	caller    chan struct{}   // of the Unlock that began it, sent to when it is told; nil: nobody waits
+	caller    chan struct{}   // of the Unlock that began it, which waits for a value; nil: none waits
 	barred    time.Time       // when Redis first did not let the client; zero: it did not say so
 	trouble   error           // why the latest request brought no answer; nil: none has
-	answer    *Verdict        // set before it is told
+	answer    *Verdict        // set before told is
 	verdict   *Verdict        // of the whole release, until an Unlock asks again; once settled
 	later     []chan *Verdict // for calls of Unlock after one that could not wait longer
 	patient   time.Time       // until then Unlock waits
@@ -159,7 +158,7 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		e.announceLoss(lost, reason)
 		if noticed != "" {
 			e.countLoss(noticed)
-			e.engine.Journal.Lost(r.name(), string(noticed)) // who defers Unlock drops its error
+			e.engine.Journal.Lost(r.name(), string(noticed)) // a deferred Unlock drops its error
 		}
 		if gaveUp != nil && e.engine.life.Err() == nil { // else Close has said so
 			e.engine.Journal.GaveUp(r.name(), gaveUp)
@@ -167,7 +166,7 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	}()
 	message, _ := reply.Value.(string)
 	notice, granted := wire.ParseNotice(message)
-	var next *hold // a waiter of this process, also if the release was settled before
+	var next *hold // a waiter of this process, even if the release was settled before
 	if granted {
 		next = e.engine.inbox.claimOf(notice)
 	}
@@ -251,8 +250,9 @@ func (r *release) barredForLongLocked() bool {
 // for the release of a lock whose queue is being cleared since. A late copy of either must not end what goes on.
 func (r *release) isCurrent(c *command.Call) bool { return &c.Args[0] == &r.args[0] }
 
-// handOnLocked is for a lock that has been given back and is free, while more of the dead stand in front of its queue than
-// one request removes: the next ones go on, until a waiter has it. Unlock does not wait for them.
+// handOnLocked is for a lock that has been released and is free, while more dead waiters stand in front of its
+// queue than one request removes. The next requests go on until a waiter has the lock. Unlock does not wait for
+// them.
 func (r *release) handOnLocked() {
 	r.tellLocked(nil)
 	r.held, r.unclear = false, true // that the owner id is gone is no loss
@@ -262,17 +262,14 @@ func (r *release) handOnLocked() {
 	r.sendLocked(new(command.Call), nil)
 }
 
-// goneLocked is the verdict when the owner id was not in the lock any more. If a copy
-// of this request may have run, it was that copy: the lease was valid when Unlock was
-// called, and nothing but this release, or somebody's hand in Redis, ends a lock within
-// its window. If the window has ended since, as the TTL does while Redis cannot be reached, that
-// was the end of the lock; the lease did what it had promised. In all other cases, and if the host has
-// slept beyond the deadline before the call, which timers do not notice, the lease had been lost without
-// our having noticed.
+// goneLocked is the verdict when the owner id was not in the lock any more. If a copy of this request may have
+// run, it was that copy: the lease was valid when Unlock was called, and only this release, or a deletion by hand,
+// ends a lock within its window. If the window has ended since, as the TTL does while Redis cannot be reached,
+// that was the end of the lock, and the lease did what it had promised. In all other cases the lease had been lost
+// unnoticed, including a host that slept beyond the deadline before the call, which timers do not notice.
 //
-// The road not taken is a key that remembers each release, as Redisson's unlock
-// latch: a write more per unlock and a live key per unlock for seconds, to tell
-// "released" from "deleted by hand in the very moment of a lost reply".
+// Rejected alternative: a key that remembers each release, as Redisson's unlock latch. It costs one more write and
+// a live key for seconds per unlock, to tell "released" from "deleted by hand at the very moment of a lost reply".
 func (r *release) goneLocked(reply int64) *Verdict {
 	if !r.lapsed && (r.unclear || r.sent > 0 || !validity.Valid(time.Now(), r.hold.deadline)) {
 		return nil
@@ -414,13 +411,12 @@ func (r *release) uncollideLocked() {
 	}
 }
 
-// giveWay is how long a process that gave a lock back while others listened stays
-// out of their way: longer than a message and a request take, so that they come
-// first, and short enough not to matter if they did not want it.
+// giveWay is how long a process that released a lock while others listened stays out of their way: longer than a
+// message and a request take, so that they come first, and short enough not to matter if they did not want it.
 const giveWay = 2 * time.Millisecond
 
-// redissonsTurn is how long a lock that was left open for Redisson stays so: a JVM takes
-// longer than we do, and it happens once in 16 grants.
+// redissonsTurn is how long a lock that was left open for Redisson stays so: a JVM takes longer than Holdfast, and
+// it happens once in 16 grants.
 const redissonsTurn = 5 * time.Millisecond
 
 // giveWayLocked decides when to ask again after a release that n clients heard of.

@@ -185,7 +185,7 @@ func deniesKey(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), "NOPERM") && strings.Contains(err.Error(), " key")
 }
 
-// renewalFailed tells that n holds have not been renewed, and will be asked for again. Redis has refused, or has not
+// renewalFailed records that n holds were not renewed and will be sent again. Redis has refused, or has not
 // answered.
 func (eng *Engine) renewalFailed(n int, cause error, refused bool) {
 	eng.Stats.RenewalFailures.Add(uint64(n))
@@ -247,9 +247,9 @@ func (h *hold) slack(now time.Time) float64 {
 	return min(max(0, h.deadline.Sub(now).Seconds()/window.Seconds()), 1)
 }
 
-// oweLocked is for h, which has ended early and may still be in Redis: Unlock gives it back. Redis may execute a renewal or
-// an Extend after the deadline, and its answer can be lost, which would keep the lock for another TTL. So h is given back
-// at the end of the TTL that it is known to have, if Unlock has not been called by then.
+// oweLocked is for h, which has ended early and may still be in Redis: Unlock releases it. Redis may execute a
+// renewal or an Extend after the deadline, and its answer can be lost, which would keep the lock for another TTL.
+// So h is released at the end of its known TTL, if Unlock has not been called by then.
 func (e *entry) oweLocked(h *hold) {
 	h.owed = true
 	if h.prolongable() {
@@ -260,7 +260,7 @@ func (e *entry) oweLocked(h *hold) {
 // prolongable reports whether Redis may have given h another TTL than the first.
 func (h *hold) prolongable() bool { return !h.cfg.Fixed || h.extended }
 
-// settleOwedLocked gives back a hold that ended early, and is owed.
+// settleOwedLocked releases a hold that ended early, and is owed.
 func (e *entry) settleOwedLocked(h *hold) {
 	h.owed = false
 	e.ask = true

@@ -14,8 +14,7 @@ import (
 // of its own, because the ones before may be dead.
 const maxCopies = 4
 
-// Stranded is called by the executor when the connection is dead: the same claim is asked for over
-// another one.
+// Stranded is called by the executor when the connection is dead: the same claim is requested over another one.
 func (t *try) Stranded(*command.Call) {
 	e := t.hold.entry
 	e.mu.Lock()
@@ -67,9 +66,8 @@ func (t *try) patience() time.Duration {
 	return max(d-t.tried, min(d, validity.Patience(0, x.RoundTrip())))
 }
 
-// Overdue is called by the executor when the reply takes too long. Callers that ask
-// once are told so; for the others the same claim is asked for over another
-// connection, since this one may be dead.
+// Overdue is called by the executor when the reply takes too long. It ends the wait of TryLocks. For other callers
+// the same claim is requested over another connection, since this one may be dead.
 func (t *try) Overdue(*command.Call) {
 	e := t.hold.entry
 	e.mu.Lock()

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// A lock that is held at least for a time stays taken in Redis when its caller gives it up earlier. Another owner id takes
-// the place of the hold's, with a TTL of the rest. No process has or renews that one, so Redis alone ends it, whatever
-// becomes of the process. Waiters find the TTL when they ask, as that of any other owner, and ask again when it is over;
-// the next one in the queue, which may know of a longer one, is told.
+// A lock that is held at least for a time stays taken in Redis when its caller gives it up earlier. Another owner
+// id takes the place of the hold's, with a TTL of the rest. No process has or renews that one, so Redis alone ends
+// it, whatever becomes of the process. The requests of waiters find that TTL, as that of any other owner, and are
+// sent again when it is over. The next waiter in the queue, which may know of a longer TTL, gets a message.
 //
 // Rejected alternative: the TTL of the hold itself is changed. A renewal that is under way at that moment would set it to
 // the lease again, and a late copy of the acquire too.

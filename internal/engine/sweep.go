@@ -19,10 +19,10 @@ func (h *Lock) TakesWith(first *Lock) bool {
 		(!h.engine.cluster && !h.engine.oneSlot.Load() || wire.Slot(h.Mapped) == wire.Slot(first.Mapped))
 }
 
-// TakeTogether takes several locks of one engine, in the order of their names, without waiting. It returns what it has got,
-// also with an error; or apart, and nothing, if one of the locks is in use in this process, or not all share
-// a slot that have to, or a free one has a queue: the dead in it, and Redisson's who do not come, are
-// seen to by who asks for that lock alone.
+// TakeTogether takes several locks of one engine, in the order of their names, without waiting. It returns the
+// leases that it has got, even with an error. It returns apart, and no lease, if one of the locks is in use in
+// this process, if they must share a slot and do not, or if a free one has a queue: only a request for that lock
+// alone removes the dead from it, and Redisson's waiters that do not come.
 func TakeTogether(ctx context.Context, locks []*Lock, trace context.Context) (got []*Lease, apart bool, err error) {
 	if ctx.Err() != nil {
 		return nil, false, locks[0].engine.explain(locks[0].Name, because(NotAcquired, ContextCauses(ctx)...))
@@ -146,7 +146,7 @@ func (s *sweep) Overdue(*command.Call) {
 	}
 }
 
-// Stranded is called by the executor when the connection is dead: each lock is asked for by itself.
+// Stranded is called by the executor when the connection is dead: each lock gets a request of its own.
 func (s *sweep) Stranded(*command.Call) {
 	for _, t := range s.tries {
 		t.Stranded(nil)

@@ -16,13 +16,13 @@ type Terms struct {
 	MaxHold time.Duration // 0: none
 	AtLeast time.Duration // for how long the lock stays taken; 0: until it is given up
 	Fencing bool
-	Acks    *command.Acks // that a grant waits for; one for all locks of an Engine; nil: none
+	Acks    *command.Acks // that a grant waits for, the same for all locks of an Engine; nil: none
 
-	// What scripts are told, boxed for argument lists; set by Engine.prepare.
-	claim time.Duration // TTL of a grant to somebody else
+	// Arguments of scripts, boxed for argument lists; set by Engine.Prepare.
+	claim time.Duration // TTL of a grant to another process
 	ms    any           // ttl in milliseconds
 	waits [5]any        // how to wait, see lock_acquire.lua
-	offer any           // how to hand over what was not itself handed over, see lock_release.lua
+	offer any           // how to grant the lock to the next waiter if this hold was no such grant, see lock_release.lua
 }
 
 // Indices of terms.waits. A deaf process hears no inbox.

@@ -31,9 +31,9 @@ func (e *entry) inTroubleLocked() *trouble {
 	return e.trouble
 }
 
-// Readmission is for how long a client that Redis has let in before is asked for again when it is not
-// (NOAUTH, WRONGPASS, NOPERM): a password or a list of rights may be about to change. It is the default
-// lease, which is how long a holder would ride that out.
+// Readmission is for how long requests are repeated if Redis has let the client in before and does not any more
+// (NOAUTH, WRONGPASS, NOPERM): a password or a list of rights may be about to change. It is the default lease,
+// which is how long a holder would ride that out.
 const Readmission = 30 * time.Second
 
 // barredForLongLocked is called when Redis does not let the client. It reports whether that has lasted for
@@ -74,12 +74,12 @@ func (e *entry) answeredLocked(r command.Reply) {
 	}
 }
 
-// noVerdictLocked is what w's caller is told, whose context ended, for these causes, before
-// Redis let it in.
+// noVerdictLocked is the verdict for w's caller if its context ended, for these causes, before Redis granted the
+// lock.
 func (e *entry) noVerdictLocked(causes []error, w *waiter) *Verdict {
 	front := e.waiters.Front()
 	switch {
-	case e.hold != nil || w.Value.h.Kind != ReadKind && !e.reads.none(): // somebody here has it
+	case e.hold != nil || w.Value.h.Kind != ReadKind && !e.reads.none(): // a caller of this process has it
 	case e.trouble != nil:
 		return because(Unavailable, append(causes, e.trouble.cause)...)
 	case e.refused || w.Value.queued || front != nil && front.Value.queued: // the lock is busy
@@ -89,6 +89,6 @@ func (e *entry) noVerdictLocked(causes []error, w *waiter) *Verdict {
 	return because(NotAcquired, causes...)
 }
 
-// Silence is how long Redis may answer nothing before a caller whose context ends
-// meanwhile is told of an outage instead of a busy lock.
+// Silence is how long Redis may answer nothing before the error of a caller whose context ends is an outage
+// instead of a busy lock.
 const Silence = 50 * time.Millisecond

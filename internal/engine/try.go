@@ -11,18 +11,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// try is one acquire request for a claim. A claim is asked for again, with the same
-// owner id, until it is granted or given up, so it does not matter which of its
-// copies Redis executes, nor how often.
+// try is one acquire request for a claim. A claim is requested again, with the same owner id, until it is granted
+// or given up. So it does not matter which of its copies Redis executes, nor how often.
 type try struct {
 	call   command.Call
 	hold   *hold
 	n      uint64        // entry.tries when it was sent
 	heard  uint64        // inbox.sessions then
-	sent   time.Time     // when it was handed over
+	sent   time.Time     // when the executor took it
 	tried  time.Duration // before that, by the request that it repeats over another connection
 	stands bool          // it asked for a place in the queue
-	deaf   bool          // no inbox was heard when it was sent; else, if it stands, that goes on until it ends
+	deaf   bool          // the process had no inbox when it was sent; else, if it stands, the inbox stays until it ends
 	ended  bool          // Close does not wait for it any more; guarded by entry.mu
 	room   [13]any       // for the arguments: they need no allocation of their own
 }
@@ -36,7 +35,7 @@ func (e *entry) tryLocked(w *waiter) {
 	}
 	c := r.claim
 	if c != nil && c.unanswered >= maxCopies {
-		// Replied comes for each, at the latest when go-redis gives up.
+		// Replied comes for each, no later than go-redis gives up.
 		e.refuseLocked(e.tries+1, Unavailable, e.engine.Executor.Silence())
 		return
 	}
@@ -161,7 +160,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 		h.unclear = true
 	}
 	if h.phase != claimed {
-		return nil // a copy; or granted by a message since; or given up, with a tombstone for it
+		return nil // a copy, or a message has granted it since, or it was given up with a tombstone
 	}
 	b := &h.waiter.Value.bid
 	current := b.current == t
@@ -174,7 +173,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 		e.engine.Subscriber.Wrote()
 	}
 	if !h.waiter.Parked() {
-		// Whoever it was for has left, and nobody took it over.
+		// Its waiter has left, and no other has taken it over.
 		if ok && v.Code == protocol.AcquireHeld && t.stands {
 			b.queued = true // for undoLocked to see
 		}
@@ -193,7 +192,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 		case notice != nil && notice.Granted:
 			h.turn = uint8(min(notice.Turn, turnsInARow))
 		case t.deaf && b.queued:
-			h.turn = turnsInARow // who is never told of a grant cannot count them
+			h.turn = turnsInARow // a process without an inbox cannot count them
 		case h.kind == ReadKind && rand.N(turnsInARow) == 0:
 			h.turn = turnsInARow // nor can a reader that has come in beside others, which does not know that
 		}
@@ -223,10 +222,9 @@ func (t *try) verdict(value any) (protocol.Verdict, bool) {
 	return protocol.ParseVerdict(value)
 }
 
-// hopelessLocked fails everybody who waits, because asking again would bring the same
-// answer; but it may be about the counter of tokens, which not all want. The answer to a sweep may be
-// about another of its locks, so that fails only those it was sent for; whoever came to wait since then
-// asks for itself.
+// hopelessLocked fails all waiters, because another request would bring the same answer. If the answer may be
+// about the counter of tokens, it fails only waiters that want tokens. The answer to a sweep may be about another
+// of its locks, so it fails only the waiters that it was sent for. Later waiters send a request of their own.
 func (e *entry) hopelessLocked(t *try, f Fact, cause error) {
 	e.trouble = nil
 	if f == Unavailable {
@@ -290,7 +288,7 @@ func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notic
 		return e.noticedLocked(t.hold, *notice)
 	}
 	if t.stands && (t.deaf || t.heard != e.engine.inbox.sessions.Load()) && e.engine.inbox.live() {
-		// It is heard since, or again: a grant in between was not, and nothing else will tell.
+		// The inbox was subscribed since, or again: a grant in between was missed, and no other message follows.
 		e.ask, e.strayed, e.unheard = e.ask || v.State != protocol.StateOpen, true, true
 	}
 	if v.State == protocol.StateCrowded {

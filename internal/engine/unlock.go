@@ -104,8 +104,8 @@ func (l *Lease) leaveLocked(now time.Time, trace context.Context) (r *release) {
 	return r
 }
 
-// settleLocked takes a lease that ended early off its hold, and with the last one gives back
-// what may still be in Redis: nobody else could be in before the TTL ends.
+// settleLocked takes a lease that ended early off its hold, and with the last one releases what may still be in
+// Redis: no other owner could get the lock before the TTL ends.
 func (l *Lease) settleLocked() {
 	e, h := l.hold.entry, l.hold
 	if h.drop(l) && h.owed {
@@ -155,8 +155,8 @@ func (u *unlocking) waitAgain() error {
 	return l.explain(because(Unavailable, cause))
 }
 
-// GiveBack is Unlock without waiting for the answer: of a lease that was granted to a caller
-// who had left, or is part of one that has ended.
+// GiveBack is Unlock without waiting for the answer: of a lease that was granted to a caller that had left, or is
+// part of one that has ended.
 func (l *Lease) GiveBack() {
 	e := l.hold.entry
 	e.mu.Lock()
@@ -173,8 +173,8 @@ func (l *Lease) GiveBack() {
 	gone.tell() // no caller has held it, or it was a part
 }
 
-// stopWaitingLocked is for a repeated Unlock that does not wait any longer: a later success is
-// to be told to another one. It returns the answer if it came at that moment.
+// stopWaitingLocked is for a repeated Unlock that does not wait any longer: a later success is for another one. It
+// returns the answer if it came at that moment.
 func (r *release) stopWaitingLocked(c chan *Verdict) (answer *Verdict, ok bool) {
 	select {
 	case answer = <-c:
@@ -185,8 +185,7 @@ func (r *release) stopWaitingLocked(c chan *Verdict) (answer *Verdict, ok bool) 
 	}
 }
 
-// answerLaterLocked is the answer to a repeated Unlock. One call is told of the success,
-// the others ErrNotHeld.
+// answerLaterLocked is the answer to a repeated Unlock. One call gets the success, the others ErrNotHeld.
 func (r *release) answerLaterLocked() *Verdict {
 	if r.confirmed {
 		return because(NotHeld)

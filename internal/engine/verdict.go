@@ -55,8 +55,8 @@ const (
 	lostStolen   lossReason = "stolen"
 )
 
-// Verdict is a fact and its causes. It has no name: an error is made of it where a caller is told, with the name that
-// this caller has given the lock. A nil verdict says that all is well.
+// Verdict is a fact and its causes. It has no name: the error for a caller is made of it, with the name that this
+// caller has given the lock. A nil verdict says that all is well.
 type Verdict struct {
 	Fact   Fact
 	Reason lossReason // of LeaseLost

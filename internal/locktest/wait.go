@@ -187,9 +187,9 @@ var waitScenarios = map[string]func(*Env){
 		held := e.MustLock(e.Lock(e.Manager()))
 		m := e.Manager()
 		const timeout = time.Second // within which Redis says that the lock is taken
+		start := time.Now()
 		ctx, cancel := context.WithTimeout(bg, timeout)
 		defer cancel()
-		start := time.Now()
 		_, err := e.Lock(m).Lock(ctx)
 		if d := time.Since(start); d < timeout || d > timeout+prompt {
 			e.Errorf("returned after %v", d)

@@ -99,7 +99,7 @@ func ExampleRedlock_TryLock() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	lease, err := report.TryLock(ctx)
+	lease, err := report.Lock(ctx) // two of three are enough
 	fmt.Println(err)
 	fmt.Println(lease.Unlock(ctx))
 

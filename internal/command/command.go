@@ -119,6 +119,7 @@ type Executor struct {
 	batches   atomic.Uint64
 	roundTrip atomic.Int64 // see RoundTrip
 	outage    outage
+	checks    checks
 
 	mu      sync.Mutex               // guards everything below, the shards and the batches of lanes
 	shards  map[*redis.Client]*shard // by master; nil: not a cluster, or not located yet

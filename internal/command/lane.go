@@ -177,8 +177,12 @@ func (l *lane) exchange(g group, inFull bool) {
 	}
 	client, hurried := hurry(client, l.within, g.acks)
 	pipe := client.Pipeline()
+	checks := x.checks.of(calls, sent, x.cluster != nil && g.master == nil)
 	for i := range cmds {
 		_ = pipe.Process(ctx, &cmds[i]) // only queues
+		if checks != nil {
+			_ = pipe.Process(ctx, &checks[i])
+		}
 	}
 	var ack *once
 	if g.acks != nil {
@@ -194,7 +198,10 @@ func (l *lane) exchange(g group, inFull bool) {
 	answered, failure := false, error(nil)
 	l.sent, l.lasted = sent, took
 	ranOut := hurried && isTimeout(failed) && x.ranOut(l)
-	distrusted := shifted(calls, cmds)
+	distrusted := shifted(calls, cmds) || misplaced(checks)
+	if distrusted {
+		x.checks.begin(time.Now())
+	}
 	for i, c := range calls {
 		value, err := cmds[i].result()
 		switch {

@@ -257,7 +257,7 @@ func TestExpire_IsInNobodysWay(t *testing.T) {
 	})
 }
 
-// The timer fires as somebody stops it, who asks: to ask again would be one request too many, and in
+// The timer fires while a caller that asks stops it: to ask again would be one request too many, and in
 // Redisson's turn its end.
 func TestEntry_TimerThatWasStoppedAsItFired(t *testing.T) {
 	m, p, _ := via(t)

@@ -114,7 +114,7 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	return err
 }
 
-// giveUp is Unlock as a part of op; nil: nobody observes it.
+// giveUp is Unlock as a part of op; nil: it is not observed.
 func (l *Lease) giveUp(ctx context.Context, op *telemetry.Operation) error {
 	if g := l.together(); g != nil {
 		return g.unlock(ctx, l)

@@ -132,7 +132,7 @@ func (r rush) run(b *testing.B, down, up func(*redistest.Server, *redistest.Prox
 	b.ReportMetric(least, "least-grants/s")
 }
 
-// brief is how long a benchmark watches for d: a moment where nobody reads its figures, as in make bench-once.
+// brief is how long a benchmark watches for d: a moment where its figures are not read, as in make bench-once.
 func brief(d time.Duration) time.Duration {
 	if redistest.Quick() {
 		return d / 20

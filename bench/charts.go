@@ -8,7 +8,7 @@ import (
 )
 
 // charts tell the story in five pictures: where locks change hands among processes, and
-// what that costs; how long the lock has no holder; who waits how long; and, last,
+// what that costs; how long the lock has no holder; how long callers wait; and, last,
 // where no caller waits and Holdfast leads by less or not at all.
 var charts = []report.Chart{
 	{

@@ -30,7 +30,7 @@ func read(t *testing.T, url string) string {
 	return string(text)
 }
 
-// A real manager's page: who holds, who waits, a lost lease, and the lock in Redis.
+// A real manager's page: holders, waiters, a lost lease, and the lock in Redis.
 func TestHandler_OfAManager(t *testing.T) {
 	server := holdfasttest.NewServer(t)
 	m, other := server.NewManager(), server.NewManager()

@@ -13,7 +13,7 @@
 -- ARGV[6]  milliseconds for which a late acquire of the owner id is to be refused; 0 where none can be under way
 --
 -- Returns  0  done, now or by an earlier copy of this request
---         -1  not held by this owner, and nobody else holds it
+--         -1  not held by this owner, nor by another one
 --         -2  not held by this owner but by another one
 
 -- prelude: queue redisson stay leave bury

@@ -34,7 +34,7 @@ type Director struct {
 	mu sync.Mutex // one line at a time
 }
 
-// newDirector returns a director who has a Redis and the program. What it returns has to be closed, even with an error.
+// newDirector returns a director with a Redis and the program. The caller closes it, even with an error.
 func newDirector(ctx context.Context, end context.CancelCauseFunc, redisURL, mode, program string) (*Director, error) {
 	d := &Director{Mode: mode, ctx: ctx, end: end, id: rand.Text()}
 	where := "the Redis of --redis"

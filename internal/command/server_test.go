@@ -107,6 +107,42 @@ func TestServer_ShiftedReplies(t *testing.T) {
 	}
 }
 
+// A reply too many arrives when go-redis has handed the connection on to the next batch, where its form is right. The
+// reply before it could not be right, so each call of the next batch is followed by a check.
+func TestServer_ShiftedRepliesOfTheNextBatch(t *testing.T) {
+	numbers := NewScript("numbers", "return redis.call('incr', KEYS[1])", func(v any) bool { _, ok := v.(int64); return ok })
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	for _, n := range []int{1, 2, 64} {
+		x := New(p.ClientWith(t, func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 1, 1 }))
+		<-call(t, x, numbers, "warm")[0].replies
+		p.AnswerTwice(redistest.Containing("odd"), 1, "+OK\r\n", ":7\r\n")
+		if r := <-call(t, x, numbers, "odd")[0].replies; r.Outcome != Unknown {
+			t.Errorf("a strange reply: %v, %v, %v", r.Outcome, r.Value, r.Err)
+		}
+		keys := make([]string, n)
+		for i := range n {
+			keys[i] = fmt.Sprint("k", n, ".", i)
+			srv.Admin().Set(context.Background(), keys[i], 100*(i+1), 0)
+		}
+		for turn, strange := 0, 0; turn == 0 || strange > 0; turn++ { // what is left over can be late once more
+			strange = 0
+			for i, o := range call(t, x, numbers, keys...) {
+				r := <-o.replies
+				if r.Outcome == Unknown {
+					strange++
+				} else if v, ok := r.Value.(int64); !ok || v/100 != int64(i+1) {
+					t.Errorf("of %d, turn %d: call %d is %v, %v, %v", n, turn, i, r.Outcome, r.Value, r.Err)
+				}
+			}
+			if turn == 0 && strange == 0 || turn == 10 {
+				t.Fatalf("of %d, turn %d: %d calls met the reply too many", n, turn, strange)
+			}
+		}
+		stop(t, x)
+	}
+}
+
 // A plain client of a cluster's node follows no redirection: that is a refusal.
 func TestServer_RedirectionOfAPlainClient(t *testing.T) {
 	c := redistest.StartCluster(t)

@@ -56,6 +56,8 @@ type link struct {
 	awaited awaited
 	// answers is held while a reply, and the proxy's own that follow it, go to the client.
 	answers sync.Mutex
+	// late is the reply too many of AnswerTwice, until the next request; nil: none.
+	late []byte // guarded by answers
 }
 
 func newLink(p *Proxy, client duplex) *link {
@@ -189,6 +191,7 @@ func (l *link) forwardRequest(f queued) {
 		}
 	}
 	defer l.proxy.flow.RUnlock()
+	l.giveLate()
 	switch req.action {
 	case loseRequest:
 		l.deaf = true
@@ -245,8 +248,19 @@ func (l *link) giveAnswers() {
 	for r := l.awaited.nextAnswer(); r != nil; r = l.awaited.nextAnswer() {
 		if !l.mute.Load() && !l.severed.Load() {
 			l.reply(r.text)
+			l.late = r.late
 		}
 	}
+}
+
+// giveLate gives the reply too many.
+func (l *link) giveLate() {
+	l.answers.Lock()
+	defer l.answers.Unlock()
+	if l.late != nil && !l.mute.Load() && !l.severed.Load() {
+		l.reply(l.late)
+	}
+	l.late = nil
 }
 
 // reply sends the client some bytes.

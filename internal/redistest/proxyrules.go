@@ -59,6 +59,12 @@ func (p *Proxy) Answer(m Match, n int, reply string) {
 // delivered half of the reply.
 func (p *Proxy) BreakReply(m Match, n int) { p.addRule(m, n, breakReply, nil) }
 
+// AnswerTwice is Answer with one reply too many: late reaches the client after its next request on that connection,
+// and before the reply to it. By then go-redis has looked for leftovers, found none and handed the connection on.
+func (p *Proxy) AnswerTwice(m Match, n int, reply, late string) {
+	p.add(&rule{match: m, left: n, action: answer, text: []byte(reply), late: []byte(late)})
+}
+
 func (p *Proxy) addRule(m Match, n int, a action, g *Gate) *Gate {
 	p.add(&rule{match: m, left: n, action: a, gate: g})
 	return g

@@ -71,6 +71,7 @@ type rule struct {
 	action action
 	gate   *Gate  // for the hold actions
 	text   []byte // for answer
+	late   []byte // for answer: one reply too many; nil: none
 }
 
 // verdict is what the rules decided about one request.
@@ -78,6 +79,7 @@ type verdict struct {
 	action action
 	gate   *Gate
 	text   []byte
+	late   []byte
 }
 
 // judge finds the oldest rule for cmd and uses it up by one.
@@ -91,7 +93,7 @@ func judge(rules []*rule, cmd []string) (verdict, []*rule) {
 		if r.left--; r.left == 0 {
 			rules = slices.Delete(rules, i, i+1)
 		}
-		return verdict{r.action, r.gate, r.text}, rules
+		return verdict{r.action, r.gate, r.text, r.late}, rules
 	}
 	return verdict{action: forward}, rules
 }

@@ -45,18 +45,6 @@ func TestMulti_EndsWithWhatCannotSucceed(t *testing.T) {
 	})
 }
 
-// soonest is what comes before patience ends.
-func soonest(t *testing.T, c <-chan error) error {
-	t.Helper()
-	select {
-	case err := <-c:
-		return err
-	case <-time.After(patience):
-		t.Fatal("it goes on")
-		return nil
-	}
-}
-
 // A lock is free, and all who stand in its queue have died: they do not refuse it to a Multi,
 // as they do not to a mutex.
 func TestMulti_TryLockBehindTheDead(t *testing.T) {

@@ -252,13 +252,3 @@ func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
 		}
 	})
 }
-
-// waitsFor calls lock in the background.
-func waitsFor(lock func(context.Context) (*holdfast.Lease, error), ctx context.Context) <-chan holdfast.Result {
-	result := make(chan holdfast.Result, 1)
-	go func() {
-		lease, err := lock(ctx)
-		result <- holdfast.Result{Lease: lease, Err: err}
-	}()
-	return result
-}

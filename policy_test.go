@@ -47,7 +47,7 @@ var imports = map[string][]string{
 	"/internal/renewal":   {"/internal/validity"},
 	"/internal/command":   {"github.com/redis/go-redis/v9"},
 	"/internal/redistest": {"/internal/vredis", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
-	"/internal/locktest":  {"", "/internal/redistest", "github.com/redis/go-redis/v9"},                                             // tests only
+	"/internal/locktest":  {"", "/internal/protocol", "/internal/redistest", "github.com/redis/go-redis/v9"},                       // tests only
 	"/internal/chaos": { // tests only
 		"", "/internal/locktest", "/internal/redistest",
 		"github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "go.uber.org/goleak",

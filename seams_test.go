@@ -1,11 +1,9 @@
 package holdfast_test
 
 import (
-	"context"
-	"crypto/sha1" // what EVALSHA is defined with
+	"context" // what EVALSHA is defined with
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,33 +16,6 @@ import (
 )
 
 // Bugs that were found once, each where two kinds or two features meet.
-
-// managerVia returns a manager on srv behind a proxy of its own. It is connected.
-func managerVia(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) (*holdfast.Manager, *redistest.Proxy) {
-	t.Helper()
-	p := srv.Proxy(t)
-	m, err := holdfast.New(p.Client(t), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	mustUnlock(t, mustLock(t, m.Mutex("connected")))
-	return m, p
-}
-
-// scriptOn matches calls of scripts whose first key is key: of one of those that are named, or of any.
-func scriptOn(key string, names ...string) redistest.Match {
-	var texts, digests []string
-	for _, name := range names {
-		text := holdfast.ScriptText(name)
-		texts, digests = append(texts, text), append(digests, fmt.Sprintf("%x", sha1.Sum([]byte(text))))
-	}
-	return func(cmd []string) bool {
-		keys, _, ok := redistest.ScriptCall(cmd)
-		return ok && len(keys) > 0 && keys[0] == key &&
-			(len(names) == 0 || slices.Contains(texts, cmd[1]) || slices.Contains(digests, cmd[1]))
-	}
-}
 
 // A request that was sent for a TryLock is taken over by whoever waits behind it. It asked
 // for no place in the queue, so the waiter asks for one when it has been refused.
@@ -107,12 +78,6 @@ func TestMulti_FailsNobodyElse(t *testing.T) {
 
 // unasked are options of managers whose callers find out nothing by asking.
 var unasked = []holdfast.Option{holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour)}
-
-// queued waits until n stand in a queue.
-func queued(t *testing.T, srv *redistest.Server, queue string, n int64) {
-	t.Helper()
-	redistest.Eventually(t, patience, "they stand in the queue", func() bool { return srv.Admin().LLen(t.Context(), queue).Val() == n })
-}
 
 // A waiter keeps its place, and before it learns of that it is granted the lock: what is
 // scheduled then is the hold, which is renewed, or if it is fixed ends.

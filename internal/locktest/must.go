@@ -1,0 +1,222 @@
+package locktest
+
+import (
+	"context"
+	"crypto/sha1" // what EVALSHA is defined with
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/protocol"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// What tests share that are no scenarios: they run for one kind of lock, or for several locks, and make their servers
+// themselves. A package of such tests gives the functions short names:
+//
+//	var mustLock = locktest.MustLock
+
+// Patience is for what comes, or never does. Nothing that a test waits for comes by itself
+// meanwhile: the usual lease is twice as long.
+const Patience = patience
+
+// ManagerOn returns a manager on srv that is closed with the test.
+func ManagerOn(t testing.TB, srv *redistest.Server, opts ...holdfast.Option) *holdfast.Manager {
+	t.Helper()
+	m, err := holdfast.New(srv.Client(t), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	return m
+}
+
+// ManagerVia returns a manager whose client goes through a proxy and is connected, and the proxy.
+func ManagerVia(t testing.TB, srv *redistest.Server, opts ...holdfast.Option) (*holdfast.Manager, *redistest.Proxy) {
+	t.Helper()
+	p := srv.Proxy(t)
+	m, err := holdfast.New(p.Client(t), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	MustUnlock(t, MustLock(t, m.Mutex("connected")))
+	return m, p
+}
+
+// MustLock takes l or fails.
+func MustLock(t testing.TB, l holdfast.Locker) *holdfast.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	lease, err := l.Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// Waits locks l in the background. The function that it returns waits for the lease.
+func Waits(t testing.TB, l holdfast.Locker) func() *holdfast.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	got := Calls(l.Lock, ctx)
+	return func() *holdfast.Lease {
+		t.Helper()
+		defer cancel()
+		r := <-got
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		return r.Lease
+	}
+}
+
+// Calls calls lock, a Lock or TryLock, in the background.
+func Calls(lock func(context.Context) (*holdfast.Lease, error), ctx context.Context) <-chan holdfast.Result {
+	result := make(chan holdfast.Result, 1)
+	go func() {
+		lease, err := lock(ctx)
+		result <- holdfast.Result{Lease: lease, Err: err}
+	}()
+	return result
+}
+
+// Soonest returns what comes before Patience ends.
+func Soonest(t testing.TB, c <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-c:
+		return err
+	case <-time.After(Patience):
+		t.Fatal("it goes on")
+		return nil
+	}
+}
+
+// MustUnlock unlocks or fails.
+func MustUnlock(t testing.TB, l *holdfast.Lease) {
+	t.Helper()
+	if err := Unlock(l); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// MustExtend extends or fails.
+func MustExtend(t testing.TB, l *holdfast.Lease, d time.Duration) {
+	t.Helper()
+	if err := UntilAnswered(func() error { return l.Extend(context.Background(), d) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Unlock calls Unlock until Redis has answered it.
+func Unlock(l *holdfast.Lease) error {
+	return UntilAnswered(func() error { return l.Unlock(context.Background()) })
+}
+
+// Inspected returns what Inspect of m says of a lock.
+func Inspected(t testing.TB, m *holdfast.Manager, name string) (info holdfast.Info) {
+	t.Helper()
+	err := UntilAnswered(func() (err error) { info, err = m.Inspect(context.Background(), name); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// UntilAnswered calls ask until it returns anything but ErrUnavailable: a machine may stand still for longer than
+// the second in which Redis has to answer.
+func UntilAnswered(ask func() error) error {
+	for end := time.Now().Add(Patience); ; {
+		err := ask()
+		if !errors.Is(err, holdfast.ErrUnavailable) || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(2 * time.Millisecond) // a caller that is denied gets its answer at once
+	}
+}
+
+// WantErr fails unless err matches is, and does not match not; nil: it may match anything else.
+func WantErr(t testing.TB, err error, is, not error) {
+	t.Helper()
+	if !errors.Is(err, is) || not != nil && errors.Is(err, not) {
+		t.Errorf("%v, want %v and not %v", err, is, not)
+	}
+}
+
+// LastingKeys returns the keys on srv without tombstones: a request that a slow machine has delayed leaves one.
+func LastingKeys(srv *redistest.Server) []string {
+	return slices.DeleteFunc(srv.Keys(), func(key string) bool { return strings.HasPrefix(key, Tombstones) })
+}
+
+// Queued waits until n callers stand in a queue.
+func Queued(t testing.TB, srv *redistest.Server, queue string, n int64) {
+	t.Helper()
+	redistest.Eventually(t, Patience, "they stand in the queue", func() bool { return srv.Admin().LLen(t.Context(), queue).Val() == n })
+}
+
+// ScriptOn matches calls of scripts whose first key is key: of the named ones, or of any.
+func ScriptOn(key string, names ...string) redistest.Match {
+	var texts, digests []string
+	for _, name := range names {
+		text := protocol.Text(name)
+		texts, digests = append(texts, text), append(digests, fmt.Sprintf("%x", sha1.Sum([]byte(text))))
+	}
+	return func(cmd []string) bool {
+		keys, _, ok := redistest.ScriptCall(cmd)
+		return ok && len(keys) > 0 && keys[0] == key &&
+			(len(names) == 0 || slices.Contains(texts, cmd[1]) || slices.Contains(digests, cmd[1]))
+	}
+}
+
+// Visit is how long callers stay inside in Alone, about a round trip: long enough to meet another.
+const Visit = 500 * time.Microsecond
+
+// Alone takes locks that exclude each other in loops, each in a goroutine of its own. It
+// fails if two are held at a time, if one does not get on, or none for a while.
+func Alone(t *testing.T, rounds int, locks ...holdfast.Locker) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var inside atomic.Int32
+	var mu sync.Mutex // guards the following
+	var longest time.Duration
+	last := time.Now() // when a caller last came in
+	var wg sync.WaitGroup
+	for i, l := range locks {
+		wg.Go(func() {
+			for round := range rounds {
+				lease, err := l.Lock(ctx)
+				if err != nil {
+					t.Errorf("%d in round %d: %v", i, round, err)
+					return
+				}
+				if inside.Add(1) != 1 {
+					t.Errorf("%d in round %d is not alone", i, round)
+				}
+				mu.Lock()
+				now := time.Now()
+				longest, last = max(longest, now.Sub(last)), now
+				mu.Unlock()
+				<-time.After(rand.N(Visit))
+				inside.Add(-1)
+				if err := Unlock(lease); err != nil {
+					t.Errorf("%d in round %d: %v", i, round, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("longest time without a grant: %v", longest)
+	if longest > Patience { // a lock that was left behind is free after 30 s
+		t.Errorf("no caller got the lock for %v", longest)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -24,7 +25,7 @@ func newDuo(t *testing.T, aside time.Duration) *duo {
 	t.Helper()
 	srv := redistest.Start(t)
 	slow := []holdfast.Option{holdfast.WithPollInterval(endless), holdfast.WithFairPatience(endless), holdfast.WithLease(endless)}
-	p := &duo{t, srv, managerOn(t, srv, append(slow, holdfast.StepAside(aside))...), managerOn(t, srv, slow...)}
+	p := &duo{t, srv, managerOn(t, srv, append(slow, locktest.StepAside(aside))...), managerOn(t, srv, slow...)}
 	mustLock(t, p.b.Mutex("other"))
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)

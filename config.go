@@ -21,9 +21,7 @@ type config struct {
 	poll         time.Duration
 	slice        time.Duration
 	fairPatience time.Duration
-	confirm      bool          // tests: see engine.Config
-	aside        time.Duration // likewise
-	readmission  time.Duration // likewise
+	tune         []func(*engine.Config) // by tests
 	publish      PublishMode
 	identity     string              // app; empty: none
 	metricName   func(string) string // nil: none
@@ -44,8 +42,6 @@ func defaultConfig() config {
 		poll:         DefaultPollInterval,
 		slice:        DefaultHandoffSlice,
 		fairPatience: DefaultFairPatience,
-		aside:        engine.AsideFor,
-		readmission:  engine.Readmission,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -33,7 +34,7 @@ func TestDenied_ForLongIsFinal(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		client, allow := limitedOn(t, srv)
-		m, err := holdfast.New(client, holdfast.WithLease(time.Hour), holdfast.Readmission(300*time.Millisecond))
+		m, err := holdfast.New(client, holdfast.WithLease(time.Hour), locktest.Readmission(300*time.Millisecond))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,7 @@ func TestDenied_Redlock(t *testing.T) {
 				a(rules...)
 			}
 		}
-		l := candidateOn(t, clients, mutexes, holdfast.Readmission(2*time.Second))
+		l := candidateOn(t, clients, mutexes, locktest.Readmission(2*time.Second))
 		troubles := func() (n uint64) {
 			for _, m := range l.managers {
 				n += m.Stats().Troubles

@@ -10,20 +10,11 @@ import (
 // AwayFor is how long a lock has to be away for the next one to step aside.
 const AwayFor = engine.AwayFor
 
-// StepAside makes who comes back at once to a manager ask after d; see aside.go.
-func StepAside(d time.Duration) Option { return option(func(c *config) { c.aside = d }) }
-
-// Readmission makes a manager take a missing right for final after d; see trouble.go.
-func Readmission(d time.Duration) Option { return option(func(c *config) { c.readmission = d }) }
-
-// ConfirmGrants makes a manager trust no grant by the server without asking Redis.
-func ConfirmGrants() Option { return option(func(c *config) { c.confirm = true }) }
-
 // Pending is how many requests and releases are under way.
 func (m *Manager) Pending() int { return m.engine.Pending() }
 
 // Deserted is how many channels are to be looked at because nobody listened to them any more.
-func (m *Manager) Deserted() int { return m.engine.Deserted() }
+func (m *Manager) Deserted() int { return m.engine.Subscriber.Deserted() }
 
 // NextPause is how long, but for chance, the waiters of m would pause altogether, should another request
 // bring no verdict.

@@ -2,13 +2,7 @@ package holdfast_test
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"os"
 	"testing"
-
-	"github.com/alicebob/miniredis/v2"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
@@ -59,27 +53,7 @@ func TestMain(m *testing.M) {
 	roles := locktest.Roles(mutexKind, fairKind, writeKind, readKind)
 	roles[callersRole] = redlockCallers
 	roles[crowdRole] = crowdProcess
-	redistest.RunRole(roles)
-	flag.Parse()
-	tb := &mainTB{}
-	if testing.Short() { // make check needs no server
-		embedded := miniredis.NewMiniRedis()
-		embedded.ClockTTL(true)
-		if err := embedded.Start(); err != nil {
-			tb.Fatal(err)
-		}
-		tb.Cleanup(embedded.Close)
-		addr = embedded.Addr()
-	} else {
-		addr = redistest.Start(tb, redistest.WithoutPassword()).Addr()
-	}
-	code := m.Run()
-	tb.finish()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	locktest.Main(m, roles, func(tb testing.TB) { addr = locktest.AnyServer(tb) })
 }
 
 // Every kind on real servers. docs/internals/SCENARIOS.md has what runs where.
@@ -111,7 +85,7 @@ func inModes(t *testing.T, k locktest.Kind, suite func(t *testing.T, k locktest.
 	t.Run("confirmed", func(t *testing.T) {
 		t.Parallel()
 		k := k
-		k.Options, k.Confirms = []holdfast.Option{holdfast.ConfirmGrants()}, true
+		k.Options, k.Confirms = []holdfast.Option{locktest.ConfirmGrants()}, true
 		suite(t, k, only...)
 	})
 	t.Run("unsliced", func(t *testing.T) {
@@ -122,38 +96,5 @@ func inModes(t *testing.T, k locktest.Kind, suite func(t *testing.T, k locktest.
 	})
 }
 
-// addr is where the examples' Redis listens, which TestMain starts: a real one, or with -short one inside the process.
+// addr is where the examples' Redis listens, which TestMain starts.
 var addr string
-
-// mainTB lets TestMain start the examples' server: what redistest needs of a TB.
-type mainTB struct {
-	testing.TB
-	cleanups []func()
-}
-
-func (tb *mainTB) Helper()                   {}
-func (tb *mainTB) Failed() bool              { return false }
-func (tb *mainTB) Name() string              { return "TestMain" }
-func (tb *mainTB) Cleanup(f func())          { tb.cleanups = append(tb.cleanups, f) }
-func (tb *mainTB) Log(args ...any)           { fmt.Fprintln(os.Stderr, args...) }
-func (tb *mainTB) Logf(f string, a ...any)   { fmt.Fprintf(os.Stderr, f+"\n", a...) }
-func (tb *mainTB) Error(args ...any)         { tb.Fatal(args...) }
-func (tb *mainTB) Errorf(f string, a ...any) { tb.Fatalf(f, a...) }
-func (tb *mainTB) Fatal(args ...any)         { tb.Log(args...); tb.finish(); os.Exit(1) }
-func (tb *mainTB) Fatalf(f string, a ...any) { tb.Logf(f, a...); tb.finish(); os.Exit(1) }
-
-func (tb *mainTB) TempDir() string {
-	dir, err := os.MkdirTemp("", "holdfast")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
-func (tb *mainTB) finish() {
-	for i := len(tb.cleanups) - 1; i >= 0; i-- {
-		tb.cleanups[i]()
-	}
-	tb.cleanups = nil
-}

@@ -57,7 +57,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	}
 	executor, log := command.New(client), journal.New(cfg.log)
 	m := &Manager{lock: &cfg.lock, mapName: cfg.mapName}
-	m.engine = engine.New(engine.Config{
+	settings := engine.Config{
 		Executor: executor,
 		Journal:  log,
 		Subscriber: func(lost func()) *pubsub.Subscriber {
@@ -70,12 +70,15 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		Slice:       cfg.slice,
 		ReadSlice:   cmp.Or(cfg.slice, DefaultHandoffSlice),
 		Patience:    cfg.fairPatience,
-		Confirm:     cfg.confirm,
-		Aside:       cfg.aside,
-		Readmission: cfg.readmission,
+		Aside:       engine.AsideFor,
+		Readmission: engine.Readmission,
 		App:         cfg.identity,
 		MetricName:  cfg.metricName,
-	})
+	}
+	for _, tune := range cfg.tune {
+		tune(&settings)
+	}
+	m.engine = engine.New(settings)
 	m.engine.Prepare(&m.lock.terms)
 	if m.engine.Telemetry, err = telemetry.New(cfg.tracer, cfg.meter, m.gauges, m.totals); err != nil {
 		cfg.log.Warn("holdfast: some metrics are not available", "error", err)
@@ -113,6 +116,8 @@ func deploymentOf(client redis.UniversalClient) (deployment, error) {
 }
 
 func init() {
+	seam.Engine = func(m any) *engine.Engine { return m.(*Manager).engine }
+	seam.Tune = func(tune func(*engine.Config)) any { return option(func(c *config) { c.tune = append(c.tune, tune) }) }
 	seam.Lose = func(m any, key string) { m.(*Manager).engine.Lose(key) }
 	seam.Events = func(m any) []journal.Event { return m.(*Manager).engine.Journal.Recent() }
 }

@@ -28,7 +28,7 @@ var imports = map[string][]string{
 	},
 	"/holdfasttest":      {"", "/internal/seam", "/internal/vredis", "github.com/redis/go-redis/v9"},
 	"/scripts":           {},
-	"/internal/seam":     {"/internal/journal"},
+	"/internal/seam":     {"/internal/engine", "/internal/journal"},
 	"/debug":             {"", "/internal/journal", "/internal/seam"},
 	"/internal/journal":  {}, // writes to a slog.Logger
 	"/internal/protocol": {"/internal/command", "/scripts"},
@@ -47,7 +47,10 @@ var imports = map[string][]string{
 	"/internal/renewal":   {"/internal/validity"},
 	"/internal/command":   {"github.com/redis/go-redis/v9"},
 	"/internal/redistest": {"/internal/vredis", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
-	"/internal/locktest":  {"", "/internal/protocol", "/internal/redistest", "github.com/redis/go-redis/v9"},                       // tests only
+	"/internal/locktest": { // tests only
+		"", "/internal/engine", "/internal/protocol", "/internal/redistest", "/internal/seam",
+		"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak",
+	},
 	"/internal/chaos": { // tests only
 		"", "/internal/locktest", "/internal/redistest",
 		"github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "go.uber.org/goleak",

@@ -220,6 +220,13 @@ func (eng *Engine) end() {
 	eng.mu.Unlock()
 }
 
+// Pending is how many requests and releases are under way.
+func (eng *Engine) Pending() int {
+	eng.mu.Lock()
+	defer eng.mu.Unlock()
+	return eng.pending
+}
+
 // pausing and resumed record that a release pauses before it is sent again, and does not any more.
 func (eng *Engine) pausing(r *release) {
 	eng.mu.Lock()

@@ -117,16 +117,6 @@ func (eng *Engine) Question() (q interface {
 	return x, x.done
 }
 
-// Pending is how many requests and releases are under way.
-func (eng *Engine) Pending() int {
-	eng.mu.Lock()
-	defer eng.mu.Unlock()
-	return eng.pending
-}
-
-// Deserted is how many channels without listeners the subscriber will look at.
-func (eng *Engine) Deserted() int { return eng.Subscriber.Deserted() }
-
 // NextPause is how long, without the random part, the entries would pause altogether if another request brought no
 // verdict.
 func (eng *Engine) NextPause() (d time.Duration) {

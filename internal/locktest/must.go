@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -27,10 +29,10 @@ import (
 // meanwhile: the usual lease is twice as long.
 const Patience = patience
 
-// ManagerOn returns a manager on srv that is closed with the test.
-func ManagerOn(t testing.TB, srv *redistest.Server, opts ...holdfast.Option) *holdfast.Manager {
+// ManagerFor returns a manager on client that is closed with the test.
+func ManagerFor(t testing.TB, client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
 	t.Helper()
-	m, err := holdfast.New(srv.Client(t), opts...)
+	m, err := holdfast.New(client, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,17 +40,41 @@ func ManagerOn(t testing.TB, srv *redistest.Server, opts ...holdfast.Option) *ho
 	return m
 }
 
+// ManagerOn returns a manager on srv that is closed with the test.
+func ManagerOn(t testing.TB, srv *redistest.Server, opts ...holdfast.Option) *holdfast.Manager {
+	t.Helper()
+	return ManagerFor(t, srv.Client(t), opts...)
+}
+
 // ManagerVia returns a manager whose client goes through a proxy and is connected, and the proxy.
 func ManagerVia(t testing.TB, srv *redistest.Server, opts ...holdfast.Option) (*holdfast.Manager, *redistest.Proxy) {
 	t.Helper()
 	p := srv.Proxy(t)
-	m, err := holdfast.New(p.Client(t), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	return connected(t, p.Client(t), opts), p
+}
+
+// ManagerThatHangs is ManagerVia with a client that never gives up on an answer.
+func ManagerThatHangs(t testing.TB, srv *redistest.Server, opts ...holdfast.Option) (*holdfast.Manager, *redistest.Proxy) {
+	t.Helper()
+	p := srv.Proxy(t)
+	return connected(t, p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = time.Hour }), opts), p
+}
+
+func connected(t testing.TB, client redis.UniversalClient, opts []holdfast.Option) *holdfast.Manager {
+	t.Helper()
+	m := ManagerFor(t, client, opts...)
 	MustUnlock(t, MustLock(t, m.Mutex("connected")))
-	return m, p
+	return m
+}
+
+// Unasked are options of managers whose callers find out nothing by asking.
+var Unasked = []holdfast.Option{holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour)}
+
+// Offline returns a client that no test may use: New and option checks do no I/O.
+func Offline(t testing.TB) *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { c.Close() })
+	return c
 }
 
 // MustLock takes l or fails.
@@ -176,6 +202,12 @@ func ScriptOn(key string, names ...string) redistest.Match {
 			(len(names) == 0 || slices.Contains(texts, cmd[1]) || slices.Contains(digests, cmd[1]))
 	}
 }
+
+// JoinOn matches the requests that put waiters into the queue of the fair lock key.
+func JoinOn(key string) redistest.Match { return ScriptOn(key, "join") }
+
+// ReleaseOn matches the requests that release the mutex or fair lock key.
+func ReleaseOn(key string) redistest.Match { return ScriptOn(key, "lock_release") }
 
 // Visit is how long callers stay inside in Alone, about a round trip: long enough to meet another.
 const Visit = 500 * time.Microsecond

@@ -1,7 +1,16 @@
-// Package seam is what holdfasttest and the page of debug need of the library and users must not have.
+// Package seam is what holdfasttest, the page of debug and the library's own tests need of the library and users must not have.
 package seam
 
-import "github.com/holdfast-go/holdfast/internal/journal"
+import (
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/journal"
+)
+
+// Engine returns the engine of a *holdfast.Manager. Package holdfast sets it when it is initialized.
+var Engine func(manager any) *engine.Engine
+
+// Tune returns a holdfast.Option that changes what the engine is made of. Package holdfast sets it when it is initialized.
+var Tune func(tune func(*engine.Config)) any
 
 // Events returns the latest lines of a *holdfast.Manager's log, the oldest first. Package holdfast sets it when it is initialized.
 var Events func(manager any) []journal.Event

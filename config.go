@@ -24,6 +24,7 @@ type config struct {
 	tune         []func(*engine.Config) // by tests
 	publish      PublishMode
 	identity     string              // app; empty: none
+	page         string              // the address of the debug page; empty: none
 	metricName   func(string) string // nil: none
 	err          error               // the first bad option
 }
@@ -72,6 +73,9 @@ func (c *config) settle(servers deployment) error {
 	}
 	if err := c.lock.check(); err != nil {
 		return err
+	}
+	if c.page != "" && c.identity == "" {
+		return &OptionError{"WithDebugPage", c.page, "needs WithIdentity"}
 	}
 	if a := c.lock.terms.Acks; a != nil && servers.readTimeout > 0 && a.Timeout >= servers.readTimeout {
 		return &OptionError{"WithReplicas", a.Timeout, fmt.Sprintf("must be below the client's ReadTimeout of %v", servers.readTimeout)}

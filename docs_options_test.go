@@ -93,6 +93,9 @@ func TestDocs_OptionsHaveTheirDefaultsAndBounds(t *testing.T) {
 			}
 		}
 	}
+	if row := rows["WithDebugPage"].allowed; row != "an http or https URL of at most 500 bytes, with `WithIdentity`" { // TestIdentity_DebugPageIsChecked
+		t.Errorf("WithDebugPage: the page says %q", row)
+	}
 	for option, o := range map[string]holdfast.Option{
 		"WithNameMapper": holdfast.WithNameMapper(nil), "WithLogger": holdfast.WithLogger(nil), "WithMetricName": holdfast.WithMetricName(nil),
 		"WithTracerProvider": holdfast.WithTracerProvider(trace.TracerProvider(nil)), "WithMeterProvider": holdfast.WithMeterProvider(metric.MeterProvider(nil)),

@@ -22,6 +22,7 @@ type Identity struct {
 	PID     int
 	Started time.Time // when the program began
 	Version string    // of the program, from its build information; empty: not known
+	Debug   string    // where its page of package debug is, as WithDebugPage was given it; empty: it has not said
 }
 
 // identities bounds the processes that one Inspect asks about.
@@ -65,7 +66,7 @@ func parseIdentity(value any) *Identity {
 	if said["app"] == "" {
 		return nil
 	}
-	id := &Identity{App: said["app"], Host: said["host"], Version: said["version"]}
+	id := &Identity{App: said["app"], Host: said["host"], Version: said["version"], Debug: said["debug"]}
 	id.PID, _ = strconv.Atoi(said["pid"])
 	id.Started, _ = time.Parse(time.RFC3339, said["started"])
 	return id

@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -29,7 +30,8 @@ func TestIdentity_IsThatOfTheHolder(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		began := time.Now()
-		m := managerOn(t, srv, holdfast.WithIdentity("shop"), holdfast.WithNameMapper(func(name string) string { return "prefix:" + name }))
+		const page = "http://web-3:6060/debug/holdfast/"
+		m := managerOn(t, srv, holdfast.WithIdentity("shop"), holdfast.WithDebugPage(page), holdfast.WithNameMapper(func(name string) string { return "prefix:" + name }))
 		peer, stranger := managerOn(t, srv, holdfast.WithIdentity("other")), managerOn(t, srv)
 		if keys := srv.Keys(); len(keys) != 0 {
 			t.Errorf("before the first lock: %q", keys)
@@ -47,12 +49,19 @@ func TestIdentity_IsThatOfTheHolder(t *testing.T) {
 			}
 			host, _ := os.Hostname()
 			id := h.Identity
-			if id == nil || id.App != "shop" || id.Host != host || id.PID != os.Getpid() || id.Started.IsZero() {
+			if id == nil || id.App != "shop" || id.Host != host || id.PID != os.Getpid() || id.Started.IsZero() || id.Debug != page {
 				t.Fatalf("%s: %+v", name, id)
 			}
 		}
 		if h := inspected(t, stranger, "prefix:a").Holders[0]; h.Identity != nil {
 			t.Errorf("a manager without identity asked for one: %+v", h.Identity)
+		}
+		mustUnlock(t, mustLock(t, peer.Mutex("d"))) // a process that has no page
+		redistest.Eventually(t, patience, "two keys", func() bool { return len(processKeys(srv)) == 2 })
+		for _, other := range processKeys(srv) {
+			if has := srv.Admin().HExists(t.Context(), other, "debug").Val(); has != (other == key) {
+				t.Errorf("%s: has a page: %t", other, has)
+			}
 		}
 		c := mustLock(t, stranger.Mutex("prefix:c"))
 		if h := inspected(t, m, "c").Holders[0]; h.Identity != nil {
@@ -61,7 +70,7 @@ func TestIdentity_IsThatOfTheHolder(t *testing.T) {
 		mustUnlock(t, a)
 		mustUnlock(t, b)
 		mustUnlock(t, c)
-		if err := m.Close(context.Background()); err != nil {
+		if err := errors.Join(m.Close(context.Background()), peer.Close(context.Background())); err != nil {
 			t.Errorf("Close after %v: %v", time.Since(began), err)
 		}
 		if keys := srv.Keys(); len(keys) != 0 {
@@ -145,5 +154,27 @@ func TestIdentity_Denied(t *testing.T) {
 	}
 	if keys, n := srv.Keys(), len(lines.with("identity")); len(keys) != 0 || n != 1 {
 		t.Errorf("%q, %d lines", keys, n)
+	}
+}
+
+// The address of a page must be one that a browser can follow, and have no password, which would be shown.
+func TestIdentity_DebugPageIsChecked(t *testing.T) {
+	t.Parallel()
+	identity := holdfast.WithIdentity("shop")
+	for _, page := range []string{
+		"", "web-3:6060", "/debug/holdfast/", "javascript:alert(1)", "ftp://web-3/", "http://", "http://%zz", "http://u:secret@web-3/",
+		"http://web-3/" + strings.Repeat("x", 500),
+	} {
+		_, err := holdfast.New(offline(t), identity, holdfast.WithDebugPage(page))
+		if !errors.Is(err, holdfast.ErrInvalidOption) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%.40q: %v", page, err)
+		}
+	}
+	good := holdfast.WithDebugPage("https://web-3/" + strings.Repeat("x", 500-len("https://web-3/")))
+	if _, err := holdfast.New(offline(t), identity, good); err != nil {
+		t.Error(err)
+	}
+	if _, err := holdfast.New(offline(t), good); !errors.Is(err, holdfast.ErrInvalidOption) {
+		t.Errorf("without an identity: %v", err)
 	}
 }

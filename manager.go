@@ -73,6 +73,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		Aside:       engine.AsideFor,
 		Readmission: engine.Readmission,
 		App:         cfg.identity,
+		Page:        cfg.page,
 		MetricName:  cfg.metricName,
 	}
 	for _, tune := range cfg.tune {

@@ -3,6 +3,8 @@ package debug
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -58,6 +60,16 @@ type process struct {
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
 	Version string    `json:"version"`
+	Debug   string    `json:"debug,omitempty"` // the address of its page
+}
+
+// Page is the address of the process's own page; empty: it says none, or none that a link may lead to. Any client of
+// Redis can have written it.
+func (p *process) Page() string {
+	if u, err := url.Parse(p.Debug); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return ""
+	}
+	return p.Debug
 }
 
 func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +142,7 @@ func newAnswer(manager int, info holdfast.Info, err error) answer {
 		Waiters: info.Waiters, Overdue: info.Overdue, Token: info.Token,
 	}
 	if err != nil {
-		a.Error = plain(err.Error())
+		a.Error = plain(strings.TrimPrefix(err.Error(), "holdfast: "))
 	}
 	shown := info.Holders[:min(len(info.Holders), shownHolders)]
 	a.More += len(info.Holders) - len(shown)

@@ -110,7 +110,7 @@ type event struct {
 // overview takes the data of now.
 func (h *handler) overview(query url.Values) *overview {
 	now := h.now()
-	o := &overview{At: now, Process: processName(), Managers: len(h.peers), Search: query.Get("q"), query: query}
+	o := &overview{At: now, Process: processName(), Managers: len(h.peers), Problems: []problem{}, Contended: []struggle{}, Events: []event{}, Search: query.Get("q"), query: query}
 	var holding, waiting []row
 	var all holdfast.Stats
 	for i, p := range h.peers {
@@ -142,7 +142,7 @@ func (h *handler) overview(query url.Values) *overview {
 	o.Holding, o.Waiting = newList(holding, "held", query), newList(waiting, "waiting", query)
 	o.Counters = h.rates.add(all, now)
 	events := h.events()
-	o.Problems = append(standing(events), ended(events, now)...)
+	o.Problems = slices.Concat(o.Problems, standing(events), ended(events, now))
 	for _, c := range o.Counters {
 		if c.alarm && c.LastMinute > 0 {
 			o.Problems = append(o.Problems, problem{Severe: true, Text: fmt.Sprintf("%s: %d in the last minute", c.Name, c.LastMinute)})
@@ -152,10 +152,10 @@ func (h *handler) overview(query url.Values) *overview {
 	slices.SortFunc(o.waits, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.WaitFor, a.WaitFor), strings.Compare(a.Name, b.Name))
 	})
-	o.report(true, o.late, "locks are", func(r row) string {
+	o.report(true, o.late, "locks are in the same state", func(r row) string {
 		return "not renewed for " + span(r.Renewed) + ", its lease ends in " + span(r.Left)
 	})
-	o.report(false, o.waits, "locks have callers that are", func(r row) string { return "a caller has waited for " + span(r.WaitFor) })
+	o.report(false, o.waits, "locks have such callers", func(r row) string { return "a caller has waited for " + span(r.WaitFor) })
 	slices.SortStableFunc(o.Problems, func(a, b problem) int { return cmp.Compare(severity(b), severity(a)) })
 	for _, e := range slices.Backward(events) {
 		o.Events = append(o.Events, newEvent(e))
@@ -172,7 +172,7 @@ func (o *overview) report(severe bool, locks []row, others string, text func(row
 		o.Problems = append(o.Problems, problem{Severe: severe, Text: text(r), Lock: r.Name})
 	}
 	if more := len(locks) - namedProblems; more > 0 {
-		o.Problems = append(o.Problems, problem{Severe: severe, Text: fmt.Sprintf("%d more %s in the same state", more, others)})
+		o.Problems = append(o.Problems, problem{Severe: severe, Text: fmt.Sprintf("%d more %s", more, others)})
 	}
 }
 

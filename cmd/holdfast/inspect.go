@@ -124,6 +124,9 @@ func printBlocks(w io.Writer, looks []look) error {
 				side = ", also the write side"
 			}
 			line("holder", "%s, until %s unless renewed%s", ownerText(h, true), seconds(h.TTL), side)
+			if h.Process != nil {
+				line("", "%s", h.Process.details())
+			}
 		}
 		if l.More > 0 {
 			line("", "and %d more", l.More)

@@ -47,7 +47,7 @@ func shape(v any) any {
 func TestJSON_FieldsStay(t *testing.T) {
 	t.Parallel()
 	srv := newGallery(t)
-	srv.Admin().HSet(t.Context(), wire.ProcessKey(aliceID), "app", "shop", "host", "web-3", "pid", "4121", "started", "x", "version", "v1")
+	srv.Admin().HSet(t.Context(), wire.ProcessKey(aliceID), "app", "shop", "host", "web-3", "pid", "4121", "started", "x", "version", "v1", "debug", "http://web-3:6060/")
 	srv.Admin().RPush(t.Context(), "redisson_lock_token:{stuck}", "no number")
 	for _, tt := range []struct {
 		file string

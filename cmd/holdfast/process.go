@@ -17,11 +17,24 @@ type Process struct {
 	PID     string `json:"pid" redis:"pid"`
 	Started string `json:"started" redis:"started"`
 	Version string `json:"version" redis:"version"`
+	Debug   string `json:"debug,omitempty" redis:"debug"` // the address of its page
 }
 
 // String is app@host/pid, for a terminal.
 func (p *Process) String() string {
 	return printable(fmt.Sprintf("%s@%s/%s", p.App, p.Host, p.PID))
+}
+
+// details is what String leaves out.
+func (p *Process) details() string {
+	text := "started " + printable(p.Started)
+	if p.Version != "" {
+		text += ", version " + printable(p.Version)
+	}
+	if p.Debug != "" {
+		text += ", page " + printable(p.Debug)
+	}
+	return text
 }
 
 // processesOf returns those of the owners' processes that say what they are, by the owners' ids. The user may lack the

@@ -36,7 +36,7 @@ func TestProcesses(t *testing.T) {
 	}
 
 	key := wire.ProcessKey(owner)
-	srv.Admin().HSet(t.Context(), key, "app", "shop\x1b", "host", "web-3", "pid", "4121", "started", "2026-11-26T07:00:00Z", "version", "v1.2.0")
+	srv.Admin().HSet(t.Context(), key, "app", "shop\x1b", "host", "web-3", "pid", "4121", "started", "2026-11-26T07:00:00Z", "version", "v1.2.0", "debug", "http://web-3:6060/\x1b")
 	srv.Admin().PExpire(t.Context(), key, processTTL)
 	const who = `"shop\x1b@web-3/4121"`
 	for _, tt := range []struct {
@@ -46,8 +46,9 @@ func TestProcesses(t *testing.T) {
 		{[]string{"ls", "job"}, "mutex  " + who + "  "},
 		{[]string{"ls", "--held-by=web-3", "-o=name"}, "job\n"},
 		{[]string{"ls", "job", "-o=wide"}, who + " " + owner},
-		{[]string{"ls", "job", "-o=jsonl"}, `"process":{"app":"shop\u001b","host":"web-3","pid":"4121","started":"2026-11-26T07:00:00Z","version":"v1.2.0"}`},
+		{[]string{"ls", "job", "-o=jsonl"}, `"process":{"app":"shop\u001b","host":"web-3","pid":"4121","started":"2026-11-26T07:00:00Z","version":"v1.2.0","debug":"http://web-3:6060/\u001b"}`},
 		{[]string{"inspect", "job"}, "holder   " + who + " " + owner},
+		{[]string{"inspect", "job"}, "\n           started 2026-11-26T07:00:00Z, version v1.2.0, page \"http://web-3:6060/\\x1b\"\n"},
 	} {
 		i := start(t, urlOf(srv), tt.args...)
 		if i.wait(t); !strings.Contains(i.stdout.String(), tt.want) {

@@ -39,7 +39,13 @@ func runService(ctx context.Context, name, listen, redisURL string) (err error) 
 	}
 	rdb := redis.NewClient(opts)
 	defer rdb.Close()
-	locks, err := holdfast.New(rdb, holdfast.WithLease(10*time.Second), holdfast.WithLogger(log), holdfast.WithMeterProvider(meters))
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return err
+	}
+	page := fmt.Sprintf("http://%s/debug/holdfast/", listener.Addr())
+	locks, err := holdfast.New(rdb, holdfast.WithLease(10*time.Second), holdfast.WithLogger(log), holdfast.WithMeterProvider(meters),
+		holdfast.WithIdentity(name), holdfast.WithDebugPage(page)) // each service says in Redis what it is, and where its page is
 	if err != nil {
 		return err
 	}
@@ -53,14 +59,10 @@ func runService(ctx context.Context, name, listen, redisURL string) (err error) 
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.Handle("/debug/holdfast/", debug.Handler(locks))
-	listener, err := net.Listen("tcp", listen)
-	if err != nil {
-		return err
-	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	serving := make(chan error, 1)
 	go func() { serving <- server.Serve(listener) }()
-	fmt.Printf("%s: page http://%s/debug/holdfast/ metrics http://%s/metrics\n", name, listener.Addr(), listener.Addr())
+	fmt.Printf("%s: page %s metrics http://%s/metrics\n", name, page, listener.Addr())
 
 	work(ctx, log, locks) // until ctx is done
 	if err := server.Shutdown(context.WithoutCancel(ctx)); err != nil {

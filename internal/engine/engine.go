@@ -90,6 +90,7 @@ type Config struct {
 	Readmission time.Duration       // see trouble.go
 	MetricName  func(string) string // the class of a name; nil: there is one class
 	App         string              // what the identity is a part of; empty: there is none
+	Page        string              // the address of the process's debug page, for the identity; empty: none
 }
 
 // New returns an engine, which starts nothing before its first lock.
@@ -128,7 +129,7 @@ func New(c Config) *Engine {
 	eng.Executor.OnStranded(func() { eng.Subscriber.Doubt(eng.Executor.RoundTrip()) })
 	eng.Executor.OnOutage(eng.unavailable, eng.Journal.AvailableAgain)
 	eng.inbox = newInbox(eng)
-	eng.Identity = newIdentity(eng, c.App)
+	eng.Identity = newIdentity(eng, c.App, c.Page)
 	eng.Classes.of = c.MetricName
 	return eng
 }

@@ -43,13 +43,14 @@ type identity struct {
 
 var programBegan = time.Now()
 
-// newIdentity returns the identity of the process as a part of app; nil if that is empty.
-func newIdentity(eng *Engine, app string) *identity {
+// newIdentity returns the identity of the process as a part of app; nil if that is empty. page is the address of its
+// debug page; empty: none.
+func newIdentity(eng *Engine, app, page string) *identity {
 	if app == "" {
 		return nil
 	}
 	host, _ := os.Hostname() // without one it is empty
-	return &identity{
+	i := &identity{
 		engine: eng,
 		args: []any{
 			"app", app, "host", host, "pid", strconv.Itoa(os.Getpid()),
@@ -57,6 +58,10 @@ func newIdentity(eng *Engine, app string) *identity {
 		},
 		gone: make(chan struct{}),
 	}
+	if page != "" {
+		i.args = append(i.args, "debug", page)
+	}
+	return i
 }
 
 // programVersion is that of the module, or the commit, that the program was built from.

@@ -137,8 +137,8 @@ func WithIdentity(app string) Option {
 const maxAppLen = 100
 
 // WithDebugPage adds to [WithIdentity] where the page of package debug of this process is:
-// [Identity].Debug. People who find the process as the holder of a lock can then follow the address, and
-// see there since when it holds the lock, and for which caller.
+// [Identity].Debug. People who find the process as the holder of a lock can then follow the address. The
+// page says since when the process holds the lock, and for which caller.
 //
 // page is an http or https URL of at most 500 bytes, such as "http://web-3:6060/debug/holdfast/". It must
 // be valid for those people, and not only on this host. Each client that may read the key sees it, so it

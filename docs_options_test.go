@@ -174,7 +174,7 @@ func TestDocs_OptionsTimeConstants(t *testing.T) {
 		{"after it was admitted | 30 s |", "internal/engine/trouble.go", "const Readmission = 30 * time.Second"},
 		{"a quarter of the lease, at least 100 ms and at most 1 s", "internal/validity/validity.go", "min(max(ttl/4, minPatience), maxPatience)"},
 		{"| 1 s, and until ctx ends but at least 100 ms |", "internal/engine/close.go", "const closeGrace = 100 * time.Millisecond"},
-		{"once in two minutes", "internal/engine/entry.go", "2*time.Minute"},
+		{"once in two minutes", "internal/engine/alarm.go", "2*time.Minute"},
 	} {
 		if !strings.Contains(page, c.said) {
 			t.Errorf("the page does not say %q", c.said)

@@ -49,7 +49,7 @@ func (e *entry) stepAsideLocked() bool {
 		return false
 	}
 	a.stepped = true
-	e.yieldForLocked(left)
+	e.armLocked(alarmStepAside, left)
 	return true
 }
 
@@ -76,7 +76,7 @@ func (e *entry) lingerLocked() bool {
 	}
 	left := e.engine.aside - time.Since(e.absence.since)
 	if left > 0 {
-		e.armLocked(left)
+		e.armLocked(alarmPoll, left)
 		return true
 	}
 	e.absence = nil

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -21,7 +20,7 @@ import (
 //	noticed            a grant by the server                       inbox.go
 //	heard, subscribed  Redisson's messages, a (re-)subscription    below
 //	unsure             the inbox begins to be heard, or is denied  below
-//	wakeUp             the timer: poll, TTL of the holder, pause   below
+//	wakeUp             the timer: poll, TTL of the holder, pause   alarm.go
 //	close              Manager.Close                               below
 //	missed, expire     a renewal or the deadline                   loss.go, renew.go
 //	reachLimit         the end by WithMaxHold                      loss.go
@@ -48,7 +47,7 @@ type entry struct {
 	silent  time.Duration // the last moment at which Redis answered, or got the first request, after Engine.Epoch; 0: no request since a hold
 	trouble *trouble      // nil if the last request brought a verdict
 	timer   *time.Timer   // calls wakeUp
-	wakes   time.Duration // when it does, after Engine.epoch, if it is armed
+	rings   time.Duration // when it does, after Engine.Epoch, unless the alarm is off
 	places  *places       // what only a fair lock has; nil: it is none. Not changed
 
 	absence   *absence // mutex: it was handed to another process; nil: not lately
@@ -57,16 +56,14 @@ type entry struct {
 	orphans   int32    // bids left behind
 	onces     int32    // TryLocks among the waiters
 
-	ask       bool // something happened after which a request is worth it
-	armed     bool // the timer will fire
-	yielding  bool // giving way to other processes until the timer fires
-	pausing   bool // because of trouble, until the timer fires
-	refused   bool // the last verdict: another owner stands in the way
-	listening bool // registered for Redisson's channel
-	strayed   bool // fair: a waiter in the middle has no place in Redis's queue
-	unheard   bool // fair: a waiter may have been granted the lock and not know it
-	closed    bool // the manager is closed
-	dead      bool // forgotten by the manager: a caller that found it must look again
+	ask       bool  // something happened after which a request is worth it
+	alarm     alarm // what the timer is to fire for
+	refused   bool  // the last verdict: another owner stands in the way
+	listening bool  // registered for Redisson's channel
+	strayed   bool  // fair: a waiter in the middle has no place in Redis's queue
+	unheard   bool  // fair: a waiter may have been granted the lock and not know it
+	closed    bool  // the manager is closed
+	dead      bool  // forgotten by the manager: a caller that found it must look again
 
 	kind Kind // a family; not changed, and here because it fills a gap
 
@@ -155,10 +152,10 @@ func (e *entry) stepLocked() {
 	if e.kind == FairKind {
 		e.joinLocked()
 	}
-	if front = e.waiters.Front(); front != nil && front.Value.current == nil && e.hold == nil && !e.armed {
+	if front = e.waiters.Front(); front != nil && front.Value.current == nil && e.hold == nil && e.alarm == alarmOff {
 		// No waiter is left without a request under way or a timer. A waiter that became the first when the one
 		// before it was granted the lock, or left, knows of no TTL, and the next owner may die.
-		e.wakeAfterLocked(e.pollAfter(front.Value.h.Terms.claim))
+		e.armLocked(alarmPoll, e.pollAfter(front.Value.h.Terms.claim))
 	}
 }
 
@@ -183,9 +180,9 @@ func (e *entry) gaveUpLocked(n int32) {
 
 // restLocked stops sending requests when no caller waits, and forgets the entry when nothing is left of it.
 func (e *entry) restLocked() {
-	e.ask, e.yielding, e.refused = false, false, false
+	e.ask, e.refused = false, false
 	e.trouble = nil // later callers have troubles of their own
-	e.stopTimer()
+	e.disarmLocked()
 	e.listenLocked(false)
 	if e.lingerLocked() {
 		return
@@ -213,7 +210,7 @@ func (e *entry) listenLocked(foreign bool) {
 		e.listening = true
 		if e.engine.Subscriber.Add(e.channel(), e) {
 			// The channel was still subscribed, but had no listener until now.
-			e.ask = e.ask || !e.yielding
+			e.ask = e.ask || !e.alarm.yields()
 		}
 	case !foreign && e.listening:
 		e.listening = false
@@ -229,7 +226,7 @@ func (e *entry) Heard(payload string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.engine.Stats.Wakeups.Add(1)
-	if !e.yielding { // it may be the message of this process's own release; the timer comes soon
+	if !e.alarm.yields() { // it may be the message of this process's own release; the timer comes soon
 		e.ask = true
 		e.stepLocked()
 	}
@@ -239,7 +236,7 @@ func (e *entry) Heard(payload string) {
 // request follows every confirmation. While the process gives way to others, the timer sends it, soon.
 func (e *entry) Subscribed() {
 	e.mu.Lock()
-	e.ask = e.ask || !e.yielding
+	e.ask = e.ask || !e.alarm.yields()
 	e.stepLocked()
 	e.mu.Unlock()
 }
@@ -251,92 +248,9 @@ func (e *entry) Relied() bool { return false }
 // cannot be.
 func (e *entry) unsure() {
 	e.mu.Lock()
-	e.ask, e.unheard = e.ask || !e.yielding, true
+	e.ask, e.unheard = e.ask || !e.alarm.yields(), true
 	e.stepLocked()
 	e.mu.Unlock()
-}
-
-// wakeUp is called by the timer.
-func (e *entry) wakeUp() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.armed { // stopped as it was firing: the event that stopped it goes on
-		return
-	}
-	if e.waiters.Len() > 0 && !e.yielding {
-		e.engine.Stats.Polls.Add(1)
-	}
-	e.yielding, e.pausing, e.armed = false, false, false
-	e.ask, e.strayed = true, true
-	e.stepLocked()
-}
-
-// wakeAfterLocked arms the timer. If it is firing at this moment, that costs one request.
-func (e *entry) wakeAfterLocked(d time.Duration) {
-	e.yielding = false
-	e.armLocked(d)
-}
-
-// yieldForLocked gives way to others for a moment, in which messages are about them.
-func (e *entry) yieldForLocked(d time.Duration) {
-	e.yielding = true
-	e.armLocked(d)
-}
-
-// wakeWithinLocked has the timer fire when d is over, if not before.
-func (e *entry) wakeWithinLocked(d time.Duration) {
-	if time.Since(e.engine.Epoch)+d < e.wakes {
-		e.armLocked(d)
-	}
-}
-
-func (e *entry) armLocked(d time.Duration) {
-	e.armed, e.pausing = true, false
-	e.wakes = time.Since(e.engine.Epoch) + d
-	if e.timer == nil {
-		e.timer = time.AfterFunc(d, e.wakeUp)
-	} else {
-		e.timer.Reset(d)
-	}
-}
-
-func (e *entry) stopTimer() {
-	e.armed, e.pausing = false, false
-	if e.timer != nil {
-		e.timer.Stop()
-	}
-}
-
-// deafPoll is how often a waiter sends a request while its process hears no inbox: the lock may have been granted
-// to it, and is idle meanwhile.
-const deafPoll = 50 * time.Millisecond
-
-// deniedPoll is how long at most a waiter waits until it asks again while Redis denies its process the inbox. That
-// may last, so the waiter asks as rarely as the poll interval says, but not so rarely that a grant to it, which
-// only an answer reports, ends before.
-const deniedPoll = claimTTL * 3 / 4
-
-// pastTTL is how long after the end of a TTL a waiter asks.
-const pastTTL = 2 * time.Millisecond
-
-// pollAfter is how long to wait for a message while another owner holds the lock for ttl. It ends with the TTL,
-// whose end is not announced. It is at most the poll interval, from which up to a fifth is taken so that processes
-// do not poll in step. It is short enough to keep the place in the queue, and at most two minutes: each request
-// also keeps the queue itself (keep_keys in prelude/stand.lua).
-func (e *entry) pollAfter(ttl time.Duration) time.Duration {
-	poll := min(e.engine.poll, e.engine.patience/3, 2*time.Minute)
-	switch {
-	case e.engine.inbox.live():
-	case e.engine.Subscriber.Denied(e.engine.inbox.channel):
-		poll = min(poll, deniedPoll)
-	default:
-		poll = min(poll, deafPoll)
-	}
-	poll -= rand.N(poll/5 + 1)
-	if ttl < 0 || ttl > poll { // below 0: a foreign lock without TTL
-		return poll
-	}
-	return min(poll, ttl+pastTTL)
 }
 
 // close fails the waiters and releases the holds, for Manager.Close.

@@ -165,13 +165,13 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []Ended {
 	}
 	switch {
 	case n.Granted:
-	case e.yielding: // it asks soon
+	case e.alarm.yields(): // it asks soon
 		return nil
-	case n.Left > 0 && e.armed && !e.pausing:
-		e.wakeWithinLocked(n.Left + pastTTL)
+	case n.Left > 0 && e.alarm == alarmPoll:
+		e.pollWithinLocked(n.Left + pastTTL)
 		return nil
 	default: // Redisson's turn; or the answer to the request under way may be from before the TTL was shortened
-		e.yieldForLocked(redissonsTurn)
+		e.armLocked(alarmGiveWay, redissonsTurn)
 		return nil
 	}
 	h.turn = uint8(min(n.Turn, turnsInARow))

@@ -133,7 +133,7 @@ func (e *entry) toldOfPlaceLocked(h *hold, code any) {
 // first, since each request puts its waiters in front.
 func (e *entry) comeBackLocked() {
 	p := e.places
-	if !p.lost || p.awaited > 0 || e.pausing {
+	if !p.lost || p.awaited > 0 || e.alarm == alarmPause {
 		return
 	}
 	p.lost = false

@@ -73,7 +73,7 @@ func (e *entry) firstWithoutPlaceLocked() *waiter {
 	switch {
 	case w == nil:
 		return nil
-	case e.strayed && !e.pausing:
+	case e.strayed && e.alarm != alarmPause:
 		e.strayed = false
 		return e.waiters.Front()
 	case w.Value.claim != nil:
@@ -99,7 +99,7 @@ func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 			}
 			continue
 		case w == e.waiters.Front():
-			if !e.pausing { // else the pause ends first
+			if e.alarm != alarmPause { // else the pause ends first
 				e.tryLocked(w)
 			}
 			return w.Next() != nil // its reply comes here again

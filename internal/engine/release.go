@@ -423,6 +423,6 @@ const redissonsTurn = 5 * time.Millisecond
 func (e *entry) giveWayLocked(n int64) {
 	if n > 0 && e.waiters.Len() > 0 && n > e.ownListeners() {
 		e.ask = false
-		e.yieldForLocked(giveWay)
+		e.armLocked(alarmGiveWay, giveWay)
 	}
 }

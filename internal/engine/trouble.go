@@ -51,13 +51,13 @@ func (e *entry) barredForLongLocked() bool {
 func (e *entry) pauseLocked(sent time.Time) {
 	pauses := retry.New() // no trouble any more: a request ends late, and later ones were answered
 	if t := e.trouble; t != nil {
-		if e.pausing && sent.Before(t.began) {
+		if e.alarm == alarmPause && sent.Before(t.began) {
 			return
 		}
 		pauses, t.began = t.pauses, time.Now()
 	}
-	e.wakeAfterLocked(pauses.NextBackOff())
-	e.pausing, e.strayed = true, true
+	e.armLocked(alarmPause, pauses.NextBackOff())
+	e.strayed = true
 }
 
 // askedLocked is called with the time of each request.

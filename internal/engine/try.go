@@ -30,8 +30,8 @@ type try struct {
 func (e *entry) tryLocked(w *waiter) {
 	r := &w.Value
 	if w == e.waiters.Front() {
-		e.ask, e.yielding = false, false
-		e.stopTimer()
+		e.ask = false
+		e.disarmLocked()
 	}
 	c := r.claim
 	if c != nil && c.unanswered >= maxCopies {
@@ -309,11 +309,11 @@ func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notic
 	if v.State == protocol.StateOpen {
 		// It is the turn of Redisson, or of the first. Asking again at once, for what may have been
 		// missed while a channel was subscribed, would end it: the script takes that for a poll.
-		e.yieldForLocked(validity.Duration(v.TTL))
+		e.armLocked(alarmGiveWay, validity.Duration(v.TTL))
 	}
 	e.listenLocked(v.Foreign)
-	if !e.yielding && !e.pausing { // else another one follows in a moment
-		e.wakeAfterLocked(e.pollAfter(validity.Duration(v.TTL)))
+	if !e.alarm.yields() && e.alarm != alarmPause { // else another one follows in a moment
+		e.armLocked(alarmPoll, e.pollAfter(validity.Duration(v.TTL)))
 	}
 	return nil
 }

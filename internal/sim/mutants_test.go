@@ -104,7 +104,7 @@ var mutants = []mutant{
 	{name: "messages not sent", quick: true, by: "unheard|lost wake-up", edits: []edit{{"scripts/prelude/lock.lua",
 		"redis.pcall('publish', inbox, message)\n          told = 0", "told = 0"}}},
 	{name: "grants without message, and poll disabled", by: "unheard|lost wake-up|starved", edits: []edit{{"scripts/prelude/lock.lua",
-		"redis.pcall('publish', inbox, message)\n          told = 0", "told = 0"}, {"internal/engine/entry.go",
+		"redis.pcall('publish', inbox, message)\n          told = 0", "told = 0"}, {"internal/engine/alarm.go",
 		"poll := min(e.engine.poll, e.engine.patience/3, 2*time.Minute)\n", "poll := min(e.engine.poll, e.engine.patience/3, 2*time.Minute)\n\tif BUG {\n\t\treturn time.Hour\n\t}\n"}}},
 	{name: "readers are not told", by: "unheard|lost wake-up", edits: []edit{{"scripts/prelude/grant.lua",
 		"redis.pcall('publish', inbox, message)\n  return true", "return true"}}},
@@ -112,8 +112,8 @@ var mutants = []mutant{
 		"redis.pcall('publish', inbox, message)", "redis.pcall('publish', inbox, message)\n          local other = redis.call('lindex', queue, '1')\n          local uuid, its = string.match(other or '', '^hf%-([%x%-]+):(%d+)')\n          if uuid then redis.pcall('publish', 'holdfast_inbox:' .. uuid, (string.gsub(message, '^g %d+', 'g ' .. its))) end"}}},
 	{name: "no question after a re-subscription", by: "unheard|lost wake-up", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
 		"b.sessions.Add(1)\n\tb.askAll()", "b.sessions.Add(1)\n\tif !BUG {\n\t\tb.askAll()\n\t}"}}},
-	{name: "nobody polls", by: "lost wake-up|unheard|starved", edits: []edit{{"internal/engine/entry.go",
-		"func (e *entry) wakeAfterLocked(d time.Duration) {\n", "func (e *entry) wakeAfterLocked(d time.Duration) {\n\tif BUG {\n\t\treturn\n\t}\n"}}},
+	{name: "nobody polls", by: "lost wake-up|unheard|starved", edits: []edit{{"internal/engine/alarm.go",
+		"func (e *entry) armLocked(a alarm, d time.Duration) {\n", "func (e *entry) armLocked(a alarm, d time.Duration) {\n\tif BUG && e.waiters.Len() > 0 && !a.yields() {\n\t\tif a == alarmPause {\n\t\t\te.alarm = alarmPause\n\t\t}\n\t\treturn\n\t}\n"}}},
 	{name: "a message is taken for a later claim", by: "overlap|claim without hold|unheard|lost wake-up", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
 		"h := b.expected[n.Number]\n", "h := b.expected[n.Number]\n\tif BUG && h == nil {\n\t\tfor _, other := range b.expected {\n\t\t\th = other\n\t\t}\n\t}\n"}}},
 	{name: "a message is believed after the claim was given up", by: "claim without hold|overlap|resurrection", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
@@ -167,13 +167,13 @@ var mutants = []mutant{
 	{name: "the answer is forgotten", by: "not passed on", edits: []edit{{"internal/engine/demand.go",
 		"if waiting > 0 || listeners > e.ownListeners() {", "if !BUG && (waiting > 0 || listeners > e.ownListeners()) {"}}},
 
-	{name: "who gives way has no timer", by: "lost wake-up|starved", shape: BesideJava, edits: []edit{{"internal/engine/entry.go",
-		"e.yielding = true\n\te.armLocked(d)", "e.yielding = true\n\tif BUG {\n\t\treturn\n\t}\n\te.armLocked(d)"}}},
+	{name: "who gives way has no timer", by: "lost wake-up|starved", shape: BesideJava, edits: []edit{{"internal/engine/alarm.go",
+		"\te.alarm = a\n", "\te.alarm = a\n\tif BUG && a.yields() {\n\t\treturn\n\t}\n"}}},
 
 	{name: "nobody gives way", by: "turn", shape: BesideJava, edits: []edit{{"internal/engine/release.go",
 		"if n > 0 && e.waiters.Len() > 0 && n > e.ownListeners() {", "if !BUG && n > 0 && e.waiters.Len() > 0 && n > e.ownListeners() {"}}},
 	{name: "who gives way hears its own release", by: "turn", shape: BesideJava, edits: []edit{{"internal/engine/entry.go",
-		"if !e.yielding { // it may be", "if !e.yielding || BUG { // it may be"}}},
+		"if !e.alarm.yields() { // it may be", "if !e.alarm.yields() || BUG { // it may be"}}},
 
 	// Redlock.
 	{name: "a majority is half", by: "overlap|claim without hold", shape: Majority, edits: []edit{{"internal/voting/voting.go",

@@ -150,7 +150,7 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
 	}
 	r.came = time.Since(e.engine.Epoch)
 	if e.waiters.Len() == 0 && e.hold == nil {
-		e.silent = r.came // what was before is nothing to this caller
+		e.known.since = r.came // what was before is nothing to this caller
 	}
 	r.after, r.behind = e.tries, e.releasing+e.orphans
 	w := &waiter{Value: r}

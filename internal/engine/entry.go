@@ -44,11 +44,10 @@ type entry struct {
 	reads   *readHolds // nil: none
 	tries   uint64     // numbers the requests
 
-	silent  time.Duration // the last moment at which Redis answered, or got the first request, after Engine.Epoch; 0: no request since a hold
-	trouble *trouble      // nil if the last request brought a verdict
-	timer   *time.Timer   // calls wakeUp
-	rings   time.Duration // when it does, after Engine.Epoch, unless the alarm is off
-	places  *places       // what only a fair lock has; nil: it is none. Not changed
+	known  known         // what Redis said last
+	timer  *time.Timer   // calls wakeUp
+	rings  time.Duration // when it does, after Engine.Epoch, unless the alarm is off
+	places *places       // what only a fair lock has; nil: it is none. Not changed
 
 	absence   *absence // mutex: it was handed to another process; nil: not lately
 	orphan    *waiter  // not fair: has left behind a bid whose request is not answered; nil: none
@@ -58,7 +57,6 @@ type entry struct {
 
 	ask       bool  // something happened after which a request is worth it
 	alarm     alarm // what the timer is to fire for
-	refused   bool  // the last verdict: another owner stands in the way
 	listening bool  // registered for Redisson's channel
 	strayed   bool  // fair: a waiter in the middle has no place in Redis's queue
 	unheard   bool  // fair: a waiter may have been granted the lock and not know it
@@ -180,8 +178,8 @@ func (e *entry) gaveUpLocked(n int32) {
 
 // restLocked stops sending requests when no caller waits, and forgets the entry when nothing is left of it.
 func (e *entry) restLocked() {
-	e.ask, e.refused = false, false
-	e.trouble = nil // later callers have troubles of their own
+	e.ask = false
+	e.known.last = nil // later callers have troubles of their own
 	e.disarmLocked()
 	e.listenLocked(false)
 	if e.lingerLocked() {

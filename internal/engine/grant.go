@@ -10,7 +10,7 @@ import (
 // grantedLocked makes the claim a hold of the process, whose TTL of ttl began no
 // earlier than at since. The caller passes the result to announceLoss after unlocking.
 func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastToken uint64, how grantMode) (lost []Ended) {
-	e.trouble = nil
+	e.known.untroubled()
 	w := h.waiter
 	e.endBidLocked(h)
 	now := time.Now()
@@ -23,7 +23,7 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 		return nil
 	}
 	lost = e.displaceLocked(h)
-	e.refused, e.silent = false, 0
+	e.known = known{}
 	h.phase = held
 	h.tenure = now.Sub(e.engine.Epoch)
 	e.returnedLocked(now)

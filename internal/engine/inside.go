@@ -122,8 +122,8 @@ func (eng *Engine) Question() (q interface {
 func (eng *Engine) NextPause() (d time.Duration) {
 	for _, e := range eng.snapshot() {
 		e.mu.Lock()
-		if e.trouble != nil {
-			pauses := *e.trouble.pauses
+		if t := e.known.trouble(); t != nil {
+			pauses := *t.pauses
 			pauses.RandomizationFactor = 0 // called again and again, it would return the longest of many
 			d += pauses.NextBackOff()
 		}

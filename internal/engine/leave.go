@@ -21,7 +21,7 @@ const leaveBatch = 500
 func (e *entry) leaveLocked(c *hold) {
 	e.engine.begin()
 	e.releasing++
-	e.askedLocked(time.Now())
+	e.known.asked(time.Since(e.engine.Epoch))
 	e.places.leavers = append(e.places.leavers, c)
 	e.sendLeaversLocked()
 }

@@ -10,7 +10,7 @@ import (
 // withoutLocked takes h out of the entry and the schedule. end is why it ended, nil if it is released.
 func (e *entry) withoutLocked(h *hold, end *Verdict) {
 	h.phase = over
-	e.silent = 0
+	e.known.since = 0
 	if e.hold == h {
 		e.hold = nil
 	} else if r := e.reads; r != nil {

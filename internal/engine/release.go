@@ -71,7 +71,7 @@ func (r *release) beginLocked(h *hold, queued bool, now time.Time) {
 		r.colliding = 1
 		r.entry.releasing++
 	}
-	r.entry.askedLocked(now)
+	r.entry.known.asked(now.Sub(r.entry.engine.Epoch))
 }
 
 // prepareLocked says what is sent, and until when.

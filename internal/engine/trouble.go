@@ -3,7 +3,6 @@ package engine
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -18,17 +17,10 @@ type trouble struct {
 
 // troubledLocked records a request that brought no verdict.
 func (e *entry) troubledLocked(cause error) {
-	e.inTroubleLocked().cause = cause
-	e.trouble.requests++
-	e.refused = false
+	t := e.known.inTrouble(cause)
+	t.cause = cause
+	t.requests++
 	e.engine.Stats.Troubles.Add(1)
-}
-
-func (e *entry) inTroubleLocked() *trouble {
-	if e.trouble == nil {
-		e.trouble = &trouble{pauses: retry.New()}
-	}
-	return e.trouble
 }
 
 // Readmission is for how long requests are repeated if Redis has let the client in before and does not any more
@@ -36,10 +28,10 @@ func (e *entry) inTroubleLocked() *trouble {
 // which is how long a holder would ride that out.
 const Readmission = 30 * time.Second
 
-// barredForLongLocked is called when Redis does not let the client. It reports whether that has lasted for
-// so long that it is final.
-func (e *entry) barredForLongLocked() bool {
-	t, now := e.inTroubleLocked(), time.Now()
+// barredForLongLocked is called when Redis does not let the client, and says so. It reports whether that has lasted
+// for so long that it is final.
+func (e *entry) barredForLongLocked(cause error) bool {
+	t, now := e.known.inTrouble(cause), time.Now()
 	if t.barred.IsZero() {
 		t.barred = now
 	}
@@ -50,7 +42,7 @@ func (e *entry) barredForLongLocked() bool {
 // before the pause began has failed together with the one it is for, as those of many fair waiters do.
 func (e *entry) pauseLocked(sent time.Time) {
 	pauses := retry.New() // no trouble any more: a request ends late, and later ones were answered
-	if t := e.trouble; t != nil {
+	if t := e.known.trouble(); t != nil {
 		if e.alarm == alarmPause && sent.Before(t.began) {
 			return
 		}
@@ -59,36 +51,3 @@ func (e *entry) pauseLocked(sent time.Time) {
 	e.armLocked(alarmPause, pauses.NextBackOff())
 	e.strayed = true
 }
-
-// askedLocked is called with the time of each request.
-func (e *entry) askedLocked(at time.Time) {
-	if e.silent == 0 {
-		e.silent = at.Sub(e.engine.Epoch)
-	}
-}
-
-// answeredLocked is called with the end of each request.
-func (e *entry) answeredLocked(r command.Reply) {
-	if r.Outcome == command.Answered {
-		e.silent = max(e.silent, r.Sent.Sub(e.engine.Epoch)) // Redis was there at some time since
-	}
-}
-
-// noVerdictLocked is the verdict for w's caller if its context ended, for these causes, before Redis granted the
-// lock.
-func (e *entry) noVerdictLocked(causes []error, w *waiter) *Verdict {
-	front := e.waiters.Front()
-	switch {
-	case e.hold != nil || w.Value.h.Kind != ReadKind && !e.reads.none(): // a caller of this process has it
-	case e.trouble != nil:
-		return because(Unavailable, append(causes, e.trouble.cause)...)
-	case e.refused || w.Value.queued || front != nil && front.Value.queued: // the lock is busy
-	case e.silent != 0 && time.Since(e.engine.Epoch)-e.silent >= Silence:
-		return because(Unavailable, append(causes, e.engine.Executor.Silence())...)
-	}
-	return because(NotAcquired, causes...)
-}
-
-// Silence is how long Redis may answer nothing before the error of a caller whose context ends is an outage
-// instead of a busy lock.
-const Silence = 50 * time.Millisecond

@@ -78,7 +78,7 @@ func (e *entry) newTryLocked(w *waiter) *try {
 		t.tried, r.stranded = t.sent.Sub(e.engine.Epoch)-r.stranded, 0
 	}
 	c.unanswered++
-	e.askedLocked(t.sent)
+	e.known.asked(t.sent.Sub(e.engine.Epoch))
 	r.current = t
 	e.engine.begin()
 	return t
@@ -197,7 +197,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 			h.turn = turnsInARow // nor can a reader that has come in beside others, which does not know that
 		}
 		lost = e.grantedLocked(h, r.Sent, h.cfg.TTL, uint64(token), how)
-	case r.Outcome.Final(), r.Outcome == command.Barred && e.barredForLongLocked():
+	case r.Outcome.Final(), r.Outcome == command.Barred && e.barredForLongLocked(r.Err):
 		e.hopelessLocked(t, Unavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), r.Err))
 	case r.Outcome != command.Answered:
 		e.troubleLocked(t, current, r.Outcome, r.Err)
@@ -226,7 +226,7 @@ func (t *try) verdict(value any) (protocol.Verdict, bool) {
 // about the counter of tokens, it fails only waiters that want tokens. The answer to a sweep may be about another
 // of its locks, so it fails only the waiters that it was sent for. Later waiters send a request of their own.
 func (e *entry) hopelessLocked(t *try, f Fact, cause error) {
-	e.trouble = nil
+	e.known.untroubled()
 	if f == Unavailable {
 		e.engine.Stats.Troubles.Add(1)
 	}
@@ -266,8 +266,7 @@ func (e *entry) unackedLocked(h *hold, r command.Reply) {
 // holder's right ends by itself. A notice that came before this reply is a grant that
 // came after this verdict.
 func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notice) (lost []Ended) {
-	e.trouble = nil
-	e.refused = true
+	e.known.last = refusal
 	w := t.hold.waiter
 	if t.stands {
 		w.Value.clock, w.Value.before, w.Value.foreign, w.Value.lost = v.Clock, t.sent, v.Foreign, false
@@ -329,7 +328,7 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 		return
 	}
 	e.troubledLocked(err)
-	if e.trouble.requests == 1 && t.call.Script != protocol.Join && (outcome == command.Unknown || outcome == command.NotSent) && time.Since(t.sent) < t.call.Patience/4 {
+	if e.known.trouble().requests == 1 && t.call.Script != protocol.Join && (outcome == command.Unknown || outcome == command.NotSent) && time.Since(t.sent) < t.call.Patience/4 {
 		// Most likely a connection that died in the pool. The same claim again, at once. Places are not
 		// urgent, and while the first waiter is answered each request for some can be the first to fail.
 		e.ask, e.strayed, e.unheard = true, true, true

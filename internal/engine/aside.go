@@ -29,7 +29,7 @@ const (
 
 // handedOverLocked is called when a release has given the lock to another process.
 func (e *entry) handedOverLocked() {
-	if e.kind != MutexKind || e.waiters.Len() > 0 || e.closed {
+	if e.kind != MutexKind || e.waiters.Len() > 0 || e.life != lifeOpen {
 		return
 	}
 	if e.absence == nil {
@@ -68,7 +68,7 @@ func (e *entry) returnedLocked(now time.Time) {
 // lingerLocked is called when no caller waits. It reports whether the entry stays, for a caller that may come back
 // and would step aside then.
 func (e *entry) lingerLocked() bool {
-	if e.absence == nil || e.closed {
+	if e.absence == nil || e.life != lifeOpen {
 		return false
 	}
 	if e.hold != nil || e.releasing > 0 {

@@ -10,8 +10,7 @@ import (
 type bid struct {
 	claim    *hold         // nil: nothing yet; claim.waiter is the waiter
 	current  *try          // whose verdict is awaited; nil: none, or it is overdue
-	queued   bool          // the claim stands in the lock's queue in Redis
-	lost     bool          // fair: it did, and has lost its place, as Redis says; it returns
+	lost     bool          // fair: the claim has lost its place in the queue, as Redis says; it returns
 	foreign  bool          // fair: one of Redisson's held the lock or stood before it
 	notice   *wire.Notice  // a grant, told while a request is under way; nil: none
 	stranded time.Duration // when the latest request began, after Engine.epoch, if its connection turned out to be dead; 0: it did not
@@ -19,6 +18,9 @@ type bid struct {
 	clock  int64
 	before time.Time
 }
+
+// standing reports whether the claim stands in the lock's queue in Redis.
+func (b *bid) standing() bool { return b.claim != nil && b.claim.phase == standing }
 
 // goneLocked cleans up behind a waiter that has just left the queue. A bid that it leaves
 // behind goes to the next waiter if that can use it; else it is undone.
@@ -48,7 +50,7 @@ func (e *entry) adoptLocked(w, from *waiter) bool {
 		return false
 	}
 	c, h := from.Value.claim, w.Value.h
-	if h.Kind != c.kind || *h.Terms != *c.cfg || !c.stray() && !from.Value.queued {
+	if h.Kind != c.kind || *h.Terms != *c.cfg || !c.stray() && c.phase != standing {
 		return false
 	}
 	w.Value.bid, from.Value.bid = from.Value.bid, bid{}
@@ -80,12 +82,11 @@ func (e *entry) disownLocked(c *hold, granted bool) {
 // endBidLocked ends the bid that c is the claim of, and reports whether it stood in the
 // queue in Redis.
 func (e *entry) endBidLocked(c *hold) (queued bool) {
-	b := &c.waiter.Value.bid
-	if queued = b.queued; queued {
+	if queued = c.phase == standing; queued {
 		e.engine.inbox.forget(c)
 		e.engine.scheduler.Remove(&c.item) // fair: its place is not kept any more
 	}
-	*b, c.waiter = bid{}, nil
+	c.waiter.Value.bid, c.waiter = bid{}, nil
 	return queued
 }
 

@@ -115,7 +115,7 @@ func (h *Lock) lockEntry() (*entry, *Verdict) {
 	for {
 		if e != nil {
 			e.mu.Lock()
-			if !e.dead {
+			if e.life != lifeOver {
 				return e, nil
 			}
 			e.mu.Unlock() // forgotten since: its successor is in the registry
@@ -129,7 +129,7 @@ func (h *Lock) lockEntry() (*entry, *Verdict) {
 
 func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
 	h := r.h
-	if e.closed {
+	if e.life == lifeClosed {
 		return nil, nil, because(Closed)
 	}
 	if e.engine.Executor.Closed() {

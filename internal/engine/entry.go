@@ -60,14 +60,22 @@ type entry struct {
 	listening bool  // registered for Redisson's channel
 	strayed   bool  // fair: a waiter in the middle has no place in Redis's queue
 	unheard   bool  // fair: a waiter may have been granted the lock and not know it
-	closed    bool  // the manager is closed
-	dead      bool  // forgotten by the manager: a caller that found it must look again
+	life      life  // how far the entry has come
 
 	kind Kind // a family; not changed, and here because it fills a gap
 
 	waits  uint32 // callers that had to wait in that minute, and are not in Engine.contended yet
 	minute uint32 // after Engine.epoch
 }
+
+// life is how far an entry has come.
+type life uint8
+
+const (
+	lifeOpen   life = iota
+	lifeClosed      // the manager is closed: no caller comes in
+	lifeOver        // forgotten by the manager: a caller that found it must look again
+)
 
 // mapped is the lock's name as Redis sees it.
 func (e *entry) mapped() string { return e.keys.Lock.(string) }
@@ -185,8 +193,8 @@ func (e *entry) restLocked() {
 	if e.lingerLocked() {
 		return
 	}
-	if e.hold == nil && e.reads.none() && e.releasing+e.orphans == 0 && !e.dead {
-		e.dead = true
+	if e.hold == nil && e.reads.none() && e.releasing+e.orphans == 0 && e.life != lifeOver {
+		e.life = lifeOver
 		e.tellWaitsLocked()
 		e.engine.forget(e)
 	}
@@ -254,7 +262,9 @@ func (e *entry) unsure() {
 // close fails the waiters and releases the holds, for Manager.Close.
 func (e *entry) close() {
 	e.mu.Lock()
-	e.closed = true
+	if e.life == lifeOpen {
+		e.life = lifeClosed
+	}
 	e.failLocked(Closed, nil)
 	var announce []func()
 	for _, h := range e.holdsLocked() {

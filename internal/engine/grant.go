@@ -128,7 +128,7 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 		return nil
 	}
 	e.ask = e.ask || h.stay(now) > 0 // a waiter may know of another end
-	if w := e.waiters.Front(); w != nil && !w.Value.queued {
+	if w := e.waiters.Front(); w != nil && !w.Value.standing() {
 		e.ask = true // this one is in no queue, so no release tells it
 	}
 	r := e.releaseLocked(h, trace)

@@ -12,15 +12,21 @@ import (
 
 // phase is where a hold is in its life.
 //
-//	claimed ──granted──► held ──released, lost, ended──► over
-//	   └────────── given up, undone ─────────────────────►┘
+//	claimed ──refused──► standing ──granted──► held ──ended early──► owed ──released──► over
+//	   │ └─────────────granted──────────────────►┘└──── released, lost ──────────────────►│
+//	   └──────────────────┴──── given up, undone ────────────────────────────────────────►┘
 type phase uint8
 
 const (
-	claimed phase = iota // asked for; Redis may or may not have granted it
-	held                 // granted and trusted until its deadline
-	over                 // released, lost or given up; never held again
+	claimed  phase = iota // asked for; Redis may or may not have granted it
+	standing              // likewise, and it stood in the lock's queue in Redis when Redis last answered
+	held                  // granted and trusted until its deadline
+	owed                  // ended early, and may still be in Redis: Unlock releases it
+	over                  // released, lost or given up; never held again
 )
+
+// claim reports whether the hold is a claim, which Redis may grant.
+func (p phase) claim() bool { return p <= standing }
 
 // hold is what this process has in Redis for one lock: one owner id, one TTL, one
 // deadline. Leases are what callers have on top of it. A hold begins as a claim,
@@ -42,7 +48,6 @@ type hold struct {
 	unclear    bool   // an acquire request, or the downgrade, ended without telling whether it ran
 	extended   bool   // Extend has asked for more than its TTL, and may not have been answered
 	downgraded bool   // it was the write side's
-	owed       bool   // ended early, and may still be in Redis: Unlock releases it
 	demand     demand // by other processes
 	unanswered uint8  // acquire requests without reply
 	turn       uint8  // grants by the server in a row that led to this hold

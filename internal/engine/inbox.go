@@ -151,7 +151,7 @@ func (e *entry) noticed(h *hold, n wire.Notice) {
 // between. The claim needs what only an acquire gives: its own TTL (the releaser's leases are shorter), tokens or
 // replicas' acknowledgement.
 func (e *entry) noticedLocked(h *hold, n wire.Notice) []Ended {
-	if h.phase != claimed {
+	if !h.phase.claim() {
 		return nil // a request has found it; or it was given up, and its release is on its way
 	}
 	b := &h.waiter.Value.bid

@@ -58,7 +58,7 @@ func (x Inside) SetEnd(at time.Time) {
 // EndLocked ends the leases of the hold with ErrMaxHold. The caller calls the result after Unlock.
 func (x Inside) EndLocked() (announce func()) {
 	all := x.e.endHoldLocked(x.h, because(MaxHoldOver))
-	x.h.owed = true
+	x.h.phase = owed
 	return func() { announceAll(all) }
 }
 

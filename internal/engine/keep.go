@@ -28,7 +28,7 @@ type keepRequest struct {
 func (e *entry) keepAllLocked() {
 	var claims []*hold
 	for w := e.waiters.Front(); w != nil; w = w.Next() {
-		if w.Value.queued {
+		if w.Value.standing() {
 			claims = append(claims, w.Value.claim)
 		}
 	}
@@ -71,7 +71,7 @@ func (r *keepRequest) Replied(_ *command.Call, reply command.Reply) {
 	defer e.mu.Unlock()
 	for i, h := range r.claims {
 		switch {
-		case h.phase != claimed:
+		case !h.phase.claim():
 			// Granted meanwhile: what the schedule has now is the hold.
 		case !answered:
 			eng.scheduler.Retry(&h.item)

@@ -91,7 +91,7 @@ func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 	for ; w != nil && len(j.tries) < joinBatch; w = w.Next() {
 		r := &w.Value
 		switch {
-		case r.queued || r.current != nil:
+		case r.standing() || r.current != nil:
 			continue
 		case r.once:
 			if e.clearLocked(w) { // it would meet what is being given up
@@ -122,7 +122,7 @@ func followsLocked(w *waiter) bool {
 	for w != nil && w.Value.once {
 		w = w.Prev()
 	}
-	return w == nil || w.Value.queued
+	return w == nil || w.Value.standing()
 }
 
 // sendLocked sends the request for all waiters of j.

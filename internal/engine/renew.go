@@ -60,7 +60,7 @@ func (h *hold) batch() (batchKey, bool) {
 	h.entry.mu.Lock()
 	defer h.entry.mu.Unlock()
 	switch h.phase {
-	case claimed:
+	case standing:
 		return batchKey{queue: h.entry}, true
 	case held:
 		if !time.Now().Before(h.deadline) {
@@ -219,12 +219,13 @@ func (eng *Engine) expire(h *hold) {
 	e.mu.Lock()
 	switch {
 	case h.phase == over:
-		if h.owed && h.prolongable() && !eng.scheduler.Has(&h.item) { // else it has ended while this was about to be called
+	case h.phase == owed:
+		if h.prolongable() && !eng.scheduler.Has(&h.item) { // else it has ended while this was about to be called
 			e.settleOwedLocked(h)
 		}
 	case eng.scheduler.Has(&h.item):
 		// It was the end of a place in a queue, and the lock has been granted since.
-	case h.phase == claimed && h.waiter != nil:
+	case h.phase == standing:
 		// Redis has been silent for long and the place may be lost, not the claim.
 		eng.scheduler.Add(&h.item, time.Now(), eng.patience, eng.patience, true)
 	default:
@@ -251,7 +252,7 @@ func (h *hold) slack(now time.Time) float64 {
 // renewal or an Extend after the deadline, and its answer can be lost, which would keep the lock for another TTL.
 // So h is released at the end of its known TTL, if Unlock has not been called by then.
 func (e *entry) oweLocked(h *hold) {
-	h.owed = true
+	h.phase = owed
 	if h.prolongable() {
 		e.engine.scheduler.Add(&h.item, h.deadline, validity.TTL(validity.Margin(h.cfg.TTL)), h.cfg.TTL, false)
 	}
@@ -262,7 +263,6 @@ func (h *hold) prolongable() bool { return !h.cfg.Fixed || h.extended }
 
 // settleOwedLocked releases a hold that ended early, and is owed.
 func (e *entry) settleOwedLocked(h *hold) {
-	h.owed = false
 	e.ask = true
 	e.releaseLocked(h, nil).owed = true
 	e.stepLocked()
@@ -277,7 +277,7 @@ func (e *entry) prolonged(h *hold, read bool, sent time.Time, ttl time.Duration)
 	if read != (h.kind == ReadKind) {
 		return false
 	}
-	if h.phase == over {
+	if h.phase != held {
 		return true // what is in the schedule is its end, see oweLocked
 	}
 	if at := sent.Sub(e.engine.Epoch); at > h.renewed {

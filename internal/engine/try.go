@@ -101,9 +101,9 @@ func (e *entry) acquireArgs(r *request, t *try) []any {
 	wait := h.cfg.waits[waitNot]
 	if t.stands {
 		switch {
-		case r.queued && t.deaf:
+		case r.standing() && t.deaf:
 			wait = h.cfg.waits[waitAgainDeaf]
-		case r.queued:
+		case r.standing():
 			wait = h.cfg.waits[waitAgain]
 		case t.deaf:
 			wait = h.cfg.waits[waitDeaf]
@@ -159,7 +159,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 	if r.Outcome == command.Unknown || r.Outcome == command.Failed {
 		h.unclear = true
 	}
-	if h.phase != claimed {
+	if !h.phase.claim() {
 		return nil // a copy, or a message has granted it since, or it was given up with a tombstone
 	}
 	b := &h.waiter.Value.bid
@@ -175,7 +175,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 	if !h.waiter.Parked() {
 		// Its waiter has left, and no other has taken it over.
 		if ok && v.Code == protocol.AcquireHeld && t.stands {
-			b.queued = true // for undoLocked to see
+			h.phase = standing // for undoLocked to see
 		}
 		e.disownLocked(h, r.Outcome == command.Answered && granted)
 		return nil
@@ -191,7 +191,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 		switch { // it may be a grant by a release, found by asking
 		case notice != nil && notice.Granted:
 			h.turn = uint8(min(notice.Turn, turnsInARow))
-		case t.deaf && b.queued:
+		case t.deaf && h.phase == standing:
 			h.turn = turnsInARow // a process without an inbox cannot count them
 		case h.kind == ReadKind && rand.N(turnsInARow) == 0:
 			h.turn = turnsInARow // nor can a reader that has come in beside others, which does not know that
@@ -270,8 +270,8 @@ func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notic
 	w := t.hold.waiter
 	if t.stands {
 		w.Value.clock, w.Value.before, w.Value.foreign, w.Value.lost = v.Clock, t.sent, v.Foreign, false
-		if !w.Value.queued {
-			w.Value.queued = true
+		if t.hold.phase == claimed {
+			t.hold.phase = standing
 			if e.kind == FairKind { // others ask for them often enough
 				e.engine.scheduler.Add(&t.hold.item, t.sent, e.engine.patience, e.engine.patience, true)
 			}

@@ -108,7 +108,7 @@ func (l *Lease) leaveLocked(now time.Time, trace context.Context) (r *release) {
 // Redis: no other owner could get the lock before the TTL ends.
 func (l *Lease) settleLocked() {
 	e, h := l.hold.entry, l.hold
-	if h.drop(l) && h.owed {
+	if h.drop(l) && h.phase == owed {
 		e.settleOwedLocked(h)
 	}
 }

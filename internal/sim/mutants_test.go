@@ -118,12 +118,12 @@ var mutants = []mutant{
 		"h := b.expected[n.Number]\n", "h := b.expected[n.Number]\n\tif BUG && h == nil {\n\t\tfor _, other := range b.expected {\n\t\t\th = other\n\t\t}\n\t}\n"}}},
 	{name: "a message is believed after the claim was given up", by: "claim without hold|overlap|resurrection", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
 		"\tdelete(b.expected, h.number)\n", "\tif BUG {\n\t\treturn\n\t}\n\tdelete(b.expected, h.number)\n"},
-		{"internal/engine/inbox.go", "\tif h.phase != claimed {\n\t\treturn nil", "\tif w := e.waiters.Front(); BUG && h.phase == over && n.Granted && w != nil && w.Value.claim == nil {\n" +
-			"\t\th.waiter, h.phase = w, claimed\n\t\tw.Value.claim, w.Value.before, w.Value.clock = h, time.Now(), n.Clock\n\t}\n\tif h.phase != claimed {\n\t\treturn nil"}}},
+		{"internal/engine/inbox.go", "\tif !h.phase.claim() {\n\t\treturn nil", "\tif w := e.waiters.Front(); BUG && h.phase == over && n.Granted && w != nil && w.Value.claim == nil {\n" +
+			"\t\th.waiter, h.phase = w, claimed\n\t\tw.Value.claim, w.Value.before, w.Value.clock = h, time.Now(), n.Clock\n\t}\n\tif !h.phase.claim() {\n\t\treturn nil"}}},
 	{name: "a message for a claim in a request is thrown away", by: "unheard|lost wake-up", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
 		"b.early.keep(n, time.Now())", "if !BUG {\n\t\t\tb.early.keep(n, time.Now())\n\t\t}"}}},
 	{name: "who was released does not ask again", by: "lost wake-up|starved", edits: []edit{{"internal/engine/grant.go",
-		"if w := e.waiters.Front(); w != nil && !w.Value.queued {\n\t\te.ask = true", "if w := e.waiters.Front(); w != nil && !w.Value.queued {\n\t\te.ask = !BUG"}}},
+		"if w := e.waiters.Front(); w != nil && !w.Value.standing() {\n\t\te.ask = true", "if w := e.waiters.Front(); w != nil && !w.Value.standing() {\n\t\te.ask = !BUG"}}},
 
 	// Cleaning up.
 	{name: "cancel without clean-up", quick: true, by: "forsaken place|forsaken hold", edits: []edit{{"internal/engine/bid.go",
@@ -141,7 +141,7 @@ var mutants = []mutant{
 	{name: "release leaves a key", quick: true, by: "left behind", edits: []edit{{"scripts/lock_release.lua",
 		"local removed = try(", "try('set', lock .. ':left', 1, 'px', 600000)\nlocal removed = try("}}},
 	{name: "a lock that WithMaxHold has ended is left", by: "unheard|lost wake-up|forsaken hold", shape: OneServer, edits: []edit{{"internal/engine/unlock.go",
-		"if h.drop(l) && h.owed {", "if h.drop(l) && h.owed && !BUG {"}}},
+		"if h.drop(l) && h.phase == owed {", "if h.drop(l) && h.phase == owed && !BUG {"}}},
 	{name: "acquire leaves a goroutine", quick: true, edits: []edit{{"internal/engine/try.go",
 		"func (e *entry) tryLocked(w *waiter) {\n", "func (e *entry) tryLocked(w *waiter) {\n\tif BUG {\n\t\tgo func() { select {} }()\n\t}\n"}}},
 

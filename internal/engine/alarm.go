@@ -32,7 +32,7 @@ func (e *entry) wakeUp() {
 		e.engine.Stats.Polls.Add(1)
 	}
 	e.alarm = alarmOff
-	e.ask, e.strayed = true, true
+	e.missed.add(missedLock | missedPlaces)
 	e.stepLocked()
 }
 

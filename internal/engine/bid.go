@@ -40,7 +40,9 @@ func (e *entry) goneLocked(w *waiter) {
 		}
 	default:
 		e.undoLocked(c)
-		e.ask = e.ask || e.kind != FairKind
+		if e.kind != FairKind {
+			e.missed.add(missedLock)
+		}
 	}
 }
 
@@ -73,7 +75,9 @@ func (e *entry) disownLocked(c *hold, granted bool) {
 	} else {
 		e.undoLocked(c)
 	}
-	e.ask = e.ask || e.kind != FairKind
+	if e.kind != FairKind {
+		e.missed.add(missedLock)
+	}
 	if e.releasing == before { // else that is to end, too
 		e.gaveUpLocked(1)
 	}

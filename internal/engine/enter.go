@@ -163,7 +163,7 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
 		e.onces++
 	}
 	if r.once || e.waiters.Len() == 1 && !e.stepAsideLocked() {
-		e.ask = true
+		e.missed.add(missedLock)
 	}
 	e.stepLocked()
 	return nil, w, nil

@@ -22,7 +22,7 @@ import (
 //	unsure             the inbox begins to be heard, or is denied  below
 //	wakeUp             the timer: poll, TTL of the holder, pause   alarm.go
 //	close              Manager.Close                               below
-//	missed, expire     a renewal or the deadline                   loss.go, renew.go
+//	notFound, expire   a renewal or the deadline                   loss.go, renew.go
 //	reachLimit         the end by WithMaxHold                      loss.go
 //	Unlock             the holder is done                          unlock.go
 //
@@ -55,17 +55,36 @@ type entry struct {
 	orphans   int32    // bids left behind
 	onces     int32    // TryLocks among the waiters
 
-	ask       bool  // something happened after which a request is worth it
-	alarm     alarm // what the timer is to fire for
-	listening bool  // registered for Redisson's channel
-	strayed   bool  // fair: a waiter in the middle has no place in Redis's queue
-	unheard   bool  // fair: a waiter may have been granted the lock and not know it
-	life      life  // how far the entry has come
+	missed    missed // what is worth a request
+	alarm     alarm  // what the timer is to fire for
+	listening bool   // registered for Redisson's channel
+	life      life   // how far the entry has come
 
 	kind Kind // a family; not changed, and here because it fills a gap
 
 	waits  uint32 // callers that had to wait in that minute, and are not in Engine.contended yet
 	minute uint32 // after Engine.epoch
+}
+
+// missed is what the waiters may have missed, so that a request is worth it. Events add to it, and a request for the
+// same takes it away.
+type missed uint8
+
+const (
+	missedLock   missed = 1 << iota // that the first waiter may get the lock
+	missedPlaces                    // fair: that a waiter behind the first has no place in Redis's queue
+	missedGrants                    // fair: that a waiter has been granted the lock
+)
+
+func (m *missed) add(what missed) { *m |= what }
+
+func (m missed) has(what missed) bool { return m&what != 0 }
+
+// take takes what away, and reports whether it was there.
+func (m *missed) take(what missed) bool {
+	had := m.has(what)
+	*m &^= what
+	return had
 }
 
 // life is how far an entry has come.
@@ -147,7 +166,7 @@ func (e *entry) stepLocked() {
 	case front == nil:
 		e.restLocked()
 		return
-	case e.hold != nil && e.kind != FairKind, !e.ask:
+	case e.hold != nil && e.kind != FairKind, !e.missed.has(missedLock):
 		// Unlock or the next event goes on from here.
 	case e.orphan != nil && e.adoptLocked(front, e.orphan):
 		e.orphan = nil
@@ -179,14 +198,14 @@ func (e *entry) gaveUpLocked(n int32) {
 	for w := e.waiters.Front(); w != nil && e.onces > 0; w = w.Next() {
 		before := w.Value.behind
 		if w.Value.behind -= n; w.Value.once && before > 0 && w.Value.behind <= 0 {
-			e.ask, e.strayed = true, true
+			e.missed.add(missedLock | missedPlaces)
 		}
 	}
 }
 
 // restLocked stops sending requests when no caller waits, and forgets the entry when nothing is left of it.
 func (e *entry) restLocked() {
-	e.ask = false
+	e.missed.take(missedLock)
 	e.known.last = nil // later callers have troubles of their own
 	e.disarmLocked()
 	e.listenLocked(false)
@@ -216,7 +235,7 @@ func (e *entry) listenLocked(foreign bool) {
 		e.listening = true
 		if e.engine.Subscriber.Add(e.channel(), e) {
 			// The channel was still subscribed, but had no listener until now.
-			e.ask = e.ask || !e.alarm.yields()
+			e.missedMessagesLocked()
 		}
 	case !foreign && e.listening:
 		e.listening = false
@@ -233,18 +252,26 @@ func (e *entry) Heard(payload string) {
 	defer e.mu.Unlock()
 	e.engine.Stats.Wakeups.Add(1)
 	if !e.alarm.yields() { // it may be the message of this process's own release; the timer comes soon
-		e.ask = true
+		e.missed.add(missedLock)
 		e.stepLocked()
 	}
 }
 
 // Subscribed is called each time Redis confirms a subscription. Messages from before then have been missed, so a
-// request follows every confirmation. While the process gives way to others, the timer sends it, soon.
+// request follows every confirmation.
 func (e *entry) Subscribed() {
 	e.mu.Lock()
-	e.ask = e.ask || !e.alarm.yields()
+	e.missedMessagesLocked()
 	e.stepLocked()
 	e.mu.Unlock()
+}
+
+// missedMessagesLocked is called when messages begin to arrive, or arrive again. While the process gives way to others,
+// the timer has the request sent, soon.
+func (e *entry) missedMessagesLocked() {
+	if !e.alarm.yields() {
+		e.missed.add(missedLock)
+	}
 }
 
 // Relied is called by the subscriber: no request depends on Redisson's channels.
@@ -254,7 +281,8 @@ func (e *entry) Relied() bool { return false }
 // cannot be.
 func (e *entry) unsure() {
 	e.mu.Lock()
-	e.ask, e.unheard = e.ask || !e.alarm.yields(), true
+	e.missed.add(missedGrants)
+	e.missedMessagesLocked()
 	e.stepLocked()
 	e.mu.Unlock()
 }

@@ -43,7 +43,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		if codes[0] == int64(protocol.RenewStolen) {
 			reason = lostStolen
 		}
-		if !e.missed(h, read, reason) {
+		if !e.notFound(h, read, reason) {
 			return l.Extend(ctx, d) // as a reader now
 		}
 	default:

@@ -56,7 +56,7 @@ func (e *entry) serveLocked(h *hold, w *waiter, how grantMode, now time.Time) {
 		return
 	}
 	e.shareLocked(h, e.waiters.Front(), how != grantedAtOnce, now)
-	e.ask = true // a writer behind is to stand in the queue, a reader may need a hold of its own
+	e.missed.add(missedLock) // a writer behind is to stand in the queue, a reader may need a hold of its own
 }
 
 // shareLocked lets in the readers from w on, up to the next writer, that can use the
@@ -127,9 +127,11 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 		e.refuseLocked(e.tries+1, NotAcquired, nil)
 		return nil
 	}
-	e.ask = e.ask || h.stay(now) > 0 // a waiter may know of another end
+	if h.stay(now) > 0 {
+		e.missed.add(missedLock) // a waiter may know of another end
+	}
 	if w := e.waiters.Front(); w != nil && !w.Value.standing() {
-		e.ask = true // this one is in no queue, so no release tells it
+		e.missed.add(missedLock) // this one is in no queue, so no release tells it
 	}
 	r := e.releaseLocked(h, trace)
 	r.held, r.lapsed = true, !validity.Valid(now, h.deadline)

@@ -87,7 +87,7 @@ func (x Inside) WakeUp() bool {
 	x.e.wakeUp()
 	x.e.mu.Lock()
 	defer x.e.mu.Unlock()
-	return x.e.ask
+	return x.e.missed.has(missedLock)
 }
 
 // ReleaseLasts begins the release of a claim like the hold and returns for how long it is repeated.

@@ -106,7 +106,7 @@ func (r *keepRequest) Stranded(*command.Call) {
 	e := r.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.unheard = true
+	e.missed.add(missedGrants)
 	r.endLocked()
 }
 

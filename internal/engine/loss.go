@@ -33,7 +33,7 @@ func (e *entry) endHoldLocked(h *hold, end *Verdict) []Ended {
 	for l := h.leases; l != nil; l = l.next {
 		all = append(all, l.endLocked(end))
 	}
-	e.ask = true
+	e.missed.add(missedLock)
 	return all
 }
 
@@ -154,7 +154,7 @@ func (e *entry) closeHoldLocked(h *hold, now time.Time) (announce func()) {
 	return func() { announceAll(all) }
 }
 
-// Lose ends all holds of a key, of whatever kind, as missed does.
+// Lose ends all holds of a key, of whatever kind, as notFound does.
 func (eng *Engine) Lose(key string) {
 	for family := range families {
 		e := eng.existing(family, key)
@@ -172,9 +172,9 @@ func (eng *Engine) Lose(key string) {
 	}
 }
 
-// missed is called when a renewal, of the read side if read, did not find h in Redis. It
+// notFound is called when a renewal, of the read side if read, did not find h in Redis. It
 // reports false, and h is not lost, if h has been downgraded since that was sent.
-func (e *entry) missed(h *hold, read bool, reason lossReason) bool {
+func (e *entry) notFound(h *hold, read bool, reason lossReason) bool {
 	e.mu.Lock()
 	var all []Ended
 	same := read == (h.kind == ReadKind)

@@ -49,8 +49,7 @@ const joinBatch = 250
 
 // joinLocked asks for places for the waiters that have none.
 func (e *entry) joinLocked() {
-	if e.unheard && e.places.keeping == 0 {
-		e.unheard = false
+	if e.places.keeping == 0 && e.missed.take(missedGrants) {
 		e.keepAllLocked()
 	}
 	if e.places.joining == nil {
@@ -61,7 +60,9 @@ func (e *entry) joinLocked() {
 	}
 	j := &join{e: e}
 	more := e.gatherLocked(j, e.firstWithoutPlaceLocked())
-	e.strayed = e.strayed || more // in the next request
+	if more {
+		e.missed.add(missedPlaces) // for the next request
+	}
 	if len(j.tries) > 0 {
 		j.sendLocked()
 	}
@@ -73,8 +74,7 @@ func (e *entry) firstWithoutPlaceLocked() *waiter {
 	switch {
 	case w == nil:
 		return nil
-	case e.strayed && e.alarm != alarmPause:
-		e.strayed = false
+	case e.alarm != alarmPause && e.missed.take(missedPlaces):
 		return e.waiters.Front()
 	case w.Value.claim != nil:
 		return nil

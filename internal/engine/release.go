@@ -202,7 +202,9 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	case reply.Outcome == command.Answered && ok && n == protocol.ReleaseCrowded:
 		r.handOnLocked()
 	case reply.Outcome == command.Answered && ok:
-		e.ask = e.ask || r.unclear || r.sent > 0 // a copy that ran may have granted it here, as only its reply says
+		if r.unclear || r.sent > 0 {
+			e.missed.add(missedLock) // a copy that ran may have granted it here, as only its reply says
+		}
 		verdict := r.goneLocked(n)
 		if r.held && verdict.is(LeaseLost) {
 			noticed = verdict.Reason
@@ -422,7 +424,7 @@ const redissonsTurn = 5 * time.Millisecond
 // giveWayLocked decides when to ask again after a release that n clients heard of.
 func (e *entry) giveWayLocked(n int64) {
 	if n > 0 && e.waiters.Len() > 0 && n > e.ownListeners() {
-		e.ask = false
+		e.missed.take(missedLock)
 		e.armLocked(alarmGiveWay, giveWay)
 	}
 }

@@ -165,9 +165,9 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 			}
 			h.entry.prolonged(h, r.read, reply.Sent, r.ttl)
 		case int64(protocol.RenewGone):
-			h.entry.missed(h, r.read, lostDeleted)
+			h.entry.notFound(h, r.read, lostDeleted)
 		case int64(protocol.RenewStolen):
-			h.entry.missed(h, r.read, lostStolen)
+			h.entry.notFound(h, r.read, lostStolen)
 		default:
 			refused, cause = refused+1, saidInstead(codes[i])
 			eng.scheduler.Retry(&h.item)
@@ -263,7 +263,7 @@ func (h *hold) prolongable() bool { return !h.cfg.Fixed || h.extended }
 
 // settleOwedLocked releases a hold that ended early, and is owed.
 func (e *entry) settleOwedLocked(h *hold) {
-	e.ask = true
+	e.missed.add(missedLock)
 	e.releaseLocked(h, nil).owed = true
 	e.stepLocked()
 }

@@ -55,7 +55,7 @@ func (t *try) abandonLocked() {
 		e.disownLocked(t.hold, false)
 		return
 	}
-	e.ask, e.strayed, e.unheard = true, true, true
+	e.missed.add(missedLock | missedPlaces | missedGrants)
 }
 
 // patience is how long t may stay unanswered. A repetition has what is left to the callers that ask

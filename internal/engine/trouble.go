@@ -49,5 +49,5 @@ func (e *entry) pauseLocked(sent time.Time) {
 		pauses, t.began = t.pauses, time.Now()
 	}
 	e.armLocked(alarmPause, pauses.NextBackOff())
-	e.strayed = true
+	e.missed.add(missedPlaces)
 }

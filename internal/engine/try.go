@@ -30,7 +30,7 @@ type try struct {
 func (e *entry) tryLocked(w *waiter) {
 	r := &w.Value
 	if w == e.waiters.Front() {
-		e.ask = false
+		e.missed.take(missedLock)
 		e.disarmLocked()
 	}
 	c := r.claim
@@ -208,7 +208,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 	default: // protocol.AcquireBuried: only a claim that was given up has a tombstone
 		e.endBidLocked(h)
 		h.phase = over
-		e.ask = true
+		e.missed.add(missedLock)
 	}
 	return lost
 }
@@ -230,7 +230,7 @@ func (e *entry) hopelessLocked(t *try, f Fact, cause error) {
 	if f == Unavailable {
 		e.engine.Stats.Troubles.Add(1)
 	}
-	e.ask = true
+	e.missed.add(missedLock)
 	if t.call.Script == protocol.MultiAcquire {
 		e.refuseLocked(t.n, f, cause)
 		return
@@ -288,21 +288,26 @@ func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notic
 	}
 	if t.stands && (t.deaf || t.heard != e.engine.inbox.sessions.Load()) && e.engine.inbox.live() {
 		// The inbox was subscribed since, or again: a grant in between was missed, and no other message follows.
-		e.ask, e.strayed, e.unheard = e.ask || v.State != protocol.StateOpen, true, true
+		e.missed.add(missedPlaces | missedGrants)
+		if v.State != protocol.StateOpen {
+			e.missed.add(missedLock)
+		}
 	}
 	if v.State == protocol.StateCrowded {
-		e.ask, e.strayed = true, true
+		e.missed.add(missedLock | missedPlaces)
 		return nil
 	}
 	front := e.waiters.Front()
 	if front == nil || front != t.hold.waiter {
 		// A caller that asked once was the first; or it was not the first's request.
-		e.ask = e.ask || front != nil && front.Value.claim == nil
+		if front != nil && front.Value.claim == nil {
+			e.missed.add(missedLock)
+		}
 		return nil
 	}
 	if !t.stands {
 		// Taken over from a caller that asked once: the one that waits has no place yet.
-		e.ask = true
+		e.missed.add(missedLock)
 		return nil
 	}
 	if v.State == protocol.StateOpen {
@@ -331,7 +336,7 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 	if e.known.trouble().requests == 1 && t.call.Script != protocol.Join && (outcome == command.Unknown || outcome == command.NotSent) && time.Since(t.sent) < t.call.Patience/4 {
 		// Most likely a connection that died in the pool. The same claim again, at once. Places are not
 		// urgent, and while the first waiter is answered each request for some can be the first to fail.
-		e.ask, e.strayed, e.unheard = true, true, true
+		e.missed.add(missedLock | missedPlaces | missedGrants)
 		return
 	}
 	e.refuseLocked(t.n, Unavailable, err)

@@ -98,7 +98,7 @@ func (l *Lease) leaveLocked(now time.Time, trace context.Context) (r *release) {
 		r = e.passLocked(h, now, trace)
 	case h.phase == held && h.kind == WriteKind && !h.writes():
 		r = e.downgradeLocked(h, now, trace)
-		e.ask = true
+		e.missed.add(missedLock)
 		e.stepLocked()
 	}
 	return r

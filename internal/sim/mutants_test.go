@@ -123,7 +123,7 @@ var mutants = []mutant{
 	{name: "a message for a claim in a request is thrown away", by: "unheard|lost wake-up", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
 		"b.early.keep(n, time.Now())", "if !BUG {\n\t\t\tb.early.keep(n, time.Now())\n\t\t}"}}},
 	{name: "who was released does not ask again", by: "lost wake-up|starved", edits: []edit{{"internal/engine/grant.go",
-		"if w := e.waiters.Front(); w != nil && !w.Value.standing() {\n\t\te.ask = true", "if w := e.waiters.Front(); w != nil && !w.Value.standing() {\n\t\te.ask = !BUG"}}},
+		"if w := e.waiters.Front(); w != nil && !w.Value.standing() {\n\t\te.missed.add(missedLock)", "if w := e.waiters.Front(); BUG && w != nil && !w.Value.standing() {\n\t\te.missed.take(missedLock)\n\t} else if w != nil && !w.Value.standing() {\n\t\te.missed.add(missedLock)"}}},
 
 	// Cleaning up.
 	{name: "cancel without clean-up", quick: true, by: "forsaken place|forsaken hold", edits: []edit{{"internal/engine/bid.go",

@@ -43,15 +43,18 @@ lint: ## honnef.co/go/tools, fetched by the Go tool
 # The packages whose tests need no server, and all others but those with a target of their own.
 PURE = ./debug ./scripts $(addprefix ./tools/,dashboard figures steps) $(addprefix ./internal/,journal parking protocol pubsub renewal validity voting wire)
 OTHERS = $$($(GO) list ./... | grep -v -x -e github.com/holdfast-go/holdfast $(patsubst ./%,-e '.*/%',$(PURE) ./internal/interop ./internal/model ./internal/sim))
+# The packages whose tests need a server, or with -short run in fake time, as far as they can.
+WORLDS = ./internal/docs
 
-# Tests of what runs in fake time as well, or is no matter of servers.
-NOTREAL = ^Test(Virtual|Docs|Safety|Scripts|Imports|Files)_
+# Tests of texts, and those and what runs in fake time as well.
+TEXTS = ^Test(Docs|Safety|Scripts|Imports|Files)_
+NOTREAL = $(TEXTS)|^TestVirtual_
 
 # What make test leaves to CI: long runs of chaos and its planted bugs, fail-overs, and the suite over a cluster's client.
 LONG = ^TestChaos_FindsSeededBugs$$|^TestSoak_|^TestMutexInCluster$$|UnderLoad$$|_KilledMaster$$
 
 unit: ## the tests that need no server: the suite and the simulation in fake time, and what is pure
-	@$(SPARSE) $(TESTS) -short -timeout 5m . ./internal/sim $(PURE)
+	@$(SPARSE) $(TESTS) -short -timeout 5m . ./internal/sim $(WORLDS) $(PURE)
 
 sim: ## the simulation: more worlds than in unit, and the bugs planted there
 	@$(SPARSE) $(TESTS) -timeout 10m ./internal/sim
@@ -66,10 +69,10 @@ full-real: redis
 	@$(TESTS) -race -shuffle=on -parallel 16 -timeout 20m -skip '$(NOTREAL)|^TestCost_' .
 
 full-virtual: # one mode: the race detector makes a run take eight times as long
-	@$(TESTS) -short -race -shuffle=on -parallel 4 -timeout 20m -run '^Test' -skip '/^(confirmed|unsliced)$$|^Test(Docs|Safety|Scripts|Imports|Files)_' .
+	@$(TESTS) -short -race -shuffle=on -parallel 4 -timeout 20m -run '^Test' -skip '/^(confirmed|unsliced)$$|$(TEXTS)' . $(WORLDS)
 
 full-around: redis
-	@$(TESTS) -race -shuffle=on -p 2 -parallel 8 -timeout 20m $(OTHERS) $(PURE) ./internal/sim
+	@$(TESTS) -race -shuffle=on -p 2 -parallel 8 -timeout 20m -skip '$(TEXTS)|^TestCost_' $(OTHERS) $(PURE) ./internal/sim
 
 model: ## all states of the model; under the race detector it visits those of one fault
 	@$(TESTS) ./internal/model

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -126,35 +124,6 @@ func TestIdentity_IsRefreshed(t *testing.T) {
 			t.Errorf("after Close: %q", keys)
 		}
 	})
-}
-
-// Redis does not let the process write its key: the log says so once, and locks work. A right that is given later is used.
-func TestIdentity_Denied(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	for _, command := range operations(t, "Access rights")[:1] {
-		if err := srv.Admin().Do(t.Context(), command...).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	lines, logger := logged()
-	user := func(o *redis.Options) { o.Username, o.Password = "locks", "secret" }
-	m, err := holdfast.New(srv.ClientWith(t, user), holdfast.WithIdentity("shop"), logger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lease := mustLock(t, m.Mutex(stock))
-	redistest.Eventually(t, patience, "a line", func() bool { return len(lines.with("holdfast: identity not written", "NOPERM")) == 1 })
-	if info := inspected(t, m, stock); !info.Held || info.Holders[0].Identity != nil {
-		t.Errorf("%+v", info)
-	}
-	mustUnlock(t, lease)
-	if err := m.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
-	if keys, n := srv.Keys(), len(lines.with("identity")); len(keys) != 0 || n != 1 {
-		t.Errorf("%q, %d lines", keys, n)
-	}
 }
 
 // The address of a page must be one that a browser can follow, and have no password, which would be shown.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/sha1" // what EVALSHA is defined with
 	"fmt"
-	"path/filepath"
+	"io/fs"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Servers and proxies that go by the KEYS of a script refuse it, or send it elsewhere, if it touches another key. Each
@@ -96,8 +97,12 @@ func (c *monitored) othersRight(key string) bool {
 // scriptNames returns the names of the library's scripts by their digests.
 func scriptNames(t *testing.T) map[string]string {
 	names := map[string]string{}
-	for _, file := range glob(t, "scripts/*.lua") {
-		name := strings.TrimSuffix(filepath.Base(file), ".lua")
+	files, err := fs.Glob(scripts.Files, "*.lua")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d scripts, %v", len(files), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(file, ".lua")
 		names[fmt.Sprintf("%x", sha1.Sum([]byte(holdfast.ScriptText(name))))] = name
 	}
 	return names

@@ -59,6 +59,7 @@ var imports = map[string][]string{
 	"/internal/sim":        {"", "/internal/vredis", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
 	"/internal/topology":   {},                                                                                                          // only tests
 	"/internal/interop":    {},                                                                                                          // nothing but tests
+	"/internal/docs":       {},                                                                                                          // nothing but tests
 	"/internal/demo":       {"", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "golang.org/x/sync/errgroup"},
 	"/internal/supervisor": {"golang.org/x/sys/unix"},
 	"/cmd/holdfast": {

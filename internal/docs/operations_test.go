@@ -1,12 +1,10 @@
-package holdfast_test
+package docs
 
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -139,125 +137,6 @@ func TestOperations_Settings(t *testing.T) {
 		info := srv.Admin().Info(t.Context(), "persistence").Val()
 		return strings.Contains(info, "aof_rewrite_in_progress:0\r") && strings.Contains(info, "aof_rewrite_scheduled:0\r")
 	})
-}
-
-// As the user of the document everything works and nothing is refused.
-func TestOperations_AccessRightsSuffice(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	commands := operations(t, "Access rights")
-	if srv.Major() < 7 {
-		commands = commands[:1] // there is no dry run
-	}
-	for _, command := range commands {
-		if reply, err := srv.Admin().Do(t.Context(), command...).Result(); err != nil || reply != "OK" {
-			t.Errorf("%v: %v, %v", command, reply, err)
-		}
-	}
-	proxy := srv.Proxy(t)
-	user := func(o *redis.Options) { o.Username, o.Password = "locks", "secret" }
-	a, b := operated(t, proxy.ClientWith(t, user)), operated(t, srv.ClientWith(t, user))
-	ctx := t.Context()
-
-	lock := func(m *holdfast.Manager) *holdfast.Lease {
-		t.Helper()
-		lease, err := m.Mutex(stock, holdfast.WithFencing()).Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return lease
-	}
-	lease := lock(a)
-	if _, err := b.Mutex(stock).TryLock(ctx); !errors.Is(err, holdfast.ErrNotAcquired) {
-		t.Errorf("TryLock of a held lock: %v", err)
-	}
-	waiter := b.Mutex(stock, holdfast.WithFencing()).LockAsync(ctx)
-	redistest.Eventually(t, patience, "somebody waits", func() bool { return b.Stats().Waiting == 1 && b.Stats().Subscriptions > 0 })
-	redistest.Eventually(t, patience, "a renewal", func() bool { return a.Stats().Renewals > 0 })
-	if info := inspected(t, a, stock); !info.Held {
-		t.Errorf("Inspect: %+v", info)
-	}
-	if err := lease.Unlock(ctx); err != nil {
-		t.Error(err)
-	}
-	r := <-waiter
-	if r.Err != nil {
-		t.Fatal(r.Err)
-	}
-	if ok, err := a.ForceUnlock(ctx, stock); !ok || err != nil {
-		t.Errorf("ForceUnlock: %v, %v", ok, err)
-	}
-	<-r.Lease.Done()
-
-	// A caller that leaves before it has an answer: a tombstone.
-	call := func(cmd []string) bool { return strings.HasPrefix(strings.ToLower(cmd[0]), "eval") }
-	proxy.SwallowReply(redistest.All(redistest.Containing(stock), call), 2)
-	short, cancel := context.WithCancel(ctx)
-	defer cancel()
-	troubles := a.Stats().Troubles
-	gone := a.Mutex(stock).LockAsync(short)
-	redistest.Eventually(t, patience, "the second request is under way", func() bool { return a.Stats().Troubles > troubles })
-	cancel()
-	if r := <-gone; r.Err == nil {
-		t.Error("granted without an answer")
-	}
-	redistest.Eventually(t, patience, "a tombstone", func() bool { return srv.Admin().Exists(ctx, "holdfast_tombstones:{"+stock+"}").Val() == 1 })
-	redistest.Eventually(t, patience, "the lock is free again", func() bool {
-		got, err := b.Mutex(stock).TryLock(ctx)
-		return err == nil && got.Unlock(ctx) == nil
-	})
-
-	log, err := srv.Admin().Do(ctx, "ACL", "LOG").Slice()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range log {
-		fields := make(map[any]any)
-		switch e := entry.(type) {
-		case map[any]any:
-			maps.Copy(fields, e)
-		case []any:
-			for i := 0; i+1 < len(e); i += 2 {
-				fields[e[i]] = e[i+1]
-			}
-		}
-		object, _ := fields["object"].(string)
-		if strings.HasPrefix(object, "client") {
-			continue // go-redis introduces itself, and does not mind
-		}
-		t.Errorf("refused: %v", fields)
-	}
-}
-
-// The list of commands is that of the scripts and of what is sent beside them: nothing
-// is missing, and nothing is there that is not needed.
-func TestOperations_AccessRightsAreTheLeast(t *testing.T) {
-	needed := map[string]bool{"eval": true, "evalsha": true, "ping": true, "subscribe": true, "unsubscribe": true, "publish": true}
-	files, err := filepath.Glob("scripts/*.lua")
-	preludes, _ := filepath.Glob("scripts/*/*.lua")
-	files = append(files, preludes...)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, file := range files {
-		for _, m := range regexp.MustCompile(`redis\.p?call\(\s*'(\w+)'(?:, '(\w+)')?`).FindAllStringSubmatch(read(t, file), -1) {
-			command := strings.ToLower(m[1])
-			if command == "cluster" { // the others have no parts that do harm
-				command += "|" + m[2]
-			}
-			needed[command] = true
-		}
-	}
-	var listed []string
-	for _, word := range operations(t, "Access rights")[0] {
-		if command, ok := strings.CutPrefix(word.(string), "+"); ok {
-			listed = append(listed, command)
-		}
-	}
-	slices.Sort(listed)
-	if want := slices.Sorted(maps.Keys(needed)); !slices.Equal(listed, want) {
-		t.Errorf("OPERATIONS.md grants\n%q, the scripts and the client need\n%q", listed, want)
-	}
 }
 
 func TestOperations_Looking(t *testing.T) {

@@ -1,4 +1,4 @@
-package holdfast_test
+package docs
 
 import (
 	"context"
@@ -142,7 +142,7 @@ func TestMigrating_AccessRights(t *testing.T) {
 
 // Every Go program of both pages is compiled: here, or as a whole in the module bench/migrating.
 func TestMigrating_ProgramsAreCompiled(t *testing.T) {
-	here, whole := read(t, "migrating_test.go"), make(map[string]bool)
+	here, whole := read(t, "internal/docs/migrating_test.go"), make(map[string]bool)
 	for _, f := range glob(t, "bench/migrating/*/main.go") {
 		whole[read(t, f)] = false
 	}

@@ -1,4 +1,4 @@
-package holdfast_test
+package docs
 
 import (
 	"flag"
@@ -38,7 +38,7 @@ func TestDocs_ScenariosSayWhereTheyRun(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s does not say where all scenarios run: go test -run TestDocs_Scenarios . -args -update", file)
+		t.Fatalf("%s does not say where all scenarios run: go test -run TestDocs_Scenarios ./internal/docs -args -update", file)
 	}
 	if err := os.WriteFile(file, []byte(before+begin+table.String()+end+after), 0o666); err != nil {
 		t.Fatal(err)

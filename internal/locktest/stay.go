@@ -74,6 +74,35 @@ var stayScenarios = map[string]func(*Env){
 		e.Clean(m, Tokens)
 	},
 
+	// A waiter of another process knows of the lease's end, in an hour. It is told of the new one: no caller of the holder's
+	// process waits, which would ask then.
+	"WaitersElsewhereAreToldOfTheEnd": func(e *Env) {
+		m, other := e.Manager(byMessage...), e.Manager(byMessage...)
+		held := e.MustLock(e.Lock(m, holdfast.WithHoldAtLeast(shortStay)))
+		next := e.Locking(e.Lock(other))
+		e.Listening(1)
+		e.MustUnlock(held)
+		e.MustUnlock(e.Soon("the waiter elsewhere", next))
+		e.Clean(m)
+	},
+
+	// So are those of Redisson, which listen to the lock's channel.
+	"RedissonIsToldOfTheEnd": func(e *Env) {
+		m := e.Manager()
+		held := e.MustLock(e.Lock(m, holdfast.WithHoldAtLeast(longStay)))
+		sub := e.srv.Admin().Subscribe(bg, e.Channel(e.Key))
+		defer sub.Close()
+		if _, err := sub.Receive(bg); err != nil {
+			e.Fatal(err)
+		}
+		e.MustUnlock(held)
+		select {
+		case <-sub.Channel():
+		case <-time.After(patience):
+			e.Error("no message")
+		}
+	},
+
 	"UnlockLeavesItTaken": func(e *Env) {
 		m, other := e.Manager(), e.Manager()
 		l := e.Lock(m, holdfast.WithHoldAtLeast(longStay))
@@ -226,19 +255,28 @@ var rwStayScenarios = map[string]func(*Env){
 
 	// The downgrade is unanswered when the read side ends: whichever side Redis has stays taken.
 	"UnansweredDowngradeStays": func(e *Env) {
-		m, p := e.Via()
-		write, read := e.bothSides(e.RW(m, holdfast.WithHoldAtLeast(longStay)))
-		gate := p.HoldReply(releaseOf(e.Key))
-		first := make(chan error, 1)
-		go func() { first <- write.Unlock(bg) }()
-		gate.Wait(e)
-		second := make(chan error, 1)
-		go func() { second <- read.Unlock(bg) }()
-		e.Eventually("the read side is given up", func() bool { return read.Err() != nil })
-		gate.Release()
-		<-first
-		<-second
-		e.Eventually("one owner is left", func() bool { return len(e.Holders()) == 1 })
-		e.wantTaken(e.RW(e.Manager()))
+		e.Server()
+		for _, hold := range []func(*redistest.Proxy, redistest.Match) *redistest.Gate{
+			(*redistest.Proxy).HoldReply,        // it has the read side
+			(*redistest.Proxy).HoldFirstRequest, // it has the write side, and the downgrade comes late
+		} {
+			m, p := e.Via()
+			write, read := e.bothSides(e.RW(m, holdfast.WithHoldAtLeast(longStay)))
+			gate := hold(p, downgradeOf(e.Key))
+			first := make(chan error, 1)
+			go func() { first <- write.Unlock(bg) }()
+			gate.Wait(e)
+			second := make(chan error, 1)
+			go func() { second <- read.Unlock(bg) }()
+			e.Eventually("the read side is given up", func() bool { return read.Err() != nil })
+			gate.Release()
+			<-first
+			<-second
+			e.Eventually("one owner is left", func() bool { return len(e.Holders()) == 1 })
+			e.wantTaken(e.RW(e.Manager()))
+			if freed, err := e.ForceUnlock(m); !freed || err != nil {
+				e.Error(freed, err)
+			}
+		}
 	},
 }

@@ -46,7 +46,7 @@ func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *
 	e.reads.converting = r
 	e.engine.begin()
 	r.sendLocked(&r.call, trace)
-	if w := e.waiters.Front(); w != nil && !w.Value.standing() && h.joins(w.Value.h, now) {
+	if w := e.waiters.Front(); w != nil && !e.bidOf(w).standing() && h.joins(w.Value.h, now) {
 		e.shareLocked(h, w, true, now) // it excludes other processes, or lets their readers in: either is fine
 	}
 	return r

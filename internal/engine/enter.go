@@ -152,7 +152,7 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
 	if e.waiters.Len() == 0 && e.hold == nil {
 		e.known.since = r.came // what was before is nothing to this caller
 	}
-	r.after, r.behind = e.tries, e.releasing+e.orphans
+	r.after, r.behind = e.tries, e.releasing+e.leftBehind()
 	w := &waiter{Value: r}
 	var ready chan struct{}
 	if r.async == nil {
@@ -194,7 +194,7 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	left := e.waiters.Remove(w)
 	if left {
 		e.waitedLocked(w, time.Now())
-		e.goneLocked(w)
+		e.leftLocked(w)
 		e.stepLocked()
 	}
 	e.mu.Unlock()

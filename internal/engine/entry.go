@@ -26,10 +26,8 @@ import (
 //	reachLimit         the end by WithMaxHold                      loss.go
 //	Unlock             the holder is done                          unlock.go
 //
-// The attempt in Redis belongs to the entry and not to a caller: for a mutex and a
-// read-write lock the first waiter's bid stands for all, and when that waiter gives
-// up, the next one takes it over. Waiters of a fair lock have a bid and a place in
-// Redis's queue each.
+// A bid in Redis belongs to the entry and not to a caller. The entry of a mutex or a read-write lock has
+// one bid. That of a fair lock has one bid, and one place in Redis's queue, for each waiter.
 //
 // Lock order: entry.mu, then one of Engine.mu, subscriber.mu, inbox.mu, and the locks
 // of the scheduler and the executor. None is held over I/O or user code.
@@ -50,9 +48,8 @@ type entry struct {
 	places *places       // what only a fair lock has; nil: it is none. Not changed
 
 	absence   *absence // mutex: it was handed to another process; nil: not lately
-	orphan    *waiter  // not fair: has left behind a bid whose request is not answered; nil: none
+	bid       *bid     // what was requested in Redis; nil: nothing, or the lock is fair
 	releasing int32    // releases under way that a new request would collide with
-	orphans   int32    // bids left behind
 	onces     int32    // TryLocks among the waiters
 
 	missed    missed // what is worth a request
@@ -101,8 +98,8 @@ func (e *entry) mapped() string { return e.keys.Lock.(string) }
 
 func (e *entry) channel() string { return e.keys.Channel.(string) }
 
-// request is what a waiting caller wants. Of its fields, unhook is set once it waits, and the
-// bid changes: both are guarded by entry.mu.
+// request is what a waiting caller wants. Three of its fields change while it waits, guarded by entry.mu: behind, unhook
+// and bid.
 type request struct {
 	h      *Lock
 	once   bool                // TryLock: refused by the first verdict
@@ -113,7 +110,7 @@ type request struct {
 	trace  context.Context     // parent of the span of a request sent for this caller; nil: none
 	async  func(*Lease, error) // LockAsync: takes the outcome, and does not block; else nil
 	unhook func() bool         // LockAsync: stops listening to the context; else nil
-	bid
+	bid    *bid                // fair: what was requested for it; nil: nothing. Of other locks, entry.bid stands for all
 }
 
 type waiter = parking.Waiter[request, outcome]
@@ -129,7 +126,7 @@ func (e *entry) deliverLocked(w *waiter, r outcome) {
 	if !e.waiters.Deliver(w, r) {
 		return
 	}
-	e.goneLocked(w)
+	e.leftLocked(w)
 	if w.Value.async != nil {
 		w.Value.async(r.lease, e.engine.explain(w.Value.h.Name, r.verdict))
 	}
@@ -159,7 +156,7 @@ func (e *entry) failLocked(f Fact, cause error) {
 // stepLocked is the one place that decides what happens next.
 func (e *entry) stepLocked() {
 	front := e.waiters.Front()
-	if e.places != nil && (e.places.private != nil || front != nil && front.Value.foreign) {
+	if e.places != nil && (e.places.private != nil || front != nil && front.Value.bid != nil && front.Value.bid.foreign) {
 		e.listenLocked(true) // the first waiter may be another one now
 	}
 	switch {
@@ -168,16 +165,15 @@ func (e *entry) stepLocked() {
 		return
 	case e.hold != nil && e.kind != FairKind, !e.missed.has(missedLock):
 		// Unlock or the next event goes on from here.
-	case e.orphan != nil && e.adoptLocked(front, e.orphan):
-		e.orphan = nil
-		e.orphans--
-	case front.Value.current == nil && e.clearLocked(front):
+	case e.bid != nil && e.bid.waiter == nil && e.bid.suits(front):
+		e.bid.waiter = front
+	case !e.bidOf(front).asking() && e.clearLocked(front):
 		e.tryLocked(front) // but not once, while it would meet what is being given up
 	}
 	if e.kind == FairKind {
 		e.joinLocked()
 	}
-	if front = e.waiters.Front(); front != nil && front.Value.current == nil && e.hold == nil && e.alarm == alarmOff {
+	if front = e.waiters.Front(); front != nil && e.hold == nil && e.alarm == alarmOff && !e.bidOf(front).asking() {
 		// No waiter is left without a request under way or a timer. A waiter that became the first when the one
 		// before it was granted the lock, or left, knows of no TTL, and the next owner may die.
 		e.armLocked(alarmPoll, e.pollAfter(front.Value.h.Terms.claim))
@@ -190,7 +186,7 @@ func (e *entry) clearLocked(w *waiter) bool {
 	if e.kind == FairKind && w.Value.once {
 		return w.Value.behind <= 0
 	}
-	return e.releasing == 0 && e.orphan == nil && !(w.Value.once && e.orphans > 0)
+	return e.releasing == 0 && (e.bid == nil || e.bid.waiter != nil)
 }
 
 // gaveUpLocked is called when n that were being given up have ended, in whatever order.
@@ -212,7 +208,7 @@ func (e *entry) restLocked() {
 	if e.lingerLocked() {
 		return
 	}
-	if e.hold == nil && e.reads.none() && e.releasing+e.orphans == 0 && e.life != lifeOver {
+	if e.hold == nil && e.reads.none() && e.releasing+e.leftBehind() == 0 && e.life != lifeOver {
 		e.life = lifeOver
 		e.tellWaitsLocked()
 		e.engine.forget(e)
@@ -225,8 +221,8 @@ func (e *entry) restLocked() {
 func (e *entry) listenLocked(foreign bool) {
 	if e.places != nil {
 		var first *hold
-		if front := e.waiters.Front(); foreign && front != nil {
-			first = front.Value.claim
+		if front := e.waiters.Front(); foreign && front != nil && front.Value.bid != nil {
+			first = front.Value.bid.claim
 		}
 		e.places.listenLocked(e, first)
 	}

@@ -11,7 +11,7 @@ import (
 // earlier than at since. The caller passes the result to announceLoss after unlocking.
 func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastToken uint64, how grantMode) (lost []Ended) {
 	e.known.untroubled()
-	w := h.waiter
+	w := h.bid.waiter
 	e.endBidLocked(h)
 	now := time.Now()
 	if !validity.Valid(now, validity.Deadline(since, ttl)) {
@@ -130,7 +130,7 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 	if h.stay(now) > 0 {
 		e.missed.add(missedLock) // a waiter may know of another end
 	}
-	if w := e.waiters.Front(); w != nil && !w.Value.standing() {
+	if w := e.waiters.Front(); w != nil && !e.bidOf(w).standing() {
 		e.missed.add(missedLock) // this one is in no queue, so no release tells it
 	}
 	r := e.releaseLocked(h, trace)

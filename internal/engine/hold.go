@@ -56,7 +56,7 @@ type hold struct {
 	roundTrip  uint32 // of the latest renewal, in microseconds
 	token      uint64 // the last fencing token given out
 
-	waiter   *waiter       // whose bid it is, while claimed
+	bid      *bid          // the bid whose claim it is; nil once it is granted or given up
 	deadline time.Time     // until then the hold is trusted
 	tenure   time.Duration // since when, after Engine.epoch, this slice of it runs
 	renewed  time.Duration // when the latest renewal was sent, after Engine.epoch; 0: there was none

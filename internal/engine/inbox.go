@@ -154,8 +154,8 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []Ended {
 	if !h.phase.claim() {
 		return nil // a request has found it; or it was given up, and its release is on its way
 	}
-	b := &h.waiter.Value.bid
-	if !h.waiter.Parked() || n.Granted && b.current != nil {
+	b := h.bid
+	if b.waiter == nil || n.Granted && b.current != nil {
 		// A release before the request under way is answered would have to leave a tombstone for it. The answer,
 		// mostly a moment away, is the grant as well, or lets n stand, even for a waiter that has taken the
 		// request over by then.
@@ -181,7 +181,7 @@ func (e *entry) noticedLocked(h *hold, n wire.Notice) []Ended {
 	since, trusted := validity.Grant(time.Now(), b.before, b.clock, n.Clock, n.Claim)
 	if !trusted || len(e.conflictsLocked(h)) > 0 || e.engine.confirm || h.cfg.Fixed || h.cfg.Acks != nil || n.Claim < h.cfg.claim ||
 		h.cfg.Fencing && n.Token < e.engine.tokens.seen(e.mapped())+wire.TokensPerGrant { // none, or the counter was lost
-		e.tryLocked(h.waiter)
+		e.tryLocked(b.waiter)
 		return nil
 	}
 	e.engine.Stats.Granted.Add(1)

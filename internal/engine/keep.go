@@ -28,8 +28,8 @@ type keepRequest struct {
 func (e *entry) keepAllLocked() {
 	var claims []*hold
 	for w := e.waiters.Front(); w != nil; w = w.Next() {
-		if w.Value.standing() {
-			claims = append(claims, w.Value.claim)
+		if b := w.Value.bid; b.standing() {
+			claims = append(claims, b.claim)
 		}
 	}
 	for some := range slices.Chunk(claims, keepBatch) {
@@ -113,17 +113,17 @@ func (r *keepRequest) Stranded(*command.Call) {
 // toldOfPlaceLocked looks what has become of the place of h. The first waiter, or one that has been granted the lock without
 // hearing of it, asks for the lock: that brings it the grant, or its place. The others return together.
 func (e *entry) toldOfPlaceLocked(h *hold, code any) {
-	w := h.waiter
+	b := h.bid
 	switch {
-	case code == int64(protocol.KeepDone) || !w.Parked() || w.Value.current != nil:
-	case code == int64(protocol.KeepGranted) || w == e.waiters.Front():
-		e.tryLocked(w)
+	case code == int64(protocol.KeepDone) || b.waiter == nil || b.current != nil:
+	case code == int64(protocol.KeepGranted) || b.waiter == e.waiters.Front():
+		e.tryLocked(b.waiter)
 	default:
 		p := e.places
 		if !p.lost {
 			p.awaited = p.keeping
 		}
-		w.Value.lost, p.lost = true, true
+		b.lost, p.lost = true, true
 	}
 }
 
@@ -139,12 +139,12 @@ func (e *entry) comeBackLocked() {
 	p.lost = false
 	j := &join{e: e, back: true}
 	for w := e.waiters.Back(); w != nil && len(j.tries) < joinBatch; w = w.Prev() {
-		r := &w.Value
-		if !r.lost {
+		b := w.Value.bid
+		if b == nil || !b.lost {
 			continue
 		}
 		p.lost = true // until it has a verdict
-		if r.current == nil && r.claim.unanswered < maxCopies {
+		if b.current == nil && b.claim.unanswered < maxCopies {
 			j.tries = append(j.tries, e.newTryLocked(w))
 		}
 	}

@@ -64,7 +64,7 @@ func (e *entry) noVerdictLocked(causes []error, w *waiter) *Verdict {
 	case e.hold != nil || w.Value.h.Kind != ReadKind && !e.reads.none(): // a caller of this process has it
 	case k.trouble() != nil:
 		return because(Unavailable, append(causes, k.trouble().cause)...)
-	case k.refused() || w.Value.standing() || front != nil && front.Value.standing(): // the lock is busy
+	case k.refused() || e.bidOf(w).standing() || front != nil && e.bidOf(front).standing(): // the lock is busy
 	case k.since != 0 && time.Since(e.engine.Epoch)-k.since >= Silence:
 		return because(Unavailable, append(causes, e.engine.Executor.Silence())...)
 	}

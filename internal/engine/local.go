@@ -44,7 +44,7 @@ func (e *entry) local() Local {
 	if w := e.waiters.Front(); w != nil {
 		l.Waiters, l.WaitingSince, l.WaiterLabel = e.waiters.Len(), e.engine.at(w.Value.came), textOf(w.Value.label)
 		l.Name, l.Kind, l.State, l.Since, l.Label = w.Value.h.Name, w.Value.h.Kind, "waiting", l.WaitingSince, l.WaiterLabel
-	} else if e.releasing+e.orphans > 0 {
+	} else if e.releasing+e.leftBehind() > 0 {
 		l.State, l.Since = "releasing", e.engine.at(e.known.since)
 	}
 	if first := e.leasesLocked(&l); first != nil {

@@ -17,6 +17,7 @@ type places struct {
 	keeping int      // requests that ask whether places are still there
 	lost    bool     // a waiter may have lost its place, see bid.lost
 	awaited int      // how many of those requests are to end before the lost ones come back
+	left    int32    // bids whose waiters have left, and whose requests are under way
 	leaving *release // is taking waiters out of it; nil: none
 	leavers []*hold  // are to leave it next; counted in entry.releasing
 	private *hold    // the claim whose private channel of Redisson's is subscribed; nil: none
@@ -76,10 +77,10 @@ func (e *entry) firstWithoutPlaceLocked() *waiter {
 		return nil
 	case e.alarm != alarmPause && e.missed.take(missedPlaces):
 		return e.waiters.Front()
-	case w.Value.claim != nil:
+	case w.Value.bid != nil:
 		return nil
 	}
-	for w.Prev() != nil && w.Prev().Value.claim == nil {
+	for w.Prev() != nil && w.Prev().Value.bid == nil {
 		w = w.Prev()
 	}
 	return w
@@ -89,11 +90,11 @@ func (e *entry) firstWithoutPlaceLocked() *waiter {
 // left for the next request. The first waiter and TryLocks have requests of their own.
 func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 	for ; w != nil && len(j.tries) < joinBatch; w = w.Next() {
-		r := &w.Value
+		b := w.Value.bid
 		switch {
-		case r.standing() || r.current != nil:
+		case b.standing() || b.asking():
 			continue
-		case r.once:
+		case w.Value.once:
 			if e.clearLocked(w) { // it would meet what is being given up
 				e.tryLocked(w)
 			}
@@ -107,7 +108,7 @@ func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 		if len(j.tries) == 0 && !followsLocked(w) {
 			return true // likewise
 		}
-		if r.claim != nil && r.claim.unanswered >= maxCopies {
+		if b != nil && b.claim.unanswered >= maxCopies {
 			continue
 		}
 		j.tries = append(j.tries, e.newTryLocked(w))
@@ -122,7 +123,7 @@ func followsLocked(w *waiter) bool {
 	for w != nil && w.Value.once {
 		w = w.Prev()
 	}
-	return w == nil || w.Value.standing()
+	return w == nil || w.Value.bid.standing()
 }
 
 // sendLocked sends the request for all waiters of j.

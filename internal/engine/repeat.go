@@ -25,12 +25,12 @@ func (t *try) Stranded(*command.Call) {
 
 func (t *try) strandedLocked() {
 	defer t.endLocked() // when the release of what it may have been granted has begun
-	w := t.hold.waiter
-	if w == nil || w.Value.current != t {
+	b := t.hold.bid
+	if b == nil || b.current != t {
 		return
 	}
 	t.hold.entry.engine.Stats.Troubles.Add(1)
-	w.Value.stranded = t.sent.Sub(t.hold.entry.engine.Epoch) - t.tried
+	b.stranded = t.sent.Sub(t.hold.entry.engine.Epoch) - t.tried
 	t.abandonLocked()
 }
 
@@ -49,10 +49,10 @@ func (t *try) endLocked() {
 
 // abandonLocked has the claim asked for again, which finds the same grant; or given up if its caller has left.
 func (t *try) abandonLocked() {
-	e, w := t.hold.entry, t.hold.waiter
-	w.Value.current, w.Value.notice = nil, nil
-	if !w.Parked() {
-		e.disownLocked(t.hold, false)
+	e, b := t.hold.entry, t.hold.bid
+	b.current, b.notice = nil, nil
+	if b.waiter == nil {
+		e.undoLeftLocked(t.hold, false)
 		return
 	}
 	e.missed.add(missedLock | missedPlaces | missedGrants)
@@ -77,16 +77,16 @@ func (t *try) Overdue(*command.Call) {
 }
 
 func (t *try) overdueLocked() {
-	e, w := t.hold.entry, t.hold.waiter
-	if w == nil || w.Value.current != t {
+	e, b := t.hold.entry, t.hold.bid
+	if b == nil || b.current != t {
 		return
 	}
-	if w.Parked() {
+	if b.waiter != nil {
 		silence := e.engine.Executor.Silence()
 		e.troubledLocked(silence)
 		e.refuseLocked(t.n, Unavailable, silence)
 	}
-	if t.hold.waiter != nil && t.hold.waiter.Value.current == t {
+	if t.hold.bid == b && b.current == t { // else that has ended it
 		t.abandonLocked()
 	}
 }

@@ -77,7 +77,7 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 			return nil, h.engine.explain(h.Name, v)
 		}
 		s.entries = append(s.entries, e)
-		if e.life == lifeClosed || e.waiters.Len() > 0 || e.hold != nil || e.releasing+e.orphans > 0 {
+		if e.life == lifeClosed || e.waiters.Len() > 0 || e.hold != nil || e.releasing+e.leftBehind() > 0 {
 			return nil, nil
 		}
 	}

@@ -28,13 +28,11 @@ type try struct {
 
 // tryLocked asks Redis for the lock on behalf of w.
 func (e *entry) tryLocked(w *waiter) {
-	r := &w.Value
 	if w == e.waiters.Front() {
 		e.missed.take(missedLock)
 		e.disarmLocked()
 	}
-	c := r.claim
-	if c != nil && c.unanswered >= maxCopies {
+	if b := e.bidOf(w); b != nil && b.claim.unanswered >= maxCopies {
 		// Replied comes for each, no later than go-redis gives up.
 		e.refuseLocked(e.tries+1, Unavailable, e.engine.Executor.Silence())
 		return
@@ -42,10 +40,10 @@ func (e *entry) tryLocked(w *waiter) {
 	t := e.newTryLocked(w)
 	t.call = command.Call{
 		Script:   t.hold.kind.acquireScript(),
-		Args:     e.acquireArgs(r, t),
+		Args:     e.acquireArgs(t),
 		Handler:  t,
 		Patience: t.patience(),
-		Trace:    r.trace,
+		Trace:    w.Value.trace,
 		Acks:     t.hold.cfg.Acks,
 	}
 	if !e.engine.Executor.Submit(&t.call) {
@@ -55,31 +53,34 @@ func (e *entry) tryLocked(w *waiter) {
 	}
 }
 
-// newTryLocked makes a request for w's claim, which is made as well if there is none.
+// newTryLocked makes a request for w's bid, which is made as well if there is none.
 func (e *entry) newTryLocked(w *waiter) *try {
-	r := &w.Value
-	if r.claim == nil {
-		r.claim = newHold(e, r.h.Terms, r.h.wireKeys(), r.h.Kind)
-		r.claim.waiter = w
+	b := e.bidOf(w)
+	var t *try
+	if b == nil {
+		b = e.newBidLocked(w)
+		t = &b.first
+	} else {
+		t = new(try)
 	}
-	c := r.claim
+	c := b.claim
 	if !c.stray() {
 		c.tokens = e.tokensWanted(c)
 	}
 	e.tries++
-	t := &try{hold: c, n: e.tries, stands: !r.once, sent: time.Now()}
+	t.hold, t.n, t.stands, t.sent = c, e.tries, !w.Value.once, time.Now()
 	if t.stands {
 		t.deaf = !e.engine.inbox.rely()
 	} else {
 		t.deaf = !e.engine.inbox.live()
 	}
 	t.heard = e.engine.inbox.sessions.Load()
-	if r.stranded != 0 {
-		t.tried, r.stranded = t.sent.Sub(e.engine.Epoch)-r.stranded, 0
+	if b.stranded != 0 {
+		t.tried, b.stranded = t.sent.Sub(e.engine.Epoch)-b.stranded, 0
 	}
 	c.unanswered++
 	e.known.asked(t.sent.Sub(e.engine.Epoch))
-	r.current = t
+	b.current = t
 	e.engine.begin()
 	return t
 }
@@ -96,14 +97,14 @@ func (t *try) neverSentLocked() {
 
 // acquireArgs leaves out what only fencing needs: each argument costs Redis about a
 // quarter of a microsecond.
-func (e *entry) acquireArgs(r *request, t *try) []any {
-	h, eng := r.claim, e.engine
+func (e *entry) acquireArgs(t *try) []any {
+	h, eng := t.hold, e.engine
 	wait := h.cfg.waits[waitNot]
 	if t.stands {
 		switch {
-		case r.standing() && t.deaf:
+		case h.phase == standing && t.deaf:
 			wait = h.cfg.waits[waitAgainDeaf]
-		case r.standing():
+		case h.phase == standing:
 			wait = h.cfg.waits[waitAgain]
 		case t.deaf:
 			wait = h.cfg.waits[waitDeaf]
@@ -162,7 +163,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 	if !h.phase.claim() {
 		return nil // a copy, or a message has granted it since, or it was given up with a tombstone
 	}
-	b := &h.waiter.Value.bid
+	b := h.bid
 	current := b.current == t
 	var notice *wire.Notice
 	if current {
@@ -172,12 +173,11 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 	if granted || ok && v.Code == protocol.AcquireHeld && t.stands {
 		e.engine.Subscriber.Wrote()
 	}
-	if !h.waiter.Parked() {
-		// Its waiter has left, and no other has taken it over.
+	if b.waiter == nil {
 		if ok && v.Code == protocol.AcquireHeld && t.stands {
 			h.phase = standing // for undoLocked to see
 		}
-		e.disownLocked(h, r.Outcome == command.Answered && granted)
+		e.undoLeftLocked(h, r.Outcome == command.Answered && granted)
 		return nil
 	}
 	switch {
@@ -185,7 +185,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 		e.unackedLocked(h, r)
 	case r.Outcome == command.Answered && granted:
 		how := grantedAfterWait
-		if t.n == h.waiter.Value.after+1 {
+		if t.n == b.waiter.Value.after+1 {
 			how = grantedAtOnce
 		}
 		switch { // it may be a grant by a release, found by asking
@@ -267,9 +267,9 @@ func (e *entry) unackedLocked(h *hold, r command.Reply) {
 // came after this verdict.
 func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notice) (lost []Ended) {
 	e.known.last = refusal
-	w := t.hold.waiter
+	b := t.hold.bid
 	if t.stands {
-		w.Value.clock, w.Value.before, w.Value.foreign, w.Value.lost = v.Clock, t.sent, v.Foreign, false
+		b.clock, b.before, b.foreign, b.lost = v.Clock, t.sent, v.Foreign, false
 		if t.hold.phase == claimed {
 			t.hold.phase = standing
 			if e.kind == FairKind { // others ask for them often enough
@@ -298,9 +298,9 @@ func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notic
 		return nil
 	}
 	front := e.waiters.Front()
-	if front == nil || front != t.hold.waiter {
+	if front == nil || t.hold.bid == nil || front != b.waiter {
 		// A caller that asked once was the first; or it was not the first's request.
-		if front != nil && front.Value.claim == nil {
+		if front != nil && e.bidOf(front) == nil {
 			e.missed.add(missedLock)
 		}
 		return nil
@@ -327,7 +327,7 @@ func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err
 	if !current {
 		// Overdue before. Another copy may be on its way; if none is allowed any more,
 		// this end of one is what the entry was waiting for.
-		if t.hold.waiter.Value.current == nil {
+		if t.hold.bid.current == nil {
 			e.pauseLocked(t.sent)
 		}
 		return

@@ -118,12 +118,12 @@ var mutants = []mutant{
 		"h := b.expected[n.Number]\n", "h := b.expected[n.Number]\n\tif BUG && h == nil {\n\t\tfor _, other := range b.expected {\n\t\t\th = other\n\t\t}\n\t}\n"}}},
 	{name: "a message is believed after the claim was given up", by: "claim without hold|overlap|resurrection", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
 		"\tdelete(b.expected, h.number)\n", "\tif BUG {\n\t\treturn\n\t}\n\tdelete(b.expected, h.number)\n"},
-		{"internal/engine/inbox.go", "\tif !h.phase.claim() {\n\t\treturn nil", "\tif w := e.waiters.Front(); BUG && h.phase == over && n.Granted && w != nil && w.Value.claim == nil {\n" +
-			"\t\th.waiter, h.phase = w, claimed\n\t\tw.Value.claim, w.Value.before, w.Value.clock = h, time.Now(), n.Clock\n\t}\n\tif !h.phase.claim() {\n\t\treturn nil"}}},
+		{"internal/engine/inbox.go", "\tif !h.phase.claim() {\n\t\treturn nil", "\tif w := e.waiters.Front(); BUG && h.phase == over && n.Granted && w != nil && e.bid == nil && w.Value.bid == nil {\n" +
+			"\t\tb := e.newBidLocked(w)\n\t\tb.claim, b.before, b.clock, h.bid, h.phase = h, time.Now(), n.Clock, b, claimed\n\t}\n\tif !h.phase.claim() {\n\t\treturn nil"}}},
 	{name: "a message for a claim in a request is thrown away", by: "unheard|lost wake-up", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
 		"b.early.keep(n, time.Now())", "if !BUG {\n\t\t\tb.early.keep(n, time.Now())\n\t\t}"}}},
 	{name: "who was released does not ask again", by: "lost wake-up|starved", edits: []edit{{"internal/engine/grant.go",
-		"if w := e.waiters.Front(); w != nil && !w.Value.standing() {\n\t\te.missed.add(missedLock)", "if w := e.waiters.Front(); BUG && w != nil && !w.Value.standing() {\n\t\te.missed.take(missedLock)\n\t} else if w != nil && !w.Value.standing() {\n\t\te.missed.add(missedLock)"}}},
+		"if w := e.waiters.Front(); w != nil && !e.bidOf(w).standing() {\n\t\te.missed.add(missedLock)", "if w := e.waiters.Front(); BUG && w != nil && !e.bidOf(w).standing() {\n\t\te.missed.take(missedLock)\n\t} else if w != nil && !e.bidOf(w).standing() {\n\t\te.missed.add(missedLock)"}}},
 
 	// Cleaning up.
 	{name: "cancel without clean-up", quick: true, by: "forsaken place|forsaken hold", edits: []edit{{"internal/engine/bid.go",

@@ -2,16 +2,13 @@ package debug
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"html"
 	"iter"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,7 +16,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/journal"
@@ -28,6 +24,7 @@ import (
 var update = flag.Bool("update", false, "write testdata anew")
 
 // fake is a manager with the locks of a test.
+
 type fake struct {
 	locks     []holdfast.LocalLock
 	contended []holdfast.Contention
@@ -37,9 +34,12 @@ type fake struct {
 	freed     []string
 }
 
-func (f *fake) Locks() iter.Seq[holdfast.LocalLock]   { return slices.Values(f.locks) }
+func (f *fake) Locks() iter.Seq[holdfast.LocalLock] { return slices.Values(f.locks) }
+
 func (f *fake) Contended(n int) []holdfast.Contention { return f.contended[:min(n, len(f.contended))] }
-func (f *fake) Stats() holdfast.Stats                 { return f.stats }
+
+func (f *fake) Stats() holdfast.Stats { return f.stats }
+
 func (f *fake) Inspect(_ context.Context, name string) (holdfast.Info, error) {
 	f.info.Name = name
 	return f.info, f.err
@@ -51,11 +51,13 @@ func (f *fake) ForceUnlockOf(_ context.Context, name, owner string) (bool, error
 }
 
 // holdersPage is the address of the page of the process that holds a lock.
+
 const holdersPage = "http://web-3:6060/debug/holdfast/"
 
 var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 // newPage is a page of fakes at noon.
+
 func newPage(fakes ...*fake) *handler {
 	h := &handler{now: func() time.Time { return noon }}
 	for _, f := range fakes {
@@ -72,6 +74,7 @@ func get(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder
 }
 
 // body is the page at target, which must be there.
+
 func body(t *testing.T, h http.Handler, target string) string {
 	t.Helper()
 	w := get(t, h, target)
@@ -82,6 +85,7 @@ func body(t *testing.T, h http.Handler, target string) string {
 }
 
 // hrefs are the links of a page.
+
 func hrefs(page string) (all []string) {
 	for _, m := range regexp.MustCompile(`(?:href|src)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
 		all = append(all, html.UnescapeString(m[1]))
@@ -90,6 +94,7 @@ func hrefs(page string) (all []string) {
 }
 
 // busy has a lock of each state.
+
 func busy() *fake {
 	return &fake{
 		locks: []holdfast.LocalLock{
@@ -115,6 +120,7 @@ func busy() *fake {
 }
 
 // Programs read the JSON: testdata has it.
+
 func TestJSON_Golden(t *testing.T) {
 	h := newPage(busy())
 	handler := h.protected()
@@ -143,6 +149,7 @@ func TestJSON_Golden(t *testing.T) {
 }
 
 // What a person looks for is on the page.
+
 func TestPage_SaysWhatGoesWrong(t *testing.T) {
 	h := newPage(busy())
 	page := body(t, h.protected(), "/")
@@ -197,279 +204,11 @@ func TestPage_SaysWhatGoesWrong(t *testing.T) {
 }
 
 // A name cannot do anything to the page, and its page is found.
-func TestPage_HostileNames(t *testing.T) {
-	names := []string{
-		"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "'-alert(1)-'", "{{.}}", "javascript:alert(1)", "\xff\xfe\x00", "a\u202eb", "</td></table>",
-		strings.Repeat("long", 16<<10), strings.Repeat("\xff", 64<<10), strings.Repeat("é", 300), "a&b=c#d?e+f%20g h", " ", "../..//", "\x1b[31m",
-	}
-	f := &fake{}
-	for _, n := range names {
-		f.locks = append(f.locks, holdfast.LocalLock{Name: n, State: holdfast.LocalHeld, Since: noon, Deadline: noon.Add(1), Label: n, Waiters: 1, WaitingSince: noon.Add(-time.Hour), WaiterLabel: n})
-		f.locks = append(f.locks, holdfast.LocalLock{Name: n, State: holdfast.LocalWaiting, Since: noon, WaiterLabel: n})
-		f.contended = append(f.contended, holdfast.Contention{Name: n})
-		if len(n) <= longestLink { // the forms repeat it, and a page of megabytes takes long to look through
-			f.info.Holders = append(f.info.Holders, holdfast.Holder{Owner: n, Identity: &holdfast.Identity{App: n, Host: n, Version: n, Debug: n}})
-		}
-	}
-	h := newPage(f)
-	h.allowed = func(*http.Request) bool { return true }
-	h.peers[0].events = func() (all []journal.Event) {
-		for _, n := range names {
-			all = append(all, journal.Event{At: noon, Text: "holdfast: lease lost", Lock: n})
-		}
-		return all
-	}
-	tags, quoted := regexp.MustCompile(`<[a-zA-Z](?:[^>"]|"[^"]*")*>`), regexp.MustCompile(`"[^"]*"`)
-	handlers, schemes := regexp.MustCompile(`(?i)\s(?:on\w+|style)=`), regexp.MustCompile(`(?i)(?:href|src|action)="\s*(?:javascript|data|https?):`)
-	page := body(t, h.protected(), "/")
-	seen := make(map[string]bool)
-	check := func(target, page string) {
-		t.Helper()
-		if !utf8.ValidString(page) {
-			t.Errorf("%s is not UTF-8", target)
-		}
-		for _, bad := range []string{"<script>", "<img", "\u202e", "\x00", "\x1b"} {
-			if i := strings.Index(page, bad); i >= 0 {
-				t.Errorf("%s has %q: %q", target, bad, page[max(i-40, 0):min(i+40, len(page))])
-			}
-		}
-		for _, tag := range tags.FindAllString(page, -1) {
-			if attributes := quoted.ReplaceAllString(tag, ""); handlers.MatchString(attributes) || schemes.MatchString(tag) {
-				t.Errorf("%s has %s", target, tag)
-			}
-		}
-	}
-	check("/", page)
-	if len(page) > 200<<10 {
-		t.Errorf("the page has %d KiB", len(page)>>10)
-	}
-	for _, to := range hrefs(page) {
-		if !strings.HasPrefix(to, "lock?") || seen[to] {
-			continue
-		}
-		seen[to] = true
-		lock := body(t, h.protected(), "/"+to+"&format=json")
-		var got struct {
-			Name      string
-			NameBytes []byte
-			Here      []row
-		}
-		if err := json.Unmarshal([]byte(lock), &got); err != nil {
-			t.Fatal(err)
-		}
-		name := got.Name
-		if len(got.NameBytes) > 0 {
-			name = string(got.NameBytes)
-		}
-		if !slices.Contains(names, name) || len(got.Here) != 2 {
-			t.Errorf("%.100s leads to %.40q with %d entries", to, name, len(got.Here))
-		}
-		check(to, body(t, h.protected(), "/"+to))
-	}
-	if len(seen) != len(names) {
-		t.Errorf("%d links for %d names", len(seen), len(names))
-	}
-}
 
 // many are n locks, half of them waited for.
-func many(n int) *fake {
-	f := &fake{}
-	for i := range n {
-		l := holdfast.LocalLock{Name: fmt.Sprintf("lock:%05d", i), Kind: holdfast.KindMutex, State: holdfast.LocalHeld, Since: noon.Add(-time.Duration(i) * time.Second), Deadline: noon.Add(time.Second), Leases: 1}
-		if i%2 == 1 {
-			l.State, l.WaitingSince, l.Waiters = holdfast.LocalWaiting, l.Since, 1
-		}
-		f.locks = append(f.locks, l)
-	}
-	return f
-}
 
 // Thousands of locks are shown on pages that link to each other; each lock is on one.
-func TestPage_Paged(t *testing.T) {
-	const n = 2000
-	handler := newPage(many(n)).protected()
-	for _, param := range []string{"held", "waiting"} {
-		seen := make(map[string]bool)
-		for target := "/?" + param + "=1&q=lock"; target != ""; {
-			page := body(t, handler, target)
-			if len(page) > 150<<10 {
-				t.Fatalf("%s has %d KiB", target, len(page)>>10)
-			}
-			_, list, _ := strings.Cut(page, `id="`+param+`"`)
-			list, _, _ = strings.Cut(list, "</section>")
-			rows := 0
-			for _, to := range hrefs(list) {
-				if strings.HasPrefix(to, "lock?") {
-					rows++
-					seen[to] = true
-				}
-			}
-			if rows != rowsPerPage {
-				t.Fatalf("%s: %d rows", target, rows)
-			}
-			target = ""
-			if m := regexp.MustCompile(`href="([^"]+)" rel="next"`).FindStringSubmatch(list); m != nil {
-				target = "/" + html.UnescapeString(m[1])
-			}
-		}
-		if len(seen) != n/2 {
-			t.Errorf("%s: %d locks on all pages, want %d", param, len(seen), n/2)
-		}
-	}
-	handler = newPage(many(10_000)).protected()
-	for _, target := range []string{"/", "/?held=0", "/?held=-1", "/?held=999999999999999999999", "/?held=x", "/?q=none"} {
-		body(t, handler, target)
-	}
-}
-
-func BenchmarkPage(b *testing.B) {
-	handler := newPage(many(10_000)).protected()
-	for b.Loop() {
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-	}
-}
 
 // All links lead somewhere wherever the page is mounted, and nothing is fetched from elsewhere.
-func TestPage_UnderAPrefix(t *testing.T) {
-	h := newPage(busy()).protected()
-	mux := http.NewServeMux()
-	mux.Handle("/debug/holdfast/", h)
-	mux.Handle("/a/b/", http.StripPrefix("/a/b", h))
-	mux.Handle("/a/c", http.StripPrefix("/a/c", h))
-	for _, root := range []string{"/debug/holdfast/", "/a/b/"} {
-		todo, done := []string{root}, make(map[string]bool)
-		for len(todo) > 0 {
-			target := todo[0]
-			todo = todo[1:]
-			if done[target] {
-				continue
-			}
-			done[target] = true
-			w := get(t, mux, target)
-			if w.Code != http.StatusOK {
-				t.Errorf("%s: %d", target, w.Code)
-			}
-			policy := w.Header().Get("Content-Security-Policy")
-			if !strings.HasPrefix(policy, "default-src 'self';") || strings.Contains(policy, "unsafe") || w.Header().Get("X-Content-Type-Options") != "nosniff" {
-				t.Errorf("%s: %v", target, w.Header())
-			}
-			if !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
-				continue
-			}
-			at, err := url.Parse(target)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, link := range hrefs(w.Body.String()) {
-				if link == holdersPage {
-					continue // it leads elsewhere, and nothing is fetched from there
-				}
-				to, err := at.Parse(link)
-				if err != nil || to.Host != "" || !strings.HasPrefix(to.Path, root) {
-					t.Errorf("%s links to %s", target, link)
-					continue
-				}
-				todo = append(todo, to.String())
-			}
-		}
-		if len(done) < 8 {
-			t.Errorf("%s: only %d pages", root, len(done))
-		}
-	}
-	if w := get(t, mux, "/a/c?q=x"); w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "c/" {
-		t.Errorf("without a slash: %d to %q", w.Code, w.Header().Get("Location"))
-	}
-	if w := get(t, mux, "/a/b/other"); w.Code != http.StatusNotFound {
-		t.Errorf("an unknown page: %d", w.Code)
-	}
-}
-
-func TestFiles_AreSmall(t *testing.T) {
-	all := 0
-	for _, f := range []string{"page.html", "style.css", "script.js"} {
-		text, err := files.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all += len(text)
-	}
-	if all > 20<<10 {
-		t.Errorf("%d bytes", all)
-	}
-}
 
 // A lock is freed only by a request that is allowed to, from the page itself, for the owner that the page has shown.
-func TestUnlock(t *testing.T) {
-	owner := busy().info.Holders[0].Owner
-	good := url.Values{"name": {"stock:42"}, "owner": {owner}, "manager": {"1"}, "typed": {"free"}}
-	but := func(key, value string) url.Values {
-		v := url.Values{}
-		for k, x := range good {
-			v[k] = x
-		}
-		v.Set(key, value)
-		return v
-	}
-	yes, no := func(*http.Request) bool { return true }, func(*http.Request) bool { return false }
-	for _, tt := range []struct {
-		name    string
-		allowed func(*http.Request) bool
-		method  string
-		form    url.Values
-		site    string // Sec-Fetch-Site
-		err     error
-		status  int
-		freed   bool
-	}{
-		{"allowed", yes, "POST", good, "same-origin", nil, 303, true},
-		{"from no browser", yes, "POST", good, "", nil, 303, true},
-		{"nothing is allowed", nil, "POST", good, "same-origin", nil, 405, false},
-		{"not allowed", no, "POST", good, "same-origin", nil, 403, false},
-		{"from another site", yes, "POST", good, "cross-site", nil, 403, false},
-		{"a crawler", yes, "GET", good, "", nil, 405, false},
-		{"not typed", yes, "POST", but("typed", ""), "same-origin", nil, 400, false},
-		{"the page's own", yes, "POST", url.Values{"name64": {"c3RvY2s6NDI="}, "owner64": {base64.StdEncoding.EncodeToString([]byte(owner))}, "typed": {"free"}}, "same-origin", nil, 303, true},
-		{"no name", yes, "POST", but("name", ""), "same-origin", nil, 400, false},
-		{"no owner", yes, "POST", but("owner", ""), "same-origin", nil, 400, false},
-		{"no manager", yes, "POST", but("manager", "2"), "same-origin", nil, 400, false},
-		{"another owner by now", yes, "POST", but("owner", "hf-2:2"), "same-origin", nil, 303, true},
-		{"Redis is away", yes, "POST", good, "same-origin", errors.New("no\nanswer"), 502, true},
-	} {
-		f := busy()
-		f.err = tt.err
-		h := newPage(f)
-		h.allowed = tt.allowed
-		r := httptest.NewRequest(tt.method, "/debug/unlock", strings.NewReader(tt.form.Encode()))
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		if tt.site != "" {
-			r.Header.Set("Sec-Fetch-Site", tt.site)
-		}
-		w := httptest.NewRecorder()
-		h.protected().ServeHTTP(w, r)
-		if w.Code != tt.status || (len(f.freed) > 0) != tt.freed {
-			t.Errorf("%s: %d, freed %q", tt.name, w.Code, f.freed)
-		}
-		if tt.status == 303 {
-			to := w.Header().Get("Location")
-			said := "Freed."
-			if tt.name == "another owner by now" {
-				said = "Not freed:"
-			}
-			if page := body(t, h.protected(), to); !strings.Contains(page, said) {
-				t.Errorf("%s: %s does not say %s", tt.name, to, said)
-			}
-		}
-		offered := strings.Contains(body(t, h.protected(), "/lock?name=stock:42"), `action="unlock"`)
-		if want := tt.allowed != nil && tt.allowed(r) && tt.err == nil; offered != want {
-			t.Errorf("%s: offered %t", tt.name, offered)
-		}
-	}
-	for _, target := range []string{"/", "/lock?name=x", "/style.css"} {
-		w := httptest.NewRecorder()
-		newPage(busy()).protected().ServeHTTP(w, httptest.NewRequest(http.MethodPost, target, nil))
-		if w.Code != http.StatusMethodNotAllowed {
-			t.Errorf("POST %s: %d", target, w.Code)
-		}
-	}
-}

@@ -9,7 +9,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Zsh and fish complete commands, flags and names as their users type them. A shell that is missing is skipped.
+// needsShell skips the test if the shell is not installed. With HOLDFAST_SHELLS=require, as in CI, the test fails instead.
+func needsShell(t *testing.T, shell string) {
+	t.Helper()
+	if _, err := exec.LookPath(shell); err == nil {
+		return
+	}
+	if os.Getenv("HOLDFAST_SHELLS") == "require" {
+		t.Fatalf("%s is not installed, and HOLDFAST_SHELLS=require: tools/install-shells.sh installs it", shell)
+	}
+	t.Skipf("no %s here", shell)
+}
+
+// Zsh and fish complete commands, flags and names as their users type them.
 func TestComplete_OtherShells(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -25,9 +37,7 @@ func TestComplete_OtherShells(t *testing.T) {
 	env := []string{"HOLDFAST_REDIS=" + urlOf(srv), "PATH=" + dir + ":" + os.Getenv("PATH"), "HISTFILE=", "TERM=xterm"}
 
 	t.Run("zsh", func(t *testing.T) {
-		if _, err := exec.LookPath("zsh"); err != nil {
-			t.Skip("no zsh here")
-		}
+		needsShell(t, "zsh")
 		c := openConsole(t, env, "zsh", "-f", "-i")
 		c.press(t, "PS1='rea''dy> '; autoload -Uz compinit && compinit -u -D && source <(holdfast completion zsh) && echo lo''aded\n")
 		c.await(t, "loaded", 1)
@@ -35,9 +45,7 @@ func TestComplete_OtherShells(t *testing.T) {
 		c.await(t, "status-0", 1)
 	})
 	t.Run("fish", func(t *testing.T) {
-		if _, err := exec.LookPath("fish"); err != nil {
-			t.Skip("no fish here")
-		}
+		needsShell(t, "fish")
 		fish := newInvocation(t)
 		fish.Path, _ = exec.LookPath("fish")
 		ran := filepath.Join(dir, "ran")

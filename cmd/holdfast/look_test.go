@@ -3,9 +3,6 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -25,6 +21,7 @@ const (
 )
 
 // newGallery returns a server with one lock of each state, written as the scripts write them.
+
 func newGallery(t *testing.T) *redistest.Server {
 	t.Helper()
 	srv := redistest.Start(t)
@@ -64,6 +61,7 @@ func newGallery(t *testing.T) *redistest.Server {
 }
 
 // steady replaces what differs from run to run.
+
 func steady(text string) string {
 	text = regexp.MustCompile(`\b(59\d|600)\.\d+s`).ReplaceAllString(text, "LONG  ")
 	text = regexp.MustCompile(`"(ttl|notRenewedFor)": ?\d+`).ReplaceAllString(text, `"$1":N`)
@@ -173,6 +171,7 @@ gone
 }
 
 // Each command says in the same way that Redis cannot be reached, and what it was not told.
+
 func TestLook_BadDays(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -244,147 +243,8 @@ func TestLook_BadDays(t *testing.T) {
 	}
 }
 
-func TestUnlock_FreesAndTellsTheHolder(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	lease, err := other(t, srv, holdfast.WithLease(time.Second)).Mutex("job").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := start(t, urlOf(srv), "unlock", "job", "--force")
-	if status := i.wait(t); status != 0 || !strings.Contains(i.stderr.String(), "make sure that it is dead") {
-		t.Errorf("exit status %d", status)
-	}
-	<-lease.Done()
-	if lease.Err() == nil {
-		t.Error("the holder has not learned of it")
-	}
-}
-
 // With --owner only that owner's lock is freed, without a question.
-func TestUnlock_OfAnOwner(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	for _, field := range []string{aliceID, aliceID + ":write"} {
-		if err := srv.Admin().HSet(t.Context(), "job", field, 1).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if field != aliceID {
-			srv.Admin().HSet(t.Context(), "job", "mode", "write")
-		}
-		if status := start(t, urlOf(srv), "unlock", "job", "--owner="+bobID).wait(t); status != exitRefused || srv.Admin().Exists(t.Context(), "job").Val() != 1 {
-			t.Errorf("%s: of another owner: exit status %d, want %d, and the lock kept", field, status, exitRefused)
-		}
-		if status := start(t, urlOf(srv), "unlock", "job", "--owner="+aliceID).wait(t); status != 0 || srv.Admin().Exists(t.Context(), "job").Val() != 0 {
-			t.Errorf("%s: of the owner: exit status %d, want 0, and the lock freed", field, status)
-		}
-	}
-}
-
-func TestWait_EndsWithTheRelease(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	lease := hold(t, srv, "job")
-	srv.ResetStats()
-	i := start(t, urlOf(srv), "wait", "job")
-	redistest.Eventually(t, patience, "it has looked", func() bool { return srv.CommandCalls("evalsha", "eval") > 0 })
-	if err := lease.Unlock(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if status := i.wait(t); status != 0 {
-		t.Errorf("exit status %d", status)
-	}
-}
 
 // 100,000 locks are listed without KEYS, and the most waited for come first.
-func TestList_ManyLocks(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	const n = 100_000
-	script := `for i = ARGV[1], ARGV[2] do redis.call('hset', 'lock:' .. i, ARGV[3], 1) redis.call('pexpire', 'lock:' .. i, 600000) end`
-	const part = n / 50 // a script that takes long on a busy machine would be sent again
-	for from := 1; from < n; from += part {
-		if err := srv.Admin().Eval(t.Context(), script, nil, from, from+part-1, aliceID).Err(); err != nil && !errors.Is(err, redis.Nil) {
-			t.Fatal(err)
-		}
-	}
-	if err := srv.Admin().RPush(t.Context(), "redisson_lock_queue:{lock:77777}", bobID).Err(); err != nil {
-		t.Fatal(err)
-	}
-	srv.ResetStats()
-	i := start(t, urlOf(srv), "ls", "--limit=3", "-o", "name")
-	if status := i.wait(t); status != 0 || i.stdout.String() != "lock:77777\nlock:1\nlock:10\n" {
-		t.Errorf("exit status %d", status)
-	}
-	if want := fmt.Sprintf("holdfast: 3 of %d locks are shown", n); !strings.Contains(i.stderr.String(), want) {
-		t.Errorf("stderr is %q", &i.stderr)
-	}
-	if srv.CommandCalls("keys") > 0 {
-		t.Error("KEYS was called")
-	}
-}
 
 // All masters of a cluster are asked.
-func TestList_Cluster(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t)
-	m, err := holdfast.New(cluster.Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close(context.Background())
-	var want, hosts []string
-	for n := range 12 {
-		name := fmt.Sprintf("lock:%02d", n)
-		if _, err := m.Mutex(name).Lock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		want = append(want, name)
-	}
-	for _, node := range cluster.Nodes() {
-		hosts = append(hosts, node.Addr())
-	}
-	url := fmt.Sprintf("redis+cluster://:%s@%s", cluster.Nodes()[0].Password(), strings.Join(hosts, ","))
-	i := start(t, url, "ls", "-o", "name")
-	if status := i.wait(t); status != 0 || i.stdout.String() != strings.Join(want, "\n")+"\n" {
-		t.Errorf("exit status %d", status)
-	}
-	for _, node := range cluster.Nodes() {
-		if node != cluster.Owner("lock:00") {
-			node.Kill() // half of it is down
-		}
-	}
-	i = start(t, url, "ls", "--timeout=1s")
-	if status := i.wait(t); status != 5 {
-		t.Errorf("half down: exit status %d, want 5", status)
-	}
-}
-
-func TestPrintable(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]string{
-		"stock:42": "stock:42", "größe 7": "größe 7", "": `""`, " x": `" x"`, "x ": `"x "`, `a"b`: `"a\"b"`,
-		"\x1b[2J": `"\x1b[2J"`, "a\nb": `"a\nb"`, "\xff": `"\xff"`, "rtl\u202e": `"rtl\u202e"`, "nul\x00": `"nul\x00"`,
-	} {
-		if got := printable(name); got != want {
-			t.Errorf("%q: %s, want %s", name, got, want)
-		}
-	}
-}
-
-func TestOpenClient_NamesNoPassword(t *testing.T) {
-	t.Parallel()
-	for _, u := range []string{"redis://:hush/hush@h", "redis+cluster://:hu%zzsh@h,h2", "redis+sentinel://:hu sh@h:x/m", "hush", "redis://:hush@h/db", "x://:hush@h"} {
-		if _, err := openClient(u); err == nil || strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "sh@") {
-			t.Errorf("%s: %v", u, err)
-		}
-	}
-	for _, u := range []string{"redis://u:p%40@h:1/2", "rediss://h", "unix:///tmp/s", "redis+cluster://u:p@a:1,b:2,c", "rediss+cluster://a,b", "redis+sentinel://u:p@a,b/main/3?sentinel_password=s"} {
-		client, err := openClient(u)
-		if err != nil {
-			t.Errorf("%s: %v", u, err)
-			continue
-		}
-		_ = client.Close()
-	}
-}

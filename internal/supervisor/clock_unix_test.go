@@ -4,9 +4,16 @@ package supervisor
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // The host's clock can be set while the guard reads a deadline, which comes as the time that is left and as a time of the
@@ -24,5 +31,106 @@ func TestGuard_ClockIsSet(t *testing.T) {
 		if o := <-orders; o.deadline.Before(before.Add(want-reading)) || o.deadline.After(after.Add(want+reading)) {
 			t.Errorf("set by %v: %v are left, want %v", step, o.deadline.Sub(before), want)
 		}
+	}
+}
+
+// set returns t as a process reads it whose wall clock has been set by step since. The monotonic clock goes on.
+func set(t time.Time, step time.Duration) time.Time {
+	// A time.Time begins with the wall clock's reading, seconds above 30 bits of nanoseconds.
+	*(*uint64)(unsafe.Pointer(&t)) += uint64(step/time.Second) << 30
+	return t
+}
+
+// What the supervisor does at each time since the beginning, for a lease that ends at 30 s and a grace time of 5 s, if the
+// host's clock is set just before. It is the same table as without a step if the clock is set back.
+func TestPlan_ClockIsSet(t *testing.T) {
+	const s = time.Second
+	type look struct {
+		at   time.Duration
+		want action
+	}
+	untouched := []look{{10 * s, nothing}, {24 * s, nothing}, {26 * s, term}, {29 * s, nothing}, {30 * s, kill}}
+	for step, looks := range map[time.Duration][]look{
+		0:               untouched,
+		-10 * s:         untouched,
+		-24 * time.Hour: untouched,
+		10 * s:          {{10 * s, nothing}, {14 * s, nothing}, {16 * s, term}, {20 * s, kill}},
+		time.Hour:       {{0, kill}},
+	} {
+		began := time.Now()
+		p := plan{grace: 5 * s, loss: LossTerm}
+		for _, l := range looks {
+			now := set(began.Add(l.at), step)
+			if d := now.Sub(began); d != l.at {
+				t.Fatalf("the monotonic clock was set by %v", d-l.at)
+			}
+			if got := p.step(now, began.Add(30*s), nil); got != l.want {
+				t.Errorf("set by %v: after %v: %v, want %v", step, l.at, got, l.want)
+			}
+		}
+	}
+}
+
+// comparisons are what the package may compare times with, by function. Each is by both clocks, or a step of the clock does
+// no harm: that is said behind it.
+var comparisons = map[string][]string{
+	"until":         {"Sub", "Sub"},               // the lesser of both
+	"guardian.tell": {"Equal", "Sub", "UnixNano"}, // the time that is left, and the wall clock's time
+	"readOrders":    {"Sub", "Unix"},              // the lesser of both
+	"guard.finish":  {"Before"},                   // of two times that were reckoned from the monotonic clock of this process
+	"run.pass":      {"Sub"},                      // whether a second TERM comes soon: by the monotonic clock of this process
+}
+
+// No other function compares times: what is due is decided by until, which takes the clock that has come further.
+func TestSupervisor_ComparesTimesByBothClocks(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := []string{"Sub", "Before", "After", "Equal", "Compare", "Since", "Until", "Unix", "UnixNano", "UnixMilli", "UnixMicro"}
+	found := make(map[string][]string)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			name := f.Name.Name
+			if f.Recv != nil {
+				of := f.Recv.List[0].Type
+				if star, ok := of.(*ast.StarExpr); ok {
+					of = star.X
+				}
+				name = of.(*ast.Ident).Name + "." + name
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				s, ok := call.Fun.(*ast.SelectorExpr)
+				if !ok || !slices.Contains(words, s.Sel.Name) {
+					return true
+				}
+				if p, ok := s.X.(*ast.Ident); ok && p.Name == "time" && s.Sel.Name == "After" {
+					return true // a timer
+				}
+				found[name] = append(found[name], s.Sel.Name)
+				return true
+			})
+		}
+	}
+	for name := range found {
+		slices.Sort(found[name])
+	}
+	if !maps.EqualFunc(found, comparisons, slices.Equal) {
+		t.Errorf("times are compared by %q, want %q", found, comparisons)
 	}
 }

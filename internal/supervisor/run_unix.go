@@ -5,7 +5,6 @@ package supervisor
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"runtime"
 	"syscall"
@@ -15,8 +14,6 @@ import (
 )
 
 const (
-	// secondTerm is the time in which a second TERM is passed on as KILL.
-	secondTerm = 5 * time.Second
 	// drainPoll is how often the supervisor looks whether the group is empty. There is no event for that.
 	drainPoll = 10 * time.Millisecond
 	// afterKill is how long the supervisor waits for a group that it has killed after the lease ended. A process
@@ -129,12 +126,6 @@ func (r *run) launched(err error) {
 	default:
 		r.detail(fmt.Sprintf("%s runs as process %d", r.c.Args[0], r.group.id))
 	}
-}
-
-// passedOn are the signals that the command gets as well.
-var passedOn = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-	syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT,
 }
 
 // waitStates sends each state of the process; it ends when that has exited.
@@ -292,54 +283,6 @@ func (r *run) changed(s unix.WaitStatus) {
 	}
 }
 
-// stop stops this process, as the command has been, if it is a job of a shell that can continue it. The guard goes on.
-// It takes SIGSTOP: the Go runtime keeps its handler of SIGTSTP once that has been subscribed to.
-func (r *run) stop() {
-	if r.tty != nil {
-		r.tty.takeBack(r.group.id)
-	}
-	if isJob() {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-	}
-}
-
-// isJob reports whether the parent is a shell that has put this process into a group of its own.
-func isJob() bool {
-	parent := os.Getppid()
-	group, err := unix.Getpgid(parent)
-	session, err2 := unix.Getsid(parent)
-	own, err3 := unix.Getsid(0)
-	return errors.Join(err, err2, err3) == nil && session == own && group != unix.Getpgrp()
-}
-
-// pass gives the command a signal that this process got.
-func (r *run) pass(s syscall.Signal) {
-	if r.exited {
-		return // what is left is being told to end anyway
-	}
-	switch s {
-	case syscall.SIGQUIT:
-		if r.launch.gate != nil {
-			s = syscall.SIGTERM // the launcher would print its stacks
-		}
-	case syscall.SIGCONT:
-		if r.tty != nil {
-			r.tty.resumed(r.group.id)
-		}
-	case syscall.SIGTERM:
-		if now := time.Now(); !r.term.IsZero() && now.Sub(r.term) < secondTerm {
-			r.say("told to end a second time; the command is killed")
-			s = syscall.SIGKILL
-		} else {
-			r.term = now
-		}
-	}
-	r.group.signal(s)
-	if s == syscall.SIGHUP || s == syscall.SIGTERM {
-		r.group.signal(syscall.SIGCONT) // a stopped process does not get it otherwise
-	}
-}
-
 // guardGone is called when the guard has died before its time.
 func (r *run) guardGone() {
 	_ = r.guard.pipe.Close()
@@ -364,29 +307,3 @@ func (r *run) dismiss() {
 
 func (r *run) say(text string)    { r.c.Say(r.c.Name + ": " + text) }
 func (r *run) detail(text string) { r.c.Detail(r.c.Name + ": " + text) }
-
-// group is the process group of a command.
-type group struct{ id int }
-
-// signal sends s to every process of the group. That it is empty is found out elsewhere.
-func (g *group) signal(s syscall.Signal) { _ = syscall.Kill(-g.id, s) }
-
-// end tells the group to end, and wakes what is stopped: a stopped process does not get TERM.
-func (g *group) end() {
-	g.signal(syscall.SIGTERM)
-	g.signal(syscall.SIGCONT)
-}
-
-func (g *group) kill() { g.signal(syscall.SIGKILL) }
-
-// empty reports whether no process is left, not even one that has exited and was not waited for.
-func (g *group) empty() bool { return errors.Is(syscall.Kill(-g.id, 0), syscall.ESRCH) }
-
-// reap waits for what the command left behind and has exited: see adoptOrphans.
-func (g *group) reap() {
-	for {
-		if pid, err := unix.Wait4(-g.id, nil, unix.WNOHANG, nil); pid <= 0 && err != unix.EINTR {
-			return
-		}
-	}
-}

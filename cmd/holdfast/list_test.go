@@ -1,0 +1,78 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestList_ManyLocks(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	const n = 100_000
+	script := `for i = ARGV[1], ARGV[2] do redis.call('hset', 'lock:' .. i, ARGV[3], 1) redis.call('pexpire', 'lock:' .. i, 600000) end`
+	const part = n / 50 // a script that takes long on a busy machine would be sent again
+	for from := 1; from < n; from += part {
+		if err := srv.Admin().Eval(t.Context(), script, nil, from, from+part-1, aliceID).Err(); err != nil && !errors.Is(err, redis.Nil) {
+			t.Fatal(err)
+		}
+	}
+	if err := srv.Admin().RPush(t.Context(), "redisson_lock_queue:{lock:77777}", bobID).Err(); err != nil {
+		t.Fatal(err)
+	}
+	srv.ResetStats()
+	i := start(t, urlOf(srv), "ls", "--limit=3", "-o", "name")
+	if status := i.wait(t); status != 0 || i.stdout.String() != "lock:77777\nlock:1\nlock:10\n" {
+		t.Errorf("exit status %d", status)
+	}
+	if want := fmt.Sprintf("holdfast: 3 of %d locks are shown", n); !strings.Contains(i.stderr.String(), want) {
+		t.Errorf("stderr is %q", &i.stderr)
+	}
+	if srv.CommandCalls("keys") > 0 {
+		t.Error("KEYS was called")
+	}
+}
+
+func TestList_Cluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	m, err := holdfast.New(cluster.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	var want, hosts []string
+	for n := range 12 {
+		name := fmt.Sprintf("lock:%02d", n)
+		if _, err := m.Mutex(name).Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, name)
+	}
+	for _, node := range cluster.Nodes() {
+		hosts = append(hosts, node.Addr())
+	}
+	url := fmt.Sprintf("redis+cluster://:%s@%s", cluster.Nodes()[0].Password(), strings.Join(hosts, ","))
+	i := start(t, url, "ls", "-o", "name")
+	if status := i.wait(t); status != 0 || i.stdout.String() != strings.Join(want, "\n")+"\n" {
+		t.Errorf("exit status %d", status)
+	}
+	for _, node := range cluster.Nodes() {
+		if node != cluster.Owner("lock:00") {
+			node.Kill() // half of it is down
+		}
+	}
+	i = start(t, url, "ls", "--timeout=1s")
+	if status := i.wait(t); status != 5 {
+		t.Errorf("half down: exit status %d, want 5", status)
+	}
+}

@@ -1,0 +1,64 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestUnlock_FreesAndTellsTheHolder(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	lease, err := other(t, srv, holdfast.WithLease(time.Second)).Mutex("job").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := start(t, urlOf(srv), "unlock", "job", "--force")
+	if status := i.wait(t); status != 0 || !strings.Contains(i.stderr.String(), "make sure that it is dead") {
+		t.Errorf("exit status %d", status)
+	}
+	<-lease.Done()
+	if lease.Err() == nil {
+		t.Error("the holder has not learned of it")
+	}
+}
+
+func TestUnlock_OfAnOwner(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	for _, field := range []string{aliceID, aliceID + ":write"} {
+		if err := srv.Admin().HSet(t.Context(), "job", field, 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if field != aliceID {
+			srv.Admin().HSet(t.Context(), "job", "mode", "write")
+		}
+		if status := start(t, urlOf(srv), "unlock", "job", "--owner="+bobID).wait(t); status != exitRefused || srv.Admin().Exists(t.Context(), "job").Val() != 1 {
+			t.Errorf("%s: of another owner: exit status %d, want %d, and the lock kept", field, status, exitRefused)
+		}
+		if status := start(t, urlOf(srv), "unlock", "job", "--owner="+aliceID).wait(t); status != 0 || srv.Admin().Exists(t.Context(), "job").Val() != 0 {
+			t.Errorf("%s: of the owner: exit status %d, want 0, and the lock freed", field, status)
+		}
+	}
+}
+
+func TestWait_EndsWithTheRelease(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	lease := hold(t, srv, "job")
+	srv.ResetStats()
+	i := start(t, urlOf(srv), "wait", "job")
+	redistest.Eventually(t, patience, "it has looked", func() bool { return srv.CommandCalls("evalsha", "eval") > 0 })
+	if err := lease.Unlock(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if status := i.wait(t); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}

@@ -40,11 +40,12 @@ vet: ## go vet
 lint: ## honnef.co/go/tools, fetched by the Go tool
 	$(SPARSE) $(GO) run $(STATICCHECK) ./...
 
+# The tests of locks and of what documents say: in fake time with -short, as far as they can, and on real servers without.
+LOCKS = . ./internal/docs ./internal/locktest/several
+
 # The packages whose tests need no server, and all others but those with a target of their own.
 PURE = ./debug ./scripts $(addprefix ./tools/,dashboard figures steps) $(addprefix ./internal/,journal parking protocol pubsub renewal validity voting wire)
-OTHERS = $$($(GO) list ./... | grep -v -x -e github.com/holdfast-go/holdfast $(patsubst ./%,-e '.*/%',$(PURE) ./internal/interop ./internal/model ./internal/sim))
-# The packages whose tests need a server, or with -short run in fake time, as far as they can.
-WORLDS = ./internal/docs
+OTHERS = $$($(GO) list ./... | grep -v -x -e github.com/holdfast-go/holdfast $(patsubst ./%,-e '.*/%',$(PURE) $(filter-out .,$(LOCKS)) ./internal/interop ./internal/model ./internal/sim))
 
 # Tests of texts, and those and what runs in fake time as well.
 TEXTS = ^Test(Docs|Safety|Scripts|Imports|Files)_
@@ -54,25 +55,25 @@ NOTREAL = $(TEXTS)|^TestVirtual_
 LONG = ^TestChaos_FindsSeededBugs$$|^TestSoak_|^TestMutexInCluster$$|UnderLoad$$|_KilledMaster$$
 
 unit: ## the tests that need no server: the suite and the simulation in fake time, and what is pure
-	@$(SPARSE) $(TESTS) -short -timeout 5m . ./internal/sim $(WORLDS) $(PURE)
+	@$(SPARSE) $(TESTS) -short -timeout 5m $(LOCKS) ./internal/sim $(PURE)
 
 sim: ## the simulation: more worlds than in unit, and the bugs planted there
 	@$(SPARSE) $(TESTS) -timeout 10m ./internal/sim
 
 real: redis ## on real servers, what needs them, and of the rest some of each; tests mostly wait, so more run at a time than there are cores
-	@HOLDFAST_TEST_QUICK=1 $(TESTS) -shuffle=on -p 3 -parallel 16 -timeout 10m -skip '$(NOTREAL)|$(LONG)' . $(OTHERS)
+	@HOLDFAST_TEST_QUICK=1 $(TESTS) -shuffle=on -p 3 -parallel 16 -timeout 10m -skip '$(NOTREAL)|$(LONG)' $(LOCKS) $(OTHERS)
 
 full: ## what make test leaves out: each kind and mode on real servers, long tests, and all with the race detector
 	@$(STEPS) full-real full-around full-virtual model
 
 full-real: redis
-	@$(TESTS) -race -shuffle=on -parallel 16 -timeout 20m -skip '$(NOTREAL)|^TestCost_' .
+	@$(TESTS) -race -shuffle=on -parallel 16 -timeout 20m -skip '$(NOTREAL)|^TestCost_' $(LOCKS)
 
 full-virtual: # one mode: the race detector makes a run take eight times as long
-	@$(TESTS) -short -race -shuffle=on -parallel 4 -timeout 20m -run '^Test' -skip '/^(confirmed|unsliced)$$|$(TEXTS)' . $(WORLDS)
+	@$(TESTS) -short -race -shuffle=on -parallel 4 -timeout 20m -run '^Test' -skip '/^(confirmed|unsliced)$$|$(TEXTS)' $(LOCKS)
 
 full-around: redis
-	@$(TESTS) -race -shuffle=on -p 2 -parallel 8 -timeout 20m -skip '$(TEXTS)|^TestCost_' $(OTHERS) $(PURE) ./internal/sim
+	@$(TESTS) -race -shuffle=on -p 2 -parallel 8 -timeout 20m $(OTHERS) $(PURE) ./internal/sim
 
 model: ## all states of the model; under the race detector it visits those of one fault
 	@$(TESTS) ./internal/model

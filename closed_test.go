@@ -74,7 +74,7 @@ func TestClosed_Redlock(t *testing.T) {
 		lease := mustLock(t, l)
 		waiter := make(chan error, 1)
 		go func() { _, err := l.Lock(context.Background()); waiter <- err }()
-		redistest.Eventually(t, patience, "it waits", func() bool { return l.managers[1].Stats().Waiting+l.managers[2].Stats().Waiting > 0 })
+		redistest.Eventually(t, patience, "it waits", func() bool { return l.Managers[1].Stats().Waiting+l.Managers[2].Stats().Waiting > 0 })
 		clients[1].Close()
 		ends(t, "one that waited before", func() error { return <-waiter })
 		ends(t, "Unlock", func() error { return lease.Unlock(context.Background()) })

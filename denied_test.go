@@ -76,7 +76,7 @@ func TestDenied_Redlock(t *testing.T) {
 		}
 		l := candidateOn(t, clients, mutexes, locktest.Readmission(2*time.Second))
 		troubles := func() (n uint64) {
-			for _, m := range l.managers {
+			for _, m := range l.Managers {
 				n += m.Stats().Troubles
 			}
 			return n

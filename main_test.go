@@ -51,7 +51,6 @@ var readKind = locktest.Kind{
 
 func TestMain(m *testing.M) {
 	roles := locktest.Roles(mutexKind, fairKind, writeKind, readKind)
-	roles[callersRole] = redlockCallers
 	roles[crowdRole] = crowdProcess
 	locktest.Main(m, roles, func(tb testing.TB) { addr = locktest.AnyServer(tb) })
 }

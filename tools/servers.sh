@@ -30,7 +30,7 @@ run() {
 }
 
 all() {
-  run . ./internal/docs ./internal/command ./internal/redistest ./internal/topology
+  run . ./internal/docs ./internal/command ./internal/locktest/several ./internal/redistest ./internal/topology
   run ./internal/chaos -run '^TestChaos$'
   case $server in
   redis-6*) ;;
@@ -43,7 +43,8 @@ all() {
 
 short() {
   parallel=16 # these mostly wait
-  run -run '^TestMutex$/^(acquire|grant|release|wait)$|^TestFairMutex$/^(acquire|fair|grant)$|^TestRedlock_(IsALock|OfEveryKindExcludes|ReadersAndWriters|EveryMemberJoins)$' .
+  run -run '^TestMutex$/^(acquire|grant|release|wait)$|^TestFairMutex$/^(acquire|fair|grant)$' .
+  run -run '^TestRedlock_(IsALock|OfEveryKindExcludes|ReadersAndWriters|EveryMemberJoins)$' ./internal/locktest/several
   run -run '^TestOperations_' ./internal/docs
   run -run '^Test(Cluster_GracefulFailoverUnderLoad|Publish_PeersHearEachOther|Sentinel_WaiterSurvivesTheFailover|Slots_MultiInCluster)$' ./internal/topology
   run -run '^TestDifference_' ./internal/vredis -args -lists=300 -states=10

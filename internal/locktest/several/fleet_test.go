@@ -1,4 +1,4 @@
-package holdfast_test
+package several
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func redlockCallers(args []string) {
 	var members []holdfast.Locker
 	for _, addr := range args[4:] {
 		m := must(holdfast.New(redis.NewClient(&redis.Options{Addr: addr})))
-		members = append(members, m.Mutex(vote))
+		members = append(members, m.Mutex(Vote))
 	}
 	l := must(holdfast.NewRedlock(members...))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -161,14 +161,14 @@ var processOutages = map[string]struct {
 
 // ward is the members of a Redlock, each behind a proxy.
 type ward struct {
-	servers electorate
+	servers Electorate
 	proxies []*redistest.Proxy
 	addrs   []string
 }
 
 func newWard(tb testing.TB, members int) ward {
 	// Without a password; and what a member has granted survives its death.
-	w := ward{servers: servers(tb, members, redistest.WithAOF(), redistest.WithoutPassword())}
+	w := ward{servers: Servers(tb, members, redistest.WithAOF(), redistest.WithoutPassword())}
 	for _, srv := range w.servers {
 		p := srv.Proxy(tb)
 		w.proxies, w.addrs = append(w.proxies, p), append(w.addrs, p.Addr())

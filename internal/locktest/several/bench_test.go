@@ -1,4 +1,4 @@
-package holdfast_test
+package several
 
 import (
 	"slices"
@@ -18,7 +18,7 @@ func BenchmarkRedlock(b *testing.B) {
 	type condition struct {
 		name   string
 		down   func(p *redistest.Proxy)
-		client candidate
+		client Candidate
 		took   []time.Duration
 	}
 	conditions := []*condition{
@@ -29,14 +29,14 @@ func BenchmarkRedlock(b *testing.B) {
 	for _, c := range conditions {
 		var clients []*redis.Client
 		var first *redistest.Proxy // before every server, so that the way is equally long
-		for i, srv := range servers(b, 3) {
+		for i, srv := range Servers(b, 3) {
 			p := srv.Proxy(b)
 			clients = append(clients, p.Client(b))
 			if i == 0 {
 				first = p
 			}
 		}
-		c.client = candidateOn(b, clients, mutexes)
+		c.client = CandidateOn(b, clients, Mutexes)
 		for range warmUp {
 			pair(b, c.client)
 		}
@@ -65,7 +65,7 @@ func BenchmarkRedlock(b *testing.B) {
 }
 
 // pair locks and unlocks and returns how long Lock took.
-func pair(b *testing.B, c candidate) time.Duration {
+func pair(b *testing.B, c Candidate) time.Duration {
 	begun := time.Now()
 	lease, err := c.Lock(b.Context())
 	took := time.Since(begun)
@@ -80,4 +80,12 @@ func pair(b *testing.B, c candidate) time.Duration {
 func quantile(all []time.Duration, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)].Seconds()
+}
+
+// brief is how long a benchmark watches for d: a moment where its figures are not read, as in make bench-once.
+func brief(d time.Duration) time.Duration {
+	if redistest.Quick() {
+		return d / 20
+	}
+	return d
 }

@@ -1,24 +1,36 @@
-package holdfast_test
+package several
 
 import (
 	"testing"
 
+	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
+// The spans of the members are children of the span of the whole.
+func TestMulti_Spans(t *testing.T) {
+	t.Parallel()
+	recorder := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+	m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(provider))
+	mustUnlock(t, mustLock(t, Multi(t, m.Mutex("a"), m.RWMutex("b"))))
+	wantFamily(t, recorder.Ended(), "multi", "a+b", 2)
+}
+
 // One acquire and one release of the whole, with those of the members below them; a dead
 // member that is asked again and again while the lock is held adds nothing.
 func TestRedlock_SpansAndMetrics(t *testing.T) {
 	t.Parallel()
-	all := servers(t, 3)
+	all := Servers(t, 3)
 	recorder, reader := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()
-	c := all.candidate(t,
+	c := all.Candidate(t,
 		holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))),
 		holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
 	lease := mustLock(t, c)
@@ -27,7 +39,7 @@ func TestRedlock_SpansAndMetrics(t *testing.T) {
 	mustUnlock(t, lease)
 	all.heldBy(t, 0)
 	redistest.Eventually(t, patience, "four spans of each", func() bool { return len(recorder.Ended()) == 8 })
-	wantFamily(t, recorder.Ended(), "redlock", vote, 3)
+	wantFamily(t, recorder.Ended(), "redlock", Vote, 3)
 	if got := durations(t, reader, "redlock"); got["holdfast.acquire.duration acquired"] != 1 || got["holdfast.release.duration released"] != 1 {
 		t.Errorf("metrics of the whole: %v", got)
 	}
@@ -38,8 +50,8 @@ func TestRedlock_SpansAndMetrics(t *testing.T) {
 	recorder.Reset()
 	all[0].Kill()
 	lease = mustLock(t, c)
-	troubles := c.managers[0].Stats().Troubles
-	redistest.Eventually(t, patience, "the dead one is asked again", func() bool { return c.managers[0].Stats().Troubles >= troubles+2 })
+	troubles := c.Managers[0].Stats().Troubles
+	redistest.Eventually(t, patience, "the dead one is asked again", func() bool { return c.Managers[0].Stats().Troubles >= troubles+2 })
 	acquires := 0
 	for _, s := range recorder.Ended() {
 		if s.Name() == "lock.acquire" {
@@ -50,7 +62,7 @@ func TestRedlock_SpansAndMetrics(t *testing.T) {
 		t.Errorf("%d spans of acquires for a lock of three members", acquires)
 	}
 	mustUnlock(t, lease)
-	other := all.candidate(t)
+	other := all.Candidate(t)
 	held := mustLock(t, other)
 	_, err := c.TryLock(t.Context())
 	wantErr(t, err, holdfast.ErrNotAcquired, nil)
@@ -58,6 +70,37 @@ func TestRedlock_SpansAndMetrics(t *testing.T) {
 		t.Errorf("metrics of the whole: %v", got)
 	}
 	mustUnlock(t, held)
+}
+
+// wantFamily fails unless there is one span of the whole for Lock and one for Unlock, and
+// n children of each.
+func wantFamily(t *testing.T, spans []sdktrace.ReadOnlySpan, kind, name string, n int) {
+	t.Helper()
+	parents := map[string]trace.SpanID{}
+	for _, s := range spans {
+		if a := attributes(s); a["holdfast.type"].AsString() == kind {
+			if _, twice := parents[s.Name()]; twice || a["holdfast.name"].AsString() != name || s.Name() == "lock.acquire" && a["holdfast.wait_mode"].AsString() != "fast" {
+				t.Errorf("%s: %v", s.Name(), s.Attributes())
+			}
+			parents[s.Name()] = s.SpanContext().SpanID()
+		}
+	}
+	if len(parents) != 2 {
+		t.Fatalf("spans of the whole: %v", parents)
+	}
+	children := map[string]int{}
+	for _, s := range spans {
+		if attributes(s)["holdfast.type"].AsString() == kind {
+			continue
+		}
+		children[s.Name()]++
+		if s.Parent().SpanID() != parents[s.Name()] {
+			t.Errorf("%s of %s is not a child of the whole", s.Name(), attributes(s)["holdfast.name"].AsString())
+		}
+	}
+	if children["lock.acquire"] != n || children["lock.release"] != n {
+		t.Errorf("%v children, want %d each", children, n)
+	}
 }
 
 // durations counts what the histograms have of one type of lock, by name and outcome.
@@ -83,4 +126,12 @@ func durations(t *testing.T, reader sdkmetric.Reader, kind string) map[string]ui
 		}
 	}
 	return counts
+}
+
+func attributes(s sdktrace.ReadOnlySpan) map[attribute.Key]attribute.Value {
+	all := map[attribute.Key]attribute.Value{}
+	for _, kv := range s.Attributes() {
+		all[kv.Key] = kv.Value
+	}
+	return all
 }

@@ -1,4 +1,4 @@
-package holdfast_test
+package several
 
 import (
 	"context"
@@ -51,17 +51,17 @@ func (r rush) String() string {
 }
 
 func (r rush) run(b *testing.B, down, up func(*redistest.Server, *redistest.Proxy)) {
-	all := servers(b, r.members)
+	all := Servers(b, r.members)
 	var proxies []*redistest.Proxy
 	for _, srv := range all {
 		proxies = append(proxies, srv.Proxy(b))
 	}
-	newCandidate := func() candidate {
+	newCandidate := func() Candidate {
 		var clients []*redis.Client
 		for _, p := range proxies {
 			clients = append(clients, p.Client(b))
 		}
-		return candidateOn(b, clients, mutexes)
+		return CandidateOn(b, clients, Mutexes)
 	}
 	grants := make([]atomic.Int64, r.callers)
 	var inside atomic.Int32
@@ -130,12 +130,4 @@ func (r rush) run(b *testing.B, down, up func(*redistest.Server, *redistest.Prox
 	b.ReportMetric(faulty, "faulty-grants/s")
 	b.ReportMetric(faulty/healthy, "faulty/healthy")
 	b.ReportMetric(least, "least-grants/s")
-}
-
-// brief is how long a benchmark watches for d: a moment where its figures are not read, as in make bench-once.
-func brief(d time.Duration) time.Duration {
-	if redistest.Quick() {
-		return d / 20
-	}
-	return d
 }

@@ -1,4 +1,4 @@
-package holdfast_test
+package several
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 
 // leaver is that caller, and the electorate around it.
 type leaver struct {
-	all     electorate
+	all     Electorate
 	alive   []int // members that are not stopped; the last one may be
 	proxies []*redistest.Proxy
-	candidate
-	rival candidate // of locks that exclude the leaver's
-	locks side      // of a member of the rival
+	Candidate
+	rival Candidate // of locks that exclude the leaver's
+	locks Side      // of a member of the rival
 
 	ctx    context.Context
 	leave  context.CancelCauseFunc // ends ctx
@@ -42,7 +42,7 @@ var leaving = map[string]struct {
 	"before a vote is asked for": {3, false, func(t *testing.T, l *leaver) func() {
 		asked := func() (n int64) {
 			for _, p := range l.proxies {
-				n += p.Count(scriptOn(vote))
+				n += p.Count(scriptOn(Vote))
 			}
 			return n
 		}
@@ -85,7 +85,7 @@ var leaving = map[string]struct {
 		l.waitsWithAVote(t, l.ctx)
 		var gates []*redistest.Gate
 		for _, i := range l.alive[2:] {
-			gates = append(gates, l.proxies[i].HoldRequest(scriptOn(vote)))
+			gates = append(gates, l.proxies[i].HoldRequest(scriptOn(Vote)))
 		}
 		mustUnlock(t, l.held[0])
 		for _, gate := range gates {
@@ -99,14 +99,14 @@ var leaving = map[string]struct {
 		}
 	}},
 	"a majority is there, and Lock has not returned": {3, false, func(t *testing.T, l *leaver) func() {
-		gate := l.proxies[1].HoldReply(scriptOn(vote))
+		gate := l.proxies[1].HoldReply(scriptOn(Vote))
 		last := func() {}
 		if len(l.alive) == 3 {
-			last = l.proxies[2].HoldReply(scriptOn(vote)).Release
+			last = l.proxies[2].HoldReply(scriptOn(Vote)).Release
 		}
 		l.lock(l.whenItHas(0, 1))
 		gate.Wait(t)
-		redistest.Eventually(t, patience, "the first is held", func() bool { return l.managers[0].Stats().Held == 1 })
+		redistest.Eventually(t, patience, "the first is held", func() bool { return l.Managers[0].Stats().Held == 1 })
 		gate.Release()
 		return last
 	}},
@@ -128,7 +128,7 @@ func (l *leaver) lock(ctx context.Context) {
 func (l *leaver) withhold(t *testing.T, hold func(*redistest.Proxy, redistest.Match) *redistest.Gate, members []int) (release func()) {
 	var gates []*redistest.Gate
 	for _, i := range members {
-		gates = append(gates, hold(l.proxies[i], scriptOn(vote)))
+		gates = append(gates, hold(l.proxies[i], scriptOn(Vote)))
 	}
 	l.lock(l.ctx)
 	for _, gate := range gates {
@@ -136,7 +136,7 @@ func (l *leaver) withhold(t *testing.T, hold func(*redistest.Proxy, redistest.Ma
 	}
 	for _, i := range l.alive {
 		if !slices.Contains(members, i) {
-			redistest.Eventually(t, patience, "a vote is held", func() bool { return l.managers[i].Stats().Held == 1 })
+			redistest.Eventually(t, patience, "a vote is held", func() bool { return l.Managers[i].Stats().Held == 1 })
 		}
 	}
 	l.leave(errEnough)
@@ -151,15 +151,15 @@ func (l *leaver) withhold(t *testing.T, hold func(*redistest.Proxy, redistest.Ma
 // the second and keeps the vote of the first.
 func (l *leaver) waitsWithAVote(t *testing.T, ctx context.Context) {
 	for _, i := range l.alive[1:] {
-		l.held = append(l.held, mustLock(t, l.locks(l.rival.managers[i])))
+		l.held = append(l.held, mustLock(t, l.locks(l.rival.Managers[i])))
 	}
 	for _, p := range l.proxies { // how long a vote is kept depends on how long members take to answer
 		p.Delay(150*time.Millisecond, 0)
 	}
 	l.lock(ctx)
 	redistest.Eventually(t, patience, "it waits with a vote", func() bool {
-		info := inspected(t, l.rival.managers[1], vote)
-		return info.Waiters == 1 && l.managers[0].Stats().Held == 1
+		info := inspected(t, l.rival.Managers[1], Vote)
+		return info.Waiters == 1 && l.Managers[0].Stats().Held == 1
 	})
 	for _, p := range l.proxies {
 		p.Delay(0, 0)
@@ -169,7 +169,7 @@ func (l *leaver) waitsWithAVote(t *testing.T, ctx context.Context) {
 // whenItHas returns the leaver's context, which ends when Lock looks at it and has the votes of some members.
 func (l *leaver) whenItHas(members ...int) context.Context {
 	return lookedAt{l.ctx, func() {
-		if !slices.ContainsFunc(members, func(i int) bool { return l.managers[i].Stats().Held == 0 }) {
+		if !slices.ContainsFunc(members, func(i int) bool { return l.Managers[i].Stats().Held == 0 }) {
 			l.leave(errEnough)
 		}
 	}}
@@ -189,7 +189,7 @@ func (c lookedAt) Err() error {
 // AC-81: a caller whose context ends is told at once, whatever the members do, and leaves nothing behind: no vote, no place
 // in a queue, no key without TTL. Others get on.
 func TestRedlock_ContextEndsInEachPhase(t *testing.T) {
-	kinds := map[string]side{"mutex": mutexes, "fair": fairSide, "write": writeSide, "read": readSide}
+	kinds := map[string]Side{"mutex": Mutexes, "fair": fairSide, "write": writeSide, "read": readSide}
 	for kind, of := range kinds {
 		for name, phase := range leaving {
 			for _, stopped := range []bool{false, true} {
@@ -223,22 +223,22 @@ func TestRedlock_ContextEndsInEachPhase(t *testing.T) {
 // leavesWithin is much less than the second after which a request is given up that no member answers.
 const leavesWithin = 400 * time.Millisecond
 
-func newLeaver(t *testing.T, members int, of, rival side) *leaver {
+func newLeaver(t *testing.T, members int, of, rival Side) *leaver {
 	t.Helper()
-	l := &leaver{all: servers(t, members), locks: rival, failed: make(chan error, 1)}
+	l := &leaver{all: Servers(t, members), locks: rival, failed: make(chan error, 1)}
 	var clients []*redis.Client
 	for _, srv := range l.all {
 		p := srv.Proxy(t)
 		p.Record()
 		l.proxies, clients = append(l.proxies, p), append(clients, p.Client(t))
 	}
-	l.candidate, l.rival = candidateOn(t, clients, of), l.all.candidateFor(t, rival)
+	l.Candidate, l.rival = CandidateOn(t, clients, of), l.all.CandidateFor(t, rival)
 	return l
 }
 
 // comesAndLeaves returns how long Lock took to return when its context had ended.
 func (l *leaver) comesAndLeaves(t *testing.T, until func(*testing.T, *leaver) func(), silent, stopped bool) time.Duration {
-	l.all.greet(t, l.candidate)
+	l.all.greet(t, l.Candidate)
 	l.all.greet(t, l.rival)
 	l.alive = nil
 	for i := range l.all {

@@ -1,12 +1,15 @@
-package holdfast_test
+package several
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -21,16 +24,16 @@ var deeds = map[string]struct {
 	"silent":  {func(_ *testing.T, _ *redistest.Server, p *redistest.Proxy) { p.BlackHole(true) }, []string{"no answer in "}},
 	"late":    {func(_ *testing.T, _ *redistest.Server, p *redistest.Proxy) { p.Delay(time.Minute, 0) }, []string{"no answer in "}},
 	"fails": {func(_ *testing.T, _ *redistest.Server, p *redistest.Proxy) {
-		p.AnswerError(scriptOn(vote), 1<<30, "upstream failure")
+		p.AnswerError(scriptOn(Vote), 1<<30, "upstream failure")
 	}, []string{"upstream failure"}},
 	"denies": {func(_ *testing.T, _ *redistest.Server, p *redistest.Proxy) {
-		p.AnswerError(scriptOn(vote), 1<<30, "NOPERM no permission")
+		p.AnswerError(scriptOn(Vote), 1<<30, "NOPERM no permission")
 	}, []string{"NOPERM no permission"}},
 	"held": {func(t *testing.T, srv *redistest.Server, _ *redistest.Proxy) {
-		mustLock(t, managerOn(t, srv).Mutex(vote))
+		mustLock(t, managerOn(t, srv).Mutex(Vote))
 	}, []string{"held by another owner"}},
 	"wrong": {func(t *testing.T, srv *redistest.Server, _ *redistest.Proxy) {
-		srv.Admin().Set(t.Context(), vote, "no lock", 0)
+		srv.Admin().Set(t.Context(), Vote, "no lock", 0)
 	}, []string{"the key vote holds a string"}},
 	// It grants its vote, unless the others have decided before it can.
 	"well": {func(*testing.T, *redistest.Server, *redistest.Proxy) {}, []string{"", "not waited for"}},
@@ -62,7 +65,7 @@ func TestRedlock_ErrorsTellOfEachMember(t *testing.T) {
 	} {
 		t.Run(strings.Join(tc.members, ", "), func(t *testing.T) {
 			t.Parallel()
-			all := servers(t, len(tc.members))
+			all := Servers(t, len(tc.members))
 			c, proxies := all.candidateVia(t)
 			for i, name := range tc.members {
 				deeds[name].begin(t, all[i], proxies[i])
@@ -110,4 +113,57 @@ func untold(err error, members []string) string {
 		}
 	}
 	return ""
+}
+
+// The error says what each member did, and nothing twice.
+func TestRedlock_ErrorsSayWhatEachMemberDid(t *testing.T) {
+	all := Servers(t, 3)
+	p := all[1].Proxy(t)
+	c, other := CandidateOn(t, []*redis.Client{all[0].Client(t), p.Client(t), all[2].Client(t)}, Mutexes), all.Candidate(t)
+	all.greet(t, c)
+	held := mustLock(t, other.Managers[2].Mutex(Vote))
+	p.BlackHole(true)
+	_, err := c.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+	wantLines(t, err, "member 2 of 3: no answer in ", "member 3 of 3: held by another owner")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = c.Lock(ctx)
+	wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+	wantErr(t, err, context.DeadlineExceeded, nil)
+	wantLines(t, err, "member 2 of 3: no answer in ", "member 3 of 3: held by another owner")
+
+	all[0].Kill()
+	redistest.Eventually(t, patience, "it is known to be dead", func() bool {
+		_, err = c.TryLock(t.Context())
+		return errors.Is(err, holdfast.ErrUnavailable) && errors.Is(err, syscall.ECONNREFUSED)
+	})
+	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	wantLines(t, err, "member 1 of 3: dial tcp ", "member 2 of 3: no answer in ")
+	mustUnlock(t, held)
+
+	for _, srv := range all[1:] {
+		srv.Admin().Set(t.Context(), "x", "no lock", 0)
+	}
+	p.Heal()
+	wrong, err := holdfast.NewRedlock(c.Managers[0].Mutex("x"), c.Managers[1].Mutex("x"), c.Managers[2].Mutex("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, patience, "its connections work again", func() bool {
+		_, err = wrong.TryLock(t.Context())
+		return errors.Is(err, holdfast.ErrWrongKind)
+	})
+	wantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrNotAcquired)
+	wantLines(t, err, "member 2 of 3: the key x holds a string", "member 3 of 3: the key x holds a string")
+}
+
+// wantLines checks that err says each of some things once.
+func wantLines(t *testing.T, err error, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if err == nil || strings.Count(err.Error(), line) != 1 {
+			t.Errorf("%v does not say %q once", err, line)
+		}
+	}
 }

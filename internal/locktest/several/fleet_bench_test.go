@@ -1,4 +1,4 @@
-package holdfast_test
+package several
 
 import (
 	"flag"

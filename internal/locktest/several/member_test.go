@@ -1,4 +1,4 @@
-package holdfast_test
+package several
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 // AC-79: a member that restarts empty gives nobody else a majority, and is taken again.
 func TestRedlock_RestartedEmptyMemberIsTakenAgain(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		all := servers(t, 3)
-		c, other := all.candidate(t, holdfast.WithLease(4*time.Second)), all.candidate(t)
+		all := Servers(t, 3)
+		c, other := all.Candidate(t, holdfast.WithLease(4*time.Second)), all.Candidate(t)
 		lease := mustLock(t, c)
 		all.heldBy(t, 3)
 		all[0].Restart()
@@ -38,59 +38,73 @@ func TestRedlock_RestartedEmptyMemberIsTakenAgain(t *testing.T) {
 	})
 }
 
-// Members that grant it at the same moment all join: the lock outlives as many as it can.
-func TestRedlock_EveryMemberJoins(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		all := servers(t, 5)
-		c := all.candidate(t)
-		for range 200 {
+// A server of three is dead, comes back empty, and another one restarts: the lock is held
+// all the time, and a member that is missing is taken again.
+func TestRedlock_OfEveryKindInTrouble(t *testing.T) {
+	t.Parallel()
+	for name, of := range sides {
+		t.Run(name, func(t *testing.T) {
+			all := Servers(t, 3)
+			c, rival := all.CandidateFor(t, of, holdfast.WithLease(4*time.Second)), all.CandidateFor(t, rivalOf(name))
+			refused := func(when string) {
+				t.Helper()
+				if _, err := rival.TryLock(t.Context()); err == nil {
+					t.Fatalf("%s: two have it", when)
+				}
+				rival.idle(t) // what it was granted is given back
+			}
+			all[0].Kill()
 			lease := mustLock(t, c)
-			all.joined(t, lease)
+			refused("one is dead")
+			if err := lease.Extend(t.Context(), time.Minute); err != nil {
+				t.Errorf("Extend: %v", err)
+			}
+			all[0].Restart()
+			all.heldBy(t, 3)
+			refused("it is taken again")
+			all[1].Restart()
+			refused("another has restarted")
+			all.heldBy(t, 3)
+			if !lease.Valid() {
+				t.Errorf("the lease ended: %v", lease.Err())
+			}
+			got := waits(t, rival)
+			rival.waitsAt(t)
 			mustUnlock(t, lease)
-			c.idle(t)
-		}
-	})
+			mustUnlock(t, got())
+			all.clean(t)
+		})
+	}
 }
 
-// AC-79: after a lapse nothing is taken again.
-func TestRedlock_NothingIsTakenAfterALapse(t *testing.T) {
+// A member that is lost before a majority has granted the lock is taken again like one that is lost later.
+func TestRedlock_LostBeforeTheMajorityIsTakenAgain(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		all := servers(t, 3)
-		c, other := all.candidate(t, holdfast.WithLease(3*time.Second)), all.candidate(t)
-		lease := mustLock(t, c)
+		all := Servers(t, 3)
+		c, proxies := all.candidateVia(t)
+		replies := []*redistest.Gate{proxies[1].HoldReply(scriptOn(Vote)), proxies[2].HoldReply(scriptOn(Vote))}
+		got := waits(t, c)
+		for _, gate := range replies {
+			gate.Wait(t)
+		}
+		redistest.Eventually(t, patience, "the first is held", func() bool { return c.Managers[0].Stats().Held == 1 })
+		if freed, err := c.Managers[0].ForceUnlock(t.Context(), Vote); !freed || err != nil {
+			t.Fatalf("ForceUnlock: %v, %v", freed, err)
+		}
+		redistest.Eventually(t, patience, "it is lost", func() bool { return c.Managers[0].Stats().Held == 0 })
+		for _, gate := range replies {
+			gate.Release()
+		}
+		lease := got()
 		all.heldBy(t, 3)
-		deadline := lease.Deadline()
-		all[0].Pause()
-		all[1].Pause()
-		select {
-		case <-lease.Done():
-		case <-time.After(patience):
-			t.Fatal("nobody was told")
-		}
-		// It falls with a member that is lost, but not to nothing.
-		if lease.Valid() || lease.Deadline().Before(deadline.Add(-100*time.Millisecond)) {
-			t.Errorf("valid %v, deadline moved back by %v", lease.Valid(), deadline.Sub(lease.Deadline()))
-		}
-		redistest.Eventually(t, patience, "the third is released", func() bool { return len(all[2].Keys()) == 0 })
-		all[0].Resume()
-		all[1].Resume()
-		next := mustLock(t, other)
-		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, holdfast.ErrNotHeld)
-		if !next.Valid() {
-			t.Errorf("the next lease: %v", next.Err())
-		}
-		mustUnlock(t, next)
-		for _, m := range c.managers {
-			redistest.Eventually(t, patience, "nothing held", func() bool { return m.Stats().Held == 0 })
-		}
-		all.heldBy(t, 0)
+		mustUnlock(t, lease)
 	})
 }
 
 // AC-80: time that the answers took is not part of the lease.
 func TestRedlock_LateAnswers(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		all := servers(t, 5)
+		all := Servers(t, 5)
 		var proxies []*redistest.Proxy
 		var clients []*redis.Client
 		for _, srv := range all {
@@ -98,7 +112,7 @@ func TestRedlock_LateAnswers(t *testing.T) {
 			proxies, clients = append(proxies, p), append(clients, p.Client(t))
 		}
 		const ttl = 2 * time.Second
-		c := candidateOn(t, clients, mutexes, holdfast.WithFixedLease(ttl))
+		c := CandidateOn(t, clients, Mutexes, holdfast.WithFixedLease(ttl))
 		all.greet(t, c)
 		for _, tc := range []struct {
 			late    int
@@ -136,10 +150,10 @@ func TestRedlock_LateAnswers(t *testing.T) {
 // been given up yet. BenchmarkRedlock has the figures.
 func TestRedlock_ReturnsWithTheMajority(t *testing.T) {
 	t.Parallel()
-	all := servers(t, 3)
+	all := Servers(t, 3)
 	c, proxies := all.candidateVia(t)
 	script := func(cmd []string) bool {
-		return len(cmd) > 3 && strings.HasPrefix(strings.ToLower(cmd[0]), "eval") && cmd[3] == vote
+		return len(cmd) > 3 && strings.HasPrefix(strings.ToLower(cmd[0]), "eval") && cmd[3] == Vote
 	}
 	const rounds = 4
 	for name, tc := range map[string]struct {
@@ -187,16 +201,16 @@ func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		of   int
-		down func(electorate)
-		up   func(electorate)
+		down func(Electorate)
+		up   func(Electorate)
 	}{
-		"one of three killed":  {3, func(all electorate) { all[0].Kill() }, func(all electorate) { all[0].Restart() }},
-		"two of five stopped":  {5, func(all electorate) { all[0].Pause(); all[3].Pause() }, func(all electorate) { all[0].Resume(); all[3].Resume() }},
-		"one of three stopped": {3, func(all electorate) { all[1].Pause() }, func(all electorate) { all[1].Resume() }},
+		"one of three killed":  {3, func(all Electorate) { all[0].Kill() }, func(all Electorate) { all[0].Restart() }},
+		"two of five stopped":  {5, func(all Electorate) { all[0].Pause(); all[3].Pause() }, func(all Electorate) { all[0].Resume(); all[3].Resume() }},
+		"one of three stopped": {3, func(all Electorate) { all[1].Pause() }, func(all Electorate) { all[1].Resume() }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := servers(t, tc.of)
-			c := all.candidate(t)
+			all := Servers(t, tc.of)
+			c := all.Candidate(t)
 			all.greet(t, c)
 			tc.down(all)
 			// Waiting for one would take a second each time, and Lock's context ends first.
@@ -221,8 +235,8 @@ func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
 // AC-82: without a majority there is an error soon, and nothing is left behind.
 func TestRedlock_DeadMajority(t *testing.T) {
 	t.Parallel()
-	all := servers(t, 3)
-	c := all.candidate(t)
+	all := Servers(t, 3)
+	c := all.Candidate(t)
 	all.greet(t, c)
 	all[0].Kill()
 	all[2].Pause()
@@ -248,9 +262,9 @@ func TestRedlock_DeadMajority(t *testing.T) {
 // in one that has no answer yet as well: nobody has the lock.
 func TestRedlock_LeavesADeadMajority(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		all := servers(t, 3)
+		all := Servers(t, 3)
 		p := all[0].Proxy(t)
-		c := candidateOn(t, []*redis.Client{p.Client(t), all[1].Client(t), all[2].Client(t)}, mutexes)
+		c := CandidateOn(t, []*redis.Client{p.Client(t), all[1].Client(t), all[2].Client(t)}, Mutexes)
 		all.greet(t, c)
 		for _, srv := range all[:2] {
 			if err := srv.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err(); err != nil {
@@ -270,10 +284,10 @@ func TestRedlock_LeavesADeadMajority(t *testing.T) {
 		var err error
 		for try := 0; try < 5 && (err == nil || !strings.Contains(err.Error(), "NOREPLICAS")); try++ { // a machine that stands still makes a silence of it
 			ctx, cancel := context.WithCancel(t.Context())
-			before := c.managers[0].Stats().Troubles
+			before := c.Managers[0].Stats().Troubles
 			failed := locking(ctx)
-			redistest.Eventually(t, patience, "some rounds", func() bool { return c.managers[0].Stats().Troubles > before+1 })
-			gate := p.HoldRequest(scriptOn(vote))
+			redistest.Eventually(t, patience, "some rounds", func() bool { return c.Managers[0].Stats().Troubles > before+1 })
+			gate := p.HoldRequest(scriptOn(Vote))
 			gate.Wait(t)
 			cancel()
 			err = soonest(t, failed)
@@ -284,52 +298,6 @@ func TestRedlock_LeavesADeadMajority(t *testing.T) {
 		}
 		if !strings.Contains(err.Error(), "NOREPLICAS") {
 			t.Errorf("%v does not say NOREPLICAS", err)
-		}
-	})
-}
-
-// A waiter has been granted the member in whose queue it stood, and too few others answer: it
-// asks that member again with the others.
-func TestRedlock_AsksWhereItHasWaitedAgain(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		all := servers(t, 3)
-		c, other := all.candidate(t), all.candidate(t)
-		all.greet(t, c)
-		held := mustLock(t, other.managers[0].Mutex(vote))
-		all[1].Pause()
-		all[2].Pause()
-		got := waits(t, c)
-		redistest.Eventually(t, patience, "it waits at the first", func() bool {
-			return all[0].Admin().LLen(t.Context(), "redisson_lock_queue:{"+vote+"}").Val() == 1
-		})
-		mustUnlock(t, held)
-		redistest.Eventually(t, patience, "it is in vain", func() bool {
-			return all[0].Admin().Exists(t.Context(), vote, "redisson_lock_queue:{"+vote+"}").Val() == 0
-		})
-		all[1].Resume()
-		mustUnlock(t, got())
-		all[2].Resume()
-		all.heldBy(t, 0)
-	})
-}
-
-// AC-75, AC-76: what was granted, or may have been, is given back after a refusal.
-func TestRedlock_RollsBack(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		all := servers(t, 3)
-		c, other := all.candidate(t), all.candidate(t)
-		all.greet(t, c)
-		held := mustLock(t, other.managers[0].Mutex(vote))
-		all[2].Pause()
-		_, err := c.TryLock(t.Context())
-		wantErr(t, err, holdfast.ErrNotAcquired, nil)
-		redistest.Eventually(t, patience, "the second is released", func() bool { return len(all[1].Keys()) == 0 })
-		all[2].Resume()
-		redistest.Eventually(t, patience, "the silent one is released", func() bool { return all[2].Admin().Exists(t.Context(), vote).Val() == 0 })
-		mustUnlock(t, held)
-		all.heldBy(t, 0)
-		for _, srv := range all {
-			srv.RequireTTLs(t)
 		}
 	})
 }

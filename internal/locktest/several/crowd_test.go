@@ -1,12 +1,10 @@
-package holdfast_test
+package several
 
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -102,7 +100,7 @@ func TestRedlock_AllGetOnWithoutAMinority(t *testing.T) {
 		for of, members := range map[string][]int{"first of three": {0, 3}, "second of three": {1, 3}, "last of three": {2, 3}} {
 			t.Run(name+", "+of, func(t *testing.T) {
 				redistest.InWorlds(t, func(t *testing.T) {
-					all := servers(t, members[1], redistest.WithAOF())
+					all := Servers(t, members[1], redistest.WithAOF())
 					p := all[members[0]].Proxy(t)
 					newCandidate := func() holdfast.Locker {
 						var clients []*redis.Client
@@ -113,7 +111,7 @@ func TestRedlock_AllGetOnWithoutAMinority(t *testing.T) {
 								clients = append(clients, srv.Client(t))
 							}
 						}
-						return candidateOn(t, clients, mutexes)
+						return CandidateOn(t, clients, Mutexes)
 					}
 					var locks []holdfast.Locker
 					for range 4 {
@@ -135,12 +133,12 @@ func TestRedlock_AllGetOnWithoutAMinority(t *testing.T) {
 // Two of five are away from the beginning, one silent and one dead.
 func TestRedlock_AllGetOnWithoutTwoOfFive(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		all := servers(t, 5)
+		all := Servers(t, 5)
 		all[0].Pause()
 		all[3].Kill()
 		var locks []holdfast.Locker
 		for range 8 {
-			locks = append(locks, all.candidate(t))
+			locks = append(locks, all.Candidate(t))
 		}
 		gather(t, locks, everyone).getOn(t, "from the beginning")
 	})
@@ -148,10 +146,10 @@ func TestRedlock_AllGetOnWithoutTwoOfFive(t *testing.T) {
 
 func TestRedlock_ReadersAndWritersGetOnWithoutAMinority(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		all := servers(t, 3)
+		all := Servers(t, 3)
 		var locks []holdfast.Locker
 		for range 2 {
-			locks = append(locks, all.candidateFor(t, readSide), all.candidateFor(t, writeSide))
+			locks = append(locks, all.CandidateFor(t, readSide), all.CandidateFor(t, writeSide))
 		}
 		c := gather(t, locks, func(i int) bool { return i%2 == 1 })
 		c.getOn(t, "at first")
@@ -164,81 +162,13 @@ func TestRedlock_ReadersAndWritersGetOnWithoutAMinority(t *testing.T) {
 
 // A stranger holds one member, and others take turns at the rest: none of those who wait stays at that one.
 func TestRedlock_AllGetOnBesideAStranger(t *testing.T) {
-	all := servers(t, 3)
-	stranger := all.candidate(t)
-	held := mustLock(t, stranger.managers[0].Mutex(vote))
+	all := Servers(t, 3)
+	stranger := all.Candidate(t)
+	held := mustLock(t, stranger.Managers[0].Mutex(Vote))
 	var locks []holdfast.Locker
 	for range 3 {
-		locks = append(locks, all.candidate(t))
+		locks = append(locks, all.Candidate(t))
 	}
 	gather(t, locks, everyone).getOn(t, "without that member")
 	mustUnlock(t, held)
-}
-
-// The error says what each member did, and nothing twice.
-func TestRedlock_ErrorsSayWhatEachMemberDid(t *testing.T) {
-	all := servers(t, 3)
-	p := all[1].Proxy(t)
-	c, other := candidateOn(t, []*redis.Client{all[0].Client(t), p.Client(t), all[2].Client(t)}, mutexes), all.candidate(t)
-	all.greet(t, c)
-	held := mustLock(t, other.managers[2].Mutex(vote))
-	p.BlackHole(true)
-	_, err := c.TryLock(t.Context())
-	wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
-	wantLines(t, err, "member 2 of 3: no answer in ", "member 3 of 3: held by another owner")
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err = c.Lock(ctx)
-	wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
-	wantErr(t, err, context.DeadlineExceeded, nil)
-	wantLines(t, err, "member 2 of 3: no answer in ", "member 3 of 3: held by another owner")
-
-	all[0].Kill()
-	redistest.Eventually(t, patience, "it is known to be dead", func() bool {
-		_, err = c.TryLock(t.Context())
-		return errors.Is(err, holdfast.ErrUnavailable) && errors.Is(err, syscall.ECONNREFUSED)
-	})
-	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
-	wantLines(t, err, "member 1 of 3: dial tcp ", "member 2 of 3: no answer in ")
-	mustUnlock(t, held)
-
-	for _, srv := range all[1:] {
-		srv.Admin().Set(t.Context(), "x", "no lock", 0)
-	}
-	p.Heal()
-	wrong, err := holdfast.NewRedlock(c.managers[0].Mutex("x"), c.managers[1].Mutex("x"), c.managers[2].Mutex("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	redistest.Eventually(t, patience, "its connections work again", func() bool {
-		_, err = wrong.TryLock(t.Context())
-		return errors.Is(err, holdfast.ErrWrongKind)
-	})
-	wantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrNotAcquired)
-	wantLines(t, err, "member 2 of 3: the key x holds a string", "member 3 of 3: the key x holds a string")
-}
-
-// Unlock says which members did not confirm it.
-func TestRedlock_UnlockSaysWhichMember(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		all := servers(t, 3)
-		c := all.candidate(t)
-		lease := mustLock(t, c)
-		all.joined(t, lease)
-		all[0].Pause()
-		all[2].Pause()
-		err := lease.Unlock(t.Context())
-		wantErr(t, err, holdfast.ErrUnavailable, nil)
-		wantLines(t, err, "member 1 of 3: no answer", "member 3 of 3: no answer")
-	})
-}
-
-// wantLines checks that err says each of some things once.
-func wantLines(t *testing.T, err error, lines ...string) {
-	t.Helper()
-	for _, line := range lines {
-		if err == nil || strings.Count(err.Error(), line) != 1 {
-			t.Errorf("%v does not say %q once", err, line)
-		}
-	}
 }

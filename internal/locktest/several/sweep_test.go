@@ -1,11 +1,9 @@
-package holdfast_test
+package several
 
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,57 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
-
-// AC-76: a member that does not answer is released as well, once it does.
-func TestMulti_RollsBackTheSilent(t *testing.T) {
-	t.Parallel()
-	srv, silent := redistest.Start(t), redistest.Start(t)
-	m, m2 := managerOn(t, srv), managerOn(t, silent)
-	mustUnlock(t, mustLock(t, m2.Mutex("warm")))
-	l := multi(t, m.Mutex("a"), m2.Mutex("b"))
-	silent.Pause()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if _, err := l.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("Lock: %v", err)
-	}
-	redistest.Eventually(t, patience, "the first is released", func() bool { return len(lastingKeys(srv)) == 0 })
-	silent.Resume()
-	redistest.Eventually(t, patience, "the silent one is released", func() bool { return silent.Admin().Exists(t.Context(), "b").Val() == 0 })
-	silent.RequireTTLs(t)
-}
-
-func TestMulti_CancelLeavesNothing(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
-		managers := []*holdfast.Manager{managerOn(t, srv), managerOn(t, srv)}
-		var wg sync.WaitGroup
-		for _, m := range managers {
-			for _, l := range []*holdfast.Multi{multi(t, m.Mutex("x"), m.Mutex("y"), m.FairMutex("z")), multi(t, m.Mutex("y"), m.RWMutex("w"), m.Mutex("x"))} {
-				wg.Go(func() {
-					for range 60 {
-						ctx, cancel := context.WithTimeout(t.Context(), rand.N(3*time.Millisecond))
-						lease, err := l.Lock(ctx)
-						cancel()
-						switch {
-						case err == nil:
-							mustUnlock(t, lease)
-						case !errors.Is(err, context.DeadlineExceeded):
-							t.Errorf("Lock: %v", err)
-						}
-					}
-				})
-			}
-		}
-		wg.Wait()
-		for _, m := range managers {
-			redistest.Eventually(t, patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
-		}
-		if n := srv.Admin().Exists(t.Context(), "w", "x", "y", "z").Val(); n != 0 {
-			t.Errorf("%d keys are left", n)
-		}
-	})
-}
 
 // The one command for all, when its reply or the command itself is lost, comes late, or
 // Redis has forgotten the script: in the end all are held, or none.
@@ -77,7 +24,7 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
-		l := multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c"))
+		l := Multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c"))
 		sweep := scriptOn("a", "multi_acquire")
 		exist := func() int64 { return srv.Admin().Exists(t.Context(), "a", "b", "c").Val() }
 		mustUnlock(t, mustLock(t, l))
@@ -126,34 +73,6 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 	})
 }
 
-// A lock that does not wait is granted when the one before it has ended: that is no lease.
-func TestMulti_TryLockOutlastsAPart(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
-		m, p := managerVia(t, srv)
-		l := multi(t, m.RWMutex("a"), m.RWMutex("b"))
-		gate := p.HoldReply(scriptOn("b"))
-		tried := make(chan holdfast.Result, 1)
-		go func() {
-			lease, err := l.TryLock(context.Background())
-			tried <- holdfast.Result{Lease: lease, Err: err}
-		}()
-		gate.Wait(t)
-		if _, err := m.ForceUnlock(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
-		redistest.Eventually(t, patience, "the first has ended", func() bool { return m.Stats().Lost == 1 })
-		gate.Release()
-		r := <-tried
-		wantErr(t, r.Err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
-		if r.Lease != nil {
-			t.Errorf("a lease, valid %v", r.Lease.Valid())
-			_ = r.Lease.Unlock(t.Context())
-		}
-		redistest.Eventually(t, patience, "none is held", func() bool { return srv.Admin().Exists(t.Context(), "a", "b").Val() == 0 })
-	})
-}
-
 // The one command for all arrives when it has been given up: it takes nothing.
 func TestMulti_LateCopyIsRefused(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
@@ -162,7 +81,7 @@ func TestMulti_LateCopyIsRefused(t *testing.T) {
 		mustUnlock(t, mustLock(t, m.Mutex("connected")))
 		gate := p.HoldFirstRequest(scriptOn("a", "multi_acquire"))
 		p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
-		_, err := multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(t.Context())
+		_, err := Multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(t.Context())
 		p.Refuse(false)
 		wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
 		redistest.Eventually(t, patience, "both are given up", func() bool {
@@ -188,7 +107,7 @@ func TestMulti_LateCopyShortensNothing(t *testing.T) {
 		p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
 		tried := make(chan error, 1)
 		go func() {
-			_, err := multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(context.Background())
+			_, err := Multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(context.Background())
 			tried <- err
 		}()
 		gate.Wait(t)
@@ -231,7 +150,7 @@ func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
 		redistest.Eventually(t, patience, "there are spare connections", func() bool { return client.PoolStats().PipelineStats.IdleConns > 2 })
 		gate := p.HoldFirstReply(scriptOn("a", "multi_acquire"))
 		p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
-		all := waitsFor(multi(t, m.FairMutex("a"), m.FairMutex("b")).TryLock, ctx)
+		all := waitsFor(Multi(t, m.FairMutex("a"), m.FairMutex("b")).TryLock, ctx)
 		gate.Wait(t)
 		beside, err := m.FairMutex("b").TryLock(ctx)
 		if err != nil {

@@ -1,0 +1,90 @@
+// Package several has the tests of leases of several locks: of Multi, and of Redlock. They use the public API, on
+// servers of their own. What a test of another package needs of them is exported here.
+//
+// Tests only.
+package several
+
+import (
+	"context"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Multi returns a Multi of locks.
+func Multi(t testing.TB, locks ...holdfast.Locker) *holdfast.Multi {
+	t.Helper()
+	l, err := holdfast.NewMulti(locks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// Vote is the name of every member of a Redlock.
+const Vote = "vote"
+
+// Electorate is some independent servers.
+type Electorate []*redistest.Server
+
+// Servers starts n servers.
+func Servers(t testing.TB, n int, opts ...redistest.ServerOption) Electorate {
+	all := make(Electorate, n)
+	for i := range all {
+		all[i] = redistest.Start(t, opts...)
+	}
+	return all
+}
+
+// Candidate is a client: a Redlock and the manager of each member.
+type Candidate struct {
+	*holdfast.Redlock
+	Managers []*holdfast.Manager
+}
+
+// Side is what the members of a Redlock are.
+type Side func(m *holdfast.Manager) holdfast.Locker
+
+// Mutexes is the usual Side.
+func Mutexes(m *holdfast.Manager) holdfast.Locker { return m.Mutex(Vote) }
+
+// Candidate returns a client of mutexes.
+func (all Electorate) Candidate(t testing.TB, opts ...holdfast.Option) Candidate {
+	t.Helper()
+	return all.CandidateFor(t, Mutexes, opts...)
+}
+
+// CandidateFor returns a client whose members are of a side.
+func (all Electorate) CandidateFor(t testing.TB, of Side, opts ...holdfast.Option) Candidate {
+	t.Helper()
+	clients := make([]*redis.Client, len(all))
+	for i, srv := range all {
+		clients[i] = srv.Client(t)
+	}
+	return CandidateOn(t, clients, of, opts...)
+}
+
+// CandidateOn returns a client with a connection to each member.
+func CandidateOn(t testing.TB, clients []*redis.Client, of Side, opts ...holdfast.Option) Candidate {
+	t.Helper()
+	var c Candidate
+	var members []holdfast.Locker
+	for _, rdb := range clients {
+		m, err := holdfast.New(rdb, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		c.Managers = append(c.Managers, m)
+		members = append(members, of(m))
+	}
+	l, err := holdfast.NewRedlock(members...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Redlock = l
+	return c
+}

@@ -1,0 +1,123 @@
+package several
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func fairSide(m *holdfast.Manager) holdfast.Locker { return m.FairMutex(Vote) }
+
+func writeSide(m *holdfast.Manager) holdfast.Locker { return m.RWMutex(Vote) }
+
+func readSide(m *holdfast.Manager) holdfast.Locker { return m.RWMutex(Vote).RLocker() }
+
+// sides are the members that a Redlock can have beside mutexes.
+var sides = map[string]Side{"fair": fairSide, "write": writeSide, "read": readSide}
+
+// rivalOf is a side that of excludes.
+func rivalOf(name string) Side {
+	if name == "read" {
+		return writeSide
+	}
+	return sides[name]
+}
+
+// waitsAt returns the member that c waits at, once it does and hears messages.
+func (c Candidate) waitsAt(t *testing.T) (member int) {
+	t.Helper()
+	redistest.Eventually(t, patience, "it waits", func() bool {
+		for i, m := range c.Managers {
+			if s := m.Stats(); s.Waiting == 1 && s.Subscriptions > 0 {
+				member = i
+				return true
+			}
+		}
+		return false
+	})
+	return member
+}
+
+// idle waits until c has nothing in Redis.
+func (c Candidate) idle(t testing.TB) {
+	t.Helper()
+	for _, m := range c.Managers {
+		redistest.Eventually(t, patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
+	}
+}
+
+// candidateVia returns a candidate for mutexes with a proxy before each member, connected to all.
+func (all Electorate) candidateVia(t *testing.T) (c Candidate, proxies []*redistest.Proxy) {
+	t.Helper()
+	var clients []*redis.Client
+	for _, srv := range all {
+		p := srv.Proxy(t)
+		proxies, clients = append(proxies, p), append(clients, p.Client(t))
+	}
+	c = CandidateOn(t, clients, Mutexes)
+	all.greet(t, c)
+	return c, proxies
+}
+
+// greet lets c lock and unlock once, so that all is connected. It waits for every vote to come
+// and to go: Lock returns with a majority, and a vote that came after a fault has been set up
+// would be another one's.
+func (all Electorate) greet(t *testing.T, c Candidate) {
+	t.Helper()
+	lease := mustLock(t, c)
+	all.heldBy(t, len(all))
+	mustUnlock(t, lease)
+	c.idle(t)
+}
+
+// held is on how many servers there is a vote.
+func (all Electorate) held(t testing.TB) (n int) {
+	for _, srv := range all {
+		n += int(srv.Admin().Exists(t.Context(), Vote).Val())
+	}
+	return n
+}
+
+func (all Electorate) heldBy(t *testing.T, n int) {
+	t.Helper()
+	redistest.Eventually(t, patience, fmt.Sprintf("%d votes", n), func() bool { return all.held(t) == n })
+}
+
+// joined waits until every member is part of lease: then it is prolonged with it.
+func (all Electorate) joined(t *testing.T, lease *holdfast.Lease) {
+	t.Helper()
+	redistest.Eventually(t, patience, "all have joined", func() bool {
+		if !slices.ContainsFunc(all, func(srv *redistest.Server) bool {
+			return srv.Admin().PTTL(t.Context(), Vote).Val() < time.Hour/2
+		}) {
+			return true
+		}
+		mustExtend(t, lease, time.Hour)
+		return false
+	})
+}
+
+// clean waits until no server has a key of the lock.
+func (all Electorate) clean(t *testing.T) {
+	t.Helper()
+	for _, srv := range all {
+		var left []string
+		redistest.Eventually(t, patience, "no key but tombstones", func() bool {
+			left = left[:0]
+			for _, k := range srv.Keys() {
+				if !strings.HasPrefix(k, locktest.Tombstones) {
+					left = append(left, k)
+				}
+			}
+			return len(left) == 0
+		})
+	}
+}

@@ -1,0 +1,173 @@
+package several
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// AC-74: opposite orders, no deadlock, and exclusion over all of them.
+func TestMulti_OppositeOrders(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		a, b := managerOn(t, srv), managerOn(t, srv)
+		alone(t, 300,
+			Multi(t, a.Mutex("x"), a.Mutex("y")), Multi(t, b.Mutex("y"), b.Mutex("x")),
+			Multi(t, a.Mutex("y"), a.Mutex("z")), Multi(t, b.RWMutex("w"), b.Mutex("y"), b.Mutex("x")))
+		srv.RequireTTLs(t)
+	})
+}
+
+// AC-74: Multis that share names, in tight loops, all get on.
+func TestMulti_NoLivelock(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		var all []holdfast.Locker
+		for range 4 {
+			m := managerOn(t, srv)
+			all = append(all, Multi(t, m.Mutex("x"), m.FairMutex("y"), m.RWMutex("z")), Multi(t, m.RWMutex("z"), m.Mutex("x"), m.Mutex("w")))
+		}
+		alone(t, 60, all...)
+		srv.RequireTTLs(t)
+	})
+}
+
+// Clients in tight loops all get on.
+func TestRedlock_NoLivelock(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		var clients []holdfast.Locker
+		for range 8 {
+			clients = append(clients, all.Candidate(t))
+		}
+		alone(t, 15, clients...)
+		all.heldBy(t, 0)
+	})
+}
+
+func TestRedlock_OfEveryKindExcludes(t *testing.T) {
+	for _, name := range []string{"fair", "write"} {
+		t.Run(name, func(t *testing.T) {
+			all := Servers(t, 3)
+			var clients []holdfast.Locker
+			for range 4 {
+				clients = append(clients, all.CandidateFor(t, sides[name]))
+			}
+			alone(t, 15, clients...)
+			all.clean(t)
+		})
+	}
+}
+
+// Readers share a majority; a writer is alone.
+func TestRedlock_ReadersAndWriters(t *testing.T) {
+	all := Servers(t, 3)
+	one, two, writer := all.CandidateFor(t, readSide), all.CandidateFor(t, readSide), all.CandidateFor(t, writeSide)
+	r1, r2 := mustLock(t, one), mustLock(t, two)
+	_, err := writer.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+	mustUnlock(t, r1)
+	mustUnlock(t, r2)
+	w := mustLock(t, writer)
+	_, err = one.TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+	mustUnlock(t, w)
+
+	const aWriter = 1000
+	var inside atomic.Int32
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, c := range []struct {
+		Candidate
+		weight int32
+	}{{one, 1}, {two, 1}, {writer, aWriter}, {all.CandidateFor(t, writeSide), aWriter}} {
+		wg.Go(func() {
+			for range 15 {
+				lease, err := c.Lock(ctx)
+				if err != nil {
+					t.Errorf("Lock: %v", err)
+					return
+				}
+				if n := inside.Add(c.weight); n > aWriter || n < aWriter && c.weight == aWriter {
+					t.Errorf("a writer is not alone: %d", n)
+				}
+				<-time.After(rand.N(section))
+				inside.Add(-c.weight)
+				if err := lease.Unlock(ctx); err != nil {
+					t.Errorf("Unlock: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	all.clean(t)
+}
+
+// Exclusion while members are killed, restarted with their data, and stopped, one at a
+// time.
+func TestRedlock_ExcludesThroughFaults(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3, redistest.WithAOF())
+		counter, granted := 0, 0 // unprotected
+		var excused atomic.Int32
+		var wg sync.WaitGroup
+		done := make(chan struct{})
+		for range 4 {
+			c := all.Candidate(t, holdfast.WithLease(3*time.Second))
+			wg.Go(func() {
+				for {
+					select {
+					case <-done:
+						return
+					default:
+					}
+					lease := mustLock(t, c)
+					if !lease.Valid() {
+						excused.Add(1)
+						_ = lease.Unlock(t.Context())
+						continue
+					}
+					n := counter
+					for range 20 {
+						if k := rand.N(100); k < 0 {
+							n += k
+						}
+					}
+					granted++
+					counter = n + 1
+					if err := lease.Unlock(t.Context()); err != nil && !errors.Is(err, holdfast.ErrUnavailable) && !errors.Is(err, holdfast.ErrLeaseLost) {
+						t.Errorf("Unlock: %v", err)
+					}
+				}
+			})
+		}
+		faults := 0
+		for end := time.Now().Add(4 * time.Second); time.Now().Before(end); faults++ {
+			srv := all[faults%3]
+			if faults%2 == 0 {
+				srv.Kill()
+				<-time.After(rand.N(200 * time.Millisecond)) // how long it is away
+				srv.Restart()
+			} else {
+				srv.Pause()
+				<-time.After(rand.N(300 * time.Millisecond))
+				srv.Resume()
+			}
+		}
+		close(done)
+		wg.Wait()
+		t.Logf("%d sections, %d faults, %d leases over when granted", counter, faults, excused.Load())
+		if counter != granted || counter < 10 {
+			t.Errorf("counted %d of %d", counter, granted)
+		}
+		all.heldBy(t, 0)
+	})
+}

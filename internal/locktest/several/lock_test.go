@@ -1,0 +1,293 @@
+package several
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Locks of one manager that are free cost one command, and releasing them one each, in
+// flight together.
+func TestMulti_IsOneCommand(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		l := Multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c", holdfast.WithLease(time.Minute)))
+		before := m.Stats().Commands
+		lease := mustLock(t, l)
+		if n := m.Stats().Commands - before; n != 1 {
+			t.Errorf("%d commands for a lock of three names", n)
+		}
+		for _, k := range []string{"a", "b", "c"} {
+			if ttl := srv.Admin().PTTL(t.Context(), k).Val(); ttl <= 0 {
+				t.Errorf("TTL of %s is %v", k, ttl)
+			}
+		}
+		if lease.Name() != "a+b+c" || lease.Token() != 0 || !lease.Valid() || time.Until(lease.Deadline()) < 20*time.Second {
+			t.Errorf("lease %q, token %d, valid %v, deadline in %v", lease.Name(), lease.Token(), lease.Valid(), time.Until(lease.Deadline()))
+		}
+		again, err := l.Lock(lease.Context(t.Context()))
+		if err != nil {
+			t.Fatalf("re-entry: %v", err)
+		}
+		tried, err := l.TryLock(lease.Context(t.Context()))
+		if err != nil {
+			t.Fatalf("re-entry without waiting: %v", err)
+		}
+		if n := m.Stats().Commands - before; n != 1 {
+			t.Errorf("%d commands with re-entries", n)
+		}
+		mustUnlock(t, tried)
+		mustUnlock(t, lease)
+		if err := lease.Unlock(t.Context()); !errors.Is(err, holdfast.ErrNotHeld) {
+			t.Errorf("second Unlock: %v", err)
+		}
+		if _, err := managerOn(t, srv).Mutex("b").TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
+			t.Errorf("free although re-entered: %v", err)
+		}
+		mustUnlock(t, again)
+		srv.RequireNoKeys(t)
+
+		// Unlock returns a moment before the last of a lock is forgotten.
+		before = m.Stats().Commands
+		for range 300 {
+			mustUnlock(t, mustLock(t, l))
+		}
+		if n := m.Stats().Commands - before; n != 300*4 {
+			t.Errorf("%d commands for 300 times three names, expected %d", n, 300*4)
+		}
+	})
+}
+
+// Locks of all kinds, a Multi within a Multi, and both sides of a read-write lock by
+// different owners.
+func TestMulti_OfEveryKind(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := managerOn(t, srv), managerOn(t, srv)
+		l := Multi(t, Multi(t, m.FairMutex("fair"), m.RWMutex("shared").RLocker()), m.Mutex("plain", holdfast.WithFencing()))
+		reader := Multi(t, other.RWMutex("shared").RLocker(), other.Mutex("own"))
+		lease, second := mustLock(t, l), mustLock(t, reader)
+		if lease.Name() != "fair+plain+shared" {
+			t.Errorf("name %q", lease.Name())
+		}
+		for _, k := range []holdfast.Locker{other.FairMutex("fair"), other.RWMutex("shared"), other.Mutex("plain", holdfast.WithFencing())} {
+			if _, err := k.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
+				t.Errorf("%T: %v", k, err)
+			}
+		}
+		mustUnlock(t, lease)
+		mustUnlock(t, second)
+		n := 0
+		sync := holdfast.SyncLocker(t.Context(), l)
+		sync.Lock()
+		n++
+		sync.Unlock()
+		if err := holdfast.Do(t.Context(), l, func(ctx context.Context, lease *holdfast.Lease) error {
+			n++
+			return lease.Unlock(ctx)
+		}); err != nil || n != 2 {
+			t.Errorf("%v after %d sections", err, n)
+		}
+		srv.RequireNoKeys(t, "redisson_lock_token", "holdfast_tombstones", "plain")
+		if srv.Admin().HLen(t.Context(), "plain").Val() != 0 {
+			t.Error("plain is held")
+		}
+	})
+}
+
+// The lease of several locks has no token, but each of them that is fenced has taken one.
+func TestMulti_OfFencedLocks(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := managerOn(t, srv), managerOn(t, srv)
+		a := m.Mutex("a", holdfast.WithFencing())
+		lease := mustLock(t, Multi(t, a, m.Mutex("b", holdfast.WithFencing())))
+		part, err := a.Lock(lease.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last, err := srv.Admin().Get(t.Context(), "redisson_lock_token:{a}").Uint64(); err != nil || part.Token() == 0 || part.Token() > last {
+			t.Errorf("token %d, the counter says %d, %v", part.Token(), last, err)
+		}
+		mustUnlock(t, part)
+		mustUnlock(t, lease)
+		next := mustLock(t, other.Mutex("a", holdfast.WithFencing()))
+		if next.Token() <= part.Token() {
+			t.Errorf("token %d after %d", next.Token(), part.Token())
+		}
+		mustUnlock(t, next)
+	})
+}
+
+// The order is that of the names in Redis: processes may have mappers of their own.
+func TestMulti_OrderIsThatOfMappedNames(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		names := map[string]string{"a": "y", "b": "x"}
+		m, other := managerOn(t, srv, holdfast.WithNameMapper(func(name string) string { return names[name] })), managerOn(t, srv)
+		held := mustLock(t, other.Mutex("x"))
+		got := waits(t, Multi(t, m.Mutex("a"), m.Mutex("b")))
+		queued(t, srv, "redisson_lock_queue:{x}", 1)
+		if n := srv.Admin().Exists(t.Context(), "y").Val(); n != 0 {
+			t.Error("y is held by who waits for x")
+		}
+		mustUnlock(t, held)
+		mustUnlock(t, got())
+	})
+}
+
+func TestRedlock_IsALock(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		c, other := all.Candidate(t), all.Candidate(t)
+		before := time.Now()
+		lease := mustLock(t, c)
+		if d := lease.Deadline(); lease.Name() != Vote || lease.Token() != 0 || !lease.Valid() || d.After(time.Now().Add(30*time.Second)) || d.Before(before.Add(29*time.Second)) {
+			t.Errorf("lease %q, token %d, valid %v, deadline in %v", lease.Name(), lease.Token(), lease.Valid(), time.Until(d))
+		}
+		_, err := other.TryLock(t.Context())
+		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+		again, err := c.Lock(lease.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.heldBy(t, 3)
+		mustUnlock(t, lease)
+		if !again.Valid() || lease.Valid() || lease.Err() != holdfast.ErrReleased || lease.Deadline().IsZero() {
+			t.Errorf("after the first Unlock: %v %v %v", again.Valid(), lease.Err(), lease.Deadline())
+		}
+		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
+		_, err = other.TryLock(t.Context())
+		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		mustUnlock(t, again)
+		all.heldBy(t, 0)
+
+		n := 0
+		sync := holdfast.SyncLocker(t.Context(), other)
+		sync.Lock()
+		n++
+		sync.Unlock()
+		if err := holdfast.Do(t.Context(), c, func(ctx context.Context, lease *holdfast.Lease) error {
+			inner, err := c.TryLock(ctx)
+			if err != nil {
+				return err
+			}
+			n++
+			return inner.Unlock(ctx)
+		}); err != nil || n != 2 {
+			t.Errorf("%v after %d sections", err, n)
+		}
+		all.heldBy(t, 0)
+	})
+}
+
+// Members that grant it at the same moment all join: the lock outlives as many as it can.
+func TestRedlock_EveryMemberJoins(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 5)
+		c := all.Candidate(t)
+		for range 200 {
+			lease := mustLock(t, c)
+			all.joined(t, lease)
+			mustUnlock(t, lease)
+			c.idle(t)
+		}
+	})
+}
+
+// A Redlock re-enters under the context of its lease, and asks no server for that. Under the context
+// of a lock on one member it competes for the others; it never waits for itself.
+func TestReentry_OfARedlock(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		c := all.Candidate(t)
+		lease := mustLock(t, c)
+		ctx := lease.Context(t.Context())
+		for _, try := range []func(context.Context) (*holdfast.Lease, error){c.Lock, c.TryLock} {
+			again, err := try(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inner, err := c.Lock(again.Context(ctx))
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustUnlock(t, inner)
+			mustUnlock(t, again)
+			_, err = c.TryLock(holdfast.WithoutOwner(ctx))
+			wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		}
+		mustUnlock(t, lease)
+	})
+}
+
+// With one member down, the majority that is held is enough to re-enter, at once; and the lease taken
+// so follows the outer one when that has the member back.
+func TestReentry_OfARedlockWithAMemberDown(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		c := all.Candidate(t)
+		all[2].Pause()
+		lease := mustLock(t, c)
+		again, err := c.Lock(lease.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[2].Resume()
+		redistest.Eventually(t, patience, "the member is held", func() bool { return all[2].Admin().Exists(t.Context(), Vote).Val() == 1 })
+		mustUnlock(t, lease)
+		if !again.Valid() {
+			t.Error("the inner lease ended with the outer one")
+		}
+		mustUnlock(t, again)
+		redistest.Eventually(t, patience, "all members are free", func() bool {
+			for _, s := range all {
+				if s.Admin().Exists(t.Context(), Vote).Val() != 0 {
+					return false
+				}
+			}
+			return true
+		})
+	})
+}
+
+// The owner of the write side may take the read side and keep it; the other way round
+// is refused at once.
+func TestRedlock_DowngradeAndUpgrade(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		var reads, writes []holdfast.Locker
+		for _, srv := range all {
+			m := managerOn(t, srv)
+			reads, writes = append(reads, readSide(m)), append(writes, writeSide(m))
+		}
+		read, err := holdfast.NewRedlock(reads...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write, err := holdfast.NewRedlock(writes...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader, writer := all.CandidateFor(t, readSide), all.CandidateFor(t, writeSide)
+		w := mustLock(t, write)
+		r, err := read.Lock(w.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, w)
+		if _, err := writer.TryLock(t.Context()); err == nil {
+			t.Error("a writer came in beside the reader")
+		}
+		mustUnlock(t, mustLock(t, reader))
+		_, err = write.Lock(r.Context(t.Context()))
+		wantErr(t, err, holdfast.ErrWouldDeadlock, holdfast.ErrNotAcquired)
+		mustUnlock(t, r)
+		all.clean(t)
+	})
+}

@@ -1,0 +1,296 @@
+package several
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// AC-75: what was taken before the refusal is released at once.
+func TestMulti_RollsBack(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv, srv2 := redistest.Start(t), redistest.Start(t)
+		m, m2, other := managerOn(t, srv), managerOn(t, srv2), managerOn(t, srv)
+		held := mustLock(t, other.Mutex("d"))
+		l := Multi(t, m.Mutex("a"), m2.Mutex("b"), m.RWMutex("c"), m.Mutex("d"), m.Mutex("e"))
+		if _, err := l.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
+			t.Fatalf("TryLock: %v", err)
+		}
+		redistest.Eventually(t, patience, "rolled back", func() bool { return len(lastingKeys(srv)) == 1 && len(lastingKeys(srv2)) == 0 })
+
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan error, 1)
+		go func() { _, err := l.Lock(ctx); left <- err }()
+		redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Subscriptions > 0 })
+		cancel()
+		if err := <-left; !errors.Is(err, holdfast.ErrNotAcquired) || !errors.Is(err, context.Canceled) {
+			t.Fatalf("Lock: %v", err)
+		}
+		redistest.Eventually(t, patience, "rolled back", func() bool { return len(lastingKeys(srv)) == 1 && len(lastingKeys(srv2)) == 0 })
+
+		got := waits(t, l)
+		redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+		mustUnlock(t, held)
+		lease := got()
+		mustUnlock(t, lease)
+		srv.RequireNoKeys(t)
+		srv2.RequireNoKeys(t)
+	})
+}
+
+// AC-76: a member that does not answer is released as well, once it does.
+func TestMulti_RollsBackTheSilent(t *testing.T) {
+	t.Parallel()
+	srv, silent := redistest.Start(t), redistest.Start(t)
+	m, m2 := managerOn(t, srv), managerOn(t, silent)
+	mustUnlock(t, mustLock(t, m2.Mutex("warm")))
+	l := Multi(t, m.Mutex("a"), m2.Mutex("b"))
+	silent.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := l.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Lock: %v", err)
+	}
+	redistest.Eventually(t, patience, "the first is released", func() bool { return len(lastingKeys(srv)) == 0 })
+	silent.Resume()
+	redistest.Eventually(t, patience, "the silent one is released", func() bool { return silent.Admin().Exists(t.Context(), "b").Val() == 0 })
+	silent.RequireTTLs(t)
+}
+
+// AC-75, AC-76: what was granted, or may have been, is given back after a refusal.
+func TestRedlock_RollsBack(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		c, other := all.Candidate(t), all.Candidate(t)
+		all.greet(t, c)
+		held := mustLock(t, other.Managers[0].Mutex(Vote))
+		all[2].Pause()
+		_, err := c.TryLock(t.Context())
+		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		redistest.Eventually(t, patience, "the second is released", func() bool { return len(all[1].Keys()) == 0 })
+		all[2].Resume()
+		redistest.Eventually(t, patience, "the silent one is released", func() bool { return all[2].Admin().Exists(t.Context(), Vote).Val() == 0 })
+		mustUnlock(t, held)
+		all.heldBy(t, 0)
+		for _, srv := range all {
+			srv.RequireTTLs(t)
+		}
+	})
+}
+
+// TryLock asks one question and waits for nobody.
+func TestMulti_TryLockNeverWaits(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := managerOn(t, srv), managerOn(t, srv)
+		for name, l := range map[string]holdfast.Locker{"mutex": other.Mutex("b"), "fair": other.FairMutex("b"), "read": other.RWMutex("b").RLocker()} {
+			held := mustLock(t, l)
+			var b holdfast.Locker = m.Mutex("b")
+			if name == "read" {
+				b = m.RWMutex("b")
+			}
+			_, err := Multi(t, m.Mutex("a"), b, m.Mutex("c")).TryLock(t.Context())
+			if want := holdfast.ErrNotAcquired; !errors.Is(err, want) || m.Stats().Polls+m.Stats().Wakeups != 0 {
+				t.Errorf("%s: %v, %d polls", name, err, m.Stats().Polls)
+			}
+			mustUnlock(t, held)
+			redistest.Eventually(t, patience, "rolled back", func() bool { return len(lastingKeys(srv)) == 0 })
+		}
+	})
+}
+
+// A lock is free, and all who stand in its queue have died: they do not refuse it to a Multi,
+// as they do not to a mutex.
+func TestMulti_TryLockBehindTheDead(t *testing.T) {
+	t.Parallel()
+	const ours, redissons = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1"
+	for name, c := range map[string]struct {
+		id     string
+		until  time.Duration // from now; 0: no time at all
+		atOnce bool
+	}{
+		"of ours, its time over":      {ours, -time.Second, true},
+		"of ours":                     {ours, time.Hour, true},
+		"of Redisson, its time over":  {redissons, -time.Second, true},
+		"of Redisson":                 {redissons, time.Hour, false},
+		"of Redisson, without a time": {redissons, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			m, admin := managerOn(t, srv), srv.Admin()
+			admin.RPush(t.Context(), "redisson_lock_queue:{b}", c.id)
+			stays := "nobody" // in no queue
+			if c.until != 0 {
+				stays = c.id
+			}
+			admin.ZAdd(t.Context(), "redisson_lock_timeout:{b}", redis.Z{Score: float64(time.Now().Add(c.until).UnixMilli()), Member: stays})
+			l := Multi(t, m.Mutex("a"), m.Mutex("b"))
+			lease, err := l.TryLock(t.Context())
+			if !c.atOnce {
+				wantErr(t, err, holdfast.ErrNotAcquired, nil)
+				redistest.Eventually(t, patience, "its time is cut to a few seconds", func() bool {
+					lease, err = l.TryLock(t.Context())
+					return err == nil
+				})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustUnlock(t, lease)
+			admin.Del(t.Context(), "redisson_lock_timeout:{b}")                        // of nobody
+			srv.RequireNoKeys(t, "holdfast_tombstones:{a}", "holdfast_tombstones:{b}") // of a TryLock that was answered late
+		})
+	}
+}
+
+// A lock that does not wait is granted when the one before it has ended: that is no lease.
+func TestMulti_TryLockOutlastsAPart(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		l := Multi(t, m.RWMutex("a"), m.RWMutex("b"))
+		gate := p.HoldReply(scriptOn("b"))
+		tried := make(chan holdfast.Result, 1)
+		go func() {
+			lease, err := l.TryLock(context.Background())
+			tried <- holdfast.Result{Lease: lease, Err: err}
+		}()
+		gate.Wait(t)
+		if _, err := m.ForceUnlock(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		redistest.Eventually(t, patience, "the first has ended", func() bool { return m.Stats().Lost == 1 })
+		gate.Release()
+		r := <-tried
+		wantErr(t, r.Err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+		if r.Lease != nil {
+			t.Errorf("a lease, valid %v", r.Lease.Valid())
+			_ = r.Lease.Unlock(t.Context())
+		}
+		redistest.Eventually(t, patience, "none is held", func() bool { return srv.Admin().Exists(t.Context(), "a", "b").Val() == 0 })
+	})
+}
+
+// With a context that has ended nothing is sent.
+func TestMulti_EndedContextSendsNothing(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	m := managerOn(t, srv)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l := Multi(t, m.Mutex("a"), m.Mutex("b"))
+	for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.Lock, l.TryLock} {
+		_, err := lock(ctx)
+		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		wantErr(t, err, context.Canceled, nil)
+	}
+	if err := m.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := m.Stats().Commands; n != 0 {
+		t.Errorf("%d commands", n)
+	}
+}
+
+func TestMulti_CancelLeavesNothing(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		managers := []*holdfast.Manager{managerOn(t, srv), managerOn(t, srv)}
+		var wg sync.WaitGroup
+		for _, m := range managers {
+			for _, l := range []*holdfast.Multi{Multi(t, m.Mutex("x"), m.Mutex("y"), m.FairMutex("z")), Multi(t, m.Mutex("y"), m.RWMutex("w"), m.Mutex("x"))} {
+				wg.Go(func() {
+					for range 60 {
+						ctx, cancel := context.WithTimeout(t.Context(), rand.N(3*time.Millisecond))
+						lease, err := l.Lock(ctx)
+						cancel()
+						switch {
+						case err == nil:
+							mustUnlock(t, lease)
+						case !errors.Is(err, context.DeadlineExceeded):
+							t.Errorf("Lock: %v", err)
+						}
+					}
+				})
+			}
+		}
+		wg.Wait()
+		for _, m := range managers {
+			redistest.Eventually(t, patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
+		}
+		if n := srv.Admin().Exists(t.Context(), "w", "x", "y", "z").Val(); n != 0 {
+			t.Errorf("%d keys are left", n)
+		}
+	})
+}
+
+func TestRedlock_CancelLeavesNothing(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		a, b := all.Candidate(t), all.Candidate(t)
+		giveUp(t, a, b, b)
+		all.heldBy(t, 0)
+		a.idle(t)
+		b.idle(t)
+	})
+}
+
+// Whoever leaves, while it asks or stands in a queue, leaves nothing at any member.
+func TestRedlock_OfEveryKindCancelled(t *testing.T) {
+	t.Parallel()
+	for name, of := range sides {
+		t.Run(name, func(t *testing.T) {
+			all := Servers(t, 3)
+			a, b, rival := all.CandidateFor(t, of), all.CandidateFor(t, of), all.CandidateFor(t, rivalOf(name))
+			giveUp(t, a, b, b, rival)
+
+			held := mustLock(t, rival)
+			ctx, cancel := context.WithCancel(t.Context())
+			left := make(chan error, 1)
+			go func() { _, err := a.Lock(ctx); left <- err }()
+			a.waitsAt(t)
+			cancel()
+			err := <-left
+			wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+			wantErr(t, err, context.Canceled, nil)
+			mustUnlock(t, held)
+			for _, c := range []Candidate{a, b, rival} {
+				c.idle(t)
+			}
+			all.clean(t)
+		})
+	}
+}
+
+// giveUp waits for each lock in a goroutine of its own and leaves at random moments.
+func giveUp(t *testing.T, locks ...holdfast.Locker) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for _, l := range locks {
+		wg.Go(func() {
+			for range 60 {
+				ctx, cancel := context.WithTimeout(t.Context(), rand.N(4*time.Millisecond))
+				lease, err := l.Lock(ctx)
+				cancel()
+				switch {
+				case err == nil:
+					if err := lease.Unlock(t.Context()); err != nil {
+						t.Errorf("Unlock: %v", err)
+					}
+				case !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
+					t.Errorf("Lock: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,211 @@
+package several
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// group is several locks as one, and what of it is in Redis.
+type group struct {
+	holdfast.Locker
+	servers Electorate
+	free    func() bool // enough of them to be taken by another
+}
+
+func groups(t *testing.T) map[string]group {
+	one, three := Servers(t, 1), Servers(t, 3)
+	m := managerOn(t, one[0])
+	return map[string]group{
+		"multi": {Multi(t, m.Mutex("a"), m.FairMutex("b"), m.RWMutex("c")), one, func() bool {
+			return one[0].Admin().Exists(context.Background(), "a", "b", "c").Val() == 0
+		}},
+		"redlock": {three.Candidate(t), three, func() bool { return three.held(t) < 2 }},
+	}
+}
+
+// unlocks are the answers to some calls of Unlock at the same time.
+func unlocks(lease *holdfast.Lease, look func(error)) {
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() { look(lease.Unlock(context.Background())) })
+	}
+	all.Wait()
+}
+
+// S5: of many calls of Unlock one releases the locks, and no other returns before.
+func TestGroup_UnlockedByManySucceedsOnce(t *testing.T) {
+	for name, g := range groups(t) {
+		for range 20 {
+			var successes atomic.Int32
+			lease := mustLock(t, g)
+			unlocks(lease, func(err error) {
+				if errors.Is(err, holdfast.ErrUnavailable) {
+					err = unlock(lease)
+				}
+				if !g.free() {
+					t.Errorf("%s: %v, and it is not free", name, err)
+				}
+				if err == nil {
+					successes.Add(1)
+				} else {
+					wantErr(t, err, holdfast.ErrNotHeld, nil)
+				}
+			})
+			if n := successes.Load(); n != 1 {
+				t.Errorf("%s: %d released it", name, n)
+			}
+		}
+	}
+}
+
+// Nobody is told that it has been released while Redis does not answer; then one is.
+func TestGroup_UnlockedByManyWithoutAnAnswer(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		for name, g := range groups(t) {
+			lease := mustLock(t, g)
+			for _, srv := range g.servers {
+				srv.Pause()
+			}
+			unlocks(lease, func(err error) { wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotHeld) })
+			for _, srv := range g.servers {
+				srv.Resume()
+			}
+			redistest.Eventually(t, patience, name+": it is confirmed", func() bool {
+				err := lease.Unlock(t.Context())
+				if errors.Is(err, holdfast.ErrNotHeld) {
+					t.Fatalf("%s: %v, and no Unlock has succeeded", name, err)
+				}
+				return err == nil
+			})
+			wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
+		}
+	})
+}
+
+// Whoever unlocks a lease again that was lost unnoticed is told so again: nobody released it.
+func TestGroup_UnlockedAgainAfterALoss(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		for _, g := range groups(t) {
+			lease := mustLock(t, g)
+			for _, srv := range g.servers {
+				srv.Admin().Del(t.Context(), "a", Vote)
+			}
+			for range 2 {
+				wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, holdfast.ErrNotHeld)
+			}
+		}
+	})
+}
+
+// Unlock does not wait for a dead minority: it could only say that it is unavailable.
+func TestRedlock_UnlockWithoutAMinority(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		c := all.Candidate(t)
+		lease := mustLock(t, c)
+		all.heldBy(t, 3)
+		all.joined(t, lease)
+		all[1].Pause()
+		if err := lease.Extend(t.Context(), time.Minute); err != nil {
+			t.Errorf("Extend: %v", err)
+		}
+		if err := lease.Unlock(t.Context()); err != nil {
+			t.Errorf("Unlock: %v", err)
+		}
+		all[1].Resume()
+		all.heldBy(t, 0)
+	})
+}
+
+// A lease of an Unlock that could not be confirmed can be unlocked again.
+func TestRedlock_UnlockAgain(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		c := all.Candidate(t)
+		lease := mustLock(t, c)
+		all.heldBy(t, 3)
+		all[0].Pause()
+		all[1].Pause()
+		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, holdfast.ErrNotHeld)
+		all[0].Resume()
+		all[1].Resume()
+		redistest.Eventually(t, patience, "it is confirmed", func() bool { return lease.Unlock(t.Context()) == nil })
+		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
+		all.heldBy(t, 0)
+	})
+}
+
+// Unlock says which members did not confirm it.
+func TestRedlock_UnlockSaysWhichMember(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		c := all.Candidate(t)
+		lease := mustLock(t, c)
+		all.joined(t, lease)
+		all[0].Pause()
+		all[2].Pause()
+		err := lease.Unlock(t.Context())
+		wantErr(t, err, holdfast.ErrUnavailable, nil)
+		wantLines(t, err, "member 1 of 3: no answer", "member 3 of 3: no answer")
+	})
+}
+
+// The votes of two members have been deleted, and the third one is silent: Unlock says both,
+// and what is not confirmed must not hide what is lost.
+func TestRedlock_LossBesideSilence(t *testing.T) {
+	t.Parallel()
+	for name, section := range map[string]func(l holdfast.Locker, work func()) error{
+		"Do": func(l holdfast.Locker, work func()) error {
+			return holdfast.Do(t.Context(), l, func(context.Context, *holdfast.Lease) error { work(); return nil })
+		},
+		"SyncLocker": func(l holdfast.Locker, work func()) (err error) {
+			defer func() { err, _ = recover().(error) }()
+			s := holdfast.SyncLocker(t.Context(), l)
+			s.Lock()
+			work()
+			s.Unlock()
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := Servers(t, 3)
+			err := section(all.Candidate(t), func() {
+				all.heldBy(t, 3)
+				for _, srv := range all[:2] {
+					srv.Admin().Del(t.Context(), Vote)
+				}
+				all[2].Pause()
+				t.Cleanup(all[2].Resume)
+			})
+			wantErr(t, err, holdfast.ErrLeaseLost, nil)
+		})
+	}
+}
+
+// A minority that is lost, beside a member that is silent, is no loss.
+func TestRedlock_LostMinorityBesideSilence(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		err := holdfast.Do(t.Context(), all.Candidate(t), func(_ context.Context, lease *holdfast.Lease) error {
+			all.joined(t, lease)
+			all[0].Admin().Del(t.Context(), Vote)
+			all[1].Pause()
+			t.Cleanup(all[1].Resume)
+			err := lease.Extend(t.Context(), 2*time.Hour)
+			if lease.Valid() {
+				wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("Do: %v", err)
+		}
+	})
+}

@@ -1,0 +1,233 @@
+package several
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A lock whose time is over while the next is waited for is taken again: the lease that
+// Lock returns is of locks that are all held.
+func TestMulti_BeginsAgain(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := managerOn(t, srv), managerOn(t, srv)
+		for name, end := range map[string]struct {
+			opts []holdfast.LockOption
+			now  func()
+		}{
+			"fixed":    {opts: []holdfast.LockOption{holdfast.WithFixedLease(2 * time.Second)}},
+			"max hold": {opts: []holdfast.LockOption{holdfast.WithLease(2 * time.Second), holdfast.WithMaxHold(2 * time.Second)}},
+			"deleted":  {opts: []holdfast.LockOption{holdfast.WithLease(3 * time.Second)}, now: func() { srv.Admin().Del(t.Context(), "a") }},
+		} {
+			held := mustLock(t, other.Mutex("b"))
+			got := waits(t, Multi(t, m.Mutex("a", end.opts...), m.Mutex("b")))
+			lost := m.Stats().Lost
+			redistest.Eventually(t, patience, name+": it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Held == 1 })
+			if end.now != nil {
+				end.now()
+			}
+			redistest.Eventually(t, patience, name+": it is lost and taken again", func() bool {
+				return m.Stats().Lost > lost && srv.Admin().Exists(t.Context(), "a").Val() == 1
+			})
+			mustUnlock(t, held)
+			lease := got()
+			if !lease.Valid() || srv.Admin().Exists(t.Context(), "a", "b").Val() != 2 {
+				t.Errorf("%s: valid %v, keys %v", name, lease.Valid(), srv.Keys())
+			}
+			_ = lease.Unlock(t.Context()) // its time may be over
+			redistest.Eventually(t, patience, name+": released", func() bool { return len(lastingKeys(srv)) == 0 })
+		}
+	})
+}
+
+// AC-78: however often it has to begin again, each lock has its own lease.
+func TestMulti_LeasesStayAsTheyAre(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := managerOn(t, srv), managerOn(t, srv)
+		leases := map[string]time.Duration{"a": 20 * time.Second, "b": 40 * time.Second}
+		held := mustLock(t, other.Mutex("b"))
+		// A read-write lock is taken by itself: a renewal tells of its end.
+		got := waits(t, Multi(t, m.RWMutex("a", holdfast.WithFixedLease(leases["a"])), m.Mutex("b", holdfast.WithLease(leases["b"]))))
+		queued(t, srv, "redisson_lock_queue:{b}", 1) // before, it asked for both without waiting, and gave the first back
+		for range 3 {
+			redistest.Eventually(t, patience, "it has the first", func() bool { return m.Stats().Held == 1 && srv.Admin().Exists(t.Context(), "a").Val() == 1 })
+			if ok, err := m.ForceUnlock(t.Context(), "a"); !ok || err != nil {
+				t.Fatalf("ForceUnlock: %v, %v", ok, err)
+			}
+		}
+		redistest.Eventually(t, patience, "it has the first", func() bool { return m.Stats().Held == 1 && srv.Admin().Exists(t.Context(), "a").Val() == 1 })
+		mustUnlock(t, held)
+		lease := got()
+		for name, ttl := range leases {
+			redistest.Eventually(t, patience, fmt.Sprintf("the TTL of %s is %v, also after a grant by message", name, ttl), func() bool {
+				is := srv.Admin().PTTL(t.Context(), name).Val()
+				return is <= ttl && is > ttl-10*time.Second
+			})
+		}
+		if d := time.Until(lease.Deadline()); d > leases["a"] {
+			t.Errorf("deadline in %v", d)
+		}
+		mustUnlock(t, lease)
+		srv.RequireNoKeys(t)
+	})
+}
+
+// AC-78: however often a Multi has to begin again before it gets its locks, each has the
+// lease that it was made with.
+func TestMulti_RetriesKeepTheLease(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	m, other := managerOn(t, srv), managerOn(t, srv)
+	const short, long = 3 * time.Second, 50 * time.Second
+	l := Multi(t, m.Mutex("a", holdfast.WithLease(short)), m.Mutex("b", holdfast.WithLease(long)), m.Mutex("c", holdfast.WithFixedLease(short)))
+	stop := make(chan struct{})
+	var busy sync.WaitGroup
+	for _, name := range []string{"a", "b", "c"} {
+		busy.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					mustUnlock(t, mustLock(t, other.Mutex(name)))
+				}
+			}
+		})
+	}
+	commands := m.Stats().Commands
+	for range 20 {
+		lease := mustLock(t, l)
+		for name, want := range map[string]time.Duration{"a": short, "b": long, "c": short} {
+			// What the server grants is for a short time at first.
+			if ttl := srv.Admin().PTTL(t.Context(), name).Val(); ttl <= 0 || ttl > want {
+				t.Errorf("TTL of %s is %v, its lease %v", name, ttl, want)
+			}
+		}
+		if left := time.Until(lease.Deadline()); left <= 0 || left > short {
+			t.Errorf("the deadline is in %v", left)
+		}
+		mustUnlock(t, lease)
+	}
+	close(stop)
+	busy.Wait()
+	if n := m.Stats().Commands - commands; n < 20*5 {
+		t.Errorf("%d commands: nothing was retried", n)
+	}
+}
+
+// A waiter is woken by the release and asks nothing meanwhile.
+func TestRedlock_IsWokenByTheRelease(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		c, waiter := all.Candidate(t), all.Candidate(t, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
+		lease := mustLock(t, c)
+		all.heldBy(t, 3)
+		got := waits(t, waiter)
+		member := waiter.waitsAt(t)
+		at := waiter.Managers[member]
+		redistest.Eventually(t, patience, "it only waits for messages", func() bool {
+			places := all[member].Admin().ZRangeWithScores(t.Context(), "redisson_lock_timeout:{"+Vote+"}", 0, -1).Val()
+			return len(places) == 1 && places[0].Score == math.Trunc(places[0].Score) && locktest.Pending(at) == 0
+		})
+		polls := at.Stats().Polls // while it did not hear, it asked often
+		mustUnlock(t, lease)
+		next := got()
+		s := at.Stats()
+		if s.Granted+s.Wakeups == 0 || s.Polls != polls {
+			t.Errorf("woken by %d grants, %d messages and %d polls", s.Granted, s.Wakeups, s.Polls)
+		}
+		mustUnlock(t, next)
+		all.heldBy(t, 0)
+	})
+}
+
+// A waiter does not stay where no release will come: the member is dead, or held by
+// somebody who has no majority.
+func TestRedlock_LeavesTheWrongPlace(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		stranger bool
+		after    func(at *redistest.Server)
+	}{
+		"dead":               {after: (*redistest.Server).Kill},
+		"silent":             {after: (*redistest.Server).Pause},
+		"held by a stranger": {stranger: true, after: func(*redistest.Server) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := Servers(t, 3)
+			c, waiter, stranger := all.Candidate(t), all.Candidate(t, holdfast.WithPollInterval(time.Hour)), all.Candidate(t)
+			if tc.stranger {
+				mustLock(t, stranger.Managers[0].Mutex(Vote))
+			}
+			lease := mustLock(t, c)
+			got := waits(t, waiter)
+			tc.after(all[waiter.waitsAt(t)])
+			_ = lease.Unlock(t.Context()) // unconfirmed if the third member had not joined
+			mustUnlock(t, got())
+		})
+	}
+}
+
+// A reader that waits at a member with a writer of no majority is not kept there while
+// readers have the others: they would share.
+func TestRedlock_ReaderLeavesTheWrongPlace(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		// The first is to answer first: it is the place to wait then.
+		others, clients := []*redistest.Proxy{all[1].Proxy(t), all[2].Proxy(t)}, []*redis.Client{all[0].Client(t)}
+		for _, p := range others {
+			p.Delay(50*time.Millisecond, 0)
+			clients = append(clients, p.Client(t))
+		}
+		reader := CandidateOn(t, clients, readSide, holdfast.WithPollInterval(time.Hour))
+		writer, stranger, readers := all.CandidateFor(t, writeSide), all.CandidateFor(t, writeSide), all.CandidateFor(t, readSide)
+		mustLock(t, stranger.Managers[0].RWMutex(Vote))
+		held := mustLock(t, writer)
+		got := waits(t, reader)
+		if at := reader.waitsAt(t); at != 0 {
+			t.Fatalf("it waits at %d", at)
+		}
+		for _, p := range others {
+			p.Heal()
+		}
+		mustUnlock(t, held)
+		share := mustLock(t, readers) // of the other two
+		mustUnlock(t, got())
+		mustUnlock(t, share)
+	})
+}
+
+// A waiter has been granted the member in whose queue it stood, and too few others answer: it
+// asks that member again with the others.
+func TestRedlock_AsksWhereItHasWaitedAgain(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		c, other := all.Candidate(t), all.Candidate(t)
+		all.greet(t, c)
+		held := mustLock(t, other.Managers[0].Mutex(Vote))
+		all[1].Pause()
+		all[2].Pause()
+		got := waits(t, c)
+		redistest.Eventually(t, patience, "it waits at the first", func() bool {
+			return all[0].Admin().LLen(t.Context(), "redisson_lock_queue:{"+Vote+"}").Val() == 1
+		})
+		mustUnlock(t, held)
+		redistest.Eventually(t, patience, "it is in vain", func() bool {
+			return all[0].Admin().Exists(t.Context(), Vote, "redisson_lock_queue:{"+Vote+"}").Val() == 0
+		})
+		all[1].Resume()
+		mustUnlock(t, got())
+		all[2].Resume()
+		all.heldBy(t, 0)
+	})
+}

@@ -20,15 +20,24 @@ func writeSide(m *holdfast.Manager) holdfast.Locker { return m.RWMutex(Vote) }
 
 func readSide(m *holdfast.Manager) holdfast.Locker { return m.RWMutex(Vote).RLocker() }
 
-// sides are the members that a Redlock can have beside mutexes.
-var sides = map[string]Side{"fair": fairSide, "write": writeSide, "read": readSide}
+// sides are the members that a Redlock can have.
+var sides = map[string]Side{"mutex": Mutexes, "fair": fairSide, "write": writeSide, "read": readSide}
 
-// rivalOf is a side that of excludes.
+// rivalOf returns a side that a side excludes.
 func rivalOf(name string) Side {
 	if name == "read" {
 		return writeSide
 	}
 	return sides[name]
+}
+
+// ofEveryKind runs a test with the members of each kind, and a side that they exclude.
+func ofEveryKind(t *testing.T, test func(t *testing.T, of, rival Side)) {
+	for name, of := range sides {
+		t.Run(name, func(t *testing.T) {
+			redistest.InWorlds(t, func(t *testing.T) { test(t, of, rivalOf(name)) })
+		})
+	}
 }
 
 // waitsAt returns the member that c waits at, once it does and hears messages.

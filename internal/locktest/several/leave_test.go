@@ -189,8 +189,7 @@ func (c lookedAt) Err() error {
 // AC-81: a caller whose context ends is told at once, whatever the members do, and leaves nothing behind: no vote, no place
 // in a queue, no key without TTL. Others get on.
 func TestRedlock_ContextEndsInEachPhase(t *testing.T) {
-	kinds := map[string]Side{"mutex": Mutexes, "fair": fairSide, "write": writeSide, "read": readSide}
-	for kind, of := range kinds {
+	for kind, of := range sides {
 		for name, phase := range leaving {
 			for _, stopped := range []bool{false, true} {
 				if !stopped && kind != "mutex" {
@@ -198,11 +197,7 @@ func TestRedlock_ContextEndsInEachPhase(t *testing.T) {
 				}
 				t.Run(kind+", "+name+map[bool]string{false: "", true: ", one is stopped"}[stopped], func(t *testing.T) {
 					redistest.InWorlds(t, func(t *testing.T) {
-						rival := of
-						if kind == "read" {
-							rival = writeSide
-						}
-						l := newLeaver(t, phase.members, of, rival)
+						l := newLeaver(t, phase.members, of, rivalOf(kind))
 						took := time.Duration(1<<63 - 1)
 						for range 3 { // a busy machine may be slow once
 							took = min(took, l.comesAndLeaves(t, phase.until, phase.silent, stopped))

@@ -233,42 +233,27 @@ func TestMulti_CancelLeavesNothing(t *testing.T) {
 	})
 }
 
+// A caller that leaves, while it asks or stands in a queue, leaves nothing at any member.
 func TestRedlock_CancelLeavesNothing(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
+	ofEveryKind(t, func(t *testing.T, of, rival Side) {
 		all := Servers(t, 3)
-		a, b := all.Candidate(t), all.Candidate(t)
-		giveUp(t, a, b, b)
-		all.heldBy(t, 0)
-		a.idle(t)
-		b.idle(t)
+		a, b, other := all.CandidateFor(t, of), all.CandidateFor(t, of), all.CandidateFor(t, rival)
+		giveUp(t, a, b, b, other)
+
+		held := mustLock(t, other)
+		ctx, cancel := context.WithCancel(t.Context())
+		left := waitsFor(a.Lock, ctx)
+		a.waitsAt(t)
+		cancel()
+		err := (<-left).Err
+		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+		wantErr(t, err, context.Canceled, nil)
+		mustUnlock(t, held)
+		for _, c := range []Candidate{a, b, other} {
+			c.idle(t)
+		}
+		all.clean(t)
 	})
-}
-
-// Whoever leaves, while it asks or stands in a queue, leaves nothing at any member.
-func TestRedlock_OfEveryKindCancelled(t *testing.T) {
-	t.Parallel()
-	for name, of := range sides {
-		t.Run(name, func(t *testing.T) {
-			all := Servers(t, 3)
-			a, b, rival := all.CandidateFor(t, of), all.CandidateFor(t, of), all.CandidateFor(t, rivalOf(name))
-			giveUp(t, a, b, b, rival)
-
-			held := mustLock(t, rival)
-			ctx, cancel := context.WithCancel(t.Context())
-			left := make(chan error, 1)
-			go func() { _, err := a.Lock(ctx); left <- err }()
-			a.waitsAt(t)
-			cancel()
-			err := <-left
-			wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
-			wantErr(t, err, context.Canceled, nil)
-			mustUnlock(t, held)
-			for _, c := range []Candidate{a, b, rival} {
-				c.idle(t)
-			}
-			all.clean(t)
-		})
-	}
 }
 
 // giveUp waits for each lock in a goroutine of its own and leaves at random moments.

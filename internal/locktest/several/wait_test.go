@@ -3,7 +3,6 @@ package several
 import (
 	"fmt"
 	"math"
-	"sync"
 	"testing"
 	"time"
 
@@ -50,7 +49,7 @@ func TestMulti_BeginsAgain(t *testing.T) {
 }
 
 // AC-78: however often it has to begin again, each lock has its own lease.
-func TestMulti_LeasesStayAsTheyAre(t *testing.T) {
+func TestMulti_RetriesKeepTheLease(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		m, other := managerOn(t, srv), managerOn(t, srv)
@@ -80,49 +79,6 @@ func TestMulti_LeasesStayAsTheyAre(t *testing.T) {
 		mustUnlock(t, lease)
 		srv.RequireNoKeys(t)
 	})
-}
-
-// AC-78: however often a Multi has to begin again before it gets its locks, each has the
-// lease that it was made with.
-func TestMulti_RetriesKeepTheLease(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, other := managerOn(t, srv), managerOn(t, srv)
-	const short, long = 3 * time.Second, 50 * time.Second
-	l := Multi(t, m.Mutex("a", holdfast.WithLease(short)), m.Mutex("b", holdfast.WithLease(long)), m.Mutex("c", holdfast.WithFixedLease(short)))
-	stop := make(chan struct{})
-	var busy sync.WaitGroup
-	for _, name := range []string{"a", "b", "c"} {
-		busy.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					mustUnlock(t, mustLock(t, other.Mutex(name)))
-				}
-			}
-		})
-	}
-	commands := m.Stats().Commands
-	for range 20 {
-		lease := mustLock(t, l)
-		for name, want := range map[string]time.Duration{"a": short, "b": long, "c": short} {
-			// What the server grants is for a short time at first.
-			if ttl := srv.Admin().PTTL(t.Context(), name).Val(); ttl <= 0 || ttl > want {
-				t.Errorf("TTL of %s is %v, its lease %v", name, ttl, want)
-			}
-		}
-		if left := time.Until(lease.Deadline()); left <= 0 || left > short {
-			t.Errorf("the deadline is in %v", left)
-		}
-		mustUnlock(t, lease)
-	}
-	close(stop)
-	busy.Wait()
-	if n := m.Stats().Commands - commands; n < 20*5 {
-		t.Errorf("%d commands: nothing was retried", n)
-	}
 }
 
 // A waiter is woken by the release and asks nothing meanwhile.

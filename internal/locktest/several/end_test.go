@@ -131,28 +131,28 @@ func (s slowEnd) AfterFunc(func()) (stop func() bool) {
 // Members are lost one after the other, and each could be taken again before the next ends:
 // the lease ends nevertheless when a holder may not have it any longer.
 func TestRedlock_EndsWhatHasAnEnd(t *testing.T) {
-	t.Parallel()
 	for name, end := range map[string]holdfast.Option{
 		"WithMaxHold": holdfast.WithMaxHold(3 * time.Second), "WithFixedLease": holdfast.WithFixedLease(3 * time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			all := Servers(t, 3)
-			c := all.Candidate(t, holdfast.WithLease(3*time.Second), end)
-			lease := mustLock(t, c)
-			all.heldBy(t, 3)
-			for _, m := range c.Managers[:2] {
-				time.Sleep(time.Second) // of the lease
-				if _, err := m.ForceUnlock(t.Context(), Vote); err != nil {
-					t.Fatal(err)
+			redistest.InWorlds(t, func(t *testing.T) {
+				all := Servers(t, 3)
+				c := all.Candidate(t, holdfast.WithLease(3*time.Second), end)
+				lease := mustLock(t, c)
+				all.heldBy(t, 3)
+				for _, m := range c.Managers[:2] {
+					time.Sleep(time.Second) // of the lease
+					if _, err := m.ForceUnlock(t.Context(), Vote); err != nil {
+						t.Fatal(err)
+					}
 				}
-			}
-			select {
-			case <-lease.Done():
-			case <-time.After(patience):
-				t.Errorf("valid until %v from now", time.Until(lease.Deadline()))
-			}
-			_ = lease.Unlock(t.Context())
+				select {
+				case <-lease.Done():
+				case <-time.After(patience):
+					t.Errorf("valid until %v from now", time.Until(lease.Deadline()))
+				}
+				_ = lease.Unlock(t.Context())
+			})
 		})
 	}
 }
@@ -217,28 +217,29 @@ func TestRedlock_NothingIsTakenAfterALapse(t *testing.T) {
 }
 
 func TestRedlock_Close(t *testing.T) {
-	t.Parallel()
-	all := Servers(t, 3)
-	c, other := all.Candidate(t), all.Candidate(t)
-	lease := mustLock(t, c)
-	waiting := make(chan error, 1)
-	go func() { _, err := other.Lock(t.Context()); waiting <- err }()
-	other.waitsAt(t)
-	for i := range all {
-		if err := other.Managers[i].Close(t.Context()); err != nil {
-			t.Error(err)
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		c, other := all.Candidate(t), all.Candidate(t)
+		lease := mustLock(t, c)
+		waiting := make(chan error, 1)
+		go func() { _, err := other.Lock(t.Context()); waiting <- err }()
+		other.waitsAt(t)
+		for i := range all {
+			if err := other.Managers[i].Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := c.Managers[i].Close(t.Context()); err != nil {
+				t.Error(err)
+			}
 		}
-		if err := c.Managers[i].Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	wantErr(t, <-waiting, holdfast.ErrClosed, holdfast.ErrUnavailable)
-	<-lease.Done()
-	wantErr(t, lease.Err(), holdfast.ErrClosed, nil)
-	wantErr(t, lease.Unlock(t.Context()), holdfast.ErrClosed, nil)
-	_, err := c.TryLock(t.Context())
-	wantErr(t, err, holdfast.ErrClosed, nil)
-	all.heldBy(t, 0)
+		wantErr(t, <-waiting, holdfast.ErrClosed, holdfast.ErrUnavailable)
+		<-lease.Done()
+		wantErr(t, lease.Err(), holdfast.ErrClosed, nil)
+		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrClosed, nil)
+		_, err := c.TryLock(t.Context())
+		wantErr(t, err, holdfast.ErrClosed, nil)
+		all.heldBy(t, 0)
+	})
 }
 
 // severalOf returns a lease of several locks, of one of two kinds, and the servers that they are on.

@@ -58,6 +58,7 @@ func TestRedlock_OfEveryKindExcludes(t *testing.T) {
 
 // Readers share a majority; a writer is alone.
 func TestRedlock_ReadersAndWriters(t *testing.T) {
+	t.Parallel()
 	all := Servers(t, 3)
 	one, two, writer := all.CandidateFor(t, readSide), all.CandidateFor(t, readSide), all.CandidateFor(t, writeSide)
 	r1, r2 := mustLock(t, one), mustLock(t, two)

@@ -170,7 +170,6 @@ func TestRedlock_ReturnsWithTheMajority(t *testing.T) {
 
 // AC-81: members that are dead or stopped are not waited for either.
 func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
-	t.Parallel()
 	for name, tc := range map[string]struct {
 		of   int
 		down func(Electorate)
@@ -181,25 +180,27 @@ func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
 		"one of three stopped": {3, func(all Electorate) { all[1].Pause() }, func(all Electorate) { all[1].Resume() }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := Servers(t, tc.of)
-			c := all.Candidate(t)
-			all.greet(t, c)
-			tc.down(all)
-			// Waiting for one would take a second each time, and Lock's context ends first.
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			for range 20 {
-				lease, err := c.Lock(ctx)
-				if err != nil {
-					t.Fatal(err)
+			redistest.InWorlds(t, func(t *testing.T) {
+				all := Servers(t, tc.of)
+				c := all.Candidate(t)
+				all.greet(t, c)
+				tc.down(all)
+				// Waiting for one would take a second each time, and Lock's context ends first.
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				for range 20 {
+					lease, err := c.Lock(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := lease.Extend(ctx, time.Minute); err != nil {
+						t.Fatal(err)
+					}
+					mustUnlock(t, lease)
 				}
-				if err := lease.Extend(ctx, time.Minute); err != nil {
-					t.Fatal(err)
-				}
-				mustUnlock(t, lease)
-			}
-			tc.up(all)
-			redistest.Eventually(t, patience, "no vote is left", func() bool { return all.held(t) == 0 })
+				tc.up(all)
+				redistest.Eventually(t, patience, "no vote is left", func() bool { return all.held(t) == 0 })
+			})
 		})
 	}
 }

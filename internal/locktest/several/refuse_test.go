@@ -15,61 +15,63 @@ import (
 
 // AC-77 and others: what cannot be one lock is refused before anything is sent.
 func TestMulti_RefusesBadLocks(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := managerOn(t, srv)
-	a, b := m.Mutex("a"), m.Mutex("b")
-	for name, locks := range map[string][]holdfast.Locker{
-		"none":             {},
-		"nil":              {a, nil},
-		"typed nil":        {a, (*holdfast.Mutex)(nil)},
-		"nobody's side":    {a, (*holdfast.RWMutex)(nil).RLocker()},
-		"twice":            {a, b, m.Mutex("a")},
-		"two kinds":        {a, m.FairMutex("a")},
-		"both sides":       {m.RWMutex("x"), m.RWMutex("x").RLocker()},
-		"twice in a multi": {a, Multi(t, b, m.Mutex("a"))},
-	} {
-		if _, err := holdfast.NewMulti(locks...); !errors.Is(err, holdfast.ErrInvalidOption) {
-			t.Errorf("%s: %v, want ErrInvalidOption", name, err)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		a, b := m.Mutex("a"), m.Mutex("b")
+		for name, locks := range map[string][]holdfast.Locker{
+			"none":             {},
+			"nil":              {a, nil},
+			"typed nil":        {a, (*holdfast.Mutex)(nil)},
+			"nobody's side":    {a, (*holdfast.RWMutex)(nil).RLocker()},
+			"twice":            {a, b, m.Mutex("a")},
+			"two kinds":        {a, m.FairMutex("a")},
+			"both sides":       {m.RWMutex("x"), m.RWMutex("x").RLocker()},
+			"twice in a multi": {a, Multi(t, b, m.Mutex("a"))},
+		} {
+			if _, err := holdfast.NewMulti(locks...); !errors.Is(err, holdfast.ErrInvalidOption) {
+				t.Errorf("%s: %v, want ErrInvalidOption", name, err)
+			}
 		}
-	}
-	bad := Multi(t, a, m.Mutex(""))
-	if _, err := bad.Lock(t.Context()); !errors.Is(err, holdfast.ErrInvalidName) {
-		t.Errorf("a bad name: %v", err)
-	}
-	srv.RequireNoKeys(t)
+		bad := Multi(t, a, m.Mutex(""))
+		if _, err := bad.Lock(t.Context()); !errors.Is(err, holdfast.ErrInvalidName) {
+			t.Errorf("a bad name: %v", err)
+		}
+		srv.RequireNoKeys(t)
+	})
 }
 
 func TestRedlock_RefusesBadLocks(t *testing.T) {
-	t.Parallel()
-	all := Servers(t, 3)
-	c := all.Candidate(t)
-	a, b, d := c.Managers[0], c.Managers[1], c.Managers[2]
-	for name, locks := range map[string][]holdfast.Locker{
-		"two":         {a.Mutex("x"), b.Mutex("x")},
-		"one manager": {a.Mutex("x"), b.Mutex("x"), b.Mutex("y")},
-		"nil":         {a.Mutex("x"), b.Mutex("x"), nil},
-		"a multi":     {a.Mutex("x"), b.Mutex("x"), Multi(t, d.Mutex("x"))},
-	} {
-		if _, err := holdfast.NewRedlock(locks...); !errors.Is(err, holdfast.ErrInvalidOption) {
-			t.Errorf("%s: %v", name, err)
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		c := all.Candidate(t)
+		a, b, d := c.Managers[0], c.Managers[1], c.Managers[2]
+		for name, locks := range map[string][]holdfast.Locker{
+			"two":         {a.Mutex("x"), b.Mutex("x")},
+			"one manager": {a.Mutex("x"), b.Mutex("x"), b.Mutex("y")},
+			"nil":         {a.Mutex("x"), b.Mutex("x"), nil},
+			"a multi":     {a.Mutex("x"), b.Mutex("x"), Multi(t, d.Mutex("x"))},
+		} {
+			if _, err := holdfast.NewRedlock(locks...); !errors.Is(err, holdfast.ErrInvalidOption) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
-	}
-	bad, err := holdfast.NewRedlock(a.Mutex("x"), b.Mutex("x"), d.Mutex(""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = bad.Lock(t.Context())
-	wantErr(t, err, holdfast.ErrInvalidName, holdfast.ErrUnavailable)
-	for i, srv := range all {
-		srv.Admin().Set(t.Context(), "x", i, 0)
-	}
-	wrong, err := holdfast.NewRedlock(a.Mutex("x"), b.Mutex("x"), d.Mutex("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = wrong.Lock(t.Context())
-	wantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrUnavailable)
+		bad, err := holdfast.NewRedlock(a.Mutex("x"), b.Mutex("x"), d.Mutex(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = bad.Lock(t.Context())
+		wantErr(t, err, holdfast.ErrInvalidName, holdfast.ErrUnavailable)
+		for i, srv := range all {
+			srv.Admin().Set(t.Context(), "x", i, 0)
+		}
+		wrong, err := holdfast.NewRedlock(a.Mutex("x"), b.Mutex("x"), d.Mutex("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = wrong.Lock(t.Context())
+		wantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrUnavailable)
+	})
 }
 
 // A majority of members of which some are shared would not exclude anybody.
@@ -105,88 +107,92 @@ func TestRedlock_RefusesReadersBesideOthers(t *testing.T) {
 
 // The error is that of the lock that could not be taken, wherever it stands among the others.
 func TestMulti_NamesWhatCannotBeTaken(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, other := managerOn(t, srv), managerOn(t, srv)
-	names := []string{"a", "b", "c"}
-	l := Multi(t, m.Mutex("a"), m.FairMutex("b"), m.Mutex("c"))
-	for _, name := range names {
-		for why, c := range map[string]struct {
-			obstruct func() (clear func())
-			is       error
-		}{
-			"held": {func() func() {
-				held := mustLock(t, other.Mutex(name))
-				return func() { mustUnlock(t, held) }
-			}, holdfast.ErrNotAcquired},
-			"held without a TTL": {func() func() {
-				srv.Admin().HSet(t.Context(), name, "somebody", 1)
-				return func() { srv.Admin().Del(t.Context(), name) }
-			}, holdfast.ErrNotAcquired},
-			"a string": {func() func() {
-				srv.Admin().Set(t.Context(), name, "no lock", 0)
-				return func() { srv.Admin().Del(t.Context(), name) }
-			}, holdfast.ErrWrongKind},
-			"a read-write lock": {func() func() {
-				held := mustLock(t, other.RWMutex(name))
-				return func() { mustUnlock(t, held) }
-			}, holdfast.ErrWrongKind},
-			"tombstones of another kind": {func() func() {
-				srv.Admin().Set(t.Context(), "holdfast_tombstones:{"+name+"}", "no tombstones", 0)
-				return func() { srv.Admin().Del(t.Context(), "holdfast_tombstones:{"+name+"}") }
-			}, holdfast.ErrWrongKind},
-		} {
-			clear := c.obstruct()
-			tries := []func(context.Context) (*holdfast.Lease, error){l.TryLock}
-			if c.is == holdfast.ErrWrongKind {
-				tries = append(tries, l.Lock)
-			}
-			for _, try := range tries {
-				_, err := try(t.Context())
-				if want := fmt.Sprintf("%v: %q", c.is, name); err == nil || !strings.HasPrefix(err.Error(), want) {
-					t.Errorf("%s is %s: %v, want %s", name, why, err, want)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := managerOn(t, srv), managerOn(t, srv)
+		names := []string{"a", "b", "c"}
+		l := Multi(t, m.Mutex("a"), m.FairMutex("b"), m.Mutex("c"))
+		for _, name := range names {
+			for why, c := range map[string]struct {
+				obstruct func() (clear func())
+				is       error
+			}{
+				"held": {func() func() {
+					held := mustLock(t, other.Mutex(name))
+					return func() { mustUnlock(t, held) }
+				}, holdfast.ErrNotAcquired},
+				"held without a TTL": {func() func() {
+					srv.Admin().HSet(t.Context(), name, "somebody", 1)
+					return func() { srv.Admin().Del(t.Context(), name) }
+				}, holdfast.ErrNotAcquired},
+				"a string": {func() func() {
+					srv.Admin().Set(t.Context(), name, "no lock", 0)
+					return func() { srv.Admin().Del(t.Context(), name) }
+				}, holdfast.ErrWrongKind},
+				"a read-write lock": {func() func() {
+					held := mustLock(t, other.RWMutex(name))
+					return func() { mustUnlock(t, held) }
+				}, holdfast.ErrWrongKind},
+				"tombstones of another kind": {func() func() {
+					srv.Admin().Set(t.Context(), "holdfast_tombstones:{"+name+"}", "no tombstones", 0)
+					return func() { srv.Admin().Del(t.Context(), "holdfast_tombstones:{"+name+"}") }
+				}, holdfast.ErrWrongKind},
+			} {
+				clear := c.obstruct()
+				tries := []func(context.Context) (*holdfast.Lease, error){l.TryLock}
+				if c.is == holdfast.ErrWrongKind {
+					tries = append(tries, l.Lock)
+				}
+				for _, try := range tries {
+					_, err := try(t.Context())
+					if want := fmt.Sprintf("%v: %q", c.is, name); err == nil || !strings.HasPrefix(err.Error(), want) {
+						t.Errorf("%s is %s: %v, want %s", name, why, err, want)
+					}
+				}
+				clear()
+				if n := srv.Admin().Exists(t.Context(), names...).Val(); n != 0 {
+					t.Fatalf("%s was %s: %d locks are left", name, why, n)
 				}
 			}
-			clear()
-			if n := srv.Admin().Exists(t.Context(), names...).Val(); n != 0 {
-				t.Fatalf("%s was %s: %d locks are left", name, why, n)
-			}
 		}
-	}
-	mustUnlock(t, mustLock(t, l))
+		mustUnlock(t, mustLock(t, l))
+	})
 }
 
 // What cannot succeed ends Lock, also if some of the locks have been taken by then.
 func TestMulti_EndsWithWhatCannotSucceed(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	other := managerOn(t, srv)
 	t.Run("wrong kind", func(t *testing.T) {
-		m := managerOn(t, srv)
-		srv.Admin().Set(t.Context(), "b", "no lock", 0)
-		held := mustLock(t, other.Mutex("a"))
-		failed := make(chan error, 1)
-		go func() {
-			_, err := Multi(t, m.Mutex("a"), m.Mutex("b")).Lock(t.Context())
-			failed <- err
-		}()
-		queued(t, srv, "redisson_lock_queue:{a}", 1)
-		mustUnlock(t, held)
-		wantErr(t, soonest(t, failed), holdfast.ErrWrongKind, nil)
+		redistest.InWorlds(t, func(t *testing.T) {
+			srv := redistest.Start(t)
+			m, other := managerOn(t, srv), managerOn(t, srv)
+			srv.Admin().Set(t.Context(), "b", "no lock", 0)
+			held := mustLock(t, other.Mutex("a"))
+			failed := make(chan error, 1)
+			go func() {
+				_, err := Multi(t, m.Mutex("a"), m.Mutex("b")).Lock(t.Context())
+				failed <- err
+			}()
+			queued(t, srv, "redisson_lock_queue:{a}", 1)
+			mustUnlock(t, held)
+			wantErr(t, soonest(t, failed), holdfast.ErrWrongKind, nil)
+		})
 	})
 	t.Run("closed", func(t *testing.T) {
-		m, closing := managerOn(t, srv), managerOn(t, srv)
-		mustLock(t, other.Mutex("d"))
-		failed := make(chan error, 1)
-		go func() {
-			_, err := Multi(t, m.Mutex("c"), closing.Mutex("d")).Lock(t.Context())
-			failed <- err
-		}()
-		queued(t, srv, "redisson_lock_queue:{d}", 1)
-		if err := closing.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		wantErr(t, soonest(t, failed), holdfast.ErrClosed, nil)
+		redistest.InWorlds(t, func(t *testing.T) {
+			srv := redistest.Start(t)
+			m, closing, other := managerOn(t, srv), managerOn(t, srv), managerOn(t, srv)
+			mustLock(t, other.Mutex("d"))
+			failed := make(chan error, 1)
+			go func() {
+				_, err := Multi(t, m.Mutex("c"), closing.Mutex("d")).Lock(t.Context())
+				failed <- err
+			}()
+			queued(t, srv, "redisson_lock_queue:{d}", 1)
+			if err := closing.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wantErr(t, soonest(t, failed), holdfast.ErrClosed, nil)
+		})
 	})
 }
 

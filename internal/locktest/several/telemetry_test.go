@@ -16,60 +16,62 @@ import (
 
 // The spans of the members are children of the span of the whole.
 func TestMulti_Spans(t *testing.T) {
-	t.Parallel()
-	recorder := tracetest.NewSpanRecorder()
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
-	m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(provider))
-	mustUnlock(t, mustLock(t, Multi(t, m.Mutex("a"), m.RWMutex("b"))))
-	wantFamily(t, recorder.Ended(), "multi", "a+b", 2)
+	redistest.InWorlds(t, func(t *testing.T) {
+		recorder := tracetest.NewSpanRecorder()
+		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+		m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(provider))
+		mustUnlock(t, mustLock(t, Multi(t, m.Mutex("a"), m.RWMutex("b"))))
+		wantFamily(t, recorder.Ended(), "multi", "a+b", 2)
+	})
 }
 
 // One acquire and one release of the whole, with those of the members below them; a dead
 // member that is asked again and again while the lock is held adds nothing.
 func TestRedlock_SpansAndMetrics(t *testing.T) {
-	t.Parallel()
-	all := Servers(t, 3)
-	recorder, reader := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()
-	c := all.Candidate(t,
-		holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))),
-		holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
-	lease := mustLock(t, c)
-	all.heldBy(t, 3)
-	all.joined(t, lease)
-	mustUnlock(t, lease)
-	all.heldBy(t, 0)
-	redistest.Eventually(t, patience, "four spans of each", func() bool { return len(recorder.Ended()) == 8 })
-	wantFamily(t, recorder.Ended(), "redlock", Vote, 3)
-	if got := durations(t, reader, "redlock"); got["holdfast.acquire.duration acquired"] != 1 || got["holdfast.release.duration released"] != 1 {
-		t.Errorf("metrics of the whole: %v", got)
-	}
-	if got := durations(t, reader, "mutex"); len(got) != 0 {
-		t.Errorf("metrics of the members, which nobody has asked for: %v", got)
-	}
-
-	recorder.Reset()
-	all[0].Kill()
-	lease = mustLock(t, c)
-	troubles := c.Managers[0].Stats().Troubles
-	redistest.Eventually(t, patience, "the dead one is asked again", func() bool { return c.Managers[0].Stats().Troubles >= troubles+2 })
-	acquires := 0
-	for _, s := range recorder.Ended() {
-		if s.Name() == "lock.acquire" {
-			acquires++
+	redistest.InWorlds(t, func(t *testing.T) {
+		all := Servers(t, 3)
+		recorder, reader := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()
+		c := all.Candidate(t,
+			holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))),
+			holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+		lease := mustLock(t, c)
+		all.heldBy(t, 3)
+		all.joined(t, lease)
+		mustUnlock(t, lease)
+		all.heldBy(t, 0)
+		redistest.Eventually(t, patience, "four spans of each", func() bool { return len(recorder.Ended()) == 8 })
+		wantFamily(t, recorder.Ended(), "redlock", Vote, 3)
+		if got := durations(t, reader, "redlock"); got["holdfast.acquire.duration acquired"] != 1 || got["holdfast.release.duration released"] != 1 {
+			t.Errorf("metrics of the whole: %v", got)
 		}
-	}
-	if acquires != 4 {
-		t.Errorf("%d spans of acquires for a lock of three members", acquires)
-	}
-	mustUnlock(t, lease)
-	other := all.Candidate(t)
-	held := mustLock(t, other)
-	_, err := c.TryLock(t.Context())
-	wantErr(t, err, holdfast.ErrNotAcquired, nil)
-	if got := durations(t, reader, "redlock"); got["holdfast.acquire.duration acquired"] != 2 || got["holdfast.acquire.duration not_acquired"] != 1 {
-		t.Errorf("metrics of the whole: %v", got)
-	}
-	mustUnlock(t, held)
+		if got := durations(t, reader, "mutex"); len(got) != 0 {
+			t.Errorf("metrics of the members, which nobody has asked for: %v", got)
+		}
+
+		recorder.Reset()
+		all[0].Kill()
+		lease = mustLock(t, c)
+		troubles := c.Managers[0].Stats().Troubles
+		redistest.Eventually(t, patience, "the dead one is asked again", func() bool { return c.Managers[0].Stats().Troubles >= troubles+2 })
+		acquires := 0
+		for _, s := range recorder.Ended() {
+			if s.Name() == "lock.acquire" {
+				acquires++
+			}
+		}
+		if acquires != 4 {
+			t.Errorf("%d spans of acquires for a lock of three members", acquires)
+		}
+		mustUnlock(t, lease)
+		other := all.Candidate(t)
+		held := mustLock(t, other)
+		_, err := c.TryLock(t.Context())
+		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		if got := durations(t, reader, "redlock"); got["holdfast.acquire.duration acquired"] != 2 || got["holdfast.acquire.duration not_acquired"] != 1 {
+			t.Errorf("metrics of the whole: %v", got)
+		}
+		mustUnlock(t, held)
+	})
 }
 
 // wantFamily fails unless there is one span of the whole for Lock and one for Unlock, and

@@ -48,21 +48,22 @@ func TestMulti_RollsBack(t *testing.T) {
 
 // AC-76: a member that does not answer is released as well, once it does.
 func TestMulti_RollsBackTheSilent(t *testing.T) {
-	t.Parallel()
-	srv, silent := redistest.Start(t), redistest.Start(t)
-	m, m2 := managerOn(t, srv), managerOn(t, silent)
-	mustUnlock(t, mustLock(t, m2.Mutex("warm")))
-	l := Multi(t, m.Mutex("a"), m2.Mutex("b"))
-	silent.Pause()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if _, err := l.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("Lock: %v", err)
-	}
-	redistest.Eventually(t, patience, "the first is released", func() bool { return len(lastingKeys(srv)) == 0 })
-	silent.Resume()
-	redistest.Eventually(t, patience, "the silent one is released", func() bool { return silent.Admin().Exists(t.Context(), "b").Val() == 0 })
-	silent.RequireTTLs(t)
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv, silent := redistest.Start(t), redistest.Start(t)
+		m, m2 := managerOn(t, srv), managerOn(t, silent)
+		mustUnlock(t, mustLock(t, m2.Mutex("warm")))
+		l := Multi(t, m.Mutex("a"), m2.Mutex("b"))
+		silent.Pause()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if _, err := l.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Lock: %v", err)
+		}
+		redistest.Eventually(t, patience, "the first is released", func() bool { return len(lastingKeys(srv)) == 0 })
+		silent.Resume()
+		redistest.Eventually(t, patience, "the silent one is released", func() bool { return silent.Admin().Exists(t.Context(), "b").Val() == 0 })
+		silent.RequireTTLs(t)
+	})
 }
 
 // AC-75, AC-76: what was granted, or may have been, is given back after a refusal.
@@ -110,7 +111,6 @@ func TestMulti_TryLockNeverWaits(t *testing.T) {
 // A lock is free, and all who stand in its queue have died: they do not refuse it to a Multi,
 // as they do not to a mutex.
 func TestMulti_TryLockBehindTheDead(t *testing.T) {
-	t.Parallel()
 	const ours, redissons = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1"
 	for name, c := range map[string]struct {
 		id     string
@@ -124,30 +124,31 @@ func TestMulti_TryLockBehindTheDead(t *testing.T) {
 		"of Redisson, without a time": {redissons, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			srv := redistest.Start(t)
-			m, admin := managerOn(t, srv), srv.Admin()
-			admin.RPush(t.Context(), "redisson_lock_queue:{b}", c.id)
-			stays := "nobody" // in no queue
-			if c.until != 0 {
-				stays = c.id
-			}
-			admin.ZAdd(t.Context(), "redisson_lock_timeout:{b}", redis.Z{Score: float64(time.Now().Add(c.until).UnixMilli()), Member: stays})
-			l := Multi(t, m.Mutex("a"), m.Mutex("b"))
-			lease, err := l.TryLock(t.Context())
-			if !c.atOnce {
-				wantErr(t, err, holdfast.ErrNotAcquired, nil)
-				redistest.Eventually(t, patience, "its time is cut to a few seconds", func() bool {
-					lease, err = l.TryLock(t.Context())
-					return err == nil
-				})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			mustUnlock(t, lease)
-			admin.Del(t.Context(), "redisson_lock_timeout:{b}")                        // of nobody
-			srv.RequireNoKeys(t, "holdfast_tombstones:{a}", "holdfast_tombstones:{b}") // of a TryLock that was answered late
+			redistest.InWorlds(t, func(t *testing.T) {
+				srv := redistest.Start(t)
+				m, admin := managerOn(t, srv), srv.Admin()
+				admin.RPush(t.Context(), "redisson_lock_queue:{b}", c.id)
+				stays := "nobody" // in no queue
+				if c.until != 0 {
+					stays = c.id
+				}
+				admin.ZAdd(t.Context(), "redisson_lock_timeout:{b}", redis.Z{Score: float64(time.Now().Add(c.until).UnixMilli()), Member: stays})
+				l := Multi(t, m.Mutex("a"), m.Mutex("b"))
+				lease, err := l.TryLock(t.Context())
+				if !c.atOnce {
+					wantErr(t, err, holdfast.ErrNotAcquired, nil)
+					redistest.Eventually(t, patience, "its time is cut to a few seconds", func() bool {
+						lease, err = l.TryLock(t.Context())
+						return err == nil
+					})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				mustUnlock(t, lease)
+				admin.Del(t.Context(), "redisson_lock_timeout:{b}")                        // of nobody
+				srv.RequireNoKeys(t, "holdfast_tombstones:{a}", "holdfast_tombstones:{b}") // of a TryLock that was answered late
+			})
 		})
 	}
 }
@@ -182,23 +183,24 @@ func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 
 // With a context that has ended nothing is sent.
 func TestMulti_EndedContextSendsNothing(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := managerOn(t, srv)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	l := Multi(t, m.Mutex("a"), m.Mutex("b"))
-	for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.Lock, l.TryLock} {
-		_, err := lock(ctx)
-		wantErr(t, err, holdfast.ErrNotAcquired, nil)
-		wantErr(t, err, context.Canceled, nil)
-	}
-	if err := m.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n := m.Stats().Commands; n != 0 {
-		t.Errorf("%d commands", n)
-	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		l := Multi(t, m.Mutex("a"), m.Mutex("b"))
+		for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.Lock, l.TryLock} {
+			_, err := lock(ctx)
+			wantErr(t, err, holdfast.ErrNotAcquired, nil)
+			wantErr(t, err, context.Canceled, nil)
+		}
+		if err := m.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := m.Stats().Commands; n != 0 {
+			t.Errorf("%d commands", n)
+		}
+	})
 }
 
 func TestMulti_CancelLeavesNothing(t *testing.T) {

@@ -110,7 +110,6 @@ func TestRedlock_IsWokenByTheRelease(t *testing.T) {
 // A waiter does not stay where no release will come: the member is dead, or held by
 // somebody who has no majority.
 func TestRedlock_LeavesTheWrongPlace(t *testing.T) {
-	t.Parallel()
 	for name, tc := range map[string]struct {
 		stranger bool
 		after    func(at *redistest.Server)
@@ -120,16 +119,18 @@ func TestRedlock_LeavesTheWrongPlace(t *testing.T) {
 		"held by a stranger": {stranger: true, after: func(*redistest.Server) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := Servers(t, 3)
-			c, waiter, stranger := all.Candidate(t), all.Candidate(t, holdfast.WithPollInterval(time.Hour)), all.Candidate(t)
-			if tc.stranger {
-				mustLock(t, stranger.Managers[0].Mutex(Vote))
-			}
-			lease := mustLock(t, c)
-			got := waits(t, waiter)
-			tc.after(all[waiter.waitsAt(t)])
-			_ = lease.Unlock(t.Context()) // unconfirmed if the third member had not joined
-			mustUnlock(t, got())
+			redistest.InWorlds(t, func(t *testing.T) {
+				all := Servers(t, 3)
+				c, waiter, stranger := all.Candidate(t), all.Candidate(t, holdfast.WithPollInterval(time.Hour)), all.Candidate(t)
+				if tc.stranger {
+					mustLock(t, stranger.Managers[0].Mutex(Vote))
+				}
+				lease := mustLock(t, c)
+				got := waits(t, waiter)
+				tc.after(all[waiter.waitsAt(t)])
+				_ = lease.Unlock(t.Context()) // unconfirmed if the third member had not joined
+				mustUnlock(t, got())
+			})
 		})
 	}
 }

@@ -3,10 +3,17 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest/several"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -31,13 +38,13 @@ func panics(t *testing.T, do func()) (err error) {
 // A call without a context is an error, and Redis is asked nothing.
 func TestArguments_NilContext(t *testing.T) {
 	t.Parallel()
-	all := servers(t, 3)
+	all := several.Servers(t, 3)
 	m, others := managerOn(t, all[0]), []*holdfast.Manager{managerOn(t, all[1]), managerOn(t, all[2])}
 	redlock, err := holdfast.NewRedlock(m.Mutex("r"), others[0].Mutex("r"), others[1].Mutex("r"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease, several := mustLock(t, m.Mutex("held")), mustLock(t, multi(t, m.Mutex("held:1"), m.Mutex("held:2")))
+	lease, whole := mustLock(t, m.Mutex("held")), mustLock(t, several.Multi(t, m.Mutex("held:1"), m.Mutex("held:2")))
 	monitor := all[0].Monitor(t)
 	var none context.Context
 	rw := m.RWMutex("rw")
@@ -47,7 +54,7 @@ func TestArguments_NilContext(t *testing.T) {
 		_, err := lock(none)
 		wantMissing(t, err, call, "context")
 	}
-	for _, l := range []holdfast.Locker{m.Mutex("a"), m.FairMutex("a"), rw, redlock, multi(t, m.Mutex("a"), rw)} {
+	for _, l := range []holdfast.Locker{m.Mutex("a"), m.FairMutex("a"), rw, redlock, several.Multi(t, m.Mutex("a"), rw)} {
 		_, err := l.Lock(none)
 		wantMissing(t, err, "Lock", "context")
 		_, err = l.TryLock(none)
@@ -65,7 +72,7 @@ func TestArguments_NilContext(t *testing.T) {
 	_, err = m.ForceUnlock(none, "held")
 	wantMissing(t, err, "ForceUnlock", "context")
 	wantMissing(t, m.Close(none), "Close", "context")
-	for _, l := range []*holdfast.Lease{lease, several} {
+	for _, l := range []*holdfast.Lease{lease, whole} {
 		wantMissing(t, l.Extend(none, holdfast.DefaultLease), "Extend", "context")
 		wantMissing(t, panics(t, func() { l.Context(none) }), "Lease.Context", "parent")
 	}
@@ -79,7 +86,7 @@ func TestArguments_NilContext(t *testing.T) {
 			t.Errorf("sent: %s", line)
 		}
 	}
-	for _, l := range []*holdfast.Lease{lease, several} { // it does not stay held for that
+	for _, l := range []*holdfast.Lease{lease, whole} { // it does not stay held for that
 		if err := untilAnswered(func() error { return l.Unlock(none) }); err != nil {
 			t.Error(err)
 		}
@@ -109,7 +116,7 @@ func TestArguments_NilHandles(t *testing.T) {
 		wantMissing(t, holdfast.Do(ctx, m.Mutex("a"), nil), "Do", "function")
 		for _, l := range []holdfast.Locker{
 			&holdfast.Mutex{}, &holdfast.FairMutex{}, &holdfast.RWMutex{}, (&holdfast.RWMutex{}).RLocker(), &holdfast.Multi{}, &holdfast.Redlock{},
-			(*holdfast.Manager)(nil).Mutex("a"), multi(t, (*holdfast.Manager)(nil).Mutex("a")),
+			(*holdfast.Manager)(nil).Mutex("a"), several.Multi(t, (*holdfast.Manager)(nil).Mutex("a")),
 		} {
 			_, err := l.Lock(ctx)
 			wantErr(t, err, holdfast.ErrInvalidOption, nil)
@@ -123,6 +130,108 @@ func TestArguments_NilHandles(t *testing.T) {
 		wantMissing(t, none.Close(ctx), "Close", "manager")
 		if info := inspected(t, m, "a"); info.Held {
 			t.Error("a call without a function has locked")
+		}
+	})
+}
+
+// offline returns a client that no test here may use: New and option checks do no I/O.
+func offline(t testing.TB) *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestNew_RefusesBadOptions(t *testing.T) {
+	for _, tc := range []struct {
+		option string
+		opt    holdfast.Option
+	}{
+		{"WithLease", holdfast.WithLease(0)},
+		{"WithLease", holdfast.WithLease(-time.Second)},
+		{"WithLease", holdfast.WithLease(9 * time.Millisecond)},
+		{"WithLease", holdfast.WithLease(math.MaxInt64)},
+		{"WithFixedLease", holdfast.WithFixedLease(time.Nanosecond)},
+		{"WithMaxHold", holdfast.WithMaxHold(0)},
+		{"WithMaxHold", holdfast.WithMaxHold(29 * time.Second)}, // shorter than the default lease
+		{"WithPollInterval", holdfast.WithPollInterval(0)},
+		{"WithHandoffSlice", holdfast.WithHandoffSlice(-1)},
+		{"WithFairPatience", holdfast.WithFairPatience(0)},
+		{"WithPublishMode", holdfast.WithPublishMode(holdfast.PublishMode(9))},
+		{"WithPublishMode", holdfast.WithPublishMode(holdfast.PublishSharded)}, // not with this client
+		{"WithReplicas", holdfast.WithReplicas(-1, time.Second)},
+		{"WithReplicas", holdfast.WithReplicas(1, 0)},
+		{"WithReplicas", holdfast.WithReplicas(1, 20*time.Second)}, // more than half of the lease
+		{"WithReplicas", holdfast.WithReplicas(1, 6*time.Second)},  // above the client's read time-out
+		{"WithNameMapper", holdfast.WithNameMapper(nil)},
+		{"WithLogger", holdfast.WithLogger(nil)},
+		{"WithTracerProvider", holdfast.WithTracerProvider(nil)},
+		{"WithMeterProvider", holdfast.WithMeterProvider(nil)},
+		{"Option", nil},
+	} {
+		_, err := holdfast.New(offline(t), tc.opt)
+		var bad *holdfast.OptionError
+		if !errors.Is(err, holdfast.ErrInvalidOption) || !errors.As(err, &bad) {
+			t.Errorf("%s: error %v", tc.option, err)
+			continue
+		}
+		if bad.Option != tc.option || bad.Reason == "" {
+			t.Errorf("%s: %+v", tc.option, bad)
+		}
+	}
+}
+
+func TestNew_TakesGoodOptions(t *testing.T) {
+	_, err := holdfast.New(offline(t),
+		holdfast.WithLease(10*time.Millisecond), holdfast.WithMaxHold(10*time.Millisecond),
+		holdfast.WithFixedLease(time.Hour), holdfast.WithMaxHold(time.Hour),
+		holdfast.WithFencing(), holdfast.WithHandoffSlice(0), holdfast.WithPollInterval(10*time.Millisecond),
+		holdfast.WithPublishMode(holdfast.PublishClassic), holdfast.WithReplicas(0, 0), holdfast.WithReplicas(2, 5*time.Millisecond),
+		holdfast.WithTracerProvider(noop.NewTracerProvider()))
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNew_RefusesClientsItCannotServe(t *testing.T) {
+	for name, client := range map[string]redis.UniversalClient{
+		"nil":         nil,
+		"nil client":  (*redis.Client)(nil),
+		"nil cluster": (*redis.ClusterClient)(nil),
+		"ring":        redis.NewRing(&redis.RingOptions{}),
+	} {
+		_, err := holdfast.New(client)
+		if !errors.Is(err, holdfast.ErrInvalidOption) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if ring, ok := client.(*redis.Ring); ok {
+			ring.Close()
+			const why = "processes may disagree about which shards are up"
+			if err == nil || !strings.Contains(err.Error(), why) {
+				t.Errorf("%v does not say that %s", err, why)
+			}
+		}
+	}
+}
+
+func TestPublishMode_String(t *testing.T) {
+	got := fmt.Sprint(holdfast.PublishAuto, holdfast.PublishClassic, holdfast.PublishSharded, holdfast.PublishMode(7))
+	if want := "PublishAuto PublishClassic PublishSharded PublishMode(7)"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// FuzzLease: whatever the value, New takes it or says why not.
+func FuzzLease(f *testing.F) {
+	for _, d := range []int64{0, -1, 1, int64(10 * time.Millisecond), math.MaxInt64, math.MinInt64} {
+		f.Add(d, d)
+	}
+	client := offline(f)
+	f.Fuzz(func(t *testing.T, lease, hold int64) {
+		_, err := holdfast.New(client, holdfast.WithLease(time.Duration(lease)), holdfast.WithMaxHold(time.Duration(hold)))
+		valid := lease >= int64(10*time.Millisecond) && hold >= lease &&
+			lease <= int64(100*365*24*time.Hour) && hold <= int64(100*365*24*time.Hour)
+		if (err == nil) != valid || err != nil && !errors.Is(err, holdfast.ErrInvalidOption) {
+			t.Errorf("WithLease(%v), WithMaxHold(%v): %v", time.Duration(lease), time.Duration(hold), err)
 		}
 	})
 }

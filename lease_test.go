@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest/several"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -22,7 +23,7 @@ func TestLease_ContextsAreNotKept(t *testing.T) {
 	m := managerOn(t, srv)
 	root, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for lock, l := range map[string]holdfast.Locker{"mutex": m.Mutex("a"), "multi": multi(t, m.Mutex("b"), m.Mutex("c"))} {
+	for lock, l := range map[string]holdfast.Locker{"mutex": m.Mutex("a"), "multi": several.Multi(t, m.Mutex("b"), m.Mutex("c"))} {
 		lease := mustLock(t, l)
 		for name, parent := range map[string]func() (context.Context, context.CancelFunc){
 			"never ends": func() (context.Context, context.CancelFunc) { return context.Background(), func() {} },
@@ -189,4 +190,73 @@ func TestLease_ContextsBesideTheEnd(t *testing.T) {
 			cancel()
 		}
 	})
+}
+
+// A mutex and a fair lock of one name are one lock in Redis and two here: who has one of them and
+// asks for the other is told that it would wait for itself. Other owners wait.
+func TestLock_OfBothKindsByOneOwner(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	m := managerOn(t, srv)
+	for _, locks := range [][2]holdfast.Locker{{m.Mutex("a"), m.FairMutex("a")}, {m.FairMutex("a"), m.Mutex("a")}} {
+		lease := mustLock(t, locks[0])
+		ctx, cancel := context.WithTimeout(lease.Context(t.Context()), patience)
+		for _, l := range []holdfast.Locker{locks[1], several.Multi(t, m.Mutex("0"), locks[1])} {
+			_, err := l.TryLock(ctx)
+			wantErr(t, err, holdfast.ErrWouldDeadlock, holdfast.ErrNotAcquired)
+			_, err = l.Lock(ctx)
+			wantErr(t, err, holdfast.ErrWouldDeadlock, holdfast.ErrNotAcquired)
+		}
+		_, err := locks[1].TryLock(holdfast.WithoutOwner(ctx))
+		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrWouldDeadlock)
+		got := waits(t, locks[1])
+		redistest.Eventually(t, patience, "another owner waits", func() bool { return m.Stats().Waiting == 1 })
+		mustUnlock(t, lease)
+		mustUnlock(t, got())
+		cancel()
+	}
+}
+
+// The context of a Multi re-enters each of its locks and the whole. That of one lock re-enters that
+// one only: callers who share it exclude each other on the others.
+func TestReentry_OfSeveralLocks(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	m := managerOn(t, srv)
+	rw := m.RWMutex("c")
+	parts := []holdfast.Locker{m.Mutex("a"), m.FairMutex("b"), rw}
+	all := several.Multi(t, parts...)
+	whole := mustLock(t, all)
+	ctx := whole.Context(t.Context())
+	before := m.Stats().Commands
+	for _, l := range append(parts, all, rw.RLocker(), several.Multi(t, parts[2], parts[0])) {
+		for _, try := range []func(context.Context) (*holdfast.Lease, error){l.Lock, l.TryLock} {
+			again, err := try(ctx)
+			if err != nil {
+				t.Fatalf("%T: %v", l, err)
+			}
+			_, err = l.TryLock(holdfast.WithoutOwner(ctx))
+			wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrWouldDeadlock)
+			if err := again.Unlock(ctx); err != nil {
+				t.Errorf("%T: %v", l, err)
+			}
+		}
+	}
+	if n := m.Stats().Commands - before; n != 0 {
+		t.Errorf("%d commands", n)
+	}
+	mustUnlock(t, whole)
+
+	a := mustLock(t, parts[0])
+	ctx = a.Context(t.Context())
+	first, err := all.Lock(ctx) // re-enters a, and takes the others for itself
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []holdfast.Locker{all, parts[1], rw, rw.RLocker(), several.Multi(t, parts[1], m.Mutex("z"))} {
+		_, err := l.TryLock(ctx)
+		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrWouldDeadlock)
+	}
+	mustUnlock(t, first)
+	mustUnlock(t, a)
 }

@@ -107,15 +107,6 @@ func TestLocks_OfWaiters(t *testing.T) {
 	})
 }
 
-func granted(t *testing.T, r <-chan holdfast.Result) *holdfast.Lease {
-	t.Helper()
-	got := <-r
-	if got.Err != nil {
-		t.Fatal(got.Err)
-	}
-	return got.Lease
-}
-
 func TestLocks_Reentry(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		m := managerOn(t, redistest.Start(t))

@@ -51,7 +51,6 @@ var readKind = locktest.Kind{
 
 func TestMain(m *testing.M) {
 	roles := locktest.Roles(mutexKind, fairKind, writeKind, readKind)
-	roles[crowdRole] = crowdProcess
 	locktest.Main(m, roles, func(tb testing.TB) { addr = locktest.AnyServer(tb) })
 }
 
@@ -94,6 +93,21 @@ func inModes(t *testing.T, k locktest.Kind, suite func(t *testing.T, k locktest.
 		suite(t, k, only...)
 	})
 }
+
+// Short names of what the tests share.
+const patience = locktest.Patience
+
+var (
+	managerOn     = locktest.ManagerOn
+	mustLock      = locktest.MustLock
+	waits         = locktest.Waits
+	mustUnlock    = locktest.MustUnlock
+	inspected     = locktest.Inspected
+	untilAnswered = locktest.UntilAnswered
+	wantErr       = locktest.WantErr
+	lastingKeys   = locktest.LastingKeys
+	granted       = locktest.Granted
+)
 
 // addr is where the examples' Redis listens, which TestMain starts.
 var addr string

@@ -51,7 +51,11 @@ var imports = map[string][]string{
 		"", "/internal/engine", "/internal/protocol", "/internal/redistest", "/internal/seam",
 		"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak",
 	},
-	"/internal/locktest/several": {"", "/internal/redistest", "github.com/redis/go-redis/v9"}, // tests only
+	"/internal/locktest/several":   {"", "/internal/redistest", "github.com/redis/go-redis/v9"}, // tests only
+	"/internal/locktest/faults":    {},                                                          // nothing but tests
+	"/internal/locktest/queue":     {},                                                          // nothing but tests
+	"/internal/locktest/state":     {},                                                          // nothing but tests
+	"/internal/locktest/telemetry": {},                                                          // nothing but tests
 	"/internal/chaos": { // tests only
 		"", "/internal/locktest", "/internal/redistest",
 		"github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "go.uber.org/goleak",

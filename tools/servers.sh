@@ -30,7 +30,7 @@ run() {
 }
 
 all() {
-  run . ./internal/docs ./internal/command ./internal/locktest/several ./internal/redistest ./internal/topology
+  run . ./internal/docs ./internal/engine ./internal/command ./internal/locktest/... ./internal/redistest ./internal/topology
   run ./internal/chaos -run '^TestChaos$'
   case $server in
   redis-6*) ;;

@@ -252,3 +252,13 @@ func Alone(t *testing.T, rounds int, locks ...holdfast.Locker) {
 		t.Errorf("no caller got the lock for %v", longest)
 	}
 }
+
+// Granted waits for the lease of a caller.
+func Granted(t testing.TB, r <-chan holdfast.Result) *holdfast.Lease {
+	t.Helper()
+	got := <-r
+	if got.Err != nil {
+		t.Fatal(got.Err)
+	}
+	return got.Lease
+}

@@ -1,0 +1,283 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+)
+
+func ExampleRWMutex_RLock() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
+	ctx := context.Background()
+	prices := locks.RWMutex("prices")
+
+	one, err := prices.RLock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	two, err := prices.RLock(ctx) // beside the first: no Redis command
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = prices.TryLock(ctx)
+	fmt.Println("a writer is kept out:", errors.Is(err, holdfast.ErrNotAcquired))
+
+	fmt.Println(one.Unlock(ctx), two.Unlock(ctx))
+	write, err := prices.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = prices.TryRLock(ctx)
+	fmt.Println("readers are kept out:", errors.Is(err, holdfast.ErrNotAcquired))
+	fmt.Println(write.Unlock(ctx))
+	// Output:
+	// a writer is kept out: true
+	// <nil> <nil>
+	// readers are kept out: true
+	// <nil>
+}
+
+// A writer that becomes a reader: no other writer gets in between, and other readers need
+// not wait.
+func ExampleRWMutex_downgrade() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
+	ctx := context.Background()
+	index := locks.RWMutex("index")
+
+	write, err := index.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("built by us")
+	read, err := index.RLock(write.Context(ctx)) // the same owner
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(write.Unlock(ctx))
+
+	other, err := index.TryRLock(ctx)
+	fmt.Println("another reader:", err)
+	_, err = index.TryLock(ctx)
+	fmt.Println("a writer is kept out:", errors.Is(err, holdfast.ErrNotAcquired))
+	fmt.Println(other.Unlock(ctx), read.Unlock(ctx))
+	// Output:
+	// built by us
+	// <nil>
+	// another reader: <nil>
+	// a writer is kept out: true
+	// <nil> <nil>
+}
+
+// A reader that wants to write would wait for itself, so Lock returns an error at once.
+// Unlock, lock the write side, and read again: another writer may have written in between.
+func ExampleRWMutex_Lock_upgrade() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
+	ctx := context.Background()
+	config := locks.RWMutex("config")
+
+	read, err := config.RLock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = config.Lock(read.Context(ctx))
+	fmt.Println(errors.Is(err, holdfast.ErrWouldDeadlock), read.Valid())
+
+	fmt.Println(read.Unlock(ctx))
+	write, err := config.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(write.Unlock(ctx))
+	// Output:
+	// true true
+	// <nil>
+	// <nil>
+}
+
+// RLocker makes the read side a Locker, for what takes one.
+func ExampleRWMutex_RLocker() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+
+	catalogue := locks.RWMutex("catalogue")
+	err := holdfast.Do(ctx, catalogue.RLocker(), func(ctx context.Context, lease *holdfast.Lease) error {
+		fmt.Println("reading", lease.Name())
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// reading catalogue
+	// <nil>
+}
+
+// One goroutine can wait for many locks: readers come in together, and the writer after
+// them.
+func ExampleRWMutex_RLockAsync() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
+	ctx := context.Background()
+	rates := locks.RWMutex("rates")
+
+	one, two := <-rates.RLockAsync(ctx), <-rates.RLockAsync(ctx)
+	write := rates.LockAsync(ctx)
+	fmt.Println(one.Lease.Unlock(ctx), two.Lease.Unlock(ctx))
+	fmt.Println((<-write).Lease.Unlock(ctx))
+	// Output:
+	// <nil> <nil>
+	// <nil>
+}
+
+// LockAsync is for the write side.
+func ExampleRWMutex_LockAsync() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
+	ctx := context.Background()
+	limits := locks.RWMutex("limits")
+
+	write := <-limits.LockAsync(ctx)
+	if write.Err != nil {
+		log.Fatal(write.Err)
+	}
+	read := limits.RLockAsync(ctx)
+	fmt.Println(write.Lease.Unlock(ctx))
+	fmt.Println((<-read).Lease.Unlock(ctx))
+	// Output:
+	// <nil>
+	// <nil>
+}
+
+// Two callers that name the same locks in different orders cannot deadlock.
+func ExampleNewMulti() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
+	ctx := context.Background()
+	transfer, err := holdfast.NewMulti(locks.Mutex("account:7"), locks.Mutex("account:3"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := transfer.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(lease.Name())
+	fmt.Println(lease.Unlock(ctx))
+	// Output:
+	// account:3+account:7
+	// <nil>
+}
+
+// All or none: if one of the locks is taken, none is held afterwards.
+func ExampleMulti_TryLock() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
+	ctx := context.Background()
+	taken, err := locks.Mutex("seat:2").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	seats, err := holdfast.NewMulti(locks.Mutex("seat:1"), locks.Mutex("seat:2"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = seats.TryLock(ctx)
+	fmt.Println(errors.Is(err, holdfast.ErrNotAcquired))
+
+	one, err := locks.Mutex("seat:1").TryLock(ctx)
+	fmt.Println(err)
+	fmt.Println(one.Unlock(ctx), taken.Unlock(ctx))
+	// Output:
+	// true
+	// <nil>
+	// <nil> <nil>
+}
+
+// The members have the same name, each on a server of its own.
+func ExampleNewRedlock() {
+	ctx := context.Background()
+	var members []holdfast.Locker
+	for range 3 {
+		server := holdfasttest.Start() // three independent servers
+		defer server.Close()
+		members = append(members, server.NewManager().Mutex("report"))
+	}
+	report, err := holdfast.NewRedlock(members...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := report.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(lease.Name(), lease.Valid())
+	fmt.Println(lease.Unlock(ctx))
+	// Output:
+	// report true
+	// <nil>
+}
+
+// One member of three that is out of reach, or taken, is not in the way; two are.
+func ExampleRedlock_TryLock() {
+	ctx := context.Background()
+	var members []holdfast.Locker
+	for range 3 {
+		server := holdfasttest.Start() // three independent servers
+		defer server.Close()
+		members = append(members, server.NewManager().Mutex("report"))
+	}
+	report, err := holdfast.NewRedlock(members...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	first, err := members[0].Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := report.Lock(ctx) // two of three are enough
+	fmt.Println(err)
+	fmt.Println(lease.Unlock(ctx))
+
+	second, err := members[1].Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = report.TryLock(ctx)
+	fmt.Println(errors.Is(err, holdfast.ErrNotAcquired))
+	fmt.Println(first.Unlock(ctx), second.Unlock(ctx))
+	// Output:
+	// <nil>
+	// <nil>
+	// true
+	// <nil> <nil>
+}
+
+// A server without replicas acknowledges nothing: the grant is undone, and the error
+// says why.
+func ExampleWithReplicas() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager(holdfast.WithReplicas(1, 20*time.Millisecond))
+	_, err := locks.Mutex("copied").TryLock(context.Background())
+	var missing *holdfast.ReplicaError
+	if errors.Is(err, holdfast.ErrUnavailable) && errors.As(err, &missing) {
+		fmt.Println(missing.Acked, "replicas")
+	}
+	// Output: 0 replicas
+}

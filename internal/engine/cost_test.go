@@ -1,0 +1,220 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// What a pair allocates beyond its two commands through go-redis. The tests of this
+// file do not run beside others, which would allocate and start goroutines as well.
+func TestCost_AllocationsOfAPair(t *testing.T) {
+	srv := redistest.Start(t)
+	client := srv.Client(t)
+	m, err := holdfast.New(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	ctx := context.Background()
+	l := m.Mutex("allocs")
+	pair := leastAllocs(func() {
+		lease, err := l.Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lease.Unlock(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+	script := redis.NewScript("return redis.call('exists', KEYS[1])")
+	script.Load(ctx, client)
+	var args []any = []any{"evalsha", script.Hash(), 3, "a", "b", "c", "owner", "30000", "0", "0"}
+	bare := leastAllocs(func() {
+		for range 2 {
+			pipe := client.Pipeline()
+			_ = pipe.Process(ctx, redis.NewCmd(ctx, args...))
+			_, _ = pipe.Exec(ctx)
+		}
+	})
+	t.Logf("%.0f allocations for a pair, %.0f for two bare commands", pair, bare)
+	if raceEnabled {
+		return // the race detector allocates for itself
+	}
+	if pair-bare > 10 {
+		t.Errorf("%.0f allocations of our own", pair-bare)
+	}
+}
+
+// leastAllocs is what f allocates each time: the least of several series, because at first the manager
+// opens spare connections in the background, whose allocations are those of hundreds of pairs.
+func leastAllocs(f func()) float64 {
+	least := testing.AllocsPerRun(200, f)
+	for range 4 {
+		least = min(least, testing.AllocsPerRun(200, f))
+	}
+	return least
+}
+
+func TestCost_ReentryIsLocal(t *testing.T) {
+	srv := redistest.Start(t)
+	m, err := holdfast.New(srv.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	lease, err := m.Mutex("reentry").Lock(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := lease.Context(context.Background())
+	l := m.Mutex("reentry")
+	before := m.Stats().Commands
+	allocs := testing.AllocsPerRun(1000, func() {
+		inner, err := l.Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = inner.Unlock(ctx)
+	})
+	if n := m.Stats().Commands - before; n != 0 {
+		t.Errorf("%d commands", n)
+	}
+	if allocs > 2 && !raceEnabled {
+		t.Errorf("%.0f allocations", allocs)
+	}
+}
+
+// Ten thousand waiters and ten thousand holds: no goroutine for any of them.
+func TestCost_GoroutinesDoNotGrow(t *testing.T) {
+	srv := redistest.Start(t)
+	holder, err := holdfast.New(srv.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(context.Background())
+	m, err := holdfast.New(srv.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	held, err := holder.Mutex("waited-for").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := runtime.NumGoroutine()
+	const n = 10_000
+	results := make([]<-chan holdfast.Result, n)
+	for i := range results {
+		results[i] = m.Mutex("waited-for").LockAsync(ctx)
+	}
+	var leases []*holdfast.Lease
+	for i := range n {
+		lease, err := m.Mutex("held:" + time.Duration(i).String()).Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases = append(leases, lease)
+	}
+	if d := runtime.NumGoroutine() - before; d > 100 { // lanes, of which a slow machine takes some for stuck, and no one for each of them
+		buf := make([]byte, 1<<20)
+		t.Errorf("%d goroutines more; %d of them lanes", d, strings.Count(string(buf[:runtime.Stack(buf, true)]), "(*lane).run"))
+	}
+	if s := m.Stats(); s.Held != n || s.Waiting != n {
+		t.Errorf("%d held, %d waiting", s.Held, s.Waiting)
+	}
+	for _, l := range leases {
+		mustUnlock(t, l)
+	}
+	mustUnlock(t, held)
+	for _, r := range results {
+		got := <-r
+		if got.Err != nil {
+			t.Fatal(got.Err)
+		}
+		mustUnlock(t, got.Lease)
+	}
+}
+
+// H6: a name that is not in use costs nothing. bench has the figure for a million.
+func TestCost_NamesAreForgotten(t *testing.T) {
+	srv := redistest.Start(t)
+	// How many connections are open depends on the machine; they are not what is looked for.
+	m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.PipelineReadBufferSize, o.PipelineWriteBufferSize = 4096, 4096 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return int64(s.HeapAlloc)
+	}
+	round := func(prefix string) {
+		for i := range 5_000 {
+			lease, err := m.Mutex(prefix+time.Duration(i).String(), holdfast.WithFencing()).Lock(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustUnlock(t, lease)
+		}
+	}
+	round("warm:")
+	before := heap()
+	round("measured:")
+	if d := heap() - before; d > 1<<20 {
+		t.Errorf("5,000 names left %d bytes", d)
+	}
+}
+
+// A lock that goes to and fro between processes leaves each inbox and comes back to it with every
+// turn. That is no work for later, of which there would be some for every turn.
+func TestCost_InboxIsLeftOnce(t *testing.T) {
+	srv := redistest.Start(t)
+	var managers []*holdfast.Manager
+	group, ctx := errgroup.WithContext(t.Context())
+	for range 2 {
+		m, err := holdfast.New(srv.Client(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		managers = append(managers, m)
+		l := m.Mutex("to and fro")
+		group.Go(func() error {
+			for range 300 {
+				lease, err := l.Lock(ctx)
+				if err != nil {
+					return err
+				}
+				if n := locktest.Deserted(m); n > 2 { // the inbox, and the lock's channel
+					return fmt.Errorf("%d channels are to be left", n)
+				}
+				if err := unlock(lease); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+	redistest.Eventually(t, patience, "the channels are left", func() bool {
+		return managers[0].Stats().Subscriptions+managers[1].Stats().Subscriptions == 0
+	})
+}

@@ -1,0 +1,250 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/seam"
+)
+
+// The patience of a place in the queue ends, and before the scheduler comes to say so the
+// lock has been granted: the claim is a hold now, with a deadline of its own.
+func TestExpire_OfAPlaceWhoseLockWasGranted(t *testing.T) {
+	t.Parallel()
+	m, err := holdfast.New(redistest.Start(t).Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	lease, err := m.FairMutex("a").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside(lease).Expire()
+	if err := lease.Err(); err != nil {
+		t.Error(err)
+	}
+	if err := unlock(lease); err != nil {
+		t.Error(err)
+	}
+}
+
+// listening is told when a channel is heard.
+type listening chan struct{}
+
+func (l listening) Heard(string) {}
+func (l listening) Subscribed()  { l <- struct{}{} }
+func (l listening) Relied() bool { return false }
+
+// Redis keeps a queue for half a day at least. However seldom a waiter wants to ask, it asks far more
+// often than that.
+func TestExpire_OfTheQueueIsOutrun(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		m, err := holdfast.New(redistest.Start(t).Client(t), holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		inbox := make(listening, 1)
+		seam.Engine(m).HearInbox(inbox)
+		<-inbox
+		for _, ttl := range []time.Duration{-1, time.Hour} {
+			for range 100 { // some of it is by chance
+				if d := seam.Engine(m).PollAfter(ttl); d > 150*time.Second {
+					t.Fatalf("asks again after %v, behind a TTL of %v", d, ttl)
+				}
+			}
+		}
+	})
+}
+
+// The parts of a lease reach their limits at the same moment, before the lease hears of the
+// first one's. Unlock gives all of them back.
+func TestExpire_OfAllPartsAtOnce(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, err := holdfast.New(srv.Client(t), holdfast.WithLease(time.Hour), holdfast.WithMaxHold(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		l, err := holdfast.NewMulti(m.Mutex("a"), m.Mutex("b"), m.Mutex("c"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease, err := l.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var announce []func()
+		for _, name := range []string{"a", "b", "c"} {
+			x := seam.Engine(m).Inside(name)
+			x.Lock()
+			announce = append(announce, x.EndLocked())
+			x.Unlock()
+		}
+		for _, tell := range announce {
+			tell()
+		}
+		if err := unlock(lease); err != holdfast.ErrMaxHold {
+			t.Error(err)
+		}
+		redistest.Eventually(t, 15*time.Second, "all are free", func() bool { return len(srv.Keys()) == 0 })
+	})
+}
+
+// The time of the caller before ends at the moment at which the lock is passed on: that of the
+// next one has just begun.
+func TestExpire_OfThePreviousCallersTime(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		m, err := holdfast.New(redistest.Start(t).Client(t), holdfast.WithMaxHold(time.Hour), holdfast.WithLease(time.Hour), holdfast.WithHandoffSlice(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		first, err := m.Mutex("a").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := m.Mutex("a").LockAsync(t.Context())
+		if err := unlock(first); err != nil {
+			t.Fatal(err)
+		}
+		r := <-next
+		if r.Err != nil || !inside(r.Lease).IsHold(inside(first)) {
+			t.Fatalf("%v, not passed on", r.Err)
+		}
+		inside(first).ReachLimit()
+		if err := unlock(r.Lease); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A renewal that was due when the write side was unlocked says nothing about the read side.
+func TestExpire_RenewalBesideADowngrade(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		m, p, _ := via(t)
+		l := m.RWMutex("a")
+		write, err := l.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := l.RLock(write.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate := p.HoldRequest(redistest.Containing("holdfast_tombstones:{a}"))
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- unlock(write) }()
+		gate.Wait(t)
+		p.Record()
+		x := inside(write)
+		x.Renew() // what the scheduler collected before
+		x.Renew()
+		x.Check()                                              // as ForceUnlock does
+		if _, err := m.Inspect(t.Context(), "a"); err != nil { // answered after it, were it sent
+			t.Fatal(err)
+		}
+		if n := p.Count(isScript); n != 1 {
+			t.Errorf("%d commands", n)
+		}
+		gate.Release()
+		if err := <-unlocked; err != nil {
+			t.Error(err)
+		}
+		if err := unlock(read); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// One of several locks ends while the next is waited for, and then the caller's context, before Lock
+// has noticed: its error has the caller's cause.
+func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, err := holdfast.New(srv.Client(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		srv.Admin().HSet(t.Context(), "b", "somebody", 1)
+		l, err := holdfast.NewMulti(m.Mutex("a"), m.Mutex("b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		caller, end := context.WithCancelCause(t.Context())
+		mine := errors.New("the caller's cause")
+		failed := make(chan error, 1)
+		go func() { _, err := l.Lock(caller); failed <- err }()
+		redistest.Eventually(t, 10*time.Second, "the second is waited for", func() bool {
+			return srv.Admin().Exists(t.Context(), "redisson_lock_queue:{b}").Val() == 1
+		})
+		first, second := seam.Engine(m).Inside("a"), seam.Engine(m).Inside("b")
+		second.Lock()
+		first.Lock()
+		announce := first.EndLocked()
+		first.Unlock()
+		announce()
+		end(mine)
+		second.Unlock()
+		if err := <-failed; !errors.Is(err, holdfast.ErrNotAcquired) || !errors.Is(err, mine) {
+			t.Error(err)
+		}
+	})
+}
+
+// This process stood still until a lease was over, and its timers have not run yet. Whoever asks once is not
+// refused because of that lease.
+func TestExpire_IsInNobodysWay(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, err := holdfast.New(srv.Client(t), holdfast.WithLease(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		held, err := m.Mutex("a").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside(held).SetEnd(time.Now())
+		srv.Admin().Del(t.Context(), "a") // as its TTL would have
+		tried := make(chan holdfast.Result, 1)
+		go func() {
+			lease, err := m.Mutex("a").TryLock(t.Context())
+			tried <- holdfast.Result{Lease: lease, Err: err}
+		}()
+		redistest.Eventually(t, 15*time.Second, "it waits or is refused", func() bool { return m.Stats().Waiting == 1 || len(tried) == 1 })
+		inside(held).Overslept() // the timers run
+		r := <-tried
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		if err := unlock(r.Lease); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The timer fires while a caller that asks stops it: to ask again would be one request too many, and in
+// Redisson's turn its end.
+func TestEntry_TimerThatWasStoppedAsItFired(t *testing.T) {
+	m, p, _ := via(t)
+	gate := p.HoldReply(redistest.Containing("holdfast_tombstones:{a}"))
+	got := m.Mutex("a").LockAsync(t.Context())
+	gate.Wait(t)
+	ask := seam.Engine(m).Inside("a").WakeUp()
+	if polls := m.Stats().Polls; polls != 0 || ask {
+		t.Errorf("%d polls; to ask again: %v", polls, ask)
+	}
+	gate.Release()
+	if r := <-got; r.Err != nil {
+		t.Error(r.Err)
+	}
+}

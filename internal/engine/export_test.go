@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/pubsub"
+)
+
+// Moments that do not come by themselves, and figures that users do not need.
+
+// Inside is what a process has of one lock, and a hold of it.
+type Inside struct {
+	e     *entry
+	h     *hold
+	limit *limit // of the caller
+}
+
+// Inside returns the mutex of a name, and what holds it.
+func (eng *Engine) Inside(mapped string) Inside {
+	e := eng.existing(MutexKind, mapped)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := Inside{e: e, h: e.hold}
+	if x.h != nil {
+		x.limit = x.h.limit
+	}
+	return x
+}
+
+// Inside returns the lock of a lease.
+func (l *Lease) Inside() Inside { return Inside{l.hold.entry, l.hold, l.limit} }
+
+// Lock stops all that happens to the lock until Unlock.
+func (x Inside) Lock() { x.e.mu.Lock() }
+
+// Unlock lets it go on.
+func (x Inside) Unlock() { x.e.mu.Unlock() }
+
+// IsHold reports whether y is of the same hold.
+func (x Inside) IsHold(y Inside) bool { return x.h == y.h }
+
+// EditDeadline changes the deadline of the hold.
+func (x Inside) EditDeadline(edit func(*time.Time)) {
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	edit(&x.h.deadline)
+}
+
+// SetEnd sets the end of the hold, which is WithMaxHold's if there is one. The schedule does not come for it.
+func (x Inside) SetEnd(at time.Time) {
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	x.e.engine.scheduler.Remove(&x.h.item)
+	if x.h.limit != nil {
+		x.h.limit.at = at
+	} else {
+		x.h.deadline = at
+	}
+}
+
+// EndLocked ends the leases of the hold with ErrMaxHold. The caller calls the result after Unlock.
+func (x Inside) EndLocked() (announce func()) {
+	all := x.e.endHoldLocked(x.h, because(MaxHoldOver))
+	x.h.phase = owed
+	return func() { announceAll(all) }
+}
+
+// Overslept is what happens when the end of the hold has passed without its timers having run.
+func (x Inside) Overslept() {
+	x.e.mu.Lock()
+	announce := x.e.oversleptLocked(x.h)
+	x.e.mu.Unlock()
+	announce()
+}
+
+// Expire has the schedule say that the deadline has passed.
+func (x Inside) Expire() { x.e.engine.expire(x.h) }
+
+// ReachLimit is the timer of WithMaxHold.
+func (x Inside) ReachLimit() { x.e.reachLimit(x.h, x.limit) }
+
+// Renew has the schedule say that the hold is to be renewed.
+func (x Inside) Renew() { x.e.engine.renew([]*hold{x.h}) }
+
+// Check is what ForceUnlock does.
+func (x Inside) Check() { x.e.checkNow() }
+
+// WakeUp is the timer of the waiters. It reports whether another request is wanted.
+func (x Inside) WakeUp() bool {
+	x.e.wakeUp()
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	return x.e.missed.has(missedLock)
+}
+
+// ReleaseLasts begins the release of a claim like the hold and returns for how long it is repeated.
+func (x Inside) ReleaseLasts(unclear bool) time.Duration {
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	c := newHold(x.e, x.h.cfg, x.h.keys, x.h.kind)
+	c.phase, c.unclear = over, unclear
+	now := time.Now()
+	return x.e.startReleaseLocked(c, false, nil).until.Sub(now)
+}
+
+// PollAfter is after how long a waiter asks again.
+func (eng *Engine) PollAfter(ttl time.Duration) time.Duration {
+	return (&entry{engine: eng}).pollAfter(ttl)
+}
+
+// HearInbox adds a listener to the inbox.
+func (eng *Engine) HearInbox(l pubsub.Listener) { eng.Subscriber.Add(eng.inbox.channel, l) }
+
+// Question returns the handler of a repeatable question, and where its answer comes.
+func (eng *Engine) Question() (q interface {
+	Replied(*command.Call, command.Reply)
+	Stranded(*command.Call)
+}, answer <-chan command.Reply) {
+	x := &question{engine: eng, repeat: true, done: make(chan command.Reply, 1)}
+	return x, x.done
+}
+
+// NextPause is how long, without the random part, the entries would pause altogether if another request brought no
+// verdict.
+func (eng *Engine) NextPause() (d time.Duration) {
+	for _, e := range eng.snapshot() {
+		e.mu.Lock()
+		if t := e.known.trouble(); t != nil {
+			pauses := *t.pauses
+			pauses.RandomizationFactor = 0 // called again and again, it would return the longest of many
+			d += pauses.NextBackOff()
+		}
+		e.mu.Unlock()
+	}
+	return d
+}

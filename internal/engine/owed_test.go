@@ -1,0 +1,132 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/seam"
+)
+
+// owing are the locks a, b and c of three managers on one server: nothing of them ends by itself. The last is behind a proxy.
+func owing(t *testing.T) (srv *redistest.Server, managers []*holdfast.Manager, locks []holdfast.Locker, p *redistest.Proxy) {
+	t.Helper()
+	srv = redistest.Start(t)
+	opts := []holdfast.Option{holdfast.WithLease(time.Hour), holdfast.WithMaxHold(2 * time.Hour)}
+	last, p := managerVia(t, srv, opts...)
+	managers = []*holdfast.Manager{managerOn(t, srv, opts...), managerOn(t, srv, opts...), last}
+	for i, m := range managers {
+		locks = append(locks, m.Mutex(string(rune('a'+i))))
+	}
+	return srv, managers, locks, p
+}
+
+func gone(t *testing.T, srv *redistest.Server) {
+	t.Helper()
+	for _, key := range []string{"a", "b", "c"} {
+		redistest.Eventually(t, patience, key+" is given back", func() bool { return srv.Admin().Exists(t.Context(), key).Val() == 0 })
+	}
+}
+
+// A member of a Redlock reaches its limit, and the others are enough: it stays in Redis, as all will when the
+// next has reached its own, and Unlock gives it back with them.
+func TestOwed_OfAMemberThatEnds(t *testing.T) {
+	t.Parallel()
+	srv, managers, locks, _ := owing(t)
+	l, err := holdfast.NewRedlock(locks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := mustLock(t, l)
+	redistest.Eventually(t, patience, "all have joined", func() bool {
+		locktest.MustExtend(t, lease, 90*time.Minute) // prolongs those that have
+		for _, key := range []string{"a", "b", "c"} {
+			if srv.Admin().PTTL(t.Context(), key).Val() < 80*time.Minute {
+				return false
+			}
+		}
+		return true
+	})
+	seam.Engine(managers[0]).Inside("a").ReachLimit()
+	if held := managers[0].Stats().Held; !lease.Valid() || held != 0 {
+		t.Errorf("it has ended: %v; and of its member there are %d", lease.Err(), held)
+	}
+	if srv.Admin().Exists(t.Context(), "a").Val() != 1 {
+		t.Error("the member was given back")
+	}
+	if err := unlock(lease); err != nil {
+		t.Error(err)
+	}
+	gone(t, srv)
+}
+
+// One of several locks reaches its limit before all have been taken, and the caller goes.
+func TestOwed_OfALeaseThatNobodyGets(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv, managers, locks, p := owing(t)
+		l, err := holdfast.NewMulti(locks...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate := p.HoldReply(scriptOn("c", "lock_acquire"))
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		failed := locktest.Calls(l.Lock, ctx)
+		gate.Wait(t)
+		seam.Engine(managers[1]).Inside("b").ReachLimit()
+		leave()
+		gate.Release()
+		wantErr(t, (<-failed).Err, holdfast.ErrNotAcquired, nil)
+		gone(t, srv)
+	})
+}
+
+// A part that comes when the others have lapsed does not make up for them, even if no caller was told yet: in between,
+// others may have had the lock.
+func TestOwed_OfAPartAfterALapse(t *testing.T) {
+	t.Parallel()
+	srv, managers, locks, p := owing(t)
+	l, err := holdfast.NewRedlock(locks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := p.HoldReply(scriptOn("c", "lock_acquire"))
+	lease := mustLock(t, l)
+	gate.Wait(t)
+	if !lease.Valid() {
+		t.Fatal("not valid")
+	}
+	seam.Engine(managers[1]).Inside("b").SetEnd(time.Now().Add(-time.Second))
+	gate.Release()
+	redistest.Eventually(t, patience, "the late part is given back", func() bool { return srv.Admin().Exists(t.Context(), "c").Val() == 0 })
+	if lease.Valid() {
+		t.Error("the lease is valid")
+	}
+}
+
+// What may still be under way is refused for a while by what its release leaves behind: so that is repeated
+// for at least as long, however soon the lock itself would be gone.
+func TestOwed_ForAsLongAsACopyMayCome(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		p := srv.Proxy(t)
+		m, err := holdfast.New(p.Client(t), holdfast.WithLease(time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		lease, err := m.Mutex("a").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, unclear := range []bool{false, true} {
+			left := inside(lease).ReleaseLasts(unclear)
+			if least := time.Minute; unclear && left < least || !unclear && left > least {
+				t.Errorf("unclear %v: given up after %v", unclear, left)
+			}
+		}
+	})
+}

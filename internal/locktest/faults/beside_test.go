@@ -1,0 +1,159 @@
+package faults
+
+import (
+	// what EVALSHA is defined with
+
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/several"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A request that puts a waiter into the queue is lost and repeated, with one more waiter:
+// both come behind one of another process, who was there first.
+func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		const queue = "redisson_lock_queue:{a}"
+		holder, other := managerOn(t, srv), managerOn(t, srv, locktest.Unasked...)
+		m, p := locktest.ManagerThatHangs(t, srv, locktest.Unasked...)
+		held := mustLock(t, holder.FairMutex("a"))
+		m.FairMutex("a").LockAsync(t.Context())
+		queued(t, srv, queue, 1)
+		gate := p.HoldFirstRequest(locktest.JoinOn("a"))
+		m.FairMutex("a").LockAsync(t.Context())
+		gate.Wait(t)
+		other.FairMutex("a").LockAsync(t.Context())
+		queued(t, srv, queue, 2)
+		place := srv.Admin().LRange(t.Context(), queue, 1, 1).Val()[0]
+		m.FairMutex("a").LockAsync(t.Context())
+		queued(t, srv, queue, 4)
+		gate.Release()
+		if ids := srv.Admin().LRange(t.Context(), queue, 0, -1).Val(); ids[1] != place {
+			t.Errorf("%s, who came second, is not the second of %q", place, ids)
+		}
+		mustUnlock(t, held)
+	})
+}
+
+// A reader leaves beside one of Redisson's, and who stands in the queue has died: there is
+// nobody to be told.
+func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		held := mustLock(t, m.RWMutex("a").RLocker())
+		const java = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63"
+		const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1:write"
+		_, err := srv.Admin().Pipelined(t.Context(), func(p redis.Pipeliner) error {
+			p.HSet(t.Context(), "a", java, 1)
+			p.PExpire(t.Context(), "a", time.Hour)
+			p.Set(t.Context(), "{a}:"+java+":rwlock_timeout:1", 1, time.Hour)
+			p.RPush(t.Context(), "holdfast_rw_queue:{a}", dead)
+			p.ZAdd(t.Context(), "holdfast_rw_timeout:{a}", redis.Z{Score: 1, Member: dead})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, held)
+		if n := m.Stats().Troubles; n != 0 {
+			t.Errorf("%d requests in trouble", n)
+		}
+	})
+}
+
+// A key that holds a hash of an application's is refused by its size: to read its fields
+// would hold up the server for as long as there are many.
+func TestMutex_DoesNotReadAStrangersHash(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		if err := srv.Admin().HSet(t.Context(), "a", "field", 1, "another", 2).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := managerOn(t, srv).Mutex("a").TryLock(t.Context())
+		wantErr(t, err, holdfast.ErrWrongKind, nil)
+		if n := srv.CommandCalls("hkeys", "hgetall", "hvals"); n != 0 {
+			t.Errorf("it was read %d times", n)
+		}
+	})
+}
+
+// A grant shows that the hold before it was lost. The caller who waited for it has it: nobody
+// asks for the lock again.
+func TestFair_GrantAfterALossThatNobodyNoticed(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	m := managerOn(t, srv)
+	held := mustLock(t, m.FairMutex("a"))
+	got := waits(t, m.FairMutex("a"))
+	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	mon := srv.Monitor(t)
+	srv.Admin().Del(t.Context(), "a")
+	mustUnlock(t, got())
+	wantErr(t, held.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	if err := m.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mon.Wait(t, `"publish" "redisson_lock__channel:{a}"`, patience)
+	named := make(map[string]bool) // the next, and the lost one, which is given back
+	for _, line := range mon.Lines() {
+		if id := ownerID.FindString(line); id != "" && strings.Contains(line, `"a"`) {
+			named[id] = true
+		}
+	}
+	if len(named) > 2 {
+		t.Errorf("the lock was asked for by another: %v", named)
+	}
+}
+
+var ownerID = regexp.MustCompile(`hf-[0-9a-f-]+:[0-9]+`)
+
+// A lock of a Multi is just being given back by another caller: that is waited for, as by a mutex's TryLock,
+// and not taken for another owner.
+func TestMulti_TryLockBesideARelease(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv, holdfast.WithLease(time.Hour))
+		held := mustLock(t, m.Mutex("a"))
+		gate := p.HoldRequest(locktest.ReleaseOn("a"))
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- unlock(held) }()
+		gate.Wait(t)
+		tried := make(chan holdfast.Result, 1)
+		l := several.Multi(t, m.Mutex("a"), m.Mutex("b"))
+		go func() {
+			lease, err := l.TryLock(t.Context())
+			tried <- holdfast.Result{Lease: lease, Err: err}
+		}()
+		redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting > 0 })
+		gate.Release()
+		r := <-tried
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		mustUnlock(t, r.Lease)
+		wantErr(t, <-unlocked, nil, nil)
+	})
+}
+
+// Somebody stands in the queue without a time, which no other has either. The key that has one then is not
+// there for ever.
+func TestLock_RepairedQueueHasATTL(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:9")
+		_, err := managerOn(t, srv).Mutex("a").TryLock(t.Context())
+		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		if ttl := srv.Admin().PTTL(t.Context(), "redisson_lock_timeout:{a}").Val(); ttl < 12*time.Hour {
+			t.Errorf("a TTL of %v", ttl)
+		}
+	})
+}

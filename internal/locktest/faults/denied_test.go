@@ -1,0 +1,207 @@
+package faults
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/several"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A right that is missing for long is final, for a waiter and for a release, which an Unlock asks for again.
+func TestDenied_ForLongIsFinal(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		client, allow := locktest.LimitedOn(t, srv)
+		m, err := holdfast.New(client, holdfast.WithLease(time.Hour), locktest.Readmission(300*time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		lease := mustLock(t, m.Mutex("a"))
+		allow("-evalsha", "-eval")
+		failed := make(chan error, 1)
+		go func() { _, err := m.Mutex("b").Lock(context.Background()); failed <- err }()
+		wantErr(t, soonest(t, failed), holdfast.ErrUnavailable, nil)
+		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		redistest.Eventually(t, patience, "the release is given up", func() bool { return locktest.Pending(m) == 0 })
+		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		redistest.Eventually(t, patience, "it is given up again", func() bool { return locktest.Pending(m) == 0 })
+		allow("+evalsha", "+eval")
+		if n := srv.Admin().Exists(t.Context(), "a").Val(); n != 1 {
+			t.Error("it was released")
+		}
+		mustUnlock(t, lease)
+		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
+		if n := srv.Admin().Exists(t.Context(), "a").Val(); n != 0 {
+			t.Error("it is held")
+		}
+	})
+}
+
+// A Redlock whose members do not let it in for a while gets on, as a single lock does; for long, and it fails.
+func TestDenied_Redlock(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		var clients []*redis.Client
+		var allow []func(...any)
+		for _, srv := range several.Servers(t, 3) {
+			client, a := locktest.LimitedOn(t, srv)
+			clients, allow = append(clients, client), append(allow, a)
+		}
+		all := func(rules ...any) {
+			for _, a := range allow {
+				a(rules...)
+			}
+		}
+		l := several.CandidateOn(t, clients, several.Mutexes, locktest.Readmission(2*time.Second))
+		troubles := func() (n uint64) {
+			for _, m := range l.Managers {
+				n += m.Stats().Troubles
+			}
+			return n
+		}
+		mustUnlock(t, mustLock(t, l))
+		all("-evalsha", "-eval")
+		got := waits(t, l)
+		before := troubles()
+		redistest.Eventually(t, patience, "it is denied", func() bool { return troubles() > before+6 })
+		all("+evalsha", "+eval")
+		mustUnlock(t, got())
+		all("-evalsha", "-eval")
+		failed := make(chan error, 1)
+		go func() { _, err := l.Lock(context.Background()); failed <- err }()
+		wantErr(t, soonest(t, failed), holdfast.ErrUnavailable, nil)
+	})
+}
+
+// limited returns a manager of a user with some of the rights.
+func limited(t *testing.T, srv *redistest.Server, rights []any, opts ...holdfast.Option) *holdfast.Manager {
+	t.Helper()
+	args := append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "+@all"}, rights...)
+	if err := srv.Admin().Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	return m
+}
+
+// refused are the commands and channels that the server has denied.
+func refused(t *testing.T, srv *redistest.Server) (objects []string) {
+	t.Helper()
+	entries, err := srv.Admin().ACLLog(t.Context(), 100).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		objects = append(objects, e.Object)
+	}
+	return objects
+}
+
+// A pub/sub connection stays, whichever of its commands is denied, and what it has subscribed to is heard.
+func TestDenial_EndsNoConnection(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	patient := []holdfast.Option{holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour), holdfast.WithLease(time.Hour)}
+	log, option := locktest.Logged()
+	m := limited(t, srv, []any{"resetchannels", "&holdfast_inbox:*", "-ping", "-unsubscribe"}, append(slices.Clone(patient), option)...)
+	holder := managerOn(t, srv, patient...)
+	for round := range 3 {
+		held := mustLock(t, holder.Mutex("a"))
+		got := waits(t, m.Mutex("a"))
+		redistest.Eventually(t, patience, "its inbox is heard", func() bool { return locktest.Hears(t, srv, m) })
+		if round == 0 {
+			redistest.Eventually(t, patience, "a ping is denied", func() bool { return slices.Contains(refused(t, srv), "ping") })
+		}
+		woken := m.Stats().Wakeups
+		mustUnlock(t, held)
+		mustUnlock(t, got())
+		if m.Stats().Wakeups == woken {
+			t.Errorf("round %d: not by a message", round)
+		}
+		redistest.Eventually(t, patience, "the inbox is not wanted any more", func() bool { return m.Stats().Subscriptions == 0 })
+	}
+	redistest.Eventually(t, patience, "an UNSUBSCRIBE is denied", func() bool { return slices.Contains(refused(t, srv), "unsubscribe") })
+	if n := m.Stats().Reconnects; n > 0 {
+		t.Errorf("%d reconnections", n)
+	}
+	if got := log.With("holdfast: "); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// A process that waits again and again is denied once in a pause, and the log says so once.
+func TestDenial_ShortWaitsSubscribeOnce(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	log, option := locktest.Logged()
+	m := limited(t, srv, []any{"resetchannels"}, option)
+	mustLock(t, managerOn(t, srv, holdfast.WithLease(time.Hour)).Mutex("x"))
+	since := time.Now()
+	for range 40 {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		_, err := m.Mutex("x").Lock(ctx)
+		cancel()
+		if err == nil {
+			t.Fatal("it was granted")
+		}
+	}
+	redistest.Eventually(t, patience, "it is denied", func() bool { return len(log.With("WARN holdfast: not permitted to subscribe; polling instead")) == 1 })
+	entries, err := srv.Admin().ACLLog(t.Context(), 100).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var denials int64
+	for _, e := range entries {
+		if e.Context == "toplevel" && e.Reason == "channel" {
+			denials += e.Count
+		}
+	}
+	if most := 2 + int64(time.Since(since)/time.Second); denials == 0 || denials > most {
+		t.Errorf("denied %d times, want at most %d", denials, most)
+	}
+	if got := log.With("holdfast: "); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+}
+
+// A new connection that Redis denies is as a denied subscription: requests go on over the connections that there are.
+func TestDenial_OfTheConnection(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		log, option := locktest.Logged()
+		m := limited(t, srv, []any{"&*"}, option)
+		mustUnlock(t, mustLock(t, m.Mutex("a")))
+		held := mustLock(t, managerOn(t, srv, holdfast.WithLease(time.Hour)).Mutex("a"))
+		user := func(change ...any) {
+			if err := srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited"}, change...)...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		user("resetpass", ">another")
+		got := waits(t, m.Mutex("a"))
+		redistest.Eventually(t, patience, "it is told", func() bool {
+			return len(log.With("WARN holdfast: not permitted to subscribe; polling instead", "channels=holdfast_inbox:*", "WRONGPASS")) == 1
+		})
+		user(">secret")
+		redistest.Eventually(t, patience, "its end is told", func() bool {
+			return len(log.With("INFO holdfast: permitted to subscribe now", "channels=holdfast_inbox:*")) == 1
+		})
+		redistest.Eventually(t, patience, "its inbox is heard", func() bool { return locktest.Hears(t, srv, m) })
+		mustUnlock(t, held)
+		mustUnlock(t, got())
+		if got := log.With("holdfast: "); len(got) != 2 {
+			t.Errorf("%q", got)
+		}
+	})
+}

@@ -1,0 +1,334 @@
+package faults
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A copy of the request for the write side that arrives after the downgrade takes neither
+// the lock nor a place in its queue, while the read side is held and after that.
+func TestDowngrade_LateCopyIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, released := range []bool{false, true} {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv, holdfast.WithLease(10*time.Second))
+		gate := p.HoldFirstRequest(scriptOn("a")) // the first copy
+		l := m.RWMutex("a")
+		write := mustLock(t, l)
+		gate.Wait(t)
+		read, err := l.RLock(write.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, write)
+		if released {
+			mustUnlock(t, read)
+		}
+		mon := srv.Monitor(t)
+		gate.Release()
+		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, 20*time.Second)
+		if n := srv.Admin().Exists(t.Context(), "holdfast_rw_queue:{a}").Val(); n != 0 {
+			t.Errorf("released %v: it stands in the queue", released)
+		}
+		holders := srv.Admin().HGetAll(t.Context(), "a").Val()
+		if holders["mode"] == "write" || released && len(holders) > 0 {
+			t.Errorf("released %v: held for nobody: %v", released, holders)
+		}
+		if !released {
+			mustUnlock(t, read)
+		}
+	}
+}
+
+// While a downgrade is unanswered Redis may still have the write side. Extend must not take
+// that for the loss of the read side.
+func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		l := m.RWMutex("a")
+		write := mustLock(t, l)
+		read, err := l.RLock(write.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate := p.HoldRequest(conversion)
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- write.Unlock(t.Context()) }()
+		gate.Wait(t)
+		wantErr(t, read.Extend(t.Context(), time.Minute), holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
+		gate.Release()
+		<-unlocked
+		redistest.Eventually(t, patience, "the read side is prolonged", func() bool { return read.Extend(t.Context(), time.Minute) == nil })
+		mustUnlock(t, read)
+	})
+}
+
+// The reply to the first copy is lost. The read side ends a TTL after that was executed, and
+// claims no more than that, or a TTL after a later copy.
+func TestDowngrade_RepeatedClaimsItsRight(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		write, read := bothSides(t, m.RWMutex("a"))
+		p.SwallowReply(conversion, 1)
+		before := read.Deadline()
+		mustUnlock(t, write)
+		redistest.Eventually(t, patience, "it has an answer", func() bool { return read.Deadline().After(before) })
+		claimsItsRight(t, srv, read, 25*time.Second)
+		mustUnlock(t, read)
+	})
+}
+
+// Both sides are unlocked while nobody knows which of them Redis has: nothing is lost, and
+// nothing is left.
+func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
+	t.Parallel()
+	t.Run("while it is under way", func(t *testing.T) {
+		for name, hold := range map[string]func(*redistest.Proxy, redistest.Match) *redistest.Gate{
+			"request": (*redistest.Proxy).HoldRequest,
+			"reply":   (*redistest.Proxy).HoldReply,
+		} {
+			t.Run(name, func(t *testing.T) {
+				srv := redistest.Start(t)
+				m, p := managerVia(t, srv)
+				write, read := bothSides(t, m.RWMutex("a"))
+				gate := hold(p, conversion)
+				unlocked := make(chan error, 1)
+				go func() { unlocked <- unlock(write) }()
+				gate.Wait(t)
+				mustUnlock(t, read)
+				if err := <-unlocked; err != nil {
+					t.Error(err)
+				}
+				gate.Release()
+				redistest.Eventually(t, patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
+			})
+		}
+	})
+	t.Run("after it was lost", func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		write, read := bothSides(t, m.RWMutex("a"))
+		p.LoseRequest(conversion, 1000)
+		wantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		mustUnlock(t, read)
+		mustUnlock(t, write) // again
+		if n := srv.Admin().Exists(t.Context(), "a").Val(); n != 0 {
+			t.Error("it is held")
+		}
+	})
+	t.Run("after it was denied", func(t *testing.T) {
+		srv := redistest.Start(t)
+		admin := srv.Admin()
+		allow := func(rules ...any) {
+			if err := admin.Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		allow("+@all")
+		opt := srv.Options()
+		opt.Username, opt.Password = "limited", "secret"
+		client := redis.NewClient(opt)
+		t.Cleanup(func() { client.Close() })
+		m, err := holdfast.New(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		write, read := bothSides(t, m.RWMutex("a"))
+		allow("-evalsha", "-eval")
+		wantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		allow("+@all")
+		mustUnlock(t, read)
+		mustUnlock(t, write)
+		if n := admin.Exists(t.Context(), "a").Val(); n != 0 {
+			t.Error("it is held")
+		}
+	})
+}
+
+// A copy of the downgrade arrives when the right has ended, which another reader outlives: it
+// is not made again.
+func TestDowngrade_CopyMakesNoRight(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		write, read := bothSides(t, m.RWMutex("a"))
+		first, second := p.HoldFirstReply(conversion), p.HoldRequest(conversion) // whatever comes behind the first
+		go func() { _ = write.Unlock(context.Background()) }()
+		first.Wait(t)
+		second.Wait(t)
+		rights := srv.Admin().Keys(t.Context(), "*:rwlock_timeout:1").Val()
+		if len(rights) != 1 {
+			t.Fatalf("rights %q", rights)
+		}
+		mustLock(t, managerOn(t, srv).RWMutex("a").RLocker())
+		srv.Admin().Del(t.Context(), rights[0])
+		second.Release()
+		select {
+		case <-read.Done():
+		case <-time.After(patience):
+			t.Error("nobody was told")
+		}
+		if n := srv.Admin().Exists(t.Context(), rights[0]).Val(); n != 0 {
+			t.Error("the right is there again")
+		}
+		wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		first.Release()
+	})
+}
+
+// Both sides are unlocked, and the downgrade arrives between the two releases.
+func TestDowngrade_ArrivesBetweenTheReleases(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	m, p := managerVia(t, srv)
+	write, read := bothSides(t, m.RWMutex("a"))
+	writer := ownerID.FindString(strings.Join(srv.Admin().HKeys(t.Context(), "a").Val(), " ")) + ":write"
+	late := p.HoldRequest(conversion)
+	unlocked := make(chan error, 2)
+	go func() { unlocked <- unlock(write) }()
+	late.Wait(t)
+	release := p.HoldRequest(redistest.All(scriptOn("a", "rw_release"), redistest.Containing(writer)))
+	mon := srv.Monitor(t)
+	go func() { unlocked <- unlock(read) }()
+	release.Wait(t)
+	mon.Wait(t, `"hexists" "a" "`+strings.TrimSuffix(writer, ":write")+`"`, patience)
+	late.Release()
+	mon.Wait(t, `"hexists" "a" "`+writer+`"`, patience)
+	release.Release()
+	for range 2 {
+		if err := <-unlocked; err != nil {
+			t.Error(err)
+		}
+	}
+	redistest.Eventually(t, patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
+}
+
+// A copy of the request for the write side ended without telling whether it ran, and arrives
+// when the lock has been downgraded and given back.
+func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		p := srv.Proxy(t)
+		client := p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond })
+		m, err := holdfast.New(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		mustUnlock(t, mustLock(t, m.Mutex("connected")))
+		redistest.Eventually(t, patience, "there are spare connections", func() bool { return client.PoolStats().PipelineStats.IdleConns > 2 })
+		p.Refuse(true) // else a new one shows that the first is dead, before its time is over
+		gate := p.HoldFirstRequest(scriptOn("a"))
+		before := m.Stats().Troubles
+		write, read := bothSides(t, m.RWMutex("a"))
+		p.Refuse(false)
+		gate.Wait(t)
+		if m.Stats().Troubles == before {
+			t.Fatal("the first copy was answered")
+		}
+		redistest.Eventually(t, patience, "nobody waits for the first copy", func() bool { return locktest.Pending(m) == 0 })
+		mustUnlock(t, write)
+		mustUnlock(t, read)
+		mon := srv.Monitor(t)
+		gate.Release()
+		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, patience)
+		if held := srv.Admin().HGetAll(t.Context(), "a").Val(); len(held) > 0 {
+			t.Errorf("held for nobody: %v", held)
+		}
+	})
+}
+
+// Every copy of the downgrade hangs when the read side is unlocked, and the first request to
+// release the write side instead is lost: it is repeated.
+func TestDowngrade_ReleaseBesideCopiesThatHang(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		p := srv.Proxy(t)
+		m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 2 * patience }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		mustUnlock(t, mustLock(t, m.Mutex("connected")))
+		write, read := bothSides(t, m.RWMutex("a"))
+		var gates []*redistest.Gate
+		for range 4 {
+			gates = append(gates, p.HoldFirstRequest(conversion))
+		}
+		gates = append(gates, p.HoldRequest(conversion)) // those whose connections are given up have successors
+		wantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		for _, g := range gates[:4] {
+			g.Wait(t)
+		}
+		p.LoseRequest(redistest.All(scriptOn("a", "rw_release"), redistest.Containing(":write")), 1)
+		mustUnlock(t, read)
+		redistest.Eventually(t, patience, "both sides are given back", func() bool { return locktest.Pending(m) == 0 })
+		mustUnlock(t, mustLock(t, m.RWMutex("a")))
+		for _, g := range gates {
+			g.Release()
+		}
+	})
+}
+
+// Redis is cut off after that: who asks once is told so.
+func TestDowngrade_TryLockBesideAReleaseThatIsNotAnswered(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		write, read := bothSides(t, m.RWMutex("a"))
+		p.LoseRequest(conversion, 1000)
+		wantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		p.Refuse(true)
+		p.Cut()
+		wantErr(t, read.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		tried := make(chan error, 1)
+		go func() {
+			_, err := m.RWMutex("a").TryLock(context.Background())
+			tried <- err
+		}()
+		wantErr(t, soonest(t, tried), holdfast.ErrUnavailable, nil)
+		p.Heal()
+	})
+}
+
+// While a downgrade is unanswered the lock is deleted, and granted to another caller of the process: both
+// sides that Redis may still have are given back, each once.
+func TestDowngrade_UnansweredUnderAnotherGrant(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := locktest.ManagerThatHangs(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		write, read := bothSides(t, m.RWMutex("a"))
+		gate := p.HoldReply(conversion)
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- write.Unlock(context.Background()) }()
+		gate.Wait(t)
+		srv.Admin().Del(t.Context(), "a")
+		p.Record()
+		next := mustLock(t, m.RWMutex("a"))
+		wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		wantErr(t, <-unlocked, holdfast.ErrLeaseLost, nil)
+		gate.Release()
+		mustUnlock(t, next)
+		if err := m.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		given := redistest.All(scriptOn("a", "rw_release"), func(cmd []string) bool {
+			_, argv, _ := redistest.ScriptCall(cmd)
+			return len(argv) > 4 // with a tombstone
+		})
+		if n := p.Count(given); n != 2 {
+			t.Errorf("%d releases: %q", n, p.Commands())
+		}
+	})
+}

@@ -1,0 +1,231 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// What Extend has added to a lease that is renewed is there after a downgrade, in Redis as well.
+func TestDowngrade_OfAnExtendedRenewedLease(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	m := managerOn(t, srv)
+	write, read := bothSides(t, m.RWMutex("a"))
+	mustExtend(t, read, time.Hour)
+	mustUnlock(t, write)
+	claimsItsRight(t, srv, read, 59*time.Minute)
+	mustUnlock(t, read)
+}
+
+// What Extend has added is there after a downgrade.
+func TestDowngrade_OfAnExtendedLease(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		const first = 2 * time.Second
+		l := m.RWMutex("a", holdfast.WithFixedLease(first))
+		write := mustLock(t, l)
+		read, err := l.RLock(write.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustExtend(t, read, time.Minute)
+		mustUnlock(t, write)
+		claimsItsRight(t, srv, read, 50*time.Second)
+		select {
+		case <-read.Done():
+			t.Errorf("%v, %v before the deadline", read.Err(), time.Until(read.Deadline()))
+		case <-time.After(2 * first):
+		}
+		mustUnlock(t, read)
+	})
+}
+
+// Extend that a downgrade overtakes, before Redis has it or before its answer is here,
+// prolongs the read side.
+func TestDowngrade_OvertakesExtend(t *testing.T) {
+	t.Parallel()
+	for name, hold := range map[string]func(*redistest.Proxy, redistest.Match) *redistest.Gate{
+		"the request":            (*redistest.Proxy).HoldRequest,
+		"what Extend is told of": (*redistest.Proxy).HoldReply,
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			m, p := managerVia(t, srv)
+			l := m.RWMutex("a", holdfast.WithFixedLease(5*time.Second))
+			write := mustLock(t, l)
+			read, err := l.RLock(write.Context(t.Context()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			gate := hold(p, scriptOn("a", "renew"))
+			extended := make(chan error, 1)
+			go func() { extended <- read.Extend(t.Context(), time.Minute) }()
+			gate.Wait(t)
+			mustUnlock(t, write)
+			gate.Release()
+			if err := <-extended; err != nil {
+				t.Error(err)
+			}
+			claimsItsRight(t, srv, read, 50*time.Second)
+			mustUnlock(t, read)
+		})
+	}
+}
+
+// claimsItsRight fails unless the only reader claims at least so much, and no more than
+// its right in Redis allows.
+func claimsItsRight(t *testing.T, srv *redistest.Server, read *holdfast.Lease, least time.Duration) {
+	t.Helper()
+	rights := srv.Admin().Keys(t.Context(), "*:rwlock_timeout:1").Val()
+	if len(rights) != 1 {
+		t.Fatalf("rights %q", rights)
+	}
+	right := srv.Admin().PTTL(t.Context(), rights[0]).Val()
+	if claimed := time.Until(read.Deadline()); claimed > right || claimed < least {
+		t.Errorf("claimed for %v, the right ends in %v", claimed, right)
+	}
+}
+
+// conversion matches the request that turns the write side of a lock into the read side.
+func conversion(cmd []string) bool {
+	return scriptOn("a", "rw_downgrade")(cmd)
+}
+
+// bothSides takes both sides of a lock for one owner.
+func bothSides(t *testing.T, l *holdfast.RWMutex) (write, read *holdfast.Lease) {
+	t.Helper()
+	write = mustLock(t, l)
+	read, err := l.RLock(write.Context(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write, read
+}
+
+// What is left of a fixed lease is what the read side gets.
+func TestDowngrade_OfAFixedLease(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(time.Minute)))
+		if err := srv.Admin().PExpire(t.Context(), "a", 30*time.Second).Err(); err != nil {
+			t.Fatal(err)
+		}
+		end := read.Deadline()
+		time.Sleep(100 * time.Millisecond) // of the lease, which the read side must not get again
+		mustUnlock(t, write)
+		if more := read.Deadline().Sub(end); more > 10*time.Millisecond {
+			t.Errorf("it ends %v later", more)
+		}
+		claimsItsRight(t, srv, read, 50*time.Second)
+		mustUnlock(t, read)
+	})
+}
+
+// It is not renewed as a reader either.
+func TestDowngrade_OfAFixedLeaseThatEnds(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(2*time.Second)))
+		end := read.Deadline()
+		mustUnlock(t, write)
+		select {
+		case <-read.Done():
+		case <-time.After(patience):
+			t.Fatalf("it goes on, %v after its end", time.Since(end))
+		}
+		if n := m.Stats().Renewals; n != 0 {
+			t.Errorf("%d renewals", n)
+		}
+		wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	})
+}
+
+// Whoever has the lock when the downgrade comes is the reason why it is lost.
+func TestDowngrade_OfALockThatIsGone(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := managerOn(t, srv), managerOn(t, srv)
+		for name, want := range map[string]holdfast.LostReason{"deleted": holdfast.LostDeleted, "stolen": holdfast.LostStolen} {
+			write, read := bothSides(t, m.RWMutex(name))
+			srv.Admin().Del(t.Context(), name)
+			if want == holdfast.LostStolen {
+				mustLock(t, other.RWMutex(name))
+			}
+			for _, l := range []*holdfast.Lease{write, read} {
+				var lost *holdfast.LostError
+				if err := l.Unlock(t.Context()); !errors.As(err, &lost) || lost.Reason != want {
+					t.Errorf("%s: Unlock: %v", name, err)
+				}
+			}
+		}
+	})
+}
+
+// A reader of another process comes in with the downgrade, also where nobody else waits.
+func TestDowngrade_LetsAnotherProcessIn(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := managerOn(t, srv), managerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		write, read := bothSides(t, m.RWMutex("a", holdfast.WithLease(time.Hour)))
+		got := waits(t, other.RWMutex("a").RLocker())
+		queued(t, srv, "holdfast_rw_queue:{a}", 1)
+		redistest.Eventually(t, patience, "it has asked again, once it heard messages", func() bool {
+			return other.Stats().Commands >= 2 && locktest.Pending(other) == 0
+		})
+		mustUnlock(t, write)
+		mustUnlock(t, got())
+		mustUnlock(t, read)
+	})
+}
+
+// A renewal does not shorten what Extend has added to a reader's right.
+func TestRLock_RenewalShortensNothing(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	m := managerOn(t, srv, holdfast.WithLease(2*time.Second))
+	read := mustLock(t, m.RWMutex("a").RLocker())
+	mustExtend(t, read, time.Hour)
+	n := m.Stats().Renewals
+	redistest.Eventually(t, patience, "a renewal", func() bool { return m.Stats().Renewals > n })
+	claimsItsRight(t, srv, read, 59*time.Minute)
+	mustUnlock(t, read)
+}
+
+// Renewals of a reader that Redis denies are none: it ends with its right.
+func TestRLock_DeniedRenewalIsNone(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		allow := func(rules ...any) {
+			if err := srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		allow("+@all")
+		m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), holdfast.WithLease(2*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		for _, denied := range []string{"pexpire", "hexists"} {
+			read := mustLock(t, m.RWMutex("a").RLocker())
+			allow("-" + denied)
+			<-read.Done()
+			var lost *holdfast.LostError
+			if err := read.Err(); !errors.As(err, &lost) || lost.Reason != holdfast.LostDeadline {
+				t.Errorf("%s: %v", denied, err)
+			}
+			allow("+" + denied)
+		}
+	})
+}

@@ -1,0 +1,252 @@
+package faults
+
+import (
+	"context" // what EVALSHA is defined with
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/several"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// Bugs that were found once, each where two kinds or two features meet.
+
+// A request that was sent for a TryLock is taken over by whoever waits behind it. It asked
+// for no place in the queue, so the waiter asks for one when it has been refused.
+func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	holder := managerOn(t, srv)
+	m, p := managerVia(t, srv, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
+	held, other := mustLock(t, holder.Mutex("a")), mustLock(t, holder.Mutex("other"))
+	later := m.Mutex("other").LockAsync(t.Context()) // so that its inbox is heard
+	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
+		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+	})
+	gate := p.HoldReply(scriptOn("a"))
+	ctx, cancel := context.WithCancel(t.Context())
+	tried := make(chan error, 1)
+	go func() {
+		_, err := m.Mutex("a").TryLock(ctx)
+		tried <- err
+	}()
+	gate.Wait(t)
+	got := m.Mutex("a").LockAsync(t.Context())
+	cancel()
+	wantErr(t, <-tried, context.Canceled, nil)
+	gate.Release()
+	redistest.Eventually(t, patience, "it stands in the queue", func() bool {
+		return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{a}").Val() == 1
+	})
+	mustUnlock(t, held)
+	mustUnlock(t, (<-got).Lease)
+	mustUnlock(t, other)
+	mustUnlock(t, (<-later).Lease)
+}
+
+// Whoever came to wait for one of a Multi's locks is not told what is wrong with another
+// of them.
+func TestMulti_FailsNobodyElse(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		srv.Admin().Set(t.Context(), "b", "no lock", 0)
+		gate := p.HoldReply(scriptOn("a", "multi_acquire"))
+		tried := make(chan error, 1)
+		l := several.Multi(t, m.Mutex("a"), m.Mutex("b"))
+		go func() {
+			_, err := l.TryLock(t.Context())
+			tried <- err
+		}()
+		gate.Wait(t)
+		got := m.Mutex("a").LockAsync(t.Context())
+		gate.Release()
+		wantErr(t, <-tried, holdfast.ErrWrongKind, nil)
+		r := <-got
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		mustUnlock(t, r.Lease)
+	})
+}
+
+// A waiter keeps its place, and before it learns of that it is granted the lock: what is
+// scheduled then is the hold, which is renewed, or if it is fixed ends.
+func TestFair_PlaceIsKeptBeforeTheGrant(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		for _, fixed := range []bool{false, true} {
+			srv := redistest.Start(t)
+			holder := managerOn(t, srv)
+			m, p := managerVia(t, srv, locktest.Unasked...)
+			l := m.FairMutex("a")
+			if fixed {
+				l = m.FairMutex("a", holdfast.WithFixedLease(500*time.Millisecond))
+			}
+			held := mustLock(t, holder.FairMutex("a"))
+			gate := p.HoldReply(scriptOn("a", "keep")) // sent when its inbox begins to be heard
+			got := waits(t, l)
+			gate.Wait(t)
+			mustUnlock(t, held)
+			lease := got()
+			gate.Release()
+			if fixed {
+				redistest.Eventually(t, patience, "it ends", func() bool { return lease.Err() != nil })
+				continue
+			}
+			redistest.Eventually(t, patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > 20*time.Second })
+			mustUnlock(t, lease)
+		}
+	})
+}
+
+// Redis cannot be reached when a lease is unlocked that Extend has made long: the release goes
+// on until it is confirmed, however short the lease was before.
+func TestLock_ReleaseOfAnExtendedLeaseGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, answered := range []bool{true, false} {
+		t.Run(fmt.Sprintf("answered=%v", answered), func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			m, p := managerVia(t, srv)
+			lease := mustLock(t, m.Mutex("a", holdfast.WithFixedLease(2*time.Second)))
+			if !answered {
+				p.LoseReply(redistest.Containing(fmt.Sprint(validity.Milliseconds(validity.TTL(time.Hour)))), 1)
+			}
+			if err := lease.Extend(t.Context(), time.Hour); (err == nil) != answered {
+				t.Fatal(err)
+			}
+			if ttl := srv.Admin().PTTL(t.Context(), "a").Val(); ttl < time.Minute {
+				t.Fatalf("the lock has %v", ttl)
+			}
+			p.Refuse(true)
+			p.Cut()
+			wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+			time.Sleep(5 * time.Second) // longer than the release of the lease before
+			p.Heal()
+			redistest.Eventually(t, patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
+		})
+	}
+}
+
+// A grant by a process with short leases is a short one. It is asked about, or it would be
+// over before its first renewal.
+func TestLock_GrantedByAShorterLease(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		a, b := managerOn(t, srv), managerOn(t, srv, locktest.Unasked...)
+		held := mustLock(t, a.Mutex("a"))
+		got := waits(t, b.Mutex("a"))
+		redistest.Eventually(t, patience, "the inbox is heard", func() bool {
+			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+		})
+		mustUnlock(t, held)
+		mustUnlock(t, got())
+
+		short := mustLock(t, a.Mutex("a", holdfast.WithLease(40*time.Millisecond)))
+		got = waits(t, b.Mutex("a"))
+		redistest.Eventually(t, patience, "it waits, or has it", func() bool {
+			return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{a}").Val() == 1 || b.Stats().Held == 1
+		})
+		_ = short.Unlock(t.Context()) // on a slow machine it is over already
+		lease := got()
+		if left := time.Until(lease.Deadline()); left < time.Second {
+			t.Errorf("granted for %v of a lease of %v", left, holdfast.DefaultLease)
+		}
+		mustUnlock(t, lease)
+	})
+}
+
+// The counter is lost while the lock is held: whoever is granted it next and has seen its
+// tokens goes on above them.
+func TestFencing_OfAGrantAfterTheCounterWasLost(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		a, b := managerOn(t, srv, holdfast.WithFencing()), managerOn(t, srv, holdfast.WithFencing())
+		if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", 5000, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		first := mustLock(t, b.Mutex("a"))
+		mustUnlock(t, first)
+		held := mustLock(t, a.Mutex("a"))
+		got := waits(t, b.Mutex("a"))
+		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		if err := srv.Admin().Del(t.Context(), "redisson_lock_token:{a}").Err(); err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, held)
+		second := got()
+		if second.Token() <= first.Token() {
+			t.Errorf("token %d, and then %d", first.Token(), second.Token())
+		}
+		mustUnlock(t, second)
+	})
+}
+
+// Tokens that began with a time in microseconds have sixteen digits, in messages as well.
+func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		opts := append(locktest.Unasked, holdfast.WithFencing(), holdfast.WithLease(time.Hour))
+		a, b := managerOn(t, srv, opts...), managerOn(t, srv, opts...)
+		if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", int64(1763760000000000), 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		held := mustLock(t, a.Mutex("a"))
+		got := waits(t, b.Mutex("a"))
+		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		redistest.Eventually(t, patience, "the inbox is heard", func() bool {
+			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+		})
+		mustUnlock(t, held)
+		lease := got()
+		if lease.Token() <= held.Token() {
+			t.Errorf("token %d, and then %d", held.Token(), lease.Token())
+		}
+		mustUnlock(t, lease)
+	})
+}
+
+// A mutex and a fair lock of one name stand in one queue. A release of the one that grants
+// the other, in the same process, says so in its reply.
+func TestLock_PassesFromAMutexToAFairMutex(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		for _, locks := range [][2]holdfast.Locker{{m.Mutex("a"), m.FairMutex("a")}, {m.FairMutex("a"), m.Mutex("a")}} {
+			held := mustLock(t, locks[0])
+			got := waits(t, locks[1])
+			queued(t, srv, "redisson_lock_queue:{a}", 1)
+			mustUnlock(t, held)
+			mustUnlock(t, got())
+		}
+	})
+}
+
+// A reader that needs a hold of its own is not refused because another reader came in.
+func TestTryRLock_BesideAnotherReader(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		l := m.RWMutex("a", holdfast.WithFixedLease(time.Minute))
+		gate := p.HoldReply(scriptOn("a"))
+		got := waits(t, l.RLocker())
+		gate.Wait(t)
+		tried := make(chan holdfast.Result, 1)
+		go func() {
+			lease, err := l.TryRLock(t.Context())
+			tried <- holdfast.Result{Lease: lease, Err: err}
+		}()
+		redistest.Eventually(t, patience, "both wait", func() bool { return m.Stats().Waiting == 2 })
+		gate.Release()
+		r := <-tried
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		mustUnlock(t, r.Lease)
+		mustUnlock(t, got())
+	})
+}

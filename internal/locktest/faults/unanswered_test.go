@@ -1,0 +1,203 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A request that puts a waiter into the queue arrives when a copy of it has long done so, and the waiter has
+// the lock: it makes no place, which nobody would ever give up.
+func TestFair_LateRequestForAPlace(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	const queue = "redisson_lock_queue:{a}"
+	holder := managerOn(t, srv)
+	m, p := locktest.ManagerThatHangs(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+	held := mustLock(t, holder.FairMutex("a"))
+	first := waits(t, m.FairMutex("a"))
+	queued(t, srv, queue, 1)
+	gate := p.HoldFirstRequest(locktest.JoinOn("a"))
+	second := waits(t, m.FairMutex("a"))
+	gate.Wait(t)
+	queued(t, srv, queue, 2) // by the copy
+	mustUnlock(t, held)
+	mustUnlock(t, first())
+	lease := second()
+	redistest.Eventually(t, patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > time.Minute })
+	mon := srv.Monitor(t)
+	gate.Release()
+	mon.Wait(t, `"hlen" "a"`, patience)
+	queued(t, srv, queue, 0)
+	mustUnlock(t, lease)
+}
+
+// A write grant shows that the read holds of the process were lost: their leases end with it.
+func TestRWMutex_WriteAfterALossThatNobodyNoticed(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv, holdfast.WithLease(time.Hour))
+		reads := []*holdfast.Lease{mustLock(t, m.RWMutex("a").RLocker()), mustLock(t, m.RWMutex("a", holdfast.WithFixedLease(time.Hour)).RLocker())}
+		srv.Admin().FlushAll(t.Context())
+		write := mustLock(t, m.RWMutex("a"))
+		for _, read := range reads {
+			if read.Valid() {
+				t.Error("a read lease is valid beside a write lease")
+			}
+			wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		}
+		mustUnlock(t, write)
+	})
+}
+
+// A release is answered by a copy that finds nothing left to do, while the first request, which has run, is not
+// answered: that is a success. The next caller of the process has been granted the lock by it, and asks.
+func TestUnlock_GrantInALateAnswer(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		held := mustLock(t, m.FairMutex("a"))
+		got := waits(t, m.FairMutex("a"))
+		redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool { return locktest.Hears(t, srv, m) })
+		gate := p.HoldFirstReply(locktest.ReleaseOn("a"))
+		if held.Unlock(t.Context()) != nil {
+			redistest.Eventually(t, patience, "a copy is answered", func() bool { return held.Unlock(t.Context()) == nil })
+		}
+		gate.Release()
+		mustUnlock(t, got())
+	})
+}
+
+// The reply of a release, which alone tells the next caller of the process of its grant, is lost.
+func TestUnlock_GrantInALostAnswer(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		held := mustLock(t, m.FairMutex("a"))
+		got := waits(t, m.FairMutex("a"))
+		redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool { return locktest.Hears(t, srv, m) })
+		p.LoseReply(locktest.ReleaseOn("a"), 1)
+		mustUnlock(t, held)
+		mustUnlock(t, got())
+	})
+}
+
+// A TryLock of a fair lock waits for what is being given up when it comes, and not for what callers that come and
+// go give up after that.
+func TestFair_TryLockBesideThoseWhoGiveUp(t *testing.T) {
+	t.Parallel()
+	for name, trouble := range map[string]func(*redistest.Proxy){
+		"silent":  func(p *redistest.Proxy) { p.BlackHole(true) },
+		"distant": func(p *redistest.Proxy) { p.Delay(10*time.Millisecond, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, p := managerVia(t, redistest.Start(t))
+			l := m.FairMutex("a")
+			mustUnlock(t, mustLock(t, l))
+			ctx, stop := context.WithCancel(t.Context())
+			var callers sync.WaitGroup
+			defer func() { stop(); p.Heal(); p.Cut(); callers.Wait() }()
+			trouble(p)
+			for range 4 {
+				callers.Go(func() {
+					for ctx.Err() == nil {
+						short, cancel := context.WithTimeout(ctx, 8*time.Millisecond)
+						if lease, err := l.Lock(short); err == nil {
+							_ = lease.Unlock(ctx)
+						}
+						cancel()
+					}
+				})
+			}
+			redistest.Eventually(t, patience, "requests are given up", func() bool { return m.Stats().Commands > 8 })
+			select {
+			case <-waitsFor(l.TryLock, ctx): // whatever it says
+			case <-time.After(patience):
+				t.Error("TryLock does not return")
+			}
+		})
+	}
+}
+
+// What was said to an earlier caller does not say why the next one got nothing.
+func TestLock_OldRefusalExplainsNoSilence(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		held := mustLock(t, managerOn(t, srv).Mutex("a"))
+		ctx, leave := context.WithCancel(t.Context())
+		refused := waitsFor(m.Mutex("a").Lock, ctx)
+		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		redistest.Eventually(t, patience, "it has its answers", func() bool { return locktest.Hears(t, srv, m) })
+		p.BlackHole(true)
+		leave()
+		wantErr(t, (<-refused).Err, holdfast.ErrNotAcquired, nil)
+		mustUnlock(t, held)
+		short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err := m.Mutex("a").Lock(short)
+		wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+		p.Heal()
+		p.Cut()
+	})
+}
+
+// That Redis has not been asked while a reader is inside is no silence.
+func TestLock_ShortWaitBesideAReaderIsNoSilence(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		m, p := managerVia(t, redistest.Start(t))
+		var err error
+		for try := range 5 { // a machine that stands still makes a silence of it
+			l := m.RWMutex(fmt.Sprint(try), holdfast.WithFixedLease(time.Minute)) // its readers share no hold
+			p.Delay(0, 0)
+			inside := mustLock(t, l.RLocker())
+			time.Sleep(100 * time.Millisecond) // of the lease: more than what would be a silence
+			p.Delay(20*time.Millisecond, 0)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			_, err = l.RLock(ctx)
+			cancel()
+			mustUnlock(t, inside)
+			if errors.Is(err, holdfast.ErrNotAcquired) {
+				return
+			}
+		}
+		t.Error(err)
+	})
+}
+
+// What one caller was told of a silence is not what the next one is told, when it is over.
+func TestLock_OldTroubleExplainsNothing(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := managerVia(t, srv)
+		inside := mustLock(t, m.RWMutex("a", holdfast.WithLease(time.Hour)).RLocker()) // so that the lock stays known
+		other := m.RWMutex("a", holdfast.WithMaxHold(time.Hour))
+		p.BlackHole(true)
+		_, err := other.TryRLock(t.Context())
+		wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+		p.Heal()
+		p.Cut()
+		redistest.Eventually(t, patience, "all that was asked has ended", func() bool { return locktest.Pending(m) == 0 })
+		time.Sleep(100 * time.Millisecond) // in which nothing is asked: no silence
+		for asked := (time.Time{}); !errors.Is(err, holdfast.ErrNotAcquired); {
+			if !asked.IsZero() && time.Since(asked) < 50*time.Millisecond { // else a machine that stood still has made a silence of it
+				t.Fatal(err)
+			}
+			gate := p.HoldReply(scriptOn("a", "rw_acquire"))
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			asked = time.Now()
+			_, err = other.RLock(ctx)
+			cancel()
+			gate.Release()
+		}
+		mustUnlock(t, inside)
+	})
+}

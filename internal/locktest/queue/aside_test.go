@@ -1,0 +1,179 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// duo is two processes that give one lock, a, to each other and find out nothing by
+// themselves. The first has a reason to hear its inbox all the time: it waits for another
+// lock as well.
+type duo struct {
+	*testing.T
+	srv  *redistest.Server
+	a, b *holdfast.Manager
+}
+
+const endless = time.Hour // longer than any test takes
+
+func newDuo(t *testing.T, aside time.Duration) *duo {
+	t.Helper()
+	srv := redistest.Start(t)
+	slow := []holdfast.Option{holdfast.WithPollInterval(endless), holdfast.WithFairPatience(endless), holdfast.WithLease(endless)}
+	p := &duo{t, srv, managerOn(t, srv, append(slow, locktest.StepAside(aside))...), managerOn(t, srv, slow...)}
+	mustLock(t, p.b.Mutex("other"))
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	p.a.Mutex("other").LockAsync(ctx)
+	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
+		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+	})
+	return p
+}
+
+// asks makes m wait for the lock, and returns when it stands in the queue.
+func (p *duo) asks(m *holdfast.Manager) func() *holdfast.Lease {
+	p.Helper()
+	got := waits(p.T, m.Mutex("a"))
+	queued(p.T, p.srv, "redisson_lock_queue:{a}", 1)
+	return got
+}
+
+// away lets the lock be with the second process for so long that whoever comes back to the
+// first the next time steps aside, and returns the first one's lease.
+func (p *duo) away() *holdfast.Lease {
+	p.Helper()
+	lease := mustLock(p.T, p.a.Mutex("a"))
+	other := p.asks(p.b)
+	mustUnlock(p.T, lease)
+	held := other()
+	back := p.asks(p.a)        // at once: for how long it stays away is not known
+	time.Sleep(engine.AwayFor) // work under the lock
+	mustUnlock(p.T, held)
+	return back()
+}
+
+// Who comes back at once for a lock that has stayed away for a while leaves the next owner
+// the time to be told of it, and asks then.
+func TestAside_WhoComesBackAtOnce(t *testing.T) {
+	for name, aside := range map[string]time.Duration{"the time is over": 10 * time.Millisecond, "somebody asks once": endless} {
+		t.Run(name, func(t *testing.T) {
+			p := newDuo(t, aside)
+			lease := p.away()
+			other := p.asks(p.b)
+			mustUnlock(t, lease)
+			held := other()
+			got := waits(t, p.a.Mutex("a"))
+			redistest.Eventually(t, patience, "it waits", func() bool { return p.a.Stats().Waiting == 2 })
+			if aside != endless {
+				queued(t, p.srv, "redisson_lock_queue:{a}", 1)
+				mustUnlock(t, held)
+				mustUnlock(t, got())
+				return
+			}
+			mustUnlock(t, held)
+			if n := p.srv.Admin().Exists(t.Context(), "a").Val(); n != 0 {
+				t.Error("it stood in the queue, and was granted the lock")
+			}
+			_, err := p.a.Mutex("a").TryLock(t.Context())
+			wantErr(t, err, holdfast.ErrNotAcquired, nil) // the lock goes to who came before
+			mustUnlock(t, got())
+		})
+	}
+}
+
+// The process remembers for as long as somebody would step aside, and no longer.
+func TestAside_IsForgotten(t *testing.T) {
+	p := newDuo(t, 50*time.Millisecond)
+	lease := p.away()
+	other := p.asks(p.b)
+	mustUnlock(t, lease)
+	held := other()
+	redistest.Eventually(t, patience, "only the other lock is known", func() bool { return p.a.Stats().Locks == 1 })
+	back := p.asks(p.a)
+	mustUnlock(t, held)
+	mustUnlock(t, back())
+}
+
+// A process that is closed while one of its callers steps aside is gone.
+func TestAside_Close(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		p := newDuo(t, endless)
+		lease := p.away()
+		other := p.asks(p.b)
+		mustUnlock(t, lease)
+		held := other()
+		got := p.a.Mutex("a").LockAsync(t.Context())
+		if err := p.a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, (<-got).Err, holdfast.ErrClosed, nil)
+		mustUnlock(t, held)
+		if n := p.srv.Admin().Exists(t.Context(), "a", "redisson_lock_queue:{a}").Val(); n != 0 {
+			t.Error("something is left")
+		}
+	})
+}
+
+// Processes that want the lock all the time, and step aside for each other, meet no other
+// inside and all get on.
+func TestAside_Alone(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		var locks []holdfast.Locker
+		for range 12 { // a round of all takes longer than AwayFor
+			locks = append(locks, managerOn(t, srv).Mutex("a"))
+		}
+		alone(t, 50, locks...)
+	})
+}
+
+// BenchmarkFair_ComeBack shows how many waiters get their places again that have been deleted.
+func BenchmarkFair_ComeBack(b *testing.B) {
+	for _, n := range []int{1000, 16_000} {
+		for _, processes := range []int{1, 4} {
+			for _, deleted := range []string{"list", "times", "both"} {
+				b.Run(fmt.Sprintf("%s/%d/%d", deleted, n, processes), func(b *testing.B) {
+					for b.Loop() {
+						b.StopTimer()
+						srv := redistest.Start(b)
+						rdb, ctx := srv.Admin(), context.Background()
+						held := mustLock(b, managerOn(b, srv).FairMutex("a"))
+						waiting, cancel := context.WithCancel(ctx)
+						all := fairPlaces(waiting, b, srv, n, managersOn(b, srv, processes)...)
+						report := watched(b, srv)
+						b.StartTimer()
+						switch deleted {
+						case "list":
+							rdb.Del(ctx, queueOfA)
+						case "times":
+							rdb.Del(ctx, timesOfA)
+						default:
+							rdb.Del(ctx, queueOfA, timesOfA)
+						}
+						began := time.Now()
+						redistest.Eventually(b, time.Minute, "all stand again", func() bool {
+							return rdb.LLen(ctx, queueOfA).Val() == int64(n) && rdb.ZCard(ctx, timesOfA).Val() == int64(n)
+						})
+						b.ReportMetric(time.Since(began).Seconds(), "back-s")
+						report()
+						b.StopTimer()
+						cancel()
+						for _, r := range all {
+							<-r
+						}
+						mustUnlock(b, held)
+						b.StartTimer()
+					}
+				})
+			}
+		}
+	}
+}

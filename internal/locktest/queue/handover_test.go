@@ -1,0 +1,281 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// AC-50: fifty processes with one waiter each. There is no herd.
+func TestHandover_FiftyProcesses(t *testing.T) {
+	srv := redistest.Start(t)
+	m, err := holdfast.New(srv.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	const processes = 50
+	ctx := context.Background()
+	held, err := m.Mutex("fifty").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*redistest.Process
+	for range processes {
+		p := redistest.StartProcess(t, locktest.WaiterRole, "mutex", srv.Addr(), srv.Password(), "fifty", "30s", "1m")
+		all = append(all, p)
+	}
+	for i, p := range all {
+		p.Expect(t, "ready")
+		p.Send(fmt.Sprint("take ", i))
+	}
+	redistest.Eventually(t, patience, "all stand in the queue, and hear", func() bool {
+		places := srv.Admin().ZRangeWithScores(ctx, "redisson_lock_timeout:{fifty}", 0, -1).Val()
+		deaf := func(z redis.Z) bool { return z.Score != math.Trunc(z.Score) } // asks once more when it hears
+		return len(places) == processes && !slices.ContainsFunc(places, deaf)
+	})
+	srv.ResetStats()
+	start := time.Now()
+	if err := held.Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		p.Expect(t, "took")
+	}
+	calls := srv.CommandCalls("evalsha", "eval") // the acquires were before
+	t.Logf("%d processes in %v, %.2f commands for each", processes, time.Since(start), float64(calls)/processes)
+	if calls > 8*processes { // two, and polls on a slow machine; of a herd it would be half of all of them
+		t.Errorf("%d commands", calls)
+	}
+	if d := time.Since(start); d > processes*300*time.Millisecond { // by poll it would be a second
+		t.Errorf("a hand-over takes %v", d/processes)
+	}
+}
+
+// A process that has not kept its place, but still listens, is stopped: it is not granted the
+// lock, which would keep everybody out for the time of a claim.
+func TestHandover_PassesOverWhoseTimeIsOver(t *testing.T) {
+	srv := redistest.Start(t)
+	rdb := srv.Client(t)
+	m := managerOn(t, srv)
+	inbox := rdb.Subscribe(t.Context(), "holdfast_inbox:0000")
+	defer inbox.Close()
+	if _, err := inbox.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		lock             holdfast.Locker
+		queue, deadlines string
+	}{
+		{m.Mutex("a"), "redisson_lock_queue:{a}", "redisson_lock_timeout:{a}"},
+		{m.FairMutex("b"), "redisson_lock_queue:{b}", "redisson_lock_timeout:{b}"},
+		{m.RWMutex("c"), "holdfast_rw_queue:{c}", "holdfast_rw_timeout:{c}"},
+	} {
+		lease := mustLock(t, c.lock)
+		for number := range 3 {
+			id := fmt.Sprint("hf-0000:", number)
+			if c.queue[0] == 'h' {
+				id += ":write"
+			}
+			rdb.RPush(t.Context(), c.queue, id)
+			rdb.ZAdd(t.Context(), c.deadlines, redis.Z{Score: float64(time.Now().Add(-time.Second).UnixMilli()), Member: id})
+		}
+		mustUnlock(t, lease)
+		if left := rdb.Exists(t.Context(), lease.Name(), c.queue, c.deadlines).Val(); left != 0 {
+			t.Errorf("%s: %d of the lock and the two keys of its queue are left", lease.Name(), left)
+		}
+	}
+}
+
+// Who waits in the process that releases is told by the reply, without a message.
+func TestHandover_WithinAProcessWithoutAMessage(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		lock := m.FairMutex("a")
+		lease := mustLock(t, lock)
+		next := waits(t, lock)
+		redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool {
+			places := srv.Admin().ZRangeWithScores(t.Context(), "redisson_lock_timeout:{a}", 0, -1).Val()
+			return len(places) == 1 && places[0].Score == math.Trunc(places[0].Score) && locktest.Pending(m) == 0
+		})
+		srv.ResetStats()
+		mustUnlock(t, lease)
+		lease = next()
+		if n := srv.CommandCalls("publish"); n != 0 {
+			t.Errorf("%d messages", n)
+		}
+		mustUnlock(t, lease)
+	})
+}
+
+// Whether plain waiters of Redisson listen is asked after every 16th grant in a row, not at each
+// one from then on.
+func TestHandover_LooksForRedissonNowAndThen(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		for queue, of := range map[string]func(*holdfast.Manager) holdfast.Locker{
+			"redisson_lock_queue:{a}": func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex("a") },
+			"holdfast_rw_queue:{a}":   func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("a") },
+		} {
+			srv := redistest.Start(t)
+			lease := toAndFro(t, srv, of, queue, 60)
+			// Each grant asks for the listeners of the inbox.
+			if n := srv.CommandCalls("pubsub") - 60; n < 1 || n > 12 { // five, and one for each grant that is found by asking while the inbox is not heard
+				t.Errorf("%s: asked %d times in 60 hand-overs", queue, n)
+			}
+			mustUnlock(t, lease)
+		}
+	})
+}
+
+// toAndFro hands a lock over so often between two processes, one of which always waits, and
+// returns the last lease.
+func toAndFro(t *testing.T, srv *redistest.Server, of func(*holdfast.Manager) holdfast.Locker, queue string, times int) *holdfast.Lease {
+	t.Helper()
+	locks := []holdfast.Locker{of(managerOn(t, srv)), of(managerOn(t, srv))}
+	lease := mustLock(t, locks[0])
+	for i := range times {
+		next := waits(t, locks[(i+1)%2])
+		queued(t, srv, queue, 1)
+		mustUnlock(t, lease)
+		lease = next()
+	}
+	return lease
+}
+
+// When it is the turn of Redisson's, those who wait for a read-write lock are told, of either
+// side: 1 wakes all, and 0 is not lost on one who does not sleep yet.
+func TestHandover_TellsRedissonOfItsTurn(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		sub := srv.Client(t).Subscribe(t.Context(), "redisson_rwlock:{a}")
+		defer sub.Close()
+		if _, err := sub.Receive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lease := toAndFro(t, srv, func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("a") }, "holdfast_rw_queue:{a}", 60) // a grant that is found by asking begins the count anew
+		for _, want := range []string{"1", "0"} {
+			select {
+			case msg := <-sub.Channel():
+				if msg.Payload != want {
+					t.Errorf("message %q, want %q", msg.Payload, want)
+				}
+			case <-time.After(patience):
+				t.Errorf("no message, want %q", want)
+			}
+		}
+		mustUnlock(t, lease)
+	})
+}
+
+// The question whether another process waits is lost with its connection: it is asked again over
+// another one, long before the client notices.
+func TestHandoff_QuestionIsLost(t *testing.T) {
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = time.Minute }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	p.SwallowReply(scriptOn("redisson_lock_queue:{a}", "demand"), 1)
+	ctx, stop := context.WithCancel(t.Context())
+	var crowd sync.WaitGroup
+	for range 4 {
+		crowd.Go(func() {
+			for {
+				l, err := m.Mutex("a").Lock(ctx)
+				if err != nil {
+					return
+				}
+				for m.Stats().Waiting == 0 && ctx.Err() == nil { // so that it is always passed on
+					runtime.Gosched()
+				}
+				_ = l.Unlock(ctx)
+			}
+		})
+	}
+	redistest.Eventually(t, patience, "the lock is passed on", func() bool { return m.Stats().HandedOff > 100 })
+	mustUnlock(t, mustLock(t, managerOn(t, srv).Mutex("a")))
+	stop()
+	crowd.Wait()
+}
+
+// A grant is told while a request for the same claim is under way whose caller has left. It
+// counts for the next caller, who takes that request over, although the answer, which is
+// older, says that the lock is taken: nothing more is asked.
+func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, proxy := managerVia(t, srv, holdfast.WithPollInterval(500*time.Millisecond))
+		held := mustLock(t, managerOn(t, srv).Mutex("a"))
+		ctx, leave := context.WithCancel(t.Context())
+		left := m.Mutex("a").LockAsync(ctx)
+		redistest.Eventually(t, patience, "the inbox is heard, and that has been asked about", func() bool {
+			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1 && locktest.Pending(m) == 0
+		})
+		gate := proxy.HoldFirstReply(scriptOn("a", "lock_acquire"))
+		proxy.Refuse(true) // else a new connection shows that the old one is dead, and the claim is given up with its caller
+		gate.Wait(t)       // of a poll
+		leave()
+		wantErr(t, (<-left).Err, holdfast.ErrNotAcquired, nil)
+		before, told := m.Stats().Wakeups, time.Now()
+		mustUnlock(t, held)
+		redistest.Eventually(t, patience, "the grant is told", func() bool { return m.Stats().Wakeups > before })
+		next := waits(t, m.Mutex("a"))
+		redistest.Eventually(t, patience, "the next one waits", func() bool { return m.Stats().Waiting == 1 })
+		proxy.Record()
+		gate.Release()
+		lease := next()
+		proxy.Refuse(false)
+		if n := proxy.Count(scriptOn("a", "lock_acquire")); n != 0 && time.Since(told) < 400*time.Millisecond { // a grant that is told late is asked about
+			t.Errorf("asked %d times", n)
+		}
+		mustUnlock(t, lease)
+	})
+}
+
+// With many locks hundreds of grants overtake the replies of a pipeline that tell of the places in
+// the queues. None is forgotten: nobody here finds a grant by asking.
+func TestHandover_ManyNames(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		const names, rounds = 1000, 20
+		group, ctx := errgroup.WithContext(t.Context())
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		for range 2 {
+			m := managerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+			for i := range names {
+				l := m.Mutex(fmt.Sprint(i))
+				group.Go(func() error {
+					for range rounds {
+						lease, err := l.Lock(ctx)
+						if err != nil {
+							return err
+						}
+						if err := unlock(lease); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			}
+		}
+		if err := group.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}

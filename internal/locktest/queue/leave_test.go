@@ -1,0 +1,180 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+const (
+	queueOfA = "redisson_lock_queue:{a}"
+	timesOfA = "redisson_lock_timeout:{a}"
+)
+
+// fairCrowd has n callers of m wait for the fair lock a until ctx ends.
+func fairCrowd(ctx context.Context, t *testing.T, srv *redistest.Server, m *holdfast.Manager, n int) []<-chan holdfast.Result {
+	t.Helper()
+	all := make([]<-chan holdfast.Result, n)
+	for i := range all {
+		all[i] = m.FairMutex("a").LockAsync(ctx)
+	}
+	queued(t, srv, queueOfA, int64(n))
+	return all
+}
+
+// gone waits until nobody stands in the queue.
+func gone(t *testing.T, srv *redistest.Server) {
+	t.Helper()
+	redistest.Eventually(t, patience, "the queue is empty", func() bool {
+		return srv.Admin().Exists(t.Context(), queueOfA, timesOfA).Val() == 0
+	})
+}
+
+// Taking one out of a long queue costs Redis as much as taking out hundreds.
+func TestFair_ManyLeaveTogether(t *testing.T) {
+	const n = 2000
+	for name, end := range map[string]func(context.CancelFunc, *holdfast.Manager) error{
+		"their context ends": func(cancel context.CancelFunc, _ *holdfast.Manager) error { cancel(); return nil },
+		"Close":              func(_ context.CancelFunc, m *holdfast.Manager) error { return m.Close(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			held := mustLock(t, managerOn(t, srv).FairMutex("a"))
+			m := managerOn(t, srv, locktest.Unasked...)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			all := fairCrowd(ctx, t, srv, m, n)
+			before := m.Stats().Commands
+			if err := end(cancel, m); err != nil {
+				t.Error(err)
+			}
+			for _, r := range all {
+				if (<-r).Err == nil {
+					t.Fatal("a waiter was granted a lock that is held")
+				}
+			}
+			gone(t, srv)
+			if sent := m.Stats().Commands - before; sent > n/20 {
+				t.Errorf("%d commands for %d who left", sent, n)
+			}
+			mustUnlock(t, held)
+		})
+	}
+}
+
+// Who stands between those that leave keeps the order, whichever process or library it is of; and a grant
+// to one that leaves in the same request is handed on.
+func TestFair_LeavesTogetherWithAGrant(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	holder, other := managerOn(t, srv), managerOn(t, srv)
+	m, p := managerVia(t, srv, locktest.Unasked...)
+	held := mustLock(t, holder.FairMutex("a"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	first, endFirst := context.WithCancel(t.Context())
+	defer endFirst()
+	fairCrowd(first, t, srv, m, 1)
+	all := make([]<-chan holdfast.Result, 50)
+	for i := range all {
+		all[i] = m.FairMutex("a").LockAsync(ctx)
+	}
+	queued(t, srv, queueOfA, 51)
+	next := waits(t, other.FairMutex("a"))
+	queued(t, srv, queueOfA, 52)
+	for i, id := range []string{"b0dc7e0a:1", "b0dc7e0a:2"} { // of Redisson, the first in the middle
+		ids := srv.Admin().LRange(t.Context(), queueOfA, 0, -1).Val()
+		if i == 0 {
+			srv.Admin().LInsertAfter(t.Context(), queueOfA, ids[20], id)
+		} else {
+			srv.Admin().RPush(t.Context(), queueOfA, id)
+		}
+		srv.Admin().ZAdd(t.Context(), timesOfA, redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: id})
+	}
+	gate := p.HoldRequest(locktest.ReleaseOn("a"))
+	endFirst()
+	gate.Wait(t) // all others leave together, behind it
+	cancel()
+	for _, r := range all {
+		wantErr(t, (<-r).Err, holdfast.ErrNotAcquired, nil)
+	}
+	gate.Release()
+	queued(t, srv, queueOfA, 3)
+	ids := srv.Admin().LRange(t.Context(), queueOfA, 0, -1).Val()
+	if ids[0] != "b0dc7e0a:1" || !strings.HasPrefix(ids[1], "hf-") || ids[2] != "b0dc7e0a:2" {
+		t.Errorf("left are %q", ids)
+	}
+	for _, id := range []string{"b0dc7e0a:1", "b0dc7e0a:2"} {
+		srv.Admin().LRem(t.Context(), queueOfA, 0, id)
+		srv.Admin().ZRem(t.Context(), timesOfA, id)
+	}
+	mustUnlock(t, held)
+	mustUnlock(t, next())
+}
+
+// A batch that holds the lock hands it on.
+func TestFair_BatchThatWasGrantedTheLock(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		holder, other := managerOn(t, srv), managerOn(t, srv)
+		m, p := managerVia(t, srv, locktest.Unasked...)
+		held := mustLock(t, holder.FairMutex("a"))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		first, endFirst := context.WithCancel(t.Context())
+		defer endFirst()
+		fairCrowd(first, t, srv, m, 1)
+		for range 50 {
+			m.FairMutex("a").LockAsync(ctx)
+		}
+		queued(t, srv, queueOfA, 51)
+		next := waits(t, other.FairMutex("a"))
+		queued(t, srv, queueOfA, 52)
+		gate := p.HoldRequest(locktest.ReleaseOn("a"))
+		endFirst()
+		gate.Wait(t)
+		cancel()
+		redistest.Eventually(t, patience, "all have left", func() bool { return m.Stats().Waiting == 0 })
+		ids := srv.Admin().LRange(t.Context(), queueOfA, 0, 1).Val()
+		srv.Admin().LRem(t.Context(), queueOfA, 0, ids[0]) // so that the release grants it to one of the batch
+		mustUnlock(t, held)
+		if got := srv.Admin().HKeys(t.Context(), "a").Val(); !slices.Equal(got, ids[1:]) {
+			t.Fatalf("granted to %q", got)
+		}
+		gate.Release()
+		mustUnlock(t, next())
+		gone(t, srv)
+	})
+}
+
+// A request whose reply is lost is sent again, for all of its claims.
+func TestFair_LeavesTogetherOverABrokenConnection(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		held := mustLock(t, managerOn(t, srv).FairMutex("a"))
+		m, p := managerVia(t, srv, locktest.Unasked...)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		all := fairCrowd(ctx, t, srv, m, 500)
+		p.LoseRequest(scriptOn("a", "leave"), 1)
+		p.LoseReply(scriptOn("a", "leave"), 1)
+		cancel()
+		for _, r := range all {
+			if err := (<-r).Err; !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+		}
+		gone(t, srv)
+		redistest.Eventually(t, patience, "nothing is under way", func() bool { return locktest.Pending(m) == 0 })
+		mustUnlock(t, held)
+	})
+}

@@ -1,0 +1,36 @@
+// Package queue has tests of the order of grants: hand-offs in a process and between processes, callers that leave, crowds, and those of the dead.
+package queue
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+func TestMain(m *testing.M) {
+	roles := locktest.Roles(locktest.Kind{
+		Name: "mutex",
+		Lock: func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+			return m.Mutex(name, opts...)
+		},
+	})
+	roles[crowdRole] = crowdProcess
+	locktest.Main(m, roles, nil)
+}
+
+const patience = locktest.Patience
+
+var (
+	managerOn     = locktest.ManagerOn
+	managerVia    = locktest.ManagerVia
+	mustLock      = locktest.MustLock
+	waits         = locktest.Waits
+	mustUnlock    = locktest.MustUnlock
+	unlock        = locktest.Unlock
+	untilAnswered = locktest.UntilAnswered
+	wantErr       = locktest.WantErr
+	queued        = locktest.Queued
+	scriptOn      = locktest.ScriptOn
+	alone         = locktest.Alone
+)

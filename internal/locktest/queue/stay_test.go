@@ -1,0 +1,115 @@
+package queue
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/several"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Combinations that make no sense are refused before anything is sent.
+func TestHoldAtLeast_Invalid(t *testing.T) {
+	for name, opts := range map[string][]holdfast.LockOption{
+		"zero":                         {holdfast.WithHoldAtLeast(0)},
+		"negative":                     {holdfast.WithHoldAtLeast(-time.Second)},
+		"longer than the maximum hold": {holdfast.WithMaxHold(time.Minute), holdfast.WithHoldAtLeast(time.Minute + 1)},
+		"longer than a fixed lease":    {holdfast.WithHoldAtLeast(time.Minute), holdfast.WithFixedLease(time.Second)},
+	} {
+		m, err := holdfast.New(locktest.Offline(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Mutex("a", opts...).Lock(t.Context()); !errors.Is(err, holdfast.ErrInvalidOption) {
+			t.Errorf("%s: %v", name, err)
+		}
+		var all []holdfast.Option
+		for _, o := range opts {
+			all = append(all, o)
+		}
+		if _, err := holdfast.New(locktest.Offline(t), all...); !errors.Is(err, holdfast.ErrInvalidOption) {
+			t.Errorf("%s: New: %v", name, err)
+		}
+		_ = m.Close(t.Context())
+	}
+}
+
+// Each lock of a Multi stays taken after its Unlock, and none if it could not be taken altogether.
+func TestHoldAtLeast_Multi(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := managerOn(t, srv, holdfast.WithHoldAtLeast(time.Hour)), managerOn(t, srv)
+		whole := several.Multi(t, m.Mutex("a"), m.Mutex("b"), m.RWMutex("c"))
+		held := mustLock(t, other.RWMutex("c"))
+		if _, err := whole.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"a", "b"} {
+			mustUnlock(t, mustLock(t, other.Mutex(name)))
+		}
+		mustUnlock(t, held)
+		mustUnlock(t, mustLock(t, whole))
+		for _, l := range []holdfast.Locker{other.Mutex("a"), other.Mutex("b"), other.RWMutex("c")} {
+			if _, err := l.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A majority of the members stays taken, and those of a caller that got no majority do not.
+func TestHoldAtLeast_Redlock(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		var members, others []holdfast.Locker
+		var servers []*redistest.Server
+		for range 3 {
+			srv := redistest.Start(t)
+			servers = append(servers, srv)
+			members = append(members, managerOn(t, srv, holdfast.WithHoldAtLeast(time.Hour)).Mutex("a"))
+			others = append(others, managerOn(t, srv).Mutex("a"))
+		}
+		l, err := holdfast.NewRedlock(members...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, c := mustLock(t, others[1]), mustLock(t, others[2])
+		if _, err := l.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
+			t.Fatal(err)
+		}
+		mustUnlock(t, mustLock(t, others[0])) // the vote was given back at once
+		mustUnlock(t, b)
+		mustUnlock(t, c)
+		mustUnlock(t, mustLock(t, l))
+		other, err := holdfast.NewRedlock(others...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
+			t.Error(err)
+		}
+		redistest.Eventually(t, patience, "two of the three stay taken", func() bool {
+			n := 0
+			for _, srv := range servers {
+				if srv.Admin().PTTL(t.Context(), "a").Val() > time.Minute {
+					n++
+				}
+			}
+			return n >= 2
+		})
+	})
+}
+
+// The end by WithMaxHold is no Unlock: that comes later, and leaves the lock taken for the rest.
+func TestHoldAtLeast_MaxHold(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := managerOn(t, srv), managerOn(t, srv)
+		held := mustLock(t, m.Mutex("a", holdfast.WithLease(time.Second), holdfast.WithMaxHold(time.Second), holdfast.WithHoldAtLeast(time.Second)))
+		<-held.Done()
+		wantErr(t, held.Unlock(t.Context()), holdfast.ErrMaxHold, nil)
+		mustUnlock(t, mustLock(t, other.Mutex("a")))
+	})
+}

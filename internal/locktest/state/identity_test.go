@@ -1,0 +1,150 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// processKeys are the keys in which processes say what they are.
+func processKeys(srv *redistest.Server) (keys []string) {
+	for _, key := range srv.Keys() {
+		if strings.HasPrefix(key, "holdfast_process:") {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// From the first lock until Close there is one key, whatever the name mapper and the number of locks, and holders have an
+// identity for those that have one too.
+func TestIdentity_IsThatOfTheHolder(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		began := time.Now()
+		const page = "http://web-3:6060/debug/holdfast/"
+		m := managerOn(t, srv, holdfast.WithIdentity("shop"), holdfast.WithDebugPage(page), holdfast.WithNameMapper(func(name string) string { return "prefix:" + name }))
+		peer, stranger := managerOn(t, srv, holdfast.WithIdentity("other")), managerOn(t, srv)
+		if keys := srv.Keys(); len(keys) != 0 {
+			t.Errorf("before the first lock: %q", keys)
+		}
+		a, b := mustLock(t, m.Mutex("a")), mustLock(t, m.RWMutex("b").RLocker())
+		redistest.Eventually(t, patience, "one key", func() bool { return len(processKeys(srv)) == 1 })
+		key := processKeys(srv)[0]
+		if ttl := srv.Admin().PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > time.Minute {
+			t.Errorf("its TTL is %v", ttl)
+		}
+		for name, of := range map[string]*holdfast.Manager{"prefix:a": peer, "prefix:b": peer, "a": m} {
+			h := inspected(t, of, name).Holders[0]
+			if !strings.HasPrefix(h.Owner, "hf-"+strings.TrimPrefix(key, "holdfast_process:")+":") {
+				t.Errorf("%s is the key of %s", key, h.Owner)
+			}
+			host, _ := os.Hostname()
+			id := h.Identity
+			if id == nil || id.App != "shop" || id.Host != host || id.PID != os.Getpid() || id.Started.IsZero() || id.Debug != page {
+				t.Fatalf("%s: %+v", name, id)
+			}
+		}
+		if h := inspected(t, stranger, "prefix:a").Holders[0]; h.Identity != nil {
+			t.Errorf("a manager without identity asked for one: %+v", h.Identity)
+		}
+		mustUnlock(t, mustLock(t, peer.Mutex("d"))) // a process that has no page
+		redistest.Eventually(t, patience, "two keys", func() bool { return len(processKeys(srv)) == 2 })
+		for _, other := range processKeys(srv) {
+			if has := srv.Admin().HExists(t.Context(), other, "debug").Val(); has != (other == key) {
+				t.Errorf("%s: has a page: %t", other, has)
+			}
+		}
+		c := mustLock(t, stranger.Mutex("prefix:c"))
+		if h := inspected(t, m, "c").Holders[0]; h.Identity != nil {
+			t.Errorf("a holder without identity has %+v", h.Identity)
+		}
+		mustUnlock(t, a)
+		mustUnlock(t, b)
+		mustUnlock(t, c)
+		if err := errors.Join(m.Close(context.Background()), peer.Close(context.Background())); err != nil {
+			t.Errorf("Close after %v: %v", time.Since(began), err)
+		}
+		if keys := srv.Keys(); len(keys) != 0 {
+			t.Errorf("after Close: %q", keys)
+		}
+	})
+}
+
+// It is refreshed as long as the manager lives, also while Redis cannot be reached for a while.
+func TestIdentity_IsRefreshed(t *testing.T) {
+	if !testing.Short() {
+		t.Skip("it takes minutes outside fake time")
+	}
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		proxy := srv.Proxy(t)
+		m, err := holdfast.New(proxy.Client(t), holdfast.WithIdentity("shop"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, mustLock(t, m.Mutex("a")))
+		fresh := func() bool {
+			keys := processKeys(srv)
+			return len(keys) == 1 && srv.Admin().PTTL(t.Context(), keys[0]).Val() > 35*time.Second
+		}
+		for range 30 {
+			if !fresh() {
+				t.Fatalf("after %q", srv.Keys())
+			}
+			time.Sleep(10 * time.Second)
+		}
+		srv.Admin().FlushAll(t.Context())
+		time.Sleep(21 * time.Second)
+		if !fresh() {
+			t.Error("it was deleted, and is not written again")
+		}
+		proxy.BlackHole(true)
+		time.Sleep(2 * time.Minute)
+		if keys := srv.Keys(); len(keys) != 0 {
+			t.Errorf("of a process that is cut off: %q", keys)
+		}
+		proxy.BlackHole(false)
+		redistest.Eventually(t, patience, "it is written again", fresh)
+		before := m.Stats().Commands
+		time.Sleep(time.Hour)
+		if n := m.Stats().Commands - before; n < 170 || n > 190 {
+			t.Errorf("%d commands in an hour, want one every 20 s", n)
+		}
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if keys := srv.Keys(); len(keys) != 0 {
+			t.Errorf("after Close: %q", keys)
+		}
+	})
+}
+
+// The address of a page must be one that a browser can follow, and have no password, which would be shown.
+func TestIdentity_DebugPageIsChecked(t *testing.T) {
+	t.Parallel()
+	identity := holdfast.WithIdentity("shop")
+	for _, page := range []string{
+		"", "web-3:6060", "/debug/holdfast/", "javascript:alert(1)", "ftp://web-3/", "http://", "http://%zz", "http://u:secret@web-3/",
+		"http://web-3/" + strings.Repeat("x", 500),
+	} {
+		_, err := holdfast.New(locktest.Offline(t), identity, holdfast.WithDebugPage(page))
+		if !errors.Is(err, holdfast.ErrInvalidOption) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%.40q: %v", page, err)
+		}
+	}
+	good := holdfast.WithDebugPage("https://web-3/" + strings.Repeat("x", 500-len("https://web-3/")))
+	if _, err := holdfast.New(locktest.Offline(t), identity, good); err != nil {
+		t.Error(err)
+	}
+	if _, err := holdfast.New(locktest.Offline(t), good); !errors.Is(err, holdfast.ErrInvalidOption) {
+		t.Errorf("without an identity: %v", err)
+	}
+}

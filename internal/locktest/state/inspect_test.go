@@ -1,0 +1,192 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+const inspectedClient = "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11"
+
+// What no longer counts is counted, and not shown as if it did.
+func TestInspect_LeavesOutWhatIsOver(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+	look := func(name string) holdfast.Info {
+		t.Helper()
+		return inspected(t, m, name)
+	}
+	fields := []any{"mode", "read"}
+	for i := range 200 {
+		fields = append(fields, fmt.Sprintf("%s:%d", inspectedClient, i+1), 1)
+	}
+	db.HSet(ctx, "rw", fields...)
+	db.PExpire(ctx, "rw", time.Minute)
+	if info := look("rw"); info.Held || info.Kind != holdfast.KindRead || len(info.Holders) != 0 || info.Ended != 200 || info.TTL <= 0 {
+		t.Errorf("readers whose right has ended: %+v", info)
+	}
+	// A reader of Redisson has several rights; the last of them may be the only one left.
+	db.HSet(ctx, "rw", inspectedClient+":7", 3)
+	db.Set(ctx, "{rw}:"+inspectedClient+":7:rwlock_timeout:3", 1, 30*time.Second)
+	if info := look("rw"); !info.Held || len(info.Holders) != 1 || info.Ended != 199 || info.Holders[0].Holds != 3 ||
+		info.Holders[0].TTL <= 0 || info.Holders[0].TTL > 30*time.Second || info.TTL <= 30*time.Second {
+		t.Errorf("one right is left: %+v", info)
+	}
+	// A writer holds by the lock's own TTL; the read side beside it by its right.
+	db.HSet(ctx, "w", "mode", "write", inspectedClient+":1:write", 1, inspectedClient+":1", 1)
+	db.PExpire(ctx, "w", time.Minute)
+	if info := look("w"); !info.Held || len(info.Holders) != 1 || !info.Holders[0].Write || info.Ended != 1 {
+		t.Errorf("a writer: %+v", info)
+	}
+
+	now := db.Time(ctx).Val().UnixMilli()
+	for i, queue := range []string{"lock", "rw"} {
+		prefix := map[string]string{"lock": "redisson_lock_", "rw": "holdfast_rw_"}[queue]
+		for j := range 5 {
+			id := fmt.Sprintf("%s:%d", inspectedClient, 10*i+j)
+			until := now + 60_000
+			if j < 3 {
+				until = now - 1
+			}
+			db.RPush(ctx, prefix+"queue:{q}", id)
+			db.ZAdd(ctx, prefix+"timeout:{q}", redis.Z{Score: float64(until), Member: id})
+		}
+	}
+	if info := look("q"); info.Waiters != 4 || info.Overdue != 6 {
+		t.Errorf("waiters: %+v", info)
+	}
+}
+
+// A queue is a list of places and a set of their times, which may differ. What stands in the list counts.
+func TestInspect_CountsPlacesAndNotTimes(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+		now := db.Time(ctx).Val().UnixMilli()
+		for _, prefix := range []string{"redisson_lock_", "holdfast_rw_"} {
+			queue, times := prefix+"queue:{q}", prefix+"timeout:{q}"
+			add := func(name string, n int, place bool, until int64) {
+				for i := range n {
+					id := fmt.Sprintf("%s:%s%d", inspectedClient, name, i)
+					if place {
+						db.RPush(ctx, queue, id)
+					}
+					if until != 0 {
+						db.ZAdd(ctx, times, redis.Z{Score: float64(until), Member: id})
+					}
+				}
+			}
+			db.Del(ctx, queue, times)
+			add("waits", 3, true, now+60_000)
+			add("over", 2, true, now-1)
+			add("timeless", 4, true, 0)
+			add("left", 5, false, now-1)
+			add("gone", 6, false, now+60_000)
+			if info := inspected(t, m, "q"); info.Waiters != 7 || info.Overdue != 2 {
+				t.Errorf("%s: %d waiters, %d overdue", queue, info.Waiters, info.Overdue)
+			}
+			add("many", 2000, true, now+60_000)
+			if info := inspected(t, m, "q"); info.Waiters != 2002 || info.Overdue != 7 {
+				t.Errorf("long %s: %d waiters, %d overdue", queue, info.Waiters, info.Overdue)
+			}
+			db.Del(ctx, queue, times)
+		}
+	})
+}
+
+// A key that holds something else is named.
+func TestInspect_NamesBrokenKeys(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+		db.RPush(ctx, "redisson_lock_token:{a}", "x")
+		db.Set(ctx, "redisson_lock_queue:{a}", "x", 0)
+		db.Set(ctx, "holdfast_rw_timeout:{a}", "x", 0)
+		info := inspected(t, m, "a")
+		if got := fmt.Sprint(info.Broken); info.Token != 0 || len(info.Broken) != 3 ||
+			!strings.Contains(got, "redisson_lock_token:{a} list") || !strings.Contains(got, "redisson_lock_queue:{a} string") ||
+			!strings.Contains(got, "holdfast_rw_timeout:{a} string") {
+			t.Errorf("%+v", info)
+		}
+		for text, broken := range map[string]bool{"x": true, "1e3": true, "9007199254740992": true, "17": false, "-5": false} {
+			db.Set(ctx, "redisson_lock_token:{b}", text, 0)
+			info := inspected(t, m, "b")
+			if (len(info.Broken) == 1) != broken || (info.Token == 17) != (text == "17") || text != "17" && info.Token != 0 {
+				t.Errorf("counter %q: %+v", text, info)
+			}
+		}
+	})
+}
+
+// Its work is bounded, and it says what it left out.
+func TestInspect_IsBounded(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+		for name, n := range map[string]int{"some": 1500, "many": 30_000} {
+			p := db.Pipeline()
+			p.HSet(ctx, name, "mode", "read")
+			for i := range n {
+				id := fmt.Sprintf("%s:%d", inspectedClient, i+1)
+				p.HSet(ctx, name, id, 1)
+				p.Set(ctx, "{"+name+"}:"+id+":rwlock_timeout:1", 1, time.Minute)
+			}
+			p.PExpire(ctx, name, time.Minute)
+			if _, err := p.Exec(ctx); err != nil {
+				t.Fatal(err)
+			}
+			info := inspected(t, m, name)
+			if !info.Held || len(info.Holders) != 1000 || info.More != n-1000 || info.Ended != 0 {
+				t.Errorf("%d readers: %d shown, %d more, %d ended", n, len(info.Holders), info.More, info.Ended)
+			}
+		}
+		// Nor do a few readers with very many rights cost more.
+		db.HSet(ctx, "deep", "mode", "read", inspectedClient+":1", 1_000_000_000, inspectedClient+":2", 1_000_000_000)
+		if info := inspected(t, m, "deep"); info.More != 2 || !info.Held {
+			t.Errorf("many rights: %+v", info)
+		}
+	})
+}
+
+// An argument that is nil is named.
+func TestErrors_SayWhichArgumentIsNil(t *testing.T) {
+	t.Parallel()
+	_, noClient := holdfast.New(nil)
+	_, nilClient := holdfast.New((*redis.Client)(nil))
+	_, noOption := holdfast.New(locktest.Offline(t), holdfast.WithFencing(), nil)
+	_, noMapper := holdfast.New(locktest.Offline(t), holdfast.WithNameMapper(nil))
+	_, noLogger := holdfast.New(locktest.Offline(t), holdfast.WithLogger(nil))
+	_, noLocks := holdfast.NewMulti()
+	m, err := holdfast.New(locktest.Offline(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, nilLock := holdfast.NewMulti(m.Mutex("a"), nil)
+	_, nilMutex := holdfast.NewRedlock(m.Mutex("a"), m.Mutex("b"), (*holdfast.Mutex)(nil))
+	_, lockOption := m.Mutex("a", holdfast.WithFencing(), nil).TryLock(t.Context())
+	for want, err := range map[string]error{
+		"holdfast: New: client is nil":                 noClient,
+		"holdfast: New: client is a nil *redis.Client": nilClient,
+		"holdfast: New: option 2 is nil":               noOption,
+		"holdfast: WithNameMapper: mapper is nil":      noMapper,
+		"holdfast: WithLogger: logger is nil":          noLogger,
+		"holdfast: NewMulti: no locks given":           noLocks,
+		"holdfast: NewMulti: lock 2 is nil":            nilLock,
+		"holdfast: NewRedlock: lock 3 is nil":          nilMutex,
+		`holdfast: option 2 of lock "a" is nil`:        lockOption,
+		"holdfast: Do: lock is nil":                    holdfast.Do(t.Context(), nil, nil),
+	} {
+		if fmt.Sprint(err) != want || !errors.Is(err, holdfast.ErrInvalidOption) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

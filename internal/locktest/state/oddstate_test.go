@@ -1,0 +1,309 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// What somebody else's hand, or another program, has made of the keys.
+
+// The holder's key ends, and its name is taken by something of another kind, while two processes
+// wait for a side: the first is told so and gives up, and that grants the second nothing.
+func TestOdd_NameTakenUnderReadersAndWriters(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	a, b := managerOn(t, srv, holdfast.WithPollInterval(100*time.Millisecond)), managerOn(t, srv, holdfast.WithPollInterval(100*time.Millisecond))
+	for name, take := range map[string]func(redis.Pipeliner){
+		"mutex": func(p redis.Pipeliner) {
+			p.HSet(t.Context(), "x", "hf-0a:1", 1)
+			p.PExpire(t.Context(), "x", time.Minute)
+		},
+		"hash":   func(p redis.Pipeliner) { p.HSet(t.Context(), "x", "name", "bob", "mail", "b@x") },
+		"string": func(p redis.Pipeliner) { p.Set(t.Context(), "x", "foo", 0) },
+	} {
+		for _, side := range []string{"write", "read"} {
+			t.Run(name+" under "+side, func(t *testing.T) {
+				holder := managerOn(t, srv)
+				mustLock(t, holder.RWMutex("x"))
+				var got []<-chan holdfast.Result
+				for i, m := range []*holdfast.Manager{a, b} {
+					if l := m.RWMutex("x"); side == "write" {
+						got = append(got, l.LockAsync(t.Context()))
+					} else {
+						got = append(got, l.RLockAsync(t.Context()))
+					}
+					queued(t, srv, "holdfast_rw_queue:{x}", int64(i+1))
+				}
+				_, err := srv.Admin().TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+					p.Del(t.Context(), "x")
+					take(p)
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := srv.Admin().Dump(t.Context(), "x").Val()
+				for _, c := range got {
+					wantErr(t, (<-c).Err, holdfast.ErrWrongKind, nil)
+				}
+				for _, m := range []*holdfast.Manager{a, b} {
+					redistest.Eventually(t, patience, "all is given up", func() bool { return locktest.Pending(m) == 0 })
+				}
+				if after := srv.Admin().Dump(t.Context(), "x").Val(); after != before {
+					t.Errorf("%v, TTL %v", srv.Admin().HGetAll(t.Context(), "x").Val(), srv.Admin().PTTL(t.Context(), "x").Val())
+				}
+				srv.Admin().FlushAll(t.Context())
+			})
+		}
+	}
+}
+
+// One of the two keys of a queue is deleted. Who waits takes its place again, in the order of
+// before if it was the times, is served without a delay, and nothing stays for ever.
+func TestOdd_HalfOfAQueue(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	quick := []holdfast.Option{holdfast.WithFairPatience(600 * time.Millisecond), holdfast.WithPollInterval(100 * time.Millisecond)}
+	holder, m, other := managerOn(t, srv), managerOn(t, srv, quick...), managerOn(t, srv, quick...)
+	for name, l := range map[string]struct {
+		of          func(*holdfast.Manager) holdfast.Locker
+		list, times string
+		waiters     []*holdfast.Manager
+	}{
+		"fair":  {func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex("x") }, "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", []*holdfast.Manager{m, m, m, other}},
+		"mutex": {func(m *holdfast.Manager) holdfast.Locker { return m.Mutex("x") }, "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", []*holdfast.Manager{m, other}},
+		"write": {func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("x") }, "holdfast_rw_queue:{x}", "holdfast_rw_timeout:{x}", []*holdfast.Manager{m, other}},
+	} {
+		for _, lost := range []string{l.list, l.times} {
+			t.Run(name+" without "+lost, func(t *testing.T) {
+				held := mustLock(t, l.of(holder))
+				var got []func() *holdfast.Lease
+				for i, m := range l.waiters {
+					got = append(got, waits(t, l.of(m)))
+					queued(t, srv, l.list, int64(i+1))
+				}
+				before := srv.Admin().LRange(t.Context(), l.list, 0, -1).Val()
+				srv.Admin().Del(t.Context(), lost)
+				redistest.Eventually(t, patience, "all stand in both, once", func() bool {
+					ids, times := srv.Admin().LRange(t.Context(), l.list, 0, -1).Val(), srv.Admin().ZCard(t.Context(), l.times).Val()
+					n := len(l.waiters)
+					distinct := slices.Clone(ids)
+					slices.Sort(distinct)
+					return len(ids) == n && len(slices.Compact(distinct)) == n && int(times) == n
+				})
+				if after := srv.Admin().LRange(t.Context(), l.list, 0, -1).Val(); lost == l.times && !slices.Equal(before, after) {
+					t.Errorf("%q stand there, and before %q", after, before)
+				}
+				srv.RequireTTLs(t)
+				granted := time.Now()
+				mustUnlock(t, held)
+				leases := make(chan *holdfast.Lease)
+				for _, get := range got {
+					go func() { leases <- get() }()
+				}
+				for range got {
+					mustUnlock(t, <-leases)
+				}
+				if d := time.Since(granted); d > 2*time.Second {
+					t.Errorf("all were served after %v: somebody waited for a claim to expire", d)
+				}
+				srv.RequireNoKeys(t, "holdfast_tombstones:")
+			})
+		}
+	}
+}
+
+// A reader's right whose TTL somebody has taken away has not ended: it gets one again.
+func TestOdd_RightWithoutTTL(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		a, b, c := managerOn(t, srv, holdfast.WithLease(6*time.Second)), managerOn(t, srv), managerOn(t, srv)
+		lease := mustLock(t, a.RWMutex("x").RLocker())
+		persist := func() {
+			for _, key := range srv.Keys() {
+				srv.Admin().Persist(t.Context(), key)
+			}
+		}
+		persist()
+		mustUnlock(t, mustLock(t, b.RWMutex("x").RLocker()))
+		if _, err := c.RWMutex("x").TryLock(t.Context()); err == nil {
+			t.Error("a writer beside a reader")
+		}
+		srv.RequireTTLs(t)
+		persist()
+		n := a.Stats().Renewals
+		redistest.Eventually(t, patience, "a renewal", func() bool { return a.Stats().Renewals > n || lease.Err() != nil })
+		if err := lease.Err(); err != nil {
+			t.Error(err)
+		}
+		srv.RequireTTLs(t)
+		mustUnlock(t, lease)
+		srv.RequireNoKeys(t)
+	})
+}
+
+// A lock whose TTL somebody has taken away gets one again that no lease outlasts: not by an Extend for
+// less, nor by a renewal after one for more.
+func TestOdd_LockWithoutTTL(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv, holdfast.WithLease(6*time.Second))
+		covers := func(key string, lease *holdfast.Lease) {
+			t.Helper()
+			if ttl := srv.Admin().PTTL(t.Context(), key).Val(); ttl < time.Until(lease.Deadline()) {
+				t.Errorf("%s: a TTL of %v, and the lease has %v", key, ttl, time.Until(lease.Deadline()))
+			}
+		}
+		restored := func(key string) {
+			redistest.Eventually(t, patience, "a TTL again", func() bool { return srv.Admin().PTTL(t.Context(), key).Val() > 0 })
+		}
+		for name, l := range map[string]holdfast.Locker{"a": m.Mutex("a"), "b": m.FairMutex("b"), "c": m.RWMutex("c"), "d": m.RWMutex("d").RLocker()} {
+			lease := mustLock(t, l)
+			srv.Admin().Persist(t.Context(), name)
+			if err := lease.Extend(t.Context(), 20*time.Millisecond); err != nil {
+				t.Error(err)
+			}
+			covers(name, lease)
+			if err := lease.Extend(t.Context(), time.Hour); err != nil {
+				t.Error(err)
+			}
+			srv.Admin().Persist(t.Context(), name)
+			restored(name)
+			covers(name, lease)
+			mustUnlock(t, lease)
+		}
+		srv.RequireNoKeys(t)
+	})
+}
+
+// Nor does a reader make it so for another one, as it comes or as it is renewed.
+func TestOdd_ReadersWithoutTTL(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		a, b := managerOn(t, srv, holdfast.WithFixedLease(time.Hour)), managerOn(t, srv, holdfast.WithLease(4*time.Second))
+		long := mustLock(t, a.RWMutex("x").RLocker())
+		for range 2 {
+			srv.Admin().Persist(t.Context(), "x")
+			short := mustLock(t, b.RWMutex("x").RLocker())
+			if ttl := srv.Admin().PTTL(t.Context(), "x").Val(); ttl < 59*time.Minute {
+				t.Errorf("a TTL of %v for a reader of an hour", ttl)
+			}
+			srv.Admin().Persist(t.Context(), "x")
+			redistest.Eventually(t, patience, "a TTL again", func() bool { return srv.Admin().PTTL(t.Context(), "x").Val() > 0 })
+			if ttl := srv.Admin().PTTL(t.Context(), "x").Val(); ttl < 59*time.Minute {
+				t.Errorf("a TTL of %v after a renewal, for a reader of an hour", ttl)
+			}
+			mustUnlock(t, short)
+		}
+		mustUnlock(t, long)
+		srv.RequireNoKeys(t)
+	})
+}
+
+// An id that nobody of ours has put into the queue of a read-write lock is passed over.
+func TestOdd_StrangerInTheQueue(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	a, b := managerOn(t, srv), managerOn(t, srv, locktest.Unasked...)
+	held := mustLock(t, a.RWMutex("x", holdfast.WithFencing()))
+	srv.Admin().RPush(t.Context(), "holdfast_rw_queue:{x}", "junk")
+	got := b.RWMutex("x").LockAsync(t.Context())
+	queued(t, srv, "holdfast_rw_queue:{x}", 2)
+	mustUnlock(t, held)
+	mustUnlock(t, (<-got).Lease)
+	srv.RequireNoKeys(t, "redisson_lock_token:")
+}
+
+// A downgrade needs no memory that a release would not have.
+func TestOdd_DowngradeWithoutMemory(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv)
+		write := mustLock(t, m.RWMutex("x"))
+		read, err := m.RWMutex("x").RLock(write.Context(context.Background()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Admin().ConfigSet(t.Context(), "maxmemory", "1")
+		mustUnlock(t, write)
+		if mode := srv.Admin().HGet(t.Context(), "x", "mode").Val(); mode != "read" || !read.Valid() {
+			t.Errorf("mode %q, %v", mode, read.Err())
+		}
+		mustUnlock(t, read)
+	})
+}
+
+// The lock is deleted under a waiter that has been granted it, and taken again by another caller of that
+// process; the message comes after that. Redis is asked, and the holder loses nothing.
+func TestOdd_MessageOfADeletedGrant(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		held := mustLock(t, m.FairMutex("a"))
+		got := waits(t, m.FairMutex("a"))
+		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		redistest.Eventually(t, patience, "it has its answer", func() bool { return locktest.Hears(t, srv, m) })
+		asked, now := m.Stats().Commands, srv.Admin().Time(t.Context()).Val()
+		tellFirst(t, srv, "g %s 2000 "+fmt.Sprintf("%d %d 1 0 0", now.Unix(), now.Nanosecond()/1000))
+		redistest.Eventually(t, patience, "Redis is asked", func() bool { return m.Stats().Commands > asked && locktest.Pending(m) == 0 })
+		if !held.Valid() {
+			t.Error("the holder has lost the lock")
+		}
+		mustUnlock(t, held)
+		mustUnlock(t, got())
+	})
+}
+
+// A caller's request has been granted, but its answer is on its way for long; the lock is deleted meanwhile,
+// and granted to another caller of the process, who is told at once. The first one's answer ends that hold,
+// which Redis has: it is given back there, and not left for the length of its lease.
+func TestOdd_AnswerOfADeletedGrant(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		rival := managerOn(t, srv)
+		m, p := locktest.ManagerThatHangs(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		l := m.FairMutex("a")
+		mustLock(t, managerOn(t, srv).FairMutex("a"))
+		first := waits(t, l)
+		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		redistest.Eventually(t, patience, "the first has its answer", func() bool { return locktest.Hears(t, srv, m) })
+		second := waits(t, l)
+		queued(t, srv, "redisson_lock_queue:{a}", 2)
+		srv.Admin().Del(t.Context(), "a")
+		gate := p.HoldFirstReply(scriptOn("a", "lock_acquire"))
+		copies := p.HoldRequest(scriptOn("a", "lock_acquire")) // they would take the lock before the rival comes
+		defer copies.Release()
+		tellFirst(t, srv, "o %s") // it asks
+		gate.Wait(t)
+		srv.Admin().Del(t.Context(), "a")
+		_, err := rival.FairMutex("a").TryLock(t.Context()) // grants it to the second
+		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		lease := second()
+		redistest.Eventually(t, patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > time.Minute })
+		gate.Release()
+		other := first()
+		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		mustUnlock(t, mustLock(t, rival.FairMutex("a")))
+		wantErr(t, other.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	})
+}
+
+// tellFirst publishes a message to the process of the first waiter in the queue of a, whose number it has.
+func tellFirst(t *testing.T, srv *redistest.Server, format string) {
+	t.Helper()
+	id := srv.Admin().LIndex(t.Context(), "redisson_lock_queue:{a}", 0).Val()
+	manager, number, _ := strings.Cut(strings.TrimPrefix(id, "hf-"), ":")
+	if srv.Admin().Publish(t.Context(), "holdfast_inbox:"+manager, fmt.Sprintf(format, number)).Val() != 1 {
+		t.Fatal("nobody hears")
+	}
+}

@@ -1,0 +1,180 @@
+package telemetry
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"math/big"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// listens returns the address of a server that serves each of its connections with serve, and then closes it.
+func listens(t *testing.T, serve func(net.Conn)) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { defer c.Close(); serve(c) }()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// says serves connections with a line, before or after it has read something.
+func says(line string, first bool) func(net.Conn) {
+	return func(c net.Conn) {
+		if !first {
+			_, _ = c.Read(make([]byte, 1))
+		}
+		_, _ = io.WriteString(c, line)
+		_, _ = io.Copy(io.Discard, c)
+	}
+}
+
+// encrypts serves connections with TLS, by a certificate that nobody else has signed.
+func encrypts(t *testing.T) func(net.Conn) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"redis"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, self, self, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	return func(c net.Conn) { _, _ = io.Copy(io.Discard, tls.Server(c, config)) }
+}
+
+// What keeps a manager from Redis altogether is named: in the error of each call, and in the one line of the outage.
+func TestLogs_NeverReached(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	mute, nobody := listens(t, says("", true)), nobodyAt(t)
+	ssh, http := listens(t, says("SSH-2.0-OpenSSH_9.6\r\n", true)), listens(t, says("HTTP/1.1 400 Bad Request\r\n\r\n", false))
+	hangsUp, private := listens(t, func(net.Conn) {}), listens(t, encrypts(t))
+	plain, secret := srv.Addr(), &tls.Config{InsecureSkipVerify: true}
+	const (
+		isTLS, isPlain           = "(does that port speak TLS?)", "(is that Redis, without TLS?)"
+		reachedTLS, reachedPlain = "(can Redis be reached there, and does that port speak TLS?)", "(can Redis be reached there, without TLS?)"
+	)
+	const (
+		dialling = 3 * time.Second // longer than the time after which a connection is not waited for any more
+		many     = 100             // after so many failures go-redis dials by itself, and does not stop when it is closed
+	)
+	at := func(addr string, change func(*redis.Options)) redis.UniversalClient {
+		return srv.ClientWith(t, func(o *redis.Options) {
+			o.Addr, o.DialTimeout, o.DialerRetries, o.PoolSize, o.PipelinePoolSize = addr, dialling, 1, many, many
+			if change != nil {
+				change(o)
+			}
+		})
+	}
+	encrypted := func(o *redis.Options) { o.TLSConfig = secret }
+	swallowed := func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			select {
+			case <-ctx.Done():
+			case <-t.Context().Done():
+			}
+			return nil, context.DeadlineExceeded
+		}
+	}
+	cluster := func(addr string, c *tls.Config) redis.UniversalClient {
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, TLSConfig: c, DialTimeout: dialling, DialerRetries: 1, PoolSize: many, PipelinePoolSize: many})
+	}
+	sentinel := func(addr string, c *tls.Config) redis.UniversalClient {
+		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{addr}, TLSConfig: c, DialTimeout: dialling, DialerRetries: 1, PoolSize: many, PipelinePoolSize: many})
+	}
+	var all sync.WaitGroup
+	for name, c := range map[string]struct {
+		client redis.UniversalClient
+		tells  []string // the line of the outage, and the error of a call then
+	}{
+		"refused":                   {at(nobody, nil), []string{nobody, "connection refused"}},
+		"no such name":              {at("redis.invalid:6379", nil), []string{"lookup redis.invalid"}},
+		"TLS, plain port":           {at(plain, encrypted), []string{plain, reachedTLS}},
+		"TLS, other service":        {at(http, encrypted), []string{http, "tls: ", isTLS}},
+		"TLS, hangs up":             {at(hangsUp, encrypted), []string{hangsUp, isTLS}},
+		"unknown signer":            {at(private, func(o *redis.Options) { o.TLSConfig = &tls.Config{ServerName: "redis"} }), []string{private, "x509: "}},
+		"plain, TLS port":           {at(private, nil), []string{private, isPlain}},
+		"SSH":                       {at(ssh, nil), []string{ssh, "SSH-2.0", isPlain}},
+		"HTTP":                      {at(http, nil), []string{http, "HTTP/1.1", isPlain}},
+		"hangs up":                  {at(hangsUp, nil), []string{hangsUp, isPlain}},
+		"mute":                      {at(mute, nil), []string{mute, reachedPlain}},
+		"black hole":                {at("10.0.0.1:6379", swallowed), []string{"10.0.0.1:6379", reachedPlain}},
+		"wrong password":            {at(plain, func(o *redis.Options) { o.Password = "not this one" }), []string{"WRONGPASS"}},
+		"no password":               {at(plain, func(o *redis.Options) { o.Password = "" }), []string{"unauthenticated"}},
+		"cluster, refused":          {cluster(nobody, nil), []string{nobody, "connection refused"}},
+		"cluster, TLS, plain port":  {cluster(plain, secret), []string{plain, reachedTLS}},
+		"Sentinel, refused":         {sentinel(nobody, nil), []string{"Sentinel's master", nobody, "connection refused"}},
+		"Sentinel, TLS, plain port": {sentinel(plain, secret), []string{"Sentinel's master", reachedTLS}},
+	} {
+		all.Go(func() {
+			t.Run(name, func(t *testing.T) { // each takes seconds, and nearly no CPU
+				t.Cleanup(func() { _ = c.client.Close() })
+				log, option := locktest.Logged()
+				m, err := holdfast.New(c.client, option)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = m.Close(context.Background()) })
+				const outage = "WARN holdfast: redis does not answer"
+				ask := func() error {
+					ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+					defer cancel()
+					_, err := m.Mutex("x").Lock(ctx)
+					wantErr(t, err, holdfast.ErrUnavailable, nil)
+					return err
+				}
+				redistest.Eventually(t, patience, "the outage is told", func() bool { _ = ask(); return len(log.With(outage)) > 0 })
+				_, tried := m.Mutex("y").TryLock(t.Context())
+				wantErr(t, tried, holdfast.ErrUnavailable, nil)
+				waited := ask()
+				for _, text := range c.tells {
+					if all := log.With(outage); len(all) != 1 || !strings.Contains(all[0], text) {
+						t.Errorf("the outage is %q, want one line with %q", all, text)
+					}
+					for _, err := range []error{tried, waited} {
+						if !strings.Contains(err.Error(), text) {
+							t.Errorf("%v does not tell %q", err, text)
+						}
+					}
+				}
+			})
+		})
+	}
+	all.Wait()
+}
+
+// nobodyAt returns an address that refuses connections. It is the near end of a connection: as long as that is open, no
+// server of another test gets this port.
+func nobodyAt(t *testing.T) string {
+	c, err := net.Dial("tcp", listens(t, says("", true)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c.LocalAddr().String()
+}

@@ -1,0 +1,227 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Each lost lease is logged once, also where Unlock finds it and its error is dropped.
+func TestLogs_LostLeases(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	log, option := locktest.Logged()
+	m := managerOn(t, srv, option, holdfast.WithLease(6*time.Second))
+	for name, lock := range map[string]func(string) holdfast.Locker{
+		"mutex": func(n string) holdfast.Locker { return m.Mutex(n) },
+		"fair":  func(n string) holdfast.Locker { return m.FairMutex(n) },
+		"write": func(n string) holdfast.Locker { return m.RWMutex(n) },
+		"read":  func(n string) holdfast.Locker { return m.RWMutex(n).RLocker() },
+	} {
+		byUnlock, byExtend := "unlock:"+name, "extend:"+name
+		a, b := mustLock(t, lock(byUnlock)), mustLock(t, lock(byExtend))
+		srv.Admin().Del(t.Context(), byUnlock, byExtend)
+		wantErr(t, unlock(a), holdfast.ErrLeaseLost, nil)
+		wantErr(t, untilAnswered(func() error { return b.Extend(t.Context(), 10*time.Second) }), holdfast.ErrLeaseLost, nil)
+		wantErr(t, unlock(b), holdfast.ErrLeaseLost, nil)
+		for _, n := range []string{byUnlock, byExtend} {
+			if got := log.With("WARN holdfast: lease lost", "lock="+n, "reason=deleted"); len(got) != 1 {
+				t.Errorf("%s: %q", n, got)
+			}
+		}
+	}
+}
+
+// Many at a time are some lines, one line for the rest of them, and none is missing.
+func TestLogs_ManyLostLeases(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		log, option := locktest.Logged()
+		m := managerOn(t, srv, option)
+		const n = 2000
+		for i := range n {
+			mustLock(t, m.Mutex(fmt.Sprint("many:", i), holdfast.WithFixedLease(3*time.Second)))
+		}
+		redistest.Eventually(t, patience, "all are lost", func() bool { return m.Stats().Lost == n })
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		alone, rest := log.With("holdfast: lease lost lock="), log.With("holdfast: lease lost, and others")
+		count := len(alone)
+		for _, line := range rest {
+			var more int
+			if _, err := fmt.Sscanf(line[strings.Index(line, "count="):], "count=%d", &more); err != nil {
+				t.Error(err)
+			}
+			count += more
+		}
+		if count != n {
+			t.Errorf("%d lines tell of %d losses of %d", len(alone)+len(rest), count, n)
+		}
+	})
+}
+
+// The beginning and the end of an outage are logged once each, whatever the requests are.
+func TestLogs_Outage(t *testing.T) {
+	t.Parallel()
+	for name, requests := range map[string]func(t *testing.T, m *holdfast.Manager){
+		"held": func(t *testing.T, m *holdfast.Manager) {
+			mustLock(t, m.Mutex("held", holdfast.WithLease(2*time.Second)))
+		},
+		"waiter": func(t *testing.T, m *holdfast.Manager) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			log, option := locktest.Logged()
+			m := managerOn(t, srv, option)
+			requests(t, m)
+			srv.Pause()
+			got := waits(t, m.Mutex("waited"))
+			redistest.Eventually(t, patience, "the outage is told", func() bool {
+				return len(log.With("WARN holdfast: redis does not answer", srv.Addr()+": no answer")) == 1
+			})
+			srv.Resume()
+			mustUnlock(t, got())
+			redistest.Eventually(t, patience, "its end is told", func() bool {
+				return len(log.With("INFO holdfast: redis answers again", "lasted=")) == 1
+			})
+			if m.Stats().Outages != 1 {
+				t.Errorf("%d outages", m.Stats().Outages)
+			}
+		})
+	}
+}
+
+// One reply that is lost is no outage, however long nothing follows.
+func TestLogs_OneLostReplyIsNoOutage(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		p := redistest.Start(t).Proxy(t)
+		log, option := locktest.Logged()
+		m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 1500 * time.Millisecond }), option)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		mustUnlock(t, mustLock(t, m.Mutex("x")))
+		p.SwallowReply(redistest.Command("evalsha"), 1)
+		if lease, err := m.Mutex("x").TryLock(t.Context()); err == nil {
+			mustUnlock(t, lease)
+		}
+		redistest.Eventually(t, patience, "go-redis gives up", func() bool { return m.Stats().Troubles > 0 })
+		mustUnlock(t, mustLock(t, m.Mutex("y")))
+		if got := log.With("redis does not answer"); len(got) > 0 {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// A release that Redis denies is logged: the lock stays until its TTL ends.
+func TestLogs_ReleaseGivenUp(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		admin := srv.Admin()
+		admin.Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all")
+		log, option := locktest.Logged()
+		m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), option)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		lease := mustLock(t, m.Mutex("x", holdfast.WithFixedLease(2*time.Second)))
+		admin.Do(t.Context(), "ACL", "SETUSER", "limited", "resetkeys")
+		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		redistest.Eventually(t, patience, "it is told", func() bool {
+			return len(log.With("WARN holdfast: release given up", "lock=x", "NOPERM")) == 1
+		})
+	})
+}
+
+// An outage has a line at its beginning and one at its end, and so has the loss of the pub/sub connection, however long
+// it lasts and however often the connection is tried again. Renewals that fail meanwhile have none.
+func TestLogs_LinesOfAnOutage(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	log, option := locktest.Logged()
+	m := managerOn(t, srv, option)
+	mustLock(t, m.Mutex("renewed", holdfast.WithLease(4*time.Second))) // tried again six times a second
+	holder := managerOn(t, srv)
+	mustLock(t, holder.Mutex("taken"))
+	first := m.Mutex("taken").LockAsync(t.Context())
+	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
+		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+	})
+	const lost = "holdfast: pub/sub connection lost"
+	srv.Kill()
+	redistest.Eventually(t, patience, "several attempts fail", func() bool {
+		return len(log.With("DEBUG "+lost)) >= 3 && m.Stats().RenewalFailures >= 3 && len(log.With("redis does not answer")) > 0
+	})
+	srv.Restart()
+	if r := <-first; r.Err != nil { // the data is lost
+		t.Error(r.Err)
+	}
+	held := mustLock(t, holder.Mutex("other"))
+	second := m.Mutex("other").LockAsync(t.Context()) // or nothing is to be heard
+	redistest.Eventually(t, patience, "the end is told", func() bool {
+		return len(log.With("INFO holdfast: redis answers again")) > 0 && len(log.With("INFO holdfast: pub/sub connection restored")) > 0
+	})
+	_ = held.Unlock(context.Background())
+	if r := <-second; r.Err != nil {
+		t.Error(r.Err)
+	}
+	if err := m.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	var got []string
+	for _, line := range log.With("holdfast: ") {
+		if !strings.HasPrefix(line, "DEBUG") && !strings.Contains(line, "lease lost") {
+			got = append(got, line)
+		}
+	}
+	for _, want := range []string{
+		"WARN holdfast: redis does not answer error=dial tcp", "INFO holdfast: redis answers again",
+		"WARN " + lost, "INFO holdfast: pub/sub connection restored",
+	} {
+		if n := len(log.With(want)); n != 1 {
+			t.Errorf("%d lines of %q", n, want)
+		}
+	}
+	if len(got) != 4 {
+		t.Errorf("lines: %q", got)
+	}
+}
+
+// Renewals fail while other requests are answered: that has a line at its beginning and one at its end.
+func TestLogs_LinesOfFailingRenewals(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		p := srv.Proxy(t)
+		log, option := locktest.Logged()
+		m, err := holdfast.New(p.Client(t), option)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		lease := mustLock(t, m.Mutex("a", holdfast.WithLease(10*time.Second)))
+		p.AnswerError(scriptOn("a", "renew"), 1000, "OOM command not allowed when used memory > 'maxmemory'.")
+		const begun = "WARN holdfast: renewal failed, trying again"
+		redistest.Eventually(t, patience, "several attempts fail", func() bool {
+			_ = inspected(t, m, "b") // is answered
+			return len(log.With(begun)) > 0 && m.Stats().RenewalFailures >= 4
+		})
+		p.Heal()
+		redistest.Eventually(t, patience, "its end is told", func() bool { return len(log.With("INFO holdfast: no renewal fails any more", "lasted=")) > 0 })
+		if n := len(log.With("renewal", "OOM")); n != 1 {
+			t.Errorf("%d lines: %q", n, log.With("renewal"))
+		}
+		_ = lease.Unlock(context.Background())
+	})
+}

@@ -1,0 +1,256 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest/several"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// series are the values of one metric, a histogram's counts, by the values of its attributes in the order of their keys.
+func series(t *testing.T, reader sdkmetric.Reader, name string) map[string]float64 {
+	t.Helper()
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &data); err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]float64)
+	add := func(set attribute.Set, value float64) {
+		var words []string
+		for _, kv := range set.ToSlice() {
+			words = append(words, kv.Value.AsString())
+		}
+		all[strings.Join(words, " ")] = value
+	}
+	for _, scope := range data.ScopeMetrics {
+		for _, metric := range scope.Metrics {
+			if metric.Name != name {
+				continue
+			}
+			switch d := metric.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range d.DataPoints {
+					add(p.Attributes, float64(p.Value))
+				}
+			case metricdata.Gauge[float64]:
+				for _, p := range d.DataPoints {
+					add(p.Attributes, p.Value)
+				}
+			case metricdata.Histogram[float64]:
+				for _, p := range d.DataPoints {
+					add(p.Attributes, float64(p.Count))
+				}
+			}
+		}
+	}
+	return all
+}
+
+func wantSeries(t *testing.T, reader sdkmetric.Reader, name string, want map[string]float64) {
+	t.Helper()
+	if got := series(t, reader, name); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s: %v, want %v", name, got, want)
+	}
+}
+
+func metered() (sdkmetric.Reader, holdfast.Option) {
+	reader := sdkmetric.NewManualReader()
+	return reader, holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+}
+
+// Each end of a lease is measured once, by its outcome; a re-entry and the parts of several locks are not.
+func TestMetrics_HoldDuration(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		reader, metrics := metered()
+		m := managerOn(t, srv, metrics, holdfast.WithLease(time.Second))
+		outer := mustLock(t, m.Mutex("a"))
+		inner, err := m.Mutex("a").Lock(outer.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, inner)
+		mustUnlock(t, outer)
+		_ = outer.Unlock(t.Context()) // ErrNotHeld
+		mustUnlock(t, mustLock(t, several.Multi(t, m.Mutex("b"), m.RWMutex("c"))))
+		lost := mustLock(t, m.FairMutex("d"))
+		srv.Admin().Del(t.Context(), "d")
+		<-lost.Done()
+		most := mustLock(t, m.RWMutex("e", holdfast.WithMaxHold(time.Second)).RLocker())
+		<-most.Done()
+		mustLock(t, m.Mutex("f"))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := m.Mutex("g").Lock(ended); err == nil { // never held
+			t.Error("locked under a context that has ended")
+		}
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		wantSeries(t, reader, "holdfast.hold.duration", map[string]float64{
+			"released mutex": 1, "released multi": 1, "lost fair": 1, "max_hold read": 1, "closed mutex": 1,
+		})
+	})
+}
+
+// Leases by how they came about, in acquire.duration and in grants, which has LockAsync and re-entry as well. A manager that
+// is closed does not take its counts along.
+func TestMetrics_WaitModes(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		reader, metrics := metered()
+		m, other := managerOn(t, srv, metrics), managerOn(t, srv, metrics)
+		first := mustLock(t, m.Mutex("a"))
+		inner, err := m.Mutex("a").Lock(first.Context(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, inner)
+		second := m.Mutex("a").LockAsync(t.Context())
+		mustUnlock(t, first)
+		held := granted(t, second)
+		last := waits(t, other.Mutex("a"))
+		redistest.Eventually(t, patience, "it waits", func() bool { return other.Stats().Subscriptions > 0 })
+		mustUnlock(t, held)
+		mustUnlock(t, last())
+		if err := other.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		grants := series(t, reader, "holdfast.grants")
+		remote := grants["mutex grant"] + grants["mutex wait"] // a message that is late is confirmed
+		if remote != 1 || grants["mutex fast"] != 1 || grants["mutex reentry"] != 1 || grants["mutex handoff"] != 1 || len(grants) != 4 {
+			t.Errorf("%v", grants)
+		}
+		times := series(t, reader, "holdfast.acquire.duration")
+		if times["acquired mutex fast"] != 1 || times["acquired mutex reentry"] != 1 || times["acquired mutex handoff"] != 0 {
+			t.Errorf("%v", times)
+		}
+		if n := series(t, reader, "holdfast.grants"); fmt.Sprint(n) != fmt.Sprint(grants) {
+			t.Errorf("collected again: %v, before %v", n, grants)
+		}
+	})
+}
+
+// A renewal leaves about two thirds of the lease; the first one after a grant by another process's release is not taken for
+// a late one.
+func TestMetrics_RenewalSlack(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		reader, metrics := metered()
+		lasts := holdfast.WithLease(10 * time.Second) // a third of it is the longest time to the first renewal
+		m, other := managerOn(t, srv, metrics, lasts), managerOn(t, srv, lasts)
+		held := mustLock(t, other.Mutex("a"))
+		next := waits(t, m.Mutex("a"))
+		redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Subscriptions > 0 })
+		mustUnlock(t, held)
+		lease := next()
+		redistest.Eventually(t, patience, "a renewal", func() bool { return m.Stats().Renewals > 0 })
+		mustUnlock(t, lease)
+		var data metricdata.ResourceMetrics
+		if err := reader.Collect(t.Context(), &data); err != nil {
+			t.Fatal(err)
+		}
+		for _, metric := range data.ScopeMetrics[0].Metrics {
+			if metric.Name == "holdfast.renewal.slack" {
+				p := metric.Data.(metricdata.Histogram[float64]).DataPoints[0]
+				if least, _ := p.Min.Value(); p.Count < 1 || least < .2 {
+					t.Errorf("%d renewals, the least left %v", p.Count, least)
+				}
+				return
+			}
+		}
+		t.Error("not measured")
+	})
+}
+
+// The oldest of all managers counts, whichever reports last.
+func TestMetrics_Oldest(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		reader, metrics := metered()
+		of := holdfast.WithMetricName(func(name string) string { class, _, _ := strings.Cut(name, ":"); return class })
+		first, second := managerOn(t, srv, metrics, of), managerOn(t, srv, metrics, of)
+		wantSeries(t, reader, "holdfast.held.oldest", map[string]float64{})
+		a := mustLock(t, first.Mutex("stock:1"))
+		time.Sleep(time.Second)
+		b := mustLock(t, second.Mutex("stock:2"))
+		c := mustLock(t, second.Mutex("order:1"))
+		w := second.Mutex("stock:1").LockAsync(t.Context())
+		time.Sleep(time.Second)
+		held, waiting := series(t, reader, "holdfast.held.oldest"), series(t, reader, "holdfast.waiting.oldest")
+		if len(held) != 2 || held["stock"] < 2 || held["order"] < 1 || held["order"] >= held["stock"] {
+			t.Errorf("held: %v", held)
+		}
+		if len(waiting) != 1 || waiting["stock"] < 1 || waiting["stock"] >= held["stock"] {
+			t.Errorf("waiting: %v", waiting)
+		}
+		mustUnlock(t, a)
+		mustUnlock(t, granted(t, w))
+		mustUnlock(t, b)
+		mustUnlock(t, c)
+		wantSeries(t, reader, "holdfast.waiting.oldest", map[string]float64{})
+	})
+}
+
+// However many classes there are, there are a hundred series, and the other.
+func TestMetrics_Classes(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		reader, metrics := metered()
+		m := managerOn(t, redistest.Start(t), metrics, holdfast.WithMetricName(func(name string) string { return strings.TrimPrefix(name, "none:") }),
+			holdfast.WithNameMapper(func(name string) string { return "mapped:" + name }))
+		for i := range 200 {
+			mustUnlock(t, mustLock(t, m.Mutex(fmt.Sprint(i))))
+		}
+		mustUnlock(t, mustLock(t, m.Mutex("none:"))) // no class
+		mustUnlock(t, mustLock(t, m.Mutex("7")))
+		grants := series(t, reader, "holdfast.grants")
+		if len(grants) != 101 || grants["other mutex fast"] != 101 || grants["7 mutex fast"] != 2 {
+			t.Errorf("%d classes, %v of other, %v of 7", len(grants), grants["other mutex fast"], grants["7 mutex fast"])
+		}
+		for _, name := range []string{"holdfast.acquire.duration", "holdfast.release.duration", "holdfast.hold.duration"} {
+			if got := series(t, reader, name); len(got) != 101 {
+				t.Errorf("%s has %d classes", name, len(got))
+			}
+		}
+	})
+}
+
+// What is counted inside the library reaches the counters.
+func TestMetrics_PollsAndTroubles(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		reader, metrics := metered()
+		proxy := srv.Proxy(t)
+		m, err := holdfast.New(proxy.Client(t), metrics, holdfast.WithPollInterval(10*time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := mustLock(t, managerOn(t, srv).Mutex("a"))
+		next := m.Mutex("a").LockAsync(t.Context())
+		redistest.Eventually(t, patience, "a poll", func() bool { return m.Stats().Polls > 0 })
+		proxy.Refuse(true)
+		proxy.Cut()
+		redistest.Eventually(t, patience, "trouble", func() bool { return m.Stats().Troubles > 0 })
+		proxy.Heal()
+		mustUnlock(t, held)
+		mustUnlock(t, granted(t, next))
+		if err := m.Close(context.Background()); err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
+			t.Error(err)
+		}
+		for name, want := range map[string]uint64{"holdfast.polls": m.Stats().Polls, "holdfast.troubles": m.Stats().Troubles} {
+			if got := series(t, reader, name)[""]; got != float64(want) {
+				t.Errorf("%s: %v, and Stats has %d", name, got, want)
+			}
+		}
+	})
+}

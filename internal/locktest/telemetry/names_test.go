@@ -1,0 +1,354 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/several"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// With a name mapper, errors, spans and log lines have the names as given.
+
+// ways are calls that fail, of a lock that is free at first.
+var ways = map[string]func(*testing.T, *renamed){
+	"Lock times out": func(t *testing.T, r *renamed) {
+		held := mustLock(t, r.on(t, r.others))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Redis has to refuse it before, on a busy machine as well
+		defer cancel()
+		_, err := r.on(t, r.managers).Lock(ctx)
+		r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
+		mustUnlock(t, held)
+	},
+	"its context has ended": func(t *testing.T, r *renamed) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := r.on(t, r.managers).Lock(ctx)
+		r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
+	},
+	"TryLock is refused": func(t *testing.T, r *renamed) {
+		held := mustLock(t, r.on(t, r.others))
+		_, err := r.on(t, r.managers).TryLock(t.Context())
+		r.wantGiven(t, "TryLock", err, holdfast.ErrNotAcquired)
+		mustUnlock(t, held)
+	},
+	"the lease is over": func(t *testing.T, r *renamed) {
+		lease := mustLock(t, r.on(t, r.managers))
+		mustUnlock(t, lease)
+		r.wantGiven(t, "Unlock", lease.Unlock(t.Context()), holdfast.ErrNotHeld)
+		r.wantGiven(t, "Extend", lease.Extend(t.Context(), time.Minute), holdfast.ErrNotHeld)
+	},
+	"it is deleted": func(t *testing.T, r *renamed) {
+		lease := mustLock(t, r.on(t, r.managers))
+		r.held(t)
+		r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
+		r.wantGiven(t, "Unlock", unlock(lease), holdfast.ErrLeaseLost)
+		r.told(t, "holdfast: lease lost")
+	},
+	"it is lost to an Extend": func(t *testing.T, r *renamed) {
+		lease := mustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(time.Minute)))
+		r.held(t)
+		r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
+		r.wantGiven(t, "Extend", untilAnswered(func() error { return lease.Extend(t.Context(), time.Hour) }), holdfast.ErrLeaseLost)
+		r.wantGiven(t, "Unlock", unlock(lease), holdfast.ErrLeaseLost)
+		r.told(t, "holdfast: lease lost")
+	},
+	"its time is over": func(t *testing.T, r *renamed) {
+		lease := mustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(3*time.Second)))
+		r.held(t)
+		<-lease.Done()
+		r.wantGiven(t, "Err", lease.Err(), holdfast.ErrLeaseLost)
+		r.told(t, "holdfast: lease lost") // of each part: Unlock may give one back before its time is over
+		r.wantGiven(t, "Unlock", unlock(lease), holdfast.ErrLeaseLost)
+	},
+	"it is held for too long": func(t *testing.T, r *renamed) {
+		lease := mustLock(t, r.on(t, r.managers, holdfast.WithLease(2*time.Second), holdfast.WithMaxHold(2*time.Second)))
+		<-lease.Done()
+		r.told(t, "holdfast: maximum hold time reached")
+		wantErr(t, unlock(lease), holdfast.ErrMaxHold, nil)
+	},
+	"the key is of another kind": func(t *testing.T, r *renamed) {
+		r.each(func(srv *redistest.Server, key string) { srv.Admin().Set(t.Context(), key, "x", 0) })
+		for i, m := range r.managers {
+			_, err := m.ForceUnlock(t.Context(), given[i%len(r.of)])
+			r.wantGiven(t, "ForceUnlock", err, holdfast.ErrWrongKind)
+		}
+		_, err := r.on(t, r.managers).TryLock(t.Context())
+		r.wantGiven(t, "TryLock", err, holdfast.ErrWrongKind)
+		_, err = r.on(t, r.managers).Lock(t.Context())
+		r.wantGiven(t, "Lock", err, holdfast.ErrWrongKind)
+		r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
+	},
+	"Redis does not answer": func(t *testing.T, r *renamed) {
+		lock := r.on(t, r.managers)
+		lease := mustLock(t, lock)
+		r.held(t)
+		for _, srv := range r.all {
+			srv.Pause()
+		}
+		r.wantGiven(t, "Extend", lease.Extend(t.Context(), time.Minute), holdfast.ErrUnavailable)
+		r.wantGiven(t, "Unlock", lease.Unlock(t.Context()), holdfast.ErrUnavailable)
+		_, err := lock.TryLock(t.Context())
+		r.wantGiven(t, "TryLock", err, holdfast.ErrUnavailable)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err = lock.Lock(ctx)
+		r.wantGiven(t, "Lock", err, holdfast.ErrUnavailable)
+		for i, m := range r.managers {
+			_, err := m.Inspect(ctx, given[i%len(r.of)])
+			r.wantGiven(t, "Inspect", err, holdfast.ErrUnavailable)
+			_, err = m.ForceUnlock(ctx, given[i%len(r.of)])
+			r.wantGiven(t, "ForceUnlock", err, holdfast.ErrUnavailable)
+		}
+		for _, srv := range r.all {
+			srv.Resume()
+		}
+	},
+	"the release is given up": func(t *testing.T, r *renamed) {
+		user := func(change string) {
+			for _, srv := range r.all {
+				if err := srv.Admin().Do(t.Context(), "ACL", "SETUSER", "default", change).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		lease := mustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(4*time.Second))) // a busy machine takes a part of it
+		r.held(t)
+		user("resetkeys")
+		r.wantGiven(t, "Unlock", lease.Unlock(t.Context()), holdfast.ErrUnavailable)
+		r.told(t, "holdfast: release given up")
+		user("~*")
+	},
+	"Do cannot release it": func(t *testing.T, r *renamed) {
+		err := holdfast.Do(t.Context(), r.on(t, r.managers), func(context.Context, *holdfast.Lease) error {
+			r.held(t)
+			for _, srv := range r.all {
+				srv.Pause()
+			}
+			return nil
+		})
+		r.wantGiven(t, "Do", err, holdfast.ErrNotReleased)
+		for _, srv := range r.all {
+			srv.Resume()
+		}
+	},
+	"the manager is closed": func(t *testing.T, r *renamed) {
+		lock := r.on(t, r.managers)
+		for _, m := range r.managers {
+			_ = m.Close(t.Context())
+		}
+		_, err := lock.TryLock(t.Context())
+		r.wantGiven(t, "TryLock", err, holdfast.ErrClosed)
+		_, err = lock.Lock(t.Context())
+		r.wantGiven(t, "Lock", err, holdfast.ErrClosed)
+		for i, m := range r.managers {
+			_, err = m.Inspect(t.Context(), given[i%len(r.of)])
+			r.wantGiven(t, "Inspect", err, holdfast.ErrClosed)
+			_, err = m.ForceUnlock(t.Context(), given[i%len(r.of)])
+			r.wantGiven(t, "ForceUnlock", err, holdfast.ErrClosed)
+		}
+	},
+}
+
+// Errors that name a lock do so as the caller gave it; what is wrong with the mapped name, or with a key, is said
+// behind that. So do spans and log lines.
+func TestErrors_NameTheLockAsGiven(t *testing.T) {
+	toMulti := func(locks ...holdfast.Locker) (holdfast.Locker, error) { return holdfast.NewMulti(locks...) }
+	toRedlock := func(locks ...holdfast.Locker) (holdfast.Locker, error) { return holdfast.NewRedlock(locks...) }
+	for kind, k := range map[string]struct {
+		of      []makerWith
+		group   func(...holdfast.Locker) (holdfast.Locker, error)
+		servers int
+	}{
+		"mutex":   {[]makerWith{mutexWith}, nil, 1},
+		"fair":    {[]makerWith{fairWith}, nil, 1},
+		"write":   {[]makerWith{writeWith}, nil, 1},
+		"read":    {[]makerWith{readWith}, nil, 1},
+		"multi":   {[]makerWith{mutexWith, fairWith, writeWith}, toMulti, 1},
+		"sweep":   {[]makerWith{mutexWith, mutexWith, mutexWith}, toMulti, 1},
+		"redlock": {[]makerWith{mutexWith, mutexWith, mutexWith}, toRedlock, 3},
+	} {
+		for way, fails := range ways {
+			t.Run(kind+", "+way, func(t *testing.T) {
+				redistest.InWorlds(t, func(t *testing.T) {
+					r := newRenamed(t, k.of, k.group, several.Servers(t, k.servers))
+					if kind == "read" && (way == "Lock times out" || way == "TryLock is refused") {
+						writer := mustLock(t, writeWith(r.others[0], given[0]))
+						_, err := r.on(t, r.managers).TryLock(t.Context())
+						r.wantGiven(t, "TryLock", err, holdfast.ErrNotAcquired)
+						ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Redis has to refuse it before, on a busy machine as well
+						defer cancel()
+						_, err = r.on(t, r.managers).Lock(ctx)
+						r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
+						mustUnlock(t, writer)
+					} else {
+						fails(t, r)
+					}
+					r.wantGivenElsewhere(t, way == "the key is of another kind")
+				})
+			})
+		}
+	}
+}
+
+// What is wrong with a name that the mapper has made is said of that, behind the name as given.
+func TestErrors_OfAMappedName(t *testing.T) {
+	m := managerOn(t, redistest.Start(t), holdfast.WithNameMapper(func(name string) string { return "mapped:" + name }))
+	_, looked := m.Inspect(t.Context(), "a{b")
+	_, forced := m.ForceUnlock(t.Context(), "a{b")
+	_, locked := m.Mutex("a{b").TryLock(t.Context())
+	for call, err := range map[string]error{"Inspect": looked, "ForceUnlock": forced, "TryLock": locked} {
+		if !errors.Is(err, holdfast.ErrInvalidName) || !strings.Contains(err.Error(), `"a{b": mapped to "mapped:a{b"`) {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+	if info := inspected(t, m, "n"); info.Name != "n" {
+		t.Errorf("Inspect of %q", info.Name)
+	}
+}
+
+// A mapper can make one lock of several names. Each caller is told of the name that it has given.
+func TestErrors_TwoNamesOfOneLock(t *testing.T) {
+	for kind, of := range map[string]maker{"mutex": mutexOf, "fair": fairOf, "write": writeOf, "read": readOf} {
+		t.Run(kind, func(t *testing.T) {
+			redistest.InWorlds(t, func(t *testing.T) {
+				srv := redistest.Start(t)
+				log, option := locktest.Logged()
+				m := managerOn(t, srv, option, holdfast.WithNameMapper(strings.ToLower))
+				// second returns a lease of LOCK, beside or behind one of lock.
+				second := func() (lease *holdfast.Lease) {
+					first := mustLock(t, of(m, "lock"))
+					got := waits(t, of(m, "LOCK"))
+					if kind == "read" {
+						lease = got()
+					} else {
+						redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+					}
+					mustUnlock(t, first)
+					if lease == nil {
+						lease = got()
+					}
+					return lease
+				}
+				says := func(what string, err, is error) {
+					t.Helper()
+					if !errors.Is(err, is) || !strings.Contains(err.Error(), `"LOCK"`) {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				lease := second()
+				srv.Admin().Del(t.Context(), "lock")
+				says("lost to Unlock", unlock(lease), holdfast.ErrLeaseLost)
+				lease = second()
+				if _, err := m.ForceUnlock(t.Context(), "Lock"); err != nil {
+					t.Fatal(err)
+				}
+				<-lease.Done()
+				says("Err", lease.Err(), holdfast.ErrLeaseLost)
+				says("lost before Unlock", unlock(lease), holdfast.ErrLeaseLost)
+				redistest.Eventually(t, patience, "both are told", func() bool { return len(log.With("lease lost lock=LOCK ")) == 2 })
+				lease = second()
+				srv.Pause()
+				says("not answered", lease.Unlock(t.Context()), holdfast.ErrUnavailable)
+				says("nor again", lease.Unlock(t.Context()), holdfast.ErrUnavailable)
+				srv.Resume()
+			})
+		})
+	}
+}
+
+// A downgrade names the lock as each caller has given it: the one that unlocks the write side, and the one that keeps the
+// read side.
+func TestErrors_TwoNamesOfADowngrade(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		log, option := locktest.Logged()
+		mapper := holdfast.WithNameMapper(func(name string) string { return strings.ToLower(strings.Trim(name, "-")) })
+		m, p := managerVia(t, srv, option, mapper, holdfast.WithLease(3*time.Second))
+		says := func(what string, err, is error, name string) {
+			t.Helper()
+			lost := (*holdfast.LostError)(nil)
+			if !errors.Is(err, is) || !strings.Contains(err.Error(), `"`+name+`"`) || errors.As(err, &lost) && lost.Name != name {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		sides := func() (write, read *holdfast.Lease) {
+			first := mustLock(t, m.RWMutex("a")) // the lock is known by this name
+			got := waits(t, m.RWMutex("A"))
+			redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+			mustUnlock(t, first)
+			write = got()
+			read, err := m.RWMutex("-a-").RLock(write.Context(t.Context()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return write, read
+		}
+		write, read := sides()
+		srv.Admin().Del(t.Context(), "a")
+		says("Unlock of what is deleted", unlock(write), holdfast.ErrLeaseLost, "A")
+		says("Err", read.Err(), holdfast.ErrLeaseLost, "-a-")
+		says("Unlock of the read side", unlock(read), holdfast.ErrLeaseLost, "-a-")
+
+		write, read = sides()
+		p.LoseRequest(scriptOn("a", "rw_downgrade"), math.MaxInt)
+		says("Unlock that is not answered", write.Unlock(t.Context()), holdfast.ErrUnavailable, "A")
+		says("Extend before the answer", read.Extend(t.Context(), time.Minute), holdfast.ErrUnavailable, "-a-")
+		<-read.Done()
+		says("Unlock when the time is over", write.Unlock(t.Context()), holdfast.ErrUnavailable, "A")
+		says("Unlock of the read side", unlock(read), holdfast.ErrLeaseLost, "-a-")
+		p.Heal()
+		redistest.Eventually(t, patience, "both are told", func() bool { return len(log.With("lease lost lock=-a- ")) == 2 })
+		if got := append(log.With("lock=a "), log.With(`"a"`)...); len(got) > 0 {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// So do several locks as one, each part by the name that it was given there.
+func TestErrors_TwoNamesOfParts(t *testing.T) {
+	for kind, group := range map[string]func(...holdfast.Locker) (holdfast.Locker, error){
+		"multi":   func(locks ...holdfast.Locker) (holdfast.Locker, error) { return holdfast.NewMulti(locks...) },
+		"redlock": func(locks ...holdfast.Locker) (holdfast.Locker, error) { return holdfast.NewRedlock(locks...) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			log, option := locktest.Logged()
+			var known []*holdfast.Lease
+			var locks []holdfast.Locker
+			all := several.Servers(t, 3)
+			for i, srv := range all {
+				m := managerOn(t, srv, option, holdfast.WithNameMapper(strings.ToLower))
+				known = append(known, mustLock(t, m.RWMutex(given[i]).RLocker())) // the lock stays known by this name
+				locks = append(locks, m.RWMutex(strings.ToUpper(given[i]), holdfast.WithFixedLease(10*time.Second)).RLocker())
+			}
+			l, err := group(locks...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lease := mustLock(t, l)
+			for i, srv := range all {
+				redistest.Eventually(t, patience, "it is held twice", func() bool { return srv.Admin().HLen(t.Context(), given[i]).Val() == 3 })
+				srv.Admin().Del(t.Context(), given[i])
+			}
+			err = untilAnswered(func() error { return lease.Extend(t.Context(), time.Minute) })
+			if lost := (*holdfast.LostError)(nil); !errors.As(err, &lost) || lost.Name != strings.ToUpper(lost.Name) {
+				t.Errorf("Extend: %v", err)
+			}
+			err = unlock(lease)
+			if lost := (*holdfast.LostError)(nil); !errors.As(err, &lost) || lost.Name != strings.ToUpper(lost.Name) {
+				t.Errorf("Unlock: %v", err)
+			}
+			for i, l := range known {
+				redistest.Eventually(t, patience, "it is told", func() bool { return len(log.With("lease lost lock="+strings.ToUpper(given[i])+" ")) == 1 })
+				wantErr(t, unlock(l), holdfast.ErrLeaseLost, nil)
+			}
+		})
+	}
+}

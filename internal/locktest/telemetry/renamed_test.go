@@ -1,0 +1,173 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/several"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// renamed is a lock of some kind on three servers, or the first of them, whose managers have a name mapper.
+type renamed struct {
+	all      several.Electorate
+	managers []*holdfast.Manager
+	others   []*holdfast.Manager // of another process
+	of       []makerWith         // of the parts
+	group    func(...holdfast.Locker) (holdfast.Locker, error)
+	names    []string // that errors may have
+	keys     []string // of the parts
+	log      *locktest.Lines
+	spans    *tracetest.SpanRecorder
+}
+
+// makerWith makes a lock with options of its own.
+type makerWith func(*holdfast.Manager, string, ...holdfast.LockOption) holdfast.Locker
+
+func mutexWith(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.Mutex(name, opts...)
+}
+
+func fairWith(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.FairMutex(name, opts...)
+}
+
+func writeWith(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.RWMutex(name, opts...)
+}
+
+func readWith(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+	return m.RWMutex(name, opts...).RLocker()
+}
+
+// given are the names of the parts.
+var given = []string{"n0", "n1", "n2"}
+
+func newRenamed(t *testing.T, of []makerWith, group func(...holdfast.Locker) (holdfast.Locker, error), servers several.Electorate) *renamed {
+	t.Helper()
+	r := &renamed{all: servers, of: of, group: group, names: slices.Clone(given[:len(of)]), spans: tracetest.NewSpanRecorder()}
+	if len(of) > 1 {
+		r.names = append(r.names, strings.Join(r.names, "+"))
+	}
+	log, option := locktest.Logged()
+	r.log = log
+	mapper := holdfast.WithNameMapper(func(name string) string { return "mapped:" + name })
+	for _, srv := range servers {
+		r.managers = append(r.managers, managerOn(t, srv, mapper, option,
+			holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r.spans)))))
+		r.others = append(r.others, managerOn(t, srv, mapper))
+	}
+	for i := range of {
+		r.keys = append(r.keys, "mapped:"+given[i])
+	}
+	return r
+}
+
+// on returns the lock of one of the two processes.
+func (r *renamed) on(t *testing.T, managers []*holdfast.Manager, opts ...holdfast.LockOption) holdfast.Locker {
+	t.Helper()
+	var locks []holdfast.Locker
+	for i, of := range r.of {
+		locks = append(locks, of(managers[i%len(managers)], given[i], opts...))
+	}
+	if r.group == nil {
+		return locks[0]
+	}
+	l, err := r.group(locks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// each calls do with each part's server and key.
+func (r *renamed) each(do func(srv *redistest.Server, key string)) {
+	for i, key := range r.keys {
+		do(r.all[i%len(r.all)], key)
+	}
+}
+
+var firstQuoted = regexp.MustCompile(`"([^"]*)"`)
+
+// wantGiven checks that err is of a sentinel and names the lock as given, and says what it is mapped to only where
+// a key is what is wrong.
+func (r *renamed) wantGiven(t *testing.T, what string, err, is error) {
+	t.Helper()
+	says := fmt.Sprint(err)
+	first := firstQuoted.FindStringSubmatch(says)
+	if !errors.Is(err, is) || first == nil || !slices.Contains(r.names, first[1]) || strings.Contains(says, "mapped:") && !errors.Is(err, holdfast.ErrWrongKind) {
+		t.Errorf("%s: %v", what, err)
+	}
+	if lost := (*holdfast.LostError)(nil); errors.As(err, &lost) && !slices.Contains(r.names, lost.Name) {
+		t.Errorf("%s: lost %q", what, lost.Name)
+	}
+	if not := (*holdfast.ReleaseError)(nil); errors.As(err, &not) && !slices.Contains(r.names, not.Name) {
+		t.Errorf("%s: not released %q", what, not.Name)
+	}
+}
+
+// held waits until all parts are held: a Redlock has its last one later.
+func (r *renamed) held(t *testing.T) {
+	t.Helper()
+	r.each(func(srv *redistest.Server, key string) {
+		redistest.Eventually(t, patience, key+" is held", func() bool { return srv.Admin().Exists(t.Context(), key).Val() == 1 })
+	})
+}
+
+// told waits for a line of the log about each part.
+func (r *renamed) told(t *testing.T, line string) {
+	t.Helper()
+	for i := range r.of {
+		redistest.Eventually(t, patience, line, func() bool { return len(r.log.With(line+" lock="+given[i]+" ")) == 1 })
+	}
+}
+
+// wantGivenElsewhere checks the spans and the log.
+func (r *renamed) wantGivenElsewhere(t *testing.T, ofAKey bool) {
+	t.Helper()
+	for _, m := range r.managers {
+		_ = m.Close(context.Background())
+	}
+	for _, s := range r.spans.Ended() {
+		for k, v := range attributes(s) {
+			if k == "holdfast.name" && !slices.Contains(r.names, v.AsString()) || strings.Contains(v.String(), "mapped:") {
+				t.Errorf("span %s: %s is %s", s.Name(), k, v.String())
+			}
+		}
+		if strings.Contains(s.Status().Description, "mapped:") && !ofAKey {
+			t.Errorf("span %s: %s", s.Name(), s.Status().Description)
+		}
+	}
+	if got := r.log.With("mapped:"); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// So does the log, when the maximum hold time of the second caller's lease is over.
+func TestLogs_TwoNamesOfOneLock(t *testing.T) {
+	t.Parallel()
+	log, option := locktest.Logged()
+	m := managerOn(t, redistest.Start(t), option, holdfast.WithNameMapper(strings.ToLower), holdfast.WithLease(3*time.Second), holdfast.WithMaxHold(3*time.Second))
+	first := mustLock(t, m.Mutex("lock"))
+	second := waits(t, m.Mutex("LOCK"))
+	redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+	mustUnlock(t, first)
+	lease := second()
+	<-lease.Done()
+	redistest.Eventually(t, patience, "it is told", func() bool { return len(log.With("maximum hold time reached lock=")) > 0 })
+	if got := log.With("maximum hold time reached lock=LOCK"); len(got) != 1 {
+		t.Errorf("%q", log.With("maximum hold time reached"))
+	}
+	wantErr(t, unlock(lease), holdfast.ErrMaxHold, nil)
+}

@@ -1,0 +1,342 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func attributes(s sdktrace.ReadOnlySpan) map[attribute.Key]attribute.Value {
+	all := map[attribute.Key]attribute.Value{}
+	for _, kv := range s.Attributes() {
+		all[kv.Key] = kv.Value
+	}
+	return all
+}
+
+func TestTelemetry_SpanPerAcquireAndRelease(t *testing.T) {
+	t.Parallel()
+	recorder := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+	srv := redistest.Start(t)
+	m, err := holdfast.New(srv.Client(t), holdfast.WithTracerProvider(provider))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, parent := provider.Tracer("test").Start(context.Background(), "request")
+	l := m.Mutex("order:42", holdfast.WithFencing())
+	lease, err := l.Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owners, err := srv.Admin().HKeys(ctx, "order:42").Result()
+	if err != nil || len(owners) != 1 {
+		t.Fatal(owners, err)
+	}
+	if _, err := l.TryLock(ctx); !errors.Is(err, holdfast.ErrNotAcquired) {
+		t.Fatal(err)
+	}
+	inner, err := l.Lock(lease.Context(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner.Unlock(ctx)
+	lease.Unlock(ctx)
+	srv.Admin().Set(ctx, "order:43", "x", 0)
+	_, _ = m.Mutex("order:43").Lock(ctx) // ErrWrongKind
+	parent.End()
+	if err := m.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	type want struct {
+		name, outcome, mode string
+		status              codes.Code
+	}
+	var got []want
+	for _, s := range recorder.Ended() {
+		if s.Name() == "request" {
+			continue
+		}
+		a := attributes(s)
+		got = append(got, want{s.Name(), a["holdfast.outcome"].AsString(), a["holdfast.wait_mode"].AsString(), s.Status().Code})
+		if s.Parent().SpanID() != parent.SpanContext().SpanID() {
+			t.Errorf("%s is not a child of the caller's span", s.Name())
+		}
+		if s.SpanKind() != trace.SpanKindInternal {
+			t.Errorf("%s has kind %v", s.Name(), s.SpanKind())
+		}
+		if strings.Contains(s.Name(), "order") {
+			t.Errorf("the lock's name is in the span's name %q", s.Name())
+		}
+		if n := a["holdfast.name"].AsString(); n != "order:42" && n != "order:43" {
+			t.Errorf("holdfast.name = %q", n)
+		}
+		for k, v := range a {
+			if strings.Contains(v.String(), owners[0]) || strings.Contains(v.String(), "hf-") {
+				t.Errorf("an owner id is in attribute %s", k)
+			}
+		}
+	}
+	wants := []want{
+		{"lock.acquire", "acquired", "fast", codes.Unset},
+		{"lock.acquire", "not_acquired", "", codes.Unset},
+		{"lock.acquire", "acquired", "reentry", codes.Unset},
+		{"lock.release", "released", "", codes.Unset},
+		{"lock.release", "released", "", codes.Unset},
+		{"lock.acquire", "error", "", codes.Error},
+	}
+	if len(got) != len(wants) {
+		t.Fatalf("spans %v", got)
+	}
+	for i := range wants {
+		if got[i] != wants[i] {
+			t.Errorf("span %d: %v, want %v", i, got[i], wants[i])
+		}
+	}
+}
+
+// What a span says about how a lease came about.
+func TestTelemetry_WaitModes(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		recorder := tracetest.NewSpanRecorder()
+		srv := redistest.Start(t)
+		other := managerOn(t, srv)
+		m := managerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+		reader := m.RWMutex("readers", holdfast.WithFixedLease(time.Minute)).RLocker() // each has a hold of its own
+		mustUnlock(t, mustLock(t, reader))
+		first := mustLock(t, reader)
+		second := mustLock(t, reader)
+
+		held := mustLock(t, m.Mutex("passed"))
+		got := waits(t, m.Mutex("passed"))
+		redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+		mustUnlock(t, held)
+		passed := got()
+
+		for m.Stats().Granted == 0 { // or a request that was under way found the grant
+			theirs := mustLock(t, other.Mutex("granted"))
+			got = waits(t, m.Mutex("granted"))
+			queued(t, srv, "redisson_lock_queue:{granted}", 1)
+			mustUnlock(t, theirs)
+			mustUnlock(t, got())
+		}
+
+		srv.Admin().HSet(t.Context(), "polled", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63", 1)
+		srv.Admin().PExpire(t.Context(), "polled", time.Second)
+		polled := mustLock(t, m.Mutex("polled"))
+		for _, l := range []*holdfast.Lease{first, second, passed, polled} {
+			mustUnlock(t, l)
+		}
+
+		modes := map[string]string{}
+		for _, s := range recorder.Ended() {
+			if a := attributes(s); s.Name() == "lock.acquire" {
+				name := a["holdfast.name"].AsString()
+				if name == "granted" {
+					modes[name] = "" // the last one counts
+				}
+				modes[name] += a["holdfast.wait_mode"].AsString() + " "
+			}
+		}
+		want := map[string]string{"readers": "fast fast fast ", "passed": "fast handoff ", "granted": "grant ", "polled": "wait "}
+		if !maps.Equal(modes, want) {
+			t.Errorf("%v, want %v", modes, want)
+		}
+	})
+}
+
+func TestTelemetry_Metrics(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		reader := sdkmetric.NewManualReader()
+		provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+		srv := redistest.Start(t)
+		m, err := holdfast.New(srv.Client(t), holdfast.WithMeterProvider(provider), holdfast.WithLease(3*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := context.Background()
+		lease, err := m.Mutex("a").Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		redistest.Eventually(t, patience, "a renewal", func() bool { return m.Stats().Renewals > 0 })
+		lost, err := m.Mutex("b").Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Admin().Del(ctx, "b")
+		<-lost.Done()
+		redistest.Eventually(t, patience, "the loss is counted", func() bool { return m.Stats().Lost > 0 }) // just after Done is closed
+		values := collect(t, reader)
+		if values["holdfast.held"] != 1 || values["holdfast.lost"] != 1 || values["holdfast.renewals"] < 1 || values["holdfast.acquire.duration"] != 2 {
+			t.Errorf("metrics %v", values)
+		}
+		lease.Unlock(ctx)
+		if values := collect(t, reader); values["holdfast.held"] != 0 || values["holdfast.release.duration"] != 1 {
+			t.Errorf("after Unlock: %v", values)
+		}
+		if err := m.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if held, there := collect(t, reader)["holdfast.held"]; there { // the provider outlives the manager, and would keep it
+			t.Errorf("after Close: %d held", held)
+		}
+	})
+}
+
+// A loss that nothing but Unlock finds is one as well, and counted once.
+func TestTelemetry_LossFoundByUnlock(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		reader := sdkmetric.NewManualReader()
+		srv := redistest.Start(t)
+		m := managerOn(t, srv, holdfast.WithLease(time.Hour), holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+		for name, lock := range map[string]holdfast.Locker{"a": m.Mutex("a"), "b": m.FairMutex("b"), "c": m.RWMutex("c"), "d": m.RWMutex("d").RLocker()} {
+			before := m.Stats().Lost
+			lease := mustLock(t, lock)
+			srv.Admin().Del(t.Context(), name)
+			wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+			redistest.Eventually(t, patience, "the loss is counted", func() bool { return m.Stats().Lost == before+1 }) // just after Unlock is told
+		}
+		mustUnlock(t, mustLock(t, m.Mutex("a")))
+		if values := collect(t, reader); values["holdfast.lost"] != 4 || m.Stats().Lost != 4 {
+			t.Errorf("%d, %+v", values["holdfast.lost"], m.Stats())
+		}
+	})
+}
+
+// What a call says is its own fact, and not that of another lock, which ended its context.
+func TestTelemetry_OutcomeIsNotTheCauses(t *testing.T) {
+	t.Parallel()
+	recorder := tracetest.NewSpanRecorder()
+	srv := redistest.Start(t)
+	m := managerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+	first := mustLock(t, m.Mutex("first", holdfast.WithFixedLease(3*time.Second)))
+	_, busy := managerOn(t, srv).Mutex("first").TryLock(t.Context())
+	cancelled, cancel := context.WithCancelCause(t.Context())
+	srv.Kill()
+	go func() {
+		for m.Stats().Troubles == 0 && t.Context().Err() == nil { // or the lock is not known to be in trouble
+			time.Sleep(time.Millisecond)
+		}
+		cancel(busy)
+	}()
+	for _, ctx := range []context.Context{cancelled, first.Context(t.Context())} { // in this order
+		recorder.Reset()
+		_, err := m.Mutex("second").Lock(ctx)
+		wantErr(t, err, holdfast.ErrUnavailable, nil)
+		a := attributes(recorder.Ended()[0])
+		if a["holdfast.outcome"].AsString() != "error" || a["error.type"].AsString() != "unavailable" {
+			t.Errorf("%v: %v", err, a)
+		}
+	}
+}
+
+// fn may unlock by itself: there is one release, and no error.
+func TestTelemetry_DoWhoseFunctionUnlocks(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		recorder := tracetest.NewSpanRecorder()
+		m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+		err := holdfast.Do(t.Context(), m.Mutex("a"), func(ctx context.Context, l *holdfast.Lease) error { return l.Unlock(ctx) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		spans := recorder.Ended()
+		if len(spans) != 2 || spans[1].Name() != "lock.release" || spans[1].Status().Code != codes.Unset {
+			t.Errorf("%d spans: %v", len(spans), spans)
+		}
+	})
+}
+
+// Exporters refuse what is not UTF-8; a lock's name may be any bytes.
+func TestTelemetry_NameOfAnyBytes(t *testing.T) {
+	t.Parallel()
+	recorder := tracetest.NewSpanRecorder()
+	srv := redistest.Start(t)
+	m := managerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+	mustUnlock(t, mustLock(t, m.Mutex("user:\xff\xfe:é")))
+	srv.Kill()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		redistest.Eventually(t, patience, "it asks in vain", func() bool { return m.Stats().Troubles > 0 })
+		cancel(errors.New("it said \xff"))
+	}()
+	_, err := m.Mutex("user:\xff\xfe:é").Lock(ctx)
+	wantErr(t, err, holdfast.ErrUnavailable, nil)
+	spans := recorder.Ended()
+	for _, s := range spans {
+		if n := attributes(s)["holdfast.name"].AsString(); n != "user:\uFFFD:é" {
+			t.Errorf("%s of %q", s.Name(), n)
+		}
+	}
+	if last := spans[len(spans)-1].Status().Description; !strings.Contains(last, "it said \uFFFD") {
+		t.Errorf("the status is %q", last)
+	}
+	if len(spans) != 3 {
+		t.Errorf("%d spans", len(spans))
+	}
+}
+
+// Connections lost is a sum over the managers of a program, and does not fall when one of them is
+// closed; nor does it grow while none can be made.
+func TestTelemetry_ConnectionsLost(t *testing.T) {
+	t.Parallel()
+	reader := sdkmetric.NewManualReader()
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	for n := int64(1); n <= 2; n++ {
+		srv := redistest.Start(t)
+		m := managerOn(t, srv, holdfast.WithMeterProvider(provider))
+		mustLock(t, managerOn(t, srv).Mutex("a"))
+		_ = waits(t, m.Mutex("a"))
+		redistest.Eventually(t, patience, "it listens", func() bool {
+			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+		})
+		srv.Kill()
+		redistest.Eventually(t, patience, "it asks in vain", func() bool { return m.Stats().Troubles > 3 })
+		if values := collect(t, reader); values["holdfast.pubsub.reconnects"] != n || m.Stats().Reconnects != 1 {
+			t.Errorf("manager %d: %d of all, %d of its own", n, values["holdfast.pubsub.reconnects"], m.Stats().Reconnects)
+		}
+		if err := m.Close(t.Context()); err != nil {
+			t.Log(err)
+		}
+	}
+}
+
+// collect sums each instrument over its attributes; a histogram counts.
+func collect(t *testing.T, reader sdkmetric.Reader) map[string]int64 {
+	t.Helper()
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &data); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]int64{}
+	for _, scope := range data.ScopeMetrics {
+		for _, metric := range scope.Metrics {
+			switch d := metric.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range d.DataPoints {
+					values[metric.Name] += p.Value
+				}
+			case metricdata.Histogram[float64]:
+				for _, p := range d.DataPoints {
+					values[metric.Name] += int64(p.Count)
+				}
+			}
+		}
+	}
+	return values
+}

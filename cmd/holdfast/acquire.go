@@ -89,16 +89,15 @@ func settled(ctx context.Context, lease *holdfast.Lease) error {
 func (j *job) notAcquired(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
-	name, who := printable(j.name), "others"
-	if len(j.conn.managers) == 1 {
-		info, err := j.conn.managers[0].Inspect(ctx, j.name)
-		switch {
-		case err != nil:
+	name, who := printable(j.name), "none any more" // or by waiters that come first
+	for _, at := range j.conn.sites() {
+		info, err := at.inspect(ctx, j.name)
+		if err != nil && !at.away(err) {
 			return cli.Exit(err, runFailed)
-		case info.Held:
-			who = holdersAt(ctx, j.conn.clients[0], info)
-		default:
-			who = "none any more" // or by waiters that come first
+		}
+		if info.Held {
+			who = at.say(holdersAt(ctx, at.client, info))
+			break
 		}
 	}
 	j.say("%s is held by %s; not run", name, who)

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -70,21 +72,34 @@ type measured struct {
 	handoffs []time.Duration // sorted
 }
 
-func runBench(ctx context.Context, c *cli.Command, at *site) error {
-	server, err := admit(ctx, c, at.client)
-	if err != nil {
-		return err
+func runBench(ctx context.Context, c *cli.Command, sites []*site) error {
+	if len(sites) == 2 {
+		return &badUsage{errors.New("a Redlock has three servers or more, and --redis names 2")}
 	}
-	trip, err := roundTrip(ctx, at.client)
-	if err != nil {
-		return &unavailable{err}
+	server, trip := "", time.Duration(0) // of a Redlock the slowest round trip
+	for _, at := range sites {
+		if at.down != nil {
+			return &unavailable{fmt.Errorf("%s: %w", at.name, at.down)} // a Redlock with a server less is not what is to be measured
+		}
+		what, err := admit(ctx, c, at.client)
+		if err != nil {
+			return err
+		}
+		one, err := roundTrip(ctx, at.client)
+		if err != nil {
+			return &unavailable{err}
+		}
+		server, trip = cmp.Or(server, what), max(trip, one)
+	}
+	if len(sites) > 1 {
+		server = fmt.Sprintf("a Redlock of %d servers, the first %s", len(sites), server)
 	}
 	exe, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program to start it again: %w", err)
 	}
 	b := &benchmark{
-		exe: exe, url: redisURLs(c)[0], prefix: c.String("prefix"), name: benchName + randomName(), duration: c.Duration("for"),
+		exe: exe, urls: strings.Join(redisURLs(c), " "), prefix: c.String("prefix"), name: benchName + randomName(), duration: c.Duration("for"),
 		progress: newStages(c),
 	}
 	defer b.progress.done()

@@ -21,7 +21,7 @@ import (
 // benchmark starts processes that lock and unlock.
 type benchmark struct {
 	exe      string
-	url      string
+	urls     string // with spaces between several
 	prefix   string
 	name     string
 	duration time.Duration
@@ -102,7 +102,7 @@ func (b *benchmark) run(ctx context.Context, n int, hold time.Duration) (reports
 
 func (b *benchmark) start(ctx context.Context, name string, hold time.Duration) (*worker, error) {
 	cmd := exec.CommandContext(ctx, b.exe, benchWorkerName, "--prefix="+b.prefix, "--name="+name, "--hold="+hold.String())
-	cmd.Env = append(os.Environ(), "HOLDFAST_REDIS="+b.url) // a password must not be seen in a list of processes
+	cmd.Env = append(os.Environ(), "HOLDFAST_REDIS="+b.urls) // a password must not be seen in a list of processes
 	w := &worker{cmd: cmd}
 	cmd.Stderr = &w.stderr
 	stdin, err := cmd.StdinPipe()
@@ -167,9 +167,16 @@ func benchWork(ctx context.Context, c *cli.Command) (r report, err error) {
 		return r, err
 	}
 	defer conn.close()
-	m, hold := conn.managers[0], c.Duration("hold")
-	lock := m.Mutex(c.String("name"))
-	warm, err := m.Mutex(c.String("name") + ":warm:" + randomName()).Lock(ctx)
+	hold := c.Duration("hold")
+	lock, err := locker("mutex", conn, c.String("name"))
+	if err != nil {
+		return r, err
+	}
+	first, err := locker("mutex", conn, c.String("name")+":warm:"+randomName())
+	if err != nil {
+		return r, err
+	}
+	warm, err := first.Lock(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -189,7 +196,7 @@ func benchWork(ctx context.Context, c *cli.Command) (r report, err error) {
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
 	}()
-	before, begun := m.Stats().Commands, time.Now()
+	before, begun := conn.commands(), time.Now()
 	for ctx.Err() == nil {
 		lease, err := lock.Lock(ctx)
 		if ctx.Err() != nil && err != nil {
@@ -211,6 +218,14 @@ func benchWork(ctx context.Context, c *cli.Command) (r report, err error) {
 			r.Turns = append(r.Turns, turn{granted.UnixNano(), unlocked.UnixNano()})
 		}
 	}
-	r.Elapsed, r.Commands = time.Since(begun), m.Stats().Commands-before
+	r.Elapsed, r.Commands = time.Since(begun), conn.commands()-before
 	return r, nil
+}
+
+// commands is how many all managers have sent.
+func (conn *connection) commands() (n uint64) {
+	for _, m := range conn.managers {
+		n += m.Stats().Commands
+	}
+	return n
 }

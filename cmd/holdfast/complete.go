@@ -39,12 +39,12 @@ func completeNames(ctx context.Context, c *cli.Command) {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
 	conn, err := connect(ctx, c)
-	if err != nil || len(conn.clients) != 1 {
+	if err != nil {
 		return // there is nothing to offer, and nowhere to say why
 	}
 	defer conn.close()
 	prefix := c.String("prefix")
-	looks, _ := survey(ctx, conn.sites()[0], prefix, "*", time.Nanosecond, func(look) bool { return true })
+	looks, _ := survey(ctx, conn.sites(), prefix, "*", time.Nanosecond, func(look) bool { return true })
 	for _, l := range looks[:min(len(looks), completionMost)] {
 		if plainName.MatchString(l.Name) {
 			fmt.Fprintln(c.Root().Writer, l.Name)

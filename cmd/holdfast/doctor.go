@@ -31,7 +31,7 @@ func doctorCommand() *cli.Command {
 				Validator: oneOf("--output", formatTable, formatJSON, formatJSONL),
 			},
 		},
-	}, errand{check: noNames, all: runDoctor, coded: failure})
+	}, errand{check: noNames, do: runDoctor, coded: failure})
 }
 
 func noNames(c *cli.Command) error {

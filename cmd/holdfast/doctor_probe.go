@@ -255,7 +255,7 @@ func (d *doctor) checkLocking(ctx context.Context) {
 
 // checkLocks looks for locks with something wrong.
 func (d *doctor) checkLocks(ctx context.Context) {
-	looks, err := survey(ctx, d.at, d.prefix, "*", d.lease, func(look) bool { return true })
+	looks, err := survey(ctx, []*site{d.at}, d.prefix, "*", d.lease, func(look) bool { return true })
 	switch {
 	case denied(err):
 		d.add(checkLocks, note, "", "not looked at: the user may not use SCAN")

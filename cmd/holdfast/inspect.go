@@ -21,7 +21,7 @@ func inspectCommand() *cli.Command {
 		ArgsUsage:   "NAME...",
 		Description: "Exit status: 0 all are held, 1 failed, 2 usage, 3 one of them is not held, 5 Redis cannot be reached.",
 		Flags:       []cli.Flag{leaseFlag(), outputFlag()},
-	}, errand{check: someNames, all: runInspect, coded: failure})
+	}, errand{check: someNames, do: runInspect, coded: failure})
 }
 
 func someNames(c *cli.Command) error {

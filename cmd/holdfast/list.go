@@ -49,15 +49,15 @@ func checkList(c *cli.Command) error {
 	return nil
 }
 
-func runList(ctx context.Context, c *cli.Command, at *site) error {
+func runList(ctx context.Context, c *cli.Command, sites []*site) error {
 	if c.IsSet("watch") {
-		return watch(ctx, c, at)
+		return watch(ctx, c, sites)
 	}
-	return listOnce(ctx, c, at)
+	return listOnce(ctx, c, sites)
 }
 
-func listOnce(ctx context.Context, c *cli.Command, at *site) error {
-	looks, err := survey(ctx, at, c.String("prefix"), cmp.Or(c.Args().First(), "*"), c.Duration("lease"), wanted(c))
+func listOnce(ctx context.Context, c *cli.Command, sites []*site) error {
+	looks, err := survey(ctx, sites, c.String("prefix"), cmp.Or(c.Args().First(), "*"), c.Duration("lease"), wanted(c))
 	if err != nil {
 		return err
 	}

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
 
 	"github.com/holdfast-go/holdfast"
@@ -60,7 +56,9 @@ type look struct {
 	Since     int64        `json:"notRenewedFor,omitempty"` // if the state is expiring
 	Queue     []string     `json:"queue,omitempty"`
 	Broken    []lookBroken `json:"broken,omitempty"`
-	Server    string       `json:"server,omitempty"` // if several are asked
+	Server    string       `json:"server,omitempty"`  // of several, the one that knows this
+	Servers   []string     `json:"servers,omitempty"` // of a Redlock, those at which it is held
+	of        int          // so many servers were asked; 0: one, or Server alone
 	*Place                 // nil: not looked at
 }
 
@@ -69,6 +67,7 @@ type lookHolder struct {
 	Write    bool   `json:"write"`
 	Holdfast bool   `json:"holdfast"`
 	TTL      int64  `json:"ttl"`
+	Server   string `json:"server,omitempty"` // of a Redlock
 
 	Process *Process `json:"process,omitempty"` // nil: it does not say what it is
 }
@@ -87,6 +86,7 @@ const (
 	stateStale    = "queue stale"
 	stateWriter   = "writer waits"
 	stateOther    = "no lock"
+	stateMinority = "no majority" // of the servers of a Redlock
 )
 
 // newLook judges info by the lease that the programs use.
@@ -101,23 +101,31 @@ func newLook(info holdfast.Info, lease time.Duration) look {
 	for _, b := range info.Broken {
 		l.Broken = append(l.Broken, lookBroken{b.Key, b.Holds})
 	}
+	l.judge(lease)
+	return l
+}
+
+// judge says in which state the lock is.
+func (l *look) judge(lease time.Duration) {
+	l.Since = 0
 	switch {
-	case info.Kind == holdfast.KindOther:
+	case l.Kind == string(holdfast.KindOther):
 		l.State = stateOther
-	case info.Kind == holdfast.KindFree:
+	case l.Kind == string(holdfast.KindFree):
 		l.State = stateFree
-	case info.TTL < 0:
+	case l.TTL < 0:
 		l.State = stateNoTTL
-	case info.TTL < lease/3:
-		l.State, l.Since = stateExpiring, (lease - info.TTL).Milliseconds()
-	case info.Overdue > 0:
+	case len(l.Servers)*2 <= l.of && l.of > 0:
+		l.State = stateMinority
+	case l.TTL < (lease / 3).Milliseconds():
+		l.State, l.Since = stateExpiring, lease.Milliseconds()-l.TTL
+	case l.Overdue > 0:
 		l.State = stateStale
-	case info.Kind == holdfast.KindRead && info.Waiters > 0:
+	case l.Kind == string(holdfast.KindRead) && l.Waiting > 0:
 		l.State = stateWriter
 	default:
 		l.State = stateOK
 	}
-	return l
 }
 
 // milliseconds keeps -1, no TTL.
@@ -133,115 +141,4 @@ func notUTF8(name string) []byte {
 		return nil
 	}
 	return []byte(name)
-}
-
-// scanBatch is what one SCAN asks for; no call keeps a server for more than a millisecond.
-const scanBatch = 1000
-
-// scan calls found with the keys that can be locks, each of them once, from one goroutine.
-func scan(ctx context.Context, client redis.UniversalClient, pattern string, found func(key string)) error {
-	var mu sync.Mutex
-	seen := make(map[string]struct{})
-	one := func(ctx context.Context, c redis.Cmdable) error {
-		for cursor := uint64(0); ; {
-			keys, next, err := c.ScanType(ctx, cursor, pattern, scanBatch, "hash").Result()
-			if err != nil {
-				return &unavailable{err}
-			}
-			mu.Lock()
-			for _, k := range keys {
-				seen[k] = struct{}{}
-			}
-			mu.Unlock()
-			if cursor = next; cursor == 0 {
-				return nil
-			}
-		}
-	}
-	var err error
-	if cluster, ok := client.(*redis.ClusterClient); ok {
-		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return one(ctx, c) })
-	} else {
-		err = one(ctx, client)
-	}
-	if err != nil {
-		return err
-	}
-	for k := range seen {
-		found(k)
-	}
-	return nil
-}
-
-// inspectors is how many questions are under way at a time. They travel in a few pipelines.
-const inspectors = 64
-
-// survey looks at all locks whose name matches the pattern, and keeps those that want does.
-func survey(ctx context.Context, at *site, prefix, pattern string, lease time.Duration, want func(look) bool) ([]look, error) {
-	var names []string
-	err := scan(ctx, at.client, escapeGlob(prefix)+pattern, func(key string) { names = append(names, strings.TrimPrefix(key, prefix)) })
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	work := make(chan string)
-	var (
-		mu    sync.Mutex
-		looks []look // guarded by mu
-		wg    sync.WaitGroup
-	)
-	for range min(inspectors, len(names)) {
-		wg.Go(func() {
-			for name := range work {
-				info, err := inspectAgain(ctx, at, name)
-				if errors.Is(err, holdfast.ErrInvalidName) {
-					continue // a key that belongs to a lock, or to an application
-				}
-				if err != nil {
-					cancel(err)
-					continue
-				}
-				if info.Kind == holdfast.KindFree || info.Kind == holdfast.KindOther {
-					continue
-				}
-				l := newLook(info, lease)
-				mu.Lock()
-				looks = append(looks, l)
-				mu.Unlock()
-			}
-		})
-	}
-	for _, name := range names {
-		if ctx.Err() != nil {
-			break
-		}
-		work <- name
-	}
-	close(work)
-	wg.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	identify(ctx, at.client, looks)
-	return slices.DeleteFunc(looks, func(l look) bool { return !want(l) }), nil
-}
-
-// surveyTries is how often a question of a survey is asked: one of 100,000 that a busy server answers late does not end it.
-const surveyTries = 3
-
-// inspectAgain asks again if Redis does not answer in time. A Redis that is away ends a survey nevertheless.
-func inspectAgain(ctx context.Context, at *site, name string) (info holdfast.Info, err error) {
-	for range surveyTries {
-		info, err = at.locks.Inspect(ctx, name)
-		if err == nil || ctx.Err() != nil || !errors.Is(err, holdfast.ErrUnavailable) || denied(err) {
-			break
-		}
-	}
-	return info, err
-}
-
-// escapeGlob makes a pattern of SCAN that matches text alone.
-func escapeGlob(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }

@@ -225,7 +225,9 @@ func TestLook_BadDays(t *testing.T) {
 		{urlOf(srv), []string{"bench", "--for=1ms"}, 2, `--for must be at least 100ms`},
 		{urlOf(srv), []string{"bench", "--procs=0"}, 2, `--procs must be between 1 and 64`},
 		{urlOf(dead), []string{"bench"}, 5, `redis cannot be reached: .*connection refused`},
-		{urlOf(srv), []string{"ls", "--redis=" + urlOf(srv), "--redis=" + urlOf(srv)}, 2, `this command asks one Redis, and --redis names 2`},
+		{urlOf(srv) + " " + urlOf(srv), []string{"bench"}, 2, `a Redlock has three servers or more, and --redis names 2`},
+		{urlOf(srv) + " " + urlOf(dead) + " " + urlOf(dead), []string{"ls"}, 5, `redis cannot be reached: .*connection refused`},
+		{urlOf(srv) + " " + urlOf(srv) + " " + urlOf(dead), []string{"bench"}, 5, `redis cannot be reached: ` + dead.Addr() + `: .*connection refused`},
 	} {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			t.Parallel()

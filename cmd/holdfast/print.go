@@ -60,11 +60,18 @@ func printJSON(w io.Writer, format string, looks []look) error {
 func printTable(w io.Writer, s style, wide bool, looks []look) error {
 	var text bytes.Buffer
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tKIND\tHOLDER\tTTL\tWAITING\tTOKEN\tSTATE")
+	heading := "NAME\tKIND\tHOLDER\tTTL\tWAITING\tTOKEN\tSTATE"
+	if slices.ContainsFunc(looks, look.several) {
+		heading = strings.Replace(heading, "TOKEN", "SERVERS", 1)
+	}
+	fmt.Fprintln(table, heading)
 	for _, l := range looks {
 		token := "-"
 		if l.Token > 0 {
 			token = fmt.Sprint(l.Token)
+		}
+		if l.several() {
+			token = l.serversText()
 		}
 		name := printable(l.Name)
 		if !wide {
@@ -79,13 +86,23 @@ func printTable(w io.Writer, s style, wide bool, looks []look) error {
 	return err
 }
 
+// several reports whether several servers were asked.
+func (l look) several() bool { return l.of > 0 }
+
+// serversText is at how many of the servers the lock is held.
+func (l look) serversText() string { return fmt.Sprintf("%d/%d", len(l.Servers), l.of) }
+
 // holder is the first one, and how many there are beside it.
 func (l look) holder(wide bool) string {
 	if len(l.Holders) == 0 {
 		return "-"
 	}
 	text := ownerText(l.Holders[0], wide)
-	if more := len(l.Holders) - 1 + l.More; more > 0 {
+	others := make(map[string]bool)
+	for _, h := range l.Holders {
+		others[h.who()] = true
+	}
+	if more := len(others) - 1 + l.More; more > 0 {
 		text += fmt.Sprintf(" (+%d)", more)
 	}
 	return text

@@ -131,7 +131,14 @@ func runRun(ctx context.Context, c *cli.Command) error {
 		return cli.Exit(err, runFailed)
 	}
 	defer j.conn.close()
-	if j.lock, err = locker(c, j.conn, j.name); err != nil {
+	if j.fencing && len(j.conn.managers) > 1 {
+		return cli.Exit(errors.New("--fencing needs one Redis: several have no common token"), runFailed)
+	}
+	kind := c.String("kind")
+	if c.Bool("shared") {
+		kind = "read"
+	}
+	if j.lock, err = locker(kind, j.conn, j.name); err != nil {
 		return cli.Exit(err, runFailed)
 	}
 	lease, err := j.acquire(ctx)
@@ -181,12 +188,8 @@ func (j *job) understand(c *cli.Command) error {
 	return nil
 }
 
-// locker returns the lock that --kind names, on each of the servers.
-func locker(c *cli.Command, conn *connection, name string) (holdfast.Locker, error) {
-	kind := c.String("kind")
-	if c.Bool("shared") {
-		kind = "read"
-	}
+// locker returns the lock of that kind: on several servers, a Redlock.
+func locker(kind string, conn *connection, name string) (holdfast.Locker, error) {
 	var members []holdfast.Locker
 	for _, m := range conn.managers {
 		var l holdfast.Locker
@@ -206,9 +209,6 @@ func locker(c *cli.Command, conn *connection, name string) (holdfast.Locker, err
 	}
 	if len(members) == 1 {
 		return members[0], nil
-	}
-	if c.Bool("fencing") {
-		return nil, errors.New("--fencing needs one Redis: several have no common token")
 	}
 	l, err := holdfast.NewRedlock(members...)
 	if err != nil {

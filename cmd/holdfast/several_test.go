@@ -6,6 +6,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -50,19 +51,32 @@ func TestSeveral(t *testing.T) {
 		expect(0, srv.Addr()+": a lock of each kind was taken", "", "doctor")
 	}
 	expect(runBusy, "", "job is held by ", "wait", "job", "-w=10ms")
-	expect(exitUsage, "", "this command asks one Redis", "ls")
-	expect(exitUsage, "", "this command asks one Redis", "top", "--once")
-	expect(exitUsage, "", "this command asks one Redis", "bench")
+	expect(0, "NAME  KIND   HOLDER", "", "ls")
+	expect(0, "  0        3/3      ok\n", "", "ls")
+	expect(0, `"servers":["`+servers[0].Addr()+`","`+servers[1].Addr()+`","`+servers[2].Addr()+`"]`, "", "ls", "-o=jsonl")
+	expect(0, "1 locks are held, 0 waiters", "", "top", "--once", "--every=100ms")
+	expect(0, "  3/3      ok\n", "", "top", "--once", "--every=100ms")
+	expect(0, "a Redlock of 3 servers", "", "bench", "--for=200ms", "--procs=1")
+	busy := start(t, urls, "run", "job", "-n", "--", "true")
+	if status := busy.wait(t); status != runBusy || !strings.Contains(busy.stderr.String(), "job is held by "+servers[0].Addr()+": hf-") {
+		t.Errorf("run: exit status %d: %s", status, &busy.stderr)
+	}
 
 	for _, srv := range servers[:2] {
 		srv.Admin().HSet(t.Context(), "part", aliceID, 1)
 	}
 	expect(runBusy, "", "part is held by ", "wait", "part", "-w=10ms") // it is free at one server of three
+	expect(0, "  2/3      no TTL\n", "", "ls", "part")
+	servers[0].Admin().HSet(t.Context(), "stray", aliceID, 1)
+	servers[0].Admin().PExpire(t.Context(), "stray", time.Minute)
+	expect(0, "  1/3      no majority\n", "", "ls", "stray")
+	expect(0, "stray\n", "", "ls", "stray", "--stale", "-o=name")
 	expect(0, "", "part is held by ", "unlock", "part", "--owner="+aliceID)
 	expect(0, "", "", "wait", "part")
 
 	servers[2].Kill()
 	expect(0, "job at "+servers[0].Addr(), servers[2].Addr()+": ", "inspect", "job")
+	expect(0, "  2/3      ok\n", "", "ls", "job")
 	expect(exitNo, "FAIL  HF101 server              "+servers[2].Addr()+": ", "", "doctor")
 	expect(exitRefused, "", "without a terminal", "unlock", "job")
 	expect(0, "", servers[0].Addr()+": job is held by ", "unlock", "job", "--force")
@@ -77,4 +91,44 @@ func TestSeveral(t *testing.T) {
 	servers[1].Kill()
 	expect(exitUnreachable, "", "cannot be reached", "inspect", "job")
 	_ = lease.Unlock(context.Background())
+}
+
+// What the servers of a Redlock know of a lock is put together: who holds it at most of them, and for how long a majority does.
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	const lease = 30 * time.Second
+	shop := &Process{App: "shop", Host: "web-3", PID: "7"}
+	part := func(owner string, p *Process, ttl time.Duration) look {
+		l := look{Name: "job", Kind: "mutex", Held: true, Holders: []lookHolder{{Owner: owner, TTL: milliseconds(ttl), Process: p}}, TTL: milliseconds(ttl), Token: 7}
+		return l
+	}
+	sites := []*site{{name: "a"}, {name: "b"}, {name: "c"}}
+	for name, tt := range map[string]struct {
+		parts  [3]*look // nil: nothing is known of it there
+		holder string
+		ttl    time.Duration // -1: none
+		state  string
+		held   bool
+	}{
+		"one process at all":        {[3]*look{new(part("hf-1:1", shop, 29*time.Second)), new(part("hf-2:1", shop, 28*time.Second)), new(part("hf-3:1", shop, 27*time.Second))}, "shop@web-3/7", 28 * time.Second, stateOK, true},
+		"a majority is not renewed": {[3]*look{new(part("hf-1:1", shop, 29*time.Second)), new(part("hf-2:1", shop, 4*time.Second)), new(part("hf-3:1", shop, 3*time.Second))}, "shop@web-3/7", 4 * time.Second, stateExpiring, true},
+		"another at one":            {[3]*look{new(part("hf-9:1", nil, 29*time.Second)), new(part("hf-2:1", shop, 28*time.Second)), new(part("hf-3:1", shop, 27*time.Second))}, "shop@web-3/7 (+1)", 28 * time.Second, stateOK, true},
+		"a rest at one":             {[3]*look{nil, new(part("hf-2:1", shop, 28*time.Second)), nil}, "shop@web-3/7", 28 * time.Second, stateMinority, false},
+		"no TTL at one":             {[3]*look{new(part("hf-1:1", shop, -1)), new(part("hf-2:1", shop, 28*time.Second)), new(part("hf-3:1", shop, 27*time.Second))}, "shop@web-3/7", -1, stateNoTTL, true},
+	} {
+		found := make([][]look, len(sites))
+		for i, p := range tt.parts {
+			if p != nil {
+				found[i] = []look{*p}
+			}
+		}
+		all := merge(found, sites, lease)
+		if len(all) != 1 {
+			t.Fatalf("%s: %+v", name, all)
+		}
+		l := all[0]
+		if l.holder(false) != tt.holder || l.TTL != milliseconds(tt.ttl) || l.State != tt.state || l.Held != tt.held || l.Token != 0 {
+			t.Errorf("%s: %q, %d ms, %q, held %t", name, l.holder(false), l.TTL, l.State, l.Held)
+		}
+	}
 }

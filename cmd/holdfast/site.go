@@ -19,15 +19,14 @@ type site struct {
 	down   error  // of several, this one did not answer when the command began
 }
 
-// errand is what a command does at a site.
+// errand is what a command does at its sites.
 type errand struct {
-	check func(c *cli.Command) error // of the command line, before Redis is asked; nil: there is nothing to check
-	do    func(ctx context.Context, c *cli.Command, at *site) error
-	all   func(ctx context.Context, c *cli.Command, sites []*site) error // instead of do, of a command that asks the members of a Redlock
+	check func(c *cli.Command) error                                     // of the command line, before Redis is asked; nil: there is nothing to check
+	do    func(ctx context.Context, c *cli.Command, sites []*site) error // several sites are the members of a Redlock
 	coded func(err error) error                                          // gives an error its exit status
 }
 
-// siteCommand completes cmd with what the commands of one Redis have in common: the flags, how they connect, what a
+// siteCommand completes cmd with what the commands that ask Redis have in common: the flags, how they connect, what a
 // signal does, and their exit statuses.
 func siteCommand(cmd *cli.Command, e errand) *cli.Command {
 	cmd.Flags = append(cmd.Flags, redisFlags()...)
@@ -58,15 +57,7 @@ func (e errand) run(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	defer conn.close()
-	sites := conn.sites()
-	switch {
-	case e.all != nil:
-		err = e.all(ctx, c, sites)
-	case len(sites) == 1:
-		err = e.do(ctx, c, sites[0])
-	default:
-		return &badUsage{fmt.Errorf("this command asks one Redis, and --redis names %d", len(sites))}
-	}
+	err = e.do(ctx, c, conn.sites())
 	if err != nil && ctx.Err() != nil {
 		return interrupted(ctx)
 	}

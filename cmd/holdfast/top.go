@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,9 +46,9 @@ func checkTop(c *cli.Command) error {
 	return nil
 }
 
-func runTop(ctx context.Context, c *cli.Command, at *site) error {
+func runTop(ctx context.Context, c *cli.Command, sites []*site) error {
 	t := &top{
-		at: at, prefix: c.String("prefix"), pattern: cmp.Or(c.Args().First(), "*"), lease: c.Duration("lease"), every: c.Duration("every"),
+		sites: sites, prefix: c.String("prefix"), pattern: cmp.Or(c.Args().First(), "*"), lease: c.Duration("lease"), every: c.Duration("every"),
 		sort: c.String("sort"), filter: filterAll, style: styleOf(c, c.Root().Writer), seen: newSightings(),
 	}
 	out, ok := c.Root().Writer.(*os.File)
@@ -63,7 +64,7 @@ func runTop(ctx context.Context, c *cli.Command, at *site) error {
 
 // top is a screen that shows the locks. It belongs to one goroutine.
 type top struct {
-	at      *site
+	sites   []*site
 	prefix  string
 	pattern string
 	lease   time.Duration
@@ -93,7 +94,7 @@ const restBetween = 3
 // survey asks Redis. It uses nothing that changes.
 func (t *top) survey(ctx context.Context) result {
 	begun := time.Now()
-	looks, err := survey(ctx, t.at, t.prefix, t.pattern, t.lease, func(look) bool { return true })
+	looks, err := survey(ctx, t.sites, t.prefix, t.pattern, t.lease, func(look) bool { return true })
 	return result{looks, err, time.Since(begun)}
 }
 
@@ -266,10 +267,19 @@ func (t *top) free(ctx context.Context, name string) string {
 		if len(l.Holders) == 0 {
 			return printable(l.Name) + " has no holder"
 		}
-		freed, err := t.at.locks.ForceUnlockOf(ctx, l.Name, l.Holders[0].Owner)
+		freed := false
+		var failed error
+		for _, at := range t.sites {
+			i := slices.IndexFunc(l.Holders, func(h lookHolder) bool { return h.Server == at.name })
+			if i < 0 {
+				continue
+			}
+			done, err := at.locks.ForceUnlockOf(ctx, l.Name, l.Holders[i].Owner)
+			freed, failed = freed || done, errors.Join(failed, err)
+		}
 		switch {
-		case err != nil:
-			return plain(err)
+		case failed != nil:
+			return plain(failed)
 		case !freed:
 			return printable(l.Name) + " has another owner by now"
 		}

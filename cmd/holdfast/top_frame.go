@@ -155,10 +155,17 @@ func (t *top) frame(width, height int) string {
 	}
 	var text bytes.Buffer
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tKIND\tHOLDER\tAGE\tTTL\tWAITING\tHANDOFFS/S\tSTATE")
+	servers := ""
+	if slices.ContainsFunc(shown, sighting.several) {
+		servers = "SERVERS\t"
+	}
+	fmt.Fprintln(table, "NAME\tKIND\tHOLDER\tAGE\tTTL\tWAITING\tHANDOFFS/S\t"+servers+"STATE")
 	for _, l := range shown[:rows] {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", shorten(printable(l.Name), 48), l.Kind, l.holder(false),
-			l.ageText(), seconds(l.TTL), l.Waiting, l.handoffsText(), l.state())
+		if servers != "" {
+			servers = l.serversText() + "\t"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s%s\n", shorten(printable(l.Name), 48), l.Kind, l.holder(false),
+			l.ageText(), seconds(l.TTL), l.Waiting, l.handoffsText(), servers, l.state())
 	}
 	_ = table.Flush() // into a buffer
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")

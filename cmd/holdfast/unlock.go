@@ -26,7 +26,7 @@ func unlockCommand() *cli.Command {
 			&cli.StringFlag{Name: "owner", Usage: "do not ask, and free it only if the owner with `ID` holds it"},
 			&cli.DurationFlag{Name: "wait-gone", Usage: "then wait at most `TIME` until the holder's process is gone; it must say what it is (WithIdentity)"},
 		},
-	}, errand{check: oneName, all: runUnlock, coded: failure})
+	}, errand{check: oneName, do: runUnlock, coded: failure})
 }
 
 func runUnlock(ctx context.Context, c *cli.Command, sites []*site) error {

@@ -16,7 +16,7 @@ const clearScreen = "\x1b[H\x1b[2J"
 
 // watch lists the locks again and again. A terminal is cleared before each list; elsewhere an empty line is between two
 // tables. An outage does not end it, but one at the beginning does.
-func watch(ctx context.Context, c *cli.Command, at *site) error {
+func watch(ctx context.Context, c *cli.Command, sites []*site) error {
 	w, between := c.Root().Writer, ""
 	if isTerminal(w) {
 		between = clearScreen
@@ -24,7 +24,7 @@ func watch(ctx context.Context, c *cli.Command, at *site) error {
 	} else if format := c.String("output"); format == formatTable || format == formatWide {
 		between = "\n"
 	}
-	err := listOnce(ctx, c, at)
+	err := listOnce(ctx, c, sites)
 	tick := time.NewTicker(c.Duration("watch"))
 	defer tick.Stop()
 	for seen := err == nil; seen; {
@@ -40,7 +40,7 @@ func watch(ctx context.Context, c *cli.Command, at *site) error {
 		case <-tick.C:
 		}
 		if _, err = fmt.Fprint(w, between); err == nil {
-			err = listOnce(ctx, c, at)
+			err = listOnce(ctx, c, sites)
 		}
 	}
 	return err

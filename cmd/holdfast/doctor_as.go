@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -12,8 +11,8 @@ import (
 // checkAccessAs finds out what another user may do, without doing it: ACL DRYRUN, of Redis 7 and later.
 func (d *doctor) checkAccessAs(ctx context.Context) {
 	var keys, commands []string
-	for _, k := range wire.InspectKeys(d.probe) {
-		refused, err := d.dryRun(ctx, "exists", fmt.Sprint(k))
+	for key, pattern := range d.lockKeys() {
+		refused, err := d.dryRun(ctx, "exists", key)
 		switch {
 		case err != nil && strings.Contains(err.Error(), "not found"):
 			d.add(checkKeys, failed, "ACL LIST", "there is no user %s", d.user)
@@ -22,11 +21,11 @@ func (d *doctor) checkAccessAs(ctx context.Context) {
 			d.add(checkKeys, note, "", "not checked: ACL DRYRUN says: %s", plain(err))
 			return
 		case refused && !d.refusesCommand(ctx, "exists"):
-			keys = append(keys, strings.Replace(fmt.Sprint(k), strings.TrimPrefix(d.probe, d.prefix), "*", 1))
+			keys = append(keys, pattern)
 		}
 	}
 	if len(keys) > 0 {
-		d.add(checkKeys, failed, "ACL GETUSER "+d.user, "the user %s may not use keys such as %s; if your locks have a prefix, give it with --prefix", d.user, printable(strings.Join(slices.Compact(keys), ", ")))
+		d.add(checkKeys, failed, d.grant(keys), "the user %s may not use keys such as %s; if your locks have a prefix, give it with --prefix", d.user, printable(strings.Join(slices.Compact(keys), ", ")))
 		d.add(checkCommands, note, "", "not checked: without the keys, the commands cannot be tried")
 	} else {
 		d.add(checkKeys, good, "", "the user %s may use all keys of a lock", d.user)

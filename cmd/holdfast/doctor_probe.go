@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -70,6 +71,10 @@ func (d *doctor) judgeClock(ahead time.Duration) {
 		d.add(checkClock, warned, "chronyc tracking", "the server is %v %s of this host: a clock that is set right by a step ends or prolongs leases", ahead.Abs().Round(time.Millisecond), side)
 		return
 	}
+	if ahead.Abs() < time.Millisecond {
+		d.add(checkClock, good, "", "less than 1 ms from this host's")
+		return
+	}
 	d.add(checkClock, good, "", "the server is %v %s", ahead.Abs().Round(time.Millisecond), side)
 }
 
@@ -128,21 +133,48 @@ func plain(err error) string {
 // unknown reports whether the server does not have err's command.
 func unknown(err error) bool { return strings.Contains(strings.ToLower(err.Error()), "unknown") }
 
+// lockKeys yields one key of each form that a lock has, and the pattern of all with that form.
+func (d *doctor) lockKeys() iter.Seq2[string, string] {
+	name := strings.TrimPrefix(d.probe, d.prefix)
+	return func(yield func(key, pattern string) bool) {
+		for _, k := range append(wire.InspectKeys(d.probe), wire.NewKeys(d.probe, false).Tombstones) {
+			key := fmt.Sprint(k)
+			if !yield(key, strings.Replace(key, name, "*", 1)) {
+				return
+			}
+		}
+		right := wire.ReadRight(d.probe, "hf-doctor:1")
+		before, _, _ := strings.Cut(right, name)
+		yield(right, before+"*")
+	}
+}
+
+// grant is what to type so that the user may use keys of these patterns. Without a prefix that would be all keys.
+func (d *doctor) grant(patterns []string) string {
+	if d.prefix == "" || strings.ContainsAny(d.prefix, " *?[]") {
+		return "ACL GETUSER " + d.user
+	}
+	rule := "ACL SETUSER " + d.user
+	for _, p := range slices.Compact(patterns) {
+		rule += " ~" + p
+	}
+	return printable(rule)
+}
+
 // checkAccess finds out whether the user may use the keys of a lock, and the commands.
 func (d *doctor) checkAccess(ctx context.Context) {
 	var refused []string
-	for _, k := range wire.InspectKeys(d.probe) {
-		key := fmt.Sprint(k)
+	for key, pattern := range d.lockKeys() {
 		if err := d.at.client.Eval(ctx, `return redis.call('exists', KEYS[1])`, []string{key}).Err(); err != nil {
 			if !denied(err) && !unknown(err) {
 				d.add(checkKeys, failed, "", "a key cannot be looked at: %s", plain(err))
 				return
 			}
-			refused = append(refused, strings.Replace(key, strings.TrimPrefix(d.probe, d.prefix), "*", 1))
+			refused = append(refused, pattern)
 		}
 	}
 	if len(refused) > 0 {
-		d.add(checkKeys, failed, "ACL GETUSER "+d.user, "the user may not use keys such as %s; if your locks have a prefix, give it with --prefix", printable(strings.Join(slices.Compact(refused), ", ")))
+		d.add(checkKeys, failed, d.grant(refused), "the user may not use keys such as %s; if your locks have a prefix, give it with --prefix", printable(strings.Join(slices.Compact(refused), ", ")))
 		d.add(checkCommands, note, "", "not checked: without the keys, the commands cannot be tried")
 		return
 	}

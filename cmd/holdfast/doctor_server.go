@@ -133,14 +133,25 @@ func (d *doctor) judgeMemory(info facts) {
 	const cure = "CONFIG SET maxmemory BYTES"
 	switch {
 	case most == 0:
-		d.add(checkMemory, good, "", "no limit; %d MB are used", used>>20)
+		d.add(checkMemory, good, "", "no limit; %s are used", size(used))
 	case used >= most:
-		d.add(checkMemory, failed, cure, "full: %d of %d MB; new locks are refused, or keys are evicted", used>>20, most>>20)
+		d.add(checkMemory, failed, cure, "full: %s of %s; new locks are refused, or keys are evicted", size(used), size(most))
 	case used >= most-most/10:
-		d.add(checkMemory, warned, cure, "nearly full: %d of %d MB; a full server refuses new locks", used>>20, most>>20)
+		d.add(checkMemory, warned, cure, "nearly full: %s of %s; a full server refuses new locks", size(used), size(most))
 	default:
-		d.add(checkMemory, good, "", "%d of %d MB are used", used>>20, most>>20)
+		d.add(checkMemory, good, "", "%s of %s are used", size(used), size(most))
 	}
+}
+
+// size is a number of bytes as people read it.
+func size(bytes int64) string {
+	switch {
+	case bytes < 1<<20:
+		return fmt.Sprintf("%d kB", bytes>>10)
+	case bytes < 10<<30:
+		return fmt.Sprintf("%d MB", bytes>>20)
+	}
+	return fmt.Sprintf("%d GB", bytes>>30)
 }
 
 func (d *doctor) judgePersistence(info facts, fsync, stops string) {
@@ -165,7 +176,7 @@ func (d *doctor) judgeReplicas(info facts, least string) {
 		fresh = info.number("min_slaves_good_slaves")
 	}
 	if need, err := strconv.ParseInt(least, 10, 64); err == nil && fresh < need {
-		d.add(checkReplicas, failed, "CONFIG SET min-replicas-to-write 0", "min-replicas-to-write is %d, and %d replicas are fit: Redis refuses writes, so no lock can be taken", need, fresh)
+		d.add(checkReplicas, failed, fmt.Sprintf("CONFIG SET min-replicas-to-write %d", fresh), "min-replicas-to-write is %d, and %d replicas are fit: Redis refuses writes, so no lock can be taken. Bring the replicas back, or ask for fewer", need, fresh)
 		return
 	}
 	d.add(checkReplicas, good, "", "%d replicas; a fail-over can lose the newest locks", has)

@@ -40,7 +40,7 @@ type LocalLock struct {
 	// Of callers of this process that wait for the lock, whether it is held here or not.
 
 	Waiters      int
-	WaitingSince time.Time // when the oldest of them came; zero: none waits
+	WaitingSince time.Time // when the oldest of them came, to a millisecond; zero: none waits
 	WaiterLabel  string    // what WithLabel said of it
 }
 

@@ -74,7 +74,7 @@ func TestLocks_OfWaiters(t *testing.T) {
 
 		a, _ := local(m, "a")
 		if a.State != holdfast.LocalHeld || a.Label != "" || a.Leases != 1 ||
-			a.Waiters != 1 || a.WaiterLabel != "second" || a.WaitingSince.Before(began) || !a.WaitingSince.After(a.Since) {
+			a.Waiters != 1 || a.WaiterLabel != "second" || a.WaitingSince.Before(began) || a.WaitingSince.Before(a.Since) {
 			t.Errorf("held, and waited for: %+v", a)
 		}
 		w, _ := local(m, "b")

@@ -38,8 +38,8 @@ func (m *Manager) Stats() Stats {
 	commands, batches := m.engine.Executor.Commands()
 	s := Stats{
 		Subscriptions:   m.engine.Subscriber.Subscriptions(),
-		Reentered:       m.engine.Stats.Reentered.Load(),
-		HandedOff:       m.engine.Stats.HandedOff.Load(),
+		Reentered:       m.engine.Classes.Reentered(),
+		HandedOff:       m.engine.Classes.HandedOff(),
 		Granted:         m.engine.Stats.Granted.Load(),
 		Released:        m.engine.Stats.Released.Load(),
 		Lost:            m.engine.Stats.Lost.Load(),

@@ -74,11 +74,30 @@ func (c *classes) get(name string) *class {
 	return made
 }
 
+// Reentered counts the leases that a context carried.
+func (c *classes) Reentered() uint64 { return c.count(grantedReentry) }
+
+// HandedOff counts the leases that came without Redis from a caller of the process, or beside its readers.
+func (c *classes) HandedOff() uint64 { return c.count(grantedByHandoff) }
+
+func (c *classes) count(how grantMode) (n uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.eachLocked() {
+		for k := range one.grants {
+			n += one.grants[k][how].Load()
+		}
+	}
+	return n
+}
+
+func (c *classes) eachLocked() []*class { return append(slices.Collect(maps.Values(c.all)), &c.only) }
+
 // Grants returns what has been counted.
 func (c *classes) Grants() (counts []telemetry.Grants) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, one := range append(slices.Collect(maps.Values(c.all)), &c.only) {
+	for _, one := range c.eachLocked() {
 		for k := range one.grants {
 			for how := range one.grants[k] {
 				if n := one.grants[k][how].Load(); n > 0 {

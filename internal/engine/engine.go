@@ -23,7 +23,8 @@ import (
 // Engine is what a manager does: the locks of a process by their names, and what all of them share.
 type Engine struct {
 	Epoch     time.Time // just before it was made
-	owners    string    // what all its owner ids begin with
+	coarse    coarseClock
+	owners    string // what all its owner ids begin with
 	errorOf   func(name string, v *Verdict) error
 	poll      time.Duration
 	slice     time.Duration
@@ -299,8 +300,7 @@ func (eng *Engine) askPatience() time.Duration { return validity.AskPatience(eng
 
 // counters are what is counted where it happens: see Stats of a manager.
 type counters struct {
-	Reentered, HandedOff, Granted       atomic.Uint64
-	Released, Lost                      atomic.Uint64
+	Granted, Released, Lost             atomic.Uint64
 	Outages                             atomic.Uint64
 	Troubles, Renewals, RenewalFailures atomic.Uint64
 	Wakeups, Polls, Reconnects          atomic.Uint64

@@ -139,18 +139,22 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
 		now := time.Now()
 		for _, x := range e.reads.all() {
 			if x.joins(h, now) {
-				e.engine.Stats.HandedOff.Add(1)
 				e.askDemandLocked(x, now)
-				return e.leaseLocked(x, h, grantedByHandoff, now, r.label), nil, nil
+				return e.leaseLocked(x, h, grantedByHandoff, now.Sub(e.engine.Epoch), r.label), nil, nil
 			}
 		}
 	}
 	if r.once && e.inTheWayLocked(h.Kind, time.Now()) {
 		return nil, nil, because(NotAcquired)
 	}
-	r.came = time.Since(e.engine.Epoch)
-	if e.waiters.Len() == 0 && e.hold == nil {
+	switch {
+	case e.hold != nil && e.hold.leases != nil:
+		r.came = max(e.engine.coarseNow(), e.hold.leases.since) // it came after that lease
+	case e.hold == nil && e.waiters.Len() == 0:
+		r.came = time.Since(e.engine.Epoch)
 		e.known.since = r.came // what was before is nothing to this caller
+	default:
+		r.came = e.engine.coarseNow()
 	}
 	r.after, r.behind = e.tries, e.releasing+e.leftBehind()
 	w := &waiter{Value: r}
@@ -193,7 +197,7 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	v := e.noVerdictLocked(causes, w)
 	left := e.waiters.Remove(w)
 	if left {
-		e.waitedLocked(w, time.Now())
+		e.waitedLocked(w, time.Since(e.engine.Epoch))
 		e.leftLocked(w)
 		e.stepLocked()
 	}
@@ -230,7 +234,7 @@ func (e *entry) leaveAsync(ctx context.Context, w *waiter) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if w.Parked() {
-		e.waitedLocked(w, time.Now())
+		e.waitedLocked(w, time.Since(e.engine.Epoch))
 		e.deliverLocked(w, outcome{verdict: e.noVerdictLocked(causes, w)})
 		e.stepLocked()
 	}

@@ -29,7 +29,7 @@ func (eng *Engine) Inside(mapped string) Inside {
 }
 
 // Inside returns the lock of a lease.
-func (l *Lease) Inside() Inside { return Inside{l.hold.entry, l.hold, l.limit} }
+func (l *Lease) Inside() Inside { return Inside{l.hold.entry, l.hold, l.few().limit} }
 
 // Lock stops all that happens to the lock until Unlock.
 func (x Inside) Lock() { x.e.mu.Lock() }

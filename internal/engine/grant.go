@@ -62,14 +62,14 @@ func (e *entry) serveLocked(h *hold, w *waiter, how grantMode, now time.Time) {
 // shareLocked lets in the readers from w on, up to the next writer, that can use the
 // read hold h. They have waited for another owner if waited.
 func (e *entry) shareLocked(h *hold, w *waiter, waited bool, now time.Time) {
+	at := now.Sub(e.engine.Epoch)
 	for next := w; w != nil && w.Value.h.Kind == ReadKind; w = next {
 		next = w.Next()
 		if h.shares(w.Value.h) {
-			e.engine.Stats.HandedOff.Add(1)
 			if waited {
-				e.waitedLocked(w, now)
+				e.waitedLocked(w, at)
 			}
-			e.deliverLocked(w, outcome{lease: e.leaseLocked(h, w.Value.h, grantedByHandoff, now, w.Value.label)})
+			e.deliverLocked(w, outcome{lease: e.leaseLocked(h, w.Value.h, grantedByHandoff, at, w.Value.label)})
 		}
 	}
 }
@@ -85,10 +85,11 @@ func (e *entry) assignLocked(h *hold, w *waiter, how grantMode, now time.Time) {
 		l.timer = time.AfterFunc(d, func() { e.reachLimit(h, l) })
 		h.limit = l
 	}
+	at := now.Sub(e.engine.Epoch)
 	if how != grantedAtOnce {
-		e.waitedLocked(w, now)
+		e.waitedLocked(w, at)
 	}
-	e.deliverLocked(w, outcome{lease: e.leaseLocked(h, w.Value.h, how, now, w.Value.label)})
+	e.deliverLocked(w, outcome{lease: e.leaseLocked(h, w.Value.h, how, at, w.Value.label)})
 }
 
 // reenterLocked adds a lease to the hold of outer for a caller whose context carries outer.
@@ -100,13 +101,15 @@ func (e *entry) reenterLocked(outer *Lease, by *Lock, now time.Time) (*Lease, *V
 	case by.Terms.Fencing && !h.cfg.Fencing:
 		return nil, because(Tokenless)
 	}
-	e.engine.Stats.Reentered.Add(1)
-	return e.leaseLocked(h, by, grantedReentry, now, outer.label), nil
+	return e.leaseLocked(h, by, grantedReentry, now.Sub(e.engine.Epoch), outer.few().label), nil
 }
 
-// leaseLocked adds a lease to h.
-func (e *entry) leaseLocked(h *hold, by *Lock, how grantMode, now time.Time, label *string) *Lease {
-	l := &Lease{name: by.Name, kind: by.Kind, hold: h, how: how, token: h.token, limit: h.limit, since: now.Sub(e.engine.Epoch), label: label, class: by.Class}
+// leaseLocked adds a lease to h, granted at that time after Engine.Epoch.
+func (e *entry) leaseLocked(h *hold, by *Lock, how grantMode, at time.Duration, label *string) *Lease {
+	l := &Lease{name: by.Name, kind: by.Kind, hold: h, how: how, token: h.token, since: at, class: by.Class}
+	if h.limit != nil || label != nil {
+		l.rare = &rare{limit: h.limit, label: label}
+	}
 	h.add(l)
 	by.Class.granted(by.Kind, how)
 	return l
@@ -121,7 +124,6 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 	}
 	h.endLimit()
 	if w := e.waiters.Front(); w != nil && h.kind != ReadKind && h.passes(w.Value.h, now) {
-		e.engine.Stats.HandedOff.Add(1)
 		e.askDemandLocked(h, now)
 		e.assignLocked(h, w, grantedByHandoff, now)
 		e.refuseLocked(e.tries+1, NotAcquired, nil)

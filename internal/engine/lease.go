@@ -11,13 +11,10 @@ import (
 // All fields are of this package, for what the root package makes of the type is what users see.
 type Lease struct {
 	name  string
-	hold  *hold   // nil: a lease of several locks
-	group Several // of such a lease; else nil
+	hold  *hold // nil: a lease of several locks
 	token uint64
-	limit *limit        // of the hold, by WithMaxHold; nil: none
 	since time.Duration // when it was granted, after Engine.epoch; of several locks: guarded by their mutex until the lease is handed out
 	class *class        // of the name, for metrics
-	label *string       // of WithLabel; nil: none
 	kind  Kind
 	end   Fact      // of one lock: why it ended; 0: it is held. Guarded by hold.entry.mu
 	how   grantMode // of several locks: guarded by their mutex until the lease is handed out
@@ -29,8 +26,24 @@ type Lease struct {
 	contexts map[<-chan struct{}]*sharedEnd // by the Done of their parents
 	next     *Lease                         // on the same hold
 	prev     *Lease
-	whole    *Lease   // the lease of several locks that this one is part of; nil: none
+	rare     *rare    // nil: nothing; of several locks: does not change
 	release  *release // begun by its Unlock; nil: other leases kept the lock, or it was passed on
+}
+
+// rare is what few leases have. It is apart because each grant makes a lease, which fits 128 bytes without it.
+type rare struct {
+	limit *limit  // of the hold, by WithMaxHold; nil: none
+	label *string // of WithLabel; nil: none
+	whole *Lease  // the lease of several locks that this one is part of; nil: none
+	group Several // of a lease of several locks; else nil
+}
+
+// few returns what few leases have.
+func (l *Lease) few() rare {
+	if l.rare == nil {
+		return rare{}
+	}
+	return *l.rare
 }
 
 // Several is what a lease of several locks consists of, as far as it and its parts have to know.
@@ -43,7 +56,7 @@ type Several interface {
 
 // NewSeveral makes a lease of several locks, which is held until EndSeveralLocked.
 func NewSeveral(as *Lock, of Several) *Lease {
-	return &Lease{name: as.Name, kind: as.Kind, class: as.Class, how: grantedReentry, group: of}
+	return &Lease{name: as.Name, kind: as.Kind, class: as.Class, how: grantedReentry, rare: &rare{group: of}}
 }
 
 // grantMode is how a lease came about, for traces.
@@ -65,8 +78,8 @@ func (g grantMode) String() string {
 
 // mu guards what changes.
 func (l *Lease) mu() *sync.Mutex {
-	if l.group != nil {
-		return l.group.Guard()
+	if l.hold == nil {
+		return l.rare.group.Guard()
 	}
 	return &l.hold.entry.mu
 }
@@ -84,18 +97,23 @@ func (l *Lease) Kind() Kind { return l.kind }
 func (l *Lease) Mode() string { return l.how.String() }
 
 // Several is what the lease consists of if it is one of several locks, else nil.
-func (l *Lease) Several() Several { return l.group }
+func (l *Lease) Several() Several {
+	if l.hold != nil {
+		return nil
+	}
+	return l.few().group
+}
 
 // Made reports whether a lock has granted the lease: it is not a zero value.
-func (l *Lease) Made() bool { return l.hold != nil || l.group != nil }
+func (l *Lease) Made() bool { return l.hold != nil || l.rare != nil }
 
 // Class is the class of the name, for metrics.
 func (l *Lease) Class() string { return l.class.Label() }
 
 // Engine is the engine of the lease's lock, or of the first of several.
 func (l *Lease) Engine() *Engine {
-	if l.group != nil {
-		return l.group.Engine()
+	if l.hold == nil {
+		return l.rare.group.Engine()
 	}
 	return l.hold.entry.engine
 }
@@ -108,8 +126,8 @@ func (l *Lease) Deadline() time.Time {
 }
 
 func (l *Lease) deadlineLocked() time.Time {
-	if l.limit != nil && l.limit.at.Before(l.hold.deadline) {
-		return l.limit.at
+	if l.rare != nil && l.rare.limit != nil && l.rare.limit.at.Before(l.hold.deadline) {
+		return l.rare.limit.at
 	}
 	return l.hold.deadline
 }
@@ -156,7 +174,10 @@ func (l *Lease) stillHeld() error {
 
 // LimitedTo reports whether WithMaxHold ends the lease before d is over.
 func (l *Lease) LimitedTo(d time.Duration) bool {
-	return l.limit != nil && time.Until(l.limit.at) < d
+	l.mu().Lock()
+	defer l.mu().Unlock()
+	limit := l.few().limit
+	return limit != nil && time.Until(limit.at) < d
 }
 
 // endLocked ends a lease of one lock.
@@ -200,7 +221,7 @@ func (d Ended) Announce() {
 // measure measures how long a lease was held. The parts of several locks are measured as a whole,
 // and a lease taken by re-entry is a part of the first. No lock may be held.
 func (l *Lease) measure(end string) {
-	if l.whole != nil || l.how == grantedReentry {
+	if l.few().whole != nil || l.how == grantedReentry {
 		return
 	}
 	eng := l.Engine()
@@ -209,9 +230,10 @@ func (l *Lease) measure(end string) {
 
 // tell closes Done and cancels the contexts.
 func (d Ended) tell() {
-	if d.lease != nil && d.lease.whole != nil {
-		whole := d.lease.whole
-		whole.group.PartEnded(whole, d.lease, d.err)
+	if d.lease != nil {
+		if whole := d.lease.few().whole; whole != nil {
+			whole.rare.group.PartEnded(whole, d.lease, d.err)
+		}
 	}
 	for _, s := range d.contexts {
 		s.end(d.err)

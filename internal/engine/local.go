@@ -50,7 +50,7 @@ func (e *entry) local() Local {
 	if first := e.leasesLocked(&l); first != nil {
 		h := first.hold
 		l.Name, l.Kind, l.State = first.name, h.kind, "held"
-		l.Since, l.Label, l.WaitMode, l.Token = e.engine.at(first.since), textOf(first.label), first.how.String(), first.token
+		l.Since, l.Label, l.WaitMode, l.Token = e.engine.at(first.since), textOf(first.few().label), first.how.String(), first.token
 		l.Renewed, l.RoundTrip = time.Time{}, 0
 		if h.renewed != 0 {
 			l.Renewed, l.RoundTrip = e.engine.at(h.renewed), time.Duration(h.roundTrip)*time.Microsecond
@@ -105,18 +105,19 @@ func (eng *Engine) ContendedNames(n int) []busiest.Count {
 		e.tellWaitsLocked()
 		e.mu.Unlock()
 	}
-	return eng.contended.Top(n, eng.minute(time.Now()))
+	return eng.contended.Top(n, minute(time.Since(eng.Epoch)))
 }
 
-// minute numbers the minutes since the manager was made.
-func (eng *Engine) minute(now time.Time) uint32 { return uint32(now.Sub(eng.Epoch) / time.Minute) }
+// minute numbers the minutes after Engine.Epoch.
+func minute(at time.Duration) uint32 { return uint32(at / time.Minute) }
 
-// waitedLocked is called when the wait of w ends, in whose way another owner stood. A caller that asks once does not wait for it.
-func (e *entry) waitedLocked(w *waiter, now time.Time) {
+// waitedLocked is called when the wait of w ends, at that time after Engine.Epoch. Another owner stood in its way. A caller
+// that asks once does not wait for it.
+func (e *entry) waitedLocked(w *waiter, at time.Duration) {
 	if w.Value.once {
 		return
 	}
-	if minute := e.engine.minute(now); minute != e.minute {
+	if minute := minute(at); minute != e.minute {
 		e.tellWaitsLocked()
 		e.minute = minute
 	}

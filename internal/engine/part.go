@@ -9,7 +9,9 @@ func (l *Lease) JoinWhole(whole *Lease) error {
 	l.mu().Lock()
 	defer l.mu().Unlock()
 	if l.err == nil {
-		l.whole = whole
+		more := l.few()
+		more.whole = whole
+		l.rare = &more
 	}
 	return l.err
 }
@@ -21,7 +23,9 @@ func (l *Lease) Detach() bool {
 	if l.err != nil {
 		return false
 	}
-	l.whole = nil
+	more := l.few()
+	more.whole = nil
+	l.rare = &more
 	return true
 }
 

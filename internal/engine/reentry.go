@@ -32,7 +32,7 @@ func (h *Lock) heldUnder(ctx context.Context, family Kind) *Lease {
 
 // heldOn returns the lease of e that l is or has as a part, if it is held; else nil.
 func (l *Lease) heldOn(e *entry) *Lease {
-	if g := l.group; g != nil {
+	if g := l.Several(); g != nil {
 		var part *Lease
 		for _, p := range g.Held(l) {
 			if p.hold.entry == e {

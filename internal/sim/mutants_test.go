@@ -98,7 +98,7 @@ var mutants = []mutant{
 	{name: "tokens of readers not increased", by: "token", edits: []edit{{"scripts/rw_acquire.lua",
 		"token, failure = reserve(counter, ARGV[4], ARGV[5])", "token, failure = reserve(counter, is_writer(id) and ARGV[4] or '0', is_writer(id) and ARGV[5] or '0')"}}},
 	{name: "token bumped on re-entry", by: "token", edits: []edit{{"internal/engine/grant.go",
-		"e.engine.Stats.Reentered.Add(1)", "e.engine.Stats.Reentered.Add(1)\n\tif BUG && h.cfg.Fencing {\n\t\th.token++\n\t}"}}},
+		"return e.leaseLocked(h, by, grantedReentry", "if BUG && h.cfg.Fencing {\n\t\th.token++\n\t}\n\treturn e.leaseLocked(h, by, grantedReentry"}}},
 
 	// Waking.
 	{name: "messages not sent", quick: true, by: "unheard|lost wake-up", edits: []edit{{"scripts/prelude/lock.lua",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -219,6 +220,28 @@ func TestRestart_DoesNotEndAnOutage(t *testing.T) {
 		s.Restart()
 		if _, err := m.Mutex("x").TryLock(t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("TryLock: %v", err)
+		}
+	})
+}
+
+// While Redis is away, go-redis connects again for messages with a mutex held that the next PING needs. A pause in between
+// would stop a bubble's clock for ever.
+func TestDown_ABubblesClockGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := holdfasttest.NewServer(t)
+		lease := s.Hold(s.NewManager().Mutex("job"))
+		waiting := s.NewManager(holdfast.WithPollInterval(10 * time.Millisecond)).Mutex("job").LockAsync(t.Context())
+		for i := range 200 {
+			s.Down()
+			time.Sleep(time.Duration(i) * time.Millisecond)
+			s.Up()
+			time.Sleep(100 * time.Millisecond)
+		}
+		if err := lease.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := <-waiting; got.Err != nil {
+			t.Error(got.Err)
 		}
 	})
 }

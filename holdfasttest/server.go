@@ -112,8 +112,11 @@ func (s *Server) Client() *redis.Client {
 
 // Options returns new options of a client of the server, for code that makes its own client: the Dialer leads to the server,
 // whatever Addr says. The caller may change them, and closes the client.
+//
+// MaxRetries is off. Between two tries go-redis rests, for which it may hold a mutex, and the clock of a [testing/synctest] bubble
+// stands while a goroutine waits for a mutex.
 func (s *Server) Options() *redis.Options {
-	return &redis.Options{Addr: s.redis.Addr(), Dialer: s.dial}
+	return &redis.Options{Addr: s.redis.Addr(), Dialer: s.dial, MaxRetries: -1}
 }
 
 // dial leaves it to the first Write to say that the server is down. go-redis repeats a dial that fails after a pause, for which it may hold a

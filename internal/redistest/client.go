@@ -51,6 +51,7 @@ func (s *Server) Admin() *redis.Client {
 		opt.DisableIdentity = true
 		opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		opt.ContextTimeoutEnabled = true
+		opt.MaxRetries = 3 // a restart of the server breaks its connection
 		s.admin = redis.NewClient(opt)
 	}
 	return s.admin

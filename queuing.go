@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -42,7 +41,7 @@ func (l *Redlock) wait(ctx context.Context, r *round) []*Lease {
 			kept = nil
 		}
 		var before []string
-		for d := lookAfter / 4; engine.Sleep(ctx, d-rand.N(d/5)); d = lookAfter {
+		for d := lookAfter / 4; engine.Sleep(ctx, d-time.Duration(at.m.engine.Chance(int64(d/5)))); d = lookAfter {
 			right := false
 			if before, right = l.look(ctx, r.at, before); !right {
 				return

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"math/rand/v2"
 	"time"
 )
 
@@ -87,7 +86,7 @@ func (e *entry) pollAfter(ttl time.Duration) time.Duration {
 	default:
 		poll = min(poll, deafPoll)
 	}
-	poll -= rand.N(poll/5 + 1)
+	poll -= time.Duration(e.engine.Chance(int64(poll/5 + 1)))
 	if ttl < 0 || ttl > poll { // below 0: a foreign lock without TTL
 		return poll
 	}

@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,9 @@ type Engine struct {
 	aside     time.Duration // see aside.go; tests change it
 
 	Readmission time.Duration // see trouble.go; tests change it
+
+	// Chance draws a number from 0 to below n, for any goroutine. The simulation changes it, before the first lock.
+	Chance func(n int64) int64
 
 	Executor   *command.Executor
 	scheduler  *renewal.Scheduler[*hold]
@@ -110,6 +114,7 @@ func New(c Config) *Engine {
 		confirm:     c.Confirm,
 		aside:       c.Aside,
 		Readmission: c.Readmission,
+		Chance:      rand.Int64N,
 		Executor:    c.Executor,
 		entries:     [families]registry{{}, {}, {}},
 		Journal:     c.Journal,

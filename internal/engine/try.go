@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -193,7 +192,7 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 			h.turn = uint8(min(notice.Turn, turnsInARow))
 		case t.deaf && h.phase == standing:
 			h.turn = turnsInARow // a process without an inbox cannot count them
-		case h.kind == ReadKind && rand.N(turnsInARow) == 0:
+		case h.kind == ReadKind && e.engine.Chance(turnsInARow) == 0:
 			h.turn = turnsInARow // nor can a reader that has come in beside others, which does not know that
 		}
 		lost = e.grantedLocked(h, r.Sent, h.cfg.TTL, uint64(token), how)

@@ -1,4 +1,4 @@
-// Package seam is what holdfasttest, the page of debug and the library's own tests need of the library and users must not have.
+// Package seam is what holdfasttest, the page of debug, the simulation and the library's own tests need of the library and users must not have.
 package seam
 
 import (

@@ -14,8 +14,8 @@
 //
 // A seed draws a Plan, a plain value: the arrangement of servers, the locks, the processes with their workers' sections, and the faults with
 // their times. Run runs it. The judges stop at nothing: the first violation of each rule is kept, with a trace of all calls, grants, scripts,
-// messages and faults. The same seed gives the same plan and nearly the same run: the Go runtime chooses between what is
-// ready at one moment, and owner ids are random. So a trace is kept as the world runs.
+// messages and faults. The same seed gives the same plan and nearly the same run: the library's own
+// chance is the seed's as well, but the Go runtime chooses between what is ready at one moment, owner ids are random, and so are the pauses after requests that fail. So a trace is kept as the world runs.
 //
 // # The judges
 //

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/seam"
 )
 
 // process is a client process: a manager for each server, each with a client of its own. One that is killed has a successor, which
@@ -83,6 +84,7 @@ func (w *World) newProcessLocked(slot, life int) *process {
 			panic(err)
 		}
 		p.clients, p.managers = append(p.clients, client), append(p.managers, m)
+		seam.Engine(m).Chance = w.draws(slot, life, s.n)
 		for _, part := range partsOf(m) {
 			parts.Store(part, p)
 		}

@@ -170,6 +170,8 @@ func (j *judge) wakeLocked(u *unit) {
 		what := x.who
 		if first := u.foreignFirst(); first != "" {
 			what, bound = what+" behind "+first, bound+offered
+		} else if first := u.deadFirst(); first != "" {
+			what, bound = what+" behind "+first, bound+u.w.plan.Options.poll()
 		}
 		seen[what] = true
 		if d := u.lasts("free "+what, free && u.w.now() > u.excused, max(from, x.p.trouble, u.excused), bound); d > bound {
@@ -192,6 +194,18 @@ func (u *unit) foreignFirst() string {
 	}
 	return u.state.queue[0]
 }
+
+// deadFirst returns the id of a dead process's waiter that is the first in the queue of a lock that Redisson's use; "": it is none. A release by Redisson
+// notifies that waiter alone, so the others find out at their next poll.
+func (u *unit) deadFirst() string {
+	if u.w.plan.Shape != BesideJava || len(u.state.queue) == 0 || u.foreignFirst() != "" || u.of(u.state.queue[0]) != nil {
+		return ""
+	}
+	return u.state.queue[0]
+}
+
+// poll is how often a waiter asks at least.
+func (o *Options) poll() time.Duration { return min(o.Poll, o.Patience/3) }
 
 // spreadLocked is by how much a grant to a process that does not take it may end earlier than those behind it think, who know only what
 // grants by their own options last.

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -71,6 +72,14 @@ func mix(z uint64) uint64 {
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
 	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
 	return z ^ (z >> 31)
+}
+
+// draws returns the chance of a manager: the n-th number depends on the seed, on the manager and on n.
+func (w *World) draws(slot, life, server int) func(int64) int64 {
+	var drawn atomic.Uint64
+	return func(below int64) int64 {
+		return int64(w.chance(uint64(slot)<<16|uint64(life)<<8|uint64(server), drawn.Add(1), 9) % uint64(below))
+	}
 }
 
 // chanceLocked is a time between a fifth of most and most.

@@ -8,10 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/yuin/gopher-lua/parse"
 )
 
 var (
@@ -104,21 +107,16 @@ func plantInLua(file, text string) string {
 `, o.lua.String(), plantedVar)
 }
 
-// build compiles the test binary of this package with the bugs.
-func (o *overlay) build() (binary string) {
+// write writes the files into a directory, and the list of them that go build takes, whose path it returns.
+func (o *overlay) write(dir string) (overlay string) {
 	o.plantLua()
-	dir, err := os.MkdirTemp("", "holdfast-sim")
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	built.dir = dir
 	replaced := map[string]string{}
 	for path, text := range o.files {
 		abs, err := filepath.Abs(path)
 		if err != nil {
 			o.t.Fatal(err)
 		}
-		to := filepath.Join(dir, fmt.Sprintf("%d.go", len(replaced)))
+		to := filepath.Join(dir, fmt.Sprintf("%d-%s", len(replaced), filepath.Base(path))) // the compiler names it
 		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
 			o.t.Fatal(err)
 		}
@@ -128,10 +126,21 @@ func (o *overlay) build() (binary string) {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	overlay := filepath.Join(dir, "overlay.json")
+	overlay = filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(overlay, list, 0o600); err != nil {
 		o.t.Fatal(err)
 	}
+	return overlay
+}
+
+// build compiles the test binary of this package with the bugs.
+func (o *overlay) build() (binary string) {
+	dir, err := os.MkdirTemp("", "holdfast-sim")
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	built.dir = dir
+	overlay := o.write(dir)
 	binary = filepath.Join(dir, "sim.test")
 	if out, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
 		o.t.Fatalf("%v\n%s", err, out)
@@ -139,12 +148,21 @@ func (o *overlay) build() (binary string) {
 	return binary
 }
 
-// planted is the library with all bugs, and with timers that stand still with their process.
-func planted(t *testing.T) *overlay {
+// compile compiles the library with the bugs, and returns what the compiler says; "": nothing.
+func (o *overlay) compile() string {
+	cmd := exec.Command("go", "build", "-overlay", o.write(o.t.TempDir()), ".")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Sprintf("%v\n%s", err, out)
+	}
+	return ""
+}
+
+// planted is the library with bugs, and with timers that stand still with their process.
+func planted(t *testing.T, bugs ...mutant) *overlay {
 	o := &overlay{t: t, files: map[string]string{}}
 	o.stand()
-	for i := range mutants {
-		o.plant(&mutants[i])
+	for i := range bugs {
+		o.plant(&bugs[i])
 	}
 	return o
 }
@@ -160,7 +178,7 @@ func plantedBinary(t *testing.T) string {
 	built.Lock()
 	defer built.Unlock()
 	if built.binary == "" {
-		o := planted(t)
+		o := planted(t, mutants...)
 		if t.Failed() {
 			t.FailNow()
 		}
@@ -169,16 +187,84 @@ func plantedBinary(t *testing.T) string {
 	return built.binary
 }
 
-// notShort keeps a test out of make check, since it builds the library with all bugs first.
+// notShort keeps a test out of make check, since it builds the library with bugs first; and from running once more under the race
+// detector, which what it builds does not have.
 func notShort(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
+	if testing.Short() || raced {
 		t.Skip("make test runs it")
 	}
 }
 
 // Who changes a text in which a bug is planted has to change the bug.
-func TestMutants_FitTheCode(t *testing.T) { planted(t) }
+func TestMutants_FitTheCode(t *testing.T) { planted(t, mutants...) }
+
+// Nor may a change of the code keep a bug from compiling. All bugs are compiled together, as the gate needs them, and one by one only to find
+// out which of them does not.
+func TestMutants_Compile(t *testing.T) {
+	notShort(t)
+	for i := range mutants {
+		mutants[i].parse(t)
+	}
+	if bad := uncompiled(t, mutants); len(bad) > 0 {
+		t.Errorf("do not compile: %s", strings.Join(bad, "\n"))
+	}
+}
+
+// uncompiled returns the names of the bugs that do not compile, each with what the compiler says.
+func uncompiled(t *testing.T, bugs []mutant) (bad []string) {
+	said := planted(t, bugs...).compile()
+	if said == "" {
+		return nil
+	}
+	for _, m := range bugs {
+		suspect := slices.ContainsFunc(m.edits, func(e edit) bool { return strings.Contains(said, "-"+filepath.Base(e.file)+":") })
+		if !suspect {
+			continue
+		}
+		if said := planted(t, m).compile(); said != "" {
+			bad = append(bad, fmt.Sprintf("%q: %s", m.name, said))
+		}
+	}
+	if bad == nil { // the timers, or two bugs that get into each other's way
+		bad = append(bad, "all together: "+said)
+	}
+	return bad
+}
+
+// parse fails if a script with the bug has an error of syntax.
+func (m *mutant) parse(t *testing.T) {
+	t.Helper()
+	texts := map[string]string{}
+	for _, e := range m.edits {
+		if !strings.HasSuffix(e.file, ".lua") {
+			continue
+		}
+		if texts[e.file] == "" {
+			text, err := os.ReadFile(filepath.Join(root, e.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[e.file] = string(text)
+		}
+		texts[e.file] = strings.Replace(texts[e.file], e.old, e.new, 1)
+	}
+	for file, text := range texts {
+		if _, err := parse.Parse(strings.NewReader(text), file); err != nil {
+			t.Errorf("does not compile: %q: %v", m.name, err)
+		}
+	}
+}
+
+// A bug that does not compile is named.
+func TestMutants_ThatDoNotCompileAreNamed(t *testing.T) {
+	notShort(t)
+	bad := mutant{name: "no such function", edits: []edit{{"internal/validity/validity.go", "return sent.Add(ttl - Margin(ttl))", "if BUG {\n\t\tnoSuchFunction()\n\t}\n\treturn sent.Add(ttl - Margin(ttl))"}}}
+	good := mutant{name: "good", edits: []edit{{"internal/wire/owner.go", "buf = strconv.AppendUint(buf, n, 10)", "if BUG {\n\t\tn = 1\n\t}\n\tbuf = strconv.AppendUint(buf, n, 10)"}}}
+	if got := uncompiled(t, []mutant{good, bad}); len(got) != 1 || !strings.Contains(got[0], `"no such function"`) || !strings.Contains(got[0], "undefined: noSuchFunction") {
+		t.Errorf("%q", got)
+	}
+}
 
 // The judges are as good as the bugs that they find.
 func TestMutants_AreFound(t *testing.T) {

@@ -45,15 +45,13 @@ var ways = map[string]func(*testing.T, *renamed){
 		r.wantGiven(t, "Extend", lease.Extend(t.Context(), time.Minute), holdfast.ErrNotHeld)
 	},
 	"it is deleted": func(t *testing.T, r *renamed) {
-		lease := mustLock(t, r.on(t, r.managers))
-		r.held(t)
+		lease := r.taken(t, r.on(t, r.managers))
 		r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
 		r.wantGiven(t, "Unlock", unlock(lease), holdfast.ErrLeaseLost)
 		r.told(t, "holdfast: lease lost")
 	},
 	"it is lost to an Extend": func(t *testing.T, r *renamed) {
-		lease := mustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(time.Minute)))
-		r.held(t)
+		lease := r.taken(t, r.on(t, r.managers, holdfast.WithFixedLease(time.Minute)))
 		r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
 		r.wantGiven(t, "Extend", untilAnswered(func() error { return lease.Extend(t.Context(), time.Hour) }), holdfast.ErrLeaseLost)
 		r.wantGiven(t, "Unlock", unlock(lease), holdfast.ErrLeaseLost)

@@ -117,12 +117,38 @@ func (r *renamed) wantGiven(t *testing.T, what string, err, is error) {
 	}
 }
 
-// held waits until all parts are held: a Redlock has its last one later.
+// held waits until all parts are held, as their process knows: a Redlock has its last one later.
 func (r *renamed) held(t *testing.T) {
 	t.Helper()
-	r.each(func(srv *redistest.Server, key string) {
-		redistest.Eventually(t, patience, key+" is held", func() bool { return srv.Admin().Exists(t.Context(), key).Val() == 1 })
+	redistest.Eventually(t, patience, "all parts are held", func() bool {
+		return r.sum(func(s holdfast.Stats) int { return s.Held }) == len(r.of)
 	})
+}
+
+// taken returns a lease, all of it, of which no request was sent twice: a copy that comes late takes a lock again that
+// was deleted, for the same owner.
+func (r *renamed) taken(t *testing.T, lock holdfast.Locker) *holdfast.Lease {
+	t.Helper()
+	troubles := func() int { return r.sum(func(s holdfast.Stats) int { return int(s.Troubles) }) }
+	for end := time.Now().Add(4 * patience); time.Now().Before(end); {
+		before := troubles()
+		lease := mustLock(t, lock)
+		r.held(t)
+		if troubles() == before {
+			return lease
+		}
+		mustUnlock(t, lease)
+	}
+	t.Fatal("each attempt needed more than one request")
+	return nil
+}
+
+// sum adds up a figure of the managers.
+func (r *renamed) sum(of func(holdfast.Stats) int) (n int) {
+	for _, m := range r.managers {
+		n += of(m.Stats())
+	}
+	return n
 }
 
 // told waits for a line of the log about each part.

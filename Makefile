@@ -11,7 +11,7 @@ STEPS = MAKE="$(MAKE)" $(GO) run ./tools/steps
 # Analyses and simulations allocate much and keep little: fewer collections save a third of their time.
 SPARSE = GOGC=400
 
-.PHONY: help check test ci night redis fmt vet lint unit sim real full full-real full-virtual full-around model modules stress chaos safety simulate soak topology demo examples service platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
+.PHONY: help check test ci night redis fmt vet lint unit sim real full full-real full-virtual full-around full-topology full-bugs model modules stress chaos safety simulate soak topology demo examples services platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +35,7 @@ fmt: ## fail if a file is not formatted
 	@files=$$(gofmt -l .) || exit 1; if [ -n "$$files" ]; then echo "gofmt would change:" $$files; exit 1; fi
 
 vet: ## go vet
-	$(GO) vet ./...
+	$(SPARSE) $(GO) vet ./...
 
 lint: ## honnef.co/go/tools, fetched by the Go tool
 	$(SPARSE) $(GO) run $(STATICCHECK) ./...
@@ -45,14 +45,19 @@ LOCKS = . $(addprefix ./internal/,docs engine $(addprefix locktest/,faults queue
 
 # The packages whose tests need no server, and all others but those with a target of their own.
 PURE = ./debug ./scripts $(addprefix ./tools/,dashboard figures steps) $(addprefix ./internal/,journal parking protocol pubsub renewal validity voting wire)
-OTHERS = $$($(GO) list ./... | grep -v -x -e github.com/holdfast-go/holdfast $(patsubst ./%,-e '.*/%',$(PURE) $(filter-out .,$(LOCKS)) ./internal/interop ./internal/model ./internal/sim))
+OTHERS = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) $(PURE) ./internal/interop ./internal/model ./internal/sim))
+# Those beside LOCKS that the race detector is of use for. The examples' stages have no goroutines but those of internal/stage, and
+# internal/topology has a target of its own.
+RACED = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) ./internal/interop ./internal/model ./internal/topology ./examples/.*))
+WITHOUT = grep -v -x $(patsubst .%,-e 'github.com/holdfast-go/holdfast%',$(1))
 
 # Tests of texts, and those and what runs in fake time as well.
 TEXTS = ^Test(Docs|Safety|Scripts|Imports|Files)_
 NOTREAL = $(TEXTS)|^TestVirtual_
 
 # What make test leaves to CI: long runs of chaos and its planted bugs, fail-overs, and the suite over a cluster's client.
-LONG = ^TestChaos_FindsSeededBugs$$|^TestSoak_|^TestMutexInCluster$$|UnderLoad$$|_KilledMaster$$
+LONG = $(BUGS)|^TestSoak_|^TestMutexInCluster$$|UnderLoad$$|_KilledMaster$$
+BUGS = ^TestChaos_FindsSeededBugs$$
 
 unit: ## the tests that need no server: the suite and the simulation in fake time, and what is pure
 	@$(SPARSE) $(TESTS) -short -timeout 5m $(LOCKS) ./internal/sim $(PURE)
@@ -64,16 +69,22 @@ real: redis ## on real servers, what needs them, and of the rest some of each; t
 	@HOLDFAST_TEST_QUICK=1 $(TESTS) -shuffle=on -p 3 -parallel 16 -timeout 10m -skip '$(NOTREAL)|$(LONG)' $(LOCKS) $(OTHERS)
 
 full: ## what make test leaves out: each kind and mode on real servers, long tests, and all with the race detector
-	@$(STEPS) full-real full-around full-virtual model
+	@$(STEPS) full-real full-around full-topology full-bugs full-virtual model
 
 full-real: redis
 	@$(TESTS) -race -shuffle=on -parallel 16 -timeout 20m -skip '$(NOTREAL)|^TestCost_' $(LOCKS)
 
-full-virtual: # one mode: the race detector makes a run take eight times as long
+full-virtual: # one mode: the race detector makes a run take eight times as long. CI leaves it out: full-real has the same with it, on real servers
 	@$(TESTS) -short -race -shuffle=on -parallel 4 -timeout 20m -run '^Test' -skip '/^(confirmed|unsliced)$$|$(TEXTS)' $(LOCKS)
 
-full-around: redis
-	@$(TESTS) -race -shuffle=on -p 2 -parallel 8 -timeout 20m $(OTHERS) $(PURE) ./internal/sim
+full-around: redis # of ./internal/sim the worlds
+	@$(TESTS) -race -shuffle=on -p 2 -parallel 8 -timeout 20m -skip '$(BUGS)' $(RACED)
+
+full-topology: redis # what make test leaves out
+	@$(TESTS) -race -shuffle=on -parallel 8 -timeout 20m -run '$(LONG)' ./internal/topology
+
+full-bugs: redis # without the race detector, which does not find them
+	@$(TESTS) -shuffle=on -parallel 8 -timeout 20m -run '$(BUGS)' ./internal/chaos
 
 model: ## all states of the model; under the race detector it visits those of one fault
 	@$(TESTS) ./internal/model
@@ -127,13 +138,11 @@ fuzz: ## each fuzz target so many times: make fuzz FUZZTIME=20000x; with a time,
 demo: ## the flash sale, on an embedded server
 	$(GO) run ./cmd/holdfast demo
 
-examples: ## each program of examples/, on the embedded server; of those that are modules of their own, the tests
-	@set -e; for e in examples/*/; do echo "--- $$e"; \
-	  if [ -f "$$e/go.mod" ]; then (cd "$$e" && $(GO) vet ./... && $(GO) test ./...); else $(GO) run "./$$e/stage"; fi; \
-	done
+examples: services ## each program of examples/, on the embedded server; of those that are modules of their own, the tests
+	@set -e; for e in examples/*/stage; do echo "--- $$e"; $(GO) run "./$$e"; done
 
-service: ## the example service, a module of its own
-	cd examples/service && $(GO) vet ./... && $(GO) test ./...
+services: ## the tests of the examples that are modules of their own
+	@set -e; for m in examples/*/go.mod; do m=$$(dirname "$$m"); echo "--- $$m"; (cd "$$m" && $(GO) test ./...); done
 
 platforms: ## other platforms compile
 	GOOS=windows GOARCH=386 CGO_ENABLED=0 $(GO) vet ./...

@@ -99,7 +99,7 @@ func (r *release) abandonLocked(end *Verdict) {
 	h.unclear = true // its own release is to leave a tombstone for late copies
 	writer := &hold{
 		entry: e, cfg: h.cfg, keys: h.keys, kind: WriteKind,
-		number: h.number, deadline: h.deadline, phase: over, unclear: true, stays: h.stays, tenure: h.tenure,
+		number: h.number, deadline: h.deadline, phase: over, copies: copies{unclear: true}, stays: h.stays, tenure: h.tenure,
 	}
 	if end != nil {
 		r.settleLocked(r.endedLocked(end))

@@ -45,11 +45,10 @@ type hold struct {
 
 	phase      phase
 	kind       Kind   // a read hold can begin as a write hold
-	unclear    bool   // an acquire request, or the downgrade, ended without telling whether it ran
+	copies            // of its acquire request, or its downgrade: the release leaves a tombstone for stray ones
 	extended   bool   // Extend has asked for more than its TTL, and may not have been answered
 	downgraded bool   // it was the write side's
 	demand     demand // by other processes
-	unanswered uint8  // acquire requests without reply
 	turn       uint8  // grants by the server in a row that led to this hold
 	tokens     uint8  // fencing tokens: while claimed, how many were requested; once held, how many are left
 	stays      bool   // its caller has given it up, and it stays taken until WithHoldAtLeast is over
@@ -100,10 +99,6 @@ func (h *hold) rest() time.Duration {
 // tail is what the owner id ends with, behind the engine's prefix, while h is of kind
 // k.
 func (h *hold) tail(k Kind) string { return wire.OwnerID("", h.number, k == WriteKind) }
-
-// stray reports whether an acquire request of h, or its downgrade, may still reach Redis: then its release must
-// leave a tombstone.
-func (h *hold) stray() bool { return h.unanswered > 0 || h.unclear }
 
 // serves reports whether the caller of a request can be given h as it is.
 func (h *hold) serves(r *Lock) bool {

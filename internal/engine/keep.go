@@ -144,7 +144,7 @@ func (e *entry) comeBackLocked() {
 			continue
 		}
 		p.lost = true // until it has a verdict
-		if b.current == nil && b.claim.unanswered < maxCopies {
+		if b.current == nil && !b.claim.full() {
 			j.tries = append(j.tries, e.newTryLocked(w))
 		}
 	}

@@ -108,7 +108,7 @@ func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 		if len(j.tries) == 0 && !followsLocked(w) {
 			return true // likewise
 		}
-		if b != nil && b.claim.unanswered >= maxCopies {
+		if b != nil && b.claim.full() {
 			continue
 		}
 		j.tries = append(j.tries, e.newTryLocked(w))

@@ -36,12 +36,11 @@ type release struct {
 	until     time.Time       // by then the lock, or the place in the queue, is gone by itself
 	pauses    *retry.Pauses
 	timer     *time.Timer // ends the pause before the next request; nil: there is none
-	sent      int32       // requests without reply, with these args
 	colliding int32       // how many claims or holds it is counted as in entry.releasing
 	held      bool        // of a hold: if Redis does not know it, that is a loss
 	owed      bool        // of a hold that ended early, as the log has said
 	lapsed    bool        // it began after the deadline, by the monotonic or by the wall clock
-	unclear   bool        // a request ended without telling whether it ran
+	copies                // of the request with these args
 	told      bool        // the Unlock that began it has its answer
 	confirmed bool        // an Unlock has returned nil
 	settled   bool        // nothing more is to be sent
@@ -77,7 +76,7 @@ func (r *release) beginLocked(h *hold, queued bool, now time.Time) {
 // prepareLocked says what is sent, and until when.
 func (r *release) prepareLocked(h *hold, queued bool, now time.Time) {
 	left := validity.TTL(max(0, h.deadline.Sub(now))) // more than the lease's, if it was extended
-	r.hold, r.sent = h, 0
+	r.hold, r.flying = h, 0
 	room := r.room[:]
 	if r.args != nil {
 		room = nil // those of the downgrade are there, and a copy of it may be being sent
@@ -124,7 +123,7 @@ func (r *release) name() string {
 func (r *release) restartLocked() {
 	r.settled, r.verdict, r.pauses, r.barred = false, nil, nil, time.Time{}
 	r.entry.engine.begin()
-	if r.sent < maxCopies {
+	if !r.full() {
 		r.sendLocked(new(command.Call), nil)
 	}
 }
@@ -141,9 +140,9 @@ func (r *release) sendLocked(call *command.Call, trace context.Context) {
 	if !r.told {
 		call.Patience = time.Until(r.patient) // Unlock's, over all copies
 	}
-	r.sent++
+	r.flying++
 	if !e.engine.Executor.Submit(call) {
-		r.sent--
+		r.flying--
 		r.settleLocked(because(Unavailable, Closed))
 	}
 }
@@ -177,7 +176,7 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	defer e.mu.Unlock()
 	current := r.isCurrent(c)
 	if current {
-		r.sent--
+		r.flying--
 	}
 	e.answeredLocked(reply)
 	if next != nil && next.entry == e {
@@ -202,7 +201,7 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	case reply.Outcome == command.Answered && ok && n == protocol.ReleaseCrowded:
 		r.handOnLocked()
 	case reply.Outcome == command.Answered && ok:
-		if r.unclear || r.sent > 0 {
+		if r.stray() {
 			e.missed.add(missedLock) // a copy that ran may have granted it here, as only its reply says
 		}
 		verdict := r.goneLocked(n)
@@ -227,7 +226,7 @@ func (r *release) troubledLocked(reply command.Reply) {
 		reply.Outcome, r.trouble = command.Unknown, Unexpected(reply.Value)
 	}
 	r.entry.engine.troubled(r.trouble)
-	r.unclear = r.unclear || reply.Outcome == command.Unknown || reply.Outcome == command.Failed
+	r.doubt(reply.Outcome)
 	if reply.Outcome.Final() || reply.Outcome == command.Barred && r.barredForLongLocked() {
 		if r.downgrade == nil {
 			r.settleLocked(because(Unavailable, r.trouble))
@@ -259,7 +258,7 @@ func (r *release) handOnLocked() {
 	r.tellLocked(nil)
 	r.held, r.unclear = false, true // that the owner id is gone is no loss
 	if r.script != protocol.Leave {
-		r.args, r.sent = r.hold.releaseArgs(nil, true), 0
+		r.args, r.flying = r.hold.releaseArgs(nil, true), 0
 	}
 	r.sendLocked(new(command.Call), nil)
 }
@@ -273,7 +272,7 @@ func (r *release) handOnLocked() {
 // Rejected alternative: a key that remembers each release, as Redisson's unlock latch. It costs one more write and
 // a live key for seconds per unlock, to tell "released" from "deleted by hand at the very moment of a lost reply".
 func (r *release) goneLocked(reply int64) *Verdict {
-	if !r.lapsed && (r.unclear || r.sent > 0 || !validity.Valid(time.Now(), r.hold.deadline)) {
+	if !r.lapsed && (r.stray() || !validity.Valid(time.Now(), r.hold.deadline)) {
 		return nil
 	}
 	reason := lostDeleted
@@ -318,7 +317,7 @@ func (r *release) resumeLocked() bool {
 // hastenLocked sends the request that a pause puts off, since an Unlock or Close waits for the answer. The pauses begin
 // anew: they may have grown longer than that waits.
 func (r *release) hastenLocked() {
-	if r.resumeLocked() && r.sent < maxCopies {
+	if r.resumeLocked() && !r.full() {
 		r.pauses = nil
 		r.sendLocked(new(command.Call), nil)
 	}
@@ -334,7 +333,7 @@ func (r *release) resend() {
 	e := r.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if r.resumeLocked() && r.sent < maxCopies {
+	if r.resumeLocked() && !r.full() {
 		r.sendLocked(new(command.Call), nil)
 		e.stepLocked()
 	}
@@ -352,7 +351,7 @@ func (r *release) Overdue(c *command.Call) {
 	}
 	e.engine.Stats.Troubles.Add(1)
 	r.giveUpWaitingLocked(command.ErrSilent)
-	if r.sent < maxCopies {
+	if !r.full() {
 		r.sendLocked(new(command.Call), nil)
 	}
 	e.stepLocked()
@@ -364,7 +363,7 @@ func (r *release) Stranded(c *command.Call) {
 	e := r.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !r.settled && r.isCurrent(c) && r.sent < maxCopies {
+	if !r.settled && r.isCurrent(c) && !r.full() {
 		e.engine.Stats.Troubles.Add(1)
 		r.sendLocked(new(command.Call), nil)
 		e.stepLocked()

@@ -10,9 +10,27 @@ import (
 // A request without answer is sent again over another connection: at once if its connection is known to
 // be dead (Stranded), and when it has been without answer for its patience (Overdue).
 
+// copies is what is known of the copies of one request: Redis may execute each of them late, or never. It is guarded
+// by entry.mu.
+type copies struct {
+	flying  uint8 // sent, and without reply
+	unclear bool  // one has ended without telling whether it ran
+}
+
 // maxCopies bounds the unanswered copies of one request. Each goes to a connection
 // of its own, because the ones before may be dead.
 const maxCopies = 4
+
+// full reports whether no further copy may be sent before one has ended.
+func (c *copies) full() bool { return c.flying >= maxCopies }
+
+// stray reports whether a copy may have run, or may still reach Redis.
+func (c *copies) stray() bool { return c.flying > 0 || c.unclear }
+
+// doubt records how a copy has ended that brought no answer.
+func (c *copies) doubt(o command.Outcome) {
+	c.unclear = c.unclear || o == command.Unknown || o == command.Failed
+}
 
 // Stranded is called by the executor when the connection is dead: the same claim is requested over another one.
 func (t *try) Stranded(*command.Call) {

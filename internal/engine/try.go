@@ -31,7 +31,7 @@ func (e *entry) tryLocked(w *waiter) {
 		e.missed.take(missedLock)
 		e.disarmLocked()
 	}
-	if b := e.bidOf(w); b != nil && b.claim.unanswered >= maxCopies {
+	if b := e.bidOf(w); b != nil && b.claim.full() {
 		// Replied comes for each, no later than go-redis gives up.
 		e.refuseLocked(e.tries+1, Unavailable, e.engine.Executor.Silence())
 		return
@@ -77,7 +77,7 @@ func (e *entry) newTryLocked(w *waiter) *try {
 	if b.stranded != 0 {
 		t.tried, b.stranded = t.sent.Sub(e.engine.Epoch)-b.stranded, 0
 	}
-	c.unanswered++
+	c.flying++
 	e.known.asked(t.sent.Sub(e.engine.Epoch))
 	b.current = t
 	e.engine.begin()
@@ -88,7 +88,7 @@ func (e *entry) newTryLocked(w *waiter) *try {
 // stopped.
 func (t *try) neverSentLocked() {
 	c := t.hold
-	c.unanswered--
+	c.flying--
 	c.entry.endBidLocked(c)
 	c.phase = over
 	t.endLocked()
@@ -150,15 +150,13 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 	e := h.entry
 	defer t.endLocked()
 	e.answeredLocked(r)
-	h.unanswered--
+	h.flying--
 	token, granted := r.Value.(int64)
 	v, ok := t.verdict(r.Value)
 	if r.Outcome == command.Answered && !granted && !ok {
 		r.Outcome, r.Err = command.Unknown, Unexpected(r.Value)
 	}
-	if r.Outcome == command.Unknown || r.Outcome == command.Failed {
-		h.unclear = true
-	}
+	h.doubt(r.Outcome)
 	if !h.phase.claim() {
 		return nil // a copy, or a message has granted it since, or it was given up with a tombstone
 	}

@@ -151,7 +151,7 @@ var mutants = []mutant{
 	{name: "TryLock refuses without asking", quick: true, by: "false refusal", edits: []edit{{"internal/engine/try.go",
 		"func (e *entry) tryLocked(w *waiter) {\n", "func (e *entry) tryLocked(w *waiter) {\n\tif BUG && w.Value.once {\n\t\te.refuseLocked(e.tries+1, NotAcquired, nil)\n\t\treturn\n\t}\n"}}},
 	{name: "a lost reply of a release is a loss", by: "lost without cause|false loss", shape: OneServer, edits: []edit{{"internal/engine/release.go",
-		"if !r.lapsed && (r.unclear || r.sent > 0 || !validity.Valid(time.Now(), r.hold.deadline)) {", "if !BUG && !r.lapsed && (r.unclear || r.sent > 0 || !validity.Valid(time.Now(), r.hold.deadline)) {"}}},
+		"if !r.lapsed && (r.stray() || !validity.Valid(time.Now(), r.hold.deadline)) {", "if !BUG && !r.lapsed && (r.stray() || !validity.Valid(time.Now(), r.hold.deadline)) {"}}},
 	{name: "Unlock waits for ever", by: "late return", edits: []edit{{"internal/engine/release.go",
 		"func (r *release) giveUpWaitingLocked(cause error) {\n", "func (r *release) giveUpWaitingLocked(cause error) {\n\tif BUG {\n\t\treturn\n\t}\n"}}},
 

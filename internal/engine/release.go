@@ -26,24 +26,19 @@ type release struct {
 	downgrade *downgrade // what it is until then; nil: nothing else
 	script    *command.Script
 	args      []any
-	caller    chan struct{}   // of the Unlock that began it, which waits for a value; nil: none waits
-	barred    time.Time       // when Redis first did not let the client; zero: it did not say so
-	trouble   error           // why the latest request brought no answer; nil: none has
-	answer    *Verdict        // set before told is
-	verdict   *Verdict        // of the whole release, until an Unlock asks again; once settled
-	later     []chan *Verdict // for calls of Unlock after one that could not wait longer
-	patient   time.Time       // until then Unlock waits
-	until     time.Time       // by then the lock, or the place in the queue, is gone by itself
+	barred    time.Time // when Redis first did not let the client; zero: it did not say so
+	trouble   error     // why the latest request brought no answer; nil: none has
+	patient   time.Time // until then Unlock waits
+	until     time.Time // by then the lock, or the place in the queue, is gone by itself
 	pauses    *retry.Pauses
 	timer     *time.Timer // ends the pause before the next request; nil: there is none
 	colliding int32       // how many claims or holds it is counted as in entry.releasing
 	held      bool        // of a hold: if Redis does not know it, that is a loss
 	owed      bool        // of a hold that ended early, as the log has said
 	lapsed    bool        // it began after the deadline, by the monotonic or by the wall clock
-	copies                // of the request with these args
-	told      bool        // the Unlock that began it has its answer
-	confirmed bool        // an Unlock has returned nil
 	settled   bool        // nothing more is to be sent
+	copies                // of the request with these args
+	answers               // for the calls of Unlock that wait
 }
 
 // burial is for how long a tombstone refuses late copies of an acquire request. A
@@ -255,7 +250,7 @@ func (r *release) isCurrent(c *command.Call) bool { return &c.Args[0] == &r.args
 // queue than one request removes. The next requests go on until a waiter has the lock. Unlock does not wait for
 // them.
 func (r *release) handOnLocked() {
-	r.tellLocked(nil)
+	r.tell(nil)
 	r.held, r.unclear = false, true // that the owner id is gone is no loss
 	if r.script != protocol.Leave {
 		r.args, r.flying = r.hold.releaseArgs(nil, true), 0
@@ -325,7 +320,7 @@ func (r *release) hastenLocked() {
 
 // giveUpWaitingLocked ends the wait for the release, which itself goes on.
 func (r *release) giveUpWaitingLocked(cause error) {
-	r.tellLocked(because(Unavailable, cause))
+	r.tell(because(Unavailable, cause))
 	r.uncollideLocked()
 }
 
@@ -372,30 +367,14 @@ func (r *release) Stranded(c *command.Call) {
 
 // settleLocked ends the release.
 func (r *release) settleLocked(v *Verdict) {
-	r.settled, r.verdict = true, v
+	r.settled = true
 	r.resumeLocked()
-	r.tellLocked(v)
-	for _, c := range r.later {
-		c <- r.answerLaterLocked()
-	}
-	r.later = nil
+	r.answers.settle(v)
 	r.uncollideLocked()
 	if v.is(Unavailable) {
 		r.entry.engine.gaveUp(r.entry.engine.explain(r.name(), v))
 	}
 	r.entry.engine.end()
-}
-
-// tellLocked ends the wait of the Unlock that began the release.
-func (r *release) tellLocked(v *Verdict) {
-	if !r.told {
-		r.told = true
-		r.confirmed = v == nil
-		r.answer = v
-		if r.caller != nil {
-			r.caller <- struct{}{} // buffered for it
-		}
-	}
 }
 
 func (r *release) uncollideLocked() {

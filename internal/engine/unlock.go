@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -127,7 +126,7 @@ func (u *unlocking) againLocked() {
 		r.restartLocked()
 	}
 	if r.settled {
-		u.later <- r.answerLaterLocked()
+		u.later <- r.again()
 	} else {
 		r.later = append(r.later, u.later)
 		r.hastenLocked()
@@ -145,7 +144,7 @@ func (u *unlocking) waitAgain() error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if v, ok := r.stopWaitingLocked(u.later); ok {
+	if v, ok := r.stopWaiting(u.later); ok {
 		return l.explain(v)
 	}
 	cause := r.trouble
@@ -171,25 +170,4 @@ func (l *Lease) GiveBack() {
 	}
 	e.mu.Unlock()
 	gone.tell() // no caller has held it, or it was a part
-}
-
-// stopWaitingLocked is for a repeated Unlock that does not wait any longer: a later success is for another one. It
-// returns the answer if it came at that moment.
-func (r *release) stopWaitingLocked(c chan *Verdict) (answer *Verdict, ok bool) {
-	select {
-	case answer = <-c:
-		return answer, true
-	default:
-		r.later = slices.DeleteFunc(r.later, func(x chan *Verdict) bool { return x == c })
-		return nil, false
-	}
-}
-
-// answerLaterLocked is the answer to a repeated Unlock. One call gets the success, the others ErrNotHeld.
-func (r *release) answerLaterLocked() *Verdict {
-	if r.confirmed {
-		return because(NotHeld)
-	}
-	r.confirmed = r.verdict == nil
-	return r.verdict
 }

@@ -85,6 +85,7 @@ var (
 	checkMessages    = check{"HF114", "messages", "waiters-do-not-wake-up"}
 	checkLocking     = check{"HF115", "locking", "redis-does-not-answer"}
 	checkLocks       = check{"HF116", "locks", "a-lock-has-no-ttl"}
+	checkRedisson    = check{"HF117", "redisson", "looking-at-a-lock"}
 )
 
 // doctor collects findings. It belongs to one goroutine.

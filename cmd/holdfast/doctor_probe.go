@@ -315,4 +315,5 @@ func (d *doctor) checkLocks(ctx context.Context) {
 	default:
 		d.add(checkLocks, good, "", "%d are held, all have a TTL", len(looks))
 	}
+	d.noteRedisson(ctx, looks)
 }

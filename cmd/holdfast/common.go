@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -71,7 +72,7 @@ func (conn *connection) ping(ctx context.Context, timeout time.Duration) error {
 	conn.down = make([]error, len(conn.clients))
 	var asking sync.WaitGroup
 	for i, client := range conn.clients {
-		asking.Go(func() { conn.down[i] = client.Ping(ctx).Err() })
+		asking.Go(func() { conn.down[i] = answers(ctx, client) })
 	}
 	asking.Wait()
 	var failed []error
@@ -84,6 +85,29 @@ func (conn *connection) ping(ctx context.Context, timeout time.Duration) error {
 		return nil
 	}
 	return &unavailable{errors.Join(failed...)}
+}
+
+// answers returns nil if a server answers: of a cluster, one of the masters. What the others' locks are asked says the rest.
+func answers(ctx context.Context, client redis.UniversalClient) error {
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok {
+		return client.Ping(ctx).Err()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var one atomic.Bool
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+		err := c.Ping(ctx).Err()
+		if err == nil {
+			one.Store(true)
+			cancel() // the others are not waited for
+		}
+		return err
+	})
+	if one.Load() {
+		return nil
+	}
+	return err
 }
 
 // close gives back what is held and ends all connections. It is bounded.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,7 +46,8 @@ func TestList_ManyLocks(t *testing.T) {
 func TestList_Cluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
-	m, err := holdfast.New(cluster.Client(t))
+	client := cluster.Client(t)
+	m, err := holdfast.New(client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +73,29 @@ func TestList_Cluster(t *testing.T) {
 			node.Kill() // half of it is down
 		}
 	}
-	i = start(t, url, "ls", "--timeout=1s")
-	if status := i.wait(t); status != 5 {
-		t.Errorf("half down: exit status %d, want 5", status)
+	for range 3 { // whichever master is asked first
+		if err := answers(t.Context(), client); err != nil {
+			t.Errorf("one master answers: %v", err)
+		}
+	}
+	dead := want[slices.IndexFunc(want, func(name string) bool { return cluster.Owner(name) != cluster.Owner("lock:00") })]
+	rows := []struct {
+		args   []string
+		status int
+	}{
+		{[]string{"ls", "--timeout=1s"}, exitUnreachable},
+		{[]string{"inspect", dead, "--timeout=1s"}, exitUnreachable},
+		{[]string{"unlock", dead, "--force", "--timeout=1s"}, exitUnreachable},
+		{[]string{"wait", dead, "-w=1s", "--timeout=1s"}, runFailed},
+		{[]string{"run", dead, "-n", "--timeout=1s", "--", "true"}, runFailed},
+	}
+	var runs []*invocation
+	for _, tt := range rows { // side by side: each waits for seconds
+		runs = append(runs, start(t, url, tt.args...))
+	}
+	for i, tt := range rows {
+		if status := runs[i].wait(t); status != tt.status || runs[i].stderr.Len() == 0 {
+			t.Errorf("half down: %q: exit status %d, want %d", tt.args, status, tt.status)
+		}
 	}
 }

@@ -89,7 +89,7 @@ const askDown = time.Second
 func (at *site) survey(ctx context.Context, prefix, pattern string, lease time.Duration) ([]look, error) {
 	if at.down != nil {
 		asking, cancel := context.WithTimeout(ctx, askDown)
-		at.down = at.client.Ping(asking).Err()
+		at.down = answers(asking, at.client)
 		cancel()
 		if at.down != nil {
 			return nil, &unavailable{at.down}

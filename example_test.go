@@ -272,11 +272,11 @@ func ExampleManager_ForceUnlockOf() {
 	// true <nil>
 }
 
-// A process says what it is, and an operator sees that beside the owner id.
+// A process says what it is and where its debug page is, and an operator sees that beside the owner id.
 func ExampleWithIdentity() {
 	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client, holdfast.WithIdentity("shop"))
 	defer server.Close()
-	shop := server.NewManager(holdfast.WithIdentity("shop"))
+	shop := server.NewManager(holdfast.WithIdentity("shop"), holdfast.WithDebugPage("http://web-3:6060/debug/holdfast/"))
 	operator := server.NewManager(holdfast.WithIdentity("console"))
 	ctx := context.Background()
 
@@ -294,5 +294,8 @@ func ExampleWithIdentity() {
 		id = info.Holders[0].Identity
 	}
 	fmt.Println("held by", id.App, id.PID == os.Getpid())
-	// Output: held by shop true
+	fmt.Println("its page is", id.Debug)
+	// Output:
+	// held by shop true
+	// its page is http://web-3:6060/debug/holdfast/
 }

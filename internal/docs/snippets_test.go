@@ -205,6 +205,7 @@ var within = map[string]string{
 	"Lease.Err":         "Lease_Valid",
 	"Lease.Deadline":    "Lease_Extend",
 	"WithPollInterval":  "Option",
+	"WithDebugPage":     "WithIdentity",
 	"WithHandoffSlice":  "Option",
 	"WithFairPatience":  "Option",
 	"WithPublishMode":   "Option",

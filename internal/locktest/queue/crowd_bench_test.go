@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -346,10 +345,4 @@ func BenchmarkSubscribe_ManyNames(b *testing.B) {
 		b.ReportMetric(time.Since(began).Seconds()*1e3, "unsubscribed-ms")
 		report()
 	}
-}
-
-// quantile is in seconds.
-func quantile(all []time.Duration, q float64) float64 {
-	sorted := slices.Sorted(slices.Values(all))
-	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)].Seconds()
 }

@@ -195,22 +195,6 @@ func TestErrors_NameTheLockAsGiven(t *testing.T) {
 	}
 }
 
-// What is wrong with a name that the mapper has made is said of that, behind the name as given.
-func TestErrors_OfAMappedName(t *testing.T) {
-	m := managerOn(t, redistest.Start(t), holdfast.WithNameMapper(func(name string) string { return "mapped:" + name }))
-	_, looked := m.Inspect(t.Context(), "a{b")
-	_, forced := m.ForceUnlock(t.Context(), "a{b")
-	_, locked := m.Mutex("a{b").TryLock(t.Context())
-	for call, err := range map[string]error{"Inspect": looked, "ForceUnlock": forced, "TryLock": locked} {
-		if !errors.Is(err, holdfast.ErrInvalidName) || !strings.Contains(err.Error(), `"a{b": mapped to "mapped:a{b"`) {
-			t.Errorf("%s: %v", call, err)
-		}
-	}
-	if info := inspected(t, m, "n"); info.Name != "n" {
-		t.Errorf("Inspect of %q", info.Name)
-	}
-}
-
 // A mapper can make one lock of several names. Each caller is told of the name that it has given.
 func TestErrors_TwoNamesOfOneLock(t *testing.T) {
 	for kind, of := range map[string]maker{"mutex": mutexOf, "fair": fairOf, "write": writeOf, "read": readOf} {

@@ -150,8 +150,13 @@ func TestExamples_AreListed(t *testing.T) {
 			t.Errorf("%s has %d lines, which is too long to read", main, n)
 		}
 	}
-	if !strings.Contains(read(t, ".ci/run"), "examples,") || !strings.Contains(read(t, "Makefile"), "for e in examples/*/; do") {
-		t.Error(".ci/run does not play the examples")
+	for _, stage := range glob(t, "examples/*/stage/main.go") { // make test runs their tests
+		if !strings.Contains(read(t, strings.TrimSuffix(stage, ".go")+"_test.go"), "stagetest.Play(t") {
+			t.Errorf("no test plays %s", stage)
+		}
+	}
+	if !strings.Contains(read(t, ".ci/run"), ",services,") || !strings.Contains(read(t, "Makefile"), "for m in examples/*/go.mod; do") {
+		t.Error(".ci/run does not run the tests of the examples that are modules of their own")
 	}
 }
 

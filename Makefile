@@ -41,7 +41,7 @@ lint: ## honnef.co/go/tools, fetched by the Go tool
 	$(SPARSE) $(GO) run $(STATICCHECK) ./...
 
 # The tests of locks and of what documents say: in fake time with -short, as far as they can, and on real servers without.
-LOCKS = . $(addprefix ./internal/,docs engine $(addprefix locktest/,faults queue several state telemetry))
+LOCKS = . $(addprefix ./internal/,docs engine several $(addprefix locktest/,faults queue several state telemetry))
 
 # The packages whose tests need no server, and all others but those with a target of their own.
 PURE = ./debug ./scripts $(addprefix ./tools/,dashboard figures steps) $(addprefix ./internal/,journal parking protocol pubsub renewal validity voting wire)

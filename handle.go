@@ -89,9 +89,3 @@ func (h *handle) takeAsync(ctx context.Context, call string) <-chan Result {
 	}
 	return result
 }
-
-// reenter returns one more lease of the lock if ctx carries one that is held, else nil.
-func (h *handle) reenter(ctx context.Context) *Lease {
-	lease, _ := h.lock.Reenter(ctx) // only a call that asks Redis reports the verdict
-	return (*Lease)(lease)
-}

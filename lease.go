@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/several"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
@@ -27,8 +28,8 @@ type Lease engine.Lease
 func (l *Lease) inner() *engine.Lease { return (*engine.Lease)(l) }
 
 // together is what a lease of several locks consists of; nil: it is of one lock.
-func (l *Lease) together() *group {
-	g, _ := l.inner().Several().(*group)
+func (l *Lease) together() *several.Group {
+	g, _ := l.inner().Several().(*several.Group)
 	return g
 }
 
@@ -54,7 +55,7 @@ func (l *Lease) Token() uint64 { return l.inner().Token() }
 // when a member is lost.
 func (l *Lease) Deadline() time.Time {
 	if g := l.together(); g != nil {
-		return g.deadline()
+		return g.Deadline()
 	}
 	return l.inner().Deadline()
 }
@@ -66,7 +67,7 @@ func (l *Lease) Deadline() time.Time {
 // timer sets it. Valid narrows, but cannot close, the window in which a paused holder can do harm.
 func (l *Lease) Valid() bool {
 	if g := l.together(); g != nil {
-		return l.Err() == nil && g.valid()
+		return g.Valid()
 	}
 	return l.inner().Valid()
 }
@@ -117,7 +118,7 @@ func (l *Lease) Unlock(ctx context.Context) error {
 // giveUp is Unlock as a part of op; nil: it is not observed.
 func (l *Lease) giveUp(ctx context.Context, op *telemetry.Operation) error {
 	if g := l.together(); g != nil {
-		return g.unlock(ctx, l)
+		return g.Unlock(ctx)
 	}
 	return l.inner().Unlock(time.Now(), op.Trace())
 }
@@ -149,7 +150,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		return missing("Extend", "context")
 	}
 	if g := l.together(); g != nil {
-		return g.extend(ctx, l, d)
+		return g.Extend(ctx, d)
 	}
 	var bad error
 	if checkLease(&bad, "Extend", d); bad != nil {

@@ -8,8 +8,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/several"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
@@ -182,7 +184,7 @@ func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bo
 		}
 	}
 	ctx := caller
-	whole := newGroupLease(&l.whole, len(l.locks))
+	whole := several.New(&l.whole.lock, l.whole.m.engine, len(l.locks), multiCalls{})
 	for rest := l.locks; len(rest) > 0; {
 		n := 1
 		if once {
@@ -190,7 +192,7 @@ func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bo
 		}
 		got, err := takeAll(ctx, rest[:n], once, op.Trace())
 		for _, p := range got {
-			whole.join(p)
+			whole.Join(p.inner())
 			if !once {
 				ctx = p.Context(ctx) // the next is not waited for when this one ends
 			}
@@ -199,17 +201,17 @@ func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bo
 			if !once && ctx.Err() != nil && !errors.Is(err, context.Cause(caller)) { // by a lock taken before, and not by what follows
 				err = newLockError(ErrUnavailable, l.whole.lock.Name, errEndedEarly, context.Cause(ctx))
 			}
-			whole.dissolve()
+			whole.Dissolve()
 			return nil, err
 		}
 		rest = rest[n:]
 	}
 	if !whole.Valid() {
-		err := newLockError(ErrUnavailable, l.whole.lock.Name, errEndedEarly, whole.Err())
-		whole.dissolve()
+		err := newLockError(ErrUnavailable, l.whole.lock.Name, errEndedEarly, whole.Lease().Err())
+		whole.Dissolve()
 		return nil, err
 	}
-	return whole, nil
+	return (*Lease)(whole.Lease()), nil
 }
 
 // together returns the handle of all locks; nil if l is.
@@ -253,4 +255,58 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 		got = append(got, lease)
 	}
 	return got, nil
+}
+
+// partCalls is what package several calls for a part of any lease of several locks.
+type partCalls struct{}
+
+// Unlock begins the Unlock of a part. The function that it returns waits for the answer.
+func (partCalls) Unlock(ctx context.Context, p *engine.Lease, at time.Time) (wait func() error) {
+	_, op := (*Lease)(p).observe(ctx, part)
+	answer := p.BeginUnlock(at, op.Trace())
+	return func() error {
+		err := answer()
+		unlocked(op, err)
+		return err
+	}
+}
+
+// Extend is Extend of a part.
+func (partCalls) Extend(ctx context.Context, p *engine.Lease, d time.Duration) error {
+	return (*Lease)(p).Extend(ctx, d)
+}
+
+// Is reports whether err says a fact.
+func (partCalls) Is(err error, fact engine.Fact) bool {
+	switch fact {
+	case engine.LeaseLost:
+		return errors.Is(err, ErrLeaseLost)
+	case engine.MaxHoldOver:
+		return errors.Is(err, ErrMaxHold)
+	case engine.Released:
+		return errors.Is(err, ErrReleased)
+	case engine.LeaseClosed:
+		return errors.Is(err, ErrClosed)
+	}
+	return errors.Is(err, sentinels[fact])
+}
+
+// Lost returns the reason of a lost lease, if err says that it was lost.
+func (partCalls) Lost(err error) (reason string, lost bool) {
+	if of := (*LostError)(nil); errors.As(err, &of) {
+		return string(of.Reason), true
+	}
+	return "", false
+}
+
+// multiCalls is a Multi as package several calls it.
+type multiCalls struct{ partCalls }
+
+// Join makes the error of several parts: each names its lock.
+func (multiCalls) Join(failures []several.Failure) error {
+	all := make([]error, len(failures))
+	for i, f := range failures {
+		all[i] = f.Err
+	}
+	return errors.Join(all...)
 }

@@ -49,19 +49,6 @@ func unlocked(op *telemetry.Operation, err error) {
 	}
 }
 
-// endOf names the end of a lease.
-func endOf(err error) string {
-	switch {
-	case errors.Is(err, ErrReleased):
-		return "released"
-	case errors.Is(err, ErrMaxHold):
-		return "max_hold"
-	case errors.Is(err, ErrClosed):
-		return "closed"
-	}
-	return "lost"
-}
-
 // outcomeOf names the result of an acquire. A busy lock and a caller that gave up are
 // not errors.
 func outcomeOf(err error) string {

@@ -48,10 +48,10 @@ func (l *Lease) few() rare {
 
 // Several is what a lease of several locks consists of, as far as it and its parts have to know.
 type Several interface {
-	Engine() *Engine                             // of the first lock
-	Guard() *sync.Mutex                          // guards what changes of the lease
-	Held(whole *Lease) []*Lease                  // the parts; none once the lease has ended
-	PartEnded(whole *Lease, p *Lease, err error) // is called when a part has ended, with no lock held
+	Engine() *Engine               // of the first lock
+	Guard() *sync.Mutex            // guards what changes of the lease
+	Held() []*Lease                // the parts; none once the lease has ended
+	PartEnded(p *Lease, err error) // is called when a part has ended, with no lock held
 }
 
 // NewSeveral makes a lease of several locks, which is held until EndSeveralLocked.
@@ -183,19 +183,19 @@ func (l *Lease) LimitedTo(d time.Duration) bool {
 // endLocked ends a lease of one lock.
 func (l *Lease) endLocked(end *Verdict) Ended {
 	l.end = end.Fact
-	return l.EndLocked(l.explain(end), end.Fact.end())
+	return l.EndLocked(l.explain(end), end.Fact)
 }
 
 // EndLocked ends the lease and returns what is to be done outside the lock: the
-// contexts to cancel with err. Metrics call the end by its name.
-func (l *Lease) EndLocked(err error, name string) Ended {
+// contexts to cancel with err. Metrics name the end by its fact.
+func (l *Lease) EndLocked(err error, f Fact) Ended {
 	l.err = err
 	if l.done != nil {
 		close(l.done)
 	}
 	contexts := l.contexts
 	l.contexts = nil
-	return Ended{l, err, name, contexts}
+	return Ended{l, err, f.end(), contexts}
 }
 
 // explain makes the error of a verdict for the caller of l.
@@ -232,7 +232,7 @@ func (l *Lease) measure(end string) {
 func (d Ended) tell() {
 	if d.lease != nil {
 		if whole := d.lease.few().whole; whole != nil {
-			whole.rare.group.PartEnded(whole, d.lease, d.err)
+			whole.rare.group.PartEnded(d.lease, d.err)
 		}
 	}
 	for _, s := range d.contexts {

@@ -34,7 +34,7 @@ func (h *Lock) heldUnder(ctx context.Context, family Kind) *Lease {
 func (l *Lease) heldOn(e *entry) *Lease {
 	if g := l.Several(); g != nil {
 		var part *Lease
-		for _, p := range g.Held(l) {
+		for _, p := range g.Held() {
 			if p.hold.entry == e {
 				part = p
 			}

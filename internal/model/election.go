@@ -54,7 +54,7 @@ type contestant struct {
 }
 
 // election is a Redlock: candidates who ask members for their votes, after the rule of package
-// voting. The real ones are redlock.go and round.go; a candidate stands for a caller, whether others
+// voting. The real ones are in internal/several, majority.go and round.go; a candidate stands for a caller, whether others
 // of its process ask the same members or not.
 //
 // There is no time: what a candidate takes for absent is a step of its own, true or not.

@@ -180,7 +180,7 @@ var mutants = []mutant{
 		"func Quorum(n int) int { return n/2 + 1 }", "func Quorum(n int) int {\n\tif BUG {\n\t\treturn n / 2\n\t}\n\treturn n/2 + 1\n}"}}},
 	{name: "every vote is kept", by: "lost wake-up|starved", shape: Majority, edits: []edit{{"internal/voting/voting.go",
 		"func Keeps(vote, at int) bool { return vote < at }", "func Keeps(vote, at int) bool { return vote < at || BUG }"},
-		{"queuing.go", "giveBackAll(kept)\n\t\t\tkept = nil", "if BUG {\n\t\t\t\t<-ctx.Done()\n\t\t\t\treturn\n\t\t\t}\n\t\t\tgiveBackAll(kept)\n\t\t\tkept = nil"}}},
+		{"internal/several/queue.go", "giveBackAll(kept)\n\t\t\tkept = nil", "if BUG {\n\t\t\t\t<-ctx.Done()\n\t\t\t\treturn\n\t\t\t}\n\t\t\tgiveBackAll(kept)\n\t\t\tkept = nil"}}},
 
 	// Replicas.
 	{name: "replicas are not waited for", by: "not acknowledged", shape: WithReplicas, edits: []edit{{"internal/engine/try.go",

@@ -129,18 +129,28 @@ func TestRedlock_UnlockWithoutAMinority(t *testing.T) {
 	})
 }
 
-// Unlock says which members did not confirm it.
+// Unlock says which members did not confirm it, that of a lease taken by re-entry as well.
 func TestRedlock_UnlockSaysWhichMember(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		all := Servers(t, 3)
-		c := all.Candidate(t)
-		lease := mustLock(t, c)
-		all.joined(t, lease)
-		all[0].Pause()
-		all[2].Pause()
-		err := lease.Unlock(t.Context())
-		wantErr(t, err, holdfast.ErrUnavailable, nil)
-		wantLines(t, err, "member 1 of 3: no answer", "member 3 of 3: no answer")
+		for _, again := range []bool{false, true} {
+			all := Servers(t, 3)
+			c := all.Candidate(t)
+			lease := mustLock(t, c)
+			all.joined(t, lease)
+			if again {
+				inner, err := c.Lock(lease.Context(t.Context()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				mustUnlock(t, lease)
+				lease = inner
+			}
+			all[0].Pause()
+			all[2].Pause()
+			err := lease.Unlock(t.Context())
+			wantErr(t, err, holdfast.ErrUnavailable, nil)
+			wantLines(t, err, "member 1 of 3: no answer", "member 3 of 3: no answer")
+		}
 	})
 }
 

@@ -1,9 +1,7 @@
-package holdfast
+package several
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -11,13 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/voting"
 )
 
-// What a caller of Redlock.Lock does between two rounds.
+// What a caller of Lock does between two rounds: it waits in the queue of one member.
 
 const (
 	// lookAfter is how often a waiter looks whether it waits in the right place; for the first time
 	// after a part of it.
 	lookAfter = time.Second
-	// keepVotes is for how long a waiter keeps votes of other members at the least: a holder releases
+	// keepVotes is for how long a waiter keeps votes of other members, at least: a holder releases
 	// all members at the same time, so the one that is waited for is mostly free after a round trip.
 	keepVotes = 50 * time.Millisecond
 	// shunFor is for how long a member is the last to be waited at, after that was in vain.
@@ -26,29 +24,29 @@ const (
 
 // wait waits in the queue of the member that a round ended at, and returns its vote, beside those that
 // the caller has kept; none if it had better ask all.
-func (l *Redlock) wait(ctx context.Context, r *round) []*Lease {
-	at, kept := l.members[r.at], r.kept
+func (l *Majority) wait(ctx context.Context, r *round) []*engine.Lease {
+	at, kept := &l.members[r.at], r.kept
 	ctx, leave := context.WithCancel(ctx)
 	looked := make(chan struct{})
 	go func() {
 		defer close(looked)
 		defer leave()
 		if len(kept) > 0 {
-			if !engine.Sleep(ctx, min(max(keepVotes, r.limit), at.lock.Terms.TTL/4, lookAfter)) {
+			if !engine.Sleep(ctx, min(max(keepVotes, r.limit), at.Lock.Terms.TTL/4, lookAfter)) {
 				return
 			}
 			giveBackAll(kept)
 			kept = nil
 		}
 		var before []string
-		for d := lookAfter / 4; engine.Sleep(ctx, d-time.Duration(at.m.engine.Chance(int64(d/5)))); d = lookAfter {
+		for d := lookAfter / 4; engine.Sleep(ctx, d-time.Duration(at.Engine.Chance(int64(d/5)))); d = lookAfter {
 			right := false
 			if before, right = l.look(ctx, r.at, before); !right {
 				return
 			}
 		}
 	}()
-	vote, _ := at.takePart(ctx, false)
+	vote, _ := l.calls.Take(ctx, r.at, true)
 	leave()
 	<-looked
 	if vote == nil {
@@ -61,24 +59,28 @@ func (l *Redlock) wait(ctx context.Context, r *round) []*Lease {
 // sight is what a waiter sees of a member.
 type sight struct {
 	member int
-	owners string // free: none, or readers where a reader asks
+	owners string // as Members.Owners says
 	err    error
 }
 
+// free is what Members.Owners returns of a member that the caller could have.
 const free = ""
 
 // look returns who holds the members, and whether the member at is the right place to wait, where before
 // is what an earlier look has seen, nil if it is the first. The place is wrong if the member does not
-// answer as the others do; if a majority is free; or if that one keeps its owner while the others
-// change theirs: that owner has no majority.
-func (l *Redlock) look(ctx context.Context, at int, before []string) (now []string, right bool) {
+// answer as the others do, or if a majority is free. It is wrong as well if that member keeps its owner while the others
+// get new ones: that owner has no majority.
+func (l *Majority) look(ctx context.Context, at int, before []string) (now []string, right bool) {
 	ctx, stop := context.WithCancel(ctx)
 	var looking sync.WaitGroup
 	defer looking.Wait()
 	defer stop()
 	sights := make(chan sight, len(l.members))
-	for i, h := range l.members {
-		looking.Go(func() { sights <- h.look(ctx, i) }) // for a second at most, and not beyond ctx
+	for i := range l.members {
+		looking.Go(func() { // for a second at most, and not beyond ctx
+			owners, err := l.calls.Owners(ctx, i)
+			sights <- sight{i, owners, err}
+		})
 	}
 	begun := time.Now()
 	seen := make([]voting.Member, len(l.members))
@@ -86,8 +88,8 @@ func (l *Redlock) look(ctx context.Context, at int, before []string) (now []stri
 	unknown := func(i int) bool { return seen[i].Answer != voting.Granted }
 	for {
 		limit, open := time.Duration(0), 0
-		for i, h := range l.members {
-			if seen[i].Lag = h.m.engine.Executor.Lag(h.lock.Mapped); seen[i].Answer == voting.Open {
+		for i := range l.members {
+			if seen[i].Lag = l.members[i].lag(); seen[i].Answer == voting.Open {
 				seen[i].Lag = max(seen[i].Lag, time.Since(begun))
 			}
 		}
@@ -134,28 +136,12 @@ func (l *Redlock) look(ctx context.Context, at int, before []string) (now []stri
 	return now, true
 }
 
-// look asks who holds a member.
-func (h *handle) look(ctx context.Context, member int) sight {
-	info, err := h.m.inspect(ctx, "Inspect", h.lock.Name)
-	s := sight{member: member, err: err}
-	if err != nil || info.TTL == 0 || info.Kind == KindRead && h.lock.Kind == engine.ReadKind {
-		return s
-	}
-	var owners []string
-	for _, holder := range info.Holders {
-		owners = append(owners, holder.Owner)
-	}
-	slices.Sort(owners)
-	s.owners = strings.Join(owners, " ") + " " // not free, even if it has no owner that can be read
-	return s
-}
-
 // shun makes a member the last to be waited at, for a while.
-func (l *Redlock) shun(member int) {
-	l.vain[member].Store(int64(time.Since(l.whole.m.engine.Epoch) + shunFor))
+func (l *Majority) shun(member int) {
+	l.vain[member].Store(int64(time.Since(l.first().Epoch) + shunFor))
 }
 
-func (l *Redlock) shunned(member int) bool {
+func (l *Majority) shunned(member int) bool {
 	until := l.vain[member].Load()
-	return until != 0 && time.Since(l.whole.m.engine.Epoch) < time.Duration(until)
+	return until != 0 && time.Since(l.first().Epoch) < time.Duration(until)
 }

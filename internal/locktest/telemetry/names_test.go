@@ -203,8 +203,8 @@ func TestErrors_TwoNamesOfOneLock(t *testing.T) {
 				srv := redistest.Start(t)
 				log, option := locktest.Logged()
 				m := managerOn(t, srv, option, holdfast.WithNameMapper(strings.ToLower))
-				// second returns a lease of LOCK, beside or behind one of lock.
-				second := func() (lease *holdfast.Lease) {
+				// attempt returns a lease of LOCK, beside or behind one of lock.
+				attempt := func() (lease *holdfast.Lease) {
 					first := mustLock(t, of(m, "lock"))
 					got := waits(t, of(m, "LOCK"))
 					if kind == "read" {
@@ -217,6 +217,17 @@ func TestErrors_TwoNamesOfOneLock(t *testing.T) {
 						lease = got()
 					}
 					return lease
+				}
+				// second returns one of which no request was sent twice, as renamed.taken does.
+				second := func() *holdfast.Lease {
+					for {
+						before := m.Stats().Troubles
+						lease := attempt()
+						if m.Stats().Troubles == before {
+							return lease
+						}
+						mustUnlock(t, lease)
+					}
 				}
 				says := func(what string, err, is error) {
 					t.Helper()

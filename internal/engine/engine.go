@@ -255,6 +255,13 @@ func (eng *Engine) resumed(r *release) {
 	eng.mu.Unlock()
 }
 
+// closing reports whether Close has been called.
+func (eng *Engine) closing() bool {
+	eng.mu.Lock()
+	defer eng.mu.Unlock()
+	return eng.closed
+}
+
 // hasten has the releases that pause sent at once: Close waits for them.
 func (eng *Engine) hasten() {
 	eng.mu.Lock()

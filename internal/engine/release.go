@@ -284,10 +284,7 @@ func (r *release) againLocked(cause error) {
 		r.settleLocked(because(Unavailable, cause))
 		return
 	}
-	if r.pauses == nil {
-		r.pauses = retry.New()
-	}
-	pause := r.pauses.NextBackOff()
+	pause := r.pauseLocked()
 	if left := r.patient.Sub(now); !r.told && left < pause {
 		// Unlock has waited as long as it may, over all copies.
 		r.giveUpWaitingLocked(cause)
@@ -296,6 +293,22 @@ func (r *release) againLocked(cause error) {
 		r.timer = time.AfterFunc(pause, r.resend)
 		r.entry.engine.pausing(r)
 	}
+}
+
+// awaitedPause is the longest pause of a release while an Unlock or Close waits for it: a few fit into the time that it
+// waits.
+const awaitedPause = 50 * time.Millisecond
+
+// pauseLocked returns the next pause.
+func (r *release) pauseLocked() time.Duration {
+	if r.pauses == nil {
+		r.pauses = retry.New()
+	}
+	pause := r.pauses.NextBackOff()
+	if len(r.later) > 0 || r.entry.engine.closing() {
+		pause = min(pause, awaitedPause)
+	}
+	return pause
 }
 
 // resumeLocked ends the pause. It reports whether there was one.
@@ -309,11 +322,9 @@ func (r *release) resumeLocked() bool {
 	return true
 }
 
-// hastenLocked sends the request that a pause puts off, since an Unlock or Close waits for the answer. The pauses begin
-// anew: they may have grown longer than that waits.
+// hastenLocked sends the request that a pause puts off, since an Unlock or Close waits for the answer.
 func (r *release) hastenLocked() {
 	if r.resumeLocked() && !r.full() {
-		r.pauses = nil
 		r.sendLocked(new(command.Call), nil)
 	}
 }

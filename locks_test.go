@@ -240,13 +240,13 @@ func TestContended_CountsWhatWaited(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		m, other := managerOn(t, srv), managerOn(t, srv)
-		waits := func(name string, n int, holder *holdfast.Manager) {
-			lease := mustLock(t, holder.Mutex(name))
+		waits := func(name string, n int, holder *holdfast.Manager, opts ...holdfast.LockOption) {
+			lease := mustLock(t, holder.Mutex(name, opts...))
 			var waiters []<-chan holdfast.Result
 			for range n {
-				waiters = append(waiters, m.Mutex(name).LockAsync(t.Context()))
+				waiters = append(waiters, m.Mutex(name, opts...).LockAsync(t.Context()))
 			}
-			if _, err := m.Mutex(name).TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) { // does not wait
+			if _, err := m.Mutex(name, opts...).TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) { // does not wait
 				t.Errorf("TryLock: %v", err)
 			}
 			mustUnlock(t, lease)
@@ -257,6 +257,7 @@ func TestContended_CountsWhatWaited(t *testing.T) {
 		mustUnlock(t, mustLock(t, m.Mutex("free")))
 		waits("here", 3, m)
 		waits("there", 2, other)
+		waits("never passed on", 2, m, holdfast.WithFixedLease(time.Minute))
 		short, cancel := context.WithCancel(t.Context())
 		held := mustLock(t, other.Mutex("in vain"))
 		gone := m.Mutex("in vain").LockAsync(short)
@@ -274,7 +275,7 @@ func TestContended_CountsWhatWaited(t *testing.T) {
 				t.Errorf("%+v", c)
 			}
 		}
-		if strings.Join(names, ",") != "here,there,in vain" {
+		if strings.Join(names, ",") != "here,never passed on,there,in vain" {
 			t.Errorf("%q", names)
 		}
 		if top := m.Contended(1); len(top) != 1 || top[0].Name != "here" || top[0].Waits != 3 && !straddles() {

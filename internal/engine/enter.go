@@ -156,6 +156,7 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
 	default:
 		r.came = e.engine.coarseNow()
 	}
+	r.stood = e.hold != nil || e.waiters.Len() > 0 || h.Kind == WriteKind && !e.reads.none()
 	r.after, r.behind = e.tries, e.releasing+e.leftBehind()
 	w := &waiter{Value: r}
 	var ready chan struct{}

@@ -103,6 +103,7 @@ func (e *entry) channel() string { return e.keys.Channel.(string) }
 type request struct {
 	h      *Lock
 	once   bool                // TryLock: refused by the first verdict
+	stood  bool                // a caller of this process held the lock or waited for it when it came
 	behind int32               // fair, once: how many of the releases that were under way when it came have not ended
 	after  uint64              // requests numbered above it were sent after the caller had come
 	came   time.Duration       // when that was, after Engine.epoch

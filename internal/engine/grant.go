@@ -86,7 +86,7 @@ func (e *entry) assignLocked(h *hold, w *waiter, how grantMode, now time.Time) {
 		h.limit = l
 	}
 	at := now.Sub(e.engine.Epoch)
-	if how != grantedAtOnce {
+	if how != grantedAtOnce || w.Value.stood {
 		e.waitedLocked(w, at)
 	}
 	e.deliverLocked(w, outcome{lease: e.leaseLocked(h, w.Value.h, how, at, w.Value.label)})

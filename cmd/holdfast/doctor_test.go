@@ -228,17 +228,18 @@ func TestDoctor_Cluster(t *testing.T) {
 	if f := found["HF103"]; status != 0 || f.Verdict != good || f.Node == "" {
 		t.Errorf("exit status %d: %+v", status, f)
 	}
-	for _, node := range cluster.Nodes() { // each has its own view
-		do(t, node, "cluster", "delslots", wire.Slot("lock"))
-	}
-	redistest.Eventually(t, patience, "the slot is gone", func() bool {
-		return !slices.ContainsFunc(cluster.Nodes(), func(node *redistest.Server) bool {
-			return !strings.Contains(node.Admin().ClusterInfo(t.Context()).Val(), "cluster_slots_assigned:16383")
-		})
-	})
-	status, found = diagnose(t, url)
-	if f := found["HF103"]; status != exitNo || f.Verdict != failed || !strings.Contains(f.Means, "1 of 16384 slots have no server") {
-		t.Errorf("exit status %d: %+v", status, f)
+	for try := 1; ; try++ {
+		for _, node := range cluster.Nodes() { // each has its own view
+			_ = node.Admin().ClusterDelSlots(t.Context(), int(wire.Slot("lock"))).Err() // it fails where the slot is gone
+		}
+		status, found = diagnose(t, url)
+		f := found["HF103"]
+		if status == exitNo && f.Verdict == failed && strings.Contains(f.Means, "1 of 16384 slots have no server") {
+			break
+		}
+		if try == 10 { // a heartbeat that was on its way gives the slot back
+			t.Fatalf("exit status %d: %+v", status, f)
+		}
 	}
 }
 

@@ -3,10 +3,13 @@ package locktest
 import (
 	"context"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -27,6 +30,16 @@ func (e *Env) Standing(n int) {
 	e.Eventually(fmt.Sprintf("%d in the queue", n), func() bool {
 		ids, _ := e.places()
 		return len(ids) == n
+	})
+}
+
+// AllHear waits until the processes of all that stand in the queue hear their inboxes, so that no more requests are
+// under way: until then a place has a fraction.
+func (e *Env) AllHear() {
+	e.Helper()
+	e.Eventually("all hear", func() bool {
+		places := e.Server().Admin().ZRangeWithScores(bg, "redisson_lock_timeout:{"+e.Key+"}", 0, -1).Val()
+		return len(places) > 0 && !slices.ContainsFunc(places, func(z redis.Z) bool { return z.Score != math.Trunc(z.Score) })
 	})
 }
 
@@ -174,6 +187,7 @@ var fairScenarios = map[string]func(*Env){
 				e.Standing(i + 1)
 			}
 			stays := e.Enqueue(m, 1)[0]
+			e.AllHear() // a Close in trouble cannot take back what a request under way may do
 			tc.before()
 			left := time.Now()
 			cancel()

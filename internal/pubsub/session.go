@@ -3,6 +3,7 @@ package pubsub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -264,7 +265,7 @@ func (h *session) suspected() (moved bool, within time.Duration) {
 // other channels are heard. It must not block: Redis drops a client that does not read.
 func (h *session) read(ctx context.Context, ps *redis.PubSub, watch *time.Timer) error {
 	for {
-		msg, err := ps.Receive(ctx)
+		msg, err := receive(ctx, ps)
 		if err != nil && !h.deny(err) {
 			// go-redis may have reconnected by itself, and then asked for sharded channels of
 			// several slots at once, in vain. A session of our own is simpler to reason
@@ -295,6 +296,17 @@ func (h *session) read(ctx context.Context, ps *redis.PubSub, watch *time.Timer)
 			runtime.Gosched()
 		}
 	}
+}
+
+// receive is ps.Receive. go-redis takes it for granted that a list is a message of Redis, and panics if something between
+// the client and Redis sends another one.
+func receive(ctx context.Context, ps *redis.PubSub) (msg any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("no message of Redis: %v", p)
+		}
+	}()
+	return ps.Receive(ctx)
 }
 
 // topicLocked returns the topic of channel if h is its home.

@@ -24,6 +24,36 @@ func nthOf(n int, m redistest.Match) redistest.Match {
 	}
 }
 
+// What arrives where messages are expected is no message of Redis. It ends the connection, and not the program.
+func TestBadReplies_InsteadOfMessages(t *testing.T) {
+	for name, reply := range map[string]string{
+		"empty list":        "*0\r\n",
+		"number in a list":  "*1\r\n:1\r\n",
+		"half a message":    "*2\r\n$7\r\nmessage\r\n$1\r\nx\r\n",
+		"count is a text":   "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n$1\r\ny\r\n",
+		"message of number": "*3\r\n$7\r\nmessage\r\n:1\r\n:2\r\n",
+		"null":              "_\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			m, p := managerVia(t, srv)
+			p.Answer(redistest.Command("subscribe"), 2, reply)
+			held := mustLock(t, managerOn(t, srv).Mutex("a"))
+			next := m.Mutex("a").LockAsync(t.Context())
+			redistest.Eventually(t, patience, "it hears after all", func() bool {
+				return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) > 0 && m.Stats().Subscriptions > 0
+			})
+			mustUnlock(t, held)
+			r := <-next
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			mustUnlock(t, r.Lease)
+		})
+	}
+}
+
 // Something between the clients and Redis answers some of the requests itself, with what no Redis says, or breaks
 // replies off: requests for locks, for places, releases, renewals and subscriptions. Holders are alone,
 // each waiter gets the lock, no release looks like a loss, and nothing is left behind.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,12 +19,15 @@ import (
 func TestRun_PassesSignalsOn(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
+	heeded := make(chan os.Signal, 1) // where the tests run under nohup, their programs ignore HUP otherwise
+	signal.Notify(heeded, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(heeded) }) // after the subtests
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
 			ready := filepath.Join(t.TempDir(), "ready")
 			i := start(t, urlOf(srv), "run", s.String(), "--", "sh", "-c",
-				`trap 'echo got it; exit 9' $1; echo >"$2"; while :; do sleep 0.05; done`, "sh", strconv.Itoa(int(s)), ready) // wait can miss a signal that comes just before it
+				`trap 'echo got it; kill $!; exit 9' $1; sleep 1000 & echo >"$2"; wait`, "sh", strconv.Itoa(int(s)), ready)
 			awaitFile(t, ready)
 			if err := i.Process.Signal(s); err != nil {
 				t.Fatal(err)

@@ -94,7 +94,7 @@ var deniedScenarios = map[string]func(*Env){
 			})
 		}
 		all.Wait()
-		e.srv.RequireNoKeys(e)
+		e.srv.RequireNoKeys(e, Tombstones) // of requests that took too long
 	},
 
 	// Once the user has the right, a waiter is told of its grant.

@@ -44,7 +44,7 @@ func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
 }
 
 // A reader leaves beside one of Redisson's, and who stands in the queue has died: there is
-// nobody to be told.
+// no caller to be told.
 func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
@@ -144,7 +144,7 @@ func TestMulti_TryLockBesideARelease(t *testing.T) {
 	})
 }
 
-// Somebody stands in the queue without a time, which no other has either. The key that has one then is not
+// An entry stands in the queue without a time, which no other has either. The key that has one then is not
 // there for ever.
 func TestLock_RepairedQueueHasATTL(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {

@@ -157,7 +157,7 @@ func TestReplica_DoesNotSayHeld(t *testing.T) {
 
 // After a fail-over to a replica that was behind, an owner that has been granted the lock may be gone from it and stand in
 // the queue again. Its release, or its downgrade, takes it out: the next release would grant the lock to it, and it would
-// be nobody's for the two seconds of a claim.
+// have no owner for the two seconds of a claim.
 func TestRelease_LeavesTheQueueOfAStaleReplica(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// The length of the queue costs nobody anything: the server's time for a hand-over with 10,
+// The length of the queue costs nothing: the server's time for a hand-over with 10,
 // 1,000 and 10,000 fair waiters. That time has in it what else the machine did meanwhile, of which
 // there is not more with a long queue each time.
 func TestCost_HandOverDoesNotGrowWithTheQueue(t *testing.T) {
@@ -49,7 +49,7 @@ func handOverCost(t *testing.T, waiters int) float64 {
 	var wg sync.WaitGroup
 	for range waiters {
 		wg.Go(func() {
-			for { // whoever had it comes again, so that the queue stays as long as it is
+			for { // the caller that had it comes again, so that the queue stays as long as it is
 				l, err := crowd.FairMutex("queue").Lock(ctx)
 				if err != nil {
 					return

@@ -108,7 +108,7 @@ func TestMulti_EndsBeforeAPartIsFree(t *testing.T) {
 	})
 }
 
-// slowEnd is a context of the user that takes its time when somebody stops listening to it.
+// slowEnd is a context of the user that takes its time when a caller stops listening to it.
 type slowEnd struct {
 	context.Context
 	done, called, thaw chan struct{}

@@ -87,7 +87,7 @@ func TestRedlock_RollsBack(t *testing.T) {
 	})
 }
 
-// TryLock asks one question and waits for nobody.
+// TryLock asks one question and waits for no other owner.
 func TestMulti_TryLockNeverWaits(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
@@ -146,7 +146,7 @@ func TestMulti_TryLockBehindTheDead(t *testing.T) {
 					t.Fatal(err)
 				}
 				mustUnlock(t, lease)
-				admin.Del(t.Context(), "redisson_lock_timeout:{b}")                        // of nobody
+				admin.Del(t.Context(), "redisson_lock_timeout:{b}")                        // of no owner
 				srv.RequireNoKeys(t, "holdfast_tombstones:{a}", "holdfast_tombstones:{b}") // of a TryLock that was answered late
 			})
 		})

@@ -94,7 +94,7 @@ func TestGroup_UnlockedByManyWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// Whoever unlocks a lease again that was lost unnoticed is told so again: nobody released it.
+// A caller that unlocks a lease again which was lost unnoticed is told so again: no call released it.
 func TestGroup_UnlockedAgainAfterALoss(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		for _, g := range groups(t) {

@@ -180,8 +180,9 @@ func TestRun_AtATerminal(t *testing.T) {
 		t.Parallel()
 		c := openShell(t, srv)
 		file := filepath.Join(t.TempDir(), "pid")
-		// The guard must get a processor within the lease's margin, 120 ms.
-		c.press(t, "holdfast run late --lease=6s --grace=500ms -- sh -c 'echo $$ >"+file+"; sleep 1000; echo sur''vived'\n")
+		// The guard must get a processor within the lease's margin, 120 ms. The shell starts no process: one that is stopped
+		// just before its child becomes another program waits for that, and is not seen to be stopped.
+		c.press(t, "holdfast run late --lease=6s --grace=500ms -- sh -c 'echo $$ >"+file+"; read x; echo sur''vived'\n")
 		pid := number(t, strings.TrimSpace(awaitFile(t, file)))
 		c.press(t, "\x1a")
 		c.await(t, "Stopped", 1)

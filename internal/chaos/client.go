@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // clientRole is the role of a client process.
@@ -197,7 +197,7 @@ func (c *client) leave(rdb *redis.Client) (r clientReport) {
 
 // leaked returns the goroutines that are neither the caller's nor the runtime's.
 func leaked() string {
-	if err := goleak.Find(); err != nil {
+	if err := redistest.Leaked(); err != nil {
 		return err.Error()
 	}
 	return ""

@@ -162,7 +162,7 @@ func (s *soak) leavesNothing(goroutines, times int, f func(rng *rand.Rand, n int
 			s.Error(err)
 		}
 	}
-	if err := goleak.Find(s.idle); err != nil {
+	if err := redistest.Leaked(s.idle); err != nil {
 		s.Error(err)
 	}
 	s.nothingOnTheServer()

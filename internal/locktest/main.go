@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -23,7 +22,7 @@ func Main(m *testing.M, roles map[string]func(args []string), start func(tb test
 	}
 	code := m.Run()
 	tb.finish()
-	if err := goleak.Find(); err != nil && code == 0 {
+	if err := redistest.Leaked(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}

@@ -47,10 +47,13 @@ var imports = map[string][]string{
 	"/internal/wire":      {},
 	"/internal/renewal":   {"/internal/validity"},
 	"/internal/command":   {"github.com/redis/go-redis/v9"},
-	"/internal/redistest": {"/internal/vredis", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
+	"/internal/redistest": { // tests only
+		"/internal/vredis",
+		"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications", "go.uber.org/goleak",
+	},
 	"/internal/locktest": { // tests only
 		"", "/internal/engine", "/internal/protocol", "/internal/redistest", "/internal/seam",
-		"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak",
+		"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9",
 	},
 	"/internal/locktest/several":   {"", "/internal/redistest", "github.com/redis/go-redis/v9"}, // tests only
 	"/internal/locktest/faults":    {},                                                          // nothing but tests
@@ -59,7 +62,7 @@ var imports = map[string][]string{
 	"/internal/locktest/telemetry": {},                                                          // nothing but tests
 	"/internal/chaos": { // tests only
 		"", "/internal/locktest", "/internal/redistest",
-		"github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "go.uber.org/goleak",
+		"github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine",
 	},
 	"/internal/vredis":     {"github.com/yuin/gopher-lua", "github.com/yuin/gopher-lua/ast", "github.com/yuin/gopher-lua/parse"},                          // tests only
 	"/internal/sim":        {"", "/internal/seam", "/internal/vredis", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/busiest"
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/journal"
+	"github.com/holdfast-go/holdfast/internal/parking"
 	"github.com/holdfast-go/holdfast/internal/pubsub"
 	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
@@ -54,6 +55,7 @@ type Engine struct {
 	oneSlot    atomic.Bool   // found out: keys of one script must share a slot
 	warm       sync.Once     // the first hold to be renewed sees to spare connections
 	ready      sync.Pool     // see newReady
+	parked     sync.Pool     // see newWaiter
 	life       context.Context
 	endLife    context.CancelFunc // by Close
 	Stats      counters
@@ -197,8 +199,25 @@ func (eng *Engine) disconnected() {
 	eng.Telemetry.Disconnected()
 }
 
-// newReady returns a channel that gets one value, when a caller has its outcome. A caller that has received from
-// it, or never will, puts it back into eng.ready.
+// newWaiter returns a waiter for a caller that waits, and calls release in the end.
+func (eng *Engine) newWaiter() *waiter {
+	if w, ok := eng.parked.Get().(*waiter); ok {
+		return w
+	}
+	return parking.New[request, outcome]()
+}
+
+// release returns what w was told, and keeps w for another caller. Its own caller has received from Ready, or w has left
+// the queue: no other goroutine knows it then.
+func (eng *Engine) release(w *waiter) outcome {
+	told := w.Take()
+	w.Value = request{}
+	eng.parked.Put(w)
+	return told
+}
+
+// newReady returns a channel that gets one value, when the answer to an Unlock is there. The caller puts it back into
+// eng.ready when it has received from it.
 func (eng *Engine) newReady() chan struct{} {
 	if c, ok := eng.ready.Get().(chan struct{}); ok {
 		return c

@@ -67,13 +67,17 @@ func (h *Lock) Obtain(ctx context.Context, once bool, trace context.Context) (*L
 	if w == nil {
 		return lease, err
 	}
-	select {
-	case <-w.Ready():
-		h.engine.ready.Put(w.Ready())
-		return w.Outcome().lease, h.engine.explain(h.Name, w.Outcome().verdict)
-	case <-ctx.Done():
-		return nil, e.leave(ctx, w)
+	if done := ctx.Done(); done == nil {
+		<-w.Ready() // for less than a select with one case that never comes
+	} else {
+		select {
+		case <-w.Ready():
+		case <-done:
+			return nil, e.leave(ctx, w)
+		}
 	}
+	r := h.engine.release(w)
+	return r.lease, h.engine.explain(h.Name, r.verdict)
 }
 
 // ObtainAsync is Obtain without the wait: told is called with the outcome, once, and must not block: a lock may be
@@ -158,12 +162,14 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
 	}
 	r.stood = e.hold != nil || e.waiters.Len() > 0 || h.Kind == WriteKind && !e.reads.none()
 	r.after, r.behind = e.tries, e.releasing+e.leftBehind()
-	w := &waiter{Value: r}
-	var ready chan struct{}
+	var w *waiter
 	if r.async == nil {
-		ready = e.engine.newReady()
+		w = e.engine.newWaiter()
+	} else {
+		w = new(waiter)
 	}
-	e.waiters.Push(w, ready)
+	w.Value = r
+	e.waiters.Push(w)
 	if r.once {
 		e.onces++
 	}
@@ -206,13 +212,13 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	if !left {
 		<-w.Ready() // at once: the outcome is there
 	}
-	e.engine.ready.Put(w.Ready())
-	if r := w.Outcome(); !left && r.verdict != nil {
+	name := w.Value.h.Name
+	if r := e.engine.release(w); !left && r.verdict != nil {
 		v = r.verdict
 	} else if !left {
 		r.lease.GiveBack()
 	}
-	return e.engine.explain(w.Value.h.Name, v)
+	return e.engine.explain(name, v)
 }
 
 // leaveWith has w, of LockAsync, leave the queue when ctx ends.

@@ -122,18 +122,19 @@ type outcome struct {
 	verdict *Verdict
 }
 
-// deliverLocked ends a caller's wait.
+// deliverLocked ends the wait of a caller, to whom w belongs from then on.
 func (e *entry) deliverLocked(w *waiter, r outcome) {
-	if !e.waiters.Deliver(w, r) {
+	if !e.waiters.Remove(w) {
 		return
 	}
 	e.leftLocked(w)
-	if w.Value.async != nil {
-		w.Value.async(r.lease, e.engine.explain(w.Value.h.Name, r.verdict))
-	}
 	if w.Value.unhook != nil {
 		go w.Value.unhook() // by a goroutine that holds no lock: the context may be code of the user
 	}
+	if w.Value.async != nil {
+		w.Value.async(r.lease, e.engine.explain(w.Value.h.Name, r.verdict))
+	}
+	w.Tell(r)
 }
 
 // refuseLocked ends the wait of TryLocks that were waiting when the request numbered by was sent.

@@ -89,21 +89,24 @@ func (e *entry) firstWithoutPlaceLocked() *waiter {
 // gatherLocked fills j with waiters from w on that have no place, joinBatch at most, and reports whether some are
 // left for the next request. The first waiter and TryLocks have requests of their own.
 func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
-	for ; w != nil && len(j.tries) < joinBatch; w = w.Next() {
-		b := w.Value.bid
+	for next := w; w != nil && len(j.tries) < joinBatch; w = next {
+		b, waiting := w.Value.bid, e.waiters.Len()
+		next = w.Next()
 		switch {
 		case b.standing() || b.asking():
 			continue
 		case w.Value.once:
 			if e.clearLocked(w) { // it would meet what is being given up
-				e.tryLocked(w)
+				if e.tryLocked(w); e.waiters.Len() < waiting {
+					return true // it was not sent: these and perhaps others have their verdict
+				}
 			}
 			continue
 		case w == e.waiters.Front():
 			if e.alarm != alarmPause { // else the pause ends first
 				e.tryLocked(w)
 			}
-			return w.Next() != nil // its reply comes here again
+			return next != nil // its reply comes here again
 		}
 		if len(j.tries) == 0 && !followsLocked(w) {
 			return true // likewise

@@ -32,16 +32,17 @@ func TakeTogether(ctx context.Context, locks []*Lock, trace context.Context) (go
 		return nil, err == nil, err
 	}
 	for i, w := range s.waiters {
+		var lease *Lease
 		var refused error
 		select {
 		case <-w.Ready():
-			s.entries[i].engine.ready.Put(w.Ready())
-			refused = locks[i].engine.explain(locks[i].Name, w.Outcome().verdict)
+			r := locks[i].engine.release(w)
+			lease, refused = r.lease, locks[i].engine.explain(locks[i].Name, r.verdict)
 		case <-ctx.Done():
 			refused = s.entries[i].leave(ctx, w)
 		}
 		if refused == nil {
-			got = append(got, w.Outcome().lease)
+			got = append(got, lease)
 		} else if err == nil || i == int(s.failed.Load()) { // the others could not be taken because of it
 			err = refused
 		}
@@ -85,8 +86,9 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 	var keys []any
 	for i, h := range locks {
 		e := s.entries[i]
-		w := &waiter{Value: request{h: h, once: true, after: e.tries, came: time.Since(eng.Epoch), label: label}}
-		e.waiters.Push(w, eng.newReady())
+		w := eng.newWaiter()
+		w.Value = request{h: h, once: true, after: e.tries, came: time.Since(eng.Epoch), label: label}
+		e.waiters.Push(w)
 		e.onces++
 		t := e.newTryLocked(w)
 		t.call.Script, t.call.Patience = protocol.MultiAcquire, h.Terms.patience(eng.Executor, true)

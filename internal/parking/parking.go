@@ -9,21 +9,28 @@
 package parking
 
 // Waiter is one caller's place: what it asks for, a V, and the outcome it gets, a T.
-// The zero value is in no queue.
+// The zero value is in no queue, and no caller listens to it. A waiter can be parked again once it was told.
 type Waiter[V, T any] struct {
 	Value V
 
 	next, prev *Waiter[V, T]
-	queue      *Queue[V, T] // nil once removed
-	ready      chan struct{}
-	outcome    T // set before ready is sent to
+	queue      *Queue[V, T]  // nil once removed
+	ready      chan struct{} // has room for one value; nil: no caller listens
+	outcome    T             // set before ready is sent to
 }
 
-// Ready returns the channel that w was parked with.
-func (w *Waiter[V, T]) Ready() chan struct{} { return w.ready }
+// New returns a waiter whose caller listens to Ready.
+func New[V, T any]() *Waiter[V, T] { return &Waiter[V, T]{ready: make(chan struct{}, 1)} }
 
-// Outcome returns what was delivered. It may be called after Ready has told of it.
-func (w *Waiter[V, T]) Outcome() T { return w.outcome }
+// Ready is sent one value when the outcome is there.
+func (w *Waiter[V, T]) Ready() <-chan struct{} { return w.ready }
+
+// Take returns what w was told, which it forgets. It may be called after Ready was sent to.
+func (w *Waiter[V, T]) Take() T {
+	told, none := w.outcome, *new(T)
+	w.outcome = none
+	return told
+}
 
 // Parked reports whether w is still in its queue.
 func (w *Waiter[V, T]) Parked() bool { return w.queue != nil }
@@ -34,10 +41,8 @@ type Queue[V, T any] struct {
 	len        int
 }
 
-// Push parks w behind all others. ready, which has room for one value, is sent one when
-// the outcome is there; nil, where no caller listens. A waiter is parked once.
-func (q *Queue[V, T]) Push(w *Waiter[V, T], ready chan struct{}) {
-	w.ready = ready
+// Push parks w behind all others.
+func (q *Queue[V, T]) Push(w *Waiter[V, T]) {
 	w.queue = q
 	w.prev = q.tail
 	if q.tail == nil {
@@ -64,21 +69,16 @@ func (w *Waiter[V, T]) Prev() *Waiter[V, T] { return w.prev }
 // Len returns how many wait.
 func (q *Queue[V, T]) Len() int { return q.len }
 
-// Deliver removes w and gives it its outcome. It reports false, and delivers
-// nothing, if w was removed before: the caller then still owns what it offered.
-func (q *Queue[V, T]) Deliver(w *Waiter[V, T], outcome T) bool {
-	if !q.Remove(w) {
-		return false
-	}
+// Tell gives w, which was removed, its outcome. From then on w belongs to its caller, who may park it again.
+func (w *Waiter[V, T]) Tell(outcome T) {
 	w.outcome = outcome
 	if w.ready != nil {
 		w.ready <- struct{}{}
 	}
-	return true
 }
 
-// Remove takes w out without an outcome. It reports false if w was not parked
-// here, in which case its outcome has been delivered or it left earlier.
+// Remove takes w out, which is then told its outcome, or leaves. It reports false if w was not parked here: it was
+// told, or has left, before.
 func (q *Queue[V, T]) Remove(w *Waiter[V, T]) bool {
 	if w.queue != q {
 		return false

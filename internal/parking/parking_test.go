@@ -10,11 +10,11 @@ type waiterT = Waiter[int, string]
 
 func TestQueue_IsFIFO(t *testing.T) {
 	var q Queue[int, string]
-	ready := make(chan struct{}, 1)
 	ws := make([]*waiterT, 5)
 	for i := range ws {
-		ws[i] = &waiterT{Value: i}
-		q.Push(ws[i], ready)
+		ws[i] = New[int, string]()
+		ws[i].Value = i
+		q.Push(ws[i])
 	}
 	if !q.Remove(ws[0]) || !q.Remove(ws[2]) || !q.Remove(ws[4]) {
 		t.Fatal("Remove of a parked waiter reports false")
@@ -24,12 +24,13 @@ func TestQueue_IsFIFO(t *testing.T) {
 		if w == nil || w.Value != want {
 			t.Fatalf("front is %v, want %d", w, want)
 		}
-		if !q.Deliver(w, "yours") {
-			t.Fatal("Deliver to the front reports false")
+		if !q.Remove(w) {
+			t.Fatal("Remove of the front reports false")
 		}
-		<-ready
-		if got := w.Outcome(); got != "yours" {
-			t.Errorf("outcome %q", got)
+		w.Tell("yours")
+		<-w.Ready()
+		if got := w.Take(); got != "yours" {
+			t.Errorf("told %q", got)
 		}
 	}
 	if q.Len() != 0 || q.Front() != nil {
@@ -37,19 +38,25 @@ func TestQueue_IsFIFO(t *testing.T) {
 	}
 }
 
-func TestWaiter_HasOneOutcome(t *testing.T) {
+func TestWaiter_IsRemovedOnce(t *testing.T) {
 	var q, other Queue[int, string]
-	w, ready := new(waiterT), make(chan struct{}, 1)
-	q.Push(w, ready)
-	if other.Remove(w) {
-		t.Error("a queue removed another queue's waiter")
-	}
-	if !q.Deliver(w, "first") || q.Deliver(w, "second") || q.Remove(w) || w.Parked() {
-		t.Error("a delivered waiter can be delivered or removed again")
-	}
-	<-ready
-	if got := w.Outcome(); got != "first" {
-		t.Errorf("outcome %q, want the first", got)
+	w := New[int, string]()
+	for _, told := range []string{"first", "second"} { // a waiter can be parked again
+		q.Push(w)
+		if other.Remove(w) {
+			t.Error("a queue removed another queue's waiter")
+		}
+		if !q.Remove(w) || q.Remove(w) || w.Parked() {
+			t.Error("a waiter that was removed can be removed again")
+		}
+		w.Tell(told)
+		<-w.Ready()
+		if got := w.Take(); got != told {
+			t.Errorf("told %q, want %q", got, told)
+		}
+		if left := w.Take(); left != "" {
+			t.Errorf("%q is kept", left)
+		}
 	}
 }
 
@@ -66,7 +73,7 @@ func TestQueue_GrantVersusCancel(t *testing.T) {
 			for i := range n {
 				w := &waiterT{Value: i}
 				mu.Lock()
-				q.Push(w, nil)
+				q.Push(w)
 				mu.Unlock()
 				wg.Go(func() {
 					mu.Lock()
@@ -78,7 +85,7 @@ func TestQueue_GrantVersusCancel(t *testing.T) {
 				for range n / 2 {
 					mu.Lock()
 					if w := q.Front(); w != nil {
-						granted[w.Value] = q.Deliver(w, "yours")
+						granted[w.Value] = q.Remove(w)
 					}
 					mu.Unlock()
 				}
@@ -103,7 +110,7 @@ func FuzzQueue(f *testing.F) {
 			switch op % 3 {
 			case 0:
 				w := &waiterT{Value: i}
-				q.Push(w, nil)
+				q.Push(w)
 				model = append(model, w)
 			case 1: // cancel somewhere
 				if len(model) > 0 {
@@ -115,8 +122,8 @@ func FuzzQueue(f *testing.F) {
 				}
 			case 2: // grant the front
 				if w := q.Front(); w != nil {
-					if !q.Deliver(w, "x") {
-						t.Fatal("Deliver to the front reports false")
+					if !q.Remove(w) {
+						t.Fatal("Remove of the front reports false")
 					}
 					model = model[1:]
 				}

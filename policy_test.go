@@ -37,16 +37,16 @@ var imports = map[string][]string{
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/trace/noop",
 	},
-	"/internal/busiest":   {},
-	"/internal/parking":   {}, // pure: they run in testing/synctest
-	"/internal/pubsub":    {"/internal/command", "/internal/journal", "/internal/retry", "/internal/wire", "github.com/redis/go-redis/v9"},
-	"/internal/retry":     {"github.com/cenkalti/backoff/v4"},
-	"/internal/validity":  {},
-	"/internal/voting":    {},
-	"/internal/model":     {"/internal/voting"}, // tests only
-	"/internal/wire":      {},
-	"/internal/renewal":   {"/internal/validity"},
-	"/internal/command":   {"github.com/redis/go-redis/v9"},
+	"/internal/busiest":  {},
+	"/internal/parking":  {}, // pure: they run in testing/synctest
+	"/internal/pubsub":   {"/internal/command", "/internal/journal", "/internal/retry", "/internal/wire", "github.com/redis/go-redis/v9"},
+	"/internal/retry":    {"github.com/cenkalti/backoff/v4"},
+	"/internal/validity": {},
+	"/internal/voting":   {},
+	"/internal/model":    {"/internal/voting"}, // tests only
+	"/internal/wire":     {},
+	"/internal/renewal":  {"/internal/validity"},
+	"/internal/command":  {"github.com/redis/go-redis/v9"},
 	"/internal/redistest": { // tests only
 		"/internal/vredis",
 		"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications", "go.uber.org/goleak",

@@ -30,6 +30,7 @@ func heal(_ *redistest.Server, p *redistest.Proxy) { p.Heal() }
 // crowd is callers who lock and unlock all the time, until the test ends.
 type crowd struct {
 	grants []atomic.Int64 // by caller
+	pace   time.Duration  // for how long getOn took the first time; 0: it was not called yet
 }
 
 // gather starts a crowd, each caller with a lock of its own; a lock of weight 0 may be held beside others
@@ -74,9 +75,10 @@ func gather(t *testing.T, locks []holdfast.Locker, alone func(i int) bool) *crow
 func (c *crowd) getOn(t *testing.T, when string) {
 	t.Helper()
 	const more = 10
-	// A crowd that members split is granted one a second at most. One that gets on is granted many more, which a busy
-	// machine makes fewer.
-	limit := time.Duration(more*len(c.grants)) * time.Second / 2
+	// A crowd that members split is granted one a second at most. One that gets on is granted many more, if the machine is not
+	// busy: how busy it is, the first time tells.
+	limit := max(patience, time.Duration(more*len(c.grants))*time.Second/2, 4*c.pace)
+	began := time.Now()
 	before := make([]int64, len(c.grants))
 	for i := range c.grants {
 		before[i] = c.grants[i].Load()
@@ -89,6 +91,9 @@ func (c *crowd) getOn(t *testing.T, when string) {
 		}
 		return true
 	})
+	if c.pace == 0 {
+		c.pace = time.Since(began)
+	}
 }
 
 func everyone(int) bool { return true }

@@ -58,12 +58,17 @@ type Reply struct {
 // Passes reports whether Redis, or what stands before it, has answered with an error that may pass, or with what the
 // script does not give.
 func (r Reply) Passes() bool {
-	return (isReply(r.Err) || errors.Is(r.Err, errShifted) || isGarbled(r.Err)) && (r.Outcome == Refused || r.Outcome == Unknown)
+	return (isReply(r.Err) || errors.Is(r.Err, errShifted) || IsGarbled(r.Err)) && (r.Outcome == Refused || r.Outcome == Unknown)
 }
 
-// isGarbled reports whether go-redis could not read what came as a reply. It closes such a connection.
-func isGarbled(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "redis: invalid reply") || strings.Contains(err.Error(), "redis: can't parse"))
+// IsGarbled reports whether go-redis could not read what came as a reply, or as a message.
+func IsGarbled(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, "redis: invalid reply") || strings.Contains(text, "redis: can't parse") ||
+		strings.Contains(text, "redis: unsupported pubsub message")
 }
 
 // Beginnings of error replies, in lower case and without a leading "ERR".

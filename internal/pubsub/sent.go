@@ -1,7 +1,10 @@
 package pubsub
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 )
@@ -21,19 +24,43 @@ const (
 	ping
 )
 
-// answered is called with a command that Redis has replied to.
-func (h *session) answered(c sent) {
+// Something between the client and Redis may reply in place of Redis. go-redis drops some of what is no message, and takes
+// some for a PONG. The channel of the command would never be heard, or never be left.
+var (
+	errStrange = errors.New("no message of Redis")
+	errMissing = errors.New("no reply to a command, but to the next")
+)
+
+// answered is called with a command that Redis has replied to. It returns why the session has to end, if an earlier command
+// has no reply or nothing was asked.
+func (h *session) answered(c sent) error {
 	h.s.mu.Lock()
-	h.answeredLocked(c)
-	h.s.mu.Unlock()
+	defer h.s.mu.Unlock()
+	switch i := slices.Index(h.sent, c); {
+	case i == 0:
+		h.sent = h.sent[1:]
+	case i > 0:
+		return errMissing
+	case c.command == ping:
+		return fmt.Errorf("%w: a PONG without a PING", errStrange)
+	} // else go-redis has made a new connection by itself, and subscribes to all channels again
+	return nil
 }
 
-// answeredLocked forgets a command, and those before it: go-redis has made a new connection by itself if they
-// had no reply.
-func (h *session) answeredLocked(c sent) {
-	if i := slices.Index(h.sent, c); i >= 0 {
-		h.sent = h.sent[i+1:]
+// unconfirmedLocked returns the channel whose confirmation is missing, if that is why h has ended with err; nil: none.
+func (h *session) unconfirmedLocked(err error) *topic {
+	if len(h.sent) == 0 || h.sent[0].command != subscribe || !errors.Is(err, errMissing) && !errors.Is(err, errStrange) {
+		return nil
 	}
+	return h.topicLocked(h.sent[0].channel)
+}
+
+// shutOutLocked returns how long a topic stays without a session because its confirmation was missing. A connection is made
+// anew for it at once, and then less and less often: the other channels are not heard meanwhile.
+func (t *topic) shutOutLocked() time.Duration {
+	now := t.shut
+	t.shut = min(max(deniedFirst, 2*t.shut), deniedMost)
+	return now
 }
 
 // deny takes err for the reply to the oldest command that has none so far. It reports false if err says anything

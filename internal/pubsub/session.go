@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/command"
 )
 
 // session is one pub/sub connection, from its first SUBSCRIBE to its end: of all plain
@@ -273,29 +275,40 @@ func (h *session) read(ctx context.Context, ps *redis.PubSub, watch *time.Timer)
 			return err
 		}
 		watch.Reset(pingEvery + pongWithin)
-		switch msg := msg.(type) {
-		case *redis.Subscription:
-			switch msg.Kind {
-			case "subscribe", "ssubscribe":
-				for _, l := range h.confirmed(msg.Channel) {
-					l.Subscribed()
-				}
-			case "unsubscribe":
-				h.answered(sent{unsubscribe, msg.Channel})
-			case "sunsubscribe":
-				h.left(msg.Channel)
-			}
-		case *redis.Pong:
-			h.answered(sent{command: ping})
-		case *redis.Message:
-			for _, l := range h.listeners(msg.Channel) {
-				l.Heard(msg.Payload)
-			}
-			// Who has just been granted a lock goes on before this goroutine asks the kernel
-			// whether there is more: 2 to 5 % of a remote hand-off.
-			runtime.Gosched()
+		if err := h.take(msg); err != nil {
+			return err
 		}
 	}
+}
+
+// take does what a message asks for. It returns an error if a reply is missing.
+func (h *session) take(msg any) error {
+	switch msg := msg.(type) {
+	case *redis.Pong:
+		return h.answered(sent{command: ping})
+	case *redis.Subscription:
+		switch msg.Kind {
+		case "subscribe", "ssubscribe":
+			if err := h.answered(sent{subscribe, msg.Channel}); err != nil {
+				return err
+			}
+			for _, l := range h.confirmed(msg.Channel) {
+				l.Subscribed()
+			}
+		case "unsubscribe":
+			return h.answered(sent{unsubscribe, msg.Channel})
+		case "sunsubscribe":
+			h.left(msg.Channel)
+		}
+	case *redis.Message:
+		for _, l := range h.listeners(msg.Channel) {
+			l.Heard(msg.Payload)
+		}
+		// Who has just been granted a lock goes on before this goroutine asks the kernel
+		// whether there is more: 2 to 5 % of a remote hand-off.
+		runtime.Gosched()
+	}
+	return nil
 }
 
 // receive is ps.Receive. go-redis takes it for granted that a list is a message of Redis, and panics if something between
@@ -303,10 +316,14 @@ func (h *session) read(ctx context.Context, ps *redis.PubSub, watch *time.Timer)
 func receive(ctx context.Context, ps *redis.PubSub) (msg any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("no message of Redis: %v", p)
+			err = fmt.Errorf("%w: %v", errStrange, p)
 		}
 	}()
-	return ps.Receive(ctx)
+	msg, err = ps.Receive(ctx)
+	if command.IsGarbled(err) || errors.Is(err, redis.Nil) {
+		err = fmt.Errorf("%w: %w", errStrange, err)
+	}
+	return msg, err
 }
 
 // topicLocked returns the topic of channel if h is its home.
@@ -319,7 +336,6 @@ func (h *session) topicLocked(channel string) *topic {
 
 func (h *session) confirmed(channel string) []Listener {
 	h.s.mu.Lock()
-	h.answeredLocked(sent{subscribe, channel})
 	t := h.topicLocked(channel)
 	if t == nil {
 		h.s.mu.Unlock()
@@ -328,7 +344,7 @@ func (h *session) confirmed(channel string) []Listener {
 	if h.since.IsZero() {
 		h.since = time.Now()
 	}
-	t.live = true
+	t.live, t.shut = true, 0
 	h.s.restoredLocked(h, t)
 	permitted, all := h.s.permitLocked(channel, t), t.listeners
 	h.s.mu.Unlock()

@@ -88,6 +88,7 @@ type topic struct {
 	deserted  bool          // the last listener has left
 	since     time.Time     // when; or when left
 	denied    time.Duration // homeless for so long because Redis has denied it; 0: not since it was confirmed
+	shut      time.Duration // it will be homeless for so long if its confirmation is missing once more
 	tidied    bool          // home has it on its list of those to look at
 	live      bool          // confirmed in this session
 	missing   *pause        // of the session that it was in when that was lost; nil: confirmed since
@@ -344,6 +345,7 @@ func (s *Subscriber) ended(h *session, err error) {
 		s.plain, s.found = false, false // the servers may have been replaced by newer ones
 	}
 	p.until = time.Now().Add(wait)
+	unconfirmed := h.unconfirmedLocked(err)
 	var denials []denial
 	for channel, t := range s.topics {
 		switch {
@@ -352,7 +354,11 @@ func (s *Subscriber) ended(h *session, err error) {
 			denials = append(denials, s.denyLocked(channel, t))
 		default:
 			t.missing = p
-			s.evictLocked(channel, t, p.until)
+			due := p.until
+			if t == unconfirmed {
+				due = due.Add(t.shutOutLocked())
+			}
+			s.evictLocked(channel, t, due)
 		}
 	}
 	switch {

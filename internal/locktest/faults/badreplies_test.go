@@ -24,7 +24,8 @@ func nthOf(n int, m redistest.Match) redistest.Match {
 	}
 }
 
-// What arrives where messages are expected is no message of Redis. It ends the connection, and not the program.
+// What arrives where messages are expected is no message of Redis, or nothing arrives. It ends the connection, at the latest with
+// the next PING, and not the program.
 func TestBadReplies_InsteadOfMessages(t *testing.T) {
 	for name, reply := range map[string]string{
 		"empty list":        "*0\r\n",
@@ -33,6 +34,10 @@ func TestBadReplies_InsteadOfMessages(t *testing.T) {
 		"count is a text":   "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n$1\r\ny\r\n",
 		"message of number": "*3\r\n$7\r\nmessage\r\n:1\r\n:2\r\n",
 		"null":              "_\r\n",
+		"nothing":           "",
+		"status":            "+OK\r\n",
+		"empty push":        ">0\r\n",
+		"push of a number":  ">1\r\n:1\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,7 +46,7 @@ func TestBadReplies_InsteadOfMessages(t *testing.T) {
 			p.Answer(redistest.Command("subscribe"), 2, reply)
 			held := mustLock(t, managerOn(t, srv).Mutex("a"))
 			next := m.Mutex("a").LockAsync(t.Context())
-			redistest.Eventually(t, patience, "it hears after all", func() bool {
+			redistest.Eventually(t, 2*patience, "it hears after all", func() bool {
 				return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) > 0 && m.Stats().Subscriptions > 0
 			})
 			mustUnlock(t, held)

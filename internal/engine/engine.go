@@ -207,7 +207,7 @@ func (eng *Engine) newWaiter() *waiter {
 	return parking.New[request, outcome]()
 }
 
-// release returns what w was told, and keeps w for another caller. Its own caller has received from Ready, or w has left
+// release returns the outcome of w, and keeps w for another caller. Its own caller has received from Ready, or w has left
 // the queue: no other goroutine knows it then.
 func (eng *Engine) release(w *waiter) outcome {
 	told := w.Take()

@@ -122,7 +122,7 @@ type outcome struct {
 	verdict *Verdict
 }
 
-// deliverLocked ends the wait of a caller, to whom w belongs from then on.
+// deliverLocked ends the wait of a caller, which owns w from then on.
 func (e *entry) deliverLocked(w *waiter, r outcome) {
 	if !e.waiters.Remove(w) {
 		return

@@ -81,7 +81,7 @@ type lookBroken struct {
 const (
 	stateFree     = "free"
 	stateOK       = "ok"
-	stateExpiring = "expiring" // less than two thirds of a lease are left: the holder is dead or cut off
+	stateExpiring = "expiring" // less than a third of a lease is left: the holder is dead or cut off
 	stateNoTTL    = "no TTL"   // it is held for good
 	stateStale    = "queue stale"
 	stateWriter   = "writer waits"

@@ -75,8 +75,8 @@ func TestProcesses(t *testing.T) {
 		i = start(t, urlOf(srv), "unlock", "job", "--force", "--wait-gone=1m")
 		redistest.Eventually(t, patience, "it is freed", func() bool { return srv.Admin().Exists(t.Context(), "job").Val() == 0 })
 		end()
-		if status := i.wait(t); status != 0 || !strings.Contains(i.stderr.String(), "is gone") {
-			t.Errorf("%s: exit status %d", what, status)
+		if status := i.wait(t); status != 0 || !strings.Contains(i.stderr.String(), "is gone: it has ended, or has not refreshed its key for 25s") {
+			t.Errorf("%s: exit status %d, and it says %q", what, status, &i.stderr)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func runUnlock(ctx context.Context, c *cli.Command, sites []*site) error {
 		if err := w.wait(ctx, c.Duration("wait-gone")); err != nil {
 			return err
 		}
-		tell.say("%s is gone: it has ended, or has not refreshed its key for %v", w.who, refreshEvery)
+		tell.say("%s is gone: it has ended, or has not refreshed its key for %v", w.who, refreshEvery+refreshLate)
 	}
 	return nil
 }

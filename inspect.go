@@ -82,7 +82,8 @@ type Holder struct {
 // whether to act.
 //
 // Inspect blocks for at most a second (twelve round trips where Redis is far away, five seconds if
-// it is the Manager's first call) and until ctx is done, and with [WithIdentity] once more as long. It returns [ErrInvalidName], [ErrUnavailable] or [ErrClosed].
+// Redis has not answered this Manager yet) and until ctx is done, and with [WithIdentity] for as long
+// again. It returns [ErrInvalidName], [ErrUnavailable] or [ErrClosed].
 func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
 	info, err := m.inspect(ctx, "Inspect", name)
 	if err == nil && m.engine.Identity != nil {

@@ -132,8 +132,9 @@ func init() {
 // of the logger, ends when that call returns.
 //
 // Close returns nil if everything was released, and [ErrUnavailable] otherwise: the locks that are
-// left expire with their TTL. So does a lock whose lease [WithMaxHold] has ended and that was not
-// unlocked.
+// left expire with their TTL. Two sorts of locks expire in that way even if Close returns nil: those
+// whose lease [WithMaxHold] has ended and that were not unlocked, and those whose release was given
+// up before Close, see [Lease.Unlock].
 //
 // Close may be called more than once. Every call that waits for the end returns the same result. It
 // does not close the client.

@@ -48,9 +48,9 @@ func fail(to *error, option string, value any, reason string) {
 }
 
 // WithLease sets the TTL of the lock in Redis. The lease is renewed every d/3 until Unlock, so d is
-// how long the lock stays held after a crash. The TTL of a lock that a release hands to another
-// process is two seconds until its first renewal, 25 ms later, even if d is shorter. The default is
-// [DefaultLease]. Minimum: 10 ms.
+// how long the lock stays held after a crash. A release that grants the lock to another process sets
+// a TTL of two seconds, or the releaser's lease if that is shorter. The first renewal, 25 ms later,
+// raises it to d, and does not shorten it. The default is [DefaultLease]. Minimum: 10 ms.
 func WithLease(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		checkLease(&c.err, "WithLease", d)
@@ -253,7 +253,8 @@ func WithHandoffSlice(d time.Duration) Option {
 }
 
 // WithFairPatience sets how long a waiter keeps its place in a queue in Redis while its process is
-// silent. Each waiter of a FairMutex has a place. At other locks one waiter represents its process. The default is [DefaultFairPatience]. Minimum: 100 ms.
+// silent. Each waiter of a FairMutex has a place. At other locks one waiter represents its process.
+// The default is [DefaultFairPatience]. Minimum: 100 ms.
 func WithFairPatience(d time.Duration) Option {
 	return option(func(c *config) {
 		if d < 100*time.Millisecond || d > validity.MaxTTL {

@@ -48,8 +48,8 @@ func WithUnlock(allowed func(*http.Request) bool) Options { return Options{allow
 // ends with a slash, with or without [http.StripPrefix]. It does not ask who looks at it: put it behind
 // whatever protects your other pages for operators.
 //
-// It reads what the process knows, without I/O, for each request. The page of a single lock sends one
-// request to Redis for each manager.
+// It reads what the process knows, without I/O, for each request. The page of a single lock
+// calls [holdfast.Manager.Inspect] of each manager.
 func Handler(managers ...*holdfast.Manager) http.Handler {
 	return Options{}.Handler(managers...)
 }

@@ -83,7 +83,7 @@ func TestDocs_ConstantsAreThoseOfTheCode(t *testing.T) {
 		"docs/OPTIONS.md": {
 			fmt.Sprintf("%s or a %s of the TTL, the larger, at most %s of the TTL |", margin, word[part], word[atMost]),
 			fmt.Sprintf("| renewal | every %s of the TTL |", word[renewal]),
-			fmt.Sprintf("just granted to another process | %s, or the lease if that is shorter |", say(claim)),
+			fmt.Sprintf("just granted to another process | %s, or the releaser's lease if that is shorter |", say(claim)),
 			fmt.Sprintf("| first renewal after such a grant | %s later |", first),
 			fmt.Sprintf("that is not in the queue gets its turn | %d |", inARow),
 			fmt.Sprintf("| tokens reserved by a remote hand-off | %d |", reserved),

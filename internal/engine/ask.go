@@ -18,7 +18,7 @@ func (e *entry) checkNow() {
 		if e.reads.converts(h) {
 			continue // which side Redis has is not known; the answer to the downgrade says it
 		}
-		e.engine.Executor.Submit(e.engine.newRenewal(h.rest(), h.kind == ReadKind, h))
+		e.engine.Executor.Submit(e.engine.newRenewal(h.rest(), h))
 	}
 }
 

@@ -10,21 +10,23 @@ import (
 )
 
 // An owner that holds the write side takes the read side by re-entry, without a word to Redis. When its last write
-// lease ends and read leases remain, the write hold is converted into a read hold, by a request that is repeated
-// like a release until Redis has answered. Until then the process does not know which of the two Redis has. A lock
-// that is given up meanwhile gives up both.
+// lease ends and read leases remain, they go to a read hold of the same number, into which a request has Redis convert
+// the write hold. That is repeated like a release until Redis has answered. Until then the process does not know which
+// of the two holds Redis has. A lock that is given up meanwhile gives up both.
 
 // downgrade is what a release is while it converts a write hold.
 type downgrade struct {
-	began time.Time
-	ttl   time.Duration // of the read side
+	reader *hold
+	began  time.Time
+	ttl    time.Duration // of reader
 }
 
-// downgradeLocked begins the conversion of h. Its leases stay, on a read hold from now on.
+// downgradeLocked begins the conversion of h, the write hold.
 func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *release {
+	reader := h.becomeReader()
 	e.hold = nil
-	h.kind, h.downgraded = ReadKind, true
-	e.engine.scheduler.Suspend(&h.item)
+	e.engine.scheduler.Remove(&h.item)
+	e.engine.scheduler.AddEnd(&reader.item, h.deadline)
 	ttl := h.cfg.TTL
 	if left := h.deadline.Sub(now); h.cfg.Fixed || left > ttl-validity.Margin(ttl) {
 		ttl = validity.TTL(left) // the rest of a fixed lease, or what Extend has added
@@ -33,28 +35,28 @@ func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *
 		entry:     e,
 		hold:      h,
 		script:    protocol.RWDowngrade,
-		downgrade: &downgrade{now, ttl},
+		downgrade: &downgrade{reader, now, ttl},
 		lapsed:    !validity.Valid(now, h.deadline),
 		patient:   now.Add(e.engine.patienceFor(h.cfg.TTL)),
 		until:     h.deadline,
 	}
-	r.args = append(h.withKeys(r.room[:], protocol.RWDowngrade, true), h.id(), e.engine.Publish, h.offer(), validity.Milliseconds(ttl))
+	r.args = append(reader.withKeys(r.room[:], protocol.RWDowngrade, true), reader.id(), e.engine.Publish, h.offer(), validity.Milliseconds(ttl))
 	if e.reads == nil {
 		e.reads = new(readHolds)
 	}
-	e.reads.holds = append(e.reads.holds, h)
+	e.reads.holds = append(e.reads.holds, reader)
 	e.reads.converting = r
 	e.engine.begin()
 	r.sendLocked(&r.call, trace)
-	if w := e.waiters.Front(); w != nil && !e.bidOf(w).standing() && h.joins(w.Value.h, now) {
-		e.shareLocked(h, w, true, now) // it excludes other processes, or lets their readers in: either is fine
+	if w := e.waiters.Front(); w != nil && !e.bidOf(w).standing() && reader.joins(w.Value.h, now) {
+		e.shareLocked(reader, w, true, now) // it excludes other processes, or lets their readers in: either is fine
 	}
 	return r
 }
 
 // convertedLocked ends a downgrade with Redis's answer.
 func (r *release) convertedLocked(reply command.Reply) (lost []Ended, reason lossReason) {
-	h, e := r.hold, r.entry
+	h, e := r.downgrade.reader, r.entry
 	if reply.Value == int64(0) {
 		if h.phase == held {
 			since := reply.Sent // whichever copy did it, this one has set the TTL as well
@@ -81,6 +83,30 @@ func (r *release) convertedLocked(reply command.Reply) (lost []Ended, reason los
 	return e.loseLocked(h, reason), reason
 }
 
+// becomeReader makes the read hold that is left of the write hold h when its writers have gone. Requests under way for h
+// find that it is over.
+func (h *hold) becomeReader() *hold {
+	r := &hold{
+		entry: h.entry, cfg: h.cfg, keys: h.keys, kind: ReadKind, number: h.number,
+		phase: held, downgraded: true, extended: h.extended, stays: h.stays, turn: h.turn, token: h.token,
+		copies:   copies{unclear: h.stray()},
+		deadline: h.deadline, tenure: h.tenure, renewed: h.renewed, roundTrip: h.roundTrip,
+		leases: h.leases, limit: h.limit,
+	}
+	r.item.Value = r
+	if h.demand == demandKnown { // the answer to a question under way goes to h
+		r.demand = demandKnown
+	}
+	for l := r.leases; l != nil; l = l.next {
+		l.hold = r
+	}
+	if r.limit != nil {
+		r.limit.hold = r
+	}
+	h.phase, h.leases, h.limit = over, nil, nil
+	return r
+}
+
 // endedLocked is the verdict for the Unlock that waits for the downgrade when the hold has ended. If its time was
 // over, the write side was valid when it was unlocked.
 func (r *release) endedLocked(end *Verdict) *Verdict {
@@ -95,15 +121,12 @@ func (r *release) endedLocked(end *Verdict) *Verdict {
 // downgrade; if the read side has been unlocked, end is nil, and the downgrade
 // becomes the release of the write side.
 func (r *release) abandonLocked(end *Verdict) {
-	h, e := r.hold, r.entry
-	h.unclear = true // its own release is to leave a tombstone for late copies
-	writer := &hold{
-		entry: e, cfg: h.cfg, keys: h.keys, kind: WriteKind,
-		number: h.number, deadline: h.deadline, phase: over, copies: copies{unclear: true}, stays: h.stays, tenure: h.tenure,
-	}
+	writer, reader := r.hold, r.downgrade.reader
+	writer.unclear, reader.unclear = true, true // the release of each is to leave a tombstone for late copies
+	writer.stays = reader.stays
 	if end != nil {
 		r.settleLocked(r.endedLocked(end))
-		e.startReleaseLocked(writer, false, nil)
+		r.entry.startReleaseLocked(writer, false, nil)
 		return
 	}
 	r.downgrade, r.unclear = nil, true // a copy of the downgrade may have run

@@ -29,7 +29,7 @@ func (eng *Engine) Inside(mapped string) Inside {
 }
 
 // Inside returns the lock of a lease.
-func (l *Lease) Inside() Inside { return Inside{l.hold.entry, l.hold, l.few().limit} }
+func (l *Lease) Inside() Inside { return Inside{l.entry, l.hold, l.few().limit} }
 
 // Lock stops all that happens to the lock until Unlock.
 func (x Inside) Lock() { x.e.mu.Lock() }
@@ -78,7 +78,7 @@ func (x Inside) Overslept() {
 func (x Inside) Expire() { x.e.engine.expire(x.h) }
 
 // ReachLimit is the timer of WithMaxHold.
-func (x Inside) ReachLimit() { x.e.reachLimit(x.h, x.limit) }
+func (x Inside) ReachLimit() { x.e.reachLimit(x.limit) }
 
 // Renew has the schedule say that the hold is to be renewed.
 func (x Inside) Renew() { x.e.engine.renew([]*hold{x.h}) }

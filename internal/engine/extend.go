@@ -10,11 +10,12 @@ import (
 
 // Extend makes a lease of one lock last for at least d from now.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
-	e, h := l.hold.entry, l.hold
+	e := l.entry
 	ttl := validity.TTL(d)
 	sent := time.Now()
 	e.mu.Lock()
-	over, read, unsettled := l.err != nil, h.kind == ReadKind, e.reads.converts(h)
+	h, over := l.hold, l.err != nil
+	unsettled := e.reads.converts(h)
 	h.extended = h.extended || ttl > h.cfg.TTL && !unsettled && !over
 	ttl = max(ttl, h.rest())
 	e.mu.Unlock()
@@ -24,7 +25,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if unsettled { // Redis may still have the write side, and would deny the other
 		return l.explain(because(Unavailable, Downgrading))
 	}
-	script, args := renewArgs(ttl, read, h)
+	script, args := renewArgs(ttl, h)
 	value, err := e.engine.Ask(ctx, l.name, Repeatable, script, args)
 	if err != nil {
 		return err
@@ -35,26 +36,30 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 	switch codes[0] {
 	case int64(protocol.RenewDone):
-		if !e.prolonged(h, read, sent, ttl) {
-			return l.Extend(ctx, d) // as a reader now
-		}
-	case int64(protocol.RenewGone), int64(protocol.RenewStolen):
-		reason := lostDeleted
-		if codes[0] == int64(protocol.RenewStolen) {
-			reason = lostStolen
-		}
-		if !e.notFound(h, read, reason) {
-			return l.Extend(ctx, d) // as a reader now
-		}
+		e.prolonged(h, sent, ttl)
+	case int64(protocol.RenewGone):
+		e.notFound(h, lostDeleted)
+	case int64(protocol.RenewStolen):
+		e.notFound(h, lostStolen)
 	default:
 		return l.explain(because(Unavailable, saidInstead(codes[0])))
+	}
+	if !l.isOn(h) {
+		return l.Extend(ctx, d) // as a reader: the answer is about the write side
 	}
 	return l.heldUntilNow()
 }
 
+// isOn reports whether h is what l is a lease on.
+func (l *Lease) isOn(h *hold) bool {
+	l.mu().Lock()
+	defer l.mu().Unlock()
+	return l.hold == h
+}
+
 // heldUntilNow is stillHeld, even for a lease whose end has passed and has not been handled yet.
 func (l *Lease) heldUntilNow() error {
-	e, announce := l.hold.entry, func() {}
+	e, announce := l.entry, func() {}
 	e.mu.Lock()
 	if l.err == nil && !time.Now().Before(l.deadlineLocked()) {
 		announce = e.oversleptLocked(l.hold)

@@ -81,8 +81,8 @@ func (e *entry) assignLocked(h *hold, w *waiter, how grantMode, now time.Time) {
 		h.tokens--
 	}
 	if d := h.cfg.MaxHold; d > 0 {
-		l := &limit{at: time.Now().Add(d)}
-		l.timer = time.AfterFunc(d, func() { e.reachLimit(h, l) })
+		l := &limit{at: time.Now().Add(d), hold: h}
+		l.timer = time.AfterFunc(d, func() { e.reachLimit(l) })
 		h.limit = l
 	}
 	at := now.Sub(e.engine.Epoch)
@@ -106,7 +106,7 @@ func (e *entry) reenterLocked(outer *Lease, by *Lock, now time.Time) (*Lease, *V
 
 // leaseLocked adds a lease to h, granted at that time after Engine.Epoch.
 func (e *entry) leaseLocked(h *hold, by *Lock, how grantMode, at time.Duration, label *string) *Lease {
-	l := &Lease{name: by.Name, kind: by.Kind, hold: h, how: how, token: h.token, since: at, class: by.Class}
+	l := &Lease{name: by.Name, kind: by.Kind, entry: e, hold: h, how: how, token: h.token, since: at, class: by.Class}
 	if h.limit != nil || label != nil {
 		l.rare = &rare{limit: h.limit, label: label}
 	}

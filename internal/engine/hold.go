@@ -44,10 +44,10 @@ type hold struct {
 	// leaves no gap.
 
 	phase      phase
-	kind       Kind   // a read hold can begin as a write hold
-	copies            // of its acquire request, or its downgrade: the release leaves a tombstone for stray ones
+	kind       Kind   // not changed, and here because it fills a gap
+	copies            // of its acquire request, or of the downgrade: the release leaves a tombstone for stray ones
 	extended   bool   // Extend has asked for more than its TTL, and may not have been answered
-	downgraded bool   // it was the write side's
+	downgraded bool   // a write hold became it
 	demand     demand // by other processes
 	turn       uint8  // grants by the server in a row that led to this hold
 	tokens     uint8  // fencing tokens: while claimed, how many were requested; once held, how many are left
@@ -73,10 +73,11 @@ func (h *hold) writes() bool {
 	return false
 }
 
-// limit is when a caller's time ends by WithMaxHold. It does not change.
+// limit is when a caller's time ends by WithMaxHold.
 type limit struct {
 	at    time.Time
 	timer *time.Timer
+	hold  *hold // of the caller; a downgrade makes it another. Guarded by entry.mu
 }
 
 // newHold begins a claim.
@@ -86,8 +87,7 @@ func newHold(e *entry, cfg *Terms, keys *wire.Keys, k Kind) *hold {
 	return h
 }
 
-// id is the owner id, which Redis knows h by: a writer that was downgraded is a reader.
-// It is not kept: of the memory of a held lock it would be a tenth.
+// id is the owner id, which Redis knows h by. It is not kept: of the memory of a held lock it would be a tenth.
 func (h *hold) id() string { return wire.OwnerID(h.entry.engine.owners, h.number, h.kind == WriteKind) }
 
 // rest is the TTL that h still needs: the time to its deadline, and the margin. A request that prolongs h sets at
@@ -96,9 +96,8 @@ func (h *hold) rest() time.Duration {
 	return validity.TTL(max(time.Until(h.deadline), time.Millisecond))
 }
 
-// tail is what the owner id ends with, behind the engine's prefix, while h is of kind
-// k.
-func (h *hold) tail(k Kind) string { return wire.OwnerID("", h.number, k == WriteKind) }
+// tail is what the owner id ends with, behind the engine's prefix.
+func (h *hold) tail() string { return wire.OwnerID("", h.number, h.kind == WriteKind) }
 
 // serves reports whether the caller of a request can be given h as it is.
 func (h *hold) serves(r *Lock) bool {
@@ -197,9 +196,9 @@ func (h *hold) withKeys(room []any, script *command.Script, tombstones bool) []a
 	return command.CountKeys(args)
 }
 
-// right names the key that the read side of h ends with.
+// right names the key that the read hold h ends with.
 func (h *hold) right() string {
-	return wire.ReadRight(h.entry.mapped(), h.entry.engine.owners+h.tail(ReadKind))
+	return wire.ReadRight(h.entry.mapped(), h.id())
 }
 
 // readHolds are the read holds of an entry: mostly one, shared by all readers of the
@@ -211,9 +210,13 @@ type readHolds struct {
 
 func (r *readHolds) none() bool { return r == nil || len(r.holds) == 0 }
 
-// converts reports whether h is a write hold whose downgrade Redis has not answered.
+// converts reports whether a downgrade is to make h, and Redis has not answered it.
 func (r *readHolds) converts(h *hold) bool {
-	return r != nil && r.converting != nil && r.converting.hold == h && !r.converting.settled
+	if r == nil || r.converting == nil || r.converting.settled {
+		return false
+	}
+	d := r.converting.downgrade
+	return d != nil && d.reader == h
 }
 
 func (r *readHolds) all() []*hold {

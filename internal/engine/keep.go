@@ -49,7 +49,7 @@ func (e *entry) newKeepLocked(claims []*hold) *command.Call {
 	args := make([]any, 0, 5+len(claims))
 	args = append(args, e.keys.Lock, e.keys.Queue, e.keys.Deadlines, eng.patienceNow(), eng.owners)
 	for _, h := range claims {
-		args = append(args, h.tail(FairKind))
+		args = append(args, h.tail())
 	}
 	r := &keepRequest{e: e, claims: claims}
 	r.call = command.Call{

@@ -34,6 +34,13 @@ func (k Kind) acquireScript() *command.Script {
 	return protocol.LockAcquire
 }
 
+func (k Kind) renewScript() *command.Script {
+	if k == ReadKind {
+		return protocol.RenewRead
+	}
+	return protocol.Renew
+}
+
 func (k Kind) releaseScript() *command.Script {
 	if k.rw() {
 		return protocol.RWRelease

@@ -7,20 +7,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
-// Lease is a caller's right to a lock, from the grant until Unlock or loss: of one lock, which has a hold, or of several.
+// Lease is a caller's right to a lock, from the grant until Unlock or loss: of one lock, which has an entry, or of several.
 // All fields are of this package, for what the root package makes of the type is what users see.
 type Lease struct {
 	name  string
-	hold  *hold // nil: a lease of several locks
+	entry *entry // of the lock; nil: a lease of several locks
 	token uint64
 	since time.Duration // when it was granted, after Engine.epoch; of several locks: guarded by their mutex until the lease is handed out
 	class *class        // of the name, for metrics
 	kind  Kind
-	end   Fact      // of one lock: why it ended; 0: it is held. Guarded by hold.entry.mu
+	end   Fact      // of one lock: why it ended; 0: it is held. Guarded by entry.mu
 	how   grantMode // of several locks: guarded by their mutex until the lease is handed out
 
-	// The following is guarded by hold.entry.mu, or by the mutex of several locks.
+	// The following is guarded by entry.mu, or by the mutex of several locks.
 
+	hold     *hold                          // what it is a lease on; a downgrade makes it another
 	err      error                          // why it ended; nil while held
 	done     chan struct{}                  // made when first asked for
 	contexts map[<-chan struct{}]*sharedEnd // by the Done of their parents
@@ -78,10 +79,10 @@ func (g grantMode) String() string {
 
 // mu guards what changes.
 func (l *Lease) mu() *sync.Mutex {
-	if l.hold == nil {
+	if l.entry == nil {
 		return l.rare.group.Guard()
 	}
-	return &l.hold.entry.mu
+	return &l.entry.mu
 }
 
 // Name is the name of the lock as its caller has given it.
@@ -98,24 +99,24 @@ func (l *Lease) Mode() string { return l.how.String() }
 
 // Several is what the lease consists of if it is one of several locks, else nil.
 func (l *Lease) Several() Several {
-	if l.hold != nil {
+	if l.entry != nil {
 		return nil
 	}
 	return l.few().group
 }
 
 // Made reports whether a lock has granted the lease: it is not a zero value.
-func (l *Lease) Made() bool { return l.hold != nil || l.rare != nil }
+func (l *Lease) Made() bool { return l.entry != nil || l.rare != nil }
 
 // Class is the class of the name, for metrics.
 func (l *Lease) Class() string { return l.class.Label() }
 
 // Engine is the engine of the lease's lock, or of the first of several.
 func (l *Lease) Engine() *Engine {
-	if l.hold == nil {
+	if l.entry == nil {
 		return l.rare.group.Engine()
 	}
-	return l.hold.entry.engine
+	return l.entry.engine
 }
 
 // Deadline is until when a lease of one lock is trusted.
@@ -199,7 +200,7 @@ func (l *Lease) EndLocked(err error, f Fact) Ended {
 }
 
 // explain makes the error of a verdict for the caller of l.
-func (l *Lease) explain(v *Verdict) error { return l.hold.entry.engine.explain(l.name, v) }
+func (l *Lease) explain(v *Verdict) error { return l.entry.engine.explain(l.name, v) }
 
 // Ended is the end of a lease, which is announced when no lock is held.
 type Ended struct {

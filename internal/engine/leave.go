@@ -85,7 +85,7 @@ func newLeaveLocked(claims []*hold) *release {
 	r.args = r.hold.withKeys(make([]any, 0, 13+len(claims)), protocol.Leave, true)
 	r.args = append(r.args, e.engine.Publish, r.hold.offer(), burial.Milliseconds(), late, e.engine.owners)
 	for _, h := range claims {
-		r.args = append(r.args, h.tail(FairKind))
+		r.args = append(r.args, h.tail())
 	}
 	return r
 }

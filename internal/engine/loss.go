@@ -100,10 +100,10 @@ func (e *entry) countLoss(reason lossReason) {
 	e.engine.Stats.Lost.Add(1)
 }
 
-// reachLimit ends the leases of h's owner with ErrMaxHold, if it is still the one whose
-// limit l is.
-func (e *entry) reachLimit(h *hold, l *limit) {
+// reachLimit ends the leases of the owner whose limit l is with ErrMaxHold, if it still has the hold.
+func (e *entry) reachLimit(l *limit) {
 	e.mu.Lock()
+	h := l.hold
 	if h.phase != held || h.limit != l {
 		e.mu.Unlock()
 		return
@@ -172,17 +172,11 @@ func (eng *Engine) Lose(key string) {
 	}
 }
 
-// notFound is called when a renewal, of the read side if read, did not find h in Redis. It
-// reports false, and h is not lost, if h has been downgraded since that was sent.
-func (e *entry) notFound(h *hold, read bool, reason lossReason) bool {
+// notFound is called when a renewal did not find h in Redis.
+func (e *entry) notFound(h *hold, reason lossReason) {
 	e.mu.Lock()
-	var all []Ended
-	same := read == (h.kind == ReadKind)
-	if same {
-		all = e.loseLocked(h, reason)
-		e.stepLocked()
-	}
+	all := e.loseLocked(h, reason)
+	e.stepLocked()
 	e.mu.Unlock()
 	e.announceLoss(all, reason)
-	return same
 }

@@ -43,7 +43,11 @@ func (l *Lease) SinceNowLocked() { l.since = time.Since(l.Engine().Epoch) }
 func (l *Lease) Waited() { l.how = max(l.how, grantedAfterWait) }
 
 // EndsByItself reports whether an option ends the lease: then it is not taken again.
-func (l *Lease) EndsByItself() bool { return l.hold.cfg.Fixed || l.hold.cfg.MaxHold > 0 }
+func (l *Lease) EndsByItself() bool {
+	l.mu().Lock()
+	defer l.mu().Unlock()
+	return l.hold.cfg.Fixed || l.hold.cfg.MaxHold > 0
+}
 
 // EndWasSet reports whether a part that has ended has come to the end that WithMaxHold or
 // WithFixedLease set. Its holder may not have noticed, so its lock stays in Redis until Unlock or its TTL.
@@ -56,8 +60,9 @@ func (l *Lease) EndWasSet() bool {
 // Lapse ends a part with the whole, whose end WithMaxHold has set if limited, else WithFixedLease: as EndWasSet says, if no
 // other lease keeps its hold.
 func (l *Lease) Lapse(limited bool) {
-	e, h := l.hold.entry, l.hold
+	e := l.entry
 	e.mu.Lock()
+	h := l.hold
 	alone := h.leases == l && l.next == nil
 	announce := func() {}
 	switch {

@@ -138,7 +138,7 @@ func (j *join) sendLocked() {
 	args := make([]any, 0, 6+len(j.tries))
 	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, patience, e.engine.owners)
 	for _, t := range j.tries {
-		args = append(args, t.hold.tail(FairKind))
+		args = append(args, t.hold.tail())
 	}
 	j.call = command.Call{
 		Script:   protocol.Join,

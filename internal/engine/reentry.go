@@ -35,7 +35,7 @@ func (l *Lease) heldOn(e *entry) *Lease {
 	if g := l.Several(); g != nil {
 		var part *Lease
 		for _, p := range g.Held() {
-			if p.hold.entry == e {
+			if p.entry == e {
 				part = p
 			}
 		}
@@ -44,7 +44,7 @@ func (l *Lease) heldOn(e *entry) *Lease {
 		}
 		l = part
 	}
-	if l.hold.entry != e {
+	if l.entry != e {
 		return nil
 	}
 	e.mu.Lock()
@@ -81,7 +81,7 @@ func (h *Lock) Reenter(ctx context.Context) (*Lease, *Verdict) {
 
 // joinHold puts one more lease on the hold of outer. It reports false if outer is not held.
 func (h *Lock) joinHold(outer *Lease) (lease *Lease, held bool, v *Verdict) {
-	e := outer.hold.entry
+	e := outer.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
@@ -122,7 +122,7 @@ func (h *Lock) heldAsTheOtherKind(ctx context.Context) bool {
 	return false
 }
 
-// reads reports whether the hold of l is of the read side only.
+// reads reports whether the hold of l is of the read side.
 func (l *Lease) reads() bool {
 	l.mu().Lock()
 	defer l.mu().Unlock()

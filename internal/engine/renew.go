@@ -41,7 +41,7 @@ func (eng *Engine) renew(due []*hold) {
 			if key.queue != nil {
 				calls = append(calls, key.queue.newKeep(holds[:n:n]))
 			} else {
-				calls = append(calls, eng.newRenewal(key.ttl, key.read, holds[:n:n]...))
+				calls = append(calls, eng.newRenewal(key.ttl, holds[:n:n]...))
 			}
 		}
 	}
@@ -50,9 +50,9 @@ func (eng *Engine) renew(due []*hold) {
 
 // batchKey is what the holds of one request have in common.
 type batchKey struct {
-	ttl   time.Duration
-	read  bool
-	queue *entry // claims: whose queue they stand in
+	script *command.Script
+	ttl    time.Duration
+	queue  *entry // claims: whose queue they stand in
 }
 
 // batch tells which request h goes into; false if it has ended since.
@@ -70,7 +70,7 @@ func (h *hold) batch() (batchKey, bool) {
 			return batchKey{}, false // which side Redis has is not known; the answer schedules it again
 		}
 		// What Extend has added makes it a request of its own.
-		return batchKey{ttl: max(h.cfg.TTL, h.rest()), read: h.kind == ReadKind}, true
+		return batchKey{script: h.kind.renewScript(), ttl: max(h.cfg.TTL, h.rest())}, true
 	}
 	return batchKey{}, false
 }
@@ -79,15 +79,14 @@ func (h *hold) batch() (batchKey, bool) {
 type renewRequest struct {
 	engine *Engine
 	ttl    time.Duration
-	read   bool
 	holds  []*hold
 	call   command.Call
 	again  atomic.Bool // another request asks for the same
 }
 
-func (eng *Engine) newRenewal(ttl time.Duration, read bool, holds ...*hold) *command.Call {
-	r := &renewRequest{engine: eng, ttl: ttl, read: read, holds: holds}
-	script, args := renewArgs(ttl, read, holds...)
+func (eng *Engine) newRenewal(ttl time.Duration, holds ...*hold) *command.Call {
+	r := &renewRequest{engine: eng, ttl: ttl, holds: holds}
+	script, args := renewArgs(ttl, holds...)
 	r.call = command.Call{
 		Script:   script,
 		Args:     args,
@@ -100,25 +99,19 @@ func (eng *Engine) newRenewal(ttl time.Duration, read bool, holds ...*hold) *com
 
 // renewArgs builds the request that sets the TTL of holds to at least ttl. All are read
 // holds, or none is.
-func renewArgs(ttl time.Duration, read bool, holds ...*hold) (*command.Script, []any) {
-	script, keys := protocol.Renew, len(holds)
-	if read {
-		script, keys = protocol.RenewRead, 2*len(holds)
-	}
-	list := make([]any, 0, 2+keys+len(holds))
+func renewArgs(ttl time.Duration, holds ...*hold) (*command.Script, []any) {
+	script := holds[0].kind.renewScript()
+	list := make([]any, 0, 2+3*len(holds))
 	for _, h := range holds {
 		list = append(list, h.keys.Lock)
-		if read {
+		if script == protocol.RenewRead {
 			list = append(list, h.right())
 		}
 	}
+	keys := len(list)
 	list = append(list, validity.Milliseconds(ttl), holds[0].entry.engine.owners)
 	for _, h := range holds {
-		kind := h.entry.kind // and not h's, which can be downgraded while this is built
-		if read {
-			kind = ReadKind
-		}
-		list = append(list, h.tail(kind))
+		list = append(list, h.tail())
 	}
 	return script, script.Args(keys, list...)
 }
@@ -133,7 +126,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 	}
 	if len(r.holds) > 1 && deniesKey(reply.Err) { // whose is not said: the others go on
 		for _, h := range r.holds {
-			eng.Executor.Submit(eng.newRenewal(r.ttl, r.read, h))
+			eng.Executor.Submit(eng.newRenewal(r.ttl, h))
 		}
 		return
 	}
@@ -163,11 +156,11 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 			if eng.Telemetry.MeasuresSlack() {
 				eng.Telemetry.Slack(h.slack(time.Now()))
 			}
-			h.entry.prolonged(h, r.read, reply.Sent, r.ttl)
+			h.entry.prolonged(h, reply.Sent, r.ttl)
 		case int64(protocol.RenewGone):
-			h.entry.notFound(h, r.read, lostDeleted)
+			h.entry.notFound(h, lostDeleted)
 		case int64(protocol.RenewStolen):
-			h.entry.notFound(h, r.read, lostStolen)
+			h.entry.notFound(h, lostStolen)
 		default:
 			refused, cause = refused+1, saidInstead(codes[i])
 			eng.scheduler.Retry(&h.item)
@@ -207,7 +200,7 @@ func (r *renewRequest) Overdue(*command.Call) {}
 // would come too late.
 func (r *renewRequest) Stranded(*command.Call) {
 	live := slices.DeleteFunc(slices.Clone(r.holds), func(h *hold) bool { _, ok := h.batch(); return !ok })
-	if len(live) > 0 && r.engine.Executor.Submit(r.engine.newRenewal(r.ttl, r.read, live...)) {
+	if len(live) > 0 && r.engine.Executor.Submit(r.engine.newRenewal(r.ttl, live...)) {
 		r.again.Store(true)
 	}
 }
@@ -254,7 +247,7 @@ func (h *hold) slack(now time.Time) float64 {
 func (e *entry) oweLocked(h *hold) {
 	h.phase = owed
 	if h.prolongable() {
-		e.engine.scheduler.Add(&h.item, h.deadline, validity.TTL(validity.Margin(h.cfg.TTL)), h.cfg.TTL, false)
+		e.engine.scheduler.AddEnd(&h.item, h.deadline.Add(validity.Margin(h.cfg.TTL)))
 	}
 }
 
@@ -268,17 +261,13 @@ func (e *entry) settleOwedLocked(h *hold) {
 	e.stepLocked()
 }
 
-// prolonged records that a request sent at sent has set the TTL of h, of its read side or
-// not, to at least ttl. Two of them may come in either order. It reports false if h has been
-// downgraded since: its read side has a TTL of its own.
-func (e *entry) prolonged(h *hold, read bool, sent time.Time, ttl time.Duration) bool {
+// prolonged records that a request sent at sent has set the TTL of h to at least ttl. Two of them may come in
+// either order.
+func (e *entry) prolonged(h *hold, sent time.Time, ttl time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if read != (h.kind == ReadKind) {
-		return false
-	}
 	if h.phase != held {
-		return true // what is in the schedule is its end, see oweLocked
+		return // what is in the schedule is its end, see oweLocked
 	}
 	if at := sent.Sub(e.engine.Epoch); at > h.renewed {
 		h.renewed, h.roundTrip = at, uint32(min(time.Since(sent).Microseconds(), math.MaxUint32))
@@ -286,5 +275,4 @@ func (e *entry) prolonged(h *hold, read bool, sent time.Time, ttl time.Duration)
 	if deadline, ok := e.engine.scheduler.Confirm(&h.item, sent, ttl, h.cfg.TTL); ok && deadline.After(h.deadline) {
 		h.deadline = deadline
 	}
-	return true
 }

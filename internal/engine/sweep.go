@@ -94,7 +94,7 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 		t.call.Script, t.call.Patience = protocol.MultiAcquire, h.Terms.patience(eng.Executor, true)
 		k := t.hold.keys
 		keys = append(keys, k.Lock, k.Queue, k.Deadlines, k.Tombstones)
-		args = append(args, t.hold.tail(h.Kind), h.Terms.ms)
+		args = append(args, t.hold.tail(), h.Terms.ms)
 		s.waiters, s.tries = append(s.waiters, w), append(s.tries, t)
 	}
 	s.call = command.Call{

@@ -34,7 +34,7 @@ type unlocking struct {
 // been ended since. It does not wait.
 func (u *unlocking) begin(at time.Time, trace context.Context) {
 	l := u.lease
-	e := l.hold.entry
+	e := l.entry
 	e.mu.Lock()
 	l.hold.stays = true
 	if l.err != nil || !at.Before(l.deadlineLocked()) {
@@ -63,7 +63,7 @@ func (u *unlocking) endedLocked() (announce func()) {
 	l := u.lease
 	announce = func() {}
 	if l.err == nil {
-		announce = l.hold.entry.oversleptLocked(l.hold)
+		announce = l.entry.oversleptLocked(l.hold)
 	}
 	if l.end == Released {
 		u.againLocked()
@@ -83,7 +83,7 @@ func (u *unlocking) wait() error {
 		return u.err
 	case u.told != nil:
 		<-u.told
-		u.lease.hold.entry.engine.ready.Put(u.told)
+		u.lease.entry.engine.ready.Put(u.told)
 	}
 	return u.lease.explain(u.r.answer)
 }
@@ -91,7 +91,7 @@ func (u *unlocking) wait() error {
 // leaveLocked takes a lease that has been given up off its hold. It returns the release or
 // downgrade that this begins, nil if it begins none.
 func (l *Lease) leaveLocked(now time.Time, trace context.Context) (r *release) {
-	e, h := l.hold.entry, l.hold
+	e, h := l.entry, l.hold
 	switch last := h.drop(l); {
 	case last:
 		r = e.passLocked(h, now, trace)
@@ -106,7 +106,7 @@ func (l *Lease) leaveLocked(now time.Time, trace context.Context) (r *release) {
 // settleLocked takes a lease that ended early off its hold, and with the last one releases what may still be in
 // Redis: no other owner could get the lock before the TTL ends.
 func (l *Lease) settleLocked() {
-	e, h := l.hold.entry, l.hold
+	e, h := l.entry, l.hold
 	if h.drop(l) && h.phase == owed {
 		e.settleOwedLocked(h)
 	}
@@ -136,7 +136,7 @@ func (u *unlocking) againLocked() {
 // waitAgain is wait of an Unlock after another.
 func (u *unlocking) waitAgain() error {
 	l, r := u.lease, u.lease.release
-	e := l.hold.entry
+	e := l.entry
 	select {
 	case v := <-u.later:
 		return l.explain(v)
@@ -157,7 +157,7 @@ func (u *unlocking) waitAgain() error {
 // GiveBack is Unlock without waiting for the answer: of a lease that was granted to a caller that had left, or is
 // part of one that has ended.
 func (l *Lease) GiveBack() {
-	e := l.hold.entry
+	e := l.entry
 	e.mu.Lock()
 	var gone Ended
 	if l.err == nil {

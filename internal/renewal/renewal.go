@@ -103,13 +103,33 @@ func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, first, ttl time.Duration
 	s.mu.Lock()
 	it.ttl, it.renewed = min(first, ttl), renewed
 	it.deadline = s.at(deadline)
-	it.next, it.asked = it.deadline, false
+	it.next = it.deadline
 	switch {
 	case renewed && first < ttl:
 		it.next = min(s.at(time.Now().Add(soon)), it.deadline)
 	case renewed:
 		it.next = min(s.at(validity.RenewAt(sent, ttl)), it.deadline)
 	}
+	sooner := s.addLocked(it)
+	s.mu.Unlock()
+	s.notify(sooner)
+	return deadline
+}
+
+// AddEnd schedules an item that is not renewed, and expires at deadline. It is like Add for the rest.
+func (s *Scheduler[T]) AddEnd(it *Item[T], deadline time.Time) {
+	s.mu.Lock()
+	it.renewed = false
+	it.deadline = s.at(deadline)
+	it.next = it.deadline
+	sooner := s.addLocked(it)
+	s.mu.Unlock()
+	s.notify(sooner)
+}
+
+// addLocked puts an item where it belongs in the schedule. It reports whether run must be told.
+func (s *Scheduler[T]) addLocked(it *Item[T]) (sooner bool) {
+	it.asked = false
 	switch {
 	case s.stopped:
 	case it.index != 0:
@@ -121,10 +141,7 @@ func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, first, ttl time.Duration
 			go s.run()
 		}
 	}
-	sooner := s.soonerLocked(it)
-	s.mu.Unlock()
-	s.notify(sooner)
-	return deadline
+	return s.soonerLocked(it)
 }
 
 // Confirm records that a request sent at sent set the item's TTL to set, and that the
@@ -174,16 +191,6 @@ func (s *Scheduler[T]) Retry(it *Item[T]) {
 	sooner := s.soonerLocked(it)
 	s.mu.Unlock()
 	s.notify(sooner)
-}
-
-// Suspend stops the renewals of an item; its deadline stays.
-func (s *Scheduler[T]) Suspend(it *Item[T]) {
-	s.mu.Lock()
-	if it.index != 0 {
-		it.renewed, it.next = false, it.deadline
-		heap.Fix(&s.heap, int(it.index)-1)
-	}
-	s.mu.Unlock()
 }
 
 // Remove takes an item out. It will not be handed out and not expire; a renewal of

@@ -201,8 +201,8 @@ func TestConfirm_OfLessDoesNotPutTheRenewalOff(t *testing.T) {
 	}
 }
 
-// A renewal that was under way when its item was suspended fails: it is not repeated.
-func TestSuspend_EndsRetries(t *testing.T) {
+// A renewal that was under way when its item was given an end fails: it is not repeated.
+func TestAddEnd_EndsRetries(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
 		it := &Item[string]{Value: "a"}
 		s.Add(it, time.Now(), ttl, ttl, true)
@@ -210,7 +210,7 @@ func TestSuspend_EndsRetries(t *testing.T) {
 		if got := l.since(0); len(got) != 1 {
 			t.Fatalf("renewals %v, want one", got)
 		}
-		s.Suspend(it)
+		s.AddEnd(it, time.Now().Add(ttl/2))
 		s.Retry(it)
 		time.Sleep(ttl)
 		if got := l.since(1); len(got) > 0 || s.Len() > 0 {

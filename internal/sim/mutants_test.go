@@ -54,7 +54,7 @@ var mutants = []mutant{
 	{name: "deadline from the reply's time", quick: true, by: "claim without hold", edits: []edit{{"internal/engine/try.go",
 		"lost = e.grantedLocked(h, r.Sent, h.cfg.TTL", "if BUG {\n\t\t\tr.Sent = time.Now()\n\t\t}\n\t\tlost = e.grantedLocked(h, r.Sent, h.cfg.TTL"}}},
 	{name: "renewals trusted from the reply", by: "claim without hold", shape: OneServer, edits: []edit{{"internal/engine/renew.go",
-		"h.entry.prolonged(h, r.read, reply.Sent, r.ttl)", "if BUG {\n\t\t\t\treply.Sent = time.Now()\n\t\t\t}\n\t\t\th.entry.prolonged(h, r.read, reply.Sent, r.ttl)"}}},
+		"h.entry.prolonged(h, reply.Sent, r.ttl)", "if BUG {\n\t\t\t\treply.Sent = time.Now()\n\t\t\t}\n\t\t\th.entry.prolonged(h, reply.Sent, r.ttl)"}}},
 	{name: "deadline ignored", quick: true, by: "claim without hold", edits: []edit{{"internal/validity/validity.go",
 		"return sent.Add(ttl - Margin(ttl))", "if BUG {\n\t\treturn sent.Add(10 * ttl)\n\t}\n\treturn sent.Add(ttl - Margin(ttl))"}}},
 	{name: "Valid goes by the timer alone", quick: true, stall: true, by: "claim without hold|overlap", edits: []edit{{"internal/engine/lease.go",

@@ -5,8 +5,7 @@ import "slices"
 // answers are what the calls of Unlock learn of a release. The call that began it waits on caller, for as long as
 // patience allows; the release itself goes on. Later calls wait in later. It is guarded by entry.mu.
 type answers struct {
-	caller    chan struct{}   // of the Unlock that began it, which waits for a value; nil: none waits
-	answer    *Verdict        // for that Unlock; set before told is
+	caller    chan *Verdict   // of the Unlock that began it; nil: none waits
 	verdict   *Verdict        // of the whole release, until an Unlock asks again; once settled
 	later     []chan *Verdict // for calls of Unlock after one that could not wait longer
 	told      bool            // the Unlock that began it has its answer
@@ -18,9 +17,9 @@ func (a *answers) tell(v *Verdict) {
 	if a.told {
 		return
 	}
-	a.told, a.confirmed, a.answer = true, v == nil, v
+	a.told, a.confirmed = true, v == nil
 	if a.caller != nil {
-		a.caller <- struct{}{} // buffered for it
+		a.caller <- v // buffered for it
 	}
 }
 

@@ -14,15 +14,16 @@ import (
 // the write hold. That is repeated like a release until Redis has answered. Until then the process does not know which
 // of the two holds Redis has. A lock that is given up meanwhile gives up both.
 
-// downgrade is what a release is while it converts a write hold.
+// downgrade converts a write hold.
 type downgrade struct {
-	reader *hold
-	began  time.Time
-	ttl    time.Duration // of reader
+	repeated // hold is the writer's
+	reader   *hold
+	began    time.Time
+	ttl      time.Duration // of reader
 }
 
 // downgradeLocked begins the conversion of h, the write hold.
-func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *release {
+func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *downgrade {
 	reader := h.becomeReader()
 	e.hold = nil
 	e.engine.scheduler.Remove(&h.item)
@@ -31,55 +32,75 @@ func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *
 	if left := h.deadline.Sub(now); h.cfg.Fixed || left > ttl-validity.Margin(ttl) {
 		ttl = validity.TTL(left) // the rest of a fixed lease, or what Extend has added
 	}
-	r := &release{
-		entry:     e,
-		hold:      h,
-		script:    protocol.RWDowngrade,
-		downgrade: &downgrade{reader, now, ttl},
-		lapsed:    !validity.Valid(now, h.deadline),
-		patient:   now.Add(e.engine.patienceFor(h.cfg.TTL)),
-		until:     h.deadline,
-	}
-	r.args = append(reader.withKeys(r.room[:], protocol.RWDowngrade, true), reader.id(), e.engine.Publish, h.offer(), validity.Milliseconds(ttl))
+	d := &downgrade{reader: reader, began: now, ttl: ttl}
+	d.isFor(h, d, now)
+	d.script, d.until = protocol.RWDowngrade, h.deadline
+	d.args = append(reader.withKeys(d.room[:], d.script, true), reader.id(), e.engine.Publish, h.offer(), validity.Milliseconds(ttl))
 	if e.reads == nil {
 		e.reads = new(readHolds)
 	}
 	e.reads.holds = append(e.reads.holds, reader)
-	e.reads.converting = r
+	e.reads.converting = d
 	e.engine.begin()
-	r.sendLocked(&r.call, trace)
+	d.sendLocked(&d.call, trace)
 	if w := e.waiters.Front(); w != nil && !e.bidOf(w).standing() && reader.joins(w.Value.h, now) {
 		e.shareLocked(reader, w, true, now) // it excludes other processes, or lets their readers in: either is fine
 	}
-	return r
+	return d
+}
+
+// Replied is called by the executor with the end of a request.
+func (d *downgrade) Replied(c *command.Call, reply command.Reply) {
+	e := d.entry
+	var lost []Ended
+	var reason lossReason
+	e.mu.Lock()
+	e.answeredLocked(reply)
+	if !d.endsWith(c) {
+		e.mu.Unlock()
+		return
+	}
+	if _, ok := reply.Value.(int64); ok && reply.Outcome == command.Answered {
+		lost, reason = d.convertedLocked(reply)
+	} else {
+		if d.troubledLocked(reply) {
+			d.giveUpWaitingLocked(d.trouble) // Redis keeps the write side: until that ends, an answer says how the read side is
+		}
+		d.againLocked()
+	}
+	gaveUp := d.gaveUpLocked()
+	e.stepLocked()
+	e.mu.Unlock()
+	e.announceLoss(lost, reason)
+	d.logGaveUp(gaveUp)
 }
 
 // convertedLocked ends a downgrade with Redis's answer.
-func (r *release) convertedLocked(reply command.Reply) (lost []Ended, reason lossReason) {
-	h, e := r.downgrade.reader, r.entry
+func (d *downgrade) convertedLocked(reply command.Reply) (lost []Ended, reason lossReason) {
+	h, e := d.reader, d.entry
 	if reply.Value == int64(0) {
 		if h.phase == held {
 			since := reply.Sent // whichever copy did it, this one has set the TTL as well
 			if h.cfg.Fixed {
-				since = r.downgrade.began
+				since = d.began
 			}
-			deadline := e.engine.scheduler.Add(&h.item, since, r.downgrade.ttl, h.cfg.TTL, !h.cfg.Fixed)
+			deadline := e.engine.scheduler.Add(&h.item, since, d.ttl, h.cfg.TTL, !h.cfg.Fixed)
 			if deadline.After(h.deadline) {
 				h.deadline = deadline
 			}
 		}
-		r.settleLocked(nil)
+		d.settleLocked(nil)
 		return nil, ""
 	}
 	switch {
-	case !r.lapsed && !validity.Valid(time.Now(), h.deadline): // and so had the TTL, perhaps
+	case !d.lapsed && !validity.Valid(time.Now(), h.deadline): // and so had the TTL, perhaps
 		reason = lostDeadline
 	case reply.Value == int64(protocol.ReleaseStolen):
 		reason = lostStolen
 	default:
 		reason = lostDeleted
 	}
-	r.settleLocked(r.endedLocked(lostBy(reason)))
+	d.settleLocked(d.endedLocked(lostBy(reason)))
 	return e.loseLocked(h, reason), reason
 }
 
@@ -109,27 +130,33 @@ func (h *hold) becomeReader() *hold {
 
 // endedLocked is the verdict for the Unlock that waits for the downgrade when the hold has ended. If its time was
 // over, the write side was valid when it was unlocked.
-func (r *release) endedLocked(end *Verdict) *Verdict {
-	if (end.Fact == MaxHoldOver || end.Reason == lostDeadline) && !r.lapsed {
+func (d *downgrade) endedLocked(end *Verdict) *Verdict {
+	if (end.Fact == MaxHoldOver || end.Reason == lostDeadline) && !d.lapsed {
 		return because(Unavailable, Downgrading)
 	}
 	return end
 }
 
-// abandonLocked is for a hold that ends while its downgrade is unanswered: the write side,
-// which it may still be, is given up as well. If the hold has ended, that ends the
-// downgrade; if the read side has been unlocked, end is nil, and the downgrade
-// becomes the release of the write side.
-func (r *release) abandonLocked(end *Verdict) {
-	writer, reader := r.hold, r.downgrade.reader
+// abandonLocked is for a reader that ends while its downgrade is unanswered: the write side, which Redis may still
+// have, is given up as well. If the reader has ended early, that ends the downgrade; if it has been unlocked, end is
+// nil, and the Unlock that began the downgrade waits for the release of the write side instead.
+func (d *downgrade) abandonLocked(end *Verdict) {
+	writer, reader := d.hold, d.reader
 	writer.unclear, reader.unclear = true, true // the release of each is to leave a tombstone for late copies
 	writer.stays = reader.stays
 	if end != nil {
-		r.settleLocked(r.endedLocked(end))
-		r.entry.startReleaseLocked(writer, false, nil)
+		d.settleLocked(d.endedLocked(end))
+		d.entry.startReleaseLocked(writer, false, nil)
 		return
 	}
-	r.downgrade, r.unclear = nil, true // a copy of the downgrade may have run
-	r.beginLocked(writer, false, time.Now())
-	r.sendLocked(new(command.Call), nil)
+	now := time.Now()
+	r := newReleaseLocked(writer, false, now)
+	r.unclear = true // a copy of the downgrade may have run
+	r.patient, r.lapsed, r.lease = d.patient, d.lapsed, d.lease
+	r.answers, d.answers = d.answers, answers{}
+	if l := d.lease; l != nil && l.release == &d.repeated {
+		l.release = &r.repeated
+	}
+	r.startLocked(now, nil)
+	d.settleLocked(nil)
 }

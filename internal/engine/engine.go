@@ -4,9 +4,7 @@ package engine
 
 import (
 	"context"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,8 +62,8 @@ type Engine struct {
 
 	mu      sync.Mutex // guards the following; a leaf in the lock order
 	entries [families]registry
-	pending int                   // requests and releases that Close waits for
-	paused  map[*release]struct{} // which wait before they are sent again
+	pending int                    // requests and releases that Close waits for
+	paused  map[*repeated]struct{} // which wait before they are sent again
 	closed  bool
 	empty   bool          // drained is closed
 	denied  error         // of a release that was given up since closed was set; nil: none was
@@ -161,38 +159,6 @@ func (eng *Engine) unavailable(cause error) {
 	eng.Journal.Unavailable(cause)
 }
 
-// registry has the entries of a family by name, after the name mapper. A mutex, a fair
-// lock and a read-write lock of one name have an entry each: what they do to each other in
-// Redis, they would do between processes as well.
-type registry map[string]*entry
-
-// entry returns the entry of a lock, a new one if there is none.
-func (eng *Engine) entry(n *named) (*entry, *Verdict) {
-	eng.mu.Lock()
-	e, over := eng.entries[n.family][n.Mapped], eng.closed
-	if e == nil && !over {
-		e = &entry{engine: eng, keys: n.wireKeys(), name: n.Name, kind: n.family}
-		if n.family == FairKind {
-			e.places = new(places)
-		}
-		eng.entries[n.family][n.Mapped] = e
-	}
-	eng.mu.Unlock()
-	if over {
-		return nil, because(Closed)
-	}
-	n.entry.Store(e)
-	eng.Identity.begin()
-	return e, nil
-}
-
-// existing returns the entry of a lock; nil if there is none.
-func (eng *Engine) existing(family Kind, mapped string) *entry {
-	eng.mu.Lock()
-	defer eng.mu.Unlock()
-	return eng.entries[family][mapped]
-}
-
 // disconnected is called by the subscriber.
 func (eng *Engine) disconnected() {
 	eng.Stats.Reconnects.Add(1)
@@ -216,113 +182,13 @@ func (eng *Engine) release(w *waiter) outcome {
 	return told
 }
 
-// newReady returns a channel that gets one value, when the answer to an Unlock is there. The caller puts it back into
+// newReady returns a channel that gets one value, the answer to an Unlock. The caller puts it back into
 // eng.ready when it has received from it.
-func (eng *Engine) newReady() chan struct{} {
-	if c, ok := eng.ready.Get().(chan struct{}); ok {
+func (eng *Engine) newReady() chan *Verdict {
+	if c, ok := eng.ready.Get().(chan *Verdict); ok {
 		return c
 	}
-	return make(chan struct{}, 1)
-}
-
-// forget drops a dead entry. A later caller makes a new one.
-func (eng *Engine) forget(e *entry) {
-	eng.mu.Lock()
-	if r := eng.entries[e.kind]; r[e.mapped()] == e {
-		delete(r, e.mapped())
-	}
-	eng.mu.Unlock()
-}
-
-// begin and end count what Close waits for.
-func (eng *Engine) begin() {
-	eng.mu.Lock()
-	eng.pending++
-	eng.mu.Unlock()
-}
-
-func (eng *Engine) end() {
-	eng.mu.Lock()
-	eng.pending--
-	if eng.closed && eng.pending == 0 && !eng.empty {
-		eng.empty = true // an Unlock after Close can begin something again
-		close(eng.drained)
-	}
-	eng.mu.Unlock()
-}
-
-// Pending is how many requests and releases are under way.
-func (eng *Engine) Pending() int {
-	eng.mu.Lock()
-	defer eng.mu.Unlock()
-	return eng.pending
-}
-
-// pausing and resumed record that a release pauses before it is sent again, and does not any more.
-func (eng *Engine) pausing(r *release) {
-	eng.mu.Lock()
-	if eng.paused == nil {
-		eng.paused = make(map[*release]struct{})
-	}
-	eng.paused[r] = struct{}{}
-	eng.mu.Unlock()
-}
-
-func (eng *Engine) resumed(r *release) {
-	eng.mu.Lock()
-	delete(eng.paused, r)
-	eng.mu.Unlock()
-}
-
-// closing reports whether Close has been called.
-func (eng *Engine) closing() bool {
-	eng.mu.Lock()
-	defer eng.mu.Unlock()
-	return eng.closed
-}
-
-// hasten has the releases that pause sent at once: Close waits for them.
-func (eng *Engine) hasten() {
-	eng.mu.Lock()
-	paused := slices.Collect(maps.Keys(eng.paused))
-	eng.mu.Unlock()
-	for _, r := range paused {
-		r.entry.mu.Lock()
-		r.hastenLocked()
-		r.entry.mu.Unlock()
-	}
-}
-
-// gaveUp records why a release has ended that Redis has not confirmed.
-func (eng *Engine) gaveUp(err error) {
-	eng.mu.Lock()
-	if eng.closed {
-		eng.denied = err
-	}
-	eng.mu.Unlock()
-}
-
-// troubled records why a request of a release has brought no answer.
-func (eng *Engine) troubled(cause error) {
-	eng.mu.Lock()
-	if eng.closed {
-		eng.trouble = cause
-	}
-	eng.mu.Unlock()
-}
-
-// clientClosed is called when the client turns out to be closed. No caller can get a lock any more, except by
-// re-entry. Holds end with their deadlines.
-func (eng *Engine) clientClosed() {
-	eng.mu.Lock()
-	entries := eng.entriesLocked()
-	eng.mu.Unlock()
-	for _, e := range entries {
-		e.mu.Lock()
-		e.failLocked(Unavailable, command.ErrClientClosed)
-		e.stepLocked()
-		e.mu.Unlock()
-	}
+	return make(chan *Verdict, 1)
 }
 
 // patienceFor is how long Redis has to answer a request for a lock of this TTL.
@@ -340,46 +206,4 @@ type counters struct {
 	Outages                             atomic.Uint64
 	Troubles, Renewals, RenewalFailures atomic.Uint64
 	Wakeups, Polls, Reconnects          atomic.Uint64
-}
-
-// Counts returns how many names are in use, how many callers wait, and how many holds there are.
-func (eng *Engine) Counts() (locks, waiting, held int) {
-	for _, e := range eng.snapshot() {
-		e.mu.Lock()
-		locks++
-		waiting += e.waiters.Len()
-		held += len(e.holdsLocked())
-		e.mu.Unlock()
-	}
-	return locks, waiting, held
-}
-
-// Ages adds for how long the oldest leases and waiters have been here.
-func (eng *Engine) Ages(g telemetry.Gauges) {
-	for _, e := range eng.snapshot() {
-		e.ages(g)
-	}
-}
-
-// snapshot returns the entries of now.
-func (eng *Engine) snapshot() []*entry {
-	eng.mu.Lock()
-	defer eng.mu.Unlock()
-	return eng.entriesLocked()
-}
-
-func (eng *Engine) entriesLocked() (all []*entry) {
-	for _, r := range eng.entries {
-		all = slices.AppendSeq(all, maps.Values(r))
-	}
-	return all
-}
-
-// CheckHolds asks Redis whether what the process holds by a key is still there.
-func (eng *Engine) CheckHolds(mapped string) {
-	for k := range families {
-		if e := eng.existing(k, mapped); e != nil {
-			e.checkNow()
-		}
-	}
 }

@@ -205,18 +205,14 @@ func (h *hold) right() string {
 // process. A nil one is empty. They are guarded by entry.mu.
 type readHolds struct {
 	holds      []*hold
-	converting *release // the latest downgrade
+	converting *downgrade // the latest; nil: there was none
 }
 
 func (r *readHolds) none() bool { return r == nil || len(r.holds) == 0 }
 
 // converts reports whether a downgrade is to make h, and Redis has not answered it.
 func (r *readHolds) converts(h *hold) bool {
-	if r == nil || r.converting == nil || r.converting.settled {
-		return false
-	}
-	d := r.converting.downgrade
-	return d != nil && d.reader == h
+	return r != nil && r.converting != nil && r.converting.reader == h && !r.converting.settled
 }
 
 func (r *readHolds) all() []*hold {

@@ -27,8 +27,8 @@ type Lease struct {
 	contexts map[<-chan struct{}]*sharedEnd // by the Done of their parents
 	next     *Lease                         // on the same hold
 	prev     *Lease
-	rare     *rare    // nil: nothing; of several locks: does not change
-	release  *release // begun by its Unlock; nil: other leases kept the lock, or it was passed on
+	rare     *rare     // nil: nothing; of several locks: does not change
+	release  *repeated // begun by its Unlock; nil: other leases kept the lock, or it was passed on
 }
 
 // rare is what few leases have. It is apart because each grant makes a lease, which fits 128 bytes without it.

@@ -45,7 +45,7 @@ func (e *entry) sendLeaversLocked() {
 		e.engine.end() // the request counts as one
 	}
 	r := newLeaveLocked(claims)
-	p.leaving = r
+	p.leaving = &r.repeated
 	r.sendLocked(&r.call, nil)
 }
 
@@ -53,11 +53,14 @@ func (e *entry) sendLeaversLocked() {
 func newLeaveLocked(claims []*hold) *release {
 	now := time.Now()
 	e := claims[0].entry
-	r := &release{entry: e, colliding: int32(len(claims)), patient: now.Add(e.engine.patienceFor(claims[0].cfg.TTL))}
 	if len(claims) == 1 {
-		r.prepareLocked(claims[0], true, now)
+		r := newReleaseLocked(claims[0], true, now)
+		r.colliding = 1
 		return r
 	}
+	r := &release{}
+	r.isFor(claims[0], r, now)
+	r.colliding = int32(len(claims))
 	slices.SortStableFunc(claims, func(a, b *hold) int { // those with a tombstone come first
 		switch {
 		case a.stray() == b.stray():
@@ -68,11 +71,9 @@ func newLeaveLocked(claims []*hold) *release {
 		return 1
 	})
 	late := 0
-	var until time.Time
 	for _, h := range claims {
-		r.prepareLocked(h, true, now)
-		if r.until.After(until) {
-			until = r.until
+		if until := h.goneBy(true, now); until.After(r.until) {
+			r.until = until
 		}
 		if h.stray() {
 			late++
@@ -81,7 +82,7 @@ func newLeaveLocked(claims []*hold) *release {
 	if i := slices.IndexFunc(claims, func(h *hold) bool { return h.cfg.Fencing }); i >= 0 {
 		r.hold = claims[i] // its grant to the next waiter needs a token
 	}
-	r.until, r.script = until, protocol.Leave
+	r.script = protocol.Leave
 	r.args = r.hold.withKeys(make([]any, 0, 13+len(claims)), protocol.Leave, true)
 	r.args = append(r.args, e.engine.Publish, r.hold.offer(), burial.Milliseconds(), late, e.engine.owners)
 	for _, h := range claims {

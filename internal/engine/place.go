@@ -13,14 +13,14 @@ import (
 
 // places is what only the entry of a fair lock has. It is guarded by entry.mu.
 type places struct {
-	joining *join    // is putting waiters into the queue, or back into it; nil: none
-	keeping int      // requests that ask whether places are still there
-	lost    bool     // a waiter may have lost its place, see bid.lost
-	awaited int      // how many of those requests are to end before the lost ones come back
-	left    int32    // bids whose waiters have left, and whose requests are under way
-	leaving *release // is taking waiters out of it; nil: none
-	leavers []*hold  // are to leave it next; counted in entry.releasing
-	private *hold    // the claim whose private channel of Redisson's is subscribed; nil: none
+	joining *join     // is putting waiters into the queue, or back into it; nil: none
+	keeping int       // requests that ask whether places are still there
+	lost    bool      // a waiter may have lost its place, see bid.lost
+	awaited int       // how many of those requests are to end before the lost ones come back
+	left    int32     // bids whose waiters have left, and whose requests are under way
+	leaving *repeated // is taking waiters out of it; nil: none
+	leavers []*hold   // are to leave it next; counted in entry.releasing
+	private *hold     // the claim whose private channel of Redisson's is subscribed; nil: none
 }
 
 // listenLocked hears the private channel of first, and no other; nil for none.

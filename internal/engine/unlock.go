@@ -23,11 +23,11 @@ func (l *Lease) BeginUnlock(at time.Time, trace context.Context) (wait func() er
 
 // unlocking is an Unlock.
 type unlocking struct {
-	lease *Lease
-	r     *release      // begun; nil: none
-	told  chan struct{} // sent to when r's answer is known; nil: it is, or there is none
-	later chan *Verdict // the answer of a release that an earlier Unlock began; nil: there is none
-	err   error         // the answer where there is no release
+	lease    *Lease
+	told     chan *Verdict // gets the answer of what it has begun; nil: the answer is err
+	later    chan *Verdict // gets the answer of what an earlier Unlock began; nil: likewise
+	patience time.Duration // for that
+	err      error
 }
 
 // begin gives up the lease, which is valid if it was at the time at, when Unlock was called, and has not
@@ -45,11 +45,13 @@ func (u *unlocking) begin(at time.Time, trace context.Context) {
 	}
 	gone := l.endLocked(givenUp)
 	l.release = l.leaveLocked(at, trace)
-	if u.r = l.release; u.r != nil {
-		u.r.lease = l
-		if !u.r.told {
+	if r := l.release; r != nil {
+		r.lease = l
+		if r.settled { // it could not be sent
+			u.err = l.explain(r.verdict)
+		} else {
 			u.told = e.engine.newReady()
-			u.r.caller = u.told
+			r.caller = u.told
 		}
 	}
 	e.mu.Unlock()
@@ -79,28 +81,30 @@ func (u *unlocking) wait() error {
 	switch {
 	case u.later != nil:
 		return u.waitAgain()
-	case u.r == nil:
+	case u.told == nil:
 		return u.err
-	case u.told != nil:
-		<-u.told
-		u.lease.entry.engine.ready.Put(u.told)
 	}
-	return u.lease.explain(u.r.answer)
+	v := <-u.told
+	u.lease.entry.engine.ready.Put(u.told)
+	return u.lease.explain(v)
 }
 
 // leaveLocked takes a lease that has been given up off its hold. It returns the release or
 // downgrade that this begins, nil if it begins none.
-func (l *Lease) leaveLocked(now time.Time, trace context.Context) (r *release) {
+func (l *Lease) leaveLocked(now time.Time, trace context.Context) *repeated {
 	e, h := l.entry, l.hold
 	switch last := h.drop(l); {
 	case last:
-		r = e.passLocked(h, now, trace)
+		if r := e.passLocked(h, now, trace); r != nil {
+			return &r.repeated
+		}
 	case h.phase == held && h.kind == WriteKind && !h.writes():
-		r = e.downgradeLocked(h, now, trace)
+		d := e.downgradeLocked(h, now, trace)
 		e.missed.add(missedLock)
 		e.stepLocked()
+		return &d.repeated
 	}
-	return r
+	return nil
 }
 
 // settleLocked takes a lease that ended early off its hold, and with the last one releases what may still be in
@@ -122,8 +126,9 @@ func (u *unlocking) againLocked() {
 		return
 	}
 	u.later = make(chan *Verdict, 1)
-	if r.settled && r.downgrade == nil && r.verdict.is(Unavailable) {
-		r.restartLocked()
+	u.patience = l.entry.engine.patienceFor(l.hold.cfg.TTL)
+	if x, ok := r.handler.(*release); ok && r.settled && r.verdict.is(Unavailable) {
+		x.restartLocked()
 	}
 	if r.settled {
 		u.later <- r.again()
@@ -135,15 +140,15 @@ func (u *unlocking) againLocked() {
 
 // waitAgain is wait of an Unlock after another.
 func (u *unlocking) waitAgain() error {
-	l, r := u.lease, u.lease.release
-	e := l.entry
+	l, e := u.lease, u.lease.entry
 	select {
 	case v := <-u.later:
 		return l.explain(v)
-	case <-time.After(e.engine.patienceFor(l.hold.cfg.TTL)):
+	case <-time.After(u.patience):
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	r := l.release // a release, if it was a downgrade that has been abandoned since
 	if v, ok := r.stopWaiting(u.later); ok {
 		return l.explain(v)
 	}

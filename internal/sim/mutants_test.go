@@ -133,7 +133,7 @@ var mutants = []mutant{
 	{name: "a request on its way is forgotten", by: "left behind|forsaken hold|forsaken place|unheard|lost wake-up", edits: []edit{{"internal/engine/bid.go",
 		"if granted {\n\t\te.endBidLocked(c)\n\t\tc.phase = over\n\t\te.startReleaseLocked(c, false, nil)", "if granted {\n\t\te.endBidLocked(c)\n\t\tc.phase = over\n\t\tif !BUG {\n\t\t\te.startReleaseLocked(c, false, nil)\n\t\t}"}}},
 	{name: "Unlock forgets to release", quick: true, by: "forsaken hold|unheard|lost wake-up", edits: []edit{{"internal/engine/unlock.go",
-		"case last:\n\t\tr = e.passLocked(h, now, trace)", "case last && BUG && h.number%4 == 0:\n\tcase last:\n\t\tr = e.passLocked(h, now, trace)"}}},
+		"case last:\n\t\tif r := e.passLocked(h, now, trace)", "case last && BUG && h.number%4 == 0:\n\tcase last:\n\t\tif r := e.passLocked(h, now, trace)"}}},
 	{name: "Close leaves the lock", by: "left locked", edits: []edit{{"internal/engine/loss.go",
 		"all := e.endHoldLocked(h, because(LeaseClosed))\n", "all := e.endHoldLocked(h, because(LeaseClosed))\n\tif BUG {\n\t\treturn func() { announceAll(all) }\n\t}\n"}}},
 	{name: "a keep makes a place", by: "queue|order|forsaken place|left behind", edits: []edit{{"scripts/keep.lua",
@@ -152,8 +152,8 @@ var mutants = []mutant{
 		"func (e *entry) tryLocked(w *waiter) {\n", "func (e *entry) tryLocked(w *waiter) {\n\tif BUG && w.Value.once {\n\t\te.refuseLocked(e.tries+1, NotAcquired, nil)\n\t\treturn\n\t}\n"}}},
 	{name: "a lost reply of a release is a loss", by: "lost without cause|false loss", shape: OneServer, edits: []edit{{"internal/engine/release.go",
 		"if !r.lapsed && (r.stray() || !validity.Valid(time.Now(), r.hold.deadline)) {", "if !BUG && !r.lapsed && (r.stray() || !validity.Valid(time.Now(), r.hold.deadline)) {"}}},
-	{name: "Unlock waits for ever", by: "late return", edits: []edit{{"internal/engine/release.go",
-		"func (r *release) giveUpWaitingLocked(cause error) {\n", "func (r *release) giveUpWaitingLocked(cause error) {\n\tif BUG {\n\t\treturn\n\t}\n"}}},
+	{name: "Unlock waits for ever", by: "late return", edits: []edit{{"internal/engine/repeated.go",
+		"func (r *repeated) giveUpWaitingLocked(cause error) {\n", "func (r *repeated) giveUpWaitingLocked(cause error) {\n\tif BUG {\n\t\treturn\n\t}\n"}}},
 
 	// Order.
 	{name: "queue served from its end", quick: true, by: "order|queue", edits: []edit{{"scripts/lock_release.lua",

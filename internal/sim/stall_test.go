@@ -12,7 +12,7 @@ import (
 var behindTimers = []edit{
 	{"internal/engine/alarm.go", "func (e *entry) wakeUp() {\n", "func (e *entry) wakeUp() {\n\tPlantedStand(e.engine)\n"},
 	{"internal/engine/loss.go", "func (e *entry) reachLimit(l *limit) {\n", "func (e *entry) reachLimit(l *limit) {\n\tPlantedStand(e.engine)\n"},
-	{"internal/engine/release.go", "func (r *release) resend() {\n\te := r.entry\n", "func (r *release) resend() {\n\te := r.entry\n\tPlantedStand(e.engine)\n"},
+	{"internal/engine/repeated.go", "func (r *repeated) resend() {\n\te := r.entry\n", "func (r *repeated) resend() {\n\te := r.entry\n\tPlantedStand(e.engine)\n"},
 	{"internal/pubsub/session.go", "\t\tcancel(errQuiet) // frees", "\t\tPlantedStand(h.s)\n\t\tcancel(errQuiet) // frees"},
 	{"internal/pubsub/session.go", "\t\tcase <-pings.C:\n", "\t\tcase <-pings.C:\n\t\t\tPlantedStand(h.s)\n"},
 	{"internal/pubsub/session.go", "\t\tcase <-tidy.C:\n", "\t\tcase <-tidy.C:\n\t\t\tPlantedStand(h.s)\n"},

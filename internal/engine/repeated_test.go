@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// However long the pauses of a release have grown, one is short while a call waits for the answer: a request of before may
+// However long the pauses of a request have grown, one is short while a call waits for the answer: a request of before may
 // fail after that call began.
-func TestRelease_AwaitedPausesAreShort(t *testing.T) {
-	grown := func(eng *Engine) *release {
-		r := &release{entry: &entry{engine: eng}, pauses: retry.New()}
+func TestRepeated_AwaitedPausesAreShort(t *testing.T) {
+	grown := func(eng *Engine) *repeated {
+		r := &repeated{entry: &entry{engine: eng}, pauses: retry.New()}
 		for range 10 {
 			r.pauseLocked()
 		}

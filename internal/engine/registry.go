@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/telemetry"
+)
+
+// registry has the entries of a family by name, after the name mapper. A mutex, a fair
+// lock and a read-write lock of one name have an entry each: what they do to each other in
+// Redis, they would do between processes as well.
+type registry map[string]*entry
+
+// entry returns the entry of a lock, a new one if there is none.
+func (eng *Engine) entry(n *named) (*entry, *Verdict) {
+	eng.mu.Lock()
+	e, over := eng.entries[n.family][n.Mapped], eng.closed
+	if e == nil && !over {
+		e = &entry{engine: eng, keys: n.wireKeys(), name: n.Name, kind: n.family}
+		if n.family == FairKind {
+			e.places = new(places)
+		}
+		eng.entries[n.family][n.Mapped] = e
+	}
+	eng.mu.Unlock()
+	if over {
+		return nil, because(Closed)
+	}
+	n.entry.Store(e)
+	eng.Identity.begin()
+	return e, nil
+}
+
+// existing returns the entry of a lock; nil if there is none.
+func (eng *Engine) existing(family Kind, mapped string) *entry {
+	eng.mu.Lock()
+	defer eng.mu.Unlock()
+	return eng.entries[family][mapped]
+}
+
+// forget drops a dead entry. A later caller makes a new one.
+func (eng *Engine) forget(e *entry) {
+	eng.mu.Lock()
+	if r := eng.entries[e.kind]; r[e.mapped()] == e {
+		delete(r, e.mapped())
+	}
+	eng.mu.Unlock()
+}
+
+// snapshot returns the entries of now.
+func (eng *Engine) snapshot() []*entry {
+	eng.mu.Lock()
+	defer eng.mu.Unlock()
+	return eng.entriesLocked()
+}
+
+func (eng *Engine) entriesLocked() (all []*entry) {
+	for _, r := range eng.entries {
+		all = slices.AppendSeq(all, maps.Values(r))
+	}
+	return all
+}
+
+// Counts returns how many names are in use, how many callers wait, and how many holds there are.
+func (eng *Engine) Counts() (locks, waiting, held int) {
+	for _, e := range eng.snapshot() {
+		e.mu.Lock()
+		locks++
+		waiting += e.waiters.Len()
+		held += len(e.holdsLocked())
+		e.mu.Unlock()
+	}
+	return locks, waiting, held
+}
+
+// Ages adds for how long the oldest leases and waiters have been here.
+func (eng *Engine) Ages(g telemetry.Gauges) {
+	for _, e := range eng.snapshot() {
+		e.ages(g)
+	}
+}
+
+// clientClosed is called when the client turns out to be closed. No caller can get a lock any more, except by
+// re-entry. Holds end with their deadlines.
+func (eng *Engine) clientClosed() {
+	eng.mu.Lock()
+	entries := eng.entriesLocked()
+	eng.mu.Unlock()
+	for _, e := range entries {
+		e.mu.Lock()
+		e.failLocked(Unavailable, command.ErrClientClosed)
+		e.stepLocked()
+		e.mu.Unlock()
+	}
+}
+
+// CheckHolds asks Redis whether what the process holds by a key is still there.
+func (eng *Engine) CheckHolds(mapped string) {
+	for k := range families {
+		if e := eng.existing(k, mapped); e != nil {
+			e.checkNow()
+		}
+	}
+}

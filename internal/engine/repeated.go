@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/retry"
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// repeated is the request that gives up a hold, or makes the read side of it: what a release and a downgrade have in
+// common. It is sent until Redis has answered or the lock has expired, even if no caller waits for it. The scripts
+// check the owner id, so it can be sent as often as needed.
+type repeated struct {
+	entry   *entry
+	handler command.Handler // the release or the downgrade
+	room    [13]any         // for args
+	call    command.Call    // the first request
+
+	// The following is guarded by entry.mu.
+
+	hold      *hold
+	lease     *Lease // whose end began it, or one of those; nil: none did
+	script    *command.Script
+	args      []any
+	barred    time.Time // when Redis first did not let the client; zero: it did not say so
+	trouble   error     // why the latest request brought no answer; nil: none has
+	patient   time.Time // until then Unlock waits
+	until     time.Time // by then the lock, or the place in the queue, is gone by itself
+	pauses    *retry.Pauses
+	timer     *time.Timer // ends the pause before the next request; nil: there is none
+	colliding int32       // how many claims or holds it is counted as in entry.releasing
+	lapsed    bool        // it began after the deadline, by the monotonic or by the wall clock
+	settled   bool        // nothing more is to be sent
+	copies                // of the request with these args
+	answers               // for the calls of Unlock that wait
+}
+
+// isFor makes r the request about h.
+func (r *repeated) isFor(h *hold, handler command.Handler, now time.Time) {
+	r.entry, r.hold, r.handler = h.entry, h, handler
+	r.patient = now.Add(h.entry.engine.patienceFor(h.cfg.TTL))
+	r.lapsed = !validity.Valid(now, h.deadline)
+}
+
+// name is what the log calls the lock. The lease is set before a reply can come.
+func (r *repeated) name() string {
+	if r.lease != nil {
+		return r.lease.name
+	}
+	return r.entry.name
+}
+
+func (r *repeated) sendLocked(call *command.Call, trace context.Context) {
+	e := r.entry
+	*call = command.Call{
+		Script:   r.script,
+		Args:     r.args,
+		Handler:  r.handler,
+		Patience: e.engine.patienceFor(r.hold.cfg.TTL),
+		Trace:    trace,
+	}
+	if !r.told {
+		call.Patience = time.Until(r.patient) // Unlock's, over all copies
+	}
+	r.flying++
+	if !e.engine.Executor.Submit(call) {
+		r.flying--
+		r.settleLocked(because(Unavailable, Closed))
+	}
+}
+
+// endsWith records that a request has ended. It reports whether its answer counts: r is not settled, and still asks for
+// that. What the queue of a lock is cleared by is not ended by a late copy of its release.
+func (r *repeated) endsWith(c *command.Call) bool {
+	if !r.isCurrent(c) {
+		return false
+	}
+	r.flying--
+	return !r.settled
+}
+
+func (r *repeated) isCurrent(c *command.Call) bool { return &c.Args[0] == &r.args[0] }
+
+// troubledLocked is for a request without an answer. It reports whether Redis has denied it, so that another one is
+// futile.
+func (r *repeated) troubledLocked(reply command.Reply) (denied bool) {
+	r.entry.engine.Stats.Troubles.Add(1)
+	r.trouble = reply.Err
+	if reply.Outcome == command.Answered {
+		reply.Outcome, r.trouble = command.Unknown, Unexpected(reply.Value)
+	}
+	r.entry.engine.troubled(r.trouble)
+	r.doubt(reply.Outcome)
+	return reply.Outcome.Final() || reply.Outcome == command.Barred && r.barredForLongLocked()
+}
+
+// barredForLongLocked is that of an entry, for one request.
+func (r *repeated) barredForLongLocked() bool {
+	now := time.Now()
+	if r.barred.IsZero() {
+		r.barred = now
+	}
+	return now.Sub(r.barred) >= r.entry.engine.Readmission
+}
+
+// againLocked sends the request again after a pause, until the lock has expired.
+func (r *repeated) againLocked() {
+	now := time.Now()
+	if now.After(r.until) {
+		r.settleLocked(because(Unavailable, r.trouble))
+		return
+	}
+	pause := r.pauseLocked()
+	if left := r.patient.Sub(now); !r.told && left < pause {
+		// Unlock has waited as long as it may, over all copies.
+		r.giveUpWaitingLocked(r.trouble)
+	}
+	if r.timer == nil { // else an earlier copy has failed, and that pause is over sooner
+		r.timer = time.AfterFunc(pause, r.resend)
+		r.entry.engine.pausing(r)
+	}
+}
+
+// awaitedPause is the longest pause while an Unlock or Close waits for the answer: a few fit into the time that it
+// waits.
+const awaitedPause = 50 * time.Millisecond
+
+// pauseLocked returns the next pause.
+func (r *repeated) pauseLocked() time.Duration {
+	if r.pauses == nil {
+		r.pauses = retry.New()
+	}
+	pause := r.pauses.NextBackOff()
+	if len(r.later) > 0 || r.entry.engine.closing() {
+		pause = min(pause, awaitedPause)
+	}
+	return pause
+}
+
+// resumeLocked ends the pause. It reports whether there was one.
+func (r *repeated) resumeLocked() bool {
+	if r.timer == nil {
+		return false
+	}
+	r.timer.Stop()
+	r.timer = nil
+	r.entry.engine.resumed(r)
+	return true
+}
+
+// hastenLocked sends the request that a pause puts off, since an Unlock or Close waits for the answer.
+func (r *repeated) hastenLocked() {
+	if r.resumeLocked() && !r.full() {
+		r.sendLocked(new(command.Call), nil)
+	}
+}
+
+// giveUpWaitingLocked ends the wait for the request, which itself goes on.
+func (r *repeated) giveUpWaitingLocked(cause error) {
+	r.tell(because(Unavailable, cause))
+	r.uncollideLocked()
+}
+
+func (r *repeated) resend() {
+	e := r.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r.resumeLocked() && !r.full() {
+		r.sendLocked(new(command.Call), nil)
+		e.stepLocked()
+	}
+}
+
+// Overdue is called by the executor when a reply takes too long: Unlock does not wait any longer, the next callers neither,
+// and the request is sent over another connection.
+func (r *repeated) Overdue(c *command.Call) {
+	e := r.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r.settled || !r.isCurrent(c) {
+		return
+	}
+	e.engine.Stats.Troubles.Add(1)
+	r.giveUpWaitingLocked(command.ErrSilent)
+	if !r.full() {
+		r.sendLocked(new(command.Call), nil)
+	}
+	e.stepLocked()
+}
+
+// Stranded is called by the executor when the connection is dead: the request is sent over another
+// one, for which Unlock still waits.
+func (r *repeated) Stranded(c *command.Call) {
+	e := r.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !r.settled && r.isCurrent(c) && !r.full() {
+		e.engine.Stats.Troubles.Add(1)
+		r.sendLocked(new(command.Call), nil)
+		e.stepLocked()
+	}
+}
+
+// settleLocked ends it.
+func (r *repeated) settleLocked(v *Verdict) {
+	r.settled = true
+	r.resumeLocked()
+	r.answers.settle(v)
+	r.uncollideLocked()
+	if v.is(Unavailable) {
+		r.entry.engine.gaveUp(r.entry.engine.explain(r.name(), v))
+	}
+	r.entry.engine.end()
+}
+
+// gaveUpLocked is why it has ended without being confirmed; nil: it has not.
+func (r *repeated) gaveUpLocked() error {
+	if !r.settled || !r.verdict.is(Unavailable) {
+		return nil
+	}
+	return r.entry.engine.explain(r.name(), r.verdict)
+}
+
+// logGaveUp logs that. No lock may be held.
+func (r *repeated) logGaveUp(err error) {
+	if err != nil && r.entry.engine.life.Err() == nil { // else Close has said so
+		r.entry.engine.Journal.GaveUp(r.name(), err)
+	}
+}
+
+func (r *repeated) uncollideLocked() {
+	e, n := r.entry, r.colliding
+	if n == 0 {
+		return
+	}
+	r.colliding = 0
+	e.releasing -= n
+	e.gaveUpLocked(n)
+	if e.places != nil && e.places.leaving == r {
+		e.places.leaving = nil
+		e.sendLeaversLocked()
+	}
+}

@@ -169,7 +169,7 @@ func TestScripts_HaveWhatTheHandOverUses(t *testing.T) {
 
 // What a grant reserves is what the process takes it for.
 func TestScripts_ReserveAsManyTokens(t *testing.T) {
-	for _, file := range []string{"lock", "rw"} {
+	for _, file := range []string{"lock", "grant"} {
 		body := scripts(t, "prelude/"+file+".lua")[0].body
 		if !strings.Contains(body, "counter, '"+strconv.Itoa(wire.TokensPerGrant)+"')") {
 			t.Errorf("%s.lua does not reserve %d tokens", file, wire.TokensPerGrant)

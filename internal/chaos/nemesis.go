@@ -22,8 +22,8 @@ type script struct{ name, text string }
 // its text. Content decides, so all runs of a process share them.
 type scripts struct{ seen sync.Map } // digest -> script
 
-// header begins a script's file.
-var header = regexp.MustCompile(`^-- (\w+)\.lua:`)
+// header begins a script.
+var header = regexp.MustCompile(`^-- holdfast (\w+)\n`)
 
 // of returns the script that a request calls.
 func (s *scripts) of(cmd []string) (script, bool) {

@@ -99,8 +99,8 @@ func TestDocs_ConstantsAreThoseOfTheCode(t *testing.T) {
 			fmt.Sprintf("The first renewal, %s later, raises", first),
 			fmt.Sprintf("after at most %d grants in a row", inARow),
 		},
-		"scripts/prelude/lock.lua": {fmt.Sprintf("'incrby', counter, '%d'", reserved)},
-		"scripts/prelude/rw.lua":   {fmt.Sprintf("'incrby', o.counter, '%d'", reserved)},
+		"scripts/prelude/lock.lua":  {fmt.Sprintf("'incrby', counter, '%d'", reserved)},
+		"scripts/prelude/grant.lua": {fmt.Sprintf("'incrby', counter, '%d'", reserved)},
 	} {
 		page := strings.ReplaceAll(read(t, file), "\n// ", " ")
 		for _, text := range texts {

@@ -9,8 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Text returns the script of that name as Redis gets it: its file, with each prelude in the place that names it.
-func Text(name string) string { return compose(name + ".lua") }
+// Text returns the script of that name as Redis gets it: a line by which SLOWLOG and MONITOR tell what an EVAL runs, and
+// its file, with each prelude in the place that names it.
+func Text(name string) string { return "-- holdfast " + name + "\n" + compose(name+".lua") }
 
 // Prelude returns a prelude, with those that it names.
 func Prelude(name string) string { return compose("prelude/" + name + ".lua") }

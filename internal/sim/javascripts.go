@@ -25,7 +25,7 @@ func (l *rlock) channel() string {
 }
 
 const (
-	rlockAcquire = `-- rlock_acquire.lua:
+	rlockAcquire = `-- redisson rlock_acquire
 if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
   redis.call('hset', KEYS[1], ARGV[2], 1)
   redis.call('pexpire', KEYS[1], ARGV[1])
@@ -33,7 +33,7 @@ if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2])
 end
 return redis.call('pttl', KEYS[1])`
 
-	rlockRelease = `-- rlock_unlock.lua:
+	rlockRelease = `-- redisson rlock_unlock
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end
 redis.call('del', KEYS[1])
 redis.call('publish', KEYS[2], '0')
@@ -51,7 +51,7 @@ return 1`
 end
 `
 
-	rfairAcquire = `-- rfair_acquire.lua:
+	rfairAcquire = `-- redisson rfair_acquire
 ` + evictLate + `
 local lock, queue, times, lease, id, patience, now = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 evict(queue, times, now)
@@ -78,7 +78,7 @@ local base = time and tonumber(time) - tonumber(now) or left
 if redis.call('zadd', times, base + patience + now, id) == 1 then redis.call('rpush', queue, id) end
 return math.max(math.floor(base), 0)`
 
-	rfairFailed = `-- rfair_failed.lua:
+	rfairFailed = `-- redisson rfair_failed
 local queue, times, id, patience = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local behind = false
 for _, other in ipairs(redis.call('lrange', queue, 0, -1)) do
@@ -88,7 +88,7 @@ end
 redis.call('zrem', times, id)
 return redis.call('lrem', queue, 0, id)`
 
-	rfairRelease = `-- rfair_unlock.lua:
+	rfairRelease = `-- redisson rfair_unlock
 ` + evictLate + `
 local lock, queue, times, channel, id, now = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2]
 evict(queue, times, now)
@@ -98,7 +98,7 @@ local first = redis.call('lindex', queue, 0)
 if first then redis.call('publish', channel .. ':' .. first, '0') end
 return 1`
 
-	rreadAcquire = `-- rread_acquire.lua:
+	rreadAcquire = `-- redisson rread_acquire
 local mode = redis.call('hget', KEYS[1], 'mode')
 if mode and mode ~= 'read' then return redis.call('pttl', KEYS[1]) end
 redis.call('hset', KEYS[1], 'mode', 'read', ARGV[2], 1)
@@ -106,7 +106,7 @@ redis.call('set', KEYS[2], 1, 'px', ARGV[1])
 redis.call('pexpire', KEYS[1], math.max(redis.call('pttl', KEYS[1]), ARGV[1]))
 return -3`
 
-	rreadRelease = `-- rread_unlock.lua:
+	rreadRelease = `-- redisson rread_unlock
 local lock, channel, right, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 if redis.call('hdel', lock, id) == 0 then return 0 end
 redis.call('del', right)
@@ -122,14 +122,14 @@ redis.call('del', lock)
 redis.call('publish', channel, '0')
 return 1`
 
-	rwriteAcquire = `-- rwrite_acquire.lua:
+	rwriteAcquire = `-- redisson rwrite_acquire
 local mode = redis.call('hget', KEYS[1], 'mode')
 if mode and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return redis.call('pttl', KEYS[1]) end
 redis.call('hset', KEYS[1], 'mode', 'write', ARGV[2], 1)
 redis.call('pexpire', KEYS[1], ARGV[1])
 return -3`
 
-	rwriteRelease = `-- rwrite_unlock.lua:
+	rwriteRelease = `-- redisson rwrite_unlock
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end
 redis.call('del', KEYS[1])
 redis.call('publish', KEYS[2], '1')

@@ -67,7 +67,7 @@ var scriptNames = struct {
 	bySHA map[string]string // by digest; and by itself a digest that is not known yet
 }{bySHA: map[string]string{}}
 
-var scriptTitle = regexp.MustCompile(`^-- (\w+)\.lua:`)
+var scriptTitle = regexp.MustCompile(`^-- (?:holdfast|redisson) (\w+)\n`)
 
 // parseCall reads a command that calls a script.
 func parseCall(args []string) (c call, ok bool) {

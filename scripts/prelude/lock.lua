@@ -1,8 +1,8 @@
 -- lock.lua: prelude of the scripts that may find a mutex or a fair lock free. It is no
 -- function but the hand-off itself, which all wait for, and needs none where all goes
 -- well: with functions, and a table for what they need, a release took the server a quarter
--- longer, and a twentieth longer with only those that it would share with others. So it has their
--- contents, marked with their names.
+-- longer, and a twentieth longer with only those that it would share with others. So it has copies
+-- of them, which a test compares with the functions: "copy of" one has all of it, "copy from" one has a part.
 --
 -- It gives the lock to the first live waiter, id in the beginning. It uses of the script
 --   lock, queue, deadlines  keys
@@ -22,28 +22,36 @@
 
 local told, alive, rest = nil, nil, 500
 while id and not told do
-  local uuid, number = string.match(id, '^hf%-([%x%-]+):(%d+)') -- as inbox_of in prelude/queue.lua
+  -- copy from inbox_of (prelude/queue.lua)
+  local uuid, number = string.match(id, '^hf%-([%x%-]+):(%d+)')
+  -- end
   -- Mostly no place is overdue, and that is one command and no number to read: with ZSCORE
   -- and a comparison this took the server a fifth longer. A place that ends in
   -- this second counts as kept until the second is over.
   if uuid and (id == alive or redis.pcall('zcount', deadlines, '-inf', '(' .. time[1] .. '000') == 0) then
     if id ~= me then
+      -- copy of token_for (prelude/grant.lua)
       local token = '0'
       if counter then
         token = redis.pcall('incrby', counter, '128')
-        token = type(token) == 'number' and token < 2 ^ 53 and string.format('%.0f', token) or '0' -- it asks for one, and is told what is wrong
+        token = type(token) == 'number' and token < 2 ^ 53 and string.format('%.0f', token) or '0'
       end
+      -- end
       redis.call('hset', lock, id, '1')
       if redis.pcall('pexpire', lock, claim) ~= 1 then
         redis.call('hdel', lock, id)
         break
       end
+      -- copy of message_of (prelude/grant.lua)
       local message = 'g ' .. number .. ' ' .. claim .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. turn .. (more and ' 1 ' or ' 0 ') .. token
+      -- end
       if uuid == manager then
         told = message
       else -- as grant in prelude/grant.lua
         local inbox = 'holdfast_inbox:' .. uuid
+        -- copy of unheard (prelude/grant.lua)
         local dead = counted == '1' and redis.pcall('pubsub', 'numsub', inbox)[2] == 0
+        -- end
         if dead then
           -- prelude: dead
 
@@ -59,12 +67,14 @@ while id and not told do
     end
     -- Not before: its place says whether it hears. If this failed, the next release would
     -- find an owner that has gone, and its process would give the lock back.
-    if more then -- as step_out
+    -- copy of step_out (prelude/step_out.lua)
+    if more then
       redis.call('lpop', queue)
       redis.call('zrem', deadlines, id)
     else
       redis.call('del', queue, deadlines)
     end
+    -- end
     if id == me then
       break
     end

@@ -22,8 +22,8 @@ end
 -- inbox_of returns the channel of the manager that made an id and the id's number;
 -- nil for one of Redisson's.
 local function inbox_of(id)
-  local manager, number = string.match(id, '^hf%-([%x%-]+):(%d+)')
-  if manager then
-    return 'holdfast_inbox:' .. manager, number
+  local uuid, number = string.match(id, '^hf%-([%x%-]+):(%d+)')
+  if uuid then
+    return 'holdfast_inbox:' .. uuid, number
   end
 end

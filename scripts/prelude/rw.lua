@@ -96,16 +96,12 @@ local function let_in(o)
       return granted, message, true
     end
     local inbox, number = inbox_of(id)
-    local token = '0'
-    if o.counter and inbox then
-      token = redis.pcall('incrby', o.counter, '128')
-      token = type(token) == 'number' and token < 2 ^ 53 and string.format('%.0f', token) or '0' -- it asks for one, and is told what is wrong
-    end
+    local token = token_for(inbox and o.counter)
     if inbox then -- or it was put there by hand, and no caller waits for it
       if put(o.lock, id, o.claim) then
         break
       end
-      local text = 'g ' .. number .. ' ' .. o.claim .. ' ' .. o.time[1] .. ' ' .. o.time[2] .. ' ' .. o.turn .. (more and ' 1 ' or ' 0 ') .. token
+      local text = message_of(number, o.claim, o.time, o.turn, more, token)
       local own = inbox == o.own
       if own or grant(inbox, text, o.counted, deadlines, id) then
         granted = granted + 1

@@ -56,14 +56,6 @@ func (s *Subscriber) settle() (wait time.Duration) {
 	return wait
 }
 
-// pauseLocked returns until when there is to be no new session of master.
-func (s *Subscriber) pauseLocked(master *redis.Client) time.Time {
-	if p := s.pauses[master]; p != nil {
-		return p.until
-	}
-	return time.Time{}
-}
-
 // dueTopics takes the homeless topics whose time has come, and shortens wait to that of
 // the next.
 func (s *Subscriber) dueTopics(wait *time.Duration) (due []string) {
@@ -114,23 +106,6 @@ func (s *Subscriber) houseLocked(channel string, t *topic, master *redis.Client)
 	h.topics++
 	h.wanted = append(h.wanted, channel)
 	h.nudgeLocked()
-}
-
-// evictLocked takes a topic out of its session; a new home is looked for when due.
-func (s *Subscriber) evictLocked(channel string, t *topic, due time.Time) {
-	if t.deserted && t.denied == 0 {
-		s.dropLocked(channel, t)
-		return
-	}
-	t.home.topics--
-	t.home, t.live, t.tidied, t.due = nil, false, false, due
-	s.homeless = append(s.homeless, channel)
-}
-
-// dropLocked ends a topic that has a home.
-func (s *Subscriber) dropLocked(channel string, t *topic) {
-	t.home.topics--
-	delete(s.topics, channel)
 }
 
 // retire ends a session that has nothing to listen to, and reports whether that is so.

@@ -1,10 +1,12 @@
 package pubsub
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 )
@@ -23,6 +25,30 @@ const (
 	unsubscribe
 	ping
 )
+
+// send only writes: the reply comes to read.
+func (h *session) send(ctx context.Context, ps *redis.PubSub, c sent) error {
+	switch {
+	case c.command == ping:
+		return ps.Ping(ctx)
+	case c.command == subscribe && h.master == nil:
+		return ps.Subscribe(ctx, c.channel)
+	case c.command == subscribe:
+		return ps.SSubscribe(ctx, c.channel)
+	case h.master == nil:
+		return ps.Unsubscribe(ctx, c.channel)
+	default:
+		return ps.SUnsubscribe(ctx, c.channel)
+	}
+}
+
+func (h *session) ping(ctx context.Context, ps *redis.PubSub) error {
+	c := sent{command: ping}
+	h.s.mu.Lock()
+	h.sent = append(h.sent, c)
+	h.s.mu.Unlock()
+	return h.send(ctx, ps, c)
+}
 
 // Something between the client and Redis may reply in place of Redis. go-redis drops some of what is no message, and takes
 // some for a PONG. The channel of the command would never be heard, or never be left.
@@ -53,14 +79,6 @@ func (h *session) unconfirmedLocked(err error) *topic {
 		return nil
 	}
 	return h.topicLocked(h.sent[0].channel)
-}
-
-// shutOutLocked returns how long a topic stays without a session because its confirmation was missing. A connection is made
-// anew for it at once, and then less and less often: the other channels are not heard meanwhile.
-func (t *topic) shutOutLocked() time.Duration {
-	now := t.shut
-	t.shut = min(max(deniedFirst, 2*t.shut), deniedMost)
-	return now
 }
 
 // deny takes err for the reply to the oldest command that has none so far. It reports false if err says anything

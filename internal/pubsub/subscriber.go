@@ -3,8 +3,6 @@ package pubsub
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,9 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/journal"
-	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Subscriber listens to channels for a manager. It makes waiting cheap, and correctness never
@@ -63,35 +59,12 @@ type Cluster interface {
 	ReloadState(ctx context.Context)
 }
 
-// pause is the time between two sessions.
-type pause struct {
-	grows *retry.Pauses
-	until time.Time
-	lost  time.Time // when the connection was, which the log was told; zero: it was made since, or never
-}
-
 // Listener is told what is heard on a channel. Its methods run on the goroutine that
 // reads and must not block.
 type Listener interface {
 	Heard(payload string)
 	Subscribed()  // messages are heard from now on; what was published before was missed
 	Relied() bool // after its end: the channel must not be left yet. Called with Subscriber.mu
-}
-
-// topic is one channel and who listens to it: mostly one; a mutex and a fair lock of one
-// name share their channel. It is guarded by Subscriber.mu.
-type topic struct {
-	listeners []Listener    // never empty: the last one hears what comes while the topic lingers
-	home      *session      // nil: homeless
-	due       time.Time     // homeless: when to look for a home
-	left      *redis.Client // homeless: the master that has given its slot away; nil: none
-	deserted  bool          // the last listener has left
-	since     time.Time     // when; or when left
-	denied    time.Duration // homeless for so long because Redis has denied it; 0: not since it was confirmed
-	shut      time.Duration // it will be homeless for so long if its confirmation is missing once more
-	tidied    bool          // home has it on its list of those to look at
-	live      bool          // confirmed in this session
-	missing   *pause        // of the session that it was in when that was lost; nil: confirmed since
 }
 
 const (
@@ -300,105 +273,8 @@ func (s *Subscriber) Sharded() bool {
 	return !s.plain
 }
 
-// unsharded reports whether err says that the server has no sharded channels, and h is to be replaced by the
-// session of plain ones.
-func (s *Subscriber) unsharded(h *session, err error) bool {
-	return h.master != nil && !s.insist && redis.HasErrorPrefix(err, "unknown command") // it ignores a leading ERR
-}
-
 func (s *Subscriber) forgetAll() {
 	s.mu.Lock()
 	clear(s.topics)
 	s.mu.Unlock()
-}
-
-// ended is called at the end of a session; err is nil if it had nothing left to listen
-// to.
-func (s *Subscriber) ended(h *session, err error) {
-	if err == nil || s.ctx.Err() != nil {
-		return
-	}
-	unknown := s.unsharded(h, err)
-	s.mu.Lock()
-	if s.homes[h.master] != h { // retired in the same moment
-		s.mu.Unlock()
-		return
-	}
-	delete(s.homes, h.master)
-	denied := h.since.IsZero() && !unknown && command.IsDenied(err) // the connection: a command would not have ended the session
-	if h.soundLocked() {
-		delete(s.pauses, h.master)
-	}
-	p := s.pauses[h.master]
-	lost := p == nil || !h.since.IsZero() // else it was never made, as the one before
-	if p == nil {
-		p = &pause{grows: retry.New()}
-		s.pauses[h.master] = p
-	}
-	wait := p.grows.NextBackOff()
-	switch {
-	case errors.Is(err, redis.ErrClosed) && s.nodes == nil:
-		wait = time.Hour // nothing opens it again; of a cluster's client it may be those to one node that are closed
-	case unknown:
-		s.plain, s.found, wait = true, true, 0
-	case h.master == nil && s.found:
-		s.plain, s.found = false, false // the servers may have been replaced by newer ones
-	}
-	p.until = time.Now().Add(wait)
-	unconfirmed := h.unconfirmedLocked(err)
-	var denials []denial
-	for channel, t := range s.topics {
-		switch {
-		case t.home != h:
-		case denied:
-			denials = append(denials, s.denyLocked(channel, t))
-		default:
-			t.missing = p
-			due := p.until
-			if t == unconfirmed {
-				due = due.Add(t.shutOutLocked())
-			}
-			s.evictLocked(channel, t, due)
-		}
-	}
-	switch {
-	case unknown:
-		s.journal.Say(slog.LevelInfo, "holdfast: server does not support sharded pub/sub; using classic channels")
-	case denied: // it is told
-	default:
-		level := slog.LevelDebug // the same again
-		if lost {
-			level, p.lost = slog.LevelWarn, time.Now()
-		}
-		s.journal.Say(level, "holdfast: pub/sub connection lost; polling until it is restored", "error", command.Legible(err), "retry_in", wait)
-	}
-	s.nudgeLocked()
-	s.mu.Unlock()
-	if errors.Is(err, redis.ErrClosed) && s.closed != nil {
-		s.closed()
-	}
-	for _, d := range denials {
-		s.announce(d, err)
-	}
-	if unknown {
-		return
-	}
-	if lost {
-		s.lost()
-	}
-	if s.nodes != nil {
-		s.nodes.ReloadState(s.ctx) // its node may have died, which go-redis does not notice
-	}
-}
-
-// restoredLocked is called when a channel is confirmed, by h: a connection that was lost is restored, if only in that
-// another one has its channels.
-func (s *Subscriber) restoredLocked(h *session, t *topic) {
-	for _, p := range [...]*pause{t.missing, s.pauses[h.master]} {
-		if p != nil && !p.lost.IsZero() {
-			s.journal.Say(slog.LevelInfo, "holdfast: pub/sub connection restored", "after", time.Since(p.lost))
-			p.lost = time.Time{}
-		}
-	}
-	t.missing = nil
 }

@@ -1,10 +1,7 @@
 package topology
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,93 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
-
-// publishModes are the modes that a cluster is tested with. PublishAuto is sharded where the servers know that.
-func publishModes(c *redistest.Cluster) []holdfast.PublishMode {
-	if !sharded(c) {
-		return []holdfast.PublishMode{holdfast.PublishClassic, holdfast.PublishAuto}
-	}
-	return []holdfast.PublishMode{holdfast.PublishClassic, holdfast.PublishSharded, holdfast.PublishAuto}
-}
-
-func sharded(c *redistest.Cluster) bool { return c.Nodes()[0].Sharded() }
-
-// foreigner acts as Redisson does in a cluster: it takes locks, releases them, and
-// subscribes.
-type foreigner struct {
-	*testing.T
-	c       *redistest.Cluster
-	sharded bool
-}
-
-func newForeigner(t *testing.T, c *redistest.Cluster, mode holdfast.PublishMode) foreigner {
-	return foreigner{t, c, mode != holdfast.PublishClassic && sharded(c)}
-}
-
-func (f foreigner) lock(name string) {
-	f.Helper()
-	const lock = "redis.call('hset', KEYS[1], ARGV[1], 1) return redis.call('pexpire', KEYS[1], 60000)"
-	if err := f.c.Owner(name).Admin().Eval(within(f.T), lock, []string{name}, "00000000-0000-0000-0000-000000000000:1").Err(); err != nil {
-		f.Fatal(err)
-	}
-}
-
-// unlock returns when it began.
-func (f foreigner) unlock(name string) time.Time {
-	f.Helper()
-	publish := "publish"
-	if f.sharded {
-		publish = "spublish"
-	}
-	const release = "redis.call('del', KEYS[1]) return redis.call(ARGV[1], KEYS[2], '0')"
-	node, start := f.c.Owner(name).Admin(), time.Now()
-	if err := node.Eval(within(f.T), release, []string{name, locktest.Channel(name)}, publish).Err(); err != nil {
-		f.Fatal(err)
-	}
-	return start
-}
-
-// listeners counts who hears a release of name now.
-func (f foreigner) listeners(name string) (n int64) {
-	f.Helper()
-	ctx, channel := within(f.T), locktest.Channel(name)
-	if f.sharded {
-		return f.c.Owner(name).Admin().PubSubShardNumSub(ctx, channel).Val()[channel]
-	}
-	for _, node := range f.c.Nodes() {
-		n += node.Admin().PubSubNumSub(ctx, channel).Val()[channel] // 0 from a dead one
-	}
-	return n
-}
-
-// awaitListeners waits until n hear a release of name.
-func (f foreigner) awaitListeners(name string, n int64) {
-	f.Helper()
-	redistest.Eventually(f.T, patience, fmt.Sprintf("%d listeners of %s", n, name), func() bool { return f.listeners(name) == n })
-}
-
-// unpolled keeps waiters from finding out anything but by messages, and locks from ending before.
-var unpolled = []holdfast.Option{
-	holdfast.WithLease(time.Hour), holdfast.WithPollInterval(time.Minute), holdfast.WithFairPatience(10 * time.Minute),
-}
-
-// wait makes m wait for the lock until it has it.
-func wait(t *testing.T, m *holdfast.Manager, name string) <-chan *holdfast.Lease {
-	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- mustLock(t, m.Mutex(name)) }()
-	return got
-}
-
-// wantPrompt fails if it took long from a release to the grant. A waiter that is not woken
-// polls after 48 s at the least.
-func wantPrompt(t *testing.T, released time.Time) {
-	t.Helper()
-	d := time.Since(released)
-	t.Logf("woken after %v", d)
-	if d > patience/3 {
-		t.Errorf("woken after %v", d)
-	}
-}
 
 // AC-54. A peer that is not Holdfast, such as Redisson in a cluster, releases and listens.
 func TestPublish_PeersHearEachOther(t *testing.T) {
@@ -277,68 +187,6 @@ func TestPublish_MasterIsKilledWhileWaiting(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A channel that is denied is asked for again after pauses. Others of the same master are heard meanwhile, and no
-// connection ends because of it.
-func TestPublish_OneChannelIsForbidden(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t)
-	f := newForeigner(t, c, holdfast.PublishAuto)
-	permit(t, c.Nodes(), "some", strings.Fields("resetchannels on >secret ~* +@all &holdfast_* &redisson_*{fine*"))
-	client := c.ClientWith(t, func(o *redis.ClusterOptions) { o.Username, o.Password = "some", "secret" })
-	pauses := make(pausesLogged, 1000)
-	m := manager(t, client, append(unpolled, holdfast.WithLogger(slog.New(pauses)))...)
-	var fine []string
-	for i := 0; len(fine) < 5; i++ {
-		if n := fmt.Sprint("fine", i); c.Owner(n) == c.Owner(name) {
-			fine = append(fine, n)
-		}
-	}
-	got := make(map[string]<-chan *holdfast.Lease)
-	for _, n := range append(fine, name) {
-		f.lock(n)
-		got[n] = wait(t, m, n)
-	}
-	for most := time.Duration(0); most < time.Second/2; {
-		select {
-		case d := <-pauses:
-			most = max(most, d)
-		case <-time.After(patience):
-			t.Fatalf("no pause was longer than %v", most)
-		}
-	}
-	for _, n := range fine {
-		f.awaitListeners(n, 1)
-		f.unlock(n)
-		mustUnlock(t, <-got[n])
-		delete(got, n)
-	}
-	if n := m.Stats().Reconnects; n > 0 {
-		t.Errorf("%d reconnections", n)
-	}
-	f.unlock(name)
-	permit(t, c.Nodes(), "some", strings.Fields("on >secret ~* +@all &*"))
-	for _, g := range got {
-		mustUnlock(t, <-g)
-	}
-}
-
-// pausesLogged is a log handler that passes on how long the subscriber waits.
-type pausesLogged chan time.Duration
-
-func (pausesLogged) Enabled(context.Context, slog.Level) bool { return true }
-func (p pausesLogged) WithAttrs([]slog.Attr) slog.Handler     { return p }
-func (p pausesLogged) WithGroup(string) slog.Handler          { return p }
-
-func (p pausesLogged) Handle(_ context.Context, r slog.Record) error {
-	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "retry_in" {
-			p <- a.Value.Duration()
-		}
-		return true
-	})
-	return nil
 }
 
 // otherShard returns a name that another master has.

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/several"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -39,12 +40,12 @@ func panics(t *testing.T, do func()) (err error) {
 func TestArguments_NilContext(t *testing.T) {
 	t.Parallel()
 	all := several.Servers(t, 3)
-	m, others := managerOn(t, all[0]), []*holdfast.Manager{managerOn(t, all[1]), managerOn(t, all[2])}
+	m, others := locktest.ManagerOn(t, all[0]), []*holdfast.Manager{locktest.ManagerOn(t, all[1]), locktest.ManagerOn(t, all[2])}
 	redlock, err := holdfast.NewRedlock(m.Mutex("r"), others[0].Mutex("r"), others[1].Mutex("r"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease, whole := mustLock(t, m.Mutex("held")), mustLock(t, several.Multi(t, m.Mutex("held:1"), m.Mutex("held:2")))
+	lease, whole := locktest.MustLock(t, m.Mutex("held")), locktest.MustLock(t, several.Multi(t, m.Mutex("held:1"), m.Mutex("held:2")))
 	monitor := all[0].Monitor(t)
 	var none context.Context
 	rw := m.RWMutex("rw")
@@ -80,24 +81,24 @@ func TestArguments_NilContext(t *testing.T) {
 	if err := all[0].Admin().Echo(t.Context(), "asked").Err(); err != nil {
 		t.Fatal(err)
 	}
-	monitor.Wait(t, `"echo" "asked"`, patience)
+	monitor.Wait(t, `"echo" "asked"`, locktest.Patience)
 	for _, line := range monitor.Lines() {
 		if strings.Contains(strings.ToLower(line), "evalsha") {
 			t.Errorf("sent: %s", line)
 		}
 	}
 	for _, l := range []*holdfast.Lease{lease, whole} { // it does not stay held for that
-		if err := untilAnswered(func() error { return l.Unlock(none) }); err != nil {
+		if err := locktest.UntilAnswered(func() error { return l.Unlock(none) }); err != nil {
 			t.Error(err)
 		}
 	}
-	redistest.Eventually(t, patience, "all is free", func() bool { return len(lastingKeys(all[0])) == 0 })
+	redistest.Eventually(t, locktest.Patience, "all is free", func() bool { return len(locktest.LastingKeys(all[0])) == 0 })
 }
 
 // What is nil, or was made by no manager, says so.
 func TestArguments_NilHandles(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		m := managerOn(t, redistest.Start(t))
+		m := locktest.ManagerOn(t, redistest.Start(t))
 		ctx := t.Context()
 		var lease *holdfast.Lease
 		wantMissing(t, lease.Unlock(ctx), "Unlock", "lease")
@@ -119,16 +120,16 @@ func TestArguments_NilHandles(t *testing.T) {
 			(*holdfast.Manager)(nil).Mutex("a"), several.Multi(t, (*holdfast.Manager)(nil).Mutex("a")),
 		} {
 			_, err := l.Lock(ctx)
-			wantErr(t, err, holdfast.ErrInvalidOption, nil)
+			locktest.WantErr(t, err, holdfast.ErrInvalidOption, nil)
 		}
-		wantErr(t, (&holdfast.Lease{}).Unlock(ctx), holdfast.ErrInvalidOption, nil)
+		locktest.WantErr(t, (&holdfast.Lease{}).Unlock(ctx), holdfast.ErrInvalidOption, nil)
 		var none *holdfast.Manager
 		_, err := none.Inspect(ctx, "a")
 		wantMissing(t, err, "Inspect", "manager")
 		_, err = none.ForceUnlock(ctx, "a")
 		wantMissing(t, err, "ForceUnlock", "manager")
 		wantMissing(t, none.Close(ctx), "Close", "manager")
-		if info := inspected(t, m, "a"); info.Held {
+		if info := locktest.Inspected(t, m, "a"); info.Held {
 			t.Error("a call without a function has locked")
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/several"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -20,11 +21,11 @@ type valueKey struct{}
 // collected, whether its parent ends or not.
 func TestLease_ContextsAreNotKept(t *testing.T) {
 	srv := redistest.Start(t)
-	m := managerOn(t, srv)
+	m := locktest.ManagerOn(t, srv)
 	root, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for lock, l := range map[string]holdfast.Locker{"mutex": m.Mutex("a"), "multi": several.Multi(t, m.Mutex("b"), m.Mutex("c"))} {
-		lease := mustLock(t, l)
+		lease := locktest.MustLock(t, l)
 		for name, parent := range map[string]func() (context.Context, context.CancelFunc){
 			"never ends": func() (context.Context, context.CancelFunc) { return context.Background(), func() {} },
 			"goes on":    func() (context.Context, context.CancelFunc) { return root, func() {} },
@@ -44,12 +45,12 @@ func TestLease_ContextsAreNotKept(t *testing.T) {
 				left()
 				end()
 			}
-			redistest.Eventually(t, patience, lock+", the parent "+name+": they are collected", func() bool {
+			redistest.Eventually(t, locktest.Patience, lock+", the parent "+name+": they are collected", func() bool {
 				runtime.GC()
 				return collected.Load() >= n-1 // the first parent is kept for the others
 			})
 		}
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 	}
 }
 
@@ -58,17 +59,17 @@ func TestLease_ContextsAreNotKept(t *testing.T) {
 func TestLease_ContextsOfOneEnd(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv)
+		m := locktest.ManagerOn(t, srv)
 		mine := errors.New("mine")
 		for name, c := range map[string]struct {
 			end   func(parent context.CancelCauseFunc, lease *holdfast.Lease)
 			cause error
 		}{
-			"the lease":  {func(_ context.CancelCauseFunc, l *holdfast.Lease) { mustUnlock(t, l) }, holdfast.ErrReleased},
+			"the lease":  {func(_ context.CancelCauseFunc, l *holdfast.Lease) { locktest.MustUnlock(t, l) }, holdfast.ErrReleased},
 			"the parent": {func(end context.CancelCauseFunc, _ *holdfast.Lease) { end(mine) }, mine},
 		} {
 			l := m.Mutex(name)
-			lease := mustLock(t, l)
+			lease := locktest.MustLock(t, l)
 			root, end := context.WithCancelCause(t.Context())
 			var all []context.Context
 			for i := range 3 {
@@ -90,7 +91,7 @@ func TestLease_ContextsOfOneEnd(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						mustUnlock(t, again)
+						locktest.MustUnlock(t, again)
 						all = append(all, x)
 					}
 				}
@@ -112,7 +113,7 @@ func TestLease_ContextsOfOneEnd(t *testing.T) {
 func TestLease_ContextsOfEndedParents(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		lease := mustLock(t, managerOn(t, srv).Mutex("a"))
+		lease := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		for _, cause := range []error{errors.New("one"), errors.New("another")} {
 			parent, end := context.WithCancelCause(t.Context())
 			end(cause)
@@ -124,8 +125,8 @@ func TestLease_ContextsOfEndedParents(t *testing.T) {
 		defer leave()
 		ctx := lease.Context(late)
 		<-ctx.Done()
-		wantErr(t, ctx.Err(), context.DeadlineExceeded, nil)
-		mustUnlock(t, lease)
+		locktest.WantErr(t, ctx.Err(), context.DeadlineExceeded, nil)
+		locktest.MustUnlock(t, lease)
 	})
 }
 
@@ -150,14 +151,14 @@ func (c oddContext) Err() error {
 func TestLease_ContextOfAnOddParent(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		lease := mustLock(t, managerOn(t, srv).Mutex("a"))
+		lease := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		parent := oddContext{Context: t.Context(), done: make(chan struct{})}
 		first, second := lease.Context(parent), lease.Context(parent)
 		close(parent.done)
 		<-first.Done()
 		<-second.Done()
-		wantErr(t, context.Cause(second), context.Canceled, nil)
-		mustUnlock(t, lease)
+		locktest.WantErr(t, context.Cause(second), context.Canceled, nil)
+		locktest.MustUnlock(t, lease)
 	})
 }
 
@@ -165,9 +166,9 @@ func TestLease_ContextOfAnOddParent(t *testing.T) {
 func TestLease_ContextsBesideTheEnd(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv)
+		m := locktest.ManagerOn(t, srv)
 		for range 50 {
-			lease := mustLock(t, m.Mutex("a"))
+			lease := locktest.MustLock(t, m.Mutex("a"))
 			root, cancel := context.WithCancel(t.Context())
 			made := make(chan context.Context, 400)
 			var wg sync.WaitGroup
@@ -181,7 +182,7 @@ func TestLease_ContextsBesideTheEnd(t *testing.T) {
 					}
 				})
 			}
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 			wg.Wait()
 			close(made)
 			for ctx := range made {
@@ -197,22 +198,22 @@ func TestLease_ContextsBesideTheEnd(t *testing.T) {
 func TestLock_OfBothKindsByOneOwner(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m := managerOn(t, srv)
+	m := locktest.ManagerOn(t, srv)
 	for _, locks := range [][2]holdfast.Locker{{m.Mutex("a"), m.FairMutex("a")}, {m.FairMutex("a"), m.Mutex("a")}} {
-		lease := mustLock(t, locks[0])
-		ctx, cancel := context.WithTimeout(lease.Context(t.Context()), patience)
+		lease := locktest.MustLock(t, locks[0])
+		ctx, cancel := context.WithTimeout(lease.Context(t.Context()), locktest.Patience)
 		for _, l := range []holdfast.Locker{locks[1], several.Multi(t, m.Mutex("0"), locks[1])} {
 			_, err := l.TryLock(ctx)
-			wantErr(t, err, holdfast.ErrWouldDeadlock, holdfast.ErrNotAcquired)
+			locktest.WantErr(t, err, holdfast.ErrWouldDeadlock, holdfast.ErrNotAcquired)
 			_, err = l.Lock(ctx)
-			wantErr(t, err, holdfast.ErrWouldDeadlock, holdfast.ErrNotAcquired)
+			locktest.WantErr(t, err, holdfast.ErrWouldDeadlock, holdfast.ErrNotAcquired)
 		}
 		_, err := locks[1].TryLock(holdfast.WithoutOwner(ctx))
-		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrWouldDeadlock)
-		got := waits(t, locks[1])
-		redistest.Eventually(t, patience, "another owner waits", func() bool { return m.Stats().Waiting == 1 })
-		mustUnlock(t, lease)
-		mustUnlock(t, got())
+		locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrWouldDeadlock)
+		got := locktest.Waits(t, locks[1])
+		redistest.Eventually(t, locktest.Patience, "another owner waits", func() bool { return m.Stats().Waiting == 1 })
+		locktest.MustUnlock(t, lease)
+		locktest.MustUnlock(t, got())
 		cancel()
 	}
 }
@@ -222,11 +223,11 @@ func TestLock_OfBothKindsByOneOwner(t *testing.T) {
 func TestReentry_OfSeveralLocks(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m := managerOn(t, srv)
+	m := locktest.ManagerOn(t, srv)
 	rw := m.RWMutex("c")
 	parts := []holdfast.Locker{m.Mutex("a"), m.FairMutex("b"), rw}
 	all := several.Multi(t, parts...)
-	whole := mustLock(t, all)
+	whole := locktest.MustLock(t, all)
 	ctx := whole.Context(t.Context())
 	before := m.Stats().Commands
 	for _, l := range append(parts, all, rw.RLocker(), several.Multi(t, parts[2], parts[0])) {
@@ -236,7 +237,7 @@ func TestReentry_OfSeveralLocks(t *testing.T) {
 				t.Fatalf("%T: %v", l, err)
 			}
 			_, err = l.TryLock(holdfast.WithoutOwner(ctx))
-			wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrWouldDeadlock)
+			locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrWouldDeadlock)
 			if err := again.Unlock(ctx); err != nil {
 				t.Errorf("%T: %v", l, err)
 			}
@@ -245,9 +246,9 @@ func TestReentry_OfSeveralLocks(t *testing.T) {
 	if n := m.Stats().Commands - before; n != 0 {
 		t.Errorf("%d commands", n)
 	}
-	mustUnlock(t, whole)
+	locktest.MustUnlock(t, whole)
 
-	a := mustLock(t, parts[0])
+	a := locktest.MustLock(t, parts[0])
 	ctx = a.Context(t.Context())
 	first, err := all.Lock(ctx) // re-enters a, and takes the others for itself
 	if err != nil {
@@ -255,8 +256,8 @@ func TestReentry_OfSeveralLocks(t *testing.T) {
 	}
 	for _, l := range []holdfast.Locker{all, parts[1], rw, rw.RLocker(), several.Multi(t, parts[1], m.Mutex("z"))} {
 		_, err := l.TryLock(ctx)
-		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrWouldDeadlock)
+		locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrWouldDeadlock)
 	}
-	mustUnlock(t, first)
-	mustUnlock(t, a)
+	locktest.MustUnlock(t, first)
+	locktest.MustUnlock(t, a)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -26,7 +27,7 @@ func local(m *holdfast.Manager, name string) (found holdfast.LocalLock, ok bool)
 func TestLocks_OfEachKind(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv)
+		m := locktest.ManagerOn(t, srv)
 		for kind, lock := range map[holdfast.Kind]holdfast.Locker{
 			holdfast.KindMutex: m.Mutex("mutex", holdfast.WithFencing()), holdfast.KindFair: m.FairMutex("fair"),
 			holdfast.KindWrite: m.RWMutex("write"), holdfast.KindRead: m.RWMutex("read").RLocker(),
@@ -48,7 +49,7 @@ func TestLocks_OfEachKind(t *testing.T) {
 			if !ok || got != want {
 				t.Errorf("%s: %+v\nwant %+v", name, got, want)
 			}
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 			if got, ok := local(m, name); ok {
 				t.Errorf("%s: after Unlock: %+v", name, got)
 			}
@@ -60,15 +61,15 @@ func TestLocks_OfEachKind(t *testing.T) {
 func TestLocks_OfWaiters(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, other := managerOn(t, srv), managerOn(t, srv)
-		first := mustLock(t, m.Mutex("a"))
-		elsewhere := mustLock(t, other.Mutex("b"))
+		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
+		first := locktest.MustLock(t, m.Mutex("a"))
+		elsewhere := locktest.MustLock(t, other.Mutex("b"))
 		ctx := func(label string) context.Context { return holdfast.WithLabel(t.Context(), label) }
 		began := time.Now()
 		second := m.Mutex("a").LockAsync(ctx("second"))
 		last := other.Mutex("a").LockAsync(ctx("last"))
 		b := m.Mutex("b").LockAsync(ctx("b's"))
-		redistest.Eventually(t, patience, "all wait", func() bool {
+		redistest.Eventually(t, locktest.Patience, "all wait", func() bool {
 			return m.Stats().Waiting+other.Stats().Waiting == 3 && m.Stats().Subscriptions > 0 && other.Stats().Subscriptions > 0
 		})
 
@@ -86,20 +87,20 @@ func TestLocks_OfWaiters(t *testing.T) {
 			t.Errorf("waited for: %+v\nwant %+v", w, want)
 		}
 
-		mustUnlock(t, first) // to the next caller here, and then to the other process
-		held := granted(t, second)
+		locktest.MustUnlock(t, first) // to the next caller here, and then to the other process
+		held := locktest.Granted(t, second)
 		if a, _ := local(m, "a"); a.Label != "second" || a.WaitMode != "handoff" || a.Since.Before(began) || a.Waiters != 0 {
 			t.Errorf("after a local hand-off: %+v", a)
 		}
-		mustUnlock(t, held)
-		held = granted(t, last)
+		locktest.MustUnlock(t, held)
+		held = locktest.Granted(t, last)
 		if a, _ := local(other, "a"); a.Label != "last" || a.WaitMode != "grant" && a.WaitMode != "wait" {
 			t.Errorf("after a remote hand-off: %+v", a)
 		}
-		mustUnlock(t, held)
-		mustUnlock(t, elsewhere)
-		mustUnlock(t, granted(t, b))
-		redistest.Eventually(t, patience, "nothing is left", func() bool {
+		locktest.MustUnlock(t, held)
+		locktest.MustUnlock(t, elsewhere)
+		locktest.MustUnlock(t, locktest.Granted(t, b))
+		redistest.Eventually(t, locktest.Patience, "nothing is left", func() bool {
 			_, a := local(m, "a")
 			_, b := local(m, "b")
 			return !a && !b
@@ -109,7 +110,7 @@ func TestLocks_OfWaiters(t *testing.T) {
 
 func TestLocks_Reentry(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		m := managerOn(t, redistest.Start(t))
+		m := locktest.ManagerOn(t, redistest.Start(t))
 		outer, err := m.Mutex("a").Lock(holdfast.WithLabel(t.Context(), "outer"))
 		if err != nil {
 			t.Fatal(err)
@@ -121,25 +122,25 @@ func TestLocks_Reentry(t *testing.T) {
 		if l, _ := local(m, "a"); l.Leases != 2 || l.WaitMode != "fast" || l.Label != "outer" {
 			t.Errorf("%+v", l)
 		}
-		mustUnlock(t, outer)
+		locktest.MustUnlock(t, outer)
 		if l, _ := local(m, "a"); l.Leases != 1 || l.WaitMode != "reentry" || l.Label != "outer" {
 			t.Errorf("after Unlock of the outer lease: %+v", l)
 		}
-		mustUnlock(t, inner)
+		locktest.MustUnlock(t, inner)
 	})
 }
 
 func TestLocks_SayWhenTheyWereRenewed(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		m := managerOn(t, redistest.Start(t), holdfast.WithLease(6*time.Second))
+		m := locktest.ManagerOn(t, redistest.Start(t), holdfast.WithLease(6*time.Second))
 		began := time.Now()
-		lease := mustLock(t, m.Mutex("a"))
-		redistest.Eventually(t, patience, "a renewal", func() bool { l, _ := local(m, "a"); return !l.Renewed.IsZero() })
+		lease := locktest.MustLock(t, m.Mutex("a"))
+		redistest.Eventually(t, locktest.Patience, "a renewal", func() bool { l, _ := local(m, "a"); return !l.Renewed.IsZero() })
 		l, _ := local(m, "a")
-		if l.Renewed.Before(began) || l.Renewed.Add(l.RoundTrip).After(time.Now()) || l.RoundTrip < 0 || l.RoundTrip > patience {
+		if l.Renewed.Before(began) || l.Renewed.Add(l.RoundTrip).After(time.Now()) || l.RoundTrip < 0 || l.RoundTrip > locktest.Patience {
 			t.Errorf("renewed at %v in %v; it began at %v, now is %v", l.Renewed, l.RoundTrip, began, time.Now())
 		}
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 	})
 }
 
@@ -153,12 +154,12 @@ func TestLocks_OfAReleaseWithoutAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close(context.Background())
-		lease := mustLock(t, m.Mutex("a"))
+		lease := locktest.MustLock(t, m.Mutex("a"))
 		proxy.Freeze(true)
 		began := time.Now()
 		unlocked := make(chan error, 1)
 		go func() { unlocked <- lease.Unlock(context.Background()) }()
-		redistest.Eventually(t, patience, "it is being released", func() bool {
+		redistest.Eventually(t, locktest.Patience, "it is being released", func() bool {
 			l, _ := local(m, "a")
 			return l.State == holdfast.LocalReleasing && !l.Since.Before(began)
 		})
@@ -170,20 +171,20 @@ func TestLocks_OfAReleaseWithoutAnswer(t *testing.T) {
 		if err := <-unlocked; err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
 			t.Error(err)
 		}
-		mustUnlock(t, granted(t, w))
+		locktest.MustUnlock(t, locktest.Granted(t, w))
 	})
 }
 
 // A lock of several names of a mapper has the name of its caller.
 func TestLocks_HaveTheNameAsGiven(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		m := managerOn(t, redistest.Start(t), holdfast.WithNameMapper(strings.ToLower))
+		m := locktest.ManagerOn(t, redistest.Start(t), holdfast.WithNameMapper(strings.ToLower))
 		for _, name := range []string{"A", "a"} {
-			lease := mustLock(t, m.Mutex(name))
+			lease := locktest.MustLock(t, m.Mutex(name))
 			if _, ok := local(m, name); !ok {
 				t.Errorf("%s is not listed", name)
 			}
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 		}
 	})
 }
@@ -193,7 +194,7 @@ func TestLocks_HaveTheNameAsGiven(t *testing.T) {
 func TestLocks_WhileTheyChurn(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m, other := managerOn(t, srv), managerOn(t, srv)
+	m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var churn sync.WaitGroup
@@ -216,7 +217,7 @@ func TestLocks_WhileTheyChurn(t *testing.T) {
 	}
 	seen, states := 0, map[holdfast.LocalState]bool{}
 	both := func() bool { return states[holdfast.LocalHeld] && states[holdfast.LocalWaiting] } // a busy machine takes its time
-	for end := time.Now().Add(patience); (seen < 20_000 || !both()) && time.Now().Before(end); {
+	for end := time.Now().Add(locktest.Patience); (seen < 20_000 || !both()) && time.Now().Before(end); {
 		for l := range m.Locks() {
 			seen++
 			states[l.State] = true
@@ -239,9 +240,9 @@ func TestLocks_WhileTheyChurn(t *testing.T) {
 func TestContended_CountsWhatWaited(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, other := managerOn(t, srv), managerOn(t, srv)
+		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		waits := func(name string, n int, holder *holdfast.Manager, opts ...holdfast.LockOption) {
-			lease := mustLock(t, holder.Mutex(name, opts...))
+			lease := locktest.MustLock(t, holder.Mutex(name, opts...))
 			var waiters []<-chan holdfast.Result
 			for range n {
 				waiters = append(waiters, m.Mutex(name, opts...).LockAsync(t.Context()))
@@ -249,24 +250,24 @@ func TestContended_CountsWhatWaited(t *testing.T) {
 			if _, err := m.Mutex(name, opts...).TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) { // does not wait
 				t.Errorf("TryLock: %v", err)
 			}
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 			for _, w := range waiters {
-				mustUnlock(t, granted(t, w))
+				locktest.MustUnlock(t, locktest.Granted(t, w))
 			}
 		}
-		mustUnlock(t, mustLock(t, m.Mutex("free")))
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("free")))
 		waits("here", 3, m)
 		waits("there", 2, other)
 		waits("never passed on", 2, m, holdfast.WithFixedLease(time.Minute))
 		short, cancel := context.WithCancel(t.Context())
-		held := mustLock(t, other.Mutex("in vain"))
+		held := locktest.MustLock(t, other.Mutex("in vain"))
 		gone := m.Mutex("in vain").LockAsync(short)
-		redistest.Eventually(t, patience, "it waits", func() bool { l, _ := local(m, "in vain"); return l.Waiters == 1 })
+		redistest.Eventually(t, locktest.Patience, "it waits", func() bool { l, _ := local(m, "in vain"); return l.Waiters == 1 })
 		cancel()
 		if r := <-gone; !errors.Is(r.Err, holdfast.ErrNotAcquired) {
 			t.Fatal(r.Err)
 		}
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 
 		var names []string
 		for _, c := range m.Contended(10) {
@@ -295,11 +296,11 @@ func TestContended_FadesAway(t *testing.T) {
 		t.Skip("it takes minutes outside fake time")
 	}
 	redistest.InWorlds(t, func(t *testing.T) {
-		m := managerOn(t, redistest.Start(t))
-		lease := mustLock(t, m.Mutex("a"))
+		m := locktest.ManagerOn(t, redistest.Start(t))
+		lease := locktest.MustLock(t, m.Mutex("a"))
 		next := m.Mutex("a").LockAsync(t.Context())
-		mustUnlock(t, lease)
-		mustUnlock(t, granted(t, next))
+		locktest.MustUnlock(t, lease)
+		locktest.MustUnlock(t, locktest.Granted(t, next))
 		for _, want := range []float64{1, .5, .25} {
 			if got := m.Contended(1); len(got) != 1 || got[0].Waits != want {
 				t.Errorf("%+v, want %v", got, want)

@@ -94,20 +94,5 @@ func inModes(t *testing.T, k locktest.Kind, suite func(t *testing.T, k locktest.
 	})
 }
 
-// Short names of what the tests share.
-const patience = locktest.Patience
-
-var (
-	managerOn     = locktest.ManagerOn
-	mustLock      = locktest.MustLock
-	waits         = locktest.Waits
-	mustUnlock    = locktest.MustUnlock
-	inspected     = locktest.Inspected
-	untilAnswered = locktest.UntilAnswered
-	wantErr       = locktest.WantErr
-	lastingKeys   = locktest.LastingKeys
-	granted       = locktest.Granted
-)
-
 // addr is where the examples' Redis listens, which TestMain starts.
 var addr string

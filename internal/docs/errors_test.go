@@ -16,24 +16,25 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // The texts of errors: what was wrong and, where it helps, what to do.
 
 // Mistakes that a call can make, with the whole text of the error. No server is needed.
 func TestErrors_TextsOfMistakes(t *testing.T) {
-	option := func(o holdfast.Option) error { _, err := holdfast.New(offline(t), o); return err }
-	m, err := holdfast.New(offline(t))
+	option := func(o holdfast.Option) error { _, err := holdfast.New(locktest.Offline(t), o); return err }
+	m, err := holdfast.New(locktest.Offline(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close(context.Background())
-	other, err := holdfast.New(offline(t))
+	other, err := holdfast.New(locktest.Offline(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close(context.Background())
-	third, err := holdfast.New(offline(t))
+	third, err := holdfast.New(locktest.Offline(t))
 	if err != nil {
 		t.Fatal(err)
 	}

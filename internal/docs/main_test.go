@@ -10,17 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-const (
-	module   = "github.com/holdfast-go/holdfast"
-	patience = locktest.Patience
-)
-
-var (
-	mustLock   = locktest.MustLock
-	mustUnlock = locktest.MustUnlock
-	inspected  = locktest.Inspected
-	offline    = locktest.Offline
-)
+const module = "github.com/holdfast-go/holdfast"
 
 // addr is where a Redis listens that TestMain starts.
 var addr string

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -119,7 +120,7 @@ func TestMigrating_AccessRights(t *testing.T) {
 		go func() {
 			granted <- holdfast.Do(t.Context(), waiter, func(context.Context, *holdfast.Lease) error { return nil })
 		}()
-		redistest.Eventually(t, patience, "another waits", func() bool { return m.Stats().Waiting == 1 })
+		redistest.Eventually(t, locktest.Patience, "another waits", func() bool { return m.Stats().Waiting == 1 })
 		if err := lease.Unlock(t.Context()); err != nil {
 			t.Errorf("%s: %v", lease.Name(), err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -80,7 +81,7 @@ func newScene(t *testing.T) *scene {
 	s.lease = lease
 	other := operated(t, s.srv.Client(t))
 	s.waiter = other.Mutex(stock, holdfast.WithFencing()).LockAsync(t.Context())
-	redistest.Eventually(t, patience, "somebody waits", func() bool {
+	redistest.Eventually(t, locktest.Patience, "somebody waits", func() bool {
 		return other.Stats().Waiting == 1 && other.Stats().Subscriptions > 0
 	})
 	return s
@@ -108,8 +109,8 @@ func (s *scene) granted(t *testing.T) {
 		if err := r.Lease.Unlock(context.Background()); err != nil {
 			t.Error(err)
 		}
-	case <-time.After(patience):
-		t.Errorf("the waiter has not got the lock within %v", patience)
+	case <-time.After(locktest.Patience):
+		t.Errorf("the waiter has not got the lock within %v", locktest.Patience)
 	}
 }
 
@@ -118,7 +119,7 @@ func (s *scene) ended(t *testing.T) {
 	t.Helper()
 	select {
 	case <-s.lease.Done():
-	case <-time.After(patience):
+	case <-time.After(locktest.Patience):
 		t.Fatal("the holder was not told")
 	}
 }
@@ -133,7 +134,7 @@ func TestOperations_Settings(t *testing.T) {
 		}
 	}
 	// Its child would write into the directory while that is removed.
-	redistest.Eventually(t, patience, "the append-only file is written anew", func() bool {
+	redistest.Eventually(t, locktest.Patience, "the append-only file is written anew", func() bool {
 		info := srv.Admin().Info(t.Context(), "persistence").Val()
 		return strings.Contains(info, "aof_rewrite_in_progress:0\r") && strings.Contains(info, "aof_rewrite_scheduled:0\r")
 	})
@@ -254,7 +255,7 @@ func TestOperations_HarmlessAtAnyTime(t *testing.T) {
 	s := newScene(t)
 	do(t, s.srv.Client(t), "Restarts and upgrades")
 	renewed := s.holder.Stats().Renewals
-	redistest.Eventually(t, patience, "a renewal after it", func() bool { return s.holder.Stats().Renewals > renewed })
+	redistest.Eventually(t, locktest.Patience, "a renewal after it", func() bool { return s.holder.Stats().Renewals > renewed })
 	if err := s.lease.Unlock(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // docs/OPTIONS.md is the reference of options, errors and bounds. Here it is compared with the code.
@@ -72,7 +73,7 @@ func TestDocs_OptionsHaveTheirDefaultsAndBounds(t *testing.T) {
 			t.Errorf("the default of %s is %v, the page says %q", option, value, rows[option].byDefault)
 		}
 	}
-	takes := func(o holdfast.Option) error { _, err := holdfast.New(offline(t), o); return err }
+	takes := func(o holdfast.Option) error { _, err := holdfast.New(locktest.Offline(t), o); return err }
 	const years = 100 * 365 * 24 * time.Hour
 	for option, with := range durationOptions {
 		least, ok := strings.CutSuffix(rows[option].allowed, " to 100 years")
@@ -129,7 +130,7 @@ func TestDocs_OptionsHaveEveryError(t *testing.T) {
 
 // The names that the page calls invalid are, and no others like them.
 func TestDocs_OptionsNames(t *testing.T) {
-	m, err := holdfast.New(offline(t))
+	m, err := holdfast.New(locktest.Offline(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -145,7 +146,7 @@ func TestREADME_SnippetsRun(t *testing.T) {
 		}
 	}
 	forSyncLocker(ctx, m)
-	mustUnlock(t, mustLock(t, m.Mutex("cache")))
+	locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("cache")))
 	if !strings.Contains(read(t, "README.md"), "`holdfast.Do(ctx, locks.RWMutex(\"prices\").RLocker(), readPrices)`") {
 		t.Error("the README does not have the call of readTogether")
 	}
@@ -184,7 +185,7 @@ func TestTesting_Miniredis(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer locks.Close(t.Context())
-	lease := mustLock(t, locks.Mutex("x", holdfast.WithLease(2*time.Second)))
+	lease := locktest.MustLock(t, locks.Mutex("x", holdfast.WithLease(2*time.Second)))
 	server.Close()
 	if _, err := locks.Mutex("y").TryLock(t.Context()); !errors.Is(err, holdfast.ErrUnavailable) {
 		t.Errorf("while it is closed: %v", err)
@@ -203,7 +204,7 @@ func TestTesting_Miniredis(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustUnlock(t, mustLock(t, locks.Mutex("x"))) // granted when that has expired
+	locktest.MustUnlock(t, locktest.MustLock(t, locks.Mutex("x"))) // granted when that has expired
 	<-crashed.Done()
 }
 
@@ -216,9 +217,9 @@ func TestTesting_RealServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer locks.Close(t.Context())
-	lease := mustLock(t, locks.Mutex("x"))
+	lease := locktest.MustLock(t, locks.Mutex("x"))
 	if n, err := client.Exists(t.Context(), "TestTesting_RealServer:x").Result(); n != 1 || err != nil {
 		t.Errorf("the key: %d, %v", n, err)
 	}
-	mustUnlock(t, lease)
+	locktest.MustUnlock(t, lease)
 }

@@ -48,9 +48,9 @@ func TestOperations_AccessRightsSuffice(t *testing.T) {
 		t.Errorf("TryLock of a held lock: %v", err)
 	}
 	waiter := b.Mutex(stock, holdfast.WithFencing()).LockAsync(ctx)
-	redistest.Eventually(t, patience, "somebody waits", func() bool { return b.Stats().Waiting == 1 && b.Stats().Subscriptions > 0 })
-	redistest.Eventually(t, patience, "a renewal", func() bool { return a.Stats().Renewals > 0 })
-	if info := inspected(t, a, stock); !info.Held {
+	redistest.Eventually(t, locktest.Patience, "somebody waits", func() bool { return b.Stats().Waiting == 1 && b.Stats().Subscriptions > 0 })
+	redistest.Eventually(t, locktest.Patience, "a renewal", func() bool { return a.Stats().Renewals > 0 })
+	if info := locktest.Inspected(t, a, stock); !info.Held {
 		t.Errorf("Inspect: %+v", info)
 	}
 	if err := lease.Unlock(ctx); err != nil {
@@ -72,13 +72,13 @@ func TestOperations_AccessRightsSuffice(t *testing.T) {
 	defer cancel()
 	troubles := a.Stats().Troubles
 	gone := a.Mutex(stock).LockAsync(short)
-	redistest.Eventually(t, patience, "the second request is under way", func() bool { return a.Stats().Troubles > troubles })
+	redistest.Eventually(t, locktest.Patience, "the second request is under way", func() bool { return a.Stats().Troubles > troubles })
 	cancel()
 	if r := <-gone; r.Err == nil {
 		t.Error("granted without an answer")
 	}
-	redistest.Eventually(t, patience, "a tombstone", func() bool { return srv.Admin().Exists(ctx, "holdfast_tombstones:{"+stock+"}").Val() == 1 })
-	redistest.Eventually(t, patience, "the lock is free again", func() bool {
+	redistest.Eventually(t, locktest.Patience, "a tombstone", func() bool { return srv.Admin().Exists(ctx, "holdfast_tombstones:{"+stock+"}").Val() == 1 })
+	redistest.Eventually(t, locktest.Patience, "the lock is free again", func() bool {
 		got, err := b.Mutex(stock).TryLock(ctx)
 		return err == nil && got.Unlock(ctx) == nil
 	})
@@ -151,12 +151,12 @@ func TestIdentity_Denied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease := mustLock(t, m.Mutex(stock))
-	redistest.Eventually(t, patience, "a line", func() bool { return len(lines.With("holdfast: identity not written", "NOPERM")) == 1 })
-	if info := inspected(t, m, stock); !info.Held || info.Holders[0].Identity != nil {
+	lease := locktest.MustLock(t, m.Mutex(stock))
+	redistest.Eventually(t, locktest.Patience, "a line", func() bool { return len(lines.With("holdfast: identity not written", "NOPERM")) == 1 })
+	if info := locktest.Inspected(t, m, stock); !info.Held || info.Holders[0].Identity != nil {
 		t.Errorf("%+v", info)
 	}
-	mustUnlock(t, lease)
+	locktest.MustUnlock(t, lease)
 	if err := m.Close(context.Background()); err != nil {
 		t.Error(err)
 	}

@@ -136,15 +136,15 @@ func TestCost_GoroutinesDoNotGrow(t *testing.T) {
 		t.Errorf("%d held, %d waiting", s.Held, s.Waiting)
 	}
 	for _, l := range leases {
-		mustUnlock(t, l)
+		locktest.MustUnlock(t, l)
 	}
-	mustUnlock(t, held)
+	locktest.MustUnlock(t, held)
 	for _, r := range results {
 		got := <-r
 		if got.Err != nil {
 			t.Fatal(got.Err)
 		}
-		mustUnlock(t, got.Lease)
+		locktest.MustUnlock(t, got.Lease)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestCost_NamesAreForgotten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 		}
 	}
 	round("warm:")
@@ -204,7 +204,7 @@ func TestCost_InboxIsLeftOnce(t *testing.T) {
 				if n := locktest.Deserted(m); n > 2 { // the inbox, and the lock's channel
 					return fmt.Errorf("%d channels are to be left", n)
 				}
-				if err := unlock(lease); err != nil {
+				if err := locktest.Unlock(lease); err != nil {
 					return err
 				}
 			}
@@ -214,7 +214,7 @@ func TestCost_InboxIsLeftOnce(t *testing.T) {
 	if err := group.Wait(); err != nil {
 		t.Error(err)
 	}
-	redistest.Eventually(t, patience, "the channels are left", func() bool {
+	redistest.Eventually(t, locktest.Patience, "the channels are left", func() bool {
 		return managers[0].Stats().Subscriptions+managers[1].Stats().Subscriptions == 0
 	})
 }

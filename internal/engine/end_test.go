@@ -60,7 +60,7 @@ func TestClose_AfterTheEndIsTheLoss(t *testing.T) {
 		{holdfast.WithMaxHold(time.Hour), holdfast.ErrMaxHold, "holdfast: maximum hold time reached lock=a"},
 	} {
 		log, option := locktest.Logged()
-		m := managerOn(t, srv, option)
+		m := locktest.ManagerOn(t, srv, option)
 		lease, err := m.Mutex("a", c.option).Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestLosses_OfSeveralReaders(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		log, option := locktest.Logged()
-		m := managerOn(t, srv, option)
+		m := locktest.ManagerOn(t, srv, option)
 		for _, d := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute} { // they share no hold
 			if _, err := m.RWMutex("a", holdfast.WithFixedLease(d)).RLock(t.Context()); err != nil {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/seam"
 )
@@ -28,7 +29,7 @@ func TestExpire_OfAPlaceWhoseLockWasGranted(t *testing.T) {
 	if err := lease.Err(); err != nil {
 		t.Error(err)
 	}
-	if err := unlock(lease); err != nil {
+	if err := locktest.Unlock(lease); err != nil {
 		t.Error(err)
 	}
 }
@@ -90,7 +91,7 @@ func TestExpire_OfAllPartsAtOnce(t *testing.T) {
 		for _, tell := range announce {
 			tell()
 		}
-		if err := unlock(lease); err != holdfast.ErrMaxHold {
+		if err := locktest.Unlock(lease); err != holdfast.ErrMaxHold {
 			t.Error(err)
 		}
 		redistest.Eventually(t, 15*time.Second, "all are free", func() bool { return len(srv.Keys()) == 0 })
@@ -111,7 +112,7 @@ func TestExpire_OfThePreviousCallersTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := m.Mutex("a").LockAsync(t.Context())
-		if err := unlock(first); err != nil {
+		if err := locktest.Unlock(first); err != nil {
 			t.Fatal(err)
 		}
 		r := <-next
@@ -119,7 +120,7 @@ func TestExpire_OfThePreviousCallersTime(t *testing.T) {
 			t.Fatalf("%v, not passed on", r.Err)
 		}
 		inside(first).ReachLimit()
-		if err := unlock(r.Lease); err != nil {
+		if err := locktest.Unlock(r.Lease); err != nil {
 			t.Error(err)
 		}
 	})
@@ -140,7 +141,7 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 		}
 		gate := p.HoldRequest(redistest.Containing("holdfast_tombstones:{a}"))
 		unlocked := make(chan error, 1)
-		go func() { unlocked <- unlock(write) }()
+		go func() { unlocked <- locktest.Unlock(write) }()
 		gate.Wait(t)
 		p.Record()
 		x := inside(write)
@@ -157,7 +158,7 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 		if err := <-unlocked; err != nil {
 			t.Error(err)
 		}
-		if err := unlock(read); err != nil {
+		if err := locktest.Unlock(read); err != nil {
 			t.Error(err)
 		}
 	})
@@ -226,7 +227,7 @@ func TestExpire_IsInNobodysWay(t *testing.T) {
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
-		if err := unlock(r.Lease); err != nil {
+		if err := locktest.Unlock(r.Lease); err != nil {
 			t.Error(err)
 		}
 	})

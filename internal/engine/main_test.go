@@ -11,19 +11,6 @@ import (
 
 func TestMain(m *testing.M) { locktest.Main(m, nil, nil) }
 
-const patience = locktest.Patience
-
-var (
-	managerOn  = locktest.ManagerOn
-	managerVia = locktest.ManagerVia
-	mustLock   = locktest.MustLock
-	mustUnlock = locktest.MustUnlock
-	unlock     = locktest.Unlock
-	wantErr    = locktest.WantErr
-	queued     = locktest.Queued
-	scriptOn   = locktest.ScriptOn
-)
-
 // inside is what the engine has of a lease.
 func inside(l *holdfast.Lease) engine.Inside { return (*engine.Lease)(l).Inside() }
 
@@ -39,5 +26,5 @@ func via(t *testing.T) (*holdfast.Manager, *redistest.Proxy, *redistest.Server) 
 func heldFor(t *testing.T, opt holdfast.LockOption) (*holdfast.Manager, *redistest.Proxy, *redistest.Server, *holdfast.Lease) {
 	t.Helper()
 	m, p, srv := via(t)
-	return m, p, srv, mustLock(t, m.Mutex("a", opt))
+	return m, p, srv, locktest.MustLock(t, m.Mutex("a", opt))
 }

@@ -16,8 +16,8 @@ func owing(t *testing.T) (srv *redistest.Server, managers []*holdfast.Manager, l
 	t.Helper()
 	srv = redistest.Start(t)
 	opts := []holdfast.Option{holdfast.WithLease(time.Hour), holdfast.WithMaxHold(2 * time.Hour)}
-	last, p := managerVia(t, srv, opts...)
-	managers = []*holdfast.Manager{managerOn(t, srv, opts...), managerOn(t, srv, opts...), last}
+	last, p := locktest.ManagerVia(t, srv, opts...)
+	managers = []*holdfast.Manager{locktest.ManagerOn(t, srv, opts...), locktest.ManagerOn(t, srv, opts...), last}
 	for i, m := range managers {
 		locks = append(locks, m.Mutex(string(rune('a'+i))))
 	}
@@ -27,7 +27,7 @@ func owing(t *testing.T) (srv *redistest.Server, managers []*holdfast.Manager, l
 func gone(t *testing.T, srv *redistest.Server) {
 	t.Helper()
 	for _, key := range []string{"a", "b", "c"} {
-		redistest.Eventually(t, patience, key+" is given back", func() bool { return srv.Admin().Exists(t.Context(), key).Val() == 0 })
+		redistest.Eventually(t, locktest.Patience, key+" is given back", func() bool { return srv.Admin().Exists(t.Context(), key).Val() == 0 })
 	}
 }
 
@@ -40,8 +40,8 @@ func TestOwed_OfAMemberThatEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease := mustLock(t, l)
-	redistest.Eventually(t, patience, "all have joined", func() bool {
+	lease := locktest.MustLock(t, l)
+	redistest.Eventually(t, locktest.Patience, "all have joined", func() bool {
 		locktest.MustExtend(t, lease, 90*time.Minute) // prolongs those that have
 		for _, key := range []string{"a", "b", "c"} {
 			if srv.Admin().PTTL(t.Context(), key).Val() < 80*time.Minute {
@@ -57,7 +57,7 @@ func TestOwed_OfAMemberThatEnds(t *testing.T) {
 	if srv.Admin().Exists(t.Context(), "a").Val() != 1 {
 		t.Error("the member was given back")
 	}
-	if err := unlock(lease); err != nil {
+	if err := locktest.Unlock(lease); err != nil {
 		t.Error(err)
 	}
 	gone(t, srv)
@@ -71,7 +71,7 @@ func TestOwed_OfALeaseThatNobodyGets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gate := p.HoldReply(scriptOn("c", "lock_acquire"))
+		gate := p.HoldReply(locktest.ScriptOn("c", "lock_acquire"))
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		failed := locktest.Calls(l.Lock, ctx)
@@ -79,7 +79,7 @@ func TestOwed_OfALeaseThatNobodyGets(t *testing.T) {
 		seam.Engine(managers[1]).Inside("b").ReachLimit()
 		leave()
 		gate.Release()
-		wantErr(t, (<-failed).Err, holdfast.ErrNotAcquired, nil)
+		locktest.WantErr(t, (<-failed).Err, holdfast.ErrNotAcquired, nil)
 		gone(t, srv)
 	})
 }
@@ -93,15 +93,15 @@ func TestOwed_OfAPartAfterALapse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate := p.HoldReply(scriptOn("c", "lock_acquire"))
-	lease := mustLock(t, l)
+	gate := p.HoldReply(locktest.ScriptOn("c", "lock_acquire"))
+	lease := locktest.MustLock(t, l)
 	gate.Wait(t)
 	if !lease.Valid() {
 		t.Fatal("not valid")
 	}
 	seam.Engine(managers[1]).Inside("b").SetEnd(time.Now().Add(-time.Second))
 	gate.Release()
-	redistest.Eventually(t, patience, "the late part is given back", func() bool { return srv.Admin().Exists(t.Context(), "c").Val() == 0 })
+	redistest.Eventually(t, locktest.Patience, "the late part is given back", func() bool { return srv.Admin().Exists(t.Context(), "c").Val() == 0 })
 	if lease.Valid() {
 		t.Error("the lease is valid")
 	}

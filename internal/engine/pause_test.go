@@ -16,13 +16,13 @@ import (
 func TestFair_FailTogether(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	holder := managerOn(t, srv)
-	m, p := managerVia(t, srv, locktest.Unasked...)
+	holder := locktest.ManagerOn(t, srv)
+	m, p := locktest.ManagerVia(t, srv, locktest.Unasked...)
 	l := m.FairMutex("a")
-	held := mustLock(t, holder.FairMutex("a"))
+	held := locktest.MustLock(t, holder.FairMutex("a"))
 	gate := p.HoldRequest(locktest.JoinOn("a"))
 	got := []<-chan holdfast.Result{l.LockAsync(t.Context())}
-	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
 	got = append(got, l.LockAsync(t.Context()))
 	gate.Wait(t)
 	p.LoseRequest(locktest.JoinOn("a"), math.MaxInt)
@@ -32,7 +32,7 @@ func TestFair_FailTogether(t *testing.T) {
 	}
 	before := m.Stats().Troubles
 	gate.Release()
-	redistest.Eventually(t, patience, "requests fail", func() bool {
+	redistest.Eventually(t, locktest.Patience, "requests fail", func() bool {
 		pause, failed := seam.Engine(m).NextPause(), (m.Stats().Troubles-before)/n
 		if pause > 30*time.Millisecond<<failed {
 			t.Fatalf("a pause of %v next, after %d requests", pause, failed)
@@ -40,13 +40,13 @@ func TestFair_FailTogether(t *testing.T) {
 		return failed > 3
 	})
 	p.Heal()
-	mustUnlock(t, held)
+	locktest.MustUnlock(t, held)
 	for _, result := range got {
 		r := <-result
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
-		mustUnlock(t, r.Lease)
+		locktest.MustUnlock(t, r.Lease)
 	}
 }
 
@@ -54,29 +54,29 @@ func TestFair_FailTogether(t *testing.T) {
 func TestFair_AnswerInAPause(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		holder := managerOn(t, srv)
-		m, p := managerVia(t, srv, locktest.Unasked...)
+		holder := locktest.ManagerOn(t, srv)
+		m, p := locktest.ManagerVia(t, srv, locktest.Unasked...)
 		l := m.FairMutex("a")
-		held := mustLock(t, holder.FairMutex("a"))
+		held := locktest.MustLock(t, holder.FairMutex("a"))
 		got := []<-chan holdfast.Result{l.LockAsync(t.Context())}
-		redistest.Eventually(t, patience, "the first has asked again, since it hears", func() bool { return locktest.Hears(t, srv, m) })
+		redistest.Eventually(t, locktest.Patience, "the first has asked again, since it hears", func() bool { return locktest.Hears(t, srv, m) })
 		join := locktest.JoinOn("a")
-		gate := p.HoldReply(scriptOn("a", "lock_acquire"))
+		gate := p.HoldReply(locktest.ScriptOn("a", "lock_acquire"))
 		p.LoseRequest(join, math.MaxInt)
 		got = append(got, l.LockAsync(t.Context()))
 		gate.Wait(t) // all ask when a pause is over, the first as well
-		redistest.Eventually(t, patience, "pauses grow", func() bool { return seam.Engine(m).NextPause() > 100*time.Millisecond })
+		redistest.Eventually(t, locktest.Patience, "pauses grow", func() bool { return seam.Engine(m).NextPause() > 100*time.Millisecond })
 		gate.Release()
-		redistest.Eventually(t, patience, "the first is answered", func() bool { return seam.Engine(m).NextPause() == 0 })
+		redistest.Eventually(t, locktest.Patience, "the first is answered", func() bool { return seam.Engine(m).NextPause() == 0 })
 		p.Heal()
-		queued(t, srv, "redisson_lock_queue:{a}", 2)
-		mustUnlock(t, held)
+		locktest.Queued(t, srv, "redisson_lock_queue:{a}", 2)
+		locktest.MustUnlock(t, held)
 		for _, result := range got {
 			r := <-result
 			if r.Err != nil {
 				t.Fatal(r.Err)
 			}
-			mustUnlock(t, r.Lease)
+			locktest.MustUnlock(t, r.Lease)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -42,19 +43,19 @@ func TestBadReplies_InsteadOfMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Start(t)
-			m, p := managerVia(t, srv)
+			m, p := locktest.ManagerVia(t, srv)
 			p.Answer(redistest.Command("subscribe"), 2, reply)
-			held := mustLock(t, managerOn(t, srv).Mutex("a"))
+			held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 			next := m.Mutex("a").LockAsync(t.Context())
-			redistest.Eventually(t, 2*patience, "it hears after all", func() bool {
+			redistest.Eventually(t, 2*locktest.Patience, "it hears after all", func() bool {
 				return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) > 0 && m.Stats().Subscriptions > 0
 			})
-			mustUnlock(t, held)
+			locktest.MustUnlock(t, held)
 			r := <-next
 			if r.Err != nil {
 				t.Fatal(r.Err)
 			}
-			mustUnlock(t, r.Lease)
+			locktest.MustUnlock(t, r.Lease)
 		})
 	}
 }
@@ -79,29 +80,29 @@ func TestBadReplies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Start(t)
-			m, p := managerVia(t, srv, holdfast.WithLease(2*time.Second))
+			m, p := locktest.ManagerVia(t, srv, holdfast.WithLease(2*time.Second))
 			script := func(cmd []string) bool { _, _, ok := redistest.ScriptCall(cmd); return ok }
 			spoil(p, nthOf(6, script))
 			spoil(p, nthOf(2, redistest.Command("subscribe")))
-			direct := managerOn(t, srv)
+			direct := locktest.ManagerOn(t, srv)
 			for _, lock := range []func(*holdfast.Manager) holdfast.Locker{
 				func(m *holdfast.Manager) holdfast.Locker { return m.Mutex("a") },
 				func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex("b") },
 				func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("c") },
 			} {
-				alone(t, 12, lock(m), lock(direct), lock(m), lock(m))
+				locktest.Alone(t, 12, lock(m), lock(direct), lock(m), lock(m))
 			}
-			held := mustLock(t, m.FairMutex("d"))
+			held := locktest.MustLock(t, m.FairMutex("d"))
 			before := held.Deadline()
-			redistest.Eventually(t, patience, "it is renewed, or lost", func() bool {
+			redistest.Eventually(t, locktest.Patience, "it is renewed, or lost", func() bool {
 				return held.Err() != nil || held.Deadline().After(before.Add(time.Second))
 			})
 			if err := held.Err(); err != nil {
 				t.Error(err)
 			}
-			mustUnlock(t, held)
+			locktest.MustUnlock(t, held)
 			p.Heal()
-			redistest.Eventually(t, patience, "nothing is left", func() bool { return len(lastingKeys(srv)) == 0 })
+			redistest.Eventually(t, locktest.Patience, "nothing is left", func() bool { return len(locktest.LastingKeys(srv)) == 0 })
 		})
 	}
 }
@@ -116,9 +117,9 @@ func answers(raw string) func(*redistest.Proxy, redistest.Match) {
 func TestBadReplies_OneThatFits(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		held := mustLock(t, managerOn(t, srv).Mutex("a"))
-		m, p := managerVia(t, srv, holdfast.WithLease(3*time.Second))
-		p.Answer(scriptOn("a", "lock_acquire"), 1, ":0\r\n")
+		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
+		m, p := locktest.ManagerVia(t, srv, holdfast.WithLease(3*time.Second))
+		p.Answer(locktest.ScriptOn("a", "lock_acquire"), 1, ":0\r\n")
 		lease, err := m.Mutex("a").TryLock(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -131,11 +132,11 @@ func TestBadReplies_OneThatFits(t *testing.T) {
 		if d := time.Since(granted); d > 2*time.Second && testing.Short() { // a third of the lease, where no time passes by itself
 			t.Errorf("it was valid for %v", d)
 		}
-		wantErr(t, unlock(lease), holdfast.ErrLeaseLost, nil)
+		locktest.WantErr(t, locktest.Unlock(lease), holdfast.ErrLeaseLost, nil)
 		if !held.Valid() {
 			t.Error("the owner was disturbed")
 		}
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 	})
 }
 
@@ -197,7 +198,7 @@ func newSpoilt(t *testing.T, of func([]*holdfast.Manager) holdfast.Locker, opts 
 	s := &spoilt{T: t}
 	for range 3 {
 		srv := redistest.StartVirtual(t)
-		m, p := managerVia(t, srv, opts...)
+		m, p := locktest.ManagerVia(t, srv, opts...)
 		s.servers, s.managers, s.proxies = append(s.servers, srv), append(s.managers, m), append(s.proxies, p)
 	}
 	s.lock = of(s.managers)
@@ -233,7 +234,7 @@ func (s *spoilt) during(what string, call func() error) {
 func (s *spoilt) free() {
 	s.Helper()
 	for _, srv := range s.servers {
-		redistest.Eventually(s, patience, "it is free", func() bool { return srv.Admin().Exists(context.Background(), given...).Val() == 0 })
+		redistest.Eventually(s, locktest.Patience, "it is free", func() bool { return srv.Admin().Exists(context.Background(), given...).Val() == 0 })
 	}
 }
 
@@ -247,11 +248,11 @@ func TestBadReplies_EachCall(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newSpoilt(t, of, holdfast.WithLease(8*time.Second))
 					s.raw = raw
-					mustUnlock(t, mustLock(t, s.lock))
+					locktest.MustUnlock(t, locktest.MustLock(t, s.lock))
 					s.calls()
 					s.downgrades()
 					s.outage()
-					mustLock(t, s.lock)
+					locktest.MustLock(t, s.lock)
 					for _, m := range s.managers {
 						s.during("Close", func() error { return m.Close(context.Background()) })
 					}
@@ -291,7 +292,7 @@ func (s *spoilt) calls() {
 		lease = r.Lease
 		return r.Err
 	})
-	mustUnlock(s.T, lease)
+	locktest.MustUnlock(s.T, lease)
 }
 
 // downgrades unlocks the write side while the read side is held.
@@ -307,14 +308,14 @@ func (s *spoilt) downgrades() {
 
 // outage has strange answers last for longer than a call does, and than most of a lease.
 func (s *spoilt) outage() {
-	ctx, lease := s.Context(), mustLock(s.T, s.lock)
+	ctx, lease := s.Context(), locktest.MustLock(s.T, s.lock)
 	s.begin(6 * time.Second)
 	time.Sleep(12 * time.Second)
 	if err := lease.Err(); err != nil {
 		s.Errorf("it is lost while it could not be renewed: %.200v", err)
 	}
 	s.begin(3 * time.Second)
-	wantErr(s.T, lease.Unlock(ctx), holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
+	locktest.WantErr(s.T, lease.Unlock(ctx), holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
 	time.Sleep(4 * time.Second)
 	if err := lease.Unlock(ctx); err != nil {
 		s.Errorf("again: %.200v", err)
@@ -322,8 +323,8 @@ func (s *spoilt) outage() {
 	s.free()
 	s.begin(3 * time.Second)
 	_, err := s.lock.TryLock(ctx)
-	wantErr(s.T, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	locktest.WantErr(s.T, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
 	time.Sleep(4 * time.Second)
-	mustUnlock(s.T, mustLock(s.T, s.lock))
+	locktest.MustUnlock(s.T, locktest.MustLock(s.T, s.lock))
 	s.free()
 }

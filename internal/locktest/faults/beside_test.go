@@ -22,24 +22,24 @@ func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		const queue = "redisson_lock_queue:{a}"
-		holder, other := managerOn(t, srv), managerOn(t, srv, locktest.Unasked...)
+		holder, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv, locktest.Unasked...)
 		m, p := locktest.ManagerThatHangs(t, srv, locktest.Unasked...)
-		held := mustLock(t, holder.FairMutex("a"))
+		held := locktest.MustLock(t, holder.FairMutex("a"))
 		m.FairMutex("a").LockAsync(t.Context())
-		queued(t, srv, queue, 1)
+		locktest.Queued(t, srv, queue, 1)
 		gate := p.HoldFirstRequest(locktest.JoinOn("a"))
 		m.FairMutex("a").LockAsync(t.Context())
 		gate.Wait(t)
 		other.FairMutex("a").LockAsync(t.Context())
-		queued(t, srv, queue, 2)
+		locktest.Queued(t, srv, queue, 2)
 		place := srv.Admin().LRange(t.Context(), queue, 1, 1).Val()[0]
 		m.FairMutex("a").LockAsync(t.Context())
-		queued(t, srv, queue, 4)
+		locktest.Queued(t, srv, queue, 4)
 		gate.Release()
 		if ids := srv.Admin().LRange(t.Context(), queue, 0, -1).Val(); ids[1] != place {
 			t.Errorf("%s, who came second, is not the second of %q", place, ids)
 		}
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 	})
 }
 
@@ -48,8 +48,8 @@ func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
 func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv)
-		held := mustLock(t, m.RWMutex("a").RLocker())
+		m := locktest.ManagerOn(t, srv)
+		held := locktest.MustLock(t, m.RWMutex("a").RLocker())
 		const java = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63"
 		const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1:write"
 		_, err := srv.Admin().Pipelined(t.Context(), func(p redis.Pipeliner) error {
@@ -63,7 +63,7 @@ func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 		if n := m.Stats().Troubles; n != 0 {
 			t.Errorf("%d requests in trouble", n)
 		}
@@ -78,8 +78,8 @@ func TestMutex_DoesNotReadAStrangersHash(t *testing.T) {
 		if err := srv.Admin().HSet(t.Context(), "a", "field", 1, "another", 2).Err(); err != nil {
 			t.Fatal(err)
 		}
-		_, err := managerOn(t, srv).Mutex("a").TryLock(t.Context())
-		wantErr(t, err, holdfast.ErrWrongKind, nil)
+		_, err := locktest.ManagerOn(t, srv).Mutex("a").TryLock(t.Context())
+		locktest.WantErr(t, err, holdfast.ErrWrongKind, nil)
 		if n := srv.CommandCalls("hkeys", "hgetall", "hvals"); n != 0 {
 			t.Errorf("it was read %d times", n)
 		}
@@ -91,18 +91,18 @@ func TestMutex_DoesNotReadAStrangersHash(t *testing.T) {
 func TestFair_GrantAfterALossThatNobodyNoticed(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m := managerOn(t, srv)
-	held := mustLock(t, m.FairMutex("a"))
-	got := waits(t, m.FairMutex("a"))
-	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	m := locktest.ManagerOn(t, srv)
+	held := locktest.MustLock(t, m.FairMutex("a"))
+	got := locktest.Waits(t, m.FairMutex("a"))
+	locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
 	mon := srv.Monitor(t)
 	srv.Admin().Del(t.Context(), "a")
-	mustUnlock(t, got())
-	wantErr(t, held.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+	locktest.MustUnlock(t, got())
+	locktest.WantErr(t, held.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
 	if err := m.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	mon.Wait(t, `"publish" "redisson_lock__channel:{a}"`, patience)
+	mon.Wait(t, `"publish" "redisson_lock__channel:{a}"`, locktest.Patience)
 	named := make(map[string]bool) // the next, and the lost one, which is given back
 	for _, line := range mon.Lines() {
 		if id := ownerID.FindString(line); id != "" && strings.Contains(line, `"a"`) {
@@ -121,11 +121,11 @@ var ownerID = regexp.MustCompile(`hf-[0-9a-f-]+:[0-9]+`)
 func TestMulti_TryLockBesideARelease(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv, holdfast.WithLease(time.Hour))
-		held := mustLock(t, m.Mutex("a"))
+		m, p := locktest.ManagerVia(t, srv, holdfast.WithLease(time.Hour))
+		held := locktest.MustLock(t, m.Mutex("a"))
 		gate := p.HoldRequest(locktest.ReleaseOn("a"))
 		unlocked := make(chan error, 1)
-		go func() { unlocked <- unlock(held) }()
+		go func() { unlocked <- locktest.Unlock(held) }()
 		gate.Wait(t)
 		tried := make(chan holdfast.Result, 1)
 		l := several.Multi(t, m.Mutex("a"), m.Mutex("b"))
@@ -133,14 +133,14 @@ func TestMulti_TryLockBesideARelease(t *testing.T) {
 			lease, err := l.TryLock(t.Context())
 			tried <- holdfast.Result{Lease: lease, Err: err}
 		}()
-		redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting > 0 })
+		redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return m.Stats().Waiting > 0 })
 		gate.Release()
 		r := <-tried
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
-		mustUnlock(t, r.Lease)
-		wantErr(t, <-unlocked, nil, nil)
+		locktest.MustUnlock(t, r.Lease)
+		locktest.WantErr(t, <-unlocked, nil, nil)
 	})
 }
 
@@ -150,8 +150,8 @@ func TestLock_RepairedQueueHasATTL(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:9")
-		_, err := managerOn(t, srv).Mutex("a").TryLock(t.Context())
-		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		_, err := locktest.ManagerOn(t, srv).Mutex("a").TryLock(t.Context())
+		locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
 		if ttl := srv.Admin().PTTL(t.Context(), "redisson_lock_timeout:{a}").Val(); ttl < 12*time.Hour {
 			t.Errorf("a TTL of %v", ttl)
 		}

@@ -39,7 +39,7 @@ func TestClosed_SeveralLocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease := mustLock(t, several)
+	lease := locktest.MustLock(t, several)
 	write, read := bothSides(t, m.RWMutex("rw"))
 	waiter := m.RWMutex("rw").LockAsync(t.Context()) // behind a lease that is valid
 	client.Close()
@@ -63,11 +63,11 @@ func TestClosed_Redlock(t *testing.T) {
 		}
 		l := several.CandidateOn(t, clients, several.Mutexes, holdfast.WithLease(time.Hour))
 		clients[0].Close()
-		mustUnlock(t, mustLock(t, l))
-		lease := mustLock(t, l)
+		locktest.MustUnlock(t, locktest.MustLock(t, l))
+		lease := locktest.MustLock(t, l)
 		waiter := make(chan error, 1)
 		go func() { _, err := l.Lock(context.Background()); waiter <- err }()
-		redistest.Eventually(t, patience, "it waits", func() bool { return l.Managers[1].Stats().Waiting+l.Managers[2].Stats().Waiting > 0 })
+		redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return l.Managers[1].Stats().Waiting+l.Managers[2].Stats().Waiting > 0 })
 		clients[1].Close()
 		locktest.EndsClosed(t, "one that waited before", func() error { return <-waiter })
 		locktest.EndsClosed(t, "Unlock", func() error { return lease.Unlock(context.Background()) })
@@ -88,10 +88,10 @@ func TestClose_AfterTheFirstLock(t *testing.T) {
 				return err
 			}
 			opening := p.HoldFirstReply(redistest.Command("ping"))
-			lease := mustLock(t, m.Mutex("a"))
+			lease := locktest.MustLock(t, m.Mutex("a"))
 			opening.Wait(t)
 			if !locked {
-				mustUnlock(t, lease)
+				locktest.MustUnlock(t, lease)
 			}
 			p.Forget()
 			return m.Close(context.Background())
@@ -110,8 +110,8 @@ func TestClose_GivesBackWhatADeadConnectionHasTaken(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		mustUnlock(t, mustLock(t, m.Mutex("a")))
-		answer := p.HoldFirstReply(scriptOn("b", "lock_acquire"))
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("a")))
+		answer := p.HoldFirstReply(locktest.ScriptOn("b", "lock_acquire"))
 		ctx, leave := context.WithCancel(context.Background())
 		left := make(chan struct{})
 		go func() {
@@ -138,15 +138,15 @@ func TestRelease_PausesEndForUnlockAndClose(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		for _, way := range []string{"Unlock", "Close"} {
-			m, p := managerVia(t, srv, holdfast.WithLease(2*time.Second))
+			m, p := locktest.ManagerVia(t, srv, holdfast.WithLease(2*time.Second))
 			var leases []*holdfast.Lease
 			for i := range 20 {
-				leases = append(leases, mustLock(t, m.Mutex(fmt.Sprint(way, i))))
+				leases = append(leases, locktest.MustLock(t, m.Mutex(fmt.Sprint(way, i))))
 			}
 			p.AnswerError(func(cmd []string) bool { _, _, ok := redistest.ScriptCall(cmd); return ok }, math.MaxInt, "upstream failure")
 			var calls sync.WaitGroup
 			for _, l := range leases {
-				calls.Go(func() { wantErr(t, l.Unlock(t.Context()), holdfast.ErrUnavailable, holdfast.ErrLeaseLost) })
+				calls.Go(func() { locktest.WantErr(t, l.Unlock(t.Context()), holdfast.ErrUnavailable, holdfast.ErrLeaseLost) })
 			}
 			calls.Wait()
 			time.Sleep(time.Second) // of the outage, which is shorter than the lease
@@ -188,7 +188,7 @@ func TestUnlock_AtTheLastMoment(t *testing.T) {
 					t.Run(fmt.Sprint(kind, "/", outage, "/", before, " before/", length), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
 							s := newSpoilt(t, of, holdfast.WithFixedLease(2*time.Second))
-							lease := mustLock(t, s.lock)
+							lease := locktest.MustLock(t, s.lock)
 							for _, p := range s.proxies {
 								begin(p)
 								time.AfterFunc(time.Until(lease.Deadline())-before+length, p.Heal)

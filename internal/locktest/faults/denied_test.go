@@ -24,21 +24,21 @@ func TestDenied_ForLongIsFinal(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
-		lease := mustLock(t, m.Mutex("a"))
+		lease := locktest.MustLock(t, m.Mutex("a"))
 		allow("-evalsha", "-eval")
 		failed := make(chan error, 1)
 		go func() { _, err := m.Mutex("b").Lock(context.Background()); failed <- err }()
-		wantErr(t, soonest(t, failed), holdfast.ErrUnavailable, nil)
-		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
-		redistest.Eventually(t, patience, "the release is given up", func() bool { return locktest.Pending(m) == 0 })
-		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
-		redistest.Eventually(t, patience, "it is given up again", func() bool { return locktest.Pending(m) == 0 })
+		locktest.WantErr(t, locktest.Soonest(t, failed), holdfast.ErrUnavailable, nil)
+		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		redistest.Eventually(t, locktest.Patience, "the release is given up", func() bool { return locktest.Pending(m) == 0 })
+		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		redistest.Eventually(t, locktest.Patience, "it is given up again", func() bool { return locktest.Pending(m) == 0 })
 		allow("+evalsha", "+eval")
 		if n := srv.Admin().Exists(t.Context(), "a").Val(); n != 1 {
 			t.Error("it was released")
 		}
-		mustUnlock(t, lease)
-		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
+		locktest.MustUnlock(t, lease)
+		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
 		if n := srv.Admin().Exists(t.Context(), "a").Val(); n != 0 {
 			t.Error("it is held")
 		}
@@ -66,17 +66,17 @@ func TestDenied_Redlock(t *testing.T) {
 			}
 			return n
 		}
-		mustUnlock(t, mustLock(t, l))
+		locktest.MustUnlock(t, locktest.MustLock(t, l))
 		all("-evalsha", "-eval")
-		got := waits(t, l)
+		got := locktest.Waits(t, l)
 		before := troubles()
-		redistest.Eventually(t, patience, "it is denied", func() bool { return troubles() > before+6 })
+		redistest.Eventually(t, locktest.Patience, "it is denied", func() bool { return troubles() > before+6 })
 		all("+evalsha", "+eval")
-		mustUnlock(t, got())
+		locktest.MustUnlock(t, got())
 		all("-evalsha", "-eval")
 		failed := make(chan error, 1)
 		go func() { _, err := l.Lock(context.Background()); failed <- err }()
-		wantErr(t, soonest(t, failed), holdfast.ErrUnavailable, nil)
+		locktest.WantErr(t, locktest.Soonest(t, failed), holdfast.ErrUnavailable, nil)
 	})
 }
 
@@ -115,23 +115,23 @@ func TestDenial_EndsNoConnection(t *testing.T) {
 	patient := []holdfast.Option{holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour), holdfast.WithLease(time.Hour)}
 	log, option := locktest.Logged()
 	m := limited(t, srv, []any{"resetchannels", "&holdfast_inbox:*", "-ping", "-unsubscribe"}, append(slices.Clone(patient), option)...)
-	holder := managerOn(t, srv, patient...)
+	holder := locktest.ManagerOn(t, srv, patient...)
 	for round := range 3 {
-		held := mustLock(t, holder.Mutex("a"))
-		got := waits(t, m.Mutex("a"))
-		redistest.Eventually(t, patience, "its inbox is heard", func() bool { return locktest.Hears(t, srv, m) })
+		held := locktest.MustLock(t, holder.Mutex("a"))
+		got := locktest.Waits(t, m.Mutex("a"))
+		redistest.Eventually(t, locktest.Patience, "its inbox is heard", func() bool { return locktest.Hears(t, srv, m) })
 		if round == 0 {
-			redistest.Eventually(t, patience, "a ping is denied", func() bool { return slices.Contains(refused(t, srv), "ping") })
+			redistest.Eventually(t, locktest.Patience, "a ping is denied", func() bool { return slices.Contains(refused(t, srv), "ping") })
 		}
 		woken := m.Stats().Wakeups
-		mustUnlock(t, held)
-		mustUnlock(t, got())
+		locktest.MustUnlock(t, held)
+		locktest.MustUnlock(t, got())
 		if m.Stats().Wakeups == woken {
 			t.Errorf("round %d: not by a message", round)
 		}
-		redistest.Eventually(t, patience, "the inbox is not wanted any more", func() bool { return m.Stats().Subscriptions == 0 })
+		redistest.Eventually(t, locktest.Patience, "the inbox is not wanted any more", func() bool { return m.Stats().Subscriptions == 0 })
 	}
-	redistest.Eventually(t, patience, "an UNSUBSCRIBE is denied", func() bool { return slices.Contains(refused(t, srv), "unsubscribe") })
+	redistest.Eventually(t, locktest.Patience, "an UNSUBSCRIBE is denied", func() bool { return slices.Contains(refused(t, srv), "unsubscribe") })
 	if n := m.Stats().Reconnects; n > 0 {
 		t.Errorf("%d reconnections", n)
 	}
@@ -146,7 +146,7 @@ func TestDenial_ShortWaitsSubscribeOnce(t *testing.T) {
 	srv := redistest.Start(t)
 	log, option := locktest.Logged()
 	m := limited(t, srv, []any{"resetchannels"}, option)
-	mustLock(t, managerOn(t, srv, holdfast.WithLease(time.Hour)).Mutex("x"))
+	locktest.MustLock(t, locktest.ManagerOn(t, srv, holdfast.WithLease(time.Hour)).Mutex("x"))
 	since := time.Now()
 	for range 40 {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
@@ -156,7 +156,7 @@ func TestDenial_ShortWaitsSubscribeOnce(t *testing.T) {
 			t.Fatal("it was granted")
 		}
 	}
-	redistest.Eventually(t, patience, "it is denied", func() bool { return len(log.With("WARN holdfast: not permitted to subscribe; polling instead")) == 1 })
+	redistest.Eventually(t, locktest.Patience, "it is denied", func() bool { return len(log.With("WARN holdfast: not permitted to subscribe; polling instead")) == 1 })
 	entries, err := srv.Admin().ACLLog(t.Context(), 100).Result()
 	if err != nil {
 		t.Fatal(err)
@@ -181,25 +181,25 @@ func TestDenial_OfTheConnection(t *testing.T) {
 		srv := redistest.Start(t)
 		log, option := locktest.Logged()
 		m := limited(t, srv, []any{"&*"}, option)
-		mustUnlock(t, mustLock(t, m.Mutex("a")))
-		held := mustLock(t, managerOn(t, srv, holdfast.WithLease(time.Hour)).Mutex("a"))
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("a")))
+		held := locktest.MustLock(t, locktest.ManagerOn(t, srv, holdfast.WithLease(time.Hour)).Mutex("a"))
 		user := func(change ...any) {
 			if err := srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited"}, change...)...).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		user("resetpass", ">another")
-		got := waits(t, m.Mutex("a"))
-		redistest.Eventually(t, patience, "it is told", func() bool {
+		got := locktest.Waits(t, m.Mutex("a"))
+		redistest.Eventually(t, locktest.Patience, "it is told", func() bool {
 			return len(log.With("WARN holdfast: not permitted to subscribe; polling instead", "channels=holdfast_inbox:*", "WRONGPASS")) == 1
 		})
 		user(">secret")
-		redistest.Eventually(t, patience, "its end is told", func() bool {
+		redistest.Eventually(t, locktest.Patience, "its end is told", func() bool {
 			return len(log.With("INFO holdfast: permitted to subscribe now", "channels=holdfast_inbox:*")) == 1
 		})
-		redistest.Eventually(t, patience, "its inbox is heard", func() bool { return locktest.Hears(t, srv, m) })
-		mustUnlock(t, held)
-		mustUnlock(t, got())
+		redistest.Eventually(t, locktest.Patience, "its inbox is heard", func() bool { return locktest.Hears(t, srv, m) })
+		locktest.MustUnlock(t, held)
+		locktest.MustUnlock(t, got())
 		if got := log.With("holdfast: "); len(got) != 2 {
 			t.Errorf("%q", got)
 		}

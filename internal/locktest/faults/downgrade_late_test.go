@@ -19,18 +19,18 @@ func TestDowngrade_LateCopyIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, released := range []bool{false, true} {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv, holdfast.WithLease(10*time.Second))
-		gate := p.HoldFirstRequest(scriptOn("a")) // the first copy
+		m, p := locktest.ManagerVia(t, srv, holdfast.WithLease(10*time.Second))
+		gate := p.HoldFirstRequest(locktest.ScriptOn("a")) // the first copy
 		l := m.RWMutex("a")
-		write := mustLock(t, l)
+		write := locktest.MustLock(t, l)
 		gate.Wait(t)
 		read, err := l.RLock(write.Context(t.Context()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustUnlock(t, write)
+		locktest.MustUnlock(t, write)
 		if released {
-			mustUnlock(t, read)
+			locktest.MustUnlock(t, read)
 		}
 		mon := srv.Monitor(t)
 		gate.Release()
@@ -43,7 +43,7 @@ func TestDowngrade_LateCopyIsRefused(t *testing.T) {
 			t.Errorf("released %v: held for nobody: %v", released, holders)
 		}
 		if !released {
-			mustUnlock(t, read)
+			locktest.MustUnlock(t, read)
 		}
 	}
 }
@@ -53,9 +53,9 @@ func TestDowngrade_LateCopyIsRefused(t *testing.T) {
 func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv)
+		m, p := locktest.ManagerVia(t, srv)
 		l := m.RWMutex("a")
-		write := mustLock(t, l)
+		write := locktest.MustLock(t, l)
 		read, err := l.RLock(write.Context(t.Context()))
 		if err != nil {
 			t.Fatal(err)
@@ -64,11 +64,11 @@ func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
 		unlocked := make(chan error, 1)
 		go func() { unlocked <- write.Unlock(t.Context()) }()
 		gate.Wait(t)
-		wantErr(t, read.Extend(t.Context(), time.Minute), holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
+		locktest.WantErr(t, read.Extend(t.Context(), time.Minute), holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
 		gate.Release()
 		<-unlocked
-		redistest.Eventually(t, patience, "the read side is prolonged", func() bool { return read.Extend(t.Context(), time.Minute) == nil })
-		mustUnlock(t, read)
+		redistest.Eventually(t, locktest.Patience, "the read side is prolonged", func() bool { return read.Extend(t.Context(), time.Minute) == nil })
+		locktest.MustUnlock(t, read)
 	})
 }
 
@@ -77,14 +77,14 @@ func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
 func TestDowngrade_RepeatedClaimsItsRight(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv)
+		m, p := locktest.ManagerVia(t, srv)
 		write, read := bothSides(t, m.RWMutex("a"))
 		p.SwallowReply(conversion, 1)
 		before := read.Deadline()
-		mustUnlock(t, write)
-		redistest.Eventually(t, patience, "it has an answer", func() bool { return read.Deadline().After(before) })
+		locktest.MustUnlock(t, write)
+		redistest.Eventually(t, locktest.Patience, "it has an answer", func() bool { return read.Deadline().After(before) })
 		claimsItsRight(t, srv, read, 25*time.Second)
-		mustUnlock(t, read)
+		locktest.MustUnlock(t, read)
 	})
 }
 
@@ -99,29 +99,29 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				srv := redistest.Start(t)
-				m, p := managerVia(t, srv)
+				m, p := locktest.ManagerVia(t, srv)
 				write, read := bothSides(t, m.RWMutex("a"))
 				gate := hold(p, conversion)
 				unlocked := make(chan error, 1)
-				go func() { unlocked <- unlock(write) }()
+				go func() { unlocked <- locktest.Unlock(write) }()
 				gate.Wait(t)
-				mustUnlock(t, read)
+				locktest.MustUnlock(t, read)
 				if err := <-unlocked; err != nil {
 					t.Error(err)
 				}
 				gate.Release()
-				redistest.Eventually(t, patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
+				redistest.Eventually(t, locktest.Patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
 			})
 		}
 	})
 	t.Run("after it was lost", func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv)
+		m, p := locktest.ManagerVia(t, srv)
 		write, read := bothSides(t, m.RWMutex("a"))
 		p.LoseRequest(conversion, 1000)
-		wantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
-		mustUnlock(t, read)
-		mustUnlock(t, write) // again
+		locktest.WantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		locktest.MustUnlock(t, read)
+		locktest.MustUnlock(t, write) // again
 		if n := srv.Admin().Exists(t.Context(), "a").Val(); n != 0 {
 			t.Error("it is held")
 		}
@@ -146,10 +146,10 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		write, read := bothSides(t, m.RWMutex("a"))
 		allow("-evalsha", "-eval")
-		wantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		locktest.WantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
 		allow("+@all")
-		mustUnlock(t, read)
-		mustUnlock(t, write)
+		locktest.MustUnlock(t, read)
+		locktest.MustUnlock(t, write)
 		if n := admin.Exists(t.Context(), "a").Val(); n != 0 {
 			t.Error("it is held")
 		}
@@ -161,7 +161,7 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 func TestDowngrade_CopyMakesNoRight(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv)
+		m, p := locktest.ManagerVia(t, srv)
 		write, read := bothSides(t, m.RWMutex("a"))
 		first, second := p.HoldFirstReply(conversion), p.HoldRequest(conversion) // whatever comes behind the first
 		go func() { _ = write.Unlock(context.Background()) }()
@@ -171,18 +171,18 @@ func TestDowngrade_CopyMakesNoRight(t *testing.T) {
 		if len(rights) != 1 {
 			t.Fatalf("rights %q", rights)
 		}
-		mustLock(t, managerOn(t, srv).RWMutex("a").RLocker())
+		locktest.MustLock(t, locktest.ManagerOn(t, srv).RWMutex("a").RLocker())
 		srv.Admin().Del(t.Context(), rights[0])
 		second.Release()
 		select {
 		case <-read.Done():
-		case <-time.After(patience):
+		case <-time.After(locktest.Patience):
 			t.Error("nobody was told")
 		}
 		if n := srv.Admin().Exists(t.Context(), rights[0]).Val(); n != 0 {
 			t.Error("the right is there again")
 		}
-		wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		locktest.WantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
 		first.Release()
 	})
 }
@@ -191,27 +191,27 @@ func TestDowngrade_CopyMakesNoRight(t *testing.T) {
 func TestDowngrade_ArrivesBetweenTheReleases(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m, p := managerVia(t, srv)
+	m, p := locktest.ManagerVia(t, srv)
 	write, read := bothSides(t, m.RWMutex("a"))
 	writer := ownerID.FindString(strings.Join(srv.Admin().HKeys(t.Context(), "a").Val(), " ")) + ":write"
 	late := p.HoldRequest(conversion)
 	unlocked := make(chan error, 2)
-	go func() { unlocked <- unlock(write) }()
+	go func() { unlocked <- locktest.Unlock(write) }()
 	late.Wait(t)
-	release := p.HoldRequest(redistest.All(scriptOn("a", "rw_release"), redistest.Containing(writer)))
+	release := p.HoldRequest(redistest.All(locktest.ScriptOn("a", "rw_release"), redistest.Containing(writer)))
 	mon := srv.Monitor(t)
-	go func() { unlocked <- unlock(read) }()
+	go func() { unlocked <- locktest.Unlock(read) }()
 	release.Wait(t)
-	mon.Wait(t, `"hexists" "a" "`+strings.TrimSuffix(writer, ":write")+`"`, patience)
+	mon.Wait(t, `"hexists" "a" "`+strings.TrimSuffix(writer, ":write")+`"`, locktest.Patience)
 	late.Release()
-	mon.Wait(t, `"hexists" "a" "`+writer+`"`, patience)
+	mon.Wait(t, `"hexists" "a" "`+writer+`"`, locktest.Patience)
 	release.Release()
 	for range 2 {
 		if err := <-unlocked; err != nil {
 			t.Error(err)
 		}
 	}
-	redistest.Eventually(t, patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
+	redistest.Eventually(t, locktest.Patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
 }
 
 // A copy of the request for the write side ended without telling whether it ran, and arrives
@@ -226,10 +226,10 @@ func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
-		mustUnlock(t, mustLock(t, m.Mutex("connected")))
-		redistest.Eventually(t, patience, "there are spare connections", func() bool { return client.PoolStats().PipelineStats.IdleConns > 2 })
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
+		redistest.Eventually(t, locktest.Patience, "there are spare connections", func() bool { return client.PoolStats().PipelineStats.IdleConns > 2 })
 		p.Refuse(true) // else a new one shows that the first is dead, before its time is over
-		gate := p.HoldFirstRequest(scriptOn("a"))
+		gate := p.HoldFirstRequest(locktest.ScriptOn("a"))
 		before := m.Stats().Troubles
 		write, read := bothSides(t, m.RWMutex("a"))
 		p.Refuse(false)
@@ -237,12 +237,12 @@ func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
 		if m.Stats().Troubles == before {
 			t.Fatal("the first copy was answered")
 		}
-		redistest.Eventually(t, patience, "nobody waits for the first copy", func() bool { return locktest.Pending(m) == 0 })
-		mustUnlock(t, write)
-		mustUnlock(t, read)
+		redistest.Eventually(t, locktest.Patience, "nobody waits for the first copy", func() bool { return locktest.Pending(m) == 0 })
+		locktest.MustUnlock(t, write)
+		locktest.MustUnlock(t, read)
 		mon := srv.Monitor(t)
 		gate.Release()
-		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, patience)
+		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, locktest.Patience)
 		if held := srv.Admin().HGetAll(t.Context(), "a").Val(); len(held) > 0 {
 			t.Errorf("held for nobody: %v", held)
 		}
@@ -255,26 +255,26 @@ func TestDowngrade_ReleaseBesideCopiesThatHang(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		p := srv.Proxy(t)
-		m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 2 * patience }))
+		m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 2 * locktest.Patience }))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
-		mustUnlock(t, mustLock(t, m.Mutex("connected")))
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
 		write, read := bothSides(t, m.RWMutex("a"))
 		var gates []*redistest.Gate
 		for range 4 {
 			gates = append(gates, p.HoldFirstRequest(conversion))
 		}
 		gates = append(gates, p.HoldRequest(conversion)) // those whose connections are given up have successors
-		wantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		locktest.WantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
 		for _, g := range gates[:4] {
 			g.Wait(t)
 		}
-		p.LoseRequest(redistest.All(scriptOn("a", "rw_release"), redistest.Containing(":write")), 1)
-		mustUnlock(t, read)
-		redistest.Eventually(t, patience, "both sides are given back", func() bool { return locktest.Pending(m) == 0 })
-		mustUnlock(t, mustLock(t, m.RWMutex("a")))
+		p.LoseRequest(redistest.All(locktest.ScriptOn("a", "rw_release"), redistest.Containing(":write")), 1)
+		locktest.MustUnlock(t, read)
+		redistest.Eventually(t, locktest.Patience, "both sides are given back", func() bool { return locktest.Pending(m) == 0 })
+		locktest.MustUnlock(t, locktest.MustLock(t, m.RWMutex("a")))
 		for _, g := range gates {
 			g.Release()
 		}
@@ -285,19 +285,19 @@ func TestDowngrade_ReleaseBesideCopiesThatHang(t *testing.T) {
 func TestDowngrade_TryLockBesideAReleaseThatIsNotAnswered(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv)
+		m, p := locktest.ManagerVia(t, srv)
 		write, read := bothSides(t, m.RWMutex("a"))
 		p.LoseRequest(conversion, 1000)
-		wantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		locktest.WantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
 		p.Refuse(true)
 		p.Cut()
-		wantErr(t, read.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		locktest.WantErr(t, read.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
 		tried := make(chan error, 1)
 		go func() {
 			_, err := m.RWMutex("a").TryLock(context.Background())
 			tried <- err
 		}()
-		wantErr(t, soonest(t, tried), holdfast.ErrUnavailable, nil)
+		locktest.WantErr(t, locktest.Soonest(t, tried), holdfast.ErrUnavailable, nil)
 		p.Heal()
 	})
 }
@@ -315,15 +315,15 @@ func TestDowngrade_UnansweredUnderAnotherGrant(t *testing.T) {
 		gate.Wait(t)
 		srv.Admin().Del(t.Context(), "a")
 		p.Record()
-		next := mustLock(t, m.RWMutex("a"))
-		wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
-		wantErr(t, <-unlocked, holdfast.ErrLeaseLost, nil)
+		next := locktest.MustLock(t, m.RWMutex("a"))
+		locktest.WantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		locktest.WantErr(t, <-unlocked, holdfast.ErrLeaseLost, nil)
 		gate.Release()
-		mustUnlock(t, next)
+		locktest.MustUnlock(t, next)
 		if err := m.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		given := redistest.All(scriptOn("a", "rw_release"), func(cmd []string) bool {
+		given := redistest.All(locktest.ScriptOn("a", "rw_release"), func(cmd []string) bool {
 			_, argv, _ := redistest.ScriptCall(cmd)
 			return len(argv) > 4 // with a tombstone
 		})

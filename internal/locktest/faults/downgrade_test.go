@@ -17,35 +17,35 @@ import (
 func TestDowngrade_OfAnExtendedRenewedLease(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m := managerOn(t, srv)
+	m := locktest.ManagerOn(t, srv)
 	write, read := bothSides(t, m.RWMutex("a"))
-	mustExtend(t, read, time.Hour)
-	mustUnlock(t, write)
+	locktest.MustExtend(t, read, time.Hour)
+	locktest.MustUnlock(t, write)
 	claimsItsRight(t, srv, read, 59*time.Minute)
-	mustUnlock(t, read)
+	locktest.MustUnlock(t, read)
 }
 
 // What Extend has added is there after a downgrade.
 func TestDowngrade_OfAnExtendedLease(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv)
+		m := locktest.ManagerOn(t, srv)
 		const first = 2 * time.Second
 		l := m.RWMutex("a", holdfast.WithFixedLease(first))
-		write := mustLock(t, l)
+		write := locktest.MustLock(t, l)
 		read, err := l.RLock(write.Context(t.Context()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExtend(t, read, time.Minute)
-		mustUnlock(t, write)
+		locktest.MustExtend(t, read, time.Minute)
+		locktest.MustUnlock(t, write)
 		claimsItsRight(t, srv, read, 50*time.Second)
 		select {
 		case <-read.Done():
 			t.Errorf("%v, %v before the deadline", read.Err(), time.Until(read.Deadline()))
 		case <-time.After(2 * first):
 		}
-		mustUnlock(t, read)
+		locktest.MustUnlock(t, read)
 	})
 }
 
@@ -59,24 +59,24 @@ func TestDowngrade_OvertakesExtend(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := redistest.Start(t)
-			m, p := managerVia(t, srv)
+			m, p := locktest.ManagerVia(t, srv)
 			l := m.RWMutex("a", holdfast.WithFixedLease(5*time.Second))
-			write := mustLock(t, l)
+			write := locktest.MustLock(t, l)
 			read, err := l.RLock(write.Context(t.Context()))
 			if err != nil {
 				t.Fatal(err)
 			}
-			gate := hold(p, scriptOn("a", "renew"))
+			gate := hold(p, locktest.ScriptOn("a", "renew"))
 			extended := make(chan error, 1)
 			go func() { extended <- read.Extend(t.Context(), time.Minute) }()
 			gate.Wait(t)
-			mustUnlock(t, write)
+			locktest.MustUnlock(t, write)
 			gate.Release()
 			if err := <-extended; err != nil {
 				t.Error(err)
 			}
 			claimsItsRight(t, srv, read, 50*time.Second)
-			mustUnlock(t, read)
+			locktest.MustUnlock(t, read)
 		})
 	}
 }
@@ -97,13 +97,13 @@ func claimsItsRight(t *testing.T, srv *redistest.Server, read *holdfast.Lease, l
 
 // conversion matches the request that turns the write side of a lock into the read side.
 func conversion(cmd []string) bool {
-	return scriptOn("a", "rw_downgrade")(cmd)
+	return locktest.ScriptOn("a", "rw_downgrade")(cmd)
 }
 
 // bothSides takes both sides of a lock for one owner.
 func bothSides(t *testing.T, l *holdfast.RWMutex) (write, read *holdfast.Lease) {
 	t.Helper()
-	write = mustLock(t, l)
+	write = locktest.MustLock(t, l)
 	read, err := l.RLock(write.Context(t.Context()))
 	if err != nil {
 		t.Fatal(err)
@@ -115,19 +115,19 @@ func bothSides(t *testing.T, l *holdfast.RWMutex) (write, read *holdfast.Lease) 
 func TestDowngrade_OfAFixedLease(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv)
+		m := locktest.ManagerOn(t, srv)
 		write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(time.Minute)))
 		if err := srv.Admin().PExpire(t.Context(), "a", 30*time.Second).Err(); err != nil {
 			t.Fatal(err)
 		}
 		end := read.Deadline()
 		time.Sleep(100 * time.Millisecond) // of the lease, which the read side must not get again
-		mustUnlock(t, write)
+		locktest.MustUnlock(t, write)
 		if more := read.Deadline().Sub(end); more > 10*time.Millisecond {
 			t.Errorf("it ends %v later", more)
 		}
 		claimsItsRight(t, srv, read, 50*time.Second)
-		mustUnlock(t, read)
+		locktest.MustUnlock(t, read)
 	})
 }
 
@@ -135,19 +135,19 @@ func TestDowngrade_OfAFixedLease(t *testing.T) {
 func TestDowngrade_OfAFixedLeaseThatEnds(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv)
+		m := locktest.ManagerOn(t, srv)
 		write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(2*time.Second)))
 		end := read.Deadline()
-		mustUnlock(t, write)
+		locktest.MustUnlock(t, write)
 		select {
 		case <-read.Done():
-		case <-time.After(patience):
+		case <-time.After(locktest.Patience):
 			t.Fatalf("it goes on, %v after its end", time.Since(end))
 		}
 		if n := m.Stats().Renewals; n != 0 {
 			t.Errorf("%d renewals", n)
 		}
-		wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		locktest.WantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
 	})
 }
 
@@ -155,12 +155,12 @@ func TestDowngrade_OfAFixedLeaseThatEnds(t *testing.T) {
 func TestDowngrade_OfALockThatIsGone(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, other := managerOn(t, srv), managerOn(t, srv)
+		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		for name, want := range map[string]holdfast.LostReason{"deleted": holdfast.LostDeleted, "stolen": holdfast.LostStolen} {
 			write, read := bothSides(t, m.RWMutex(name))
 			srv.Admin().Del(t.Context(), name)
 			if want == holdfast.LostStolen {
-				mustLock(t, other.RWMutex(name))
+				locktest.MustLock(t, other.RWMutex(name))
 			}
 			for _, l := range []*holdfast.Lease{write, read} {
 				var lost *holdfast.LostError
@@ -176,16 +176,16 @@ func TestDowngrade_OfALockThatIsGone(t *testing.T) {
 func TestDowngrade_LetsAnotherProcessIn(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, other := managerOn(t, srv), managerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 		write, read := bothSides(t, m.RWMutex("a", holdfast.WithLease(time.Hour)))
-		got := waits(t, other.RWMutex("a").RLocker())
-		queued(t, srv, "holdfast_rw_queue:{a}", 1)
-		redistest.Eventually(t, patience, "it has asked again, once it heard messages", func() bool {
+		got := locktest.Waits(t, other.RWMutex("a").RLocker())
+		locktest.Queued(t, srv, "holdfast_rw_queue:{a}", 1)
+		redistest.Eventually(t, locktest.Patience, "it has asked again, once it heard messages", func() bool {
 			return other.Stats().Commands >= 2 && locktest.Pending(other) == 0
 		})
-		mustUnlock(t, write)
-		mustUnlock(t, got())
-		mustUnlock(t, read)
+		locktest.MustUnlock(t, write)
+		locktest.MustUnlock(t, got())
+		locktest.MustUnlock(t, read)
 	})
 }
 
@@ -193,13 +193,13 @@ func TestDowngrade_LetsAnotherProcessIn(t *testing.T) {
 func TestRLock_RenewalShortensNothing(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m := managerOn(t, srv, holdfast.WithLease(2*time.Second))
-	read := mustLock(t, m.RWMutex("a").RLocker())
-	mustExtend(t, read, time.Hour)
+	m := locktest.ManagerOn(t, srv, holdfast.WithLease(2*time.Second))
+	read := locktest.MustLock(t, m.RWMutex("a").RLocker())
+	locktest.MustExtend(t, read, time.Hour)
 	n := m.Stats().Renewals
-	redistest.Eventually(t, patience, "a renewal", func() bool { return m.Stats().Renewals > n })
+	redistest.Eventually(t, locktest.Patience, "a renewal", func() bool { return m.Stats().Renewals > n })
 	claimsItsRight(t, srv, read, 59*time.Minute)
-	mustUnlock(t, read)
+	locktest.MustUnlock(t, read)
 }
 
 // Renewals of a reader that Redis denies are none: it ends with its right.
@@ -218,7 +218,7 @@ func TestRLock_DeniedRenewalIsNone(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		for _, denied := range []string{"pexpire", "hexists"} {
-			read := mustLock(t, m.RWMutex("a").RLocker())
+			read := locktest.MustLock(t, m.RWMutex("a").RLocker())
 			allow("-" + denied)
 			<-read.Done()
 			var lost *holdfast.LostError

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -76,7 +77,7 @@ func TestForgotten_AgainAndAgain(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				mustUnlock(t, mustLock(t, l))
+				locktest.MustUnlock(t, locktest.MustLock(t, l))
 				// succeeds makes a call behind dead connections. The machine may stand still for longer than
 				// the call waits, so it is made again, over the connections that there are then.
 				succeeds := func(call func(context.Context) error) {
@@ -115,7 +116,7 @@ func fill(t *testing.T, p *redistest.Proxy, client *redis.Client) {
 	for range commandPool {
 		wg.Go(func() { client.Ping(t.Context()) })
 	}
-	redistest.Eventually(t, patience, "all connections are in use", func() bool {
+	redistest.Eventually(t, locktest.Patience, "all connections are in use", func() bool {
 		return client.PoolStats().TotalConns >= commandPool
 	})
 	p.Freeze(false)
@@ -135,29 +136,29 @@ func TestForgotten_OneConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close(context.Background())
-	other := managerOn(t, srv)
+	other := locktest.ManagerOn(t, srv)
 	atLast(t, func() error { // the machine may stand still for longer than the lease
-		kept, held := mustLock(t, m.Mutex("kept")), mustLock(t, other.Mutex("a"))
+		kept, held := locktest.MustLock(t, m.Mutex("kept")), locktest.MustLock(t, other.Mutex("a"))
 		waiter := m.Mutex("a").LockAsync(t.Context())
-		redistest.Eventually(t, patience, "it waits", func() bool {
+		redistest.Eventually(t, locktest.Patience, "it waits", func() bool {
 			info, err := other.Inspect(t.Context(), "a")
 			return err == nil && info.Waiters > 0
 		})
 		before := kept.Deadline()
 		p.Forget()
-		redistest.Eventually(t, patience, "it is renewed, or lost", func() bool {
+		redistest.Eventually(t, locktest.Patience, "it is renewed, or lost", func() bool {
 			return kept.Err() != nil || kept.Deadline().After(before)
 		})
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 		got := <-waiter
 		if got.Err != nil {
 			t.Fatal(got.Err)
 		}
-		mustUnlock(t, got.Lease)
+		locktest.MustUnlock(t, got.Lease)
 		if err := kept.Err(); err != nil {
 			return err
 		}
-		mustUnlock(t, kept)
+		locktest.MustUnlock(t, kept)
 		return nil
 	})
 }
@@ -174,12 +175,12 @@ func TestForgotten_IntroductionOfTheMessenger(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close(context.Background())
-	mustUnlock(t, mustLock(t, m.Mutex("b")))
-	held := mustLock(t, managerOn(t, srv).Mutex("a"))
+	locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("b")))
+	held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 	p.SwallowReply(redistest.Command("hello"), 1)
 	waiter := m.Mutex("a").LockAsync(t.Context())
-	redistest.Eventually(t, patience, "it hears messages", func() bool { return p.Count(redistest.Command("subscribe")) > 0 })
-	mustUnlock(t, held)
+	redistest.Eventually(t, locktest.Patience, "it hears messages", func() bool { return p.Count(redistest.Command("subscribe")) > 0 })
+	locktest.MustUnlock(t, held)
 	if got := <-waiter; got.Err != nil {
 		t.Error(got.Err)
 	}
@@ -205,7 +206,7 @@ func TestForgotten_HowOftenInACluster(t *testing.T) {
 		}
 		defer m.Close(context.Background())
 		l := m.Mutex("a")
-		mustUnlock(t, mustLock(t, l))
+		locktest.MustUnlock(t, locktest.MustLock(t, l))
 		calls, began := 0, time.Now()
 		for lease := (*holdfast.Lease)(nil); err == nil; calls++ {
 			p.Forget()
@@ -219,6 +220,6 @@ func TestForgotten_HowOftenInACluster(t *testing.T) {
 			t.Errorf("%d calls have succeeded, in %v: %v", calls-1, took, err)
 		}
 		time.Sleep(time.Minute) // and then they do again
-		mustUnlock(t, mustLock(t, l))
+		locktest.MustUnlock(t, locktest.MustLock(t, l))
 	})
 }

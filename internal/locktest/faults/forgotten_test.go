@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -51,15 +52,15 @@ func TestForgotten_OtherLocks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustUnlock(t, mustLock(t, l))
+			locktest.MustUnlock(t, locktest.MustLock(t, l))
 			var got *holdfast.Lease
 			atLast(t, func() (err error) { forget(); got, err = l.TryLock(context.Background()); return err })
 			atLast(t, func() error {
 				forget()
 				err := got.Unlock(context.Background())
 				if err != nil {
-					mustUnlock(t, got)
-					got = mustLock(t, l)
+					locktest.MustUnlock(t, got)
+					got = locktest.MustLock(t, l)
 				}
 				return err
 			})
@@ -70,7 +71,7 @@ func TestForgotten_OtherLocks(t *testing.T) {
 				got, err = l.Lock(ctx)
 				return err
 			})
-			mustUnlock(t, got)
+			locktest.MustUnlock(t, got)
 		})
 	}
 }
@@ -97,14 +98,14 @@ func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close(context.Background())
-	holder := managerOn(t, srv)
-	got := mustLock(t, holder.Mutex("a"))
-	force := scriptOn("a", "force_release")
+	holder := locktest.ManagerOn(t, srv)
+	got := locktest.MustLock(t, holder.Mutex("a"))
+	force := locktest.ScriptOn("a", "force_release")
 	gate := p.HoldReply(force)
 	done := make(chan error, 1)
 	go func() { _, err := m.ForceUnlock(context.Background(), "a"); done <- err }()
 	gate.Wait(t)
-	wantErr(t, <-done, holdfast.ErrUnavailable, nil)
+	locktest.WantErr(t, <-done, holdfast.ErrUnavailable, nil)
 	if n := p.Count(force); n != 1 {
 		t.Errorf("sent %d times", n)
 	}
@@ -124,13 +125,13 @@ func TestForgotten_FarAway(t *testing.T) {
 		l := m.Mutex("a")
 		p.Delay(100*time.Millisecond, 0)
 		for range 4 { // until the round trip is known
-			mustUnlock(t, mustLock(t, l))
+			locktest.MustUnlock(t, locktest.MustLock(t, l))
 		}
 		atLast(t, func() error {
 			p.Forget()
 			got, err := l.TryLock(context.Background())
 			if err == nil {
-				mustUnlock(t, got)
+				locktest.MustUnlock(t, got)
 			}
 			return err
 		})
@@ -149,7 +150,7 @@ func TestRoundTrip_FarAway(t *testing.T) {
 		ctx := context.Background()
 		l := m.Mutex("a")
 		p.Delay(farAway/2, 0)
-		mustUnlock(t, mustLock(t, l)) // Lock waits for as long as it takes to connect
+		locktest.MustUnlock(t, locktest.MustLock(t, l)) // Lock waits for as long as it takes to connect
 		for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.TryLock, l.Lock} {
 			got, err := lock(ctx)
 			if err != nil {
@@ -210,7 +211,7 @@ func TestRoundTrip_FirstCall(t *testing.T) {
 					tries++
 					name := fmt.Sprint(t.Name(), tries)
 					err = call(m, name)
-					if n := p.Count(scriptOn(name, script)); err == nil && n != 1 {
+					if n := p.Count(locktest.ScriptOn(name, script)); err == nil && n != 1 {
 						t.Errorf("sent %d times", n)
 					}
 					return err

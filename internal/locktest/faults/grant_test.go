@@ -20,14 +20,14 @@ import (
 func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	holder := managerOn(t, srv)
-	m, p := managerVia(t, srv, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
-	held, other := mustLock(t, holder.Mutex("a")), mustLock(t, holder.Mutex("other"))
+	holder := locktest.ManagerOn(t, srv)
+	m, p := locktest.ManagerVia(t, srv, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
+	held, other := locktest.MustLock(t, holder.Mutex("a")), locktest.MustLock(t, holder.Mutex("other"))
 	later := m.Mutex("other").LockAsync(t.Context()) // so that its inbox is heard
-	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
+	redistest.Eventually(t, locktest.Patience, "the inbox is heard", func() bool {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 	})
-	gate := p.HoldReply(scriptOn("a"))
+	gate := p.HoldReply(locktest.ScriptOn("a"))
 	ctx, cancel := context.WithCancel(t.Context())
 	tried := make(chan error, 1)
 	go func() {
@@ -37,15 +37,15 @@ func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
 	gate.Wait(t)
 	got := m.Mutex("a").LockAsync(t.Context())
 	cancel()
-	wantErr(t, <-tried, context.Canceled, nil)
+	locktest.WantErr(t, <-tried, context.Canceled, nil)
 	gate.Release()
-	redistest.Eventually(t, patience, "it stands in the queue", func() bool {
+	redistest.Eventually(t, locktest.Patience, "it stands in the queue", func() bool {
 		return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{a}").Val() == 1
 	})
-	mustUnlock(t, held)
-	mustUnlock(t, (<-got).Lease)
-	mustUnlock(t, other)
-	mustUnlock(t, (<-later).Lease)
+	locktest.MustUnlock(t, held)
+	locktest.MustUnlock(t, (<-got).Lease)
+	locktest.MustUnlock(t, other)
+	locktest.MustUnlock(t, (<-later).Lease)
 }
 
 // Whoever came to wait for one of a Multi's locks is not told what is wrong with another
@@ -53,9 +53,9 @@ func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
 func TestMulti_FailsNobodyElse(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv)
+		m, p := locktest.ManagerVia(t, srv)
 		srv.Admin().Set(t.Context(), "b", "no lock", 0)
-		gate := p.HoldReply(scriptOn("a", "multi_acquire"))
+		gate := p.HoldReply(locktest.ScriptOn("a", "multi_acquire"))
 		tried := make(chan error, 1)
 		l := several.Multi(t, m.Mutex("a"), m.Mutex("b"))
 		go func() {
@@ -65,12 +65,12 @@ func TestMulti_FailsNobodyElse(t *testing.T) {
 		gate.Wait(t)
 		got := m.Mutex("a").LockAsync(t.Context())
 		gate.Release()
-		wantErr(t, <-tried, holdfast.ErrWrongKind, nil)
+		locktest.WantErr(t, <-tried, holdfast.ErrWrongKind, nil)
 		r := <-got
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
-		mustUnlock(t, r.Lease)
+		locktest.MustUnlock(t, r.Lease)
 	})
 }
 
@@ -80,25 +80,25 @@ func TestFair_PlaceIsKeptBeforeTheGrant(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		for _, fixed := range []bool{false, true} {
 			srv := redistest.Start(t)
-			holder := managerOn(t, srv)
-			m, p := managerVia(t, srv, locktest.Unasked...)
+			holder := locktest.ManagerOn(t, srv)
+			m, p := locktest.ManagerVia(t, srv, locktest.Unasked...)
 			l := m.FairMutex("a")
 			if fixed {
 				l = m.FairMutex("a", holdfast.WithFixedLease(500*time.Millisecond))
 			}
-			held := mustLock(t, holder.FairMutex("a"))
-			gate := p.HoldReply(scriptOn("a", "keep")) // sent when its inbox begins to be heard
-			got := waits(t, l)
+			held := locktest.MustLock(t, holder.FairMutex("a"))
+			gate := p.HoldReply(locktest.ScriptOn("a", "keep")) // sent when its inbox begins to be heard
+			got := locktest.Waits(t, l)
 			gate.Wait(t)
-			mustUnlock(t, held)
+			locktest.MustUnlock(t, held)
 			lease := got()
 			gate.Release()
 			if fixed {
-				redistest.Eventually(t, patience, "it ends", func() bool { return lease.Err() != nil })
+				redistest.Eventually(t, locktest.Patience, "it ends", func() bool { return lease.Err() != nil })
 				continue
 			}
-			redistest.Eventually(t, patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > 20*time.Second })
-			mustUnlock(t, lease)
+			redistest.Eventually(t, locktest.Patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > 20*time.Second })
+			locktest.MustUnlock(t, lease)
 		}
 	})
 }
@@ -111,8 +111,8 @@ func TestLock_ReleaseOfAnExtendedLeaseGoesOn(t *testing.T) {
 		t.Run(fmt.Sprintf("answered=%v", answered), func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Start(t)
-			m, p := managerVia(t, srv)
-			lease := mustLock(t, m.Mutex("a", holdfast.WithFixedLease(2*time.Second)))
+			m, p := locktest.ManagerVia(t, srv)
+			lease := locktest.MustLock(t, m.Mutex("a", holdfast.WithFixedLease(2*time.Second)))
 			if !answered {
 				p.LoseReply(redistest.Containing(fmt.Sprint(validity.Milliseconds(validity.TTL(time.Hour)))), 1)
 			}
@@ -124,10 +124,10 @@ func TestLock_ReleaseOfAnExtendedLeaseGoesOn(t *testing.T) {
 			}
 			p.Refuse(true)
 			p.Cut()
-			wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+			locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
 			time.Sleep(5 * time.Second) // longer than the release of the lease before
 			p.Heal()
-			redistest.Eventually(t, patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
+			redistest.Eventually(t, locktest.Patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
 		})
 	}
 }
@@ -137,18 +137,18 @@ func TestLock_ReleaseOfAnExtendedLeaseGoesOn(t *testing.T) {
 func TestLock_GrantedByAShorterLease(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		a, b := managerOn(t, srv), managerOn(t, srv, locktest.Unasked...)
-		held := mustLock(t, a.Mutex("a"))
-		got := waits(t, b.Mutex("a"))
-		redistest.Eventually(t, patience, "the inbox is heard", func() bool {
+		a, b := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv, locktest.Unasked...)
+		held := locktest.MustLock(t, a.Mutex("a"))
+		got := locktest.Waits(t, b.Mutex("a"))
+		redistest.Eventually(t, locktest.Patience, "the inbox is heard", func() bool {
 			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 		})
-		mustUnlock(t, held)
-		mustUnlock(t, got())
+		locktest.MustUnlock(t, held)
+		locktest.MustUnlock(t, got())
 
-		short := mustLock(t, a.Mutex("a", holdfast.WithLease(40*time.Millisecond)))
-		got = waits(t, b.Mutex("a"))
-		redistest.Eventually(t, patience, "it waits, or has it", func() bool {
+		short := locktest.MustLock(t, a.Mutex("a", holdfast.WithLease(40*time.Millisecond)))
+		got = locktest.Waits(t, b.Mutex("a"))
+		redistest.Eventually(t, locktest.Patience, "it waits, or has it", func() bool {
 			return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{a}").Val() == 1 || b.Stats().Held == 1
 		})
 		_ = short.Unlock(t.Context()) // on a slow machine it is over already
@@ -156,7 +156,7 @@ func TestLock_GrantedByAShorterLease(t *testing.T) {
 		if left := time.Until(lease.Deadline()); left < time.Second {
 			t.Errorf("granted for %v of a lease of %v", left, holdfast.DefaultLease)
 		}
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 	})
 }
 
@@ -165,24 +165,24 @@ func TestLock_GrantedByAShorterLease(t *testing.T) {
 func TestFencing_OfAGrantAfterTheCounterWasLost(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		a, b := managerOn(t, srv, holdfast.WithFencing()), managerOn(t, srv, holdfast.WithFencing())
+		a, b := locktest.ManagerOn(t, srv, holdfast.WithFencing()), locktest.ManagerOn(t, srv, holdfast.WithFencing())
 		if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", 5000, 0).Err(); err != nil {
 			t.Fatal(err)
 		}
-		first := mustLock(t, b.Mutex("a"))
-		mustUnlock(t, first)
-		held := mustLock(t, a.Mutex("a"))
-		got := waits(t, b.Mutex("a"))
-		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		first := locktest.MustLock(t, b.Mutex("a"))
+		locktest.MustUnlock(t, first)
+		held := locktest.MustLock(t, a.Mutex("a"))
+		got := locktest.Waits(t, b.Mutex("a"))
+		locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
 		if err := srv.Admin().Del(t.Context(), "redisson_lock_token:{a}").Err(); err != nil {
 			t.Fatal(err)
 		}
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 		second := got()
 		if second.Token() <= first.Token() {
 			t.Errorf("token %d, and then %d", first.Token(), second.Token())
 		}
-		mustUnlock(t, second)
+		locktest.MustUnlock(t, second)
 	})
 }
 
@@ -191,22 +191,22 @@ func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		opts := append(locktest.Unasked, holdfast.WithFencing(), holdfast.WithLease(time.Hour))
-		a, b := managerOn(t, srv, opts...), managerOn(t, srv, opts...)
+		a, b := locktest.ManagerOn(t, srv, opts...), locktest.ManagerOn(t, srv, opts...)
 		if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", int64(1763760000000000), 0).Err(); err != nil {
 			t.Fatal(err)
 		}
-		held := mustLock(t, a.Mutex("a"))
-		got := waits(t, b.Mutex("a"))
-		queued(t, srv, "redisson_lock_queue:{a}", 1)
-		redistest.Eventually(t, patience, "the inbox is heard", func() bool {
+		held := locktest.MustLock(t, a.Mutex("a"))
+		got := locktest.Waits(t, b.Mutex("a"))
+		locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
+		redistest.Eventually(t, locktest.Patience, "the inbox is heard", func() bool {
 			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 		})
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 		lease := got()
 		if lease.Token() <= held.Token() {
 			t.Errorf("token %d, and then %d", held.Token(), lease.Token())
 		}
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 	})
 }
 
@@ -215,13 +215,13 @@ func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
 func TestLock_PassesFromAMutexToAFairMutex(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 		for _, locks := range [][2]holdfast.Locker{{m.Mutex("a"), m.FairMutex("a")}, {m.FairMutex("a"), m.Mutex("a")}} {
-			held := mustLock(t, locks[0])
-			got := waits(t, locks[1])
-			queued(t, srv, "redisson_lock_queue:{a}", 1)
-			mustUnlock(t, held)
-			mustUnlock(t, got())
+			held := locktest.MustLock(t, locks[0])
+			got := locktest.Waits(t, locks[1])
+			locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
+			locktest.MustUnlock(t, held)
+			locktest.MustUnlock(t, got())
 		}
 	})
 }
@@ -230,23 +230,23 @@ func TestLock_PassesFromAMutexToAFairMutex(t *testing.T) {
 func TestTryRLock_BesideAnotherReader(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv)
+		m, p := locktest.ManagerVia(t, srv)
 		l := m.RWMutex("a", holdfast.WithFixedLease(time.Minute))
-		gate := p.HoldReply(scriptOn("a"))
-		got := waits(t, l.RLocker())
+		gate := p.HoldReply(locktest.ScriptOn("a"))
+		got := locktest.Waits(t, l.RLocker())
 		gate.Wait(t)
 		tried := make(chan holdfast.Result, 1)
 		go func() {
 			lease, err := l.TryRLock(t.Context())
 			tried <- holdfast.Result{Lease: lease, Err: err}
 		}()
-		redistest.Eventually(t, patience, "both wait", func() bool { return m.Stats().Waiting == 2 })
+		redistest.Eventually(t, locktest.Patience, "both wait", func() bool { return m.Stats().Waiting == 2 })
 		gate.Release()
 		r := <-tried
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
-		mustUnlock(t, r.Lease)
-		mustUnlock(t, got())
+		locktest.MustUnlock(t, r.Lease)
+		locktest.MustUnlock(t, got())
 	})
 }

@@ -9,22 +9,3 @@ import (
 )
 
 func TestMain(m *testing.M) { locktest.Main(m, nil, nil) }
-
-const patience = locktest.Patience
-
-var (
-	managerOn   = locktest.ManagerOn
-	managerVia  = locktest.ManagerVia
-	mustLock    = locktest.MustLock
-	waits       = locktest.Waits
-	waitsFor    = locktest.Calls
-	soonest     = locktest.Soonest
-	mustUnlock  = locktest.MustUnlock
-	mustExtend  = locktest.MustExtend
-	unlock      = locktest.Unlock
-	wantErr     = locktest.WantErr
-	lastingKeys = locktest.LastingKeys
-	queued      = locktest.Queued
-	scriptOn    = locktest.ScriptOn
-	alone       = locktest.Alone
-)

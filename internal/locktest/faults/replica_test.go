@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/several"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -51,7 +52,7 @@ func behind(t *testing.T, srv *redistest.Server, p *redistest.Proxy) (caughtUp f
 // troubled waits until Redis has refused a request of m's since it had seen n of them.
 func troubled(t *testing.T, m *holdfast.Manager, n uint64) {
 	t.Helper()
-	redistest.Eventually(t, patience, "a replica refuses", func() bool {
+	redistest.Eventually(t, locktest.Patience, "a replica refuses", func() bool {
 		s := m.Stats()
 		return s.Troubles+s.RenewalFailures > n
 	})
@@ -70,12 +71,12 @@ func unlocked(t *testing.T, l *holdfast.Lease) (err error) {
 func TestReplica_DoesNotSayGone(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m, p := managerVia(t, srv, holdfast.WithLease(6*time.Second))
+	m, p := locktest.ManagerVia(t, srv, holdfast.WithLease(6*time.Second))
 	for name, l := range map[string]holdfast.Locker{
 		"mutex": m.Mutex("a"), "fair": m.FairMutex("a"), "write": m.RWMutex("a"), "read": m.RWMutex("a").RLocker(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			lease := mustLock(t, l)
+			lease := locktest.MustLock(t, l)
 			caughtUp := behind(t, srv, p)
 			troubled(t, m, m.Stats().RenewalFailures+m.Stats().Troubles) // by renewals
 			if !lease.Valid() {
@@ -101,8 +102,8 @@ func TestReplica_DoesNotSayGone(t *testing.T) {
 func TestReplica_DowngradeIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m, p := managerVia(t, srv)
-	write := mustLock(t, m.RWMutex("a"))
+	m, p := locktest.ManagerVia(t, srv)
+	write := locktest.MustLock(t, m.RWMutex("a"))
 	read, err := m.RWMutex("a").RLock(write.Context(t.Context()))
 	if err != nil {
 		t.Fatal(err)
@@ -116,15 +117,15 @@ func TestReplica_DowngradeIsAskedAgain(t *testing.T) {
 	if err := <-done; err != nil || !read.Valid() {
 		t.Error(err, read.Err())
 	}
-	mustUnlock(t, read)
+	locktest.MustUnlock(t, read)
 }
 
 // Nor is a lock taken for held that the master has free; and one of which nothing is known for free.
 func TestReplica_DoesNotSayHeld(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	other := managerOn(t, srv)
-	m, p := managerVia(t, srv)
+	other := locktest.ManagerOn(t, srv)
+	m, p := locktest.ManagerVia(t, srv)
 	for name, l := range map[string]holdfast.Locker{
 		"mutex": m.Mutex("a"), "fair": m.FairMutex("a"), "write": m.RWMutex("a"), "read": m.RWMutex("a").RLocker(),
 		"multi": several.Multi(t, m.Mutex("a"), m.Mutex("b")),
@@ -134,19 +135,19 @@ func TestReplica_DoesNotSayHeld(t *testing.T) {
 			if name == "write" || name == "read" {
 				held = other.RWMutex("a")
 			}
-			lease := mustLock(t, held)
+			lease := locktest.MustLock(t, held)
 			if err := srv.Admin().Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
 				t.Fatal(err)
 			}
 			_, err := l.TryLock(t.Context())
-			wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+			locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
 			if err := srv.Admin().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil {
 				t.Fatal(err)
 			}
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 		})
 	}
-	mustLock(t, m.Mutex("c"))
+	locktest.MustLock(t, m.Mutex("c"))
 	caughtUp := behind(t, srv, p)
 	freed, err := m.ForceUnlock(context.Background(), "c")
 	if err == nil || freed {
@@ -162,7 +163,7 @@ func TestRelease_LeavesTheQueueOfAStaleReplica(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	ctx, admin := t.Context(), srv.Admin()
-	m, other := managerOn(t, srv), managerOn(t, srv)
+	m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 	for kind, l := range map[string]struct {
 		of     func(*holdfast.Manager) holdfast.Locker
 		family string
@@ -182,7 +183,7 @@ func TestRelease_LeavesTheQueueOfAStaleReplica(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				admin.FlushAll(ctx)
-				lease := mustLock(t, l.of(m))
+				lease := locktest.MustLock(t, l.of(m))
 				var id string
 				for _, field := range admin.HKeys(ctx, "a").Val() {
 					if field != "mode" {
@@ -195,7 +196,7 @@ func TestRelease_LeavesTheQueueOfAStaleReplica(t *testing.T) {
 						t.Fatal(err)
 					}
 					if kind == "downgraded" {
-						mustUnlock(t, lease)
+						locktest.MustUnlock(t, lease)
 						lease = read
 					}
 				}
@@ -206,16 +207,16 @@ func TestRelease_LeavesTheQueueOfAStaleReplica(t *testing.T) {
 					if kind == "read" || strings.HasPrefix(kind, "downgrade") {
 						blocks = func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("a") }
 					}
-					next = mustLock(t, blocks(other))
+					next = locktest.MustLock(t, blocks(other))
 				}
 				admin.RPush(ctx, l.family+"queue:{a}", id)
 				admin.ZAdd(ctx, l.family+"timeout:{a}", redis.Z{Score: float64(time.Now().Add(time.Minute).UnixMilli()), Member: id})
-				wantErr(t, lease.Unlock(context.Background()), holdfast.ErrLeaseLost, nil)
+				locktest.WantErr(t, lease.Unlock(context.Background()), holdfast.ErrLeaseLost, nil)
 				if n := admin.Exists(ctx, l.family+"queue:{a}", l.family+"timeout:{a}").Val(); n != 0 {
 					t.Errorf("%q stand in the queue", admin.LRange(ctx, l.family+"queue:{a}", 0, -1).Val())
 				}
 				if stolen {
-					mustUnlock(t, next)
+					locktest.MustUnlock(t, next)
 				}
 				if admin.Exists(ctx, "a").Val() != 0 {
 					t.Errorf("the lock is held by %v", admin.HGetAll(ctx, "a").Val())

@@ -18,7 +18,7 @@ import (
 func TestLock_TombstonesOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m := managerOn(t, srv)
+	m := locktest.ManagerOn(t, srv)
 	for name, l := range map[string]holdfast.Locker{
 		"mutex": m.Mutex("a"), "fair": m.FairMutex("a"), "write": m.RWMutex("a"), "read": m.RWMutex("a").RLocker(),
 		"multi": several.Multi(t, m.Mutex("a"), m.Mutex("b")),
@@ -26,12 +26,12 @@ func TestLock_TombstonesOfAnotherKind(t *testing.T) {
 		srv.Admin().Set(t.Context(), "holdfast_tombstones:{a}", "no tombstones", 0)
 		for _, try := range []func(context.Context) (*holdfast.Lease, error){l.TryLock, l.Lock} {
 			_, err := try(t.Context())
-			if !t.Run(name, func(t *testing.T) { wantErr(t, err, holdfast.ErrWrongKind, nil) }) {
+			if !t.Run(name, func(t *testing.T) { locktest.WantErr(t, err, holdfast.ErrWrongKind, nil) }) {
 				break
 			}
 		}
 		srv.Admin().Del(t.Context(), "holdfast_tombstones:{a}")
-		mustUnlock(t, mustLock(t, l))
+		locktest.MustUnlock(t, locktest.MustLock(t, l))
 	}
 }
 
@@ -39,26 +39,26 @@ func TestLock_TombstonesOfAnotherKind(t *testing.T) {
 func TestFair_JoinsWithTombstonesOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m, holder := managerOn(t, srv, locktest.Unasked...), managerOn(t, srv)
-	held, other := mustLock(t, holder.FairMutex("a")), mustLock(t, holder.Mutex("other"))
+	m, holder := locktest.ManagerOn(t, srv, locktest.Unasked...), locktest.ManagerOn(t, srv)
+	held, other := locktest.MustLock(t, holder.FairMutex("a")), locktest.MustLock(t, holder.Mutex("other"))
 	later := m.Mutex("other").LockAsync(t.Context()) // so that its inbox is heard, and nobody asks because of that
-	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
+	redistest.Eventually(t, locktest.Patience, "the inbox is heard", func() bool {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 	})
 	first := m.FairMutex("a").LockAsync(t.Context())
-	queued(t, srv, "redisson_lock_queue:{a}", 1)
+	locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
 	srv.Admin().Set(t.Context(), "holdfast_tombstones:{a}", "no tombstones", 0)
 	second := m.FairMutex("a").LockAsync(t.Context())
-	wantErr(t, (<-second).Err, holdfast.ErrWrongKind, nil)
+	locktest.WantErr(t, (<-second).Err, holdfast.ErrWrongKind, nil)
 
-	wantErr(t, (<-first).Err, holdfast.ErrWrongKind, nil)
+	locktest.WantErr(t, (<-first).Err, holdfast.ErrWrongKind, nil)
 	if n := m.Stats().Troubles; n != 0 {
 		t.Errorf("%d requests in trouble", n)
 	}
 	srv.Admin().Del(t.Context(), "holdfast_tombstones:{a}")
-	mustUnlock(t, held)
-	mustUnlock(t, other)
-	mustUnlock(t, (<-later).Lease)
+	locktest.MustUnlock(t, held)
+	locktest.MustUnlock(t, other)
+	locktest.MustUnlock(t, (<-later).Lease)
 }
 
 // Who may not read what is there is not told that it is something else.
@@ -66,7 +66,7 @@ func TestLock_DeniedReadsAreNoWrongKind(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		admin := srv.Admin()
-		holder := managerOn(t, srv)
+		holder := locktest.ManagerOn(t, srv)
 		for _, denied := range []string{"-hlen", "-zscore", "-hget"} {
 			admin.Do(t.Context(), "ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", denied)
 			opt := srv.Options()
@@ -84,11 +84,11 @@ func TestLock_DeniedReadsAreNoWrongKind(t *testing.T) {
 				"write": {holder.RWMutex("a"), m.RWMutex("a")}, "read": {holder.RWMutex("a"), m.RWMutex("a").RLocker()},
 				"multi": {holder.Mutex("a"), several.Multi(t, m.Mutex("a"), m.Mutex("b"))},
 			} {
-				held := mustLock(t, l.held)
+				held := locktest.MustLock(t, l.held)
 				if _, err := l.wanted.TryLock(t.Context()); err == nil || errors.Is(err, holdfast.ErrWrongKind) {
 					t.Errorf("%s, %s: %v", denied, name, err)
 				}
-				mustUnlock(t, held)
+				locktest.MustUnlock(t, held)
 			}
 		}
 	})
@@ -98,11 +98,11 @@ func TestLock_DeniedReadsAreNoWrongKind(t *testing.T) {
 func TestTombstones_AreNotKept(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv)
+		m, p := locktest.ManagerVia(t, srv)
 		const key = "holdfast_tombstones:{a}"
 		srv.Admin().ZAdd(t.Context(), key, redis.Z{Score: float64(time.Now().Add(-time.Second).UnixMilli()), Member: "hf-old:1"})
-		p.LoseReply(scriptOn("a"), 1)
-		mustUnlock(t, mustLock(t, m.Mutex("a")))
+		p.LoseReply(locktest.ScriptOn("a"), 1)
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("a")))
 		if ids := srv.Admin().ZRange(t.Context(), key, 0, -1).Val(); len(ids) != 1 || ids[0] == "hf-old:1" {
 			t.Errorf("tombstones of %q", ids)
 		}
@@ -124,11 +124,11 @@ func TestTombstones_AreNotKeptForEver(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
-		mustUnlock(t, mustLock(t, m.Mutex("connected")))
-		p.LoseReply(scriptOn("a"), 1)
-		lease := mustLock(t, m.Mutex("a"))
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
+		p.LoseReply(locktest.ScriptOn("a"), 1)
+		lease := locktest.MustLock(t, m.Mutex("a"))
 		allow("-pexpire")
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 		srv.RequireTTLs(t)
 	})
 }
@@ -137,19 +137,19 @@ func TestTombstones_AreNotKeptForEver(t *testing.T) {
 func TestLock_BrokenCounterBesideOneThatWantsNoToken(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		holder, m := managerOn(t, srv), managerOn(t, srv)
-		held := mustLock(t, holder.Mutex("a"))
+		holder, m := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
+		held := locktest.MustLock(t, holder.Mutex("a"))
 		fenced := m.Mutex("a", holdfast.WithFencing()).LockAsync(t.Context())
-		queued(t, srv, "redisson_lock_queue:{a}", 1)
+		locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
 		plain := m.Mutex("a").LockAsync(t.Context())
-		redistest.Eventually(t, patience, "both wait", func() bool { return m.Stats().Waiting == 2 })
+		redistest.Eventually(t, locktest.Patience, "both wait", func() bool { return m.Stats().Waiting == 2 })
 		srv.Admin().RPush(t.Context(), "redisson_lock_token:{a}", "no counter")
-		mustUnlock(t, held)
-		wantErr(t, (<-fenced).Err, holdfast.ErrWrongKind, nil)
+		locktest.MustUnlock(t, held)
+		locktest.WantErr(t, (<-fenced).Err, holdfast.ErrWrongKind, nil)
 		r := <-plain
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
-		mustUnlock(t, r.Lease)
+		locktest.MustUnlock(t, r.Lease)
 	})
 }

@@ -19,41 +19,41 @@ func TestFair_LateRequestForAPlace(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	const queue = "redisson_lock_queue:{a}"
-	holder := managerOn(t, srv)
+	holder := locktest.ManagerOn(t, srv)
 	m, p := locktest.ManagerThatHangs(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
-	held := mustLock(t, holder.FairMutex("a"))
-	first := waits(t, m.FairMutex("a"))
-	queued(t, srv, queue, 1)
+	held := locktest.MustLock(t, holder.FairMutex("a"))
+	first := locktest.Waits(t, m.FairMutex("a"))
+	locktest.Queued(t, srv, queue, 1)
 	gate := p.HoldFirstRequest(locktest.JoinOn("a"))
-	second := waits(t, m.FairMutex("a"))
+	second := locktest.Waits(t, m.FairMutex("a"))
 	gate.Wait(t)
-	queued(t, srv, queue, 2) // by the copy
-	mustUnlock(t, held)
-	mustUnlock(t, first())
+	locktest.Queued(t, srv, queue, 2) // by the copy
+	locktest.MustUnlock(t, held)
+	locktest.MustUnlock(t, first())
 	lease := second()
-	redistest.Eventually(t, patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > time.Minute })
+	redistest.Eventually(t, locktest.Patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > time.Minute })
 	mon := srv.Monitor(t)
 	gate.Release()
-	mon.Wait(t, `"hlen" "a"`, patience)
-	queued(t, srv, queue, 0)
-	mustUnlock(t, lease)
+	mon.Wait(t, `"hlen" "a"`, locktest.Patience)
+	locktest.Queued(t, srv, queue, 0)
+	locktest.MustUnlock(t, lease)
 }
 
 // A write grant shows that the read holds of the process were lost: their leases end with it.
 func TestRWMutex_WriteAfterALossThatNobodyNoticed(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv, holdfast.WithLease(time.Hour))
-		reads := []*holdfast.Lease{mustLock(t, m.RWMutex("a").RLocker()), mustLock(t, m.RWMutex("a", holdfast.WithFixedLease(time.Hour)).RLocker())}
+		m := locktest.ManagerOn(t, srv, holdfast.WithLease(time.Hour))
+		reads := []*holdfast.Lease{locktest.MustLock(t, m.RWMutex("a").RLocker()), locktest.MustLock(t, m.RWMutex("a", holdfast.WithFixedLease(time.Hour)).RLocker())}
 		srv.Admin().FlushAll(t.Context())
-		write := mustLock(t, m.RWMutex("a"))
+		write := locktest.MustLock(t, m.RWMutex("a"))
 		for _, read := range reads {
 			if read.Valid() {
 				t.Error("a read lease is valid beside a write lease")
 			}
-			wantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+			locktest.WantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
 		}
-		mustUnlock(t, write)
+		locktest.MustUnlock(t, write)
 	})
 }
 
@@ -62,16 +62,16 @@ func TestRWMutex_WriteAfterALossThatNobodyNoticed(t *testing.T) {
 func TestUnlock_GrantInALateAnswer(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
-		held := mustLock(t, m.FairMutex("a"))
-		got := waits(t, m.FairMutex("a"))
-		redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool { return locktest.Hears(t, srv, m) })
+		m, p := locktest.ManagerVia(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		held := locktest.MustLock(t, m.FairMutex("a"))
+		got := locktest.Waits(t, m.FairMutex("a"))
+		redistest.Eventually(t, locktest.Patience, "the second has asked again, since it hears", func() bool { return locktest.Hears(t, srv, m) })
 		gate := p.HoldFirstReply(locktest.ReleaseOn("a"))
 		if held.Unlock(t.Context()) != nil {
-			redistest.Eventually(t, patience, "a copy is answered", func() bool { return held.Unlock(t.Context()) == nil })
+			redistest.Eventually(t, locktest.Patience, "a copy is answered", func() bool { return held.Unlock(t.Context()) == nil })
 		}
 		gate.Release()
-		mustUnlock(t, got())
+		locktest.MustUnlock(t, got())
 	})
 }
 
@@ -79,13 +79,13 @@ func TestUnlock_GrantInALateAnswer(t *testing.T) {
 func TestUnlock_GrantInALostAnswer(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
-		held := mustLock(t, m.FairMutex("a"))
-		got := waits(t, m.FairMutex("a"))
-		redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool { return locktest.Hears(t, srv, m) })
+		m, p := locktest.ManagerVia(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		held := locktest.MustLock(t, m.FairMutex("a"))
+		got := locktest.Waits(t, m.FairMutex("a"))
+		redistest.Eventually(t, locktest.Patience, "the second has asked again, since it hears", func() bool { return locktest.Hears(t, srv, m) })
 		p.LoseReply(locktest.ReleaseOn("a"), 1)
-		mustUnlock(t, held)
-		mustUnlock(t, got())
+		locktest.MustUnlock(t, held)
+		locktest.MustUnlock(t, got())
 	})
 }
 
@@ -99,9 +99,9 @@ func TestFair_TryLockBesideThoseWhoGiveUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, p := managerVia(t, redistest.Start(t))
+			m, p := locktest.ManagerVia(t, redistest.Start(t))
 			l := m.FairMutex("a")
-			mustUnlock(t, mustLock(t, l))
+			locktest.MustUnlock(t, locktest.MustLock(t, l))
 			ctx, stop := context.WithCancel(t.Context())
 			var callers sync.WaitGroup
 			defer func() { stop(); p.Heal(); p.Cut(); callers.Wait() }()
@@ -117,10 +117,10 @@ func TestFair_TryLockBesideThoseWhoGiveUp(t *testing.T) {
 					}
 				})
 			}
-			redistest.Eventually(t, patience, "requests are given up", func() bool { return m.Stats().Commands > 8 })
+			redistest.Eventually(t, locktest.Patience, "requests are given up", func() bool { return m.Stats().Commands > 8 })
 			select {
-			case <-waitsFor(l.TryLock, ctx): // whatever it says
-			case <-time.After(patience):
+			case <-locktest.Calls(l.TryLock, ctx): // whatever it says
+			case <-time.After(locktest.Patience):
 				t.Error("TryLock does not return")
 			}
 		})
@@ -131,20 +131,20 @@ func TestFair_TryLockBesideThoseWhoGiveUp(t *testing.T) {
 func TestLock_OldRefusalExplainsNoSilence(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv)
-		held := mustLock(t, managerOn(t, srv).Mutex("a"))
+		m, p := locktest.ManagerVia(t, srv)
+		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		ctx, leave := context.WithCancel(t.Context())
-		refused := waitsFor(m.Mutex("a").Lock, ctx)
-		queued(t, srv, "redisson_lock_queue:{a}", 1)
-		redistest.Eventually(t, patience, "it has its answers", func() bool { return locktest.Hears(t, srv, m) })
+		refused := locktest.Calls(m.Mutex("a").Lock, ctx)
+		locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
+		redistest.Eventually(t, locktest.Patience, "it has its answers", func() bool { return locktest.Hears(t, srv, m) })
 		p.BlackHole(true)
 		leave()
-		wantErr(t, (<-refused).Err, holdfast.ErrNotAcquired, nil)
-		mustUnlock(t, held)
+		locktest.WantErr(t, (<-refused).Err, holdfast.ErrNotAcquired, nil)
+		locktest.MustUnlock(t, held)
 		short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		_, err := m.Mutex("a").Lock(short)
-		wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+		locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
 		p.Heal()
 		p.Cut()
 	})
@@ -153,18 +153,18 @@ func TestLock_OldRefusalExplainsNoSilence(t *testing.T) {
 // That Redis has not been asked while a reader is inside is no silence.
 func TestLock_ShortWaitBesideAReaderIsNoSilence(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		m, p := managerVia(t, redistest.Start(t))
+		m, p := locktest.ManagerVia(t, redistest.Start(t))
 		var err error
 		for try := range 5 { // a machine that stands still makes a silence of it
 			l := m.RWMutex(fmt.Sprint(try), holdfast.WithFixedLease(time.Minute)) // its readers share no hold
 			p.Delay(0, 0)
-			inside := mustLock(t, l.RLocker())
+			inside := locktest.MustLock(t, l.RLocker())
 			time.Sleep(100 * time.Millisecond) // of the lease: more than what would be a silence
 			p.Delay(20*time.Millisecond, 0)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 			_, err = l.RLock(ctx)
 			cancel()
-			mustUnlock(t, inside)
+			locktest.MustUnlock(t, inside)
 			if errors.Is(err, holdfast.ErrNotAcquired) {
 				return
 			}
@@ -177,27 +177,27 @@ func TestLock_ShortWaitBesideAReaderIsNoSilence(t *testing.T) {
 func TestLock_OldTroubleExplainsNothing(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv)
-		inside := mustLock(t, m.RWMutex("a", holdfast.WithLease(time.Hour)).RLocker()) // so that the lock stays known
+		m, p := locktest.ManagerVia(t, srv)
+		inside := locktest.MustLock(t, m.RWMutex("a", holdfast.WithLease(time.Hour)).RLocker()) // so that the lock stays known
 		other := m.RWMutex("a", holdfast.WithMaxHold(time.Hour))
 		p.BlackHole(true)
 		_, err := other.TryRLock(t.Context())
-		wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+		locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
 		p.Heal()
 		p.Cut()
-		redistest.Eventually(t, patience, "all that was asked has ended", func() bool { return locktest.Pending(m) == 0 })
+		redistest.Eventually(t, locktest.Patience, "all that was asked has ended", func() bool { return locktest.Pending(m) == 0 })
 		time.Sleep(100 * time.Millisecond) // in which nothing is asked: no silence
 		for asked := (time.Time{}); !errors.Is(err, holdfast.ErrNotAcquired); {
 			if !asked.IsZero() && time.Since(asked) < 50*time.Millisecond { // else a machine that stood still has made a silence of it
 				t.Fatal(err)
 			}
-			gate := p.HoldReply(scriptOn("a", "rw_acquire"))
+			gate := p.HoldReply(locktest.ScriptOn("a", "rw_acquire"))
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 			asked = time.Now()
 			_, err = other.RLock(ctx)
 			cancel()
 			gate.Release()
 		}
-		mustUnlock(t, inside)
+		locktest.MustUnlock(t, inside)
 	})
 }

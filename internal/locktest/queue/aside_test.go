@@ -27,12 +27,12 @@ func newDuo(t *testing.T, aside time.Duration) *duo {
 	t.Helper()
 	srv := redistest.Start(t)
 	slow := []holdfast.Option{holdfast.WithPollInterval(endless), holdfast.WithFairPatience(endless), holdfast.WithLease(endless)}
-	p := &duo{t, srv, managerOn(t, srv, append(slow, locktest.StepAside(aside))...), managerOn(t, srv, slow...)}
-	mustLock(t, p.b.Mutex("other"))
+	p := &duo{t, srv, locktest.ManagerOn(t, srv, append(slow, locktest.StepAside(aside))...), locktest.ManagerOn(t, srv, slow...)}
+	locktest.MustLock(t, p.b.Mutex("other"))
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	p.a.Mutex("other").LockAsync(ctx)
-	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
+	redistest.Eventually(t, locktest.Patience, "the inbox is heard", func() bool {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 	})
 	return p
@@ -41,8 +41,8 @@ func newDuo(t *testing.T, aside time.Duration) *duo {
 // asks makes m wait for the lock, and returns when it stands in the queue.
 func (p *duo) asks(m *holdfast.Manager) func() *holdfast.Lease {
 	p.Helper()
-	got := waits(p.T, m.Mutex("a"))
-	queued(p.T, p.srv, "redisson_lock_queue:{a}", 1)
+	got := locktest.Waits(p.T, m.Mutex("a"))
+	locktest.Queued(p.T, p.srv, "redisson_lock_queue:{a}", 1)
 	return got
 }
 
@@ -50,13 +50,13 @@ func (p *duo) asks(m *holdfast.Manager) func() *holdfast.Lease {
 // first the next time steps aside, and returns the first one's lease.
 func (p *duo) away() *holdfast.Lease {
 	p.Helper()
-	lease := mustLock(p.T, p.a.Mutex("a"))
+	lease := locktest.MustLock(p.T, p.a.Mutex("a"))
 	other := p.asks(p.b)
-	mustUnlock(p.T, lease)
+	locktest.MustUnlock(p.T, lease)
 	held := other()
 	back := p.asks(p.a)        // at once: for how long it stays away is not known
 	time.Sleep(engine.AwayFor) // work under the lock
-	mustUnlock(p.T, held)
+	locktest.MustUnlock(p.T, held)
 	return back()
 }
 
@@ -68,23 +68,23 @@ func TestAside_WhoComesBackAtOnce(t *testing.T) {
 			p := newDuo(t, aside)
 			lease := p.away()
 			other := p.asks(p.b)
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 			held := other()
-			got := waits(t, p.a.Mutex("a"))
-			redistest.Eventually(t, patience, "it waits", func() bool { return p.a.Stats().Waiting == 2 })
+			got := locktest.Waits(t, p.a.Mutex("a"))
+			redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return p.a.Stats().Waiting == 2 })
 			if aside != endless {
-				queued(t, p.srv, "redisson_lock_queue:{a}", 1)
-				mustUnlock(t, held)
-				mustUnlock(t, got())
+				locktest.Queued(t, p.srv, "redisson_lock_queue:{a}", 1)
+				locktest.MustUnlock(t, held)
+				locktest.MustUnlock(t, got())
 				return
 			}
-			mustUnlock(t, held)
+			locktest.MustUnlock(t, held)
 			if n := p.srv.Admin().Exists(t.Context(), "a").Val(); n != 0 {
 				t.Error("it stood in the queue, and was granted the lock")
 			}
 			_, err := p.a.Mutex("a").TryLock(t.Context())
-			wantErr(t, err, holdfast.ErrNotAcquired, nil) // the lock goes to who came before
-			mustUnlock(t, got())
+			locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil) // the lock goes to who came before
+			locktest.MustUnlock(t, got())
 		})
 	}
 }
@@ -94,12 +94,12 @@ func TestAside_IsForgotten(t *testing.T) {
 	p := newDuo(t, 50*time.Millisecond)
 	lease := p.away()
 	other := p.asks(p.b)
-	mustUnlock(t, lease)
+	locktest.MustUnlock(t, lease)
 	held := other()
-	redistest.Eventually(t, patience, "only the other lock is known", func() bool { return p.a.Stats().Locks == 1 })
+	redistest.Eventually(t, locktest.Patience, "only the other lock is known", func() bool { return p.a.Stats().Locks == 1 })
 	back := p.asks(p.a)
-	mustUnlock(t, held)
-	mustUnlock(t, back())
+	locktest.MustUnlock(t, held)
+	locktest.MustUnlock(t, back())
 }
 
 // A process that is closed while one of its callers steps aside is gone.
@@ -108,14 +108,14 @@ func TestAside_Close(t *testing.T) {
 		p := newDuo(t, endless)
 		lease := p.away()
 		other := p.asks(p.b)
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 		held := other()
 		got := p.a.Mutex("a").LockAsync(t.Context())
 		if err := p.a.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		wantErr(t, (<-got).Err, holdfast.ErrClosed, nil)
-		mustUnlock(t, held)
+		locktest.WantErr(t, (<-got).Err, holdfast.ErrClosed, nil)
+		locktest.MustUnlock(t, held)
 		if n := p.srv.Admin().Exists(t.Context(), "a", "redisson_lock_queue:{a}").Val(); n != 0 {
 			t.Error("something is left")
 		}
@@ -129,9 +129,9 @@ func TestAside_Alone(t *testing.T) {
 		srv := redistest.Start(t)
 		var locks []holdfast.Locker
 		for range 12 { // a round of all takes longer than AwayFor
-			locks = append(locks, managerOn(t, srv).Mutex("a"))
+			locks = append(locks, locktest.ManagerOn(t, srv).Mutex("a"))
 		}
-		alone(t, 50, locks...)
+		locktest.Alone(t, 50, locks...)
 	})
 }
 
@@ -145,7 +145,7 @@ func BenchmarkFair_ComeBack(b *testing.B) {
 						b.StopTimer()
 						srv := redistest.Start(b)
 						rdb, ctx := srv.Admin(), context.Background()
-						held := mustLock(b, managerOn(b, srv).FairMutex("a"))
+						held := locktest.MustLock(b, locktest.ManagerOn(b, srv).FairMutex("a"))
 						waiting, cancel := context.WithCancel(ctx)
 						all := fairPlaces(waiting, b, srv, n, managersOn(b, srv, processes)...)
 						report := watched(b, srv)
@@ -169,7 +169,7 @@ func BenchmarkFair_ComeBack(b *testing.B) {
 						for _, r := range all {
 							<-r
 						}
-						mustUnlock(b, held)
+						locktest.MustUnlock(b, held)
 						b.StartTimer()
 					}
 				})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -63,7 +64,7 @@ func fairPlaces(ctx context.Context, b *testing.B, srv *redistest.Server, n int,
 
 func managersOn(b *testing.B, srv *redistest.Server, n int) (all []*holdfast.Manager) {
 	for range n {
-		all = append(all, managerOn(b, srv))
+		all = append(all, locktest.ManagerOn(b, srv))
 	}
 	return all
 }
@@ -76,20 +77,20 @@ func BenchmarkFair_LeaveTogether(b *testing.B) {
 				for b.Loop() {
 					b.StopTimer()
 					srv := redistest.Start(b)
-					held := mustLock(b, managerOn(b, srv).FairMutex("a"))
+					held := locktest.MustLock(b, locktest.ManagerOn(b, srv).FairMutex("a"))
 					managers := managersOn(b, srv, processes)
 					ctx, cancel := context.WithCancel(context.Background())
 					var all []<-chan holdfast.Result
 					left := int64(0)
 					if way == "tail" { // the older half stays
 						left = n / 2
-						fairPlaces(context.Background(), b, srv, n/2, managerOn(b, srv))
+						fairPlaces(context.Background(), b, srv, n/2, locktest.ManagerOn(b, srv))
 						for i := range n / 2 {
 							all = append(all, managers[i%len(managers)].FairMutex("a").LockAsync(ctx))
 						}
 						redistest.Eventually(b, time.Minute, "all stand in the queue", func() bool { return srv.Admin().LLen(ctx, queueOfA).Val() == n })
 					} else if way == "half" { // every second one stays
-						stay := managerOn(b, srv)
+						stay := locktest.ManagerOn(b, srv)
 						left = n / 2
 						var with []*holdfast.Manager
 						for _, m := range managers {
@@ -136,7 +137,7 @@ func BenchmarkFair_LeaveTogether(b *testing.B) {
 					report()
 					b.StopTimer()
 					cancel()
-					mustUnlock(b, held)
+					locktest.MustUnlock(b, held)
 					b.StartTimer()
 				}
 			})
@@ -162,28 +163,28 @@ func BenchmarkDeadHeads(b *testing.B) {
 						}
 						return m.RWMutex("a")
 					}
-					first := lock(managerOn(b, srv))
+					first := lock(locktest.ManagerOn(b, srv))
 					if kind == "read" {
-						first = managerOn(b, srv).RWMutex("a")
+						first = locktest.ManagerOn(b, srv).RWMutex("a")
 					}
-					m := managerOn(b, srv)
+					m := locktest.ManagerOn(b, srv)
 					crowd := deadOf(kind == "write" || kind == "read", over == "kept")
-					held := mustLock(b, first)
+					held := locktest.MustLock(b, first)
 					crowd.stand(b, srv, 16_000)
 					report := watched(b, srv)
 					got := make(chan *holdfast.Lease)
-					go func() { got <- mustLock(b, lock(m)) }()
+					go func() { got <- locktest.MustLock(b, lock(m)) }()
 					redistest.Eventually(b, time.Minute, "it stands", func() bool {
 						return !strings.HasPrefix(srv.Admin().LIndex(context.Background(), crowd.queue, -1).Val(), "hf-11111111")
 					})
 					b.StartTimer()
 					began := time.Now()
-					mustUnlock(b, held)
+					locktest.MustUnlock(b, held)
 					b.ReportMetric(time.Since(began).Seconds()*1e3, "unlock-ms")
 					held = <-got
 					b.ReportMetric(time.Since(began).Seconds()*1e3, "granted-ms")
 					report()
-					mustUnlock(b, held)
+					locktest.MustUnlock(b, held)
 				}
 			})
 		}
@@ -194,7 +195,7 @@ func BenchmarkClose_Held(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		srv := redistest.Start(b)
-		m := managerOn(b, srv)
+		m := locktest.ManagerOn(b, srv)
 		held(b, m, throng)
 		report := watched(b, srv)
 		b.StartTimer()
@@ -230,11 +231,11 @@ func BenchmarkContextEnds(b *testing.B) {
 		for _, n := range []int{1, throng} {
 			b.Run(fmt.Sprintf("%s/%d", kind, n), func(b *testing.B) {
 				srv := redistest.Start(b)
-				held := mustLock(b, managerOn(b, srv).FairMutex("a"))
-				rw := mustLock(b, managerOn(b, srv).RWMutex("b"))
+				held := locktest.MustLock(b, locktest.ManagerOn(b, srv).FairMutex("a"))
+				rw := locktest.MustLock(b, locktest.ManagerOn(b, srv).RWMutex("b"))
 				for b.Loop() {
 					b.StopTimer()
-					m := managerOn(b, srv)
+					m := locktest.ManagerOn(b, srv)
 					ctx, cancel := context.WithCancel(context.Background())
 					var wg sync.WaitGroup
 					late := make([]time.Time, n)
@@ -274,8 +275,8 @@ func BenchmarkContextEnds(b *testing.B) {
 					}
 					b.ReportMetric(last.Sub(began).Seconds()*1e3, "last-ms")
 				}
-				mustUnlock(b, held)
-				mustUnlock(b, rw)
+				locktest.MustUnlock(b, held)
+				locktest.MustUnlock(b, rw)
 			})
 		}
 	}
@@ -286,7 +287,7 @@ func BenchmarkExpire_Together(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		srv := redistest.Start(b)
-		m := managerOn(b, srv)
+		m := locktest.ManagerOn(b, srv)
 		leases := held(b, m, throng, holdfast.WithLease(time.Second))
 		srv.Pause()
 		b.StartTimer()
@@ -323,7 +324,7 @@ func BenchmarkSubscribe_ManyNames(b *testing.B) {
 		if _, err := p.Exec(ctx); err != nil {
 			b.Fatal(err)
 		}
-		m := managerOn(b, srv)
+		m := locktest.ManagerOn(b, srv)
 		waiting, cancel := context.WithCancel(ctx)
 		report := watched(b, srv)
 		b.StartTimer()

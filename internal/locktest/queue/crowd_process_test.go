@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -62,8 +63,8 @@ type leavers struct {
 func startLeavers(tb testing.TB, processes, n int, lease time.Duration) *leavers {
 	tb.Helper()
 	srv := redistest.Start(tb)
-	m := managerOn(tb, srv)
-	c := &leavers{srv: srv, held: mustLock(tb, m.FairMutex("a")), other: mustLock(tb, m.Mutex("other", holdfast.WithLease(lease)))}
+	m := locktest.ManagerOn(tb, srv)
+	c := &leavers{srv: srv, held: locktest.MustLock(tb, m.FairMutex("a")), other: locktest.MustLock(tb, m.Mutex("other", holdfast.WithLease(lease)))}
 	for range processes {
 		c.processes = append(c.processes, redistest.StartProcess(tb, crowdRole, srv.Addr(), srv.Password(), strconv.Itoa(n/processes)))
 	}
@@ -103,8 +104,8 @@ func TestFair_ProcessesLeaveTogether(t *testing.T) {
 	if n := c.srv.Admin().Exists(t.Context(), queueOfA, timesOfA).Val(); n != 0 {
 		t.Errorf("%d keys of the queue are left", n)
 	}
-	mustUnlock(t, c.other)
-	mustUnlock(t, c.held)
+	locktest.MustUnlock(t, c.other)
+	locktest.MustUnlock(t, c.held)
 }
 
 // BenchmarkFair_ProcessesLeaveTogether shows for how long 16,000 waiters who leave together keep the server from
@@ -122,8 +123,8 @@ func BenchmarkFair_ProcessesLeaveTogether(b *testing.B) {
 				b.ReportMetric(quantile(stop(), 1)*1e3, "longest-ping-ms")
 				report()
 				b.StopTimer()
-				mustUnlock(b, c.other)
-				mustUnlock(b, c.held)
+				locktest.MustUnlock(b, c.other)
+				locktest.MustUnlock(b, c.held)
 				b.StartTimer()
 			}
 		})

@@ -72,16 +72,16 @@ func TestCrowd_TheDeadInFrontKeepTheServerShortly(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %+v", name, how), func(t *testing.T) {
 				t.Parallel()
 				srv := redistest.Start(t)
-				holder, p := managerVia(t, srv, locktest.Unasked...)
-				held := mustLock(t, c.lock(holder))
-				next := waits(t, c.lock(managerOn(t, srv, locktest.Unasked...)))
+				holder, p := locktest.ManagerVia(t, srv, locktest.Unasked...)
+				held := locktest.MustLock(t, c.lock(holder))
+				next := locktest.Waits(t, c.lock(locktest.ManagerOn(t, srv, locktest.Unasked...)))
 				crowd := deadOf(c.writers, how.kept)
-				queued(t, srv, crowd.queue, 1)
+				locktest.Queued(t, srv, crowd.queue, 1)
 				crowd.stand(t, srv, n)
-				release := scriptOn("a", c.release)
+				release := locktest.ScriptOn("a", c.release)
 				first, second := p.HoldFirstReply(release), p.HoldRequest(release) // whatever comes behind the first
 				unlocked := make(chan error, 1)
-				go func() { unlocked <- unlock(held) }()
+				go func() { unlocked <- locktest.Unlock(held) }()
 				first.Wait(t)
 				if left := srv.Admin().LLen(t.Context(), crowd.queue).Val(); left < n/2 { // the waiter may ask as well
 					t.Errorf("%d of %d have been removed", n+1-left, n)
@@ -95,7 +95,7 @@ func TestCrowd_TheDeadInFrontKeepTheServerShortly(t *testing.T) {
 					t.Error(err)
 				}
 				second.Release()
-				mustUnlock(t, next())
+				locktest.MustUnlock(t, next())
 				if left := srv.Admin().Exists(t.Context(), "a", crowd.queue, crowd.times).Val(); left != 0 {
 					t.Errorf("%d keys are left", left)
 				}
@@ -110,22 +110,22 @@ func TestCrowd_TheDeadKeepNobodyOut(t *testing.T) {
 		t.Run(fmt.Sprintf("kept %v", kept), func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Start(t)
-			m := managerOn(t, srv, locktest.Unasked...)
+			m := locktest.ManagerOn(t, srv, locktest.Unasked...)
 			for name, l := range map[string]holdfast.Locker{
 				"mutex": m.Mutex("a"), "fair": m.FairMutex("a"), "write": m.RWMutex("a"), "read": m.RWMutex("a").RLocker(), "multi": several.Multi(t, m.Mutex("a"), m.Mutex("b")),
 			} {
 				crowd := deadOf(name == "write" || name == "read", kept)
 				crowd.stand(t, srv, 1500)
 				var lease *holdfast.Lease
-				if err := untilAnswered(func() (err error) { lease, err = l.TryLock(t.Context()); return err }); err != nil {
+				if err := locktest.UntilAnswered(func() (err error) { lease, err = l.TryLock(t.Context()); return err }); err != nil {
 					t.Errorf("%s: %v", name, err)
 					srv.Admin().Del(t.Context(), crowd.queue, crowd.times)
 					continue
 				}
-				mustUnlock(t, lease)
+				locktest.MustUnlock(t, lease)
 				if !kept {
 					crowd.stand(t, srv, 1500)
-					mustUnlock(t, mustLock(t, l))
+					locktest.MustUnlock(t, locktest.MustLock(t, l))
 				}
 				srv.Admin().Del(t.Context(), crowd.queue, crowd.times)
 			}
@@ -143,18 +143,18 @@ func TestCrowd_ComesBackTogether(t *testing.T) {
 				t.Parallel()
 				srv := redistest.Start(t)
 				rdb := srv.Admin()
-				held := mustLock(t, managerOn(t, srv).FairMutex("a"))
+				held := locktest.MustLock(t, locktest.ManagerOn(t, srv).FairMutex("a"))
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var managers []*holdfast.Manager
 				for range processes {
-					managers = append(managers, managerOn(t, srv))
+					managers = append(managers, locktest.ManagerOn(t, srv))
 				}
 				var all []<-chan holdfast.Result
 				for i := range n {
 					all = append(all, managers[i%processes].FairMutex("a").LockAsync(ctx))
 				}
-				queued(t, srv, queueOfA, n)
+				locktest.Queued(t, srv, queueOfA, n)
 				before := byProcess(rdb.LRange(ctx, queueOfA, 0, -1).Val())
 				srv.ResetStats()
 				rdb.Del(ctx, keys...)
@@ -172,7 +172,7 @@ func TestCrowd_ComesBackTogether(t *testing.T) {
 					<-r
 				}
 				gone(t, srv)
-				mustUnlock(t, held)
+				locktest.MustUnlock(t, held)
 			})
 		}
 	}
@@ -191,15 +191,15 @@ func byProcess(queue []string) map[string][]string {
 // A place without a name keeps no waiter waiting. A batch of leaving waiters leaves one behind only if its script is cut off.
 func TestFair_PlaceWithoutAName(t *testing.T) {
 	srv := redistest.Start(t)
-	held := mustLock(t, managerOn(t, srv, locktest.Unasked...).FairMutex("a"))
-	next := waits(t, managerOn(t, srv, locktest.Unasked...).FairMutex("a"))
-	queued(t, srv, queueOfA, 1)
+	held := locktest.MustLock(t, locktest.ManagerOn(t, srv, locktest.Unasked...).FairMutex("a"))
+	next := locktest.Waits(t, locktest.ManagerOn(t, srv, locktest.Unasked...).FairMutex("a"))
+	locktest.Queued(t, srv, queueOfA, 1)
 	srv.Admin().LPush(t.Context(), queueOfA, "", "", "")
-	mustUnlock(t, held)
+	locktest.MustUnlock(t, held)
 	if owners := srv.Admin().HKeys(t.Context(), "a").Val(); len(owners) != 1 {
 		t.Errorf("granted to %q", owners)
 	}
-	mustUnlock(t, next())
+	locktest.MustUnlock(t, next())
 	gone(t, srv)
 }
 
@@ -207,9 +207,9 @@ func TestFair_PlaceWithoutAName(t *testing.T) {
 func TestFair_LeavesTogetherWithoutLSET(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		held := mustLock(t, managerOn(t, srv).FairMutex("a"))
-		stays := waits(t, managerOn(t, srv).FairMutex("a"))
-		queued(t, srv, queueOfA, 1)
+		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).FairMutex("a"))
+		stays := locktest.Waits(t, locktest.ManagerOn(t, srv).FairMutex("a"))
+		locktest.Queued(t, srv, queueOfA, 1)
 		srv.Admin().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all", "-lset")
 		m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), locktest.Unasked...)
 		if err != nil {
@@ -221,18 +221,18 @@ func TestFair_LeavesTogetherWithoutLSET(t *testing.T) {
 		for range 300 {
 			m.FairMutex("a").LockAsync(ctx)
 		}
-		queued(t, srv, queueOfA, 301)
+		locktest.Queued(t, srv, queueOfA, 301)
 		mine := srv.Admin().LIndex(t.Context(), queueOfA, 0).Val()
 		cancel()
-		queued(t, srv, queueOfA, 1)
+		locktest.Queued(t, srv, queueOfA, 1)
 		if left := srv.Admin().LIndex(t.Context(), queueOfA, 0).Val(); left != mine || strings.Contains(left, " ") {
 			t.Errorf("left is %q, not %q", left, mine)
 		}
 		if n := srv.Admin().ZCard(t.Context(), timesOfA).Val(); n != 1 {
 			t.Errorf("%d times", n)
 		}
-		mustUnlock(t, held)
-		mustUnlock(t, stays())
+		locktest.MustUnlock(t, held)
+		locktest.MustUnlock(t, stays())
 	})
 }
 
@@ -249,28 +249,28 @@ func TestForceUnlock_BehindACrowdOfTheDead(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Start(t)
 			crowd := deadOf(name == "write" || name == "read", false)
-			other := managerOn(t, srv)
-			m, p := managerVia(t, srv)
+			other := locktest.ManagerOn(t, srv)
+			m, p := locktest.ManagerVia(t, srv)
 			held := lock(other)
 			if name == "read" {
 				held = other.RWMutex("a")
 			}
-			mustLock(t, held)
-			next := waits(t, lock(m))
-			queued(t, srv, crowd.queue, 1)
+			locktest.MustLock(t, held)
+			next := locktest.Waits(t, lock(m))
+			locktest.Queued(t, srv, crowd.queue, 1)
 			p.Freeze(true) // or a request of the waiter's would remove the dead before
 			mon := srv.Monitor(t)
 			crowd.stand(t, srv, n)
-			if freed, err := managerOn(t, srv).ForceUnlock(t.Context(), "a"); !freed || err != nil {
+			if freed, err := locktest.ManagerOn(t, srv).ForceUnlock(t.Context(), "a"); !freed || err != nil {
 				t.Fatalf("%v, %v", freed, err)
 			}
 			p.Freeze(false)
-			mustUnlock(t, next())
+			locktest.MustUnlock(t, next())
 			if left := srv.Admin().Exists(t.Context(), "a", crowd.queue, crowd.times).Val(); left != 0 {
 				t.Errorf("%d keys are left", left)
 			}
 			srv.Admin().Echo(t.Context(), "the end")
-			mon.Wait(t, "the end", patience)
+			mon.Wait(t, "the end", locktest.Patience)
 			told := 0
 			for _, line := range mon.Lines() {
 				if strings.Contains(line, `lua] "publish" "holdfast_inbox:11111111-`) && strings.Contains(line, `"o `) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -62,7 +63,7 @@ func handOverCost(t *testing.T, waiters int) float64 {
 	reach(func() bool {
 		return srv.Admin().LLen(ctx, "redisson_lock_queue:{queue}").Val() == int64(waiters)
 	})
-	mustUnlock(t, held)
+	locktest.MustUnlock(t, held)
 	reach(func() bool { return turns.Load() > 50 }) // scripts are loaded, caches warm
 	least := math.Inf(1)
 	for range windows {

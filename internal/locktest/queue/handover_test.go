@@ -41,7 +41,7 @@ func TestHandover_FiftyProcesses(t *testing.T) {
 		p.Expect(t, "ready")
 		p.Send(fmt.Sprint("take ", i))
 	}
-	redistest.Eventually(t, patience, "all stand in the queue, and hear", func() bool {
+	redistest.Eventually(t, locktest.Patience, "all stand in the queue, and hear", func() bool {
 		places := srv.Admin().ZRangeWithScores(ctx, "redisson_lock_timeout:{fifty}", 0, -1).Val()
 		deaf := func(z redis.Z) bool { return z.Score != math.Trunc(z.Score) } // asks once more when it hears
 		return len(places) == processes && !slices.ContainsFunc(places, deaf)
@@ -69,7 +69,7 @@ func TestHandover_FiftyProcesses(t *testing.T) {
 func TestHandover_PassesOverWhoseTimeIsOver(t *testing.T) {
 	srv := redistest.Start(t)
 	rdb := srv.Client(t)
-	m := managerOn(t, srv)
+	m := locktest.ManagerOn(t, srv)
 	inbox := rdb.Subscribe(t.Context(), "holdfast_inbox:0000")
 	defer inbox.Close()
 	if _, err := inbox.Receive(t.Context()); err != nil {
@@ -83,7 +83,7 @@ func TestHandover_PassesOverWhoseTimeIsOver(t *testing.T) {
 		{m.FairMutex("b"), "redisson_lock_queue:{b}", "redisson_lock_timeout:{b}"},
 		{m.RWMutex("c"), "holdfast_rw_queue:{c}", "holdfast_rw_timeout:{c}"},
 	} {
-		lease := mustLock(t, c.lock)
+		lease := locktest.MustLock(t, c.lock)
 		for number := range 3 {
 			id := fmt.Sprint("hf-0000:", number)
 			if c.queue[0] == 'h' {
@@ -92,7 +92,7 @@ func TestHandover_PassesOverWhoseTimeIsOver(t *testing.T) {
 			rdb.RPush(t.Context(), c.queue, id)
 			rdb.ZAdd(t.Context(), c.deadlines, redis.Z{Score: float64(time.Now().Add(-time.Second).UnixMilli()), Member: id})
 		}
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 		if left := rdb.Exists(t.Context(), lease.Name(), c.queue, c.deadlines).Val(); left != 0 {
 			t.Errorf("%s: %d of the lock and the two keys of its queue are left", lease.Name(), left)
 		}
@@ -103,21 +103,21 @@ func TestHandover_PassesOverWhoseTimeIsOver(t *testing.T) {
 func TestHandover_WithinAProcessWithoutAMessage(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 		lock := m.FairMutex("a")
-		lease := mustLock(t, lock)
-		next := waits(t, lock)
-		redistest.Eventually(t, patience, "the second has asked again, since it hears", func() bool {
+		lease := locktest.MustLock(t, lock)
+		next := locktest.Waits(t, lock)
+		redistest.Eventually(t, locktest.Patience, "the second has asked again, since it hears", func() bool {
 			places := srv.Admin().ZRangeWithScores(t.Context(), "redisson_lock_timeout:{a}", 0, -1).Val()
 			return len(places) == 1 && places[0].Score == math.Trunc(places[0].Score) && locktest.Pending(m) == 0
 		})
 		srv.ResetStats()
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 		lease = next()
 		if n := srv.CommandCalls("publish"); n != 0 {
 			t.Errorf("%d messages", n)
 		}
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 	})
 }
 
@@ -135,7 +135,7 @@ func TestHandover_LooksForRedissonNowAndThen(t *testing.T) {
 			if n := srv.CommandCalls("pubsub") - 60; n < 1 || n > 12 { // five, and one for each grant that is found by asking while the inbox is not heard
 				t.Errorf("%s: asked %d times in 60 hand-overs", queue, n)
 			}
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 		}
 	})
 }
@@ -144,12 +144,12 @@ func TestHandover_LooksForRedissonNowAndThen(t *testing.T) {
 // returns the last lease.
 func toAndFro(t *testing.T, srv *redistest.Server, of func(*holdfast.Manager) holdfast.Locker, queue string, times int) *holdfast.Lease {
 	t.Helper()
-	locks := []holdfast.Locker{of(managerOn(t, srv)), of(managerOn(t, srv))}
-	lease := mustLock(t, locks[0])
+	locks := []holdfast.Locker{of(locktest.ManagerOn(t, srv)), of(locktest.ManagerOn(t, srv))}
+	lease := locktest.MustLock(t, locks[0])
 	for i := range times {
-		next := waits(t, locks[(i+1)%2])
-		queued(t, srv, queue, 1)
-		mustUnlock(t, lease)
+		next := locktest.Waits(t, locks[(i+1)%2])
+		locktest.Queued(t, srv, queue, 1)
+		locktest.MustUnlock(t, lease)
 		lease = next()
 	}
 	return lease
@@ -172,11 +172,11 @@ func TestHandover_TellsRedissonOfItsTurn(t *testing.T) {
 				if msg.Payload != want {
 					t.Errorf("message %q, want %q", msg.Payload, want)
 				}
-			case <-time.After(patience):
+			case <-time.After(locktest.Patience):
 				t.Errorf("no message, want %q", want)
 			}
 		}
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 	})
 }
 
@@ -190,7 +190,7 @@ func TestHandoff_QuestionIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close(context.Background())
-	p.SwallowReply(scriptOn("redisson_lock_queue:{a}", "demand"), 1)
+	p.SwallowReply(locktest.ScriptOn("redisson_lock_queue:{a}", "demand"), 1)
 	ctx, stop := context.WithCancel(t.Context())
 	var crowd sync.WaitGroup
 	for range 4 {
@@ -207,8 +207,8 @@ func TestHandoff_QuestionIsLost(t *testing.T) {
 			}
 		})
 	}
-	redistest.Eventually(t, patience, "the lock is passed on", func() bool { return m.Stats().HandedOff > 100 })
-	mustUnlock(t, mustLock(t, managerOn(t, srv).Mutex("a")))
+	redistest.Eventually(t, locktest.Patience, "the lock is passed on", func() bool { return m.Stats().HandedOff > 100 })
+	locktest.MustUnlock(t, locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a")))
 	stop()
 	crowd.Wait()
 }
@@ -219,31 +219,31 @@ func TestHandoff_QuestionIsLost(t *testing.T) {
 func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, proxy := managerVia(t, srv, holdfast.WithPollInterval(500*time.Millisecond))
-		held := mustLock(t, managerOn(t, srv).Mutex("a"))
+		m, proxy := locktest.ManagerVia(t, srv, holdfast.WithPollInterval(500*time.Millisecond))
+		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		ctx, leave := context.WithCancel(t.Context())
 		left := m.Mutex("a").LockAsync(ctx)
-		redistest.Eventually(t, patience, "the inbox is heard, and that has been asked about", func() bool {
+		redistest.Eventually(t, locktest.Patience, "the inbox is heard, and that has been asked about", func() bool {
 			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1 && locktest.Pending(m) == 0
 		})
-		gate := proxy.HoldFirstReply(scriptOn("a", "lock_acquire"))
+		gate := proxy.HoldFirstReply(locktest.ScriptOn("a", "lock_acquire"))
 		proxy.Refuse(true) // else a new connection shows that the old one is dead, and the claim is given up with its caller
 		gate.Wait(t)       // of a poll
 		leave()
-		wantErr(t, (<-left).Err, holdfast.ErrNotAcquired, nil)
+		locktest.WantErr(t, (<-left).Err, holdfast.ErrNotAcquired, nil)
 		before, told := m.Stats().Wakeups, time.Now()
-		mustUnlock(t, held)
-		redistest.Eventually(t, patience, "the grant is told", func() bool { return m.Stats().Wakeups > before })
-		next := waits(t, m.Mutex("a"))
-		redistest.Eventually(t, patience, "the next one waits", func() bool { return m.Stats().Waiting == 1 })
+		locktest.MustUnlock(t, held)
+		redistest.Eventually(t, locktest.Patience, "the grant is told", func() bool { return m.Stats().Wakeups > before })
+		next := locktest.Waits(t, m.Mutex("a"))
+		redistest.Eventually(t, locktest.Patience, "the next one waits", func() bool { return m.Stats().Waiting == 1 })
 		proxy.Record()
 		gate.Release()
 		lease := next()
 		proxy.Refuse(false)
-		if n := proxy.Count(scriptOn("a", "lock_acquire")); n != 0 && time.Since(told) < 400*time.Millisecond { // a grant that is told late is asked about
+		if n := proxy.Count(locktest.ScriptOn("a", "lock_acquire")); n != 0 && time.Since(told) < 400*time.Millisecond { // a grant that is told late is asked about
 			t.Errorf("asked %d times", n)
 		}
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 	})
 }
 
@@ -257,7 +257,7 @@ func TestHandover_ManyNames(t *testing.T) {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		for range 2 {
-			m := managerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+			m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 			for i := range names {
 				l := m.Mutex(fmt.Sprint(i))
 				group.Go(func() error {
@@ -266,7 +266,7 @@ func TestHandover_ManyNames(t *testing.T) {
 						if err != nil {
 							return err
 						}
-						if err := unlock(lease); err != nil {
+						if err := locktest.Unlock(lease); err != nil {
 							return err
 						}
 					}

@@ -27,14 +27,14 @@ func fairCrowd(ctx context.Context, t *testing.T, srv *redistest.Server, m *hold
 	for i := range all {
 		all[i] = m.FairMutex("a").LockAsync(ctx)
 	}
-	queued(t, srv, queueOfA, int64(n))
+	locktest.Queued(t, srv, queueOfA, int64(n))
 	return all
 }
 
 // gone waits until nobody stands in the queue.
 func gone(t *testing.T, srv *redistest.Server) {
 	t.Helper()
-	redistest.Eventually(t, patience, "the queue is empty", func() bool {
+	redistest.Eventually(t, locktest.Patience, "the queue is empty", func() bool {
 		return srv.Admin().Exists(t.Context(), queueOfA, timesOfA).Val() == 0
 	})
 }
@@ -48,8 +48,8 @@ func TestFair_ManyLeaveTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := redistest.Start(t)
-			held := mustLock(t, managerOn(t, srv).FairMutex("a"))
-			m := managerOn(t, srv, locktest.Unasked...)
+			held := locktest.MustLock(t, locktest.ManagerOn(t, srv).FairMutex("a"))
+			m := locktest.ManagerOn(t, srv, locktest.Unasked...)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			all := fairCrowd(ctx, t, srv, m, n)
@@ -66,7 +66,7 @@ func TestFair_ManyLeaveTogether(t *testing.T) {
 			if sent := m.Stats().Commands - before; sent > n/20 {
 				t.Errorf("%d commands for %d who left", sent, n)
 			}
-			mustUnlock(t, held)
+			locktest.MustUnlock(t, held)
 		})
 	}
 }
@@ -76,9 +76,9 @@ func TestFair_ManyLeaveTogether(t *testing.T) {
 func TestFair_LeavesTogetherWithAGrant(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	holder, other := managerOn(t, srv), managerOn(t, srv)
-	m, p := managerVia(t, srv, locktest.Unasked...)
-	held := mustLock(t, holder.FairMutex("a"))
+	holder, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
+	m, p := locktest.ManagerVia(t, srv, locktest.Unasked...)
+	held := locktest.MustLock(t, holder.FairMutex("a"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	first, endFirst := context.WithCancel(t.Context())
@@ -88,9 +88,9 @@ func TestFair_LeavesTogetherWithAGrant(t *testing.T) {
 	for i := range all {
 		all[i] = m.FairMutex("a").LockAsync(ctx)
 	}
-	queued(t, srv, queueOfA, 51)
-	next := waits(t, other.FairMutex("a"))
-	queued(t, srv, queueOfA, 52)
+	locktest.Queued(t, srv, queueOfA, 51)
+	next := locktest.Waits(t, other.FairMutex("a"))
+	locktest.Queued(t, srv, queueOfA, 52)
 	for i, id := range []string{"b0dc7e0a:1", "b0dc7e0a:2"} { // of Redisson, the first in the middle
 		ids := srv.Admin().LRange(t.Context(), queueOfA, 0, -1).Val()
 		if i == 0 {
@@ -105,10 +105,10 @@ func TestFair_LeavesTogetherWithAGrant(t *testing.T) {
 	gate.Wait(t) // all others leave together, behind it
 	cancel()
 	for _, r := range all {
-		wantErr(t, (<-r).Err, holdfast.ErrNotAcquired, nil)
+		locktest.WantErr(t, (<-r).Err, holdfast.ErrNotAcquired, nil)
 	}
 	gate.Release()
-	queued(t, srv, queueOfA, 3)
+	locktest.Queued(t, srv, queueOfA, 3)
 	ids := srv.Admin().LRange(t.Context(), queueOfA, 0, -1).Val()
 	if ids[0] != "b0dc7e0a:1" || !strings.HasPrefix(ids[1], "hf-") || ids[2] != "b0dc7e0a:2" {
 		t.Errorf("left are %q", ids)
@@ -117,17 +117,17 @@ func TestFair_LeavesTogetherWithAGrant(t *testing.T) {
 		srv.Admin().LRem(t.Context(), queueOfA, 0, id)
 		srv.Admin().ZRem(t.Context(), timesOfA, id)
 	}
-	mustUnlock(t, held)
-	mustUnlock(t, next())
+	locktest.MustUnlock(t, held)
+	locktest.MustUnlock(t, next())
 }
 
 // A batch that holds the lock hands it on.
 func TestFair_BatchThatWasGrantedTheLock(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		holder, other := managerOn(t, srv), managerOn(t, srv)
-		m, p := managerVia(t, srv, locktest.Unasked...)
-		held := mustLock(t, holder.FairMutex("a"))
+		holder, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
+		m, p := locktest.ManagerVia(t, srv, locktest.Unasked...)
+		held := locktest.MustLock(t, holder.FairMutex("a"))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		first, endFirst := context.WithCancel(t.Context())
@@ -136,22 +136,22 @@ func TestFair_BatchThatWasGrantedTheLock(t *testing.T) {
 		for range 50 {
 			m.FairMutex("a").LockAsync(ctx)
 		}
-		queued(t, srv, queueOfA, 51)
-		next := waits(t, other.FairMutex("a"))
-		queued(t, srv, queueOfA, 52)
+		locktest.Queued(t, srv, queueOfA, 51)
+		next := locktest.Waits(t, other.FairMutex("a"))
+		locktest.Queued(t, srv, queueOfA, 52)
 		gate := p.HoldRequest(locktest.ReleaseOn("a"))
 		endFirst()
 		gate.Wait(t)
 		cancel()
-		redistest.Eventually(t, patience, "all have left", func() bool { return m.Stats().Waiting == 0 })
+		redistest.Eventually(t, locktest.Patience, "all have left", func() bool { return m.Stats().Waiting == 0 })
 		ids := srv.Admin().LRange(t.Context(), queueOfA, 0, 1).Val()
 		srv.Admin().LRem(t.Context(), queueOfA, 0, ids[0]) // so that the release grants it to one of the batch
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 		if got := srv.Admin().HKeys(t.Context(), "a").Val(); !slices.Equal(got, ids[1:]) {
 			t.Fatalf("granted to %q", got)
 		}
 		gate.Release()
-		mustUnlock(t, next())
+		locktest.MustUnlock(t, next())
 		gone(t, srv)
 	})
 }
@@ -160,13 +160,13 @@ func TestFair_BatchThatWasGrantedTheLock(t *testing.T) {
 func TestFair_LeavesTogetherOverABrokenConnection(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		held := mustLock(t, managerOn(t, srv).FairMutex("a"))
-		m, p := managerVia(t, srv, locktest.Unasked...)
+		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).FairMutex("a"))
+		m, p := locktest.ManagerVia(t, srv, locktest.Unasked...)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		all := fairCrowd(ctx, t, srv, m, 500)
-		p.LoseRequest(scriptOn("a", "leave"), 1)
-		p.LoseReply(scriptOn("a", "leave"), 1)
+		p.LoseRequest(locktest.ScriptOn("a", "leave"), 1)
+		p.LoseReply(locktest.ScriptOn("a", "leave"), 1)
 		cancel()
 		for _, r := range all {
 			if err := (<-r).Err; !errors.Is(err, context.Canceled) {
@@ -174,7 +174,7 @@ func TestFair_LeavesTogetherOverABrokenConnection(t *testing.T) {
 			}
 		}
 		gone(t, srv)
-		redistest.Eventually(t, patience, "nothing is under way", func() bool { return locktest.Pending(m) == 0 })
-		mustUnlock(t, held)
+		redistest.Eventually(t, locktest.Patience, "nothing is under way", func() bool { return locktest.Pending(m) == 0 })
+		locktest.MustUnlock(t, held)
 	})
 }

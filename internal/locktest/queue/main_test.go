@@ -18,19 +18,3 @@ func TestMain(m *testing.M) {
 	roles[crowdRole] = crowdProcess
 	locktest.Main(m, roles, nil)
 }
-
-const patience = locktest.Patience
-
-var (
-	managerOn     = locktest.ManagerOn
-	managerVia    = locktest.ManagerVia
-	mustLock      = locktest.MustLock
-	waits         = locktest.Waits
-	mustUnlock    = locktest.MustUnlock
-	unlock        = locktest.Unlock
-	untilAnswered = locktest.UntilAnswered
-	wantErr       = locktest.WantErr
-	queued        = locktest.Queued
-	scriptOn      = locktest.ScriptOn
-	alone         = locktest.Alone
-)

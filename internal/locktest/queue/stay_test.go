@@ -41,17 +41,17 @@ func TestHoldAtLeast_Invalid(t *testing.T) {
 func TestHoldAtLeast_Multi(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, other := managerOn(t, srv, holdfast.WithHoldAtLeast(time.Hour)), managerOn(t, srv)
+		m, other := locktest.ManagerOn(t, srv, holdfast.WithHoldAtLeast(time.Hour)), locktest.ManagerOn(t, srv)
 		whole := several.Multi(t, m.Mutex("a"), m.Mutex("b"), m.RWMutex("c"))
-		held := mustLock(t, other.RWMutex("c"))
+		held := locktest.MustLock(t, other.RWMutex("c"))
 		if _, err := whole.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"a", "b"} {
-			mustUnlock(t, mustLock(t, other.Mutex(name)))
+			locktest.MustUnlock(t, locktest.MustLock(t, other.Mutex(name)))
 		}
-		mustUnlock(t, held)
-		mustUnlock(t, mustLock(t, whole))
+		locktest.MustUnlock(t, held)
+		locktest.MustUnlock(t, locktest.MustLock(t, whole))
 		for _, l := range []holdfast.Locker{other.Mutex("a"), other.Mutex("b"), other.RWMutex("c")} {
 			if _, err := l.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 				t.Error(err)
@@ -68,21 +68,21 @@ func TestHoldAtLeast_Redlock(t *testing.T) {
 		for range 3 {
 			srv := redistest.Start(t)
 			servers = append(servers, srv)
-			members = append(members, managerOn(t, srv, holdfast.WithHoldAtLeast(time.Hour)).Mutex("a"))
-			others = append(others, managerOn(t, srv).Mutex("a"))
+			members = append(members, locktest.ManagerOn(t, srv, holdfast.WithHoldAtLeast(time.Hour)).Mutex("a"))
+			others = append(others, locktest.ManagerOn(t, srv).Mutex("a"))
 		}
 		l, err := holdfast.NewRedlock(members...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, c := mustLock(t, others[1]), mustLock(t, others[2])
+		b, c := locktest.MustLock(t, others[1]), locktest.MustLock(t, others[2])
 		if _, err := l.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Fatal(err)
 		}
-		mustUnlock(t, mustLock(t, others[0])) // the vote was given back at once
-		mustUnlock(t, b)
-		mustUnlock(t, c)
-		mustUnlock(t, mustLock(t, l))
+		locktest.MustUnlock(t, locktest.MustLock(t, others[0])) // the vote was given back at once
+		locktest.MustUnlock(t, b)
+		locktest.MustUnlock(t, c)
+		locktest.MustUnlock(t, locktest.MustLock(t, l))
 		other, err := holdfast.NewRedlock(others...)
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +90,7 @@ func TestHoldAtLeast_Redlock(t *testing.T) {
 		if _, err := other.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Error(err)
 		}
-		redistest.Eventually(t, patience, "two of the three stay taken", func() bool {
+		redistest.Eventually(t, locktest.Patience, "two of the three stay taken", func() bool {
 			n := 0
 			for _, srv := range servers {
 				if srv.Admin().PTTL(t.Context(), "a").Val() > time.Minute {
@@ -106,10 +106,10 @@ func TestHoldAtLeast_Redlock(t *testing.T) {
 func TestHoldAtLeast_MaxHold(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, other := managerOn(t, srv), managerOn(t, srv)
-		held := mustLock(t, m.Mutex("a", holdfast.WithLease(time.Second), holdfast.WithMaxHold(time.Second), holdfast.WithHoldAtLeast(time.Second)))
+		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
+		held := locktest.MustLock(t, m.Mutex("a", holdfast.WithLease(time.Second), holdfast.WithMaxHold(time.Second), holdfast.WithHoldAtLeast(time.Second)))
 		<-held.Done()
-		wantErr(t, held.Unlock(t.Context()), holdfast.ErrMaxHold, nil)
-		mustUnlock(t, mustLock(t, other.Mutex("a")))
+		locktest.WantErr(t, held.Unlock(t.Context()), holdfast.ErrMaxHold, nil)
+		locktest.MustUnlock(t, locktest.MustLock(t, other.Mutex("a")))
 	})
 }

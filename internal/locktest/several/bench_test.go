@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -72,7 +73,7 @@ func pair(b *testing.B, c Candidate) time.Duration {
 	if err != nil {
 		b.Fatal(err)
 	}
-	mustUnlock(b, lease)
+	locktest.MustUnlock(b, lease)
 	return took
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -59,7 +60,7 @@ func gather(t *testing.T, locks []holdfast.Locker, alone func(i int) bool) *crow
 				if n := inside.Add(weight); (n > one || weight == one && n != one) && lease.Valid() {
 					t.Errorf("caller %d is not alone: %d", i, n)
 				}
-				time.Sleep(section)
+				time.Sleep(locktest.Visit)
 				inside.Add(-weight)
 				c.grants[i].Add(1)
 				if err := lease.Unlock(context.Background()); err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
@@ -77,7 +78,7 @@ func (c *crowd) getOn(t *testing.T, when string) {
 	const more = 10
 	// A crowd that members split is granted one a second at most. One that gets on is granted many more, if the machine is not
 	// busy: how busy it is, the first time tells.
-	limit := max(patience, time.Duration(more*len(c.grants))*time.Second/2, 4*c.pace)
+	limit := max(locktest.Patience, time.Duration(more*len(c.grants))*time.Second/2, 4*c.pace)
 	began := time.Now()
 	before := make([]int64, len(c.grants))
 	for i := range c.grants {
@@ -169,11 +170,11 @@ func TestRedlock_ReadersAndWritersGetOnWithoutAMinority(t *testing.T) {
 func TestRedlock_AllGetOnBesideAStranger(t *testing.T) {
 	all := Servers(t, 3)
 	stranger := all.Candidate(t)
-	held := mustLock(t, stranger.Managers[0].Mutex(Vote))
+	held := locktest.MustLock(t, stranger.Managers[0].Mutex(Vote))
 	var locks []holdfast.Locker
 	for range 3 {
 		locks = append(locks, all.Candidate(t))
 	}
 	gather(t, locks, everyone).getOn(t, "without that member")
-	mustUnlock(t, held)
+	locktest.MustUnlock(t, held)
 }

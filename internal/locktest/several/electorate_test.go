@@ -43,7 +43,7 @@ func ofEveryKind(t *testing.T, test func(t *testing.T, of, rival Side)) {
 // waitsAt returns the member that c waits at, once it does and hears messages.
 func (c Candidate) waitsAt(t *testing.T) (member int) {
 	t.Helper()
-	redistest.Eventually(t, patience, "it waits", func() bool {
+	redistest.Eventually(t, locktest.Patience, "it waits", func() bool {
 		for i, m := range c.Managers {
 			if s := m.Stats(); s.Waiting == 1 && s.Subscriptions > 0 {
 				member = i
@@ -59,7 +59,7 @@ func (c Candidate) waitsAt(t *testing.T) (member int) {
 func (c Candidate) idle(t testing.TB) {
 	t.Helper()
 	for _, m := range c.Managers {
-		redistest.Eventually(t, patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
+		redistest.Eventually(t, locktest.Patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
 	}
 }
 
@@ -81,9 +81,9 @@ func (all Electorate) candidateVia(t *testing.T) (c Candidate, proxies []*redist
 // would be another one's.
 func (all Electorate) greet(t *testing.T, c Candidate) {
 	t.Helper()
-	lease := mustLock(t, c)
+	lease := locktest.MustLock(t, c)
 	all.heldBy(t, len(all))
-	mustUnlock(t, lease)
+	locktest.MustUnlock(t, lease)
 	c.idle(t)
 }
 
@@ -97,19 +97,19 @@ func (all Electorate) held(t testing.TB) (n int) {
 
 func (all Electorate) heldBy(t *testing.T, n int) {
 	t.Helper()
-	redistest.Eventually(t, patience, fmt.Sprintf("%d votes", n), func() bool { return all.held(t) == n })
+	redistest.Eventually(t, locktest.Patience, fmt.Sprintf("%d votes", n), func() bool { return all.held(t) == n })
 }
 
 // joined waits until every member is part of lease: then it is prolonged with it.
 func (all Electorate) joined(t *testing.T, lease *holdfast.Lease) {
 	t.Helper()
-	redistest.Eventually(t, patience, "all have joined", func() bool {
+	redistest.Eventually(t, locktest.Patience, "all have joined", func() bool {
 		if !slices.ContainsFunc(all, func(srv *redistest.Server) bool {
 			return srv.Admin().PTTL(t.Context(), Vote).Val() < time.Hour/2
 		}) {
 			return true
 		}
-		mustExtend(t, lease, time.Hour)
+		locktest.MustExtend(t, lease, time.Hour)
 		return false
 	})
 }
@@ -119,7 +119,7 @@ func (all Electorate) clean(t *testing.T) {
 	t.Helper()
 	for _, srv := range all {
 		var left []string
-		redistest.Eventually(t, patience, "no key but tombstones", func() bool {
+		redistest.Eventually(t, locktest.Patience, "no key but tombstones", func() bool {
 			left = left[:0]
 			for _, k := range srv.Keys() {
 				if !strings.HasPrefix(k, locktest.Tombstones) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -17,13 +18,13 @@ import (
 func TestMulti_EndsWithTheFirstLost(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv, holdfast.WithLease(4*time.Second))
-		lease := mustLock(t, Multi(t, m.Mutex("a"), m.Mutex("b"), m.RWMutex("c")))
+		m := locktest.ManagerOn(t, srv, holdfast.WithLease(4*time.Second))
+		lease := locktest.MustLock(t, Multi(t, m.Mutex("a"), m.Mutex("b"), m.RWMutex("c")))
 		ctx := lease.Context(t.Context())
 		srv.Admin().Del(t.Context(), "b")
 		select {
 		case <-ctx.Done():
-		case <-time.After(patience):
+		case <-time.After(locktest.Patience):
 			t.Fatal("nobody was told")
 		}
 		var lost *holdfast.LostError
@@ -33,16 +34,16 @@ func TestMulti_EndsWithTheFirstLost(t *testing.T) {
 		if err := lease.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLeaseLost) {
 			t.Errorf("Unlock: %v", err)
 		}
-		redistest.Eventually(t, patience, "the others are released", func() bool { return len(lastingKeys(srv)) == 0 })
+		redistest.Eventually(t, locktest.Patience, "the others are released", func() bool { return len(locktest.LastingKeys(srv)) == 0 })
 	})
 }
 
 func TestMulti_ExtendAndClose(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv, holdfast.WithFixedLease(20*time.Second))
-		lease := mustLock(t, Multi(t, m.Mutex("a"), m.Mutex("b")))
-		if mustExtend(t, lease, time.Minute); time.Until(lease.Deadline()) < 40*time.Second {
+		m := locktest.ManagerOn(t, srv, holdfast.WithFixedLease(20*time.Second))
+		lease := locktest.MustLock(t, Multi(t, m.Mutex("a"), m.Mutex("b")))
+		if locktest.MustExtend(t, lease, time.Minute); time.Until(lease.Deadline()) < 40*time.Second {
 			t.Errorf("deadline in %v", time.Until(lease.Deadline()))
 		}
 		if err := m.Close(t.Context()); err != nil {
@@ -61,9 +62,9 @@ func TestMulti_ExtendAndClose(t *testing.T) {
 func TestMulti_EndLeavesTheReadSide(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, other := managerOn(t, srv), managerOn(t, srv)
+		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		rw := m.RWMutex("a")
-		lease := mustLock(t, Multi(t, rw, m.Mutex("b")))
+		lease := locktest.MustLock(t, Multi(t, rw, m.Mutex("b")))
 		read, err := rw.RLock(lease.Context(t.Context()))
 		if err != nil {
 			t.Fatal(err)
@@ -72,9 +73,9 @@ func TestMulti_EndLeavesTheReadSide(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-lease.Done()
-		mustUnlock(t, mustLock(t, other.RWMutex("a").RLocker()))
-		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
-		mustUnlock(t, read)
+		locktest.MustUnlock(t, locktest.MustLock(t, other.RWMutex("a").RLocker()))
+		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		locktest.MustUnlock(t, read)
 	})
 }
 
@@ -83,8 +84,8 @@ func TestMulti_EndLeavesTheReadSide(t *testing.T) {
 func TestMulti_EndsBeforeAPartIsFree(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, m2 := managerOn(t, srv), managerOn(t, srv)
-		lease := mustLock(t, Multi(t, m.Mutex("a"), m2.Mutex("b")))
+		m, m2 := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
+		lease := locktest.MustLock(t, Multi(t, m.Mutex("a"), m2.Mutex("b")))
 		inner, err := m.Mutex("a").Lock(lease.Context(t.Context())) // is told first
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +97,7 @@ func TestMulti_EndsBeforeAPartIsFree(t *testing.T) {
 		closed := make(chan error, 1)
 		go func() { closed <- m.Close(context.Background()) }()
 		<-slow.called
-		mustUnlock(t, mustLock(t, m2.Mutex("a")))
+		locktest.MustUnlock(t, locktest.MustLock(t, m2.Mutex("a")))
 		if lease.Valid() {
 			t.Error("valid, and another owner has had the lock")
 		}
@@ -138,7 +139,7 @@ func TestRedlock_EndsWhatHasAnEnd(t *testing.T) {
 			redistest.InWorlds(t, func(t *testing.T) {
 				all := Servers(t, 3)
 				c := all.Candidate(t, holdfast.WithLease(3*time.Second), end)
-				lease := mustLock(t, c)
+				lease := locktest.MustLock(t, c)
 				all.heldBy(t, 3)
 				for _, m := range c.Managers[:2] {
 					time.Sleep(time.Second) // of the lease
@@ -148,7 +149,7 @@ func TestRedlock_EndsWhatHasAnEnd(t *testing.T) {
 				}
 				select {
 				case <-lease.Done():
-				case <-time.After(patience):
+				case <-time.After(locktest.Patience):
 					t.Errorf("valid until %v from now", time.Until(lease.Deadline()))
 				}
 				_ = lease.Unlock(t.Context())
@@ -161,7 +162,7 @@ func TestRedlock_LossOfTheMajorityEndsIt(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		all := Servers(t, 3)
 		c := all.Candidate(t, holdfast.WithLease(4*time.Second))
-		lease := mustLock(t, c)
+		lease := locktest.MustLock(t, c)
 		all.joined(t, lease)
 		ctx := lease.Context(t.Context())
 		c.Managers[0].Close(t.Context())
@@ -171,13 +172,13 @@ func TestRedlock_LossOfTheMajorityEndsIt(t *testing.T) {
 		all[1].Admin().Set(t.Context(), Vote, "something else", 0)
 		select {
 		case <-ctx.Done():
-		case <-time.After(patience):
+		case <-time.After(locktest.Patience):
 			t.Fatal("nobody was told")
 		}
-		wantErr(t, context.Cause(ctx), holdfast.ErrLeaseLost, holdfast.ErrClosed)
-		redistest.Eventually(t, patience, "the rest is released", func() bool { return len(all[2].Keys()) == 0 })
-		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
-		wantErr(t, lease.Extend(t.Context(), time.Minute), holdfast.ErrLeaseLost, nil)
+		locktest.WantErr(t, context.Cause(ctx), holdfast.ErrLeaseLost, holdfast.ErrClosed)
+		redistest.Eventually(t, locktest.Patience, "the rest is released", func() bool { return len(all[2].Keys()) == 0 })
+		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		locktest.WantErr(t, lease.Extend(t.Context(), time.Minute), holdfast.ErrLeaseLost, nil)
 	})
 }
 
@@ -186,31 +187,31 @@ func TestRedlock_NothingIsTakenAfterALapse(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		all := Servers(t, 3)
 		c, other := all.Candidate(t, holdfast.WithLease(3*time.Second)), all.Candidate(t)
-		lease := mustLock(t, c)
+		lease := locktest.MustLock(t, c)
 		all.heldBy(t, 3)
 		deadline := lease.Deadline()
 		all[0].Pause()
 		all[1].Pause()
 		select {
 		case <-lease.Done():
-		case <-time.After(patience):
+		case <-time.After(locktest.Patience):
 			t.Fatal("nobody was told")
 		}
 		// It falls with a member that is lost, but not to nothing.
 		if lease.Valid() || lease.Deadline().Before(deadline.Add(-100*time.Millisecond)) {
 			t.Errorf("valid %v, deadline moved back by %v", lease.Valid(), deadline.Sub(lease.Deadline()))
 		}
-		redistest.Eventually(t, patience, "the third is released", func() bool { return len(all[2].Keys()) == 0 })
+		redistest.Eventually(t, locktest.Patience, "the third is released", func() bool { return len(all[2].Keys()) == 0 })
 		all[0].Resume()
 		all[1].Resume()
-		next := mustLock(t, other)
-		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, holdfast.ErrNotHeld)
+		next := locktest.MustLock(t, other)
+		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, holdfast.ErrNotHeld)
 		if !next.Valid() {
 			t.Errorf("the next lease: %v", next.Err())
 		}
-		mustUnlock(t, next)
+		locktest.MustUnlock(t, next)
 		for _, m := range c.Managers {
-			redistest.Eventually(t, patience, "nothing held", func() bool { return m.Stats().Held == 0 })
+			redistest.Eventually(t, locktest.Patience, "nothing held", func() bool { return m.Stats().Held == 0 })
 		}
 		all.heldBy(t, 0)
 	})
@@ -220,7 +221,7 @@ func TestRedlock_Close(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		all := Servers(t, 3)
 		c, other := all.Candidate(t), all.Candidate(t)
-		lease := mustLock(t, c)
+		lease := locktest.MustLock(t, c)
 		waiting := make(chan error, 1)
 		go func() { _, err := other.Lock(t.Context()); waiting <- err }()
 		other.waitsAt(t)
@@ -232,12 +233,12 @@ func TestRedlock_Close(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		wantErr(t, <-waiting, holdfast.ErrClosed, holdfast.ErrUnavailable)
+		locktest.WantErr(t, <-waiting, holdfast.ErrClosed, holdfast.ErrUnavailable)
 		<-lease.Done()
-		wantErr(t, lease.Err(), holdfast.ErrClosed, nil)
-		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrClosed, nil)
+		locktest.WantErr(t, lease.Err(), holdfast.ErrClosed, nil)
+		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrClosed, nil)
 		_, err := c.TryLock(t.Context())
-		wantErr(t, err, holdfast.ErrClosed, nil)
+		locktest.WantErr(t, err, holdfast.ErrClosed, nil)
 		all.heldBy(t, 0)
 	})
 }
@@ -247,11 +248,11 @@ func severalOf(t *testing.T, kind string, opts ...holdfast.Option) (*holdfast.Le
 	t.Helper()
 	if kind == "multi" {
 		all := Servers(t, 1)
-		m := managerOn(t, all[0], opts...)
-		return mustLock(t, Multi(t, m.Mutex("a"), m.Mutex("b"))), all
+		m := locktest.ManagerOn(t, all[0], opts...)
+		return locktest.MustLock(t, Multi(t, m.Mutex("a"), m.Mutex("b"))), all
 	}
 	all := Servers(t, 3)
-	lease := mustLock(t, all.Candidate(t, opts...))
+	lease := locktest.MustLock(t, all.Candidate(t, opts...))
 	all.heldBy(t, 3)
 	return lease, all
 }
@@ -292,9 +293,9 @@ func TestGroup_SetEndLeavesTheLocks(t *testing.T) {
 							}
 						}
 						for i, srv := range all {
-							redistest.Eventually(t, patience, "nothing is left", func() bool { return left(srv) == 0 })
+							redistest.Eventually(t, locktest.Patience, "nothing is left", func() bool { return left(srv) == 0 })
 							srv.Admin().Echo(t.Context(), "looked")
-							monitors[i].Wait(t, `"echo" "looked"`, patience)
+							monitors[i].Wait(t, `"echo" "looked"`, locktest.Patience)
 							if unlocked && !givenBack.MatchString(strings.Join(monitors[i].Lines(), "\n")) {
 								t.Error("no lock was given back")
 							}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -17,8 +18,8 @@ import (
 func TestMulti_OppositeOrders(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		a, b := managerOn(t, srv), managerOn(t, srv)
-		alone(t, 300,
+		a, b := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
+		locktest.Alone(t, 300,
 			Multi(t, a.Mutex("x"), a.Mutex("y")), Multi(t, b.Mutex("y"), b.Mutex("x")),
 			Multi(t, a.Mutex("y"), a.Mutex("z")), Multi(t, b.RWMutex("w"), b.Mutex("y"), b.Mutex("x")))
 		srv.RequireTTLs(t)
@@ -31,10 +32,10 @@ func TestMulti_NoLivelock(t *testing.T) {
 		srv := redistest.Start(t)
 		var all []holdfast.Locker
 		for range 4 {
-			m := managerOn(t, srv)
+			m := locktest.ManagerOn(t, srv)
 			all = append(all, Multi(t, m.Mutex("x"), m.FairMutex("y"), m.RWMutex("z")), Multi(t, m.RWMutex("z"), m.Mutex("x"), m.Mutex("w")))
 		}
-		alone(t, 60, all...)
+		locktest.Alone(t, 60, all...)
 		srv.RequireTTLs(t)
 	})
 }
@@ -49,7 +50,7 @@ func TestRedlock_OfEveryKindExcludes(t *testing.T) {
 				for range 8 {
 					clients = append(clients, all.CandidateFor(t, sides[name]))
 				}
-				alone(t, 15, clients...)
+				locktest.Alone(t, 15, clients...)
 				all.clean(t)
 			})
 		})
@@ -61,15 +62,15 @@ func TestRedlock_ReadersAndWriters(t *testing.T) {
 	t.Parallel()
 	all := Servers(t, 3)
 	one, two, writer := all.CandidateFor(t, readSide), all.CandidateFor(t, readSide), all.CandidateFor(t, writeSide)
-	r1, r2 := mustLock(t, one), mustLock(t, two)
+	r1, r2 := locktest.MustLock(t, one), locktest.MustLock(t, two)
 	_, err := writer.TryLock(t.Context())
-	wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
-	mustUnlock(t, r1)
-	mustUnlock(t, r2)
-	w := mustLock(t, writer)
+	locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+	locktest.MustUnlock(t, r1)
+	locktest.MustUnlock(t, r2)
+	w := locktest.MustLock(t, writer)
 	_, err = one.TryLock(t.Context())
-	wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
-	mustUnlock(t, w)
+	locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+	locktest.MustUnlock(t, w)
 
 	const aWriter = 1000
 	var inside atomic.Int32
@@ -90,7 +91,7 @@ func TestRedlock_ReadersAndWriters(t *testing.T) {
 				if n := inside.Add(c.weight); n > aWriter || n < aWriter && c.weight == aWriter {
 					t.Errorf("a writer is not alone: %d", n)
 				}
-				<-time.After(rand.N(section))
+				<-time.After(rand.N(locktest.Visit))
 				inside.Add(-c.weight)
 				if err := lease.Unlock(ctx); err != nil {
 					t.Errorf("Unlock: %v", err)
@@ -120,7 +121,7 @@ func TestRedlock_ExcludesThroughFaults(t *testing.T) {
 						return
 					default:
 					}
-					lease := mustLock(t, c)
+					lease := locktest.MustLock(t, c)
 					if !lease.Valid() {
 						excused.Add(1)
 						_ = lease.Unlock(t.Context())

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -122,7 +123,7 @@ func (f *fleet) getOn(when string) {
 	const more = 5
 	before := f.grants()
 	// Callers that members split are granted one a second at most, all of them together.
-	limit := time.Duration(more*f.callers)*time.Second/2 + patience
+	limit := time.Duration(more*f.callers)*time.Second/2 + locktest.Patience
 	redistest.Eventually(f.tb, limit, fmt.Sprintf("all %d callers get on %s", f.callers, when), func() bool {
 		now, n := f.grants(), 0
 		for caller := range now {
@@ -202,7 +203,7 @@ func TestRedlock_ProcessesGetOnWithoutAMinority(t *testing.T) {
 				}
 				w := newWard(t, tc.members)
 				w.each(tc.dead, o.down)
-				f := tc.of.launch(t, section, w.addrs)
+				f := tc.of.launch(t, locktest.Visit, w.addrs)
 				f.getOn("without a minority from the beginning")
 				w.each(tc.dead, o.up)
 				f.getOn("with all members")
@@ -220,7 +221,7 @@ func TestRedlock_ProcessesGetOnWithoutAMinority(t *testing.T) {
 func TestRedlock_CrowdedProcessesGetOnWithoutAMinority(t *testing.T) {
 	redistest.Long(t)
 	w := newWard(t, 3)
-	f := fleetOf{2, 10}.launch(t, section, w.addrs)
+	f := fleetOf{2, 10}.launch(t, locktest.Visit, w.addrs)
 	f.getOn("with all members")
 	w.servers[1].Pause()
 	f.getOn("without a minority")

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -42,7 +43,7 @@ var leaving = map[string]struct {
 	"before a vote is asked for": {3, false, func(t *testing.T, l *leaver) func() {
 		asked := func() (n int64) {
 			for _, p := range l.proxies {
-				n += p.Count(scriptOn(Vote))
+				n += p.Count(locktest.ScriptOn(Vote))
 			}
 			return n
 		}
@@ -65,7 +66,7 @@ var leaving = map[string]struct {
 		return l.withhold(t, (*redistest.Proxy).HoldReply, l.alive[1:])
 	}},
 	"in line": {3, false, func(t *testing.T, l *leaver) func() {
-		l.held = append(l.held, mustLock(t, l.rival))
+		l.held = append(l.held, locktest.MustLock(t, l.rival))
 		l.lock(l.ctx)
 		l.waitsAt(t)
 		l.leave(errEnough)
@@ -78,16 +79,16 @@ var leaving = map[string]struct {
 	}},
 	"the vote has come that it stood in line for": {3, false, func(t *testing.T, l *leaver) func() {
 		l.waitsWithAVote(t, l.whenItHas(0, 1))
-		mustUnlock(t, l.held[0])
+		locktest.MustUnlock(t, l.held[0])
 		return func() {}
 	}},
 	"in the next round, with two votes": {5, true, func(t *testing.T, l *leaver) func() {
 		l.waitsWithAVote(t, l.ctx)
 		var gates []*redistest.Gate
 		for _, i := range l.alive[2:] {
-			gates = append(gates, l.proxies[i].HoldRequest(scriptOn(Vote)))
+			gates = append(gates, l.proxies[i].HoldRequest(locktest.ScriptOn(Vote)))
 		}
-		mustUnlock(t, l.held[0])
+		locktest.MustUnlock(t, l.held[0])
 		for _, gate := range gates {
 			gate.Wait(t)
 		}
@@ -99,14 +100,14 @@ var leaving = map[string]struct {
 		}
 	}},
 	"a majority is there, and Lock has not returned": {3, false, func(t *testing.T, l *leaver) func() {
-		gate := l.proxies[1].HoldReply(scriptOn(Vote))
+		gate := l.proxies[1].HoldReply(locktest.ScriptOn(Vote))
 		last := func() {}
 		if len(l.alive) == 3 {
-			last = l.proxies[2].HoldReply(scriptOn(Vote)).Release
+			last = l.proxies[2].HoldReply(locktest.ScriptOn(Vote)).Release
 		}
 		l.lock(l.whenItHas(0, 1))
 		gate.Wait(t)
-		redistest.Eventually(t, patience, "the first is held", func() bool { return l.Managers[0].Stats().Held == 1 })
+		redistest.Eventually(t, locktest.Patience, "the first is held", func() bool { return l.Managers[0].Stats().Held == 1 })
 		gate.Release()
 		return last
 	}},
@@ -128,7 +129,7 @@ func (l *leaver) lock(ctx context.Context) {
 func (l *leaver) withhold(t *testing.T, hold func(*redistest.Proxy, redistest.Match) *redistest.Gate, members []int) (release func()) {
 	var gates []*redistest.Gate
 	for _, i := range members {
-		gates = append(gates, hold(l.proxies[i], scriptOn(Vote)))
+		gates = append(gates, hold(l.proxies[i], locktest.ScriptOn(Vote)))
 	}
 	l.lock(l.ctx)
 	for _, gate := range gates {
@@ -136,7 +137,7 @@ func (l *leaver) withhold(t *testing.T, hold func(*redistest.Proxy, redistest.Ma
 	}
 	for _, i := range l.alive {
 		if !slices.Contains(members, i) {
-			redistest.Eventually(t, patience, "a vote is held", func() bool { return l.Managers[i].Stats().Held == 1 })
+			redistest.Eventually(t, locktest.Patience, "a vote is held", func() bool { return l.Managers[i].Stats().Held == 1 })
 		}
 	}
 	l.leave(errEnough)
@@ -151,14 +152,14 @@ func (l *leaver) withhold(t *testing.T, hold func(*redistest.Proxy, redistest.Ma
 // the second and keeps the vote of the first.
 func (l *leaver) waitsWithAVote(t *testing.T, ctx context.Context) {
 	for _, i := range l.alive[1:] {
-		l.held = append(l.held, mustLock(t, l.locks(l.rival.Managers[i])))
+		l.held = append(l.held, locktest.MustLock(t, l.locks(l.rival.Managers[i])))
 	}
 	for _, p := range l.proxies { // how long a vote is kept depends on how long members take to answer
 		p.Delay(150*time.Millisecond, 0)
 	}
 	l.lock(ctx)
-	redistest.Eventually(t, patience, "it waits with a vote", func() bool {
-		info := inspected(t, l.rival.Managers[1], Vote)
+	redistest.Eventually(t, locktest.Patience, "it waits with a vote", func() bool {
+		info := locktest.Inspected(t, l.rival.Managers[1], Vote)
 		return info.Waiters == 1 && l.Managers[0].Stats().Held == 1
 	})
 	for _, p := range l.proxies {
@@ -249,13 +250,13 @@ func (l *leaver) comesAndLeaves(t *testing.T, until func(*testing.T, *leaver) fu
 	left := make(chan time.Time, 1)
 	context.AfterFunc(l.ctx, func() { left <- time.Now() })
 	after := until(t, l)
-	err := soonest(t, l.failed)
+	err := locktest.Soonest(t, l.failed)
 	took := time.Since(<-left)
 	if !errors.Is(err, holdfast.ErrNotAcquired) && !(silent && errors.Is(err, holdfast.ErrUnavailable)) {
 		t.Errorf("%v, silent %v", err, silent)
 	}
-	wantErr(t, err, errEnough, nil)
-	wantErr(t, err, context.Canceled, nil)
+	locktest.WantErr(t, err, errEnough, nil)
+	locktest.WantErr(t, err, context.Canceled, nil)
 	for _, i := range l.alive {
 		l.all[i].RequireTTLs(t)
 	}
@@ -263,7 +264,7 @@ func (l *leaver) comesAndLeaves(t *testing.T, until func(*testing.T, *leaver) fu
 		_ = lease.Unlock(context.Background()) // the phase may have done it
 	}
 	l.held = nil
-	mustUnlock(t, mustLock(t, l.rival)) // while the phase still withholds what it does
+	locktest.MustUnlock(t, locktest.MustLock(t, l.rival)) // while the phase still withholds what it does
 	after()
 	if stopped {
 		l.all[len(l.all)-1].Resume()

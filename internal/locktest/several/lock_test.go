@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -15,10 +16,10 @@ import (
 func TestMulti_IsOneCommand(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv)
+		m := locktest.ManagerOn(t, srv)
 		l := Multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c", holdfast.WithLease(time.Minute)))
 		before := m.Stats().Commands
-		lease := mustLock(t, l)
+		lease := locktest.MustLock(t, l)
 		if n := m.Stats().Commands - before; n != 1 {
 			t.Errorf("%d commands for a lock of three names", n)
 		}
@@ -41,21 +42,21 @@ func TestMulti_IsOneCommand(t *testing.T) {
 		if n := m.Stats().Commands - before; n != 1 {
 			t.Errorf("%d commands with re-entries", n)
 		}
-		mustUnlock(t, tried)
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, tried)
+		locktest.MustUnlock(t, lease)
 		if err := lease.Unlock(t.Context()); !errors.Is(err, holdfast.ErrNotHeld) {
 			t.Errorf("second Unlock: %v", err)
 		}
-		if _, err := managerOn(t, srv).Mutex("b").TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
+		if _, err := locktest.ManagerOn(t, srv).Mutex("b").TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Errorf("free although re-entered: %v", err)
 		}
-		mustUnlock(t, again)
+		locktest.MustUnlock(t, again)
 		srv.RequireNoKeys(t)
 
 		// Unlock returns a moment before the last of a lock is forgotten.
 		before = m.Stats().Commands
 		for range 300 {
-			mustUnlock(t, mustLock(t, l))
+			locktest.MustUnlock(t, locktest.MustLock(t, l))
 		}
 		if n := m.Stats().Commands - before; n != 300*4 && m.Stats().Troubles == 0 { // a request that took too long is repeated
 			t.Errorf("%d commands for 300 times three names, expected %d", n, 300*4)
@@ -68,10 +69,10 @@ func TestMulti_IsOneCommand(t *testing.T) {
 func TestMulti_OfEveryKind(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, other := managerOn(t, srv), managerOn(t, srv)
+		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		l := Multi(t, Multi(t, m.FairMutex("fair"), m.RWMutex("shared").RLocker()), m.Mutex("plain", holdfast.WithFencing()))
 		reader := Multi(t, other.RWMutex("shared").RLocker(), other.Mutex("own"))
-		lease, second := mustLock(t, l), mustLock(t, reader)
+		lease, second := locktest.MustLock(t, l), locktest.MustLock(t, reader)
 		if lease.Name() != "fair+plain+shared" {
 			t.Errorf("name %q", lease.Name())
 		}
@@ -80,8 +81,8 @@ func TestMulti_OfEveryKind(t *testing.T) {
 				t.Errorf("%T: %v", k, err)
 			}
 		}
-		mustUnlock(t, lease)
-		mustUnlock(t, second)
+		locktest.MustUnlock(t, lease)
+		locktest.MustUnlock(t, second)
 		n := 0
 		sync := holdfast.SyncLocker(t.Context(), l)
 		sync.Lock()
@@ -104,9 +105,9 @@ func TestMulti_OfEveryKind(t *testing.T) {
 func TestMulti_OfFencedLocks(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, other := managerOn(t, srv), managerOn(t, srv)
+		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		a := m.Mutex("a", holdfast.WithFencing())
-		lease := mustLock(t, Multi(t, a, m.Mutex("b", holdfast.WithFencing())))
+		lease := locktest.MustLock(t, Multi(t, a, m.Mutex("b", holdfast.WithFencing())))
 		part, err := a.Lock(lease.Context(t.Context()))
 		if err != nil {
 			t.Fatal(err)
@@ -114,13 +115,13 @@ func TestMulti_OfFencedLocks(t *testing.T) {
 		if last, err := srv.Admin().Get(t.Context(), "redisson_lock_token:{a}").Uint64(); err != nil || part.Token() == 0 || part.Token() > last {
 			t.Errorf("token %d, the counter says %d, %v", part.Token(), last, err)
 		}
-		mustUnlock(t, part)
-		mustUnlock(t, lease)
-		next := mustLock(t, other.Mutex("a", holdfast.WithFencing()))
+		locktest.MustUnlock(t, part)
+		locktest.MustUnlock(t, lease)
+		next := locktest.MustLock(t, other.Mutex("a", holdfast.WithFencing()))
 		if next.Token() <= part.Token() {
 			t.Errorf("token %d after %d", next.Token(), part.Token())
 		}
-		mustUnlock(t, next)
+		locktest.MustUnlock(t, next)
 	})
 }
 
@@ -129,15 +130,15 @@ func TestMulti_OrderIsThatOfMappedNames(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		names := map[string]string{"a": "y", "b": "x"}
-		m, other := managerOn(t, srv, holdfast.WithNameMapper(func(name string) string { return names[name] })), managerOn(t, srv)
-		held := mustLock(t, other.Mutex("x"))
-		got := waits(t, Multi(t, m.Mutex("a"), m.Mutex("b")))
-		queued(t, srv, "redisson_lock_queue:{x}", 1)
+		m, other := locktest.ManagerOn(t, srv, holdfast.WithNameMapper(func(name string) string { return names[name] })), locktest.ManagerOn(t, srv)
+		held := locktest.MustLock(t, other.Mutex("x"))
+		got := locktest.Waits(t, Multi(t, m.Mutex("a"), m.Mutex("b")))
+		locktest.Queued(t, srv, "redisson_lock_queue:{x}", 1)
 		if n := srv.Admin().Exists(t.Context(), "y").Val(); n != 0 {
 			t.Error("y is held by who waits for x")
 		}
-		mustUnlock(t, held)
-		mustUnlock(t, got())
+		locktest.MustUnlock(t, held)
+		locktest.MustUnlock(t, got())
 	})
 }
 
@@ -146,25 +147,25 @@ func TestRedlock_IsALock(t *testing.T) {
 		all := Servers(t, 3)
 		c, other := all.Candidate(t), all.Candidate(t)
 		before := time.Now()
-		lease := mustLock(t, c)
+		lease := locktest.MustLock(t, c)
 		if d := lease.Deadline(); lease.Name() != Vote || lease.Token() != 0 || !lease.Valid() || d.After(time.Now().Add(30*time.Second)) || d.Before(before.Add(29*time.Second)) {
 			t.Errorf("lease %q, token %d, valid %v, deadline in %v", lease.Name(), lease.Token(), lease.Valid(), time.Until(d))
 		}
 		_, err := other.TryLock(t.Context())
-		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+		locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
 		again, err := c.Lock(lease.Context(t.Context()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		all.heldBy(t, 3)
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 		if !again.Valid() || lease.Valid() || lease.Err() != holdfast.ErrReleased || lease.Deadline().IsZero() {
 			t.Errorf("after the first Unlock: %v %v %v", again.Valid(), lease.Err(), lease.Deadline())
 		}
-		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
+		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
 		_, err = other.TryLock(t.Context())
-		wantErr(t, err, holdfast.ErrNotAcquired, nil)
-		mustUnlock(t, again)
+		locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
+		locktest.MustUnlock(t, again)
 		all.heldBy(t, 0)
 
 		n := 0
@@ -192,9 +193,9 @@ func TestRedlock_EveryMemberJoins(t *testing.T) {
 		all := Servers(t, 5)
 		c := all.Candidate(t)
 		for range 200 {
-			lease := mustLock(t, c)
+			lease := locktest.MustLock(t, c)
 			all.joined(t, lease)
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 			c.idle(t)
 		}
 	})
@@ -206,7 +207,7 @@ func TestReentry_OfARedlock(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		all := Servers(t, 3)
 		c := all.Candidate(t)
-		lease := mustLock(t, c)
+		lease := locktest.MustLock(t, c)
 		ctx := lease.Context(t.Context())
 		for _, try := range []func(context.Context) (*holdfast.Lease, error){c.Lock, c.TryLock} {
 			again, err := try(ctx)
@@ -217,12 +218,12 @@ func TestReentry_OfARedlock(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustUnlock(t, inner)
-			mustUnlock(t, again)
+			locktest.MustUnlock(t, inner)
+			locktest.MustUnlock(t, again)
 			_, err = c.TryLock(holdfast.WithoutOwner(ctx))
-			wantErr(t, err, holdfast.ErrNotAcquired, nil)
+			locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
 		}
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 	})
 }
 
@@ -233,19 +234,19 @@ func TestReentry_OfARedlockWithAMemberDown(t *testing.T) {
 		all := Servers(t, 3)
 		c := all.Candidate(t)
 		all[2].Pause()
-		lease := mustLock(t, c)
+		lease := locktest.MustLock(t, c)
 		again, err := c.Lock(lease.Context(t.Context()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		all[2].Resume()
-		redistest.Eventually(t, patience, "the member is held", func() bool { return all[2].Admin().Exists(t.Context(), Vote).Val() == 1 })
-		mustUnlock(t, lease)
+		redistest.Eventually(t, locktest.Patience, "the member is held", func() bool { return all[2].Admin().Exists(t.Context(), Vote).Val() == 1 })
+		locktest.MustUnlock(t, lease)
 		if !again.Valid() {
 			t.Error("the inner lease ended with the outer one")
 		}
-		mustUnlock(t, again)
-		redistest.Eventually(t, patience, "all members are free", func() bool {
+		locktest.MustUnlock(t, again)
+		redistest.Eventually(t, locktest.Patience, "all members are free", func() bool {
 			for _, s := range all {
 				if s.Admin().Exists(t.Context(), Vote).Val() != 0 {
 					return false
@@ -263,7 +264,7 @@ func TestRedlock_DowngradeAndUpgrade(t *testing.T) {
 		all := Servers(t, 3)
 		var reads, writes []holdfast.Locker
 		for _, srv := range all {
-			m := managerOn(t, srv)
+			m := locktest.ManagerOn(t, srv)
 			reads, writes = append(reads, readSide(m)), append(writes, writeSide(m))
 		}
 		read, err := holdfast.NewRedlock(reads...)
@@ -275,19 +276,19 @@ func TestRedlock_DowngradeAndUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 		reader, writer := all.CandidateFor(t, readSide), all.CandidateFor(t, writeSide)
-		w := mustLock(t, write)
+		w := locktest.MustLock(t, write)
 		r, err := read.Lock(w.Context(t.Context()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustUnlock(t, w)
+		locktest.MustUnlock(t, w)
 		if _, err := writer.TryLock(t.Context()); err == nil {
 			t.Error("a writer came in beside the reader")
 		}
-		mustUnlock(t, mustLock(t, reader))
+		locktest.MustUnlock(t, locktest.MustLock(t, reader))
 		_, err = write.Lock(r.Context(t.Context()))
-		wantErr(t, err, holdfast.ErrWouldDeadlock, holdfast.ErrNotAcquired)
-		mustUnlock(t, r)
+		locktest.WantErr(t, err, holdfast.ErrWouldDeadlock, holdfast.ErrNotAcquired)
+		locktest.MustUnlock(t, r)
 		all.clean(t)
 	})
 }

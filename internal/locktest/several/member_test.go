@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -23,11 +24,11 @@ func TestRedlock_RestartedEmptyMemberIsTakenAgain(t *testing.T) {
 		refused := func() {
 			t.Helper()
 			_, err := other.TryLock(t.Context())
-			wantErr(t, err, holdfast.ErrNotAcquired, nil)
+			locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
 			other.idle(t) // the votes that it was granted are released
 		}
 		all[0].Kill()
-		lease := mustLock(t, c)
+		lease := locktest.MustLock(t, c)
 		refused()
 		if err := lease.Extend(t.Context(), time.Minute); err != nil {
 			t.Errorf("Extend: %v", err)
@@ -41,10 +42,10 @@ func TestRedlock_RestartedEmptyMemberIsTakenAgain(t *testing.T) {
 		if !lease.Valid() {
 			t.Errorf("the lease ended: %v", lease.Err())
 		}
-		got := waits(t, other)
+		got := locktest.Waits(t, other)
 		other.waitsAt(t)
-		mustUnlock(t, lease)
-		mustUnlock(t, got())
+		locktest.MustUnlock(t, lease)
+		locktest.MustUnlock(t, got())
 		all.clean(t)
 	})
 }
@@ -54,22 +55,22 @@ func TestRedlock_LostBeforeTheMajorityIsTakenAgain(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		all := Servers(t, 3)
 		c, proxies := all.candidateVia(t)
-		replies := []*redistest.Gate{proxies[1].HoldReply(scriptOn(Vote)), proxies[2].HoldReply(scriptOn(Vote))}
-		got := waits(t, c)
+		replies := []*redistest.Gate{proxies[1].HoldReply(locktest.ScriptOn(Vote)), proxies[2].HoldReply(locktest.ScriptOn(Vote))}
+		got := locktest.Waits(t, c)
 		for _, gate := range replies {
 			gate.Wait(t)
 		}
-		redistest.Eventually(t, patience, "the first is held", func() bool { return c.Managers[0].Stats().Held == 1 })
+		redistest.Eventually(t, locktest.Patience, "the first is held", func() bool { return c.Managers[0].Stats().Held == 1 })
 		if freed, err := c.Managers[0].ForceUnlock(t.Context(), Vote); !freed || err != nil {
 			t.Fatalf("ForceUnlock: %v, %v", freed, err)
 		}
-		redistest.Eventually(t, patience, "it is lost", func() bool { return c.Managers[0].Stats().Held == 0 })
+		redistest.Eventually(t, locktest.Patience, "it is lost", func() bool { return c.Managers[0].Stats().Held == 0 })
 		for _, gate := range replies {
 			gate.Release()
 		}
 		lease := got()
 		all.heldBy(t, 3)
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 	})
 }
 
@@ -145,14 +146,14 @@ func TestRedlock_ReturnsWithTheMajority(t *testing.T) {
 				if !tc.joined {
 					gate = tc.withhold(p, script)
 				}
-				lease := mustLock(t, c)
+				lease := locktest.MustLock(t, c)
 				if tc.joined {
 					all.joined(t, lease)
 					start, gate = time.Now(), tc.withhold(p, script)
 				} else if err := lease.Extend(t.Context(), time.Minute); err != nil {
 					t.Errorf("Extend: %v", err)
 				}
-				mustUnlock(t, lease)
+				locktest.MustUnlock(t, lease)
 				gate.Wait(t) // and is not released yet
 				if time.Since(start) > 900*time.Millisecond {
 					late++
@@ -196,10 +197,10 @@ func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
 					if err := lease.Extend(ctx, time.Minute); err != nil {
 						t.Fatal(err)
 					}
-					mustUnlock(t, lease)
+					locktest.MustUnlock(t, lease)
 				}
 				tc.up(all)
-				redistest.Eventually(t, patience, "no vote is left", func() bool { return all.held(t) == 0 })
+				redistest.Eventually(t, locktest.Patience, "no vote is left", func() bool { return all.held(t) == 0 })
 			})
 		})
 	}
@@ -215,24 +216,24 @@ func TestRedlock_DeadMajority(t *testing.T) {
 	all[2].Pause()
 	begun := time.Now()
 	_, err := c.TryLock(t.Context())
-	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
 	if took := time.Since(begun); took > 5*time.Second {
 		t.Errorf("TryLock took %v", took)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err = c.Lock(ctx)
-	wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
-	wantErr(t, err, context.DeadlineExceeded, context.Canceled)
-	redistest.Eventually(t, patience, "the dead one is known to be dead", func() bool {
+	locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+	locktest.WantErr(t, err, context.DeadlineExceeded, context.Canceled)
+	redistest.Eventually(t, locktest.Patience, "the dead one is known to be dead", func() bool {
 		_, err = c.TryLock(t.Context())
 		return errors.Is(err, holdfast.ErrUnavailable) && errors.Is(err, syscall.ECONNREFUSED)
 	})
 	wantLines(t, err, "member 1 of 3: dial tcp ", "member 3 of 3: no answer in ")
-	got := waits(t, c) // rides it out
+	got := locktest.Waits(t, c) // rides it out
 	all[0].Restart()
 	all[2].Resume()
-	mustUnlock(t, got())
+	locktest.MustUnlock(t, got())
 	all.heldBy(t, 0)
 }
 
@@ -256,7 +257,7 @@ func TestRedlock_LeavesADeadMajority(t *testing.T) {
 		}
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			wantErr(t, soonest(t, locking(ctx)), holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+			locktest.WantErr(t, locktest.Soonest(t, locking(ctx)), holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
 			cancel()
 		}
 		var err error
@@ -264,13 +265,13 @@ func TestRedlock_LeavesADeadMajority(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			before := c.Managers[0].Stats().Troubles
 			failed := locking(ctx)
-			redistest.Eventually(t, patience, "some rounds", func() bool { return c.Managers[0].Stats().Troubles > before+1 })
-			gate := p.HoldRequest(scriptOn(Vote))
+			redistest.Eventually(t, locktest.Patience, "some rounds", func() bool { return c.Managers[0].Stats().Troubles > before+1 })
+			gate := p.HoldRequest(locktest.ScriptOn(Vote))
 			gate.Wait(t)
 			cancel()
-			err = soonest(t, failed)
-			wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
-			wantErr(t, err, context.Canceled, nil)
+			err = locktest.Soonest(t, failed)
+			locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+			locktest.WantErr(t, err, context.Canceled, nil)
 			gate.Release()
 			all.heldBy(t, 0)
 		}

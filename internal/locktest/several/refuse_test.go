@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestMulti_RefusesBadLocks(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv)
+		m := locktest.ManagerOn(t, srv)
 		a, b := m.Mutex("a"), m.Mutex("b")
 		for name, locks := range map[string][]holdfast.Locker{
 			"none":             {},
@@ -61,7 +62,7 @@ func TestRedlock_RefusesBadLocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = bad.Lock(t.Context())
-		wantErr(t, err, holdfast.ErrInvalidName, holdfast.ErrUnavailable)
+		locktest.WantErr(t, err, holdfast.ErrInvalidName, holdfast.ErrUnavailable)
 		for i, srv := range all {
 			srv.Admin().Set(t.Context(), "x", i, 0)
 		}
@@ -70,7 +71,7 @@ func TestRedlock_RefusesBadLocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = wrong.Lock(t.Context())
-		wantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrUnavailable)
+		locktest.WantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrUnavailable)
 	})
 }
 
@@ -86,7 +87,7 @@ func TestRedlock_RefusesReadersBesideOthers(t *testing.T) {
 			"both sides":          {writeSide(a), readSide(b), fairSide(d)},
 		} {
 			_, err := holdfast.NewRedlock(locks...)
-			wantErr(t, err, holdfast.ErrInvalidOption, nil)
+			locktest.WantErr(t, err, holdfast.ErrInvalidOption, nil)
 			if err == nil {
 				t.Errorf("%s is taken", name)
 			}
@@ -95,12 +96,12 @@ func TestRedlock_RefusesReadersBesideOthers(t *testing.T) {
 			t.Errorf("all exclusive: %v", err)
 		}
 		// A lock of another kind stands in the way, at a majority or at one member.
-		held := mustLock(t, c)
+		held := locktest.MustLock(t, c)
 		_, err := all.CandidateFor(t, writeSide).Lock(t.Context())
-		wantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrNotAcquired)
-		mustUnlock(t, held)
+		locktest.WantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrNotAcquired)
+		locktest.MustUnlock(t, held)
 		for _, srv := range all {
-			redistest.Eventually(t, patience, "released", func() bool { return len(lastingKeys(srv)) == 0 })
+			redistest.Eventually(t, locktest.Patience, "released", func() bool { return len(locktest.LastingKeys(srv)) == 0 })
 		}
 	})
 }
@@ -109,7 +110,7 @@ func TestRedlock_RefusesReadersBesideOthers(t *testing.T) {
 func TestMulti_NamesWhatCannotBeTaken(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, other := managerOn(t, srv), managerOn(t, srv)
+		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		names := []string{"a", "b", "c"}
 		l := Multi(t, m.Mutex("a"), m.FairMutex("b"), m.Mutex("c"))
 		for _, name := range names {
@@ -118,8 +119,8 @@ func TestMulti_NamesWhatCannotBeTaken(t *testing.T) {
 				is       error
 			}{
 				"held": {func() func() {
-					held := mustLock(t, other.Mutex(name))
-					return func() { mustUnlock(t, held) }
+					held := locktest.MustLock(t, other.Mutex(name))
+					return func() { locktest.MustUnlock(t, held) }
 				}, holdfast.ErrNotAcquired},
 				"held without a TTL": {func() func() {
 					srv.Admin().HSet(t.Context(), name, "somebody", 1)
@@ -130,8 +131,8 @@ func TestMulti_NamesWhatCannotBeTaken(t *testing.T) {
 					return func() { srv.Admin().Del(t.Context(), name) }
 				}, holdfast.ErrWrongKind},
 				"a read-write lock": {func() func() {
-					held := mustLock(t, other.RWMutex(name))
-					return func() { mustUnlock(t, held) }
+					held := locktest.MustLock(t, other.RWMutex(name))
+					return func() { locktest.MustUnlock(t, held) }
 				}, holdfast.ErrWrongKind},
 				"tombstones of another kind": {func() func() {
 					srv.Admin().Set(t.Context(), "holdfast_tombstones:{"+name+"}", "no tombstones", 0)
@@ -155,7 +156,7 @@ func TestMulti_NamesWhatCannotBeTaken(t *testing.T) {
 				}
 			}
 		}
-		mustUnlock(t, mustLock(t, l))
+		locktest.MustUnlock(t, locktest.MustLock(t, l))
 	})
 }
 
@@ -164,34 +165,34 @@ func TestMulti_EndsWithWhatCannotSucceed(t *testing.T) {
 	t.Run("wrong kind", func(t *testing.T) {
 		redistest.InWorlds(t, func(t *testing.T) {
 			srv := redistest.Start(t)
-			m, other := managerOn(t, srv), managerOn(t, srv)
+			m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 			srv.Admin().Set(t.Context(), "b", "no lock", 0)
-			held := mustLock(t, other.Mutex("a"))
+			held := locktest.MustLock(t, other.Mutex("a"))
 			failed := make(chan error, 1)
 			go func() {
 				_, err := Multi(t, m.Mutex("a"), m.Mutex("b")).Lock(t.Context())
 				failed <- err
 			}()
-			queued(t, srv, "redisson_lock_queue:{a}", 1)
-			mustUnlock(t, held)
-			wantErr(t, soonest(t, failed), holdfast.ErrWrongKind, nil)
+			locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
+			locktest.MustUnlock(t, held)
+			locktest.WantErr(t, locktest.Soonest(t, failed), holdfast.ErrWrongKind, nil)
 		})
 	})
 	t.Run("closed", func(t *testing.T) {
 		redistest.InWorlds(t, func(t *testing.T) {
 			srv := redistest.Start(t)
-			m, closing, other := managerOn(t, srv), managerOn(t, srv), managerOn(t, srv)
-			mustLock(t, other.Mutex("d"))
+			m, closing, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
+			locktest.MustLock(t, other.Mutex("d"))
 			failed := make(chan error, 1)
 			go func() {
 				_, err := Multi(t, m.Mutex("c"), closing.Mutex("d")).Lock(t.Context())
 				failed <- err
 			}()
-			queued(t, srv, "redisson_lock_queue:{d}", 1)
+			locktest.Queued(t, srv, "redisson_lock_queue:{d}", 1)
 			if err := closing.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			wantErr(t, soonest(t, failed), holdfast.ErrClosed, nil)
+			locktest.WantErr(t, locktest.Soonest(t, failed), holdfast.ErrClosed, nil)
 		})
 	})
 }
@@ -200,13 +201,13 @@ func TestMulti_EndsWithWhatCannotSucceed(t *testing.T) {
 func TestMulti_WouldDeadlockBehindOthers(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, other := managerOn(t, srv), managerOn(t, srv)
-		busy := mustLock(t, other.Mutex("a", holdfast.WithFencing()))
+		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
+		busy := locktest.MustLock(t, other.Mutex("a", holdfast.WithFencing()))
 		for name, c := range map[string]struct{ has, wants holdfast.Locker }{
 			"write side of what it reads": {m.RWMutex("b").RLocker(), m.RWMutex("b")},
 			"the other kind":              {m.Mutex("b"), m.FairMutex("b")},
 		} {
-			own := mustLock(t, c.has)
+			own := locktest.MustLock(t, c.has)
 			l := Multi(t, m.Mutex("a", holdfast.WithFencing()), c.wants)
 			for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.Lock, l.TryLock} {
 				failed := make(chan error, 1)
@@ -214,13 +215,13 @@ func TestMulti_WouldDeadlockBehindOthers(t *testing.T) {
 					_, err := lock(own.Context(t.Context()))
 					failed <- err
 				}()
-				if err := soonest(t, failed); !errors.Is(err, holdfast.ErrWouldDeadlock) {
+				if err := locktest.Soonest(t, failed); !errors.Is(err, holdfast.ErrWouldDeadlock) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
-			mustUnlock(t, own)
+			locktest.MustUnlock(t, own)
 		}
-		mustUnlock(t, busy)
+		locktest.MustUnlock(t, busy)
 	})
 }
 
@@ -237,6 +238,6 @@ func TestRedlock_DeniedEndsLock(t *testing.T) {
 			_, err := CandidateOn(t, clients, Mutexes).Lock(t.Context())
 			failed <- err
 		}()
-		wantErr(t, soonest(t, failed), holdfast.ErrUnavailable, nil)
+		locktest.WantErr(t, locktest.Soonest(t, failed), holdfast.ErrUnavailable, nil)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -25,9 +26,9 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		l := Multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c"))
-		sweep := scriptOn("a", "multi_acquire")
+		sweep := locktest.ScriptOn("a", "multi_acquire")
 		exist := func() int64 { return srv.Admin().Exists(t.Context(), "a", "b", "c").Val() }
-		mustUnlock(t, mustLock(t, l))
+		locktest.MustUnlock(t, locktest.MustLock(t, l))
 		for name, trouble := range map[string]func(){
 			"reply lost":    func() { proxy.LoseReply(sweep, 1) },
 			"request lost":  func() { proxy.LoseRequest(sweep, 1) },
@@ -36,25 +37,25 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 		} {
 			proxy.Record()
 			trouble()
-			lease := mustLock(t, l)
+			lease := locktest.MustLock(t, l)
 			if n := exist(); n != 3 || !lease.Valid() {
 				t.Errorf("%s: %d keys, valid %v", name, n, lease.Valid())
 			}
 			if name != "request lost" && proxy.Count(sweep) == 0 {
 				t.Errorf("%s: there was no such command", name)
 			}
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 			if n := exist(); n != 0 {
 				t.Errorf("%s: %d keys after Unlock", name, n)
 			}
 			proxy.Heal()
 			// A lock that is still being given up, after the first attempt, would be taken by itself.
-			redistest.Eventually(t, patience, name+": nothing is known", func() bool { return m.Stats().Locks == 0 })
+			redistest.Eventually(t, locktest.Patience, name+": nothing is known", func() bool { return m.Stats().Locks == 0 })
 		}
 		// The caller leaves before the reply, or before Redis has the command, or one of those for each lock that come
 		// where the one for all stays unanswered.
 		acquire := func(cmd []string) bool {
-			return sweep(cmd) || slices.ContainsFunc([]string{"a", "b", "c"}, func(key string) bool { return scriptOn(key, "lock_acquire")(cmd) })
+			return sweep(cmd) || slices.ContainsFunc([]string{"a", "b", "c"}, func(key string) bool { return locktest.ScriptOn(key, "lock_acquire")(cmd) })
 		}
 		for name, hold := range map[string]func(redistest.Match) *redistest.Gate{"reply": proxy.HoldReply, "request": proxy.HoldRequest} {
 			gate := hold(acquire)
@@ -67,7 +68,7 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			gate.Release()
-			redistest.Eventually(t, patience, name+": none is held", func() bool { return exist() == 0 && m.Stats().Locks == 0 })
+			redistest.Eventually(t, locktest.Patience, name+": none is held", func() bool { return exist() == 0 && m.Stats().Locks == 0 })
 			proxy.Heal()
 		}
 	})
@@ -77,19 +78,19 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 func TestMulti_LateCopyIsRefused(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv)
-		mustUnlock(t, mustLock(t, m.Mutex("connected")))
-		gate := p.HoldFirstRequest(scriptOn("a", "multi_acquire"))
+		m, p := locktest.ManagerVia(t, srv)
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
+		gate := p.HoldFirstRequest(locktest.ScriptOn("a", "multi_acquire"))
 		p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
 		_, err := Multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(t.Context())
 		p.Refuse(false)
-		wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
-		redistest.Eventually(t, patience, "both are given up", func() bool {
+		locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+		redistest.Eventually(t, locktest.Patience, "both are given up", func() bool {
 			return srv.Admin().Exists(t.Context(), "holdfast_tombstones:{a}", "holdfast_tombstones:{b}").Val() == 2
 		})
 		mon := srv.Monitor(t)
 		gate.Release()
-		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, patience)
+		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, locktest.Patience)
 		if n := srv.Admin().Exists(t.Context(), "a", "b").Val(); n != 0 {
 			t.Errorf("%d are held for nobody", n)
 		}
@@ -101,9 +102,9 @@ func TestMulti_LateCopyIsRefused(t *testing.T) {
 func TestMulti_LateCopyShortensNothing(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv)
-		mustUnlock(t, mustLock(t, m.Mutex("connected")))
-		gate := p.HoldFirstRequest(scriptOn("a", "multi_acquire"))
+		m, p := locktest.ManagerVia(t, srv)
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
+		gate := p.HoldFirstRequest(locktest.ScriptOn("a", "multi_acquire"))
 		p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
 		tried := make(chan error, 1)
 		go func() {
@@ -111,17 +112,17 @@ func TestMulti_LateCopyShortensNothing(t *testing.T) {
 			tried <- err
 		}()
 		gate.Wait(t)
-		waiting := []func() *holdfast.Lease{waits(t, m.Mutex("a")), waits(t, m.Mutex("b"))}
-		wantErr(t, <-tried, holdfast.ErrUnavailable, nil)
+		waiting := []func() *holdfast.Lease{locktest.Waits(t, m.Mutex("a")), locktest.Waits(t, m.Mutex("b"))}
+		locktest.WantErr(t, <-tried, holdfast.ErrUnavailable, nil)
 		p.Refuse(false)
 		for _, got := range waiting {
 			lease := got()
-			defer mustUnlock(t, lease)
-			mustExtend(t, lease, time.Hour)
+			defer locktest.MustUnlock(t, lease)
+			locktest.MustExtend(t, lease, time.Hour)
 		}
 		mon := srv.Monitor(t)
 		gate.Release()
-		mon.Wait(t, `"exists" "b" "holdfast_tombstones:{b}"`, patience)
+		mon.Wait(t, `"exists" "b" "holdfast_tombstones:{b}"`, locktest.Patience)
 		for _, name := range []string{"a", "b"} {
 			if ttl := srv.Admin().PTTL(t.Context(), name).Val(); ttl < time.Hour/2 {
 				t.Errorf("TTL of %s is %v", name, ttl)
@@ -142,15 +143,15 @@ func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
-		own := mustLock(t, m.Mutex("own"))
+		own := locktest.MustLock(t, m.Mutex("own"))
 		ctx := own.Context(t.Context())
 		const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1" // so that "a" is free and waited for
 		srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", dead)
 		srv.Admin().ZAdd(t.Context(), "redisson_lock_timeout:{a}", redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: dead})
-		redistest.Eventually(t, patience, "there are spare connections", func() bool { return client.PoolStats().PipelineStats.IdleConns > 2 })
-		gate := p.HoldFirstReply(scriptOn("a", "multi_acquire"))
+		redistest.Eventually(t, locktest.Patience, "there are spare connections", func() bool { return client.PoolStats().PipelineStats.IdleConns > 2 })
+		gate := p.HoldFirstReply(locktest.ScriptOn("a", "multi_acquire"))
 		p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
-		all := waitsFor(Multi(t, m.FairMutex("a"), m.FairMutex("b")).TryLock, ctx)
+		all := locktest.Calls(Multi(t, m.FairMutex("a"), m.FairMutex("b")).TryLock, ctx)
 		gate.Wait(t)
 		beside, err := m.FairMutex("b").TryLock(ctx)
 		if err != nil {
@@ -159,13 +160,13 @@ func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
 		gate.Release()
 		r := <-all
 		p.Refuse(false)
-		wantErr(t, r.Err, holdfast.ErrNotAcquired, nil)
+		locktest.WantErr(t, r.Err, holdfast.ErrNotAcquired, nil)
 		if n := m.Stats().Reentered; n != 0 {
 			t.Errorf("re-entered %d times", n)
 		}
-		mustUnlock(t, beside)
-		mustUnlock(t, own)
-		redistest.Eventually(t, patience, "nothing is held", func() bool { return m.Stats().Held == 0 })
+		locktest.MustUnlock(t, beside)
+		locktest.MustUnlock(t, own)
+		redistest.Eventually(t, locktest.Patience, "nothing is held", func() bool { return m.Stats().Held == 0 })
 		if srv.Admin().Exists(t.Context(), "b").Val() != 0 {
 			t.Error("a lock that no caller has is held")
 		}

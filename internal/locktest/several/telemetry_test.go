@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -19,8 +20,8 @@ func TestMulti_Spans(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		recorder := tracetest.NewSpanRecorder()
 		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
-		m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(provider))
-		mustUnlock(t, mustLock(t, Multi(t, m.Mutex("a"), m.RWMutex("b"))))
+		m := locktest.ManagerOn(t, redistest.Start(t), holdfast.WithTracerProvider(provider))
+		locktest.MustUnlock(t, locktest.MustLock(t, Multi(t, m.Mutex("a"), m.RWMutex("b"))))
 		wantFamily(t, recorder.Ended(), "multi", "a+b", 2)
 	})
 }
@@ -34,12 +35,12 @@ func TestRedlock_SpansAndMetrics(t *testing.T) {
 		c := all.Candidate(t,
 			holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))),
 			holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
-		lease := mustLock(t, c)
+		lease := locktest.MustLock(t, c)
 		all.heldBy(t, 3)
 		all.joined(t, lease)
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 		all.heldBy(t, 0)
-		redistest.Eventually(t, patience, "four spans of each", func() bool { return len(recorder.Ended()) == 8 })
+		redistest.Eventually(t, locktest.Patience, "four spans of each", func() bool { return len(recorder.Ended()) == 8 })
 		wantFamily(t, recorder.Ended(), "redlock", Vote, 3)
 		if got := durations(t, reader, "redlock"); got["holdfast.acquire.duration acquired"] != 1 || got["holdfast.release.duration released"] != 1 {
 			t.Errorf("metrics of the whole: %v", got)
@@ -50,9 +51,9 @@ func TestRedlock_SpansAndMetrics(t *testing.T) {
 
 		recorder.Reset()
 		all[0].Kill()
-		lease = mustLock(t, c)
+		lease = locktest.MustLock(t, c)
 		troubles := c.Managers[0].Stats().Troubles
-		redistest.Eventually(t, patience, "the dead one is asked again", func() bool { return c.Managers[0].Stats().Troubles >= troubles+2 })
+		redistest.Eventually(t, locktest.Patience, "the dead one is asked again", func() bool { return c.Managers[0].Stats().Troubles >= troubles+2 })
 		acquires := 0
 		for _, s := range recorder.Ended() {
 			if s.Name() == "lock.acquire" {
@@ -62,15 +63,15 @@ func TestRedlock_SpansAndMetrics(t *testing.T) {
 		if acquires != 4 {
 			t.Errorf("%d spans of acquires for a lock of three members", acquires)
 		}
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 		other := all.Candidate(t)
-		held := mustLock(t, other)
+		held := locktest.MustLock(t, other)
 		_, err := c.TryLock(t.Context())
-		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
 		if got := durations(t, reader, "redlock"); got["holdfast.acquire.duration acquired"] != 2 || got["holdfast.acquire.duration not_acquired"] != 1 {
 			t.Errorf("metrics of the whole: %v", got)
 		}
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -21,13 +22,13 @@ var deeds = map[string]struct {
 	"silent":  {func(_ *testing.T, _ *redistest.Server, p *redistest.Proxy) { p.BlackHole(true) }, []string{"no answer in "}},
 	"late":    {func(_ *testing.T, _ *redistest.Server, p *redistest.Proxy) { p.Delay(time.Minute, 0) }, []string{"no answer in "}},
 	"fails": {func(_ *testing.T, _ *redistest.Server, p *redistest.Proxy) {
-		p.AnswerError(scriptOn(Vote), 1<<30, "upstream failure")
+		p.AnswerError(locktest.ScriptOn(Vote), 1<<30, "upstream failure")
 	}, []string{"upstream failure"}},
 	"denies": {func(_ *testing.T, _ *redistest.Server, p *redistest.Proxy) {
-		p.AnswerError(scriptOn(Vote), 1<<30, "NOPERM no permission")
+		p.AnswerError(locktest.ScriptOn(Vote), 1<<30, "NOPERM no permission")
 	}, []string{"NOPERM no permission"}},
 	"held": {func(t *testing.T, srv *redistest.Server, _ *redistest.Proxy) {
-		mustLock(t, managerOn(t, srv).Mutex(Vote))
+		locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex(Vote))
 	}, []string{"held by another owner"}},
 	"wrong": {func(t *testing.T, srv *redistest.Server, _ *redistest.Proxy) {
 		srv.Admin().Set(t.Context(), Vote, "no lock", 0)
@@ -69,24 +70,24 @@ func TestRedlock_ErrorsTellOfEachMember(t *testing.T) {
 			}
 			// At first the client may repeat a request by itself, so that the caller sees a silence.
 			var err error
-			redistest.Eventually(t, patience, "TryLock tells what each did", func() bool {
+			redistest.Eventually(t, locktest.Patience, "TryLock tells what each did", func() bool {
 				_, err = c.TryLock(t.Context())
 				return errors.Is(err, tc.is) && untold(err, tc.members) == ""
 			})
-			wantErr(t, err, tc.is, beside(tc.is))
+			locktest.WantErr(t, err, tc.is, beside(tc.is))
 			if tc.waits == nil {
 				return
 			}
 			cause := errors.New("the caller has enough")
-			redistest.Eventually(t, patience, "Lock tells what each did", func() bool {
+			redistest.Eventually(t, locktest.Patience, "Lock tells what each did", func() bool {
 				ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, cause)
 				defer cancel()
 				_, err = c.Lock(ctx)
-				wantErr(t, err, cause, nil)
-				wantErr(t, err, context.DeadlineExceeded, nil)
+				locktest.WantErr(t, err, cause, nil)
+				locktest.WantErr(t, err, context.DeadlineExceeded, nil)
 				return errors.Is(err, tc.waits) && untold(err, tc.members) == ""
 			})
-			wantErr(t, err, tc.waits, beside(tc.waits))
+			locktest.WantErr(t, err, tc.waits, beside(tc.waits))
 		})
 	}
 }

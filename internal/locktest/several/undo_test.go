@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -18,29 +19,29 @@ import (
 func TestMulti_RollsBack(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv, srv2 := redistest.Start(t), redistest.Start(t)
-		m, m2, other := managerOn(t, srv), managerOn(t, srv2), managerOn(t, srv)
-		held := mustLock(t, other.Mutex("d"))
+		m, m2, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv2), locktest.ManagerOn(t, srv)
+		held := locktest.MustLock(t, other.Mutex("d"))
 		l := Multi(t, m.Mutex("a"), m2.Mutex("b"), m.RWMutex("c"), m.Mutex("d"), m.Mutex("e"))
 		if _, err := l.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Fatalf("TryLock: %v", err)
 		}
-		redistest.Eventually(t, patience, "rolled back", func() bool { return len(lastingKeys(srv)) == 1 && len(lastingKeys(srv2)) == 0 })
+		redistest.Eventually(t, locktest.Patience, "rolled back", func() bool { return len(locktest.LastingKeys(srv)) == 1 && len(locktest.LastingKeys(srv2)) == 0 })
 
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error, 1)
 		go func() { _, err := l.Lock(ctx); left <- err }()
-		redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Subscriptions > 0 })
+		redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Subscriptions > 0 })
 		cancel()
 		if err := <-left; !errors.Is(err, holdfast.ErrNotAcquired) || !errors.Is(err, context.Canceled) {
 			t.Fatalf("Lock: %v", err)
 		}
-		redistest.Eventually(t, patience, "rolled back", func() bool { return len(lastingKeys(srv)) == 1 && len(lastingKeys(srv2)) == 0 })
+		redistest.Eventually(t, locktest.Patience, "rolled back", func() bool { return len(locktest.LastingKeys(srv)) == 1 && len(locktest.LastingKeys(srv2)) == 0 })
 
-		got := waits(t, l)
-		redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
-		mustUnlock(t, held)
+		got := locktest.Waits(t, l)
+		redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+		locktest.MustUnlock(t, held)
 		lease := got()
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 		srv.RequireNoKeys(t)
 		srv2.RequireNoKeys(t)
 	})
@@ -50,8 +51,8 @@ func TestMulti_RollsBack(t *testing.T) {
 func TestMulti_RollsBackTheSilent(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv, silent := redistest.Start(t), redistest.Start(t)
-		m, m2 := managerOn(t, srv), managerOn(t, silent)
-		mustUnlock(t, mustLock(t, m2.Mutex("warm")))
+		m, m2 := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, silent)
+		locktest.MustUnlock(t, locktest.MustLock(t, m2.Mutex("warm")))
 		l := Multi(t, m.Mutex("a"), m2.Mutex("b"))
 		silent.Pause()
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -59,9 +60,9 @@ func TestMulti_RollsBackTheSilent(t *testing.T) {
 		if _, err := l.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("Lock: %v", err)
 		}
-		redistest.Eventually(t, patience, "the first is released", func() bool { return len(lastingKeys(srv)) == 0 })
+		redistest.Eventually(t, locktest.Patience, "the first is released", func() bool { return len(locktest.LastingKeys(srv)) == 0 })
 		silent.Resume()
-		redistest.Eventually(t, patience, "the silent one is released", func() bool { return silent.Admin().Exists(t.Context(), "b").Val() == 0 })
+		redistest.Eventually(t, locktest.Patience, "the silent one is released", func() bool { return silent.Admin().Exists(t.Context(), "b").Val() == 0 })
 		silent.RequireTTLs(t)
 	})
 }
@@ -72,14 +73,14 @@ func TestRedlock_RollsBack(t *testing.T) {
 		all := Servers(t, 3)
 		c, other := all.Candidate(t), all.Candidate(t)
 		all.greet(t, c)
-		held := mustLock(t, other.Managers[0].Mutex(Vote))
+		held := locktest.MustLock(t, other.Managers[0].Mutex(Vote))
 		all[2].Pause()
 		_, err := c.TryLock(t.Context())
-		wantErr(t, err, holdfast.ErrNotAcquired, nil)
-		redistest.Eventually(t, patience, "the second is released", func() bool { return len(all[1].Keys()) == 0 })
+		locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
+		redistest.Eventually(t, locktest.Patience, "the second is released", func() bool { return len(all[1].Keys()) == 0 })
 		all[2].Resume()
-		redistest.Eventually(t, patience, "the silent one is released", func() bool { return all[2].Admin().Exists(t.Context(), Vote).Val() == 0 })
-		mustUnlock(t, held)
+		redistest.Eventually(t, locktest.Patience, "the silent one is released", func() bool { return all[2].Admin().Exists(t.Context(), Vote).Val() == 0 })
+		locktest.MustUnlock(t, held)
 		all.heldBy(t, 0)
 		for _, srv := range all {
 			srv.RequireTTLs(t)
@@ -91,9 +92,9 @@ func TestRedlock_RollsBack(t *testing.T) {
 func TestMulti_TryLockNeverWaits(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, other := managerOn(t, srv), managerOn(t, srv)
+		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		for name, l := range map[string]holdfast.Locker{"mutex": other.Mutex("b"), "fair": other.FairMutex("b"), "read": other.RWMutex("b").RLocker()} {
-			held := mustLock(t, l)
+			held := locktest.MustLock(t, l)
 			var b holdfast.Locker = m.Mutex("b")
 			if name == "read" {
 				b = m.RWMutex("b")
@@ -102,8 +103,8 @@ func TestMulti_TryLockNeverWaits(t *testing.T) {
 			if want := holdfast.ErrNotAcquired; !errors.Is(err, want) || m.Stats().Polls+m.Stats().Wakeups != 0 {
 				t.Errorf("%s: %v, %d polls", name, err, m.Stats().Polls)
 			}
-			mustUnlock(t, held)
-			redistest.Eventually(t, patience, "rolled back", func() bool { return len(lastingKeys(srv)) == 0 })
+			locktest.MustUnlock(t, held)
+			redistest.Eventually(t, locktest.Patience, "rolled back", func() bool { return len(locktest.LastingKeys(srv)) == 0 })
 		}
 	})
 }
@@ -126,7 +127,7 @@ func TestMulti_TryLockBehindTheDead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			redistest.InWorlds(t, func(t *testing.T) {
 				srv := redistest.Start(t)
-				m, admin := managerOn(t, srv), srv.Admin()
+				m, admin := locktest.ManagerOn(t, srv), srv.Admin()
 				admin.RPush(t.Context(), "redisson_lock_queue:{b}", c.id)
 				stays := "nobody" // in no queue
 				if c.until != 0 {
@@ -136,8 +137,8 @@ func TestMulti_TryLockBehindTheDead(t *testing.T) {
 				l := Multi(t, m.Mutex("a"), m.Mutex("b"))
 				lease, err := l.TryLock(t.Context())
 				if !c.atOnce {
-					wantErr(t, err, holdfast.ErrNotAcquired, nil)
-					redistest.Eventually(t, patience, "its time is cut to a few seconds", func() bool {
+					locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
+					redistest.Eventually(t, locktest.Patience, "its time is cut to a few seconds", func() bool {
 						lease, err = l.TryLock(t.Context())
 						return err == nil
 					})
@@ -145,7 +146,7 @@ func TestMulti_TryLockBehindTheDead(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				mustUnlock(t, lease)
+				locktest.MustUnlock(t, lease)
 				admin.Del(t.Context(), "redisson_lock_timeout:{b}")                        // of no owner
 				srv.RequireNoKeys(t, "holdfast_tombstones:{a}", "holdfast_tombstones:{b}") // of a TryLock that was answered late
 			})
@@ -157,9 +158,9 @@ func TestMulti_TryLockBehindTheDead(t *testing.T) {
 func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, p := managerVia(t, srv)
+		m, p := locktest.ManagerVia(t, srv)
 		l := Multi(t, m.RWMutex("a"), m.RWMutex("b"))
-		gate := p.HoldReply(scriptOn("b"))
+		gate := p.HoldReply(locktest.ScriptOn("b"))
 		tried := make(chan holdfast.Result, 1)
 		go func() {
 			lease, err := l.TryLock(context.Background())
@@ -169,15 +170,15 @@ func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 		if _, err := m.ForceUnlock(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
-		redistest.Eventually(t, patience, "the first has ended", func() bool { return m.Stats().Lost == 1 })
+		redistest.Eventually(t, locktest.Patience, "the first has ended", func() bool { return m.Stats().Lost == 1 })
 		gate.Release()
 		r := <-tried
-		wantErr(t, r.Err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+		locktest.WantErr(t, r.Err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
 		if r.Lease != nil {
 			t.Errorf("a lease, valid %v", r.Lease.Valid())
 			_ = r.Lease.Unlock(t.Context())
 		}
-		redistest.Eventually(t, patience, "none is held", func() bool { return srv.Admin().Exists(t.Context(), "a", "b").Val() == 0 })
+		redistest.Eventually(t, locktest.Patience, "none is held", func() bool { return srv.Admin().Exists(t.Context(), "a", "b").Val() == 0 })
 	})
 }
 
@@ -185,14 +186,14 @@ func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 func TestMulti_EndedContextSendsNothing(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv)
+		m := locktest.ManagerOn(t, srv)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		l := Multi(t, m.Mutex("a"), m.Mutex("b"))
 		for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.Lock, l.TryLock} {
 			_, err := lock(ctx)
-			wantErr(t, err, holdfast.ErrNotAcquired, nil)
-			wantErr(t, err, context.Canceled, nil)
+			locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
+			locktest.WantErr(t, err, context.Canceled, nil)
 		}
 		if err := m.Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -206,7 +207,7 @@ func TestMulti_EndedContextSendsNothing(t *testing.T) {
 func TestMulti_CancelLeavesNothing(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		managers := []*holdfast.Manager{managerOn(t, srv), managerOn(t, srv)}
+		managers := []*holdfast.Manager{locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)}
 		var wg sync.WaitGroup
 		for _, m := range managers {
 			for _, l := range []*holdfast.Multi{Multi(t, m.Mutex("x"), m.Mutex("y"), m.FairMutex("z")), Multi(t, m.Mutex("y"), m.RWMutex("w"), m.Mutex("x"))} {
@@ -217,7 +218,7 @@ func TestMulti_CancelLeavesNothing(t *testing.T) {
 						cancel()
 						switch {
 						case err == nil:
-							mustUnlock(t, lease)
+							locktest.MustUnlock(t, lease)
 						case !errors.Is(err, context.DeadlineExceeded):
 							t.Errorf("Lock: %v", err)
 						}
@@ -227,7 +228,7 @@ func TestMulti_CancelLeavesNothing(t *testing.T) {
 		}
 		wg.Wait()
 		for _, m := range managers {
-			redistest.Eventually(t, patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
+			redistest.Eventually(t, locktest.Patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
 		}
 		if n := srv.Admin().Exists(t.Context(), "w", "x", "y", "z").Val(); n != 0 {
 			t.Errorf("%d keys are left", n)
@@ -242,15 +243,15 @@ func TestRedlock_CancelLeavesNothing(t *testing.T) {
 		a, b, other := all.CandidateFor(t, of), all.CandidateFor(t, of), all.CandidateFor(t, rival)
 		giveUp(t, a, b, b, other)
 
-		held := mustLock(t, other)
+		held := locktest.MustLock(t, other)
 		ctx, cancel := context.WithCancel(t.Context())
-		left := waitsFor(a.Lock, ctx)
+		left := locktest.Calls(a.Lock, ctx)
 		a.waitsAt(t)
 		cancel()
 		err := (<-left).Err
-		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
-		wantErr(t, err, context.Canceled, nil)
-		mustUnlock(t, held)
+		locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+		locktest.WantErr(t, err, context.Canceled, nil)
+		locktest.MustUnlock(t, held)
 		for _, c := range []Candidate{a, b, other} {
 			c.idle(t)
 		}

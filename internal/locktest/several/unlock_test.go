@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -22,7 +23,7 @@ type group struct {
 
 func groups(t *testing.T) map[string]group {
 	one, three := Servers(t, 1), Servers(t, 3)
-	m := managerOn(t, one[0])
+	m := locktest.ManagerOn(t, one[0])
 	return map[string]group{
 		"multi": {Multi(t, m.Mutex("a"), m.FairMutex("b"), m.RWMutex("c")), one, func() bool {
 			return one[0].Admin().Exists(context.Background(), "a", "b", "c").Val() == 0
@@ -45,10 +46,10 @@ func TestGroup_UnlockedByManySucceedsOnce(t *testing.T) {
 	for name, g := range groups(t) {
 		for range 20 {
 			var successes atomic.Int32
-			lease := mustLock(t, g)
+			lease := locktest.MustLock(t, g)
 			unlocks(lease, func(err error) {
 				if errors.Is(err, holdfast.ErrUnavailable) {
-					err = unlock(lease)
+					err = locktest.Unlock(lease)
 				}
 				if !g.free() {
 					t.Errorf("%s: %v, and it is not free", name, err)
@@ -56,7 +57,7 @@ func TestGroup_UnlockedByManySucceedsOnce(t *testing.T) {
 				if err == nil {
 					successes.Add(1)
 				} else {
-					wantErr(t, err, holdfast.ErrNotHeld, nil)
+					locktest.WantErr(t, err, holdfast.ErrNotHeld, nil)
 				}
 			})
 			if n := successes.Load(); n != 1 {
@@ -70,16 +71,16 @@ func TestGroup_UnlockedByManySucceedsOnce(t *testing.T) {
 func TestGroup_UnlockedByManyWithoutAnAnswer(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		for name, g := range groups(t) {
-			lease := mustLock(t, g)
+			lease := locktest.MustLock(t, g)
 			silent := g.servers[:len(g.servers)/2+1]
 			for _, srv := range silent {
 				srv.Pause()
 			}
-			unlocks(lease, func(err error) { wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotHeld) })
+			unlocks(lease, func(err error) { locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotHeld) })
 			for _, srv := range silent {
 				srv.Resume()
 			}
-			redistest.Eventually(t, patience, name+": it is confirmed", func() bool {
+			redistest.Eventually(t, locktest.Patience, name+": it is confirmed", func() bool {
 				err := lease.Unlock(t.Context())
 				if errors.Is(err, holdfast.ErrNotHeld) {
 					t.Fatalf("%s: %v, and no Unlock has succeeded", name, err)
@@ -89,7 +90,7 @@ func TestGroup_UnlockedByManyWithoutAnAnswer(t *testing.T) {
 			if !g.free() {
 				t.Errorf("%s: it is confirmed, and not free", name)
 			}
-			wantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
+			locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
 		}
 	})
 }
@@ -98,12 +99,12 @@ func TestGroup_UnlockedByManyWithoutAnAnswer(t *testing.T) {
 func TestGroup_UnlockedAgainAfterALoss(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		for _, g := range groups(t) {
-			lease := mustLock(t, g)
+			lease := locktest.MustLock(t, g)
 			for _, srv := range g.servers {
 				srv.Admin().Del(t.Context(), "a", Vote)
 			}
 			for range 2 {
-				wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, holdfast.ErrNotHeld)
+				locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, holdfast.ErrNotHeld)
 			}
 		}
 	})
@@ -114,7 +115,7 @@ func TestRedlock_UnlockWithoutAMinority(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		all := Servers(t, 3)
 		c := all.Candidate(t)
-		lease := mustLock(t, c)
+		lease := locktest.MustLock(t, c)
 		all.heldBy(t, 3)
 		all.joined(t, lease)
 		all[1].Pause()
@@ -135,20 +136,20 @@ func TestRedlock_UnlockSaysWhichMember(t *testing.T) {
 		for _, again := range []bool{false, true} {
 			all := Servers(t, 3)
 			c := all.Candidate(t)
-			lease := mustLock(t, c)
+			lease := locktest.MustLock(t, c)
 			all.joined(t, lease)
 			if again {
 				inner, err := c.Lock(lease.Context(t.Context()))
 				if err != nil {
 					t.Fatal(err)
 				}
-				mustUnlock(t, lease)
+				locktest.MustUnlock(t, lease)
 				lease = inner
 			}
 			all[0].Pause()
 			all[2].Pause()
 			err := lease.Unlock(t.Context())
-			wantErr(t, err, holdfast.ErrUnavailable, nil)
+			locktest.WantErr(t, err, holdfast.ErrUnavailable, nil)
 			wantLines(t, err, "member 1 of 3: no answer", "member 3 of 3: no answer")
 		}
 	})
@@ -191,7 +192,7 @@ func TestRedlock_LossBesideSilence(t *testing.T) {
 					all[2].Pause()
 					t.Cleanup(all[2].Resume)
 				})
-				wantErr(t, err, holdfast.ErrLeaseLost, nil)
+				locktest.WantErr(t, err, holdfast.ErrLeaseLost, nil)
 			})
 		})
 	}
@@ -208,7 +209,7 @@ func TestRedlock_LostMinorityBesideSilence(t *testing.T) {
 			t.Cleanup(all[1].Resume)
 			err := lease.Extend(t.Context(), 2*time.Hour)
 			if lease.Valid() {
-				wantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
+				locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
 			}
 			return nil
 		})

@@ -18,7 +18,7 @@ import (
 func TestMulti_BeginsAgain(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, other := managerOn(t, srv), managerOn(t, srv)
+		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		for name, end := range map[string]struct {
 			opts []holdfast.LockOption
 			now  func()
@@ -27,23 +27,23 @@ func TestMulti_BeginsAgain(t *testing.T) {
 			"max hold": {opts: []holdfast.LockOption{holdfast.WithLease(2 * time.Second), holdfast.WithMaxHold(2 * time.Second)}},
 			"deleted":  {opts: []holdfast.LockOption{holdfast.WithLease(3 * time.Second)}, now: func() { srv.Admin().Del(t.Context(), "a") }},
 		} {
-			held := mustLock(t, other.Mutex("b"))
-			got := waits(t, Multi(t, m.Mutex("a", end.opts...), m.Mutex("b")))
+			held := locktest.MustLock(t, other.Mutex("b"))
+			got := locktest.Waits(t, Multi(t, m.Mutex("a", end.opts...), m.Mutex("b")))
 			lost := m.Stats().Lost
-			redistest.Eventually(t, patience, name+": it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Held == 1 })
+			redistest.Eventually(t, locktest.Patience, name+": it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Held == 1 })
 			if end.now != nil {
 				end.now()
 			}
-			redistest.Eventually(t, patience, name+": it is lost and taken again", func() bool {
+			redistest.Eventually(t, locktest.Patience, name+": it is lost and taken again", func() bool {
 				return m.Stats().Lost > lost && srv.Admin().Exists(t.Context(), "a").Val() == 1
 			})
-			mustUnlock(t, held)
+			locktest.MustUnlock(t, held)
 			lease := got()
 			if !lease.Valid() || srv.Admin().Exists(t.Context(), "a", "b").Val() != 2 {
 				t.Errorf("%s: valid %v, keys %v", name, lease.Valid(), srv.Keys())
 			}
 			_ = lease.Unlock(t.Context()) // its time may be over
-			redistest.Eventually(t, patience, name+": released", func() bool { return len(lastingKeys(srv)) == 0 })
+			redistest.Eventually(t, locktest.Patience, name+": released", func() bool { return len(locktest.LastingKeys(srv)) == 0 })
 		}
 	})
 }
@@ -52,23 +52,23 @@ func TestMulti_BeginsAgain(t *testing.T) {
 func TestMulti_RetriesKeepTheLease(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, other := managerOn(t, srv), managerOn(t, srv)
+		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		leases := map[string]time.Duration{"a": 20 * time.Second, "b": 40 * time.Second}
-		held := mustLock(t, other.Mutex("b"))
+		held := locktest.MustLock(t, other.Mutex("b"))
 		// A read-write lock is taken by itself: a renewal tells of its end.
-		got := waits(t, Multi(t, m.RWMutex("a", holdfast.WithFixedLease(leases["a"])), m.Mutex("b", holdfast.WithLease(leases["b"]))))
-		queued(t, srv, "redisson_lock_queue:{b}", 1) // before, it asked for both without waiting, and gave the first back
+		got := locktest.Waits(t, Multi(t, m.RWMutex("a", holdfast.WithFixedLease(leases["a"])), m.Mutex("b", holdfast.WithLease(leases["b"]))))
+		locktest.Queued(t, srv, "redisson_lock_queue:{b}", 1) // before, it asked for both without waiting, and gave the first back
 		for range 3 {
-			redistest.Eventually(t, patience, "it has the first", func() bool { return m.Stats().Held == 1 && srv.Admin().Exists(t.Context(), "a").Val() == 1 })
+			redistest.Eventually(t, locktest.Patience, "it has the first", func() bool { return m.Stats().Held == 1 && srv.Admin().Exists(t.Context(), "a").Val() == 1 })
 			if ok, err := m.ForceUnlock(t.Context(), "a"); !ok || err != nil {
 				t.Fatalf("ForceUnlock: %v, %v", ok, err)
 			}
 		}
-		redistest.Eventually(t, patience, "it has the first", func() bool { return m.Stats().Held == 1 && srv.Admin().Exists(t.Context(), "a").Val() == 1 })
-		mustUnlock(t, held)
+		redistest.Eventually(t, locktest.Patience, "it has the first", func() bool { return m.Stats().Held == 1 && srv.Admin().Exists(t.Context(), "a").Val() == 1 })
+		locktest.MustUnlock(t, held)
 		lease := got()
 		for name, ttl := range leases {
-			redistest.Eventually(t, patience, fmt.Sprintf("the TTL of %s is %v, also after a grant by message", name, ttl), func() bool {
+			redistest.Eventually(t, locktest.Patience, fmt.Sprintf("the TTL of %s is %v, also after a grant by message", name, ttl), func() bool {
 				is := srv.Admin().PTTL(t.Context(), name).Val()
 				return is <= ttl && is > ttl-10*time.Second
 			})
@@ -76,7 +76,7 @@ func TestMulti_RetriesKeepTheLease(t *testing.T) {
 		if d := time.Until(lease.Deadline()); d > leases["a"] {
 			t.Errorf("deadline in %v", d)
 		}
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 		srv.RequireNoKeys(t)
 	})
 }
@@ -86,23 +86,23 @@ func TestRedlock_IsWokenByTheRelease(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		all := Servers(t, 3)
 		c, waiter := all.Candidate(t), all.Candidate(t, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
-		lease := mustLock(t, c)
+		lease := locktest.MustLock(t, c)
 		all.heldBy(t, 3)
-		got := waits(t, waiter)
+		got := locktest.Waits(t, waiter)
 		member := waiter.waitsAt(t)
 		at := waiter.Managers[member]
-		redistest.Eventually(t, patience, "it only waits for messages", func() bool {
+		redistest.Eventually(t, locktest.Patience, "it only waits for messages", func() bool {
 			places := all[member].Admin().ZRangeWithScores(t.Context(), "redisson_lock_timeout:{"+Vote+"}", 0, -1).Val()
 			return len(places) == 1 && places[0].Score == math.Trunc(places[0].Score) && locktest.Pending(at) == 0
 		})
 		polls := at.Stats().Polls // while it did not hear, it asked often
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 		next := got()
 		s := at.Stats()
 		if s.Granted+s.Wakeups == 0 || s.Polls != polls {
 			t.Errorf("woken by %d grants, %d messages and %d polls", s.Granted, s.Wakeups, s.Polls)
 		}
-		mustUnlock(t, next)
+		locktest.MustUnlock(t, next)
 		all.heldBy(t, 0)
 	})
 }
@@ -123,13 +123,13 @@ func TestRedlock_LeavesTheWrongPlace(t *testing.T) {
 				all := Servers(t, 3)
 				c, waiter, stranger := all.Candidate(t), all.Candidate(t, holdfast.WithPollInterval(time.Hour)), all.Candidate(t)
 				if tc.stranger {
-					mustLock(t, stranger.Managers[0].Mutex(Vote))
+					locktest.MustLock(t, stranger.Managers[0].Mutex(Vote))
 				}
-				lease := mustLock(t, c)
-				got := waits(t, waiter)
+				lease := locktest.MustLock(t, c)
+				got := locktest.Waits(t, waiter)
 				tc.after(all[waiter.waitsAt(t)])
 				_ = lease.Unlock(t.Context()) // unconfirmed if the third member had not joined
-				mustUnlock(t, got())
+				locktest.MustUnlock(t, got())
 			})
 		})
 	}
@@ -148,19 +148,19 @@ func TestRedlock_ReaderLeavesTheWrongPlace(t *testing.T) {
 		}
 		reader := CandidateOn(t, clients, readSide, holdfast.WithPollInterval(time.Hour))
 		writer, stranger, readers := all.CandidateFor(t, writeSide), all.CandidateFor(t, writeSide), all.CandidateFor(t, readSide)
-		mustLock(t, stranger.Managers[0].RWMutex(Vote))
-		held := mustLock(t, writer)
-		got := waits(t, reader)
+		locktest.MustLock(t, stranger.Managers[0].RWMutex(Vote))
+		held := locktest.MustLock(t, writer)
+		got := locktest.Waits(t, reader)
 		if at := reader.waitsAt(t); at != 0 {
 			t.Fatalf("it waits at %d", at)
 		}
 		for _, p := range others {
 			p.Heal()
 		}
-		mustUnlock(t, held)
-		share := mustLock(t, readers) // of the other two
-		mustUnlock(t, got())
-		mustUnlock(t, share)
+		locktest.MustUnlock(t, held)
+		share := locktest.MustLock(t, readers) // of the other two
+		locktest.MustUnlock(t, got())
+		locktest.MustUnlock(t, share)
 	})
 }
 
@@ -171,19 +171,19 @@ func TestRedlock_AsksWhereItHasWaitedAgain(t *testing.T) {
 		all := Servers(t, 3)
 		c, other := all.Candidate(t), all.Candidate(t)
 		all.greet(t, c)
-		held := mustLock(t, other.Managers[0].Mutex(Vote))
+		held := locktest.MustLock(t, other.Managers[0].Mutex(Vote))
 		all[1].Pause()
 		all[2].Pause()
-		got := waits(t, c)
-		redistest.Eventually(t, patience, "it waits at the first", func() bool {
+		got := locktest.Waits(t, c)
+		redistest.Eventually(t, locktest.Patience, "it waits at the first", func() bool {
 			return all[0].Admin().LLen(t.Context(), "redisson_lock_queue:{"+Vote+"}").Val() == 1
 		})
-		mustUnlock(t, held)
-		redistest.Eventually(t, patience, "it is in vain", func() bool {
+		locktest.MustUnlock(t, held)
+		redistest.Eventually(t, locktest.Patience, "it is in vain", func() bool {
 			return all[0].Admin().Exists(t.Context(), Vote, "redisson_lock_queue:{"+Vote+"}").Val() == 0
 		})
 		all[1].Resume()
-		mustUnlock(t, got())
+		locktest.MustUnlock(t, got())
 		all[2].Resume()
 		all.heldBy(t, 0)
 	})

@@ -17,10 +17,10 @@ func wantNotFreed(t *testing.T, srv *redistest.Server, m *holdfast.Manager, held
 	t.Helper()
 	before := srv.Keys()
 	freed, err := m.ForceUnlock(context.Background(), "a")
-	if wantErr(t, err, is, nil); freed || err != nil && !strings.Contains(err.Error(), text) {
+	if locktest.WantErr(t, err, is, nil); freed || err != nil && !strings.Contains(err.Error(), text) {
 		t.Errorf("freed %v, %v does not say %q", freed, err, text)
 	}
-	redistest.Eventually(t, patience, "nothing is under way", func() bool { return locktest.Pending(m) == 0 && m.Stats().Locks == 0 })
+	redistest.Eventually(t, locktest.Patience, "nothing is under way", func() bool { return locktest.Pending(m) == 0 && m.Stats().Locks == 0 })
 	if after := srv.Keys(); len(after) != len(before) || srv.Admin().HLen(t.Context(), "a").Val() != 1 || held.Err() != nil {
 		t.Errorf("keys %q became %q, the lease: %v", before, after, held.Err())
 	}
@@ -29,7 +29,7 @@ func wantNotFreed(t *testing.T, srv *redistest.Server, m *holdfast.Manager, held
 // The user may run no scripts, or not the command in one that frees the lock.
 func TestForceUnlock_Denied(t *testing.T) {
 	srv := redistest.Start(t)
-	held := mustLock(t, managerOn(t, srv).Mutex("a"))
+	held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 	client, allow := locktest.LimitedOn(t, srv)
 	m, err := holdfast.New(client)
 	if err != nil {
@@ -50,27 +50,27 @@ func TestForceUnlock_Denied(t *testing.T) {
 func TestForceUnlock_OnAReplica(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		held := mustLock(t, managerOn(t, srv).Mutex("a"))
-		m := managerOn(t, srv)
+		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
+		m := locktest.ManagerOn(t, srv)
 		if err := srv.Admin().Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
 			t.Fatal(err)
 		}
 		wantNotFreed(t, srv, m, held, holdfast.ErrUnavailable, "READONLY")
 		freed, err := m.ForceUnlock(t.Context(), "free")
-		if wantErr(t, err, holdfast.ErrUnavailable, nil); freed {
+		if locktest.WantErr(t, err, holdfast.ErrUnavailable, nil); freed {
 			t.Error("a lock that nobody holds was freed")
 		}
 		if err := srv.Admin().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil {
 			t.Fatal(err)
 		}
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 	})
 }
 
 func TestForceUnlock_Closed(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		held := mustLock(t, managerOn(t, srv).Mutex("a"))
+		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		client := srv.Client(t)
 		m := locktest.ManagerFor(t, client)
 		if err := client.Close(); err != nil {
@@ -82,7 +82,7 @@ func TestForceUnlock_Closed(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantNotFreed(t, srv, m, held, holdfast.ErrClosed, "")
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 	})
 }
 
@@ -99,7 +99,7 @@ func TestForceUnlockOf(t *testing.T) {
 		} {
 			t.Run(place+" "+kind, func(t *testing.T) {
 				srv := startServer(t)
-				m, holder, ctx := managerOn(t, srv), managerOn(t, srv), context.Background()
+				m, holder, ctx := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv), context.Background()
 				of := func(owner string) bool {
 					t.Helper()
 					freed, err := m.ForceUnlockOf(ctx, "a", owner)
@@ -108,25 +108,25 @@ func TestForceUnlockOf(t *testing.T) {
 					}
 					return freed
 				}
-				first := mustLock(t, lockOf(holder))
-				owner := inspected(t, m, "a").Holders[0].Owner
+				first := locktest.MustLock(t, lockOf(holder))
+				owner := locktest.Inspected(t, m, "a").Holders[0].Owner
 				if err := first.Unlock(ctx); err != nil {
 					t.Fatal(err)
 				}
 				if of(owner) {
 					t.Error("a free lock was freed")
 				}
-				second := mustLock(t, lockOf(holder))
+				second := locktest.MustLock(t, lockOf(holder))
 				for _, other := range []string{owner, "", "mode", ":write", "a"} {
 					if of(other) {
 						t.Errorf("%q, which does not hold it, was taken for the owner", other)
 					}
 				}
-				if !inspected(t, m, "a").Held || second.Err() != nil {
+				if !locktest.Inspected(t, m, "a").Held || second.Err() != nil {
 					t.Fatal("the lock of another owner is gone")
 				}
 				other := waiterOf(ctx, m, kind)
-				if !of(inspected(t, m, "a").Holders[0].Owner) {
+				if !of(locktest.Inspected(t, m, "a").Holders[0].Owner) {
 					t.Error("the holder's lock was not freed")
 				}
 				if other != nil { // a waiter is woken
@@ -162,7 +162,7 @@ func waiterOf(ctx context.Context, m *holdfast.Manager, kind string) <-chan hold
 // What is no lock is left alone, whatever owner is named.
 func TestForceUnlockOf_NoLock(t *testing.T) {
 	srv := redistest.Start(t)
-	m := managerOn(t, srv)
+	m := locktest.ManagerOn(t, srv)
 	if err := srv.Admin().HSet(t.Context(), "a", "name", "Ada", "mail", "x").Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -30,19 +30,19 @@ func TestIdentity_IsThatOfTheHolder(t *testing.T) {
 		srv := redistest.Start(t)
 		began := time.Now()
 		const page = "http://web-3:6060/debug/holdfast/"
-		m := managerOn(t, srv, holdfast.WithIdentity("shop"), holdfast.WithDebugPage(page), holdfast.WithNameMapper(func(name string) string { return "prefix:" + name }))
-		peer, stranger := managerOn(t, srv, holdfast.WithIdentity("other")), managerOn(t, srv)
+		m := locktest.ManagerOn(t, srv, holdfast.WithIdentity("shop"), holdfast.WithDebugPage(page), holdfast.WithNameMapper(func(name string) string { return "prefix:" + name }))
+		peer, stranger := locktest.ManagerOn(t, srv, holdfast.WithIdentity("other")), locktest.ManagerOn(t, srv)
 		if keys := srv.Keys(); len(keys) != 0 {
 			t.Errorf("before the first lock: %q", keys)
 		}
-		a, b := mustLock(t, m.Mutex("a")), mustLock(t, m.RWMutex("b").RLocker())
-		redistest.Eventually(t, patience, "one key", func() bool { return len(processKeys(srv)) == 1 })
+		a, b := locktest.MustLock(t, m.Mutex("a")), locktest.MustLock(t, m.RWMutex("b").RLocker())
+		redistest.Eventually(t, locktest.Patience, "one key", func() bool { return len(processKeys(srv)) == 1 })
 		key := processKeys(srv)[0]
 		if ttl := srv.Admin().PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > time.Minute {
 			t.Errorf("its TTL is %v", ttl)
 		}
 		for name, of := range map[string]*holdfast.Manager{"prefix:a": peer, "prefix:b": peer, "a": m} {
-			h := inspected(t, of, name).Holders[0]
+			h := locktest.Inspected(t, of, name).Holders[0]
 			if !strings.HasPrefix(h.Owner, "hf-"+strings.TrimPrefix(key, "holdfast_process:")+":") {
 				t.Errorf("%s is the key of %s", key, h.Owner)
 			}
@@ -52,23 +52,23 @@ func TestIdentity_IsThatOfTheHolder(t *testing.T) {
 				t.Fatalf("%s: %+v", name, id)
 			}
 		}
-		if h := inspected(t, stranger, "prefix:a").Holders[0]; h.Identity != nil {
+		if h := locktest.Inspected(t, stranger, "prefix:a").Holders[0]; h.Identity != nil {
 			t.Errorf("a manager without identity asked for one: %+v", h.Identity)
 		}
-		mustUnlock(t, mustLock(t, peer.Mutex("d"))) // a process that has no page
-		redistest.Eventually(t, patience, "two keys", func() bool { return len(processKeys(srv)) == 2 })
+		locktest.MustUnlock(t, locktest.MustLock(t, peer.Mutex("d"))) // a process that has no page
+		redistest.Eventually(t, locktest.Patience, "two keys", func() bool { return len(processKeys(srv)) == 2 })
 		for _, other := range processKeys(srv) {
 			if has := srv.Admin().HExists(t.Context(), other, "debug").Val(); has != (other == key) {
 				t.Errorf("%s: has a page: %t", other, has)
 			}
 		}
-		c := mustLock(t, stranger.Mutex("prefix:c"))
-		if h := inspected(t, m, "c").Holders[0]; h.Identity != nil {
+		c := locktest.MustLock(t, stranger.Mutex("prefix:c"))
+		if h := locktest.Inspected(t, m, "c").Holders[0]; h.Identity != nil {
 			t.Errorf("a holder without identity has %+v", h.Identity)
 		}
-		mustUnlock(t, a)
-		mustUnlock(t, b)
-		mustUnlock(t, c)
+		locktest.MustUnlock(t, a)
+		locktest.MustUnlock(t, b)
+		locktest.MustUnlock(t, c)
 		if err := errors.Join(m.Close(context.Background()), peer.Close(context.Background())); err != nil {
 			t.Errorf("Close after %v: %v", time.Since(began), err)
 		}
@@ -90,7 +90,7 @@ func TestIdentity_IsRefreshed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustUnlock(t, mustLock(t, m.Mutex("a")))
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("a")))
 		fresh := func() bool {
 			keys := processKeys(srv)
 			return len(keys) == 1 && srv.Admin().PTTL(t.Context(), keys[0]).Val() > 35*time.Second
@@ -112,7 +112,7 @@ func TestIdentity_IsRefreshed(t *testing.T) {
 			t.Errorf("of a process that is cut off: %q", keys)
 		}
 		proxy.BlackHole(false)
-		redistest.Eventually(t, patience, "it is written again", fresh)
+		redistest.Eventually(t, locktest.Patience, "it is written again", fresh)
 		before := m.Stats().Commands
 		time.Sleep(time.Hour)
 		if n := m.Stats().Commands - before; n < 170 || n > 190 {

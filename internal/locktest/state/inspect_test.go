@@ -20,10 +20,10 @@ const inspectedClient = "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11"
 func TestInspect_LeavesOutWhatIsOver(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+	m, ctx, db := locktest.ManagerOn(t, srv), t.Context(), srv.Admin()
 	look := func(name string) holdfast.Info {
 		t.Helper()
-		return inspected(t, m, name)
+		return locktest.Inspected(t, m, name)
 	}
 	fields := []any{"mode", "read"}
 	for i := range 200 {
@@ -70,7 +70,7 @@ func TestInspect_LeavesOutWhatIsOver(t *testing.T) {
 func TestInspect_CountsPlacesAndNotTimes(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+		m, ctx, db := locktest.ManagerOn(t, srv), t.Context(), srv.Admin()
 		now := db.Time(ctx).Val().UnixMilli()
 		for _, prefix := range []string{"redisson_lock_", "holdfast_rw_"} {
 			queue, times := prefix+"queue:{q}", prefix+"timeout:{q}"
@@ -91,11 +91,11 @@ func TestInspect_CountsPlacesAndNotTimes(t *testing.T) {
 			add("timeless", 4, true, 0)
 			add("left", 5, false, now-1)
 			add("gone", 6, false, now+60_000)
-			if info := inspected(t, m, "q"); info.Waiters != 7 || info.Overdue != 2 {
+			if info := locktest.Inspected(t, m, "q"); info.Waiters != 7 || info.Overdue != 2 {
 				t.Errorf("%s: %d waiters, %d overdue", queue, info.Waiters, info.Overdue)
 			}
 			add("many", 2000, true, now+60_000)
-			if info := inspected(t, m, "q"); info.Waiters != 2002 || info.Overdue != 7 {
+			if info := locktest.Inspected(t, m, "q"); info.Waiters != 2002 || info.Overdue != 7 {
 				t.Errorf("long %s: %d waiters, %d overdue", queue, info.Waiters, info.Overdue)
 			}
 			db.Del(ctx, queue, times)
@@ -107,11 +107,11 @@ func TestInspect_CountsPlacesAndNotTimes(t *testing.T) {
 func TestInspect_NamesBrokenKeys(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+		m, ctx, db := locktest.ManagerOn(t, srv), t.Context(), srv.Admin()
 		db.RPush(ctx, "redisson_lock_token:{a}", "x")
 		db.Set(ctx, "redisson_lock_queue:{a}", "x", 0)
 		db.Set(ctx, "holdfast_rw_timeout:{a}", "x", 0)
-		info := inspected(t, m, "a")
+		info := locktest.Inspected(t, m, "a")
 		if got := fmt.Sprint(info.Broken); info.Token != 0 || len(info.Broken) != 3 ||
 			!strings.Contains(got, "redisson_lock_token:{a} list") || !strings.Contains(got, "redisson_lock_queue:{a} string") ||
 			!strings.Contains(got, "holdfast_rw_timeout:{a} string") {
@@ -119,7 +119,7 @@ func TestInspect_NamesBrokenKeys(t *testing.T) {
 		}
 		for text, broken := range map[string]bool{"x": true, "1e3": true, "9007199254740992": true, "17": false, "-5": false} {
 			db.Set(ctx, "redisson_lock_token:{b}", text, 0)
-			info := inspected(t, m, "b")
+			info := locktest.Inspected(t, m, "b")
 			if (len(info.Broken) == 1) != broken || (info.Token == 17) != (text == "17") || text != "17" && info.Token != 0 {
 				t.Errorf("counter %q: %+v", text, info)
 			}
@@ -131,7 +131,7 @@ func TestInspect_NamesBrokenKeys(t *testing.T) {
 func TestInspect_IsBounded(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, ctx, db := managerOn(t, srv), t.Context(), srv.Admin()
+		m, ctx, db := locktest.ManagerOn(t, srv), t.Context(), srv.Admin()
 		for name, n := range map[string]int{"some": 1500, "many": 30_000} {
 			p := db.Pipeline()
 			p.HSet(ctx, name, "mode", "read")
@@ -144,14 +144,14 @@ func TestInspect_IsBounded(t *testing.T) {
 			if _, err := p.Exec(ctx); err != nil {
 				t.Fatal(err)
 			}
-			info := inspected(t, m, name)
+			info := locktest.Inspected(t, m, name)
 			if !info.Held || len(info.Holders) != 1000 || info.More != n-1000 || info.Ended != 0 {
 				t.Errorf("%d readers: %d shown, %d more, %d ended", n, len(info.Holders), info.More, info.Ended)
 			}
 		}
 		// Nor do a few readers with very many rights cost more.
 		db.HSet(ctx, "deep", "mode", "read", inspectedClient+":1", 1_000_000_000, inspectedClient+":2", 1_000_000_000)
-		if info := inspected(t, m, "deep"); info.More != 2 || !info.Held {
+		if info := locktest.Inspected(t, m, "deep"); info.More != 2 || !info.Held {
 			t.Errorf("many rights: %+v", info)
 		}
 	})

@@ -9,19 +9,3 @@ import (
 )
 
 func TestMain(m *testing.M) { locktest.Main(m, nil, nil) }
-
-const patience = locktest.Patience
-
-var (
-	managerOn  = locktest.ManagerOn
-	managerVia = locktest.ManagerVia
-	mustLock   = locktest.MustLock
-	waits      = locktest.Waits
-	waitsFor   = locktest.Calls
-	mustUnlock = locktest.MustUnlock
-	mustExtend = locktest.MustExtend
-	inspected  = locktest.Inspected
-	wantErr    = locktest.WantErr
-	queued     = locktest.Queued
-	scriptOn   = locktest.ScriptOn
-)

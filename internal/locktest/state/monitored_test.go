@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -115,7 +116,7 @@ type keyPath struct {
 // sees waits until MONITOR has told of a command of a script.
 func (p *keyPath) sees(command string) {
 	p.Helper()
-	p.mon.Wait(p.T, `lua] `+command, patience)
+	p.mon.Wait(p.T, `lua] `+command, locktest.Patience)
 }
 
 // kinds returns the locks of the name, of each kind and side, with fencing and without, and the queue of each.

@@ -22,7 +22,7 @@ import (
 func TestOdd_NameTakenUnderReadersAndWriters(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	a, b := managerOn(t, srv, holdfast.WithPollInterval(100*time.Millisecond)), managerOn(t, srv, holdfast.WithPollInterval(100*time.Millisecond))
+	a, b := locktest.ManagerOn(t, srv, holdfast.WithPollInterval(100*time.Millisecond)), locktest.ManagerOn(t, srv, holdfast.WithPollInterval(100*time.Millisecond))
 	for name, take := range map[string]func(redis.Pipeliner){
 		"mutex": func(p redis.Pipeliner) {
 			p.HSet(t.Context(), "x", "hf-0a:1", 1)
@@ -33,8 +33,8 @@ func TestOdd_NameTakenUnderReadersAndWriters(t *testing.T) {
 	} {
 		for _, side := range []string{"write", "read"} {
 			t.Run(name+" under "+side, func(t *testing.T) {
-				holder := managerOn(t, srv)
-				mustLock(t, holder.RWMutex("x"))
+				holder := locktest.ManagerOn(t, srv)
+				locktest.MustLock(t, holder.RWMutex("x"))
 				var got []<-chan holdfast.Result
 				for i, m := range []*holdfast.Manager{a, b} {
 					if l := m.RWMutex("x"); side == "write" {
@@ -42,7 +42,7 @@ func TestOdd_NameTakenUnderReadersAndWriters(t *testing.T) {
 					} else {
 						got = append(got, l.RLockAsync(t.Context()))
 					}
-					queued(t, srv, "holdfast_rw_queue:{x}", int64(i+1))
+					locktest.Queued(t, srv, "holdfast_rw_queue:{x}", int64(i+1))
 				}
 				_, err := srv.Admin().TxPipelined(t.Context(), func(p redis.Pipeliner) error {
 					p.Del(t.Context(), "x")
@@ -54,10 +54,10 @@ func TestOdd_NameTakenUnderReadersAndWriters(t *testing.T) {
 				}
 				before := srv.Admin().Dump(t.Context(), "x").Val()
 				for _, c := range got {
-					wantErr(t, (<-c).Err, holdfast.ErrWrongKind, nil)
+					locktest.WantErr(t, (<-c).Err, holdfast.ErrWrongKind, nil)
 				}
 				for _, m := range []*holdfast.Manager{a, b} {
-					redistest.Eventually(t, patience, "all is given up", func() bool { return locktest.Pending(m) == 0 })
+					redistest.Eventually(t, locktest.Patience, "all is given up", func() bool { return locktest.Pending(m) == 0 })
 				}
 				if after := srv.Admin().Dump(t.Context(), "x").Val(); after != before {
 					t.Errorf("%v, TTL %v", srv.Admin().HGetAll(t.Context(), "x").Val(), srv.Admin().PTTL(t.Context(), "x").Val())
@@ -74,7 +74,7 @@ func TestOdd_HalfOfAQueue(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	quick := []holdfast.Option{holdfast.WithFairPatience(600 * time.Millisecond), holdfast.WithPollInterval(100 * time.Millisecond)}
-	holder, m, other := managerOn(t, srv), managerOn(t, srv, quick...), managerOn(t, srv, quick...)
+	holder, m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv, quick...), locktest.ManagerOn(t, srv, quick...)
 	for name, l := range map[string]struct {
 		of          func(*holdfast.Manager) holdfast.Locker
 		list, times string
@@ -86,15 +86,15 @@ func TestOdd_HalfOfAQueue(t *testing.T) {
 	} {
 		for _, lost := range []string{l.list, l.times} {
 			t.Run(name+" without "+lost, func(t *testing.T) {
-				held := mustLock(t, l.of(holder))
+				held := locktest.MustLock(t, l.of(holder))
 				var got []func() *holdfast.Lease
 				for i, m := range l.waiters {
-					got = append(got, waits(t, l.of(m)))
-					queued(t, srv, l.list, int64(i+1))
+					got = append(got, locktest.Waits(t, l.of(m)))
+					locktest.Queued(t, srv, l.list, int64(i+1))
 				}
 				before := srv.Admin().LRange(t.Context(), l.list, 0, -1).Val()
 				srv.Admin().Del(t.Context(), lost)
-				redistest.Eventually(t, patience, "all stand in both, once", func() bool {
+				redistest.Eventually(t, locktest.Patience, "all stand in both, once", func() bool {
 					ids, times := srv.Admin().LRange(t.Context(), l.list, 0, -1).Val(), srv.Admin().ZCard(t.Context(), l.times).Val()
 					n := len(l.waiters)
 					distinct := slices.Clone(ids)
@@ -106,13 +106,13 @@ func TestOdd_HalfOfAQueue(t *testing.T) {
 				}
 				srv.RequireTTLs(t)
 				granted := time.Now()
-				mustUnlock(t, held)
+				locktest.MustUnlock(t, held)
 				leases := make(chan *holdfast.Lease)
 				for _, get := range got {
 					go func() { leases <- get() }()
 				}
 				for range got {
-					mustUnlock(t, <-leases)
+					locktest.MustUnlock(t, <-leases)
 				}
 				if d := time.Since(granted); d > 2*time.Second {
 					t.Errorf("all were served after %v: somebody waited for a claim to expire", d)
@@ -127,27 +127,27 @@ func TestOdd_HalfOfAQueue(t *testing.T) {
 func TestOdd_RightWithoutTTL(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		a, b, c := managerOn(t, srv, holdfast.WithLease(6*time.Second)), managerOn(t, srv), managerOn(t, srv)
-		lease := mustLock(t, a.RWMutex("x").RLocker())
+		a, b, c := locktest.ManagerOn(t, srv, holdfast.WithLease(6*time.Second)), locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
+		lease := locktest.MustLock(t, a.RWMutex("x").RLocker())
 		persist := func() {
 			for _, key := range srv.Keys() {
 				srv.Admin().Persist(t.Context(), key)
 			}
 		}
 		persist()
-		mustUnlock(t, mustLock(t, b.RWMutex("x").RLocker()))
+		locktest.MustUnlock(t, locktest.MustLock(t, b.RWMutex("x").RLocker()))
 		if _, err := c.RWMutex("x").TryLock(t.Context()); err == nil {
 			t.Error("a writer beside a reader")
 		}
 		srv.RequireTTLs(t)
 		persist()
 		n := a.Stats().Renewals
-		redistest.Eventually(t, patience, "a renewal", func() bool { return a.Stats().Renewals > n || lease.Err() != nil })
+		redistest.Eventually(t, locktest.Patience, "a renewal", func() bool { return a.Stats().Renewals > n || lease.Err() != nil })
 		if err := lease.Err(); err != nil {
 			t.Error(err)
 		}
 		srv.RequireTTLs(t)
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 		srv.RequireNoKeys(t)
 	})
 }
@@ -157,7 +157,7 @@ func TestOdd_RightWithoutTTL(t *testing.T) {
 func TestOdd_LockWithoutTTL(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv, holdfast.WithLease(6*time.Second))
+		m := locktest.ManagerOn(t, srv, holdfast.WithLease(6*time.Second))
 		covers := func(key string, lease *holdfast.Lease) {
 			t.Helper()
 			if ttl := srv.Admin().PTTL(t.Context(), key).Val(); ttl < time.Until(lease.Deadline()) {
@@ -165,10 +165,10 @@ func TestOdd_LockWithoutTTL(t *testing.T) {
 			}
 		}
 		restored := func(key string) {
-			redistest.Eventually(t, patience, "a TTL again", func() bool { return srv.Admin().PTTL(t.Context(), key).Val() > 0 })
+			redistest.Eventually(t, locktest.Patience, "a TTL again", func() bool { return srv.Admin().PTTL(t.Context(), key).Val() > 0 })
 		}
 		for name, l := range map[string]holdfast.Locker{"a": m.Mutex("a"), "b": m.FairMutex("b"), "c": m.RWMutex("c"), "d": m.RWMutex("d").RLocker()} {
-			lease := mustLock(t, l)
+			lease := locktest.MustLock(t, l)
 			srv.Admin().Persist(t.Context(), name)
 			if err := lease.Extend(t.Context(), 20*time.Millisecond); err != nil {
 				t.Error(err)
@@ -180,7 +180,7 @@ func TestOdd_LockWithoutTTL(t *testing.T) {
 			srv.Admin().Persist(t.Context(), name)
 			restored(name)
 			covers(name, lease)
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 		}
 		srv.RequireNoKeys(t)
 	})
@@ -190,22 +190,22 @@ func TestOdd_LockWithoutTTL(t *testing.T) {
 func TestOdd_ReadersWithoutTTL(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		a, b := managerOn(t, srv, holdfast.WithFixedLease(time.Hour)), managerOn(t, srv, holdfast.WithLease(4*time.Second))
-		long := mustLock(t, a.RWMutex("x").RLocker())
+		a, b := locktest.ManagerOn(t, srv, holdfast.WithFixedLease(time.Hour)), locktest.ManagerOn(t, srv, holdfast.WithLease(4*time.Second))
+		long := locktest.MustLock(t, a.RWMutex("x").RLocker())
 		for range 2 {
 			srv.Admin().Persist(t.Context(), "x")
-			short := mustLock(t, b.RWMutex("x").RLocker())
+			short := locktest.MustLock(t, b.RWMutex("x").RLocker())
 			if ttl := srv.Admin().PTTL(t.Context(), "x").Val(); ttl < 59*time.Minute {
 				t.Errorf("a TTL of %v for a reader of an hour", ttl)
 			}
 			srv.Admin().Persist(t.Context(), "x")
-			redistest.Eventually(t, patience, "a TTL again", func() bool { return srv.Admin().PTTL(t.Context(), "x").Val() > 0 })
+			redistest.Eventually(t, locktest.Patience, "a TTL again", func() bool { return srv.Admin().PTTL(t.Context(), "x").Val() > 0 })
 			if ttl := srv.Admin().PTTL(t.Context(), "x").Val(); ttl < 59*time.Minute {
 				t.Errorf("a TTL of %v after a renewal, for a reader of an hour", ttl)
 			}
-			mustUnlock(t, short)
+			locktest.MustUnlock(t, short)
 		}
-		mustUnlock(t, long)
+		locktest.MustUnlock(t, long)
 		srv.RequireNoKeys(t)
 	})
 }
@@ -214,13 +214,13 @@ func TestOdd_ReadersWithoutTTL(t *testing.T) {
 func TestOdd_StrangerInTheQueue(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	a, b := managerOn(t, srv), managerOn(t, srv, locktest.Unasked...)
-	held := mustLock(t, a.RWMutex("x", holdfast.WithFencing()))
+	a, b := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv, locktest.Unasked...)
+	held := locktest.MustLock(t, a.RWMutex("x", holdfast.WithFencing()))
 	srv.Admin().RPush(t.Context(), "holdfast_rw_queue:{x}", "junk")
 	got := b.RWMutex("x").LockAsync(t.Context())
-	queued(t, srv, "holdfast_rw_queue:{x}", 2)
-	mustUnlock(t, held)
-	mustUnlock(t, (<-got).Lease)
+	locktest.Queued(t, srv, "holdfast_rw_queue:{x}", 2)
+	locktest.MustUnlock(t, held)
+	locktest.MustUnlock(t, (<-got).Lease)
 	srv.RequireNoKeys(t, "redisson_lock_token:")
 }
 
@@ -228,18 +228,18 @@ func TestOdd_StrangerInTheQueue(t *testing.T) {
 func TestOdd_DowngradeWithoutMemory(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv)
-		write := mustLock(t, m.RWMutex("x"))
+		m := locktest.ManagerOn(t, srv)
+		write := locktest.MustLock(t, m.RWMutex("x"))
 		read, err := m.RWMutex("x").RLock(write.Context(context.Background()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		srv.Admin().ConfigSet(t.Context(), "maxmemory", "1")
-		mustUnlock(t, write)
+		locktest.MustUnlock(t, write)
 		if mode := srv.Admin().HGet(t.Context(), "x", "mode").Val(); mode != "read" || !read.Valid() {
 			t.Errorf("mode %q, %v", mode, read.Err())
 		}
-		mustUnlock(t, read)
+		locktest.MustUnlock(t, read)
 	})
 }
 
@@ -248,19 +248,19 @@ func TestOdd_DowngradeWithoutMemory(t *testing.T) {
 func TestOdd_MessageOfADeletedGrant(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
-		held := mustLock(t, m.FairMutex("a"))
-		got := waits(t, m.FairMutex("a"))
-		queued(t, srv, "redisson_lock_queue:{a}", 1)
-		redistest.Eventually(t, patience, "it has its answer", func() bool { return locktest.Hears(t, srv, m) })
+		m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		held := locktest.MustLock(t, m.FairMutex("a"))
+		got := locktest.Waits(t, m.FairMutex("a"))
+		locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
+		redistest.Eventually(t, locktest.Patience, "it has its answer", func() bool { return locktest.Hears(t, srv, m) })
 		asked, now := m.Stats().Commands, srv.Admin().Time(t.Context()).Val()
 		tellFirst(t, srv, "g %s 2000 "+fmt.Sprintf("%d %d 1 0 0", now.Unix(), now.Nanosecond()/1000))
-		redistest.Eventually(t, patience, "Redis is asked", func() bool { return m.Stats().Commands > asked && locktest.Pending(m) == 0 })
+		redistest.Eventually(t, locktest.Patience, "Redis is asked", func() bool { return m.Stats().Commands > asked && locktest.Pending(m) == 0 })
 		if !held.Valid() {
 			t.Error("the holder has lost the lock")
 		}
-		mustUnlock(t, held)
-		mustUnlock(t, got())
+		locktest.MustUnlock(t, held)
+		locktest.MustUnlock(t, got())
 	})
 }
 
@@ -270,31 +270,31 @@ func TestOdd_MessageOfADeletedGrant(t *testing.T) {
 func TestOdd_AnswerOfADeletedGrant(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		rival := managerOn(t, srv)
+		rival := locktest.ManagerOn(t, srv)
 		m, p := locktest.ManagerThatHangs(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 		l := m.FairMutex("a")
-		mustLock(t, managerOn(t, srv).FairMutex("a"))
-		first := waits(t, l)
-		queued(t, srv, "redisson_lock_queue:{a}", 1)
-		redistest.Eventually(t, patience, "the first has its answer", func() bool { return locktest.Hears(t, srv, m) })
-		second := waits(t, l)
-		queued(t, srv, "redisson_lock_queue:{a}", 2)
+		locktest.MustLock(t, locktest.ManagerOn(t, srv).FairMutex("a"))
+		first := locktest.Waits(t, l)
+		locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
+		redistest.Eventually(t, locktest.Patience, "the first has its answer", func() bool { return locktest.Hears(t, srv, m) })
+		second := locktest.Waits(t, l)
+		locktest.Queued(t, srv, "redisson_lock_queue:{a}", 2)
 		srv.Admin().Del(t.Context(), "a")
-		gate := p.HoldFirstReply(scriptOn("a", "lock_acquire"))
-		copies := p.HoldRequest(scriptOn("a", "lock_acquire")) // they would take the lock before the rival comes
+		gate := p.HoldFirstReply(locktest.ScriptOn("a", "lock_acquire"))
+		copies := p.HoldRequest(locktest.ScriptOn("a", "lock_acquire")) // they would take the lock before the rival comes
 		defer copies.Release()
 		tellFirst(t, srv, "o %s") // it asks
 		gate.Wait(t)
 		srv.Admin().Del(t.Context(), "a")
 		_, err := rival.FairMutex("a").TryLock(t.Context()) // grants it to the second
-		wantErr(t, err, holdfast.ErrNotAcquired, nil)
+		locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
 		lease := second()
-		redistest.Eventually(t, patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > time.Minute })
+		redistest.Eventually(t, locktest.Patience, "it is renewed", func() bool { return srv.Admin().PTTL(t.Context(), "a").Val() > time.Minute })
 		gate.Release()
 		other := first()
-		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
-		mustUnlock(t, mustLock(t, rival.FairMutex("a")))
-		wantErr(t, other.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		locktest.MustUnlock(t, locktest.MustLock(t, rival.FairMutex("a")))
+		locktest.WantErr(t, other.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
 	})
 }
 

@@ -87,7 +87,7 @@ func TestVersions_HandOverToEachOther(t *testing.T) {
 	for _, name := range []string{"lock_acquire", "lock_release", "rw_acquire", "rw_release", "rw_downgrade", "join", "force_release"} {
 		next.replace(t, srv, name, more)
 	}
-	this, later := managerOn(t, srv, locktest.Unasked...), managerWith(t, srv, next, locktest.Unasked...)
+	this, later := locktest.ManagerOn(t, srv, locktest.Unasked...), managerWith(t, srv, next, locktest.Unasked...)
 	for kind, of := range map[string]func(*holdfast.Manager) holdfast.Locker{
 		"mutex":        func(m *holdfast.Manager) holdfast.Locker { return m.Mutex("a") },
 		"fenced mutex": func(m *holdfast.Manager) holdfast.Locker { return m.Mutex("a", holdfast.WithFencing()) },
@@ -104,15 +104,15 @@ func TestVersions_HandOverToEachOther(t *testing.T) {
 				told := uint64(0)
 				for range 4 {
 					holder, waiter := pair[0], pair[1]
-					held := mustLock(t, blocks(holder))
-					got := waits(t, of(waiter))
-					redistest.Eventually(t, patience, "it hears its inbox, as its place says", func() bool {
+					held := locktest.MustLock(t, blocks(holder))
+					got := locktest.Waits(t, of(waiter))
+					redistest.Eventually(t, locktest.Patience, "it hears its inbox, as its place says", func() bool {
 						places := srv.Admin().ZRangeWithScores(t.Context(), times, 0, -1).Val()
 						return len(places) == 1 && places[0].Score == math.Trunc(places[0].Score) && locktest.Pending(waiter) == 0
 					})
 					before := waiter.Stats()
-					mustUnlock(t, held)
-					mustUnlock(t, got())
+					locktest.MustUnlock(t, held)
+					locktest.MustUnlock(t, got())
 					told += waiter.Stats().Granted - before.Granted
 					if polls := waiter.Stats().Polls - before.Polls; polls != 0 {
 						t.Errorf("%s: %d polls", direction, polls)
@@ -125,17 +125,17 @@ func TestVersions_HandOverToEachOther(t *testing.T) {
 		})
 	}
 	t.Run("forced free", func(t *testing.T) {
-		held := mustLock(t, later.Mutex("c"))
-		got := waits(t, this.Mutex("c"))
-		redistest.Eventually(t, patience, "it hears its inbox, as its place says", func() bool {
+		held := locktest.MustLock(t, later.Mutex("c"))
+		got := locktest.Waits(t, this.Mutex("c"))
+		redistest.Eventually(t, locktest.Patience, "it hears its inbox, as its place says", func() bool {
 			places := srv.Admin().ZRangeWithScores(t.Context(), "redisson_lock_timeout:{c}", 0, -1).Val()
 			return len(places) == 1 && places[0].Score == math.Trunc(places[0].Score) && locktest.Pending(this) == 0
 		})
 		if freed, err := later.ForceUnlock(t.Context(), "c"); !freed || err != nil {
 			t.Error(freed, err)
 		}
-		mustUnlock(t, got())
-		wantErr(t, held.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+		locktest.MustUnlock(t, got())
+		locktest.WantErr(t, held.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
 	})
 }
 
@@ -171,8 +171,8 @@ func TestRedisson_HoldsWhateverTimeIsLeft(t *testing.T) {
 					channel := c.channel + ":{" + name + "}"
 					admin.HSet(ctx, name, c.holder...)
 					admin.PExpire(ctx, name, time.Minute)
-					got := waits(t, c.of(name))
-					redistest.Eventually(t, patience, "it listens", func() bool {
+					got := locktest.Waits(t, c.of(name))
+					redistest.Eventually(t, locktest.Patience, "it listens", func() bool {
 						return admin.PubSubNumSub(ctx, channel).Val()[channel] == 1 && locktest.Pending(m) == 0
 					})
 					admin.Del(ctx, name)
@@ -180,7 +180,7 @@ func TestRedisson_HoldsWhateverTimeIsLeft(t *testing.T) {
 					admin.Publish(ctx, channel, "0")
 					lease := got()
 					fastest = min(fastest, time.Since(start))
-					mustUnlock(t, lease)
+					locktest.MustUnlock(t, lease)
 				}
 				if fastest > 20*time.Millisecond {
 					t.Errorf("the fastest of 30 has noticed after %v", fastest)
@@ -196,17 +196,17 @@ func TestOdd_RedissonIsLate(t *testing.T) {
 	srv := redistest.Start(t)
 	ctx, admin := t.Context(), srv.Admin()
 	const redissons = "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:8"
-	m := managerOn(t, srv)
+	m := locktest.ManagerOn(t, srv)
 	for name, free := range map[string]func(*holdfast.Lease){
-		"released": func(l *holdfast.Lease) { mustUnlock(t, l) },
+		"released": func(l *holdfast.Lease) { locktest.MustUnlock(t, l) },
 		"expired": func(l *holdfast.Lease) {
 			admin.Del(ctx, "x")
-			mustUnlock(t, mustLock(t, managerOn(t, srv).Mutex("x")))
+			locktest.MustUnlock(t, locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("x")))
 			_ = l.Unlock(ctx)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			held := mustLock(t, m.Mutex("x"))
+			held := locktest.MustLock(t, m.Mutex("x"))
 			admin.RPush(ctx, "redisson_lock_queue:{x}", redissons)
 			admin.ZAdd(ctx, "redisson_lock_timeout:{x}", redis.Z{Score: 1, Member: redissons})
 			sub := srv.Admin().Subscribe(ctx, "redisson_lock__channel:{x}:"+redissons)
@@ -215,7 +215,7 @@ func TestOdd_RedissonIsLate(t *testing.T) {
 				t.Fatal(err)
 			}
 			free(held)
-			within, cancel := context.WithTimeout(ctx, patience)
+			within, cancel := context.WithTimeout(ctx, locktest.Patience)
 			defer cancel()
 			if m, err := sub.ReceiveMessage(within); err != nil || m.Payload != "0" {
 				t.Errorf("it is told %v, %v", m, err)
@@ -251,7 +251,7 @@ func TestOdd_RedissonIsNext(t *testing.T) {
 			if err != nil || fmt.Sprint(reply) != "-3" {
 				t.Errorf("%v, %v", reply, err)
 			}
-			within, cancel := context.WithTimeout(ctx, patience)
+			within, cancel := context.WithTimeout(ctx, locktest.Patience)
 			defer cancel()
 			if m, err := fair.ReceiveMessage(within); err != nil || m.Payload != "0" {
 				t.Errorf("Redisson's is told %v, %v", m, err)

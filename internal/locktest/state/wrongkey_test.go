@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/several"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -15,7 +16,7 @@ import (
 func TestWrongKey_IsNamed(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m, other := managerOn(t, srv), managerOn(t, srv)
+	m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 	fenced := holdfast.WithFencing()
 	locks := map[string]holdfast.Locker{
 		"mutex": m.Mutex("a", fenced), "fair": m.FairMutex("a", fenced), "write": m.RWMutex("a", fenced), "read": m.RWMutex("a", fenced).RLocker(),
@@ -54,10 +55,10 @@ func TestWrongKey_IsNamed(t *testing.T) {
 					if rw {
 						holder = other.RWMutex("a")
 					}
-					held := mustLock(t, holder)
+					held := locktest.MustLock(t, holder)
 					defer func() {
 						srv.Admin().Del(context.Background(), broken.key)
-						mustUnlock(t, held)
+						locktest.MustUnlock(t, held)
 					}()
 				}
 				srv.Admin().Do(t.Context(), broken.command...)
@@ -66,10 +67,10 @@ func TestWrongKey_IsNamed(t *testing.T) {
 					calls = append(calls, l.TryLock) // else it is refused, whatever the queue is
 				}
 				for _, call := range calls {
-					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					ctx, cancel := context.WithTimeout(t.Context(), locktest.Patience)
 					_, err := call(ctx)
 					cancel()
-					wantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrUnavailable)
+					locktest.WantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrUnavailable)
 					if want := "the key " + broken.key + " holds "; err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), broken.holds)) {
 						t.Errorf("%v does not say that %s%s", err, want, broken.holds)
 					}
@@ -83,14 +84,14 @@ func TestWrongKey_IsNamed(t *testing.T) {
 func TestWrongKey_DoesNotKeepUnlock(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m := managerOn(t, srv)
+	m := locktest.ManagerOn(t, srv)
 	for name, l := range map[string]holdfast.Locker{
 		"mutex": m.Mutex("a"), "fair": m.FairMutex("a"), "write": m.RWMutex("a"), "read": m.RWMutex("a").RLocker(),
 	} {
 		for _, part := range []string{"queue", "timeout"} {
 			t.Run(name+" "+part, func(t *testing.T) {
 				srv.Admin().FlushAll(t.Context())
-				lease := mustLock(t, l)
+				lease := locktest.MustLock(t, l)
 				for _, family := range []string{"redisson_lock_", "holdfast_rw_"} {
 					srv.Admin().RPush(t.Context(), family+"queue:{a}", "hf-0a:1")
 					srv.Admin().Do(t.Context(), "set", family+part+":{a}", "x")

@@ -145,12 +145,12 @@ func TestLogs_NeverReached(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 					defer cancel()
 					_, err := m.Mutex("x").Lock(ctx)
-					wantErr(t, err, holdfast.ErrUnavailable, nil)
+					locktest.WantErr(t, err, holdfast.ErrUnavailable, nil)
 					return err
 				}
-				redistest.Eventually(t, patience, "the outage is told", func() bool { _ = ask(); return len(log.With(outage)) > 0 })
+				redistest.Eventually(t, locktest.Patience, "the outage is told", func() bool { _ = ask(); return len(log.With(outage)) > 0 })
 				_, tried := m.Mutex("y").TryLock(t.Context())
-				wantErr(t, tried, holdfast.ErrUnavailable, nil)
+				locktest.WantErr(t, tried, holdfast.ErrUnavailable, nil)
 				waited := ask()
 				for _, text := range c.tells {
 					if all := log.With(outage); len(all) != 1 || !strings.Contains(all[0], text) {

@@ -19,7 +19,7 @@ func TestLogs_LostLeases(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	log, option := locktest.Logged()
-	m := managerOn(t, srv, option, holdfast.WithLease(6*time.Second))
+	m := locktest.ManagerOn(t, srv, option, holdfast.WithLease(6*time.Second))
 	for name, lock := range map[string]func(string) holdfast.Locker{
 		"mutex": func(n string) holdfast.Locker { return m.Mutex(n) },
 		"fair":  func(n string) holdfast.Locker { return m.FairMutex(n) },
@@ -27,11 +27,11 @@ func TestLogs_LostLeases(t *testing.T) {
 		"read":  func(n string) holdfast.Locker { return m.RWMutex(n).RLocker() },
 	} {
 		byUnlock, byExtend := "unlock:"+name, "extend:"+name
-		a, b := mustLock(t, lock(byUnlock)), mustLock(t, lock(byExtend))
+		a, b := locktest.MustLock(t, lock(byUnlock)), locktest.MustLock(t, lock(byExtend))
 		srv.Admin().Del(t.Context(), byUnlock, byExtend)
-		wantErr(t, unlock(a), holdfast.ErrLeaseLost, nil)
-		wantErr(t, untilAnswered(func() error { return b.Extend(t.Context(), 10*time.Second) }), holdfast.ErrLeaseLost, nil)
-		wantErr(t, unlock(b), holdfast.ErrLeaseLost, nil)
+		locktest.WantErr(t, locktest.Unlock(a), holdfast.ErrLeaseLost, nil)
+		locktest.WantErr(t, locktest.UntilAnswered(func() error { return b.Extend(t.Context(), 10*time.Second) }), holdfast.ErrLeaseLost, nil)
+		locktest.WantErr(t, locktest.Unlock(b), holdfast.ErrLeaseLost, nil)
 		for _, n := range []string{byUnlock, byExtend} {
 			if got := log.With("WARN holdfast: lease lost", "lock="+n, "reason=deleted"); len(got) != 1 {
 				t.Errorf("%s: %q", n, got)
@@ -45,12 +45,12 @@ func TestLogs_ManyLostLeases(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		log, option := locktest.Logged()
-		m := managerOn(t, srv, option)
+		m := locktest.ManagerOn(t, srv, option)
 		const n = 2000
 		for i := range n {
-			mustLock(t, m.Mutex(fmt.Sprint("many:", i), holdfast.WithFixedLease(3*time.Second)))
+			locktest.MustLock(t, m.Mutex(fmt.Sprint("many:", i), holdfast.WithFixedLease(3*time.Second)))
 		}
-		redistest.Eventually(t, patience, "all are lost", func() bool { return m.Stats().Lost == n })
+		redistest.Eventually(t, locktest.Patience, "all are lost", func() bool { return m.Stats().Lost == n })
 		if err := m.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
@@ -74,7 +74,7 @@ func TestLogs_Outage(t *testing.T) {
 	t.Parallel()
 	for name, requests := range map[string]func(t *testing.T, m *holdfast.Manager){
 		"held": func(t *testing.T, m *holdfast.Manager) {
-			mustLock(t, m.Mutex("held", holdfast.WithLease(2*time.Second)))
+			locktest.MustLock(t, m.Mutex("held", holdfast.WithLease(2*time.Second)))
 		},
 		"waiter": func(t *testing.T, m *holdfast.Manager) {},
 	} {
@@ -82,16 +82,16 @@ func TestLogs_Outage(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Start(t)
 			log, option := locktest.Logged()
-			m := managerOn(t, srv, option)
+			m := locktest.ManagerOn(t, srv, option)
 			requests(t, m)
 			srv.Pause()
-			got := waits(t, m.Mutex("waited"))
-			redistest.Eventually(t, patience, "the outage is told", func() bool {
+			got := locktest.Waits(t, m.Mutex("waited"))
+			redistest.Eventually(t, locktest.Patience, "the outage is told", func() bool {
 				return len(log.With("WARN holdfast: redis does not answer", srv.Addr()+": no answer")) == 1
 			})
 			srv.Resume()
-			mustUnlock(t, got())
-			redistest.Eventually(t, patience, "its end is told", func() bool {
+			locktest.MustUnlock(t, got())
+			redistest.Eventually(t, locktest.Patience, "its end is told", func() bool {
 				return len(log.With("INFO holdfast: redis answers again", "lasted=")) == 1
 			})
 			if m.Stats().Outages != 1 {
@@ -111,13 +111,13 @@ func TestLogs_OneLostReplyIsNoOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
-		mustUnlock(t, mustLock(t, m.Mutex("x")))
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("x")))
 		p.SwallowReply(redistest.Command("evalsha"), 1)
 		if lease, err := m.Mutex("x").TryLock(t.Context()); err == nil {
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 		}
-		redistest.Eventually(t, patience, "go-redis gives up", func() bool { return m.Stats().Troubles > 0 })
-		mustUnlock(t, mustLock(t, m.Mutex("y")))
+		redistest.Eventually(t, locktest.Patience, "go-redis gives up", func() bool { return m.Stats().Troubles > 0 })
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("y")))
 		if got := log.With("redis does not answer"); len(got) > 0 {
 			t.Errorf("%q", got)
 		}
@@ -136,10 +136,10 @@ func TestLogs_ReleaseGivenUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
-		lease := mustLock(t, m.Mutex("x", holdfast.WithFixedLease(2*time.Second)))
+		lease := locktest.MustLock(t, m.Mutex("x", holdfast.WithFixedLease(2*time.Second)))
 		admin.Do(t.Context(), "ACL", "SETUSER", "limited", "resetkeys")
-		wantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
-		redistest.Eventually(t, patience, "it is told", func() bool {
+		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+		redistest.Eventually(t, locktest.Patience, "it is told", func() bool {
 			return len(log.With("WARN holdfast: release given up", "lock=x", "NOPERM")) == 1
 		})
 	})
@@ -151,26 +151,26 @@ func TestLogs_LinesOfAnOutage(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	log, option := locktest.Logged()
-	m := managerOn(t, srv, option)
-	mustLock(t, m.Mutex("renewed", holdfast.WithLease(4*time.Second))) // tried again six times a second
-	holder := managerOn(t, srv)
-	mustLock(t, holder.Mutex("taken"))
+	m := locktest.ManagerOn(t, srv, option)
+	locktest.MustLock(t, m.Mutex("renewed", holdfast.WithLease(4*time.Second))) // tried again six times a second
+	holder := locktest.ManagerOn(t, srv)
+	locktest.MustLock(t, holder.Mutex("taken"))
 	first := m.Mutex("taken").LockAsync(t.Context())
-	redistest.Eventually(t, patience, "the inbox is heard", func() bool {
+	redistest.Eventually(t, locktest.Patience, "the inbox is heard", func() bool {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 	})
 	const lost = "holdfast: pub/sub connection lost"
 	srv.Kill()
-	redistest.Eventually(t, patience, "several attempts fail", func() bool {
+	redistest.Eventually(t, locktest.Patience, "several attempts fail", func() bool {
 		return len(log.With("DEBUG "+lost)) >= 3 && m.Stats().RenewalFailures >= 3 && len(log.With("redis does not answer")) > 0
 	})
 	srv.Restart()
 	if r := <-first; r.Err != nil { // the data is lost
 		t.Error(r.Err)
 	}
-	held := mustLock(t, holder.Mutex("other"))
+	held := locktest.MustLock(t, holder.Mutex("other"))
 	second := m.Mutex("other").LockAsync(t.Context()) // or nothing is to be heard
-	redistest.Eventually(t, patience, "the end is told", func() bool {
+	redistest.Eventually(t, locktest.Patience, "the end is told", func() bool {
 		return len(log.With("INFO holdfast: redis answers again")) > 0 && len(log.With("INFO holdfast: pub/sub connection restored")) > 0
 	})
 	_ = held.Unlock(context.Background())
@@ -210,15 +210,15 @@ func TestLogs_LinesOfFailingRenewals(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
-		lease := mustLock(t, m.Mutex("a", holdfast.WithLease(10*time.Second)))
-		p.AnswerError(scriptOn("a", "renew"), 1000, "OOM command not allowed when used memory > 'maxmemory'.")
+		lease := locktest.MustLock(t, m.Mutex("a", holdfast.WithLease(10*time.Second)))
+		p.AnswerError(locktest.ScriptOn("a", "renew"), 1000, "OOM command not allowed when used memory > 'maxmemory'.")
 		const begun = "WARN holdfast: renewal failed, trying again"
-		redistest.Eventually(t, patience, "several attempts fail", func() bool {
-			_ = inspected(t, m, "b") // is answered
+		redistest.Eventually(t, locktest.Patience, "several attempts fail", func() bool {
+			_ = locktest.Inspected(t, m, "b") // is answered
 			return len(log.With(begun)) > 0 && m.Stats().RenewalFailures >= 4
 		})
 		p.Heal()
-		redistest.Eventually(t, patience, "its end is told", func() bool { return len(log.With("INFO holdfast: no renewal fails any more", "lasted=")) > 0 })
+		redistest.Eventually(t, locktest.Patience, "its end is told", func() bool { return len(log.With("INFO holdfast: no renewal fails any more", "lasted=")) > 0 })
 		if n := len(log.With("renewal", "OOM")); n != 1 {
 			t.Errorf("%d lines: %q", n, log.With("renewal"))
 		}

@@ -60,18 +60,18 @@ func TestLosses_AreLoggedOnce(t *testing.T) {
 	}{
 		"Unlock": {fixed, holdfast.LostDeleted, func(t *testing.T, l *losing) {
 			remove(t, l)
-			wantErr(t, unlock(l.lease), holdfast.ErrLeaseLost, nil)
+			locktest.WantErr(t, locktest.Unlock(l.lease), holdfast.ErrLeaseLost, nil)
 		}},
 		"Extend": {fixed, holdfast.LostDeleted, func(t *testing.T, l *losing) {
 			remove(t, l)
-			wantErr(t, untilAnswered(func() error { return l.lease.Extend(t.Context(), time.Minute) }), holdfast.ErrLeaseLost, nil)
+			locktest.WantErr(t, locktest.UntilAnswered(func() error { return l.lease.Extend(t.Context(), time.Minute) }), holdfast.ErrLeaseLost, nil)
 		}},
 		"Close": {fixed, holdfast.LostDeleted, func(t *testing.T, l *losing) {
 			remove(t, l)
 			l.whole = "" // its holder has closed it
 		}},
 		"deadline": {holdfast.WithFixedLease(300 * time.Millisecond), holdfast.LostDeadline, func(t *testing.T, l *losing) {
-			redistest.Eventually(t, patience, "all have ended", func() bool { // else Unlock gives the last one back in time
+			redistest.Eventually(t, locktest.Patience, "all have ended", func() bool { // else Unlock gives the last one back in time
 				n := 0
 				for _, m := range l.managers {
 					n += int(m.Stats().Lost)
@@ -83,14 +83,14 @@ func TestLosses_AreLoggedOnce(t *testing.T) {
 		"renewal": {holdfast.WithLease(6 * time.Second), "", func(t *testing.T, l *losing) {
 			remove(t, l)
 			for i, name := range l.parts { // or a Redlock would take each member again
-				mustLock(t, l.thieves[i](managerOn(t, l.servers[min(i, len(l.servers)-1)]), name))
+				locktest.MustLock(t, l.thieves[i](locktest.ManagerOn(t, l.servers[min(i, len(l.servers)-1)]), name))
 			}
 			<-l.lease.Done()
 		}},
 		"ForceUnlock": {fixed, holdfast.LostDeleted, func(t *testing.T, l *losing) {
 			l.parts = l.parts[:len(l.managers)/2+1] // as many as end the lease: the others are then given back
 			l.each(func(m *holdfast.Manager, _ *redistest.Server, name string) {
-				if err := untilAnswered(func() error { _, err := m.ForceUnlock(t.Context(), name); return err }); err != nil {
+				if err := locktest.UntilAnswered(func() error { _, err := m.ForceUnlock(t.Context(), name); return err }); err != nil {
 					t.Error(err)
 				}
 			})
@@ -109,7 +109,7 @@ func TestLosses_AreLoggedOnce(t *testing.T) {
 					l.servers = all
 				}
 				for _, srv := range l.servers {
-					l.managers = append(l.managers, managerOn(t, srv, option, f.lease))
+					l.managers = append(l.managers, locktest.ManagerOn(t, srv, option, f.lease))
 				}
 				var locks []holdfast.Locker
 				for i, make := range of {
@@ -124,9 +124,9 @@ func TestLosses_AreLoggedOnce(t *testing.T) {
 					l.whole = strings.Join(l.parts, "+")
 					lock, _ = holdfast.NewRedlock(locks...)
 				}
-				l.lease = mustLock(t, lock)
+				l.lease = locktest.MustLock(t, lock)
 				l.each(func(_ *holdfast.Manager, srv *redistest.Server, name string) { // a Redlock's last one comes later
-					redistest.Eventually(t, patience, "it is held", func() bool { return srv.Admin().Exists(t.Context(), name).Val() == 1 })
+					redistest.Eventually(t, locktest.Patience, "it is held", func() bool { return srv.Admin().Exists(t.Context(), name).Val() == 1 })
 				})
 				f.find(t, l)
 				for _, m := range l.managers {
@@ -134,7 +134,7 @@ func TestLosses_AreLoggedOnce(t *testing.T) {
 						_ = m.Close(t.Context())
 					}
 				}
-				if err := unlock(l.lease); !errors.Is(err, holdfast.ErrLeaseLost) && !errors.Is(err, holdfast.ErrClosed) {
+				if err := locktest.Unlock(l.lease); !errors.Is(err, holdfast.ErrLeaseLost) && !errors.Is(err, holdfast.ErrClosed) {
 					t.Errorf("Unlock: %v", err)
 				}
 				for _, m := range l.managers {

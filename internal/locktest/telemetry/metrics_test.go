@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/several"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -73,22 +74,22 @@ func TestMetrics_HoldDuration(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		reader, metrics := metered()
-		m := managerOn(t, srv, metrics, holdfast.WithLease(time.Second))
-		outer := mustLock(t, m.Mutex("a"))
+		m := locktest.ManagerOn(t, srv, metrics, holdfast.WithLease(time.Second))
+		outer := locktest.MustLock(t, m.Mutex("a"))
 		inner, err := m.Mutex("a").Lock(outer.Context(t.Context()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustUnlock(t, inner)
-		mustUnlock(t, outer)
+		locktest.MustUnlock(t, inner)
+		locktest.MustUnlock(t, outer)
 		_ = outer.Unlock(t.Context()) // ErrNotHeld
-		mustUnlock(t, mustLock(t, several.Multi(t, m.Mutex("b"), m.RWMutex("c"))))
-		lost := mustLock(t, m.FairMutex("d"))
+		locktest.MustUnlock(t, locktest.MustLock(t, several.Multi(t, m.Mutex("b"), m.RWMutex("c"))))
+		lost := locktest.MustLock(t, m.FairMutex("d"))
 		srv.Admin().Del(t.Context(), "d")
 		<-lost.Done()
-		most := mustLock(t, m.RWMutex("e", holdfast.WithMaxHold(time.Second)).RLocker())
+		most := locktest.MustLock(t, m.RWMutex("e", holdfast.WithMaxHold(time.Second)).RLocker())
 		<-most.Done()
-		mustLock(t, m.Mutex("f"))
+		locktest.MustLock(t, m.Mutex("f"))
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := m.Mutex("g").Lock(ended); err == nil { // never held
@@ -109,20 +110,20 @@ func TestMetrics_WaitModes(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		reader, metrics := metered()
-		m, other := managerOn(t, srv, metrics), managerOn(t, srv, metrics)
-		first := mustLock(t, m.Mutex("a"))
+		m, other := locktest.ManagerOn(t, srv, metrics), locktest.ManagerOn(t, srv, metrics)
+		first := locktest.MustLock(t, m.Mutex("a"))
 		inner, err := m.Mutex("a").Lock(first.Context(t.Context()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustUnlock(t, inner)
+		locktest.MustUnlock(t, inner)
 		second := m.Mutex("a").LockAsync(t.Context())
-		mustUnlock(t, first)
-		held := granted(t, second)
-		last := waits(t, other.Mutex("a"))
-		redistest.Eventually(t, patience, "it waits", func() bool { return other.Stats().Subscriptions > 0 })
-		mustUnlock(t, held)
-		mustUnlock(t, last())
+		locktest.MustUnlock(t, first)
+		held := locktest.Granted(t, second)
+		last := locktest.Waits(t, other.Mutex("a"))
+		redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return other.Stats().Subscriptions > 0 })
+		locktest.MustUnlock(t, held)
+		locktest.MustUnlock(t, last())
 		if err := other.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
@@ -148,14 +149,14 @@ func TestMetrics_RenewalSlack(t *testing.T) {
 		srv := redistest.Start(t)
 		reader, metrics := metered()
 		lasts := holdfast.WithLease(10 * time.Second) // a third of it is the longest time to the first renewal
-		m, other := managerOn(t, srv, metrics, lasts), managerOn(t, srv, lasts)
-		held := mustLock(t, other.Mutex("a"))
-		next := waits(t, m.Mutex("a"))
-		redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Subscriptions > 0 })
-		mustUnlock(t, held)
+		m, other := locktest.ManagerOn(t, srv, metrics, lasts), locktest.ManagerOn(t, srv, lasts)
+		held := locktest.MustLock(t, other.Mutex("a"))
+		next := locktest.Waits(t, m.Mutex("a"))
+		redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return m.Stats().Subscriptions > 0 })
+		locktest.MustUnlock(t, held)
 		lease := next()
-		redistest.Eventually(t, patience, "a renewal", func() bool { return m.Stats().Renewals > 0 })
-		mustUnlock(t, lease)
+		redistest.Eventually(t, locktest.Patience, "a renewal", func() bool { return m.Stats().Renewals > 0 })
+		locktest.MustUnlock(t, lease)
 		var data metricdata.ResourceMetrics
 		if err := reader.Collect(t.Context(), &data); err != nil {
 			t.Fatal(err)
@@ -179,12 +180,12 @@ func TestMetrics_Oldest(t *testing.T) {
 		srv := redistest.Start(t)
 		reader, metrics := metered()
 		of := holdfast.WithMetricName(func(name string) string { class, _, _ := strings.Cut(name, ":"); return class })
-		first, second := managerOn(t, srv, metrics, of), managerOn(t, srv, metrics, of)
+		first, second := locktest.ManagerOn(t, srv, metrics, of), locktest.ManagerOn(t, srv, metrics, of)
 		wantSeries(t, reader, "holdfast.held.oldest", map[string]float64{})
-		a := mustLock(t, first.Mutex("stock:1"))
+		a := locktest.MustLock(t, first.Mutex("stock:1"))
 		time.Sleep(time.Second)
-		b := mustLock(t, second.Mutex("stock:2"))
-		c := mustLock(t, second.Mutex("order:1"))
+		b := locktest.MustLock(t, second.Mutex("stock:2"))
+		c := locktest.MustLock(t, second.Mutex("order:1"))
 		w := second.Mutex("stock:1").LockAsync(t.Context())
 		time.Sleep(time.Second)
 		held, waiting := series(t, reader, "holdfast.held.oldest"), series(t, reader, "holdfast.waiting.oldest")
@@ -194,10 +195,10 @@ func TestMetrics_Oldest(t *testing.T) {
 		if len(waiting) != 1 || waiting["stock"] < 1 || waiting["stock"] >= held["stock"] {
 			t.Errorf("waiting: %v", waiting)
 		}
-		mustUnlock(t, a)
-		mustUnlock(t, granted(t, w))
-		mustUnlock(t, b)
-		mustUnlock(t, c)
+		locktest.MustUnlock(t, a)
+		locktest.MustUnlock(t, locktest.Granted(t, w))
+		locktest.MustUnlock(t, b)
+		locktest.MustUnlock(t, c)
 		wantSeries(t, reader, "holdfast.waiting.oldest", map[string]float64{})
 	})
 }
@@ -206,13 +207,13 @@ func TestMetrics_Oldest(t *testing.T) {
 func TestMetrics_Classes(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		reader, metrics := metered()
-		m := managerOn(t, redistest.Start(t), metrics, holdfast.WithMetricName(func(name string) string { return strings.TrimPrefix(name, "none:") }),
+		m := locktest.ManagerOn(t, redistest.Start(t), metrics, holdfast.WithMetricName(func(name string) string { return strings.TrimPrefix(name, "none:") }),
 			holdfast.WithNameMapper(func(name string) string { return "mapped:" + name }))
 		for i := range 200 {
-			mustUnlock(t, mustLock(t, m.Mutex(fmt.Sprint(i))))
+			locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(fmt.Sprint(i))))
 		}
-		mustUnlock(t, mustLock(t, m.Mutex("none:"))) // no class
-		mustUnlock(t, mustLock(t, m.Mutex("7")))
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("none:"))) // no class
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("7")))
 		grants := series(t, reader, "holdfast.grants")
 		if len(grants) != 101 || grants["other mutex fast"] != 101 || grants["7 mutex fast"] != 2 {
 			t.Errorf("%d classes, %v of other, %v of 7", len(grants), grants["other mutex fast"], grants["7 mutex fast"])
@@ -235,15 +236,15 @@ func TestMetrics_PollsAndTroubles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		held := mustLock(t, managerOn(t, srv).Mutex("a"))
+		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		next := m.Mutex("a").LockAsync(t.Context())
-		redistest.Eventually(t, patience, "a poll", func() bool { return m.Stats().Polls > 0 })
+		redistest.Eventually(t, locktest.Patience, "a poll", func() bool { return m.Stats().Polls > 0 })
 		proxy.Refuse(true)
 		proxy.Cut()
-		redistest.Eventually(t, patience, "trouble", func() bool { return m.Stats().Troubles > 0 })
+		redistest.Eventually(t, locktest.Patience, "trouble", func() bool { return m.Stats().Troubles > 0 })
 		proxy.Heal()
-		mustUnlock(t, held)
-		mustUnlock(t, granted(t, next))
+		locktest.MustUnlock(t, held)
+		locktest.MustUnlock(t, locktest.Granted(t, next))
 		if err := m.Close(context.Background()); err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
 			t.Error(err)
 		}

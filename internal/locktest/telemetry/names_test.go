@@ -19,12 +19,12 @@ import (
 // ways are calls that fail, of a lock that is free at first.
 var ways = map[string]func(*testing.T, *renamed){
 	"Lock times out": func(t *testing.T, r *renamed) {
-		held := mustLock(t, r.on(t, r.others))
+		held := locktest.MustLock(t, r.on(t, r.others))
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Redis has to refuse it before, on a busy machine as well
 		defer cancel()
 		_, err := r.on(t, r.managers).Lock(ctx)
 		r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 	},
 	"its context has ended": func(t *testing.T, r *renamed) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -33,43 +33,43 @@ var ways = map[string]func(*testing.T, *renamed){
 		r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
 	},
 	"TryLock is refused": func(t *testing.T, r *renamed) {
-		held := mustLock(t, r.on(t, r.others))
+		held := locktest.MustLock(t, r.on(t, r.others))
 		_, err := r.on(t, r.managers).TryLock(t.Context())
 		r.wantGiven(t, "TryLock", err, holdfast.ErrNotAcquired)
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 	},
 	"the lease is over": func(t *testing.T, r *renamed) {
-		lease := mustLock(t, r.on(t, r.managers))
-		mustUnlock(t, lease)
+		lease := locktest.MustLock(t, r.on(t, r.managers))
+		locktest.MustUnlock(t, lease)
 		r.wantGiven(t, "Unlock", lease.Unlock(t.Context()), holdfast.ErrNotHeld)
 		r.wantGiven(t, "Extend", lease.Extend(t.Context(), time.Minute), holdfast.ErrNotHeld)
 	},
 	"it is deleted": func(t *testing.T, r *renamed) {
 		lease := r.taken(t, r.on(t, r.managers))
 		r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
-		r.wantGiven(t, "Unlock", unlock(lease), holdfast.ErrLeaseLost)
+		r.wantGiven(t, "Unlock", locktest.Unlock(lease), holdfast.ErrLeaseLost)
 		r.told(t, "holdfast: lease lost")
 	},
 	"it is lost to an Extend": func(t *testing.T, r *renamed) {
 		lease := r.taken(t, r.on(t, r.managers, holdfast.WithFixedLease(time.Minute)))
 		r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
-		r.wantGiven(t, "Extend", untilAnswered(func() error { return lease.Extend(t.Context(), time.Hour) }), holdfast.ErrLeaseLost)
-		r.wantGiven(t, "Unlock", unlock(lease), holdfast.ErrLeaseLost)
+		r.wantGiven(t, "Extend", locktest.UntilAnswered(func() error { return lease.Extend(t.Context(), time.Hour) }), holdfast.ErrLeaseLost)
+		r.wantGiven(t, "Unlock", locktest.Unlock(lease), holdfast.ErrLeaseLost)
 		r.told(t, "holdfast: lease lost")
 	},
 	"its time is over": func(t *testing.T, r *renamed) {
-		lease := mustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(3*time.Second)))
+		lease := locktest.MustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(3*time.Second)))
 		r.held(t)
 		<-lease.Done()
 		r.wantGiven(t, "Err", lease.Err(), holdfast.ErrLeaseLost)
 		r.told(t, "holdfast: lease lost") // of each part: Unlock may give one back before its time is over
-		r.wantGiven(t, "Unlock", unlock(lease), holdfast.ErrLeaseLost)
+		r.wantGiven(t, "Unlock", locktest.Unlock(lease), holdfast.ErrLeaseLost)
 	},
 	"it is held for too long": func(t *testing.T, r *renamed) {
-		lease := mustLock(t, r.on(t, r.managers, holdfast.WithLease(2*time.Second), holdfast.WithMaxHold(2*time.Second)))
+		lease := locktest.MustLock(t, r.on(t, r.managers, holdfast.WithLease(2*time.Second), holdfast.WithMaxHold(2*time.Second)))
 		<-lease.Done()
 		r.told(t, "holdfast: maximum hold time reached")
-		wantErr(t, unlock(lease), holdfast.ErrMaxHold, nil)
+		locktest.WantErr(t, locktest.Unlock(lease), holdfast.ErrMaxHold, nil)
 	},
 	"the key is of another kind": func(t *testing.T, r *renamed) {
 		r.each(func(srv *redistest.Server, key string) { srv.Admin().Set(t.Context(), key, "x", 0) })
@@ -85,7 +85,7 @@ var ways = map[string]func(*testing.T, *renamed){
 	},
 	"Redis does not answer": func(t *testing.T, r *renamed) {
 		lock := r.on(t, r.managers)
-		lease := mustLock(t, lock)
+		lease := locktest.MustLock(t, lock)
 		r.held(t)
 		for _, srv := range r.all {
 			srv.Pause()
@@ -116,7 +116,7 @@ var ways = map[string]func(*testing.T, *renamed){
 				}
 			}
 		}
-		lease := mustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(4*time.Second))) // a busy machine takes a part of it
+		lease := locktest.MustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(4*time.Second))) // a busy machine takes a part of it
 		r.held(t)
 		user("resetkeys")
 		r.wantGiven(t, "Unlock", lease.Unlock(t.Context()), holdfast.ErrUnavailable)
@@ -177,14 +177,14 @@ func TestErrors_NameTheLockAsGiven(t *testing.T) {
 				redistest.InWorlds(t, func(t *testing.T) {
 					r := newRenamed(t, k.of, k.group, several.Servers(t, k.servers))
 					if kind == "read" && (way == "Lock times out" || way == "TryLock is refused") {
-						writer := mustLock(t, writeWith(r.others[0], given[0]))
+						writer := locktest.MustLock(t, writeWith(r.others[0], given[0]))
 						_, err := r.on(t, r.managers).TryLock(t.Context())
 						r.wantGiven(t, "TryLock", err, holdfast.ErrNotAcquired)
 						ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Redis has to refuse it before, on a busy machine as well
 						defer cancel()
 						_, err = r.on(t, r.managers).Lock(ctx)
 						r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
-						mustUnlock(t, writer)
+						locktest.MustUnlock(t, writer)
 					} else {
 						fails(t, r)
 					}
@@ -202,17 +202,17 @@ func TestErrors_TwoNamesOfOneLock(t *testing.T) {
 			redistest.InWorlds(t, func(t *testing.T) {
 				srv := redistest.Start(t)
 				log, option := locktest.Logged()
-				m := managerOn(t, srv, option, holdfast.WithNameMapper(strings.ToLower))
+				m := locktest.ManagerOn(t, srv, option, holdfast.WithNameMapper(strings.ToLower))
 				// attempt returns a lease of LOCK, beside or behind one of lock.
 				attempt := func() (lease *holdfast.Lease) {
-					first := mustLock(t, of(m, "lock"))
-					got := waits(t, of(m, "LOCK"))
+					first := locktest.MustLock(t, of(m, "lock"))
+					got := locktest.Waits(t, of(m, "LOCK"))
 					if kind == "read" {
 						lease = got()
 					} else {
-						redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+						redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
 					}
-					mustUnlock(t, first)
+					locktest.MustUnlock(t, first)
 					if lease == nil {
 						lease = got()
 					}
@@ -226,7 +226,7 @@ func TestErrors_TwoNamesOfOneLock(t *testing.T) {
 						if m.Stats().Troubles == before {
 							return lease
 						}
-						mustUnlock(t, lease)
+						locktest.MustUnlock(t, lease)
 					}
 				}
 				says := func(what string, err, is error) {
@@ -237,15 +237,15 @@ func TestErrors_TwoNamesOfOneLock(t *testing.T) {
 				}
 				lease := second()
 				srv.Admin().Del(t.Context(), "lock")
-				says("lost to Unlock", unlock(lease), holdfast.ErrLeaseLost)
+				says("lost to Unlock", locktest.Unlock(lease), holdfast.ErrLeaseLost)
 				lease = second()
 				if _, err := m.ForceUnlock(t.Context(), "Lock"); err != nil {
 					t.Fatal(err)
 				}
 				<-lease.Done()
 				says("Err", lease.Err(), holdfast.ErrLeaseLost)
-				says("lost before Unlock", unlock(lease), holdfast.ErrLeaseLost)
-				redistest.Eventually(t, patience, "both are told", func() bool { return len(log.With("lease lost lock=LOCK ")) == 2 })
+				says("lost before Unlock", locktest.Unlock(lease), holdfast.ErrLeaseLost)
+				redistest.Eventually(t, locktest.Patience, "both are told", func() bool { return len(log.With("lease lost lock=LOCK ")) == 2 })
 				lease = second()
 				srv.Pause()
 				says("not answered", lease.Unlock(t.Context()), holdfast.ErrUnavailable)
@@ -263,7 +263,7 @@ func TestErrors_TwoNamesOfADowngrade(t *testing.T) {
 		srv := redistest.Start(t)
 		log, option := locktest.Logged()
 		mapper := holdfast.WithNameMapper(func(name string) string { return strings.ToLower(strings.Trim(name, "-")) })
-		m, p := managerVia(t, srv, option, mapper, holdfast.WithLease(3*time.Second))
+		m, p := locktest.ManagerVia(t, srv, option, mapper, holdfast.WithLease(3*time.Second))
 		says := func(what string, err, is error, name string) {
 			t.Helper()
 			lost := (*holdfast.LostError)(nil)
@@ -272,10 +272,10 @@ func TestErrors_TwoNamesOfADowngrade(t *testing.T) {
 			}
 		}
 		sides := func() (write, read *holdfast.Lease) {
-			first := mustLock(t, m.RWMutex("a")) // the lock is known by this name
-			got := waits(t, m.RWMutex("A"))
-			redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
-			mustUnlock(t, first)
+			first := locktest.MustLock(t, m.RWMutex("a")) // the lock is known by this name
+			got := locktest.Waits(t, m.RWMutex("A"))
+			redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+			locktest.MustUnlock(t, first)
 			write = got()
 			read, err := m.RWMutex("-a-").RLock(write.Context(t.Context()))
 			if err != nil {
@@ -285,19 +285,19 @@ func TestErrors_TwoNamesOfADowngrade(t *testing.T) {
 		}
 		write, read := sides()
 		srv.Admin().Del(t.Context(), "a")
-		says("Unlock of what is deleted", unlock(write), holdfast.ErrLeaseLost, "A")
+		says("Unlock of what is deleted", locktest.Unlock(write), holdfast.ErrLeaseLost, "A")
 		says("Err", read.Err(), holdfast.ErrLeaseLost, "-a-")
-		says("Unlock of the read side", unlock(read), holdfast.ErrLeaseLost, "-a-")
+		says("Unlock of the read side", locktest.Unlock(read), holdfast.ErrLeaseLost, "-a-")
 
 		write, read = sides()
-		p.LoseRequest(scriptOn("a", "rw_downgrade"), math.MaxInt)
+		p.LoseRequest(locktest.ScriptOn("a", "rw_downgrade"), math.MaxInt)
 		says("Unlock that is not answered", write.Unlock(t.Context()), holdfast.ErrUnavailable, "A")
 		says("Extend before the answer", read.Extend(t.Context(), time.Minute), holdfast.ErrUnavailable, "-a-")
 		<-read.Done()
 		says("Unlock when the time is over", write.Unlock(t.Context()), holdfast.ErrUnavailable, "A")
-		says("Unlock of the read side", unlock(read), holdfast.ErrLeaseLost, "-a-")
+		says("Unlock of the read side", locktest.Unlock(read), holdfast.ErrLeaseLost, "-a-")
 		p.Heal()
-		redistest.Eventually(t, patience, "both are told", func() bool { return len(log.With("lease lost lock=-a- ")) == 2 })
+		redistest.Eventually(t, locktest.Patience, "both are told", func() bool { return len(log.With("lease lost lock=-a- ")) == 2 })
 		if got := append(log.With("lock=a "), log.With(`"a"`)...); len(got) > 0 {
 			t.Errorf("%q", got)
 		}
@@ -317,30 +317,30 @@ func TestErrors_TwoNamesOfParts(t *testing.T) {
 			var locks []holdfast.Locker
 			all := several.Servers(t, 3)
 			for i, srv := range all {
-				m := managerOn(t, srv, option, holdfast.WithNameMapper(strings.ToLower))
-				known = append(known, mustLock(t, m.RWMutex(given[i]).RLocker())) // the lock stays known by this name
+				m := locktest.ManagerOn(t, srv, option, holdfast.WithNameMapper(strings.ToLower))
+				known = append(known, locktest.MustLock(t, m.RWMutex(given[i]).RLocker())) // the lock stays known by this name
 				locks = append(locks, m.RWMutex(strings.ToUpper(given[i]), holdfast.WithFixedLease(10*time.Second)).RLocker())
 			}
 			l, err := group(locks...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			lease := mustLock(t, l)
+			lease := locktest.MustLock(t, l)
 			for i, srv := range all {
-				redistest.Eventually(t, patience, "it is held twice", func() bool { return srv.Admin().HLen(t.Context(), given[i]).Val() == 3 })
+				redistest.Eventually(t, locktest.Patience, "it is held twice", func() bool { return srv.Admin().HLen(t.Context(), given[i]).Val() == 3 })
 				srv.Admin().Del(t.Context(), given[i])
 			}
-			err = untilAnswered(func() error { return lease.Extend(t.Context(), time.Minute) })
+			err = locktest.UntilAnswered(func() error { return lease.Extend(t.Context(), time.Minute) })
 			if lost := (*holdfast.LostError)(nil); !errors.As(err, &lost) || lost.Name != strings.ToUpper(lost.Name) {
 				t.Errorf("Extend: %v", err)
 			}
-			err = unlock(lease)
+			err = locktest.Unlock(lease)
 			if lost := (*holdfast.LostError)(nil); !errors.As(err, &lost) || lost.Name != strings.ToUpper(lost.Name) {
 				t.Errorf("Unlock: %v", err)
 			}
 			for i, l := range known {
-				redistest.Eventually(t, patience, "it is told", func() bool { return len(log.With("lease lost lock="+strings.ToUpper(given[i])+" ")) == 1 })
-				wantErr(t, unlock(l), holdfast.ErrLeaseLost, nil)
+				redistest.Eventually(t, locktest.Patience, "it is told", func() bool { return len(log.With("lease lost lock="+strings.ToUpper(given[i])+" ")) == 1 })
+				locktest.WantErr(t, locktest.Unlock(l), holdfast.ErrLeaseLost, nil)
 			}
 		})
 	}

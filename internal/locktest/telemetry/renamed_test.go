@@ -64,9 +64,9 @@ func newRenamed(t *testing.T, of []makerWith, group func(...holdfast.Locker) (ho
 	r.log = log
 	mapper := holdfast.WithNameMapper(func(name string) string { return "mapped:" + name })
 	for _, srv := range servers {
-		r.managers = append(r.managers, managerOn(t, srv, mapper, option,
+		r.managers = append(r.managers, locktest.ManagerOn(t, srv, mapper, option,
 			holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r.spans)))))
-		r.others = append(r.others, managerOn(t, srv, mapper))
+		r.others = append(r.others, locktest.ManagerOn(t, srv, mapper))
 	}
 	for i := range of {
 		r.keys = append(r.keys, "mapped:"+given[i])
@@ -120,7 +120,7 @@ func (r *renamed) wantGiven(t *testing.T, what string, err, is error) {
 // held waits until all parts are held, as their process knows: a Redlock has its last one later.
 func (r *renamed) held(t *testing.T) {
 	t.Helper()
-	redistest.Eventually(t, patience, "all parts are held", func() bool {
+	redistest.Eventually(t, locktest.Patience, "all parts are held", func() bool {
 		return r.sum(func(s holdfast.Stats) int { return s.Held }) == len(r.of)
 	})
 }
@@ -130,14 +130,14 @@ func (r *renamed) held(t *testing.T) {
 func (r *renamed) taken(t *testing.T, lock holdfast.Locker) *holdfast.Lease {
 	t.Helper()
 	troubles := func() int { return r.sum(func(s holdfast.Stats) int { return int(s.Troubles) }) }
-	for end := time.Now().Add(4 * patience); time.Now().Before(end); {
+	for end := time.Now().Add(4 * locktest.Patience); time.Now().Before(end); {
 		before := troubles()
-		lease := mustLock(t, lock)
+		lease := locktest.MustLock(t, lock)
 		r.held(t)
 		if troubles() == before {
 			return lease
 		}
-		mustUnlock(t, lease)
+		locktest.MustUnlock(t, lease)
 	}
 	t.Fatal("each attempt needed more than one request")
 	return nil
@@ -155,7 +155,7 @@ func (r *renamed) sum(of func(holdfast.Stats) int) (n int) {
 func (r *renamed) told(t *testing.T, line string) {
 	t.Helper()
 	for i := range r.of {
-		redistest.Eventually(t, patience, line, func() bool { return len(r.log.With(line+" lock="+given[i]+" ")) == 1 })
+		redistest.Eventually(t, locktest.Patience, line, func() bool { return len(r.log.With(line+" lock="+given[i]+" ")) == 1 })
 	}
 }
 
@@ -184,23 +184,23 @@ func (r *renamed) wantGivenElsewhere(t *testing.T, ofAKey bool) {
 func TestLogs_TwoNamesOfOneLock(t *testing.T) {
 	t.Parallel()
 	log, option := locktest.Logged()
-	m := managerOn(t, redistest.Start(t), option, holdfast.WithNameMapper(strings.ToLower), holdfast.WithLease(3*time.Second), holdfast.WithMaxHold(3*time.Second))
-	first := mustLock(t, m.Mutex("lock"))
-	second := waits(t, m.Mutex("LOCK"))
-	redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
-	mustUnlock(t, first)
+	m := locktest.ManagerOn(t, redistest.Start(t), option, holdfast.WithNameMapper(strings.ToLower), holdfast.WithLease(3*time.Second), holdfast.WithMaxHold(3*time.Second))
+	first := locktest.MustLock(t, m.Mutex("lock"))
+	second := locktest.Waits(t, m.Mutex("LOCK"))
+	redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+	locktest.MustUnlock(t, first)
 	lease := second()
 	<-lease.Done()
-	redistest.Eventually(t, patience, "it is told", func() bool { return len(log.With("maximum hold time reached lock=")) > 0 })
+	redistest.Eventually(t, locktest.Patience, "it is told", func() bool { return len(log.With("maximum hold time reached lock=")) > 0 })
 	if got := log.With("maximum hold time reached lock=LOCK"); len(got) != 1 {
 		t.Errorf("%q", log.With("maximum hold time reached"))
 	}
-	wantErr(t, unlock(lease), holdfast.ErrMaxHold, nil)
+	locktest.WantErr(t, locktest.Unlock(lease), holdfast.ErrMaxHold, nil)
 }
 
 // What is wrong with a name that the mapper has made is said of that, behind the name as given.
 func TestErrors_OfAMappedName(t *testing.T) {
-	m := managerOn(t, redistest.Start(t), holdfast.WithNameMapper(func(name string) string { return "mapped:" + name }))
+	m := locktest.ManagerOn(t, redistest.Start(t), holdfast.WithNameMapper(func(name string) string { return "mapped:" + name }))
 	_, looked := m.Inspect(t.Context(), "a{b")
 	_, forced := m.ForceUnlock(t.Context(), "a{b")
 	_, locked := m.Mutex("a{b").TryLock(t.Context())
@@ -209,7 +209,7 @@ func TestErrors_OfAMappedName(t *testing.T) {
 			t.Errorf("%s: %v", call, err)
 		}
 	}
-	if info := inspected(t, m, "n"); info.Name != "n" {
+	if info := locktest.Inspected(t, m, "n"); info.Name != "n" {
 		t.Errorf("Inspect of %q", info.Name)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -115,32 +116,32 @@ func TestTelemetry_WaitModes(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		recorder := tracetest.NewSpanRecorder()
 		srv := redistest.Start(t)
-		other := managerOn(t, srv)
-		m := managerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+		other := locktest.ManagerOn(t, srv)
+		m := locktest.ManagerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
 		reader := m.RWMutex("readers", holdfast.WithFixedLease(time.Minute)).RLocker() // each has a hold of its own
-		mustUnlock(t, mustLock(t, reader))
-		first := mustLock(t, reader)
-		second := mustLock(t, reader)
+		locktest.MustUnlock(t, locktest.MustLock(t, reader))
+		first := locktest.MustLock(t, reader)
+		second := locktest.MustLock(t, reader)
 
-		held := mustLock(t, m.Mutex("passed"))
-		got := waits(t, m.Mutex("passed"))
-		redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
-		mustUnlock(t, held)
+		held := locktest.MustLock(t, m.Mutex("passed"))
+		got := locktest.Waits(t, m.Mutex("passed"))
+		redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+		locktest.MustUnlock(t, held)
 		passed := got()
 
 		for m.Stats().Granted == 0 { // or a request that was under way found the grant
-			theirs := mustLock(t, other.Mutex("granted"))
-			got = waits(t, m.Mutex("granted"))
-			queued(t, srv, "redisson_lock_queue:{granted}", 1)
-			mustUnlock(t, theirs)
-			mustUnlock(t, got())
+			theirs := locktest.MustLock(t, other.Mutex("granted"))
+			got = locktest.Waits(t, m.Mutex("granted"))
+			locktest.Queued(t, srv, "redisson_lock_queue:{granted}", 1)
+			locktest.MustUnlock(t, theirs)
+			locktest.MustUnlock(t, got())
 		}
 
 		srv.Admin().HSet(t.Context(), "polled", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63", 1)
 		srv.Admin().PExpire(t.Context(), "polled", time.Second)
-		polled := mustLock(t, m.Mutex("polled"))
+		polled := locktest.MustLock(t, m.Mutex("polled"))
 		for _, l := range []*holdfast.Lease{first, second, passed, polled} {
-			mustUnlock(t, l)
+			locktest.MustUnlock(t, l)
 		}
 
 		modes := map[string]string{}
@@ -174,14 +175,14 @@ func TestTelemetry_Metrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		redistest.Eventually(t, patience, "a renewal", func() bool { return m.Stats().Renewals > 0 })
+		redistest.Eventually(t, locktest.Patience, "a renewal", func() bool { return m.Stats().Renewals > 0 })
 		lost, err := m.Mutex("b").Lock(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		srv.Admin().Del(ctx, "b")
 		<-lost.Done()
-		redistest.Eventually(t, patience, "the loss is counted", func() bool { return m.Stats().Lost > 0 }) // just after Done is closed
+		redistest.Eventually(t, locktest.Patience, "the loss is counted", func() bool { return m.Stats().Lost > 0 }) // just after Done is closed
 		values := collect(t, reader)
 		if values["holdfast.held"] != 1 || values["holdfast.lost"] != 1 || values["holdfast.renewals"] < 1 || values["holdfast.acquire.duration"] != 2 {
 			t.Errorf("metrics %v", values)
@@ -204,15 +205,15 @@ func TestTelemetry_LossFoundByUnlock(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		reader := sdkmetric.NewManualReader()
 		srv := redistest.Start(t)
-		m := managerOn(t, srv, holdfast.WithLease(time.Hour), holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+		m := locktest.ManagerOn(t, srv, holdfast.WithLease(time.Hour), holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
 		for name, lock := range map[string]holdfast.Locker{"a": m.Mutex("a"), "b": m.FairMutex("b"), "c": m.RWMutex("c"), "d": m.RWMutex("d").RLocker()} {
 			before := m.Stats().Lost
-			lease := mustLock(t, lock)
+			lease := locktest.MustLock(t, lock)
 			srv.Admin().Del(t.Context(), name)
-			wantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
-			redistest.Eventually(t, patience, "the loss is counted", func() bool { return m.Stats().Lost == before+1 }) // just after Unlock is told
+			locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
+			redistest.Eventually(t, locktest.Patience, "the loss is counted", func() bool { return m.Stats().Lost == before+1 }) // just after Unlock is told
 		}
-		mustUnlock(t, mustLock(t, m.Mutex("a")))
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("a")))
 		if values := collect(t, reader); values["holdfast.lost"] != 4 || m.Stats().Lost != 4 {
 			t.Errorf("%d, %+v", values["holdfast.lost"], m.Stats())
 		}
@@ -224,9 +225,9 @@ func TestTelemetry_OutcomeIsNotTheCauses(t *testing.T) {
 	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
 	srv := redistest.Start(t)
-	m := managerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
-	first := mustLock(t, m.Mutex("first", holdfast.WithFixedLease(3*time.Second)))
-	_, busy := managerOn(t, srv).Mutex("first").TryLock(t.Context())
+	m := locktest.ManagerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+	first := locktest.MustLock(t, m.Mutex("first", holdfast.WithFixedLease(3*time.Second)))
+	_, busy := locktest.ManagerOn(t, srv).Mutex("first").TryLock(t.Context())
 	cancelled, cancel := context.WithCancelCause(t.Context())
 	srv.Kill()
 	go func() {
@@ -238,7 +239,7 @@ func TestTelemetry_OutcomeIsNotTheCauses(t *testing.T) {
 	for _, ctx := range []context.Context{cancelled, first.Context(t.Context())} { // in this order
 		recorder.Reset()
 		_, err := m.Mutex("second").Lock(ctx)
-		wantErr(t, err, holdfast.ErrUnavailable, nil)
+		locktest.WantErr(t, err, holdfast.ErrUnavailable, nil)
 		a := attributes(recorder.Ended()[0])
 		if a["holdfast.outcome"].AsString() != "error" || a["error.type"].AsString() != "unavailable" {
 			t.Errorf("%v: %v", err, a)
@@ -250,7 +251,7 @@ func TestTelemetry_OutcomeIsNotTheCauses(t *testing.T) {
 func TestTelemetry_DoWhoseFunctionUnlocks(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		recorder := tracetest.NewSpanRecorder()
-		m := managerOn(t, redistest.Start(t), holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+		m := locktest.ManagerOn(t, redistest.Start(t), holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
 		err := holdfast.Do(t.Context(), m.Mutex("a"), func(ctx context.Context, l *holdfast.Lease) error { return l.Unlock(ctx) })
 		if err != nil {
 			t.Fatal(err)
@@ -267,16 +268,16 @@ func TestTelemetry_NameOfAnyBytes(t *testing.T) {
 	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
 	srv := redistest.Start(t)
-	m := managerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
-	mustUnlock(t, mustLock(t, m.Mutex("user:\xff\xfe:é")))
+	m := locktest.ManagerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+	locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("user:\xff\xfe:é")))
 	srv.Kill()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() {
-		redistest.Eventually(t, patience, "it asks in vain", func() bool { return m.Stats().Troubles > 0 })
+		redistest.Eventually(t, locktest.Patience, "it asks in vain", func() bool { return m.Stats().Troubles > 0 })
 		cancel(errors.New("it said \xff"))
 	}()
 	_, err := m.Mutex("user:\xff\xfe:é").Lock(ctx)
-	wantErr(t, err, holdfast.ErrUnavailable, nil)
+	locktest.WantErr(t, err, holdfast.ErrUnavailable, nil)
 	spans := recorder.Ended()
 	for _, s := range spans {
 		if n := attributes(s)["holdfast.name"].AsString(); n != "user:\uFFFD:é" {
@@ -299,14 +300,14 @@ func TestTelemetry_ConnectionsLost(t *testing.T) {
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	for n := int64(1); n <= 2; n++ {
 		srv := redistest.Start(t)
-		m := managerOn(t, srv, holdfast.WithMeterProvider(provider))
-		mustLock(t, managerOn(t, srv).Mutex("a"))
-		_ = waits(t, m.Mutex("a"))
-		redistest.Eventually(t, patience, "it listens", func() bool {
+		m := locktest.ManagerOn(t, srv, holdfast.WithMeterProvider(provider))
+		locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
+		_ = locktest.Waits(t, m.Mutex("a"))
+		redistest.Eventually(t, locktest.Patience, "it listens", func() bool {
 			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 		})
 		srv.Kill()
-		redistest.Eventually(t, patience, "it asks in vain", func() bool { return m.Stats().Troubles > 3 })
+		redistest.Eventually(t, locktest.Patience, "it asks in vain", func() bool { return m.Stats().Troubles > 3 })
 		if values := collect(t, reader); values["holdfast.pubsub.reconnects"] != n || m.Stats().Reconnects != 1 {
 			t.Errorf("manager %d: %d of all, %d of its own", n, values["holdfast.pubsub.reconnects"], m.Stats().Reconnects)
 		}

@@ -96,7 +96,6 @@ type doctor struct {
 	probe    string // a lock's name, with the prefix
 	user     string // of Redis, whose rights are checked
 	as       string // the same, if it is another than that of the URL; empty: it is not
-	sharded  bool   // the servers know sharded messages
 	node     string // that is being looked at; empty: there is but one
 	findings []finding
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-
-	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // checkAccessAs finds out what another user may do, without doing it: ACL DRYRUN, of Redis 7 and later.
@@ -49,25 +47,6 @@ func (d *doctor) checkAccessAs(ctx context.Context) {
 		}
 	}
 	d.checkMessagesAs(ctx)
-}
-
-func (d *doctor) checkMessagesAs(ctx context.Context) {
-	lock, _ := wire.Channels(d.probe)
-	for _, channel := range []string{"holdfast_inbox:doctor-" + randomName(), lock} {
-		family, _, _ := strings.Cut(channel, ":")
-		hears, err := d.dryRun(ctx, "subscribe", channel)
-		if err == nil && !hears {
-			hears, err = d.dryRun(ctx, "publish", channel, "doctor")
-		}
-		switch {
-		case err != nil:
-			d.add(checkMessages, note, "", "not checked: ACL DRYRUN says: %s", plain(err))
-		case hears:
-			d.add(checkMessages, warned, "ACL SETUSER "+d.user+" +subscribe +publish &"+family+":*", "the user %s may not use channels %s:*, so waiters poll: they get locks up to a second late", d.user, family)
-		default:
-			d.add(checkMessages, good, "", "the user %s may use %s:*", d.user, family)
-		}
-	}
 }
 
 // dryRun reports whether the user is refused the command.

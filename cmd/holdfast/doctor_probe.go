@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -221,44 +219,6 @@ func (d *doctor) checkAccess(ctx context.Context) {
 	default:
 		d.add(checkCommands, good, "", "all commands")
 	}
-}
-
-// checkMessages subscribes to the channels of a waiter.
-func (d *doctor) checkMessages(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	lock, _ := wire.Channels(d.probe)
-	for _, channel := range []string{"holdfast_inbox:doctor-" + randomName(), lock} {
-		took, err := d.roundTripOf(ctx, channel)
-		family, _, _ := strings.Cut(channel, ":")
-		switch {
-		case denied(err):
-			d.add(checkMessages, warned, "ACL SETUSER "+d.user+" +subscribe +publish &"+family+":*", "the user may not use channels %s:*, so waiters poll: they get locks up to a second late", family)
-		case err != nil:
-			d.add(checkMessages, warned, "ACL LOG 10", "no message came back over %s:*, so waiters poll: %s", family, plain(err))
-		default:
-			d.add(checkMessages, good, "", "%s:* came back in %.2f ms", family, ms(took))
-		}
-	}
-}
-
-// roundTripOf publishes a message and receives it.
-func (d *doctor) roundTripOf(ctx context.Context, channel string) (time.Duration, error) {
-	subscribe, publish := d.at.client.Subscribe, d.at.client.Publish
-	if _, cluster := d.at.client.(*redis.ClusterClient); cluster && d.sharded {
-		subscribe, publish = d.at.client.SSubscribe, d.at.client.SPublish
-	}
-	sub := subscribe(ctx, channel)
-	defer sub.Close()
-	if _, err := sub.ReceiveTimeout(ctx, 3*time.Second); err != nil {
-		return 0, err
-	}
-	begin := time.Now()
-	if err := publish(ctx, channel, "doctor").Err(); err != nil {
-		return 0, err
-	}
-	_, err := sub.ReceiveTimeout(ctx, 3*time.Second)
-	return time.Since(begin), err
 }
 
 // checkLocking takes and releases a lock of each kind.

@@ -45,7 +45,6 @@ func (d *doctor) lookAt(ctx context.Context, node *redis.Client, timeout time.Du
 	info := readFacts(text)
 	setting := func(name string) string { return node.ConfigGet(ctx, name).Val()[name] } // empty: it is not allowed to ask
 	d.judgeServer(info)
-	d.sharded = !strings.HasPrefix(info["redis_version"], "6.")
 	writable = d.judgeRole(info)
 	if info["redis_mode"] == "cluster" {
 		if text, err := node.ClusterInfo(ctx).Result(); err == nil {

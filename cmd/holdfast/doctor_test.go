@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -12,18 +11,12 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // diagnose runs doctor and returns its findings by their codes; of several with one code, the worst.
 func diagnose(t *testing.T, url string, args ...string) (status int, found map[string]finding) {
 	t.Helper()
-	i := start(t, url, append([]string{"doctor", "-o", "json"}, args...)...)
-	status = i.wait(t)
-	var all []finding
-	if err := json.Unmarshal(i.stdout.Bytes(), &all); err != nil {
-		t.Fatalf("%v: %s", err, &i.stdout)
-	}
+	status, all := findings(t, url, args...)
 	found = make(map[string]finding)
 	for _, f := range all {
 		if old, ok := found[f.Code]; !ok || (old.Verdict != failed && f.Verdict != good) {
@@ -31,6 +24,17 @@ func diagnose(t *testing.T, url string, args ...string) (status int, found map[s
 		}
 	}
 	return status, found
+}
+
+// findings runs doctor and returns all that it says.
+func findings(t *testing.T, url string, args ...string) (status int, all []finding) {
+	t.Helper()
+	i := start(t, url, append([]string{"doctor", "-o", "json"}, args...)...)
+	status = i.wait(t)
+	if err := json.Unmarshal(i.stdout.Bytes(), &all); err != nil {
+		t.Fatalf("%v: %s%s", err, &i.stdout, &i.stderr)
+	}
+	return status, all
 }
 
 func do(t *testing.T, srv *redistest.Server, words ...any) {
@@ -213,33 +217,6 @@ func TestDoctor_Replica(t *testing.T) {
 	status, found := diagnose(t, urlOf(replica))
 	if f := found["HF102"]; status != exitNo || f.Verdict != failed || f.Do != "holdfast doctor --redis redis://"+master.Addr() {
 		t.Errorf("exit status %d: %+v", status, f)
-	}
-}
-
-func TestDoctor_Cluster(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t)
-	var hosts []string
-	for _, node := range cluster.Nodes() {
-		hosts = append(hosts, node.Addr())
-	}
-	url := fmt.Sprintf("redis+cluster://:%s@%s", cluster.Nodes()[0].Password(), strings.Join(hosts, ","))
-	status, found := diagnose(t, url)
-	if f := found["HF103"]; status != 0 || f.Verdict != good || f.Node == "" {
-		t.Errorf("exit status %d: %+v", status, f)
-	}
-	for try := 1; ; try++ {
-		for _, node := range cluster.Nodes() { // each has its own view
-			_ = node.Admin().ClusterDelSlots(t.Context(), int(wire.Slot("lock"))).Err() // it fails where the slot is gone
-		}
-		status, found = diagnose(t, url)
-		f := found["HF103"]
-		if status == exitNo && f.Verdict == failed && strings.Contains(f.Means, "1 of 16384 slots have no server") {
-			break
-		}
-		if try == 10 { // a heartbeat that was on its way gives the slot back
-			t.Fatalf("exit status %d: %+v", status, f)
-		}
 	}
 }
 

@@ -24,7 +24,6 @@ import (
 var update = flag.Bool("update", false, "write testdata anew")
 
 // fake is a manager with the locks of a test.
-
 type fake struct {
 	locks     []holdfast.LocalLock
 	contended []holdfast.Contention
@@ -51,13 +50,11 @@ func (f *fake) ForceUnlockOf(_ context.Context, name, owner string) (bool, error
 }
 
 // holdersPage is the address of the page of the process that holds a lock.
-
 const holdersPage = "http://web-3:6060/debug/holdfast/"
 
 var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 // newPage is a page of fakes at noon.
-
 func newPage(fakes ...*fake) *handler {
 	h := &handler{now: func() time.Time { return noon }}
 	for _, f := range fakes {
@@ -74,7 +71,6 @@ func get(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder
 }
 
 // body is the page at target, which must be there.
-
 func body(t *testing.T, h http.Handler, target string) string {
 	t.Helper()
 	w := get(t, h, target)
@@ -85,7 +81,6 @@ func body(t *testing.T, h http.Handler, target string) string {
 }
 
 // hrefs are the links of a page.
-
 func hrefs(page string) (all []string) {
 	for _, m := range regexp.MustCompile(`(?:href|src)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
 		all = append(all, html.UnescapeString(m[1]))
@@ -94,7 +89,6 @@ func hrefs(page string) (all []string) {
 }
 
 // busy has a lock of each state.
-
 func busy() *fake {
 	return &fake{
 		locks: []holdfast.LocalLock{
@@ -120,7 +114,6 @@ func busy() *fake {
 }
 
 // Programs read the JSON: testdata has it.
-
 func TestJSON_Golden(t *testing.T) {
 	h := newPage(busy())
 	handler := h.protected()
@@ -149,7 +142,6 @@ func TestJSON_Golden(t *testing.T) {
 }
 
 // What a person looks for is on the page.
-
 func TestPage_SaysWhatGoesWrong(t *testing.T) {
 	h := newPage(busy())
 	page := body(t, h.protected(), "/")
@@ -202,13 +194,3 @@ func TestPage_SaysWhatGoesWrong(t *testing.T) {
 		t.Error("an empty page does not say so")
 	}
 }
-
-// A name cannot do anything to the page, and its page is found.
-
-// many are n locks, half of them waited for.
-
-// Thousands of locks are shown on pages that link to each other; each lock is on one.
-
-// All links lead somewhere wherever the page is mounted, and nothing is fetched from elsewhere.
-
-// A lock is freed only by a request that is allowed to, from the page itself, for the owner that the page has shown.

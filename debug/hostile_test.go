@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/journal"
 )
 
+// A name cannot do anything to the page, and its page is found.
 func TestPage_HostileNames(t *testing.T) {
 	names := []string{
 		"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "'-alert(1)-'", "{{.}}", "javascript:alert(1)", "\xff\xfe\x00", "a\u202eb", "</td></table>",

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
+// many is a manager with n locks, half of them waited for.
 func many(n int) *fake {
 	f := &fake{}
 	for i := range n {
@@ -26,6 +27,7 @@ func many(n int) *fake {
 	return f
 }
 
+// Thousands of locks are shown on pages that link to each other; each lock is on one.
 func TestPage_Paged(t *testing.T) {
 	const n = 2000
 	handler := newPage(many(n)).protected()
@@ -71,6 +73,7 @@ func BenchmarkPage(b *testing.B) {
 	}
 }
 
+// All links lead somewhere wherever the page is mounted, and nothing is fetched from elsewhere.
 func TestPage_UnderAPrefix(t *testing.T) {
 	h := newPage(busy()).protected()
 	mux := http.NewServeMux()

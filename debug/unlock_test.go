@@ -10,6 +10,7 @@ import (
 	"testing"
 )
 
+// A lock is freed only by a request that is allowed to, from the page itself, for the owner that the page has shown.
 func TestUnlock(t *testing.T) {
 	owner := busy().info.Holders[0].Owner
 	good := url.Values{"name": {"stock:42"}, "owner": {owner}, "manager": {"1"}, "typed": {"free"}}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
@@ -23,7 +25,7 @@ func unlockCommand() *cli.Command {
 			"Exit status: 0 freed, 1 failed, 2 usage, 3 it was free or its holder is not gone, 4 refused, 5 Redis cannot be reached.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "do not ask"},
-			&cli.StringFlag{Name: "owner", Usage: "do not ask, and free it only if the owner with `ID` holds it"},
+			&cli.StringSliceFlag{Name: "owner", Usage: "do not ask, and free it only if the owner with `ID` holds it; of a Redlock, one for each server"},
 			&cli.DurationFlag{Name: "wait-gone", Usage: "then wait at most `TIME` until the holder's process is gone; it must say what it is (WithIdentity)"},
 		},
 	}, errand{check: oneName, do: runUnlock, coded: failure})
@@ -33,6 +35,7 @@ func runUnlock(ctx context.Context, c *cli.Command, sites []*site) error {
 	name, tell := c.Args().First(), newTeller(c)
 	var held []*site
 	var holders []*watched
+	owners, others := c.StringSlice("owner"), 0
 	for _, at := range sites {
 		info, err := at.inspect(ctx, name)
 		switch {
@@ -42,12 +45,15 @@ func runUnlock(ctx context.Context, c *cli.Command, sites []*site) error {
 		case err != nil:
 			return err
 		case info.Kind == holdfast.KindOther:
-			return &coded{fmt.Errorf("%s: the key holds no lock", at.say(printable(name))), exitRefused}
+			return &coded{errors.New(at.say(noLock(name))), exitRefused}
 		case info.Kind == holdfast.KindFree:
 			continue
 		}
 		tell.say("%s is held by %s; %d wait for it", at.say(printable(name)), holdersAt(ctx, at.client, info), info.Waiters)
 		held = append(held, at)
+		if !holdsAny(info, owners) {
+			others++
+		}
 		if c.IsSet("wait-gone") {
 			w, err := watchHolders(ctx, at.client, info)
 			if err != nil {
@@ -60,7 +66,12 @@ func runUnlock(ctx context.Context, c *cli.Command, sites []*site) error {
 		tell.say("%s is free", printable(name))
 		return silent(exitNo)
 	}
-	if !c.Bool("force") && !c.IsSet("owner") {
+	switch {
+	case c.IsSet("owner"):
+		if others >= majority(sites) {
+			return notOf(name, owners, others, len(sites))
+		}
+	case !c.Bool("force"):
 		if err := confirm(ctx, c, name); err != nil {
 			return err
 		}
@@ -78,17 +89,31 @@ func runUnlock(ctx context.Context, c *cli.Command, sites []*site) error {
 	return nil
 }
 
+// noLock says that the key of a name holds something else.
+func noLock(name string) string { return printable(name) + ": the key holds no lock" }
+
+// holdsAny reports whether one of the owners holds the lock, as far as info says.
+func holdsAny(info holdfast.Info, owners []string) bool {
+	return info.More > 0 || slices.ContainsFunc(info.Holders, func(h holdfast.Holder) bool { return slices.Contains(owners, h.Owner) })
+}
+
+// notOf is the error of a lock that has other owners at so many of the servers. At each server a Redlock has an owner id of its own.
+func notOf(name string, owners []string, others, servers int) error {
+	if servers > 1 {
+		return &coded{fmt.Errorf("not freed: %s has other owners at %d of %d servers; --owner is needed for each, as inspect shows it", printable(name), others, servers), exitRefused}
+	}
+	return &coded{fmt.Errorf("not freed: %s is not held by %s", printable(name), printable(strings.Join(owners, " or "))), exitRefused}
+}
+
 // freeAll frees the lock at each of the sites, and returns an error if none was left to be freed.
 func freeAll(ctx context.Context, c *cli.Command, name string, held []*site) error {
-	freed, taken := 0, false
+	freed, taken, owners := 0, 0, c.StringSlice("owner")
 	for _, at := range held {
-		var done bool
-		var err error
-		if owner := c.String("owner"); c.IsSet("owner") {
-			done, err = at.locks.ForceUnlockOf(ctx, name, owner)
-		} else {
-			done, err = at.locks.ForceUnlock(ctx, name)
+		free := at.locks.ForceUnlock
+		if c.IsSet("owner") {
+			free = at.freeOf(owners)
 		}
+		done, err := free(ctx, name)
 		switch {
 		case errors.Is(err, holdfast.ErrWrongKind):
 			return &coded{err, exitRefused}
@@ -97,18 +122,31 @@ func freeAll(ctx context.Context, c *cli.Command, name string, held []*site) err
 		case done:
 			freed++
 		case c.IsSet("owner"):
-			info, err := at.inspect(ctx, name)
-			taken = taken || err != nil || info.Held
+			if info, err := at.inspect(ctx, name); err != nil || info.Held {
+				taken++
+			}
 		}
 	}
 	switch {
 	case freed > 0:
 		return nil
-	case taken:
-		return &coded{fmt.Errorf("not freed: %s does not hold %s", printable(c.String("owner")), printable(name)), exitRefused}
+	case taken > 0:
+		return notOf(name, owners, taken, len(held))
 	}
 	newTeller(c).say("%s has become free by itself", printable(name))
 	return silent(exitNo)
+}
+
+// freeOf frees a lock for one of the owners.
+func (at *site) freeOf(owners []string) func(ctx context.Context, name string) (bool, error) {
+	return func(ctx context.Context, name string) (done bool, err error) {
+		for _, owner := range owners {
+			if done, err = at.locks.ForceUnlockOf(ctx, name, owner); done || err != nil {
+				break
+			}
+		}
+		return done, err
+	}
 }
 
 // confirm asks for the name. Ctrl-C and the end of the input refuse.

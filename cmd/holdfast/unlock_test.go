@@ -62,3 +62,14 @@ func TestWait_EndsWithTheRelease(t *testing.T) {
 		t.Errorf("exit status %d", status)
 	}
 }
+
+// A key of an application is never free for a lock.
+func TestWait_ForAKeyOfAnApplication(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	srv.Admin().Set(t.Context(), "app", 1, 0)
+	i := start(t, urlOf(srv), "wait", "app")
+	if status := i.wait(t); status != runFailed || !strings.Contains(i.stderr.String(), "app: the key holds no lock") {
+		t.Errorf("exit status %d: %s", status, &i.stderr)
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 func waitCommand() *cli.Command {
@@ -49,6 +51,8 @@ func runWait(ctx context.Context, c *cli.Command, sites []*site) error {
 			case at.away(err):
 			case err != nil:
 				return err
+			case info.Kind == holdfast.KindOther:
+				return errors.New(at.say(noLock(c.Args().First())))
 			case info.Held:
 				holder = at.say(holdersAt(ctx, at.client, info))
 			default:

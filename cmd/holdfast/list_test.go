@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
+// 100,000 locks are listed without KEYS, and the most waited for come first.
 func TestList_ManyLocks(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -43,6 +44,7 @@ func TestList_ManyLocks(t *testing.T) {
 	}
 }
 
+// All masters of a cluster are asked.
 func TestList_Cluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)

@@ -21,7 +21,6 @@ const (
 )
 
 // newGallery returns a server with one lock of each state, written as the scripts write them.
-
 func newGallery(t *testing.T) *redistest.Server {
 	t.Helper()
 	srv := redistest.Start(t)
@@ -61,7 +60,6 @@ func newGallery(t *testing.T) *redistest.Server {
 }
 
 // steady replaces what differs from run to run.
-
 func steady(text string) string {
 	text = regexp.MustCompile(`\b(59\d|600)\.\d+s`).ReplaceAllString(text, "LONG  ")
 	text = regexp.MustCompile(`"(ttl|notRenewedFor)": ?\d+`).ReplaceAllString(text, `"$1":N`)
@@ -171,7 +169,6 @@ gone
 }
 
 // Each command says in the same way that Redis cannot be reached, and what it was not told.
-
 func TestLook_BadDays(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -244,9 +241,3 @@ func TestLook_BadDays(t *testing.T) {
 		})
 	}
 }
-
-// With --owner only that owner's lock is freed, without a question.
-
-// 100,000 locks are listed without KEYS, and the most waited for come first.
-
-// All masters of a cluster are asked.

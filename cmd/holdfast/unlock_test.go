@@ -29,6 +29,7 @@ func TestUnlock_FreesAndTellsTheHolder(t *testing.T) {
 	}
 }
 
+// With --owner only that owner's lock is freed, without a question.
 func TestUnlock_OfAnOwner(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

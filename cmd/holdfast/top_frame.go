@@ -8,6 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Columns by which top sorts, the largest first; of TTLs the smallest.
@@ -43,14 +45,30 @@ func newSightings() *sightings { return &sightings{locks: make(map[string]*track
 // track is what was seen of one lock.
 type track struct {
 	owner   string
+	token   uint64
 	since   time.Time // when the owner was seen first
 	changes []change  // of the last rateOver, and the last look before it
 }
 
-// change is how often the lock has changed hands by a time.
+// change is how often the lock has changed hands by a time, as far as was seen.
 type change struct {
 	at    time.Time
-	count uint64 // the fencing token, or the changes of the owner that were seen
+	count uint64
+}
+
+// changed returns how often the lock has changed hands since the last look, as far as it shows. A remote hand-off reserves
+// wire.TokensPerGrant tokens, and seldom a few more.
+func (tr *track) changed(owner string, token uint64) (n uint64) {
+	if len(tr.changes) == 0 {
+		return 0
+	}
+	if owner != tr.owner {
+		n = 1
+	}
+	if tr.token > 0 && token > tr.token {
+		n = max(n, (token-tr.token)/wire.TokensPerGrant)
+	}
+	return n
 }
 
 // sighting is a lock, and what two looks or more have told of it.
@@ -59,7 +77,6 @@ type sighting struct {
 	age      time.Duration // for how long the first holder has been seen
 	older    bool          // the holder was there at the first look
 	handoffs float64       // per second; -1: not known yet
-	least    bool          // without a token, changes between two looks are not seen
 }
 
 // add takes a look at all locks, and forgets those that are gone.
@@ -74,18 +91,15 @@ func (s *sightings) add(looks []look, now time.Time) []sighting {
 			tr = &track{since: now}
 		}
 		kept[l.Name] = tr
-		owner, count := "", l.Token
+		owner := ""
 		if len(l.Holders) > 0 {
 			owner = l.Holders[0].Owner
 		}
-		if l.Token == 0 {
-			if n := len(tr.changes); n > 0 {
-				count = tr.changes[n-1].count
-				if owner != tr.owner {
-					count++
-				}
-			}
+		count := tr.changed(owner, l.Token)
+		if n := len(tr.changes); n > 0 {
+			count += tr.changes[n-1].count
 		}
+		tr.token = l.Token
 		if owner != tr.owner {
 			tr.owner, tr.since = owner, now
 		}
@@ -93,8 +107,8 @@ func (s *sightings) add(looks []look, now time.Time) []sighting {
 		for len(tr.changes) > 2 && now.Sub(tr.changes[1].at) >= rateOver {
 			tr.changes = tr.changes[1:]
 		}
-		sight := sighting{look: l, age: now.Sub(tr.since), older: tr.since.Equal(s.first), handoffs: -1, least: l.Token == 0}
-		if from := tr.changes[0]; now.After(from.at) && count >= from.count {
+		sight := sighting{look: l, age: now.Sub(tr.since), older: tr.since.Equal(s.first), handoffs: -1}
+		if from := tr.changes[0]; now.After(from.at) {
 			sight.handoffs = float64(count-from.count) / now.Sub(from.at).Seconds()
 		}
 		all = append(all, sight)
@@ -205,8 +219,10 @@ func (l sighting) handoffsText() string {
 	switch {
 	case l.handoffs < 0:
 		return "-"
-	case l.least && l.handoffs > 0:
-		return fmt.Sprintf("≥%.1f", l.handoffs)
+	case l.handoffs == 0:
+		return "0.0"
+	case l.Token > 0:
+		return fmt.Sprintf("~%.1f", l.handoffs)
 	}
-	return fmt.Sprintf("%.1f", l.handoffs)
+	return fmt.Sprintf("≥%.1f", l.handoffs) // changes between two looks are not seen
 }

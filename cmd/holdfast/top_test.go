@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // One frame goes into a pipe, without anything that is meant for a terminal.
@@ -56,21 +59,58 @@ func TestTop_AgeAndHandoffs(t *testing.T) {
 	}
 	s := newSightings()
 	s.add([]look{of("token", "a", 10), of("plain", "a", 0), of("gone", "a", 0)}, at(0))
-	s.add([]look{of("token", "b", 30), of("plain", "b", 0)}, at(time.Second))
-	got := s.add([]look{of("token", "b", 50), of("plain", "b", 0), of("gone", "a", 0)}, at(2*time.Second))
-	for i, want := range []struct{ age, handoffs string }{{"1s", "20.0"}, {"1s", "≥0.5"}, {"0s", "-"}} {
+	s.add([]look{of("token", "b", 11), of("plain", "b", 0)}, at(time.Second))
+	got := s.add([]look{of("token", "b", 300), of("plain", "b", 0), of("gone", "a", 0)}, at(2*time.Second))
+	for i, want := range []struct{ age, handoffs string }{{"1s", "~1.5"}, {"1s", "≥0.5"}, {"0s", "-"}} {
 		if g := got[i]; g.ageText() != want.age || g.handoffsText() != want.handoffs {
 			t.Errorf("%s: age %s, hand-offs %s, want %+v", g.Name, g.ageText(), g.handoffsText(), want)
 		}
 	}
 	for n := range 20 {
-		got = s.add([]look{of("token", "b", 50)}, at(time.Duration(3+n)*time.Second))
+		got = s.add([]look{of("token", "b", 300)}, at(time.Duration(3+n)*time.Second))
 	}
 	if g := got[0]; g.handoffsText() != "0.0" || g.ageText() != "21s" {
 		t.Errorf("when it is quiet again: %s, %s", g.handoffsText(), g.ageText())
 	}
 	if len(s.locks) != 1 {
 		t.Errorf("%d locks are remembered", len(s.locks))
+	}
+}
+
+// A remote hand-off reserves 128 tokens, and is one.
+func TestTop_HandoffsWithTokens(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	a, b := other(t, srv), other(t, srv)
+	s, begin := newSightings(), time.Now()
+	see := func(at time.Duration) string {
+		info, err := a.Inspect(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.add([]look{newLook(info, time.Minute)}, begin.Add(at))[0].handoffsText()
+	}
+	held, err := a.Mutex("job", holdfast.WithFencing()).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	see(0)
+	for _, m := range []*holdfast.Manager{b, a, b} {
+		next := m.Mutex("job", holdfast.WithFencing()).LockAsync(t.Context())
+		redistest.Eventually(t, patience, "it waits", func() bool {
+			return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{job}").Val() == 1
+		})
+		if err := held.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := <-next
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		held = r.Lease
+	}
+	if got := see(time.Second); got != "~3.0" {
+		t.Errorf("three hand-offs in a second: %s", got)
 	}
 }
 

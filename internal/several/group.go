@@ -41,6 +41,8 @@ type Group struct {
 	calls Calls
 	need  int // how many parts it takes
 
+	waited bool // its caller has had to wait, whatever the parts say; not changed once one has joined
+
 	// Redlock only, else nil: members join and leave while it is held.
 	retake func(part *engine.Lease) // takes the lost member again that part was of, until life ends
 	life   context.Context          // carries the leases that the caller's context did, ends with the lease
@@ -104,6 +106,9 @@ func (g *Group) Join(p *engine.Lease) {
 		g.held = len(g.parts) >= g.need
 		g.lease.SinceNowLocked()
 		g.lease.TookLocked(p)
+		if g.waited {
+			g.lease.Waited()
+		}
 	}
 	g.mu.Unlock()
 	if err := p.JoinWhole(g.lease); err != nil {
@@ -113,13 +118,15 @@ func (g *Group) Join(p *engine.Lease) {
 
 // PartEnded is called when the part p has ended with err.
 func (g *Group) PartEnded(p *engine.Lease, err error) {
+	set := p.EndWasSet() // of a lease that has ended it stays so
 	g.mu.Lock()
 	if g.lease.ErrLocked() != nil || !slices.Contains(g.parts, p) {
 		g.mu.Unlock()
 		return
 	}
 	rest := slices.DeleteFunc(slices.Clone(g.parts), func(x *engine.Lease) bool { return x == p })
-	over, set := g.held && len(rest) < g.need, g.held && p.EndWasSet()
+	over := g.held && len(rest) < g.need
+	set = set && g.held
 	if over || set {
 		g.lost = append(g.lost, p)
 	}

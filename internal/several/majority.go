@@ -17,7 +17,8 @@ type Members interface {
 	Calls
 	// Take is Lock of a member or, unless it is to wait, TryLock.
 	Take(ctx context.Context, member int, wait bool) (*engine.Lease, error)
-	// Owners returns who holds a member; free if the caller could have it, as no owner or only readers beside a reader.
+	// Owners names the owners that hold a member. It returns free if the caller could have the member: no owner holds it, or
+	// only readers do and the caller is a reader.
 	Owners(ctx context.Context, member int) (string, error)
 	// NotGranted makes the error of a round without a majority. final is why asking again would bring the same answer, the
 	// error of the first member that says so; nil: it may bring another one.
@@ -66,7 +67,7 @@ func (l *Majority) TryLock(ctx context.Context) (*engine.Lease, error) {
 	if lease := l.reenter(ctx); lease != nil {
 		return lease, nil
 	}
-	r := l.round(ctx, nil)
+	r := l.round(ctx, nil, false)
 	giveBackAll(r.kept)
 	return r.lease, r.err
 }
@@ -81,12 +82,9 @@ func (l *Majority) Lock(ctx context.Context) (*engine.Lease, error) {
 	var before error          // of the round before
 	var barred time.Time      // when too few members first let their clients in; zero: they have
 	for {
-		r := l.round(ctx, votes)
+		r := l.round(ctx, votes, before != nil)
 		switch err := r.err; {
 		case err == nil:
-			if before != nil {
-				r.lease.Waited()
-			}
 			return r.lease, nil
 		case errors.Is(err, context.Cause(ctx)):
 			giveBackAll(r.kept)

@@ -66,7 +66,7 @@ type sight struct {
 // free is what Members.Owners returns of a member that the caller could have.
 const free = ""
 
-// look returns who holds the members, and whether the member at is the right place to wait, where before
+// look returns the owners of the members, and whether the member at is the right place to wait, where before
 // is what an earlier look has seen, nil if it is the first. The place is wrong if the member does not
 // answer as the others do, or if a majority is free. It is wrong as well if that member keeps its owner while the others
 // get new ones: that owner has no majority.

@@ -40,12 +40,13 @@ var (
 	errNotAwaited = errors.New("not waited for") // the others had decided the round
 )
 
-// round asks all members once, but for those whose votes the caller has.
-func (l *Majority) round(ctx context.Context, votes []*engine.Lease) *round {
+// round asks all members once, but for those whose votes the caller has. A caller that has waited has had a round before.
+func (l *Majority) round(ctx context.Context, votes []*engine.Lease, waited bool) *round {
 	r := &round{
 		l: l, group: l.newGroup(ctx, l.retake), at: -1,
 		Ballot: Ballot{Begun: time.Now(), Members: make([]voting.Member, len(l.members)), Errs: make([]error, len(l.members))},
 	}
+	r.group.waited = waited
 	for _, p := range votes {
 		r.Members[l.memberOf(p)].Answer = voting.Granted
 		r.group.Join(p)
@@ -140,7 +141,7 @@ func (r *round) count() (s voting.State, again time.Duration) {
 		}
 		stuck = stuck || m.Answer == voting.Refused || m.Answer == voting.Failed
 	}
-	if !stuck { // nothing depends on who is late
+	if !stuck { // nothing depends on which member is late
 		s, r.at = voting.Count(r.Members)
 		return s, 0
 	}

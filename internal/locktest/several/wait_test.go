@@ -188,3 +188,38 @@ func TestRedlock_AsksWhereItHasWaitedAgain(t *testing.T) {
 		all.heldBy(t, 0)
 	})
 }
+
+// A lease that was waited for ends by itself before its caller looks at it: what Lock has last said of it is known where it
+// ends. The race detector watches.
+func TestRedlock_EndsUnseen(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		var managers []*holdfast.Manager
+		var locks, others []holdfast.Locker
+		for range 3 {
+			srv := redistest.Start(t)
+			m := locktest.ManagerOn(t, srv)
+			managers, others = append(managers, m), append(others, locktest.ManagerOn(t, srv).Mutex("a"))
+			locks = append(locks, m.Mutex("a", holdfast.WithFixedLease(time.Second)))
+		}
+		l, err := holdfast.NewRedlock(locks...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := holdfast.NewRedlock(others...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := locktest.MustLock(t, other)
+		got := locktest.Calls(l.Lock, t.Context())
+		redistest.Eventually(t, locktest.Patience, "it waits", func() bool {
+			return managers[0].Stats().Waiting+managers[1].Stats().Waiting+managers[2].Stats().Waiting == 1
+		})
+		locktest.MustUnlock(t, held)
+		<-time.After(2 * time.Second) // its time is over; to look at a manager or a server would order the end after Lock
+		r := <-got
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		<-r.Lease.Done()
+	})
+}

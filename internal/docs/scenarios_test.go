@@ -44,3 +44,19 @@ func TestDocs_ScenariosSayWhereTheyRun(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// The commands that run one scenario name its group.
+func TestDocs_ScenariosOfCommandsExist(t *testing.T) {
+	n := 0
+	for _, f := range []string{"CONTRIBUTING.md", "internal/locktest/locktest.go"} {
+		for _, m := range regexp.MustCompile(`-run '\^Test\w+\$/(?:\S+/)?\^?(\w+)\$?/\^?(\w+)\$?'`).FindAllStringSubmatch(read(t, f), -1) {
+			n++
+			if !slices.ContainsFunc(locktest.Places(), func(p locktest.Place) bool { return p.Group == m[1] && p.Name == m[2] }) {
+				t.Errorf("%s: %s runs nothing", f, m[0])
+			}
+		}
+	}
+	if n != 4 {
+		t.Errorf("%d commands found, want 4", n)
+	}
+}

@@ -6,7 +6,7 @@
 // read-write locks alone), named after what it shows; its Env makes the server, managers and faults. It runs for each
 // kind of lock and in each mode, and some groups in a cluster:
 //
-//	go test -run 'TestMutex$/wait/WaitingIsIdle' .
+//	go test -run '^TestMutex$/host/WaitingIsIdle' .
 //	go test -run '^TestVirtual_Mutex$/grant/GrantMeetsClose' .
 //
 // A scenario that cannot be virtual is in realOnly, with the reason. In fake time nothing takes time by itself: a loop has to wait for something,

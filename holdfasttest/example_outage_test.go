@@ -20,7 +20,7 @@ func Example_outage() {
 
 	server.Down()
 	_, err := locks.Mutex("other").TryLock(context.Background())
-	fmt.Println("nobody knows who holds it:", errors.Is(err, holdfast.ErrUnavailable))
+	fmt.Println("the lock may or may not be held:", errors.Is(err, holdfast.ErrUnavailable))
 	server.Up()
 	fmt.Println("held after a short outage:", lease.Valid())
 
@@ -29,7 +29,7 @@ func Example_outage() {
 	var lost *holdfast.LostError
 	fmt.Println("lost in a long one:", errors.As(lease.Err(), &lost), lost.Reason)
 	// Output:
-	// nobody knows who holds it: true
+	// the lock may or may not be held: true
 	// held after a short outage: true
 	// lost in a long one: true deadline
 }

@@ -225,7 +225,7 @@ func TestRestart_DoesNotEndAnOutage(t *testing.T) {
 }
 
 // While Redis is away, go-redis connects again for messages with a mutex held that the next PING needs. A pause in between
-// would stop a bubble's clock for ever.
+// would stop a bubble's clock forever.
 func TestDown_ABubblesClockGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := holdfasttest.NewServer(t)

@@ -27,7 +27,7 @@ type Lease struct {
 	// The claim: from the return of the acquire to the call of Unlock or the deadline,
 	// whichever is first. Empty if To is not after From.
 	From, To int64
-	// Excused: somebody's hand in Redis took the lock away at To, or the loss of another lock of a
+	// Excused: an operator's command took the lock away at To, or the loss of another lock of a
 	// Multi did. Exclusion is not promised from then on.
 	Excused bool
 }

@@ -249,8 +249,8 @@ func (r *run) collect() {
 	r.stalls()
 }
 
-// stalls turns moments at which the machine was too busy into faults: nobody planned
-// them, but they hit like the planned ones.
+// stalls turns moments at which the machine was too busy into faults: they are not planned,
+// and hit like the planned ones.
 func (r *run) stalls() {
 	r.h.Stalls = append(r.h.Stalls, r.lapses...)
 	for _, o := range r.h.Ops {

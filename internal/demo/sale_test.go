@@ -86,7 +86,7 @@ func TestSale_FailsWithItsProcesses(t *testing.T) {
 	} {
 		t.Run(tt.role, func(t *testing.T) {
 			t.Parallel()
-			// The second process would wait for its start for ever.
+			// The second process would wait for its start forever.
 			cfg := Config{Buyers: 2, Stock: 1, Processes: 2, Spawn: spawnRoles(t, tt.role, "work")}
 			_, err := openSale(t, cfg).Run(t.Context(), nil)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "process 1") {
@@ -121,7 +121,7 @@ func TestSale_StopsWithItsContext(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancelCause(t.Context())
-			// The second phone is never sold: its buyer thinks for ever.
+			// The second phone is never sold: its buyer thinks forever.
 			cfg := Config{Buyers: 2, Stock: 2, Processes: 2, Hold: time.Hour, Spawn: spawnRoles(t, "deaf", role)}
 			s := openSale(t, cfg)
 			_, err := s.Run(ctx, func(served, _ int) { cancel(why) })

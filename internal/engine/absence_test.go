@@ -6,7 +6,7 @@ import (
 )
 
 // A round that was long only because its caller stepped aside is not a long one: else
-// whoever has stepped aside once would do so for ever.
+// a caller that has stepped aside once would always do so.
 func TestAbsence_IsNotLongForHavingSteppedAside(t *testing.T) {
 	for stepped, want := range map[bool]time.Duration{false: 90 * time.Minute, true: 30 * time.Minute} {
 		now := time.Now()

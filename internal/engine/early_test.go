@@ -25,7 +25,7 @@ func TestEarlyNotices_NoneIsForgotten(t *testing.T) {
 	}
 }
 
-// Nobody asks for the messages of claims that have been given up.
+// No request takes the messages of claims that have been given up.
 func TestEarlyNotices_GoWithTheirGeneration(t *testing.T) {
 	var early earlyNotices
 	now := time.Now()

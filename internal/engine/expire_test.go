@@ -200,7 +200,7 @@ func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
 	})
 }
 
-// This process stood still until a lease was over, and its timers have not run yet. Whoever asks once is not
+// This process stood still until a lease was over, and its timers have not run yet. A TryLock is not
 // refused because of that lease.
 func TestExpire_IsInNobodysWay(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package interop proves that Holdfast and Redisson share locks: real processes of
-// ours and real JVMs with Redisson, on one server.
+// Holdfast and real JVMs with Redisson, on one server.
 //
 // Both are told what to do in the same words (see interop/README.md), so a scenario
 // is written once and run in both directions. A scenario takes a kind of lock: a kind

@@ -63,8 +63,8 @@ func (e *env) inspect() (info holdfast.Info) {
 	return info
 }
 
-// Each side can take a hold of the other away. Its waiters are woken, and the holder is
-// told: ours when it looks next, Redisson's when it unlocks.
+// Each side can take a hold of the other away. Its waiters are woken, and the holder finds
+// out: Holdfast's with its next renewal, Redisson's when it unlocks.
 func forceUnlock(e *env) {
 	victim := map[string]*peer{"go": e.short("go"), "java": e.java[1]}
 	for _, d := range e.directions() {

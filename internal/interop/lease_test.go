@@ -87,7 +87,7 @@ func (e *env) renewed() {
 func killedHolder(e *env) {
 	for _, d := range e.directions() {
 		if d.to.side == "java" && e.kind.queue && e.line == old {
-			continue // may sleep for ever: see fairWaiterBehindCrash
+			continue // may sleep forever: see fairWaiterBehindCrash
 		}
 		holder, waiter := e.short(d.from.side), e.short(d.to.side)
 		e.lock(waiter, 2, -1)

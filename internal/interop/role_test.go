@@ -202,7 +202,7 @@ type owner struct {
 	key     string
 }
 
-// lock takes the lock. It waits for at most wait, for ever if that is negative. A
+// lock takes the lock. It waits for at most wait, forever if that is negative. A
 // positive ttl is a lease that is not renewed.
 func (o owner) lock(wait, ttl time.Duration) (granted bool, err error) {
 	var opts []holdfast.LockOption

@@ -78,7 +78,7 @@ var besideScenarios = map[string]func(*Env){
 		first.Release()
 	},
 
-	// A place without a time, which Redisson would wait for for ever, is given one.
+	// A place without a time is given one: Redisson would wait for it forever.
 	"RepairedQueueLasts": func(e *Env) {
 		release := e.HeldByRedisson(e.Key)
 		if err := e.Server().Admin().RPush(bg, e.queueKeys()[0], "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:9").Err(); err != nil {

@@ -157,7 +157,7 @@ var fairFaultScenarios = map[string]func(*Env){
 		e.MustUnlock(e.Soon("the next of the first's process", next))
 	},
 
-	// L3, L4: the first of a process leaves while its request is under way; whoever is the
+	// L3, L4: the first of a process leaves while its request is under way; the waiter that is
 	// first then finds out by itself that the holder has died.
 	"NextOfOneWhoLeftNoticesAnExpiry": func(e *Env) {
 		m, p := e.Via()
@@ -176,7 +176,7 @@ var fairFaultScenarios = map[string]func(*Env){
 		e.MustUnlock(e.Soon("the one behind", next))
 	},
 
-	// An id without a time: Redisson's own scripts wait for it for ever.
+	// An id without a time: Redisson's own scripts wait for it forever.
 	"EntryWithoutScoreIsRepaired": func(e *Env) {
 		held := e.MustLock(e.Lock(e.Manager()))
 		queue := "redisson_lock_queue:{" + e.Key + "}"
@@ -233,7 +233,7 @@ var fairFaultScenarios = map[string]func(*Env){
 		e.Eventually("it has asked a few times", func() bool { return m.Stats().Troubles >= 3 })
 		before, begun := m.Stats().Commands, time.Now()
 		e.Eventually("and goes on asking", func() bool { return m.Stats().Commands >= before+5 })
-		if d := time.Since(begun); d < 50*time.Millisecond { // a round trip takes a fifth of one at the most
+		if d := time.Since(begun); d < 50*time.Millisecond { // a round trip takes at most a fifth of one
 			e.Errorf("five requests in %v", d)
 		}
 		e.srv.Admin().ConfigSet(bg, "min-replicas-to-write", "0")

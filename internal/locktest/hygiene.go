@@ -272,7 +272,7 @@ var hygieneScenarios = map[string]func(*Env){
 		e.Eventually("its connections stay the client's", func() bool { return e.pubSubClients() == 0 })
 	},
 
-	// A process that dies right after its first request leaves nothing for ever: neither the
+	// A process that dies right after its first request leaves nothing forever: neither the
 	// lock nor the place behind another's.
 	"KeysHaveATTLFromTheStart": func(e *Env) {
 		admin := e.Server().Admin()

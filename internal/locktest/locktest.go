@@ -77,7 +77,7 @@ func (k Kind) run(t *testing.T, group, name string, scenario func(*Env)) {
 			scenario(&Env{T: t, kind: k, Key: "locktest:" + name})
 		}
 		if k.Virtual {
-			defer goOn(t) // goroutines of a failed scenario may be blocked for ever, which is a panic of the bubble
+			defer goOn(t) // goroutines of a failed scenario may be blocked forever, which is a panic of the bubble
 			synctest.Test(t, in)
 		} else {
 			in(t)
@@ -102,16 +102,16 @@ var bg = context.Background()
 // leases of a minute and waiters that do not poll.
 const (
 	// lease is the usual one: a holder that died must be outlived by tests, and one that
-	// lives must renew it on a busy machine. An Unlock waits for a quarter of it, a second
-	// at the most.
+	// lives must renew it on a busy machine. An Unlock waits for a quarter of it, and for at
+	// most a second.
 	lease = 4 * time.Second
 	// patience is for what comes, or never does.
 	patience = 15 * time.Second
 	// prompt is for what waits for no other caller. What waits for Redis to answer waits for 5 s,
 	// go-redis's time-out for reading.
 	prompt = 2 * time.Second
-	// claim is how long a release makes a waiter the owner who has not said that it knows,
-	// and lostClaim what says that a waiter had to wait for the end of one.
+	// claim is for how long a release makes a waiter the owner that has not confirmed it. A waiter that took lostClaim had to
+	// wait for the end of a claim.
 	claim     = 2 * time.Second
 	lostClaim = claim * 3 / 4
 )

@@ -75,7 +75,7 @@ var outageScenarios = map[string]func(*Env){
 		e.MustUnlock(e.MustLock(e.Lock(m)))
 	},
 
-	// TryLock without a deadline does not wait for a silent server for ever.
+	// TryLock without a deadline does not wait for a silent server forever.
 	"TryLockIsBounded": func(e *Env) {
 		m := e.Manager()
 		e.Server().Pause()

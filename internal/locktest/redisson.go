@@ -244,8 +244,8 @@ var redissonScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
-	// One of Redisson's that gives up at the moment at which it is next has been told instead of
-	// ours, and tells nobody.
+	// A waiter of Redisson gives up at the moment at which it is next. It got the message instead of Holdfast's waiter, and
+	// sends none.
 	"RedissonGivesUpWhenItIsNext": func(e *Env) {
 		m := e.Manager(byMessage...)
 		holder, next := e.Foreign(1), e.Foreign(2)

@@ -178,7 +178,7 @@ var rwShareScenarios = map[string]func(*Env){
 				wg.Go(func() {
 					got := e.MustRLock(e.RW(m))
 					inside.Done()
-					inside.Wait() // for ever, if they came in one by one
+					inside.Wait() // forever, if they came in one by one
 					e.MustUnlock(got)
 				})
 			}

@@ -87,7 +87,7 @@ func wait(t *testing.T, m *holdfast.Manager, name string) <-chan *holdfast.Lease
 }
 
 // wantPrompt fails if it took long from a release to the grant. A waiter that is not woken
-// polls after 48 s at the least.
+// polls after at least 48 s.
 func wantPrompt(t *testing.T, released time.Time) {
 	t.Helper()
 	d := time.Since(released)

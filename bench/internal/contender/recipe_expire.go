@@ -8,7 +8,7 @@ import (
 )
 
 // askExpire is SETNX, then EXPIRE, and DEL. A crash between the first two leaves the
-// lock for ever; and who is late deletes the lock of another.
+// lock forever, and a holder that is late deletes the lock of another.
 func askExpire(ctx context.Context, client *redis.Client, name string, lease time.Duration) (func(context.Context) error, error) {
 	unlock, err := askSetnx(ctx, client, name, lease)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// askSetnx is SETNX and DEL. A crash between the two leaves the lock for ever.
+// askSetnx is SETNX and DEL. A crash between the two leaves the lock forever.
 func askSetnx(ctx context.Context, client *redis.Client, name string, _ time.Duration) (func(context.Context) error, error) {
 	ok, err := client.Do(ctx, "setnx", name, 1).Bool()
 	if err == nil && !ok {

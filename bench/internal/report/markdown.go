@@ -172,7 +172,7 @@ func (r *Report) find(s Scenario, load string, library string) *Result {
 }
 
 // bestRival returns the library with the best median of the metric that decides which is neither
-// ours nor bare.
+// Holdfast nor bare.
 func (r *Report) bestRival(s Scenario, load string) *Result {
 	return r.best(s, load, s.Headline, s.Smaller, rivals)
 }

@@ -86,7 +86,7 @@ func TestMutex_DoesNotReadAStrangersHash(t *testing.T) {
 	})
 }
 
-// A grant shows that the hold before it was lost. The caller who waited for it has it: nobody
+// A grant shows that the hold before it was lost. The caller that waited for it has it: no caller
 // asks for the lock again.
 func TestFair_GrantAfterALossThatNobodyNoticed(t *testing.T) {
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestMulti_TryLockBesideARelease(t *testing.T) {
 }
 
 // An entry stands in the queue without a time, which no other has either. The key that has one then is not
-// there for ever.
+// there forever.
 func TestLock_RepairedQueueHasATTL(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)

@@ -88,7 +88,7 @@ func TestDowngrade_RepeatedClaimsItsRight(t *testing.T) {
 	})
 }
 
-// Both sides are unlocked while nobody knows which of them Redis has: nothing is lost, and
+// Both sides are unlocked while the process does not know which of them Redis has: nothing is lost, and
 // nothing is left.
 func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 	t.Parallel()

@@ -151,7 +151,7 @@ func TestDowngrade_OfAFixedLeaseThatEnds(t *testing.T) {
 	})
 }
 
-// Whoever has the lock when the downgrade comes is the reason why it is lost.
+// The owner that has the lock when the downgrade comes is the reason why it is lost.
 func TestDowngrade_OfALockThatIsGone(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
@@ -172,7 +172,7 @@ func TestDowngrade_OfALockThatIsGone(t *testing.T) {
 	})
 }
 
-// A reader of another process comes in with the downgrade, also where nobody else waits.
+// A reader of another process comes in with the downgrade, even if no other caller waits.
 func TestDowngrade_LetsAnotherProcessIn(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)

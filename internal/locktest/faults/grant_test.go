@@ -15,7 +15,7 @@ import (
 
 // Bugs that were found once, each where two kinds or two features meet.
 
-// A request that was sent for a TryLock is taken over by whoever waits behind it. It asked
+// A request that was sent for a TryLock is taken over by the caller that waits behind it. It asked
 // for no place in the queue, so the waiter asks for one when it has been refused.
 func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
 	t.Parallel()
@@ -48,8 +48,8 @@ func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
 	locktest.MustUnlock(t, (<-later).Lease)
 }
 
-// Whoever came to wait for one of a Multi's locks is not told what is wrong with another
-// of them.
+// A caller that waits for one of a Multi's locks does not get the error of another of
+// them.
 func TestMulti_FailsNobodyElse(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
@@ -160,7 +160,7 @@ func TestLock_GrantedByAShorterLease(t *testing.T) {
 	})
 }
 
-// The counter is lost while the lock is held: whoever is granted it next and has seen its
+// The counter is lost while the lock is held: the process that is granted it next and has seen its
 // tokens goes on above them.
 func TestFencing_OfAGrantAfterTheCounterWasLost(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {

@@ -67,7 +67,7 @@ func unlocked(t *testing.T, l *holdfast.Lease) (err error) {
 	}
 }
 
-// A replica that is behind does not know of a lock: nobody concludes from that that it is gone.
+// A replica that is behind does not know of a lock: no process concludes from that that it is gone.
 func TestReplica_DoesNotSayGone(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

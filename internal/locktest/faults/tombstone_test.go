@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Tombstones that are none are no refusal, of whatever kind the lock is: nobody holds it.
+// A key of tombstones that holds something else is no refusal, of whatever kind the lock is: no owner holds it.
 func TestLock_TombstonesOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -41,7 +41,7 @@ func TestFair_JoinsWithTombstonesOfAnotherKind(t *testing.T) {
 	srv := redistest.Start(t)
 	m, holder := locktest.ManagerOn(t, srv, locktest.Unasked...), locktest.ManagerOn(t, srv)
 	held, other := locktest.MustLock(t, holder.FairMutex("a")), locktest.MustLock(t, holder.Mutex("other"))
-	later := m.Mutex("other").LockAsync(t.Context()) // so that its inbox is heard, and nobody asks because of that
+	later := m.Mutex("other").LockAsync(t.Context()) // so that its inbox is heard, and no caller asks because of that
 	redistest.Eventually(t, locktest.Patience, "the inbox is heard", func() bool {
 		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
 	})

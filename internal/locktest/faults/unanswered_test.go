@@ -14,7 +14,7 @@ import (
 )
 
 // A request that puts a waiter into the queue arrives when a copy of it has long done so, and the waiter has
-// the lock: it makes no place, which nobody would ever give up.
+// the lock: it makes no place, which no caller would ever give up.
 func TestFair_LateRequestForAPlace(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

@@ -46,8 +46,8 @@ func (p *duo) asks(m *holdfast.Manager) func() *holdfast.Lease {
 	return got
 }
 
-// away lets the lock be with the second process for so long that whoever comes back to the
-// first the next time steps aside, and returns the first one's lease.
+// away lets the lock be with the second process for so long that the next caller which comes back to the
+// first steps aside, and returns the first one's lease.
 func (p *duo) away() *holdfast.Lease {
 	p.Helper()
 	lease := locktest.MustLock(p.T, p.a.Mutex("a"))
@@ -89,7 +89,7 @@ func TestAside_WhoComesBackAtOnce(t *testing.T) {
 	}
 }
 
-// The process remembers for as long as somebody would step aside, and no longer.
+// The process remembers for as long as a caller would step aside, and no longer.
 func TestAside_IsForgotten(t *testing.T) {
 	p := newDuo(t, 50*time.Millisecond)
 	lease := p.away()

@@ -97,7 +97,7 @@ func (c *leavers) leave(tb testing.TB) (empty time.Duration) {
 	return empty
 }
 
-// None of them stays in the queue, each manager can be closed, and whoever holds a lock keeps it.
+// None of them stays in the queue, each manager can be closed, and the holder of a lock keeps it.
 func TestFair_ProcessesLeaveTogether(t *testing.T) {
 	c := startLeavers(t, 4, 4000, 10*time.Second)
 	c.leave(t)

@@ -248,7 +248,7 @@ func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
 }
 
 // With many locks hundreds of grants overtake the replies of a pipeline that tell of the places in
-// the queues. None is forgotten: nobody here finds a grant by asking.
+// the queues. None is forgotten: no waiter here finds a grant by asking.
 func TestHandover_ManyNames(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)

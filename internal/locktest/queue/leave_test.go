@@ -31,7 +31,7 @@ func fairCrowd(ctx context.Context, t *testing.T, srv *redistest.Server, m *hold
 	return all
 }
 
-// gone waits until nobody stands in the queue.
+// gone waits until the queue is empty.
 func gone(t *testing.T, srv *redistest.Server) {
 	t.Helper()
 	redistest.Eventually(t, locktest.Patience, "the queue is empty", func() bool {

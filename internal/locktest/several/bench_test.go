@@ -41,7 +41,7 @@ func BenchmarkRedlock(b *testing.B) {
 		for range warmUp {
 			pair(b, c.client)
 		}
-		c.client.idle(b) // a vote that is passed on inside the process could be one of a bare majority: nobody could give it back
+		c.client.idle(b) // a vote that is passed on inside the process could be one of a bare majority, whose holder could not give it back
 		c.down(first)
 		for range warmUp {
 			pair(b, c.client)

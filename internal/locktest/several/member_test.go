@@ -237,8 +237,8 @@ func TestRedlock_DeadMajority(t *testing.T) {
 	all.heldBy(t, 0)
 }
 
-// A majority refuses to write. Whoever leaves between two rounds is told so, and whoever leaves
-// in one that has no answer yet as well: nobody has the lock.
+// A majority refuses to write. The error says so of a caller that leaves between two rounds, and of one that leaves in a
+// round that has no answer yet: no caller has the lock.
 func TestRedlock_LeavesADeadMajority(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		all := Servers(t, 3)

@@ -75,7 +75,7 @@ func TestRedlock_RefusesBadLocks(t *testing.T) {
 	})
 }
 
-// A majority of members of which some are shared would not exclude anybody.
+// A majority of members of which some are shared would exclude no other caller.
 func TestRedlock_RefusesReadersBesideOthers(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		all := Servers(t, 3)

@@ -108,7 +108,7 @@ func TestRedlock_IsWokenByTheRelease(t *testing.T) {
 }
 
 // A waiter does not stay where no release will come: the member is dead, or held by
-// somebody who has no majority.
+// an owner that has no majority.
 func TestRedlock_LeavesTheWrongPlace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stranger bool

@@ -296,7 +296,7 @@ var keyPaths = map[string]func(p *keyPath){
 		locktest.WantErr(p.T, err, holdfast.ErrNotAcquired, nil)
 		p.srv.Admin().Del(p.Context(), p.queue, p.times)
 		held = locktest.MustLock(p.T, m.FairMutex(p.name))
-		p.puts("hf-0a:1", time.Minute) // nobody hears it
+		p.puts("hf-0a:1", time.Minute) // no process hears it
 		locktest.MustUnlock(p.T, held)
 		p.srv.Admin().HSet(p.Context(), p.name, redissons, 1)
 		p.srv.Admin().PExpire(p.Context(), p.name, 50*time.Millisecond)

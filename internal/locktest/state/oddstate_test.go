@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// What somebody else's hand, or another program, has made of the keys.
+// What an operator, or another program, has made of the keys.
 
 // The holder's key ends, and its name is taken by something of another kind, while two processes
 // wait for a side: the first is told so and gives up, and that grants the second nothing.
@@ -68,8 +68,8 @@ func TestOdd_NameTakenUnderReadersAndWriters(t *testing.T) {
 	}
 }
 
-// One of the two keys of a queue is deleted. Who waits takes its place again, in the order of
-// before if it was the times, is served without a delay, and nothing stays for ever.
+// One of the two keys of a queue is deleted. Each waiter takes its place again, in the order of
+// before if it was the times, and is served without a delay. Nothing stays forever.
 func TestOdd_HalfOfAQueue(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -123,7 +123,7 @@ func TestOdd_HalfOfAQueue(t *testing.T) {
 	}
 }
 
-// A reader's right whose TTL somebody has taken away has not ended: it gets one again.
+// A reader's right whose TTL another client has taken away has not ended: it gets one again.
 func TestOdd_RightWithoutTTL(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
@@ -152,7 +152,7 @@ func TestOdd_RightWithoutTTL(t *testing.T) {
 	})
 }
 
-// A lock whose TTL somebody has taken away gets one again that no lease outlasts: not by an Extend for
+// A lock whose TTL another client has taken away gets one again that no lease outlasts: not by an Extend for
 // less, nor by a renewal after one for more.
 func TestOdd_LockWithoutTTL(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestOdd_ReadersWithoutTTL(t *testing.T) {
 	})
 }
 
-// An id that nobody of ours has put into the queue of a read-write lock is passed over.
+// An id that no process of Holdfast has put into the queue of a read-write lock is passed over.
 func TestOdd_StrangerInTheQueue(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

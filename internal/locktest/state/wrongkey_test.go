@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Somebody's program has taken the name of a key that is derived from a lock's. The error names that key and what it
+// Another program has taken the name of a key that is derived from a lock's. The error names that key and what it
 // holds, to a caller that does not wait and to one that does.
 func TestWrongKey_IsNamed(t *testing.T) {
 	t.Parallel()

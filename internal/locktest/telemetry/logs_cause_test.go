@@ -52,7 +52,7 @@ func says(line string, first bool) func(net.Conn) {
 	}
 }
 
-// encrypts serves connections with TLS, by a certificate that nobody else has signed.
+// encrypts serves connections with TLS, by a certificate that it has signed itself.
 func encrypts(t *testing.T) func(net.Conn) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

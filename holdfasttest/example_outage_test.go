@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 )
 
-// An outage while the lock is held. One that is shorter than the lease does no harm, a longer one ends the lease at its
-// deadline. Under testing/synctest the same takes no time, with any lease.
+// An outage while the lock is held. One that ends before the deadline of the lease does no harm, a longer one ends the lease
+// there. Under testing/synctest the same takes no time, with any lease.
 func Example_outage() {
 	server := holdfasttest.Start()
 	defer server.Close()

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -123,6 +124,9 @@ func (e *OptionError) Error() string {
 // Unwrap makes errors.Is(err, ErrInvalidOption) true.
 func (e *OptionError) Unwrap() error { return ErrInvalidOption }
 
+// missing is the error of a call one of whose arguments is nil.
+func missing(call, what string) error { return &OptionError{call, nil, call + ": " + what + " is nil"} }
+
 // ReplicaError says why a grant was undone, see WithReplicas. It is joined to ErrUnavailable.
 type ReplicaError struct {
 	Want  int
@@ -236,4 +240,47 @@ func quote(name string) string {
 		return fmt.Sprintf("%q…", name[:most])
 	}
 	return fmt.Sprintf("%q", name)
+}
+
+// outcomeOf names the result of an acquire. A busy lock and a caller that gave up are
+// not errors.
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return "acquired"
+	case !errors.Is(factOf(err), ErrNotAcquired):
+		return "error"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	}
+	return "not_acquired"
+}
+
+// factOf returns what an error says itself, without its causes: why a caller's context has ended
+// can be the error of another lock.
+func factOf(err error) error {
+	if e, ok := err.(*lockError); ok {
+		return e.sentinel
+	}
+	return err
+}
+
+// errorType is the low-cardinality name of an error.
+func errorType(err error) string {
+	err = factOf(err)
+	for _, known := range []struct {
+		err  error
+		name string
+	}{
+		{ErrLeaseLost, "lease_lost"}, {ErrMaxHold, "max_hold"}, {ErrNotHeld, "not_held"},
+		{ErrClosed, "closed"}, {ErrWouldDeadlock, "would_deadlock"}, {ErrWrongKind, "wrong_kind"},
+		{ErrInvalidName, "invalid_name"}, {ErrInvalidOption, "invalid_option"}, {ErrUnavailable, "unavailable"},
+	} {
+		if errors.Is(err, known.err) {
+			return known.name
+		}
+	}
+	return "other"
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/telemetry"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -88,4 +89,54 @@ func (h *handle) takeAsync(ctx context.Context, call string) <-chan Result {
 		h.lock.ObtainAsync(ctx, func(l *engine.Lease, err error) { result <- Result{(*Lease)(l), err} })
 	}
 	return result
+}
+
+// checkCall refuses a call of a lock's method before anything is done or sent: h is nil, or of no manager, or ctx is nil.
+func checkCall(ctx context.Context, call string, h *handle) error {
+	if ctx != nil && h.made() {
+		return nil
+	}
+	return badCall(ctx, call, h)
+}
+
+// made reports whether a Manager has made the lock: it is not nil, nor a zero value, nor of a nil Manager.
+func (h *handle) made() bool { return h != nil && h.m != nil }
+
+// zero reports whether h is a zero value.
+func (h *handle) zero() bool { return h.m == nil && h.err == nil }
+
+func badCall(ctx context.Context, call string, h *handle) error {
+	switch {
+	case h == nil:
+		return missing(call, "lock")
+	case h.zero():
+		return &OptionError{call, nil, call + ": no Manager has made this lock"}
+	case h.m == nil:
+		return h.err
+	}
+	return missing(call, "context")
+}
+
+// part says that an operation is on one of several locks: it has a span, and is not measured. They are
+// measured as a whole, or no number of any type of lock would be that of the callers.
+const part = true
+
+// observe begins a Lock or TryLock of h.
+func (h *handle) observe(ctx context.Context, isPart bool) (context.Context, *telemetry.Operation) {
+	return h.m.engine.Telemetry.Acquire(ctx, h.lock.Name, h.lock.Kind.String(), h.lock.Class.Label(), h.lock.Terms.TTL, !isPart)
+}
+
+// observed ends op, a Lock or TryLock, with what it returns.
+func observed(op *telemetry.Operation, l *Lease, err error) {
+	if op == nil {
+		return
+	}
+	if l != nil {
+		op.Granted(l.inner().Mode(), l.Token())
+	}
+	outcome, sort := outcomeOf(err), ""
+	if outcome == "error" {
+		sort = errorType(err)
+	}
+	op.End(outcome, sort, err)
 }

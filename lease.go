@@ -174,3 +174,62 @@ func (l *Lease) stillHeld() error {
 		return err
 	}
 }
+
+// check refuses a call of a lease's method.
+func (l *Lease) check(call string) error {
+	switch {
+	case l == nil:
+		return missing(call, "lease")
+	case !l.inner().Made(): // a zero value
+		return &OptionError{call, nil, call + ": no lock has granted this lease"}
+	}
+	return nil
+}
+
+// observe begins an Unlock of l.
+func (l *Lease) observe(ctx context.Context, isPart bool) (context.Context, *telemetry.Operation) {
+	return l.inner().Engine().Telemetry.Release(ctx, l.Name(), l.inner().Kind().String(), l.inner().Class(), !isPart)
+}
+
+// unlocked ends op, an Unlock, with what it returns.
+func unlocked(op *telemetry.Operation, err error) {
+	switch {
+	case op == nil:
+	case err == nil:
+		op.End("released", "", nil)
+	default:
+		op.End("error", errorType(err), err)
+	}
+}
+
+// Context returns a context derived from parent that carries the lease: a Lock of the same lock
+// under it re-enters while the lease is held. Other locks are not affected.
+//
+// The context is cancelled when the lease ends, and [context.Cause] then returns [Lease.Err]. It is
+// also cancelled when parent is. Do not pass the context that bounded the wait for the lock: its
+// deadline would bound the work too.
+//
+// Context panics with an *[OptionError] if parent is nil.
+//
+// A context that is not used any more is garbage-collected. Parents that share a Done channel, such
+// as a context and those that only add values to it, count as one: the lease keeps the first of
+// them, a few hundred bytes, until that parent or the lease ends.
+func (l *Lease) Context(parent context.Context) context.Context {
+	if parent == nil {
+		panic(missing("Lease.Context", "parent"))
+	}
+	return l.inner().Context(parent)
+}
+
+// WithoutOwner returns a copy of ctx that carries no lease. A Lock under it competes with the locks that
+// are held under ctx, instead of re-entering them.
+//
+// Use it if the work under a lock fans out to goroutines that must exclude each other on that same
+// lock. On all other locks they exclude each other without it. WithoutOwner panics with an
+// *[OptionError] if ctx is nil.
+func WithoutOwner(ctx context.Context) context.Context {
+	if ctx == nil {
+		panic(missing("WithoutOwner", "context"))
+	}
+	return engine.WithoutOwner(ctx)
+}

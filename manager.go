@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -87,6 +90,59 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	return m, nil
 }
 
+// config is what the options of New add up to.
+type config struct {
+	lock         lockConfig
+	mapName      func(string) string
+	log          *slog.Logger
+	tracer       trace.TracerProvider
+	meter        metric.MeterProvider
+	poll         time.Duration
+	slice        time.Duration
+	fairPatience time.Duration
+	tune         []func(*engine.Config) // by tests
+	publish      PublishMode
+	identity     string              // app; empty: none
+	page         string              // the address of the debug page; empty: none
+	metricName   func(string) string // nil: none
+	err          error               // the first bad option
+}
+
+func defaultConfig() config {
+	return config{
+		lock:         lockConfig{terms: engine.Terms{TTL: DefaultLease}},
+		mapName:      func(name string) string { return name },
+		log:          slog.New(slog.DiscardHandler),
+		poll:         DefaultPollInterval,
+		slice:        DefaultHandoffSlice,
+		fairPatience: DefaultFairPatience,
+	}
+}
+
+// settle checks what New was given, and decides what depends on the servers.
+func (c *config) settle(servers deployment) error {
+	if c.err != nil {
+		return c.err
+	}
+	if err := c.lock.check(); err != nil {
+		return err
+	}
+	if c.page != "" && c.identity == "" {
+		return &OptionError{"WithDebugPage", c.page, "needs WithIdentity"}
+	}
+	if a := c.lock.terms.Acks; a != nil && servers.readTimeout > 0 && a.Timeout >= servers.readTimeout {
+		return &OptionError{"WithReplicas", a.Timeout, fmt.Sprintf("must be below the client's ReadTimeout of %v", servers.readTimeout)}
+	}
+	switch {
+	case servers.sharded:
+	case c.publish == PublishSharded:
+		return &OptionError{"WithPublishMode", c.publish, "sharded messages need a *redis.ClusterClient of a cluster"}
+	default:
+		c.publish = PublishClassic
+	}
+	return nil
+}
+
 // deployment is what a client says about the servers behind it.
 type deployment struct {
 	cluster     pubsub.Cluster // nil: one server, or Sentinel's
@@ -143,4 +199,15 @@ func (m *Manager) Close(ctx context.Context) error {
 		return err
 	}
 	return m.engine.Close(ctx)
+}
+
+// check refuses a call of a manager's method.
+func (m *Manager) check(ctx context.Context, call string) error {
+	switch {
+	case m == nil:
+		return missing(call, "manager")
+	case ctx == nil:
+		return missing(call, "context")
+	}
+	return nil
 }

@@ -36,10 +36,7 @@ func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *
 	d.isFor(h, d, now)
 	d.script, d.until = protocol.RWDowngrade, h.deadline
 	d.args = append(reader.withKeys(d.room[:], d.script, true), reader.id(), e.engine.Publish, h.offer(), validity.Milliseconds(ttl))
-	if e.reads == nil {
-		e.reads = new(readHolds)
-	}
-	e.reads.holds = append(e.reads.holds, reader)
+	e.addReaderLocked(reader)
 	e.reads.converting = d
 	e.engine.begin()
 	d.sendLocked(&d.call, trace)
@@ -128,35 +125,32 @@ func (h *hold) becomeReader() *hold {
 	return r
 }
 
-// endedLocked is the verdict for the Unlock that waits for the downgrade when the hold has ended. If its time was
+// endedLocked is the verdict for the Unlock that waits for the downgrade when the reader has ended. If its time was
 // over, the write side was valid when it was unlocked.
 func (d *downgrade) endedLocked(end *Verdict) *Verdict {
-	if (end.Fact == MaxHoldOver || end.Reason == lostDeadline) && !d.lapsed {
+	if !d.lapsed && (end.is(MaxHoldOver) || end.is(LeaseLost) && end.Reason == lostDeadline) {
 		return because(Unavailable, Downgrading)
 	}
 	return end
 }
 
 // abandonLocked is for a reader that ends while its downgrade is unanswered: the write side, which Redis may still
-// have, is given up as well. If the reader has ended early, that ends the downgrade; if it has been unlocked, end is
+// have, is given up as well. If the reader has ended early, that ends the downgrade. If it has been unlocked, end is
 // nil, and the Unlock that began the downgrade waits for the release of the write side instead.
 func (d *downgrade) abandonLocked(end *Verdict) {
-	writer, reader := d.hold, d.reader
+	writer, reader, now := d.hold, d.reader, time.Now()
 	writer.unclear, reader.unclear = true, true // the release of each is to leave a tombstone for late copies
 	writer.stays = reader.stays
-	if end != nil {
-		d.settleLocked(d.endedLocked(end))
-		d.entry.startReleaseLocked(writer, false, nil)
-		return
-	}
-	now := time.Now()
 	r := newReleaseLocked(writer, false, now)
-	r.unclear = true // a copy of the downgrade may have run
-	r.patient, r.lapsed, r.lease = d.patient, d.lapsed, d.lease
-	r.answers, d.answers = d.answers, answers{}
-	if l := d.lease; l != nil && l.release == &d.repeated {
-		l.release = &r.repeated
+	r.lease = d.lease
+	if end == nil {
+		r.unclear = true // a copy of the downgrade may have run
+		r.patient, r.lapsed = d.patient, d.lapsed
+		r.answers, d.answers = d.answers, answers{}
+		if l := d.lease; l != nil && l.release == &d.repeated {
+			l.release = &r.repeated
+		}
 	}
 	r.startLocked(now, nil)
-	d.settleLocked(nil)
+	d.settleLocked(d.endedLocked(end))
 }

@@ -32,10 +32,7 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 		e.engine.tokens.saw(e.mapped(), lastToken)
 	}
 	if h.kind == ReadKind {
-		if e.reads == nil {
-			e.reads = new(readHolds)
-		}
-		e.reads.holds = append(e.reads.holds, h)
+		e.addReaderLocked(h)
 	} else {
 		e.hold = h
 	}

@@ -208,6 +208,13 @@ type readHolds struct {
 	converting *downgrade // the latest; nil: there was none
 }
 
+func (e *entry) addReaderLocked(h *hold) {
+	if e.reads == nil {
+		e.reads = new(readHolds)
+	}
+	e.reads.holds = append(e.reads.holds, h)
+}
+
 func (r *readHolds) none() bool { return r == nil || len(r.holds) == 0 }
 
 // converts reports whether a downgrade is to make h, and Redis has not answered it.

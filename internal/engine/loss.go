@@ -72,7 +72,7 @@ func (e *entry) displaceLocked(h *hold) (lost []Ended) {
 	for _, x := range e.conflictsLocked(h) {
 		lost = append(lost, e.loseLocked(x, lostStolen)...)
 		if !x.stray() { // else loseLocked has begun its release, even if only the downgrade was unanswered
-			e.startReleaseLocked(x, true, nil).lease = x.leases
+			e.startReleaseLocked(x, true, nil)
 		}
 	}
 	return lost
@@ -150,7 +150,7 @@ func (e *entry) closeHoldLocked(h *hold, now time.Time) (announce func()) {
 	h.stays = leased
 	all := e.endHoldLocked(h, because(LeaseClosed))
 	r := e.startReleaseLocked(h, false, nil)
-	r.lease, r.held = h.leases, leased && !converting // the downgrade became a release too, and one of the two finds nothing
+	r.held = leased && !converting // the downgrade became a release too, and one of the two finds nothing
 	return func() { announceAll(all) }
 }
 

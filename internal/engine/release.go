@@ -120,16 +120,17 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	}
 	if next != nil && next.entry != e { // of a mutex and a fair lock of one name
 		defer next.entry.noticed(next, notice)
+		next = nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	counts := r.endsWith(c)
 	e.answeredLocked(reply)
-	if next != nil && next.entry == e {
+	if next != nil {
 		lost = e.noticedLocked(next, notice)
 	}
 	if !counts {
-		if next != nil && next.entry == e {
+		if next != nil {
 			e.stepLocked()
 		}
 		return

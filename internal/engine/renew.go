@@ -214,7 +214,7 @@ func (eng *Engine) expire(h *hold) {
 	case h.phase == over:
 	case h.phase == owed:
 		if h.prolongable() && !eng.scheduler.Has(&h.item) { // else it has ended while this was about to be called
-			e.settleOwedLocked(h)
+			e.settleOwedLocked(h, h.leases)
 		}
 	case eng.scheduler.Has(&h.item):
 		// It was the end of a place in a queue, and the lock has been granted since.
@@ -254,10 +254,11 @@ func (e *entry) oweLocked(h *hold) {
 // prolongable reports whether Redis may have given h another TTL than the first.
 func (h *hold) prolongable() bool { return !h.cfg.Fixed || h.extended }
 
-// settleOwedLocked releases a hold that ended early, and is owed.
-func (e *entry) settleOwedLocked(h *hold) {
+// settleOwedLocked releases a hold that ended early, and is owed. One of its leases names it.
+func (e *entry) settleOwedLocked(h *hold, l *Lease) {
 	e.missed.add(missedLock)
-	e.releaseLocked(h, nil).owed = true
+	r := e.releaseLocked(h, nil)
+	r.owed, r.lease = true, l
 	e.stepLocked()
 }
 

@@ -21,7 +21,7 @@ type repeated struct {
 	// The following is guarded by entry.mu.
 
 	hold      *hold
-	lease     *Lease // whose end began it, or one of those; nil: none did
+	lease     *Lease // whose end began it, or one of those: names the lock; nil: none did
 	script    *command.Script
 	args      []any
 	barred    time.Time // when Redis first did not let the client; zero: it did not say so
@@ -39,7 +39,7 @@ type repeated struct {
 
 // isFor makes r the request about h.
 func (r *repeated) isFor(h *hold, handler command.Handler, now time.Time) {
-	r.entry, r.hold, r.handler = h.entry, h, handler
+	r.entry, r.hold, r.handler, r.lease = h.entry, h, handler, h.leases
 	r.patient = now.Add(h.entry.engine.patienceFor(h.cfg.TTL))
 	r.lapsed = !validity.Valid(now, h.deadline)
 }

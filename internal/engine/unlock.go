@@ -112,7 +112,7 @@ func (l *Lease) leaveLocked(now time.Time, trace context.Context) *repeated {
 func (l *Lease) settleLocked() {
 	e, h := l.entry, l.hold
 	if h.drop(l) && h.phase == owed {
-		e.settleOwedLocked(h)
+		e.settleOwedLocked(h, l)
 	}
 }
 

@@ -123,9 +123,10 @@ if ARGV[4] then
   end
 end
 
+local left = mine and call('pttl', lock) or -1
 if not mine then
   call('hset', lock, owner, '1')
-elseif call('pttl', lock) > tonumber(ARGV[2]) then
+elseif left > tonumber(ARGV[2]) then
   call('zrem', KEYS[4], '') -- as above: changes nothing, and fails on a replica
   return token
 end
@@ -133,5 +134,7 @@ local expires = redis.pcall('pexpire', lock, ARGV[2])
 if expires == 1 then
   return token
 end
-call('hdel', lock, owner) -- an ACL that forbids it: never leave a lock without TTL
+if left < 0 then -- an ACL that forbids it: never leave a lock without TTL
+  call('hdel', lock, owner)
+end
 return redis.error_reply('HOLDFAST cannot set a TTL: ' .. tostring(expires.err))

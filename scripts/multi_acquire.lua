@@ -60,7 +60,9 @@ for i = 1, #KEYS / 4 do
     local expires = redis.pcall('pexpire', lock, ttl)
     if expires ~= 1 then -- an ACL that forbids it: never leave a lock without TTL
       for j = 1, i do
-        redis.call('hdel', KEYS[4 * j - 3], ARGV[1] .. ARGV[2 * j])
+        if left[j] < 0 then -- else an earlier copy of the request has taken it
+          redis.call('hdel', KEYS[4 * j - 3], ARGV[1] .. ARGV[2 * j])
+        end
       end
       return redis.error_reply('HOLDFAST cannot set a TTL: ' .. tostring(expires.err))
     end

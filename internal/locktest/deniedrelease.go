@@ -25,6 +25,31 @@ var rwDeniedReleaseScenarios = map[string]func(*Env){
 	"DeniedReaderHandsTheLockOn": func(e *Env) {
 		e.releasersWithoutRights(func(m *holdfast.Manager, name string) holdfast.Locker { return m.RWMutex(name).RLocker() })
 	},
+	"DeniedReadersCopyEndsNothing": func(e *Env) {
+		e.copiesWithoutRights(func(m *holdfast.Manager, name string) holdfast.Locker { return m.RWMutex(name).RLocker() })
+	},
+}
+
+// copiesWithoutRights takes a lock while a copy of the request is on its way, which comes when a right has gone.
+func (e *Env) copiesWithoutRights(lock func(m *holdfast.Manager, name string) holdfast.Locker) {
+	e.Server()
+	for _, command := range []string{"pexpire", "set"} {
+		user, key := "without-"+command, e.Key+":"+command
+		e.permit(user, "&*")
+		d := e.denied(user, holdfast.WithLease(time.Hour)) // no renewal comes in between
+		e.MustUnlock(e.MustLock(lock(d.m, e.Key)))
+		late := d.p.HoldFirstRequest(acquireOf(key))
+		held := e.MustLock(lock(d.m, key))
+		e.permit(user, "-"+command)
+		before := e.srv.CommandCalls("eval", "evalsha")
+		late.Release()
+		e.Eventually("the copy has been executed", func() bool { return e.srv.CommandCalls("eval", "evalsha") > before })
+		if owners := e.ownersOf(d.m, key); len(owners) != 1 || !held.Valid() {
+			e.Errorf("without %s: held by %q, and the lease says %v", command, owners, held.Err())
+		}
+		e.permit(user, "+@all")
+		e.MustUnlock(held)
+	}
 }
 
 // deniedCommands are those of a release and of the hand-off in it. The first three only notify others.

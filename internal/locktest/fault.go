@@ -100,9 +100,7 @@ var faultScenarios = map[string]func(*Env){
 		for range 5 {
 			got := e.MustLock(l)
 			p.LoseReply(releaseOf(e.Key), 1)
-			if err := got.Unlock(bg); err != nil {
-				e.Errorf("Unlock: %v", err)
-			}
+			e.MustUnlock(got)
 			e.WantErr(got.Unlock(bg), holdfast.ErrNotHeld)
 		}
 		if m.Stats().Troubles == 0 {

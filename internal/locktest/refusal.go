@@ -50,6 +50,11 @@ var refusalScenarios = map[string]func(*Env){
 		}
 	},
 
+	// S1: a late copy of an acquire that may not set a TTL does not end the hold that another copy has begun.
+	"DeniedCopyEndsNothing": func(e *Env) {
+		e.copiesWithoutRights(func(m *holdfast.Manager, name string) holdfast.Locker { return e.kind.Lock(m, name) })
+	},
+
 	// S7: a script that may not read a TTL has not taken the lock by then. A caller that waits for
 	// better times would keep it without TTL.
 	"DeniedTTLLeavesNoLockWithoutOne": func(e *Env) {

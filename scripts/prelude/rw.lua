@@ -35,7 +35,7 @@ local function put(lock, id, ttl, right)
   end
   -- Read before anything is written: an ACL that forbids it must not leave a lock without TTL.
   local left, rights = redis.call('pttl', lock), right and redis.call('pttl', right)
-  redis.call('hset', lock, 'mode', right and 'read' or 'write', id, '1')
+  local added = redis.call('hset', lock, 'mode', right and 'read' or 'write', id, '1')
   local set = 1
   if left < tonumber(ttl) then -- -1: another client has made it so; others' rights may last for longer
     set = redis.pcall('pexpire', lock, left == -1 and right and math.max(tonumber(ttl), 30000) or ttl)
@@ -43,10 +43,12 @@ local function put(lock, id, ttl, right)
   if set == 1 and right and rights < tonumber(ttl) then
     set = redis.pcall('set', right, '1', 'px', ttl)
   end
-  if type(set) == 'table' and set.err then -- an ACL: never leave a lock without TTL
-    redis.call('hdel', lock, id)
-    if redis.call('hlen', lock) == 1 then
-      redis.call('del', lock)
+  if type(set) == 'table' and set.err then -- an ACL
+    if added > 0 or left < 0 or right and rights < 0 then -- never leave a lock without TTL
+      redis.call('hdel', lock, id)
+      if redis.call('hlen', lock) == 1 then
+        redis.call('del', lock)
+      end
     end
     return redis.error_reply('HOLDFAST cannot set a TTL: ' .. set.err)
   end

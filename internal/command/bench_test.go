@@ -46,7 +46,7 @@ func BenchmarkSubmit(b *testing.B) {
 				done := make(answered, 1)
 				args := testScript.Args(1, "k")
 				for pb.Next() {
-					x.Submit(&Call{Script: testScript, Args: args, Handler: done, Patience: time.Second})
+					x.Submit(time.Now(), &Call{Script: testScript, Args: args, Handler: done, Patience: time.Second})
 					<-done
 				}
 			})

@@ -146,13 +146,13 @@ func (x *Executor) OnReadOnly(f func()) { x.demoted = f }
 // while others work. It must be called before Submit.
 func (x *Executor) OnStranded(f func()) { x.forgotten = f }
 
-// Submit queues calls and returns at once. It reports false, and no handler is called, if
-// the executor has been stopped. It may be called with locks held that the handlers take.
-func (x *Executor) Submit(calls ...*Call) bool {
+// Submit queues calls and returns at once. Their patience counts from now, which the caller has read. It reports
+// false, and no handler is called, if the executor has been stopped. It may be called with locks held that the
+// handlers take.
+func (x *Executor) Submit(now time.Time, calls ...*Call) bool {
 	if x.cluster != nil {
 		x.locate(calls)
 	}
-	now := time.Now()
 	x.mu.Lock()
 	if x.stopped {
 		x.mu.Unlock()

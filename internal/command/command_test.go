@@ -95,7 +95,7 @@ func TestSubmit_SharesOutAFewCalls(t *testing.T) {
 		for range maxLanes {
 			calls = append(calls, &Call{Script: testScript, Args: testScript.Args(1, "k"), Handler: o, Patience: time.Second})
 		}
-		x.Submit(calls...)
+		x.Submit(time.Now(), calls...)
 		for range calls {
 			<-o.replies
 		}
@@ -140,7 +140,7 @@ func TestOverdue_Lapses(t *testing.T) {
 		lapsing, stays := newOutcome(), submit(t, x, "stays", time.Second)
 		lapsing.replies, lapsing.overdue = make(chan Reply, n), make(chan time.Time, n)
 		for range n {
-			x.Submit(&Call{Script: testScript, Args: testScript.Args(1, "lapses"), Handler: lapsing, Patience: time.Second, Lapses: true})
+			x.Submit(time.Now(), &Call{Script: testScript, Args: testScript.Args(1, "lapses"), Handler: lapsing, Patience: time.Second, Lapses: true})
 		}
 		time.Sleep(time.Second + tick)
 		synctest.Wait()
@@ -288,7 +288,7 @@ func TestStop_EndsQueuedCallsAndRefusesNewOnes(t *testing.T) {
 		if err := x.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Stop with stuck lanes: %v", err)
 		}
-		if x.Submit(&Call{Script: testScript, Args: testScript.Args(1, "k"), Handler: newOutcome()}) {
+		if x.Submit(time.Now(), &Call{Script: testScript, Args: testScript.Args(1, "k"), Handler: newOutcome()}) {
 			t.Error("a stopped executor took a call")
 		}
 		for i, o := range all[maxLanes:] {
@@ -317,7 +317,7 @@ func TestStop_DoesNotWaitForHandlersBeyondItsContext(t *testing.T) {
 			synctest.Wait()
 		}
 		told := blocker{make(chan struct{}), make(chan struct{})}
-		x.Submit(&Call{Script: testScript, Args: testScript.Args(1, "k"), Handler: told, Patience: time.Hour})
+		x.Submit(time.Now(), &Call{Script: testScript, Args: testScript.Args(1, "k"), Handler: told, Patience: time.Hour})
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		start := time.Now()

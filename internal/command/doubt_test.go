@@ -124,7 +124,7 @@ func TestWarm_FarAway(t *testing.T) {
 	hello := redistest.Command("hello")
 	p.Delay(350*time.Millisecond, 0)
 	o := newOutcome()
-	x.Submit(&Call{Script: countScript, Args: countScript.Args(1, "k"), Patience: time.Minute, Handler: warms{o, x, func() {
+	x.Submit(time.Now(), &Call{Script: countScript, Args: countScript.Args(1, "k"), Patience: time.Minute, Handler: warms{o, x, func() {
 		before := p.Count(hello)
 		redistest.Eventually(t, 15*time.Second, "a connection is made", func() bool { return p.Count(hello) > before })
 	}}})

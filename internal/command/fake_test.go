@@ -85,7 +85,7 @@ var testScript = NewScript("test", "return KEYS[1]", nil)
 func submit(t *testing.T, x *Executor, key string, patience time.Duration) *outcome {
 	t.Helper()
 	o := newOutcome()
-	if !x.Submit(&Call{Script: testScript, Args: testScript.Args(1, key), Handler: o, Patience: patience}) {
+	if !x.Submit(time.Now(), &Call{Script: testScript, Args: testScript.Args(1, key), Handler: o, Patience: patience}) {
 		t.Fatal("Submit refused")
 	}
 	return o

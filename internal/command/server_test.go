@@ -23,7 +23,7 @@ func call(t *testing.T, x *Executor, s *Script, keys ...string) []*outcome {
 		outcomes = append(outcomes, o)
 		calls = append(calls, &Call{Script: s, Args: s.Args(1, k), Handler: o, Patience: 10 * time.Second})
 	}
-	if !x.Submit(calls...) {
+	if !x.Submit(time.Now(), calls...) {
 		t.Fatal("Submit refused")
 	}
 	return outcomes
@@ -270,7 +270,7 @@ func TestServer_ClientsAreNotCompared(t *testing.T) {
 		calls[i] = &Call{Script: countScript, Args: countScript.Args(1, "k"), Handler: o, Patience: 10 * time.Second,
 			Acks: &Acks{Replicas: 1, Timeout: time.Millisecond}}
 	}
-	if !x.Submit(calls...) {
+	if !x.Submit(time.Now(), calls...) {
 		t.Fatal("Submit refused")
 	}
 	for range calls {

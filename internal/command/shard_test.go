@@ -103,7 +103,7 @@ func TestShard_BatchesAreOneMasters(t *testing.T) {
 			calls = append(calls, &Call{Script: testScript, Args: testScript.Args(1, key), Handler: o, Patience: time.Second})
 		}
 		before := len(srv.seen())
-		x.Submit(calls...)
+		x.Submit(time.Now(), calls...)
 		for range calls {
 			<-o.replies
 		}

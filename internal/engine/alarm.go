@@ -22,6 +22,7 @@ func (a alarm) yields() bool { return a == alarmGiveWay || a == alarmStepAside }
 
 // wakeUp is called by the timer.
 func (e *entry) wakeUp() {
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.alarm == alarmOff { // turned off as it was firing: the event that did so goes on
@@ -32,13 +33,13 @@ func (e *entry) wakeUp() {
 	}
 	e.alarm = alarmOff
 	e.missed.add(missedLock | missedPlaces)
-	e.stepLocked()
+	e.stepLocked(&m)
 }
 
 // armLocked has the timer fire in d. If it is firing at this moment, that costs one request.
-func (e *entry) armLocked(a alarm, d time.Duration) {
+func (e *entry) armLocked(m *moment, a alarm, d time.Duration) {
 	e.alarm = a
-	e.rings = time.Since(e.engine.Epoch) + d
+	e.rings = m.age() + d
 	if e.timer == nil {
 		e.timer = time.AfterFunc(d, e.wakeUp)
 	} else {
@@ -47,9 +48,9 @@ func (e *entry) armLocked(a alarm, d time.Duration) {
 }
 
 // pollWithinLocked has a poll come when d is over, if not before.
-func (e *entry) pollWithinLocked(d time.Duration) {
-	if time.Since(e.engine.Epoch)+d < e.rings {
-		e.armLocked(alarmPoll, d)
+func (e *entry) pollWithinLocked(m *moment, d time.Duration) {
+	if m.age()+d < e.rings {
+		e.armLocked(m, alarmPoll, d)
 	}
 }
 
@@ -77,16 +78,16 @@ const pastTTL = 2 * time.Millisecond
 // whose end is not announced. It is at most the poll interval, from which up to a fifth is taken so that processes
 // do not poll in step. It is short enough to keep the place in the queue, and at most two minutes: each request
 // also keeps the queue itself (keep_keys in prelude/stand.lua).
-func (e *entry) pollAfter(ttl time.Duration) time.Duration {
+func (e *entry) pollAfter(m *moment, ttl time.Duration) time.Duration {
 	poll := min(e.engine.poll, e.engine.patience/3, 2*time.Minute)
 	switch {
-	case e.engine.inbox.live():
-	case e.engine.Subscriber.Denied(e.engine.inbox.channel):
+	case m.hears():
+	case m.denied():
 		poll = min(poll, deniedPoll)
 	default:
 		poll = min(poll, deafPoll)
 	}
-	poll -= time.Duration(e.engine.Chance(int64(poll/5 + 1)))
+	poll -= time.Duration(m.chance(int64(poll/5 + 1)))
 	if ttl < 0 || ttl > poll { // below 0: a foreign lock without TTL
 		return poll
 	}

@@ -28,28 +28,28 @@ const (
 )
 
 // handedOverLocked is called when a release has given the lock to another process.
-func (e *entry) handedOverLocked() {
+func (e *entry) handedOverLocked(m *moment) {
 	if e.kind != MutexKind || e.waiters.Len() > 0 || e.life != lifeOpen {
 		return
 	}
 	if e.absence == nil {
 		e.absence = new(absence)
 	}
-	e.absence.since, e.absence.stepped = time.Now(), false
+	e.absence.since, e.absence.stepped = m.now(), false
 }
 
 // stepAsideLocked reports whether the only waiter, which has just come, sends its request a moment later.
-func (e *entry) stepAsideLocked() bool {
+func (e *entry) stepAsideLocked(m *moment) bool {
 	a := e.absence
 	if a == nil || a.before < AwayFor {
 		return false
 	}
-	left := e.engine.aside - time.Since(a.since)
+	left := e.engine.aside - m.now().Sub(a.since)
 	if left <= 0 {
 		return false
 	}
 	a.stepped = true
-	e.armLocked(alarmStepAside, left)
+	e.armLocked(m, alarmStepAside, left)
 	return true
 }
 
@@ -67,16 +67,16 @@ func (e *entry) returnedLocked(now time.Time) {
 
 // lingerLocked is called when no caller waits. It reports whether the entry stays, for a caller that may come back
 // and would step aside then.
-func (e *entry) lingerLocked() bool {
+func (e *entry) lingerLocked(m *moment) bool {
 	if e.absence == nil || e.life != lifeOpen {
 		return false
 	}
 	if e.hold != nil || e.releasing > 0 {
 		return true
 	}
-	left := e.engine.aside - time.Since(e.absence.since)
+	left := e.engine.aside - m.now().Sub(e.absence.since)
 	if left > 0 {
-		e.armLocked(alarmPoll, left)
+		e.armLocked(m, alarmPoll, left)
 		return true
 	}
 	e.absence = nil

@@ -12,13 +12,14 @@ import (
 // checkNow asks Redis whether the holds are still there. It asks for what they have, which
 // prolongs them by no more than the time of its way there.
 func (e *entry) checkNow() {
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, h := range e.holdsLocked() {
 		if e.reads.converts(h) {
 			continue // which side Redis has is not known; the answer to the downgrade says it
 		}
-		e.engine.Executor.Submit(e.engine.newRenewal(h.rest(), h))
+		e.engine.Executor.Submit(m.now(), e.engine.newRenewal(h.rest(m.now()), h))
 	}
 }
 
@@ -60,7 +61,7 @@ func (eng *Engine) askOnce(ctx context.Context, name string, repeat bool, call *
 	eng.mu.Lock()
 	over := eng.closed
 	eng.mu.Unlock()
-	if over || !eng.Executor.Submit(call) {
+	if over || !eng.Executor.Submit(time.Now(), call) {
 		return command.Reply{}, eng.explain(name, because(Closed))
 	}
 	select {
@@ -100,7 +101,7 @@ func (q *question) Overdue(*command.Call) { q.end(command.Reply{Err: q.engine.Ex
 func (q *question) Stranded(c *command.Call) {
 	if q.repeat {
 		q.copies.Add(1)
-		if !q.engine.Executor.Submit(&command.Call{Script: c.Script, Args: c.Args, Handler: q, Patience: c.Patience}) {
+		if !q.engine.Executor.Submit(time.Now(), &command.Call{Script: c.Script, Args: c.Args, Handler: q, Patience: c.Patience}) {
 			q.copies.Add(-1)
 		}
 	}

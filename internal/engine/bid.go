@@ -74,7 +74,7 @@ func (e *entry) leftBehind() int32 {
 
 // leftLocked is called when w has just left the queue. The next waiter takes its bid over if it can use it; else the
 // bid is undone.
-func (e *entry) leftLocked(w *waiter) {
+func (e *entry) leftLocked(m *moment, w *waiter) {
 	if w.Value.once {
 		e.onces--
 	}
@@ -90,7 +90,7 @@ func (e *entry) leftLocked(w *waiter) {
 			e.places.left++
 		}
 	default:
-		e.undoLocked(b.claim)
+		e.undoLocked(m, b.claim)
 		if e.places == nil {
 			e.missed.add(missedLock)
 		}
@@ -98,7 +98,7 @@ func (e *entry) leftLocked(w *waiter) {
 }
 
 // undoLeftLocked undoes a bid whose waiter has left, when its request has ended, with a grant or without.
-func (e *entry) undoLeftLocked(c *hold, granted bool) {
+func (e *entry) undoLeftLocked(m *moment, c *hold, granted bool) {
 	before := e.releasing
 	if e.places != nil {
 		e.places.left--
@@ -108,9 +108,9 @@ func (e *entry) undoLeftLocked(c *hold, granted bool) {
 	if granted {
 		e.endBidLocked(c)
 		c.phase = over
-		e.startReleaseLocked(c, false, nil)
+		e.startReleaseLocked(m, c, false, nil)
 	} else {
-		e.undoLocked(c)
+		e.undoLocked(m, c)
 	}
 	if e.releasing == before { // else that is to end, too
 		e.gaveUpLocked(1)
@@ -137,14 +137,14 @@ func (e *entry) endBidLocked(c *hold) (queued bool) {
 // undoLocked gives up a claim. One that Redis has refused for certain needs nothing; of
 // any other a copy may have been executed or still be, or it stands in the queue: it
 // is released, and a tombstone refuses copies that come later.
-func (e *entry) undoLocked(c *hold) {
+func (e *entry) undoLocked(m *moment, c *hold) {
 	queued := e.endBidLocked(c)
 	c.phase = over
 	switch {
 	case !c.stray() && !queued:
 	case e.places != nil:
-		e.leaveLocked(c)
+		e.leaveLocked(m, c)
 	default:
-		e.startReleaseLocked(c, queued, nil)
+		e.startReleaseLocked(m, c, queued, nil)
 	}
 }

@@ -35,13 +35,14 @@ func (c *copies) doubt(o command.Outcome) {
 // Stranded is called by the executor when the connection is dead: the same claim is requested over another one.
 func (t *try) Stranded(*command.Call) {
 	e := t.hold.entry
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t.strandedLocked()
-	e.stepLocked()
+	t.strandedLocked(&m)
+	e.stepLocked(&m)
 }
 
-func (t *try) strandedLocked() {
+func (t *try) strandedLocked(m *moment) {
 	defer t.endLocked() // when the release of what it may have been granted has begun
 	b := t.hold.bid
 	if b == nil || b.current != t {
@@ -49,7 +50,7 @@ func (t *try) strandedLocked() {
 	}
 	t.hold.entry.engine.Stats.Troubles.Add(1)
 	b.stranded = t.sent.Sub(t.hold.entry.engine.Epoch) - t.tried
-	t.abandonLocked()
+	t.abandonLocked(m)
 }
 
 // endLocked ends what lasts as long as t is under way: Close waits for it, and its process hears its inbox. Nothing that
@@ -66,11 +67,11 @@ func (t *try) endLocked() {
 }
 
 // abandonLocked has the claim asked for again, which finds the same grant; or given up if its caller has left.
-func (t *try) abandonLocked() {
+func (t *try) abandonLocked(m *moment) {
 	e, b := t.hold.entry, t.hold.bid
 	b.current, b.notice = nil, nil
 	if b.waiter == nil {
-		e.undoLeftLocked(t.hold, false)
+		e.undoLeftLocked(m, t.hold, false)
 		return
 	}
 	e.missed.add(missedLock | missedPlaces | missedGrants)
@@ -88,13 +89,14 @@ func (t *try) patience() time.Duration {
 // the same claim is requested over another connection, since this one may be dead.
 func (t *try) Overdue(*command.Call) {
 	e := t.hold.entry
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t.overdueLocked()
-	e.stepLocked()
+	t.overdueLocked(&m)
+	e.stepLocked(&m)
 }
 
-func (t *try) overdueLocked() {
+func (t *try) overdueLocked(m *moment) {
 	e, b := t.hold.entry, t.hold.bid
 	if b == nil || b.current != t {
 		return
@@ -102,9 +104,9 @@ func (t *try) overdueLocked() {
 	if b.waiter != nil {
 		silence := e.engine.Executor.Silence()
 		e.troubledLocked(silence)
-		e.refuseLocked(t.n, Unavailable, silence)
+		e.refuseLocked(m, t.n, Unavailable, silence)
 	}
 	if t.hold.bid == b && b.current == t { // else that has ended it
-		t.abandonLocked()
+		t.abandonLocked(m)
 	}
 }

@@ -35,7 +35,7 @@ func (e *entry) askDemandLocked(h *hold, now time.Time) {
 	}
 	h.demand = demandAsked
 	q := &demandQuestion{hold: h}
-	e.engine.Executor.Submit(&command.Call{
+	e.engine.Executor.Submit(now, &command.Call{
 		Script:   protocol.Demand,
 		Args:     protocol.Demand.Args(1, h.keys.Queue, e.engine.Publish, h.keys.Channel),
 		Handler:  q,
@@ -55,13 +55,14 @@ func (q *demandQuestion) Replied(_ *command.Call, r command.Reply) {
 		waiting, _ = n[0].(int64)
 		listeners, _ = n[1].(int64)
 	}
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if waiting > 0 || listeners > e.ownListeners() {
 		h.demand = demandKnown
 	} else {
 		h.demand = demandUnknown
-		h.tenure = time.Since(e.engine.Epoch) // the next slice
+		h.tenure = m.age() // the next slice
 	}
 }
 

@@ -23,8 +23,8 @@ type downgrade struct {
 }
 
 // downgradeLocked begins the conversion of h, the write hold.
-func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *downgrade {
-	reader := h.becomeReader()
+func (e *entry) downgradeLocked(m *moment, h *hold, trace context.Context) *downgrade {
+	now, reader := m.now(), h.becomeReader()
 	e.hold = nil
 	e.engine.scheduler.Remove(&h.item)
 	e.engine.scheduler.AddEnd(&reader.item, h.deadline)
@@ -39,9 +39,9 @@ func (e *entry) downgradeLocked(h *hold, now time.Time, trace context.Context) *
 	e.addReaderLocked(reader)
 	e.reads.converting = d
 	e.engine.begin()
-	d.sendLocked(&d.call, trace)
+	d.sendLocked(m, &d.call, trace)
 	if w := e.waiters.Front(); w != nil && !e.bidOf(w).standing() && reader.joins(w.Value.h, now) {
-		e.shareLocked(reader, w, true, now) // it excludes other processes, or lets their readers in: either is fine
+		e.shareLocked(m, reader, w, true) // it excludes other processes, or lets their readers in: either is fine
 	}
 	return d
 }
@@ -51,6 +51,7 @@ func (d *downgrade) Replied(c *command.Call, reply command.Reply) {
 	e := d.entry
 	var lost []Ended
 	var reason lossReason
+	m := e.moment()
 	e.mu.Lock()
 	e.answeredLocked(reply)
 	if !d.endsWith(c) {
@@ -58,22 +59,22 @@ func (d *downgrade) Replied(c *command.Call, reply command.Reply) {
 		return
 	}
 	if _, ok := reply.Value.(int64); ok && reply.Outcome == command.Answered {
-		lost, reason = d.convertedLocked(reply)
+		lost, reason = d.convertedLocked(&m, reply)
 	} else {
-		if d.troubledLocked(reply) {
-			d.giveUpWaitingLocked(d.trouble) // Redis keeps the write side: until that ends, an answer says how the read side is
+		if d.troubledLocked(&m, reply) {
+			d.giveUpWaitingLocked(&m, d.trouble) // Redis keeps the write side: until that ends, an answer says how the read side is
 		}
-		d.againLocked()
+		d.againLocked(&m)
 	}
 	gaveUp := d.gaveUpLocked()
-	e.stepLocked()
+	e.stepLocked(&m)
 	e.mu.Unlock()
 	e.announceLoss(lost, reason)
 	d.logGaveUp(gaveUp)
 }
 
 // convertedLocked ends a downgrade with Redis's answer.
-func (d *downgrade) convertedLocked(reply command.Reply) (lost []Ended, reason lossReason) {
+func (d *downgrade) convertedLocked(m *moment, reply command.Reply) (lost []Ended, reason lossReason) {
 	h, e := d.reader, d.entry
 	if reply.Value == int64(0) {
 		if h.phase == held {
@@ -86,19 +87,19 @@ func (d *downgrade) convertedLocked(reply command.Reply) (lost []Ended, reason l
 				h.deadline = deadline
 			}
 		}
-		d.settleLocked(nil)
+		d.settleLocked(m, nil)
 		return nil, ""
 	}
 	switch {
-	case !d.lapsed && !validity.Valid(time.Now(), h.deadline): // and so had the TTL, perhaps
+	case !d.lapsed && !validity.Valid(m.now(), h.deadline): // and so had the TTL, perhaps
 		reason = lostDeadline
 	case reply.Value == int64(protocol.ReleaseStolen):
 		reason = lostStolen
 	default:
 		reason = lostDeleted
 	}
-	d.settleLocked(d.endedLocked(lostBy(reason)))
-	return e.loseLocked(h, reason), reason
+	d.settleLocked(m, d.endedLocked(lostBy(reason)))
+	return e.loseLocked(m, h, reason), reason
 }
 
 // becomeReader makes the read hold that is left of the write hold h when its writers have gone. Requests under way for h
@@ -137,11 +138,11 @@ func (d *downgrade) endedLocked(end *Verdict) *Verdict {
 // abandonLocked is for a reader that ends while its downgrade is unanswered: the write side, which Redis may still
 // have, is given up as well. If the reader has ended early, that ends the downgrade. If it has been unlocked, end is
 // nil, and the Unlock that began the downgrade waits for the release of the write side instead.
-func (d *downgrade) abandonLocked(end *Verdict) {
-	writer, reader, now := d.hold, d.reader, time.Now()
+func (d *downgrade) abandonLocked(m *moment, end *Verdict) {
+	writer, reader := d.hold, d.reader
 	writer.unclear, reader.unclear = true, true // the release of each is to leave a tombstone for late copies
 	writer.stays = reader.stays
-	r := newReleaseLocked(writer, false, now)
+	r := newReleaseLocked(writer, false, m.now())
 	r.lease = d.lease
 	if end == nil {
 		r.unclear = true // a copy of the downgrade may have run
@@ -151,6 +152,6 @@ func (d *downgrade) abandonLocked(end *Verdict) {
 			l.release = &r.repeated
 		}
 	}
-	r.startLocked(now, nil)
-	d.settleLocked(d.endedLocked(end))
+	r.startLocked(m, nil)
+	d.settleLocked(m, d.endedLocked(end))
 }

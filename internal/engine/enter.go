@@ -101,11 +101,12 @@ func (h *Lock) enter(ctx context.Context, r request) (*Lease, *waiter, *entry, e
 		}
 	}
 	r.h, r.label = h, labelOf(ctx)
+	m := moment{engine: h.engine}
 	e, v := h.lockEntry()
 	if v != nil {
 		return nil, nil, nil, h.engine.explain(h.Name, v)
 	}
-	lease, w, v := e.enterLocked(r)
+	lease, w, v := e.enterLocked(&m, r)
 	e.mu.Unlock()
 	if w != nil && r.async != nil && ctx.Done() != nil {
 		e.leaveWith(ctx, w)
@@ -131,7 +132,7 @@ func (h *Lock) lockEntry() (*entry, *Verdict) {
 	}
 }
 
-func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
+func (e *entry) enterLocked(m *moment, r request) (*Lease, *waiter, *Verdict) {
 	h := r.h
 	if e.life == lifeClosed {
 		return nil, nil, because(Closed)
@@ -140,25 +141,25 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
 		return nil, nil, because(Unavailable, command.ErrClientClosed)
 	}
 	if e.waiters.Len() == 0 && e.hold == nil && !e.reads.none() {
-		now := time.Now()
+		now := m.now()
 		for _, x := range e.reads.all() {
 			if x.joins(h, now) {
 				e.askDemandLocked(x, now)
-				return e.leaseLocked(x, h, grantedByHandoff, now.Sub(e.engine.Epoch), r.label), nil, nil
+				return e.leaseLocked(x, h, grantedByHandoff, m.age(), r.label), nil, nil
 			}
 		}
 	}
-	if r.once && e.inTheWayLocked(h.Kind, time.Now()) {
+	if r.once && e.inTheWayLocked(h.Kind, m.now()) {
 		return nil, nil, because(NotAcquired)
 	}
 	switch {
 	case e.hold != nil && e.hold.leases != nil:
-		r.came = max(e.engine.coarseNow(), e.hold.leases.since) // it came after that lease
+		r.came = max(m.roughly(), e.hold.leases.since) // it came after that lease
 	case e.hold == nil && e.waiters.Len() == 0:
-		r.came = time.Since(e.engine.Epoch)
+		r.came = m.age()
 		e.known.since = r.came // what was before is nothing to this caller
 	default:
-		r.came = e.engine.coarseNow()
+		r.came = m.roughly()
 	}
 	r.stood = e.hold != nil || e.waiters.Len() > 0 || h.Kind == WriteKind && !e.reads.none()
 	r.after, r.behind = e.tries, e.releasing+e.leftBehind()
@@ -173,10 +174,10 @@ func (e *entry) enterLocked(r request) (*Lease, *waiter, *Verdict) {
 	if r.once {
 		e.onces++
 	}
-	if r.once || e.waiters.Len() == 1 && !e.stepAsideLocked() {
+	if r.once || e.waiters.Len() == 1 && !e.stepAsideLocked(m) {
 		e.missed.add(missedLock)
 	}
-	e.stepLocked()
+	e.stepLocked(m)
 	return nil, w, nil
 }
 
@@ -200,13 +201,14 @@ func (e *entry) inTheWayLocked(k Kind, now time.Time) bool {
 // a caller whose ctx is done always gets an error.
 func (e *entry) leave(ctx context.Context, w *waiter) error {
 	causes := ContextCauses(ctx) // while no lock is held: ctx may be code of the user, and look at a lease
+	m := e.moment()
 	e.mu.Lock()
-	v := e.noVerdictLocked(causes, w)
+	v := e.noVerdictLocked(&m, causes, w)
 	left := e.waiters.Remove(w)
 	if left {
-		e.waitedLocked(w, time.Since(e.engine.Epoch))
-		e.leftLocked(w)
-		e.stepLocked()
+		e.waitedLocked(w, m.age())
+		e.leftLocked(&m, w)
+		e.stepLocked(&m)
 	}
 	e.mu.Unlock()
 	if !left {
@@ -238,11 +240,12 @@ func (e *entry) leaveWith(ctx context.Context, w *waiter) {
 // leaveAsync is leave for LockAsync, except that a result that has been delivered stays.
 func (e *entry) leaveAsync(ctx context.Context, w *waiter) {
 	causes := ContextCauses(ctx)
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if w.Parked() {
-		e.waitedLocked(w, time.Since(e.engine.Epoch))
-		e.deliverLocked(w, outcome{verdict: e.noVerdictLocked(causes, w)})
-		e.stepLocked()
+		e.waitedLocked(w, m.age())
+		e.deliverLocked(&m, w, outcome{verdict: e.noVerdictLocked(&m, causes, w)})
+		e.stepLocked(&m)
 	}
 }

@@ -17,7 +17,7 @@ import (
 //	enter, leave       a caller comes, or goes                     enter.go
 //	                   and may step aside when it comes            aside.go
 //	Replied, Overdue   of a try or a release                       try.go, release.go
-//	noticed            a grant by the server                       inbox.go
+//	noticed            a grant by the server                       notice.go
 //	heard, subscribed  Redisson's messages, a (re-)subscription    below
 //	unsure             the inbox begins to be heard, or is denied  below
 //	wakeUp             the timer: poll, TTL of the holder, pause   alarm.go
@@ -123,11 +123,11 @@ type outcome struct {
 }
 
 // deliverLocked ends the wait of a caller, which owns w from then on.
-func (e *entry) deliverLocked(w *waiter, r outcome) {
+func (e *entry) deliverLocked(m *moment, w *waiter, r outcome) {
 	if !e.waiters.Remove(w) {
 		return
 	}
-	e.leftLocked(w)
+	e.leftLocked(m, w)
 	if w.Value.unhook != nil {
 		go w.Value.unhook() // by a goroutine that holds no lock: the context may be code of the user
 	}
@@ -138,47 +138,47 @@ func (e *entry) deliverLocked(w *waiter, r outcome) {
 }
 
 // refuseLocked ends the wait of TryLocks that were waiting when the request numbered by was sent.
-func (e *entry) refuseLocked(by uint64, f Fact, cause error) {
+func (e *entry) refuseLocked(m *moment, by uint64, f Fact, cause error) {
 	for w := e.waiters.Front(); w != nil && e.onces > 0; {
 		next := w.Next()
 		if w.Value.once && w.Value.after < by {
-			e.deliverLocked(w, outcome{verdict: because(f, cause)})
+			e.deliverLocked(m, w, outcome{verdict: because(f, cause)})
 		}
 		w = next
 	}
 }
 
 // failLocked ends the wait of all callers.
-func (e *entry) failLocked(f Fact, cause error) {
+func (e *entry) failLocked(m *moment, f Fact, cause error) {
 	for w := e.waiters.Front(); w != nil; w = e.waiters.Front() {
-		e.deliverLocked(w, outcome{verdict: because(f, cause)})
+		e.deliverLocked(m, w, outcome{verdict: because(f, cause)})
 	}
 }
 
 // stepLocked is the one place that decides what happens next.
-func (e *entry) stepLocked() {
+func (e *entry) stepLocked(m *moment) {
 	front := e.waiters.Front()
 	if e.places != nil && (e.places.private != nil || front != nil && front.Value.bid != nil && front.Value.bid.foreign) {
 		e.listenLocked(true) // the first waiter may be another one now
 	}
 	switch {
 	case front == nil:
-		e.restLocked()
+		e.restLocked(m)
 		return
 	case e.hold != nil && e.kind != FairKind, !e.missed.has(missedLock):
 		// Unlock or the next event goes on from here.
 	case e.bid != nil && e.bid.waiter == nil && e.bid.suits(front):
 		e.bid.waiter = front
 	case !e.bidOf(front).asking() && e.clearLocked(front):
-		e.tryLocked(front) // but not once, while it would meet what is being given up
+		e.tryLocked(m, front) // but not once, while it would meet what is being given up
 	}
 	if e.kind == FairKind {
-		e.joinLocked()
+		e.joinLocked(m)
 	}
 	if front = e.waiters.Front(); front != nil && e.hold == nil && e.alarm == alarmOff && !e.bidOf(front).asking() {
 		// No waiter is left without a request under way or a timer. A waiter that became the first when the one
 		// before it was granted the lock, or left, knows of no TTL, and the next owner may die.
-		e.armLocked(alarmPoll, e.pollAfter(front.Value.h.Terms.claim))
+		e.armLocked(m, alarmPoll, e.pollAfter(m, front.Value.h.Terms.claim))
 	}
 }
 
@@ -202,12 +202,12 @@ func (e *entry) gaveUpLocked(n int32) {
 }
 
 // restLocked stops sending requests when no caller waits, and forgets the entry when nothing is left of it.
-func (e *entry) restLocked() {
+func (e *entry) restLocked(m *moment) {
 	e.missed.take(missedLock)
 	e.known.last = nil // later callers have troubles of their own
 	e.disarmLocked()
 	e.listenLocked(false)
-	if e.lingerLocked() {
+	if e.lingerLocked(m) {
 		return
 	}
 	if e.hold == nil && e.reads.none() && e.releasing+e.leftBehind() == 0 && e.life != lifeOver {
@@ -246,21 +246,23 @@ func (e *entry) Heard(payload string) {
 	if !wire.SaysReleased(payload) {
 		return
 	}
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.engine.Stats.Wakeups.Add(1)
 	if !e.alarm.yields() { // it may be the message of this process's own release; the timer comes soon
 		e.missed.add(missedLock)
-		e.stepLocked()
+		e.stepLocked(&m)
 	}
 }
 
 // Subscribed is called each time Redis confirms a subscription. Messages from before then have been missed, so a
 // request follows every confirmation.
 func (e *entry) Subscribed() {
+	m := e.moment()
 	e.mu.Lock()
 	e.missedMessagesLocked()
-	e.stepLocked()
+	e.stepLocked(&m)
 	e.mu.Unlock()
 }
 
@@ -278,25 +280,27 @@ func (e *entry) Relied() bool { return false }
 // unsure is called when the inbox is subscribed, because earlier grants were missed, and when it turns out that it
 // cannot be.
 func (e *entry) unsure() {
+	m := e.moment()
 	e.mu.Lock()
 	e.missed.add(missedGrants)
 	e.missedMessagesLocked()
-	e.stepLocked()
+	e.stepLocked(&m)
 	e.mu.Unlock()
 }
 
 // close fails the waiters and releases the holds, for Manager.Close.
 func (e *entry) close() {
+	m := e.moment()
 	e.mu.Lock()
 	if e.life == lifeOpen {
 		e.life = lifeClosed
 	}
-	e.failLocked(Closed, nil)
+	e.failLocked(&m, Closed, nil)
 	var announce []func()
 	for _, h := range e.holdsLocked() {
-		announce = append(announce, e.closeHoldLocked(h, time.Now()))
+		announce = append(announce, e.closeHoldLocked(&m, h))
 	}
-	e.stepLocked()
+	e.stepLocked(&m)
 	e.mu.Unlock()
 	for _, tell := range announce {
 		tell()

@@ -61,15 +61,17 @@ func (x Inside) SetEnd(at time.Time) {
 
 // EndLocked ends the leases of the hold with ErrMaxHold. The caller calls the result after Unlock.
 func (x Inside) EndLocked() (announce func()) {
-	all := x.e.endHoldLocked(x.h, because(MaxHoldOver))
+	m := x.e.moment()
+	all := x.e.endHoldLocked(&m, x.h, because(MaxHoldOver))
 	x.h.phase = owed
 	return func() { announceAll(all) }
 }
 
 // Overslept is what happens when the end of the hold has passed without its timers having run.
 func (x Inside) Overslept() {
+	m := x.e.moment()
 	x.e.mu.Lock()
-	announce := x.e.oversleptLocked(x.h)
+	announce := x.e.oversleptLocked(&m, x.h)
 	x.e.mu.Unlock()
 	announce()
 }
@@ -96,17 +98,18 @@ func (x Inside) WakeUp() bool {
 
 // ReleaseLasts begins the release of a claim like the hold and returns for how long it is repeated.
 func (x Inside) ReleaseLasts(unclear bool) time.Duration {
+	m := x.e.moment()
 	x.e.mu.Lock()
 	defer x.e.mu.Unlock()
 	c := newHold(x.e, x.h.cfg, x.h.keys, x.h.kind)
 	c.phase, c.unclear = over, unclear
-	now := time.Now()
-	return x.e.startReleaseLocked(c, false, nil).until.Sub(now)
+	return x.e.startReleaseLocked(&m, c, false, nil).until.Sub(m.now())
 }
 
 // PollAfter is after how long a waiter asks again.
 func (eng *Engine) PollAfter(ttl time.Duration) time.Duration {
-	return (&entry{engine: eng}).pollAfter(ttl)
+	m := moment{engine: eng}
+	return (&entry{engine: eng}).pollAfter(&m, ttl)
 }
 
 // HearInbox adds a listener to the inbox.

@@ -13,11 +13,12 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	e := l.entry
 	ttl := validity.TTL(d)
 	sent := time.Now()
+	m := e.moment()
 	e.mu.Lock()
 	h, over := l.hold, l.err != nil
 	unsettled := e.reads.converts(h)
 	h.extended = h.extended || ttl > h.cfg.TTL && !unsettled && !over
-	ttl = max(ttl, h.rest())
+	ttl = max(ttl, h.rest(m.now()))
 	e.mu.Unlock()
 	if over { // by now the hold may be another caller's
 		return l.stillHeld()
@@ -60,9 +61,10 @@ func (l *Lease) isOn(h *hold) bool {
 // heldUntilNow is stillHeld, even for a lease whose end has passed and has not been handled yet.
 func (l *Lease) heldUntilNow() error {
 	e, announce := l.entry, func() {}
+	m := e.moment()
 	e.mu.Lock()
-	if l.err == nil && !time.Now().Before(l.deadlineLocked()) {
-		announce = e.oversleptLocked(l.hold)
+	if l.err == nil && !m.now().Before(l.deadlineLocked()) {
+		announce = e.oversleptLocked(&m, l.hold)
 	}
 	e.mu.Unlock()
 	announce()

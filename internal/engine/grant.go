@@ -9,23 +9,23 @@ import (
 
 // grantedLocked makes the claim a hold of the process, whose TTL of ttl began no
 // earlier than at since. The caller passes the result to announceLoss after unlocking.
-func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastToken uint64, how grantMode) (lost []Ended) {
+func (e *entry) grantedLocked(m *moment, h *hold, since time.Time, ttl time.Duration, lastToken uint64, how grantMode) (lost []Ended) {
 	e.known.untroubled()
 	w := h.bid.waiter
 	e.endBidLocked(h)
-	now := time.Now()
+	now := m.now()
 	if !validity.Valid(now, validity.Deadline(since, ttl)) {
 		// The server may be about to expire it: this is no grant (S2 in docs/internals/VERIFICATION.md).
 		e.troubledLocked(TooLate)
-		e.refuseLocked(e.tries+1, Unavailable, TooLate)
-		e.releaseLocked(h, nil)
-		e.pauseLocked(since)
+		e.refuseLocked(m, e.tries+1, Unavailable, TooLate)
+		e.releaseLocked(m, h, nil)
+		e.pauseLocked(m, since)
 		return nil
 	}
-	lost = e.displaceLocked(h)
+	lost = e.displaceLocked(m, h)
 	e.known = known{}
 	h.phase = held
-	h.tenure = now.Sub(e.engine.Epoch)
+	h.tenure = m.age()
 	e.returnedLocked(now)
 	if h.cfg.Fencing {
 		h.token = lastToken - uint64(h.tokens)
@@ -40,53 +40,53 @@ func (e *entry) grantedLocked(h *hold, since time.Time, ttl time.Duration, lastT
 	if !h.cfg.Fixed {
 		e.engine.warm.Do(func() { e.engine.Executor.Warm(e.engine.life) })
 	}
-	e.serveLocked(h, w, how, now)
+	e.serveLocked(m, h, w, how)
 	return lost
 }
 
 // serveLocked gives a hold that has just been granted to the waiter whose claim it
 // was, and a read hold to the readers behind as well.
-func (e *entry) serveLocked(h *hold, w *waiter, how grantMode, now time.Time) {
-	e.assignLocked(h, w, how, now)
+func (e *entry) serveLocked(m *moment, h *hold, w *waiter, how grantMode) {
+	e.assignLocked(m, h, w, how)
 	if h.kind != ReadKind {
-		e.refuseLocked(e.tries+1, NotAcquired, nil) // another owner has it now
+		e.refuseLocked(m, e.tries+1, NotAcquired, nil) // another owner has it now
 		return
 	}
-	e.shareLocked(h, e.waiters.Front(), how != grantedAtOnce, now)
+	e.shareLocked(m, h, e.waiters.Front(), how != grantedAtOnce)
 	e.missed.add(missedLock) // a writer behind is to stand in the queue, a reader may need a hold of its own
 }
 
 // shareLocked lets in the readers from w on, up to the next writer, that can use the
 // read hold h. They have waited for another owner if waited.
-func (e *entry) shareLocked(h *hold, w *waiter, waited bool, now time.Time) {
-	at := now.Sub(e.engine.Epoch)
+func (e *entry) shareLocked(m *moment, h *hold, w *waiter, waited bool) {
+	at := m.age()
 	for next := w; w != nil && w.Value.h.Kind == ReadKind; w = next {
 		next = w.Next()
 		if h.shares(w.Value.h) {
 			if waited {
 				e.waitedLocked(w, at)
 			}
-			e.deliverLocked(w, outcome{lease: e.leaseLocked(h, w.Value.h, grantedByHandoff, at, w.Value.label)})
+			e.deliverLocked(m, w, outcome{lease: e.leaseLocked(h, w.Value.h, grantedByHandoff, at, w.Value.label)})
 		}
 	}
 }
 
 // assignLocked makes w's caller the owner of h.
-func (e *entry) assignLocked(h *hold, w *waiter, how grantMode, now time.Time) {
+func (e *entry) assignLocked(m *moment, h *hold, w *waiter, how grantMode) {
 	if h.cfg.Fencing {
 		h.token++
 		h.tokens--
 	}
 	if d := h.cfg.MaxHold; d > 0 {
-		l := &limit{at: time.Now().Add(d), hold: h}
+		l := &limit{at: m.now().Add(d), hold: h}
 		l.timer = time.AfterFunc(d, func() { e.reachLimit(l) })
 		h.limit = l
 	}
-	at := now.Sub(e.engine.Epoch)
+	at := m.age()
 	if how != grantedAtOnce || w.Value.stood {
 		e.waitedLocked(w, at)
 	}
-	e.deliverLocked(w, outcome{lease: e.leaseLocked(h, w.Value.h, how, at, w.Value.label)})
+	e.deliverLocked(m, w, outcome{lease: e.leaseLocked(h, w.Value.h, how, at, w.Value.label)})
 }
 
 // reenterLocked adds a lease to the hold of outer for a caller whose context carries outer.
@@ -115,15 +115,16 @@ func (e *entry) leaseLocked(h *hold, by *Lock, how grantMode, at time.Duration, 
 // passLocked is called when the last lease on h is gone. It passes h to the next caller
 // here if that is allowed, else back to Redis. It returns the release, nil if there is
 // none.
-func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *release {
+func (e *entry) passLocked(m *moment, h *hold, trace context.Context) *release {
 	if h.phase != held {
 		return nil
 	}
 	h.endLimit()
+	now := m.now()
 	if w := e.waiters.Front(); w != nil && h.kind != ReadKind && h.passes(w.Value.h, now) {
 		e.askDemandLocked(h, now)
-		e.assignLocked(h, w, grantedByHandoff, now)
-		e.refuseLocked(e.tries+1, NotAcquired, nil)
+		e.assignLocked(m, h, w, grantedByHandoff)
+		e.refuseLocked(m, e.tries+1, NotAcquired, nil)
 		return nil
 	}
 	if h.stay(now) > 0 {
@@ -132,17 +133,17 @@ func (e *entry) passLocked(h *hold, now time.Time, trace context.Context) *relea
 	if w := e.waiters.Front(); w != nil && !e.bidOf(w).standing() {
 		e.missed.add(missedLock) // this one is in no queue, so no release tells it
 	}
-	r := e.releaseLocked(h, trace)
-	r.held, r.lapsed = true, !validity.Valid(now, h.deadline)
-	e.stepLocked()
+	r := e.releaseLocked(m, h, trace)
+	r.held = true
+	e.stepLocked(m)
 	return r
 }
 
 // releaseLocked gives h back to Redis.
-func (e *entry) releaseLocked(h *hold, trace context.Context) *release {
+func (e *entry) releaseLocked(m *moment, h *hold, trace context.Context) *release {
 	converting := e.reads.converts(h)
-	e.withoutLocked(h, nil)
-	r := e.startReleaseLocked(h, false, trace)
+	e.withoutLocked(m, h, nil)
+	r := e.startReleaseLocked(m, h, false, trace)
 	r.unclear = converting // the downgrade became a release too, and one of the two finds nothing
 	return r
 }

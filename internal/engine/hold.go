@@ -90,10 +90,10 @@ func newHold(e *entry, cfg *Terms, keys *wire.Keys, k Kind) *hold {
 // id is the owner id, which Redis knows h by. It is not kept: of the memory of a held lock it would be a tenth.
 func (h *hold) id() string { return wire.OwnerID(h.entry.engine.owners, h.number, h.kind == WriteKind) }
 
-// rest is the TTL that h still needs: the time to its deadline, and the margin. A request that prolongs h sets at
+// rest is the TTL that h still needs at now: the time to its deadline, and the margin. A request that prolongs h sets at
 // least this much, so that it cuts nothing short. It adds no more than the time of its way to Redis.
-func (h *hold) rest() time.Duration {
-	return validity.TTL(max(time.Until(h.deadline), time.Millisecond))
+func (h *hold) rest(now time.Time) time.Duration {
+	return validity.TTL(max(h.deadline.Sub(now), time.Millisecond))
 }
 
 // tail is what the owner id ends with, behind the engine's prefix.

@@ -116,7 +116,7 @@ func (i *identity) sendLocked() {
 		Patience: i.engine.askPatience(),
 		Lapses:   true, // the timer sends another
 	}
-	if !i.engine.Executor.Submit(i.call) {
+	if !i.engine.Executor.Submit(time.Now(), i.call) {
 		i.call = nil
 		i.endLocked()
 	}

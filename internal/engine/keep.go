@@ -25,7 +25,7 @@ type keepRequest struct {
 
 // keepAllLocked finds out which waiters of a fair lock have lost their place, or have
 // been granted the lock unheard.
-func (e *entry) keepAllLocked() {
+func (e *entry) keepAllLocked(m *moment) {
 	var claims []*hold
 	for w := e.waiters.Front(); w != nil; w = w.Next() {
 		if b := w.Value.bid; b.standing() {
@@ -33,21 +33,22 @@ func (e *entry) keepAllLocked() {
 		}
 	}
 	for some := range slices.Chunk(claims, keepBatch) {
-		e.engine.Executor.Submit(e.newKeepLocked(some))
+		e.engine.Executor.Submit(m.now(), e.newKeepLocked(m, some))
 	}
 }
 
 func (e *entry) newKeep(claims []*hold) *command.Call {
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.newKeepLocked(claims)
+	return e.newKeepLocked(&m, claims)
 }
 
-func (e *entry) newKeepLocked(claims []*hold) *command.Call {
+func (e *entry) newKeepLocked(m *moment, claims []*hold) *command.Call {
 	eng := e.engine
 	e.places.keeping++
 	args := make([]any, 0, 5+len(claims))
-	args = append(args, e.keys.Lock, e.keys.Queue, e.keys.Deadlines, eng.patienceNow(), eng.owners)
+	args = append(args, e.keys.Lock, e.keys.Queue, e.keys.Deadlines, m.patience(), eng.owners)
 	for _, h := range claims {
 		args = append(args, h.tail())
 	}
@@ -67,6 +68,7 @@ func (r *keepRequest) Replied(_ *command.Call, reply command.Reply) {
 	e, eng := r.e, r.e.engine
 	codes, ok := reply.Value.([]any)
 	answered := reply.Outcome == command.Answered && ok && len(codes) == len(r.claims)
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, h := range r.claims {
@@ -77,47 +79,49 @@ func (r *keepRequest) Replied(_ *command.Call, reply command.Reply) {
 			eng.scheduler.Retry(&h.item)
 		default:
 			eng.scheduler.Confirm(&h.item, reply.Sent, eng.patience, eng.patience)
-			e.toldOfPlaceLocked(h, codes[i])
+			e.toldOfPlaceLocked(&m, h, codes[i])
 		}
 	}
-	r.endLocked()
+	r.endLocked(&m)
 }
 
 // endLocked goes on with what waited for the answer.
-func (r *keepRequest) endLocked() {
+func (r *keepRequest) endLocked(m *moment) {
 	if !r.ended {
 		r.ended = true
 		p := r.e.places
 		p.keeping--
 		p.awaited = max(p.awaited-1, 0)
 	}
-	r.e.joinLocked()
+	r.e.joinLocked(m)
 }
 
 // Overdue is called by the executor when the reply takes too long: the scheduler hands the claims out again by itself.
 func (r *keepRequest) Overdue(*command.Call) {
+	m := r.e.moment()
 	r.e.mu.Lock()
 	defer r.e.mu.Unlock()
-	r.endLocked()
+	r.endLocked(&m)
 }
 
 // Stranded is called by the executor when the connection is dead.
 func (r *keepRequest) Stranded(*command.Call) {
 	e := r.e
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.missed.add(missedGrants)
-	r.endLocked()
+	r.endLocked(&m)
 }
 
 // toldOfPlaceLocked looks what has become of the place of h. The first waiter, or one that has been granted the lock without
 // hearing of it, asks for the lock: that brings it the grant, or its place. The others return together.
-func (e *entry) toldOfPlaceLocked(h *hold, code any) {
+func (e *entry) toldOfPlaceLocked(m *moment, h *hold, code any) {
 	b := h.bid
 	switch {
 	case code == int64(protocol.KeepDone) || b.waiter == nil || b.current != nil:
 	case code == int64(protocol.KeepGranted) || b.waiter == e.waiters.Front():
-		e.tryLocked(b.waiter)
+		e.tryLocked(m, b.waiter)
 	default:
 		p := e.places
 		if !p.lost {
@@ -131,7 +135,7 @@ func (e *entry) toldOfPlaceLocked(h *hold, code any) {
 // long, waiters of Redisson pushed them out, or the queue was deleted. Each request reads the whole queue, so they
 // return together, after the answers to the requests that were under way. Those with the highest numbers return
 // first, since each request puts its waiters in front.
-func (e *entry) comeBackLocked() {
+func (e *entry) comeBackLocked(m *moment) {
 	p := e.places
 	if !p.lost || p.awaited > 0 || e.alarm == alarmPause {
 		return
@@ -145,11 +149,11 @@ func (e *entry) comeBackLocked() {
 		}
 		p.lost = true // until it has a verdict
 		if b.current == nil && !b.claim.full() {
-			j.tries = append(j.tries, e.newTryLocked(w))
+			j.tries = append(j.tries, e.newTryLocked(m, w))
 		}
 	}
 	if len(j.tries) > 0 {
 		slices.SortFunc(j.tries, func(a, b *try) int { return cmp.Compare(a.hold.number, b.hold.number) })
-		j.sendLocked()
+		j.sendLocked(m)
 	}
 }

@@ -58,14 +58,14 @@ func (e *entry) answeredLocked(r command.Reply) {
 
 // noVerdictLocked is the verdict for w's caller if its context ended, for these causes, before Redis granted the
 // lock.
-func (e *entry) noVerdictLocked(causes []error, w *waiter) *Verdict {
+func (e *entry) noVerdictLocked(m *moment, causes []error, w *waiter) *Verdict {
 	front, k := e.waiters.Front(), &e.known
 	switch {
 	case e.hold != nil || w.Value.h.Kind != ReadKind && !e.reads.none(): // a caller of this process has it
 	case k.trouble() != nil:
 		return because(Unavailable, append(causes, k.trouble().cause)...)
 	case k.refused() || e.bidOf(w).standing() || front != nil && e.bidOf(front).standing(): // the lock is busy
-	case k.since != 0 && time.Since(e.engine.Epoch)-k.since >= Silence:
+	case k.since != 0 && m.age()-k.since >= Silence:
 		return because(Unavailable, append(causes, e.engine.Executor.Silence())...)
 	}
 	return because(NotAcquired, causes...)

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/protocol"
 )
@@ -18,17 +17,17 @@ import (
 const leaveBatch = 500
 
 // leaveLocked gives up c, which has or may get a place in the queue in Redis, or the lock.
-func (e *entry) leaveLocked(c *hold) {
+func (e *entry) leaveLocked(m *moment, c *hold) {
 	e.engine.begin()
 	e.releasing++
-	e.known.asked(time.Since(e.engine.Epoch))
+	e.known.asked(m.age())
 	e.places.leavers = append(e.places.leavers, c)
-	e.sendLeaversLocked()
+	e.sendLeaversLocked(m)
 }
 
 // sendLeaversLocked takes the next ones out of the queue, if no request is doing so. Those that came first stand
 // in front mostly, where the script finds them sooner.
-func (e *entry) sendLeaversLocked() {
+func (e *entry) sendLeaversLocked(m *moment) {
 	p := e.places
 	if p.leaving != nil || len(p.leavers) == 0 {
 		return
@@ -44,14 +43,14 @@ func (e *entry) sendLeaversLocked() {
 	for range claims[1:] {
 		e.engine.end() // the request counts as one
 	}
-	r := newLeaveLocked(claims)
+	r := newLeaveLocked(m, claims)
 	p.leaving = &r.repeated
-	r.sendLocked(&r.call, nil)
+	r.sendLocked(m, &r.call, nil)
 }
 
 // newLeaveLocked makes the release of claims, which are counted in entry.releasing.
-func newLeaveLocked(claims []*hold) *release {
-	now := time.Now()
+func newLeaveLocked(m *moment, claims []*hold) *release {
+	now := m.now()
 	e := claims[0].entry
 	if len(claims) == 1 {
 		r := newReleaseLocked(claims[0], true, now)

@@ -1,14 +1,11 @@
 package engine
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // How a hold ends without a release: it is lost, or its time is over.
 
 // withoutLocked takes h out of the entry and the schedule. end is why it ended, nil if it is released.
-func (e *entry) withoutLocked(h *hold, end *Verdict) {
+func (e *entry) withoutLocked(m *moment, h *hold, end *Verdict) {
 	h.phase = over
 	e.known.since = 0
 	if e.hold == h {
@@ -16,19 +13,19 @@ func (e *entry) withoutLocked(h *hold, end *Verdict) {
 	} else if r := e.reads; r != nil {
 		r.holds = slices.DeleteFunc(r.holds, func(x *hold) bool { return x == h })
 		if r.converts(h) {
-			r.converting.abandonLocked(end)
+			r.converting.abandonLocked(m, end)
 		}
 	}
 	e.engine.scheduler.Remove(&h.item)
 }
 
 // endHoldLocked ends h and all its leases, without telling Redis.
-func (e *entry) endHoldLocked(h *hold, end *Verdict) []Ended {
+func (e *entry) endHoldLocked(m *moment, h *hold, end *Verdict) []Ended {
 	if h.phase != held {
 		return nil
 	}
 	h.endLimit()
-	e.withoutLocked(h, end)
+	e.withoutLocked(m, h, end)
 	var all []Ended
 	for l := h.leases; l != nil; l = l.next {
 		all = append(all, l.endLocked(end))
@@ -39,16 +36,16 @@ func (e *entry) endHoldLocked(h *hold, end *Verdict) []Ended {
 
 // loseLocked ends a hold that cannot be trusted any more. The caller passes the result
 // to announceLoss after unlocking; it is nil if the hold had ended before.
-func (e *entry) loseLocked(h *hold, reason lossReason) []Ended {
+func (e *entry) loseLocked(m *moment, h *hold, reason lossReason) []Ended {
 	if h.phase != held {
 		return nil // a late answer about a hold that was given up
 	}
-	all := e.endHoldLocked(h, lostBy(reason))
+	all := e.endHoldLocked(m, h, lostBy(reason))
 	switch {
 	case reason == lostDeadline:
 		e.oweLocked(h)
 	case h.stray(): // a late copy of its acquire could take the lock for no caller
-		e.startReleaseLocked(h, false, nil)
+		e.startReleaseLocked(m, h, false, nil)
 	}
 	return all
 }
@@ -68,11 +65,11 @@ func (e *entry) conflictsLocked(h *hold) []*hold {
 // displaceLocked ends the holds beside which h has been granted. The order of the replies does not say which of
 // them Redis has now. So these are released, each by its owner id, with the place that it may have got again. If
 // it was h that was deleted, its renewal finds out.
-func (e *entry) displaceLocked(h *hold) (lost []Ended) {
+func (e *entry) displaceLocked(m *moment, h *hold) (lost []Ended) {
 	for _, x := range e.conflictsLocked(h) {
-		lost = append(lost, e.loseLocked(x, lostStolen)...)
+		lost = append(lost, e.loseLocked(m, x, lostStolen)...)
 		if !x.stray() { // else loseLocked has begun its release, even if only the downgrade was unanswered
-			e.startReleaseLocked(x, true, nil)
+			e.startReleaseLocked(m, x, true, nil)
 		}
 	}
 	return lost
@@ -102,26 +99,27 @@ func (e *entry) countLoss(reason lossReason) {
 
 // reachLimit ends the leases of the owner whose limit l is with ErrMaxHold, if it still has the hold.
 func (e *entry) reachLimit(l *limit) {
+	m := e.moment()
 	e.mu.Lock()
 	h := l.hold
 	if h.phase != held || h.limit != l {
 		e.mu.Unlock()
 		return
 	}
-	announce := e.endByLimitLocked(h)
+	announce := e.endByLimitLocked(&m, h)
 	e.mu.Unlock()
 	announce()
 }
 
 // endByLimitLocked ends h, which stays in Redis until Unlock or its TTL. The caller calls the
 // result after unlocking.
-func (e *entry) endByLimitLocked(h *hold) (announce func()) {
-	all, name := e.endHoldLocked(h, because(MaxHoldOver)), e.name
+func (e *entry) endByLimitLocked(m *moment, h *hold) (announce func()) {
+	all, name := e.endHoldLocked(m, h, because(MaxHoldOver)), e.name
 	if len(all) > 0 {
 		name = all[0].lease.name
 	}
 	e.oweLocked(h)
-	e.stepLocked()
+	e.stepLocked(m)
 	return func() {
 		e.engine.Stats.Lost.Add(1)
 		announceAll(all)
@@ -131,25 +129,25 @@ func (e *entry) endByLimitLocked(h *hold) (announce func()) {
 
 // oversleptLocked ends h, whose end has passed without its timers having run: this process stood
 // still. The caller calls the result after unlocking.
-func (e *entry) oversleptLocked(h *hold) (announce func()) {
+func (e *entry) oversleptLocked(m *moment, h *hold) (announce func()) {
 	if l := h.limit; l != nil && l.at.Before(h.deadline) {
-		return e.endByLimitLocked(h)
+		return e.endByLimitLocked(m, h)
 	}
-	lost := e.loseLocked(h, lostDeadline)
-	e.stepLocked()
+	lost := e.loseLocked(m, h, lostDeadline)
+	e.stepLocked(m)
 	return func() { e.announceLoss(lost, lostDeadline) }
 }
 
 // closeHoldLocked releases h, whose leases end with ErrClosed. If the time of h is over, it ends as it does by the
 // timer, which did not run. The caller calls the result after unlocking.
-func (e *entry) closeHoldLocked(h *hold, now time.Time) (announce func()) {
+func (e *entry) closeHoldLocked(m *moment, h *hold) (announce func()) {
 	leased, converting := h.leases != nil, e.reads.converts(h)
-	if leased && !now.Before(h.leases.deadlineLocked()) {
-		return e.oversleptLocked(h)
+	if leased && !m.now().Before(h.leases.deadlineLocked()) {
+		return e.oversleptLocked(m, h)
 	}
 	h.stays = leased
-	all := e.endHoldLocked(h, because(LeaseClosed))
-	r := e.startReleaseLocked(h, false, nil)
+	all := e.endHoldLocked(m, h, because(LeaseClosed))
+	r := e.startReleaseLocked(m, h, false, nil)
 	r.held = leased && !converting // the downgrade became a release too, and one of the two finds nothing
 	return func() { announceAll(all) }
 }
@@ -161,12 +159,13 @@ func (eng *Engine) Lose(key string) {
 		if e == nil {
 			continue
 		}
+		m := e.moment()
 		e.mu.Lock()
 		var all []Ended
 		for _, h := range e.holdsLocked() {
-			all = append(all, e.loseLocked(h, lostDeleted)...)
+			all = append(all, e.loseLocked(&m, h, lostDeleted)...)
 		}
-		e.stepLocked()
+		e.stepLocked(&m)
 		e.mu.Unlock()
 		e.announceLoss(all, lostDeleted)
 	}
@@ -174,9 +173,10 @@ func (eng *Engine) Lose(key string) {
 
 // notFound is called when a renewal did not find h in Redis.
 func (e *entry) notFound(h *hold, reason lossReason) {
+	m := e.moment()
 	e.mu.Lock()
-	all := e.loseLocked(h, reason)
-	e.stepLocked()
+	all := e.loseLocked(&m, h, reason)
+	e.stepLocked(&m)
 	e.mu.Unlock()
 	e.announceLoss(all, reason)
 }

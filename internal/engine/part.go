@@ -61,6 +61,7 @@ func (l *Lease) EndWasSet() bool {
 // other lease keeps its hold.
 func (l *Lease) Lapse(limited bool) {
 	e := l.entry
+	m := e.moment()
 	e.mu.Lock()
 	h := l.hold
 	alone := h.leases == l && l.next == nil
@@ -68,11 +69,11 @@ func (l *Lease) Lapse(limited bool) {
 	switch {
 	case l.err != nil || !alone:
 	case limited:
-		announce = e.endByLimitLocked(h)
+		announce = e.endByLimitLocked(&m, h)
 	default:
-		lost := e.loseLocked(h, lostDeadline)
+		lost := e.loseLocked(&m, h, lostDeadline)
 		announce = func() { e.announceLoss(lost, lostDeadline) }
-		e.stepLocked()
+		e.stepLocked(&m)
 	}
 	over := l.err != nil // now, or because it had come to its own end
 	e.mu.Unlock()

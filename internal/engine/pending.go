@@ -60,8 +60,9 @@ func (eng *Engine) hasten() {
 	paused := slices.Collect(maps.Keys(eng.paused))
 	eng.mu.Unlock()
 	for _, r := range paused {
+		m := r.entry.moment()
 		r.entry.mu.Lock()
-		r.hastenLocked()
+		r.hastenLocked(&m)
 		r.entry.mu.Unlock()
 	}
 }

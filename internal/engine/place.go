@@ -49,23 +49,23 @@ type join struct {
 const joinBatch = 250
 
 // joinLocked asks for places for the waiters that have none.
-func (e *entry) joinLocked() {
+func (e *entry) joinLocked(m *moment) {
 	if e.places.keeping == 0 && e.missed.take(missedGrants) {
-		e.keepAllLocked()
+		e.keepAllLocked(m)
 	}
 	if e.places.joining == nil {
-		e.comeBackLocked()
+		e.comeBackLocked(m)
 	}
 	if e.places.joining != nil {
 		return
 	}
 	j := &join{e: e}
-	more := e.gatherLocked(j, e.firstWithoutPlaceLocked())
+	more := e.gatherLocked(m, j, e.firstWithoutPlaceLocked())
 	if more {
 		e.missed.add(missedPlaces) // for the next request
 	}
 	if len(j.tries) > 0 {
-		j.sendLocked()
+		j.sendLocked(m)
 	}
 }
 
@@ -88,7 +88,7 @@ func (e *entry) firstWithoutPlaceLocked() *waiter {
 
 // gatherLocked fills j with waiters from w on that have no place, joinBatch at most, and reports whether some are
 // left for the next request. The first waiter and TryLocks have requests of their own.
-func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
+func (e *entry) gatherLocked(m *moment, j *join, w *waiter) (more bool) {
 	for next := w; w != nil && len(j.tries) < joinBatch; w = next {
 		b, waiting := w.Value.bid, e.waiters.Len()
 		next = w.Next()
@@ -97,14 +97,14 @@ func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 			continue
 		case w.Value.once:
 			if e.clearLocked(w) { // it would meet what is being given up
-				if e.tryLocked(w); e.waiters.Len() < waiting {
+				if e.tryLocked(m, w); e.waiters.Len() < waiting {
 					return true // it was not sent: these and perhaps others have their verdict
 				}
 			}
 			continue
 		case w == e.waiters.Front():
 			if e.alarm != alarmPause { // else the pause ends first
-				e.tryLocked(w)
+				e.tryLocked(m, w)
 			}
 			return next != nil // its reply comes here again
 		}
@@ -114,7 +114,7 @@ func (e *entry) gatherLocked(j *join, w *waiter) (more bool) {
 		if b != nil && b.claim.full() {
 			continue
 		}
-		j.tries = append(j.tries, e.newTryLocked(w))
+		j.tries = append(j.tries, e.newTryLocked(m, w))
 	}
 	return w != nil
 }
@@ -130,8 +130,8 @@ func followsLocked(w *waiter) bool {
 }
 
 // sendLocked sends the request for all waiters of j.
-func (j *join) sendLocked() {
-	e, k, patience := j.e, j.e.keys, j.e.engine.patienceNow()
+func (j *join) sendLocked(m *moment) {
+	e, k, patience := j.e, j.e.keys, m.patience()
 	if j.back {
 		patience = -patience
 	}
@@ -150,12 +150,12 @@ func (j *join) sendLocked() {
 		t.call.Script, t.call.Patience = protocol.Join, j.call.Patience
 	}
 	e.places.joining = j
-	if !e.engine.Executor.Submit(&j.call) {
+	if !e.engine.Executor.Submit(m.now(), &j.call) {
 		e.places.joining = nil
 		for _, t := range j.tries {
 			t.neverSentLocked()
 		}
-		e.failLocked(Closed, nil)
+		e.failLocked(m, Closed, nil)
 	}
 }
 
@@ -163,14 +163,15 @@ func (j *join) sendLocked() {
 func (j *join) Replied(_ *command.Call, reply command.Reply) {
 	e := j.e
 	var lost []Ended
+	m := e.moment()
 	e.mu.Lock()
 	if e.places.joining == j {
 		e.places.joining = nil
 	}
 	for _, t := range j.tries {
-		lost = append(lost, t.repliedLocked(reply)...)
+		lost = append(lost, t.repliedLocked(&m, reply)...)
 	}
-	e.stepLocked()
+	e.stepLocked(&m)
 	e.mu.Unlock()
 	e.announceLoss(lost, lostStolen)
 }
@@ -178,35 +179,37 @@ func (j *join) Replied(_ *command.Call, reply command.Reply) {
 // Overdue is called by the executor when the reply takes too long.
 func (j *join) Overdue(*command.Call) {
 	e := j.e
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.places.joining == j {
 		e.places.joining = nil
 	}
 	for _, t := range j.tries {
-		t.overdueLocked()
+		t.overdueLocked(&m)
 	}
-	e.stepLocked()
+	e.stepLocked(&m)
 }
 
 // Stranded is called by the executor when the connection is dead.
 func (j *join) Stranded(*command.Call) {
 	e := j.e
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.places.joining == j {
 		e.places.joining = nil
 	}
 	for _, t := range j.tries {
-		t.strandedLocked()
+		t.strandedLocked(&m)
 	}
-	e.stepLocked()
+	e.stepLocked(&m)
 }
 
-// patienceNow is for how long Redis is to keep a place, as the scripts want it.
-func (eng *Engine) patienceNow() float64 {
-	patience := float64(validity.Milliseconds(eng.patience))
-	if !eng.inbox.live() {
+// patience is for how long Redis is to keep a place, as the scripts want it.
+func (m *moment) patience() float64 {
+	patience := float64(validity.Milliseconds(m.engine.patience))
+	if !m.hears() {
 		patience += deafMark
 	}
 	return patience

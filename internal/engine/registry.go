@@ -89,9 +89,10 @@ func (eng *Engine) clientClosed() {
 	entries := eng.entriesLocked()
 	eng.mu.Unlock()
 	for _, e := range entries {
+		m := e.moment()
 		e.mu.Lock()
-		e.failLocked(Unavailable, command.ErrClientClosed)
-		e.stepLocked()
+		e.failLocked(&m, Unavailable, command.ErrClientClosed)
+		e.stepLocked(&m)
 		e.mu.Unlock()
 	}
 }

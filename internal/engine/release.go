@@ -28,10 +28,9 @@ const burial = time.Minute
 
 // startReleaseLocked begins the release of h, whose phase is over. It stood in the queue
 // in Redis if queued.
-func (e *entry) startReleaseLocked(h *hold, queued bool, trace context.Context) *release {
-	now := time.Now()
-	r := newReleaseLocked(h, queued, now)
-	r.startLocked(now, trace)
+func (e *entry) startReleaseLocked(m *moment, h *hold, queued bool, trace context.Context) *release {
+	r := newReleaseLocked(h, queued, m.now())
+	r.startLocked(m, trace)
 	return r
 }
 
@@ -49,15 +48,15 @@ func newReleaseLocked(h *hold, queued bool, now time.Time) *release {
 }
 
 // startLocked sends the first request. New requests for the lock wait for it as long as Unlock does.
-func (r *release) startLocked(now time.Time, trace context.Context) {
+func (r *release) startLocked(m *moment, trace context.Context) {
 	e := r.entry
 	if !r.told {
 		r.colliding = 1
 		e.releasing++
 	}
-	e.known.asked(now.Sub(e.engine.Epoch))
+	e.known.asked(m.age())
 	e.engine.begin()
-	r.sendLocked(&r.call, trace)
+	r.sendLocked(m, &r.call, trace)
 }
 
 // goneBy is when h, which is given up now, is gone from Redis by itself, and late copies of its acquire as well.
@@ -90,11 +89,11 @@ func (h *hold) releaseArgs(room []any, queued bool) []any {
 }
 
 // restartLocked asks again after the release was given up.
-func (r *release) restartLocked() {
+func (r *release) restartLocked(m *moment) {
 	r.settled, r.verdict, r.pauses, r.barred = false, nil, nil, time.Time{}
 	r.entry.engine.begin()
 	if !r.full() {
-		r.sendLocked(new(command.Call), nil)
+		r.sendLocked(m, new(command.Call), nil)
 	}
 }
 
@@ -122,59 +121,60 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		defer next.entry.noticed(next, notice)
 		next = nil
 	}
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	counts := r.endsWith(c)
 	e.answeredLocked(reply)
 	if next != nil {
-		lost = e.noticedLocked(next, notice)
+		lost = e.noticedLocked(&m, next, notice)
 	}
 	if !counts {
 		if next != nil {
-			e.stepLocked()
+			e.stepLocked(&m)
 		}
 		return
 	}
 	n, ok := reply.Value.(int64)
 	switch {
 	case reply.Outcome == command.Answered && ok && n >= 0:
-		e.giveWayLocked(n)
-		r.settleLocked(nil)
+		e.giveWayLocked(&m, n)
+		r.settleLocked(&m, nil)
 	case reply.Outcome == command.Answered && (granted || ok && n == protocol.ReleaseHandedOver):
-		e.handedOverLocked()
-		r.settleLocked(nil)
+		e.handedOverLocked(&m)
+		r.settleLocked(&m, nil)
 	case reply.Outcome == command.Answered && ok && n == protocol.ReleaseCrowded:
-		r.handOnLocked()
+		r.handOnLocked(&m)
 	case reply.Outcome == command.Answered && ok:
 		if r.stray() {
 			e.missed.add(missedLock) // a copy that ran may have granted it here, as only its reply says
 		}
-		verdict := r.goneLocked(n)
+		verdict := r.goneLocked(&m, n)
 		if r.held && verdict.is(LeaseLost) {
 			noticed = verdict.Reason
 		}
-		r.settleLocked(verdict)
-	case r.troubledLocked(reply):
-		r.settleLocked(because(Unavailable, r.trouble))
+		r.settleLocked(&m, verdict)
+	case r.troubledLocked(&m, reply):
+		r.settleLocked(&m, because(Unavailable, r.trouble))
 	default:
-		r.againLocked()
+		r.againLocked(&m)
 	}
 	if !r.owed {
 		gaveUp = r.gaveUpLocked()
 	}
-	e.stepLocked()
+	e.stepLocked(&m)
 }
 
 // handOnLocked is for a lock that has been released and is free, while more dead waiters stand in front of its
 // queue than one request removes. The next requests go on until a waiter has the lock. Unlock does not wait for
 // them.
-func (r *release) handOnLocked() {
+func (r *release) handOnLocked(m *moment) {
 	r.tell(nil)
 	r.held, r.unclear = false, true // that the owner id is gone is no loss
 	if r.script != protocol.Leave {
 		r.args, r.flying = r.hold.releaseArgs(nil, true), 0
 	}
-	r.sendLocked(new(command.Call), nil)
+	r.sendLocked(m, new(command.Call), nil)
 }
 
 // goneLocked is the verdict when the owner id was not in the lock any more. If a copy of this request may have
@@ -185,8 +185,8 @@ func (r *release) handOnLocked() {
 //
 // Rejected alternative: a key that remembers each release, as Redisson's unlock latch. It costs one more write and
 // a live key for seconds per unlock, to tell "released" from "deleted by hand at the very moment of a lost reply".
-func (r *release) goneLocked(reply int64) *Verdict {
-	if !r.lapsed && (r.stray() || !validity.Valid(time.Now(), r.hold.deadline)) {
+func (r *release) goneLocked(m *moment, reply int64) *Verdict {
+	if !r.lapsed && (r.stray() || !validity.Valid(m.now(), r.hold.deadline)) {
 		return nil
 	}
 	reason := lostDeleted
@@ -205,9 +205,9 @@ const giveWay = 2 * time.Millisecond
 const redissonsTurn = 5 * time.Millisecond
 
 // giveWayLocked decides when to ask again after a release that n clients heard of.
-func (e *entry) giveWayLocked(n int64) {
+func (e *entry) giveWayLocked(m *moment, n int64) {
 	if n > 0 && e.waiters.Len() > 0 && n > e.ownListeners() {
 		e.missed.take(missedLock)
-		e.armLocked(alarmGiveWay, giveWay)
+		e.armLocked(m, alarmGiveWay, giveWay)
 	}
 }

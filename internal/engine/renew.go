@@ -45,7 +45,7 @@ func (eng *Engine) renew(due []*hold) {
 			}
 		}
 	}
-	eng.Executor.Submit(calls...) // refused only once Close has ended all holds
+	eng.Executor.Submit(time.Now(), calls...) // refused only once Close has ended all holds
 }
 
 // batchKey is what the holds of one request have in common.
@@ -59,18 +59,19 @@ type batchKey struct {
 func (h *hold) batch() (batchKey, bool) {
 	h.entry.mu.Lock()
 	defer h.entry.mu.Unlock()
+	now := time.Now()
 	switch h.phase {
 	case standing:
 		return batchKey{queue: h.entry}, true
 	case held:
-		if !time.Now().Before(h.deadline) {
+		if !now.Before(h.deadline) {
 			return batchKey{}, false // it would keep a lock that is lost
 		}
 		if h.entry.reads.converts(h) {
 			return batchKey{}, false // which side Redis has is not known; the answer schedules it again
 		}
 		// What Extend has added makes it a request of its own.
-		return batchKey{script: h.kind.renewScript(), ttl: max(h.cfg.TTL, h.rest())}, true
+		return batchKey{script: h.kind.renewScript(), ttl: max(h.cfg.TTL, h.rest(now))}, true
 	}
 	return batchKey{}, false
 }
@@ -126,7 +127,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 	}
 	if len(r.holds) > 1 && deniesKey(reply.Err) { // whose is not said: the others go on
 		for _, h := range r.holds {
-			eng.Executor.Submit(eng.newRenewal(r.ttl, h))
+			eng.Executor.Submit(time.Now(), eng.newRenewal(r.ttl, h))
 		}
 		return
 	}
@@ -200,7 +201,7 @@ func (r *renewRequest) Overdue(*command.Call) {}
 // would come too late.
 func (r *renewRequest) Stranded(*command.Call) {
 	live := slices.DeleteFunc(slices.Clone(r.holds), func(h *hold) bool { _, ok := h.batch(); return !ok })
-	if len(live) > 0 && r.engine.Executor.Submit(r.engine.newRenewal(r.ttl, live...)) {
+	if len(live) > 0 && r.engine.Executor.Submit(time.Now(), r.engine.newRenewal(r.ttl, live...)) {
 		r.again.Store(true)
 	}
 }
@@ -209,21 +210,22 @@ func (r *renewRequest) Stranded(*command.Call) {
 func (eng *Engine) expire(h *hold) {
 	e := h.entry
 	var lost []Ended
+	m := e.moment()
 	e.mu.Lock()
 	switch {
 	case h.phase == over:
 	case h.phase == owed:
 		if h.prolongable() && !eng.scheduler.Has(&h.item) { // else it has ended while this was about to be called
-			e.settleOwedLocked(h, h.leases)
+			e.settleOwedLocked(&m, h, h.leases)
 		}
 	case eng.scheduler.Has(&h.item):
 		// It was the end of a place in a queue, and the lock has been granted since.
 	case h.phase == standing:
 		// Redis has been silent for long and the place may be lost, not the claim.
-		eng.scheduler.Add(&h.item, time.Now(), eng.patience, eng.patience, true)
+		eng.scheduler.Add(&h.item, m.now(), eng.patience, eng.patience, true)
 	default:
-		lost = e.loseLocked(h, lostDeadline)
-		e.stepLocked()
+		lost = e.loseLocked(&m, h, lostDeadline)
+		e.stepLocked(&m)
 	}
 	e.mu.Unlock()
 	e.announceLoss(lost, lostDeadline)
@@ -255,11 +257,11 @@ func (e *entry) oweLocked(h *hold) {
 func (h *hold) prolongable() bool { return !h.cfg.Fixed || h.extended }
 
 // settleOwedLocked releases a hold that ended early, and is owed. One of its leases names it.
-func (e *entry) settleOwedLocked(h *hold, l *Lease) {
+func (e *entry) settleOwedLocked(m *moment, h *hold, l *Lease) {
 	e.missed.add(missedLock)
-	r := e.releaseLocked(h, nil)
+	r := e.releaseLocked(m, h, nil)
 	r.owed, r.lease = true, l
-	e.stepLocked()
+	e.stepLocked(m)
 }
 
 // prolonged records that a request sent at sent has set the TTL of h to at least ttl. Two of them may come in

@@ -52,7 +52,7 @@ func (r *repeated) name() string {
 	return r.entry.name
 }
 
-func (r *repeated) sendLocked(call *command.Call, trace context.Context) {
+func (r *repeated) sendLocked(m *moment, call *command.Call, trace context.Context) {
 	e := r.entry
 	*call = command.Call{
 		Script:   r.script,
@@ -62,12 +62,12 @@ func (r *repeated) sendLocked(call *command.Call, trace context.Context) {
 		Trace:    trace,
 	}
 	if !r.told {
-		call.Patience = time.Until(r.patient) // Unlock's, over all copies
+		call.Patience = r.patient.Sub(m.now()) // Unlock's, over all copies
 	}
 	r.flying++
-	if !e.engine.Executor.Submit(call) {
+	if !e.engine.Executor.Submit(m.now(), call) {
 		r.flying--
-		r.settleLocked(because(Unavailable, Closed))
+		r.settleLocked(m, because(Unavailable, Closed))
 	}
 }
 
@@ -85,7 +85,7 @@ func (r *repeated) isCurrent(c *command.Call) bool { return &c.Args[0] == &r.arg
 
 // troubledLocked is for a request without an answer. It reports whether Redis has denied it, so that another one is
 // futile.
-func (r *repeated) troubledLocked(reply command.Reply) (denied bool) {
+func (r *repeated) troubledLocked(m *moment, reply command.Reply) (denied bool) {
 	r.entry.engine.Stats.Troubles.Add(1)
 	r.trouble = reply.Err
 	if reply.Outcome == command.Answered {
@@ -93,12 +93,12 @@ func (r *repeated) troubledLocked(reply command.Reply) (denied bool) {
 	}
 	r.entry.engine.troubled(r.trouble)
 	r.doubt(reply.Outcome)
-	return reply.Outcome.Final() || reply.Outcome == command.Barred && r.barredForLongLocked()
+	return reply.Outcome.Final() || reply.Outcome == command.Barred && r.barredForLongLocked(m)
 }
 
 // barredForLongLocked is that of an entry, for one request.
-func (r *repeated) barredForLongLocked() bool {
-	now := time.Now()
+func (r *repeated) barredForLongLocked(m *moment) bool {
+	now := m.now()
 	if r.barred.IsZero() {
 		r.barred = now
 	}
@@ -106,16 +106,16 @@ func (r *repeated) barredForLongLocked() bool {
 }
 
 // againLocked sends the request again after a pause, until the lock has expired.
-func (r *repeated) againLocked() {
-	now := time.Now()
+func (r *repeated) againLocked(m *moment) {
+	now := m.now()
 	if now.After(r.until) {
-		r.settleLocked(because(Unavailable, r.trouble))
+		r.settleLocked(m, because(Unavailable, r.trouble))
 		return
 	}
 	pause := r.pauseLocked()
 	if left := r.patient.Sub(now); !r.told && left < pause {
 		// Unlock has waited as long as it may, over all copies.
-		r.giveUpWaitingLocked(r.trouble)
+		r.giveUpWaitingLocked(m, r.trouble)
 	}
 	if r.timer == nil { // else an earlier copy has failed, and that pause is over sooner
 		r.timer = time.AfterFunc(pause, r.resend)
@@ -151,25 +151,26 @@ func (r *repeated) resumeLocked() bool {
 }
 
 // hastenLocked sends the request that a pause puts off, since an Unlock or Close waits for the answer.
-func (r *repeated) hastenLocked() {
+func (r *repeated) hastenLocked(m *moment) {
 	if r.resumeLocked() && !r.full() {
-		r.sendLocked(new(command.Call), nil)
+		r.sendLocked(m, new(command.Call), nil)
 	}
 }
 
 // giveUpWaitingLocked ends the wait for the request, which itself goes on.
-func (r *repeated) giveUpWaitingLocked(cause error) {
+func (r *repeated) giveUpWaitingLocked(m *moment, cause error) {
 	r.tell(because(Unavailable, cause))
-	r.uncollideLocked()
+	r.uncollideLocked(m)
 }
 
 func (r *repeated) resend() {
 	e := r.entry
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if r.resumeLocked() && !r.full() {
-		r.sendLocked(new(command.Call), nil)
-		e.stepLocked()
+		r.sendLocked(&m, new(command.Call), nil)
+		e.stepLocked(&m)
 	}
 }
 
@@ -177,38 +178,40 @@ func (r *repeated) resend() {
 // and the request is sent over another connection.
 func (r *repeated) Overdue(c *command.Call) {
 	e := r.entry
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if r.settled || !r.isCurrent(c) {
 		return
 	}
 	e.engine.Stats.Troubles.Add(1)
-	r.giveUpWaitingLocked(command.ErrSilent)
+	r.giveUpWaitingLocked(&m, command.ErrSilent)
 	if !r.full() {
-		r.sendLocked(new(command.Call), nil)
+		r.sendLocked(&m, new(command.Call), nil)
 	}
-	e.stepLocked()
+	e.stepLocked(&m)
 }
 
 // Stranded is called by the executor when the connection is dead: the request is sent over another
 // one, for which Unlock still waits.
 func (r *repeated) Stranded(c *command.Call) {
 	e := r.entry
+	m := e.moment()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !r.settled && r.isCurrent(c) && !r.full() {
 		e.engine.Stats.Troubles.Add(1)
-		r.sendLocked(new(command.Call), nil)
-		e.stepLocked()
+		r.sendLocked(&m, new(command.Call), nil)
+		e.stepLocked(&m)
 	}
 }
 
 // settleLocked ends it.
-func (r *repeated) settleLocked(v *Verdict) {
+func (r *repeated) settleLocked(m *moment, v *Verdict) {
 	r.settled = true
 	r.resumeLocked()
 	r.answers.settle(v)
-	r.uncollideLocked()
+	r.uncollideLocked(m)
 	if v.is(Unavailable) {
 		r.entry.engine.gaveUp(r.entry.engine.explain(r.name(), v))
 	}
@@ -230,7 +233,7 @@ func (r *repeated) logGaveUp(err error) {
 	}
 }
 
-func (r *repeated) uncollideLocked() {
+func (r *repeated) uncollideLocked(m *moment) {
 	e, n := r.entry, r.colliding
 	if n == 0 {
 		return
@@ -240,6 +243,6 @@ func (r *repeated) uncollideLocked() {
 	e.gaveUpLocked(n)
 	if e.places != nil && e.places.leaving == r {
 		e.places.leaving = nil
-		e.sendLeaversLocked()
+		e.sendLeaversLocked(m)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/protocol"
@@ -66,9 +65,10 @@ type sweep struct {
 func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep, error) {
 	s := &sweep{}
 	eng, label := locks[0].engine, labelOf(ctx)
+	m := moment{engine: eng}
 	defer func() {
 		for _, e := range s.entries {
-			e.stepLocked() // one that was made for nothing is forgotten
+			e.stepLocked(&m) // one that was made for nothing is forgotten
 			e.mu.Unlock()
 		}
 	}()
@@ -87,10 +87,10 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 	for i, h := range locks {
 		e := s.entries[i]
 		w := eng.newWaiter()
-		w.Value = request{h: h, once: true, after: e.tries, came: time.Since(eng.Epoch), label: label}
+		w.Value = request{h: h, once: true, after: e.tries, came: m.age(), label: label}
 		e.waiters.Push(w)
 		e.onces++
-		t := e.newTryLocked(w)
+		t := e.newTryLocked(&m, w)
 		t.call.Script, t.call.Patience = protocol.MultiAcquire, h.Terms.patience(eng.Executor, true)
 		k := t.hold.keys
 		keys = append(keys, k.Lock, k.Queue, k.Deadlines, k.Tombstones)
@@ -105,12 +105,12 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 		Acks:     locks[0].Terms.Acks,
 		Trace:    trace,
 	}
-	if !eng.Executor.Submit(&s.call) {
+	if !eng.Executor.Submit(m.now(), &s.call) {
 		for _, t := range s.tries {
 			t.neverSentLocked()
 		}
 		for i, e := range s.entries {
-			e.deliverLocked(s.waiters[i], outcome{verdict: because(Closed)})
+			e.deliverLocked(&m, s.waiters[i], outcome{verdict: because(Closed)})
 		}
 	}
 	return s, nil

@@ -30,8 +30,8 @@ const Readmission = 30 * time.Second
 
 // barredForLongLocked is called when Redis does not let the client, and says so. It reports whether that has lasted
 // for so long that it is final.
-func (e *entry) barredForLongLocked(cause error) bool {
-	t, now := e.known.inTrouble(cause), time.Now()
+func (e *entry) barredForLongLocked(m *moment, cause error) bool {
+	t, now := e.known.inTrouble(cause), m.now()
 	if t.barred.IsZero() {
 		t.barred = now
 	}
@@ -40,14 +40,14 @@ func (e *entry) barredForLongLocked(cause error) bool {
 
 // pauseLocked asks again after a pause, which grows while the trouble lasts. A request that was sent
 // before the pause began has failed together with the one it is for, as those of many fair waiters do.
-func (e *entry) pauseLocked(sent time.Time) {
+func (e *entry) pauseLocked(m *moment, sent time.Time) {
 	pauses := retry.New() // no trouble any more: a request ends late, and later ones were answered
 	if t := e.known.trouble(); t != nil {
 		if e.alarm == alarmPause && sent.Before(t.began) {
 			return
 		}
-		pauses, t.began = t.pauses, time.Now()
+		pauses, t.began = t.pauses, m.now()
 	}
-	e.armLocked(alarmPause, pauses.NextBackOff())
+	e.armLocked(m, alarmPause, pauses.NextBackOff())
 	e.missed.add(missedPlaces)
 }

@@ -26,17 +26,17 @@ type try struct {
 }
 
 // tryLocked asks Redis for the lock on behalf of w.
-func (e *entry) tryLocked(w *waiter) {
+func (e *entry) tryLocked(m *moment, w *waiter) {
 	if w == e.waiters.Front() {
 		e.missed.take(missedLock)
 		e.disarmLocked()
 	}
 	if b := e.bidOf(w); b != nil && b.claim.full() {
 		// Replied comes for each, no later than go-redis gives up.
-		e.refuseLocked(e.tries+1, Unavailable, e.engine.Executor.Silence())
+		e.refuseLocked(m, e.tries+1, Unavailable, e.engine.Executor.Silence())
 		return
 	}
-	t := e.newTryLocked(w)
+	t := e.newTryLocked(m, w)
 	t.call = command.Call{
 		Script:   t.hold.kind.acquireScript(),
 		Args:     e.acquireArgs(t),
@@ -45,15 +45,15 @@ func (e *entry) tryLocked(w *waiter) {
 		Trace:    w.Value.trace,
 		Acks:     t.hold.cfg.Acks,
 	}
-	if !e.engine.Executor.Submit(&t.call) {
+	if !e.engine.Executor.Submit(m.now(), &t.call) {
 		t.neverSentLocked()
-		e.failLocked(Closed, nil)
-		e.stepLocked()
+		e.failLocked(m, Closed, nil)
+		e.stepLocked(m)
 	}
 }
 
 // newTryLocked makes a request for w's bid, which is made as well if there is none.
-func (e *entry) newTryLocked(w *waiter) *try {
+func (e *entry) newTryLocked(m *moment, w *waiter) *try {
 	b := e.bidOf(w)
 	var t *try
 	if b == nil {
@@ -67,13 +67,13 @@ func (e *entry) newTryLocked(w *waiter) *try {
 		c.tokens = e.tokensWanted(c)
 	}
 	e.tries++
-	t.hold, t.n, t.stands, t.sent = c, e.tries, !w.Value.once, time.Now()
+	t.hold, t.n, t.stands, t.sent = c, e.tries, !w.Value.once, m.now()
 	if t.stands {
 		t.deaf = !e.engine.inbox.rely()
 	} else {
-		t.deaf = !e.engine.inbox.live()
+		t.deaf = !m.hears()
 	}
-	t.heard = e.engine.inbox.sessions.Load()
+	t.heard = m.session()
 	if b.stranded != 0 {
 		t.tried, b.stranded = t.sent.Sub(e.engine.Epoch)-b.stranded, 0
 	}
@@ -136,16 +136,17 @@ func (e *entry) tokensWanted(c *hold) uint8 {
 // Replied is called by the executor with the end of the request.
 func (t *try) Replied(_ *command.Call, r command.Reply) {
 	e := t.hold.entry
+	m := e.moment()
 	e.mu.Lock()
-	lost := t.repliedLocked(r)
-	e.stepLocked()
+	lost := t.repliedLocked(&m, r)
+	e.stepLocked(&m)
 	e.mu.Unlock()
 	e.announceLoss(lost, lostStolen)
 }
 
 // repliedLocked handles the end of the request. The caller passes the result to
 // announceLoss after unlocking.
-func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
+func (t *try) repliedLocked(m *moment, r command.Reply) (lost []Ended) {
 	h := t.hold
 	e := h.entry
 	defer t.endLocked()
@@ -174,12 +175,12 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 		if ok && v.Code == protocol.AcquireHeld && t.stands {
 			h.phase = standing // for undoLocked to see
 		}
-		e.undoLeftLocked(h, r.Outcome == command.Answered && granted)
+		e.undoLeftLocked(m, h, r.Outcome == command.Answered && granted)
 		return nil
 	}
 	switch {
 	case r.Outcome == command.Answered && granted && h.cfg.Acks != nil && (r.AckErr != nil || r.Acked < h.cfg.Acks.Replicas):
-		e.unackedLocked(h, r)
+		e.unackedLocked(m, h, r)
 	case r.Outcome == command.Answered && granted:
 		how := grantedAfterWait
 		if t.n == b.waiter.Value.after+1 {
@@ -190,18 +191,18 @@ func (t *try) repliedLocked(r command.Reply) (lost []Ended) {
 			h.turn = uint8(min(notice.Turn, turnsInARow))
 		case t.deaf && h.phase == standing:
 			h.turn = turnsInARow // a process without an inbox cannot count them
-		case h.kind == ReadKind && e.engine.Chance(turnsInARow) == 0:
+		case h.kind == ReadKind && m.chance(turnsInARow) == 0:
 			h.turn = turnsInARow // nor can a reader that has come in beside others, which does not know that
 		}
-		lost = e.grantedLocked(h, r.Sent, h.cfg.TTL, uint64(token), how)
-	case r.Outcome.Final(), r.Outcome == command.Barred && e.barredForLongLocked(r.Err):
-		e.hopelessLocked(t, Unavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), r.Err))
+		lost = e.grantedLocked(m, h, r.Sent, h.cfg.TTL, uint64(token), how)
+	case r.Outcome.Final(), r.Outcome == command.Barred && e.barredForLongLocked(m, r.Err):
+		e.hopelessLocked(m, t, Unavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), r.Err))
 	case r.Outcome != command.Answered:
-		e.troubleLocked(t, current, r.Outcome, r.Err)
+		e.troubleLocked(m, t, current, r.Outcome, r.Err)
 	case v.Code == protocol.AcquireHeld:
-		lost = e.heldByOtherLocked(t, v, notice)
+		lost = e.heldByOtherLocked(m, t, v, notice)
 	case v.Code == protocol.AcquireKind:
-		e.hopelessLocked(t, WrongKind, v.Wrong)
+		e.hopelessLocked(m, t, WrongKind, v.Wrong)
 	default: // protocol.AcquireBuried: only a claim that was given up has a tombstone
 		e.endBidLocked(h)
 		h.phase = over
@@ -222,20 +223,20 @@ func (t *try) verdict(value any) (protocol.Verdict, bool) {
 // hopelessLocked fails all waiters, because another request would bring the same answer. If the answer may be
 // about the counter of tokens, it fails only waiters that want tokens. The answer to a sweep may be about another
 // of its locks, so it fails only the waiters that it was sent for. Later waiters send a request of their own.
-func (e *entry) hopelessLocked(t *try, f Fact, cause error) {
+func (e *entry) hopelessLocked(m *moment, t *try, f Fact, cause error) {
 	e.known.untroubled()
 	if f == Unavailable {
 		e.engine.Stats.Troubles.Add(1)
 	}
 	e.missed.add(missedLock)
 	if t.call.Script == protocol.MultiAcquire {
-		e.refuseLocked(t.n, f, cause)
+		e.refuseLocked(m, t.n, f, cause)
 		return
 	}
 	for w := e.waiters.Front(); w != nil; {
 		next := w.Next()
 		if w.Value.h.Terms.Fencing == t.hold.cfg.Fencing {
-			e.deliverLocked(w, outcome{verdict: because(f, cause)})
+			e.deliverLocked(m, w, outcome{verdict: because(f, cause)})
 		}
 		w = next
 	}
@@ -247,22 +248,22 @@ func Unexpected(answer any) error {
 }
 
 // unackedLocked undoes a grant that too few replicas have acknowledged.
-func (e *entry) unackedLocked(h *hold, r command.Reply) {
+func (e *entry) unackedLocked(m *moment, h *hold, r command.Reply) {
 	e.endBidLocked(h)
 	cause := &Unacked{h.cfg.Acks.Replicas, r.Acked, r.AckErr}
 	e.troubledLocked(cause)
 	if command.IsFinal(r.AckErr) { // no WAIT, or no right to it: waiting would not help
-		e.failLocked(Unavailable, cause)
+		e.failLocked(m, Unavailable, cause)
 	}
-	e.refuseLocked(e.tries+1, Unavailable, cause)
-	e.releaseLocked(h, nil)
-	e.pauseLocked(r.Sent)
+	e.refuseLocked(m, e.tries+1, Unavailable, cause)
+	e.releaseLocked(m, h, nil)
+	e.pauseLocked(m, r.Sent)
 }
 
 // heldByOtherLocked waits: for a grant, for a message, or for the time in which the
 // holder's right ends by itself. A notice that came before this reply is a grant that
 // came after this verdict.
-func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notice) (lost []Ended) {
+func (e *entry) heldByOtherLocked(m *moment, t *try, v protocol.Verdict, notice *wire.Notice) (lost []Ended) {
 	e.known.last = refusal
 	b := t.hold.bid
 	if t.stands {
@@ -278,12 +279,12 @@ func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notic
 		}
 	}
 	if v.State != protocol.StateCrowded {
-		e.refuseLocked(t.n, NotAcquired, nil)
+		e.refuseLocked(m, t.n, NotAcquired, nil)
 	}
 	if notice != nil && (!notice.Granted || notice.Clock >= v.Clock) {
-		return e.noticedLocked(t.hold, *notice)
+		return e.noticedLocked(m, t.hold, *notice)
 	}
-	if t.stands && (t.deaf || t.heard != e.engine.inbox.sessions.Load()) && e.engine.inbox.live() {
+	if t.stands && (t.deaf || t.heard != m.session()) && m.hears() {
 		// The inbox was subscribed since, or again: a grant in between was missed, and no other message follows.
 		e.missed.add(missedPlaces | missedGrants)
 		if v.State != protocol.StateOpen {
@@ -310,32 +311,32 @@ func (e *entry) heldByOtherLocked(t *try, v protocol.Verdict, notice *wire.Notic
 	if v.State == protocol.StateOpen {
 		// It is the turn of Redisson, or of the first. Asking again at once, for what may have been
 		// missed while a channel was subscribed, would end it: the script takes that for a poll.
-		e.armLocked(alarmGiveWay, validity.Duration(v.TTL))
+		e.armLocked(m, alarmGiveWay, validity.Duration(v.TTL))
 	}
 	e.listenLocked(v.Foreign)
 	if !e.alarm.yields() && e.alarm != alarmPause { // else another one follows in a moment
-		e.armLocked(alarmPoll, e.pollAfter(validity.Duration(v.TTL)))
+		e.armLocked(m, alarmPoll, e.pollAfter(m, validity.Duration(v.TTL)))
 	}
 	return nil
 }
 
 // troubleLocked is for a request that brought no verdict.
-func (e *entry) troubleLocked(t *try, current bool, outcome command.Outcome, err error) {
+func (e *entry) troubleLocked(m *moment, t *try, current bool, outcome command.Outcome, err error) {
 	if !current {
 		// Overdue before. Another copy may be on its way; if none is allowed any more,
 		// this end of one is what the entry was waiting for.
 		if t.hold.bid.current == nil {
-			e.pauseLocked(t.sent)
+			e.pauseLocked(m, t.sent)
 		}
 		return
 	}
 	e.troubledLocked(err)
-	if e.known.trouble().requests == 1 && t.call.Script != protocol.Join && (outcome == command.Unknown || outcome == command.NotSent) && time.Since(t.sent) < t.call.Patience/4 {
+	if e.known.trouble().requests == 1 && t.call.Script != protocol.Join && (outcome == command.Unknown || outcome == command.NotSent) && m.now().Sub(t.sent) < t.call.Patience/4 {
 		// Most likely a connection that died in the pool. The same claim again, at once. Places are not
 		// urgent, and while the first waiter is answered each request for some can be the first to fail.
 		e.missed.add(missedLock | missedPlaces | missedGrants)
 		return
 	}
-	e.refuseLocked(t.n, Unavailable, err)
-	e.pauseLocked(t.sent)
+	e.refuseLocked(m, t.n, Unavailable, err)
+	e.pauseLocked(m, t.sent)
 }

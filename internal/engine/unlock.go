@@ -35,16 +35,17 @@ type unlocking struct {
 func (u *unlocking) begin(at time.Time, trace context.Context) {
 	l := u.lease
 	e := l.entry
+	m := moment{engine: e.engine, at: at}
 	e.mu.Lock()
 	l.hold.stays = true
 	if l.err != nil || !at.Before(l.deadlineLocked()) {
-		announce := u.endedLocked()
+		announce := u.endedLocked(&m)
 		e.mu.Unlock()
 		announce()
 		return
 	}
 	gone := l.endLocked(givenUp)
-	l.release = l.leaveLocked(at, trace)
+	l.release = l.leaveLocked(&m, trace)
 	if r := l.release; r != nil {
 		r.lease = l
 		if r.settled { // it could not be sent
@@ -61,17 +62,17 @@ func (u *unlocking) begin(at time.Time, trace context.Context) {
 
 // endedLocked is for an Unlock of a lease that has ended: by an Unlock before this one, or early. The caller calls
 // the result after unlocking.
-func (u *unlocking) endedLocked() (announce func()) {
+func (u *unlocking) endedLocked(m *moment) (announce func()) {
 	l := u.lease
 	announce = func() {}
 	if l.err == nil {
-		announce = l.entry.oversleptLocked(l.hold)
+		announce = l.entry.oversleptLocked(m, l.hold)
 	}
 	if l.end == Released {
-		u.againLocked()
+		u.againLocked(m)
 	} else {
 		u.err = l.err
-		l.settleLocked()
+		l.settleLocked(m)
 	}
 	return announce
 }
@@ -91,17 +92,17 @@ func (u *unlocking) wait() error {
 
 // leaveLocked takes a lease that has been given up off its hold. It returns the release or
 // downgrade that this begins, nil if it begins none.
-func (l *Lease) leaveLocked(now time.Time, trace context.Context) *repeated {
+func (l *Lease) leaveLocked(m *moment, trace context.Context) *repeated {
 	e, h := l.entry, l.hold
 	switch last := h.drop(l); {
 	case last:
-		if r := e.passLocked(h, now, trace); r != nil {
+		if r := e.passLocked(m, h, trace); r != nil {
 			return &r.repeated
 		}
 	case h.phase == held && h.kind == WriteKind && !h.writes():
-		d := e.downgradeLocked(h, now, trace)
+		d := e.downgradeLocked(m, h, trace)
 		e.missed.add(missedLock)
-		e.stepLocked()
+		e.stepLocked(m)
 		return &d.repeated
 	}
 	return nil
@@ -109,16 +110,16 @@ func (l *Lease) leaveLocked(now time.Time, trace context.Context) *repeated {
 
 // settleLocked takes a lease that ended early off its hold, and with the last one releases what may still be in
 // Redis: no other owner could get the lock before the TTL ends.
-func (l *Lease) settleLocked() {
+func (l *Lease) settleLocked(m *moment) {
 	e, h := l.entry, l.hold
 	if h.drop(l) && h.phase == owed {
-		e.settleOwedLocked(h, l)
+		e.settleOwedLocked(m, h, l)
 	}
 }
 
 // againLocked is for an Unlock after another: if the first one began a release, this one waits
 // for its verdict as well. A release that was given up is begun again.
-func (u *unlocking) againLocked() {
+func (u *unlocking) againLocked(m *moment) {
 	l := u.lease
 	r := l.release
 	if r == nil {
@@ -128,13 +129,13 @@ func (u *unlocking) againLocked() {
 	u.later = make(chan *Verdict, 1)
 	u.patience = l.entry.engine.patienceFor(l.hold.cfg.TTL)
 	if x, ok := r.handler.(*release); ok && r.settled && r.verdict.is(Unavailable) {
-		x.restartLocked()
+		x.restartLocked(m)
 	}
 	if r.settled {
 		u.later <- r.again()
 	} else {
 		r.later = append(r.later, u.later)
-		r.hastenLocked()
+		r.hastenLocked(m)
 	}
 }
 
@@ -163,15 +164,16 @@ func (u *unlocking) waitAgain() error {
 // part of one that has ended.
 func (l *Lease) GiveBack() {
 	e := l.entry
+	m := e.moment()
 	e.mu.Lock()
 	var gone Ended
 	if l.err == nil {
 		gone = l.endLocked(givenUp)
-		if r := l.leaveLocked(time.Now(), nil); r != nil {
+		if r := l.leaveLocked(&m, nil); r != nil {
 			r.lease = l
 		}
 	} else {
-		l.settleLocked()
+		l.settleLocked(&m)
 	}
 	e.mu.Unlock()
 	gone.tell() // no caller has held it, or it was a part

@@ -24,7 +24,7 @@ func (a alarm) yields() bool { return a == alarmGiveWay || a == alarmStepAside }
 func (e *entry) wakeUp() {
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	if e.alarm == alarmOff { // turned off as it was firing: the event that did so goes on
 		return
 	}

@@ -14,7 +14,7 @@ import (
 func (e *entry) checkNow() {
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	for _, h := range e.holdsLocked() {
 		if e.reads.converts(h) {
 			continue // which side Redis has is not known; the answer to the downgrade says it

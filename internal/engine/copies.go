@@ -37,7 +37,7 @@ func (t *try) Stranded(*command.Call) {
 	e := t.hold.entry
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	t.strandedLocked(&m)
 	e.stepLocked(&m)
 }
@@ -91,7 +91,7 @@ func (t *try) Overdue(*command.Call) {
 	e := t.hold.entry
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	t.overdueLocked(&m)
 	e.stepLocked(&m)
 }

@@ -57,7 +57,7 @@ func (q *demandQuestion) Replied(_ *command.Call, r command.Reply) {
 	}
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	if waiting > 0 || listeners > e.ownListeners() {
 		h.demand = demandKnown
 	} else {

@@ -49,32 +49,28 @@ func (e *entry) downgradeLocked(m *moment, h *hold, trace context.Context) *down
 // Replied is called by the executor with the end of a request.
 func (d *downgrade) Replied(c *command.Call, reply command.Reply) {
 	e := d.entry
-	var lost []Ended
-	var reason lossReason
 	m := e.moment()
 	e.mu.Lock()
 	e.answeredLocked(reply)
 	if !d.endsWith(c) {
-		e.mu.Unlock()
+		e.unlock(&m)
 		return
 	}
 	if _, ok := reply.Value.(int64); ok && reply.Outcome == command.Answered {
-		lost, reason = d.convertedLocked(&m, reply)
+		d.convertedLocked(&m, reply)
 	} else {
 		if d.troubledLocked(&m, reply) {
 			d.giveUpWaitingLocked(&m, d.trouble) // Redis keeps the write side: until that ends, an answer says how the read side is
 		}
 		d.againLocked(&m)
 	}
-	gaveUp := d.gaveUpLocked()
+	d.sayGaveUpLocked(&m)
 	e.stepLocked(&m)
-	e.mu.Unlock()
-	e.announceLoss(lost, reason)
-	d.logGaveUp(gaveUp)
+	e.unlock(&m)
 }
 
 // convertedLocked ends a downgrade with Redis's answer.
-func (d *downgrade) convertedLocked(m *moment, reply command.Reply) (lost []Ended, reason lossReason) {
+func (d *downgrade) convertedLocked(m *moment, reply command.Reply) {
 	h, e := d.reader, d.entry
 	if reply.Value == int64(0) {
 		if h.phase == held {
@@ -88,8 +84,9 @@ func (d *downgrade) convertedLocked(m *moment, reply command.Reply) (lost []Ende
 			}
 		}
 		d.settleLocked(m, nil)
-		return nil, ""
+		return
 	}
+	var reason lossReason
 	switch {
 	case !d.lapsed && !validity.Valid(m.now(), h.deadline): // and so had the TTL, perhaps
 		reason = lostDeadline
@@ -99,7 +96,7 @@ func (d *downgrade) convertedLocked(m *moment, reply command.Reply) (lost []Ende
 		reason = lostDeleted
 	}
 	d.settleLocked(m, d.endedLocked(lostBy(reason)))
-	return e.loseLocked(m, h, reason), reason
+	e.loseLocked(m, h, reason)
 }
 
 // becomeReader makes the read hold that is left of the write hold h when its writers have gone. Requests under way for h

@@ -107,7 +107,7 @@ func (h *Lock) enter(ctx context.Context, r request) (*Lease, *waiter, *entry, e
 		return nil, nil, nil, h.engine.explain(h.Name, v)
 	}
 	lease, w, v := e.enterLocked(&m, r)
-	e.mu.Unlock()
+	e.unlock(&m)
 	if w != nil && r.async != nil && ctx.Done() != nil {
 		e.leaveWith(ctx, w)
 	}
@@ -210,7 +210,7 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 		e.leftLocked(&m, w)
 		e.stepLocked(&m)
 	}
-	e.mu.Unlock()
+	e.unlock(&m)
 	if !left {
 		<-w.Ready() // at once: the outcome is there
 	}
@@ -242,7 +242,7 @@ func (e *entry) leaveAsync(ctx context.Context, w *waiter) {
 	causes := ContextCauses(ctx)
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	if w.Parked() {
 		e.waitedLocked(w, m.age())
 		e.deliverLocked(&m, w, outcome{verdict: e.noVerdictLocked(&m, causes, w)})

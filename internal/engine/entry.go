@@ -248,7 +248,7 @@ func (e *entry) Heard(payload string) {
 	}
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	e.engine.Stats.Wakeups.Add(1)
 	if !e.alarm.yields() { // it may be the message of this process's own release; the timer comes soon
 		e.missed.add(missedLock)
@@ -263,7 +263,7 @@ func (e *entry) Subscribed() {
 	e.mu.Lock()
 	e.missedMessagesLocked()
 	e.stepLocked(&m)
-	e.mu.Unlock()
+	e.unlock(&m)
 }
 
 // missedMessagesLocked is called when messages begin to arrive, or arrive again. While the process gives way to others,
@@ -285,7 +285,7 @@ func (e *entry) unsure() {
 	e.missed.add(missedGrants)
 	e.missedMessagesLocked()
 	e.stepLocked(&m)
-	e.mu.Unlock()
+	e.unlock(&m)
 }
 
 // close fails the waiters and releases the holds, for Manager.Close.
@@ -296,15 +296,11 @@ func (e *entry) close() {
 		e.life = lifeClosed
 	}
 	e.failLocked(&m, Closed, nil)
-	var announce []func()
 	for _, h := range e.holdsLocked() {
-		announce = append(announce, e.closeHoldLocked(&m, h))
+		e.closeHoldLocked(&m, h)
 	}
 	e.stepLocked(&m)
-	e.mu.Unlock()
-	for _, tell := range announce {
-		tell()
-	}
+	e.unlock(&m)
 }
 
 // holdsLocked returns what the process holds.

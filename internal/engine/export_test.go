@@ -62,18 +62,17 @@ func (x Inside) SetEnd(at time.Time) {
 // EndLocked ends the leases of the hold with ErrMaxHold. The caller calls the result after Unlock.
 func (x Inside) EndLocked() (announce func()) {
 	m := x.e.moment()
-	all := x.e.endHoldLocked(&m, x.h, because(MaxHoldOver))
+	m.then(holdClosed(x.e.endHoldLocked(&m, x.h, because(MaxHoldOver))))
 	x.h.phase = owed
-	return func() { announceAll(all) }
+	return m.perform
 }
 
 // Overslept is what happens when the end of the hold has passed without its timers having run.
 func (x Inside) Overslept() {
 	m := x.e.moment()
 	x.e.mu.Lock()
-	announce := x.e.oversleptLocked(&m, x.h)
-	x.e.mu.Unlock()
-	announce()
+	x.e.oversleptLocked(&m, x.h)
+	x.e.unlock(&m)
 }
 
 // Expire has the schedule say that the deadline has passed.
@@ -100,7 +99,7 @@ func (x Inside) WakeUp() bool {
 func (x Inside) ReleaseLasts(unclear bool) time.Duration {
 	m := x.e.moment()
 	x.e.mu.Lock()
-	defer x.e.mu.Unlock()
+	defer x.e.unlock(&m)
 	c := newHold(x.e, x.h.cfg, x.h.keys, x.h.kind)
 	c.phase, c.unclear = over, unclear
 	return x.e.startReleaseLocked(&m, c, false, nil).until.Sub(m.now())

@@ -19,7 +19,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	unsettled := e.reads.converts(h)
 	h.extended = h.extended || ttl > h.cfg.TTL && !unsettled && !over
 	ttl = max(ttl, h.rest(m.now()))
-	e.mu.Unlock()
+	e.unlock(&m)
 	if over { // by now the hold may be another caller's
 		return l.stillHeld()
 	}
@@ -60,13 +60,12 @@ func (l *Lease) isOn(h *hold) bool {
 
 // heldUntilNow is stillHeld, even for a lease whose end has passed and has not been handled yet.
 func (l *Lease) heldUntilNow() error {
-	e, announce := l.entry, func() {}
+	e := l.entry
 	m := e.moment()
 	e.mu.Lock()
 	if l.err == nil && !m.now().Before(l.deadlineLocked()) {
-		announce = e.oversleptLocked(&m, l.hold)
+		e.oversleptLocked(&m, l.hold)
 	}
-	e.mu.Unlock()
-	announce()
+	e.unlock(&m)
 	return l.stillHeld()
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // grantedLocked makes the claim a hold of the process, whose TTL of ttl began no
-// earlier than at since. The caller passes the result to announceLoss after unlocking.
-func (e *entry) grantedLocked(m *moment, h *hold, since time.Time, ttl time.Duration, lastToken uint64, how grantMode) (lost []Ended) {
+// earlier than at since.
+func (e *entry) grantedLocked(m *moment, h *hold, since time.Time, ttl time.Duration, lastToken uint64, how grantMode) {
 	e.known.untroubled()
 	w := h.bid.waiter
 	e.endBidLocked(h)
@@ -20,9 +20,9 @@ func (e *entry) grantedLocked(m *moment, h *hold, since time.Time, ttl time.Dura
 		e.refuseLocked(m, e.tries+1, Unavailable, TooLate)
 		e.releaseLocked(m, h, nil)
 		e.pauseLocked(m, since)
-		return nil
+		return
 	}
-	lost = e.displaceLocked(m, h)
+	e.displaceLocked(m, h)
 	e.known = known{}
 	h.phase = held
 	h.tenure = m.age()
@@ -41,7 +41,6 @@ func (e *entry) grantedLocked(m *moment, h *hold, since time.Time, ttl time.Dura
 		e.engine.warm.Do(func() { e.engine.Executor.Warm(e.engine.life) })
 	}
 	e.serveLocked(m, h, w, how)
-	return lost
 }
 
 // serveLocked gives a hold that has just been granted to the waiter whose claim it

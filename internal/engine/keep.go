@@ -40,7 +40,7 @@ func (e *entry) keepAllLocked(m *moment) {
 func (e *entry) newKeep(claims []*hold) *command.Call {
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	return e.newKeepLocked(&m, claims)
 }
 
@@ -70,7 +70,7 @@ func (r *keepRequest) Replied(_ *command.Call, reply command.Reply) {
 	answered := reply.Outcome == command.Answered && ok && len(codes) == len(r.claims)
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	for i, h := range r.claims {
 		switch {
 		case !h.phase.claim():
@@ -100,7 +100,7 @@ func (r *keepRequest) endLocked(m *moment) {
 func (r *keepRequest) Overdue(*command.Call) {
 	m := r.e.moment()
 	r.e.mu.Lock()
-	defer r.e.mu.Unlock()
+	defer r.e.unlock(&m)
 	r.endLocked(&m)
 }
 
@@ -109,7 +109,7 @@ func (r *keepRequest) Stranded(*command.Call) {
 	e := r.e
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	e.missed.add(missedGrants)
 	r.endLocked(&m)
 }

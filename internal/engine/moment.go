@@ -11,6 +11,7 @@ import "time"
 type moment struct {
 	engine *Engine
 	at     time.Time // zero: not read yet
+	effects
 }
 
 // moment begins an event.

@@ -10,10 +10,9 @@ func (e *entry) noticed(h *hold, n wire.Notice) {
 	m := e.moment()
 	e.mu.Lock()
 	e.engine.Stats.Wakeups.Add(1)
-	lost := e.noticedLocked(&m, h, n)
+	e.noticedLocked(&m, h, n)
 	e.stepLocked(&m)
-	e.mu.Unlock()
-	e.announceLoss(lost, lostStolen)
+	e.unlock(&m)
 }
 
 // noticedLocked takes a grant, or asks Redis about it where the message alone cannot be
@@ -24,9 +23,9 @@ func (e *entry) noticed(h *hold, n wire.Notice) {
 // the message may be late or a clock was set. This process has the lock already, because the lock was deleted in
 // between. The claim needs what only an acquire gives: its own TTL (the releaser's leases are shorter), tokens or
 // replicas' acknowledgement.
-func (e *entry) noticedLocked(m *moment, h *hold, n wire.Notice) []Ended {
+func (e *entry) noticedLocked(m *moment, h *hold, n wire.Notice) {
 	if !h.phase.claim() {
-		return nil // a request has found it; or it was given up, and its release is on its way
+		return // a request has found it; or it was given up, and its release is on its way
 	}
 	b := h.bid
 	if b.waiter == nil || n.Granted && b.current != nil {
@@ -35,18 +34,18 @@ func (e *entry) noticedLocked(m *moment, h *hold, n wire.Notice) []Ended {
 		// request over by then.
 		kept := n // n itself would be on the heap each time
 		b.notice = &kept
-		return nil
+		return
 	}
 	switch {
 	case n.Granted:
 	case e.alarm.yields(): // it asks soon
-		return nil
+		return
 	case n.Left > 0 && e.alarm == alarmPoll:
 		e.pollWithinLocked(m, n.Left+pastTTL)
-		return nil
+		return
 	default: // Redisson's turn; or the answer to the request under way may be from before the TTL was shortened
 		e.armLocked(m, alarmGiveWay, redissonsTurn)
-		return nil
+		return
 	}
 	h.turn = uint8(min(n.Turn, turnsInARow))
 	if n.Others {
@@ -56,11 +55,11 @@ func (e *entry) noticedLocked(m *moment, h *hold, n wire.Notice) []Ended {
 	if !trusted || len(e.conflictsLocked(h)) > 0 || e.engine.confirm || h.cfg.Fixed || h.cfg.Acks != nil || n.Claim < h.cfg.claim ||
 		h.cfg.Fencing && n.Token < e.engine.tokens.seen(e.mapped())+wire.TokensPerGrant { // none, or the counter was lost
 		e.tryLocked(m, b.waiter)
-		return nil
+		return
 	}
 	e.engine.Stats.Granted.Add(1)
 	if h.cfg.Fencing {
 		h.tokens = wire.TokensPerGrant
 	}
-	return e.grantedLocked(m, h, since, n.Claim, n.Token, grantedByServer)
+	e.grantedLocked(m, h, since, n.Claim, n.Token, grantedByServer)
 }

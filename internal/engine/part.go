@@ -65,19 +65,16 @@ func (l *Lease) Lapse(limited bool) {
 	e.mu.Lock()
 	h := l.hold
 	alone := h.leases == l && l.next == nil
-	announce := func() {}
 	switch {
 	case l.err != nil || !alone:
 	case limited:
-		announce = e.endByLimitLocked(&m, h)
+		e.endByLimitLocked(&m, h)
 	default:
-		lost := e.loseLocked(&m, h, lostDeadline)
-		announce = func() { e.announceLoss(lost, lostDeadline) }
+		e.loseLocked(&m, h, lostDeadline)
 		e.stepLocked(&m)
 	}
 	over := l.err != nil // now, or because it had come to its own end
-	e.mu.Unlock()
-	announce()
+	e.unlock(&m)
 	if !over {
 		l.GiveBack()
 	}

@@ -63,7 +63,7 @@ func (eng *Engine) hasten() {
 		m := r.entry.moment()
 		r.entry.mu.Lock()
 		r.hastenLocked(&m)
-		r.entry.mu.Unlock()
+		r.entry.unlock(&m)
 	}
 }
 

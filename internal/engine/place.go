@@ -162,18 +162,16 @@ func (j *join) sendLocked(m *moment) {
 // Replied is called by the executor with the end of the request.
 func (j *join) Replied(_ *command.Call, reply command.Reply) {
 	e := j.e
-	var lost []Ended
 	m := e.moment()
 	e.mu.Lock()
 	if e.places.joining == j {
 		e.places.joining = nil
 	}
 	for _, t := range j.tries {
-		lost = append(lost, t.repliedLocked(&m, reply)...)
+		t.repliedLocked(&m, reply)
 	}
 	e.stepLocked(&m)
-	e.mu.Unlock()
-	e.announceLoss(lost, lostStolen)
+	e.unlock(&m)
 }
 
 // Overdue is called by the executor when the reply takes too long.
@@ -181,7 +179,7 @@ func (j *join) Overdue(*command.Call) {
 	e := j.e
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	if e.places.joining == j {
 		e.places.joining = nil
 	}
@@ -196,7 +194,7 @@ func (j *join) Stranded(*command.Call) {
 	e := j.e
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	if e.places.joining == j {
 		e.places.joining = nil
 	}

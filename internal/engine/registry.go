@@ -93,7 +93,7 @@ func (eng *Engine) clientClosed() {
 		e.mu.Lock()
 		e.failLocked(&m, Unavailable, command.ErrClientClosed)
 		e.stepLocked(&m)
-		e.mu.Unlock()
+		e.unlock(&m)
 	}
 }
 

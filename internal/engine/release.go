@@ -100,34 +100,23 @@ func (r *release) restartLocked(m *moment) {
 // Replied is called by the executor with the end of a request.
 func (r *release) Replied(c *command.Call, reply command.Reply) {
 	e := r.entry
-	lost, reason := []Ended(nil), lostStolen
-	noticed := lossReason("") // by nothing but this reply
-	var gaveUp error
-	defer func() {
-		e.announceLoss(lost, reason)
-		if noticed != "" {
-			e.countLoss(noticed)
-			e.engine.Journal.Lost(r.name(), string(noticed)) // a deferred Unlock drops its error
-		}
-		r.logGaveUp(gaveUp)
-	}()
 	message, _ := reply.Value.(string)
 	notice, granted := wire.ParseNotice(message)
 	var next *hold // a waiter of this process, even if the release was settled before
 	if granted {
 		next = e.engine.inbox.claimOf(notice)
 	}
+	m := e.moment()
 	if next != nil && next.entry != e { // of a mutex and a fair lock of one name
-		defer next.entry.noticed(next, notice)
+		m.then(grantForOther{next, notice})
 		next = nil
 	}
-	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	counts := r.endsWith(c)
 	e.answeredLocked(reply)
 	if next != nil {
-		lost = e.noticedLocked(&m, next, notice)
+		e.noticedLocked(&m, next, notice)
 	}
 	if !counts {
 		if next != nil {
@@ -151,7 +140,7 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		}
 		verdict := r.goneLocked(&m, n)
 		if r.held && verdict.is(LeaseLost) {
-			noticed = verdict.Reason
+			m.then(holdLost{name: r.name(), reason: verdict.Reason}) // a deferred Unlock drops its error
 		}
 		r.settleLocked(&m, verdict)
 	case r.troubledLocked(&m, reply):
@@ -160,7 +149,7 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 		r.againLocked(&m)
 	}
 	if !r.owed {
-		gaveUp = r.gaveUpLocked()
+		r.sayGaveUpLocked(&m)
 	}
 	e.stepLocked(&m)
 }

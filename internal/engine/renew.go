@@ -209,7 +209,6 @@ func (r *renewRequest) Stranded(*command.Call) {
 // expire is called by the scheduler when a deadline has passed.
 func (eng *Engine) expire(h *hold) {
 	e := h.entry
-	var lost []Ended
 	m := e.moment()
 	e.mu.Lock()
 	switch {
@@ -224,11 +223,10 @@ func (eng *Engine) expire(h *hold) {
 		// Redis has been silent for long and the place may be lost, not the claim.
 		eng.scheduler.Add(&h.item, m.now(), eng.patience, eng.patience, true)
 	default:
-		lost = e.loseLocked(&m, h, lostDeadline)
+		e.loseLocked(&m, h, lostDeadline)
 		e.stepLocked(&m)
 	}
-	e.mu.Unlock()
-	e.announceLoss(lost, lostDeadline)
+	e.unlock(&m)
 }
 
 // slack is which part of the lease is left at now.

@@ -167,7 +167,7 @@ func (r *repeated) resend() {
 	e := r.entry
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	if r.resumeLocked() && !r.full() {
 		r.sendLocked(&m, new(command.Call), nil)
 		e.stepLocked(&m)
@@ -180,7 +180,7 @@ func (r *repeated) Overdue(c *command.Call) {
 	e := r.entry
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	if r.settled || !r.isCurrent(c) {
 		return
 	}
@@ -198,7 +198,7 @@ func (r *repeated) Stranded(c *command.Call) {
 	e := r.entry
 	m := e.moment()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.unlock(&m)
 	if !r.settled && r.isCurrent(c) && !r.full() {
 		e.engine.Stats.Troubles.Add(1)
 		r.sendLocked(&m, new(command.Call), nil)
@@ -218,18 +218,10 @@ func (r *repeated) settleLocked(m *moment, v *Verdict) {
 	r.entry.engine.end()
 }
 
-// gaveUpLocked is why it has ended without being confirmed; nil: it has not.
-func (r *repeated) gaveUpLocked() error {
-	if !r.settled || !r.verdict.is(Unavailable) {
-		return nil
-	}
-	return r.entry.engine.explain(r.name(), r.verdict)
-}
-
-// logGaveUp logs that. No lock may be held.
-func (r *repeated) logGaveUp(err error) {
-	if err != nil && r.entry.engine.life.Err() == nil { // else Close has said so
-		r.entry.engine.Journal.GaveUp(r.name(), err)
+// sayGaveUpLocked has the log say so if it has ended without being confirmed.
+func (r *repeated) sayGaveUpLocked(m *moment) {
+	if r.settled && r.verdict.is(Unavailable) {
+		m.then(releaseGaveUp{r.name(), r.entry.engine.explain(r.name(), r.verdict)})
 	}
 }
 

@@ -69,8 +69,8 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 	defer func() {
 		for _, e := range s.entries {
 			e.stepLocked(&m) // one that was made for nothing is forgotten
-			e.mu.Unlock()
 		}
+		unlockAll(s.entries, &m)
 	}()
 	for _, h := range locks {
 		e, v := h.lockEntry()

@@ -138,15 +138,13 @@ func (t *try) Replied(_ *command.Call, r command.Reply) {
 	e := t.hold.entry
 	m := e.moment()
 	e.mu.Lock()
-	lost := t.repliedLocked(&m, r)
+	t.repliedLocked(&m, r)
 	e.stepLocked(&m)
-	e.mu.Unlock()
-	e.announceLoss(lost, lostStolen)
+	e.unlock(&m)
 }
 
-// repliedLocked handles the end of the request. The caller passes the result to
-// announceLoss after unlocking.
-func (t *try) repliedLocked(m *moment, r command.Reply) (lost []Ended) {
+// repliedLocked handles the end of the request.
+func (t *try) repliedLocked(m *moment, r command.Reply) {
 	h := t.hold
 	e := h.entry
 	defer t.endLocked()
@@ -159,7 +157,7 @@ func (t *try) repliedLocked(m *moment, r command.Reply) (lost []Ended) {
 	}
 	h.doubt(r.Outcome)
 	if !h.phase.claim() {
-		return nil // a copy, or a message has granted it since, or it was given up with a tombstone
+		return // a copy, or a message has granted it since, or it was given up with a tombstone
 	}
 	b := h.bid
 	current := b.current == t
@@ -176,7 +174,7 @@ func (t *try) repliedLocked(m *moment, r command.Reply) (lost []Ended) {
 			h.phase = standing // for undoLocked to see
 		}
 		e.undoLeftLocked(m, h, r.Outcome == command.Answered && granted)
-		return nil
+		return
 	}
 	switch {
 	case r.Outcome == command.Answered && granted && h.cfg.Acks != nil && (r.AckErr != nil || r.Acked < h.cfg.Acks.Replicas):
@@ -194,13 +192,13 @@ func (t *try) repliedLocked(m *moment, r command.Reply) (lost []Ended) {
 		case h.kind == ReadKind && m.chance(turnsInARow) == 0:
 			h.turn = turnsInARow // nor can a reader that has come in beside others, which does not know that
 		}
-		lost = e.grantedLocked(m, h, r.Sent, h.cfg.TTL, uint64(token), how)
+		e.grantedLocked(m, h, r.Sent, h.cfg.TTL, uint64(token), how)
 	case r.Outcome.Final(), r.Outcome == command.Barred && e.barredForLongLocked(m, r.Err):
 		e.hopelessLocked(m, t, Unavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), r.Err))
 	case r.Outcome != command.Answered:
 		e.troubleLocked(m, t, current, r.Outcome, r.Err)
 	case v.Code == protocol.AcquireHeld:
-		lost = e.heldByOtherLocked(m, t, v, notice)
+		e.heldByOtherLocked(m, t, v, notice)
 	case v.Code == protocol.AcquireKind:
 		e.hopelessLocked(m, t, WrongKind, v.Wrong)
 	default: // protocol.AcquireBuried: only a claim that was given up has a tombstone
@@ -208,7 +206,6 @@ func (t *try) repliedLocked(m *moment, r command.Reply) (lost []Ended) {
 		h.phase = over
 		e.missed.add(missedLock)
 	}
-	return lost
 }
 
 // verdict reads a reply that is not a token.
@@ -263,7 +260,7 @@ func (e *entry) unackedLocked(m *moment, h *hold, r command.Reply) {
 // heldByOtherLocked waits: for a grant, for a message, or for the time in which the
 // holder's right ends by itself. A notice that came before this reply is a grant that
 // came after this verdict.
-func (e *entry) heldByOtherLocked(m *moment, t *try, v protocol.Verdict, notice *wire.Notice) (lost []Ended) {
+func (e *entry) heldByOtherLocked(m *moment, t *try, v protocol.Verdict, notice *wire.Notice) {
 	e.known.last = refusal
 	b := t.hold.bid
 	if t.stands {
@@ -282,7 +279,8 @@ func (e *entry) heldByOtherLocked(m *moment, t *try, v protocol.Verdict, notice 
 		e.refuseLocked(m, t.n, NotAcquired, nil)
 	}
 	if notice != nil && (!notice.Granted || notice.Clock >= v.Clock) {
-		return e.noticedLocked(m, t.hold, *notice)
+		e.noticedLocked(m, t.hold, *notice)
+		return
 	}
 	if t.stands && (t.deaf || t.heard != m.session()) && m.hears() {
 		// The inbox was subscribed since, or again: a grant in between was missed, and no other message follows.
@@ -293,7 +291,7 @@ func (e *entry) heldByOtherLocked(m *moment, t *try, v protocol.Verdict, notice 
 	}
 	if v.State == protocol.StateCrowded {
 		e.missed.add(missedLock | missedPlaces)
-		return nil
+		return
 	}
 	front := e.waiters.Front()
 	if front == nil || t.hold.bid == nil || front != b.waiter {
@@ -301,12 +299,12 @@ func (e *entry) heldByOtherLocked(m *moment, t *try, v protocol.Verdict, notice 
 		if front != nil && e.bidOf(front) == nil {
 			e.missed.add(missedLock)
 		}
-		return nil
+		return
 	}
 	if !t.stands {
 		// Taken over from a caller that asked once: the one that waits has no place yet.
 		e.missed.add(missedLock)
-		return nil
+		return
 	}
 	if v.State == protocol.StateOpen {
 		// It is the turn of Redisson, or of the first. Asking again at once, for what may have been
@@ -317,7 +315,6 @@ func (e *entry) heldByOtherLocked(m *moment, t *try, v protocol.Verdict, notice 
 	if !e.alarm.yields() && e.alarm != alarmPause { // else another one follows in a moment
 		e.armLocked(m, alarmPoll, e.pollAfter(m, validity.Duration(v.TTL)))
 	}
-	return nil
 }
 
 // troubleLocked is for a request that brought no verdict.

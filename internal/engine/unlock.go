@@ -39,12 +39,11 @@ func (u *unlocking) begin(at time.Time, trace context.Context) {
 	e.mu.Lock()
 	l.hold.stays = true
 	if l.err != nil || !at.Before(l.deadlineLocked()) {
-		announce := u.endedLocked(&m)
-		e.mu.Unlock()
-		announce()
+		u.endedLocked(&m)
+		e.unlock(&m)
 		return
 	}
-	gone := l.endLocked(givenUp)
+	m.gone = l.endLocked(givenUp)
 	l.release = l.leaveLocked(&m, trace)
 	if r := l.release; r != nil {
 		r.lease = l
@@ -55,18 +54,15 @@ func (u *unlocking) begin(at time.Time, trace context.Context) {
 			r.caller = u.told
 		}
 	}
-	e.mu.Unlock()
-	gone.Announce()
+	e.unlock(&m)
 	e.engine.Stats.Released.Add(1)
 }
 
-// endedLocked is for an Unlock of a lease that has ended: by an Unlock before this one, or early. The caller calls
-// the result after unlocking.
-func (u *unlocking) endedLocked(m *moment) (announce func()) {
+// endedLocked is for an Unlock of a lease that has ended: by an Unlock before this one, or early.
+func (u *unlocking) endedLocked(m *moment) {
 	l := u.lease
-	announce = func() {}
 	if l.err == nil {
-		announce = l.entry.oversleptLocked(m, l.hold)
+		l.entry.oversleptLocked(m, l.hold)
 	}
 	if l.end == Released {
 		u.againLocked(m)
@@ -74,7 +70,6 @@ func (u *unlocking) endedLocked(m *moment) (announce func()) {
 		u.err = l.err
 		l.settleLocked(m)
 	}
-	return announce
 }
 
 // wait returns the answer of the Unlock.
@@ -166,15 +161,13 @@ func (l *Lease) GiveBack() {
 	e := l.entry
 	m := e.moment()
 	e.mu.Lock()
-	var gone Ended
 	if l.err == nil {
-		gone = l.endLocked(givenUp)
+		m.then(leaseReturned(l.endLocked(givenUp)))
 		if r := l.leaveLocked(&m, nil); r != nil {
 			r.lease = l
 		}
 	} else {
 		l.settleLocked(&m)
 	}
-	e.mu.Unlock()
-	gone.tell() // no caller has held it, or it was a part
+	e.unlock(&m)
 }

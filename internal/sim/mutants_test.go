@@ -52,7 +52,7 @@ var mutants = []mutant{
 	{name: "TTL omitted", quick: true, by: "ttl", edits: []edit{{"scripts/lock_acquire.lua",
 		"local expires = redis.pcall('pexpire', lock, ARGV[2])", "local expires = 1"}}},
 	{name: "deadline from the reply's time", quick: true, by: "claim without hold", edits: []edit{{"internal/engine/try.go",
-		"lost = e.grantedLocked(m, h, r.Sent, h.cfg.TTL", "if BUG {\n\t\t\tr.Sent = time.Now()\n\t\t}\n\t\tlost = e.grantedLocked(m, h, r.Sent, h.cfg.TTL"}}},
+		"e.grantedLocked(m, h, r.Sent, h.cfg.TTL", "if BUG {\n\t\t\tr.Sent = m.now()\n\t\t}\n\t\te.grantedLocked(m, h, r.Sent, h.cfg.TTL"}}},
 	{name: "renewals trusted from the reply", by: "claim without hold", shape: OneServer, edits: []edit{{"internal/engine/renew.go",
 		"h.entry.prolonged(h, reply.Sent, r.ttl)", "if BUG {\n\t\t\t\treply.Sent = time.Now()\n\t\t\t}\n\t\t\th.entry.prolonged(h, reply.Sent, r.ttl)"}}},
 	{name: "deadline ignored", quick: true, by: "claim without hold", edits: []edit{{"internal/validity/validity.go",
@@ -118,8 +118,8 @@ var mutants = []mutant{
 		"h := b.expected[n.Number]\n", "h := b.expected[n.Number]\n\tif BUG && h == nil {\n\t\tfor _, other := range b.expected {\n\t\t\th = other\n\t\t}\n\t}\n"}}},
 	{name: "a message is believed after the claim was given up", by: "claim without hold|overlap|resurrection", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
 		"\tdelete(b.expected, h.number)\n", "\tif BUG {\n\t\treturn\n\t}\n\tdelete(b.expected, h.number)\n"},
-		{"internal/engine/notice.go", "\tif !h.phase.claim() {\n\t\treturn nil", "\tif w := e.waiters.Front(); BUG && h.phase == over && n.Granted && w != nil && e.bid == nil && w.Value.bid == nil {\n" +
-			"\t\tb := e.newBidLocked(w)\n\t\tb.claim, b.before, b.clock, h.bid, h.phase = h, m.now(), n.Clock, b, claimed\n\t}\n\tif !h.phase.claim() {\n\t\treturn nil"}}},
+		{"internal/engine/notice.go", "\tif !h.phase.claim() {\n\t\treturn", "\tif w := e.waiters.Front(); BUG && h.phase == over && n.Granted && w != nil && e.bid == nil && w.Value.bid == nil {\n" +
+			"\t\tb := e.newBidLocked(w)\n\t\tb.claim, b.before, b.clock, h.bid, h.phase = h, m.now(), n.Clock, b, claimed\n\t}\n\tif !h.phase.claim() {\n\t\treturn"}}},
 	{name: "a message for a claim in a request is thrown away", by: "unheard|lost wake-up", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
 		"b.early.keep(n, time.Now())", "if !BUG {\n\t\t\tb.early.keep(n, time.Now())\n\t\t}"}}},
 	{name: "who was released does not ask again", by: "lost wake-up|starved", edits: []edit{{"internal/engine/grant.go",
@@ -135,7 +135,7 @@ var mutants = []mutant{
 	{name: "Unlock forgets to release", quick: true, by: "forsaken hold|unheard|lost wake-up", edits: []edit{{"internal/engine/unlock.go",
 		"case last:\n\t\tif r := e.passLocked(m, h, trace)", "case last && BUG && h.number%4 == 0:\n\tcase last:\n\t\tif r := e.passLocked(m, h, trace)"}}},
 	{name: "Close leaves the lock", by: "left locked", edits: []edit{{"internal/engine/loss.go",
-		"all := e.endHoldLocked(m, h, because(LeaseClosed))\n", "all := e.endHoldLocked(m, h, because(LeaseClosed))\n\tif BUG {\n\t\treturn func() { announceAll(all) }\n\t}\n"}}},
+		"m.then(holdClosed(e.endHoldLocked(m, h, because(LeaseClosed))))\n", "m.then(holdClosed(e.endHoldLocked(m, h, because(LeaseClosed))))\n\tif BUG {\n\t\treturn\n\t}\n"}}},
 	{name: "a keep makes a place", by: "queue|order|forsaken place|left behind", edits: []edit{{"scripts/keep.lua",
 		"local there = some and listed(queue, deadlines, ids)", "local there = some and listed(queue, deadlines, ids)\nfor i, id in ipairs(ids) do if not times[i] then redis.call('rpush', queue, id) times[i] = '0' end end"}}},
 	{name: "release leaves a key", quick: true, by: "left behind", edits: []edit{{"scripts/lock_release.lua",

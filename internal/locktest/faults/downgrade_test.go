@@ -229,3 +229,22 @@ func TestRLock_DeniedRenewalIsNone(t *testing.T) {
 		}
 	})
 }
+
+// The time of WithMaxHold goes on through a downgrade: it ends the read side, which Unlock gives back.
+func TestDowngrade_KeepsMaxHold(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		const most = 3 * time.Second
+		m := locktest.ManagerOn(t, srv, holdfast.WithLease(most/3), holdfast.WithMaxHold(most))
+		write, read := bothSides(t, m.RWMutex("a"))
+		locktest.MustUnlock(t, write)
+		select {
+		case <-read.Done():
+		case <-time.After(locktest.Patience):
+			t.Fatal("the read side has no end")
+		}
+		locktest.WantErr(t, read.Err(), holdfast.ErrMaxHold, holdfast.ErrLeaseLost)
+		locktest.WantErr(t, read.Unlock(t.Context()), holdfast.ErrMaxHold, nil)
+		redistest.Eventually(t, locktest.Patience, "it is given back", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
+	})
+}

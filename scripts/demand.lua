@@ -1,8 +1,8 @@
 -- demand.lua: does another process wait for a lock? It writes nothing.
 --
--- KEYS[1]  queue of waiters: list, see prelude/queue.lua
--- ARGV[1]  command that announces releases: publish or spublish
--- ARGV[2]  channel of the lock
+-- KEYS[1]  queue: list of waiters, see prelude/queue.lua
+-- ARGV[1]  publish: command that announces releases: publish or spublish
+-- ARGV[2]  channel: of the lock
 --
 -- Returns {waiting, listeners}
 --          how many stand in the queue, where the caller's own waiters are not while it holds the lock;
@@ -11,4 +11,4 @@
 
 -- prelude: queue redisson
 
-return {redis.call('llen', KEYS[1]), listeners(ARGV[1], ARGV[2])}
+return {redis.call('llen', queue), listeners(publish, channel)}

@@ -1,12 +1,12 @@
 -- inspect.lua: what is known about a lock of any kind. It writes nothing, and its work is bounded: it looks at
--- 2,000 fields and as many rights, which takes 5 ms, and shows 1,000 holders.
+-- @INSPECTED@ fields and as many rights, which takes 5 ms, and shows @SHOWN@ holders.
 --
--- KEYS[1]  the lock
--- KEYS[2]  fencing counter
--- KEYS[3]  queue of a mutex or fair lock: list
--- KEYS[4]  the zset that belongs to it
--- KEYS[5]  queue of a read-write lock: list
--- KEYS[6]  the zset that belongs to it
+-- KEYS[1]  lock: of any kind
+-- KEYS[2]  counter: of fencing tokens
+-- KEYS[3]  queue: of a mutex or fair lock: list
+-- KEYS[4]  deadlines: zset that belongs to it
+-- KEYS[5]  rw_queue: of a read-write lock: list
+-- KEYS[6]  rw_deadlines: zset that belongs to it
 --
 -- Returns {kind, ttl, token, waiters, overdue, ended, more, holders, broken}: what the key holds (free, mutex,
 -- read, write, other), its PTTL, the fencing counter, how many places in the queues still count and how many do
@@ -15,7 +15,6 @@
 
 -- prelude: kind queue rights
 
-local most, shown = 2000, 1000
 local broken = {}
 
 -- checked returns the reply of a command about a key; 0 if the key is of another type.
@@ -33,10 +32,10 @@ local function checked(reply, key)
   return 0
 end
 
-local text = checked(redis.pcall('get', KEYS[2]), KEYS[2])
+local text = checked(redis.pcall('get', counter), counter)
 local token = tonumber(text or nil) or 0
-if text and text ~= 0 and not (string.find(text, '^%-?%d+$') and token < 2 ^ 53) then
-  broken[#broken + 1] = KEYS[2]
+if text and text ~= 0 and not (string.find(text, '^%-?%d+$') and token < @TOKEN_END@) then
+  broken[#broken + 1] = counter
   broken[#broken + 1] = 'string that is no number below 2^53'
   token = 0
 end
@@ -46,7 +45,7 @@ local waiters, overdue = 0, 0
 local function count(queue, deadlines)
   local places = checked(redis.pcall('llen', queue), queue)
   local over = math.min(places, checked(redis.pcall('zcount', deadlines, '-inf', now), deadlines))
-  if over > 0 and places <= most then -- times may be of waiters that are no longer in the list
+  if over > 0 and places <= @INSPECTED@ then -- times may be of waiters that are no longer in the list
     over = 0
     for _, id in ipairs(redis.call('lrange', queue, '0', '-1')) do
       if tonumber(redis.call('zscore', deadlines, id) or now + 1) <= now then
@@ -56,18 +55,18 @@ local function count(queue, deadlines)
   end
   waiters, overdue = waiters + places - over, overdue + over
 end
-count(KEYS[3], KEYS[4])
-count(KEYS[5], KEYS[6])
+count(queue, deadlines)
+count(rw_queue, rw_deadlines)
 if failure then
   return failure
 end
 
-local kind, fields = kind_of(KEYS[1], most)
-local ttl = redis.call('pttl', KEYS[1])
-local holders, ended, looks = {}, 0, most
+local kind, fields = kind_of(lock, @INSPECTED@)
+local ttl = redis.call('pttl', lock)
+local holders, ended, looks = {}, 0, @INSPECTED@
 local more = 0
 if #fields > 0 then
-  more = redis.call('hlen', KEYS[1]) - (kind == 'mutex' and 0 or 1) -- mode
+  more = redis.call('hlen', lock) - (kind == 'mutex' and 0 or 1) -- mode
 end
 for i = 1, #fields, 2 do
   local field, holds, left = fields[i], fields[i + 1], ttl
@@ -80,14 +79,14 @@ for i = 1, #fields, 2 do
         break
       end
       looks = looks - 1
-      local right = redis.call('pttl', right_of(KEYS[1], field, n))
+      local right = redis.call('pttl', right_of(lock, field, n))
       left = (left == -1 or right == -1) and -1 or math.max(left, right)
     end
     looked = looked or left ~= -2
   end
   if looked and left == -2 then
     ended, more = ended + 1, more - 1
-  elseif looked and #holders < 3 * shown then
+  elseif looked and #holders < 3 * @SHOWN@ then
     more = more - 1
     holders[#holders + 1] = field
     holders[#holders + 1] = holds

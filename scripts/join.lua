@@ -3,12 +3,12 @@
 -- request finds those that stand there, and puts the others behind the waiters that came meanwhile. Or let them keep the
 -- places that they had, and return to the front if those were taken away.
 --
--- KEYS[1]    the lock
--- KEYS[2]    queue of waiters: list, see prelude/queue.lua
--- KEYS[3]    its times: zset
+-- KEYS[1]    lock: hash, owner id -> hold count
+-- KEYS[2]    queue: list of waiters, see prelude/queue.lua
+-- KEYS[3]    deadlines: zset that belongs to the queue
 -- KEYS[4]    tombstones: zset of owner ids that were given up
--- ARGV[1]    patience, milliseconds; below 0 if they stood in the queue before
--- ARGV[2]    what the ids begin with
+-- ARGV[1]    wait: patience, milliseconds; below 0 if they stood in the queue before
+-- ARGV[2]    prefix: what the ids begin with
 -- ARGV[2+i]  what the i-th id ends with
 --
 -- Returns {0, 0, ttl, now, foreign}
@@ -19,18 +19,17 @@
 
 -- prelude: queue wrong stand
 
-local fields, graves = redis.pcall('hlen', KEYS[1]), redis.call('type', KEYS[4]).ok
+local fields, graves = redis.pcall('hlen', lock), redis.call('type', tombstones).ok
 if type(fields) == 'table' or fields > 1 then
-  return wrong(KEYS[1], fields)
+  return wrong(lock, fields)
 end
 if graves ~= 'none' and graves ~= 'zset' then
-  return wrong(KEYS[4])
+  return wrong(tombstones)
 end
-local queue, deadlines, now = KEYS[2], KEYS[3], server_time()
-local ids, patience = {}, tonumber(ARGV[1])
+local now, ids, patience = server_time(), {}, tonumber(wait)
 for i = 3, #ARGV do
-  local id = ARGV[2] .. ARGV[i]
-  local gone = graves == 'zset' and redis.call('zscore', KEYS[4], id) or redis.call('hexists', KEYS[1], id) == 1
+  local id = prefix .. ARGV[i]
+  local gone = graves == 'zset' and redis.call('zscore', tombstones, id) or redis.call('hexists', lock, id) == 1
   if not gone then
     ids[#ids + 1] = id
   end
@@ -50,5 +49,5 @@ for _, id in ipairs(ids) do
   end
   foreign = after or foreign
 end
-local ttl = redis.call('pttl', KEYS[1])
+local ttl = redis.call('pttl', lock)
 return {0, 0, ttl == -2 and 0 or ttl, now, foreign and 1 or 0}

@@ -1,11 +1,11 @@
 -- keep.lua: keep the places of several waiters of one process in one queue. It makes
 -- no place for a waiter that has none: a waiter that was given up must not come back.
 --
--- KEYS[1]    the lock
--- KEYS[2]    queue of waiters: list, see prelude/queue.lua
--- KEYS[3]    its times: zset
--- ARGV[1]    patience, milliseconds
--- ARGV[2]    what the ids begin with
+-- KEYS[1]    lock: hash, owner id -> hold count
+-- KEYS[2]    queue: list of waiters, see prelude/queue.lua
+-- KEYS[3]    deadlines: zset that belongs to the queue
+-- ARGV[1]    wait: patience, milliseconds
+-- ARGV[2]    prefix: what the ids begin with
 -- ARGV[2+i]  what the i-th id ends with
 --
 -- Returns an array with one code per id:
@@ -13,26 +13,26 @@
 --          0   it has none, or the list has lost it
 --          2   it has been granted the lock
 
--- prelude: queue stand
+-- prelude: queue wrong stand
 
-local queue, deadlines, now = KEYS[2], KEYS[3], server_time()
+local now = server_time()
 local behind, codes, ids, times, some = foreign_before(queue), {}, {}, {}, false
 for i = 3, #ARGV do
-  local id = ARGV[2] .. ARGV[i]
-  ids[i - 2], ids[id], times[i - 2] = id, true, redis.call('zscore', deadlines, ARGV[2] .. ARGV[i])
+  local id = prefix .. ARGV[i]
+  ids[i - 2], ids[id], times[i - 2] = id, true, redis.call('zscore', deadlines, id)
   some = some or times[i - 2]
 end
 local there = some and listed(queue, deadlines, ids)
 for i, id in ipairs(ids) do
   codes[i] = 0
   if times[i] and there(id) then
-    redis.call('zadd', deadlines, (kept_until(now, id, tonumber(ARGV[1]), times[i], behind)), id)
+    redis.call('zadd', deadlines, (kept_until(now, id, tonumber(wait), times[i], behind)), id)
     codes[i] = 1
-  elseif redis.pcall('hexists', KEYS[1], id) == 1 then
+  elseif redis.pcall('hexists', lock, id) == 1 then
     codes[i] = 2
   end
 end
-if redis.call('exists', KEYS[1], queue) > 0 then
+if redis.call('exists', lock, queue) > 0 then
   keep_keys(queue, deadlines)
 end
 return codes

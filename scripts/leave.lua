@@ -1,28 +1,27 @@
 -- leave.lua: take several waiters of one process out of the queue of a fair lock, and give the lock
 -- on if one of them has been granted it. For one alone lock_release.lua does the same.
 --
--- KEYS[1]    the lock: hash, owner id -> hold count
--- KEYS[2]    queue of waiters: list, see prelude/queue.lua
--- KEYS[3]    its times: zset
+-- KEYS[1]    lock: hash, owner id -> hold count
+-- KEYS[2]    queue: list of waiters, see prelude/queue.lua
+-- KEYS[3]    deadlines: zset that belongs to the queue
 -- KEYS[4]    tombstones: zset of owner ids that were given up
--- KEYS[5]    fencing counter; only with fencing
--- ARGV[1]    command that announces the release: publish or spublish
--- ARGV[2]    how to hand over, see ARGV[4] of lock_release.lua
--- ARGV[3]    milliseconds for which a late acquire is to be refused
--- ARGV[4]    of how many ids, the first ones, an acquire may come late
--- ARGV[5]    what the ids of the caller begin with
+-- KEYS[5]    counter: of fencing tokens; only with fencing
+-- ARGV[1]    publish: command that announces the release: publish or spublish
+-- ARGV[2]    offer: how to hand over, as in lock_release.lua
+-- ARGV[3]    burial: milliseconds for which a late acquire is to be refused
+-- ARGV[4]    late: of how many ids, the first ones, an acquire may come late
+-- ARGV[5]    prefix: what the ids of the caller begin with
 -- ARGV[5+i]  what the i-th id ends with
 --
 -- Returns    as lock_release.lua, about all of them: n, a message, -1, -2, -3 or -4
 
 -- prelude: queue redisson
 
-local lock, queue, deadlines, counter, publish = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[1]
-local claim, turn, counted = string.match(ARGV[2], '^(%d+) (%d+) (%d)$')
-local manager = string.match(ARGV[5], '^hf%-([%x%-]+)')
+local claim, turn, counted = string.match(offer, '^(%d+) (%d+) (%d)$')
+local manager = string.match(prefix, '^hf%-([%x%-]+)')
 local ids, leaves = {}, {}
 for i = 6, #ARGV do
-  local id = ARGV[5] .. ARGV[i]
+  local id = prefix .. ARGV[i]
   ids[i - 5], leaves[id] = id, true
 end
 local removed = redis.pcall('hdel', lock, unpack(ids))
@@ -36,14 +35,14 @@ redis.pcall('zrem', deadlines, unpack(ids))
 -- stand, and no further than to the last of them.
 local places, at = {}, 0
 repeat
-  local part = redis.pcall('lrange', queue, at, at + 499)
+  local part = redis.pcall('lrange', queue, at, at + @PLACES@ - 1)
   for i, id in ipairs(part) do
     if leaves[id] then
       places[#places + 1] = at + i - 1
     end
   end
-  at = at + 500
-until #part < 500 or #places >= #ids
+  at = at + @PLACES@
+until #part < @PLACES@ or #places >= #ids
 local refused = false -- by an ACL of an earlier version
 for _, place in ipairs(places) do
   refused = refused or redis.pcall('lset', queue, place, '').err ~= nil
@@ -57,10 +56,10 @@ local id = redis.pcall('lindex', queue, '0')
 local free = removed == 1 or redis.call('exists', lock) == 0
 if free and type(id) == 'string' then
   local time, more, me, open = redis.call('time'), redis.call('lindex', queue, '1'), nil, false
-  if #turn > 1 and tonumber(turn) > 16 then
+  if #turn > 1 and tonumber(turn) > @TURNS@ then
     -- prelude: turn
 
-    local channel = 'redisson_lock__channel' .. string.sub(queue, 20)
+    local channel = 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1)
     open, turn = redissons_turn(queue, channel, publish), '1'
     if open then
       tell(publish, channel, '0')
@@ -73,18 +72,17 @@ if free and type(id) == 'string' then
   reply = (open or told == 0) and -3 or told == 1 and -4 or told
 end
 if not reply and removed == 1 then
-  reply = tell(publish, 'redisson_lock__channel' .. string.sub(queue, 20), '0')
+  reply = tell(publish, 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1), '0')
 end
 if removed ~= 1 and type(reply) ~= 'string' and reply ~= -4 then
   reply = -1 - redis.call('exists', lock)
 end
 
-local late = tonumber(ARGV[4])
-if late > 0 then
+if tonumber(late) > 0 then
   -- prelude: bury
 
-  for i = 1, late do
-    bury(KEYS[4], ids[i], ARGV[3])
+  for i = 1, tonumber(late) do
+    bury(tombstones, ids[i], burial)
   end
 end
 return reply

@@ -1,21 +1,21 @@
 -- lock_acquire.lua: take a mutex or a fair lock for one owner id, or stand in its queue.
 --
 -- An owner id belongs to one hold of one process and is never used again, so an
--- owner that is found in the hash is this same request, executed before, or one that
+-- owner that is found in the lock is this same request, executed before, or one that
 -- a release has granted.
 --
--- KEYS[1]  the lock: hash, owner id -> hold count
--- KEYS[2]  queue of waiters: list, see prelude/queue.lua
--- KEYS[3]  its times: zset
+-- KEYS[1]  lock: hash, owner id -> hold count
+-- KEYS[2]  queue: list of waiters, see prelude/queue.lua
+-- KEYS[3]  deadlines: zset that belongs to the queue
 -- KEYS[4]  tombstones: zset of owner ids that were given up
--- KEYS[5]  fencing counter; only with fencing, as ARGV[4] and ARGV[5]
--- ARGV[1]  owner id
--- ARGV[2]  TTL, milliseconds
--- ARGV[3]  how to wait, "<patience> <claim> <counted> <publish>": the patience of
+-- KEYS[5]  counter: of fencing tokens; only with fencing, as ARGV[4] and ARGV[5]
+-- ARGV[1]  owner: its id
+-- ARGV[2]  lease: TTL, milliseconds
+-- ARGV[3]  wait: how to wait, "<patience> <claim> <counted> <publish>": the patience of
 --          prelude/stand.lua, 0 for not at all; and for a grant to another waiter its TTL,
 --          1 if PUBSUB NUMSUB counts its listeners, and Redisson's publish command
--- ARGV[4]  how many fencing tokens to reserve
--- ARGV[5]  the highest token that the caller has seen
+-- ARGV[4]  tokens: how many fencing tokens to reserve
+-- ARGV[5]  seen: the highest token that the caller has seen
 --
 -- Returns token      granted; the last of the reserved tokens, or 0 without fencing
 --         {0, what, ttl, now, foreign}
@@ -23,7 +23,7 @@
 --                    before the caller; 2, it is free and offered to a waiter of Redisson; 3, it is free, and so many
 --                    before the caller are dead that the next request has to remove the rest. ttl:
 --                    for how many milliseconds the other owner has it, -1 if without TTL, no more
---                    than 250 if Redisson has it and is next as well; of a free lock when to ask
+--                    than @OFFERED@ if Redisson has it and is next as well; of a free lock when to ask
 --                    again. now: the server's time, milliseconds. foreign: 1 if the owner, or one
 --                    the one that comes before, is not Holdfast's; and for every free lock
 --         {-1, key, text}
@@ -31,9 +31,9 @@
 --         {-2}       this owner id was given up: a late copy of the request
 
 -- One command answers the common case: no holder, no tombstone, no queue.
-local call, lock, owner = redis.call, KEYS[1], ARGV[1]
-local token, mine = 0, false
-local present = call('exists', lock, KEYS[4], KEYS[2])
+-- names: lock queue tombstones owner
+local call, token, mine = redis.call, 0, false
+local present = call('exists', lock, tombstones, queue)
 if present > 0 then
   local fields = redis.pcall('hlen', lock) -- before looking: it may be an application's hash of millions
   -- A read-write lock has two fields or more.
@@ -43,11 +43,11 @@ if present > 0 then
     return wrong(lock, fields)
   end
   local holder = fields == 1 and call('hkeys', lock)[1]
-  local buried = present > fields and redis.pcall('zscore', KEYS[4], owner)
+  local buried = present > fields and redis.pcall('zscore', tombstones, owner)
   if type(buried) == 'table' then
     -- prelude: wrong
 
-    return wrong(KEYS[4], buried)
+    return wrong(tombstones, buried)
   elseif buried then
     return {-2}
   end
@@ -55,22 +55,23 @@ if present > 0 then
   if not mine then
     -- prelude: queue wrong stand
 
-    local patience, claim, counted, publish = string.match(ARGV[3], '^(%S+) (%d+) (%d) (%a+)$')
+    -- names: deadlines wait
+    local patience, claim, counted, publish = string.match(wait, '^(%S+) (%d+) (%d) (%a+)$')
     patience = tonumber(patience)
-    local queue, deadlines, now, time = KEYS[2], KEYS[3], server_time()
+    local now, time = server_time()
     local what, ttl, foreign = 0, nil, nil
     if holder then
       ttl, foreign = call('pttl', lock), not inbox_of(holder)
       local head = foreign and redis.pcall('lindex', queue, '0')
-      if type(head) == 'string' and not inbox_of(head) and (ttl < 0 or ttl > 250) then
+      if type(head) == 'string' and not inbox_of(head) and (ttl < 0 or ttl > @OFFERED@) then
         -- A waiter of Redisson that gives up when a release has just notified it sends no message:
         -- the lock is free then, and only a request finds out.
-        ttl = 250
+        ttl = @OFFERED@
       end
     else
       -- prelude: step_out first redisson
 
-      local evicted = wake_evicted(publish, 'redisson_lock__channel' .. string.sub(queue, 20))
+      local evicted = wake_evicted(publish, 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1))
       local me, id, kept, key = owner, first(queue, deadlines, now, evicted)
       if not id and key then
         return wrong(key, kept)
@@ -79,9 +80,10 @@ if present > 0 then
       elseif id and id ~= me and patience > 0 then
         -- A lock that is free although there are waiters has just been left open for
         -- Redisson, or has expired: the waiters already see to it.
-        what, ttl, foreign = 1, 50, true
+        what, ttl, foreign = 1, @OPEN@, true
       else
-        local counter, turn, manager, more = KEYS[5], '1', nil, call('llen', queue) > 1
+        -- names: counter
+        local turn, manager, more = '1', nil, call('llen', queue) > 1
 
         -- prelude: lock leave
 
@@ -90,7 +92,7 @@ if present > 0 then
         elseif told then
           ttl = call('pttl', lock)
           if ttl == -2 then
-            what, ttl, foreign = 2, 250, true
+            what, ttl, foreign = 2, @OFFERED@, true
           end
         else
           leave(queue, deadlines, me)
@@ -113,11 +115,14 @@ if present > 0 then
 end
 
 -- The counter first: whatever fails from here on, a skipped token does no harm.
-if ARGV[4] then
+-- names: tokens lease
+if tokens then
+  -- names: counter seen
+
   -- prelude: wrong fence
 
   local failure
-  token, failure = reserve(KEYS[5], ARGV[4], ARGV[5])
+  token, failure = reserve(counter, tokens, seen)
   if failure then
     return failure
   end
@@ -126,11 +131,11 @@ end
 local left = mine and call('pttl', lock) or -1
 if not mine then
   call('hset', lock, owner, '1')
-elseif left > tonumber(ARGV[2]) then
-  call('zrem', KEYS[4], '') -- as above: changes nothing, and fails on a replica
+elseif left > tonumber(lease) then
+  call('zrem', tombstones, '') -- as above: changes nothing, and fails on a replica
   return token
 end
-local expires = redis.pcall('pexpire', lock, ARGV[2])
+local expires = redis.pcall('pexpire', lock, lease)
 if expires == 1 then
   return token
 end

@@ -1,17 +1,17 @@
 -- lock_release.lua: give a mutex or a fair lock back if the owner id still holds it:
 -- to the next waiter, if there is one.
 --
--- KEYS[1]  the lock: hash, owner id -> hold count
--- KEYS[2]  queue of waiters: list, see prelude/queue.lua
--- KEYS[3]  its times: zset
+-- KEYS[1]  lock: hash, owner id -> hold count
+-- KEYS[2]  queue: list of waiters, see prelude/queue.lua
+-- KEYS[3]  deadlines: zset that belongs to the queue
 -- KEYS[4]  tombstones: zset of owner ids that were given up; only with ARGV[5] or KEYS[5]
--- KEYS[5]  fencing counter; only with fencing
--- ARGV[1]  owner id
--- ARGV[2]  command that announces the release: publish or spublish
--- ARGV[3]  channel on which it is announced
--- ARGV[4]  how to hand over, "<claim> <turn> <counted>": the TTL of a grant, which one in a row it
+-- KEYS[5]  counter: of fencing tokens; only with fencing
+-- ARGV[1]  owner: its id
+-- ARGV[2]  publish: command that announces the release: publish or spublish
+-- ARGV[3]  channel: on which it is announced
+-- ARGV[4]  offer: how to hand over, "<claim> <turn> <counted>": the TTL of a grant, which one in a row it
 --          would be, 1 if PUBSUB NUMSUB counts its listeners
--- ARGV[5]  given up, not released: the owner id leaves the queue; and milliseconds
+-- ARGV[5]  burial: given up, not released: the owner id leaves the queue; and milliseconds
 --          for which a late acquire of it is to be refused, 0 where none can be
 --          under way
 --
@@ -26,11 +26,12 @@
 --         -4        it is free, but so many in front of the queue are dead that one request does not remove them all: the
 --                   same request with ARGV[5] goes on
 
-local try, lock, queue = redis.pcall, KEYS[1], KEYS[2]
-local removed = try('hdel', lock, ARGV[1]) -- the last field takes the key with it
+-- names: lock queue owner burial publish channel
+local try = redis.pcall
+local removed = try('hdel', lock, owner) -- the last field takes the key with it
 local next = try('lindex', queue, '0')
-if removed == 1 and not ARGV[5] and not next then
-  local heard = try(ARGV[2], ARGV[3], '0') -- the common case: no waiter in the queue
+if removed == 1 and not burial and not next then
+  local heard = try(publish, channel, '0') -- the common case: no waiter in the queue
   if heard == 0 or type(heard) == 'number' then
     return heard
   end
@@ -40,20 +41,22 @@ if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, tru
   return removed
 end
 
-local deadlines, counter, publish, channel, free = KEYS[3], KEYS[5], ARGV[2], ARGV[3], removed == 1
-if ARGV[5] or removed ~= 1 then
+-- names: deadlines
+local free = removed == 1
+if burial or removed ~= 1 then
   -- prelude: leave
 
-  leave(queue, deadlines, ARGV[1])
-  next, free = try('lindex', queue, '0'), free or ARGV[5] and redis.call('exists', lock) == 0
+  leave(queue, deadlines, owner)
+  next, free = try('lindex', queue, '0'), free or burial and redis.call('exists', lock) == 0
 end
 
 local reply
 if free and type(next) == 'string' then -- else there is no waiter, or the queue is none
-  local claim, turn, counted = string.match(ARGV[4], '^(%d+) (%d+) (%d)$')
-  local manager = string.match(ARGV[1], '^hf%-([%x%-]+)')
+  -- names: counter offer
+  local claim, turn, counted = string.match(offer, '^(%d+) (%d+) (%d)$')
+  local manager = string.match(owner, '^hf%-([%x%-]+)')
   local time, id, more, me, open = redis.call('time'), next, redis.call('lindex', queue, '1'), nil, false
-  if #turn > 1 and tonumber(turn) > 16 then
+  if #turn > 1 and tonumber(turn) > @TURNS@ then
     -- prelude: queue redisson turn
 
     open, turn = redissons_turn(queue, channel, publish), '1'
@@ -76,9 +79,10 @@ if removed ~= 1 and type(reply) ~= 'string' and reply ~= -4 then
   reply = -1 - redis.call('exists', lock)
 end
 
-if ARGV[5] and ARGV[5] ~= '0' then
+if burial and burial ~= '0' then
   -- prelude: queue bury
 
-  bury(KEYS[4], ARGV[1], ARGV[5])
+  -- names: tombstones
+  bury(tombstones, owner, burial)
 end
 return reply

@@ -5,7 +5,7 @@
 -- KEYS[4i-2]  its queue of waiters: list, see prelude/queue.lua
 -- KEYS[4i-1]  the queue's times: zset
 -- KEYS[4i]    its tombstones: zset of owner ids that were given up
--- ARGV[1]     what the owner ids begin with
+-- ARGV[1]     prefix: what the owner ids begin with
 -- ARGV[2i]    what the i-th owner id ends with
 -- ARGV[2i+1]  the i-th TTL, milliseconds
 --
@@ -21,7 +21,7 @@ for i = 1, #KEYS / 4 do
   local lock, queue, deadlines, tombstones = KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i]
   left[i] = redis.call('pttl', lock)
   if redis.call('exists', lock, tombstones, queue) > 0 then
-    local id = ARGV[1] .. ARGV[2 * i]
+    local id = prefix .. ARGV[2 * i]
     local fields, buried = redis.pcall('hlen', lock), redis.pcall('zscore', tombstones, id)
     local waited, first = 0, redis.pcall('lindex', queue, '0')
     local key, failure = nil, type(fields) == 'table' and fields or type(buried) == 'table' and buried or type(first) == 'table' and first
@@ -41,7 +41,7 @@ for i = 1, #KEYS / 4 do
       while first and not refused do
         local kept = redis.pcall('zscore', deadlines, first)
         i = i + 1
-        refused = type(kept) ~= 'string' or tonumber(kept) > now or i == 500 -- lock_acquire takes away so many
+        refused = type(kept) ~= 'string' or tonumber(kept) > now or i == @DEAD@ -- lock_acquire takes away so many
         first = redis.call('lindex', queue, i)
       end
       waited = refused and fields == 0 and 1 or 0
@@ -54,14 +54,14 @@ for i = 1, #KEYS / 4 do
 end
 
 for i = 1, #KEYS / 4 do
-  local lock, id, ttl = KEYS[4 * i - 3], ARGV[1] .. ARGV[2 * i], ARGV[2 * i + 1]
+  local lock, id, ttl = KEYS[4 * i - 3], prefix .. ARGV[2 * i], ARGV[2 * i + 1]
   redis.call('hset', lock, id, '1')
   if left[i] < tonumber(ttl) then
     local expires = redis.pcall('pexpire', lock, ttl)
     if expires ~= 1 then -- an ACL that forbids it: never leave a lock without TTL
       for j = 1, i do
         if left[j] < 0 then -- else an earlier copy of the request has taken it
-          redis.call('hdel', KEYS[4 * j - 3], ARGV[1] .. ARGV[2 * j])
+          redis.call('hdel', KEYS[4 * j - 3], prefix .. ARGV[2 * j])
         end
       end
       return redis.error_reply('HOLDFAST cannot set a TTL: ' .. tostring(expires.err))

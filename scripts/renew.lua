@@ -3,8 +3,8 @@
 -- changes nothing for its neighbours.
 --
 -- KEYS[i]    the i-th lock: hash, owner id -> hold count
--- ARGV[1]    TTL, milliseconds
--- ARGV[2]    what the owner ids begin with; sent once, they are most of the bytes
+-- ARGV[1]    lease: TTL, milliseconds
+-- ARGV[2]    prefix: what the owner ids begin with; sent once, they are most of the bytes
 -- ARGV[2+i]  what the i-th owner id ends with
 --
 -- Returns an array with, for each key:
@@ -13,8 +13,7 @@
 --          2     another owner holds it, or the key is something else now
 --          text  what Redis said instead of renewing it
 
-local ttl, prefix = tonumber(ARGV[1]), ARGV[2]
-local codes = {}
+local ttl, codes = tonumber(lease), {}
 for i, lock in ipairs(KEYS) do
   -- Changes nothing, and fails on a replica, which may say "gone" of what it does not have yet.
   local written = i == 1 and redis.pcall('hdel', lock, prefix)

@@ -4,14 +4,13 @@
 --
 -- KEYS[2i-1]  the i-th lock: hash, see prelude/rw.lua
 -- KEYS[2i]    the key that the i-th reader's right ends with
--- ARGV[1]     TTL, milliseconds
--- ARGV[2]     what the owner ids begin with
+-- ARGV[1]     lease: TTL, milliseconds
+-- ARGV[2]     prefix: what the owner ids begin with
 -- ARGV[2+i]   what the i-th owner id ends with
 --
 -- Returns an array with an answer for each reader, as renew.lua does
 
-local ttl, prefix = tonumber(ARGV[1]), ARGV[2]
-local codes = {}
+local ttl, codes = tonumber(lease), {}
 for i = 1, #KEYS / 2 do
   local lock, right = KEYS[2 * i - 1], KEYS[2 * i]
   -- Changes nothing, and fails on a replica, which may say "gone" of what it does not have yet.

@@ -1,23 +1,22 @@
 -- rw_acquire.lua: take a side of a read-write lock for one owner id, or stand in its
 -- queue. A waiting writer keeps new readers of Holdfast out, not Redisson's.
 --
--- KEYS[1]  the lock: hash, see prelude/rw.lua
--- KEYS[2]  queue of waiters: list, see prelude/queue.lua
--- KEYS[3]  its times: zset
--- KEYS[4]  of a reader: the key that its right ends with
+-- KEYS[1]  lock: hash, see prelude/rw.lua
+-- KEYS[2]  queue: list of waiters, see prelude/queue.lua
+-- KEYS[3]  deadlines: zset that belongs to the queue
+-- KEYS[4]  right: of a reader: the key that its right ends with
 -- KEYS[i]  tombstones: zset of ids that were given up; i is 5 for a reader, 4 for a writer
 -- KEYS[i + 1]  fencing counter; only with fencing, as ARGV[4] and ARGV[5]
 -- ARGV[1]  id: the owner id, with :write behind it for the write side
--- ARGV[2]  TTL, milliseconds
--- ARGV[3]  how to wait, as in lock_acquire.lua
--- ARGV[4]  how many fencing tokens to reserve
--- ARGV[5]  the highest token that the caller has seen
+-- ARGV[2]  lease: TTL, milliseconds
+-- ARGV[3]  wait: how to wait, as in lock_acquire.lua
+-- ARGV[4]  tokens: how many fencing tokens to reserve
+-- ARGV[5]  seen: the highest token that the caller has seen
 --
 -- Returns what lock_acquire.lua does
 
 -- prelude: queue rights wrong stand redisson dead grant step_out first rw leave fence kind
 
-local lock, queue, deadlines, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local i = is_writer(id) and 4 or 5
 local tombstones, counter = KEYS[i], KEYS[i + 1]
 local o
@@ -42,7 +41,7 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
     if mode == 'read' and kind_of(lock) == 'other' then
       return wrong(lock)
     end
-    local patience, claim, counted = string.match(ARGV[3], '^(%S+) (%d+) (%d) ')
+    local patience, claim, counted = string.match(wait, '^(%S+) (%d+) (%d) ')
     patience = tonumber(patience)
     o = {lock = lock, queue = queue, deadlines = deadlines, counter = counter, claim = claim, turn = '1', counted = counted, me = id}
     o.now, o.time = server_time()
@@ -66,7 +65,7 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
         redis.call('hdel', lock, id) -- changes nothing, and fails on a replica, which may be behind
       end
       if not mode then
-        return {0, crowded and 3 or 1, crowded and 1 or 50, o.now, 1}
+        return {0, crowded and 3 or 1, crowded and 1 or @OPEN@, o.now, 1}
       end
       local foreign = 0
       for _, holder in ipairs(redis.call('hkeys', lock)) do
@@ -82,14 +81,14 @@ end
 
 -- The counter first: whatever fails from here on, a skipped token does no harm.
 local token, failure = 0, nil
-if ARGV[4] then
-  token, failure = reserve(counter, ARGV[4], ARGV[5])
+if tokens then
+  token, failure = reserve(counter, tokens, seen)
   if failure then
     return failure
   end
 end
 
-failure = put(lock, id, ARGV[2], KEYS[4])
+failure = put(lock, id, lease, right)
 if failure then
   return failure
 end

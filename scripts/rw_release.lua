@@ -1,24 +1,23 @@
 -- rw_release.lua: give a side of a read-write lock back if the owner id still holds it,
 -- and let in the waiters that can come in now.
 --
--- KEYS[1]  the lock: hash, see prelude/rw.lua
--- KEYS[2]  queue of waiters: list, see prelude/queue.lua
--- KEYS[3]  its times: zset
--- KEYS[4]  of a reader: the key that its right ends with
+-- KEYS[1]  lock: hash, see prelude/rw.lua
+-- KEYS[2]  queue: list of waiters, see prelude/queue.lua
+-- KEYS[3]  deadlines: zset that belongs to the queue
+-- KEYS[4]  right: of a reader: the key that its right ends with
 -- KEYS[i]  tombstones: zset of ids that were given up; only with ARGV[5] or KEYS[i + 1]; i is 5 for a reader, 4
 --          for a writer
 -- KEYS[i + 1]  fencing counter; only with fencing
 -- ARGV[1]  id: the owner id, with :write behind it for the write side
--- ARGV[2]  command that announces the release: publish or spublish
--- ARGV[3]  channel on which it is announced
--- ARGV[4]  how to hand over, as in lock_release.lua
--- ARGV[5]  given up, not released, as in lock_release.lua
+-- ARGV[2]  publish: command that announces the release: publish or spublish
+-- ARGV[3]  channel: on which it is announced
+-- ARGV[4]  offer: how to hand over, as in lock_release.lua
+-- ARGV[5]  burial: given up, not released, as in lock_release.lua
 --
 -- Returns what lock_release.lua does; -3 also where other readers still hold it
 
 -- prelude: queue rights redisson turn dead grant step_out first rw leave bury
 
-local lock, queue, deadlines, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local i = is_writer(id) and 4 or 5
 local held = redis.pcall('hexists', lock, id)
 if type(held) == 'table' then
@@ -29,7 +28,7 @@ if type(held) == 'table' then
 end
 local foreign, left = false, nil
 if held == 1 then
-  foreign, left = take_out(lock, id, KEYS[4])
+  foreign, left = take_out(lock, id, right)
 else
   -- Changes nothing: a write that fails where the rest, which tells no errors, would fail unseen; and
   -- where the lock is only not held yet, on a replica.
@@ -38,7 +37,7 @@ else
     return written
   end
 end
-if ARGV[5] or held == 0 then -- as in lock_release.lua
+if burial or held == 0 then -- as in lock_release.lua
   leave(queue, deadlines, id)
 end
 if held == 0 and i == 5 then -- it may have been the write side's, and stand there as that
@@ -47,14 +46,14 @@ end
 
 local reply
 local free = redis.call('exists', lock) == 0
-if (held == 1 or ARGV[5]) and redis.call('exists', queue) == 1 then
-  local claim, turn, counted = string.match(ARGV[4], '^(%d+) (%d+) (%d)$')
+if (held == 1 or burial) and redis.call('exists', queue) == 1 then
+  local claim, turn, counted = string.match(offer, '^(%d+) (%d+) (%d)$')
   local open = false
-  if free and tonumber(turn) > 16 then
-    open, turn = redissons_turn(queue, ARGV[3], ARGV[2]), '1'
+  if free and tonumber(turn) > @TURNS@ then
+    open, turn = redissons_turn(queue, channel, publish), '1'
   end
   if open then
-    announce(ARGV[2], ARGV[3], true)
+    announce(publish, channel, true)
     reply = -3
   else
     local now, time = server_time()
@@ -64,7 +63,7 @@ if (held == 1 or ARGV[5]) and redis.call('exists', queue) == 1 then
     if granted > 0 then
       reply = message or -3
       if is_writer(id) and redis.call('hget', lock, 'mode') == 'read' then
-        announce(ARGV[2], ARGV[3], true) -- Redisson's readers can come in as well
+        announce(publish, channel, true) -- Redisson's readers can come in as well
       end
     elseif o.crowded then
       reply = -4
@@ -78,7 +77,7 @@ if (held == 1 or ARGV[5]) and redis.call('exists', queue) == 1 then
 end
 if held == 1 and not reply then
   if free then
-    reply = announce(ARGV[2], ARGV[3], is_writer(id))
+    reply = announce(publish, channel, is_writer(id))
   else
     reply = -3
   end
@@ -87,7 +86,7 @@ if held == 0 and type(reply) ~= 'string' and reply ~= -4 then
   reply = -1 - redis.call('exists', lock)
 end
 
-if ARGV[5] and ARGV[5] ~= '0' then
-  bury(KEYS[i], id, ARGV[5])
+if burial and burial ~= '0' then
+  bury(KEYS[i], id, burial)
 end
 return reply

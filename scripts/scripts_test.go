@@ -5,11 +5,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // script is one Lua file.
@@ -72,7 +69,7 @@ func TestScripts_AreListed(t *testing.T) {
 	}
 }
 
-// params returns the parameters that a text mentions; i is an index that is computed.
+// params returns the parameters that a text mentions by their positions; i is an index that is computed.
 func params(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(KEYS|ARGV)\[([^\]]+)\]`).FindAllStringSubmatch(text, -1) {
@@ -88,20 +85,34 @@ func params(text string) map[string]bool {
 	return all
 }
 
-// A script's header is its contract: every KEYS[n] and ARGV[n] that the code uses is
-// described, nothing else is, and what it returns is said.
+// positioned is a parameter with a position, as a header describes it; named has its name.
+var (
+	positioned = regexp.MustCompile(`(?m)^-- (?:KEYS|ARGV)\[\d+\] .*$`)
+	named      = regexp.MustCompile(`^-- (?:KEYS|ARGV)\[\d+\] +(\w+): `)
+)
+
+// A script's header is its contract: the parameters that the code uses are described, with a name for each that has a
+// position, no others are, and what it returns is said. The code knows parameters by their names only.
 func TestScripts_HeaderIsTheContract(t *testing.T) {
 	for _, s := range scripts(t, "*.lua") {
 		described, used := params(s.header), params(s.body)
 		for p := range used {
-			if !described[p] {
+			if p != "KEYSi" && p != "ARGVi" {
+				t.Errorf("%s: uses %s by its position", s.file, p)
+			} else if !described[p] {
 				t.Errorf("%s: uses %s, which the header does not describe", s.file, p)
 			}
 		}
-		for p := range described {
-			if !used[p] {
-				t.Errorf("%s: describes %s, which it does not use", s.file, p)
+		for _, line := range positioned.FindAllString(s.header, -1) {
+			name := named.FindStringSubmatch(line)
+			if name == nil {
+				t.Errorf("%s: no name in %q", s.file, line)
+			} else if body := strings.Join(code(strings.Split(s.body+handOver(t, s.body), "\n")), "\n"); !regexp.MustCompile(`\b` + name[1] + `\b`).MatchString(body) {
+				t.Errorf("%s: describes %s, which it does not use", s.file, name[1])
 			}
+		}
+		if computed := func(p string) bool { return described[p] && !used[p] }; computed("KEYSi") || computed("ARGVi") && !strings.Contains(s.body, "ARGV[i") {
+			t.Errorf("%s: describes parameters with an index, which it does not use", s.file)
 		}
 		if !strings.Contains(s.header, "\n-- Returns ") {
 			t.Errorf("%s: the header does not say what it returns", s.file)
@@ -110,6 +121,33 @@ func TestScripts_HeaderIsTheContract(t *testing.T) {
 	for _, s := range scripts(t, "prelude/*.lua") {
 		if len(params(s.body)) > 0 {
 			t.Errorf("%s: a prelude knows no parameters of scripts", s.file)
+		}
+	}
+}
+
+// handOver returns the body of lock.lua for a script that has it inside, and so uses its parameters there.
+func handOver(t *testing.T, body string) string {
+	if !regexp.MustCompile(`-- prelude:[ \w]* lock\b`).MatchString(body) {
+		return ""
+	}
+	return scripts(t, "prelude/lock.lua")[0].body
+}
+
+// allowed are the numbers in scripts that need no name: a second has a thousand milliseconds, and so on.
+var allowed = []string{"(time[2] / 1000)", "time[1] * 1000", ".. '000')", "2^53"}
+
+// A number that says how many, how long or how large is one of internal/protocol/constants.go, with its reason.
+func TestScripts_NumbersHaveNames(t *testing.T) {
+	for _, pattern := range []string{"*.lua", "prelude/*.lua"} {
+		for _, s := range scripts(t, pattern) {
+			for _, line := range code(strings.Split(s.body, "\n")) {
+				for _, text := range allowed {
+					line = strings.ReplaceAll(line, text, "")
+				}
+				if n := regexp.MustCompile(`\b\d{2,}`).FindString(line); n != "" {
+					t.Errorf("%s: %s in %q", s.file, n, line)
+				}
+			}
 		}
 	}
 }
@@ -136,6 +174,20 @@ func TestScripts_NamePreludesOnce(t *testing.T) {
 	}
 }
 
+// parameters are the names that a script has from its beginning: all, where it does not say which.
+func (s *script) parameters() (line string) {
+	if strings.Contains(s.body, "-- names:") {
+		return ""
+	}
+	line = "-- names:"
+	for _, p := range positioned.FindAllString(s.header, -1) {
+		if name := named.FindStringSubmatch(p); name != nil {
+			line += " " + name[1]
+		}
+	}
+	return line + "\n"
+}
+
 // lock.lua is no function: what its header says that it uses of the script is there.
 func TestScripts_HaveWhatTheHandOverUses(t *testing.T) {
 	header := scripts(t, "prelude/lock.lua")[0].header
@@ -157,22 +209,12 @@ func TestScripts_HaveWhatTheHandOverUses(t *testing.T) {
 		}
 		users++
 		for _, name := range append(names, "id") {
-			if !regexp.MustCompile(`local [\w, ]*\b` + name + `\b`).MatchString(s.body[:at[0]]) {
+			if before := s.parameters() + s.body[:at[0]]; !regexp.MustCompile(`(?:local [\w, ]*|-- names:[\w ]*)\b` + name + `\b`).MatchString(before) {
 				t.Errorf("%s: no local %s before the prelude lock", s.file, name)
 			}
 		}
 	}
 	if users < 2 {
 		t.Errorf("%d scripts hand over", users)
-	}
-}
-
-// What a grant reserves is what the process takes it for.
-func TestScripts_ReserveAsManyTokens(t *testing.T) {
-	for _, file := range []string{"lock", "grant"} {
-		body := scripts(t, "prelude/"+file+".lua")[0].body
-		if !strings.Contains(body, "counter, '"+strconv.Itoa(wire.TokensPerGrant)+"')") {
-			t.Errorf("%s.lua does not reserve %d tokens", file, wire.TokensPerGrant)
-		}
 	}
 }

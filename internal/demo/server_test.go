@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -151,21 +149,7 @@ func TestServer_BuriesWhatWasGivenUp(t *testing.T) {
 	k := wire.NewKeys("k", true)
 	eval := func(script string, keys []any, args ...any) any {
 		t.Helper()
-		var file func(name string) string
-		file = func(name string) string {
-			text, err := os.ReadFile("../../scripts/" + name + ".lua")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return regexp.MustCompile(`(?m)^ *-- prelude: .*$`).ReplaceAllStringFunc(string(text), func(line string) string {
-				var all string
-				for _, name := range strings.Fields(line)[2:] {
-					all += file("prelude/" + name)
-				}
-				return all
-			})
-		}
-		text := file(script)
+		text := protocol.Text(script)
 		var names []string
 		for _, key := range keys {
 			names = append(names, key.(string))

@@ -99,8 +99,6 @@ func TestDocs_ConstantsAreThoseOfTheCode(t *testing.T) {
 			fmt.Sprintf("The first renewal, %s later, raises", first),
 			fmt.Sprintf("after at most %d grants in a row", inARow),
 		},
-		"scripts/prelude/lock.lua":  {fmt.Sprintf("'incrby', counter, '%d'", reserved)},
-		"scripts/prelude/grant.lua": {fmt.Sprintf("'incrby', counter, '%d'", reserved)},
 	} {
 		page := strings.ReplaceAll(read(t, file), "\n// ", " ")
 		for _, text := range texts {
@@ -108,6 +106,9 @@ func TestDocs_ConstantsAreThoseOfTheCode(t *testing.T) {
 				t.Errorf("%s does not say: %s", file, text)
 			}
 		}
+	}
+	if right := constant(t, "defaultRight"); right != int64(holdfast.DefaultLease) {
+		t.Errorf("the scripts give a reader's right without TTL %v, not the default lease", time.Duration(right))
 	}
 	if !strings.Contains(read(t, "doc.go"), "a TTL of two seconds") || claim != 2*time.Second {
 		t.Errorf("doc.go does not say that a grant lasts for %v", claim)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -31,9 +32,8 @@ type inbox struct {
 // then, which gives it its own TTL; shorter ones are spared that command.
 const claimTTL = 2 * time.Second
 
-// turnsInARow is how many grants to Holdfast's waiters follow each other before a release lets a plain waiter of
-// Redisson in, if one listens (prelude/turn.lua).
-const turnsInARow = 16
+// turnsInARow is what the scripts count to as well (prelude/turn.lua).
+const turnsInARow = protocol.TurnsInARow
 
 func newInbox(eng *Engine) *inbox {
 	return &inbox{engine: eng, channel: wire.Inbox(eng.owners), expected: make(map[uint64]*hold)}

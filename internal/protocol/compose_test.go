@@ -2,8 +2,12 @@ package protocol_test
 
 import (
 	"io/fs"
+	"regexp"
 	"strings"
 	"testing"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
 
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -24,14 +28,51 @@ func texts(t *testing.T) map[string]string {
 	return all
 }
 
-// The first line says which script it is, and no directive for the composer is left.
+// The first line says which script it is, and nothing for the composer is left.
 func TestText(t *testing.T) {
 	for name, text := range texts(t) {
 		if !strings.HasPrefix(text, "-- holdfast "+name+"\n") {
 			t.Errorf("%s begins with %.40q", name, text)
 		}
-		if strings.Contains(text, "-- prelude:") {
-			t.Errorf("%s has a line for the composer", name)
+		if left := regexp.MustCompile(`-- prelude:|-- names:|@\w+@`).FindString(text); left != "" {
+			t.Errorf("%s has %q, which is for the composer", name, left)
 		}
 	}
+}
+
+// Each name that a script uses is a local by then, or one of Lua's and Redis's: what Redis does not tell before the line
+// runs, which may be for a rare case.
+func TestText_KnowsItsNames(t *testing.T) {
+	for name, text := range texts(t) {
+		chunk, err := parse.Parse(strings.NewReader(text), name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		proto, err := lua.Compile(chunk, name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, global := range globals(proto) {
+			switch global {
+			case "KEYS", "ARGV", "redis", "string", "math", "table", "type", "tonumber", "tostring", "ipairs", "unpack":
+			default:
+				t.Errorf("%s uses %s, which is defined nowhere before", name, global)
+			}
+		}
+	}
+}
+
+// globals returns the names of the global variables that a function uses, and those inside it.
+func globals(f *lua.FunctionProto) (all []string) {
+	for _, instruction := range f.Code {
+		if op := int(instruction >> 26); op == lua.OP_GETGLOBAL || op == lua.OP_SETGLOBAL {
+			all = append(all, f.Constants[instruction&0x3ffff].String())
+		}
+	}
+	for _, inside := range f.FunctionPrototypes {
+		all = append(all, globals(inside)...)
+	}
+	return all
 }

@@ -30,12 +30,12 @@ type edit struct{ file, old, new string }
 var mutants = []mutant{
 	// Who may have it.
 	{name: "acquire does not look at the holder", quick: true, by: "overlap|claim without hold", edits: []edit{{"scripts/lock_acquire.lua",
-		"local present = call('exists', lock, KEYS[4], KEYS[2])",
-		"call('del', lock)\nlocal present = call('exists', lock, KEYS[4], KEYS[2])"}}},
+		"local present = call('exists', lock, tombstones, queue)",
+		"call('del', lock)\nlocal present = call('exists', lock, tombstones, queue)"}}},
 	{name: "a writer does not look at readers", by: "overlap|claim without hold", edits: []edit{{"scripts/prelude/rw.lua",
 		"while mode ~= 'write' do", "if mode == 'read' then mode = nil end\n  while mode ~= 'write' do"}}},
 	{name: "release without owner check", quick: true, by: "overlap|claim without hold", edits: []edit{{"scripts/lock_release.lua",
-		"local removed = try('hdel', lock, ARGV[1])", "local removed = try('del', lock)"}}},
+		"local removed = try('hdel', lock, owner)", "local removed = try('del', lock)"}}},
 	{name: "one owner id for all", quick: true, by: "overlap|claim without hold|resurrection", edits: []edit{{"internal/wire/owner.go",
 		"buf = strconv.AppendUint(buf, n, 10)", "if BUG {\n\t\tn = 1\n\t}\n\tbuf = strconv.AppendUint(buf, n, 10)"}}},
 	{name: "renewal adds the owner again", by: "resurrection", shape: FailOver, edits: []edit{{"scripts/renew.lua",
@@ -50,7 +50,7 @@ var mutants = []mutant{
 
 	// Until when.
 	{name: "TTL omitted", quick: true, by: "ttl", edits: []edit{{"scripts/lock_acquire.lua",
-		"local expires = redis.pcall('pexpire', lock, ARGV[2])", "local expires = 1"}}},
+		"local expires = redis.pcall('pexpire', lock, lease)", "local expires = 1"}}},
 	{name: "deadline from the reply's time", quick: true, by: "claim without hold", edits: []edit{{"internal/engine/try.go",
 		"e.grantedLocked(m, h, r.Sent, h.cfg.TTL", "if BUG {\n\t\t\tr.Sent = m.now()\n\t\t}\n\t\te.grantedLocked(m, h, r.Sent, h.cfg.TTL"}}},
 	{name: "renewals trusted from the reply", by: "claim without hold", shape: OneServer, edits: []edit{{"internal/engine/renew.go",
@@ -96,7 +96,7 @@ var mutants = []mutant{
 		"local token = redis.pcall('incrby', counter, count)", "local token = redis.pcall('incrby', counter, redis.call('exists', counter) == 1 and 0 or count)"},
 		{"scripts/prelude/fence.lua", "local behind = type(token) == 'number' and seen + count - token or 0", "local behind = 0"}}},
 	{name: "tokens of readers not increased", by: "token", edits: []edit{{"scripts/rw_acquire.lua",
-		"token, failure = reserve(counter, ARGV[4], ARGV[5])", "token, failure = reserve(counter, is_writer(id) and ARGV[4] or '0', is_writer(id) and ARGV[5] or '0')"}}},
+		"token, failure = reserve(counter, tokens, seen)", "token, failure = reserve(counter, is_writer(id) and tokens or '0', is_writer(id) and seen or '0')"}}},
 	{name: "token bumped on re-entry", by: "token", edits: []edit{{"internal/engine/grant.go",
 		"return e.leaseLocked(h, by, grantedReentry", "if BUG && h.cfg.Fencing {\n\t\th.token++\n\t}\n\treturn e.leaseLocked(h, by, grantedReentry"}}},
 

@@ -10,12 +10,12 @@ local function reserve(counter, count, seen)
   if behind > 0 then
     token = redis.pcall('incrby', counter, behind)
   end
-  if type(token) == 'number' and token < 2 ^ 53 then
+  if type(token) == 'number' and token < @TOKEN_END@ then
     return token
   end
   local text = redis.pcall('get', counter)
   if type(text) == 'string' and (type(token) == 'number' or string.find(token.err, 'integer', 1, true) or string.find(token.err, 'overflow', 1, true)) then
-    return nil, {-1, counter, '"' .. string.sub(text, 1, 32) .. '", which is no number below 2^53'}
+    return nil, {-1, counter, '"' .. string.sub(text, 1, @CLIP@) .. '", which is no number below 2^53'}
   end
   return nil, wrong(counter, token)
 end

@@ -1,11 +1,7 @@
 -- first.lua: prelude of the scripts that look for the next waiter in a queue; behind step_out.lua.
 
--- at_most is how many dead places one script removes: a crowd that has died together must not keep the server
--- from others.
-local at_most = 500
-
 -- first returns the next waiter and until when that place is kept; after removing those in
--- front whose time is over, at most so many, and how many it has removed. If the next one's time is over
+-- front whose time is over, @DEAD@ at most or as many as the caller says, and how many it has removed. If the next one's time is over
 -- as well, there are more of them: the next request goes on. It calls evicted, if there is one, with each that it
 -- removes. If one of the two keys is none of its kind, it returns nil, what Redis said, and that key.
 local function first(queue, deadlines, now, evicted, most)
@@ -25,18 +21,18 @@ local function first(queue, deadlines, now, evicted, most)
     kept = id == '' and 0 or tonumber(kept or nil) -- '': see leave.lua
     if not kept then -- Redisson would wait for it forever
       local left = redis.call('pttl', deadlines) -- before the write: see put in rw.lua
-      kept = now + 5000
+      kept = now + @REDISSON_PLACE@
       redis.call('zadd', deadlines, kept, id)
       if left < 0 then -- it may be new
-        redis.pcall('pexpire', deadlines, '86400000')
+        redis.pcall('pexpire', deadlines, '@QUEUE_TTL@')
       end
     end
-    if kept > now or #gone == (most or at_most) then
+    if kept > now or #gone == (most or @DEAD@) then
       break
     end
     gone[#gone + 1] = id
     if #gone == 1 then
-      places = redis.call('lrange', queue, '0', most or at_most)
+      places = redis.call('lrange', queue, '0', most or @DEAD@)
     end
   until false
   if #gone > 0 and not id then

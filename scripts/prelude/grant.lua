@@ -6,8 +6,8 @@
 local function token_for(counter)
   local token = '0'
   if counter then
-    token = redis.pcall('incrby', counter, '128')
-    token = type(token) == 'number' and token < 2 ^ 53 and string.format('%.0f', token) or '0'
+    token = redis.pcall('incrby', counter, '@TOKENS@')
+    token = type(token) == 'number' and token < @TOKEN_END@ and string.format('%.0f', token) or '0'
   end
   return token
 end

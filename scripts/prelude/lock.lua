@@ -20,7 +20,7 @@
 --   0        granted to another waiter of Holdfast, or left free for one of Redisson
 --   1        the lock is still free: so many in front are dead that one script does not remove them all
 
-local told, alive, rest = nil, nil, 500
+local told, alive, rest = nil, nil, @DEAD@
 while id and not told do
   -- copy from inbox_of (prelude/queue.lua)
   local uuid, number = string.match(id, '^hf%-([%x%-]+):(%d+)')
@@ -33,8 +33,8 @@ while id and not told do
       -- copy of token_for (prelude/grant.lua)
       local token = '0'
       if counter then
-        token = redis.pcall('incrby', counter, '128')
-        token = type(token) == 'number' and token < 2 ^ 53 and string.format('%.0f', token) or '0'
+        token = redis.pcall('incrby', counter, '@TOKENS@')
+        token = type(token) == 'number' and token < @TOKEN_END@ and string.format('%.0f', token) or '0'
       end
       -- end
       redis.call('hset', lock, id, '1')
@@ -89,7 +89,7 @@ while id and not told do
     -- prelude: queue step_out first redisson
 
     local now, kept, removed = milliseconds(time), nil, nil
-    local channel = 'redisson_lock__channel' .. string.sub(queue, 20)
+    local channel = 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1)
     id, kept, removed = first(queue, deadlines, now, wake_evicted(publish, channel), math.max(rest, 1))
     alive, more, rest = id, redis.call('llen', queue) > 1, rest - (id and removed or 0)
     if id and kept <= now then
@@ -97,8 +97,8 @@ while id and not told do
     elseif id and not inbox_of(id) then
       -- Offered to a waiter of Redisson, which has no longer than Holdfast's to take it, if others want it: who of
       -- Redisson's comes behind it counts from its time.
-      if (me or more) and kept > now + 5000 then
-        redis.call('zadd', deadlines, now + 5000, id)
+      if (me or more) and kept > now + @REDISSON_PLACE@ then
+        redis.call('zadd', deadlines, now + @REDISSON_PLACE@, id)
       end
       tell(publish, channel .. ':' .. id, '0')
       -- Its release will be announced on a channel that Holdfast's waiters do not listen to yet.

@@ -21,11 +21,11 @@ local function survivors(lock)
   for i = 1, #fields, 2 do
     if fields[i] ~= 'mode' then
       local ours, alive = inbox_of(fields[i]), false
-      for n = 1, math.min(tonumber(fields[i + 1]) or 1, 1000) do
+      for n = 1, math.min(tonumber(fields[i + 1]) or 1, @READER_HOLDS@) do
         local right = right_of(lock, fields[i], n)
         local left = redis.call('pttl', right)
         if left == -1 then
-          left = ttl > 0 and ttl or 30000 -- the default lease, of Redisson and of Holdfast
+          left = ttl > 0 and ttl or @DEFAULT_LEASE@ -- of Redisson and of Holdfast
           redis.pcall('pexpire', right, left)
         end
         longest, alive = math.max(longest, left), alive or left >= 0
@@ -38,7 +38,7 @@ local function survivors(lock)
   end
   if longest > 0 then
     redis.call('pexpire', lock, longest)
-    return foreign, ttl - longest > 100 and longest or nil
+    return foreign, ttl - longest > @SHORTER@ and longest or nil
   end
   redis.call('del', lock)
   return false

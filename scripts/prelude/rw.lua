@@ -10,7 +10,7 @@ end
 
 -- channel_of names the channel of the lock that a queue belongs to.
 local function channel_of(queue)
-  return 'redisson_rwlock' .. string.sub(queue, 18)
+  return 'redisson_rwlock' .. string.sub(queue, #'holdfast_rw_queue' + 1)
 end
 
 -- announce tells Redisson's waiters that the lock is free, or that readers may come in,
@@ -38,7 +38,7 @@ local function put(lock, id, ttl, right)
   local added = redis.call('hset', lock, 'mode', right and 'read' or 'write', id, '1')
   local set = 1
   if left < tonumber(ttl) then -- -1: another client has made it so; others' rights may last for longer
-    set = redis.pcall('pexpire', lock, left == -1 and right and math.max(tonumber(ttl), 30000) or ttl)
+    set = redis.pcall('pexpire', lock, left == -1 and right and math.max(tonumber(ttl), @DEFAULT_LEASE@) or ttl)
   end
   if set == 1 and right and rights < tonumber(ttl) then
     set = redis.pcall('set', right, '1', 'px', ttl)
@@ -81,7 +81,7 @@ end
 local function let_in(o)
   local deadlines = o.deadlines
   local mode = redis.pcall('hget', o.lock, 'mode')
-  local granted, message, rest = 0, nil, 500
+  local granted, message, rest = 0, nil, @DEAD@
   if mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('exists', o.lock) == 1 then
     return 0, nil, false -- the name has been taken by something of another kind: not to be touched
   end

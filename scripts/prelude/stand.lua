@@ -31,7 +31,7 @@ local function kept_until(now, id, patience, time, behind)
     return kept, false
   end
   local n = behind(id)
-  return kept + n * 300000, n > 0
+  return kept + n * @REDISSON_WAIT@, n > 0
 end
 
 -- keep_keys gives the two keys, which may be fresh, a TTL, and reports whether it could: half a
@@ -39,8 +39,8 @@ end
 -- none, may be left alone with it.
 local function keep_keys(queue, deadlines, fresh)
   local left = not fresh and redis.pcall('pttl', queue)
-  return type(left) == 'number' and left >= 43200000
-    or redis.pcall('pexpire', queue, '86400000') == 1 and redis.pcall('pexpire', deadlines, '86400000') == 1
+  return type(left) == 'number' and left >= @QUEUE_TTL_LEFT@
+    or redis.pcall('pexpire', queue, '@QUEUE_TTL@') == 1 and redis.pcall('pexpire', deadlines, '@QUEUE_TTL@') == 1
 end
 
 -- come_back puts those of ids that are not in the list in front of it. The ids are of one process, in the order of

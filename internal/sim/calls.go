@@ -33,6 +33,7 @@ func (k *worker) unlock(c *claim) {
 	w.noteLocked("%s unlocks, valid %v", c.who, valid)
 	w.mu.Unlock()
 	err := c.lease.Unlock(context.Background())
+	k.inTurn()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.idleLocked(u)
@@ -177,6 +178,7 @@ func (k *worker) extend(c *claim, d time.Duration) {
 	d += 10 * time.Millisecond
 	valid, asked, began := c.lease.Valid(), time.Now(), c.p.moment()
 	err := c.lease.Extend(k.p.ctx, d)
+	k.inTurn()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	took := c.p.ranLocked(began)
@@ -234,6 +236,7 @@ func (k *worker) locker(s *Step, h *handle, a *attempt, locker holdfast.Locker) 
 	l := holdfast.SyncLocker(k.p.ctx, locker)
 	l.Lock()
 	inside = true
+	k.inTurn()
 	w.mu.Lock()
 	for u, x := range a.waits {
 		u.drop(x)
@@ -261,6 +264,7 @@ func (k *worker) inspect(s *Step, h *handle) {
 	ctx, cancel := k.limit(s)
 	defer cancel()
 	_, err := k.p.managers[0].Inspect(ctx, h.plan.Name)
+	k.inTurn()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stats.Calls++
@@ -276,6 +280,7 @@ func (k *worker) force(s *Step, h *handle) {
 	ctx, cancel := k.limit(s)
 	defer cancel()
 	_, err := k.p.managers[0].ForceUnlock(ctx, h.plan.Name)
+	k.inTurn()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stats.Calls++

@@ -73,6 +73,7 @@ func (l *rlock) lock(ctx context.Context) error {
 				return err
 			}
 		}
+		time.Sleep(1) // ctx ends at the same moment as the wait for a message
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -139,6 +140,7 @@ func (k *worker) javaSection(s *Step) {
 	} else {
 		err = l.lock(ctx)
 	}
+	k.inTurn()
 	w.mu.Lock()
 	h.units[0].drop(x)
 	w.noteLocked("%s: %v", k.String(), err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/vredis"
 )
 
 // link is a connection between a process and a server: the client's end of it as a net.Conn, and the way in between. Packets
@@ -18,10 +20,11 @@ type link struct {
 	s        *server
 	n        uint64 // which one of the process it is
 	messages bool   // a PubSub has made it
-	inner    net.Conn
+	inner    vredis.Conn
 
 	greeting   bool // messages: no command but those of the handshake so far. They take no time
 	up, down   way
+	asked      uint64          // what the server has executed last, as content has it
 	arrived    []byte          // at the server, and not executed: half a command
 	channels   map[string]bool // that it has subscribed to
 	inbox      time.Duration   // since when the server has its process's inbox subscribed by it; -1: it has not
@@ -32,18 +35,19 @@ type link struct {
 	readable   []byte
 	deadline   time.Time
 	nudge      chan struct{}
-	swallow    bool     // the reply to what is executed is lost
-	afterwards string   // what becomes of it then: "cut" or "hole"
+	swallow    bool           // the reply to what is executed is lost
+	afterwards string         // what becomes of it then: "cut" or "hole"
+	gathered   []subscription // messages: what is written at this moment
+	gathering  bool
 	unsent     [][]byte // what was written while the process stood still
 }
 
 // way is one direction.
 type way struct {
-	last  time.Duration // when the latest packet arrives
-	count uint64
-	busy  int      // packets that are under way
-	held  []func() // packets that wait until the network or the server goes on
-	hole  bool     // what is sent is lost
+	last time.Duration // when the latest packet arrives
+	busy int           // packets that are under way
+	held []func()      // packets that wait until the network or the server goes on
+	hole bool          // what is sent is lost
 }
 
 var errReset = &net.OpError{Op: "read", Net: "sim", Err: syscall.ECONNRESET}
@@ -55,6 +59,7 @@ func (c *link) Read(b []byte) (int, error) {
 		if standing := c.p.standing; standing != nil && !c.greeting {
 			c.w.mu.Unlock()
 			<-standing
+			time.Sleep(time.Duration(c.n)) // one connection after the other
 			continue
 		}
 		switch {
@@ -92,7 +97,7 @@ func (c *link) Read(b []byte) (int, error) {
 // lapsedLocked reports whether the deadline of a Read was over before the process went on. Which of the two a real one finds first, that
 // or what has come, is a matter of chance.
 func (c *link) lapsedLocked() bool {
-	return !c.deadline.IsZero() && c.deadline.Before(c.w.began.Add(c.p.woke)) && c.w.chance(c.n, c.down.count, 8)%2 == 0
+	return !c.deadline.IsZero() && c.deadline.Before(c.w.began.Add(c.p.woke)) && c.w.chance(uint64(c.w.now()), content(c.readable), 8)%2 == 0
 }
 
 // Write never waits.
@@ -116,16 +121,38 @@ func (c *link) Write(b []byte) (int, error) {
 		c.unsent = append(c.unsent, packet)
 		return len(b), nil
 	}
-	c.sendLocked(&c.up, func() { c.arriveLocked(packet) })
+	if c.messages {
+		c.gatherLocked(packet)
+	} else {
+		c.sendLocked(&c.up, content(packet), func() { c.arriveLocked(packet) })
+	}
 	return len(b), nil
 }
 
+// gatherLocked sends what is written of subscriptions at one moment in an order of its own: the library and go-redis take the order of a map,
+// and of goroutines. That of the commands for one channel is kept.
+func (c *link) gatherLocked(packet []byte) {
+	c.gathered = append(c.gathered, subscriptions(packet)...)
+	if len(c.gathered) == 0 || c.gathering {
+		return
+	}
+	c.gathering = true
+	c.w.afterLocked(1, func() {
+		slices.SortStableFunc(c.gathered, func(a, b subscription) int { return strings.Compare(a.channel, b.channel) })
+		var packet []byte
+		for _, s := range c.gathered {
+			packet = append(packet, s.command...)
+		}
+		c.gathered, c.gathering = nil, false
+		c.sendLocked(&c.up, content(packet), func() { c.arriveLocked(packet) })
+	})
+}
+
 // sendLocked has a packet arrive, if nothing is in its way.
-func (c *link) sendLocked(d *way, arrive func()) {
+func (c *link) sendLocked(d *way, what uint64, arrive func()) {
 	w := c.w
-	at := max(w.now()+w.delayLocked(c, d), d.last+1)
+	at := max(w.now()+w.delayLocked(c, d, what), d.last+1)
 	d.last = at
-	d.count++
 	d.busy++
 	var deliver func()
 	deliver = func() {
@@ -181,17 +208,19 @@ func (c *link) arriveLocked(packet []byte) {
 }
 
 // executeLocked hands bytes to the server, which executes them at once. pump finds the replies.
-func (c *link) executeLocked(raw []byte) { _, _ = c.inner.Write(raw) }
+func (c *link) executeLocked(raw []byte) {
+	c.asked = content(raw)
+	_, _ = c.inner.Write(raw)
+}
 
 // pump carries what the server sends to the client. It ends with the server's end of the connection.
 func (c *link) pump() {
 	defer c.w.pumps.Done()
-	buf := make([]byte, 16<<10)
 	for {
-		n, err := c.inner.Read(buf)
+		<-c.inner.Ready()
 		c.w.mu.Lock()
-		if n > 0 {
-			packet := slices.Clone(buf[:n])
+		packet, err := c.inner.Take()
+		if len(packet) > 0 {
 			switch {
 			case c.greeting:
 				c.readable = append(c.readable, packet...)
@@ -200,13 +229,13 @@ func (c *link) pump() {
 				c.swallow = false
 				c.loseLocked()
 			default:
-				c.sendLocked(&c.down, func() { c.receiveLocked(packet) })
+				c.sendLocked(&c.down, c.asked^content(packet), func() { c.receiveLocked(packet) })
 			}
 		}
 		if err != nil {
 			c.endLocked()
 			if !errors.Is(err, net.ErrClosed) {
-				c.sendLocked(&c.down, func() { c.breakLocked(errReset) })
+				c.sendLocked(&c.down, c.asked, func() { c.breakLocked(errReset) })
 			}
 			c.w.mu.Unlock()
 			return
@@ -230,7 +259,7 @@ func (c *link) receiveLocked(packet []byte) {
 // loseLocked is what becomes of a connection whose packet was lost: TCP would repeat it, so nothing else comes over it either.
 func (c *link) loseLocked() {
 	if c.afterwards == "cut" {
-		c.cutLocked()
+		c.cutLocked(0)
 	} else {
 		c.holeLocked()
 	}
@@ -239,10 +268,13 @@ func (c *link) loseLocked() {
 // holeLocked has everything vanish that is sent from now on. Neither end knows.
 func (c *link) holeLocked() { c.up.hole, c.down.hole = true, true }
 
-// cutLocked ends the connection at both ends.
-func (c *link) cutLocked() {
+// cutLocked ends the connection at both ends. A Read that waits hears of it after a while.
+func (c *link) cutLocked(after time.Duration) {
 	c.endLocked()
-	c.breakLocked(errReset)
+	if c.broken == nil {
+		c.broken = errReset
+	}
+	c.w.afterLocked(after, c.nudgeLocked)
 }
 
 // endLocked ends the connection at the server.
@@ -283,7 +315,7 @@ func (c *link) Close() error {
 	c.closed = true
 	c.nudgeLocked()
 	if !c.dead {
-		c.sendLocked(&c.up, c.endLocked)
+		c.sendLocked(&c.up, c.asked, c.endLocked)
 	}
 	return nil
 }

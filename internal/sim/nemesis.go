@@ -36,7 +36,7 @@ var brief = []fault{
 	{"cut one", func(n *nemesis) {
 		if c := n.link(); c != nil {
 			n.p.troubleLocked(0)
-			c.cutLocked()
+			c.cutLocked(0)
 		}
 	}},
 	{"lose request, cut", func(n *nemesis) { n.lose(true, "cut") }},
@@ -220,12 +220,7 @@ func (n *nemesis) later(do func()) {
 
 // link returns one of the process's connections to the server; nil: it has none.
 func (n *nemesis) link() *link {
-	var all []*link
-	for _, c := range n.p.links {
-		if c.s == n.s {
-			all = append(all, c)
-		}
-	}
+	all := n.p.linksLocked(func(c *link) bool { return c.s == n.s })
 	if len(all) == 0 {
 		return nil
 	}
@@ -287,10 +282,12 @@ func (p *process) closeLocked() {
 	w.running.Go(func() {
 		p.awake()
 		for _, m := range p.managers {
+			w.inTurn(p.slot, 15)
 			w.mu.Lock()
 			began := p.momentLocked()
 			w.mu.Unlock()
 			err := m.Close(context.Background())
+			w.inTurn(p.slot, 15)
 			w.mu.Lock()
 			took := p.ranLocked(began)
 			w.noteLocked("%v has closed after %v: %v", p, took, err)

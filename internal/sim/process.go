@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/seam"
+	"github.com/holdfast-go/holdfast/internal/vredis"
 )
 
 // process is a client process: a manager for each server, each with a client of its own. One that is killed has a successor, which
@@ -75,6 +77,7 @@ func (w *World) newProcessLocked(slot, life int) *process {
 	for _, s := range w.servers {
 		client := redis.NewClient(&redis.Options{
 			Addr: s.addr, PoolSize: 10,
+			MinRetryBackoff: retryAfter, MaxRetryBackoff: retryAfter, // between two that are equal, go-redis draws none
 			DialerRetries:            1, // go-redis rests between two, with PubSub's mutex held
 			Dialer:                   func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx, s) },
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -97,6 +100,9 @@ func (w *World) newProcessLocked(slot, life int) *process {
 	w.all = append(w.all, p)
 	return p
 }
+
+// retryAfter is go-redis's pause before it repeats a command.
+const retryAfter = 8 * time.Millisecond
 
 func (o *Options) list() []holdfast.Option {
 	list := []holdfast.Option{
@@ -121,7 +127,7 @@ func (p *process) dial(ctx context.Context, s *server) (net.Conn, error) {
 	p.dials++
 	refused := &net.OpError{Op: "dial", Net: "sim", Addr: address(s.addr), Err: syscall.ECONNREFUSED}
 	if !messages {
-		trip := 2 * w.chanceLocked(w.plan.Latency, uint64(p.slot), n, 1)
+		trip := 2 * w.chanceLocked(w.plan.Latency, uint64(p.slot)<<8|uint64(s.n), uint64(w.now()), 1)
 		w.mu.Unlock()
 		ended := !sleep(ctx, trip)
 		w.mu.Lock()
@@ -141,7 +147,7 @@ func (p *process) dial(ctx context.Context, s *server) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &link{w: w, p: p, s: s, n: n, messages: messages, greeting: messages, inner: inner, channels: map[string]bool{}, inbox: -1, nudge: make(chan struct{}, 1)}
+	c := &link{w: w, p: p, s: s, n: n, messages: messages, greeting: messages, inner: inner.(vredis.Conn), channels: map[string]bool{}, inbox: -1, nudge: make(chan struct{}, 1)}
 	p.links = append(p.links, c)
 	w.pumps.Add(1)
 	go c.pump()
@@ -218,12 +224,21 @@ func (p *process) partLocked(s *server, d time.Duration, cut bool) {
 	})
 }
 
-// cutLocked ends those connections of which which says true.
-func (p *process) cutLocked(which func(*link) bool) {
-	for _, c := range slices.Clone(p.links) {
+// linksLocked returns those connections of which which says true, in an order that does not depend on which goroutine of go-redis has dialed first.
+func (p *process) linksLocked(which func(*link) bool) (all []*link) {
+	for _, c := range p.links {
 		if which(c) {
-			c.cutLocked()
+			all = append(all, c)
 		}
+	}
+	slices.SortStableFunc(all, func(a, b *link) int { return cmp.Compare(a.asked, b.asked) })
+	return all
+}
+
+// cutLocked ends those connections of which which says true. The client hears of one after the other, a nanosecond apart.
+func (p *process) cutLocked(which func(*link) bool) {
+	for i, c := range p.linksLocked(which) {
+		c.cutLocked(time.Duration(i))
 	}
 }
 

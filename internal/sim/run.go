@@ -15,6 +15,7 @@ type Result struct {
 	Found []Violation
 	Stats Stats
 	trace trace
+	names *strings.Replacer
 	end   time.Duration
 }
 
@@ -24,7 +25,7 @@ func (r *Result) Trace(last time.Duration) string {
 	if len(r.Found) > 0 {
 		since = r.Found[0].At
 	}
-	return r.trace.last(max(0, since-last))
+	return r.trace.last(max(0, since-last), r.names)
 }
 
 // Run runs a plan. It is to be called in a bubble of testing/synctest.
@@ -58,7 +59,7 @@ func Run(plan *Plan) *Result {
 	go func() { w.running.Wait(); close(done) }()
 	w.await(done)
 	w.finish()
-	return &Result{Plan: plan, Found: w.judge.found, Stats: w.stats, trace: w.trace, end: w.now()}
+	return &Result{Plan: plan, Found: w.judge.found, Stats: w.stats, trace: w.trace, names: w.names(), end: w.now()}
 }
 
 // patience is how long after the last section has begun all calls must have returned.

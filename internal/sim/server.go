@@ -135,7 +135,10 @@ func (s *server) subscribedLocked(c *link, command string, channels []string) {
 	for _, channel := range channels {
 		s.w.noteLocked("%v    %s %s", c.p, command, channel)
 		c.channels[channel] = command == "subscribe"
-		if strings.HasPrefix(channel, "holdfast_inbox:") {
+		if id, ok := strings.CutPrefix(channel, "holdfast_inbox:"); ok {
+			if c.p.prefix[s.n] == "" {
+				c.p.prefix[s.n] = "hf-" + id + ":"
+			}
 			if c.inbox = s.w.now(); command == "unsubscribe" {
 				c.inbox = -1
 			}

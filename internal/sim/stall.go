@@ -67,7 +67,11 @@ func (p *process) wakeLocked() {
 		unsent := c.unsent
 		c.unsent = nil
 		for _, packet := range unsent {
-			c.sendLocked(&c.up, func() { c.arriveLocked(packet) })
+			if c.messages {
+				c.gatherLocked(packet)
+			} else {
+				c.sendLocked(&c.up, content(packet), func() { c.arriveLocked(packet) })
+			}
 		}
 		c.nudgeLocked()
 	}
@@ -127,10 +131,10 @@ type deadline struct {
 }
 
 // within returns a context that ends after d.
-func (p *process) within(d time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(p.ctx)
+func (k *worker) within(d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(k.p.ctx)
 	timer := time.AfterFunc(d, func() {
-		p.awake()
+		k.awake()
 		cancel(context.DeadlineExceeded)
 	})
 	return &deadline{ctx, time.Now().Add(d)}, func() { timer.Stop(); cancel(nil) }

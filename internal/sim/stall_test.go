@@ -43,7 +43,6 @@ func PlantedParts(m *Manager) []any { return engine.PlantedParts(m.engine) }
 	o.files["planted_stand.go"] = `package sim
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -57,7 +56,7 @@ func init() {
 	partsOf = holdfast.PlantedParts
 	stand := func(part any) {
 		if p, ok := parts.Load(part); ok && p.(*process).awake() {
-			time.Sleep(rand.N(lag)) // the others may be faster
+			time.Sleep(time.Duration(mix(uint64(time.Now().UnixNano())) % uint64(lag))) // the others may be faster
 		}
 	}
 	engine.PlantedStand, command.PlantedStand, pubsub.PlantedStand, renewal.PlantedStand = stand, stand, stand, stand

@@ -31,8 +31,8 @@ func (t *trace) add(at time.Duration, format string, args []any) {
 	t.next = (t.next + 1) % traceRoom
 }
 
-// last returns the lines since a time.
-func (t *trace) last(since time.Duration) string {
+// last returns the lines since a time. Owner ids begin with the names of processes, not with what is random in them.
+func (t *trace) last(since time.Duration, names *strings.Replacer) string {
 	var b strings.Builder
 	for i := range t.lines {
 		l := t.lines[(t.next+i)%len(t.lines)]
@@ -42,7 +42,25 @@ func (t *trace) last(since time.Duration) string {
 			b.WriteByte('\n')
 		}
 	}
-	return b.String()
+	return names.Replace(b.String())
+}
+
+// names has the beginning of owner ids replaced by the names of their processes, and of the servers if there are several.
+func (w *World) names() *strings.Replacer {
+	var pairs []string
+	for _, p := range w.all {
+		for n, prefix := range p.prefix {
+			id, name := strings.TrimPrefix(strings.TrimSuffix(prefix, ":"), "hf-"), p.String()
+			if id == "" {
+				continue
+			}
+			if len(w.servers) > 1 {
+				name += "@" + w.servers[n].addr
+			}
+			pairs = append(pairs, "hf-"+id, name, id, name)
+		}
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 // noteLocked writes a line of the trace. What args have must not change.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"encoding/hex"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -55,6 +56,31 @@ func isHandshake(packet []byte) bool {
 	return true
 }
 
+// subscription is one command of those of a connection for messages.
+type subscription struct {
+	channel string // empty: it is none
+	command []byte
+}
+
+// subscriptions takes a packet apart, into commands for one channel each.
+func subscriptions(packet []byte) (all []subscription) {
+	for len(packet) > 0 {
+		args, rest, ok := parseCommand(packet)
+		if !ok || len(args) == 0 {
+			return append(all, subscription{command: packet}) // its rest comes later
+		}
+		if strings.HasSuffix(strings.ToLower(args[0]), "subscribe") && len(args) > 1 {
+			for _, channel := range args[1:] {
+				all = append(all, subscription{channel, fmt.Appendf(nil, "*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(args[0]), args[0], len(channel), channel)})
+			}
+		} else {
+			all = append(all, subscription{command: packet[:len(packet)-len(rest)]})
+		}
+		packet = rest
+	}
+	return all
+}
+
 // call is a script's.
 type call struct {
 	script string // its name; "": it is none of the library's
@@ -104,4 +130,29 @@ func (c *call) prefixIn() string {
 		}
 	}
 	return ""
+}
+
+// content is a number that what a packet says decides: its lines, in any order, but for the random part of owner ids.
+func content(packet []byte) (sum uint64) {
+	z := uint64(basis)
+	for i := 0; i < len(packet); i++ {
+		switch {
+		case isRandom(packet[i:]):
+			i += 35
+		case packet[i] == '*': // a command or a reply begins
+			sum += mix(z)
+			z = basis
+		default:
+			z = (z ^ uint64(packet[i])) * prime
+		}
+	}
+	return sum + mix(z)
+}
+
+// Those of the FNV-1a hash.
+const basis, prime = 14695981039346656037, 1099511628211
+
+// isRandom reports whether b begins with a UUID.
+func isRandom(b []byte) bool {
+	return len(b) >= 36 && b[8] == '-' && b[13] == '-' && b[18] == '-' && b[23] == '-'
 }

@@ -53,13 +53,31 @@ func (k *worker) process() *process {
 		case <-born:
 		case <-k.w.closing:
 		}
+		k.inTurn()
 	}
+}
+
+// turns is how many goroutines of a world wait for a moment of their own.
+const turns = 1 << 10
+
+// inTurn waits for the next moment of the n-th goroutine of a slot: no other one of those goes on at such a moment. So it makes no difference which
+// of them the Go runtime lets run first when one event has woken them.
+func (w *World) inTurn(slot, n int) {
+	time.Sleep(time.Duration(turns - (int64(w.now())-int64(slot*16+n))%turns))
+}
+
+func (k *worker) inTurn() { k.w.inTurn(k.slot, k.n) }
+
+// awake waits until the worker's process does not stand still.
+func (k *worker) awake() {
+	k.p.awake()
+	k.inTurn()
 }
 
 // pause sleeps, but not beyond the death of the process.
 func (k *worker) pause(d time.Duration) {
 	sleep(k.p.ctx, d)
-	k.p.awake()
+	k.awake()
 }
 
 // limit returns the context of a call.
@@ -69,10 +87,10 @@ func (k *worker) limit(s *Step) (context.Context, context.CancelFunc) {
 		return context.WithCancel(k.p.ctx)
 	case s.Cancel:
 		ctx, cancel := context.WithCancel(k.p.ctx)
-		timer := time.AfterFunc(s.Limit, func() { k.p.awake(); cancel() })
+		timer := time.AfterFunc(s.Limit, func() { k.awake(); cancel() })
 		return ctx, func() { timer.Stop(); cancel() }
 	}
-	return k.p.within(s.Limit)
+	return k.within(s.Limit)
 }
 
 // attempt is a call that asks for a lock.
@@ -128,6 +146,7 @@ func (s *Step) described() string {
 // end judges what a call has returned. It returns the claim, nil if there is none.
 func (a *attempt) end(lease *holdfast.Lease, err error) *claim {
 	k, w := a.k, a.k.w
+	k.inTurn()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	took := k.p.ranLocked(a.began)
@@ -240,12 +259,12 @@ func (k *worker) work(c *claim, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	ended := c.lease.Err() != nil
-	defer k.p.awake()
+	defer k.awake()
 	select {
 	case <-timer.C:
 	case <-k.p.ctx.Done():
 	case <-c.lease.Done():
-		k.p.awake()
+		k.awake()
 		if !ended {
 			k.ended(c)
 		}
@@ -280,13 +299,14 @@ func (k *worker) keep(c *claim) {
 		if errors.Is(c.lease.Err(), holdfast.ErrClosed) {
 			return
 		}
-		k.p.awake()
+		k.awake()
 		if !early {
 			k.ended(c)
 		}
 	case <-k.p.ctx.Done():
 		return
 	case <-k.w.closing:
+		k.inTurn()
 	}
 	k.unlock(c)
 }

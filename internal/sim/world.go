@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -74,11 +73,10 @@ func mix(z uint64) uint64 {
 	return z ^ (z >> 31)
 }
 
-// draws returns the chance of a manager: the n-th number depends on the seed, on the manager and on n.
+// draws returns the chance of a manager: a number depends on the seed, on the manager and on the moment.
 func (w *World) draws(slot, life, server int) func(int64) int64 {
-	var drawn atomic.Uint64
 	return func(below int64) int64 {
-		return int64(w.chance(uint64(slot)<<16|uint64(life)<<8|uint64(server), drawn.Add(1), 9) % uint64(below))
+		return int64(w.chance(uint64(slot)<<16|uint64(life)<<8|uint64(server), uint64(w.now()), uint64(below), 9) % uint64(below))
 	}
 }
 
@@ -87,12 +85,14 @@ func (w *World) chanceLocked(most time.Duration, place ...uint64) time.Duration 
 	return most/5 + time.Duration(w.chance(place...)%uint64(most-most/5))
 }
 
-// delayLocked is how long the next packet of a direction takes.
-func (w *World) delayLocked(c *link, d *way) time.Duration {
-	place := []uint64{uint64(c.p.slot)<<16 | uint64(c.p.life)<<8 | uint64(c.s.n), c.n, d.count, 2}
+// delayLocked is how long a packet takes. The moment and what it says decide, so it makes no difference which of several goroutines sends first,
+// over which connection, and what has been sent before.
+func (w *World) delayLocked(c *link, d *way, what uint64) time.Duration {
+	stream := uint64(2)
 	if d == &c.up {
-		place[3] = 3
+		stream = 3
 	}
+	place := []uint64{uint64(c.p.slot)<<16 | uint64(c.p.life)<<8 | uint64(c.s.n), what, uint64(w.now()), stream}
 	t := w.chanceLocked(w.plan.Latency, place...)
 	if spike := w.chance(append(place, 4)...); w.plan.Spikes && spike%31 == 0 {
 		t += w.plan.Latency * time.Duration(spike>>20%20)

@@ -111,6 +111,9 @@ func TestWorlds(t *testing.T) {
 	if *stopFlag {
 		groups = 1
 	}
+	if groups == 1 {
+		alone(t)
+	}
 	var all tally
 	began := time.Now()
 	t.Cleanup(func() {

@@ -35,6 +35,18 @@ type conn struct {
 	waiting *time.Timer // WAIT; nil: none
 }
 
+// Conn is what Dial returns, with a way to read all that the server has sent so far.
+type Conn interface {
+	net.Conn
+	// Ready returns a channel that is closed once there is something to take.
+	Ready() <-chan struct{}
+	// Take returns what the server has sent and the client has not read, and why nothing follows; nil: more may.
+	Take() ([]byte, error)
+}
+
+func (c *conn) Ready() <-chan struct{} { return c.out.ready() }
+func (c *conn) Take() ([]byte, error)  { return c.out.take() }
+
 type address string
 
 func (address) Network() string  { return "vredis" }

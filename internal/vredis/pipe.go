@@ -58,6 +58,29 @@ func (p *pipe) ended() error {
 	return p.closed
 }
 
+// ready returns a channel that is closed when there is something to take.
+func (p *pipe) ready() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	changed := p.changed
+	if len(p.data) > 0 || p.closed != nil {
+		p.rouseLocked()
+	}
+	return changed
+}
+
+// take returns all that has not been read, without waiting, and why the pipe is closed.
+func (p *pipe) take() ([]byte, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	data := p.data
+	p.data = nil
+	return data, p.closed
+}
+
 func (p *pipe) setDeadline(t time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

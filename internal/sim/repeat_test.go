@@ -30,8 +30,12 @@ func alone(t *testing.T) {
 // One seed, one world: the plan and the network's delays are the same whenever a seed is run, and mostly the whole trace is. What is left is the
 // chance of the Go runtime, between timers of one moment, cases of a select and entries of a map.
 func TestWorlds_Repeat(t *testing.T) {
+	notShort(t)
 	alone(t)
-	seeds, same := max(*seedsFlag, 30), 0
+	seeds, same := *seedsFlag, 0
+	if seeds == 0 {
+		seeds = 40
+	}
 	trace := func(seed uint64) string {
 		runtime.GC()
 		return inBubble(t, draw(seed)).Trace(math.MaxInt64)

@@ -13,13 +13,14 @@ var Seed = rand.Uint64
 
 // Pauses are pauses that grow.
 type Pauses struct {
-	grows  *backoff.ExponentialBackOff
-	chance rand.PCG
+	RandomizationFactor float64 // how much of each is taken off or added at most
+	grows               *backoff.ExponentialBackOff
+	chance              rand.PCG
 }
 
 // New returns pauses that grow from 10 ms to a second, without end; up to half of each is taken off or added.
 func New() *Pauses {
-	p := &Pauses{grows: backoff.NewExponentialBackOff(
+	p := &Pauses{RandomizationFactor: 0.5, grows: backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(10*time.Millisecond),
 		backoff.WithMultiplier(2),
 		backoff.WithRandomizationFactor(0), // NextBackOff draws it
@@ -33,7 +34,8 @@ func New() *Pauses {
 // NextBackOff returns the next pause.
 func (p *Pauses) NextBackOff() time.Duration {
 	d := p.grows.NextBackOff()
-	return d/2 + time.Duration(p.chance.Uint64()%uint64(d+1))
+	off := time.Duration(p.RandomizationFactor * float64(d))
+	return d - off + time.Duration(p.chance.Uint64()%uint64(2*off+1))
 }
 
 // Reset makes the next pause as short as the first.

@@ -13,14 +13,14 @@ var Seed = rand.Uint64
 
 // Pauses are pauses that grow.
 type Pauses struct {
-	RandomizationFactor float64 // how much of each is taken off or added at most
-	grows               *backoff.ExponentialBackOff
+	RandomizationFactor float64                    // how much of each is taken off or added at most
+	grows               backoff.ExponentialBackOff // a value: a copy of Pauses goes its own way
 	chance              rand.PCG
 }
 
 // New returns pauses that grow from 10 ms to a second, without end; up to half of each is taken off or added.
 func New() *Pauses {
-	p := &Pauses{RandomizationFactor: 0.5, grows: backoff.NewExponentialBackOff(
+	p := &Pauses{RandomizationFactor: 0.5, grows: *backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(10*time.Millisecond),
 		backoff.WithMultiplier(2),
 		backoff.WithRandomizationFactor(0), // NextBackOff draws it

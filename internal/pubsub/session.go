@@ -187,6 +187,7 @@ func (h *session) changes() []sent {
 			h.sent = append(h.sent, sent{unsubscribe, d.channel})
 		}
 	}
+	slices.Sort(h.wanted) // the order in which a map had them is no order
 	for _, channel := range h.wanted {
 		if h.topicLocked(channel) != nil { // it may have come and gone while a dial took long
 			h.sent = append(h.sent, sent{subscribe, channel})

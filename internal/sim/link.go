@@ -35,10 +35,8 @@ type link struct {
 	readable   []byte
 	deadline   time.Time
 	nudge      chan struct{}
-	swallow    bool           // the reply to what is executed is lost
-	afterwards string         // what becomes of it then: "cut" or "hole"
-	gathered   []subscription // messages: what is written at this moment
-	gathering  bool
+	swallow    bool     // the reply to what is executed is lost
+	afterwards string   // what becomes of it then: "cut" or "hole"
 	unsent     [][]byte // what was written while the process stood still
 }
 
@@ -121,31 +119,8 @@ func (c *link) Write(b []byte) (int, error) {
 		c.unsent = append(c.unsent, packet)
 		return len(b), nil
 	}
-	if c.messages {
-		c.gatherLocked(packet)
-	} else {
-		c.sendLocked(&c.up, content(packet), func() { c.arriveLocked(packet) })
-	}
+	c.sendLocked(&c.up, content(packet), func() { c.arriveLocked(packet) })
 	return len(b), nil
-}
-
-// gatherLocked sends what is written of subscriptions at one moment in an order of its own: the library and go-redis take the order of a map,
-// and of goroutines. That of the commands for one channel is kept.
-func (c *link) gatherLocked(packet []byte) {
-	c.gathered = append(c.gathered, subscriptions(packet)...)
-	if len(c.gathered) == 0 || c.gathering {
-		return
-	}
-	c.gathering = true
-	c.w.afterLocked(1, func() {
-		slices.SortStableFunc(c.gathered, func(a, b subscription) int { return strings.Compare(a.channel, b.channel) })
-		var packet []byte
-		for _, s := range c.gathered {
-			packet = append(packet, s.command...)
-		}
-		c.gathered, c.gathering = nil, false
-		c.sendLocked(&c.up, content(packet), func() { c.arriveLocked(packet) })
-	})
 }
 
 // sendLocked has a packet arrive, if nothing is in its way.

@@ -67,11 +67,7 @@ func (p *process) wakeLocked() {
 		unsent := c.unsent
 		c.unsent = nil
 		for _, packet := range unsent {
-			if c.messages {
-				c.gatherLocked(packet)
-			} else {
-				c.sendLocked(&c.up, content(packet), func() { c.arriveLocked(packet) })
-			}
+			c.sendLocked(&c.up, content(packet), func() { c.arriveLocked(packet) })
 		}
 		c.nudgeLocked()
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"encoding/hex"
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -54,31 +53,6 @@ func isHandshake(packet []byte) bool {
 		packet = rest
 	}
 	return true
-}
-
-// subscription is one command of those of a connection for messages.
-type subscription struct {
-	channel string // empty: it is none
-	command []byte
-}
-
-// subscriptions takes a packet apart, into commands for one channel each.
-func subscriptions(packet []byte) (all []subscription) {
-	for len(packet) > 0 {
-		args, rest, ok := parseCommand(packet)
-		if !ok || len(args) == 0 {
-			return append(all, subscription{command: packet}) // its rest comes later
-		}
-		if strings.HasSuffix(strings.ToLower(args[0]), "subscribe") && len(args) > 1 {
-			for _, channel := range args[1:] {
-				all = append(all, subscription{channel, fmt.Appendf(nil, "*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(args[0]), args[0], len(channel), channel)})
-			}
-		} else {
-			all = append(all, subscription{command: packet[:len(packet)-len(rest)]})
-		}
-		packet = rest
-	}
-	return all
 }
 
 // call is a script's.

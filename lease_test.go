@@ -17,7 +17,7 @@ import (
 
 type valueKey struct{}
 
-// A holder that goes on for days makes contexts all the time: what nobody uses any more is
+// A holder that goes on for days makes contexts all the time: what no task uses any more is
 // collected, whether its parent ends or not.
 func TestLease_ContextsAreNotKept(t *testing.T) {
 	srv := redistest.Start(t)
@@ -108,7 +108,7 @@ func TestLease_ContextsOfOneEnd(t *testing.T) {
 	})
 }
 
-// Parents that have ended are told apart by their causes, also if nobody had asked for their
+// Parents that have ended are told apart by their causes, even if no call had asked for their
 // Done channels before: then they share one.
 func TestLease_ContextsOfEndedParents(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {

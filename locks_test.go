@@ -262,12 +262,20 @@ func TestContended_CountsWhatWaited(t *testing.T) {
 		short, cancel := context.WithCancel(t.Context())
 		held := locktest.MustLock(t, other.Mutex("in vain"))
 		gone := m.Mutex("in vain").LockAsync(short)
-		redistest.Eventually(t, locktest.Patience, "it waits", func() bool { l, _ := local(m, "in vain"); return l.Waiters == 1 })
+		locktest.Queued(t, srv, "redisson_lock_queue:{in vain}", 1)
+		redistest.Eventually(t, locktest.Patience, "Redis has answered", func() bool { return m.Stats().Subscriptions > 0 })
 		cancel()
 		if r := <-gone; !errors.Is(r.Err, holdfast.ErrNotAcquired) {
 			t.Fatal(r.Err)
 		}
 		locktest.MustUnlock(t, held)
+		srv.Pause()
+		silent, give := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer give()
+		if _, err := m.Mutex("no owner").Lock(silent); !errors.Is(err, holdfast.ErrUnavailable) {
+			t.Errorf("beside no owner: %v", err)
+		}
+		srv.Resume()
 
 		var names []string
 		for _, c := range m.Contended(10) {

@@ -147,7 +147,7 @@ func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 	ctx, op := l.whole.observe(ctx, !part)
 	lease, err := l.acquire(ctx, op, true)
 	again := (errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrUnavailable)) && !errors.Is(err, ctx.Err())
-	for again { // also if ctx has ended since: the error names it then
+	for again { // even if ctx has ended since: the error names it then
 		lease, err = l.acquire(ctx, op, false)
 		again = errors.Is(err, errEndedEarly)
 	}
@@ -232,7 +232,7 @@ func together(locks []*handle) int {
 }
 
 // takeAll takes several locks of one manager, in the order of their names, without
-// waiting, or a single one. It returns what it has got, also with an error.
+// waiting, or a single one. It returns what it has got, even with an error.
 func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Context) (got []*Lease, _ error) {
 	if len(locks) > 1 {
 		all := make([]*engine.Lock, len(locks))

@@ -140,7 +140,7 @@ func (c redlockCalls) Take(ctx context.Context, member int, wait bool) (*engine.
 	return lease.inner(), err
 }
 
-// Owners returns who holds a member; nothing if the caller could have it, as it could beside other readers.
+// Owners returns the owners of a member; none if the caller could have it, as it could beside other readers.
 func (c redlockCalls) Owners(ctx context.Context, member int) (string, error) {
 	h := c.l.members[member]
 	info, err := h.m.inspect(ctx, "Inspect", h.lock.Name)

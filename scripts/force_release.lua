@@ -1,5 +1,5 @@
--- force_release.lua: free a lock of any kind, whoever holds it, and tell whoever
--- waits, as Redisson's forceUnlock does for each kind.
+-- force_release.lua: free a lock of any kind, for any owner, and notify its
+-- waiters, as Redisson's forceUnlock does for each kind.
 --
 -- KEYS[1]  lock: of any kind
 -- KEYS[2]  lock_queue: of a mutex or fair lock: list, see prelude/queue.lua

@@ -24,8 +24,8 @@
 --                    before the caller are dead that the next request has to remove the rest. ttl:
 --                    for how many milliseconds the other owner has it, -1 if without TTL, no more
 --                    than @OFFERED@ if Redisson has it and is next as well; of a free lock when to ask
---                    again. now: the server's time, milliseconds. foreign: 1 if the owner, or one
---                    the one that comes before, is not Holdfast's; and for every free lock
+--                    again. now: the server's time, milliseconds. foreign: 1 if the owner, or the
+--                    waiter that comes before the caller, is not Holdfast's; and for every free lock
 --         {-1, key, text}
 --                    one of the keys holds something else than its kind; text says what
 --         {-2}       this owner id was given up: a late copy of the request

@@ -165,7 +165,7 @@ func (eng *Engine) disconnected() {
 	eng.Telemetry.Disconnected()
 }
 
-// newWaiter returns a waiter for a caller that waits, and calls release in the end.
+// newWaiter returns a waiter for a caller that waits, and calls outcomeOf in the end.
 func (eng *Engine) newWaiter() *waiter {
 	if w, ok := eng.parked.Get().(*waiter); ok {
 		return w
@@ -175,7 +175,7 @@ func (eng *Engine) newWaiter() *waiter {
 
 // release returns the outcome of w, and keeps w for another caller. Its own caller has received from Ready, or w has left
 // the queue: no other goroutine knows it then.
-func (eng *Engine) release(w *waiter) outcome {
+func (eng *Engine) outcomeOf(w *waiter) outcome {
 	told := w.Take()
 	w.Value = request{}
 	eng.parked.Put(w)

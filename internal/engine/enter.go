@@ -76,7 +76,7 @@ func (h *Lock) Obtain(ctx context.Context, once bool, trace context.Context) (*L
 			return nil, e.leave(ctx, w)
 		}
 	}
-	r := h.engine.release(w)
+	r := h.engine.outcomeOf(w)
 	return r.lease, h.engine.explain(h.Name, r.verdict)
 }
 
@@ -203,10 +203,10 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	causes := ContextCauses(ctx) // while no lock is held: ctx may be code of the user, and look at a lease
 	m := e.moment()
 	e.mu.Lock()
-	v := e.noVerdictLocked(&m, causes, w)
+	v, busy := e.noVerdictLocked(&m, causes, w), e.busyLocked(w)
 	left := e.waiters.Remove(w)
 	if left {
-		e.waitedLocked(w, m.age())
+		e.waitedInVainLocked(&m, w, busy)
 		e.leftLocked(&m, w)
 		e.stepLocked(&m)
 	}
@@ -215,7 +215,7 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 		<-w.Ready() // at once: the outcome is there
 	}
 	name := w.Value.h.Name
-	if r := e.engine.release(w); !left && r.verdict != nil {
+	if r := e.engine.outcomeOf(w); !left && r.verdict != nil {
 		v = r.verdict
 	} else if !left {
 		r.lease.GiveBack()
@@ -244,7 +244,7 @@ func (e *entry) leaveAsync(ctx context.Context, w *waiter) {
 	e.mu.Lock()
 	defer e.unlock(&m)
 	if w.Parked() {
-		e.waitedLocked(w, m.age())
+		e.waitedInVainLocked(&m, w, e.busyLocked(w))
 		e.deliverLocked(&m, w, outcome{verdict: e.noVerdictLocked(&m, causes, w)})
 		e.stepLocked(&m)
 	}

@@ -60,7 +60,7 @@ type entry struct {
 	kind Kind // a family; not changed, and here because it fills a gap
 
 	waits  uint32 // callers that had to wait in that minute, and are not in Engine.contended yet
-	minute uint32 // after Engine.epoch
+	minute uint32 // after Engine.Epoch
 }
 
 // missed is what the waiters may have missed, so that a request is worth it. Events add to it, and a request for the
@@ -106,7 +106,7 @@ type request struct {
 	stood  bool                // a caller of this process held the lock or waited for it when it came
 	behind int32               // fair, once: how many of the releases that were under way when it came have not ended
 	after  uint64              // requests numbered above it were sent after the caller had come
-	came   time.Duration       // when that was, after Engine.epoch
+	came   time.Duration       // when that was, after Engine.Epoch
 	label  *string             // of WithLabel; nil: none
 	trace  context.Context     // parent of the span of a request sent for this caller; nil: none
 	async  func(*Lease, error) // LockAsync: takes the outcome, and does not block; else nil

@@ -51,14 +51,15 @@ type hold struct {
 	demand     demand // by other processes
 	turn       uint8  // grants by the server in a row that led to this hold
 	tokens     uint8  // fencing tokens: while claimed, how many were requested; once held, how many are left
+	short      bool   // until the first renewal its TTL is that of a grant by message
 	stays      bool   // its caller has given it up, and it stays taken until WithHoldAtLeast is over
 	roundTrip  uint32 // of the latest renewal, in microseconds
 	token      uint64 // the last fencing token given out
 
 	bid      *bid          // the bid whose claim it is; nil once it is granted or given up
 	deadline time.Time     // until then the hold is trusted
-	tenure   time.Duration // since when, after Engine.epoch, this slice of it runs
-	renewed  time.Duration // when the latest renewal was sent, after Engine.epoch; 0: there was none
+	tenure   time.Duration // since when, after Engine.Epoch, this slice of it runs
+	renewed  time.Duration // when the latest renewal was sent, after Engine.Epoch; 0: there was none
 	leases   *Lease        // the callers' live leases, linked: of one owner, or of readers
 	limit    *limit        // of the caller, by WithMaxHold; nil: none
 }

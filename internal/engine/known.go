@@ -59,16 +59,26 @@ func (e *entry) answeredLocked(r command.Reply) {
 // noVerdictLocked is the verdict for w's caller if its context ended, for these causes, before Redis granted the
 // lock.
 func (e *entry) noVerdictLocked(m *moment, causes []error, w *waiter) *Verdict {
-	front, k := e.waiters.Front(), &e.known
-	switch {
-	case e.hold != nil || w.Value.h.Kind != ReadKind && !e.reads.none(): // a caller of this process has it
+	switch k := &e.known; {
+	case e.busyLocked(w):
 	case k.trouble() != nil:
 		return because(Unavailable, append(causes, k.trouble().cause)...)
-	case k.refused() || e.bidOf(w).standing() || front != nil && e.bidOf(front).standing(): // the lock is busy
 	case k.since != 0 && m.age()-k.since >= Silence:
 		return because(Unavailable, append(causes, e.engine.Executor.Silence())...)
 	}
 	return because(NotAcquired, causes...)
+}
+
+// busyLocked reports whether another owner is known to stand in w's way: in this process, or by what Redis said last.
+func (e *entry) busyLocked(w *waiter) bool {
+	front, k := e.waiters.Front(), &e.known
+	switch {
+	case e.hold != nil || w.Value.h.Kind != ReadKind && !e.reads.none():
+		return true
+	case k.trouble() != nil:
+		return false
+	}
+	return k.refused() || e.bidOf(w).standing() || front != nil && e.bidOf(front).standing()
 }
 
 // Silence is how long Redis may answer nothing before the error of a caller whose context ends is an outage

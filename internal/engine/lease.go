@@ -13,7 +13,7 @@ type Lease struct {
 	name  string
 	entry *entry // of the lock; nil: a lease of several locks
 	token uint64
-	since time.Duration // when it was granted, after Engine.epoch; of several locks: guarded by their mutex until the lease is handed out
+	since time.Duration // when it was granted, after Engine.Epoch; of several locks: guarded by their mutex until the lease is handed out
 	class *class        // of the name, for metrics
 	kind  Kind
 	end   Fact      // of one lock: why it ended; 0: it is held. Guarded by entry.mu
@@ -55,7 +55,7 @@ type Several interface {
 	PartEnded(p *Lease, err error) // is called when a part has ended, with no lock held
 }
 
-// NewSeveral makes a lease of several locks, which is held until EndSeveralLocked.
+// NewSeveral makes a lease of several locks, which is held until EndLocked.
 func NewSeveral(as *Lock, of Several) *Lease {
 	return &Lease{name: as.Name, kind: as.Kind, class: as.Class, how: grantedReentry, rare: &rare{group: of}}
 }

@@ -124,6 +124,14 @@ func (e *entry) waitedLocked(w *waiter, at time.Duration) {
 	e.waits++
 }
 
+// waitedInVainLocked is waitedLocked for a caller that leaves. Whether the lock was busy is known by then, or was when it came:
+// else Redis was silent, and no owner stood in the way.
+func (e *entry) waitedInVainLocked(m *moment, w *waiter, busy bool) {
+	if busy || w.Value.stood {
+		e.waitedLocked(w, m.age())
+	}
+}
+
 // tellWaitsLocked adds the waits to those of all locks. That is done once per minute, and when the entry is forgotten:
 // callers that take turns only count.
 func (e *entry) tellWaitsLocked() {

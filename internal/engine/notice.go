@@ -58,6 +58,7 @@ func (e *entry) noticedLocked(m *moment, h *hold, n wire.Notice) {
 		return
 	}
 	e.engine.Stats.Granted.Add(1)
+	h.short = true
 	if h.cfg.Fencing {
 		h.tokens = wire.TokensPerGrant
 	}

@@ -39,8 +39,8 @@ func (l *Lease) TookLocked(p *Lease) {
 // SinceNowLocked has a lease of several locks begin.
 func (l *Lease) SinceNowLocked() { l.since = time.Since(l.Engine().Epoch) }
 
-// Waited has a lease of several locks say that it was waited for.
-func (l *Lease) Waited() { l.how = max(l.how, grantedAfterWait) }
+// WaitedLocked has a lease of several locks say that it was waited for.
+func (l *Lease) WaitedLocked() { l.how = max(l.how, grantedAfterWait) }
 
 // EndsByItself reports whether an option ends the lease: then it is not taken again.
 func (l *Lease) EndsByItself() bool {

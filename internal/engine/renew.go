@@ -234,7 +234,7 @@ func (h *hold) slack(now time.Time) float64 {
 	h.entry.mu.Lock()
 	defer h.entry.mu.Unlock()
 	ttl := h.cfg.TTL
-	if h.turn > 0 && h.renewed == 0 { // the first renewal after a grant by the server
+	if h.short && h.renewed == 0 {
 		ttl = h.cfg.claim
 	}
 	window := ttl - validity.Margin(ttl)

@@ -71,8 +71,8 @@ func (r *repeated) sendLocked(m *moment, call *command.Call, trace context.Conte
 	}
 }
 
-// endsWith records that a request has ended. It reports whether its answer counts: r is not settled, and still asks for
-// that. What the queue of a lock is cleared by is not ended by a late copy of its release.
+// endsWith records that a request has ended. It reports whether its answer counts: r is not settled, and c is a
+// copy of what it asks for now. A late copy of the release does not end the request that clears the queue since.
 func (r *repeated) endsWith(c *command.Call) bool {
 	if !r.isCurrent(c) {
 		return false

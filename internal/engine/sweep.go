@@ -35,7 +35,7 @@ func TakeTogether(ctx context.Context, locks []*Lock, trace context.Context) (go
 		var refused error
 		select {
 		case <-w.Ready():
-			r := locks[i].engine.release(w)
+			r := locks[i].engine.outcomeOf(w)
 			lease, refused = r.lease, locks[i].engine.explain(locks[i].Name, r.verdict)
 		case <-ctx.Done():
 			refused = s.entries[i].leave(ctx, w)

@@ -20,7 +20,7 @@ func (h *session) read(ctx context.Context, ps *redis.PubSub, watch *time.Timer)
 		msg, err := receive(ctx, ps)
 		if err != nil && !h.deny(err) {
 			// go-redis may have reconnected by itself, and then asked for sharded channels of
-			// several slots at once, in vain. A session of our own is simpler to reason
+			// several slots at once, in vain. A new session is simpler to reason
 			// about: its confirmations are the only sign that anything was missed.
 			return err
 		}
@@ -54,7 +54,7 @@ func (h *session) take(msg any) error {
 		for _, l := range h.listeners(msg.Channel) {
 			l.Heard(msg.Payload)
 		}
-		// Who has just been granted a lock goes on before this goroutine asks the kernel
+		// A caller that has just been granted a lock goes on before this goroutine asks the kernel
 		// whether there is more: 2 to 5 % of a remote hand-off.
 		runtime.Gosched()
 	}
@@ -105,7 +105,7 @@ func (h *session) listeners(channel string) []Listener {
 	return nil
 }
 
-// left is called when a sharded channel is not subscribed any more: as we wished, or
+// left is called when a sharded channel is not subscribed any more: because the session asked for it, or
 // because its slot has gone to another master.
 func (h *session) left(channel string) {
 	s := h.s

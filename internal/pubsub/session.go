@@ -15,7 +15,7 @@ import (
 //
 // Its goroutine, run, is the only one that calls into go-redis's PubSub, whose
 // methods block under a mutex for as long as a dial takes; all other callers change the
-// topics and nudges it. A second goroutine reads. go-redis does not notice a connection
+// topics and nudge it. A second goroutine reads. go-redis does not notice a connection
 // that has gone silent, so a third party, a timer, ends a session in which nothing was
 // heard for pingEvery + pongWithin.
 type session struct {

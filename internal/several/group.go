@@ -107,7 +107,7 @@ func (g *Group) Join(p *engine.Lease) {
 		g.lease.SinceNowLocked()
 		g.lease.TookLocked(p)
 		if g.waited {
-			g.lease.Waited()
+			g.lease.WaitedLocked()
 		}
 	}
 	g.mu.Unlock()

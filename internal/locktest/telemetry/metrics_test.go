@@ -174,6 +174,37 @@ func TestMetrics_RenewalSlack(t *testing.T) {
 	})
 }
 
+// Only a grant by message has a shorter lease at first. A reader now and then counts as one that was granted so.
+func TestMetrics_RenewalSlackOfReaders(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		reader, metrics := metered()
+		m := locktest.ManagerOn(t, redistest.Start(t), metrics, holdfast.WithLease(6*time.Second))
+		const readers = 100
+		for i := range readers {
+			lease, err := m.RWMutex(fmt.Sprint(i)).RLock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer locktest.MustUnlock(t, lease)
+		}
+		redistest.Eventually(t, locktest.Patience, "renewals of all", func() bool { return m.Stats().Renewals >= readers })
+		var data metricdata.ResourceMetrics
+		if err := reader.Collect(t.Context(), &data); err != nil {
+			t.Fatal(err)
+		}
+		for _, metric := range data.ScopeMetrics[0].Metrics {
+			if metric.Name == "holdfast.renewal.slack" {
+				p := metric.Data.(metricdata.Histogram[float64]).DataPoints[0]
+				if most, _ := p.Max.Value(); p.Count < readers || most > .8 {
+					t.Errorf("%d renewals, the most left %v", p.Count, most)
+				}
+				return
+			}
+		}
+		t.Error("not measured")
+	})
+}
+
 // The oldest of all managers counts, whichever reports last.
 func TestMetrics_Oldest(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {

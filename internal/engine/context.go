@@ -21,7 +21,7 @@ func (c *leaseContext) Err() error { return c.end.Err() }
 
 func (c *leaseContext) Value(key any) any {
 	switch k := key.(type) {
-	case leasesKey:
+	case carriesKey, leasesKey:
 		return c.lease
 	case *entry:
 		if l := c.lease.heldOn(k); l != nil {

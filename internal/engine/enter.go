@@ -95,12 +95,15 @@ func (h *Lock) enter(ctx context.Context, r request) (*Lease, *waiter, *entry, e
 	if ctx.Err() != nil {
 		return nil, nil, nil, h.engine.explain(h.Name, because(NotAcquired, ContextCauses(ctx)...))
 	}
-	if CarriesLeases(ctx) {
-		if lease, v := h.Reenter(ctx); lease != nil || v != nil {
-			return lease, nil, nil, h.engine.explain(h.Name, v)
+	r.h = h
+	if carries(ctx) {
+		if CarriesLeases(ctx) {
+			if lease, v := h.Reenter(ctx); lease != nil || v != nil {
+				return lease, nil, nil, h.engine.explain(h.Name, v)
+			}
 		}
+		r.label = labelOf(ctx)
 	}
-	r.h, r.label = h, labelOf(ctx)
 	m := moment{engine: h.engine}
 	e, v := h.lockEntry()
 	if v != nil {

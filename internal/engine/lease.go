@@ -196,48 +196,46 @@ func (l *Lease) EndLocked(err error, f Fact) Ended {
 	}
 	contexts := l.contexts
 	l.contexts = nil
-	return Ended{l, err, f.end(), contexts}
+	return Ended{l, contexts, f}
 }
 
 // explain makes the error of a verdict for the caller of l.
 func (l *Lease) explain(v *Verdict) error { return l.entry.engine.explain(l.name, v) }
 
-// Ended is the end of a lease, which is announced when no lock is held.
+// Ended is the end of a lease, which is announced when no lock is held. Its zero value is none.
 type Ended struct {
-	lease    *Lease
-	err      error
-	name     string // of the end
+	lease    *Lease // its err does not change any more
 	contexts map[<-chan struct{}]*sharedEnd
+	end      Fact
 }
 
 // Announce measures the lease and cancels its contexts. No lock may be held: code that listens to the contexts
 // runs.
 func (d Ended) Announce() {
-	if d.lease != nil {
-		d.lease.measure(d.name)
+	if d.lease == nil {
+		return
 	}
+	d.lease.measure(d.end)
 	d.tell()
 }
 
 // measure measures how long a lease was held. The parts of several locks are measured as a whole,
 // and a lease taken by re-entry is a part of the first. No lock may be held.
-func (l *Lease) measure(end string) {
+func (l *Lease) measure(end Fact) {
 	if l.few().whole != nil || l.how == grantedReentry {
 		return
 	}
 	eng := l.Engine()
-	eng.Telemetry.Held(l.kind.String(), l.class.Label(), end, func() time.Duration { return time.Since(eng.Epoch) - l.since })
+	eng.Telemetry.Held(l.kind.String(), l.class.Label(), end.end(), func() time.Duration { return time.Since(eng.Epoch) - l.since })
 }
 
 // tell closes Done and cancels the contexts.
 func (d Ended) tell() {
-	if d.lease != nil {
-		if whole := d.lease.few().whole; whole != nil {
-			whole.rare.group.PartEnded(d.lease, d.err)
-		}
+	if d.lease.rare != nil && d.lease.rare.whole != nil {
+		d.lease.rare.whole.rare.group.PartEnded(d.lease, d.lease.err)
 	}
 	for _, s := range d.contexts {
-		s.end(d.err)
+		s.end(d.lease.err)
 	}
 }
 

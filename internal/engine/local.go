@@ -143,9 +143,24 @@ func (e *entry) tellWaitsLocked() {
 
 // WithLabel returns a copy of ctx with a label.
 func WithLabel(ctx context.Context, label string) context.Context {
-	return context.WithValue(ctx, labelKey{}, &label)
+	return &labelContext{ctx, label}
 }
 
+// labelContext is what WithLabel returns.
+type labelContext struct {
+	context.Context
+	label string
+}
+
+func (c *labelContext) Value(key any) any {
+	switch key.(type) {
+	case carriesKey, labelKey:
+		return &c.label
+	}
+	return c.Context.Value(key)
+}
+
+// labelKey asks a context for its label.
 type labelKey struct{}
 
 // labelOf returns the label that ctx carries; nil: none. No lock may be held: ctx may be code of the user.

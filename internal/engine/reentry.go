@@ -13,6 +13,12 @@ import (
 // lock is held. So a context that was merged from several by its own Value method, or that copies
 // the values of another, answers for each lock by itself, and nested contexts need no list.
 
+// carriesKey asks a context whether it carries anything: a lease or a label. Most contexts carry nothing, and one look shows
+// that.
+type carriesKey struct{}
+
+func carries(ctx context.Context) bool { return ctx.Value(carriesKey{}) != nil }
+
 // leasesKey asks a context whether it carries any lease.
 type leasesKey struct{}
 

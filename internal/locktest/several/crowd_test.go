@@ -78,7 +78,7 @@ func (c *crowd) getOn(t *testing.T, when string) {
 	const more = 10
 	// A crowd that members split is granted one a second at most. One that gets on is granted many more, if the machine is not
 	// busy: how busy it is, the first time tells.
-	limit := max(locktest.Patience, time.Duration(more*len(c.grants))*time.Second/2, 4*c.pace)
+	limit := max(time.Duration(more*len(c.grants))*time.Second*9/10, 4*c.pace)
 	began := time.Now()
 	before := make([]int64, len(c.grants))
 	for i := range c.grants {

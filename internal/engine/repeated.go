@@ -72,7 +72,7 @@ func (r *repeated) sendLocked(m *moment, call *command.Call, trace context.Conte
 }
 
 // endsWith records that a request has ended. It reports whether its answer counts: r is not settled, and c is a
-// copy of what it asks for now. A late copy of the release does not end the request that clears the queue since.
+// copy of what it asks for now. A late copy of a release does not end the request that has followed it and clears the queue.
 func (r *repeated) endsWith(c *command.Call) bool {
 	if !r.isCurrent(c) {
 		return false

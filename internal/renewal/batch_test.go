@@ -47,8 +47,7 @@ func TestRenewal_IsBatched(t *testing.T) {
 	})
 }
 
-// Who is renewed all the time does not cut the pauses of another short that is not answered, or whose renewal
-// fails.
+// A hold that is renewed all the time does not cut short the pauses of another one, whose renewal fails or has no answer.
 func TestScheduler_PausesAreNotCutShort(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

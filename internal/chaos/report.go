@@ -130,22 +130,6 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// figures are the worst of a run, by the promise they are about.
-func (r *Report) figures() map[string]any {
-	ms := func(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
-	return map[string]any{
-		"S1:overlaps": r.count("overlap", "exclusion", "claim without hold"), "S3:wrong-counts": r.count("count"),
-		"S4:holds-that-another-deleted": r.count("hold deleted"), "S6:owners-that-came-back": r.count("resurrection"),
-		"S7:keys-without-TTL": r.count("ttl"), "S9:inversions": r.count("token"),
-		"S11:answers-that-cannot-be-true": r.count("impossible answers"),
-		"N1:told-after-the-deadline":      ms(r.Late), "N3:losses-without-cause": r.count("lost without cause", "false loss"),
-		"L2:lost-wake-ups": r.count("lost wake-up", "stuck waiter"), "L5:overtaken-in-the-queue": r.count("order"),
-		"L7:longest-wait-of-a-fresh-client": ms(r.Residue.Probe), "L7:longest-wait-of-any": ms(r.Longest),
-		"H1:keys-left": len(r.Residue.Belongings) + len(r.Residue.Keys), "H2:holds-without-a-lease": r.count("forsaken hold"),
-		"H3:goroutines-left": len(r.Residue.Goroutines), "H4:subscriptions-left": len(r.Residue.Subscriptions) + r.Residue.Connections,
-	}
-}
-
 // turns are those of both locks of a kind.
 func (h *History) turns(k *Kind) (sum Turns) {
 	for _, name := range k.names() {

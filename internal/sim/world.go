@@ -113,15 +113,3 @@ func (w *World) flushLocked() {
 }
 
 func newRand(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(mix(seed), stream)) }
-
-func (s *Stats) add(o *Stats) {
-	s.Commands += o.Commands
-	s.Calls += o.Calls
-	s.Grants += o.Grants
-	s.Refused += o.Refused
-	s.Ended += o.Ended
-	s.Unavailable += o.Unavailable
-	s.Lost += o.Lost
-	s.Faults += o.Faults
-	s.Simulated += o.Simulated
-}

@@ -133,3 +133,15 @@ func TestWorlds(t *testing.T) {
 		})
 	}
 }
+
+func (s *Stats) add(o *Stats) {
+	s.Commands += o.Commands
+	s.Calls += o.Calls
+	s.Grants += o.Grants
+	s.Refused += o.Refused
+	s.Ended += o.Ended
+	s.Unavailable += o.Unavailable
+	s.Lost += o.Lost
+	s.Faults += o.Faults
+	s.Simulated += o.Simulated
+}

@@ -159,7 +159,7 @@ func (l *lane) exchange(g group, inFull bool) {
 	cmds := make([]once, len(calls)) // not kept for the next batch: a hook of the client's may keep them
 	for i, c := range calls {
 		args := c.Args
-		if _, known := l.shard.known.Load(c.Script); inFull || !known {
+		if inFull || !l.shard.known.has(c.Script) {
 			args = c.Script.inFull(args)
 		}
 		cmds[i] = once{Cmd: *redis.NewCmd(l.ctx, args...), again: x.cluster != nil && g.master == nil}
@@ -212,30 +212,20 @@ func (l *lane) exchange(g group, inFull bool) {
 		case err != nil && l.ctx.Err() != nil && errors.Is(err, context.Canceled):
 			err = errGaveUp // inspect's doing, not that of a caller's context
 		}
-		if !inFull && isNoScript(err) {
-			l.redo = append(l.redo, c)
-			continue
-		}
-		outcome := classify(err)
-		switch {
-		case outcome == Closed:
-			if x.CheckClosed(); !x.Closed() {
-				outcome, err = NotSent, errNodeGone
+		outcome := Answered
+		if err != nil {
+			if !inFull && isNoScript(err) {
+				l.redo = append(l.redo, c)
+				continue
 			}
-		case outcome == Barred && !x.admitted.Load():
-			outcome = Denied
+			outcome, err = l.failure(err)
 		}
-		err = x.explain(l.shard, Legible(err))
 		switch {
 		case outcome == Answered:
-			l.shard.know(c.Script)
-			if g.acks == nil && (l.took == 0 || took < l.took) {
-				l.took = took
-				if !l.waited {
-					x.roundTrip.CompareAndSwap(0, int64(took)) // before the handler, which may call Warm
-				}
+			l.shard.known.add(c.Script)
+			if !answered { // before its handler, which may call Warm
+				l.answeredIn(took, g.acks)
 			}
-			x.admit()
 			answered = true
 		case outcome.Final():
 			failure = err
@@ -264,6 +254,32 @@ func (l *lane) exchange(g group, inFull bool) {
 	if demoted && x.demoted != nil {
 		x.demoted()
 	}
+}
+
+// failure says what is known of a request that ended with err, and the error to tell.
+func (l *lane) failure(err error) (Outcome, error) {
+	x, outcome := l.shard.x, classify(err)
+	switch {
+	case outcome == Closed:
+		if x.CheckClosed(); !x.Closed() {
+			outcome, err = NotSent, errNodeGone
+		}
+	case outcome == Barred && !x.admitted.Load():
+		outcome = Denied
+	}
+	return outcome, x.explain(l.shard, Legible(err))
+}
+
+// answeredIn records that Redis has answered a request of a group, which took that long as a whole.
+func (l *lane) answeredIn(took time.Duration, acks *Acks) {
+	x := l.shard.x
+	if acks == nil && (l.took == 0 || took < l.took) {
+		l.took = took
+		if !l.waited {
+			x.roundTrip.CompareAndSwap(0, int64(took))
+		}
+	}
+	x.admit()
 }
 
 var errGaveUp = errors.New("no connection in time")

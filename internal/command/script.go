@@ -4,6 +4,8 @@ import (
 	"crypto/sha1" // what EVALSHA is defined with; not used for secrecy
 	"encoding/hex"
 	"errors"
+	"slices"
+	"sync/atomic"
 )
 
 // Script is one Lua script, ready to be sent by its digest.
@@ -72,4 +74,25 @@ func (s *Script) inFull(args []any) []any {
 	full := append([]any(nil), args...)
 	full[argCommand], full[argScript] = eval, s.text
 	return full
+}
+
+// scripts is a set of a few scripts. A look is for each request, and an addition for each script.
+type scripts struct {
+	list atomic.Pointer[[]*Script] // does not change; nil: the set is empty
+}
+
+func (s *scripts) has(script *Script) bool {
+	list := s.list.Load()
+	return list != nil && slices.Contains(*list, script)
+}
+
+func (s *scripts) add(script *Script) {
+	for !s.has(script) {
+		old := s.list.Load()
+		more := []*Script{script}
+		if old != nil {
+			more = slices.Concat(*old, more)
+		}
+		s.list.CompareAndSwap(old, &more)
+	}
 }

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,7 +23,7 @@ type cluster interface {
 type shard struct {
 	x      *Executor
 	master *redis.Client
-	known  sync.Map // *Script that the server has been sent in full, as keys
+	known  scripts // that the server has been sent in full
 
 	// The following is guarded by Executor.mu.
 
@@ -169,11 +168,4 @@ func (s *shard) shareLocked(n int) int {
 	}
 	free := 1 + len(s.idle) + min(maxLanes, s.x.turns) - s.working
 	return (n + free - 1) / free
-}
-
-// know records that the server has run a script, and so has it by its digest.
-func (s *shard) know(script *Script) {
-	if _, known := s.known.Load(script); !known {
-		s.known.Store(script, nil)
-	}
 }

@@ -35,16 +35,20 @@ func script(name string, gives func(reply any) bool) *command.Script {
 
 // givesToken is for scripts that take a lock: a token, or a verdict.
 func givesToken(reply any) bool {
-	n, ok := reply.(int64)
+	if n, ok := reply.(int64); ok {
+		return n >= 0
+	}
 	_, verdict := ParseVerdict(reply)
-	return ok && n >= 0 || verdict
+	return verdict
 }
 
 // givesTokens is the same for several locks.
 func givesTokens(reply any) bool {
-	n, ok := reply.(int64)
+	if n, ok := reply.(int64); ok {
+		return n >= 0
+	}
 	_, refusal := ParseRefusal(reply)
-	return ok && n >= 0 || refusal
+	return refusal
 }
 
 // givesCodes is for scripts that give a code for each hold, or what Redis said instead.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
-	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
 // A request without answer is sent again over another connection: at once if its connection is known to
@@ -79,10 +78,9 @@ func (t *try) abandonLocked(m *moment) {
 
 // patience is how long t may stay unanswered. A repetition has what is left to the callers that ask
 // once, but time for a round trip.
-func (t *try) patience() time.Duration {
-	cfg, x := t.hold.cfg, t.hold.entry.engine.Executor
-	d := cfg.patience(x, !t.stands)
-	return max(d-t.tried, min(d, validity.Patience(0, x.RoundTrip())))
+func (t *try) patience(m *moment) time.Duration {
+	d := m.acquirePatience(t.hold.cfg, !t.stands)
+	return max(d-t.tried, min(d, m.patienceFor(0)))
 }
 
 // Overdue is called by the executor when the reply takes too long. It ends the wait of TryLocks. For other callers
@@ -102,7 +100,7 @@ func (t *try) overdueLocked(m *moment) {
 		return
 	}
 	if b.waiter != nil {
-		silence := e.engine.Executor.Silence()
+		silence := m.silence()
 		e.troubledLocked(silence)
 		e.refuseLocked(m, t.n, Unavailable, silence)
 	}

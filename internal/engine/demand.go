@@ -29,7 +29,8 @@ func (h *hold) sliceOver(now time.Time) bool {
 // askDemandLocked finds out, once per slice, whether another process waits for a lock that this one passes among
 // its callers. Messages would be sooner, but Go can read them tens of milliseconds late while its goroutines are
 // busy. One question per slice costs nothing in comparison with the grants in between.
-func (e *entry) askDemandLocked(h *hold, now time.Time) {
+func (e *entry) askDemandLocked(m *moment, h *hold) {
+	now := m.now()
 	if h.demand != demandUnknown || !h.sliceOver(now) {
 		return
 	}
@@ -39,7 +40,7 @@ func (e *entry) askDemandLocked(h *hold, now time.Time) {
 		Script:   protocol.Demand,
 		Args:     protocol.Demand.Args(1, h.keys.Queue, e.engine.Publish, h.keys.Channel),
 		Handler:  q,
-		Patience: e.engine.askPatience(),
+		Patience: m.askPatience(),
 	})
 }
 
@@ -58,7 +59,7 @@ func (q *demandQuestion) Replied(_ *command.Call, r command.Reply) {
 	m := e.moment()
 	e.mu.Lock()
 	defer e.unlock(&m)
-	if waiting > 0 || listeners > e.ownListeners() {
+	if waiting > 0 || listeners > m.ownListeners(e) {
 		h.demand = demandKnown
 	} else {
 		h.demand = demandUnknown
@@ -78,14 +79,3 @@ func (q *demandQuestion) Overdue(*command.Call) {
 
 // Stranded is called by the executor when the connection is dead.
 func (q *demandQuestion) Stranded(c *command.Call) { q.Overdue(c) }
-
-// ownListeners is how many of those who hear the lock's channel are this process, as far as the server
-// that a script runs on knows: a node of a cluster knows only subscriptions made there, which plain ones
-// need not be.
-func (e *entry) ownListeners() int64 {
-	s := e.engine.Subscriber
-	if (e.engine.counted == "1" || s.Sharded()) && s.Live(e.channel()) {
-		return 1
-	}
-	return 0
-}

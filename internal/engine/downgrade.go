@@ -33,7 +33,7 @@ func (e *entry) downgradeLocked(m *moment, h *hold, trace context.Context) *down
 		ttl = validity.TTL(left) // the rest of a fixed lease, or what Extend has added
 	}
 	d := &downgrade{reader: reader, began: now, ttl: ttl}
-	d.isFor(h, d, now)
+	d.isFor(m, h, d)
 	d.script, d.until = protocol.RWDowngrade, h.deadline
 	d.args = append(reader.withKeys(d.room[:], d.script, true), reader.id(), e.engine.Publish, h.offer(), validity.Milliseconds(ttl))
 	e.addReaderLocked(reader)
@@ -139,7 +139,7 @@ func (d *downgrade) abandonLocked(m *moment, end *Verdict) {
 	writer, reader := d.hold, d.reader
 	writer.unclear, reader.unclear = true, true // the release of each is to leave a tombstone for late copies
 	writer.stays = reader.stays
-	r := newReleaseLocked(writer, false, m.now())
+	r := newReleaseLocked(m, writer, false)
 	r.lease = d.lease
 	if end == nil {
 		r.unclear = true // a copy of the downgrade may have run

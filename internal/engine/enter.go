@@ -140,14 +140,14 @@ func (e *entry) enterLocked(m *moment, r request) (*Lease, *waiter, *Verdict) {
 	if e.life == lifeClosed {
 		return nil, nil, because(Closed)
 	}
-	if e.engine.Executor.Closed() {
+	if m.clientClosed() {
 		return nil, nil, because(Unavailable, command.ErrClientClosed)
 	}
 	if e.waiters.Len() == 0 && e.hold == nil && !e.reads.none() {
 		now := m.now()
 		for _, x := range e.reads.all() {
 			if x.joins(h, now) {
-				e.askDemandLocked(x, now)
+				e.askDemandLocked(m, x)
 				return e.leaseLocked(x, h, grantedByHandoff, m.age(), r.label), nil, nil
 			}
 		}

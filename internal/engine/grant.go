@@ -121,7 +121,7 @@ func (e *entry) passLocked(m *moment, h *hold, trace context.Context) *release {
 	h.endLimit()
 	now := m.now()
 	if w := e.waiters.Front(); w != nil && h.kind != ReadKind && h.passes(w.Value.h, now) {
-		e.askDemandLocked(h, now)
+		e.askDemandLocked(m, h)
 		e.assignLocked(m, h, w, grantedByHandoff)
 		e.refuseLocked(m, e.tries+1, NotAcquired, nil)
 		return nil

@@ -57,7 +57,7 @@ func (e *entry) newKeepLocked(m *moment, claims []*hold) *command.Call {
 		Script:   protocol.Keep,
 		Args:     protocol.Keep.Args(3, args...),
 		Handler:  r,
-		Patience: eng.askPatience(),
+		Patience: m.askPatience(),
 		Lapses:   true, // the scheduler asks again
 	}
 	return &r.call

@@ -64,7 +64,7 @@ func (e *entry) noVerdictLocked(m *moment, causes []error, w *waiter) *Verdict {
 	case k.trouble() != nil:
 		return because(Unavailable, append(causes, k.trouble().cause)...)
 	case k.since != 0 && m.age()-k.since >= Silence:
-		return because(Unavailable, append(causes, e.engine.Executor.Silence())...)
+		return because(Unavailable, append(causes, m.silence())...)
 	}
 	return because(NotAcquired, causes...)
 }

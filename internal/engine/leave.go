@@ -53,12 +53,12 @@ func newLeaveLocked(m *moment, claims []*hold) *release {
 	now := m.now()
 	e := claims[0].entry
 	if len(claims) == 1 {
-		r := newReleaseLocked(claims[0], true, now)
+		r := newReleaseLocked(m, claims[0], true)
 		r.colliding = 1
 		return r
 	}
 	r := &release{}
-	r.isFor(claims[0], r, now)
+	r.isFor(m, claims[0], r)
 	r.colliding = int32(len(claims))
 	slices.SortStableFunc(claims, func(a, b *hold) int { // those with a tombstone come first
 		switch {

@@ -47,3 +47,49 @@ func (m *moment) denied() bool { return m.engine.Subscriber.Denied(m.engine.inbo
 
 // session numbers the subscriptions of the inbox: messages between two of them have been missed.
 func (m *moment) session() uint64 { return m.engine.inbox.sessions.Load() }
+
+// rely is hears for a request that tells Redis so, and true until that request ends with inbox.unrely. To look in the step
+// and to rely after it would not do: the process can leave its inbox in between.
+func (m *moment) rely() bool { return m.engine.inbox.rely() }
+
+// ownListeners is how many of the clients that hear the lock's channel are this process, as far as the server
+// that a script runs on knows: a node of a cluster knows only subscriptions made there, which plain ones
+// need not be.
+func (m *moment) ownListeners(e *entry) int64 {
+	s := m.engine.Subscriber
+	if (m.engine.counted == "1" || s.Sharded()) && s.Live(e.channel()) {
+		return 1
+	}
+	return 0
+}
+
+// clientClosed reports whether the client is known to be closed: requests bring nothing any more.
+func (m *moment) clientClosed() bool { return m.engine.Executor.Closed() }
+
+// silence is why requests bring no answer.
+func (m *moment) silence() error { return m.engine.Executor.Silence() }
+
+// patienceFor is how long Redis has to answer a request for a lock of this TTL.
+func (m *moment) patienceFor(ttl time.Duration) time.Duration { return m.engine.patienceFor(ttl) }
+
+// acquirePatience is how long an acquire request may stay unanswered. Callers that ask once wait for the first answer of
+// all for longer; others ask again.
+func (m *moment) acquirePatience(c *Terms, once bool) time.Duration {
+	d := m.patienceFor(c.TTL)
+	if once {
+		d = max(d, min(m.engine.Executor.FirstWithin(), c.TTL/4))
+	}
+	if c.Acks != nil {
+		d += c.Acks.Timeout
+	}
+	return d
+}
+
+// askPatience is how long Redis has to answer what no caller waits for.
+func (m *moment) askPatience() time.Duration { return m.engine.askPatience() }
+
+// tokenSeen is the highest fencing token of the lock that this process has seen; 0: none.
+func (m *moment) tokenSeen(e *entry) uint64 { return m.engine.tokens.seen(e.mapped()) }
+
+// closing reports whether Close has been called.
+func (m *moment) closing() bool { return m.engine.closing() }

@@ -53,7 +53,7 @@ func (e *entry) noticedLocked(m *moment, h *hold, n wire.Notice) {
 	}
 	since, trusted := validity.Grant(m.now(), b.before, b.clock, n.Clock, n.Claim)
 	if !trusted || len(e.conflictsLocked(h)) > 0 || e.engine.confirm || h.cfg.Fixed || h.cfg.Acks != nil || n.Claim < h.cfg.claim ||
-		h.cfg.Fencing && n.Token < e.engine.tokens.seen(e.mapped())+wire.TokensPerGrant { // none, or the counter was lost
+		h.cfg.Fencing && n.Token < m.tokenSeen(e)+wire.TokensPerGrant { // none, or the counter was lost
 		e.tryLocked(m, b.waiter)
 		return
 	}

@@ -144,7 +144,7 @@ func (j *join) sendLocked(m *moment) {
 		Script:   protocol.Join,
 		Args:     protocol.Join.Args(4, args...),
 		Handler:  j,
-		Patience: e.engine.patienceFor(j.tries[0].hold.cfg.TTL),
+		Patience: m.patienceFor(j.tries[0].hold.cfg.TTL),
 	}
 	for _, t := range j.tries {
 		t.call.Script, t.call.Patience = protocol.Join, j.call.Patience

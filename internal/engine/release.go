@@ -29,15 +29,15 @@ const burial = time.Minute
 // startReleaseLocked begins the release of h, whose phase is over. It stood in the queue
 // in Redis if queued.
 func (e *entry) startReleaseLocked(m *moment, h *hold, queued bool, trace context.Context) *release {
-	r := newReleaseLocked(h, queued, m.now())
+	r := newReleaseLocked(m, h, queued)
 	r.startLocked(m, trace)
 	return r
 }
 
 // newReleaseLocked says what is sent, and until when.
-func newReleaseLocked(h *hold, queued bool, now time.Time) *release {
-	r := new(release)
-	r.isFor(h, r, now)
+func newReleaseLocked(m *moment, h *hold, queued bool) *release {
+	r, now := new(release), m.now()
+	r.isFor(m, h, r)
 	r.until = h.goneBy(queued, now)
 	if rest := h.stay(now); rest > 0 {
 		r.script, r.args = h.stayArgs(r.room[:], rest)
@@ -195,7 +195,7 @@ const redissonsTurn = 5 * time.Millisecond
 
 // giveWayLocked decides when to ask again after a release that n clients heard of.
 func (e *entry) giveWayLocked(m *moment, n int64) {
-	if n > 0 && e.waiters.Len() > 0 && n > e.ownListeners() {
+	if n > 0 && e.waiters.Len() > 0 && n > m.ownListeners(e) {
 		e.missed.take(missedLock)
 		e.armLocked(m, alarmGiveWay, giveWay)
 	}

@@ -38,9 +38,10 @@ type repeated struct {
 }
 
 // isFor makes r the request about h.
-func (r *repeated) isFor(h *hold, handler command.Handler, now time.Time) {
+func (r *repeated) isFor(m *moment, h *hold, handler command.Handler) {
+	now := m.now()
 	r.entry, r.hold, r.handler, r.lease = h.entry, h, handler, h.leases
-	r.patient = now.Add(h.entry.engine.patienceFor(h.cfg.TTL))
+	r.patient = now.Add(m.patienceFor(h.cfg.TTL))
 	r.lapsed = !validity.Valid(now, h.deadline)
 }
 
@@ -58,7 +59,7 @@ func (r *repeated) sendLocked(m *moment, call *command.Call, trace context.Conte
 		Script:   r.script,
 		Args:     r.args,
 		Handler:  r.handler,
-		Patience: e.engine.patienceFor(r.hold.cfg.TTL),
+		Patience: m.patienceFor(r.hold.cfg.TTL),
 		Trace:    trace,
 	}
 	if !r.told {
@@ -112,7 +113,7 @@ func (r *repeated) againLocked(m *moment) {
 		r.settleLocked(m, because(Unavailable, r.trouble))
 		return
 	}
-	pause := r.pauseLocked()
+	pause := r.pauseLocked(m)
 	if left := r.patient.Sub(now); !r.told && left < pause {
 		// Unlock has waited as long as it may, over all copies.
 		r.giveUpWaitingLocked(m, r.trouble)
@@ -128,12 +129,12 @@ func (r *repeated) againLocked(m *moment) {
 const awaitedPause = 50 * time.Millisecond
 
 // pauseLocked returns the next pause.
-func (r *repeated) pauseLocked() time.Duration {
+func (r *repeated) pauseLocked(m *moment) time.Duration {
 	if r.pauses == nil {
 		r.pauses = retry.New()
 	}
 	pause := r.pauses.NextBackOff()
-	if len(r.later) > 0 || r.entry.engine.closing() {
+	if len(r.later) > 0 || m.closing() {
 		pause = min(pause, awaitedPause)
 	}
 	return pause

@@ -10,22 +10,25 @@ import (
 // However long the pauses of a request have grown, one is short while a call waits for the answer: a request of before may
 // fail after that call began.
 func TestRepeated_AwaitedPausesAreShort(t *testing.T) {
-	grown := func(eng *Engine) *repeated {
-		r := &repeated{entry: &entry{engine: eng}, pauses: retry.New()}
+	pause := func(r *repeated, closed bool) time.Duration {
+		return r.pauseLocked(&moment{engine: &Engine{closed: closed}})
+	}
+	grown := func() *repeated {
+		r := &repeated{pauses: retry.New()}
 		for range 10 {
-			r.pauseLocked()
+			pause(r, false)
 		}
 		return r
 	}
-	if pause := grown(&Engine{}).pauseLocked(); pause < 300*time.Millisecond {
-		t.Errorf("no call waits: %v", pause)
+	if d := pause(grown(), false); d < 300*time.Millisecond {
+		t.Errorf("no call waits: %v", d)
 	}
-	r := grown(&Engine{})
+	r := grown()
 	r.later = append(r.later, make(chan *Verdict, 1))
-	if pause := r.pauseLocked(); pause > awaitedPause {
-		t.Errorf("an Unlock waits: %v", pause)
+	if d := pause(r, false); d > awaitedPause {
+		t.Errorf("an Unlock waits: %v", d)
 	}
-	if pause := grown(&Engine{closed: true}).pauseLocked(); pause > awaitedPause {
-		t.Errorf("Close waits: %v", pause)
+	if d := pause(grown(), true); d > awaitedPause {
+		t.Errorf("Close waits: %v", d)
 	}
 }

@@ -91,7 +91,7 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 		e.waiters.Push(w)
 		e.onces++
 		t := e.newTryLocked(&m, w)
-		t.call.Script, t.call.Patience = protocol.MultiAcquire, h.Terms.patience(eng.Executor, true)
+		t.call.Script, t.call.Patience = protocol.MultiAcquire, m.acquirePatience(h.Terms, true)
 		k := t.hold.keys
 		keys = append(keys, k.Lock, k.Queue, k.Deadlines, k.Tombstones)
 		args = append(args, t.hold.tail(), h.Terms.ms)
@@ -101,7 +101,7 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 		Script:   protocol.MultiAcquire,
 		Args:     protocol.MultiAcquire.Args(len(keys), append(keys, args...)...),
 		Handler:  s,
-		Patience: locks[0].Terms.patience(eng.Executor, true),
+		Patience: m.acquirePatience(locks[0].Terms, true),
 		Acks:     locks[0].Terms.Acks,
 		Trace:    trace,
 	}

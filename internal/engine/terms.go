@@ -47,16 +47,3 @@ func (eng *Engine) Prepare(c *Terms) {
 	}
 	c.offer = fmt.Sprintf("%d 1 %s", claim, eng.counted)
 }
-
-// patience is how long an acquire request may stay unanswered. Callers that ask once wait for the first answer of all
-// for longer; others ask again.
-func (c *Terms) patience(x *command.Executor, once bool) time.Duration {
-	d := validity.Patience(c.TTL, x.RoundTrip())
-	if once {
-		d = max(d, min(x.FirstWithin(), c.TTL/4))
-	}
-	if c.Acks != nil {
-		d += c.Acks.Timeout
-	}
-	return d
-}

@@ -33,15 +33,15 @@ func (e *entry) tryLocked(m *moment, w *waiter) {
 	}
 	if b := e.bidOf(w); b != nil && b.claim.full() {
 		// Replied comes for each, no later than go-redis gives up.
-		e.refuseLocked(m, e.tries+1, Unavailable, e.engine.Executor.Silence())
+		e.refuseLocked(m, e.tries+1, Unavailable, m.silence())
 		return
 	}
 	t := e.newTryLocked(m, w)
 	t.call = command.Call{
 		Script:   t.hold.kind.acquireScript(),
-		Args:     e.acquireArgs(t),
+		Args:     e.acquireArgs(m, t),
 		Handler:  t,
-		Patience: t.patience(),
+		Patience: t.patience(m),
 		Trace:    w.Value.trace,
 		Acks:     t.hold.cfg.Acks,
 	}
@@ -69,7 +69,7 @@ func (e *entry) newTryLocked(m *moment, w *waiter) *try {
 	e.tries++
 	t.hold, t.n, t.stands, t.sent = c, e.tries, !w.Value.once, m.now()
 	if t.stands {
-		t.deaf = !e.engine.inbox.rely()
+		t.deaf = !m.rely()
 	} else {
 		t.deaf = !m.hears()
 	}
@@ -96,8 +96,8 @@ func (t *try) neverSentLocked() {
 
 // acquireArgs leaves out what only fencing needs: each argument costs Redis about a
 // quarter of a microsecond.
-func (e *entry) acquireArgs(t *try) []any {
-	h, eng := t.hold, e.engine
+func (e *entry) acquireArgs(m *moment, t *try) []any {
+	h := t.hold
 	wait := h.cfg.waits[waitNot]
 	if t.stands {
 		switch {
@@ -113,7 +113,7 @@ func (e *entry) acquireArgs(t *try) []any {
 	}
 	args := append(h.withKeys(t.room[:], h.kind.acquireScript(), true), h.id(), h.cfg.ms, wait)
 	if h.cfg.Fencing {
-		args = append(args, h.tokens, eng.tokens.seen(e.mapped()))
+		args = append(args, h.tokens, m.tokenSeen(e))
 	}
 	return args
 }

@@ -122,7 +122,7 @@ func (u *unlocking) againLocked(m *moment) {
 		return
 	}
 	u.later = make(chan *Verdict, 1)
-	u.patience = l.entry.engine.patienceFor(l.hold.cfg.TTL)
+	u.patience = m.patienceFor(l.hold.cfg.TTL)
 	if x, ok := r.handler.(*release); ok && r.settled && r.verdict.is(Unavailable) {
 		x.restartLocked(m)
 	}

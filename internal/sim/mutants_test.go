@@ -165,13 +165,13 @@ var mutants = []mutant{
 		"if h.demand != demandUnknown || !h.sliceOver(now) {", "if BUG || h.demand != demandUnknown || !h.sliceOver(now) {"},
 		{"internal/engine/notice.go", "if n.Others {", "if n.Others && !BUG {"}}},
 	{name: "the answer is forgotten", by: "not passed on", edits: []edit{{"internal/engine/demand.go",
-		"if waiting > 0 || listeners > e.ownListeners() {", "if !BUG && (waiting > 0 || listeners > e.ownListeners()) {"}}},
+		"if waiting > 0 || listeners > m.ownListeners(e) {", "if !BUG && (waiting > 0 || listeners > m.ownListeners(e)) {"}}},
 
 	{name: "who gives way has no timer", by: "lost wake-up|starved", shape: BesideJava, edits: []edit{{"internal/engine/alarm.go",
 		"\te.alarm = a\n", "\te.alarm = a\n\tif BUG && a.yields() {\n\t\treturn\n\t}\n"}}},
 
 	{name: "nobody gives way", by: "turn", shape: BesideJava, edits: []edit{{"internal/engine/release.go",
-		"if n > 0 && e.waiters.Len() > 0 && n > e.ownListeners() {", "if !BUG && n > 0 && e.waiters.Len() > 0 && n > e.ownListeners() {"}}},
+		"if n > 0 && e.waiters.Len() > 0 && n > m.ownListeners(e) {", "if !BUG && n > 0 && e.waiters.Len() > 0 && n > m.ownListeners(e) {"}}},
 	{name: "who gives way hears its own release", by: "turn", shape: BesideJava, edits: []edit{{"internal/engine/entry.go",
 		"if !e.alarm.yields() { // it may be", "if !e.alarm.yields() || BUG { // it may be"}}},
 

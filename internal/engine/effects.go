@@ -41,6 +41,22 @@ func (m *moment) perform() {
 	}
 }
 
+// asyncOutcome is the outcome of a LockAsync. The waiter has left the queue under entry.mu, which it does once, so there is
+// one for each, and no later event has another. If the lease ends before its caller gets it, the caller gets it all the same.
+type asyncOutcome struct {
+	outcome
+	name   string
+	told   func(*Lease, error)
+	unhook func() bool // stops listening to the context, which may be code of the user; nil: nothing listens
+}
+
+func (x asyncOutcome) perform(eng *Engine) {
+	if x.unhook != nil {
+		x.unhook()
+	}
+	x.told(x.lease, eng.explain(x.name, x.verdict))
+}
+
 // holdLost is the loss of a hold, with its leases. They are none if only the answer to their Unlock has shown it.
 type holdLost struct {
 	name   string // of one of the leases

@@ -80,8 +80,7 @@ func (h *Lock) Obtain(ctx context.Context, once bool, trace context.Context) (*L
 	return r.lease, h.engine.explain(h.Name, r.verdict)
 }
 
-// ObtainAsync is Obtain without the wait: told is called with the outcome, once, and must not block: a lock may be
-// held.
+// ObtainAsync is Obtain without the wait: told is called with the outcome, once and with no lock held, and must not block.
 func (h *Lock) ObtainAsync(ctx context.Context, told func(*Lease, error)) {
 	if lease, w, _, err := h.enter(ctx, request{async: told}); w == nil {
 		told(lease, err)

@@ -109,7 +109,7 @@ type request struct {
 	came   time.Duration       // when that was, after Engine.Epoch
 	label  *string             // of WithLabel; nil: none
 	trace  context.Context     // parent of the span of a request sent for this caller; nil: none
-	async  func(*Lease, error) // LockAsync: takes the outcome, and does not block; else nil
+	async  func(*Lease, error) // LockAsync: takes the outcome; else nil
 	unhook func() bool         // LockAsync: stops listening to the context; else nil
 	bid    *bid                // fair: what was requested for it; nil: nothing. Of other locks, entry.bid stands for all
 }
@@ -128,11 +128,8 @@ func (e *entry) deliverLocked(m *moment, w *waiter, r outcome) {
 		return
 	}
 	e.leftLocked(m, w)
-	if w.Value.unhook != nil {
-		go w.Value.unhook() // by a goroutine that holds no lock: the context may be code of the user
-	}
 	if w.Value.async != nil {
-		w.Value.async(r.lease, e.engine.explain(w.Value.h.Name, r.verdict))
+		m.then(asyncOutcome{r, w.Value.h.Name, w.Value.async, w.Value.unhook})
 	}
 	w.Tell(r)
 }

@@ -126,10 +126,10 @@ func TestWarm_FarAway(t *testing.T) {
 	o := newOutcome()
 	x.Submit(time.Now(), &Call{Script: countScript, Args: countScript.Args(1, "k"), Patience: time.Minute, Handler: warms{o, x, func() {
 		before := p.Count(hello)
-		redistest.Eventually(t, 15*time.Second, "a connection is made", func() bool { return p.Count(hello) > before })
+		redistest.Eventually(t, redistest.Patience, "a connection is made", func() bool { return p.Count(hello) > before })
 	}}})
 	<-o.replies
-	redistest.Eventually(t, 15*time.Second, "all are there", func() bool { return client.PoolStats().PipelineStats.IdleConns >= spares })
+	redistest.Eventually(t, redistest.Patience, "all are there", func() bool { return client.PoolStats().PipelineStats.IdleConns >= spares })
 	if s := client.PoolStats(); s.TotalConns > 0 {
 		t.Errorf("%d connections of the pool for single commands", s.TotalConns)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds waits for what should happen soon.
-const patience = 15 * time.Second
+const patience = redistest.Patience
 
 // embedded starts an embedded server and returns n managers, each with a client of
 // its own as n processes have.

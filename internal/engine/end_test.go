@@ -94,7 +94,7 @@ func TestLosses_OfSeveralReaders(t *testing.T) {
 		if _, err := m.RWMutex("a").Lock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		redistest.Eventually(t, 15*time.Second, "it is told", func() bool {
+		redistest.Eventually(t, locktest.Patience, "it is told", func() bool {
 			return len(log.With("holdfast: lease lost lock=a reason=stolen")) == 3 && m.Stats().Lost == 3
 		})
 	})

@@ -94,7 +94,7 @@ func TestExpire_OfAllPartsAtOnce(t *testing.T) {
 		if err := locktest.Unlock(lease); err != holdfast.ErrMaxHold {
 			t.Error(err)
 		}
-		redistest.Eventually(t, 15*time.Second, "all are free", func() bool { return len(srv.Keys()) == 0 })
+		redistest.Eventually(t, locktest.Patience, "all are free", func() bool { return len(srv.Keys()) == 0 })
 	})
 }
 
@@ -183,7 +183,7 @@ func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
 		mine := errors.New("the caller's cause")
 		failed := make(chan error, 1)
 		go func() { _, err := l.Lock(caller); failed <- err }()
-		redistest.Eventually(t, 10*time.Second, "the second is waited for", func() bool {
+		redistest.Eventually(t, locktest.Patience, "the second is waited for", func() bool {
 			return srv.Admin().Exists(t.Context(), "redisson_lock_queue:{b}").Val() == 1
 		})
 		first, second := seam.Engine(m).Inside("a"), seam.Engine(m).Inside("b")
@@ -221,7 +221,7 @@ func TestExpire_IsInNobodysWay(t *testing.T) {
 			lease, err := m.Mutex("a").TryLock(t.Context())
 			tried <- holdfast.Result{Lease: lease, Err: err}
 		}()
-		redistest.Eventually(t, 15*time.Second, "it waits or is refused", func() bool { return m.Stats().Waiting == 1 || len(tried) == 1 })
+		redistest.Eventually(t, locktest.Patience, "it waits or is refused", func() bool { return m.Stats().Waiting == 1 || len(tried) == 1 })
 		inside(held).Overslept() // the timers run
 		r := <-tried
 		if r.Err != nil {

@@ -113,7 +113,7 @@ var cornerScenarios = map[string]func(*Env){
 	// TryLock joins a queue whose requests have all gone unanswered.
 	"TryLockBehindUnansweredRequests": func(e *Env) {
 		m, p := e.Via(holdfast.WithLease(400 * time.Millisecond))
-		e.MustUnlock(e.MustLock(e.Lock(m, holdfast.WithLease(time.Minute))))
+		e.MustUnlock(e.MustLock(e.Lock(m, holdfast.WithLease(time.Hour))))
 		p.BlackHole(true)
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()

@@ -30,7 +30,7 @@ var deniedScenarios = map[string]func(*Env){
 			d := e.denied(user, holdfast.WithPollInterval(poll))
 			lock := func(m *holdfast.Manager) holdfast.Locker { return e.kind.Lock(m, e.Key+":"+user) }
 			all.Go(func() {
-				held := e.MustLock(lock(e.Manager(holdfast.WithLease(time.Minute))))
+				held := e.MustLock(lock(e.Manager(holdfast.WithLease(time.Hour))))
 				got := e.Locking(lock(d.m))
 				e.Eventually("the log tells", func() bool { return d.warned("holdfast_inbox:*") == 1 })
 				since := time.Now()

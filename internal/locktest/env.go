@@ -81,7 +81,7 @@ func (e *Env) ManagerOn(client redis.UniversalClient, opts ...holdfast.Option) *
 	e.managers = append(e.managers, m)
 	e.mu.Unlock()
 	e.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(bg, 10*time.Second)
+		ctx, cancel := context.WithTimeout(bg, patience)
 		defer cancel()
 		_ = m.Close(ctx) // scenarios that care close it themselves
 	})

@@ -148,7 +148,7 @@ var faultScenarios = map[string]func(*Env){
 
 	// AC-08: cancelled at a random phase of the acquire, 200 times.
 	"CancelAtAnyPhaseLeavesNoTrace": func(e *Env) {
-		m, p := e.Via(holdfast.WithLease(time.Minute)) // nothing is free by itself
+		m, p := e.Via(holdfast.WithLease(time.Hour)) // nothing is free by itself
 		other := e.Lock(e.Manager())
 		l := e.Lock(m)
 		e.MustUnlock(e.MustLock(l))
@@ -173,7 +173,7 @@ var faultScenarios = map[string]func(*Env){
 
 	// AC-09, H2: granted by the server, cancelled before the reply came.
 	"CancelBetweenGrantAndReply": func(e *Env) {
-		m, p := e.Via(holdfast.WithLease(time.Minute)) // nothing is free by itself
+		m, p := e.Via(holdfast.WithLease(time.Hour)) // nothing is free by itself
 		l := e.Lock(m)
 		e.MustUnlock(e.MustLock(l))
 		for range 30 {
@@ -276,7 +276,7 @@ var faultScenarios = map[string]func(*Env){
 	"GrantThatComesTooLateIsNone": func(e *Env) {
 		m, p := e.Via(holdfast.WithLease(150 * time.Millisecond))
 		l := e.Lock(m)
-		e.MustUnlock(e.MustLock(e.Lock(m, holdfast.WithLease(time.Minute))))
+		e.MustUnlock(e.MustLock(e.Lock(m, holdfast.WithLease(time.Hour))))
 		p.Delay(100*time.Millisecond, 0) // 200 ms for a round trip, of a lease of 150
 		ctx, cancel := context.WithTimeout(bg, 900*time.Millisecond)
 		defer cancel()

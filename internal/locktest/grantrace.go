@@ -15,7 +15,7 @@ var grantRaceScenarios = map[string]func(*Env){
 	// The message comes late, but in time: it is not trusted, and asking makes a grant of
 	// it.
 	"LateGrantIsConfirmed": func(e *Env) {
-		m, p := e.Via(holdfast.WithPollInterval(time.Minute), holdfast.WithFairPatience(time.Minute), holdfast.WithLease(20*time.Second))
+		m, p := e.Via(holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour), holdfast.WithLease(20*time.Second))
 		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(20 * time.Second))))
 		got := e.bystander(m)
 		gate := e.Deafen(m, p)
@@ -43,7 +43,7 @@ var grantRaceScenarios = map[string]func(*Env){
 
 	// The message comes when another owner has the lock: it grants nothing.
 	"GrantAfterTheClaimIsNone": func(e *Env) {
-		m, p := e.Via(holdfast.WithPollInterval(time.Minute), holdfast.WithFairPatience(time.Minute), holdfast.WithLease(20*time.Second))
+		m, p := e.Via(holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour), holdfast.WithLease(20*time.Second))
 		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(20 * time.Second))))
 		got := e.bystander(m)
 		gate := e.Deafen(m, p)
@@ -74,7 +74,7 @@ var grantRaceScenarios = map[string]func(*Env){
 	// The message is lost: asking finds the grant.
 	"LostGrantIsFoundByAsking": func(e *Env) {
 		m, p := e.Via(holdfast.WithPollInterval(200 * time.Millisecond))
-		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Minute))))
+		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Hour))))
 		got := e.bystander(m)
 		gate := e.Deafen(m, p)
 		start := time.Now()

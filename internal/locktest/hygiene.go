@@ -123,7 +123,7 @@ var hygieneScenarios = map[string]func(*Env){
 		const rounds = 20
 		released := 0
 		for i := range rounds {
-			m := e.Manager(holdfast.WithLease(time.Minute))
+			m := e.Manager(holdfast.WithLease(time.Hour))
 			name := fmt.Sprint(e.Key, i)
 			if i%2 == 0 { // the others have nothing to release
 				e.MustLock(e.kind.Lock(m, name))
@@ -239,7 +239,7 @@ var hygieneScenarios = map[string]func(*Env){
 
 	// AC-97, scaled: every way out of a wait, under load, leaves nothing.
 	"ChurnLeavesNothing": func(e *Env) {
-		m := e.Manager(holdfast.WithLease(time.Minute)) // nothing is gone by itself
+		m := e.Manager(holdfast.WithLease(time.Hour)) // nothing is gone by itself
 		e.MustUnlock(e.MustLock(e.Lock(m)))
 		var wg sync.WaitGroup
 		const goroutines, cycles = 8, 300

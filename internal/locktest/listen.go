@@ -63,7 +63,7 @@ var listenScenarios = map[string]func(*Env){
 	// L3: half-open. Nothing breaks, nothing arrives: polling covers it, and the
 	// connection is replaced.
 	"SilentPubSubIsNoticed": func(e *Env) {
-		holder := e.Manager(holdfast.WithLease(time.Minute))
+		holder := e.Manager(holdfast.WithLease(time.Hour))
 		m, p := e.Via(holdfast.WithPollInterval(200 * time.Millisecond))
 		held := e.MustLock(e.Lock(holder))
 		// From its confirmation on nothing reaches this connection.

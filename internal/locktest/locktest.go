@@ -106,7 +106,7 @@ const (
 	// most a second.
 	lease = 4 * time.Second
 	// patience is for what comes, or never does.
-	patience = 15 * time.Second
+	patience = redistest.Patience
 	// prompt is for what waits for no other caller. What waits for Redis to answer waits for 5 s,
 	// go-redis's time-out for reading.
 	prompt = 2 * time.Second

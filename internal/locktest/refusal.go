@@ -95,7 +95,7 @@ var refusalScenarios = map[string]func(*Env){
 	// S7: nor is there a queue without TTL, where one or both of its keys had been deleted.
 	"DeniedTTLLeavesNoQueueWithoutOne": func(e *Env) {
 		client, allow := e.limited()
-		m, other := e.ManagerOn(client, holdfast.WithPollInterval(100*time.Millisecond)), e.Manager(holdfast.WithLease(time.Minute))
+		m, other := e.ManagerOn(client, holdfast.WithPollInterval(100*time.Millisecond)), e.Manager(holdfast.WithLease(time.Hour))
 		held := e.MustLock(e.Lock(other))
 		got := e.Locking(e.Lock(m))
 		keys := e.queueKeys()
@@ -172,7 +172,7 @@ var refusalScenarios = map[string]func(*Env){
 	// L6: a waiter that stands in the queue when Redis has no memory left, or may not keep a place, stands
 	// there after that as well.
 	"OutOfMemoryInTheQueue": func(e *Env) {
-		m, other := e.Manager(holdfast.WithPollInterval(100*time.Millisecond)), e.Manager(holdfast.WithLease(time.Minute))
+		m, other := e.Manager(holdfast.WithPollInterval(100*time.Millisecond)), e.Manager(holdfast.WithLease(time.Hour))
 		held := e.MustLock(e.Lock(other))
 		got := e.Locking(e.Lock(m))
 		e.Eventually("it stands in the queue", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
@@ -197,7 +197,7 @@ var refusalScenarios = map[string]func(*Env){
 
 	// H1: a waiter that leaves while Redis refuses to write leaves no place behind.
 	"LeavesWhileWritesAreRefused": func(e *Env) {
-		m, other := e.Manager(holdfast.WithFairPatience(time.Hour)), e.Manager(holdfast.WithLease(time.Minute))
+		m, other := e.Manager(holdfast.WithFairPatience(time.Hour)), e.Manager(holdfast.WithLease(time.Hour))
 		held := e.MustLock(e.Lock(other))
 		ctx, cancel := context.WithCancel(bg)
 		left := make(chan error, 1)
@@ -217,7 +217,7 @@ var refusalScenarios = map[string]func(*Env){
 	// S7: a release that may not give the next owner's lock a TTL grants it to no waiter, and sends no message.
 	"DeniedTTLGrantsNothing": func(e *Env) {
 		client, allow := e.limited()
-		m := e.ManagerOn(client, holdfast.WithLease(time.Minute))
+		m := e.ManagerOn(client, holdfast.WithLease(time.Hour))
 		held := e.MustLock(e.Lock(m))
 		got := e.Locking(e.Lock(e.Manager()))
 		e.Listening(1)

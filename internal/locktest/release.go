@@ -79,7 +79,7 @@ var releaseScenarios = map[string]func(*Env){
 	"AfterExpiryLeavesTheNextHolder": func(e *Env) {
 		m, other := e.Manager(), e.Manager()
 		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(100*time.Millisecond)))
-		next := e.MustLock(e.Lock(other, holdfast.WithLease(time.Minute)))
+		next := e.MustLock(e.Lock(other, holdfast.WithLease(time.Hour)))
 		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
 		e.Eventually("the old manager is done", func() bool { return m.Stats().Locks == 0 })
 		if !next.Valid() || e.PTTL() < time.Minute/2 {
@@ -191,7 +191,7 @@ var releaseScenarios = map[string]func(*Env){
 
 	// Each Unlock says why there is no release yet.
 	"RefusedReleaseSaysWhy": func(e *Env) {
-		m := e.Manager(holdfast.WithLease(time.Minute))
+		m := e.Manager(holdfast.WithLease(time.Hour))
 		l := e.MustLock(e.Lock(m))
 		admin := e.srv.Admin()
 		admin.ConfigSet(bg, "min-replicas-to-write", "1")

@@ -77,7 +77,7 @@ var releaseTermScenarios = map[string]func(*Env){
 	// N6: a lock that is gone while the TTL lasts was lost before Unlock was called, also if that had to ask again.
 	"LossBehindARefusedReleaseIsOne": func(e *Env) {
 		m, p := e.Via()
-		l := e.MustLock(e.Lock(m, holdfast.WithLease(time.Minute)))
+		l := e.MustLock(e.Lock(m, holdfast.WithLease(time.Hour)))
 		e.srv.Admin().Del(bg, e.Key)
 		p.AnswerError(releaseOf(e.Key), 2, "LOADING Redis is loading the dataset in memory")
 		var err error

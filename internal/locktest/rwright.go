@@ -211,7 +211,7 @@ var rwRightScenarios = map[string]func(*Env){
 	// An operator deletes the lock and a writer of the same process gets it: its readers are
 	// told at once, not with their next renewal.
 	"EndsWhenAWriterComesIn": func(e *Env) {
-		m := e.Manager(holdfast.WithLease(time.Minute))
+		m := e.Manager(holdfast.WithLease(time.Hour))
 		reader := e.MustRLock(e.RW(m))
 		e.srv.Admin().Del(bg, e.Key)
 		writer := e.Soon("the writer", e.Locking(e.RW(m)))

@@ -148,7 +148,7 @@ var rwShareScenarios = map[string]func(*Env){
 		shared := e.MustRLock(e.RW(m))
 		fixed := e.MustRLock(e.RW(m, holdfast.WithFixedLease(lease)))
 		limited := e.MustRLock(e.RW(m, holdfast.WithMaxHold(lease)))
-		longer := e.MustRLock(e.RW(m, holdfast.WithLease(time.Minute)))
+		longer := e.MustRLock(e.RW(m, holdfast.WithLease(time.Hour)))
 		if got := e.Holders(); len(got) != 4 {
 			e.Errorf("%d holds, want 4: %v", len(got), got)
 		}

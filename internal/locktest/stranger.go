@@ -52,7 +52,7 @@ var strangerScenarios = map[string]func(*Env){
 	// F7
 	"StrangeErrorsAreRiddenOut": func(e *Env) {
 		m, p := e.Via(holdfast.WithPollInterval(50 * time.Millisecond))
-		other := e.Lock(e.Manager(holdfast.WithLease(time.Minute)))
+		other := e.Lock(e.Manager(holdfast.WithLease(time.Hour)))
 		for _, text := range strange {
 			p.AnswerError(acquireOf(e.Key), 3, text)
 			l := e.MustLock(e.Lock(m))
@@ -142,7 +142,7 @@ var strangerScenarios = map[string]func(*Env){
 
 	// F7: replies in the middle of pipelines are the proxy's own, are missing, or end half-way.
 	"AnswersInTheMiddleOfPipelines": func(e *Env) {
-		m, p := e.Via(holdfast.WithLease(time.Minute), holdfast.WithPollInterval(50*time.Millisecond))
+		m, p := e.Via(holdfast.WithLease(time.Hour), holdfast.WithPollInterval(50*time.Millisecond))
 		const names, callers, rounds = 8, 3, 4
 		p.AnswerError(every(3, script), math.MaxInt, strange[0])
 		p.AnswerError(every(7, script), math.MaxInt, "")
@@ -191,7 +191,7 @@ var strangerScenarios = map[string]func(*Env){
 			{{"-evalsha", "-eval"}, {"+evalsha", "+eval"}}, {{"resetkeys"}, {"~*"}},
 		} {
 			deny, permit := rules[0], rules[1]
-			held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Minute))))
+			held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Hour))))
 			got := e.Locking(e.Lock(m))
 			e.Eventually("it waits", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
 			before := m.Stats().Troubles
@@ -235,7 +235,7 @@ var strangerScenarios = map[string]func(*Env){
 		m := e.ManagerOn(client, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
 		mine := e.MustLock(e.kind.Lock(m, "mine", holdfast.WithLease(time.Hour)))
 		lost := e.MustLock(e.kind.Lock(m, "lost", holdfast.WithLease(time.Second)))
-		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Minute))))
+		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Hour))))
 		var failed []<-chan error
 		wait := func(lock func() error) {
 			c := make(chan error, 1)

@@ -178,7 +178,7 @@ var termScenarios = map[string]func(*Env){
 
 	// AC-39
 	"ReentryDoesNotShortenTheLease": func(e *Env) {
-		m := e.Manager(holdfast.WithLease(time.Minute))
+		m := e.Manager(holdfast.WithLease(time.Hour))
 		outer := e.MustLock(e.Lock(m))
 		inner, err := e.Lock(m, holdfast.WithFixedLease(50*time.Millisecond)).Lock(outer.Context(bg))
 		if err != nil {

@@ -221,7 +221,7 @@ var waitScenarios = map[string]func(*Env){
 		p := redistest.StartProcess(e, HolderRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, "500ms")
 		p.Expect(e, "held")
 		p.Pause()
-		next := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Minute))))
+		next := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Hour))))
 		p.Resume()
 		p.Expect(e, "valid false") // before any I/O of its own
 		p.Expect(e, "lost deadline")

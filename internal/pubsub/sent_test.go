@@ -17,7 +17,7 @@ import (
 )
 
 // patience bounds the wait for what a PING brings to light.
-const patience = 30 * time.Second
+const patience = redistest.Patience
 
 // noReplies are no replies to a command about a channel. go-redis drops some of them, takes some for something else that Redis
 // sends, and fails or panics at the others.

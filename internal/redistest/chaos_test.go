@@ -50,7 +50,7 @@ func TestProxy_ChaosKeepsAccounts(t *testing.T) {
 	await := func(counter *atomic.Int64, n int64) {
 		t.Helper()
 		from := counter.Load()
-		Eventually(t, patience, "workers go on", func() bool { return counter.Load() >= from+n })
+		Eventually(t, Patience, "workers go on", func() bool { return counter.Load() >= from+n })
 	}
 	var gate *Gate
 	incr := Command("incr")

@@ -279,7 +279,7 @@ func (c *Cluster) await(what string, probe func() error) {
 
 func await(tb testing.TB, what string, probe func() error) {
 	tb.Helper()
-	awaitFor(tb, 2*patience, what, probe)
+	awaitFor(tb, 2*Patience, what, probe)
 }
 
 func awaitFor(tb testing.TB, limit time.Duration, what string, probe func() error) {

@@ -154,7 +154,7 @@ func set(t *testing.T, s *Server, key, value string, n int) {
 	if err := conn.Set(ctx, key, value, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := conn.Wait(ctx, n, patience).Result(); err != nil || got < int64(n) {
+	if got, err := conn.Wait(ctx, n, Patience).Result(); err != nil || got < int64(n) {
 		t.Fatalf("%d replicas have %q, %v", got, key, err)
 	}
 }

@@ -19,12 +19,12 @@ type testConn struct {
 
 func dial(t *testing.T, addr, password string) *testConn {
 	t.Helper()
-	c, err := dialRaw(addr, password, patience)
+	c, err := dialRaw(addr, password, Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(Patience))
 	return &testConn{c, t}
 }
 
@@ -75,13 +75,13 @@ func (c *testConn) wantSilence() {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		c.t.Fatalf("read: %v, want silence", err)
 	}
-	_ = c.SetReadDeadline(time.Now().Add(patience))
+	_ = c.SetReadDeadline(time.Now().Add(Patience))
 }
 
 // get reads a key behind all proxies.
 func get(t *testing.T, s *Server, key string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
 	v, err := s.Admin().Get(ctx, key).Result()
 	if err != nil && err != redis.Nil {

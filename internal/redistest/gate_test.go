@@ -40,7 +40,7 @@ func TestProxy_HoldRequest(t *testing.T) {
 		t.Errorf("n = %s while held", got)
 	}
 	gate.Release()
-	Eventually(t, patience, "both executed", func() bool { return get(t, s, "n") == "2" })
+	Eventually(t, Patience, "both executed", func() bool { return get(t, s, "n") == "2" })
 	if got := other.do("INCR", "n"); got != "3" {
 		t.Errorf("INCR after Release = %s, want 3", got)
 	}
@@ -62,7 +62,7 @@ func TestProxy_HeldRequestArrivesAfterItsSenderLeft(t *testing.T) {
 				t.Errorf("n = %s while held", got)
 			}
 			gate.Release()
-			Eventually(t, patience, "late INCR executed", func() bool { return get(t, s, "n") == "1" })
+			Eventually(t, Patience, "late INCR executed", func() bool { return get(t, s, "n") == "1" })
 		})
 	}
 }
@@ -94,7 +94,7 @@ func TestProxy_HoldReply(t *testing.T) {
 	c.send("INCR", "n")
 	gate.Wait(t)
 	copied.send("INCR", "n")
-	Eventually(t, patience, "both executed", func() bool { return get(t, s, "n") == "2" })
+	Eventually(t, Patience, "both executed", func() bool { return get(t, s, "n") == "2" })
 	copied.wantSilence()
 	gate.Release()
 	c.wantRead("1")

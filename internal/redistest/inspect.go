@@ -15,7 +15,7 @@ import (
 // server's test if f fails: a broken inspection proves nothing.
 func (s *Server) inspect(what string, f func(ctx context.Context, rdb *redis.Client) error) {
 	s.tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	if err := f(ctx, s.Admin()); err != nil {
 		s.tb.Fatalf("redistest: %s: %v", what, err)

@@ -65,7 +65,7 @@ func TestServer_MonitorSeesScriptsToo(t *testing.T) {
 	s := Start(t)
 	m := s.Monitor(t)
 	s.Admin().Eval(t.Context(), "return redis.call('incr', KEYS[1])", []string{"n"})
-	line := m.Wait(t, `"incr" "n"`, patience)
+	line := m.Wait(t, `"incr" "n"`, Patience)
 	if !strings.Contains(line, "lua]") {
 		t.Errorf("line = %q, want it marked lua", line)
 	}
@@ -74,5 +74,5 @@ func TestServer_MonitorSeesScriptsToo(t *testing.T) {
 	}
 	wantFailure(t, "no such line within", func(tb testing.TB) { m.Wait(tb, "never", time.Millisecond) })
 	s.Kill()
-	wantFailure(t, errLogEnded.Error(), func(tb testing.TB) { m.Wait(tb, "never", patience) })
+	wantFailure(t, errLogEnded.Error(), func(tb testing.TB) { m.Wait(tb, "never", Patience) })
 }

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 // that has just signalled its end may need a moment to be gone.
 func leftovers() string {
 	var found []string
-	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+	for deadline := time.Now().Add(Patience); ; runtime.Gosched() {
 		found = nil
 		buf := make([]byte, 1<<20)
 		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {

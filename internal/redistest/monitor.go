@@ -21,7 +21,7 @@ func (s *Server) Monitor(tb testing.TB) *Monitor {
 	if s.virtual != nil {
 		return s.virtual.monitor()
 	}
-	conn, err := dialRaw(s.addr, s.password, patience)
+	conn, err := dialRaw(s.addr, s.password, Patience)
 	if err != nil {
 		tb.Fatalf("redistest: monitor: %v", err)
 	}

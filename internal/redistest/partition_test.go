@@ -11,7 +11,7 @@ func TestProxy_BlackHole(t *testing.T) {
 	p.BlackHole(true)
 	c.send("INCR", "n")
 	c.wantSilence()
-	fresh, err := dialRaw(p.Addr(), "", patience) // accepted
+	fresh, err := dialRaw(p.Addr(), "", Patience) // accepted
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestProxy_BlackHoleHidesClosings(t *testing.T) {
 		t.Errorf("the server learned of the client's closing")
 	}
 	p.BlackHole(false)
-	Eventually(t, patience, "server learns of the closing", func() bool { return !listed() })
+	Eventually(t, Patience, "server learns of the closing", func() bool { return !listed() })
 	quiet.wantSilence() // a half-open connection learns nothing
 }
 
@@ -75,7 +75,7 @@ func TestProxy_Freeze(t *testing.T) {
 	p.Freeze(true)
 	gate.Release()
 	c.send("INCR", "n")
-	conn, err := dialRaw(p.Addr(), "", patience)
+	conn, err := dialRaw(p.Addr(), "", Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestProxy_FreezeConnectsNobody(t *testing.T) {
 	p := s.Proxy(t)
 	p.Freeze(true)
 	s.Kill()
-	conn, err := dialRaw(p.Addr(), "", patience)
+	conn, err := dialRaw(p.Addr(), "", Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestProxy_CutAndRefuse(t *testing.T) {
 	p.Cut()
 	c.wantEOF()
 	p.Refuse(true)
-	if conn, err := dialRaw(p.Addr(), s.Password(), patience); err == nil {
+	if conn, err := dialRaw(p.Addr(), s.Password(), Patience); err == nil {
 		conn.Close()
 		t.Errorf("connected to a proxy that refuses")
 	}
@@ -131,7 +131,7 @@ func TestProxy_SurvivesItsServer(t *testing.T) {
 	s, p, c := through(t)
 	s.Kill()
 	c.wantEOF()
-	if conn, err := dialRaw(p.Addr(), s.Password(), patience); err == nil {
+	if conn, err := dialRaw(p.Addr(), s.Password(), Patience); err == nil {
 		conn.Close()
 		t.Errorf("connected to a dead server")
 	}

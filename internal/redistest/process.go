@@ -182,11 +182,11 @@ func (p *Process) ReadLine(tb testing.TB, timeout time.Duration) string {
 	return line
 }
 
-// Expect reads the next line, waiting up to 15 s, and returns what follows
+// Expect reads the next line, waiting up to Patience, and returns what follows
 // prefix. It fails the test if the line does not begin with prefix.
 func (p *Process) Expect(tb testing.TB, prefix string) string {
 	tb.Helper()
-	line := p.ReadLine(tb, patience)
+	line := p.ReadLine(tb, Patience)
 	rest, ok := strings.CutPrefix(line, prefix)
 	if !ok {
 		tb.Fatalf("redistest: role %s wrote %q, want a line beginning with %q", p.role, line, prefix)
@@ -242,8 +242,8 @@ func (p *Process) Wait() error {
 	_ = p.stdin.Close()
 	select {
 	case <-p.child.done:
-	case <-time.After(patience):
-		return fmt.Errorf("redistest: role %s still runs %v after its stdin was closed", p.role, patience)
+	case <-time.After(Patience):
+		return fmt.Errorf("redistest: role %s still runs %v after its stdin was closed", p.role, Patience)
 	}
 	<-p.read
 	return p.child.err

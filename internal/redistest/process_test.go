@@ -17,7 +17,7 @@ func TestProcess_TalksInLines(t *testing.T) {
 	if got := p.Expect(t, "echo "); got != "one" {
 		t.Errorf("first line = %q", got)
 	}
-	if got := p.ReadLine(t, patience); got != "echo two" {
+	if got := p.ReadLine(t, Patience); got != "echo two" {
 		t.Errorf("second line = %q", got)
 	}
 	p.Send("three")
@@ -34,10 +34,10 @@ func TestProcess_AwaitFindsAnAnswerInAnyOrder(t *testing.T) {
 	for _, line := range []string{"1 one", "2 two", "3 three"} {
 		p.Send(line)
 	}
-	if got := p.Await(t, "echo 3 ", patience); got != "three" {
+	if got := p.Await(t, "echo 3 ", Patience); got != "three" {
 		t.Errorf("Await(3) = %q", got)
 	}
-	if got := p.Await(t, "echo 1 ", patience); got != "one" {
+	if got := p.Await(t, "echo 1 ", Patience); got != "one" {
 		t.Errorf("Await(1) = %q", got)
 	}
 	p.Expect(t, "args")
@@ -74,7 +74,7 @@ func TestProcess_PauseAndKill(t *testing.T) {
 	if err := p.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("Wait() = %v, want killed", err)
 	}
-	wantFailure(t, errLogEnded.Error(), func(tb testing.TB) { p.ReadLine(tb, patience) })
+	wantFailure(t, errLogEnded.Error(), func(tb testing.TB) { p.ReadLine(tb, Patience) })
 }
 
 func TestProcess_FailureShowsStderr(t *testing.T) {
@@ -83,7 +83,7 @@ func TestProcess_FailureShowsStderr(t *testing.T) {
 		if err := p.Wait(); err == nil || err.Error() != "exit status 3" {
 			t.Errorf("Wait() = %v, want exit status 3", err)
 		}
-		p.ReadLine(tb, patience)
+		p.ReadLine(tb, Patience)
 	})
 	wantFailure(t, `no role "nobody"`, func(tb testing.TB) {
 		StartProcess(tb, "nobody").Expect(tb, "anything")

@@ -138,10 +138,10 @@ func TestProxy_SwallowReply(t *testing.T) {
 	s, p, c := through(t)
 	p.SwallowReply(Command("incr"), 1)
 	c.send("INCR", "n")
-	Eventually(t, patience, "INCR executed", func() bool { return get(t, s, "n") == "1" })
+	Eventually(t, Patience, "INCR executed", func() bool { return get(t, s, "n") == "1" })
 	c.wantSilence()
 	c.send("INCR", "n") // must not be answered in place of the first
-	Eventually(t, patience, "second INCR executed", func() bool { return get(t, s, "n") == "2" })
+	Eventually(t, Patience, "second INCR executed", func() bool { return get(t, s, "n") == "2" })
 	c.wantSilence()
 	if got := dial(t, p.Addr(), s.Password()).do("INCR", "n"); got != "3" {
 		t.Errorf("INCR on another connection = %s, want 3", got)
@@ -227,13 +227,13 @@ func TestProxy_CountsAndRecords(t *testing.T) {
 	p.SwallowReply(Containing("b"), 1)
 	c.do("GET", "a")
 	c.send("get", "b")
-	Eventually(t, patience, "GET b forwarded", func() bool { return p.Count(Command("GET")) == 2 })
+	Eventually(t, Patience, "GET b forwarded", func() bool { return p.Count(Command("GET")) == 2 })
 	if got := p.Count(All(Command("set"), Containing("a"))); got != 1 {
 		t.Errorf("%d SETs of a, want 1", got)
 	}
 	p.Record()
 	c.send("GET", "c", "d")
-	Eventually(t, patience, "GET c forwarded", func() bool { return len(p.Commands()) == 1 })
+	Eventually(t, Patience, "GET c forwarded", func() bool { return len(p.Commands()) == 1 })
 	if got := strings.Join(p.Commands()[0], " "); got != "GET c d" {
 		t.Errorf("recorded %q", got)
 	}

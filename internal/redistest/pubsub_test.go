@@ -77,7 +77,7 @@ func TestProxy_RulesHitRepliesAmongMessages(t *testing.T) {
 		c.wantRead("message ch last")
 		c.send("PING")
 		c.wantEOF()
-		Eventually(t, patience, "subscription gone", func() bool { return s.NumSub("ch") == 0 })
+		Eventually(t, Patience, "subscription gone", func() bool { return s.NumSub("ch") == 0 })
 	})
 }
 
@@ -110,7 +110,7 @@ func TestProxy_RulesHitConfirmations(t *testing.T) {
 		c = subscriber(t, s, p, protocol)
 		p.SwallowReply(Command("subscribe"), 1)
 		c.send("SUBSCRIBE", "c")
-		Eventually(t, patience, "subscribed", func() bool { return s.NumSub("c") == 1 })
+		Eventually(t, Patience, "subscribed", func() bool { return s.NumSub("c") == 1 })
 		s.Admin().Publish(t.Context(), "c", "unheard")
 		c.wantSilence()
 	})
@@ -137,7 +137,7 @@ func TestProxy_SubscriberInTheBlackHole(t *testing.T) {
 		s.Admin().Publish(t.Context(), "ch", "after")
 		c.wantSilence()
 		c.Close()
-		Eventually(t, patience, "subscription gone", func() bool { return s.NumSub("ch") == 0 })
+		Eventually(t, Patience, "subscription gone", func() bool { return s.NumSub("ch") == 0 })
 	})
 }
 
@@ -151,7 +151,7 @@ func TestProxy_CutSubscriberReconnects(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Cut()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(Patience)
 	for {
 		m, err := sub.Receive(t.Context())
 		if s, ok := m.(*redis.Subscription); ok && s.Kind == "subscribe" {

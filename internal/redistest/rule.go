@@ -111,13 +111,13 @@ func newGate() *Gate {
 }
 
 // Wait blocks until the gate holds something back. For a reply that means that
-// the server has executed the command. It fails the test after 15 s.
+// the server has executed the command. It fails the test after Patience.
 func (g *Gate) Wait(tb testing.TB) {
 	tb.Helper()
 	select {
 	case <-g.held:
-	case <-time.After(patience):
-		tb.Fatalf("redistest: nothing arrived at the gate within %v", patience)
+	case <-time.After(Patience):
+		tb.Fatalf("redistest: nothing arrived at the gate within %v", Patience)
 	}
 }
 

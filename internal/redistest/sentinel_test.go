@@ -14,7 +14,7 @@ func TestSentinel_ReplacesAKilledMaster(t *testing.T) {
 		if got := get(t, master, "k"); got != "v" {
 			t.Errorf("k = %q at the new master", got)
 		}
-		Eventually(t, patience, "the client follows", func() bool { return rdb.Set(t.Context(), "k2", "v", 0).Err() == nil })
+		Eventually(t, Patience, "the client follows", func() bool { return rdb.Set(t.Context(), "k2", "v", 0).Err() == nil })
 		if got := get(t, master, "k2"); got != "v" {
 			t.Errorf("the client writes elsewhere")
 		}

@@ -62,7 +62,7 @@ func TestStart_LogsTheLogOfADeadServerWhenTheTestFails(t *testing.T) {
 	wantFailure(t, boot, func(tb testing.TB) {
 		s := Start(tb)
 		_ = s.Admin().Shutdown(context.Background()).Err()
-		Eventually(tb, patience, "it is dead", func() bool { return !s.running() })
+		Eventually(tb, Patience, "it is dead", func() bool { return !s.running() })
 		fail(tb)
 	})
 	t.Setenv(logEnv, "1")
@@ -167,12 +167,12 @@ func TestServer_RestartNoWaitShowsLoading(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.RestartNoWait()
-	conn, err := dialRaw(s.Addr(), s.Password(), patience)
+	conn, err := dialRaw(s.Addr(), s.Password(), Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(Patience))
 	_, err = conn.do("GET", "k0")
 	if err == nil || !strings.HasPrefix(err.Error(), "LOADING") {
 		t.Errorf("GET during restart: %v, want LOADING", err)

@@ -40,7 +40,7 @@ func TestVirtual_ProxysRules(t *testing.T) {
 			t.Errorf("a request at the gate: %v, %q", err, get())
 		}
 		gate.Release()
-		Eventually(t, patience, "the late copy arrives", func() bool { return get() == "late" })
+		Eventually(t, Patience, "the late copy arrives", func() bool { return get() == "late" })
 		p.Delay(time.Minute, 0)
 		begin := time.Now()
 		if err := p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = time.Hour }).Get(ctx, "k").Err(); err != nil || time.Since(begin) < 2*time.Minute || time.Since(begin) > 2*time.Minute+time.Second {
@@ -74,7 +74,7 @@ func TestVirtual_Silence(t *testing.T) {
 					t.Errorf("a new connection: answered after %v: %v", time.Since(begin), err)
 				}
 				silence.end(s, p)
-				Eventually(t, patience, "it is executed, though its client has gone", func() bool { return c.Get(t.Context(), "k").Val() == "late" })
+				Eventually(t, Patience, "it is executed, though its client has gone", func() bool { return c.Get(t.Context(), "k").Val() == "late" })
 			})
 		})
 	}
@@ -107,9 +107,9 @@ func TestVirtual_Monitor(t *testing.T) {
 	virtually(t, func(t *testing.T, s *Server, _ *Proxy, c *redis.Client) {
 		m := s.Monitor(t)
 		c.Eval(t.Context(), "return redis.call('get', KEYS[1])", []string{"k"})
-		m.Wait(t, `lua] "get" "k"`, patience)
+		m.Wait(t, `lua] "get" "k"`, Patience)
 		c.Echo(t.Context(), "that is all")
-		if line := m.Wait(t, "that is all", patience); !strings.Contains(line, `[0 client:`) || !strings.Contains(line, `"echo"`) {
+		if line := m.Wait(t, "that is all", Patience); !strings.Contains(line, `[0 client:`) || !strings.Contains(line, `"echo"`) {
 			t.Errorf("got %q", line)
 		}
 	})

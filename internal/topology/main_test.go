@@ -40,7 +40,7 @@ const (
 	// lease outlives a fail-over, so that a lock that was replicated is kept.
 	lease = 10 * time.Second
 	// patience is for what must come; reaching it is a failure.
-	patience = 30 * time.Second
+	patience = redistest.Patience
 )
 
 // manager returns a manager on client, closed at the end of the test.
@@ -51,7 +51,7 @@ func manager(t *testing.T, client redis.UniversalClient, opts ...holdfast.Option
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		_ = m.Close(ctx)
 	})

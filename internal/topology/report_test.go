@@ -120,7 +120,7 @@ func awaitLoss(t *testing.T, held *holdfast.Lease) {
 	t.Helper()
 	select {
 	case <-held.Done():
-	case <-time.After(lease + patience/3):
+	case <-time.After(lease + patience):
 		t.Fatal("the holder was not told")
 	}
 	var why *holdfast.LostError

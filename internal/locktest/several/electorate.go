@@ -5,12 +5,12 @@
 package several
 
 import (
-	"context"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -73,11 +73,7 @@ func CandidateOn(t testing.TB, clients []*redis.Client, of Side, opts ...holdfas
 	var c Candidate
 	var members []holdfast.Locker
 	for _, rdb := range clients {
-		m, err := holdfast.New(rdb, opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		m := locktest.ManagerFor(t, rdb, opts...)
 		c.Managers = append(c.Managers, m)
 		members = append(members, of(m))
 	}

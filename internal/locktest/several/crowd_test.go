@@ -3,6 +3,7 @@ package several
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,16 +29,30 @@ var outages = map[string]struct {
 
 func heal(_ *redistest.Server, p *redistest.Proxy) { p.Heal() }
 
+// more is how many grants each caller has to get, of a crowd that gets on.
+const more = 10
+
+// limit is how long that may take. Callers that members split are granted one a second at most, all of them together. Those who
+// get on are granted hundreds, so that a machine may be slow, and may stand still for most of that time.
+func limit(callers int) time.Duration { return time.Duration(more*callers) * time.Second * 9 / 10 }
+
 // crowd is callers who lock and unlock all the time, until the test ends.
 type crowd struct {
 	grants []atomic.Int64 // by caller
-	pace   time.Duration  // for how long getOn took the first time; 0: it was not called yet
 }
+
+// crowds bounds how many there are at a time on real servers: one keeps a machine busy, so that many beside each other would be
+// as slow as callers that members split.
+var crowds = make(chan struct{}, 2)
 
 // gather starts a crowd, each caller with a lock of its own; a lock of weight 0 may be held beside others
 // of that weight.
 func gather(t *testing.T, locks []holdfast.Locker, alone func(i int) bool) *crowd {
 	const one = 1000
+	if !testing.Short() {
+		crowds <- struct{}{}
+		t.Cleanup(func() { <-crowds })
+	}
 	c := &crowd{grants: make([]atomic.Int64, len(locks))}
 	ctx, cancel := context.WithCancel(context.Background())
 	var callers sync.WaitGroup
@@ -75,26 +90,19 @@ func gather(t *testing.T, locks []holdfast.Locker, alone func(i int) bool) *crow
 // getOn waits until each caller has been granted the lock some more times.
 func (c *crowd) getOn(t *testing.T, when string) {
 	t.Helper()
-	const more = 10
-	// A crowd that members split is granted one a second at most. One that gets on is granted many more, if the machine is not
-	// busy: how busy it is, the first time tells.
-	limit := max(time.Duration(more*len(c.grants))*time.Second*9/10, 4*c.pace)
 	began := time.Now()
 	before := make([]int64, len(c.grants))
 	for i := range c.grants {
 		before[i] = c.grants[i].Load()
 	}
-	redistest.Eventually(t, limit, "all get on "+when, func() bool {
+	gained := make([]int64, len(c.grants))
+	defer func() { t.Logf("%s, in %v: %v", when, time.Since(began).Round(time.Millisecond), gained) }() // it names those who starve
+	redistest.Eventually(t, limit(len(c.grants)), "all get on "+when, func() bool {
 		for i := range c.grants {
-			if c.grants[i].Load() < before[i]+more {
-				return false
-			}
+			gained[i] = c.grants[i].Load() - before[i]
 		}
-		return true
+		return slices.Min(gained) >= more
 	})
-	if c.pace == 0 {
-		c.pace = time.Since(began)
-	}
 }
 
 func everyone(int) bool { return true }

@@ -151,6 +151,30 @@ func Unlock(l *holdfast.Lease) error {
 	return UntilAnswered(func() error { return l.Unlock(context.Background()) })
 }
 
+// stoodStill reports whether err is what a machine that stands still makes of a call that is in order: Redis has not
+// answered in time, or a lease was not renewed by its deadline.
+func stoodStill(err error) bool {
+	var lost *holdfast.LostError
+	return errors.Is(err, holdfast.ErrUnavailable) || errors.As(err, &lost) && lost.Reason == holdfast.LostDeadline
+}
+
+// AtLast plays try until it succeeds: in fake time at once, and on a real server within Patience, since a machine
+// can stand still for longer than the library waits. Each try makes managers of its own, so that it inherits no trouble. Any
+// outcome that this does not explain ends the test.
+func AtLast(t testing.TB, try func() error) {
+	t.Helper()
+	for end := time.Now().Add(Patience); ; {
+		err := try()
+		if err == nil {
+			return
+		}
+		if testing.Short() || !stoodStill(err) || time.Now().After(end) {
+			t.Fatal(err)
+		}
+		t.Logf("again: %v", err)
+	}
+}
+
 // Inspected returns what Inspect of m says of a lock.
 func Inspected(t testing.TB, m *holdfast.Manager, name string) (info holdfast.Info) {
 	t.Helper()
@@ -170,6 +194,18 @@ func UntilAnswered(ask func() error) error {
 			return err
 		}
 		time.Sleep(2 * time.Millisecond) // a caller that is denied gets its answer at once
+	}
+}
+
+// Works makes a call that is in order: once in fake time, and on a real server until it is answered.
+func Works(t testing.TB, call func() error) {
+	t.Helper()
+	if !testing.Short() {
+		patiently := call
+		call = func() error { return UntilAnswered(patiently) }
+	}
+	if err := call(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -18,19 +18,31 @@ func InWorlds(t *testing.T, test func(t *testing.T)) {
 	t.Parallel()
 	switch {
 	case testing.Short():
-		synctest.Test(t, func(t *testing.T) {
-			bubbles.Store(testing.TB(t), true)
-			t.Cleanup(func() {
-				time.Sleep(lastDial) // after all other cleanups
-				bubbles.Delete(testing.TB(t))
-			})
-			test(t)
-		})
+		inBubbleOf(t, test)
 	case Quick():
 		t.Skip("make check runs it in fake time, and make full on a real server")
 	default:
 		test(t)
 	}
+}
+
+// InFakeTime is InWorlds for a test that is about a short time, in which a machine that stands still would be wrong: it runs
+// in fake time each time.
+func InFakeTime(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	inBubbleOf(t, test)
+}
+
+func inBubbleOf(t *testing.T, test func(t *testing.T)) {
+	synctest.Test(t, func(t *testing.T) {
+		bubbles.Store(testing.TB(t), true)
+		t.Cleanup(func() {
+			time.Sleep(lastDial) // after all other cleanups
+			bubbles.Delete(testing.TB(t))
+		})
+		test(t)
+	})
 }
 
 // lastDial is longer than go-redis, with default options, dials after its client is closed: a bubble must not end before.

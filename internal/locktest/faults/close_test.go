@@ -81,7 +81,7 @@ func TestClosed_Redlock(t *testing.T) {
 func TestClose_AfterTheFirstLock(t *testing.T) {
 	t.Parallel()
 	for _, locked := range []bool{false, true} {
-		atLast(t, func() error { // a machine may stand still for longer than Close waits
+		locktest.AtLast(t, func() error { // a machine may stand still for longer than Close waits
 			p := redistest.Start(t).Proxy(t)
 			m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = time.Hour }))
 			if err != nil {
@@ -103,7 +103,7 @@ func TestClose_AfterTheFirstLock(t *testing.T) {
 // given back before Close says that all is.
 func TestClose_GivesBackWhatADeadConnectionHasTaken(t *testing.T) {
 	t.Parallel()
-	atLast(t, func() error {
+	locktest.AtLast(t, func() error {
 		srv := redistest.Start(t)
 		p := srv.Proxy(t)
 		m, err := holdfast.New(p.Client(t))
@@ -133,9 +133,9 @@ func TestClose_GivesBackWhatADeadConnectionHasTaken(t *testing.T) {
 }
 
 // A release that Redis does not answer for long is repeated after pauses, which have grown longer than an Unlock or Close
-// waits. So what waits for its answer ends the pause.
+// waits. So what waits for its answer ends the pause. That is about a second: a machine must not stand still for as long.
 func TestRelease_PausesEndForUnlockAndClose(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		for _, way := range []string{"Unlock", "Close"} {
 			m, p := locktest.ManagerVia(t, srv, holdfast.WithLease(2*time.Second))

@@ -220,7 +220,7 @@ func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		p := srv.Proxy(t)
-		client := p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond })
+		client := p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 2 * time.Second })
 		m, err := holdfast.New(client)
 		if err != nil {
 			t.Fatal(err)

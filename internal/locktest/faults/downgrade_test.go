@@ -232,7 +232,7 @@ func TestRLock_DeniedRenewalIsNone(t *testing.T) {
 
 // The time of WithMaxHold goes on through a downgrade: it ends the read side, which Unlock gives back.
 func TestDowngrade_KeepsMaxHold(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		const most = 3 * time.Second
 		m := locktest.ManagerOn(t, srv, holdfast.WithLease(most/3), holdfast.WithMaxHold(most))

@@ -66,32 +66,26 @@ func TestForgotten_AgainAndAgain(t *testing.T) {
 					if client.Options().PoolSize == commandPool {
 						fill(t, p, client)
 					}
-					m, err := holdfast.New(client)
-					if err != nil {
-						t.Fatal(err)
-					}
-					t.Cleanup(func() { _ = m.Close(context.Background()) })
-					managers, proxies = append(managers, m), append(proxies, p)
+					managers, proxies = append(managers, locktest.ManagerFor(t, client)), append(proxies, p)
 				}
 				l, err := lockOf(managers)
 				if err != nil {
 					t.Fatal(err)
 				}
 				locktest.MustUnlock(t, locktest.MustLock(t, l))
-				// succeeds makes a call behind dead connections. The machine may stand still for longer than
-				// the call waits, so it is made again, over the connections that there are then.
+				// succeeds makes a call behind dead connections.
 				succeeds := func(call func(context.Context) error) {
 					t.Helper()
 					for _, p := range proxies {
 						p.Forget()
 					}
-					atLast(t, func() error { return call(context.Background()) })
+					locktest.Works(t, func() error { return call(t.Context()) })
 				}
 				for range periods {
 					var lease *holdfast.Lease
 					take := func(lock func(context.Context) (*holdfast.Lease, error)) func(context.Context) error {
 						return func(ctx context.Context) (err error) {
-							ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+							ctx, cancel := context.WithTimeout(ctx, locktest.Patience)
 							defer cancel()
 							lease, err = lock(ctx)
 							return err
@@ -137,7 +131,7 @@ func TestForgotten_OneConnection(t *testing.T) {
 	}
 	defer m.Close(context.Background())
 	other := locktest.ManagerOn(t, srv)
-	atLast(t, func() error { // the machine may stand still for longer than the lease
+	locktest.AtLast(t, func() error { // the machine may stand still for longer than the lease
 		kept, held := locktest.MustLock(t, m.Mutex("kept")), locktest.MustLock(t, other.Mutex("a"))
 		waiter := m.Mutex("a").LockAsync(t.Context())
 		redistest.Eventually(t, locktest.Patience, "it waits", func() bool {

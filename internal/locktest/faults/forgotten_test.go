@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -14,10 +16,9 @@ import (
 // farAway is the round trip over a satellite, or to a region far away.
 const farAway = 1250 * time.Millisecond
 
-// The read side, several locks as one, and a majority find connections that work as well. Each is tried a few
-// times: a machine can stand still for longer than a TryLock waits.
+// The read side, several locks as one, and a majority find connections that work as well: in fake time within their usual
+// patience, and on real servers, which can stand still for longer, although no dead connection ends by itself.
 func TestForgotten_OtherLocks(t *testing.T) {
-	t.Parallel()
 	for name, lockOf := range map[string]func(m []*holdfast.Manager) (holdfast.Locker, error){
 		"read side": func(m []*holdfast.Manager) (holdfast.Locker, error) { return m[0].RWMutex("a").RLocker(), nil },
 		"Multi": func(m []*holdfast.Manager) (holdfast.Locker, error) {
@@ -31,62 +32,46 @@ func TestForgotten_OtherLocks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var managers []*holdfast.Manager
-			var proxies []*redistest.Proxy
-			for range 3 {
-				p := redistest.Start(t).Proxy(t)
-				m, err := holdfast.New(p.Client(t))
+			redistest.InWorlds(t, func(t *testing.T) {
+				var managers []*holdfast.Manager
+				var proxies []*redistest.Proxy
+				for range 3 {
+					p := redistest.Start(t).Proxy(t)
+					managers = append(managers, locktest.ManagerFor(t, p.ClientWith(t, func(o *redis.Options) {
+						if !testing.Short() {
+							o.ReadTimeout = time.Hour
+						}
+					})))
+					proxies = append(proxies, p)
+				}
+				l, err := lockOf(managers)
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Cleanup(func() { _ = m.Close(context.Background()) })
-				managers, proxies = append(managers, m), append(proxies, p)
-			}
-			forget := func() {
-				for _, p := range proxies {
-					p.Forget()
+				locktest.MustUnlock(t, locktest.MustLock(t, l))
+				within := time.Second
+				if !testing.Short() {
+					within = locktest.Patience
 				}
-			}
-			l, err := lockOf(managers)
-			if err != nil {
-				t.Fatal(err)
-			}
-			locktest.MustUnlock(t, locktest.MustLock(t, l))
-			var got *holdfast.Lease
-			atLast(t, func() (err error) { forget(); got, err = l.TryLock(context.Background()); return err })
-			atLast(t, func() error {
-				forget()
-				err := got.Unlock(context.Background())
-				if err != nil {
-					locktest.MustUnlock(t, got)
-					got = locktest.MustLock(t, l)
+				var got *holdfast.Lease
+				for _, call := range []func(context.Context) (err error){
+					func(ctx context.Context) (err error) { got, err = l.TryLock(ctx); return err },
+					func(ctx context.Context) error { return got.Unlock(ctx) },
+					func(ctx context.Context) (err error) { got, err = l.Lock(ctx); return err },
+					func(ctx context.Context) error { return got.Unlock(ctx) },
+				} {
+					for _, p := range proxies {
+						p.Forget()
+					}
+					locktest.Works(t, func() error {
+						ctx, cancel := context.WithTimeout(t.Context(), within)
+						defer cancel()
+						return call(ctx)
+					})
 				}
-				return err
 			})
-			atLast(t, func() (err error) {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-				defer cancel()
-				forget()
-				got, err = l.Lock(ctx)
-				return err
-			})
-			locktest.MustUnlock(t, got)
 		})
 	}
-}
-
-// atLast plays f until it reports no error, a few times at most.
-func atLast(t *testing.T, f func() error) {
-	t.Helper()
-	var err error
-	for range 10 { // on a busy machine a few take too long
-		if err = f(); err == nil {
-			return
-		}
-		t.Logf("again: %v", err)
-	}
-	t.Fatal(err)
 }
 
 // ForceUnlock is not repeated: a copy that comes late would free the next owner's lock.
@@ -116,20 +101,16 @@ func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 // Where Redis is far away, making a new connection takes longer than a second. A TryLock waits for that.
 func TestForgotten_FarAway(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		p := redistest.Start(t).Proxy(t)
-		m, err := holdfast.New(p.Client(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
-		l := m.Mutex("a")
-		p.Delay(100*time.Millisecond, 0)
-		for range 4 { // until the round trip is known
-			locktest.MustUnlock(t, locktest.MustLock(t, l))
-		}
-		atLast(t, func() error {
+		srv := redistest.Start(t)
+		locktest.AtLast(t, func() error {
+			p := srv.Proxy(t)
+			l := locktest.ManagerFor(t, p.Client(t)).Mutex("a")
+			p.Delay(100*time.Millisecond, 0)
+			for range 4 { // until the round trip is known
+				locktest.MustUnlock(t, locktest.MustLock(t, l))
+			}
 			p.Forget()
-			got, err := l.TryLock(context.Background())
+			got, err := l.TryLock(t.Context())
 			if err == nil {
 				locktest.MustUnlock(t, got)
 			}
@@ -200,7 +181,7 @@ func TestRoundTrip_FirstCall(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%v", script, trip), func(t *testing.T) {
 				t.Parallel()
 				tries := 0
-				atLast(t, func() error { // the machine may stand still for as long as the call waits
+				locktest.AtLast(t, func() error { // the machine may stand still for as long as the call waits
 					p := srv.Proxy(t)
 					p.Delay(trip/2, 0)
 					m, err := holdfast.New(p.Client(t))

@@ -70,7 +70,7 @@ var besideScenarios = map[string]func(*Env){
 		if _, err := e.ForceUnlock(e.Manager()); err != nil {
 			e.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(bg, prompt)
+		ctx, cancel := context.WithTimeout(bg, e.bound(prompt))
 		defer cancel()
 		if _, err := first.sub.ReceiveMessage(ctx); err != nil || !first.Try() {
 			e.Fatalf("Redisson's waiter is not told: %v", err)

@@ -105,7 +105,7 @@ var cornerScenarios = map[string]func(*Env){
 		defer cancel()
 		_ = m.Close(ctx)
 		e.WantErr(<-done, holdfast.ErrUnavailable)
-		if d := time.Since(start); d > time.Second+prompt {
+		if d := time.Since(start); d > e.bound(time.Second+prompt) {
 			e.Errorf("Unlock took %v", d)
 		}
 	},
@@ -121,7 +121,7 @@ var cornerScenarios = map[string]func(*Env){
 		e.Eventually("four copies", func() bool { return m.Stats().Troubles >= 4 })
 		start := time.Now()
 		_, err := e.Lock(m).TryLock(bg)
-		if d := time.Since(start); d > prompt {
+		if d := time.Since(start); d > e.bound(prompt) {
 			e.Errorf("took %v", d)
 		}
 		e.WantErr(err, holdfast.ErrUnavailable)

@@ -68,7 +68,7 @@ func (e *Env) releasersWithoutRights(held func(m *holdfast.Manager, name string)
 	for _, command := range deniedCommands {
 		user, name := "without-"+command, e.Key+":"+command
 		e.permit(user, "&*")
-		d := e.denied(user, holdfast.WithFixedLease(lease))
+		d := e.denied(user, holdfast.WithFixedLease(2*lease))
 		all.Go(func() {
 			lease := e.MustLock(held(d.m, name))
 			owner := e.ownersOf(waiter, name)[0]

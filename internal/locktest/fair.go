@@ -199,7 +199,7 @@ var fairScenarios = map[string]func(*Env){
 					e.Errorf("%s: granted", tc.name)
 				}
 			}
-			if d := time.Since(left); d > time.Second+prompt {
+			if d := time.Since(left); d > e.bound(time.Second+prompt) {
 				e.Errorf("%s: returned after %v", tc.name, d)
 			}
 			tc.after()
@@ -294,7 +294,7 @@ var fairScenarios = map[string]func(*Env){
 		start := time.Now()
 		e.MustUnlock(held)
 		e.MustUnlock(<-waits)
-		if d := time.Since(start); d > prompt {
+		if d := time.Since(start); d > e.bound(prompt) {
 			e.Errorf("served after %v", d)
 		}
 		e.Clean(m, Tombstones)

@@ -15,7 +15,7 @@ var grantFaultScenarios = map[string]func(*Env){
 	// nothing, or the claim.
 	"KilledGrantee": func(e *Env) {
 		held := e.MustLock(e.Lock(e.Manager()))
-		p := e.StartWaiter(20*time.Second, time.Minute)
+		p := e.StartWaiter(time.Hour, time.Hour)
 		p.Send("lock 0")
 		e.Listening(1)
 		dead := e.srv.Admin().LIndex(bg, e.queue(), 0).Val()
@@ -30,7 +30,7 @@ var grantFaultScenarios = map[string]func(*Env){
 		}
 		l := <-got
 		e.Logf("a killed grantee cost %v", time.Since(start))
-		if d := time.Since(start); d > 3*claim {
+		if d := time.Since(start); d > e.bound(3*claim) {
 			e.Errorf("it cost %v", d)
 		}
 		e.MustUnlock(l)
@@ -38,7 +38,7 @@ var grantFaultScenarios = map[string]func(*Env){
 
 	"StoppedGrantee": func(e *Env) {
 		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(20 * time.Second)))) // the claim is no longer for it
-		p := e.StartWaiter(20*time.Second, time.Minute)
+		p := e.StartWaiter(time.Hour, time.Hour)
 		p.Send("lock 0")
 		e.Listening(1)
 		got := e.bystander(e.Manager())
@@ -48,7 +48,7 @@ var grantFaultScenarios = map[string]func(*Env){
 		l := <-got
 		d := time.Since(start)
 		e.Worst("L5:behind-one-that-is-stopped", d)
-		if d > 3*claim {
+		if d > e.bound(3*claim) {
 			e.Errorf("it cost %v", d)
 		}
 		p.Resume() // the message is in its socket, and nothing to be trusted
@@ -82,7 +82,7 @@ var grantFaultScenarios = map[string]func(*Env){
 		}
 		d := time.Since(start)
 		e.Logf("both served %v after the restart", d)
-		if d > 5*time.Second+time.Second+prompt { // a lease and a second, on a slow machine
+		if d > e.bound(5*time.Second+time.Second+prompt) { // a lease and a second, on a slow machine
 			e.Errorf("both served only %v after the restart", d)
 		}
 		e.Eventually("no keys", func() bool { return onlyTombstones(e) })

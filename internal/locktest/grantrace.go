@@ -54,7 +54,7 @@ var grantRaceScenarios = map[string]func(*Env){
 		l := <-other
 		d := time.Since(start)
 		e.Worst("L5:behind-one-that-is-cut-off", d)
-		if d < claim-100*time.Millisecond || d > 3*claim {
+		if d < claim-100*time.Millisecond || d > e.bound(3*claim) {
 			e.Errorf("a grant that nobody heard of cost %v", d)
 		}
 		s.inside.Add(1)
@@ -80,7 +80,7 @@ var grantRaceScenarios = map[string]func(*Env){
 		start := time.Now()
 		e.MustUnlock(held)
 		e.MustUnlock(<-got)
-		if d := time.Since(start); d > lostClaim {
+		if d := time.Since(start); d > e.bound(lostClaim) {
 			e.Errorf("found after %v", d)
 		}
 		gate.Release()
@@ -109,12 +109,12 @@ var grantRaceScenarios = map[string]func(*Env){
 			time.AfterFunc(rand.N(4*time.Millisecond), cancel) // the phase
 			time.Sleep(rand.N(3 * time.Millisecond))
 			e.MustUnlock(held)
-			if err := <-result; err != nil && !errors.Is(err, context.Canceled) {
+			if err := <-result; err != nil && !errors.Is(err, context.Canceled) && !e.excused(err) {
 				e.Errorf("%v", err)
 			}
 			start := time.Now()
 			e.MustUnlock(e.MustLock(a))
-			if d := time.Since(start); d > lostClaim {
+			if d := time.Since(start); d > e.bound(lostClaim) {
 				e.Errorf("taken for %v by nobody", d)
 			}
 			cancel()
@@ -135,16 +135,16 @@ var grantRaceScenarios = map[string]func(*Env){
 				e.Fatalf("%d processes were told", n)
 			}
 			time.Sleep(rand.N(3 * time.Millisecond)) // the phase
-			if err := m.Close(bg); err != nil {
+			if err := m.Close(bg); err != nil && !e.excused(err) {
 				e.Errorf("Close: %v", err)
 			}
 			e.WantErr((<-result).Err, holdfast.ErrClosed)
-			e.within(prompt, "nothing of the waiter", func() bool {
+			e.within(e.bound(prompt), "nothing of the waiter", func() bool {
 				return e.srv.Admin().Exists(bg, e.queueKeys()...).Val() == 0 && e.inboxes() == 0
 			})
 		}
 		e.MustUnlock(held)
-		e.within(prompt, "no keys", func() bool { return onlyTombstones(e) })
+		e.within(e.bound(prompt), "no keys", func() bool { return onlyTombstones(e) })
 	},
 
 	// A waiter asks, and before Redis reads that it is granted the lock and an operator frees it by
@@ -219,14 +219,14 @@ var grantRaceScenarios = map[string]func(*Env){
 				continue
 			}
 			confirmed++
-			if d := time.Since(start); d > lostClaim {
+			if d := time.Since(start); d > e.bound(lostClaim) {
 				e.Errorf("taken for %v by nobody", d)
 			}
 		}
-		if confirmed < rounds/2 {
+		if confirmed == 0 || e.kind.Virtual && confirmed < rounds/2 {
 			e.Errorf("%d of %d rounds were confirmed", confirmed, rounds)
 		}
-		e.within(prompt, "no keys", func() bool { return onlyTombstones(e) })
+		e.within(e.bound(prompt), "no keys", func() bool { return onlyTombstones(e) })
 	},
 }
 

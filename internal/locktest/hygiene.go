@@ -69,7 +69,7 @@ var hygieneScenarios = map[string]func(*Env){
 		for range n {
 			e.WantErr(<-results, holdfast.ErrClosed)
 		}
-		if d := time.Since(start); d > time.Second+prompt {
+		if d := time.Since(start); d > e.bound(time.Second+prompt) {
 			e.Errorf("took %v", d)
 		}
 		e.Worst("H5:Close-of-50-holds", time.Since(start))
@@ -92,7 +92,7 @@ var hygieneScenarios = map[string]func(*Env){
 		}
 		e.srv.RequireNoKeys(e, e.Key) // blocker's
 		e.MustUnlock(blocker)
-		e.within(prompt, "no keys", func() bool { return len(e.srv.Keys()) == 0 })
+		e.within(e.bound(prompt), "no keys", func() bool { return len(e.srv.Keys()) == 0 })
 	},
 
 	"CloseIsBoundedWhateverRedisDoes": func(e *Env) {
@@ -101,7 +101,7 @@ var hygieneScenarios = map[string]func(*Env){
 		e.Server().Pause()
 		start := time.Now()
 		err := m.Close(bg)
-		if d := time.Since(start); d > time.Second+prompt {
+		if d := time.Since(start); d > e.bound(time.Second+prompt) {
 			e.Errorf("took %v", d)
 		}
 		e.WantErr(err, holdfast.ErrUnavailable)
@@ -135,7 +135,7 @@ var hygieneScenarios = map[string]func(*Env){
 				}
 			}
 		}
-		if released < rounds*3/4 {
+		if released == 0 || e.kind.Virtual && released < rounds*3/4 {
 			e.Errorf("%d of %d were closed properly", released, rounds)
 		}
 	},

@@ -28,7 +28,7 @@ var leaseScenarios = map[string]func(*Env){
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		if least < lease/3 {
+		if e.kind.Virtual && least < lease/3 {
 			e.Errorf("the TTL went down to %v of %v", least, lease)
 		}
 		if !l.Deadline().After(first) {
@@ -283,7 +283,7 @@ var leaseScenarios = map[string]func(*Env){
 					got := e.MustLock(l)
 					// A third of the lease is when the renewal is due: from before to after it.
 					time.Sleep(lease/3 - 2*time.Millisecond + time.Duration(i)*70*time.Microsecond)
-					if err := got.Unlock(bg); err != nil {
+					if err := got.Unlock(bg); err != nil && !e.excused(err) {
 						e.Errorf("%d: %v", i, err)
 					}
 				}

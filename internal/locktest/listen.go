@@ -34,7 +34,7 @@ var listenScenarios = map[string]func(*Env){
 		}
 		pipe.Publish(bg, e.Channel(e.Key), strings.Repeat("x", 1<<20))
 		heard := pipe.Publish(bg, inbox, strings.Repeat("x", 1<<20))
-		if _, err := pipe.Exec(bg); err != nil || heard.Val() != 1 {
+		if _, err := pipe.Exec(bg); err != nil || heard.Val() != 1 && e.kind.Virtual { // a connection that stands still is replaced
 			e.Fatalf("%d heard it: %v", heard.Val(), err)
 		}
 		release() // told behind the junk
@@ -141,7 +141,7 @@ var listenScenarios = map[string]func(*Env){
 			}
 		}
 		wg.Wait()
-		e.srv.RequireNoKeys(e)
+		e.srv.RequireNoKeys(e, Tombstones) // of requests that took too long
 	},
 
 	// Processes that may not subscribe are never told of a grant, nor which one in a row it is.

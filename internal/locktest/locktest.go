@@ -104,10 +104,10 @@ const (
 	// lease is the usual one: a holder that died must be outlived by tests, and one that
 	// lives must renew it on a busy machine. An Unlock waits for a quarter of it, and for at
 	// most a second.
-	lease = 4 * time.Second
+	lease = 6 * time.Second
 	// patience is for what comes, or never does.
 	patience = redistest.Patience
-	// prompt is for what waits for no other caller. What waits for Redis to answer waits for 5 s,
+	// prompt is for what waits for no other caller, see bound. What waits for Redis to answer waits for 5 s,
 	// go-redis's time-out for reading.
 	prompt = 2 * time.Second
 	// claim is for how long a release makes a waiter the owner that has not confirmed it. A waiter that took lostClaim had to

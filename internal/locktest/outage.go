@@ -22,7 +22,7 @@ var outageScenarios = map[string]func(*Env){
 				ctx, cancel := context.WithTimeout(bg, timeout)
 				start := time.Now()
 				_, err := lock(ctx)
-				if d := time.Since(start); d > timeout+prompt {
+				if d := time.Since(start); d > e.bound(timeout+prompt) {
 					e.Errorf("%s: returned after %v", what, d)
 				}
 				e.Worst("L6:late-return", time.Since(start)-timeout)
@@ -34,7 +34,7 @@ var outageScenarios = map[string]func(*Env){
 			time.AfterFunc(100*time.Millisecond, cancel)
 			start := time.Now()
 			_, err := e.Lock(m).Lock(ctx)
-			if d := time.Since(start); d > 100*time.Millisecond+prompt {
+			if d := time.Since(start); d > e.bound(100*time.Millisecond+prompt) {
 				e.Errorf("%s: returned %v after the start, 100ms to the cancel", what, d)
 			}
 			e.WantErr(err, holdfast.ErrUnavailable, context.Canceled)
@@ -81,7 +81,7 @@ var outageScenarios = map[string]func(*Env){
 		e.Server().Pause()
 		start := time.Now()
 		_, err := e.Lock(m).TryLock(bg)
-		if d := time.Since(start); d > time.Second+prompt {
+		if d := time.Since(start); d > e.bound(time.Second+prompt) {
 			e.Errorf("returned after %v", d)
 		}
 		e.WantErr(err, holdfast.ErrUnavailable)
@@ -108,7 +108,7 @@ var outageScenarios = map[string]func(*Env){
 		defer cancelWait()
 		start := time.Now()
 		_, err := e.Lock(m).Lock(wait)
-		if d := time.Since(start); d > 100*time.Millisecond+prompt {
+		if d := time.Since(start); d > e.bound(100*time.Millisecond+prompt) {
 			e.Errorf("returned after %v", d)
 		}
 		e.WantErr(err, holdfast.ErrUnavailable, context.DeadlineExceeded)

@@ -205,7 +205,7 @@ var redissonScenarios = map[string]func(*Env){
 		if want := []string{"their 1", "our 2", "our 3", "their 4", "their 5", "our 6"}; !slices.Equal(got, want) {
 			e.Errorf("order %q", got)
 		}
-		if d := time.Since(start); d > 2*prompt { // one of Redisson's that is not told is waited for for 5 s
+		if d := time.Since(start); d > e.bound(2*prompt) { // one of Redisson's that is not told is waited for for 5 s
 			e.Errorf("took %v", d)
 		}
 		e.Clean(a)

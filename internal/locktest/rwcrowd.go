@@ -23,7 +23,7 @@ var rwCrowdScenarios = map[string]func(*Env){
 
 	// Readers come in beside the dead, and leave; neither makes the writer wait for longer or for less.
 	"ReadersBesideTheDeadChangeNothing": func(e *Env) {
-		end := e.deadReaders(60, 2*time.Second)
+		end := e.deadReaders(60, lease)
 		m := e.Manager(holdfast.WithFixedLease(time.Minute))
 		for range 3 {
 			e.MustUnlock(e.MustRLock(e.RW(m)))

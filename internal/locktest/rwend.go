@@ -68,7 +68,7 @@ func (e *Env) unevenReaders() (ends, leaves *holdfast.Lease) {
 func (e *Env) comesAtTheEndOf(reader *holdfast.Lease, waiting <-chan *holdfast.Lease) {
 	e.Helper()
 	l := e.Soon("the writer", waiting)
-	if late := time.Since(reader.Deadline()); late < 0 || late > prompt {
+	if late := time.Since(reader.Deadline()); late < 0 || late > e.bound(prompt) {
 		e.Errorf("the writer came in %v after the reader's end", late)
 	}
 	e.MustUnlock(l)

@@ -71,7 +71,7 @@ var rwOwnerScenarios = map[string]func(*Env){
 				_, err := take(c)
 				e.WantErr(err, holdfast.ErrWouldDeadlock)
 				e.WantNotErr(err, holdfast.ErrNotAcquired)
-				if d := time.Since(start); d > prompt {
+				if d := time.Since(start); d > e.bound(prompt) {
 					e.Errorf("returned after %v", d)
 				}
 			}

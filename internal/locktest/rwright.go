@@ -109,7 +109,7 @@ var rwRightScenarios = map[string]func(*Env){
 		start := time.Now()
 		e.MustUnlock(living)
 		e.MustUnlock(e.Soon("the writer", waiting))
-		if d := time.Since(start); d > lease/2 {
+		if d := time.Since(start); d > e.bound(lease/2) {
 			e.Errorf("the writer waited %v for a dead reader", d)
 		}
 		e.Clean(m)
@@ -138,7 +138,7 @@ var rwRightScenarios = map[string]func(*Env){
 		e.Queued(1)
 		expiry := e.KillHolder(p)
 		l := e.Soon("the writer", waiting)
-		if late := time.Since(expiry); late > prompt {
+		if late := time.Since(expiry); late > e.bound(prompt) {
 			e.Errorf("granted %v after the expiry", late)
 		}
 		e.MustUnlock(l)

@@ -74,7 +74,7 @@ var strangerScenarios = map[string]func(*Env){
 			e.WantErr(err, holdfast.ErrUnavailable)
 			e.WantNotErr(err, holdfast.ErrNotAcquired)
 			e.wantLegible(err)
-			ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
+			ctx, cancel := context.WithTimeout(bg, time.Second) // within which it is told so
 			_, err = e.Lock(m).Lock(ctx)
 			cancel()
 			e.WantErr(err, holdfast.ErrUnavailable, context.DeadlineExceeded)
@@ -206,7 +206,7 @@ var strangerScenarios = map[string]func(*Env){
 			allow(deny...)
 			err := l.Unlock(bg)
 			e.WantErr(err, holdfast.ErrUnavailable)
-			if err != nil && !strings.Contains(err.Error(), "NOPERM") {
+			if err != nil && !strings.Contains(err.Error(), "NOPERM") && (e.kind.Virtual || !strings.Contains(err.Error(), "no answer")) {
 				e.Errorf("%v does not say NOPERM", err)
 			}
 			allow(permit...)
@@ -274,7 +274,7 @@ var strangerScenarios = map[string]func(*Env){
 		}
 		start := time.Now()
 		_ = m.Close(bg) // all that it had to release has failed before
-		if d := time.Since(start); d > prompt {
+		if d := time.Since(start); d > e.bound(prompt) {
 			e.Errorf("Close returned after %v", d)
 		}
 		e.MustUnlock(held)
@@ -288,7 +288,7 @@ var strangerScenarios = map[string]func(*Env){
 		client.Close()
 		start := time.Now()
 		e.WantErr(m.Close(bg), holdfast.ErrUnavailable, redis.ErrClosed)
-		if d := time.Since(start); d > prompt {
+		if d := time.Since(start); d > e.bound(prompt) {
 			e.Errorf("Close returned after %v", d)
 		}
 	},

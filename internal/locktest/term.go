@@ -72,7 +72,7 @@ var termScenarios = map[string]func(*Env){
 			e.MustUnlock(l)
 		})
 		<-ctx.Done()
-		if d := time.Since(start); d < most-100*time.Millisecond || d > most+prompt {
+		if d := time.Since(start); d < most-100*time.Millisecond || d > e.bound(most+prompt) {
 			e.Errorf("ended after %v", d)
 		}
 		e.WantErr(context.Cause(ctx), holdfast.ErrMaxHold)

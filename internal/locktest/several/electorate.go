@@ -5,12 +5,13 @@
 package several
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -38,6 +39,9 @@ func Servers(t testing.TB, n int, opts ...redistest.ServerOption) Electorate {
 	}
 	return all
 }
+
+// endless is the lease of members whose test names none: much longer than tests wait.
+const endless = time.Hour
 
 // Candidate is a client: a Redlock and the manager of each member.
 type Candidate struct {
@@ -73,7 +77,11 @@ func CandidateOn(t testing.TB, clients []*redis.Client, of Side, opts ...holdfas
 	var c Candidate
 	var members []holdfast.Locker
 	for _, rdb := range clients {
-		m := locktest.ManagerFor(t, rdb, opts...)
+		m, err := holdfast.New(rdb, append([]holdfast.Option{holdfast.WithLease(endless)}, opts...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		c.Managers = append(c.Managers, m)
 		members = append(members, of(m))
 	}

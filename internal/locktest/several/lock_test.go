@@ -145,7 +145,7 @@ func TestMulti_OrderIsThatOfMappedNames(t *testing.T) {
 func TestRedlock_IsALock(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		all := Servers(t, 3)
-		c, other := all.Candidate(t), all.Candidate(t)
+		c, other := all.Candidate(t, holdfast.WithLease(holdfast.DefaultLease)), all.Candidate(t)
 		before := time.Now()
 		lease := locktest.MustLock(t, c)
 		if d := lease.Deadline(); lease.Name() != Vote || lease.Token() != 0 || !lease.Valid() || d.After(time.Now().Add(30*time.Second)) || d.Before(before.Add(29*time.Second)) {

@@ -20,7 +20,7 @@ import (
 func TestRedlock_RestartedEmptyMemberIsTakenAgain(t *testing.T) {
 	ofEveryKind(t, func(t *testing.T, of, rival Side) {
 		all := Servers(t, 3)
-		c, other := all.CandidateFor(t, of, holdfast.WithLease(4*time.Second)), all.CandidateFor(t, rival)
+		c, other := all.CandidateFor(t, of, holdfast.WithLease(9*time.Second)), all.CandidateFor(t, rival) // a machine may stand still for some seconds
 		refused := func() {
 			t.Helper()
 			_, err := other.TryLock(t.Context())

@@ -65,7 +65,7 @@ func (e *Env) bound(d time.Duration) time.Duration {
 
 // excused reports whether that a machine stood still explains err: Redis did not answer in time, or a lease was not
 // renewed by its deadline. In fake time nothing does.
-func (e *Env) excused(err error) bool { return !e.kind.Virtual && stoodStill(err) }
+func (e *Env) excused(err error) bool { return !e.kind.Virtual && StoodStill(err) }
 
 // promptly fails unless it is just after the deadline of a lease that has ended, and
 // returns how long after.

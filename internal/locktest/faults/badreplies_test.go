@@ -97,10 +97,11 @@ func TestBadReplies(t *testing.T) {
 			redistest.Eventually(t, locktest.Patience, "it is renewed, or lost", func() bool {
 				return held.Err() != nil || held.Deadline().After(before.Add(time.Second))
 			})
-			if err := held.Err(); err != nil {
+			if err := held.Err(); err == nil {
+				locktest.MustUnlock(t, held)
+			} else if testing.Short() || !locktest.StoodStill(err) {
 				t.Error(err)
 			}
-			locktest.MustUnlock(t, held)
 			p.Heal()
 			redistest.Eventually(t, locktest.Patience, "nothing is left", func() bool { return len(locktest.LastingKeys(srv)) == 0 })
 		})

@@ -305,7 +305,7 @@ func TestDowngrade_TryLockBesideAReleaseThatIsNotAnswered(t *testing.T) {
 // While a downgrade is unanswered the lock is deleted, and granted to another caller of the process: both
 // sides that Redis may still have are given back, each once.
 func TestDowngrade_UnansweredUnderAnotherGrant(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		m, p := locktest.ManagerThatHangs(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 		write, read := bothSides(t, m.RWMutex("a"))

@@ -100,7 +100,7 @@ func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 
 // Where Redis is far away, making a new connection takes longer than a second. A TryLock waits for that.
 func TestForgotten_FarAway(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		locktest.AtLast(t, func() error {
 			p := srv.Proxy(t)

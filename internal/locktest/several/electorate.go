@@ -41,7 +41,7 @@ func Servers(t testing.TB, n int, opts ...redistest.ServerOption) Electorate {
 }
 
 // endless is the lease of members whose test names none: much longer than tests wait.
-const endless = time.Hour
+const endless = 10 * time.Minute
 
 // Candidate is a client: a Redlock and the manager of each member.
 type Candidate struct {

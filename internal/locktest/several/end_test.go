@@ -39,7 +39,7 @@ func TestMulti_EndsWithTheFirstLost(t *testing.T) {
 }
 
 func TestMulti_ExtendAndClose(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		m := locktest.ManagerOn(t, srv, holdfast.WithFixedLease(20*time.Second))
 		lease := locktest.MustLock(t, Multi(t, m.Mutex("a"), m.Mutex("b")))
@@ -218,7 +218,7 @@ func TestRedlock_NothingIsTakenAfterALapse(t *testing.T) {
 }
 
 func TestRedlock_Close(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
 		all := Servers(t, 3)
 		c, other := all.Candidate(t), all.Candidate(t)
 		lease := locktest.MustLock(t, c)

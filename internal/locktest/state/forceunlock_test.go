@@ -110,9 +110,7 @@ func TestForceUnlockOf(t *testing.T) {
 				}
 				first := locktest.MustLock(t, lockOf(holder))
 				owner := locktest.Inspected(t, m, "a").Holders[0].Owner
-				if err := first.Unlock(ctx); err != nil {
-					t.Fatal(err)
-				}
+				locktest.MustUnlock(t, first)
 				if of(owner) {
 					t.Error("a free lock was freed")
 				}

@@ -66,7 +66,7 @@ var ways = map[string]func(*testing.T, *renamed){
 		r.wantGiven(t, "Unlock", locktest.Unlock(lease), holdfast.ErrLeaseLost)
 	},
 	"it is held for too long": func(t *testing.T, r *renamed) {
-		lease := locktest.MustLock(t, r.on(t, r.managers, holdfast.WithLease(2*time.Second), holdfast.WithMaxHold(2*time.Second)))
+		lease := locktest.MustLock(t, r.on(t, r.managers, holdfast.WithLease(5*time.Second), holdfast.WithMaxHold(5*time.Second)))
 		<-lease.Done()
 		r.told(t, "holdfast: maximum hold time reached")
 		locktest.WantErr(t, locktest.Unlock(lease), holdfast.ErrMaxHold, nil)

@@ -155,7 +155,7 @@ var cornerScenarios = map[string]func(*Env){
 		e.Eventually("the manager is done", func() bool { return m.Stats().Locks == 0 })
 		mon := e.srv.Monitor(e)
 		gate.Release()
-		mon.Wait(e, `"zscore"`, 2*time.Second)
+		mon.Wait(e, `"zscore"`, patience)
 		if n := e.srv.Admin().Exists(bg, e.Key).Val(); n != 0 {
 			e.Error("taken by nobody")
 		}

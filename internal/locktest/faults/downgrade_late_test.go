@@ -34,7 +34,7 @@ func TestDowngrade_LateCopyIsRefused(t *testing.T) {
 		}
 		mon := srv.Monitor(t)
 		gate.Release()
-		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, 20*time.Second)
+		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, locktest.Patience)
 		if n := srv.Admin().Exists(t.Context(), "holdfast_rw_queue:{a}").Val(); n != 0 {
 			t.Errorf("released %v: it stands in the queue", released)
 		}

@@ -12,6 +12,7 @@ import (
 //
 //	-- copy of NAME (prelude/FILE.lua)    all of the function
 //	-- copy from NAME (prelude/FILE.lua)  a part of it
+//	-- copy from NAME (NAME.lua)          a part of a script
 //	-- end
 type handCopy struct {
 	file, name, from string
@@ -20,10 +21,10 @@ type handCopy struct {
 }
 
 var (
-	copyBegins = regexp.MustCompile(`^ *-- copy (of|from) (\w+) \((prelude/\w+\.lua)\)$`)
+	copyBegins = regexp.MustCompile(`^ *-- copy (of|from) (\w+) \(((?:prelude/)?\w+\.lua)\)$`)
 	copyEnds   = regexp.MustCompile(`^ *-- end$`)
 	comment    = regexp.MustCompile(` *--.*$`)
-	assigned   = regexp.MustCompile(`^(?:local )?\w+ = `)
+	assigned   = regexp.MustCompile(`^(?:local )?\w+(?:, \w+)* = `)
 )
 
 // code returns the lines of a text without comments and indentation.
@@ -61,9 +62,12 @@ func copies(t *testing.T, file string) (all []handCopy) {
 	return all
 }
 
-// function returns what stands in a function of a file.
+// function returns what stands in a function of a prelude, or in a script.
 func function(t *testing.T, file, name string) []string {
 	t.Helper()
+	if file == name+".lua" {
+		return code(strings.Split(read(t, file), "\n"))
+	}
 	text := regexp.MustCompile(`(?ms)^local function ` + name + `\([^\n]*\)\n(.*?)^end$`).FindStringSubmatch(read(t, file))
 	if text == nil {
 		t.Fatalf("%s has no function %s", file, name)
@@ -135,6 +139,7 @@ func TestScripts_CopiesThatDifferAreFound(t *testing.T) {
 		{true, count[:1], count, false},
 		{true, []string{"local c = a + b"}, sum, true},
 		{true, []string{"c = a + b"}, sum, true},
+		{true, []string{"local c, d = a + b"}, sum, true},
 		{true, []string{"local c = a - b"}, sum, false},
 		{true, nil, sum, false},
 	} {

@@ -16,12 +16,11 @@
 --         -1  the key is not a lock; it is left as it is
 --         -2  the owner id does not hold it; it is left as it is
 
--- prelude: kind queue redisson
+-- prelude: kind queue redisson wrong_type master
 
 local kind = kind_of(lock)
 if kind == 'free' then
-  redis.call('del', lock) -- fails on a replica, which may not have it yet
-  return 0
+  return not_master(lock) or 0
 end
 if kind == 'other' then
   return -1

@@ -13,7 +13,7 @@
 -- not, how many readers' rights have ended, how many holders are not shown, {field, value, PTTL, ...} of those
 -- that are, and {key, what it holds, ...} of keys that hold something else than they should
 
--- prelude: kind queue rights
+-- prelude: kind queue rights wrong_type
 
 local broken = {}
 
@@ -23,7 +23,7 @@ local function checked(reply, key)
   if type(reply) ~= 'table' then
     return reply
   end
-  if string.find(reply.err, 'WRONGTYPE', 1, true) then
+  if is_wrong_type(reply) then
     broken[#broken + 1] = key
     broken[#broken + 1] = redis.call('type', key).ok
   else

@@ -15,9 +15,7 @@ if lease == '0' then
   return 1
 end
 redis.call('hset', process, unpack(fields))
-local set = redis.pcall('pexpire', process, lease)
-if set ~= 1 then
-  redis.call('del', process) -- never leave a key without TTL
-  return set
-end
-return 1
+
+-- prelude: expire
+
+return expire(process, lease) or 1

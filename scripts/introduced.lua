@@ -4,11 +4,14 @@
 --
 -- Returns {n, field, value, ...} with n fields; {0} if the process has said nothing, or the key is none of its kind
 
+-- prelude: wrong_type
+
 local count = redis.pcall('hlen', process)
-if type(count) == 'table' and not string.find(count.err, 'WRONGTYPE', 1, true) then
+if is_wrong_type(count) then
+  return {0}
+elseif type(count) == 'table' then
   return count
-end
-if type(count) == 'table' or count > @FIELDS@ then
+elseif count > @FIELDS@ then
   return {0}
 end
 local fields = redis.call('hgetall', process)

@@ -7,7 +7,7 @@
 -- KEYS[2]    queue: list of waiters, see prelude/queue.lua
 -- KEYS[3]    deadlines: zset that belongs to the queue
 -- KEYS[4]    tombstones: zset of owner ids that were given up
--- ARGV[1]    wait: patience, milliseconds; below 0 if they stood in the queue before
+-- ARGV[1]    wait: how they wait, see prelude/place.lua
 -- ARGV[2]    prefix: what the ids begin with
 -- ARGV[2+i]  what the i-th id ends with
 --
@@ -17,7 +17,7 @@
 --                           waiters of Redisson stand before them
 --         {-1, key, text}   as lock_acquire.lua does
 
--- prelude: queue wrong stand
+-- prelude: queue wrong_type wrong place stand
 
 local fields, graves = redis.pcall('hlen', lock), redis.call('type', tombstones).ok
 if type(fields) == 'table' or fields > 1 then
@@ -26,7 +26,8 @@ end
 if graves ~= 'none' and graves ~= 'zset' then
   return wrong(tombstones)
 end
-local now, ids, patience = server_time(), {}, tonumber(wait)
+local now, ids = server_time(), {}
+local place, deadline = place_of(wait, now)
 for i = 3, #ARGV do
   local id = prefix .. ARGV[i]
   local gone = graves == 'zset' and redis.call('zscore', tombstones, id) or redis.call('hexists', lock, id) == 1
@@ -34,7 +35,7 @@ for i = 3, #ARGV do
     ids[#ids + 1] = id
   end
 end
-local behind, foreign, back = foreign_before(queue), false, patience < 0 and #ids > 0
+local behind, foreign, back = foreign_before(queue), false, place == 'same' and #ids > 0
 if back then
   local kind = redis.call('type', queue).ok
   if kind ~= 'none' and kind ~= 'list' then
@@ -43,7 +44,7 @@ if back then
   come_back(queue, ids)
 end
 for _, id in ipairs(ids) do
-  local after, failure = stand(queue, deadlines, now, id, patience, behind, back)
+  local failure, after = stand(queue, deadlines, id, place, deadline, behind, back)
   if failure then
     return failure
   end

@@ -4,7 +4,7 @@
 -- KEYS[1]    lock: hash, owner id -> hold count
 -- KEYS[2]    queue: list of waiters, see prelude/queue.lua
 -- KEYS[3]    deadlines: zset that belongs to the queue
--- ARGV[1]    wait: patience, milliseconds
+-- ARGV[1]    wait: how they wait, see prelude/place.lua
 -- ARGV[2]    prefix: what the ids begin with
 -- ARGV[2+i]  what the i-th id ends with
 --
@@ -13,9 +13,10 @@
 --          0   it has none, or the list has lost it
 --          2   it has been granted the lock
 
--- prelude: queue wrong stand
+-- prelude: queue place stand
 
 local now = server_time()
+local _, deadline = place_of(wait, now)
 local behind, codes, ids, times, some = foreign_before(queue), {}, {}, {}, false
 for i = 3, #ARGV do
   local id = prefix .. ARGV[i]
@@ -26,7 +27,7 @@ local there = some and listed(queue, deadlines, ids)
 for i, id in ipairs(ids) do
   codes[i] = 0
   if times[i] and there(id) then
-    redis.call('zadd', deadlines, (kept_until(now, id, tonumber(wait), times[i], behind)), id)
+    redis.call('zadd', deadlines, (kept_until(deadline, id, times[i], behind)), id)
     codes[i] = 1
   elseif redis.pcall('hexists', lock, id) == 1 then
     codes[i] = 2

@@ -15,17 +15,15 @@
 --
 -- Returns    as lock_release.lua, about all of them: n, a message, -1, -2, -3 or -4
 
--- prelude: queue redisson
+-- prelude: wrong_type
 
-local claim, turn, counted = string.match(offer, '^(%d+) (%d+) (%d)$')
-local manager = string.match(prefix, '^hf%-([%x%-]+)')
 local ids, leaves = {}, {}
 for i = 6, #ARGV do
   local id = prefix .. ARGV[i]
   ids[i - 5], leaves[id] = id, true
 end
 local removed = redis.pcall('hdel', lock, unpack(ids))
-if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, true) then
+if type(removed) == 'table' and not is_wrong_type(removed) then
   return removed
 end
 redis.pcall('zrem', deadlines, unpack(ids))
@@ -51,35 +49,14 @@ for i = 1, refused and #ids or #places > 0 and 1 or 0 do
   redis.pcall('lrem', queue, refused and '0' or #places, refused and ids[i] or '')
 end
 
-local reply
-local id = redis.pcall('lindex', queue, '0')
+local next = redis.pcall('lindex', queue, '0')
 local free = removed == 1 or redis.call('exists', lock) == 0
-if free and type(id) == 'string' then
-  local time, more, me, open = redis.call('time'), redis.call('lindex', queue, '1'), nil, false
-  if #turn > 1 and tonumber(turn) > @TURNS@ then
-    -- prelude: turn
+local owner, channel = ids[1], 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1)
 
-    local channel = 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1)
-    open, turn = redissons_turn(queue, channel, publish), '1'
-    if open then
-      tell(publish, channel, '0')
-      id = nil
-    end
-  end
-
-  -- prelude: lock
-
-  reply = (open or told == 0) and -3 or told == 1 and -4 or told
-end
-if not reply and removed == 1 then
-  reply = tell(publish, 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1), '0')
-end
-if removed ~= 1 and type(reply) ~= 'string' and reply ~= -4 then
-  reply = -1 - redis.call('exists', lock)
-end
+-- prelude: pass_on
 
 if tonumber(late) > 0 then
-  -- prelude: bury
+  -- prelude: queue bury
 
   for i = 1, tonumber(late) do
     bury(tombstones, ids[i], burial)

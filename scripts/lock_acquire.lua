@@ -11,9 +11,8 @@
 -- KEYS[5]  counter: of fencing tokens; only with fencing, as ARGV[4] and ARGV[5]
 -- ARGV[1]  owner: its id
 -- ARGV[2]  lease: TTL, milliseconds
--- ARGV[3]  wait: how to wait, "<patience> <claim> <counted> <publish>": the patience of
---          prelude/stand.lua, 0 for not at all; and for a grant to another waiter its TTL,
---          1 if PUBSUB NUMSUB counts its listeners, and Redisson's publish command
+-- ARGV[3]  wait: how to wait, see prelude/place.lua; and how to grant the lock to another waiter, see
+--          prelude/offer.lua: "<place> <inbox> <patience> <claim> <turn> <counted> <publish>"
 -- ARGV[4]  tokens: how many fencing tokens to reserve
 -- ARGV[5]  seen: the highest token that the caller has seen
 --
@@ -38,14 +37,14 @@ if present > 0 then
   local fields = redis.pcall('hlen', lock) -- before looking: it may be an application's hash of millions
   -- A read-write lock has two fields or more.
   if type(fields) == 'table' or fields > 1 then
-    -- prelude: wrong
+    -- prelude: wrong_type wrong
 
     return wrong(lock, fields)
   end
   local holder = fields == 1 and call('hkeys', lock)[1]
   local buried = present > fields and redis.pcall('zscore', tombstones, owner)
   if type(buried) == 'table' then
-    -- prelude: wrong
+    -- prelude: wrong_type wrong
 
     return wrong(tombstones, buried)
   elseif buried then
@@ -53,12 +52,11 @@ if present > 0 then
   end
   mine = holder == owner
   if not mine then
-    -- prelude: queue wrong stand
+    -- prelude: queue place
 
     -- names: deadlines wait
-    local patience, claim, counted, publish = string.match(wait, '^(%S+) (%d+) (%d) (%a+)$')
-    patience = tonumber(patience)
     local now, time = server_time()
+    local place, deadline, offer = place_of(wait, now)
     local what, ttl, foreign = 0, nil, nil
     if holder then
       ttl, foreign = call('pttl', lock), not inbox_of(holder)
@@ -69,21 +67,24 @@ if present > 0 then
         ttl = @OFFERED@
       end
     else
-      -- prelude: step_out first redisson
+      -- prelude: offer step_out first redisson
 
+      local claim, turn, counted, publish = offer_of(offer)
       local evicted = wake_evicted(publish, 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1))
       local me, id, kept, key = owner, first(queue, deadlines, now, evicted)
       if not id and key then
+        -- prelude: wrong_type wrong
+
         return wrong(key, kept)
       elseif id and kept <= now then
         what, ttl, foreign = 3, 1, true
-      elseif id and id ~= me and patience > 0 then
+      elseif id and id ~= me and place == 'new' then
         -- A lock that is free although there are waiters has just been left open for
         -- Redisson, or has expired: the waiters already see to it.
         what, ttl, foreign = 1, @OPEN@, true
       else
         -- names: counter
-        local turn, manager, more = '1', nil, call('llen', queue) > 1
+        local manager, more = nil, call('llen', queue) > 1
 
         -- prelude: lock leave
 
@@ -100,15 +101,20 @@ if present > 0 then
       end
     end
     if ttl then
-      if patience ~= 0 then
-        local behind, failure = stand(queue, deadlines, now, owner, patience)
-        if failure then
-          return failure
-        end
-        foreign = behind or foreign
+      local failure, behind
+      if place == 'none' then
+        -- prelude: wrong_type master
+
+        failure = not_master(lock)
       else
-        call('hdel', lock, owner) -- changes nothing, and fails on a replica, which may be behind
+        -- prelude: stand
+
+        failure, behind = stand(queue, deadlines, owner, place, deadline)
       end
+      if failure then
+        return failure
+      end
+      foreign = behind or foreign
       return {0, what, ttl, now, foreign and 1 or 0}
     end
   end
@@ -119,7 +125,7 @@ end
 if tokens then
   -- names: counter seen
 
-  -- prelude: wrong fence
+  -- prelude: fence
 
   local failure
   token, failure = reserve(counter, tokens, seen)
@@ -132,14 +138,18 @@ local left = mine and call('pttl', lock) or -1
 if not mine then
   call('hset', lock, owner, '1')
 elseif left > tonumber(lease) then
-  call('zrem', tombstones, '') -- as above: changes nothing, and fails on a replica
-  return token
+  -- prelude: wrong_type master
+
+  return not_master(lock) or token
 end
 local expires = redis.pcall('pexpire', lock, lease)
 if expires == 1 then
   return token
 end
-if left < 0 then -- an ACL that forbids it: never leave a lock without TTL
-  call('hdel', lock, owner)
+
+-- prelude: ttl
+
+if left < 0 then
+  take_back(lock, owner)
 end
-return redis.error_reply('HOLDFAST cannot set a TTL: ' .. tostring(expires.err))
+return no_ttl(expires)

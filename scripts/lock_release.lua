@@ -9,8 +9,7 @@
 -- ARGV[1]  owner: its id
 -- ARGV[2]  publish: command that announces the release: publish or spublish
 -- ARGV[3]  channel: on which it is announced
--- ARGV[4]  offer: how to hand over, "<claim> <turn> <counted>": the TTL of a grant, which one in a row it
---          would be, 1 if PUBSUB NUMSUB counts its listeners
+-- ARGV[4]  offer: how to hand over, "<claim> <turn> <counted>", see prelude/offer.lua
 -- ARGV[5]  burial: given up, not released: the owner id leaves the queue; and milliseconds
 --          for which a late acquire of it is to be refused, 0 where none can be
 --          under way
@@ -37,11 +36,15 @@ if removed == 1 and not burial and not next then
   end
 end
 
-if type(removed) == 'table' and not string.find(removed.err, 'WRONGTYPE', 1, true) then
-  return removed
+if type(removed) == 'table' then
+  -- prelude: wrong_type
+
+  if not is_wrong_type(removed) then
+    return removed
+  end
 end
 
--- names: deadlines
+-- names: deadlines counter offer
 local free = removed == 1
 if burial or removed ~= 1 then
   -- prelude: leave
@@ -50,34 +53,7 @@ if burial or removed ~= 1 then
   next, free = try('lindex', queue, '0'), free or burial and redis.call('exists', lock) == 0
 end
 
-local reply
-if free and type(next) == 'string' then -- else there is no waiter, or the queue is none
-  -- names: counter offer
-  local claim, turn, counted = string.match(offer, '^(%d+) (%d+) (%d)$')
-  local manager = string.match(owner, '^hf%-([%x%-]+)')
-  local time, id, more, me, open = redis.call('time'), next, redis.call('lindex', queue, '1'), nil, false
-  if #turn > 1 and tonumber(turn) > @TURNS@ then
-    -- prelude: queue redisson turn
-
-    open, turn = redissons_turn(queue, channel, publish), '1'
-    if open then
-      tell(publish, channel, '0')
-      id = nil
-    end
-  end
-
-  -- prelude: lock
-
-  reply = (open or told == 0) and -3 or told == 1 and -4 or told
-end
-if not reply and removed == 1 then
-  -- prelude: queue redisson
-
-  reply = tell(publish, channel, '0')
-end
-if removed ~= 1 and type(reply) ~= 'string' and reply ~= -4 then
-  reply = -1 - redis.call('exists', lock)
-end
+-- prelude: pass_on
 
 if burial and burial ~= '0' then
   -- prelude: queue bury

@@ -16,16 +16,14 @@
 --         -1  not held by this owner, nor by another one
 --         -2  not held by this owner but by another one
 
--- prelude: queue redisson stay leave bury
+-- prelude: queue wrong_type master redisson stay leave bury
 
--- Changes nothing: a write that fails on a replica, and not for want of memory, which then keeps no other write from
--- being done.
-local held = redis.pcall('hdel', lock, '')
-local wrong = type(held) == 'table'
-if wrong and not string.find(held.err, 'WRONGTYPE', 1, true) then
-  return held
+local refusal = not_master(lock)
+if refusal then
+  return refusal
 end
-if not wrong and redis.call('hexists', lock, owner) == 1 then
+local held = redis.pcall('hexists', lock, owner) == 1
+if held then
   local set = redis.pcall('pexpire', lock, duration)
   if set ~= 1 then
     return set
@@ -33,14 +31,13 @@ if not wrong and redis.call('hexists', lock, owner) == 1 then
   redis.call('hset', lock, stays, '1')
   redis.call('hdel', lock, owner)
   tell_end(queue, duration, publish, channel)
-  held = 1
 else -- it may have lost a grant with a fail-over, as in lock_release.lua
   leave(queue, deadlines, owner)
 end
 if burial ~= '0' then
   bury(tombstones, owner, burial)
 end
-if held == 1 or not wrong and redis.call('hexists', lock, stays) == 1 then
+if held or redis.pcall('hexists', lock, stays) == 1 then
   return 0
 end
 return -1 - redis.call('exists', lock)

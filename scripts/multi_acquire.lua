@@ -26,7 +26,7 @@ for i = 1, #KEYS / 4 do
     local waited, first = 0, redis.pcall('lindex', queue, '0')
     local key, failure = nil, type(fields) == 'table' and fields or type(buried) == 'table' and buried or type(first) == 'table' and first
     if failure or fields > 1 then
-      -- prelude: wrong
+      -- prelude: wrong_type wrong
 
       key = (failure == fields or not failure) and lock or failure == buried and tombstones or queue
       local reply = wrong(key, failure)
@@ -47,8 +47,9 @@ for i = 1, #KEYS / 4 do
       waited = refused and fields == 0 and 1 or 0
     end
     if refused then
-      redis.call('zrem', tombstones, '') -- changes nothing, and fails on a replica, which may be behind
-      return {0, i, waited}
+      -- prelude: wrong_type master
+
+      return not_master(lock) or {0, i, waited}
     end
   end
 end
@@ -58,13 +59,15 @@ for i = 1, #KEYS / 4 do
   redis.call('hset', lock, id, '1')
   if left[i] < tonumber(ttl) then
     local expires = redis.pcall('pexpire', lock, ttl)
-    if expires ~= 1 then -- an ACL that forbids it: never leave a lock without TTL
+    if expires ~= 1 then
+      -- prelude: ttl
+
       for j = 1, i do
         if left[j] < 0 then -- else an earlier copy of the request has taken it
-          redis.call('hdel', KEYS[4 * j - 3], prefix .. ARGV[2 * j])
+          take_back(KEYS[4 * j - 3], prefix .. ARGV[2 * j])
         end
       end
-      return redis.error_reply('HOLDFAST cannot set a TTL: ' .. tostring(expires.err))
+      return no_ttl(expires)
     end
   end
 end

@@ -15,7 +15,7 @@
 
 local ttl, codes = tonumber(lease), {}
 for i, lock in ipairs(KEYS) do
-  -- Changes nothing, and fails on a replica, which may say "gone" of what it does not have yet.
+  -- As not_master in prelude/master.lua, but an ACL that forbids HDEL does not end a lease.
   local written = i == 1 and redis.pcall('hdel', lock, prefix)
   if type(written) == 'table' and string.find(written.err, 'READONLY', 1, true) then
     return written
@@ -24,12 +24,12 @@ for i, lock in ipairs(KEYS) do
   if held == 1 then
     local set = redis.call('pttl', lock) >= ttl or redis.pcall('pexpire', lock, ttl)
     codes[i] = type(set) == 'table' and set.err or 1
-  elseif held ~= 0 and not string.find(held.err, 'WRONGTYPE', 1, true) then
-    codes[i] = held.err
-  elseif held == 0 and redis.call('exists', lock) == 0 then
-    codes[i] = 0
+  elseif held ~= 0 then
+    -- prelude: wrong_type
+
+    codes[i] = is_wrong_type(held) and 2 or held.err
   else
-    codes[i] = 2
+    codes[i] = redis.call('exists', lock) == 0 and 0 or 2
   end
 end
 return codes

@@ -13,11 +13,12 @@
 local ttl, codes = tonumber(lease), {}
 for i = 1, #KEYS / 2 do
   local lock, right = KEYS[2 * i - 1], KEYS[2 * i]
-  -- Changes nothing, and fails on a replica, which may say "gone" of what it does not have yet.
+  -- copy from renew (renew.lua)
   local written = i == 1 and redis.pcall('hdel', lock, prefix)
   if type(written) == 'table' and string.find(written.err, 'READONLY', 1, true) then
     return written
   end
+  -- end
   local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])
   local left = redis.call('pttl', right)
   if held == 1 and (left > 0 or left == -1) then -- -1: another client has made it so
@@ -31,12 +32,12 @@ for i = 1, #KEYS / 2 do
       set = redis.pcall('pexpire', lock, ttl)
     end
     codes[i] = type(set) == 'table' and set.err or 1
-  elseif type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then
-    codes[i] = held.err
-  elseif redis.call('exists', lock) == 0 then
-    codes[i] = 0
+  elseif type(held) == 'table' then
+    -- prelude: wrong_type
+
+    codes[i] = is_wrong_type(held) and 2 or held.err
   else
-    codes[i] = held == 1 and 0 or 2
+    codes[i] = (held == 1 or redis.call('exists', lock) == 0) and 0 or 2
   end
 end
 return codes

@@ -4,9 +4,9 @@
 -- KEYS[1]  lock: hash, see prelude/rw.lua
 -- KEYS[2]  queue: list of waiters, see prelude/queue.lua
 -- KEYS[3]  deadlines: zset that belongs to the queue
--- KEYS[4]  right: of a reader: the key that its right ends with
--- KEYS[i]  tombstones: zset of ids that were given up; i is 5 for a reader, 4 for a writer
--- KEYS[i + 1]  fencing counter; only with fencing, as ARGV[4] and ARGV[5]
+-- KEYS[4]  right: the key that a reader's right ends with; a writer has none, so what follows is one place before
+-- KEYS[5]  tombstones: zset of ids that were given up
+-- KEYS[6]  counter: of fencing tokens; only with fencing, as ARGV[4] and ARGV[5]
 -- ARGV[1]  id: the owner id, with :write behind it for the write side
 -- ARGV[2]  lease: TTL, milliseconds
 -- ARGV[3]  wait: how to wait, as in lock_acquire.lua
@@ -15,10 +15,11 @@
 --
 -- Returns what lock_acquire.lua does
 
--- prelude: queue rights wrong stand redisson dead grant step_out first rw leave fence kind
+-- prelude: queue rights redisson dead grant step_out first rw
 
-local i = is_writer(id) and 4 or 5
-local tombstones, counter = KEYS[i], KEYS[i + 1]
+if is_writer(id) then
+  right, tombstones, counter = nil, right, tombstones
+end
 local o
 if redis.call('exists', lock, tombstones, queue) > 0 then
   local buried = redis.pcall('zscore', tombstones, id)
@@ -28,44 +29,55 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
   end
   local mode = redis.pcall('hget', lock, 'mode')
   if type(buried) == 'table' then
+    -- prelude: wrong_type wrong
+
     return wrong(tombstones, buried)
   end
   if mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('exists', lock) == 1 then
+    -- prelude: wrong_type wrong
+
     return wrong(lock, mode)
   end
   if buried then
     return {-2}
   end
   if not mode or redis.call('hexists', lock, id) == 0 then
+    -- prelude: place offer wrong_type wrong kind leave
+
     -- A reader would join, and the last one to leave delete it.
     if mode == 'read' and kind_of(lock) == 'other' then
       return wrong(lock)
     end
-    local patience, claim, counted = string.match(wait, '^(%S+) (%d+) (%d) ')
-    patience = tonumber(patience)
-    o = {lock = lock, queue = queue, deadlines = deadlines, counter = counter, claim = claim, turn = '1', counted = counted, me = id}
-    o.now, o.time = server_time()
-    local next, kept, key = first(queue, deadlines, o.now)
+    local now, time = server_time()
+    local place, deadline, offer = place_of(wait, now)
+    local claim, turn, counted = offer_of(offer)
+    o = {lock = lock, queue = queue, deadlines = deadlines, counter = counter, now = now, time = time, claim = claim, turn = turn, counted = counted, me = id}
+    local next, kept, key = first(queue, deadlines, now)
     if not next and key then
       return wrong(key, kept)
     end
-    local mine, crowded = not next, next and kept <= o.now
-    if next and patience <= 0 and not crowded then -- a caller that waits already, or does not wait, sees to the queue
+    local mine, crowded = not next, next and kept <= now
+    if next and place ~= 'new' and not crowded then -- a caller that waits already, or does not wait, sees to the queue
       local _, _, reached = let_in(o)
       mode = redis.call('hget', lock, 'mode')
-      mine, crowded = reached or not first(queue, deadlines, o.now), o.crowded
+      mine, crowded = reached or not first(queue, deadlines, now), o.crowded
     end
     if not mine or mode == 'write' or mode and is_writer(id) then
-      if patience ~= 0 then
-        local _, refusal = stand(queue, deadlines, o.now, id, patience)
-        if refusal then
-          return refusal
-        end
+      local failure
+      if place == 'none' then
+        -- prelude: master
+
+        failure = not_master(lock)
       else
-        redis.call('hdel', lock, id) -- changes nothing, and fails on a replica, which may be behind
+        -- prelude: stand
+
+        failure = stand(queue, deadlines, id, place, deadline)
+      end
+      if failure then
+        return failure
       end
       if not mode then
-        return {0, crowded and 3 or 1, crowded and 1 or @OPEN@, o.now, 1}
+        return {0, crowded and 3 or 1, crowded and 1 or @OPEN@, now, 1}
       end
       local foreign = 0
       for _, holder in ipairs(redis.call('hkeys', lock)) do
@@ -73,7 +85,7 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
           foreign = 1
         end
       end
-      return {0, 0, redis.call('pttl', lock), o.now, foreign}
+      return {0, 0, redis.call('pttl', lock), now, foreign}
     end
     leave(queue, deadlines, id)
   end
@@ -82,6 +94,8 @@ end
 -- The counter first: whatever fails from here on, a skipped token does no harm.
 local token, failure = 0, nil
 if tokens then
+  -- prelude: fence
+
   token, failure = reserve(counter, tokens, seen)
   if failure then
     return failure

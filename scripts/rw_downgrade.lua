@@ -16,13 +16,11 @@
 --         -1  not held by this owner, nor by another
 --         -2  not held by this owner but by another one
 
--- prelude: queue rights redisson dead grant step_out first rw leave
+-- prelude: queue wrong_type master rights offer redisson dead grant step_out first rw leave
 
--- Changes nothing: a write that fails on a replica, where nothing is known for certain, and not for
--- want of memory, which then keeps no other write from being done.
-local written = redis.pcall('zrem', tombstones, '')
-if type(written) == 'table' and not string.find(written.err, 'WRONGTYPE', 1, true) then
-  return written
+local refusal = not_master(lock)
+if refusal then
+  return refusal
 end
 
 local writer = owner .. ':write'
@@ -36,7 +34,7 @@ if redis.call('hexists', lock, writer) == 1 and type(redis.pcall('zscore', tombs
   announce(publish, channel_of(queue), true) -- Redisson's own downgrade does not tell its readers
   if redis.call('exists', queue) == 1 then
     -- The lock is not free, so it is no turn of Redisson's yet: those let in go on counting.
-    local claim, turn, counted = string.match(offer, '^(%d+) (%d+) (%d)$')
+    local claim, turn, counted = offer_of(offer)
     local now, time = server_time()
     let_in({lock = lock, queue = queue, deadlines = deadlines, counter = counter, now = now, time = time,
       claim = claim, turn = math.min(turn, @TURNS@), counted = counted})

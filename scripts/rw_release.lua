@@ -4,10 +4,9 @@
 -- KEYS[1]  lock: hash, see prelude/rw.lua
 -- KEYS[2]  queue: list of waiters, see prelude/queue.lua
 -- KEYS[3]  deadlines: zset that belongs to the queue
--- KEYS[4]  right: of a reader: the key that its right ends with
--- KEYS[i]  tombstones: zset of ids that were given up; only with ARGV[5] or KEYS[i + 1]; i is 5 for a reader, 4
---          for a writer
--- KEYS[i + 1]  fencing counter; only with fencing
+-- KEYS[4]  right: the key that a reader's right ends with; a writer has none, so what follows is one place before
+-- KEYS[5]  tombstones: zset of ids that were given up; only with ARGV[5] or KEYS[6]
+-- KEYS[6]  counter: of fencing tokens; only with fencing
 -- ARGV[1]  id: the owner id, with :write behind it for the write side
 -- ARGV[2]  publish: command that announces the release: publish or spublish
 -- ARGV[3]  channel: on which it is announced
@@ -16,12 +15,16 @@
 --
 -- Returns what lock_release.lua does; -3 also where other readers still hold it
 
--- prelude: queue rights redisson turn dead grant step_out first rw leave bury
+-- prelude: queue rights redisson dead grant step_out first rw
 
-local i = is_writer(id) and 4 or 5
+if is_writer(id) then
+  right, tombstones, counter = nil, right, tombstones
+end
 local held = redis.pcall('hexists', lock, id)
 if type(held) == 'table' then
-  if not string.find(held.err, 'WRONGTYPE', 1, true) then
+  -- prelude: wrong_type
+
+  if not is_wrong_type(held) then
     return held
   end
   held = 0
@@ -30,24 +33,28 @@ local foreign, left = false, nil
 if held == 1 then
   foreign, left = take_out(lock, id, right)
 else
-  -- Changes nothing: a write that fails where the rest, which tells no errors, would fail unseen; and
-  -- where the lock is only not held yet, on a replica.
-  local written = redis.pcall('hdel', lock, id)
-  if type(written) == 'table' and not string.find(written.err, 'WRONGTYPE', 1, true) then
-    return written
+  -- prelude: wrong_type master
+
+  local refusal = not_master(lock) -- the rest tells no errors
+  if refusal then
+    return refusal
   end
 end
-if burial or held == 0 then -- as in lock_release.lua
-  leave(queue, deadlines, id)
-end
-if held == 0 and i == 5 then -- it may have been the write side's, and stand there as that
-  leave(queue, deadlines, id .. ':write')
+if burial or held == 0 then
+  -- prelude: leave
+
+  leave(queue, deadlines, id) -- as in lock_release.lua
+  if held == 0 and not is_writer(id) then -- it may have been the write side's, and stand there as that
+    leave(queue, deadlines, id .. ':write')
+  end
 end
 
 local reply
 local free = redis.call('exists', lock) == 0
 if (held == 1 or burial) and redis.call('exists', queue) == 1 then
-  local claim, turn, counted = string.match(offer, '^(%d+) (%d+) (%d)$')
+  -- prelude: offer turn
+
+  local claim, turn, counted = offer_of(offer)
   local open = false
   if free and tonumber(turn) > @TURNS@ then
     open, turn = redissons_turn(queue, channel, publish), '1'
@@ -57,7 +64,7 @@ if (held == 1 or burial) and redis.call('exists', queue) == 1 then
     reply = -3
   else
     local now, time = server_time()
-    local o = {lock = lock, queue = queue, deadlines = deadlines, counter = KEYS[i + 1], now = now, time = time,
+    local o = {lock = lock, queue = queue, deadlines = deadlines, counter = counter, now = now, time = time,
       claim = claim, turn = turn, counted = counted, own = inbox_of(id)}
     local granted, message = let_in(o)
     if granted > 0 then
@@ -87,6 +94,8 @@ if held == 0 and type(reply) ~= 'string' and reply ~= -4 then
 end
 
 if burial and burial ~= '0' then
-  bury(KEYS[i], id, burial)
+  -- prelude: bury
+
+  bury(tombstones, id, burial)
 end
 return reply

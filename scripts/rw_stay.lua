@@ -15,14 +15,14 @@
 --
 -- Returns what lock_stay.lua does
 
--- prelude: queue rights redisson dead grant step_out first rw stay leave bury
+-- prelude: queue wrong_type master rights redisson dead grant step_out first rw stay leave bury
 
-local held = redis.pcall('hdel', lock, '') -- as in lock_stay.lua
-local wrong = type(held) == 'table'
-if wrong and not string.find(held.err, 'WRONGTYPE', 1, true) then
-  return held
+local refusal = not_master(lock)
+if refusal then
+  return refusal
 end
-if not wrong and redis.call('hexists', lock, id) == 1 then
+local held = redis.pcall('hexists', lock, id) == 1
+if held then
   local failure = put(lock, stays, duration, right_after)
   if failure then
     return failure
@@ -34,14 +34,13 @@ if not wrong and redis.call('hexists', lock, id) == 1 then
     take_out(lock, id, right)
   end
   tell_end(queue, redis.call('pttl', lock), publish, channel)
-  held = 1
 else
   leave(queue, deadlines, id)
 end
 if burial ~= '0' then
   bury(tombstones, id, burial)
 end
-if held == 1 or not wrong and redis.call('hexists', lock, stays) == 1 then
+if held or redis.pcall('hexists', lock, stays) == 1 then
   return 0
 end
 return -1 - redis.call('exists', lock)

@@ -107,7 +107,7 @@ func TestScripts_HeaderIsTheContract(t *testing.T) {
 			name := named.FindStringSubmatch(line)
 			if name == nil {
 				t.Errorf("%s: no name in %q", s.file, line)
-			} else if body := strings.Join(code(strings.Split(s.body+handOver(t, s.body), "\n")), "\n"); !regexp.MustCompile(`\b` + name[1] + `\b`).MatchString(body) {
+			} else if body := strings.Join(code(strings.Split(whole(t, s.body), "\n")), "\n"); !regexp.MustCompile(`\b` + name[1] + `\b`).MatchString(body) {
 				t.Errorf("%s: describes %s, which it does not use", s.file, name[1])
 			}
 		}
@@ -125,12 +125,22 @@ func TestScripts_HeaderIsTheContract(t *testing.T) {
 	}
 }
 
-// handOver returns the body of lock.lua for a script that has it inside, and so uses its parameters there.
-func handOver(t *testing.T, body string) string {
-	if !regexp.MustCompile(`-- prelude:[ \w]* lock\b`).MatchString(body) {
-		return ""
+// bodies are preludes that are no functions, but a part of the scripts that name them.
+var bodies = []string{"pass_on", "lock"}
+
+// whole puts bodies into the places that name them.
+func whole(t *testing.T, text string) string {
+	for _, body := range bodies {
+		text = names(body).ReplaceAllStringFunc(text, func(line string) string {
+			return line + "\n" + scripts(t, "prelude/"+body+".lua")[0].body
+		})
 	}
-	return scripts(t, "prelude/lock.lua")[0].body
+	return text
+}
+
+// names matches the line that names a prelude.
+func names(prelude string) *regexp.Regexp {
+	return regexp.MustCompile(`-- prelude:(?: \w+)* ` + prelude + `(?: \w+)*\n`)
 }
 
 // allowed are the numbers in scripts that need no name: a second has a thousand milliseconds, and so on.
@@ -188,33 +198,36 @@ func (s *script) parameters() (line string) {
 	return line + "\n"
 }
 
-// lock.lua is no function: what its header says that it uses of the script is there.
-func TestScripts_HaveWhatTheHandOverUses(t *testing.T) {
-	header := scripts(t, "prelude/lock.lua")[0].header
-	_, list, _ := strings.Cut(header, "It uses of the script\n")
-	list, _, _ = strings.Cut(list, "\n-- and sets ")
-	var names []string
-	for line := range strings.Lines(list) {
-		words := regexp.MustCompile(`^--   ((?:\w+, )*\w+) {2,}`).FindStringSubmatch(line)
-		if words == nil {
-			t.Fatalf("cannot read %q", line)
+// What the header of a body says that it uses of the script is there.
+func TestScripts_HaveWhatTheirBodiesUse(t *testing.T) {
+	for _, body := range bodies {
+		header := scripts(t, "prelude/"+body+".lua")[0].header
+		_, list, _ := strings.Cut(header, "It uses of the script\n")
+		list, _, _ = strings.Cut(list, "\n-- and sets ")
+		used := map[string][]string{"lock": {"id"}}[body]
+		for line := range strings.Lines(list) {
+			words := regexp.MustCompile(`^--   ((?:\w+, )*\w+) {2,}`).FindStringSubmatch(line)
+			if words == nil {
+				t.Fatalf("cannot read %q", line)
+			}
+			used = append(used, strings.Split(words[1], ", ")...)
 		}
-		names = append(names, strings.Split(words[1], ", ")...)
-	}
-	users := 0
-	for _, s := range scripts(t, "*.lua") {
-		at := regexp.MustCompile(`-- prelude:[ \w]* lock\b`).FindStringIndex(s.body)
-		if at == nil {
-			continue
-		}
-		users++
-		for _, name := range append(names, "id") {
-			if before := s.parameters() + s.body[:at[0]]; !regexp.MustCompile(`(?:local [\w, ]*|-- names:[\w ]*)\b` + name + `\b`).MatchString(before) {
-				t.Errorf("%s: no local %s before the prelude lock", s.file, name)
+		users := 0
+		for _, s := range scripts(t, "*.lua") {
+			text := whole(t, s.body)
+			at := names(body).FindStringIndex(text)
+			if at == nil {
+				continue
+			}
+			users++
+			for _, name := range used {
+				if before := s.parameters() + text[:at[0]]; !regexp.MustCompile(`(?:local [\w, ]*|-- names:[\w ]*)\b` + name + `\b`).MatchString(before) {
+					t.Errorf("%s: no local %s before the prelude %s", s.file, name, body)
+				}
 			}
 		}
-	}
-	if users < 2 {
-		t.Errorf("%d scripts hand over", users)
+		if users < 2 {
+			t.Errorf("%d scripts have %s", users, body)
+		}
 	}
 }

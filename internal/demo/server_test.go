@@ -160,14 +160,14 @@ func TestServer_BuriesWhatWasGivenUp(t *testing.T) {
 		}
 		return reply
 	}
-	released := eval("lock_release", []any{k.Lock, k.Queue, k.Deadlines, k.Tombstones}, "owner", "publish", k.Channel, "1000 0 1", 60000)
+	released := eval("lock_release", []any{k.Lock, k.Queue, k.Deadlines, k.Tombstones}, "owner", "publish", k.Channel, protocol.Offer(1000, 1, true), 60000)
 	if got, want := fmt.Sprint(released), "-1"; got != want {
 		t.Errorf("release of a lock not held = %s, want %s", got, want)
 	}
 	if ttl := rdb.PTTL(t.Context(), k.Tombstones.(string)).Val(); ttl <= 0 || ttl > time.Minute {
 		t.Errorf("the tombstone's TTL is %v", ttl)
 	}
-	late := eval("lock_acquire", []any{k.Lock, k.Queue, k.Deadlines, k.Tombstones}, "owner", 1000, "0 1000 1 publish")
+	late := eval("lock_acquire", []any{k.Lock, k.Queue, k.Deadlines, k.Tombstones}, "owner", 1000, protocol.Wait(protocol.Stand(protocol.NoPlace, false, 0), protocol.Offer(1000, 1, true), "publish"))
 	if got, want := fmt.Sprint(late), "[-2]"; got != want {
 		t.Errorf("late acquire = %s, want %s", got, want)
 	}

@@ -31,7 +31,7 @@ type Engine struct {
 	readSlice time.Duration // how often the readers of the process ask whether a writer waits elsewhere
 	cluster   bool          // keys of one script must share a slot
 	Publish   any           // the command that announces a release, boxed; see tell in prelude/redisson.lua
-	counted   string        // "1" if PUBSUB NUMSUB knows whether an inbox has listeners, else "0"
+	counted   bool          // PUBSUB NUMSUB knows whether an inbox has listeners
 	patience  time.Duration // for how long a silent waiter keeps its place
 	confirm   bool          // tests: no grant is trusted without asking
 	aside     time.Duration // see aside.go; tests change it
@@ -109,7 +109,7 @@ func New(c Config) *Engine {
 		readSlice:   c.ReadSlice,
 		cluster:     c.Cluster,
 		Publish:     "publish",
-		counted:     "1",
+		counted:     true,
 		patience:    c.Patience,
 		confirm:     c.Confirm,
 		aside:       c.Aside,
@@ -124,7 +124,7 @@ func New(c Config) *Engine {
 	eng.life, eng.endLife = context.WithCancel(context.Background())
 	eng.scheduler = renewal.New(renewal.Config[*hold]{Renew: eng.renew, Expire: eng.expire})
 	if eng.cluster {
-		eng.counted = "0" // a node knows only its own listeners
+		eng.counted = false // a node knows only its own listeners
 	}
 	if c.Sharded {
 		eng.Publish = "spublish"

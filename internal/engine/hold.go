@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -172,7 +172,7 @@ func (h *hold) offer() any {
 	if h.turn == 0 {
 		return h.cfg.offer
 	}
-	return strconv.FormatInt(validity.Milliseconds(h.cfg.claim), 10) + " " + strconv.Itoa(int(h.turn)+1) + " " + h.entry.engine.counted
+	return protocol.Offer(validity.Milliseconds(h.cfg.claim), int(h.turn)+1, h.entry.engine.counted)
 }
 
 // fairChannel is where Redisson tells a fair waiter that it is next.

@@ -48,7 +48,7 @@ func (e *entry) newKeepLocked(m *moment, claims []*hold) *command.Call {
 	eng := e.engine
 	e.places.keeping++
 	args := make([]any, 0, 5+len(claims))
-	args = append(args, e.keys.Lock, e.keys.Queue, e.keys.Deadlines, m.patience(), eng.owners)
+	args = append(args, e.keys.Lock, e.keys.Queue, e.keys.Deadlines, eng.stand(protocol.SamePlace, !m.hears()), eng.owners)
 	for _, h := range claims {
 		args = append(args, h.tail())
 	}

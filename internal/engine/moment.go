@@ -57,7 +57,7 @@ func (m *moment) rely() bool { return m.engine.inbox.rely() }
 // need not be.
 func (m *moment) ownListeners(e *entry) int64 {
 	s := m.engine.Subscriber
-	if (m.engine.counted == "1" || s.Sharded()) && s.Live(e.channel()) {
+	if (m.engine.counted || s.Sharded()) && s.Live(e.channel()) {
 		return 1
 	}
 	return 0

@@ -3,7 +3,6 @@ package engine
 import (
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/protocol"
-	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
 // Waiters of a fair lock stand in its queue in Redis, in the order of their calls. The
@@ -131,12 +130,12 @@ func followsLocked(w *waiter) bool {
 
 // sendLocked sends the request for all waiters of j.
 func (j *join) sendLocked(m *moment) {
-	e, k, patience := j.e, j.e.keys, m.patience()
+	e, k, place := j.e, j.e.keys, protocol.NewPlace
 	if j.back {
-		patience = -patience
+		place = protocol.SamePlace
 	}
 	args := make([]any, 0, 6+len(j.tries))
-	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, patience, e.engine.owners)
+	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, e.engine.stand(place, !m.hears()), e.engine.owners)
 	for _, t := range j.tries {
 		args = append(args, t.hold.tail())
 	}
@@ -202,13 +201,4 @@ func (j *join) Stranded(*command.Call) {
 		t.strandedLocked(&m)
 	}
 	e.stepLocked(&m)
-}
-
-// patience is for how long Redis is to keep a place, as the scripts want it.
-func (m *moment) patience() float64 {
-	patience := float64(validity.Milliseconds(m.engine.patience))
-	if !m.hears() {
-		patience += deafMark
-	}
-	return patience
 }

@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
@@ -21,11 +21,11 @@ type Terms struct {
 	// Arguments of scripts, boxed for argument lists; set by Engine.Prepare.
 	claim time.Duration // TTL of a grant to another process
 	ms    any           // ttl in milliseconds
-	waits [5]any        // how to wait, see lock_acquire.lua
-	offer any           // how to grant the lock to the next waiter if this hold was no such grant, see lock_release.lua
+	waits [5]any        // how to wait, see protocol.Wait
+	offer any           // how to grant the lock to the next waiter if this hold was no such grant, see protocol.Offer
 }
 
-// Indices of terms.waits. A deaf process hears no inbox.
+// Indices of Terms.waits. A deaf process hears no inbox.
 const (
 	waitNot = iota
 	waitNew
@@ -34,16 +34,24 @@ const (
 	waitAgainDeaf
 )
 
-// deafMark is what a deaf process adds to its patience.
-const deafMark = 0.5
-
 // Prepare completes terms that have been checked.
 func (eng *Engine) Prepare(c *Terms) {
 	c.claim = min(claimTTL, c.TTL)
 	c.ms = validity.Milliseconds(c.TTL)
-	claim, patience := validity.Milliseconds(c.claim), float64(validity.Milliseconds(eng.patience))
-	for i, p := range [...]float64{0, patience, patience + deafMark, -patience, -patience - deafMark} {
-		c.waits[i] = fmt.Sprintf("%.1f %d %s %s", p, claim, eng.counted, eng.Publish)
+	offer := protocol.Offer(validity.Milliseconds(c.claim), 1, eng.counted)
+	c.offer = offer
+	for i, stand := range [...]string{
+		waitNot:       protocol.Stand(protocol.NoPlace, false, 0),
+		waitNew:       eng.stand(protocol.NewPlace, false),
+		waitDeaf:      eng.stand(protocol.NewPlace, true),
+		waitAgain:     eng.stand(protocol.SamePlace, false),
+		waitAgainDeaf: eng.stand(protocol.SamePlace, true),
+	} {
+		c.waits[i] = protocol.Wait(stand, offer, eng.Publish.(string))
 	}
-	c.offer = fmt.Sprintf("%d 1 %s", claim, eng.counted)
+}
+
+// stand says how waiters stand in a queue in Redis.
+func (eng *Engine) stand(place protocol.Place, deaf bool) string {
+	return protocol.Stand(place, deaf, validity.Milliseconds(eng.patience))
 }

@@ -47,6 +47,9 @@ const (
 	clip         = 32   // bytes of a counter that is no number
 )
 
+// deafMark is what the time of a place ends with if its process hears no inbox: half a millisecond.
+const deafMark = "0.5"
+
 // tokenEnd is where fencing tokens end: up to here the numbers of Lua are exact.
 const tokenEnd = 1 << 53
 
@@ -54,6 +57,7 @@ const tokenEnd = 1 << 53
 var constants = map[string]string{
 	"CLIP":           number(clip),
 	"DEAD":           number(deadAtOnce),
+	"DEAF":           deafMark,
 	"DEFAULT_LEASE":  milliseconds(defaultRight),
 	"FIELDS":         number(fields),
 	"FORCED":         number(forced - 1), // the index of the last one

@@ -16,7 +16,7 @@ import (
 // have come back, and none stands there twice.
 func TestStand_ComeBack(t *testing.T) {
 	rdb := redistest.Start(t).Admin()
-	script := protocol.Prelude("queue") + protocol.Prelude("wrong") + protocol.Prelude("stand") + "come_back(KEYS[1], ARGV)\n"
+	script := protocol.Prelude("queue") + protocol.Prelude("stand") + "come_back(KEYS[1], ARGV)\n"
 	id := func(process, number int) string {
 		return fmt.Sprintf("hf-11111111-2222-4333-8444-%012d:%d", process, number)
 	}

@@ -24,9 +24,9 @@ func (j *judge) beforeLocked(c call, touched []*unit) {
 	}
 }
 
-// asks is called when an id asks for a place, for as long as patience says: one that is negative is of an id that has had one.
-func (u *unit) asks(id, patience string) {
-	if strings.HasPrefix(patience, "-") {
+// asks is called when an id asks for a place; wait is as protocol.Stand makes it.
+func (u *unit) asks(id, wait string) {
+	if strings.HasPrefix(wait, "same ") {
 		u.line.returns(id)
 	} else {
 		u.arrives(id)

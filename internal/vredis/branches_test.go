@@ -69,18 +69,18 @@ var branches = []branch{
 	{"another's", []string{"hset x $3 1", "pexpire x 7000"}, "renew", []string{"30000", heardManager, "1"}, "[2]", map[string]string{"pttl x": "7000"}},
 	{"something else", []string{"set x a"}, "renew", []string{"30000", heardManager, "1"}, "[2]", map[string]string{"get x": "a"}},
 
-	{"kept", []string{"rpush $Q $1 $2", "zadd $D 9 $1 9 $2"}, "keep", []string{"10000", heardManager, "1", "2", "4"}, "[1 1 0]", map[string]string{"lrange $Q 0 -1": "[$1 $2]"}},
-	{"granted meanwhile", []string{"hset x $1 1", "pexpire x 2000"}, "keep", []string{"10000", heardManager, "1"}, "[2]", nil},
-	{"joined", []string{"hset x $3 1", "pexpire x 7000"}, "join", []string{"10000", heardManager, "1", "2"}, "[0 0 7000 T 0]", map[string]string{"lrange $Q 0 -1": "[$1 $2]"}},
-	{"joined, but one was given up", []string{"zadd $B 9000000000000 $1"}, "join", []string{"10000", heardManager, "1", "2"}, "[0 0 0 T 0]", map[string]string{"lrange $Q 0 -1": "[$2]"}},
-	{"returned to the front", []string{"rpush $Q $3", "zadd $D 9000000000000 $3"}, "join", []string{"-10000", heardManager, "1"}, "[0 0 0 T 0]", map[string]string{"lrange $Q 0 -1": "[$1 $3]"}},
+	{"kept", []string{"rpush $Q $1 $2", "zadd $D 9 $1 9 $2"}, "keep", []string{"new heard 10000", heardManager, "1", "2", "4"}, "[1 1 0]", map[string]string{"lrange $Q 0 -1": "[$1 $2]"}},
+	{"granted meanwhile", []string{"hset x $1 1", "pexpire x 2000"}, "keep", []string{"new heard 10000", heardManager, "1"}, "[2]", nil},
+	{"joined", []string{"hset x $3 1", "pexpire x 7000"}, "join", []string{"new heard 10000", heardManager, "1", "2"}, "[0 0 7000 T 0]", map[string]string{"lrange $Q 0 -1": "[$1 $2]"}},
+	{"joined, but one was given up", []string{"zadd $B 9000000000000 $1"}, "join", []string{"new heard 10000", heardManager, "1", "2"}, "[0 0 0 T 0]", map[string]string{"lrange $Q 0 -1": "[$2]"}},
+	{"returned to the front", []string{"rpush $Q $3", "zadd $D 9000000000000 $3"}, "join", []string{"same heard 10000", heardManager, "1"}, "[0 0 0 T 0]", map[string]string{"lrange $Q 0 -1": "[$1 $3]"}},
 }
 
 // How a caller waits, see lock_acquire.lua.
 const (
-	none  = "0 2000 0 publish"
-	waits = "10000 2000 0 publish"
-	again = "-10000 2000 0 publish"
+	none  = "none heard 0 2000 1 0 publish"
+	waits = "new heard 10000 2000 1 0 publish"
+	again = "same heard 10000 2000 1 0 publish"
 )
 
 // Each row is one way through a script: the state before, the call, its reply, and what is there then.

@@ -47,7 +47,7 @@ func (g expression) list() string {
 func (g expression) index() string { return g.of("", ", "+g.number(), ", "+g.number()) }
 
 func (g expression) call() string {
-	switch g.IntN(24) {
+	switch g.IntN(25) {
 	case 0, 1:
 		return fmt.Sprintf("string.match(%s, %s%s)", g.text(), g.pattern(), g.index())
 	case 2, 3:
@@ -82,6 +82,8 @@ func (g expression) call() string {
 		return fmt.Sprintf("unpack(%s%s)", g.list(), g.of("", ", 2", ", 1, 3", ", 3, 1"))
 	case 20:
 		return fmt.Sprintf("select(%s, %s, %s, %s)", g.of("1", "2", "3", "4", "-1", "-3", "'#'"), g.value(), g.value(), g.value())
+	case 23:
+		return fmt.Sprintf("(function(a, b, c) a, b, c = %s return a, b, c end)(1, 2, 3)", g.of("nil, a, b", "b, a", "c, a, b", "a and b, a", "(function() return b, a end)()", "1, 2, 3, 4"))
 	case 21:
 		return fmt.Sprintf("math.%s(%s)", g.of("floor", "ceil", "abs", "sqrt"), g.of(g.number(), g.text()))
 	case 22:

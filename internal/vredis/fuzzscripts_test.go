@@ -159,7 +159,11 @@ func (g *plan) handing() string {
 }
 
 func (g *plan) waiting() string {
-	return fmt.Sprintf("%s %s %d %s", g.of("0", "0", "10000", "-10000", "9999.5", "-9999.5"), g.of("30000", "5000"), g.IntN(2), g.publish())
+	return fmt.Sprintf("%s %s 1 %d %s", g.standing("none heard 0"), g.of("30000", "5000"), g.IntN(2), g.publish())
+}
+
+func (g *plan) standing(or ...string) string {
+	return g.of(append(or, "new heard 10000", "new deaf 10000", "same heard 10000", "same deaf 9999")...)
 }
 
 func (g *plan) publish() string { return g.of("publish", "spublish") }
@@ -222,7 +226,7 @@ func (g *plan) call(script string) (keys, argv []string) {
 		s := g.suffix()
 		keys, argv = []string{lock, g.right(prefix + s)}, []string{g.of("30000", "5000", "80000"), prefix, s}
 	case "join", "keep":
-		keys, argv = []string{lock, queue, deadlines}, append([]string{g.of("10000", "9999.5", "-10000"), prefix}, suffixes()...)
+		keys, argv = []string{lock, queue, deadlines}, append([]string{g.standing(), prefix}, suffixes()...)
 		if script == "join" {
 			keys = append(keys, g.tombstones())
 		}

@@ -1,6 +1,8 @@
 package vredis
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -45,7 +47,7 @@ func writesGlobals(p *lua.FunctionProto) bool {
 }
 
 // gopher-lua evaluates x = f() and (x or g()) wrongly: f's result is put where x is, and then read as x. It is compiled as
-// do local t = f() and (x or g()); x = t end instead.
+// do local t = f() and (x or g()); x = t end instead. And of a, b = nil, a it does not read a before it writes it.
 
 func mendStatements(all []ast.Stmt) {
 	for i, s := range all {
@@ -53,23 +55,38 @@ func mendStatements(all []ast.Stmt) {
 	}
 }
 
+func onlyVariables(all []ast.Expr) bool {
+	return !slices.ContainsFunc(all, func(e ast.Expr) bool {
+		_, variable := e.(*ast.IdentExpr)
+		return !variable
+	})
+}
+
+// byWayOfLocals makes of x, y = a, b the block do local v0, v1 = a, b; x = v0; y = v1 end.
+func byWayOfLocals(s *ast.AssignStmt) ast.Stmt {
+	local := &ast.LocalAssignStmt{Exprs: s.Rhs}
+	block := &ast.DoBlockStmt{Stmts: []ast.Stmt{local}}
+	made := []ast.PositionHolder{local, block}
+	for i, variable := range s.Lhs {
+		value := &ast.IdentExpr{Value: fmt.Sprint("(value ", i, ")")}
+		assign := &ast.AssignStmt{Lhs: []ast.Expr{variable}, Rhs: []ast.Expr{value}}
+		local.Names, block.Stmts = append(local.Names, value.Value), append(block.Stmts, assign)
+		made = append(made, value, assign)
+	}
+	for _, n := range made {
+		n.SetLine(s.Line())
+		n.SetLastLine(s.LastLine())
+	}
+	return block
+}
+
 func mendStatement(s ast.Stmt) ast.Stmt {
 	switch s := s.(type) {
 	case *ast.AssignStmt:
 		mendExpressions(s.Lhs)
 		mendExpressions(s.Rhs)
-		_, variable := s.Lhs[0].(*ast.IdentExpr)
-		if len(s.Lhs) == 1 && len(s.Rhs) == 1 && variable && hasLogic(s.Rhs[0]) {
-			const name = "(value)"
-			local := &ast.LocalAssignStmt{Names: []string{name}, Exprs: s.Rhs}
-			value := &ast.IdentExpr{Value: name}
-			assign := &ast.AssignStmt{Lhs: s.Lhs, Rhs: []ast.Expr{value}}
-			block := &ast.DoBlockStmt{Stmts: []ast.Stmt{local, assign}}
-			for _, n := range []ast.PositionHolder{local, value, assign, block} {
-				n.SetLine(s.Line())
-				n.SetLastLine(s.LastLine())
-			}
-			return block
+		if several := len(s.Lhs) > 1; onlyVariables(s.Lhs) && (several || len(s.Rhs) == 1 && hasLogic(s.Rhs[0])) {
+			return byWayOfLocals(s)
 		}
 	case *ast.LocalAssignStmt:
 		mendExpressions(s.Exprs)

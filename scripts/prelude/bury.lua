@@ -6,9 +6,9 @@
 local function bury(tombstones, id, duration)
   local now = server_time()
   if redis.pcall('zadd', tombstones, now + duration, id) == 1 then
-    if redis.pcall('pexpire', tombstones, duration) ~= 1 then
-      redis.call('del', tombstones) -- an ACL that forbids it: never leave a key without TTL
-    end
+    -- prelude: expire
+
+    expire(tombstones, duration)
     redis.pcall('zremrangebyscore', tombstones, '-inf', now)
   end
 end

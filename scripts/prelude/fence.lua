@@ -1,4 +1,4 @@
--- fence.lua: prelude of the scripts that give out fencing tokens; behind wrong.lua.
+-- fence.lua: prelude of the scripts that give out fencing tokens.
 
 -- reserve takes count tokens from a counter and returns the last of them: above seen,
 -- the highest token that the caller knows of, also if the counter was lost. On failure
@@ -17,5 +17,7 @@ local function reserve(counter, count, seen)
   if type(text) == 'string' and (type(token) == 'number' or string.find(token.err, 'integer', 1, true) or string.find(token.err, 'overflow', 1, true)) then
     return nil, {-1, counter, '"' .. string.sub(text, 1, @CLIP@) .. '", which is no number below 2^53'}
   end
+  -- prelude: wrong_type wrong
+
   return nil, wrong(counter, token)
 end

@@ -9,7 +9,7 @@
 --   publish                 how Redisson's waiters are told
 --   counter                 the key of the fencing counter; nil without fencing
 --   time                    the reply of TIME
---   claim, turn, counted    of the grant, see prelude/grant.lua
+--   claim, turn, counted    of the grant, see prelude/offer.lua
 --   manager                 that of the caller's id, see prelude/queue.lua; nil: a message is not its reply
 --   more                    whether others stand in the queue behind id
 --   me                      the caller's own id, if it waits
@@ -39,7 +39,9 @@ while id and not told do
       -- end
       redis.call('hset', lock, id, '1')
       if redis.pcall('pexpire', lock, claim) ~= 1 then
-        redis.call('hdel', lock, id)
+        -- prelude: ttl
+
+        take_back(lock, id)
         break
       end
       -- copy of message_of (prelude/grant.lua)

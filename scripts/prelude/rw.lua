@@ -43,14 +43,13 @@ local function put(lock, id, ttl, right)
   if set == 1 and right and rights < tonumber(ttl) then
     set = redis.pcall('set', right, '1', 'px', ttl)
   end
-  if type(set) == 'table' and set.err then -- an ACL
-    if added > 0 or left < 0 or right and rights < 0 then -- never leave a lock without TTL
-      redis.call('hdel', lock, id)
-      if redis.call('hlen', lock) == 1 then
-        redis.call('del', lock)
-      end
+  if type(set) == 'table' and set.err then
+    -- prelude: ttl
+
+    if added > 0 or left < 0 or right and rights < 0 then
+      take_back(lock, id)
     end
-    return redis.error_reply('HOLDFAST cannot set a TTL: ' .. set.err)
+    return no_ttl(set)
   end
   if left == -1 and right then
     survivors(lock)

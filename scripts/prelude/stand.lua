@@ -1,5 +1,4 @@
--- stand.lua: prelude of the scripts in which waiters take and keep places; behind queue.lua
--- and wrong.lua.
+-- stand.lua: prelude of the scripts in which waiters take and keep places; behind queue.lua.
 
 -- A waiter of Redisson that gets the lock, or gives up, takes what it wanted to wait off all times
 -- behind it in the zset: 300 s by default. So the places of Holdfast's are kept for so much longer for each
@@ -22,11 +21,10 @@ local function foreign_before(queue)
   end
 end
 
--- kept_until returns until when the place of id is to be kept, and whether one of Redisson's stands
--- before it. The queue, which may be long, is only read if a time shows that a waiter was given
+-- kept_until returns until when the place of id is to be kept, which is kept or later, and whether one of Redisson's
+-- stands before it. The queue, which may be long, is only read if a time shows that a waiter was given
 -- more than its patience: its own of before, or that of the last waiter when it came.
-local function kept_until(now, id, patience, time, behind)
-  local kept = now + patience
+local function kept_until(kept, id, time, behind)
   if tonumber(time) <= kept then
     return kept, false
   end
@@ -104,45 +102,49 @@ local function listed(queue, deadlines, ids)
   return function(id) return found[id] end
 end
 
--- stand puts id into the queue, or keeps its place: for patience milliseconds; a
--- negative patience says that it stood there before, so that if its place was taken
--- away meanwhile, it returns to the front, deaf if no process listens to its inbox. It returns whether a waiter of Redisson
--- stands before it; on failure nil and the reply for the caller. A caller that has
+-- stand puts id into the queue, or keeps its place: place and kept are as from place_of. One that returns to the front is
+-- deaf if no process listens to its inbox. It returns nil, and whether a waiter of
+-- Redisson stands before it; on failure the reply for the caller. A caller that has
 -- several ids passes the result of foreign_before; and true if those have come back already, see come_back.
-local function stand(queue, deadlines, now, id, patience, behind, back)
+local function stand(queue, deadlines, id, place, kept, behind, back)
   local fresh, known = false, redis.pcall('zscore', deadlines, id)
   if type(known) == 'table' then
-    return nil, wrong(deadlines, known)
+    -- prelude: wrong_type wrong
+
+    return wrong(deadlines, known)
   end
   local time, last = known, redis.pcall('lindex', queue, '-1')
   if type(last) == 'table' then
-    return nil, wrong(queue, last)
+    -- prelude: wrong_type wrong
+
+    return wrong(queue, last)
   end
-  if patience < 0 and (back or not (known and listed(queue, deadlines, {[id] = true})(id))) then
+  if place == 'same' and (back or not (known and listed(queue, deadlines, {[id] = true})(id))) then
     if not back then
       come_back(queue, {id})
     end
     fresh = true -- one of the two keys may be
-    if not known and patience % 1 == 0 and redis.pcall('pubsub', 'numsub', (inbox_of(id)))[2] == 0 then
+    if not known and kept % 1 == 0 and redis.pcall('pubsub', 'numsub', (inbox_of(id)))[2] == 0 then
       -- Its process hears an inbox, as it believes, but at another server: the master's name has moved.
       -- Taken for dead, it would be passed over again and again; deaf, it is granted the lock and asks.
-      patience = patience - 0.5
+      kept = kept + @DEAF@
     end
   elseif not known then
     local its = last and inbox_of(last) and redis.call('zscore', deadlines, last)
     fresh = redis.call('rpush', queue, id) == 1 or not its
     time = last and (its or math.huge)
   end
-  local kept, foreign = kept_until(now, id, math.abs(patience), time or 0, behind or foreign_before(queue))
+  local foreign
+  kept, foreign = kept_until(kept, id, time or 0, behind or foreign_before(queue))
   local set = redis.pcall('zadd', deadlines, kept, id)
   if type(set) == 'table' and known then
-    return nil, set -- out of memory, mostly: it still has the place that it had
+    return set -- out of memory, mostly: it still has the place that it had
   end
   if type(set) == 'table' or not keep_keys(queue, deadlines, fresh) then
-    -- An ACL that forbids it: never leave a key without TTL.
+    -- Refused, as by an ACL: the keys are never left without TTL.
     redis.call('lrem', queue, '1', id)
     redis.pcall('zrem', deadlines, id)
-    return nil, redis.error_reply('HOLDFAST cannot keep a place in the queue')
+    return redis.error_reply('HOLDFAST cannot keep a place in the queue')
   end
-  return foreign
+  return nil, foreign
 end

@@ -151,7 +151,7 @@ func TestRedisson_HoldsWhateverTimeIsLeft(t *testing.T) {
 			return strings.Replace(text, "call('pttl', lock), not inbox_of(holder)", left+", not inbox_of(holder)", 1)
 		})
 		next.replace(t, srv, "rw_acquire", func(text string) string {
-			return strings.Replace(text, "redis.call('pttl', lock), o.now, foreign}", left+", o.now, foreign}", 1)
+			return strings.Replace(text, "redis.call('pttl', lock), now, foreign}", left+", now, foreign}", 1)
 		})
 		m := managerWith(t, srv, next, locktest.Unasked...)
 		for kind, c := range map[string]struct {
@@ -234,7 +234,7 @@ func TestOdd_RedissonIsNext(t *testing.T) {
 	ctx, admin := t.Context(), srv.Admin()
 	const redissons = "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:8"
 	release := redis.NewScript(protocol.Text("lock_release"))
-	for turn, offer := range map[string]string{"1": "2000 1 1", "17": "2000 17 1"} {
+	for turn, offer := range map[string]string{"1": protocol.Offer(2000, 1, true), "17": protocol.Offer(2000, 17, true)} {
 		t.Run(turn, func(t *testing.T) {
 			admin.HSet(ctx, "x", "hf-0a:1", 1)
 			admin.RPush(ctx, "redisson_lock_queue:{x}", redissons)

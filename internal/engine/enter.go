@@ -116,16 +116,17 @@ func (h *Lock) enter(ctx context.Context, r request) (*Lease, *waiter, *entry, e
 	return lease, w, e, h.engine.explain(h.Name, v)
 }
 
-// lockEntry returns the lock's entry with its mu locked; a new one if there is none.
+// lockEntry returns the lock's entry with its mu locked. If there is none, it is the one that the last caller left, or a new
+// one.
 func (h *Lock) lockEntry() (*entry, *Verdict) {
 	e := h.entry.Load()
 	for {
 		if e != nil {
 			e.mu.Lock()
-			if e.life != lifeOver {
+			if e.life != lifeOver || h.engine.recallLocked(e) {
 				return e, nil
 			}
-			e.mu.Unlock() // forgotten since: its successor is in the registry
+			e.mu.Unlock() // its successor is in the registry
 		}
 		var v *Verdict
 		if e, v = h.engine.entry(h.named); v != nil {

@@ -90,7 +90,7 @@ type life uint8
 const (
 	lifeOpen   life = iota
 	lifeClosed      // the manager is closed: no caller comes in
-	lifeOver        // forgotten by the manager: a caller that found it must look again
+	lifeOver        // forgotten by the manager: a caller that found it must recall it, or look again
 )
 
 // mapped is the lock's name as Redis sees it.

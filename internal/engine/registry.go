@@ -40,7 +40,22 @@ func (eng *Engine) existing(family Kind, mapped string) *entry {
 	return eng.entries[family][mapped]
 }
 
-// forget drops a dead entry. A later caller makes a new one.
+// recallLocked has a forgotten entry, whose mu is held, be that of its lock again, as a caller does who holds a lock and
+// comes back for it: an entry takes longer to make than to recall. It reports false if there is another entry by now, or
+// Close has been called.
+func (eng *Engine) recallLocked(e *entry) bool {
+	eng.mu.Lock()
+	defer eng.mu.Unlock()
+	r := eng.entries[e.kind]
+	if eng.closed || r[e.mapped()] != nil {
+		return false
+	}
+	r[e.mapped()] = e
+	e.life = lifeOpen
+	return true
+}
+
+// forget drops a dead entry. A later caller recalls it, or makes a new one.
 func (eng *Engine) forget(e *entry) {
 	eng.mu.Lock()
 	if r := eng.entries[e.kind]; r[e.mapped()] == e {

@@ -19,7 +19,7 @@ import (
 
 // stay is for how long a hold that is given up at now stays taken; 0: it does not.
 func (h *hold) stay(now time.Time) time.Duration {
-	if !h.stays {
+	if !h.stays || h.cfg.AtLeast == 0 {
 		return 0
 	}
 	rest := h.cfg.AtLeast - (now.Sub(h.entry.engine.Epoch) - h.tenure) // it is never passed on, so that is since its grant

@@ -27,6 +27,7 @@ func DrawShape(seed uint64, shape Shape) *Plan {
 type draft struct {
 	*rand.Rand
 	Plan
+	renews bool // it has steady workers
 }
 
 // one chooses.
@@ -96,7 +97,8 @@ func (d *draft) locks() {
 }
 
 func (d *draft) processes() {
-	steady := d.Shape != Majority && d.IntN(3) == 0
+	d.renews = d.Shape != Majority && d.IntN(2) == 0
+	lease := one(d, 0, longestLease)
 	think := one(d, 2*time.Millisecond, 30*time.Millisecond, 200*time.Millisecond)
 	hold := one(d, 3*time.Millisecond, 30*time.Millisecond, 300*time.Millisecond)
 	// Faults are to meet callers: the world lasts for about as long as their sections.
@@ -110,9 +112,12 @@ func (d *draft) processes() {
 			p.Workers = append(p.Workers, Worker{d.hasty(hold)})
 		}
 		for _, name := range []string{"steady", "calm"} { // two, which are renewed by one request
-			if steady && !p.Java {
-				p.Workers = append(p.Workers, Worker{d.steady(fmt.Sprint(name, " ", n))})
+			if d.renews && !p.Java {
+				p.Workers = append(p.Workers, Worker{d.steady(fmt.Sprint(name, " ", n), lease)})
 			}
+		}
+		if n == 2 && d.IntN(2) == 0 {
+			p.Workers = []Worker{{d.seldom()}}
 		}
 		d.Processes = append(d.Processes, p)
 	}
@@ -133,12 +138,25 @@ func (d *draft) hasty(hold time.Duration) []Step {
 	return steps
 }
 
+// linger is how long a process hears a channel on which no caller of it waits any more (internal/pubsub).
+const linger = 250 * time.Millisecond
+
+// seldom is for the only worker of a process, which comes back as the process is about to leave its inbox.
+func (d *draft) seldom() []Step {
+	steps := make([]Step, 80)
+	for i := range steps {
+		steps[i] = d.aStep(0, 0)
+		steps[i].After, steps[i].Way, steps[i].Limit, steps[i].Inside, steps[i].End = linger-d.Latency-time.Duration(d.Int64N(int64(d.Latency))), ByLock, 0, nil, ""
+	}
+	return steps
+}
+
 // steady is for a worker that holds a lock of its own for long: what its renewals are worth shows there.
-func (d *draft) steady(name string) []Step {
-	d.Locks = append(d.Locks, Lock{Name: name, Kind: Mutex})
+func (d *draft) steady(name string, lease time.Duration) []Step {
+	d.Locks = append(d.Locks, Lock{Name: name, Kind: Mutex, Lease: lease})
 	steps := make([]Step, 4)
 	for i := range steps {
-		steps[i] = Step{After: d.upTo(20 * time.Millisecond), Lock: len(d.Locks) - 1, Hold: time.Duration(d.Int64N(int64(8 * time.Second)))}
+		steps[i] = Step{After: d.upTo(20 * time.Millisecond), Lock: len(d.Locks) - 1, Hold: time.Duration(d.Int64N(int64(8 * time.Second))), Over: d.IntN(4) > 0}
 	}
 	return steps
 }
@@ -206,6 +224,11 @@ func (d *draft) faults() {
 	}
 	if len(from) == 0 {
 		return
+	}
+	if d.renews && slices.ContainsFunc(from, func(f fault) bool { return f.name == lateRenewal }) {
+		for n := range d.Processes {
+			d.Faults = append(d.Faults, Fault{At: d.upTo(d.Length), Kind: lateRenewal, Process: n})
+		}
 	}
 	pace := d.Length / time.Duration(one(d, 4, 10, 40))
 	for at := d.upTo(4 * pace); at < d.Length; at += 1 + d.upTo(4*pace) {

@@ -28,6 +28,8 @@ type link struct {
 	arrived    []byte          // at the server, and not executed: half a command
 	channels   map[string]bool // that it has subscribed to
 	inbox      time.Duration   // since when the server has its process's inbox subscribed by it; -1: it has not
+	relying    int             // requests that say that their process listens, whose replies it has not
+	replied    int             // of those, whose replies pump has not taken yet
 	slow       time.Duration   // what packets take in addition
 	dead       bool            // at the server
 	closed     bool            // by the client
@@ -204,7 +206,12 @@ func (c *link) pump() {
 				c.swallow = false
 				c.loseLocked()
 			default:
-				c.sendLocked(&c.down, c.asked^content(packet), func() { c.receiveLocked(packet) })
+				n := c.replied
+				c.replied = 0
+				c.sendLocked(&c.down, c.asked^content(packet), func() {
+					c.relying -= n
+					c.receiveLocked(packet)
+				})
 			}
 		}
 		if err != nil {

@@ -22,11 +22,6 @@ type edit struct{ file, old, new string }
 //   - "the message is sent before its listeners are counted": it shows where a replica passes on what the master says to a connection that has stayed
 //     there. A server of this world has no replica that clients can listen to.
 //   - those of an election that only make a Redlock slow.
-//
-// Nor are three that these worlds have not shown in a hundred seeds, each of which has a test of its own: a process that leaves its inbox while a
-// request relies on it (ListensUntilItIsAnswered), a late renewal that keeps a lost lock (LateRenewalDoesNotKeepALostLock; a judge excuses for longer
-// than a lease what follows from a fault), and a Close that does not wait for what a dead connection's request holds
-// (TestClose_GivesBackWhatADeadConnectionHasTaken).
 var mutants = []mutant{
 	// Who may have it.
 	{name: "acquire does not look at the holder", quick: true, by: "overlap|claim without hold", edits: []edit{{"scripts/lock_acquire.lua",
@@ -82,6 +77,8 @@ var mutants = []mutant{
 		"local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])", "local held = redis.call('hexists', lock, prefix .. ARGV[2 + i])"}}},
 	{name: "a retry of a renewal waits for a lease", by: "lost without cause", shape: OneServer, edits: []edit{{"internal/validity/validity.go",
 		"return min(max(ttl/24, 5*time.Millisecond), time.Second)", "if BUG {\n\t\treturn ttl\n\t}\n\treturn min(max(ttl/24, 5*time.Millisecond), time.Second)"}}},
+	{name: "a late renewal keeps a lost lock", by: "lost and kept", shape: OneServer, edits: []edit{{"internal/engine/renew.go",
+		"\tif h.prolongable() {\n", "\tif !BUG && h.prolongable() {\n"}}},
 	{name: "readers cut short by one that leaves", quick: true, by: "overlap|claim without hold|lost without cause", edits: []edit{{"scripts/prelude/rights.lua",
 		"redis.call('pexpire', lock, longest)\n    return foreign", "redis.call('pexpire', lock, '2')\n    return foreign"}}},
 	{name: "downgrade that leaves nothing", by: "claim without hold|overlap", edits: []edit{{"scripts/rw_downgrade.lua",
@@ -122,6 +119,8 @@ var mutants = []mutant{
 			"\t\tb := e.newBidLocked(w)\n\t\tb.claim, b.before, b.clock, h.bid, h.phase = h, m.now(), n.Clock, b, claimed\n\t}\n\tif !h.phase.claim() {\n\t\treturn"}}},
 	{name: "a message for a claim in a request is thrown away", by: "unheard|lost wake-up", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
 		"b.early.keep(n, time.Now())", "if !BUG {\n\t\t\tb.early.keep(n, time.Now())\n\t\t}"}}},
+	{name: "an inbox is left that a request relies on", by: "inbox left", edits: []edit{{"internal/engine/inbox.go",
+		"func (b *inbox) Relied() bool { return b", "func (b *inbox) Relied() bool { return !BUG && b"}}},
 	{name: "who was released does not ask again", by: "lost wake-up|starved", edits: []edit{{"internal/engine/grant.go",
 		"if w := e.waiters.Front(); w != nil && !e.bidOf(w).standing() {\n\t\te.missed.add(missedLock)", "if w := e.waiters.Front(); BUG && w != nil && !e.bidOf(w).standing() {\n\t\te.missed.take(missedLock)\n\t} else if w != nil && !e.bidOf(w).standing() {\n\t\te.missed.add(missedLock)"}}},
 
@@ -136,6 +135,9 @@ var mutants = []mutant{
 		"case last:\n\t\tif r := e.passLocked(m, h, trace)", "case last && BUG && h.number%4 == 0:\n\tcase last:\n\t\tif r := e.passLocked(m, h, trace)"}}},
 	{name: "Close leaves the lock", by: "left locked", edits: []edit{{"internal/engine/loss.go",
 		"m.then(holdClosed(e.endHoldLocked(m, h, because(LeaseClosed))))\n", "m.then(holdClosed(e.endHoldLocked(m, h, because(LeaseClosed))))\n\tif BUG {\n\t\treturn\n\t}\n"}}},
+	{name: "Close does not wait for a dead connection's request", by: "left locked", edits: []edit{{"internal/engine/copies.go",
+		"\tdefer t.endLocked() // when", "\tif BUG {\n\t\tt.endLocked()\n\t\truntime.Gosched() // computing takes no time here\n\t}\n\tdefer t.endLocked() // when"},
+		{"internal/engine/copies.go", "import (\n", "import (\n\t\"runtime\"\n"}}},
 	{name: "a keep makes a place", by: "queue|order|forsaken place|left behind", edits: []edit{{"scripts/keep.lua",
 		"local there = some and listed(queue, deadlines, ids)", "local there = some and listed(queue, deadlines, ids)\nfor i, id in ipairs(ids) do if not times[i] then redis.call('rpush', queue, id) times[i] = '0' end end"}}},
 	{name: "release leaves a key", quick: true, by: "left behind", edits: []edit{{"scripts/lock_release.lua",

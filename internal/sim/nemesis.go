@@ -41,6 +41,7 @@ var brief = []fault{
 	}},
 	{"lose request, cut", func(n *nemesis) { n.lose(true, "cut") }},
 	{"lose reply, cut", func(n *nemesis) { n.lose(false, "cut") }},
+	{"close, lose grant", func(n *nemesis) { n.p.closings = append(n.p.closings, n.f.For) }},
 }
 
 // stalls are processes that stand still, for less than a lease and for more.
@@ -74,6 +75,7 @@ var safe = append([]fault{
 	}},
 	{"part", func(n *nemesis) { n.p.partLocked(n.s, n.f.For, false) }},
 	{"part and cut", func(n *nemesis) { n.p.partLocked(n.s, n.f.For, true) }},
+	{lateRenewal, func(n *nemesis) { n.p.late++ }},
 	{"slow", func(n *nemesis) {
 		n.p.slow += n.f.For / 8
 		n.p.slowest = max(n.p.slowest, n.p.slow)

@@ -42,10 +42,13 @@ type process struct {
 	first    time.Duration // until then a question may wait for the first answer of all; 0: no call yet
 	prefix   []string      // of its owner ids, by server; "": not seen yet
 	losses   []*loss
-	trouble  time.Duration // until then something can be wrong that has to do with it
-	deafened time.Duration // when a connection for messages ended
-	grave    time.Duration // until then a lease can be lost of what was wrong
-	bereft   bool          // a lease of it has been lost
+	closings []time.Duration // it closes when it is granted a lock, until a successor starts so long after
+	late     int             // how many leases it renews too late
+	trouble  time.Duration   // until then something can be wrong that has to do with it
+	deafened time.Duration   // when a connection for messages ended
+	grave    time.Duration   // until then a lease can be lost of what was wrong
+	astray   time.Duration   // until then a request can be without an answer
+	bereft   bool            // a lease of it has been lost
 
 	pauses   []pause
 	stalls   int           // reasons for which it stands still
@@ -100,6 +103,9 @@ func (w *World) newProcessLocked(slot, life int) *process {
 	w.all = append(w.all, p)
 	return p
 }
+
+// givenUp is sooner than go-redis gives a connection up over which no answer comes.
+const givenUp = 2900 * time.Millisecond
 
 // retryAfter is go-redis's pause before it repeats a command.
 const retryAfter = 8 * time.Millisecond
@@ -193,12 +199,23 @@ func (p *process) lossLocked(script string) *loss {
 }
 
 // troubleLocked says that something is wrong with p for d from now on, and with what it does for the time that it takes to recover.
-func (p *process) troubleLocked(d time.Duration) { p.trouble = max(p.trouble, p.w.now()+d+recovery) }
+func (p *process) troubleLocked(d time.Duration) {
+	p.trouble = max(p.trouble, p.w.now()+d+recovery)
+	p.astray = max(p.astray, p.trouble)
+}
 
 // graveLocked is troubleLocked for what can cost a lease.
 func (p *process) graveLocked(d time.Duration) {
 	p.troubleLocked(d)
 	p.grave = p.trouble
+}
+
+// lateLocked is graveLocked for what only makes requests and answers late: when that ends, all have come. It is not waited for long enough for
+// go-redis to give a connection up.
+func (p *process) lateLocked(d time.Duration) {
+	astray := max(p.astray, p.w.now()+d)
+	p.graveLocked(d)
+	p.astray = astray
 }
 
 // healthyLocked reports whether p can reach s now.
@@ -214,7 +231,11 @@ func (p *process) calmLocked(s *server) bool {
 // partLocked has nothing come through between p and s for d.
 func (p *process) partLocked(s *server, d time.Duration, cut bool) {
 	p.apart[s.n]++
-	p.graveLocked(d)
+	if cut || d > givenUp {
+		p.graveLocked(d)
+	} else {
+		p.lateLocked(d)
+	}
 	p.w.afterLocked(d, func() {
 		if cut {
 			p.cutLocked(func(c *link) bool { return c.s == s })

@@ -94,6 +94,10 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 	}
 	w.noteLocked("%v    %s %q", c.p, call.script, call.args)
 	w.judge.beforeLocked(call, touched)
+	if call.listens() {
+		c.relying++
+		c.replied++
+	}
 	c.executeLocked(raw)
 	for i, u := range touched {
 		u.dirty = true
@@ -101,9 +105,15 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 		if !strings.HasPrefix(call.script, "renew") { // whose judge looks itself
 			u.loadLocked()
 		}
+		if strings.HasSuffix(call.script, "_acquire") {
+			c.acquiredLocked(u, call.args[0])
+		}
 	}
 	w.judge.afterLocked(call, touched)
 	w.judge.turnLocked(c.p, call, touched)
+	if strings.HasPrefix(call.script, "renew") {
+		c.p.renewedLocked(s)
+	}
 	c.p.answeredLocked(call.script)
 }
 
@@ -141,6 +151,7 @@ func (s *server) subscribedLocked(c *link, command string, channels []string) {
 			}
 			if c.inbox = s.w.now(); command == "unsubscribe" {
 				c.inbox = -1
+				s.w.judge.leftLocked(c.p, s)
 			}
 		}
 	}

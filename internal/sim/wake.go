@@ -2,9 +2,13 @@ package sim
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
 // How long something may be so while nothing is wrong. Each bound is in trips over the network: those of a request and its
@@ -76,6 +80,9 @@ func (j *judge) holdsLocked(u *unit) {
 			if u.w.plan.Shape == BesideJava {
 				bound += u.w.plan.open()
 			}
+			if u.displaced() {
+				bound += grantLasts // to a place that was given up, and came back with the data: no caller waits for that one
+			}
 		}
 		hears := p.hearsLocked(u.s)
 		if d := u.lasts("unheard "+h.id, unused && waits && !parted && p.healthyLocked(u.s) && hears >= 0, max(from, hears), bound); d > bound {
@@ -84,15 +91,41 @@ func (j *judge) holdsLocked(u *unit) {
 		if calm {
 			bound = u.w.trips(30) + time.Second
 			if u.displaced() {
-				bound += grantLasts // to a place that was given up, and came back with the data: no process prolongs it
+				bound += grantLasts // likewise: no process prolongs it
 			}
 		}
 		if d := u.lasts("forsaken "+h.id, unused && !waits && p.healthyLocked(u.s), from, bound); d > bound {
 			j.failLocked("forsaken hold", "%v: %v has had it for %v, as %s, and no worker wants it", u, p, d, h.id)
 		}
+		by, lost := u.lostLocked(p)
+		bound = u.w.trips(12) + untaken
+		if d := u.lasts("kept "+h.id, lost && h.since < by && !waits && p.healthyLocked(u.s), max(p.astray, u.s.trouble, by), bound); d > bound {
+			j.failLocked("lost and kept", "%v: %v has it as %s, %v after the TTL of its lost lease", u, p, h.id, u.w.now()-by)
+		}
 	}
 	u.forget("unheard ", seen)
 	u.forget("forsaken ", seen)
+	u.forget("kept ", seen)
+}
+
+// untaken is by how much a process may be late in giving back what it has lost: a request can wait for a connection.
+const untaken = 200 * time.Millisecond
+
+// lostLocked returns when the TTL is over of the leases that p has lost by their deadlines, and not given up. What p has of the lock is given back
+// then, although a late renewal may have prolonged it. false: one has not been lost so, or is not renewed, or there is none.
+func (u *unit) lostLocked(p *process) (by time.Duration, lost bool) {
+	for _, c := range u.claims {
+		var why *holdfast.LostError
+		switch {
+		case c.p != p:
+			continue
+		case c.lease == nil || len(c.units) > 1 || c.plan.Fixed || !errors.As(c.lease.Err(), &why) || why.Reason != holdfast.LostDeadline:
+			return 0, false
+		}
+		ttl := cmp.Or(c.plan.Lease, u.w.plan.Options.Lease)
+		by, lost = max(by, c.lease.Deadline().Sub(u.w.began)+validity.Margin(ttl)), true
+	}
+	return by, lost
 }
 
 // forget ends what is not so any more because what it was about is gone.
@@ -113,6 +146,19 @@ func (p *process) hearsLocked(s *server) time.Duration {
 		}
 	}
 	return since
+}
+
+// leftLocked is called when s hears that p leaves its inbox. A release takes a process for dead that has said that it listens and does not, so none leaves
+// while such a request of it is unanswered.
+func (j *judge) leftLocked(p *process, s *server) {
+	if !p.calmLocked(s) { // a request over a connection that it takes for dead has been made anew
+		return
+	}
+	for _, c := range p.links {
+		if c.s == s && c.relying > 0 && !c.closed && c.broken == nil {
+			j.failLocked("inbox left", "%v has said that it listens, in %d requests that are unanswered", p, c.relying)
+		}
+	}
 }
 
 // placesLocked finds places in the queue that no worker wants.
@@ -195,10 +241,13 @@ func (u *unit) foreignFirst() string {
 	return u.state.queue[0]
 }
 
-// deadFirst returns the id of a dead process's waiter that is the first in the queue of a lock that Redisson's use; "": it is none. A release by Redisson
-// notifies that waiter alone, so the others find out at their next poll.
+// deadFirst returns the id of the first in the queue of a lock that Redisson's use, if that is a waiter of a process that is dead, or that may not listen to
+// it, because something was wrong; "": it is none. A release by Redisson notifies that waiter alone, so the others find out at their next poll.
 func (u *unit) deadFirst() string {
-	if u.w.plan.Shape != BesideJava || len(u.state.queue) == 0 || u.foreignFirst() != "" || u.of(u.state.queue[0]) != nil {
+	if u.w.plan.Shape != BesideJava || len(u.state.queue) == 0 || u.foreignFirst() != "" {
+		return ""
+	}
+	if p := u.of(u.state.queue[0]); p != nil && p.calmLocked(u.s) {
 		return ""
 	}
 	return u.state.queue[0]

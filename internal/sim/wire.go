@@ -94,6 +94,19 @@ func parseCall(args []string) (c call, ok bool) {
 	return c, true
 }
 
+// listens reports whether it asks for a place and says that its process hears its inbox: a patience of whole milliseconds says so.
+func (c *call) listens() bool {
+	wait := ""
+	switch {
+	case c.script == "join" && len(c.args) > 0:
+		wait = c.args[0]
+	case strings.HasSuffix(c.script, "_acquire") && c.script != "multi_acquire" && len(c.args) > 2:
+		wait = c.args[2]
+	}
+	patience, _, _ := strings.Cut(wait, " ")
+	return strings.HasSuffix(patience, ".0") && patience != "0.0"
+}
+
 var ownerPrefix = regexp.MustCompile(`hf-[0-9a-f-]{36}:`)
 
 // prefixIn returns what a manager's owner ids begin with, if one is in the arguments.

@@ -19,7 +19,7 @@ func (e *entry) checkNow() {
 		if e.reads.converts(h) {
 			continue // which side Redis has is not known; the answer to the downgrade says it
 		}
-		e.engine.Executor.Submit(m.now(), e.engine.newRenewal(h.rest(m.now()), h))
+		m.send(e.engine.newRenewal(h.rest(m.now()), h))
 	}
 }
 

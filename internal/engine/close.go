@@ -28,7 +28,7 @@ func (eng *Engine) Close(ctx context.Context) error {
 		}
 		eng.hasten()
 		eng.Identity.close()
-		eng.end()
+		eng.report(closeReport{more: -1})
 		eng.stopErr = eng.explain("", eng.stop(ctx))
 		close(eng.stopped)
 		return eng.stopErr

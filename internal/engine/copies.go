@@ -42,7 +42,7 @@ func (t *try) Stranded(*command.Call) {
 }
 
 func (t *try) strandedLocked(m *moment) {
-	defer t.endLocked() // when the release of what it may have been granted has begun
+	defer t.endLocked(m) // when the release of what it may have been granted has begun
 	b := t.hold.bid
 	if b == nil || b.current != t {
 		return
@@ -54,7 +54,7 @@ func (t *try) strandedLocked(m *moment) {
 
 // endLocked ends what lasts as long as t is under way: Close waits for it, and its process hears its inbox. Nothing that
 // is to be released depends on a dead connection.
-func (t *try) endLocked() {
+func (t *try) endLocked(m *moment) {
 	if t.ended {
 		return
 	}
@@ -62,7 +62,7 @@ func (t *try) endLocked() {
 	if t.stands && !t.deaf {
 		t.hold.entry.engine.inbox.unrely()
 	}
-	t.hold.entry.engine.end()
+	m.close.more--
 }
 
 // abandonLocked has the claim asked for again, which finds the same grant; or given up if its caller has left.

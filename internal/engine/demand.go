@@ -36,7 +36,7 @@ func (e *entry) askDemandLocked(m *moment, h *hold) {
 	}
 	h.demand = demandAsked
 	q := &demandQuestion{hold: h}
-	e.engine.Executor.Submit(now, &command.Call{
+	m.send(&command.Call{
 		Script:   protocol.Demand,
 		Args:     protocol.Demand.Args(1, h.keys.Queue, e.engine.Publish, h.keys.Channel),
 		Handler:  q,

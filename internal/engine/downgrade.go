@@ -38,7 +38,7 @@ func (e *entry) downgradeLocked(m *moment, h *hold, trace context.Context) *down
 	d.args = append(reader.withKeys(d.room[:], d.script, true), reader.id(), e.engine.Publish, h.offer(), validity.Milliseconds(ttl))
 	e.addReaderLocked(reader)
 	e.reads.converting = d
-	e.engine.begin()
+	m.close.more++
 	d.sendLocked(m, &d.call, trace)
 	if w := e.waiters.Front(); w != nil && !e.bidOf(w).standing() && reader.joins(w.Value.h, now) {
 		e.shareLocked(m, reader, w, true) // it excludes other processes, or lets their readers in: either is fine
@@ -52,7 +52,7 @@ func (d *downgrade) Replied(c *command.Call, reply command.Reply) {
 	m := e.moment()
 	e.mu.Lock()
 	e.answeredLocked(reply)
-	if !d.endsWith(c) {
+	if !d.endsWith(&m, c, reply) {
 		e.unlock(&m)
 		return
 	}

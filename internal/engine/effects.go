@@ -3,14 +3,42 @@ package engine
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// effects are what an event wants done when no lock is held: code of the user runs, which listens to contexts or handles
-// what is logged. The steps of an event collect them in its moment, and unlock performs them.
+// effects are what an event wants done outside. The steps of an event collect them in its moment, and unlock performs them:
+// some before it gives up entry.mu, the others when no lock is held, because code of the user runs, which listens to
+// contexts or handles what is logged.
 type effects struct {
+	ordered
 	gone   Ended    // of a lease that Unlock has given up; zero: none. Apart, because most of them have no other effect
 	others []effect // in this order
+}
+
+// ordered are the effects that a later event of the entry must not overtake: a request could be sent after the one that was
+// to follow it. So entry.mu is held while they are performed.
+type ordered struct {
+	close closeReport
+	wrote bool            // a server has taken a write, see Subscriber.Wrote
+	call  *command.Call   // the first request; nil: none. Apart, because most events have no more
+	calls []*command.Call // the others, in this order
+}
+
+// closeReport is what Close is to know of an event.
+type closeReport struct {
+	more    int   // requests and releases that have begun, less those that have ended
+	trouble error // why a request of a release has brought no answer; nil: none failed
+	denied  error // why a release has ended that Redis has not confirmed; nil: none did
+}
+
+// send adds a request.
+func (m *moment) send(c *command.Call) {
+	if m.call == nil {
+		m.call = c
+	} else {
+		m.calls = append(m.calls, c)
+	}
 }
 
 type effect interface{ perform(eng *Engine) }
@@ -20,17 +48,52 @@ func (m *moment) then(x effect) { m.others = append(m.others, x) }
 
 // unlock ends the event of m, which took e.mu.
 func (e *entry) unlock(m *moment) {
+	m.performOrdered()
 	e.mu.Unlock()
 	m.perform()
 }
 
 // unlockAll ends an event that took the mutexes of several entries.
 func unlockAll(entries []*entry, m *moment) {
+	m.performOrdered()
 	for _, e := range entries {
 		e.mu.Unlock()
 	}
 	m.perform()
 }
+
+// performOrdered reports to Close before a request can be answered, and the begin of one before the end of another.
+func (m *moment) performOrdered() {
+	if m.close != (closeReport{}) {
+		m.engine.report(m.close)
+	}
+	if m.wrote {
+		m.engine.Subscriber.Wrote()
+	}
+	if m.call != nil {
+		m.submit(m.call)
+	}
+	for _, c := range m.calls {
+		m.submit(c)
+	}
+}
+
+// submit has the executor send c. If that has been stopped, the end of c is an event of its own, like any answer.
+func (m *moment) submit(c *command.Call) {
+	if !m.engine.Executor.Submit(m.now(), c) {
+		m.then(unsent{c})
+	}
+}
+
+// unsent is the end of a request that the executor did not take.
+type unsent struct{ call *command.Call }
+
+func (x unsent) perform(*Engine) {
+	x.call.Handler.Replied(x.call, command.Reply{Outcome: command.Closed, Err: Closed})
+}
+
+// isUnsent reports whether r is the end of a request that the executor did not take, because Close has stopped it.
+func isUnsent(r command.Reply) bool { return r.Err == Closed }
 
 func (m *moment) perform() {
 	if m.gone.lease != nil {

@@ -33,7 +33,7 @@ func (e *entry) keepAllLocked(m *moment) {
 		}
 	}
 	for some := range slices.Chunk(claims, keepBatch) {
-		e.engine.Executor.Submit(m.now(), e.newKeepLocked(m, some))
+		m.send(e.newKeepLocked(m, some))
 	}
 }
 

@@ -7,21 +7,24 @@ import (
 
 // What Close waits for: requests under way, and releases until Redis has answered.
 
-// begin and end count what Close waits for.
-func (eng *Engine) begin() {
+// report records what an event says to Close.
+func (eng *Engine) report(r closeReport) {
 	eng.mu.Lock()
-	eng.pending++
-	eng.mu.Unlock()
-}
-
-func (eng *Engine) end() {
-	eng.mu.Lock()
-	eng.pending--
-	if eng.closed && eng.pending == 0 && !eng.empty {
+	defer eng.mu.Unlock()
+	eng.pending += r.more
+	if !eng.closed {
+		return
+	}
+	if r.trouble != nil {
+		eng.trouble = r.trouble
+	}
+	if r.denied != nil {
+		eng.denied = r.denied
+	}
+	if eng.pending == 0 && !eng.empty {
 		eng.empty = true // an Unlock after Close can begin something again
 		close(eng.drained)
 	}
-	eng.mu.Unlock()
 }
 
 // Pending is how many requests and releases are under way.
@@ -65,22 +68,4 @@ func (eng *Engine) hasten() {
 		r.hastenLocked(&m)
 		r.entry.unlock(&m)
 	}
-}
-
-// gaveUp records why a release has ended that Redis has not confirmed.
-func (eng *Engine) gaveUp(err error) {
-	eng.mu.Lock()
-	if eng.closed {
-		eng.denied = err
-	}
-	eng.mu.Unlock()
-}
-
-// troubled records why a request of a release has brought no answer.
-func (eng *Engine) troubled(cause error) {
-	eng.mu.Lock()
-	if eng.closed {
-		eng.trouble = cause
-	}
-	eng.mu.Unlock()
 }

@@ -97,7 +97,7 @@ func (e *entry) gatherLocked(m *moment, j *join, w *waiter) (more bool) {
 		case w.Value.once:
 			if e.clearLocked(w) { // it would meet what is being given up
 				if e.tryLocked(m, w); e.waiters.Len() < waiting {
-					return true // it was not sent: these and perhaps others have their verdict
+					return true // no more copies: these and perhaps others have their verdict
 				}
 			}
 			continue
@@ -149,13 +149,7 @@ func (j *join) sendLocked(m *moment) {
 		t.call.Script, t.call.Patience = protocol.Join, j.call.Patience
 	}
 	e.places.joining = j
-	if !e.engine.Executor.Submit(m.now(), &j.call) {
-		e.places.joining = nil
-		for _, t := range j.tries {
-			t.neverSentLocked()
-		}
-		e.failLocked(m, Closed, nil)
-	}
+	m.send(&j.call)
 }
 
 // Replied is called by the executor with the end of the request.

@@ -55,7 +55,7 @@ func (r *release) startLocked(m *moment, trace context.Context) {
 		e.releasing++
 	}
 	e.known.asked(m.age())
-	e.engine.begin()
+	m.close.more++
 	r.sendLocked(m, &r.call, trace)
 }
 
@@ -91,7 +91,7 @@ func (h *hold) releaseArgs(room []any, queued bool) []any {
 // restartLocked asks again after the release was given up.
 func (r *release) restartLocked(m *moment) {
 	r.settled, r.verdict, r.pauses, r.barred = false, nil, nil, time.Time{}
-	r.entry.engine.begin()
+	m.close.more++
 	if !r.full() {
 		r.sendLocked(m, new(command.Call), nil)
 	}
@@ -113,7 +113,7 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	}
 	e.mu.Lock()
 	defer e.unlock(&m)
-	counts := r.endsWith(c)
+	counts := r.endsWith(&m, c, reply)
 	e.answeredLocked(reply)
 	if next != nil {
 		e.noticedLocked(&m, next, notice)

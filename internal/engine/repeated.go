@@ -54,7 +54,6 @@ func (r *repeated) name() string {
 }
 
 func (r *repeated) sendLocked(m *moment, call *command.Call, trace context.Context) {
-	e := r.entry
 	*call = command.Call{
 		Script:   r.script,
 		Args:     r.args,
@@ -66,19 +65,19 @@ func (r *repeated) sendLocked(m *moment, call *command.Call, trace context.Conte
 		call.Patience = r.patient.Sub(m.now()) // Unlock's, over all copies
 	}
 	r.flying++
-	if !e.engine.Executor.Submit(m.now(), call) {
-		r.flying--
-		r.settleLocked(m, because(Unavailable, Closed))
-	}
+	m.send(call)
 }
 
 // endsWith records that a request has ended. It reports whether its answer counts: r is not settled, and c is a
 // copy of what it asks for now. A late copy of a release does not end the request that has followed it and clears the queue.
-func (r *repeated) endsWith(c *command.Call) bool {
+func (r *repeated) endsWith(m *moment, c *command.Call, reply command.Reply) bool {
 	if !r.isCurrent(c) {
 		return false
 	}
 	r.flying--
+	if isUnsent(reply) && !r.settled {
+		r.settleLocked(m, because(Unavailable, Closed))
+	}
 	return !r.settled
 }
 
@@ -92,7 +91,7 @@ func (r *repeated) troubledLocked(m *moment, reply command.Reply) (denied bool) 
 	if reply.Outcome == command.Answered {
 		reply.Outcome, r.trouble = command.Unknown, Unexpected(reply.Value)
 	}
-	r.entry.engine.troubled(r.trouble)
+	m.close.trouble = r.trouble
 	r.doubt(reply.Outcome)
 	return reply.Outcome.Final() || reply.Outcome == command.Barred && r.barredForLongLocked(m)
 }
@@ -214,9 +213,9 @@ func (r *repeated) settleLocked(m *moment, v *Verdict) {
 	r.answers.settle(v)
 	r.uncollideLocked(m)
 	if v.is(Unavailable) {
-		r.entry.engine.gaveUp(r.entry.engine.explain(r.name(), v))
+		m.close.denied = r.entry.engine.explain(r.name(), v)
 	}
-	r.entry.engine.end()
+	m.close.more--
 }
 
 // sayGaveUpLocked has the log say so if it has ended without being confirmed.

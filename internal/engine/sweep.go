@@ -105,14 +105,7 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 		Acks:     locks[0].Terms.Acks,
 		Trace:    trace,
 	}
-	if !eng.Executor.Submit(m.now(), &s.call) {
-		for _, t := range s.tries {
-			t.neverSentLocked()
-		}
-		for i, e := range s.entries {
-			e.deliverLocked(&m, s.waiters[i], outcome{verdict: because(Closed)})
-		}
-	}
+	m.send(&s.call)
 	return s, nil
 }
 

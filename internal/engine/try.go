@@ -45,11 +45,7 @@ func (e *entry) tryLocked(m *moment, w *waiter) {
 		Trace:    w.Value.trace,
 		Acks:     t.hold.cfg.Acks,
 	}
-	if !e.engine.Executor.Submit(m.now(), &t.call) {
-		t.neverSentLocked()
-		e.failLocked(m, Closed, nil)
-		e.stepLocked(m)
-	}
+	m.send(&t.call)
 }
 
 // newTryLocked makes a request for w's bid, which is made as well if there is none.
@@ -80,18 +76,8 @@ func (e *entry) newTryLocked(m *moment, w *waiter) *try {
 	c.flying++
 	e.known.asked(t.sent.Sub(e.engine.Epoch))
 	b.current = t
-	e.engine.begin()
+	m.close.more++
 	return t
-}
-
-// neverSentLocked is for a request that the executor did not take because it has been
-// stopped.
-func (t *try) neverSentLocked() {
-	c := t.hold
-	c.flying--
-	c.entry.endBidLocked(c)
-	c.phase = over
-	t.endLocked()
 }
 
 // acquireArgs leaves out what only fencing needs: each argument costs Redis about a
@@ -147,7 +133,7 @@ func (t *try) Replied(_ *command.Call, r command.Reply) {
 func (t *try) repliedLocked(m *moment, r command.Reply) {
 	h := t.hold
 	e := h.entry
-	defer t.endLocked()
+	defer t.endLocked(m)
 	e.answeredLocked(r)
 	h.flying--
 	token, granted := r.Value.(int64)
@@ -167,7 +153,7 @@ func (t *try) repliedLocked(m *moment, r command.Reply) {
 		b.current, b.notice = nil, nil
 	}
 	if granted || ok && v.Code == protocol.AcquireHeld && t.stands {
-		e.engine.Subscriber.Wrote()
+		m.wrote = true
 	}
 	if b.waiter == nil {
 		if ok && v.Code == protocol.AcquireHeld && t.stands {
@@ -193,6 +179,8 @@ func (t *try) repliedLocked(m *moment, r command.Reply) {
 			h.turn = turnsInARow // nor can a reader that has come in beside others, which does not know that
 		}
 		e.grantedLocked(m, h, r.Sent, h.cfg.TTL, uint64(token), how)
+	case isUnsent(r):
+		e.failLocked(m, Closed, nil)
 	case r.Outcome.Final(), r.Outcome == command.Barred && e.barredForLongLocked(m, r.Err):
 		e.hopelessLocked(m, t, Unavailable, fmt.Errorf("%s: %w", t.call.Script.Name(), r.Err))
 	case r.Outcome != command.Answered:

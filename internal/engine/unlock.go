@@ -47,12 +47,8 @@ func (u *unlocking) begin(at time.Time, trace context.Context) {
 	l.release = l.leaveLocked(&m, trace)
 	if r := l.release; r != nil {
 		r.lease = l
-		if r.settled { // it could not be sent
-			u.err = l.explain(r.verdict)
-		} else {
-			u.told = e.engine.newReady()
-			r.caller = u.told
-		}
+		u.told = e.engine.newReady()
+		r.caller = u.told
 	}
 	e.unlock(&m)
 	e.engine.Stats.Released.Add(1)

@@ -31,7 +31,7 @@ func (e *entry) wakeUp() {
 	if e.waiters.Len() > 0 && !e.alarm.yields() {
 		e.engine.Stats.Polls.Add(1)
 	}
-	e.alarm = alarmOff
+	e.disarmLocked()
 	e.missed.add(missedLock | missedPlaces)
 	e.stepLocked(&m)
 }
@@ -40,25 +40,15 @@ func (e *entry) wakeUp() {
 func (e *entry) armLocked(m *moment, a alarm, d time.Duration) {
 	e.alarm = a
 	e.rings = m.age() + d
-	if e.timer == nil {
-		e.timer = time.AfterFunc(d, e.wakeUp)
-	} else {
-		e.timer.Reset(d)
-	}
 }
+
+// disarmLocked turns the alarm off.
+func (e *entry) disarmLocked() { e.alarm, e.rings = alarmOff, 0 }
 
 // pollWithinLocked has a poll come when d is over, if not before.
 func (e *entry) pollWithinLocked(m *moment, d time.Duration) {
 	if m.age()+d < e.rings {
 		e.armLocked(m, alarmPoll, d)
-	}
-}
-
-// disarmLocked turns the alarm off.
-func (e *entry) disarmLocked() {
-	e.alarm = alarmOff
-	if e.timer != nil {
-		e.timer.Stop()
 	}
 }
 

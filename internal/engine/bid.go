@@ -106,7 +106,7 @@ func (e *entry) undoLeftLocked(m *moment, c *hold, granted bool) {
 		e.missed.add(missedLock)
 	}
 	if granted {
-		e.endBidLocked(c)
+		e.endBidLocked(m, c)
 		c.phase = over
 		e.startReleaseLocked(m, c, false, nil)
 	} else {
@@ -119,10 +119,10 @@ func (e *entry) undoLeftLocked(m *moment, c *hold, granted bool) {
 
 // endBidLocked ends the bid that c is the claim of, and reports whether it stood in the
 // queue in Redis.
-func (e *entry) endBidLocked(c *hold) (queued bool) {
+func (e *entry) endBidLocked(m *moment, c *hold) (queued bool) {
 	if queued = c.phase == standing; queued {
-		e.engine.inbox.forget(c)
-		e.engine.scheduler.Remove(&c.item) // fair: its place is not kept any more
+		m.forget(c)
+		m.schedule(plan{hold: c, what: planDrop}) // fair: its place is not kept any more
 	}
 	switch w := c.bid.waiter; {
 	case e.places == nil:
@@ -138,7 +138,7 @@ func (e *entry) endBidLocked(c *hold) (queued bool) {
 // any other a copy may have been executed or still be, or it stands in the queue: it
 // is released, and a tombstone refuses copies that come later.
 func (e *entry) undoLocked(m *moment, c *hold) {
-	queued := e.endBidLocked(c)
+	queued := e.endBidLocked(m, c)
 	c.phase = over
 	switch {
 	case !c.stray() && !queued:

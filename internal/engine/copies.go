@@ -60,9 +60,9 @@ func (t *try) endLocked(m *moment) {
 	}
 	t.ended = true
 	if t.stands && !t.deaf {
-		t.hold.entry.engine.inbox.unrely()
+		m.unrely()
 	}
-	m.close.more--
+	m.order().close.more--
 }
 
 // abandonLocked has the claim asked for again, which finds the same grant; or given up if its caller has left.

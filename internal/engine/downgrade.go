@@ -26,8 +26,8 @@ type downgrade struct {
 func (e *entry) downgradeLocked(m *moment, h *hold, trace context.Context) *downgrade {
 	now, reader := m.now(), h.becomeReader()
 	e.hold = nil
-	e.engine.scheduler.Remove(&h.item)
-	e.engine.scheduler.AddEnd(&reader.item, h.deadline)
+	m.schedule(plan{hold: h, what: planDrop})
+	m.schedule(plan{hold: reader, what: planEnd, at: h.deadline})
 	ttl := h.cfg.TTL
 	if left := h.deadline.Sub(now); h.cfg.Fixed || left > ttl-validity.Margin(ttl) {
 		ttl = validity.TTL(left) // the rest of a fixed lease, or what Extend has added
@@ -38,7 +38,7 @@ func (e *entry) downgradeLocked(m *moment, h *hold, trace context.Context) *down
 	d.args = append(reader.withKeys(d.room[:], d.script, true), reader.id(), e.engine.Publish, h.offer(), validity.Milliseconds(ttl))
 	e.addReaderLocked(reader)
 	e.reads.converting = d
-	m.close.more++
+	m.order().close.more++
 	d.sendLocked(m, &d.call, trace)
 	if w := e.waiters.Front(); w != nil && !e.bidOf(w).standing() && reader.joins(w.Value.h, now) {
 		e.shareLocked(m, reader, w, true) // it excludes other processes, or lets their readers in: either is fine
@@ -78,8 +78,7 @@ func (d *downgrade) convertedLocked(m *moment, reply command.Reply) {
 			if h.cfg.Fixed {
 				since = d.began
 			}
-			deadline := e.engine.scheduler.Add(&h.item, since, d.ttl, h.cfg.TTL, !h.cfg.Fixed)
-			if deadline.After(h.deadline) {
+			if deadline := h.scheduleFrom(m, since, d.ttl); deadline.After(h.deadline) {
 				h.deadline = deadline
 			}
 		}

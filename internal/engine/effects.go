@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -11,7 +12,7 @@ import (
 // some before it gives up entry.mu, the others when no lock is held, because code of the user runs, which listens to
 // contexts or handles what is logged.
 type effects struct {
-	ordered
+	first  *ordered // nil: none, as most events of a local hand-off
 	gone   Ended    // of a lease that Unlock has given up; zero: none. Apart, because most of them have no other effect
 	others []effect // in this order
 }
@@ -19,10 +20,76 @@ type effects struct {
 // ordered are the effects that a later event of the entry must not overtake: a request could be sent after the one that was
 // to follow it. So entry.mu is held while they are performed.
 type ordered struct {
-	close closeReport
-	wrote bool            // a server has taken a write, see Subscriber.Wrote
-	call  *command.Call   // the first request; nil: none. Apart, because most events have no more
-	calls []*command.Call // the others, in this order
+	close  closeReport
+	wrote  bool            // a server has taken a write, see Subscriber.Wrote
+	calls  []*command.Call // requests, in this order
+	timers []timed         // that may have to be set, or stopped
+}
+
+// rooms are for the ordered effects of one event at a time.
+var rooms = sync.Pool{New: func() any { return new(ordered) }}
+
+// order returns the ordered effects, to add to them.
+func (m *moment) order() *ordered {
+	if m.first == nil {
+		m.first = rooms.Get().(*ordered)
+	}
+	return m.first
+}
+
+// leave empties the room for another event. That of an event with many effects is not kept.
+func (o *ordered) leave() {
+	const many = 16
+	if len(o.calls) > many || len(o.timers) > many {
+		return
+	}
+	clear(o.calls)
+	clear(o.timers)
+	*o = ordered{calls: o.calls[:0], timers: o.timers[:0]}
+	rooms.Put(o)
+}
+
+// plan is a change of the schedule. What it is made of is the hold's, and the event's.
+type plan struct {
+	hold *hold
+	what planned
+	at   time.Time     // when the request was sent that has set the TTL; of planEnd: the deadline
+	set  time.Duration // that TTL
+	ttl  time.Duration // that renewals set
+}
+
+type planned uint8
+
+const (
+	planDrop  planned = iota // it is not in the schedule any more
+	planEnd                  // it is not renewed, and ends at its deadline
+	planFixed                // likewise, with a TTL
+	planRenew                // it is renewed, or kept if it is a place in a queue
+	planKept                 // the place was
+	planRetry                // it was not: soon again
+)
+
+// schedule changes the schedule. That is done at once: a step tells a caller of its lease, which is in the schedule by then.
+func (m *moment) schedule(p plan) {
+	eng := m.engine
+	s, item := eng.scheduler, &p.hold.item
+	switch p.what {
+	case planDrop:
+		s.Remove(item)
+	case planEnd:
+		s.AddEnd(item, p.at)
+	case planFixed:
+		s.Add(item, p.at, p.set, p.ttl, false)
+	case planRenew:
+		s.Add(item, p.at, p.set, p.ttl, true)
+		if p.hold.phase == held {
+			eng.warm.Do(func() { eng.Executor.Warm(eng.life) })
+		}
+	case planKept:
+		s.Confirm(item, p.at, p.set, p.ttl)
+	case planRetry:
+		s.Retry(item)
+	}
 }
 
 // closeReport is what Close is to know of an event.
@@ -34,11 +101,8 @@ type closeReport struct {
 
 // send adds a request.
 func (m *moment) send(c *command.Call) {
-	if m.call == nil {
-		m.call = c
-	} else {
-		m.calls = append(m.calls, c)
-	}
+	o := m.order()
+	o.calls = append(o.calls, c)
 }
 
 type effect interface{ perform(eng *Engine) }
@@ -49,6 +113,7 @@ func (m *moment) then(x effect) { m.others = append(m.others, x) }
 // unlock ends the event of m, which took e.mu.
 func (e *entry) unlock(m *moment) {
 	m.performOrdered()
+	e.sync(m)
 	e.mu.Unlock()
 	m.perform()
 }
@@ -57,6 +122,7 @@ func (e *entry) unlock(m *moment) {
 func unlockAll(entries []*entry, m *moment) {
 	m.performOrdered()
 	for _, e := range entries {
+		e.sync(m)
 		e.mu.Unlock()
 	}
 	m.perform()
@@ -64,28 +130,30 @@ func unlockAll(entries []*entry, m *moment) {
 
 // performOrdered reports to Close before a request can be answered, and the begin of one before the end of another.
 func (m *moment) performOrdered() {
-	if m.close != (closeReport{}) {
-		m.engine.report(m.close)
+	o := m.first
+	if o == nil {
+		return
 	}
-	if m.wrote {
+	if o.close != (closeReport{}) {
+		m.engine.report(o.close)
+	}
+	if o.wrote {
 		m.engine.Subscriber.Wrote()
 	}
-	if m.call != nil {
-		m.submit(m.call)
+	for _, c := range o.calls {
+		if !m.engine.Executor.Submit(m.now(), c) {
+			m.then(unsent{c})
+		}
 	}
-	for _, c := range m.calls {
-		m.submit(c)
+	for _, x := range o.timers {
+		x.syncTimer(m.now())
 	}
+	m.first = nil
+	o.leave()
 }
 
-// submit has the executor send c. If that has been stopped, the end of c is an event of its own, like any answer.
-func (m *moment) submit(c *command.Call) {
-	if !m.engine.Executor.Submit(m.now(), c) {
-		m.then(unsent{c})
-	}
-}
-
-// unsent is the end of a request that the executor did not take.
+// unsent is the end of a request that the executor did not take, because it has been stopped: an event of its own, like an
+// answer.
 type unsent struct{ call *command.Call }
 
 func (x unsent) perform(*Engine) {

@@ -43,8 +43,9 @@ type entry struct {
 	tries   uint64     // numbers the requests
 
 	known  known         // what Redis said last
-	timer  *time.Timer   // calls wakeUp
-	rings  time.Duration // when it does, after Engine.Epoch, unless the alarm is off
+	rings  time.Duration // when the alarm is to fire, after Engine.Epoch; 0: it is off
+	timer  *time.Timer   // calls wakeUp; nil: it never has
+	set    time.Duration // when it does, after Engine.Epoch; 0: it does not
 	places *places       // what only a fair lock has; nil: it is none. Not changed
 
 	absence   *absence // mutex: it was handed to another process; nil: not lately
@@ -54,7 +55,8 @@ type entry struct {
 
 	missed    missed // what is worth a request
 	alarm     alarm  // what the timer is to fire for
-	listening bool   // registered for Redisson's channel
+	listening bool   // wants to hear Redisson's channels
+	heard     bool   // is registered for the first of them
 	life      life   // how far the entry has come
 
 	kind Kind // a family; not changed, and here because it fills a gap
@@ -155,8 +157,8 @@ func (e *entry) failLocked(m *moment, f Fact, cause error) {
 // stepLocked is the one place that decides what happens next.
 func (e *entry) stepLocked(m *moment) {
 	front := e.waiters.Front()
-	if e.places != nil && (e.places.private != nil || front != nil && front.Value.bid != nil && front.Value.bid.foreign) {
-		e.listenLocked(true) // the first waiter may be another one now
+	if b := e.firstPlaceLocked(); b != nil && b.foreign {
+		e.listening = true // the first waiter may be another one now
 	}
 	switch {
 	case front == nil:
@@ -203,7 +205,7 @@ func (e *entry) restLocked(m *moment) {
 	e.missed.take(missedLock)
 	e.known.last = nil // later callers have troubles of their own
 	e.disarmLocked()
-	e.listenLocked(false)
+	e.listening = false
 	if e.lingerLocked(m) {
 		return
 	}
@@ -214,29 +216,8 @@ func (e *entry) restLocked(m *moment) {
 	}
 }
 
-// listenLocked makes the entry hear Redisson's channels, or not. They are needed while an owner of Redisson's
-// holds the lock or is next. A release by Holdfast sends its message to the inbox of the process that it grants
-// the lock to.
-func (e *entry) listenLocked(foreign bool) {
-	if e.places != nil {
-		var first *hold
-		if front := e.waiters.Front(); foreign && front != nil && front.Value.bid != nil {
-			first = front.Value.bid.claim
-		}
-		e.places.listenLocked(e, first)
-	}
-	switch {
-	case foreign && !e.listening:
-		e.listening = true
-		if e.engine.Subscriber.Add(e.channel(), e) {
-			// The channel was still subscribed, but had no listener until now.
-			e.missedMessagesLocked()
-		}
-	case !foreign && e.listening:
-		e.listening = false
-		e.engine.Subscriber.Remove(e.channel(), e)
-	}
-}
+// Redisson's channels are needed while an owner of Redisson's holds the lock or is next: e.listening. A release by
+// Holdfast sends its message to the inbox of the process that it grants the lock to.
 
 // Heard is called by the subscriber for each message on one of Redisson's channels.
 func (e *entry) Heard(payload string) {

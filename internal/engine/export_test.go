@@ -64,6 +64,7 @@ func (x Inside) EndLocked() (announce func()) {
 	m := x.e.moment()
 	m.then(holdClosed(x.e.endHoldLocked(&m, x.h, because(MaxHoldOver))))
 	x.h.phase = owed
+	m.performOrdered()
 	return m.perform
 }
 

@@ -12,7 +12,7 @@ import (
 func (e *entry) grantedLocked(m *moment, h *hold, since time.Time, ttl time.Duration, lastToken uint64, how grantMode) {
 	e.known.untroubled()
 	w := h.bid.waiter
-	e.endBidLocked(h)
+	e.endBidLocked(m, h)
 	now := m.now()
 	if !validity.Valid(now, validity.Deadline(since, ttl)) {
 		// The server may be about to expire it: this is no grant (S2 in docs/internals/VERIFICATION.md).
@@ -29,17 +29,14 @@ func (e *entry) grantedLocked(m *moment, h *hold, since time.Time, ttl time.Dura
 	e.returnedLocked(now)
 	if h.cfg.Fencing {
 		h.token = lastToken - uint64(h.tokens)
-		e.engine.tokens.saw(e.mapped(), lastToken)
+		m.sawToken(e, lastToken)
 	}
 	if h.kind == ReadKind {
 		e.addReaderLocked(h)
 	} else {
 		e.hold = h
 	}
-	h.deadline = e.engine.scheduler.Add(&h.item, since, ttl, h.cfg.TTL, !h.cfg.Fixed)
-	if !h.cfg.Fixed {
-		e.engine.warm.Do(func() { e.engine.Executor.Warm(e.engine.life) })
-	}
+	h.deadline = h.scheduleFrom(m, since, ttl)
 	e.serveLocked(m, h, w, how)
 }
 
@@ -77,9 +74,8 @@ func (e *entry) assignLocked(m *moment, h *hold, w *waiter, how grantMode) {
 		h.tokens--
 	}
 	if d := h.cfg.MaxHold; d > 0 {
-		l := &limit{at: m.now().Add(d), hold: h}
-		l.timer = time.AfterFunc(d, func() { e.reachLimit(l) })
-		h.limit = l
+		h.limit = &limit{at: m.now().Add(d), hold: h}
+		m.sync(h.limit)
 	}
 	at := m.age()
 	if how != grantedAtOnce || w.Value.stood {
@@ -118,7 +114,7 @@ func (e *entry) passLocked(m *moment, h *hold, trace context.Context) *release {
 	if h.phase != held {
 		return nil
 	}
-	h.endLimit()
+	h.endLimit(m)
 	now := m.now()
 	if w := e.waiters.Front(); w != nil && h.kind != ReadKind && h.passes(w.Value.h, now) {
 		e.askDemandLocked(m, h)

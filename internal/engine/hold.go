@@ -77,8 +77,8 @@ func (h *hold) writes() bool {
 // limit is when a caller's time ends by WithMaxHold.
 type limit struct {
 	at    time.Time
-	timer *time.Timer
-	hold  *hold // of the caller; a downgrade makes it another. Guarded by entry.mu
+	timer *time.Timer // nil: not yet. Guarded by entry.mu
+	hold  *hold       // of the caller; a downgrade makes it another. Guarded by entry.mu
 }
 
 // newHold begins a claim.
@@ -132,10 +132,20 @@ func (h *hold) sound(now time.Time) bool {
 	return validity.Valid(now.Add(h.cfg.claim/4), h.deadline)
 }
 
-// endLimit stops the limit of a caller whose hold has ended otherwise.
-func (h *hold) endLimit() {
+// scheduleFrom puts h into the schedule, whose TTL a request sent at sent has set. It returns the deadline.
+func (h *hold) scheduleFrom(m *moment, sent time.Time, ttl time.Duration) time.Time {
+	p := plan{h, planRenew, sent, ttl, h.cfg.TTL}
+	if h.cfg.Fixed {
+		p.what = planFixed
+	}
+	m.schedule(p)
+	return validity.Deadline(sent, ttl)
+}
+
+// endLimit ends the limit of a caller that has the hold no longer.
+func (h *hold) endLimit(m *moment) {
 	if h.limit != nil {
-		h.limit.timer.Stop()
+		m.sync(h.limit)
 		h.limit = nil
 	}
 }

@@ -76,9 +76,9 @@ func (r *keepRequest) Replied(_ *command.Call, reply command.Reply) {
 		case !h.phase.claim():
 			// Granted meanwhile: what the schedule has now is the hold.
 		case !answered:
-			eng.scheduler.Retry(&h.item)
+			m.schedule(plan{hold: h, what: planRetry})
 		default:
-			eng.scheduler.Confirm(&h.item, reply.Sent, eng.patience, eng.patience)
+			m.schedule(plan{h, planKept, reply.Sent, eng.patience, eng.patience})
 			e.toldOfPlaceLocked(&m, h, codes[i])
 		}
 	}

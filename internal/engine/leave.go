@@ -18,7 +18,7 @@ const leaveBatch = 500
 
 // leaveLocked gives up c, which has or may get a place in the queue in Redis, or the lock.
 func (e *entry) leaveLocked(m *moment, c *hold) {
-	m.close.more++
+	m.order().close.more++
 	e.releasing++
 	e.known.asked(m.age())
 	e.places.leavers = append(e.places.leavers, c)
@@ -40,7 +40,7 @@ func (e *entry) sendLeaversLocked(m *moment) {
 	if p.leavers = p.leavers[n:]; len(p.leavers) == 0 {
 		p.leavers = nil // and not the room of many
 	}
-	m.close.more -= len(claims) - 1 // the request counts as one
+	m.order().close.more -= len(claims) - 1 // the request counts as one
 	r := newLeaveLocked(m, claims)
 	p.leaving = &r.repeated
 	r.sendLocked(m, &r.call, nil)

@@ -16,7 +16,7 @@ func (e *entry) withoutLocked(m *moment, h *hold, end *Verdict) {
 			r.converting.abandonLocked(m, end)
 		}
 	}
-	e.engine.scheduler.Remove(&h.item)
+	m.schedule(plan{hold: h, what: planDrop})
 }
 
 // endHoldLocked ends h and all its leases, without telling Redis.
@@ -24,7 +24,7 @@ func (e *entry) endHoldLocked(m *moment, h *hold, end *Verdict) []Ended {
 	if h.phase != held {
 		return nil
 	}
-	h.endLimit()
+	h.endLimit(m)
 	e.withoutLocked(m, h, end)
 	var all []Ended
 	for l := h.leases; l != nil; l = l.next {
@@ -44,7 +44,7 @@ func (e *entry) loseLocked(m *moment, h *hold, reason lossReason) {
 	}
 	switch {
 	case reason == lostDeadline:
-		e.oweLocked(h)
+		e.oweLocked(m, h)
 	case h.stray(): // a late copy of its acquire could take the lock for no caller
 		e.startReleaseLocked(m, h, false, nil)
 	}
@@ -91,7 +91,7 @@ func (e *entry) endByLimitLocked(m *moment, h *hold) {
 		name = all[0].lease.name
 	}
 	m.then(holdOver{name, h.cfg.MaxHold, all})
-	e.oweLocked(h)
+	e.oweLocked(m, h)
 	e.stepLocked(m)
 }
 

@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
 
 // moment is what an event of an entry knows of the world outside: the time, chance, and whether messages arrive. The
 // function that takes entry.mu for an event makes its moment and passes it to all that it calls. So an event has one
@@ -48,9 +52,22 @@ func (m *moment) denied() bool { return m.engine.Subscriber.Denied(m.engine.inbo
 // session numbers the subscriptions of the inbox: messages between two of them have been missed.
 func (m *moment) session() uint64 { return m.engine.inbox.sessions.Load() }
 
-// rely is hears for a request that tells Redis so, and true until that request ends with inbox.unrely. To look in the step
+// rely is hears for a request that tells Redis so, and true until that request ends with unrely. To look in the step
 // and to rely after it would not do: the process can leave its inbox in between.
 func (m *moment) rely() bool { return m.engine.inbox.rely() }
+
+// unrely ends what rely has begun.
+func (m *moment) unrely() { m.engine.inbox.unrely() }
+
+// expect has the inbox wait for a message to a claim that stands in a queue, and returns the one that has come already; nil
+// if there is none. To look in the step and to wait after it would lose the one that comes in between.
+func (m *moment) expect(h *hold) *wire.Notice { return m.engine.inbox.expect(h) }
+
+// forget ends what expect has begun.
+func (m *moment) forget(h *hold) { m.engine.inbox.forget(h) }
+
+// claimOf returns the claim of this process that a message is for; nil: none.
+func (m *moment) claimOf(n wire.Notice) *hold { return m.engine.inbox.claimOf(n) }
 
 // ownListeners is how many of the clients that hear the lock's channel are this process, as far as the server
 // that a script runs on knows: a node of a cluster knows only subscriptions made there, which plain ones
@@ -90,6 +107,9 @@ func (m *moment) askPatience() time.Duration { return m.engine.askPatience() }
 
 // tokenSeen is the highest fencing token of the lock that this process has seen; 0: none.
 func (m *moment) tokenSeen(e *entry) uint64 { return m.engine.tokens.seen(e.mapped()) }
+
+// sawToken has this process remember a fencing token.
+func (m *moment) sawToken(e *entry, token uint64) { m.engine.tokens.saw(e.mapped(), token) }
 
 // closing reports whether Close has been called.
 func (m *moment) closing() bool { return m.engine.closing() }

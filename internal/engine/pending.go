@@ -34,14 +34,16 @@ func (eng *Engine) Pending() int {
 	return eng.pending
 }
 
-// pausing and resumed record that a release pauses before it is sent again, and does not any more.
-func (eng *Engine) pausing(r *repeated) {
+// pausing and resumed record that a release pauses before it is sent again, and does not any more. pausing reports whether
+// Close has been called.
+func (eng *Engine) pausing(r *repeated) (closing bool) {
 	eng.mu.Lock()
+	defer eng.mu.Unlock()
 	if eng.paused == nil {
 		eng.paused = make(map[*repeated]struct{})
 	}
 	eng.paused[r] = struct{}{}
-	eng.mu.Unlock()
+	return eng.closed
 }
 
 func (eng *Engine) resumed(r *repeated) {

@@ -22,17 +22,20 @@ type places struct {
 	private *hold     // the claim whose private channel of Redisson's is subscribed; nil: none
 }
 
-// listenLocked hears the private channel of first, and no other; nil for none.
-func (p *places) listenLocked(e *entry, first *hold) {
-	if p.private == first {
-		return
+// firstPlaceLocked is the bid of the first waiter of a fair lock; nil: there is none.
+func (e *entry) firstPlaceLocked() *bid {
+	if front := e.waiters.Front(); e.places != nil && front != nil {
+		return front.Value.bid
 	}
-	if p.private != nil {
-		e.engine.Subscriber.Remove(p.private.fairChannel(), e)
+	return nil
+}
+
+// privateLocked is the claim whose private channel of Redisson's the entry wants to hear; nil: none.
+func (e *entry) privateLocked() *hold {
+	if b := e.firstPlaceLocked(); b != nil && e.listening {
+		return b.claim
 	}
-	if p.private = first; first != nil {
-		e.engine.Subscriber.Add(first.fairChannel(), e)
-	}
+	return nil
 }
 
 // join is one request to put waiters into the queue, or back into it. It does not change once it is sent.

@@ -55,7 +55,7 @@ func (r *release) startLocked(m *moment, trace context.Context) {
 		e.releasing++
 	}
 	e.known.asked(m.age())
-	m.close.more++
+	m.order().close.more++
 	r.sendLocked(m, &r.call, trace)
 }
 
@@ -90,8 +90,8 @@ func (h *hold) releaseArgs(room []any, queued bool) []any {
 
 // restartLocked asks again after the release was given up.
 func (r *release) restartLocked(m *moment) {
-	r.settled, r.verdict, r.pauses, r.barred = false, nil, nil, time.Time{}
-	m.close.more++
+	r.settled, r.verdict, r.pauses, r.barred = false, nil, nil, 0
+	m.order().close.more++
 	if !r.full() {
 		r.sendLocked(m, new(command.Call), nil)
 	}
@@ -102,11 +102,11 @@ func (r *release) Replied(c *command.Call, reply command.Reply) {
 	e := r.entry
 	message, _ := reply.Value.(string)
 	notice, granted := wire.ParseNotice(message)
+	m := e.moment()
 	var next *hold // a waiter of this process, even if the release was settled before
 	if granted {
-		next = e.engine.inbox.claimOf(notice)
+		next = m.claimOf(notice)
 	}
-	m := e.moment()
 	if next != nil && next.entry != e { // of a mutex and a fair lock of one name
 		m.then(grantForOther{next, notice})
 		next = nil

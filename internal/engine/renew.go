@@ -221,7 +221,7 @@ func (eng *Engine) expire(h *hold) {
 		// It was the end of a place in a queue, and the lock has been granted since.
 	case h.phase == standing:
 		// Redis has been silent for long and the place may be lost, not the claim.
-		eng.scheduler.Add(&h.item, m.now(), eng.patience, eng.patience, true)
+		m.schedule(plan{h, planRenew, m.now(), eng.patience, eng.patience})
 	default:
 		e.loseLocked(&m, h, lostDeadline)
 		e.stepLocked(&m)
@@ -244,10 +244,10 @@ func (h *hold) slack(now time.Time) float64 {
 // oweLocked is for h, which has ended early and may still be in Redis: Unlock releases it. Redis may execute a
 // renewal or an Extend after the deadline, and its answer can be lost, which would keep the lock for another TTL.
 // So h is released at the end of its known TTL, if Unlock has not been called by then.
-func (e *entry) oweLocked(h *hold) {
+func (e *entry) oweLocked(m *moment, h *hold) {
 	h.phase = owed
 	if h.prolongable() {
-		e.engine.scheduler.AddEnd(&h.item, h.deadline.Add(validity.Margin(h.cfg.TTL)))
+		m.schedule(plan{hold: h, what: planEnd, at: h.deadline.Add(validity.Margin(h.cfg.TTL))})
 	}
 }
 

@@ -24,17 +24,18 @@ type repeated struct {
 	lease     *Lease // whose end began it, or one of those: names the lock; nil: none did
 	script    *command.Script
 	args      []any
-	barred    time.Time // when Redis first did not let the client; zero: it did not say so
-	trouble   error     // why the latest request brought no answer; nil: none has
-	patient   time.Time // until then Unlock waits
-	until     time.Time // by then the lock, or the place in the queue, is gone by itself
+	barred    time.Duration // when Redis first did not let the client, after Engine.Epoch; 0: it did not say so
+	trouble   error         // why the latest request brought no answer; nil: none has
+	patient   time.Time     // until then Unlock waits
+	until     time.Time     // by then the lock, or the place in the queue, is gone by itself
 	pauses    *retry.Pauses
-	timer     *time.Timer // ends the pause before the next request; nil: there is none
-	colliding int32       // how many claims or holds it is counted as in entry.releasing
-	lapsed    bool        // it began after the deadline, by the monotonic or by the wall clock
-	settled   bool        // nothing more is to be sent
-	copies                // of the request with these args
-	answers               // for the calls of Unlock that wait
+	resumes   time.Duration // the end of the pause before the next request, after Engine.Epoch; 0: there is none
+	timer     *time.Timer   // of that pause; nil: there is none
+	colliding int32         // how many claims or holds it is counted as in entry.releasing
+	lapsed    bool          // it began after the deadline, by the monotonic or by the wall clock
+	settled   bool          // nothing more is to be sent
+	copies                  // of the request with these args
+	answers                 // for the calls of Unlock that wait
 }
 
 // isFor makes r the request about h.
@@ -91,18 +92,18 @@ func (r *repeated) troubledLocked(m *moment, reply command.Reply) (denied bool) 
 	if reply.Outcome == command.Answered {
 		reply.Outcome, r.trouble = command.Unknown, Unexpected(reply.Value)
 	}
-	m.close.trouble = r.trouble
+	m.order().close.trouble = r.trouble
 	r.doubt(reply.Outcome)
 	return reply.Outcome.Final() || reply.Outcome == command.Barred && r.barredForLongLocked(m)
 }
 
 // barredForLongLocked is that of an entry, for one request.
 func (r *repeated) barredForLongLocked(m *moment) bool {
-	now := m.now()
-	if r.barred.IsZero() {
+	now := m.age()
+	if r.barred == 0 {
 		r.barred = now
 	}
-	return now.Sub(r.barred) >= r.entry.engine.Readmission
+	return now-r.barred >= r.entry.engine.Readmission
 }
 
 // againLocked sends the request again after a pause, until the lock has expired.
@@ -117,9 +118,9 @@ func (r *repeated) againLocked(m *moment) {
 		// Unlock has waited as long as it may, over all copies.
 		r.giveUpWaitingLocked(m, r.trouble)
 	}
-	if r.timer == nil { // else an earlier copy has failed, and that pause is over sooner
-		r.timer = time.AfterFunc(pause, r.resend)
-		r.entry.engine.pausing(r)
+	if r.resumes == 0 { // else an earlier copy has failed, and that pause is over sooner
+		r.resumes = m.age() + pause
+		m.sync(r)
 	}
 }
 
@@ -140,19 +141,18 @@ func (r *repeated) pauseLocked(m *moment) time.Duration {
 }
 
 // resumeLocked ends the pause. It reports whether there was one.
-func (r *repeated) resumeLocked() bool {
-	if r.timer == nil {
+func (r *repeated) resumeLocked(m *moment) bool {
+	if r.resumes == 0 {
 		return false
 	}
-	r.timer.Stop()
-	r.timer = nil
-	r.entry.engine.resumed(r)
+	r.resumes = 0
+	m.sync(r)
 	return true
 }
 
 // hastenLocked sends the request that a pause puts off, since an Unlock or Close waits for the answer.
 func (r *repeated) hastenLocked(m *moment) {
-	if r.resumeLocked() && !r.full() {
+	if r.resumeLocked(m) && !r.full() {
 		r.sendLocked(m, new(command.Call), nil)
 	}
 }
@@ -168,7 +168,7 @@ func (r *repeated) resend() {
 	m := e.moment()
 	e.mu.Lock()
 	defer e.unlock(&m)
-	if r.resumeLocked() && !r.full() {
+	if r.resumeLocked(&m) && !r.full() {
 		r.sendLocked(&m, new(command.Call), nil)
 		e.stepLocked(&m)
 	}
@@ -209,13 +209,13 @@ func (r *repeated) Stranded(c *command.Call) {
 // settleLocked ends it.
 func (r *repeated) settleLocked(m *moment, v *Verdict) {
 	r.settled = true
-	r.resumeLocked()
+	r.resumeLocked(m)
 	r.answers.settle(v)
 	r.uncollideLocked(m)
 	if v.is(Unavailable) {
-		m.close.denied = r.entry.engine.explain(r.name(), v)
+		m.order().close.denied = r.entry.engine.explain(r.name(), v)
 	}
-	m.close.more--
+	m.order().close.more--
 }
 
 // sayGaveUpLocked has the log say so if it has ended without being confirmed.

@@ -76,7 +76,7 @@ func (e *entry) newTryLocked(m *moment, w *waiter) *try {
 	c.flying++
 	e.known.asked(t.sent.Sub(e.engine.Epoch))
 	b.current = t
-	m.close.more++
+	m.order().close.more++
 	return t
 }
 
@@ -153,7 +153,7 @@ func (t *try) repliedLocked(m *moment, r command.Reply) {
 		b.current, b.notice = nil, nil
 	}
 	if granted || ok && v.Code == protocol.AcquireHeld && t.stands {
-		m.wrote = true
+		m.order().wrote = true
 	}
 	if b.waiter == nil {
 		if ok && v.Code == protocol.AcquireHeld && t.stands {
@@ -190,7 +190,7 @@ func (t *try) repliedLocked(m *moment, r command.Reply) {
 	case v.Code == protocol.AcquireKind:
 		e.hopelessLocked(m, t, WrongKind, v.Wrong)
 	default: // protocol.AcquireBuried: only a claim that was given up has a tombstone
-		e.endBidLocked(h)
+		e.endBidLocked(m, h)
 		h.phase = over
 		e.missed.add(missedLock)
 	}
@@ -234,7 +234,7 @@ func Unexpected(answer any) error {
 
 // unackedLocked undoes a grant that too few replicas have acknowledged.
 func (e *entry) unackedLocked(m *moment, h *hold, r command.Reply) {
-	e.endBidLocked(h)
+	e.endBidLocked(m, h)
 	cause := &Unacked{h.cfg.Acks.Replicas, r.Acked, r.AckErr}
 	e.troubledLocked(cause)
 	if command.IsFinal(r.AckErr) { // no WAIT, or no right to it: waiting would not help
@@ -256,9 +256,9 @@ func (e *entry) heldByOtherLocked(m *moment, t *try, v protocol.Verdict, notice 
 		if t.hold.phase == claimed {
 			t.hold.phase = standing
 			if e.kind == FairKind { // others ask for them often enough
-				e.engine.scheduler.Add(&t.hold.item, t.sent, e.engine.patience, e.engine.patience, true)
+				m.schedule(plan{t.hold, planRenew, t.sent, e.engine.patience, e.engine.patience})
 			}
-			if early := e.engine.inbox.expect(t.hold); early != nil {
+			if early := m.expect(t.hold); early != nil {
 				notice = early
 			}
 		}
@@ -299,7 +299,7 @@ func (e *entry) heldByOtherLocked(m *moment, t *try, v protocol.Verdict, notice 
 		// missed while a channel was subscribed, would end it: the script takes that for a poll.
 		e.armLocked(m, alarmGiveWay, validity.Duration(v.TTL))
 	}
-	e.listenLocked(v.Foreign)
+	e.listening = v.Foreign
 	if !e.alarm.yields() && e.alarm != alarmPause { // else another one follows in a moment
 		e.armLocked(m, alarmPoll, e.pollAfter(m, validity.Duration(v.TTL)))
 	}

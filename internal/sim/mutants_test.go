@@ -126,11 +126,11 @@ var mutants = []mutant{
 
 	// Cleaning up.
 	{name: "cancel without clean-up", quick: true, by: "forsaken place|forsaken hold", edits: []edit{{"internal/engine/bid.go",
-		"queued := e.endBidLocked(c)\n\tc.phase = over\n\tswitch {\n", "queued := e.endBidLocked(c)\n\tc.phase = over\n\tswitch {\n\tcase BUG:\n"}}},
+		"queued := e.endBidLocked(m, c)\n\tc.phase = over\n\tswitch {\n", "queued := e.endBidLocked(m, c)\n\tc.phase = over\n\tswitch {\n\tcase BUG:\n"}}},
 	{name: "who leaves keeps its place", by: "forsaken place", edits: []edit{{"internal/engine/bid.go",
 		"case !c.stray() && !queued:", "case !c.stray() && (!queued || BUG):"}}},
 	{name: "a request on its way is forgotten", by: "left behind|forsaken hold|forsaken place|unheard|lost wake-up", edits: []edit{{"internal/engine/bid.go",
-		"if granted {\n\t\te.endBidLocked(c)\n\t\tc.phase = over\n\t\te.startReleaseLocked(m, c, false, nil)", "if granted {\n\t\te.endBidLocked(c)\n\t\tc.phase = over\n\t\tif !BUG {\n\t\t\te.startReleaseLocked(m, c, false, nil)\n\t\t}"}}},
+		"if granted {\n\t\te.endBidLocked(m, c)\n\t\tc.phase = over\n\t\te.startReleaseLocked(m, c, false, nil)", "if granted {\n\t\te.endBidLocked(m, c)\n\t\tc.phase = over\n\t\tif !BUG {\n\t\t\te.startReleaseLocked(m, c, false, nil)\n\t\t}"}}},
 	{name: "Unlock forgets to release", quick: true, by: "forsaken hold|unheard|lost wake-up", edits: []edit{{"internal/engine/unlock.go",
 		"case last:\n\t\tif r := e.passLocked(m, h, trace)", "case last && BUG && h.number%4 == 0:\n\tcase last:\n\t\tif r := e.passLocked(m, h, trace)"}}},
 	{name: "Close leaves the lock", by: "left locked", edits: []edit{{"internal/engine/loss.go",

@@ -65,9 +65,6 @@ func (eng *Engine) hasten() {
 	paused := slices.Collect(maps.Keys(eng.paused))
 	eng.mu.Unlock()
 	for _, r := range paused {
-		m := r.entry.moment()
-		r.entry.mu.Lock()
-		r.hastenLocked(&m)
-		r.entry.unlock(&m)
+		r.resend()
 	}
 }

@@ -92,9 +92,7 @@ func (h *hold) releaseArgs(room []any, queued bool) []any {
 func (r *release) restartLocked(m *moment) {
 	r.settled, r.verdict, r.pauses, r.barred = false, nil, nil, 0
 	m.order().close.more++
-	if !r.full() {
-		r.sendLocked(m, new(command.Call), nil)
-	}
+	r.copyLocked(m)
 }
 
 // Replied is called by the executor with the end of a request.

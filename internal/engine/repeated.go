@@ -150,9 +150,16 @@ func (r *repeated) resumeLocked(m *moment) bool {
 	return true
 }
 
-// hastenLocked sends the request that a pause puts off, since an Unlock or Close waits for the answer.
+// hastenLocked sends the request that a pause puts off.
 func (r *repeated) hastenLocked(m *moment) {
-	if r.resumeLocked(m) && !r.full() {
+	if r.resumeLocked(m) {
+		r.copyLocked(m)
+	}
+}
+
+// copyLocked sends the request again, unless too many copies of it are on their way.
+func (r *repeated) copyLocked(m *moment) {
+	if !r.full() {
 		r.sendLocked(m, new(command.Call), nil)
 	}
 }
@@ -163,15 +170,14 @@ func (r *repeated) giveUpWaitingLocked(m *moment, cause error) {
 	r.uncollideLocked(m)
 }
 
+// resend ends the pause: it is over, or Close waits for the answer.
 func (r *repeated) resend() {
 	e := r.entry
 	m := e.moment()
 	e.mu.Lock()
 	defer e.unlock(&m)
-	if r.resumeLocked(&m) && !r.full() {
-		r.sendLocked(&m, new(command.Call), nil)
-		e.stepLocked(&m)
-	}
+	r.hastenLocked(&m)
+	e.stepLocked(&m)
 }
 
 // Overdue is called by the executor when a reply takes too long: Unlock does not wait any longer, the next callers neither,
@@ -186,9 +192,7 @@ func (r *repeated) Overdue(c *command.Call) {
 	}
 	e.engine.Stats.Troubles.Add(1)
 	r.giveUpWaitingLocked(&m, command.ErrSilent)
-	if !r.full() {
-		r.sendLocked(&m, new(command.Call), nil)
-	}
+	r.copyLocked(&m)
 	e.stepLocked(&m)
 }
 

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"time"
 	"unsafe"
@@ -130,4 +131,15 @@ func TestQuestion_CopyAnswers(t *testing.T) {
 	if r := <-answer; r.Outcome != command.Answered {
 		t.Errorf("%v, %v", r.Outcome, r.Err)
 	}
+}
+
+// Close has stopped what sends requests while a release was repeated: the next Unlock ends with that, and does not wait for
+// an answer.
+func TestUnlock_AfterCloseHasStopped(t *testing.T) {
+	t.Parallel()
+	m, p, _, lease := heldFor(t, holdfast.WithLease(time.Hour))
+	p.LoseRequest(isScript, math.MaxInt)
+	locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, holdfast.ErrClosed)
+	locktest.WantErr(t, m.Close(t.Context()), holdfast.ErrUnavailable, nil)
+	locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrClosed, nil)
 }

@@ -15,7 +15,7 @@ import (
 type repeated struct {
 	entry   *entry
 	handler command.Handler // the release or the downgrade
-	room    [12]any         // for args; with one more, each release would take 64 bytes more
+	room    [13]any         // for args; with one more, each release would take 64 bytes more
 	call    command.Call    // the first request
 
 	// The following is guarded by entry.mu.

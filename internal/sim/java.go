@@ -68,7 +68,7 @@ func (l *rlock) lock(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		if _, err := messages.ReceiveTimeout(ctx, max(ttl, time.Millisecond)); err != nil {
+		if _, err := messages.ReceiveTimeout(ctx, min(max(ttl, time.Millisecond), patience/2)); err != nil { // it does not hear of the end of ctx
 			if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
 				return err
 			}

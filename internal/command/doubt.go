@@ -29,7 +29,8 @@ const (
 	silentAtMost  = 100 * time.Millisecond
 	silentAtLeast = 25 * time.Millisecond
 	silentTrips   = 2
-	// probeWithin is how long a new connection may take for each step of its handshake, and to answer.
+	// probeWithin is how long a new connection may take for each step of its handshake, and to answer, or as long as the
+	// pause before, which grows: the server may be farther away than it was.
 	probeWithin = 500 * time.Millisecond
 	// lateAfter, with lateTrips round trips, is what a new connection takes where nothing is wrong: to be made,
 	// to introduce itself and to answer.
@@ -79,14 +80,15 @@ func (s *shard) doubtedLocked(now time.Time) {
 		return
 	}
 	s.doubt.resolving = true
-	x.lanes.Go(func() { x.resolve(s, now) })
+	within := max(probeWithin, 2*silentTrips*x.RoundTrip(), s.doubt.pause)
+	x.lanes.Go(func() { x.resolve(s, now, within) })
 }
 
 // resolve finds out whether the server answers over a new connection, and ends with s as it was or with
 // connections that work.
-func (x *Executor) resolve(s *shard, asked time.Time) {
+func (x *Executor) resolve(s *shard, asked time.Time, within time.Duration) {
 	late := false
-	if client := x.serverOf(s); client != nil && x.answers(client, max(probeWithin, 2*silentTrips*x.RoundTrip())) {
+	if client := x.serverOf(s); client != nil && x.answers(client, within) {
 		if late = x.late(s, asked); !late && x.silent(s, asked) {
 			x.purge(client)
 			x.strand(s, asked)

@@ -119,6 +119,23 @@ func TestForgotten_FarAway(t *testing.T) {
 	})
 }
 
+// Connections are forgotten, and Redis is farther away than it was before: a new connection is given more time with each
+// one that has had too little, although no dead connection ends by itself.
+func TestForgotten_FartherThanBefore(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
+		p := redistest.Start(t).Proxy(t)
+		l := locktest.ManagerFor(t, p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = time.Hour })).Mutex("a")
+		locktest.MustUnlock(t, locktest.MustLock(t, l))
+		p.Forget()
+		p.Delay(farAway/2, 0)
+		start := time.Now()
+		locktest.MustUnlock(t, locktest.MustLock(t, l))
+		if took := time.Since(start); took > locktest.Patience {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 // Where Redis is far away, what its round trip is has been learned from the first answer: a request waits for
 // longer than the second that it has elsewhere.
 func TestRoundTrip_FarAway(t *testing.T) {

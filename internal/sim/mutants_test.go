@@ -136,7 +136,8 @@ var mutants = []mutant{
 	{name: "Close leaves the lock", by: "left locked", edits: []edit{{"internal/engine/loss.go",
 		"m.then(holdClosed(e.endHoldLocked(m, h, because(LeaseClosed))))\n", "m.then(holdClosed(e.endHoldLocked(m, h, because(LeaseClosed))))\n\tif BUG {\n\t\treturn\n\t}\n"}}},
 	{name: "Close does not wait for a dead connection's request", by: "left locked", edits: []edit{{"internal/engine/copies.go",
-		"\tdefer t.endLocked() // when", "\tif BUG {\n\t\tt.endLocked()\n\t\truntime.Gosched() // computing takes no time here\n\t}\n\tdefer t.endLocked() // when"},
+		"\tdefer t.endLocked(m) // when", "\tif BUG {\n\t\tt.endLocked(m)\n\t\tm.engine.report(closeReport{more: m.order().close.more})\n\t\tm.order().close.more = 0\n" +
+			"\t\truntime.Gosched() // computing takes no time here\n\t}\n\tdefer t.endLocked(m) // when"},
 		{"internal/engine/copies.go", "import (\n", "import (\n\t\"runtime\"\n"}}},
 	{name: "a keep makes a place", by: "queue|order|forsaken place|left behind", edits: []edit{{"scripts/keep.lua",
 		"local there = some and listed(queue, deadlines, ids)", "local there = some and listed(queue, deadlines, ids)\nfor i, id in ipairs(ids) do if not times[i] then redis.call('rpush', queue, id) times[i] = '0' end end"}}},

@@ -94,7 +94,7 @@ func parseCall(args []string) (c call, ok bool) {
 	return c, true
 }
 
-// listens reports whether it asks for a place and says that its process hears its inbox: a patience of whole milliseconds says so.
+// listens reports whether it asks for a place and says that its process hears its inbox; wait is as protocol.Stand makes it.
 func (c *call) listens() bool {
 	wait := ""
 	switch {
@@ -103,8 +103,8 @@ func (c *call) listens() bool {
 	case strings.HasSuffix(c.script, "_acquire") && c.script != "multi_acquire" && len(c.args) > 2:
 		wait = c.args[2]
 	}
-	patience, _, _ := strings.Cut(wait, " ")
-	return strings.HasSuffix(patience, ".0") && patience != "0.0"
+	words := strings.Fields(wait)
+	return len(words) > 1 && words[0] != "none" && words[1] == "heard"
 }
 
 var ownerPrefix = regexp.MustCompile(`hf-[0-9a-f-]{36}:`)

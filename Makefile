@@ -76,7 +76,7 @@ full: ## what make test leaves out: each kind and mode on real servers, long tes
 	@$(STEPS) full-real full-around full-topology full-bugs full-virtual model
 
 full-real: redis
-	@$(TESTS) -race -shuffle=on -parallel 8 -timeout 20m -skip '$(NOTREAL)|^TestCost_' $(LOCKS)
+	@$(TESTS) -race -shuffle=on -parallel 12 -timeout 20m -skip '$(NOTREAL)|^TestCost_' $(LOCKS)
 
 full-virtual: # one mode: the race detector makes a run take eight times as long. CI leaves it out: full-real has the same with it, on real servers
 	@$(TESTS) -short -race -shuffle=on -parallel 4 -timeout 20m -run '^Test' -skip '/^(confirmed|unsliced)$$|$(TEXTS)' $(LOCKS)

@@ -24,7 +24,7 @@ fi
 
 failed=""
 skipped=""
-parallel=8
+parallel=12
 run() {
   HOLDFAST_TEST_SERVER=$path go test -count=1 -p 1 -parallel "$parallel" -timeout 4h "$@" || failed="$failed $server"
 }

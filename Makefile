@@ -10,6 +10,8 @@ TESTS = $(GO) run $(GOTESTSUM) --format $(if $(VERBOSE),testname,pkgname) --hide
 STEPS = MAKE="$(MAKE)" $(GO) run ./tools/steps
 # Analyses and simulations allocate much and keep little: fewer collections save a third of their time.
 SPARSE = GOGC=400
+# What has no time to keep runs in CI beside what has.
+NICE = nice -n 10
 
 .PHONY: help check test ci night redis fmt vet lint lint-short unit sim real full full-real full-virtual full-around full-topology full-bugs model modules stress chaos safety simulate soak topology demo examples services platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
 
@@ -91,7 +93,7 @@ full-bugs: redis # without the race detector, which does not find them
 	@$(TESTS) -shuffle=on -parallel 8 -timeout 20m -run '$(BUGS)' ./internal/chaos
 
 model: ## all states of the model; under the race detector it visits those of one fault
-	@$(TESTS) ./internal/model
+	@$(NICE) $(TESTS) ./internal/model
 
 stress: redis ## the tests again and again: make stress COUNT=20
 	$(GO) test -race -shuffle=on -parallel 6 -count=$(or $(COUNT),5) -timeout 24h . ./internal/...
@@ -135,7 +137,7 @@ WITH = $$(grep -rl '^func $(1)' --include='*_test.go' . | grep -v -e '^./bench/'
 fuzz: ## each fuzz target so many times: make fuzz FUZZTIME=20000x; with a time, 1m, Go reports one that it had to stop as failed
 	@set -e; for p in $(call WITH,Fuzz); do \
 	  for f in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$p/*_test.go); do \
-	    echo "$$p $$f"; $(GO) test -vet=off -run '^$$' -fuzz "^$$f\$$" -fuzzminimizetime 20x -fuzztime $(or $(FUZZTIME),3000x) $$p; \
+	    echo "$$p $$f"; $(NICE) $(GO) test -vet=off -run '^$$' -fuzz "^$$f\$$" -fuzzminimizetime 20x -fuzztime $(or $(FUZZTIME),3000x) $$p; \
 	  done; \
 	done
 
@@ -146,10 +148,10 @@ examples: services ## each program of examples/, on the embedded server; of thos
 	@set -e; for e in examples/*/stage; do echo "--- $$e"; $(GO) run "./$$e"; done
 
 services: ## the tests of the examples that are modules of their own
-	@set -e; for m in examples/*/go.mod; do m=$$(dirname "$$m"); echo "--- $$m"; (cd "$$m" && $(GO) test ./...); done
+	@set -e; for m in examples/*/go.mod; do m=$$(dirname "$$m"); echo "--- $$m"; (cd "$$m" && $(NICE) $(GO) test ./...); done
 
 platforms: ## other platforms compile
-	GOOS=windows GOARCH=386 CGO_ENABLED=0 $(GO) vet ./...
+	GOOS=windows GOARCH=386 CGO_ENABLED=0 $(NICE) $(GO) vet ./...
 
 servers: ## the tests on Valkey 9.1, Redis 8.2 and Redis 6.2: make servers SERVERS=valkey-9.1.2
 	@if command -v java >/dev/null && command -v mvn >/dev/null; then \
@@ -192,7 +194,7 @@ bench-once: redis ## every benchmark once, so that none rots
 
 modules: ## vet and staticcheck in the modules beside the root: bench/, bench/migrating/, and those in examples/
 	@set -e; for m in $$(find bench examples -name go.mod | sort); do m=$$(dirname "$$m"); echo "--- $$m"; \
-	  (cd "$$m" && $(GO) vet ./... && $(SPARSE) $(GO) run $(STATICCHECK) ./...); \
+	  (cd "$$m" && $(NICE) $(GO) vet ./... && $(SPARSE) $(NICE) $(GO) run $(STATICCHECK) ./...); \
 	done
 
 bench-test: redis ## the tests of bench/: what the others are known to do wrong, and Holdfast does not; and the programs of docs/MIGRATING.md

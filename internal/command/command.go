@@ -46,7 +46,7 @@ type Handler interface {
 }
 
 // Call is one request to run a script. Its fields are set before Submit and not
-// changed after.
+// changed after, but for Roomless.
 type Call struct {
 	Script   *Script
 	Args     []any // from Script.Args
@@ -55,6 +55,7 @@ type Call struct {
 	Trace    context.Context // parent of go-redis's own span when sent alone; nil: none
 	Acks     *Acks           // nil: none; Patience must allow for them
 	Lapses   bool            // an overdue call that is still queued is not sent: its handler submits a new one
+	Roomless bool            // for the handler, which guards it: whether another copy may take the place of this one
 
 	master  *redis.Client // that has the key, as far as is known when submitted
 	queued  time.Time     // when submitted; guarded by Executor.mu

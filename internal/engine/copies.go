@@ -13,15 +13,35 @@ import (
 // by entry.mu.
 type copies struct {
 	flying  uint8 // sent, and without reply
+	dead    uint8 // of these, on connections that are known to be dead
 	unclear bool  // one has ended without telling whether it ran
 }
 
 // maxCopies bounds the unanswered copies of one request. Each goes to a connection
-// of its own, because the ones before may be dead.
+// of its own, because the ones before may be dead. One that is known to be on a dead connection takes no room: it ends with
+// go-redis's read timeout, which can be an hour. The executor bounds those (command.maxStranded).
 const maxCopies = 4
 
 // full reports whether no further copy may be sent before one has ended.
-func (c *copies) full() bool { return c.flying >= maxCopies }
+func (c *copies) full() bool { return c.flying-c.dead >= maxCopies }
+
+// strands records that the connection of a copy is dead. roomless is the copy's: it takes no room any more, and
+// may have ended before.
+func (c *copies) strands(roomless *bool) {
+	if !*roomless {
+		*roomless = true
+		c.dead++
+	}
+}
+
+// ends records that a copy has ended.
+func (c *copies) ends(roomless *bool) {
+	c.flying--
+	if *roomless {
+		c.dead--
+	}
+	*roomless = true
+}
 
 // stray reports whether a copy may have run, or may still reach Redis.
 func (c *copies) stray() bool { return c.flying > 0 || c.unclear }
@@ -43,6 +63,7 @@ func (t *try) Stranded(*command.Call) {
 
 func (t *try) strandedLocked(m *moment) {
 	defer t.endLocked(m) // when the release of what it may have been granted has begun
+	t.hold.strands(&t.roomless)
 	b := t.hold.bid
 	if b == nil || b.current != t {
 		return

@@ -159,7 +159,7 @@ func (r *release) handOnLocked(m *moment) {
 	r.tell(nil)
 	r.held, r.unclear = false, true // that the owner id is gone is no loss
 	if r.script != protocol.Leave {
-		r.args, r.flying = r.hold.releaseArgs(nil, true), 0
+		r.args, r.flying, r.dead = r.hold.releaseArgs(nil, true), 0, 0
 	}
 	r.sendLocked(m, new(command.Call), nil)
 }

@@ -75,7 +75,7 @@ func (r *repeated) endsWith(m *moment, c *command.Call, reply command.Reply) boo
 	if !r.isCurrent(c) {
 		return false
 	}
-	r.flying--
+	r.ends(&c.Roomless)
 	if isUnsent(reply) && !r.settled {
 		r.settleLocked(m, because(Unavailable, Closed))
 	}
@@ -203,7 +203,11 @@ func (r *repeated) Stranded(c *command.Call) {
 	m := e.moment()
 	e.mu.Lock()
 	defer e.unlock(&m)
-	if !r.settled && r.isCurrent(c) && !r.full() {
+	if !r.isCurrent(c) {
+		return
+	}
+	r.strands(&c.Roomless)
+	if !r.settled && !r.full() {
 		e.engine.Stats.Troubles.Add(1)
 		r.sendLocked(&m, new(command.Call), nil)
 		e.stepLocked(&m)

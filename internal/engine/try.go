@@ -13,16 +13,17 @@ import (
 // try is one acquire request for a claim. A claim is requested again, with the same owner id, until it is granted
 // or given up. So it does not matter which of its copies Redis executes, nor how often.
 type try struct {
-	call   command.Call
-	hold   *hold
-	n      uint64        // entry.tries when it was sent
-	heard  uint64        // inbox.sessions then
-	sent   time.Time     // when the executor took it
-	tried  time.Duration // before that, by the request that it repeats over another connection
-	stands bool          // it asked for a place in the queue
-	deaf   bool          // the process had no inbox when it was sent; else, if it stands, the inbox stays until it ends
-	ended  bool          // Close does not wait for it any more; guarded by entry.mu
-	room   [13]any       // for the arguments: they need no allocation of their own
+	call     command.Call
+	hold     *hold
+	n        uint64        // entry.tries when it was sent
+	heard    uint64        // inbox.sessions then
+	sent     time.Time     // when the executor took it
+	tried    time.Duration // before that, by the request that it repeats over another connection
+	stands   bool          // it asked for a place in the queue
+	deaf     bool          // the process had no inbox when it was sent; else, if it stands, the inbox stays until it ends
+	ended    bool          // Close does not wait for it any more; guarded by entry.mu
+	roomless bool          // see copies; guarded by entry.mu
+	room     [13]any       // for the arguments: they need no allocation of their own
 }
 
 // tryLocked asks Redis for the lock on behalf of w.
@@ -135,7 +136,7 @@ func (t *try) repliedLocked(m *moment, r command.Reply) {
 	e := h.entry
 	defer t.endLocked(m)
 	e.answeredLocked(r)
-	h.flying--
+	h.ends(&t.roomless)
 	token, granted := r.Value.(int64)
 	v, ok := t.verdict(r.Value)
 	if r.Outcome == command.Answered && !granted && !ok {

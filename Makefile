@@ -8,7 +8,8 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 TESTS = $(GO) run $(GOTESTSUM) --format $(if $(VERBOSE),testname,pkgname) --hide-summary skipped -- -vet=off
 # Targets in a row; those joined by + run side by side.
 STEPS = MAKE="$(MAKE)" $(GO) run ./tools/steps
-# Analyses and simulations allocate much and keep little: without collections, up to a gigabyte, they take two thirds of the time.
+# Analyses and simulations allocate much and keep little. Without collections up to a gigabyte, make check takes 65 s, and 70 s with
+# GOGC=400.
 SPARSE = GOGC=off GOMEMLIMIT=1GiB
 # What has no time to keep runs in CI beside what has.
 NICE = nice -n 10

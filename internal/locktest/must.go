@@ -270,7 +270,7 @@ func Alone(t *testing.T, rounds int, locks ...holdfast.Locker) {
 					t.Errorf("%d in round %d: %v", i, round, err)
 					return
 				}
-				if inside.Add(1) != 1 && lease.Valid() {
+				if inside.Add(1) != 1 && (testing.Short() || lease.Valid()) { // a machine can stand still for a lease
 					t.Errorf("%d in round %d is not alone", i, round)
 				}
 				mu.Lock()

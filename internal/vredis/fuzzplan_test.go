@@ -1,0 +1,276 @@
+package vredis_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// Ids of waiters and holders: of two managers of the library, of which one is subscribed, and of Redisson.
+const (
+	heardManager = "hf-11111111-aaaa-4aaa-8aaa-111111111111:"
+	deafManager  = "hf-22222222-bbbb-4bbb-8bbb-222222222222:"
+)
+
+var redissonIDs = []string{"9f8e7d6c-0000-4000-8000-00000000000f:1", "9f8e7d6c-0000-4000-8000-00000000000f:27"}
+
+// plan is the lock that a random state and a call are about.
+type plan struct {
+	*rand.Rand
+	name string // in braces
+	now  int64
+	rw   bool
+}
+
+func (g *plan) of(all ...string) string { return all[g.IntN(len(all))] }
+func (g *plan) chance(n int) bool       { return g.IntN(n) == 0 }
+
+func (g *plan) suffix() string { return fmt.Sprint(1 + g.IntN(6)) }
+
+func (g *plan) own() string {
+	id := heardManager + g.suffix()
+	if g.rw && g.chance(2) {
+		id += ":write"
+	}
+	return id
+}
+
+func (g *plan) id() string {
+	switch g.IntN(5) {
+	case 0:
+		return g.of(redissonIDs...)
+	case 1:
+		id := deafManager + g.suffix()
+		if g.rw && g.chance(2) {
+			id += ":write"
+		}
+		return id
+	}
+	return g.own()
+}
+
+func (g *plan) lock() string { return g.name }
+func (g *plan) queues() (queue, deadlines string) {
+	if g.rw {
+		return "holdfast_rw_queue:{" + g.name + "}", "holdfast_rw_timeout:{" + g.name + "}"
+	}
+	return "redisson_lock_queue:{" + g.name + "}", "redisson_lock_timeout:{" + g.name + "}"
+}
+
+// channel is where releases are announced.
+func (g *plan) channel() string {
+	if g.rw {
+		return "redisson_rwlock:{" + g.name + "}"
+	}
+	return "redisson_lock__channel:{" + g.name + "}"
+}
+func (g *plan) tombstones() string { return "holdfast_tombstones:{" + g.name + "}" }
+func (g *plan) counter() string    { return "redisson_lock_token:{" + g.name + "}" }
+func (g *plan) right(id string) string {
+	return "{" + g.name + "}:" + strings.TrimSuffix(id, ":write") + ":rwlock_timeout:1"
+}
+
+// wrongType makes a key of a random kind.
+func (g *plan) wrongType(key string) []string {
+	return [][]string{{"set", key, "x"}, {"rpush", key, "x"}, {"hset", key, "a", "1", "b", "2"}, {"zadd", key, "1", "x"}, {"sadd", key, "x"}, {"hset", key, "1", "x"}}[g.IntN(6)]
+}
+
+// state makes the keys of a lock.
+func (g *plan) state() (all [][]string) {
+	add := func(args ...string) { all = append(all, args) }
+	lock := g.lock()
+	queue, deadlines := g.queues()
+	switch n := g.IntN(12); {
+	case n < 4: // free
+	case n == 4 && g.chance(3):
+		add(g.wrongType(lock)...)
+	case g.rw:
+		mode := g.of("read", "read", "write")
+		add("hset", lock, "mode", mode)
+		for range 1 + g.IntN(3) {
+			id := g.id()
+			if mode == "read" {
+				id = strings.TrimSuffix(id, ":write")
+			}
+			add("hset", lock, id, g.of("1", "1", "2"))
+			if mode == "write" {
+				break
+			}
+			if !g.chance(4) {
+				add("set", g.right(id), "1", "px", g.of("9000", "40000", "100000"))
+			} else if g.chance(3) {
+				add("set", g.right(id), "1")
+			}
+		}
+	default:
+		add("hset", lock, g.id(), g.of("1", "1", "2"))
+	}
+	if !g.chance(8) {
+		add("pexpire", lock, g.of("5000", "30000", "70000"))
+	}
+	if g.chance(20) {
+		add(g.wrongType(queue)...)
+	}
+	if g.chance(20) {
+		add(g.wrongType(deadlines)...)
+	}
+	if !g.chance(3) {
+		for range 1 + g.IntN(5) {
+			id := g.id()
+			if !g.chance(10) {
+				kept := g.now + []int64{-100_000, -4000, 6000, 6000, 20_000, 60_000, 400_000}[g.IntN(7)] + int64(g.IntN(100))
+				half := ""
+				if g.chance(4) {
+					half = ".5"
+				}
+				add("zadd", deadlines, fmt.Sprint(kept)+half, id)
+			}
+			add("rpush", queue, id)
+		}
+		for _, k := range []string{queue, deadlines} {
+			if !g.chance(6) {
+				add("pexpire", k, g.of("86400000", "86400000", "40000000", "50000000"))
+			}
+		}
+	}
+	if g.chance(15) {
+		add(g.wrongType(g.tombstones())...)
+	} else if g.chance(3) {
+		add("zadd", g.tombstones(), fmt.Sprint(g.now+30000), g.own(), fmt.Sprint(g.now-30000), heardManager+g.suffix())
+		add("pexpire", g.tombstones(), "60000")
+	}
+	switch g.IntN(14) {
+	case 0:
+		add(g.wrongType(g.counter())...)
+	case 1:
+		add("set", g.counter(), g.of("9007199254740991", "9223372036854775800", "abc", "1.5", "-5", "", "9007199254740000"))
+	case 2, 3, 4, 5, 6, 7:
+		add("set", g.counter(), fmt.Sprint(g.IntN(1000)))
+	}
+	return all
+}
+
+// handing is how to hand over: claim, turn, whether NUMSUB counts.
+func (g *plan) handing() string {
+	return fmt.Sprintf("%s %s %d", g.of("30000", "5000"), g.of("1", "2", "16", "17", "18"), g.IntN(2))
+}
+
+func (g *plan) waiting() string {
+	return fmt.Sprintf("%s %s 1 %d %s", g.standing("none heard 0"), g.of("30000", "5000"), g.IntN(2), g.publish())
+}
+
+func (g *plan) standing(or ...string) string {
+	return g.of(append(or, "new heard 10000", "new deaf 10000", "same heard 10000", "same deaf 9999")...)
+}
+
+func (g *plan) publish() string { return g.of("publish", "spublish") }
+
+// call makes the keys and arguments of a script.
+func (g *plan) call(script string) (keys, argv []string) {
+	lock := g.lock()
+	queue, deadlines := g.queues()
+	prefix := heardManager
+	suffixes := func() (all []string) {
+		for range 1 + g.IntN(4) {
+			all = append(all, g.suffix())
+		}
+		return all
+	}
+	fencing := g.chance(2)
+	id := g.own()
+	switch script {
+	case "lock_acquire", "rw_acquire":
+		keys, argv = []string{lock, queue, deadlines}, []string{id, g.of("30000", "5000"), g.waiting()}
+		if g.rw && !strings.HasSuffix(id, ":write") {
+			keys = append(keys, g.right(id))
+		}
+		keys = append(keys, g.tombstones())
+		if fencing {
+			keys, argv = append(keys, g.counter()), append(argv, g.of("1", "128"), g.of("0", "7", "5000"))
+		}
+	case "lock_release", "rw_release":
+		keys, argv = []string{lock, queue, deadlines}, []string{id, g.publish(), g.channel(), g.handing()}
+		if g.rw && !strings.HasSuffix(id, ":write") {
+			keys = append(keys, g.right(id))
+		}
+		gone := g.chance(2)
+		if fencing || gone {
+			keys = append(keys, g.tombstones())
+		}
+		if fencing {
+			keys = append(keys, g.counter())
+		}
+		if gone {
+			argv = append(argv, g.of("0", "60000"))
+		}
+	case "rw_downgrade":
+		id = strings.TrimSuffix(id, ":write")
+		keys, argv = []string{lock, queue, deadlines, g.right(id), g.tombstones()}, []string{id, g.publish(), g.handing(), "30000"}
+		if fencing {
+			keys = append(keys, g.counter())
+		}
+	case "multi_acquire":
+		keys, argv = []string{lock, queue, deadlines, g.tombstones()}, []string{prefix, g.suffix(), "30000"}
+		if g.chance(2) {
+			keys, argv = append(keys, "{"+lock+"}2", "q{"+lock+"}", "d{"+lock+"}", "t{"+lock+"}"), append(argv, g.suffix(), "5000")
+		}
+	case "renew":
+		keys, argv = []string{lock}, []string{g.of("30000", "5000"), prefix, g.suffix()}
+		if g.chance(2) {
+			keys, argv = append(keys, queue), append(argv, g.suffix())
+		}
+	case "renew_read":
+		s := g.suffix()
+		keys, argv = []string{lock, g.right(prefix + s)}, []string{g.of("30000", "5000", "80000"), prefix, s}
+	case "join", "keep":
+		keys, argv = []string{lock, queue, deadlines}, append([]string{g.standing(), prefix}, suffixes()...)
+		if script == "join" {
+			keys = append(keys, g.tombstones())
+		}
+	case "leave":
+		s := suffixes()
+		keys, argv = []string{lock, queue, deadlines, g.tombstones()}, append([]string{g.publish(), g.handing(), "60000", fmt.Sprint(g.IntN(len(s) + 1)), prefix}, s...)
+		if fencing {
+			keys = append(keys, g.counter())
+		}
+	case "demand":
+		keys, argv = []string{queue}, []string{g.publish(), "redisson_lock__channel:{" + lock + "}"}
+	case "lock_stay", "rw_stay":
+		id, stays := g.own(), heardManager+"9"
+		keys = []string{lock, queue, deadlines, g.tombstones()}
+		if strings.HasSuffix(id, ":write") {
+			stays += ":write"
+		} else if script == "rw_stay" {
+			keys = append(keys, g.right(id), g.right(stays))
+		}
+		argv = []string{id, stays, g.of("60000", "1000", "500"), g.publish(), g.channel(), g.of("0", "60000")}
+	case "introduce":
+		keys, argv = []string{g.of("holdfast_process:1", lock, queue)}, []string{g.of("60000", "0", "1"), "app", "shop", "pid", "1"}
+	case "introduced":
+		keys = []string{g.of("holdfast_process:1", lock, queue)}
+	case "inspect":
+		keys = []string{lock, g.counter()}
+		for _, rw := range []bool{false, true} {
+			q, d := (&plan{name: g.name, rw: rw}).queues()
+			keys = append(keys, q, d)
+		}
+	case "force_release":
+		keys = []string{lock}
+		for _, rw := range []bool{false, true} {
+			q, d := (&plan{name: g.name, rw: rw}).queues()
+			keys = append(keys, q, d)
+		}
+		argv = []string{g.publish(), "redisson_lock__channel:{" + lock + "}", "redisson_rwlock:{" + lock + "}"}
+	}
+	if g.chance(25) && len(argv) > 0 {
+		odd := []string{"", "x", "-1", "0", "1.5", "1 2 3 4", "99999999999999999999"}
+		if script == "leave" { // it has a loop as long as its fourth argument says
+			odd = odd[:len(odd)-1]
+		}
+		argv[g.IntN(len(argv))] = g.of(odd...)
+	}
+	if g.chance(60) && len(argv) > 0 {
+		argv = argv[:len(argv)-1]
+	}
+	return keys, argv
+}

@@ -1,0 +1,45 @@
+package vredis_test
+
+// toolBranches look at locks, free them by force, and say what a process is.
+var toolBranches = []branch{
+	// demand.lua
+	{"two wait, and one client listens", []string{"rpush $Q $2 $R", "subscribe ch"}, "demand", []string{"publish", "ch"}, "[2 1]", nil},
+	{"no client listens", nil, "demand", []string{"spublish", "ch"}, "[0 0]", nil},
+	{"the server has no sharded channels", []string{"subscribe ch", "acl setuser default -pubsub|shardnumsub"}, "demand", []string{"spublish", "ch"}, "[0 1]", nil},
+
+	// inspect.lua
+	{"seen free", nil, "inspect", nil, "[free -2 0 0 0 0 0 [] []]", nil},
+	{"seen as a string", []string{"set x a"}, "inspect", nil, "[other -1 0 0 0 0 0 [] []]", nil},
+	{"seen as a mutex, with a token and waiters", []string{"hset x $1 1", "pexpire x 7000", "set $C 41", "rpush $Q $3 $2", "zadd $D 1 $3 T+6000 $2"}, "inspect", nil, "[mutex 7000 41 1 1 0 0 [$1 1 7000] []]", nil},
+	{"seen with a time of no waiter", []string{"rpush $Q $2", "zadd $D 1 $3 T+6000 $2"}, "inspect", nil, "[free -2 0 1 0 0 0 [] []]", nil},
+	{"seen as a write lock", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $3", "zadd $E T+6000 $3"}, "inspect", nil, "[write 7000 0 1 0 0 0 [$1$w 1 7000] []]", nil},
+	{"seen with readers, of which one is dead", []string{"hset x mode read $1 1 $3 1 $R 1", "pexpire x 7000", "set %1 1 px 5000", "set %R 1"}, "inspect", nil, "[read 7000 0 0 0 1 0 [$1 1 5000 $R 1 -1] []]", nil},
+	{"seen with more rights than it looks at", []string{"hset x mode read $1 3000 $3 1", "pexpire x 7000", "set %3 1 px 7000"}, "inspect", nil, "[read 7000 0 0 0 0 2 [] []]", nil},
+	{"seen with keys of other types", []string{"rpush $C a", "set $Q a", "set $E a"}, "inspect", nil, "[free -2 0 0 0 0 0 [] [$C list $Q string $E string]]", nil},
+	{"seen with a counter that is no number", []string{"set $C abc"}, "inspect", nil, "[free -2 0 0 0 0 0 [] [$C string that is no number below 2^53]]", nil},
+	{"not to be seen", []string{"acl setuser default -get"}, "inspect", nil, denied, nil},
+
+	// force_release.lua
+	{"forced, and free", nil, "force_release", forcing(), "0", nil},
+	{"forced, and free on a replica", []string{"replicaof 127.0.0.1 1"}, "force_release", forcing(), replica, nil},
+	{"forced, and a string", []string{"set x a"}, "force_release", forcing(), "-1", map[string]string{"get x": "a"}},
+	{"forced, and an application's hash", []string{"hset x a 1 b 2"}, "force_release", forcing(), "-1", map[string]string{"hlen x": "2"}},
+	{"forced, and an application's hash of one field", []string{"hset x a 1"}, "force_release", forcing(), "-1", map[string]string{"hlen x": "1"}},
+	{"forced, and another's", []string{"hset x $3 1", "pexpire x 7000"}, "force_release", forcing(mine), "-2", map[string]string{"hgetall x": "[$3 1]"}},
+	{"forced, and that owner's", []string{"hset x $3 1", "pexpire x 7000"}, "force_release", forcing(others), "1", map[string]string{"exists x": "0", "sent": "$K 0"}},
+	{"forced, and the writer's", []string{"hset x mode write $3$w 1", "pexpire x 7000", "rpush $V $2", "zadd $E T+6000 $2"}, "force_release", forcing(others), "1", map[string]string{"exists x": "0", "lrange $V 0 -1": "[$2]", "sent": "$L 1, $L 0, $I o 2"}},
+	{"forced, and waiters are told up to the first that lives", []string{"hset x $1 1", "pexpire x 7000", "rpush $Q $3 $R $2", "zadd $D 1 $3 T+6000 $R T+6000 $2"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$K 0, $J o 3, $K:$R 0"}},
+	{"forced, and the queue is a string", []string{"hset x $1 1", "pexpire x 7000", "set $Q a"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$K 0"}},
+
+	// introduce.lua
+	{"introduced", nil, "introduce", []string{"60000", "app", "shop", "pid", "1"}, "1", map[string]string{"hgetall $P": "[app shop pid 1]", "pttl $P": "60000"}},
+	{"introduced, and its TTL is refused", []string{"acl setuser default -pexpire"}, "introduce", []string{"60000", "app", "shop"}, denied, map[string]string{"exists $P": "0"}},
+	{"introduced, and it ends", []string{"hset $P app shop"}, "introduce", []string{"0", "app", "shop"}, "1", map[string]string{"exists $P": "0"}},
+
+	// introduced.lua
+	{"said", []string{"hset $P app shop pid 1"}, "introduced", nil, "[2 app shop pid 1]", nil},
+	{"said nothing", nil, "introduced", nil, "[0]", nil},
+	{"said too much", said(101), "introduced", nil, "[0]", nil},
+	{"said by a list", []string{"rpush $P a"}, "introduced", nil, "[0]", nil},
+	{"said, and not to be read", []string{"hset $P app shop", "acl setuser default -hlen"}, "introduced", nil, denied, nil},
+}

@@ -37,20 +37,17 @@ else
   tell(publish, rw_channel, '1') -- and 0 behind it, see announce in prelude/rw.lua
   tell(publish, rw_channel, '0')
 end
-local waiting = redis.pcall('lrange', queue, '0', '@FORCED@')
-if not waiting.err then
-  local now = server_time()
-  for _, id in ipairs(waiting) do
-    local inbox, number = inbox_of(id)
-    if inbox then -- it asks again
-      redis.pcall('publish', inbox, 'o ' .. number)
-    else
-      tell(publish, channel .. ':' .. id, '0')
-    end
-    local kept = redis.pcall('zscore', deadlines, id)
-    if type(kept) == 'string' and tonumber(kept) > now then
-      break -- those before it may be dead
-    end
+local now = server_time()
+for _, id in ipairs(redis.pcall('lrange', queue, '0', '@FORCED@')) do -- none, if the queue is something else
+  local inbox, number = inbox_of(id)
+  if inbox then -- it asks again
+    redis.pcall('publish', inbox, 'o ' .. number)
+  else
+    tell(publish, channel .. ':' .. id, '0')
+  end
+  local kept = redis.pcall('zscore', deadlines, id)
+  if type(kept) == 'string' and tonumber(kept) > now then
+    break -- those before it may be dead
   end
 end
 return 1

@@ -107,7 +107,6 @@ if failure then
   return failure
 end
 if o and not is_writer(id) then
-  o.me = nil
   let_in(o) -- readers behind this one
 end
 return token

@@ -1,5 +1,7 @@
 package vredis_test
 
+import "slices"
+
 // rwBranches are those of read-write locks.
 var rwBranches = []branch{
 	// rw_acquire.lua
@@ -10,9 +12,9 @@ var rwBranches = []branch{
 	{"read beside a reader", []string{"hset x mode read $3 1", "pexpire x 40000", "set %3 1 px 40000"}, "rw_acquire", []string{mine, "30000", none}, "0", map[string]string{"hgetall x": "[mode read $3 1 $1 1]", "pttl x": "40000", "pttl %1": "30000"}},
 	{"write beside a reader, without waiting", []string{"hset x mode read $3 1", "pexpire x 7000", "set %3 1 px 7000"}, "rw_acquire", []string{mine + ":write", "30000", none}, "[0 0 7000 T 0]", map[string]string{"exists $V": "0"}},
 	{"write beside a reader, waiting", []string{"hset x mode read $3 1", "pexpire x 7000", "set %3 1 px 7000"}, "rw_acquire", []string{mine + ":write", "30000", waits}, "[0 0 7000 T 0]", map[string]string{"lrange $V 0 -1": "[$1$w]"}},
-	{"read beside a reader, and a writer waits", []string{"hset x mode read $3 1", "pexpire x 7000", "set %3 1 px 7000", "rpush $V $3$w", "zadd $E 9000000000000 $3$w"}, "rw_acquire", []string{mine, "30000", waits}, "[0 0 7000 T 0]", map[string]string{"lrange $V 0 -1": "[$3$w $1]", "hexists x $1": "0"}},
+	{"read beside a reader, and a writer waits", []string{"hset x mode read $3 1", "pexpire x 7000", "set %3 1 px 7000", "rpush $V $3$w", "zadd $E T+6000 $3$w"}, "rw_acquire", []string{mine, "30000", waits}, "[0 0 7000 T 0]", map[string]string{"lrange $V 0 -1": "[$3$w $1]", "hexists x $1": "0"}},
 	{"read beside a writer of Redisson", []string{"hset x mode write $R$w 1", "pexpire x 7000"}, "rw_acquire", []string{mine, "30000", none}, "[0 0 7000 T 1]", nil},
-	{"write, given up before", []string{"zadd $B 9000000000000 $1$w"}, "rw_acquire", []string{mine + ":write", "30000", none}, "[-2]", map[string]string{"exists x": "0"}},
+	{"write, given up before", []string{"zadd $B T+6000 $1$w"}, "rw_acquire", []string{mine + ":write", "30000", none}, "[-2]", map[string]string{"exists x": "0"}},
 	{"write, downgraded since", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000"}, "rw_acquire", []string{mine + ":write", "30000", none}, "[-2]", map[string]string{"hgetall x": "[mode read $1 1]"}},
 	{"read of a mutex", []string{"hset x $3 1", "pexpire x 7000"}, "rw_acquire", []string{mine, "30000", none}, "[-1 x a hash]", map[string]string{"hgetall x": "[$3 1]"}},
 	{"read, and the counter is no number", []string{"set $C abc"}, "rw_acquire", []string{mine, "30000", none, "1", "7"}, `[-1 $C "abc", which is no number below 2^53]`, map[string]string{"exists x": "0"}},
@@ -32,18 +34,21 @@ var rwBranches = []branch{
 	{"write, and the next was put there by hand", []string{"rpush $V $R", "zadd $E T+6000 $R"}, "rw_acquire", []string{mine + ":write", "30000", none}, "0", map[string]string{"hgetall x": "[mode write $1$w 1]", "exists $V $E": "0"}},
 	{"write, and more are dead than one request removes", overdue("$V", 501), "rw_acquire", []string{mine + ":write", "30000", waits}, "[0 3 1 T 1]", map[string]string{"llen $V": "2", "exists x": "0"}},
 	{"write, and more processes are dead than one request removes", dead("$V", 130), "rw_acquire", []string{mine + ":write", "30000", "none heard 0 2000 1 1 publish"}, "[0 3 1 T 1]", map[string]string{"llen $V": "5", "exists x": "0"}},
+	{"write, held by the same request", []string{"hset x mode write $1$w 1", "pexpire x 40000"}, "rw_acquire", []string{mine + ":write", "30000", none}, "0", map[string]string{"hgetall x": "[mode write $1$w 1]", "pttl x": "40000"}},
+	{"read, held by the same request", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 2000"}, "rw_acquire", []string{mine, "30000", none}, "0", map[string]string{"hgetall x": "[mode read $1 1]", "pttl x": "30000", "pttl %1": "30000"}},
+	{"write, the list is lost, and the deadlines have the caller", []string{"zadd $E T+6000 $1$w", "zadd $B T+30000 $2"}, "rw_acquire", []string{mine + ":write", "30000", again}, "0", map[string]string{"hgetall x": "[mode write $1$w 1]", "exists $E": "0"}},
 
 	// rw_release.lua
 	{"write, released", []string{"hset x mode write $1$w 1", "pexpire x 7000"}, "rw_release", releasing(mine+":write", "2000 1 0"), "0", map[string]string{"sent": "ch 1, ch 0", "exists x": "0"}},
 	{"read, released", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000"}, "rw_release", releasing(mine, "2000 1 0"), "0", map[string]string{"sent": "ch 0", "exists x %1": "0"}},
 	{"read, released beside a reader", []string{"hset x mode read $1 1 $3 1", "pexpire x 7000", "set %1 1 px 7000", "set %3 1 px 5000"}, "rw_release", releasing(mine, "2000 1 0"), "-3", map[string]string{"hgetall x": "[mode read $3 1]", "pttl x": "5000", "exists %1": "0"}},
-	{"write, granted to readers", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $2 $3 $3$w", "zadd $E 9000000000000 $2 9000000000000 $3 9000000000000 $3$w"}, "rw_release", releasing(mine+":write", "2000 1 0"), "g 2 2000 S 0 1 1 0", map[string]string{"sent": "$J g 3 2000 S 0 1 1 0, ch 1, ch 0", "hgetall x": "[mode read $2 1 $3 1]", "lrange $V 0 -1": "[$3$w]", "pttl %3": "2000"}},
-	{"read, granted to a writer", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000", "rpush $V $3$w", "zadd $E 9000000000000 $3$w"}, "rw_release", releasing(mine, "2000 1 0"), "-3", map[string]string{"sent": "$J g 3 2000 S 0 1 0 0", "hgetall x": "[mode write $3$w 1]", "exists $V $E": "0"}},
-	{"write, granted with tokens", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $2$w", "zadd $E 9000000000000 $2$w"}, "rw_release fenced", releasing(mine+":write", "2000 1 0"), "g 2 2000 S 0 1 0 128", map[string]string{"get $C": "128"}},
-	{"write, and the process of the next is dead", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $3 $2", "zadd $E 9000000000000 $3 9000000000000 $2"}, "rw_release", releasing(mine+":write", "2000 1 1"), "g 2 2000 S 0 1 0 0", map[string]string{"sent": "ch 1, ch 0", "hgetall x": "[mode read $2 1]"}},
+	{"write, granted to readers", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $2 $3 $3$w", "zadd $E T+6000 $2 T+6000 $3 T+6000 $3$w"}, "rw_release", releasing(mine+":write", "2000 1 0"), "g 2 2000 S 0 1 1 0", map[string]string{"sent": "$J g 3 2000 S 0 1 1 0, ch 1, ch 0", "hgetall x": "[mode read $2 1 $3 1]", "lrange $V 0 -1": "[$3$w]", "zrange $E 0 -1": "[$3$w]", "pttl %3": "2000"}},
+	{"read, granted to a writer", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000", "rpush $V $3$w", "zadd $E T+6000 $3$w"}, "rw_release", releasing(mine, "2000 1 0"), "-3", map[string]string{"sent": "$J g 3 2000 S 0 1 0 0", "hgetall x": "[mode write $3$w 1]", "exists $V $E": "0"}},
+	{"write, granted with tokens", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $2$w", "zadd $E T+6000 $2$w"}, "rw_release fenced", releasing(mine+":write", "2000 1 0"), "g 2 2000 S 0 1 0 128", map[string]string{"get $C": "128"}},
+	{"write, and the process of the next is dead", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $3 $2", "zadd $E T+6000 $3 T+6000 $2"}, "rw_release", releasing(mine+":write", "2000 1 1"), "g 2 2000 S 0 1 0 0", map[string]string{"sent": "ch 1, ch 0", "hgetall x": "[mode read $2 1]"}},
 	{"write, free before", nil, "rw_release", releasing(mine+":write", "2000 1 0"), "-1", nil},
 	{"read, another's", []string{"hset x mode write $3$w 1", "pexpire x 7000"}, "rw_release", releasing(mine, "2000 1 0"), "-2", map[string]string{"hgetall x": "[mode write $3$w 1]"}},
-	{"write, given up in the queue", []string{"hset x mode write $3$w 1", "pexpire x 7000", "rpush $V $1$w", "zadd $E 9000000000000 $1$w"}, "rw_release", append(releasing(mine+":write", "2000 1 0"), "60000"), "-2", map[string]string{"exists $V $E": "0", "zrange $B 0 -1": "[$1$w]"}},
+	{"write, given up in the queue", []string{"hset x mode write $3$w 1", "pexpire x 7000", "rpush $V $1$w", "zadd $E T+6000 $1$w"}, "rw_release", append(releasing(mine+":write", "2000 1 0"), "60000"), "-2", map[string]string{"exists $V $E": "0", "zrange $B 0 -1": "[$1$w]"}},
 	{"read, released, and the other reader is dead", []string{"hset x mode read $1 1 $3 1", "pexpire x 7000", "set %1 1 px 7000"}, "rw_release", releasing(mine, "2000 1 0"), "0", map[string]string{"exists x %1": "0", "sent": "ch 0"}},
 	{"read, released beside Redisson's, and a writer waits", []string{"hset x mode read $1 1 $R 1", "pexpire x 7000", "set %1 1 px 7000", "set %R 1 px 7000", "rpush $V $3$w", "zadd $E T+6000 $3$w"}, "rw_release", releasing(mine, "2000 1 0"), "-3", map[string]string{"hgetall x": "[mode read $R 1]", "sent": "$J o 3"}},
 	{"read, released, and a writer waits for less", []string{"hset x mode read $1 1 $3 1", "pexpire x 7000", "set %1 1 px 7000", "set %3 1 px 5000", "rpush $V $3$w", "zadd $E T+6000 $3$w"}, "rw_release", releasing(mine, "2000 1 0"), "-3", map[string]string{"hgetall x": "[mode read $3 1]", "pttl x": "5000", "sent": "$J o 3 5000"}},
@@ -57,16 +62,24 @@ var rwBranches = []branch{
 	{"write, Redisson's turn, and one client listens", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $3", "zadd $E T+6000 $3", "subscribe ch"}, "rw_release", releasing(mine+":write", "2000 17 0"), "-3", map[string]string{"exists x": "0", "lrange $V 0 -1": "[$3]", "sent": "$J o 3, ch 1, ch 0"}},
 	{"write, Redisson's turn, and no listener", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $3", "zadd $E T+6000 $3"}, "rw_release", releasing(mine+":write", "2000 17 0"), "-3", map[string]string{"hgetall x": "[mode read $3 1]", "sent": "$J g 3 2000 S 0 1 0 0, ch 1, ch 0"}},
 	{"write, and more are dead than one release removes", append([]string{"hset x mode write $1$w 1", "pexpire x 7000"}, overdue("$V", 501)...), "rw_release", releasing(mine+":write", "2000 1 0"), "-4", map[string]string{"exists x": "0", "llen $V": "1"}},
+	{"write, granted, and the counter is no number", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $2$w", "zadd $E T+6000 $2$w", "set $C abc"}, "rw_release fenced", releasing(mine+":write", "2000 1 0"), "g 2 2000 S 0 1 0 0", map[string]string{"hgetall x": "[mode write $2$w 1]", "get $C": "abc"}},
+	{"write, and the dead in time and out of it are too many", slices.Concat([]string{"hset x mode write $1$w 1", "pexpire x 7000"}, overdue("$V", 300), dead("$V", 60)), "rw_release", releasing(mine+":write", "2000 1 1"), "-4", map[string]string{"exists x": "0", "llen $V": "10"}},
+	{"read, another's, and the writer stands in the queue", []string{"hset x mode write $3$w 1", "pexpire x 7000", "rpush $V $1$w", "zadd $E T+6000 $1$w"}, "rw_release", releasing(mine, "2000 1 0"), "-2", map[string]string{"exists $V $E": "0"}},
+	{"read, released beside a reader, and no turn of Redisson's", []string{"hset x mode read $1 1 $3 1", "pexpire x 7000", "set %1 1 px 7000", "set %3 1 px 7000", "rpush $V $2$w", "zadd $E T+6000 $2$w", "subscribe ch"}, "rw_release", releasing(mine, "2000 17 0"), "-3", map[string]string{"hgetall x": "[mode read $3 1]", "lrange $V 0 -1": "[$2$w]"}},
+	{"read, released, and the writer that waited is dead", []string{"hset x mode read $1 1 $3 1", "pexpire x 7000", "set %1 1 px 7000", "set %3 1 px 5000", "rpush $V $2$w", "zadd $E 1 $2$w"}, "rw_release", releasing(mine, "2000 1 0"), "-3", map[string]string{"pttl x": "5000", "exists $V $E": "0"}},
+	{"write, granted, and the deadlines have more", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $3", "zadd $E T+6000 $3 T+6000 $2"}, "rw_release", releasing(mine+":write", "2000 1 0"), "-3", map[string]string{"hgetall x": "[mode read $3 1]", "exists $V $E": "0", "sent": "$J g 3 2000 S 0 1 0 0, ch 1, ch 0"}},
 
 	// rw_downgrade.lua
 	{"downgraded", []string{"hset x mode write $1$w 1", "pexpire x 7000"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "0", map[string]string{"sent": "$L 1, $L 0", "hgetall x": "[mode read $1 1]", "pttl %1": "30000"}},
-	{"downgraded, and a reader comes in", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $3", "zadd $E 9000000000000 $3"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "0", map[string]string{"sent": "$L 1, $L 0, $J g 3 2000 S 0 1 0 0", "hgetall x": "[mode read $1 1 $3 1]", "exists $V": "0"}},
+	{"downgraded, and a reader comes in", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $3", "zadd $E T+6000 $3"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "0", map[string]string{"sent": "$L 1, $L 0, $J g 3 2000 S 0 1 0 0", "hgetall x": "[mode read $1 1 $3 1]", "exists $V": "0"}},
 	{"downgraded by an earlier copy", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "0", map[string]string{"pttl %1": "30000", "pttl x": "30000"}},
 	{"downgraded, but gone", nil, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "-1", map[string]string{"exists x": "0"}},
 	{"downgraded, but another's", []string{"hset x mode write $3$w 1", "pexpire x 7000"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "-2", nil},
 	{"downgraded, but its TTL is refused", []string{"hset x mode write $1$w 1", "pexpire x 7000", "acl setuser default -pexpire"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "HOLDFAST cannot set a TTL: " + denied, map[string]string{"hgetall x": "[mode write $1$w 1]", "pttl x": "7000"}},
 	{"downgraded, but the server is a replica", []string{"hset x mode write $1$w 1", "pexpire x 7000", "replicaof 127.0.0.1 1"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, replica, map[string]string{"hgetall x": "[mode write $1$w 1]"}},
 	{"downgraded, and readers that come in count no turn of Redisson's", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $3", "zadd $E T+6000 $3"}, "rw_downgrade", []string{mine, "publish", "2000 17 0", "30000"}, "0", map[string]string{"hgetall x": "[mode read $1 1 $3 1]", "sent": "$L 1, $L 0, $J g 3 2000 S 0 16 0 0"}},
+	{"downgraded by an earlier copy, and a longer TTL is refused", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000", "acl setuser default -pexpire"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "HOLDFAST cannot set a TTL: " + denied, map[string]string{"hgetall x": "[mode read $1 1]", "pttl %1": "7000"}},
+	{"downgraded, but another's, and the writer stands in the queue", []string{"hset x mode write $3$w 1", "pexpire x 7000", "rpush $V $1$w", "zadd $E T+6000 $1$w"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "-2", map[string]string{"exists $V $E": "0"}},
 
 	// rw_stay.lua
 	{"write, stays taken", []string{"hset x mode write $1$w 1", "pexpire x 7000"}, "rw_stay", staying(mine+":write", also+":write", "0"), "0", map[string]string{"sent": "ch 0", "hgetall x": "[mode write $2$w 1]", "pttl x": "900"}},
@@ -74,6 +87,7 @@ var rwBranches = []branch{
 	{"write, stays taken, but gone", nil, "rw_stay", staying(mine+":write", also+":write", "60000"), "-1", map[string]string{"zrange $B 0 -1": "[$1$w]"}},
 	{"write, stays taken, but its TTL is refused", []string{"hset x mode write $1$w 1", "pexpire x 500", "acl setuser default -pexpire"}, "rw_stay", staying(mine+":write", also+":write", "0"), "HOLDFAST cannot set a TTL: " + denied, map[string]string{"hgetall x": "[mode write $1$w 1]"}},
 	{"write, stays taken, but the server is a replica", []string{"hset x mode write $1$w 1", "pexpire x 7000", "replicaof 127.0.0.1 1"}, "rw_stay", staying(mine+":write", also+":write", "0"), replica, map[string]string{"hgetall x": "[mode write $1$w 1]"}},
+	{"write, stays taken, but another's", []string{"hset x mode write $3$w 1", "pexpire x 7000", "rpush $V $1$w", "zadd $E T+6000 $1$w", "zadd $B T+6000 $2"}, "rw_stay", staying(mine+":write", also+":write", "0"), "-2", map[string]string{"exists $V $E": "0", "zrange $B 0 -1": "[$2]"}},
 
 	// renew_read.lua
 	{"read, renewed", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000"}, "renew_read", []string{"30000", heardManager, "1"}, "[1]", map[string]string{"pttl x": "30000", "pttl %1": "30000"}},
@@ -82,4 +96,6 @@ var rwBranches = []branch{
 	{"read, renewed without the lock's TTL", []string{"hset x mode read $1 1 $3 1", "set %1 1 px 7000", "set %3 1 px 40000"}, "renew_read", []string{"30000", heardManager, "1"}, "[1]", map[string]string{"pttl x": "40000", "pttl %1": "30000"}},
 	{"read, renewed, and something else", []string{"set x a"}, "renew_read", []string{"30000", heardManager, "1"}, "[2]", map[string]string{"get x": "a"}},
 	{"read, renewed, and the server is a replica", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000", "replicaof 127.0.0.1 1"}, "renew_read", []string{"30000", heardManager, "1"}, replica, map[string]string{"pttl %1": "7000"}},
+	{"read, renewed beside a longer right", []string{"hset x mode read $1 1 $3 1", "pexpire x 40000", "set %1 1 px 7000", "set %3 1 px 40000"}, "renew_read", []string{"30000", heardManager, "1"}, "[1]", map[string]string{"pttl x": "40000", "pttl %1": "30000"}},
+	{"read, and cannot be looked at", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000", "acl setuser default -hexists"}, "renew_read", []string{"30000", heardManager, "1"}, "[" + denied + "]", map[string]string{"pttl %1": "7000"}},
 }

@@ -17,7 +17,7 @@ import (
 // branch is one way through a script: what is there before, the call, its reply, and what is there then. The state's commands
 // and the call are a client's. In the texts stand
 //
-//	$1 $2 $3     ids of Holdfast, the first two of one process; $R and $S two of Redisson
+//	$1 $2 $4 $3  ids of Holdfast, the first three of one process; $R and $S two of Redisson
 //	$w           behind the id of a writer
 //	$Q $D        the queue of the mutex or fair lock x, and the zset that belongs to it
 //	$V $E        those of the read-write lock x
@@ -45,7 +45,7 @@ const (
 // letters are what the words of a branch stand for.
 var letters = strings.NewReplacer("$Q", "redisson_lock_queue:{x}", "$D", "redisson_lock_timeout:{x}", "$B", "holdfast_tombstones:{x}", "$C", "redisson_lock_token:{x}",
 	"$I", "holdfast_inbox:"+strings.Trim(heardManager, "hf-:"), "$J", "holdfast_inbox:"+strings.Trim(deafManager, "hf-:"), "$K", "redisson_lock__channel:{x}", "$L", "redisson_rwlock:{x}",
-	"$1", mine, "$2", also, "$3", others, "$P", "holdfast_process:1", "$R", redissonIDs[0], "$S", redissonIDs[1],
+	"$1", mine, "$2", also, "$3", others, "$4", heardManager+"4", "$P", "holdfast_process:1", "$R", redissonIDs[0], "$S", redissonIDs[1],
 	"$V", "holdfast_rw_queue:{x}", "$E", "holdfast_rw_timeout:{x}", "$w", ":write",
 	"%1", "{x}:"+mine+":rwlock_timeout:1", "%2", "{x}:"+also+":rwlock_timeout:1", "%3", "{x}:"+others+":rwlock_timeout:1", "%R", "{x}:"+redissonIDs[0]+":rwlock_timeout:1")
 
@@ -63,13 +63,13 @@ func staying(id, stays, burial string) []string {
 func forcing(owner ...string) []string { return append([]string{"publish", "$K", "$L"}, owner...) }
 
 // overdue are so many waiters whose time is over, dead those whose process is dead.
-func overdue(queue string, n int) []string { return crowd(queue, n, "1") }
-func dead(queue string, n int) []string    { return crowd(queue, n, "T+6000") }
+func overdue(queue string, n int) []string { return crowd(queue, 1000, n, "1") }
+func dead(queue string, n int) []string    { return crowd(queue, 5000, n, "T+6000") }
 
-func crowd(queue string, n int, time string) []string {
+func crowd(queue string, from, n int, time string) []string {
 	list, times := "rpush "+queue, "zadd "+strings.NewReplacer("$Q", "$D", "$V", "$E").Replace(queue)
-	for i := range n {
-		id := fmt.Sprint(deafManager, 1000+i)
+	for number := from; number < from+n; number++ {
+		id := fmt.Sprint(deafManager, number)
 		list += " " + id
 		times += " " + time + " " + id
 	}

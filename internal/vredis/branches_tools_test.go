@@ -18,6 +18,8 @@ var toolBranches = []branch{
 	{"seen with keys of other types", []string{"rpush $C a", "set $Q a", "set $E a"}, "inspect", nil, "[free -2 0 0 0 0 0 [] [$C list $Q string $E string]]", nil},
 	{"seen with a counter that is no number", []string{"set $C abc"}, "inspect", nil, "[free -2 0 0 0 0 0 [] [$C string that is no number below 2^53]]", nil},
 	{"not to be seen", []string{"acl setuser default -get"}, "inspect", nil, denied, nil},
+	{"seen with a counter that is too large", []string{"set $C 9007199254740993"}, "inspect", nil, "[free -2 0 0 0 0 0 [] [$C string that is no number below 2^53]]", nil},
+	{"seen with more rights than it looks at, of which one is left", []string{"hset x mode read $1 3000", "pexpire x 7000", "set %1 1 px 5000"}, "inspect", nil, "[read 7000 0 0 0 0 0 [$1 3000 5000] []]", nil},
 
 	// force_release.lua
 	{"forced, and free", nil, "force_release", forcing(), "0", nil},
@@ -30,11 +32,13 @@ var toolBranches = []branch{
 	{"forced, and the writer's", []string{"hset x mode write $3$w 1", "pexpire x 7000", "rpush $V $2", "zadd $E T+6000 $2"}, "force_release", forcing(others), "1", map[string]string{"exists x": "0", "lrange $V 0 -1": "[$2]", "sent": "$L 1, $L 0, $I o 2"}},
 	{"forced, and waiters are told up to the first that lives", []string{"hset x $1 1", "pexpire x 7000", "rpush $Q $3 $R $2", "zadd $D 1 $3 T+6000 $R T+6000 $2"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$K 0, $J o 3, $K:$R 0"}},
 	{"forced, and the queue is a string", []string{"hset x $1 1", "pexpire x 7000", "set $Q a"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$K 0"}},
+	{"forced, and a transaction's of Redisson", []string{"hset x $R:t1 1", "pexpire x 7000"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$K 0"}},
+	{"forced, and two owners without a mode", []string{"hset x $1 1 $2 1"}, "force_release", forcing(), "-1", map[string]string{"hlen x": "2"}},
 
 	// introduce.lua
 	{"introduced", nil, "introduce", []string{"60000", "app", "shop", "pid", "1"}, "1", map[string]string{"hgetall $P": "[app shop pid 1]", "pttl $P": "60000"}},
 	{"introduced, and its TTL is refused", []string{"acl setuser default -pexpire"}, "introduce", []string{"60000", "app", "shop"}, denied, map[string]string{"exists $P": "0"}},
-	{"introduced, and it ends", []string{"hset $P app shop"}, "introduce", []string{"0", "app", "shop"}, "1", map[string]string{"exists $P": "0"}},
+	{"introduced, and it ends", []string{"hset $P app shop"}, "introduce", []string{"0"}, "1", map[string]string{"exists $P": "0"}},
 
 	// introduced.lua
 	{"said", []string{"hset $P app shop pid 1"}, "introduced", nil, "[2 app shop pid 1]", nil},

@@ -23,14 +23,11 @@ local function announce(publish, channel, all)
   return tell(publish, channel, '0')
 end
 
--- put gives the lock, whose state allows it, to id, whose right as a reader ends with the key right (nil: to be
--- named), for ttl milliseconds, and never
--- shortens it: neither for others, if another client has taken its TTL away, nor, as a late copy, for
--- id. It returns nil, or the error that kept it from that.
+-- put gives the lock, whose state allows it, to id for ttl milliseconds. The right of a reader ends with the key right (nil:
+-- to be named); a writer has none. It never shortens a TTL: neither for others, if another client has taken the lock's away,
+-- nor, as a late copy, for id. It returns nil, or the error that kept it from that.
 local function put(lock, id, ttl, right)
-  if is_writer(id) then
-    right = nil
-  else
+  if not is_writer(id) then
     right = right or right_of(lock, id, 1)
   end
   -- Read before anything is written: an ACL that forbids it must not leave a lock without TTL.

@@ -9,7 +9,7 @@
 -- KEYS[4]    tombstones: zset of owner ids that were given up
 -- ARGV[1]    wait: how they wait, see prelude/place.lua
 -- ARGV[2]    prefix: what the ids begin with
--- ARGV[2+i]  what the i-th id ends with
+-- ARGV[2+i]  tail: what the i-th id ends with
 --
 -- Returns {0, 0, ttl, now, foreign}
 --                           they stand in the queue, but for those with a tombstone; the
@@ -28,8 +28,9 @@ if graves ~= 'none' and graves ~= 'zset' then
 end
 local now, ids = server_time(), {}
 local place, deadline = place_of(wait, now)
-for i = 3, #ARGV do
-  local id = prefix .. ARGV[i]
+for i = 1, #ARGV - 2 do
+  -- names: tail
+  local id = prefix .. tail
   local gone = graves == 'zset' and redis.call('zscore', tombstones, id) or redis.call('hexists', lock, id) == 1
   if not gone then
     ids[#ids + 1] = id

@@ -6,7 +6,7 @@
 -- KEYS[3]    deadlines: zset that belongs to the queue
 -- ARGV[1]    wait: how they wait, see prelude/place.lua
 -- ARGV[2]    prefix: what the ids begin with
--- ARGV[2+i]  what the i-th id ends with
+-- ARGV[2+i]  tail: what the i-th id ends with
 --
 -- Returns an array with one code per id:
 --          1   it keeps its place
@@ -18,10 +18,11 @@
 local now = server_time()
 local _, deadline = place_of(wait, now)
 local behind, codes, ids, times, some = foreign_before(queue), {}, {}, {}, false
-for i = 3, #ARGV do
-  local id = prefix .. ARGV[i]
-  ids[i - 2], ids[id], times[i - 2] = id, true, redis.call('zscore', deadlines, id)
-  some = some or times[i - 2]
+for i = 1, #ARGV - 2 do
+  -- names: tail
+  local id = prefix .. tail
+  ids[i], ids[id], times[i] = id, true, redis.call('zscore', deadlines, id)
+  some = some or times[i]
 end
 local there = some and listed(queue, deadlines, ids)
 for i, id in ipairs(ids) do

@@ -11,16 +11,17 @@
 -- ARGV[3]    burial: milliseconds for which a late acquire is to be refused
 -- ARGV[4]    late: of how many ids, the first ones, an acquire may come late
 -- ARGV[5]    prefix: what the ids of the caller begin with
--- ARGV[5+i]  what the i-th id ends with
+-- ARGV[5+i]  tail: what the i-th id ends with
 --
 -- Returns    as lock_release.lua, about all of them: n, a message, -1, -2, -3 or -4
 
 -- prelude: wrong_type
 
 local ids, leaves = {}, {}
-for i = 6, #ARGV do
-  local id = prefix .. ARGV[i]
-  ids[i - 5], leaves[id] = id, true
+for i = 1, #ARGV - 5 do
+  -- names: tail
+  local id = prefix .. tail
+  ids[i], leaves[id] = id, true
 end
 local removed = redis.pcall('hdel', lock, unpack(ids))
 if type(removed) == 'table' and not is_wrong_type(removed) then

@@ -1,13 +1,13 @@
 -- multi_acquire.lua: take several mutexes or fair locks at once, all or none. It waits for
 -- none.
 --
--- KEYS[4i-3]  the i-th lock: hash, owner id -> hold count
--- KEYS[4i-2]  its queue of waiters: list, see prelude/queue.lua
--- KEYS[4i-1]  the queue's times: zset
--- KEYS[4i]    its tombstones: zset of owner ids that were given up
+-- KEYS[4i-3]  lock: the i-th: hash, owner id -> hold count
+-- KEYS[4i-2]  queue: its list of waiters, see prelude/queue.lua
+-- KEYS[4i-1]  deadlines: zset that belongs to the queue
+-- KEYS[4i]    tombstones: its zset of owner ids that were given up
 -- ARGV[1]     prefix: what the owner ids begin with
--- ARGV[2i]    what the i-th owner id ends with
--- ARGV[2i+1]  the i-th TTL, milliseconds
+-- ARGV[2i]    tail: what the i-th owner id ends with
+-- ARGV[2i+1]  lease: the i-th TTL, milliseconds
 --
 -- Returns 0               granted, all of them
 --         {0, i, waited}  the i-th is held by another owner, or its id was given up; waited is 1
@@ -18,10 +18,11 @@
 -- All is read before anything is written: an ACL that forbids it must not leave a lock without TTL.
 local left = {}
 for i = 1, #KEYS / 4 do
-  local lock, queue, deadlines, tombstones = KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i]
+  -- names: lock queue deadlines tombstones
   left[i] = redis.call('pttl', lock)
   if redis.call('exists', lock, tombstones, queue) > 0 then
-    local id = prefix .. ARGV[2 * i]
+    -- names: tail
+    local id = prefix .. tail
     local fields, buried = redis.pcall('hlen', lock), redis.pcall('zscore', tombstones, id)
     local waited, first = 0, redis.pcall('lindex', queue, '0')
     local key, failure = nil, type(fields) == 'table' and fields or type(buried) == 'table' and buried or type(first) == 'table' and first
@@ -37,12 +38,12 @@ for i = 1, #KEYS / 4 do
       -- prelude: queue
 
       -- Waiters whose time is over do not count. The next request takes their places away.
-      local now, i = server_time(), 0
+      local now, looked = server_time(), 0
       while first and not refused do
         local kept = redis.pcall('zscore', deadlines, first)
-        i = i + 1
-        refused = type(kept) ~= 'string' or tonumber(kept) > now or i == @DEAD@ -- lock_acquire takes away so many
-        first = redis.call('lindex', queue, i)
+        looked = looked + 1
+        refused = type(kept) ~= 'string' or tonumber(kept) > now or looked == @DEAD@ -- lock_acquire takes away so many
+        first = redis.call('lindex', queue, looked)
       end
       waited = refused and fields == 0 and 1 or 0
     end
@@ -55,16 +56,18 @@ for i = 1, #KEYS / 4 do
 end
 
 for i = 1, #KEYS / 4 do
-  local lock, id, ttl = KEYS[4 * i - 3], prefix .. ARGV[2 * i], ARGV[2 * i + 1]
-  redis.call('hset', lock, id, '1')
-  if left[i] < tonumber(ttl) then
-    local expires = redis.pcall('pexpire', lock, ttl)
+  -- names: lock tail lease
+  redis.call('hset', lock, prefix .. tail, '1')
+  if left[i] < tonumber(lease) then
+    local expires = redis.pcall('pexpire', lock, lease)
     if expires ~= 1 then
       -- prelude: ttl
 
-      for j = 1, i do
-        if left[j] < 0 then -- else an earlier copy of the request has taken it
-          take_back(KEYS[4 * j - 3], prefix .. ARGV[2 * j])
+      local last = i
+      for i = 1, last do
+        -- names: lock tail
+        if left[i] < 0 then -- else an earlier copy of the request has taken it
+          take_back(lock, prefix .. tail)
         end
       end
       return no_ttl(expires)

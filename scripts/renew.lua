@@ -2,10 +2,10 @@
 -- creates a key nor adds an owner. Each key stands alone: what is wrong with one
 -- changes nothing for its neighbours.
 --
--- KEYS[i]    the i-th lock: hash, owner id -> hold count
+-- KEYS[i]    lock: the i-th: hash, owner id -> hold count
 -- ARGV[1]    lease: TTL, milliseconds
 -- ARGV[2]    prefix: what the owner ids begin with; sent once, they are most of the bytes
--- ARGV[2+i]  what the i-th owner id ends with
+-- ARGV[2+i]  tail: what the i-th owner id ends with
 --
 -- Returns an array with, for each key:
 --          1     renewed
@@ -14,13 +14,14 @@
 --          text  what Redis said instead of renewing it
 
 local ttl, codes = tonumber(lease), {}
-for i, lock in ipairs(KEYS) do
+for i = 1, #KEYS do
+  -- names: lock tail
   -- As not_master in prelude/master.lua, but an ACL that forbids HDEL does not end a lease.
   local written = i == 1 and redis.pcall('hdel', lock, prefix)
   if type(written) == 'table' and string.find(written.err, 'READONLY', 1, true) then
     return written
   end
-  local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])
+  local held = redis.pcall('hexists', lock, prefix .. tail)
   if held == 1 then
     local set = redis.call('pttl', lock) >= ttl or redis.pcall('pexpire', lock, ttl)
     codes[i] = type(set) == 'table' and set.err or 1

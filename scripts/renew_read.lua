@@ -2,24 +2,24 @@
 -- are left alone, unless another client has taken the lock's TTL away: then as survivors in
 -- prelude/rights.lua does. A right that has ended is not made again.
 --
--- KEYS[2i-1]  the i-th lock: hash, see prelude/rw.lua
--- KEYS[2i]    the key that the i-th reader's right ends with
+-- KEYS[2i-1]  lock: the i-th: hash, see prelude/rw.lua
+-- KEYS[2i]    right: the key that the i-th reader's right ends with
 -- ARGV[1]     lease: TTL, milliseconds
 -- ARGV[2]     prefix: what the owner ids begin with
--- ARGV[2+i]   what the i-th owner id ends with
+-- ARGV[2+i]   tail: what the i-th owner id ends with
 --
 -- Returns an array with an answer for each reader, as renew.lua does
 
 local ttl, codes = tonumber(lease), {}
 for i = 1, #KEYS / 2 do
-  local lock, right = KEYS[2 * i - 1], KEYS[2 * i]
+  -- names: lock right tail
   -- copy from renew (renew.lua)
   local written = i == 1 and redis.pcall('hdel', lock, prefix)
   if type(written) == 'table' and string.find(written.err, 'READONLY', 1, true) then
     return written
   end
   -- end
-  local held = redis.pcall('hexists', lock, prefix .. ARGV[2 + i])
+  local held = redis.pcall('hexists', lock, prefix .. tail)
   local left = redis.call('pttl', right)
   if held == 1 and (left > 0 or left == -1) then -- -1: another client has made it so
     local set = left >= ttl or redis.pcall('pexpire', right, ttl)

@@ -69,57 +69,43 @@ func TestScripts_AreListed(t *testing.T) {
 	}
 }
 
-// params returns the parameters that a text mentions by their positions; i is an index that is computed.
-func params(text string) map[string]bool {
-	all := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(KEYS|ARGV)\[([^\]]+)\]`).FindAllStringSubmatch(text, -1) {
-		index := m[2]
-		if strings.Trim(index, "0123456789") != "" {
-			index = "i"
-		}
-		all[m[1]+index] = true
-	}
-	if strings.Contains(text, "ipairs(KEYS)") {
-		all["KEYSi"] = true
-	}
-	return all
-}
-
-// positioned is a parameter with a position, as a header describes it; named has its name.
+// In a header, parameter is one with a position, which may be computed from i, and its name; rest are those from a position on.
 var (
-	positioned = regexp.MustCompile(`(?m)^-- (?:KEYS|ARGV)\[\d+\] .*$`)
-	named      = regexp.MustCompile(`^-- (?:KEYS|ARGV)\[\d+\] +(\w+): `)
+	parameter = regexp.MustCompile(`^-- (?:KEYS|ARGV)\[([\di+-]+)\] +(\w+): `)
+	rest      = regexp.MustCompile(`^-- ARGV\[(\d+)\.\.\.\] `)
+	byIndex   = regexp.MustCompile(`\b(?:KEYS|ARGV)\[`)
 )
 
-// A script's header is its contract: the parameters that the code uses are described, with a name for each that has a
-// position, no others are, and what it returns is said. The code knows parameters by their names only.
+// A script's header is its contract: it has a name for each parameter, the code uses all of them and knows them by these names
+// only, and what it returns is said.
 func TestScripts_HeaderIsTheContract(t *testing.T) {
 	for _, s := range scripts(t, "*.lua") {
-		described, used := params(s.header), params(s.body)
-		for p := range used {
-			if p != "KEYSi" && p != "ARGVi" {
-				t.Errorf("%s: uses %s by its position", s.file, p)
-			} else if !described[p] {
-				t.Errorf("%s: uses %s, which the header does not describe", s.file, p)
-			}
+		body := strings.Join(code(strings.Split(whole(t, s.body), "\n")), "\n")
+		if byIndex.MatchString(body) {
+			t.Errorf("%s: knows a parameter by its position", s.file)
 		}
-		for _, line := range positioned.FindAllString(s.header, -1) {
-			name := named.FindStringSubmatch(line)
-			if name == nil {
+		described := false
+		for line := range strings.Lines(s.header) {
+			if !strings.HasPrefix(line, "-- KEYS[") && !strings.HasPrefix(line, "-- ARGV[") {
+				continue
+			}
+			if from := rest.FindStringSubmatch(line); from != nil {
+				described = strings.Contains(body, "unpack(ARGV, "+from[1]+")")
+			} else if name := parameter.FindStringSubmatch(line); name == nil {
 				t.Errorf("%s: no name in %q", s.file, line)
-			} else if body := strings.Join(code(strings.Split(whole(t, s.body), "\n")), "\n"); !regexp.MustCompile(`\b` + name[1] + `\b`).MatchString(body) {
-				t.Errorf("%s: describes %s, which it does not use", s.file, name[1])
+			} else if !regexp.MustCompile(`\b` + name[2] + `\b`).MatchString(body) {
+				t.Errorf("%s: describes %s, which it does not use", s.file, name[2])
 			}
 		}
-		if computed := func(p string) bool { return described[p] && !used[p] }; computed("KEYSi") || computed("ARGVi") && !strings.Contains(s.body, "ARGV[i") {
-			t.Errorf("%s: describes parameters with an index, which it does not use", s.file)
+		if described != strings.Contains(body, "unpack(ARGV") {
+			t.Errorf("%s: uses arguments from another position on than it describes", s.file)
 		}
 		if !strings.Contains(s.header, "\n-- Returns ") {
 			t.Errorf("%s: the header does not say what it returns", s.file)
 		}
 	}
 	for _, s := range scripts(t, "prelude/*.lua") {
-		if len(params(s.body)) > 0 {
+		if byIndex.MatchString(s.body) {
 			t.Errorf("%s: a prelude knows no parameters of scripts", s.file)
 		}
 	}
@@ -184,15 +170,15 @@ func TestScripts_NamePreludesOnce(t *testing.T) {
 	}
 }
 
-// parameters are the names that a script has from its beginning: all, where it does not say which.
-func (s *script) parameters() (line string) {
-	if strings.Contains(s.body, "-- names:") {
-		return ""
-	}
-	line = "-- names:"
-	for _, p := range positioned.FindAllString(s.header, -1) {
-		if name := named.FindStringSubmatch(p); name != nil {
-			line += " " + name[1]
+// parameters are the names that a script has from its beginning: those with a position of their own, where it does not say which.
+func (s *script) parameters() string {
+	line := "-- names:"
+	for text := range strings.Lines(s.header) {
+		if p := parameter.FindStringSubmatch(text); p != nil && !strings.Contains(p[1], "i") {
+			if regexp.MustCompile(`-- names:[\w ]* ` + p[2] + `\b`).MatchString(s.body) {
+				return ""
+			}
+			line += " " + p[2]
 		}
 	}
 	return line + "\n"

@@ -4,6 +4,7 @@ package protocol
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/scripts"
@@ -32,18 +33,22 @@ func include(text string) string {
 }
 
 // named gives the parameters of a script the names that its header has for them, as locals. A line "-- names: lock owner"
-// becomes those of these parameters. A script without such a line gets them all before its first line of code. A local takes
-// 10 ns: so what runs often names what it uses.
+// becomes those of these parameters. In a loop over i it may name those whose position is computed from i. A script that names
+// none of the others gets them all before its first line of code. A local takes 10 ns: so what runs often names what it uses.
 func named(text string) string {
 	params := map[string]string{}
-	var all []string
+	var fixed []string
 	header := headerLines.FindString(text)
 	for _, m := range paramLine.FindAllStringSubmatch(header, -1) {
-		params[m[2]] = m[1]
-		all = append(all, m[2])
+		array, index, name := m[1], m[2], m[3]
+		if !strings.Contains(index, "i") {
+			fixed = append(fixed, name)
+		}
+		params[name] = array + "[" + spaced.ReplaceAllString(times.ReplaceAllString(index, "$1 * i"), " $1 ") + "]"
 	}
-	if !namesLine.MatchString(text) && len(all) > 0 {
-		text = header + "\n-- names: " + strings.Join(all, " ") + "\n" + text[len(header):]
+	names := strings.Fields(strings.Join(namesLine.FindAllString(text, -1), " "))
+	if len(fixed) > 0 && !slices.ContainsFunc(fixed, func(name string) bool { return slices.Contains(names, name) }) {
+		text = header + "\n-- names: " + strings.Join(fixed, " ") + "\n" + text[len(header):]
 	}
 	return namesLine.ReplaceAllStringFunc(text, func(line string) string {
 		names := strings.Fields(line)[2:]
@@ -68,7 +73,9 @@ func fill(text string) string {
 
 var (
 	headerLines  = regexp.MustCompile(`\A(?:--.*\n)*`)
-	paramLine    = regexp.MustCompile(`(?m)^-- ((?:KEYS|ARGV)\[\d+\]) +(\w+): `)
+	paramLine    = regexp.MustCompile(`(?m)^-- (KEYS|ARGV)\[([\di+-]+)\] +(\w+): `)
+	times        = regexp.MustCompile(`(\d)i`) // 4i-3 becomes 4 * i - 3
+	spaced       = regexp.MustCompile(`([+-])`)
 	namesLine    = regexp.MustCompile(`(?m)^ *-- names:(?: \w+)+\n`)
 	preludeLine  = regexp.MustCompile(`(?m)^ *-- prelude:(?: \w+)+\n`)
 	constantName = regexp.MustCompile(`@[A-Z_]+@`)

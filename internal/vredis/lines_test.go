@@ -42,7 +42,7 @@ func sourceOf(tb testing.TB, file string) (all []line) {
 
 var (
 	constant = regexp.MustCompile(`@[A-Z_]+@`)
-	locals   = regexp.MustCompile(`^local [\w, ]+ = (?:(?:KEYS|ARGV)\[\d+\](?:, |$))+$`)
+	locals   = regexp.MustCompile(`^local [\w, ]+ = (?:(?:KEYS|ARGV)\[[^\]]+\](?:, |$))+$`)
 )
 
 // aligned returns, for the lines of a script as Redis gets it, the lines of files that they were made of. The first one has

@@ -44,8 +44,10 @@ var rwEndScenarios = map[string]func(*Env){
 		first := e.Rights()[0]
 		leaves := e.MustRLock(e.RW(e.Manager(holdfast.WithFixedLease(time.Hour))))
 		waiting := e.standby(e.RW(e.Manager(byMessage...)))
-		at := e.srv.Admin().PExpireTime(bg, e.Key).Val()
-		e.srv.Admin().PExpireAt(bg, first, time.UnixMilli(at.Milliseconds()-90))
+		const sooner = `return redis.call("pexpire", KEYS[1], redis.call("pttl", KEYS[2]) - 90)`
+		if err := e.srv.Admin().Eval(bg, sooner, []string{first, e.Key}).Err(); err != nil {
+			e.Fatal(err)
+		}
 		mon := e.srv.Monitor(e)
 		e.MustUnlock(leaves)
 		e.caughtUp(mon)

@@ -1,10 +1,9 @@
 # Everything that CI does, it does through these targets. make help lists them.
 
 GO ?= go
-STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # One line for each package that has ended, then what has failed, and how. VERBOSE=1 names each test.
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
-# make vet is a step of each command, so that go test need not repeat a part of it.
+# make lint is a step of each command, so that go test need not repeat a part of it.
 TESTS = $(GO) run $(GOTESTSUM) --format $(if $(VERBOSE),testname,pkgname) --hide-summary skipped -- -vet=off
 # Targets in a row; those joined by + run side by side.
 STEPS = MAKE="$(MAKE)" $(GO) run ./tools/steps
@@ -14,16 +13,16 @@ SPARSE = GOGC=off GOMEMLIMIT=1GiB
 # What has no time to keep runs in CI beside what has.
 NICE = nice -n 10
 
-.PHONY: help check test ci night redis fmt vet lint lint-short unit sim real full full-real full-virtual full-around full-topology full-bugs model modules stress chaos safety simulate soak topology demo examples services platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
+.PHONY: help check test ci night redis fmt lint unit sim real full full-real full-virtual full-around full-topology full-bugs model modules stress chaos safety simulate soak topology demo examples services platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-check: ## after each change, in about a minute: format, vet, lint of what is no test, and the tests that need no server
-	@$(STEPS) fmt vet lint-short unit
+check: ## after each change, in less than a minute: format, vet, lint, and the tests that need no server
+	@$(STEPS) fmt lint unit
 
 test: redis ## what README says, in two or three minutes on two cores: the same, and tests on real servers; it installs redis-server if it is missing
-	@$(STEPS) fmt vet lint unit,sim+real
+	@$(STEPS) fmt lint unit,sim+real
 
 ci: ## all that must pass before anything lands
 	@.ci/run
@@ -37,15 +36,9 @@ redis: ## install redis-server with the system's package manager, if it is missi
 fmt: ## fail if a file is not formatted
 	@files=$$(gofmt -l .) || exit 1; if [ -n "$$files" ]; then echo "gofmt would change:" $$files; exit 1; fi
 
-vet: ## go vet
-	$(SPARSE) $(GO) vet ./...
-
-lint: ## honnef.co/go/tools, fetched by the Go tool
-	$(SPARSE) $(GO) run $(STATICCHECK) ./...
-
-# Three times as fast: it need not have all variants of all tests compiled. internal/model has only tests to use it.
-lint-short: ## the same without the files of tests
-	$(SPARSE) $(GO) run $(STATICCHECK) -tests=false $$($(GO) list ./... | $(call WITHOUT,./internal/model))
+# With -trimpath it is the same program in each clone, so that what it has found out about dependencies is known in all.
+lint: ## go vet and staticcheck (honnef.co/go/tools) in one pass; in another module: make lint IN=bench
+	@$(SPARSE) $(GO) -C bench/vet run -trimpath . $(CURDIR)/$(IN) ./...
 
 # The tests of locks and of what documents say: in fake time with -short, as far as they can, and on real servers without.
 LOCKS = . $(addprefix ./internal/,docs engine several $(addprefix locktest/,faults queue several state telemetry))
@@ -193,11 +186,12 @@ bench-once: redis ## every benchmark once, so that none rots
 	HOLDFAST_TEST_QUICK=1 $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x $(call WITH,Benchmark)
 	cd bench && HOLDFAST_BENCH_WINDOW=50ms $(GO) test -run '^$$' -bench . -benchtime=1x ./...
 
-modules: ## vet and staticcheck in the modules beside the root: bench/, bench/migrating/, and those in examples/
+modules: ## vet and staticcheck in the modules beside the root: bench/, those in it, and those in examples/
 	@set -e; for m in $$(find bench examples -name go.mod | sort); do m=$$(dirname "$$m"); echo "--- $$m"; \
-	  (cd "$$m" && $(NICE) $(GO) vet ./... && $(SPARSE) $(NICE) $(GO) run $(STATICCHECK) ./...); \
+	  $(NICE) $(MAKE) --no-print-directory lint IN="$$m"; \
 	done
 
-bench-test: redis ## the tests of bench/: what the others are known to do wrong, and Holdfast does not; and the programs of docs/MIGRATING.md
+bench-test: redis ## the tests of bench/: what the others are known to do wrong, and Holdfast does not; the programs of docs/MIGRATING.md, and bench/vet
 	cd bench && $(GO) test -p 1 -parallel 8 ./...
 	cd bench/migrating && $(GO) vet ./... && $(GO) test ./...
+	cd bench/vet && $(GO) test -trimpath ./...

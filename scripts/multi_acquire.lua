@@ -34,7 +34,8 @@ for i = 1, #KEYS / 4 do
       return reply.err and reply or {-1, i, reply[2], reply[3]}
     end
     local refused = buried or fields == 1 and redis.call('hexists', lock, id) == 0
-    if first and not refused then
+    -- If an earlier copy of the request has taken it, waiters come behind that.
+    if first and fields == 0 and not refused then
       -- prelude: queue
 
       -- Waiters whose time is over do not count. The next request takes their places away.
@@ -45,7 +46,7 @@ for i = 1, #KEYS / 4 do
         refused = type(kept) ~= 'string' or tonumber(kept) > now or looked == @DEAD@ -- lock_acquire takes away so many
         first = redis.call('lindex', queue, looked)
       end
-      waited = refused and fields == 0 and 1 or 0
+      waited = refused and 1 or 0
     end
     if refused then
       -- prelude: wrong_type master

@@ -1,5 +1,7 @@
 package vredis_test
 
+import "slices"
+
 // lockBranches take, give back and renew a mutex or a fair lock.
 var lockBranches = []branch{
 	// lock_acquire.lua
@@ -49,6 +51,11 @@ var lockBranches = []branch{
 	{"held, the place comes back, and the deadlines are new", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $3", "pexpire $Q 80000000"}, "lock_acquire", []string{mine, "30000", again}, "[0 0 7000 T 0]", map[string]string{"pttl $D": "86400000"}},
 	{"the next has no time, and the deadlines have a TTL", []string{"rpush $Q $R", "zadd $D T+6000 $S", "pexpire $D 50000000"}, "lock_acquire", []string{mine, "30000", none}, "[0 2 250 T 1]", map[string]string{"zcount $D T+5000 T+5000": "1", "pttl $D": "50000000", "sent": "$K:$R 0"}},
 	{"offered to Redisson, which has less time", []string{"rpush $Q $R $3", "zadd $D T+1000 $R T+6000 $3"}, "lock_acquire", []string{mine, "30000", none}, "[0 2 250 T 1]", map[string]string{"zcount $D T+1000 T+1000": "1", "sent": "$K:$R 0, $J o 3"}},
+	{"the next's time ends now", []string{"rpush $Q $3", "zadd $D T $3"}, "lock_acquire", []string{mine, "30000", none}, "0", map[string]string{"exists $Q $D": "0", "hgetall x": "[$1 1]"}},
+	{"free, and the last token is out", []string{"set $C 9007199254740991"}, "lock_acquire", []string{mine, "30000", none, "1", "50"}, `[-1 $C "9007199254740992", which is no number below 2^53]`, map[string]string{"exists x": "0"}},
+	{"free, and the counter is full", []string{"set $C 9223372036854775807"}, "lock_acquire", []string{mine, "30000", none, "1", "50"}, `[-1 $C "9223372036854775807", which is no number below 2^53]`, map[string]string{"exists x": "0"}},
+	{"held, waited for, and the queue keeps its TTL", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $3", "zadd $D T+6000 $3", "pexpire $Q 80000000", "pexpire $D 80000000"}, "lock_acquire", []string{mine, "30000", waits}, "[0 0 7000 T 0]", map[string]string{"lrange $Q 0 -1": "[$3 $1]", "pttl $Q": "80000000", "pttl $D": "80000000"}},
+	{"held, waited for, and the deadlines are new", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $3", "pexpire $Q 80000000"}, "lock_acquire", []string{mine, "30000", waits}, "[0 0 7000 T 0]", map[string]string{"lrange $Q 0 -1": "[$3 $1]", "zrange $D 0 -1": "[$1]", "pttl $D": "86400000"}},
 
 	// lock_release.lua
 	{"released", []string{"hset x $1 1", "pexpire x 7000"}, "lock_release", []string{mine, "publish", "ch", "2000 1 0"}, "0", map[string]string{"sent": "ch 0", "exists x": "0"}},
@@ -76,6 +83,13 @@ var lockBranches = []branch{
 	{"granted, and the deadlines have more", []string{"hset x $1 1", "pexpire x 7000", "rpush $Q $3", "zadd $D T+6000 $3 T+6000 $2"}, "lock_release", []string{mine, "publish", "ch", "2000 1 0"}, "-3", map[string]string{"hgetall x": "[$3 1]", "exists $Q $D": "0", "sent": "$J g 3 2000 S 0 1 0 0"}},
 	{"granted, and the counter is no number", []string{"hset x $1 1", "pexpire x 7000", "rpush $Q $2", "zadd $D T+6000 $2", "set $C abc"}, "lock_release fenced", []string{mine, "publish", "ch", "2000 1 0"}, "g 2 2000 S 0 1 0 0", map[string]string{"hgetall x": "[$2 1]", "get $C": "abc"}},
 	{"given up, and a tombstone's time is over", []string{"hset x $3 1", "pexpire x 7000", "zadd $B 1 $2"}, "lock_release", []string{mine, "publish", "ch", "2000 1 0", "60000"}, "-2", map[string]string{"zrange $B 0 -1": "[$1]", "zcount $B T+60000 T+60000": "1"}},
+	{"released, and messages are refused", []string{"hset x $1 1", "pexpire x 7000", "acl setuser default -publish"}, "lock_release", []string{mine, "publish", "ch", "2000 1 0"}, "0", map[string]string{"exists x": "0"}},
+	{"not Redisson's turn yet", []string{"hset x $1 1", "pexpire x 7000", "rpush $Q $2", "zadd $D T+6000 $2", "subscribe ch"}, "lock_release", []string{mine, "publish", "ch", "2000 16 0"}, "g 2 2000 S 0 16 0 0", map[string]string{"hgetall x": "[$2 1]"}},
+	{"offered to Redisson, and the next process is told by a release", []string{"hset x $1 1", "pexpire x 7000", "rpush $Q $R $3", "zadd $D T+9000 $R T+9000 $3"}, "lock_release", []string{mine, "publish", "ch", "2000 1 0"}, "-3", map[string]string{"exists x": "0", "zcount $D T+5000 T+5000": "1", "sent": "$K:$R 0, $J o 3"}},
+	{"granted, and the last token is out", []string{"hset x $1 1", "pexpire x 7000", "rpush $Q $2", "zadd $D T+6000 $2", "set $C 9007199254740864"}, "lock_release fenced", []string{mine, "publish", "ch", "2000 1 0"}, "g 2 2000 S 0 1 0 0", map[string]string{"hgetall x": "[$2 1]"}},
+	{"the dead in time and out of it are too many", slices.Concat([]string{"hset x $1 1", "pexpire x 7000"}, overdue("$Q", 300), dead("$Q", 60)), "lock_release", []string{mine, "publish", "ch", "2000 1 1"}, "-4", map[string]string{"exists x": "0", "llen $Q": "10"}},
+	{"given up in the queue of a lock that another holds", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $1 $2", "zadd $D T+6000 $1 T+6000 $2"}, "lock_release", []string{mine, "publish", "ch", "2000 1 0", "0"}, "-2", map[string]string{"hgetall x": "[$3 1]", "lrange $Q 0 -1": "[$2]"}},
+	{"given up in the queue, and the deadlines have lost it", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $1 $2", "zadd $D T+6000 $2"}, "lock_release", []string{mine, "publish", "ch", "2000 1 0", "0"}, "-2", map[string]string{"lrange $Q 0 -1": "[$2]"}},
 
 	// lock_stay.lua
 	{"stays taken", []string{"hset x $1 1", "pexpire x 7000"}, "lock_stay", staying(mine, also, "0"), "0", map[string]string{"sent": "ch 0", "hgetall x": "[$2 1]", "pttl x": "900"}},
@@ -103,6 +117,10 @@ var lockBranches = []branch{
 	{"two at once, but the queue cannot be read", []string{"rpush $Q $3", "acl setuser default -lindex"}, "multi_acquire", []string{heardManager, "1", "30000", "2", "5000"}, denied, map[string]string{"exists x y": "0"}},
 	{"the first is held, and the server is a replica", []string{"hset x $3 1", "pexpire x 7000", "replicaof 127.0.0.1 1"}, "multi_acquire", []string{heardManager, "1", "30000", "2", "5000"}, replica, nil},
 	{"more wait for the first than one request removes", overdue("$Q", 501), "multi_acquire", []string{heardManager, "1", "30000", "2", "5000"}, "[0 1 1]", map[string]string{"exists x y": "0"}},
+	{"two at once, as an earlier copy did, and another waits since", []string{"hset x $1 1", "pexpire x 30000", "hset y $2 1", "pexpire y 5000", "rpush $Q $3", "zadd $D T+6000 $3"}, "multi_acquire", []string{heardManager, "1", "30000", "2", "5000"}, "0", map[string]string{"hgetall x": "[$1 1]", "hgetall y": "[$2 1]", "lrange $Q 0 -1": "[$3]"}},
+	{"the first is an application's hash", []string{"hset x a 1 b 2"}, "multi_acquire", []string{heardManager, "1", "30000", "2", "5000"}, "[-1 1 x a hash]", map[string]string{"exists y": "0"}},
+	{"the first has tombstones that are none", []string{"set $B a"}, "multi_acquire", []string{heardManager, "1", "30000", "2", "5000"}, "[-1 1 $B a string]", map[string]string{"exists x y": "0"}},
+	{"the first has a queue that is a string", []string{"set $Q a"}, "multi_acquire", []string{heardManager, "1", "30000", "2", "5000"}, "[-1 1 $Q a string]", map[string]string{"exists x y": "0"}},
 
 	// renew.lua
 	{"renewed", []string{"hset x $1 1", "pexpire x 7000"}, "renew", []string{"30000", heardManager, "1"}, "[1]", map[string]string{"pttl x": "30000"}},

@@ -16,6 +16,7 @@ var queueBranches = []branch{
 	{"returned, and places cannot be exchanged", []string{"rpush $Q $1 $2 $3", "zadd $D T+6000 $1 T+6000 $2 T+6000 $3", "acl setuser default -lset"}, "join", []string{"same heard 10000", heardManager, "4"}, "[0 0 0 T 0]", map[string]string{"lrange $Q 0 -1": "[$4 $1 $2 $3]"}},
 	{"returned, and another stands there already", []string{"rpush $Q $3 $2", "zadd $D T+6000 $3 T+6000 $2"}, "join", []string{"same heard 10000", heardManager, "1", "2"}, "[0 0 0 T 0]", map[string]string{"lrange $Q 0 -1": "[$1 $3 $2]", "zcard $D": "3"}},
 	{"returned before another process's", []string{"rpush $Q $3", "zadd $D T+6000 $3"}, "join", []string{"same heard 10000", heardManager, "4"}, "[0 0 0 T 0]", map[string]string{"lrange $Q 0 -1": "[$4 $3]"}},
+	{"returned, but given up before", []string{"zadd $B T+6000 $1"}, "join", []string{"same heard 10000", heardManager, "1"}, "[0 0 0 T 0]", map[string]string{"exists $Q $D": "0"}},
 
 	// keep.lua
 	{"kept", []string{"rpush $Q $1 $2", "zadd $D 9 $1 9 $2"}, "keep", []string{"new heard 10000", heardManager, "1", "2", "4"}, "[1 1 0]", map[string]string{"lrange $Q 0 -1": "[$1 $2]"}},
@@ -32,4 +33,5 @@ var queueBranches = []branch{
 	{"two leave, and the server is a replica", []string{"hset x $1 1", "pexpire x 7000", "replicaof 127.0.0.1 1"}, "leave", leaving("2000 1 0", "0", "1", "2"), replica, map[string]string{"hgetall x": "[$1 1]"}},
 	{"two leave, and places cannot be marked", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $1 $3 $2", "zadd $D T+6000 $1 T+6000 $3 T+6000 $2", "acl setuser default -lset"}, "leave", leaving("2000 1 0", "0", "1", "2"), "-2", map[string]string{"lrange $Q 0 -1": "[$3]", "zrange $D 0 -1": "[$3]"}},
 	{"one leaves far behind others", append(overdue("$Q", 600), "hset x $3 1", "pexpire x 7000", "rpush $Q $1", "zadd $D T+6000 $1"), "leave", leaving("2000 1 0", "0", "1", "2"), "-2", map[string]string{"llen $Q": "600", "zcard $D": "600"}},
+	{"two leave a lock that is free, and the next is granted it", []string{"rpush $Q $1 $3", "zadd $D T+6000 $1 T+6000 $3"}, "leave", leaving("2000 1 0", "0", "1", "2"), "-2", map[string]string{"hgetall x": "[$3 1]", "exists $Q $D": "0", "sent": "$J g 3 2000 S 0 1 0 0"}},
 }

@@ -37,6 +37,7 @@ var rwBranches = []branch{
 	{"write, held by the same request", []string{"hset x mode write $1$w 1", "pexpire x 40000"}, "rw_acquire", []string{mine + ":write", "30000", none}, "0", map[string]string{"hgetall x": "[mode write $1$w 1]", "pttl x": "40000"}},
 	{"read, held by the same request", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 2000"}, "rw_acquire", []string{mine, "30000", none}, "0", map[string]string{"hgetall x": "[mode read $1 1]", "pttl x": "30000", "pttl %1": "30000"}},
 	{"write, the list is lost, and the deadlines have the caller", []string{"zadd $E T+6000 $1$w", "zadd $B T+30000 $2"}, "rw_acquire", []string{mine + ":write", "30000", again}, "0", map[string]string{"hgetall x": "[mode write $1$w 1]", "exists $E": "0"}},
+	{"read, held by a right that has ended, and a new one is refused", []string{"hset x mode read $1 1 $3 1", "pexpire x 40000", "set %3 1 px 40000", "acl setuser default -set"}, "rw_acquire", []string{mine, "30000", none}, "HOLDFAST cannot set a TTL: " + denied, map[string]string{"hgetall x": "[mode read $3 1]"}},
 
 	// rw_release.lua
 	{"write, released", []string{"hset x mode write $1$w 1", "pexpire x 7000"}, "rw_release", releasing(mine+":write", "2000 1 0"), "0", map[string]string{"sent": "ch 1, ch 0", "exists x": "0"}},
@@ -68,6 +69,8 @@ var rwBranches = []branch{
 	{"read, released beside a reader, and no turn of Redisson's", []string{"hset x mode read $1 1 $3 1", "pexpire x 7000", "set %1 1 px 7000", "set %3 1 px 7000", "rpush $V $2$w", "zadd $E T+6000 $2$w", "subscribe ch"}, "rw_release", releasing(mine, "2000 17 0"), "-3", map[string]string{"hgetall x": "[mode read $3 1]", "lrange $V 0 -1": "[$2$w]"}},
 	{"read, released, and the writer that waited is dead", []string{"hset x mode read $1 1 $3 1", "pexpire x 7000", "set %1 1 px 7000", "set %3 1 px 5000", "rpush $V $2$w", "zadd $E 1 $2$w"}, "rw_release", releasing(mine, "2000 1 0"), "-3", map[string]string{"pttl x": "5000", "exists $V $E": "0"}},
 	{"write, granted, and the deadlines have more", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $3", "zadd $E T+6000 $3 T+6000 $2"}, "rw_release", releasing(mine+":write", "2000 1 0"), "-3", map[string]string{"hgetall x": "[mode read $3 1]", "exists $V $E": "0", "sent": "$J g 3 2000 S 0 1 0 0, ch 1, ch 0"}},
+	{"write, and not Redisson's turn yet", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $2$w", "zadd $E T+6000 $2$w", "subscribe ch"}, "rw_release", releasing(mine+":write", "2000 16 0"), "g 2 2000 S 0 16 0 0", map[string]string{"hgetall x": "[mode write $2$w 1]"}},
+	{"write, granted, and the last token is out", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $2$w", "zadd $E T+6000 $2$w", "set $C 9007199254740864"}, "rw_release fenced", releasing(mine+":write", "2000 1 0"), "g 2 2000 S 0 1 0 0", map[string]string{"hgetall x": "[mode write $2$w 1]"}},
 
 	// rw_downgrade.lua
 	{"downgraded", []string{"hset x mode write $1$w 1", "pexpire x 7000"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "0", map[string]string{"sent": "$L 1, $L 0", "hgetall x": "[mode read $1 1]", "pttl %1": "30000"}},
@@ -80,6 +83,7 @@ var rwBranches = []branch{
 	{"downgraded, and readers that come in count no turn of Redisson's", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $3", "zadd $E T+6000 $3"}, "rw_downgrade", []string{mine, "publish", "2000 17 0", "30000"}, "0", map[string]string{"hgetall x": "[mode read $1 1 $3 1]", "sent": "$L 1, $L 0, $J g 3 2000 S 0 16 0 0"}},
 	{"downgraded by an earlier copy, and a longer TTL is refused", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000", "acl setuser default -pexpire"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "HOLDFAST cannot set a TTL: " + denied, map[string]string{"hgetall x": "[mode read $1 1]", "pttl %1": "7000"}},
 	{"downgraded, but another's, and the writer stands in the queue", []string{"hset x mode write $3$w 1", "pexpire x 7000", "rpush $V $1$w", "zadd $E T+6000 $1$w"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "-2", map[string]string{"exists $V $E": "0"}},
+	{"downgraded by an earlier copy, and the right has ended", []string{"hset x mode read $1 1", "pexpire x 7000"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "-2", map[string]string{"exists %1": "0"}},
 
 	// rw_stay.lua
 	{"write, stays taken", []string{"hset x mode write $1$w 1", "pexpire x 7000"}, "rw_stay", staying(mine+":write", also+":write", "0"), "0", map[string]string{"sent": "ch 0", "hgetall x": "[mode write $2$w 1]", "pttl x": "900"}},
@@ -88,6 +92,7 @@ var rwBranches = []branch{
 	{"write, stays taken, but its TTL is refused", []string{"hset x mode write $1$w 1", "pexpire x 500", "acl setuser default -pexpire"}, "rw_stay", staying(mine+":write", also+":write", "0"), "HOLDFAST cannot set a TTL: " + denied, map[string]string{"hgetall x": "[mode write $1$w 1]"}},
 	{"write, stays taken, but the server is a replica", []string{"hset x mode write $1$w 1", "pexpire x 7000", "replicaof 127.0.0.1 1"}, "rw_stay", staying(mine+":write", also+":write", "0"), replica, map[string]string{"hgetall x": "[mode write $1$w 1]"}},
 	{"write, stays taken, but another's", []string{"hset x mode write $3$w 1", "pexpire x 7000", "rpush $V $1$w", "zadd $E T+6000 $1$w", "zadd $B T+6000 $2"}, "rw_stay", staying(mine+":write", also+":write", "0"), "-2", map[string]string{"exists $V $E": "0", "zrange $B 0 -1": "[$2]"}},
+	{"write, stays taken, as an earlier copy did", []string{"hset x mode write $2$w 1", "pexpire x 800"}, "rw_stay", staying(mine+":write", also+":write", "0"), "0", map[string]string{"hgetall x": "[mode write $2$w 1]", "pttl x": "800"}},
 
 	// renew_read.lua
 	{"read, renewed", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000"}, "renew_read", []string{"30000", heardManager, "1"}, "[1]", map[string]string{"pttl x": "30000", "pttl %1": "30000"}},

@@ -20,6 +20,7 @@ var toolBranches = []branch{
 	{"not to be seen", []string{"acl setuser default -get"}, "inspect", nil, denied, nil},
 	{"seen with a counter that is too large", []string{"set $C 9007199254740993"}, "inspect", nil, "[free -2 0 0 0 0 0 [] [$C string that is no number below 2^53]]", nil},
 	{"seen with more rights than it looks at, of which one is left", []string{"hset x mode read $1 3000", "pexpire x 7000", "set %1 1 px 5000"}, "inspect", nil, "[read 7000 0 0 0 0 0 [$1 3000 5000] []]", nil},
+	{"seen with a waiter that has no time", []string{"rpush $Q $2 $3", "zadd $D 1 $3"}, "inspect", nil, "[free -2 0 1 1 0 0 [] []]", nil},
 
 	// force_release.lua
 	{"forced, and free", nil, "force_release", forcing(), "0", nil},
@@ -34,6 +35,7 @@ var toolBranches = []branch{
 	{"forced, and the queue is a string", []string{"hset x $1 1", "pexpire x 7000", "set $Q a"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$K 0"}},
 	{"forced, and a transaction's of Redisson", []string{"hset x $R:t1 1", "pexpire x 7000"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$K 0"}},
 	{"forced, and two owners without a mode", []string{"hset x $1 1 $2 1"}, "force_release", forcing(), "-1", map[string]string{"hlen x": "2"}},
+	{"forced, and a writer's without a mode", []string{"hset x $1$w 1"}, "force_release", forcing(), "-1", map[string]string{"hlen x": "1"}},
 
 	// introduce.lua
 	{"introduced", nil, "introduce", []string{"60000", "app", "shop", "pid", "1"}, "1", map[string]string{"hgetall $P": "[app shop pid 1]", "pttl $P": "60000"}},

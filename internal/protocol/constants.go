@@ -38,6 +38,8 @@ const (
 // Amounts in the scripts. They bound how long one script keeps the server from others.
 const (
 	deadAtOnce   = 500  // places of dead processes that one script removes
+	deadProcess  = 4    // places of dead processes cost as much as one where only a grant shows that the process is dead
+	behind       = 8    // places behind a waiter of Redisson that a script looks at, for one of Holdfast to notify
 	placesAtOnce = 500  // places that leave reads at a time
 	readerHolds  = 1000 // holds of one reader whose rights are looked at
 	inspected    = 2000 // fields, and as many rights, that inspect looks at
@@ -55,8 +57,10 @@ const tokenEnd = 1 << 53
 
 // constants are the texts for @NAME@ in the scripts.
 var constants = map[string]string{
+	"BEHIND":         number(behind),
 	"CLIP":           number(clip),
 	"DEAD":           number(deadAtOnce),
+	"DEAD_PROCESS":   number(deadProcess),
 	"DEAF":           deafMark,
 	"DEFAULT_LEASE":  milliseconds(defaultRight),
 	"FIELDS":         number(fields),

@@ -82,7 +82,7 @@ while id and not told do
     end
     if not told then
       local next = redis.call('lrange', queue, '0', '1')
-      id, more, rest = next[1], next[2], rest - 4 -- what one whose time is over costs, and three more
+      id, more, rest = next[1], next[2], rest - @DEAD_PROCESS@
       if id and rest <= 0 then
         told = 1
       end
@@ -104,7 +104,7 @@ while id and not told do
       end
       tell(publish, channel .. ':' .. id, '0')
       -- Its release will be announced on a channel that Holdfast's waiters do not listen to yet.
-      for _, other in ipairs(redis.call('lrange', queue, '1', '8')) do
+      for _, other in ipairs(redis.call('lrange', queue, '1', '@BEHIND@')) do
         local inbox, its = inbox_of(other)
         if inbox then
           if other ~= me then

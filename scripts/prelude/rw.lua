@@ -107,7 +107,7 @@ local function let_in(o)
         mode = is_writer(id) and 'write' or 'read'
       else
         take_out(o.lock, id) -- its process is dead, or asks when it hears again
-        rest = rest - 4 -- as in lock.lua
+        rest = rest - @DEAD_PROCESS@
       end
     end
     step_out(o.queue, deadlines, id, more)

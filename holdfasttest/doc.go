@@ -55,6 +55,9 @@
 //     one lets time pass.
 //   - [synctest.Wait] returns when all other goroutines wait: Redis has then answered all their requests. It can replace
 //     AwaitHeld and AwaitWaiters.
+//   - Give clients of your own the PoolSize of [Server.Options], or no fewer connections than they have callers at a time. go-redis shares the timers of
+//     callers that wait for a connection among all bubbles of the program, which ends with "fatal error: select on synctest channel
+//     from outside bubble".
 //   - Hang answers what go-redis sends while it holds a mutex: when it connects and subscribes. It is the same in real time.
 //
 // # Names

@@ -115,9 +115,15 @@ func (s *Server) Client() *redis.Client {
 //
 // MaxRetries is off. Between two tries go-redis rests, for which it may hold a mutex, and the clock of a [testing/synctest] bubble
 // stands while a goroutine waits for a mutex.
+//
+// PoolSize is large, so that no caller waits for a connection. go-redis keeps the timers of such waits for all clients of the program, and a bubble
+// that gets one of another bubble ends the program: "fatal error: select on synctest channel from outside bubble".
 func (s *Server) Options() *redis.Options {
-	return &redis.Options{Addr: s.redis.Addr(), Dialer: s.dial, MaxRetries: -1}
+	return &redis.Options{Addr: s.redis.Addr(), Dialer: s.dial, MaxRetries: -1, PoolSize: poolSize}
 }
+
+// poolSize is for more callers at a time than tests have. A connection is made when it is needed.
+const poolSize = 1000
 
 // dial leaves it to the first Write to say that the server is down. go-redis repeats a dial that fails after a pause, for which it may hold a
 // mutex, so that a bubble's clock would stand; and after some failures it lets no caller dial for a second.

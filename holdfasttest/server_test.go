@@ -3,9 +3,12 @@ package holdfasttest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -47,6 +50,31 @@ func TestServer_ServesClientsOfTheCaller(t *testing.T) {
 			}
 		}
 	})
+}
+
+// More callers at a time than go-redis's pools have connections by default, in one bubble after the other and in several at a time: no bubble gets a
+// timer of another one, which would end the program.
+func TestServer_ManyCallersInManyBubbles(t *testing.T) {
+	for i := range 2 {
+		t.Run(fmt.Sprint("beside another ", i), func(t *testing.T) {
+			t.Parallel()
+			for range 3 {
+				synctest.Test(t, func(t *testing.T) {
+					s := holdfasttest.NewServer(t)
+					m, client := s.NewManager(), s.Client()
+					s.Hang()
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					var wg sync.WaitGroup
+					for n := range min(15*runtime.GOMAXPROCS(0), 900) {
+						wg.Go(func() { _ = client.Get(ctx, "x").Err() })
+						wg.Go(func() { _, _ = m.Mutex(fmt.Sprint(n)).Lock(ctx) })
+					}
+					wg.Wait()
+				})
+			}
+		})
+	}
 }
 
 // The end of the test ends what was made from the server, whatever state that is in: locks are held, callers wait, Redis is away.

@@ -105,9 +105,11 @@ func (c *conn) serveLocked() {
 			c.sendLocked(c.srv.serve(c, args))
 		}
 	}
-	if len(rest) == 0 {
+	switch len(rest) {
+	case 0:
 		c.in = nil
-	} else {
+	case len(c.in): // nothing was executed
+	default:
 		c.in = append([]byte(nil), rest...)
 	}
 }

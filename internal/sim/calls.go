@@ -186,9 +186,9 @@ func (k *worker) extend(c *claim, d time.Duration) {
 	margin := max(25*time.Millisecond, d/50)
 	switch {
 	case c.p.dead:
-	case took > c.p.secondLocked()+overdue:
+	case c.p.tardyLocked(began, c.p.secondLocked()): // answers that wait for replicas do not show the round trip
 		w.judge.failLocked("late return", "Extend of %s took %v", c.who, took)
-	case err == nil && c.lease.Err() == nil && c.lease.Deadline().Before(asked.Add(d-min(margin, d/2)-time.Millisecond)):
+	case err == nil && c.lease.Err() == nil && !c.p.closed && c.lease.Deadline().Before(asked.Add(d-min(margin, d/2)-time.Millisecond)):
 		w.judge.failLocked("extension", "%s asked for %v, and has %v", c.who, d, time.Until(c.lease.Deadline()))
 	case errors.Is(err, holdfast.ErrUnavailable):
 		if c.plan.Kind != RW { // the answer to a downgrade may be on its way

@@ -9,6 +9,16 @@ type line struct {
 	comers int
 }
 
+// lapseLocked takes note of the places whose time is over, of which no event has told: Redis drops them when it runs the next script.
+func (u *unit) lapseLocked() {
+	u.line.begin()
+	for i, id := range u.state.queue {
+		if u.w.now() > u.state.kept[i] {
+			u.line.lapsed[id] = true
+		}
+	}
+}
+
 // returns is called when an id asks for the place that it had.
 func (l *line) returns(id string) {
 	l.begin()

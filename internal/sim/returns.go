@@ -10,6 +10,7 @@ import (
 // beforeLocked is called before a script runs on s.
 func (j *judge) beforeLocked(c call, touched []*unit) {
 	for _, u := range touched {
+		u.lapseLocked()
 		switch {
 		case strings.HasPrefix(c.script, "renew"):
 			u.dirty = true

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"container/heap"
+	"fmt"
 	"time"
 )
 
@@ -28,9 +29,21 @@ func (a *agenda) Pop() any {
 	return e
 }
 
+// mostEvents is more than a world needs: the busiest of 2,500 had 63,000.
+var mostEvents uint64 = 1 << 20
+
+// countLocked counts an event. A world that has too many runs away: a part of it repeats something without a pause, which would last forever and
+// take all memory.
+func (w *World) countLocked() {
+	if w.events++; w.events > mostEvents {
+		panic(fmt.Sprintf("seed %d, %s: runs away, with %d events and %d commands in %v\n%s",
+			w.plan.Seed, w.plan.Shape, w.events, w.stats.Commands, w.now(), w.trace.last(w.now()-10*time.Millisecond, w.names())))
+	}
+}
+
 // atLocked has do called at a time after the beginning, with mu held.
 func (w *World) atLocked(t time.Duration, do func()) {
-	w.events++
+	w.countLocked()
 	heap.Push(&w.agenda, event{max(t, w.now()), w.events, do})
 	if w.agenda[0].n == w.events {
 		select {

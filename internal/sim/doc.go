@@ -22,6 +22,9 @@
 // is left is the chance of the Go runtime: between timers of one moment, cases of a select, and entries of a map, as in the engine when it asks for all locks anew. With -exact, the
 // tests are built with a Go runtime that draws these from the world as well; then 95 of a hundred seeds or more repeat.
 //
+// No world touches another one: nothing that go-redis keeps for the whole program reaches a second bubble, and what a world has left is collected before the next
+// one. A world that runs away, or whose clock stands, ends the program with its seed.
+//
 // # The judges
 //
 // An alarm is traced to its end before anything is changed: a judge is wrong more often than the library. What only the virtual server shows is
@@ -52,6 +55,6 @@
 // a Redlock's rounds fire on time; outside TestWorlds_WithLateTimers the library's do so too. One of Redisson's does not stand still, and
 // does not re-enter or renew. A server's
 // clock that is set ahead ends leases early, against which nothing helps; one that is set back is simulated. Clusters and
-// Sentinel. A connection for messages is made without delay, or refused at once, because go-redis holds a mutex meanwhile and a bubble's
+// Sentinel. The clients' pools are never full. A connection for messages is made without delay, or refused at once, because go-redis holds a mutex meanwhile and a bubble's
 // clock stands while another goroutine waits for one; all else takes its time. Real kernels and servers are what internal/chaos is for.
 package sim

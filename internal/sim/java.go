@@ -109,7 +109,7 @@ func (p *process) javaClient() *redis.Client {
 		return nil
 	}
 	return redis.NewClient(&redis.Options{
-		Addr: p.w.servers[0].addr, DialerRetries: 1, MaxRetries: -1,
+		Addr: p.w.servers[0].addr, PoolSize: ample, DialerRetries: 1, MaxRetries: -1,
 		Dialer:                   func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx, p.w.servers[0]) },
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})

@@ -79,7 +79,7 @@ func (w *World) newProcessLocked(slot, life int) *process {
 	p.ctx, p.die = context.WithCancel(context.Background())
 	for _, s := range w.servers {
 		client := redis.NewClient(&redis.Options{
-			Addr: s.addr, PoolSize: 10,
+			Addr: s.addr, PoolSize: ample,
 			MinRetryBackoff: retryAfter, MaxRetryBackoff: retryAfter, // between two that are equal, go-redis draws none
 			DialerRetries:            1, // go-redis rests between two, with PubSub's mutex held
 			Dialer:                   func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx, s) },
@@ -103,6 +103,10 @@ func (w *World) newProcessLocked(slot, life int) *process {
 	w.all = append(w.all, p)
 	return p
 }
+
+// ample is more connections than a client needs, so that no request waits for one: go-redis keeps the timers of such waits for the clients of all
+// bubbles, and those of an earlier world, or of one beside, end the process in this one.
+const ample = 100
 
 // givenUp is sooner than go-redis gives a connection up over which no answer comes.
 const givenUp = 2900 * time.Millisecond
@@ -129,6 +133,7 @@ func (p *process) dial(ctx context.Context, s *server) (net.Conn, error) {
 	messages := forMessages()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.countLocked()
 	n := p.dials
 	p.dials++
 	refused := &net.OpError{Op: "dial", Net: "sim", Addr: address(s.addr), Err: syscall.ECONNREFUSED}

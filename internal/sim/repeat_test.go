@@ -18,12 +18,17 @@ var (
 	exactFlag  = flag.Bool("exact", false, "TestWorlds_Exact builds the tests, and runs worlds in them, with a Go runtime that draws nothing but from the world")
 )
 
-// alone is for tests that run one world at a time: no processor but one runs goroutines, and no collection comes in between.
+// enough is more memory than a world takes without a collection.
+const enough = 2 << 30
+
+// alone is for tests that run one world at a time: no processor but one runs goroutines, and a collection comes only between two worlds.
 func alone(t *testing.T) {
-	processors, percent := runtime.GOMAXPROCS(1), debug.SetGCPercent(-1)
+	processors, percent, limit := runtime.GOMAXPROCS(1), debug.SetGCPercent(-1), debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(limit, enough))
 	t.Cleanup(func() {
 		runtime.GOMAXPROCS(processors)
 		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
 	})
 }
 
@@ -36,10 +41,7 @@ func TestWorlds_Repeat(t *testing.T) {
 	if seeds == 0 {
 		seeds = 40
 	}
-	trace := func(seed uint64) string {
-		runtime.GC()
-		return inBubble(t, draw(seed)).Trace(math.MaxInt64)
-	}
+	trace := func(seed uint64) string { return inBubble(t, draw(seed)).Trace(math.MaxInt64) }
 	for i := range seeds {
 		seed := max(*seedFlag, 1) + uint64(i)
 		a, b := trace(seed), trace(seed)

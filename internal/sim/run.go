@@ -124,6 +124,11 @@ func (w *World) finish() {
 		}
 		p.closeClients()
 		p.die()
+		for _, m := range p.managers {
+			for _, part := range partsOf(m) {
+				parts.Delete(part)
+			}
+		}
 	}
 	w.leftovers("", "tombstones", "token")
 	time.Sleep(61 * time.Second)

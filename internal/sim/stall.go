@@ -114,7 +114,7 @@ func (p *process) ranLocked(since moment) time.Duration {
 	return p.w.now() - since.at - (p.stillLocked() - since.still)
 }
 
-// parts says which process a part of the library belongs to: a manager, an executor, a scheduler.
+// parts says which process a part of the library belongs to: a manager, an executor, a scheduler. Those of a world that has ended are not kept.
 var parts sync.Map // any → *process
 
 // partsOf returns the parts of a manager whose timers wait while their process stands still. It is set where they do.

@@ -18,7 +18,7 @@ type World struct {
 
 	mu        sync.Mutex
 	agenda    agenda
-	events    uint64
+	events    uint64     // so far: what was put on the agenda, and dials
 	servers   []*server  // not changed
 	processes []*process // by slot: the one that lives, or lived last
 	all       []*process

@@ -1,11 +1,15 @@
 package sim
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"math"
+	"os"
+	"os/exec"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -27,8 +31,19 @@ var (
 	traceFlag  = flag.Duration("trace", time.Second, "how much of a red world's trace is printed")
 )
 
-// inBubble runs a plan in fake time.
+func init() { flag.Uint64Var(&mostEvents, "events", mostEvents, "a world with more events runs away") }
+
+// stuckAfter is how long a world may take on a busy machine. One that takes longer repeats something that is no event, while its clock stands.
+const stuckAfter = 5 * time.Minute
+
+// inBubble runs a plan in fake time. What the world before has left is collected first.
 func inBubble(t *testing.T, plan *Plan) (r *Result) {
+	runtime.GC()
+	stuck := time.AfterFunc(stuckAfter, func() {
+		debug.SetTraceback("all")
+		panic(fmt.Sprintf("seed %d, %s: does not end within %v", plan.Seed, plan.Shape, stuckAfter))
+	})
+	defer stuck.Stop()
 	synctest.Test(t, func(t *testing.T) { r = Run(plan) })
 	return r
 }
@@ -131,6 +146,14 @@ func TestWorlds(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A world that runs away ends with its seed, before it has taken all memory.
+func TestWorlds_ThatRunAwayAreStopped(t *testing.T) {
+	out, err := exec.Command(os.Args[0], "-test.run", "^TestWorlds$", "-seed", "3", "-events", "1000").CombinedOutput()
+	if want := fmt.Sprintf("panic: seed 3, %s: runs away, with 1001 events and ", draw(3).Shape); err == nil || !bytes.Contains(out, []byte(want)) {
+		t.Errorf("%v, without %q:\n%s", err, want, out)
 	}
 }
 

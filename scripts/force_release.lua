@@ -26,7 +26,7 @@ if kind == 'other' then
   return -1
 end
 if owner and redis.call('hexists', lock, owner) == 0 and redis.call('hexists', lock, owner .. ':write') == 0 then
-  return -2
+  return @FORCE_OTHER_OWNER@
 end
 redis.call('del', lock)
 local mutex = kind == 'mutex'

@@ -52,4 +52,4 @@ for _, id in ipairs(ids) do
   foreign = after or foreign
 end
 local ttl = redis.call('pttl', lock)
-return {0, 0, ttl == -2 and 0 or ttl, now, foreign and 1 or 0}
+return {@ACQUIRE_HELD@, @STATE_HELD@, ttl == -2 and 0 or ttl, now, foreign and 1 or 0}

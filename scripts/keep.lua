@@ -26,12 +26,12 @@ for i = 1, #ARGV - 2 do
 end
 local there = some and listed(queue, deadlines, ids)
 for i, id in ipairs(ids) do
-  codes[i] = 0
+  codes[i] = @KEEP_GONE@
   if times[i] and there(id) then
     redis.call('zadd', deadlines, (kept_until(deadline, id, times[i], behind)), id)
-    codes[i] = 1
+    codes[i] = @KEEP_DONE@
   elseif redis.pcall('hexists', lock, id) == 1 then
-    codes[i] = 2
+    codes[i] = @KEEP_GRANTED@
   end
 end
 if redis.call('exists', lock, queue) > 0 then

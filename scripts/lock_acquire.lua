@@ -22,7 +22,7 @@
 --                    before the caller; 2, it is free and offered to a waiter of Redisson; 3, it is free, and so many
 --                    before the caller are dead that the next request has to remove the rest. ttl:
 --                    for how many milliseconds the other owner has it, -1 if without TTL, no more
---                    than @OFFERED@ if Redisson has it and is next as well; of a free lock when to ask
+--                    than @OFFERED_AGAIN@ if Redisson has it and is next as well; of a free lock when to ask
 --                    again. now: the server's time, milliseconds. foreign: 1 if the owner, or the
 --                    waiter that comes before the caller, is not Holdfast's; and for every free lock
 --         {-1, key, text}
@@ -48,7 +48,7 @@ if present > 0 then
 
     return wrong(tombstones, buried)
   elseif buried then
-    return {-2}
+    return {@ACQUIRE_BURIED@}
   end
   mine = holder == owner
   if not mine then
@@ -57,14 +57,14 @@ if present > 0 then
     -- names: deadlines wait
     local now, time = server_time()
     local place, deadline, offer = place_of(wait, now)
-    local what, ttl, foreign = 0, nil, nil
+    local what, ttl, foreign = @STATE_HELD@, nil, nil
     if holder then
       ttl, foreign = call('pttl', lock), not inbox_of(holder)
       local head = foreign and redis.pcall('lindex', queue, '0')
-      if type(head) == 'string' and not inbox_of(head) and (ttl < 0 or ttl > @OFFERED@) then
+      if type(head) == 'string' and not inbox_of(head) and (ttl < 0 or ttl > @OFFERED_AGAIN@) then
         -- A waiter of Redisson that gives up when a release has just notified it sends no message:
         -- the lock is free then, and only a request finds out.
-        ttl = @OFFERED@
+        ttl = @OFFERED_AGAIN@
       end
     else
       -- prelude: offer step_out first redisson
@@ -77,11 +77,11 @@ if present > 0 then
 
         return wrong(key, kept)
       elseif id and kept <= now then
-        what, ttl, foreign = 3, 1, true
+        what, ttl, foreign = @STATE_CROWDED@, 1, true
       elseif id and id ~= me and place == 'new' then
         -- A lock that is free although there are waiters has just been left open for
         -- Redisson, or has expired: the waiters already see to it.
-        what, ttl, foreign = 1, @OPEN@, true
+        what, ttl, foreign = @STATE_OPEN@, @OPEN_AGAIN@, true
       else
         -- names: counter
         local manager, more = nil, call('llen', queue) > 1
@@ -89,11 +89,11 @@ if present > 0 then
         -- prelude: lock leave
 
         if told == 1 then
-          what, ttl, foreign = 3, 1, true
+          what, ttl, foreign = @STATE_CROWDED@, 1, true
         elseif told then
           ttl = call('pttl', lock)
           if ttl == -2 then
-            what, ttl, foreign = 2, @OFFERED@, true
+            what, ttl, foreign = @STATE_OFFERED@, @OFFERED_AGAIN@, true
           end
         else
           leave(queue, deadlines, me)
@@ -115,7 +115,7 @@ if present > 0 then
         return failure
       end
       foreign = behind or foreign
-      return {0, what, ttl, now, foreign and 1 or 0}
+      return {@ACQUIRE_HELD@, what, ttl, now, foreign and 1 or 0}
     end
   end
 end

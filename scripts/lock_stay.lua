@@ -40,4 +40,4 @@ end
 if held or redis.pcall('hexists', lock, stays) == 1 then
   return 0
 end
-return -1 - redis.call('exists', lock)
+return @RELEASE_GONE@ - redis.call('exists', lock) -- one less if another owner holds it

@@ -31,7 +31,7 @@ for i = 1, #KEYS / 4 do
 
       key = (failure == fields or not failure) and lock or failure == buried and tombstones or queue
       local reply = wrong(key, failure)
-      return reply.err and reply or {-1, i, reply[2], reply[3]}
+      return reply.err and reply or {@ACQUIRE_KIND@, i, reply[2], reply[3]}
     end
     local refused = buried or fields == 1 and redis.call('hexists', lock, id) == 0
     -- If an earlier copy of the request has taken it, waiters come behind that.
@@ -51,7 +51,7 @@ for i = 1, #KEYS / 4 do
     if refused then
       -- prelude: wrong_type master
 
-      return not_master(lock) or {0, i, waited}
+      return not_master(lock) or {@ACQUIRE_HELD@, i, waited}
     end
   end
 end

@@ -24,13 +24,13 @@ for i = 1, #KEYS do
   local held = redis.pcall('hexists', lock, prefix .. tail)
   if held == 1 then
     local set = redis.call('pttl', lock) >= ttl or redis.pcall('pexpire', lock, ttl)
-    codes[i] = type(set) == 'table' and set.err or 1
+    codes[i] = type(set) == 'table' and set.err or @RENEW_DONE@
   elseif held ~= 0 then
     -- prelude: wrong_type
 
-    codes[i] = is_wrong_type(held) and 2 or held.err
+    codes[i] = is_wrong_type(held) and @RENEW_STOLEN@ or held.err
   else
-    codes[i] = redis.call('exists', lock) == 0 and 0 or 2
+    codes[i] = redis.call('exists', lock) == 0 and @RENEW_GONE@ or @RENEW_STOLEN@
   end
 end
 return codes

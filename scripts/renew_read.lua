@@ -31,13 +31,13 @@ for i = 1, #KEYS / 2 do
     elseif whole and whole < ttl then
       set = redis.pcall('pexpire', lock, ttl)
     end
-    codes[i] = type(set) == 'table' and set.err or 1
+    codes[i] = type(set) == 'table' and set.err or @RENEW_DONE@
   elseif type(held) == 'table' then
     -- prelude: wrong_type
 
-    codes[i] = is_wrong_type(held) and 2 or held.err
+    codes[i] = is_wrong_type(held) and @RENEW_STOLEN@ or held.err
   else
-    codes[i] = (held == 1 or redis.call('exists', lock) == 0) and 0 or 2
+    codes[i] = (held == 1 or redis.call('exists', lock) == 0) and @RENEW_GONE@ or @RENEW_STOLEN@
   end
 end
 return codes

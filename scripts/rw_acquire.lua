@@ -39,7 +39,7 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
     return wrong(lock, mode)
   end
   if buried then
-    return {-2}
+    return {@ACQUIRE_BURIED@}
   end
   if not mode or redis.call('hexists', lock, id) == 0 then
     -- prelude: place offer wrong_type wrong kind leave
@@ -77,7 +77,7 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
         return failure
       end
       if not mode then
-        return {0, crowded and 3 or 1, crowded and 1 or @OPEN@, now, 1}
+        return {@ACQUIRE_HELD@, crowded and @STATE_CROWDED@ or @STATE_OPEN@, crowded and 1 or @OPEN_AGAIN@, now, 1}
       end
       local foreign = 0
       for _, holder in ipairs(redis.call('hkeys', lock)) do
@@ -85,7 +85,7 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
           foreign = 1
         end
       end
-      return {0, 0, redis.call('pttl', lock), now, foreign}
+      return {@ACQUIRE_HELD@, @STATE_HELD@, redis.call('pttl', lock), now, foreign}
     end
     leave(queue, deadlines, id)
   end

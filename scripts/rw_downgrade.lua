@@ -41,7 +41,7 @@ if redis.call('hexists', lock, writer) == 1 and type(redis.pcall('zscore', tombs
   end
 elseif redis.call('hexists', lock, owner) == 0 or redis.call('exists', right) == 0 then
   leave(queue, deadlines, writer) -- as in lock_release.lua
-  return -1 - redis.call('exists', lock)
+  return @RELEASE_GONE@ - redis.call('exists', lock) -- one less if another owner holds it
 else -- the caller counts the right from this copy
   return put(lock, owner, lease, right) or 0
 end

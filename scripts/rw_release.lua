@@ -61,19 +61,19 @@ if (held == 1 or burial) and redis.call('exists', queue) == 1 then
   end
   if open then
     announce(publish, channel, true)
-    reply = -3
+    reply = @RELEASE_HANDED_OVER@
   else
     local now, time = server_time()
     local o = {lock = lock, queue = queue, deadlines = deadlines, counter = counter, now = now, time = time,
       claim = claim, turn = turn, counted = counted, own = inbox_of(id)}
     local granted, message = let_in(o)
     if granted > 0 then
-      reply = message or -3
+      reply = message or @RELEASE_HANDED_OVER@
       if is_writer(id) and redis.call('hget', lock, 'mode') == 'read' then
         announce(publish, channel, true) -- Redisson's readers can come in as well
       end
     elseif o.crowded then
-      reply = -4
+      reply = @RELEASE_CROWDED@
     elseif foreign or left then -- it must listen to Redisson's channel; or was told of a later end
       local inbox, number = inbox_of(redis.call('lindex', queue, '0') or '')
       if inbox then
@@ -86,11 +86,11 @@ if held == 1 and not reply then
   if free then
     reply = announce(publish, channel, is_writer(id))
   else
-    reply = -3
+    reply = @RELEASE_HANDED_OVER@
   end
 end
-if held == 0 and type(reply) ~= 'string' and reply ~= -4 then
-  reply = -1 - redis.call('exists', lock)
+if held == 0 and type(reply) ~= 'string' and reply ~= @RELEASE_CROWDED@ then
+  reply = @RELEASE_GONE@ - redis.call('exists', lock) -- one less if another owner holds it
 end
 
 if burial and burial ~= '0' then

@@ -44,12 +44,12 @@ type Verdict struct {
 	Wrong   error // which key holds what, if one holds something of another kind
 }
 
-// States of a lock that is free: others are before the caller, or so many of the dead are that one request does not
-// remove them all, and the next goes on at once. Another owner has one of state 0, and Redisson has been offered one of state 2;
-// both are waited for in the same way.
+// States of a lock that is not granted.
 const (
-	StateOpen    = 1
-	StateCrowded = 3
+	StateHeld    = 0 // by another owner
+	StateOpen    = 1 // free, and others are before the caller
+	StateOffered = 2 // free, and offered to a waiter of Redisson; waited for as one that is held
+	StateCrowded = 3 // free, and more of the dead are before the caller than one request removes: the next goes on at once
 )
 
 // ParseVerdict reads what follows a code. What a later version may add behind it is ignored.

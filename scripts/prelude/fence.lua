@@ -15,7 +15,7 @@ local function reserve(counter, count, seen)
   end
   local text = redis.pcall('get', counter)
   if type(text) == 'string' and (type(token) == 'number' or string.find(token.err, 'integer', 1, true) or string.find(token.err, 'overflow', 1, true)) then
-    return nil, {-1, counter, '"' .. string.sub(text, 1, @CLIP@) .. '", which is no number below 2^53'}
+    return nil, {@ACQUIRE_KIND@, counter, '"' .. string.sub(text, 1, @CLIP@) .. '", which is no number below 2^53'}
   end
   -- prelude: wrong_type wrong
 

@@ -31,13 +31,13 @@ if free and type(next) == 'string' then -- else there is no waiter, or the queue
 
   -- prelude: lock
 
-  reply = (open or told == 0) and -3 or told == 1 and -4 or told
+  reply = (open or told == 0) and @RELEASE_HANDED_OVER@ or told == 1 and @RELEASE_CROWDED@ or told
 end
 if not reply and removed == 1 then
   -- prelude: queue redisson
 
   reply = tell(publish, channel, '0')
 end
-if removed ~= 1 and type(reply) ~= 'string' and reply ~= -4 then
-  reply = -1 - redis.call('exists', lock)
+if removed ~= 1 and type(reply) ~= 'string' and reply ~= @RELEASE_CROWDED@ then
+  reply = @RELEASE_GONE@ - redis.call('exists', lock) -- one less if another owner holds it
 end

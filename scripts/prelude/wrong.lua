@@ -7,5 +7,5 @@ local function wrong(key, failure)
     return failure
   end
   local kind = redis.pcall('type', key)
-  return {-1, key, 'a ' .. (kind.ok or 'value of another type')}
+  return {@ACQUIRE_KIND@, key, 'a ' .. (kind.ok or 'value of another type')}
 end

@@ -128,7 +128,7 @@ type Stats struct {
 	Lost      uint64 // holds that ended before their Unlock, including those that WithMaxHold ended
 
 	// Redis.
-	Commands        uint64 // script calls sent, including repeated ones
+	Commands        uint64 // script calls sent, including repeated ones; one can be for many locks
 	Batches         uint64 // pipelines they were sent in
 	Troubles        uint64 // requests that failed, were refused or took too long
 	Outages         uint64 // times when Redis answered no request for a second or more

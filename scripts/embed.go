@@ -4,7 +4,7 @@ package scripts
 
 import "embed"
 
-// Files are the scripts, and the preludes that they name.
+// Files are the scripts, the preludes that they name, and the form in which one runs for many calls.
 //
-//go:embed *.lua prelude/*.lua
+//go:embed *.lua prelude/*.lua form/*.lua
 var Files embed.FS

@@ -46,7 +46,7 @@ func scripts(t *testing.T, pattern string) (all []script) {
 }
 
 func TestScripts_HeaderBeginsWithTheName(t *testing.T) {
-	for pattern, says := range map[string]string{"*.lua": ": ", "prelude/*.lua": ": prelude of "} {
+	for pattern, says := range map[string]string{"*.lua": ": ", "prelude/*.lua": ": prelude of ", "form/*.lua": ": form of "} {
 		for _, s := range scripts(t, pattern) {
 			if !strings.HasPrefix(s.header, "-- "+filepath.Base(s.file)+says) {
 				t.Errorf("%s: the header does not begin with the file's name and what it is for", s.file)
@@ -60,7 +60,7 @@ func TestScripts_HeaderBeginsWithTheName(t *testing.T) {
 
 func TestScripts_AreListed(t *testing.T) {
 	readme := read(t, "README.md")
-	for pattern, folder := range map[string]string{"*.lua": "", "prelude/*.lua": "prelude/"} {
+	for pattern, folder := range map[string]string{"*.lua": "", "prelude/*.lua": "prelude/", "form/*.lua": "form/"} {
 		for _, s := range scripts(t, pattern) {
 			if !strings.Contains(readme, "`"+folder+filepath.Base(s.file)+"`") {
 				t.Errorf("%s: README.md does not list it", s.file)

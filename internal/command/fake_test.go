@@ -40,14 +40,24 @@ func (f *fakeServer) ProcessPipelineHook(redis.ProcessPipelineHook) redis.Proces
 func (f *fakeServer) serve(ctx context.Context, cmds []redis.Cmder) error {
 	var batch []string
 	for _, cmd := range cmds {
-		batch = append(batch, cmd.Args()[argFirstKey].(string))
+		key := ""
+		if args := cmd.Args(); len(args) > argFirstKey {
+			key = args[argFirstKey].(string)
+		}
+		batch = append(batch, key)
 	}
 	f.mu.Lock()
 	f.batches = append(f.batches, batch)
 	f.mu.Unlock()
 	var first error
 	for _, cmd := range cmds {
-		c := &cmd.(*once).Cmd
+		var c *redis.Cmd
+		switch cmd := cmd.(type) {
+		case *once:
+			c = &cmd.Cmd
+		case *check:
+			c = &cmd.Cmd
+		}
 		f.answer(ctx, c)
 		if first == nil {
 			first = c.Err()
@@ -80,7 +90,7 @@ func (o *outcome) Replied(_ *Call, r Reply) { o.replies <- r }
 func (o *outcome) Overdue(*Call)            { o.overdue <- time.Now() }
 func (o *outcome) Stranded(*Call)           { o.stranded <- time.Now() }
 
-var testScript = NewScript("test", "return KEYS[1]", nil)
+var testScript = NewScript("test", "return KEYS[1]", "", nil)
 
 func submit(t *testing.T, x *Executor, key string, patience time.Duration) *outcome {
 	t.Helper()

@@ -14,28 +14,23 @@ type Script struct {
 	text any // the source, boxed for an argument list
 	sha  any // its SHA-1 in hex, boxed
 	fits func(value any) bool
+	many *Script // its form for many calls; nil: each call goes by itself
 }
 
 // NewScript prepares the script of the given source; name is for messages, and fits reports whether a value can be
-// a reply of it. A nil fits accepts each value.
-func NewScript(name, text string, fits func(value any) bool) *Script {
+// a reply of it. A nil fits accepts each value. many is the source of its form for many calls, see merge.go; "": there is none.
+func NewScript(name, text, many string, fits func(value any) bool) *Script {
 	sum := sha1.Sum([]byte(text))
-	return &Script{name: name, text: text, sha: hex.EncodeToString(sum[:]), fits: fits}
+	s := &Script{name: name, text: text, sha: hex.EncodeToString(sum[:]), fits: fits}
+	if many != "" {
+		s.many = NewScript(name, many, "", nil)
+	}
+	return s
 }
 
 // errShifted is why a reply is not believed: another one of its batch is none that the script asked for gives, so
 // something between the client and Redis has added a reply or left one out, and each may be that to another request.
 var errShifted = errors.New("replies out of order: something between the client and Redis adds or loses some")
-
-// shifted reports whether one of the replies to calls is none that the call's script gives.
-func shifted(calls []*Call, cmds []once) bool {
-	for i, c := range calls {
-		if value, err := cmds[i].result(); err == nil && value != nil && c.Script.fits != nil && !c.Script.fits(value) {
-			return true
-		}
-	}
-	return false
-}
 
 // Name returns the name given to NewScript.
 func (s *Script) Name() string { return s.name }
@@ -76,7 +71,7 @@ func (s *Script) inFull(args []any) []any {
 	return full
 }
 
-// scripts is a set of a few scripts. A look is for each request, and an addition for each script.
+// scripts is a set of a few scripts. A look is for each request, and a change for each script.
 type scripts struct {
 	list atomic.Pointer[[]*Script] // does not change; nil: the set is empty
 }
@@ -94,5 +89,13 @@ func (s *scripts) add(script *Script) {
 			more = slices.Concat(*old, more)
 		}
 		s.list.CompareAndSwap(old, &more)
+	}
+}
+
+func (s *scripts) remove(script *Script) {
+	for s.has(script) {
+		old := s.list.Load()
+		less := slices.DeleteFunc(slices.Clone(*old), func(other *Script) bool { return other == script })
+		s.list.CompareAndSwap(old, &less)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-var countScript = NewScript("count", "return redis.call('incr', KEYS[1])", nil)
+var countScript = NewScript("count", "return redis.call('incr', KEYS[1])", "", nil)
 
 func call(t *testing.T, x *Executor, s *Script, keys ...string) []*outcome {
 	t.Helper()
@@ -73,7 +73,7 @@ func TestServer_LostReplyIsNotSentAgain(t *testing.T) {
 // Something between the client and Redis adds a reply that no script gives, or loses one: of what is read behind it,
 // no call takes a reply that was another's, and the connection is used no more.
 func TestServer_ShiftedReplies(t *testing.T) {
-	numbers := NewScript("numbers", "return redis.call('incr', KEYS[1])", func(v any) bool { _, ok := v.(int64); return ok })
+	numbers := NewScript("numbers", "return redis.call('incr', KEYS[1])", "", func(v any) bool { _, ok := v.(int64); return ok })
 	srv := redistest.Start(t)
 	p := srv.Proxy(t)
 	x := New(p.Client(t))
@@ -110,7 +110,7 @@ func TestServer_ShiftedReplies(t *testing.T) {
 // A reply too many arrives when go-redis has handed the connection on to the next batch, where its form is right. The
 // reply before it could not be right, so each call of the next batch is followed by a check.
 func TestServer_ShiftedRepliesOfTheNextBatch(t *testing.T) {
-	numbers := NewScript("numbers", "return redis.call('incr', KEYS[1])", func(v any) bool { _, ok := v.(int64); return ok })
+	numbers := NewScript("numbers", "return redis.call('incr', KEYS[1])", "", func(v any) bool { _, ok := v.(int64); return ok })
 	srv := redistest.Start(t)
 	p := srv.Proxy(t)
 	for _, n := range []int{1, 2, 64} {
@@ -231,7 +231,7 @@ func TestServer_Outcomes(t *testing.T) {
 	if r := <-call(t, x, countScript, "list")[0].replies; r.Outcome != Failed {
 		t.Errorf("an error inside the script: %v, %v", r.Outcome, r.Err)
 	}
-	if r := <-call(t, x, NewScript("odd", "return redis.call('nosuchcommand', KEYS[1])", nil), "k")[0].replies; r.Outcome != Failed {
+	if r := <-call(t, x, NewScript("odd", "return redis.call('nosuchcommand', KEYS[1])", "", nil), "k")[0].replies; r.Outcome != Failed {
 		t.Errorf("a command that the server does not know: %v, %v", r.Outcome, r.Err)
 	}
 	admin.Do(bg, "ACL", "SETUSER", "default", "-incr")

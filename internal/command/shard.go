@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,9 +22,10 @@ type cluster interface {
 // travel through the cluster's client anyway, which follows slots that move; which
 // shard a call waits in decides only whom it waits with.
 type shard struct {
-	x      *Executor
-	master *redis.Client
-	known  scripts // that the server has been sent in full
+	x        *Executor
+	master   *redis.Client
+	known    scripts      // that the server has been sent in full
+	unmerged atomic.Int64 // until when nothing is merged, nanoseconds since 1970
 
 	// The following is guarded by Executor.mu.
 

@@ -16,6 +16,12 @@ func Text(name string) string {
 	return "-- holdfast " + name + "\n" + fill(include(named(mustRead(name+".lua"))))
 }
 
+// Many returns the form of a script that runs it for many calls: scripts/form/many.lua around its text.
+func Many(name, text string) string {
+	form := strings.ReplaceAll(mustRead("form/many.lua"), "@NAME@", name)
+	return "-- holdfast " + name + ", many\n" + strings.Replace(form, "-- script\n", text, 1)
+}
+
 // Prelude returns a prelude, with those that it names.
 func Prelude(name string) string { return fill(include(mustRead("prelude/" + name + ".lua"))) }
 

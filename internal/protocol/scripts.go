@@ -11,7 +11,7 @@ import (
 var (
 	LockAcquire  = script("lock_acquire", givesToken)
 	LockRelease  = script("lock_release", givesCount)
-	MultiAcquire = script("multi_acquire", givesTokens)
+	MultiAcquire = alone("multi_acquire", givesTokens)
 	RWAcquire    = script("rw_acquire", givesToken)
 	RWRelease    = script("rw_release", givesCount)
 	RWDowngrade  = script("rw_downgrade", givesCount)
@@ -21,16 +21,23 @@ var (
 	Leave        = script("leave", givesCount)
 	Keep         = script("keep", givesList)
 	Demand       = script("demand", givesList)
-	Inspect      = script("inspect", givesInfo)
-	ForceRelease = script("force_release", givesCode)
+	Inspect      = alone("inspect", givesInfo)
+	ForceRelease = alone("force_release", givesCode)
 	LockStay     = script("lock_stay", givesCode)
 	RWStay       = script("rw_stay", givesCode)
-	Introduce    = script("introduce", givesCode)
-	Introduced   = script("introduced", givesList)
+	Introduce    = alone("introduce", givesCode)
+	Introduced   = alone("introduced", givesList)
 )
 
+// script is for scripts about one lock, or about some in few words: calls of them are merged.
 func script(name string, gives func(reply any) bool) *command.Script {
-	return command.NewScript(name, Text(name), gives)
+	text := Text(name)
+	return command.NewScript(name, text, Many(name, text), gives)
+}
+
+// alone is for scripts that are seldom called, or of which one call can take long.
+func alone(name string, gives func(reply any) bool) *command.Script {
+	return command.NewScript(name, Text(name), "", gives)
 }
 
 // givesToken is for scripts that take a lock: a token, or a verdict.

@@ -1,0 +1,437 @@
+package command_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/protocol"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// replied collects the ends of calls.
+type replied struct {
+	replies []command.Reply
+	names   map[*command.Call]int
+	ended   chan int
+}
+
+func (r *replied) Replied(c *command.Call, reply command.Reply) {
+	i := r.names[c]
+	r.replies[i] = reply
+	r.ended <- i
+}
+func (*replied) Overdue(*command.Call)  {}
+func (*replied) Stranded(*command.Call) {}
+
+const manager = "hf-0f6b1d9e-9e6f-4f0e-8f1d-2b1e9c1c2d3e"
+
+// owner is an owner id for the name at i.
+func owner(i int) string { return fmt.Sprint(manager, ":", i+1) }
+
+func acquire(keys *wire.Keys, i int) *command.Call {
+	s := protocol.LockAcquire
+	wait := protocol.Wait(protocol.Stand(protocol.NoPlace, false, 0), protocol.Offer(30000, 1, true), "publish")
+	return &command.Call{Script: s, Args: s.Args(4, keys.Lock, keys.Queue, keys.Deadlines, keys.Tombstones, owner(i), "60000", wait)}
+}
+
+func release(keys *wire.Keys, i int) *command.Call {
+	s := protocol.LockRelease
+	return &command.Call{Script: s, Args: s.Args(3, keys.Lock, keys.Queue, keys.Deadlines, owner(i), "publish", keys.Channel, protocol.Offer(30000, 1, true))}
+}
+
+// all submits a call for each name at once, and returns the replies.
+func all(t *testing.T, x *command.Executor, call func(*wire.Keys, int) *command.Call, names ...string) []command.Reply {
+	t.Helper()
+	r := &replied{replies: make([]command.Reply, len(names)), names: map[*command.Call]int{}, ended: make(chan int, 2*len(names))}
+	var calls []*command.Call
+	for i, name := range names {
+		c := call(wire.NewKeys(name, false), i)
+		c.Handler, c.Patience = r, redistest.Patience
+		r.names[c] = i
+		calls = append(calls, c)
+	}
+	if !x.Submit(time.Now(), calls...) {
+		t.Fatal("Submit refused")
+	}
+	seen := map[int]bool{}
+	for range names {
+		i := <-r.ended
+		if seen[i] {
+			t.Fatalf("%s has two ends", names[i])
+		}
+		seen[i] = true
+	}
+	return r.replies
+}
+
+// few fails unless the calls of f were sent as at most a quarter as many commands.
+func few(t *testing.T, x *command.Executor, calls int, f func()) {
+	t.Helper()
+	before, _ := x.Commands()
+	f()
+	if after, _ := x.Commands(); int(after-before) > calls/4 {
+		t.Errorf("%d calls were %d commands", calls, after-before)
+	}
+}
+
+func names(n int, form string) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf(form, i))
+	}
+	return all
+}
+
+func executor(t *testing.T, client command.Client) *command.Executor {
+	x := command.New(client)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
+		defer cancel()
+		if err := x.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return x
+}
+
+// granted fails unless the reply is a grant without fencing.
+func granted(t *testing.T, what string, r command.Reply) {
+	t.Helper()
+	if r.Outcome != command.Answered || r.Value != int64(0) {
+		t.Errorf("%s: %v, %v, %v", what, r.Outcome, r.Value, r.Err)
+	}
+}
+
+// Many names are locked and unlocked as a few commands, and nothing is left.
+func TestMerged_AcquiresAndReleases(t *testing.T) {
+	srv := redistest.Start(t)
+	x := executor(t, srv.Client(t))
+	names := names(500, "n%d")
+	for range 3 {
+		few(t, x, len(names), func() {
+			for i, r := range all(t, x, acquire, names...) {
+				granted(t, names[i], r)
+			}
+		})
+		srv.RequireTTLs(t)
+		for i, name := range names {
+			if got := srv.Admin().HGetAll(t.Context(), name).Val(); len(got) != 1 || got[owner(i)] != "1" {
+				t.Fatalf("%s is %v", name, got)
+			}
+		}
+		few(t, x, len(names), func() {
+			for i, r := range all(t, x, release, names...) {
+				granted(t, names[i], r)
+			}
+		})
+		srv.RequireNoKeys(t)
+	}
+}
+
+// Names that are held by another owner, of another kind, or broken change nothing for the others.
+func TestMerged_PoisonedNames(t *testing.T) {
+	srv := redistest.Start(t)
+	x := executor(t, srv.Client(t))
+	names, admin := names(64, "n%d"), srv.Admin()
+	admin.HSet(t.Context(), names[3], "hf-x:9", "1")
+	admin.PExpire(t.Context(), names[3], time.Minute)
+	admin.Set(t.Context(), names[17], "text", 0)
+	admin.LPush(t.Context(), "holdfast_tombstones:{"+names[21]+"}", "x")
+	admin.ZAdd(t.Context(), "holdfast_tombstones:{"+names[40]+"}", redis.Z{Score: 1e15, Member: owner(40)})
+	want := map[int]int64{3: protocol.AcquireHeld, 17: protocol.AcquireKind, 21: protocol.AcquireKind, 40: protocol.AcquireBuried}
+	few(t, x, len(names), func() {
+		for i, r := range all(t, x, acquire, names...) {
+			if code, odd := want[i]; odd {
+				if v, ok := protocol.ParseVerdict(r.Value); !ok || v.Code != code {
+					t.Errorf("%s: %v, %v, %v", names[i], r.Outcome, r.Value, r.Err)
+				}
+				continue
+			}
+			granted(t, names[i], r)
+		}
+	})
+	few(t, x, len(names), func() {
+		for i, r := range all(t, x, release, names...) {
+			switch i {
+			case 3:
+				if r.Value != int64(protocol.ReleaseStolen) {
+					t.Errorf("%s: %v, %v, %v", names[i], r.Outcome, r.Value, r.Err)
+				}
+			case 17, 21, 40:
+			default:
+				granted(t, names[i], r)
+			}
+		}
+	})
+}
+
+// A script that ends with an error ends only its own call so.
+func TestMerged_ErrorsInside(t *testing.T) {
+	srv := redistest.Start(t)
+	x := executor(t, srv.Client(t))
+	text := "-- holdfast count\nreturn redis.call('incr', KEYS[1])\n"
+	s := command.NewScript("count", text, protocol.Many("count", text), nil)
+	count := func(k *wire.Keys, _ int) *command.Call { return &command.Call{Script: s, Args: s.Args(1, k.Lock)} }
+	names, admin := names(64, "n%d"), srv.Admin()
+	admin.LPush(t.Context(), names[30], "x")
+	check := func(odd command.Outcome, others command.Outcome) {
+		t.Helper()
+		few(t, x, len(names), func() {
+			for i, r := range all(t, x, count, names...) {
+				want := others
+				if i == 30 && others == command.Answered {
+					want = odd
+				}
+				if r.Outcome != want {
+					t.Errorf("%s: %v, %v, %v", names[i], r.Outcome, r.Value, r.Err)
+				}
+			}
+		})
+	}
+	check(command.Failed, command.Answered)
+	admin.ConfigSet(t.Context(), "maxmemory", "1")
+	check(command.Refused, command.Refused)
+	admin.ConfigSet(t.Context(), "maxmemory", "0")
+	admin.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1")
+	check(command.Refused, command.Refused)
+	admin.Do(t.Context(), "REPLICAOF", "NO", "ONE")
+	admin.Do(t.Context(), "ACL", "SETUSER", "default", "-incr")
+	check(command.Unknown, command.Unknown)
+	admin.Do(t.Context(), "ACL", "SETUSER", "default", "+incr")
+	check(command.Failed, command.Answered)
+}
+
+// Redis refuses a whole command for one key that the user may not use.
+func TestMerged_DeniedKey(t *testing.T) {
+	srv := redistest.Start(t)
+	srv.Admin().Do(t.Context(), "ACL", "SETUSER", "some", "on", ">word", "+@all", "&*", "~n*", "~*:{n*")
+	x := executor(t, srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "some", "word" }))
+	names := names(64, "n%d")
+	names[20] = "other"
+	for range 2 { // at once, and while nothing is merged
+		for i, r := range all(t, x, acquire, names...) {
+			if i != 20 {
+				granted(t, names[i], r)
+			} else if r.Outcome != command.Barred && r.Outcome != command.Denied || !strings.Contains(r.Err.Error(), "NOPERM") {
+				t.Errorf("%s: %v, %v, %v", names[i], r.Outcome, r.Value, r.Err)
+			}
+		}
+	}
+}
+
+// A lost reply leaves each of its calls unclear. Those that ask again find what the first copy did.
+func TestMerged_LostReply(t *testing.T) {
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	x := executor(t, p.Client(t))
+	names := names(64, "n%d")
+	all(t, x, acquire, "warm")
+	for _, lose := range []func(redistest.Match, int){p.LoseReply, p.LoseRequest, p.BreakReply} {
+		lose(redistest.Containing("n20"), 1)
+		few(t, x, len(names), func() {
+			unclear := 0
+			for i, r := range all(t, x, acquire, names...) {
+				if r.Outcome == command.Answered {
+					granted(t, names[i], r)
+					continue
+				}
+				unclear++
+				if r.Outcome != command.Unknown || r.Err == nil {
+					t.Errorf("%s: %v, %v, %v", names[i], r.Outcome, r.Value, r.Err)
+				}
+			}
+			if unclear < 2 {
+				t.Errorf("%d calls are unclear", unclear)
+			}
+		})
+		few(t, x, len(names), func() {
+			for i, r := range all(t, x, acquire, names...) {
+				granted(t, names[i], r)
+			}
+		})
+		for i, name := range names {
+			if got := srv.Admin().HGetAll(t.Context(), name).Val(); len(got) != 1 || got[owner(i)] != "1" {
+				t.Errorf("%s is %v", name, got)
+			}
+		}
+		all(t, x, release, names...)
+	}
+}
+
+// The server forgets scripts in between.
+func TestMerged_ForgottenScripts(t *testing.T) {
+	srv := redistest.Start(t)
+	x := executor(t, srv.Client(t))
+	names := names(64, "n%d")
+	for range 3 {
+		for i, r := range all(t, x, acquire, names...) {
+			granted(t, names[i], r)
+		}
+		srv.Admin().ScriptFlush(t.Context())
+		for i, r := range all(t, x, release, names...) {
+			granted(t, names[i], r)
+		}
+	}
+	all(t, x, acquire, names...)
+	few(t, x, len(names), func() { all(t, x, acquire, names...) })
+}
+
+// Something between the client and Redis adds a reply, or loses one: no call takes the reply to another.
+func TestMerged_ShiftedReplies(t *testing.T) {
+	srv := redistest.Start(t)
+	p := srv.Proxy(t)
+	x := executor(t, p.Client(t))
+	text := "-- holdfast read\nreturn tonumber(redis.call('get', KEYS[1]))\n"
+	s := command.NewScript("read", text, protocol.Many("read", text), func(v any) bool { _, ok := v.(int64); return ok })
+	read := func(k *wire.Keys, _ int) *command.Call { return &command.Call{Script: s, Args: s.Args(1, k.Lock)} }
+	names := names(100, "n%d")
+	for i, name := range names {
+		srv.Admin().Set(t.Context(), name, i, 0)
+	}
+	all(t, x, read, names...)
+	for _, added := range []string{"+OK\r\n*1\r\n:7\r\n", ":7\r\n", "*0\r\n", "*2\r\n:7\r\n*0\r\n", "$-1\r\n"} {
+		p.Answer(redistest.Containing("n40"), 1, added)
+		for turn, fine := 0, false; !fine; turn++ { // what is left over can come with the next batch
+			fine = turn > 0
+			for i, r := range all(t, x, read, names...) {
+				if r.Outcome == command.Answered && r.Value != int64(i) {
+					t.Errorf("%q: %s is %v", added, names[i], r.Value)
+				}
+				fine = fine && r.Outcome == command.Answered
+			}
+			if turn == 10 {
+				t.Fatalf("%q: not fine after %d turns", added, turn)
+			}
+		}
+	}
+}
+
+// A cluster's calls are merged where their names have one {tag}, and go on when its slot moves.
+func TestMerged_Cluster(t *testing.T) {
+	c := redistest.StartCluster(t)
+	x := executor(t, c.Client(t))
+	all(t, x, acquire, "warm") // the slots are known from here on
+	tagged := names(64, "{tag}:n%d")
+	mixed := append(names(64, "n%d"), tagged...)
+	lock := func() {
+		t.Helper()
+		for i, r := range all(t, x, acquire, mixed...) {
+			granted(t, mixed[i], r)
+		}
+		for i, r := range all(t, x, release, mixed...) {
+			granted(t, mixed[i], r)
+		}
+	}
+	few(t, x, len(tagged), func() {
+		for i, r := range all(t, x, acquire, tagged...) {
+			granted(t, tagged[i], r)
+		}
+	})
+	all(t, x, release, tagged...)
+	lock()
+	c.Migrate("{tag}", c.OtherMaster("{tag}"))
+	redistest.Eventually(t, redistest.Patience, "the slots are known again", func() bool {
+		for _, r := range all(t, x, acquire, tagged...) {
+			if r.Outcome != command.Answered {
+				return false
+			}
+		}
+		return true
+	})
+	all(t, x, release, tagged...)
+	lock()
+}
+
+// A plain client of a cluster's node does not know of slots: names of several ones are sent apart.
+func TestMerged_PlainClientOfACluster(t *testing.T) {
+	c := redistest.StartCluster(t)
+	node := c.Owner("n0")
+	x := executor(t, node.Client(t))
+	names := names(64, "n%d")
+	mine := 0
+	for i, r := range all(t, x, acquire, names...) {
+		if c.Owner(names[i]) == node {
+			mine++
+			granted(t, names[i], r)
+		} else if r.Outcome != command.Refused || !redis.HasErrorPrefix(r.Err, "MOVED") {
+			t.Errorf("%s: %v, %v, %v", names[i], r.Outcome, r.Value, r.Err)
+		}
+	}
+	if mine == 0 || mine == len(names) {
+		t.Errorf("%d of the names are this node's", mine)
+	}
+}
+
+// spans notes for each pipeline whose values its context has.
+type spans struct {
+	redis.Hook
+	alone, together chan any
+}
+
+type spanKey struct{}
+
+func (*spans) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (*spans) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (s *spans) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		to := s.alone
+		if len(cmds[0].Args()) > 20 {
+			to = s.together
+		}
+		select {
+		case to <- ctx.Value(spanKey{}):
+		default:
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// A call that goes alone has the trace of its caller. A command of many callers has none.
+func TestMerged_Traces(t *testing.T) {
+	srv := redistest.Start(t)
+	s := &spans{alone: make(chan any, 100), together: make(chan any, 100)}
+	client := srv.Client(t)
+	client.AddHook(s)
+	x := executor(t, client)
+	traced := func(k *wire.Keys, i int) *command.Call {
+		c := acquire(k, i)
+		c.Trace = context.WithValue(context.Background(), spanKey{}, k.Lock)
+		return c
+	}
+	all(t, x, traced, "one")
+	if got := <-s.alone; got != "one" {
+		t.Errorf("alone: %v", got)
+	}
+	all(t, x, traced, names(64, "n%d")...)
+	if got := <-s.together; got != nil {
+		t.Errorf("together: %v", got)
+	}
+}
+
+// Calls that replicas have to acknowledge are not merged: each learns of the WAIT behind it.
+func TestMerged_Acknowledged(t *testing.T) {
+	srv := redistest.Start(t)
+	x := executor(t, srv.Client(t))
+	names := names(32, "n%d")
+	call := func(k *wire.Keys, i int) *command.Call {
+		c := acquire(k, i)
+		c.Acks = &command.Acks{Replicas: 1, Timeout: time.Millisecond}
+		return c
+	}
+	for i, r := range all(t, x, call, names...) {
+		granted(t, names[i], r)
+		if r.Acked != 0 || r.AckErr != nil {
+			t.Errorf("%s: acknowledged by %d, %v", names[i], r.Acked, r.AckErr)
+		}
+	}
+	if n := srv.CommandCalls("wait"); n == 0 {
+		t.Errorf("%d times WAIT", n)
+	}
+}

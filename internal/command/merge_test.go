@@ -1,0 +1,443 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// manyScript can be merged; fits says what its replies are.
+func manyScript(fits func(any) bool) *Script { return NewScript("many", "one", "form", fits) }
+
+// calls takes a command of s apart; each call is its keys and then its arguments.
+func (s *Script) calls(t *testing.T, args []any) (calls [][]any) {
+	t.Helper()
+	n := args[argNumKeys].(int)
+	keys, argv := args[argFirstKey:argFirstKey+n], args[argFirstKey+n:]
+	if args[argScript] == s.sha || args[argScript] == s.text {
+		return [][]any{slices.Concat(keys, argv)}
+	}
+	if args[argScript] != s.many.sha && args[argScript] != s.many.text {
+		t.Fatalf("another script: %v", args)
+	}
+	width, shape := argv[0].(int), argv[1].(string)
+	shared := strings.Count(shape, "=")
+	common, own := argv[2:2+shared], argv[2+shared:]
+	for len(keys) > 0 {
+		call, next := slices.Clone(keys[:width]), common
+		keys = keys[width:]
+		for _, sign := range shape {
+			from := &own
+			if sign == '=' {
+				from = &next
+			}
+			call = append(call, (*from)[0])
+			*from = (*from)[1:]
+		}
+		calls = append(calls, call)
+	}
+	if len(own) > 0 {
+		t.Fatalf("arguments too many: %v", own)
+	}
+	return calls
+}
+
+// answers has the fake server answer each call of s by itself: with its first key, unless reply says otherwise.
+func (f *fakeServer) answers(t *testing.T, s *Script, reply func(call []any) any) {
+	f.answer = func(_ context.Context, cmd *redis.Cmd) {
+		calls := s.calls(t, cmd.Args())
+		all, failures := []any{}, []any{}
+		for i, c := range calls {
+			v := reply(c)
+			if err, failed := v.(error); failed && len(calls) > 1 {
+				failures, v = append(failures, int64(i+1), err.Error()), nil
+			}
+			all = append(all, v)
+		}
+		switch err, failed := all[0].(error); {
+		case len(all) > 1:
+			cmd.SetVal(append(all, failures))
+		case failed:
+			cmd.SetErr(err)
+		default:
+			cmd.SetVal(all[0])
+		}
+	}
+}
+
+func first(call []any) any { return call[0] }
+
+// submitAll submits calls of s, each with a key and the arguments of its own.
+func submitAll(t *testing.T, x *Executor, s *Script, n int, args ...any) []*outcome {
+	t.Helper()
+	var calls []*Call
+	var outcomes []*outcome
+	for i := range n {
+		o := newOutcome()
+		outcomes = append(outcomes, o)
+		list := s.Args(1, append([]any{fmt.Sprint("k", i), fmt.Sprint("own", i)}, args...)...)
+		calls = append(calls, &Call{Script: s, Args: list, Handler: o, Patience: time.Minute})
+	}
+	if !x.Submit(time.Now(), calls...) {
+		t.Fatal("Submit refused")
+	}
+	return outcomes
+}
+
+// replyError is what Redis says.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+func (replyError) RedisError()     {}
+
+func TestMerge_GivesEachCallItsOwnReply(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		s := manyScript(nil)
+		srv.answers(t, s, func(call []any) any {
+			if len(call) != 4 || call[1] != strings.Replace(call[0].(string), "k", "own", 1) || call[2] != "same" || call[3] != 7 {
+				t.Errorf("a call is %v", call)
+			}
+			return call[0]
+		})
+		const n = 600
+		for i, o := range submitAll(t, x, s, n, "same", 7) {
+			if r := <-o.replies; r.Outcome != Answered || r.Value != fmt.Sprint("k", i) {
+				t.Errorf("call %d: %v, %v, %v", i, r.Outcome, r.Value, r.Err)
+			}
+		}
+		if commands, _ := x.Commands(); commands > n/8 {
+			t.Errorf("%d commands", commands)
+		}
+	})
+}
+
+// An error, a strange reply and none each stay with the call that they are to.
+func TestMerge_ErrorsStayWithTheirCalls(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		s := manyScript(nil)
+		odd := map[any]any{
+			"k3":  replyError("READONLY You can't write against a read only replica."),
+			"k5":  replyError("WRONGTYPE Operation against a key holding the wrong kind of value (in user_script: many)"),
+			"k8":  replyError("HOLDFAST cannot set a TTL: NOPERM"),
+			"k13": nil,
+		}
+		srv.answers(t, s, func(call []any) any {
+			if reply, ok := odd[call[0]]; ok {
+				return reply
+			}
+			return call[0]
+		})
+		want := map[int]Outcome{3: Refused, 5: Failed, 8: Barred, 13: Unknown}
+		for i, o := range submitAll(t, x, s, 64) {
+			if r := <-o.replies; r.Outcome != want[i] || want[i] == Answered && r.Value != fmt.Sprint("k", i) {
+				t.Errorf("call %d: %v, %v, %v", i, r.Outcome, r.Value, r.Err)
+			}
+		}
+		if commands, _ := x.Commands(); commands > 8 {
+			t.Errorf("%d commands", commands)
+		}
+	})
+}
+
+// What Redis says of a whole command it need not say of each of its calls.
+func TestMerge_RefusedCommandsAreSentApart(t *testing.T) {
+	for text, again := range map[string]bool{
+		"NOPERM this user has no permissions to access one of the keys used as arguments": true,
+		"CROSSSLOT Keys in request don't hash to the same slot":                           true,
+		"TRYAGAIN Multiple keys request during rehashing of slot":                         true,
+		"LOADING Redis is loading the dataset in memory":                                  true,
+		"ERR Error compiling script (new function): user_script:1":                        true,
+		"ERR too many arguments":                                                          false, // it may have run
+		"ERR user_script:1: attempt to call a nil value script: x, on @user_script:1.":    false,
+	} {
+		bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+			s := manyScript(nil)
+			merged := 0
+			srv.answer = func(ctx context.Context, cmd *redis.Cmd) {
+				switch calls := s.calls(t, cmd.Args()); {
+				case len(calls) > 1:
+					merged++
+					cmd.SetErr(replyError(text))
+				case calls[0][0] == "k7":
+					cmd.SetErr(replyError("NOPERM"))
+				default:
+					echo(ctx, cmd)
+				}
+			}
+			for i, o := range submitAll(t, x, s, 32) {
+				r := <-o.replies
+				want := Answered
+				switch {
+				case !again && merged > 0 && r.Outcome != Answered:
+					want = Unknown
+				case i == 7:
+					want = Barred
+				}
+				if again && r.Outcome == Denied && i == 7 { // before the first answer of all
+					want = Denied
+				}
+				if r.Outcome != want {
+					t.Errorf("%s: call %d is %v, %v", text, i, r.Outcome, r.Err)
+				}
+			}
+			if merged == 0 {
+				t.Fatalf("%s: nothing was merged", text)
+			}
+			merged = 0
+			for _, o := range submitAll(t, x, s, 32) {
+				<-o.replies
+			}
+			if merged > 0 {
+				t.Errorf("%s: merged %d times at once", text, merged)
+			}
+			time.Sleep(mergePause)
+			for _, o := range submitAll(t, x, s, 32) {
+				<-o.replies
+			}
+			if merged == 0 {
+				t.Errorf("%s: not merged after the pause", text)
+			}
+		})
+	}
+}
+
+// The form is sent in full once, and again when the server has forgotten it.
+func TestMerge_TheFormIsSentInFullOnlyWhenNeeded(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		s := manyScript(nil)
+		known, full, unknown := map[any]bool{}, 0, 0
+		srv.answer = func(_ context.Context, cmd *redis.Cmd) {
+			args := cmd.Args()
+			sha := args[argScript]
+			if args[argCommand] == eval {
+				sha = map[any]any{s.text: s.sha, s.many.text: s.many.sha}[sha]
+				known[sha] = true
+				full++
+			}
+			calls := s.calls(t, args)
+			switch {
+			case !known[sha]:
+				unknown++
+				cmd.SetErr(redis.ErrNoScript)
+			case len(calls) > 1:
+				all := []any{}
+				for _, c := range calls {
+					all = append(all, c[0])
+				}
+				cmd.SetVal(append(all, []any{}))
+			default:
+				cmd.SetVal(calls[0][0])
+			}
+		}
+		round := func() {
+			t.Helper()
+			full, unknown = 0, 0
+			for i, o := range submitAll(t, x, s, 64) {
+				if r := <-o.replies; r.Value != fmt.Sprint("k", i) {
+					t.Errorf("call %d: %v, %v, %v", i, r.Outcome, r.Value, r.Err)
+				}
+			}
+		}
+		round()
+		round()
+		if full > 0 || unknown > 0 {
+			t.Errorf("known: %d in full, %d unknown", full, unknown)
+		}
+		clear(known)
+		round()
+		if unknown == 0 {
+			t.Error("the server has forgotten nothing")
+		}
+		round()
+		round()
+		if full > 0 || unknown > 0 {
+			t.Errorf("known again: %d in full, %d unknown", full, unknown)
+		}
+	})
+}
+
+// A reply of another length, or with what the script does not give, is that to another command.
+func TestMerge_ShiftedReplies(t *testing.T) {
+	fits := func(v any) bool { _, ok := v.(string); return ok }
+	for name, spoil := range map[string]func([]any) any{
+		"short":                  func(all []any) any { return all[1:] },
+		"long":                   func(all []any) any { return append(all, "more") },
+		"another form":           func(all []any) any { all[1] = int64(1); return all },
+		"of one call":            func(all []any) any { return all[0] },
+		"not one":                func([]any) any { return map[any]any{} },
+		"of no command":          func([]any) any { return []any{} },
+		"no failures":            func(all []any) any { all[len(all)-1] = "x"; return all },
+		"half a failure":         func(all []any) any { all[len(all)-1] = []any{int64(1)}; return all },
+		"failures of none":       func(all []any) any { all[len(all)-1] = []any{int64(99), "x"}; return all },
+		"failure before":         func(all []any) any { all[len(all)-1] = []any{int64(0), "x"}; return all },
+		"a failure that is none": func(all []any) any { all[len(all)-1] = []any{int64(1), "x"}; return all },
+		"a failure of what":      func(all []any) any { all[0], all[len(all)-1] = nil, []any{"1", "x"}; return all },
+	} {
+		bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+			s := manyScript(fits)
+			spoilt := false
+			srv.answer = func(_ context.Context, cmd *redis.Cmd) {
+				if cmd.Args()[argScript] == "return ARGV[1]" { // a check
+					cmd.SetVal(cmd.Args()[argFirstKey+1])
+					return
+				}
+				all := []any{}
+				for _, c := range s.calls(t, cmd.Args()) {
+					all = append(all, c[0])
+				}
+				switch {
+				case len(all) == 1:
+					cmd.SetVal(all[0])
+				case spoilt:
+					cmd.SetVal(append(all, []any{}))
+				default:
+					spoilt = true
+					cmd.SetVal(spoil(append(all, []any{})))
+				}
+			}
+			strange := 0
+			for i, o := range submitAll(t, x, s, 32) {
+				switch r := <-o.replies; {
+				case errors.Is(r.Err, errShifted) && r.Outcome == Unknown:
+					strange++
+				case r.Value != fmt.Sprint("k", i):
+					t.Errorf("%s: call %d: %v, %v, %v", name, i, r.Outcome, r.Value, r.Err)
+				}
+			}
+			if strange == 0 {
+				t.Errorf("%s: believed", name)
+			}
+		})
+	}
+}
+
+// What is merged, and what is not.
+func TestMerger_Divide(t *testing.T) {
+	a, b, single := manyScript(nil), manyScript(nil), NewScript("single", "single", "", nil)
+	call := func(s *Script, keys int, key string, args ...any) *Call {
+		list := []any{key}
+		for i := range keys - 1 {
+			list = append(list, fmt.Sprint(key, i))
+		}
+		return &Call{Script: s, Args: s.Args(keys, append(list, args...)...)}
+	}
+	many := func(n int, make func(i int) *Call) (all []*Call) {
+		for i := range n {
+			all = append(all, make(i))
+		}
+		return all
+	}
+	name := func(i int) string { return fmt.Sprint("k", i) }
+	for what, tc := range map[string]struct {
+		calls   []*Call
+		cluster bool
+		want    []int
+	}{
+		"alone":              {many(1, func(i int) *Call { return call(a, 1, name(i)) }), false, []int{1}},
+		"too few":            {many(3, func(i int) *Call { return call(a, 1, name(i)) }), false, []int{1, 1, 1}},
+		"just enough":        {many(4, func(i int) *Call { return call(a, 1, name(i)) }), false, []int{4}},
+		"more than go":       {many(31, func(i int) *Call { return call(a, 1, name(i)) }), false, []int{10, 10, 11}},
+		"of no form":         {many(9, func(i int) *Call { return call(single, 1, name(i)) }), false, []int{1, 1, 1, 1, 1, 1, 1, 1, 1}},
+		"two scripts":        {many(16, func(i int) *Call { return call([]*Script{a, b}[i%2], 1, name(i)) }), false, []int{8, 8}},
+		"two widths":         {many(16, func(i int) *Call { return call(a, 1+i%2, name(i)) }), false, []int{8, 8}},
+		"two lengths":        {many(16, func(i int) *Call { return call(a, 2-i%2, name(i), []any{"x", "y"}[:1+i%2]...) }), false, []int{8, 8}},
+		"some of no form":    {many(6, func(i int) *Call { return call([]*Script{a, single, a}[i%3], 1, name(i)) }), false, []int{1, 1, 4}},
+		"without keys":       {many(4, func(i int) *Call { c := call(a, 1, name(i)); c.Args[argNumKeys] = 0; return c }), false, []int{1, 1, 1, 1}},
+		"long":               {many(4, func(i int) *Call { return call(a, mergeWords+1, name(i)) }), false, []int{1, 1, 1, 1}},
+		"as long as may be":  {many(4, func(i int) *Call { return call(a, mergeWords, name(i)) }), false, []int{4}},
+		"cluster":            {many(9, func(i int) *Call { return call(a, 1, name(i)) }), true, []int{1, 1, 1, 1, 1, 1, 1, 1, 1}},
+		"cluster, tags":      {many(12, func(i int) *Call { return call(a, 1, fmt.Sprintf("k%d:{t%d}", i, i%2)) }), true, []int{6, 6}},
+		"cluster, few a tag": {many(12, func(i int) *Call { return call(a, 1, fmt.Sprintf("k%d:{t%d}", i, i%4)) }), true, []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
+		"cluster, no tags":   {many(4, func(i int) *Call { return call(a, 1, []string{"a{}b", "}a{b", "a{b", "{}{x}"}[i]) }), true, []int{1, 1, 1, 1}},
+	} {
+		var m merger
+		for turn := range 2 { // the memory is used again
+			var got []int
+			left := slices.Clone(tc.calls)
+			for _, b := range m.divide(tc.calls, tc.cluster) {
+				got = append(got, len(b.calls))
+				for _, c := range b.calls {
+					i := slices.Index(left, c)
+					if i < 0 {
+						t.Fatalf("%s: a call twice", what)
+					}
+					left = slices.Delete(left, i, i+1)
+					if want := c.Script.many; b.merged() && b.script != want || !b.merged() && b.script != c.Script {
+						t.Errorf("%s: the script of another call", what)
+					}
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, tc.want) || len(left) > 0 {
+				t.Errorf("%s, turn %d: bundles %v, want %v; %d calls are missing", what, turn, got, tc.want, len(left))
+			}
+			m.clear()
+		}
+	}
+}
+
+// How many go together depends on how long the replies before say that they take.
+func TestMerger_Learn(t *testing.T) {
+	s := manyScript(nil)
+	calls := make([]*Call, 200)
+	for i := range calls {
+		calls[i] = &Call{Script: s, Args: s.Args(1, fmt.Sprint(i))}
+	}
+	var m merger
+	most := func() (n int) {
+		for _, b := range m.divide(calls, false) {
+			n = max(n, len(b.calls))
+		}
+		return n
+	}
+	b := &bundle{s.many, calls[:4]}
+	if n := most(); n > 15 {
+		t.Errorf("%d calls, of which nothing is known", n)
+	}
+	m.learn(b, []any{int64(0), int64(0), int64(1), int64(-1)})
+	if n := most(); n < 32 || n > mergeMost {
+		t.Errorf("%d calls that are short", n)
+	}
+	m.learn(b, []any{int64(0), []any{}, "g", errors.New("x")})
+	if n := most(); n > 20 {
+		t.Errorf("%d calls that are long", n)
+	}
+	m.learn(b, []any{int64(0), int64(0), int64(0), []any{}})
+	if n := most(); n <= 20 || n >= 50 {
+		t.Errorf("%d calls, some of which are long", n)
+	}
+}
+
+// What replicas have to acknowledge is followed by a WAIT, which needs a call of its own.
+func TestMerge_LeavesAcknowledgedCallsApart(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		s := manyScript(nil)
+		srv.answer = func(ctx context.Context, cmd *redis.Cmd) {
+			if cmd.Args()[0] == "wait" {
+				cmd.SetVal(int64(1))
+				return
+			}
+			if n := len(s.calls(t, cmd.Args())); n > 1 {
+				t.Errorf("%d calls as one", n)
+			}
+			echo(ctx, cmd)
+		}
+		o := &outcome{replies: make(chan Reply, 32)}
+		var calls []*Call
+		for i := range cap(o.replies) {
+			calls = append(calls, &Call{Script: s, Args: s.Args(1, fmt.Sprint(i)), Handler: o, Patience: time.Minute, Acks: &Acks{Replicas: 1, Timeout: time.Second}})
+		}
+		x.Submit(time.Now(), calls...)
+		for range calls {
+			if r := <-o.replies; r.Outcome != Answered || r.Acked != 1 {
+				t.Errorf("%v, %v, acked %d", r.Outcome, r.Err, r.Acked)
+			}
+		}
+	})
+}

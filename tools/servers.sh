@@ -26,7 +26,15 @@ failed=""
 skipped=""
 parallel=12
 run() {
-  HOLDFAST_TEST_SERVER=$path go test -count=1 -p 1 -parallel "$parallel" -timeout 4h "$@" || failed="$failed $server"
+  HOLDFAST_TEST_SERVER=$path go test -count=1 -p 1 -parallel "$parallel" -timeout 4h "$@" || fails
+}
+
+# fails names the server once, however much is red there.
+fails() {
+  case "$failed " in
+  *" $server "*) ;;
+  *) failed="$failed $server" ;;
+  esac
 }
 
 all() {
@@ -64,7 +72,7 @@ for server in "$@"; do
       skipped="$skipped $server"
       continue
     elif [ $status != 0 ]; then
-      failed="$failed $server"
+      fails
       continue
     fi
   fi

@@ -117,6 +117,7 @@ func TestReadTruth_Findings(t *testing.T) {
 		want      []string
 	}{
 		{"no TTL", "HSET x a:1 1", []string{"ttl"}},
+		{"the scripts are forgotten", "SCRIPT FLUSH", nil},
 		{"TTL in the same transaction", "MULTI\nHSET x a:1 1\nPEXPIREAT x +1s\nEXEC", nil},
 		{"TTL after the transaction", "MULTI\nHSET x a:1 1\nEXEC\nPEXPIREAT x +1s", []string{"ttl"}},
 		{"TTL taken away", "MULTI\nHSET x a:1 1\nPEXPIREAT x +1s\nEXEC\nPERSIST x", []string{"ttl"}},

@@ -17,8 +17,12 @@ func DrawShape(seed uint64, shape Shape) *Plan {
 		Options: Options{Lease: time.Second, Poll: time.Second, Patience: 5 * time.Second, Slice: 10 * time.Millisecond},
 	}}
 	d.network()
-	d.locks()
-	d.processes()
+	if shape == Crowd {
+		d.crowd()
+	} else {
+		d.locks()
+		d.processes()
+	}
 	d.faults()
 	return &d.Plan
 }
@@ -118,6 +122,33 @@ func (d *draft) processes() {
 		}
 		if n == 2 && d.IntN(2) == 0 {
 			p.Workers = []Worker{{d.seldom()}}
+		}
+		d.Processes = append(d.Processes, p)
+	}
+}
+
+// crowd draws many locks, and as many workers of a process, each with another lock at a time: they ask at the same moments.
+func (d *draft) crowd() {
+	kind := one(d, Mutex, Mutex, Fair, RW)
+	fencing := d.IntN(2) == 0
+	for n := range 16 + d.IntN(16) {
+		d.Locks = append(d.Locks, Lock{Name: fmt.Sprint("n", n), Kind: kind, Fencing: fencing, Lease: one(d, 0, longestLease)})
+	}
+	pace := one(d, 5*time.Millisecond, 20*time.Millisecond)
+	d.Length = 3 * time.Second
+	for n := range 2 {
+		p := Process{}
+		for k := range d.Locks {
+			steps := make([]Step, 40)
+			for i := range steps {
+				s := Step{After: pace, Lock: (k + i + 3*n*i) % len(d.Locks), Way: one(d, ByLock, ByLock, ByLock, ByTry), Hold: pace, Over: d.IntN(3) == 0}
+				s.Read = kind == RW && d.IntN(3) == 0
+				if d.IntN(8) == 0 {
+					s.Limit, s.Cancel = 1+d.upTo(10*time.Millisecond), d.IntN(2) == 0
+				}
+				steps[i] = s
+			}
+			p.Workers = append(p.Workers, Worker{steps})
 		}
 		d.Processes = append(d.Processes, p)
 	}

@@ -148,6 +148,12 @@ var mutants = []mutant{
 	{name: "acquire leaves a goroutine", quick: true, edits: []edit{{"internal/engine/try.go",
 		"func (e *entry) tryLocked(m *moment, w *waiter) {\n", "func (e *entry) tryLocked(m *moment, w *waiter) {\n\tif BUG {\n\t\tgo func() { select {} }()\n\t}\n"}}},
 
+	// Many names at a time.
+	{name: "a verdict goes to the neighbour", quick: true, shape: Crowd, by: "overlap|claim without hold", edits: []edit{{"internal/command/exchange.go",
+		"switch v := replies[i].(type) {", "if BUG {\n\t\t\ti = (i + 1) % len(replies)\n\t\t}\n\t\tswitch v := replies[i].(type) {"}}},
+	{name: "many calls share what each has of its own", shape: Crowd, by: "overlap|claim without hold|forsaken hold", edits: []edit{{"scripts/form/many.lua",
+		"args[own[i]], at = ARGV[at], at + 1", "args[own[i]] = ARGV[at]"}}},
+
 	// Answers.
 	{name: "Unlock of a lost lease is nil", by: "hidden loss", edits: []edit{{"internal/engine/unlock.go",
 		"u.err = l.err\n\t\tl.settleLocked(m)", "u.err = l.err\n\t\tif BUG {\n\t\t\tu.err = nil\n\t\t}\n\t\tl.settleLocked(m)"}}},

@@ -30,9 +30,10 @@ const (
 	WithReplicas Shape = "replicas"        // grants wait for replicas
 	FailOver     Shape = "fail-over"       // a copy that is behind takes over
 	BesideJava   Shape = "beside Redisson" // clients that behave like Redisson's
+	Crowd        Shape = "crowd"           // many locks at a time, for which requests are merged
 )
 
-// Shapes are all of them.
+// Shapes are those that seeds have.
 var Shapes = []Shape{OneServer, Majority, WithReplicas, FailOver, BesideJava}
 
 // Options are those of the processes' managers.

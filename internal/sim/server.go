@@ -50,7 +50,7 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 	w := s.w
 	w.stats.Commands++
 	name := strings.ToLower(args[0])
-	call, isCall := parseCall(args)
+	calls, isCall := parseCalls(args)
 	if isCall && name == "evalsha" && s.redis.Do("script", "exists", args[1]).([]any)[0] != int64(1) {
 		c.executeLocked(raw) // NOSCRIPT: it comes again, in full
 		return
@@ -66,7 +66,8 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 		}
 		return
 	}
-	loss := c.p.lossLocked(call.script)
+	script := calls[0].script
+	loss := c.p.lossLocked(script)
 	if loss != nil {
 		if loss.then == "hole" {
 			c.p.graveLocked(2 * time.Second)
@@ -75,46 +76,56 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 		}
 	}
 	if loss != nil && loss.request {
-		w.noteLocked("%v    %s of %q is lost on its way", c.p, call.script, call.keys[0])
+		w.noteLocked("%v    %s of %q is lost on its way", c.p, script, calls[0].keys[0])
 		c.afterwards = loss.then
 		c.loseLocked()
 		return
 	}
 	if c.p.prefix[s.n] == "" {
-		c.p.prefix[s.n] = call.prefixIn()
+		c.p.prefix[s.n] = calls[0].prefixIn()
 	}
-	touched := s.touched(call.keys)
-	before := make([]standing, len(touched))
-	for i, u := range touched {
-		before[i] = u.standing()
+	before := map[*unit]standing{}
+	for _, call := range calls {
+		for _, u := range s.touched(call.keys) {
+			before[u] = u.standing()
+		}
 	}
 	if loss != nil {
-		w.noteLocked("%v    the reply to %s of %q is lost", c.p, call.script, call.keys[0])
+		w.noteLocked("%v    the reply to %s of %q is lost", c.p, script, calls[0].keys[0])
 		c.swallow, c.afterwards = true, loss.then
 	}
-	w.noteLocked("%v    %s %q", c.p, call.script, call.args)
-	w.judge.beforeLocked(call, touched)
-	if call.listens() {
-		c.relying++
-		c.replied++
+	if len(calls) > 1 {
+		w.stats.Merged++
+		w.noteLocked("%v    %d calls as one", c.p, len(calls))
+	}
+	for _, call := range calls {
+		w.noteLocked("%v    %s %q", c.p, script, call.args)
+		w.judge.beforeLocked(call, s.touched(call.keys))
+		if call.listens() {
+			c.relying++
+			c.replied++
+		}
 	}
 	c.executeLocked(raw)
-	for i, u := range touched {
-		u.dirty = true
-		w.judge.orderLocked(u, before[i], call.script)
-		if !strings.HasPrefix(call.script, "renew") { // whose judge looks itself
-			u.loadLocked()
+	for _, call := range calls {
+		touched := s.touched(call.keys)
+		for _, u := range touched {
+			u.dirty = true
+			w.judge.orderLocked(u, before[u], script)
+			if !strings.HasPrefix(script, "renew") { // whose judge looks itself
+				u.loadLocked()
+			}
+			if strings.HasSuffix(script, "_acquire") {
+				c.acquiredLocked(u, call.args[0])
+			}
 		}
-		if strings.HasSuffix(call.script, "_acquire") {
-			c.acquiredLocked(u, call.args[0])
-		}
+		w.judge.afterLocked(call, touched)
+		w.judge.turnLocked(c.p, call, touched)
 	}
-	w.judge.afterLocked(call, touched)
-	w.judge.turnLocked(c.p, call, touched)
-	if strings.HasPrefix(call.script, "renew") {
+	if strings.HasPrefix(script, "renew") {
 		c.p.renewedLocked(s)
 	}
-	c.p.answeredLocked(call.script)
+	c.p.answeredLocked(script)
 }
 
 // touched returns the units that keys are the locks of.

@@ -64,34 +64,64 @@ type call struct {
 
 var scriptNames = struct {
 	sync.Mutex
-	bySHA map[string]string // by digest; and by itself a digest that is not known yet
-}{bySHA: map[string]string{}}
+	bySHA map[string]title
+}{bySHA: map[string]title{}}
 
-var scriptTitle = regexp.MustCompile(`^-- (?:holdfast|redisson) (\w+)\n`)
+// title is what the first line of a script says.
+type title struct {
+	name string
+	many bool // it is the form for many calls
+}
 
-// parseCall reads a command that calls a script.
-func parseCall(args []string) (c call, ok bool) {
+var scriptTitle = regexp.MustCompile(`^-- (?:holdfast|redisson) (\w+)(, many)?\n`)
+
+// parseCalls reads a command that calls a script, once or for many.
+func parseCalls(args []string) (calls []call, ok bool) {
 	if len(args) < 3 {
-		return c, false
+		return nil, false
 	}
+	var script title
 	scriptNames.Lock()
 	switch strings.ToLower(args[0]) {
 	case "evalsha":
-		c.script, ok = scriptNames.bySHA[args[1]], true
+		script, ok = scriptNames.bySHA[args[1]], true
 	case "eval":
 		sum := sha1.Sum([]byte(args[1]))
-		if title := scriptTitle.FindStringSubmatch(args[1]); title != nil {
-			c.script = title[1]
+		if said := scriptTitle.FindStringSubmatch(args[1]); said != nil {
+			script = title{said[1], said[2] != ""}
 		}
-		scriptNames.bySHA[hex.EncodeToString(sum[:])], ok = c.script, true
+		scriptNames.bySHA[hex.EncodeToString(sum[:])], ok = script, true
 	}
 	scriptNames.Unlock()
 	n, err := strconv.Atoi(args[2])
 	if !ok || err != nil || len(args) < 3+n {
-		return c, false
+		return nil, false
 	}
-	c.keys, c.args = args[3:3+n], args[3+n:]
-	return c, true
+	if whole := (call{script.name, args[3 : 3+n], args[3+n:]}); !script.many {
+		return []call{whole}, true
+	} else {
+		return whole.divide(), true
+	}
+}
+
+// divide takes a call of the form for many apart: see scripts/form/many.lua.
+func (c call) divide() (calls []call) {
+	width, _ := strconv.Atoi(c.args[0])
+	shape, shared := c.args[1], strings.Count(c.args[1], "=")
+	common, own := c.args[2:2+shared], c.args[2+shared:]
+	for keys := c.keys; len(keys) > 0; keys = keys[width:] {
+		one, next := call{script: c.script, keys: keys[:width]}, common
+		for _, sign := range shape {
+			from := &own
+			if sign == '=' {
+				from = &next
+			}
+			one.args = append(one.args, (*from)[0])
+			*from = (*from)[1:]
+		}
+		calls = append(calls, one)
+	}
+	return calls
 }
 
 // listens reports whether it asks for a place and says that its process hears its inbox; wait is as protocol.Stand makes it.

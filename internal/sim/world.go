@@ -41,8 +41,8 @@ type World struct {
 
 // Stats are what a run did.
 type Stats struct {
-	Commands, Calls, Grants, Refused, Ended, Unavailable, Lost, Faults int
-	Simulated                                                          time.Duration
+	Commands, Merged, Calls, Grants, Refused, Ended, Unavailable, Lost, Faults int
+	Simulated                                                                  time.Duration
 }
 
 func newWorld(plan *Plan) *World {

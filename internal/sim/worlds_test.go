@@ -157,8 +157,21 @@ func TestWorlds_ThatRunAwayAreStopped(t *testing.T) {
 	}
 }
 
+// Requests for many locks go as one command, and each has its own verdict.
+func TestWorlds_OfCrowds(t *testing.T) {
+	var all tally
+	for seed := range uint64(10) {
+		all.one(t, int(seed), DrawShape(seed, Crowd))
+	}
+	t.Logf("%d worlds, %d red; %d grants, %d commands, of which %d were for many", all.worlds, all.red, all.sum.Grants, all.sum.Commands, all.sum.Merged)
+	if all.sum.Merged < 100 {
+		t.Errorf("%d commands were merged", all.sum.Merged)
+	}
+}
+
 func (s *Stats) add(o *Stats) {
 	s.Commands += o.Commands
+	s.Merged += o.Merged
 	s.Calls += o.Calls
 	s.Grants += o.Grants
 	s.Refused += o.Refused

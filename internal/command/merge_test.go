@@ -71,8 +71,6 @@ func (f *fakeServer) answers(t *testing.T, s *Script, reply func(call []any) any
 	}
 }
 
-func first(call []any) any { return call[0] }
-
 // submitAll submits calls of s, each with a key and the arguments of its own.
 func submitAll(t *testing.T, x *Executor, s *Script, n int, args ...any) []*outcome {
 	t.Helper()

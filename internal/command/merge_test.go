@@ -260,6 +260,33 @@ func TestMerge_TheFormIsSentInFullOnlyWhenNeeded(t *testing.T) {
 	})
 }
 
+// What is sent again goes apart, whatever the first time ended with: nothing would be sent a third time.
+func TestMerge_WhatIsSentAgainGoesApart(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		s := manyScript(nil)
+		forgotten := 0
+		srv.answer = func(ctx context.Context, cmd *redis.Cmd) {
+			switch n := len(s.calls(t, cmd.Args())); {
+			case n > 1 && forgotten == 0:
+				forgotten++
+				cmd.SetErr(redis.ErrNoScript)
+			case n > 1:
+				cmd.SetErr(replyError("NOPERM"))
+			default:
+				echo(ctx, cmd)
+			}
+		}
+		for i, o := range submitAll(t, x, s, 32) {
+			if r := <-o.replies; r.Outcome != Answered || r.Value != fmt.Sprint("k", i) {
+				t.Errorf("call %d: %v, %v, %v", i, r.Outcome, r.Value, r.Err)
+			}
+		}
+		if forgotten == 0 {
+			t.Error("nothing was merged")
+		}
+	})
+}
+
 // A reply of another length, or with what the script does not give, is that to another command.
 func TestMerge_ShiftedReplies(t *testing.T) {
 	fits := func(v any) bool { _, ok := v.(string); return ok }
@@ -423,6 +450,8 @@ func TestMerge_LeavesAcknowledgedCallsApart(t *testing.T) {
 			}
 			if n := len(s.calls(t, cmd.Args())); n > 1 {
 				t.Errorf("%d calls as one", n)
+				cmd.SetErr(replyError("NOPERM"))
+				return
 			}
 			echo(ctx, cmd)
 		}

@@ -42,6 +42,8 @@ elseif what == 'returned' then
   return redis.pcall('hget', 'text', 'x')
 elseif what == 'own' then
   return redis.error_reply('HOLDFAST of its own')
+elseif what == 'replica' then
+  return redis.error_reply('READONLY of its own')
 elseif what == 'raised' then
   redis.call('incr', KEYS[1])
   redis.call('hget', 'text', 'x')
@@ -63,10 +65,11 @@ return global
 			{"returned", "WRONGTYPE Operation against a key holding the wrong kind of value"},
 			{"number", "1"},
 			{"own", "HOLDFAST of its own"},
+			{"replica", "READONLY of its own"},
 			{"lua", "ERR user_script:"},
 			{"unknown", "ERR Unknown Redis command called from script (in user_script: probe)"},
 			{"global", "ERR user_script:"},
-			{"fine", "2 a11 b11 3 first 11"},
+			{"fine", "2 a12 b12 3 first 12"},
 		}
 		args := []any{"eval", form, 2 * len(cases)}
 		for i := range cases {
@@ -79,6 +82,11 @@ return global
 		replies, err := rdb.Do(t.Context(), args...).Slice()
 		if err != nil || len(replies) != len(cases)+1 {
 			t.Fatalf("%d replies, %v", len(replies), err)
+		}
+		for i, c := range cases {
+			if err, failed := replies[i].(error); failed {
+				t.Errorf("%s: an error between replies: %v", c.what, err)
+			}
 		}
 		for failures := replies[len(cases)].([]any); len(failures) > 0; failures = failures[2:] {
 			i := failures[0].(int64) - 1

@@ -29,7 +29,7 @@ func (k *worker) unlock(c *claim) {
 	}
 	valid, early, began := c.lease.Valid(), c.lease.Err(), c.p.momentLocked()
 	w.judge.endsLocked(c)
-	u := w.busyLocked(c)
+	u, s := w.busyLocked(c), c.staysLocked()
 	w.noteLocked("%s unlocks, valid %v", c.who, valid)
 	w.mu.Unlock()
 	err := c.lease.Unlock(context.Background())
@@ -46,6 +46,7 @@ func (k *worker) unlock(c *claim) {
 		w.judge.failLocked("late return", "Unlock of %s took %v", c.who, took)
 	}
 	w.judge.lossLocked(c, err, valid)
+	w.judge.saidLocked(c.units[0], s, err)
 	switch {
 	case err == nil && early != nil:
 		w.judge.failLocked("hidden loss", "%s had ended, and Unlock says nothing: %v", c.who, early)
@@ -151,7 +152,7 @@ func (k *worker) nested(c *claim, locker holdfast.Locker, read bool) *claim {
 	if err != nil {
 		return nil
 	}
-	inner := &claim{p: c.p, lease: lease, who: c.who + "'", owner: c.owner, write: !read, votes: c.votes, units: c.units, plan: c.plan, step: c.step}
+	inner := &claim{p: c.p, lease: lease, who: c.who + "'", owner: c.owner, nested: true, write: !read, votes: c.votes, units: c.units, plan: c.plan, step: c.step}
 	if !valid {
 		inner.owner += "'" // another owner: it waited for no other owner
 	}

@@ -24,6 +24,7 @@ func DrawShape(seed uint64, shape Shape) *Plan {
 		d.processes()
 	}
 	d.faults()
+	d.stays()
 	return &d.Plan
 }
 
@@ -97,6 +98,19 @@ func (d *draft) locks() {
 		d.Locks = append(d.Locks, a, b)
 		n := len(d.Locks)
 		d.Locks = append(d.Locks, Lock{Name: "first+second", Kind: Multi, Of: []int{n - 2, n - 1}})
+	}
+}
+
+// stays draws how long locks stay taken after an early Unlock, in one world of six. It has chance of its own.
+func (d *draft) stays() {
+	chance := newRand(d.Seed, 2)
+	if d.Shape == Majority || d.Shape == BesideJava || chance.IntN(6) > 0 {
+		return
+	}
+	for i := range d.Locks {
+		if l := &d.Locks[i]; l.Kind != Multi && chance.IntN(2) == 0 {
+			l.AtLeast = mostAtLeast >> (2 * chance.IntN(4))
+		}
 	}
 }
 

@@ -77,6 +77,9 @@ func (l *Lock) options() (list []holdfast.LockOption) {
 	if l.MaxHold > 0 {
 		list = append(list, holdfast.WithMaxHold(l.MaxHold))
 	}
+	if l.AtLeast > 0 {
+		list = append(list, holdfast.WithHoldAtLeast(l.AtLeast))
+	}
 	return list
 }
 

@@ -140,6 +140,9 @@ func (j *judge) grantedLocked(c *claim, reentry bool) {
 	c.granted = j.w.now()
 	for _, u := range c.units {
 		u.claims = append(u.claims, c)
+		if !reentry {
+			j.tooShortLocked(u, c)
+		}
 	}
 	if c.lease == nil {
 		j.lookLocked()

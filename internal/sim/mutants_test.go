@@ -143,6 +143,8 @@ var mutants = []mutant{
 		"local there = some and listed(queue, deadlines, ids)", "local there = some and listed(queue, deadlines, ids)\nfor i, id in ipairs(ids) do if not times[i] then redis.call('rpush', queue, id) times[i] = '0' end end"}}},
 	{name: "release leaves a key", quick: true, by: "left behind", edits: []edit{{"scripts/lock_release.lua",
 		"local removed = try(", "try('set', lock .. ':left', 1, 'px', 600000)\nlocal removed = try("}}},
+	{name: "WithHoldAtLeast is forgotten", by: "held too short", shape: OneServer, edits: []edit{{"internal/engine/stay.go",
+		"if !h.stays || h.cfg.AtLeast == 0 {", "if BUG || !h.stays || h.cfg.AtLeast == 0 {"}}},
 	{name: "a lock that WithMaxHold has ended is left", by: "unheard|lost wake-up|forsaken hold", shape: OneServer, edits: []edit{{"internal/engine/unlock.go",
 		"if h.drop(l) && h.phase == owed {", "if h.drop(l) && h.phase == owed && !BUG {"}}},
 	{name: "acquire leaves a goroutine", quick: true, edits: []edit{{"internal/engine/try.go",

@@ -315,7 +315,7 @@ func (w *World) keepsNothing(p *process) {
 		return
 	}
 	for _, u := range w.units {
-		ends := slices.ContainsFunc(w.plan.Locks, func(l Lock) bool { return l.Name == u.name && (l.Fixed || l.MaxHold > 0) })
+		ends := slices.ContainsFunc(w.plan.Locks, func(l Lock) bool { return l.Name == u.name && (l.Fixed || l.MaxHold > 0 || l.AtLeast > 0) })
 		if u.s == nil || u.s.trouble > w.now() || ends { // a lease that has ended by itself is left to its TTL
 			continue
 		}

@@ -15,7 +15,7 @@ func (j *judge) orderLocked(u *unit, before standing, script string) {
 	fields, _ := u.s.redis.Do("hkeys", u.name).([]any)
 	for _, f := range fields {
 		id := f.(string)
-		if !strings.HasPrefix(id, "hf-") || before.held[id] || before.held[id+":write"] { // or a downgrade
+		if !strings.HasPrefix(id, "hf-") || before.held[id] || before.held[id+":write"] || u.stayed[id] { // or a downgrade
 			continue
 		}
 		place := slices.Index(before.ids, id)

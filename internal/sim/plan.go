@@ -67,6 +67,7 @@ type Lock struct {
 	Fencing bool          `json:",omitempty"`
 	Fixed   bool          `json:",omitempty"`
 	MaxHold time.Duration `json:",omitempty"`
+	AtLeast time.Duration `json:",omitempty"`
 	Of      []int         `json:",omitempty"` // Multi: its locks
 }
 

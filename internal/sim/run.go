@@ -186,6 +186,7 @@ func (w *World) fresh() {
 			w.fail("odd error", "Unlock in the end: %v", err)
 		}
 	}
+	time.Sleep(mostAtLeast) // they stay taken for so long
 }
 
 // leftovers finds keys that no process needs any more.

@@ -111,6 +111,9 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 		touched := s.touched(call.keys)
 		for _, u := range touched {
 			u.dirty = true
+			if strings.HasSuffix(script, "_stay") {
+				u.stayedLocked(call.args[0], call.args[1])
+			}
 			w.judge.orderLocked(u, before[u], script)
 			if !strings.HasPrefix(script, "renew") { // whose judge looks itself
 				u.loadLocked()

@@ -34,7 +34,9 @@ type unit struct {
 	line     line
 	tenure   tenure
 	turn     turn
-	late     time.Duration // until then a release can be under way of a lease that had ended, and requests beside it
+	stays    []*stay
+	stayed   map[string]bool // owner ids that no process has, of locks that stay taken
+	late     time.Duration   // until then a release can be under way of a lease that had ended, and requests beside it
 }
 
 // state is what Redis has of a lock.
@@ -61,6 +63,7 @@ type claim struct {
 	who     string
 	owner   string // claims of one owner do not exclude each other
 	write   bool
+	nested  bool // under another lease
 	granted time.Duration
 	votes   bool    // of a Redlock
 	units   []*unit // of the lease
@@ -86,7 +89,7 @@ func (w *World) unit(n int, name string, k Kind) *unit {
 			return u
 		}
 	}
-	u := &unit{w: w, s: w.servers[n], name: name, kind: k, queue: "redisson_lock_queue:{" + name + "}", times: "redisson_lock_timeout:{" + name + "}", channel: "redisson_lock__channel:{" + name + "}", lost: -1, since: map[string]time.Duration{}, gone: map[string]time.Duration{}}
+	u := &unit{w: w, s: w.servers[n], name: name, kind: k, queue: "redisson_lock_queue:{" + name + "}", times: "redisson_lock_timeout:{" + name + "}", channel: "redisson_lock__channel:{" + name + "}", lost: -1, since: map[string]time.Duration{}, gone: map[string]time.Duration{}, stayed: map[string]bool{}}
 	if k == RW {
 		u.queue, u.times, u.channel = "holdfast_rw_queue:{"+name+"}", "holdfast_rw_timeout:{"+name+"}", "redisson_rwlock:{"+name+"}"
 	}
@@ -102,7 +105,7 @@ func (w *World) election(name string, members []*unit) *unit {
 			return u
 		}
 	}
-	u := &unit{w: w, name: name, kind: Redlock, members: members, lost: -1, since: map[string]time.Duration{}, gone: map[string]time.Duration{}}
+	u := &unit{w: w, name: name, kind: Redlock, members: members, lost: -1, since: map[string]time.Duration{}, gone: map[string]time.Duration{}, stayed: map[string]bool{}}
 	w.units = append(w.units, u)
 	return u
 }

@@ -61,7 +61,7 @@ func (j *judge) holdsLocked(u *unit) {
 	seen := map[string]bool{}
 	for _, h := range u.state.holders {
 		p := u.of(h.id)
-		if p == nil || u.w.now() <= u.excused {
+		if p == nil || u.stayed[h.id] || u.w.now() <= u.excused {
 			continue
 		}
 		seen[h.id] = true

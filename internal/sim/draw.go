@@ -25,6 +25,9 @@ func DrawShape(seed uint64, shape Shape) *Plan {
 	}
 	d.faults()
 	d.stays()
+	if d.Shape == OneServer && newRand(seed, 4).IntN(8) == 0 {
+		d.addLeavers()
+	}
 	return &d.Plan
 }
 
@@ -111,6 +114,15 @@ func (d *draft) stays() {
 		if l := &d.Locks[i]; l.Kind != Multi && chance.IntN(2) == 0 {
 			l.AtLeast = mostAtLeast >> (2 * chance.IntN(4))
 		}
+	}
+}
+
+// addLeavers gives each process two more callers who leave and come back. It has chance of its own.
+func (p *Plan) addLeavers() {
+	d := &draft{Rand: newRand(p.Seed, 3), Plan: *p}
+	for i := range p.Processes {
+		q := &p.Processes[i]
+		q.Workers = append(q.Workers, Worker{d.hasty(10 * time.Millisecond)}, Worker{d.hasty(10 * time.Millisecond)})
 	}
 }
 

@@ -6,6 +6,7 @@ type mutant struct {
 	edits []edit
 	shape Shape  // of the worlds in which it can show; "": all
 	stall bool   // it shows where processes stand still
+	leave bool   // it shows where callers leave as they are granted a lock
 	quick bool   // it is looked for on every run
 	by    string // the judges that must find it, of which one is enough: what their names match; "": any
 }
@@ -113,7 +114,7 @@ var mutants = []mutant{
 		"func (e *entry) armLocked(m *moment, a alarm, d time.Duration) {\n", "func (e *entry) armLocked(m *moment, a alarm, d time.Duration) {\n\tif BUG && e.waiters.Len() > 0 && !a.yields() {\n\t\tif a == alarmPause {\n\t\t\te.alarm = alarmPause\n\t\t}\n\t\treturn\n\t}\n"}}},
 	{name: "a message is taken for a later claim", by: "overlap|claim without hold|unheard|lost wake-up", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
 		"h := b.expected[n.Number]\n", "h := b.expected[n.Number]\n\tif BUG && h == nil {\n\t\tfor _, other := range b.expected {\n\t\t\th = other\n\t\t}\n\t}\n"}}},
-	{name: "a message is believed after the claim was given up", by: "claim without hold|overlap|resurrection", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
+	{name: "a message is believed after the claim was given up", leave: true, by: "claim without hold|overlap|resurrection", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
 		"\tdelete(b.expected, h.number)\n", "\tif BUG {\n\t\treturn\n\t}\n\tdelete(b.expected, h.number)\n"},
 		{"internal/engine/notice.go", "\tif !h.phase.claim() {\n\t\treturn", "\tif w := e.waiters.Front(); BUG && h.phase == over && n.Granted && w != nil && e.bid == nil && w.Value.bid == nil {\n" +
 			"\t\tb := e.newBidLocked(w)\n\t\tb.claim, b.before, b.clock, h.bid, h.phase = h, m.now(), n.Clock, b, claimed\n\t}\n\tif !h.phase.claim() {\n\t\treturn"}}},

@@ -28,6 +28,7 @@ var (
 	shrinkFlag = flag.Bool("shrink", false, "look for a smaller plan that is red in the same way")
 	planFlag   = flag.String("plan", "", "a file with a plan, for TestPlan")
 	stallsFlag = flag.Bool("stalls", false, "every second fault of a plan is a process that stands still")
+	leaveFlag  = flag.Bool("leavers", false, "more callers leave, and come back before answers and grants have come")
 	traceFlag  = flag.Duration("trace", time.Second, "how much of a red world's trace is printed")
 )
 
@@ -58,6 +59,9 @@ func draw(seed uint64) *Plan {
 		p.Faults[i].Kind = stalls[i/2%2].name
 		p.Faults[i].For *= 2
 	}
+	if *leaveFlag {
+		p.addLeavers()
+	}
 	return p
 }
 
@@ -79,6 +83,9 @@ func (r *Result) report(last time.Duration) string {
 	}
 	if *stallsFlag {
 		more += " -stalls"
+	}
+	if *leaveFlag {
+		more += " -leavers"
 	}
 	fmt.Fprintf(&b, "again: go test ./internal/sim -run 'TestWorlds$' -args -seed %d%s -trace 5s\n", r.Plan.Seed, more)
 	return b.String()

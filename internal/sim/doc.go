@@ -39,6 +39,7 @@
 // Not passed on: a process goes on passing the lock to its own workers while another one waits. Queue: it is not in the order of arrival. Resurrection: an
 // owner id that was given back holds the lock again. Lost and kept: the TTL of a lost lease is over, and a late renewal keeps the lock. Inbox left: a process
 // stops hearing its inbox, and a request of it that says that it listens is unanswered. Left locked: Close says that all was given back, and Redis has a lock.
+// Held too short: a lock that was to stay taken after an early Unlock is granted before.
 // Turn: a process asks again for a lock that it has left to Redisson's. Not acknowledged: too few replicas know of a grant.
 //
 // Where nothing is wrong, and nothing has been for a while, promptness is judged in trips over the network, far below each poll interval; so a

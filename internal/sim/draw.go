@@ -107,7 +107,7 @@ func (d *draft) locks() {
 // stays draws how long locks stay taken after an early Unlock, in one world of six. It has chance of its own.
 func (d *draft) stays() {
 	chance := newRand(d.Seed, 2)
-	if d.Shape == Majority || d.Shape == BesideJava || chance.IntN(6) > 0 {
+	if !slices.Contains([]Shape{OneServer, WithReplicas, FailOver}, d.Shape) || chance.IntN(6) > 0 {
 		return
 	}
 	for i := range d.Locks {

@@ -276,7 +276,7 @@ func TestMerge_WhatIsSentAgainGoesApart(t *testing.T) {
 				echo(ctx, cmd)
 			}
 		}
-		for i, o := range submitAll(t, x, s, 32) {
+		for i, o := range submitAll(t, x, s, crowd) {
 			if r := <-o.replies; r.Outcome != Answered || r.Value != fmt.Sprint("k", i) {
 				t.Errorf("call %d: %v, %v, %v", i, r.Outcome, r.Value, r.Err)
 			}

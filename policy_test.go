@@ -45,7 +45,8 @@ var imports = map[string][]string{
 	"/internal/voting":   {},
 	"/internal/model":    {"/internal/voting"}, // tests only
 	"/internal/wire":     {},
-	"/internal/renewal":  {"/internal/validity"},
+	"/internal/renewal":  {"/internal/schedule", "/internal/validity"},
+	"/internal/schedule": {"/internal/validity"}, // pure
 	"/internal/command":  {"github.com/redis/go-redis/v9"},
 	"/internal/redistest": { // tests only
 		"/internal/vredis",

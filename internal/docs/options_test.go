@@ -166,7 +166,7 @@ func TestDocs_OptionsTimeConstants(t *testing.T) {
 		{"| every third of the TTL |", "internal/validity/validity.go", "sent.Add(ttl / 3)"},
 		{"| 2 s, or the releaser's lease if that is shorter |", "internal/engine/inbox.go", "const claimTTL = 2 * time.Second"},
 		{"| 2 s, or the releaser's lease if that is shorter |", "internal/engine/terms.go", "c.claim = min(claimTTL, c.TTL)"},
-		{"| 25 ms later |", "internal/renewal/renewal.go", "const soon = 25 * time.Millisecond"},
+		{"| 25 ms later |", "internal/schedule/schedule.go", "const Soon = 25 * time.Millisecond"},
 		{"gets its turn | 16 |", "internal/protocol/constants.go", "const TurnsInARow = 16"},
 		{"remote hand-off | 128 |", "internal/wire/inbox.go", "const TokensPerGrant = 128"},
 		{"was lost | 1 minute |", "internal/engine/release.go", "const burial = time.Minute"},

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/schedule"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
@@ -27,7 +28,7 @@ type event struct {
 func (s *Scheduler[T]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.heap)
+	return s.heap.Len()
 }
 
 func (l *log) config() Config[string] {
@@ -182,7 +183,7 @@ func TestFixedLease_OnlyExpires(t *testing.T) {
 func TestConfirm_OfLessDoesNotPutTheRenewalOff(t *testing.T) {
 	for name, tc := range map[string]struct{ first, due time.Duration }{
 		"of its own TTL": {ttl, ttl / 3},
-		"of a claim":     {2 * time.Second, soon},
+		"of a claim":     {2 * time.Second, schedule.Soon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, s *Scheduler[string], l *log) {

@@ -44,7 +44,7 @@ lint: ## go vet and staticcheck (honnef.co/go/tools) in one pass; in another mod
 LOCKS = . $(addprefix ./internal/,docs engine several $(addprefix locktest/,faults queue several state telemetry))
 
 # The packages whose tests need no server, and all others but those with a target of their own.
-PURE = ./debug ./scripts $(addprefix ./tools/,dashboard figures steps) $(addprefix ./internal/,journal parking protocol pubsub renewal validity voting wire)
+PURE = ./debug ./scripts $(addprefix ./tools/,dashboard figures steps) $(addprefix ./internal/,journal lock protocol pubsub renewal validity voting wire)
 OTHERS = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) $(PURE) ./internal/interop ./internal/model ./internal/sim))
 # Those beside LOCKS that the race detector is of use for. The examples' stages have no goroutines but those of internal/stage, and
 # internal/topology has a target of its own.

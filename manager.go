@@ -110,7 +110,7 @@ type config struct {
 
 func defaultConfig() config {
 	return config{
-		lock:         lockConfig{terms: engine.Terms{TTL: DefaultLease}},
+		lock:         lockConfig{terms: engine.NewTerms(DefaultLease)},
 		mapName:      func(name string) string { return name },
 		log:          slog.New(slog.DiscardHandler),
 		poll:         DefaultPollInterval,

@@ -23,7 +23,7 @@ var imports = map[string][]string{
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
 	},
 	"/internal/engine": {
-		"/internal/busiest", "/internal/command", "/internal/journal", "/internal/parking", "/internal/protocol", "/internal/pubsub",
+		"/internal/busiest", "/internal/command", "/internal/journal", "/internal/lock", "/internal/protocol", "/internal/pubsub",
 		"/internal/renewal", "/internal/retry", "/internal/telemetry", "/internal/validity", "/internal/wire", "golang.org/x/sync/errgroup",
 	},
 	"/internal/several":  {"/internal/command", "/internal/engine", "/internal/retry", "/internal/voting"},
@@ -38,7 +38,7 @@ var imports = map[string][]string{
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/trace/noop",
 	},
 	"/internal/busiest":  {},
-	"/internal/parking":  {}, // pure: they run in testing/synctest
+	"/internal/lock":     {"/internal/schedule", "/internal/validity", "/internal/wire"}, // pure, see its TestLock_IsPure
 	"/internal/pubsub":   {"/internal/command", "/internal/journal", "/internal/retry", "/internal/wire", "github.com/redis/go-redis/v9"},
 	"/internal/retry":    {"github.com/cenkalti/backoff/v4"},
 	"/internal/validity": {},

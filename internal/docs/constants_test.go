@@ -57,7 +57,7 @@ func TestDocs_ConstantsAreThoseOfTheCode(t *testing.T) {
 	var (
 		sent     = time.Now()
 		lease    = say(holdfast.DefaultLease)
-		claim    = time.Duration(constant(t, "claimTTL"))
+		claim    = time.Duration(constant(t, "MaxClaim"))
 		first    = say(time.Duration(constant(t, "soon")))
 		margin   = say(validity.Margin(time.Second)) // the least
 		part     = int64(time.Hour / validity.Margin(time.Hour))

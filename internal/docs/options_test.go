@@ -164,18 +164,18 @@ func TestDocs_OptionsTimeConstants(t *testing.T) {
 		{"| 25 ms or a fiftieth of the TTL", "internal/validity/validity.go", "minMargin   = 25 * time.Millisecond"},
 		{"a fiftieth of the TTL, the larger, at most half of the TTL", "internal/validity/validity.go", "min(max(minMargin, ttl/50), ttl/2)"},
 		{"| every third of the TTL |", "internal/validity/validity.go", "sent.Add(ttl / 3)"},
-		{"| 2 s, or the releaser's lease if that is shorter |", "internal/engine/inbox.go", "const claimTTL = 2 * time.Second"},
-		{"| 2 s, or the releaser's lease if that is shorter |", "internal/engine/terms.go", "c.claim = min(claimTTL, c.TTL)"},
+		{"| 2 s, or the releaser's lease if that is shorter |", "internal/lock/terms.go", "const MaxClaim = 2 * time.Second"},
+		{"| 2 s, or the releaser's lease if that is shorter |", "internal/engine/terms.go", "min(lock.MaxClaim, c.TTL)"},
 		{"| 25 ms later |", "internal/schedule/schedule.go", "const Soon = 25 * time.Millisecond"},
 		{"gets its turn | 16 |", "internal/protocol/constants.go", "const TurnsInARow = 16"},
 		{"remote hand-off | 128 |", "internal/wire/inbox.go", "const TokensPerGrant = 128"},
-		{"was lost | 1 minute |", "internal/engine/release.go", "const burial = time.Minute"},
+		{"was lost | 1 minute |", "internal/lock/release.go", "const Burial = time.Minute"},
 		{"| half a day to a day |", "internal/protocol/constants.go", "queueTTLLeft = queueTTL / 2"},
 		{"| half a day to a day |", "internal/protocol/constants.go", "queueTTL     = 24 * time.Hour"},
-		{"after it was admitted | 30 s |", "internal/engine/trouble.go", "const Readmission = 30 * time.Second"},
+		{"after it was admitted | 30 s |", "internal/lock/trouble.go", "const Readmission = 30 * time.Second"},
 		{"a quarter of the lease, at least 100 ms and at most 1 s", "internal/validity/validity.go", "min(max(ttl/4, minPatience), maxPatience)"},
 		{"| 1 s, and until ctx ends but at least 100 ms |", "internal/engine/close.go", "const closeGrace = 100 * time.Millisecond"},
-		{"once in two minutes", "internal/engine/alarm.go", "2*time.Minute"},
+		{"once in two minutes", "internal/lock/alarm.go", "2*time.Minute"},
 	} {
 		if !strings.Contains(page, c.said) {
 			t.Errorf("the page does not say %q", c.said)

@@ -194,14 +194,18 @@ func TestSafety_ExplainsEveryNumber(t *testing.T) {
 	}
 }
 
-// Each file of the root and of the engine is in a table of files.
+// Each file of the root, of the state machine and of the engine is in a table of files.
 func TestArchitecture_ListsEveryFile(t *testing.T) {
 	picture, _, _ := strings.Cut(read(t, "docs/internals/ARCHITECTURE.md"), "\n## States")
-	root, engine, _ := strings.Cut(picture, "### Files of the engine")
-	for _, f := range glob(t, "*.go", "internal/engine/*.go") {
+	root, inside, _ := strings.Cut(picture, "### Files of the state machine")
+	machine, engine, _ := strings.Cut(inside, "### Files of the engine")
+	for _, f := range glob(t, "*.go", "internal/engine/*.go", "internal/lock/*.go") {
 		table, name := root, filepath.Base(f)
-		if f != name {
+		switch filepath.Dir(f) {
+		case "internal/engine":
 			table = engine
+		case "internal/lock":
+			table = machine
 		}
 		if !strings.HasSuffix(f, "_test.go") && f != "doc.go" && !strings.Contains(table, "`"+name+"`") {
 			t.Errorf("it does not list %s", f)

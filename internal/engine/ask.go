@@ -6,20 +6,22 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // checkNow asks Redis whether the holds are still there. It asks for what they have, which
 // prolongs them by no more than the time of its way there.
 func (e *entry) checkNow() {
-	m := e.moment()
+	now := time.Now()
 	e.mu.Lock()
-	defer e.unlock(&m)
-	for _, h := range e.holdsLocked() {
-		if e.reads.converts(h) {
+	defer e.mu.Unlock()
+	for _, h := range e.lock.Holds() {
+		if h.Converting() {
 			continue // which side Redis has is not known; the answer to the downgrade says it
 		}
-		m.send(e.engine.newRenewal(h.rest(m.now()), h))
+		call := e.engine.newRenewal(h.Rest(now), h)
+		e.engine.Executor.Submit(now, call) // refused only once Close has ended all holds
 	}
 }
 
@@ -42,7 +44,7 @@ func (eng *Engine) Ask(ctx context.Context, name string, repeat bool, script *co
 		}
 		if err == nil {
 			eng.Stats.Troubles.Add(1)
-			err = eng.explain(name, because(Unavailable, r.Err))
+			err = eng.explain(name, lock.Because(Unavailable, r.Err))
 		}
 		pause := pauses.NextBackOff()
 		if !repeat || !r.Passes() || time.Until(end) < pause || !Sleep(ctx, pause) {
@@ -54,7 +56,7 @@ func (eng *Engine) Ask(ctx context.Context, name string, repeat bool, script *co
 // askOnce sends one request and waits for its end.
 func (eng *Engine) askOnce(ctx context.Context, name string, repeat bool, call *command.Call) (command.Reply, error) {
 	if ctx.Err() != nil {
-		return command.Reply{}, eng.explain(name, because(Unavailable, ContextCauses(ctx)...))
+		return command.Reply{}, eng.explain(name, lock.Because(Unavailable, ContextCauses(ctx)...))
 	}
 	q := &question{engine: eng, repeat: repeat, done: make(chan command.Reply, 1)}
 	call.Handler = q
@@ -62,13 +64,13 @@ func (eng *Engine) askOnce(ctx context.Context, name string, repeat bool, call *
 	over := eng.closed
 	eng.mu.Unlock()
 	if over || !eng.Executor.Submit(time.Now(), call) {
-		return command.Reply{}, eng.explain(name, because(Closed))
+		return command.Reply{}, eng.explain(name, lock.Because(Closed))
 	}
 	select {
 	case r := <-q.done:
 		return r, nil
 	case <-ctx.Done():
-		return command.Reply{}, eng.explain(name, because(Unavailable, ContextCauses(ctx)...))
+		return command.Reply{}, eng.explain(name, lock.Because(Unavailable, ContextCauses(ctx)...))
 	}
 }
 

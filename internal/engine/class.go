@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
@@ -14,7 +15,7 @@ import (
 // locks are of one class that has no name. A nil one counts nothing.
 type class struct {
 	name   string
-	grants [families + 1][grantModes]atomic.Uint64 // by kind and mode
+	grants [lock.Families + 1][lock.Modes]atomic.Uint64 // by kind and mode
 }
 
 // Label is the class's name.
@@ -25,7 +26,7 @@ func (c *class) Label() string {
 	return c.name
 }
 
-func (c *class) granted(k Kind, how grantMode) {
+func (c *class) granted(k Kind, how lock.Mode) {
 	if c != nil {
 		c.grants[k][how].Add(1)
 	}
@@ -75,12 +76,12 @@ func (c *classes) get(name string) *class {
 }
 
 // Reentered counts the leases that a context carried.
-func (c *classes) Reentered() uint64 { return c.count(grantedReentry) }
+func (c *classes) Reentered() uint64 { return c.count(lock.Reentry) }
 
 // HandedOff counts the leases that came without Redis from a caller of the process, or beside its readers.
-func (c *classes) HandedOff() uint64 { return c.count(grantedByHandoff) }
+func (c *classes) HandedOff() uint64 { return c.count(lock.ByHandoff) }
 
-func (c *classes) count(how grantMode) (n uint64) {
+func (c *classes) count(how lock.Mode) (n uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range c.eachLocked() {
@@ -102,7 +103,7 @@ func (c *classes) Grants() (counts []telemetry.Grants) {
 			for how := range one.grants[k] {
 				if n := one.grants[k][how].Load(); n > 0 {
 					counts = append(counts, telemetry.Grants{
-						Key:   telemetry.GrantKey{Type: Kind(k).String(), WaitMode: grantMode(how).String(), Class: one.name},
+						Key:   telemetry.GrantKey{Type: Kind(k).String(), WaitMode: lock.Mode(how).String(), Class: one.name},
 						Count: n,
 					})
 				}

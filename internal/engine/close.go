@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
 // closeGrace is how long Close waits at least: a program that ends by a signal closes under the
@@ -28,7 +30,7 @@ func (eng *Engine) Close(ctx context.Context) error {
 		}
 		eng.hasten()
 		eng.Identity.close()
-		eng.report(closeReport{more: -1})
+		eng.report(lock.CloseReport{More: -1})
 		eng.stopErr = eng.explain("", eng.stop(ctx))
 		close(eng.stopped)
 		return eng.stopErr
@@ -39,7 +41,7 @@ func (eng *Engine) Close(ctx context.Context) error {
 	case <-eng.stopped:
 		return eng.stopErr
 	case <-late.Done():
-		return eng.explain("", because(Unavailable, append([]error{Unreleased}, ContextCauses(ctx)...)...))
+		return eng.explain("", lock.Because(Unavailable, append([]error{Unreleased}, ContextCauses(ctx)...)...))
 	}
 }
 
@@ -65,12 +67,12 @@ func (eng *Engine) stop(ctx context.Context) (v *Verdict) {
 		eng.Identity.wait(ctx)
 		eng.mu.Lock()
 		if eng.denied != nil {
-			v = because(Unavailable, Unreleased, eng.denied)
+			v = lock.Because(Unavailable, Unreleased, eng.denied)
 		}
 		eng.mu.Unlock()
 	case <-ctx.Done():
 		eng.mu.Lock()
-		v = because(Unavailable, Unreleased, eng.trouble, context.Cause(ctx))
+		v = lock.Because(Unavailable, Unreleased, eng.trouble, context.Cause(ctx))
 		eng.mu.Unlock()
 	}
 	eng.endLife()
@@ -79,10 +81,10 @@ func (eng *Engine) stop(ctx context.Context) (v *Verdict) {
 	g.Go(func() error { return eng.Subscriber.Stop(ctx) })
 	g.Go(func() error { return eng.Executor.Stop(ctx) })
 	if err := g.Wait(); err != nil && v == nil {
-		v = because(Unavailable, Unreleased, err)
+		v = lock.Because(Unavailable, Unreleased, err)
 	}
 	if err := eng.Journal.Close(ctx); err != nil && v == nil {
-		v = because(Unavailable, Unreleased, err)
+		v = lock.Because(Unavailable, Unreleased, err)
 	}
 	eng.Telemetry.Close()
 	return v

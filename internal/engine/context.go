@@ -41,7 +41,7 @@ type sharedEnd struct {
 	ctx    context.Context // derived from the first of the parents
 	cancel context.CancelCauseFunc
 	unhook func() bool // stops listening to that parent; nil: it never ends
-	over   bool        // it has ended; guarded as Lease.contexts is
+	over   bool        // it has ended; guarded as more.contexts is
 }
 
 // endWith returns a context that ends with l or with parent. It is made while no lock is held:
@@ -49,7 +49,8 @@ type sharedEnd struct {
 func (l *Lease) endWith(parent context.Context) context.Context {
 	done := parent.Done()
 	l.mu().Lock()
-	s := l.contexts[done]
+	x := l.moreLocked()
+	s := x.contexts[done]
 	l.mu().Unlock()
 	if s != nil {
 		return s.ctx
@@ -61,18 +62,18 @@ func (l *Lease) endWith(parent context.Context) context.Context {
 		s.unhook = context.AfterFunc(parent, func() {
 			l.mu().Lock()
 			s.over = true
-			delete(l.contexts, done)
+			delete(x.contexts, done)
 			l.mu().Unlock()
 		})
 	}
 	l.mu().Lock()
-	err, other := l.err, l.contexts[done]
+	err, other := l.errLocked(), x.contexts[done]
 	// Parents that had ended before the first call of Done share a channel, and no end.
 	if err == nil && other == nil && !s.over && s.ctx.Err() == nil {
-		if l.contexts == nil {
-			l.contexts = make(map[<-chan struct{}]*sharedEnd)
+		if x.contexts == nil {
+			x.contexts = make(map[<-chan struct{}]*sharedEnd)
 		}
-		l.contexts[done] = s
+		x.contexts[done] = s
 	}
 	l.mu().Unlock()
 	if err != nil || other != nil {

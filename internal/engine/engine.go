@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/busiest"
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/journal"
-	"github.com/holdfast-go/holdfast/internal/parking"
+	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/pubsub"
 	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
@@ -22,27 +23,20 @@ import (
 
 // Engine is what a manager does: the locks of a process by their names, and what all of them share.
 type Engine struct {
-	Epoch     time.Time // just before it was made
-	coarse    coarseClock
-	owners    string // what all its owner ids begin with
-	errorOf   func(name string, v *Verdict) error
-	poll      time.Duration
-	slice     time.Duration
-	readSlice time.Duration // how often the readers of the process ask whether a writer waits elsewhere
-	cluster   bool          // keys of one script must share a slot
-	Publish   any           // the command that announces a release, boxed; see tell in prelude/redisson.lua
-	counted   bool          // PUBSUB NUMSUB knows whether an inbox has listeners
-	patience  time.Duration // for how long a silent waiter keeps its place
-	confirm   bool          // tests: no grant is trusted without asking
-	aside     time.Duration // see aside.go; tests change it
+	lock.Settings // what all its locks go by
 
-	Readmission time.Duration // see trouble.go; tests change it
+	coarse  coarseClock
+	owners  string // what all its owner ids begin with
+	errorOf func(name string, v *Verdict) error
+	cluster bool // keys of one script must share a slot
+	Publish any  // the command that announces a release, boxed; see tell in prelude/redisson.lua
+	counted bool // PUBSUB NUMSUB knows whether an inbox has listeners
 
 	// Chance draws a number from 0 to below n, for any goroutine. The simulation changes it, before the first lock.
 	Chance func(n int64) int64
 
 	Executor   *command.Executor
-	scheduler  *renewal.Scheduler[*hold]
+	scheduler  *renewal.Scheduler[*lock.Hold]
 	Subscriber *pubsub.Subscriber
 	inbox      *inbox
 	Identity   *identity // nil: none
@@ -57,13 +51,13 @@ type Engine struct {
 	life       context.Context
 	endLife    context.CancelFunc // by Close
 	Stats      counters
-	contended  busiest.Names // what callers wait for; but see entry.waits
+	contended  busiest.Names // what callers wait for; but see running.waits
 	Journal    *journal.Journal
 
 	mu      sync.Mutex // guards the following; a leaf in the lock order
-	entries [families]registry
-	pending int                    // requests and releases that Close waits for
-	paused  map[*repeated]struct{} // which wait before they are sent again
+	entries [lock.Families]registry
+	pending int                            // requests and releases that Close waits for
+	paused  map[*lock.Repeated]*time.Timer // releases that wait before they are sent again
 	closed  bool
 	empty   bool          // drained is closed
 	denied  error         // of a release that was given up since closed was set; nil: none was
@@ -101,28 +95,31 @@ type Config struct {
 // New returns an engine, which starts nothing before its first lock.
 func New(c Config) *Engine {
 	eng := &Engine{
-		Epoch:       time.Now().Add(-1), // no time after it is 0, which has a meaning of its own
-		owners:      wire.NewOwnerPrefix(),
-		errorOf:     c.ErrorOf,
-		poll:        c.Poll,
-		slice:       c.Slice,
-		readSlice:   c.ReadSlice,
-		cluster:     c.Cluster,
-		Publish:     "publish",
-		counted:     true,
-		patience:    c.Patience,
-		confirm:     c.Confirm,
-		aside:       c.Aside,
-		Readmission: c.Readmission,
-		Chance:      rand.Int64N,
-		Executor:    c.Executor,
-		entries:     [families]registry{{}, {}, {}},
-		Journal:     c.Journal,
-		drained:     make(chan struct{}),
-		stopped:     make(chan struct{}),
+		Settings: lock.Settings{
+			Epoch:       time.Now().Add(-1), // no time after it is 0, which has a meaning of its own
+			Poll:        c.Poll,
+			Slice:       c.Slice,
+			ReadSlice:   c.ReadSlice,
+			Patience:    c.Patience,
+			Aside:       c.Aside,
+			Readmission: c.Readmission,
+			Turns:       protocol.TurnsInARow,
+			Confirm:     c.Confirm,
+		},
+		owners:   wire.NewOwnerPrefix(),
+		errorOf:  c.ErrorOf,
+		cluster:  c.Cluster,
+		Publish:  "publish",
+		counted:  true,
+		Chance:   rand.Int64N,
+		Executor: c.Executor,
+		entries:  [lock.Families]registry{{}, {}, {}},
+		Journal:  c.Journal,
+		drained:  make(chan struct{}),
+		stopped:  make(chan struct{}),
 	}
 	eng.life, eng.endLife = context.WithCancel(context.Background())
-	eng.scheduler = renewal.New(renewal.Config[*hold]{Renew: eng.renew, Expire: eng.expire})
+	eng.scheduler = renewal.New(renewal.Config[*lock.Hold]{Renew: eng.renew, Expire: eng.expire})
 	if eng.cluster {
 		eng.counted = false // a node knows only its own listeners
 	}
@@ -150,7 +147,7 @@ func (eng *Engine) explain(name string, v *Verdict) error {
 
 // ErrorOf makes the error of a fact for a caller that has given the lock, or the locks, this name.
 func (eng *Engine) ErrorOf(name string, f Fact, causes ...error) error {
-	return eng.explain(name, because(f, causes...))
+	return eng.explain(name, lock.Because(f, causes...))
 }
 
 // unavailable is called when requests bring no answer any more.
@@ -163,23 +160,6 @@ func (eng *Engine) unavailable(cause error) {
 func (eng *Engine) disconnected() {
 	eng.Stats.Reconnects.Add(1)
 	eng.Telemetry.Disconnected()
-}
-
-// newWaiter returns a waiter for a caller that waits, and calls outcomeOf in the end.
-func (eng *Engine) newWaiter() *waiter {
-	if w, ok := eng.parked.Get().(*waiter); ok {
-		return w
-	}
-	return parking.New[request, outcome]()
-}
-
-// release returns the outcome of w, and keeps w for another caller. Its own caller has received from Ready, or w has left
-// the queue: no other goroutine knows it then.
-func (eng *Engine) outcomeOf(w *waiter) outcome {
-	told := w.Take()
-	w.Value = request{}
-	eng.parked.Put(w)
-	return told
 }
 
 // newReady returns a channel that gets one value, the answer to an Unlock. The caller puts it back into

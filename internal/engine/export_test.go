@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/pubsub"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Moments that do not come by themselves, and figures that users do not need.
@@ -12,8 +14,8 @@ import (
 // Inside is what a process has of one lock, and a hold of it.
 type Inside struct {
 	e     *entry
-	h     *hold
-	limit *limit // of the caller
+	h     *lock.Hold
+	limit *lock.Limit // of the caller
 }
 
 // Inside returns the mutex of a name, and what holds it.
@@ -21,15 +23,15 @@ func (eng *Engine) Inside(mapped string) Inside {
 	e := eng.existing(MutexKind, mapped)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	x := Inside{e: e, h: e.hold}
+	x := Inside{e: e, h: e.lock.Held()}
 	if x.h != nil {
-		x.limit = x.h.limit
+		x.limit = x.h.Limit
 	}
 	return x
 }
 
 // Inside returns the lock of a lease.
-func (l *Lease) Inside() Inside { return Inside{l.entry, l.hold, l.few().limit} }
+func (l *Lease) Inside() Inside { return Inside{l.entry(), l.in().Hold(), l.in().Limit()} }
 
 // Lock stops all that happens to the lock until Unlock.
 func (x Inside) Lock() { x.e.mu.Lock() }
@@ -44,35 +46,34 @@ func (x Inside) IsHold(y Inside) bool { return x.h == y.h }
 func (x Inside) EditDeadline(edit func(*time.Time)) {
 	x.e.mu.Lock()
 	defer x.e.mu.Unlock()
-	edit(&x.h.deadline)
+	edit(&x.h.Deadline)
 }
 
 // SetEnd sets the end of the hold, which is WithMaxHold's if there is one. The schedule does not come for it.
 func (x Inside) SetEnd(at time.Time) {
 	x.e.mu.Lock()
 	defer x.e.mu.Unlock()
-	x.e.engine.scheduler.Remove(&x.h.item)
-	if x.h.limit != nil {
-		x.h.limit.at = at
+	x.e.engine.scheduler.Remove(&x.h.Item)
+	if x.h.Limit != nil {
+		x.h.Limit.At = at
 	} else {
-		x.h.deadline = at
+		x.h.Deadline = at
 	}
 }
 
 // EndLocked ends the leases of the hold with ErrMaxHold. The caller calls the result after Unlock.
 func (x Inside) EndLocked() (announce func()) {
 	m := x.e.moment()
-	m.then(holdClosed(x.e.endHoldLocked(&m, x.h, because(MaxHoldOver))))
-	x.h.phase = owed
-	m.performOrdered()
-	return m.perform
+	x.e.lock.EndLeases(&m, x.h)
+	after := x.e.engine.performOrdered(&m)
+	return func() { x.e.engine.perform(&m, Ended{}, after) }
 }
 
 // Overslept is what happens when the end of the hold has passed without its timers having run.
 func (x Inside) Overslept() {
 	m := x.e.moment()
 	x.e.mu.Lock()
-	x.e.oversleptLocked(&m, x.h)
+	x.e.lock.OversleptHold(&m, x.h)
 	x.e.unlock(&m)
 }
 
@@ -83,7 +84,7 @@ func (x Inside) Expire() { x.e.engine.expire(x.h) }
 func (x Inside) ReachLimit() { x.e.reachLimit(x.limit) }
 
 // Renew has the schedule say that the hold is to be renewed.
-func (x Inside) Renew() { x.e.engine.renew([]*hold{x.h}) }
+func (x Inside) Renew() { x.e.engine.renew([]*lock.Hold{x.h}) }
 
 // Check is what ForceUnlock does.
 func (x Inside) Check() { x.e.checkNow() }
@@ -93,7 +94,7 @@ func (x Inside) WakeUp() bool {
 	x.e.wakeUp()
 	x.e.mu.Lock()
 	defer x.e.mu.Unlock()
-	return x.e.missed.has(missedLock)
+	return x.e.lock.WantsRequest()
 }
 
 // ReleaseLasts begins the release of a claim like the hold and returns for how long it is repeated.
@@ -101,15 +102,13 @@ func (x Inside) ReleaseLasts(unclear bool) time.Duration {
 	m := x.e.moment()
 	x.e.mu.Lock()
 	defer x.e.unlock(&m)
-	c := newHold(x.e, x.h.cfg, x.h.keys, x.h.kind)
-	c.phase, c.unclear = over, unclear
-	return x.e.startReleaseLocked(&m, c, false, nil).until.Sub(m.now())
+	return x.e.lock.ReleaseLike(&m, x.h, unclear)
 }
 
 // PollAfter is after how long a waiter asks again.
 func (eng *Engine) PollAfter(ttl time.Duration) time.Duration {
-	m := moment{engine: eng}
-	return (&entry{engine: eng}).pollAfter(&m, ttl)
+	m := eng.moment()
+	return new(lock.Lock).PollAfter(&m, ttl)
 }
 
 // HearInbox adds a listener to the inbox.
@@ -129,8 +128,8 @@ func (eng *Engine) Question() (q interface {
 func (eng *Engine) NextPause() (d time.Duration) {
 	for _, e := range eng.snapshot() {
 		e.mu.Lock()
-		if t := e.known.trouble(); t != nil {
-			pauses := *t.pauses
+		if p := e.lock.PausesLeft(); p != nil {
+			pauses := *p.(*retry.Pauses)
 			pauses.RandomizationFactor = 0 // called again and again, it would return the longest of many
 			d += pauses.NextBackOff()
 		}

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/protocol"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -13,8 +13,8 @@ import (
 // its owner, and publishes that on one channel per manager, for all its locks. The waiter needs no further round
 // trip. A grant is good for the claim TTL only; the first renewal makes the lease of it.
 //
-// A message is a hint on top of what Redis knows. A poll makes up for a message that is lost (entry.pollAfter). A
-// request confirms a message that is late (noticedLocked). A message for a claim that was given up is ignored,
+// A message is a hint on top of what Redis knows. A poll makes up for a message that is lost (Lock.pollAfter). A
+// request confirms a message that is late (Lock.noticed). A message for a claim that was given up is ignored,
 // because giving up releases.
 type inbox struct {
 	engine   *Engine
@@ -22,43 +22,35 @@ type inbox struct {
 	sessions atomic.Uint64 // how often it was subscribed
 	relying  atomic.Int64  // requests under way that say that it has a listener
 
-	mu       sync.Mutex       // guards the following; a leaf, but for subscriber.mu
-	expected map[uint64]*hold // claims that stand in a queue, by their number
+	mu       sync.Mutex            // guards the following; a leaf, but for subscriber.mu
+	expected map[uint64]*lock.Hold // claims that stand in a queue, by their number
 	early    earlyNotices
 }
 
-// claimTTL bounds for how long a grant to a process that is dead, or stopped, or does
-// not hear of it keeps others out. A lock that is held for longer than 25 ms is renewed
-// then, which gives it its own TTL; shorter ones are spared that command.
-const claimTTL = 2 * time.Second
-
-// turnsInARow is what the scripts count to as well (prelude/turn.lua).
-const turnsInARow = protocol.TurnsInARow
-
 func newInbox(eng *Engine) *inbox {
-	return &inbox{engine: eng, channel: wire.Inbox(eng.owners), expected: make(map[uint64]*hold)}
+	return &inbox{engine: eng, channel: wire.Inbox(eng.owners), expected: make(map[uint64]*lock.Hold)}
 }
 
 // expect adds a claim that stands in a queue. It returns the message that has come for
 // it already; nil if there is none.
-func (b *inbox) expect(h *hold) *wire.Notice {
+func (b *inbox) expect(h *lock.Hold) *wire.Notice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.expected) == 0 {
 		b.engine.Subscriber.Add(b.channel, b)
 	}
-	b.expected[h.number] = h
-	return b.early.take(h.number)
+	b.expected[h.Number] = h
+	return b.early.take(h.Number)
 }
 
 // forget drops a claim.
-func (b *inbox) forget(h *hold) {
+func (b *inbox) forget(h *lock.Hold) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, ok := b.expected[h.number]; !ok {
+	if _, ok := b.expected[h.Number]; !ok {
 		return // it stood in the queue, but its waiter left before the answer came
 	}
-	delete(b.expected, h.number)
+	delete(b.expected, h.Number)
 	if len(b.expected) == 0 {
 		b.engine.Subscriber.Remove(b.channel, b)
 	}
@@ -91,12 +83,12 @@ func (b *inbox) Heard(payload string) {
 		return
 	}
 	if h := b.claimOf(n); h != nil {
-		h.entry.noticed(h, n)
+		entryOf(h.Of()).noticed(h, n)
 	}
 }
 
 // claimOf returns the claim that n is for; if none is known to wait, n is kept for a while.
-func (b *inbox) claimOf(n wire.Notice) *hold {
+func (b *inbox) claimOf(n wire.Notice) *lock.Hold {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.expected[n.Number]
@@ -123,7 +115,7 @@ func (b *inbox) askAll() {
 	b.mu.Lock()
 	entries := make(map[*entry]struct{})
 	for _, h := range b.expected {
-		entries[h.entry] = struct{}{}
+		entries[entryOf(h.Of())] = struct{}{}
 	}
 	b.mu.Unlock()
 	for e := range entries {

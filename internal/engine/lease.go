@@ -4,47 +4,64 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/validity"
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
 // Lease is a caller's right to a lock, from the grant until Unlock or loss: of one lock, which has an entry, or of several.
-// All fields are of this package, for what the root package makes of the type is what users see.
-type Lease struct {
-	name  string
-	entry *entry // of the lock; nil: a lease of several locks
-	token uint64
-	since time.Duration // when it was granted, after Engine.Epoch; of several locks: guarded by their mutex until the lease is handed out
-	class *class        // of the name, for metrics
-	kind  Kind
-	end   Fact      // of one lock: why it ended; 0: it is held. Guarded by entry.mu
-	how   grantMode // of several locks: guarded by their mutex until the lease is handed out
+// It is the same object as the lock's own, and what the root package makes of the type is what users see.
+type Lease lock.Lease
 
-	// The following is guarded by entry.mu, or by the mutex of several locks.
+// in is l as the lock knows it.
+func (l *Lease) in() *lock.Lease { return (*lock.Lease)(l) }
 
-	hold     *hold                          // what it is a lease on; a downgrade makes it another
-	err      error                          // why it ended; nil while held
+// entry is that of a lease of one lock; nil: it is of several.
+func (l *Lease) entry() *entry {
+	if of := l.in().Of(); of != nil {
+		return entryOf(of)
+	}
+	return nil
+}
+
+// more is what few leases have. It is apart because each grant makes a lease. It is guarded by entry.mu, or by the mutex of several
+// locks, but for group.
+type more struct {
+	err      error                          // why the lease ended, once asked for; of several locks: nil while held
 	done     chan struct{}                  // made when first asked for
 	contexts map[<-chan struct{}]*sharedEnd // by the Done of their parents
-	next     *Lease                         // on the same hold
-	prev     *Lease
-	rare     *rare     // nil: nothing; of several locks: does not change
-	release  *repeated // begun by its Unlock; nil: other leases kept the lock, or it was passed on
+	label    *string                        // of WithLabel; nil: none
+	whole    *Lease                         // the lease of several locks that this one is part of; nil: none
+	group    Several                        // of a lease of several locks; else nil. Not changed
 }
 
-// rare is what few leases have. It is apart because each grant makes a lease, which fits 128 bytes without it.
-type rare struct {
-	limit *limit  // of the hold, by WithMaxHold; nil: none
-	label *string // of WithLabel; nil: none
-	whole *Lease  // the lease of several locks that this one is part of; nil: none
-	group Several // of a lease of several locks; else nil
+// few returns what few leases have; nil: nothing.
+func (l *Lease) few() *more {
+	x, _ := l.in().Shell().(*more)
+	return x
 }
 
-// few returns what few leases have.
-func (l *Lease) few() rare {
-	if l.rare == nil {
-		return rare{}
+// moreLocked is few, which is made if there is none.
+func (l *Lease) moreLocked() *more {
+	x := l.few()
+	if x == nil {
+		x = new(more)
+		l.in().SetShell(x)
 	}
-	return *l.rare
+	return x
+}
+
+// labelLocked is the label of the lease; nil: none.
+func (l *Lease) labelLocked() *string {
+	if x := l.few(); x != nil {
+		return x.label
+	}
+	return nil
+}
+
+// setLabelLocked gives the lease a label.
+func (l *Lease) setLabelLocked(label *string) {
+	if label != nil {
+		l.moreLocked().label = label
+	}
 }
 
 // Several is what a lease of several locks consists of, as far as it and its parts have to know.
@@ -57,156 +74,172 @@ type Several interface {
 
 // NewSeveral makes a lease of several locks, which is held until EndLocked.
 func NewSeveral(as *Lock, of Several) *Lease {
-	return &Lease{name: as.Name, kind: as.Kind, class: as.Class, how: grantedReentry, rare: &rare{group: of}}
-}
-
-// grantMode is how a lease came about, for traces.
-type grantMode uint8
-
-const (
-	grantedAtOnce    grantMode = iota // by the first request to Redis after the call
-	grantedAfterWait                  // by a later one
-	grantedByHandoff                  // by the caller before, or beside other readers, in this process
-	grantedByServer                   // by Redis, with the release of another owner
-	grantedReentry                    // its context carried a lease of the lock
-
-	grantModes = iota
-)
-
-func (g grantMode) String() string {
-	return [...]string{"fast", "wait", "handoff", "grant", "reentry"}[g]
+	l := new(lock.Lease)
+	*l = lock.Several(as.by(), &more{group: of})
+	return (*Lease)(l)
 }
 
 // mu guards what changes.
 func (l *Lease) mu() *sync.Mutex {
-	if l.entry == nil {
-		return l.rare.group.Guard()
+	if e := l.entry(); e != nil {
+		return &e.mu
 	}
-	return &l.entry.mu
+	return l.few().group.Guard()
 }
 
 // Name is the name of the lock as its caller has given it.
-func (l *Lease) Name() string { return l.name }
+func (l *Lease) Name() string { return l.in().Name() }
 
 // Token is the fencing token; 0: none.
-func (l *Lease) Token() uint64 { return l.token }
+func (l *Lease) Token() uint64 { return l.in().Token() }
 
 // Kind is which lock, and which side of it, the caller has asked for.
-func (l *Lease) Kind() Kind { return l.kind }
+func (l *Lease) Kind() Kind { return l.in().Kind() }
 
 // Mode says how the lease came about.
-func (l *Lease) Mode() string { return l.how.String() }
+func (l *Lease) Mode() string { return l.in().Mode().String() }
 
 // Several is what the lease consists of if it is one of several locks, else nil.
 func (l *Lease) Several() Several {
-	if l.entry != nil {
+	if l.in().Of() != nil || l.few() == nil {
 		return nil
 	}
 	return l.few().group
 }
 
 // Made reports whether a lock has granted the lease: it is not a zero value.
-func (l *Lease) Made() bool { return l.entry != nil || l.rare != nil }
+func (l *Lease) Made() bool { return l.in().Of() != nil || l.in().Shell() != nil }
 
 // Class is the class of the name, for metrics.
-func (l *Lease) Class() string { return l.class.Label() }
+func (l *Lease) Class() string {
+	c, _ := l.in().Class().(*class)
+	return c.Label()
+}
 
 // Engine is the engine of the lease's lock, or of the first of several.
 func (l *Lease) Engine() *Engine {
-	if l.entry == nil {
-		return l.rare.group.Engine()
+	if e := l.entry(); e != nil {
+		return e.engine
 	}
-	return l.entry.engine
+	return l.few().group.Engine()
 }
 
 // Deadline is until when a lease of one lock is trusted.
 func (l *Lease) Deadline() time.Time {
 	l.mu().Lock()
 	defer l.mu().Unlock()
-	return l.deadlineLocked()
-}
-
-func (l *Lease) deadlineLocked() time.Time {
-	if l.rare != nil && l.rare.limit != nil && l.rare.limit.at.Before(l.hold.deadline) {
-		return l.rare.limit.at
-	}
-	return l.hold.deadline
+	return l.in().Deadline()
 }
 
 // Valid reports whether a lease of one lock is held and its deadline has not come.
 func (l *Lease) Valid() bool {
 	l.mu().Lock()
 	defer l.mu().Unlock()
-	return l.err == nil && validity.Valid(time.Now(), l.deadlineLocked())
+	return l.in().Valid(time.Now())
 }
 
 // Err is why the lease has ended; nil: it is held.
 func (l *Lease) Err() error {
 	l.mu().Lock()
 	defer l.mu().Unlock()
-	return l.err
+	return l.errLocked()
 }
 
 // ErrLocked is Err of a lease of several locks, whose mutex is held.
-func (l *Lease) ErrLocked() error { return l.err }
+func (l *Lease) ErrLocked() error { return l.few().err }
+
+// errLocked is Err: the same error at each call.
+func (l *Lease) errLocked() error {
+	end := l.in().End()
+	if end == nil { // or it is of several locks
+		if x := l.few(); x != nil {
+			return x.err
+		}
+		return nil
+	}
+	x := l.moreLocked()
+	if x.err == nil {
+		x.err = l.explain(end)
+	}
+	return x.err
+}
 
 // Done is closed when the lease ends. Each call returns the same channel.
 func (l *Lease) Done() <-chan struct{} {
 	l.mu().Lock()
 	defer l.mu().Unlock()
-	if l.done == nil {
-		l.done = make(chan struct{})
-		if l.err != nil {
-			close(l.done)
+	x := l.moreLocked()
+	if x.done == nil {
+		x.done = make(chan struct{})
+		if l.errLocked() != nil {
+			close(x.done)
 		}
 	}
-	return l.done
+	return x.done
 }
 
 // stillHeld reports why the lease is not, nil if it is.
 func (l *Lease) stillHeld() error {
 	l.mu().Lock()
 	defer l.mu().Unlock()
-	if l.end == Released {
-		return l.explain(because(NotHeld))
+	if l.in().End().Is(Released) {
+		return l.explain(lock.Because(NotHeld))
 	}
-	return l.err
+	return l.errLocked()
 }
 
 // LimitedTo reports whether WithMaxHold ends the lease before d is over.
 func (l *Lease) LimitedTo(d time.Duration) bool {
 	l.mu().Lock()
 	defer l.mu().Unlock()
-	limit := l.few().limit
-	return limit != nil && time.Until(limit.at) < d
+	limit := l.in().Limit()
+	return limit != nil && time.Until(limit.At) < d
 }
 
-// endLocked ends a lease of one lock.
-func (l *Lease) endLocked(end *Verdict) Ended {
-	l.end = end.Fact
-	return l.EndLocked(l.explain(end), end.Fact)
+// closeLocked closes what waits for the end of a lease of one lock, and returns what is to be done outside the lock.
+func (l *Lease) closeLocked() Ended {
+	d := Ended{lease: l, end: l.in().End().Fact}
+	if x := l.few(); x != nil {
+		d.close(x, l.errLocked())
+	}
+	return d
 }
 
-// EndLocked ends the lease and returns what is to be done outside the lock: the
+// EndLocked ends a lease of several locks and returns what is to be done outside the lock: the
 // contexts to cancel with err. Metrics name the end by its fact.
 func (l *Lease) EndLocked(err error, f Fact) Ended {
-	l.err = err
-	if l.done != nil {
-		close(l.done)
-	}
-	contexts := l.contexts
-	l.contexts = nil
-	return Ended{l, contexts, f}
+	d := Ended{lease: l, end: f}
+	l.few().err = err
+	d.close(l.few(), err)
+	return d
 }
 
 // explain makes the error of a verdict for the caller of l.
-func (l *Lease) explain(v *Verdict) error { return l.entry.engine.explain(l.name, v) }
+func (l *Lease) explain(v *Verdict) error { return l.entry().engine.explain(l.Name(), v) }
 
 // Ended is the end of a lease, which is announced when no lock is held. Its zero value is none.
 type Ended struct {
-	lease    *Lease // its err does not change any more
+	lease *Lease
+	end   Fact
+	knows *informed // who is to know of it; nil: none is
+}
+
+// informed are those that know of the end of a lease.
+type informed struct {
 	contexts map[<-chan struct{}]*sharedEnd
-	end      Fact
+	whole    *Lease // that it was a part of; nil: none
+	err      error
+}
+
+// close closes Done, and takes over what is to be done outside the lock.
+func (d *Ended) close(x *more, err error) {
+	if x.done != nil {
+		close(x.done)
+	}
+	if x.contexts != nil || x.whole != nil {
+		d.knows = &informed{x.contexts, x.whole, err}
+		x.contexts = nil
+	}
 }
 
 // Announce measures the lease and cancels its contexts. No lock may be held: code that listens to the contexts
@@ -215,27 +248,32 @@ func (d Ended) Announce() {
 	if d.lease == nil {
 		return
 	}
-	d.lease.measure(d.end)
+	d.measure()
 	d.tell()
 }
 
 // measure measures how long a lease was held. The parts of several locks are measured as a whole,
 // and a lease taken by re-entry is a part of the first. No lock may be held.
-func (l *Lease) measure(end Fact) {
-	if l.few().whole != nil || l.how == grantedReentry {
+func (d Ended) measure() {
+	l := d.lease.in()
+	if d.knows != nil && d.knows.whole != nil || l.Mode() == lock.Reentry {
 		return
 	}
-	eng := l.Engine()
-	eng.Telemetry.Held(l.kind.String(), l.class.Label(), end.end(), func() time.Duration { return time.Since(eng.Epoch) - l.since })
+	eng := d.lease.Engine()
+	eng.Telemetry.Held(l.Kind().String(), d.lease.Class(), endName(d.end), func() time.Duration { return time.Since(eng.Epoch) - l.Since() })
 }
 
-// tell closes Done and cancels the contexts.
+// tell tells the whole, and cancels the contexts.
 func (d Ended) tell() {
-	if d.lease.rare != nil && d.lease.rare.whole != nil {
-		d.lease.rare.whole.rare.group.PartEnded(d.lease, d.lease.err)
+	k := d.knows
+	if k == nil {
+		return
 	}
-	for _, s := range d.contexts {
-		s.end(d.lease.err)
+	if k.whole != nil {
+		k.whole.few().group.PartEnded(d.lease, k.err)
+	}
+	for _, s := range k.contexts {
+		s.end(k.err)
 	}
 }
 

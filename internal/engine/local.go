@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/busiest"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
-	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
 // Local is what the process does with a lock: LocalLock of the root package, where the fields are explained.
@@ -40,20 +40,22 @@ func (eng *Engine) Locals(yield func(Local) bool) {
 func (e *entry) local() Local {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := Local{Name: e.name, Kind: e.kind}
-	if w := e.waiters.Front(); w != nil {
-		l.Waiters, l.WaitingSince, l.WaiterLabel = e.waiters.Len(), e.engine.at(w.Value.came), textOf(w.Value.label)
-		l.Name, l.Kind, l.State, l.Since, l.Label = w.Value.h.Name, w.Value.h.Kind, "waiting", l.WaitingSince, l.WaiterLabel
-	} else if e.releasing+e.leftBehind() > 0 {
-		l.State, l.Since = "releasing", e.engine.at(e.known.since)
+	l := Local{Name: e.name, Kind: e.lock.Family()}
+	since, releasing := e.lock.Releasing()
+	if first := e.lock.First(); first != nil {
+		w := first.Shell.(*waiter)
+		l.Waiters, l.WaitingSince, l.WaiterLabel = e.lock.Waiting(), e.engine.at(w.Came), textOf(w.label)
+		l.Name, l.Kind, l.State, l.Since, l.Label = w.Name, w.Kind, "waiting", l.WaitingSince, l.WaiterLabel
+	} else if releasing {
+		l.State, l.Since = "releasing", e.engine.at(since)
 	}
 	if first := e.leasesLocked(&l); first != nil {
-		h := first.hold
-		l.Name, l.Kind, l.State = first.name, h.kind, "held"
-		l.Since, l.Label, l.WaitMode, l.Token = e.engine.at(first.since), textOf(first.few().label), first.how.String(), first.token
+		h := first.Hold()
+		l.Name, l.Kind, l.State = first.Name(), h.Kind, "held"
+		l.Since, l.Label, l.WaitMode, l.Token = e.engine.at(first.Since()), textOf((*Lease)(first).labelLocked()), first.Mode().String(), first.Token()
 		l.Renewed, l.RoundTrip = time.Time{}, 0
-		if h.renewed != 0 {
-			l.Renewed, l.RoundTrip = e.engine.at(h.renewed), time.Duration(h.roundTrip)*time.Microsecond
+		if at, trip := h.Renewed(); at != 0 {
+			l.Renewed, l.RoundTrip = e.engine.at(at), trip
 		}
 	}
 	return l
@@ -61,19 +63,19 @@ func (e *entry) local() Local {
 
 // leasesLocked counts the leases that are held, with their earliest deadline, and returns the oldest; nil if there is
 // none.
-func (e *entry) leasesLocked(count *Local) (oldest *Lease) {
+func (e *entry) leasesLocked(count *Local) (oldest *lock.Lease) {
 	now := time.Now()
-	for _, h := range e.holdsLocked() {
-		for l := h.leases; l != nil; l = l.next {
-			deadline := l.deadlineLocked()
-			if l.err != nil || !validity.Valid(now, deadline) {
+	for _, h := range e.lock.Holds() {
+		for l := h.Leases(); l != nil; l = l.Next() {
+			deadline := l.Deadline()
+			if !l.Valid(now) {
 				continue
 			}
 			count.Leases++
 			if count.Deadline.IsZero() || deadline.Before(count.Deadline) {
 				count.Deadline = deadline
 			}
-			if oldest == nil || l.since <= oldest.since { // the list begins with the youngest
+			if oldest == nil || l.Since() <= oldest.Since() { // the list begins with the youngest
 				oldest = l
 			}
 		}
@@ -86,12 +88,12 @@ func (e *entry) ages(g telemetry.Gauges) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Since(e.engine.Epoch)
-	if w := e.waiters.Front(); w != nil {
-		g.WaitingOldest.Saw(w.Value.h.Class.Label(), (now - w.Value.came).Seconds())
+	if w := e.lock.First(); w != nil {
+		g.WaitingOldest.Saw(w.Class.(*class).Label(), (now - w.Came).Seconds())
 	}
 	var count Local
 	if l := e.leasesLocked(&count); l != nil {
-		g.HeldOldest.Saw(l.class.Label(), (now - l.since).Seconds())
+		g.HeldOldest.Saw((*Lease)(l).Class(), (now - l.Since()).Seconds())
 	}
 }
 
@@ -111,33 +113,22 @@ func (eng *Engine) ContendedNames(n int) []busiest.Count {
 // minute numbers the minutes after Engine.Epoch.
 func minute(at time.Duration) uint32 { return uint32(at / time.Minute) }
 
-// waitedLocked is called when the wait of w ends, at that time after Engine.Epoch. Another owner stood in its way. A caller
-// that asks once does not wait for it.
-func (e *entry) waitedLocked(w *waiter, at time.Duration) {
-	if w.Value.once {
-		return
-	}
-	if minute := minute(at); minute != e.minute {
+// waitedLocked is called when the wait of a caller ends in whose way another owner stood, at that time after Engine.Epoch.
+func (e *entry) waitedLocked(at time.Duration) {
+	r := e.run()
+	if minute := minute(at); minute != r.minute {
 		e.tellWaitsLocked()
-		e.minute = minute
+		r.minute = minute
 	}
-	e.waits++
-}
-
-// waitedInVainLocked is waitedLocked for a caller that leaves. Whether the lock was busy is known by then, or was when it came:
-// else Redis was silent, and no owner stood in the way.
-func (e *entry) waitedInVainLocked(m *moment, w *waiter, busy bool) {
-	if busy || w.Value.stood {
-		e.waitedLocked(w, m.age())
-	}
+	r.waits++
 }
 
 // tellWaitsLocked adds the waits to those of all locks. That is done once per minute, and when the entry is forgotten:
 // callers that take turns only count.
 func (e *entry) tellWaitsLocked() {
-	if e.waits > 0 {
-		e.engine.contended.Add(e.name, int(e.waits), e.minute)
-		e.waits = 0
+	if r := e.runs; r != nil && r.waits > 0 {
+		e.engine.contended.Add(e.name, int(r.waits), r.minute)
+		r.waits = 0
 	}
 }
 

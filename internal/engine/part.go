@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
+)
 
 // A lease of one lock as a part of a lease of several.
 
@@ -8,45 +12,42 @@ import "time"
 func (l *Lease) JoinWhole(whole *Lease) error {
 	l.mu().Lock()
 	defer l.mu().Unlock()
-	if l.err == nil {
-		more := l.few()
-		more.whole = whole
-		l.rare = &more
+	err := l.errLocked()
+	if err == nil {
+		l.moreLocked().whole = whole
 	}
-	return l.err
+	return err
 }
 
 // Detach takes a lease off the whole that it is part of, and reports whether it is still held.
 func (l *Lease) Detach() bool {
 	l.mu().Lock()
 	defer l.mu().Unlock()
-	if l.err != nil {
+	if l.in().End() != nil {
 		return false
 	}
-	more := l.few()
-	more.whole = nil
-	l.rare = &more
+	l.moreLocked().whole = nil
 	return true
 }
 
 // TookLocked has a lease of several locks say that it came about as the part did that took most.
 func (l *Lease) TookLocked(p *Lease) {
-	if p.how != grantedReentry && (l.how == grantedReentry || p.how > l.how) {
-		l.how = p.how
+	if how, its := l.in().Mode(), p.in().Mode(); its != lock.Reentry && (how == lock.Reentry || its > how) {
+		l.in().SetMode(its)
 	}
 }
 
 // SinceNowLocked has a lease of several locks begin.
-func (l *Lease) SinceNowLocked() { l.since = time.Since(l.Engine().Epoch) }
+func (l *Lease) SinceNowLocked() { l.in().SetSince(time.Since(l.Engine().Epoch)) }
 
 // WaitedLocked has a lease of several locks say that it was waited for.
-func (l *Lease) WaitedLocked() { l.how = max(l.how, grantedAfterWait) }
+func (l *Lease) WaitedLocked() { l.in().SetMode(max(l.in().Mode(), lock.AfterWait)) }
 
 // EndsByItself reports whether an option ends the lease: then it is not taken again.
 func (l *Lease) EndsByItself() bool {
 	l.mu().Lock()
 	defer l.mu().Unlock()
-	return l.hold.cfg.Fixed || l.hold.cfg.MaxHold > 0
+	return l.in().EndsByItself()
 }
 
 // EndWasSet reports whether a part that has ended has come to the end that WithMaxHold or
@@ -54,26 +55,16 @@ func (l *Lease) EndsByItself() bool {
 func (l *Lease) EndWasSet() bool {
 	l.mu().Lock()
 	defer l.mu().Unlock()
-	return l.end == MaxHoldOver || l.hold.cfg.Fixed && l.end == LeaseLost && !l.deadlineLocked().After(time.Now())
+	return l.in().EndWasSet(time.Now())
 }
 
 // Lapse ends a part with the whole, whose end WithMaxHold has set if limited, else WithFixedLease: as EndWasSet says, if no
 // other lease keeps its hold.
 func (l *Lease) Lapse(limited bool) {
-	e := l.entry
+	e := l.entry()
 	m := e.moment()
 	e.mu.Lock()
-	h := l.hold
-	alone := h.leases == l && l.next == nil
-	switch {
-	case l.err != nil || !alone:
-	case limited:
-		e.endByLimitLocked(&m, h)
-	default:
-		e.loseLocked(&m, h, lostDeadline)
-		e.stepLocked(&m)
-	}
-	over := l.err != nil // now, or because it had come to its own end
+	over := e.lock.Lapse(&m, l.in(), limited)
 	e.unlock(&m)
 	if !over {
 		l.GiveBack()

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
 // A context carries leases: all those whose Lease.Context it descends from. A call re-enters a
@@ -41,7 +43,7 @@ func (l *Lease) heldOn(e *entry) *Lease {
 	if g := l.Several(); g != nil {
 		var part *Lease
 		for _, p := range g.Held() {
-			if p.entry == e {
+			if p.entry() == e {
 				part = p
 			}
 		}
@@ -50,28 +52,22 @@ func (l *Lease) heldOn(e *entry) *Lease {
 		}
 		l = part
 	}
-	if l.entry != e {
+	if l.entry() != e {
 		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !l.heldLocked(time.Now()) {
+	if !l.in().Held(time.Now()) {
 		return nil
 	}
 	return l
-}
-
-// heldLocked reports whether a lease of one lock is held. One whose end has passed is not, even
-// if its timers have not run yet.
-func (l *Lease) heldLocked(now time.Time) bool {
-	return l.err == nil && now.Before(l.deadlineLocked())
 }
 
 // Reenter returns one more lease of a lock that ctx, which carries leases, carries one of. It returns nil, and
 // no verdict, if they are all of other locks, and a verdict if the caller would wait for itself.
 func (h *Lock) Reenter(ctx context.Context) (*Lease, *Verdict) {
 	if h.heldAsTheOtherKind(ctx) {
-		return nil, because(WouldDeadlock, BothKinds)
+		return nil, lock.Because(WouldDeadlock, BothKinds)
 	}
 	for {
 		outer := h.heldUnder(ctx, h.family)
@@ -87,15 +83,19 @@ func (h *Lock) Reenter(ctx context.Context) (*Lease, *Verdict) {
 
 // joinHold puts one more lease on the hold of outer. It reports false if outer is not held.
 func (h *Lock) joinHold(outer *Lease) (lease *Lease, held bool, v *Verdict) {
-	e := outer.entry
+	e := outer.entry()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	if !outer.heldLocked(now) {
-		return nil, false, nil
+	by := h.by()
+	l, held, v := e.lock.Reenter(outer.in(), &by, now, now.Sub(e.engine.Epoch))
+	if l == nil {
+		return nil, held, v
 	}
-	lease, v = e.reenterLocked(outer, h, now)
-	return lease, true, v
+	lease = (*Lease)(l)
+	lease.setLabelLocked(outer.labelLocked())
+	h.Class.granted(l.Kind(), l.Mode())
+	return lease, true, nil
 }
 
 // WaitsForItself reports whether a caller under ctx would; nil: it would not.
@@ -104,13 +104,13 @@ func (h *Lock) WaitsForItself(ctx context.Context) error {
 		return nil
 	}
 	if h.heldAsTheOtherKind(ctx) {
-		return h.engine.explain(h.Name, because(WouldDeadlock, BothKinds))
+		return h.engine.explain(h.Name, lock.Because(WouldDeadlock, BothKinds))
 	}
 	if h.Kind != WriteKind {
 		return nil
 	}
 	if l := h.heldUnder(ctx, h.family); l != nil && l.reads() {
-		return h.engine.explain(h.Name, because(WouldDeadlock, Upgrade))
+		return h.engine.explain(h.Name, lock.Because(WouldDeadlock, Upgrade))
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (h *Lock) heldAsTheOtherKind(ctx context.Context) bool {
 func (l *Lease) reads() bool {
 	l.mu().Lock()
 	defer l.mu().Unlock()
-	return l.hold.kind == ReadKind
+	return l.in().Hold().Kind == ReadKind
 }
 
 // WithoutOwner returns a context that hides the leases that ctx carries.

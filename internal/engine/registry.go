@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
@@ -18,15 +19,12 @@ func (eng *Engine) entry(n *named) (*entry, *Verdict) {
 	eng.mu.Lock()
 	e, over := eng.entries[n.family][n.Mapped], eng.closed
 	if e == nil && !over {
-		e = &entry{engine: eng, keys: n.wireKeys(), name: n.Name, kind: n.family}
-		if n.family == FairKind {
-			e.places = new(places)
-		}
+		e = newEntry(n)
 		eng.entries[n.family][n.Mapped] = e
 	}
 	eng.mu.Unlock()
 	if over {
-		return nil, because(Closed)
+		return nil, lock.Because(Closed)
 	}
 	n.entry.Store(e)
 	eng.Identity.begin()
@@ -46,19 +44,19 @@ func (eng *Engine) existing(family Kind, mapped string) *entry {
 func (eng *Engine) recallLocked(e *entry) bool {
 	eng.mu.Lock()
 	defer eng.mu.Unlock()
-	r := eng.entries[e.kind]
+	r := eng.entries[e.lock.Family()]
 	if eng.closed || r[e.mapped()] != nil {
 		return false
 	}
 	r[e.mapped()] = e
-	e.life = lifeOpen
+	e.lock.Recall()
 	return true
 }
 
 // forget drops a dead entry. A later caller recalls it, or makes a new one.
 func (eng *Engine) forget(e *entry) {
 	eng.mu.Lock()
-	if r := eng.entries[e.kind]; r[e.mapped()] == e {
+	if r := eng.entries[e.lock.Family()]; r[e.mapped()] == e {
 		delete(r, e.mapped())
 	}
 	eng.mu.Unlock()
@@ -83,8 +81,8 @@ func (eng *Engine) Counts() (locks, waiting, held int) {
 	for _, e := range eng.snapshot() {
 		e.mu.Lock()
 		locks++
-		waiting += e.waiters.Len()
-		held += len(e.holdsLocked())
+		waiting += e.lock.Waiting()
+		held += len(e.lock.Holds())
 		e.mu.Unlock()
 	}
 	return locks, waiting, held
@@ -104,17 +102,13 @@ func (eng *Engine) clientClosed() {
 	entries := eng.entriesLocked()
 	eng.mu.Unlock()
 	for _, e := range entries {
-		m := e.moment()
-		e.mu.Lock()
-		e.failLocked(&m, Unavailable, command.ErrClientClosed)
-		e.stepLocked(&m)
-		e.unlock(&m)
+		e.fail(command.ErrClientClosed)
 	}
 }
 
 // CheckHolds asks Redis whether what the process holds by a key is still there.
 func (eng *Engine) CheckHolds(mapped string) {
-	for k := range families {
+	for k := range lock.Families {
 		if e := eng.existing(k, mapped); e != nil {
 			e.checkNow()
 		}

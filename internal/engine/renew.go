@@ -2,13 +2,13 @@ package engine
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
@@ -21,10 +21,10 @@ const renewBatch = 100
 
 // renew is called by the scheduler with what is due: holds to be renewed, and claims
 // that are to keep their places in the queues of fair locks.
-func (eng *Engine) renew(due []*hold) {
-	batches := make(map[batchKey][]*hold)
+func (eng *Engine) renew(due []*lock.Hold) {
+	batches := make(map[batchKey][]*lock.Hold)
 	for _, h := range due {
-		if key, ok := h.batch(); ok {
+		if key, ok := batchOf(h); ok {
 			batches[key] = append(batches[key], h)
 		}
 	}
@@ -32,14 +32,14 @@ func (eng *Engine) renew(due []*hold) {
 	for key, holds := range batches {
 		most := renewBatch
 		if key.queue != nil {
-			most = keepBatch
+			most = lock.KeepBatch
 		} else if eng.cluster || eng.oneSlot.Load() {
 			most = 1 // keys of one script must share a slot; the requests share a pipeline
 		}
 		for n := 0; len(holds) > 0; holds = holds[n:] {
 			n = min(most, len(holds))
 			if key.queue != nil {
-				calls = append(calls, key.queue.newKeep(holds[:n:n]))
+				key.queue.keep(holds[:n:n])
 			} else {
 				calls = append(calls, eng.newRenewal(key.ttl, holds[:n:n]...))
 			}
@@ -55,39 +55,30 @@ type batchKey struct {
 	queue  *entry // claims: whose queue they stand in
 }
 
-// batch tells which request h goes into; false if it has ended since.
-func (h *hold) batch() (batchKey, bool) {
-	h.entry.mu.Lock()
-	defer h.entry.mu.Unlock()
-	now := time.Now()
-	switch h.phase {
-	case standing:
-		return batchKey{queue: h.entry}, true
-	case held:
-		if !now.Before(h.deadline) {
-			return batchKey{}, false // it would keep a lock that is lost
-		}
-		if h.entry.reads.converts(h) {
-			return batchKey{}, false // which side Redis has is not known; the answer schedules it again
-		}
-		// What Extend has added makes it a request of its own.
-		return batchKey{script: h.kind.renewScript(), ttl: max(h.cfg.TTL, h.rest(now))}, true
+// batchOf tells which request h goes into; false if it has ended since.
+func batchOf(h *lock.Hold) (batchKey, bool) {
+	e := entryOf(h.Of())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if h.IsStanding() {
+		return batchKey{queue: e}, true
 	}
-	return batchKey{}, false
+	ttl, ok := h.Renewal(time.Now())
+	return batchKey{script: renewScript(h.Kind), ttl: ttl}, ok
 }
 
 // renewRequest is one request for the renewal of several holds.
 type renewRequest struct {
 	engine *Engine
 	ttl    time.Duration
-	holds  []*hold
+	holds  []*lock.Hold
 	call   command.Call
 	again  atomic.Bool // another request asks for the same
 }
 
-func (eng *Engine) newRenewal(ttl time.Duration, holds ...*hold) *command.Call {
+func (eng *Engine) newRenewal(ttl time.Duration, holds ...*lock.Hold) *command.Call {
 	r := &renewRequest{engine: eng, ttl: ttl, holds: holds}
-	script, args := renewArgs(ttl, holds...)
+	script, args := eng.renewArgs(ttl, holds...)
 	r.call = command.Call{
 		Script:   script,
 		Args:     args,
@@ -100,19 +91,19 @@ func (eng *Engine) newRenewal(ttl time.Duration, holds ...*hold) *command.Call {
 
 // renewArgs builds the request that sets the TTL of holds to at least ttl. All are read
 // holds, or none is.
-func renewArgs(ttl time.Duration, holds ...*hold) (*command.Script, []any) {
-	script := holds[0].kind.renewScript()
+func (eng *Engine) renewArgs(ttl time.Duration, holds ...*lock.Hold) (*command.Script, []any) {
+	script := renewScript(holds[0].Kind)
 	list := make([]any, 0, 2+3*len(holds))
 	for _, h := range holds {
-		list = append(list, h.keys.Lock)
+		list = append(list, h.Keys.Lock)
 		if script == protocol.RenewRead {
-			list = append(list, h.right())
+			list = append(list, eng.right(h))
 		}
 	}
 	keys := len(list)
-	list = append(list, validity.Milliseconds(ttl), holds[0].entry.engine.owners)
+	list = append(list, validity.Milliseconds(ttl), eng.owners)
 	for _, h := range holds {
-		list = append(list, h.tail())
+		list = append(list, tail(h))
 	}
 	return script, script.Args(keys, list...)
 }
@@ -137,7 +128,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 	}
 	if reply.Outcome != command.Answered || !ok || len(codes) != len(r.holds) {
 		for _, h := range r.holds {
-			eng.scheduler.Retry(&h.item)
+			eng.scheduler.Retry(&h.Item)
 		}
 		cause := reply.Err
 		if cause == nil {
@@ -150,21 +141,21 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 	for i, h := range r.holds {
 		switch codes[i] {
 		case int64(protocol.RenewDone):
-			if r.ttl < h.cfg.TTL {
+			if r.ttl < h.Terms.TTL {
 				continue // checkNow: it is there, and that is all
 			}
 			renewed++
 			if eng.Telemetry.MeasuresSlack() {
-				eng.Telemetry.Slack(h.slack(time.Now()))
+				eng.Telemetry.Slack(slack(h))
 			}
-			h.entry.prolonged(h, reply.Sent, r.ttl)
+			entryOf(h.Of()).prolonged(h, reply.Sent, r.ttl)
 		case int64(protocol.RenewGone):
-			h.entry.notFound(h, lostDeleted)
+			entryOf(h.Of()).notFound(h, lock.LostDeleted)
 		case int64(protocol.RenewStolen):
-			h.entry.notFound(h, lostStolen)
+			entryOf(h.Of()).notFound(h, lock.LostStolen)
 		default:
 			refused, cause = refused+1, saidInstead(codes[i])
-			eng.scheduler.Retry(&h.item)
+			eng.scheduler.Retry(&h.Item)
 		}
 	}
 	eng.Stats.Renewals.Add(uint64(renewed))
@@ -200,80 +191,16 @@ func (r *renewRequest) Overdue(*command.Call) {}
 // Stranded is called by the executor when the connection is dead: with a short lease the scheduler
 // would come too late.
 func (r *renewRequest) Stranded(*command.Call) {
-	live := slices.DeleteFunc(slices.Clone(r.holds), func(h *hold) bool { _, ok := h.batch(); return !ok })
+	live := slices.DeleteFunc(slices.Clone(r.holds), func(h *lock.Hold) bool { _, ok := batchOf(h); return !ok })
 	if len(live) > 0 && r.engine.Executor.Submit(time.Now(), r.engine.newRenewal(r.ttl, live...)) {
 		r.again.Store(true)
 	}
 }
 
-// expire is called by the scheduler when a deadline has passed.
-func (eng *Engine) expire(h *hold) {
-	e := h.entry
-	m := e.moment()
-	e.mu.Lock()
-	switch {
-	case h.phase == over:
-	case h.phase == owed:
-		if h.prolongable() && !eng.scheduler.Has(&h.item) { // else it has ended while this was about to be called
-			e.settleOwedLocked(&m, h, h.leases)
-		}
-	case eng.scheduler.Has(&h.item):
-		// It was the end of a place in a queue, and the lock has been granted since.
-	case h.phase == standing:
-		// Redis has been silent for long and the place may be lost, not the claim.
-		m.schedule(plan{h, planRenew, m.now(), eng.patience, eng.patience})
-	default:
-		e.loseLocked(&m, h, lostDeadline)
-		e.stepLocked(&m)
-	}
-	e.unlock(&m)
-}
-
-// slack is which part of the lease is left at now.
-func (h *hold) slack(now time.Time) float64 {
-	h.entry.mu.Lock()
-	defer h.entry.mu.Unlock()
-	ttl := h.cfg.TTL
-	if h.short && h.renewed == 0 {
-		ttl = h.cfg.claim
-	}
-	window := ttl - validity.Margin(ttl)
-	return min(max(0, h.deadline.Sub(now).Seconds()/window.Seconds()), 1)
-}
-
-// oweLocked is for h, which has ended early and may still be in Redis: Unlock releases it. Redis may execute a
-// renewal or an Extend after the deadline, and its answer can be lost, which would keep the lock for another TTL.
-// So h is released at the end of its known TTL, if Unlock has not been called by then.
-func (e *entry) oweLocked(m *moment, h *hold) {
-	h.phase = owed
-	if h.prolongable() {
-		m.schedule(plan{hold: h, what: planEnd, at: h.deadline.Add(validity.Margin(h.cfg.TTL))})
-	}
-}
-
-// prolongable reports whether Redis may have given h another TTL than the first.
-func (h *hold) prolongable() bool { return !h.cfg.Fixed || h.extended }
-
-// settleOwedLocked releases a hold that ended early, and is owed. One of its leases names it.
-func (e *entry) settleOwedLocked(m *moment, h *hold, l *Lease) {
-	e.missed.add(missedLock)
-	r := e.releaseLocked(m, h, nil)
-	r.owed, r.lease = true, l
-	e.stepLocked(m)
-}
-
-// prolonged records that a request sent at sent has set the TTL of h to at least ttl. Two of them may come in
-// either order.
-func (e *entry) prolonged(h *hold, sent time.Time, ttl time.Duration) {
+// slack is which part of the lease is left.
+func slack(h *lock.Hold) float64 {
+	e := entryOf(h.Of())
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if h.phase != held {
-		return // what is in the schedule is its end, see oweLocked
-	}
-	if at := sent.Sub(e.engine.Epoch); at > h.renewed {
-		h.renewed, h.roundTrip = at, uint32(min(time.Since(sent).Microseconds(), math.MaxUint32))
-	}
-	if deadline, ok := e.engine.scheduler.Confirm(&h.item, sent, ttl, h.cfg.TTL); ok && deadline.After(h.deadline) {
-		h.deadline = deadline
-	}
+	return h.Slack(time.Now())
 }

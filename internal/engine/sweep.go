@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -14,7 +15,7 @@ import (
 
 // TakesWith reports whether one script can take the lock together with first.
 func (h *Lock) TakesWith(first *Lock) bool {
-	return !h.Kind.rw() && !h.Terms.Fencing && h.engine == first.engine &&
+	return !h.Kind.RW() && !h.Terms.Fencing && h.engine == first.engine &&
 		(!h.engine.cluster && !h.engine.oneSlot.Load() || wire.Slot(h.Mapped) == wire.Slot(first.Mapped))
 }
 
@@ -24,7 +25,7 @@ func (h *Lock) TakesWith(first *Lock) bool {
 // alone removes the dead from it, and Redisson's waiters that do not come.
 func TakeTogether(ctx context.Context, locks []*Lock, trace context.Context) (got []*Lease, apart bool, err error) {
 	if ctx.Err() != nil {
-		return nil, false, locks[0].engine.explain(locks[0].Name, because(NotAcquired, ContextCauses(ctx)...))
+		return nil, false, locks[0].engine.explain(locks[0].Name, lock.Because(NotAcquired, ContextCauses(ctx)...))
 	}
 	s, err := enterAll(ctx, locks, trace)
 	if s == nil || err != nil {
@@ -34,9 +35,10 @@ func TakeTogether(ctx context.Context, locks []*Lock, trace context.Context) (go
 		var lease *Lease
 		var refused error
 		select {
-		case <-w.Ready():
-			r := locks[i].engine.outcomeOf(w)
-			lease, refused = r.lease, locks[i].engine.explain(locks[i].Name, r.verdict)
+		case <-w.ready:
+			var v *Verdict
+			lease, v = locks[i].engine.outcomeOf(w)
+			refused = locks[i].engine.explain(locks[i].Name, v)
 		case <-ctx.Done():
 			refused = s.entries[i].leave(ctx, w)
 		}
@@ -54,7 +56,7 @@ func TakeTogether(ctx context.Context, locks []*Lock, trace context.Context) (go
 type sweep struct {
 	entries []*entry
 	waiters []*waiter
-	tries   []*try
+	tries   []*lock.Try
 	call    command.Call
 	apart   atomic.Bool  // refused, but one after the other they may be had
 	failed  atomic.Int32 // which of the locks the verdict is about; the first if it is about all
@@ -65,12 +67,12 @@ type sweep struct {
 func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep, error) {
 	s := &sweep{}
 	eng, label := locks[0].engine, labelOf(ctx)
-	m := moment{engine: eng}
+	m := eng.moment()
 	defer func() {
 		for _, e := range s.entries {
-			e.stepLocked(&m) // one that was made for nothing is forgotten
+			e.lock.Step(&m) // one that was made for nothing is forgotten
 		}
-		unlockAll(s.entries, &m)
+		unlockAll(eng, s.entries, &m, s)
 	}()
 	for _, h := range locks {
 		e, v := h.lockEntry()
@@ -78,7 +80,7 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 			return nil, h.engine.explain(h.Name, v)
 		}
 		s.entries = append(s.entries, e)
-		if e.life == lifeClosed || e.waiters.Len() > 0 || e.hold != nil || e.releasing+e.leftBehind() > 0 {
+		if !e.lock.IsIdle() {
 			return nil, nil
 		}
 	}
@@ -86,26 +88,22 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 	var keys []any
 	for i, h := range locks {
 		e := s.entries[i]
-		w := eng.newWaiter()
-		w.Value = request{h: h, once: true, after: e.tries, came: m.age(), label: label}
-		e.waiters.Push(w)
-		e.onces++
-		t := e.newTryLocked(&m, w)
-		t.call.Script, t.call.Patience = protocol.MultiAcquire, m.acquirePatience(h.Terms, true)
-		k := t.hold.keys
+		w := h.newWaiter(e, nil)
+		w.label = label
+		t := e.lock.EnterWith(&m, &w.Waiter)
+		k := t.Hold.Keys
 		keys = append(keys, k.Lock, k.Queue, k.Deadlines, k.Tombstones)
-		args = append(args, t.hold.tail(), h.Terms.ms)
+		args = append(args, tail(t.Hold), h.Terms.ms)
 		s.waiters, s.tries = append(s.waiters, w), append(s.tries, t)
 	}
 	s.call = command.Call{
 		Script:   protocol.MultiAcquire,
 		Args:     protocol.MultiAcquire.Args(len(keys), append(keys, args...)...),
 		Handler:  s,
-		Patience: m.acquirePatience(locks[0].Terms, true),
+		Patience: world{eng}.AcquirePatience(&locks[0].Terms.Terms, true),
 		Acks:     locks[0].Terms.Acks,
 		Trace:    trace,
 	}
-	m.send(&s.call)
 	return s, nil
 }
 
@@ -120,7 +118,7 @@ func (s *sweep) Replied(_ *command.Call, r command.Reply) {
 		s.apart.Store(refused.Waited)
 	}
 	for _, t := range s.tries {
-		t.Replied(nil, r)
+		replied(t, &lock.Copy{}, readTogether(t, r))
 	}
 }
 
@@ -137,13 +135,13 @@ func crossesSlots(err error) bool {
 // Overdue is called by the executor when the reply takes too long.
 func (s *sweep) Overdue(*command.Call) {
 	for _, t := range s.tries {
-		t.Overdue(nil)
+		overdue(t, &lock.Copy{})
 	}
 }
 
 // Stranded is called by the executor when the connection is dead: each lock gets a request of its own.
 func (s *sweep) Stranded(*command.Call) {
 	for _, t := range s.tries {
-		t.Stranded(nil)
+		stranded(t, &lock.Copy{})
 	}
 }

@@ -4,26 +4,30 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
-// Terms are what the options of a lock add up to. Their values are compared: two
-// callers with equal terms can use one hold.
+// Terms are what the options of a lock add up to.
 type Terms struct {
-	TTL     time.Duration
-	Fixed   bool          // not renewed
-	MaxHold time.Duration // 0: none
-	AtLeast time.Duration // for how long the lock stays taken; 0: until it is given up
-	Fencing bool
-	Acks    *command.Acks // that a grant waits for, the same for all locks of an Engine; nil: none
+	lock.Terms
+	Acks *command.Acks // that a grant waits for, the same for all locks of an Engine; nil: none
 
 	// Arguments of scripts, boxed for argument lists; set by Engine.Prepare.
-	claim time.Duration // TTL of a grant to another process
-	ms    any           // ttl in milliseconds
-	waits [5]any        // how to wait, see protocol.Wait
-	offer any           // how to grant the lock to the next waiter if this hold was no such grant, see protocol.Offer
+	ms    any    // TTL in milliseconds
+	waits [5]any // how to wait, see protocol.Wait
+	offer any    // how to grant the lock to the next waiter if this hold was no such grant, see protocol.Offer
 }
+
+// NewTerms are those of a lock that is renewed, and has no other options.
+func NewTerms(ttl time.Duration) (c Terms) {
+	c.TTL = ttl
+	return c
+}
+
+// termsOf are those that a lock's are a part of.
+func termsOf(t *lock.Terms) *Terms { return t.Shell.(*Terms) }
 
 // Indices of Terms.waits. A deaf process hears no inbox.
 const (
@@ -36,9 +40,9 @@ const (
 
 // Prepare completes terms that have been checked.
 func (eng *Engine) Prepare(c *Terms) {
-	c.claim = min(claimTTL, c.TTL)
+	c.Claim, c.Acked, c.Shell = min(lock.MaxClaim, c.TTL), c.Acks != nil, c
 	c.ms = validity.Milliseconds(c.TTL)
-	offer := protocol.Offer(validity.Milliseconds(c.claim), 1, eng.counted)
+	offer := protocol.Offer(validity.Milliseconds(c.Claim), 1, eng.counted)
 	c.offer = offer
 	for i, stand := range [...]string{
 		waitNot:       protocol.Stand(protocol.NoPlace, false, 0),
@@ -53,5 +57,5 @@ func (eng *Engine) Prepare(c *Terms) {
 
 // stand says how waiters stand in a queue in Redis.
 func (eng *Engine) stand(place protocol.Place, deaf bool) string {
-	return protocol.Stand(place, deaf, validity.Milliseconds(eng.patience))
+	return protocol.Stand(place, deaf, validity.Milliseconds(eng.Patience))
 }

@@ -1,100 +1,104 @@
 package engine
 
-import "time"
+import (
+	"time"
 
-// Timers and subscriptions run as the state of their entry says. An event changes the state, and before its mutex is given up
+	"github.com/holdfast-go/holdfast/internal/lock"
+)
+
+// Timers and subscriptions run as the state of their lock says. An event changes the state, and before its mutex is given up
 // they are compared with it. So only what an event leaves behind counts, and the timer of an earlier event cannot replace that
 // of a later one. A timer that fires at that moment is an event that comes next, and finds what it was for changed.
 
-// timed has a timer of its own, beside that of the entry.
-type timed interface {
-	syncTimer(now time.Time)
-}
-
-// sync adds what may have to be timed otherwise.
-func (m *moment) sync(x timed) {
-	o := m.order()
-	o.timers = append(o.timers, x)
-}
-
 // sync compares what runs for e with what its state wants.
-func (e *entry) sync(m *moment) {
-	if e.set != e.rings {
+// It reports whether Redisson's channel was still subscribed, but had no listener until now.
+func (e *entry) sync(m *lock.Moment) (heard bool) {
+	r, l := e.runs, &e.lock
+	if r == nil && (l.Rings() != 0 || l.Listens()) {
+		r = e.run()
+	}
+	if r != nil && r.set != l.Rings() {
 		e.syncTimer(m)
 	}
-	if e.heard != e.listening || e.places != nil {
-		e.syncChannels(m)
+	if r != nil && (r.heard != l.Listens() || l.Family() == FairKind) {
+		heard = e.syncChannels()
 	}
+	if l.IsOver() { // nothing is left of it
+		e.tellWaitsLocked()
+		e.engine.forget(e)
+	}
+	return heard
+}
+
+// run returns what runs for e.
+func (e *entry) run() *running {
+	if e.runs == nil {
+		e.runs = new(running)
+	}
+	return e.runs
 }
 
 // syncTimer is that of the alarm.
-func (e *entry) syncTimer(m *moment) {
-	e.set = e.rings
-	switch d := e.rings - m.age(); {
-	case e.rings == 0:
-		e.timer.Stop()
-	case e.timer == nil:
-		e.timer = time.AfterFunc(d, e.wakeUp)
-	default:
-		e.timer.Reset(d)
-	}
-}
-
-// syncTimer is that of WithMaxHold, which runs while its caller has the hold.
-func (l *limit) syncTimer(now time.Time) {
-	switch over := l.hold.limit != l; {
-	case over && l.timer != nil:
-		l.timer.Stop()
-	case !over && l.timer == nil:
-		e := l.hold.entry // a downgrade makes it another hold
-		l.timer = time.AfterFunc(l.at.Sub(now), func() { e.reachLimit(l) })
-	}
-}
-
-// syncTimer is that of a pause. Close cuts those short that it finds (Engine.hasten), and one that it does not find is short.
-func (r *repeated) syncTimer(now time.Time) {
-	switch over := r.resumes == 0; {
-	case over && r.timer != nil:
+func (e *entry) syncTimer(m *lock.Moment) {
+	r := e.runs
+	r.set = e.lock.Rings()
+	switch d := r.set - m.Age(); {
+	case r.set == 0:
 		r.timer.Stop()
-		r.timer = nil
-		r.entry.engine.resumed(r)
-	case !over && r.timer == nil:
-		pause := r.entry.engine.at(r.resumes).Sub(now)
-		if r.entry.engine.pausing(r) {
-			pause = min(pause, awaitedPause)
-		}
-		r.timer = time.AfterFunc(pause, r.resend)
+	case r.timer == nil:
+		r.timer = time.AfterFunc(d, e.wakeUp)
+	default:
+		r.timer.Reset(d)
 	}
+}
+
+// syncLimit is for the timer of WithMaxHold, which runs while its caller has the hold.
+func syncLimit(l *lock.Limit, now time.Time) {
+	timer, _ := l.Timer.(*time.Timer)
+	switch over := !l.Runs(); {
+	case over && timer != nil:
+		timer.Stop()
+	case !over && timer == nil:
+		e := entryOf(l.Of()) // a downgrade makes it another hold
+		l.Timer = time.AfterFunc(l.At.Sub(now), func() { e.reachLimit(l) })
+	}
+}
+
+// syncPause is for the timer of a pause. Close cuts those short that it finds (Engine.hasten), and one that it does not find is
+// short.
+func (eng *Engine) syncPause(r *lock.Repeated, now time.Time) {
+	if r.Resumes() == 0 {
+		eng.resumed(r)
+		return
+	}
+	e := entryOf(r.Of())
+	eng.pausing(r, eng.at(r.Resumes()).Sub(now), func() { e.resend(r) })
 }
 
 // syncChannels has the entry hear Redisson's channels, or not.
-func (e *entry) syncChannels(m *moment) {
-	s := m.engine.Subscriber
-	if e.heard != e.listening {
-		e.heard = e.listening
-		if !e.heard {
+func (e *entry) syncChannels() (heard bool) {
+	s, r, l := e.engine.Subscriber, e.runs, &e.lock
+	if r.heard != l.Listens() {
+		r.heard = l.Listens()
+		if !r.heard {
 			s.Remove(e.channel(), e)
-		} else if s.Add(e.channel(), e) {
-			m.then(heardAlready{e})
+		} else {
+			heard = s.Add(e.channel(), e)
 		}
 	}
-	if e.places == nil {
-		return
+	if l.Family() != FairKind {
+		return heard
 	}
-	first, before := e.privateLocked(), e.places.private
+	first, before := l.Private(), r.private
 	if first == before {
-		return
+		return heard
 	}
-	e.places.private = first
+	r.private = first
 	if before != nil {
-		s.Remove(before.fairChannel(), e)
+		s.Remove(e.engine.fairChannel(before), e)
 	}
 	if first != nil {
-		s.Add(first.fairChannel(), e)
+		s.Add(e.engine.fairChannel(first), e)
 	}
+	return heard
 }
-
-// heardAlready is for a channel that was still subscribed, but had no listener until now.
-type heardAlready struct{ e *entry }
-
-func (x heardAlready) perform(*Engine) { x.e.Subscribed() }

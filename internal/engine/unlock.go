@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
 // Unlock gives up a lease of one lock, which is valid if it was at the time at, and has not been ended since.
@@ -34,38 +35,31 @@ type unlocking struct {
 // been ended since. It does not wait.
 func (u *unlocking) begin(at time.Time, trace context.Context) {
 	l := u.lease
-	e := l.entry
-	m := moment{engine: e.engine, at: at}
+	e := l.entry()
+	m := lock.BeginAt(world{e.engine}, &e.engine.Settings, at)
 	e.mu.Lock()
-	l.hold.stays = true
-	if l.err != nil || !at.Before(l.deadlineLocked()) {
-		u.endedLocked(&m)
-		e.unlock(&m)
-		return
-	}
-	m.gone = l.endLocked(givenUp)
-	l.release = l.leaveLocked(&m, trace)
-	if r := l.release; r != nil {
-		r.lease = l
+	r, given := e.lock.Unlock(&m, l.in(), traceOf(trace))
+	switch {
+	case r != nil:
 		u.told = e.engine.newReady()
-		r.caller = u.told
+		r.Await(u.told)
+	case !given && l.in().End().Is(Released):
+		u.againLocked(&m)
+	case !given:
+		u.err = l.errLocked()
 	}
 	e.unlock(&m)
-	e.engine.Stats.Released.Add(1)
+	if given {
+		e.engine.Stats.Released.Add(1)
+	}
 }
 
-// endedLocked is for an Unlock of a lease that has ended: by an Unlock before this one, or early.
-func (u *unlocking) endedLocked(m *moment) {
-	l := u.lease
-	if l.err == nil {
-		l.entry.oversleptLocked(m, l.hold)
+// traceOf is ctx, which may be nil, for a request.
+func traceOf(ctx context.Context) any {
+	if ctx == nil {
+		return nil
 	}
-	if l.end == Released {
-		u.againLocked(m)
-	} else {
-		u.err = l.err
-		l.settleLocked(m)
-	}
+	return ctx
 }
 
 // wait returns the answer of the Unlock.
@@ -77,62 +71,24 @@ func (u *unlocking) wait() error {
 		return u.err
 	}
 	v := <-u.told
-	u.lease.entry.engine.ready.Put(u.told)
+	u.lease.entry().engine.ready.Put(u.told)
 	return u.lease.explain(v)
 }
 
-// leaveLocked takes a lease that has been given up off its hold. It returns the release or
-// downgrade that this begins, nil if it begins none.
-func (l *Lease) leaveLocked(m *moment, trace context.Context) *repeated {
-	e, h := l.entry, l.hold
-	switch last := h.drop(l); {
-	case last:
-		if r := e.passLocked(m, h, trace); r != nil {
-			return &r.repeated
-		}
-	case h.phase == held && h.kind == WriteKind && !h.writes():
-		d := e.downgradeLocked(m, h, trace)
-		e.missed.add(missedLock)
-		e.stepLocked(m)
-		return &d.repeated
-	}
-	return nil
-}
-
-// settleLocked takes a lease that ended early off its hold, and with the last one releases what may still be in
-// Redis: no other owner could get the lock before the TTL ends.
-func (l *Lease) settleLocked(m *moment) {
-	e, h := l.entry, l.hold
-	if h.drop(l) && h.phase == owed {
-		e.settleOwedLocked(m, h, l)
-	}
-}
-
-// againLocked is for an Unlock after another: if the first one began a release, this one waits
-// for its verdict as well. A release that was given up is begun again.
-func (u *unlocking) againLocked(m *moment) {
-	l := u.lease
-	r := l.release
-	if r == nil {
-		u.err = l.explain(because(NotHeld))
+// againLocked is for an Unlock after another.
+func (u *unlocking) againLocked(m *lock.Moment) {
+	l, later := u.lease, make(chan *Verdict, 1)
+	v, answered := l.entry().lock.UnlockAgain(m, l.in(), later)
+	if answered {
+		u.err = l.explain(v)
 		return
 	}
-	u.later = make(chan *Verdict, 1)
-	u.patience = m.patienceFor(l.hold.cfg.TTL)
-	if x, ok := r.handler.(*release); ok && r.settled && r.verdict.is(Unavailable) {
-		x.restartLocked(m)
-	}
-	if r.settled {
-		u.later <- r.again()
-	} else {
-		r.later = append(r.later, u.later)
-		r.hastenLocked(m)
-	}
+	u.later, u.patience = later, l.entry().engine.patienceFor(l.in().Hold().Terms.TTL)
 }
 
 // waitAgain is wait of an Unlock after another.
 func (u *unlocking) waitAgain() error {
-	l, e := u.lease, u.lease.entry
+	l, e := u.lease, u.lease.entry()
 	select {
 	case v := <-u.later:
 		return l.explain(v)
@@ -140,30 +96,26 @@ func (u *unlocking) waitAgain() error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := l.release // a release, if it was a downgrade that has been abandoned since
-	if v, ok := r.stopWaiting(u.later); ok {
+	select {
+	case v := <-u.later: // it came at that moment
 		return l.explain(v)
+	default:
 	}
-	cause := r.trouble
+	r := l.in().Release() // a release, if it was a downgrade that has been abandoned since
+	r.StopWaiting(u.later)
+	cause := r.Trouble()
 	if cause == nil {
 		cause = command.ErrSilent
 	}
-	return l.explain(because(Unavailable, cause))
+	return l.explain(lock.Because(Unavailable, cause))
 }
 
 // GiveBack is Unlock without waiting for the answer: of a lease that was granted to a caller that had left, or is
 // part of one that has ended.
 func (l *Lease) GiveBack() {
-	e := l.entry
+	e := l.entry()
 	m := e.moment()
 	e.mu.Lock()
-	if l.err == nil {
-		m.then(leaseReturned(l.endLocked(givenUp)))
-		if r := l.leaveLocked(&m, nil); r != nil {
-			r.lease = l
-		}
-	} else {
-		l.settleLocked(&m)
-	}
+	e.lock.GiveBack(&m, l.in())
 	e.unlock(&m)
 }

@@ -147,7 +147,9 @@ func (s *Heap[T]) Remove(it *Item[T]) {
 func (s *Heap[T]) Has(it *Item[T]) bool { return it.index != 0 }
 
 // IsDueBefore reports whether an item is to be looked at before a time.
-func (s *Heap[T]) IsDueBefore(it *Item[T], at time.Time) bool { return it.index != 0 && it.next < s.at(at) }
+func (s *Heap[T]) IsDueBefore(it *Item[T], at time.Time) bool {
+	return it.index != 0 && it.next < s.at(at)
+}
 
 // Due takes out what has expired at t, and collects what is to be renewed.
 func (s *Heap[T]) Due(t time.Time) (renew, expired []T) {

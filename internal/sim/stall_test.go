@@ -10,9 +10,9 @@ import (
 
 // behindTimers are the places behind the library's timers: there a goroutine waits while its process stands still, before it reads the clock.
 var behindTimers = []edit{
-	{"internal/engine/alarm.go", "func (e *entry) wakeUp() {\n", "func (e *entry) wakeUp() {\n\tPlantedStand(e.engine)\n"},
-	{"internal/engine/loss.go", "func (e *entry) reachLimit(l *limit) {\n", "func (e *entry) reachLimit(l *limit) {\n\tPlantedStand(e.engine)\n"},
-	{"internal/engine/repeated.go", "func (r *repeated) resend() {\n\te := r.entry\n", "func (r *repeated) resend() {\n\te := r.entry\n\tPlantedStand(e.engine)\n"},
+	{"internal/engine/entry.go", "func (e *entry) wakeUp() {\n", "func (e *entry) wakeUp() {\n\tPlantedStand(e.engine)\n"},
+	{"internal/engine/entry.go", "func (e *entry) reachLimit(l *lock.Limit) {\n", "func (e *entry) reachLimit(l *lock.Limit) {\n\tPlantedStand(e.engine)\n"},
+	{"internal/engine/entry.go", "func (e *entry) resend(r *lock.Repeated) {\n", "func (e *entry) resend(r *lock.Repeated) {\n\tPlantedStand(e.engine)\n"},
 	{"internal/pubsub/session.go", "\t\tcancel(errQuiet) // frees", "\t\tPlantedStand(h.s)\n\t\tcancel(errQuiet) // frees"},
 	{"internal/pubsub/session.go", "\t\tcase <-pings.C:\n", "\t\tcase <-pings.C:\n\t\t\tPlantedStand(h.s)\n"},
 	{"internal/pubsub/session.go", "\t\tcase <-tidy.C:\n", "\t\tcase <-tidy.C:\n\t\t\tPlantedStand(h.s)\n"},

@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// sent is one copy of a lock's request, as the executor has it, and the handler of its end.
+type sent struct {
+	of   lock.Request
+	copy lock.Copy
+	call command.Call
+	room [13]any // for the arguments: they need no allocation of their own
+}
+
+// What locks ask for most often is one allocation together with what is sent of it first.
+type (
+	bidSent struct {
+		lock.Bid
+		sent
+	}
+	trySent struct {
+		lock.Try
+		sent
+	}
+	releaseSent struct {
+		lock.Release
+		sent
+	}
+)
+
+// sentFor makes the next copy of a request.
+func (eng *Engine) sentFor(s *lock.Send) *sent {
+	x := eng.copyOf(s.Request)
+	x.call.Handler, x.call.Patience, x.call.Lapses = x, s.Patience, s.Lapses
+	x.call.Trace, _ = s.Trace.(context.Context)
+	return x
+}
+
+func (eng *Engine) copyOf(r lock.Request) (x *sent) {
+	switch r := r.(type) {
+	case *lock.Try:
+		x = r.Room.(*sent)
+		x.call.Script, x.call.Acks = acquireScript(r.Hold.Kind), termsOf(r.Hold.Terms).Acks
+		x.call.Args = eng.acquireArgs(x.room[:], r)
+	case *lock.Release:
+		x = r.Room.(*sent)
+		if first := x; first.call.Args != nil {
+			x = &sent{of: r, copy: lock.Copy{Generation: r.Generation()}}
+			if x.copy == (lock.Copy{}) { // the same arguments, if they are those of the first
+				x.call.Script, x.call.Args = first.call.Script, first.call.Args
+				break
+			}
+		}
+		x.call.Script, x.call.Args = eng.releaseArgs(x.room[:], r)
+	case *lock.Downgrade:
+		x = &sent{of: r}
+		x.call.Script, x.call.Args = eng.downgradeArgs(x.room[:], r)
+	case *lock.Join:
+		x = &sent{of: r}
+		x.call.Script, x.call.Args = eng.joinArgs(r)
+	case *lock.Keep:
+		x = &sent{of: r}
+		x.call.Script, x.call.Args = eng.keepArgs(r)
+	case *lock.Question:
+		x = &sent{of: r}
+		x.call.Script, x.call.Args = eng.demandArgs(r)
+	}
+	return x
+}
+
+// Replied is called by the executor with the end of the request.
+func (s *sent) Replied(_ *command.Call, r command.Reply) { replied(s.of, &s.copy, s.read(r)) }
+
+// Overdue is called by the executor when the reply takes too long.
+func (s *sent) Overdue(*command.Call) { overdue(s.of, &s.copy) }
+
+// Stranded is called by the executor when the connection is dead.
+func (s *sent) Stranded(*command.Call) { stranded(s.of, &s.copy) }
+
+func replied(x lock.Request, c *lock.Copy, r lock.Reply) {
+	e := entryOf(x.Of())
+	other := r.Next // a waiter of this process
+	if other != nil && other.Of() == x.Of() {
+		other = nil
+	}
+	if other != nil {
+		r.Next = nil
+	}
+	e.end(x, c, &r)
+	if other != nil { // of another entry: a mutex and a fair lock of one name have a queue in Redis
+		entryOf(other.Of()).noticed(other, r.Notice)
+	}
+}
+
+func (e *entry) end(x lock.Request, c *lock.Copy, r *lock.Reply) {
+	m := e.moment()
+	e.mu.Lock()
+	defer e.unlock(&m)
+	e.lock.Replied(&m, x, c, r)
+}
+
+func overdue(x lock.Request, c *lock.Copy) {
+	e := entryOf(x.Of())
+	m := e.moment()
+	e.mu.Lock()
+	defer e.unlock(&m)
+	e.lock.Overdue(&m, x, c)
+}
+
+func stranded(x lock.Request, c *lock.Copy) {
+	e := entryOf(x.Of())
+	m := e.moment()
+	e.mu.Lock()
+	defer e.unlock(&m)
+	e.lock.Stranded(&m, x, c)
+}
+
+// claimOf returns the claim of this process that a message is for, if what a release has answered is one.
+func (eng *Engine) claimOf(answer any) (*lock.Hold, wire.Notice, bool) {
+	message, _ := answer.(string)
+	n, ok := wire.ParseNotice(message)
+	if !ok {
+		return nil, n, false
+	}
+	return eng.inbox.claimOf(n), n, true
+}

@@ -1,0 +1,149 @@
+package lock
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// bid is what the lock has requested in Redis. A mutex and a read-write lock have one (Lock.bid), for the first waiter:
+// it stands for all, and when that waiter leaves, the next one takes it over. A fair lock has one for each waiter.
+type Bid struct {
+	claim    *Hold         // claim.bid is the bid
+	waiter   *Waiter       // the waiter that a grant is for; nil: it has left, and the answer says what to undo
+	current  *Try          // whose verdict is awaited; nil: none, or it is overdue
+	notice   *wire.Notice  // a grant, told while a request is under way; nil: none
+	stranded time.Duration // when the latest request began, after Settings.Epoch, if its connection turned out to be dead; 0: it did not
+	// A reading of the server's clock, milliseconds, and a time before that reading.
+	clock  int64
+	before time.Time
+
+	lost    bool // fair: the claim has lost its place in the queue, as Redis says; it returns
+	foreign bool // fair: one of Redisson's held the lock or stood before it
+
+	First Try // the first request, which needs no allocation of its own
+}
+
+// bidOf returns the bid for w; nil: there is none.
+func (lk *Lock) bidOf(w *Waiter) *Bid {
+	switch {
+	case lk.places != nil:
+		return w.bid
+	case lk.bid != nil && lk.bid.waiter == w:
+		return lk.bid
+	}
+	return nil
+}
+
+// newBid makes a claim for w.
+func (lk *Lock) newBid(m *Moment, w *Waiter) *Bid {
+	b, keys := m.world.NewBid(w)
+	b.claim, b.waiter = newHold(m, lk, w.Terms, keys, w.Kind), w
+	b.claim.bid = b
+	if lk.places != nil {
+		w.bid = b
+	} else {
+		lk.bid = b
+	}
+	return b
+}
+
+// standing reports whether the claim stands in the lock's queue in Redis.
+func (b *Bid) standing() bool { return b != nil && b.claim.phase == standing }
+
+// asking reports whether the verdict of a request is awaited.
+func (b *Bid) asking() bool { return b != nil && b.current != nil }
+
+// suits reports whether w can take the bid over. One that Redis has refused for certain is worth nothing.
+func (b *Bid) suits(w *Waiter) bool {
+	c := b.claim
+	return w.Kind == c.Kind && w.Terms.suit(c.Terms) && (c.stray() || c.phase == standing)
+}
+
+// leftBehind counts the bids whose waiters have left. Their requests are under way.
+func (lk *Lock) leftBehind() int32 {
+	switch {
+	case lk.places != nil:
+		return lk.places.left
+	case lk.bid != nil && lk.bid.waiter == nil:
+		return 1
+	}
+	return 0
+}
+
+// left is called when w has just left the queue. The next waiter takes its bid over if it can use it; else the
+// bid is undone.
+func (lk *Lock) left(m *Moment, w *Waiter) {
+	if w.Once {
+		lk.onces--
+	}
+	b, front := lk.bidOf(w), lk.waiters.head
+	switch {
+	case b == nil:
+	case lk.places == nil && front != nil && b.suits(front):
+		b.waiter = front
+	case b.current != nil: // its verdict, which is on its way, tells what there is to undo
+		b.waiter = nil
+		if lk.places != nil {
+			w.bid = nil
+			lk.places.left++
+		}
+	default:
+		lk.undo(m, b.claim)
+		if lk.places == nil {
+			lk.missed.add(missedLock)
+		}
+	}
+}
+
+// undoLeft undoes a bid whose waiter has left, when its request has ended, with a grant or without.
+func (lk *Lock) undoLeft(m *Moment, c *Hold, granted bool) {
+	before := lk.releasing
+	if lk.places != nil {
+		lk.places.left--
+	} else {
+		lk.missed.add(missedLock)
+	}
+	if granted {
+		lk.endBid(m, c)
+		c.phase = over
+		lk.startRelease(m, c, false, nil)
+	} else {
+		lk.undo(m, c)
+	}
+	if lk.releasing == before { // else that is to end, too
+		lk.gaveUp(1)
+	}
+}
+
+// endBid ends the bid that c is the claim of, and reports whether it stood in the
+// queue in Redis.
+func (lk *Lock) endBid(m *Moment, c *Hold) (queued bool) {
+	if queued = c.phase == standing; queued {
+		m.world.Forget(c)
+		m.world.Schedule(Plan{Hold: c, What: PlanDrop}) // fair: its place is not kept any more
+	}
+	switch w := c.bid.waiter; {
+	case lk.places == nil:
+		lk.bid = nil
+	case w != nil:
+		w.bid = nil
+	}
+	c.bid = nil
+	return queued
+}
+
+// undo gives up a claim. One that Redis has refused for certain needs nothing; of
+// any other a copy may have been executed or still be, or it stands in the queue: it
+// is released, and a tombstone refuses copies that come later.
+func (lk *Lock) undo(m *Moment, c *Hold) {
+	queued := lk.endBid(m, c)
+	c.phase = over
+	switch {
+	case !c.stray() && !queued:
+	case lk.places != nil:
+		lk.depart(m, c)
+	default:
+		lk.startRelease(m, c, queued, nil)
+	}
+}

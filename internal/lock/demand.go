@@ -1,0 +1,55 @@
+package lock
+
+import "time"
+
+// demand is what is known of other processes that wait for the lock.
+type demand uint8
+
+const (
+	demandUnknown demand = iota
+	demandAsked          // the question is under way
+	demandKnown          // one waits
+)
+
+// sliceOver reports whether the process has had the lock for a slice.
+func (h *Hold) sliceOver(m *Moment, now time.Time) bool {
+	slice := m.set.Slice
+	if h.Kind == ReadKind { // readers share what they do not pass on
+		slice = m.set.ReadSlice
+	}
+	return m.ageOf(now)-h.tenure >= slice
+}
+
+// askDemand finds out, once per slice, whether another process waits for a lock that this one passes among
+// its callers. Messages would be sooner, but Go can read them tens of milliseconds late while its goroutines are
+// busy. One question per slice costs nothing in comparison with the grants in between.
+func (lk *Lock) askDemand(m *Moment, h *Hold) {
+	if h.demand != demandUnknown || !h.sliceOver(m, m.Now()) {
+		return
+	}
+	h.demand = demandAsked
+	m.send(Send{Request: &Question{Hold: h}, Patience: m.world.AskPatience()})
+}
+
+// Question is that question.
+type Question struct{ Hold *Hold }
+
+// Of is the lock.
+func (q *Question) Of() *Lock { return q.Hold.lock }
+
+func (q *Question) replied(m *Moment, r *Reply) {
+	h := q.Hold
+	if r.Wanted {
+		h.demand = demandKnown
+	} else {
+		h.demand = demandUnknown
+		h.tenure = m.Age() // the next slice
+	}
+}
+
+// again has the question asked again, over another connection: this one may be dead.
+func (q *Question) again() {
+	if q.Hold.demand == demandAsked {
+		q.Hold.demand = demandUnknown
+	}
+}

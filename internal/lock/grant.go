@@ -1,0 +1,134 @@
+package lock
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// granted makes the claim a hold of the process, whose TTL of ttl began no
+// earlier than at since.
+func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, lastToken uint64, how Mode) {
+	lk.known.untroubled()
+	w := h.bid.waiter
+	lk.endBid(m, h)
+	now := m.Now()
+	if !validity.Valid(now, validity.Deadline(since, ttl)) {
+		// The server may be about to expire it: this is no grant (S2 in docs/internals/VERIFICATION.md).
+		lk.troubled(m, TooLate)
+		lk.refuse(m, lk.tries+1, Unavailable, TooLate)
+		lk.giveUp(m, h, nil)
+		lk.pause(m, since)
+		return
+	}
+	lk.displace(m, h)
+	lk.known = known{}
+	h.phase = held
+	h.tenure = m.Age()
+	lk.returned(m)
+	if h.Terms.Fencing {
+		h.token = lastToken - uint64(h.Tokens)
+		m.world.SawToken(lk.keys, lastToken)
+	}
+	if h.Kind == ReadKind {
+		lk.addReader(h)
+	} else {
+		lk.hold = h
+	}
+	h.Deadline = h.scheduleFrom(m, since, ttl)
+	lk.serve(m, h, w, how)
+}
+
+// serve gives a hold that has just been granted to the waiter whose claim it
+// was, and a read hold to the readers behind as well.
+func (lk *Lock) serve(m *Moment, h *Hold, w *Waiter, how Mode) {
+	lk.assign(m, h, w, how)
+	if h.Kind != ReadKind {
+		lk.refuse(m, lk.tries+1, NotAcquired, nil) // another owner has it now
+		return
+	}
+	lk.share(m, h, lk.waiters.head, how != AtOnce)
+	lk.missed.add(missedLock) // a writer behind is to stand in the queue, a reader may need a hold of its own
+}
+
+// share lets in the readers from w on, up to the next writer, that can use the
+// read hold h. They have waited for another owner if waited.
+func (lk *Lock) share(m *Moment, h *Hold, w *Waiter, waited bool) {
+	at := m.Age()
+	for next := w; w != nil && w.Kind == ReadKind; w = next {
+		next = w.next
+		if h.shares(&w.By) {
+			if waited {
+				w.waited()
+			}
+			lk.deliver(m, w, h.grant(&w.By, ByHandoff, at), nil)
+		}
+	}
+}
+
+// assign makes w's caller the owner of h.
+func (lk *Lock) assign(m *Moment, h *Hold, w *Waiter, how Mode) {
+	if h.Terms.Fencing {
+		h.token++
+		h.Tokens--
+	}
+	if d := h.Terms.MaxHold; d > 0 {
+		h.Limit = &Limit{At: m.Now().Add(d), hold: h}
+		m.syncLimit(h.Limit)
+	}
+	at := m.Age()
+	if how != AtOnce || w.stood {
+		w.waited()
+	}
+	lk.deliver(m, w, h.grant(&w.By, how, at), nil)
+}
+
+// Reenter is the event that a caller whose context carries outer wants the lock. It reports false if outer is not held.
+func (lk *Lock) Reenter(outer *Lease, by *By, now time.Time, age time.Duration) (l *Lease, held bool, v *Verdict) {
+	h := outer.hold
+	switch {
+	case !outer.Held(now):
+		return nil, false, nil
+	case h.Kind == ReadKind && by.Kind == WriteKind:
+		return nil, true, Because(WouldDeadlock, Upgrade)
+	case by.Terms.Fencing && !h.Terms.Fencing:
+		return nil, true, Because(Tokenless)
+	}
+	return h.grant(by, Reentry, age), true, nil
+}
+
+// pass is called when the last lease on h is gone. It passes h to the next caller
+// here if that is allowed, else back to Redis. It returns the release, nil if there is
+// none.
+func (lk *Lock) pass(m *Moment, h *Hold, trace any) *Release {
+	if h.phase != held {
+		return nil
+	}
+	h.endLimit(m)
+	now := m.Now()
+	if w := lk.waiters.head; w != nil && h.Kind != ReadKind && h.passes(m, &w.By, now) {
+		lk.askDemand(m, h)
+		lk.assign(m, h, w, ByHandoff)
+		lk.refuse(m, lk.tries+1, NotAcquired, nil)
+		return nil
+	}
+	if h.stay(m, now) > 0 {
+		lk.missed.add(missedLock) // a waiter may know of another end
+	}
+	if w := lk.waiters.head; w != nil && !lk.bidOf(w).standing() {
+		lk.missed.add(missedLock) // this one is in no queue, so no release tells it
+	}
+	r := lk.giveUp(m, h, trace)
+	r.held = true
+	lk.step(m)
+	return r
+}
+
+// giveUp gives h back to Redis.
+func (lk *Lock) giveUp(m *Moment, h *Hold, trace any) *Release {
+	converting := lk.reads.converts(h)
+	lk.without(m, h, nil)
+	r := lk.startRelease(m, h, false, trace)
+	r.unclear = converting // the downgrade became a release too, and one of the two finds nothing
+	return r
+}

@@ -1,0 +1,217 @@
+package lock
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/schedule"
+	"github.com/holdfast-go/holdfast/internal/validity"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// phase is where a hold is in its life.
+//
+//	claimed ──refused──► standing ──granted──► held ──ended early──► owed ──released──► over
+//	   │ └─────────────granted──────────────────►┘└──── released, lost ──────────────────►│
+//	   └──────────────────┴──── given up, undone ────────────────────────────────────────►┘
+type phase uint8
+
+const (
+	claimed  phase = iota // asked for; Redis may or may not have granted it
+	standing              // likewise, and it stood in the lock's queue in Redis when Redis last answered
+	held                  // granted and trusted until its deadline
+	owed                  // ended early, and may still be in Redis: Unlock releases it
+	over                  // released, lost or given up; never held again
+)
+
+// claim reports whether the hold is a claim, which Redis may grant.
+func (p phase) claim() bool { return p <= standing }
+
+// Hold is what this process has in Redis for one lock: one owner id, one TTL, one
+// deadline. Leases are what callers have on top of it. A hold begins as a claim,
+// before Redis has answered, because its owner id is what an unclear answer is
+// resolved by.
+type Hold struct {
+	lock   *Lock
+	Terms  *Terms
+	Keys   *wire.Keys // of the handle that the request was made with
+	Number uint64     // what tells its owner id from others of the process
+
+	Item schedule.Item[*Hold] // where it stands in the schedule; guarded by that
+
+	// There can be many thousand holds: the order leaves no gap.
+
+	phase      phase
+	Kind       Kind   // not changed, and here because it fills a gap
+	copies            // of its acquire request, or of the downgrade: the release leaves a tombstone for stray ones
+	extended   bool   // Extend has asked for more than its TTL, and may not have been answered
+	downgraded bool   // a write hold became it
+	demand     demand // by other processes
+	Turn       uint8  // grants by the server in a row that led to this hold
+	Tokens     uint8  // fencing tokens: while claimed, how many were requested; once held, how many are left
+	short      bool   // until the first renewal its TTL is that of a grant by message
+	stays      bool   // its caller has given it up, and it stays taken until WithHoldAtLeast is over
+	roundTrip  uint32 // of the latest renewal, in microseconds
+	token      uint64 // the last fencing token given out
+
+	bid      *Bid          // the bid whose claim it is; nil once it is granted or given up
+	Deadline time.Time     // until then the hold is trusted
+	tenure   time.Duration // since when, after Settings.Epoch, this slice of it runs
+	renewed  time.Duration // when the latest renewal was sent, after Settings.Epoch; 0: there was none
+	leases   *Lease        // the callers' live leases, linked: of one owner, or of readers
+	Limit    *Limit        // of the caller, by WithMaxHold; nil: none
+}
+
+// Of is the lock.
+func (h *Hold) Of() *Lock { return h.lock }
+
+// Leases is the youngest of the live leases; nil: there is none. Lease.Next has the others.
+func (h *Hold) Leases() *Lease { return h.leases }
+
+// Renewed is when the latest renewal was sent, after Settings.Epoch, and its round trip; 0: there was none.
+func (h *Hold) Renewed() (at, roundTrip time.Duration) {
+	return h.renewed, time.Duration(h.roundTrip) * time.Microsecond
+}
+
+// writes reports whether a lease on h is for the write side.
+func (h *Hold) writes() bool {
+	for l := h.leases; l != nil; l = l.next {
+		if l.kind == WriteKind {
+			return true
+		}
+	}
+	return false
+}
+
+// Limit is when a caller's time ends by WithMaxHold.
+type Limit struct {
+	At    time.Time
+	Timer any   // the shell's; nil: not yet
+	hold  *Hold // of the caller; a downgrade makes it another
+}
+
+// Of is the lock.
+func (l *Limit) Of() *Lock { return l.hold.lock }
+
+// Runs reports whether its caller still has the hold.
+func (l *Limit) Runs() bool { return l.hold.Limit == l }
+
+// syncLimit has the shell compare l with what runs for it.
+func (m *Moment) syncLimit(l *Limit) {
+	x := m.effects()
+	x.Limits = append(x.Limits, l)
+}
+
+// newHold begins a claim.
+func newHold(m *Moment, lk *Lock, t *Terms, keys *wire.Keys, k Kind) *Hold {
+	h := &Hold{lock: lk, Terms: t, Keys: keys, Kind: k, Number: m.world.Number()}
+	h.Item.Value = h
+	return h
+}
+
+// Rest is the TTL that h still needs at now: the time to its deadline, and the margin. A request that prolongs h sets at
+// least this much, so that it cuts nothing short. It adds no more than the time of its way to Redis.
+func (h *Hold) Rest(now time.Time) time.Duration {
+	return validity.TTL(max(h.Deadline.Sub(now), time.Millisecond))
+}
+
+// serves reports whether the caller of a request can be given h as it is.
+func (h *Hold) serves(by *By) bool { return h.Kind == by.Kind && h.Terms.suit(by.Terms) }
+
+// passes reports whether h may go to the caller of a request without a word to Redis. A fixed lease is never
+// passed on: its time belongs to its caller. So does the time that Extend adds to another lease, because renewal
+// shortens nothing.
+func (h *Hold) passes(m *Moment, r *By, now time.Time) bool {
+	return m.set.Slice > 0 && h.Kind != FairKind && !h.Terms.Fixed && h.Terms.AtLeast == 0 && !h.extended && h.serves(r) &&
+		(!h.Terms.Fencing || h.Tokens > 0) && !(h.demand == demandKnown && h.sliceOver(m, now)) && h.sound(now)
+}
+
+// shares reports whether a reader can use the read hold h of another. One with a limit
+// or an end of its own cannot; nor one that needs a token, if h has a writer's, which excluded it.
+func (h *Hold) shares(r *By) bool {
+	return h.serves(r) && !h.Terms.Fixed && h.Terms.MaxHold == 0 && h.Terms.AtLeast == 0 && !(h.Terms.Fencing && h.downgraded)
+}
+
+// joins reports whether a new reader may come in on h: not if Extend has made it last for longer,
+// see passes.
+func (h *Hold) joins(r *By, now time.Time) bool {
+	return h.shares(r) && !h.extended && h.demand != demandKnown && h.sound(now)
+}
+
+// sound reports whether h is far enough from its deadline to be passed on: its renewal
+// is not in trouble.
+func (h *Hold) sound(now time.Time) bool {
+	return validity.Valid(now.Add(h.Terms.Claim/4), h.Deadline)
+}
+
+// scheduleFrom puts h into the schedule, whose TTL a request sent at sent has set. It returns the deadline.
+func (h *Hold) scheduleFrom(m *Moment, sent time.Time, ttl time.Duration) time.Time {
+	p := Plan{h, PlanRenew, sent, ttl, h.Terms.TTL}
+	if h.Terms.Fixed {
+		p.What = PlanFixed
+	}
+	m.world.Schedule(p)
+	return validity.Deadline(sent, ttl)
+}
+
+// endLimit ends the limit of a caller that has the hold no longer.
+func (h *Hold) endLimit(m *Moment) {
+	if h.Limit != nil {
+		m.syncLimit(h.Limit)
+		h.Limit = nil
+	}
+}
+
+// add puts a lease on h.
+func (h *Hold) add(l *Lease) {
+	l.next = h.leases
+	if l.next != nil {
+		l.next.prev = l
+	}
+	h.leases = l
+}
+
+// drop takes a lease that has ended off h and reports whether it was the last. It does
+// so once.
+func (h *Hold) drop(l *Lease) (last bool) {
+	switch {
+	case h.leases == l:
+		h.leases = l.next
+	case l.prev != nil:
+		l.prev.next = l.next
+	default:
+		return false
+	}
+	if l.next != nil {
+		l.next.prev = l.prev
+	}
+	l.next, l.prev = nil, nil
+	return h.leases == nil
+}
+
+// readHolds are the read holds of a lock: mostly one, shared by all readers of the
+// process. A nil one is empty.
+type readHolds struct {
+	holds      []*Hold
+	converting *Downgrade // the latest; nil: there was none
+}
+
+func (lk *Lock) addReader(h *Hold) {
+	if lk.reads == nil {
+		lk.reads = new(readHolds)
+	}
+	lk.reads.holds = append(lk.reads.holds, h)
+}
+
+func (r *readHolds) none() bool { return r == nil || len(r.holds) == 0 }
+
+// converts reports whether a downgrade is to make h, and Redis has not answered it.
+func (r *readHolds) converts(h *Hold) bool {
+	return r != nil && r.converting != nil && r.converting.Reader == h && !r.converting.settled
+}
+
+func (r *readHolds) all() []*Hold {
+	if r == nil {
+		return nil
+	}
+	return r.holds
+}

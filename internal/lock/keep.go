@@ -1,0 +1,119 @@
+package lock
+
+import (
+	"cmp"
+	"slices"
+)
+
+// KeepBatch is how many places one request keeps. Where the queue has been deleted each of them reads all of
+// it, so they are few.
+const KeepBatch = 500
+
+// Keep is one request for waiters of a fair lock to keep their places in its
+// queue. Each process refreshes its own, KeepBatch per request, three times in the
+// patience after which a silent one is dropped; the first of them asks for the lock
+// itself now and then, which keeps its place as well.
+type Keep struct {
+	lock   *Lock
+	Claims []*Hold
+	Deaf   bool // the process has no inbox
+	ended  bool // nothing waits for its answer
+}
+
+// Of is the lock.
+func (r *Keep) Of() *Lock { return r.lock }
+
+// keepAll finds out which waiters of a fair lock have lost their place, or have
+// been granted the lock unheard.
+func (lk *Lock) keepAll(m *Moment) {
+	var claims []*Hold
+	for w := lk.waiters.head; w != nil; w = w.next {
+		if b := w.bid; b.standing() {
+			claims = append(claims, b.claim)
+		}
+	}
+	for some := range slices.Chunk(claims, KeepBatch) {
+		lk.Keep(m, some)
+	}
+}
+
+// Keep is the event that the places of claims are to be kept.
+func (lk *Lock) Keep(m *Moment, claims []*Hold) {
+	lk.places.keeping++
+	m.send(Send{
+		Request:  &Keep{lock: lk, Claims: claims, Deaf: !m.world.Hears()},
+		Patience: m.world.AskPatience(),
+		Lapses:   true, // the schedule asks again
+	})
+}
+
+func (r *Keep) replied(m *Moment, reply *Reply) {
+	lk := r.lock
+	for i, h := range r.Claims {
+		switch {
+		case !h.phase.claim():
+			// Granted meanwhile: what the schedule has now is the hold.
+		case reply.Says != Listed:
+			m.world.Schedule(Plan{Hold: h, What: PlanRetry})
+		default:
+			m.world.Schedule(Plan{h, PlanKept, reply.Sent, m.set.Patience, m.set.Patience})
+			lk.toldOfPlace(m, h, reply.Places[i])
+		}
+	}
+	r.end(m)
+}
+
+// end goes on with what waited for the answer.
+func (r *Keep) end(m *Moment) {
+	if !r.ended {
+		r.ended = true
+		p := r.lock.places
+		p.keeping--
+		p.awaited = max(p.awaited-1, 0)
+	}
+	r.lock.join(m)
+}
+
+// toldOfPlace looks what has become of the place of h. The first waiter, or one that has been granted the lock without
+// hearing of it, asks for the lock: that brings it the grant, or its place. The others return together.
+func (lk *Lock) toldOfPlace(m *Moment, h *Hold, at Place) {
+	b := h.bid
+	switch {
+	case at == PlaceKept || b.waiter == nil || b.current != nil:
+	case at == PlaceGranted || b.waiter == lk.waiters.head:
+		lk.try(m, b.waiter)
+	default:
+		p := lk.places
+		if !p.lost {
+			p.awaited = p.keeping
+		}
+		b.lost, p.lost = true, true
+	}
+}
+
+// comeBack returns waiters to the queue that have lost their places there: their process was silent for too
+// long, waiters of Redisson pushed them out, or the queue was deleted. Each request reads the whole queue, so they
+// return together, after the answers to the requests that were under way. Those with the highest numbers return
+// first, since each request puts its waiters in front.
+func (lk *Lock) comeBack(m *Moment) {
+	p := lk.places
+	if !p.lost || p.awaited > 0 || lk.alarm == alarmPause {
+		return
+	}
+	p.lost = false
+	j := &Join{lock: lk, Back: true}
+	for w := lk.waiters.tail; w != nil && len(j.Tries) < joinBatch; w = w.prev {
+		b := w.bid
+		if b == nil || !b.lost {
+			continue
+		}
+		p.lost = true // until it has a verdict
+		if b.current == nil && !b.claim.full() {
+			j.Tries = append(j.Tries, lk.newTry(m, w))
+		}
+	}
+	if len(j.Tries) > 0 {
+		slices.SortFunc(j.Tries, func(a, b *Try) int { return cmp.Compare(a.Hold.Number, b.Hold.Number) })
+		j.send(m)
+	}
+}

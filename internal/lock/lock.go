@@ -1,0 +1,262 @@
+// Package lock is one lock name in one process, as a state machine: events in, effects out. It has no clock, goroutine, mutex
+// or chance, and knows nothing of Redis but what requests mean and answers say. A Lock and all that belongs to it are guarded by
+// one mutex, which the shell has. For each event the shell takes it, begins a Moment, calls one method, and performs the
+// effects of that moment.
+package lock
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// Lock is what this process knows about one lock: the callers that wait for it here, and what the process holds
+// or has requested in Redis. Each event records what happened. If a waiter may be served now, it ends in step, the one place
+// that decides what to do next:
+//
+//	Enter, Leave, Expel           a caller comes, or goes                     enter.go
+//	                              and may step aside when it comes            aside.go
+//	Replied, Overdue, Stranded    of a request                                request.go
+//	Noticed                       a grant by the server                       notice.go
+//	Freed, Subscribed             Redisson's messages, a (re-)subscription    below
+//	Unsure                        the inbox begins to be heard, or is denied  below
+//	WakeUp                        the timer: poll, TTL of the holder, pause   alarm.go
+//	Resume                        the timer of a release                      repeated.go
+//	NotFound, Expire, Prolonged   a renewal or the deadline                   loss.go, owed.go
+//	ReachLimit                    the end by WithMaxHold                      loss.go
+//	Unlock, UnlockAgain, GiveBack the holder is done                          lease.go
+//	Fail, Close                   the client is closed, or the manager        below
+//
+// A bid in Redis belongs to the lock and not to a caller. A mutex or a read-write lock has
+// one bid. A fair lock has one bid, and one place in Redis's queue, for each waiter.
+type Lock struct {
+	shell   any        // whose lock it is: the shell's
+	keys    *wire.Keys // of the handle that made it
+	waiters queue
+	hold    *Hold      // what excludes all other owners; nil: nothing that can be used
+	reads   *readHolds // nil: none
+	tries   uint64     // numbers the requests
+
+	known  known         // what Redis said last
+	rings  time.Duration // when the alarm is to fire, after Settings.Epoch; 0: it is off
+	places *places       // what only a fair lock has; nil: it is none. Not changed
+
+	absence   *absence // mutex: it was handed to another process; nil: not lately
+	bid       *Bid     // what was requested in Redis; nil: nothing, or the lock is fair
+	releasing int32    // releases under way that a new request would collide with
+	onces     int32    // TryLocks among the waiters
+
+	missed    missed // what is worth a request
+	alarm     alarm  // what the timer is to fire for
+	listening bool   // wants to hear Redisson's channels
+	life      life   // how far the lock has come
+	kind      Kind   // a family; not changed
+}
+
+// Init makes a zero value the lock of a name. Its family is a kind up to WriteKind.
+func (lk *Lock) Init(family Kind, keys *wire.Keys, shell any) {
+	lk.kind, lk.keys, lk.shell = family, keys, shell
+	if family == FairKind {
+		lk.places = new(places)
+	}
+}
+
+// Shell is what Init was given, and so are Keys and Family.
+func (lk *Lock) Shell() any       { return lk.shell }
+func (lk *Lock) Keys() *wire.Keys { return lk.keys }
+func (lk *Lock) Family() Kind     { return lk.kind }
+
+// What the shell is to have run for the lock, which it compares with what does at the end of each event: the alarm, Redisson's
+// channels, and the place in the list of all locks.
+
+// Rings is when the alarm is to fire, after Settings.Epoch; 0: it is off.
+func (lk *Lock) Rings() time.Duration { return lk.rings }
+
+// Listens reports whether it wants to hear Redisson's channels.
+func (lk *Lock) Listens() bool { return lk.listening }
+
+// Private is the claim whose private channel of Redisson's it wants to hear; nil: none.
+func (lk *Lock) Private() *Hold {
+	if b := lk.firstPlace(); b != nil && lk.listening {
+		return b.claim
+	}
+	return nil
+}
+
+// IsOver reports whether nothing is left of it: it is to be forgotten.
+func (lk *Lock) IsOver() bool { return lk.life == lifeOver }
+
+// Recall has one that is over be open again.
+func (lk *Lock) Recall() { lk.life = lifeOpen }
+
+// missed is what the waiters may have missed, so that a request is worth it. Events add to it, and a request for the
+// same takes it away.
+type missed uint8
+
+const (
+	missedLock   missed = 1 << iota // that the first waiter may get the lock
+	missedPlaces                    // fair: that a waiter behind the first has no place in Redis's queue
+	missedGrants                    // fair: that a waiter has been granted the lock
+)
+
+func (m *missed) add(what missed) { *m |= what }
+
+func (m missed) has(what missed) bool { return m&what != 0 }
+
+// take takes what away, and reports whether it was there.
+func (m *missed) take(what missed) bool {
+	had := m.has(what)
+	*m &^= what
+	return had
+}
+
+// life is how far a lock has come.
+type life uint8
+
+const (
+	lifeOpen   life = iota
+	lifeClosed      // the manager is closed: no caller comes in
+	lifeOver        // to be forgotten: a caller that finds it must recall it
+)
+
+// step is the one place that decides what happens next.
+func (lk *Lock) step(m *Moment) {
+	front := lk.waiters.head
+	if b := lk.firstPlace(); b != nil && b.foreign {
+		lk.listening = true // the first waiter may be another one now
+	}
+	switch {
+	case front == nil:
+		lk.rest(m)
+		return
+	case lk.hold != nil && lk.kind != FairKind, !lk.missed.has(missedLock):
+		// Unlock or the next event goes on from here.
+	case lk.bid != nil && lk.bid.waiter == nil && lk.bid.suits(front):
+		lk.bid.waiter = front
+	case !lk.bidOf(front).asking() && lk.clear(front):
+		lk.try(m, front) // but not once, while it would meet what is being given up
+	}
+	if lk.kind == FairKind {
+		lk.join(m)
+	}
+	if front = lk.waiters.head; front != nil && lk.hold == nil && lk.alarm == alarmOff && !lk.bidOf(front).asking() {
+		// No waiter is left without a request under way or a timer. A waiter that became the first when the one
+		// before it was granted the lock, or left, knows of no TTL, and the next owner may die.
+		lk.arm(m, alarmPoll, lk.PollAfter(m, front.Terms.Claim))
+	}
+}
+
+// clear reports whether a request for w would meet nothing that is being given up. A TryLock of a fair lock
+// does not wait for what was given up since it came: with callers that come and go there is always something.
+func (lk *Lock) clear(w *Waiter) bool {
+	if lk.kind == FairKind && w.Once {
+		return w.behind <= 0
+	}
+	return lk.releasing == 0 && (lk.bid == nil || lk.bid.waiter != nil)
+}
+
+// gaveUp is called when n that were being given up have ended, in whatever order.
+func (lk *Lock) gaveUp(n int32) {
+	for w := lk.waiters.head; w != nil && lk.onces > 0; w = w.next {
+		before := w.behind
+		if w.behind -= n; w.Once && before > 0 && w.behind <= 0 {
+			lk.missed.add(missedLock | missedPlaces)
+		}
+	}
+}
+
+// rest stops sending requests when no caller waits, and forgets the entry when nothing is left of it.
+func (lk *Lock) rest(m *Moment) {
+	lk.missed.take(missedLock)
+	lk.known.last = nil // later callers have troubles of their own
+	lk.disarm()
+	lk.listening = false
+	if lk.linger(m) {
+		return
+	}
+	if lk.hold == nil && lk.reads.none() && lk.releasing+lk.leftBehind() == 0 && lk.life != lifeOver {
+		lk.life = lifeOver
+	}
+}
+
+// Redisson's channels are needed while an owner of Redisson's holds the lock or is next: lk.listening. A release by
+// Holdfast sends its message to the inbox of the process that it grants the lock to.
+
+// Freed is the event of a message on one of Redisson's channels that the lock was released.
+func (lk *Lock) Freed(m *Moment) {
+	if !lk.alarm.yields() { // it may be the message of this process's own release; the timer comes soon
+		lk.missed.add(missedLock)
+		lk.step(m)
+	}
+}
+
+// Subscribed is the event that Redis has confirmed a subscription. Messages from before then have been missed, so a
+// request follows every confirmation.
+func (lk *Lock) Subscribed(m *Moment) {
+	lk.missedMessages()
+	lk.step(m)
+}
+
+// missedMessages is called when messages begin to arrive, or arrive again. While the process gives way to others,
+// the timer has the request sent, soon.
+func (lk *Lock) missedMessages() {
+	if !lk.alarm.yields() {
+		lk.missed.add(missedLock)
+	}
+}
+
+// Unsure is the event that the inbox is subscribed, because earlier grants were missed, and that it turns out that it
+// cannot be.
+func (lk *Lock) Unsure(m *Moment) {
+	lk.missed.add(missedGrants)
+	lk.missedMessages()
+	lk.step(m)
+}
+
+// Fail is the event that no request will bring anything, for this cause.
+func (lk *Lock) Fail(m *Moment, cause error) {
+	lk.fail(m, Unavailable, cause)
+	lk.step(m)
+}
+
+// Step is the event that callers that came together have found no use for the lock: one that was made for nothing is over.
+func (lk *Lock) Step(m *Moment) { lk.step(m) }
+
+// Close fails the waiters and releases the holds.
+func (lk *Lock) Close(m *Moment) {
+	if lk.life == lifeOpen {
+		lk.life = lifeClosed
+	}
+	lk.fail(m, Closed, nil)
+	for _, h := range lk.Holds() {
+		lk.closeHold(m, h)
+	}
+	lk.step(m)
+}
+
+// Holds returns what the process holds.
+func (lk *Lock) Holds() []*Hold {
+	all := slices.Clone(lk.reads.all())
+	if lk.hold != nil {
+		all = append(all, lk.hold)
+	}
+	return all
+}
+
+// Held is the hold that excludes all other owners; nil: there is none.
+func (lk *Lock) Held() *Hold { return lk.hold }
+
+// First is the first waiter; nil: none.
+func (lk *Lock) First() *Waiter { return lk.waiters.head }
+
+// Waiting is how many wait.
+func (lk *Lock) Waiting() int { return lk.waiters.len }
+
+// Releasing reports whether something is being given up, and since when, after Settings.Epoch.
+func (lk *Lock) Releasing() (since time.Duration, some bool) {
+	return lk.known.since, lk.releasing+lk.leftBehind() > 0
+}
+
+// WantsRequest reports whether another request for the first waiter is wanted.
+func (lk *Lock) WantsRequest() bool { return lk.missed.has(missedLock) }

@@ -1,0 +1,152 @@
+package lock
+
+import (
+	"slices"
+	"time"
+)
+
+// How a hold ends without a release: it is lost, or its time is over.
+
+// without takes h out of the lock and the schedule. end is why it ended, nil if it is released.
+func (lk *Lock) without(m *Moment, h *Hold, end *Verdict) {
+	h.phase = over
+	lk.known.since = 0
+	if lk.hold == h {
+		lk.hold = nil
+	} else if r := lk.reads; r != nil {
+		r.holds = slices.DeleteFunc(r.holds, func(x *Hold) bool { return x == h })
+		if r.converts(h) {
+			r.converting.abandon(m, end)
+		}
+	}
+	m.world.Schedule(Plan{Hold: h, What: PlanDrop})
+}
+
+// endHold ends h and all its leases, without telling Redis.
+func (lk *Lock) endHold(m *Moment, h *Hold, end *Verdict) []*Lease {
+	if h.phase != held {
+		return nil
+	}
+	h.endLimit(m)
+	lk.without(m, h, end)
+	var all []*Lease
+	for l := h.leases; l != nil; l = l.next {
+		l.ended = end
+		all = append(all, l)
+	}
+	lk.missed.add(missedLock)
+	return all
+}
+
+// lose ends a hold that cannot be trusted any more.
+func (lk *Lock) lose(m *Moment, h *Hold, reason Reason) {
+	if h.phase != held {
+		return // a late answer about a hold that was given up
+	}
+	if all := lk.endHold(m, h, lostBy(reason)); len(all) > 0 {
+		m.end(Ended{Lock: lk, Lease: all[0], Leases: all, How: Lost, Reason: reason})
+	}
+	switch {
+	case reason == LostDeadline:
+		lk.owe(m, h)
+	case h.stray(): // a late copy of its acquire could take the lock for no caller
+		lk.startRelease(m, h, false, nil)
+	}
+}
+
+// conflicts returns the holds beside which Redis does not grant h, unless they were deleted there.
+func (lk *Lock) conflicts(h *Hold) []*Hold {
+	var all []*Hold
+	if h.Kind != ReadKind {
+		all = append(all, lk.reads.all()...)
+	}
+	if lk.hold != nil {
+		all = append(all, lk.hold)
+	}
+	return all
+}
+
+// displace ends the holds beside which h has been granted. The order of the replies does not say which of
+// them Redis has now. So these are released, each by its owner id, with the place that it may have got again. If
+// it was h that was deleted, its renewal finds out.
+func (lk *Lock) displace(m *Moment, h *Hold) {
+	for _, x := range lk.conflicts(h) {
+		lk.lose(m, x, LostStolen)
+		if !x.stray() { // else lose has begun its release, even if only the downgrade was unanswered
+			lk.startRelease(m, x, true, nil)
+		}
+	}
+}
+
+// ReachLimit is the event that the timer of l has fired: the leases of the owner whose limit it is end, if it still has the hold.
+func (lk *Lock) ReachLimit(m *Moment, l *Limit) {
+	if h := l.hold; h.phase == held && h.Limit == l {
+		lk.endByLimit(m, h)
+	}
+}
+
+// endByLimit ends h, which stays in Redis until Unlock or its TTL.
+func (lk *Lock) endByLimit(m *Moment, h *Hold) {
+	end := Ended{Lock: lk, Leases: lk.endHold(m, h, Because(MaxHoldOver)), How: LimitReached, Limit: h.Terms.MaxHold}
+	if len(end.Leases) > 0 {
+		end.Lease = end.Leases[0]
+	}
+	m.end(end)
+	lk.owe(m, h)
+	lk.step(m)
+}
+
+// overslept ends h, whose end has passed without its timers having run: this process stood
+// still.
+func (lk *Lock) overslept(m *Moment, h *Hold) {
+	if l := h.Limit; l != nil && l.At.Before(h.Deadline) {
+		lk.endByLimit(m, h)
+		return
+	}
+	lk.lose(m, h, LostDeadline)
+	lk.step(m)
+}
+
+// closeHold releases h, whose leases end with ErrClosed. If the time of h is over, it ends as it does by the
+// timer, which did not run.
+func (lk *Lock) closeHold(m *Moment, h *Hold) {
+	leased, converting := h.leases != nil, lk.reads.converts(h)
+	if leased && !m.Now().Before(h.leases.Deadline()) {
+		lk.overslept(m, h)
+		return
+	}
+	h.stays = leased
+	m.end(Ended{Lock: lk, Leases: lk.endHold(m, h, Because(LeaseClosed)), How: ByClose})
+	r := lk.startRelease(m, h, false, nil)
+	r.held = leased && !converting // the downgrade became a release too, and one of the two finds nothing
+}
+
+// Deleted is the event that the lock was deleted in Redis: all its holds end.
+func (lk *Lock) Deleted(m *Moment) {
+	for _, h := range lk.Holds() {
+		lk.lose(m, h, LostDeleted)
+	}
+	lk.step(m)
+}
+
+// NotFound is the event that a renewal did not find h in Redis.
+func (lk *Lock) NotFound(m *Moment, h *Hold, reason Reason) {
+	lk.lose(m, h, reason)
+	lk.step(m)
+}
+
+// EndLeases ends those of h, which stays as its Unlock expects it: for tests.
+func (lk *Lock) EndLeases(m *Moment, h *Hold) {
+	m.end(Ended{Lock: lk, Leases: lk.endHold(m, h, Because(MaxHoldOver)), How: ByClose})
+	h.phase = owed
+}
+
+// OversleptHold is Overslept for whatever leases h has: for tests.
+func (lk *Lock) OversleptHold(m *Moment, h *Hold) { lk.overslept(m, h) }
+
+// ReleaseLike begins the release of a claim like h and returns for how long it is repeated: for tests.
+func (lk *Lock) ReleaseLike(m *Moment, h *Hold, unclear bool) time.Duration {
+	c := newHold(m, lk, h.Terms, h.Keys, h.Kind)
+	c.phase, c.unclear = over, unclear
+	return lk.startRelease(m, c, false, nil).until.Sub(m.Now())
+}

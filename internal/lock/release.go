@@ -1,0 +1,175 @@
+package lock
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// Release gives up a hold in Redis, or a claim that may have been granted, or several claims of a fair lock, of
+// which Hold is one (leave.go).
+type Release struct {
+	Repeated
+	Room   any           // the shell's, for what it sends
+	Claims []*Hold       // that leave together, those with a tombstone first; nil: only Hold is given up
+	Late   int           // how many of the claims get a tombstone
+	Rest   time.Duration // for how long Hold stays taken; 0: it does not
+	Stand  uint64        // the number of the owner id that takes its place then
+	Queued bool          // it stood in the queue in Redis
+	Bury   bool          // a tombstone is to refuse late copies of its acquire
+
+	held bool // of a hold: if Redis does not know it, that is a loss
+	owed bool // of a hold that ended early, as the log has said
+}
+
+// Burial is for how long a tombstone refuses late copies of an acquire request. A
+// copy can lie in a socket's buffer for as long as the kernel retransmits; one that
+// comes later still takes the lock for one TTL, unrenewed.
+const Burial = time.Minute
+
+// startRelease begins the release of h, whose phase is over. It stood in the queue
+// in Redis if queued.
+func (lk *Lock) startRelease(m *Moment, h *Hold, queued bool, trace any) *Release {
+	r := newRelease(m, h, queued)
+	r.start(m, trace)
+	return r
+}
+
+// newRelease says what is sent, and until when.
+func newRelease(m *Moment, h *Hold, queued bool) *Release {
+	r, now := m.world.NewRelease(), m.Now()
+	r.isFor(m, h, r)
+	r.until = h.goneBy(m, queued, now)
+	r.Queued, r.Bury = queued, h.stray()
+	if r.Rest = h.stay(m, now); r.Rest > 0 {
+		r.Stand = m.world.Number()
+	}
+	return r
+}
+
+// start sends the first request. New requests for the lock wait for it as long as Unlock does.
+func (r *Release) start(m *Moment, trace any) {
+	lk := r.lock
+	if !r.told {
+		r.colliding = 1
+		lk.releasing++
+	}
+	lk.known.asked(m.Age())
+	m.effects().Report.More++
+	r.send(m, trace)
+}
+
+// goneBy is when h, which is given up now, is gone from Redis by itself, and late copies of its acquire as well.
+func (h *Hold) goneBy(m *Moment, queued bool, now time.Time) time.Time {
+	left := validity.TTL(max(0, h.Deadline.Sub(now))) // more than the lease's, if it was extended
+	if queued || h.stray() {
+		left = max(left, m.set.Patience) // so long Redis keeps a place in the queue
+	}
+	until := now.Add(max(h.Terms.TTL, MaxClaim, left) + time.Second)
+	if h.extended { // perhaps by more than is known, if Extend was not answered: until this is
+		until = until.Add(validity.MaxTTL)
+	}
+	if h.stray() {
+		until = until.Add(Burial)
+	}
+	return until
+}
+
+// restart asks again after the release was given up.
+func (r *Release) restart(m *Moment) {
+	r.settled, r.verdict, r.pauses, r.barred = false, nil, nil, 0
+	m.effects().Report.More++
+	r.copy(m)
+}
+
+func (r *Release) replied(m *Moment, c *Copy, reply *Reply) {
+	lk := r.lock
+	counts := r.endsWith(m, c, reply)
+	lk.answered(m, reply)
+	if reply.Next != nil { // even if the release was settled before
+		lk.noticed(m, reply.Next, reply.Notice)
+	}
+	if !counts {
+		if reply.Next != nil {
+			lk.step(m)
+		}
+		return
+	}
+	switch reply.Says {
+	case Done:
+		lk.giveWay(m, reply.Listeners)
+		r.settle(m, nil)
+	case HandedOver:
+		lk.handedOver(m)
+		r.settle(m, nil)
+	case Crowded:
+		r.handOn(m)
+	case Gone, Stolen:
+		if r.stray() {
+			lk.missed.add(missedLock) // a copy that ran may have granted it here, as only its reply says
+		}
+		verdict := r.gone(m, reply.Says)
+		if r.held && verdict.Is(LeaseLost) {
+			m.end(Ended{Lock: lk, Lease: r.lease, How: Lost, Reason: verdict.Reason}) // a deferred Unlock drops its error
+		}
+		r.settle(m, verdict)
+	default:
+		if r.troubled(m, reply) {
+			r.settle(m, Because(Unavailable, r.trouble))
+		} else {
+			r.again(m)
+		}
+	}
+	if !r.owed {
+		r.sayGaveUp(m)
+	}
+	lk.step(m)
+}
+
+// handOn is for a lock that has been released and is free, while more dead waiters stand in front of its
+// queue than one request removes. The next requests go on until a waiter has the lock. Unlock does not wait for
+// them.
+func (r *Release) handOn(m *Moment) {
+	r.tell(m, nil)
+	r.held, r.unclear = false, true // that the owner id is gone is no loss
+	if r.Claims == nil {
+		r.Queued, r.Bury, r.flying, r.dead = true, r.Hold.stray(), 0, 0
+		r.generation++
+	}
+	r.send(m, nil)
+}
+
+// gone is the verdict when the owner id was not in the lock any more. If a copy of this request may have
+// run, it was that copy: the lease was valid when Unlock was called, and only this release, or a deletion by hand,
+// ends a lock within its window. If the window has ended since, as the TTL does while Redis cannot be reached,
+// that was the end of the lock, and the lease did what it had promised. In all other cases the lease had been lost
+// unnoticed, including a host that slept beyond the deadline before the call, which timers do not notice.
+//
+// Rejected alternative: a key that remembers each release, as Redisson's unlock latch. It costs one more write and
+// a live key for seconds per unlock, to tell "released" from "deleted by hand at the very moment of a lost reply".
+func (r *Release) gone(m *Moment, says Says) *Verdict {
+	if !r.lapsed && (r.stray() || !validity.Valid(m.Now(), r.Hold.Deadline)) {
+		return nil
+	}
+	reason := LostDeleted
+	if says == Stolen {
+		reason = LostStolen
+	}
+	return lostBy(reason)
+}
+
+// giveWay is how long a process that released a lock while others listened stays out of their way: longer than a
+// message and a request take, so that they come first, and short enough not to matter if they did not want it.
+const giveWay = 2 * time.Millisecond
+
+// redissonsTurn is how long a lock that was left open for Redisson stays so: a JVM takes longer than Holdfast, and
+// it happens once in 16 grants.
+const redissonsTurn = 5 * time.Millisecond
+
+// giveWay decides when to ask again after a release that n clients heard of.
+func (lk *Lock) giveWay(m *Moment, n int64) {
+	if n > 0 && lk.waiters.len > 0 && n > m.world.OwnListeners(lk.keys) {
+		lk.missed.take(missedLock)
+		lk.arm(m, alarmGiveWay, giveWay)
+	}
+}

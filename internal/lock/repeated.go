@@ -1,0 +1,229 @@
+package lock
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
+// Repeated is the request that gives up a hold, or makes the read side of it: what a release and a downgrade have in
+// common. It is sent until Redis has answered or the lock has expired, even if no caller waits for it. The scripts
+// check the owner id, so it can be sent as often as needed.
+type Repeated struct {
+	Hold *Hold
+
+	lock       *Lock
+	request    Request       // the release or the downgrade
+	lease      *Lease        // whose end began it, or one of those: names the lock; nil: none did
+	barred     time.Duration // when Redis first did not let the client, after Settings.Epoch; 0: it did not say so
+	trouble    error         // why the latest request brought no answer; nil: none has
+	patient    time.Time     // until then Unlock waits
+	until      time.Time     // by then the lock, or the place in the queue, is gone by itself
+	pauses     Pauses
+	resumes    time.Duration // the end of the pause before the next request, after Settings.Epoch; 0: there is none
+	colliding  int32         // how many claims or holds it is counted as in Lock.releasing
+	lapsed     bool          // it began after the deadline, by the monotonic or by the wall clock
+	settled    bool          // nothing more is to be sent
+	generation uint32        // of what it asks for
+	copies                   // of that
+	answers                  // for the calls of Unlock that wait
+}
+
+// Of is the lock.
+func (r *Repeated) Of() *Lock { return r.lock }
+
+// Generation is that of what it asks for now.
+func (r *Repeated) Generation() uint32 { return r.generation }
+
+// Resumes is the end of the pause before the next request, after Settings.Epoch; 0: there is none.
+func (r *Repeated) Resumes() time.Duration { return r.resumes }
+
+// Trouble is why the latest request brought no answer; nil: none has.
+func (r *Repeated) Trouble() error { return r.trouble }
+
+// syncPause has the shell compare the pause of r with what runs for it.
+func (m *Moment) syncPause(r *Repeated) {
+	x := m.effects()
+	x.Pauses = append(x.Pauses, r)
+}
+
+// isFor makes r the request about h.
+func (r *Repeated) isFor(m *Moment, h *Hold, x Request) {
+	now := m.Now()
+	r.lock, r.Hold, r.request, r.lease = h.lock, h, x, h.leases
+	r.patient = now.Add(m.world.PatienceFor(h.Terms.TTL))
+	r.lapsed = !validity.Valid(now, h.Deadline)
+}
+
+func (r *Repeated) send(m *Moment, trace any) {
+	patience := m.world.PatienceFor(r.Hold.Terms.TTL)
+	if !r.told {
+		patience = r.patient.Sub(m.Now()) // Unlock's, over all copies
+	}
+	r.flying++
+	m.send(Send{Request: r.request, Patience: patience, Trace: trace})
+}
+
+// endsWith records that a request has ended. It reports whether its answer counts: r is not settled, and c is a
+// copy of what it asks for now. A late copy of a release does not end the request that has followed it and clears the queue.
+func (r *Repeated) endsWith(m *Moment, c *Copy, reply *Reply) bool {
+	if !r.isCurrent(c) {
+		return false
+	}
+	r.ends(&c.roomless)
+	if reply.Outcome == Unsent && !r.settled {
+		r.settle(m, Because(Unavailable, Closed))
+	}
+	return !r.settled
+}
+
+func (r *Repeated) isCurrent(c *Copy) bool { return c.Generation == r.generation }
+
+// troubled is for a request without an answer. It reports whether Redis has denied it, so that another one is
+// futile.
+func (r *Repeated) troubled(m *Moment, reply *Reply) (denied bool) {
+	x := m.effects()
+	x.Counts.Troubles++
+	r.trouble, x.Report.Trouble = reply.Cause, reply.Cause
+	r.doubt(reply.Outcome)
+	return reply.Outcome.final() || reply.Outcome == Barred && r.barredForLong(m)
+}
+
+// barredForLong is that of a lock, for one request.
+func (r *Repeated) barredForLong(m *Moment) bool {
+	now := m.Age()
+	if r.barred == 0 {
+		r.barred = now
+	}
+	return now-r.barred >= m.set.Readmission
+}
+
+// again sends the request again after a pause, until the lock has expired.
+func (r *Repeated) again(m *Moment) {
+	now := m.Now()
+	if now.After(r.until) {
+		r.settle(m, Because(Unavailable, r.trouble))
+		return
+	}
+	pause := r.pause(m)
+	if left := r.patient.Sub(now); !r.told && left < pause {
+		// Unlock has waited as long as it may, over all copies.
+		r.giveUpWaiting(m, r.trouble)
+	}
+	if r.resumes == 0 { // else an earlier copy has failed, and that pause is over sooner
+		r.resumes = m.Age() + pause
+		m.syncPause(r)
+	}
+}
+
+// awaitedPause is the longest pause while an Unlock or Close waits for the answer: a few fit into the time that it
+// waits.
+const awaitedPause = 50 * time.Millisecond
+
+// pause returns the next pause.
+func (r *Repeated) pause(m *Moment) time.Duration {
+	if r.pauses == nil {
+		r.pauses = m.world.Pauses()
+	}
+	pause := r.pauses.NextBackOff()
+	if len(r.later) > 0 || m.world.Closing() {
+		pause = min(pause, awaitedPause)
+	}
+	return pause
+}
+
+// resume ends the pause. It reports whether there was one.
+func (r *Repeated) resume(m *Moment) bool {
+	if r.resumes == 0 {
+		return false
+	}
+	r.resumes = 0
+	m.syncPause(r)
+	return true
+}
+
+// hasten sends the request that a pause puts off.
+func (r *Repeated) hasten(m *Moment) {
+	if r.resume(m) {
+		r.copy(m)
+	}
+}
+
+// copy sends the request again, unless too many copies of it are on their way.
+func (r *Repeated) copy(m *Moment) {
+	if !r.full() {
+		r.send(m, nil)
+	}
+}
+
+// giveUpWaiting ends the wait for the request, which itself goes on.
+func (r *Repeated) giveUpWaiting(m *Moment, cause error) {
+	r.tell(m, Because(Unavailable, cause))
+	r.uncollide(m)
+}
+
+// Resume is the event that the pause is over, or that Close waits for the answer.
+func (lk *Lock) Resume(m *Moment, r *Repeated) {
+	r.hasten(m)
+	lk.step(m)
+}
+
+// overdue is for a reply that takes too long: Unlock does not wait any longer, the next callers neither,
+// and the request is sent over another connection.
+func (r *Repeated) overdue(m *Moment, c *Copy) {
+	if r.settled || !r.isCurrent(c) {
+		return
+	}
+	m.effects().Counts.Troubles++
+	r.giveUpWaiting(m, m.world.Unanswered())
+	r.copy(m)
+	r.lock.step(m)
+}
+
+// stranded is for a connection that is dead: the request is sent over another
+// one, for which Unlock still waits.
+func (r *Repeated) stranded(m *Moment, c *Copy) {
+	if !r.isCurrent(c) {
+		return
+	}
+	r.strands(&c.roomless)
+	if !r.settled && !r.full() {
+		m.effects().Counts.Troubles++
+		r.send(m, nil)
+		r.lock.step(m)
+	}
+}
+
+// settle ends it.
+func (r *Repeated) settle(m *Moment, v *Verdict) {
+	r.settled = true
+	r.resume(m)
+	r.answers.end(m, v)
+	r.uncollide(m)
+	if v.Is(Unavailable) {
+		m.effects().Report.Denied = &Failure{r.lock, r.lease, v}
+	}
+	m.effects().Report.More--
+}
+
+// sayGaveUp has the log say so if it has ended without being confirmed.
+func (r *Repeated) sayGaveUp(m *Moment) {
+	if r.settled && r.verdict.Is(Unavailable) {
+		x := m.effects()
+		x.GaveUp = append(x.GaveUp, Failure{r.lock, r.lease, r.verdict})
+	}
+}
+
+func (r *Repeated) uncollide(m *Moment) {
+	lk, n := r.lock, r.colliding
+	if n == 0 {
+		return
+	}
+	r.colliding = 0
+	lk.releasing -= n
+	lk.gaveUp(n)
+	if lk.places != nil && lk.places.leaving == r {
+		lk.places.leaving = nil
+		lk.sendLeavers(m)
+	}
+}

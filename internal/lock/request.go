@@ -1,0 +1,154 @@
+package lock
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// Request is one request to Redis: a *Try, *Join, *Release, *Downgrade, *Keep or *Question. It may be executed late, twice or
+// never. What it says is in its fields, of which the shell makes keys and arguments.
+type Request interface{ Of() *Lock }
+
+// Copy is one copy of a request, as it was sent.
+type Copy struct {
+	Generation uint32 // of what the request asks for
+	roomless   bool   // another copy may take its place
+}
+
+// Outcome says what is known about a request's effect on Redis.
+type Outcome uint8
+
+const (
+	Answered Outcome = iota // this is its reply
+	NotSent                 // not a byte of it can have reached Redis
+	Refused                 // Redis did not run it; it may if asked again
+	Barred                  // Redis does not let this client, and has let it before
+	Denied                  // Redis did not run it and will not until something is changed
+	Failed                  // it ended with an error with which it would end each time. What it wrote before that stays
+	Shut                    // the client is closed: nothing was sent, and nothing will be
+	Unknown                 // it may have run, entirely or up to an error inside it
+	Unsent                  // Close has stopped what sends requests
+)
+
+// final reports whether asking again would end in the same way.
+func (o Outcome) final() bool { return o == Denied || o == Failed || o == Shut || o == Unsent }
+
+// Says is what an answer says.
+type Says uint8
+
+const (
+	Nothing Says = iota // it is no answer
+
+	// Of an acquire.
+	Granted
+	Unacked   // granted, and too few replicas have acknowledged it: Cause says how many
+	Held      // another owner is in the way, or the lock is kept for one: State
+	OtherKind // a key holds something else: Cause says what
+	Buried    // there is a tombstone
+
+	// Of a release or a downgrade.
+	Done       // Listeners have heard it
+	HandedOver // granted to another process, or left to Redisson; or to a waiter here: Next
+	Crowded    // free; the next request removes more of the dead who stand in front
+	Gone       // the lock has no owner
+	Stolen     // another owner does
+
+	Listed // of a keep or a question: Codes, or Wanted
+)
+
+// State is that of a lock that others are before the caller of.
+type State uint8
+
+const (
+	Owned        State = iota // another owner has it, or was offered it
+	LeftOpen                  // it is free: it is another one's turn, for TTL
+	CrowdedQueue              // it is free, and so many of the dead stand there that one request does not remove them all
+)
+
+// Place is what a keep says of one waiter.
+type Place uint8
+
+const (
+	PlaceKept Place = iota
+	PlaceLost
+	PlaceGranted // it has the lock
+)
+
+// Reply is the end of a request.
+type Reply struct {
+	Outcome   Outcome
+	Says      Says
+	State     State         // Held
+	Foreign   bool          // Held: the holder, or the next one, is Redisson's
+	Final     bool          // Unacked: waiting would not help
+	Wanted    bool          // Listed: another process waits for the lock
+	Sent      time.Time     // read before it was handed to the network
+	Cause     error         // why there is no answer
+	Hopeless  error         // likewise, if asking again may be futile
+	Token     uint64        // Granted: the last fencing token
+	TTL       time.Duration // Held: of the holder; below 0: it has none. Of a free lock, when to ask again
+	Clock     int64         // Held: the server's time, milliseconds
+	Listeners int64         // Done
+	Next      *Hold         // HandedOver: the claim of this process that it was granted to; nil: none
+	Notice    wire.Notice   // HandedOver: that grant
+	Places    []Place       // Listed: of each waiter
+}
+
+// Replied is the event that a request has ended, each once for each copy.
+func (lk *Lock) Replied(m *Moment, x Request, c *Copy, r *Reply) {
+	switch x := x.(type) {
+	case *Try:
+		x.replied(m, r)
+		lk.step(m)
+	case *Join:
+		x.replied(m, r)
+	case *Release:
+		x.replied(m, c, r)
+	case *Downgrade:
+		x.replied(m, c, r)
+	case *Keep:
+		x.replied(m, r)
+	case *Question:
+		x.replied(m, r)
+	}
+}
+
+// Overdue is the event that a reply takes longer than its patience.
+func (lk *Lock) Overdue(m *Moment, x Request, c *Copy) {
+	switch x := x.(type) {
+	case *Try:
+		x.overdue(m)
+		lk.step(m)
+	case *Join:
+		x.overdue(m)
+	case *Release:
+		x.overdue(m, c)
+	case *Downgrade:
+		x.overdue(m, c)
+	case *Keep:
+		x.end(m) // the schedule hands the claims out again by itself
+	case *Question:
+		x.again()
+	}
+}
+
+// Stranded is the event that the connection of a request is dead: it is sent over another one.
+func (lk *Lock) Stranded(m *Moment, x Request, c *Copy) {
+	switch x := x.(type) {
+	case *Try:
+		x.stranded(m)
+		lk.step(m)
+	case *Join:
+		x.stranded(m)
+	case *Release:
+		x.stranded(m, c)
+	case *Downgrade:
+		x.stranded(m, c)
+	case *Keep:
+		lk.missed.add(missedGrants)
+		x.end(m)
+	case *Question:
+		x.again()
+	}
+}

@@ -1,0 +1,270 @@
+package lock
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// Try is one acquire request for a claim. A claim is requested again, with the same owner id, until it is granted
+// or given up. So it does not matter which of its copies Redis executes, nor how often.
+type Try struct {
+	Hold     *Hold
+	Room     any           // the shell's, for what it sends
+	Sent     time.Time     // when it was made
+	n        uint64        // Lock.tries when it was sent
+	heard    uint64        // World.Session then
+	tried    time.Duration // before that, by the request that it repeats over another connection
+	patience time.Duration // how long it may stay unanswered
+	Stands   bool          // it asks for a place in the queue
+	Again    bool          // it stood there when Redis last answered
+	Deaf     bool          // the process had no inbox when it was sent; else, if it stands, the inbox stays until it ends
+	inJoin   bool          // it is one of a *Join
+	apart    bool          // it was sent for a caller with others, by one script for several locks
+	ended    bool          // Close does not wait for it any more
+	roomless bool          // see copies
+}
+
+// Of is the lock.
+func (t *Try) Of() *Lock { return t.Hold.lock }
+
+// try asks Redis for the lock on behalf of w.
+func (lk *Lock) try(m *Moment, w *Waiter) {
+	if w == lk.waiters.head {
+		lk.missed.take(missedLock)
+		lk.disarm()
+	}
+	if b := lk.bidOf(w); b != nil && b.claim.full() {
+		// Replied comes for each, no later than go-redis gives up.
+		lk.refuse(m, lk.tries+1, Unavailable, m.world.Silence())
+		return
+	}
+	t := lk.newTry(m, w)
+	t.patience = t.patient(m)
+	m.send(Send{Request: t, Patience: t.patience, Trace: w.Trace})
+}
+
+// newTry makes a request for w's bid, which is made as well if there is none.
+func (lk *Lock) newTry(m *Moment, w *Waiter) *Try {
+	b := lk.bidOf(w)
+	var t *Try
+	if b == nil {
+		b = lk.newBid(m, w)
+		t = &b.First
+	} else {
+		t = m.world.NewTry()
+	}
+	c := b.claim
+	if !c.stray() {
+		c.Tokens = lk.tokensWanted(m, c)
+	}
+	lk.tries++
+	t.Hold, t.n, t.Stands, t.Sent = c, lk.tries, !w.Once, m.Now()
+	t.Again = c.phase == standing
+	if t.Stands {
+		t.Deaf = !m.world.Rely()
+	} else {
+		t.Deaf = !m.world.Hears()
+	}
+	t.heard = m.world.Session()
+	if b.stranded != 0 {
+		t.tried, b.stranded = m.ageOf(t.Sent)-b.stranded, 0
+	}
+	c.flying++
+	lk.known.asked(m.ageOf(t.Sent))
+	b.current = t
+	m.effects().Report.More++
+	return t
+}
+
+// maxTokens bounds the fencing tokens that are reserved with one grant.
+const maxTokens = wire.TokensPerGrant
+
+// tokensWanted is how many fencing tokens to reserve: one for each caller that waits,
+// since the hold may be passed to them. Those not used are skipped.
+func (lk *Lock) tokensWanted(m *Moment, c *Hold) uint8 {
+	switch {
+	case !c.Terms.Fencing:
+		return 0
+	case m.set.Slice == 0, c.Terms.Fixed, c.Kind == FairKind, c.Kind == ReadKind:
+		return 1
+	}
+	return uint8(min(lk.waiters.len, maxTokens))
+}
+
+// replied handles the end of the request.
+func (t *Try) replied(m *Moment, r *Reply) {
+	h := t.Hold
+	lk := h.lock
+	defer t.end(m)
+	lk.answered(m, r)
+	h.ends(&t.roomless)
+	h.doubt(r.Outcome)
+	if !h.phase.claim() {
+		return // a copy, or a message has granted it since, or it was given up with a tombstone
+	}
+	b := h.bid
+	current := b.current == t
+	var notice *wire.Notice
+	if current {
+		notice = b.notice
+		b.current, b.notice = nil, nil
+	}
+	if r.Says == Granted || r.Says == Unacked || r.Says == Held && t.Stands {
+		m.effects().Wrote = true
+	}
+	if b.waiter == nil {
+		if r.Says == Held && t.Stands {
+			h.phase = standing // for undo to see
+		}
+		lk.undoLeft(m, h, r.Says == Granted || r.Says == Unacked)
+		return
+	}
+	switch {
+	case r.Says == Unacked:
+		lk.unacked(m, h, r)
+	case r.Says == Granted:
+		how := AfterWait
+		if t.n == b.waiter.after+1 {
+			how = AtOnce
+		}
+		switch { // it may be a grant by a release, found by asking
+		case notice != nil && notice.Granted:
+			h.Turn = uint8(min(notice.Turn, m.set.Turns))
+		case t.Deaf && h.phase == standing:
+			h.Turn = uint8(m.set.Turns) // a process without an inbox cannot count them
+		case h.Kind == ReadKind && m.world.Chance(int64(m.set.Turns)) == 0:
+			h.Turn = uint8(m.set.Turns) // nor can a reader that has come in beside others, which does not know that
+		}
+		lk.granted(m, h, r.Sent, h.Terms.TTL, r.Token, how)
+	case r.Outcome == Unsent:
+		lk.fail(m, Closed, nil)
+	case r.Outcome.final(), r.Outcome == Barred && lk.barredForLong(m, r.Cause):
+		lk.hopeless(m, t, Unavailable, r.Hopeless)
+	case r.Outcome != Answered:
+		lk.trouble(m, t, current, r)
+	case r.Says == Held:
+		lk.heldByOther(m, t, r, notice)
+	case r.Says == OtherKind:
+		lk.hopeless(m, t, WrongKind, r.Cause)
+	default: // Buried: only a claim that was given up has a tombstone
+		lk.endBid(m, h)
+		h.phase = over
+		lk.missed.add(missedLock)
+	}
+}
+
+// hopeless fails all waiters, because another request would bring the same answer. If the answer may be
+// about the counter of tokens, it fails only waiters that want tokens. The answer to a sweep may be about another
+// of its locks, so it fails only the waiters that it was sent for. Later waiters send a request of their own.
+func (lk *Lock) hopeless(m *Moment, t *Try, f Fact, cause error) {
+	lk.known.untroubled()
+	if f == Unavailable {
+		m.effects().Counts.Troubles++
+	}
+	lk.missed.add(missedLock)
+	if t.apart {
+		lk.refuse(m, t.n, f, cause)
+		return
+	}
+	for w := lk.waiters.head; w != nil; {
+		next := w.next
+		if w.Terms.Fencing == t.Hold.Terms.Fencing {
+			lk.deliver(m, w, nil, Because(f, cause))
+		}
+		w = next
+	}
+}
+
+// unacked undoes a grant that too few replicas have acknowledged.
+func (lk *Lock) unacked(m *Moment, h *Hold, r *Reply) {
+	lk.endBid(m, h)
+	lk.troubled(m, r.Cause)
+	if r.Final { // no WAIT, or no right to it: waiting would not help
+		lk.fail(m, Unavailable, r.Cause)
+	}
+	lk.refuse(m, lk.tries+1, Unavailable, r.Cause)
+	lk.giveUp(m, h, nil)
+	lk.pause(m, r.Sent)
+}
+
+// heldByOther waits: for a grant, for a message, or for the time in which the
+// holder's right ends by itself. A notice that came before this reply is a grant that
+// came after this verdict.
+func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
+	lk.known.last = refusal
+	b := t.Hold.bid
+	if t.Stands {
+		b.clock, b.before, b.foreign, b.lost = v.Clock, t.Sent, v.Foreign, false
+		if t.Hold.phase == claimed {
+			t.Hold.phase = standing
+			if lk.kind == FairKind { // others ask for them often enough
+				m.world.Schedule(Plan{t.Hold, PlanRenew, t.Sent, m.set.Patience, m.set.Patience})
+			}
+			if early := m.world.Expect(t.Hold); early != nil {
+				notice = early
+			}
+		}
+	}
+	if v.State != CrowdedQueue {
+		lk.refuse(m, t.n, NotAcquired, nil)
+	}
+	if notice != nil && (!notice.Granted || notice.Clock >= v.Clock) {
+		lk.noticed(m, t.Hold, *notice)
+		return
+	}
+	if t.Stands && (t.Deaf || t.heard != m.world.Session()) && m.world.Hears() {
+		// The inbox was subscribed since, or again: a grant in between was missed, and no other message follows.
+		lk.missed.add(missedPlaces | missedGrants)
+		if v.State != LeftOpen {
+			lk.missed.add(missedLock)
+		}
+	}
+	if v.State == CrowdedQueue {
+		lk.missed.add(missedLock | missedPlaces)
+		return
+	}
+	front := lk.waiters.head
+	if front == nil || t.Hold.bid == nil || front != b.waiter {
+		// A caller that asked once was the first; or it was not the first's request.
+		if front != nil && lk.bidOf(front) == nil {
+			lk.missed.add(missedLock)
+		}
+		return
+	}
+	if !t.Stands {
+		// Taken over from a caller that asked once: the one that waits has no place yet.
+		lk.missed.add(missedLock)
+		return
+	}
+	if v.State == LeftOpen {
+		// It is the turn of Redisson, or of the first. Asking again at once, for what may have been
+		// missed while a channel was subscribed, would end it: the script takes that for a poll.
+		lk.arm(m, alarmGiveWay, v.TTL)
+	}
+	lk.listening = v.Foreign
+	if !lk.alarm.yields() && lk.alarm != alarmPause { // else another one follows in a moment
+		lk.arm(m, alarmPoll, lk.PollAfter(m, v.TTL))
+	}
+}
+
+// trouble is for a request that brought no verdict.
+func (lk *Lock) trouble(m *Moment, t *Try, current bool, r *Reply) {
+	if !current {
+		// Overdue before. Another copy may be on its way; if none is allowed any more,
+		// this end of one is what the entry was waiting for.
+		if t.Hold.bid.current == nil {
+			lk.pause(m, t.Sent)
+		}
+		return
+	}
+	lk.troubled(m, r.Cause)
+	if lk.known.trouble().requests == 1 && !t.inJoin && (r.Outcome == Unknown || r.Outcome == NotSent) && m.Now().Sub(t.Sent) < t.patience/4 {
+		// Most likely a connection that died in the pool. The same claim again, at once. Places are not
+		// urgent, and while the first waiter is answered each request for some can be the first to fail.
+		lk.missed.add(missedLock | missedPlaces | missedGrants)
+		return
+	}
+	lk.refuse(m, t.n, Unavailable, r.Cause)
+	lk.pause(m, t.Sent)
+}

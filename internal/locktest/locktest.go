@@ -74,6 +74,9 @@ func (k Kind) run(t *testing.T, group, name string, scenario func(*Env)) {
 		t.Parallel()
 		in := func(t *testing.T) {
 			defer goOn(t)
+			if k.Virtual { // else one that waits for what never comes would run until there is no memory left
+				defer time.AfterFunc(longest, func() { panic(t.Name() + " still runs after " + longest.String() + " of its time") }).Stop()
+			}
 			scenario(&Env{T: t, kind: k, Key: "locktest:" + name})
 		}
 		if k.Virtual {
@@ -101,6 +104,8 @@ var bg = context.Background()
 // wrong on a fast one, so it lies between the two: scenarios make the wrong slow, with
 // leases of a minute and waiters that do not poll.
 const (
+	// longest is for how long a scenario runs in fake time.
+	longest = time.Hour
 	// lease is the usual one: a holder that died must be outlived by tests, and one that
 	// lives must renew it on a busy machine. An Unlock waits for a quarter of it, and for at
 	// most a second.

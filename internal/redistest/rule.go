@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Match selects requests by their name and arguments, as the client sent them.
+// Match selects requests by their name and arguments, as the client sent them. One that makes several calls of a script
+// is selected for each of them as well, as if it were sent alone.
 // It is called with the proxy locked: it must not use the proxy, and must not
 // change cmd.
 type Match func(cmd []string) bool
@@ -86,7 +87,7 @@ type verdict struct {
 func judge(rules []*rule, cmd []string) (verdict, []*rule) {
 	rules = slices.DeleteFunc(rules, func(r *rule) bool { return r.gate != nil && r.gate.isReleased() })
 	for i, r := range rules {
-		if !r.match(cmd) {
+		if !r.match(cmd) && !slices.ContainsFunc(callsOf(cmd), r.match) {
 			continue
 		}
 		r.hit = true

@@ -2,19 +2,19 @@ package lock
 
 import "time"
 
-// alarm is what the timer of an entry is to fire for. An entry has one timer, so each alarm replaces the one before.
+// alarm is what the timer of a lock is to fire for. A lock has one timer, so each alarm replaces the one before.
 // A request for the first waiter turns the alarm off.
 type alarm uint8
 
 const (
 	alarmOff       alarm = iota // the timer does not run
-	alarmPoll                   // a message may have been lost, or a TTL has ended; without waiters, the entry may be forgotten
+	alarmPoll                   // a message may have been lost, or a TTL has ended; without waiters, the lock may be forgotten
 	alarmPause                  // the pause after trouble is over
 	alarmGiveWay                // other processes have had their turn
 	alarmStepAside              // likewise, before the request of a caller that has just come back (aside.go)
 )
 
-// yields reports whether the entry gives way to other processes until the timer fires. Messages are about them until
+// yields reports whether the lock gives way to other processes until the timer fires. Messages are about them until
 // then.
 func (a alarm) yields() bool { return a == alarmGiveWay || a == alarmStepAside }
 

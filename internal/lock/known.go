@@ -2,7 +2,7 @@ package lock
 
 import "time"
 
-// known is what the latest answers of Redis to the requests of an entry have said: nothing yet, that another owner
+// known is what the latest answers of Redis to the requests of a lock have said: nothing yet, that another owner
 // has the lock, or no verdict. It decides what a caller learns whose context ends.
 type known struct {
 	last  *trouble      // nil: nothing since no caller waited, or since a grant; refusal: another owner has the lock

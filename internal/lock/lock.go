@@ -166,7 +166,7 @@ func (lk *Lock) gaveUp(n int32) {
 	}
 }
 
-// rest stops sending requests when no caller waits, and forgets the entry when nothing is left of it.
+// rest stops sending requests when no caller waits, and is over when nothing is left of it.
 func (lk *Lock) rest(m *Moment) {
 	lk.missed.take(missedLock)
 	lk.known.last = nil // later callers have troubles of their own

@@ -252,7 +252,7 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 func (lk *Lock) trouble(m *Moment, t *Try, current bool, r *Reply) {
 	if !current {
 		// Overdue before. Another copy may be on its way; if none is allowed any more,
-		// this end of one is what the entry was waiting for.
+		// this end of one is what the lock was waiting for.
 		if t.Hold.bid.current == nil {
 			lk.pause(m, t.Sent)
 		}

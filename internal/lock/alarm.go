@@ -3,15 +3,15 @@ package lock
 import "time"
 
 // alarm is what the timer of a lock is to fire for. A lock has one timer, so each alarm replaces the one before.
-// A request for the first waiter turns the alarm off.
+// A request for the first waiter turns the alarm off, and so does the last waiter that leaves.
 type alarm uint8
 
 const (
 	alarmOff       alarm = iota // the timer does not run
-	alarmPoll                   // a message may have been lost, or a TTL has ended; without waiters, the lock may be forgotten
-	alarmPause                  // the pause after trouble is over
-	alarmGiveWay                // other processes have had their turn
-	alarmStepAside              // likewise, before the request of a caller that has just come back (aside.go)
+	alarmPoll                   // a message may have been lost, or a TTL has ended; without waiters, the lock may be forgotten. Set by a refusal, step and linger
+	alarmPause                  // a request may follow one that brought no verdict. Set by pause
+	alarmGiveWay                // other processes have had their turn. Set by giveWay, noticed, and a lock that was left open
+	alarmStepAside              // likewise, before the request of a caller that has just come back. Set by stepAside
 )
 
 // yields reports whether the lock gives way to other processes until the timer fires. Messages are about them until

@@ -8,11 +8,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// phase is where a hold is in its life.
+// phase is where a hold is in its life, from its first request on.
 //
-//	claimed ──refused──► standing ──granted──► held ──ended early──► owed ──released──► over
-//	   │ └─────────────granted──────────────────►┘└──── released, lost ──────────────────►│
-//	   └──────────────────┴──── given up, undone ────────────────────────────────────────►┘
+//	             granted in time, by the                Unlock of the last lease, no waiter here
+//	             reply or by a message
+//	claimed ───────────────────────► held ──────────────────────────────────────────────────► over ──► release
+//	   │ │ refused: in the queue     ▲│ ▲ local hand-off
+//	   │ └──► standing ── granted ───┘│ │
+//	   │         │                    ├─┘
+//	   │         │ no waiter          ├── not the owner, Close ─────────────────────────────► over
+//	   │         └────────────────────│─────────────────────────────────────────────────────► over ──► release
+//	   │ no waiter any more           │
+//	   │   refused for certain ───────│─────────────────────────────────────────────────────► over
+//	   │   unclear, or unanswered and overdue ──────────────────────────────────────────────► over ──► release with tombstone
+//	   │ granted, too late or to no caller ─────────────────────────────────────────────────► over ──► release
+//	                                  │ deadline, WithMaxHold ──► owed ── Unlock, or its TTL ► over ──► release
 type phase uint8
 
 const (

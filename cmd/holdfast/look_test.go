@@ -61,7 +61,7 @@ func newGallery(t *testing.T) *redistest.Server {
 
 // steady replaces what differs from run to run.
 func steady(text string) string {
-	text = regexp.MustCompile(`\b\b([45]\d\d|600)\.\d+s`).ReplaceAllString(text, "LONG  ")
+	text = regexp.MustCompile(`\b([45]\d\d|600)\.\d+s`).ReplaceAllString(text, "LONG  ")
 	text = regexp.MustCompile(`"(ttl|notRenewedFor)": ?\d+`).ReplaceAllString(text, `"$1":N`)
 	text = regexp.MustCompile(`not renewed for 2[1-9]\.\d+s`).ReplaceAllString(text, "not renewed for SOME")
 	text = regexp.MustCompile(`\b[0-9]\.\d+s`).ReplaceAllString(text, "SOME")

@@ -154,6 +154,7 @@ gone
 `},
 	} {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
+			srv.Admin().PExpire(t.Context(), "old", 9*time.Second) // as newGallery does: the cases before took their time
 			i := start(t, urlOf(srv), tt.args...)
 			if status := i.wait(t); status != tt.status {
 				t.Errorf("exit status %d, want %d", status, tt.status)

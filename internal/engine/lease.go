@@ -221,7 +221,7 @@ func (l *Lease) explain(v *Verdict) error { return l.entry().engine.explain(l.Na
 type Ended struct {
 	lease *Lease
 	end   Fact
-	knows *informed // who is to know of it; nil: none is
+	knows *informed // the contexts and the whole lease that learn of the end; nil: none
 }
 
 // informed are those that know of the end of a lease.

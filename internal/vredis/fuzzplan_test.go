@@ -245,7 +245,7 @@ func (g *plan) call(script string) (keys, argv []string) {
 		}
 		argv = []string{id, stays, g.of("60000", "1000", "500"), g.publish(), g.channel(), g.of("0", "60000")}
 	case "introduce":
-		keys, argv = []string{g.of("holdfast_process:1", lock, queue)}, []string{g.of("60000", "0", "1"), "app", "shop", "pid", "1"}
+		keys, argv = []string{g.of("holdfast_process:1", lock, queue)}, []string{g.of("60000", "0", "5000"), "app", "shop", "pid", "1"}
 	case "introduced":
 		keys = []string{g.of("holdfast_process:1", lock, queue)}
 	case "inspect":
@@ -263,7 +263,7 @@ func (g *plan) call(script string) (keys, argv []string) {
 		argv = []string{g.publish(), "redisson_lock__channel:{" + lock + "}", "redisson_rwlock:{" + lock + "}"}
 	}
 	if g.chance(25) && len(argv) > 0 {
-		odd := []string{"", "x", "-1", "0", "1.5", "1 2 3 4", "99999999999999999999"}
+		odd := []string{"", "x", "-1", "0", "1.5", "5000 2 3 4", "99999999999999999999"}
 		if script == "leave" { // it has a loop as long as its fourth argument says
 			odd = odd[:len(odd)-1]
 		}

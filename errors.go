@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 )
 
 // Errors of this package. Each error matches at least one of these with errors.Is. Compare with
@@ -182,7 +183,7 @@ func errorOf(name string, v *engine.Verdict) error {
 		switch c := c.(type) {
 		case engine.Fact:
 			causes[i] = sentinels[c]
-		case *engine.Unacked:
+		case *protocol.Unacked:
 			causes[i] = &ReplicaError{c.Want, c.Acked, c.Err}
 		default:
 			causes[i] = c

@@ -28,7 +28,7 @@ func (m *Manager) newHandle(k engine.Kind, name string, opts []LockOption) handl
 		own, err = m.lock.with(name, opts)
 	}
 	if err == nil && own != m.lock {
-		m.engine.Prepare(&own.terms)
+		m.engine.Process.Prepare(&own.terms)
 	}
 	return handle{m, m.engine.NewLock(k, name, mapped, &own.terms), err}
 }

@@ -112,7 +112,7 @@ func (m *Manager) inspect(ctx context.Context, call, name string) (Info, error) 
 	}
 	info, ok := parseInfo(value)
 	if !ok {
-		return Info{}, newLockError(ErrUnavailable, name, engine.Unexpected(value))
+		return Info{}, newLockError(ErrUnavailable, name, protocol.Unexpected(value))
 	}
 	info.Name = name
 	return info, nil
@@ -223,7 +223,7 @@ func (m *Manager) forceUnlock(ctx context.Context, call, name string, owner ...a
 	}
 	keys := wire.ForceReleaseKeys(mapped)
 	lock, rw := wire.Channels(mapped)
-	args := append(append(keys, m.engine.Publish, lock, rw), owner...)
+	args := append(append(keys, m.engine.Process.Publish, lock, rw), owner...)
 	value, err := m.engine.Ask(ctx, name, engine.Unrepeatable, protocol.ForceRelease, protocol.ForceRelease.Args(len(keys), args...))
 	if err != nil {
 		return false, err
@@ -231,7 +231,7 @@ func (m *Manager) forceUnlock(ctx context.Context, call, name string, owner ...a
 	code, ok := value.(int64)
 	switch {
 	case !ok:
-		return false, newLockError(ErrUnavailable, name, engine.Unexpected(value))
+		return false, newLockError(ErrUnavailable, name, protocol.Unexpected(value))
 	case code == protocol.ForceOtherOwner:
 		return false, nil
 	case code < 0:

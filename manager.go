@@ -83,7 +83,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		tune(&settings)
 	}
 	m.engine = engine.New(settings)
-	m.engine.Prepare(&m.lock.terms)
+	m.engine.Process.Prepare(&m.lock.terms)
 	if m.engine.Telemetry, err = telemetry.New(cfg.tracer, cfg.meter, m.gauges, m.totals); err != nil {
 		cfg.log.Warn("holdfast: some metrics are not available", "error", err)
 	}

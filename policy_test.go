@@ -32,7 +32,7 @@ var imports = map[string][]string{
 	"/internal/seam":     {"/internal/engine", "/internal/journal"},
 	"/debug":             {"", "/internal/journal", "/internal/seam"},
 	"/internal/journal":  {}, // writes to a slog.Logger
-	"/internal/protocol": {"/internal/command", "/internal/wire", "/scripts"},
+	"/internal/protocol": {"/internal/command", "/internal/lock", "/internal/validity", "/internal/wire", "/scripts"},
 	"/internal/telemetry": {
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/trace/noop",

@@ -165,7 +165,7 @@ func TestDocs_OptionsTimeConstants(t *testing.T) {
 		{"a fiftieth of the TTL, the larger, at most half of the TTL", "internal/validity/validity.go", "min(max(minMargin, ttl/50), ttl/2)"},
 		{"| every third of the TTL |", "internal/validity/validity.go", "sent.Add(ttl / 3)"},
 		{"| 2 s, or the releaser's lease if that is shorter |", "internal/lock/terms.go", "const MaxClaim = 2 * time.Second"},
-		{"| 2 s, or the releaser's lease if that is shorter |", "internal/engine/terms.go", "min(lock.MaxClaim, c.TTL)"},
+		{"| 2 s, or the releaser's lease if that is shorter |", "internal/protocol/process.go", "min(lock.MaxClaim, c.TTL)"},
 		{"| 25 ms later |", "internal/schedule/schedule.go", "const Soon = 25 * time.Millisecond"},
 		{"gets its turn | 16 |", "internal/protocol/constants.go", "const TurnsInARow = 16"},
 		{"remote hand-off | 128 |", "internal/wire/inbox.go", "const TokensPerGrant = 128"},

@@ -26,11 +26,9 @@ type Engine struct {
 	lock.Settings // what all its locks go by
 
 	coarse  coarseClock
-	owners  string // what all its owner ids begin with
 	errorOf func(name string, v *Verdict) error
-	cluster bool // keys of one script must share a slot
-	Publish any  // the command that announces a release, boxed; see tell in prelude/redisson.lua
-	counted bool // PUBSUB NUMSUB knows whether an inbox has listeners
+	cluster bool             // keys of one script must share a slot
+	Process protocol.Process // what all its requests have in common
 
 	// Chance draws a number from 0 to below n, for any goroutine. The simulation changes it, before the first lock.
 	Chance func(n int64) int64
@@ -106,11 +104,9 @@ func New(c Config) *Engine {
 			Turns:       protocol.TurnsInARow,
 			Confirm:     c.Confirm,
 		},
-		owners:   wire.NewOwnerPrefix(),
 		errorOf:  c.ErrorOf,
 		cluster:  c.Cluster,
-		Publish:  "publish",
-		counted:  true,
+		Process:  protocol.Process{Owners: wire.NewOwnerPrefix(), Publish: "publish", Counted: true, Patience: c.Patience},
 		Chance:   rand.Int64N,
 		Executor: c.Executor,
 		entries:  [lock.Families]registry{{}, {}, {}},
@@ -118,13 +114,14 @@ func New(c Config) *Engine {
 		drained:  make(chan struct{}),
 		stopped:  make(chan struct{}),
 	}
+	eng.Process.Knows = world{eng}
 	eng.life, eng.endLife = context.WithCancel(context.Background())
 	eng.scheduler = renewal.New(renewal.Config[*lock.Hold]{Renew: eng.renew, Expire: eng.expire})
 	if eng.cluster {
-		eng.counted = false // a node knows only its own listeners
+		eng.Process.Counted = false // a node knows only its own listeners
 	}
 	if c.Sharded {
-		eng.Publish = "spublish"
+		eng.Process.Publish = "spublish"
 	}
 	eng.Subscriber = c.Subscriber(eng.disconnected)
 	eng.Executor.OnClosed(eng.clientClosed)

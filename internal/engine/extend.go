@@ -23,14 +23,14 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if unsettled { // Redis may still have the write side, and would deny the other
 		return l.explain(lock.Because(Unavailable, Downgrading))
 	}
-	script, args := e.engine.renewArgs(ttl, h)
+	script, args := e.engine.Process.Renew(ttl, h)
 	value, err := e.engine.Ask(ctx, l.Name(), Repeatable, script, args)
 	if err != nil {
 		return err
 	}
 	codes, ok := value.([]any)
 	if !ok || len(codes) != 1 {
-		return l.explain(lock.Because(Unavailable, Unexpected(value)))
+		return l.explain(lock.Because(Unavailable, protocol.Unexpected(value)))
 	}
 	switch codes[0] {
 	case int64(protocol.RenewDone):

@@ -105,7 +105,7 @@ func (i *identity) refresh() {
 
 // sendLocked sends a request: to write the key, or to remove it.
 func (i *identity) sendLocked() {
-	args := append([]any{wire.ProcessKey(i.engine.owners), validity.Milliseconds(identityTTL)}, i.args...)
+	args := append([]any{wire.ProcessKey(i.engine.Process.Owners), validity.Milliseconds(identityTTL)}, i.args...)
 	if i.closing {
 		args = []any{args[0], 0}
 	}
@@ -132,7 +132,7 @@ func (i *identity) Replied(c *command.Call, r command.Reply) {
 	i.call = nil
 	err := r.Err
 	if r.Outcome == command.Answered && r.Value != int64(1) {
-		err = Unexpected(r.Value)
+		err = protocol.Unexpected(r.Value)
 	}
 	switch {
 	case i.removing, r.Outcome == command.Closed:

@@ -22,13 +22,12 @@ type inbox struct {
 	sessions atomic.Uint64 // how often it was subscribed
 	relying  atomic.Int64  // requests under way that say that it has a listener
 
-	mu       sync.Mutex            // guards the following; a leaf, but for subscriber.mu
-	expected map[uint64]*lock.Hold // claims that stand in a queue, by their number
-	early    earlyNotices
+	mu       sync.Mutex    // guards the following; a leaf, but for subscriber.mu
+	expected lock.Expected // the claims that stand in a queue
 }
 
 func newInbox(eng *Engine) *inbox {
-	return &inbox{engine: eng, channel: wire.Inbox(eng.owners), expected: make(map[uint64]*lock.Hold)}
+	return &inbox{engine: eng, channel: wire.Inbox(eng.Process.Owners)}
 }
 
 // expect adds a claim that stands in a queue. It returns the message that has come for
@@ -36,22 +35,17 @@ func newInbox(eng *Engine) *inbox {
 func (b *inbox) expect(h *lock.Hold) *wire.Notice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.expected) == 0 {
+	if b.expected.IsEmpty() {
 		b.engine.Subscriber.Add(b.channel, b)
 	}
-	b.expected[h.Number] = h
-	return b.early.take(h.Number)
+	return b.expected.Add(h)
 }
 
 // forget drops a claim.
 func (b *inbox) forget(h *lock.Hold) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, ok := b.expected[h.Number]; !ok {
-		return // it stood in the queue, but its waiter left before the answer came
-	}
-	delete(b.expected, h.Number)
-	if len(b.expected) == 0 {
+	if b.expected.Drop(h) && b.expected.IsEmpty() {
 		b.engine.Subscriber.Remove(b.channel, b)
 	}
 }
@@ -91,11 +85,7 @@ func (b *inbox) Heard(payload string) {
 func (b *inbox) claimOf(n wire.Notice) *lock.Hold {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	h := b.expected[n.Number]
-	if h == nil {
-		b.early.keep(n, time.Now())
-	}
-	return h
+	return b.expected.ClaimOf(n, time.Now())
 }
 
 // Subscribed is called when messages begin to arrive. The waiters send requests, which find earlier grants and say
@@ -113,12 +103,9 @@ func (b *inbox) Denied() { b.askAll() }
 // askAll makes all waiters send a request.
 func (b *inbox) askAll() {
 	b.mu.Lock()
-	entries := make(map[*entry]struct{})
-	for _, h := range b.expected {
-		entries[entryOf(h.Of())] = struct{}{}
-	}
+	locks := b.expected.Locks()
 	b.mu.Unlock()
-	for e := range entries {
-		e.unsure()
+	for _, l := range locks {
+		entryOf(l).unsure()
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
-	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
 // renewBatch is how many locks one renewal request carries: a script of 100 keys
@@ -64,7 +63,7 @@ func batchOf(h *lock.Hold) (batchKey, bool) {
 		return batchKey{queue: e}, true
 	}
 	ttl, ok := h.Renewal(time.Now())
-	return batchKey{script: renewScript(h.Kind), ttl: ttl}, ok
+	return batchKey{script: protocol.RenewScript(h.Kind), ttl: ttl}, ok
 }
 
 // renewRequest is one request for the renewal of several holds.
@@ -78,7 +77,7 @@ type renewRequest struct {
 
 func (eng *Engine) newRenewal(ttl time.Duration, holds ...*lock.Hold) *command.Call {
 	r := &renewRequest{engine: eng, ttl: ttl, holds: holds}
-	script, args := eng.renewArgs(ttl, holds...)
+	script, args := eng.Process.Renew(ttl, holds...)
 	r.call = command.Call{
 		Script:   script,
 		Args:     args,
@@ -87,25 +86,6 @@ func (eng *Engine) newRenewal(ttl time.Duration, holds ...*lock.Hold) *command.C
 		Lapses:   true, // the scheduler asks again
 	}
 	return &r.call
-}
-
-// renewArgs builds the request that sets the TTL of holds to at least ttl. All are read
-// holds, or none is.
-func (eng *Engine) renewArgs(ttl time.Duration, holds ...*lock.Hold) (*command.Script, []any) {
-	script := renewScript(holds[0].Kind)
-	list := make([]any, 0, 2+3*len(holds))
-	for _, h := range holds {
-		list = append(list, h.Keys.Lock)
-		if script == protocol.RenewRead {
-			list = append(list, eng.right(h))
-		}
-	}
-	keys := len(list)
-	list = append(list, validity.Milliseconds(ttl), eng.owners)
-	for _, h := range holds {
-		list = append(list, tail(h))
-	}
-	return script, script.Args(keys, list...)
 }
 
 // Replied is called by the executor with the end of the request.
@@ -132,7 +112,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 		}
 		cause := reply.Err
 		if cause == nil {
-			cause = Unexpected(reply.Value)
+			cause = protocol.Unexpected(reply.Value)
 		}
 		eng.renewalFailed(len(r.holds), cause, reply.Outcome == command.Answered)
 		return

@@ -5,7 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
-	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 )
 
 // sent is one copy of a lock's request, as the executor has it, and the handler of its end.
@@ -41,11 +41,12 @@ func (eng *Engine) sentFor(s *lock.Send) *sent {
 }
 
 func (eng *Engine) copyOf(r lock.Request) (x *sent) {
+	p := &eng.Process
 	switch r := r.(type) {
 	case *lock.Try:
 		x = r.Room.(*sent)
-		x.call.Script, x.call.Acks = acquireScript(r.Hold.Kind), termsOf(r.Hold.Terms).Acks
-		x.call.Args = eng.acquireArgs(x.room[:], r)
+		x.call.Acks = protocol.TermsOf(r.Hold.Terms).Acks
+		x.call.Script, x.call.Args = p.Acquire(x.room[:], r)
 	case *lock.Release:
 		x = r.Room.(*sent)
 		if first := x; first.call.Args != nil {
@@ -55,25 +56,27 @@ func (eng *Engine) copyOf(r lock.Request) (x *sent) {
 				break
 			}
 		}
-		x.call.Script, x.call.Args = eng.releaseArgs(x.room[:], r)
+		x.call.Script, x.call.Args = p.Release(x.room[:], r)
 	case *lock.Downgrade:
 		x = &sent{of: r}
-		x.call.Script, x.call.Args = eng.downgradeArgs(x.room[:], r)
+		x.call.Script, x.call.Args = p.Downgrade(x.room[:], r)
 	case *lock.Join:
 		x = &sent{of: r}
-		x.call.Script, x.call.Args = eng.joinArgs(r)
+		x.call.Script, x.call.Args = p.Join(r)
 	case *lock.Keep:
 		x = &sent{of: r}
-		x.call.Script, x.call.Args = eng.keepArgs(r)
+		x.call.Script, x.call.Args = p.Keep(r)
 	case *lock.Question:
 		x = &sent{of: r}
-		x.call.Script, x.call.Args = eng.demandArgs(r)
+		x.call.Script, x.call.Args = p.Question(r)
 	}
 	return x
 }
 
 // Replied is called by the executor with the end of the request.
-func (s *sent) Replied(_ *command.Call, r command.Reply) { replied(s.of, &s.copy, s.read(r)) }
+func (s *sent) Replied(_ *command.Call, r command.Reply) {
+	replied(s.of, &s.copy, entryOf(s.of.Of()).engine.Process.Read(s.of, s.call.Script, r))
+}
 
 // Overdue is called by the executor when the reply takes too long.
 func (s *sent) Overdue(*command.Call) { overdue(s.of, &s.copy) }
@@ -117,14 +120,4 @@ func stranded(x lock.Request, c *lock.Copy) {
 	e.mu.Lock()
 	defer e.unlock(&m)
 	e.lock.Stranded(&m, x, c)
-}
-
-// claimOf returns the claim of this process that a message is for, if what a release has answered is one.
-func (eng *Engine) claimOf(answer any) (*lock.Hold, wire.Notice, bool) {
-	message, _ := answer.(string)
-	n, ok := wire.ParseNotice(message)
-	if !ok {
-		return nil, n, false
-	}
-	return eng.inbox.claimOf(n), n, true
 }

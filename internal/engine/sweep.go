@@ -84,21 +84,17 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 			return nil, nil
 		}
 	}
-	args := []any{eng.owners}
-	var keys []any
 	for i, h := range locks {
 		e := s.entries[i]
 		w := h.newWaiter(e, nil)
 		w.label = label
 		t := e.lock.EnterWith(&m, &w.Waiter)
-		k := t.Hold.Keys
-		keys = append(keys, k.Lock, k.Queue, k.Deadlines, k.Tombstones)
-		args = append(args, tail(t.Hold), h.Terms.ms)
 		s.waiters, s.tries = append(s.waiters, w), append(s.tries, t)
 	}
+	script, args := eng.Process.AcquireTogether(s.tries)
 	s.call = command.Call{
-		Script:   protocol.MultiAcquire,
-		Args:     protocol.MultiAcquire.Args(len(keys), append(keys, args...)...),
+		Script:   script,
+		Args:     args,
 		Handler:  s,
 		Patience: world{eng}.AcquirePatience(&locks[0].Terms.Terms, true),
 		Acks:     locks[0].Terms.Acks,
@@ -118,7 +114,7 @@ func (s *sweep) Replied(_ *command.Call, r command.Reply) {
 		s.apart.Store(refused.Waited)
 	}
 	for _, t := range s.tries {
-		replied(t, &lock.Copy{}, readTogether(t, r))
+		replied(t, &lock.Copy{}, protocol.ReadTogether(t, r))
 	}
 }
 

@@ -95,10 +95,10 @@ func (e *entry) syncChannels() (heard bool) {
 	}
 	r.private = first
 	if before != nil {
-		s.Remove(e.engine.fairChannel(before), e)
+		s.Remove(e.engine.Process.FairChannel(before), e)
 	}
 	if first != nil {
-		s.Add(e.engine.fairChannel(first), e)
+		s.Add(e.engine.Process.FairChannel(first), e)
 	}
 	return heard
 }

@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
@@ -58,19 +56,6 @@ func endName(f Fact) string {
 		return "closed"
 	}
 	return "lost"
-}
-
-// Unacked is why a grant was undone that too few replicas have acknowledged.
-type Unacked struct {
-	Want, Acked int
-	Err         error // why the number is not known; nil: it is
-}
-
-func (u *Unacked) Error() string { return fmt.Sprintf("acknowledged by %d of %d", u.Acked, u.Want) }
-
-// Unexpected is the error of an answer that no script gives: it comes from something in between.
-func Unexpected(answer any) error {
-	return fmt.Errorf("unexpected reply %s", command.LegibleText(fmt.Sprint(answer)))
 }
 
 // ContextCauses are the errors that a caller may look for when ctx has ended: why

@@ -5,11 +5,12 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// world is what the events of a lock may ask.
+// world is what the events of a lock may ask, and what requests say of the process.
 type world struct{ eng *Engine }
 
 func (w world) Now() time.Time { return time.Now() }
@@ -32,7 +33,7 @@ func (w world) Session() uint64 { return w.eng.inbox.sessions.Load() }
 // which plain ones need not be.
 func (w world) OwnListeners(keys *wire.Keys) int64 {
 	s := w.eng.Subscriber
-	if (w.eng.counted || s.Sharded()) && s.Live(keys.Channel.(string)) {
+	if (w.eng.Process.Counted || s.Sharded()) && s.Live(keys.Channel.(string)) {
 		return 1
 	}
 	return 0
@@ -59,7 +60,7 @@ func (w world) AcquirePatience(t *lock.Terms, once bool) time.Duration {
 	if once {
 		d = max(d, min(w.eng.Executor.FirstWithin(), t.TTL/4))
 	}
-	if acks := termsOf(t).Acks; acks != nil {
+	if acks := protocol.TermsOf(t).Acks; acks != nil {
 		d += acks.Timeout
 	}
 	return d
@@ -70,6 +71,8 @@ func (w world) AskPatience() time.Duration { return w.eng.askPatience() }
 func (w world) TokenSeen(keys *wire.Keys) uint64 { return w.eng.tokens.seen(keys.Lock.(string)) }
 
 func (w world) SawToken(keys *wire.Keys, token uint64) { w.eng.tokens.saw(keys.Lock.(string), token) }
+
+func (w world) ClaimOf(n wire.Notice) *lock.Hold { return w.eng.inbox.claimOf(n) }
 
 func (w world) Schedule(p lock.Plan) {
 	s, item := w.eng.scheduler, &p.Hold.Item

@@ -13,7 +13,7 @@ import (
 
 // allowed is what the state machine imports. Of package time it has the types.
 var allowed = []string{
-	"math", "cmp", "slices", "strconv", "time",
+	"cmp", "maps", "math", "slices", "strconv", "time",
 	"github.com/holdfast-go/holdfast/internal/schedule", "github.com/holdfast-go/holdfast/internal/validity", "github.com/holdfast-go/holdfast/internal/wire",
 }
 

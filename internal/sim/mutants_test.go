@@ -37,7 +37,7 @@ var mutants = []mutant{
 	{name: "renewal adds the owner again", by: "resurrection", shape: FailOver, edits: []edit{{"scripts/renew.lua",
 		"local held = redis.pcall('hexists', lock, prefix .. tail)",
 		"local held = redis.pcall('hexists', lock, prefix .. tail)\n  if held == 0 and redis.call('exists', lock) == 0 then held = redis.call('hset', lock, prefix .. tail, '1') end"}}},
-	{name: "no tombstones", by: "resurrection", edits: []edit{{"internal/engine/arguments.go",
+	{name: "no tombstones", by: "resurrection", edits: []edit{{"internal/protocol/requests.go",
 		"args = append(args, lock.Burial.Milliseconds())\n\tcase", "if BUG {\n\t\t\targs = append(args, 0)\n\t\t\tbreak\n\t\t}\n\t\targs = append(args, lock.Burial.Milliseconds())\n\tcase"}}},
 	{name: "a hold is passed on to who has other options", by: "token|claim without hold", edits: []edit{{"internal/lock/hold.go",
 		"return h.Kind == by.Kind && h.Terms.suit(by.Terms)", "return h.Kind == by.Kind && (BUG || h.Terms.suit(by.Terms))"}}},
@@ -112,14 +112,14 @@ var mutants = []mutant{
 		"b.sessions.Add(1)\n\tb.askAll()", "b.sessions.Add(1)\n\tif !BUG {\n\t\tb.askAll()\n\t}"}}},
 	{name: "nobody polls", by: "lost wake-up|unheard|starved", edits: []edit{{"internal/lock/alarm.go",
 		"func (lk *Lock) arm(m *Moment, a alarm, d time.Duration) {\n", "func (lk *Lock) arm(m *Moment, a alarm, d time.Duration) {\n\tif BUG && lk.waiters.len > 0 && !a.yields() {\n\t\tif a == alarmPause {\n\t\t\tlk.alarm = alarmPause\n\t\t}\n\t\treturn\n\t}\n"}}},
-	{name: "a message is taken for a later claim", by: "overlap|claim without hold|unheard|lost wake-up", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
-		"h := b.expected[n.Number]\n", "h := b.expected[n.Number]\n\tif BUG && h == nil {\n\t\tfor _, other := range b.expected {\n\t\t\th = other\n\t\t}\n\t}\n"}}},
-	{name: "a message is believed after the claim was given up", leave: true, by: "claim without hold|overlap|resurrection", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
-		"\tdelete(b.expected, h.Number)\n", "\tif BUG {\n\t\treturn\n\t}\n\tdelete(b.expected, h.Number)\n"},
+	{name: "a message is taken for a later claim", by: "overlap|claim without hold|unheard|lost wake-up", shape: OneServer, edits: []edit{{"internal/lock/expected.go",
+		"h := e.claims[n.Number]\n", "h := e.claims[n.Number]\n\tif BUG && h == nil {\n\t\tfor _, other := range e.claims {\n\t\t\th = other\n\t\t}\n\t}\n"}}},
+	{name: "a message is believed after the claim was given up", leave: true, by: "claim without hold|overlap|resurrection", shape: OneServer, edits: []edit{{"internal/lock/expected.go",
+		"\tdelete(e.claims, h.Number)\n", "\tif BUG {\n\t\treturn false\n\t}\n\tdelete(e.claims, h.Number)\n"},
 		{"internal/lock/notice.go", "\tif !h.phase.claim() {\n\t\treturn", "\tif w := lk.waiters.head; BUG && h.phase == over && n.Granted && w != nil && lk.bid == nil && w.bid == nil {\n" +
 			"\t\tb := lk.newBid(m, w)\n\t\tb.claim, b.before, b.clock, h.bid, h.phase = h, m.Now(), n.Clock, b, claimed\n\t}\n\tif !h.phase.claim() {\n\t\treturn"}}},
-	{name: "a message for a claim in a request is thrown away", by: "unheard|lost wake-up", shape: OneServer, edits: []edit{{"internal/engine/inbox.go",
-		"b.early.keep(n, time.Now())", "if !BUG {\n\t\t\tb.early.keep(n, time.Now())\n\t\t}"}}},
+	{name: "a message for a claim in a request is thrown away", by: "unheard|lost wake-up", shape: OneServer, edits: []edit{{"internal/lock/expected.go",
+		"e.early.keep(n, now)", "if !BUG {\n\t\t\te.early.keep(n, now)\n\t\t}"}}},
 	{name: "an inbox is left that a request relies on", by: "inbox left", edits: []edit{{"internal/engine/inbox.go",
 		"func (b *inbox) Relied() bool { return b", "func (b *inbox) Relied() bool { return !BUG && b"}}},
 	{name: "who was released does not ask again", by: "lost wake-up|starved", edits: []edit{{"internal/lock/grant.go",
@@ -195,6 +195,6 @@ var mutants = []mutant{
 		{"internal/several/queue.go", "giveBackAll(kept)\n\t\t\tkept = nil", "if BUG {\n\t\t\t\t<-ctx.Done()\n\t\t\t\treturn\n\t\t\t}\n\t\t\tgiveBackAll(kept)\n\t\t\tkept = nil"}}},
 
 	// Replicas.
-	{name: "replicas are not waited for", by: "not acknowledged", shape: WithReplicas, edits: []edit{{"internal/engine/reading.go",
+	{name: "replicas are not waited for", by: "not acknowledged", shape: WithReplicas, edits: []edit{{"internal/protocol/replies.go",
 		"acks != nil && (r.AckErr", "acks != nil && !BUG && (r.AckErr"}}},
 }

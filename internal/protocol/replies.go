@@ -1,12 +1,12 @@
-package engine
+package protocol
 
 import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
-	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // outcomes are those of package command in the words of package lock.
@@ -21,27 +21,27 @@ var outcomes = [...]lock.Outcome{
 	command.Unknown:  lock.Unknown,
 }
 
-// read makes of the end of a request what its lock is to know.
-func (s *sent) read(r command.Reply) lock.Reply {
-	switch x := s.of.(type) {
+// Read makes of the end of a request what its lock is to know.
+func (p *Process) Read(x lock.Request, script *command.Script, r command.Reply) lock.Reply {
+	switch x := x.(type) {
 	case *lock.Try:
-		return readAcquire(x, s.call.Script, r)
+		return readAcquire(x, script, r)
 	case *lock.Join:
-		return readVerdict(s.call.Script, r)
+		return readVerdict(script, r)
 	case *lock.Release:
-		return entryOf(x.Of()).engine.readRelease(r)
+		return p.readRelease(r)
 	case *lock.Downgrade:
 		return readDowngrade(r)
 	case *lock.Keep:
 		return readPlaces(x, r)
 	}
-	return readDemand(entryOf(s.of.Of()), r)
+	return p.readDemand(x.Of(), r)
 }
 
 // unread is the part of an answer that each has. It says nothing yet.
 func unread(r command.Reply) lock.Reply {
 	x := lock.Reply{Outcome: outcomes[r.Outcome], Sent: r.Sent, Cause: r.Err}
-	if r.Err == Closed {
+	if r.Err == lock.Closed {
 		x.Outcome = lock.Unsent
 	}
 	return x
@@ -67,7 +67,7 @@ func readAcquire(t *lock.Try, script *command.Script, r command.Reply) lock.Repl
 func readGrant(t *lock.Try, token int64, r command.Reply) lock.Reply {
 	x := unread(r)
 	x.Says, x.Token = lock.Granted, uint64(token)
-	if acks := termsOf(t.Hold.Terms).Acks; acks != nil && (r.AckErr != nil || r.Acked < acks.Replicas) {
+	if acks := TermsOf(t.Hold.Terms).Acks; acks != nil && (r.AckErr != nil || r.Acked < acks.Replicas) {
 		x.Says, x.Cause, x.Final = lock.Unacked, &Unacked{acks.Replicas, r.Acked, r.AckErr}, command.IsFinal(r.AckErr)
 	}
 	return x
@@ -79,23 +79,23 @@ func readVerdict(script *command.Script, r command.Reply) lock.Reply {
 	if r.Outcome != command.Answered {
 		return hopeless(x, script)
 	}
-	v, ok := protocol.ParseVerdict(r.Value)
+	v, ok := ParseVerdict(r.Value)
 	if !ok {
 		return unexpected(x, r.Value)
 	}
 	return withVerdict(x, v)
 }
 
-// readTogether is for one of several locks of one script.
-func readTogether(t *lock.Try, r command.Reply) lock.Reply {
+// ReadTogether is for one of several locks of one script.
+func ReadTogether(t *lock.Try, r command.Reply) lock.Reply {
 	x := unread(r)
 	if r.Outcome != command.Answered {
-		return hopeless(x, protocol.MultiAcquire)
+		return hopeless(x, MultiAcquire)
 	}
 	if token, granted := r.Value.(int64); granted {
 		return readGrant(t, token, r)
 	}
-	v, ok := protocol.ParseRefusal(r.Value)
+	v, ok := ParseRefusal(r.Value)
 	if !ok {
 		return unexpected(x, r.Value)
 	}
@@ -111,17 +111,17 @@ func hopeless(x lock.Reply, script *command.Script) lock.Reply {
 	return x
 }
 
-func withVerdict(x lock.Reply, v protocol.Verdict) lock.Reply {
+func withVerdict(x lock.Reply, v Verdict) lock.Reply {
 	switch v.Code {
-	case protocol.AcquireHeld:
+	case AcquireHeld:
 		x.Says, x.TTL, x.Clock, x.Foreign = lock.Held, validity.Duration(v.TTL), v.Clock, v.Foreign
 		switch v.State {
-		case protocol.StateOpen:
+		case StateOpen:
 			x.State = lock.LeftOpen
-		case protocol.StateCrowded:
+		case StateCrowded:
 			x.State = lock.CrowdedQueue
 		}
-	case protocol.AcquireKind:
+	case AcquireKind:
 		x.Says, x.Cause = lock.OtherKind, v.Wrong
 	default:
 		x.Says = lock.Buried
@@ -130,29 +130,39 @@ func withVerdict(x lock.Reply, v protocol.Verdict) lock.Reply {
 }
 
 // readRelease looks for the waiter that was granted the lock, whatever else has become of the request.
-func (eng *Engine) readRelease(r command.Reply) lock.Reply {
+func (p *Process) readRelease(r command.Reply) lock.Reply {
 	x := unread(r)
-	next, notice, granted := eng.claimOf(r.Value)
+	next, notice, granted := p.claimOf(r.Value)
 	x.Next, x.Notice = next, notice
 	if r.Outcome != command.Answered {
 		return x
 	}
 	n, ok := r.Value.(int64)
 	switch {
-	case granted, ok && n == protocol.ReleaseHandedOver:
+	case granted, ok && n == ReleaseHandedOver:
 		x.Says = lock.HandedOver
 	case !ok:
 		return unexpected(x, r.Value)
 	case n >= 0:
 		x.Says, x.Listeners = lock.Done, n
-	case n == protocol.ReleaseCrowded:
+	case n == ReleaseCrowded:
 		x.Says = lock.Crowded
-	case n == protocol.ReleaseStolen:
+	case n == ReleaseStolen:
 		x.Says = lock.Stolen
 	default:
 		x.Says = lock.Gone
 	}
 	return x
+}
+
+// claimOf returns the claim of this process that a message is for, if what a release has answered is one.
+func (p *Process) claimOf(answer any) (*lock.Hold, wire.Notice, bool) {
+	message, _ := answer.(string)
+	n, ok := wire.ParseNotice(message)
+	if !ok {
+		return nil, n, false
+	}
+	return p.Knows.ClaimOf(n), n, true
 }
 
 func readDowngrade(r command.Reply) lock.Reply {
@@ -164,7 +174,7 @@ func readDowngrade(r command.Reply) lock.Reply {
 		return unexpected(x, r.Value)
 	case n == 0:
 		x.Says = lock.Done
-	case n == protocol.ReleaseStolen:
+	case n == ReleaseStolen:
 		x.Says = lock.Stolen
 	default:
 		x.Says = lock.Gone
@@ -181,9 +191,9 @@ func readPlaces(k *lock.Keep, r command.Reply) lock.Reply {
 	x.Says, x.Places = lock.Listed, make([]lock.Place, len(codes))
 	for i, code := range codes {
 		switch code {
-		case int64(protocol.KeepDone):
+		case int64(KeepDone):
 			x.Places[i] = lock.PlaceKept
-		case int64(protocol.KeepGranted):
+		case int64(KeepGranted):
 			x.Places[i] = lock.PlaceGranted
 		default:
 			x.Places[i] = lock.PlaceLost
@@ -192,13 +202,26 @@ func readPlaces(k *lock.Keep, r command.Reply) lock.Reply {
 	return x
 }
 
-func readDemand(e *entry, r command.Reply) lock.Reply {
+func (p *Process) readDemand(l *lock.Lock, r command.Reply) lock.Reply {
 	x := unread(r)
 	var waiting, listeners int64
 	if n, ok := r.Value.([]any); ok && len(n) == 2 {
 		waiting, _ = n[0].(int64)
 		listeners, _ = n[1].(int64)
 	}
-	x.Says, x.Wanted = lock.Listed, waiting > 0 || listeners > world{e.engine}.OwnListeners(e.lock.Keys())
+	x.Says, x.Wanted = lock.Listed, waiting > 0 || listeners > p.Knows.OwnListeners(l.Keys())
 	return x
+}
+
+// Unacked is why a grant was undone that too few replicas have acknowledged.
+type Unacked struct {
+	Want, Acked int
+	Err         error // why the number is not known; nil: it is
+}
+
+func (u *Unacked) Error() string { return fmt.Sprintf("acknowledged by %d of %d", u.Acked, u.Want) }
+
+// Unexpected is the error of an answer that no script gives: it comes from something in between.
+func Unexpected(answer any) error {
+	return fmt.Errorf("unexpected reply %s", command.LegibleText(fmt.Sprint(answer)))
 }

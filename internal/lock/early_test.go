@@ -1,7 +1,6 @@
-package engine
+package lock
 
 import (
-	"github.com/holdfast-go/holdfast/internal/lock"
 	"testing"
 	"time"
 
@@ -14,7 +13,7 @@ func TestEarlyNotices_NoneIsForgotten(t *testing.T) {
 	const n = 10_000
 	now := time.Now()
 	for i := range uint64(n) {
-		early.keep(wire.Notice{Number: i}, now.Add(time.Duration(i)*lock.MaxClaim/n))
+		early.keep(wire.Notice{Number: i}, now.Add(time.Duration(i)*MaxClaim/n))
 	}
 	for i := range uint64(n) {
 		if x := early.take(i); x == nil || x.Number != i {
@@ -31,7 +30,7 @@ func TestEarlyNotices_GoWithTheirGeneration(t *testing.T) {
 	var early earlyNotices
 	now := time.Now()
 	for i := range uint64(100) {
-		early.keep(wire.Notice{Number: i}, now.Add(time.Duration(i)*lock.MaxClaim/2))
+		early.keep(wire.Notice{Number: i}, now.Add(time.Duration(i)*MaxClaim/2))
 	}
 	if n := len(early.young) + len(early.old); n > 6 {
 		t.Errorf("%d are kept, of which two come in the time of a claim", n)

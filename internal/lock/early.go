@@ -1,9 +1,8 @@
-package engine
+package lock
 
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -13,7 +12,7 @@ import (
 // were dropped, the lock would be idle until the next poll.
 //
 // Some messages are never taken: their claims have been given up, or a request has found the grant. They are
-// dropped with their generation. There are two generations, so that a message is kept for at least lock.MaxClaim, after
+// dropped with their generation. There are two generations, so that a message is kept for at least MaxClaim, after
 // which its grant has ended.
 type earlyNotices struct {
 	young, old map[uint64]wire.Notice // by the number of the claim
@@ -22,7 +21,7 @@ type earlyNotices struct {
 
 // keep takes a message in; of two for a claim the later one counts.
 func (e *earlyNotices) keep(n wire.Notice, now time.Time) {
-	if e.young == nil || now.Sub(e.begun) > lock.MaxClaim {
+	if e.young == nil || now.Sub(e.begun) > MaxClaim {
 		e.young, e.old, e.begun = make(map[uint64]wire.Notice), e.young, now
 	}
 	e.young[n.Number] = n

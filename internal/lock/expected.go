@@ -1,0 +1,58 @@
+package lock
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// Expected are the claims of a process that wait for messages, and the messages that came before their claims. The zero value
+// is empty.
+type Expected struct {
+	claims map[uint64]*Hold // claims that stand in a queue, by their number
+	early  earlyNotices
+}
+
+// IsEmpty reports whether no claim waits.
+func (e *Expected) IsEmpty() bool { return len(e.claims) == 0 }
+
+// Add has a claim that stands in a queue wait. It returns the message that has come for it already; nil if there is none.
+func (e *Expected) Add(h *Hold) *wire.Notice {
+	if e.claims == nil {
+		e.claims = make(map[uint64]*Hold)
+	}
+	e.claims[h.Number] = h
+	return e.early.take(h.Number)
+}
+
+// Drop reports whether the claim has waited, which it does no longer.
+func (e *Expected) Drop(h *Hold) bool {
+	_, waited := e.claims[h.Number] // or it stood in the queue, but its waiter left before the answer came
+	delete(e.claims, h.Number)
+	return waited
+}
+
+// ClaimOf returns the claim that n is for; if none is known to wait, n is kept for a while.
+func (e *Expected) ClaimOf(n wire.Notice, now time.Time) *Hold {
+	h := e.claims[n.Number]
+	if h == nil {
+		e.early.keep(n, now)
+	}
+	return h
+}
+
+// Locks returns the locks that claims wait for, in the order of the claims.
+func (e *Expected) Locks() (all []*Lock) {
+	claims := slices.SortedFunc(maps.Values(e.claims), func(a, b *Hold) int { return cmp.Compare(a.Number, b.Number) })
+	known := make(map[*Lock]bool, len(claims))
+	for _, h := range claims {
+		if !known[h.lock] {
+			known[h.lock] = true
+			all = append(all, h.lock)
+		}
+	}
+	return all
+}

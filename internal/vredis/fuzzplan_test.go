@@ -75,7 +75,7 @@ func (g *plan) wrongType(key string) []string {
 	return [][]string{{"set", key, "x"}, {"rpush", key, "x"}, {"hset", key, "a", "1", "b", "2"}, {"zadd", key, "1", "x"}, {"sadd", key, "x"}, {"hset", key, "1", "x"}}[g.IntN(6)]
 }
 
-// state makes the keys of a lock.
+// state makes the keys of a lock. No time in a state or a call ends for some seconds.
 func (g *plan) state() (all [][]string) {
 	add := func(args ...string) { all = append(all, args) }
 	lock := g.lock()
@@ -243,7 +243,7 @@ func (g *plan) call(script string) (keys, argv []string) {
 		} else if script == "rw_stay" {
 			keys = append(keys, g.right(id), g.right(stays))
 		}
-		argv = []string{id, stays, g.of("60000", "1000", "500"), g.publish(), g.channel(), g.of("0", "60000")}
+		argv = []string{id, stays, g.of("60000", "4000", "3000"), g.publish(), g.channel(), g.of("0", "60000")}
 	case "introduce":
 		keys, argv = []string{g.of("holdfast_process:1", lock, queue)}, []string{g.of("60000", "0", "5000"), "app", "shop", "pid", "1"}
 	case "introduced":

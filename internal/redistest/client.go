@@ -10,16 +10,21 @@ import (
 )
 
 // Options returns fresh client options: go-redis's defaults, as users have
-// them, with the address and password filled in. In fake time nothing is tried again.
+// them, with the address and password filled in. In fake time nothing is tried again, and no caller waits for a connection.
 func (s *Server) Options() *redis.Options {
 	opt := &redis.Options{Addr: s.addr, Password: s.password}
 	if s.virtual != nil {
 		opt.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return s.dial(ctx) }
 		// go-redis rests between two tries with PubSub's mutex held, and a bubble's clock stands while a PING waits for it.
 		opt.DialerRetries, opt.MaxRetries = 1, -1
+		opt.PoolSize = ample
 	}
 	return opt
 }
+
+// ample is more connections than a test has callers at a time. go-redis keeps the timers of callers that wait for a connection for all clients of the
+// program, and a bubble that gets one of another bubble ends the program.
+const ample = 1000
 
 // Client returns a new client with default options, closed at tb's cleanup.
 func (s *Server) Client(tb testing.TB) *redis.Client {

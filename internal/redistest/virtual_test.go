@@ -2,7 +2,10 @@ package redistest
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,4 +123,30 @@ func TestVirtual_UnknownCommandsFailTheTest(t *testing.T) {
 	wantFailure(t, "needs a real server", func(tb testing.TB) {
 		StartVirtual(tb).Admin().Do(context.Background(), "blpop", "k", "1")
 	})
+}
+
+// More callers at a time than go-redis's pools have connections by default, in one bubble after the other and in several at a time: no bubble gets a
+// timer of another one, which would end the program.
+func TestVirtual_ManyCallersInManyBubbles(t *testing.T) {
+	for i := range 2 {
+		t.Run(fmt.Sprint("beside another ", i), func(t *testing.T) {
+			t.Parallel()
+			for range 3 {
+				virtually(t, func(t *testing.T, s *Server, p *Proxy, _ *redis.Client) {
+					clients := []*redis.Client{s.Client(t), p.Client(t)}
+					s.Pause()
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					var wg sync.WaitGroup
+					for range min(15*runtime.GOMAXPROCS(0), ample) {
+						for _, c := range clients {
+							wg.Go(func() { _ = c.Get(ctx, "k").Err() })
+						}
+					}
+					wg.Wait()
+					s.Resume()
+				})
+			}
+		})
+	}
 }

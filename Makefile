@@ -3,8 +3,9 @@
 GO ?= go
 # One line for each package that has ended, then what has failed, and how. VERBOSE=1 names each test.
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
-# make lint is a step of each command, so that go test need not repeat a part of it.
-TESTS = $(GO) run $(GOTESTSUM) --format $(if $(VERBOSE),testname,pkgname) --hide-summary skipped -- -vet=off
+# make lint is a step of each command, so that go test need not repeat a part of it. Without what debuggers need, to link a test takes 0.9 s of
+# processor time instead of 1.3 s.
+TESTS = $(GO) run $(GOTESTSUM) --format $(if $(VERBOSE),testname,pkgname) --hide-summary skipped -- -vet=off -ldflags=-w
 # Targets in a row; those joined by + run side by side.
 STEPS = MAKE="$(MAKE)" $(GO) run ./tools/steps
 # Analyses and simulations allocate much and keep little. Without collections up to a gigabyte, make lint takes 56 s of processor time in a

@@ -63,7 +63,7 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 		if seen[h.m] {
 			return nil, &OptionError{"NewRedlock", h.lock.Name, "two members of one Manager are not independent"}
 		}
-		if (h.lock.Kind == engine.ReadKind) != (all[0].lock.Kind == engine.ReadKind) {
+		if h.lock.Kind.Shared() != all[0].lock.Kind.Shared() {
 			return nil, &OptionError{"NewRedlock", h.lock.Name, "read sides and other locks must not be mixed"}
 		}
 		seen[h.m] = true
@@ -144,7 +144,7 @@ func (c redlockCalls) Take(ctx context.Context, member int, wait bool) (*engine.
 func (c redlockCalls) Owners(ctx context.Context, member int) (string, error) {
 	h := c.l.members[member]
 	info, err := h.m.inspect(ctx, "Inspect", h.lock.Name)
-	if err != nil || info.TTL == 0 || info.Kind == KindRead && h.lock.Kind == engine.ReadKind {
+	if err != nil || info.TTL == 0 || info.Kind == KindRead && h.lock.Kind.Shared() {
 		return "", err
 	}
 	var owners []string

@@ -56,11 +56,7 @@ func (h Lock) Side(k Kind) Lock { return Lock{h.named, k} }
 func (n *named) wireKeys() *wire.Keys {
 	keys := n.keys.Load()
 	if keys == nil {
-		if n.family.RW() {
-			keys = wire.NewRWKeys(n.Mapped, n.Terms.Fencing)
-		} else {
-			keys = wire.NewKeys(n.Mapped, n.Terms.Fencing)
-		}
+		keys = families[n.family].keys(n.Mapped, n.Terms.Fencing)
 		n.keys.Store(keys)
 	}
 	return keys

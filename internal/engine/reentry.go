@@ -106,10 +106,7 @@ func (h *Lock) WaitsForItself(ctx context.Context) error {
 	if h.heldAsTheOtherKind(ctx) {
 		return h.engine.explain(h.Name, lock.Because(WouldDeadlock, BothKinds))
 	}
-	if h.Kind != WriteKind {
-		return nil
-	}
-	if l := h.heldUnder(ctx, h.family); l != nil && l.reads() {
+	if l := h.heldUnder(ctx, h.family); l != nil && l.upgrades(h.Kind) {
 		return h.engine.explain(h.Name, lock.Because(WouldDeadlock, Upgrade))
 	}
 	return nil
@@ -119,20 +116,15 @@ func (h *Lock) WaitsForItself(ctx context.Context) error {
 // that name, or the other way round: they share a key and no entry, so the caller would wait for
 // itself.
 func (h *Lock) heldAsTheOtherKind(ctx context.Context) bool {
-	switch h.family {
-	case MutexKind:
-		return h.heldUnder(ctx, FairKind) != nil
-	case FairKind:
-		return h.heldUnder(ctx, MutexKind) != nil
-	}
-	return false
+	twin := families[h.family].twin
+	return twin != h.family && h.heldUnder(ctx, twin) != nil
 }
 
-// reads reports whether the hold of l is of the read side.
-func (l *Lease) reads() bool {
+// upgrades reports whether an owner of l that wants a lease of kind k would wait for itself.
+func (l *Lease) upgrades(k Kind) bool {
 	l.mu().Lock()
 	defer l.mu().Unlock()
-	return l.in().Hold().Kind == ReadKind
+	return l.in().Hold().Upgrades(k)
 }
 
 // WithoutOwner returns a context that hides the leases that ctx carries.

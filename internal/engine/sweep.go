@@ -15,7 +15,7 @@ import (
 
 // TakesWith reports whether one script can take the lock together with first.
 func (h *Lock) TakesWith(first *Lock) bool {
-	return !h.Kind.RW() && !h.Terms.Fencing && h.engine == first.engine &&
+	return families[h.family].together && !h.Terms.Fencing && h.engine == first.engine &&
 		(!h.engine.cluster && !h.engine.oneSlot.Load() || wire.Slot(h.Mapped) == wire.Slot(first.Mapped))
 }
 

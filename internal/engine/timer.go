@@ -20,7 +20,7 @@ func (e *entry) sync(m *lock.Moment) (heard bool) {
 	if r != nil && r.set != l.Rings() {
 		e.syncTimer(m)
 	}
-	if r != nil && (r.heard != l.Listens() || l.Family() == FairKind) {
+	if r != nil && (r.heard != l.Listens() || r.private != l.Private()) {
 		heard = e.syncChannels()
 	}
 	if l.IsOver() { // nothing is left of it
@@ -85,9 +85,6 @@ func (e *entry) syncChannels() (heard bool) {
 		} else {
 			heard = s.Add(e.channel(), e)
 		}
-	}
-	if l.Family() != FairKind {
-		return heard
 	}
 	first, before := l.Private(), r.private
 	if first == before {

@@ -27,7 +27,7 @@ type Bid struct {
 // bidOf returns the bid for w; nil: there is none.
 func (lk *Lock) bidOf(w *Waiter) *Bid {
 	switch {
-	case lk.places != nil:
+	case lk.rules().bidsEach:
 		return w.bid
 	case lk.bid != nil && lk.bid.waiter == w:
 		return lk.bid
@@ -40,7 +40,7 @@ func (lk *Lock) newBid(m *Moment, w *Waiter) *Bid {
 	b, keys := m.world.NewBid(w)
 	b.claim, b.waiter = newHold(m, lk, w.Terms, keys, w.Kind), w
 	b.claim.bid = b
-	if lk.places != nil {
+	if lk.rules().bidsEach {
 		w.bid = b
 	} else {
 		lk.bid = b
@@ -63,7 +63,7 @@ func (b *Bid) suits(w *Waiter) bool {
 // leftBehind counts the bids whose waiters have left. Their requests are under way.
 func (lk *Lock) leftBehind() int32 {
 	switch {
-	case lk.places != nil:
+	case lk.rules().bidsEach:
 		return lk.places.left
 	case lk.bid != nil && lk.bid.waiter == nil:
 		return 1
@@ -77,20 +77,20 @@ func (lk *Lock) left(m *Moment, w *Waiter) {
 	if w.Once {
 		lk.onces--
 	}
-	b, front := lk.bidOf(w), lk.waiters.head
+	b, front, each := lk.bidOf(w), lk.waiters.head, lk.rules().bidsEach
 	switch {
 	case b == nil:
-	case lk.places == nil && front != nil && b.suits(front):
+	case !each && front != nil && b.suits(front):
 		b.waiter = front
 	case b.current != nil: // its verdict, which is on its way, tells what there is to undo
 		b.waiter = nil
-		if lk.places != nil {
+		if each {
 			w.bid = nil
 			lk.places.left++
 		}
 	default:
 		lk.undo(m, b.claim)
-		if lk.places == nil {
+		if !each {
 			lk.missed.add(missedLock)
 		}
 	}
@@ -99,7 +99,7 @@ func (lk *Lock) left(m *Moment, w *Waiter) {
 // undoLeft undoes a bid whose waiter has left, when its request has ended, with a grant or without.
 func (lk *Lock) undoLeft(m *Moment, c *Hold, granted bool) {
 	before := lk.releasing
-	if lk.places != nil {
+	if lk.rules().bidsEach {
 		lk.places.left--
 	} else {
 		lk.missed.add(missedLock)
@@ -124,7 +124,7 @@ func (lk *Lock) endBid(m *Moment, c *Hold) (queued bool) {
 		m.world.Schedule(Plan{Hold: c, What: PlanDrop}) // fair: its place is not kept any more
 	}
 	switch w := c.bid.waiter; {
-	case lk.places == nil:
+	case !lk.rules().bidsEach:
 		lk.bid = nil
 	case w != nil:
 		w.bid = nil
@@ -141,7 +141,7 @@ func (lk *Lock) undo(m *Moment, c *Hold) {
 	c.phase = over
 	switch {
 	case !c.stray() && !queued:
-	case lk.places != nil:
+	case lk.rules().bidsEach:
 		lk.depart(m, c)
 	default:
 		lk.startRelease(m, c, queued, nil)

@@ -14,7 +14,7 @@ const (
 // sliceOver reports whether the process has had the lock for a slice.
 func (h *Hold) sliceOver(m *Moment, now time.Time) bool {
 	slice := m.set.Slice
-	if h.Kind == ReadKind { // readers share what they do not pass on
+	if h.Kind.rules().shared { // they share what they do not pass on
 		slice = m.set.ReadSlice
 	}
 	return m.ageOf(now)-h.tenure >= slice

@@ -1,10 +1,5 @@
 package lock
 
-import (
-	"slices"
-	"time"
-)
-
 // Enter is the event that a caller comes. If w is not parked after it, its outcome is there. No request will bring anything if
 // shut is why; nil: some may.
 func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, parked bool) {
@@ -15,12 +10,8 @@ func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, p
 		return nil, Because(Unavailable, shut), false
 	}
 	if lk.waiters.len == 0 && lk.hold == nil && !lk.reads.none() {
-		now := m.Now()
-		for _, x := range lk.reads.all() {
-			if x.joins(&w.By, now) {
-				lk.askDemand(m, x)
-				return x.grant(&w.By, ByHandoff, m.Age()), nil, false
-			}
+		if l := lk.enterBeside(m, w); l != nil {
+			return l, nil, false
 		}
 	}
 	if w.Once && lk.inTheWay(w.Kind, m.Now()) {
@@ -35,7 +26,7 @@ func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, p
 	default:
 		w.Came = m.roughly()
 	}
-	w.stood = lk.hold != nil || lk.waiters.len > 0 || w.Kind == WriteKind && !lk.reads.none()
+	w.stood = lk.waiters.len > 0 || !lk.admits(w.Kind)
 	lk.park(w)
 	if w.Once || lk.waiters.len == 1 && !lk.stepAside(m) {
 		lk.missed.add(missedLock)
@@ -66,22 +57,6 @@ func (lk *Lock) EnterWith(m *Moment, w *Waiter) *Try {
 	t := lk.newTry(m, w)
 	t.apart, t.patience = true, m.world.AcquirePatience(w.Terms, true)
 	return t
-}
-
-// inTheWay reports whether a hold or a waiter of this process keeps a caller that does not wait from getting
-// the lock. A hold beyond its deadline does not, even if its end has not been handled yet, after a pause of the
-// process. Then the caller sends a request.
-func (lk *Lock) inTheWay(k Kind, now time.Time) bool {
-	front := lk.waiters.head
-	switch {
-	case lk.hold != nil:
-		return now.Before(lk.hold.Deadline)
-	case k == WriteKind:
-		return slices.ContainsFunc(lk.reads.all(), func(h *Hold) bool { return now.Before(h.Deadline) })
-	case k == ReadKind:
-		return front != nil && !front.Once && front.Kind == WriteKind
-	}
-	return false
 }
 
 // Leave is the event that the context of w's caller has ended, for these causes. It reports false if w has left the queue

@@ -30,40 +30,21 @@ func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, 
 		h.token = lastToken - uint64(h.Tokens)
 		m.world.SawToken(lk.keys, lastToken)
 	}
-	if h.Kind == ReadKind {
-		lk.addReader(h)
-	} else {
-		lk.hold = h
-	}
+	lk.take(h)
 	h.Deadline = h.scheduleFrom(m, since, ttl)
 	lk.serve(m, h, w, how)
 }
 
 // serve gives a hold that has just been granted to the waiter whose claim it
-// was, and a read hold to the readers behind as well.
+// was, and one that is shared to the callers behind as well.
 func (lk *Lock) serve(m *Moment, h *Hold, w *Waiter, how Mode) {
 	lk.assign(m, h, w, how)
-	if h.Kind != ReadKind {
+	if !h.Kind.rules().shared {
 		lk.refuse(m, lk.tries+1, NotAcquired, nil) // another owner has it now
 		return
 	}
 	lk.share(m, h, lk.waiters.head, how != AtOnce)
 	lk.missed.add(missedLock) // a writer behind is to stand in the queue, a reader may need a hold of its own
-}
-
-// share lets in the readers from w on, up to the next writer, that can use the
-// read hold h. They have waited for another owner if waited.
-func (lk *Lock) share(m *Moment, h *Hold, w *Waiter, waited bool) {
-	at := m.Age()
-	for next := w; w != nil && w.Kind == ReadKind; w = next {
-		next = w.next
-		if h.shares(&w.By) {
-			if waited {
-				w.waited()
-			}
-			lk.deliver(m, w, h.grant(&w.By, ByHandoff, at), nil)
-		}
-	}
 }
 
 // assign makes w's caller the owner of h.
@@ -89,7 +70,7 @@ func (lk *Lock) Reenter(outer *Lease, by *By, now time.Time, age time.Duration) 
 	switch {
 	case !outer.Held(now):
 		return nil, false, nil
-	case h.Kind == ReadKind && by.Kind == WriteKind:
+	case h.Upgrades(by.Kind):
 		return nil, true, Because(WouldDeadlock, Upgrade)
 	case by.Terms.Fencing && !h.Terms.Fencing:
 		return nil, true, Because(Tokenless)
@@ -105,14 +86,18 @@ func (lk *Lock) pass(m *Moment, h *Hold, trace any) *Release {
 		return nil
 	}
 	h.endLimit(m)
-	now := m.Now()
-	if w := lk.waiters.head; w != nil && h.Kind != ReadKind && h.passes(m, &w.By, now) {
+	if w := lk.waiters.head; w != nil && h.passes(m, &w.By, m.Now()) {
 		lk.askDemand(m, h)
 		lk.assign(m, h, w, ByHandoff)
 		lk.refuse(m, lk.tries+1, NotAcquired, nil)
 		return nil
 	}
-	if h.stay(m, now) > 0 {
+	return lk.idle(m, h, trace)
+}
+
+// idle is for a hold that has no lease and that is not passed on: no caller of this process uses it. It goes back to Redis.
+func (lk *Lock) idle(m *Moment, h *Hold, trace any) *Release {
+	if h.stay(m, m.Now()) > 0 {
 		lk.missed.add(missedLock) // a waiter may know of another end
 	}
 	if w := lk.waiters.head; w != nil && !lk.bidOf(w).standing() {

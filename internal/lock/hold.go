@@ -82,16 +82,6 @@ func (h *Hold) Renewed() (at, roundTrip time.Duration) {
 	return h.renewed, time.Duration(h.roundTrip) * time.Microsecond
 }
 
-// writes reports whether a lease on h is for the write side.
-func (h *Hold) writes() bool {
-	for l := h.leases; l != nil; l = l.next {
-		if l.kind == WriteKind {
-			return true
-		}
-	}
-	return false
-}
-
 // Limit is when a caller's time ends by WithMaxHold.
 type Limit struct {
 	At    time.Time
@@ -131,20 +121,8 @@ func (h *Hold) serves(by *By) bool { return h.Kind == by.Kind && h.Terms.suit(by
 // passed on: its time belongs to its caller. So does the time that Extend adds to another lease, because renewal
 // shortens nothing.
 func (h *Hold) passes(m *Moment, r *By, now time.Time) bool {
-	return m.set.Slice > 0 && h.Kind != FairKind && !h.Terms.Fixed && h.Terms.AtLeast == 0 && !h.extended && h.serves(r) &&
+	return h.Kind.rules().passes && m.set.Slice > 0 && !h.Terms.Fixed && h.Terms.AtLeast == 0 && !h.extended && h.serves(r) &&
 		(!h.Terms.Fencing || h.Tokens > 0) && !(h.demand == demandKnown && h.sliceOver(m, now)) && h.sound(now)
-}
-
-// shares reports whether a reader can use the read hold h of another. One with a limit
-// or an end of its own cannot; nor one that needs a token, if h has a writer's, which excluded it.
-func (h *Hold) shares(r *By) bool {
-	return h.serves(r) && !h.Terms.Fixed && h.Terms.MaxHold == 0 && h.Terms.AtLeast == 0 && !(h.Terms.Fencing && h.downgraded)
-}
-
-// joins reports whether a new reader may come in on h: not if Extend has made it last for longer,
-// see passes.
-func (h *Hold) joins(r *By, now time.Time) bool {
-	return h.shares(r) && !h.extended && h.demand != demandKnown && h.sound(now)
 }
 
 // sound reports whether h is far enough from its deadline to be passed on: its renewal
@@ -196,32 +174,4 @@ func (h *Hold) drop(l *Lease) (last bool) {
 	}
 	l.next, l.prev = nil, nil
 	return h.leases == nil
-}
-
-// readHolds are the read holds of a lock: mostly one, shared by all readers of the
-// process. A nil one is empty.
-type readHolds struct {
-	holds      []*Hold
-	converting *Downgrade // the latest; nil: there was none
-}
-
-func (lk *Lock) addReader(h *Hold) {
-	if lk.reads == nil {
-		lk.reads = new(readHolds)
-	}
-	lk.reads.holds = append(lk.reads.holds, h)
-}
-
-func (r *readHolds) none() bool { return r == nil || len(r.holds) == 0 }
-
-// converts reports whether a downgrade is to make h, and Redis has not answered it.
-func (r *readHolds) converts(h *Hold) bool {
-	return r != nil && r.converting != nil && r.converting.Reader == h && !r.converting.settled
-}
-
-func (r *readHolds) all() []*Hold {
-	if r == nil {
-		return nil
-	}
-	return r.holds
 }

@@ -1,6 +1,6 @@
 package lock
 
-// Kind is which lock, and which side of it, a caller wants or holds.
+// Kind is which lock, and which side of it, a caller wants or holds. What makes it is in its rules.
 type Kind uint8
 
 const (
@@ -18,9 +18,6 @@ const Families = WriteKind + 1
 func (k Kind) String() string {
 	return [...]string{"mutex", "fair", "write", "read", "multi", "redlock"}[k]
 }
-
-// RW reports whether k is a side of a read-write lock.
-func (k Kind) RW() bool { return k == WriteKind || k == ReadKind }
 
 // Mode is how a lease came about, for traces.
 type Mode uint8

@@ -68,7 +68,7 @@ func (lk *Lock) noVerdict(m *Moment, causes []error, w *Waiter) *Verdict {
 func (lk *Lock) busy(w *Waiter) bool {
 	front, k := lk.waiters.head, &lk.known
 	switch {
-	case lk.hold != nil || w.Kind != ReadKind && !lk.reads.none():
+	case !lk.admits(w.Kind):
 		return true
 	case k.trouble() != nil:
 		return false

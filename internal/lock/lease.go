@@ -156,7 +156,7 @@ func (lk *Lock) leave(m *Moment, l *Lease, trace any) *Repeated {
 		if r := lk.pass(m, h, trace); r != nil {
 			return &r.Repeated
 		}
-	case h.phase == held && h.Kind == WriteKind && !h.writes():
+	case h.phase == held && h.isLeftToReaders():
 		d := lk.downgrade(m, h, trace)
 		lk.missed.add(missedLock)
 		lk.step(m)

@@ -44,6 +44,14 @@ func (lk *Lock) sendLeavers(m *Moment) {
 	r.send(m, nil)
 }
 
+// hasLeft goes on with the next ones if r took waiters out of the queue.
+func (lk *Lock) hasLeft(m *Moment, r *Repeated) {
+	if p := lk.places; lk.rules().bidsEach && p.leaving == r {
+		p.leaving = nil
+		lk.sendLeavers(m)
+	}
+}
+
 // newLeave makes the release of claims, which are counted in Lock.releasing.
 func newLeave(m *Moment, claims []*Hold) *Release {
 	now := m.Now()

@@ -16,7 +16,7 @@ import (
 // that decides what to do next:
 //
 //	Enter, Leave, Expel           a caller comes, or goes                     enter.go
-//	                              and may step aside when it comes            aside.go
+//	                              and may step aside when it comes            mutex.go
 //	Replied, Overdue, Stranded    of a request                                request.go
 //	Noticed                       a grant by the server                       notice.go
 //	Freed, Subscribed             Redisson's messages, a (re-)subscription    below
@@ -29,7 +29,8 @@ import (
 //	Fail, Close                   the client is closed, or the manager        below
 //
 // A bid in Redis belongs to the lock and not to a caller. A mutex or a read-write lock has
-// one bid. A fair lock has one bid, and one place in Redis's queue, for each waiter.
+// one bid. A fair lock has one bid, and one place in Redis's queue, for each waiter. What else makes a kind of lock is
+// in rules.go, and in a file for each: mutex.go, fair.go, rw.go.
 type Lock struct {
 	shell   any        // whose lock it is: the shell's
 	keys    *wire.Keys // of the handle that made it
@@ -40,10 +41,10 @@ type Lock struct {
 
 	known  known         // what Redis said last
 	rings  time.Duration // when the alarm is to fire, after Settings.Epoch; 0: it is off
-	places *places       // what only a fair lock has; nil: it is none. Not changed
+	places *places       // of a lock with a bid for each waiter; nil: it has one for all. Not changed
 
-	absence   *absence // mutex: it was handed to another process; nil: not lately
-	bid       *Bid     // what was requested in Redis; nil: nothing, or the lock is fair
+	absence   *absence // it was handed to another process; nil: not lately, or its rules do not ask for that
+	bid       *Bid     // what was requested in Redis, for all waiters; nil: nothing, or each has its own
 	releasing int32    // releases under way that a new request would collide with
 	onces     int32    // TryLocks among the waiters
 
@@ -57,7 +58,7 @@ type Lock struct {
 // Init makes a zero value the lock of a name. Its family is a kind up to WriteKind.
 func (lk *Lock) Init(family Kind, keys *wire.Keys, shell any) {
 	lk.kind, lk.keys, lk.shell = family, keys, shell
-	if family == FairKind {
+	if lk.rules().bidsEach {
 		lk.places = new(places)
 	}
 }
@@ -122,7 +123,7 @@ const (
 
 // step is the one place that decides what happens next.
 func (lk *Lock) step(m *Moment) {
-	front := lk.waiters.head
+	front, each := lk.waiters.head, lk.rules().bidsEach
 	if b := lk.firstPlace(); b != nil && b.foreign {
 		lk.listening = true // the first waiter may be another one now
 	}
@@ -130,14 +131,14 @@ func (lk *Lock) step(m *Moment) {
 	case front == nil:
 		lk.rest(m)
 		return
-	case lk.hold != nil && lk.kind != FairKind, !lk.missed.has(missedLock):
+	case lk.hold != nil && !each, !lk.missed.has(missedLock):
 		// Unlock or the next event goes on from here.
 	case lk.bid != nil && lk.bid.waiter == nil && lk.bid.suits(front):
 		lk.bid.waiter = front
 	case !lk.bidOf(front).asking() && lk.clear(front):
 		lk.try(m, front) // but not once, while it would meet what is being given up
 	}
-	if lk.kind == FairKind {
+	if each {
 		lk.join(m)
 	}
 	if front = lk.waiters.head; front != nil && lk.hold == nil && lk.alarm == alarmOff && !lk.bidOf(front).asking() {
@@ -147,10 +148,10 @@ func (lk *Lock) step(m *Moment) {
 	}
 }
 
-// clear reports whether a request for w would meet nothing that is being given up. A TryLock of a fair lock
-// does not wait for what was given up since it came: with callers that come and go there is always something.
+// clear reports whether a request for w would meet nothing that is being given up. A TryLock that has a
+// bid of its own does not wait for what was given up since it came: with callers that come and go there is always something.
 func (lk *Lock) clear(w *Waiter) bool {
-	if lk.kind == FairKind && w.Once {
+	if lk.rules().bidsEach && w.Once {
 		return w.behind <= 0
 	}
 	return lk.releasing == 0 && (lk.bid == nil || lk.bid.waiter != nil)

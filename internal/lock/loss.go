@@ -1,9 +1,6 @@
 package lock
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // How a hold ends without a release: it is lost, or its time is over.
 
@@ -13,11 +10,8 @@ func (lk *Lock) without(m *Moment, h *Hold, end *Verdict) {
 	lk.known.since = 0
 	if lk.hold == h {
 		lk.hold = nil
-	} else if r := lk.reads; r != nil {
-		r.holds = slices.DeleteFunc(r.holds, func(x *Hold) bool { return x == h })
-		if r.converts(h) {
-			r.converting.abandon(m, end)
-		}
+	} else {
+		lk.reads.remove(m, h, end)
 	}
 	m.world.Schedule(Plan{Hold: h, What: PlanDrop})
 }
@@ -54,23 +48,11 @@ func (lk *Lock) lose(m *Moment, h *Hold, reason Reason) {
 	}
 }
 
-// conflicts returns the holds beside which Redis does not grant h, unless they were deleted there.
-func (lk *Lock) conflicts(h *Hold) []*Hold {
-	var all []*Hold
-	if h.Kind != ReadKind {
-		all = append(all, lk.reads.all()...)
-	}
-	if lk.hold != nil {
-		all = append(all, lk.hold)
-	}
-	return all
-}
-
 // displace ends the holds beside which h has been granted. The order of the replies does not say which of
 // them Redis has now. So these are released, each by its owner id, with the place that it may have got again. If
 // it was h that was deleted, its renewal finds out.
 func (lk *Lock) displace(m *Moment, h *Hold) {
-	for _, x := range lk.conflicts(h) {
+	for _, x := range lk.conflicts(h.Kind) {
 		lk.lose(m, x, LostStolen)
 		if !x.stray() { // else lose has begun its release, even if only the downgrade was unanswered
 			lk.startRelease(m, x, true, nil)

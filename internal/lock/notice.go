@@ -48,7 +48,7 @@ func (lk *Lock) noticed(m *Moment, h *Hold, n wire.Notice) {
 		h.demand = demandKnown
 	}
 	since, trusted := validity.Grant(m.Now(), b.before, b.clock, n.Clock, n.Claim)
-	if !trusted || len(lk.conflicts(h)) > 0 || m.set.Confirm || h.Terms.Fixed || h.Terms.Acked || n.Claim < h.Terms.Claim ||
+	if !trusted || !lk.admits(h.Kind) || m.set.Confirm || h.Terms.Fixed || h.Terms.Acked || n.Claim < h.Terms.Claim ||
 		h.Terms.Fencing && n.Token < m.world.TokenSeen(lk.keys)+wire.TokensPerGrant { // none, or the counter was lost
 		lk.try(m, b.waiter)
 		return

@@ -5,25 +5,6 @@ package lock
 // waiter asks for the lock, and those behind it join together, in one request at a
 // time.
 
-// places is what only a fair lock has.
-type places struct {
-	joining *Join     // is putting waiters into the queue, or back into it; nil: none
-	keeping int       // requests that ask whether places are still there
-	lost    bool      // a waiter may have lost its place, see bid.lost
-	awaited int       // how many of those requests are to end before the lost ones come back
-	left    int32     // bids whose waiters have left, and whose requests are under way
-	leaving *Repeated // is taking waiters out of it; nil: none
-	leavers []*Hold   // are to leave it next; counted in Lock.releasing
-}
-
-// firstPlace is the bid of the first waiter of a fair lock; nil: there is none.
-func (lk *Lock) firstPlace() *Bid {
-	if front := lk.waiters.head; lk.places != nil && front != nil {
-		return front.bid
-	}
-	return nil
-}
-
 // Join is one request to put waiters into the queue, or back into it. It does not change once it is sent.
 type Join struct {
 	lock  *Lock

@@ -222,8 +222,5 @@ func (r *Repeated) uncollide(m *Moment) {
 	r.colliding = 0
 	lk.releasing -= n
 	lk.gaveUp(n)
-	if lk.places != nil && lk.places.leaving == r {
-		lk.places.leaving = nil
-		lk.sendLeavers(m)
-	}
+	lk.hasLeft(m, r)
 }

@@ -86,7 +86,7 @@ func (lk *Lock) tokensWanted(m *Moment, c *Hold) uint8 {
 	switch {
 	case !c.Terms.Fencing:
 		return 0
-	case m.set.Slice == 0, c.Terms.Fixed, c.Kind == FairKind, c.Kind == ReadKind:
+	case m.set.Slice == 0, c.Terms.Fixed, !c.Kind.rules().passes:
 		return 1
 	}
 	return uint8(min(lk.waiters.len, maxTokens))
@@ -133,8 +133,8 @@ func (t *Try) replied(m *Moment, r *Reply) {
 			h.Turn = uint8(min(notice.Turn, m.set.Turns))
 		case t.Deaf && h.phase == standing:
 			h.Turn = uint8(m.set.Turns) // a process without an inbox cannot count them
-		case h.Kind == ReadKind && m.world.Chance(int64(m.set.Turns)) == 0:
-			h.Turn = uint8(m.set.Turns) // nor can a reader that has come in beside others, which does not know that
+		case h.Kind.rules().shared && m.world.Chance(int64(m.set.Turns)) == 0:
+			h.Turn = uint8(m.set.Turns) // nor can one that has come in beside others, which does not know that
 		}
 		lk.granted(m, h, r.Sent, h.Terms.TTL, r.Token, how)
 	case r.Outcome == Unsent:
@@ -198,7 +198,7 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 		b.clock, b.before, b.foreign, b.lost = v.Clock, t.Sent, v.Foreign, false
 		if t.Hold.phase == claimed {
 			t.Hold.phase = standing
-			if lk.kind == FairKind { // others ask for them often enough
+			if lk.rules().bidsEach { // others ask for them often enough
 				m.world.Schedule(Plan{t.Hold, PlanRenew, t.Sent, m.set.Patience, m.set.Patience})
 			}
 			if early := m.world.Expect(t.Hold); early != nil {

@@ -41,7 +41,7 @@ var mutants = []mutant{
 		"args = append(args, lock.Burial.Milliseconds())\n\tcase", "if BUG {\n\t\t\targs = append(args, 0)\n\t\t\tbreak\n\t\t}\n\t\targs = append(args, lock.Burial.Milliseconds())\n\tcase"}}},
 	{name: "a hold is passed on to who has other options", by: "token|claim without hold", edits: []edit{{"internal/lock/hold.go",
 		"return h.Kind == by.Kind && h.Terms.suit(by.Terms)", "return h.Kind == by.Kind && (BUG || h.Terms.suit(by.Terms))"}}},
-	{name: "a reader joins a writer", by: "overlap", edits: []edit{{"internal/lock/hold.go",
+	{name: "a reader joins a writer", by: "overlap", edits: []edit{{"internal/lock/rw.go",
 		"func (h *Hold) shares(r *By) bool {\n\treturn h.serves(r)", "func (h *Hold) shares(r *By) bool {\n\treturn (BUG || h.serves(r))"}}},
 
 	// Until when.

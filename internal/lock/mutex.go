@@ -2,6 +2,9 @@ package lock
 
 import "time"
 
+// mutexRules are those of a mutex: it has one owner at a time, and its waiters come in no order between processes.
+var mutexRules = rules{passes: true, stepsAside: true}
+
 // A caller that wants a mutex again right after its process passed it to another one steps aside: its request
 // waits for a millisecond. Sent at once, the request would compete with the message to the next owner, for Redis
 // and for the cores. A caller steps aside only if the lock is likely to stay away for longer than that. With a
@@ -11,7 +14,7 @@ import "time"
 // command instead of two for each acquisition, and a fifth fewer acquisitions. See "A process that wants
 // a lock back" in docs/internals/DECISIONS.md.
 
-// absence is what a lock remembers of a mutex that was handed to another process.
+// absence is what a lock remembers of a hold that was handed to another process.
 type absence struct {
 	since   time.Time     // when the lock left; zero: it has been back since
 	stepped bool          // a caller has stepped aside since
@@ -28,7 +31,7 @@ const (
 
 // handedOver is called when a release has given the lock to another process.
 func (lk *Lock) handedOver(m *Moment) {
-	if lk.kind != MutexKind || lk.waiters.len > 0 || lk.life != lifeOpen {
+	if !lk.rules().stepsAside || lk.waiters.len > 0 || lk.life != lifeOpen {
 		return
 	}
 	if lk.absence == nil {

@@ -1,0 +1,110 @@
+package lock
+
+import (
+	"slices"
+	"time"
+)
+
+// writeRules and readRules are those of the two sides of a read-write lock. A writer excludes all others. Readers share one hold
+// where they can, whose last Unlock gives it back: a writer of another process may wait for that.
+var (
+	writeRules = rules{passes: true}
+	readRules  = rules{shared: true}
+)
+
+// RW reports whether k is a side of a read-write lock.
+func (k Kind) RW() bool { return k == WriteKind || k == ReadKind }
+
+// Upgrades reports whether an owner of h that wants a lease of kind k would wait for itself.
+func (h *Hold) Upgrades(k Kind) bool { return h.Kind == ReadKind && k == WriteKind }
+
+// isLeftToReaders reports whether h is of the write side, and has leases of the read side only.
+func (h *Hold) isLeftToReaders() bool {
+	if h.Kind != WriteKind {
+		return false
+	}
+	for l := h.leases; l != nil; l = l.next {
+		if l.kind == WriteKind {
+			return false
+		}
+	}
+	return true
+}
+
+// shares reports whether a reader can use the read hold h of another. One with a limit
+// or an end of its own cannot; nor one that needs a token, if h has a writer's, which excluded it.
+func (h *Hold) shares(r *By) bool {
+	return h.serves(r) && !h.Terms.Fixed && h.Terms.MaxHold == 0 && h.Terms.AtLeast == 0 && !(h.Terms.Fencing && h.downgraded)
+}
+
+// joins reports whether a new reader may come in on h: not if Extend has made it last for longer,
+// see passes.
+func (h *Hold) joins(r *By, now time.Time) bool {
+	return h.shares(r) && !h.extended && h.demand != demandKnown && h.sound(now)
+}
+
+// enterBeside lets w's caller in on a hold that it can share, if there is one.
+func (lk *Lock) enterBeside(m *Moment, w *Waiter) *Lease {
+	now := m.Now()
+	for _, h := range lk.reads.all() {
+		if h.joins(&w.By, now) {
+			lk.askDemand(m, h)
+			return h.grant(&w.By, ByHandoff, m.Age())
+		}
+	}
+	return nil
+}
+
+// share lets in the readers from w on, up to the next writer, that can use the
+// read hold h. They have waited for another owner if waited.
+func (lk *Lock) share(m *Moment, h *Hold, w *Waiter, waited bool) {
+	at := m.Age()
+	for next := w; w != nil && w.Kind.rules().shared; w = next {
+		next = w.next
+		if h.shares(&w.By) {
+			if waited {
+				w.waited()
+			}
+			lk.deliver(m, w, h.grant(&w.By, ByHandoff, at), nil)
+		}
+	}
+}
+
+// readHolds are the read holds of a lock: mostly one, shared by all readers of the
+// process. A nil one is empty.
+type readHolds struct {
+	holds      []*Hold
+	converting *Downgrade // the latest; nil: there was none
+}
+
+func (lk *Lock) addReader(h *Hold) {
+	if lk.reads == nil {
+		lk.reads = new(readHolds)
+	}
+	lk.reads.holds = append(lk.reads.holds, h)
+}
+
+// remove takes h out, which ends in this way. The downgrade that was to make it ends too.
+func (r *readHolds) remove(m *Moment, h *Hold, end *Verdict) {
+	if r == nil {
+		return
+	}
+	r.holds = slices.DeleteFunc(r.holds, func(x *Hold) bool { return x == h })
+	if r.converts(h) {
+		r.converting.abandon(m, end)
+	}
+}
+
+func (r *readHolds) none() bool { return r == nil || len(r.holds) == 0 }
+
+// converts reports whether a downgrade is to make h, and Redis has not answered it.
+func (r *readHolds) converts(h *Hold) bool {
+	return r != nil && r.converting != nil && r.converting.Reader == h && !r.converting.settled
+}
+
+func (r *readHolds) all() []*Hold {
+	if r == nil {
+		return nil
+	}
+	return r.holds
+}

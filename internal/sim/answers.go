@@ -19,6 +19,9 @@ func (j *judge) returnedLocked(a *attempt, took time.Duration, err error) {
 	if s.Way == ByTry && took > time.Duration(len(a.h.units))*3*a.k.p.secondLocked()+overdue {
 		j.failLocked("late return", "TryLock of %s took %v", who, took)
 	}
+	if most := time.Duration(len(a.h.units)) * (w.trips(20) + 2*w.plan.Options.AckIn); s.Way == ByTry && took > most && a.calmLocked() {
+		j.failLocked("waits", "TryLock of %s took %v, and nothing was wrong", who, took)
+	}
 	switch {
 	case err == nil:
 	case errors.Is(err, holdfast.ErrWrongKind) && w.lossyLocked(): // an administrator has put something else there
@@ -35,7 +38,7 @@ func (j *judge) returnedLocked(a *attempt, took time.Duration, err error) {
 		j.failLocked("odd error", "%s: %v", who, err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		w.stats.Ended++
-		if within && a.k.p.ctx.Err() == nil {
+		if within && a.k.p.ctx.Err() == nil && (a.under == nil || a.under.Err() == nil) {
 			j.failLocked("odd error", "%s, whose context has not ended: %v", who, err)
 		}
 	default:
@@ -86,7 +89,12 @@ func (j *judge) unavailableLocked(p *process, units []*unit, who string, err err
 	}
 }
 
-// busyLocked says that a release is under way: until idleLocked the process may have the lock in Redis.
+// calmLocked reports whether nothing was wrong during the call.
+func (a *attempt) calmLocked() bool {
+	return !slices.ContainsFunc(a.h.units, func(u *unit) bool { return !a.k.p.calmLocked(u.s) || a.k.w.now() <= u.excused })
+}
+
+// busyLocked says that a release, or another call under the lease, is under way: until idleLocked the process may have the lock in Redis.
 func (w *World) busyLocked(c *claim) []*wait {
 	var all []*wait
 	for _, u := range c.units {
@@ -103,6 +111,13 @@ func (w *World) idleLocked(all []*wait) {
 			u.drop(x)
 		}
 	}
+}
+
+// idle is idleLocked.
+func (w *World) idle(all []*wait) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.idleLocked(all)
 }
 
 func (u *unit) drop(x *wait) {

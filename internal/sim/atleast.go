@@ -11,33 +11,67 @@ const mostAtLeast = 400 * time.Millisecond
 
 // stay is a lock that was given up, and stays taken until a time.
 type stay struct {
+	u      *unit
 	who    string
 	until  time.Duration
 	said   bool   // Unlock has returned nil: Redis has the lock taken until then
 	broken string // who was granted it before Unlock had returned; "": no owner
 }
 
-// staysLocked is called when Unlock is called, and returns what it must keep to; nil: nothing. The end of a nested lease ends nothing.
-func (c *claim) staysLocked() *stay {
-	if c.plan.AtLeast == 0 || c.nested || c.lease == nil || c.lease.Err() != nil {
+// staysLocked is called when Unlock is called, and returns what it must keep to: each of several locks stays taken by itself, and so does a majority.
+// The end of a nested lease ends nothing.
+func (c *claim) staysLocked() (all []*stay) {
+	if c.nested || c.lease == nil || c.lease.Err() != nil {
 		return nil
 	}
-	s := &stay{who: c.who, until: c.granted + c.plan.AtLeast - c.p.w.trips(2)} // it has been granted so long before
-	u := c.units[0]
-	u.stays = append(u.stays, s)
-	return s
+	units := c.units
+	if c.votes {
+		units = units[:1]
+	}
+	for i, u := range units {
+		d := c.plan.AtLeast
+		if c.plan.Kind == Multi {
+			d = c.p.w.plan.Locks[c.plan.Of[i]].AtLeast
+		}
+		since, held := u.sinceLocked(c.p)
+		if d == 0 || !held {
+			continue
+		}
+		s := &stay{u: u, who: c.who, until: since + d - c.p.w.trips(2)} // it has been granted so long before
+		u.stays, u.staying = append(u.stays, s), max(u.staying, since+d)
+		all = append(all, s)
+	}
+	return all
+}
+
+// sinceLocked returns since when Redis has the lock taken by p; of a Redlock, since when the first member has.
+func (u *unit) sinceLocked(p *process) (since time.Duration, held bool) {
+	members := u.members
+	if u.s != nil {
+		members = []*unit{u}
+	}
+	for _, m := range members {
+		m.loadLocked()
+		for _, h := range m.state.holders {
+			if m.of(h.id) == p && (!held || h.since < since) {
+				since, held = h.since, true
+			}
+		}
+	}
+	return since, held
 }
 
 // saidLocked is called when Unlock has returned.
-func (j *judge) saidLocked(u *unit, s *stay, err error) {
-	switch {
-	case s == nil:
-	case err != nil:
-		u.stays = slices.DeleteFunc(u.stays, func(x *stay) bool { return x == s })
-	case s.broken != "":
-		j.failLocked("held too short", "%s", s.broken)
-	default:
-		s.said = true
+func (j *judge) saidLocked(all []*stay, err error) {
+	for _, s := range all {
+		switch {
+		case err != nil:
+			s.u.stays = slices.DeleteFunc(s.u.stays, func(x *stay) bool { return x == s })
+		case s.broken != "":
+			j.failLocked("held too short", "%s", s.broken)
+		default:
+			s.said = true
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ func (k *worker) unlock(c *claim) {
 		w.judge.failLocked("late return", "Unlock of %s took %v", c.who, took)
 	}
 	w.judge.lossLocked(c, err, valid)
-	w.judge.saidLocked(c.units[0], s, err)
+	w.judge.saidLocked(s, err)
 	switch {
 	case err == nil && early != nil:
 		w.judge.failLocked("hidden loss", "%s had ended, and Unlock says nothing: %v", c.who, early)
@@ -117,62 +117,6 @@ func (p *Plan) slowest() time.Duration {
 	return p.Latency
 }
 
-// reenter takes the lock again, by the context of its lease.
-func (k *worker) reenter(s *Step, h *handle, c *claim, locker holdfast.Locker, read bool) {
-	if s.Read {
-		locker = h.read
-	}
-	inner := k.nested(c, locker, read || s.Read)
-	if inner == nil {
-		return
-	}
-	k.work(c, time.Millisecond)
-	k.unlock(inner)
-}
-
-// nested is a call under a lease, which re-enters its lock at once.
-func (k *worker) nested(c *claim, locker holdfast.Locker, read bool) *claim {
-	w := k.w
-	valid, began := c.lease.Valid() && c.lease.Err() == nil, c.p.moment()
-	ctx, cancel := context.WithTimeout(c.lease.Context(k.p.ctx), time.Second)
-	defer cancel()
-	lease, err := locker.TryLock(ctx)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	took := c.p.ranLocked(began)
-	w.noteLocked("%s re-enters after %v: %v", c.who, took, err)
-	switch {
-	case c.p.dead:
-		return nil
-	case valid && (err != nil || took > 0) && !c.p.closed:
-		w.judge.failLocked("re-entry", "%s, after %v: %v", c.who, took, err)
-	case valid && err == nil && lease.Token() != c.lease.Token():
-		w.judge.failLocked("token", "%s re-enters with %d, it has %d", c.who, lease.Token(), c.lease.Token())
-	}
-	if err != nil {
-		return nil
-	}
-	inner := &claim{p: c.p, lease: lease, who: c.who + "'", owner: c.owner, nested: true, write: !read, votes: c.votes, units: c.units, plan: c.plan, step: c.step}
-	if !valid {
-		inner.owner += "'" // another owner: it waited for no other owner
-	}
-	w.judge.grantedLocked(inner, true)
-	return inner
-}
-
-// downgrade takes the read side under the write side, gives that up, and then the read side. It reports whether it did.
-func (k *worker) downgrade(s *Step, h *handle, c *claim) bool {
-	read := k.nested(c, h.read, true)
-	if read == nil {
-		return false
-	}
-	k.work(c, s.Hold/4)
-	k.unlock(c)
-	k.work(read, s.Hold/2)
-	k.unlock(read)
-	return true
-}
-
 // extend asks for more time.
 func (k *worker) extend(c *claim, d time.Duration) {
 	w := k.w
@@ -203,7 +147,7 @@ func (k *worker) extend(c *claim, d time.Duration) {
 
 // do is a section by Do.
 func (k *worker) do(ctx context.Context, s *Step, h *handle, a *attempt, locker holdfast.Locker) {
-	w, called := k.w, false
+	w, called, ending := k.w, false, []*wait(nil)
 	err := holdfast.Do(ctx, locker, func(ctx context.Context, lease *holdfast.Lease) error {
 		called = true
 		c := a.end(lease, nil)
@@ -213,10 +157,12 @@ func (k *worker) do(ctx context.Context, s *Step, h *handle, a *attempt, locker 
 		k.work(c, s.Hold)
 		w.mu.Lock()
 		w.judge.endsLocked(c)
+		ending = w.busyLocked(c)
 		w.noteLocked("%s returns from Do", c.who)
 		w.mu.Unlock()
 		return nil
 	})
+	w.idle(ending)
 	if !called {
 		a.end(nil, err)
 	}
@@ -226,15 +172,17 @@ func (k *worker) do(ctx context.Context, s *Step, h *handle, a *attempt, locker 
 func (k *worker) locker(s *Step, h *handle, a *attempt, locker holdfast.Locker) {
 	w, inside := k.w, false
 	var c *claim
+	var ending []*wait
 	defer func() {
 		fault := recover()
+		w.idle(ending)
 		if err, ok := fault.(error); fault != nil && !ok {
 			panic(fault)
 		} else if !inside {
 			a.end(nil, err)
 		}
 	}()
-	l := holdfast.SyncLocker(k.p.ctx, locker)
+	l := holdfast.SyncLocker(holdfast.WithLabel(k.p.ctx, a.label), locker)
 	l.Lock()
 	inside = true
 	k.inTurn()
@@ -253,40 +201,9 @@ func (k *worker) locker(s *Step, h *handle, a *attempt, locker holdfast.Locker) 
 	w.mu.Lock()
 	if c != nil {
 		w.judge.endsLocked(c)
+		ending = w.busyLocked(c)
 	}
 	w.noteLocked("%s unlocks by SyncLocker", k.String())
 	w.mu.Unlock()
 	l.Unlock()
-}
-
-// inspect asks what Redis knows.
-func (k *worker) inspect(s *Step, h *handle) {
-	w, began := k.w, k.p.moment()
-	ctx, cancel := k.limit(s)
-	defer cancel()
-	_, err := k.p.managers[0].Inspect(ctx, h.plan.Name)
-	k.inTurn()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stats.Calls++
-	w.noteLocked("%s inspects %s: %v", k.String(), h.plan.Name, err)
-	if k.p.tardyLocked(began, k.p.askLocked()) {
-		w.judge.failLocked("late return", "Inspect by %v took %v", k, k.p.ranLocked(began))
-	}
-}
-
-// force frees a lock of any holder.
-func (k *worker) force(s *Step, h *handle) {
-	w, began := k.w, k.p.moment()
-	ctx, cancel := k.limit(s)
-	defer cancel()
-	_, err := k.p.managers[0].ForceUnlock(ctx, h.plan.Name)
-	k.inTurn()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stats.Calls++
-	w.noteLocked("%s forces %s free: %v", k.String(), h.plan.Name, err)
-	if k.p.tardyLocked(began, 2*k.p.askLocked()) {
-		w.judge.failLocked("late return", "ForceUnlock by %v took %v", k, k.p.ranLocked(began))
-	}
 }

@@ -39,7 +39,10 @@
 // Not passed on: a process goes on passing the lock to its own workers while another one waits. Queue: it is not in the order of arrival. Resurrection: an
 // owner id that was given back holds the lock again. Lost and kept: the TTL of a lost lease is over, and a late renewal keeps the lock. Inbox left: a process
 // stops hearing its inbox, and a request of it that says that it listens is unanswered. Left locked: Close says that all was given back, and Redis has a lock.
-// Held too short: a lock that was to stay taken after an early Unlock is granted before.
+// Held too short: a lock that was to stay taken after an early Unlock is granted before, or one of several, or a majority. Not told: the lock was deleted or
+// freed by force, and its holder's lease still says nothing after the next renewal. False picture: Inspect says what Redis had at no moment of the call, or
+// ForceUnlock what it did not do. Freed another's, not freed: ForceUnlockOf, and the owner that it names. Local locks: Manager.Locks, Stats and Contended against what
+// the process's own workers have and wait for. Waits: TryLock takes longer than its requests, and nothing is wrong. Upgrade: a reader that wants to write is not told at once.
 // Turn: a process asks again for a lock that it has left to Redisson's. Not acknowledged: too few replicas know of a grant.
 //
 // Where nothing is wrong, and nothing has been for a while, promptness is judged in trips over the network, far below each poll interval; so a

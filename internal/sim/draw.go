@@ -25,6 +25,7 @@ func DrawShape(seed uint64, shape Shape) *Plan {
 	}
 	d.faults()
 	d.stays()
+	d.widen()
 	if d.Shape == OneServer && newRand(seed, 4).IntN(8) == 0 {
 		d.addLeavers()
 	}
@@ -101,28 +102,6 @@ func (d *draft) locks() {
 		d.Locks = append(d.Locks, a, b)
 		n := len(d.Locks)
 		d.Locks = append(d.Locks, Lock{Name: "first+second", Kind: Multi, Of: []int{n - 2, n - 1}})
-	}
-}
-
-// stays draws how long locks stay taken after an early Unlock, in one world of six. It has chance of its own.
-func (d *draft) stays() {
-	chance := newRand(d.Seed, 2)
-	if !slices.Contains([]Shape{OneServer, WithReplicas, FailOver}, d.Shape) || chance.IntN(6) > 0 {
-		return
-	}
-	for i := range d.Locks {
-		if l := &d.Locks[i]; l.Kind != Multi && chance.IntN(2) == 0 {
-			l.AtLeast = mostAtLeast >> (2 * chance.IntN(4))
-		}
-	}
-}
-
-// addLeavers gives each process two more callers who leave and come back. It has chance of its own.
-func (p *Plan) addLeavers() {
-	d := &draft{Rand: newRand(p.Seed, 3), Plan: *p}
-	for i := range p.Processes {
-		q := &p.Processes[i]
-		q.Workers = append(q.Workers, Worker{d.hasty(10 * time.Millisecond)}, Worker{d.hasty(10 * time.Millisecond)})
 	}
 }
 

@@ -11,10 +11,27 @@ type handle struct {
 	plan  *Lock
 	write holdfast.Locker
 	read  holdfast.Locker // rw; else nil
+	rw    *holdfast.RWMutex
 	async func(context.Context) <-chan holdfast.Result
-	again func(context.Context) (*holdfast.Lease, error) // rw: TryRLock
-	units []*unit                                        // what it locks
-	vote  *unit                                          // of a Redlock, whose members are units; else nil
+	units []*unit // what it locks
+	vote  *unit   // of a Redlock, whose members are units; else nil
+}
+
+// calls are those of one side of a lock.
+type calls struct {
+	lock, try func(context.Context) (*holdfast.Lease, error)
+	async     func(context.Context) <-chan holdfast.Result // nil: the lock has none
+}
+
+// side returns a side of the lock, and its calls. Those of a read side are RWMutex's own if own says so, and else RLocker's.
+func (h *handle) side(read, own bool) (holdfast.Locker, calls) {
+	switch {
+	case !read || h.rw == nil:
+		return h.write, calls{h.write.Lock, h.write.TryLock, h.async}
+	case own:
+		return h.read, calls{h.rw.RLock, h.rw.TryRLock, h.rw.RLockAsync}
+	}
+	return h.read, calls{h.read.Lock, h.read.TryLock, h.rw.RLockAsync}
 }
 
 // handles makes the locks of the plan.
@@ -56,7 +73,7 @@ func (p *process) single(m *holdfast.Manager, l *Lock, k Kind) handle {
 		h.write, h.async = f, f.LockAsync
 	case RW:
 		rw := m.RWMutex(l.Name, l.options()...)
-		h.write, h.read, h.async, h.again = rw, rw.RLocker(), rw.LockAsync, rw.TryRLock
+		h.write, h.read, h.rw, h.async = rw, rw.RLocker(), rw, rw.LockAsync
 	default:
 		x := m.Mutex(l.Name, l.options()...)
 		h.write, h.async = x, x.LockAsync

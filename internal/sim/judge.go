@@ -66,6 +66,7 @@ func (j *judge) lookLocked() {
 		if u.s != nil {
 			j.holdsLocked(u)
 			j.placesLocked(u)
+			j.toldLocked(u)
 		}
 		j.wakeLocked(u)
 	}
@@ -150,6 +151,9 @@ func (j *judge) grantedLocked(c *claim, reentry bool) {
 	}
 	if !c.lease.Valid() && c.lease.Err() == nil {
 		j.failLocked("invalid grant", "%s", c.who)
+	}
+	if name := c.lease.Name(); len(c.units) == 1 && name != c.plan.Name {
+		j.failLocked("name", "%s has a lease of %s", c.who, name)
 	}
 	t := c.lease.Token()
 	if want := c.plan.Fencing && c.plan.Kind != Multi && c.plan.Kind != Redlock; want != (t != 0) && !reentry {

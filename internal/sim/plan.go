@@ -93,6 +93,8 @@ const (
 	ByLocker  Way = "locker"
 	ByInspect Way = "inspect"
 	ByForce   Way = "force"
+	ByForceOf Way = "force of"
+	ByLocks   Way = "locks"
 )
 
 // Step is one section: a pause, a call, what is done under the lease, and its end.
@@ -117,6 +119,8 @@ const (
 	Reenter   Inner = "re-enter"
 	Downgrade Inner = "downgrade"
 	Extend    Inner = "extend"
+	Upgrade   Inner = "upgrade"
+	Afresh    Inner = "afresh"
 )
 
 // End is how a section ends.

@@ -42,6 +42,7 @@ type process struct {
 	first    time.Duration // until then a question may wait for the first answer of all; 0: no call yet
 	prefix   []string      // of its owner ids, by server; "": not seen yet
 	losses   []*loss
+	looks    []*look         // what servers had of locks that it asked about, of late
 	closings []time.Duration // it closes when it is granted a lock, until a successor starts so long after
 	late     int             // how many leases it renews too late
 	trouble  time.Duration   // until then something can be wrong that has to do with it

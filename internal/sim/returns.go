@@ -47,7 +47,7 @@ func (j *judge) afterLocked(c call, touched []*unit) {
 				}
 			}
 		case c.script == "force_release":
-			u.loseLocked()
+			j.freesLocked(u, c)
 		case strings.HasSuffix(c.script, "_release"):
 			u.givenBackLocked(c.args[0])
 		case c.script == "leave":

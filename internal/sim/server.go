@@ -106,6 +106,7 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 			c.replied++
 		}
 	}
+	s.looksLocked(c.p, calls)
 	c.executeLocked(raw)
 	for _, call := range calls {
 		touched := s.touched(call.keys)

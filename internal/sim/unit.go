@@ -35,6 +35,9 @@ type unit struct {
 	tenure   tenure
 	turn     turn
 	stays    []*stay
+	staying  time.Duration   // until then the last of those lasts
+	forcer   *process        // that was told that it has freed the lock by force; nil: none
+	forced   time.Duration   // when it was told that
 	stayed   map[string]bool // owner ids that no process has, of locks that stay taken
 	late     time.Duration   // until then a release can be under way of a lease that had ended, and requests beside it
 }
@@ -62,6 +65,7 @@ type claim struct {
 	until   time.Duration   // without one: when it ends by itself; 0: unknown
 	who     string
 	owner   string // claims of one owner do not exclude each other
+	label   string // of the context that it was asked for with
 	write   bool
 	nested  bool // under another lease
 	granted time.Duration
@@ -78,7 +82,7 @@ type wait struct {
 	since   time.Duration
 	read    bool
 	once    bool // it does not wait for other owners
-	unlocks bool // it is an Unlock
+	unlocks bool // it is an Unlock, or a call under a lease
 	parted  bool // it wants several units, so it may have this one and wait for another
 }
 

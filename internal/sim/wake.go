@@ -297,6 +297,7 @@ func (u *unit) freeLocked(x *wait) (free, calm bool, from time.Duration) {
 		from = max(from, p.trouble)
 	}
 	majority := len(u.members)/2 + 1
+	from = max(from, u.staying)
 	return len(u.claims) == 0 && healthy >= majority, quiet >= majority, max(x.since, from)
 }
 

@@ -60,6 +60,7 @@ type call struct {
 	script string // its name; "": it is none of the library's
 	keys   []string
 	args   []string
+	had    *look // what there was before it, if it asks for that or frees it
 }
 
 var scriptNames = struct {
@@ -97,7 +98,7 @@ func parseCalls(args []string) (calls []call, ok bool) {
 	if !ok || err != nil || len(args) < 3+n {
 		return nil, false
 	}
-	if whole := (call{script.name, args[3 : 3+n], args[3+n:]}); !script.many {
+	if whole := (call{script: script.name, keys: args[3 : 3+n], args: args[3+n:]}); !script.many {
 		return []call{whole}, true
 	} else {
 		return whole.divide(), true
@@ -139,8 +140,11 @@ func (c *call) listens() bool {
 
 var ownerPrefix = regexp.MustCompile(`hf-[0-9a-f-]{36}:`)
 
-// prefixIn returns what a manager's owner ids begin with, if one is in the arguments.
+// prefixIn returns what a manager's owner ids begin with, if one is in the arguments; those of force_release are another's.
 func (c *call) prefixIn() string {
+	if c.script == "force_release" {
+		return ""
+	}
 	for _, a := range c.args {
 		if p := ownerPrefix.FindString(a); p != "" {
 			return p

@@ -101,6 +101,9 @@ type attempt struct {
 	began moment
 	waits map[*unit]*wait
 	write bool
+	owner string
+	label string          // of its context
+	under *holdfast.Lease // whose end ends its context; nil: none
 }
 
 // all are the units that a lease is a claim of; of a Redlock's, the whole comes first.
@@ -116,7 +119,7 @@ func (k *worker) begin(s *Step, h *handle) *attempt {
 	w := k.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a := &attempt{k: k, step: s, h: h, began: k.p.momentLocked(), waits: map[*unit]*wait{}, write: !s.Read}
+	a := &attempt{k: k, step: s, h: h, began: k.p.momentLocked(), waits: map[*unit]*wait{}, write: !s.Read, owner: k.String(), label: k.String()}
 	w.stats.Calls++
 	all := h.all()
 	for _, u := range all {
@@ -164,7 +167,7 @@ func (a *attempt) end(lease *holdfast.Lease, err error) *claim {
 	}
 	w.stats.Grants++
 	w.noteLocked("%s is granted %s after %v, token %d, until %v", k.String(), a.h.plan.Name, took, lease.Token(), lease.Deadline().Sub(w.began))
-	c := &claim{p: k.p, lease: lease, who: k.String(), owner: k.String(), write: a.write, votes: a.h.vote != nil, units: a.h.all(), plan: a.h.plan, step: a.step}
+	c := &claim{p: k.p, lease: lease, who: a.owner, owner: a.owner, label: a.label, write: a.write, votes: a.h.vote != nil, units: a.h.all(), plan: a.h.plan, step: a.step}
 	w.judge.grantedLocked(c, false)
 	return c
 }
@@ -179,37 +182,38 @@ func (k *worker) section(s *Step) {
 	k.p.callsLocked()
 	k.w.mu.Unlock()
 	h := &k.p.locks[s.Lock]
-	locker := h.write
-	if s.Read && h.read != nil {
-		locker = h.read
-	}
 	switch s.Way {
 	case ByInspect:
 		k.inspect(s, h)
 		return
-	case ByForce:
+	case ByForce, ByForceOf:
 		k.force(s, h)
 		return
+	case ByLocks:
+		k.locals()
+		return
 	}
+	locker, calls := h.side(s.Read, k.step%2 == 0)
 	ctx, cancel := k.limit(s)
 	defer cancel()
 	a := k.begin(s, h)
+	ctx = holdfast.WithLabel(ctx, a.label)
 	switch s.Way {
 	case ByTry:
-		k.hold(s, h, a.end(locker.TryLock(ctx)))
+		k.hold(s, h, a.end(calls.try(ctx)))
 	case ByAsync:
-		if h.async == nil || s.Read {
-			k.hold(s, h, a.end(locker.Lock(ctx)))
+		if calls.async == nil {
+			k.hold(s, h, a.end(calls.lock(ctx)))
 			return
 		}
-		r := <-h.async(ctx)
+		r := <-calls.async(ctx)
 		k.hold(s, h, a.end(r.Lease, r.Err))
 	case ByDo:
 		k.do(ctx, s, h, a, locker)
 	case ByLocker:
 		k.locker(s, h, a, locker)
 	default: // ByLock
-		k.hold(s, h, a.end(locker.Lock(ctx)))
+		k.hold(s, h, a.end(calls.lock(ctx)))
 	}
 }
 
@@ -230,6 +234,12 @@ func (k *worker) hold(s *Step, h *handle, c *claim) {
 					return
 				}
 			}
+		case Upgrade:
+			if h.read != nil && s.Read {
+				k.upgrade(h, c)
+			}
+		case Afresh:
+			k.afresh(s, h, c)
 		case Extend:
 			k.extend(c, time.Duration(k.w.chance(uint64(k.slot), uint64(k.n), uint64(k.step), 7)%uint64(mostExtension)))
 		}

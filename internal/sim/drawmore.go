@@ -1,0 +1,55 @@
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+// What is added to a plan that has been drawn. Each addition has chance of its own, so that it changes nothing else of the plan.
+
+// stays draws how long locks stay taken after an early Unlock, in one world of six, and more often where several are taken as one. It has chance of its own.
+func (d *draft) stays() {
+	chance := newRand(d.Seed, 2)
+	several := slices.ContainsFunc(d.Locks, func(l Lock) bool { return l.Kind == Multi || l.Kind == Redlock })
+	if d.Shape == BesideJava || chance.IntN(6) > 0 && !(several && chance.IntN(3) == 0) {
+		return
+	}
+	for i := range d.Locks {
+		if l := &d.Locks[i]; l.Kind != Multi && chance.IntN(2) == 0 {
+			l.AtLeast = mostAtLeast >> (2 * chance.IntN(4))
+		}
+	}
+}
+
+// addLeavers gives each process two more callers who leave and come back. It has chance of its own.
+func (p *Plan) addLeavers() {
+	d := &draft{Rand: newRand(p.Seed, 3), Plan: *p}
+	for i := range p.Processes {
+		q := &p.Processes[i]
+		q.Workers = append(q.Workers, Worker{d.hasty(10 * time.Millisecond)}, Worker{d.hasty(10 * time.Millisecond)})
+	}
+}
+
+// widen has workers make calls of the API that decide nothing for the others: what operators ask for, and calls under a lease.
+func (d *draft) widen() {
+	chance := newRand(d.Seed, 5)
+	for p := range d.Processes {
+		for k := range d.Processes[p].Workers {
+			for i := range d.Processes[p].Workers[k].Steps {
+				s := &d.Processes[p].Workers[k].Steps[i]
+				switch n := chance.IntN(100); {
+				case n < 2:
+					s.Way = ByLocks
+				case n == 2:
+					s.Way = ByInspect
+				case n == 3 && d.Shape == FailOver:
+					s.Way = ByForceOf
+				case n < 10 && s.End == "" && len(s.Inside) == 0:
+					s.Inside = []Inner{Afresh}
+				case n < 20 && s.Read:
+					s.Inside = append(s.Inside, Upgrade)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// What an operator asks for: what Redis knows about a lock, and that it is freed.
+
+// look is what a server had of a lock when it executed a question about it, or a request to free it.
+type look struct {
+	at     time.Duration
+	script string
+	name   string
+	info   holdfast.Info // what Inspect says of that
+	fields []string      // of the lock's hash
+	freed  bool          // by that request
+}
+
+// isLock reports whether there is a lock.
+func (l *look) isLock() bool {
+	return l.info.Kind != holdfast.KindFree && l.info.Kind != holdfast.KindOther
+}
+
+// heldBy reports whether an owner id is in it.
+func (l *look) heldBy(id string) bool {
+	return slices.Contains(l.fields, id) || slices.Contains(l.fields, id+":write")
+}
+
+// looksLocked takes note of what s has, before it executes the calls of p that are about that.
+func (s *server) looksLocked(p *process, calls []call) {
+	for i, c := range calls {
+		if c.script == "inspect" || c.script == "force_release" {
+			l := s.look(c.keys[0])
+			l.script, calls[i].had = c.script, l
+			p.looks = append(slices.DeleteFunc(p.looks, func(l *look) bool { return l.at < s.w.now()-patience }), l)
+		}
+	}
+}
+
+// look reads what s has of a lock.
+func (s *server) look(name string) *look {
+	do := s.redis.Do
+	l := &look{at: s.w.now(), name: name, info: holdfast.Info{Name: name, Kind: holdfast.KindOther}}
+	if text, _ := do("get", "redisson_lock_token:{"+name+"}").(string); text != "" {
+		l.info.Token = uint64(number(text))
+	}
+	now := float64(s.clock())
+	for _, q := range [][2]string{{"redisson_lock_queue:{", "redisson_lock_timeout:{"}, {"holdfast_rw_queue:{", "holdfast_rw_timeout:{"}} {
+		ids, _ := do("lrange", q[0]+name+"}", "0", "-1").([]any)
+		for _, id := range ids {
+			if until, timed := do("zscore", q[1]+name+"}", id.(string)).(float64); timed && until <= now {
+				l.info.Overdue++
+			} else {
+				l.info.Waiters++
+			}
+		}
+	}
+	fields, isHash := do("hgetall", name).([]any)
+	switch {
+	case !isHash:
+		return l
+	case len(fields) == 0:
+		l.info.Kind = holdfast.KindFree
+		return l
+	}
+	l.info.Kind, l.info.TTL = holdfast.KindMutex, until(do("pttl", name))
+	for i := 0; i < len(fields); i += 2 {
+		if fields[i] == "mode" {
+			l.info.Kind = holdfast.Kind(fields[i+1].(string))
+		} else {
+			l.fields = append(l.fields, fields[i].(string))
+		}
+	}
+	for _, id := range l.fields {
+		owner, write := strings.CutSuffix(id, ":write")
+		h := holdfast.Holder{Owner: owner, Write: write, Holds: int(number(do("hget", name, id))), Holdfast: strings.HasPrefix(owner, "hf-"), TTL: l.info.TTL}
+		if l.info.Kind != holdfast.KindMutex && !write {
+			h.TTL = until(do("pttl", "{"+name+"}:"+id+":rwlock_timeout:1"))
+			if do("exists", "{"+name+"}:"+id+":rwlock_timeout:1") == int64(0) {
+				l.info.Ended++
+				continue
+			}
+		}
+		l.info.Holders = append(l.info.Holders, h)
+	}
+	l.info.Held = len(l.info.Holders) > 0
+	return l
+}
+
+// until is what PTTL says.
+func until(ms any) time.Duration {
+	if n := ms.(int64); n >= 0 {
+		return time.Duration(n) * time.Millisecond
+	}
+	return -1
+}
+
+// freesLocked is called when s has executed a request to free u.
+func (j *judge) freesLocked(u *unit, c call) {
+	owner := ""
+	if len(c.args) > 3 {
+		owner = c.args[3]
+	}
+	if gone := u.s.redis.Do("exists", u.name) == int64(0); gone && c.had.isLock() {
+		c.had.freed = true
+		u.loseLocked()
+	}
+	switch may := c.had.isLock() && (owner == "" || c.had.heldBy(owner)); {
+	case u.s.refusesLocked():
+	case c.had.freed && !may:
+		j.failLocked("freed another's", "%v: it was to be freed of %s, and %q had it", u, owner, c.had.fields)
+	case may && !c.had.freed:
+		j.failLocked("not freed", "%v: %q have it still", u, c.had.fields)
+	}
+}
+
+// looked returns a look of p at a lock since a moment of which is says true; nil: there is none.
+func (p *process) looked(since moment, script, name string, is func(*look) bool) *look {
+	for _, l := range p.looks {
+		if l.at >= since.at && l.script == script && l.name == name && is(l) {
+			return l
+		}
+	}
+	return nil
+}
+
+// inspect asks what Redis knows, which is what it had at one moment of the call.
+func (k *worker) inspect(s *Step, h *handle) holdfast.Info {
+	w, began := k.w, k.p.moment()
+	ctx, cancel := k.limit(s)
+	defer cancel()
+	info, err := k.p.managers[0].Inspect(ctx, h.plan.Name)
+	k.inTurn()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stats.Calls++
+	w.noteLocked("%s inspects %s: %v", k.String(), h.plan.Name, err)
+	if k.p.tardyLocked(began, k.p.askLocked()) {
+		w.judge.failLocked("late return", "Inspect by %v took %v", k, k.p.ranLocked(began))
+	}
+	is := func(l *look) bool { return reflect.DeepEqual(sorted(info), sorted(l.info)) }
+	if err == nil && !k.p.dead && k.p.looked(began, "inspect", h.plan.Name, is) == nil {
+		had := "nothing that was looked at"
+		if l := k.p.looked(began, "inspect", h.plan.Name, func(*look) bool { return true }); l != nil {
+			had = fmt.Sprintf("%+v", l.info)
+		}
+		w.judge.failLocked("false picture", "Inspect by %v says %+v, and Redis had %s", k, info, had)
+	}
+	return info
+}
+
+// sorted has the holders in an order that does not depend on Redis.
+func sorted(info holdfast.Info) holdfast.Info {
+	info.Holders = slices.Clone(info.Holders)
+	slices.SortFunc(info.Holders, func(a, b holdfast.Holder) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return info
+}
+
+// force frees a lock, of any holder or of one that Inspect has shown.
+func (k *worker) force(s *Step, h *handle) {
+	call, owner := "ForceUnlock", ""
+	if s.Way == ByForceOf {
+		call, owner = "ForceUnlockOf", "hf-none:1"
+		if holders := k.inspect(s, h).Holders; len(holders) > 0 {
+			owner = holders[0].Owner
+		}
+		k.pause(s.Hold) // another owner may have it by then
+	}
+	w, began := k.w, k.p.moment()
+	ctx, cancel := k.limit(s)
+	defer cancel()
+	var freed bool
+	var err error
+	if owner == "" {
+		freed, err = k.p.managers[0].ForceUnlock(ctx, h.plan.Name)
+	} else {
+		freed, err = k.p.managers[0].ForceUnlockOf(ctx, h.plan.Name, owner)
+	}
+	k.inTurn()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stats.Calls++
+	w.noteLocked("%s: %s of %s %s: %v, %v", k.String(), call, h.plan.Name, owner, freed, err)
+	if k.p.tardyLocked(began, 2*k.p.askLocked()) {
+		w.judge.failLocked("late return", "%s by %v took %v", call, k, k.p.ranLocked(began))
+	}
+	so := func(l *look) bool { return l.freed == freed && l.info.Kind != holdfast.KindOther }
+	if errors.Is(err, holdfast.ErrWrongKind) {
+		so, err = func(l *look) bool { return l.info.Kind == holdfast.KindOther }, nil
+	}
+	if err == nil && !k.p.dead && k.p.looked(began, "force_release", h.plan.Name, so) == nil {
+		w.judge.failLocked("false picture", "%s by %v says %v, which is not what Redis did", call, k, freed)
+	}
+	if freed {
+		for _, u := range h.units {
+			if u.s == w.servers[0] {
+				u.forcer, u.forced = k.p, w.now()
+			}
+		}
+	}
+}
+
+// toldLocked finds leases that a process takes for held although Redis has lost them: it learns that from its next renewal, or at once if it has freed
+// the lock itself.
+func (j *judge) toldLocked(u *unit) {
+	seen := map[string]bool{}
+	for _, c := range u.claims {
+		if c.lease == nil || c.votes || c.p.closed || c.lease.Err() != nil {
+			continue
+		}
+		what, from := "untold "+c.who, max(c.p.trouble, u.s.trouble)
+		seen[c.who] = true
+		bound := c.plan.lease(u.w.plan, u)/3 + u.w.trips(12)
+		switch {
+		case u.forcer == c.p && c.granted < u.forced:
+			from, bound = max(from, u.forced), u.w.trips(12)
+		case c.plan.fixed(u.w.plan):
+			continue
+		}
+		gone := u.uncovered(c, 0) != "" && c.p.calmLocked(u.s)
+		if d := u.lasts(what, gone, from, bound); d > bound {
+			j.failLocked("not told", "%v: %s has lost it for %v, and its lease says nothing", u, c.who, d)
+		}
+	}
+	u.forget("untold ", seen)
+}
+
+// lease is the TTL of what the lock has on u.
+func (l *Lock) lease(p *Plan, u *unit) time.Duration {
+	for _, i := range l.Of {
+		if p.Locks[i].Name == u.name {
+			l = &p.Locks[i]
+		}
+	}
+	if l.Lease > 0 {
+		return l.Lease
+	}
+	return p.Options.Lease
+}

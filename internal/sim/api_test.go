@@ -22,7 +22,6 @@ const library = "github.com/holdfast-go/holdfast"
 
 // uncalled are the functions and methods of the public API that no worker calls, each with the reason.
 var uncalled = map[string]string{
-	"Lease.Done":          "", // see below
 	"WithNameMapper":      "judges go by the names of keys",
 	"WithLogger":          "it changes no answer",
 	"WithMeterProvider":   "it changes no answer",

@@ -133,8 +133,8 @@ func (o *overlay) write(dir string) (overlay string) {
 	return overlay
 }
 
-// build compiles the test binary of this package with the bugs.
-func (o *overlay) build() (binary string) {
+// build compiles the test binary of this package with the bugs, and returns what the compiler says; "": nothing.
+func (o *overlay) build() (binary, said string) {
 	dir, err := os.MkdirTemp("", "holdfast-sim")
 	if err != nil {
 		o.t.Fatal(err)
@@ -142,10 +142,10 @@ func (o *overlay) build() (binary string) {
 	built.dir = dir
 	overlay := o.write(dir)
 	binary = filepath.Join(dir, "sim.test")
-	if out, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
-		o.t.Fatalf("%v\n%s", err, out)
+	if out, err := exec.Command("go", "test", "-c", "-ldflags=-w", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
+		return "", fmt.Sprintf("%v\n%s", err, out)
 	}
-	return binary
+	return binary, ""
 }
 
 // compile compiles the library with the bugs, and returns what the compiler says; "": nothing.
@@ -170,21 +170,31 @@ func planted(t *testing.T, bugs ...mutant) *overlay {
 // built is the test binary with all of that, which is built once.
 var built struct {
 	sync.Mutex
-	dir    string // TestMain removes it
-	binary string // "": it has not been built
+	dir    string // TestMain removes it; "": it has not been built
+	binary string
+	said   string // by the compiler
 }
 
-func plantedBinary(t *testing.T) string {
+// buildPlanted builds it, and returns what the compiler says.
+func buildPlanted(t *testing.T) (binary, said string) {
 	built.Lock()
 	defer built.Unlock()
-	if built.binary == "" {
+	if built.dir == "" {
 		o := planted(t, mutants...)
 		if t.Failed() {
 			t.FailNow()
 		}
-		built.binary = o.build()
+		built.binary, built.said = o.build()
 	}
-	return built.binary
+	return built.binary, built.said
+}
+
+func plantedBinary(t *testing.T) string {
+	binary, said := buildPlanted(t)
+	if said != "" {
+		t.Fatal(said)
+	}
+	return binary
 }
 
 // notShort keeps a test out of make check, since it builds the library with bugs first; and from running once more under the race
@@ -206,14 +216,14 @@ func TestMutants_Compile(t *testing.T) {
 	for i := range mutants {
 		mutants[i].parse(t)
 	}
-	if bad := uncompiled(t, mutants); len(bad) > 0 {
+	_, said := buildPlanted(t)
+	if bad := uncompiled(t, mutants, said); len(bad) > 0 {
 		t.Errorf("do not compile: %s", strings.Join(bad, "\n"))
 	}
 }
 
-// uncompiled returns the names of the bugs that do not compile, each with what the compiler says.
-func uncompiled(t *testing.T, bugs []mutant) (bad []string) {
-	said := planted(t, bugs...).compile()
+// uncompiled returns the names of the bugs that do not compile, each with what the compiler says; said is what it says of all together.
+func uncompiled(t *testing.T, bugs []mutant, said string) (bad []string) {
 	if said == "" {
 		return nil
 	}
@@ -262,7 +272,8 @@ func TestMutants_ThatDoNotCompileAreNamed(t *testing.T) {
 	notShort(t)
 	bad := mutant{name: "no such function", edits: []edit{{"internal/validity/validity.go", "return sent.Add(ttl - Margin(ttl))", "if BUG {\n\t\tnoSuchFunction()\n\t}\n\treturn sent.Add(ttl - Margin(ttl))"}}}
 	good := mutant{name: "good", edits: []edit{{"internal/wire/owner.go", "buf = strconv.AppendUint(buf, n, 10)", "if BUG {\n\t\tn = 1\n\t}\n\tbuf = strconv.AppendUint(buf, n, 10)"}}}
-	if got := uncompiled(t, []mutant{good, bad}); len(got) != 1 || !strings.Contains(got[0], `"no such function"`) || !strings.Contains(got[0], "undefined: noSuchFunction") {
+	all := []mutant{good, bad}
+	if got := uncompiled(t, all, planted(t, all...).compile()); len(got) != 1 || !strings.Contains(got[0], `"no such function"`) || !strings.Contains(got[0], "undefined: noSuchFunction") {
 		t.Errorf("%q", got)
 	}
 }

@@ -39,7 +39,7 @@ func TestWorlds_Repeat(t *testing.T) {
 	alone(t)
 	seeds, same := *seedsFlag, 0
 	if seeds == 0 {
-		seeds = 40
+		seeds = 24
 	}
 	trace := func(seed uint64) string { return inBubble(t, draw(seed)).Trace(math.MaxInt64) }
 	for i := range seeds {

@@ -34,6 +34,9 @@ var (
 
 func init() { flag.Uint64Var(&mostEvents, "events", mostEvents, "a world with more events runs away") }
 
+// unitSeeds is how many worlds run on each change.
+const unitSeeds = 50
+
 // stuckAfter is how long a world may take on a busy machine. One that takes longer repeats something that is no event, while its clock stands.
 const stuckAfter = 5 * time.Minute
 
@@ -118,16 +121,16 @@ func (a *tally) one(t *testing.T, n int, plan *Plan) bool {
 
 // The library under everything at once, in as many worlds as there are seeds: no judge finds anything.
 func TestWorlds(t *testing.T) {
-	seeds := *seedsFlag
+	first, seeds := *seedFlag, *seedsFlag
 	switch {
 	case *forFlag > 0:
 		seeds = math.MaxInt
 	case seeds == 0 && *seedFlag > 0:
 		seeds = 1
 	case seeds == 0 && (raced || testing.Short()):
-		seeds = 50
-	case seeds == 0:
-		seeds = 200
+		seeds = unitSeeds
+	case seeds == 0: // make test runs those before as well
+		first, seeds = unitSeeds, 150
 	}
 	groups := min(runtime.GOMAXPROCS(0), seeds, 4)
 	if *stopFlag {
@@ -148,7 +151,7 @@ func TestWorlds(t *testing.T) {
 		t.Run(fmt.Sprint("group ", g), func(t *testing.T) {
 			t.Parallel()
 			for i := g; i < seeds && (*forFlag == 0 || time.Since(began) < *forFlag); i += groups {
-				if !all.one(t, i+1, draw(*seedFlag+uint64(i))) && *stopFlag {
+				if !all.one(t, i+1, draw(first+uint64(i))) && *stopFlag {
 					return
 				}
 			}

@@ -74,6 +74,9 @@ func each(b *testing.B, s scenario, f func(b *testing.B, t trial)) {
 			b.Run("impl="+l.Name+"/"+r.name, func(b *testing.B) {
 				runnable(b, l)
 				t := trial{testServer, l, r, window}
+				if !t.fits() {
+					b.Skip("for one caller in each process")
+				}
 				if t.tooDear() {
 					b.Skip("too dear for a short " + windowVariable)
 				}

@@ -114,7 +114,7 @@ func (r *runner) schedule(s scenario, round int) {
 			for i := range s.libraries {
 				l := s.libraries[(i+round*slices+slice)%len(s.libraries)]
 				t := trial{library: l, row: row, window: r.plan.Window}
-				if r.plan.wantsLibrary(l) && !t.tooDear() && r.runs(l) {
+				if r.plan.wantsLibrary(l) && t.fits() && !t.tooDear() && r.runs(l) {
 					r.steps = append(r.steps, step{s, row, l, round, round*slices + slice, window})
 				}
 			}

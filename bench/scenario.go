@@ -30,6 +30,7 @@ type scenario struct {
 	rows      []row
 	libraries []contender.Library
 	us        string   // the library that is compared with the others; empty: Holdfast's Mutex
+	floor     string   // the library that no lock can be better than; empty: none is
 	headline  string   // the unit of the metric that decides
 	smaller   bool     // whether less of it is better
 	shown     []string // units in tables
@@ -47,7 +48,7 @@ func (s scenario) asked() report.Scenario {
 	}
 	return report.Scenario{
 		Name: s.name, Question: s.question, Loads: loads, Libraries: s.libraries,
-		Ours: cmp.Or(s.us, contender.Ours), Headline: s.headline, Smaller: s.smaller, Shown: s.shown,
+		Ours: cmp.Or(s.us, contender.Ours), Floor: s.floor, Headline: s.headline, Smaller: s.smaller, Shown: s.shown,
 	}
 }
 

@@ -23,6 +23,9 @@ type trial struct {
 // brief reports whether figures may be rough, or do not matter at all.
 func (t trial) brief() bool { return t.window < briefWindow }
 
+// fits reports whether the library can do what the row asks for.
+func (t trial) fits() bool { return t.n == 1 || !t.library.Single }
+
 // tooDear reports whether a brief run leaves the trial out: large rows, and more virtual
 // machines than start in a moment.
 func (t trial) tooDear() bool {

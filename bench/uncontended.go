@@ -16,6 +16,7 @@ var uncontended = scenario{
 	question:  "What does Lock and Unlock cost one goroutine when nobody else wants the lock?",
 	rows:      []row{{name: "goroutines=1", n: 1}},
 	libraries: contender.Pick("floor", contender.Ours, "holdfast-fenced", "redsync", "redislock", "rueidislock", "redisson"),
+	floor:     "floor",
 	headline:  unitRate,
 	shown:     []string{unitRate, unitP50, unitP99, unitCommands, unitServer, unitAllocs},
 	slices:    5, // the speed of a virtual machine drifts by more than libraries differ here

@@ -2,7 +2,8 @@ package contender
 
 import (
 	"context"
-	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,21 +20,22 @@ redis.call('publish', ARGV[2], '')
 return 1`)
 
 // batonContender is no lock, but what no hand-off from process to process can be below:
-// two of them pass a baton. Lock waits for the other's message, and Unlock sends one: by
-// PUBLISH and nothing else, or by leastGrant. Each knows the other, who waits is written
-// down nowhere, and the death of one is the end of it.
+// processes pass a baton round. Lock waits for the message of the one before, and Unlock sends
+// one to the next: by PUBLISH and nothing else, or by leastGrant. Each knows the others, who waits is written
+// down nowhere, and the death of one is the end of it. It is for one caller in each process.
 type batonContender struct {
 	client *redis.Client
 	lease  time.Duration
 	grants bool // by leastGrant
 
-	once       sync.Once
-	fault      error
-	first      bool // has the baton to begin with
-	sub        *redis.PubSub
-	messages   <-chan *redis.Message
-	name       string
-	own, other string // channels, and owner ids
+	once     sync.Once
+	fault    error
+	sub      *redis.PubSub
+	messages <-chan *redis.Message
+	name     string
+	place    int   // among the processes, from 1
+	others   []int // places of those that listen, in order
+	has      bool  // the baton
 }
 
 func openMessage(address string, _ time.Duration) (Contender, error) {
@@ -51,53 +53,84 @@ func (c *batonContender) Lock(ctx context.Context, name string) (func(context.Co
 	if c.once.Do(func() { c.fault = c.meet(ctx, name) }); c.fault != nil {
 		return nil, c.fault
 	}
-	if c.first {
-		c.first = false
-		return c.pass, nil
+	for !c.has || len(c.others) == 0 {
+		select {
+		case m := <-c.messages:
+			c.heard(m.Channel, m.Payload)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	select {
-	case <-c.messages:
-		return c.pass, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	c.has = false
+	return c.pass, nil
 }
 
-// meet waits until the other listens as well.
+// channel is that of the process with a place, and its owner id.
+func (c *batonContender) channel(place int) string { return c.name + ":" + strconv.Itoa(place) }
+
+// everyone is the channel on which those that come say so.
+func (c *batonContender) everyone() string { return c.name + ":all" }
+
+// meet makes the process one of those that pass the baton. Of two processes the later one to listen finds the channel of the
+// other, which hears that it has come.
 func (c *batonContender) meet(ctx context.Context, name string) error {
 	place, err := c.client.Incr(ctx, name+":places").Result()
 	if err != nil {
 		return err
 	}
-	if place > 2 {
-		return fmt.Errorf("baton: for two, and this is number %d", place)
-	}
-	c.first = place == 1
-	c.name, c.own, c.other = name, fmt.Sprint(name, ":", place), fmt.Sprint(name, ":", 3-place)
-	if c.first && c.grants {
-		if err := c.client.HSet(ctx, name, c.own, 1).Err(); err != nil {
+	c.name, c.place, c.has = name, int(place), place == 1
+	if c.has && c.grants {
+		if err := c.client.HSet(ctx, name, c.channel(c.place), 1).Err(); err != nil {
 			return err
 		}
 	}
-	c.sub = c.client.Subscribe(ctx, c.own)
-	if _, err := c.sub.Receive(ctx); err != nil {
-		return err
+	c.sub = c.client.Subscribe(ctx, c.channel(c.place), c.everyone())
+	for range 2 {
+		if _, err := c.sub.Receive(ctx); err != nil {
+			return err
+		}
 	}
 	c.messages = c.sub.Channel()
-	for {
-		n, err := c.client.PubSubNumSub(ctx, c.other).Result()
-		if err != nil || n[c.other] > 0 {
-			return err
-		}
-		time.Sleep(time.Millisecond)
+	channels, err := c.client.PubSubChannels(ctx, name+":*").Result()
+	if err != nil {
+		return err
 	}
+	for _, other := range channels {
+		c.heard(c.everyone(), strings.TrimPrefix(other, name+":"))
+	}
+	return c.client.Publish(ctx, c.everyone(), c.place).Err()
+}
+
+// heard handles a message: the baton, or the place of a process that listens.
+func (c *batonContender) heard(channel, text string) {
+	if channel != c.everyone() {
+		c.has = true
+		return
+	}
+	place, err := strconv.Atoi(text)
+	if err != nil || place == c.place || slices.Contains(c.others, place) {
+		return
+	}
+	c.others = append(c.others, place)
+	slices.Sort(c.others)
+}
+
+// next is the place of the one that the baton goes to.
+func (c *batonContender) next() int {
+	for _, place := range c.others {
+		if place > c.place {
+			return place
+		}
+	}
+	return c.others[0]
 }
 
 func (c *batonContender) pass(ctx context.Context) error {
+	other := c.channel(c.next())
 	if !c.grants {
-		return c.client.Publish(ctx, c.other, "").Err()
+		return c.client.Publish(ctx, other, "").Err()
 	}
-	return owned(leastGrant.Run(ctx, c.client, []string{c.name}, c.own, c.other, millis(c.lease)).Int64())
+	return owned(leastGrant.Run(ctx, c.client, []string{c.name}, c.channel(c.place), other, millis(c.lease)).Int64())
 }
 
 func (c *batonContender) Close() {

@@ -24,6 +24,8 @@ type Library struct {
 	// scripts; see load.Usage.
 	Direct []string
 	Unseen float64
+	// Single says that it serves one caller in each process.
+	Single bool
 }
 
 // Ready returns why the library cannot run here, if it cannot.
@@ -55,7 +57,7 @@ const (
 const (
 	Ours     = "holdfast"
 	Unlocked = "unlocked" // no lock at all, for tests
-	message  = "message"  // a baton for two processes
+	message  = "message"  // a baton that processes pass round
 	grant    = "grant"    // the same, by the least script that grants a lock
 )
 
@@ -64,8 +66,8 @@ const (
 var libraries = []Library{
 	{Name: Unlocked, Open: openUnlocked, Role: Bare},
 	{Name: "floor", Open: openFloor, Role: Bare},
-	{Name: message, Open: openMessage, Role: Bare, Direct: []string{"publish"}},
-	{Name: grant, Open: openGrant, Role: Bare},
+	{Name: message, Open: openMessage, Role: Bare, Direct: []string{"publish"}, Single: true},
+	{Name: grant, Open: openGrant, Role: Bare, Single: true},
 	{Name: Ours, Open: openHoldfast(mutexes), Role: Own},
 	{Name: "holdfast-fenced", Open: openHoldfast(mutexes, holdfast.WithFencing()), Role: Own},
 	{Name: "holdfast-slice0", Open: openHoldfast(mutexes, holdfast.WithHandoffSlice(0)), Role: Own},
@@ -119,6 +121,6 @@ func OfRole(r Role) []Library { return choose(func(l Library) bool { return l.Ro
 // InGo returns those that are locks and run in this process.
 func InGo() []Library {
 	return choose(func(l Library) bool {
-		return l.Open != nil && !slices.Contains([]string{Unlocked, message, grant}, l.Name)
+		return l.Open != nil && l.Name != Unlocked && !l.Single
 	})
 }

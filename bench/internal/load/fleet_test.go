@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -71,6 +72,24 @@ func TestFleetAtADistance(t *testing.T) {
 	}
 	if err := testServer.Reset(t.Context()); err != nil { // it tells of connections that are left
 		t.Error(err)
+	}
+}
+
+// A baton goes from each process to the next, however many there are.
+func TestFleetPassesABaton(t *testing.T) {
+	for _, library := range []string{"message", "grant"} {
+		t.Run(library, func(t *testing.T) {
+			v, err := fleet(testServer, library, true, Job{Process: 1, Callers: 1}, Job{Process: 2, Callers: 1}, Job{Process: 3, Callers: 1}).Measure(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if least, most := slices.Min(v.Grants), slices.Max(v.Grants); least == 0 || most-least > 1 {
+				t.Errorf("grants of each process: %v", v.Grants)
+			}
+			if err := testServer.Reset(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

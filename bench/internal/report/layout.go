@@ -25,6 +25,7 @@ type Scenario struct {
 	Loads     []string
 	Libraries []contender.Library
 	Ours      string   // the library that is compared with the others
+	Floor     string   // what no lock can be below; empty: nothing is known to be
 	Headline  string   // the unit of the metric that decides
 	Smaller   bool     // whether less of it is better
 	Shown     []string // units in tables
@@ -48,7 +49,7 @@ const (
 	Nobody   Against = ""
 	AnyRival Against = "best rival"
 	AWoken   Against = "best event-driven rival"
-	Floor    Against = "floor"
+	Floor    Against = "floor" // that of the scenario
 )
 
 // Headline is a line of the table of docs/PERFORMANCE.md.

@@ -111,7 +111,7 @@ func (p *printer) table(r *Report, scenarios []Scenario) {
 				b, _ := best.median(s.Headline)
 				cells[4], cells[5], cells[6] = best.Library, number(b), ratio(us, best, s.Headline)
 			}
-			if f := r.find(s, load, "floor"); f != nil {
+			if f := r.find(s, load, s.Floor); f != nil {
 				cells[7] = ratio(us, f, s.Headline)
 			}
 			p.row(cells...)

@@ -22,7 +22,7 @@ func TestRatio(t *testing.T) {
 }
 
 func TestBestRival(t *testing.T) {
-	s := Scenario{Name: "s", Libraries: contender.Pick("floor", contender.Ours, "redsync", "rueidislock"), Headline: rate}
+	s := Scenario{Name: "s", Libraries: contender.Pick("floor", contender.Ours, "redsync", "rueidislock"), Floor: "floor", Headline: rate}
 	r := &Report{}
 	for name, v := range map[string]float64{"floor": 9, contender.Ours: 8, "redsync": 2, "rueidislock": 3} {
 		r.Results = append(r.Results, &Result{Scenario: "s", Load: "l", Library: name, Metrics: map[string]Series{rate: {v}}})

@@ -58,7 +58,7 @@ func (t Target) reached(r *Report, load string) (v float64, name string, ok bool
 		v, ok = us.median(t.Unit)
 		return v, "", ok
 	case Floor:
-		them = r.find(t.Scenario, load, "floor")
+		them = r.find(t.Scenario, load, t.Scenario.Floor)
 	case AnyRival:
 		them = r.bestRival(t.Scenario, load)
 	case AWoken:

@@ -46,6 +46,7 @@ type Engine struct {
 	warm       sync.Once     // the first hold to be renewed sees to spare connections
 	ready      sync.Pool     // see newReady
 	parked     sync.Pool     // see newWaiter
+	recent     recent
 	life       context.Context
 	endLife    context.CancelFunc // by Close
 	Stats      counters

@@ -60,6 +60,7 @@ func (eng *Engine) forget(e *entry) {
 		delete(r, e.mapped())
 	}
 	eng.mu.Unlock()
+	eng.recent.keep(e)
 }
 
 // snapshot returns the entries of now.

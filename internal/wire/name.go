@@ -96,17 +96,11 @@ func isReserved(name string) bool {
 		return true
 	}
 	// <name>:<owner>:rwlock_timeout:<n>, the deadline of one read hold.
-	i := strings.LastIndex(name, readTimeoutInfix)
-	return i > 0 && isDigits(name[i+len(readTimeoutInfix):])
-}
-
-func isDigits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
+	before := len(name)
+	for before > 0 && '0' <= name[before-1] && name[before-1] <= '9' {
+		before--
 	}
-	return s != ""
+	return before < len(name) && before > len(readTimeoutInfix) && strings.HasSuffix(name[:before], readTimeoutInfix)
 }
 
 // prefixed is Redisson's prefixName: prefix and name, sharing the name's slot.

@@ -46,19 +46,19 @@ type Handler interface {
 }
 
 // Call is one request to run a script. Its fields are set before Submit and not
-// changed after, but for Roomless.
+// changed after by the caller.
 type Call struct {
 	Script   *Script
-	Args     []any // from Script.Args
+	Args     []any // from Script.Args, or Script.Begin
+	Room     *Room // what Args are in: the executor's from Submit on, which uses it again; nil: they are the caller's
 	Handler  Handler
 	Patience time.Duration   // see Handler.Overdue
 	Trace    context.Context // parent of go-redis's own span when sent alone; nil: none
 	Acks     *Acks           // nil: none; Patience must allow for them
-	Lapses   bool            // an overdue call that is still queued is not sent: its handler submits a new one
-	Roomless bool            // for the handler, which guards it: whether another copy may take the place of this one
 
 	master  *redis.Client // that has the key, as far as is known when submitted
-	queued  time.Time     // when submitted; guarded by Executor.mu
+	queued  time.Duration // when submitted, after Executor.epoch; guarded by Executor.mu
+	Lapses  bool          // an overdue call that is still queued is not sent: its handler submits a new one
 	overdue bool          // Overdue was called; guarded by Executor.mu
 }
 
@@ -105,6 +105,7 @@ type Executor struct {
 	client    Client
 	where     where           // the servers of client are, as its options say
 	turns     int             // see turnsOf
+	epoch     time.Time       // what times of calls are counted from
 	cluster   cluster         // client, if it is one of a cluster; else nil
 	located   atomic.Bool     // the cluster client has loaded its slots: asking it does no I/O
 	admitted  atomic.Bool     // Redis has run a script for the client
@@ -133,7 +134,7 @@ type Executor struct {
 
 // New returns an executor on client. It does no I/O and starts nothing.
 func New(client Client) *Executor {
-	x := &Executor{client: client, where: whereOf(client), turns: turnsOf(client), shards: make(map[*redis.Client]*shard)}
+	x := &Executor{client: client, where: whereOf(client), turns: turnsOf(client), epoch: time.Now(), shards: make(map[*redis.Client]*shard)}
 	x.cluster, _ = client.(cluster)
 	x.life, x.endLife = context.WithCancel(context.Background())
 	return x
@@ -163,10 +164,10 @@ func (x *Executor) Submit(now time.Time, calls ...*Call) bool {
 		x.began = now
 	}
 	var few [4]*shard
-	touched := few[:0]
+	touched, at := few[:0], now.Sub(x.epoch)
 	for _, c := range calls {
 		s := x.shardLocked(c.master, now)
-		c.queued = now
+		c.queued = at
 		s.weighLocked(c)
 		s.queue.push(c)
 		s.outstanding++
@@ -258,7 +259,7 @@ func (x *Executor) inspect() {
 		c.Handler.Overdue(c)
 	}
 	for _, c := range overdue {
-		x.outage.failed(c.queued, nil)
+		x.outage.failed(x.epoch.Add(c.queued), nil)
 	}
 	for _, c := range lapsed {
 		c.Handler.Replied(c, Reply{Err: errLapsed, Outcome: NotSent})

@@ -143,6 +143,7 @@ func (e *ending) replies(b *bundle, replies []any, failures []failure) {
 		default:
 			e.replied(c, v, nil, false)
 		}
+		c.leave()
 	}
 }
 

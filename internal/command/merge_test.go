@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -122,6 +123,55 @@ func TestMerge_GivesEachCallItsOwnReply(t *testing.T) {
 		}
 		if commands, _ := x.Commands(); commands > n/8 {
 			t.Errorf("%d commands", commands)
+		}
+	})
+}
+
+// A room is used again only if go-redis, and so no hook of the client, has seen what is in it.
+func TestMerge_RoomsOfMergedCallsAreUsedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		s := manyScript(nil)
+		type seen struct{ args, copy []any }
+		var kept []seen // guarded by oneByOne
+		srv.answers(t, s, func(call []any) any { return call[0] })
+		answer := srv.answer
+		srv.answer = oneByOne(func(ctx context.Context, cmd *redis.Cmd) {
+			kept = append(kept, seen{cmd.Args(), slices.Clone(cmd.Args())})
+			answer(ctx, cmd)
+		})
+		submit := func(n int) (rooms []*Room) {
+			var calls []*Call
+			var outcomes []*outcome
+			for i := range n {
+				o, room := newOutcome(), NewRoom()
+				args := append(CountKeys(append(s.Begin(room), fmt.Sprint("k", i))), fmt.Sprint("own", i), "same")
+				calls, outcomes, rooms = append(calls, &Call{Script: s, Args: args, Room: room, Handler: o, Patience: time.Minute}), append(outcomes, o), append(rooms, room)
+			}
+			x.Submit(time.Now(), calls...)
+			for i, o := range outcomes {
+				if r := <-o.replies; r.Outcome != Answered || r.Value != fmt.Sprint("k", i) {
+					t.Errorf("call %d: %v, %v, %v", i, r.Outcome, r.Value, r.Err)
+				}
+			}
+			synctest.Wait()
+			return rooms
+		}
+		for range 4 {
+			for _, r := range submit(1) {
+				if r[argFirstKey] != "k0" {
+					t.Errorf("the room of a call that went alone has %v", r)
+				}
+			}
+			for i, r := range submit(100) {
+				if *r != (Room{}) {
+					t.Errorf("the room of merged call %d has %v", i, r)
+				}
+			}
+		}
+		for _, k := range kept {
+			if !slices.Equal(k.args, k.copy) {
+				t.Errorf("go-redis had %v, and has %v", k.copy, k.args)
+			}
 		}
 	})
 }

@@ -34,8 +34,8 @@ func (q *queue) takeInto(batch []*Call, n int) []*Call {
 	return batch
 }
 
-// overdue appends the calls that have just become overdue.
-func (q *queue) overdue(now time.Time, to []*Call) []*Call {
+// overdue appends the calls that have just become overdue, at now after Executor.epoch.
+func (q *queue) overdue(now time.Duration, to []*Call) []*Call {
 	return appendOverdue(q.calls[q.first:], now, to)
 }
 
@@ -52,9 +52,9 @@ func (q *queue) lapsed(to []*Call) []*Call {
 	return to
 }
 
-func appendOverdue(calls []*Call, now time.Time, to []*Call) []*Call {
+func appendOverdue(calls []*Call, now time.Duration, to []*Call) []*Call {
 	for _, c := range calls {
-		if !c.overdue && now.Sub(c.queued) >= c.Patience {
+		if !c.overdue && now-c.queued >= c.Patience {
 			c.overdue = true
 			to = append(to, c)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 )
 
@@ -54,9 +55,28 @@ func (s *Script) Args(keys int, keysThenArgs ...any) []any {
 	return append(append(make([]any, 0, argFirstKey+len(keysThenArgs)), evalsha, s.sha, keys), keysThenArgs...)
 }
 
-// Begin is Args in steps and in the room of a slice: the caller appends the keys, calls CountKeys, and
-// appends the other arguments.
-func (s *Script) Begin(room []any) []any { return append(room[:0], evalsha, s.sha, nil) }
+// Begin is Args in steps: the caller appends the keys, calls CountKeys, and appends the other arguments.
+func (s *Script) Begin(r *Room) []any { return append(r[:0], evalsha, s.sha, nil) }
+
+// Room is where the arguments of one call are put together. Those of calls that are merged are copied into one list, and go-redis
+// never sees them: their rooms are used again.
+type Room [13]any
+
+var rooms = sync.Pool{New: func() any { return new(Room) }}
+
+// NewRoom returns an empty one.
+func NewRoom() *Room { return rooms.Get().(*Room) }
+
+// leave gives up the room of a call that has been sent with others, and has ended.
+func (c *Call) leave() {
+	r := c.Room
+	if r == nil {
+		return
+	}
+	c.Room, c.Args = nil, nil
+	clear(r[:])
+	rooms.Put(r)
+}
 
 // CountKeys tells Redis that all arguments so far are keys.
 func CountKeys(args []any) []any {

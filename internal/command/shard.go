@@ -133,8 +133,8 @@ func (s *shard) rouseLocked() *lane {
 // inspectLocked adds the calls that have just become overdue, takes out and adds those that lapse by
 // that, and replaces lanes whose batch takes too long; it reports whether there was one.
 func (s *shard) inspectLocked(now time.Time, overdue, lapsed []*Call) (_, _ []*Call, silent bool) {
-	before := len(overdue)
-	if overdue = s.queue.overdue(now, overdue); len(overdue) > before {
+	before, at := len(overdue), now.Sub(s.x.epoch)
+	if overdue = s.queue.overdue(at, overdue); len(overdue) > before {
 		lapsed = s.queue.lapsed(lapsed)
 	}
 	trip := s.trips.least()
@@ -143,7 +143,7 @@ func (s *shard) inspectLocked(now time.Time, overdue, lapsed []*Call) (_, _ []*C
 		giveUp = firstWithin
 	}
 	for l := range s.busy {
-		overdue = appendOverdue(l.batch, now, overdue)
+		overdue = appendOverdue(l.batch, at, overdue)
 		if s.silentLocked(l, now, now) {
 			s.doubtedLocked(now)
 		}

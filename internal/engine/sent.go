@@ -13,7 +13,6 @@ type sent struct {
 	of   lock.Request
 	copy lock.Copy
 	call command.Call
-	room [13]any // for the arguments: they need no allocation of their own
 }
 
 // What locks ask for most often is one allocation together with what is sent of it first.
@@ -45,21 +44,19 @@ func (eng *Engine) copyOf(r lock.Request) (x *sent) {
 	switch r := r.(type) {
 	case *lock.Try:
 		x = r.Room.(*sent)
-		x.call.Acks = protocol.TermsOf(r.Hold.Terms).Acks
-		x.call.Script, x.call.Args = p.Acquire(x.room[:], r)
+		x.call.Acks, x.call.Room = protocol.TermsOf(r.Hold.Terms).Acks, command.NewRoom()
+		x.call.Script, x.call.Args = p.Acquire(x.call.Room, r)
 	case *lock.Release:
 		x = r.Room.(*sent)
-		if first := x; first.call.Args != nil {
+		if x.call.Script != nil { // it has been sent
 			x = &sent{of: r, copy: lock.Copy{Generation: r.Generation()}}
-			if x.copy == (lock.Copy{}) { // the same arguments, if they are those of the first
-				x.call.Script, x.call.Args = first.call.Script, first.call.Args
-				break
-			}
 		}
-		x.call.Script, x.call.Args = p.Release(x.room[:], r)
+		x.call.Room = command.NewRoom()
+		x.call.Script, x.call.Args = p.Release(x.call.Room, r)
 	case *lock.Downgrade:
 		x = &sent{of: r}
-		x.call.Script, x.call.Args = p.Downgrade(x.room[:], r)
+		x.call.Room = command.NewRoom()
+		x.call.Script, x.call.Args = p.Downgrade(x.call.Room, r)
 	case *lock.Join:
 		x = &sent{of: r}
 		x.call.Script, x.call.Args = p.Join(r)

@@ -60,9 +60,9 @@ func (p *Process) offer(h *lock.Hold) any {
 	return Offer(validity.Milliseconds(h.Terms.Claim), int(h.Turn)+1, p.Counted)
 }
 
-// withKeys begins the arguments of a script for h with its keys, in the room of a slice. The order is that of all
+// withKeys begins the arguments of a script for h with its keys, in a room. The order is that of all
 // scripts that take one hold; what only some calls need stands last: the tombstones, and the fencing counter.
-func (p *Process) withKeys(h *lock.Hold, room []any, script *command.Script, tombstones bool) []any {
+func (p *Process) withKeys(h *lock.Hold, room *command.Room, script *command.Script, tombstones bool) []any {
 	keys := h.Keys
 	args := append(script.Begin(room), keys.Lock, keys.Queue, keys.Deadlines)
 	if h.Kind == lock.ReadKind {
@@ -77,8 +77,8 @@ func (p *Process) withKeys(h *lock.Hold, room []any, script *command.Script, tom
 	return command.CountKeys(args)
 }
 
-// Acquire is the request of one try, in the room of a slice.
-func (p *Process) Acquire(room []any, t *lock.Try) (*command.Script, []any) {
+// Acquire is the request of one try, in a room.
+func (p *Process) Acquire(room *command.Room, t *lock.Try) (*command.Script, []any) {
 	h, terms := t.Hold, TermsOf(t.Hold.Terms)
 	wait := terms.waits[waitNot]
 	if t.Stands {
@@ -102,11 +102,11 @@ func (p *Process) Acquire(room []any, t *lock.Try) (*command.Script, []any) {
 }
 
 // Release is the request that gives up a hold, leaves it taken for a while, or gives up several claims.
-func (p *Process) Release(room []any, r *lock.Release) (*command.Script, []any) {
+func (p *Process) Release(room *command.Room, r *lock.Release) (*command.Script, []any) {
 	h := r.Hold
 	switch {
 	case r.Claims != nil:
-		return Leave, p.leave(r)
+		return Leave, p.leave(room, r)
 	case r.Rest > 0:
 		return p.stay(room, r)
 	}
@@ -121,8 +121,8 @@ func (p *Process) Release(room []any, r *lock.Release) (*command.Script, []any) 
 	return script, args
 }
 
-func (p *Process) leave(r *lock.Release) []any {
-	args := p.withKeys(r.Hold, make([]any, 0, 13+len(r.Claims)), Leave, true)
+func (p *Process) leave(room *command.Room, r *lock.Release) []any {
+	args := p.withKeys(r.Hold, room, Leave, true)
 	args = append(args, p.Publish, p.offer(r.Hold), lock.Burial.Milliseconds(), r.Late, p.Owners)
 	for _, h := range r.Claims {
 		args = append(args, tail(h))
@@ -130,7 +130,7 @@ func (p *Process) leave(r *lock.Release) []any {
 	return args
 }
 
-func (p *Process) stay(room []any, r *lock.Release) (*command.Script, []any) {
+func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []any) {
 	h, script := r.Hold, LockStay
 	if h.Kind.RW() {
 		script = RWStay
@@ -148,7 +148,7 @@ func (p *Process) stay(room []any, r *lock.Release) (*command.Script, []any) {
 }
 
 // Downgrade is the request that turns a write hold into a read hold.
-func (p *Process) Downgrade(room []any, d *lock.Downgrade) (*command.Script, []any) {
+func (p *Process) Downgrade(room *command.Room, d *lock.Downgrade) (*command.Script, []any) {
 	script := RWDowngrade
 	return script, append(p.withKeys(d.Reader, room, script, true), p.id(d.Reader), p.Publish, p.offer(d.Hold), validity.Milliseconds(d.TTL))
 }

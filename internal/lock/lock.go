@@ -184,9 +184,10 @@ func (lk *Lock) rest(m *Moment) {
 // Redisson's channels are needed while an owner of Redisson's holds the lock or is next: lk.listening. A release by
 // Holdfast sends its message to the inbox of the process that it grants the lock to.
 
-// Freed is the event of a message on one of Redisson's channels that the lock was released.
+// Freed is the event of a message on one of Redisson's channels that the lock was released. One that comes because the channel
+// lingers, which the lock does not want to hear any more, is of no use: a request for it would take its turn from Redisson.
 func (lk *Lock) Freed(m *Moment) {
-	if !lk.alarm.yields() { // it may be the message of this process's own release; the timer comes soon
+	if lk.listening && !lk.alarm.yields() { // it may be the message of this process's own release; the timer comes soon
 		lk.missed.add(missedLock)
 		lk.step(m)
 	}

@@ -239,10 +239,10 @@ var grantScenarios = map[string]func(*Env){
 		defer stop()
 		mon := e.Server().Monitor(e)
 		for range 3 {
-			m := e.Manager()
+			handle := e.Lock(e.Manager()) // kept: the lock has been told of Redisson's channel before
 			wg.Go(func() {
 				for {
-					l, err := e.Lock(m).Lock(ctx)
+					l, err := handle.Lock(ctx)
 					if err != nil {
 						return
 					}

@@ -217,7 +217,7 @@ var mutants = []mutant{
 	{name: "nobody gives way", by: "turn", shape: BesideJava, edits: []edit{{"internal/lock/release.go",
 		"if n > 0 && lk.waiters.len > 0 && n > m.world.OwnListeners(lk.keys) {", "if !BUG && n > 0 && lk.waiters.len > 0 && n > m.world.OwnListeners(lk.keys) {"}}},
 	{name: "who gives way hears its own release", by: "turn", shape: BesideJava, edits: []edit{{"internal/lock/lock.go",
-		"if !lk.alarm.yields() { // it may be", "if !lk.alarm.yields() || BUG { // it may be"}}},
+		"if lk.listening && !lk.alarm.yields() { // it may be", "if lk.listening && (!lk.alarm.yields() || BUG) { // it may be"}}},
 
 	// Redlock.
 	{name: "a majority is half", by: "overlap|claim without hold", shape: Majority, edits: []edit{{"internal/voting/voting.go",

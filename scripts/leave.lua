@@ -27,6 +27,7 @@ local removed = redis.pcall('hdel', lock, unpack(ids))
 if type(removed) == 'table' and not is_wrong_type(removed) then
   return removed
 end
+local was = redis.pcall('lindex', queue, '0')
 redis.pcall('zrem', deadlines, unpack(ids))
 
 -- Each LREM reads the list up to the id, so there is only one: the places that are left are first given
@@ -52,6 +53,9 @@ end
 
 local next = redis.pcall('lindex', queue, '0')
 local free = removed == 1 or redis.call('exists', lock) == 0
+
+-- prelude: successor
+
 local owner, channel = ids[1], 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1)
 
 -- prelude: pass_on

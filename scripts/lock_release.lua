@@ -50,7 +50,11 @@ if burial or removed ~= 1 then
   -- prelude: leave
 
   leave(queue, deadlines, owner)
+  local was = next
   next, free = try('lindex', queue, '0'), free or burial and redis.call('exists', lock) == 0
+
+  -- prelude: successor
+
 end
 
 -- prelude: pass_on

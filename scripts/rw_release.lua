@@ -40,9 +40,11 @@ else
     return refusal
   end
 end
+local was
 if burial or held == 0 then
   -- prelude: leave
 
+  was = redis.pcall('lindex', queue, '0')
   leave(queue, deadlines, id) -- as in lock_release.lua
   if held == 0 and not is_writer(id) then -- it may have been the write side's, and stand there as that
     leave(queue, deadlines, id .. ':write')
@@ -74,9 +76,12 @@ if (held == 1 or burial) and redis.call('exists', queue) == 1 then
       end
     elseif o.crowded then
       reply = @RELEASE_CROWDED@
-    elseif foreign or left then -- it must listen to Redisson's channel; or was told of a later end
-      local inbox, number = inbox_of(redis.call('lindex', queue, '0') or '')
-      if inbox then
+    elseif foreign or left or was then
+      -- It must listen to Redisson's channel; or was told of a later end; or is the first only now, as in prelude/successor.lua.
+      local next = redis.pcall('lindex', queue, '0')
+      left = left or was and was ~= next and math.max(redis.call('pttl', lock), 1)
+      local inbox, number = inbox_of(type(next) == 'string' and next or '')
+      if inbox and (foreign or left) then
         redis.pcall('publish', inbox, 'o ' .. number .. (foreign and '' or ' ' .. left))
       end
     end

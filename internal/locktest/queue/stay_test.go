@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -112,4 +113,51 @@ func TestHoldAtLeast_MaxHold(t *testing.T) {
 		locktest.WantErr(t, held.Unlock(t.Context()), holdfast.ErrMaxHold, nil)
 		locktest.MustUnlock(t, locktest.MustLock(t, other.Mutex("a")))
 	})
+}
+
+// The first waiter is told that the lock stays taken for a shorter time than its TTL was. If it leaves, the next one is told that as well.
+func TestHoldAtLeast_WhoWasToldLeaves(t *testing.T) {
+	for kind, lock := range map[string]func(*holdfast.Manager, ...holdfast.LockOption) holdfast.Locker{
+		"mutex": func(m *holdfast.Manager, o ...holdfast.LockOption) holdfast.Locker { return m.Mutex("a", o...) },
+		"fair":  func(m *holdfast.Manager, o ...holdfast.LockOption) holdfast.Locker { return m.FairMutex("a", o...) },
+		"rw":    func(m *holdfast.Manager, o ...holdfast.LockOption) holdfast.Locker { return m.RWMutex("a", o...) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			redistest.InFakeTime(t, func(t *testing.T) {
+				srv := redistest.Start(t)
+				manager := func() *holdfast.Manager {
+					return locktest.ManagerOn(t, srv, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(3*time.Hour))
+				}
+				m := manager()
+				const stays = time.Minute
+				held := locktest.MustLock(t, lock(m, holdfast.WithLease(time.Hour), holdfast.WithHoldAtLeast(stays)))
+				granted := time.Now()
+				waits := func(ctx context.Context, n int) <-chan holdfast.Result {
+					l, result := lock(manager()), make(chan holdfast.Result, 1)
+					go func() {
+						lease, err := l.Lock(ctx)
+						result <- holdfast.Result{Lease: lease, Err: err}
+					}()
+					redistest.Eventually(t, locktest.Patience, "it stands in the queue", func() bool {
+						info, err := m.Inspect(t.Context(), "a")
+						return err == nil && info.Waiters == n
+					})
+					return result
+				}
+				ctx, leave := context.WithCancel(t.Context())
+				first, second := waits(ctx, 1), waits(t.Context(), 2)
+				locktest.MustUnlock(t, held)
+				time.Sleep(stays / 2)
+				leave()
+				if r := <-first; !errors.Is(r.Err, context.Canceled) {
+					t.Error(r.Err)
+				}
+				r := <-second
+				if took := time.Since(granted); r.Err != nil || took < stays || took > stays+time.Second {
+					t.Errorf("granted after %v: %v", took, r.Err)
+				}
+				locktest.MustUnlock(t, r.Lease)
+			})
+		})
+	}
 }

@@ -109,7 +109,8 @@ func (h *Lock) enter(ctx context.Context, once bool, trace context.Context, asyn
 		}
 		label = labelOf(ctx)
 	}
-	m := lock.Begin(world{h.engine}, &h.engine.Settings)
+	var m lock.Moment
+	m.Begin(world{h.engine}, &h.engine.Settings)
 	e, v := h.lockEntry()
 	if v != nil {
 		return nil, nil, nil, h.engine.explain(h.Name, v)

@@ -51,7 +51,10 @@ func (e *entry) channel() string { return e.lock.Keys().Channel.(string) }
 // moment begins an event.
 func (e *entry) moment() lock.Moment { return e.engine.moment() }
 
-func (eng *Engine) moment() lock.Moment { return lock.Begin(world{eng}, &eng.Settings) }
+func (eng *Engine) moment() (m lock.Moment) {
+	m.Begin(world{eng}, &eng.Settings)
+	return m
+}
 
 // Heard is called by the subscriber for each message on one of Redisson's channels.
 func (e *entry) Heard(payload string) {

@@ -51,8 +51,7 @@ func eventIn(f *ast.FuncDecl) (begins, ends bool) {
 			case *ast.Ident:
 				ends = ends || f.Name == "unlockAll"
 			case *ast.SelectorExpr:
-				of, _ := f.X.(*ast.Ident)
-				begins = begins || f.Sel.Name == "moment" || of != nil && of.Name == "lock" && strings.HasPrefix(f.Sel.Name, "Begin")
+				begins = begins || f.Sel.Name == "moment" || f.Sel.Name == "Begin" || f.Sel.Name == "BeginAt"
 				ends = ends || f.Sel.Name == "unlock"
 				if of, ok := f.X.(*ast.SelectorExpr); ok && f.Sel.Name == "Unlock" && of.Sel.Name == "mu" {
 					x, ok := of.X.(*ast.Ident)

@@ -36,7 +36,8 @@ type unlocking struct {
 func (u *unlocking) begin(at time.Time, trace context.Context) {
 	l := u.lease
 	e := l.entry()
-	m := lock.BeginAt(world{e.engine}, &e.engine.Settings, at)
+	var m lock.Moment
+	m.BeginAt(world{e.engine}, &e.engine.Settings, at)
 	e.mu.Lock()
 	r, given := e.lock.Unlock(&m, l.in(), traceOf(trace))
 	switch {

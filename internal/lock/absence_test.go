@@ -10,7 +10,8 @@ import (
 func TestAbsence_IsNotLongForHavingSteppedAside(t *testing.T) {
 	for stepped, want := range map[bool]time.Duration{false: 90 * time.Minute, true: 30 * time.Minute} {
 		now := time.Now()
-		m := BeginAt(nil, &Settings{Aside: time.Hour}, now)
+		var m Moment
+		m.BeginAt(nil, &Settings{Aside: time.Hour}, now)
 		l := &Lock{absence: &absence{since: now.Add(-90 * time.Minute), stepped: stepped}}
 		l.returned(&m)
 		if l.absence.before != want {

@@ -16,7 +16,8 @@ func TestWants_FollowTheState(t *testing.T) {
 	h := &Hold{lock: l, phase: held}
 	r := &Repeated{lock: l, copies: copies{flying: maxCopies}} // nothing is sent when its pause is over
 	event := func(step func(m *Moment)) *Effects {
-		m := BeginAt(roomy{}, new(Settings), time.Now())
+		var m Moment
+		m.BeginAt(roomy{}, new(Settings), time.Now())
 		step(&m)
 		return m.Effects()
 	}

@@ -85,6 +85,37 @@ func ExampleWithMaxHold() {
 	// Output: true
 }
 
+// A process that takes a lock again and again keeps it between its calls. Another process gets it as soon as it asks.
+func ExampleWithLinger() {
+	ctx := context.Background()
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	here, _ := holdfast.New(client, holdfast.WithLinger(time.Minute))
+	defer here.Close(ctx)
+	there, _ := holdfast.New(client)
+	defer there.Close(ctx)
+
+	for range 3 { // one command in all
+		lease, err := here.Mutex("linger:42").Lock(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		_ = lease.Unlock(ctx)
+	}
+	for l := range here.Locks() {
+		fmt.Println(l.Name, "is", l.State)
+	}
+	lease, err := there.Mutex("linger:42").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("another process has it")
+	_ = lease.Unlock(ctx)
+	// Output:
+	// linger:42 is idle
+	// another process has it
+}
+
 func ExampleWithFencing() {
 	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
 	defer server.Close()

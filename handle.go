@@ -27,6 +27,9 @@ func (m *Manager) newHandle(k engine.Kind, name string, opts []LockOption) handl
 	} else if len(opts) > 0 {
 		own, err = m.lock.with(name, opts)
 	}
+	if err == nil && own.terms.Linger != 0 && !k.Lingers() {
+		err = &OptionError{"WithLinger", own.terms.Linger, "must not be given to a FairMutex"}
+	}
 	if err == nil && own != m.lock {
 		m.engine.Process.Prepare(&own.terms)
 	}

@@ -73,6 +73,8 @@ type Holder struct {
 	Holds    int    // hold count; Holdfast counts re-entry in the process and shows 1
 	Write    bool   // it holds the write side
 	Holdfast bool   // the owner id is Holdfast's
+	Lingers  bool   // its process may keep the lock after Unlock, by WithLinger, until another process wants it
+	Idle     bool   // the process is this one, and keeps the lock so: no caller has it
 
 	TTL time.Duration // until its right ends (a reader: the longest of its rights); time.Duration(-1): it has no TTL
 
@@ -113,6 +115,9 @@ func (m *Manager) inspect(ctx context.Context, call, name string) (Info, error) 
 	info, ok := parseInfo(value)
 	if !ok {
 		return Info{}, newLockError(ErrUnavailable, name, protocol.Unexpected(value))
+	}
+	for i, h := range info.Holders {
+		info.Holders[i].Idle = h.Lingers && m.engine.IsIdle(mapped, h.Owner)
 	}
 	info.Name = name
 	return info, nil
@@ -161,7 +166,7 @@ func parseInfo(value any) (Info, bool) {
 		owner, write := strings.CutSuffix(field, ":write")
 		holds, _ := strconv.Atoi(value)
 		info.Holders = append(info.Holders, Holder{
-			Owner: owner, Holds: holds, Write: write, Holdfast: wire.IsOurs(owner), TTL: timeLeft(ttl),
+			Owner: owner, Holds: holds, Write: write, Holdfast: wire.IsOurs(owner), Lingers: wire.Lingers(owner), TTL: timeLeft(ttl),
 		})
 	}
 	info.Held = len(info.Holders) > 0 || info.More > 0

@@ -15,6 +15,7 @@ type LocalState string
 const (
 	LocalHeld      LocalState = "held"      // a caller of this process has a lease
 	LocalWaiting   LocalState = "waiting"   // callers of this process wait, and none has a lease
+	LocalIdle      LocalState = "idle"      // the process keeps it after Unlock, by WithLinger: no caller has a lease or waits
 	LocalReleasing LocalState = "releasing" // an Unlock waits for Redis, or a claim is undone, and no caller waits
 )
 
@@ -26,12 +27,12 @@ type LocalLock struct {
 	Name  string // as given
 	Kind  Kind   // KindMutex, KindFair, KindRead or KindWrite
 	State LocalState
-	Since time.Time // when the lease was granted, the oldest waiter came, or the release began
+	Since time.Time // when the lease was granted, the oldest waiter came, the release or the idle time began
 	Label string    // what WithLabel said of that caller; empty: nothing
 
 	// Of a lock that is held; else zero.
 
-	Deadline  time.Time     // as Lease.Deadline
+	Deadline  time.Time     // as Lease.Deadline, and likewise of a lock that is idle
 	Leases    int           // leases of callers: of one owner that has re-entered, or of readers
 	WaitMode  string        // how the lease was granted: fast, wait, handoff, grant or reentry, as in spans
 	Token     uint64        // fencing token; 0: none

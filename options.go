@@ -52,6 +52,13 @@ func (c *lockConfig) check() error {
 	if c.terms.Fixed && c.terms.AtLeast > c.terms.TTL {
 		return &OptionError{"WithHoldAtLeast", c.terms.AtLeast, fmt.Sprintf("must not be longer than the fixed lease of %v", c.terms.TTL)}
 	}
+	if c.terms.Linger != 0 {
+		for option, given := range map[string]bool{"WithFixedLease": c.terms.Fixed, "WithHoldAtLeast": c.terms.AtLeast != 0, "WithReplicas": c.terms.Acks != nil} {
+			if given {
+				return &OptionError{"WithLinger", c.terms.Linger, "must not be given together with " + option}
+			}
+		}
+	}
 	if c.terms.Acks != nil && c.terms.Acks.Timeout > c.terms.TTL/2 {
 		return &OptionError{"WithReplicas", c.terms.Acks.Timeout, fmt.Sprintf("must not be more than half of the lease of %v", c.terms.TTL)}
 	}
@@ -132,6 +139,39 @@ func WithHoldAtLeast(d time.Duration) LockOption {
 			fail(&c.err, "WithHoldAtLeast", d, "must be between 1ms and 100 years")
 		}
 		c.terms.AtLeast = d
+	})
+}
+
+// WithLinger has the process keep a lock for up to d after its last Unlock, for its own next caller, who gets it without a command
+// to Redis. As soon as another process wants the lock, a message says so, and the process gives the lock up at once: by the
+// release that grants it to that other process. Use it for locks that mostly the same process takes, again and again. Where
+// processes take turns, each turn pays for one message more.
+//
+// What a lease promises stays as it is. Each grant has its own lease, limit ([WithMaxHold]) and larger token ([WithFencing]), and the
+// lock is renewed while it is kept. [Manager.Locks] shows it as idle. A TryLock of another process is not refused because of an
+// idle lock: the holder grants it, or answers that the lock is in use, which takes one more round trip. The TryLock waits for that
+// answer for 100 ms, or eight round trips if those take longer. A process that has asked for a lock in use gets it
+// with the Unlock of the caller that has it, as without WithLinger.
+//
+// What changes:
+//
+//   - If the process dies, a lock that it kept stays taken until its lease ends, although no caller had it.
+//   - Redisson and older versions of Holdfast cannot ask. The holder looks for their waiters about once a second, and keeps the
+//     lock from them for at most d. Their TryLock is refused.
+//   - Unlock of such a lock says nothing of Redis. A lock that is lost while it is idle is dropped without an error or a log line.
+//   - The process keeps a pub/sub connection while it has such a lock. If Redis denies it messages, it keeps no lock.
+//
+// A process keeps at most 10,000 locks so, and gives up the one that has been idle for longest first. It also gives a lock up if a
+// caller of its own wants it with other options, if reserved tokens are used up, and with Close. A lease that [Lease.Extend]
+// has prolonged is not kept, nor is a lock of a Manager with a [WithHandoffSlice] of 0.
+//
+// The default, 0, is off. FairMutex, [WithFixedLease], [WithHoldAtLeast] and [WithReplicas] exclude it.
+func WithLinger(d time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) {
+		if d < 0 || d > validity.MaxTTL {
+			fail(&c.err, "WithLinger", d, "must be between 0 and 100 years")
+		}
+		c.terms.Linger = d
 	})
 }
 

@@ -65,11 +65,11 @@ var imports = map[string][]string{
 		"", "/internal/locktest", "/internal/redistest",
 		"github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine",
 	},
-	"/internal/vredis":     {"github.com/yuin/gopher-lua", "github.com/yuin/gopher-lua/ast", "github.com/yuin/gopher-lua/parse"},                                                                   // tests only
-	"/internal/sim":        {"", "/internal/retry", "/internal/seam", "/internal/validity", "/internal/vredis", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
-	"/internal/topology":   {},                                                                                                                                                                     // only tests
-	"/internal/interop":    {},                                                                                                                                                                     // nothing but tests
-	"/internal/docs":       {},                                                                                                                                                                     // nothing but tests
+	"/internal/vredis":     {"github.com/yuin/gopher-lua", "github.com/yuin/gopher-lua/ast", "github.com/yuin/gopher-lua/parse"},                                                                                     // tests only
+	"/internal/sim":        {"", "/internal/retry", "/internal/seam", "/internal/validity", "/internal/vredis", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
+	"/internal/topology":   {},                                                                                                                                                                                       // only tests
+	"/internal/interop":    {},                                                                                                                                                                                       // nothing but tests
+	"/internal/docs":       {},                                                                                                                                                                                       // nothing but tests
 	"/internal/demo":       {"", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "golang.org/x/sync/errgroup"},
 	"/internal/supervisor": {"golang.org/x/sys/unix"},
 	"/cmd/holdfast": {

@@ -120,7 +120,7 @@ func (h *handler) overview(query url.Values) *overview {
 			if o.Search != "" && !strings.Contains(l.Name, o.Search) {
 				continue
 			}
-			if l.State == holdfast.LocalHeld {
+			if l.State == holdfast.LocalHeld || l.State == holdfast.LocalIdle {
 				holding = append(holding, r)
 			} else {
 				waiting = append(waiting, r)

@@ -20,7 +20,8 @@
 --         {0, what, ttl, now, foreign}
 --                    not granted. what: 0, another owner has it; 1, it is free, but others are
 --                    before the caller; 2, it is free and offered to a waiter of Redisson; 3, it is free, and so many
---                    before the caller are dead that the next request has to remove the rest. ttl:
+--                    before the caller are dead that the next request has to remove the rest; 4, another owner has
+--                    it, whose process may only keep it for its own next caller, and no other waits: it can be asked. ttl:
 --                    for how many milliseconds the other owner has it, -1 if without TTL, no more
 --                    than @OFFERED_AGAIN@ if Redisson has it and is next as well; of a free lock when to ask
 --                    again. now: the server's time, milliseconds. foreign: 1 if the owner, or the
@@ -57,9 +58,9 @@ if present > 0 then
     -- names: deadlines wait
     local now, time = server_time()
     local place, deadline, offer = place_of(wait, now)
-    local what, ttl, foreign = @STATE_HELD@, nil, nil
+    local what, ttl, foreign, lingers = @STATE_HELD@, nil, nil, nil
     if holder then
-      ttl, foreign = call('pttl', lock), not inbox_of(holder)
+      ttl, foreign, lingers = call('pttl', lock), not inbox_of(holder), string.find(holder, '^hf%-[%x%-]+:0')
       local head = foreign and redis.pcall('lindex', queue, '0')
       if type(head) == 'string' and not inbox_of(head) and (ttl < 0 or ttl > @OFFERED_AGAIN@) then
         -- A waiter of Redisson that gives up when a release has just notified it sends no message:
@@ -115,6 +116,14 @@ if present > 0 then
         return failure
       end
       foreign = behind or foreign
+      if lingers then
+        -- prelude: want
+
+        if place ~= 'none' then
+          want(holder, place, owner)
+        end
+        what = state_beside(queue, owner)
+      end
       return {@ACQUIRE_HELD@, what, ttl, now, foreign and 1 or 0}
     end
   end

@@ -11,7 +11,7 @@
 --
 -- Returns 0               granted, all of them
 --         {0, i, waited}  the i-th is held by another owner, or its id was given up; waited is 1
---                         if it is free and only waited for: lock_acquire.lua looks after a queue
+--                         if lock_acquire.lua has more to say: it is free and only waited for, or its holder may linger
 --         {-1, i, key, text}
 --                         one of the i-th's keys holds something else than its kind; text says what
 
@@ -34,6 +34,9 @@ for i = 1, #KEYS / 4 do
       return reply.err and reply or {@ACQUIRE_KIND@, i, reply[2], reply[3]}
     end
     local refused = buried or fields == 1 and redis.call('hexists', lock, id) == 0
+    if refused and not buried and string.find(redis.call('hkeys', lock)[1], '^hf%-[%x%-]+:0') then
+      waited = 1
+    end
     -- If an earlier copy of the request has taken it, waiters come behind that.
     if first and fields == 0 and not refused then
       -- prelude: queue

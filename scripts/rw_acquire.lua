@@ -76,16 +76,23 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
       if failure then
         return failure
       end
-      if not mode then
-        return {@ACQUIRE_HELD@, crowded and @STATE_CROWDED@ or @STATE_OPEN@, crowded and 1 or @OPEN_AGAIN@, now, 1}
-      end
-      local foreign = 0
-      for _, holder in ipairs(redis.call('hkeys', lock)) do
-        if holder ~= 'mode' and not inbox_of(holder) then
-          foreign = 1
+      if mode then
+        -- prelude: want
+
+        local foreign, all = 0, true
+        for _, holder in ipairs(redis.call('hkeys', lock)) do
+          local lingers = string.find(holder, '^hf%-[%x%-]+:0')
+          if lingers and place ~= 'none' then
+            want(holder, place, id)
+          end
+          all = all and (lingers or holder == 'mode')
+          if holder ~= 'mode' and not inbox_of(holder) then
+            foreign = 1
+          end
         end
+        return {@ACQUIRE_HELD@, all and state_beside(queue, id) or @STATE_HELD@, redis.call('pttl', lock), now, foreign}
       end
-      return {@ACQUIRE_HELD@, @STATE_HELD@, redis.call('pttl', lock), now, foreign}
+      return {@ACQUIRE_HELD@, crowded and @STATE_CROWDED@ or @STATE_OPEN@, crowded and 1 or @OPEN_AGAIN@, now, 1}
     end
     leave(queue, deadlines, id)
   end

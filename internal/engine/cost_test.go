@@ -218,3 +218,47 @@ func TestCost_InboxIsLeftOnce(t *testing.T) {
 		return managers[0].Stats().Subscriptions+managers[1].Stats().Subscriptions == 0
 	})
 }
+
+// A pair of a lock that lingers is no command, and allocates no more than a lease.
+func TestCost_LingeringIsLocal(t *testing.T) {
+	srv := redistest.Start(t)
+	m := locktest.ManagerOn(t, srv, holdfast.WithLinger(time.Hour), holdfast.WithHandoffSlice(time.Hour)) // it does not ask who listens
+	mutex, rw, ctx := m.Mutex("lingers"), m.RWMutex("lingers too"), context.Background()
+	for kind, l := range map[string]holdfast.Locker{"mutex": mutex, "write": rw, "read": rw.RLocker()} {
+		pair := func() {
+			lease, err := l.Lock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = lease.Unlock(ctx)
+		}
+		pair()
+		redistest.Eventually(t, locktest.Patience, "it hears who wants it, and has asked", func() bool {
+			return m.Stats().Subscriptions == 1 && locktest.Pending(m) == 0
+		})
+		before, least := m.Stats().Commands, leastAllocs(pair)
+		if n := m.Stats().Commands - before; n > 1 { // a question, as the inbox is heard; of more than a thousand pairs
+			t.Errorf("%s: %d commands", kind, n)
+		}
+		if least > 2 && !raceEnabled {
+			t.Errorf("%s: %.0f allocations", kind, least)
+		}
+	}
+}
+
+// Of too many locks that linger those go that have been idle for longest.
+func TestCost_LingeringIsBounded(t *testing.T) {
+	srv := redistest.Start(t)
+	m := locktest.ManagerOn(t, srv, holdfast.WithLinger(time.Hour))
+	const most, more = 10_000, 20
+	for i := range most + more {
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(fmt.Sprint("lingers:", i))))
+	}
+	redistest.Eventually(t, locktest.Patience, "the oldest are given back", func() bool { return m.Stats().Held == most })
+	for l := range m.Locks() {
+		var n int
+		if _, err := fmt.Sscanf(l.Name, "lingers:%d", &n); err != nil || n < more {
+			t.Errorf("%s is %s, and younger ones are not", l.Name, l.State)
+		}
+	}
+}

@@ -37,6 +37,7 @@ type Engine struct {
 	scheduler  *renewal.Scheduler[*lock.Hold]
 	Subscriber *pubsub.Subscriber
 	inbox      *inbox
+	lingering  lingering
 	Identity   *identity // nil: none
 	Classes    classes
 	Telemetry  *telemetry.Telemetry

@@ -29,6 +29,7 @@ type running struct {
 	set     time.Duration // when it does, after Settings.Epoch; 0: it does not
 	private *lock.Hold    // fair: the claim whose private channel of Redisson's is subscribed; nil: none
 	heard   bool          // the entry is registered for Redisson's channel of the lock
+	linger  lingers       // guarded by lingering.mu
 	waits   uint32        // callers that had to wait in that minute, and are not in Engine.contended yet
 	minute  uint32        // after Settings.Epoch
 }

@@ -30,7 +30,7 @@ func newInbox(eng *Engine) *inbox {
 	return &inbox{engine: eng, channel: wire.Inbox(eng.Process.Owners)}
 }
 
-// expect adds a claim that stands in a queue. It returns the message that has come for
+// expect adds a claim that stands in a queue, or a hold that may linger. It returns the message that has come for
 // it already; nil if there is none.
 func (b *inbox) expect(h *lock.Hold) *wire.Notice {
 	b.mu.Lock()

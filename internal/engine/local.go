@@ -58,6 +58,9 @@ func (e *entry) local() Local {
 			l.Renewed, l.RoundTrip = e.engine.at(at), trip
 		}
 	}
+	if h := e.lock.Lingering(); h != nil && l.State == "" {
+		l.Kind, l.State, l.Since, l.Deadline = h.Kind, "idle", e.engine.at(e.engine.lingering.since(e)), h.Deadline
+	}
 	return l
 }
 

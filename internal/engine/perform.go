@@ -167,7 +167,11 @@ func (eng *Engine) perform(m *lock.Moment, gone Ended, after *afterwards) {
 				eng.Journal.GaveUp(name, eng.explain(name, f.Verdict))
 			}
 		}
+		oldest := x.Oldest
 		recycle(x)
+		if oldest != nil { // an event of its own
+			entryOf(oldest.Of()).dismiss(oldest)
+		}
 	}
 	if after == nil {
 		return

@@ -66,6 +66,9 @@ func (eng *Engine) copyOf(r lock.Request) (x *sent) {
 	case *lock.Question:
 		x = &sent{of: r}
 		x.call.Script, x.call.Args = p.Question(r)
+	case *lock.Busy:
+		x = &sent{of: r}
+		x.call.Script, x.call.Args = p.Busy(r)
 	}
 	return x
 }

@@ -47,6 +47,14 @@ func (w world) Expect(h *lock.Hold) *wire.Notice { return w.eng.inbox.expect(h) 
 
 func (w world) Forget(h *lock.Hold) { w.eng.inbox.forget(h) }
 
+func (w world) Linger(h *lock.Hold, since time.Duration) *lock.Hold {
+	return w.eng.lingering.add(entryOf(h.Of()), h, since)
+}
+
+func (w world) Lingers(h *lock.Hold) time.Duration { return w.eng.lingering.since(entryOf(h.Of())) }
+
+func (w world) Unlinger(h *lock.Hold) { w.eng.lingering.remove(entryOf(h.Of())) }
+
 func (w world) Closing() bool { return w.eng.closing() }
 
 func (w world) Silence() error { return w.eng.Executor.Silence() }
@@ -64,6 +72,10 @@ func (w world) AcquirePatience(t *lock.Terms, once bool) time.Duration {
 		d += acks.Timeout
 	}
 	return d
+}
+
+func (w world) AnswerPatience() time.Duration {
+	return max(leastAnswer, min(answerTrips*w.eng.Executor.RoundTrip(), time.Second))
 }
 
 func (w world) AskPatience() time.Duration { return w.eng.askPatience() }

@@ -8,10 +8,12 @@ type alarm uint8
 
 const (
 	alarmOff       alarm = iota // the timer does not run
-	alarmPoll                   // a message may have been lost, or a TTL has ended; without waiters, the lock may be forgotten. Set by a refusal, step and linger
+	alarmPoll                   // a message may have been lost, or a TTL has ended; without waiters, the lock may be forgotten. Set by a refusal, step and awaitsReturn
 	alarmPause                  // a request may follow one that brought no verdict. Set by pause
 	alarmGiveWay                // other processes have had their turn. Set by giveWay, noticed, and a lock that was left open
 	alarmStepAside              // likewise, before the request of a caller that has just come back. Set by stepAside
+	alarmAsk                    // the holder has not answered TryLocks. Set by a refusal
+	alarmLinger                 // a hold that lingers is to be looked at. Set by linger and look
 )
 
 // yields reports whether the lock gives way to other processes until the timer fires. Messages are about them until
@@ -26,7 +28,14 @@ func (lk *Lock) WakeUp(m *Moment) {
 	if lk.waiters.len > 0 && !lk.alarm.yields() {
 		m.effects().Counts.Polls++
 	}
+	was := lk.alarm
 	lk.disarm()
+	switch was {
+	case alarmLinger:
+		lk.look(m)
+	case alarmAsk:
+		lk.unanswered(m)
+	}
 	lk.missed.add(missedLock | missedPlaces)
 	lk.step(m)
 }

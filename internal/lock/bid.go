@@ -18,8 +18,9 @@ type Bid struct {
 	clock  int64
 	before time.Time
 
-	lost    bool // fair: the claim has lost its place in the queue, as Redis says; it returns
-	foreign bool // fair: one of Redisson's held the lock or stood before it
+	asks    time.Duration // not fair: until when, after Settings.Epoch, TryLocks wait for the holder's answer; 0: they do not
+	lost    bool          // fair: the claim has lost its place in the queue, as Redis says; it returns
+	foreign bool          // fair: one of Redisson's held the lock or stood before it
 
 	First Try // the first request, which needs no allocation of its own
 }

@@ -27,6 +27,11 @@ func (lk *Lock) askDemand(m *Moment, h *Hold) {
 	if h.demand != demandUnknown || !h.sliceOver(m, m.Now()) {
 		return
 	}
+	lk.ask(m, h)
+}
+
+// ask sends the question.
+func (lk *Lock) ask(m *Moment, h *Hold) {
 	h.demand = demandAsked
 	m.send(Send{Request: &Question{Hold: h}, Patience: m.world.AskPatience()})
 }
@@ -40,8 +45,8 @@ func (q *Question) Of() *Lock { return q.Hold.lock }
 func (q *Question) replied(m *Moment, r *Reply) {
 	h := q.Hold
 	if r.Wanted {
-		h.demand = demandKnown
-	} else {
+		h.lock.wanted(m, h, "")
+	} else if h.demand == demandAsked { // and no message has told of one meanwhile
 		h.demand = demandUnknown
 		h.tenure = m.Age() // the next slice
 	}

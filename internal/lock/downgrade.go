@@ -33,6 +33,7 @@ func (lk *Lock) downgrade(m *Moment, h *Hold, trace any) *Downgrade {
 	d.isFor(m, h, d)
 	d.until = h.Deadline
 	lk.addReader(reader)
+	lk.heed(m, reader) // in the place of h
 	lk.reads.converting = d
 	m.effects().Report.More++
 	d.send(m, trace)
@@ -64,7 +65,7 @@ func (d *Downgrade) replied(m *Moment, c *Copy, reply *Reply) {
 func (d *Downgrade) converted(m *Moment, reply *Reply) {
 	h, lk := d.Reader, d.lock
 	if reply.Says == Done {
-		if h.phase == held {
+		if h.phase.owns() {
 			since := reply.Sent // whichever copy did it, this one has set the TTL as well
 			if h.Terms.Fixed {
 				since = d.began

@@ -19,21 +19,30 @@ type earlyNotices struct {
 	begun      time.Time              // young
 }
 
-// keep takes a message in; of two for a claim the later one counts.
+// keep takes a message in; of two for a claim the later one counts, but see Notice.And.
 func (e *earlyNotices) keep(n wire.Notice, now time.Time) {
 	if e.young == nil || now.Sub(e.begun) > MaxClaim {
 		e.young, e.old, e.begun = make(map[uint64]wire.Notice), e.young, now
 	}
+	if before, found := e.find(n.Number); found {
+		n = n.And(before)
+	}
 	e.young[n.Number] = n
+}
+
+func (e *earlyNotices) find(number uint64) (wire.Notice, bool) {
+	n, found := e.young[number]
+	if !found {
+		n, found = e.old[number]
+	}
+	return n, found
 }
 
 // take returns the message for a claim, and keeps it no longer; nil if there is none.
 func (e *earlyNotices) take(number uint64) *wire.Notice {
-	n, found := e.young[number]
+	n, found := e.find(number)
 	if !found {
-		if n, found = e.old[number]; !found {
-			return nil
-		}
+		return nil
 	}
 	delete(e.young, number)
 	delete(e.old, number)

@@ -10,6 +10,7 @@ type Effects struct {
 	Report  CloseReport
 	Wrote   bool        // a server has taken a write
 	Counts  Counts      // for statistics
+	Oldest  *Hold       // of another lock, which is to be dismissed, because too many linger; nil: none
 	Sends   []Send      // requests, in this order
 	Limits  []*Limit    // whose timers may have to be set, or stopped
 	Pauses  []*Repeated // likewise

@@ -9,11 +9,17 @@ func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, p
 	if shut != nil {
 		return nil, Because(Unavailable, shut), false
 	}
+	if lk.waiters.len == 0 {
+		if l := lk.takeUp(m, &w.By); l != nil {
+			return l, nil, false
+		}
+	}
 	if lk.waiters.len == 0 && lk.hold == nil && !lk.reads.none() {
 		if l := lk.enterBeside(m, w); l != nil {
 			return l, nil, false
 		}
 	}
+	lk.dismissAll(m) // what lingers, and this caller cannot use
 	if w.Once && lk.inTheWay(w.Kind, m.Now()) {
 		return nil, Because(NotAcquired), false
 	}

@@ -9,17 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// Expected are the claims of a process that wait for messages, and the messages that came before their claims. The zero value
-// is empty.
+// Expected are the claims of a process that wait for messages, its holds that may linger, of which others can say that they want
+// them, and the messages that came before. The zero value is empty.
 type Expected struct {
-	claims map[uint64]*Hold // claims that stand in a queue, by their number
+	claims map[uint64]*Hold // claims that stand in a queue, and holds that may linger, by their number
 	early  earlyNotices
 }
 
 // IsEmpty reports whether no claim waits.
 func (e *Expected) IsEmpty() bool { return len(e.claims) == 0 }
 
-// Add has a claim that stands in a queue wait. It returns the message that has come for it already; nil if there is none.
+// Add has a claim that stands in a queue wait, or a hold that may linger. It returns the message that has come for it already; nil if there is none.
 func (e *Expected) Add(h *Hold) *wire.Notice {
 	if e.claims == nil {
 		e.claims = make(map[uint64]*Hold)

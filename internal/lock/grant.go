@@ -11,7 +11,7 @@ import (
 func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, lastToken uint64, how Mode) {
 	lk.known.untroubled()
 	w := h.bid.waiter
-	lk.endBid(m, h)
+	queued := lk.endBid(m, h)
 	now := m.Now()
 	if !validity.Valid(now, validity.Deadline(since, ttl)) {
 		// The server may be about to expire it: this is no grant (S2 in docs/internals/VERIFICATION.md).
@@ -32,6 +32,10 @@ func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, 
 	}
 	lk.take(h)
 	h.Deadline = h.scheduleFrom(m, since, ttl)
+	lk.heed(m, h)
+	if queued && how != ByServer && h.demand == demandUnknown && h.Terms.Linger > 0 {
+		lk.ask(m, h) // a message would have said whether others stand behind it
+	}
 	lk.serve(m, h, w, how)
 }
 
@@ -49,6 +53,15 @@ func (lk *Lock) serve(m *Moment, h *Hold, w *Waiter, how Mode) {
 
 // assign makes w's caller the owner of h.
 func (lk *Lock) assign(m *Moment, h *Hold, w *Waiter, how Mode) {
+	h.begin(m)
+	if how != AtOnce || w.stood {
+		w.waited()
+	}
+	lk.deliver(m, w, h.grant(&w.By, how, m.Age()), nil)
+}
+
+// begin gives h the token and the limit of its next owner.
+func (h *Hold) begin(m *Moment) {
 	if h.Terms.Fencing {
 		h.token++
 		h.Tokens--
@@ -57,11 +70,6 @@ func (lk *Lock) assign(m *Moment, h *Hold, w *Waiter, how Mode) {
 		h.Limit = &Limit{At: m.Now().Add(d), hold: h}
 		m.syncLimit(h.Limit)
 	}
-	at := m.Age()
-	if how != AtOnce || w.stood {
-		w.waited()
-	}
-	lk.deliver(m, w, h.grant(&w.By, how, at), nil)
 }
 
 // Reenter is the event that a caller whose context carries outer wants the lock. It reports false if outer is not held.
@@ -95,8 +103,11 @@ func (lk *Lock) pass(m *Moment, h *Hold, trace any) *Release {
 	return lk.idle(m, h, trace)
 }
 
-// idle is for a hold that has no lease and that is not passed on: no caller of this process uses it. It goes back to Redis.
+// idle is for a hold that has no lease and that is not passed on: no caller of this process uses it. It lingers, or goes back to Redis.
 func (lk *Lock) idle(m *Moment, h *Hold, trace any) *Release {
+	if lk.linger(m, h) {
+		return nil
+	}
 	if h.stay(m, m.Now()) > 0 {
 		lk.missed.add(missedLock) // a waiter may know of another end
 	}

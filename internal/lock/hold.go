@@ -23,18 +23,29 @@ import (
 //	   │   unclear, or unanswered and overdue ──────────────────────────────────────────────► over ──► release with tombstone
 //	   │ granted, too late or to no caller ─────────────────────────────────────────────────► over ──► release
 //	                                  │ deadline, WithMaxHold ──► owed ── Unlock, or its TTL ► over ──► release
+//
+// One that may linger is kept by the process after Unlock, if no waiter is here or, as far as is known, elsewhere:
+//
+//	      Unlock of the last lease                another process wants it, a caller here cannot use it, its time is over
+//	held ─────────────────────────► lingering ────────────────────────────────────────────────────────────────────────► over ──► release
+//	    ◄─────────────────────────     │ not the owner, Close, deadline: as held
+//	      the next caller here
 type phase uint8
 
 const (
-	claimed  phase = iota // asked for; Redis may or may not have granted it
-	standing              // likewise, and it stood in the lock's queue in Redis when Redis last answered
-	held                  // granted and trusted until its deadline
-	owed                  // ended early, and may still be in Redis: Unlock releases it
-	over                  // released, lost or given up; never held again
+	claimed   phase = iota // asked for; Redis may or may not have granted it
+	standing               // likewise, and it stood in the lock's queue in Redis when Redis last answered
+	held                   // granted and trusted until its deadline
+	lingering              // likewise, and no caller has a lease on it: see linger.go
+	owed                   // ended early, and may still be in Redis: Unlock releases it
+	over                   // released, lost or given up; never held again
 )
 
 // claim reports whether the hold is a claim, which Redis may grant.
 func (p phase) claim() bool { return p <= standing }
+
+// owns reports whether the process has the lock, as far as it knows.
+func (p phase) owns() bool { return p == held || p == lingering }
 
 // Hold is what this process has in Redis for one lock: one owner id, one TTL, one
 // deadline. Leases are what callers have on top of it. A hold begins as a claim,
@@ -121,8 +132,12 @@ func (h *Hold) serves(by *By) bool { return h.Kind == by.Kind && h.Terms.suit(by
 // passed on: its time belongs to its caller. So does the time that Extend adds to another lease, because renewal
 // shortens nothing.
 func (h *Hold) passes(m *Moment, r *By, now time.Time) bool {
-	return h.Kind.rules().passes && m.set.Slice > 0 && !h.Terms.Fixed && h.Terms.AtLeast == 0 && !h.extended && h.serves(r) &&
-		(!h.Terms.Fencing || h.Tokens > 0) && !(h.demand == demandKnown && h.sliceOver(m, now)) && h.sound(now)
+	return h.Kind.rules().passes && h.reusable(m, now) && h.serves(r) && !(h.demand == demandKnown && h.sliceOver(m, now))
+}
+
+// reusable reports whether h may go to another caller at all.
+func (h *Hold) reusable(m *Moment, now time.Time) bool {
+	return m.set.Slice > 0 && !h.Terms.Fixed && h.Terms.AtLeast == 0 && !h.extended && (!h.Terms.Fencing || h.Tokens > 0) && h.sound(now)
 }
 
 // sound reports whether h is far enough from its deadline to be passed on: its renewal

@@ -18,7 +18,8 @@ import (
 //	Enter, Leave, Expel           a caller comes, or goes                     enter.go
 //	                              and may step aside when it comes            mutex.go
 //	Replied, Overdue, Stranded    of a request                                request.go
-//	Noticed                       a grant by the server                       notice.go
+//	Noticed                       a grant by the server, or another wants it  notice.go
+//	Dismiss                       too many locks linger                       linger.go
 //	Freed, Subscribed             Redisson's messages, a (re-)subscription    below
 //	Unsure                        the inbox begins to be heard, or is denied  below
 //	WakeUp                        the timer: poll, TTL of the holder, pause   alarm.go
@@ -171,9 +172,12 @@ func (lk *Lock) gaveUp(n int32) {
 func (lk *Lock) rest(m *Moment) {
 	lk.missed.take(missedLock)
 	lk.known.last = nil // later callers have troubles of their own
-	lk.disarm()
 	lk.listening = false
-	if lk.linger(m) {
+	if lk.Lingering() != nil {
+		return // its alarm is on
+	}
+	lk.disarm()
+	if lk.awaitsReturn(m) {
 		return
 	}
 	if lk.hold == nil && lk.reads.none() && lk.releasing+lk.leftBehind() == 0 && lk.life != lifeOver {
@@ -213,6 +217,7 @@ func (lk *Lock) missedMessages() {
 func (lk *Lock) Unsure(m *Moment) {
 	lk.missed.add(missedGrants)
 	lk.missedMessages()
+	lk.unheeded(m)
 	lk.step(m)
 }
 

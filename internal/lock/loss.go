@@ -6,6 +6,7 @@ import "time"
 
 // without takes h out of the lock and the schedule. end is why it ended, nil if it is released.
 func (lk *Lock) without(m *Moment, h *Hold, end *Verdict) {
+	lk.unheed(m, h)
 	h.phase = over
 	lk.known.since = 0
 	if lk.hold == h {
@@ -18,7 +19,7 @@ func (lk *Lock) without(m *Moment, h *Hold, end *Verdict) {
 
 // endHold ends h and all its leases, without telling Redis.
 func (lk *Lock) endHold(m *Moment, h *Hold, end *Verdict) []*Lease {
-	if h.phase != held {
+	if !h.phase.owns() {
 		return nil
 	}
 	h.endLimit(m)
@@ -34,7 +35,7 @@ func (lk *Lock) endHold(m *Moment, h *Hold, end *Verdict) []*Lease {
 
 // lose ends a hold that cannot be trusted any more.
 func (lk *Lock) lose(m *Moment, h *Hold, reason Reason) {
-	if h.phase != held {
+	if !h.phase.owns() {
 		return // a late answer about a hold that was given up
 	}
 	if all := lk.endHold(m, h, lostBy(reason)); len(all) > 0 {

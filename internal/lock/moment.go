@@ -30,12 +30,19 @@ type World interface {
 	Expect(h *Hold) *wire.Notice
 	Forget(h *Hold)
 
+	// Linger records that h lingers since then, after Settings.Epoch. It returns the hold that has done so for longest if too many
+	// do; nil: they are not. A lock has one at most. Lingers is since when h does. Unlinger ends it.
+	Linger(h *Hold, since time.Duration) (oldest *Hold)
+	Lingers(h *Hold) (since time.Duration)
+	Unlinger(h *Hold)
+
 	Closing() bool     // Close has been called
 	Silence() error    // why requests bring no answer
 	Unanswered() error // that one has brought none in time
 
 	PatienceFor(ttl time.Duration) time.Duration         // how long Redis has to answer a request for a lock of this TTL
 	AcquirePatience(t *Terms, once bool) time.Duration   // likewise, an acquire. Callers that ask once wait for the first answer of all for longer; others ask again
+	AnswerPatience() time.Duration                       // likewise, a holder that a TryLock asks
 	AskPatience() time.Duration                          // likewise, what no caller waits for
 	TokenSeen(keys *wire.Keys) uint64                    // the highest fencing token of the lock that this process has seen; 0: none
 	SawToken(keys *wire.Keys, token uint64)              // has it remember one

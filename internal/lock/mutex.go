@@ -3,7 +3,7 @@ package lock
 import "time"
 
 // mutexRules are those of a mutex: it has one owner at a time, and its waiters come in no order between processes.
-var mutexRules = rules{passes: true, stepsAside: true}
+var mutexRules = rules{passes: true, lingers: true, stepsAside: true}
 
 // A caller that wants a mutex again right after its process passed it to another one steps aside: its request
 // waits for a millisecond. Sent at once, the request would compete with the message to the next owner, for Redis
@@ -67,9 +67,9 @@ func (lk *Lock) returned(m *Moment) {
 	}
 }
 
-// linger is called when no caller waits. It reports whether the lock stays, for a caller that may come back
+// awaitsReturn is called when no caller waits. It reports whether the lock stays, for a caller that may come back
 // and would step aside then.
-func (lk *Lock) linger(m *Moment) bool {
+func (lk *Lock) awaitsReturn(m *Moment) bool {
 	if lk.absence == nil || lk.life != lifeOpen {
 		return false
 	}

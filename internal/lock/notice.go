@@ -20,10 +20,20 @@ func (lk *Lock) Noticed(m *Moment, h *Hold, n wire.Notice) {
 // between. The claim needs what only an acquire gives: its own TTL (the releaser's leases are shorter), tokens or
 // replicas' acknowledgement.
 func (lk *Lock) noticed(m *Moment, h *Hold, n wire.Notice) {
+	if n.Wanted {
+		lk.wanted(m, h, n.Asker)
+		if !n.Granted {
+			return
+		}
+	}
 	if !h.phase.claim() {
 		return // a request has found it; or it was given up, and its release is on its way
 	}
 	b := h.bid
+	if n.Busy {
+		lk.toldBusy(m, b)
+		return
+	}
 	if b.waiter == nil || n.Granted && b.current != nil {
 		// A release before the request under way is answered would have to leave a tombstone for it. The answer,
 		// mostly a moment away, is the grant as well, or lets n stand, even for a waiter that has taken the

@@ -17,7 +17,7 @@ func (h *Hold) Converting() bool { return h.lock.reads.converts(h) }
 
 // Renewal returns the TTL that a renewal of h at now asks for; false: it is not renewed. What Extend has added is kept.
 func (h *Hold) Renewal(now time.Time) (time.Duration, bool) {
-	if h.phase != held || !now.Before(h.Deadline) { // else it would keep a lock that is lost
+	if !h.phase.owns() || !now.Before(h.Deadline) { // else it would keep a lock that is lost
 		return 0, false
 	}
 	if h.Converting() {
@@ -38,7 +38,7 @@ func (lk *Lock) Extend(m *Moment, l *Lease, ttl time.Duration) (h *Hold, asked t
 // Prolonged is the event that a request sent at sent has set the TTL of h to at least ttl. Two of them may come in
 // either order.
 func (lk *Lock) Prolonged(m *Moment, h *Hold, sent time.Time, ttl time.Duration) {
-	if h.phase != held {
+	if !h.phase.owns() {
 		return // what is in the schedule is its end, see owe
 	}
 	if at := m.ageOf(sent); at > h.renewed {

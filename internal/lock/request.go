@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// Request is one request to Redis: a *Try, *Join, *Release, *Downgrade, *Keep or *Question. It may be executed late, twice or
+// Request is one request to Redis: a *Try, *Join, *Release, *Downgrade, *Keep, *Question or *Busy. It may be executed late, twice or
 // never. What it says is in its fields, of which the shell makes keys and arguments.
 type Request interface{ Of() *Lock }
 
@@ -64,6 +64,7 @@ const (
 	Owned        State = iota // another owner has it, or was offered it
 	LeftOpen                  // it is free: it is another one's turn, for TTL
 	CrowdedQueue              // it is free, and so many of the dead stand there that one request does not remove them all
+	Lingering                 // another owner has it that may linger, and no other waits: it can be asked
 )
 
 // Place is what a keep says of one waiter.

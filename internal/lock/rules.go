@@ -14,6 +14,7 @@ type rules struct {
 	bidsEach   bool // each waiter has a bid, and a place of its own in Redis's queue; else one bid stands for all waiters of the process
 	shared     bool // a hold excludes only holds that are not shared, and all callers here that wait for one can have it
 	passes     bool // a hold whose last lease is gone goes to the next waiter here, without a word to Redis; see Hold.passes
+	lingers    bool // a hold that no caller uses may stay with the process: see linger.go
 	stepsAside bool // the caller that comes back after the lock went to another process lets a moment pass; see mutex.go
 }
 
@@ -25,6 +26,9 @@ func (k Kind) rules() *rules { return &kinds[k] }
 
 // Shared reports whether several owners in several processes can hold a lock of this kind at a time.
 func (k Kind) Shared() bool { return k.rules().shared }
+
+// Lingers reports whether the process can keep a lock of this kind after Unlock.
+func (k Kind) Lingers() bool { return k.rules().lingers }
 
 // rules are those of the lock.
 func (lk *Lock) rules() *rules { return lk.kind.rules() }

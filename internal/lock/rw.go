@@ -8,8 +8,8 @@ import (
 // writeRules and readRules are those of the two sides of a read-write lock. A writer excludes all others. Readers share one hold
 // where they can, whose last Unlock gives it back: a writer of another process may wait for that.
 var (
-	writeRules = rules{passes: true}
-	readRules  = rules{shared: true}
+	writeRules = rules{passes: true, lingers: true}
+	readRules  = rules{shared: true, lingers: true}
 )
 
 // RW reports whether k is a side of a read-write lock.

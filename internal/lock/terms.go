@@ -15,6 +15,7 @@ type Options struct {
 	Fixed   bool          // not renewed
 	MaxHold time.Duration // 0: none
 	AtLeast time.Duration // for how long the lock stays taken; 0: until it is given up
+	Linger  time.Duration // for how long the process keeps it after Unlock, for its next caller; 0: it does not
 	Fencing bool
 	Acked   bool // a grant waits for acknowledgements of replicas
 }

@@ -17,6 +17,7 @@ type Try struct {
 	tried    time.Duration // before that, by the request that it repeats over another connection
 	patience time.Duration // how long it may stay unanswered
 	Stands   bool          // it asks for a place in the queue
+	Asks     bool          // likewise, until the holder has answered
 	Again    bool          // it stood there when Redis last answered
 	Deaf     bool          // the process had no inbox when it was sent; else, if it stands, the inbox stays until it ends
 	inJoin   bool          // it is one of a *Join
@@ -59,7 +60,8 @@ func (lk *Lock) newTry(m *Moment, w *Waiter) *Try {
 		c.Tokens = lk.tokensWanted(m, c)
 	}
 	lk.tries++
-	t.Hold, t.n, t.Stands, t.Sent = c, lk.tries, !w.Once, m.Now()
+	t.Asks = w.Once && b.asks != 0
+	t.Hold, t.n, t.Stands, t.Sent = c, lk.tries, !w.Once || t.Asks, m.Now()
 	t.Again = c.phase == standing
 	if t.Stands {
 		t.Deaf = !m.world.Rely()
@@ -86,6 +88,8 @@ func (lk *Lock) tokensWanted(m *Moment, c *Hold) uint8 {
 	switch {
 	case !c.Terms.Fencing:
 		return 0
+	case c.Terms.Linger > 0 && m.set.Slice > 0:
+		return maxTokens // for callers to come
 	case m.set.Slice == 0, c.Terms.Fixed, !c.Kind.rules().passes:
 		return 1
 	}
@@ -206,7 +210,8 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 			}
 		}
 	}
-	if v.State != CrowdedQueue {
+	asks := lk.asksHolder(m, b, v)
+	if v.State != CrowdedQueue && !asks {
 		lk.refuse(m, t.n, NotAcquired, nil)
 	}
 	if notice != nil && (!notice.Granted || notice.Clock >= v.Clock) {
@@ -230,6 +235,10 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 		if front != nil && lk.bidOf(front) == nil {
 			lk.missed.add(missedLock)
 		}
+		return
+	}
+	if asks {
+		lk.awaitAnswer(m, t, v)
 		return
 	}
 	if !t.Stands {

@@ -56,7 +56,7 @@ func RunRW(t *testing.T, k Kind, only ...string) { k.runAll(t, sideGroups, only)
 
 func (k Kind) runAll(t *testing.T, groups []group, only []string) {
 	for _, g := range groups {
-		if len(only) > 0 && !slices.Contains(only, g.name) || g.of == places && !k.Places {
+		if len(only) > 0 && !slices.Contains(only, g.name) || g.of == places && !k.Places || g.of == lingers && k.Places {
 			continue
 		}
 		for name, scenario := range g.scenarios {

@@ -19,6 +19,7 @@ type subject int
 const (
 	everyKind subject = iota
 	places            // kinds whose waiters have places
+	lingers           // kinds that can linger: the others
 	sides             // the two sides of a read-write lock
 )
 
@@ -32,6 +33,8 @@ var lockGroups = []group{
 	{"lease", everyKind, termScenarios},
 	{"lease", everyKind, fencingScenarios},
 	{"stay", everyKind, stayScenarios},
+	{"linger", lingers, lingerScenarios},
+	{"linger", lingers, lingerFaultScenarios},
 	{"wait", everyKind, waitScenarios},
 	{"wait", everyKind, listenScenarios},
 	{"wait", everyKind, deniedScenarios},
@@ -66,6 +69,7 @@ var sideGroups = []group{
 	{"right", sides, rwCrowdScenarios},
 	{"right", sides, rwDeniedReleaseScenarios},
 	{"stay", sides, rwStayScenarios},
+	{"linger", sides, rwLingerScenarios},
 	{"queue", sides, rwQueueScenarios},
 	{"wait", sides, rwEndScenarios},
 	{"redisson", sides, rwRedissonScenarios},
@@ -118,14 +122,14 @@ var witnesses = []string{
 	"AnswersInTheMiddleOfPipelines", "CloseEndsEverything", "DeletedKeyIsNoticedAndNotRecreated", "DeniedWaiterIsHealed", "FencingTokensGrow",
 	"FlushedScripts", "IsWokenByTheMessage", "KilledPubSubIsReplaced", "MaxHoldIsReleasedByUnlock", "NamesOfAnyShape",
 	"TokensGrowHoweverItIsGranted", "TryLockOfAHeldLockIsOneCommand", "TwiceIsErrNotHeldAndTouchesNobody", "TwoCommandsPerHandOver",
-	"GivingUpLeavesNoDrift", "MixedOrderWithRedisson", "DowngradeOfRedisson", "IsRenewed", "OverARestart",
+	"AnotherProcessGetsWhatLingers", "GivingUpLeavesNoDrift", "MixedOrderWithRedisson", "DowngradeOfRedisson", "IsRenewed", "OverARestart",
 	"ReadersOfThreeProcessesComeInTogether", "TryRLock", "UpgradeIsADeadlock", "WriterLearnsOfAnEarlierEnd",
 }
 
 // inQuick reports whether a scenario runs with a kind on a real server where repetitions are left out: a witness, and what is
 // not virtual, with one kind of lock.
 func inQuick(g group, name, kind string) bool {
-	return (kind == "mutex" || g.of != everyKind) && (realOnly[name] != "" || slices.Contains(witnesses, name))
+	return (kind == "mutex" || g.of == places || g.of == sides) && (realOnly[name] != "" || slices.Contains(witnesses, name))
 }
 
 // Place says where a scenario runs.
@@ -146,8 +150,11 @@ func Places() []Place {
 				p := Place{g.name, name, kinds, "each mode", "default", kinds}
 				if g.of == places {
 					p.Kinds, p.Quick = "fair", "fair"
-				} else if g.of == everyKind {
+				} else if g.of != sides {
 					p.Quick = "mutex"
+				}
+				if g.of == lingers {
+					p.Kinds = "mutex, write"
 				}
 				if !inQuick(g, name, "mutex") {
 					p.Quick = "no"

@@ -12,6 +12,7 @@ const (
 	NoPlace   Place = "none" // it does not wait
 	NewPlace  Place = "new"  // a place, or the one that it has
 	SamePlace Place = "same" // the place that it had, or if that was taken away, one in front
+	AskPlace  Place = "ask"  // one until the holder has answered
 )
 
 // Stand says how a caller waits. A deaf process hears no inbox. The place is kept for patience milliseconds.

@@ -91,6 +91,7 @@ var constants = map[string]string{
 	"SHOWN":               number(shown),
 	"STATE_CROWDED":       number(StateCrowded),
 	"STATE_HELD":          number(StateHeld),
+	"STATE_LINGERS":       number(StateLingers),
 	"STATE_OFFERED":       number(StateOffered),
 	"STATE_OPEN":          number(StateOpen),
 	"TOKEN_END":           number(tokenEnd),

@@ -32,7 +32,7 @@ type Terms struct {
 
 	// Arguments of scripts, boxed for argument lists; set by Process.Prepare.
 	ms    any    // TTL in milliseconds
-	waits [5]any // how to wait, see Wait
+	waits [7]any // how to wait, see Wait
 	offer any    // how to grant the lock to the next waiter if this hold was no such grant, see Offer
 }
 
@@ -46,6 +46,8 @@ const (
 	waitDeaf
 	waitAgain
 	waitAgainDeaf
+	waitAsk
+	waitAskDeaf
 )
 
 // Prepare completes terms that have been checked.
@@ -60,6 +62,8 @@ func (p *Process) Prepare(c *Terms) {
 		waitDeaf:      p.stand(NewPlace, true),
 		waitAgain:     p.stand(SamePlace, false),
 		waitAgainDeaf: p.stand(SamePlace, true),
+		waitAsk:       p.stand(AskPlace, false),
+		waitAskDeaf:   p.stand(AskPlace, true),
 	} {
 		c.waits[i] = Wait(stand, offer, p.Publish.(string))
 	}

@@ -35,7 +35,10 @@ func (p *Process) Read(x lock.Request, script *command.Script, r command.Reply) 
 	case *lock.Keep:
 		return readPlaces(x, r)
 	}
-	return p.readDemand(x.Of(), r)
+	if q, ok := x.(*lock.Question); ok {
+		return p.readDemand(q.Of(), r)
+	}
+	return unread(r)
 }
 
 // unread is the part of an answer that each has. It says nothing yet.
@@ -120,6 +123,8 @@ func withVerdict(x lock.Reply, v Verdict) lock.Reply {
 			x.State = lock.LeftOpen
 		case StateCrowded:
 			x.State = lock.CrowdedQueue
+		case StateLingers:
+			x.State = lock.Lingering
 		}
 	case AcquireKind:
 		x.Says, x.Cause = lock.OtherKind, v.Wrong

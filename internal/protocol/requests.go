@@ -36,11 +36,13 @@ func releaseScript(k lock.Kind) *command.Script {
 
 // id is the owner id, which Redis knows h by. It is not kept: of the memory of a held lock it would be a tenth.
 func (p *Process) id(h *lock.Hold) string {
-	return wire.OwnerID(p.Owners, h.Number, h.Kind == lock.WriteKind)
+	return wire.OwnerID(p.Owners, h.Number, h.Terms.Linger > 0, h.Kind == lock.WriteKind)
 }
 
 // tail is what the owner id ends with, behind the prefix of its process.
-func tail(h *lock.Hold) string { return wire.OwnerID("", h.Number, h.Kind == lock.WriteKind) }
+func tail(h *lock.Hold) string {
+	return wire.OwnerID("", h.Number, h.Terms.Linger > 0, h.Kind == lock.WriteKind)
+}
 
 // right names the key that the read hold h ends with.
 func (p *Process) right(h *lock.Hold) string {
@@ -83,6 +85,10 @@ func (p *Process) Acquire(room *command.Room, t *lock.Try) (*command.Script, []a
 	wait := terms.waits[waitNot]
 	if t.Stands {
 		switch {
+		case t.Asks && t.Deaf:
+			wait = terms.waits[waitAskDeaf]
+		case t.Asks:
+			wait = terms.waits[waitAsk]
 		case t.Again && t.Deaf:
 			wait = terms.waits[waitAgainDeaf]
 		case t.Again:
@@ -137,14 +143,14 @@ func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []
 	}
 	args := append(script.Begin(room), h.Keys.Lock, h.Keys.Queue, h.Keys.Deadlines, h.Keys.Tombstones)
 	if h.Kind == lock.ReadKind {
-		args = append(args, p.right(h), wire.ReadRight(h.Keys.Lock.(string), wire.OwnerID(p.Owners, r.Stand, false)))
+		args = append(args, p.right(h), wire.ReadRight(h.Keys.Lock.(string), wire.OwnerID(p.Owners, r.Stand, false, false)))
 	}
 	args = command.CountKeys(args)
 	buried := int64(0)
 	if r.Bury {
 		buried = lock.Burial.Milliseconds()
 	}
-	return script, append(args, p.id(h), wire.OwnerID(p.Owners, r.Stand, h.Kind == lock.WriteKind), validity.Milliseconds(r.Rest), p.Publish, h.Keys.Channel, buried)
+	return script, append(args, p.id(h), wire.OwnerID(p.Owners, r.Stand, false, h.Kind == lock.WriteKind), validity.Milliseconds(r.Rest), p.Publish, h.Keys.Channel, buried)
 }
 
 // Downgrade is the request that turns a write hold into a read hold.
@@ -182,6 +188,12 @@ func (p *Process) Keep(r *lock.Keep) (*command.Script, []any) {
 func (p *Process) Question(q *lock.Question) (*command.Script, []any) {
 	k := q.Hold.Keys
 	return Demand, Demand.Args(1, k.Queue, p.Publish, k.Channel)
+}
+
+// Busy is the answer to a TryLock that asks.
+func (p *Process) Busy(b *lock.Busy) (*command.Script, []any) {
+	inbox, message := wire.BusyFor(b.Asker)
+	return Busy, Busy.Args(1, b.Hold.Keys.Lock, p.id(b.Hold), inbox, message)
 }
 
 // Renew is the request that sets the TTL of holds to at least ttl. All are read holds, or none is.

@@ -21,6 +21,7 @@ var (
 	Leave        = script("leave", givesCount)
 	Keep         = script("keep", givesList)
 	Demand       = script("demand", givesList)
+	Busy         = script("busy", givesCode)
 	Inspect      = alone("inspect", givesInfo)
 	ForceRelease = alone("force_release", givesCode)
 	LockStay     = script("lock_stay", givesCode)

@@ -50,6 +50,7 @@ const (
 	StateOpen    = 1 // free, and others are before the caller
 	StateOffered = 2 // free, and offered to a waiter of Redisson; waited for as one that is held
 	StateCrowded = 3 // free, and more of the dead are before the caller than one request removes: the next goes on at once
+	StateLingers = 4 // by another owner that may only linger, and no other waits
 )
 
 // ParseVerdict reads what follows a code. What a later version may add behind it is ignored.
@@ -80,7 +81,7 @@ func ParseVerdict(value any) (v Verdict, ok bool) {
 type Refusal struct {
 	Verdict
 	Lock   int64 // which of the locks it is about, from 1
-	Waited bool  // that is free, and others wait for it
+	Waited bool  // lock_acquire has more to say: it is free and others wait for it, or its holder may linger
 }
 
 // ParseRefusal reads a reply of multi_acquire that is not a token.

@@ -59,6 +59,9 @@ func (j *judge) refusalLocked(a *attempt, who string) {
 	if free, ok := u.since["idle"]; ok && free < a.began.at {
 		j.failLocked("false refusal", "%v: %s, and it was free since %v", u, who, free)
 	}
+	if since, ok := u.since["lingers"]; ok && since < a.began.at && a.k.p.calmLocked(u.s) && a.k.p.deafened == 0 {
+		j.failLocked("refused for an idle lock", "%v: %s, and no caller had it since %v", u, who, since)
+	}
 }
 
 // idleLocked takes note of since when nothing has been in a caller's way.
@@ -70,6 +73,7 @@ func (u *unit) idleLocked() {
 	case !idle:
 		u.since["idle"] = u.w.now()
 	}
+	u.keptLocked()
 }
 
 // unavailableLocked judges an answer that says that Redis could not be asked.

@@ -43,6 +43,7 @@
 // freed by force, and its holder's lease still says nothing after the next renewal. False picture: Inspect says what Redis had at no moment of the call, or
 // ForceUnlock what it did not do. Freed another's, not freed: ForceUnlockOf, and the owner that it names. Local locks: Manager.Locks, Stats and Contended against what
 // the process's own workers have and wait for. Waits: TryLock takes longer than its requests, and nothing is wrong. Upgrade: a reader that wants to write is not told at once.
+// Kept from others: a process keeps a lock after Unlock, and another one stands in the queue. Refused for an idle lock: a TryLock, likewise.
 // Turn: a process asks again for a lock that it has left to Redisson's. Not acknowledged: too few replicas know of a grant.
 //
 // Where nothing is wrong, and nothing has been for a while, promptness is judged in trips over the network, far below each poll interval; so a

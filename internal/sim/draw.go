@@ -26,6 +26,9 @@ func DrawShape(seed uint64, shape Shape) *Plan {
 	d.faults()
 	d.stays()
 	d.widen()
+	if newRand(seed, 15).IntN(4) == 0 {
+		d.addLingerers()
+	}
 	if d.Shape == OneServer && newRand(seed, 4).IntN(8) == 0 {
 		d.addLeavers()
 	}

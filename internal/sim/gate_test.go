@@ -293,7 +293,7 @@ func TestMutants_AreFound(t *testing.T) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			began := time.Now()
-			cmd := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.timeout", "10m", "-seed", "1", fmt.Sprintf("-stalls=%v", m.stall), fmt.Sprintf("-leavers=%v", m.leave), "-seeds", fmt.Sprint(*withinFlag), "-stop", "-shape", string(m.shape), "-rules", m.by)
+			cmd := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.timeout", "10m", "-seed", "1", fmt.Sprintf("-stalls=%v", m.stall), fmt.Sprintf("-leavers=%v", m.leave), fmt.Sprintf("-lingerers=%v", m.linger), "-seeds", fmt.Sprint(*withinFlag), "-stop", "-shape", string(m.shape), "-rules", m.by)
 			cmd.Env = append(os.Environ(), plantedVar+"="+m.name)
 			out, err := cmd.CombinedOutput()
 			switch found := foundLine.FindSubmatch(out); {

@@ -97,6 +97,9 @@ func (l *Lock) options() (list []holdfast.LockOption) {
 	if l.AtLeast > 0 {
 		list = append(list, holdfast.WithHoldAtLeast(l.AtLeast))
 	}
+	if l.Linger > 0 {
+		list = append(list, holdfast.WithLinger(l.Linger))
+	}
 	return list
 }
 

@@ -2,13 +2,14 @@ package sim
 
 // mutant is a bug that the gate plants in the library.
 type mutant struct {
-	name  string
-	edits []edit
-	shape Shape  // of the worlds in which it can show; "": all
-	stall bool   // it shows where processes stand still
-	leave bool   // it shows where callers leave as they are granted a lock
-	quick bool   // it is looked for on every run
-	by    string // the judges that must find it, of which one is enough: what their names match; "": any
+	name   string
+	edits  []edit
+	shape  Shape  // of the worlds in which it can show; "": all
+	stall  bool   // it shows where processes stand still
+	linger bool   // it shows where processes keep locks after Unlock
+	leave  bool   // it shows where callers leave as they are granted a lock
+	quick  bool   // it is looked for on every run
+	by     string // the judges that must find it, of which one is enough: what their names match; "": any
 }
 
 // edit replaces a text of a file, which must occur exactly once. In Go, BUG stands in the new text for whether the bug is planted;
@@ -218,6 +219,25 @@ var mutants = []mutant{
 		"if n > 0 && lk.waiters.len > 0 && n > m.world.OwnListeners(lk.keys) {", "if !BUG && n > 0 && lk.waiters.len > 0 && n > m.world.OwnListeners(lk.keys) {"}}},
 	{name: "who gives way hears its own release", by: "turn", shape: BesideJava, edits: []edit{{"internal/lock/lock.go",
 		"if lk.listening && !lk.alarm.yields() { // it may be", "if lk.listening && (!lk.alarm.yields() || BUG) { // it may be"}}},
+
+	// Locks that linger.
+	{name: "who is told goes on keeping it", linger: true, quick: true, by: "kept from others|refused for an idle lock", edits: []edit{{"internal/lock/notice.go",
+		"if n.Wanted {\n\t\tlk.wanted", "if BUG && n.Wanted {\n\t\treturn\n\t}\n\tif n.Wanted {\n\t\tlk.wanted"}}},
+	{name: "no message to who keeps it", linger: true, by: "kept from others|refused for an idle lock", edits: []edit{{"scripts/prelude/want.lua",
+		"redis.pcall('publish', inbox, 'w '", "redis.pcall('publish', inbox, 'x '"}}},
+	{name: "a TryLock is refused for an idle lock", linger: true, by: "refused for an idle lock", edits: []edit{{"internal/lock/busy.go",
+		"if v.State != Lingering ||", "if BUG || v.State != Lingering ||"}}},
+	{name: "who takes it up gets the token of before", linger: true, quick: true, by: "token", edits: []edit{{"internal/lock/linger.go",
+		"\th.begin(m)\n", "\tif !BUG {\n\t\th.begin(m)\n\t}\n"}}},
+	{name: "Close leaves what lingers", linger: true, by: "left locked|left behind", edits: []edit{{"internal/lock/lock.go",
+		"\t\tlk.closeHold(m, h)\n", "\t\tif !BUG || h.phase != lingering {\n\t\t\tlk.closeHold(m, h)\n\t\t}\n"}}},
+	{name: "what lingers is taken up after its end", linger: true, stall: true, by: "claim without hold|overlap|invalid grant", edits: []edit{{"internal/lock/linger.go",
+		"!h.serves(by) || !h.reusable(m, m.Now())", "!h.serves(by) || !BUG && !h.reusable(m, m.Now())"}, {"internal/lock/loss.go",
+		"\tif !h.phase.owns() {\n\t\treturn // a late answer", "\tif !h.phase.owns() || BUG && h.phase == lingering {\n\t\treturn // a late answer"}}},
+	{name: "a caller of its own does not end it", linger: true, by: "starved|lost wake-up|unheard|kept from others|forsaken hold", edits: []edit{{"internal/lock/linger.go",
+		"\tif h := lk.Lingering(); h != nil {\n\t\tlk.dismiss(m, h)", "\tif h := lk.Lingering(); h != nil && !BUG {\n\t\tlk.dismiss(m, h)"}}},
+	{name: "what lingers is never given up", linger: true, by: "forsaken hold", edits: []edit{{"internal/lock/linger.go",
+		"\tif left <= 0 {\n", "\tif left <= 0 && !BUG {\n"}}},
 
 	// Redlock.
 	{name: "a majority is half", by: "overlap|claim without hold", shape: Majority, edits: []edit{{"internal/voting/voting.go",

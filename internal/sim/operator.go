@@ -80,7 +80,7 @@ func (s *server) look(name string) *look {
 	}
 	for _, id := range l.fields {
 		owner, write := strings.CutSuffix(id, ":write")
-		h := holdfast.Holder{Owner: owner, Write: write, Holds: int(number(do("hget", name, id))), Holdfast: strings.HasPrefix(owner, "hf-"), TTL: l.info.TTL}
+		h := holdfast.Holder{Owner: owner, Write: write, Holds: int(number(do("hget", name, id))), Holdfast: strings.HasPrefix(owner, "hf-"), Lingers: strings.HasPrefix(owner, "hf-") && strings.Contains(owner, ":0"), TTL: l.info.TTL}
 		if l.info.Kind != holdfast.KindMutex && !write {
 			h.TTL = until(do("pttl", "{"+name+"}:"+id+":rwlock_timeout:1"))
 			if do("exists", "{"+name+"}:"+id+":rwlock_timeout:1") == int64(0) {
@@ -144,6 +144,13 @@ func (k *worker) inspect(s *Step, h *handle) holdfast.Info {
 	w.noteLocked("%s inspects %s: %v", k.String(), h.plan.Name, err)
 	if k.p.tardyLocked(began, k.p.askLocked()) {
 		w.judge.failLocked("late return", "Inspect by %v took %v", k, k.p.ranLocked(began))
+	}
+	for i := range info.Holders {
+		x := &info.Holders[i]
+		if x.Idle && !(x.Lingers && strings.HasPrefix(x.Owner, k.p.prefix[0])) {
+			w.judge.failLocked("false picture", "Inspect by %v says of %s that it is idle in this process", k, x.Owner)
+		}
+		x.Idle = false // which Redis does not know
 	}
 	is := func(l *look) bool { return reflect.DeepEqual(sorted(info), sorted(l.info)) }
 	if err == nil && !k.p.dead && k.p.looked(began, "inspect", h.plan.Name, is) == nil {

@@ -68,6 +68,7 @@ type Lock struct {
 	Fixed   bool          `json:",omitempty"`
 	MaxHold time.Duration `json:",omitempty"`
 	AtLeast time.Duration `json:",omitempty"`
+	Linger  time.Duration `json:",omitempty"`
 	Of      []int         `json:",omitempty"` // Multi: its locks
 }
 

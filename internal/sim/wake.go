@@ -94,6 +94,7 @@ func (j *judge) holdsLocked(u *unit) {
 				bound += grantLasts // likewise: no process prolongs it
 			}
 		}
+		bound += j.lingersLocked(u, h, p, unused && !waits)
 		if d := u.lasts("forsaken "+h.id, unused && !waits && p.healthyLocked(u.s), from, bound); d > bound {
 			j.failLocked("forsaken hold", "%v: %v has had it for %v, as %s, and no worker wants it", u, p, d, h.id)
 		}

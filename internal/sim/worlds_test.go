@@ -28,6 +28,7 @@ var (
 	shrinkFlag = flag.Bool("shrink", false, "look for a smaller plan that is red in the same way")
 	planFlag   = flag.String("plan", "", "a file with a plan, for TestPlan")
 	stallsFlag = flag.Bool("stalls", false, "every second fault of a plan is a process that stands still")
+	lingerFlag = flag.Bool("lingerers", false, "processes keep locks after Unlock, in each world where they can")
 	leaveFlag  = flag.Bool("leavers", false, "more callers leave, and come back before answers and grants have come")
 	traceFlag  = flag.Duration("trace", time.Second, "how much of a red world's trace is printed")
 )
@@ -65,6 +66,9 @@ func draw(seed uint64) *Plan {
 	if *leaveFlag {
 		p.addLeavers()
 	}
+	if *lingerFlag {
+		p.addLingerers()
+	}
 	return p
 }
 
@@ -89,6 +93,9 @@ func (r *Result) report(last time.Duration) string {
 	}
 	if *leaveFlag {
 		more += " -leavers"
+	}
+	if *lingerFlag {
+		more += " -lingerers"
 	}
 	fmt.Fprintf(&b, "again: go test ./internal/sim -run 'TestWorlds$' -args -seed %d%s -trace 5s\n", r.Plan.Seed, more)
 	return b.String()

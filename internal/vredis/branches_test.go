@@ -19,6 +19,7 @@ import (
 //
 //	$1 $2 $4 $3  ids of Holdfast, the first three of one process; $R and $S two of Redisson
 //	$w           behind the id of a writer
+//	$l $m        two more ids of Holdfast, of the processes of $1 and $3, that may linger
 //	$Q $D        the queue of the mutex or fair lock x, and the zset that belongs to it
 //	$V $E        those of the read-write lock x
 //	$B $C        the tombstones and the fencing counter
@@ -46,6 +47,7 @@ const (
 var letters = strings.NewReplacer("$Q", "redisson_lock_queue:{x}", "$D", "redisson_lock_timeout:{x}", "$B", "holdfast_tombstones:{x}", "$C", "redisson_lock_token:{x}",
 	"$I", "holdfast_inbox:"+strings.Trim(heardManager, "hf-:"), "$J", "holdfast_inbox:"+strings.Trim(deafManager, "hf-:"), "$K", "redisson_lock__channel:{x}", "$L", "redisson_rwlock:{x}",
 	"$1", mine, "$2", also, "$3", others, "$4", heardManager+"4", "$P", "holdfast_process:1", "$R", redissonIDs[0], "$S", redissonIDs[1],
+	"$l", heardManager+"05", "$m", deafManager+"06",
 	"$V", "holdfast_rw_queue:{x}", "$E", "holdfast_rw_timeout:{x}", "$w", ":write",
 	"%1", "{x}:"+mine+":rwlock_timeout:1", "%2", "{x}:"+also+":rwlock_timeout:1", "%3", "{x}:"+others+":rwlock_timeout:1", "%R", "{x}:"+redissonIDs[0]+":rwlock_timeout:1")
 
@@ -107,6 +109,7 @@ const (
 	none  = "none heard 0 2000 1 0 publish"
 	waits = "new heard 10000 2000 1 0 publish"
 	again = "same heard 10000 2000 1 0 publish"
+	asks  = "ask heard 10000 2000 1 0 publish"
 )
 
 // What Redis says of a command that the user may not run, and of a write on a replica.
@@ -216,6 +219,8 @@ func (b *branch) call(scripts map[string]string) []string {
 		keys = []string{"x", "%1"}
 	case "keep":
 		keys = keys[:3]
+	case "busy":
+		keys = keys[:1]
 	case "demand":
 		keys = keys[1:2]
 	case "inspect":

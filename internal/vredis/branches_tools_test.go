@@ -7,6 +7,10 @@ var toolBranches = []branch{
 	{"no client listens", nil, "demand", []string{"spublish", "ch"}, "[0 0]", nil},
 	{"the server has no sharded channels", []string{"subscribe ch", "acl setuser default -pubsub|shardnumsub"}, "demand", []string{"spublish", "ch"}, "[0 1]", nil},
 
+	// busy.lua
+	{"asked, and in use", []string{"hset x $m 1", "pexpire x 7000"}, "busy", []string{deafManager + "06", "$I", "b 1"}, "0", map[string]string{"sent": "$I b 1", "hgetall x": "[$m 1]"}},
+	{"asked, and released since", []string{"hset x $1 1", "pexpire x 7000"}, "busy", []string{deafManager + "06", "$I", "b 1"}, "-1", map[string]string{"hgetall x": "[$1 1]"}},
+
 	// inspect.lua
 	{"seen free", nil, "inspect", nil, "[free -2 0 0 0 0 0 [] []]", nil},
 	{"seen as a string", []string{"set x a"}, "inspect", nil, "[other -1 0 0 0 0 0 [] []]", nil},

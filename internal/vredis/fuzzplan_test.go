@@ -233,6 +233,8 @@ func (g *plan) call(script string) (keys, argv []string) {
 		if fencing {
 			keys = append(keys, g.counter())
 		}
+	case "busy":
+		keys, argv = []string{lock}, []string{g.own(), "holdfast_inbox:" + strings.Trim(heardManager, "hf-:"), "b 3"}
 	case "demand":
 		keys, argv = []string{queue}, []string{g.publish(), "redisson_lock__channel:{" + lock + "}"}
 	case "lock_stay", "rw_stay":

@@ -27,6 +27,9 @@ type Notice struct {
 	Turn    int           // which grant in a row it is since other clients could get in
 	Others  bool          // another waiter is behind it
 	Token   uint64        // the last of TokensPerGrant fencing tokens; 0: none
+	Busy    bool          // the holder, which it asked, has the lock in use
+	Wanted  bool          // another process wants the lock that it has
+	Asker   string        // Wanted: the owner id of a TryLock that is to be answered if the lock is in use; empty: none
 }
 
 // TokensPerGrant is how many fencing tokens come with a grant by the server.
@@ -39,6 +42,10 @@ func ParseNotice(payload string) (Notice, bool) {
 	var n [7]uint64
 	var least, known int
 	switch kind {
+	case "w":
+		return parseWanted(fields)
+	case "b":
+		least, known = 1, 1
 	case "g":
 		least, known = len(n), len(n)
 	case "o":
@@ -62,6 +69,9 @@ func ParseNotice(payload string) (Notice, bool) {
 		return Notice{}, false
 	}
 	const day = 24 * 60 * 60 * 1000
+	if kind == "b" {
+		return Notice{Number: n[0], Busy: true}, true
+	}
 	if kind == "o" {
 		return Notice{Number: n[0], Left: time.Duration(min(n[1], day)) * time.Millisecond}, true
 	}
@@ -78,6 +88,34 @@ func ParseNotice(payload string) (Notice, bool) {
 		Others:  n[5] != 0,
 		Token:   n[6],
 	}, true
+}
+
+// parseWanted reads "<number>", or "<number> <owner id>".
+func parseWanted(fields string) (Notice, bool) {
+	number, rest, _ := strings.Cut(fields, " ")
+	asker, _, _ := strings.Cut(rest, " ")
+	n, err := strconv.ParseUint(number, 10, 63)
+	return Notice{Number: n, Wanted: true, Asker: asker}, err == nil && (asker == "" || IsOurs(asker))
+}
+
+// And is what two messages for one owner id say together: the later one counts, and that the lock is wanted stays.
+func (n Notice) And(before Notice) Notice {
+	switch {
+	case n.Wanted && !n.Granted:
+		before.Number, before.Wanted, before.Asker = n.Number, true, n.Asker
+		return before
+	case before.Wanted:
+		n.Wanted, n.Asker = true, before.Asker
+	}
+	return n
+}
+
+// BusyFor is the message for the process of an owner id of Holdfast whose TryLock has asked, and the channel on which it hears
+// that.
+func BusyFor(asker string) (inbox, message string) {
+	manager, number, _ := strings.Cut(strings.TrimPrefix(asker, ownerMarker), ":")
+	number, _, _ = strings.Cut(number, ":") // a writer's
+	return inboxPrefix + manager, "b " + number
 }
 
 func milliseconds(seconds, microseconds uint64) (ms int64, ok bool) {

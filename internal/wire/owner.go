@@ -24,10 +24,14 @@ func NewOwnerPrefix() string {
 }
 
 // OwnerID returns the owner id of a manager's n-th hold: <prefix><n>, the shape of
-// Redisson's <client>:<thread>, and behind that what Redisson puts there for a writer.
-func OwnerID(prefix string, n uint64, writer bool) string {
+// Redisson's <client>:<thread>, and behind that what Redisson puts there for a writer. One that lingers has a 0 before the
+// number: versions that do not know of that read the same number.
+func OwnerID(prefix string, n uint64, lingers, writer bool) string {
 	buf := make([]byte, 0, 72)
 	buf = append(buf, prefix...)
+	if lingers {
+		buf = append(buf, '0')
+	}
 	buf = strconv.AppendUint(buf, n, 10)
 	if writer {
 		buf = append(buf, writeSuffix...)
@@ -49,6 +53,12 @@ func ProcessKey(owner string) string {
 	}
 	id, _, _ = strings.Cut(id, ":")
 	return processPrefix + id
+}
+
+// Lingers reports whether an owner id is Holdfast's, and of a process that may keep the lock after Unlock.
+func Lingers(owner string) bool {
+	_, number, _ := strings.Cut(strings.TrimPrefix(owner, ownerMarker), ":")
+	return IsOurs(owner) && strings.HasPrefix(number, "0")
 }
 
 // IsOurs reports whether an owner id was made by a Holdfast manager.

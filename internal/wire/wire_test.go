@@ -129,13 +129,24 @@ func TestOwnerID_Shape(t *testing.T) {
 	if id == NewOwnerPrefix() {
 		t.Error("two managers got the same prefix")
 	}
-	if got, want := OwnerID(id, 1<<63, false), id+"9223372036854775808"; got != want {
+	if got, want := OwnerID(id, 1<<63, false, false), id+"9223372036854775808"; got != want {
 		t.Errorf("OwnerID = %q, want %q", got, want)
 	}
-	if got, want := OwnerID(id, 7, true), id+"7:write"; got != want {
+	if got, want := OwnerID(id, 7, false, true), id+"7:write"; got != want {
 		t.Errorf("OwnerID of a writer = %q, want %q", got, want)
 	}
-	if !IsOurs(OwnerID(id, 1, false)) || IsOurs("0c2d3f1e-aaaa-4bbb-8ccc-0123456789ab:1") {
+	if got, want := OwnerID(id, 70, true, true), id+"070:write"; got != want {
+		t.Errorf("OwnerID of a writer that lingers = %q, want %q", got, want)
+	}
+	for owner, lingers := range map[string]bool{
+		OwnerID(id, 70, true, true): true, OwnerID(id, 1, true, false): true, OwnerID(id, 70, false, true): false, OwnerID(id, 1, false, false): false,
+		"0c2d3f1e-aaaa-4bbb-8ccc-0123456789ab:01": false, "": false, "hf-": false,
+	} {
+		if Lingers(owner) != lingers {
+			t.Errorf("Lingers(%q) is not %v", owner, lingers)
+		}
+	}
+	if !IsOurs(OwnerID(id, 1, false, false)) || IsOurs("0c2d3f1e-aaaa-4bbb-8ccc-0123456789ab:1") {
 		t.Error("IsOurs does not tell ours from Redisson's")
 	}
 }

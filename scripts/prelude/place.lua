@@ -3,7 +3,8 @@
 -- How a caller waits is "<place> <inbox> <patience>":
 --
 --   place     none: it does not wait; new: it wants a place, or keeps the one that it has; same: it had a place, and
---             returns to the front if that was taken away meanwhile
+--             returns to the front if that was taken away meanwhile; ask: it does not wait but for the answer of a holder that
+--             may linger, see prelude/want.lua, and has a place meanwhile
 --   inbox     heard, or deaf: its process hears none, and has to find its grant by asking
 --   patience  for how many milliseconds the place is kept
 --

@@ -242,6 +242,26 @@ var keyPaths = map[string]func(p *keyPath){
 		}
 	},
 
+	"locks that linger": func(p *keyPath) {
+		m, other := locktest.ManagerOn(p.T, p.srv, holdfast.WithLinger(time.Hour)), locktest.ManagerOn(p.T, p.srv)
+		mine, theirs := p.kinds(m), p.kinds(other)
+		for kind, lock := range mine {
+			if strings.HasPrefix(kind, "fair") {
+				continue // refuses the option
+			}
+			l, _ := lock()
+			locktest.MustUnlock(p.T, locktest.MustLock(p.T, l))
+			asks, _ := theirs[kind]()
+			locktest.MustUnlock(p.T, locktest.MustLock(p.T, asks))
+			held := locktest.MustLock(p.T, l)
+			if !strings.HasPrefix(kind, "read") {
+				_, err := asks.TryLock(p.Context())
+				locktest.WantErr(p.T, err, holdfast.ErrNotAcquired, nil)
+			}
+			locktest.MustUnlock(p.T, held)
+		}
+	},
+
 	"an identity": func(p *keyPath) {
 		m := locktest.ManagerOn(p.T, p.srv, holdfast.WithIdentity("keys"))
 		lease := locktest.MustLock(p.T, m.Mutex(p.name))

@@ -1,0 +1,153 @@
+package lock
+
+import "time"
+
+// A lock whose terms say so (WithLinger) lingers: when its last lease is given up and no caller waits, the process keeps what it has in
+// Redis, and its next caller gets that without a request. Other processes know by the owner id that it may linger. The
+// scripts that refuse a caller because of such an owner tell its process that the lock is wanted, when the caller takes its place in
+// the queue and each time that it polls. Then the process gives the lock up, by a release, which grants it to the
+// first in that queue. If the message is lost, the next poll sends another one. If the process is dead, or hears nothing, the
+// lock ends with its TTL, as any other.
+//
+// Redisson's waiters tell no holder. A question finds them (demand.go): once per slice of use, and once a second while
+// the lock lingers.
+//
+// Rejected alternative: the process tells Redis that the lock lingers, so that a release there could take it. That is a command
+// for each Unlock and each Lock, which is what lingering saves.
+
+// lingerLook is how often a process asks whether a lock that lingers is wanted.
+const lingerLook = time.Second
+
+// heed has the process hear who wants h, which it has got: if h may linger.
+func (lk *Lock) heed(m *Moment, h *Hold) {
+	if h.Terms.Linger == 0 {
+		return
+	}
+	if n := m.world.Expect(h); n != nil && n.Wanted {
+		lk.wanted(m, h, n.Asker)
+	}
+	if m.world.Denied() {
+		h.demand = demandKnown // who wants it cannot say so
+	}
+}
+
+// unheed ends that.
+func (lk *Lock) unheed(m *Moment, h *Hold) {
+	if h.phase == lingering {
+		m.world.Unlinger(h)
+	}
+	if h.Terms.Linger > 0 && h.phase.owns() {
+		m.world.Forget(h)
+	}
+}
+
+// linger is called when no caller of this process uses h. It reports whether h lingers.
+func (lk *Lock) linger(m *Moment, h *Hold) bool {
+	switch {
+	case h.Terms.Linger == 0, !h.stays, h.demand == demandKnown, lk.waiters.len > 0, lk.life != lifeOpen, lk.reads.converts(h), !h.reusable(m, m.Now()):
+		return false
+	}
+	if other := lk.Lingering(); other != nil {
+		lk.dismiss(m, other)
+	}
+	h.phase = lingering
+	if oldest := m.world.Linger(h, m.Age()); oldest != nil {
+		m.effects().Oldest = oldest
+	}
+	if next := min(h.Terms.Linger, lingerLook); lk.alarm != alarmLinger || lk.rings > m.Age()+next {
+		lk.arm(m, alarmLinger, next) // else it comes no later, and sees since when h lingers
+	}
+	return true
+}
+
+// Lingering is the hold that lingers; nil: none does.
+func (lk *Lock) Lingering() *Hold {
+	if lk.hold != nil && lk.hold.phase == lingering {
+		return lk.hold
+	}
+	for _, h := range lk.reads.all() {
+		if h.phase == lingering {
+			return h
+		}
+	}
+	return nil
+}
+
+// takeUp gives a hold that lingers to a caller that has just come. It returns nil if none does that the caller can use.
+func (lk *Lock) takeUp(m *Moment, by *By) *Lease {
+	h := lk.Lingering()
+	if h == nil || !h.serves(by) || !h.reusable(m, m.Now()) {
+		return nil
+	}
+	m.world.Unlinger(h)
+	h.phase, h.stays = held, false
+	lk.askDemand(m, h)
+	h.begin(m)
+	return h.grant(by, ByHandoff, m.Age())
+}
+
+// dismiss gives a hold that lingers back to Redis.
+func (lk *Lock) dismiss(m *Moment, h *Hold) { lk.giveUp(m, h, nil) }
+
+// dismissAll does so with the one that a lock has, if it has one.
+func (lk *Lock) dismissAll(m *Moment) {
+	if h := lk.Lingering(); h != nil {
+		lk.dismiss(m, h)
+	}
+	if lk.alarm == alarmLinger {
+		lk.disarm() // a caller waits now
+	}
+}
+
+// Dismiss is the event that too many locks linger. h did when that was found out.
+func (lk *Lock) Dismiss(m *Moment, h *Hold) {
+	if h.phase == lingering {
+		lk.dismiss(m, h)
+	}
+	lk.step(m)
+}
+
+// look is called by the alarm.
+func (lk *Lock) look(m *Moment) {
+	h := lk.Lingering()
+	if h == nil {
+		return // in use: the next Unlock sets the alarm
+	}
+	left := h.Terms.Linger - (m.Age() - m.world.Lingers(h))
+	if left <= 0 {
+		lk.dismiss(m, h)
+		return
+	}
+	if h.demand == demandUnknown && m.Age()-h.tenure >= lingerLook {
+		lk.ask(m, h)
+	}
+	lk.arm(m, alarmLinger, min(left, lingerLook))
+}
+
+// unheeded is called when messages may have been missed, or when Redis denies the process the inbox.
+func (lk *Lock) unheeded(m *Moment) {
+	for _, h := range lk.Holds() {
+		switch {
+		case h.Terms.Linger == 0:
+		case m.world.Denied():
+			lk.wanted(m, h, "")
+		case h.demand == demandUnknown:
+			lk.ask(m, h)
+		}
+	}
+}
+
+// wanted is called when another process wants the lock, which h has, or will have. asker is the owner id of a TryLock that asks;
+// empty: none does.
+func (lk *Lock) wanted(m *Moment, h *Hold, asker string) {
+	if h.phase == over {
+		return
+	}
+	h.demand = demandKnown
+	switch {
+	case h.phase == lingering:
+		lk.dismiss(m, h)
+	case h.phase == held && asker != "":
+		m.send(Send{Request: &Busy{Hold: h, Asker: asker}, Patience: m.world.AskPatience(), Lapses: true})
+	}
+}

@@ -1,0 +1,274 @@
+package locktest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// keeps are options of a manager whose locks linger for as long as no other process asks. It finds out nothing by asking, and passes
+// locks on in each mode of the suite.
+var keeps = append(slices.Clone(byMessage), holdfast.WithLinger(time.Hour), holdfast.WithHandoffSlice(time.Hour))
+
+// idle waits until m keeps the lock and no caller has it.
+func (e *Env) idle(m *holdfast.Manager) (l holdfast.LocalLock) {
+	e.Helper()
+	e.Eventually("it lingers", func() bool {
+		for l = range m.Locks() {
+			if l.Name == e.Key && l.State == holdfast.LocalIdle {
+				return true
+			}
+		}
+		return false
+	})
+	return l
+}
+
+// lingering has m take the lock and give it up, and waits until it hears who wants it.
+func (e *Env) lingering(m *holdfast.Manager, l holdfast.Locker) {
+	e.Helper()
+	before := e.inboxes()
+	e.MustUnlock(e.MustLock(l))
+	e.Eventually("the holder hears", func() bool { return e.inboxes() > before || m.Stats().Subscriptions > 0 && before > 0 })
+	e.idle(m)
+	e.quiet()
+}
+
+// owner is the one owner id in the lock.
+func (e *Env) owner() string {
+	e.Helper()
+	for id := range e.Holders() {
+		if id != "mode" {
+			return id
+		}
+	}
+	return ""
+}
+
+// lingerScenarios are about WithLinger.
+var lingerScenarios = map[string]func(*Env){
+	// Each caller of the process gets a lease of its own, and no command is sent.
+	"OwnCallersNeedNoCommand": func(e *Env) {
+		m := e.Manager(keeps...)
+		l := e.Lock(m)
+		e.lingering(m, l)
+		owner, before := e.owner(), m.Stats().Commands
+		for range 100 {
+			lease := e.MustLock(l)
+			e.Busy(l.TryLock)
+			e.MustUnlock(lease)
+			e.WantErr(lease.Unlock(bg), holdfast.ErrNotHeld)
+			again, err := l.TryLock(bg)
+			if err != nil {
+				e.Fatal(err)
+			}
+			e.MustUnlock(again)
+		}
+		if n := m.Stats().Commands - before; n != 0 || e.owner() != owner {
+			e.Errorf("%d commands; owner %s, then %s", n, owner, e.owner())
+		}
+		info, err := e.Inspect(m)
+		if err != nil || len(info.Holders) != 1 || !info.Holders[0].Idle || !info.Holders[0].Lingers {
+			e.Errorf("%+v, %v", info, err)
+		}
+		elsewhere, err := e.Inspect(e.Manager())
+		if err != nil || len(elsewhere.Holders) != 1 || elsewhere.Holders[0].Idle || !elsewhere.Holders[0].Lingers {
+			e.Errorf("%+v, %v", elsewhere, err)
+		}
+		if s := m.Stats(); s.Held != 1 {
+			e.Errorf("%+v", s)
+		}
+	},
+
+	// The processes find out nothing by asking: each is told at once.
+	"AnotherProcessGetsWhatLingers": func(e *Env) {
+		a, b := e.Manager(keeps...), e.Manager(keeps...)
+		e.lingering(a, e.Lock(a))
+		for range 10 {
+			e.MustUnlock(e.Soon("what the other keeps", e.Locking(e.Lock(b))))
+			e.MustUnlock(e.Soon("what the other keeps", e.Locking(e.Lock(a))))
+		}
+		e.idle(a)
+		for _, s := range []holdfast.Stats{a.Stats(), b.Stats()} {
+			if s.Lost != 0 || s.RenewalFailures != 0 {
+				e.Errorf("%+v", s)
+			}
+		}
+	},
+
+	// Who waits while the lock is in use gets it from the Unlock, and it does not linger.
+	"WaiterIsFirst": func(e *Env) {
+		a, b := e.Manager(keeps...), e.Manager(byMessage...)
+		e.lingering(a, e.Lock(a))
+		held := e.MustLock(e.Lock(a))
+		waiting := e.bystander(b)
+		e.MustUnlock(held)
+		e.MustUnlock(e.Soon("the lock", waiting))
+		e.Free()
+		e.Clean(a)
+	},
+
+	"TryLockOfAnotherProcessGetsIt": func(e *Env) {
+		a, b := e.Manager(keeps...), e.Manager(keeps...)
+		e.lingering(a, e.Lock(a))
+		for range 5 {
+			for _, m := range []*holdfast.Manager{b, a} {
+				lease, err := e.TryLock(e.Lock(m))
+				if err != nil {
+					e.Fatalf("TryLock of a lock that lingers: %v", err)
+				}
+				e.MustUnlock(lease)
+			}
+		}
+	},
+
+	// The holder answers, which is sooner than the patience of a TryLock is over. It does not linger after that.
+	"TryLockOfALockInUseIsAnswered": func(e *Env) {
+		a, b := e.Manager(keeps...), e.Manager(byMessage...)
+		e.lingering(a, e.Lock(a))
+		held := e.MustLock(e.Lock(a))
+		began := time.Now()
+		e.Busy(e.Lock(b).TryLock)
+		if d := time.Since(began); e.kind.Virtual && d >= 50*time.Millisecond {
+			e.Errorf("refused after %v", d)
+		}
+		e.Eventually("its place is gone", func() bool { return e.srv.Admin().Exists(bg, e.queue()).Val() == 0 })
+		e.MustUnlock(held)
+		e.Free()
+		e.Clean(a)
+	},
+
+	"OtherTryLocksAreRefused": func(e *Env) {
+		a, b := e.Manager(keeps...), e.Manager(byMessage...)
+		e.lingering(a, e.Lock(a))
+		held := e.MustLock(e.Lock(a))
+		waiting := e.bystander(b)
+		before := b.Stats().Commands
+		e.Busy(e.Lock(b).TryLock)
+		if n := b.Stats().Commands - before; n != 1 {
+			e.Errorf("%d commands beside a caller that waits", n)
+		}
+		e.MustUnlock(held)
+		e.MustUnlock(e.Soon("the lock", waiting))
+	},
+
+	"LingersForItsTime": func(e *Env) {
+		const d = 3 * time.Second
+		m := e.Manager(append(slices.Clone(keeps), holdfast.WithLinger(d))...)
+		began := time.Now()
+		e.MustUnlock(e.MustLock(e.Lock(m)))
+		e.idle(m)
+		e.Clean(m)
+		if after := time.Since(began); after < d || e.kind.Virtual && after > d+prompt {
+			e.Errorf("free after %v", after)
+		}
+	},
+
+	"CloseFreesWhatLingers": func(e *Env) {
+		m := e.Manager(keeps...)
+		e.MustUnlock(e.MustLock(e.Lock(m)))
+		e.idle(m)
+		if err := m.Close(bg); err != nil {
+			e.Error(err)
+		}
+		e.Free()
+		e.Clean(m)
+	},
+
+	// It lives for longer than its lease, and has a whole one for the next caller.
+	"IdleLockIsRenewed": func(e *Env) {
+		m := e.Manager(append(slices.Clone(keeps), holdfast.WithLease(lease))...)
+		l := e.Lock(m)
+		e.MustUnlock(e.MustLock(l))
+		owner, before := e.owner(), m.Stats().Renewals
+		e.Eventually("renewals", func() bool { return m.Stats().Renewals >= before+4 })
+		e.idle(m)
+		got := e.MustLock(l)
+		if left := time.Until(got.Deadline()); e.owner() != owner || !got.Valid() || left < lease/2 {
+			e.Errorf("owner %s, then %s; %v left", owner, e.owner(), left)
+		}
+		e.MustUnlock(got)
+	},
+
+	// Tokens are reserved ahead; when they are used up the lock is taken anew.
+	"TokensGrowWhileItLingers": func(e *Env) {
+		m := e.Manager(append(slices.Clone(keeps), holdfast.WithFencing())...)
+		other := e.Manager(append(slices.Clone(byMessage), holdfast.WithFencing())...)
+		last, before := uint64(0), m.Stats().Commands
+		next := func(l holdfast.Locker) {
+			e.Helper()
+			got := e.Soon("the lock", e.Locking(l))
+			if got.Token() <= last {
+				e.Errorf("token %d after %d", got.Token(), last)
+			}
+			last = got.Token()
+			e.MustUnlock(got)
+		}
+		for range 300 {
+			next(e.Lock(m))
+		}
+		if n := m.Stats().Commands - before; n > 12 {
+			e.Errorf("%d commands for 300 pairs", n)
+		}
+		next(e.Lock(other))
+		next(e.Lock(m))
+	},
+
+	"MaxHoldIsOfEachGrant": func(e *Env) {
+		const most = 2 * lease
+		m := e.Manager(append(slices.Clone(keeps), holdfast.WithLease(lease), holdfast.WithMaxHold(most))...)
+		l := e.Lock(m)
+		e.MustUnlock(e.MustLock(l))
+		e.idle(m)
+		owner := e.owner()
+		e.Eventually("it has lingered for long", func() bool { return m.Stats().Renewals >= 5 })
+		began := time.Now()
+		got := e.MustLock(l)
+		if e.owner() != owner {
+			e.Errorf("owner %s, then %s", owner, e.owner())
+		}
+		<-got.Done()
+		e.WantErr(got.Err(), holdfast.ErrMaxHold)
+		if d := time.Since(began); d < most-time.Millisecond {
+			e.Errorf("its time was over after %v", d)
+		}
+		e.WantErr(got.Unlock(bg), holdfast.ErrMaxHold)
+		e.Free()
+	},
+
+	// A caller with other options cannot use what Redis has: the lock is taken anew.
+	"OtherOptionsTakeItAnew": func(e *Env) {
+		m := e.Manager(keeps...)
+		e.MustUnlock(e.MustLock(e.Lock(m)))
+		e.idle(m)
+		owner := e.owner()
+		got, err := e.TryLock(e.Lock(m, holdfast.WithLease(time.Minute)))
+		if err != nil {
+			e.Fatal(err)
+		}
+		if e.owner() == owner {
+			e.Error("it was taken with the options of another caller")
+		}
+		e.MustUnlock(got)
+		got = e.MustLock(e.Lock(m, holdfast.WithLinger(0)))
+		if id := e.owner(); strings.Contains(id, ":0") {
+			e.Errorf("%s says that it may linger", id)
+		}
+		e.MustUnlock(got)
+		e.Clean(m)
+	},
+
+	// A lease that Extend has prolonged would stay for longer than others know.
+	"ExtendedLeaseDoesNotLinger": func(e *Env) {
+		m := e.Manager(append(slices.Clone(keeps), holdfast.WithLease(lease))...)
+		got := e.MustLock(e.Lock(m))
+		if err := got.Extend(bg, time.Hour); err != nil {
+			e.Fatal(err)
+		}
+		e.MustUnlock(got)
+		e.Free()
+		e.Clean(m)
+	},
+}

@@ -1,0 +1,113 @@
+package locktest
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// rwLingerScenarios are about WithLinger and the two sides of a read-write lock.
+var rwLingerScenarios = map[string]func(*Env){
+	// Readers of several processes linger: a writer elsewhere gets the lock when all have given it up.
+	"ReadersLingerUntilAWriterComes": func(e *Env) {
+		a, b, other := e.Manager(keeps...), e.Manager(keeps...), e.Manager(byMessage...)
+		for range 3 {
+			e.MustUnlock(e.MustRLock(e.RW(a)))
+			e.MustUnlock(e.MustRLock(e.RW(b)))
+			e.idle(a)
+			e.idle(b)
+			before := a.Stats().Commands + b.Stats().Commands
+			for range 10 {
+				first := e.MustRLock(e.RW(a))
+				second := e.MustRLock(e.RW(a))
+				e.MustUnlock(first)
+				e.MustUnlock(second)
+				e.MustUnlock(e.MustRLock(e.RW(b)))
+			}
+			if n := a.Stats().Commands + b.Stats().Commands - before; n > 2 { // questions, as the inbox is heard
+				e.Errorf("%d commands of readers", n)
+			}
+			e.MustUnlock(e.Soon("the write side", e.Locking(e.RW(other))))
+		}
+	},
+
+	"WriterAsksAllReaders": func(e *Env) {
+		a, b, other := e.Manager(keeps...), e.Manager(keeps...), e.Manager(byMessage...)
+		e.lingering(a, e.RW(a).RLocker())
+		e.lingering(b, e.RW(b).RLocker())
+		got, err := e.TryLock(e.RW(other))
+		if err != nil {
+			e.Fatal(err)
+		}
+		e.MustUnlock(got)
+		e.lingering(a, e.RW(a).RLocker())
+		inside := e.MustRLock(e.RW(b))
+		e.Busy(e.RW(other).TryLock)
+		e.MustUnlock(inside)
+		e.MustUnlock(e.Soon("the write side", e.Locking(e.RW(other))))
+	},
+
+	// A reader wants what a writer keeps, here and elsewhere, and the other way round.
+	"SidesGiveWay": func(e *Env) {
+		a, other := e.Manager(keeps...), e.Manager(byMessage...)
+		for range 3 {
+			e.lingering(a, e.RW(a))
+			e.MustUnlock(e.MustRLock(e.RW(a)))
+			e.MustUnlock(e.MustLock(e.RW(a)))
+			e.idle(a)
+			got, err := answered(e, func() (*holdfast.Lease, error) { return e.RW(other).TryRLock(bg) })
+			if err != nil {
+				e.Fatal(err)
+			}
+			e.MustUnlock(got)
+			e.MustUnlock(e.MustLock(e.RW(a)))
+			e.MustUnlock(e.Soon("the read side", e.Locking(e.RW(other).RLocker())))
+		}
+	},
+
+	// After a downgrade the read side lingers, once Redis has confirmed it.
+	"DowngradedReaderLingers": func(e *Env) {
+		m, other := e.Manager(keeps...), e.Manager(byMessage...)
+		write, read := e.bothSides(e.RW(m))
+		e.MustUnlock(write)
+		e.MustUnlock(e.MustRLock(e.RW(other))) // readers come in
+		e.MustUnlock(read)
+		e.idle(m)
+		before := m.Stats().Commands
+		e.MustUnlock(e.MustRLock(e.RW(m)))
+		if n := m.Stats().Commands - before; n > 1 {
+			e.Errorf("%d commands", n)
+		}
+		e.MustUnlock(e.Soon("the write side", e.Locking(e.RW(other))))
+	},
+
+	// Tokens of readers that come one after the other grow; those inside together share one.
+	"TokensOfReadersGrow": func(e *Env) {
+		m := e.Manager(append(keeps[:len(keeps):len(keeps)], holdfast.WithFencing())...)
+		last := uint64(0)
+		for range 200 {
+			got := e.MustRLock(e.RW(m))
+			if got.Token() <= last {
+				e.Fatalf("token %d after %d", got.Token(), last)
+			}
+			last = got.Token()
+			e.MustUnlock(got)
+		}
+	},
+
+	// Two holds of one process with other options: one lingers at a time, and a writer of the process gets in.
+	"OwnWriterGetsIn": func(e *Env) {
+		m := e.Manager(keeps...)
+		e.MustUnlock(e.MustRLock(e.RW(m)))
+		e.idle(m)
+		second := e.MustRLock(e.RW(m, holdfast.WithLease(time.Minute)))
+		e.MustUnlock(second)
+		e.idle(m)
+		e.MustUnlock(e.Soon("the write side", e.Locking(e.RW(m))))
+		got, err := e.TryLock(e.RW(m))
+		if err != nil {
+			e.Fatal(err)
+		}
+		e.MustUnlock(got)
+	},
+}

@@ -85,7 +85,7 @@ func TestExpire_OfAllPartsAtOnce(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			x := seam.Engine(m).Inside(name)
 			x.Lock()
-			announce = append(announce, x.EndLocked())
+			announce = append(announce, x.ReachLimitLocked())
 			x.Unlock()
 		}
 		for _, tell := range announce {
@@ -169,7 +169,7 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		m, err := holdfast.New(srv.Client(t))
+		m, err := holdfast.New(srv.Client(t), holdfast.WithMaxHold(time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
 		first, second := seam.Engine(m).Inside("a"), seam.Engine(m).Inside("b")
 		second.Lock()
 		first.Lock()
-		announce := first.EndLocked()
+		announce := first.ReachLimitLocked()
 		first.Unlock()
 		announce()
 		end(mine)
@@ -222,7 +222,7 @@ func TestExpire_IsInNobodysWay(t *testing.T) {
 			tried <- holdfast.Result{Lease: lease, Err: err}
 		}()
 		redistest.Eventually(t, locktest.Patience, "it waits or is refused", func() bool { return m.Stats().Waiting == 1 || len(tried) == 1 })
-		inside(held).Overslept() // the timers run
+		inside(held).Expire() // the timers run
 		r := <-tried
 		if r.Err != nil {
 			t.Fatal(r.Err)

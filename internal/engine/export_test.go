@@ -61,20 +61,13 @@ func (x Inside) SetEnd(at time.Time) {
 	}
 }
 
-// EndLocked ends the leases of the hold with ErrMaxHold. The caller calls the result after Unlock.
-func (x Inside) EndLocked() (announce func()) {
+// ReachLimitLocked is the timer of WithMaxHold. What it tells when no lock is held, it tells when the caller calls the result, after Unlock.
+func (x Inside) ReachLimitLocked() (announce func()) {
 	m := x.e.moment()
-	x.e.lock.EndLeases(&m, x.h)
+	x.e.lock.ReachLimit(&m, x.limit)
 	after := x.e.engine.performOrdered(&m)
+	x.e.sync(&m)
 	return func() { x.e.engine.perform(&m, Ended{}, after) }
-}
-
-// Overslept is what happens when the end of the hold has passed without its timers having run.
-func (x Inside) Overslept() {
-	m := x.e.moment()
-	x.e.mu.Lock()
-	x.e.lock.OversleptHold(&m, x.h)
-	x.e.unlock(&m)
 }
 
 // Expire has the schedule say that the deadline has passed.
@@ -95,14 +88,6 @@ func (x Inside) WakeUp() bool {
 	x.e.mu.Lock()
 	defer x.e.mu.Unlock()
 	return x.e.lock.WantsRequest()
-}
-
-// ReleaseLasts begins the release of a claim like the hold and returns for how long it is repeated.
-func (x Inside) ReleaseLasts(unclear bool) time.Duration {
-	m := x.e.moment()
-	x.e.mu.Lock()
-	defer x.e.unlock(&m)
-	return x.e.lock.ReleaseLike(&m, x.h, unclear)
 }
 
 // PollAfter is after how long a waiter asks again.

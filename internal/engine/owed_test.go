@@ -106,27 +106,3 @@ func TestOwed_OfAPartAfterALapse(t *testing.T) {
 		t.Error("the lease is valid")
 	}
 }
-
-// What may still be under way is refused for a while by what its release leaves behind: so that is repeated
-// for at least as long, however soon the lock itself would be gone.
-func TestOwed_ForAsLongAsACopyMayCome(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
-		p := srv.Proxy(t)
-		m, err := holdfast.New(p.Client(t), holdfast.WithLease(time.Second))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close(context.Background())
-		lease, err := m.Mutex("a").Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, unclear := range []bool{false, true} {
-			left := inside(lease).ReleaseLasts(unclear)
-			if least := time.Minute; unclear && left < least || !unclear && left > least {
-				t.Errorf("unclear %v: given up after %v", unclear, left)
-			}
-		}
-	})
-}

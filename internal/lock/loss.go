@@ -1,7 +1,5 @@
 package lock
 
-import "time"
-
 // How a hold ends without a release: it is lost, or its time is over.
 
 // without takes h out of the lock and the schedule. end is why it ended, nil if it is released.
@@ -116,20 +114,4 @@ func (lk *Lock) Deleted(m *Moment) {
 func (lk *Lock) NotFound(m *Moment, h *Hold, reason Reason) {
 	lk.lose(m, h, reason)
 	lk.step(m)
-}
-
-// EndLeases ends those of h, which stays as its Unlock expects it: for tests.
-func (lk *Lock) EndLeases(m *Moment, h *Hold) {
-	m.end(Ended{Lock: lk, Leases: lk.endHold(m, h, Because(MaxHoldOver)), How: ByClose})
-	h.phase = owed
-}
-
-// OversleptHold is Overslept for whatever leases h has: for tests.
-func (lk *Lock) OversleptHold(m *Moment, h *Hold) { lk.overslept(m, h) }
-
-// ReleaseLike begins the release of a claim like h and returns for how long it is repeated: for tests.
-func (lk *Lock) ReleaseLike(m *Moment, h *Hold, unclear bool) time.Duration {
-	c := newHold(m, lk, h.Terms, h.Keys, h.Kind)
-	c.phase, c.unclear = over, unclear
-	return lk.startRelease(m, c, false, nil).until.Sub(m.Now())
 }

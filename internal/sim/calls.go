@@ -51,6 +51,7 @@ func (k *worker) unlock(c *claim) {
 	case err == nil && early != nil:
 		w.judge.failLocked("hidden loss", "%s had ended, and Unlock says nothing: %v", c.who, early)
 	case err == nil, errors.Is(err, holdfast.ErrLeaseLost), errors.Is(err, holdfast.ErrMaxHold), errors.Is(err, holdfast.ErrClosed) && c.p.closed:
+	case errors.Is(err, holdfast.ErrUnavailable) && c.plan.Kind == RW && !time.Now().Before(c.lease.Deadline()): // a downgrade that its time has overtaken
 	case errors.Is(err, holdfast.ErrUnavailable):
 		w.judge.unavailableLocked(c.p, c.units, c.who, err)
 	default:

@@ -219,7 +219,8 @@ func (k *worker) force(s *Step, h *handle) {
 func (j *judge) toldLocked(u *unit) {
 	seen := map[string]bool{}
 	for _, c := range u.claims {
-		if c.lease == nil || c.votes || c.p.closed || c.lease.Err() != nil {
+		downgraded := c.nested && u.kind == RW && !c.write // while the answer to that is awaited, it is not renewed
+		if c.lease == nil || c.votes || c.p.closed || c.lease.Err() != nil || downgraded {
 			continue
 		}
 		what, from := "untold "+c.who, max(c.p.trouble, u.s.trouble)

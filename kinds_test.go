@@ -13,10 +13,9 @@ import (
 
 // compares is where kinds are compared beside the rules of each kind, and why.
 var compares = map[string]string{
-	"internal/lock/mutex.go":        "the rules of a mutex",
-	"internal/lock/fair.go":         "the rules of a fair lock",
-	"internal/lock/rw.go":           "the rules of a read-write lock, and how its sides differ",
-	"internal/protocol/requests.go": "the scripts of each kind, and their keys and arguments",
+	"internal/lock/mutex.go": "the rules of a mutex",
+	"internal/lock/fair.go":  "the rules of a fair lock",
+	"internal/lock/rw.go":    "the rules of a read-write lock, and how its sides differ",
 }
 
 var aKind = regexp.MustCompile("^(Mutex|Fair|Write|Read|Multi|Redlock)Kind$")
@@ -45,10 +44,6 @@ func kindsCompared(set *token.FileSet, file *ast.File) (all []token.Position) {
 			}
 		case *ast.CaseClause:
 			asks(n.Case, n.List...)
-		case *ast.CallExpr:
-			if name(n.Fun) == "RW" {
-				all = append(all, set.Position(n.Pos()))
-			}
 		}
 		return true
 	})
@@ -88,7 +83,7 @@ func TestPolicy_KindsAreComparedInTheirFiles(t *testing.T) {
 
 func TestPolicy_ComparisonsOfKindsAreFound(t *testing.T) {
 	for text, want := range map[string]int{
-		"lk.kind == FairKind": 1, "lock.ReadKind != h.Kind": 1, "h.Kind.RW()": 1, "lk.places != nil": 1, "k <= WriteKind": 1,
+		"lk.kind == FairKind": 1, "lock.ReadKind != h.Kind": 1, "lk.places != nil": 1, "k <= WriteKind": 1,
 		"func() int { switch k { case MutexKind, FairKind: return 1; default: return 0 } }()": 1,
 		"h.Kind == by.Kind": 0, "families[FairKind]": 0, "lk.places.left == 0": 0, "k.rules().shared": 0,
 	} {

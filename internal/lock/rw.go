@@ -12,9 +12,6 @@ var (
 	readRules  = rules{shared: true, lingers: true}
 )
 
-// RW reports whether k is a side of a read-write lock.
-func (k Kind) RW() bool { return k == WriteKind || k == ReadKind }
-
 // Upgrades reports whether an owner of h that wants a lease of kind k would wait for itself.
 func (h *Hold) Upgrades(k Kind) bool { return h.Kind == ReadKind && k == WriteKind }
 

@@ -12,36 +12,14 @@ import (
 // What the requests of locks mean, as keys and arguments of scripts. What an undisturbed request does not need is left out: each argument
 // costs Redis about a quarter of a microsecond.
 
-func acquireScript(k lock.Kind) *command.Script {
-	if k.RW() {
-		return RWAcquire
-	}
-	return LockAcquire
-}
-
-// RenewScript renews holds of a kind.
-func RenewScript(k lock.Kind) *command.Script {
-	if k == lock.ReadKind {
-		return RenewRead
-	}
-	return Renew
-}
-
-func releaseScript(k lock.Kind) *command.Script {
-	if k.RW() {
-		return RWRelease
-	}
-	return LockRelease
-}
-
 // id is the owner id, which Redis knows h by. It is not kept: of the memory of a held lock it would be a tenth.
 func (p *Process) id(h *lock.Hold) string {
-	return wire.OwnerID(p.Owners, h.Number, h.Terms.Linger > 0, h.Kind == lock.WriteKind)
+	return wire.OwnerID(p.Owners, h.Number, h.Terms.Linger > 0, kindOf(h).writes)
 }
 
 // tail is what the owner id ends with, behind the prefix of its process.
 func tail(h *lock.Hold) string {
-	return wire.OwnerID("", h.Number, h.Terms.Linger > 0, h.Kind == lock.WriteKind)
+	return wire.OwnerID("", h.Number, h.Terms.Linger > 0, kindOf(h).writes)
 }
 
 // right names the key that the read hold h ends with.
@@ -67,7 +45,7 @@ func (p *Process) offer(h *lock.Hold) any {
 func (p *Process) withKeys(h *lock.Hold, room *command.Room, script *command.Script, tombstones bool) []any {
 	keys := h.Keys
 	args := append(script.Begin(room), keys.Lock, keys.Queue, keys.Deadlines)
-	if h.Kind == lock.ReadKind {
+	if kindOf(h).right {
 		args = append(args, p.right(h))
 	}
 	if tombstones || h.Terms.Fencing {
@@ -99,7 +77,7 @@ func (p *Process) Acquire(room *command.Room, t *lock.Try) (*command.Script, []a
 			wait = terms.waits[waitNew]
 		}
 	}
-	script := acquireScript(h.Kind)
+	script := kindOf(h).acquire
 	args := append(p.withKeys(h, room, script, true), p.id(h), terms.ms, wait)
 	if h.Terms.Fencing {
 		args = append(args, h.Tokens, p.Knows.TokenSeen(h.Keys))
@@ -116,7 +94,7 @@ func (p *Process) Release(room *command.Room, r *lock.Release) (*command.Script,
 	case r.Rest > 0:
 		return p.stay(room, r)
 	}
-	givenUp, script := r.Bury || r.Queued, releaseScript(h.Kind)
+	givenUp, script := r.Bury || r.Queued, kindOf(h).release
 	args := append(p.withKeys(h, room, script, givenUp), p.id(h), p.Publish, h.Keys.Channel, p.offer(h))
 	switch {
 	case r.Bury:
@@ -137,12 +115,10 @@ func (p *Process) leave(room *command.Room, r *lock.Release) []any {
 }
 
 func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []any) {
-	h, script := r.Hold, LockStay
-	if h.Kind.RW() {
-		script = RWStay
-	}
-	args := append(script.Begin(room), h.Keys.Lock, h.Keys.Queue, h.Keys.Deadlines, h.Keys.Tombstones)
-	if h.Kind == lock.ReadKind {
+	h := r.Hold
+	k := kindOf(h)
+	args := append(k.stay.Begin(room), h.Keys.Lock, h.Keys.Queue, h.Keys.Deadlines, h.Keys.Tombstones)
+	if k.right {
 		args = append(args, p.right(h), wire.ReadRight(h.Keys.Lock.(string), wire.OwnerID(p.Owners, r.Stand, false, false)))
 	}
 	args = command.CountKeys(args)
@@ -150,7 +126,7 @@ func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []
 	if r.Bury {
 		buried = lock.Burial.Milliseconds()
 	}
-	return script, append(args, p.id(h), wire.OwnerID(p.Owners, r.Stand, false, h.Kind == lock.WriteKind), validity.Milliseconds(r.Rest), p.Publish, h.Keys.Channel, buried)
+	return k.stay, append(args, p.id(h), wire.OwnerID(p.Owners, r.Stand, false, k.writes), validity.Milliseconds(r.Rest), p.Publish, h.Keys.Channel, buried)
 }
 
 // Downgrade is the request that turns a write hold into a read hold.

@@ -19,7 +19,7 @@ func (j *judge) returnedLocked(a *attempt, took time.Duration, err error) {
 	if s.Way == ByTry && took > time.Duration(len(a.h.units))*3*a.k.p.secondLocked()+overdue {
 		j.failLocked("late return", "TryLock of %s took %v", who, took)
 	}
-	if most := time.Duration(len(a.h.units)) * (w.trips(20) + 2*w.plan.Options.AckIn); s.Way == ByTry && took > most && a.calmLocked() {
+	if most := time.Duration(len(a.h.units)) * (w.trips(20) + 2*w.plan.Options.AckIn + a.unansweredLocked()); s.Way == ByTry && took > most && a.calmLocked() {
 		j.failLocked("waits", "TryLock of %s took %v, and nothing was wrong", who, took)
 	}
 	switch {

@@ -67,3 +67,15 @@ func (u *unit) keptLocked() {
 		u.since["lingers"] = u.w.now()
 	}
 }
+
+// unansweredLocked is for how much longer the TryLock may wait: for the answer of a holder that may linger, if something is wrong with a process.
+func (a *attempt) unansweredLocked() time.Duration {
+	w := a.k.w
+	for _, u := range a.h.units {
+		lingers := slices.ContainsFunc(w.plan.Locks, func(l Lock) bool { return l.Name == u.name && l.Linger > 0 })
+		if lingers && slices.ContainsFunc(w.all, func(p *process) bool { return p.java == nil && !p.calmLocked(u.s) }) {
+			return 100*time.Millisecond + w.trips(16)
+		}
+	}
+	return 0
+}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
@@ -28,20 +29,43 @@ var charts = []report.Chart{
 	}, {
 		Name: "distinct", Title: "One process, each goroutine has a lock of its own", Axis: "goroutines", Label: "Lock and Unlock, pairs per second",
 		Scenario: distinct.asked(), Rows: []int{0, 1, 2, 3, 4}, Unit: unitRate, X: func(row int) float64 { return float64(distinct.rows[row].n) },
+	}, {
+		Name: "linger", Title: "One lock, and calls of two processes one after the other", Axis: "calls of the other process", Label: "Lock and Unlock, pairs per second",
+		Scenario: linger.asked(), Rows: []int{0, 1, 2, 3}, Unit: unitRate, X: apart, Tick: func(row int) string { return percent(linger.rows[row].others) },
 	},
 }
+
+// apart has the rows of linger at equal distances: the first share is 0.
+func apart(row int) float64 { return float64(int(1) << row) }
 
 func processCount(row int) float64 { return float64(processes.rows[row].procs) }
 
 // styles have colours of those of Okabe and Ito, for people of any sight.
 var styles = map[string]report.Style{
-	contender.Ours:  {Label: "Holdfast", Colour: 0x0072b2, Shape: draw.CircleGlyph{}, Bold: true},
-	"redsync":       {Label: "redsync", Colour: 0xe69f00, Shape: draw.SquareGlyph{}},
-	"redislock":     {Label: "redislock, 100 ms", Colour: 0x009e73, Shape: draw.TriangleGlyph{}},
-	"redislock-1ms": {Label: "redislock, 1 ms", Colour: 0x56b4e9, Shape: draw.PyramidGlyph{}},
-	"rueidislock":   {Label: "rueidislock", Colour: 0xd55e00, Shape: draw.CrossGlyph{}},
-	"redisson":      {Label: "Redisson", Colour: 0xcc79a7, Shape: draw.BoxGlyph{}},
-	"message":       {Label: "a bare message", Colour: 0x000000, Shape: draw.PlusGlyph{}},
-	"grant":         {Label: "the least grant", Colour: 0x666666, Shape: draw.PlusGlyph{}},
-	"r8-pubsub":     {Label: "by hand, pub/sub", Colour: 0x666666, Shape: draw.RingGlyph{}},
+	contender.Ours:      {Label: "Holdfast", Colour: 0x0072b2, Shape: draw.CircleGlyph{}, Bold: true},
+	contender.Lingering: {Label: "Holdfast, WithLinger", Colour: 0x0072b2, Shape: diamond{}, Bold: true},
+	"redsync":           {Label: "redsync", Colour: 0xe69f00, Shape: draw.SquareGlyph{}},
+	"redislock":         {Label: "redislock, 100 ms", Colour: 0x009e73, Shape: draw.TriangleGlyph{}},
+	"redislock-1ms":     {Label: "redislock, 1 ms", Colour: 0x56b4e9, Shape: draw.PyramidGlyph{}},
+	"rueidislock":       {Label: "rueidislock", Colour: 0xd55e00, Shape: draw.CrossGlyph{}},
+	"redisson":          {Label: "Redisson", Colour: 0xcc79a7, Shape: draw.BoxGlyph{}},
+	"message":           {Label: "a bare message", Colour: 0x000000, Shape: draw.PlusGlyph{}},
+	"grant":             {Label: "the least grant", Colour: 0x666666, Shape: draw.PlusGlyph{}},
+	"r8-pubsub":         {Label: "by hand, pub/sub", Colour: 0x666666, Shape: draw.RingGlyph{}},
+}
+
+// diamond is a shape that package draw has not.
+type diamond struct{}
+
+// DrawGlyph is a method of draw.GlyphDrawer.
+func (diamond) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
+	r := style.Radius
+	var p vg.Path
+	p.Move(vg.Point{X: at.X, Y: at.Y + r})
+	p.Line(vg.Point{X: at.X + r, Y: at.Y})
+	p.Line(vg.Point{X: at.X, Y: at.Y - r})
+	p.Line(vg.Point{X: at.X - r, Y: at.Y})
+	p.Close()
+	c.SetColor(style.Color)
+	c.Fill(p)
 }

@@ -20,7 +20,7 @@ import (
 // scenarios are all there are, in the order of the report.
 var scenarios = []scenario{
 	floors, uncontended, distinct, oneName, processes, handover, queue, modes, fair, readers, writer,
-	recipes, reentry, redlock, held, parked, parkedAsync,
+	recipes, reentry, linger, redlock, held, parked, parkedAsync,
 }
 
 // scenario is one question that is put to several libraries under several loads.
@@ -60,6 +60,8 @@ type row struct {
 	hold  time.Duration
 	way   time.Duration // what a message takes to the server or back; 0: it is on the same machine
 	reads float64       // the share of read locks
+
+	others float64 // the share of calls from another process
 
 	members int  // servers of which a majority grants the lock; 0: there is one
 	silent  bool // one of them answers nothing

@@ -16,6 +16,7 @@ func BenchmarkFair(b *testing.B)      { benchmark(b, fair) }
 func BenchmarkReaders(b *testing.B)   { benchmark(b, readers) }
 func BenchmarkWriter(b *testing.B)    { benchmark(b, writer) }
 func BenchmarkRecipes(b *testing.B)   { benchmark(b, recipes) }
+func BenchmarkLinger(b *testing.B)    { benchmark(b, linger) }
 func BenchmarkRedlock(b *testing.B)   { benchmark(b, redlock) }
 func BenchmarkHeld(b *testing.B)      { benchmark(b, held) }
 func BenchmarkParked(b *testing.B)    { benchmark(b, parked) }

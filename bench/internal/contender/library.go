@@ -55,10 +55,11 @@ const (
 
 // Libraries that are named in several places.
 const (
-	Ours     = "holdfast"
-	Unlocked = "unlocked" // no lock at all, for tests
-	message  = "message"  // a baton that processes pass round
-	grant    = "grant"    // the same, by the least script that grants a lock
+	Ours      = "holdfast"
+	Lingering = "holdfast-linger"
+	Unlocked  = "unlocked" // no lock at all, for tests
+	message   = "message"  // a baton that processes pass round
+	grant     = "grant"    // the same, by the least script that grants a lock
 )
 
 // libraries are all there are. A name with a pause in it is a setting that only matters
@@ -70,6 +71,7 @@ var libraries = []Library{
 	{Name: grant, Open: openGrant, Role: Bare, Single: true},
 	{Name: Ours, Open: openHoldfast(mutexes), Role: Own},
 	{Name: "holdfast-fenced", Open: openHoldfast(mutexes, holdfast.WithFencing()), Role: Own},
+	{Name: Lingering, Open: openHoldfast(mutexes, holdfast.WithLinger(time.Minute)), Role: Own},
 	{Name: "holdfast-slice0", Open: openHoldfast(mutexes, holdfast.WithHandoffSlice(0)), Role: Own},
 	{Name: "holdfast-slice1ms", Open: openHoldfast(mutexes, holdfast.WithHandoffSlice(time.Millisecond)), Role: Own},
 	{Name: "holdfast-slice100ms", Open: openHoldfast(mutexes, holdfast.WithHandoffSlice(100*time.Millisecond)), Role: Own},

@@ -40,6 +40,9 @@ func TestCommandsOfAPair(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := int64(2 * n)
+			if l.Name == contender.Lingering {
+				return // its pairs are no commands, but for a question now and then: see the scenario linger
+			}
 			if l.Name == "r2-expire" {
 				want = 3 * n
 			}

@@ -84,7 +84,11 @@ func (c Chart) lines(l Layout, all []series) (*picture, error) {
 	var ticks []plot.Tick
 	for _, i := range c.Rows {
 		x := c.X(i)
-		ticks = append(ticks, plot.Tick{Value: x, Label: short(x)})
+		label := short(x)
+		if c.Tick != nil {
+			label = c.Tick(i)
+		}
+		ticks = append(ticks, plot.Tick{Value: x, Label: label})
 	}
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.ConstantTicks(ticks)
 	p.X.Min, p.X.Max = ticks[0].Value, ticks[len(ticks)-1].Value // also of rows that were left out

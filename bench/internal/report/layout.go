@@ -78,6 +78,7 @@ type Chart struct {
 	Unit     string
 	Woken    bool // leave out who polls
 	X        func(row int) float64
+	Tick     func(row int) string // what stands at X; nil: X itself
 }
 
 // Style is how a library looks in every picture: told apart by its shape as well as by

@@ -14,7 +14,7 @@
 -- Returns {0, 0, ttl, now, foreign}
 --                           they stand in the queue, but for those with a tombstone; the
 --                           TTL of the lock, 0 if it is free; the server's time; 1 if
---                           waiters of Redisson stand before them
+--                           Redisson's hold it or stand before them
 --         {-1, key, text}   as lock_acquire.lua does
 
 -- prelude: queue wrong_type wrong place stand
@@ -51,5 +51,7 @@ for _, id in ipairs(ids) do
   end
   foreign = after or foreign
 end
+local holder = redis.call('hkeys', lock)[1]
+foreign = foreign or holder and not inbox_of(holder)
 local ttl = redis.call('pttl', lock)
 return {@ACQUIRE_HELD@, @STATE_HELD@, ttl == -2 and 0 or ttl, now, foreign and 1 or 0}

@@ -123,6 +123,9 @@ func printBlocks(w io.Writer, looks []look) error {
 			if h.Write && l.Kind == "read" {
 				side = ", also the write side"
 			}
+			if h.Lingers {
+				side += ", may be idle"
+			}
 			line("holder", "%s, until %s unless renewed%s", ownerText(h, true), seconds(h.TTL), side)
 			if h.Process != nil {
 				line("", "%s", h.Process.details())

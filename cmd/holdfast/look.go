@@ -67,7 +67,8 @@ type lookHolder struct {
 	Write    bool   `json:"write"`
 	Holdfast bool   `json:"holdfast"`
 	TTL      int64  `json:"ttl"`
-	Server   string `json:"server,omitempty"` // of a Redlock
+	Lingers  bool   `json:"lingers,omitempty"` // it may be idle: its process keeps it after Unlock, until another one wants it
+	Server   string `json:"server,omitempty"`  // of a Redlock
 
 	Process *Process `json:"process,omitempty"` // nil: it does not say what it is
 }
@@ -96,7 +97,7 @@ func newLook(info holdfast.Info, lease time.Duration) look {
 		More: info.More, TTL: milliseconds(info.TTL), Waiting: info.Waiters, Overdue: info.Overdue, Token: info.Token,
 	}
 	for _, h := range info.Holders {
-		l.Holders = append(l.Holders, lookHolder{Owner: h.Owner, Write: h.Write, Holdfast: h.Holdfast, TTL: milliseconds(h.TTL)})
+		l.Holders = append(l.Holders, lookHolder{Owner: h.Owner, Write: h.Write, Holdfast: h.Holdfast, TTL: milliseconds(h.TTL), Lingers: h.Lingers})
 	}
 	for _, b := range info.Broken {
 		l.Broken = append(l.Broken, lookBroken{b.Key, b.Holds})

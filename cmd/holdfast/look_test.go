@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	aliceID = "hf-11111111-1111-4111-8111-111111111111:7"
-	bobID   = "hf-22222222-2222-4222-8222-222222222222:3"
-	javaID  = "5f1c0000-aaaa-bbbb-cccc-dddddddddddd:57"
-	evil    = "evil\x1b[31m\n\xff"
+	aliceID  = "hf-11111111-1111-4111-8111-111111111111:7"
+	lingerID = "hf-11111111-1111-4111-8111-111111111111:08"
+	bobID    = "hf-22222222-2222-4222-8222-222222222222:3"
+	javaID   = "5f1c0000-aaaa-bbbb-cccc-dddddddddddd:57"
+	evil     = "evil\x1b[31m\n\xff"
 )
 
 // newGallery returns a server with one lock of each state, written as the scripts write them.
@@ -54,6 +55,7 @@ func newGallery(t *testing.T) *redistest.Server {
 	held("stuck", "", long, aliceID, 1)
 	place("redisson_lock_queue:{stuck}", "redisson_lock_timeout:{stuck}", bobID, -time.Minute)
 	held(evil, "", long, aliceID, 1)
+	held("kept", "", long, lingerID, 1)
 	rdb.HSet(ctx, "user:1", "name", "Ada", "mail", "x")
 	rdb.Set(ctx, "plain", "text", 0)
 	return srv
@@ -81,6 +83,7 @@ NAME                  KIND   HOLDER                    TTL     WAITING  TOKEN  S
 stock:42              mutex  hf-11111111…:7            LONG    1        812    ok
 "evil\x1b[31m\n\xff"  mutex  hf-11111111…:7            LONG    0        -      ok
 forever               mutex  hf-11111111…:7            -       0        -      no TTL
+kept                  mutex  hf-11111111…:08           LONG    0        -      ok
 old                   mutex  hf-22222222…:3            SOME    0        -      expiring: not renewed for SOME
 report:daily          mutex  redisson 5f1c0000-aa…:57  LONG    0        -      ok
 schema                write  hf-11111111…:7            LONG    0        -      ok
@@ -96,6 +99,19 @@ stuck                 mutex  hf-11111111…:7            LONG    0        -     
 		{[]string{"ls", "[eo][vl]*", "-o", "jsonl"}, 0, `
 {"name":"evil\u001b[31m\n\ufffd","nameBytes":"ZXZpbBtbMzFtCv8=","kind":"mutex","held":true,"holders":[{"owner":"` + aliceID + `","write":false,"holdfast":true,"ttl":N}],"moreHolders":0,"ttl":N,"waiting":0,"overdue":0,"token":0,"state":"ok"}
 {"name":"old","kind":"mutex","held":true,"holders":[{"owner":"` + bobID + `","write":false,"holdfast":true,"ttl":N}],"moreHolders":0,"ttl":N,"waiting":0,"overdue":0,"token":0,"state":"expiring","notRenewedFor":N}
+`},
+		{[]string{"inspect", "kept"}, 0, `
+kept
+  kind     mutex
+  state    ok
+  ttl      LONG
+  holder   ` + lingerID + `, until LONG   unless renewed, may be idle
+  waiting  0
+  messages 0 connections listen to the lock's channels
+  slot     284
+`},
+		{[]string{"ls", "kept", "-o", "jsonl"}, 0, `
+{"name":"kept","kind":"mutex","held":true,"holders":[{"owner":"` + lingerID + `","write":false,"holdfast":true,"ttl":N,"lingers":true}],"moreHolders":0,"ttl":N,"waiting":0,"overdue":0,"token":0,"state":"ok"}
 `},
 		{[]string{"inspect", "stock:42", "user:1", "gone"}, 3, `
 stock:42

@@ -36,6 +36,40 @@ func (m *Manager) newHandle(k engine.Kind, name string, opts []LockOption) handl
 	return handle{m, m.engine.NewLock(k, name, mapped, &own.terms), err}
 }
 
+// lockConfig is what the options of a lock add up to.
+type lockConfig struct {
+	terms engine.Terms
+	err   error // the first bad option
+}
+
+// check reports the first bad option, or values that exclude each other.
+func (c *lockConfig) check() error {
+	if c.err != nil {
+		return c.err
+	}
+	if c.terms.MaxHold != 0 && c.terms.MaxHold < c.terms.TTL {
+		return &OptionError{"WithMaxHold", c.terms.MaxHold, fmt.Sprintf("must not be shorter than the lease of %v", c.terms.TTL)}
+	}
+	if c.terms.AtLeast != 0 && c.terms.MaxHold != 0 && c.terms.AtLeast > c.terms.MaxHold {
+		return &OptionError{"WithHoldAtLeast", c.terms.AtLeast, fmt.Sprintf("must not be longer than the maximum hold of %v", c.terms.MaxHold)}
+	}
+	if c.terms.Fixed && c.terms.AtLeast > c.terms.TTL {
+		return &OptionError{"WithHoldAtLeast", c.terms.AtLeast, fmt.Sprintf("must not be longer than the fixed lease of %v", c.terms.TTL)}
+	}
+	for _, other := range []struct {
+		option string
+		given  bool
+	}{{"WithFixedLease", c.terms.Fixed}, {"WithHoldAtLeast", c.terms.AtLeast != 0}, {"WithReplicas", c.terms.Acks != nil}} {
+		if c.terms.Linger != 0 && other.given {
+			return &OptionError{"WithLinger", c.terms.Linger, "must not be given together with " + other.option}
+		}
+	}
+	if c.terms.Acks != nil && c.terms.Acks.Timeout > c.terms.TTL/2 {
+		return &OptionError{"WithReplicas", c.terms.Acks.Timeout, fmt.Sprintf("must not be more than half of the lease of %v", c.terms.TTL)}
+	}
+	return nil
+}
+
 // with returns c with the options of the named lock.
 func (c *lockConfig) with(name string, opts []LockOption) (*lockConfig, error) {
 	own := *c

@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/planted"
 )
 
 var (
@@ -62,9 +64,9 @@ func TestWorlds_Repeat(t *testing.T) {
 }
 
 // ofTheWorld are the places where the Go runtime draws what a world can show.
-var ofTheWorld = []edit{
-	{"rand.go", "func rand() uint64 {\n", "func rand() uint64 {\n\tif gp := getg(); gp.bubble != nil {\n\t\treturn gp.bubble.draw()\n\t}\n"},
-	{"rand.go", "\n// randn is like", `
+var ofTheWorld = []planted.Edit{
+	edit("rand.go", "func rand() uint64 {\n", "func rand() uint64 {\n\tif gp := getg(); gp.bubble != nil {\n\t\treturn gp.bubble.draw()\n\t}\n"),
+	edit("rand.go", "\n// randn is like", `
 //go:nosplit
 func (b *synctestBubble) draw() uint64 {
 	b.drawn += 0x9e3779b97f4a7c15
@@ -74,10 +76,10 @@ func (b *synctestBubble) draw() uint64 {
 	return z ^ (z >> 31)
 }
 
-// randn is like`},
-	{"synctest.go", "type synctestBubble struct {\n", "type synctestBubble struct {\n\tdrawn uint64\n"},
-	{"time.go", "t.rand = cheaprand()\n", "t.rand = cheaprand()\n\t\t\tif gp := getg(); gp.bubble != nil {\n\t\t\t\tt.rand = uint32(gp.bubble.draw())\n\t\t\t}\n"},
-	{"select.go", "j := cheaprandn(uint32(norder + 1))\n", "j := cheaprandn(uint32(norder + 1))\n\t\tif gp := getg(); gp.bubble != nil {\n\t\t\tj = uint32(gp.bubble.draw() % uint64(norder+1))\n\t\t}\n"},
+// randn is like`),
+	edit("synctest.go", "type synctestBubble struct {\n", "type synctestBubble struct {\n\tdrawn uint64\n"),
+	edit("time.go", "t.rand = cheaprand()\n", "t.rand = cheaprand()\n\t\t\tif gp := getg(); gp.bubble != nil {\n\t\t\t\tt.rand = uint32(gp.bubble.draw())\n\t\t\t}\n"),
+	edit("select.go", "j := cheaprandn(uint32(norder + 1))\n", "j := cheaprandn(uint32(norder + 1))\n\t\tif gp := getg(); gp.bubble != nil {\n\t\t\tj = uint32(gp.bubble.draw() % uint64(norder+1))\n\t\t}\n"),
 }
 
 // TestWorlds_Exact runs worlds whose chance is all their own, but for where memory lies: of a hundred, some 95 repeat. With -exact it builds the
@@ -90,16 +92,16 @@ func TestWorlds_Exact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &overlay{t: t, files: map[string]string{}}
+	o := planted.New(t, root)
 	for _, e := range ofTheWorld {
-		o.replace(filepath.Join(strings.TrimSpace(string(sources)), "src", "runtime", e.file), e.old, e.new)
+		o.Replace(filepath.Join(strings.TrimSpace(string(sources)), "src", "runtime", e.File), e.Old, e.New)
 	}
 	dir := filepath.Join(os.TempDir(), "holdfast-exact") // the same each time: the compiler names it
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	replaced := map[string]string{}
-	for path, text := range o.files {
+	for path, text := range o.Files {
 		replaced[path] = filepath.Join(dir, filepath.Base(path))
 		if err := os.WriteFile(replaced[path], []byte(text), 0o600); err != nil {
 			t.Fatal(err)

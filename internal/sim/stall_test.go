@@ -6,41 +6,46 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/planted"
 )
 
+// edit replaces one text by another.
+func edit(file, old, new string) planted.Edit { return planted.Edit{File: file, Old: old, New: new} }
+
 // behindTimers are the places behind the library's timers: there a goroutine waits while its process stands still, before it reads the clock.
-var behindTimers = []edit{
-	{"internal/engine/entry.go", "func (e *entry) wakeUp() {\n", "func (e *entry) wakeUp() {\n\tPlantedStand(e.engine)\n"},
-	{"internal/engine/entry.go", "func (e *entry) reachLimit(l *lock.Limit) {\n", "func (e *entry) reachLimit(l *lock.Limit) {\n\tPlantedStand(e.engine)\n"},
-	{"internal/engine/entry.go", "func (e *entry) resend(r *lock.Repeated) {\n", "func (e *entry) resend(r *lock.Repeated) {\n\tPlantedStand(e.engine)\n"},
-	{"internal/pubsub/session.go", "\t\tcancel(errQuiet) // frees", "\t\tPlantedStand(h.s)\n\t\tcancel(errQuiet) // frees"},
-	{"internal/pubsub/session.go", "\t\tcase <-pings.C:\n", "\t\tcase <-pings.C:\n\t\t\tPlantedStand(h.s)\n"},
-	{"internal/pubsub/session.go", "\t\tcase <-tidy.C:\n", "\t\tcase <-tidy.C:\n\t\t\tPlantedStand(h.s)\n"},
-	{"internal/pubsub/homes.go", "\t\ttimer.Reset(s.settle())", "\t\tPlantedStand(s)\n\t\ttimer.Reset(s.settle())"},
-	{"internal/command/command.go", "func (x *Executor) inspect() {\n", "func (x *Executor) inspect() {\n\tPlantedStand(x)\n"},
-	{"internal/renewal/renewal.go", "\t\trenew, expired, wait := s.due(time.Now())", "\t\tPlantedStand(s)\n\t\trenew, expired, wait := s.due(time.Now())"},
+var behindTimers = []planted.Edit{
+	edit("internal/engine/entry.go", "func (e *entry) wakeUp() {\n", "func (e *entry) wakeUp() {\n\tPlantedStand(e.engine)\n"),
+	edit("internal/engine/entry.go", "func (e *entry) reachLimit(l *lock.Limit) {\n", "func (e *entry) reachLimit(l *lock.Limit) {\n\tPlantedStand(e.engine)\n"),
+	edit("internal/engine/entry.go", "func (e *entry) resend(r *lock.Repeated) {\n", "func (e *entry) resend(r *lock.Repeated) {\n\tPlantedStand(e.engine)\n"),
+	edit("internal/pubsub/session.go", "\t\tcancel(errQuiet) // frees", "\t\tPlantedStand(h.s)\n\t\tcancel(errQuiet) // frees"),
+	edit("internal/pubsub/session.go", "\t\tcase <-pings.C:\n", "\t\tcase <-pings.C:\n\t\t\tPlantedStand(h.s)\n"),
+	edit("internal/pubsub/session.go", "\t\tcase <-tidy.C:\n", "\t\tcase <-tidy.C:\n\t\t\tPlantedStand(h.s)\n"),
+	edit("internal/pubsub/homes.go", "\t\ttimer.Reset(s.settle())", "\t\tPlantedStand(s)\n\t\ttimer.Reset(s.settle())"),
+	edit("internal/command/command.go", "func (x *Executor) inspect() {\n", "func (x *Executor) inspect() {\n\tPlantedStand(x)\n"),
+	edit("internal/renewal/renewal.go", "\t\trenew, expired, wait := s.due(time.Now())", "\t\tPlantedStand(s)\n\t\trenew, expired, wait := s.due(time.Now())"),
 }
 
 // stand has the library's timers wait while their process stands still.
 func (o *overlay) stand() {
 	for _, e := range behindTimers {
-		path := filepath.Join(root, e.file)
-		o.replace(path, e.old, e.new)
-		o.files[filepath.Join(filepath.Dir(path), "planted_stand.go")] = fmt.Sprintf("%s\n\n// PlantedStand is called behind a timer.\nvar PlantedStand = func(part any) {}\n", packageOf(o.t, path))
+		path := filepath.Join(root, e.File)
+		o.Replace(path, e.Old, e.New)
+		o.Files[filepath.Join(filepath.Dir(path), "planted_stand.go")] = fmt.Sprintf("%s\n\n// PlantedStand is called behind a timer.\nvar PlantedStand = func(part any) {}\n", planted.PackageOf(o.T, path))
 	}
-	o.files[filepath.Join(root, "internal/engine/planted_parts.go")] = `package engine
+	o.Files[filepath.Join(root, "internal/engine/planted_parts.go")] = `package engine
 
 // PlantedParts are those that call PlantedStand.
 func PlantedParts(eng *Engine) []any { return []any{eng, eng.Subscriber, eng.Executor, eng.scheduler} }
 `
-	o.files[filepath.Join(root, "planted_parts.go")] = `package holdfast
+	o.Files[filepath.Join(root, "planted_parts.go")] = `package holdfast
 
 import "github.com/holdfast-go/holdfast/internal/engine"
 
 // PlantedParts are those of the manager.
 func PlantedParts(m *Manager) []any { return engine.PlantedParts(m.engine) }
 `
-	o.files["planted_stand.go"] = `package sim
+	o.Files["planted_stand.go"] = `package sim
 
 import (
 	"time"

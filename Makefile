@@ -14,7 +14,7 @@ SPARSE = GOGC=off GOMEMLIMIT=1GiB
 # What has no time to keep runs in CI beside what has.
 NICE = nice -n 10
 
-.PHONY: help check test ci night redis compile fmt lint unit sim real full full-real full-virtual full-around full-topology full-bugs model modules stress chaos safety simulate soak topology demo examples services platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
+.PHONY: help check test ci night redis compile fmt lint unit sim real full full-real full-virtual full-around full-topology full-bugs explore modules stress chaos safety simulate soak topology demo examples services platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,10 +49,10 @@ LOCKS = . $(addprefix ./internal/,docs engine several $(addprefix locktest/,faul
 
 # The packages whose tests need no server, and all others but those with a target of their own.
 PURE = ./debug ./scripts $(addprefix ./tools/,dashboard figures steps) $(addprefix ./internal/,journal lock protocol pubsub renewal validity voting wire)
-OTHERS = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) $(PURE) ./internal/interop ./internal/model ./internal/sim))
+OTHERS = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) $(PURE) ./internal/explore ./internal/interop ./internal/sim))
 # Those beside LOCKS that the race detector is of use for. The examples' stages have no goroutines but those of internal/stage, and
 # internal/topology has a target of its own.
-RACED = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) ./internal/interop ./internal/model ./internal/topology ./examples/.*))
+RACED = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) ./internal/explore ./internal/interop ./internal/topology ./examples/.*))
 WITHOUT = grep -v -x $(patsubst .%,-e 'github.com/holdfast-go/holdfast%',$(1))
 
 # Tests of texts, and those and what runs in fake time as well.
@@ -73,7 +73,7 @@ real: redis ## on real servers, what needs them, and of the rest some of each; t
 	@GOGC=400 HOLDFAST_TEST_QUICK=1 $(TESTS) -shuffle=on -p 3 -parallel 16 -timeout 10m -skip '$(NOTREAL)|$(LONG)' $(LOCKS) $(OTHERS)
 
 full: ## what make test leaves out: each kind and mode on real servers, long tests, and all with the race detector
-	@$(STEPS) full-real full-around full-topology full-bugs full-virtual model
+	@$(STEPS) full-real full-around full-topology full-bugs full-virtual explore
 
 full-real: redis
 	@$(TESTS) -race -shuffle=on -parallel 12 -timeout 20m -skip '$(NOTREAL)|^TestCost_' $(LOCKS)
@@ -90,8 +90,8 @@ full-topology: redis # what make test leaves out
 full-bugs: redis # without the race detector, which does not find them
 	@$(TESTS) -shuffle=on -parallel 8 -timeout 20m -run '$(BUGS)' ./internal/chaos
 
-model: ## all states of the model; under the race detector it visits those of one fault
-	@$(NICE) $(TESTS) ./internal/model
+explore: ## all states of small worlds of the real code, walks through large ones, and the bugs planted there; with one more fault it takes hours: make explore ARGS=-deep
+	@$(SPARSE) $(NICE) $(TESTS) -timeout 24h ./internal/explore $(if $(ARGS),-args $(ARGS),./internal/voting)
 
 stress: redis ## the tests again and again: make stress COUNT=20
 	$(GO) test -race -shuffle=on -parallel 6 -count=$(or $(COUNT),5) -timeout 24h . ./internal/...
@@ -173,6 +173,7 @@ night-virtual: # each mode
 
 night-worlds: # a world takes about a tenth of a second
 	@$(MAKE) --no-print-directory simulate SEED=$$(date +%s) SEEDS=$$(($(HOURS) * 10000))
+	@$(MAKE) --no-print-directory explore ARGS="-walks $$(($(HOURS) * 1000)) -seed $$(date +%s) -mutants all"
 
 night-chaos:
 	@$(MAKE) --no-print-directory chaos CHAOS_ARGS="-duration $$(($(HOURS) * 8))m"

@@ -43,7 +43,8 @@ var imports = map[string][]string{
 	"/internal/retry":    {"github.com/cenkalti/backoff/v4"},
 	"/internal/validity": {},
 	"/internal/voting":   {},
-	"/internal/model":    {"/internal/voting"}, // tests only
+	"/internal/explore":  {"/internal/command", "/internal/lock", "/internal/protocol", "/internal/schedule", "/internal/validity", "/internal/vredis", "/internal/wire"}, // tests only
+	"/internal/planted":  {"github.com/yuin/gopher-lua/parse"},                                                                                                            // tests only
 	"/internal/wire":     {},
 	"/internal/renewal":  {"/internal/schedule", "/internal/validity"},
 	"/internal/schedule": {"/internal/validity"}, // pure

@@ -11,7 +11,7 @@ import (
 )
 
 // u1000 reports what staticcheck calls U1000 and its analyzer only returns: what no file of a package uses. It reports
-// as well what only the package's tests use, but not in a package that is there for its tests, as internal/model.
+// as well what only the package's tests use, but not in a package that is there for its tests, as internal/explore.
 var u1000 = &analysis.Analyzer{
 	Name:     "U1000",
 	Doc:      "report what is unused, or used by tests only",

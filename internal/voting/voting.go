@@ -12,7 +12,7 @@
 // A member that is silent must not decide how long that takes: one that is late, compared with those
 // that answered, counts as absent.
 //
-// The package is pure: it reads no clock. The search in internal/model visits every state of a few
+// The package is pure: it reads no clock. A search in its tests visits every state of a few
 // candidates that follow it.
 package voting
 

@@ -1,10 +1,10 @@
-// Package model is the hand-off protocol in small, in two halves, for its tests to visit
-// every state of: handover is what happens between processes, whatever happens to them, and
-// entry what one process does for its callers. And it is a Redlock in small: election is what
-// happens between candidates and members.
-package model
+package voting_test
 
-import "slices"
+import (
+	"slices"
+	"strings"
+	"testing"
+)
 
 // step is one thing that can happen, and what comes of it.
 type step[S any] struct {
@@ -62,5 +62,18 @@ func retrace[S comparable](first S, way []S, steps func(S) []step[S], alike func
 	return how
 }
 
-// itself is for states of which none are alike.
-func itself[S any](s S) S { return s }
+func (r result) mustBeWhole(t *testing.T) {
+	t.Helper()
+	t.Logf("%d states", r.states)
+	if r.broken != "" {
+		t.Fatalf("%s:\n  %s", r.broken, strings.Join(r.how, "\n  "))
+	}
+}
+
+func (r result) mustFind(t *testing.T, want string) {
+	t.Helper()
+	if !strings.Contains(r.broken, want) {
+		t.Fatalf("found %q in %d states, want %q:\n  %s", r.broken, r.states, want, strings.Join(r.how, "\n  "))
+	}
+	t.Logf("%s, after %d steps:\n  %s", r.broken, len(r.how), strings.Join(r.how, "\n  "))
+}

@@ -1,5 +1,5 @@
 //go:build !race
 
-package model
+package voting_test
 
 const mostFaults int8 = 2

@@ -1,4 +1,4 @@
-package model
+package voting_test
 
 import (
 	"time"
@@ -53,7 +53,7 @@ type contestant struct {
 	vain  [mostMembers]bool
 }
 
-// election is a Redlock: candidates who ask members for their votes, after the rule of package
+// election is a Redlock in small: candidates who ask members for their votes, after the rule of package
 // voting. The real ones are in internal/several, majority.go and round.go; a candidate stands for a caller, whether others
 // of its process ask the same members or not.
 //

@@ -1,4 +1,4 @@
-package model
+package voting_test
 
 import "slices"
 

@@ -1,0 +1,315 @@
+package explore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/protocol"
+	"github.com/holdfast-go/holdfast/internal/schedule"
+	"github.com/holdfast-go/holdfast/internal/validity"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// process is one process: its locks, and what runs for them, as plain data. It is the shell that internal/engine is in production.
+type process struct {
+	w    *World
+	id   int
+	says protocol.Process
+	set  lock.Settings
+
+	locks    []*lock.Lock // of each of the plan's; nil: no caller has come
+	expected lock.Expected
+	heap     schedule.Heap[*lock.Hold]
+	limits   []*lock.Limit
+	pauses   []*lock.Repeated
+	seen     map[string]uint64 // the highest fencing tokens, by lock
+	numbers  uint64            // of owner ids
+	bidder   *caller           // whose claim gets the next number; nil: none
+	pending  int               // what Close would wait for
+	mail     []mail            // messages on their way, in this order
+	hears    []bool            // of each lock, whether Redisson's channel is subscribed
+	turn     []bool            // of each lock, whether it is the turn of one of Redisson's
+	lingers  []time.Duration   // of each lock, since when it has lingered, after Settings.Epoch; 0: it does not
+	passes   []int             // of each lock, how often it was passed on here while another process waited
+
+	listening bool   // the inbox is subscribed
+	uncounted bool   // at a server that counts no listener, and passes messages on
+	session   uint64 // numbers the subscriptions
+	relying   int    // requests under way that say that it hears
+	state     life
+	closed    bool
+}
+
+// life is whether a process does anything.
+type life uint8
+
+const (
+	running life = iota
+	stopped      // it goes on later
+	dead
+)
+
+// mail is a message on its way to a process.
+type mail struct {
+	lock    int // Redisson's channel of that lock; -1: the inbox
+	payload string
+}
+
+// firstNumber is below the numbers of owner ids, so that they are no other numbers.
+const firstNumber = 1000
+
+func newProcess(w *World, id int) *process {
+	p := &process{w: w, id: id, numbers: firstNumber}
+	p.set = lock.Settings{
+		Epoch: epoch.Add(-time.Millisecond), Poll: w.plan.Poll, Slice: w.plan.Slice, ReadSlice: w.plan.Slice, Patience: w.plan.Patience,
+		Aside: lock.AsideFor, Readmission: lock.Readmission, Turns: protocol.TurnsInARow,
+	}
+	p.says = protocol.Process{Owners: fmt.Sprintf("hf-00000000-0000-4000-8000-00000000000%d:", id), Publish: "publish", Counted: true, Patience: w.plan.Patience, Knows: p}
+	p.heap = schedule.New[*lock.Hold](p.set.Epoch)
+	p.locks = make([]*lock.Lock, len(w.plan.Locks))
+	p.hears, p.turn, p.passes = make([]bool, len(p.locks)), make([]bool, len(p.locks)), make([]int, len(p.locks))
+	p.lingers = make([]time.Duration, len(p.locks))
+	p.seen = map[string]uint64{}
+	p.listening = !w.plan.Deaf
+	return p
+}
+
+// lock returns the lock of that number, open for a caller.
+func (p *process) lock(n int) *lock.Lock {
+	if p.locks[n] == nil {
+		of := &p.w.plan.Locks[n]
+		p.locks[n] = new(lock.Lock)
+		p.locks[n].Init(of.Kind, of.keys, n)
+		if p.closed {
+			m := p.begin()
+			p.locks[n].Close(&m)
+			p.end(p.locks[n], &m)
+		}
+	}
+	l := p.locks[n]
+	if l.IsOver() && !p.closed {
+		l.Recall()
+	}
+	return l
+}
+
+// owner is the owner id of a hold.
+func (p *process) owner(h *lock.Hold) string {
+	return wire.OwnerID(p.says.Owners, h.Number, h.Terms.Linger > 0, h.Kind == lock.WriteKind)
+}
+
+// begin begins an event of the process.
+func (p *process) begin() (m lock.Moment) {
+	m.BeginAt(p, &p.set, p.w.now)
+	return m
+}
+
+// end performs the effects of an event of a lock.
+func (p *process) end(l *lock.Lock, m *lock.Moment) {
+	if x := m.Effects(); x != nil {
+		p.pending += x.Report.More
+		for i := range x.Sends {
+			p.w.send(p, &x.Sends[i])
+		}
+		for _, limit := range x.Limits {
+			p.limits = slices.DeleteFunc(p.limits, func(o *lock.Limit) bool { return o == limit })
+			if limit.Runs() {
+				p.limits = append(p.limits, limit)
+			}
+		}
+		for _, r := range x.Pauses {
+			p.pauses = slices.DeleteFunc(p.pauses, func(o *lock.Repeated) bool { return o == r })
+			if r.Resumes() != 0 {
+				p.pauses = append(p.pauses, r)
+			}
+		}
+		for _, a := range x.Answers {
+			a.To.(*caller).answered(a.Verdict)
+		}
+		for i := range x.Ends {
+			p.w.judgeEnd(p, &x.Ends[i])
+		}
+	}
+	for w := m.Told(); w != nil; {
+		next := w.NextTold()
+		w.Shell.(*caller).told(w)
+		w = next
+	}
+	if l == nil {
+		return
+	}
+	n := l.Shell().(int)
+	if !l.Listens() {
+		p.hears[n] = false
+	}
+	if l.Waiting() == 0 {
+		p.turn[n] = false
+	}
+}
+
+// event has a lock of the process handle an event.
+func (p *process) event(l *lock.Lock, f func(m *lock.Moment)) {
+	m := p.begin()
+	f(&m)
+	p.end(l, &m)
+}
+
+// unsure is the event that the inbox has begun to be heard.
+func (p *process) unsure() {
+	for _, l := range p.expected.Locks() {
+		p.event(l, l.Unsure)
+	}
+}
+
+// close closes the process's locks.
+func (p *process) close() {
+	p.closed = true
+	for _, l := range p.locks {
+		if l != nil {
+			p.event(l, l.Close)
+		}
+	}
+	for _, r := range slices.Clone(p.pauses) {
+		p.event(r.Of(), func(m *lock.Moment) { r.Of().Resume(m, r) })
+	}
+}
+
+// isIdle reports whether nothing is left to be done by the process.
+func (p *process) isIdle() bool {
+	for _, l := range p.locks {
+		if l == nil {
+			continue
+		}
+		if l.Waiting() > 0 || len(l.Holds()) > 0 {
+			return false
+		}
+	}
+	return p.pending == 0 && p.heap.Len() == 0
+}
+
+// What package lock asks of the world, and protocol of the process.
+
+var (
+	errSilence    = errors.New("silence")
+	errUnanswered = errors.New("unanswered")
+)
+
+func (p *process) Now() time.Time         { return p.w.now }
+func (p *process) Roughly() time.Duration { return p.w.now.Sub(p.set.Epoch) }
+func (p *process) Chance(n int64) int64   { return p.w.chance(n) }
+func (p *process) Pauses() lock.Pauses    { return &pauses{} }
+
+func (p *process) Number() uint64 {
+	p.numbers++
+	if c := p.bidder; c != nil { // this is of its claim
+		c.number, p.bidder = p.numbers, nil
+		c.came, c.granted, c.lapsed = 0, false, false
+	}
+	return p.numbers
+}
+
+func (p *process) Hears() bool     { return p.listening }
+func (p *process) Denied() bool    { return false }
+func (p *process) Session() uint64 { return p.session }
+
+func (p *process) OwnListeners(keys *wire.Keys) int64 {
+	for n, l := range p.w.plan.Locks {
+		if l.keys == keys && p.hears[n] {
+			return 1
+		}
+	}
+	return 0
+}
+
+func (p *process) Rely() bool {
+	if p.listening {
+		p.relying++
+	}
+	return p.listening
+}
+
+func (p *process) Unrely() { p.relying-- }
+
+func (p *process) Expect(h *lock.Hold) *wire.Notice { return p.expected.Add(h) }
+func (p *process) Forget(h *lock.Hold)              { p.expected.Drop(h) }
+
+func (p *process) ClaimOf(n wire.Notice) *lock.Hold { return p.expected.ClaimOf(n, p.w.now) }
+
+func (p *process) Closing() bool     { return p.closed }
+func (p *process) Silence() error    { return errSilence }
+func (p *process) Unanswered() error { return errUnanswered }
+
+func (p *process) PatienceFor(ttl time.Duration) time.Duration { return validity.Patience(ttl, 0) }
+
+func (p *process) AcquirePatience(t *lock.Terms, _ bool) time.Duration {
+	d := p.PatienceFor(t.TTL)
+	if acks := protocol.TermsOf(t).Acks; acks != nil {
+		d += acks.Timeout
+	}
+	return d
+}
+
+func (p *process) AnswerPatience() time.Duration { return 100 * time.Millisecond }
+
+func (p *process) Linger(h *lock.Hold, since time.Duration) *lock.Hold {
+	p.lingers[h.Of().Shell().(int)] = since
+	return nil
+}
+
+func (p *process) Lingers(h *lock.Hold) time.Duration { return p.lingers[h.Of().Shell().(int)] }
+func (p *process) Unlinger(h *lock.Hold)              { p.lingers[h.Of().Shell().(int)] = 0 }
+
+func (p *process) AskPatience() time.Duration { return validity.AskPatience(0) }
+
+func (p *process) TokenSeen(keys *wire.Keys) uint64 { return p.seen[keys.Lock.(string)] }
+
+func (p *process) SawToken(keys *wire.Keys, token uint64) {
+	p.seen[keys.Lock.(string)] = max(token, p.seen[keys.Lock.(string)])
+}
+
+func (p *process) Schedule(x lock.Plan) {
+	now, item := p.Now, &x.Hold.Item
+	switch x.What {
+	case lock.PlanDrop:
+		p.heap.Remove(item)
+	case lock.PlanEnd:
+		p.heap.AddEnd(item, x.At)
+	case lock.PlanFixed:
+		p.heap.Add(item, now, x.At, x.Set, x.TTL, false)
+	case lock.PlanRenew:
+		p.heap.Add(item, now, x.At, x.Set, x.TTL, true)
+	case lock.PlanKept:
+		p.heap.Confirm(item, x.At, x.Set, x.TTL)
+	case lock.PlanRetry:
+		p.heap.Retry(item, now)
+	}
+}
+
+func (p *process) Confirm(x lock.Plan) (time.Time, bool) {
+	return p.heap.Confirm(&x.Hold.Item, x.At, x.Set, x.TTL)
+}
+
+func (p *process) Scheduled(h *lock.Hold) bool { return p.heap.Has(&h.Item) }
+
+func (p *process) Room() *lock.Effects { return new(lock.Effects) }
+
+func (p *process) NewBid(x *lock.Waiter) (*lock.Bid, *wire.Keys) {
+	c := x.Shell.(*caller)
+	p.bidder = c
+	return new(lock.Bid), c.w.plan.Locks[c.lockOf(x)].keys
+}
+
+func (p *process) NewTry() *lock.Try         { return new(lock.Try) }
+func (p *process) NewRelease() *lock.Release { return new(lock.Release) }
+
+// pauses grow from 10 ms to a second, as those of package retry without chance.
+type pauses struct{ n int }
+
+func (p *pauses) NextBackOff() time.Duration {
+	d := min(10*time.Millisecond<<min(p.n, 10), time.Second)
+	p.n++
+	return d
+}

@@ -236,9 +236,11 @@ func TestCost_LingeringIsLocal(t *testing.T) {
 		redistest.Eventually(t, locktest.Patience, "it hears who wants it, and has asked", func() bool {
 			return m.Stats().Subscriptions == 1 && locktest.Pending(m) == 0
 		})
-		before, least := m.Stats().Commands, leastAllocs(pair)
-		if n := m.Stats().Commands - before; n > 1 { // a question, as the inbox is heard; of more than a thousand pairs
-			t.Errorf("%s: %d commands", kind, n)
+		before, began := m.Stats().Commands, time.Now()
+		least := leastAllocs(pair)
+		asked := 1 + uint64(time.Since(began)/time.Second) // a question as the inbox is heard, and on a slow machine one for each second
+		if n := m.Stats().Commands - before; n > asked {   // of more than a thousand pairs
+			t.Errorf("%s: %d commands, want at most %d", kind, n, asked)
 		}
 		if least > 2 && !raceEnabled {
 			t.Errorf("%s: %.0f allocations", kind, least)
@@ -254,7 +256,7 @@ func TestCost_LingeringIsBounded(t *testing.T) {
 	for i := range most + more {
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(fmt.Sprint("lingers:", i))))
 	}
-	redistest.Eventually(t, locktest.Patience, "the oldest are given back", func() bool { return m.Stats().Held == most })
+	redistest.Eventually(t, locktest.Patience, "the oldest are given back", func() bool { return m.Stats().Held == most && locktest.Pending(m) == 0 })
 	for l := range m.Locks() {
 		var n int
 		if _, err := fmt.Sscanf(l.Name, "lingers:%d", &n); err != nil || n < more {

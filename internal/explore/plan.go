@@ -76,9 +76,6 @@ const (
 	Unreplicated              // a replica does not acknowledge in time
 )
 
-// All but those of special worlds.
-var anyFault = []Fault{Leaves, Fails, Loses, Strands, Mute, Cut, Stops, Dies}
-
 // complete fills in what is left out.
 func (p *Plan) complete() *Plan {
 	or := func(d *time.Duration, otherwise time.Duration) {

@@ -20,6 +20,9 @@ var (
 	traceFlag = flag.Bool("trace", false, "print all walks")
 )
 
+// anyFault is all faults but those of special worlds.
+var anyFault = []Fault{Leaves, Fails, Loses, Strands, Mute, Cut, Stops, Dies}
+
 // Names of locks, one of each family, and two mutexes.
 func mutex() []Name { return []Name{{Name: "x", Kind: lock.MutexKind}} }
 func fair() []Name  { return []Name{{Name: "x", Kind: lock.FairKind}} }

@@ -25,13 +25,13 @@ var queueBranches = []branch{
 	{"kept, and so is the queue", []string{"rpush $Q $1", "zadd $D T+6000 $1", "pexpire $Q 40000000", "pexpire $D 40000000"}, "keep", []string{"new deaf 10000", heardManager, "1"}, "[1]", map[string]string{"zcount $D T+10000.5 T+10000.5": "1", "pttl $Q": "86400000", "pttl $D": "86400000"}},
 
 	// leave.lua
-	{"two leave", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $1 $3 $2", "zadd $D T+6000 $1 T+6000 $3 T+6000 $2"}, "leave", leaving("2000 1 0", "0", "1", "2"), "-2", map[string]string{"lrange $Q 0 -1": "[$3]", "zrange $D 0 -1": "[$3]", "exists $B": "0"}},
+	{"two leave", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $1 $3 $2", "zadd $D T+6000 $1 T+6000 $3 T+6000 $2"}, "leave", leaving("2000 1 0", "0", "1", "2"), "-2", map[string]string{"lrange $Q 0 -1": "[$3]", "zrange $D 0 -1": "[$3]", "exists $B": "0", "sent": "$J o 3 7000"}},
 	{"two leave, and one may come late", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $1 $2", "zadd $D T+6000 $1 T+6000 $2"}, "leave", leaving("2000 1 0", "1", "1", "2"), "-2", map[string]string{"exists $Q $D": "0", "zrange $B 0 -1": "[$1]", "pttl $B": "60000"}},
 	{"one that leaves was granted it, and passes it on", []string{"hset x $1 1", "pexpire x 2000", "rpush $Q $2 $3", "zadd $D T+6000 $2 T+6000 $3"}, "leave", leaving("2000 2 0", "0", "1", "2"), "-3", map[string]string{"sent": "$J g 3 2000 S 0 2 0 0", "hgetall x": "[$3 1]", "pttl x": "2000", "exists $Q $D": "0"}},
 	{"one that leaves was granted it, and is the last", []string{"hset x $1 1", "pexpire x 2000"}, "leave", leaving("2000 2 0", "0", "1", "2"), "0", map[string]string{"sent": "$K 0", "exists x": "0"}},
 	{"two leave a lock that nothing holds", nil, "leave", leaving("2000 1 0", "0", "1", "2"), "-1", nil},
 	{"two leave, and the server is a replica", []string{"hset x $1 1", "pexpire x 7000", "replicaof 127.0.0.1 1"}, "leave", leaving("2000 1 0", "0", "1", "2"), replica, map[string]string{"hgetall x": "[$1 1]"}},
-	{"two leave, and places cannot be marked", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $1 $3 $2", "zadd $D T+6000 $1 T+6000 $3 T+6000 $2", "acl setuser default -lset"}, "leave", leaving("2000 1 0", "0", "1", "2"), "-2", map[string]string{"lrange $Q 0 -1": "[$3]", "zrange $D 0 -1": "[$3]"}},
+	{"two leave, and places cannot be marked", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $1 $3 $2", "zadd $D T+6000 $1 T+6000 $3 T+6000 $2", "acl setuser default -lset"}, "leave", leaving("2000 1 0", "0", "1", "2"), "-2", map[string]string{"lrange $Q 0 -1": "[$3]", "zrange $D 0 -1": "[$3]", "sent": "$J o 3 7000"}},
 	{"one leaves far behind others", append(overdue("$Q", 600), "hset x $3 1", "pexpire x 7000", "rpush $Q $1", "zadd $D T+6000 $1"), "leave", leaving("2000 1 0", "0", "1", "2"), "-2", map[string]string{"llen $Q": "600", "zcard $D": "600"}},
 	{"two leave a lock that is free, and the next is granted it", []string{"rpush $Q $1 $3", "zadd $D T+6000 $1 T+6000 $3"}, "leave", leaving("2000 1 0", "0", "1", "2"), "-2", map[string]string{"hgetall x": "[$3 1]", "exists $Q $D": "0", "sent": "$J g 3 2000 S 0 1 0 0"}},
 }

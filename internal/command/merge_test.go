@@ -3,108 +3,13 @@ package command
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
-
-// oneByOne has a server answer as Redis does, whatever the lanes that ask: one command at a time.
-func oneByOne(answer func(context.Context, *redis.Cmd)) func(context.Context, *redis.Cmd) {
-	var mu sync.Mutex
-	return func(ctx context.Context, cmd *redis.Cmd) {
-		mu.Lock()
-		defer mu.Unlock()
-		answer(ctx, cmd)
-	}
-}
-
-// manyScript can be merged; fits says what its replies are.
-func manyScript(fits func(any) bool) *Script { return NewScript("many", "one", "form", fits) }
-
-// calls takes a command of s apart; each call is its keys and then its arguments.
-func (s *Script) calls(t *testing.T, args []any) (calls [][]any) {
-	t.Helper()
-	n := args[argNumKeys].(int)
-	keys, argv := args[argFirstKey:argFirstKey+n], args[argFirstKey+n:]
-	if args[argScript] == s.sha || args[argScript] == s.text {
-		return [][]any{slices.Concat(keys, argv)}
-	}
-	if args[argScript] != s.many.sha && args[argScript] != s.many.text {
-		t.Fatalf("another script: %v", args)
-	}
-	width, shape := argv[0].(int), argv[1].(string)
-	shared := strings.Count(shape, "=")
-	common, own := argv[2:2+shared], argv[2+shared:]
-	for len(keys) > 0 {
-		call, next := slices.Clone(keys[:width]), common
-		keys = keys[width:]
-		for _, sign := range shape {
-			from := &own
-			if sign == '=' {
-				from = &next
-			}
-			call = append(call, (*from)[0])
-			*from = (*from)[1:]
-		}
-		calls = append(calls, call)
-	}
-	if len(own) > 0 {
-		t.Fatalf("arguments too many: %v", own)
-	}
-	return calls
-}
-
-// answers has the fake server answer each call of s by itself: with its first key, unless reply says otherwise.
-func (f *fakeServer) answers(t *testing.T, s *Script, reply func(call []any) any) {
-	f.answer = func(_ context.Context, cmd *redis.Cmd) {
-		calls := s.calls(t, cmd.Args())
-		all, failures := []any{}, []any{}
-		for i, c := range calls {
-			v := reply(c)
-			if err, failed := v.(error); failed && len(calls) > 1 {
-				failures, v = append(failures, int64(i+1), err.Error()), nil
-			}
-			all = append(all, v)
-		}
-		switch err, failed := all[0].(error); {
-		case len(all) > 1:
-			cmd.SetVal(append(all, failures))
-		case failed:
-			cmd.SetErr(err)
-		default:
-			cmd.SetVal(all[0])
-		}
-	}
-}
-
-// submitAll submits calls of s, each with a key and the arguments of its own.
-func submitAll(t *testing.T, x *Executor, s *Script, n int, args ...any) []*outcome {
-	t.Helper()
-	var calls []*Call
-	var outcomes []*outcome
-	for i := range n {
-		o := newOutcome()
-		outcomes = append(outcomes, o)
-		list := s.Args(1, append([]any{fmt.Sprint("k", i), fmt.Sprint("own", i)}, args...)...)
-		calls = append(calls, &Call{Script: s, Args: list, Handler: o, Patience: time.Minute})
-	}
-	if !x.Submit(time.Now(), calls...) {
-		t.Fatal("Submit refused")
-	}
-	return outcomes
-}
-
-// replyError is what Redis says.
-type replyError string
-
-func (e replyError) Error() string { return string(e) }
-func (replyError) RedisError()     {}
 
 func TestMerge_GivesEachCallItsOwnReply(t *testing.T) {
 	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
@@ -123,55 +28,6 @@ func TestMerge_GivesEachCallItsOwnReply(t *testing.T) {
 		}
 		if commands, _ := x.Commands(); commands > n/8 {
 			t.Errorf("%d commands", commands)
-		}
-	})
-}
-
-// A room is used again only if go-redis, and so no hook of the client, has seen what is in it.
-func TestMerge_RoomsOfMergedCallsAreUsedAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
-		s := manyScript(nil)
-		type seen struct{ args, copy []any }
-		var kept []seen // guarded by oneByOne
-		srv.answers(t, s, func(call []any) any { return call[0] })
-		answer := srv.answer
-		srv.answer = oneByOne(func(ctx context.Context, cmd *redis.Cmd) {
-			kept = append(kept, seen{cmd.Args(), slices.Clone(cmd.Args())})
-			answer(ctx, cmd)
-		})
-		submit := func(n int) (rooms []*Room) {
-			var calls []*Call
-			var outcomes []*outcome
-			for i := range n {
-				o, room := newOutcome(), NewRoom()
-				args := append(CountKeys(append(s.Begin(room), fmt.Sprint("k", i))), fmt.Sprint("own", i), "same")
-				calls, outcomes, rooms = append(calls, &Call{Script: s, Args: args, Room: room, Handler: o, Patience: time.Minute}), append(outcomes, o), append(rooms, room)
-			}
-			x.Submit(time.Now(), calls...)
-			for i, o := range outcomes {
-				if r := <-o.replies; r.Outcome != Answered || r.Value != fmt.Sprint("k", i) {
-					t.Errorf("call %d: %v, %v, %v", i, r.Outcome, r.Value, r.Err)
-				}
-			}
-			synctest.Wait()
-			return rooms
-		}
-		for range 4 {
-			for _, r := range submit(1) {
-				if r[argFirstKey] != "k0" {
-					t.Errorf("the room of a call that went alone has %v", r)
-				}
-			}
-			for i, r := range submit(100) {
-				if *r != (Room{}) {
-					t.Errorf("the room of merged call %d has %v", i, r)
-				}
-			}
-		}
-		for _, k := range kept {
-			if !slices.Equal(k.args, k.copy) {
-				t.Errorf("go-redis had %v, and has %v", k.copy, k.args)
-			}
 		}
 	})
 }

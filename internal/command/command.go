@@ -50,7 +50,7 @@ type Handler interface {
 type Call struct {
 	Script   *Script
 	Args     []any // from Script.Args, or Script.Begin
-	Room     *Room // what Args are in: the executor's from Submit on, which uses it again; nil: they are the caller's
+	Room     *Room // what Args are in: both are the executor's from Submit on, which uses it again; nil: they are the caller's
 	Handler  Handler
 	Patience time.Duration   // see Handler.Overdue
 	Trace    context.Context // parent of go-redis's own span when sent alone; nil: none

@@ -134,9 +134,7 @@ func (x *Executor) serverOf(s *shard) prober {
 	x.mu.Lock()
 	var key string
 	for l := range s.busy {
-		if len(l.batch) > 0 {
-			key = l.batch[0].key()
-		}
+		key = l.key
 	}
 	x.mu.Unlock()
 	if master, err := x.cluster.MasterForKey(x.life, key); err == nil {

@@ -17,6 +17,7 @@ type lane struct {
 
 	// Guarded by Executor.mu.
 	batch    []*Call
+	key      string        // the first one of batch, for serverOf: calls that have ended may have no arguments any more
 	since    time.Time     // when batch was taken
 	stuck    bool          // replaced: it must not take another batch
 	stranded bool          // the handlers of its batch were told so
@@ -90,7 +91,7 @@ func (l *lane) next() bool {
 		switch n := s.queue.len(); {
 		case n > 0 && (yielded || s.outstanding < crowd):
 			l.batch = s.queue.takeInto(l.batch, s.shareLocked(n))
-			l.since = time.Now()
+			l.key, l.since = l.batch[0].key(), time.Now()
 			s.busy[l] = struct{}{}
 			l.within, l.waited = s.withinLocked(), len(s.busy) > x.turns
 			if other := s.rouseLocked(); other != nil {

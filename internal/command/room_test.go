@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -71,6 +72,77 @@ func TestMerge_RoomsOfMergedCallsAreUsedAgain(t *testing.T) {
 			if !slices.Equal(k.args, k.copy) {
 				t.Errorf("go-redis had %v, and has %v", k.copy, k.args)
 			}
+		}
+	})
+}
+
+// locates is a cluster's client that tells which keys it is asked for.
+type locates struct {
+	*fakeCluster
+	asked chan string
+}
+
+func (l locates) MasterForKey(_ context.Context, key string) (*redis.Client, error) {
+	l.asked <- key
+	return nil, errors.New("no master has the slot")
+}
+
+// stays is the handler of a call whose lane it keeps in it until leave is closed.
+type stays struct {
+	*outcome
+	inside, leave chan struct{}
+}
+
+func (s stays) Replied(c *Call, r Reply) {
+	close(s.inside)
+	<-s.leave
+	s.outcome.Replied(c, r)
+}
+
+// A doubt asks for the master of what is under way while one lane has its merged calls end: the rooms of some are given up,
+// and the lane has not taken another batch.
+func TestDoubt_WhileMergedCallsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, thaw := manyScript(nil), make(chan struct{})
+		srv := &fakeServer{}
+		srv.answers(t, s, func(call []any) any {
+			if call[0] == "silent" {
+				<-thaw
+			}
+			return call[0]
+		})
+		client := srv.client()
+		defer client.Close()
+		cluster := locates{&fakeCluster{Client: client}, make(chan string, 8)}
+		x := New(cluster) // it knows no slots: one shard has all calls
+		silent := newOutcome()
+		x.Submit(time.Now(), roomCall(s, "silent", silent))
+		synctest.Wait()
+
+		first, last := newOutcome(), stays{newOutcome(), make(chan struct{}), make(chan struct{})}
+		var calls []*Call
+		for i := range crowd - 1 {
+			calls = append(calls, roomCall(s, fmt.Sprint("{tag}", i), first))
+		}
+		x.Submit(time.Now(), append(calls, roomCall(s, "{tag}last", last))...)
+		<-last.inside
+		for i, c := range calls {
+			if c.Room != nil {
+				t.Errorf("call %d has ended, and has its room", i)
+			}
+		}
+		if key := <-cluster.asked; key != "silent" && key != "{tag}0" {
+			t.Errorf("asked for the master of %q", key)
+		}
+		close(last.leave)
+		close(thaw)
+		for _, o := range []*outcome{silent, last.outcome} {
+			if r := <-o.replies; r.Outcome != Answered {
+				t.Errorf("%v, %v", r.Outcome, r.Err)
+			}
+		}
+		if err := x.Stop(context.Background()); err != nil {
+			t.Errorf("Stop: %v", err)
 		}
 	})
 }

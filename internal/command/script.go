@@ -67,7 +67,9 @@ var rooms = sync.Pool{New: func() any { return new(Room) }}
 // NewRoom returns an empty one.
 func NewRoom() *Room { return rooms.Get().(*Room) }
 
-// leave gives up the room of a call that has been sent with others, and has ended.
+// leave gives up the room of a call that has been sent with others, and has ended. The call stays in its lane's batch until the lane
+// takes another, and other goroutines look at the calls there under Executor.mu, which leave does without: after Submit, only the
+// lane reads the arguments of a call with a room. What others need of them is lane.key.
 func (c *Call) leave() {
 	r := c.Room
 	if r == nil {

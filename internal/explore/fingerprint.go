@@ -3,6 +3,7 @@ package explore
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -45,11 +47,12 @@ func (w *World) fingerprint() fingerprint {
 	for _, c := range w.callers {
 		f.caller(c)
 	}
+	f.len(len(w.flights))
 	for _, x := range w.flights {
 		f.flight(x)
 	}
 	f.database()
-	f.int(w.judge.memory())
+	w.judge.memory(f)
 	f.rank()
 	sum := sha256.Sum256(f.b)
 	return fingerprint(sum[:16])
@@ -76,6 +79,7 @@ func (f *printer) rank() {
 }
 
 func (f *printer) int(n int64) { f.b = binary.AppendVarint(f.b, n) }
+func (f *printer) len(n int)   { f.int(int64(n)) }
 func (f *printer) bool(x bool) {
 	if x {
 		f.b = append(f.b, 1)
@@ -98,20 +102,23 @@ func (f *printer) number(process int, n uint64) {
 func (f *printer) age(d time.Duration) { f.int(int64(max(d, -10*time.Minute))) }
 
 func (f *printer) time(t time.Time) {
-	if t.IsZero() {
-		f.b = append(f.b, 'z')
-		return
+	if f.bool(t.IsZero()); !t.IsZero() {
+		f.age(t.Sub(f.w.now))
 	}
-	f.age(t.Sub(f.w.now))
+}
+
+// since writes a time after Settings.Epoch.
+func (f *printer) since(p *process, d time.Duration) {
+	if f.bool(d == 0); d != 0 {
+		f.age(d - p.Roughly())
+	}
 }
 
 // clock writes a time of the server, milliseconds.
 func (f *printer) clock(ms int64) {
-	if ms == 0 {
-		f.b = append(f.b, 'z')
-		return
+	if f.bool(ms == 0); ms != 0 {
+		f.age(time.Duration(ms-f.w.now.UnixMilli()) * time.Millisecond)
 	}
-	f.age(time.Duration(ms-f.w.now.UnixMilli()) * time.Millisecond)
 }
 
 // ids writes a text with owner ids in it.
@@ -120,7 +127,7 @@ func (f *printer) ids(s string) {
 	for {
 		before, after, found := strings.Cut(s, prefix)
 		f.text(before)
-		if !found {
+		if f.bool(found); !found {
 			return
 		}
 		process := int(after[0] - '0')
@@ -130,7 +137,7 @@ func (f *printer) ids(s string) {
 			digits++
 		}
 		f.int(int64(process))
-		if digits > 0 {
+		if f.bool(digits > 0); digits > 0 {
 			f.bool(s[0] == '0') // it may linger
 			n, _ := strconv.ParseUint(s[:digits], 10, 64)
 			f.number(process, n)
@@ -144,24 +151,25 @@ func (f *printer) process(p *process) {
 	f.bool(p.closed)
 	f.bool(p.listening)
 	f.bool(p.uncounted)
+	f.int(int64(p.session))
 	f.int(int64(p.relying))
 	f.int(int64(p.pending))
 	for n, l := range p.locks {
 		f.bool(p.hears[n])
 		f.bool(p.turn[n])
 		f.int(int64(min(p.passes[n], 9)))
-		if p.lingers[n] != 0 {
-			f.age(p.lingers[n] - p.Roughly())
-		}
+		f.since(p, p.lingers[n])
 		if l == nil {
 			f.b = append(f.b, 'n')
 			continue
 		}
 		f.value(p, reflect.ValueOf(l))
 	}
+	f.len(len(p.limits))
 	for _, l := range p.limits {
 		f.value(p, reflect.ValueOf(l))
 	}
+	f.len(len(p.pauses))
 	for _, r := range p.pauses {
 		f.value(p, reflect.ValueOf(r))
 	}
@@ -169,6 +177,7 @@ func (f *printer) process(p *process) {
 	for n := range p.locks {
 		f.int(int64(p.seen[p.w.plan.Locks[n].Name]))
 	}
+	f.len(len(p.mail))
 	for _, m := range p.mail {
 		f.int(int64(m.lock))
 		f.message(p, m.payload)
@@ -177,8 +186,8 @@ func (f *printer) process(p *process) {
 
 func (f *printer) message(p *process, payload string) {
 	n, ok := wire.ParseNotice(payload)
-	if !ok {
-		f.text(payload)
+	if f.bool(ok); !ok {
+		f.ids(payload)
 		return
 	}
 	f.value(p, reflect.ValueOf(&n).Elem())
@@ -195,9 +204,18 @@ func (f *printer) caller(c *caller) {
 	if c.phase == gone || c.Java {
 		return
 	}
+	if f.bool(c.why != nil); c.why != nil {
+		f.bool(c.why.Is(lock.NotAcquired))
+	}
+	if c.phase == waiting {
+		f.bool(c.number != 0)
+		f.number(c.Process, c.number)
+	}
+	f.len(len(c.waiters))
 	for _, w := range c.waiters {
 		f.value(c.p(), reflect.ValueOf(w))
 	}
+	f.len(len(c.leases))
 	for _, l := range c.leases {
 		f.value(c.p(), reflect.ValueOf(l))
 	}
@@ -218,10 +236,13 @@ func (f *printer) flight(x *flight) {
 	f.int(int64(x.patience))
 	f.int(int64(x.copy.Generation))
 	tails := false
+	f.len(len(x.args))
 	for _, a := range x.args[3:] {
 		s := argument(a)
 		if digits, side, _ := strings.Cut(s, ":"); tails {
-			if n, err := strconv.ParseUint(digits, 10, 64); err == nil && n > firstNumber && n < firstNumber+900 {
+			n, err := strconv.ParseUint(digits, 10, 64)
+			tail := err == nil && n > firstNumber && n < firstNumber+900
+			if f.bool(tail); tail {
 				f.number(x.p.id, n)
 				f.bool(digits[0] == '0')
 				f.text(side)
@@ -245,6 +266,7 @@ func (f *printer) flight(x *flight) {
 	case x.extends != nil:
 		f.value(x.p, reflect.ValueOf(x.extends))
 	}
+	f.len(len(x.tries))
 	for _, t := range x.tries {
 		f.value(x.p, reflect.ValueOf(t))
 	}
@@ -253,31 +275,38 @@ func (f *printer) flight(x *flight) {
 
 func (f *printer) answer(x *flight) {
 	switch r := x.reply.(type) {
+	case nil:
+		f.b = append(f.b, 'n')
 	case int64:
+		f.b = append(f.b, 'i')
 		f.int(r)
 	case string:
+		f.b = append(f.b, 's')
 		f.message(x.p, r)
 	case []any:
+		f.b = append(f.b, 'a')
+		f.len(len(r))
 		for i, a := range r {
-			n, ok := a.(int64)
-			switch {
-			case ok && len(r) == 5 && i == 3:
-				f.clock(n)
-			case ok:
-				f.int(n)
-			default:
-				f.text("?")
+			if len(r) == 5 && i == 3 {
+				f.clock(a.(int64))
+			} else {
+				f.int(a.(int64))
 			}
 		}
+	default:
+		panic(fmt.Sprintf("explore: no fingerprint of a reply like %v", r))
 	}
 }
 
 func (f *printer) database() {
 	now := f.w.now.UnixMilli()
-	for _, k := range f.w.db.Keys(f.w.now) {
+	keys := f.w.db.Keys(f.w.now)
+	f.len(len(keys))
+	for _, k := range keys {
 		f.ids(k.Name)
 		f.text(k.Kind)
 		f.ids(k.Text)
+		f.len(len(k.List))
 		for i, s := range k.List {
 			f.ids(s)
 			if k.Scores != nil {
@@ -288,9 +317,7 @@ func (f *printer) database() {
 				f.int(int64(at * 2))
 			}
 		}
-		if k.Expires == 0 {
-			f.b = append(f.b, 'z')
-		} else if k.Kind != "list" && !strings.Contains(k.Name, "timeout:{") {
+		if f.bool(k.Expires == 0); k.Expires != 0 && k.Kind != "list" && !strings.Contains(k.Name, "timeout:{") {
 			f.int(k.Expires - now)
 		}
 	}

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,26 +36,26 @@ func (j *judge) says(format string, args ...any) {
 	}
 }
 
-// memory is what later judgements depend on, beside the state of the world.
-func (j *judge) memory() (n int64) {
+// memory writes what later judgements depend on, beside the state of the world.
+func (j *judge) memory(f *printer) {
+	f.bool(j.deleted)
+	f.bool(j.slow)
 	for _, t := range j.tokens {
-		n = n*1000 + int64(t)
+		f.int(int64(t))
 	}
-	for i, all := range j.since {
-		for p := range j.w.procs {
-			if a, ok := all[p]; ok && a.hold == j.w.procs[p].holdOf(i) {
-				n = n*3 + min(2, int64(j.w.now.Sub(a.at)/j.w.plan.Slice))
+	for n, all := range j.since {
+		for _, p := range j.w.procs {
+			a, known := all[p.id]
+			known = known && a.hold == p.holdOf(n)
+			if f.bool(known); known { // two slices are as much as any judgement goes by
+				f.int(int64(min(2*j.w.plan.Slice, j.w.now.Sub(a.at))))
 			}
 		}
 	}
-	n = n*2 + int64(len(j.expired))
-	if n *= 2; j.slow {
-		n++
+	f.len(len(j.expired))
+	for _, id := range slices.Sorted(maps.Keys(j.expired)) {
+		f.ids(id)
 	}
-	if j.deleted {
-		n = -n - 1
-	}
-	return n
 }
 
 func (p *process) holdOf(n int) *lock.Hold {

@@ -26,12 +26,13 @@ const (
 var plans sync.Map
 
 var (
-	typeLock  = reflect.TypeFor[lock.Lock]()
-	typeTime  = reflect.TypeFor[time.Time]()
-	typeTerms = reflect.TypeFor[*lock.Terms]()
-	typeOwn   = reflect.TypeFor[*protocol.Terms]()
-	typeBy    = reflect.TypeFor[lock.By]()
-	typeItem  = reflect.TypeFor[schedule.Item[*lock.Hold]]()
+	typeLock   = reflect.TypeFor[lock.Lock]()
+	typeTime   = reflect.TypeFor[time.Time]()
+	typeTerms  = reflect.TypeFor[*lock.Terms]()
+	typeOwn    = reflect.TypeFor[*protocol.Terms]()
+	typeBy     = reflect.TypeFor[lock.By]()
+	typeCaller = reflect.TypeFor[*caller]()
+	typeItem   = reflect.TypeFor[schedule.Item[*lock.Hold]]()
 )
 
 // value writes v, which belongs to a process, and all that is reachable from it.
@@ -49,7 +50,7 @@ func (f *printer) value(p *process, v reflect.Value) {
 		f.pointer(p, v)
 	case reflect.Interface:
 		if v.IsNil() {
-			f.b = append(f.b, 'n')
+			f.text("")
 			return
 		}
 		f.text(v.Elem().Type().String())
@@ -92,9 +93,13 @@ func (f *printer) pointer(p *process, v reflect.Value) {
 	}
 	switch v.Type() {
 	case typeTerms:
+		f.b = append(f.b, 'p')
 		f.value(p, v.Elem().Field(0))
 		return
 	case typeOwn:
+		return
+	case typeCaller:
+		f.int(int64((*caller)(v.UnsafePointer()).id))
 		return
 	}
 	if i, ok := f.known[v.UnsafePointer()]; ok {
@@ -130,11 +135,7 @@ func (f *printer) structure(p *process, v reflect.Value) {
 		case asItIs:
 			f.value(p, x)
 		case asAge:
-			if d := time.Duration(x.Int()); d == 0 {
-				f.b = append(f.b, 'z')
-			} else {
-				f.age(d - p.Roughly())
-			}
+			f.since(p, time.Duration(x.Int()))
 		case asClock:
 			f.clock(x.Int())
 		case asIDs:
@@ -188,6 +189,6 @@ var fields = map[string]int{
 	"lock.Waiter.Shell": notAtAll, "lock.Waiter.Came": notAtAll, "lock.Waiter.Trace": notAtAll, "lock.Waiter.after": asRequest,
 	"lock.Try.n": asRequest, "lock.Try.Room": notAtAll, "lock.Release.Room": notAtAll, "lock.Release.Stand": asNumber,
 	"lock.Repeated.barred": asAge, "lock.Repeated.resumes": asAge, "lock.Repeated.trouble": notAtAll, "lock.Limit.Timer": notAtAll,
-	"lock.answers.caller": notAtAll, "lock.answers.later": notAtAll, "lock.trouble.cause": notAtAll, "lock.Verdict.Causes": notAtAll,
+	"lock.trouble.cause": notAtAll, "lock.Verdict.Causes": notAtAll,
 	"wire.Notice.Number": asNumber, "wire.Notice.Clock": asClock, "lock.Try.heard": asItIs,
 }

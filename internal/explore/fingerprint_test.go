@@ -1,0 +1,80 @@
+package explore
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
+)
+
+// A search visits one of the states that have the same fingerprint, so what is reachable only from another is never judged. Any two of
+// these states have different futures.
+func TestFingerprint_TellsStatesApart(t *testing.T) {
+	plan := (&Plan{Name: "two locks", Locks: two(), Callers: []Caller{{}, {Process: 1}}}).complete()
+	id := func(number int) string { return fmt.Sprintf("hf-00000000-0000-4000-8000-000000000000:%d", number) }
+	expired := func(numbers ...int) func(w *World) {
+		return func(w *World) {
+			for _, n := range numbers {
+				w.judge.expired[id(n)] = true
+			}
+		}
+	}
+	arrival := func(lock int, ago time.Duration) func(w *World) {
+		return func(w *World) { w.judge.since[lock][0] = arrival{at: w.now.Add(-ago)} }
+	}
+	tokens := func(all ...uint64) func(w *World) { return func(w *World) { w.judge.tokens = all } }
+	text := func(command string, args ...string) func(w *World) {
+		return func(w *World) { w.db = w.redis.raw(w.db, w.now, nil, command, nil, args).after }
+	}
+	const set = "redis.call('set', 'k', 'v', unpack(ARGV))"
+	states := map[string]func(w *World){
+		"a claim":                            func(*World) {},
+		"one hold has expired":               expired(1001),
+		"another has":                        expired(1002),
+		"both have":                          expired(1001, 1002),
+		"another process has come":           arrival(0, 0),
+		"it came half a slice ago":           arrival(0, plan.Slice/2),
+		"it came a slice ago":                arrival(0, plan.Slice),
+		"it came a slice and a half ago":     arrival(0, plan.Slice*3/2),
+		"it came two slices ago":             arrival(0, 2*plan.Slice),
+		"it has come to the other lock":      arrival(1, 0),
+		"it has come, and both have expired": func(w *World) { arrival(0, 0)(w); expired(1001, 1002)(w) },
+		"a token":                            tokens(1, 0),
+		"1000 tokens of the other lock":      tokens(0, 1000),
+		"1128 tokens of the other lock":      tokens(0, 1128),
+		"a token of each":                    tokens(1, 1),
+		"a slow answer":                      func(w *World) { w.judge.slow = true },
+		"a deleted lock":                     func(w *World) { w.judge.deleted = true },
+		"the first lock lingers":             func(w *World) { w.procs[0].lingers[0] = 1 },
+		"the second does":                    func(w *World) { w.procs[0].lingers[1] = 1 },
+		"another subscription":               func(w *World) { w.procs[0].session++ },
+		"a message for one process":          func(w *World) { w.procs[0].mail = []mail{{-1, "0"}} },
+		"one for the other":                  func(w *World) { w.procs[1].mail = []mail{{-1, "0"}} },
+		"one of another claim":               func(w *World) { w.procs[0].mail = []mail{{-1, id(1002)}} },
+		"a wait has failed":                  func(w *World) { w.callers[0].why = new(lock.Verdict) },
+		"a key without TTL":                  text(set),
+		"one with 61 ms":                     text(set, "px", "61"), // 'z' as a varint
+		"one with 62 ms":                     text(set, "px", "62"),
+		"a list":                             text("redis.call('rpush', 'k', 'a', 'b')"),
+		"two lists":                          text("redis.call('rpush', 'k', 'a') redis.call('rpush', 'l', 'b')"),
+	}
+	after := func(change func(w *World)) fingerprint {
+		w := newWorld(plan, newRedis())
+		w.now = w.now.Add(time.Second)
+		w.callers[0].phase, w.callers[0].number = waiting, 1001
+		change(w)
+		return w.fingerprint()
+	}
+	seen := map[fingerprint]string{}
+	for name, change := range states {
+		at := after(change)
+		if other, known := seen[at]; known {
+			t.Errorf("%q and %q have one fingerprint", name, other)
+		}
+		seen[at] = name
+	}
+	if after(func(*World) {}) != after(func(w *World) { w.callers[0].number = 1002 }) {
+		t.Error("the number of a claim is written, and not only its rank")
+	}
+}

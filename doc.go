@@ -111,6 +111,9 @@
 //     another process as soon as that process has learned of the writer. A release admits either
 //     one writer or all readers queued before the next writer, so neither side starves.
 //
+// With [WithLinger] a process keeps a Mutex or a side of an RWMutex after Unlock, for its own next
+// caller, until another process wants it.
+//
 // A process that hands a Mutex to another process and wants it again within 1 ms may delay its
 // request until that millisecond is over. It does so only if, the last time, the lock took 2 ms or
 // more to come back. A free Mutex can therefore stay unused for up to 1 ms.

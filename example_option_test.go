@@ -85,7 +85,7 @@ func ExampleWithMaxHold() {
 	// Output: true
 }
 
-// A process that takes a lock again and again keeps it between its calls. Another process gets it as soon as it asks.
+// A process that takes a lock again and again keeps the lock between its calls. Another process that wants the lock gets it at once.
 func ExampleWithLinger() {
 	ctx := context.Background()
 	client := redis.NewClient(&redis.Options{Addr: addr})
@@ -95,7 +95,7 @@ func ExampleWithLinger() {
 	there, _ := holdfast.New(client)
 	defer there.Close(ctx)
 
-	for range 3 { // one command in all
+	for range 3 { // only the first call waits for Redis
 		lease, err := here.Mutex("linger:42").Lock(ctx)
 		if err != nil {
 			log.Fatal(err)

@@ -74,7 +74,7 @@ type Holder struct {
 	Write    bool   // it holds the write side
 	Holdfast bool   // the owner id is Holdfast's
 	Lingers  bool   // its process may keep the lock after Unlock, by WithLinger, until another process wants it
-	Idle     bool   // the process is this one, and keeps the lock so: no caller has it
+	Idle     bool   // the Manager of Inspect holds the lock so, and no caller has a lease
 
 	TTL time.Duration // until its right ends (a reader: the longest of its rights); time.Duration(-1): it has no TTL
 

@@ -15,7 +15,7 @@ type LocalState string
 const (
 	LocalHeld      LocalState = "held"      // a caller of this process has a lease
 	LocalWaiting   LocalState = "waiting"   // callers of this process wait, and none has a lease
-	LocalIdle      LocalState = "idle"      // the process keeps it after Unlock, by WithLinger: no caller has a lease or waits
+	LocalIdle      LocalState = "idle"      // the process keeps the lock after Unlock, by WithLinger: no caller has a lease or waits
 	LocalReleasing LocalState = "releasing" // an Unlock waits for Redis, or a claim is undone, and no caller waits
 )
 

@@ -108,30 +108,36 @@ func WithHoldAtLeast(d time.Duration) LockOption {
 	})
 }
 
-// WithLinger has the process keep a lock for up to d after its last Unlock, for its own next caller, who gets it without a command
-// to Redis. As soon as another process wants the lock, a message says so, and the process gives the lock up at once: by the
-// release that grants it to that other process. Use it for locks that mostly the same process takes, again and again. Where
-// processes take turns, each turn pays for one message more.
+// WithLinger keeps a lock in the process for up to d after its last Unlock. The next caller of the process then gets the lock without
+// waiting for Redis. If another process wants the lock, a script of Redis sends the holder's process a message. That process releases
+// an idle lock at once, and the release grants it to the other process. Use WithLinger for locks that mostly one process takes, again
+// and again. Where processes take turns, each turn waits for one message more.
 //
-// What a lease promises stays as it is. Each grant has its own lease, limit ([WithMaxHold]) and larger token ([WithFencing]), and the
-// lock is renewed while it is kept. [Manager.Locks] shows it as idle. A TryLock of another process is not refused because of an
-// idle lock: the holder grants it, or answers that the lock is in use, which takes one more round trip. The TryLock waits for that
-// answer for 100 ms, or eight round trips if those take longer. A process that has asked for a lock in use gets it
-// with the Unlock of the caller that has it, as without WithLinger.
+// What a lease promises stays as it is. Each grant has its own lease, limit ([WithMaxHold]) and larger token ([WithFencing]). An idle
+// lock is renewed, and [Manager.Locks] shows it. A process that waits for a lock in use gets the lock with the Unlock of its caller, or
+// when [WithHandoffSlice] is over if callers wait there too. If a message is lost, the next poll of the waiter sends another one.
+//
+// A TryLock of another process asks the holder, which grants the lock if it is idle, or answers that it is in use. The TryLock waits
+// for the answer for 100 ms, or for eight round trips if those take longer, at most 1 s. Without an answer it is refused. It is refused
+// at once if another caller waits before it, if Redis denies its process messages, or if it is for the FairMutex of that name.
 //
 // What changes:
 //
-//   - If the process dies, a lock that it kept stays taken until its lease ends, although no caller had it.
-//   - Redisson and older versions of Holdfast cannot ask. The holder looks for their waiters about once a second, and keeps the
-//     lock from them for at most d. Their TryLock is refused.
-//   - Unlock of such a lock says nothing of Redis. A lock that is lost while it is idle is dropped without an error or a log line.
+//   - If the process dies or stands still, an idle lock stays taken until its lease ends. A process whose goroutines keep its
+//     processors busy reads the message late.
+//   - Redisson and older versions of Holdfast cannot ask, and their TryLock is refused. The holder looks for their waiters once a
+//     slice while the lock is in use, and about once a second while it is idle. Each look is a command to Redis that no caller waits
+//     for. Clients that neither queue nor listen get the lock only when it has been idle for d.
+//   - Unlock of a lock that is kept does not report whether Redis answers. A lock that is lost while it is idle is dropped without an
+//     error or a log line.
 //   - The process keeps a pub/sub connection while it has such a lock. If Redis denies it messages, it keeps no lock.
 //
-// A process keeps at most 10,000 locks so, and gives up the one that has been idle for longest first. It also gives a lock up if a
-// caller of its own wants it with other options, if reserved tokens are used up, and with Close. A lease that [Lease.Extend]
-// has prolonged is not kept, nor is a lock of a Manager with a [WithHandoffSlice] of 0.
+// A Manager keeps at most 10,000 idle locks, and releases the one that has been idle for longest first. It also releases an idle lock
+// if a caller of its own wants the lock with other options or its other side, if reserved tokens are used up, and with Close. A lease
+// that [Lease.Extend] has prolonged is not kept, nor is a lock of a Manager with a [WithHandoffSlice] of 0.
 //
-// The default, 0, is off. FairMutex, [WithFixedLease], [WithHoldAtLeast] and [WithReplicas] exclude it.
+// The default, 0, is off. FairMutex, [WithFixedLease], [WithHoldAtLeast] and [WithReplicas] exclude it: where WithLinger was passed to
+// [New], they need WithLinger(0).
 func WithLinger(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		if d < 0 || d > validity.MaxTTL {

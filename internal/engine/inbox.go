@@ -13,7 +13,7 @@ import (
 // its owner, and publishes that on one channel per manager, for all its locks. The waiter needs no further round
 // trip. A grant is good for the claim TTL only; the first renewal makes the lease of it.
 //
-// A message is a hint on top of what Redis knows. A poll makes up for a message that is lost (Lock.pollAfter). A
+// A message is a hint on top of what Redis knows. A poll makes up for a message that is lost (Lock.PollAfter). A
 // request confirms a message that is late (Lock.noticed). A message for a claim that was given up is ignored,
 // because giving up releases.
 type inbox struct {

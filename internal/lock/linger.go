@@ -118,7 +118,7 @@ func (lk *Lock) look(m *Moment) {
 		lk.dismiss(m, h)
 		return
 	}
-	if h.demand == demandUnknown && m.Age()-h.tenure >= lingerLook {
+	if h.demand == demandUnknown && m.Age()-h.tenure >= lingerLook/2 { // the last reply began the slice, some time after the last look
 		lk.ask(m, h)
 	}
 	lk.arm(m, alarmLinger, min(left, lingerLook))

@@ -60,6 +60,17 @@ var lingerFaultScenarios = map[string]func(*Env){
 		e.MustUnlock(got)
 	},
 
+	// What an idle lock costs Redis.
+	"LooksOnceASecond": func(e *Env) {
+		m := e.Manager(keeps...)
+		e.lingering(m, e.Lock(m))
+		began, before := time.Now(), m.Stats().Commands
+		e.Eventually("it has looked three times", func() bool { return m.Stats().Commands >= before+3 })
+		if d := time.Since(began); d < 2*time.Second || e.kind.Virtual && d > 3*time.Second+prompt {
+			e.Errorf("it looked three times in %v", d)
+		}
+	},
+
 	// Each poll tells the holder again. Its own question is lost as well.
 	"PollTellsTheHolder": func(e *Env) {
 		m, p := e.Via(keeps...)

@@ -67,7 +67,7 @@ func (l *Mutex) Lock(ctx context.Context) (*Lease, error) { return l.side().take
 // TryLock blocks for at most a quarter of the lease, at least 100 ms and at most a second, and the
 // timeout of [WithReplicas] on top. It can take longer if Redis is far away, up to five seconds if
 // Redis has not answered this Manager yet, and three times as long if earlier requests of this
-// process for the lock are unanswered: see docs/OPTIONS.md. A request over a dead connection is
+// process for the lock are unanswered, or if the holder uses [WithLinger]: see docs/OPTIONS.md. A request over a dead connection is
 // repeated over another one within that time.
 func (l *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 	return l.side().take(ctx, "TryLock", true)

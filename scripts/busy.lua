@@ -6,7 +6,7 @@
 -- ARGV[3]  message: for it
 --
 -- Returns n   n clients heard it (in a cluster: on this node)
---         -1  it is not held by this owner: the release has granted it to the next waiter
+--         -1  this owner does not hold it any more
 
 if redis.call('hexists', lock, owner) == 0 then
   return @RELEASE_GONE@

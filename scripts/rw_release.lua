@@ -79,7 +79,10 @@ if (held == 1 or burial) and redis.call('exists', queue) == 1 then
     elseif foreign or left or was then
       -- It must listen to Redisson's channel; or was told of a later end; or is the first only now, as in prelude/successor.lua.
       local next = redis.pcall('lindex', queue, '0')
-      left = left or was and was ~= next and math.max(redis.call('pttl', lock), 1)
+      if not left and was and was ~= next then
+        left = redis.call('pttl', lock)
+        left = left >= 0 and math.max(left, 1)
+      end
       local inbox, number = inbox_of(type(next) == 'string' and next or '')
       if inbox and (foreign or left) then
         redis.pcall('publish', inbox, 'o ' .. number .. (foreign and '' or ' ' .. left))

@@ -22,11 +22,12 @@ func TestTop_OneFrame(t *testing.T) {
 		stdout string
 	}{
 		{[]string{"top", "--once"}, `
-7 locks are held, 1 waiters, 0.0 remote hand-offs/s   by waiting, all
+8 locks are held, 1 waiters, 0.0 remote hand-offs/s   by waiting, all
 NAME                  KIND   HOLDER                    AGE   TTL     WAITING  HANDOFFS/S  STATE
 stock:42              mutex  hf-11111111…:7            ≥AGE  LONG    1        0.0         ok
 "evil\x1b[31m\n\xff"  mutex  hf-11111111…:7            ≥AGE  LONG    0        0.0         ok
 forever               mutex  hf-11111111…:7            ≥AGE  -       0        0.0         no TTL
+kept                  mutex  hf-11111111…:08           ≥AGE  LONG    0        0.0         ok
 old                   mutex  hf-22222222…:3            ≥AGE  SOME    0        0.0         expiring: not renewed for SOME
 report:daily          mutex  redisson 5f1c0000-aa…:57  ≥AGE  LONG    0        0.0         ok
 schema                write  hf-11111111…:7            ≥AGE  LONG    0        0.0         ok

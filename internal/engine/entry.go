@@ -88,12 +88,14 @@ func (e *entry) unsure() {
 	e.lock.Unsure(&m)
 }
 
-// noticed is called with a message for a claim.
+// noticed is called with a message for a claim, or for a hold that may linger.
 func (e *entry) noticed(h *lock.Hold, n wire.Notice) {
 	m := e.moment()
 	e.mu.Lock()
 	defer e.unlock(&m)
-	e.engine.Stats.Wakeups.Add(1)
+	if !n.Wanted {
+		e.engine.Stats.Wakeups.Add(1)
+	}
 	e.lock.Noticed(&m, h, n)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// inbox receives the grants of a manager. A release by another process makes the next waiter in the lock's queue
+// inbox receives the messages of a manager: grants, and that another process wants what it keeps. A release by another process makes the next waiter in the lock's queue
 // its owner, and publishes that on one channel per manager, for all its locks. The waiter needs no further round
 // trip. A grant is good for the claim TTL only; the first renewal makes the lease of it.
 //
@@ -23,7 +23,7 @@ type inbox struct {
 	relying  atomic.Int64  // requests under way that say that it has a listener
 
 	mu       sync.Mutex    // guards the following; a leaf, but for subscriber.mu
-	expected lock.Expected // the claims that stand in a queue
+	expected lock.Expected // the claims that stand in a queue, and the holds that may linger
 }
 
 func newInbox(eng *Engine) *inbox {
@@ -41,7 +41,7 @@ func (b *inbox) expect(h *lock.Hold) *wire.Notice {
 	return b.expected.Add(h)
 }
 
-// forget drops a claim.
+// forget drops a claim, or a hold.
 func (b *inbox) forget(h *lock.Hold) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,7 +100,7 @@ func (b *inbox) Subscribed() {
 // on.
 func (b *inbox) Denied() { b.askAll() }
 
-// askAll makes all waiters send a request.
+// askAll makes all waiters send a request, and all holders that may keep a lock too long.
 func (b *inbox) askAll() {
 	b.mu.Lock()
 	locks := b.expected.Locks()

@@ -27,12 +27,12 @@ type lingering struct {
 
 // lingers is what an entry has for that.
 type lingers struct {
-	hold         *lock.Hold // nil: none lingers
-	since        time.Duration
+	hold         *lock.Hold    // nil: e is not in the list
+	since        time.Duration // of the hold that lingers
 	older, newer *entry
 }
 
-// add puts e behind the others. It returns the hold that has lingered for longest if there are too many.
+// add puts e behind the others. If there are too many, it takes out the one that has lingered for longest, and returns its hold.
 func (l *lingering) add(e *entry, h *lock.Hold, since time.Duration) (oldest *lock.Hold) {
 	x := &e.run().linger
 	l.mu.Lock()
@@ -47,14 +47,23 @@ func (l *lingering) add(e *entry, h *lock.Hold, since time.Duration) (oldest *lo
 	if l.n++; l.n <= mostLingering {
 		return nil
 	}
-	return l.oldest.runs.linger.hold
+	oldest = l.oldest.runs.linger.hold
+	l.unlink(l.oldest) // now: the next event is to find another one
+	return oldest
 }
 
-// remove takes e out.
+// remove takes e out, if add has not done so.
 func (l *lingering) remove(e *entry) {
-	x := &e.runs.linger
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if e.runs.linger.hold != nil {
+		l.unlink(e)
+	}
+}
+
+// unlink is remove with mu held.
+func (l *lingering) unlink(e *entry) {
+	x := &e.runs.linger
 	if x.older == nil {
 		l.oldest = x.newer
 	} else {
@@ -65,7 +74,7 @@ func (l *lingering) remove(e *entry) {
 	} else {
 		x.newer.runs.linger.older = x.older
 	}
-	*x = lingers{}
+	*x = lingers{since: x.since} // it lingers until its event comes
 	l.n--
 }
 

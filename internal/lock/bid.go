@@ -39,7 +39,8 @@ func (lk *Lock) bidOf(w *Waiter) *Bid {
 // newBid makes a claim for w.
 func (lk *Lock) newBid(m *Moment, w *Waiter) *Bid {
 	b, keys := m.world.NewBid(w)
-	b.claim, b.waiter = newHold(m, lk, w.Terms, keys, w.Kind), w
+	b.claim = newHold(m, lk, w.Terms, keys, w.Kind)
+	b.pass(w)
 	b.claim.bid = b
 	if lk.rules().bidsEach {
 		w.bid = b
@@ -48,6 +49,9 @@ func (lk *Lock) newBid(m *Moment, w *Waiter) *Bid {
 	}
 	return b
 }
+
+// pass makes the bid w's. A TryLock waits for an answer of the holder's for as long as the one before it.
+func (b *Bid) pass(w *Waiter) { b.waiter, b.asks = w, 0 }
 
 // standing reports whether the claim stands in the lock's queue in Redis.
 func (b *Bid) standing() bool { return b != nil && b.claim.phase == standing }
@@ -82,7 +86,7 @@ func (lk *Lock) left(m *Moment, w *Waiter) {
 	switch {
 	case b == nil:
 	case !each && front != nil && b.suits(front):
-		b.waiter = front
+		b.pass(front)
 	case b.current != nil: // its verdict, which is on its way, tells what there is to undo
 		b.waiter = nil
 		if each {

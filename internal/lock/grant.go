@@ -62,6 +62,7 @@ func (lk *Lock) assign(m *Moment, h *Hold, w *Waiter, how Mode) {
 
 // begin gives h the token and the limit of its next owner.
 func (h *Hold) begin(m *Moment) {
+	h.stays = false
 	if h.Terms.Fencing {
 		h.token++
 		h.Tokens--

@@ -18,16 +18,13 @@ import "time"
 // lingerLook is how often a process asks whether a lock that lingers is wanted.
 const lingerLook = time.Second
 
-// heed has the process hear who wants h, which it has got: if h may linger.
+// heed has the process hear that h, which it has got, is wanted: if h may linger.
 func (lk *Lock) heed(m *Moment, h *Hold) {
 	if h.Terms.Linger == 0 {
 		return
 	}
 	if n := m.world.Expect(h); n != nil && n.Wanted {
 		lk.wanted(m, h, n.Asker)
-	}
-	if m.world.Denied() {
-		h.demand = demandKnown // who wants it cannot say so
 	}
 }
 
@@ -45,6 +42,8 @@ func (lk *Lock) unheed(m *Moment, h *Hold) {
 func (lk *Lock) linger(m *Moment, h *Hold) bool {
 	switch {
 	case h.Terms.Linger == 0, !h.stays, h.demand == demandKnown, lk.waiters.len > 0, lk.life != lifeOpen, lk.reads.converts(h), !h.reusable(m, m.Now()):
+		return false
+	case m.world.Denied(): // no process could tell this one that it wants the lock
 		return false
 	}
 	if other := lk.Lingering(); other != nil {
@@ -80,7 +79,7 @@ func (lk *Lock) takeUp(m *Moment, by *By) *Lease {
 		return nil
 	}
 	m.world.Unlinger(h)
-	h.phase, h.stays = held, false
+	h.phase = held
 	lk.askDemand(m, h)
 	h.begin(m)
 	return h.grant(by, ByHandoff, m.Age())
@@ -130,7 +129,9 @@ func (lk *Lock) unheeded(m *Moment) {
 		switch {
 		case h.Terms.Linger == 0:
 		case m.world.Denied():
-			lk.wanted(m, h, "")
+			if h.phase == lingering {
+				lk.dismiss(m, h)
+			}
 		case h.demand == demandUnknown:
 			lk.ask(m, h)
 		}

@@ -135,7 +135,7 @@ func (lk *Lock) step(m *Moment) {
 	case lk.hold != nil && !each, !lk.missed.has(missedLock):
 		// Unlock or the next event goes on from here.
 	case lk.bid != nil && lk.bid.waiter == nil && lk.bid.suits(front):
-		lk.bid.waiter = front
+		lk.bid.pass(front)
 	case !lk.bidOf(front).asking() && lk.clear(front):
 		lk.try(m, front) // but not once, while it would meet what is being given up
 	}

@@ -5,7 +5,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// Noticed is the event of a message for a claim.
+// Noticed is the event of a message for a claim, or for a hold that may linger.
 func (lk *Lock) Noticed(m *Moment, h *Hold, n wire.Notice) {
 	lk.noticed(m, h, n)
 	lk.step(m)

@@ -90,6 +90,9 @@ func (r *readHolds) remove(m *Moment, h *Hold, end *Verdict) {
 	if r.converts(h) {
 		r.converting.abandon(m, end)
 	}
+	if d := r.converting; d != nil && d.Reader == h {
+		r.converting = nil // an entry that is kept for its name (engine/recent.go) keeps no lease
+	}
 }
 
 func (r *readHolds) none() bool { return r == nil || len(r.holds) == 0 }

@@ -31,6 +31,25 @@ var rwLingerScenarios = map[string]func(*Env){
 		}
 	},
 
+	// A process that Redis denies messages keeps nothing, and its readers share what they hold, as without WithLinger.
+	"DeniedReadersShare": func(e *Env) {
+		e.Server()
+		e.permit("deaf", "-subscribe")
+		u := e.denied("deaf", keeps...)
+		e.Eventually("it does not linger", func() bool {
+			e.MustUnlock(e.MustRLock(e.RW(u.m)))
+			return len(e.Holders()) == 0
+		})
+		first := e.MustRLock(e.RW(u.m))
+		before := u.m.Stats().Commands
+		second := e.MustRLock(e.RW(u.m))
+		if n := u.m.Stats().Commands - before; n != 0 {
+			e.Errorf("%d commands of the second reader", n)
+		}
+		e.MustUnlock(first)
+		e.MustUnlock(second)
+	},
+
 	"WriterAsksAllReaders": func(e *Env) {
 		a, b, other := e.Manager(keeps...), e.Manager(keeps...), e.Manager(byMessage...)
 		e.lingering(a, e.RW(a).RLocker())

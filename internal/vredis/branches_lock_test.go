@@ -95,6 +95,7 @@ var lockBranches = []branch{
 	{"granted, and the last token is out", []string{"hset x $1 1", "pexpire x 7000", "rpush $Q $2", "zadd $D T+6000 $2", "set $C 9007199254740864"}, "lock_release fenced", []string{mine, "publish", "ch", "2000 1 0"}, "g 2 2000 S 0 1 0 0", map[string]string{"hgetall x": "[$2 1]"}},
 	{"the dead in time and out of it are too many", slices.Concat([]string{"hset x $1 1", "pexpire x 7000"}, overdue("$Q", 300), dead("$Q", 60)), "lock_release", []string{mine, "publish", "ch", "2000 1 1"}, "-4", map[string]string{"exists x": "0", "llen $Q": "10"}},
 	{"given up in the queue of a lock that another holds", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $1 $2", "zadd $D T+6000 $1 T+6000 $2"}, "lock_release", []string{mine, "publish", "ch", "2000 1 0", "0"}, "-2", map[string]string{"hgetall x": "[$3 1]", "lrange $Q 0 -1": "[$2]", "sent": "$I o 2 7000"}},
+	{"given up in the queue of a lock that another holds, which has no TTL", []string{"hset x $3 1", "rpush $Q $1 $2", "zadd $D T+6000 $1 T+6000 $2"}, "lock_release", []string{mine, "publish", "ch", "2000 1 0", "0"}, "-2", map[string]string{"lrange $Q 0 -1": "[$2]"}},
 	{"given up in the queue, and the deadlines have lost it", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $1 $2", "zadd $D T+6000 $2"}, "lock_release", []string{mine, "publish", "ch", "2000 1 0", "0"}, "-2", map[string]string{"lrange $Q 0 -1": "[$2]", "sent": "$I o 2 7000"}},
 
 	// lock_stay.lua

@@ -1,7 +1,7 @@
 -- successor.lua: prelude of the scripts that take waiters out of the queue of a mutex or a fair lock that others hold.
 --
--- Only the first waiter is told that the lock ends earlier than it knew (prelude/stay.lua). If it leaves, who is first then is told the end
--- as well.
+-- Only the first waiter is told that the lock ends earlier than it knew (prelude/stay.lua). If that one leaves, the next one gets the
+-- same message.
 --
 -- It uses of the script
 --   lock, queue  keys
@@ -13,7 +13,8 @@ if not free and was ~= next and type(next) == 'string' then
   -- prelude: queue
 
   local inbox, number = inbox_of(next)
-  if inbox then
-    redis.pcall('publish', inbox, 'o ' .. number .. ' ' .. math.max(redis.call('pttl', lock), 1))
+  local left = redis.call('pttl', lock)
+  if inbox and left >= 0 then
+    redis.pcall('publish', inbox, 'o ' .. number .. ' ' .. math.max(left, 1))
   end
 end

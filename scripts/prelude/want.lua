@@ -3,8 +3,8 @@
 -- The number in an owner id begins with 0 if its process may keep the lock after Unlock, for its own next caller. It gives the
 -- lock up when it hears that another process wants it.
 
--- want tells the process of holder, which may linger, that id wants the lock, and stands in the queue. To a TryLock that asks, it
--- answers.
+-- want tells the process of holder, which may linger, that id wants the lock, and stands in the queue. The process answers a TryLock
+-- that asks.
 local function want(holder, place, id)
   local inbox, number = inbox_of(holder)
   redis.pcall('publish', inbox, 'w ' .. number .. (place == 'ask' and ' ' .. id or ''))

@@ -7,11 +7,13 @@ type Bug struct {
 	Name  string
 	Edits []Edit
 
-	// How the simulation finds it, see mutant.
-	Shape                     Shape
-	Stall, Linger, Leave, Not bool
-	Quick                     bool
-	By                        string
+	// Where the simulation looks for it. More than one of Stall, Linger and Leave may be needed at once.
+	Shape  Shape  // of the worlds in which it can show; "": all
+	Stall  bool   // it shows where processes stand still
+	Linger bool   // it shows where processes keep locks after Unlock
+	Leave  bool   // it shows where callers leave as they are granted a lock
+	Quick  bool   // it is looked for on every run
+	By     string // the judges that must find it, of which one is enough: what their names match; "": any
 }
 
 // Edit replaces a text of a file, which must occur exactly once. In Go, BUG stands in the new text for whether the bug is planted;
@@ -28,18 +30,5 @@ const (
 	FailOver     Shape = "fail-over"
 	BesideJava   Shape = "beside Redisson"
 	Crowd        Shape = "crowd"
+	NoWorld      Shape = "none" // only the exploration shows the bug
 )
-
-// Bugs are those that must be found.
-var Bugs = all()
-
-func all() []Bug {
-	bugs := make([]Bug, len(mutants))
-	for i, m := range mutants {
-		bugs[i] = Bug{Name: m.name, Shape: m.shape, Stall: m.stall, Linger: m.linger, Leave: m.leave, Not: m.not, Quick: m.quick, By: m.by}
-		for _, e := range m.edits {
-			bugs[i].Edits = append(bugs[i].Edits, Edit{e.file, e.old, e.new})
-		}
-	}
-	return bugs
-}

@@ -170,7 +170,7 @@ var foundLine = regexp.MustCompile(`red: world (\d+): (.*)`)
 var panicLine = regexp.MustCompile(`(?m)^panic: .*|^--- FAIL.*`)
 
 func wanted(m *planted.Bug) bool {
-	if m.Not {
+	if m.Shape == planted.NoWorld {
 		return false
 	}
 	switch *mutantsFlag {

@@ -89,7 +89,7 @@ func (j *judge) patience() {
 	const most = 5 * time.Minute
 	for _, c := range j.w.callers {
 		if c.phase == waiting && j.w.now.Sub(epoch) > most {
-			j.says("caller %d waits for ever", c.id)
+			j.says("caller %d waits forever", c.id)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (j *judge) atRest() {
 	w := j.w
 	for _, c := range w.callers {
 		if c.phase != gone {
-			j.says("caller %d waits for ever", c.id)
+			j.says("caller %d waits forever", c.id)
 		}
 	}
 	died := slices.ContainsFunc(w.procs, func(p *process) bool { return p.state == dead })
@@ -129,7 +129,7 @@ func (j *judge) atRest() {
 	}
 	for _, p := range w.procs {
 		if p.state != dead && p.pending != 0 {
-			j.says("Close of process %d would wait for ever", p.id)
+			j.says("Close of process %d would wait forever", p.id)
 		}
 	}
 }

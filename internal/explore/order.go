@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
-// Who is to have a lock before others.
+// The order in which callers and processes get a lock.
 
 // places: the queue of a fair lock is in the order of arrival.
 func (j *judge) places() {

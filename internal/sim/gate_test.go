@@ -86,7 +86,7 @@ func notShort(t *testing.T) {
 	}
 }
 
-// Who changes a text in which a bug is planted has to change the bug.
+// A change of a text in which a bug is planted changes the bug as well.
 func TestMutants_FitTheCode(t *testing.T) { withBugs(t, planted.Bugs...) }
 
 // Nor may a change of the code keep a bug from compiling. All bugs are compiled together, as the gate needs them, and one by one only to find

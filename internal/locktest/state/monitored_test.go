@@ -9,12 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -103,47 +98,4 @@ func touched(t *testing.T, srv *redistest.Server, cmd []string) []string {
 		t.Fatalf("%q: %v", cmd, err)
 	}
 	return keys
-}
-
-// keyPath is what a path has to work with: a server, and a name of its own.
-type keyPath struct {
-	*testing.T
-	srv                *redistest.Server
-	mon                *redistest.Monitor
-	name, queue, times string
-}
-
-// sees waits until MONITOR has told of a command of a script.
-func (p *keyPath) sees(command string) {
-	p.Helper()
-	p.mon.Wait(p.T, `lua] `+command, locktest.Patience)
-}
-
-// kinds returns the locks of the name, of each kind and side, with fencing and without, and the queue of each.
-func (p *keyPath) kinds(m *holdfast.Manager) map[string]func() (holdfast.Locker, string) {
-	all := map[string]func() (holdfast.Locker, string){}
-	for suffix, opts := range map[string][]holdfast.LockOption{"": nil, " fenced": {holdfast.WithFencing()}} {
-		mutex, fair, rw := p.name+" mutex"+suffix, p.name+" fair"+suffix, p.name+" rw"+suffix
-		all["mutex"+suffix] = func() (holdfast.Locker, string) {
-			return m.Mutex(mutex, opts...), "redisson_lock_queue:{" + mutex + "}"
-		}
-		all["fair"+suffix] = func() (holdfast.Locker, string) {
-			return m.FairMutex(fair, opts...), "redisson_lock_queue:{" + fair + "}"
-		}
-		all["write"+suffix] = func() (holdfast.Locker, string) { return m.RWMutex(rw, opts...), "holdfast_rw_queue:{" + rw + "}" }
-		all["read"+suffix] = func() (holdfast.Locker, string) {
-			return m.RWMutex(rw, opts...).RLocker(), "holdfast_rw_queue:{" + rw + "}"
-		}
-	}
-	return all
-}
-
-// redissons is the id of a fair waiter of Redisson.
-const redissons = "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:8"
-
-// puts puts an id into a queue, until so long from now.
-func (p *keyPath) puts(id string, keeps time.Duration) {
-	queue := p.srv.Admin()
-	queue.RPush(p.Context(), p.queue, id)
-	queue.ZAdd(p.Context(), p.times, redis.Z{Score: float64(time.Now().Add(keeps).UnixMilli()), Member: id})
 }

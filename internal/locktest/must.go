@@ -301,3 +301,21 @@ func Granted(t testing.TB, r <-chan holdfast.Result) *holdfast.Lease {
 	}
 	return got.Lease
 }
+
+// SpareConnections waits until a client has connections to spare for pipelines. The library opens some in the background, but on a
+// slow machine one is free again before the next is wanted, so that there is one for all.
+func SpareConnections(t testing.TB, client *redis.Client) {
+	t.Helper()
+	redistest.Eventually(t, Patience, "there are spare connections", func() bool {
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				pipe := client.Pipeline()
+				pipe.Ping(context.Background())
+				_, _ = pipe.Exec(context.Background())
+			})
+		}
+		all.Wait()
+		return client.PoolStats().PipelineStats.IdleConns > 2
+	})
+}

@@ -227,7 +227,7 @@ func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
-		redistest.Eventually(t, locktest.Patience, "there are spare connections", func() bool { return client.PoolStats().PipelineStats.IdleConns > 2 })
+		locktest.SpareConnections(t, client)
 		p.Refuse(true) // else a new one shows that the first is dead, before its time is over
 		gate := p.HoldFirstRequest(locktest.ScriptOn("a"))
 		before := m.Stats().Troubles

@@ -148,7 +148,7 @@ func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
 		const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1" // so that "a" is free and waited for
 		srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", dead)
 		srv.Admin().ZAdd(t.Context(), "redisson_lock_timeout:{a}", redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: dead})
-		redistest.Eventually(t, locktest.Patience, "there are spare connections", func() bool { return client.PoolStats().PipelineStats.IdleConns > 2 })
+		locktest.SpareConnections(t, client)
 		gate := p.HoldFirstReply(locktest.ScriptOn("a", "multi_acquire"))
 		p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
 		all := locktest.Calls(Multi(t, m.FairMutex("a"), m.FairMutex("b")).TryLock, ctx)

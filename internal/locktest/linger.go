@@ -98,7 +98,7 @@ var lingerScenarios = map[string]func(*Env){
 		}
 	},
 
-	// Who waits while the lock is in use gets it from the Unlock, and it does not linger.
+	// A caller that waits while the lock is in use gets it from the Unlock, and the lock does not linger.
 	"WaiterIsFirst": func(e *Env) {
 		a, b := e.Manager(keeps...), e.Manager(byMessage...)
 		e.lingering(a, e.Lock(a))

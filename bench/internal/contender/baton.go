@@ -21,8 +21,8 @@ return 1`)
 
 // batonContender is no lock, but what no hand-off from process to process can be below:
 // processes pass a baton round. Lock waits for the message of the one before, and Unlock sends
-// one to the next: by PUBLISH and nothing else, or by leastGrant. Each knows the others, who waits is written
-// down nowhere, and the death of one is the end of it. It is for one caller in each process.
+// one to the next: by PUBLISH and nothing else, or by leastGrant. Each knows the others, no process writes down which
+// of them wait, and the death of one is the end of it. It is for one caller in each process.
 type batonContender struct {
 	client *redis.Client
 	lease  time.Duration

@@ -50,9 +50,10 @@ LOCKS = . $(addprefix ./internal/,docs engine several $(addprefix locktest/,faul
 # The packages whose tests need no server, and all others but those with a target of their own.
 PURE = ./debug ./scripts $(addprefix ./tools/,dashboard figures steps) $(addprefix ./internal/,journal lock protocol pubsub renewal validity voting wire)
 OTHERS = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) $(PURE) ./internal/explore ./internal/interop ./internal/sim))
-# Those beside LOCKS that the race detector is of use for. The examples' stages have no goroutines but those of internal/stage, and
+# Those beside LOCKS that the race detector is of use for. Some have no goroutines, as the examples' stages beside internal/stage.
 # internal/topology has a target of its own.
-RACED = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) ./internal/explore ./internal/interop ./internal/topology ./examples/.*))
+RACED = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) ./internal/explore ./internal/interop ./internal/topology ./examples/.* \
+	./scripts ./tools/dashboard ./tools/figures ./tools/servers ./internal/protocol ./internal/validity ./internal/voting ./internal/wire))
 WITHOUT = grep -v -x $(patsubst .%,-e 'github.com/holdfast-go/holdfast%',$(1))
 
 # Tests of texts, and those and what runs in fake time as well.

@@ -20,7 +20,7 @@ import (
 )
 
 // Commands that write the time to the file $1 every ten milliseconds: more often would take the processors from the
-// guard, which must get them within the lease's margin of 80 ms. They say in it when they are told to end. The
+// guard, which must get them within the lease's margin of 160 ms. They say in it when they are told to end. The
 // lock's name is held by one that nothing but KILL ends, or its child.
 var writers = map[string]string{
 	"polite":   `trap 'echo told >>"$1"; exit 0' TERM; while :; do date +%s%N >>"$1"; sleep 0.01; done`,
@@ -32,7 +32,7 @@ var writers = map[string]string{
 }
 
 const (
-	lossLease = 4 * time.Second
+	lossLease = 8 * time.Second
 	lossGrace = "500ms"
 )
 

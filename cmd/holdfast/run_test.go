@@ -98,7 +98,7 @@ func TestRun_Status(t *testing.T) {
 		{"a lock named help", []string{"help", "--", "true"}, 0, ""},
 		{"ended by a signal", []string{"free", "--", "sh", "-c", "kill -KILL $$"}, 137, ""},
 		{"busy", []string{"busy", "-n", "--", "true"}, 124, `^holdfast: busy is held by hf-[-0-9a-f]+:1, for [0-9.]+s unless renewed; not run\n$`},
-		{"busy in time", []string{"busy", "-w", "50ms", "--", "true"}, 124, `not run\n$`},
+		{"busy in time", []string{"busy", "-w", "3s", "--", "true"}, 124, `not run\n$`},
 		{"busy with a status", []string{"busy", "-n", "-E", "75", "--", "true"}, 75, `not run\n$`},
 		{"busy and quiet", []string{"busy", "-n", "-q", "--", "true"}, 124, ""},
 		{"not found", []string{"free", "--", "no-such-program"}, 127, `"no-such-program": executable file not found in \$PATH\n$`},

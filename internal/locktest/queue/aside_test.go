@@ -137,7 +137,7 @@ func TestAside_Alone(t *testing.T) {
 
 // BenchmarkFair_ComeBack shows how many waiters get their places again that have been deleted.
 func BenchmarkFair_ComeBack(b *testing.B) {
-	for _, n := range []int{1000, 16_000} {
+	for _, n := range []int{1000, multitude()} {
 		for _, processes := range []int{1, 4} {
 			for _, deleted := range []string{"list", "times", "both"} {
 				b.Run(fmt.Sprintf("%s/%d/%d", deleted, n, processes), func(b *testing.B) {

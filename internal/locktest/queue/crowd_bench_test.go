@@ -19,6 +19,14 @@ import (
 
 const throng = 10_000
 
+// multitude is how many wait in the largest queues. That each benchmark still works shows with fewer.
+func multitude() int {
+	if redistest.Quick() {
+		return 2000
+	}
+	return 16_000
+}
+
 // watched returns a function that reports what the scripts cost since: the longest of all commands, and all together.
 func watched(b *testing.B, srv *redistest.Server) func() {
 	ctx := context.Background()
@@ -70,7 +78,7 @@ func managersOn(b *testing.B, srv *redistest.Server, n int) (all []*holdfast.Man
 }
 
 func BenchmarkFair_LeaveTogether(b *testing.B) {
-	const n = 16_000
+	n := multitude()
 	for _, processes := range []int{1, 4} {
 		for _, way := range []string{"cancel", "close", "half", "tail"} {
 			b.Run(fmt.Sprintf("%s/%d", way, processes), func(b *testing.B) {
@@ -83,15 +91,15 @@ func BenchmarkFair_LeaveTogether(b *testing.B) {
 					var all []<-chan holdfast.Result
 					left := int64(0)
 					if way == "tail" { // the older half stays
-						left = n / 2
+						left = int64(n / 2)
 						fairPlaces(context.Background(), b, srv, n/2, locktest.ManagerOn(b, srv))
 						for i := range n / 2 {
 							all = append(all, managers[i%len(managers)].FairMutex("a").LockAsync(ctx))
 						}
-						redistest.Eventually(b, time.Minute, "all stand in the queue", func() bool { return srv.Admin().LLen(ctx, queueOfA).Val() == n })
+						redistest.Eventually(b, time.Minute, "all stand in the queue", func() bool { return srv.Admin().LLen(ctx, queueOfA).Val() == int64(n) })
 					} else if way == "half" { // every second one stays
 						stay := locktest.ManagerOn(b, srv)
-						left = n / 2
+						left = int64(n / 2)
 						var with []*holdfast.Manager
 						for _, m := range managers {
 							with = append(with, m, stay)
@@ -109,7 +117,7 @@ func BenchmarkFair_LeaveTogether(b *testing.B) {
 								redistest.Eventually(b, time.Minute, "it stands", func() bool { return srv.Admin().LLen(ctx, queueOfA).Val() > int64(i-100) })
 							}
 						}
-						redistest.Eventually(b, time.Minute, "all stand in the queue", func() bool { return srv.Admin().LLen(ctx, queueOfA).Val() == n })
+						redistest.Eventually(b, time.Minute, "all stand in the queue", func() bool { return srv.Admin().LLen(ctx, queueOfA).Val() == int64(n) })
 					} else {
 						all = fairPlaces(ctx, b, srv, n, managers...)
 					}
@@ -170,7 +178,7 @@ func BenchmarkDeadHeads(b *testing.B) {
 					m := locktest.ManagerOn(b, srv)
 					crowd := deadOf(kind == "write" || kind == "read", over == "kept")
 					held := locktest.MustLock(b, first)
-					crowd.stand(b, srv, 16_000)
+					crowd.stand(b, srv, multitude())
 					report := watched(b, srv)
 					got := make(chan *holdfast.Lease)
 					go func() { got <- locktest.MustLock(b, lock(m)) }()

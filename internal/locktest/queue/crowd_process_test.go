@@ -115,7 +115,7 @@ func BenchmarkFair_ProcessesLeaveTogether(b *testing.B) {
 		b.Run(strconv.Itoa(processes), func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
-				c := startLeavers(b, processes, 16_000, time.Second)
+				c := startLeavers(b, processes, multitude(), time.Second)
 				report := watched(b, c.srv)
 				stop := pings(c.srv)
 				b.StartTimer()

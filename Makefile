@@ -4,7 +4,9 @@ GO ?= go
 # One line for each package that has ended, then what has failed, and how. VERBOSE=1 names each test.
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 # make lint is a step of each command, so that go test need not repeat a part of it. Without what debuggers need, to link a test takes 0.9 s of
-# processor time instead of 1.3 s.
+# processor time instead of 1.3 s, and to compile all packages with their tests 65 s instead of 75 s. A test that builds programs inherits
+# GOFLAGS, and finds the same packages in the cache.
+export GOFLAGS := $(shell $(GO) env GOFLAGS) -gcflags=github.com/holdfast-go/holdfast/...=-dwarf=false
 TESTS = $(GO) run $(GOTESTSUM) --format $(if $(VERBOSE),testname,pkgname) --hide-summary skipped -- -vet=off -ldflags=-w
 # Targets in a row; those joined by + run side by side.
 STEPS = MAKE="$(MAKE)" $(GO) run ./tools/steps

@@ -60,7 +60,7 @@ if present > 0 then
     local place, deadline, offer = place_of(wait, now)
     local what, ttl, foreign, lingers = @STATE_HELD@, nil, nil, nil
     if holder then
-      ttl, foreign, lingers = call('pttl', lock), not inbox_of(holder), string.find(holder, '^hf%-[%x%-]+:0')
+      ttl, foreign, lingers = call('pttl', lock), not inbox_of(holder), string.find(holder, @LINGERS@)
       local head = foreign and redis.pcall('lindex', queue, '0')
       if type(head) == 'string' and not inbox_of(head) and (ttl < 0 or ttl > @OFFERED_AGAIN@) then
         -- A waiter of Redisson that gives up when a release has just notified it sends no message:

@@ -34,7 +34,7 @@ for i = 1, #KEYS / 4 do
       return reply.err and reply or {@ACQUIRE_KIND@, i, reply[2], reply[3]}
     end
     local refused = buried or fields == 1 and redis.call('hexists', lock, id) == 0
-    if refused and not buried and string.find(redis.call('hkeys', lock)[1], '^hf%-[%x%-]+:0') then
+    if refused and not buried and string.find(redis.call('hkeys', lock)[1], @LINGERS@) then
       waited = 1
     end
     -- If an earlier copy of the request has taken it, waiters come behind that.

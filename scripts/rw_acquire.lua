@@ -81,7 +81,7 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
 
         local foreign, all = 0, true
         for _, holder in ipairs(redis.call('hkeys', lock)) do
-          local lingers = string.find(holder, '^hf%-[%x%-]+:0')
+          local lingers = string.find(holder, @LINGERS@)
           if lingers and place ~= 'none' then
             want(holder, place, id)
           end

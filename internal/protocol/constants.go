@@ -73,6 +73,7 @@ var constants = map[string]string{
 	"KEEP_DONE":           number(KeepDone),
 	"KEEP_GONE":           number(KeepGone),
 	"KEEP_GRANTED":        number(KeepGranted),
+	"LINGERS":             wire.LingersPattern,
 	"OFFERED_AGAIN":       milliseconds(offeredAgain),
 	"OPEN_AGAIN":          milliseconds(openAgain),
 	"PLACES":              number(placesAtOnce),

@@ -77,7 +77,7 @@ func same(text, have string) bool {
 	for i := range parts {
 		parts[i] = regexp.QuoteMeta(parts[i])
 	}
-	return regexp.MustCompile("^" + strings.Join(parts, `-?[\d.]+`) + "$").MatchString(have)
+	return regexp.MustCompile("^" + strings.Join(parts, `(?:-?[\d.]+|'[^']+')`) + "$").MatchString(have)
 }
 
 // ends are lines that close something. They have instructions, but not of their own.

@@ -55,6 +55,9 @@ func ProcessKey(owner string) string {
 	return processPrefix + id
 }
 
+// LingersPattern is Lua's pattern for the owner ids that Lingers reports true for.
+const LingersPattern = `'^hf%-[%x%-]+:0'`
+
 // Lingers reports whether an owner id is Holdfast's, and of a process that may keep the lock after Unlock.
 func Lingers(owner string) bool {
 	_, number, _ := strings.Cut(strings.TrimPrefix(owner, ownerMarker), ":")

@@ -132,9 +132,15 @@ func (x *Executor) serverOf(s *shard) prober {
 		return p
 	}
 	x.mu.Lock()
-	var key string
+	var silent *lane // for the longest time; without a master, lanes may be of several servers
 	for l := range s.busy {
-		key = l.key
+		if silent == nil || l.since.Before(silent.since) {
+			silent = l
+		}
+	}
+	var key string
+	if silent != nil {
+		key = silent.key
 	}
 	x.mu.Unlock()
 	if master, err := x.cluster.MasterForKey(x.life, key); err == nil {

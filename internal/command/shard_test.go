@@ -208,3 +208,22 @@ func TestTrouble_HasTheSlotsLoadedAgain(t *testing.T) {
 		}
 	})
 }
+
+// Of the lanes whose servers are not known, the one that has waited longest says which server is silent.
+func TestShard_TheSilentLaneSaysTheServer(t *testing.T) {
+	c := &fakeCluster{masters: map[string]*redis.Client{}}
+	x, begun := &Executor{cluster: c, life: t.Context()}, time.Now()
+	s := &shard{x: x, busy: map[*lane]struct{}{}}
+	if p := x.serverOf(s); p != nil {
+		t.Errorf("without lanes it is %v", p)
+	}
+	for i := range 8 { // in the order of a map
+		name := fmt.Sprint("m", i)
+		c.masters[name] = redis.NewClient(&redis.Options{})
+		defer c.masters[name].Close()
+		s.busy[&lane{key: name + ":a", since: begun.Add(time.Duration(i) * time.Second)}] = struct{}{}
+	}
+	if p := x.serverOf(s); p != prober(c.masters["m0"]) {
+		t.Errorf("the server is not that of the longest wait: %v", p)
+	}
+}

@@ -26,12 +26,13 @@ func (l *lane) exchange(g group, again bool) {
 
 	cmds := make([]once, len(batch)) // not kept for the next batch: a hook of the client's may keep them
 	for i := range batch {
-		args := batch[i].args()
+		c := &cmds[i]
+		args := batch[i].args(&c.room)
 		if again || !s.known.has(batch[i].script) {
 			args = batch[i].script.inFull(args)
 		}
-		cmds[i] = once{Cmd: *redis.NewCmd(l.ctx, args...), again: x.cluster != nil && g.master == nil}
-		cmds[i].SetFirstKeyPos(argFirstKey)
+		c.Cmd, c.again = *redis.NewCmd(l.ctx, args...), x.cluster != nil && g.master == nil
+		c.SetFirstKeyPos(argFirstKey)
 	}
 	// A pipeline, even of one command: go-redis keeps connections of their own for
 	// pipelines, so locks go on when the application has used up its pool.
@@ -94,6 +95,7 @@ func (l *lane) exchange(g group, again bool) {
 				err = noReply(failed) // no script of Holdfast answers nil
 			}
 			e.replied(c, value, err, b.merged())
+			c.leave()
 		}
 	}
 	e.tell()
@@ -248,6 +250,7 @@ type once struct {
 	again  bool  // the client is a cluster's
 	read   bool  // the reply has been: it is not an error
 	before error // kept aside; nil: none
+	room   Room  // the arguments of a lone call that had a room: one allocation with the command
 }
 
 func (*once) NoRetry() bool { return true }

@@ -41,11 +41,15 @@ type bundle struct {
 
 func (b *bundle) merged() bool { return len(b.calls) > 1 }
 
-// args returns the arguments of the command.
-func (b *bundle) args() []any {
+// args returns the arguments of the command, those of a lone call with a room in the room of the command.
+func (b *bundle) args(room *Room) []any {
 	first := b.calls[0].Args
-	if !b.merged() {
+	switch {
+	case b.merged():
+	case b.calls[0].Room == nil:
 		return first
+	default:
+		return append(room[:0], first...)
 	}
 	width := first[argNumKeys].(int)
 	ends := argFirstKey + width

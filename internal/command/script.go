@@ -58,8 +58,9 @@ func (s *Script) Args(keys int, keysThenArgs ...any) []any {
 // Begin is Args in steps: the caller appends the keys, calls CountKeys, and appends the other arguments.
 func (s *Script) Begin(r *Room) []any { return append(r[:0], evalsha, s.sha, nil) }
 
-// Room is where the arguments of one call are put together. Those of calls that are merged are copied into one list, and go-redis
-// never sees them: their rooms are used again.
+// Room is where the arguments of one call are put together. go-redis, and so a hook of the client, may keep what it is given: it
+// gets a copy, and the room is used again. Calls that are merged have their copies in one list, and the copy of a lone call is part
+// of its command.
 type Room [13]any
 
 var rooms = sync.Pool{New: func() any { return new(Room) }}
@@ -67,7 +68,7 @@ var rooms = sync.Pool{New: func() any { return new(Room) }}
 // NewRoom returns an empty one.
 func NewRoom() *Room { return rooms.Get().(*Room) }
 
-// leave gives up the room of a call that has been sent with others, and has ended. The call stays in its lane's batch until the lane
+// leave gives up the room of a call that has been sent, and has ended. The call stays in its lane's batch until the lane
 // takes another, and other goroutines look at the calls there under Executor.mu, which leave does without: after Submit, only the
 // lane reads the arguments of a call with a room. What others need of them is lane.key.
 func (c *Call) leave() {

@@ -51,7 +51,7 @@ func TestCost_AllocationsOfAPair(t *testing.T) {
 	if raceEnabled {
 		return // the race detector allocates for itself
 	}
-	if pair-bare > 10 { // two of them the arguments, which are go-redis's
+	if pair-bare > 8 {
 		t.Errorf("%.0f allocations of our own", pair-bare)
 	}
 }

@@ -100,17 +100,12 @@ func (h *handle) acquire(ctx context.Context, call string, once, isPart bool) (*
 		return nil, badCall(ctx, call, h)
 	}
 	_, op := h.observe(ctx, isPart)
-	lease, err := h.obtain(ctx, once, op.Trace())
-	observed(op, lease, err)
-	return lease, err
-}
-
-// obtain is acquire that is not observed.
-func (h *handle) obtain(ctx context.Context, once bool, trace context.Context) (*Lease, error) {
 	if h.err != nil {
+		observed(op, nil, h.err)
 		return nil, h.err
 	}
-	lease, err := h.lock.Obtain(ctx, once, trace)
+	lease, err := h.lock.Obtain(ctx, once, op.Trace())
+	observed(op, (*Lease)(lease), err)
 	return (*Lease)(lease), err
 }
 
@@ -160,7 +155,7 @@ const part = true
 
 // observe begins a Lock or TryLock of h.
 func (h *handle) observe(ctx context.Context, isPart bool) (context.Context, *telemetry.Operation) {
-	return h.m.engine.Telemetry.Acquire(ctx, h.lock.Name, h.lock.Kind.String(), h.lock.Class.Label(), h.lock.Terms.TTL, !isPart)
+	return h.m.engine.Telemetry.Acquire(ctx, h.lock.Subject, !isPart)
 }
 
 // observed ends op, a Lock or TryLock, with what it returns.

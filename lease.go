@@ -188,7 +188,7 @@ func (l *Lease) check(call string) error {
 
 // observe begins an Unlock of l.
 func (l *Lease) observe(ctx context.Context, isPart bool) (context.Context, *telemetry.Operation) {
-	return l.inner().Engine().Telemetry.Release(ctx, l.Name(), l.inner().Kind().String(), l.inner().Class(), !isPart)
+	return l.inner().Engine().Telemetry.Release(ctx, l.inner().Subject, !isPart)
 }
 
 // unlocked ends op, an Unlock, with what it returns.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/telemetry"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -50,6 +51,11 @@ func (h Lock) Whole(k Kind, name string) Lock {
 
 // Side is the side of a read-write lock that k says.
 func (h Lock) Side(k Kind) Lock { return Lock{h.named, k} }
+
+// Subject is the lock as telemetry names it, for a Lock or TryLock.
+func (h *Lock) Subject() telemetry.Subject {
+	return telemetry.Subject{Name: h.Name, Kind: h.Kind.String(), Class: h.Class.Label(), TTL: h.Terms.TTL}
+}
 
 // wireKeys returns the keys of the lock. Callers that the process itself lets in never
 // ask for them.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
 // Lease is a caller's right to a lock, from the grant until Unlock or loss: of one lock, which has an entry, or of several.
@@ -114,6 +115,11 @@ func (l *Lease) Made() bool { return l.in().Of() != nil || l.in().Shell() != nil
 func (l *Lease) Class() string {
 	c, _ := l.in().Class().(*class)
 	return c.Label()
+}
+
+// Subject is the lock as telemetry names it, for an Unlock and for the end of the lease.
+func (l *Lease) Subject() telemetry.Subject {
+	return telemetry.Subject{Name: l.Name(), Kind: l.Kind().String(), Class: l.Class()}
 }
 
 // Engine is the engine of the lease's lock, or of the first of several.
@@ -260,7 +266,7 @@ func (d Ended) measure() {
 		return
 	}
 	eng := d.lease.Engine()
-	eng.Telemetry.Held(l.Kind().String(), d.lease.Class(), endName(d.end), func() time.Duration { return time.Since(eng.Epoch) - l.Since() })
+	eng.Telemetry.Held(d.lease.Subject, endName(d.end), func() time.Duration { return time.Since(eng.Epoch) - l.Since() })
 }
 
 // tell tells the whole, and cancels the contexts.

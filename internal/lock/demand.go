@@ -1,7 +1,5 @@
 package lock
 
-import "time"
-
 // demand is what is known of other processes that wait for the lock.
 type demand uint8
 
@@ -12,19 +10,19 @@ const (
 )
 
 // sliceOver reports whether the process has had the lock for a slice.
-func (h *Hold) sliceOver(m *Moment, now time.Time) bool {
+func (h *Hold) sliceOver(m *Moment) bool {
 	slice := m.set.Slice
 	if h.Kind.rules().shared { // they share what they do not pass on
 		slice = m.set.ReadSlice
 	}
-	return m.ageOf(now)-h.tenure >= slice
+	return m.Age()-h.tenure >= slice
 }
 
 // askDemand finds out, once per slice, whether another process waits for a lock that this one passes among
 // its callers. Messages would be sooner, but Go can read them tens of milliseconds late while its goroutines are
 // busy. One question per slice costs nothing in comparison with the grants in between.
 func (lk *Lock) askDemand(m *Moment, h *Hold) {
-	if h.demand != demandUnknown || !h.sliceOver(m, m.Now()) {
+	if h.demand != demandUnknown || !h.sliceOver(m) {
 		return
 	}
 	lk.ask(m, h)

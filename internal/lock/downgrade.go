@@ -37,7 +37,7 @@ func (lk *Lock) downgrade(m *Moment, h *Hold, trace any) *Downgrade {
 	lk.reads.converting = d
 	m.effects().Report.More++
 	d.send(m, trace)
-	if w := lk.waiters.head; w != nil && !lk.bidOf(w).standing() && reader.joins(&w.By, now) {
+	if w := lk.waiters.head; w != nil && !lk.bidOf(w).standing() && reader.joins(m, &w.By) {
 		lk.share(m, reader, w, true) // it excludes other processes, or lets their readers in: either is fine
 	}
 	return d

@@ -95,7 +95,7 @@ func (lk *Lock) pass(m *Moment, h *Hold, trace any) *Release {
 		return nil
 	}
 	h.endLimit(m)
-	if w := lk.waiters.head; w != nil && h.passes(m, &w.By, m.Now()) {
+	if w := lk.waiters.head; w != nil && h.passes(m, &w.By) {
 		lk.askDemand(m, h)
 		lk.assign(m, h, w, ByHandoff)
 		lk.refuse(m, lk.tries+1, NotAcquired, nil)

@@ -131,19 +131,19 @@ func (h *Hold) serves(by *By) bool { return h.Kind == by.Kind && h.Terms.suit(by
 // passes reports whether h may go to the caller of a request without a word to Redis. A fixed lease is never
 // passed on: its time belongs to its caller. So does the time that Extend adds to another lease, because renewal
 // shortens nothing.
-func (h *Hold) passes(m *Moment, r *By, now time.Time) bool {
-	return h.Kind.rules().passes && h.reusable(m, now) && h.serves(r) && !(h.demand == demandKnown && h.sliceOver(m, now))
+func (h *Hold) passes(m *Moment, r *By) bool {
+	return h.Kind.rules().passes && h.reusable(m) && h.serves(r) && !(h.demand == demandKnown && h.sliceOver(m))
 }
 
 // reusable reports whether h may go to another caller at all.
-func (h *Hold) reusable(m *Moment, now time.Time) bool {
-	return m.set.Slice > 0 && !h.Terms.Fixed && h.Terms.AtLeast == 0 && !h.extended && (!h.Terms.Fencing || h.Tokens > 0) && h.sound(now)
+func (h *Hold) reusable(m *Moment) bool {
+	return m.set.Slice > 0 && !h.Terms.Fixed && h.Terms.AtLeast == 0 && !h.extended && (!h.Terms.Fencing || h.Tokens > 0) && h.sound(m)
 }
 
 // sound reports whether h is far enough from its deadline to be passed on: its renewal
 // is not in trouble.
-func (h *Hold) sound(now time.Time) bool {
-	return validity.Valid(now.Add(h.Terms.Claim/4), h.Deadline)
+func (h *Hold) sound(m *Moment) bool {
+	return validity.Valid(m.Now().Add(h.Terms.Claim/4), h.Deadline)
 }
 
 // scheduleFrom puts h into the schedule, whose TTL a request sent at sent has set. It returns the deadline.

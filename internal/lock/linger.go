@@ -41,7 +41,7 @@ func (lk *Lock) unheed(m *Moment, h *Hold) {
 // linger is called when no caller of this process uses h. It reports whether h lingers.
 func (lk *Lock) linger(m *Moment, h *Hold) bool {
 	switch {
-	case h.Terms.Linger == 0, !h.stays, h.demand == demandKnown, lk.waiters.len > 0, lk.life != lifeOpen, lk.reads.converts(h), !h.reusable(m, m.Now()):
+	case h.Terms.Linger == 0, !h.stays, h.demand == demandKnown, lk.waiters.len > 0, lk.life != lifeOpen, lk.reads.converts(h), !h.reusable(m):
 		return false
 	case m.world.Denied(): // no process could tell this one that it wants the lock
 		return false
@@ -75,7 +75,7 @@ func (lk *Lock) Lingering() *Hold {
 // takeUp gives a hold that lingers to a caller that has just come. It returns nil if none does that the caller can use.
 func (lk *Lock) takeUp(m *Moment, by *By) *Lease {
 	h := lk.Lingering()
-	if h == nil || !h.serves(by) || !h.reusable(m, m.Now()) {
+	if h == nil || !h.serves(by) || !h.reusable(m) {
 		return nil
 	}
 	m.world.Unlinger(h)

@@ -1,9 +1,6 @@
 package lock
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // writeRules and readRules are those of the two sides of a read-write lock. A writer excludes all others. Readers share one hold
 // where they can, whose last Unlock gives it back: a writer of another process may wait for that.
@@ -36,15 +33,14 @@ func (h *Hold) shares(r *By) bool {
 
 // joins reports whether a new reader may come in on h: not if Extend has made it last for longer,
 // see passes.
-func (h *Hold) joins(r *By, now time.Time) bool {
-	return h.shares(r) && !h.extended && h.demand != demandKnown && h.sound(now)
+func (h *Hold) joins(m *Moment, r *By) bool {
+	return h.shares(r) && !h.extended && h.demand != demandKnown && h.sound(m)
 }
 
 // enterBeside lets w's caller in on a hold that it can share, if there is one.
 func (lk *Lock) enterBeside(m *Moment, w *Waiter) *Lease {
-	now := m.Now()
 	for _, h := range lk.reads.all() {
-		if h.joins(&w.By, now) {
+		if h.joins(m, &w.By) {
 			lk.askDemand(m, h)
 			return h.grant(&w.By, ByHandoff, m.Age())
 		}

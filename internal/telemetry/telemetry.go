@@ -209,21 +209,32 @@ type Operation struct {
 	span  trace.Span      // nil: not recorded
 	time  metric.Float64Histogram
 	begun time.Time // zero: not measured
-	kind  string
-	class string
+	of    Subject
 	mode  string // of an acquire that was granted; else empty
 }
 
+// Subject is the lock that an operation is on. Telemetry asks for it only if something observes the operation.
+type Subject struct {
+	Name, Kind, Class string
+	TTL               time.Duration // that an acquire asks for; 0: it is none
+}
+
 // begin returns the context with the operation's span as well, ctx itself if there is none.
-func (t *Telemetry) begin(ctx context.Context, name string, h metric.Float64Histogram, kind, class string, measure bool) (context.Context, *Operation) {
+func (t *Telemetry) begin(ctx context.Context, name string, h metric.Float64Histogram, of func() Subject, measure bool) (context.Context, *Operation) {
 	ctx, span := t.start(ctx, name)
 	measure = measure && h.Enabled(ctx)
 	if span == nil && !measure {
 		return ctx, nil
 	}
-	op := &Operation{ctx: ctx, span: span, time: h, kind: kind, class: class}
+	op := &Operation{ctx: ctx, span: span, time: h, of: of()}
 	if measure {
 		op.begun = time.Now()
+	}
+	if span != nil {
+		span.SetAttributes(nameAttribute(op.of.Name), attrType.String(op.of.Kind))
+		if op.of.TTL != 0 {
+			span.SetAttributes(attrLease.Int64(op.of.TTL.Milliseconds()))
+		}
 	}
 	return ctx, op
 }
@@ -234,23 +245,14 @@ func nameAttribute(name string) attribute.KeyValue {
 	return attrName.String(strings.ToValidUTF8(name, "\uFFFD"))
 }
 
-// Acquire begins a Lock or TryLock of the lock of that name and kind. It has a span in any case, and a measurement
-// if measure.
-func (t *Telemetry) Acquire(ctx context.Context, name, kind, class string, lease time.Duration, measure bool) (context.Context, *Operation) {
-	ctx, op := t.begin(ctx, "lock.acquire", t.acquireTime, kind, class, measure)
-	if op != nil && op.span != nil {
-		op.span.SetAttributes(nameAttribute(name), attrType.String(kind), attrLease.Int64(lease.Milliseconds()))
-	}
-	return ctx, op
+// Acquire begins a Lock or TryLock. It has a span in any case, and a measurement if measure.
+func (t *Telemetry) Acquire(ctx context.Context, of func() Subject, measure bool) (context.Context, *Operation) {
+	return t.begin(ctx, "lock.acquire", t.acquireTime, of, measure)
 }
 
 // Release begins an Unlock.
-func (t *Telemetry) Release(ctx context.Context, name, kind, class string, measure bool) (context.Context, *Operation) {
-	ctx, op := t.begin(ctx, "lock.release", t.releaseTime, kind, class, measure)
-	if op != nil && op.span != nil {
-		op.span.SetAttributes(nameAttribute(name), attrType.String(kind))
-	}
-	return ctx, op
+func (t *Telemetry) Release(ctx context.Context, of func() Subject, measure bool) (context.Context, *Operation) {
+	return t.begin(ctx, "lock.release", t.releaseTime, of, measure)
 }
 
 // Trace is the parent for the span that go-redis makes of a command that is sent for
@@ -277,7 +279,7 @@ func (op *Operation) Granted(waitMode string, token uint64) {
 // End ends the operation. Where the outcome is "error", the span has the text of err and its type, a name of few.
 func (op *Operation) End(outcome, errorType string, err error) {
 	if !op.begun.IsZero() {
-		attributes := attributesOf(op.class, attrType.String(op.kind), attrOutcome.String(outcome))
+		attributes := attributesOf(op.of.Class, attrType.String(op.of.Kind), attrOutcome.String(outcome))
 		if op.mode != "" {
 			attributes = append(attributes, attrWaitMode.String(op.mode))
 		}
@@ -319,10 +321,11 @@ func (t *Telemetry) Lost(reason string) {
 }
 
 // Held measures a lease that has ended.
-func (t *Telemetry) Held(kind, class, outcome string, since func() time.Duration) {
+func (t *Telemetry) Held(of func() Subject, outcome string, since func() time.Duration) {
 	ctx := context.Background()
 	if t.holdTime.Enabled(ctx) {
-		t.holdTime.Record(ctx, since().Seconds(), metric.WithAttributes(attributesOf(class, attrType.String(kind), attrOutcome.String(outcome))...))
+		l := of()
+		t.holdTime.Record(ctx, since().Seconds(), metric.WithAttributes(attributesOf(l.Class, attrType.String(l.Kind), attrOutcome.String(outcome))...))
 	}
 }
 

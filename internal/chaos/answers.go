@@ -17,14 +17,15 @@ const grace = 50 * time.Millisecond
 // builder makes the operations of one lock for the model, of what callers were told and what
 // the server's file has.
 type builder struct {
-	h      *History
-	name   string
-	leases []*Lease
-	ops    []porcupine.Operation
-	holds  map[string][]*Hold // by prefix
-	ended  map[input]bool     // owners whose end is in ops
-	amb    Ambiguity
-	ghost  uint64
+	h       *History
+	name    string
+	leases  []*Lease
+	ops     []porcupine.Operation
+	holds   map[string][]*Hold // by prefix
+	keepers []*Hold            // of processes that may keep the lock; see kept
+	ended   map[input]bool     // owners whose end is in ops
+	amb     Ambiguity
+	ghost   uint64
 }
 
 func (b *builder) add(client int, in *input, call, ret int64) {
@@ -45,10 +46,17 @@ func (b *builder) build() {
 		in := &input{owner: o.owner(), shared: o.Shared, op: o}
 		switch {
 		case o.Do == Peek && o.Result == OK:
+			if b.kept(o) {
+				continue // Redis shows it, whether a caller has it or not
+			}
 			in.do = stepHeld
 		case o.Do == Peek && o.Result == Refused:
 			in.do = stepFree
 		case o.Do == TryLock && o.Result == Refused:
+			if o.Return-o.Call >= int64(answerWait) && b.kept(o) {
+				ambiguous = append(ambiguous, o) // no answer came, or the grant was not heard
+				continue
+			}
 			if b.queued(k, o) || b.h.excused(o.Name, o.Call) {
 				continue // after a deletion, the process that had the lock believes in it for a while
 			}
@@ -65,11 +73,11 @@ func (b *builder) build() {
 }
 
 // queued reports whether a refusal may be due to an earlier waiter: a kind that keeps
-// an order refuses newcomers while a caller waits. In Redis that is also one whose caller
+// an order refuses newcomers while a caller waits, and so does a lock that a process keeps. In Redis that is also one whose caller
 // has given up, until its process has withdrawn it, and in its own process a TryLock that
 // has no answer yet.
 func (b *builder) queued(k *Kind, o *Op) bool {
-	if !k.Fair && k.Shared == nil {
+	if !k.Fair && k.Shared == nil && !b.kept(o) {
 		return false
 	}
 	for _, w := range b.h.Ops {

@@ -45,10 +45,11 @@ type clientConfig struct {
 	Workers        int
 	Lease          time.Duration
 	Slice          time.Duration
-	Overstay       int    // percent of the operations that keep a lease beyond its end
-	Several        int    // percent of the operations that take more than one lock at once
-	Downgrade      int    // percent of the operations that turn a writer into a reader
-	Seam           string // of a seeded bug; empty: none
+	Linger         time.Duration // for how long it keeps locks; 0: it keeps none
+	Overstay       int           // percent of the operations that keep a lease beyond its end
+	Several        int           // percent of the operations that take more than one lock at once
+	Downgrade      int           // percent of the operations that turn a writer into a reader
+	Seam           string        // of a seeded bug; empty: none
 }
 
 // What a client says when it is ready, when its callers have stopped, and when it has closed
@@ -91,7 +92,8 @@ type client struct {
 // and ends with its input.
 func runClient(cfg clientConfig, seam Seam) {
 	rdb := redis.NewClient(&redis.Options{Addr: cfg.Addr, Password: cfg.Password})
-	m, err := holdfast.New(rdb, append([]holdfast.Option{holdfast.WithLease(cfg.Lease), holdfast.WithHandoffSlice(cfg.Slice)}, seam.Options...)...)
+	options := []holdfast.Option{holdfast.WithLease(cfg.Lease), holdfast.WithHandoffSlice(cfg.Slice), holdfast.WithLinger(cfg.Linger)}
+	m, err := holdfast.New(rdb, append(options, seam.Options...)...)
 	if err != nil {
 		panic(err)
 	}
@@ -116,7 +118,7 @@ func runClient(cfg clientConfig, seam Seam) {
 	start(1, func(w *worker) { w.keep(decoyName(cfg.Proc)) })
 	start(2, (*worker).wait)
 	start(3, (*worker).watch)
-	start(4, (*worker).linger)
+	start(4, (*worker).dwell)
 	for n := range cfg.Workers {
 		start(5+n, (*worker).work)
 	}

@@ -17,6 +17,7 @@
 //   - truth.go, replay.go, queue.go, emptied.go: the server's append-only file, replayed into holds. A clock key that the run
 //     writes every few milliseconds gives each write an interval of time, whatever
 //     happened to server and connections.
+//   - linger.go: which processes keep locks after Unlock, and what the judges make of it.
 //   - judge.go, truthjudge.go, wake.go, linear.go, answers.go: the judges. The first believes the
 //     library's own deadlines, the second the server's file, the third looks after
 //     waiters, and the last one checks with porcupine that all answers together can be

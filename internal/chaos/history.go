@@ -186,7 +186,8 @@ func (f Fault) standstill() bool { return f.Kind == "stop a client" || f.Kind ==
 // Process is one client process of the run.
 type Process struct {
 	ID     int
-	Prefix string // what its owner ids begin with
+	Prefix string        // what its owner ids begin with
+	Linger time.Duration // for how long it keeps locks; 0: it keeps none
 	Born   int64
 	Died   int64 // when it was killed; never if it ended by itself
 }

@@ -88,7 +88,7 @@ func (h *History) Leases() map[string][]*Lease {
 // excuse ends a claim where an administrator has deleted the lock.
 func (h *History) excuse(l *Lease) {
 	for _, f := range h.Faults {
-		if f.Name != l.Acquire.Name || f.Start > l.To || f.End < l.Acquire.Call || l.Acquire.Deadline > f.End+int64(h.ttl(f.Name)) {
+		if f.Name != l.Acquire.Name || f.Start > l.To || f.End < l.Acquire.Call && !h.vanished(l, f) || l.Acquire.Deadline > f.End+int64(h.ttl(f.Name)) {
 			continue
 		}
 		l.To, l.Excused = min(l.To, f.Start), true

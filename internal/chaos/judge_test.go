@@ -20,7 +20,7 @@ const ms = int64(time.Millisecond)
 func byHand() *handmade {
 	h := &handmade{History: &History{TTL: time.Second, Faulty: 1 << 60, Healed: never, Quiesced: 1 << 60, End: 1 << 60}}
 	h.Truth = &Truth{Holds: make(map[string][]*Hold)}
-	for i, prefix := range []string{"a", "b"} {
+	for i, prefix := range []string{"hf-a", "hf-b"} {
 		h.Processes = append(h.Processes, &Process{ID: i, Prefix: prefix, Died: never})
 	}
 	return h
@@ -63,6 +63,14 @@ func (h *handmade) hold(p int, name string, from, to int64) *Hold {
 		Start: Span{from * ms, from * ms}, End: Span{to * ms, to * ms}, EndedBy: "hdel", Expires: (to + 1000) * ms,
 	}
 	h.Truth.Holds[name] = append(h.Truth.Holds[name], o)
+	return o
+}
+
+// idle adds what Redis had for process p, which keeps locks.
+func (h *handmade) idle(p int, name string, from, to int64) *Hold {
+	h.Processes[p].Linger = time.Second
+	o := h.hold(p, name, from, to)
+	o.Owner = strings.Replace(o.Owner, ":", ":0", 1)
 	return o
 }
 
@@ -119,6 +127,20 @@ func TestClaims(t *testing.T) {
 			h.lease(0, busyMutex, 10, 30).Shared = true
 			h.lease(1, busyMutex, 15, 20).Shared = true
 		}, nil},
+		{"a process gives a caller what it kept, and an administrator has deleted", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			h.idle(0, busyMutex, 9, 25)
+			h.Faults = []Fault{{Proc: -1, Name: busyMutex, Start: 24 * ms, End: 26 * ms}}
+			h.lease(0, busyMutex, 30, 40).Deadline = 1010 * ms
+			h.lease(1, busyMutex, 35, 45)
+		}, nil},
+		{"and for longer than until its renewal", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			h.idle(0, busyMutex, 9, 25)
+			h.Faults = []Fault{{Proc: -1, Name: busyMutex, Start: 24 * ms, End: 26 * ms}}
+			h.lease(0, busyMutex, 30, 40).Deadline = 1100 * ms
+			h.lease(1, busyMutex, 35, 45)
+		}, []string{"overlap"}},
 		{"a writer beside a reader", func(h *handmade) {
 			h.lease(0, busyMutex, 10, 30).Shared = true
 			h.lease(1, busyMutex, 15, 20)

@@ -23,7 +23,7 @@ func mutex(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfa
 }
 
 func fair(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
-	return m.FairMutex(name, opts...)
+	return m.FairMutex(name, append(slices.Clone(opts), holdfast.WithLinger(0))...) // a fair lock is not kept
 }
 
 func write(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {

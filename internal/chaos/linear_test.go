@@ -113,6 +113,34 @@ func TestLinear(t *testing.T) {
 			h.hold(1, busyMutex, 29, 40)
 			h.op(0, TryLock, busyMutex, Refused, 33, 34)
 		}, nil, 0},
+		{"refused because of a process that keeps it", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			h.idle(0, busyMutex, 9, 900)
+			h.op(1, TryLock, busyMutex, Refused, 30, 40)
+		}, []string{"impossible answers"}, 0},
+		{"and that did not answer", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			h.idle(0, busyMutex, 9, 900)
+			h.op(1, TryLock, busyMutex, Refused, 30, 131)
+		}, nil, 0},
+		{"refused because of it, and of one that waits", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			h.idle(0, busyMutex, 9, 900)
+			h.op(1, TryLock, busyMutex, Refused, 30, 40)
+			h.Truth.Queued = map[string][]Span{busyMutex: {{25 * ms, 35 * ms}}}
+		}, nil, 0},
+		{"granted to a TryLock that did not hear it", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			h.idle(0, busyMutex, 9, 35)
+			h.hold(1, busyMutex, 35, 131)
+			h.op(1, TryLock, busyMutex, Refused, 30, 131)
+			h.op(0, Peek, busyMutex, OK, 50, 60)
+		}, nil, 1},
+		{"seen in Redis, where a process keeps it", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			h.idle(0, busyMutex, 9, 900)
+			h.op(1, Peek, busyMutex, OK, 30, 40)
+		}, nil, 0},
 		{"refused for no reason", func(h *handmade) {
 			h.op(0, TryLock, busyMutex, Refused, 33, 34)
 		}, []string{"impossible answers"}, 0},

@@ -16,7 +16,7 @@ func (w *worker) overstay(t target) {
 	}
 	ctx, cancel := context.WithTimeout(w.stop, w.Lease)
 	defer cancel()
-	opts := []holdfast.LockOption{holdfast.WithFixedLease(w.Lease)}
+	opts := []holdfast.LockOption{holdfast.WithFixedLease(w.Lease), holdfast.WithLinger(0)}
 	if w.rng.IntN(2) == 0 {
 		t.limit, opts = w.Lease, nil
 	}

@@ -100,6 +100,7 @@ func (r *Report) String() string {
 	a := r.Ambiguity
 	row("without verdict", "%d acquires: %d gave up, %d had no answer, %d were cut off by a kill", a.Ended+a.Unavailable+a.Cut, a.Ended, a.Unavailable, a.Cut)
 	row("granted unheard", "%d, in Redis for %v at the most; none renewed or kept unless it says so below", a.Ghosts, a.Longest.Round(time.Millisecond))
+	row("granted without a command", "%d, of locks that their processes had kept", h.takenUp())
 	row("overlaps", "%d", r.count("overlap", "exclusion", "claim without hold"))
 	row("token inversions", "%d", r.count("token"))
 	row("lost wake-ups", "%d", r.count("lost wake-up", "stuck waiter"))

@@ -21,10 +21,11 @@ import (
 type Config struct {
 	Duration time.Duration // from the first operation to the last
 	Seed     uint64
-	Clients  int  // processes
-	Workers  int  // callers in each, beside the special ones
-	Peaceful bool // no faults
-	Bug      *Bug // planted; nil: none
+	Clients  int           // processes
+	Workers  int           // callers in each, beside the special ones
+	Linger   time.Duration // the longest time for which processes keep locks
+	Peaceful bool          // no faults
+	Bug      *Bug          // planted; nil: none
 }
 
 // Bug is a seeded bug: behind the library's back on the wire, or in the client process.
@@ -83,6 +84,9 @@ func Run(tb testing.TB, cfg Config) (*History, Residue) {
 	}
 	if cfg.Workers == 0 {
 		cfg.Workers = 3
+	}
+	if cfg.Linger == 0 {
+		cfg.Linger = mostLinger
 	}
 	r := &run{
 		TB: tb, cfg: cfg, ttl: ttl, dir: tb.TempDir(),
@@ -181,11 +185,12 @@ func (r *run) tick(ctx context.Context) {
 func (r *run) start() *member {
 	r.Helper()
 	p := &Process{ID: len(r.h.Processes), Born: now(), Died: never}
+	p.Linger = r.lingers(p.ID)
 	proxy := r.srv.Proxy(r)
 	cfg := clientConfig{
 		Addr: proxy.Addr(), Password: r.srv.Password(), Proc: p.ID, Seed: r.cfg.Seed, Workers: r.cfg.Workers,
 		Lease: r.ttl, Overstay: 2, Several: 5, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
-		Slice: holdfast.DefaultHandoffSlice,
+		Slice: holdfast.DefaultHandoffSlice, Linger: p.Linger,
 	}
 	if p.ID%3 == 2 {
 		cfg.Slice = 0 // a fleet of both modes: this one passes nothing on by itself

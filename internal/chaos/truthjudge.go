@@ -10,8 +10,10 @@ import (
 )
 
 // How long Redis may keep a hold without a lease: a request may be repeated
-// and a tombstone left, but nothing is renewed, so that the TTL ends it.
-func (h *History) tidy(name string) int64 { return int64(h.ttl(name) + 2*time.Second) }
+// and a tombstone left, but nothing is renewed, so that the TTL ends it. Before that, the process may keep the lock.
+func (h *History) tidy(name string, p *Process) int64 {
+	return int64(h.ttl(name) + 2*time.Second + p.Linger)
+}
 
 // Truths is the second judge: what the server's file shows and what it says of the
 // claims.
@@ -118,7 +120,8 @@ func (h *History) uncovered(name string, p *Process, leases []*Lease) (violation
 }
 
 // resurrected finds owners that hold again after an end that a caller has seen. A grant
-// that no caller learned of may be taken back and made again.
+// that no caller learned of may be taken back and made again. Where readers of a process have two holds, which terms of
+// their own make, no lease says on which of them it stood.
 func (h *History) resurrected(name string, p *Process, leases []*Lease) (violations []Violation) {
 	over := make(map[string]bool) // owners that had a lease and ended
 	for _, o := range h.Truth.Holds[name] {
@@ -129,10 +132,17 @@ func (h *History) resurrected(name string, p *Process, leases []*Lease) (violati
 			violations = append(violations, Violation{"truth", "resurrection", name, o.Start.Lo, o.Owner + " holds again after its end"})
 		}
 		over[o.Owner] = over[o.Owner] || slices.ContainsFunc(leases, func(l *Lease) bool {
-			return l.Acquire.Shared == !o.Write && max(l.From, o.Start.Hi) < min(l.To, o.End.Lo)
+			return l.Acquire.Shared == !o.Write && max(l.From, o.Start.Hi) < min(l.To, o.End.Lo) && !h.elsewhere(l, o)
 		})
 	}
 	return violations
+}
+
+// elsewhere reports whether the lease may have come during another hold of hold's process.
+func (h *History) elsewhere(l *Lease, hold *Hold) bool {
+	return slices.ContainsFunc(h.Truth.Holds[hold.Name], func(o *Hold) bool {
+		return o.prefix() == hold.prefix() && o.Write == hold.Write && o.Owner != hold.Owner && o.Start.Lo <= l.From && o.End.Hi >= l.From
+	})
 }
 
 // forsaken finds holds that lived on without a lease.
@@ -147,10 +157,10 @@ func (h *History) forsaken(name string, p *Process, leases []*Lease) (violations
 				needed = max(needed, min(l.over(), p.Died))
 			}
 		}
-		if needed == never || o.End.Lo == never && h.End < needed+h.tidy(name) {
+		if needed == never || o.End.Lo == never && h.End < needed+h.tidy(name, p) {
 			continue
 		}
-		if left := min(o.End.Lo, h.End) - needed - h.stalled(name, needed, p.ID); left > h.tidy(name) {
+		if left := min(o.End.Lo, h.End) - needed - h.stalled(name, needed, p); left > h.tidy(name, p) {
 			violations = append(violations, Violation{
 				"truth", "forsaken hold", name, needed,
 				fmt.Sprintf("%s stayed for %v without a lease", o.Owner, time.Duration(left)),
@@ -162,11 +172,11 @@ func (h *History) forsaken(name string, p *Process, leases []*Lease) (violations
 
 // stalled is for how long, from a moment on, the process could not tidy up: faults that
 // hit it or the server, one after the other.
-func (h *History) stalled(name string, from int64, proc int) (sum int64) {
+func (h *History) stalled(name string, from int64, p *Process) (sum int64) {
 	all := append(slices.Clone(h.Faults), h.Stalls...)
 	slices.SortFunc(all, func(a, b Fault) int { return cmp.Compare(a.Start, b.Start) })
 	for _, f := range all {
-		if f.Name == "" && (f.Proc == proc || f.Proc < 0) && f.End > from && f.Start < from+sum+h.tidy(name) {
+		if f.Name == "" && (f.Proc == p.ID || f.Proc < 0) && f.End > from && f.Start < from+sum+h.tidy(name, p) {
 			sum += f.End - max(f.Start, from)
 		}
 	}
@@ -176,9 +186,10 @@ func (h *History) stalled(name string, from int64, proc int) (sum int64) {
 // taken finds holds that were deleted before their time, as far as that is certain, and not by
 // a release of their own process.
 func (h *History) taken() (violations []Violation) {
+	leases := h.Leases()
 	for name, holds := range h.Truth.Holds {
 		for _, o := range holds {
-			if inTime := o.ends() == 0 || o.End.Hi < o.ends(); o.EndedBy != "del" || !inTime || h.excused(name, o.End.Lo) || h.excused(name, o.End.Hi) || h.released(o) {
+			if inTime := o.ends() == 0 || o.End.Hi < o.ends(); o.EndedBy != "del" || !inTime || h.excused(name, o.End.Lo) || h.excused(name, o.End.Hi) || h.released(o) || h.idle(o, leases[name]) {
 				continue
 			}
 			violations = append(violations, Violation{

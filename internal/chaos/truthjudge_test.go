@@ -90,6 +90,23 @@ func TestTruths(t *testing.T) {
 			h.lease(0, busyMutex, 10, 20)
 			h.hold(0, busyMutex, 9, 4000)
 		}, []string{"forsaken hold"}},
+		{"a process keeps it for its time", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			h.idle(0, busyMutex, 9, 4000)
+		}, nil},
+		{"and for longer", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			h.idle(0, busyMutex, 9, 4100)
+		}, []string{"forsaken hold"}},
+		{"given up while no caller had it", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			h.idle(0, busyMutex, 9, 900).EndedBy = "del"
+		}, nil},
+		{"kept, and deleted while a caller had it", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			h.lease(0, busyMutex, 800, 950)
+			h.idle(0, busyMutex, 9, 900).EndedBy = "del"
+		}, []string{"hold deleted", "claim without hold"}},
 		{"tidied up late, because the network was away", func(h *handmade) {
 			h.lease(0, busyMutex, 10, 20)
 			h.hold(0, busyMutex, 9, 4000)
@@ -115,6 +132,13 @@ func TestTruths(t *testing.T) {
 			first := h.hold(0, busyMutex, 9, 21)
 			h.hold(0, busyMutex, 30, 31).Owner = first.Owner
 		}, []string{"resurrection"}},
+		{"a grant that was not heard is made again, beside another reader", func(h *handmade) {
+			h.lease(0, busyRW, 10, 40).Shared = true
+			h.hold(0, busyRW, 9, 41).Write = false
+			unheard := h.hold(0, busyRW, 20, 30)
+			again := h.hold(0, busyRW, 50, 60)
+			unheard.Write, again.Write, again.Owner = false, false, unheard.Owner
+		}, nil},
 		{"a grant that was not heard is made again", func(h *handmade) {
 			h.lease(0, busyMutex, 10, 20)
 			unheard := h.hold(0, busyMutex, 5, 6)

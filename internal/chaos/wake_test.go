@@ -64,6 +64,18 @@ func TestWakes(t *testing.T) {
 			h.hold(0, busyMutex, 20, 900)
 			h.hold(1, busyMutex, 900, 1100)
 		}, nil},
+		{"a process keeps it from one that waits", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			h.idle(0, busyMutex, 9, 900)
+			h.op(1, Lock, busyMutex, OK, 100, 901)
+			h.hold(1, busyMutex, 900, 1000)
+		}, []string{"lost wake-up"}},
+		{"and gives it up", func(h *handmade) {
+			h.lease(0, busyMutex, 10, 20)
+			h.idle(0, busyMutex, 9, 900)
+			h.op(1, Lock, busyMutex, OK, 890, 901)
+			h.hold(1, busyMutex, 900, 1000)
+		}, nil},
 		{"lost for no reason", func(h *handmade) {
 			h.unlock(h.lease(0, busyMutex, 10, 0), Lost, 500)
 			h.hold(0, busyMutex, 9, 600)

@@ -250,9 +250,9 @@ func (w *worker) nest(outer, inner target, outerFirst bool) {
 	w.release(first)
 }
 
-// linger is a caller of the slow locks. It holds them until they have been renewed, and now and then for
+// dwell is a caller of the slow locks. It holds them until they have been renewed, and now and then for
 // longer than a lease.
-func (w *worker) linger() {
+func (w *worker) dwell() {
 	for w.stop.Err() == nil {
 		w.pause(20 * time.Millisecond)
 		t := w.pick((*Kind).slow)

@@ -7,7 +7,7 @@ import (
 )
 
 // Twelve owners in four processes of both sides, each taking the lock in every way that
-// there is. The section counts what it sees, and no section may be lost. At the end a thread
+// there is. One of Holdfast's processes keeps it after Unlock, for its next caller. The section counts what it sees, and no section may be lost. At the end a thread
 // of Redisson that waits for a read-write lock may have missed the last release, one of
 // Redisson's, and wait for the TTL; a process of Holdfast may not.
 func exclusion(e *env) {
@@ -16,8 +16,9 @@ func exclusion(e *env) {
 		missed          = 5 * time.Minute
 	)
 	file := newSectionFile(e)
+	keeper := e.startGo(e, "--linger", "1s")
 	var alone, visits []*call
-	for i, p := range []*peer{e.java[0], e.golang[0], e.java[1], e.golang[1]} {
+	for i, p := range []*peer{e.java[0], e.golang[0], e.java[1], keeper} {
 		for n := range threads {
 			k := e.kind
 			if n == 0 { // readers and writers mix

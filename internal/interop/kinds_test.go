@@ -50,7 +50,7 @@ func fenced(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdf
 }
 
 func fair(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
-	return m.FairMutex(name, opts...)
+	return m.FairMutex(name, append(opts, holdfast.WithLinger(0))...)
 }
 
 func write(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {

@@ -29,8 +29,9 @@ func rolePeer(args []string) {
 	cluster := flags.Bool("cluster", false, "")
 	messages := flags.String("messages", "auto", "")
 	prefix := flags.String("prefix", "", "")
-	slice := flags.Duration("slice", holdfast.DefaultHandoffSlice, "") // this and the next are Holdfast's alone
-	poll := flags.Duration("poll", patience, "")                       // by default, a lost message must show
+	slice := flags.Duration("slice", holdfast.DefaultHandoffSlice, "") // this and the next two are Holdfast's alone
+	linger := flags.Duration("linger", 0, "")
+	poll := flags.Duration("poll", patience, "") // by default, a lost message must show
 	watchdog := flags.Int64("watchdog", 30_000, "")
 	_ = flags.Parse(args)
 
@@ -48,6 +49,7 @@ func rolePeer(args []string) {
 		holdfast.WithNameMapper(func(name string) string { return *prefix + name }),
 		holdfast.WithPublishMode(modes[*messages]),
 		holdfast.WithHandoffSlice(*slice),
+		holdfast.WithLinger(*linger),
 		holdfast.WithPollInterval(*poll),
 		holdfast.WithFairPatience(max(holdfast.DefaultFairPatience, 3**poll)), // of which a third is the longest between two polls
 	)
@@ -160,6 +162,13 @@ func (p *goPeer) execute(held leases, words []string) (string, error) {
 	case "waiting": // whether a caller sleeps: Go has no threads to ask for one
 		s := p.manager.Stats()
 		return strconv.FormatBool(s.Waiting > 0 && s.Subscriptions > 0), nil
+	case "keeps": // without a caller
+		for l := range p.manager.Locks() {
+			if l.Name == name && l.State == holdfast.LocalIdle {
+				return "true", nil
+			}
+		}
+		return "false", nil
 	case "work", "hammer":
 		amount, seed := number(0), int64(number(1))
 		s, err := openSection(words[7])
@@ -207,7 +216,7 @@ type owner struct {
 func (o owner) lock(wait, ttl time.Duration) (granted bool, err error) {
 	var opts []holdfast.LockOption
 	if ttl > 0 {
-		opts = append(opts, holdfast.WithFixedLease(ttl))
+		opts = append(opts, holdfast.WithFixedLease(ttl), holdfast.WithLinger(0))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

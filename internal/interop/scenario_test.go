@@ -33,6 +33,7 @@ var scenarios = []scenario{
 	{name: "paused holder", run: pausedHolder},
 	{name: "tokens", run: tokens, fit: func(k kind) bool { return k.fenced }, main: true},
 	{name: "multi-lock", run: multiLock, fit: func(k kind) bool { return !k.shared }},
+	{name: "linger", run: linger, fit: func(k kind) bool { return !k.queue }, main: true},
 	{name: "spin lock", run: spinLock, fit: func(k kind) bool { return k.name == "lock" }},
 }
 

@@ -152,9 +152,6 @@ func (eng *Engine) shut() error {
 // one.
 func (h *Lock) lockEntry() (*entry, *Verdict) {
 	e := h.entry.Load()
-	if e == nil {
-		e = h.engine.recent.find(h.named)
-	}
 	for {
 		if e != nil {
 			e.mu.Lock()

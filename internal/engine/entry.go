@@ -16,11 +16,13 @@ import (
 // of the scheduler and the executor. None is held over I/O or user code.
 type entry struct {
 	engine *Engine
-	name   string // as given to the handle that made it: what errors, logs and spans say
+	given  *string // the name as given to the handle that made it; nil: that is the name as Redis sees it. Not changed
 
 	mu   sync.Mutex // guards the following, the holds and their leases
 	lock lock.Lock
 	runs *running // nil: nothing has run for it yet
+
+	listing listing // guarded by Engine.mu
 }
 
 // running is what runs for an entry, and what is counted for it. Few entries have it: no caller waits for the others.
@@ -36,9 +38,20 @@ type running struct {
 
 // newEntry makes one for a handle.
 func newEntry(n *named) *entry {
-	e := &entry{engine: n.engine, name: n.Name}
+	e := &entry{engine: n.engine}
+	if name := n.Name; name != n.Mapped {
+		e.given = &name
+	}
 	e.lock.Init(n.family, n.wireKeys(), e)
 	return e
+}
+
+// name is what errors, logs and spans say.
+func (e *entry) name() string {
+	if e.given != nil {
+		return *e.given
+	}
+	return e.mapped()
 }
 
 // entryOf is the entry that a lock is of.

@@ -40,7 +40,7 @@ func (eng *Engine) Locals(yield func(Local) bool) {
 func (e *entry) local() Local {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := Local{Name: e.name, Kind: e.lock.Family()}
+	l := Local{Name: e.name(), Kind: e.lock.Family()}
 	since, releasing := e.lock.Releasing()
 	if first := e.lock.First(); first != nil {
 		w := first.Shell.(*waiter)
@@ -130,7 +130,7 @@ func (e *entry) waitedLocked(at time.Duration) {
 // callers that take turns only count.
 func (e *entry) tellWaitsLocked() {
 	if r := e.runs; r != nil && r.waits > 0 {
-		e.engine.contended.Add(e.name, int(r.waits), r.minute)
+		e.engine.contended.Add(e.name(), int(r.waits), r.minute)
 		r.waits = 0
 	}
 }

@@ -207,5 +207,5 @@ func nameOf(l *lock.Lock, named *lock.Lease) string {
 	if named != nil {
 		return named.Name()
 	}
-	return entryOf(l).name
+	return entryOf(l).name()
 }

@@ -1,41 +1,59 @@
 package engine
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
-// registry has the entries of a family by name, after the name mapper. A mutex, a fair
-// lock and a read-write lock of one name have an entry each: what they do to each other in
-// Redis, they would do between processes as well.
+// registry has the entries of a family by name, after the name mapper: those in use, and some that were forgotten lately. A mutex,
+// a fair lock and a read-write lock of one name have an entry each: what they do to each other in Redis, they would do between
+// processes as well.
 type registry map[string]*entry
 
-// entry returns the entry of a lock, a new one if there is none.
+// listing is what the registry knows of an entry.
+type listing uint8
+
+const (
+	unlisted listing = iota // it does not have the entry, but perhaps another one of the name
+	listed                  // the entry is in use
+	kept                    // likewise, and it has a place in Engine.recent
+	unused                  // the entry has such a place, and has been forgotten
+)
+
+// entry returns the entry of a lock, which may have been forgotten; a new one if the registry has none.
 func (eng *Engine) entry(n *named) (*entry, *Verdict) {
 	eng.mu.Lock()
-	e, over := eng.entries[n.family][n.Mapped], eng.closed
-	if e == nil && !over {
-		e = newEntry(n)
-		eng.entries[n.family][n.Mapped] = e
-	}
-	eng.mu.Unlock()
-	if over {
+	if eng.closed {
+		eng.mu.Unlock()
 		return nil, lock.Because(Closed)
 	}
+	r := eng.entries[n.family]
+	e := r[n.Mapped]
+	made := e == nil
+	if made {
+		e = newEntry(n)
+		r[n.Mapped], e.listing = e, listed
+	}
+	eng.mu.Unlock()
 	n.entry.Store(e)
-	eng.Identity.begin()
+	if keys := e.lock.Keys(); (keys.Token != nil) == n.Terms.Fencing {
+		n.keys.CompareAndSwap(nil, keys)
+	}
+	if made {
+		eng.Identity.begin()
+	}
 	return e, nil
 }
 
-// existing returns the entry of a lock; nil if there is none.
+// existing returns the entry of a lock that is in use; nil if there is none.
 func (eng *Engine) existing(family Kind, mapped string) *entry {
 	eng.mu.Lock()
 	defer eng.mu.Unlock()
-	return eng.entries[family][mapped]
+	if e := eng.entries[family][mapped]; e != nil && e.listing != unused {
+		return e
+	}
+	return nil
 }
 
 // recallLocked has a forgotten entry, whose mu is held, be that of its lock again, as a caller does who holds a lock and
@@ -44,26 +62,51 @@ func (eng *Engine) existing(family Kind, mapped string) *entry {
 func (eng *Engine) recallLocked(e *entry) bool {
 	eng.mu.Lock()
 	defer eng.mu.Unlock()
-	r := eng.entries[e.lock.Family()]
-	if eng.closed || r[e.mapped()] != nil {
+	if eng.closed {
 		return false
 	}
-	r[e.mapped()] = e
+	if e.listing == unused {
+		e.listing = kept
+	} else {
+		r := eng.entries[e.lock.Family()]
+		if r[e.mapped()] != nil {
+			return false
+		}
+		r[e.mapped()], e.listing = e, listed
+	}
 	e.lock.Recall()
 	return true
 }
 
-// forget drops a dead entry. A later caller recalls it, or makes a new one.
+// forget is for a dead entry. A later caller recalls it, or makes a new one.
 func (eng *Engine) forget(e *entry) {
 	eng.mu.Lock()
-	if r := eng.entries[e.lock.Family()]; r[e.mapped()] == e {
-		delete(r, e.mapped())
+	defer eng.mu.Unlock()
+	switch {
+	case e.listing == kept:
+		e.listing = unused
+	case e.listing != listed:
+	case len(e.mapped()) > longestRecent:
+		eng.dropLocked(e)
+	default:
+		e.listing = unused
+		switch old := eng.recent.add(e); {
+		case old == nil:
+		case old.listing == unused:
+			eng.dropLocked(old)
+		default:
+			old.listing = listed
+		}
 	}
-	eng.mu.Unlock()
-	eng.recent.keep(e)
 }
 
-// snapshot returns the entries of now.
+// dropLocked takes an entry that is not in use out of the registry.
+func (eng *Engine) dropLocked(e *entry) {
+	delete(eng.entries[e.lock.Family()], e.mapped())
+	e.listing = unlisted
+}
+
+// snapshot returns the entries that are in use.
 func (eng *Engine) snapshot() []*entry {
 	eng.mu.Lock()
 	defer eng.mu.Unlock()
@@ -72,7 +115,11 @@ func (eng *Engine) snapshot() []*entry {
 
 func (eng *Engine) entriesLocked() (all []*entry) {
 	for _, r := range eng.entries {
-		all = slices.AppendSeq(all, maps.Values(r))
+		for _, e := range r {
+			if e.listing != unused {
+				all = append(all, e)
+			}
+		}
 	}
 	return all
 }

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
+)
+
+// names makes handles and entries that send nothing.
+type names struct {
+	t *testing.T
+	*Engine
+}
+
+func newNames(t *testing.T) names {
+	return names{t, &Engine{entries: [lock.Families]registry{{}, {}, {}}}}
+}
+
+func (x names) handle(k Kind, name string, fencing bool) *named {
+	n := &named{engine: x.Engine, family: k, Mapped: name, Terms: new(Terms)}
+	n.Name = name
+	*n.Terms = NewTerms(time.Second)
+	n.Terms.Fencing = fencing
+	return n
+}
+
+// enter is a new handle's, whose entry has been forgotten or is new.
+func (x names) enter(k Kind, name string) *entry {
+	x.t.Helper()
+	n := x.handle(k, name, false)
+	e, v := x.entry(n)
+	if v != nil || n.entry.Load() != e || n.wireKeys() != e.lock.Keys() {
+		x.t.Fatalf("%s: %v; the handle knows %v", name, v, n.entry.Load())
+	}
+	if e.listing == unused && !x.recallLocked(e) {
+		x.t.Fatalf("%s: not recalled", name)
+	}
+	if x.existing(k, name) != e {
+		x.t.Fatalf("%s: entered, and not in use", name)
+	}
+	return e
+}
+
+func (x names) leave(e *entry) {
+	x.t.Helper()
+	x.forget(e)
+	if x.existing(e.lock.Family(), e.mapped()) != nil {
+		x.t.Fatalf("%s: forgotten, and in use", e.mapped())
+	}
+}
+
+// A name that comes again has the entry that was forgotten, unless it is of another kind of lock. What is forgotten is not in use.
+func TestRegistry_RecallsWhatWasForgotten(t *testing.T) {
+	x := newNames(t)
+	e := x.enter(MutexKind, "a")
+	for range 3 {
+		if n := len(x.snapshot()); n != 1 {
+			t.Errorf("%d entries in use, want 1", n)
+		}
+		x.leave(e)
+		x.forget(e) // as a late answer does
+		if n := len(x.snapshot()); n != 0 {
+			t.Errorf("%d entries in use, want none", n)
+		}
+		if again := x.enter(MutexKind, "a"); again != e {
+			t.Fatal("another entry")
+		}
+	}
+	x.leave(e)
+	if x.enter(FairKind, "a") == e || x.enter(MutexKind, "b") == e {
+		t.Error("the entry of another lock")
+	}
+	n := x.handle(MutexKind, "a", true)
+	if again, _ := x.entry(n); again != e || n.wireKeys().Token == nil {
+		t.Error("a handle with fencing has no key of tokens")
+	}
+	if n := len(x.recent.ring); n != 1 {
+		t.Errorf("one entry is forgotten, and %d have a place", n)
+	}
+}
+
+// An entry is kept until so many others were forgotten. One that is in use then stays, and gets a place again.
+func TestRegistry_KeepsTheLatest(t *testing.T) {
+	x := newNames(t)
+	first, busy := x.enter(MutexKind, "first"), x.enter(MutexKind, "busy")
+	x.leave(first)
+	x.leave(busy)
+	x.enter(MutexKind, "busy")
+	for i := range mostRecent {
+		x.leave(x.enter(MutexKind, fmt.Sprint(i)))
+	}
+	if n := len(x.entries[MutexKind]); n != mostRecent+1 {
+		t.Errorf("%d entries, want %d and one in use", n, mostRecent)
+	}
+	if x.enter(MutexKind, "busy") != busy {
+		t.Error("an entry in use was dropped")
+	}
+	x.leave(busy)
+	if x.enter(MutexKind, "busy") != busy {
+		t.Error("not kept again")
+	}
+	second := x.enter(MutexKind, "first")
+	if second == first {
+		t.Fatal("kept for too long")
+	}
+	x.forget(first) // by a late answer: it is not the entry of the name any more
+	if x.recallLocked(first) || x.existing(MutexKind, "first") != second {
+		t.Error("a name has two entries")
+	}
+	long := strings.Repeat("x", longestRecent+1)
+	e := x.enter(MutexKind, long)
+	x.leave(e)
+	if !x.recallLocked(e) { // the handle that has left it
+		t.Error("not recalled")
+	}
+	x.leave(e)
+	if x.enter(MutexKind, long) == e {
+		t.Error("an entry with a long name is kept")
+	}
+}

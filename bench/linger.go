@@ -4,25 +4,27 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
 
 // linger asks where it pays that a process keeps a lock after Unlock, and where not: two clients, in one process and each with
-// connections and locks of its own, take one lock one after the other. A die decides whose turn it is. So no caller
-// waits for another one, and each call of the other client finds a lock that is free, or that is kept.
+// connections and locks of its own, take one lock one after the other. A die decides whose turn it is, or they take turns. So no caller
+// waits for another one, and each call of the other client finds a lock that is free, or that is kept. In the last row two processes
+// want the lock all the time.
 var linger = scenario{
 	name:      "linger",
 	question:  "What is it worth that a process keeps a lock for its next caller, when a share of the calls comes from another process?",
-	rows:      elsewhere(0, .01, .1, .5),
+	rows:      append(elsewhere(0, .01, .1, .5), row{name: "turns=strict", n: 1, turns: true}, row{name: "procs=2/goroutines=1", n: 1, procs: 2}),
 	libraries: contender.Pick(contender.Ours, contender.Lingering, "redsync", "redislock", "rueidislock"),
 	us:        contender.Lingering,
 	headline:  unitRate,
-	shown:     []string{unitRate, unitP50, unitP99, unitCommands, unitServer, unitAllocs},
+	shown:     []string{unitRate, unitP50, unitP99, unitCommands, unitServer, unitAllocs, unitJain},
 	measure: func(ctx context.Context, t trial) (metrics, error) {
+		if t.procs > 0 {
+			return t.crowds(ctx, t.jobs(false))
+		}
 		mine, u, err := t.open(ctx, "linger", holdfast.DefaultLease)
 		if err != nil {
 			return nil, err
@@ -33,15 +35,12 @@ var linger = scenario{
 			return nil, fmt.Errorf("%s: %w", t.library.Name, err)
 		}
 		defer other.Close()
-		dice := rand.New(rand.NewPCG(1, 1))
-		take := func() (took time.Duration, err error) {
-			c := mine
-			if dice.Float64() < t.others {
-				c = other
+		n, dice := 0, rand.New(rand.NewPCG(1, 1))
+		pick := func() contender.Contender {
+			if n++; t.turns && n%2 == 0 || dice.Float64() < t.others {
+				return other
 			}
-			begun := time.Now()
-			err = contender.Pair(ctx, c, "linger")
-			return time.Since(begun), err
+			return mine
 		}
 		for range 100 { // connections open, and both have had the lock
 			if err := contender.Pair(ctx, other, "linger"); err != nil {
@@ -54,28 +53,12 @@ var linger = scenario{
 		if err := u.Restart(ctx); err != nil {
 			return nil, err
 		}
-		lat := new(latencies)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		begun := time.Now()
-		for time.Since(begun) < t.window {
-			took, err := take()
-			if err != nil {
-				return nil, err
-			}
-			lat.Record(took)
-		}
-		elapsed := time.Since(begun)
-		runtime.ReadMemStats(&after)
-		m, err := lat.metrics(ctx, u)
-		if err != nil {
-			return nil, err
-		}
-		m[unitRate] = float64(lat.Count()) / elapsed.Seconds()
-		m[unitAllocs] = float64(after.Mallocs-before.Mallocs) / float64(lat.Count())
-		return m, nil
+		return t.steady(ctx, u, "linger", pick)
 	},
 }
+
+// lingerTurns are the rows in which two processes take turns.
+var lingerTurns = []int{4, 5}
 
 // elsewhere are rows by the share of calls that come from another process.
 func elsewhere(all ...float64) (rows []row) {

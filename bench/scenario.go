@@ -62,6 +62,7 @@ type row struct {
 	reads float64       // the share of read locks
 
 	others float64 // the share of calls from another process
+	turns  bool    // two processes call one after the other
 
 	members int  // servers of which a majority grants the lock; 0: there is one
 	silent  bool // one of them answers nothing

@@ -9,6 +9,7 @@ var targets = []report.Target{
 	{Scenario: linger.asked(), Rows: []int{0}, Unit: unitRate, Against: report.AnyRival, Least: true, Bound: 100},
 	{Scenario: linger.asked(), Rows: []int{0}, Unit: unitCommands, Bound: .01},
 	{Scenario: linger.asked(), Rows: []int{0}, Unit: unitAllocs, Bound: 2.1},
+	{Scenario: linger.asked(), Rows: lingerTurns, Unit: unitRate, Against: report.Plain, Least: true, Bound: .95},
 	{Scenario: distinct.asked(), Rows: []int{1}, Unit: unitRate, Against: report.AnyRival, Least: true, Bound: 1.3},
 	{Scenario: distinct.asked(), Rows: []int{2, 3, 4}, Unit: unitRate, Against: report.AnyRival, Least: true, Bound: 4},
 	{Scenario: distinct.asked(), Rows: []int{3}, Unit: unitServer, Bound: 5},

@@ -2,8 +2,6 @@ package bench
 
 import (
 	"context"
-	"runtime"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
@@ -32,22 +30,7 @@ var uncontended = scenario{
 		if err := settle(ctx, c, u); err != nil {
 			return nil, err
 		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		begun := time.Now()
-		lat, err := pairs(ctx, c, func() bool { return time.Since(begun) < t.window })
-		elapsed := time.Since(begun)
-		runtime.ReadMemStats(&after)
-		if err != nil {
-			return nil, err
-		}
-		m, err := lat.metrics(ctx, u)
-		if err != nil {
-			return nil, err
-		}
-		m[unitRate] = float64(lat.Count()) / elapsed.Seconds()
-		m[unitAllocs] = float64(after.Mallocs-before.Mallocs) / float64(lat.Count())
-		return m, nil
+		return t.steady(ctx, u, "uncontended", only(c))
 	},
 }
 
@@ -59,33 +42,4 @@ func settle(ctx context.Context, c contender.Contender, u *load.Usage) error {
 		}
 	}
 	return u.Restart(ctx)
-}
-
-// latencies are the durations of pairs of Lock and Unlock.
-type latencies struct{ load.Histogram }
-
-// pairs locks and unlocks one name for as long as more says.
-func pairs(ctx context.Context, c contender.Contender, more func() bool) (*latencies, error) {
-	lat := new(latencies)
-	for more() {
-		begun := time.Now()
-		if err := contender.Pair(ctx, c, "uncontended"); err != nil {
-			return nil, err
-		}
-		lat.Record(time.Since(begun))
-	}
-	return lat, nil
-}
-
-func (l *latencies) metrics(ctx context.Context, u *load.Usage) (metrics, error) {
-	sent, err := u.SoFar(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m := metrics{
-		unitP50: microseconds(l.Quantile(.5)),
-		unitP99: microseconds(l.Quantile(.99)),
-	}
-	m.perPair(sent, int64(l.Count()))
-	return m, nil
 }

@@ -28,7 +28,7 @@ func BenchmarkUncontended(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.ReportAllocs()
-		lat, err := pairs(ctx, c, b.Loop)
+		lat, err := pairs(ctx, "uncontended", only(c), b.Loop)
 		if err != nil {
 			b.Fatal(err)
 		}

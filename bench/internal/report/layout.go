@@ -50,6 +50,7 @@ const (
 	AnyRival Against = "best rival"
 	AWoken   Against = "best event-driven rival"
 	Floor    Against = "floor" // that of the scenario
+	Plain    Against = "the default lock"
 )
 
 // Headline is a line of the table of docs/PERFORMANCE.md.

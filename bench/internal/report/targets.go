@@ -59,6 +59,8 @@ func (t Target) reached(r *Report, load string) (v float64, name string, ok bool
 		return v, "", ok
 	case Floor:
 		them = r.find(t.Scenario, load, t.Scenario.Floor)
+	case Plain:
+		them = r.find(t.Scenario, load, contender.Ours)
 	case AnyRival:
 		them = r.bestRival(t.Scenario, load)
 	case AWoken:

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,8 +99,11 @@ func TestRegistry_KeepsTheLatest(t *testing.T) {
 	if x.enter(MutexKind, "busy") != busy {
 		t.Error("an entry in use was dropped")
 	}
+	if slices.Contains(x.recent.ring, busy) {
+		t.Error("no other entry has got its place")
+	}
 	x.leave(busy)
-	if x.enter(MutexKind, "busy") != busy {
+	if x.enter(MutexKind, "busy") != busy || !slices.Contains(x.recent.ring, busy) {
 		t.Error("not kept again")
 	}
 	second := x.enter(MutexKind, "first")

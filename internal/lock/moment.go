@@ -81,8 +81,8 @@ type Settings struct {
 type Moment struct {
 	world World
 	set   *Settings
-	at    time.Time     // zero: not read yet
-	age   time.Duration // after Settings.Epoch; 0: not asked for yet
+	at    time.Time     // the time, once it is read
+	age   time.Duration // likewise, after Settings.Epoch; 0: it is not read yet
 
 	Gone *Lease   // Unlock has given it up; nil: none. Apart, because most of them have no other effect
 	told *Waiter  // whose outcome is there, in this order; nil: none
@@ -97,13 +97,19 @@ func (m *Moment) Begin(w World, s *Settings) { m.world, m.set = w, s }
 // BeginAt is Begin for an event whose time the caller has read.
 func (m *Moment) BeginAt(w World, s *Settings, at time.Time) {
 	m.Begin(w, s)
-	m.at = at
+	m.date(at)
 }
+
+// date sets the time of the event.
+func (m *Moment) date(at time.Time) { m.at, m.age = at, m.ageOf(at) }
+
+// look reads the time of the event. It is apart because Now and Age are so short that they cost no call.
+func (m *Moment) look() { m.date(m.world.Now()) }
 
 // Now is the time of the event.
 func (m *Moment) Now() time.Time {
-	if m.at.IsZero() {
-		m.at = m.world.Now()
+	if m.age == 0 {
+		m.look()
 	}
 	return m.at
 }
@@ -111,17 +117,17 @@ func (m *Moment) Now() time.Time {
 // Age is Now, after Settings.Epoch.
 func (m *Moment) Age() time.Duration {
 	if m.age == 0 {
-		m.age = m.Now().Sub(m.set.Epoch)
+		m.look()
 	}
 	return m.age
 }
 
 // roughly is Age for people.
 func (m *Moment) roughly() time.Duration {
-	if m.at.IsZero() {
+	if m.age == 0 {
 		return m.world.Roughly()
 	}
-	return m.Age()
+	return m.age
 }
 
 // ageOf is a time after Settings.Epoch.

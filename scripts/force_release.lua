@@ -1,5 +1,5 @@
 -- force_release.lua: free a lock of any kind, for any owner, and notify its
--- waiters, as Redisson's forceUnlock does for each kind.
+-- waiters, as Redisson's forceUnlock does for each kind. A process that may keep the lock is notified as well.
 --
 -- KEYS[1]  lock: of any kind
 -- KEYS[2]  lock_queue: of a mutex or fair lock: list, see prelude/queue.lua
@@ -16,9 +16,9 @@
 --         -1  the key is not a lock; it is left as it is
 --         -2  the owner id does not hold it; it is left as it is
 
--- prelude: kind queue redisson wrong_type master
+-- prelude: kind queue want redisson wrong_type master
 
-local kind = kind_of(lock)
+local kind, fields = kind_of(lock)
 if kind == 'free' then
   return not_master(lock) or 0
 end
@@ -27,6 +27,11 @@ if kind == 'other' then
 end
 if owner and redis.call('hexists', lock, owner) == 0 and redis.call('hexists', lock, owner .. ':write') == 0 then
   return @FORCE_OTHER_OWNER@
+end
+for i = 1, #fields, 2 do
+  if string.find(fields[i], @LINGERS@) then -- it gives up what it keeps, which is gone
+    want(fields[i])
+  end
 end
 redis.call('del', lock)
 local mutex = kind == 'mutex'

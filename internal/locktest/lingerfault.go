@@ -29,6 +29,24 @@ var lingerFaultScenarios = map[string]func(*Env){
 		e.idle(m)
 	},
 
+	// The process would find that out with its next renewal, in twenty minutes, and give its callers what is gone.
+	"ForcedFreeIsNotTakenUp": func(e *Env) {
+		lines, logger := Logged()
+		m := e.Manager(append(slices.Clone(keeps), holdfast.WithLease(time.Hour), logger)...)
+		other := e.Manager(byMessage...)
+		e.lingering(m, e.Lock(m))
+		if freed, err := e.ForceUnlock(other); err != nil || !freed {
+			e.Fatalf("ForceUnlock: %v, %v", freed, err)
+		}
+		got := e.MustLock(e.Lock(other))
+		e.Eventually("the process keeps nothing", func() bool { return m.Stats().Held == 0 })
+		e.Busy(e.Lock(m).TryLock)
+		e.MustUnlock(got)
+		if s, said := m.Stats(), lines.With(""); s.Lost != 0 || len(said) != 0 {
+			e.Errorf("%d losses, %q", s.Lost, said)
+		}
+	},
+
 	// The holder answers nothing: a TryLock is refused when its patience is over, and leaves no place. The lock ends with its TTL.
 	"DeadHolderRefusesATryLock": func(e *Env) {
 		m, p := e.Via(append(slices.Clone(keeps), holdfast.WithLease(lease))...)
@@ -60,15 +78,39 @@ var lingerFaultScenarios = map[string]func(*Env){
 		e.MustUnlock(got)
 	},
 
-	// What an idle lock costs Redis.
+	// What an idle lock costs Redis, whatever the slice.
 	"LooksOnceASecond": func(e *Env) {
-		m := e.Manager(keeps...)
-		e.lingering(m, e.Lock(m))
-		began, before := time.Now(), m.Stats().Commands
-		e.Eventually("it has looked three times", func() bool { return m.Stats().Commands >= before+3 })
-		if d := time.Since(began); d < 2*time.Second || e.kind.Virtual && d > 3*time.Second+prompt {
-			e.Errorf("it looked three times in %v", d)
+		for _, slice := range []time.Duration{time.Hour, holdfast.DefaultHandoffSlice} {
+			m := e.Manager(append(slices.Clone(keeps), holdfast.WithHandoffSlice(slice))...)
+			e.lingering(m, e.Lock(m))
+			began, before := time.Now(), m.Stats().Commands
+			e.Eventually("it has looked three times", func() bool { return m.Stats().Commands >= before+3 })
+			if d := time.Since(began); d < 2*time.Second || e.kind.Virtual && d > 3*time.Second+prompt {
+				e.Errorf("it looked three times in %v, with a slice of %v", d, slice)
+			}
+			if err := m.Close(bg); err != nil {
+				e.Error(err)
+			}
 		}
+	},
+
+	// The holder does not answer for as long as it hears nothing, and a waiter comes before the TryLock: that asks nothing.
+	"TryLockBehindAWaiterIsRefusedAtOnce": func(e *Env) {
+		m, p := e.Via(keeps...)
+		e.lingering(m, e.Lock(m))
+		questions := p.HoldRequest(ScriptOn(e.queue(), "demand"))
+		gate := e.Deafen(m, p)
+		waiting := e.Locking(e.Lock(e.Manager(byMessage...)))
+		e.Queued(1)
+		e.idle(m)
+		other := e.Manager(byMessage...)
+		e.Busy(e.Lock(other).TryLock)
+		if n := other.Stats().Commands; n != 1 {
+			e.Errorf("%d commands", n)
+		}
+		gate.Release()
+		questions.Release()
+		e.MustUnlock(e.Soon("what a process keeps", waiting))
 	},
 
 	// Each poll tells the holder again. Its own question is lost as well.

@@ -34,6 +34,8 @@ var toolBranches = []branch{
 	{"forced, and an application's hash of one field", []string{"hset x a 1"}, "force_release", forcing(), "-1", map[string]string{"hlen x": "1"}},
 	{"forced, and another's", []string{"hset x $3 1", "pexpire x 7000"}, "force_release", forcing(mine), "-2", map[string]string{"hgetall x": "[$3 1]"}},
 	{"forced, and that owner's", []string{"hset x $3 1", "pexpire x 7000"}, "force_release", forcing(others), "1", map[string]string{"exists x": "0", "sent": "$K 0"}},
+	{"forced, and held by one that may linger", []string{"hset x $m 1", "pexpire x 7000"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$J w 06, $K 0"}},
+	{"forced, and readers of which one may linger", []string{"hset x mode read $l 1 $3 1", "pexpire x 7000"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$I w 05, $L 1, $L 0"}},
 	{"forced, and the writer's", []string{"hset x mode write $3$w 1", "pexpire x 7000", "rpush $V $2", "zadd $E T+6000 $2"}, "force_release", forcing(others), "1", map[string]string{"exists x": "0", "lrange $V 0 -1": "[$2]", "sent": "$L 1, $L 0, $I o 2"}},
 	{"forced, and waiters are told up to the first that lives", []string{"hset x $1 1", "pexpire x 7000", "rpush $Q $3 $R $2", "zadd $D 1 $3 T+6000 $R T+6000 $2"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$K 0, $J o 3, $K:$R 0"}},
 	{"forced, and the queue is a string", []string{"hset x $1 1", "pexpire x 7000", "set $Q a"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$K 0"}},

@@ -61,10 +61,6 @@ var bugs = []seededBug{
 		if cmd == 'pubsub' then return {(...), 1} end
 		if cmd == 'publish' then call(cmd, key, ...) return 1 end`)},
 		[]string{"forsaken hold"}},
-	{Bug{Name: "no message that an idle lock is wanted", Wire: lua("", `
-		if string.find(cmd, 'publish', 1, true) and string.sub((...), 1, 2) == 'w ' then return 1 end
-		if cmd == 'llen' and string.find(key, 'queue', 1, true) then return 0 end`)},
-		[]string{"lost wake-up"}},
 	{Bug{Name: "one grant sent to two", Wire: lua("release", `
 		local message = ...
 		if cmd == 'publish' and string.sub(message, 1, 2) == 'g ' then
@@ -123,6 +119,10 @@ var bugs = []seededBug{
 	{Bug{Name: "renewals aborted by one bad key", Prepare: spoilDecoys, Wire: lua("renew", `
 		call = server.call`)},
 		[]string{"lost without cause"}},
+	{Bug{Name: "no message that an idle lock is wanted", Wire: lua("", `
+		if string.find(cmd, 'publish', 1, true) and string.sub((...), 1, 2) == 'w ' then return 1 end
+		if cmd == 'llen' and string.find(key, 'queue', 1, true) then return 0 end`)},
+		[]string{"lost wake-up"}},
 }
 
 // The suite is as good as the bugs it finds. Each is planted, and must be shown by the

@@ -121,7 +121,7 @@ topology: redis ## fail-overs and moving slots, 20 rounds of each; their results
 
 interop: redis ## share locks with real Redisson, in JVMs; HOLDFAST_INTEROP=require fails without a JDK and Maven
 	@if command -v java >/dev/null && command -v mvn >/dev/null; then \
-	  $(MAKE) --no-print-directory $(REDISSON_PEERS) && HOLDFAST_INTEROP=require $(GO) test -count=1 -parallel 8 -timeout 1h ./internal/interop; \
+	  $(MAKE) --no-print-directory $(REDISSON_PEERS) && HOLDFAST_INTEROP=require $(GO) test -vet=off -ldflags=-w -count=1 -parallel 8 -timeout 1h ./internal/interop; \
 	else \
 	  echo "interop: skipped: it needs a JDK and Maven"; test "$$HOLDFAST_INTEROP" != require; \
 	fi
@@ -149,7 +149,7 @@ examples: services ## each program of examples/, on the embedded server; of thos
 	@set -e; for e in examples/*/stage; do echo "--- $$e"; $(GO) run "./$$e"; done
 
 services: ## the tests of the examples that are modules of their own
-	@set -e; for m in examples/*/go.mod; do m=$$(dirname "$$m"); echo "--- $$m"; (cd "$$m" && $(NICE) $(GO) test ./...); done
+	@set -e; for m in examples/*/go.mod; do m=$$(dirname "$$m"); echo "--- $$m"; (cd "$$m" && $(NICE) $(GO) test -vet=off ./...); done
 
 platforms: ## other platforms compile
 	GOOS=windows GOARCH=386 CGO_ENABLED=0 $(NICE) $(GO) vet ./...
@@ -192,7 +192,7 @@ bench-quick: redis ## the same in three minutes, rougher, to the terminal only
 
 bench-once: redis ## every benchmark once, so that none rots
 	HOLDFAST_TEST_QUICK=1 $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x $(call WITH,Benchmark)
-	cd bench && HOLDFAST_BENCH_WINDOW=50ms $(GO) test -run '^$$' -bench . -benchtime=1x ./...
+	cd bench && HOLDFAST_BENCH_WINDOW=50ms $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x ./...
 
 modules: ## vet and staticcheck in the modules beside the root: bench/, those in it, and those in examples/
 	@set -e; for m in $$(find bench examples -name go.mod | sort); do m=$$(dirname "$$m"); echo "--- $$m"; \
@@ -200,6 +200,6 @@ modules: ## vet and staticcheck in the modules beside the root: bench/, those in
 	done
 
 bench-test: redis ## the tests of bench/: what the others are known to do wrong, and Holdfast does not; the programs of docs/MIGRATING.md, and bench/vet
-	cd bench && $(GO) test -p 1 -parallel 8 ./...
+	cd bench && $(GO) test -vet=off -p 1 -parallel 8 ./...
 	cd bench/migrating && $(GO) vet ./... && $(GO) test ./...
 	cd bench/vet && $(GO) test -trimpath ./...

@@ -26,7 +26,7 @@ failed=""
 skipped=""
 parallel=12
 run() {
-  HOLDFAST_TEST_SERVER=$path go test -count=1 -p 1 -parallel "$parallel" -timeout 4h "$@" || fails
+  HOLDFAST_TEST_SERVER=$path go test -vet=off -ldflags=-w -count=1 -p 1 -parallel "$parallel" -timeout 4h "$@" || fails
 }
 
 # fails names the server once, however much is red there.

@@ -134,7 +134,9 @@ func TestWorlds(t *testing.T) {
 		seeds = math.MaxInt
 	case seeds == 0 && *seedFlag > 0:
 		seeds = 1
-	case seeds == 0 && (raced || testing.Short()):
+	case seeds == 0 && raced: // the race detector makes a world take eight times as long
+		seeds = unitSeeds / 3
+	case seeds == 0 && testing.Short():
 		seeds = unitSeeds
 	case seeds == 0: // make test runs those before as well
 		first, seeds = unitSeeds, 150

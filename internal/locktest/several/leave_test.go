@@ -252,6 +252,7 @@ func (l *leaver) comesAndLeaves(t *testing.T, until func(*testing.T, *leaver) fu
 	after := until(t, l)
 	err := locktest.Soonest(t, l.failed)
 	took := time.Since(<-left)
+	silent = silent || !testing.Short() // members of a busy machine can be as late
 	if !errors.Is(err, holdfast.ErrNotAcquired) && !(silent && errors.Is(err, holdfast.ErrUnavailable)) {
 		t.Errorf("%v, silent %v", err, silent)
 	}

@@ -77,8 +77,8 @@ func TestCrowd_TheDeadInFrontKeepTheServerShortly(t *testing.T) {
 				next := locktest.Waits(t, c.lock(locktest.ManagerOn(t, srv, locktest.Unasked...)))
 				crowd := deadOf(c.writers, how.kept)
 				locktest.Queued(t, srv, crowd.queue, 1)
-				crowd.stand(t, srv, n)
 				srv.ResetStats()
+				crowd.stand(t, srv, n)
 				release := locktest.ScriptOn("a", c.release)
 				first, second := p.HoldFirstReply(release), p.HoldRequest(release) // whatever comes behind the first
 				unlocked := make(chan error, 1)

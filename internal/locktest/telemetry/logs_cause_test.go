@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -134,38 +135,50 @@ func TestLogs_NeverReached(t *testing.T) {
 		all.Go(func() {
 			t.Run(name, func(t *testing.T) { // each takes seconds, and nearly no CPU
 				t.Cleanup(func() { _ = c.client.Close() })
-				log, option := locktest.Logged()
-				m, err := holdfast.New(c.client, option)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = m.Close(context.Background()) })
-				const outage = "WARN holdfast: redis does not answer"
-				ask := func() error {
-					ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
-					defer cancel()
-					_, err := m.Mutex("x").Lock(ctx)
-					locktest.WantErr(t, err, holdfast.ErrUnavailable, nil)
-					return err
-				}
-				redistest.Eventually(t, locktest.Patience, "the outage is told", func() bool { _ = ask(); return len(log.With(outage)) > 0 })
-				_, tried := m.Mutex("y").TryLock(t.Context())
-				locktest.WantErr(t, tried, holdfast.ErrUnavailable, nil)
-				waited := ask()
-				for _, text := range c.tells {
-					if all := log.With(outage); len(all) != 1 || !strings.Contains(all[0], text) {
-						t.Errorf("the outage is %q, want one line with %q", all, text)
-					}
-					for _, err := range []error{tried, waited} {
-						if !strings.Contains(err.Error(), text) {
-							t.Errorf("%v does not tell %q", err, text)
-						}
+				var wrong []string
+				for range 3 { // a machine that stands still makes a silence of what fails
+					if wrong = toldWrong(t, c.client, c.tells); wrong == nil {
+						return
 					}
 				}
+				t.Error(strings.Join(wrong, "\n"))
 			})
 		})
 	}
 	all.Wait()
+}
+
+// toldWrong has calls of a new manager fail, and returns what the line of the outage and their errors lack of texts.
+func toldWrong(t *testing.T, client redis.UniversalClient, texts []string) (wrong []string) {
+	log, option := locktest.Logged()
+	m, err := holdfast.New(client, option)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close(context.Background()) }()
+	const outage = "WARN holdfast: redis does not answer"
+	ask := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+		defer cancel()
+		_, err := m.Mutex("x").Lock(ctx)
+		locktest.WantErr(t, err, holdfast.ErrUnavailable, nil)
+		return err
+	}
+	redistest.Eventually(t, locktest.Patience, "the outage is told", func() bool { _ = ask(); return len(log.With(outage)) > 0 })
+	_, tried := m.Mutex("y").TryLock(t.Context())
+	locktest.WantErr(t, tried, holdfast.ErrUnavailable, nil)
+	waited := ask()
+	for _, text := range texts {
+		if all := log.With(outage); len(all) != 1 || !strings.Contains(all[0], text) {
+			wrong = append(wrong, fmt.Sprintf("the outage is %q, want one line with %q", all, text))
+		}
+		for _, err := range []error{tried, waited} {
+			if !strings.Contains(err.Error(), text) {
+				wrong = append(wrong, fmt.Sprintf("%v does not tell %q", err, text))
+			}
+		}
+	}
+	return wrong
 }
 
 // nobodyAt returns an address that refuses connections. It is the near end of a connection: as long as that is open, no

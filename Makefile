@@ -79,13 +79,13 @@ full: ## what make test leaves out: each kind and mode on real servers, long tes
 	@$(STEPS) full-real full-around full-topology full-bugs full-virtual explore
 
 full-real: redis
-	@$(TESTS) -race -shuffle=on -parallel 12 -timeout 20m -skip '$(NOTREAL)|^TestCost_' $(LOCKS)
+	@$(TESTS) -race -shuffle=on -parallel 8 -timeout 20m -skip '$(NOTREAL)|^TestCost_' $(LOCKS)
 
 full-virtual: # one mode: the race detector makes a run take eight times as long. CI leaves it out: full-real has the same with it, on real servers
 	@$(TESTS) -short -race -shuffle=on -parallel 4 -timeout 20m -run '^Test' -skip '/^(confirmed|unsliced)$$|$(TEXTS)' $(LOCKS)
 
 full-around: redis # of ./internal/sim the worlds
-	@$(TESTS) -race -shuffle=on -p 2 -parallel 8 -timeout 20m -skip '$(BUGS)' $(RACED)
+	@$(TESTS) -race -shuffle=on -p 2 -parallel 6 -timeout 20m -skip '$(BUGS)' $(RACED)
 
 full-topology: redis # what make test leaves out
 	@$(TESTS) -race -shuffle=on -parallel 8 -timeout 20m -run '$(LONG)' ./internal/topology
@@ -191,8 +191,8 @@ bench-quick: redis ## the same in three minutes, rougher, to the terminal only
 	cd bench && $(GO) run ./cmd/report -quick -dir ''
 
 bench-once: redis ## every benchmark once, so that none rots
-	HOLDFAST_TEST_QUICK=1 $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x $(call WITH,Benchmark)
-	cd bench && HOLDFAST_BENCH_WINDOW=50ms $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x ./...
+	HOLDFAST_TEST_QUICK=1 $(NICE) $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x $(call WITH,Benchmark)
+	cd bench && HOLDFAST_BENCH_WINDOW=50ms $(NICE) $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x ./...
 
 modules: ## vet and staticcheck in the modules beside the root: bench/, those in it, and those in examples/
 	@set -e; for m in $$(find bench examples -name go.mod | sort); do m=$$(dirname "$$m"); echo "--- $$m"; \

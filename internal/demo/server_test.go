@@ -123,8 +123,8 @@ func TestServer_RunsEveryScript(t *testing.T) {
 	}
 
 	info, err := ms[0].Inspect(ctx, "f")
-	if err != nil || !info.Held || info.TTL <= 0 || info.Token != b.Token() {
-		t.Errorf("Inspect() = %+v, %v; want held, with token %d", info, err, b.Token())
+	if err != nil || !info.Held || info.TTL <= 0 || info.Token < b.Token() { // a late copy of the request counts on
+		t.Errorf("Inspect() = %+v, %v; want held, with token %d or more", info, err, b.Token())
 	}
 	if freed, err := ms[0].ForceUnlock(ctx, "f"); err != nil || !freed {
 		t.Errorf("ForceUnlock() = %t, %v", freed, err)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// What a process of Holdfast keeps after Unlock (WithLinger) is no free lock for Redisson, which cannot ask for it. The process finds
-// out who listens for a release, about once a second, and gives the lock up. It would keep it for an hour, and polls rarely.
+// What a process of Holdfast keeps after Unlock (WithLinger) is no free lock for Redisson, which cannot ask for it. The process looks
+// for clients that listen for a release, about once a second, and then gives the lock up. It would keep it for an hour, and polls rarely.
 func linger(e *env) {
 	keeper, java := e.startGo(e, slices.Concat(shortFlags, []string{"--linger", "1h"})...), e.java[0]
 	kept := []string{e.kind.against()}

@@ -19,14 +19,6 @@ import (
 
 const throng = 10_000
 
-// multitude is how many wait in the largest queues. That each benchmark still works shows with fewer.
-func multitude() int {
-	if redistest.Quick() {
-		return 2000
-	}
-	return 16_000
-}
-
 // watched returns a function that reports what the scripts cost since: the longest of all commands, and all together.
 func watched(b *testing.B, srv *redistest.Server) func() {
 	ctx := context.Background()

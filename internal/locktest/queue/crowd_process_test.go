@@ -166,3 +166,11 @@ func quantile(all []time.Duration, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)].Seconds()
 }
+
+// multitude is how many wait in the largest queues. That each benchmark still works shows with fewer.
+func multitude() int {
+	if redistest.Quick() {
+		return 2000
+	}
+	return 16_000
+}

@@ -116,7 +116,7 @@ func TestOdd_HalfOfAQueue(t *testing.T) {
 						locktest.MustUnlock(t, <-leases)
 					}
 					if d := time.Since(granted); d > 2*time.Second && testing.Short() {
-						t.Errorf("all were served after %v: somebody waited for a claim to expire", d)
+						t.Errorf("all were served after %v: a claim had to expire", d)
 					}
 					srv.RequireNoKeys(t, "holdfast_tombstones:")
 				})

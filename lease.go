@@ -42,8 +42,9 @@ func (l *Lease) Name() string { return l.inner().Name() }
 // Re-entry returns the same token, so an owner never fences itself.
 //
 // Tokens are not consecutive: a remote hand-off reserves 128 of them, and so does each grant by Redis
-// of a lock with [WithLinger]. They are below 2^53, the largest integer that Redis's scripts count exactly. Store a token as a 64-bit integer. If the
-// counter has reached the limit, Lock returns [ErrWrongKind].
+// of a lock with [WithLinger]. They are below 2^53, the largest integer that Redis's scripts count
+// exactly. Store a token as a 64-bit integer. If the counter has reached the limit, Lock returns
+// [ErrWrongKind].
 //
 // The counter lives in Redis, so tokens are as durable as Redis's data. A lease of several locks
 // has no token.

@@ -1,5 +1,6 @@
 -- force_release.lua: free a lock of any kind, for any owner, and notify its
--- waiters, as Redisson's forceUnlock does for each kind. A process that may keep the lock is notified as well.
+-- waiters, as Redisson's forceUnlock does for each kind. Of the first @FORCED@ holders, those
+-- that may keep the lock are notified as well.
 --
 -- KEYS[1]  lock: of any kind
 -- KEYS[2]  lock_queue: of a mutex or fair lock: list, see prelude/queue.lua
@@ -28,7 +29,7 @@ end
 if owner and redis.call('hexists', lock, owner) == 0 and redis.call('hexists', lock, owner .. ':write') == 0 then
   return @FORCE_OTHER_OWNER@
 end
-for i = 1, #fields, 2 do
+for i = 1, math.min(#fields, 2 * @FORCED@), 2 do
   if string.find(fields[i], @LINGERS@) then -- it gives up what it keeps, which is gone
     want(fields[i])
   end

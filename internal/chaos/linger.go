@@ -11,7 +11,8 @@ import (
 // behind it waits for a free lock (Wakes), and a TryLock may be refused because of it only where the holder does not answer, or
 // another caller waits.
 
-// mostLinger is the longest time for which a process keeps a lock, if the run does not say another: it looks for waiters once a second.
+// mostLinger is the longest time for which a process keeps a lock, if the run does not say another. It is longer than a second, after
+// which a process looks for waiters that cannot ask.
 const mostLinger = 2 * time.Second
 
 // answerWait is for how long a TryLock waits, at least, for the answer of a holder that may keep the lock.

@@ -44,11 +44,10 @@ func (b *bundle) merged() bool { return len(b.calls) > 1 }
 // args returns the arguments of the command, those of a lone call with a room in the room of the command.
 func (b *bundle) args(room *Room) []any {
 	first := b.calls[0].Args
-	switch {
-	case b.merged():
-	case b.calls[0].Room == nil:
-		return first
-	default:
+	if !b.merged() {
+		if b.calls[0].Room == nil {
+			return first
+		}
 		return append(room[:0], first...)
 	}
 	width := first[argNumKeys].(int)

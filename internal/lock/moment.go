@@ -25,8 +25,8 @@ type World interface {
 	Rely() bool
 	Unrely()
 
-	// Expect waits for a message to a claim that stands in a queue, or to a hold that may linger, and returns the one that has come already; nil if there is
-	// none. To look in the step and to wait after it would lose the one that comes in between.
+	// Expect waits for a message to a claim that stands in a queue, or to a hold that may linger, and returns the one that has
+	// come already; nil if there is none. To look in the step and to wait after it would lose the one that comes in between.
 	Expect(h *Hold) *wire.Notice
 	Forget(h *Hold)
 

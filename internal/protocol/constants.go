@@ -44,7 +44,7 @@ const (
 	readerHolds  = 1000 // holds of one reader whose rights are looked at
 	inspected    = 2000 // fields, and as many rights, that inspect looks at
 	shown        = 1000 // holders that it shows
-	forced       = 64   // waiters that force_release notifies
+	forced       = 64   // waiters that force_release notifies, and one less of the holders
 	fields       = 100  // of what a process says of itself
 	clip         = 32   // bytes of a counter that is no number
 )

@@ -1,9 +1,9 @@
 -- kind.lua: prelude of the scripts that take a lock of any kind as it is.
 
 -- kind_of returns what a key holds, free, mutex, read, write or other, and the fields and values of a
--- lock; if there are more than most (nil: no limit), only about that many. A field is an owner's only if it looks like an owner id and its value is a hold count: the rest
--- is an application's hash, and not Holdfast's to delete. An owner id ends with a number, or with :write; or
--- it is Redisson's <client>:<thread>, where a transaction has put its id behind it.
+-- lock; if there are more than most (nil: no limit), only about that many. A field is an owner's only if it looks like an
+-- owner id and its value is a hold count: the rest is an application's hash, and not Holdfast's to delete. An owner id
+-- ends with a number, or with :write; or it is Redisson's <client>:<thread>, where a transaction has put its id behind it.
 local function kind_of(key, most)
   local kind = redis.call('type', key).ok
   if kind ~= 'hash' then

@@ -54,6 +54,7 @@ type Lock struct {
 	listening bool   // wants to hear Redisson's channels
 	life      life   // how far the lock has come
 	kind      Kind   // a family; not changed
+	unused    uint8  // idle times in a row that another process has ended, and beyond unusedMost Unlocks since: see linger.go
 }
 
 // Init makes a zero value the lock of a name. Its family is a kind up to WriteKind.

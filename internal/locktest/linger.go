@@ -12,16 +12,22 @@ import (
 // locks on in each mode of the suite.
 var keeps = append(slices.Clone(byMessage), holdfast.WithLinger(time.Hour), holdfast.WithHandoffSlice(time.Hour))
 
-// idle waits until m keeps the lock and no caller has it.
+// isIdle reports whether m keeps the lock and no caller has it.
+func (e *Env) isIdle(m *holdfast.Manager) (l holdfast.LocalLock, is bool) {
+	for l = range m.Locks() {
+		if l.Name == e.Key && l.State == holdfast.LocalIdle {
+			return l, true
+		}
+	}
+	return l, false
+}
+
+// idle waits for that.
 func (e *Env) idle(m *holdfast.Manager) (l holdfast.LocalLock) {
 	e.Helper()
-	e.Eventually("it lingers", func() bool {
-		for l = range m.Locks() {
-			if l.Name == e.Key && l.State == holdfast.LocalIdle {
-				return true
-			}
-		}
-		return false
+	e.Eventually("it lingers", func() (is bool) {
+		l, is = e.isIdle(m)
+		return is
 	})
 	return l
 }
@@ -96,6 +102,39 @@ var lingerScenarios = map[string]func(*Env){
 				e.Errorf("%+v", s)
 			}
 		}
+	},
+
+	// Where processes take turns, no caller finds the lock kept: it is given up at once, until one process has it for a while.
+	"TurnsDoNotLinger": func(e *Env) {
+		a, b := e.Manager(keeps...), e.Manager(keeps...)
+		turn := func(m *holdfast.Manager) (lingers bool) {
+			e.MustUnlock(e.Soon("the lock", e.Locking(e.Lock(m))))
+			_, lingers = e.isIdle(m)
+			return lingers
+		}
+		e.lingering(a, e.Lock(a))
+		turns := 0
+		for more := true; more; turns++ {
+			if turns == 100 {
+				e.Fatalf("it still lingers after %d turns", turns)
+			}
+			turn(b)
+			more = turn(a)
+		}
+		if e.kind.Virtual && turns != 16 { // on a slow machine b may wait before a's Unlock
+			e.Errorf("%d turns until it does not linger", turns)
+		}
+		for alone := 0; !turn(a); alone++ {
+			if alone == 31 {
+				e.Fatalf("%d Unlocks of one process, and none lingers", alone)
+			}
+		}
+		turn(a)
+		for range 2 { // of use once, it has another 16 turns
+			turn(b)
+			turn(a)
+		}
+		e.idle(a)
 	},
 
 	// A caller that waits while the lock is in use gets it from the Unlock, and the lock does not linger.

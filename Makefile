@@ -5,8 +5,8 @@ GO ?= go
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 # make lint is a step of each command, so that go test need not repeat a part of it. Without what debuggers need, to link a test takes 0.9 s of
 # processor time instead of 1.3 s, and to compile all packages with their tests 65 s instead of 75 s. A test that builds programs inherits
-# GOFLAGS, and finds the same packages in the cache.
-export GOFLAGS := $(shell $(GO) env GOFLAGS) -gcflags=github.com/holdfast-go/holdfast/...=-dwarf=false
+# GOFLAGS, and finds the same packages in the cache. With -trimpath so does each clone: packages are the same in all directories.
+export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath -gcflags=github.com/holdfast-go/holdfast/...=-dwarf=false
 TESTS = $(GO) run $(GOTESTSUM) --format $(if $(VERBOSE),testname,pkgname) --hide-summary skipped -- -vet=off -ldflags=-w
 # Targets in a row; those joined by + run side by side.
 STEPS = MAKE="$(MAKE)" $(GO) run ./tools/steps
@@ -42,9 +42,8 @@ compile: ## all packages and tests, once: steps that run side by side would each
 fmt: ## fail if a file is not formatted
 	@files=$$(gofmt -l .) || exit 1; if [ -n "$$files" ]; then echo "gofmt would change:" $$files; exit 1; fi
 
-# With -trimpath it is the same program in each clone, so that what it has found out about dependencies is known in all.
 lint: ## go vet and staticcheck (honnef.co/go/tools) in one pass; in another module: make lint IN=bench
-	@$(SPARSE) $(GO) -C bench/vet run -trimpath . $(CURDIR)/$(IN) ./...
+	@$(SPARSE) $(GO) -C bench/vet run . $(CURDIR)/$(IN) ./...
 
 # The tests of locks and of what documents say: in fake time with -short, as far as they can, and on real servers without.
 LOCKS = . $(addprefix ./internal/,docs engine several $(addprefix locktest/,faults queue several state telemetry))
@@ -202,4 +201,4 @@ modules: ## vet and staticcheck in the modules beside the root: bench/, those in
 bench-test: redis ## the tests of bench/: what the others are known to do wrong, and Holdfast does not; the programs of docs/MIGRATING.md, and bench/vet
 	cd bench && $(GO) test -vet=off -p 1 -parallel 8 ./...
 	cd bench/migrating && $(GO) vet ./... && $(GO) test ./...
-	cd bench/vet && $(GO) test -trimpath ./...
+	cd bench/vet && $(GO) test ./...

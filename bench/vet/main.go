@@ -1,6 +1,6 @@
 // Command vet runs the checks of go vet and of staticcheck, in one pass:
 //
-//	go -C bench/vet run -trimpath . "$PWD" ./...
+//	go -C bench/vet run . "$PWD" ./...
 //
 // It has go vet call itself for each package, which is type-checked once for all checks. What has not changed has its
 // findings in Go's build cache. Staticcheck's own command would have all packages compiled, programs as well.

@@ -222,9 +222,14 @@ func TestCost_InboxIsLeftOnce(t *testing.T) {
 // A pair of a lock that lingers is no command, and allocates no more than a lease.
 func TestCost_LingeringIsLocal(t *testing.T) {
 	srv := redistest.Start(t)
-	m := locktest.ManagerOn(t, srv, holdfast.WithLinger(time.Hour), holdfast.WithHandoffSlice(time.Hour)) // it does not ask who listens
-	mutex, rw, ctx := m.Mutex("lingers"), m.RWMutex("lingers too"), context.Background()
-	for kind, l := range map[string]holdfast.Locker{"mutex": mutex, "write": rw, "read": rw.RLocker()} {
+	ctx := context.Background()
+	for kind, of := range map[string]func(*holdfast.Manager) holdfast.Locker{
+		"mutex": func(m *holdfast.Manager) holdfast.Locker { return m.Mutex("mutex") },
+		"write": func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("write") },
+		"read":  func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("read").RLocker() },
+	} {
+		m := locktest.ManagerOn(t, srv, holdfast.WithLinger(time.Hour), holdfast.WithHandoffSlice(time.Hour)) // it does not ask who listens
+		l := of(m)
 		pair := func() {
 			lease, err := l.Lock(ctx)
 			if err != nil {

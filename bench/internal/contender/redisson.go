@@ -1,12 +1,10 @@
 package contender
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"time"
 )
@@ -38,15 +36,26 @@ type Missing struct{ tool string }
 
 func (m Missing) Error() string { return "no " + m.tool + " in PATH" }
 
-// redissonDir has the sources, and what Maven makes of them: this module is only ever
-// run from its sources.
+// redissonDir has the sources, and what Maven makes of them. This module is only ever run from one of its directories. The program
+// does not know where it was compiled: with -trimpath it is the same for each clone.
 func redissonDir() (string, error) {
-	_, file, _, ok := runtime.Caller(0)
-	dir := filepath.Join(filepath.Dir(file), "../../redisson")
-	if _, err := os.Stat(dir); !ok || err != nil {
-		return "", errors.Join(errors.New("the Java sources are not where they were compiled"), err)
+	here, err := os.Getwd()
+	if err != nil {
+		return "", err
 	}
-	return dir, nil
+	for dir := here; ; dir = filepath.Dir(dir) {
+		if sources := filepath.Join(dir, "redisson"); exists(filepath.Join(sources, "pom.xml")) {
+			return sources, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("no Java sources, redisson/pom.xml, in %s or above", here)
+		}
+	}
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // built reports whether the jar is newer than all it is made of.

@@ -3,7 +3,8 @@
 //	go run ./tools/steps fmt vet lint,unit+real,around
 //
 // It runs its arguments in a row. An argument may have several lanes, joined by +, which run side by side; a lane has
-// targets, joined by commas, which run in a row. A target that fails does not keep the others from running.
+// targets, joined by commas, which run in a row. Targets behind a slash belong to no lane: a lane that has come to its end takes the
+// next of them. A target that fails does not keep the others from running.
 //
 // Each line of output names its target. At the end comes the whole output of each target that has failed, and then a
 // table with the time and the processor time of each target.
@@ -55,18 +56,25 @@ type step struct {
 
 // run reports whether all targets of all arguments succeed.
 func (r *runner) run(ctx context.Context, args []string) bool {
-	for _, target := range strings.FieldsFunc(strings.Join(args, " "), func(c rune) bool { return strings.ContainsRune(" ,+", c) }) {
+	for _, target := range strings.FieldsFunc(strings.Join(args, " "), func(c rune) bool { return strings.ContainsRune(" ,+/", c) }) {
 		r.width = max(r.width, len(target))
 	}
 	began := time.Now()
 	for _, arg := range args {
+		own, shared, _ := strings.Cut(arg, "/")
+		rest := make(chan string, len(shared))
+		for _, target := range split(shared) {
+			rest <- target
+		}
+		close(rest)
 		var lanes sync.WaitGroup
-		for lane := range strings.SplitSeq(arg, "+") {
+		for lane := range strings.SplitSeq(own, "+") {
 			lanes.Go(func() {
-				for target := range strings.SplitSeq(lane, ",") {
-					if ctx.Err() == nil {
-						r.step(ctx, target)
-					}
+				for _, target := range split(lane) {
+					r.step(ctx, target)
+				}
+				for target := range rest {
+					r.step(ctx, target)
 				}
 			})
 		}
@@ -75,8 +83,16 @@ func (r *runner) run(ctx context.Context, args []string) bool {
 	return r.report(time.Since(began)) && ctx.Err() == nil
 }
 
-// step runs one target. When ctx ends, it asks make to end, which asks its own children.
+// split returns targets that are joined by commas.
+func split(targets string) []string {
+	return strings.FieldsFunc(targets, func(c rune) bool { return c == ',' })
+}
+
+// step runs one target, unless ctx has ended. When ctx ends, it asks make to end, which asks its own children.
 func (r *runner) step(ctx context.Context, target string) {
+	if ctx.Err() != nil {
+		return
+	}
 	s := &step{target: target}
 	cmd := exec.CommandContext(ctx, r.make, "--no-print-directory", target)
 	cmd.Dir = r.dir

@@ -67,6 +67,14 @@ func TestSteps_RunSideBySideAndInARow(t *testing.T) {
 	}
 }
 
+// The lane of left waits for right, which the other lane takes when it has come to its end.
+func TestSteps_LanesTakeWhatBelongsToNone(t *testing.T) {
+	ok, _, out := steps(t, t.Context(), "left+first/second,right,bad")
+	if ok || strings.Count(out, "| make ") != 5 || !strings.HasSuffix(out, "failed: bad\n") {
+		t.Error(out)
+	}
+}
+
 func TestSteps_EndWhenTold(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -4,13 +4,12 @@
 -- KEYS[1]  lock: hash, owner id -> hold count
 -- KEYS[2]  queue: list of waiters, see prelude/queue.lua
 -- KEYS[3]  deadlines: zset that belongs to the queue
--- KEYS[4]  tombstones: zset of owner ids that were given up; only with ARGV[5] or KEYS[5]
+-- KEYS[4]  tombstones: zset of owner ids that were given up; only with ARGV[4] or KEYS[5]
 -- KEYS[5]  counter: of fencing tokens; only with fencing
 -- ARGV[1]  owner: its id
 -- ARGV[2]  publish: command that announces the release: publish or spublish
--- ARGV[3]  channel: on which it is announced
--- ARGV[4]  offer: how to hand over, "<claim> <turn> <counted>", see prelude/offer.lua
--- ARGV[5]  burial: given up, not released: the owner id leaves the queue; and milliseconds
+-- ARGV[3]  offer: how to hand over, "<claim> <turn> <counted>", see prelude/offer.lua
+-- ARGV[4]  burial: given up, not released: the owner id leaves the queue; and milliseconds
 --          for which a late acquire of it is to be refused, 0 where none can be
 --          under way
 --
@@ -23,10 +22,10 @@
 --         -2        not held by this owner but by another one
 --         -3        granted to another waiter, or left open for one of Redisson's
 --         -4        it is free, but so many in front of the queue are dead that one request does not remove them all: the
---                   same request with ARGV[5] goes on
+--                   same request with ARGV[4] goes on
 
--- names: lock queue owner burial publish channel
-local try = redis.pcall
+-- names: lock queue owner burial publish
+local try, channel = redis.pcall, 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1)
 local removed = try('hdel', lock, owner) -- the last field takes the key with it
 local next = try('lindex', queue, '0')
 if removed == 1 and not burial and not next then

@@ -5,18 +5,18 @@
 -- KEYS[2]  queue: list of waiters, see prelude/queue.lua
 -- KEYS[3]  deadlines: zset that belongs to the queue
 -- KEYS[4]  right: the key that a reader's right ends with; a writer has none, so what follows is one place before
--- KEYS[5]  tombstones: zset of ids that were given up; only with ARGV[5] or KEYS[6]
+-- KEYS[5]  tombstones: zset of ids that were given up; only with ARGV[4] or KEYS[6]
 -- KEYS[6]  counter: of fencing tokens; only with fencing
 -- ARGV[1]  id: the owner id, with :write behind it for the write side
 -- ARGV[2]  publish: command that announces the release: publish or spublish
--- ARGV[3]  channel: on which it is announced
--- ARGV[4]  offer: how to hand over, as in lock_release.lua
--- ARGV[5]  burial: given up, not released, as in lock_release.lua
+-- ARGV[3]  offer: how to hand over, as in lock_release.lua
+-- ARGV[4]  burial: given up, not released, as in lock_release.lua
 --
 -- Returns what lock_release.lua does; -3 also where other readers still hold it
 
 -- prelude: queue rights redisson dead grant step_out first rw
 
+local channel = channel_of(queue)
 if is_writer(id) then
   right, tombstones, counter = nil, right, tombstones
 end

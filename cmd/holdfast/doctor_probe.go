@@ -135,7 +135,7 @@ func unknown(err error) bool { return strings.Contains(strings.ToLower(err.Error
 func (d *doctor) lockKeys() iter.Seq2[string, string] {
 	name := strings.TrimPrefix(d.probe, d.prefix)
 	return func(yield func(key, pattern string) bool) {
-		for _, k := range append(wire.InspectKeys(d.probe), wire.NewKeys(d.probe, false).Tombstones) {
+		for _, k := range append(wire.InspectKeys(d.probe), wire.NewKeys(d.probe).Tombstones) {
 			key := fmt.Sprint(k)
 			if !yield(key, strings.Replace(key, name, "*", 1)) {
 				return

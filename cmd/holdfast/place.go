@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -21,7 +20,7 @@ type Place struct {
 // findPlace asks for what Inspect does not.
 func findPlace(ctx context.Context, client redis.UniversalClient, mapped string) (*Place, error) {
 	p := &Place{Slot: wire.Slot(mapped)}
-	n, err := client.ZCount(ctx, fmt.Sprint(wire.NewKeys(mapped, false).Tombstones), "-inf", "+inf").Result()
+	n, err := client.ZCount(ctx, wire.NewKeys(mapped).Tombstones.(string), "-inf", "+inf").Result()
 	if err != nil && !strings.HasPrefix(err.Error(), "WRONGTYPE") {
 		return nil, err
 	}

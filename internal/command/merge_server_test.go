@@ -43,7 +43,7 @@ func acquire(keys *wire.Keys, i int) *command.Call {
 
 func release(keys *wire.Keys, i int) *command.Call {
 	s := protocol.LockRelease
-	return &command.Call{Script: s, Args: s.Args(3, keys.Lock, keys.Queue, keys.Deadlines, owner(i), "publish", keys.Channel, protocol.Offer(30000, 1, true))}
+	return &command.Call{Script: s, Args: s.Args(3, keys.Lock, keys.Queue, keys.Deadlines, owner(i), "publish", protocol.Offer(30000, 1, true))}
 }
 
 // all submits a call for each name at once, and returns the replies.
@@ -52,7 +52,7 @@ func all(t *testing.T, x *command.Executor, call func(*wire.Keys, int) *command.
 	r := &replied{replies: make([]command.Reply, len(names)), names: map[*command.Call]int{}, ended: make(chan int, 2*len(names))}
 	var calls []*command.Call
 	for i, name := range names {
-		c := call(wire.NewKeys(name, false), i)
+		c := call(wire.NewKeys(name), i)
 		c.Handler, c.Patience = r, redistest.Patience
 		r.names[c] = i
 		calls = append(calls, c)

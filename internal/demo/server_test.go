@@ -146,7 +146,7 @@ func TestServer_RunsEveryScript(t *testing.T) {
 func TestServer_BuriesWhatWasGivenUp(t *testing.T) {
 	t.Parallel()
 	rdb, _ := embedded(t, 1)
-	k := wire.NewKeys("k", true)
+	k := wire.NewKeys("k")
 	eval := func(script string, keys []any, args ...any) any {
 		t.Helper()
 		text := protocol.Text(script)
@@ -160,7 +160,7 @@ func TestServer_BuriesWhatWasGivenUp(t *testing.T) {
 		}
 		return reply
 	}
-	released := eval("lock_release", []any{k.Lock, k.Queue, k.Deadlines, k.Tombstones}, "owner", "publish", k.Channel, protocol.Offer(1000, 1, true), 60000)
+	released := eval("lock_release", []any{k.Lock, k.Queue, k.Deadlines, k.Tombstones}, "owner", "publish", protocol.Offer(1000, 1, true), 60000)
 	if got, want := fmt.Sprint(released), "-1"; got != want {
 		t.Errorf("release of a lock not held = %s, want %s", got, want)
 	}

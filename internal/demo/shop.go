@@ -93,7 +93,7 @@ func (s *shop) receipts(ctx context.Context) ([]Receipt, error) {
 // remove deletes every key of the sale, those of the lock included: a process that
 // was killed leaves them behind until their TTL ends.
 func (s *shop) remove(ctx context.Context) error {
-	lock := wire.NewKeys(s.lock, false)
+	lock := wire.NewKeys(s.lock)
 	keys := []string{s.stock, s.sales, lock.Lock.(string), lock.Tombstones.(string), lock.Queue.(string), lock.Deadlines.(string)}
 	if err := s.rdb.Del(ctx, keys...).Err(); err != nil {
 		return fmt.Errorf("remove the sale's keys: %w", err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
@@ -64,6 +65,45 @@ func leastAllocs(f func()) float64 {
 		least = min(least, testing.AllocsPerRun(200, f))
 	}
 	return least
+}
+
+// What a process keeps for each lock that it holds, beside the lease that the caller has, with names of nine bytes. bench measures the
+// same (held).
+func TestCost_HeldLockIsSmall(t *testing.T) {
+	const locks, most = 10_000, 600
+	m := locktest.ManagerOn(t, redistest.Start(t), holdfast.WithLease(time.Hour))
+	names, leases := make([]string, locks), make([]*holdfast.Lease, locks)
+	for i := range names {
+		names[i] = fmt.Sprintf("held:%d", i)
+	}
+	lock := func(i int) {
+		lease, err := m.Mutex(names[i]).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases[i] = lease
+	}
+	heap := func() uint64 {
+		var s runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what pools keep goes with the second
+		runtime.ReadMemStats(&s)
+		return s.HeapAlloc
+	}
+	const first = locks / 10
+	for i := range first { // go-redis has opened its connections
+		lock(i)
+	}
+	before := heap()
+	for i := first; i < locks; i++ {
+		lock(i)
+	}
+	got := float64(heap()-before)/(locks-first) - float64(unsafe.Sizeof(holdfast.Lease{}))
+	t.Logf("%.0f B", got)
+	if got > most && !raceEnabled {
+		t.Errorf("a held lock takes %.0f B, want at most %d", got, most)
+	}
+	runtime.KeepAlive(leases)
 }
 
 func TestCost_ReentryIsLocal(t *testing.T) {

@@ -42,7 +42,7 @@ func TestUnlock_AfterASleepOfTheHost(t *testing.T) {
 		t.Fatal("valid after a sleep")
 	}
 	srv.Admin().Del(t.Context(), "a") // it has expired
-	p.LoseReply(redistest.Containing("redisson_lock__channel:{a}"), 1)
+	p.LoseReply(locktest.ScriptOn("a", "lock_release"), 1)
 	if err := lease.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLeaseLost) {
 		t.Errorf("%v, want holdfast.ErrLeaseLost", err)
 	}

@@ -62,7 +62,7 @@ func (h *Lock) Subject() telemetry.Subject {
 func (n *named) wireKeys() *wire.Keys {
 	keys := n.keys.Load()
 	if keys == nil {
-		keys = families[n.family].keys(n.Mapped, n.Terms.Fencing)
+		keys = families[n.family].keys(n.Mapped)
 		n.keys.Store(keys)
 	}
 	return keys

@@ -60,7 +60,7 @@ func entryOf(l *lock.Lock) *entry { return l.Shell().(*entry) }
 // mapped is the lock's name as Redis sees it.
 func (e *entry) mapped() string { return e.lock.Keys().Lock.(string) }
 
-func (e *entry) channel() string { return e.lock.Keys().Channel.(string) }
+func (e *entry) channel() string { return e.lock.Keys().Channel() }
 
 // moment begins an event.
 func (e *entry) moment() lock.Moment { return e.engine.moment() }

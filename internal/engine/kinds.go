@@ -9,7 +9,7 @@ import (
 
 // family is the kind of lock that an entry is of: both sides of a read-write lock are one.
 type family struct {
-	keys     func(name string, fencing bool) *wire.Keys
+	keys     func(name string) *wire.Keys
 	twin     Kind // whose locks have the same key in Redis, and other entries; itself: there is none
 	together bool // one script can take several of them
 }

@@ -37,9 +37,7 @@ func (eng *Engine) entry(n *named) (*entry, *Verdict) {
 	}
 	eng.mu.Unlock()
 	n.entry.Store(e)
-	if keys := e.lock.Keys(); (keys.Token != nil) == n.Terms.Fencing {
-		n.keys.CompareAndSwap(nil, keys)
-	}
+	n.keys.CompareAndSwap(nil, e.lock.Keys())
 	if made {
 		eng.Identity.begin()
 	}

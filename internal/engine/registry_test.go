@@ -75,8 +75,8 @@ func TestRegistry_RecallsWhatWasForgotten(t *testing.T) {
 		t.Error("the entry of another lock")
 	}
 	n := x.handle(MutexKind, "a", true)
-	if again, _ := x.entry(n); again != e || n.wireKeys().Token == nil {
-		t.Error("a handle with fencing has no key of tokens")
+	if again, _ := x.entry(n); again != e || n.wireKeys() != e.lock.Keys() {
+		t.Error("a handle with fencing has names of its own")
 	}
 	if n := len(x.recent.ring); n != 1 {
 		t.Errorf("one entry is forgotten, and %d have a place", n)

@@ -33,7 +33,7 @@ func (w world) Session() uint64 { return w.eng.inbox.sessions.Load() }
 // which plain ones need not be.
 func (w world) OwnListeners(keys *wire.Keys) int64 {
 	s := w.eng.Subscriber
-	if (w.eng.Process.Counted || s.Sharded()) && s.Live(keys.Channel.(string)) {
+	if (w.eng.Process.Counted || s.Sharded()) && s.Live(keys.Channel()) {
 		return 1
 	}
 	return 0

@@ -262,7 +262,7 @@ redis.call('del', KEYS[1]) redis.call('publish', KEYS[2], '0') return 1`
 
 func (c *caller) java(text string, args ...string) any {
 	w, k := c.w, c.of().keys
-	a := w.redis.raw(w.db, w.now, w.listening(), text, []string{k.Lock.(string), k.Channel.(string)}, args)
+	a := w.redis.raw(w.db, w.now, w.listening(), text, []string{k.Lock.(string), k.Channel()}, args)
 	w.db = a.after
 	for _, m := range a.sent {
 		w.post(m)

@@ -91,16 +91,12 @@ func (p *Plan) complete() *Plan {
 	for i := range p.Callers {
 		p.processes = max(p.processes, p.Callers[i].Process+1)
 	}
-	fenced := false
-	for i := range p.Callers {
-		fenced = fenced || p.Callers[i].Fencing
-	}
 	for i := range p.Locks {
 		l := &p.Locks[i]
 		if l.Kind == lock.WriteKind {
-			l.keys = wire.NewRWKeys(l.Name, fenced)
+			l.keys = wire.NewRWKeys(l.Name)
 		} else {
-			l.keys = wire.NewKeys(l.Name, fenced)
+			l.keys = wire.NewKeys(l.Name)
 		}
 	}
 	says := protocol.Process{Publish: "publish", Counted: true, Patience: p.Patience}

@@ -70,13 +70,13 @@ func (w *World) listening() (all []string) {
 		}
 		for n, hears := range p.hears {
 			if hears {
-				all = append(all, w.plan.Locks[n].keys.Channel.(string))
+				all = append(all, w.plan.Locks[n].keys.Channel())
 			}
 		}
 	}
 	for _, c := range w.callers {
 		if c.Java && c.phase == waiting {
-			all = append(all, c.of().keys.Channel.(string))
+			all = append(all, c.of().keys.Channel())
 		}
 	}
 	return all
@@ -102,13 +102,13 @@ func (w *World) post(m vredis.Message) {
 			p.mail = append(p.mail, mail{-1, m.Payload})
 		}
 		for n, hears := range p.hears {
-			if hears && m.Channel == w.plan.Locks[n].keys.Channel {
+			if hears && m.Channel == w.plan.Locks[n].keys.Channel() {
 				p.mail = append(p.mail, mail{n, m.Payload})
 			}
 		}
 	}
 	for _, c := range w.callers {
-		if c.Java && c.phase == waiting && m.Channel == c.of().keys.Channel {
+		if c.Java && c.phase == waiting && m.Channel == c.of().keys.Channel() {
 			c.heard = true
 		}
 	}

@@ -29,7 +29,7 @@ func (p *Process) right(h *lock.Hold) string {
 
 // FairChannel is where Redisson tells a fair waiter that it is next.
 func (p *Process) FairChannel(h *lock.Hold) string {
-	return wire.FairChannel(h.Keys.Channel.(string), p.id(h))
+	return wire.FairChannel(h.Keys.Channel(), p.id(h))
 }
 
 // offer is the argument of the release scripts that says how to grant the lock to the next waiter.
@@ -52,7 +52,7 @@ func (p *Process) withKeys(h *lock.Hold, room *command.Room, script *command.Scr
 		args = append(args, keys.Tombstones)
 	}
 	if h.Terms.Fencing {
-		args = append(args, keys.Token)
+		args = append(args, keys.Token())
 	}
 	return command.CountKeys(args)
 }
@@ -95,7 +95,7 @@ func (p *Process) Release(room *command.Room, r *lock.Release) (*command.Script,
 		return p.stay(room, r)
 	}
 	givenUp, script := r.Bury || r.Queued, kindOf(h).release
-	args := append(p.withKeys(h, room, script, givenUp), p.id(h), p.Publish, h.Keys.Channel, p.offer(h))
+	args := append(p.withKeys(h, room, script, givenUp), p.id(h), p.Publish, p.offer(h))
 	switch {
 	case r.Bury:
 		args = append(args, lock.Burial.Milliseconds())
@@ -126,7 +126,7 @@ func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []
 	if r.Bury {
 		buried = lock.Burial.Milliseconds()
 	}
-	return k.stay, append(args, p.id(h), wire.OwnerID(p.Owners, r.Stand, false, k.writes), validity.Milliseconds(r.Rest), p.Publish, h.Keys.Channel, buried)
+	return k.stay, append(args, p.id(h), wire.OwnerID(p.Owners, r.Stand, false, k.writes), validity.Milliseconds(r.Rest), p.Publish, h.Keys.Channel(), buried)
 }
 
 // Downgrade is the request that turns a write hold into a read hold.
@@ -163,7 +163,7 @@ func (p *Process) Keep(r *lock.Keep) (*command.Script, []any) {
 // Question is the request whether another process waits.
 func (p *Process) Question(q *lock.Question) (*command.Script, []any) {
 	k := q.Hold.Keys
-	return Demand, Demand.Args(1, k.Queue, p.Publish, k.Channel)
+	return Demand, Demand.Args(1, k.Queue, p.Publish, k.Channel())
 }
 
 // Busy is the answer to a TryLock that asks.

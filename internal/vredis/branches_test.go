@@ -87,7 +87,7 @@ func said(n int) []string {
 	return []string{all}
 }
 
-func releasing(id, offer string) []string { return []string{id, "publish", "ch", offer} }
+func releasing(id, offer string) []string { return []string{id, "publish", offer} }
 
 var moment = regexp.MustCompile(`\bT(\+[\d.]+)?\b`)
 

@@ -189,7 +189,7 @@ func (g *plan) call(script string) (keys, argv []string) {
 			keys, argv = append(keys, g.counter()), append(argv, g.of("1", "128"), g.of("0", "7", "5000"))
 		}
 	case "lock_release", "rw_release":
-		keys, argv = []string{lock, queue, deadlines}, []string{id, g.publish(), g.channel(), g.handing()}
+		keys, argv = []string{lock, queue, deadlines}, []string{id, g.publish(), g.handing()}
 		if g.rw && !strings.HasSuffix(id, ":write") {
 			keys = append(keys, g.right(id))
 		}

@@ -153,6 +153,6 @@ func BenchmarkScript(b *testing.B) {
 	for i := range b.N {
 		id := fmt.Sprint(heardManager, i)
 		s.Do("evalsha", acquire, "4", "x", "q", "d", "t", id, "30000", "none heard 0 30000 1 1 publish")
-		s.Do("evalsha", release, "3", "x", "redisson_lock_queue:{x}", "d", id, "publish", "redisson_lock__channel:{x}", "30000 1 1")
+		s.Do("evalsha", release, "3", "x", "redisson_lock_queue:{x}", "d", id, "publish", "30000 1 1")
 	}
 }

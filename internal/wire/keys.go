@@ -2,45 +2,46 @@ package wire
 
 import "strings"
 
-// Keys holds the names that scripts and subscriptions of one lock use, boxed as the
+// Keys holds the names that scripts of one lock use, boxed as the
 // argument list of a command wants them: they are built once per handle, so that a
-// lock operation allocates none of them.
+// lock operation allocates none of them. A process has them for as long as it holds the lock. So what few requests name is not here,
+// but derived for each.
 type Keys struct {
 	Lock       any // the lock's own key: a hash, owner id -> hold count
 	Queue      any // list of waiters
 	Deadlines  any // the zset that belongs to the queue: until when each place is kept
 	Tombstones any // Holdfast's own: owner ids whose late acquire must be refused
-	Token      any // fencing counter, shared with Redisson's fenced lock; nil without fencing
-	Channel    any // no key: where releases of the lock are announced
 }
+
+// Token names the fencing counter, shared with Redisson's fenced lock.
+func (k *Keys) Token() string { return lockTokenPrefix + k.around() }
+
+// Channel names no key: it is where releases of the lock are announced.
+func (k *Keys) Channel() string {
+	if strings.HasPrefix(k.Queue.(string), rwQueuePrefix) {
+		return rwChannelPrefix + k.around()
+	}
+	return lockChannelPrefix + k.around()
+}
+
+// around is what follows the prefix in each derived name.
+func (k *Keys) around() string { return k.Tombstones.(string)[len(tombstonePrefix):] }
 
 // NewKeys derives the keys of a mutex or fair lock of that name, which CheckName must
 // have accepted.
-func NewKeys(name string, fencing bool) *Keys {
-	return newKeys(name, lockQueuePrefix, lockTimeoutPrefix, lockChannelPrefix, fencing)
-}
+func NewKeys(name string) *Keys { return newKeys(name, lockQueuePrefix, lockTimeoutPrefix) }
 
 // NewRWKeys derives those of a read-write lock.
-func NewRWKeys(name string, fencing bool) *Keys {
-	return newKeys(name, rwQueuePrefix, rwTimeoutPrefix, rwChannelPrefix, fencing)
-}
+func NewRWKeys(name string) *Keys { return newKeys(name, rwQueuePrefix, rwTimeoutPrefix) }
 
 // newKeys writes the derived names into one string and cuts it: each name alone would be an allocation.
-func newKeys(name, queue, deadlines, channel string, fencing bool) *Keys {
-	prefixes := []string{queue, deadlines, tombstonePrefix, channel, lockTokenPrefix}
-	if !fencing {
-		prefixes = prefixes[:4]
-	}
+func newKeys(name, queue, deadlines string) *Keys {
 	before, after := infixes(name)
 	around := len(before) + len(name) + len(after)
-	length := len(prefixes) * around
-	for _, p := range prefixes {
-		length += len(p)
-	}
 	var all strings.Builder
-	all.Grow(length)
-	for _, p := range prefixes {
-		all.WriteString(p)
+	all.Grow(len(queue) + len(deadlines) + len(tombstonePrefix) + 3*around)
+	for _, prefix := range [...]string{queue, deadlines, tombstonePrefix} {
+		all.WriteString(prefix)
 		all.WriteString(before)
 		all.WriteString(name)
 		all.WriteString(after)
@@ -51,11 +52,7 @@ func newKeys(name, queue, deadlines, channel string, fencing bool) *Keys {
 		rest = rest[len(key):]
 		return key
 	}
-	k := &Keys{Lock: name, Queue: cut(queue), Deadlines: cut(deadlines), Tombstones: cut(tombstonePrefix), Channel: cut(channel)}
-	if fencing {
-		k.Token = cut(lockTokenPrefix)
-	}
-	return k
+	return &Keys{Lock: name, Queue: cut(queue), Deadlines: cut(deadlines), Tombstones: cut(tombstonePrefix)}
 }
 
 // ReadRight names the key that the right of a reader ends with: of its first hold,

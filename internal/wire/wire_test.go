@@ -11,9 +11,9 @@ import (
 
 func derivedKeys(name string) []string {
 	var keys []string
-	for _, k := range []*Keys{NewKeys(name, true), NewRWKeys(name, true)} {
-		keys = append(keys, k.Lock.(string), k.Token.(string), k.Tombstones.(string), k.Channel.(string), k.Queue.(string), k.Deadlines.(string),
-			ReadRight(name, "hf-x:1"), FairChannel(k.Channel.(string), "hf-x:1"))
+	for _, k := range []*Keys{NewKeys(name), NewRWKeys(name)} {
+		keys = append(keys, k.Lock.(string), k.Token(), k.Tombstones.(string), k.Channel(), k.Queue.(string), k.Deadlines.(string),
+			ReadRight(name, "hf-x:1"), FairChannel(k.Channel(), "hf-x:1"))
 	}
 	for _, x := range append(InspectKeys(name), ForceReleaseKeys(name)...) {
 		keys = append(keys, x.(string))
@@ -36,8 +36,8 @@ func TestKeys_AreRedissons(t *testing.T) {
 		{"a{t}b", "redisson_lock_token:a{t}b", "redisson_lock__channel:a{t}b", "redisson_lock_queue:a{t}b"},
 		{"x:y", "redisson_lock_token:{x:y}", "redisson_lock__channel:{x:y}", "redisson_lock_queue:{x:y}"},
 	} {
-		k := NewKeys(tc.name, true)
-		if k.Lock != tc.name || k.Token != tc.token || k.Channel != tc.channel || InspectKeys(tc.name)[2] != tc.queue {
+		k := NewKeys(tc.name)
+		if k.Lock != tc.name || k.Token() != tc.token || k.Channel() != tc.channel || InspectKeys(tc.name)[2] != tc.queue {
 			t.Errorf("keys of %q: %+v", tc.name, k)
 		}
 	}
@@ -114,8 +114,8 @@ func FuzzKeys_AreDistinct(f *testing.F) {
 		if a == b || CheckName(a) != nil || CheckName(b) != nil {
 			return
 		}
-		ka, kb := NewKeys(a, true), NewKeys(b, true)
-		if ka.Channel == kb.Channel || ka.Queue == kb.Queue || ka.Deadlines == kb.Deadlines || ka.Token == kb.Token || ka.Tombstones == kb.Tombstones {
+		ka, kb := NewKeys(a), NewKeys(b)
+		if ka.Channel() == kb.Channel() || ka.Queue == kb.Queue || ka.Deadlines == kb.Deadlines || ka.Token() == kb.Token() || ka.Tombstones == kb.Tombstones {
 			t.Errorf("%q and %q share derived keys", a, b)
 		}
 	})

@@ -247,7 +247,7 @@ func TestOdd_RedissonIsNext(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			reply, err := release.Run(ctx, admin, []string{"x", "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}"}, "hf-0a:1", "publish", "redisson_lock__channel:{x}", offer).Result()
+			reply, err := release.Run(ctx, admin, []string{"x", "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}"}, "hf-0a:1", "publish", offer).Result()
 			if err != nil || fmt.Sprint(reply) != "-3" {
 				t.Errorf("%v, %v", reply, err)
 			}

@@ -77,12 +77,10 @@ real: redis ## on real servers, what needs them, and of the rest some of each; t
 full: ## what make test leaves out: each kind and mode on real servers, long tests, and all with the race detector
 	@$(STEPS) full-real full-around full-topology full-bugs full-virtual explore
 
-# In CI, RACE is empty: there, full-virtual has the race detector.
-RACE ?= -race
 full-real: redis
-	@$(TESTS) $(RACE) -shuffle=on -parallel 8 -timeout 20m -skip '$(NOTREAL)|^TestCost_' $(LOCKS)
+	@$(TESTS) -race -shuffle=on -parallel 8 -timeout 20m -skip '$(NOTREAL)|^TestCost_' $(LOCKS)
 
-full-virtual: # one mode: the race detector makes a run take eight times as long
+full-virtual: # one mode: the race detector makes a run take eight times as long. CI leaves it out: full-real has the same with it, on real servers
 	@$(TESTS) -short -race -shuffle=on -parallel 4 -timeout 20m -run '^Test' -skip '/^(confirmed|unsliced)$$|$(TEXTS)' $(LOCKS)
 
 full-around: redis # of ./internal/sim the worlds

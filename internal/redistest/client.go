@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -39,6 +40,11 @@ func (s *Server) ClientWith(tb testing.TB, change func(*redis.Options)) *redis.C
 func newClient(tb testing.TB, opt *redis.Options, change func(*redis.Options)) *redis.Client {
 	if change != nil {
 		change(opt)
+	}
+	if opt.ReadTimeout < 0 || opt.ReadTimeout >= time.Minute {
+		// Each new connection asks for maintenance notifications, and go-redis 9.23 waits for the reply with a lock held that WithTimeout
+		// and Close want, if another connection has been refused meanwhile. A test with such a timeout may never give it that reply.
+		opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	}
 	c := redis.NewClient(opt)
 	tb.Cleanup(func() { _ = c.Close() })

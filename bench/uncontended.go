@@ -11,7 +11,7 @@ import (
 // uncontended asks what a lock costs without contention.
 var uncontended = scenario{
 	name:      "uncontended",
-	question:  "What does Lock and Unlock cost one goroutine when nobody else wants the lock?",
+	question:  "What does Lock and Unlock cost one goroutine without contention?",
 	rows:      []row{{name: "goroutines=1", n: 1}},
 	libraries: contender.Pick("floor", contender.Ours, "holdfast-fenced", "redsync", "redislock", "rueidislock", "redisson"),
 	floor:     "floor",

@@ -76,7 +76,12 @@ const (
 	// least that many. With fewer the round trip is the cost and waiting only adds to it.
 	// Measured: 8 is worth 45 % more pairs than 32 at 16 callers, and nothing elsewhere.
 	crowd = 8
-	// maxBatch bounds one pipeline: the server answers no other client meanwhile.
+	// nearBatch bounds one pipeline to a server that is near. With larger ones batches differ so much that lanes end together, and
+	// then the server and the client wait for each other. Measured: 11 % to 15 % more pairs than with 512 at 1,000 callers.
+	nearBatch = 192
+	// callTakes is the least that a call in a crowd takes the server.
+	callTakes = 2 * time.Microsecond
+	// maxBatch bounds one pipeline to a server that is far: it answers no other client meanwhile.
 	maxBatch = 512
 )
 

@@ -161,12 +161,12 @@ func (s *shard) inspectLocked(now time.Time, overdue, lapsed []*Call) (_, _ []*C
 	return overdue, lapsed, silent
 }
 
-// shareLocked is how much of a queue of n one lane takes: half of what is outstanding
-// in a crowd, so that lanes overlap; else a fair share, since every connection that is
-// free makes the wait shorter.
+// shareLocked is how much of a queue of n one lane takes: in a crowd up to half of what is outstanding, so that lanes
+// overlap; else a fair share, since every connection that is free makes the wait shorter.
 func (s *shard) shareLocked(n int) int {
 	if s.outstanding >= crowd {
-		return min(max(crowd, s.outstanding/2), maxBatch)
+		far := int(s.trips.least() / (maxLanes * callTakes)) // as many in all lanes as the server answers in one trip
+		return min(max(crowd, s.outstanding/2), max(nearBatch, far), maxBatch)
 	}
 	free := 1 + len(s.idle) + min(maxLanes, s.x.turns) - s.working
 	return (n + free - 1) / free

@@ -227,3 +227,34 @@ func TestShard_TheSilentLaneSaysTheServer(t *testing.T) {
 		t.Errorf("the server is not that of the longest wait: %v", p)
 	}
 }
+
+// All lanes together send what the server answers while a batch travels, so that it need not wait for the next.
+func TestShard_SendsMoreToAServerThatIsFar(t *testing.T) {
+	for trip, most := range map[time.Duration]int{time.Millisecond: nearBatch, 2 * time.Millisecond: 250, 20 * time.Millisecond: maxBatch} {
+		bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+			srv.answer = func(ctx context.Context, cmd *redis.Cmd) {
+				if cmd.Args()[argFirstKey] == "first" {
+					time.Sleep(trip)
+				}
+				echo(ctx, cmd)
+			}
+			<-submit(t, x, "first", time.Second).replies
+			o := newOutcome()
+			calls := make([]*Call, 4*maxBatch)
+			for i := range calls {
+				calls[i] = &Call{Script: testScript, Args: testScript.Args(1, "k"), Handler: o, Patience: time.Second}
+			}
+			x.Submit(time.Now(), calls...)
+			for range calls {
+				<-o.replies
+			}
+			longest := 0
+			for _, b := range srv.seen() {
+				longest = max(longest, len(b))
+			}
+			if longest != most {
+				t.Errorf("with a trip of %v the largest batch has %d calls, want %d", trip, longest, most)
+			}
+		})
+	}
+}

@@ -45,6 +45,13 @@ type Handler interface {
 	Stranded(c *Call)
 }
 
+// Recycler is a Handler whose memory can be used again, with that of its call.
+type Recycler interface {
+	// Recycle is called after Replied, when no goroutine of the executor looks at the call any more. It is not called if Overdue or
+	// Stranded was, which may still run.
+	Recycle()
+}
+
 // Call is one request to run a script. Its fields are set before Submit and not
 // changed after by the caller.
 type Call struct {

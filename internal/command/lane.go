@@ -15,7 +15,7 @@ type lane struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	// Guarded by Executor.mu.
+	// Guarded by Executor.mu while batch is in flight; else confined to run.
 	batch    []*Call
 	key      string        // the first one of batch, for serverOf: calls that have ended may have no arguments any more
 	since    time.Time     // when batch was taken
@@ -43,6 +43,7 @@ func (l *lane) run() {
 	<-l.wake
 	for l.next() {
 		l.send()
+		l.settle()
 	}
 }
 
@@ -53,27 +54,39 @@ func (l *lane) endLocked() {
 	}
 }
 
-// next settles the batch before and takes another, resting until there is one. It
-// reports false when the lane must end.
+// settle takes the batch, which has ended, out of what others look at, and lets go of its calls.
+func (l *lane) settle() {
+	s := l.shard
+	x := s.x
+	x.mu.Lock()
+	delete(s.busy, l)
+	s.endedLocked(l.sent, l.lasted)
+	s.outstanding -= len(l.batch)
+	if l.took > 0 {
+		if !l.waited {
+			x.tookLocked(s, l.took)
+		}
+		s.doubt.late, s.doubt.pause, s.doubt.again, s.within = false, 0, time.Time{}, 0
+		l.took = 0
+	}
+	x.mu.Unlock()
+	if !l.stranded {
+		for _, c := range l.batch {
+			if r, ok := c.Handler.(Recycler); ok && !c.overdue {
+				r.Recycle()
+			}
+		}
+	}
+	clear(l.batch)
+	l.batch = l.batch[:0]
+}
+
+// next takes a batch, resting until there is one. It reports false when the lane must end.
 func (l *lane) next() bool {
 	s := l.shard
 	x := s.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if l.batch != nil {
-		delete(s.busy, l)
-		s.endedLocked(l.sent, l.lasted)
-		s.outstanding -= len(l.batch)
-		clear(l.batch)
-		l.batch = l.batch[:0]
-		if l.took > 0 {
-			if !l.waited {
-				x.tookLocked(s, l.took)
-			}
-			s.doubt.late, s.doubt.pause, s.doubt.again, s.within = false, 0, time.Time{}, 0
-			l.took = 0
-		}
-	}
 	if l.stuck {
 		s.stuck--
 		if l.stranded {

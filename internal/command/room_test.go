@@ -70,6 +70,40 @@ func TestRooms_AreUsedAgain(t *testing.T) {
 	})
 }
 
+// recycles is the handler of a call that is to be used again.
+type recycles struct {
+	*outcome
+	recycled chan struct{}
+}
+
+func (r recycles) Recycle() { r.recycled <- struct{}{} }
+
+// A handler may use a call again after its reply, but not if another goroutine may still tell it that the reply is late.
+func TestRecycle_FollowsTheReply(t *testing.T) {
+	frozen(t, func(t *testing.T, x *Executor, thaw chan struct{}) {
+		begin := func(patience time.Duration) recycles {
+			r := recycles{newOutcome(), make(chan struct{}, 2)}
+			x.Submit(time.Now(), &Call{Script: testScript, Args: testScript.Args(1, "k"), Handler: r, Patience: patience})
+			return r
+		}
+		late, soon := begin(2*tick), begin(time.Minute)
+		<-late.overdue
+		synctest.Wait()
+		if len(late.recycled)+len(soon.recycled) != 0 {
+			t.Error("recycled before the reply")
+		}
+		close(thaw)
+		<-late.replies
+		<-soon.replies
+		if err := x.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if len(late.recycled) != 0 || len(soon.recycled) != 1 {
+			t.Errorf("recycled: %d times when it was overdue, and else %d times", len(late.recycled), len(soon.recycled))
+		}
+	})
+}
+
 // locates is a cluster's client that tells which keys it is asked for.
 type locates struct {
 	*fakeCluster

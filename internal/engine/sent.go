@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
@@ -10,12 +11,21 @@ import (
 
 // sent is one copy of a lock's request, as the executor has it, and the handler of its end.
 type sent struct {
-	of   lock.Request
-	copy lock.Copy
-	call command.Call
+	of    lock.Request
+	copy  lock.Copy
+	call  command.Call
+	again bool // of a release: it was sent again; guarded by entry.mu
+	spent bool // as the lock says; confined to what has brought the answer
 }
 
-// What locks ask for most often is one allocation together with what is sent of it first.
+// first is what was sent first of a request that has room for that.
+func (s *sent) first() *sent { return s }
+
+// firstOf returns it.
+func firstOf(room any) *sent { return room.(interface{ first() *sent }).first() }
+
+// What locks ask for most often is one allocation together with what is sent of it first. Most of them end with the first answer
+// to that, and are used again: they are about half of what a Lock and an Unlock allocate.
 type (
 	bidSent struct {
 		lock.Bid
@@ -31,6 +41,30 @@ type (
 	}
 )
 
+var (
+	bids     = sync.Pool{New: func() any { return new(bidSent) }}
+	releases = sync.Pool{New: func() any { return new(releaseSent) }}
+)
+
+// Recycle is called by the executor when it has no more to do with the request.
+func (s *sent) Recycle() {
+	if !s.spent {
+		return
+	}
+	switch r := s.of.(type) {
+	case *lock.Try:
+		if b, ok := r.Room.(*bidSent); ok {
+			*b = bidSent{}
+			bids.Put(b)
+		}
+	case *lock.Release:
+		if x := r.Room.(*releaseSent); s == &x.sent && !s.again { // else a lane may have not let go of another copy
+			*x = releaseSent{}
+			releases.Put(x)
+		}
+	}
+}
+
 // sentFor makes the next copy of a request.
 func (eng *Engine) sentFor(s *lock.Send) *sent {
 	x := eng.copyOf(s.Request)
@@ -43,12 +77,13 @@ func (eng *Engine) copyOf(r lock.Request) (x *sent) {
 	p := &eng.Process
 	switch r := r.(type) {
 	case *lock.Try:
-		x = r.Room.(*sent)
+		x = firstOf(r.Room)
 		x.call.Acks, x.call.Room = protocol.TermsOf(r.Hold.Terms).Acks, command.NewRoom()
 		x.call.Script, x.call.Args = p.Acquire(x.call.Room, r)
 	case *lock.Release:
-		x = r.Room.(*sent)
+		x = firstOf(r.Room)
 		if x.call.Script != nil { // it has been sent
+			x.again = true
 			x = &sent{of: r, copy: lock.Copy{Generation: r.Generation()}}
 		}
 		x.call.Room = command.NewRoom()
@@ -75,7 +110,7 @@ func (eng *Engine) copyOf(r lock.Request) (x *sent) {
 
 // Replied is called by the executor with the end of the request.
 func (s *sent) Replied(_ *command.Call, r command.Reply) {
-	replied(s.of, &s.copy, entryOf(s.of.Of()).engine.Process.Read(s.of, s.call.Script, r))
+	s.spent = replied(s.of, &s.copy, entryOf(s.of.Of()).engine.Process.Read(s.of, s.call.Script, r))
 }
 
 // Overdue is called by the executor when the reply takes too long.
@@ -84,7 +119,7 @@ func (s *sent) Overdue(*command.Call) { overdue(s.of, &s.copy) }
 // Stranded is called by the executor when the connection is dead.
 func (s *sent) Stranded(*command.Call) { stranded(s.of, &s.copy) }
 
-func replied(x lock.Request, c *lock.Copy, r lock.Reply) {
+func replied(x lock.Request, c *lock.Copy, r lock.Reply) (spent bool) {
 	e := entryOf(x.Of())
 	other := r.Next // a waiter of this process
 	if other != nil && other.Of() == x.Of() {
@@ -93,17 +128,18 @@ func replied(x lock.Request, c *lock.Copy, r lock.Reply) {
 	if other != nil {
 		r.Next = nil
 	}
-	e.end(x, c, &r)
+	spent = e.end(x, c, &r)
 	if other != nil { // of another entry: a mutex and a fair lock of one name have a queue in Redis
 		entryOf(other.Of()).noticed(other, r.Notice)
 	}
+	return spent
 }
 
-func (e *entry) end(x lock.Request, c *lock.Copy, r *lock.Reply) {
+func (e *entry) end(x lock.Request, c *lock.Copy, r *lock.Reply) (spent bool) {
 	m := e.moment()
 	e.mu.Lock()
 	defer e.unlock(&m)
-	e.lock.Replied(&m, x, c, r)
+	return e.lock.Replied(&m, x, c, r)
 }
 
 func overdue(x lock.Request, c *lock.Copy) {

@@ -116,19 +116,19 @@ func (w world) Scheduled(h *lock.Hold) bool { return w.eng.scheduler.Has(&h.Item
 func (w world) Room() *lock.Effects { return rooms.Get().(*lock.Effects) }
 
 func (w world) NewBid(x *lock.Waiter) (*lock.Bid, *wire.Keys) {
-	b := new(bidSent)
-	b.sent.of, b.First.Room = &b.First, &b.sent
+	b := bids.Get().(*bidSent)
+	b.sent.of, b.First.Room = &b.First, b
 	return &b.Bid, x.Shell.(*waiter).h.wireKeys()
 }
 
 func (w world) NewTry() *lock.Try {
 	t := new(trySent)
-	t.sent.of, t.Room = &t.Try, &t.sent
+	t.sent.of, t.Room = &t.Try, t
 	return &t.Try
 }
 
 func (w world) NewRelease() *lock.Release {
-	r := new(releaseSent)
-	r.sent.of, r.Room = &r.Release, &r.sent
+	r := releases.Get().(*releaseSent)
+	r.sent.of, r.Room = &r.Release, r
 	return &r.Release
 }

@@ -299,7 +299,9 @@ func (p *process) Room() *lock.Effects { return new(lock.Effects) }
 func (p *process) NewBid(x *lock.Waiter) (*lock.Bid, *wire.Keys) {
 	c := x.Shell.(*caller)
 	p.bidder = c
-	return new(lock.Bid), c.w.plan.Locks[c.lockOf(x)].keys
+	b := new(lock.Bid)
+	b.First.Room = b // see erase
+	return b, c.w.plan.Locks[c.lockOf(x)].keys
 }
 
 func (p *process) NewTry() *lock.Try         { return new(lock.Try) }

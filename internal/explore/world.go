@@ -209,11 +209,28 @@ func (w *World) answer(f *flight) {
 			x.Next = nil
 		}
 		w.judgeReply(p, f, &x)
-		p.event(f.of.Of(), func(m *lock.Moment) { f.of.Of().Replied(m, f.of, &f.copy, &x) })
+		spent := false
+		p.event(f.of.Of(), func(m *lock.Moment) { spent = f.of.Of().Replied(m, f.of, &f.copy, &x) })
 		w.judge.acknowledged(f)
+		if spent {
+			erase(f.of)
+		}
 		if other != nil { // a mutex and a fair lock of one name have a queue in Redis
 			p.event(other.Of(), func(m *lock.Moment) { other.Of().Noticed(m, other, x.Notice) })
 		}
+	}
+}
+
+// erase takes away all that a request which is spent consists of, as the engine does before it uses the memory again. What still
+// looks at it finds nothing.
+func erase(r lock.Request) {
+	switch r := r.(type) {
+	case *lock.Try:
+		if b, ok := r.Room.(*lock.Bid); ok {
+			*b = lock.Bid{}
+		}
+	case *lock.Release:
+		*r = lock.Release{}
 	}
 }
 

@@ -23,7 +23,7 @@ type Lease struct {
 	next    *Lease    // on the same hold
 	prev    *Lease    // likewise
 	limit   *Limit    // of the hold, by WithMaxHold; nil: none
-	release *Repeated // begun by its Unlock; nil: other leases kept the lock, or it was passed on
+	release *Repeated // begun by its Unlock; nil: other leases kept the lock, or it was passed on, or the release is spent
 }
 
 // Several makes a lease of several locks.
@@ -71,7 +71,7 @@ func (l *Lease) Next() *Lease { return l.next }
 // Limit is the end by WithMaxHold; nil: none.
 func (l *Lease) Limit() *Limit { return l.limit }
 
-// Release is what its Unlock has begun; nil: nothing.
+// Release is what its Unlock has begun; nil: nothing, or nothing is left to say of it.
 func (l *Lease) Release() *Repeated { return l.release }
 
 // End is why it ended; nil: it is held.

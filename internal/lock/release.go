@@ -126,6 +126,18 @@ func (r *Release) replied(m *Moment, c *Copy, reply *Reply) {
 	lk.step(m)
 }
 
+// spent reports whether the release is over, and what it has to say was said: no request, pause or Unlock comes back to it. It
+// parts with the lease whose Unlock began it, for which another Unlock is now one too many.
+func (r *Release) spent() bool {
+	if !r.settled || r.verdict != nil || !r.confirmed || r.flying > 0 || r.pauses != nil || r.Claims != nil {
+		return false
+	}
+	if l := r.lease; l != nil && l.release == &r.Repeated {
+		l.release = nil
+	}
+	return true
+}
+
 // handOn is for a lock that has been released and is free, while more dead waiters stand in front of its
 // queue than one request removes. The next requests go on until a waiter has the lock. Unlock does not wait for
 // them.

@@ -96,16 +96,18 @@ type Reply struct {
 	Places    []Place       // Listed: of each waiter
 }
 
-// Replied is the event that a request has ended, each once for each copy.
-func (lk *Lock) Replied(m *Moment, x Request, c *Copy, r *Reply) {
+// Replied is the event that a request has ended, each once for each copy. It reports whether the request is spent: nothing of the
+// lock refers to it any more if this was its only copy, nor to the bid, if it was the first request of one.
+func (lk *Lock) Replied(m *Moment, x Request, c *Copy, r *Reply) (spent bool) {
 	switch x := x.(type) {
 	case *Try:
-		x.replied(m, r)
+		spent = x.replied(m, r)
 		lk.step(m)
 	case *Join:
 		x.replied(m, r)
 	case *Release:
 		x.replied(m, c, r)
+		spent = x.spent()
 	case *Downgrade:
 		x.replied(m, c, r)
 	case *Keep:
@@ -113,6 +115,7 @@ func (lk *Lock) Replied(m *Moment, x Request, c *Copy, r *Reply) {
 	case *Question:
 		x.replied(m, r)
 	}
+	return spent
 }
 
 // Overdue is the event that a reply takes longer than its patience.

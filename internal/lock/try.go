@@ -96,8 +96,8 @@ func (lk *Lock) tokensWanted(m *Moment, c *Hold) uint8 {
 	return uint8(min(lk.waiters.len, maxTokens))
 }
 
-// replied handles the end of the request.
-func (t *Try) replied(m *Moment, r *Reply) {
+// replied handles the end of the request. It reports whether that has ended the bid.
+func (t *Try) replied(m *Moment, r *Reply) (spent bool) {
 	h := t.Hold
 	lk := h.lock
 	defer t.end(m)
@@ -105,7 +105,7 @@ func (t *Try) replied(m *Moment, r *Reply) {
 	h.ends(&t.roomless)
 	h.doubt(r.Outcome)
 	if !h.phase.claim() {
-		return // a copy, or a message has granted it since, or it was given up with a tombstone
+		return false // a copy, or a message has granted it since, or it was given up with a tombstone
 	}
 	b := h.bid
 	current := b.current == t
@@ -122,7 +122,7 @@ func (t *Try) replied(m *Moment, r *Reply) {
 			h.phase = standing // for undo to see
 		}
 		lk.undoLeft(m, h, r.Says == Granted || r.Says == Unacked)
-		return
+		return false
 	}
 	switch {
 	case r.Says == Unacked:
@@ -156,6 +156,7 @@ func (t *Try) replied(m *Moment, r *Reply) {
 		h.phase = over
 		lk.missed.add(missedLock)
 	}
+	return h.bid == nil
 }
 
 // hopeless fails all waiters, because another request would bring the same answer. If the answer may be

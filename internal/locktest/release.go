@@ -65,6 +65,19 @@ var releaseScenarios = map[string]func(*Env){
 		}
 	},
 
+	"AfterALateAnswerSucceedsOnce": func(e *Env) {
+		m := e.Manager()
+		l := e.MustLock(e.Lock(m))
+		e.srv.Pause()
+		e.WantErr(l.Unlock(bg), holdfast.ErrUnavailable)
+		e.srv.Resume()
+		e.Eventually("all copies of the release are answered", func() bool { return Pending(m) == 0 && m.Stats().Locks == 0 })
+		e.Free()
+		e.MustUnlock(l)
+		e.WantErr(l.Unlock(bg), holdfast.ErrNotHeld)
+		e.Clean(m)
+	},
+
 	// AC-18, N6
 	"AfterExpiryIsErrLeaseLost": func(e *Env) {
 		m := e.Manager()

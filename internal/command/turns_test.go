@@ -108,7 +108,8 @@ func TestTurns_ServerThatHasMovedAway(t *testing.T) {
 	if r := repeated(t, x, "k"); r.Outcome != Answered {
 		t.Fatalf("%v, %v", r.Outcome, r.Err)
 	}
-	for range len(trips{}.latest) { // then it is known
+	// Then it is known. A repetition that begins before the lane with the dead connection has let go of its batch says nothing of that.
+	for n := 0; x.RoundTrip() < turnAtMost*2/3 && n < 10*len(trips{}.latest); n++ {
 		repeated(t, x, "k")
 	}
 	o := submit(t, x, "k", time.Minute)

@@ -51,21 +51,34 @@ var styles = map[string]report.Style{
 	"redisson":          {Label: "Redisson", Colour: 0xcc79a7, Shape: draw.BoxGlyph{}},
 	"message":           {Label: "a bare message", Colour: 0x000000, Shape: draw.PlusGlyph{}},
 	"grant":             {Label: "the least grant", Colour: 0x666666, Shape: draw.PlusGlyph{}},
+	"least":             {Label: "the least lock", Colour: 0x000000, Shape: lozenge{}},
 	"r8-pubsub":         {Label: "by hand, pub/sub", Colour: 0x666666, Shape: draw.RingGlyph{}},
 }
 
-// diamond is a shape that package draw has not.
-type diamond struct{}
+// diamond is a shape that package draw has not, and lozenge its outline.
+type (
+	diamond struct{}
+	lozenge struct{}
+)
 
 // DrawGlyph is a method of draw.GlyphDrawer.
 func (diamond) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
-	r := style.Radius
+	c.SetColor(style.Color)
+	c.Fill(rhombus(style.Radius, at))
+}
+
+// DrawGlyph is a method of draw.GlyphDrawer.
+func (lozenge) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
+	c.SetLineStyle(draw.LineStyle{Color: style.Color, Width: vg.Points(.5)})
+	c.Stroke(rhombus(style.Radius, at))
+}
+
+func rhombus(r vg.Length, at vg.Point) vg.Path {
 	var p vg.Path
 	p.Move(vg.Point{X: at.X, Y: at.Y + r})
 	p.Line(vg.Point{X: at.X + r, Y: at.Y})
 	p.Line(vg.Point{X: at.X, Y: at.Y - r})
 	p.Line(vg.Point{X: at.X - r, Y: at.Y})
 	p.Close()
-	c.SetColor(style.Color)
-	c.Fill(p)
+	return p
 }

@@ -60,6 +60,7 @@ const (
 	Unlocked  = "unlocked" // no lock at all, for tests
 	message   = "message"  // a baton that processes pass round
 	grant     = "grant"    // the same, by the least script that grants a lock
+	least     = "least"    // the least lock that processes pass on
 )
 
 // libraries are all there are. A name with a pause in it is a setting that only matters
@@ -69,6 +70,7 @@ var libraries = []Library{
 	{Name: "floor", Open: openFloor, Role: Bare},
 	{Name: message, Open: openMessage, Role: Bare, Direct: []string{"publish"}, Single: true},
 	{Name: grant, Open: openGrant, Role: Bare, Single: true},
+	{Name: least, Open: openLeast, Role: Bare, Single: true},
 	{Name: Ours, Open: openHoldfast(mutexes), Role: Own},
 	{Name: "holdfast-fenced", Open: openHoldfast(mutexes, holdfast.WithFencing()), Role: Own},
 	{Name: Lingering, Open: openHoldfast(mutexes, holdfast.WithLinger(time.Minute)), Role: Own},

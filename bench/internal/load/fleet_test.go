@@ -93,6 +93,21 @@ func TestFleetPassesABaton(t *testing.T) {
 	}
 }
 
+// The least lock goes from process to process and excludes, which Measure looks at.
+func TestFleetPassesTheLeastLock(t *testing.T) {
+	f := fleet(testServer, "least", true, Job{Process: 1, Callers: 1}, Job{Process: 2, Callers: 1}, Job{Process: 3, Callers: 1})
+	v, err := f.Measure(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if least := slices.Min(v.Grants); least == 0 {
+		t.Errorf("grants of each process: %v", v.Grants)
+	}
+	if err := testServer.Reset(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A worker that cannot do its job says why.
 func TestFleetTellsWhyAWorkerFailed(t *testing.T) {
 	dead := &Server{address: "127.0.0.1:1", admin: testServer.admin}

@@ -20,6 +20,7 @@ func TestLogs_LostLeases(t *testing.T) {
 	srv := redistest.Start(t)
 	log, option := locktest.Logged()
 	m := locktest.ManagerOn(t, srv, option, holdfast.WithLease(6*time.Second))
+	var names []string
 	for name, lock := range map[string]func(string) holdfast.Locker{
 		"mutex": func(n string) holdfast.Locker { return m.Mutex(n) },
 		"fair":  func(n string) holdfast.Locker { return m.FairMutex(n) },
@@ -32,10 +33,18 @@ func TestLogs_LostLeases(t *testing.T) {
 		locktest.WantErr(t, locktest.Unlock(a), holdfast.ErrLeaseLost, nil)
 		locktest.WantErr(t, locktest.UntilAnswered(func() error { return b.Extend(t.Context(), 10*time.Second) }), holdfast.ErrLeaseLost, nil)
 		locktest.WantErr(t, locktest.Unlock(b), holdfast.ErrLeaseLost, nil)
-		for _, n := range []string{byUnlock, byExtend} {
-			if got := log.With("WARN holdfast: lease lost", "lock="+n, "reason=deleted"); len(got) != 1 {
-				t.Errorf("%s: %q", n, got)
-			}
+		names = append(names, byUnlock, byExtend)
+	}
+	told := func(n string) []string { return log.With("WARN holdfast: lease lost", "lock="+n, "reason=deleted") }
+	for _, n := range names { // the line can come after the answer to Unlock
+		redistest.Eventually(t, locktest.Patience, n+" is logged", func() bool { return len(told(n)) > 0 })
+	}
+	if err := m.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	for _, n := range names {
+		if got := told(n); len(got) != 1 {
+			t.Errorf("%s: %q", n, got)
 		}
 	}
 }

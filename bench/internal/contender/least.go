@@ -26,9 +26,9 @@ end
 return 1`)
 )
 
-// leastContender is the least lock that processes pass on: two scripts, a queue and a message, as if no process died, no message
-// were lost and no lock expired. What a lock needs beside that, to be safe when one of these happens, is what it costs more. It is
-// for one caller in each process.
+// leastContender is the least lock that processes pass on: two scripts, a queue and a message. It takes for granted that no process
+// dies, no caller gives up, no message is lost and no lock expires. What another lock costs more is the price of being safe if one
+// of these happens. It is for one caller in each process.
 type leastContender struct {
 	client   *redis.Client
 	lease    time.Duration

@@ -3,6 +3,7 @@ package queue
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -109,7 +110,8 @@ func TestFair_ProcessesLeaveTogether(t *testing.T) {
 }
 
 // BenchmarkFair_ProcessesLeaveTogether shows for how long 16,000 waiters who leave together keep the server from
-// others. A PING is sent every millisecond, as far as this process gets the CPU, and another lock has a lease of a second.
+// others. A PING is sent every millisecond, as far as this process gets the CPU. Another lock has a lease of a second:
+// other-lost is 1 if that lease ended. It can, because the holder is in this process, and a busy machine keeps the CPU from it too.
 func BenchmarkFair_ProcessesLeaveTogether(b *testing.B) {
 	for _, processes := range []int{1, 2, 4} {
 		b.Run(strconv.Itoa(processes), func(b *testing.B) {
@@ -123,7 +125,13 @@ func BenchmarkFair_ProcessesLeaveTogether(b *testing.B) {
 				b.ReportMetric(quantile(stop(), 1)*1e3, "longest-ping-ms")
 				report()
 				b.StopTimer()
-				locktest.MustUnlock(b, c.other)
+				lost := 0.0
+				if err := c.other.Unlock(b.Context()); errors.Is(err, holdfast.ErrLeaseLost) {
+					lost = 1
+				} else if err != nil {
+					b.Error(err)
+				}
+				b.ReportMetric(lost, "other-lost")
 				locktest.MustUnlock(b, c.held)
 				b.StartTimer()
 			}

@@ -40,6 +40,7 @@ type unit struct {
 	forced   time.Duration   // when it was told that
 	stayed   map[string]bool // owner ids that no process has, of locks that stay taken
 	late     time.Duration   // until then a release can be under way of a lease that had ended, and requests beside it
+	sooner   bool            // the lock ends, or has ended by itself, earlier than it was to: only the first in the queue is told of that
 }
 
 // state is what Redis has of a lock.
@@ -173,11 +174,26 @@ func (u *unit) loadLocked() {
 			}
 		}
 	}
+	u.soonerLocked(st)
 	u.state = st
 	u.w.judge.returnedFromLocked(u)
 	u.w.judge.lineLocked(u)
 	if st.until > 0 {
 		u.w.atLocked(st.until+time.Millisecond, func() { u.dirty = true })
+	}
+}
+
+// soonerLocked finds out what st says of an earlier end. A lock that a request has freed is not meant: a release looks for a waiter that hears.
+func (u *unit) soonerLocked(st state) {
+	before := u.state
+	stays := func(h holder) bool { return u.stayed[h.id] || h.since < u.w.now() }
+	switch {
+	case len(st.holders) == 0:
+		u.sooner = u.sooner && u.w.now() >= before.until
+	case st.until < before.until:
+		u.sooner = slices.ContainsFunc(st.holders, stays)
+	case st.until > before.until:
+		u.sooner = false
 	}
 }
 

@@ -242,10 +242,11 @@ func (u *unit) foreignFirst() string {
 	return u.state.queue[0]
 }
 
-// deadFirst returns the id of the first in the queue of a lock that Redisson's use, if that is a waiter of a process that is dead, or that may not listen to
-// it, because something was wrong; "": it is none. A release by Redisson notifies that waiter alone, so the others find out at their next poll.
+// deadFirst returns the id of the first in the queue, if only that one is notified and it is a waiter of a process that is dead, or that may not listen to
+// it, because something was wrong; "": it is none. A release by Redisson notifies that waiter alone, and so does what makes a lock end earlier. The others
+// find out at their next poll.
 func (u *unit) deadFirst() string {
-	if u.w.plan.Shape != BesideJava || len(u.state.queue) == 0 || u.foreignFirst() != "" {
+	if u.w.plan.Shape != BesideJava && !u.sooner || len(u.state.queue) == 0 || u.foreignFirst() != "" {
 		return ""
 	}
 	if p := u.of(u.state.queue[0]); p != nil && p.calmLocked(u.s) {

@@ -87,9 +87,3 @@ func (j *judge) tooShortLocked(u *unit, c *claim) {
 		}
 	}
 }
-
-// stayedLocked is called when a script has left a lock taken: by an owner id that no process has.
-func (u *unit) stayedLocked(old, stays string) {
-	u.givenBackLocked(old)
-	u.stayed[stays] = true
-}

@@ -88,6 +88,9 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 	for _, call := range calls {
 		for _, u := range s.touched(call.keys) {
 			before[u] = u.standing()
+			if strings.HasSuffix(script, "_stay") {
+				u.stayed[call.args[1]] = true // judges look while it runs
+			}
 		}
 	}
 	if loss != nil {
@@ -113,7 +116,7 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 		for _, u := range touched {
 			u.dirty = true
 			if strings.HasSuffix(script, "_stay") {
-				u.stayedLocked(call.args[0], call.args[1])
+				u.givenBackLocked(call.args[0])
 			}
 			w.judge.orderLocked(u, before[u], script)
 			if !strings.HasPrefix(script, "renew") { // whose judge looks itself

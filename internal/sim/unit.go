@@ -186,13 +186,14 @@ func (u *unit) loadLocked() {
 // soonerLocked finds out what st says of an earlier end. A lock that a request has freed is not meant: a release looks for a waiter that hears.
 func (u *unit) soonerLocked(st state) {
 	before := u.state
+	const inexact = time.Millisecond // Redis's times are in milliseconds
 	stays := func(h holder) bool { return u.stayed[h.id] || h.since < u.w.now() }
 	switch {
 	case len(st.holders) == 0:
-		u.sooner = u.sooner && u.w.now() >= before.until
-	case st.until < before.until:
+		u.sooner = u.sooner && u.w.now() >= before.until-inexact
+	case st.until < before.until-inexact:
 		u.sooner = slices.ContainsFunc(st.holders, stays)
-	case st.until > before.until:
+	case st.until > before.until+inexact:
 		u.sooner = false
 	}
 }

@@ -115,10 +115,10 @@ func (w world) Scheduled(h *lock.Hold) bool { return w.eng.scheduler.Has(&h.Item
 
 func (w world) Room() *lock.Effects { return rooms.Get().(*lock.Effects) }
 
-func (w world) NewBid(x *lock.Waiter) (*lock.Bid, *wire.Keys) {
+func (w world) NewBid(*lock.Waiter) *lock.Bid {
 	b := bids.Get().(*bidSent)
 	b.sent.of, b.First.Room = &b.First, b
-	return &b.Bid, x.Shell.(*waiter).h.wireKeys()
+	return &b.Bid
 }
 
 func (w world) NewTry() *lock.Try {

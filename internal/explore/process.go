@@ -296,12 +296,12 @@ func (p *process) Scheduled(h *lock.Hold) bool { return p.heap.Has(&h.Item) }
 
 func (p *process) Room() *lock.Effects { return new(lock.Effects) }
 
-func (p *process) NewBid(x *lock.Waiter) (*lock.Bid, *wire.Keys) {
+func (p *process) NewBid(x *lock.Waiter) *lock.Bid {
 	c := x.Shell.(*caller)
 	p.bidder = c
 	b := new(lock.Bid)
 	b.First.Room = b // see erase
-	return b, c.w.plan.Locks[c.lockOf(x)].keys
+	return b
 }
 
 func (p *process) NewTry() *lock.Try         { return new(lock.Try) }

@@ -184,7 +184,7 @@ func planOf(t reflect.Type) []int {
 var fields = map[string]int{
 	"lock.Lock.shell": notAtAll, "lock.Lock.keys": notAtAll, "lock.Lock.tries": notAtAll, "lock.Lock.rings": asAge,
 	"lock.known.since": asAge, "lock.Bid.stranded": asAge, "lock.Bid.clock": asClock, "lock.Bid.asks": asAge, "lock.Busy.Asker": asIDs, "wire.Notice.Asker": asIDs,
-	"lock.Hold.Keys": notAtAll, "lock.Hold.Number": asNumber, "lock.Hold.tenure": asAge, "lock.Hold.renewed": asAge,
+	"lock.Hold.Number": asNumber, "lock.Hold.tenure": asAge, "lock.Hold.renewed": asAge,
 	"lock.Lease.since": notAtAll, "lock.Lease.class": notAtAll, "lock.Lease.shell": notAtAll, "lock.Lease.mode": notAtAll,
 	"lock.Waiter.Shell": notAtAll, "lock.Waiter.Came": notAtAll, "lock.Waiter.Trace": notAtAll, "lock.Waiter.after": asRequest,
 	"lock.Try.n": asRequest, "lock.Try.Room": notAtAll, "lock.Release.Room": notAtAll, "lock.Release.Stand": asNumber,

@@ -38,8 +38,8 @@ func (lk *Lock) bidOf(w *Waiter) *Bid {
 
 // newBid makes a claim for w.
 func (lk *Lock) newBid(m *Moment, w *Waiter) *Bid {
-	b, keys := m.world.NewBid(w)
-	b.claim = newHold(m, lk, w.Terms, keys, w.Kind)
+	b := m.world.NewBid(w)
+	b.claim = newHold(m, lk, w.Terms, w.Kind)
 	b.pass(w)
 	b.claim.bid = b
 	if lk.rules().bidsEach {

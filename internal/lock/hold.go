@@ -54,8 +54,7 @@ func (p phase) owns() bool { return p == held || p == lingering }
 type Hold struct {
 	lock   *Lock
 	Terms  *Terms
-	Keys   *wire.Keys // of the handle that the request was made with
-	Number uint64     // what tells its owner id from others of the process
+	Number uint64 // what tells its owner id from others of the process
 
 	Item schedule.Item[*Hold] // where it stands in the schedule; guarded by that
 
@@ -85,6 +84,9 @@ type Hold struct {
 // Of is the lock.
 func (h *Hold) Of() *Lock { return h.lock }
 
+// Keys are those of the lock.
+func (h *Hold) Keys() *wire.Keys { return h.lock.keys }
+
 // Leases is the youngest of the live leases; nil: there is none. Lease.Next has the others.
 func (h *Hold) Leases() *Lease { return h.leases }
 
@@ -113,8 +115,8 @@ func (m *Moment) syncLimit(l *Limit) {
 }
 
 // newHold begins a claim.
-func newHold(m *Moment, lk *Lock, t *Terms, keys *wire.Keys, k Kind) *Hold {
-	h := &Hold{lock: lk, Terms: t, Keys: keys, Kind: k, Number: m.world.Number()}
+func newHold(m *Moment, lk *Lock, t *Terms, k Kind) *Hold {
+	h := &Hold{lock: lk, Terms: t, Kind: k, Number: m.world.Number()}
 	h.Item.Value = h
 	return h
 }

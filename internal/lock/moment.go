@@ -51,9 +51,8 @@ type World interface {
 	Scheduled(h *Hold) bool
 
 	Room() *Effects // for the effects of an event
-	// NewBid, NewTry and NewRelease make the machine's part of what the shell sends, in one allocation with its own. NewBid
-	// also returns the keys of the lock that w's caller has asked for.
-	NewBid(w *Waiter) (*Bid, *wire.Keys)
+	// NewBid, NewTry and NewRelease make the machine's part of what the shell sends, in one allocation with its own. The bid is for w.
+	NewBid(w *Waiter) *Bid
 	NewTry() *Try
 	NewRelease() *Release
 }

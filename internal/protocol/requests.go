@@ -24,12 +24,12 @@ func tail(h *lock.Hold) string {
 
 // right names the key that the read hold h ends with.
 func (p *Process) right(h *lock.Hold) string {
-	return wire.ReadRight(h.Keys.Lock.(string), p.id(h))
+	return wire.ReadRight(h.Keys().Lock.(string), p.id(h))
 }
 
 // FairChannel is where Redisson tells a fair waiter that it is next.
 func (p *Process) FairChannel(h *lock.Hold) string {
-	return wire.FairChannel(h.Keys.Channel(), p.id(h))
+	return wire.FairChannel(h.Keys().Channel(), p.id(h))
 }
 
 // offer is the argument of the release scripts that says how to grant the lock to the next waiter.
@@ -43,7 +43,7 @@ func (p *Process) offer(h *lock.Hold) any {
 // withKeys begins the arguments of a script for h with its keys, in a room. The order is that of all
 // scripts that take one hold; what only some calls need stands last: the tombstones, and the fencing counter.
 func (p *Process) withKeys(h *lock.Hold, room *command.Room, script *command.Script, tombstones bool) []any {
-	keys := h.Keys
+	keys := h.Keys()
 	args := append(script.Begin(room), keys.Lock, keys.Queue, keys.Deadlines)
 	if kindOf(h).right {
 		args = append(args, p.right(h))
@@ -80,7 +80,7 @@ func (p *Process) Acquire(room *command.Room, t *lock.Try) (*command.Script, []a
 	script := kindOf(h).acquire
 	args := append(p.withKeys(h, room, script, true), p.id(h), terms.ms, wait)
 	if h.Terms.Fencing {
-		args = append(args, h.Tokens, p.Knows.TokenSeen(h.Keys))
+		args = append(args, h.Tokens, p.Knows.TokenSeen(h.Keys()))
 	}
 	return script, args
 }
@@ -117,16 +117,16 @@ func (p *Process) leave(room *command.Room, r *lock.Release) []any {
 func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []any) {
 	h := r.Hold
 	k := kindOf(h)
-	args := append(k.stay.Begin(room), h.Keys.Lock, h.Keys.Queue, h.Keys.Deadlines, h.Keys.Tombstones)
+	args := append(k.stay.Begin(room), h.Keys().Lock, h.Keys().Queue, h.Keys().Deadlines, h.Keys().Tombstones)
 	if k.right {
-		args = append(args, p.right(h), wire.ReadRight(h.Keys.Lock.(string), wire.OwnerID(p.Owners, r.Stand, false, false)))
+		args = append(args, p.right(h), wire.ReadRight(h.Keys().Lock.(string), wire.OwnerID(p.Owners, r.Stand, false, false)))
 	}
 	args = command.CountKeys(args)
 	buried := int64(0)
 	if r.Bury {
 		buried = lock.Burial.Milliseconds()
 	}
-	return k.stay, append(args, p.id(h), wire.OwnerID(p.Owners, r.Stand, false, k.writes), validity.Milliseconds(r.Rest), p.Publish, h.Keys.Channel(), buried)
+	return k.stay, append(args, p.id(h), wire.OwnerID(p.Owners, r.Stand, false, k.writes), validity.Milliseconds(r.Rest), p.Publish, h.Keys().Channel(), buried)
 }
 
 // Downgrade is the request that turns a write hold into a read hold.
@@ -162,14 +162,14 @@ func (p *Process) Keep(r *lock.Keep) (*command.Script, []any) {
 
 // Question is the request whether another process waits.
 func (p *Process) Question(q *lock.Question) (*command.Script, []any) {
-	k := q.Hold.Keys
+	k := q.Hold.Keys()
 	return Demand, Demand.Args(1, k.Queue, p.Publish, k.Channel())
 }
 
 // Busy is the answer to a TryLock that asks.
 func (p *Process) Busy(b *lock.Busy) (*command.Script, []any) {
 	inbox, message := wire.BusyFor(b.Asker)
-	return Busy, Busy.Args(1, b.Hold.Keys.Lock, p.id(b.Hold), inbox, message)
+	return Busy, Busy.Args(1, b.Hold.Keys().Lock, p.id(b.Hold), inbox, message)
 }
 
 // Renew is the request that sets the TTL of holds to at least ttl. All are read holds, or none is.
@@ -177,7 +177,7 @@ func (p *Process) Renew(ttl time.Duration, holds ...*lock.Hold) (*command.Script
 	script := RenewScript(holds[0].Kind)
 	list := make([]any, 0, 2+3*len(holds))
 	for _, h := range holds {
-		list = append(list, h.Keys.Lock)
+		list = append(list, h.Keys().Lock)
 		if script == RenewRead {
 			list = append(list, p.right(h))
 		}
@@ -195,7 +195,7 @@ func (p *Process) AcquireTogether(tries []*lock.Try) (*command.Script, []any) {
 	args := []any{p.Owners}
 	var keys []any
 	for _, t := range tries {
-		k := t.Hold.Keys
+		k := t.Hold.Keys()
 		keys = append(keys, k.Lock, k.Queue, k.Deadlines, k.Tombstones)
 		args = append(args, tail(t.Hold), TermsOf(t.Hold.Terms).ms)
 	}

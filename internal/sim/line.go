@@ -5,6 +5,7 @@ import "slices"
 // line is the order in which ids came to a queue. The zero value has none.
 type line struct {
 	came   map[string]int
+	first  map[string]int  // of an id that comes as one that has had no place: the number from when it had one
 	lapsed map[string]bool // was away since it came, so that others may have passed it
 	comers int
 }
@@ -32,6 +33,9 @@ func (l *line) returns(id string) {
 func (u *unit) arrives(id string) {
 	holds := slices.ContainsFunc(u.state.holders, func(h holder) bool { return h.id == id })
 	if !slices.Contains(u.state.queue, id) && !holds && !u.s.refusesLocked() {
+		if n := u.line.came[id]; n != 0 {
+			u.line.first[id] = n
+		}
 		delete(u.line.came, id)
 		delete(u.line.lapsed, id)
 	}
@@ -39,7 +43,7 @@ func (u *unit) arrives(id string) {
 
 func (l *line) begin() {
 	if l.came == nil {
-		l.came, l.lapsed = map[string]int{}, map[string]bool{}
+		l.came, l.first, l.lapsed = map[string]int{}, map[string]int{}, map[string]bool{}
 	}
 }
 
@@ -58,8 +62,13 @@ func (j *judge) lineLocked(u *unit) {
 			l.comers++
 			l.came[id] = l.comers
 		}
+		delete(l.first, id)
 	}
 	for _, h := range u.state.holders {
+		if n := l.first[h.id]; n != 0 { // it was let in at once, and has not stood at the end
+			l.came[h.id] = n
+			delete(l.first, h.id)
+		}
 		if l.came[h.id] != 0 {
 			l.lapsed[h.id] = true // if it returns, its claim has ended
 		}

@@ -67,6 +67,7 @@ func (u *unit) givenBackLocked(id string) {
 	if !slices.ContainsFunc(u.state.holders, func(h holder) bool { return h.id == id }) {
 		u.gone[id] = u.w.now()
 		delete(u.line.came, id)
+		delete(u.line.first, id)
 		delete(u.line.lapsed, id)
 	}
 }

@@ -9,9 +9,10 @@ import (
 )
 
 // A request on a dead connection keeps one of the turns of go-redis's pools until go-redis's read timeout. So at most
-// half of the turns are given to requests with that read timeout. Further requests are hurried: they have a short read
-// timeout, and their handlers repeat them after it. With each one that runs into it, the next hurried request waits
-// twice as long, since the server may stand still, or be farther away than before.
+// half of the turns are given to requests with that read timeout. Those that wait for a server that stands still are not
+// counted, since it may answer them; but one turn is left, since their connections may have died meanwhile. Further requests
+// are hurried: they have a short read timeout, and their handlers repeat them after it. With each one that runs into it,
+// the next hurried request waits twice as long, since the server may stand still, or be farther away than before.
 
 // turnAtMost is how long a hurried request waits for each reply, or lateTrips round trips if that is longer. A doubt
 // (doubt.go) is resolved sooner.
@@ -45,7 +46,7 @@ func turnsOf(client Client) int {
 // withinLocked is how long the batch that a lane has just taken may wait for each reply; 0: it is not hurried.
 func (s *shard) withinLocked() time.Duration {
 	long := len(s.busy) - s.stuck + s.stranded // without lanes that are stuck at a server that stands still
-	if long <= min(s.x.turns, maxStranded)/2 {
+	if long <= min(s.x.turns, maxStranded)/2 && len(s.busy) < s.x.turns {
 		return 0
 	}
 	return max(turnFor(s.trips.least()), s.within)

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -216,4 +217,36 @@ func TestForgotten_HowOftenInACluster(t *testing.T) {
 		time.Sleep(time.Minute) // and then they do again
 		locktest.MustUnlock(t, locktest.MustLock(t, l))
 	})
+}
+
+// While the server stands still, requests wait for it over the connections that a client may have. If all of these die meanwhile, the next
+// caller finds one that works all the same.
+func TestForgotten_WhileTheServerStoodStill(t *testing.T) {
+	t.Parallel()
+	for name, size := range map[string]int{"two connections": 1, "small pools": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := redistest.Start(t).Proxy(t)
+			client := p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout, o.PoolSize, o.PipelinePoolSize = time.Hour, size, size })
+			m := locktest.ManagerFor(t, client)
+			locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("a")))
+			if err := client.Ping(t.Context()).Err(); err != nil { // a connection of the other pool
+				t.Fatal(err)
+			}
+			p.Freeze(true)
+			for n := range 2*size + 1 {
+				_, err := m.Mutex(strconv.Itoa(n)).TryLock(t.Context())
+				locktest.WantErr(t, err, holdfast.ErrUnavailable, nil)
+			}
+			p.Forget()
+			p.Freeze(false)
+			locktest.Works(t, func() error {
+				lease, err := m.Mutex("a").TryLock(t.Context())
+				if err == nil {
+					err = lease.Unlock(t.Context())
+				}
+				return err
+			})
+		})
+	}
 }

@@ -28,7 +28,7 @@ const patience = 30 * time.Second
 // usual is how long TestChaos lasts without a flag.
 func usual() time.Duration {
 	if redistest.Quick() {
-		return 5 * time.Second
+		return 8 * time.Second
 	}
 	return 15 * time.Second
 }

@@ -149,11 +149,11 @@ type nemesis struct {
 	rng *rand.Rand
 }
 
-// haunt commits faults until the time is over: each kind once, the likely ones mostly
+// haunt commits faults until the time is over, one at least: each kind once, the likely ones mostly
 // first, and then by weight alone.
 func (n *nemesis) haunt(until time.Time) {
 	deck := slices.Clone(faults)
-	for time.Now().Before(until) {
+	for again := true; again; again = time.Now().Before(until) {
 		if len(deck) > 0 {
 			i := n.draw(deck)
 			n.commit(deck[i])

@@ -24,11 +24,16 @@ func (w *worker) overstay(t target) {
 	if h == nil {
 		return
 	}
+	if w.calm.Load() { // since it began to wait
+		w.release(h)
+		return
+	}
 	var asking sync.WaitGroup
 	if t.limit == 0 && w.rng.IntN(2) == 0 {
 		asking.Go(func() { // beside listen, which is to hear the end at once
-			w.pause(w.Lease)
-			w.extend(h, w.Lease)
+			if w.pause(w.Lease); !w.calm.Load() {
+				w.extend(h, w.Lease)
+			}
 		})
 	}
 	w.listen(h)

@@ -132,7 +132,9 @@ func (r *run) phases() {
 	}
 	<-time.After(quiet)
 	h.Faulty = now()
-	r.nemesis(cfg.Seed).haunt(begin.Add(cfg.Duration - heal))
+	if !cfg.Peaceful {
+		r.nemesis(cfg.Seed).haunt(begin.Add(cfg.Duration - heal))
+	}
 	for _, c := range r.members {
 		c.proxy.Heal()
 		c.proxy.Cut() // what a black hole has left hanging: a network that is healed resets it

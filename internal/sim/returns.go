@@ -25,11 +25,12 @@ func (j *judge) beforeLocked(c call, touched []*unit) {
 	}
 }
 
-// asks is called when an id asks for a place; wait is as protocol.Stand makes it.
+// asks is called when an id asks for the lock, with or without a place; wait is as protocol.Stand makes it.
 func (u *unit) asks(id, wait string) {
-	if strings.HasPrefix(wait, "same ") {
+	switch {
+	case strings.HasPrefix(wait, "same "):
 		u.line.returns(id)
-	} else {
+	case strings.HasPrefix(wait, "new "):
 		u.arrives(id)
 	}
 }

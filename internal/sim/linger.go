@@ -68,12 +68,13 @@ func (u *unit) keptLocked() {
 	}
 }
 
-// unansweredLocked is for how much longer the TryLock may wait: for the answer of a holder that may linger, if something is wrong with a process.
+// unansweredLocked is for how much longer the TryLock may wait: for the answer of a holder that may linger, if something is wrong with a process,
+// or one has begun to listen since, which may be the holder.
 func (a *attempt) unansweredLocked() time.Duration {
 	w := a.k.w
 	for _, u := range a.h.units {
 		lingers := slices.ContainsFunc(w.plan.Locks, func(l Lock) bool { return l.Name == u.name && l.Linger > 0 })
-		if lingers && slices.ContainsFunc(w.all, func(p *process) bool { return p.java == nil && !p.calmLocked(u.s) }) {
+		if lingers && slices.ContainsFunc(w.all, func(p *process) bool { return p.java == nil && (!p.calmLocked(u.s) || p.hearsLocked(u.s) > a.began.at) }) {
 			return 100*time.Millisecond + w.trips(16)
 		}
 	}

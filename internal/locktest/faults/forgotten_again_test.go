@@ -240,13 +240,12 @@ func TestForgotten_WhileTheServerStoodStill(t *testing.T) {
 			}
 			p.Forget()
 			p.Freeze(false)
-			locktest.Works(t, func() error {
-				lease, err := m.Mutex("a").TryLock(t.Context())
-				if err == nil {
-					err = lease.Unlock(t.Context())
-				}
+			var lease *holdfast.Lease
+			locktest.Works(t, func() (err error) {
+				lease, err = m.Mutex("a").TryLock(t.Context())
 				return err
 			})
+			locktest.Works(t, func() error { return lease.Unlock(t.Context()) })
 		})
 	}
 }

@@ -1,5 +1,5 @@
 // Command report measures Holdfast beside its peers and writes what it found to
-// results/<date>.json and results/<date>.md, and the latter to standard output.
+// results/<date>.md, with charts beside it, and to standard output.
 //
 //	go run ./cmd/report          three quarters of an hour
 //	go run ./cmd/report -quick   less than three minutes, rougher
@@ -48,7 +48,8 @@ func run() error {
 	dir := flag.String("dir", "results", "directory of the result files; empty: write none, as with -quick, -only and -libraries unless it is given")
 	readme := flag.String("readme", "", "README whose figures are to be refreshed")
 	page := flag.String("page", "", "page whose table and charts are to be refreshed")
-	from := flag.String("from", "", "results/<date>.json of an earlier run, to render again instead of measuring")
+	file := flag.String("json", "", "file for the values of every round; empty: none")
+	from := flag.String("from", "", "what -json wrote in an earlier run, to render again instead of measuring")
 	patience := flag.Duration("patience", 0, "time that may be spent on waiting for other programs to leave the cores, instead of 2 min (10 s)")
 	flag.Parse()
 
@@ -78,6 +79,15 @@ func run() error {
 		return err
 	}
 
+	if *file != "" {
+		data, err := json.MarshalIndent(found, "", " ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(*file, append(data, '\n'), 0o644); err != nil {
+			return err
+		}
+	}
 	var text bytes.Buffer
 	if err := bench.Layout().Markdown(&text, found); err != nil {
 		return err
@@ -141,19 +151,11 @@ func measure(plan bench.Plan) (*report.Report, error) {
 
 // write returns the path of the Markdown file.
 func write(dir string, found *report.Report, text []byte) (string, error) {
-	data, err := json.MarshalIndent(found, "", " ")
-	if err != nil {
-		return "", err
-	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	base := filepath.Join(dir, found.Began.Format(time.DateOnly))
-	if err := os.WriteFile(base+".json", append(data, '\n'), 0o644); err != nil {
-		return "", err
-	}
-	file := base + ".md"
-	err = bench.Layout().DrawCharts(found, func(name string, svg io.WriterTo) error {
+	file := filepath.Join(dir, found.Began.Format(time.DateOnly)+".md")
+	err := bench.Layout().DrawCharts(found, func(name string, svg io.WriterTo) error {
 		var b bytes.Buffer
 		if _, err := svg.WriteTo(&b); err != nil {
 			return err

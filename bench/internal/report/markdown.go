@@ -19,6 +19,7 @@ func (l Layout) Markdown(w io.Writer, r *Report) error {
 	p.machine(r)
 	p.problems(r)
 	p.targets(r, l.Targets)
+	p.shown(r, l)
 	p.summary(r, l.Scenarios)
 	p.losses(r, l.Scenarios)
 	for _, s := range l.Scenarios {
@@ -86,6 +87,13 @@ func (p *printer) problems(r *Report) {
 	for _, x := range r.Failed {
 		p.f("**Failed** %s: %s.\n\n", x.What, x.Error)
 	}
+}
+
+// shown is what RefreshREADME and RefreshPage write of the run: those pages can be checked against the report without its JSON.
+func (p *printer) shown(r *Report, l Layout) {
+	p.f("## In README and PERFORMANCE\n\n")
+	p.sentences(r, l)
+	p.headlines(r, l)
 }
 
 func (p *printer) summary(r *Report, scenarios []Scenario) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Report is what a run found. It is the format of the result files.
+// Report is what a run found. As JSON it is what the program report writes and reads.
 type Report struct {
 	Began   time.Time `json:"began"`
 	Took    string    `json:"took"`

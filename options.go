@@ -161,7 +161,7 @@ func WithFencing() LockOption {
 // There is one key per Manager, holdfast_process: and the id that its owner ids begin with, and none per
 // lock. It is written with the first lock and every 20 seconds from then on, with a TTL of a minute, and
 // Close removes it. Name mappers do not change it. If Redis refuses the key, the log says so once, and
-// the locks work without it: see docs/OPERATIONS.md for the right that it needs.
+// the locks work without it: see docs/SETUP.md for the right that it needs.
 //
 // app must have 1 to 100 bytes. [WithDebugPage] adds where the process's page is.
 func WithIdentity(app string) Option {

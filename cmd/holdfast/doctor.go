@@ -59,33 +59,31 @@ type finding struct {
 	Node    string  `json:"node,omitempty"` // of a cluster, or of several servers
 	Means   string  `json:"means"`
 	Do      string  `json:"do,omitempty"`  // what to type
-	See     string  `json:"see,omitempty"` // the part of docs/OPERATIONS.md about it
+	See     string  `json:"see,omitempty"` // the page about it, and its part
 }
 
-const operations = "docs/OPERATIONS.md#"
-
-// check is a code and its name.
+// check is a code, its name, and the part of a page in docs about it.
 type check struct{ code, name, see string }
 
 // The checks, in their order.
 var (
-	checkServer      = check{"HF101", "server", "servers"}
-	checkRole        = check{"HF102", "role", "the-server-is-a-replica"}
-	checkCluster     = check{"HF103", "cluster", "redis-does-not-answer"}
-	checkEviction    = check{"HF104", "eviction", "settings-of-the-server"}
-	checkMemory      = check{"HF105", "memory", "the-server-is-full"}
-	checkPersistence = check{"HF106", "persistence", "settings-of-the-server"}
-	checkReplicas    = check{"HF107", "replicas", "settings-of-the-server"}
-	checkClients     = check{"HF108", "clients", "the-load-of-the-locks"}
-	checkPauses      = check{"HF109", "pauses", "locks-are-lost"}
-	checkRoundTrip   = check{"HF110", "round trip", "sizing-leases"}
-	checkClock       = check{"HF111", "clock", "two-holders-at-once"}
-	checkKeys        = check{"HF112", "access to keys", "access-rights"}
-	checkCommands    = check{"HF113", "access to commands", "access-rights"}
-	checkMessages    = check{"HF114", "messages", "waiters-do-not-wake-up"}
-	checkLocking     = check{"HF115", "locking", "redis-does-not-answer"}
-	checkLocks       = check{"HF116", "locks", "a-lock-has-no-ttl"}
-	checkRedisson    = check{"HF117", "redisson", "looking-at-a-lock"}
+	checkServer      = check{"HF101", "server", "SETUP.md#servers"}
+	checkRole        = check{"HF102", "role", "RUNBOOK.md#the-server-is-a-replica"}
+	checkCluster     = check{"HF103", "cluster", "RUNBOOK.md#redis-does-not-answer"}
+	checkEviction    = check{"HF104", "eviction", "SETUP.md#settings-of-the-server"}
+	checkMemory      = check{"HF105", "memory", "RUNBOOK.md#the-server-is-full"}
+	checkPersistence = check{"HF106", "persistence", "SETUP.md#settings-of-the-server"}
+	checkReplicas    = check{"HF107", "replicas", "SETUP.md#settings-of-the-server"}
+	checkClients     = check{"HF108", "clients", "RUNBOOK.md#the-load-of-the-locks"}
+	checkPauses      = check{"HF109", "pauses", "RUNBOOK.md#locks-are-lost"}
+	checkRoundTrip   = check{"HF110", "round trip", "SETUP.md#sizing-leases"}
+	checkClock       = check{"HF111", "clock", "RUNBOOK.md#two-holders-at-once"}
+	checkKeys        = check{"HF112", "access to keys", "SETUP.md#access-rights"}
+	checkCommands    = check{"HF113", "access to commands", "SETUP.md#access-rights"}
+	checkMessages    = check{"HF114", "messages", "RUNBOOK.md#waiters-do-not-wake-up"}
+	checkLocking     = check{"HF115", "locking", "RUNBOOK.md#redis-does-not-answer"}
+	checkLocks       = check{"HF116", "locks", "RUNBOOK.md#a-lock-has-no-ttl"}
+	checkRedisson    = check{"HF117", "redisson", "OPERATIONS.md#looking-at-a-lock"}
 )
 
 // doctor collects findings. It belongs to one goroutine.
@@ -103,7 +101,7 @@ type doctor struct {
 func (d *doctor) add(c check, v verdict, do, format string, args ...any) {
 	f := finding{Code: c.code, Check: c.name, Verdict: v, Node: d.node, Means: fmt.Sprintf(format, args...), Do: do}
 	if v != good {
-		f.See = operations + c.see
+		f.See = "docs/" + c.see
 	}
 	d.findings = append(d.findings, f)
 }

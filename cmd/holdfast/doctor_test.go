@@ -44,10 +44,10 @@ func do(t *testing.T, srv *redistest.Server, words ...any) {
 	}
 }
 
-// accessRights are those that docs/OPERATIONS.md names, for a user locks with the password secret.
+// accessRights are those that docs/SETUP.md names, for a user locks with the password secret.
 func accessRights(t *testing.T) []any {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/OPERATIONS.md")
+	text, err := os.ReadFile("../../docs/SETUP.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestDoctor_Golden(t *testing.T) {
 		"ok    HFN server              redis N, standalone\n",
 		"ok    HFN role                a master\n",
 		"warn  HFN persistence         no append-only file: a restart forgets the locks since the last snapshot, and other callers get them while their holders work\n" +
-			"      type:  CONFIG SET appendonly yes\n      see:   docs/OPERATIONS.md#settings-of-the-server\n",
+			"      type:  CONFIG SET appendonly yes\n      see:   docs/SETUP.md#settings-of-the-server\n",
 		"ok    HFN access to commands  all commands\n",
 	} {
 		if line = strings.Replace(line, "redis N", serverName(text), 1); !strings.Contains(text, line) {
@@ -244,7 +244,7 @@ func TestDoctor_Golden(t *testing.T) {
 	if status := i.wait(t); status != 0 {
 		t.Errorf("exit status %d, want 0", status)
 	}
-	want := `{"code":"HF106","check":"persistence","verdict":"warn","means":"no append-only file: a restart forgets the locks since the last snapshot, and other callers get them while their holders work","do":"CONFIG SET appendonly yes","see":"docs/OPERATIONS.md#settings-of-the-server"}` + "\n"
+	want := `{"code":"HF106","check":"persistence","verdict":"warn","means":"no append-only file: a restart forgets the locks since the last snapshot, and other callers get them while their holders work","do":"CONFIG SET appendonly yes","see":"docs/SETUP.md#settings-of-the-server"}` + "\n"
 	if !strings.Contains(i.stdout.String(), want) {
 		t.Errorf("stdout has no %s", want)
 	}
@@ -258,7 +258,7 @@ func serverName(text string) string {
 	return "redis N"
 }
 
-// The probe tries what docs/OPERATIONS.md grants, each code is in docs/COMMAND.md, and each reference is a heading.
+// The probe tries what docs/SETUP.md grants, each code is in docs/COMMAND.md, and each reference is a heading.
 func TestDoctor_IsDocumented(t *testing.T) {
 	t.Parallel()
 	var granted, tried []string
@@ -281,13 +281,15 @@ func TestDoctor_IsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../../docs/OPERATIONS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	anchors := make(map[string]bool)
-	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
-		anchors[strings.ReplaceAll(regexp.MustCompile(`[^a-z -]`).ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")] = true
+	for _, name := range []string{"OPERATIONS.md", "RUNBOOK.md", "SETUP.md"} {
+		text, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+			anchors[name+"#"+strings.ReplaceAll(regexp.MustCompile(`[^a-z -]`).ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")] = true
+		}
 	}
 	for _, c := range []check{checkServer, checkRole, checkCluster, checkEviction, checkMemory, checkPersistence, checkReplicas, checkClients,
 		checkPauses, checkRoundTrip, checkClock, checkKeys, checkCommands, checkMessages, checkLocking, checkLocks, checkRedisson} {
@@ -295,7 +297,7 @@ func TestDoctor_IsDocumented(t *testing.T) {
 			t.Errorf("docs/COMMAND.md has no %s, %s", c.code, c.name)
 		}
 		if !anchors[c.see] {
-			t.Errorf("%s: docs/OPERATIONS.md has no #%s", c.code, c.see)
+			t.Errorf("%s: there is no docs/%s", c.code, c.see)
 		}
 	}
 }

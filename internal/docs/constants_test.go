@@ -89,7 +89,7 @@ func TestDocs_ConstantsAreThoseOfTheCode(t *testing.T) {
 			fmt.Sprintf("| tokens reserved by a remote hand-off | %d |", reserved),
 			fmt.Sprintf("| tombstone of a request whose reply was lost | %s |", burial),
 		},
-		"docs/OPERATIONS.md": {
+		"docs/SETUP.md": {
 			fmt.Sprintf("`sent + TTL - max(%s, TTL/%d)`", margin, part),
 			fmt.Sprintf("A grant ends after %s, so the waiter polls at least every", say(claim)),
 		},

@@ -18,10 +18,27 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// sectionBlocks returns the fenced blocks of a language in one section of docs/OPERATIONS.md.
+// operatorPages are those whose commands are run.
+var operatorPages = []string{"docs/RUNBOOK.md", "docs/SETUP.md", "docs/OPERATIONS.md"}
+
+// An operator finds the place in a page without a search.
+func TestOperations_PagesAreShort(t *testing.T) {
+	t.Parallel()
+	for _, page := range operatorPages {
+		if n := strings.Count(read(t, page), "\n"); n > 350 {
+			t.Errorf("%s has %d lines", page, n)
+		}
+	}
+}
+
+// sectionBlocks returns the fenced blocks of a language in one section of the pages for operators.
 func sectionBlocks(t *testing.T, section, language string) []string {
 	t.Helper()
-	_, text, ok := strings.Cut(read(t, "docs/OPERATIONS.md"), "\n## "+section+"\n")
+	var pages strings.Builder
+	for _, page := range operatorPages {
+		pages.WriteString(read(t, page))
+	}
+	_, text, ok := strings.Cut(pages.String(), "\n## "+section+"\n")
 	if !ok {
 		t.Fatalf("no section %q", section)
 	}
@@ -29,7 +46,7 @@ func sectionBlocks(t *testing.T, section, language string) []string {
 	return blocks(text, language)
 }
 
-// operations returns the commands of one section of docs/OPERATIONS.md.
+// operations returns the commands of one section of the pages for operators.
 func operations(t *testing.T, section string) (commands [][]any) {
 	t.Helper()
 	for _, block := range sectionBlocks(t, section, "redis") {
@@ -60,7 +77,7 @@ func do(t *testing.T, rdb *redis.Client, section string) (replies []any) {
 	return replies
 }
 
-// scene is what OPERATIONS.md speaks of: app:stock, held by one process while another
+// scene is what the pages for operators speak of: app:stock, held by one process while another
 // waits for it.
 type scene struct {
 	srv    *redistest.Server
@@ -179,8 +196,8 @@ func TestOperations_Looking(t *testing.T) {
 func TestOperations_Runbook(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	do(t, s.srv.Admin(), "Runbook")
-	lines := typed(t, "Runbook")
+	do(t, s.srv.Admin(), "Symptoms")
+	lines := typed(t, "Symptoms")
 	for _, line := range lines {
 		if line[1] != "run" {
 			shell(t, s.srv, line...)

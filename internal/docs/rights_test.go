@@ -132,7 +132,7 @@ func TestOperations_AccessRightsAreTheLeast(t *testing.T) {
 	}
 	slices.Sort(listed)
 	if want := slices.Sorted(maps.Keys(needed)); !slices.Equal(listed, want) {
-		t.Errorf("OPERATIONS.md grants\n%q, the scripts and the client need\n%q", listed, want)
+		t.Errorf("SETUP.md grants\n%q, the scripts and the client need\n%q", listed, want)
 	}
 }
 

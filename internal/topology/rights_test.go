@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// rights are those of docs/OPERATIONS.md: what every server, a cluster and WithReplicas
+// rights are those of docs/SETUP.md: what every server, a cluster and WithReplicas
 // need.
 func rights(t *testing.T) (base, cluster, replicas []string) {
 	t.Helper()

@@ -118,7 +118,7 @@ func TestDashboard_IDsAreStable(t *testing.T) {
 
 // The runbook has each alert's section.
 func TestDashboard_RunbookHasTheSections(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs/OPERATIONS.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs/RUNBOOK.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestDashboard_RunbookHasTheSections(t *testing.T) {
 	}
 	for _, r := range rules {
 		if !sections[r.runbook] {
-			t.Errorf("%s: docs/OPERATIONS.md has no #%s", r.name, r.runbook)
+			t.Errorf("%s: docs/RUNBOOK.md has no #%s", r.name, r.runbook)
 		}
 	}
 }

@@ -27,9 +27,9 @@ func document(t *testing.T, path string) string {
 	return string(text)
 }
 
-// docs/OPERATIONS.md lists the servers of the table, with these versions, and no others.
-func TestTable_IsInOperations(t *testing.T) {
-	_, section, found := strings.Cut(document(t, "../../docs/OPERATIONS.md"), "\n## Servers\n")
+// docs/SETUP.md lists the servers of the table, with these versions, and no others.
+func TestTable_IsInSetup(t *testing.T) {
+	_, section, found := strings.Cut(document(t, "../../docs/SETUP.md"), "\n## Servers\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	if !found {
 		t.Fatal("no section Servers")

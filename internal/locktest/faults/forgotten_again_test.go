@@ -182,7 +182,7 @@ func TestForgotten_IntroductionOfTheMessenger(t *testing.T) {
 }
 
 // The client of a cluster cannot be given another read timeout, so each request on a dead connection keeps one of 24 lanes
-// until its own. docs/OPERATIONS.md says how often the connections may die before that shows.
+// until its own. docs/SETUP.md says how often the connections may die before that shows.
 func TestForgotten_HowOftenInACluster(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

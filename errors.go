@@ -210,14 +210,6 @@ var sentinels = map[engine.Fact]error{
 	engine.Downgrading: errors.New("the write side was unlocked, and Redis has not confirmed this yet"),
 }
 
-// invalidName names the lock as given, and says what the name mapper made of it, which is what is wrong.
-func invalidName(name, mapped string, cause error) error {
-	if mapped != name {
-		cause = fmt.Errorf("mapped to %s: %w", quote(mapped), cause)
-	}
-	return newLockError(ErrInvalidName, name, cause)
-}
-
 func (e *lockError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.sentinel.Error())

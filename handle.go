@@ -16,15 +16,30 @@ type handle struct {
 	err  error // of the name or the options: the result of every call
 }
 
+// keyOf returns the lock's key, which is what the name mapper makes of its name. The error names the lock as given, and the key if that
+// is what is wrong.
+func (m *Manager) keyOf(name string) (key string, err error) {
+	if cause := wire.CheckLength(name); cause != nil {
+		return name, newLockError(ErrInvalidName, name, cause)
+	}
+	key = m.mapName(name)
+	cause := wire.CheckName(key)
+	if cause == nil {
+		return key, nil
+	}
+	if key != name {
+		cause = fmt.Errorf("mapped to %s: %w", quote(key), cause)
+	}
+	return key, newLockError(ErrInvalidName, name, cause)
+}
+
 func (m *Manager) newHandle(k engine.Kind, name string, opts []LockOption) handle {
 	if m == nil {
 		return handle{nil, (*engine.Engine)(nil).NewLock(k, name, name, nil), &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil"}}
 	}
-	mapped, own := m.mapName(name), m.lock
-	err := wire.CheckName(mapped)
-	if err != nil {
-		err = invalidName(name, mapped, err)
-	} else if len(opts) > 0 {
+	mapped, err := m.keyOf(name)
+	own := m.lock
+	if err == nil && len(opts) > 0 {
 		own, err = m.lock.with(name, opts)
 	}
 	if err == nil && own.terms.Linger != 0 && !k.Lingers() {

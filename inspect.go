@@ -103,9 +103,9 @@ func (m *Manager) inspect(ctx context.Context, call, name string) (Info, error) 
 	if err := m.check(ctx, call); err != nil {
 		return Info{}, err
 	}
-	mapped := m.mapName(name)
-	if err := wire.CheckName(mapped); err != nil {
-		return Info{}, invalidName(name, mapped, err)
+	mapped, err := m.keyOf(name)
+	if err != nil {
+		return Info{}, err
 	}
 	keys := wire.InspectKeys(mapped)
 	value, err := m.engine.Ask(ctx, name, engine.Repeatable, protocol.Inspect, protocol.Inspect.Args(len(keys), keys...))
@@ -217,9 +217,9 @@ func (m *Manager) forceUnlock(ctx context.Context, call, name string, owner ...a
 	if err := m.check(ctx, call); err != nil {
 		return false, err
 	}
-	mapped := m.mapName(name)
-	if err := wire.CheckName(mapped); err != nil {
-		return false, invalidName(name, mapped, err)
+	mapped, err := m.keyOf(name)
+	if err != nil {
+		return false, err
 	}
 	// A copy could free the next owner's lock, so the request is not repeated. The question before it
 	// finds out which connections are dead.

@@ -104,7 +104,7 @@ func (m *Manager) Contended(n int) []Contention {
 
 // WithLabel returns a copy of ctx that says what its caller does, such as "checkout". The locks that are
 // waited for and taken under it have that label in [Manager.Locks], and nowhere else. Use few labels,
-// and no secrets. WithLabel panics with an *[OptionError] if ctx is nil.
+// and no secrets; what is beyond 1 KiB of one is left out. WithLabel panics with an *[OptionError] if ctx is nil.
 func WithLabel(ctx context.Context, label string) context.Context {
 	if ctx == nil {
 		panic(missing("WithLabel", "context"))

@@ -199,7 +199,8 @@ const maxPageLen = 500
 
 // WithNameMapper renames every lock of the Manager, as Redisson's NameMapper does. Keys and
 // channels are built from the result. mapper must return the same result for a name each time, and
-// different results for different names. Several goroutines may call it at a time.
+// different results for different names. Neither a name nor a result may be longer than 1 KiB.
+// Several goroutines may call it at a time.
 func WithNameMapper(mapper func(name string) string) Option {
 	return option(func(c *config) {
 		if mapper == nil {

@@ -73,9 +73,9 @@ func (p *process) Page() string {
 }
 
 func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
-	name, ok := h.nameOf(r)
-	if !ok {
-		http.Error(w, "no lock is named, or it is not in use any more", http.StatusNotFound)
+	name := r.URL.Query().Get("name")
+	if name == "" {
+		http.Error(w, "no lock is named", http.StatusNotFound)
 		return
 	}
 	now := h.now()
@@ -109,31 +109,6 @@ func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	h.show(w, r, "lock", page)
-}
-
-// nameOf returns the name that a link has. A long one is named by its digest, and must be in use.
-func (h *handler) nameOf(r *http.Request) (name string, ok bool) {
-	query := r.URL.Query()
-	if name = query.Get("name"); name != "" {
-		return name, true
-	}
-	wanted := query.Get("digest")
-	if wanted == "" {
-		return "", false
-	}
-	for _, p := range h.peers {
-		for l := range p.Locks() {
-			if len(l.Name) > longestLink && digest(l.Name) == wanted {
-				return l.Name, true
-			}
-		}
-	}
-	for _, e := range h.events() {
-		if len(e.Lock) > longestLink && digest(e.Lock) == wanted {
-			return e.Lock, true
-		}
-	}
-	return "", false
 }
 
 func newAnswer(manager int, info holdfast.Info, err error) answer {

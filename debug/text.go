@@ -1,8 +1,6 @@
 package debug
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -14,8 +12,7 @@ import (
 
 const (
 	longestText = 64      // runes of a name in a table
-	longestName = 2 << 10 // and on its own page
-	longestLink = 512     // bytes of a name in a link; the digest stands for a longer one
+	longestName = 4 << 10 // and on its own page, where one of 1 KiB may be quoted
 )
 
 // printable returns a name as it can be read: as it is, or quoted as in Go if it has anything that is invisible, or that
@@ -70,15 +67,7 @@ func notUTF8(name string) []byte {
 
 // link leads to the page of a lock.
 func link(name string) template.URL {
-	if len(name) > longestLink {
-		return template.URL("lock?digest=" + digest(name))
-	}
 	return template.URL("lock?name=" + url.QueryEscape(name))
-}
-
-func digest(name string) string {
-	sum := sha256.Sum256([]byte(name))
-	return hex.EncodeToString(sum[:])
 }
 
 // span is a duration in two units at most.

@@ -18,7 +18,9 @@
 -- prelude: queue rights redisson dead grant step_out first rw
 
 if is_writer(id) then
-  right, tombstones, counter = nil, right, tombstones
+  counter = tombstones -- one after the other: miniredis gets such a list of assignments wrong
+  tombstones = right
+  right = nil
 end
 local o
 if redis.call('exists', lock, tombstones, queue) > 0 then

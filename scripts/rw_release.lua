@@ -18,7 +18,9 @@
 
 local channel = channel_of(queue)
 if is_writer(id) then
-  right, tombstones, counter = nil, right, tombstones
+  counter = tombstones -- one after the other: miniredis gets such a list of assignments wrong
+  tombstones = right
+  right = nil
 end
 local held = redis.pcall('hexists', lock, id)
 if type(held) == 'table' then

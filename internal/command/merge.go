@@ -19,6 +19,9 @@ const (
 	mergeMost = 64
 	// mergeWords is how many keys and arguments a call that is merged has at most: one with more takes long by itself.
 	mergeWords = 16
+	// mergeName is the length of names, in bytes, beyond which fewer calls are merged: what a call takes grows with the names in it.
+	// Measured, 64 calls with names of 16, 256 and 1,024 bytes: 350, 530 and 1,200 µs, on a machine that was busy.
+	mergeName = 256
 	// mergeKinds bounds the search for calls that go together.
 	mergeKinds = 16
 	// mergePause is how long nothing is merged after Redis did not take a merged command.
@@ -209,7 +212,11 @@ func (m *merger) divide(calls []*Call, cluster bool) []bundle {
 			continue
 		}
 		form := m.kinds[k-1].script.many
-		most := cmp.Or(m.most[form], int(mergeFor/longWay))
+		longest := mergeName
+		for _, c := range some {
+			longest = max(longest, len(c.key()))
+		}
+		most := max(mergeFrom, cmp.Or(m.most[form], int(mergeFor/longWay))*mergeName/longest)
 		for parts := (len(some) + most - 1) / most; parts > 0; parts-- {
 			n := len(some) / parts
 			m.bundles = append(m.bundles, bundle{form, some[:n:n]})

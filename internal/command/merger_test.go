@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -40,6 +41,7 @@ func TestMerger_Divide(t *testing.T) {
 		"some of no form":    {many(6, func(i int) *Call { return call([]*Script{a, single, a}[i%3], 1, name(i)) }), false, []int{1, 1, 4}},
 		"without keys":       {many(4, func(i int) *Call { c := call(a, 1, name(i)); c.Args[argNumKeys] = 0; return c }), false, []int{1, 1, 1, 1}},
 		"long":               {many(4, func(i int) *Call { return call(a, mergeWords+1, name(i)) }), false, []int{1, 1, 1, 1}},
+		"of long names":      {many(32, func(i int) *Call { return call(a, 1, strings.Repeat("n", 3*mergeName)+name(i)) }), false, []int{4, 4, 4, 4, 4, 4, 4, 4}},
 		"as long as may be":  {many(4, func(i int) *Call { return call(a, mergeWords, name(i)) }), false, []int{4}},
 		"cluster":            {many(9, func(i int) *Call { return call(a, 1, name(i)) }), true, []int{1, 1, 1, 1, 1, 1, 1, 1, 1}},
 		"cluster, tags":      {many(12, func(i int) *Call { return call(a, 1, fmt.Sprintf("k%d:{t%d}", i, i%2)) }), true, []int{6, 6}},

@@ -69,15 +69,15 @@ func TestErrors_TextsOfMistakes(t *testing.T) {
 		`holdfast: invalid lock name: "a{b": the name has unbalanced or empty braces; use at most one non-empty {tag}`:                                            name("a{b"),
 		`holdfast: invalid lock name: "{a}": the name must not be a single {tag}: it would share its queue with the lock named "tag"`:                             name("{a}"),
 		`holdfast: invalid lock name: "holdfast_x": the name begins with holdfast_, or is that of a key derived from another lock's name`:                         name("holdfast_x"),
-		`holdfast: invalid lock name: "` + strings.Repeat("x", 64) + `"…: the name is longer than 65536 bytes`:                                                    name(strings.Repeat("x", 1<<17)),
+		`holdfast: invalid lock name: "` + strings.Repeat("x", 64) + `"…: the name has 131072 bytes, and may have 1024: use a shorter one, such as a digest`:      name(strings.Repeat("x", 1<<17)),
 		"holdfast: invalid option: NewMulti(a): the lock is named twice, and would wait for itself":                                                               multi(m.Mutex("a"), m.Mutex("a")),
 		"holdfast: invalid option: NewMulti(*holdfast.Redlock): lock 1 is of a type that it does not take":                                                        multi(three),
-		"holdfast: NewMulti: no locks given":                                                                                                                      multi(),
-		"holdfast: invalid option: NewRedlock(2): needs at least three locks":                                                                                     redlock(m.Mutex("a"), other.Mutex("a")),
-		"holdfast: invalid option: NewRedlock(b): two members of one Manager are not independent":                                                                 redlock(m.Mutex("a"), m.Mutex("b"), other.Mutex("a")),
-		"holdfast: invalid option: NewRedlock(a): read sides and other locks must not be mixed":                                                                   redlock(m.Mutex("a"), other.RWMutex("a").RLocker(), third.Mutex("a")),
-		"holdfast: TryLock: no Manager has made this lock":                                                                                                        second(new(holdfast.Mutex).TryLock(t.Context())),
-		"holdfast: Unlock: no lock has granted this lease":                                                                                                        new(holdfast.Lease).Unlock(t.Context()),
+		"holdfast: NewMulti: no locks given":                                                      multi(),
+		"holdfast: invalid option: NewRedlock(2): needs at least three locks":                     redlock(m.Mutex("a"), other.Mutex("a")),
+		"holdfast: invalid option: NewRedlock(b): two members of one Manager are not independent": redlock(m.Mutex("a"), m.Mutex("b"), other.Mutex("a")),
+		"holdfast: invalid option: NewRedlock(a): read sides and other locks must not be mixed":   redlock(m.Mutex("a"), other.RWMutex("a").RLocker(), third.Mutex("a")),
+		"holdfast: TryLock: no Manager has made this lock":                                        second(new(holdfast.Mutex).TryLock(t.Context())),
+		"holdfast: Unlock: no lock has granted this lease":                                        new(holdfast.Lease).Unlock(t.Context()),
 	} {
 		if fmt.Sprint(err) != text {
 			t.Errorf("%v\nwant %s", err, text)

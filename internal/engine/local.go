@@ -135,9 +135,12 @@ func (e *entry) tellWaitsLocked() {
 	}
 }
 
+// mostLabel bounds a label, in bytes: pages list many.
+const mostLabel = 1 << 10
+
 // WithLabel returns a copy of ctx with a label.
 func WithLabel(ctx context.Context, label string) context.Context {
-	return &labelContext{ctx, label}
+	return &labelContext{ctx, label[:min(len(label), mostLabel)]}
 }
 
 // labelContext is what WithLabel returns.

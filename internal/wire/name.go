@@ -12,10 +12,9 @@ import (
 	"strings"
 )
 
-// maxNameLen bounds a lock name in bytes. Redis itself allows 512 MB; a name
-// travels about four times in every script call and once in every message, so a
-// longer one is a mistake rather than a name.
-const maxNameLen = 64 << 10
+// maxNameLen bounds a lock name in bytes. A name travels about four times in every
+// script call and once in every message, and merged calls carry many names.
+const maxNameLen = 1 << 10
 
 // Prefixes of the keys that Redisson and Holdfast derive from a lock name.
 const (
@@ -39,11 +38,25 @@ var reserved = [...]string{lockQueuePrefix, lockTimeoutPrefix, lockTokenPrefix, 
 // Errors of CheckName. They say what is wrong; the caller adds its own sentinel.
 var (
 	errEmpty    = errors.New("the name is empty")
-	errTooLong  = fmt.Errorf("the name is longer than %d bytes", maxNameLen)
 	errSlot     = errors.New("the name has unbalanced or empty braces; use at most one non-empty {tag}")
 	errWhole    = errors.New("the name must not be a single {tag}: it would share its queue with the lock named \"tag\"")
 	errReserved = errors.New("the name begins with " + reservedOurs + ", or is that of a key derived from another lock's name")
 )
+
+// tooLong is the length of a name that is longer than maxNameLen.
+type tooLong int
+
+func (n tooLong) Error() string {
+	return fmt.Sprintf("the name has %d bytes, and may have %d: use a shorter one, such as a digest", int(n), maxNameLen)
+}
+
+// CheckLength reports that name, before or after any name mapper, is too long; nil if it is not.
+func CheckLength(name string) error {
+	if len(name) > maxNameLen {
+		return tooLong(len(name))
+	}
+	return nil
+}
 
 // CheckName reports why name, after any name mapper, cannot be a lock's name; nil
 // if it can.
@@ -61,7 +74,7 @@ func CheckName(name string) error {
 	case name == "":
 		return errEmpty
 	case len(name) > maxNameLen:
-		return errTooLong
+		return tooLong(len(name))
 	case !staysInSlot(name):
 		return errSlot
 	case isWholeTag(name):

@@ -57,7 +57,7 @@ func TestCheckName(t *testing.T) {
 		{"redisson_lock_queued", nil},
 		{"x:rwlock_timeout:y", nil},
 		{"", errEmpty},
-		{strings.Repeat("n", maxNameLen+1), errTooLong},
+		{strings.Repeat("n", maxNameLen+1), tooLong(maxNameLen + 1)},
 		{"{}x", errSlot},
 		{"a{b", errSlot},
 		{"a}b", errSlot},
@@ -87,7 +87,7 @@ func FuzzName(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		err := CheckName(name)
-		if err == errEmpty || err == errTooLong || err == errWhole || err == errReserved {
+		if err == errEmpty || CheckLength(name) != nil || err == errWhole || err == errReserved {
 			return
 		}
 		same := true

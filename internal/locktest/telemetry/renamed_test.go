@@ -209,6 +209,14 @@ func TestErrors_OfAMappedName(t *testing.T) {
 			t.Errorf("%s: %v", call, err)
 		}
 	}
+	long := strings.Repeat("n", 1<<10)
+	_, before := m.Inspect(t.Context(), long+"n")
+	_, after := m.ForceUnlock(t.Context(), long)
+	for n, err := range map[string]error{"…: the name has 1025 bytes": before, `…: mapped to "mapped:nn`: after, "…: the name has 1031 bytes": after} {
+		if !errors.Is(err, holdfast.ErrInvalidName) || !strings.Contains(err.Error(), n) {
+			t.Errorf("%v, and not %q", err, n)
+		}
+	}
 	if info := locktest.Inspected(t, m, "n"); info.Name != "n" {
 		t.Errorf("Inspect of %q", info.Name)
 	}

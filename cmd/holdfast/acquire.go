@@ -12,21 +12,19 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// acquire returns a lease that is long enough to begin, or the error to exit with. A signal ends the wait.
-func (j *job) acquire(ctx context.Context) (*holdfast.Lease, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	listening := make(chan struct{})
+// acquire returns a lease that is long enough to begin, or the error to exit with. A signal ends the wait, even if it
+// comes at the moment of the grant; one that comes later is for the command.
+func (j *job) acquire(parent context.Context) (*holdfast.Lease, error) {
+	ctx, cancel := context.WithCancel(parent)
+	listening, stopped := make(chan struct{}), signalled(0)
 	go func() {
 		defer close(listening)
 		select {
 		case s := <-j.signals:
-			cancel(signalled(s.(syscall.Signal)))
+			stopped = signalled(s.(syscall.Signal))
+			cancel()
 		case <-ctx.Done():
 		}
-	}()
-	defer func() {
-		cancel(nil)
-		<-listening
 	}()
 	waiting := ctx
 	if j.wait > 0 {
@@ -44,17 +42,21 @@ func (j *job) acquire(ctx context.Context) (*holdfast.Lease, error) {
 		j.limit = time.Now().Add(j.maxHold)
 	}
 	if err == nil {
-		if err = settled(ctx, lease); err == nil {
-			return lease, nil
-		}
+		err = settled(ctx, lease)
+	}
+	cancel()
+	<-listening
+	if err == nil && stopped == 0 {
+		return lease, nil
+	}
+	if lease != nil {
 		j.unlock(lease)
 	}
-	stopped := signalled(0)
 	switch {
-	case errors.As(context.Cause(ctx), &stopped):
+	case stopped != 0:
 		return nil, cli.Exit(fmt.Errorf("%s: %w before the lock was acquired; not run", printable(j.name), stopped), stopped.exitCode())
 	case errors.Is(err, holdfast.ErrNotAcquired):
-		return nil, j.notAcquired(ctx)
+		return nil, j.notAcquired(parent)
 	}
 	return nil, cli.Exit(err, runFailed)
 }

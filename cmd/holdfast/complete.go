@@ -21,19 +21,43 @@ const (
 // a name in what the shells' scripts read.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
 
-// completionFlag is the last argument when a shell asks for completions.
-const completionFlag = "--generate-shell-completion"
+// completionFlag is what a shell that asks for completions says behind the words. It may also be the last word of the
+// command of run, so the scripts say askedByShell behind it.
+const (
+	completionFlag = "--generate-shell-completion"
+	askedByShell   = "--asked-by-a-shell"
+)
 
-// completesCommand reports whether a shell asks for completions of the command that run is to run. The library takes
-// that for a call, and would run it.
-func completesCommand(args []string) bool {
-	return len(args) > 0 && args[len(args)-1] == completionFlag && slices.Contains(args, "--")
+// completionOf reports whether a shell asks for completions, and returns the arguments as the library knows them.
+func completionOf(args []string) (_ []string, asked bool) {
+	n := len(args)
+	if n > 1 && args[n-1] == askedByShell && args[n-2] == completionFlag {
+		return args[:n-1], true
+	}
+	return args, n > 1 && args[n-1] == completionFlag && !slices.Contains(args, "run")
+}
+
+// saysWhoAsks makes the scripts for shells add askedByShell.
+func saysWhoAsks(completion *cli.Command) {
+	completion.Hidden = false
+	for _, shell := range completion.Commands {
+		action := shell.Action
+		shell.Action = func(ctx context.Context, c *cli.Command) error {
+			var script strings.Builder
+			out := c.Root().Writer
+			c.Root().Writer = &script
+			err := action(ctx, c)
+			c.Root().Writer = out
+			fmt.Fprint(out, strings.ReplaceAll(script.String(), completionFlag, completionFlag+" "+askedByShell))
+			return err
+		}
+	}
 }
 
 // completeNames offers the flags of c, and the names of the locks that are held.
 func completeNames(ctx context.Context, c *cli.Command) {
 	cli.DefaultCompleteWithFlags(ctx, c)
-	if n := len(os.Args); n > 2 && strings.HasPrefix(os.Args[n-2], "-") {
+	if n := slices.Index(os.Args, completionFlag); n > 1 && strings.HasPrefix(os.Args[n-1], "-") {
 		return // a flag is being typed
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTime)

@@ -17,6 +17,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/urfave/cli/v3"
@@ -35,17 +36,25 @@ func main() {
 
 // run returns the exit status.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if completesCommand(args) {
-		return 0
+	if len(args) > 1 && args[1] == guardName {
+		return runGuard(args[2:], stderr)
 	}
-	err := newCommand(stdin, stdout, stderr).Run(context.Background(), args)
+	args, completes := completionOf(args)
+	if completes && slices.Contains(args, "--") {
+		return 0 // the command of run is not completed
+	}
+	program := newCommand(stdin, stdout, stderr)
+	program.EnableShellCompletion = completes
+	err := program.Run(context.Background(), args)
 	if err == nil {
 		return 0
 	}
 	if said := silent(0); errors.As(err, &said) {
+		dieOfInterrupt(err)
 		return said.ExitCode()
 	}
 	fmt.Fprintf(stderr, "holdfast: %s\n", withoutPrefix(err))
+	dieOfInterrupt(err)
 	if coded := cli.ExitCoder(nil); errors.As(err, &coded) {
 		if _, child := coded.(*exec.ExitError); !child { // a child's status is not this program's
 			return coded.ExitCode()
@@ -61,13 +70,12 @@ func newCommand(stdin io.Reader, stdout, stderr io.Writer) *cli.Command {
 		Version:         version(),
 		HideHelpCommand: true,
 
-		EnableShellCompletion:           true,
-		ConfigureShellCompletionCommand: func(c *cli.Command) { c.Hidden = false },
+		ConfigureShellCompletionCommand: saysWhoAsks,
 
 		Reader:    stdin,
 		Writer:    stdout,
 		ErrWriter: stderr,
-		Commands:  []*cli.Command{runCommand(), listCommand(), topCommand(), inspectCommand(), waitCommand(), unlockCommand(), doctorCommand(), benchCommand(), demoCommand(), buyersCommand(), benchWorkerCommand(), guardCommand(), launchCommand()},
+		Commands:  []*cli.Command{runCommand(), listCommand(), topCommand(), inspectCommand(), waitCommand(), unlockCommand(), doctorCommand(), benchCommand(), demoCommand(), buyersCommand(), benchWorkerCommand()},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if err := noArguments(c); err != nil {
 				return err

@@ -40,6 +40,9 @@ const (
 
 const defaultGrace = 5 * time.Second
 
+// nameAndCommand is after how many words the flags are the command's, even without the dashes before it.
+var nameAndCommand = 2
+
 func runCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "run",
@@ -54,7 +57,7 @@ func runCommand() *cli.Command {
 			&cli.StringFlag{Name: "kind", Value: "mutex", Usage: "take a lock of `KIND` mutex, fair, read or write"},
 			&cli.BoolFlag{Name: "shared", Aliases: []string{"s"}, Usage: "the same as --kind read"},
 			&cli.BoolFlag{Name: "no-wait", Aliases: []string{"n"}, Usage: "do not wait if another holds the lock"},
-			&cli.DurationFlag{Name: "wait", Aliases: []string{"w"}, Usage: "wait at most `TIME` for the lock"},
+			&cli.DurationFlag{Name: "wait", Aliases: []string{"w"}, Usage: "wait at most `TIME` for the lock", DefaultText: "no limit"},
 			&cli.IntFlag{Name: "busy-status", Aliases: []string{"E"}, Value: runBusy, Usage: "exit with `STATUS` if the lock was not acquired"},
 			&cli.DurationFlag{Name: "lease", Value: holdfast.DefaultLease, Usage: "a lock whose holder has died is free after `TIME`"},
 			&cli.DurationFlag{Name: "max-hold", Usage: "end CMD after `TIME`, at least the lease; 0 is no limit"},
@@ -66,6 +69,7 @@ func runCommand() *cli.Command {
 		}, redisFlags()...),
 		DisableSliceFlagSeparator: true,
 		HideHelpCommand:           true,
+		StopOnNthArg:              &nameAndCommand,
 		Action:                    runRun,
 		OnUsageError: func(ctx context.Context, c *cli.Command, err error, sub bool) error {
 			return cli.Exit(usageError(ctx, c, err, sub), runFailed)
@@ -111,8 +115,8 @@ func runRun(ctx context.Context, c *cli.Command) error {
 
 	// A stderr without a reader must not end this process: the command would lose its lock.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	stop := j.listen()
-	defer stop()
+	supervisor.Listen(j.signals)
+	defer signal.Stop(j.signals)
 
 	opts := []holdfast.Option{holdfast.WithLease(c.Duration("lease")), holdfast.WithIdentity(appName(j.argv[0]))}
 	if j.maxHold > 0 {
@@ -217,24 +221,14 @@ func locker(kind string, conn *connection, name string) (holdfast.Locker, error)
 	return l, nil
 }
 
-// listen subscribes to the signals by which people end a program, unless this one was started with them ignored.
-func (j *job) listen() (stop func()) {
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
-		if !signal.Ignored(s) {
-			signal.Notify(j.signals, s)
-		}
-	}
-	return func() { signal.Stop(j.signals) }
-}
-
 // work runs the command and gives the lock back.
 func (j *job) work(lease *holdfast.Lease) error {
 	j.detail("holds " + printable(j.name))
 	cmd := &supervisor.Command{
 		Name: printable(j.name), Path: j.path, Args: j.argv, Env: environment(j.name, lease.Token()),
 		Grace: j.grace, Loss: j.loss, Limit: j.limit, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Interrupts: j.signals, Guard: func() (*exec.Cmd, error) { return guardOf(j) }, Launcher: launcher,
-		Explain: explain, Say: func(text string) { j.insist("%s", text) }, Detail: j.detail,
+		Interrupts: j.signals, Guard: func() (*exec.Cmd, error) { return guardOf(j) }, Explain: explain,
+		Say: func(text string) { j.insist("%s", text) }, Detail: j.detail,
 	}
 	result, err := supervisor.Run(lease, cmd)
 	released := j.unlock(lease)
@@ -255,6 +249,9 @@ func (j *job) work(lease *holdfast.Lease) error {
 	}
 	if released != nil {
 		j.insist("%s: %s; Redis frees it when its lease is over", printable(j.name), withoutPrefix(released))
+	}
+	if result.Interrupted {
+		return byInterrupt{silent(result.Status), result.Key}
 	}
 	return silent(result.Status)
 }

@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/holdfast-go/holdfast/internal/supervisor"
 )
 
 // signalled is the cause of a context that a signal ended.
@@ -18,6 +20,24 @@ func (s signalled) Error() string { return fmt.Sprintf("stopped by signal: %v", 
 
 // exitCode is the one that shells use.
 func (s signalled) exitCode() int { return 128 + int(s) }
+
+// byInterrupt is the exit status of a run whose command INT has ended.
+type byInterrupt struct {
+	silent
+	key bool // of a terminal: it has not reached this process and its neighbours
+}
+
+func (b byInterrupt) Unwrap() error { return b.silent }
+
+// dieOfInterrupt ends this process by INT, if that has ended what it did. A shell goes on with its script otherwise.
+func dieOfInterrupt(err error) {
+	stopped := signalled(0)
+	if by := (byInterrupt{}); errors.As(err, &by) {
+		supervisor.Interrupt(by.key)
+	} else if errors.As(err, &stopped) && syscall.Signal(stopped) == syscall.SIGINT && supervisor.AtKeys() {
+		supervisor.Interrupt(false)
+	}
+}
 
 // withSignals returns a context that the first signal to end the program cancels. The
 // second one ends the program as if no one were subscribed. SIGPIPE, for output without a reader,

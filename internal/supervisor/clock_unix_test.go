@@ -25,7 +25,7 @@ func TestGuard_ClockIsSet(t *testing.T) {
 		orders := make(chan order, 1)
 		before := time.Now()
 		// The supervisor wrote the line by a clock that is the step behind this one.
-		readOrders(strings.NewReader(fmt.Sprintf("lease 1 %d %d false\n", left, before.Add(left-step).UnixNano())), orders)
+		readOrders(strings.NewReader(fmt.Sprintf("lease %d %d false\n", left, before.Add(left-step).UnixNano())), orders)
 		after := time.Now()
 		const reading = time.Millisecond // a time's wall clock and its monotonic clock are read one after the other
 		if o := <-orders; o.deadline.Before(before.Add(want-reading)) || o.deadline.After(after.Add(want+reading)) {

@@ -7,26 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
-
-// guardian is the supervisor's end of the guard. It belongs to the goroutine of Run, but for ended.
-type guardian struct {
-	pipe  *os.File
-	knows chan struct{} // closed when the guard knows the command's group
-	ended chan struct{} // closed when the guard has exited
-	cmd   *exec.Cmd     // its ProcessState is set before ended is closed
-
-	deadline time.Time // the last one that was told
-	told     bool
-	group    int // 0: not told yet
-}
-
-// tellPatience bounds a write to a guard that does not read: it has been stopped.
-const tellPatience = 10 * time.Millisecond
 
 // Exit statuses of the guard.
 const (
@@ -34,108 +21,106 @@ const (
 	guardActed = 3
 )
 
-// startGuard starts it before the command, so that there is never a command without a guard.
-func startGuard(newGuard func() (*exec.Cmd, error)) (*guardian, error) {
-	cmd, err := newGuard()
-	if err != nil {
-		return nil, err
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	answers, answer, err := os.Pipe()
-	if err != nil {
-		_ = w.Close()
-		return nil, err
-	}
-	defer answer.Close()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = r, answer, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no key and no hang-up of a terminal reaches it
-	if err := cmd.Start(); err != nil {
-		_ = w.Close()
-		_ = answers.Close()
-		return nil, err
-	}
-	g := &guardian{pipe: w, knows: make(chan struct{}), ended: make(chan struct{}), cmd: cmd}
-	go func() { // ends when the guard does
-		defer answers.Close()
-		if _, err := answers.Read(make([]byte, 1)); err == nil {
-			close(g.knows)
-		}
-		_ = cmd.Wait()
-		close(g.ended)
-	}()
-	return g, nil
-}
-
-// tell tells the guard of a deadline, if it is a new one. The time that is left and the wall clock's time are both
-// told: the guard believes what comes first.
-func (g *guardian) tell(now, deadline time.Time, told bool) {
-	if deadline.Equal(g.deadline) && told == g.told {
-		return
-	}
-	_ = g.pipe.SetWriteDeadline(time.Now().Add(tellPatience))
-	if _, err := fmt.Fprintf(g.pipe, "lease %d %d %d %t\n", g.group, deadline.Sub(now), deadline.UnixNano(), told); err == nil {
-		g.deadline, g.told = deadline, told
-	}
-}
-
-// dismiss lets the guard go and reports whether it has ended the command.
-func (g *guardian) dismiss() bool {
-	_ = g.pipe.SetWriteDeadline(time.Now().Add(tellPatience))
-	_, _ = fmt.Fprintln(g.pipe, "over")
-	_ = g.pipe.Close()
-	select {
-	case <-g.ended:
-	case <-time.After(afterKill): // it has been stopped
-		_ = g.cmd.Process.Kill()
-		<-g.ended
-	}
-	return g.cmd.ProcessState.ExitCode() == guardActed
-}
-
 // order is one line of the pipe.
 type order struct {
-	group    int
 	deadline time.Time
 	told     bool
 	over     bool
 }
 
-// Guard is the guard's process: it reads orders from in until the command is over, and returns the exit status. If
-// in ends before that, the supervisor is dead. It writes one line to out when it knows the command's group.
-func Guard(name string, grace time.Duration, loss Loss, in io.Reader, out io.Writer, say func(string)) int {
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-		syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
-	orders := make(chan order)
-	go readOrders(in, orders)
+// guard is what the guard's process knows. It belongs to the goroutine of Guard.
+type guard struct {
+	name    string
+	say     func(string)
+	answers *os.File
 
-	g := guard{plan: plan{grace: grace - grace/4, loss: loss}} // later than the supervisor, which can say more
+	last   order
+	plan   plan
+	tree   tree
+	acted  bool
+	exited bool // the command has
+	gone   bool // and nothing is left of what it started
+	denied bool // it was said that processes cannot be ended
+}
+
+// Guard is the guard's process: the parent of the command. It reads orders from the open file in until the command is
+// over, and returns the exit status. If in ends before that, the supervisor is dead. It answers to the open file out.
+func Guard(name string, grace time.Duration, loss Loss, in, out int, path string, argv []string, say func(string)) int {
+	runtime.LockOSThread() // Linux tells the command to end when the thread ends that started it
+	unix.CloseOnExec(in)
+	unix.CloseOnExec(out)
+	_ = unix.SetNonblock(out, true) // for its deadline
+	// They are caught, and not ignored: the command must not inherit that.
+	for _, s := range append([]os.Signal{syscall.SIGPIPE}, passedOn...) {
+		if !ignored(s.(syscall.Signal)) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+	adoptOrphans()
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, syscall.SIGCHLD)
+	orders := make(chan order)
+	go readOrders(os.NewFile(uintptr(in), "orders"), orders)
+
+	g := guard{
+		name: name, say: say, answers: os.NewFile(uintptr(out), "answers"), tree: tree{root: os.Getpid()},
+		plan: plan{grace: grace - grace/4, loss: loss}, // later than the supervisor, which can say more
+	}
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		select {
 		case o, ok := <-orders:
 			switch {
-			case !ok && (g.last.group == 0 || (&group{g.last.group}).empty()):
+			case !ok && (g.tree.group == 0 || g.gone):
 				return g.status() // the supervisor died before there was a command, or after it
 			case !ok:
-				say(name + ": the process that holds the lock has died; its command is told to end")
 				return g.finish(grace)
 			case o.over:
 				return g.status()
 			}
-			if g.last.group == 0 && o.group != 0 {
-				// From here on nothing but the death of this process makes it forget the group.
-				_, _ = fmt.Fprintln(out, "knows")
-			}
 			g.last = o
+			if g.tree.group == 0 && !g.start(path, argv) {
+				return guardIdle
+			}
+		case <-children:
+			g.reap()
 		case <-timer.C:
 		}
 		g.enforce(time.Now())
 		timer.Reset(g.pause(time.Now()))
+	}
+}
+
+// start starts the command, with the streams and the environment of this process.
+func (g *guard) start(path string, argv []string) bool {
+	pid, err := start(&Command{Path: path, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
+	if err != nil {
+		g.answer(answerFails, errnoOf(err))
+		return false
+	}
+	g.tree.group = pid
+	g.answer(answerRuns, pid)
+	signal.Ignore(syscall.SIGTTOU) // not before: the command would inherit it
+	return true
+}
+
+func (g *guard) answer(what string, n any) {
+	_ = g.answers.SetWriteDeadline(time.Now().Add(tellPatience))
+	_, _ = fmt.Fprintln(g.answers, what, n)
+}
+
+// reap waits for what has exited, and tells the supervisor of the command's states.
+func (g *guard) reap() {
+	childless := reap(func(pid int, s unix.WaitStatus) {
+		if pid == g.tree.group && !g.exited {
+			g.exited = s.Exited() || s.Signaled()
+			g.answer(answerState, uint32(s))
+		}
+	})
+	if g.exited && !g.gone && g.tree.empty(childless) {
+		g.gone = true
+		g.answer(answerGone, 0)
 	}
 }
 
@@ -150,7 +135,7 @@ func readOrders(in io.Reader, orders chan<- order) {
 		}
 		var o order
 		var left, wall int64
-		if _, err := fmt.Sscanf(lines.Text(), "lease %d %d %d %t", &o.group, &left, &wall, &o.told); err != nil {
+		if _, err := fmt.Sscanf(lines.Text(), "lease %d %d %t", &left, &wall, &o.told); err != nil {
 			continue // the end of a line that was cut off when this process was stopped
 		}
 		now := time.Now()
@@ -159,37 +144,37 @@ func readOrders(in io.Reader, orders chan<- order) {
 	}
 }
 
-// guard is what the guard's process knows. It belongs to the goroutine of Guard.
-type guard struct {
-	last  order
-	plan  plan
-	acted bool
-}
-
 // enforce does what the supervisor should have done by now.
 func (g *guard) enforce(now time.Time) {
-	if g.last.group == 0 {
+	if g.tree.group == 0 || g.gone {
 		return
 	}
-	target := &group{id: g.last.group}
 	if g.last.told { // the supervisor has said TERM; only the KILL is left to this process
 		g.plan.told, g.plan.killAt = true, g.last.deadline
 	}
-	switch g.plan.step(now, g.last.deadline, nil) {
-	case term:
+	switch act := g.plan.step(now, g.last.deadline, nil); {
+	case act == term:
 		g.acted = true
-		target.end()
-	case kill:
+		g.deny("told to end", g.tree.end())
+	case g.plan.killed:
 		g.acted = true
-		target.kill()
+		g.deny("killed", g.tree.kill())
+	}
+}
+
+// deny says once that processes cannot be ended.
+func (g *guard) deny(what string, denied []int) {
+	if len(denied) > 0 && !g.denied {
+		g.denied = true
+		g.say(g.name + ": " + denial(what, denied))
 	}
 }
 
 func (g *guard) pause(now time.Time) time.Duration {
-	if g.last.group == 0 {
+	if g.tree.group == 0 || g.gone {
 		return time.Hour
 	}
-	return max(0, min(g.plan.next(now, g.last.deadline), 250*time.Millisecond))
+	return max(0, min(g.plan.next(now, g.last.deadline), rekill))
 }
 
 func (g *guard) status() int {
@@ -201,20 +186,25 @@ func (g *guard) status() int {
 
 // finish ends the command whose supervisor is dead: within grace, and before the lease ends.
 func (g *guard) finish(grace time.Duration) int {
-	now, target := time.Now(), &group{id: g.last.group}
+	now := time.Now()
 	end := g.last.deadline
 	if by := now.Add(grace); by.Before(end) {
 		end = by
 	}
+	g.say(g.name + ": the process that holds the lock has died; its command is ended")
 	if !g.plan.told && g.plan.loss == LossTerm && grace > 0 {
-		target.end()
+		g.deny("told to end", g.tree.end())
 	}
-	for until(time.Now(), end) > 0 {
-		if target.empty() {
-			return guardActed
-		}
+	for g.reap(); until(time.Now(), end) > 0 && !g.gone; g.reap() {
 		time.Sleep(drainPoll)
 	}
-	target.kill()
+	for range int(afterKill / drainPoll) { // a process that hangs in the kernel is not gone before it comes back from there
+		if g.gone {
+			break
+		}
+		g.deny("killed", g.tree.kill())
+		time.Sleep(drainPoll)
+		g.reap()
+	}
 	return guardActed
 }

@@ -4,8 +4,10 @@ package supervisor
 
 import (
 	"errors"
-	"io"
+	"os"
 	"os/exec"
+	"os/signal"
+	"syscall"
 	"time"
 )
 
@@ -57,7 +59,13 @@ func Run(lease Lease, c *Command) (Result, error) {
 }
 
 // Guard is never called: Run starts none.
-func Guard(string, time.Duration, Loss, io.Reader, io.Writer, func(string)) int { return 0 }
+func Guard(string, time.Duration, Loss, int, int, string, []string, func(string)) int { return 0 }
 
-// Launch is never called: Run starts the command itself.
-func Launch(int, int, int, string, []string) int { return 0 }
+// Listen subscribes c to the signals that end a program.
+func Listen(c chan<- os.Signal) { signal.Notify(c, os.Interrupt, syscall.SIGTERM) }
+
+// Interrupt does nothing: here no shell looks for it.
+func Interrupt(bool) {}
+
+// AtKeys reports whether Interrupt is of use.
+func AtKeys() bool { return false }

@@ -5,6 +5,8 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"os/signal"
 	"runtime"
 	"syscall"
@@ -14,140 +16,109 @@ import (
 )
 
 const (
-	// drainPoll is how often the supervisor looks whether the group is empty. There is no event for that.
+	// drainPoll is how often the supervisor looks after what the command has left behind.
 	drainPoll = 10 * time.Millisecond
-	// afterKill is how long the supervisor waits for a group that it has killed after the lease ended. A process
-	// that hangs in the kernel is not gone before it comes back from there.
+	// rekill is how often a command is killed again that did not end by that.
+	rekill = 250 * time.Millisecond
+	// afterKill is how long the supervisor waits for what it has killed after the lease ended. A process that hangs in
+	// the kernel is not gone before it comes back from there.
 	afterKill = time.Second
 )
 
 // run is one command under supervision. It belongs to the goroutine of Run.
 type run struct {
-	c     *Command
-	lease Lease
-	plan  plan
-	group *group
-	tty   *terminal // nil: stdin is no terminal
-	guard *guardian // nil: none, or it has died
+	c      *Command
+	lease  Lease
+	plan   plan
+	tree   tree
+	tty    *terminal // nil: stdin is no terminal
+	guard  *guardian // nil: none, or it has died
+	failed error     // why the command has not been run
 
-	launch *launcher
-	failed error // why the command has not been run
-
-	states  <-chan unix.WaitStatus // of the command, until it has exited
-	exited  bool
+	exited  bool // the command has, or was not started
+	gone    bool // and nothing is left of what it started
 	status  int
 	lost    bool
 	why     string
 	term    time.Time // of the last TERM that was passed on
-	leftAt  time.Time // when what the command left in its group was killed; zero: it was not
-	leftEnd time.Time // when it is to be killed; zero: it was not told to end
+	leftAt  time.Time // when something was first seen to be left after the lease; zero: nothing was
+	leftEnd time.Time // when what the command left is to be killed; zero: it was not told to end
+	denied  bool      // it was said that processes cannot be ended
+
+	interrupted bool // this process got INT
+	byInterrupt bool // INT has ended the command
 }
 
-// Run runs the command until it has exited and its process group is empty. The error is a *NotStarted, or says that
-// the guard or the launcher could not be started; then nothing has run.
+// Run runs the command until it has exited and nothing is left of what it started. The error is a *NotStarted, or says
+// that the guard could not be started; then nothing has run.
 //
-// The calling goroutine stays on its thread for good: Linux kills the command when the thread ends that started it.
+// The calling goroutine stays on its thread for good: without a guard, Linux tells the command to end when the thread
+// ends that started it.
 func Run(lease Lease, c *Command) (Result, error) {
 	runtime.LockOSThread()
-	adoptOrphans()
+	self := os.Getpid()
 	r := &run{
-		c: c, lease: lease, tty: openTerminal(c.Stdin, c.Stdout),
+		c: c, lease: lease, tty: openTerminal(c.Stdin, c.Stdout), tree: tree{root: self, except: descendants(self, nil)},
 		plan: plan{grace: c.Grace, loss: c.Loss, limit: c.Limit, explain: c.Explain},
 	}
-	if c.Guard != nil && c.Loss != LossWarn {
-		g, err := startGuard(c.Guard)
-		if err != nil {
-			return Result{}, fmt.Errorf("start the guard: %w", err)
-		}
-		r.guard = g
+	adoptOrphans()
+	if !listsChildren() {
+		r.say("this kernel lists no children of processes (/proc/PID/task/TID/children): what leaves the command's process group will not be ended")
 	}
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, syscall.SIGCHLD)
+	defer signal.Stop(children)
+	// A signal that was ignored when this program started stays ignored, here and in the command.
+	listen(c.Interrupts, passedOn)
 	if err := r.start(); err != nil {
-		r.dismiss()
 		return Result{}, err
 	}
-	r.supervise()
-	if r.launch.running != nil { // the process has exited, so there is an answer
-		r.launched(<-r.launch.running)
-	}
+	r.supervise(children)
 	r.dismiss()
 	if r.tty != nil {
-		r.tty.takeBack(r.group.id)
+		r.tty.takeBack(r.tree.group)
 	}
 	if r.failed != nil && !r.lost {
 		return Result{}, r.failed
 	}
-	return Result{Status: r.status, Lost: r.lost, Why: r.why}, nil
+	return Result{
+		Status: r.status, Lost: r.lost, Why: r.why, Interrupted: r.byInterrupt,
+		Key: r.byInterrupt && !r.interrupted && r.tty != nil && r.tty.given,
+	}, nil
 }
 
-// start starts the process that is to become the command.
+// start starts the guard, which starts the command when it has a deadline, or the command.
 func (r *run) start() error {
-	// A signal that was ignored when this program started stays ignored, here and in the command.
-	for _, s := range passedOn {
-		if !signal.Ignored(s) {
-			signal.Notify(r.c.Interrupts, s)
+	// When it is done: the command must not inherit it. The terminal stops a background process that writes to it or takes it.
+	defer signal.Ignore(syscall.SIGTTOU)
+	if r.c.Guard != nil && r.c.Loss != LossWarn {
+		g, err := startGuard(r.c)
+		if err != nil {
+			return err
 		}
-	}
-	l, err := startLauncher(r.c)
-	if err != nil {
-		return err
-	}
-	r.launch = l
-	r.group = &group{id: l.pid}
-	states := make(chan unix.WaitStatus)
-	r.states = states
-	go waitStates(l.pid, states)
-	// Only now: the command must not inherit it. The terminal stops a background process that writes to it or takes it.
-	signal.Ignore(syscall.SIGTTOU)
-	if r.guard == nil {
-		r.open()
+		r.guard, r.tree.root = g, g.pid
+		r.detail("the guard is there")
 		return nil
 	}
-	r.guard.group = l.pid
-	r.detail("the command waits until the guard knows it")
+	pid, err := start(r.c)
+	if err != nil {
+		return &NotStarted{err}
+	}
+	r.runs(pid)
 	return nil
 }
 
-// open lets the process become the command.
-func (r *run) open() {
+// runs is told of the command's process.
+func (r *run) runs(pid int) {
+	r.tree.group = pid
 	if r.tty != nil {
-		r.tty.offer(r.group.id)
+		r.tty.offer(pid)
 	}
-	r.launch.open()
-	r.detail("the command may start")
+	r.detail(fmt.Sprintf("%s runs as process %d", r.c.Args[0], pid))
 }
 
-// launched is told whether the process has become the command.
-func (r *run) launched(err error) {
-	r.launch.running = nil
-	switch {
-	case r.failed != nil:
-	case err != nil:
-		r.failed = &NotStarted{err}
-	default:
-		r.detail(fmt.Sprintf("%s runs as process %d", r.c.Args[0], r.group.id))
-	}
-}
-
-// waitStates sends each state of the process; it ends when that has exited.
-func waitStates(pid int, states chan<- unix.WaitStatus) {
-	for {
-		var s unix.WaitStatus
-		_, err := unix.Wait4(pid, &s, unix.WUNTRACED, nil)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil { // impossible: no other goroutine waits for it
-			s = 0
-		}
-		states <- s
-		if err != nil || s.Exited() || s.Signaled() {
-			return
-		}
-	}
-}
-
-// supervise returns when the command has exited and its group is empty.
-func (r *run) supervise() {
+// supervise returns when the command has exited and nothing is left of what it started.
+func (r *run) supervise(children <-chan os.Signal) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -156,15 +127,12 @@ func (r *run) supervise() {
 		}
 		r.watch(time.Now())
 		timer.Reset(r.pause(time.Now()))
-		var guardKnows, guardEnd <-chan struct{}
+		var answers <-chan answer
 		if r.guard != nil {
-			guardEnd = r.guard.ended
-			if r.launch.gate != nil {
-				guardKnows = r.guard.knows
-			}
+			answers = r.guard.answers
 		}
 		signals := r.c.Interrupts
-		if r.launch.gate == nil && r.launch.running != nil {
+		if r.tree.group == 0 {
 			signals = nil // they are for the command, which is there in a moment
 		}
 		done := r.lease.Done()
@@ -172,20 +140,49 @@ func (r *run) supervise() {
 			done = nil // it is known
 		}
 		select {
-		case s := <-r.states:
-			r.changed(s)
-		case <-guardKnows:
-			r.detail("the guard knows the command")
-			r.open()
-		case err := <-r.launch.running:
-			r.launched(err)
+		case a, ok := <-answers:
+			if ok {
+				r.answered(a)
+			} else {
+				r.guardGone()
+			}
+		case <-children:
+			r.reap()
 		case s := <-signals:
 			r.pass(s.(syscall.Signal))
 		case <-done:
-		case <-guardEnd:
-			r.guardGone()
 		case <-timer.C:
 		}
+	}
+}
+
+// answered is told what the guard says.
+func (r *run) answered(a answer) {
+	switch a.what {
+	case answerRuns:
+		r.runs(a.n)
+	case answerFails:
+		r.failed = &NotStarted{&fs.PathError{Op: "exec", Path: r.c.Path, Err: syscall.Errno(a.n)}}
+		r.exited, r.gone = true, true
+	case answerState:
+		r.changed(unix.WaitStatus(a.n))
+	case answerGone:
+		r.gone = true
+	}
+}
+
+// reap waits for children of this process: the guard, and without it the command and what that left behind.
+func (r *run) reap() {
+	childless := reap(func(pid int, s unix.WaitStatus) {
+		switch {
+		case r.guard != nil && pid == r.guard.pid:
+			r.guard.ends(s)
+		case pid == r.tree.group:
+			r.changed(s)
+		}
+	})
+	if r.exited && r.guard == nil {
+		r.gone = r.gone || r.tree.empty(childless)
 	}
 }
 
@@ -194,6 +191,9 @@ func (r *run) supervise() {
 func (r *run) pause(now time.Time) time.Duration {
 	if r.exited {
 		return drainPoll
+	}
+	if r.plan.killed {
+		return rekill
 	}
 	deadline := r.lease.Deadline()
 	look := max(until(now, deadline)/20, 5*time.Millisecond)
@@ -207,60 +207,83 @@ func (r *run) watch(now time.Time) {
 	if r.plan.told {
 		deadline = r.plan.killAt
 	}
+	if act != nothing && r.guard != nil && r.guard.deadline.IsZero() { // the command is not started
+		r.lost, r.why, r.exited, r.gone = true, r.plan.why, true, true
+		return
+	}
 	if r.guard != nil {
 		r.guard.tell(now, deadline, r.plan.told)
 	}
-	if act == nothing {
-		return
-	}
-	r.lost = true
-	switch act {
-	case warn:
+	r.lost = r.lost || act != nothing
+	switch {
+	case act == warn:
 		r.say(r.plan.why + "; the command runs on without the lock")
-	case term:
-		r.say(r.plan.why + "; the command is told to end")
-		r.group.end()
-	case kill:
-		r.say(r.plan.why + "; the command is killed")
-		r.group.kill()
+	case act == term:
+		r.ended(r.plan.why+"; ", "told to end", r.tree.end())
+	case act == kill:
+		r.ended(r.plan.why+"; ", "killed", r.tree.kill())
+	case r.plan.killed && r.c.Loss != LossWarn && !r.exited:
+		r.tree.kill() // what could not be ended, or has come since
 	}
 }
 
-// drained reports whether the group is empty, after telling what is left there to end.
+// ended says that the command was ended, or that it could not be.
+func (r *run) ended(why, what string, denied []int) {
+	r.denied = r.denied || len(denied) > 0
+	if len(denied) > 0 {
+		r.say(why + denial(what, denied))
+		return
+	}
+	r.say(why + "the command is " + what)
+}
+
+// drained reports whether nothing is left of what the command started, after telling it to end.
 func (r *run) drained(now time.Time) bool {
-	r.group.reap()
-	if r.group.empty() {
+	if r.guard == nil {
+		r.reap()
+	}
+	if r.gone {
 		return true
 	}
 	switch {
 	case r.plan.killed && r.c.Loss != LossWarn:
-		return until(now, r.leftAtOr(now).Add(afterKill)) <= 0
+		r.left("killed", r.tree.kill())
+		if r.leftAt.IsZero() {
+			r.leftAt = now
+		}
+		if until(now, r.leftAt.Add(afterKill)) <= 0 {
+			r.say("not all processes that the command has started have ended")
+			return true
+		}
 	case r.leftEnd.IsZero() && r.c.Grace > 0:
 		r.detail("the command has left processes behind; they are told to end")
 		r.leftEnd = now.Add(r.c.Grace)
-		r.group.end()
+		r.left("told to end", r.tree.end())
 	case until(now, r.leftEnd) <= 0:
 		r.detail("what the command left behind is killed")
-		r.leftEnd = now.Add(time.Hour)
-		r.group.kill()
+		r.leftEnd = now.Add(rekill)
+		r.left("killed", r.tree.kill())
 	}
 	return false
 }
 
-// leftAtOr returns when the group of a lost lease was first seen not to be empty.
-func (r *run) leftAtOr(now time.Time) time.Time {
-	if r.leftAt.IsZero() {
-		r.leftAt = now
+// left says once that processes that the command has left cannot be ended: the lock is kept for them.
+func (r *run) left(what string, denied []int) {
+	if len(denied) > 0 && !r.denied {
+		r.denied = true
+		r.say("what the command has left keeps the lock: " + denial(what, denied))
 	}
-	return r.leftAt
 }
 
 // changed is told of each state of the command.
 func (r *run) changed(s unix.WaitStatus) {
+	if r.exited {
+		return
+	}
 	if s.Stopped() {
-		if r.tty != nil && r.tty.wanted(s.StopSignal(), r.group.id) {
-			r.tty.give(r.group.id)
-			r.group.signal(syscall.SIGCONT)
+		if r.tty != nil && r.tty.wanted(s.StopSignal(), r.tree.group) {
+			r.tty.give(r.tree.group)
+			_ = r.tree.signal(syscall.SIGCONT)
 			return
 		}
 		switch s.StopSignal() {
@@ -269,10 +292,11 @@ func (r *run) changed(s unix.WaitStatus) {
 		}
 		return
 	}
-	r.exited, r.states = true, nil
+	r.exited = true
 	r.status = s.ExitStatus()
 	if s.Signaled() {
 		r.status = 128 + int(s.Signal())
+		r.byInterrupt = s.Signal() == syscall.SIGINT
 	}
 	// Until now the command ran. Whether the lease has lasted is decided by the clock, not by the timer that tells of it.
 	if err := r.lease.Err(); !r.lost && (err != nil || until(time.Now(), r.lease.Deadline()) <= 0) {
@@ -283,16 +307,22 @@ func (r *run) changed(s unix.WaitStatus) {
 	}
 }
 
-// guardGone is called when the guard has died before its time.
+// guardGone is called when the guard has died before its time. On Linux the command and what it left are children of
+// this process from then on, and the command has got TERM, because its parent has died.
 func (r *run) guardGone() {
-	_ = r.guard.pipe.Close()
-	r.guard = nil
-	if r.launch.gate != nil {
-		r.failed = errors.New("the guard has died before the command was started")
-		r.launch.abandon()
-		return
+	_ = r.guard.orders.Close()
+	r.guard.wait()
+	r.guard, r.tree.root = nil, os.Getpid()
+	switch {
+	case r.tree.group == 0: // it may just have been started
+		r.failed, r.exited = errors.New("the guard has died before the command was started"), true
+		r.tree.kill()
+	case adopts && !r.exited:
+		r.say("the guard has died, and the command is told to end: if this process is killed too, it can outlive the lock")
+	case !r.exited: // its parent is another process now
+		r.lost, r.exited, r.status = true, true, 128+int(syscall.SIGKILL)
+		r.ended("the guard has died; ", "killed", r.tree.kill())
 	}
-	r.say("the guard has died: if this process is killed too, the command can outlive the lock")
 }
 
 // dismiss ends the guard and waits for it.

@@ -23,13 +23,9 @@ func TestMain(m *testing.M) {
 		case "supervise":
 			os.Exit(supervise(args))
 		case "guard":
-			os.Exit(Guard("job", testGrace, LossTerm, os.Stdin, os.Stdout, func(string) {}))
-		case "launch":
-			var n [3]int
-			for i := range n {
-				n[i], _ = strconv.Atoi(args[i])
-			}
-			os.Exit(Launch(n[0], n[1], n[2], args[3], args[4:]))
+			in, _ := strconv.Atoi(args[0])
+			out, _ := strconv.Atoi(args[1])
+			os.Exit(Guard("job", testGrace, LossTerm, in, out, args[2], args[3:], func(string) {}))
 		}
 	}
 	os.Exit(m.Run())
@@ -49,12 +45,10 @@ func (l fixedLease) Err() error            { return nil }
 
 // Steps of a start, in their order. The supervisor kills itself at one of them, as `kill -9` does.
 const (
+	stepBefore   = "there is no guard"
 	stepGuard    = "the guard is there"
-	stepWaits    = "the command waits until the guard knows it"
-	stepKnows    = "the guard knows the command"
-	stepOpen     = "the command may start"
 	stepRuns     = "runs as process"
-	stepLater    = "" // a time after the launcher is started
+	stepLater    = "" // a time after the guard is started
 	neverReached = "never"
 )
 
@@ -82,11 +76,10 @@ func supervise(args []string) int {
 	result, err := Run(fixedLease{time.Now().Add(testLease)}, &Command{
 		Name: "job", Path: "/bin/sh", Args: []string{"sh", "-c", `trap '' TERM INT HUP; echo $$ >"$1"; while :; do sleep 0.01; done`, "sh", args[2]},
 		Env: os.Environ(), Grace: testGrace, Loss: LossTerm, Stderr: os.Stderr, Interrupts: make(chan os.Signal, 64),
-		Guard: func() (*exec.Cmd, error) { return exec.Command(os.Args[0], "guard"), nil },
-		Launcher: func() (*exec.Cmd, error) {
-			die(stepGuard)
+		Guard: func() (*exec.Cmd, error) {
+			die(stepBefore)
 			time.AfterFunc(0, func() { die(stepLater) })
-			return exec.Command(os.Args[0], "launch"), nil
+			return exec.Command(os.Args[0], "guard"), nil
 		},
 		Explain: func(err error) string { return err.Error() },
 		Say:     func(string) {}, Detail: die,
@@ -99,14 +92,14 @@ func supervise(args []string) int {
 }
 
 // Whenever the supervisor is killed while it starts a command, no process is left after the lease, and the command has
-// run only if the guard knew it.
+// run only if the guard had a deadline.
 func TestRun_KilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	type moment struct {
 		step  string
 		after time.Duration
 	}
-	moments := []moment{{stepGuard, 0}, {stepWaits, 0}, {stepKnows, 0}, {stepOpen, 0}, {stepRuns, 0}}
+	moments := []moment{{stepBefore, 0}, {stepGuard, 0}, {stepRuns, 0}}
 	for after := 100 * time.Microsecond; after < 300*time.Millisecond; after *= 2 {
 		moments = append(moments, moment{stepLater, after})
 	}
@@ -128,7 +121,7 @@ func TestRun_KilledAtEachStep(t *testing.T) {
 		}
 		t.Logf("%s: all ended after %v; ran: %q", name, time.Since(begin), text)
 		switch m.step {
-		case stepGuard, stepWaits, stepKnows:
+		case stepBefore, stepGuard: // the command has had no deadline
 			if err == nil {
 				t.Errorf("%s: the command has run", name)
 			}

@@ -5,54 +5,97 @@ package supervisor
 import (
 	"errors"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// secondTerm is the time in which a second TERM is passed on as KILL.
-const secondTerm = 5 * time.Second
+const (
+	// secondTerm is the time in which a second TERM is passed on as KILL.
+	secondTerm = 5 * time.Second
+	// oneTerm is the time in which TERMs are one: timeout(1) sends one to its child and one to its group.
+	oneTerm = 200 * time.Millisecond
+)
+
+// ending are the signals by which people end a program.
+var ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 
 // passedOn are the signals that the command gets as well.
-var passedOn = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-	syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT,
+var passedOn = append([]os.Signal{syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT}, ending...)
+
+// Listen subscribes c to the signals that end a program, unless this one was started with them ignored.
+func Listen(c chan<- os.Signal) { listen(c, ending) }
+
+func listen(c chan<- os.Signal, signals []os.Signal) {
+	for _, s := range signals {
+		if !ignored(s.(syscall.Signal)) {
+			signal.Notify(c, s)
+		}
+	}
 }
 
 // pass gives the command a signal that this process got.
 func (r *run) pass(s syscall.Signal) {
+	switch s {
+	case syscall.SIGINT:
+		r.interrupted = true
+	case syscall.SIGCONT:
+		if r.tty != nil && !r.exited {
+			r.tty.resumed(r.tree.group)
+		}
+	case syscall.SIGTERM:
+		now := time.Now()
+		switch since := now.Sub(r.term); {
+		case r.term.IsZero() || since >= secondTerm:
+			r.term = now
+		case since < oneTerm:
+			return
+		default:
+			r.ended("told to end a second time; ", "killed", r.tree.kill())
+			return
+		}
+	}
 	if r.exited {
 		return // what is left is being told to end anyway
 	}
-	switch s {
-	case syscall.SIGQUIT:
-		if r.launch.gate != nil {
-			s = syscall.SIGTERM // the launcher would print its stacks
-		}
-	case syscall.SIGCONT:
-		if r.tty != nil {
-			r.tty.resumed(r.group.id)
-		}
-	case syscall.SIGTERM:
-		if now := time.Now(); !r.term.IsZero() && now.Sub(r.term) < secondTerm {
-			r.say("told to end a second time; the command is killed")
-			s = syscall.SIGKILL
-		} else {
-			r.term = now
-		}
+	if err := r.tree.signal(s); errors.Is(err, syscall.EPERM) {
+		r.say(unix.SignalName(s) + " was not delivered: " + denial("signalled", []int{r.tree.group}) + "; the lock is kept while it runs")
 	}
-	r.group.signal(s)
 	if s == syscall.SIGHUP || s == syscall.SIGTERM {
-		r.group.signal(syscall.SIGCONT) // a stopped process does not get it otherwise
+		_ = r.tree.signal(syscall.SIGCONT) // a stopped process does not get it otherwise
 	}
+}
+
+// Interrupt ends this process as INT does, so that a shell that waits for it ends its script: see wait(2) in shells. If
+// all is set, INT goes to the whole process group: the key reached only the command's. It returns if INT is ignored.
+func Interrupt(all bool) {
+	signal.Reset(syscall.SIGINT)
+	pid := os.Getpid()
+	if all {
+		pid = 0
+	}
+	if syscall.Kill(pid, syscall.SIGINT) == nil && !ignored(syscall.SIGINT) {
+		time.Sleep(time.Second) // it comes on any thread
+	}
+}
+
+// AtKeys reports whether the keys of a terminal send signals to this process and its group.
+func AtKeys() bool {
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	return foreground(int(tty.Fd())) == unix.Getpgrp()
 }
 
 // stop stops this process, as the command has been, if it is a job of a shell that can continue it. The guard goes on.
 // It takes SIGSTOP: the Go runtime keeps its handler of SIGTSTP once that has been subscribed to.
 func (r *run) stop() {
 	if r.tty != nil {
-		r.tty.takeBack(r.group.id)
+		r.tty.takeBack(r.tree.group)
 	}
 	if isJob() {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)

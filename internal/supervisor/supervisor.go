@@ -1,20 +1,21 @@
 // Package supervisor runs a command that must not outlive a lease.
 //
-// Two processes enforce that. The supervisor is the process that holds the lock: it starts the
-// command, passes signals on, and ends the command when the lease is lost. The guard is a second
-// process of the same program, in a session of its own. The supervisor tells it each new deadline
-// over a pipe. If the supervisor is killed or stopped, the guard ends the command by itself, before
-// the lease ends in Redis. Both follow the same plan.
+// Two processes enforce that. The supervisor is the process that holds the lock: it passes signals on,
+// and ends the command when the lease is lost. The guard is a second process of the same program, and
+// the command's parent. The supervisor tells it each new deadline over a pipe. If the supervisor is
+// killed or stopped, the guard ends the command by itself, before the lease ends in Redis. Both follow
+// the same plan.
 //
-//	holdfast run ──── pipe: deadlines ────► guard
-//	     │                                    │
-//	     └── signals, TERM, KILL ──► command ◄┘ TERM, KILL
-//	                                 and what it starts, in one process group
+//	holdfast run ──── pipe: deadlines ────► guard ──── starts ────► command
+//	     │       ◄─── pipe: states ─────────  │                   and what it starts
+//	     └────────────── TERM, KILL ──────────┴──────────────────────►
 //
-// The command does not run before the guard knows it. The supervisor starts the launcher, a third
-// process of the same program, in the command's group. The launcher waits at a gate, a pipe, and the
-// supervisor opens that when the guard has answered. Then the launcher becomes the command (execve).
-// If the supervisor dies before that, the pipe ends and the launcher exits.
+// On Linux both find all that the command has started: these processes stay below the guard, which is
+// their subreaper. If the guard is killed, they stay below the supervisor, which is one as well.
+// Elsewhere only the command's process group is found.
+//
+// The guard starts the command when it has a deadline. So the command does not run without a guard, and
+// not if the supervisor has died before that.
 //
 // On Windows there are no signals, no group and no guard: the supervisor terminates the command at
 // the deadline.
@@ -49,11 +50,9 @@ type Command struct {
 	// Interrupts are the signals to pass on. The caller has subscribed it to those by which it can be
 	// stopped before; Run subscribes it to the others.
 	Interrupts chan os.Signal
-	// Guard returns the command that calls Guard in another process, not started; nil: no guard.
+	// Guard returns the command that calls Guard in another process, not started; nil: no guard. Its arguments are
+	// followed by those of Guard: in, out, path, and argv.
 	Guard func() (*exec.Cmd, error)
-	// Launcher returns the command that calls Launch in another process, not started. Its arguments are followed by
-	// those of Launch: gate, failure, parent, path, and argv.
-	Launcher func() (*exec.Cmd, error)
 	// Explain tells people why the lease has ended.
 	Explain func(err error) string
 	// Say is for people. Detail is for people that want to know everything.
@@ -72,8 +71,11 @@ const (
 // Result is how the command ended.
 type Result struct {
 	Status int    // its exit status, or 128 + the signal that ended it
-	Lost   bool   // the lease did not last until the command and its group had ended, or the command was told to end because of that
+	Lost   bool   // the lease did not last until all had ended, or the command was told to end because of that
 	Why    string // if nothing of the loss has been said
+
+	Interrupted bool // INT ended it
+	Key         bool // and INT came from a key of the terminal, which reached only the command
 }
 
 // NotStarted is the error of Run for a command that could not be started.

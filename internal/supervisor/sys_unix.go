@@ -2,10 +2,19 @@
 
 package supervisor
 
-import "syscall"
+import (
+	"os/signal"
+	"syscall"
+)
 
 func newGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-func dieWith(int) bool { return true }
-
 func adoptOrphans() {}
+
+func descendants(int, []int) []int { return nil }
+
+func listsChildren() bool { return true }
+
+func ignored(s syscall.Signal) bool { return signal.Ignored(s) }
+
+const adopts = false

@@ -57,7 +57,7 @@ func saysWhoAsks(completion *cli.Command) {
 // completeNames offers the flags of c, and the names of the locks that are held.
 func completeNames(ctx context.Context, c *cli.Command) {
 	cli.DefaultCompleteWithFlags(ctx, c)
-	if n := slices.Index(os.Args, completionFlag); n > 1 && strings.HasPrefix(os.Args[n-1], "-") {
+	if n := len(os.Args); n > 2 && strings.HasPrefix(os.Args[n-2], "-") {
 		return // a flag is being typed
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTime)

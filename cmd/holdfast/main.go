@@ -40,6 +40,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return runGuard(args[2:], stderr)
 	}
 	args, completes := completionOf(args)
+	os.Args = args // the library reads them there as well
 	if completes && slices.Contains(args, "--") {
 		return 0 // the command of run is not completed
 	}

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -12,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/urfave/cli/v3"
+
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -46,11 +51,21 @@ func TestRun_PassesSignalsOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		redistest.Eventually(t, patience, "the first TERM arrives", func() bool { return strings.Contains(awaitFile(t, ready), "told") })
-		if err := i.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		if status := i.wait(t); status != 137 {
-			t.Errorf("exit status %d, want 137", status)
+		again := time.NewTicker(300 * time.Millisecond) // sooner, it is the same
+		defer again.Stop()
+		ended := make(chan int, 1)
+		go func() { ended <- i.wait(t) }()
+		for {
+			select {
+			case <-again.C:
+				_ = i.Process.Signal(syscall.SIGTERM)
+				continue
+			case status := <-ended:
+				if status != 137 {
+					t.Errorf("exit status %d, want 137", status)
+				}
+			}
+			return
 		}
 	})
 	t.Run("while it waits", func(t *testing.T) {
@@ -85,6 +100,48 @@ func TestRun_PassesSignalsOn(t *testing.T) {
 			t.Errorf("exit status %d, want 4", status)
 		}
 	})
+	t.Run("ended by INT, as is the script that it is in", func(t *testing.T) {
+		t.Parallel()
+		ready := filepath.Join(t.TempDir(), "ready")
+		i := newInvocation(t)
+		exe := i.Path
+		i.Path, i.Args = "/bin/bash", []string{"bash", "-c", `"$0" run script -- sh -c 'echo >"$1"; exec sleep 1000' sh "$1"; echo next`, exe, ready}
+		i.Env, i.SysProcAttr = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv)), &syscall.SysProcAttr{Setpgid: true}
+		if err := i.Start(); err != nil {
+			t.Fatal(err)
+		}
+		awaitFile(t, ready)
+		if err := syscall.Kill(-i.Process.Pid, syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		if i.wait(t); i.stdout.Len() > 0 || !i.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+			t.Errorf("the script went on: %q", &i.stdout)
+		}
+	})
+	t.Run("at the moment of the grant", func(t *testing.T) {
+		t.Parallel()
+		j := &job{teller: teller{w: &strings.Builder{}}, name: "moment", timeout: patience, signals: make(chan os.Signal, 1)}
+		j.lock = grantedAfter{other(t, srv).Mutex("moment"), func() { j.signals <- syscall.SIGTERM }}
+		lease, err := j.acquire(t.Context())
+		if exit := cli.ExitCoder(nil); lease != nil || !errors.As(err, &exit) || exit.ExitCode() != 143 {
+			t.Errorf("%v, %v; want status 143", lease, err)
+		}
+		if srv.Admin().Exists(t.Context(), "moment").Val() != 0 {
+			t.Error("the lock is held")
+		}
+	})
+}
+
+// grantedAfter grants the lock when before has ended the wait.
+type grantedAfter struct {
+	*holdfast.Mutex
+	before func()
+}
+
+func (l grantedAfter) Lock(ctx context.Context) (*holdfast.Lease, error) {
+	l.before()
+	<-ctx.Done()
+	return l.Mutex.Lock(context.Background())
 }
 
 // The lock is kept until what the command left in its group is gone; that is told to end, and then killed.

@@ -31,6 +31,9 @@ var writers = map[string]string{
 	"stops":    `date +%s%N >>"$1"; kill -STOP $$; while :; do date +%s%N >>"$1"; sleep 0.01; done`,
 }
 
+// leavers are writers that leave the command's process group, where they are found.
+var leavers []string
+
 const (
 	lossLease = 8 * time.Second
 	lossGrace = "500ms"
@@ -155,7 +158,7 @@ func TestRun_CutOff(t *testing.T) {
 // If the process that holds the lock is killed, its guard ends the command and what that has started.
 func TestRun_Killed(t *testing.T) {
 	t.Parallel()
-	for _, writer := range []string{"polite", "stubborn", "forks", "stops"} {
+	for _, writer := range append([]string{"polite", "stubborn", "forks", "stops"}, leavers...) {
 		t.Run(writer, func(t *testing.T) {
 			t.Parallel()
 			s := newScenario(t, writer)
@@ -178,7 +181,7 @@ func TestRun_Killed(t *testing.T) {
 // If the process that holds the lock is stopped beyond its lease, the command is dead before that is over.
 func TestRun_Stopped(t *testing.T) {
 	t.Parallel()
-	for _, writer := range []string{"polite", "forks"} {
+	for _, writer := range append([]string{"polite", "forks"}, leavers...) {
 		t.Run(writer, func(t *testing.T) {
 			t.Parallel()
 			s := newScenario(t, writer)
@@ -232,6 +235,17 @@ func TestRun_TakenAway(t *testing.T) {
 			if !strings.Contains(s.run.stderr.String(), says[name]) {
 				t.Errorf("stderr does not say %q: %q", says[name], &s.run.stderr)
 			}
+		})
+	}
+	for _, writer := range leavers {
+		t.Run(writer, func(t *testing.T) {
+			t.Parallel()
+			s := newScenario(t, writer)
+			s.srv.Admin().Del(t.Context(), "job")
+			if status := s.run.wait(t); status != 121 {
+				t.Errorf("exit status %d, want 121", status)
+			}
+			s.wantDeadBeforeTheNext(t)
 		})
 	}
 	t.Run("and the command exits by itself", func(t *testing.T) {

@@ -82,8 +82,11 @@ func TestRun_Status(t *testing.T) {
 	}
 	dir := t.TempDir()
 	garbage := filepath.Join(dir, "garbage")
-	if err := os.WriteFile(garbage, []byte("no program"), 0o700); err != nil {
-		t.Fatal(err)
+	bare := filepath.Join(dir, "bare")
+	for file, text := range map[string]string{garbage: "no\x00program\n", bare: "exit $1\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, tt := range []struct {
 		name   string
@@ -104,6 +107,9 @@ func TestRun_Status(t *testing.T) {
 		{"not found", []string{"free", "--", "no-such-program"}, 127, `"no-such-program": executable file not found in \$PATH\n$`},
 		{"not to be run", []string{"free", "--", "/etc/passwd"}, 126, `permission denied\n$`},
 		{"no program", []string{"free", "--", garbage}, 126, `exec format error\n$`},
+		{"a script without #!", []string{"free", "--", bare, "8"}, 8, ""},
+		{"flags of the command without the dashes", []string{"free", "sh", "-c", "exit 5"}, 5, ""},
+		{"a word for completions at the end", []string{"free", "--", "test", "x", "=", completionFlag}, 1, ""},
 		{"no command", []string{"free"}, 125, `a lock's name and a command are needed`},
 		{"unknown flag", []string{"free", "--no-such", "--", "true"}, 125, `no-such.*\(see holdfast run --help\)\n$`},
 		{"unknown kind", []string{"free", "--kind=sema", "--", "true"}, 125, `--kind is mutex, fair, read or write, not "sema"`},

@@ -160,6 +160,26 @@ func TestRun_AtATerminal(t *testing.T) {
 		c.await(t, "status-130", 1)
 		redistest.Eventually(t, patience, "it is free", func() bool { return !held("int") })
 	})
+	t.Run("interrupt of a script", func(t *testing.T) {
+		t.Parallel()
+		for name, begun := range map[string]string{"script": "begun", "wait": ""} {
+			if name == "wait" {
+				hold(t, srv, name)
+			}
+			c := openShell(t, srv)
+			c.press(t, `bash -c 'holdfast run `+name+` -- sh -c "echo be\gun; exec sleep 1000"; echo ne""xt'`+"\n")
+			c.await(t, begun, 1)
+			redistest.Eventually(t, patience, "it runs or waits", func() bool {
+				return held(name) && (begun != "" || srv.Admin().LLen(t.Context(), "redisson_lock_queue:{"+name+"}").Val() == 1)
+			})
+			c.press(t, "\x03")
+			c.press(t, "echo status-$?\n")
+			c.await(t, "status-130", 1)
+			if strings.Contains(c.shown(), "next") {
+				t.Errorf("%s: the script went on", name)
+			}
+		}
+	})
 	t.Run("suspend and resume", func(t *testing.T) {
 		t.Parallel()
 		c := openShell(t, srv)

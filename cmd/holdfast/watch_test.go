@@ -95,7 +95,7 @@ func TestComplete(t *testing.T) {
 		t.Errorf("behind --: exit status %d, %q", status, &i.stdout)
 	}
 	ran := filepath.Join(t.TempDir(), "ran")
-	i = start(t, urlOf(srv), "run", "free", "--", "touch", ran, completionFlag)
+	i = start(t, urlOf(srv), "run", "free", "--", "touch", ran, completionFlag, askedByShell)
 	i.wait(t)
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("the command was run")

@@ -78,7 +78,7 @@ var comparisons = map[string][]string{
 	"guardian.tell": {"Equal", "Sub", "UnixNano"}, // the time that is left, and the wall clock's time
 	"readOrders":    {"Sub", "Unix"},              // the lesser of both
 	"guard.finish":  {"Before"},                   // of two times that were reckoned from the monotonic clock of this process
-	"run.pass":      {"Sub"},                      // whether a second TERM comes soon: by the monotonic clock of this process
+	"terms.step":    {"Sub"},                      // whether a second TERM comes soon: by the monotonic clock of this process
 }
 
 // No other function compares times: what is due is decided by until, which takes the clock that has come further.

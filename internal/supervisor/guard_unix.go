@@ -191,10 +191,15 @@ func (g *guard) finish(grace time.Duration) int {
 	if by := now.Add(grace); by.Before(end) {
 		end = by
 	}
-	g.say(g.name + ": the process that holds the lock has died; its command is ended")
+	died := "the process that holds the lock has died"
 	if !g.plan.told && g.plan.loss == LossTerm && grace > 0 {
-		g.deny("told to end", g.tree.end())
+		if denied := g.tree.end(); len(denied) > 0 {
+			died, g.denied = died+"; "+denial("told to end", denied), true
+		} else {
+			died += "; its command is told to end"
+		}
 	}
+	g.say(g.name + ": " + died)
 	for g.reap(); until(time.Now(), end) > 0 && !g.gone; g.reap() {
 		time.Sleep(drainPoll)
 	}

@@ -40,7 +40,7 @@ type run struct {
 	status  int
 	lost    bool
 	why     string
-	term    time.Time // of the last TERM that was passed on
+	terms   terms
 	leftAt  time.Time // when something was first seen to be left after the lease; zero: nothing was
 	leftEnd time.Time // when what the command left is to be killed; zero: it was not told to end
 	denied  bool      // it was said that processes cannot be ended

@@ -162,3 +162,17 @@ func superviseIn(t *testing.T, step string, after time.Duration, file string) in
 	}
 	return cmd.ProcessState.ExitCode()
 }
+
+// Copies of a TERM are one, as timeout(1) sends it to its child and to its group. A second one is for the impatient.
+func TestTerms(t *testing.T) {
+	var count terms
+	begin := time.Now()
+	for _, tt := range []struct {
+		after time.Duration
+		want  action
+	}{{0, term}, {50 * time.Microsecond, nothing}, {oneTerm - 1, nothing}, {oneTerm, kill}, {secondTerm - 1, kill}, {secondTerm, term}, {secondTerm + 1, nothing}} {
+		if got := count.step(begin.Add(tt.after)); got != tt.want {
+			t.Errorf("after %v: %v, want %v", tt.after, got, tt.want)
+		}
+	}
+}

@@ -19,6 +19,21 @@ const (
 	oneTerm = 200 * time.Millisecond
 )
 
+// terms counts TERMs as people mean them.
+type terms struct{ first time.Time }
+
+// step returns what a TERM means that comes now: term, kill for a second one, nothing for a copy.
+func (t *terms) step(now time.Time) action {
+	switch since := now.Sub(t.first); {
+	case t.first.IsZero() || since >= secondTerm:
+		t.first = now
+		return term
+	case since < oneTerm:
+		return nothing
+	}
+	return kill
+}
+
 // ending are the signals by which people end a program.
 var ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 
@@ -46,13 +61,10 @@ func (r *run) pass(s syscall.Signal) {
 			r.tty.resumed(r.tree.group)
 		}
 	case syscall.SIGTERM:
-		now := time.Now()
-		switch since := now.Sub(r.term); {
-		case r.term.IsZero() || since >= secondTerm:
-			r.term = now
-		case since < oneTerm:
+		switch r.terms.step(time.Now()) {
+		case nothing:
 			return
-		default:
+		case kill:
 			r.ended("told to end a second time; ", "killed", r.tree.kill())
 			return
 		}

@@ -143,11 +143,11 @@ func TestRun_CommandOfAnotherUser(t *testing.T) {
 		held   int64
 	}{
 		"TERM": {func(t *testing.T, i *invocation) { _ = i.Process.Signal(syscall.SIGTERM) },
-			"SIGTERM was not delivered: the command cannot be signalled", 5, 1},
+			"SIGTERM was not delivered: process ", 5, 1},
 		"deleted": {func(t *testing.T, _ *invocation) { srv.Admin().Del(t.Context(), "deleted") },
-			"the lock is gone: it was deleted, or the server has lost it; the command cannot be told to end", 121, 0},
+			"the lock is gone: it was deleted, or the server has lost it; process ", 121, 0},
 		"killed": {func(t *testing.T, i *invocation) { _ = i.Process.Kill() },
-			"the command cannot be told to end", -1, 1},
+			"the process that holds the lock has died; process ", -1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,7 +182,7 @@ func TestRun_CommandOfAnotherUser(t *testing.T) {
 			how.do(t, i)
 			redistest.Eventually(t, patience, how.says, func() bool {
 				text, _ := os.ReadFile(said)
-				return strings.Contains(string(text), how.says) && strings.Contains(string(text), "run holdfast as that user, inside sudo")
+				return strings.Contains(string(text), how.says) && strings.Contains(string(text), "belongs to another user and cannot be ")
 			})
 			if held := srv.Admin().Exists(t.Context(), name).Val(); held != how.held {
 				t.Errorf("the lock is held: %d, want %d", held, how.held)

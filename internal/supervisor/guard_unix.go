@@ -57,6 +57,7 @@ func Guard(name string, grace time.Duration, loss Loss, in, out int, path string
 		}
 	}
 	adoptOrphans()
+	reserveThreads()
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
 	orders := make(chan order)

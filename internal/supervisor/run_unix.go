@@ -62,9 +62,7 @@ func Run(lease Lease, c *Command) (Result, error) {
 		plan: plan{grace: c.Grace, loss: c.Loss, limit: c.Limit, explain: c.Explain},
 	}
 	adoptOrphans()
-	if !listsChildren() {
-		r.say("this kernel lists no children of processes (/proc/PID/task/TID/children): what leaves the command's process group will not be ended")
-	}
+	reserveThreads()
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
 	defer signal.Stop(children)
@@ -72,6 +70,9 @@ func Run(lease Lease, c *Command) (Result, error) {
 	listen(c.Interrupts, passedOn)
 	if err := r.start(); err != nil {
 		return Result{}, err
+	}
+	if !listsChildren() {
+		r.say("this kernel lists no children of processes (/proc/PID/task/TID/children): what leaves the command's process group will not be ended")
 	}
 	r.supervise(children)
 	r.dismiss()

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
+	"sync"
 	"syscall"
 )
 
@@ -50,4 +52,21 @@ func isText(path string) bool {
 	head := make([]byte, 256)
 	n, err := io.ReadFull(f, head)
 	return (err == nil || errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF) && !bytes.Contains(head[:n], []byte{0})
+}
+
+// reserveThreads has the Go runtime start the threads that it may need later, and which it keeps: it ends the process if
+// it gets none because the command has used up the user's limit of processes.
+func reserveThreads() {
+	const threads = 8
+	var locked, done sync.WaitGroup
+	locked.Add(threads)
+	for range threads {
+		done.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			locked.Done()
+			locked.Wait()
+		})
+	}
+	done.Wait()
 }

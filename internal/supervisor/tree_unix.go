@@ -113,6 +113,6 @@ func denial(what string, denied []int) string {
 	for _, pid := range denied[:min(len(denied), 3)] {
 		who = append(who, strings.TrimPrefix(fmt.Sprint(pid), "-"))
 	}
-	return fmt.Sprintf("the command cannot be %s: process %s belongs to another user (operation not permitted); run holdfast as that user, inside sudo",
-		what, strings.Join(who, ", "))
+	return fmt.Sprintf("process %s belongs to another user and cannot be %s (operation not permitted); run holdfast as that user, inside sudo",
+		strings.Join(who, ", "), what)
 }

@@ -32,7 +32,7 @@ type order struct {
 type guard struct {
 	name    string
 	say     func(string)
-	answers *os.File
+	answers int // an open file that does not block
 
 	last   order
 	plan   plan
@@ -49,7 +49,7 @@ func Guard(name string, grace time.Duration, loss Loss, in, out int, path string
 	runtime.LockOSThread() // Linux tells the command to end when the thread ends that started it
 	unix.CloseOnExec(in)
 	unix.CloseOnExec(out)
-	_ = unix.SetNonblock(out, true) // for its deadline
+	_ = unix.SetNonblock(out, true)
 	// They are caught, and not ignored: the command must not inherit that.
 	for _, s := range append([]os.Signal{syscall.SIGPIPE}, passedOn...) {
 		if !ignored(s.(syscall.Signal)) {
@@ -64,7 +64,7 @@ func Guard(name string, grace time.Duration, loss Loss, in, out int, path string
 	go readOrders(os.NewFile(uintptr(in), "orders"), orders)
 
 	g := guard{
-		name: name, say: say, answers: os.NewFile(uintptr(out), "answers"), tree: tree{root: os.Getpid()},
+		name: name, say: say, answers: out, tree: tree{root: os.Getpid()},
 		plan: plan{grace: grace - grace/4, loss: loss}, // later than the supervisor, which can say more
 	}
 	timer := time.NewTimer(time.Hour)
@@ -107,8 +107,12 @@ func (g *guard) start(path string, argv []string) bool {
 }
 
 func (g *guard) answer(what string, n any) {
-	_ = g.answers.SetWriteDeadline(time.Now().Add(tellPatience))
-	_, _ = fmt.Fprintln(g.answers, what, n)
+	line := []byte(fmt.Sprintln(what, n))
+	for { // it fails if the pipe is full, of stops that a stopped supervisor has not read, or the supervisor is dead
+		if _, err := unix.Write(g.answers, line); err != unix.EINTR {
+			return
+		}
+	}
 }
 
 // reap waits for what has exited, and tells the supervisor of the command's states.

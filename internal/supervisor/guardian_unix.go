@@ -110,7 +110,7 @@ func (g *guardian) tell(now, deadline time.Time, told bool) {
 // dismiss lets the guard go and reports whether it has ended the command.
 func (g *guardian) dismiss() bool {
 	_ = syscall.Kill(g.pid, syscall.SIGCONT)
-	_ = g.orders.SetWriteDeadline(time.Now().Add(tellPatience))
+	_ = g.orders.SetWriteDeadline(time.Now().Add(afterKill))
 	_, _ = fmt.Fprintln(g.orders, "over")
 	_ = g.orders.Close()
 	late := time.AfterFunc(afterKill, func() { _ = syscall.Kill(g.pid, syscall.SIGKILL) })

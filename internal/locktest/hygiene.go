@@ -326,7 +326,7 @@ var hygieneScenarios = map[string]func(*Env){
 			e.Errorf("held: %+v, %v", info, err)
 		}
 		e.MustUnlock(l)
-		e.srv.Admin().HSet(bg, e.Key, "mode", "write", "java:1:write", 2)
+		e.srv.Admin().HSet(bg, e.Key, "mode", "write", "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:1:write", 2)
 		info, err = e.Inspect(m)
 		if err != nil || info.Kind != holdfast.KindWrite || info.TTL != -1 || len(info.Holders) != 1 ||
 			!info.Holders[0].Write || info.Holders[0].Holds != 2 || info.Holders[0].Holdfast {

@@ -130,7 +130,7 @@ var releaseScenarios = map[string]func(*Env){
 		}
 		for _, hash := range [][]any{
 			{"name", "Ann", "mail", "a@b"}, {"mode", "dark"},
-			{"name", "Ann"}, {"visits", 17}, {"user:1", "Ann"}, {"user:1", 0}, {"mode", "read", "page", 5},
+			{"name", "Ann"}, {"visits", 17}, {"user:1", "Ann"}, {"user:1", 0}, {"candidate:7", 12}, {"mode", "read"}, {"mode", "read", "page", 5}, {"mode", "read", "page:5", 5},
 		} {
 			e.srv.Admin().Del(bg, e.Key)
 			e.srv.Admin().HSet(bg, e.Key, hash...)

@@ -14,6 +14,9 @@ var toolBranches = []branch{
 	// inspect.lua
 	{"seen free", nil, "inspect", nil, "[free -2 0 0 0 0 0 [] []]", nil},
 	{"seen as a string", []string{"set x a"}, "inspect", nil, "[other -1 0 0 0 0 0 [] []]", nil},
+	{"seen as an application's counter", []string{"hset x candidate:7 12"}, "inspect", nil, "[other -1 0 0 0 0 0 [] []]", nil},
+	{"seen as an application's counters", []string{"hset x mode read candidate:7 12", "pexpire x 7000"}, "inspect", nil, "[other 7000 0 0 0 0 0 [] []]", nil},
+	{"seen as one of Redisson that has no TTL", []string{"hset x $R 1"}, "inspect", nil, "[mutex -1 0 0 0 0 0 [$R 1 -1] []]", nil},
 	{"seen as a mutex, with a token and waiters", []string{"hset x $1 1", "pexpire x 7000", "set $C 41", "rpush $Q $3 $2", "zadd $D 1 $3 T+6000 $2"}, "inspect", nil, "[mutex 7000 41 1 1 0 0 [$1 1 7000] []]", nil},
 	{"seen with a time of no waiter", []string{"rpush $Q $2", "zadd $D 1 $3 T+6000 $2"}, "inspect", nil, "[free -2 0 1 0 0 0 [] []]", nil},
 	{"seen as a write lock", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $3", "zadd $E T+6000 $3"}, "inspect", nil, "[write 7000 0 1 0 0 0 [$1$w 1 7000] []]", nil},
@@ -41,7 +44,11 @@ var toolBranches = []branch{
 	{"forced, and the queue is a string", []string{"hset x $1 1", "pexpire x 7000", "set $Q a"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$K 0"}},
 	{"forced, and a transaction's of Redisson", []string{"hset x $R:t1 1", "pexpire x 7000"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$K 0"}},
 	{"forced, and two owners without a mode", []string{"hset x $1 1 $2 1"}, "force_release", forcing(), "-1", map[string]string{"hlen x": "2"}},
-	{"forced, and a writer's without a mode", []string{"hset x $1$w 1"}, "force_release", forcing(), "-1", map[string]string{"hlen x": "1"}},
+	{"forced, and a writer's without a mode", []string{"hset x $1$w 1"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$K 0"}},
+	{"forced, and an application's counter", []string{"hset x candidate:7 12", "pexpire x 7000"}, "force_release", forcing(), "-1", map[string]string{"hlen x": "1"}},
+	{"forced, and an application's counter of a day", []string{"hset x 2026-11-27-10-05:7 12"}, "force_release", forcing(), "-1", map[string]string{"hlen x": "1"}},
+	{"forced, and an application's setting", []string{"hset x mode read"}, "force_release", forcing(), "-1", map[string]string{"hlen x": "1"}},
+	{"forced, and one of Redisson that has no TTL", []string{"hset x $R 1"}, "force_release", forcing(), "1", map[string]string{"exists x": "0", "sent": "$K 0"}},
 
 	// introduce.lua
 	{"introduced", nil, "introduce", []string{"60000", "app", "shop", "pid", "1"}, "1", map[string]string{"hgetall $P": "[app shop pid 1]", "pttl $P": "60000"}},

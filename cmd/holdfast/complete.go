@@ -67,8 +67,9 @@ func completeNames(ctx context.Context, c *cli.Command) {
 		return // there is nothing to offer, and nowhere to say why
 	}
 	defer conn.close()
-	prefix := c.String("prefix")
-	looks, _ := survey(ctx, conn.sites(), prefix, "*", time.Nanosecond, func(look) bool { return true })
+	s := newSurvey(c, "*")
+	s.most = completionTime / 2
+	looks, _ := s.run(ctx, conn.sites())
 	for _, l := range looks[:min(len(looks), completionMost)] {
 		if plainName.MatchString(l.Name) {
 			fmt.Fprintln(c.Root().Writer, l.Name)

@@ -23,7 +23,7 @@ func doctorCommand() *cli.Command {
 			"deleted, or expire after 10 seconds.\n\n" +
 			"Exit status: 0 nothing is wrong, 1 failed, 2 usage, 3 a check failed, 5 Redis cannot be reached.",
 		Flags: []cli.Flag{
-			leaseFlag(),
+			forFlag(), leaseFlag(),
 			&cli.StringFlag{Name: "as", Usage: "check the rights of the user `NAME` instead, as an administrator; needs Redis 7"},
 			&cli.BoolFlag{Name: "strict", Usage: "take a warning for a failure"},
 			&cli.StringFlag{
@@ -89,6 +89,7 @@ var (
 // doctor collects findings. It belongs to one goroutine.
 type doctor struct {
 	at       *site
+	all      *survey
 	lease    time.Duration
 	prefix   string
 	probe    string // a lock's name, with the prefix
@@ -120,7 +121,13 @@ func runDoctor(ctx context.Context, c *cli.Command, sites []*site) error {
 		}
 		all.findings = append(all.findings, findings...)
 	}
-	if err := printFindings(c.Root().Writer, styleOf(c, c.Root().Writer), c.String("output"), all.findings); err != nil {
+	said := []finding{} // json has no null
+	for _, f := range all.findings {
+		if !c.Bool("quiet") || f.Verdict == warned || f.Verdict == failed {
+			said = append(said, f)
+		}
+	}
+	if err := printFindings(c.Root().Writer, styleOf(c, c.Root().Writer), c.String("output"), said); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	if worst := all.worst(); worst == failed || (worst == warned && c.Bool("strict")) {
@@ -134,7 +141,7 @@ func diagnosis(ctx context.Context, c *cli.Command, at *site) ([]finding, error)
 	if at.down != nil {
 		return nil, &unavailable{at.down}
 	}
-	d := &doctor{at: at, as: c.String("as"), lease: c.Duration("lease"), prefix: c.String("prefix")}
+	d := &doctor{at: at, all: newSurvey(c, "*").shown(c), as: c.String("as"), lease: c.Duration("lease"), prefix: c.String("prefix")}
 	d.probe = d.prefix + "holdfast-doctor:" + randomName()
 	nodes, err := masters(ctx, at.client)
 	if err != nil {
@@ -152,7 +159,7 @@ func diagnosis(ctx context.Context, c *cli.Command, at *site) ([]finding, error)
 	d.measure(ctx)
 	if writable && d.as == "" {
 		d.checkAccess(ctx)
-		d.checkMessages(ctx)
+		d.checkMessages(ctx, nodes)
 	} else if d.as != "" {
 		d.checkAccessAs(ctx)
 	}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -43,25 +45,47 @@ func (c channel) grant(user string) string {
 	return fmt.Sprintf("ACL SETUSER %s +%s +%s &%s:*", user, subscribe, publish, c.family())
 }
 
-// checkMessages subscribes to the channels of a waiter.
-func (d *doctor) checkMessages(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
+// checkMessages subscribes to the channels of a waiter: of a cluster, to the inbox at each master, with a message that comes
+// from the next one.
+func (d *doctor) checkMessages(ctx context.Context, nodes []*redis.Client) {
 	for _, c := range d.channels() {
-		took, err := d.roundTripOf(ctx, c)
-		if c.sharded && err != nil && unknown(err) {
+		if c.sharded {
+			err := d.checkChannel(ctx, c, d.at.client, d.at.client)
+			if err == nil || !unknown(err) {
+				continue
+			}
 			c.sharded = false // before Redis 7
-			took, err = d.roundTripOf(ctx, c)
 		}
-		switch {
-		case denied(err):
-			d.add(checkMessages, warned, c.grant(d.user), "the user may not use channels %s:*, so waiters poll: they get locks up to a second late", c.family())
-		case err != nil:
-			d.add(checkMessages, warned, "ACL LOG 10", "no message came back over %s:*, so waiters poll: %s", c.family(), plain(err))
-		default:
-			d.add(checkMessages, good, "", "%s:* came back in %.2f ms", c.family(), ms(took))
+		for i, node := range nodes {
+			d.node = d.at.name
+			if len(nodes) > 1 {
+				d.node = node.Options().Addr
+			}
+			_ = d.checkChannel(ctx, c, node, nodes[(i+1)%len(nodes)])
 		}
+		d.node = d.at.name
 	}
+}
+
+// checkChannel returns why a message that goes in at one client does not come out at the other. If the server has no sharded
+// channels, it says nothing.
+func (d *doctor) checkChannel(ctx context.Context, c channel, to, from redis.UniversalClient) error {
+	took, err := roundTripOf(ctx, c, to, from)
+	timedOut := net.Error(nil)
+	switch {
+	case err == nil:
+		d.add(checkMessages, good, "", "%s:* came back in %.2f ms", c.family(), ms(took))
+	case c.sharded && unknown(err):
+	case denied(err):
+		d.add(checkMessages, warned, c.grant(d.user), "the user may not use channels %s:*, so waiters poll: they get locks up to a second late", c.family())
+	case errors.As(err, &timedOut) && timedOut.Timeout():
+		subscribe, publish := c.commands()
+		d.add(checkMessages, warned, "", "no message of %s to %s:* came back within %v, so waiters poll: does a proxy, or a server that has left its cluster, answer %s and forward nothing?",
+			strings.ToUpper(publish), c.family(), messageTime, strings.ToUpper(subscribe))
+	default:
+		d.add(checkMessages, warned, "ACL LOG 10", "no message came back over %s:*, so waiters poll: %s", c.family(), plain(err))
+	}
+	return err
 }
 
 // checkMessagesAs finds out whether another user may use these channels.
@@ -83,21 +107,24 @@ func (d *doctor) checkMessagesAs(ctx context.Context) {
 	}
 }
 
-// roundTripOf publishes a message and receives it.
-func (d *doctor) roundTripOf(ctx context.Context, c channel) (time.Duration, error) {
-	subscribe, publish := d.at.client.Subscribe, d.at.client.Publish
+// messageTime is how long a message may take.
+const messageTime = 3 * time.Second
+
+// roundTripOf publishes a message at one client and receives it at the other.
+func roundTripOf(ctx context.Context, c channel, to, from redis.UniversalClient) (time.Duration, error) {
+	subscribe, publish := to.Subscribe, from.Publish
 	if c.sharded {
-		subscribe, publish = d.at.client.SSubscribe, d.at.client.SPublish
+		subscribe, publish = to.SSubscribe, from.SPublish
 	}
 	sub := subscribe(ctx, c.name)
 	defer sub.Close()
-	if _, err := sub.ReceiveTimeout(ctx, 3*time.Second); err != nil {
+	if _, err := sub.ReceiveTimeout(ctx, messageTime); err != nil {
 		return 0, err
 	}
 	begin := time.Now()
 	if err := publish(ctx, c.name, "doctor").Err(); err != nil {
 		return 0, err
 	}
-	_, err := sub.ReceiveTimeout(ctx, 3*time.Second)
+	_, err := sub.ReceiveTimeout(ctx, messageTime)
 	return time.Since(begin), err
 }

@@ -163,12 +163,15 @@ func (d *doctor) grant(patterns []string) string {
 func (d *doctor) checkAccess(ctx context.Context) {
 	var refused []string
 	for key, pattern := range d.lockKeys() {
-		if err := d.at.client.Eval(ctx, `return redis.call('exists', KEYS[1])`, []string{key}).Err(); err != nil {
-			if !denied(err) && !unknown(err) {
-				d.add(checkKeys, failed, "", "a key cannot be looked at: %s", plain(err))
-				return
-			}
+		err := d.at.client.Eval(ctx, "return 1", []string{key}).Err()
+		switch {
+		case err == nil:
+		case denied(err) && strings.Contains(err.Error(), "access"): // or it may not run EVAL
 			refused = append(refused, pattern)
+		default:
+			d.add(checkKeys, note, "", "not checked: EVAL fails")
+			d.judgeCommands([]refusal{{"eval", err}})
+			return
 		}
 	}
 	if len(refused) > 0 {
@@ -177,18 +180,9 @@ func (d *doctor) checkAccess(ctx context.Context) {
 		return
 	}
 	d.add(checkKeys, good, "", "all keys of a lock")
-	var missing, renamed []string
-	miss := func(command string, err error) {
-		switch {
-		case err == nil:
-		case denied(err):
-			missing = append(missing, command)
-		case unknown(err):
-			renamed = append(renamed, command)
-		}
-	}
-	if err := d.at.client.EvalSha(ctx, strings.Repeat("0", 40), []string{d.probe}).Err(); err != nil {
-		miss("evalsha", err)
+	var refusals []refusal
+	if err := d.at.client.EvalSha(ctx, strings.Repeat("0", 40), []string{d.probe}).Err(); denied(err) || unknown(err) { // or NOSCRIPT
+		refusals = append(refusals, refusal{"evalsha", err})
 	}
 	var lines []string
 	for _, words := range needed {
@@ -196,19 +190,36 @@ func (d *doctor) checkAccess(ctx context.Context) {
 	}
 	errs, err := d.at.client.Eval(ctx, tryAll, []string{d.probe}, "holdfast_inbox:doctor", strings.Join(lines, "\n")).Slice()
 	if err != nil {
-		miss("eval", err)
-		if !denied(err) && !unknown(err) {
-			d.add(checkCommands, failed, "", "the probe failed: %s", plain(err))
-			return
-		}
+		refusals = append(refusals, refusal{"eval", err})
 	}
 	for i := 0; i+1 < len(errs); i += 2 {
 		if n, ok := errs[i].(int64); ok && n > 0 && int(n) <= len(needed) {
-			command := needed[n-1][0]
-			if command == "cluster" && !denied(errors.New(fmt.Sprint(errs[i+1]))) {
-				continue // a server that is no cluster says so
+			command, err := needed[n-1][0], errors.New(fmt.Sprint(errs[i+1]))
+			if denied(err) || unknown(err) && command != "cluster" { // a server that is no cluster says so
+				refusals = append(refusals, refusal{command, err})
 			}
-			miss(command, errors.New(fmt.Sprint(errs[i+1])))
+		}
+	}
+	d.judgeCommands(refusals)
+}
+
+// refusal is what Redis said to a command.
+type refusal struct {
+	command string
+	err     error
+}
+
+func (d *doctor) judgeCommands(refusals []refusal) {
+	var missing, renamed []string
+	for _, r := range refusals {
+		switch {
+		case denied(r.err):
+			missing = append(missing, r.command)
+		case unknown(r.err):
+			renamed = append(renamed, r.command)
+		default:
+			d.add(checkCommands, failed, "", "%s fails: %s", strings.ToUpper(r.command), plain(r.err))
+			return
 		}
 	}
 	switch {
@@ -247,7 +258,7 @@ func (d *doctor) checkLocking(ctx context.Context) {
 
 // checkLocks looks for locks with something wrong.
 func (d *doctor) checkLocks(ctx context.Context) {
-	looks, err := survey(ctx, []*site{d.at}, d.prefix, "*", d.lease, func(look) bool { return true })
+	looks, err := d.all.run(ctx, []*site{d.at})
 	switch {
 	case denied(err):
 		d.add(checkLocks, note, "", "not looked at: the user may not use SCAN")
@@ -255,6 +266,9 @@ func (d *doctor) checkLocks(ctx context.Context) {
 	case err != nil:
 		d.add(checkLocks, failed, "", "the locks cannot be listed: %s", plain(err))
 		return
+	}
+	if d.all.part {
+		d.add(checkLocks, note, "", "only about %d keys were looked at, in %v: --for allows more", d.all.looked, d.all.most)
 	}
 	var forever, stale []string
 	for _, l := range looks {

@@ -38,6 +38,9 @@ func (d *doctor) lookAt(ctx context.Context, node *redis.Client, timeout time.Du
 	case denied(err):
 		d.add(checkServer, note, "", "the user may not use INFO, so the settings of the server are not checked; check them as another user")
 		return true
+	case err != nil && node.Ping(ctx).Err() == nil: // a proxy, for example
+		d.add(checkServer, note, "", "PING is answered and INFO is not, so the settings of the server are not checked: %s", plain(err))
+		return true
 	case err != nil:
 		d.add(checkServer, failed, "", "the server does not answer: %s", plain(err))
 		return false
@@ -46,7 +49,11 @@ func (d *doctor) lookAt(ctx context.Context, node *redis.Client, timeout time.Du
 	setting := func(name string) string { return node.ConfigGet(ctx, name).Val()[name] } // empty: it is not allowed to ask
 	d.judgeServer(info)
 	writable = d.judgeRole(info)
-	if info["redis_mode"] == "cluster" {
+	if _, alone := d.at.client.(*redis.Client); alone && info["redis_mode"] == "cluster" {
+		url := "redis+cluster://" + printable(node.Options().Addr)
+		d.add(checkCluster, failed, "holdfast doctor --redis "+url, "this is one server of a cluster, and it refuses the locks of the others: use %s", url)
+		writable = false
+	} else if info["redis_mode"] == "cluster" {
 		if text, err := node.ClusterInfo(ctx).Result(); err == nil {
 			d.judgeCluster(readFacts(text))
 		}
@@ -163,6 +170,8 @@ func (d *doctor) judgePersistence(info facts, fsync, stops string) {
 		d.add(checkPersistence, warned, "CONFIG SET appendonly yes", "no append-only file: a restart forgets the locks since the last snapshot, and other callers get them while their holders work")
 	case fsync == "no":
 		d.add(checkPersistence, warned, "CONFIG SET appendfsync everysec", "appendfsync is no: after a power cut, the locks of the last half minute can be missing")
+	case fsync == "":
+		d.add(checkPersistence, good, "", "append-only file: a restart keeps the locks; how often it reaches the disk is not known, without CONFIG")
 	default:
 		d.add(checkPersistence, good, "", "append-only file: a restart keeps the locks")
 	}

@@ -30,7 +30,7 @@ func listCommand() *cli.Command {
 			&cli.BoolFlag{Name: "stale", Usage: "only those with something wrong"},
 			&cli.DurationFlag{Name: "watch", Usage: "list them again every `TIME`, until a signal ends it"},
 			&cli.IntFlag{Name: "limit", Value: 1000, Usage: "show at most `N`"},
-			leaseFlag(), outputFlag(),
+			forFlag(), leaseFlag(), outputFlag(),
 		},
 	}, errand{check: checkList, do: runList, coded: failure})
 }
@@ -57,10 +57,17 @@ func runList(ctx context.Context, c *cli.Command, sites []*site) error {
 }
 
 func listOnce(ctx context.Context, c *cli.Command, sites []*site) error {
-	looks, err := survey(ctx, sites, c.String("prefix"), cmp.Or(c.Args().First(), "*"), c.Duration("lease"), wanted(c))
+	s := newSurvey(c, cmp.Or(c.Args().First(), "*"))
+	if !c.IsSet("watch") {
+		s.shown(c)
+	}
+	looks, err := s.run(ctx, sites)
 	if err != nil {
 		return err
 	}
+	s.tellPart(newTeller(c))
+	want := wanted(c)
+	looks = slices.DeleteFunc(looks, func(l look) bool { return !want(l) })
 	slices.SortFunc(looks, func(a, b look) int {
 		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), strings.Compare(a.Name, b.Name))
 	})

@@ -44,6 +44,42 @@ func TestList_ManyLocks(t *testing.T) {
 	}
 }
 
+// An application's hashes are no locks, and hundreds of them are looked at in one call, with rests in between. With --for
+// a part of them is, and ls says so.
+func TestList_Application(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	const n = 20_000
+	script := `for i = ARGV[1], ARGV[2] do redis.call('hset', 'user:' .. i, 'name', 'Ann', 'visits', i) redis.call('hset', 'votes:' .. i, 'candidate:7', i) end`
+	for from := 1; from < n; from += n / 10 {
+		if err := srv.Admin().Eval(t.Context(), script, nil, from, from+n/10-1).Err(); err != nil && !errors.Is(err, redis.Nil) {
+			t.Fatal(err)
+		}
+	}
+	hold(t, srv, "held")
+	srv.ResetStats()
+	i := start(t, urlOf(srv), "ls", "-o", "name")
+	if status := i.wait(t); status != 0 || i.stdout.String() != "held\n" || i.stderr.Len() > 0 {
+		t.Errorf("exit status %d: %s", status, &i.stdout)
+	}
+	if calls := srv.CommandCalls("eval", "evalsha"); calls > 2*n/5 {
+		t.Errorf("%d calls for %d hashes", calls, 2*n)
+	}
+	i = start(t, urlOf(srv), "ls", "--for=1ms")
+	if status := i.wait(t); status != 0 || !strings.Contains(i.stderr.String(), "keys were looked at in 1ms: there may be more locks\n") {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+func TestSurvey_Progress(t *testing.T) {
+	t.Parallel()
+	var terminal strings.Builder
+	s := &survey{terminal: &terminal}
+	if s.progress(400, 3); terminal.String() != "\r\x1b[K400 keys looked at, 3 locks" {
+		t.Errorf("%q", &terminal)
+	}
+}
+
 // All masters of a cluster are asked.
 func TestList_Cluster(t *testing.T) {
 	t.Parallel()

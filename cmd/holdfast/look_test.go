@@ -57,6 +57,7 @@ func newGallery(t *testing.T) *redistest.Server {
 	held(evil, "", long, aliceID, 1)
 	held("kept", "", long, lingerID, 1)
 	rdb.HSet(ctx, "user:1", "name", "Ada", "mail", "x")
+	rdb.HSet(ctx, "votes", "candidate:7", 12)
 	rdb.Set(ctx, "plain", "text", 0)
 	return srv
 }
@@ -195,6 +196,9 @@ func TestLook_BadDays(t *testing.T) {
 	if err := srv.Admin().HSet(t.Context(), "user:1", "name", "Ada", "mail", "x").Err(); err != nil {
 		t.Fatal(err)
 	}
+	if err := srv.Admin().HSet(t.Context(), "votes", "candidate:7", 12).Err(); err != nil {
+		t.Fatal(err)
+	}
 	hold(t, srv, "held")
 	dead := redistest.Start(t)
 	dead.Kill()
@@ -228,6 +232,8 @@ func TestLook_BadDays(t *testing.T) {
 		{urlOf(srv), []string{"unlock", "gone", "--owner=" + aliceID}, 3, `^holdfast: gone is free\n$`},
 		{noRights, []string{"unlock", "held", "--owner=" + aliceID}, 5, `NOPERM`},
 		{urlOf(srv), []string{"unlock", "user:1", "--force"}, 4, `user:1: the key holds no lock\n$`},
+		{urlOf(srv), []string{"unlock", "votes", "--force"}, 4, `votes: the key holds no lock\n$`},
+		{urlOf(srv), []string{"ls", "--for=0s"}, 2, `--for must be positive`},
 		{urlOf(srv), []string{"unlock", "gone", "--force"}, 3, `^holdfast: gone is free\n$`},
 		{urlOf(srv), []string{"wait", "held", "-w", "10ms"}, 124, `^holdfast: held is held by hf-`},
 		{urlOf(srv), []string{"wait", "gone"}, 0, `^$`},

@@ -3,66 +3,73 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v3"
 
 	"github.com/holdfast-go/holdfast"
 )
 
-// scanBatch is what one SCAN asks for; no call keeps a server for more than a millisecond.
-const scanBatch = 1000
-
-// scan calls found with the keys that can be locks, each of them once, from one goroutine.
-func scan(ctx context.Context, client redis.UniversalClient, pattern string, found func(key string)) error {
-	var mu sync.Mutex
-	seen := make(map[string]struct{})
-	one := func(ctx context.Context, c redis.Cmdable) error {
-		for cursor := uint64(0); ; {
-			keys, next, err := c.ScanType(ctx, cursor, pattern, scanBatch, "hash").Result()
-			if err != nil {
-				return &unavailable{err}
+// forFlag bounds a survey.
+func forFlag() cli.Flag {
+	return &cli.DurationFlag{
+		Name: "for", Usage: "look for locks for at most `TIME`; by default, until all keys are looked at",
+		Validator: func(d time.Duration) error {
+			if d <= 0 {
+				return errors.New("--for must be positive")
 			}
-			mu.Lock()
-			for _, k := range keys {
-				seen[k] = struct{}{}
-			}
-			mu.Unlock()
-			if cursor = next; cursor == 0 {
-				return nil
-			}
-		}
+			return nil
+		},
 	}
-	var err error
-	if cluster, ok := client.(*redis.ClusterClient); ok {
-		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return one(ctx, c) })
-	} else {
-		err = one(ctx, client)
-	}
-	if err != nil {
-		return err
-	}
-	for k := range seen {
-		found(k)
-	}
-	return nil
 }
 
-// inspectors is how many questions are under way at a time. They travel in a few pipelines.
-const inspectors = 64
+// survey looks for all locks whose name matches a pattern.
+type survey struct {
+	prefix, pattern string
+	lease           time.Duration
+	most            time.Duration // how long it may take; 0: no bound
+	terminal        io.Writer     // gets the progress; nil: none
 
-// survey looks at all locks whose name matches the pattern, and keeps those that want does. What several servers know of a
-// lock becomes one look; a minority of them may be down.
-func survey(ctx context.Context, sites []*site, prefix, pattern string, lease time.Duration, want func(look) bool) ([]look, error) {
+	mu           sync.Mutex
+	looked, held int       // guarded by mu: keys, and locks among them
+	part         bool      // guarded by mu: not all keys were looked at
+	drawn        time.Time // guarded by mu: when the progress was
+	end          time.Time // zero: no bound
+}
+
+func newSurvey(c *cli.Command, pattern string) *survey {
+	return &survey{prefix: c.String("prefix"), pattern: pattern, lease: c.Duration("lease"), most: c.Duration("for")}
+}
+
+// shown makes the progress visible if stderr is a terminal.
+func (s *survey) shown(c *cli.Command) *survey {
+	if w := c.Root().ErrWriter; isTerminal(w) && !c.Bool("quiet") {
+		s.terminal = w
+	}
+	return s
+}
+
+// run returns what several servers know of a lock as one look; a minority of them may be down.
+func (s *survey) run(ctx context.Context, sites []*site) ([]look, error) {
+	begun := time.Now()
+	s.looked, s.held, s.part, s.drawn, s.end = 0, 0, false, begun, time.Time{}
+	if s.most > 0 {
+		s.end = begun.Add(s.most)
+	}
 	found, errs := make([][]look, len(sites)), make([]error, len(sites))
 	var asking sync.WaitGroup
 	for i, at := range sites {
-		asking.Go(func() { found[i], errs[i] = at.survey(ctx, prefix, pattern, lease) })
+		asking.Go(func() { found[i], errs[i] = s.at(ctx, at) })
 	}
 	asking.Wait()
+	if s.drawn != begun {
+		fmt.Fprint(s.terminal, "\r\x1b[K")
+	}
 	answered := 0
 	for i, at := range sites {
 		switch err := errs[i]; {
@@ -75,18 +82,41 @@ func survey(ctx context.Context, sites []*site, prefix, pattern string, lease ti
 	if answered < majority(sites) {
 		return nil, &unavailable{errors.Join(errs...)}
 	}
-	looks := found[0]
 	if len(sites) > 1 {
-		looks = merge(found, sites, lease)
+		return merge(found, sites, s.lease), nil
 	}
-	return slices.DeleteFunc(looks, func(l look) bool { return !want(l) }), nil
+	return found[0], nil
+}
+
+// tellPart says that run has found only a part.
+func (s *survey) tellPart(tell teller) {
+	if s.part {
+		tell.insist("only about %d keys were looked at in %v: there may be more locks", s.looked, s.most)
+	}
+}
+
+// drawEvery is the time between two lines of progress.
+const drawEvery = 200 * time.Millisecond
+
+// progress counts keys and locks, and reports whether to go on.
+func (s *survey) progress(keys, locks int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looked, s.held = s.looked+keys, s.held+locks
+	now := time.Now()
+	if s.terminal != nil && now.Sub(s.drawn) >= drawEvery {
+		s.drawn = now
+		fmt.Fprintf(s.terminal, "\r\x1b[K%d keys looked at, %d locks", s.looked, s.held)
+	}
+	s.part = s.part || !s.end.IsZero() && now.After(s.end)
+	return !s.part
 }
 
 // askDown bounds the question whether a server answers again that was down when the command began.
 const askDown = time.Second
 
-// survey looks at the locks of one Redis.
-func (at *site) survey(ctx context.Context, prefix, pattern string, lease time.Duration) ([]look, error) {
+// at looks at the locks of one Redis.
+func (s *survey) at(ctx context.Context, at *site) ([]look, error) {
 	if at.down != nil {
 		asking, cancel := context.WithTimeout(ctx, askDown)
 		at.down = answers(asking, at.client)
@@ -95,54 +125,79 @@ func (at *site) survey(ctx context.Context, prefix, pattern string, lease time.D
 			return nil, &unavailable{at.down}
 		}
 	}
-	var names []string
-	err := scan(ctx, at.client, escapeGlob(prefix)+pattern, func(key string) { names = append(names, strings.TrimPrefix(key, prefix)) })
+	names, err := s.names(ctx, at.client)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	work := make(chan string)
-	var (
-		mu    sync.Mutex
-		looks []look // guarded by mu
-		wg    sync.WaitGroup
-	)
-	for range min(inspectors, len(names)) {
-		wg.Go(func() {
-			for name := range work {
-				info, err := inspectAgain(ctx, at, name)
-				if errors.Is(err, holdfast.ErrInvalidName) {
-					continue // a key that belongs to a lock, or to an application
-				}
-				if err != nil {
-					cancel(err)
-					continue
-				}
-				if info.Kind == holdfast.KindFree || info.Kind == holdfast.KindOther {
-					continue
-				}
-				l := newLook(info, lease)
-				mu.Lock()
-				looks = append(looks, l)
-				mu.Unlock()
-			}
-		})
-	}
-	for _, name := range names {
-		if ctx.Err() != nil {
-			break
-		}
-		work <- name
-	}
-	close(work)
-	wg.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	looks, err := s.inspect(ctx, at, names)
+	if err != nil {
+		return nil, err
 	}
 	identify(ctx, at.client, looks)
 	return looks, nil
 }
+
+// names returns those of the keys that hold locks, each of them once.
+func (s *survey) names(ctx context.Context, client redis.UniversalClient) (names []string, err error) {
+	var mu sync.Mutex
+	seen := make(map[string]struct{})
+	one := func(ctx context.Context, c *redis.Client) error {
+		sifter := &sifter{client: c, pattern: escapeGlob(s.prefix) + s.pattern}
+		return sifter.all(ctx, func(looked int, keys []string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, key := range keys {
+				if _, ok := seen[key]; !ok {
+					seen[key] = struct{}{}
+					names = append(names, strings.TrimPrefix(key, s.prefix))
+				}
+			}
+			return s.progress(looked, len(keys))
+		})
+	}
+	switch client := client.(type) {
+	case *redis.ClusterClient:
+		err = client.ForEachMaster(ctx, one)
+	case *redis.Client:
+		err = one(ctx, client)
+	}
+	return names, err
+}
+
+// inspectors is how many questions are under way at a time. They travel in a few pipelines, and take the server less than
+// two milliseconds.
+const inspectors = 64
+
+// inspect looks at the locks of these names, and lets the server rest.
+func (s *survey) inspect(ctx context.Context, at *site, names []string) (looks []look, err error) {
+	for len(names) > 0 && s.progress(0, 0) {
+		begun := time.Now()
+		some := names[:min(len(names), inspectors)]
+		names = names[len(some):]
+		infos, errs := make([]holdfast.Info, len(some)), make([]error, len(some))
+		var asking sync.WaitGroup
+		for i, name := range some {
+			asking.Go(func() { infos[i], errs[i] = inspectAgain(ctx, at, name) })
+		}
+		asking.Wait()
+		for i, info := range infos {
+			switch {
+			case errors.Is(errs[i], holdfast.ErrInvalidName): // a key that belongs to a lock, or to an application
+			case errs[i] != nil:
+				return nil, errs[i]
+			case info.Kind != holdfast.KindFree && info.Kind != holdfast.KindOther:
+				looks = append(looks, newLook(info, s.lease))
+			}
+		}
+		if err := rest(ctx, min(time.Since(begun), inspectTime)); err != nil {
+			return nil, err
+		}
+	}
+	return looks, nil
+}
+
+// inspectTime is at most what a server takes for as many questions as there are inspectors.
+const inspectTime = 2 * time.Millisecond
 
 // surveyTries is how often a question of a survey is asked: one of 100,000 that a busy server answers late does not end it.
 const surveyTries = 3

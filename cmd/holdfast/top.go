@@ -31,7 +31,7 @@ func topCommand() *cli.Command {
 			},
 			&cli.DurationFlag{Name: "every", Value: time.Second, Usage: "look every `TIME`"},
 			&cli.BoolFlag{Name: "once", Usage: "print one frame"},
-			leaseFlag(),
+			forFlag(), leaseFlag(),
 		},
 	}, errand{check: checkTop, do: runTop, coded: failure})
 }
@@ -48,7 +48,7 @@ func checkTop(c *cli.Command) error {
 
 func runTop(ctx context.Context, c *cli.Command, sites []*site) error {
 	t := &top{
-		sites: sites, prefix: c.String("prefix"), pattern: cmp.Or(c.Args().First(), "*"), lease: c.Duration("lease"), every: c.Duration("every"),
+		sites: sites, all: newSurvey(c, cmp.Or(c.Args().First(), "*")), every: c.Duration("every"),
 		sort: c.String("sort"), filter: filterAll, style: styleOf(c, c.Root().Writer), seen: newSightings(),
 	}
 	out, ok := c.Root().Writer.(*os.File)
@@ -64,14 +64,12 @@ func runTop(ctx context.Context, c *cli.Command, sites []*site) error {
 
 // top is a screen that shows the locks. It belongs to one goroutine.
 type top struct {
-	sites   []*site
-	prefix  string
-	pattern string
-	lease   time.Duration
-	every   time.Duration
-	sort    string
-	filter  string
-	style   style
+	sites  []*site
+	all    *survey
+	every  time.Duration
+	sort   string
+	filter string
+	style  style
 
 	seen   *sightings
 	looks  []sighting // of the last look that Redis has answered
@@ -88,13 +86,10 @@ type result struct {
 	took  time.Duration
 }
 
-// restBetween looks: a server with very many locks is busy with them for a quarter of the time at most.
-const restBetween = 3
-
-// survey asks Redis. It uses nothing that changes.
+// survey asks Redis. It uses nothing that changes but the survey, of which one runs at a time.
 func (t *top) survey(ctx context.Context) result {
 	begun := time.Now()
-	looks, err := survey(ctx, t.sites, t.prefix, t.pattern, t.lease, func(look) bool { return true })
+	looks, err := t.all.run(ctx, t.sites)
 	return result{looks, err, time.Since(begun)}
 }
 
@@ -180,7 +175,7 @@ func (t *top) screen(ctx context.Context, in, out *os.File) (err error) {
 			if r.err == nil {
 				t.looks = t.seen.add(r.looks, time.Now())
 			}
-			next.Reset(max(t.every, restBetween*r.took))
+			next.Reset(max(t.every, restAfter*r.took))
 		case key := <-keys:
 			if !t.press(ctx, key) {
 				return nil

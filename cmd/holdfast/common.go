@@ -25,7 +25,7 @@ func redisFlags() []cli.Flag {
 				"redis+sentinel://host,host/master; by default what HOLDFAST_REDIS or REDIS_URL says, or " + defaultRedis,
 		},
 		&cli.StringFlag{Name: "prefix", Usage: "put `TEXT` before each name, as the programs' name mapper does"},
-		&cli.DurationFlag{Name: "timeout", Value: 5 * time.Second, Usage: "wait at most `TIME` for an answer of Redis"},
+		&cli.DurationFlag{Name: "timeout", Value: 5 * time.Second, Usage: "wait at most `TIME` for a connection, and for an answer of Redis"},
 		&cli.BoolFlag{Name: "no-color", Usage: "use no colours; NO_COLOR in the environment means the same"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but errors"},
 	}
@@ -51,7 +51,7 @@ func connect(ctx context.Context, c *cli.Command, opts ...holdfast.Option) (_ *c
 		opts = append(opts, holdfast.WithNameMapper(func(name string) string { return prefix + name }))
 	}
 	for i, u := range redisURLs(c) {
-		client, err := openClient(u)
+		client, err := openClient(u, c.Duration("timeout"))
 		if err != nil {
 			return nil, &badUsage{fmt.Errorf("URL %d of --redis %w", i+1, err)}
 		}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
@@ -31,7 +32,7 @@ func redisURLs(c *cli.Command) []string {
 var errURL = errors.New("cannot be read as a URL: write special characters of the password as %40 for @, and so on")
 
 // openClient returns a client for a URL. It does not connect.
-func openClient(given string) (redis.UniversalClient, error) {
+func openClient(given string, timeout time.Duration) (redis.UniversalClient, error) {
 	scheme, rest, ok := strings.Cut(given, "://")
 	if !ok {
 		return nil, errors.New("is no URL: it begins with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://")
@@ -43,6 +44,7 @@ func openClient(given string) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, withoutURL(err)
 		}
+		limit(timeout, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.DialerRetries, &o.MaxRetries, &o.ContextTimeoutEnabled)
 		return redis.NewClient(o), nil
 	case (transport == "redis" || transport == "rediss") && deployment == "cluster":
 		u, err := severalHosts(transport, rest)
@@ -53,15 +55,16 @@ func openClient(given string) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, withoutURL(err)
 		}
+		limit(timeout, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.DialerRetries, new(int), &o.ContextTimeoutEnabled)
 		return redis.NewClusterClient(o), nil
 	case (transport == "redis" || transport == "rediss") && deployment == "sentinel":
-		return openSentinel(transport, rest)
+		return openSentinel(transport, rest, timeout)
 	}
 	return nil, fmt.Errorf("has the unknown scheme %q", scheme)
 }
 
 // openSentinel reads user:password@host,host/master/db?sentinel_password=...: the user is the server's.
-func openSentinel(transport, rest string) (redis.UniversalClient, error) {
+func openSentinel(transport, rest string, timeout time.Duration) (redis.UniversalClient, error) {
 	u, err := severalHosts(transport, rest)
 	if err != nil {
 		return nil, err
@@ -85,6 +88,7 @@ func openSentinel(transport, rest string) (redis.UniversalClient, error) {
 		o.Password, _ = user.Password()
 	}
 	o.SentinelUsername, o.SentinelPassword = sentinelUser, sentinelPassword
+	limit(timeout, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.DialerRetries, &o.MaxRetries, &o.ContextTimeoutEnabled)
 	return redis.NewFailoverClient(o), nil
 }
 

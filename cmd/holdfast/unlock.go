@@ -20,7 +20,8 @@ func unlockCommand() *cli.Command {
 		Name:      "unlock",
 		Usage:     "free a lock that any owner holds",
 		ArgsUsage: "NAME",
-		Description: "Holdfast says who holds the lock and asks for its name before it frees it. Without a terminal --force or --owner is needed.\n" +
+		Description: "Holdfast says who holds the lock and asks for its name before it frees it. An owner that takes it meanwhile keeps it.\n" +
+			"Without a terminal --force or --owner is needed.\n" +
 			"The code that held it may still be running: make sure that it is dead.\n\n" +
 			"Exit status: 0 freed, 1 failed, 2 usage, 3 it was free or its holder is not gone, 4 refused, 5 Redis cannot be reached.",
 		Flags: []cli.Flag{
@@ -35,6 +36,7 @@ func runUnlock(ctx context.Context, c *cli.Command, sites []*site) error {
 	name, tell := c.Args().First(), newTeller(c)
 	var held []*site
 	var holders []*watched
+	var shown []string // owners, to the person who is asked
 	owners, others := c.StringSlice("owner"), 0
 	for _, at := range sites {
 		info, err := at.inspect(ctx, name)
@@ -51,6 +53,9 @@ func runUnlock(ctx context.Context, c *cli.Command, sites []*site) error {
 		}
 		tell.say("%s is held by %s; %d wait for it", at.say(printable(name)), holdersAt(ctx, at.client, info), info.Waiters)
 		held = append(held, at)
+		for _, h := range info.Holders {
+			shown = append(shown, h.Owner)
+		}
 		if !holdsAny(info, owners) {
 			others++
 		}
@@ -71,12 +76,15 @@ func runUnlock(ctx context.Context, c *cli.Command, sites []*site) error {
 		if others >= majority(sites) {
 			return notOf(name, owners, others, len(sites))
 		}
+	case !c.Bool("force") && len(shown) == 0:
+		return &coded{fmt.Errorf("not freed: %s has no living holder, and becomes free by itself when its TTL is over; --force frees it now", printable(name)), exitRefused}
 	case !c.Bool("force"):
 		if err := confirm(ctx, c, name); err != nil {
 			return err
 		}
+		owners = shown // another one can have taken it since
 	}
-	if err := freeAll(ctx, c, name, held); err != nil {
+	if err := freeAll(ctx, c, name, owners, held); err != nil {
 		return err
 	}
 	tell.say("%s is freed; its holder learns of it at its next renewal, within a third of its lease: make sure that it is dead", printable(name))
@@ -105,12 +113,13 @@ func notOf(name string, owners []string, others, servers int) error {
 	return &coded{fmt.Errorf("not freed: %s is not held by %s", printable(name), printable(strings.Join(owners, " or "))), exitRefused}
 }
 
-// freeAll frees the lock at each of the sites, and returns an error if none was left to be freed.
-func freeAll(ctx context.Context, c *cli.Command, name string, held []*site) error {
-	freed, taken, owners := 0, 0, c.StringSlice("owner")
+// freeAll frees the lock at each of the sites for one of the owners, or with none for any owner, and returns an error if none
+// was left to be freed.
+func freeAll(ctx context.Context, c *cli.Command, name string, owners []string, held []*site) error {
+	freed, taken := 0, 0
 	for _, at := range held {
 		free := at.locks.ForceUnlock
-		if c.IsSet("owner") {
+		if len(owners) > 0 {
 			free = at.freeOf(owners)
 		}
 		done, err := free(ctx, name)
@@ -121,7 +130,7 @@ func freeAll(ctx context.Context, c *cli.Command, name string, held []*site) err
 			return err
 		case done:
 			freed++
-		case c.IsSet("owner"):
+		case len(owners) > 0:
 			if info, err := at.inspect(ctx, name); err != nil || info.Held {
 				taken++
 			}
@@ -130,6 +139,8 @@ func freeAll(ctx context.Context, c *cli.Command, name string, held []*site) err
 	switch {
 	case freed > 0:
 		return nil
+	case taken > 0 && !c.IsSet("owner"):
+		return &coded{fmt.Errorf("not freed: %s has another owner by now", printable(name)), exitRefused}
 	case taken > 0:
 		return notOf(name, owners, taken, len(held))
 	}

@@ -28,6 +28,11 @@ func TestDoctor_Cluster(t *testing.T) {
 	if f := found["HF103"]; status != 0 || f.Verdict != good || f.Node == "" {
 		t.Errorf("exit status %d: %+v", status, f)
 	}
+	first := cluster.Nodes()[0]
+	status, found = diagnose(t, "redis://:"+first.Password()+"@"+first.Addr())
+	if f := found["HF103"]; status != exitNo || f.Verdict != failed || f.Do != "holdfast doctor --redis redis+cluster://"+first.Addr() {
+		t.Errorf("of one server: exit status %d: %+v", status, f)
+	}
 	for try := 1; ; try++ {
 		for _, node := range cluster.Nodes() { // each has its own view
 			_ = node.Admin().ClusterDelSlots(t.Context(), int(wire.Slot("lock"))).Err() // it fails where the slot is gone

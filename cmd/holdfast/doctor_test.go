@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -113,6 +114,18 @@ func TestDoctor_BadServers(t *testing.T) {
 		}, []string{"--prefix=app:"}, map[string]want{"HF114": {warned, `holdfast_inbox:\*, so waiters poll`}}},
 		{"a hidden command", []redistest.ServerOption{redistest.WithArgs("--rename-command", "ZSCORE", "hidden")}, nil, nil,
 			map[string]want{"HF113": {failed, `does not know zscore`}}},
+		{"lacks EVAL", nil, func(t *testing.T, srv *redistest.Server) string {
+			return guest(t, srv, "-eval")
+		}, []string{"--prefix=app:"}, map[string]want{"HF112": {note, `^not checked: EVAL`}, "HF113": {failed, `^the user lacks rights that Holdfast needs: eval$`}, "HF115": {failed, `eval`}}},
+		{"lacks EXISTS", nil, func(t *testing.T, srv *redistest.Server) string {
+			return guest(t, srv, "-exists")
+		}, []string{"--prefix=app:"}, map[string]want{"HF113": {failed, `^the user lacks rights that Holdfast needs: exists$`}, "HF115": {failed, `.`}}},
+		{"hides INFO", nil, func(t *testing.T, srv *redistest.Server) string {
+			proxy := srv.Proxy(t)
+			proxy.AnswerError(func(cmd []string) bool { return strings.EqualFold(cmd[0], "info") }, math.MaxInt, "ERR unknown command 'INFO'")
+			return strings.Replace(urlOf(srv), srv.Addr(), proxy.Addr(), 1)
+		}, nil,
+			map[string]want{"HF101": {note, `^PING is answered and INFO is not, so the settings of the server are not checked: ERR unknown command`}, "HF112": {good, `.`}, "HF114": {good, `.`}, "HF115": {good, `.`}}},
 		{"closes connections", nil, func(t *testing.T, srv *redistest.Server) string {
 			do(t, srv, "config", "set", "timeout", "2")
 			return ""
@@ -208,6 +221,29 @@ func TestDoctor_As(t *testing.T) {
 	}
 }
 
+// A proxy that accepts SUBSCRIBE and forwards no message is found.
+func TestDoctor_DeafProxy(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	proxy := srv.Proxy(t)
+	proxy.Rewrite(func(cmd []string) []string {
+		if strings.EqualFold(cmd[0], "publish") {
+			return []string{cmd[0], "elsewhere", cmd[2]}
+		}
+		return cmd
+	})
+	_, all := findings(t, strings.Replace(urlOf(srv), srv.Addr(), proxy.Addr(), 1))
+	deaf := 0
+	for _, f := range all {
+		if f.Code == checkMessages.code && f.Verdict == warned && strings.Contains(f.Means, "came back within 3s, so waiters poll") {
+			deaf++
+		}
+	}
+	if deaf != 2 {
+		t.Errorf("%+v", all)
+	}
+}
+
 func TestDoctor_Replica(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t, redistest.WithoutPassword())
@@ -239,6 +275,10 @@ func TestDoctor_Golden(t *testing.T) {
 		if line = strings.Replace(line, "redis N", serverName(text), 1); !strings.Contains(text, line) {
 			t.Errorf("stdout has no\n%s", line)
 		}
+	}
+	i = start(t, urlOf(srv), "doctor", "-q")
+	if status := i.wait(t); status != 0 || !strings.HasPrefix(i.stdout.String(), "warn  HF106 ") || strings.Contains(i.stdout.String(), "\nok ") || strings.Contains(i.stdout.String(), "info") {
+		t.Errorf("exit status %d", status)
 	}
 	i = start(t, urlOf(srv), "doctor", "-o", "jsonl")
 	if status := i.wait(t); status != 0 {

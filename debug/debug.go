@@ -22,11 +22,13 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/journal"
 	"github.com/holdfast-go/holdfast/internal/seam"
+	"github.com/holdfast-go/holdfast/internal/visible"
 )
 
 // Options make a page other than [Handler] does.
@@ -48,7 +50,7 @@ func WithUnlock(allowed func(*http.Request) bool) Options { return Options{allow
 // ends with a slash, with or without [http.StripPrefix]. It does not ask who looks at it: put it behind
 // whatever protects your other pages for operators.
 //
-// It reads what the process knows, without I/O, for each request. The page of a single lock
+// It reads what the process knows, without I/O, at most four times a second. The page of a single lock
 // calls [holdfast.Manager.Inspect] of each manager.
 func Handler(managers ...*holdfast.Manager) http.Handler {
 	return Options{}.Handler(managers...)
@@ -56,7 +58,7 @@ func Handler(managers ...*holdfast.Manager) http.Handler {
 
 // Handler is [Handler] with options.
 func (o Options) Handler(managers ...*holdfast.Manager) http.Handler {
-	h := &handler{allowed: o.allowed, now: time.Now}
+	h := &handler{allowed: o.allowed, now: time.Now, fresh: fresh}
 	for _, m := range managers {
 		if m != nil {
 			h.peers = append(h.peers, peer{m, func() []journal.Event { return seam.Events(m) }})
@@ -84,8 +86,15 @@ type handler struct {
 	peers   []peer
 	allowed func(*http.Request) bool // nil: nothing can be freed
 	now     func() time.Time
+	fresh   time.Duration
 	rates   rates
+
+	mu   sync.Mutex
+	last *look // guarded by mu
 }
+
+// fresh is how long requests share a look: clients that reload the page again and again do not slow the locks down.
+const fresh = 250 * time.Millisecond
 
 //go:embed page.html style.css script.js
 var files embed.FS
@@ -139,14 +148,15 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // show writes a page or its JSON, if it can be made.
-func (h *handler) show(w http.ResponseWriter, r *http.Request, page string, data any) {
+func (h *handler) show(w http.ResponseWriter, r *http.Request, page string, data interface{ bound() }) {
 	var body bytes.Buffer
 	var err error
 	if r.URL.Query().Get("format") == "json" {
 		w.Header().Set("Content-Type", "application/json")
-		encoder := json.NewEncoder(&body)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(data)
+		data.bound()
+		var text []byte
+		text, err = json.MarshalIndent(data, "", "  ")
+		body.Write(visible.JSON(append(text, '\n')))
 	} else {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		err = pages.ExecuteTemplate(&body, page, data)
@@ -196,6 +206,7 @@ func (h *handler) unlock(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	freed, err := h.peers[number-1].ForceUnlockOf(r.Context(), name, owner)
+	h.forget()
 	said := "freed"
 	switch {
 	case err != nil:

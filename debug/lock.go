@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,12 +87,13 @@ func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), askRedis)
 	defer cancel()
 	answers := make(chan answer, len(h.peers)) // each has room, so none of the goroutines stays
-	for i, p := range h.peers {
-		for l := range p.Locks() {
-			if l.Name == name {
-				page.Here = append(page.Here, newRow(l, i+1, now))
-			}
+	l := h.look()
+	for _, r := range slices.Concat(l.holding, l.waiting) {
+		if r.Name == name {
+			page.Here = append(page.Here, r)
 		}
+	}
+	for i, p := range h.peers {
 		go func() {
 			info, err := p.Inspect(ctx, name)
 			answers <- newAnswer(i+1, info, err)
@@ -109,6 +111,17 @@ func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	h.show(w, r, "lock", page)
+}
+
+// bound cuts what is too long for JSON.
+func (p *lockPage) bound() {
+	p.Name, p.NameBytes = bounded(p.Name, p.NameBytes)
+	for i := range p.Here {
+		p.Here[i].bound()
+	}
+	for i := range p.Events {
+		p.Events[i].Lock, _ = bounded(p.Events[i].Lock, nil)
+	}
 }
 
 func newAnswer(manager int, info holdfast.Info, err error) answer {

@@ -107,19 +107,54 @@ type event struct {
 	Details string    `json:"details,omitempty"`
 }
 
-// overview takes the data of now.
+// overview is what a request asks for of the look.
 func (h *handler) overview(query url.Values) *overview {
+	l := h.look()
+	o := l.overview // what its slices have is only read
+	o.Search, o.query = plain(query.Get("q")), query
+	holding, waiting := l.holding, l.waiting
+	if q := query.Get("q"); q != "" {
+		other := func(r row) bool { return !strings.Contains(r.Name, q) }
+		holding, waiting = slices.DeleteFunc(slices.Clone(holding), other), slices.DeleteFunc(slices.Clone(waiting), other)
+	}
+	o.Holding, o.Waiting = newList(holding, "held", query), newList(waiting, "waiting", query)
+	return &o
+}
+
+// look is what the managers know at a moment. It does not change.
+type look struct {
+	overview
+	holding, waiting []row // in the order of the page
+}
+
+// look returns the last look if it is fresh: requests at the same time, and shortly after, share one.
+func (h *handler) look() *look {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	now := h.now()
-	o := &overview{At: now, Process: processName(), Managers: len(h.peers), Problems: []problem{}, Contended: []struggle{}, Events: []event{}, Search: query.Get("q"), query: query}
+	if h.last == nil || now.Before(h.last.At) || now.Sub(h.last.At) >= h.fresh {
+		h.last = h.newLook(now)
+		time.AfterFunc(h.fresh, h.forget) // it can be large
+	}
+	return h.last
+}
+
+// forget lets the next request look anew.
+func (h *handler) forget() {
+	h.mu.Lock()
+	h.last = nil
+	h.mu.Unlock()
+}
+
+// newLook takes the data of now.
+func (h *handler) newLook(now time.Time) *look {
+	o := overview{At: now, Process: processName(), Managers: len(h.peers), Problems: []problem{}, Contended: []struggle{}, Events: []event{}}
 	var holding, waiting []row
 	var all holdfast.Stats
 	for i, p := range h.peers {
 		for l := range p.Locks() {
 			r := newRow(l, i+1, now)
 			o.count(r)
-			if o.Search != "" && !strings.Contains(l.Name, o.Search) {
-				continue
-			}
 			if l.State == holdfast.LocalHeld || l.State == holdfast.LocalIdle {
 				holding = append(holding, r)
 			} else {
@@ -139,7 +174,6 @@ func (h *handler) overview(query url.Values) *overview {
 	})
 	slices.SortStableFunc(o.Contended, func(a, b struggle) int { return cmp.Compare(b.Waits, a.Waits) })
 	o.Contended = o.Contended[:min(len(o.Contended), contended)]
-	o.Holding, o.Waiting = newList(holding, "held", query), newList(waiting, "waiting", query)
 	o.Counters = h.rates.add(all, now)
 	events := h.events()
 	o.Problems = slices.Concat(o.Problems, standing(events), ended(events, now))
@@ -160,7 +194,7 @@ func (h *handler) overview(query url.Values) *overview {
 	for _, e := range slices.Backward(events) {
 		o.Events = append(o.Events, newEvent(e))
 	}
-	return o
+	return &look{o, holding, waiting}
 }
 
 // namedProblems is how many locks with the same problem are named.
@@ -226,6 +260,31 @@ func since(begun, now time.Time) millis {
 		return 0
 	}
 	return millis(max(now.Sub(begun), 0))
+}
+
+// bound cuts what is too long for JSON: programs choose names and labels.
+func (o *overview) bound() {
+	for _, rows := range [][]row{o.Holding.Locks, o.Waiting.Locks} {
+		for i := range rows {
+			rows[i].bound()
+		}
+	}
+	o.Contended, o.Events, o.Problems = slices.Clone(o.Contended), slices.Clone(o.Events), slices.Clone(o.Problems)
+	for i := range o.Contended {
+		o.Contended[i].Name, o.Contended[i].NameBytes = bounded(o.Contended[i].Name, o.Contended[i].NameBytes)
+	}
+	for i := range o.Events {
+		o.Events[i].Lock, _ = bounded(o.Events[i].Lock, nil)
+	}
+	for i := range o.Problems {
+		o.Problems[i].Lock, _ = bounded(o.Problems[i].Lock, nil)
+	}
+}
+
+func (r *row) bound() {
+	r.Name, r.NameBytes = bounded(r.Name, r.NameBytes)
+	r.Label, _ = bounded(r.Label, nil)
+	r.Waiter, _ = bounded(r.Waiter, nil)
 }
 
 // newList takes one page of the rows.

@@ -3,15 +3,19 @@ package debug
 import (
 	"fmt"
 	"html"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/journal"
 )
 
 // many is a manager with n locks, half of them waited for.
@@ -139,5 +143,33 @@ func TestFiles_AreSmall(t *testing.T) {
 	}
 	if all > 20<<10 {
 		t.Errorf("%d bytes", all)
+	}
+}
+
+// counted counts the looks at a manager.
+type counted struct {
+	fake
+	looks atomic.Int32
+}
+
+func (c *counted) Locks() iter.Seq[holdfast.LocalLock] {
+	c.looks.Add(1)
+	return c.fake.Locks()
+}
+
+// However many clients reload the page, the managers are looked at four times a second at most.
+func TestPage_RequestsShareALook(t *testing.T) {
+	m, now := &counted{}, noon
+	h := &handler{now: func() time.Time { return now }, fresh: time.Hour, peers: []peer{{m, func() []journal.Event { return nil }}}}
+	for n := int32(1); n <= 3; n++ {
+		var clients sync.WaitGroup
+		for i := range 8 {
+			clients.Go(func() { get(t, h.protected(), []string{"/", "/?q=a", "/?format=json", "/lock?name=a"}[i%4]) })
+		}
+		clients.Wait()
+		if looks := m.looks.Load(); looks != n {
+			t.Errorf("%d looks, want %d", looks, n)
+		}
+		now = now.Add(time.Hour)
 	}
 }

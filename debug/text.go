@@ -58,6 +58,14 @@ func plain(text string) string {
 	}, text)
 }
 
+// bounded returns a name as JSON has it, with its bytes: as it is, or its beginning and its length.
+func bounded(name string, raw []byte) (string, []byte) {
+	if len(name) <= longestName {
+		return name, raw
+	}
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(name[:longestName], ""), len(name)), nil
+}
+
 func notUTF8(name string) []byte {
 	if utf8.ValidString(name) {
 		return nil

@@ -36,7 +36,7 @@ func benchCommand() *cli.Command {
 			&cli.IntFlag{Name: "procs", Value: 4, Usage: "start `N` processes for uncontended pairs"},
 			&cli.BoolFlag{Name: "force", Usage: "measure a server with many clients"},
 			&cli.StringFlag{
-				Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "print a table or json: `FORMAT`",
+				Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "print a table, json, or jsonl: `FORMAT`",
 				Validator: oneOf("--output", formatTable, formatJSON, formatJSONL),
 			},
 		},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -203,36 +202,21 @@ func masters(ctx context.Context, client redis.UniversalClient) (nodes []*redis.
 
 // printFindings prints what there is to do below each finding.
 func printFindings(w io.Writer, s style, format string, findings []finding) error {
+	if format != formatTable {
+		return printJSON(w, format, findings)
+	}
 	var text bytes.Buffer
-	switch format {
-	case formatJSON, formatJSONL:
-		encoder := json.NewEncoder(&text)
-		encoder.SetEscapeHTML(false)
-		if format == formatJSON {
-			encoder.SetIndent("", "  ")
-			if err := encoder.Encode(findings); err != nil {
-				return err
-			}
-			break
+	for _, f := range findings {
+		node := ""
+		if f.Node != "" {
+			node = printable(f.Node) + ": "
 		}
-		for _, f := range findings {
-			if err := encoder.Encode(f); err != nil {
-				return err
-			}
+		fmt.Fprintf(&text, "%s  %s %-18s  %s%s\n", s.paint(f.Verdict.colour(), fmt.Sprintf("%-4s", f.Verdict)), f.Code, f.Check, node, f.Means)
+		if f.Do != "" {
+			fmt.Fprintf(&text, "      type:  %s\n", f.Do)
 		}
-	default:
-		for _, f := range findings {
-			node := ""
-			if f.Node != "" {
-				node = printable(f.Node) + ": "
-			}
-			fmt.Fprintf(&text, "%s  %s %-18s  %s%s\n", s.paint(f.Verdict.colour(), fmt.Sprintf("%-4s", f.Verdict)), f.Code, f.Check, node, f.Means)
-			if f.Do != "" {
-				fmt.Fprintf(&text, "      type:  %s\n", f.Do)
-			}
-			if f.See != "" && f.Verdict != note {
-				fmt.Fprintf(&text, "      see:   %s\n", f.See)
-			}
+		if f.See != "" && f.Verdict != note {
+			fmt.Fprintf(&text, "      see:   %s\n", f.See)
 		}
 	}
 	_, err := text.WriteTo(w)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/holdfast-go/holdfast/internal/visible"
 )
 
 // formats of --output.
@@ -40,20 +42,25 @@ func oneOf(flag string, values ...string) func(string) error {
 	}
 }
 
-// printJSON prints one array of all, or each on a line of its own.
-func printJSON(w io.Writer, format string, looks []look) error {
-	encoder := json.NewEncoder(w)
+// printJSON prints one array of all, or each on a line of its own. A write to a terminal or a pipe is one.
+func printJSON[T any](w io.Writer, format string, all []T) error {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if format == formatJSON {
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(looks)
-	}
-	for _, l := range looks {
-		if err := encoder.Encode(l); err != nil {
+		if err := encoder.Encode(all); err != nil {
 			return err
 		}
+	} else {
+		for _, one := range all {
+			if err := encoder.Encode(one); err != nil {
+				return err
+			}
+		}
 	}
-	return nil
+	_, err := w.Write(visible.JSON(text.Bytes()))
+	return err
 }
 
 // printTable prints a line for each lock. A write to a terminal or a pipe is one.

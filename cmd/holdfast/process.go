@@ -14,7 +14,7 @@ import (
 type Process struct {
 	App     string `json:"app" redis:"app"`
 	Host    string `json:"host" redis:"host"`
-	PID     string `json:"pid" redis:"pid"`
+	PID     int    `json:"pid" redis:"pid"`
 	Started string `json:"started" redis:"started"`
 	Version string `json:"version" redis:"version"`
 	Debug   string `json:"debug,omitempty" redis:"debug"` // the address of its page
@@ -22,7 +22,7 @@ type Process struct {
 
 // String is app@host/pid, for a terminal.
 func (p *Process) String() string {
-	return printable(fmt.Sprintf("%s@%s/%s", p.App, p.Host, p.PID))
+	return printable(fmt.Sprintf("%s@%s/%d", p.App, p.Host, p.PID))
 }
 
 // details is what String leaves out.

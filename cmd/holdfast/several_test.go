@@ -98,7 +98,7 @@ func TestSeveral(t *testing.T) {
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second
-	shop := &Process{App: "shop", Host: "web-3", PID: "7"}
+	shop := &Process{App: "shop", Host: "web-3", PID: 7}
 	part := func(owner string, p *Process, ttl time.Duration) look {
 		l := look{Name: "job", Kind: "mutex", Held: true, Holders: []lookHolder{{Owner: owner, TTL: milliseconds(ttl), Process: p}}, TTL: milliseconds(ttl), Token: 7}
 		return l

@@ -1,0 +1,25 @@
+package visible
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func TestJSON(t *testing.T) {
+	for name, want := range map[string]string{
+		"plain é 漢 😀":    "[\n \"plain é 漢 😀\"\n]",
+		"\x7f\u009b31m":  "[\n \"\\u007f\\u009b31m\"\n]",
+		"a\u202eb\ue000": "[\n \"a\\u202eb\\ue000\"\n]",
+		"\U000e0001\x1b": "[\n \"\\udb40\\udc01\\u001b\"\n]",
+	} {
+		text, err := json.MarshalIndent([]string{name}, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := JSON(text)
+		var back []string
+		if err := json.Unmarshal(got, &back); err != nil || string(got) != want || back[0] != name {
+			t.Errorf("%q: %s, %q, %v", name, got, back, err)
+		}
+	}
+}

@@ -60,6 +60,7 @@ type Call struct {
 	Room     *Room // what Args are in: both are the executor's from Submit on, which uses it again; nil: they are the caller's
 	Handler  Handler
 	Patience time.Duration   // see Handler.Overdue
+	Dial     time.Duration   // likewise, as long as it waits for a new connection, and for Patience after that; 0: as Patience
 	Trace    context.Context // parent of go-redis's own span when sent alone; nil: none
 	Acks     *Acks           // nil: none; Patience must allow for them
 
@@ -117,6 +118,7 @@ type Executor struct {
 	client    Client
 	where     where           // the servers of client are, as its options say
 	turns     int             // see turnsOf
+	greets    bool            // see greets
 	epoch     time.Time       // what times of calls are counted from
 	cluster   cluster         // client, if it is one of a cluster; else nil
 	located   atomic.Bool     // the cluster client has loaded its slots: asking it does no I/O
@@ -146,7 +148,7 @@ type Executor struct {
 
 // New returns an executor on client. It does no I/O and starts nothing.
 func New(client Client) *Executor {
-	x := &Executor{client: client, where: whereOf(client), turns: turnsOf(client), epoch: time.Now(), shards: make(map[*redis.Client]*shard)}
+	x := &Executor{client: client, where: whereOf(client), turns: turnsOf(client), greets: greets(client), epoch: time.Now(), shards: make(map[*redis.Client]*shard)}
 	x.cluster, _ = client.(cluster)
 	x.life, x.endLife = context.WithCancel(context.Background())
 	return x

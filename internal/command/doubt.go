@@ -80,7 +80,7 @@ func (s *shard) doubtedLocked(now time.Time) {
 		return
 	}
 	s.doubt.resolving = true
-	within := max(probeWithin, 2*silentTrips*x.RoundTrip(), s.doubt.pause)
+	within := max(probeWithin, 2*silentTrips*x.RoundTrip(), s.doubt.pause, s.setUps.least())
 	x.lanes.Go(func() { x.resolve(s, now, within) })
 }
 
@@ -112,7 +112,7 @@ func (x *Executor) late(s *shard, asked time.Time) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	again := s.doubt.late
-	s.doubt.late = !again && time.Since(asked) > lateAfter+lateTrips*s.trips.least()
+	s.doubt.late = !again && time.Since(asked) > lateAfter+lateTrips*s.trips.least()+2*s.setUps.least()
 	return s.doubt.late
 }
 
@@ -196,7 +196,8 @@ func (x *Executor) silent(s *shard, asked time.Time) bool {
 // silentLocked reports whether the lane's batch was sent before asked, and has been without answer for
 // too long.
 func (s *shard) silentLocked(l *lane, asked, now time.Time) bool {
-	return !l.stranded && !l.since.After(asked) && now.Sub(l.since) >= s.silentAfter()
+	dials := l.dials && s.setUps.least() > probeWithin // another one would take as long
+	return !l.stranded && !dials && !l.since.After(asked) && now.Sub(l.since) >= s.silentAfter()
 }
 
 // purge sends a PING over each idle connection that the next pipelines could get, and one more, if there is any. It

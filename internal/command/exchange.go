@@ -65,7 +65,7 @@ func (l *lane) exchange(g group, again bool) {
 		e.ackErr = Legible(e.ackErr)
 	}
 	l.sent, l.lasted = sent, e.took
-	e.ranOut = hurried && isTimeout(failed) && x.ranOut(l)
+	e.ranOut = hurried && isTimeout(failed) && classify(failed) != NotSent && x.ranOut(l)
 	distrusted := shifted(batch, cmds) || misplaced(checks)
 	if distrusted {
 		x.checks.begin(time.Now())

@@ -22,6 +22,9 @@ type lane struct {
 	stuck    bool          // replaced: it must not take another batch
 	stranded bool          // the handlers of its batch were told so
 	within   time.Duration // how long batch waits for each reply, see withinLocked; confined to run once it is taken
+	dials    bool          // batch may not have got its connection yet, see dialsLocked
+	dialed   time.Duration // it had not then, after Executor.epoch; 0: it was not seen without
+	made     uint32        // connections that were being made before
 	waited   bool          // batch may have to wait for a turn of go-redis's pools first; confined to run likewise
 
 	// Confined to run.
@@ -63,6 +66,10 @@ func (l *lane) settle() {
 	s.endedLocked(l.sent, l.lasted)
 	s.outstanding -= len(l.batch)
 	if l.took > 0 {
+		if dialed := x.epoch.Add(l.dialed).Sub(l.since); l.dialed > 0 && dialed < l.took {
+			s.setUps.add(l.took)
+			l.took -= dialed
+		}
 		if !l.waited {
 			x.tookLocked(s, l.took)
 		}
@@ -106,6 +113,10 @@ func (l *lane) next() bool {
 			l.batch = s.queue.takeInto(l.batch, s.shareLocked(n))
 			l.key, l.since = l.batch[0].key(), time.Now()
 			s.busy[l] = struct{}{}
+			l.dials, l.dialed = true, 0
+			if x.greets {
+				_, l.made = s.connections()
+			}
 			l.within, l.waited = s.withinLocked(), len(s.busy) > x.turns
 			if other := s.rouseLocked(); other != nil {
 				other.wake <- struct{}{}

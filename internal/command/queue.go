@@ -34,9 +34,10 @@ func (q *queue) takeInto(batch []*Call, n int) []*Call {
 	return batch
 }
 
-// overdue appends the calls that have just become overdue, at now after Executor.epoch.
-func (q *queue) overdue(now time.Duration, to []*Call) []*Call {
-	return appendOverdue(q.calls[q.first:], now, to)
+// overdue appends the calls that have just become overdue, at now after Executor.epoch, where the lanes before them waited for
+// connections until dialed.
+func (q *queue) overdue(now, dialed time.Duration, to []*Call) []*Call {
+	return appendOverdue(q.calls[q.first:], now, dialed, to)
 }
 
 // lapsed takes out the calls that lapse and are overdue, and appends them. Without that, calls that are
@@ -52,9 +53,9 @@ func (q *queue) lapsed(to []*Call) []*Call {
 	return to
 }
 
-func appendOverdue(calls []*Call, now time.Duration, to []*Call) []*Call {
+func appendOverdue(calls []*Call, now, dialed time.Duration, to []*Call) []*Call {
 	for _, c := range calls {
-		if !c.overdue && now-c.queued >= c.Patience {
+		if age := now - c.queued; !c.overdue && age >= c.Patience && (age >= c.Dial || now-dialed >= c.Patience) {
 			c.overdue = true
 			to = append(to, c)
 		}

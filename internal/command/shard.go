@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,7 @@ type shard struct {
 	stuck       int                // lanes that have been replaced and not yet returned
 	stranded    int                // of those, the ones whose connections are dead
 	trips       trips              // of the latest batches
+	setUps      trips              // of the latest batches that were seen waiting for a new connection
 	doubt       doubt              // whether connections are dead
 	within      time.Duration      // how long the next hurried batch waits at least, see ranOut
 	hasty       time.Duration      // the least patience of a call since there was none
@@ -134,16 +136,16 @@ func (s *shard) rouseLocked() *lane {
 // that, and replaces lanes whose batch takes too long; it reports whether there was one.
 func (s *shard) inspectLocked(now time.Time, overdue, lapsed []*Call) (_, _ []*Call, silent bool) {
 	before, at := len(overdue), now.Sub(s.x.epoch)
-	if overdue = s.queue.overdue(at, overdue); len(overdue) > before {
+	if overdue = s.queue.overdue(at, s.dialsLocked(at), overdue); len(overdue) > before {
 		lapsed = s.queue.lapsed(lapsed)
 	}
 	trip := s.trips.least()
 	giveUp := max(giveUpAfter, lateTrips*trip)
 	if s.x.RoundTrip() == 0 { // the first connection may take longer
-		giveUp = firstWithin
+		giveUp = FirstAtMost
 	}
 	for l := range s.busy {
-		overdue = appendOverdue(l.batch, at, overdue)
+		overdue = appendOverdue(l.batch, at, l.dialed, overdue)
 		if s.silentLocked(l, now, now) {
 			s.doubtedLocked(now)
 		}
@@ -154,7 +156,8 @@ func (s *shard) inspectLocked(now time.Time, overdue, lapsed []*Call) (_, _ []*C
 			s.stuck++
 			silent = true
 		}
-		if d >= giveUp {
+		patient := at-l.dialed < giveUp && slices.ContainsFunc(l.batch, func(c *Call) bool { return c.Dial > d })
+		if d >= giveUp && !patient {
 			l.cancel()
 		}
 	}

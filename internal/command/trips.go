@@ -1,6 +1,10 @@
 package command
 
-import "time"
+import (
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
 
 // trips are the durations of the latest batches that were answered.
 type trips struct {
@@ -30,9 +34,9 @@ func (t *trips) least() time.Duration {
 // takes longest. It is 0 until Redis has answered.
 func (x *Executor) RoundTrip() time.Duration { return time.Duration(x.roundTrip.Load()) }
 
-// firstWithin is how long Redis has for its first answer of all: by then the round trip is unknown, and a new
+// FirstAtMost is how long Redis has for its first answer of all: by then the round trip is unknown, and a new
 // connection takes about five of them.
-const firstWithin = 5 * time.Second
+const FirstAtMost = 5 * time.Second
 
 // FirstWithin is how much of the time for the first answer of all is left; 0: Redis has answered, or that time is over.
 func (x *Executor) FirstWithin() time.Duration {
@@ -42,9 +46,9 @@ func (x *Executor) FirstWithin() time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.began.IsZero() {
-		return firstWithin
+		return FirstAtMost
 	}
-	return max(0, firstWithin-time.Since(x.began))
+	return max(0, FirstAtMost-time.Since(x.began))
 }
 
 // tookLocked records how long a batch to s took.
@@ -57,4 +61,56 @@ func (x *Executor) tookLocked(s *shard, d time.Duration) {
 		}
 	}
 	x.roundTrip.Store(int64(longest))
+}
+
+// go-redis makes a connection when a request needs one, and the request waits for that: for a name to be resolved, for TLS, for a
+// token of the client's. None of that says that Redis is silent.
+
+// connections is how many requests wait for go-redis to dial for them, and how many ever did. Only a client of one server says so.
+func (s *shard) connections() (waiting, made uint32) {
+	client := s.x.client
+	if s.master != nil {
+		client = s.master
+	}
+	c, ok := client.(interface{ PoolStats() *redis.PoolStats })
+	if !ok || s.x.cluster != nil && s.master == nil {
+		return 0, 0
+	}
+	all := c.PoolStats()
+	if p := all.PipelineStats; p != nil {
+		return p.PendingRequests, p.Misses + all.Misses // in the client's pool, callers of the application wait
+	}
+	return all.PendingRequests, all.Misses
+}
+
+// dialsLocked looks which lanes still wait for the connections that they began with, at at after Executor.epoch. It returns until
+// when one did.
+func (s *shard) dialsLocked(at time.Duration) (dialed time.Duration) {
+	looked, waiting, made := false, uint32(0), uint32(0)
+	for l := range s.busy {
+		if l.dials {
+			if !looked {
+				looked = true
+				waiting, made = s.connections()
+			}
+			if l.dials = waiting > 0 || s.x.greets && made != l.made; l.dials {
+				l.dialed = at
+			}
+		}
+		dialed = max(dialed, l.dialed)
+	}
+	return dialed
+}
+
+// greets reports whether client runs code of its user's at the beginning of each connection, after it has dialled.
+func greets(client Client) bool {
+	switch c := client.(type) {
+	case interface{ Options() *redis.Options }:
+		o := c.Options()
+		return o.OnConnect != nil || o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
+	case interface{ Options() *redis.ClusterOptions }:
+		o := c.Options()
+		return o.OnConnect != nil || o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
+	}
+	return false
 }

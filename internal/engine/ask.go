@@ -38,7 +38,7 @@ func (eng *Engine) Ask(ctx context.Context, name string, repeat bool, script *co
 	end := time.Now().Add(max(eng.askPatience(), eng.Executor.FirstWithin()))
 	pauses := retry.New()
 	for {
-		r, err := eng.askOnce(ctx, name, repeat, &command.Call{Script: script, Args: args, Patience: time.Until(end)})
+		r, err := eng.askOnce(ctx, name, repeat, &command.Call{Script: script, Args: args, Patience: time.Until(end), Dial: command.FirstAtMost})
 		if err == nil && r.Err == nil {
 			return r.Value, nil
 		}
@@ -103,7 +103,7 @@ func (q *question) Overdue(*command.Call) { q.end(command.Reply{Err: q.engine.Ex
 func (q *question) Stranded(c *command.Call) {
 	if q.repeat {
 		q.copies.Add(1)
-		if !q.engine.Executor.Submit(time.Now(), &command.Call{Script: c.Script, Args: c.Args, Handler: q, Patience: c.Patience}) {
+		if !q.engine.Executor.Submit(time.Now(), &command.Call{Script: c.Script, Args: c.Args, Handler: q, Patience: c.Patience, Dial: c.Dial}) {
 			q.copies.Add(-1)
 		}
 	}

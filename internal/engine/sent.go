@@ -69,6 +69,16 @@ func (s *sent) Recycle() {
 func (eng *Engine) sentFor(s *lock.Send) *sent {
 	x := eng.copyOf(s.Request)
 	x.call.Handler, x.call.Patience, x.call.Lapses = x, s.Patience, s.Lapses
+	switch r := s.Request.(type) {
+	case *lock.Try:
+		if !r.Stands {
+			x.call.Dial = dialFor(r.Hold.Terms)
+		}
+	case *lock.Release:
+		x.call.Dial = dialFor(r.Hold.Terms)
+	case *lock.Downgrade:
+		x.call.Dial = dialFor(r.Hold.Terms)
+	}
 	x.call.Trace, _ = s.Trace.(context.Context)
 	return x
 }

@@ -42,13 +42,11 @@ func (l *lane) groups() []group {
 		}
 		master, err := l.masterFor(c)
 		if err != nil {
-			outcome := NotSent
-			if x := l.shard.x; classify(err) == Closed {
-				if x.CheckClosed(); x.Closed() {
-					outcome = Closed
-				}
+			outcome, err := l.failure(err)
+			if !outcome.Final() && outcome != Barred {
+				outcome = NotSent
 			}
-			c.Handler.Replied(c, Reply{Err: Legible(err), Outcome: outcome, Sent: time.Now()})
+			c.Handler.Replied(c, Reply{Err: err, Outcome: outcome, Sent: time.Now()})
 			continue
 		}
 		i := 1

@@ -114,3 +114,28 @@ func (x *Executor) Silence() error {
 	}
 	return x.explain(nil, ErrSilent)
 }
+
+// misfit is that the client is of a kind that the server is not for. The server may change: Sentinel and DNS lead to others.
+type misfit struct{ retold }
+
+// misfit adds to an error that says so what to do.
+func (x *Executor) misfit(err error) error {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return err
+	}
+	do := ""
+	switch text := strings.ToLower(reply.Error()); {
+	case x.cluster == nil && redirects(reply):
+		do = "the server is a node of a cluster: use redis.NewClusterClient"
+	case strings.Contains(text, "cluster support disabled"):
+		do = "the server is no cluster: use redis.NewClient"
+	case errors.Is(err, redis.Nil) && strings.Contains(err.Error(), "sentinel"):
+		do = "Sentinel knows no master of this name: check MasterName"
+	case isReadOnly(err) && !x.admitted.Load():
+		do = "the server is a replica: use its master's address, or redis.NewFailoverClient"
+	default:
+		return err
+	}
+	return &misfit{retold{Legible(err).Error() + " (" + do + ")", err}}
+}

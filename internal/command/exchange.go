@@ -195,13 +195,15 @@ func (e *ending) tell() {
 
 // failure says what is known of a request that ended with err, and the error to tell.
 func (l *lane) failure(err error) (Outcome, error) {
-	x, outcome := l.shard.x, classify(err)
+	x := l.shard.x
+	err = x.misfit(err)
+	outcome := classify(err)
 	switch {
 	case outcome == Closed:
 		if x.CheckClosed(); !x.Closed() {
 			outcome, err = NotSent, errNodeGone
 		}
-	case outcome == Barred && !x.admitted.Load():
+	case outcome == Barred && !x.admitted.Load() && !isReadOnly(err): // a fail-over may be under way
 		outcome = Denied
 	}
 	return outcome, x.explain(l.shard, Legible(err))

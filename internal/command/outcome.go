@@ -22,7 +22,7 @@ const (
 	// CLUSTERDOWN, ...).
 	Refused
 	// Barred: Redis did not run the script, because it does not let this client (NOAUTH,
-	// WRONGPASS, NOPERM), and it has let it before: passwords are changed and lists of rights
+	// WRONGPASS, NOPERM, or it is of the wrong kind for this server), and it has let it before: passwords are changed and lists of rights
 	// are loaded while programs run, so it may again soon.
 	Barred
 	// Denied: Redis did not run the script and will not until something is
@@ -119,7 +119,10 @@ func classify(err error) Outcome {
 		return Answered
 	}
 	var reply redis.Error
+	var wrong *misfit
 	switch {
+	case errors.As(err, &wrong):
+		return Barred
 	case errors.As(err, &reply):
 		return classifyReply(reply.Error())
 	case errors.Is(err, redis.ErrClosed):

@@ -143,13 +143,13 @@ func TestServer_ShiftedRepliesOfTheNextBatch(t *testing.T) {
 	}
 }
 
-// A plain client of a cluster's node follows no redirection: that is a refusal.
+// A plain client of a cluster's node follows no redirection: it is told so.
 func TestServer_RedirectionOfAPlainClient(t *testing.T) {
 	c := redistest.StartCluster(t)
 	x := New(c.OtherMaster("elsewhere").Client(t))
 	defer stop(t, x)
 	for _, o := range call(t, x, countScript, "elsewhere", "elsewhere") {
-		if r := <-o.replies; r.Outcome != Refused || !redis.HasErrorPrefix(r.Err, "MOVED") {
+		if r := <-o.replies; r.Outcome != Denied || !redis.HasErrorPrefix(r.Err, "MOVED") {
 			t.Errorf("%v: %v", r.Outcome, r.Err)
 		}
 	}

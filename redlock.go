@@ -45,7 +45,8 @@ type Redlock struct {
 //
 // It returns [ErrInvalidOption] for fewer than three locks, for two locks of one Manager, for read
 // sides beside other locks (two majorities that only share readers would not exclude each other),
-// for a *[Multi], and for arguments that [NewMulti] does not take.
+// for a *[Multi], and for arguments that [NewMulti] does not take. TryLock and Lock return it if two
+// members turn out to be the same server.
 //
 // One member at a time keeps the order of the waiters. A Redlock of fair locks is therefore usually
 // in order, without a guarantee. In a Redlock of read-write locks a writer can starve while readers
@@ -59,7 +60,10 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 		return nil, &OptionError{"NewRedlock", len(all), "needs at least three locks"}
 	}
 	seen := make(map[*Manager]bool)
-	for _, h := range all {
+	for i, h := range all {
+		if twin := slices.IndexFunc(all[:i], func(o *handle) bool { return command.OneServer(o.m.engine.Executor, h.m.engine.Executor) }); twin >= 0 {
+			return nil, &OptionError{"NewRedlock", h.lock.Name, fmt.Sprintf("members %d and %d are databases of the same server", twin+1, i+1)}
+		}
 		if seen[h.m] {
 			return nil, &OptionError{"NewRedlock", h.lock.Name, "two members of one Manager are not independent"}
 		}
@@ -138,6 +142,12 @@ type redlockCalls struct {
 func (c redlockCalls) Take(ctx context.Context, member int, wait bool) (*engine.Lease, error) {
 	lease, err := c.l.members[member].takePart(ctx, !wait)
 	return lease.inner(), err
+}
+
+// Twins makes the error of two members that are one server.
+func (c redlockCalls) Twins(member, other int) error {
+	reason := fmt.Sprintf("members %d and %d are the same server: give each a server of its own", member+1, other+1)
+	return &OptionError{"NewRedlock", c.l.whole.lock.Name, reason}
 }
 
 // Owners returns the owners of a member; none if the caller could have it, as it could beside other readers.

@@ -23,6 +23,7 @@ type where struct {
 	host string // of addr
 	tls  bool
 	told bool // the options are known
+	db   int  // of the one server
 }
 
 // whereOf asks a client of go-redis's, or a type that embeds one.
@@ -30,9 +31,9 @@ func whereOf(client any) where {
 	switch c := client.(type) {
 	case interface{ Options() *redis.Options }:
 		o := c.Options()
-		w := where{addr: o.Addr, tls: o.TLSConfig != nil, told: true}
+		w := where{addr: o.Addr, tls: o.TLSConfig != nil, told: true, db: o.DB}
 		if w.addr == failoverClient {
-			w.addr = "Sentinel's master"
+			w.addr = sentinelsMaster
 		}
 		w.host = w.addr
 		if host, _, err := net.SplitHostPort(w.addr); err == nil && host != "" {
@@ -45,6 +46,13 @@ func whereOf(client any) where {
 		return where{addr: addr, host: addr, tls: o.TLSConfig != nil, told: true}
 	}
 	return where{}
+}
+
+const sentinelsMaster = "Sentinel's master"
+
+// OneServer reports whether the clients of two executors are for different databases of one address.
+func OneServer(x, y *Executor) bool {
+	return x.where.told && x.where.addr == y.where.addr && x.where.addr != sentinelsMaster && x.where.db != y.where.db
 }
 
 // failoverClient is what go-redis gives as the address of a client that asks Sentinel.

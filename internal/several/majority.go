@@ -25,6 +25,8 @@ type Members interface {
 	NotGranted(ctx context.Context, b *Ballot) (err, final error)
 	// Left makes the error of a caller whose ctx has ended, where the last round ended with err.
 	Left(ctx context.Context, err error) error
+	// Twins makes the error of two members that are one server.
+	Twins(member, other int) error
 }
 
 // Ballot is what the members did in a round.
@@ -50,11 +52,14 @@ type Majority struct {
 	members []Member
 	calls   Members
 	vain    []atomic.Int64 // by member: until when it comes behind the others, after epoch; see shun
+	looked  atomic.Int64   // when twins were last looked for, likewise
+	paired  atomic.Bool    // a member that was late has been waited for, see twins
+	twins   atomic.Pointer[error]
 }
 
 // NewMajority returns the lock of members, which are together called whole.
 func NewMajority(whole *engine.Lock, members []Member, calls Members) *Majority {
-	return &Majority{whole, members, calls, make([]atomic.Int64, len(members))}
+	return &Majority{whole: whole, members: members, calls: calls, vain: make([]atomic.Int64, len(members))}
 }
 
 func (l *Majority) quorum() int { return voting.Quorum(len(l.members)) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -56,7 +57,13 @@ func (l *Majority) round(ctx context.Context, votes []*engine.Lease, waited bool
 		r.err = r.group.errorOf(engine.NotAcquired, engine.ContextCauses(ctx)...)
 		return r
 	}
-	state := r.run(ctx, r.ask())
+	answers := r.ask()
+	state := r.run(ctx, answers)
+	if r.err = r.twins(ctx, answers); r.err != nil {
+		r.final = r.err
+		r.group.Dissolve()
+		return r
+	}
 	if ctx.Err() == nil && r.group.Valid() {
 		r.lease = r.group.lease
 		return r
@@ -106,12 +113,63 @@ func (r *round) run(ctx context.Context, votes <-chan vote) voting.State {
 		}
 		select {
 		case v := <-votes:
-			r.Errs[v.member] = v.err
-			r.Members[v.member].Answer = r.l.answerOf(v.err)
+			r.answer(v)
 		case <-late:
 		case <-ctx.Done():
 		}
 	}
+}
+
+func (r *round) answer(v vote) {
+	r.Errs[v.member] = v.err
+	r.Members[v.member].Answer = r.l.answerOf(v.err)
+}
+
+// twins is the error of two members that are one server: there, the caller's own vote of the one is what refuses the other. A member
+// that refuses while the caller has votes is asked for its owners, once a second. A member that has not answered when the others are a
+// majority is waited for first, for a moment and once.
+func (r *round) twins(ctx context.Context, votes <-chan vote) error {
+	l := r.l
+	if err := l.twins.Load(); err != nil {
+		return *err
+	}
+	const moment = lookAfter / 20
+	open := func() bool {
+		for i, m := range r.Members {
+			if m.Answer == voting.Open && l.members[i].lag() < moment { // else its server is silent
+				return true
+			}
+		}
+		return false
+	}
+	for late := time.After(moment); !l.paired.Load() && ctx.Err() == nil && r.group.Valid() && open(); {
+		select {
+		case v := <-votes:
+			r.answer(v)
+		case <-late:
+			l.paired.Store(true)
+		case <-ctx.Done():
+		}
+	}
+	now := time.Since(l.first().Epoch)
+	if since := l.looked.Load(); len(r.group.known()) == 0 || since != 0 && now-time.Duration(since) < lookAfter {
+		return nil
+	}
+	for i, m := range r.Members {
+		if m.Answer != voting.Refused {
+			continue
+		}
+		l.looked.Store(int64(now))
+		owners, _ := l.calls.Owners(ctx, i)
+		for j := range l.members {
+			if j != i && strings.Contains(owners, l.members[j].Engine.Process.Owners) {
+				err := l.calls.Twins(min(i, j), max(i, j))
+				l.twins.Store(&err)
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // answerOf returns what a member has said with an error.

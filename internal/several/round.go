@@ -125,8 +125,8 @@ func (r *round) answer(v vote) {
 	r.Members[v.member].Answer = r.l.answerOf(v.err)
 }
 
-// twins is the error of two members that are one server: there, the caller's own vote of the one is what refuses the other. A member
-// that refuses while the caller has votes is asked for its owners, once a second. A member that has not answered when the others are a
+// twins is the error of two members that are one server: there, the caller's own vote of the one is what refuses the other. If a member
+// refuses while the caller has votes, the round looks who owns it, once a second. A member that has not answered when the others are a
 // majority is waited for first, for a moment and once.
 func (r *round) twins(ctx context.Context, votes <-chan vote) error {
 	l := r.l

@@ -51,9 +51,9 @@ LOCKS = . $(addprefix ./internal/,docs engine several $(addprefix locktest/,faul
 # The packages whose tests need no server, and all others but those with a target of their own.
 PURE = ./debug ./scripts $(addprefix ./tools/,dashboard figures steps) $(addprefix ./internal/,journal lock protocol pubsub renewal validity voting wire)
 OTHERS = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) $(PURE) ./internal/explore ./internal/interop ./internal/sim))
-# Those beside LOCKS that the race detector is of use for. Some have no goroutines, as the examples' stages beside internal/stage.
+# Those beside LOCKS that the race detector is of use for. Some have no goroutines, as the examples' stages beside examples/internal/stage.
 # internal/topology has a target of its own.
-RACED = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) ./internal/explore ./internal/interop ./internal/topology ./examples/.* \
+RACED = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) ./internal/explore ./internal/interop ./internal/topology ./examples/[^i].* \
 	./scripts ./tools/dashboard ./tools/figures ./tools/servers ./internal/protocol ./internal/validity ./internal/voting ./internal/wire))
 WITHOUT = grep -v -x $(patsubst .%,-e 'github.com/holdfast-go/holdfast%',$(1))
 
@@ -145,7 +145,7 @@ demo: ## the flash sale, on an embedded server
 	$(GO) run ./cmd/holdfast demo
 
 examples: services ## each program of examples/, on the embedded server; of those that are modules of their own, the tests
-	@set -e; for e in examples/*/stage; do echo "--- $$e"; $(GO) run "./$$e"; done
+	@set -e; for e in examples/*/stage/main.go; do e=$$(dirname "$$e"); echo "--- $$e"; $(GO) run "./$$e"; done
 
 services: ## the tests of the examples that are modules of their own
 	@set -e; for m in examples/*/go.mod; do m=$$(dirname "$$m"); echo "--- $$m"; (cd "$$m" && $(NICE) $(GO) test -vet=off ./...); done

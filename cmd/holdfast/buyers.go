@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/holdfast-go/holdfast/internal/demo"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 )
 
 const buyersName = "demo-buyers"

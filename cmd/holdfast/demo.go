@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/holdfast-go/holdfast/internal/demo"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 )
 
 // redisEnv can hold the URL instead of --redis. The demo's processes get it that way:

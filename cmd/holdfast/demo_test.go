@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/demo"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 )
 
 func TestDemo_SellsTheStock(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
@@ -172,40 +171,6 @@ func TestREADME_SnippetsRun(t *testing.T) {
 		t.Errorf("%d of 6 functions were called", ran)
 	}
 	_, _ = fenced, setBalance // need a database; the fenced-writer example does it on Redis
-}
-
-// docs/TESTING.md has it for programs that need an address.
-func TestTesting_Miniredis(t *testing.T) {
-	server := miniredis.RunT(t)
-	server.ClockTTL(true)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	defer client.Close()
-	locks, err := holdfast.New(client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close(t.Context())
-	lease := locktest.MustLock(t, locks.Mutex("x", holdfast.WithLease(2*time.Second)))
-	server.Close()
-	if _, err := locks.Mutex("y").TryLock(t.Context()); !errors.Is(err, holdfast.ErrUnavailable) {
-		t.Errorf("while it is closed: %v", err)
-	}
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	if info, err := locks.Inspect(t.Context(), "x"); err != nil || !info.Held {
-		t.Errorf("after the restart: %+v, %v", info, err)
-	}
-	if freed, err := locks.ForceUnlock(t.Context(), "x"); err != nil || !freed {
-		t.Errorf("ForceUnlock: %v, %v", freed, err)
-	}
-	<-lease.Done()
-	crashed, err := locks.Mutex("x", holdfast.WithFixedLease(100*time.Millisecond)).Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	locktest.MustUnlock(t, locktest.MustLock(t, locks.Mutex("x"))) // granted when that has expired
-	<-crashed.Done()
 }
 
 func TestTesting_RealServer(t *testing.T) {

@@ -55,7 +55,7 @@ func tidy(code string) string {
 // Each snippet is in a Go file that is compiled, mostly one that a test runs.
 func TestDocs_SnippetsAreCode(t *testing.T) {
 	var code strings.Builder
-	for _, f := range glob(t, "example*_test.go", "internal/docs/readme_test.go", "examples/*/*.go", "examples/*/*/*.go", "holdfasttest/*_test.go") {
+	for _, f := range glob(t, "example*_test.go", "internal/docs/readme_test.go", "bench/miniredis/*_test.go", "examples/*/*.go", "examples/*/*/*.go", "holdfasttest/*_test.go") {
 		code.WriteString(tidy(read(t, f)))
 	}
 	all, n := code.String(), 0

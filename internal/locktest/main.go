@@ -6,9 +6,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/vredis"
 )
 
 // Main is what TestMain of a package calls: it runs the tests, or the role that this process was started for, and exits. A
@@ -34,9 +33,8 @@ func AnyServer(tb testing.TB) string {
 	if !testing.Short() {
 		return redistest.Start(tb, redistest.WithoutPassword()).Addr()
 	}
-	embedded := miniredis.NewMiniRedis()
-	embedded.ClockTTL(true)
-	if err := embedded.Start(); err != nil {
+	embedded, err := vredis.Listen()
+	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(embedded.Close)

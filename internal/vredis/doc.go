@@ -5,7 +5,7 @@
 //	srv := vredis.New(vredis.Options{})
 //	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: srv.Dial})
 //
-// A Server has no goroutine and no port. A client's Write executes the commands that it completes, under the server's mutex, and
+// A Server has no goroutine and no port; Listen gives it a port, for other processes. A client's Write executes the commands that it completes, under the server's mutex, and
 // appends the replies to a buffer from which Read takes them: nothing waits while a mutex is held, but for computing,
 // and no command takes virtual time. WAIT alone can take time. What a network does (delay, loss, cuts) is for the caller to put
 // between, by wrapping the connections of Dial.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/internal/stage"
+	"github.com/holdfast-go/holdfast/examples/internal/stage"
 )
 
 func main() {

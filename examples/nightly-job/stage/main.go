@@ -6,7 +6,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/stage"
+	"github.com/holdfast-go/holdfast/examples/internal/stage"
 )
 
 const (

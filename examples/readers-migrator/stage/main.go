@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/stage"
+	"github.com/holdfast-go/holdfast/examples/internal/stage"
 )
 
 const (

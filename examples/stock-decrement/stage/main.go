@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast/internal/stage"
+	"github.com/holdfast-go/holdfast/examples/internal/stage"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/stage/stagetest"
+	"github.com/holdfast-go/holdfast/examples/internal/stage/stagetest"
 )
 
 func TestMain(m *testing.M) { stagetest.Main(m, main) }

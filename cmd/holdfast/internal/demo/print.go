@@ -17,7 +17,7 @@ func (s *Sale) PrintHeader(w io.Writer) error {
 	}
 	place := fmt.Sprintf("%s, database %d", s.addr, s.db)
 	if s.server != nil {
-		place = "embedded server (miniredis) at " + s.addr
+		place = "embedded server at " + s.addr
 	}
 	_, err := fmt.Fprintf(w, "Flash sale: %s, %s, %s, %v per purchase\nRedis:      %s\nGuarded by: %s\n",
 		count(s.cfg.Buyers, "buyer"), count(s.cfg.Processes, "process"), count(s.cfg.Stock, "phone"),

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/vredis"
 )
 
 // Sale is one flash sale, from the opening of the shop until its keys are removed.
@@ -18,7 +20,7 @@ type Sale struct {
 	redisURL string
 	addr     string // of the Redis; without secrets
 	db       int
-	server   *server // nil: the Redis of --redis
+	server   *vredis.Listener // nil: the Redis of --redis
 	rdb      redis.UniversalClient
 	shop     *shop
 }
@@ -42,10 +44,10 @@ func Open(ctx context.Context, cfg Config) (_ *Sale, err error) {
 		}
 	}()
 	if s.redisURL == "" {
-		if s.server, err = startServer(); err != nil {
-			return nil, err
+		if s.server, err = vredis.Listen(); err != nil {
+			return nil, fmt.Errorf("start the embedded server: %w", err)
 		}
-		s.redisURL = s.server.url()
+		s.redisURL = "redis://" + s.server.Addr()
 	}
 	opt, err := parseURL(s.redisURL)
 	if err != nil {
@@ -146,7 +148,7 @@ func (s *Sale) disconnect() error {
 		err = s.rdb.Close()
 	}
 	if s.server != nil {
-		s.server.close()
+		s.server.Close()
 	}
 	return err
 }

@@ -11,8 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/vredis"
 )
 
 // Director is the process that was started from the command line. Its methods do not return errors: a scenario that cannot
@@ -26,7 +27,7 @@ type Director struct {
 	id       string                  // of this run, in all its keys
 	dir      string                  // has the executable
 	exe      string                  // the program
-	embedded *miniredis.Miniredis    // nil: the Redis of --redis
+	embedded *vredis.Listener        // nil: the Redis of --redis
 	begun    time.Time
 	cast     []*Process
 	wrong    []string
@@ -39,13 +40,12 @@ func newDirector(ctx context.Context, end context.CancelCauseFunc, redisURL, mod
 	d := &Director{Mode: mode, ctx: ctx, end: end, id: rand.Text()}
 	where := "the Redis of --redis"
 	if redisURL == "" {
-		server := miniredis.NewMiniRedis()
-		server.ClockTTL(true) // else time stands still for TTLs
-		if err := server.Start(); err != nil {
+		server, err := vredis.Listen()
+		if err != nil {
 			return d, fmt.Errorf("start the embedded server: %w", err)
 		}
 		d.embedded, redisURL = server, "redis://"+server.Addr()
-		where = "an embedded server (miniredis)"
+		where = "an embedded server"
 	}
 	var err error
 	if d.Redis, err = connect(ctx, redisURL); err != nil {

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/stage"
-	"github.com/holdfast-go/holdfast/internal/stage/stagetest"
+	"github.com/holdfast-go/holdfast/examples/internal/stage"
+	"github.com/holdfast-go/holdfast/examples/internal/stage/stagetest"
 )
 
 func TestMain(m *testing.M) {
-	const program = "internal/stage/testdata/program"
+	const program = "examples/internal/stage/testdata/program"
 	stagetest.Main(m, func() {
 		stage.Main(stage.Scenario{
 			Name:    "scenario",
@@ -97,7 +97,7 @@ func TestScenario_EndsAndSaysWhy(t *testing.T) {
 	}{
 		{[]string{"--fails"}, 1, "direct failed"},
 		{[]string{"--ends-early"}, 1, `early ended before it sent "never": exit status 1`},
-		{[]string{"--missing"}, 1, "go build internal/stage/testdata/program/nothing"},
+		{[]string{"--missing"}, 1, "go build examples/internal/stage/testdata/program/nothing"},
 		{[]string{"--kills"}, 1, "worker: signal: killed"},
 		{[]string{"--exits"}, 1, `worker ended before it said "what it never says"`},
 		{[]string{"--wrong", "--fails"}, 2, "exclude each other"},

@@ -18,9 +18,7 @@
 -- prelude: queue rights redisson dead grant step_out first rw
 
 if is_writer(id) then
-  counter = tombstones -- one after the other: miniredis gets such a list of assignments wrong
-  tombstones = right
-  right = nil
+  counter, tombstones, right = tombstones, right, nil -- in this order: miniredis assigns one after the other
 end
 local o
 if redis.call('exists', lock, tombstones, queue) > 0 then

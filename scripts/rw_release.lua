@@ -18,9 +18,7 @@
 
 local channel = channel_of(queue)
 if is_writer(id) then
-  counter = tombstones -- one after the other: miniredis gets such a list of assignments wrong
-  tombstones = right
-  right = nil
+  counter, tombstones, right = tombstones, right, nil -- in this order: miniredis assigns one after the other
 end
 local held = redis.pcall('hexists', lock, id)
 if type(held) == 'table' then

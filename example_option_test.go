@@ -3,10 +3,13 @@ package holdfast_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -260,4 +263,47 @@ func ExampleWithMetricName() {
 		}
 	}
 	// Output: stock 2
+}
+
+// A server with TLS that asks for a client certificate, as Redis does by default. New does no I/O.
+func ExampleNew_tls() {
+	ca, own := x509.NewCertPool(), tls.Certificate{} // AppendCertsFromPEM and tls.LoadX509KeyPair fill them
+	client := redis.NewClient(&redis.Options{
+		Addr:            "redis.internal:6380",
+		Username:        "locks",
+		Password:        os.Getenv("REDIS_PASSWORD"),
+		TLSConfig:       &tls.Config{RootCAs: ca, Certificates: []tls.Certificate{own}},
+		ConnMaxIdleTime: 3 * time.Minute, // less than the network's limit
+	})
+	defer client.Close()
+	_, err := holdfast.New(client)
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+// Sentinels tell the client where the master is, after a fail-over as well.
+func ExampleNew_sentinel() {
+	client := redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName:      "mymaster",
+		SentinelAddrs:   []string{"sentinel-0:26379", "sentinel-1:26379", "sentinel-2:26379"},
+		Password:        os.Getenv("REDIS_PASSWORD"),
+		ConnMaxIdleTime: 3 * time.Minute,
+	})
+	defer client.Close()
+	_, err := holdfast.New(client)
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+// Some nodes of a cluster are enough: the client asks them for the others.
+func ExampleNew_cluster() {
+	client := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs:           []string{"node-0:6379", "node-1:6379", "node-2:6379"},
+		Password:        os.Getenv("REDIS_PASSWORD"),
+		ConnMaxIdleTime: 3 * time.Minute,
+	})
+	defer client.Close()
+	_, err := holdfast.New(client)
+	fmt.Println(err)
+	// Output: <nil>
 }

@@ -19,7 +19,7 @@ import (
 // have tests of their own.
 func userDocs(t *testing.T) []string {
 	t.Helper()
-	return append([]string{"README.md", "docs/CHOOSING.md", "docs/GUIDE.md", "docs/OPTIONS.md", "docs/PERFORMANCE.md", "docs/SAFETY.md", "docs/TESTING.md"}, glob(t, "examples/*.md", "examples/*/*.md")...)
+	return append([]string{"README.md", "docs/CHOOSING.md", "docs/GUIDE.md", "docs/OPTIONS.md", "docs/PERFORMANCE.md", "docs/SAFETY.md", "docs/SETUP.md", "docs/TESTING.md"}, glob(t, "examples/*.md", "examples/*/*.md")...)
 }
 
 func glob(t *testing.T, patterns ...string) (files []string) {

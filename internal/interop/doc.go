@@ -5,6 +5,8 @@
 // is written once and run in both directions. A scenario takes a kind of lock: a kind
 // joins all of them with a line in kinds_test.go.
 //
-// It has tests only. They need java in PATH and the jars that `make interop` builds; without
+// TestEarlierVersion puts an earlier version of Holdfast into the place of Redisson.
+//
+// It has tests only. Those with Redisson need java in PATH and the jars that `make interop` builds; without
 // them they are skipped, which HOLDFAST_INTEROP=require makes a failure.
 package interop

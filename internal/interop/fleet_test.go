@@ -57,9 +57,12 @@ func (f *fleet) startGo(t testing.TB, flags ...string) *peer {
 	return awaitReady(t, &peer{side: "go", Process: redistest.StartProcess(t, peerRole, slices.Concat(f.flags, flags)...)})
 }
 
-// startJava starts another JVM.
+// startJava starts another JVM, or another process of the earlier version.
 func (f *fleet) startJava(t testing.TB, flags ...string) *peer {
 	t.Helper()
+	if f.line == earlier {
+		return f.startEarlier(t, flags...)
+	}
 	args := []string{
 		"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", // many small JVMs, soon ready
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",

@@ -121,7 +121,7 @@ func tokens(e *env) {
 			e.lock(p, 3, -1)
 			grown(p, 3)
 			e.golang[0].start(e, e.thread(4), "forceUnlock", e.kind.name, e.key).want("true")
-			if p.side == "go" { // until then the process believes that it holds it
+			if p.side != "java" { // until then the process believes that it holds it
 				p.start(e, e.thread(3), "loss", e.kind.name, e.key).answer()
 			}
 		}

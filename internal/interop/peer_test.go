@@ -19,7 +19,7 @@ const patience = 25 * time.Second
 // with Redisson.
 type peer struct {
 	*redistest.Process
-	side   string // "go" or "java"
+	side   string // "go", "java" or "earlier"
 	nextID atomic.Int64
 }
 

@@ -14,24 +14,26 @@ type scenario struct {
 	fit  func(k kind) bool // nil: for every kind
 	main bool              // also with the old line of Redisson, and in a cluster
 	calm bool              // measures: nothing else runs meanwhile
+
+	versions bool // also with an earlier version of Holdfast
 }
 
 var scenarios = []scenario{
-	{name: "wake-up", run: wakeUp, main: true, calm: true},
-	{name: "exclusion", run: exclusion, main: true, calm: true},
+	{name: "wake-up", run: wakeUp, main: true, calm: true, versions: true},
+	{name: "exclusion", run: exclusion, main: true, calm: true, versions: true},
 	{name: "turn", run: turn, fit: func(k kind) bool { return k.name == "lock" || k.queue || k.fenced }, calm: true},
-	{name: "order", run: order, fit: func(k kind) bool { return k.queue }, main: true, calm: true},
+	{name: "order", run: order, fit: func(k kind) bool { return k.queue }, main: true, calm: true, versions: true},
 
 	{name: "re-entry", run: reentry, main: true},
 	{name: "observe", run: observe, main: true},
 	{name: "force-unlock", run: forceUnlock, main: true},
-	{name: "names", run: names, main: true},
+	{name: "names", run: names, main: true, versions: true},
 	{name: "name mapper", run: nameMapper},
-	{name: "renewal", run: renewal},
+	{name: "renewal", run: renewal, versions: true},
 	{name: "expiry", run: expiry},
-	{name: "killed holder", run: killedHolder, main: true},
+	{name: "killed holder", run: killedHolder, main: true, versions: true},
 	{name: "paused holder", run: pausedHolder},
-	{name: "tokens", run: tokens, fit: func(k kind) bool { return k.fenced }, main: true},
+	{name: "tokens", run: tokens, fit: func(k kind) bool { return k.fenced }, main: true, versions: true},
 	{name: "multi-lock", run: multiLock, fit: func(k kind) bool { return !k.shared }},
 	{name: "linger", run: linger, fit: func(k kind) bool { return !k.queue }, main: true},
 	{name: "spin lock", run: spinLock, fit: func(k kind) bool { return k.name == "lock" }},

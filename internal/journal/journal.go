@@ -195,8 +195,8 @@ func (j *Journal) MaxHold(lock string, allowed time.Duration) {
 func (j *Journal) Unavailable(cause error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if tell, untold := j.outages.begin(time.Now()); tell {
-		j.sayLocked(slog.LevelWarn, "holdfast: redis does not answer", "error", cause, "untold_before", untold)
+	if tell, suppressed := j.outages.begin(time.Now()); tell {
+		j.sayLocked(slog.LevelWarn, "holdfast: redis does not answer", "error", cause, "suppressed", suppressed)
 	}
 }
 

@@ -22,7 +22,7 @@ type Event struct {
 func (e Event) Details() string {
 	var parts []string
 	for i := 0; i+1 < len(e.args); i += 2 {
-		if e.args[i] == "untold_before" && e.args[i+1] == 0 {
+		if e.args[i] == "suppressed" && e.args[i+1] == 0 {
 			continue
 		}
 		value := e.args[i+1]

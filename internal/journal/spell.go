@@ -19,23 +19,23 @@ const (
 // spell is the log's view of what begins, lasts and ends, again and again: its beginning and its end have a line, but not
 // if it begins all the time.
 type spell struct {
-	told    []time.Time // when those of the last minute began that were told
-	telling bool        // the beginning of the present one was told
-	untold  int         // since one was told
+	told       []time.Time // when those of the last minute began that were told
+	telling    bool        // the beginning of the present one was told
+	suppressed int         // since one was told
 }
 
 // begin reports whether the beginning is to be told, and of how many nothing was told before.
-func (s *spell) begin(now time.Time) (tell bool, untold int) {
+func (s *spell) begin(now time.Time) (tell bool, suppressed int) {
 	for len(s.told) > 0 && now.Sub(s.told[0]) > time.Minute {
 		s.told = s.told[1:]
 	}
 	if s.telling = len(s.told) < spellLines; !s.telling {
-		s.untold++
+		s.suppressed++
 		return false, 0
 	}
-	untold, s.untold = s.untold, 0
+	suppressed, s.suppressed = s.suppressed, 0
 	s.told = append(s.told, now)
-	return true, untold
+	return true, suppressed
 }
 
 // end reports whether the end is to be told: the beginning was, and the end was not.
@@ -80,8 +80,8 @@ func (j *Journal) RenewalFailed(n int, cause error, refused, outage bool) {
 		return
 	}
 	f.known = true
-	if tell, untold := f.begin(now); tell {
-		j.sayLocked(slog.LevelWarn, "holdfast: renewal failed, trying again", "locks", n, "error", cause, "untold_before", untold)
+	if tell, suppressed := f.begin(now); tell {
+		j.sayLocked(slog.LevelWarn, "holdfast: renewal failed, trying again", "locks", n, "error", cause, "suppressed", suppressed)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// roleEnv names the role that this process plays instead of running tests.
-const roleEnv = "HOLDFAST_TEST_ROLE"
+// RoleEnv names the role that this process plays instead of running tests.
+const RoleEnv = "HOLDFAST_TEST_ROLE"
 
 // Main runs the tests, or a role if StartProcess started this process to play
 // one. It returns the exit code:
@@ -34,7 +34,7 @@ func Main(m *testing.M, roles map[string]func(args []string)) int {
 // that runs tests it just returns. It is for a TestMain that does not call
 // m.Run itself, as with goleak.VerifyTestMain; others use Main.
 func RunRole(roles map[string]func(args []string)) {
-	name, ok := os.LookupEnv(roleEnv)
+	name, ok := os.LookupEnv(RoleEnv)
 	if !ok {
 		return
 	}
@@ -73,7 +73,7 @@ func StartProcess(tb testing.TB, role string, args ...string) *Process {
 		tb.Fatalf("redistest: %v", err)
 	}
 	cmd := exec.Command(exe, args...)
-	cmd.Env = append(os.Environ(), roleEnv+"="+role,
+	cmd.Env = append(os.Environ(), RoleEnv+"="+role,
 		// Under -race a process sleeps for a second when it exits.
 		"GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE"))
 	return startProcess(tb, role, cmd)

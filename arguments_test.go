@@ -122,13 +122,48 @@ func TestArguments_NilHandles(t *testing.T) {
 			_, err := l.Lock(ctx)
 			locktest.WantErr(t, err, holdfast.ErrInvalidOption, nil)
 		}
-		locktest.WantErr(t, (&holdfast.Lease{}).Unlock(ctx), holdfast.ErrInvalidOption, nil)
+		for _, l := range []*holdfast.Lease{nil, {}} {
+			under := l.Context(ctx)
+			<-l.Done()
+			<-under.Done()
+			if l.Valid() || l.Name() != "" || l.Token() != 0 || !l.Deadline().IsZero() {
+				t.Errorf("valid %v, name %q, token %d, deadline %v", l.Valid(), l.Name(), l.Token(), l.Deadline())
+			}
+			for _, err := range []error{l.Unlock(ctx), l.Extend(ctx, time.Minute), l.Err(), context.Cause(under)} {
+				locktest.WantErr(t, err, holdfast.ErrInvalidOption, nil)
+			}
+		}
 		var none *holdfast.Manager
 		_, err := none.Inspect(ctx, "a")
 		wantMissing(t, err, "Inspect", "manager")
 		_, err = none.ForceUnlock(ctx, "a")
 		wantMissing(t, err, "ForceUnlock", "manager")
 		wantMissing(t, none.Close(ctx), "Close", "manager")
+		for _, zero := range []*holdfast.Manager{none, {}} {
+			_, inspected := zero.Inspect(ctx, "a")
+			_, freed := zero.ForceUnlock(ctx, "a")
+			_, freedOf := zero.ForceUnlockOf(ctx, "a", "b")
+			_, tried := zero.FairMutex("a").TryLock(ctx)
+			_, read := zero.RWMutex("a").RLock(ctx)
+			for _, err := range []error{inspected, freed, freedOf, tried, read, (<-zero.Mutex("a").LockAsync(ctx)).Err, zero.Close(ctx)} {
+				locktest.WantErr(t, err, holdfast.ErrInvalidOption, nil)
+			}
+			for l := range zero.Locks() {
+				t.Errorf("%+v", l)
+			}
+			if n := len(zero.Contended(1)); n != 0 || zero.Stats() != (holdfast.Stats{}) {
+				t.Errorf("%d contended, %+v", n, zero.Stats())
+			}
+		}
+		for _, l := range []holdfast.Locker{m.Mutex("named"), m.FairMutex("named"), m.RWMutex("named"), m.RWMutex("named").RLocker(), several.Multi(t, m.Mutex("named"))} {
+			err := panics(t, holdfast.SyncLocker(ctx, l).Unlock)
+			if locktest.WantErr(t, err, holdfast.ErrNotHeld, nil); !strings.Contains(fmt.Sprint(err), `"named"`) {
+				t.Errorf("%T: %v does not name the lock", l, err)
+			}
+		}
+		if err := panics(t, holdfast.SyncLocker(ctx, nil).Unlock); !errors.Is(err, holdfast.ErrNotHeld) {
+			t.Error(err)
+		}
 		if info := locktest.Inspected(t, m, "a"); info.Held {
 			t.Error("a call without a function has locked")
 		}
@@ -195,17 +230,23 @@ func TestNew_TakesGoodOptions(t *testing.T) {
 
 func TestNew_RefusesClientsItCannotServe(t *testing.T) {
 	for name, client := range map[string]redis.UniversalClient{
-		"nil":         nil,
-		"nil client":  (*redis.Client)(nil),
-		"nil cluster": (*redis.ClusterClient)(nil),
-		"ring":        redis.NewRing(&redis.RingOptions{}),
+		"nil":                      nil,
+		"nil client":               (*redis.Client)(nil),
+		"nil cluster":              (*redis.ClusterClient)(nil),
+		"ring":                     redis.NewRing(&redis.RingOptions{}),
+		"endless reads":            redis.NewClient(&redis.Options{ReadTimeout: -1}),
+		"no deadlines":             redis.NewClient(&redis.Options{ReadTimeout: -2}),
+		"endless reads, cluster":   redis.NewClusterClient(&redis.ClusterOptions{ReadTimeout: -1}),
+		"endless reads, fail-over": redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", ReadTimeout: -1}),
 	} {
 		_, err := holdfast.New(client)
 		if !errors.Is(err, holdfast.ErrInvalidOption) {
 			t.Errorf("%s: error %v", name, err)
 		}
-		if ring, ok := client.(*redis.Ring); ok {
-			ring.Close()
+		if !strings.HasPrefix(name, "nil") {
+			_ = client.Close()
+		}
+		if name == "ring" {
 			const why = "processes may disagree about which shards are up"
 			if err == nil || !strings.Contains(err.Error(), why) {
 				t.Errorf("%v does not say that %s", err, why)

@@ -207,6 +207,7 @@ var sentinels = map[engine.Fact]error{
 	engine.BothKinds:   errors.New("the context holds the lock of this name as the other kind (Mutex or FairMutex)"),
 	engine.TooLate:     errTooLate,
 	engine.Unreleased:  errors.New("manager closed, but some locks may not have been released"),
+	engine.HeldHere:    errors.New("this process holds it: a call re-enters only under the context of that lease"),
 	engine.Downgrading: errors.New("the write side was unlocked, and Redis has not confirmed this yet"),
 }
 

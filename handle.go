@@ -34,8 +34,8 @@ func (m *Manager) keyOf(name string) (key string, err error) {
 }
 
 func (m *Manager) newHandle(k engine.Kind, name string, opts []LockOption) handle {
-	if m == nil {
-		return handle{nil, (*engine.Engine)(nil).NewLock(k, name, name, nil), &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil"}}
+	if !m.made() {
+		return handle{nil, (*engine.Engine)(nil).NewLock(k, name, name, nil), &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil, or New has not made it"}}
 	}
 	mapped, err := m.keyOf(name)
 	own := m.lock

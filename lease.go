@@ -21,7 +21,8 @@ import (
 // the resource and let it refuse smaller ones.
 //
 // Any goroutine may use a lease. A lease must not be copied. A lease that is dropped without Unlock
-// is renewed for as long as the process runs, or until [WithMaxHold] ends it.
+// is renewed for as long as the process runs, or until [WithMaxHold] ends it. A nil lease, and a zero
+// Lease, have ended: Valid returns false, and Err, Unlock and Extend return [ErrInvalidOption].
 type Lease engine.Lease
 
 // inner is l for the engine: the same object, which costs no second one.
@@ -35,7 +36,12 @@ func (l *Lease) together() *several.Group {
 
 // Name returns the name of the lock as the caller gave it, before any name mapper. For several
 // locks it returns their names with + between.
-func (l *Lease) Name() string { return l.inner().Name() }
+func (l *Lease) Name() string {
+	if l.check("Name") != nil {
+		return ""
+	}
+	return l.inner().Name()
+}
 
 // Token returns the fencing token of the grant, or 0 without [WithFencing]. Of two grants of one
 // lock that exclude each other, the later one has the larger token. Readers may share a token.
@@ -48,13 +54,21 @@ func (l *Lease) Name() string { return l.inner().Name() }
 //
 // The counter lives in Redis, so tokens are as durable as Redis's data. A lease of several locks
 // has no token.
-func (l *Lease) Token() uint64 { return l.inner().Token() }
+func (l *Lease) Token() uint64 {
+	if l.check("Token") != nil {
+		return 0
+	}
+	return l.inner().Token()
+}
 
 // Deadline returns the time until which the lease claims exclusivity if no answer comes from Redis
 // any more. Each renewal moves it on. Just after a remote hand-off the deadline is less than two
 // seconds away, until the first renewal 25 ms later. Only the deadline of a Redlock can move back,
 // when a member is lost.
 func (l *Lease) Deadline() time.Time {
+	if l.check("Deadline") != nil {
+		return time.Time{}
+	}
 	if g := l.together(); g != nil {
 		return g.Deadline()
 	}
@@ -67,6 +81,9 @@ func (l *Lease) Deadline() time.Time {
 // and the second can be changed. [Lease.Err] may still be nil when Valid returns false, because a
 // timer sets it. Valid narrows, but cannot close, the window in which a paused holder can do harm.
 func (l *Lease) Valid() bool {
+	if l.check("Valid") != nil {
+		return false
+	}
 	if g := l.together(); g != nil {
 		return g.Valid()
 	}
@@ -75,11 +92,24 @@ func (l *Lease) Valid() bool {
 
 // Err returns nil while the lease is held, and then the reason why it ended: [ErrReleased],
 // [ErrLeaseLost] (a *[LostError]), [ErrMaxHold] or [ErrClosed].
-func (l *Lease) Err() error { return l.inner().Err() }
+func (l *Lease) Err() error {
+	if err := l.check("Err"); err != nil {
+		return err
+	}
+	return l.inner().Err()
+}
 
 // Done returns a channel that is closed when the lease ends, for whatever reason. Each call returns
 // the same channel.
-func (l *Lease) Done() <-chan struct{} { return l.inner().Done() }
+func (l *Lease) Done() <-chan struct{} {
+	if l.check("Done") != nil {
+		return noLease
+	}
+	return l.inner().Done()
+}
+
+// noLease is the closed channel of Done of a nil lease.
+var noLease = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // Unlock gives up the lease. After the last lease of its owner, the lock goes to the next caller in
 // this process, or is released in Redis. Unlock returns nil if this call released the lock, or an
@@ -218,6 +248,11 @@ func unlocked(op *telemetry.Operation, err error) {
 func (l *Lease) Context(parent context.Context) context.Context {
 	if parent == nil {
 		panic(missing("Lease.Context", "parent"))
+	}
+	if err := l.check("Context"); err != nil {
+		ctx, cancel := context.WithCancelCause(parent)
+		cancel(err)
+		return ctx
 	}
 	return l.inner().Context(parent)
 }

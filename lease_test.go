@@ -3,7 +3,9 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -260,4 +262,30 @@ func TestReentry_OfSeveralLocks(t *testing.T) {
 	}
 	locktest.MustUnlock(t, first)
 	locktest.MustUnlock(t, a)
+}
+
+// A caller that waits for a lock of its own process learns that.
+func TestLock_SaysThatThisProcessHoldsIt(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
+		for _, l := range []struct{ held, wanted, elsewhere holdfast.Locker }{
+			{m.Mutex("a"), m.Mutex("a"), other.Mutex("a")},
+			{m.FairMutex("a"), m.FairMutex("a"), other.FairMutex("a")},
+			{m.RWMutex("b"), m.RWMutex("b").RLocker(), other.RWMutex("b")},
+			{m.RWMutex("b").RLocker(), m.RWMutex("b"), other.RWMutex("b")},
+		} {
+			lease := locktest.MustLock(t, l.held)
+			for _, by := range []holdfast.Locker{l.wanted, l.elsewhere} {
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				_, err := by.Lock(ctx)
+				cancel()
+				locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
+				if says := strings.Contains(fmt.Sprint(err), "this process holds it"); says != (by == l.wanted) {
+					t.Errorf("%T: %v", by, err)
+				}
+			}
+			locktest.MustUnlock(t, lease)
+		}
+	})
 }

@@ -129,7 +129,7 @@ func (s *syncLocker) Unlock() {
 	n := len(s.leases) - 1
 	if n < 0 {
 		s.mu.Unlock()
-		panic(ErrNotHeld)
+		panic(newLockError(ErrNotHeld, nameOf(s.l)))
 	}
 	i := slices.IndexFunc(s.leases, func(l *Lease) bool { return !l.Valid() })
 	if i < 0 {
@@ -139,7 +139,28 @@ func (s *syncLocker) Unlock() {
 	s.leases = slices.Delete(s.leases, i, i+1)
 	s.mu.Unlock()
 
-	if err := unprotected(lease.Unlock(s.ctx)); err != nil {
+	switch err := unprotected(lease.Unlock(s.ctx)); err {
+	case nil:
+	case ErrMaxHold, ErrClosed: // without a name
+		panic(newLockError(err, lease.Name()))
+	default:
 		panic(err)
 	}
+}
+
+// nameOf returns the name of a lock, or "" if it is of another package's type.
+func nameOf(l Locker) string {
+	var h *handle
+	switch l := l.(type) {
+	case interface{ side() *handle }:
+		h = l.side()
+	case readSide:
+		h = l.l.readSide()
+	case interface{ together() *handle }:
+		h = l.together()
+	}
+	if !h.made() {
+		return ""
+	}
+	return h.lock.Name
 }

@@ -54,7 +54,7 @@ type LocalLock struct {
 // lock, use [Manager.Inspect].
 func (m *Manager) Locks() iter.Seq[LocalLock] {
 	return func(yield func(LocalLock) bool) {
-		if m == nil {
+		if !m.made() {
 			return
 		}
 		m.engine.Locals(func(l engine.Local) bool { return yield(localLock(l)) })
@@ -92,7 +92,7 @@ type Contention struct {
 // busiest first. It knows at most 256 names, so that its memory is bounded: see [Contention]. It does no
 // I/O.
 func (m *Manager) Contended(n int) []Contention {
-	if m == nil {
+	if !m.made() {
 		return nil
 	}
 	var all []Contention
@@ -143,6 +143,9 @@ type Stats struct {
 // Stats returns the manager's figures. It does no I/O and is for humans and tests: it
 // visits every lock that the process knows.
 func (m *Manager) Stats() Stats {
+	if !m.made() {
+		return Stats{}
+	}
 	commands, batches := m.engine.Executor.Commands()
 	s := Stats{
 		Subscriptions:   m.engine.Subscriber.Subscriptions(),

@@ -42,7 +42,8 @@ type Manager struct {
 // The caller keeps the client, and closes it after [Manager.Close]. If the client is closed before,
 // calls return [ErrUnavailable] with redis.ErrClosed.
 //
-// New returns [ErrInvalidOption] for a bad option or a nil client.
+// New returns [ErrInvalidOption] for a bad option, a nil client, or a client whose ReadTimeout is
+// disabled.
 func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	cfg := defaultConfig()
 	for i, o := range opts {
@@ -159,17 +160,26 @@ func deploymentOf(client redis.UniversalClient) (deployment, error) {
 		if c == nil {
 			return deployment{}, &OptionError{"New", nil, "New: client is a nil *redis.Client"}
 		}
-		return deployment{readTimeout: c.Options().ReadTimeout}, nil
+		o := c.Options()
+		return deployment{readTimeout: o.ReadTimeout}, endless(o.ReadTimeout)
 	case *redis.ClusterClient:
 		if c == nil {
 			return deployment{}, &OptionError{"New", nil, "New: client is a nil *redis.ClusterClient"}
 		}
 		o := c.Options() // with ClusterSlots its servers are no cluster, as NewFailoverClusterClient's
-		return deployment{c, o.ClusterSlots == nil, o.ReadTimeout}, nil
+		return deployment{c, o.ClusterSlots == nil, o.ReadTimeout}, endless(o.ReadTimeout)
 	case *redis.Ring:
 		return deployment{}, &OptionError{"New", "*redis.Ring", "a ring is not supported: processes may disagree about which shards are up, and lock one name on two of them"}
 	}
 	return deployment{}, nil
+}
+
+// endless refuses a client whose ReadTimeout is disabled: go-redis then keeps each dead connection, and the caller that waits on it, forever.
+func endless(readTimeout time.Duration) error {
+	if readTimeout > 0 {
+		return nil
+	}
+	return &OptionError{"New", "ReadTimeout -1", "the client must have a ReadTimeout: without one a silently broken connection is never replaced"}
 }
 
 func init() {
@@ -201,11 +211,16 @@ func (m *Manager) Close(ctx context.Context) error {
 	return m.engine.Close(ctx)
 }
 
+// made reports whether New has made m: it is not nil, nor a zero value.
+func (m *Manager) made() bool { return m != nil && m.engine != nil }
+
 // check refuses a call of a manager's method.
 func (m *Manager) check(ctx context.Context, call string) error {
 	switch {
 	case m == nil:
 		return missing(call, "manager")
+	case !m.made():
+		return &OptionError{call, nil, call + ": New has not made this Manager"}
 	case ctx == nil:
 		return missing(call, "context")
 	}

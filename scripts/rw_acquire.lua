@@ -46,7 +46,7 @@ if redis.call('exists', lock, tombstones, queue) > 0 then
 
     -- A reader would join, and the last one to leave delete it.
     if mode == 'read' and kind_of(lock) == 'other' then
-      return wrong(lock)
+      return {@ACQUIRE_KIND@, lock, 'a hash'}
     end
     local now, time = server_time()
     local place, deadline, offer = place_of(wait, now)

@@ -233,8 +233,11 @@ type traced struct {
 func (t traced) Value(key any) any { return t.values.Value(key) }
 
 // noReply is the error of a command that go-redis left without reply and without
-// error, when the exchange as a whole ended with cause.
+// error, when the exchange as a whole ended with cause. It can be Redis's reply to the client's introduction.
 func noReply(cause error) error {
+	if isReply(cause) {
+		return cause
+	}
 	return fmt.Errorf("no reply: %w", cmp.Or(cause, io.ErrUnexpectedEOF))
 }
 

@@ -37,6 +37,7 @@ const (
 	TooLate       = lock.TooLate
 	Unreleased    = lock.Unreleased
 	Downgrading   = lock.Downgrading
+	HeldHere      = lock.HeldHere
 
 	AsideFor = lock.AsideFor
 	AwayFor  = lock.AwayFor

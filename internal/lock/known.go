@@ -55,6 +55,8 @@ func (lk *Lock) answered(m *Moment, r *Reply) {
 // lock.
 func (lk *Lock) noVerdict(m *Moment, causes []error, w *Waiter) *Verdict {
 	switch k := &lk.known; {
+	case !lk.admits(w.Kind):
+		return Because(NotAcquired, append(causes, HeldHere)...)
 	case lk.busy(w):
 	case k.trouble() != nil:
 		return Because(Unavailable, append(causes, k.trouble().cause)...)

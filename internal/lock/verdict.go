@@ -24,6 +24,7 @@ const (
 	BothKinds   // the caller holds the lock of this name as the other kind
 	TooLate     // a grant came when its lease had ended
 	Unreleased  // the manager is closed, and some locks may not have been released
+	HeldHere    // a caller of this process holds it
 	Downgrading // the write side was unlocked, and Redis has not confirmed this
 )
 

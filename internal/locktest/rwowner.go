@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -162,6 +163,13 @@ var rwOwnerScenarios = map[string]func(*Env){
 			for _, take := range []func(context.Context) (*holdfast.Lease, error){tc.wants.Lock, tc.wants.TryLock} {
 				_, err := take(bg)
 				e.WantErr(err, holdfast.ErrWrongKind)
+				holds := "holds a read-write lock"
+				if tc.holds == plain || tc.holds == fair {
+					holds = "holds a mutex or fair lock"
+				}
+				if err != nil && !strings.HasSuffix(err.Error(), holds) {
+					e.Errorf("%v, want %s", err, holds)
+				}
 			}
 			if !held.Valid() {
 				e.Error("the holder was disturbed")

@@ -6,6 +6,14 @@ local function wrong(key, failure)
   if type(failure) == 'table' and not is_wrong_type(failure) then
     return failure
   end
-  local kind = redis.pcall('type', key)
-  return {@ACQUIRE_KIND@, key, 'a ' .. (kind.ok or 'value of another type')}
+  local holds = redis.pcall('type', key).ok
+  if holds == 'hash' then
+    local mode = redis.pcall('hget', key, 'mode')
+    if mode == 'read' or mode == 'write' then
+      holds = 'read-write lock'
+    elseif redis.pcall('hlen', key) == 1 and string.find(redis.pcall('hkeys', key)[1] or '', ':%-?%d+$') then
+      holds = 'mutex or fair lock'
+    end
+  end
+  return {@ACQUIRE_KIND@, key, 'a ' .. (holds or 'value of another type')}
 end

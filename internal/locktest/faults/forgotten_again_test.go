@@ -164,7 +164,7 @@ func TestForgotten_IntroductionOfTheMessenger(t *testing.T) {
 	srv := redistest.Start(t)
 	p := srv.Proxy(t)
 	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) {
-		o.ReadTimeout, o.PoolSize, o.PipelinePoolSize = -1, 1, -1 // so that no other one is made
+		o.ReadTimeout, o.PoolSize, o.PipelinePoolSize = time.Hour, 1, -1 // so that no other one is made
 	}))
 	if err != nil {
 		t.Fatal(err)

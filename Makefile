@@ -16,7 +16,7 @@ SPARSE = GOGC=off GOMEMLIMIT=1GiB
 # What has no time to keep runs in CI beside what has.
 NICE = nice -n 10
 
-.PHONY: help check test ci night redis compile fmt lint unit sim real full full-real full-virtual full-around full-topology full-bugs explore modules stress chaos safety simulate soak topology demo examples services platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences
+.PHONY: help check test ci night redis compile fmt lint unit sim real full full-real full-virtual full-around full-topology full-bugs explore modules stress chaos safety simulate soak topology demo examples services platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences holes
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -152,6 +152,9 @@ services: ## the tests of the examples that are modules of their own
 
 # Those that .goreleaser.yaml builds the command for.
 TARGETS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+holes: ## known holes of Go's standard library and of modules, as far as this code reaches them; it needs vuln.go.dev
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
 platforms: ## other platforms compile, and the command for each that a release has it for
 	GOOS=windows GOARCH=386 CGO_ENABLED=0 $(NICE) $(GO) vet ./...

@@ -30,7 +30,7 @@ var imports = map[string][]string{
 	"/holdfasttest":      {"", "/internal/seam", "/internal/vredis", "github.com/redis/go-redis/v9"},
 	"/scripts":           {},
 	"/internal/seam":     {"/internal/engine", "/internal/journal"},
-	"/debug":             {"", "/internal/journal", "/internal/seam"},
+	"/debug":             {"", "/internal/journal", "/internal/seam", "/internal/visible"},
 	"/internal/journal":  {}, // writes to a slog.Logger
 	"/internal/protocol": {"/internal/command", "/internal/lock", "/internal/validity", "/internal/wire", "/scripts"},
 	"/internal/telemetry": {
@@ -72,9 +72,10 @@ var imports = map[string][]string{
 	"/internal/interop":           {},                                                                                                                                                                                       // nothing but tests
 	"/internal/docs":              {},                                                                                                                                                                                       // nothing but tests
 	"/cmd/holdfast/internal/demo": {"", "/internal/vredis", "/internal/wire", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
+	"/internal/visible":           {},
 	"/internal/supervisor":        {"golang.org/x/sys/unix"},
 	"/cmd/holdfast": {
-		"", "/cmd/holdfast/internal/demo", "/internal/supervisor", "/internal/wire",
+		"", "/cmd/holdfast/internal/demo", "/internal/command", "/internal/protocol", "/internal/supervisor", "/internal/visible", "/internal/wire",
 		"github.com/urfave/cli/v3", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging",
 		"github.com/schollz/progressbar/v3", "golang.org/x/term",
 	},

@@ -99,7 +99,7 @@ func runBench(ctx context.Context, c *cli.Command, sites []*site) error {
 		return fmt.Errorf("find this program to start it again: %w", err)
 	}
 	b := &benchmark{
-		exe: exe, urls: strings.Join(redisURLs(c), " "), prefix: c.String("prefix"), name: benchName + randomName(), duration: c.Duration("for"),
+		exe: exe, urls: strings.Join(redisURLs(c), " "), prefix: c.String("prefix"), encryption: encryptionOf(c), name: benchName + randomName(), duration: c.Duration("for"),
 		progress: newStages(c),
 	}
 	defer b.progress.done()

@@ -20,9 +20,10 @@ import (
 
 // benchmark starts processes that lock and unlock.
 type benchmark struct {
-	exe      string
-	urls     string // with spaces between several
-	prefix   string
+	exe    string
+	urls   string // with spaces between several
+	prefix string
+	encryption
 	name     string
 	duration time.Duration
 	progress *stages
@@ -101,7 +102,8 @@ func (b *benchmark) run(ctx context.Context, n int, hold time.Duration) (reports
 }
 
 func (b *benchmark) start(ctx context.Context, name string, hold time.Duration) (*worker, error) {
-	cmd := exec.CommandContext(ctx, b.exe, benchWorkerName, "--prefix="+b.prefix, "--name="+name, "--hold="+hold.String())
+	args := append([]string{benchWorkerName, "--prefix=" + b.prefix, "--name=" + name, "--hold=" + hold.String()}, b.encryption.flags()...)
+	cmd := exec.CommandContext(ctx, b.exe, args...)
 	cmd.Env = append(os.Environ(), "HOLDFAST_REDIS="+b.urls) // a password must not be seen in a list of processes
 	w := &worker{cmd: cmd}
 	cmd.Stderr = &w.stderr

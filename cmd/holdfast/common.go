@@ -18,7 +18,7 @@ import (
 
 // redisFlags are those of every command that asks Redis.
 func redisFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringSliceFlag{
 			Name: "redis",
 			Usage: "ask the Redis at `URL`: redis://user:password@host:6379/0, rediss:// with TLS, unix:///path, redis+cluster://host,host,\n" +
@@ -28,7 +28,7 @@ func redisFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "timeout", Value: 5 * time.Second, Usage: "wait at most `TIME` for a connection, and for an answer of Redis"},
 		&cli.BoolFlag{Name: "no-color", Usage: "use no colours; NO_COLOR in the environment means the same"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but errors"},
-	}
+	}, tlsFlags()...)
 }
 
 // connection is the Redis deployments that a command asks.
@@ -51,7 +51,7 @@ func connect(ctx context.Context, c *cli.Command, opts ...holdfast.Option) (_ *c
 		opts = append(opts, holdfast.WithNameMapper(func(name string) string { return prefix + name }))
 	}
 	for i, u := range redisURLs(c) {
-		client, err := openClient(u, c.Duration("timeout"))
+		client, err := openClient(u, c.Duration("timeout"), encryptionOf(c))
 		if err != nil {
 			return nil, &badUsage{fmt.Errorf("URL %d of --redis %w", i+1, err)}
 		}
@@ -62,17 +62,17 @@ func connect(ctx context.Context, c *cli.Command, opts ...holdfast.Option) (_ *c
 		}
 		conn.managers = append(conn.managers, m)
 	}
-	return conn, conn.ping(ctx, c.Duration("timeout"))
+	return conn, conn.ping(ctx, redisURLs(c), c.Duration("timeout"))
 }
 
 // ping asks all deployments at the same time.
-func (conn *connection) ping(ctx context.Context, timeout time.Duration) error {
+func (conn *connection) ping(ctx context.Context, urls []string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	conn.down = make([]error, len(conn.clients))
 	var asking sync.WaitGroup
 	for i, client := range conn.clients {
-		asking.Go(func() { conn.down[i] = answers(ctx, client) })
+		asking.Go(func() { conn.down[i] = cause(urls[i], client, timeout, answers(ctx, client)) })
 	}
 	asking.Wait()
 	var failed []error

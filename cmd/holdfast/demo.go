@@ -63,6 +63,13 @@ func runDemo(ctx context.Context, c *cli.Command) error {
 		Redis:     c.String("redis"),
 		Spawn:     spawner(exe),
 	}
+	if cfg.Redis != "" {
+		client, err := openClient(cfg.Redis, time.Second, encryption{})
+		if err != nil {
+			return usageError(ctx, c, fmt.Errorf("the URL of --redis %w", err), true)
+		}
+		_ = client.Close()
+	}
 	if err := cfg.Validate(); err != nil {
 		return usageError(ctx, c, err, true)
 	}

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/urfave/cli/v3"
@@ -39,7 +40,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) > 1 && args[1] == guardName {
 		return runGuard(args[2:], stderr)
 	}
-	args, completes := completionOf(args)
+	args, completes := completionOf(commandFirst(args))
 	os.Args = args // the library reads them there as well
 	if completes && slices.Contains(args, "--") {
 		return 0 // the command of run is not completed
@@ -76,10 +77,10 @@ func newCommand(stdin io.Reader, stdout, stderr io.Writer) *cli.Command {
 		Reader:    stdin,
 		Writer:    stdout,
 		ErrWriter: stderr,
-		Commands:  []*cli.Command{runCommand(), listCommand(), topCommand(), inspectCommand(), waitCommand(), unlockCommand(), doctorCommand(), benchCommand(), demoCommand(), buyersCommand(), benchWorkerCommand()},
+		Commands:  []*cli.Command{runCommand(), listCommand(), topCommand(), inspectCommand(), waitCommand(), unlockCommand(), doctorCommand(), benchCommand(), demoCommand(), buyersCommand(), benchWorkerCommand(), helpCommand(), versionCommand()},
 		Action: func(_ context.Context, c *cli.Command) error {
-			if err := noArguments(c); err != nil {
-				return err
+			if c.Args().Present() {
+				return noCommand(c, c.Args().First())
 			}
 			return cli.ShowRootCommandHelp(c)
 		},
@@ -95,6 +96,19 @@ func usageError(_ context.Context, c *cli.Command, err error, _ bool) error {
 }
 
 func notUnderstood(c *cli.Command, err error) error {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
+		var names []string
+		for _, f := range c.Flags {
+			names = append(names, f.Names()...)
+		}
+		if like := nearest(strings.TrimLeft(name, "-"), names); like != "" {
+			err = fmt.Errorf("%w; did you mean --%s?", err, like)
+		}
+	}
+	if strings.Contains(text, "://") { // it can have a password
+		err = errors.New("a URL stands where it does not belong")
+	}
 	return fmt.Errorf("%w (see %s --help)", err, c.FullName())
 }
 
@@ -103,5 +117,9 @@ func noArguments(c *cli.Command) error {
 	if !c.Args().Present() {
 		return nil
 	}
-	return usageError(context.Background(), c, fmt.Errorf("unexpected argument %q", c.Args().First()), false)
+	err := errors.New("there is an unexpected argument")
+	if first := c.Args().First(); plainName.MatchString(first) { // else it can be a URL with a password
+		err = fmt.Errorf("unexpected argument %q", first)
+	}
+	return usageError(context.Background(), c, err, false)
 }

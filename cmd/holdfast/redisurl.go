@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -28,25 +31,68 @@ func redisURLs(c *cli.Command) []string {
 	return []string{defaultRedis}
 }
 
-// errURL does not repeat the URL, and no part of it: it can have a password.
-var errURL = errors.New("cannot be read as a URL: write special characters of the password as %40 for @, and so on")
+// errURL does not repeat the URL, and no part of it. What cannot be read, or is out of place, can be a part of the password.
+var errURL = errors.New("cannot be read as a URL: write special characters of the password as %40 for @, %2F for /, and so on")
+
+// harmless matches what go-redis says of a URL without the text of the URL.
+var harmless = regexp.MustCompile(`^redis: (invalid (database number|URL path|[a-z_]+ (number|duration|boolean))|unexpected option|empty unix socket path)`)
+
+// withoutURL keeps what is known to be harmless.
+func withoutURL(err error) error {
+	if text := harmless.FindStringSubmatch(err.Error()); text != nil {
+		return fmt.Errorf("has an %s, or its password is not escaped: write %%40 for @, %%2F for /, and so on", text[1])
+	}
+	return errURL
+}
+
+// misplaced reports whether the @ behind the password stands where Go does not look for it: a /, ? or # in the password has
+// ended the host, so that a part of the password would pass for the host.
+func misplaced(scheme, rest string) bool {
+	_, _, tail := cutURL(rest)
+	return strings.Contains(tail, "@") && !(scheme == "unix" && strings.HasPrefix(rest, "/")) // it may be in the name of a socket
+}
+
+// cutURL reads user:password@host,host/path?query.
+func cutURL(rest string) (user, hosts, tail string) {
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	hosts, tail = rest[:end], rest[end:]
+	if at := strings.LastIndex(hosts, "@"); at >= 0 {
+		user, hosts = hosts[:at+1], hosts[at+1:]
+	}
+	return user, hosts, tail
+}
+
+// firstAddr returns the scheme of a URL that openClient has taken, and its first host; "": it names a socket.
+func firstAddr(given string) (scheme, addr string) {
+	scheme, rest, _ := strings.Cut(given, "://")
+	if scheme == "unix" {
+		return scheme, ""
+	}
+	_, hosts, _ := cutURL(rest)
+	addr, _, _ = strings.Cut(hosts, ",")
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		host, port = strings.Trim(addr, "[]"), ""
+	}
+	return scheme, net.JoinHostPort(cmp.Or(host, "localhost"), cmp.Or(port, "6379"))
+}
 
 // openClient returns a client for a URL. It does not connect.
-func openClient(given string, timeout time.Duration) (redis.UniversalClient, error) {
+func openClient(given string, timeout time.Duration, e encryption) (redis.UniversalClient, error) {
 	scheme, rest, ok := strings.Cut(given, "://")
-	if !ok {
-		return nil, errors.New("is no URL: it begins with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://")
-	}
 	transport, deployment, _ := strings.Cut(scheme, "+")
+	known := (transport == "redis" || transport == "rediss") && (deployment == "" || deployment == "cluster" || deployment == "sentinel")
 	switch {
-	case scheme == "redis" || scheme == "rediss" || scheme == "unix":
-		o, err := redis.ParseURL(given)
-		if err != nil {
-			return nil, withoutURL(err)
-		}
-		limit(timeout, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.DialerRetries, &o.MaxRetries, &o.ContextTimeoutEnabled)
-		return redis.NewClient(o), nil
-	case (transport == "redis" || transport == "rediss") && deployment == "cluster":
+	case !ok || scheme != "unix" && !known || strings.HasSuffix(scheme, "+"):
+		return nil, errors.New("is no URL of Redis: it begins with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://")
+	case misplaced(scheme, rest):
+		return nil, errURL
+	case deployment == "sentinel":
+		return openSentinel(transport, rest, timeout, e)
+	case deployment == "cluster":
 		u, err := severalHosts(transport, rest)
 		if err != nil {
 			return nil, err
@@ -55,16 +101,25 @@ func openClient(given string, timeout time.Duration) (redis.UniversalClient, err
 		if err != nil {
 			return nil, withoutURL(err)
 		}
+		if err := e.apply(o.TLSConfig); err != nil {
+			return nil, err
+		}
 		limit(timeout, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.DialerRetries, new(int), &o.ContextTimeoutEnabled)
 		return redis.NewClusterClient(o), nil
-	case (transport == "redis" || transport == "rediss") && deployment == "sentinel":
-		return openSentinel(transport, rest, timeout)
 	}
-	return nil, fmt.Errorf("has the unknown scheme %q", scheme)
+	o, err := redis.ParseURL(given)
+	if err != nil {
+		return nil, withoutURL(err)
+	}
+	if err := e.apply(o.TLSConfig); err != nil {
+		return nil, err
+	}
+	limit(timeout, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.DialerRetries, &o.MaxRetries, &o.ContextTimeoutEnabled)
+	return redis.NewClient(o), nil
 }
 
 // openSentinel reads user:password@host,host/master/db?sentinel_password=...: the user is the server's.
-func openSentinel(transport, rest string, timeout time.Duration) (redis.UniversalClient, error) {
+func openSentinel(transport, rest string, timeout time.Duration, e encryption) (redis.UniversalClient, error) {
 	u, err := severalHosts(transport, rest)
 	if err != nil {
 		return nil, err
@@ -87,6 +142,9 @@ func openSentinel(transport, rest string, timeout time.Duration) (redis.Universa
 		o.Username = user.Username()
 		o.Password, _ = user.Password()
 	}
+	if err := e.apply(o.TLSConfig); err != nil {
+		return nil, err
+	}
 	o.SentinelUsername, o.SentinelPassword = sentinelUser, sentinelPassword
 	limit(timeout, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.DialerRetries, &o.MaxRetries, &o.ContextTimeoutEnabled)
 	return redis.NewFailoverClient(o), nil
@@ -94,15 +152,7 @@ func openSentinel(transport, rest string, timeout time.Duration) (redis.Universa
 
 // severalHosts reads user:password@host,host/path?query; all hosts but the first become parameters, as go-redis wants them.
 func severalHosts(scheme, rest string) (*url.URL, error) {
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
-	}
-	authority, tail := rest[:end], rest[end:]
-	user := ""
-	if at := strings.LastIndex(authority, "@"); at >= 0 {
-		user, authority = authority[:at+1], authority[at+1:]
-	}
+	user, authority, tail := cutURL(rest)
 	hosts := strings.Split(authority, ",")
 	u, err := url.Parse(scheme + "://" + user + hosts[0] + tail)
 	if err != nil {
@@ -125,12 +175,4 @@ func defaultPort(first string) string {
 		return port
 	}
 	return "6379"
-}
-
-// withoutURL keeps what go-redis says of a URL that it could read.
-func withoutURL(err error) error {
-	if bad := (*url.Error)(nil); errors.As(err, &bad) {
-		return errURL
-	}
-	return err
 }

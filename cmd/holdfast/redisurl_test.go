@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -11,21 +12,66 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// saysOf is all that can be printed of a URL: the error, or the addresses of the client and of what is probed.
+func saysOf(given string) string {
+	client, err := openClient(given, time.Second, encryption{})
+	if err != nil {
+		return err.Error()
+	}
+	defer client.Close()
+	_, said := firstAddr(given)
+	switch c := client.(type) {
+	case *redis.Client:
+		said += " " + c.Options().Addr
+	case *redis.ClusterClient:
+		said += fmt.Sprint(" ", c.Options().Addrs)
+	}
+	return said
+}
+
+// shapes are URLs with a place for the password.
+var shapes = []string{
+	"redis://:%s@h", "redis://u:%s@h:1/2", "rediss://:%s@h/1?db=2", "unix://:%s@/run/s", "redis+cluster://:%s@h:1,h2", "rediss+cluster://u:%s@h",
+	"redis+sentinel://:%s@h,h2/m", "redis+sentinel://h/m?sentinel_password=%s", "%s@h://h", "rediss+%s@h://h",
+}
+
 func TestOpenClient_NamesNoPassword(t *testing.T) {
 	t.Parallel()
-	for _, u := range []string{"redis://:hush/hush@h", "redis+cluster://:hu%zzsh@h,h2", "redis+sentinel://:hu sh@h:x/m", "hush", "redis://:hush@h/db", "x://:hush@h"} {
-		if _, err := openClient(u, time.Second); err == nil || strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "sh@") {
-			t.Errorf("%s: %v", u, err)
+	for _, password := range []string{"K3Y/S3CRET", "12/S3CRET", "12?S3CRET", "12#S3CRET", "12/3?db=S3CRET", "12?pool_size=S3CRET", "12/0?S3CRET", "a%zzS3CRET", "S3 CRET", "[S3CRET", "a@12/S3CRET", "a,b/S3CRET"} {
+		for _, shape := range shapes {
+			if said := saysOf(fmt.Sprintf(shape, password)); strings.Contains(said, "CRET") || strings.Contains(said, "12") || strings.Contains(said, "K3Y") {
+				t.Errorf(shape+" says %q", password, said)
+			}
 		}
 	}
-	for _, u := range []string{"redis://u:p%40@h:1/2", "rediss://h", "unix:///tmp/s", "redis+cluster://u:p@a:1,b:2,c", "rediss+cluster://a,b", "redis+sentinel://u:p@a,b/main/3?sentinel_password=s"} {
-		client, err := openClient(u, time.Second)
+	for _, u := range []string{"", "hush", "redis://:hush@h/db", "redis://h?pool_size=many", "redis://h?hush=1", "unix://", "redis+sentinel://h", "redis+other://h", "x://:hush@h"} {
+		if client, err := openClient(u, time.Second, encryption{}); err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v, %v", u, client, err)
+		}
+	}
+	for _, u := range []string{"redis://u:p%40@h:1/2", "redis://:a@b@h", "rediss://h", "unix:///tmp/a@b", "redis+cluster://u:p@a:1,b:2,c", "rediss+cluster://a,b", "redis+sentinel://u:p@a,b/main/3?sentinel_password=s"} {
+		client, err := openClient(u, time.Second, encryption{})
 		if err != nil {
 			t.Errorf("%s: %v", u, err)
 			continue
 		}
 		_ = client.Close()
 	}
+}
+
+// FuzzOpenClient: whatever is in a password, neither its beginning nor its end is printed.
+func FuzzOpenClient(f *testing.F) {
+	for _, middle := range []string{"", "/", "?", "#", "@", "@1/", ":1/", "://", "%", "&a=", ",", ";", "/0?", "]", "\n"} {
+		f.Add(middle)
+	}
+	f.Fuzz(func(t *testing.T, middle string) {
+		for _, shape := range shapes {
+			said := strings.ToLower(saysOf(fmt.Sprintf(shape, "k3yx"+middle+"s3cret")))
+			if strings.Contains(said, "k3yx") || strings.Contains(said, "s3cret") {
+				t.Errorf(shape+" says %q", "k3yx"+middle+"s3cret", said)
+			}
+		}
+	})
 }
 
 // --timeout bounds each wait for Redis; what a URL says counts for more.
@@ -43,7 +89,7 @@ func TestOpenClient_HasTheTimeout(t *testing.T) {
 		"redis+cluster://" + silent.Addr().String():                 timeout,
 		"redis+sentinel://" + silent.Addr().String() + "/main":      timeout,
 	} {
-		client, err := openClient(url, timeout)
+		client, err := openClient(url, timeout, encryption{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +106,7 @@ func TestOpenClient_HasTheTimeout(t *testing.T) {
 		}
 		begun := time.Now()
 		conn := &connection{clients: []redis.UniversalClient{client}}
-		if err := conn.ping(t.Context(), timeout); err == nil || time.Since(begun) > 4*time.Second { // go-redis has 5 s
+		if err := conn.ping(t.Context(), []string{url}, timeout); err == nil || time.Since(begun) > 4*time.Second { // go-redis has 5 s
 			t.Errorf("%s: %v after %v", url, err, time.Since(begun))
 		}
 	}

@@ -164,7 +164,7 @@ func TestRun_BadServers(t *testing.T) {
 		{"no rights", "redis://guest:secret@" + srv.Addr(), `NOPERM`},
 		{"a replica", "redis://" + replica.Addr(), `READONLY|not acquired`},
 		{"no URL", "localhost", `URL 1 of --redis is no URL`},
-		{"unknown scheme", "http://localhost", `URL 1 of --redis has the unknown scheme "http"`},
+		{"unknown scheme", "http://localhost", "URL 1 of --redis is no URL of Redis"},
 		{"unreadable password", "redis://:pa/ss%zz@localhost", `URL 1 of --redis .*write special characters`},
 		{"no master named", "redis+sentinel://localhost", `does not name the master`},
 	} {

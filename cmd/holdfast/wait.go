@@ -18,7 +18,7 @@ func waitCommand() *cli.Command {
 		ArgsUsage: "NAME",
 		Description: "Another can take the lock at any time after that: to do something under a lock, use run.\n\n" +
 			"Exit status: 0 it was free, 124 not in time, 125 holdfast failed.",
-		Flags: []cli.Flag{&cli.DurationFlag{Name: "wait", Aliases: []string{"w"}, Usage: "wait at most `TIME`"}},
+		Flags: []cli.Flag{&cli.DurationFlag{Name: "wait", Aliases: []string{"w"}, DefaultText: "no limit", Usage: "wait at most `TIME`"}},
 	}, errand{check: oneName, do: runWait, coded: runFailure})
 }
 

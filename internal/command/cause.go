@@ -58,6 +58,14 @@ func OneServer(x, y *Executor) bool {
 // failoverClient is what go-redis gives as the address of a client that asks Sentinel.
 const failoverClient = "FailoverClient"
 
+// Cause adds to an error of a client that has reached nothing yet what helps to find its cause.
+func Cause(client any, err error) error {
+	if err == nil || isReply(err) {
+		return err
+	}
+	return whereOf(client).explain(err, false)
+}
+
 // explain adds to an error that is not Redis's what helps to find its cause.
 func (x *Executor) explain(s *shard, err error) error {
 	if err == nil || isReply(err) || classify(err) == Closed {
@@ -67,11 +75,15 @@ func (x *Executor) explain(s *shard, err error) error {
 	if s != nil && s.master != nil {
 		w = whereOf(s.master)
 	}
+	return w.explain(err, x.admitted.Load())
+}
+
+func (w where) explain(err error, admitted bool) error {
 	text := err.Error()
 	if w.host != "" && !strings.Contains(text, w.host) {
 		text = w.addr + ": " + text
 	}
-	if !x.admitted.Load() {
+	if !admitted {
 		text += w.doubt(err)
 	}
 	if text == err.Error() {

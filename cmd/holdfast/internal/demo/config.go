@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os/exec"
 	"time"
 
@@ -47,14 +46,13 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// parseURL is redis.ParseURL with errors that do not repeat the URL, which may
-// contain a password.
+// parseURL is redis.ParseURL with an error that repeats no part of the URL: what cannot be read can be a part of a password.
 func parseURL(s string) (*redis.Options, error) {
 	opt, err := redis.ParseURL(s)
-	if bad := (*url.Error)(nil); errors.As(err, &bad) {
-		return nil, fmt.Errorf("not a URL: %w", bad.Err)
+	if err != nil {
+		return nil, errors.New("cannot be read as a URL: it begins with redis://, rediss:// or unix://, and special characters of the password are escaped")
 	}
-	return opt, err
+	return opt, nil
 }
 
 // Shift is the work of one process: Count buyers, numbered from First on.

@@ -138,6 +138,7 @@ type Stats struct {
 	Wakeups         uint64 // messages for waiters: grants, and reasons to send a request again
 	Polls           uint64 // requests of waiters sent because no message arrived
 	Reconnects      uint64 // pub/sub connections lost; repeated failures to reconnect count once
+	Unheard         uint64 // those of them that were alive and brought no messages
 }
 
 // Stats returns the manager's figures. It does no I/O and is for humans and tests: it
@@ -163,6 +164,7 @@ func (m *Manager) Stats() Stats {
 		Wakeups:         m.engine.Stats.Wakeups.Load(),
 		Polls:           m.engine.Stats.Polls.Load(),
 		Reconnects:      m.engine.Stats.Reconnects.Load(),
+		Unheard:         m.engine.Stats.Unheard.Load(),
 	}
 	s.Locks, s.Waiting, s.Held = m.engine.Counts()
 	return s

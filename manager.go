@@ -64,7 +64,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	settings := engine.Config{
 		Executor: executor,
 		Journal:  log,
-		Subscriber: func(lost func()) *pubsub.Subscriber {
+		Subscriber: func(lost func(unheard bool)) *pubsub.Subscriber {
 			return newSubscriber(client, servers, cfg.publish, log, lost, executor.CheckClosed)
 		},
 		ErrorOf:     errorOf,

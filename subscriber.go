@@ -41,7 +41,7 @@ func (m PublishMode) String() string {
 
 // newSubscriber returns the subscriber of a manager, which hears Redisson in the given mode. lost is called when a connection
 // is, and closed when the client is.
-func newSubscriber(client redis.UniversalClient, servers deployment, mode PublishMode, j *journal.Journal, lost, closed func()) *pubsub.Subscriber {
+func newSubscriber(client redis.UniversalClient, servers deployment, mode PublishMode, j *journal.Journal, lost func(unheard bool), closed func()) *pubsub.Subscriber {
 	return pubsub.New(pubsub.Config{
 		Client:  client,
 		Nodes:   servers.cluster,

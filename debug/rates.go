@@ -17,6 +17,7 @@ var figures = []struct {
 	{"failed renewals", func(s *holdfast.Stats) *uint64 { return &s.RenewalFailures }, true},
 	{"outages of Redis", func(s *holdfast.Stats) *uint64 { return &s.Outages }, true},
 	{"lost pub/sub connections", func(s *holdfast.Stats) *uint64 { return &s.Reconnects }, true},
+	{"pub/sub connections that brought no messages", func(s *holdfast.Stats) *uint64 { return &s.Unheard }, true},
 	{"requests in trouble", func(s *holdfast.Stats) *uint64 { return &s.Troubles }, false},
 	{"polls without a message", func(s *holdfast.Stats) *uint64 { return &s.Polls }, false},
 	{"remote hand-offs", func(s *holdfast.Stats) *uint64 { return &s.Granted }, false},

@@ -71,7 +71,7 @@ type Engine struct {
 type Config struct {
 	Executor   *command.Executor
 	Journal    *journal.Journal
-	Subscriber func(lost func()) *pubsub.Subscriber // makes it; lost is called when a connection is
+	Subscriber func(lost func(unheard bool)) *pubsub.Subscriber // makes it; lost is called when a connection is
 
 	// ErrorOf makes the error of a verdict, which is not nil, for a caller that has given the lock this name. It may be called
 	// with locks held.
@@ -156,9 +156,12 @@ func (eng *Engine) unavailable(cause error) {
 }
 
 // disconnected is called by the subscriber.
-func (eng *Engine) disconnected() {
+func (eng *Engine) disconnected(unheard bool) {
 	eng.Stats.Reconnects.Add(1)
-	eng.Telemetry.Disconnected()
+	if unheard {
+		eng.Stats.Unheard.Add(1)
+	}
+	eng.Telemetry.Disconnected(unheard)
 }
 
 // newReady returns a channel that gets one value, the answer to an Unlock. The caller puts it back into
@@ -184,5 +187,5 @@ type counters struct {
 	Granted, Released, Lost             atomic.Uint64
 	Outages                             atomic.Uint64
 	Troubles, Renewals, RenewalFailures atomic.Uint64
-	Wakeups, Polls, Reconnects          atomic.Uint64
+	Wakeups, Polls, Reconnects, Unheard atomic.Uint64
 }

@@ -93,6 +93,16 @@ func (e *entry) Subscribed() {
 // Relied is called by the subscriber: no request depends on Redisson's channels.
 func (e *entry) Relied() bool { return false }
 
+// Unproven is called by the subscriber.
+func (e *entry) Unproven() { e.unproven(true) }
+
+func (e *entry) unproven(own bool) {
+	m := e.moment()
+	e.mu.Lock()
+	defer e.unlock(&m)
+	e.lock.Unproven(&m, own)
+}
+
 // unsure is called when the inbox is subscribed, and when it turns out that it cannot be.
 func (e *entry) unsure() {
 	m := e.moment()

@@ -100,6 +100,36 @@ func (b *inbox) Subscribed() {
 // on.
 func (b *inbox) Denied() { b.askAll() }
 
+// Unproven is called by the subscriber.
+func (b *inbox) Unproven() {
+	b.mu.Lock()
+	locks := b.expected.Locks()
+	b.mu.Unlock()
+	if len(locks) > 0 {
+		entryOf(locks[0]).unproven(false)
+	}
+}
+
+// echo completes a question by which the process sends itself a message, if one is of use.
+func (eng *Engine) echo(q *lock.Question) {
+	q.Channel = eng.inbox.channel
+	if q.Own && eng.Subscriber.Sharded() {
+		q.Channel = q.Of().Keys().Channel()
+	}
+	if q.Message = eng.Subscriber.Echo(q.Channel); q.Message == "" {
+		q.Channel = ""
+	}
+}
+
+// echoed is called with the answer to it.
+func (eng *Engine) echoed(q *lock.Question, r *lock.Reply) {
+	heard := r.Heard
+	if !eng.Process.Counted && heard == 0 {
+		heard = 1 // perhaps by way of another node
+	}
+	eng.Subscriber.Published(q.Channel, q.Message, r.Outcome == lock.Answered && heard >= 0, heard, eng.Executor.RoundTrip())
+}
+
 // askAll makes all waiters send a request, and all holders that may keep a lock too long.
 func (b *inbox) askAll() {
 	b.mu.Lock()

@@ -110,6 +110,9 @@ func (eng *Engine) copyOf(r lock.Request) (x *sent) {
 		x.call.Script, x.call.Args = p.Keep(r)
 	case *lock.Question:
 		x = &sent{of: r}
+		if r.Echo {
+			eng.echo(r)
+		}
 		x.call.Script, x.call.Args = p.Question(r)
 	case *lock.Busy:
 		x = &sent{of: r}
@@ -120,7 +123,12 @@ func (eng *Engine) copyOf(r lock.Request) (x *sent) {
 
 // Replied is called by the executor with the end of the request.
 func (s *sent) Replied(_ *command.Call, r command.Reply) {
-	s.spent = replied(s.of, &s.copy, entryOf(s.of.Of()).engine.Process.Read(s.of, s.call.Script, r))
+	eng := entryOf(s.of.Of()).engine
+	said := eng.Process.Read(s.of, s.call.Script, r)
+	if q, ok := s.of.(*lock.Question); ok && q.Message != "" {
+		eng.echoed(q, &said)
+	}
+	s.spent = replied(s.of, &s.copy, said)
 }
 
 // Overdue is called by the executor when the reply takes too long.

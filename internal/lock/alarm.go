@@ -30,11 +30,9 @@ func (lk *Lock) WakeUp(m *Moment) {
 	}
 	was := lk.alarm
 	lk.disarm()
-	switch was {
-	case alarmLinger:
+	m.polls = was == alarmPoll || was == alarmAsk
+	if was == alarmLinger {
 		lk.look(m)
-	case alarmAsk:
-		lk.unanswered(m)
 	}
 	lk.missed.add(missedLock | missedPlaces)
 	lk.step(m)

@@ -2,7 +2,8 @@ package lock
 
 // A TryLock that finds an owner that may linger asks it: it takes a place in the queue, which tells the holder's process. That
 // gives the lock up if it lingers, and the release grants it to the TryLock; or it answers that the lock is
-// in use. A process that is dead, or hears nothing, does not answer: then the TryLock is refused when its patience is over.
+// in use. A process that is dead, or hears nothing, does not answer. When its patience is over, the TryLock sends one more request, because
+// the answer may be a grant that it has not heard.
 //
 // A fair lock does not ask: the only holder that may linger is a mutex of the same name.
 
@@ -19,7 +20,7 @@ func (b *Busy) Of() *Lock { return b.Hold.lock }
 // stands before them here or elsewhere.
 func (lk *Lock) asksHolder(m *Moment, b *Bid, v *Reply) bool {
 	w := b.waiter
-	if v.State != Lingering || lk.rules().bidsEach || !w.Once || w != lk.waiters.head || m.world.Denied() {
+	if v.State != Lingering || lk.rules().bidsEach || !w.Once || w != lk.waiters.head {
 		return false
 	}
 	if b.asks == 0 {
@@ -35,13 +36,6 @@ func (lk *Lock) awaitAnswer(m *Moment, t *Try, v *Reply) {
 		return
 	}
 	lk.arm(m, alarmAsk, min(t.Hold.bid.asks-m.Age(), lk.PollAfter(m, v.TTL)))
-}
-
-// unanswered is called by the alarm: the patience of TryLocks may be over.
-func (lk *Lock) unanswered(m *Moment) {
-	if b := lk.bid; b != nil && b.waiter != nil && b.waiter.Once && b.asks != 0 && m.Age() >= b.asks {
-		lk.refuse(m, lk.tries+1, NotAcquired, nil)
-	}
 }
 
 // toldBusy is called with the answer that the lock is in use. A late one, to a request before, is true as well.

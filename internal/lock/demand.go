@@ -29,13 +29,35 @@ func (lk *Lock) askDemand(m *Moment, h *Hold) {
 }
 
 // ask sends the question.
-func (lk *Lock) ask(m *Moment, h *Hold) {
+func (lk *Lock) ask(m *Moment, h *Hold) { lk.askWith(m, h, Question{}) }
+
+// askWith sends it with what else it is to do.
+func (lk *Lock) askWith(m *Moment, h *Hold, q Question) {
 	h.demand = demandAsked
-	m.send(Send{Request: &Question{Hold: h}, Patience: m.world.AskPatience()})
+	q.Hold = h
+	m.send(Send{Request: &q, Patience: m.world.AskPatience()})
+}
+
+// Unproven is the event that the process does not know whether messages arrive: those of the lock's channel, or of its inbox.
+func (lk *Lock) Unproven(m *Moment, own bool) {
+	holds := lk.Holds()
+	if w := lk.waiters.head; w != nil && lk.bidOf(w) != nil {
+		holds = []*Hold{lk.bidOf(w).claim}
+	}
+	if len(holds) > 0 {
+		lk.askWith(m, holds[0], Question{Echo: true, Own: own})
+	}
 }
 
 // Question is that question.
-type Question struct{ Hold *Hold }
+type Question struct {
+	Hold *Hold
+	Echo bool // the process is to send itself a message, to see whether it arrives
+	Own  bool // that goes to the lock's own channel, if sharded, and not to the inbox
+
+	// Of the shell.
+	Channel, Message string // of the echo; empty: there is none
+}
 
 // Of is the lock.
 func (q *Question) Of() *Lock { return q.Hold.lock }

@@ -143,7 +143,7 @@ func (lk *Lock) look(m *Moment) {
 		return
 	}
 	if h.demand == demandUnknown && m.Age()-h.tenure >= lingerLook/2 { // the last reply began the slice, some time after the last look
-		lk.ask(m, h)
+		lk.askWith(m, h, Question{Echo: true}) // nothing else shows that messages from others would arrive
 	}
 	lk.arm(m, alarmLinger, min(left, lingerLook))
 }

@@ -83,10 +83,11 @@ type Moment struct {
 	at    time.Time     // the time, once it is read
 	age   time.Duration // likewise, after Settings.Epoch; 0: it is not read yet
 
-	Gone *Lease   // Unlock has given it up; nil: none. Apart, because most of them have no other effect
-	told *Waiter  // whose outcome is there, in this order; nil: none
-	last *Waiter  // of them
-	room *Effects // nil: no others, as most events of a local hand-off
+	Gone  *Lease   // Unlock has given it up; nil: none. Apart, because most of them have no other effect
+	told  *Waiter  // whose outcome is there, in this order; nil: none
+	last  *Waiter  // of them
+	room  *Effects // nil: no others, as most events of a local hand-off
+	polls bool     // it sends requests because no message has come
 }
 
 // Begin makes a zero value the moment of an event. It is made in its place: to copy one that was just written takes the processor

@@ -94,6 +94,7 @@ type Reply struct {
 	Next      *Hold         // HandedOver: the claim of this process that it was granted to; nil: none
 	Notice    wire.Notice   // HandedOver: that grant
 	Places    []Place       // Listed: of each waiter
+	Heard     int64         // Listed: how many clients have heard the echo; below 0: it was not sent
 }
 
 // Replied is the event that a request has ended, each once for each copy. It reports whether the request is spent: nothing of the

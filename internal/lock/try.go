@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -24,6 +25,7 @@ type Try struct {
 	apart    bool          // it was sent for a caller with others, by one script for several locks
 	ended    bool          // Close does not wait for it any more
 	roomless bool          // see copies
+	polled   bool          // it was sent because no message had come, to a process that hears them
 }
 
 // Of is the lock.
@@ -63,6 +65,7 @@ func (lk *Lock) newTry(m *Moment, w *Waiter) *Try {
 	t.Asks = w.Once && b.asks != 0
 	t.Hold, t.n, t.Stands, t.Sent = c, lk.tries, !w.Once || t.Asks, m.Now()
 	t.Again = c.phase == standing
+	t.polled = m.polls && t.Again && m.world.Hears() && m.Age() < b.ends
 	if t.Stands {
 		t.Deaf = !m.world.Rely()
 	} else {
@@ -141,6 +144,9 @@ func (t *Try) replied(m *Moment, r *Reply) (spent bool) {
 			h.Turn = uint8(m.set.Turns) // nor can one that has come in beside others, which does not know that
 		}
 		lk.granted(m, h, r.Sent, h.Terms.TTL, r.Token, how)
+		if t.polled && notice == nil && h.phase == held { // a message should have told of it
+			lk.askWith(m, h, Question{Echo: true, Own: lk.listening})
+		}
 	case r.Outcome == Unsent:
 		lk.fail(m, Closed, nil)
 	case r.Outcome.final(), r.Outcome == Barred && lk.barredForLong(m, r.Cause):
@@ -201,6 +207,10 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 	b := t.Hold.bid
 	if t.Stands {
 		b.clock, b.before, b.foreign, b.lost = v.Clock, t.Sent, v.Foreign, false
+		b.ends = m.ageOf(t.Sent) + v.TTL
+		if v.TTL < 0 {
+			b.ends = math.MaxInt64
+		}
 		if t.Hold.phase == claimed {
 			t.Hold.phase = standing
 			if lk.rules().bidsEach { // others ask for them often enough

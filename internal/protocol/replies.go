@@ -210,9 +210,11 @@ func readPlaces(k *lock.Keep, r command.Reply) lock.Reply {
 func (p *Process) readDemand(l *lock.Lock, r command.Reply) lock.Reply {
 	x := unread(r)
 	var waiting, listeners int64
-	if n, ok := r.Value.([]any); ok && len(n) == 2 {
+	x.Heard = -1
+	if n, ok := r.Value.([]any); ok && len(n) == 3 {
 		waiting, _ = n[0].(int64)
 		listeners, _ = n[1].(int64)
+		x.Heard, _ = n[2].(int64)
 	}
 	x.Says, x.Wanted = lock.Listed, waiting > 0 || listeners > p.Knows.OwnListeners(l.Keys())
 	return x

@@ -20,7 +20,7 @@ const (
 	deniedMost  = 30 * time.Second
 )
 
-// Denied reports whether Redis has denied channel, and has not confirmed it since.
+// Denied reports whether Redis has denied channel, and has not confirmed it since; or two sessions in a row have brought no echo.
 func (s *Subscriber) Denied(channel string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,9 +39,9 @@ type denial struct {
 	log     bool
 }
 
-// denyLocked takes a topic that Redis has denied out of its session. The caller passes the result to announce after
-// unlocking.
-func (s *Subscriber) denyLocked(channel string, t *topic) denial {
+// denyLocked takes a topic that Redis has denied out of its session, or one that is not heard: that is not logged. The caller passes
+// the result to announce after unlocking.
+func (s *Subscriber) denyLocked(channel string, t *topic, log bool) denial {
 	d := denial{channel: channel}
 	if t.denied == 0 {
 		d.told = t.listeners
@@ -49,7 +49,7 @@ func (s *Subscriber) denyLocked(channel string, t *topic) denial {
 	t.denied = min(max(deniedFirst, 2*t.denied), deniedMost)
 	s.evictLocked(channel, t, time.Now().Add(t.denied))
 	family := familyOf(channel)
-	if _, told := s.told[family]; !told {
+	if _, told := s.told[family]; !told && log {
 		s.told[family], d.log = channel, true
 	}
 	return d

@@ -1,7 +1,9 @@
 package pubsub
 
 import (
+	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -118,6 +120,28 @@ func (s *Subscriber) retire(h *session) bool {
 	delete(s.homes, h.master)
 	delete(s.pauses, h.master)
 	return true
+}
+
+// masterHeard returns the master of a cluster by which plain channels are to be heard, another one than that by which the last echo
+// was not; nil: the client is to choose a server.
+func (s *Subscriber) masterHeard(ctx context.Context) (node *redis.Client) {
+	if s.nodes == nil {
+		return nil
+	}
+	s.mu.Lock()
+	var not *redis.Client
+	if p := s.pauses[nil]; p != nil && p.silent {
+		not = p.node
+	}
+	s.mu.Unlock()
+	const enough = 32 // keys, of most masters
+	for key := range enough {
+		var err error
+		if node, err = s.nodes.MasterForKey(ctx, strconv.Itoa(key)); err != nil || node != not {
+			break
+		}
+	}
+	return node
 }
 
 // bounded returns client with a read timeout: go-redis makes a connection under the PubSub's mutex, so that nothing

@@ -13,9 +13,11 @@ import (
 
 // pause is the time between two sessions.
 type pause struct {
-	grows *retry.Pauses
-	until time.Time
-	lost  time.Time // when the connection was, which the log was told; zero: it was made since, or never
+	grows  *retry.Pauses
+	until  time.Time
+	lost   time.Time     // when the connection was, which the log was told; zero: it was made since, or never
+	silent bool          // no echo has come back since one did not
+	node   *redis.Client // of a cluster, at which that was; nil: nowhere
 }
 
 // pauseLocked returns until when there is to be no new session of master.
@@ -43,7 +45,8 @@ func (s *Subscriber) ended(h *session, err error) {
 		return
 	}
 	delete(s.homes, h.master)
-	denied := h.since.IsZero() && !unknown && command.IsDenied(err) // the connection: a command would not have ended the session
+	unheard := errors.Is(err, errUnheard)
+	denied := h.since.IsZero() && (unheard || !unknown && command.IsDenied(err)) // the connection: a command would not have ended the session
 	if h.soundLocked() {
 		delete(s.pauses, h.master)
 	}
@@ -52,6 +55,9 @@ func (s *Subscriber) ended(h *session, err error) {
 	if p == nil {
 		p = &pause{grows: retry.New()}
 		s.pauses[h.master] = p
+	}
+	if unheard {
+		p.silent, p.node = true, h.node
 	}
 	wait := p.grows.NextBackOff()
 	switch {
@@ -69,7 +75,7 @@ func (s *Subscriber) ended(h *session, err error) {
 		switch {
 		case t.home != h:
 		case denied:
-			denials = append(denials, s.denyLocked(channel, t))
+			denials = append(denials, s.denyLocked(channel, t, !unheard))
 		default:
 			t.missing = p
 			due := p.until
@@ -88,7 +94,11 @@ func (s *Subscriber) ended(h *session, err error) {
 		if lost {
 			level, p.lost = slog.LevelWarn, time.Now()
 		}
-		s.journal.Say(level, "holdfast: pub/sub connection lost; polling until it is restored", "error", command.Legible(err), "retry_in", wait)
+		text := "holdfast: pub/sub connection lost; polling until it is restored"
+		if unheard {
+			text = "holdfast: messages do not arrive; polling until they do"
+		}
+		s.journal.Say(level, text, "error", command.Legible(err), "retry_in", wait)
 	}
 	s.nudgeLocked()
 	s.mu.Unlock()
@@ -102,7 +112,7 @@ func (s *Subscriber) ended(h *session, err error) {
 		return
 	}
 	if lost {
-		s.lost()
+		s.lost(unheard)
 	}
 	if s.nodes != nil {
 		s.nodes.ReloadState(s.ctx) // its node may have died, which go-redis does not notice

@@ -51,6 +51,9 @@ func (h *session) take(msg any) error {
 			h.left(msg.Channel)
 		}
 	case *redis.Message:
+		if h.returned(msg.Payload) {
+			break
+		}
 		for _, l := range h.listeners(msg.Channel) {
 			l.Heard(msg.Payload)
 		}
@@ -83,10 +86,17 @@ func (h *session) confirmed(channel string) []Listener {
 		h.s.mu.Unlock()
 		return nil
 	}
+	t.shut = 0
+	if h.s.silentLocked(h.master) {
+		t.silent = true
+		h.s.mu.Unlock()
+		h.prove()
+		return nil
+	}
 	if h.since.IsZero() {
 		h.since = time.Now()
 	}
-	t.live, t.shut = true, 0
+	t.live, t.silent = true, false
 	h.s.restoredLocked(h, t)
 	permitted, all := h.s.permitLocked(channel, t), t.listeners
 	h.s.mu.Unlock()

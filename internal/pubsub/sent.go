@@ -100,7 +100,7 @@ func (h *session) deny(err error) bool {
 		h.denied = append(h.denied, c.channel)
 		h.nudgeLocked()
 		if t := h.topicLocked(c.channel); t != nil {
-			d = s.denyLocked(c.channel, t)
+			d = s.denyLocked(c.channel, t, true)
 			s.nudgeLocked()
 		}
 	}

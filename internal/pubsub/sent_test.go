@@ -46,6 +46,7 @@ func (e ear) Heard(payload string) {
 }
 func (e ear) Subscribed()  {}
 func (e ear) Relied() bool { return false }
+func (e ear) Unproven()    {}
 
 // oneNode is a cluster of one server.
 type oneNode struct{ *redis.Client }
@@ -114,7 +115,7 @@ func (k channelKind) through(t *testing.T, srv *redistest.Server) (*Subscriber, 
 	}
 	p := srv.Proxy(t)
 	client := p.ClientWith(t, func(o *redis.Options) { o.Protocol = k.protocol })
-	c := Config{Client: client, Plain: !k.sharded, Journal: journal.New(slog.New(slog.DiscardHandler)), Lost: func() {}}
+	c := Config{Client: client, Plain: !k.sharded, Journal: journal.New(slog.New(slog.DiscardHandler)), Lost: func(bool) {}}
 	if k.sharded {
 		c.Nodes = oneNode{client}
 	}

@@ -22,6 +22,7 @@ type session struct {
 	s      *Subscriber
 	master *redis.Client // of sharded channels; nil: plain ones
 	nudge  chan struct{} // buffered: topics changed
+	node   *redis.Client // of a cluster, to which it is connected; confined to run
 
 	// The following is guarded by Subscriber.mu.
 
@@ -30,9 +31,12 @@ type session struct {
 	deserted []departure   // topics that lost their last listener, and may have another now
 	denied   []string      // channels that Redis has denied, which go-redis takes for subscribed
 	sent     []sent        // commands without a reply so far, the oldest first
-	moved    bool          // the master is another server now
+	over     error         // why it is to end; nil: it is not
 	within   time.Duration // it is doubted: a pong has to come so soon; 0: it is not
-	since    time.Time     // of the first confirmation; zero: there was none
+	since    time.Time     // of the first confirmation, or of the first echo if it was silent; zero: there was none
+	echo     string        // the message that it waits for; empty: none. See echo.go
+	echoOn   string        // the channel of that
+	asked    time.Time     // when the last echo was asked for
 }
 
 const (
@@ -62,6 +66,12 @@ func (h *session) nudgeLocked() {
 	case h.nudge <- struct{}{}:
 	default:
 	}
+}
+
+// endLocked has the session end.
+func (h *session) endLocked(why error) {
+	h.over = why
+	h.nudgeLocked()
 }
 
 func (h *session) run() { h.s.ended(h, h.converse()) }
@@ -110,9 +120,9 @@ func (h *session) converse() (err error) {
 		} else if time.Since(empty) >= idle && h.s.retire(h) {
 			return nil
 		}
-		switch moved, within := h.suspected(); {
-		case moved:
-			return errMoved
+		switch over, within := h.suspected(); {
+		case over != nil:
+			return over
 		case within > 0:
 			watch.Reset(within) // what is heard resets it as well
 			if err := h.ping(ctx, ps); err != nil {
@@ -126,6 +136,7 @@ func (h *session) converse() (err error) {
 			if err := h.ping(ctx, ps); err != nil {
 				return err
 			}
+			h.prove() // the listener that was asked may be gone
 		case <-ctx.Done():
 			return nil // the deferred function has the cause
 		}
@@ -136,13 +147,16 @@ func (h *session) converse() (err error) {
 }
 
 // connect only prepares: go-redis dials with the first command. Through the master's
-// own client, because a cluster's would choose a node by the first channel.
+// own client, because a cluster's would choose a node by the first channel, however often no message arrives there.
 func (h *session) connect(ctx context.Context) *redis.PubSub {
 	if h.master != nil {
 		return bounded(h.master).SSubscribe(ctx)
 	}
 	if client, ok := h.s.client.(*redis.Client); ok {
 		return bounded(client).Subscribe(ctx)
+	}
+	if h.node = h.s.masterHeard(ctx); h.node != nil {
+		return bounded(h.node).Subscribe(ctx)
 	}
 	return h.s.client.Subscribe(ctx)
 }
@@ -179,7 +193,7 @@ func (h *session) changes() []sent {
 		case !t.deserted:
 		case time.Since(t.since) < linger:
 			h.tidyLaterLocked(d.channel, t)
-		case slices.ContainsFunc(t.listeners, Listener.Relied):
+		case h.echo != "" && h.echoOn == d.channel, slices.ContainsFunc(t.listeners, Listener.Relied):
 			t.since = time.Now()
 			h.tidyLaterLocked(d.channel, t)
 		default:
@@ -208,10 +222,10 @@ func (h *session) untilTidy() (wait time.Duration, some bool) {
 	return time.Hour, h.topics > 0
 }
 
-// suspected returns whether the server may be another one now, and once, within what time it has to answer.
-func (h *session) suspected() (moved bool, within time.Duration) {
+// suspected returns why the session is to end, if it is, and once, within what time the server has to answer.
+func (h *session) suspected() (over error, within time.Duration) {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
 	within, h.within = h.within, 0
-	return h.moved, within
+	return h.over, within
 }

@@ -24,7 +24,7 @@ type Subscriber struct {
 	nodes   Cluster // client, if it is a cluster's; else nil
 	insist  bool    // see Config
 	journal *journal.Journal
-	lost    func()
+	lost    func(unheard bool)
 	closed  func()
 	nudge   chan struct{} // buffered: there are homeless topics
 	ctx     context.Context
@@ -65,6 +65,7 @@ type Listener interface {
 	Heard(payload string)
 	Subscribed()  // messages are heard from now on; what was published before was missed
 	Relied() bool // after its end: the channel must not be left yet. Called with Subscriber.mu
+	Unproven()    // an echo on the channel is to show that messages arrive; see Subscriber.Echo
 }
 
 const (
@@ -84,8 +85,8 @@ type Config struct {
 	Plain   bool    // no channel is sharded
 	Insist  bool    // channels are sharded even if the server does not know such
 	Journal *journal.Journal
-	Lost    func() // is called when a connection is, without a lock
-	Closed  func() // is called when the client is, and no connection can be made; likewise. nil: nothing
+	Lost    func(unheard bool) // is called when a connection is, without a lock; or when no message has come by it
+	Closed  func()             // is called when the client is, and no connection can be made; likewise. nil: nothing
 }
 
 // New returns a subscriber, which starts nothing before its first channel.
@@ -195,8 +196,7 @@ func (s *Subscriber) moveLocked() bool {
 		return false
 	}
 	s.moving = now
-	h.moved = true
-	h.nudgeLocked()
+	h.endLocked(errMoved)
 	return true
 }
 

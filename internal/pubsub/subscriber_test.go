@@ -15,7 +15,7 @@ import (
 // deaf returns a subscriber with a session of plain channels, neither of which runs, and a topic that
 // has its home there.
 func deaf(t *testing.T) (*Subscriber, *session, *topic) {
-	s := New(Config{Plain: true, Journal: journal.New(slog.New(slog.DiscardHandler)), Lost: func() {}})
+	s := New(Config{Plain: true, Journal: journal.New(slog.New(slog.DiscardHandler)), Lost: func(bool) {}})
 	t.Cleanup(s.cancel)
 	s.started = true // by itself it does nothing
 	h := newSession(s, nil)
@@ -79,6 +79,7 @@ type listening chan struct{}
 func (l listening) Heard(string) {}
 func (l listening) Subscribed()  { l <- struct{}{} }
 func (l listening) Relied() bool { return false }
+func (l listening) Unproven()    {}
 
 // someNodes is a cluster's client that knows no master.
 type someNodes struct{}
@@ -95,7 +96,7 @@ func (unknownCommand) RedisError()   {}
 // A server without sharded channels is not thought to be so for ever: a connection that ends may be the
 // beginning of an upgrade.
 func TestSubscriber_TriesShardedChannelsAgain(t *testing.T) {
-	s := New(Config{Nodes: someNodes{}, Journal: journal.New(slog.New(slog.DiscardHandler)), Lost: func() {}})
+	s := New(Config{Nodes: someNodes{}, Journal: journal.New(slog.New(slog.DiscardHandler)), Lost: func(bool) {}})
 	t.Cleanup(s.cancel)
 	s.started = true // by itself it does nothing
 	end := func(master *redis.Client, err error) (sharded bool) {

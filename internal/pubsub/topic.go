@@ -18,7 +18,8 @@ type topic struct {
 	denied    time.Duration // homeless for so long because Redis has denied it; 0: not since it was confirmed
 	shut      time.Duration // it will be homeless for so long if its confirmation is missing once more
 	tidied    bool          // home has it on its list of those to look at
-	live      bool          // confirmed in this session
+	live      bool          // confirmed in this session, which is not silent
+	silent    bool          // confirmed in this session, which is
 	missing   *pause        // of the session that it was in when that was lost; nil: confirmed since
 }
 
@@ -51,12 +52,15 @@ func (h *session) tidyLaterLocked(channel string, t *topic) {
 
 // evictLocked takes a topic out of its session; a new home is looked for when due.
 func (s *Subscriber) evictLocked(channel string, t *topic, due time.Time) {
+	if t.home.echoOn == channel {
+		t.home.echo = ""
+	}
 	if t.deserted && t.denied == 0 {
 		s.dropLocked(channel, t)
 		return
 	}
 	t.home.topics--
-	t.home, t.live, t.tidied, t.due = nil, false, false, due
+	t.home, t.live, t.silent, t.tidied, t.due = nil, false, false, false, due
 	s.homeless = append(s.homeless, channel)
 }
 

@@ -227,7 +227,7 @@ func (l *link) forwardReply(f queued) {
 	l.answers.Lock()
 	defer l.answers.Unlock()
 	switch {
-	case l.mute.Load():
+	case l.mute.Load(), l.proxy.hushes(f.frame):
 	case req != nil && req.action == swallowReply:
 		l.mute.Store(true)
 	case req != nil && req.action == loseReply:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -53,6 +54,7 @@ type Proxy struct {
 	delay    time.Duration      // guarded by mu
 	jitter   time.Duration      // guarded by mu
 	refuse   bool               // guarded by mu
+	hushed   bool               // guarded by mu
 	closed   bool               // guarded by mu; no new links
 }
 
@@ -242,6 +244,20 @@ func (p *Proxy) enter(stop <-chan struct{}) bool {
 	}
 }
 
+// Hush keeps, while on, the messages that clients are subscribed to from them. All else passes: SUBSCRIBE is confirmed, and PING
+// answered.
+func (p *Proxy) Hush(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hushed = on
+}
+
+func (p *Proxy) hushes(f frame) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hushed && slices.Contains(messages, f.text())
+}
+
 // Cut closes all client connections. Requests that the proxy has read by then
 // still reach the server.
 func (p *Proxy) Cut() {
@@ -269,7 +285,7 @@ func (p *Proxy) Heal() {
 			r.gate.Release()
 		}
 	}
-	p.rules, p.delay, p.jitter, p.refuse = nil, 0, 0, false
+	p.rules, p.delay, p.jitter, p.refuse, p.hushed = nil, 0, 0, false, false
 	p.mu.Unlock()
 	p.BlackHole(false)
 	p.Freeze(false)

@@ -293,6 +293,16 @@ func (s *Server) Restart() {
 	}
 }
 
+// RestartEmpty is Restart of a server that has lost its disk: it knows nothing of its cluster either.
+func (s *Server) RestartEmpty() {
+	s.tb.Helper()
+	s.Kill()
+	if err := os.Remove(filepath.Join(s.dir, "nodes.conf")); err != nil {
+		s.tb.Fatalf("redistest: %v", err)
+	}
+	s.Restart()
+}
+
 // RestartNoWait is Restart, but returns as soon as the new process accepts
 // connections. Until it has loaded its data it answers with LOADING.
 func (s *Server) RestartNoWait() {

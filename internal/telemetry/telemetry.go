@@ -304,11 +304,15 @@ func (t *Telemetry) Renewed(outcome string, n int) {
 	}
 }
 
-// Disconnected counts a pub/sub connection that was lost.
-func (t *Telemetry) Disconnected() {
+// Disconnected counts a pub/sub connection that was lost, or that was alive and unheard.
+func (t *Telemetry) Disconnected(unheard bool) {
 	ctx := context.Background()
 	if t.reconnects.Enabled(ctx) {
-		t.reconnects.Add(ctx, 1)
+		reason := "broken"
+		if unheard {
+			reason = "unheard"
+		}
+		t.reconnects.Add(ctx, 1, metric.WithAttributes(attrReason.String(reason)))
 	}
 }
 

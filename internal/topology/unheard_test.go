@@ -1,0 +1,188 @@
+package topology
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// wantHeard contends for a lock with two processes after the server that heard their messages has left. The processes find out, and
+// grants come by message again.
+func wantHeard(t *testing.T, ms []*holdfast.Manager, lock string) {
+	t.Helper()
+	since := time.Now()
+	l := startLoad(lock, ms, 1)
+	redistest.Eventually(t, patience, "a process finds out", func() bool { return ms[0].Stats().Unheard+ms[1].Stats().Unheard > 0 })
+	found := time.Since(since)
+	redistest.Eventually(t, patience, "grants come by message", func() bool {
+		for _, m := range ms {
+			before := m.Stats()
+			time.Sleep(500 * time.Millisecond) // the interval that is measured
+			if after := m.Stats(); after.Granted < before.Granted+5 || after.Polls > before.Polls {
+				return false
+			}
+		}
+		return true
+	})
+	t.Logf("found out after %v, healed after %v", found, time.Since(since))
+	var r row
+	l.finish(t, &r)
+	if l.overlaps.Load() > 0 {
+		t.Errorf("%d overlaps", l.overlaps.Load())
+	}
+}
+
+// subscribe makes each manager listen: its connection stays for some seconds.
+func subscribe(t *testing.T, holder *holdfast.Manager, ms []*holdfast.Manager) {
+	t.Helper()
+	held := mustLock(t, holder.Mutex("before"))
+	var got []<-chan *holdfast.Lease
+	for _, m := range ms {
+		got = append(got, wait(t, m, "before"))
+		redistest.Eventually(t, patience, "it listens", func() bool { return m.Stats().Subscriptions == 1 })
+	}
+	mustUnlock(t, held)
+	for range got {
+		select {
+		case lease := <-got[0]:
+			mustUnlock(t, lease)
+		case lease := <-got[1]:
+			mustUnlock(t, lease)
+		}
+	}
+}
+
+// A node that hears the inboxes leaves the cluster and stays up. It answers PING and confirms SUBSCRIBE. The lock is at another master,
+// so nothing else tells the clients.
+func TestUnheard_NodeLeavesTheCluster(t *testing.T) {
+	t.Parallel()
+	for what, leave := range map[string]func(*testing.T, *redistest.Cluster, *redistest.Server, string){
+		"forgotten": func(t *testing.T, c *redistest.Cluster, gone *redistest.Server, key string) {
+			c.Failover(key, redistest.Graceful)
+			forget(t, c, gone)
+		},
+		"reset": func(t *testing.T, c *redistest.Cluster, gone *redistest.Server, key string) {
+			c.Failover(key, redistest.Graceful)
+			forget(t, c, gone)
+			if err := gone.Admin().ClusterResetHard(within(t)).Err(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"returned empty": func(t *testing.T, c *redistest.Cluster, gone *redistest.Server, key string) {
+			replica := c.Replica(key)
+			gone.Kill()
+			c.Promote(replica, redistest.Takeover)
+			gone.RestartEmpty()
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := redistest.StartCluster(t)
+			ms := clients(t, c, 2)
+			subscribe(t, clients(t, c, 1)[0], ms)
+			gone := listensAt(t, c.Nodes())
+			here, elsewhere := "", ""
+			for i := 0; here == "" || elsewhere == ""; i++ {
+				if key := fmt.Sprint("key:", i); c.Owner(key) == gone {
+					here = key
+				} else {
+					elsewhere = key
+				}
+			}
+			leave(t, c, gone, here)
+			wantHeard(t, ms, elsewhere)
+		})
+	}
+}
+
+func forget(t *testing.T, c *redistest.Cluster, gone *redistest.Server) {
+	t.Helper()
+	id := gone.Admin().Do(within(t), "cluster", "myid").Val()
+	for _, n := range c.Nodes() {
+		if n != gone {
+			if err := n.Admin().Do(within(t), "cluster", "forget", id).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// listensAt returns a server at which a process hears its inbox.
+func listensAt(t *testing.T, nodes []*redistest.Server) *redistest.Server {
+	t.Helper()
+	for _, n := range nodes {
+		if len(n.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val()) > 0 {
+			return n
+		}
+	}
+	t.Fatal("no process listens")
+	return nil
+}
+
+// A master is demoted behind the back of its clients, as it is cut off, and stays up: it does not know that it has a successor.
+func TestUnheard_ServerIsSucceeded(t *testing.T) {
+	t.Parallel()
+	old, followers := followed(t, 1)
+	next := followers[0]
+	client, address := byName(t, old)
+	ms := []*holdfast.Manager{manager(t, client()), manager(t, client())}
+	subscribe(t, manager(t, client()), ms)
+	next.Admin().Do(within(t), "REPLICAOF", "NO", "ONE")
+	address.Store(next.Addr())
+	old.Admin().ClientKillByFilter(within(t), "TYPE", "normal")
+	wantHeard(t, ms, name)
+}
+
+// Something before a cluster confirms SSUBSCRIBE and passes no message of Redisson's on.
+func TestUnheard_ShardedChannel(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	if !c.Nodes()[0].Sharded() {
+		t.Skip("the server knows no sharded messages")
+	}
+	proxies := make(map[string]*redistest.Proxy)
+	for _, n := range c.Nodes() {
+		proxies[n.Addr()] = n.Proxy(t)
+	}
+	hush := func(on bool) {
+		for _, p := range proxies {
+			p.Hush(on)
+		}
+	}
+	m := manager(t, c.ClientWith(t, func(o *redis.ClusterOptions) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, proxies[addr].Addr())
+		}
+	}))
+	admin, channel := c.Owner(name).Admin(), locktest.Channel(name)
+	release := func() { // as Redisson does
+		admin.Del(within(t), name)
+		admin.SPublish(within(t), channel, "0")
+	}
+	hold := func() <-chan *holdfast.Lease {
+		admin.HSet(within(t), name, "00000000-0000-0000-0000-000000000000:1", 1)
+		admin.PExpire(within(t), name, time.Hour)
+		got := wait(t, m, name)
+		redistest.Eventually(t, patience, "it listens", func() bool { return admin.PubSubShardNumSub(within(t), channel).Val()[channel] == 1 })
+		return got
+	}
+	got := hold()
+	hush(true)
+	release()
+	mustUnlock(t, <-got)
+	redistest.Eventually(t, patience, "it finds out", func() bool { return m.Stats().Unheard > 0 })
+	hush(false)
+	for woken := m.Stats().Wakeups; m.Stats().Wakeups == woken; { // a poll can be faster than a message
+		got = hold()
+		release()
+		mustUnlock(t, <-got)
+	}
+}

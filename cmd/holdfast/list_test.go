@@ -44,7 +44,7 @@ func TestList_ManyLocks(t *testing.T) {
 	}
 }
 
-// An application's hashes are no locks, and hundreds of them are looked at in one call, with rests in between. With --for
+// An application's hashes are no locks, nor is a lock of Redisson whose name is too long, and hundreds of them are looked at in one call, with rests in between. With --for
 // a part of them is, and ls says so.
 func TestList_Application(t *testing.T) {
 	t.Parallel()
@@ -55,6 +55,9 @@ func TestList_Application(t *testing.T) {
 		if err := srv.Admin().Eval(t.Context(), script, nil, from, from+n/10-1).Err(); err != nil && !errors.Is(err, redis.Nil) {
 			t.Fatal(err)
 		}
+	}
+	if err := srv.Admin().HSet(t.Context(), strings.Repeat("j", 2<<10), aliceID, 1).Err(); err != nil { // of Redisson: no name here
+		t.Fatal(err)
 	}
 	hold(t, srv, "held")
 	srv.ResetStats()

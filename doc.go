@@ -23,7 +23,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	defer lease.Unlock(ctx)
+//	defer lease.UnlockInto(ctx, &err) // err is the named result of the function
 //
 // Every kind of lock is a [Locker]. LockAsync delivers the lease on a channel; a Multi and a
 // Redlock do not have it. [SyncLocker] is for code that takes a sync.Locker.
@@ -87,8 +87,9 @@
 // # Fencing
 //
 // With [WithFencing] each grant has a token that is larger than all tokens that the lock has given
-// out before: [Lease.Token]. Pass it to the resource with each write, and let the resource refuse a
-// token that is smaller than the largest it has seen. The counter is a key in Redis without TTL, so
+// out before: [Lease.FencingToken]. Pass it to the resource with each write, and let the resource refuse
+// a token that is smaller than the largest it has seen. An UPDATE that a condition refuses is no error:
+// check how many rows it has changed. The counter is a key in Redis without TTL, so
 // tokens are as durable as Redis's data. Re-entry returns the same token, and readers that are
 // admitted together share one.
 //

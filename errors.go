@@ -36,7 +36,7 @@ var (
 	// ErrNotHeld: the lease was already unlocked.
 	ErrNotHeld = errors.New("holdfast: lease already released")
 
-	// ErrNotReleased: Do has called its function, and Redis has not confirmed the release. A
+	// ErrNotReleased: Do has called its function, or UnlockInto was called, and Redis has not confirmed the release. A
 	// *ReleaseError has the cause. The lock is released in the background, or expires with its TTL.
 	ErrNotReleased = errors.New("holdfast: release not confirmed")
 
@@ -91,7 +91,7 @@ func (e *LostError) Error() string {
 // Unwrap makes errors.Is(err, ErrLeaseLost) true.
 func (e *LostError) Unwrap() error { return ErrLeaseLost }
 
-// ReleaseError is the error of Do if Redis has not confirmed the release. It matches
+// ReleaseError is the error of Do and Lease.UnlockInto if Redis has not confirmed the release. It matches
 // ErrNotReleased. It does not match ErrUnavailable, which in an error of Do means that the function
 // was not called.
 type ReleaseError struct {

@@ -303,3 +303,40 @@ func ExampleManager_Contended() {
 	}
 	// Output: stock:42 true
 }
+
+// UnlockInto keeps the error of Unlock in a defer statement.
+func ExampleLease_UnlockInto() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
+
+	update := func(ctx context.Context) (err error) {
+		lease, err := locks.Mutex("user:8").Lock(ctx)
+		if err != nil {
+			return err
+		}
+		defer lease.UnlockInto(ctx, &err)
+		server.Lose("user:8") // another process deletes it
+		<-lease.Done()
+		return nil
+	}
+	fmt.Println(errors.Is(update(context.Background()), holdfast.ErrLeaseLost))
+	// Output: true
+}
+
+// Token is for logs: it is 0 where FencingToken returns an error.
+func ExampleLease_Token() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
+
+	err := holdfast.Do(context.Background(), locks.Mutex("user:9"), func(ctx context.Context, lease *holdfast.Lease) error {
+		fmt.Println("token", lease.Token())
+		_, err := lease.FencingToken()
+		return err
+	})
+	fmt.Println(err)
+	// Output:
+	// token 0
+	// holdfast: FencingToken: lock "user:9" was taken without WithFencing
+}

@@ -119,6 +119,31 @@ func ExampleWithLinger() {
 	// another process has it
 }
 
+// WithWait bounds the wait, and not the work.
+func ExampleWithWait() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	here, there := server.NewManager(), server.NewManager() // there is what another process has
+	ctx := context.Background()
+
+	lease, err := there.Mutex("user:10").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	user := here.Mutex("user:10", holdfast.WithWait(10*time.Millisecond))
+	work := func(context.Context, *holdfast.Lease) error { fmt.Println("works"); return nil }
+	fmt.Println(errors.Is(holdfast.Do(ctx, user, work), holdfast.ErrNotAcquired))
+	_ = lease.Unlock(ctx)
+	for err = holdfast.Do(ctx, user, work); errors.Is(err, holdfast.ErrNotAcquired); {
+		err = holdfast.Do(ctx, user, work)
+	}
+	fmt.Println(err)
+	// Output:
+	// true
+	// works
+	// <nil>
+}
+
 func ExampleWithFencing() {
 	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
 	defer server.Close()
@@ -130,14 +155,15 @@ func ExampleWithFencing() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(lease.Token() > last)
-		last = lease.Token()
+		token, err := lease.FencingToken()
+		fmt.Println(token > last, err)
+		last = token
 		lease.Unlock(ctx)
 	}
 	// Output:
-	// true
-	// true
-	// true
+	// true <nil>
+	// true <nil>
+	// true <nil>
 }
 
 // Names are mapped on their way to Redis and stay as they are in the program.

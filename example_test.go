@@ -41,15 +41,18 @@ func ExampleMutex_Lock() {
 	defer server.Close()
 	locks := server.NewManager()
 
-	ctx := context.Background()
-	wait, cancel := context.WithTimeout(ctx, 5*time.Second) // bounds the wait, not the work
-	defer cancel()
-	lease, err := locks.Mutex("report:daily").Lock(wait)
-	if err != nil {
+	report := func(ctx context.Context) (err error) {
+		lease, err := locks.Mutex("report:daily").Lock(ctx)
+		if err != nil {
+			return err
+		}
+		defer lease.UnlockInto(ctx, &err)
+		fmt.Println("held:", lease.Valid())
+		return nil
+	}
+	if err := report(context.Background()); err != nil {
 		log.Fatal(err)
 	}
-	defer lease.Unlock(ctx)
-	fmt.Println("held:", lease.Valid())
 	// Output: held: true
 }
 
@@ -126,7 +129,7 @@ func ExampleLease_Context_reentry() {
 
 // The resource that the lock protects remembers the largest token and refuses smaller
 // ones, so that a holder that was paused beyond its lease can do no harm.
-func ExampleLease_Token() {
+func ExampleLease_FencingToken() {
 	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
 	defer server.Close()
 	locks := server.NewManager()
@@ -134,7 +137,11 @@ func ExampleLease_Token() {
 	stock := locks.Mutex("fenced:stock", holdfast.WithFencing())
 
 	var highest uint64
-	write := func(token uint64) error { // in SQL: UPDATE ... WHERE fence <= :token
+	write := func(lease *holdfast.Lease) error { // in SQL: UPDATE ... WHERE fence <= :token must change a row
+		token, err := lease.FencingToken()
+		if err != nil {
+			return err
+		}
 		if token < highest {
 			return errors.New("stale token")
 		}
@@ -150,8 +157,8 @@ func ExampleLease_Token() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(write(second.Token()))
-	fmt.Println(write(first.Token())) // the paused holder wakes up
+	fmt.Println(write(second))
+	fmt.Println(write(first)) // the paused holder wakes up
 	second.Unlock(ctx)
 	// Output:
 	// <nil>

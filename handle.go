@@ -2,7 +2,9 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
@@ -13,7 +15,8 @@ import (
 type handle struct {
 	m    *Manager
 	lock engine.Lock
-	err  error // of the name or the options: the result of every call
+	err  error         // of the name or the options: the result of every call
+	wait time.Duration // by WithWait; 0: not bounded
 }
 
 // keyOf returns the lock's key, which is what the name mapper makes of its name. The error names the lock as given, and the key if that
@@ -35,7 +38,7 @@ func (m *Manager) keyOf(name string) (key string, err error) {
 
 func (m *Manager) newHandle(k engine.Kind, name string, opts []LockOption) handle {
 	if !m.made() {
-		return handle{nil, (*engine.Engine)(nil).NewLock(k, name, name, nil), &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil, or New has not made it"}}
+		return handle{lock: (*engine.Engine)(nil).NewLock(k, name, name, nil), err: &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil, or New has not made it"}}
 	}
 	mapped, err := m.keyOf(name)
 	own := m.lock
@@ -48,13 +51,14 @@ func (m *Manager) newHandle(k engine.Kind, name string, opts []LockOption) handl
 	if err == nil && own != m.lock {
 		m.engine.Process.Prepare(&own.terms)
 	}
-	return handle{m, m.engine.NewLock(k, name, mapped, &own.terms), err}
+	return handle{m, m.engine.NewLock(k, name, mapped, &own.terms), err, own.wait}
 }
 
 // lockConfig is what the options of a lock add up to.
 type lockConfig struct {
 	terms engine.Terms
-	err   error // the first bad option
+	wait  time.Duration // by WithWait; 0: not bounded
+	err   error         // the first bad option
 }
 
 // check reports the first bad option, or values that exclude each other.
@@ -119,10 +123,25 @@ func (h *handle) acquire(ctx context.Context, call string, once, isPart bool) (*
 		observed(op, nil, h.err)
 		return nil, h.err
 	}
+	if !once && !isPart {
+		var over context.CancelFunc
+		ctx, over = h.waiting(ctx)
+		defer over()
+	}
 	lease, err := h.lock.Obtain(ctx, once, op.Trace())
 	observed(op, (*Lease)(lease), err)
 	return (*Lease)(lease), err
 }
+
+// waiting is ctx for a wait, which WithWait bounds. over must be called after it.
+func (h *handle) waiting(ctx context.Context) (_ context.Context, over context.CancelFunc) {
+	if h.wait == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, h.wait, errWaitOver)
+}
+
+var errWaitOver = errors.New("the time that WithWait allows is over")
 
 // takeAsync is a method of a lock: LockAsync.
 func (h *handle) takeAsync(ctx context.Context, call string) <-chan Result {
@@ -133,7 +152,11 @@ func (h *handle) takeAsync(ctx context.Context, call string) <-chan Result {
 	case h.err != nil:
 		result <- Result{Err: h.err}
 	default:
-		h.lock.ObtainAsync(ctx, func(l *engine.Lease, err error) { result <- Result{(*Lease)(l), err} })
+		ctx, over := h.waiting(ctx)
+		h.lock.ObtainAsync(ctx, func(l *engine.Lease, err error) {
+			result <- Result{(*Lease)(l), err}
+			over()
+		})
 	}
 	return result
 }

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
@@ -17,16 +18,23 @@ import (
 // same time.
 //
 // Nothing can stop code that ignores its lease. Stop work when the context of [Lease.Context] is
-// done. Call [Lease.Valid] before each effect. If an overlap would do damage, pass [Lease.Token] to
-// the resource and let it refuse smaller ones.
+// done. Call [Lease.Valid] before each effect. If an overlap would do damage, pass
+// [Lease.FencingToken] to the resource and let it refuse smaller ones.
 //
-// Any goroutine may use a lease. A lease must not be copied. A lease that is dropped without Unlock
-// is renewed for as long as the process runs, or until [WithMaxHold] ends it. A nil lease, and a zero
-// Lease, have ended: Valid returns false, and Err, Unlock and Extend return [ErrInvalidOption].
+// Any goroutine may use a lease. A copy of a lease acts on the same lease, and go vet reports it. A lease
+// that is dropped without Unlock is renewed for as long as the process runs, or until [WithMaxHold] ends
+// it. A nil lease, and a zero Lease, have ended: Valid returns false, and Err, Unlock and Extend return
+// [ErrInvalidOption].
 type Lease engine.Lease
 
-// inner is l for the engine: the same object, which costs no second one.
-func (l *Lease) inner() *engine.Lease { return (*engine.Lease)(l) }
+// inner is l for the engine: the same object, which costs no second one, or the one that l is a copy of.
+// It is nil if l is, or is a zero value.
+func (l *Lease) inner() *engine.Lease {
+	if l == nil {
+		return nil
+	}
+	return (*engine.Lease)(l).Self()
+}
 
 // together is what a lease of several locks consists of; nil: it is of one lock.
 func (l *Lease) together() *several.Group {
@@ -43,8 +51,9 @@ func (l *Lease) Name() string {
 	return l.inner().Name()
 }
 
-// Token returns the fencing token of the grant, or 0 without [WithFencing]. Of two grants of one
-// lock that exclude each other, the later one has the larger token. Readers may share a token.
+// FencingToken returns the fencing token of the grant. It returns [ErrInvalidOption] if the lock was
+// taken without [WithFencing], and for a lease of several locks, which has no token. Of two grants of
+// one lock that exclude each other, the later one has the larger token. Readers may share a token.
 // Re-entry returns the same token, so an owner never fences itself.
 //
 // Tokens are not consecutive: a remote hand-off reserves 128 of them, and so does each grant by Redis
@@ -52,8 +61,23 @@ func (l *Lease) Name() string {
 // exactly. Store a token as a 64-bit integer. If the counter has reached the limit, Lock returns
 // [ErrWrongKind].
 //
-// The counter lives in Redis, so tokens are as durable as Redis's data. A lease of several locks
-// has no token.
+// The counter lives in Redis, so tokens are as durable as Redis's data.
+func (l *Lease) FencingToken() (uint64, error) {
+	if err := l.check("FencingToken"); err != nil {
+		return 0, err
+	}
+	if token := l.Token(); token != 0 {
+		return token, nil
+	}
+	why := "was taken without WithFencing"
+	if l.together() != nil {
+		why = "is several locks, which have no common token"
+	}
+	return 0, &OptionError{"WithFencing", nil, "FencingToken: lock " + quote(l.Name()) + " " + why}
+}
+
+// Token is [Lease.FencingToken] for logs and traces: it returns 0 if there is no token. Do not pass it
+// to a resource, which may take 0 for a token.
 func (l *Lease) Token() uint64 {
 	if l.check("Token") != nil {
 		return 0
@@ -146,6 +170,43 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	return err
 }
 
+// UnlockInto is [Lease.Unlock] for a defer statement. It joins the error of Unlock to *err, which is the
+// named result of the function:
+//
+//	func work(ctx context.Context) (err error) {
+//		lease, err := lock.Lock(ctx)
+//		if err != nil {
+//			return err
+//		}
+//		defer lease.UnlockInto(ctx, &err)
+//		return write(lease.Context(ctx))
+//	}
+//
+// It joins what [Do] does: [ErrNotReleased] if Redis has not confirmed the release, nothing if
+// *err contains the error already, and nothing if the lease was unlocked before. UnlockInto panics with
+// an *[OptionError] if err is nil, after it has unlocked.
+func (l *Lease) UnlockInto(ctx context.Context, err *error) {
+	ended := l.check("UnlockInto")
+	switch {
+	case ended != nil:
+	case l.Err() != ErrReleased:
+		ended = l.Unlock(ctx)
+	default:
+		if ended = l.giveUp(ctx, nil); errors.Is(ended, ErrNotHeld) {
+			ended = nil
+		}
+	}
+	if ended != nil && unprotected(ended) == nil {
+		ended = &ReleaseError{l.Name(), ended}
+	}
+	switch {
+	case err == nil:
+		panic(missing("UnlockInto", "error"))
+	case ended != nil && !errors.Is(*err, ended): // else the function's own error is left as it is
+		*err = errors.Join(*err, ended)
+	}
+}
+
 // giveUp is Unlock as a part of op; nil: it is not observed.
 func (l *Lease) giveUp(ctx context.Context, op *telemetry.Operation) error {
 	if g := l.together(); g != nil {
@@ -211,7 +272,7 @@ func (l *Lease) check(call string) error {
 	switch {
 	case l == nil:
 		return missing(call, "lease")
-	case !l.inner().Made(): // a zero value
+	case l.inner() == nil: // a zero value
 		return &OptionError{call, nil, call + ": no lock has granted this lease"}
 	}
 	return nil

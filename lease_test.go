@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -284,6 +285,59 @@ func TestLock_SaysThatThisProcessHoldsIt(t *testing.T) {
 				if says := strings.Contains(fmt.Sprint(err), "this process holds it"); says != (by == l.wanted) {
 					t.Errorf("%T: %v", by, err)
 				}
+			}
+			locktest.MustUnlock(t, lease)
+		}
+	})
+}
+
+// A copy acts on the lease that it is a copy of, and go vet reports it, as it does each copy of what has a field
+// whose pointer is a sync.Locker.
+func TestLease_ACopyIsTheSameLease(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		m := locktest.ManagerOn(t, redistest.Start(t))
+		for name, l := range map[string]holdfast.Locker{"mutex": m.Mutex("a"), "multi": several.Multi(t, m.Mutex("b"), m.Mutex("c"))} {
+			lease, seen := locktest.MustLock(t, l), new(holdfast.Lease)
+			reflect.ValueOf(seen).Elem().Set(reflect.ValueOf(lease).Elem()) // what go vet does not see
+			ctx := seen.Context(t.Context())
+			if seen.Name() != lease.Name() || !seen.Valid() || !seen.Deadline().Equal(lease.Deadline()) {
+				t.Errorf("%s: the copy is of %q, valid %v until %v", name, seen.Name(), seen.Valid(), seen.Deadline())
+			}
+			if err := seen.Unlock(ctx); err != nil || lease.Valid() || lease.Err() != holdfast.ErrReleased {
+				t.Errorf("%s: Unlock of the copy: %v, and the lease is valid %v, %v", name, err, lease.Valid(), lease.Err())
+			}
+			locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
+			locktest.MustUnlock(t, locktest.MustLock(t, l))
+		}
+	})
+	vetted := false
+	for f := range reflect.TypeFor[holdfast.Lease]().Fields() {
+		_, ok := reflect.New(f.Type).Interface().(sync.Locker)
+		vetted = vetted || ok
+	}
+	if !vetted {
+		t.Error("go vet does not see a copy")
+	}
+}
+
+// A token that cannot be is an error.
+func TestLease_FencingToken(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		m, all := locktest.ManagerOn(t, redistest.Start(t)), several.Servers(t, 3)
+		fenced := locktest.MustLock(t, m.Mutex("fenced", holdfast.WithFencing()))
+		if token, err := fenced.FencingToken(); err != nil || token == 0 || token != fenced.Token() {
+			t.Errorf("token %d, %v; Token says %d", token, err, fenced.Token())
+		}
+		locktest.MustUnlock(t, fenced)
+		for why, l := range map[string]holdfast.Locker{
+			`lock "plain" was taken without WithFencing`: m.Mutex("plain"),
+			`lock "a+b" is several locks`:                several.Multi(t, m.Mutex("a", holdfast.WithFencing()), m.Mutex("b", holdfast.WithFencing())),
+			`lock "vote" is several locks`:               all.Candidate(t, holdfast.WithFencing()),
+		} {
+			lease := locktest.MustLock(t, l)
+			token, err := lease.FencingToken()
+			if token != 0 || !errors.Is(err, holdfast.ErrInvalidOption) || !strings.Contains(err.Error(), why) {
+				t.Errorf("token %d, %v; want %q", token, err, why)
 			}
 			locktest.MustUnlock(t, lease)
 		}

@@ -28,7 +28,8 @@ type Result struct {
 // Do locks l, calls fn with a context that is cancelled when the lease ends, and unlocks, even if
 // fn panics. If the lock is not granted, fn is not called. fn may unlock the lease itself.
 //
-// Do returns fn's own error. Joined to it are
+// Do returns fn's own error. Unless it contains them, such as [context.Cause] of fn's context, joined to
+// it are
 //
 //   - [ErrLeaseLost] or [ErrMaxHold] if the lease ended while fn ran: another holder may have
 //     overlapped.
@@ -41,7 +42,7 @@ type Result struct {
 // ErrMaxHold is joined, fn was not called and Do can be called again.
 //
 // Do blocks for as long as Lock, fn and Unlock take. ctx bounds all of it, because fn's context
-// derives from ctx. To bound the wait alone, call Lock with a context of its own.
+// derives from ctx. [WithWait] bounds the wait alone.
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease) error) (err error) {
 	switch {
 	case ctx == nil:
@@ -55,20 +56,7 @@ func Do(ctx context.Context, l Locker, fn func(ctx context.Context, lease *Lease
 	if err != nil {
 		return err
 	}
-	defer func() {
-		var unlockErr error
-		if lease.Err() != ErrReleased {
-			unlockErr = lease.Unlock(ctx)
-		} else if unlockErr = lease.giveUp(ctx, nil); errors.Is(unlockErr, ErrNotHeld) { // fn did it
-			unlockErr = nil
-		}
-		if unlockErr != nil && unprotected(unlockErr) == nil {
-			unlockErr = &ReleaseError{lease.Name(), unlockErr}
-		}
-		if unlockErr != nil { // else fn's own error is returned as it is
-			err = errors.Join(err, unlockErr)
-		}
-	}()
+	defer lease.UnlockInto(ctx, &err)
 	return fn(lease.Context(ctx), lease)
 }
 

@@ -58,12 +58,15 @@ func NewMulti(locks ...Locker) (*Multi, error) {
 	return &Multi{all, wholeOf(engine.MultiKind, strings.Join(namesOf(all), "+"), all)}, nil
 }
 
-// wholeOf describes locks that are taken together. Its error is the first of theirs.
+// wholeOf describes locks that are taken together. Its error is the first of theirs, and its wait the shortest.
 func wholeOf(k engine.Kind, name string, locks []*handle) handle {
 	whole := handle{m: locks[0].m, lock: locks[0].lock.Whole(k, name)}
 	for _, h := range locks {
 		if whole.err == nil {
 			whole.err = h.err
+		}
+		if h.wait != 0 && (whole.wait == 0 || h.wait < whole.wait) {
+			whole.wait = h.wait
 		}
 	}
 	return whole
@@ -145,6 +148,8 @@ func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 		return nil, err
 	}
 	ctx, op := l.whole.observe(ctx, !part)
+	ctx, over := l.whole.waiting(ctx)
+	defer over()
 	lease, err := l.acquire(ctx, op, true)
 	again := (errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrUnavailable)) && !errors.Is(err, ctx.Err())
 	for again { // even if ctx has ended since: the error names it then

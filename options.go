@@ -87,6 +87,19 @@ func WithMaxHold(d time.Duration) LockOption {
 	})
 }
 
+// WithWait bounds how long Lock, LockAsync and [Do] wait: after d they return [ErrNotAcquired] with
+// [context.DeadlineExceeded], or [ErrUnavailable] if Redis was the reason. ctx goes on, and so does the
+// work under it. TryLock does not wait, and is not bounded. A [Multi] or [Redlock] waits for at most the
+// smallest d of its locks, in all. The default is no limit. Minimum: 1 ms.
+func WithWait(d time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) {
+		if d < time.Millisecond || d > validity.MaxTTL {
+			fail(&c.err, "WithWait", d, "must be between 1ms and 100 years")
+		}
+		c.wait = d
+	})
+}
+
 // WithHoldAtLeast keeps the lock taken in Redis until d after its grant, even if it is unlocked
 // earlier. A job that several processes start at about the same time then runs once, however short it
 // is. Closing the Manager does not free the lock either. For its caller the lease ends with Unlock. From
@@ -148,7 +161,7 @@ func WithLinger(d time.Duration) LockOption {
 	})
 }
 
-// WithFencing gives each grant a fencing token: [Lease.Token]. The counter is that of Redisson's
+// WithFencing gives each grant a fencing token: [Lease.FencingToken]. The counter is that of Redisson's
 // fenced lock. It is a key of its own without TTL.
 func WithFencing() LockOption {
 	return lockOption(func(c *lockConfig) { c.terms.Fencing = true })

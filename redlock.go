@@ -107,7 +107,11 @@ func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 // A minority of members that is stopped, killed, unreachable or slow does not delay the others: a
 // member that is late, compared with those that answered, counts as missing.
 func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
-	return l.take(ctx, "Lock", (*several.Majority).Lock)
+	return l.take(ctx, "Lock", func(m *several.Majority, ctx context.Context) (*engine.Lease, error) {
+		ctx, over := l.whole.waiting(ctx)
+		defer over()
+		return m.Lock(ctx)
+	})
 }
 
 // take is a method of l: Lock or TryLock, which is how the majority does it.

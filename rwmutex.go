@@ -35,7 +35,7 @@ type RWMutex struct {
 // error if the name or an option is bad.
 func (m *Manager) RWMutex(name string, opts ...LockOption) *RWMutex {
 	write := m.newHandle(engine.WriteKind, name, opts)
-	return &RWMutex{write, handle{write.m, write.lock.Side(engine.ReadKind), write.err}}
+	return &RWMutex{write, handle{write.m, write.lock.Side(engine.ReadKind), write.err, write.wait}}
 }
 
 // Lock takes the write side. It is like [Mutex.Lock], and returns [ErrWouldDeadlock] if ctx

@@ -18,7 +18,7 @@ func runNightly(ctx context.Context, locks *holdfast.Manager, job func(context.C
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, lease.Unlock(ctx)) }()
+	defer lease.UnlockInto(ctx, &err)
 	return true, job(lease.Context(ctx))
 }
 

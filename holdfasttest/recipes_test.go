@@ -151,7 +151,11 @@ type stock struct {
 	fence  uint64
 }
 
-func (s *stock) set(amount int, token uint64) error {
+func (s *stock) set(amount int, lease *holdfast.Lease) error {
+	token, err := lease.FencingToken()
+	if err != nil {
+		return err
+	}
 	if token < s.fence {
 		return errors.New("a later holder was here")
 	}
@@ -165,10 +169,10 @@ func TestStock_RefusesAHolderThatIsLate(t *testing.T) {
 	late := server.Hold(server.NewManager().Mutex("stock", holdfast.WithFencing()))
 	server.Lose("stock")
 	next := server.Hold(server.NewManager().Mutex("stock", holdfast.WithFencing()))
-	if err := shelf.set(5, next.Token()); err != nil {
+	if err := shelf.set(5, next); err != nil {
 		t.Error(err)
 	}
-	if err := shelf.set(9, late.Token()); err == nil || shelf.amount != 5 {
+	if err := shelf.set(9, late); err == nil || shelf.amount != 5 {
 		t.Errorf("the late holder wrote: %v, %d", err, shelf.amount)
 	}
 }

@@ -44,8 +44,12 @@ func run(ctx context.Context, prefix, word string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer lease.Unlock(ctx)
-	fmt.Println("has the lock, token", lease.Token())
+	defer lease.UnlockInto(ctx, &err)
+	token, err := lease.FencingToken()
+	if err != nil {
+		return err
+	}
+	fmt.Println("has the lock, token", token)
 	s := &store{client: client, key: prefix + "store"}
 	text, err := s.read(ctx)
 	if err != nil {
@@ -55,7 +59,7 @@ func run(ctx context.Context, prefix, word string) (err error) {
 		return errors.New("the lease is over")
 	}
 	// However close to the write this look at the lease is: the process can be paused here, for longer than the lease.
-	switch err := s.write(ctx, text+" "+word, lease.Token()); {
+	switch err := s.write(ctx, text+" "+word, token); {
 	case errors.Is(err, errStale):
 		fmt.Println("is rejected:", err)
 		return nil // the text was made from what a later holder has replaced

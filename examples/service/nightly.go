@@ -28,7 +28,7 @@ func (s *shop) nightly(ctx context.Context) {
 
 // report writes the report of a day, if no replica has done so. The lock keeps replicas from working at the same time. The row of
 // the day keeps a replica that comes later from doing it again. The token keeps out a replica that was paused beyond its lease.
-func (s *shop) report(ctx context.Context, day time.Time) error {
+func (s *shop) report(ctx context.Context, day time.Time) (err error) {
 	ctx, span := s.tracer.Start(ctx, "report")
 	defer span.End()
 	lease, err := s.locks.Mutex("shop:report", holdfast.WithFencing()).TryLock(ctx)
@@ -38,9 +38,14 @@ func (s *shop) report(ctx context.Context, day time.Time) error {
 	if err != nil {
 		return err
 	}
-	ran, err := writeReport(lease.Context(ctx), s.db, day.Format(time.DateOnly), lease.Token())
+	defer lease.UnlockInto(ctx, &err)
+	token, err := lease.FencingToken()
+	if err != nil {
+		return err
+	}
+	ran, err := writeReport(lease.Context(ctx), s.db, day.Format(time.DateOnly), token)
 	if ran {
 		s.log.InfoContext(ctx, "report written", "day", day.Format(time.DateOnly))
 	}
-	return errors.Join(err, lease.Unlock(ctx))
+	return err
 }

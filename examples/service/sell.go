@@ -52,14 +52,12 @@ func (s *shop) handleSell(w http.ResponseWriter, r *http.Request) {
 
 // lock is the lock of an item. Items do not wait for each other.
 func (s *shop) lock(item string) *holdfast.Mutex {
-	return s.locks.Mutex("shop:stock:"+item, holdfast.WithFencing())
+	return s.locks.Mutex("shop:stock:"+item, holdfast.WithFencing(), holdfast.WithWait(maxWait))
 }
 
 // sell sells one item under its lock.
 func (s *shop) sell(ctx context.Context, item string) (left int, err error) {
-	wait, cancel := context.WithTimeout(ctx, maxWait) // bounds the wait, not the sale
-	defer cancel()
-	lease, err := s.lock(item).Lock(wait)
+	lease, err := s.lock(item).Lock(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -69,7 +67,11 @@ func (s *shop) sell(ctx context.Context, item string) (left int, err error) {
 			s.log.WarnContext(ctx, "unlock", "item", item, "error", err)
 		}
 	}()
-	return decrement(lease.Context(ctx), s.db, item, lease.Token())
+	token, err := lease.FencingToken()
+	if err != nil {
+		return 0, err
+	}
+	return decrement(lease.Context(ctx), s.db, item, token)
 }
 
 func (s *shop) handleStock(w http.ResponseWriter, r *http.Request) {

@@ -27,11 +27,15 @@ func newLocks(client redis.UniversalClient) (*holdfast.Manager, error) {
 func refund(ctx context.Context, locks *holdfast.Manager) error {
 	fenced := locks.Mutex("account:7", holdfast.WithFencing()) // redisson.getFencedLock("account:7")
 	return holdfast.Do(ctx, fenced, func(ctx context.Context, lease *holdfast.Lease) error {
-		return store(ctx, lease.Token()) // refuses a token that is smaller than the last, from Java or Go
+		token, err := lease.FencingToken()
+		if err != nil {
+			return err
+		}
+		return store(ctx, token) // refuses a token that is smaller than the last, from Java or Go
 	})
 }
 
-func payOrSkip(ctx context.Context, locks *holdfast.Manager) error {
+func payOrSkip(ctx context.Context, locks *holdfast.Manager) (err error) {
 	lease, err := locks.Mutex("account:7", holdfast.WithFixedLease(10*time.Second)).TryLock(ctx) // SET account:7 token PX 10000 NX
 	if errors.Is(err, holdfast.ErrNotAcquired) {
 		return nil // another process is doing this
@@ -39,7 +43,7 @@ func payOrSkip(ctx context.Context, locks *holdfast.Manager) error {
 	if err != nil {
 		return err // usually ErrUnavailable: the lock may or may not be held
 	}
-	defer lease.Unlock(ctx) // deletes the key only if this lease holds it
+	defer lease.UnlockInto(ctx, &err) // deletes the key only if this lease holds it
 	return charge(lease.Context(ctx))
 }
 

@@ -34,6 +34,7 @@ func optionRows(t *testing.T) map[string]optionRow {
 var durationOptions = map[string]func(time.Duration) holdfast.Option{
 	"WithLease":        func(d time.Duration) holdfast.Option { return holdfast.WithLease(d) },
 	"WithFixedLease":   func(d time.Duration) holdfast.Option { return holdfast.WithFixedLease(d) },
+	"WithWait":         func(d time.Duration) holdfast.Option { return holdfast.WithWait(d) },
 	"WithHoldAtLeast":  func(d time.Duration) holdfast.Option { return holdfast.WithHoldAtLeast(d) },
 	"WithLinger":       func(d time.Duration) holdfast.Option { return holdfast.WithLinger(d) },
 	"WithMaxHold":      func(d time.Duration) holdfast.Option { return holdfast.WithMaxHold(d) },

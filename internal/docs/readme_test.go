@@ -22,17 +22,13 @@ import (
 // what needs a database. TestDocs_SnippetsAreCode compares.
 
 func withTimeout(ctx context.Context, locks *holdfast.Manager, update func(context.Context) error) error {
-	wait, cancel := context.WithTimeout(ctx, 5*time.Second) // bounds the wait, not the work
-	defer cancel()
-	lease, err := locks.Mutex("user:7").Lock(wait)
-	if err != nil {
-		return err // ErrNotAcquired if another owner kept the lock for 5 s
-	}
-	defer lease.Unlock(ctx)           // makes its attempt even if ctx has ended
-	return update(lease.Context(ctx)) // stops if the lease is lost
+	user := locks.Mutex("user:7", holdfast.WithWait(5*time.Second)) // then ErrNotAcquired
+	return holdfast.Do(ctx, user, func(ctx context.Context, lease *holdfast.Lease) error {
+		return update(ctx) // stops if the lease is lost
+	})
 }
 
-func inOneReplica(ctx context.Context, locks *holdfast.Manager, buildReport func(context.Context) error) error {
+func inOneReplica(ctx context.Context, locks *holdfast.Manager, buildReport func(context.Context) error) (err error) {
 	lease, err := locks.Mutex("report:daily").TryLock(ctx)
 	if errors.Is(err, holdfast.ErrNotAcquired) {
 		return nil // another replica is building the report
@@ -40,7 +36,7 @@ func inOneReplica(ctx context.Context, locks *holdfast.Manager, buildReport func
 	if err != nil {
 		return err // usually ErrUnavailable: the lock may or may not be held
 	}
-	defer lease.Unlock(ctx)
+	defer lease.UnlockInto(ctx, &err) // joins its error to err, the named result of this function
 	return buildReport(lease.Context(ctx))
 }
 
@@ -76,7 +72,7 @@ func keepsTheError(ctx context.Context, locks *holdfast.Manager, rebuild func(co
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lease.Unlock(ctx)) }()
+	defer lease.UnlockInto(ctx, &err) // makes its attempt even if ctx has ended
 	return rebuild(lease.Context(ctx))
 }
 
@@ -87,26 +83,25 @@ func rebuildUnder(ctx context.Context, lock holdfast.Locker, rebuild func(contex
 	return err
 }
 
-// docs/SAFETY.md shows it for any database.
-const setBalance = `
-UPDATE account SET balance = $1, fence = $2 WHERE id = $3 AND fence <= $2
-`
-
 var errStale = errors.New("a later holder has already written")
 
-func fenced(ctx context.Context, locks *holdfast.Manager, db *sql.DB) error {
-	lease, err := locks.Mutex("stock:42", holdfast.WithFencing()).Lock(ctx)
+func fenced(ctx context.Context, locks *holdfast.Manager, db *sql.DB, balance int) (err error) {
+	lease, err := locks.Mutex("account:7", holdfast.WithFencing()).Lock(ctx)
 	if err != nil {
 		return err
 	}
-	defer lease.Unlock(ctx)
+	defer lease.UnlockInto(ctx, &err)
+	token, err := lease.FencingToken() // an error if the lock has none
+	if err != nil {
+		return err
+	}
 	result, err := db.ExecContext(lease.Context(ctx),
-		`UPDATE stock SET n = n - 1, fence = $1 WHERE id = 42 AND fence <= $1`, lease.Token())
+		`UPDATE account SET balance = $1, fence = $2 WHERE id = 7 AND fence <= $2`, balance, token)
 	if err != nil {
 		return err
 	}
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, errStale) // rejected: a later holder has already written
+		return errors.Join(err, errStale) // no row: a later holder has already written
 	}
 	return nil
 }
@@ -121,7 +116,7 @@ func TestREADME_SnippetsRun(t *testing.T) {
 	defer cancel()
 	ran := 0
 	run := func(context.Context) error { ran++; return nil }
-	if !strings.Contains(read(t, "README.md"), "`defer func() { err = errors.Join(err, lease.Unlock(ctx)) }()`") { // keepsTheError has it
+	if !strings.Contains(read(t, "README.md"), "`defer lease.UnlockInto(ctx, &err)`") { // keepsTheError has it
 		t.Error("the README does not say how to keep the error of Unlock")
 	}
 	err = keepsTheError(ctx, m, func(ctx context.Context) error {
@@ -170,7 +165,7 @@ func TestREADME_SnippetsRun(t *testing.T) {
 	if ran != 6 {
 		t.Errorf("%d of 6 functions were called", ran)
 	}
-	_, _ = fenced, setBalance // need a database; the fenced-writer example does it on Redis
+	_ = fenced // needs a database; the fenced-writer example does it on Redis
 }
 
 func TestTesting_RealServer(t *testing.T) {

@@ -26,6 +26,7 @@ func (l *Lease) entry() *entry {
 // more is what few leases have. It is apart because each grant makes a lease. It is guarded by entry.mu, or by the mutex of several
 // locks, but for group.
 type more struct {
+	lock.Shell
 	err      error                          // why the lease ended, once asked for; of several locks: nil while held
 	done     chan struct{}                  // made when first asked for
 	contexts map[<-chan struct{}]*sharedEnd // by the Done of their parents
@@ -36,17 +37,25 @@ type more struct {
 
 // few returns what few leases have; nil: nothing.
 func (l *Lease) few() *more {
-	x, _ := l.in().Shell().(*more)
-	return x
+	if s := l.in().Shell(); s != nil {
+		return s.Of.(*more)
+	}
+	return nil
 }
 
 // moreLocked is few, which is made if there is none.
 func (l *Lease) moreLocked() *more {
 	x := l.few()
 	if x == nil {
-		x = new(more)
-		l.in().SetShell(x)
+		x = newMore(nil)
+		l.in().SetShell(&x.Shell)
 	}
+	return x
+}
+
+func newMore(of Several) *more {
+	x := &more{group: of}
+	x.Of = x
 	return x
 }
 
@@ -75,9 +84,7 @@ type Several interface {
 
 // NewSeveral makes a lease of several locks, which is held until EndLocked.
 func NewSeveral(as *Lock, of Several) *Lease {
-	l := new(lock.Lease)
-	*l = lock.Several(as.by(), &more{group: of})
-	return (*Lease)(l)
+	return (*Lease)(lock.Several(as.by(), &newMore(of).Shell))
 }
 
 // mu guards what changes.
@@ -108,8 +115,8 @@ func (l *Lease) Several() Several {
 	return l.few().group
 }
 
-// Made reports whether a lock has granted the lease: it is not a zero value.
-func (l *Lease) Made() bool { return l.in().Of() != nil || l.in().Shell() != nil }
+// Self is the lease that a lock has granted, of which l may be a copy; nil: l is a zero value.
+func (l *Lease) Self() *Lease { return (*Lease)(l.in().Self()) }
 
 // Class is the class of the name, for metrics.
 func (l *Lease) Class() string {

@@ -9,7 +9,9 @@ import (
 // Lease is a caller's right to a lock, from the grant until Unlock or loss. The shell's type of it, and the one that users see,
 // are made of this one: so its fields are of this package. A lease that the shell makes is of several locks, and no Lock knows it.
 type Lease struct {
-	lock  *Lock // nil: of several locks
+	_     noCopy
+	self  *Lease // the lease that was made: a copy of it acts on that one; nil: a zero value
+	lock  *Lock  // nil: of several locks
 	name  string
 	class any // of the name, for metrics; carried only
 	token uint64
@@ -17,7 +19,7 @@ type Lease struct {
 	kind  Kind
 	mode  Mode
 
-	shell   any       // the shell's
+	shell   *Shell    // the shell's part; nil: none
 	hold    *Hold     // what it is a lease on; a downgrade makes it another
 	ended   *Verdict  // why it ended; nil: it is held
 	next    *Lease    // on the same hold
@@ -26,10 +28,24 @@ type Lease struct {
 	release *Repeated // begun by its Unlock; nil: other leases kept the lock, or it was passed on, or the release is spent
 }
 
+// Shell is what the shell has its part of a lease begin with, so that a lease has no more than a pointer to it.
+type Shell struct{ Of any } // the part
+
+// noCopy has go vet report copies of what it is a field of.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
 // Several makes a lease of several locks.
-func Several(by By, shell any) Lease {
-	return Lease{name: by.Name, class: by.Class, kind: by.Kind, mode: Reentry, shell: shell}
+func Several(by By, shell *Shell) *Lease {
+	l := &Lease{name: by.Name, class: by.Class, kind: by.Kind, mode: Reentry, shell: shell}
+	l.self = l
+	return l
 }
+
+// Self is the lease that was made, of which l may be a copy; nil: l is a zero value.
+func (l *Lease) Self() *Lease { return l.self }
 
 // Of is the lock; nil: it is a lease of several.
 func (l *Lease) Of() *Lock { return l.lock }
@@ -56,11 +72,11 @@ func (l *Lease) SetSince(since time.Duration) { l.since = since }
 // Since is when it was granted, after Settings.Epoch.
 func (l *Lease) Since() time.Duration { return l.since }
 
-// Shell is the shell's part.
-func (l *Lease) Shell() any { return l.shell }
+// Shell is the shell's part; nil: none.
+func (l *Lease) Shell() *Shell { return l.shell }
 
 // SetShell changes it.
-func (l *Lease) SetShell(x any) { l.shell = x }
+func (l *Lease) SetShell(x *Shell) { l.shell = x }
 
 // Hold is what it is, or was, a lease on.
 func (l *Lease) Hold() *Hold { return l.hold }
@@ -107,6 +123,7 @@ func (h *Hold) grant(by *By, mode Mode, at time.Duration) *Lease {
 		lock: h.lock, name: by.Name, class: by.Class, kind: by.Kind, mode: mode, token: h.token, since: at,
 		hold: h, limit: h.Limit,
 	}
+	l.self = l
 	h.add(l)
 	return l
 }

@@ -25,14 +25,10 @@ func main() {
 }
 
 func pay(ctx context.Context, locks *holdfast.Manager) error {
-	wait, cancel := context.WithTimeout(ctx, 5*time.Second) // bounds the wait, not the work
-	defer cancel()
-	lease, err := locks.Mutex("account:7").Lock(wait)
-	if err != nil {
-		return err // ErrNotAcquired if another owner kept the lock for 5 s
-	}
-	defer lease.Unlock(ctx)
-	return charge(lease.Context(ctx)) // is cancelled if the lease is lost
+	account := locks.Mutex("account:7", holdfast.WithWait(5*time.Second)) // then ErrNotAcquired
+	return holdfast.Do(ctx, account, func(ctx context.Context, lease *holdfast.Lease) error {
+		return charge(ctx) // is cancelled if the lease is lost
+	})
 }
 
 func charge(ctx context.Context) error {

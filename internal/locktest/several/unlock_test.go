@@ -3,6 +3,7 @@ package several
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -217,4 +218,58 @@ func TestRedlock_LostMinorityBesideSilence(t *testing.T) {
 			t.Errorf("Do: %v", err)
 		}
 	})
+}
+
+// What a section returns is joined with the loss of its lease, once: also if it returns the loss itself, as code does that
+// returns the cause of its context. A Multi and a Redlock are lost as a lock is.
+func TestDo_SaysTheLossOnce(t *testing.T) {
+	mine := errors.New("mine")
+	for name, do := range map[string]func(context.Context, holdfast.Locker, func(context.Context, *holdfast.Lease) error) error{
+		"Do": holdfast.Do,
+		"UnlockInto": func(ctx context.Context, l holdfast.Locker, work func(context.Context, *holdfast.Lease) error) (err error) {
+			lease, err := l.Lock(ctx)
+			if err != nil {
+				return err
+			}
+			defer lease.UnlockInto(ctx, &err)
+			return work(lease.Context(ctx), lease)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			redistest.InFakeTime(t, func(t *testing.T) {
+				m, all := locktest.ManagerOn(t, redistest.Start(t)), Servers(t, 3)
+				short := holdfast.WithFixedLease(300 * time.Millisecond)
+				for _, l := range []holdfast.Locker{m.Mutex("a", short), Multi(t, m.Mutex("b", short), m.Mutex("c")), all.Candidate(t, short)} {
+					for _, returns := range []func(context.Context) error{
+						func(ctx context.Context) error { return context.Cause(ctx) },
+						func(ctx context.Context) error { return fmt.Errorf("step 2: %w", context.Cause(ctx)) },
+						func(context.Context) error { return mine },
+						func(context.Context) error { return nil },
+					} {
+						var want error
+						err := do(t.Context(), l, func(ctx context.Context, lease *holdfast.Lease) error {
+							<-ctx.Done()
+							want = returns(ctx)
+							return want
+						})
+						if want != nil && !errors.Is(err, want) {
+							t.Errorf("%v is without %v", err, want)
+						}
+						locktest.WantErr(t, err, holdfast.ErrLeaseLost, nil)
+						if n := strings.Count(err.Error(), holdfast.ErrLeaseLost.Error()); n != 1 {
+							t.Errorf("the loss is there %d times: %v", n, err)
+						}
+					}
+				}
+				held := m.Mutex("d")
+				if err := do(t.Context(), held, func(ctx context.Context, lease *holdfast.Lease) error { return lease.Unlock(ctx) }); err != nil {
+					t.Errorf("unlocked by itself: %v", err)
+				}
+				if err := do(t.Context(), held, func(context.Context, *holdfast.Lease) error { return mine }); err != mine {
+					t.Errorf("%v is not the error as it was returned", err)
+				}
+				locktest.MustUnlock(t, locktest.MustLock(t, held))
+			})
+		})
+	}
 }

@@ -1,8 +1,11 @@
 package several
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -221,5 +224,57 @@ func TestRedlock_EndsUnseen(t *testing.T) {
 			t.Fatal(r.Err)
 		}
 		<-r.Lease.Done()
+	})
+}
+
+// WithWait bounds the wait, and neither ctx nor the work.
+func TestWithWait_BoundsTheWaitAlone(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
+		const wait, longer = 300 * time.Millisecond, holdfast.DefaultLease
+		srv, all := redistest.Start(t), Servers(t, 3)
+		m, other := locktest.ManagerOn(t, srv, holdfast.WithWait(wait)), locktest.ManagerOn(t, srv)
+		for name, l := range map[string]struct{ lock, holder holdfast.Locker }{
+			"mutex": {m.Mutex("mutex"), other.Mutex("mutex")},
+			"fair":  {m.FairMutex("fair"), other.FairMutex("fair")},
+			"read":  {m.RWMutex("read").RLocker(), other.RWMutex("read")},
+			"write": {m.RWMutex("write"), other.RWMutex("write").RLocker()},
+			// The smallest counts.
+			"multi":   {Multi(t, m.Mutex("a", holdfast.WithWait(longer)), m.Mutex("b"), other.Mutex("c")), other.Mutex("c")},
+			"redlock": {all.Candidate(t, holdfast.WithWait(wait)), all.Candidate(t)},
+			// A lock has another bound than its Manager.
+			"of its own": {other.Mutex("own", holdfast.WithWait(wait)), other.Mutex("own")},
+		} {
+			held := locktest.MustLock(t, l.holder)
+			begun := time.Now()
+			_, err := l.lock.Lock(t.Context())
+			locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+			if d := time.Since(begun); d < wait || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "WithWait") {
+				t.Errorf("%s: after %v: %v", name, d, err)
+			}
+			if a, ok := l.lock.(interface {
+				LockAsync(context.Context) <-chan holdfast.Result
+			}); ok {
+				locktest.WantErr(t, (<-a.LockAsync(t.Context())).Err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err = l.lock.Lock(ctx); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "WithWait") {
+				t.Errorf("%s: under a context that has ended: %v", name, err)
+			}
+			locktest.MustUnlock(t, held)
+			err = holdfast.Do(t.Context(), l.lock, func(ctx context.Context, lease *holdfast.Lease) error {
+				if at, ok := ctx.Deadline(); ok {
+					t.Errorf("%s: the work has until %v", name, at)
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(2 * wait):
+				}
+				return ctx.Err()
+			})
+			if err != nil {
+				t.Errorf("%s: Do: %v", name, err)
+			}
+		}
 	})
 }

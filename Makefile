@@ -16,7 +16,7 @@ SPARSE = GOGC=off GOMEMLIMIT=1GiB
 # What has no time to keep runs in CI beside what has.
 NICE = nice -n 10
 
-.PHONY: help check test ci night redis compile fmt lint unit sim real full full-real full-virtual full-around full-topology full-bugs explore modules stress chaos safety simulate soak topology demo examples services platforms bench bench-quick bench-once bench-test fuzz interop servers servers-short differences holes
+.PHONY: help check test ci night redis compile fmt lint unit sim real full full-real full-virtual full-around full-topology full-bugs explore modules stress chaos safety simulate soak topology demo examples services platforms bench bench-quick bench-once bench-test fuzz interop journeys servers servers-short differences holes
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -140,6 +140,9 @@ fuzz: ## each fuzz target so many times: make fuzz FUZZTIME=20000x; with a time,
 	    echo "$$p $$f"; $(NICE) $(GO) test -vet=off -run '^$$' -fuzz "^$$f\$$" -fuzzminimizetime 20x -fuzztime $(or $(FUZZTIME),3000x) $$p; \
 	  done; \
 	done
+
+journeys: ## how many files of the library a lock passes; the figures go into docs/internals/ARCHITECTURE.md
+	$(GO) run ./tools/journeys docs/internals/ARCHITECTURE.md
 
 demo: ## the flash sale, on an embedded server
 	$(GO) run ./cmd/holdfast demo

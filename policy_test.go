@@ -80,10 +80,13 @@ var imports = map[string][]string{
 		"github.com/schollz/progressbar/v3", "golang.org/x/term",
 	},
 
-	"/tools/dashboard": {},
-	"/tools/figures":   {},
-	"/tools/servers":   {},
-	"/tools/steps":     {},
+	"/tools/dashboard":        {},
+	"/tools/figures":          {},
+	"/tools/journeys":         {"", "/internal/vredis", "github.com/redis/go-redis/v9"},
+	"/tools/journeys/program": {"", "/tools/journeys/trace", "github.com/redis/go-redis/v9"},
+	"/tools/journeys/trace":   {},
+	"/tools/servers":          {},
+	"/tools/steps":            {},
 
 	"/examples/internal/stage":           {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging", "github.com/urfave/cli/v3", "/internal/vredis"},
 	"/examples/internal/stage/stagetest": {"/internal/redistest"},                                            // tests only

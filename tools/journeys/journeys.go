@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// journey is what one value passes: steps of a world, separated by commas.
+type journey struct{ name, steps string }
+
+// warmUp is before each journey: connections are there, and the scripts are loaded.
+const warmUp = "lock x, unlock x, lock x, unlock x, quiet, "
+
+var journeys = []journey{
+	{"an uncontended Lock and its answer", "start, lock x"},
+	{"a grant message", "hold x, begin lock x, quiet, start, give x, told"},
+	{"the answer to a release", "lock x, quiet, shut, begin unlock x, held, start, open, told"},
+	{"a renewal", "lock x, quiet, start, traffic, quiet"},
+	{"a lost subscription, until each waiter has asked", "hold x, hold y, begin lock x, begin lock y, quiet, start, cut, traffic, quiet"},
+	{"a lingering Unlock", "lock lingering, quiet, start, unlock lingering"},
+}
+
+// take lets the journey happen in a world of its own, and returns its files in the order of the visits.
+func (j journey) take(binary string) (visits []string, err error) {
+	w, err := newWorld(binary)
+	if err != nil {
+		return nil, err
+	}
+	var said string
+	for _, line := range strings.Split(warmUp+j.steps+", stop", ", ") {
+		if said, err = w.step(line); err != nil {
+			return nil, fmt.Errorf("%s: %w", line, err)
+		}
+	}
+	return strings.Fields(said), w.end()
+}

@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	locks, err := holdfast.New(redis.NewClient(&redis.Options{Addr: os.Args[1]}), 
+	locks, err := holdfast.New(redis.NewClient(&redis.Options{Addr: os.Args[1]}),
 		holdfast.WithLease(3*time.Second), holdfast.WithPollInterval(20*time.Second), holdfast.WithFairPatience(time.Minute))
 	if err != nil {
 		log.Fatal(err)

@@ -157,7 +157,7 @@ func (e *entry) end(x lock.Request, c *lock.Copy, r *lock.Reply) (spent bool) {
 	m := e.moment()
 	e.mu.Lock()
 	defer e.unlock(&m)
-	return e.lock.Replied(&m, x, c, r)
+	return x.Replied(&m, c, r)
 }
 
 func overdue(x lock.Request, c *lock.Copy) {
@@ -165,7 +165,7 @@ func overdue(x lock.Request, c *lock.Copy) {
 	m := e.moment()
 	e.mu.Lock()
 	defer e.unlock(&m)
-	e.lock.Overdue(&m, x, c)
+	x.Overdue(&m, c)
 }
 
 func stranded(x lock.Request, c *lock.Copy) {
@@ -173,5 +173,5 @@ func stranded(x lock.Request, c *lock.Copy) {
 	m := e.moment()
 	e.mu.Lock()
 	defer e.unlock(&m)
-	e.lock.Stranded(&m, x, c)
+	x.Stranded(&m, c)
 }

@@ -195,7 +195,7 @@ func (w *World) answer(f *flight) {
 	case f.tries != nil:
 		for _, t := range f.tries {
 			x := protocol.ReadTogether(t, r)
-			p.event(t.Of(), func(m *lock.Moment) { t.Of().Replied(m, t, &lock.Copy{}, &x) })
+			p.event(t.Of(), func(m *lock.Moment) { t.Replied(m, &lock.Copy{}, &x) })
 		}
 	case f.renews != nil, f.extends != nil:
 		p.renewed(f, r)
@@ -210,7 +210,7 @@ func (w *World) answer(f *flight) {
 		}
 		w.judgeReply(p, f, &x)
 		spent := false
-		p.event(f.of.Of(), func(m *lock.Moment) { spent = f.of.Of().Replied(m, f.of, &f.copy, &x) })
+		p.event(f.of.Of(), func(m *lock.Moment) { spent = f.of.Replied(m, &f.copy, &x) })
 		w.judge.acknowledged(f)
 		if spent {
 			erase(f.of)
@@ -265,22 +265,22 @@ func (p *process) renewed(f *flight, r command.Reply) {
 // isLate tells the process that an answer takes too long.
 func (w *World) isLate(f *flight) {
 	f.overdue, w.judge.slow = true, true
-	w.each(f, (*lock.Lock).Overdue)
+	w.each(f, lock.Request.Overdue)
 }
 
 // strand tells the process that the connection of a request is dead.
 func (w *World) strand(f *flight) {
 	f.stranded = true
-	w.each(f, (*lock.Lock).Stranded)
+	w.each(f, lock.Request.Stranded)
 }
 
-func (w *World) each(f *flight, event func(*lock.Lock, *lock.Moment, lock.Request, *lock.Copy)) {
+func (w *World) each(f *flight, event func(lock.Request, *lock.Moment, *lock.Copy)) {
 	switch {
 	case f.of != nil:
-		f.p.event(f.of.Of(), func(m *lock.Moment) { event(f.of.Of(), m, f.of, &f.copy) })
+		f.p.event(f.of.Of(), func(m *lock.Moment) { event(f.of, m, &f.copy) })
 	default:
 		for _, t := range f.tries {
-			f.p.event(t.Of(), func(m *lock.Moment) { event(t.Of(), m, t, &lock.Copy{}) })
+			f.p.event(t.Of(), func(m *lock.Moment) { event(t, m, &lock.Copy{}) })
 		}
 	}
 }

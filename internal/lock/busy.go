@@ -16,6 +16,12 @@ type Busy struct {
 // Of is the lock.
 func (b *Busy) Of() *Lock { return b.Hold.lock }
 
+// Nothing comes of it, whatever becomes of it.
+
+func (b *Busy) Replied(*Moment, *Copy, *Reply) (spent bool) { return false }
+func (b *Busy) Overdue(*Moment, *Copy)                      {}
+func (b *Busy) Stranded(*Moment, *Copy)                     {}
+
 // asksHolder reports whether TryLocks that Redis has refused with v wait for the holder's answer: while no other caller
 // stands before them here or elsewhere.
 func (lk *Lock) asksHolder(m *Moment, b *Bid, v *Reply) bool {

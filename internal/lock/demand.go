@@ -62,7 +62,7 @@ type Question struct {
 // Of is the lock.
 func (q *Question) Of() *Lock { return q.Hold.lock }
 
-func (q *Question) replied(m *Moment, r *Reply) {
+func (q *Question) Replied(m *Moment, _ *Copy, r *Reply) (spent bool) {
 	h := q.Hold
 	if r.Wanted {
 		h.lock.wanted(m, h, "")
@@ -70,10 +70,13 @@ func (q *Question) replied(m *Moment, r *Reply) {
 		h.demand = demandUnknown
 		h.tenure = m.Age() // the next slice
 	}
+	return false
 }
 
-// again has the question asked again, over another connection: this one may be dead.
-func (q *Question) again() {
+// Overdue has the question asked again, over another connection: this one may be dead.
+func (q *Question) Overdue(m *Moment, c *Copy) { q.Stranded(m, c) }
+
+func (q *Question) Stranded(*Moment, *Copy) {
 	if q.Hold.demand == demandAsked {
 		q.Hold.demand = demandUnknown
 	}

@@ -43,11 +43,11 @@ func (lk *Lock) downgrade(m *Moment, h *Hold, trace any) *Downgrade {
 	return d
 }
 
-func (d *Downgrade) replied(m *Moment, c *Copy, reply *Reply) {
+func (d *Downgrade) Replied(m *Moment, c *Copy, reply *Reply) (spent bool) {
 	lk := d.lock
 	lk.answered(m, reply)
 	if !d.endsWith(m, c, reply) {
-		return
+		return false
 	}
 	if reply.Outcome == Answered {
 		d.converted(m, reply)
@@ -59,6 +59,7 @@ func (d *Downgrade) replied(m *Moment, c *Copy, reply *Reply) {
 	}
 	d.sayGaveUp(m)
 	lk.step(m)
+	return false
 }
 
 // converted ends a downgrade with Redis's answer.

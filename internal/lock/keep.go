@@ -47,7 +47,7 @@ func (lk *Lock) Keep(m *Moment, claims []*Hold) {
 	})
 }
 
-func (r *Keep) replied(m *Moment, reply *Reply) {
+func (r *Keep) Replied(m *Moment, _ *Copy, reply *Reply) (spent bool) {
 	lk := r.lock
 	for i, h := range r.Claims {
 		switch {
@@ -60,6 +60,15 @@ func (r *Keep) replied(m *Moment, reply *Reply) {
 			lk.toldOfPlace(m, h, reply.Places[i])
 		}
 	}
+	r.end(m)
+	return false
+}
+
+// Overdue leaves it to the schedule, which hands the claims out again.
+func (r *Keep) Overdue(m *Moment, _ *Copy) { r.end(m) }
+
+func (r *Keep) Stranded(m *Moment, _ *Copy) {
+	r.lock.missed.add(missedGrants)
 	r.end(m)
 }
 

@@ -17,7 +17,7 @@ import (
 //
 //	Enter, Leave, Expel           a caller comes, or goes                     enter.go
 //	                              and may step aside when it comes            mutex.go
-//	Replied, Overdue, Stranded    of a request                                request.go
+//	Replied, Overdue, Stranded    of a request: its methods                   request.go
 //	Noticed                       a grant by the server, or another wants it  notice.go
 //	Dismiss                       too many locks linger                       linger.go
 //	Freed, Subscribed             Redisson's messages, a (re-)subscription    below

@@ -119,15 +119,16 @@ func (j *Join) over() {
 	}
 }
 
-func (j *Join) replied(m *Moment, r *Reply) {
+func (j *Join) Replied(m *Moment, _ *Copy, r *Reply) (spent bool) {
 	j.over()
 	for _, t := range j.Tries {
 		t.replied(m, r)
 	}
 	j.lock.step(m)
+	return false
 }
 
-func (j *Join) overdue(m *Moment) {
+func (j *Join) Overdue(m *Moment, _ *Copy) {
 	j.over()
 	for _, t := range j.Tries {
 		t.overdue(m)
@@ -135,7 +136,7 @@ func (j *Join) overdue(m *Moment) {
 	j.lock.step(m)
 }
 
-func (j *Join) stranded(m *Moment) {
+func (j *Join) Stranded(m *Moment, _ *Copy) {
 	j.over()
 	for _, t := range j.Tries {
 		t.stranded(m)

@@ -82,6 +82,11 @@ func (r *Release) restart(m *Moment) {
 	r.copy(m)
 }
 
+func (r *Release) Replied(m *Moment, c *Copy, reply *Reply) (spent bool) {
+	r.replied(m, c, reply)
+	return r.spent()
+}
+
 func (r *Release) replied(m *Moment, c *Copy, reply *Reply) {
 	lk := r.lock
 	counts := r.endsWith(m, c, reply)

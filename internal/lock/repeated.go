@@ -168,9 +168,9 @@ func (lk *Lock) Resume(m *Moment, r *Repeated) {
 	lk.step(m)
 }
 
-// overdue is for a reply that takes too long: Unlock does not wait any longer, the next callers neither,
+// Overdue is for a reply that takes too long: Unlock does not wait any longer, the next callers neither,
 // and the request is sent over another connection.
-func (r *Repeated) overdue(m *Moment, c *Copy) {
+func (r *Repeated) Overdue(m *Moment, c *Copy) {
 	if r.settled || !r.isCurrent(c) {
 		return
 	}
@@ -180,9 +180,9 @@ func (r *Repeated) overdue(m *Moment, c *Copy) {
 	r.lock.step(m)
 }
 
-// stranded is for a connection that is dead: the request is sent over another
+// Stranded is for a connection that is dead: the request is sent over another
 // one, for which Unlock still waits.
-func (r *Repeated) stranded(m *Moment, c *Copy) {
+func (r *Repeated) Stranded(m *Moment, c *Copy) {
 	if !r.isCurrent(c) {
 		return
 	}

@@ -7,8 +7,18 @@ import (
 )
 
 // Request is one request to Redis: a *Try, *Join, *Release, *Downgrade, *Keep, *Question or *Busy. It may be executed late, twice or
-// never. What it says is in its fields, of which the shell makes keys and arguments.
-type Request interface{ Of() *Lock }
+// never. What it says is in its fields, of which the shell makes keys and arguments. What becomes of it are events of its lock.
+type Request interface {
+	Of() *Lock
+
+	// Replied is the event that a copy of the request has ended, once for each. It reports whether the request is spent: nothing of the
+	// lock refers to it any more if this was its only copy, nor to the bid, if it was the first request of one.
+	Replied(m *Moment, c *Copy, r *Reply) (spent bool)
+	// Overdue is the event that a reply takes longer than its patience.
+	Overdue(m *Moment, c *Copy)
+	// Stranded is the event that the connection of a copy is dead: the request is sent over another one.
+	Stranded(m *Moment, c *Copy)
+}
 
 // Copy is one copy of a request, as it was sent.
 type Copy struct {
@@ -95,65 +105,4 @@ type Reply struct {
 	Notice    wire.Notice   // HandedOver: that grant
 	Places    []Place       // Listed: of each waiter
 	Heard     int64         // Listed: how many clients have heard the echo; below 0: it was not sent
-}
-
-// Replied is the event that a request has ended, each once for each copy. It reports whether the request is spent: nothing of the
-// lock refers to it any more if this was its only copy, nor to the bid, if it was the first request of one.
-func (lk *Lock) Replied(m *Moment, x Request, c *Copy, r *Reply) (spent bool) {
-	switch x := x.(type) {
-	case *Try:
-		spent = x.replied(m, r)
-		lk.step(m)
-	case *Join:
-		x.replied(m, r)
-	case *Release:
-		x.replied(m, c, r)
-		spent = x.spent()
-	case *Downgrade:
-		x.replied(m, c, r)
-	case *Keep:
-		x.replied(m, r)
-	case *Question:
-		x.replied(m, r)
-	}
-	return spent
-}
-
-// Overdue is the event that a reply takes longer than its patience.
-func (lk *Lock) Overdue(m *Moment, x Request, c *Copy) {
-	switch x := x.(type) {
-	case *Try:
-		x.overdue(m)
-		lk.step(m)
-	case *Join:
-		x.overdue(m)
-	case *Release:
-		x.overdue(m, c)
-	case *Downgrade:
-		x.overdue(m, c)
-	case *Keep:
-		x.end(m) // the schedule hands the claims out again by itself
-	case *Question:
-		x.again()
-	}
-}
-
-// Stranded is the event that the connection of a request is dead: it is sent over another one.
-func (lk *Lock) Stranded(m *Moment, x Request, c *Copy) {
-	switch x := x.(type) {
-	case *Try:
-		x.stranded(m)
-		lk.step(m)
-	case *Join:
-		x.stranded(m)
-	case *Release:
-		x.stranded(m, c)
-	case *Downgrade:
-		x.stranded(m, c)
-	case *Keep:
-		lk.missed.add(missedGrants)
-		x.end(m)
-	case *Question:
-		x.again()
-	}
 }

@@ -99,6 +99,23 @@ func (lk *Lock) tokensWanted(m *Moment, c *Hold) uint8 {
 	return uint8(min(lk.waiters.len, maxTokens))
 }
 
+// Replied is for a request alone. One of a *Join ends with that.
+func (t *Try) Replied(m *Moment, _ *Copy, r *Reply) (spent bool) {
+	spent = t.replied(m, r)
+	t.Of().step(m)
+	return spent
+}
+
+func (t *Try) Overdue(m *Moment, _ *Copy) {
+	t.overdue(m)
+	t.Of().step(m)
+}
+
+func (t *Try) Stranded(m *Moment, _ *Copy) {
+	t.stranded(m)
+	t.Of().step(m)
+}
+
 // replied handles the end of the request. It reports whether that has ended the bid.
 func (t *Try) replied(m *Moment, r *Reply) (spent bool) {
 	h := t.Hold

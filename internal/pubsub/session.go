@@ -120,7 +120,7 @@ func (h *session) converse() (err error) {
 		} else if time.Since(empty) >= idle && h.s.retire(h) {
 			return nil
 		}
-		switch over, within := h.suspected(); {
+		switch within, over := h.suspected(); {
 		case over != nil:
 			return over
 		case within > 0:
@@ -222,10 +222,10 @@ func (h *session) untilTidy() (wait time.Duration, some bool) {
 	return time.Hour, h.topics > 0
 }
 
-// suspected returns why the session is to end, if it is, and once, within what time the server has to answer.
-func (h *session) suspected() (over error, within time.Duration) {
+// suspected returns once within what time the server has to answer, and why the session is to end, if it is.
+func (h *session) suspected() (within time.Duration, over error) {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
 	within, h.within = h.within, 0
-	return h.over, within
+	return within, h.over
 }

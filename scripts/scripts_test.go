@@ -132,7 +132,7 @@ func names(prelude string) *regexp.Regexp {
 // allowed are the numbers in scripts that need no name: a second has a thousand milliseconds, and so on.
 var allowed = []string{"(time[2] / 1000)", "time[1] * 1000", ".. '000')", "2^53"}
 
-// A number that says how many, how long or how large is one of internal/protocol/constants.go, with its reason.
+// A number that says how many, how long or how large is one of internal/protocol/scripts.go, with its reason.
 func TestScripts_NumbersHaveNames(t *testing.T) {
 	for _, pattern := range []string{"*.lua", "prelude/*.lua"} {
 		for _, s := range scripts(t, pattern) {

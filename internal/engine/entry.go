@@ -10,7 +10,7 @@ import (
 
 // entry is a lock name in use: a lock.Lock, which decides, with its mutex and what runs for it. An event takes mu, makes a moment,
 // calls one method of the lock, and ends in unlock, which performs what the moment asks for. Here are the events that
-// come from outside by themselves; those of requests are in sent.go, and callers' in enter.go, unlock.go and extend.go.
+// come from outside by themselves; those of requests are in sent.go, and callers' in enter.go and unlock.go.
 //
 // Lock order: entry.mu, then one of Engine.mu, subscriber.mu, inbox.mu, and the locks
 // of the scheduler and the executor. None is held over I/O or user code.

@@ -4,6 +4,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // registry has the entries of a family by name, after the name mapper: those in use, and some that were forgotten lately. A mutex,
@@ -159,4 +160,44 @@ func (eng *Engine) CheckHolds(mapped string) {
 			e.checkNow()
 		}
 	}
+}
+
+// recent are entries of names that were in use lately. The registry keeps them when they are forgotten: programs make a handle for a
+// name that comes out of their data, and names come again. To recall an entry costs a tenth less of a pair than to make one, with the
+// names of all its keys. An entry that is in use again keeps its place. recent is guarded by Engine.mu.
+type recent struct {
+	ring []*entry
+	next int // the place that is taken next, once all are
+}
+
+const (
+	mostRecent = 4096
+	// longestRecent bounds the memory of an entry that is kept, in bytes of its name.
+	longestRecent = 256
+)
+
+// add gives an entry a place. It returns the entry that has had the place until now; nil: none.
+func (r *recent) add(e *entry) (old *entry) {
+	if len(r.ring) < mostRecent {
+		r.ring = append(r.ring, e)
+		return nil
+	}
+	old, r.ring[r.next] = r.ring[r.next], e
+	r.next = (r.next + 1) % mostRecent
+	return old
+}
+
+// What makes a kind of lock is in the rules of internal/lock. This is what the names of its locks mean in Redis.
+
+// family is the kind of lock that an entry is of: both sides of a read-write lock are one.
+type family struct {
+	keys     func(name string) *wire.Keys
+	twin     Kind // whose locks have the same key in Redis, and other entries; itself: there is none
+	together bool // one script can take several of them
+}
+
+var families = [lock.Families]family{
+	MutexKind: {keys: wire.NewKeys, twin: FairKind, together: true},
+	FairKind:  {keys: wire.NewKeys, twin: MutexKind, together: true},
+	WriteKind: {keys: wire.NewRWKeys, twin: WriteKind},
 }

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 )
 
 // What the root package says of locks, it says in the words of package lock.
@@ -68,4 +70,13 @@ func ContextCauses(ctx context.Context) []error {
 		return []error{err}
 	}
 	return []error{cause, err}
+}
+
+// Terms are what the options of a lock add up to.
+type Terms = protocol.Terms
+
+// NewTerms are those of a lock that is renewed, and has no other options.
+func NewTerms(ttl time.Duration) (c Terms) {
+	c.TTL = ttl
+	return c
 }

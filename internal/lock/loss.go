@@ -1,5 +1,12 @@
 package lock
 
+import (
+	"math"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
+
 // How a hold ends without a release: it is lost, or its time is over.
 
 // without takes h out of the lock and the schedule. end is why it ended, nil if it is released.
@@ -113,5 +120,97 @@ func (lk *Lock) Deleted(m *Moment) {
 // NotFound is the event that a renewal did not find h in Redis.
 func (lk *Lock) NotFound(m *Moment, h *Hold, reason Reason) {
 	lk.lose(m, h, reason)
+	lk.step(m)
+}
+
+// What is renewed, and what is not any more.
+
+// IsStanding reports whether h is a claim that stands in the lock's queue in Redis, whose place is to be kept.
+func (h *Hold) IsStanding() bool { return h.phase == standing }
+
+// Converting reports whether a downgrade is to make h, and Redis has not answered it: which side it has is not known.
+func (h *Hold) Converting() bool { return h.lock.reads.converts(h) }
+
+// Renewal returns the TTL that a renewal of h at now asks for; false: it is not renewed. What Extend has added is kept.
+func (h *Hold) Renewal(now time.Time) (time.Duration, bool) {
+	if !h.phase.owns() || !now.Before(h.Deadline) { // else it would keep a lock that is lost
+		return 0, false
+	}
+	if h.Converting() {
+		return 0, false // the answer schedules it again
+	}
+	return max(h.Terms.TTL, h.Rest(now)), true
+}
+
+// Extend is the event that a lease is to last for at least ttl from now. It returns the TTL that is asked for, on which hold, and
+// whether it is not to be asked: the lease is over, or it is not known which side Redis has.
+func (lk *Lock) Extend(m *Moment, l *Lease, ttl time.Duration) (h *Hold, asked time.Duration, over, unsettled bool) {
+	h, over = l.hold, l.ended != nil
+	unsettled = h.Converting()
+	h.extended = h.extended || ttl > h.Terms.TTL && !unsettled && !over
+	return h, max(ttl, h.Rest(m.Now())), over, unsettled
+}
+
+// Prolonged is the event that a request sent at sent has set the TTL of h to at least ttl. Two of them may come in
+// either order.
+func (lk *Lock) Prolonged(m *Moment, h *Hold, sent time.Time, ttl time.Duration) {
+	if !h.phase.owns() {
+		return // what is in the schedule is its end, see owe
+	}
+	if at := m.ageOf(sent); at > h.renewed {
+		h.renewed, h.roundTrip = at, uint32(min(m.Now().Sub(sent).Microseconds(), math.MaxUint32))
+	}
+	if deadline, ok := m.world.Confirm(Plan{h, PlanKept, sent, ttl, h.Terms.TTL}); ok && deadline.After(h.Deadline) {
+		h.Deadline = deadline
+	}
+}
+
+// Slack is which part of the lease is left at now.
+func (h *Hold) Slack(now time.Time) float64 {
+	ttl := h.Terms.TTL
+	if h.short && h.renewed == 0 {
+		ttl = h.Terms.Claim
+	}
+	window := ttl - validity.Margin(ttl)
+	return min(max(0, h.Deadline.Sub(now).Seconds()/window.Seconds()), 1)
+}
+
+// Expire is the event that a deadline in the schedule has passed.
+func (lk *Lock) Expire(m *Moment, h *Hold) {
+	switch {
+	case h.phase == over:
+	case h.phase == owed:
+		if h.prolongable() && !m.world.Scheduled(h) { // else it has ended while this was about to be called
+			lk.settleOwed(m, h, h.leases)
+		}
+	case m.world.Scheduled(h):
+		// It was the end of a place in a queue, and the lock has been granted since.
+	case h.phase == standing:
+		// Redis has been silent for long and the place may be lost, not the claim.
+		m.world.Schedule(Plan{h, PlanRenew, m.Now(), m.set.Patience, m.set.Patience})
+	default:
+		lk.lose(m, h, LostDeadline)
+		lk.step(m)
+	}
+}
+
+// owe is for h, which has ended early and may still be in Redis: Unlock releases it. Redis may execute a
+// renewal or an Extend after the deadline, and its answer can be lost, which would keep the lock for another TTL.
+// So h is released at the end of its known TTL, if Unlock has not been called by then.
+func (lk *Lock) owe(m *Moment, h *Hold) {
+	h.phase = owed
+	if h.prolongable() {
+		m.world.Schedule(Plan{Hold: h, What: PlanEnd, At: h.Deadline.Add(validity.Margin(h.Terms.TTL))})
+	}
+}
+
+// prolongable reports whether Redis may have given h another TTL than the first.
+func (h *Hold) prolongable() bool { return !h.Terms.Fixed || h.extended }
+
+// settleOwed releases a hold that ended early, and is owed. One of its leases names it.
+func (lk *Lock) settleOwed(m *Moment, h *Hold, l *Lease) {
+	lk.missed.add(missedLock)
+	r := lk.giveUp(m, h, nil)
+	r.owed, r.lease = true, l
 	lk.step(m)
 }

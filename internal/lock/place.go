@@ -1,145 +1,210 @@
 package lock
 
-// Waiters of a fair lock stand in its queue in Redis, in the order of their calls. The
-// executor's lanes may overtake each other, so that order is kept here: the first
-// waiter asks for the lock, and those behind it join together, in one request at a
-// time.
+import (
+	"cmp"
+	"slices"
+)
 
-// Join is one request to put waiters into the queue, or back into it. It does not change once it is sent.
-type Join struct {
-	lock  *Lock
-	Back  bool   // they have stood there before, and return to the front
-	Deaf  bool   // the process has no inbox
-	Tries []*Try // of the waiters that the reply is a verdict for
+// KeepBatch is how many places one request keeps. Where the queue has been deleted each of them reads all of
+// it, so they are few.
+const KeepBatch = 500
+
+// Keep is one request for waiters of a fair lock to keep their places in its
+// queue. Each process refreshes its own, KeepBatch per request, three times in the
+// patience after which a silent one is dropped; the first of them asks for the lock
+// itself now and then, which keeps its place as well.
+type Keep struct {
+	lock   *Lock
+	Claims []*Hold
+	Deaf   bool // the process has no inbox
+	ended  bool // nothing waits for its answer
 }
 
 // Of is the lock.
-func (j *Join) Of() *Lock { return j.lock }
+func (r *Keep) Of() *Lock { return r.lock }
 
-// joinBatch is how many waiters one request carries; Redis is busy with it for about a
-// microsecond and a half per waiter.
-const joinBatch = 250
+// keepAll finds out which waiters of a fair lock have lost their place, or have
+// been granted the lock unheard.
+func (lk *Lock) keepAll(m *Moment) {
+	var claims []*Hold
+	for w := lk.waiters.head; w != nil; w = w.next {
+		if b := w.bid; b.standing() {
+			claims = append(claims, b.claim)
+		}
+	}
+	for some := range slices.Chunk(claims, KeepBatch) {
+		lk.Keep(m, some)
+	}
+}
 
-// join asks for places for the waiters that have none.
-func (lk *Lock) join(m *Moment) {
-	if lk.places.keeping == 0 && lk.missed.take(missedGrants) {
-		lk.keepAll(m)
+// Keep is the event that the places of claims are to be kept.
+func (lk *Lock) Keep(m *Moment, claims []*Hold) {
+	lk.places.keeping++
+	m.send(Send{
+		Request:  &Keep{lock: lk, Claims: claims, Deaf: !m.world.Hears()},
+		Patience: m.world.AskPatience(),
+		Lapses:   true, // the schedule asks again
+	})
+}
+
+func (r *Keep) Replied(m *Moment, _ *Copy, reply *Reply) (spent bool) {
+	lk := r.lock
+	for i, h := range r.Claims {
+		switch {
+		case !h.phase.claim():
+			// Granted meanwhile: what the schedule has now is the hold.
+		case reply.Says != Listed:
+			m.world.Schedule(Plan{Hold: h, What: PlanRetry})
+		default:
+			m.world.Schedule(Plan{h, PlanKept, reply.Sent, m.set.Patience, m.set.Patience})
+			lk.toldOfPlace(m, h, reply.Places[i])
+		}
 	}
-	if lk.places.joining == nil {
-		lk.comeBack(m)
+	r.end(m)
+	return false
+}
+
+// Overdue leaves it to the schedule, which hands the claims out again.
+func (r *Keep) Overdue(m *Moment, _ *Copy) { r.end(m) }
+
+func (r *Keep) Stranded(m *Moment, _ *Copy) {
+	r.lock.missed.add(missedGrants)
+	r.end(m)
+}
+
+// end goes on with what waited for the answer.
+func (r *Keep) end(m *Moment) {
+	if !r.ended {
+		r.ended = true
+		p := r.lock.places
+		p.keeping--
+		p.awaited = max(p.awaited-1, 0)
 	}
-	if lk.places.joining != nil {
+	r.lock.join(m)
+}
+
+// toldOfPlace looks what has become of the place of h. The first waiter, or one that has been granted the lock without
+// hearing of it, asks for the lock: that brings it the grant, or its place. The others return together.
+func (lk *Lock) toldOfPlace(m *Moment, h *Hold, at Place) {
+	b := h.bid
+	switch {
+	case at == PlaceKept || b.waiter == nil || b.current != nil:
+	case at == PlaceGranted || b.waiter == lk.waiters.head:
+		lk.try(m, b.waiter)
+	default:
+		p := lk.places
+		if !p.lost {
+			p.awaited = p.keeping
+		}
+		b.lost, p.lost = true, true
+	}
+}
+
+// comeBack returns waiters to the queue that have lost their places there: their process was silent for too
+// long, waiters of Redisson pushed them out, or the queue was deleted. Each request reads the whole queue, so they
+// return together, after the answers to the requests that were under way. Those with the highest numbers return
+// first, since each request puts its waiters in front.
+func (lk *Lock) comeBack(m *Moment) {
+	p := lk.places
+	if !p.lost || p.awaited > 0 || lk.alarm == alarmPause {
 		return
 	}
-	j := &Join{lock: lk}
-	more := lk.gather(m, j, lk.firstWithoutPlace())
-	if more {
-		lk.missed.add(missedPlaces) // for the next request
+	p.lost = false
+	j := &Join{lock: lk, Back: true}
+	for w := lk.waiters.tail; w != nil && len(j.Tries) < joinBatch; w = w.prev {
+		b := w.bid
+		if b == nil || !b.lost {
+			continue
+		}
+		p.lost = true // until it has a verdict
+		if b.current == nil && !b.claim.full() {
+			j.Tries = append(j.Tries, lk.newTry(m, w))
+		}
 	}
 	if len(j.Tries) > 0 {
+		slices.SortFunc(j.Tries, func(a, b *Try) int { return cmp.Compare(a.Hold.Number, b.Hold.Number) })
 		j.send(m)
 	}
 }
 
-// firstWithoutPlace returns the first waiter that may have no place in Redis; nil: none.
-func (lk *Lock) firstWithoutPlace() *Waiter {
-	w := lk.waiters.tail
-	switch {
-	case w == nil:
-		return nil
-	case lk.alarm != alarmPause && lk.missed.take(missedPlaces):
-		return lk.waiters.head
-	case w.bid != nil:
-		return nil
-	}
-	for w.prev != nil && w.prev.bid == nil {
-		w = w.prev
-	}
-	return w
+// Waiters of a fair lock that give up leave its queue in Redis. One alone leaves at once. Those
+// that give up while its request is under way leave together behind it, one request at a time:
+// many waiters often share a context, and taking one out of a long list costs Redis as much as taking
+// out hundreds.
+
+// leaveBatch is how many waiters one request takes out of the queue; Redis is busy with it for one to four
+// milliseconds if 16,000 stand there.
+const leaveBatch = 500
+
+// depart gives up c, which has or may get a place in the queue in Redis, or the lock.
+func (lk *Lock) depart(m *Moment, c *Hold) {
+	m.effects().Report.More++
+	lk.releasing++
+	lk.known.asked(m.Age())
+	lk.places.leavers = append(lk.places.leavers, c)
+	lk.sendLeavers(m)
 }
 
-// gather fills j with waiters from w on that have no place, joinBatch at most, and reports whether some are
-// left for the next request. The first waiter and TryLocks have requests of their own.
-func (lk *Lock) gather(m *Moment, j *Join, w *Waiter) (more bool) {
-	for next := w; w != nil && len(j.Tries) < joinBatch; w = next {
-		b, waiting := w.bid, lk.waiters.len
-		next = w.next
+// sendLeavers takes the next ones out of the queue, if no request is doing so. Those that came first stand
+// in front mostly, where the script finds them sooner.
+func (lk *Lock) sendLeavers(m *Moment) {
+	p := lk.places
+	if p.leaving != nil || len(p.leavers) == 0 {
+		return
+	}
+	slices.SortFunc(p.leavers, func(a, b *Hold) int {
+		return cmp.Compare(a.Number, b.Number)
+	})
+	n := min(len(p.leavers), leaveBatch)
+	claims := p.leavers[:n:n]
+	if p.leavers = p.leavers[n:]; len(p.leavers) == 0 {
+		p.leavers = nil // and not the room of many
+	}
+	m.effects().Report.More -= len(claims) - 1 // the request counts as one
+	r := newLeave(m, claims)
+	p.leaving = &r.Repeated
+	r.send(m, nil)
+}
+
+// hasLeft goes on with the next ones if r took waiters out of the queue.
+func (lk *Lock) hasLeft(m *Moment, r *Repeated) {
+	if p := lk.places; lk.rules().bidsEach && p.leaving == r {
+		p.leaving = nil
+		lk.sendLeavers(m)
+	}
+}
+
+// newLeave makes the release of claims, which are counted in Lock.releasing.
+func newLeave(m *Moment, claims []*Hold) *Release {
+	now := m.Now()
+	if len(claims) == 1 {
+		r := newRelease(m, claims[0], true)
+		r.colliding = 1
+		return r
+	}
+	r := m.world.NewRelease()
+	r.isFor(m, claims[0], r)
+	r.colliding = int32(len(claims))
+	slices.SortStableFunc(claims, func(a, b *Hold) int { // those with a tombstone come first
 		switch {
-		case b.standing() || b.asking():
-			continue
-		case w.Once:
-			if lk.clear(w) { // it would meet what is being given up
-				if lk.try(m, w); lk.waiters.len < waiting {
-					return true // no more copies: these and perhaps others have their verdict
-				}
-			}
-			continue
-		case w == lk.waiters.head:
-			if lk.alarm != alarmPause { // else the pause ends first
-				lk.try(m, w)
-			}
-			return next != nil // its reply comes here again
+		case a.stray() == b.stray():
+			return 0
+		case a.stray():
+			return -1
 		}
-		if len(j.Tries) == 0 && !follows(w) {
-			return true // likewise
+		return 1
+	})
+	for _, h := range claims {
+		if until := h.goneBy(m, true, now); until.After(r.until) {
+			r.until = until
 		}
-		if b != nil && b.claim.full() {
-			continue
+		if h.stray() {
+			r.Late++
 		}
-		j.Tries = append(j.Tries, lk.newTry(m, w))
 	}
-	return w != nil
-}
-
-// follows reports whether all waiters before w have their places. The nearest one shows that: no other gets
-// its place later.
-func follows(w *Waiter) bool {
-	w = w.prev
-	for w != nil && w.Once {
-		w = w.prev
+	if i := slices.IndexFunc(claims, func(h *Hold) bool { return h.Terms.Fencing }); i >= 0 {
+		r.Hold = claims[i] // its grant to the next waiter needs a token
 	}
-	return w == nil || w.bid.standing()
-}
-
-// send sends the request for all waiters of j.
-func (j *Join) send(m *Moment) {
-	j.Deaf = !m.world.Hears()
-	patience := m.world.PatienceFor(j.Tries[0].Hold.Terms.TTL)
-	for _, t := range j.Tries {
-		t.inJoin, t.patience = true, patience
-	}
-	j.lock.places.joining = j
-	m.send(Send{Request: j, Patience: patience})
-}
-
-// over is called when another request may follow.
-func (j *Join) over() {
-	if p := j.lock.places; p.joining == j {
-		p.joining = nil
-	}
-}
-
-func (j *Join) Replied(m *Moment, _ *Copy, r *Reply) (spent bool) {
-	j.over()
-	for _, t := range j.Tries {
-		t.replied(m, r)
-	}
-	j.lock.step(m)
-	return false
-}
-
-func (j *Join) Overdue(m *Moment, _ *Copy) {
-	j.over()
-	for _, t := range j.Tries {
-		t.overdue(m)
-	}
-	j.lock.step(m)
-}
-
-func (j *Join) Stranded(m *Moment, _ *Copy) {
-	j.over()
-	for _, t := range j.Tries {
-		t.stranded(m)
-	}
-	j.lock.step(m)
+	r.Claims = claims
+	return r
 }

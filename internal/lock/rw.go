@@ -87,7 +87,7 @@ func (r *readHolds) remove(m *Moment, h *Hold, end *Verdict) {
 		r.converting.abandon(m, end)
 	}
 	if d := r.converting; d != nil && d.Reader == h {
-		r.converting = nil // an entry that is kept for its name (engine/recent.go) keeps no lease
+		r.converting = nil // an entry that is kept for its name (engine/registry.go) keeps no lease
 	}
 }
 

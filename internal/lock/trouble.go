@@ -2,6 +2,86 @@ package lock
 
 import "time"
 
+// known is what the latest answers of Redis to the requests of a lock have said: nothing yet, that another owner
+// has the lock, or no verdict. It decides what a caller learns whose context ends.
+type known struct {
+	last  *trouble      // nil: nothing since no caller waited, or since a grant; refusal: another owner has the lock
+	since time.Duration // the last moment at which Redis answered, or got the first request, after Settings.Epoch; 0: no request since a hold
+}
+
+// refusal is the last verdict of Redis if another owner stands in the way.
+var refusal = new(trouble)
+
+func (k *known) refused() bool { return k.last == refusal }
+
+// trouble is what requests have met that bring no verdict; nil: the last one brought one.
+func (k *known) trouble() *trouble {
+	if k.refused() {
+		return nil
+	}
+	return k.last
+}
+
+// inTrouble is trouble, which begins with cause if there is none.
+func (k *known) inTrouble(m *Moment, cause error) *trouble {
+	if k.trouble() == nil {
+		k.last = &trouble{cause: cause, pauses: m.world.Pauses()}
+	}
+	return k.last
+}
+
+// untroubled is called when a request has brought a verdict.
+func (k *known) untroubled() {
+	if !k.refused() {
+		k.last = nil
+	}
+}
+
+// asked is called with the time of each request, after Settings.Epoch.
+func (k *known) asked(at time.Duration) {
+	if k.since == 0 {
+		k.since = at
+	}
+}
+
+// answered is called with the end of each request.
+func (lk *Lock) answered(m *Moment, r *Reply) {
+	if r.Outcome == Answered {
+		lk.known.since = max(lk.known.since, m.ageOf(r.Sent)) // Redis was there at some time since
+	}
+}
+
+// noVerdict is the verdict for w's caller if its context ended, for these causes, before Redis granted the
+// lock.
+func (lk *Lock) noVerdict(m *Moment, causes []error, w *Waiter) *Verdict {
+	switch k := &lk.known; {
+	case !lk.admits(w.Kind):
+		return Because(NotAcquired, append(causes, HeldHere)...)
+	case lk.busy(w):
+	case k.trouble() != nil:
+		return Because(Unavailable, append(causes, k.trouble().cause)...)
+	case k.since != 0 && m.Age()-k.since >= Silence:
+		return Because(Unavailable, append(causes, m.world.Silence())...)
+	}
+	return Because(NotAcquired, causes...)
+}
+
+// busy reports whether another owner is known to stand in w's way: in this process, or by what Redis said last.
+func (lk *Lock) busy(w *Waiter) bool {
+	front, k := lk.waiters.head, &lk.known
+	switch {
+	case !lk.admits(w.Kind):
+		return true
+	case k.trouble() != nil:
+		return false
+	}
+	return k.refused() || lk.bidOf(w).standing() || front != nil && lk.bidOf(front).standing()
+}
+
+// Silence is how long Redis may answer nothing before the error of a caller whose context ends is an outage
+// instead of a busy lock.
+const Silence = 50 * time.Millisecond
+
 // trouble is what is remembered while requests bring no verdict.
 type trouble struct {
 	cause    error // of the last one

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
@@ -8,6 +9,71 @@ import (
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
+
+// Process is what all requests of a process have in common, and what their replies are compared with.
+type Process struct {
+	Owners   string        // what all its owner ids begin with
+	Publish  any           // the command that announces a release, boxed; see tell in prelude/redisson.lua
+	Counted  bool          // PUBSUB NUMSUB knows whether an inbox has listeners
+	Patience time.Duration // for how long a silent waiter keeps its place
+	Knows    Known
+}
+
+// Known is what a process knows apart from its locks.
+type Known interface {
+	TokenSeen(keys *wire.Keys) uint64   // see lock.World
+	OwnListeners(keys *wire.Keys) int64 // likewise
+	ClaimOf(n wire.Notice) *lock.Hold   // the claim that a message is for; nil: none is known to wait, and the message is kept
+}
+
+// Terms are what the options of a lock add up to.
+type Terms struct {
+	lock.Terms
+	Acks *command.Acks // that a grant waits for, the same for all locks of a process; nil: none
+
+	// Arguments of scripts, boxed for argument lists; set by Process.Prepare.
+	ms    any    // TTL in milliseconds
+	waits [7]any // how to wait, see Wait
+	offer any    // how to grant the lock to the next waiter if this hold was no such grant, see Offer
+}
+
+// TermsOf are those that a lock's are a part of.
+func TermsOf(t *lock.Terms) *Terms { return t.Shell.(*Terms) }
+
+// Indices of Terms.waits. A deaf process hears no inbox.
+const (
+	waitNot = iota
+	waitNew
+	waitDeaf
+	waitAgain
+	waitAgainDeaf
+	waitAsk
+	waitAskDeaf
+)
+
+// Prepare completes terms that have been checked.
+func (p *Process) Prepare(c *Terms) {
+	c.Claim, c.Acked, c.Shell = min(lock.MaxClaim, c.TTL), c.Acks != nil, c
+	c.ms = validity.Milliseconds(c.TTL)
+	offer := Offer(validity.Milliseconds(c.Claim), 1, p.Counted)
+	c.offer = offer
+	for i, stand := range [...]string{
+		waitNot:       Stand(NoPlace, false, 0),
+		waitNew:       p.stand(NewPlace, false),
+		waitDeaf:      p.stand(NewPlace, true),
+		waitAgain:     p.stand(SamePlace, false),
+		waitAgainDeaf: p.stand(SamePlace, true),
+		waitAsk:       p.stand(AskPlace, false),
+		waitAskDeaf:   p.stand(AskPlace, true),
+	} {
+		c.waits[i] = Wait(stand, offer, p.Publish.(string))
+	}
+}
+
+// stand says how waiters stand in a queue in Redis.
+func (p *Process) stand(place Place, deaf bool) string {
+	return Stand(place, deaf, validity.Milliseconds(p.Patience))
+}
 
 // What the requests of locks mean, as keys and arguments of scripts. What an undisturbed request does not need is left out: each argument
 // costs Redis about a quarter of a microsecond.
@@ -201,3 +267,38 @@ func (p *Process) AcquireTogether(tries []*lock.Try) (*command.Script, []any) {
 	}
 	return MultiAcquire, MultiAcquire.Args(len(keys), append(keys, args...)...)
 }
+
+// Some arguments say several things, in words and whole numbers, because each argument costs Redis about a quarter of a
+// microsecond. The preludes place.lua and offer.lua take them apart.
+
+// Place is what a caller wants of the queue if it is not granted the lock.
+type Place string
+
+const (
+	NoPlace   Place = "none" // it does not wait
+	NewPlace  Place = "new"  // a place, or the one that it has
+	SamePlace Place = "same" // the place that it had, or if that was taken away, one in front
+	AskPlace  Place = "ask"  // one until the holder has answered
+)
+
+// Stand says how a caller waits. A deaf process hears no inbox. The place is kept for patience milliseconds.
+func Stand(place Place, deaf bool, patience int64) string {
+	inbox := "heard"
+	if deaf {
+		inbox = "deaf"
+	}
+	return string(place) + " " + inbox + " " + number(patience)
+}
+
+// Offer says how to grant a lock to a waiter: for claim milliseconds, as which grant in a row, and whether PUBSUB NUMSUB
+// counts all listeners.
+func Offer(claim int64, turn int, counted bool) string {
+	if counted {
+		return number(claim) + " " + strconv.Itoa(turn) + " 1"
+	}
+	return number(claim) + " " + strconv.Itoa(turn) + " 0"
+}
+
+// Wait says in an acquire how a caller waits, and how to grant the lock to another waiter. The command publish tells
+// Redisson's.
+func Wait(stand, offer, publish string) string { return stand + " " + offer + " " + publish }

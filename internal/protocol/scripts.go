@@ -1,10 +1,18 @@
+// Package protocol knows what the scripts are and what they answer: each script as Redis gets it, the codes of its
+// replies, and which values are none of its replies.
 package protocol
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // The scripts. Each is a file of that name, with its contract in its header; see scripts/README.md.
@@ -92,3 +100,206 @@ func givesList(reply any) bool {
 	list, ok := reply.([]any)
 	return ok && len(list) > 0
 }
+
+// Text returns the script of that name as Redis gets it: a line by which SLOWLOG and MONITOR tell what an EVAL runs, and
+// its file, with names for its parameters, each prelude in the place that names it, and the constants.
+func Text(name string) string {
+	return "-- holdfast " + name + "\n" + fill(include(named(mustRead(name+".lua"))))
+}
+
+// Many returns the form of a script that runs it for many calls: scripts/form/many.lua around its text.
+func Many(name, text string) string {
+	form := strings.ReplaceAll(mustRead("form/many.lua"), "@NAME@", name)
+	return "-- holdfast " + name + ", many\n" + strings.Replace(form, "-- script\n", text, 1)
+}
+
+// Prelude returns a prelude, with those that it names.
+func Prelude(name string) string { return fill(include(mustRead("prelude/" + name + ".lua"))) }
+
+// include puts the preludes into the places that name them. A function takes 55 ns to define,
+// at each call: what a script does often, it does before that line, and what it does
+// rarely, it defines only there.
+func include(text string) string {
+	return preludeLine.ReplaceAllStringFunc(text, func(line string) string {
+		var preludes strings.Builder
+		for _, p := range strings.Fields(line)[2:] {
+			preludes.WriteString(include(mustRead("prelude/" + p + ".lua")))
+		}
+		return preludes.String()
+	})
+}
+
+// named gives the parameters of a script the names that its header has for them, as locals. A line "-- names: lock owner"
+// becomes those of these parameters. In a loop over i it may name those whose position is computed from i. A script that names
+// none of the others gets them all before its first line of code. A local takes 10 ns: so what runs often names what it uses.
+func named(text string) string {
+	params := map[string]string{}
+	var fixed []string
+	header := headerLines.FindString(text)
+	for _, m := range paramLine.FindAllStringSubmatch(header, -1) {
+		array, index, name := m[1], m[2], m[3]
+		if !strings.Contains(index, "i") {
+			fixed = append(fixed, name)
+		}
+		params[name] = array + "[" + spaced.ReplaceAllString(times.ReplaceAllString(index, "$1 * i"), " $1 ") + "]"
+	}
+	names := strings.Fields(strings.Join(namesLine.FindAllString(text, -1), " "))
+	if len(fixed) > 0 && !slices.ContainsFunc(fixed, func(name string) bool { return slices.Contains(names, name) }) {
+		text = header + "\n-- names: " + strings.Join(fixed, " ") + "\n" + text[len(header):]
+	}
+	return namesLine.ReplaceAllStringFunc(text, func(line string) string {
+		names := strings.Fields(line)[2:]
+		values := make([]string, len(names))
+		for i, name := range names {
+			values[i] = params[name]
+		}
+		indent := line[:strings.Index(line, "--")]
+		return indent + "local " + strings.Join(names, ", ") + " = " + strings.Join(values, ", ") + "\n"
+	})
+}
+
+// fill puts the constants into a text. A name that is none stays, and the script has an error of syntax.
+func fill(text string) string {
+	return constantName.ReplaceAllStringFunc(text, func(name string) string {
+		if value, ok := constants[strings.Trim(name, "@")]; ok {
+			return value
+		}
+		return name
+	})
+}
+
+var (
+	headerLines  = regexp.MustCompile(`\A(?:--.*\n)*`)
+	paramLine    = regexp.MustCompile(`(?m)^-- (KEYS|ARGV)\[([\di+-]+)\] +(\w+): `)
+	times        = regexp.MustCompile(`(\d)i`) // 4i-3 becomes 4 * i - 3
+	spaced       = regexp.MustCompile(`([+-])`)
+	namesLine    = regexp.MustCompile(`(?m)^ *-- names:(?: \w+)+\n`)
+	preludeLine  = regexp.MustCompile(`(?m)^ *-- prelude:(?: \w+)+\n`)
+	constantName = regexp.MustCompile(`@[A-Z_]+@`)
+)
+
+func mustRead(file string) string {
+	text, err := scripts.Files.ReadFile(file)
+	if err != nil {
+		panic(err) // cannot happen: it is embedded
+	}
+	return string(text)
+}
+
+// TurnsInARow is how many grants to Holdfast's waiters follow each other before a release lets a plain waiter of
+// Redisson in, which is in no queue.
+const TurnsInARow = 16
+
+// Times in the scripts.
+const (
+	// A queue whose processes have all died ends by its TTL. It is set again when less than half of it is left.
+	queueTTL     = 24 * time.Hour
+	queueTTLLeft = queueTTL / 2
+
+	// A waiter of Redisson that comes behind others counts its own time from theirs, this much for each.
+	redissonWait = 300 * time.Second
+
+	// A waiter of Redisson has this long to take a lock that it has been offered.
+	redissonPlace = 5 * time.Second
+
+	// A request that finds the lock free for others asks again after this time: where it was left open, and where it was
+	// offered to a waiter of Redisson.
+	openAgain    = 50 * time.Millisecond
+	offeredAgain = 250 * time.Millisecond
+
+	// A right of a reader that another client has left without TTL gets this one. It is holdfast.DefaultLease.
+	defaultRight = 30 * time.Second
+
+	// A read-write lock that ends this much earlier than its waiter knows is worth a message.
+	shorter = 100 * time.Millisecond
+)
+
+// Amounts in the scripts. They bound how long one script keeps the server from others.
+const (
+	deadAtOnce   = 500  // places of dead processes that one script removes
+	deadProcess  = 4    // places of dead processes cost as much as one where only a grant shows that the process is dead
+	behind       = 8    // places behind a waiter of Redisson that a script looks at, for one of Holdfast to notify
+	placesAtOnce = 500  // places that leave reads at a time
+	readerHolds  = 1000 // holds of one reader whose rights are looked at
+	inspected    = 2000 // fields, and as many rights, that inspect looks at
+	shown        = 1000 // holders that it shows
+	forced       = 64   // waiters that force_release notifies, and one less of the holders
+	fields       = 100  // of what a process says of itself
+	clip         = 32   // bytes of a counter that is no number
+)
+
+// deafMark is what the time of a place ends with if its process hears no inbox: half a millisecond.
+const deafMark = "0.5"
+
+// tokenEnd is where fencing tokens end: up to here the numbers of Lua are exact.
+const tokenEnd = 1 << 53
+
+// constants are the texts for @NAME@ in the scripts: the times and amounts above, and the codes of verdict.go.
+var constants = map[string]string{
+	"ACQUIRE_BURIED":      number(AcquireBuried),
+	"ACQUIRE_HELD":        number(AcquireHeld),
+	"ACQUIRE_KIND":        number(AcquireKind),
+	"BEHIND":              number(behind),
+	"CLIP":                number(clip),
+	"DEAD":                number(deadAtOnce),
+	"DEAD_PROCESS":        number(deadProcess),
+	"DEAF":                deafMark,
+	"DEFAULT_LEASE":       milliseconds(defaultRight),
+	"FIELDS":              number(fields),
+	"FORCE_OTHER_OWNER":   number(ForceOtherOwner),
+	"FORCED":              number(forced - 1), // the index of the last one
+	"INSPECTED":           number(inspected),
+	"KEEP_DONE":           number(KeepDone),
+	"KEEP_GONE":           number(KeepGone),
+	"KEEP_GRANTED":        number(KeepGranted),
+	"LINGERS":             wire.LingersPattern,
+	"OFFERED_AGAIN":       milliseconds(offeredAgain),
+	"OPEN_AGAIN":          milliseconds(openAgain),
+	"PLACES":              number(placesAtOnce),
+	"QUEUE_TTL":           milliseconds(queueTTL),
+	"QUEUE_TTL_LEFT":      milliseconds(queueTTLLeft),
+	"READER_HOLDS":        number(readerHolds),
+	"REDISSON_PLACE":      milliseconds(redissonPlace),
+	"REDISSON_WAIT":       milliseconds(redissonWait),
+	"RELEASE_CROWDED":     number(ReleaseCrowded),
+	"RELEASE_GONE":        number(ReleaseGone),
+	"RELEASE_HANDED_OVER": number(ReleaseHandedOver),
+	"RENEW_DONE":          number(RenewDone),
+	"RENEW_GONE":          number(RenewGone),
+	"RENEW_STOLEN":        number(RenewStolen),
+	"SHORTER":             milliseconds(shorter),
+	"SHOWN":               number(shown),
+	"STATE_CROWDED":       number(StateCrowded),
+	"STATE_HELD":          number(StateHeld),
+	"STATE_LINGERS":       number(StateLingers),
+	"STATE_OFFERED":       number(StateOffered),
+	"STATE_OPEN":          number(StateOpen),
+	"TOKEN_END":           number(tokenEnd),
+	"TOKENS":              number(wire.TokensPerGrant),
+	"TURNS":               number(TurnsInARow),
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+func milliseconds(d time.Duration) string { return number(d.Milliseconds()) }
+
+// kind is what the requests about holds of a kind of lock, or a side of one, are made of.
+type kind struct {
+	acquire, renew, release, stay *command.Script
+
+	writes bool // the owner ids of its holds say that they are writers'
+	right  bool // a hold ends with a key of its own, its right
+}
+
+var kinds = [...]kind{
+	lock.MutexKind: {acquire: LockAcquire, renew: Renew, release: LockRelease, stay: LockStay},
+	lock.FairKind:  {acquire: LockAcquire, renew: Renew, release: LockRelease, stay: LockStay},
+	lock.WriteKind: {acquire: RWAcquire, renew: Renew, release: RWRelease, stay: RWStay, writes: true},
+	lock.ReadKind:  {acquire: RWAcquire, renew: RenewRead, release: RWRelease, stay: RWStay, right: true},
+}
+
+// kindOf is the kind of a hold.
+func kindOf(h *lock.Hold) *kind { return &kinds[h.Kind] }
+
+// RenewScript renews holds of a kind.
+func RenewScript(k lock.Kind) *command.Script { return kinds[k].renew }

@@ -84,7 +84,8 @@ func (w *world) step(line string) (said string, err error) {
 		before := time.Now()
 		return "", w.gate.until(func() bool { return w.gate.passed.After(before) })
 	case "quiet": // nothing is sent, and the program has nothing to do
-		return "", w.gate.until(func() bool { return time.Since(w.gate.passed) > quiet })
+		began := time.Now()
+		return "", w.gate.until(func() bool { return min(time.Since(w.gate.passed), time.Since(began)) > quiet })
 	default:
 		if err := w.tell(line); err != nil {
 			return "", err
@@ -95,7 +96,7 @@ func (w *world) step(line string) (said string, err error) {
 }
 
 // quiet is for how long nothing passes where the program has nothing to do.
-const quiet = 100 * time.Millisecond
+const quiet = 200 * time.Millisecond
 
 func (w *world) tell(line string) error {
 	_, err := fmt.Fprintln(w.in, line)

@@ -39,6 +39,7 @@ func main() {
 			}
 			go func() {
 				lease, err := lock.Lock(context.Background())
+				trace.Stop() // what follows, such as the first renewal, is another journey
 				if err != nil {
 					log.Fatal(err)
 				}
@@ -48,7 +49,9 @@ func main() {
 		case "unlock":
 			lease, _ := leases.Load(name)
 			go func() {
-				if err := lease.(*holdfast.Lease).Unlock(context.Background()); err != nil {
+				err := lease.(*holdfast.Lease).Unlock(context.Background())
+				trace.Stop()
+				if err != nil {
 					log.Fatal(err)
 				}
 				fmt.Println("done")

@@ -28,7 +28,7 @@ func Start() {
 	on, stays = true, nil
 }
 
-// Stop ends that, and returns the files in the order of their visits.
+// Stop ends that, and returns the files in the order of their visits. More calls return the same.
 func Stop() []string {
 	mu.Lock()
 	defer mu.Unlock()

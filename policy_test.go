@@ -30,7 +30,7 @@ var imports = map[string][]string{
 	"/holdfasttest":      {"", "/internal/seam", "/internal/vredis", "github.com/redis/go-redis/v9"},
 	"/scripts":           {},
 	"/internal/seam":     {"/internal/engine", "/internal/journal"},
-	"/debug":             {"", "/internal/journal", "/internal/seam", "/internal/visible"},
+	"/debug":             {"", "/internal/engine", "/internal/journal", "/internal/seam", "/internal/visible"},
 	"/internal/journal":  {}, // writes to a slog.Logger
 	"/internal/protocol": {"/internal/command", "/internal/lock", "/internal/validity", "/internal/wire", "/scripts"},
 	"/internal/telemetry": {

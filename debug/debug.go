@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/journal"
 	"github.com/holdfast-go/holdfast/internal/seam"
 	"github.com/holdfast-go/holdfast/internal/visible"
@@ -50,18 +51,20 @@ func WithUnlock(allowed func(*http.Request) bool) Options { return Options{allow
 // ends with a slash, with or without [http.StripPrefix]. It does not ask who looks at it: put it behind
 // whatever protects your other pages for operators.
 //
-// It reads what the process knows, without I/O, at most four times a second. The page of a single lock
-// calls [holdfast.Manager.Inspect] of each manager.
+// It reads what the process knows at most four times a second. To name the holders in other processes, it
+// calls [holdfast.Manager.Inspect] of the 20 locks with the longest waits, at most every two seconds. The
+// page of a single lock calls it of each manager.
 func Handler(managers ...*holdfast.Manager) http.Handler {
 	return Options{}.Handler(managers...)
 }
 
 // Handler is [Handler] with options.
 func (o Options) Handler(managers ...*holdfast.Manager) http.Handler {
-	h := &handler{allowed: o.allowed, now: time.Now, fresh: fresh}
+	h := &handler{allowed: o.allowed, now: seam.Now, fresh: fresh}
 	for _, m := range managers {
 		if m != nil {
-			h.peers = append(h.peers, peer{m, func() []journal.Event { return seam.Events(m) }})
+			eng := seam.Engine(m)
+			h.peers = append(h.peers, peer{m, func() []journal.Event { return seam.Events(m) }, eng.Waits, eng.Identity.App()})
 		}
 	}
 	return h.protected()
@@ -80,6 +83,8 @@ type manager interface {
 type peer struct {
 	manager
 	events func() []journal.Event
+	waits  func() engine.Waits
+	app    string // of WithIdentity
 }
 
 type handler struct {
@@ -89,18 +94,21 @@ type handler struct {
 	fresh   time.Duration
 	rates   rates
 
-	mu   sync.Mutex
-	last *look // guarded by mu
+	mu      sync.Mutex // guards the following
+	last    *look
+	history history
+	asked   time.Time // when holders were asked for
+	holders map[waitedFor]holdfast.Info
 }
 
 // fresh is how long requests share a look: clients that reload the page again and again do not slow the locks down.
 const fresh = 250 * time.Millisecond
 
-//go:embed page.html style.css script.js
+//go:embed page.html style.css script.js icon.svg
 var files embed.FS
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	"base64": func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }, "text": printable, "short": short, "plain": plain, "span": span, "clock": clock, "link": link, "percent": percent, "number": number,
+	"base64": func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }, "text": printable, "short": short, "plain": plain, "span": span, "link": link, "percent": percent, "number": number, "granted": granted,
 }).ParseFS(files, "page.html"))
 
 func (h *handler) protected() http.Handler {
@@ -140,7 +148,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		h.show(w, r, "overview", h.overview(r.URL.Query()))
 	case "lock":
 		h.lock(w, r)
-	case "style.css", "script.js":
+	case "style.css", "script.js", "icon.svg":
 		http.ServeFileFS(w, r, files, file)
 	default:
 		http.NotFound(w, r)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/journal"
 )
 
@@ -31,6 +32,7 @@ type fake struct {
 	info      holdfast.Info
 	err       error
 	freed     []string
+	waits     engine.Waits
 }
 
 func (f *fake) Locks() iter.Seq[holdfast.LocalLock] { return slices.Values(f.locks) }
@@ -40,8 +42,9 @@ func (f *fake) Contended(n int) []holdfast.Contention { return f.contended[:min(
 func (f *fake) Stats() holdfast.Stats { return f.stats }
 
 func (f *fake) Inspect(_ context.Context, name string) (holdfast.Info, error) {
-	f.info.Name = name
-	return f.info, f.err
+	info := f.info
+	info.Name = name
+	return info, f.err
 }
 
 func (f *fake) ForceUnlockOf(_ context.Context, name, owner string) (bool, error) {
@@ -58,7 +61,7 @@ var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 func newPage(fakes ...*fake) *handler {
 	h := &handler{now: func() time.Time { return noon }}
 	for _, f := range fakes {
-		h.peers = append(h.peers, peer{f, func() []journal.Event { return nil }})
+		h.peers = append(h.peers, peer{f, func() []journal.Event { return nil }, func() engine.Waits { return f.waits }, "stock"})
 	}
 	return h
 }
@@ -106,6 +109,7 @@ func busy() *fake {
 		},
 		contended: []holdfast.Contention{{Name: "stock:42", Waits: 17.5}},
 		stats:     holdfast.Stats{Lost: 2, Granted: 40, Commands: 812},
+		waits:     engine.Waits{0, 90, 8, 0, 2},
 		info: holdfast.Info{
 			Kind: holdfast.KindMutex, Held: true, TTL: 21 * time.Second, Waiters: 2, Token: 812,
 			Holders: []holdfast.Holder{{Owner: "hf-11111111-1111-4111-8111-111111111111:7", Holds: 1, Holdfast: true, TTL: 21 * time.Second, Identity: &holdfast.Identity{App: "shop", Host: "web-3", PID: 4121, Started: noon.Add(-time.Hour), Version: "v1.2.0", Debug: holdersPage}}},
@@ -141,56 +145,140 @@ func TestJSON_Golden(t *testing.T) {
 	}
 }
 
-// What a person looks for is on the page.
+// What a person looks for is on the page: what is wrong, since when, why, who waits and for whom.
 func TestPage_SaysWhatGoesWrong(t *testing.T) {
 	h := newPage(busy())
-	page := body(t, h.protected(), "/")
-	for _, want := range []string{
-		`2 things go wrong`, `&#34;late\xff&#34;</a>: not renewed for 24.0 s, its lease ends in 6.0 s`, `stock:42</a>: a caller has waited for 40.0 s`,
-		`<td>1 m 30 s</td><td class="name">checkout</td>`, `value="0.83">83 %</meter> 25.0 s</td><td>3</td>`, `<noscript><meta http-equiv="refresh"`,
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("it does not have %s", want)
+	line := func(text, lock string, ago time.Duration) journal.Event {
+		return journal.Event{At: noon.Add(-ago), Text: "holdfast: " + text, Lock: lock}
+	}
+	shows := func(what, target string, wants ...string) {
+		t.Helper()
+		page := tagsBetween.ReplaceAllString(body(t, h.protected(), target), "|")
+		for _, want := range wants {
+			if without, no := strings.CutPrefix(want, "not "); no == strings.Contains(page, without) {
+				t.Errorf("%s: it does not have %q:\n%s", what, want, page)
+			}
 		}
 	}
+	shows("busy", "/",
+		"|2 problems: stock@", "Locks of|stock on ", "|2 problems|", `|11:59:36|&#34;late\xff&#34;|: not renewed for 24 s:|its lease ends in 6.0 s|`,
+		"|11:59:20|stock:42|: a caller has waited for 40 s:|held here for 1 m 30 s by checkout|", "|1 m 30 s|checkout|83 %|25 s|3|", "|passed on by another process|",
+		"|elsewhere|2.0 s|shop@web-3/4121|1|", "|2|held here, at most 2|", "Of 100 waits, half were under 10 ms, and 99 % under 10 s.")
+	shows("its lock", "/lock?name=stock:42", "shop@web-3/4121, v1.2.0,|its page|", "|callers that wait here|3|", "|places in Redis's queue|2|", "its own callers wait here, without a place", "stock:42 - lock of stock@")
+
+	h.now = func() time.Time { return noon.Add(time.Second) }
+	h.peers[0].manager.(*fake).stats.RenewalFailures++
+	h.peers[0].events = func() []journal.Event {
+		return []journal.Event{line("renewal failed, trying again", "", 0), line("no renewal fails any more", "", 0)}
+	}
+	shows("failed renewals", "/", "|12:00:00|failed renewals: 1 in the last minute")
+
+	if page := body(t, h.protected(), "/"); !strings.Contains(page, `<noscript><meta http-equiv="refresh"`) {
+		t.Error("without scripts the page does not reload")
+	}
+
+	h = newPage(&fake{})
+	shows("an empty page", "/", "Nothing goes wrong", "holds no lock", "No wait has ended", "no lease was lost")
+	h.peers[0].events = func() []journal.Event {
+		return []journal.Event{line("lease lost", "old", time.Hour), line("lease lost", "a", 48*time.Second)}
+	}
+	shows("a lost lease", "/", "|1 problem|", "|11:59:12|a|: lease lost 48 s ago")
+	h.peers[0].events = func() (all []journal.Event) {
+		for i := range 9 {
+			all = append(all, line("lease lost", fmt.Sprint("lost:", i), time.Minute))
+		}
+		return all
+	}
+	shows("lost leases", "/", "|9 problems|", "|lost:8|: lease lost", "|6 more in 5 minutes: lease lost|", "|1 earlier|", "|What happened earlier|")
+	h.peers[0].events = func() []journal.Event { return []journal.Event{line("redis does not answer", "", time.Minute)} }
+	shows("an outage", "/", "|11:59:00|redis does not answer")
+	h.peers[0].events = func() []journal.Event {
+		return []journal.Event{line("redis does not answer", "", time.Minute), line("redis answers again", "", 0)}
+	}
+	shows("an outage that is over", "/", "Nothing goes wrong")
+
 	many := &fake{}
 	for i := range 9 {
 		l := busy().locks[1]
 		l.Name, l.Deadline = fmt.Sprint("late:", i), l.Deadline.Add(-time.Duration(i)*time.Millisecond)
 		many.locks = append(many.locks, l)
 	}
-	if page := body(t, newPage(many).protected(), "/"); !strings.Contains(page, "4 things go wrong") || !strings.Contains(page, ">late:8</a>: not renewed") || !strings.Contains(page, "6 more locks are in the same state") {
-		t.Error("many late renewals are not summed up, the most urgent first")
+	h = newPage(many)
+	shows("many late renewals", "/", "|9 problems|", "|late:8|: not renewed", "6 more locks are not renewed in time")
+}
+
+// tagsBetween are tags in a row.
+var tagsBetween = regexp.MustCompile(`\s*(?:<[^>]*>\s*)+`)
+
+// A lock that another process holds is waited for by name; Redis is asked for few locks, and seldom.
+func TestPage_NamesWhomCallersWaitFor(t *testing.T) {
+	f, now := many(100), noon
+	h := newPage(f)
+	h.now = func() time.Time { return now }
+	for _, tc := range []struct {
+		what string
+		info holdfast.Info
+		err  error
+		want string
+	}{
+		{"without identity", holdfast.Info{Holders: []holdfast.Holder{{Owner: "owner:7"}}}, nil, ">owner:7</td>"},
+		{"readers", holdfast.Info{Holders: busy().info.Holders, More: 4}, nil, ">shop@web-3/4121</a> and 4 more</td>"},
+		{"free", holdfast.Info{}, nil, ">no owner at this moment</td>"},
+		{"without an answer", holdfast.Info{}, holdfast.ErrUnavailable, ">owner not known</td>"},
+	} {
+		f.info, f.err = tc.info, tc.err
+		now = now.Add(askedAgain)
+		want := askedLocks
+		if tc.err != nil {
+			want = 50 // and those that were not asked for
+		}
+		if n := strings.Count(body(t, h.protected(), "/"), tc.want); n != want {
+			t.Errorf("%s: %d rows with %s, want %d", tc.what, n, tc.want, want)
+		}
+		f.info, f.err = holdfast.Info{Holders: []holdfast.Holder{{Owner: "too soon"}}}, nil
+		now = now.Add(askedAgain - time.Millisecond)
+		if strings.Contains(body(t, h.protected(), "/"), "too soon") {
+			t.Errorf("%s: Redis is asked again at once", tc.what)
+		}
 	}
-	h.peers[0].manager.(*fake).stats.Lost++
-	h.now = func() time.Time { return noon.Add(time.Second) }
-	h.peers[0].manager.(*fake).stats.RenewalFailures++
-	if page := body(t, h.protected(), "/"); !strings.Contains(page, "failed renewals: 1 in the last minute") {
-		t.Error("failed renewals are not named")
+}
+
+// What was between two looks is known only if they are close together.
+func TestHistory_KnowsWhenClientsLooked(t *testing.T) {
+	f := &fake{waits: engine.Waits{5}}
+	h, now := newPage(f), noon
+	h.now = func() time.Time { return now }
+	o := h.overview(nil)
+	if w := o.Waits; w.All() != 5 || !w.Since.IsZero() {
+		t.Errorf("the first look has %+v", w)
 	}
-	h.peers[0].events = func() []journal.Event {
-		lost := journal.Event{At: noon, Text: "holdfast: lease lost", Lock: "a"}
-		old := lost
-		old.At = noon.Add(-time.Hour)
-		return []journal.Event{old, lost, lost}
+	f.locks = []holdfast.LocalLock{{Name: "a", State: holdfast.LocalHeld}, {Name: "b", State: holdfast.LocalHeld}}
+	now = now.Add(time.Second) // the same sample, which keeps the most
+	h.overview(nil)
+	f.locks = f.locks[:1]
+	for range 12 {
+		now = now.Add(4 * time.Second)
+		o = h.overview(nil)
 	}
-	if page := body(t, h.protected(), "/"); !strings.Contains(page, ">a</a>: lease lost, the last of 2 in 5 minutes") {
-		t.Error("a lost lease is not named")
+	if c := o.Curves()[0]; c.Now != 1 || c.Most != 2 || len(c.Unknown) != 1 || c.Unknown[0] != (stretch{0, 551}) || !strings.HasPrefix(c.Path, "M551 40V2H") {
+		t.Errorf("one after another: %+v", c)
 	}
-	h.peers[0].events = func() []journal.Event { return []journal.Event{{At: noon, Text: "holdfast: redis does not answer"}} }
-	if page := body(t, h.protected(), "/"); !strings.Contains(page, "redis does not answer (since 12:00:00)") {
-		t.Error("an outage is not named")
+	now = now.Add(5 * time.Minute)
+	f.waits[2] = 7
+	o = h.overview(nil)
+	if c := o.Curves()[0]; len(c.Unknown) != 2 || c.Unknown[1].Width < 285 || c.Unknown[1].X+c.Unknown[1].Width != 600 {
+		t.Errorf("after five minutes: %+v", c.Unknown)
 	}
-	h.peers[0].events = func() []journal.Event {
-		return []journal.Event{{At: noon, Text: "holdfast: redis does not answer"}, {At: noon, Text: "holdfast: redis answers again"}}
+	now = now.Add(shownHistory - time.Minute)
+	o = h.overview(nil)
+	if w := o.Waits; w.All() != 7 || w.Since.IsZero() || len(o.History) != 2 || o.Curves()[0].Most != 1 {
+		t.Errorf("after ten minutes: %+v, %d samples", w, len(o.History))
 	}
-	if page := body(t, h.protected(), "/"); strings.Contains(page, "(since") {
-		t.Error("an outage that is over is named")
+	for range 1000 {
+		now = now.Add(sampleEvery)
+		h.overview(nil)
 	}
-	if page := body(t, h.protected(), "/lock?name=stock:42"); !strings.Contains(page, "<td class=\"name\">shop@web-3/4121, v1.2.0, <a href=\"http://web-3:6060/debug/holdfast/\" rel=\"noreferrer\">its page</a></td>") {
-		t.Error("the process of the holder is not named")
-	}
-	if page := body(t, newPage(&fake{}).protected(), "/"); !strings.Contains(page, "Nothing goes wrong") || !strings.Contains(page, "holds no lock") {
-		t.Error("an empty page does not say so")
+	if n := len(h.history.samples); n > int(shownHistory/sampleEvery)+2 {
+		t.Errorf("%d samples", n)
 	}
 }

@@ -50,7 +50,7 @@ func shows(t *testing.T, url string, texts ...string) {
 // A real manager's page: holders, waiters, a lost lease, and the lock in Redis.
 func TestHandler_OfAManager(t *testing.T) {
 	server := holdfasttest.NewServer(t)
-	m, other := server.NewManager(), server.NewManager()
+	m, other := server.NewManager(holdfast.WithIdentity("shop")), server.NewManager(holdfast.WithIdentity("billing"))
 	site := httptest.NewServer(debug.Handler(m, nil))
 	defer site.Close()
 	if page := read(t, site.URL); !strings.Contains(page, "Nothing goes wrong") {
@@ -63,17 +63,19 @@ func TestHandler_OfAManager(t *testing.T) {
 	server.Hold(other.Mutex("theirs"))
 	waiting := m.Mutex("theirs").LockAsync(holdfast.WithLabel(t.Context(), "import"))
 	server.AwaitWaiters("theirs", 1)
-	shows(t, site.URL, `<td class="name">checkout</td>`, `<td class="name">import</td>`, ">mine</a>", ">theirs</a>")
+	shows(t, site.URL, `data-l="by">checkout</td>`, `data-l="label">import</td>`, ">mine</a>", ">theirs</a>", `data-l="for">billing@`, "Locks of <span>shop on ", "<title>shop@")
 	shows(t, site.URL+"/lock?name=theirs", ">Holdfast</td>", "<td>waiting</td>") // who holds it, and that this process waits
 	server.Lose("mine")
 	<-lease.Done()
 	for _, target := range []string{"/", "/lock?name=mine"} {
-		shows(t, site.URL+target, "lease lost", "reason: deleted")
+		shows(t, site.URL+target, "lease lost", "key deleted")
 	}
+	shows(t, site.URL, "<title>1 problem: ", ` ago: <span class="why">key deleted</span>`)
 	server.Lose("theirs")
 	if r := <-waiting; r.Err != nil {
 		t.Error(r.Err)
 	}
+	shows(t, site.URL, "Of 1 waits, half")
 }
 
 // The page is read while locks come and go.

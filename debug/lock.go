@@ -20,6 +20,7 @@ const askRedis = 3 * time.Second
 // lockPage is the page about one lock, and its JSON.
 type lockPage struct {
 	At        time.Time `json:"at"`
+	App       string    `json:"app"`
 	Process   string    `json:"process"`
 	Name      string    `json:"name"`
 	NameBytes []byte    `json:"nameBytes,omitempty"`
@@ -73,6 +74,22 @@ func (p *process) Page() string {
 	return p.Debug
 }
 
+// Tab is the process as in titles.
+func (p *lockPage) Tab() string { return tab(p.App) }
+
+// WaitHere counts the callers of this process that wait.
+func (p *lockPage) WaitHere() (n int) {
+	for _, r := range p.Here {
+		n += r.Waiters
+	}
+	return n
+}
+
+// HeldHere reports whether this process holds it.
+func (p *lockPage) HeldHere() bool {
+	return slices.ContainsFunc(p.Here, func(r row) bool { return r.State == string(holdfast.LocalHeld) })
+}
+
 func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")
 	if name == "" {
@@ -81,7 +98,7 @@ func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
 	}
 	now := h.now()
 	page := &lockPage{
-		At: now, Process: processName(), Name: name, NameBytes: notUTF8(name), Here: []row{}, Redis: []answer{}, Events: []event{},
+		At: now, App: h.app(), Process: processName(), Name: name, NameBytes: notUTF8(name), Here: []row{}, Redis: []answer{}, Events: []event{},
 		Said: r.URL.Query().Get("said"), Allowed: h.allowed != nil && h.allowed(r),
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), askRedis)
@@ -107,7 +124,7 @@ func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
 	events := h.events()
 	for i := len(events) - 1; i >= 0; i-- {
 		if events[i].Lock == name {
-			page.Events = append(page.Events, newEvent(events[i]))
+			page.Events = append(page.Events, newEvent(events[i], now))
 		}
 	}
 	h.show(w, r, "lock", page)
@@ -135,9 +152,13 @@ func newAnswer(manager int, info holdfast.Info, err error) answer {
 	shown := info.Holders[:min(len(info.Holders), shownHolders)]
 	a.More += len(info.Holders) - len(shown)
 	for _, h := range shown {
-		a.Holders = append(a.Holders, holder{h.Owner, h.Write, h.Holdfast, ttl(h.TTL), (*process)(h.Identity)})
+		a.Holders = append(a.Holders, *newHolder(h))
 	}
 	return a
+}
+
+func newHolder(h holdfast.Holder) *holder {
+	return &holder{h.Owner, h.Write, h.Holdfast, ttl(h.TTL), (*process)(h.Identity)}
 }
 
 // ttl keeps -1, none, as a millisecond is written.

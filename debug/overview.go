@@ -3,7 +3,6 @@ package debug
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"slices"
@@ -12,19 +11,20 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/journal"
 )
 
 const (
-	rowsPerPage = 100
-	contended   = 10
-	longWait    = 30 * time.Second // after it a page names the wait among what goes wrong
-	lateRenewal = 0.5              // of a lease: it is renewed when two thirds are left
+	rowsPerPage  = 100
+	contended    = 10
+	latestEvents = 8 // beside the problems; those before are at the end of the page
 )
 
 // overview is the page about all locks, and its JSON. Durations are in ms.
 type overview struct {
 	At       time.Time `json:"at"`
+	App      string    `json:"app"`     // of WithIdentity
 	Process  string    `json:"process"` // host and number
 	Managers int       `json:"managers"`
 	Held     int       `json:"held"`
@@ -43,22 +43,21 @@ type overview struct {
 	Search     string `json:"search"` // only locks whose names have it
 	query      url.Values
 
-	late  []row // held, and not renewed in time
-	waits []row // waited for for long
+	History []sample `json:"history"` // of ten minutes, as far as clients have looked
+	Waits   waits    `json:"waits"`
 }
+
+// Latest are the events beside the problems.
+func (o *overview) Latest() []event { return o.Events[:min(len(o.Events), latestEvents)] }
+
+// Earlier are the events before them.
+func (o *overview) Earlier() []event { return o.Events[len(o.Latest()):] }
 
 // millis is a duration, in JSON a number of ms.
 type millis time.Duration
 
 func (m millis) MarshalJSON() ([]byte, error) {
 	return strconv.AppendInt(nil, time.Duration(m).Milliseconds(), 10), nil
-}
-
-// problem is a thing that goes wrong now.
-type problem struct {
-	Severe bool   `json:"severe"`
-	Text   string `json:"text"`
-	Lock   string `json:"lock,omitempty"`
 }
 
 // list is one page of the locks that are held, or waited for.
@@ -90,6 +89,9 @@ type row struct {
 	Waiters   int     `json:"waiters"`
 	WaitFor   millis  `json:"oldestWait"`
 	Waiter    string  `json:"waiterLabel"`
+	Holder    *holder `json:"holder,omitempty"` // another process, if Redis was asked and has named one
+	Holders   int     `json:"holders,omitempty"`
+	asked     bool    // Redis
 }
 
 type struggle struct {
@@ -105,7 +107,14 @@ type event struct {
 	Text    string    `json:"text"`
 	Lock    string    `json:"lock,omitempty"`
 	Details string    `json:"details,omitempty"`
+	now     time.Time
 }
+
+// Why is what its details say, in words.
+func (e event) Why() string { return inWords(e.Details) }
+
+// Clock is when it happened, as a person reads it.
+func (e event) Clock() string { return clock(e.At, e.now) }
 
 // overview is what a request asks for of the look.
 func (h *handler) overview(query url.Values) *overview {
@@ -148,9 +157,10 @@ func (h *handler) forget() {
 
 // newLook takes the data of now.
 func (h *handler) newLook(now time.Time) *look {
-	o := overview{At: now, Process: processName(), Managers: len(h.peers), Problems: []problem{}, Contended: []struggle{}, Events: []event{}}
+	o := overview{At: now, App: h.app(), Process: processName(), Managers: len(h.peers), Problems: []problem{}, Contended: []struggle{}, Events: []event{}}
 	var holding, waiting []row
 	var all holdfast.Stats
+	var ended engine.Waits
 	for i, p := range h.peers {
 		for l := range p.Locks() {
 			r := newRow(l, i+1, now)
@@ -165,6 +175,7 @@ func (h *handler) newLook(now time.Time) *look {
 			o.Contended = append(o.Contended, struggle{c.Name, notUTF8(c.Name), c.Waits, c.Excess})
 		}
 		all = sum(all, p.Stats())
+		ended.Add(p.waits())
 	}
 	slices.SortFunc(holding, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.Waiters, a.Waiters), cmp.Compare(b.For, a.For), strings.Compare(a.Name, b.Name))
@@ -175,49 +186,17 @@ func (h *handler) newLook(now time.Time) *look {
 	slices.SortStableFunc(o.Contended, func(a, b struggle) int { return cmp.Compare(b.Waits, a.Waits) })
 	o.Contended = o.Contended[:min(len(o.Contended), contended)]
 	o.Counters = h.rates.add(all, now)
+	o.History, o.Waits = h.history.add(sample{At: now, Held: o.Held, Wait: o.Waiters, ended: ended})
+	h.name(waiting, now)
 	events := h.events()
-	o.Problems = slices.Concat(o.Problems, standing(events), ended(events, now))
-	for _, c := range o.Counters {
-		if c.alarm && c.LastMinute > 0 {
-			o.Problems = append(o.Problems, problem{Severe: true, Text: fmt.Sprintf("%s: %d in the last minute", c.Name, c.LastMinute)})
-		}
-	}
-	slices.SortFunc(o.late, func(a, b row) int { return cmp.Or(cmp.Compare(a.Left, b.Left), strings.Compare(a.Name, b.Name)) })
-	slices.SortFunc(o.waits, func(a, b row) int {
-		return cmp.Or(cmp.Compare(b.WaitFor, a.WaitFor), strings.Compare(a.Name, b.Name))
-	})
-	o.report(true, o.late, "locks are in the same state", func(r row) string {
-		return "not renewed for " + span(r.Renewed) + ", its lease ends in " + span(r.Left)
-	})
-	o.report(false, o.waits, "locks have such callers", func(r row) string { return "a caller has waited for " + span(r.WaitFor) })
-	slices.SortStableFunc(o.Problems, func(a, b problem) int { return cmp.Compare(severity(b), severity(a)) })
+	o.find(events, holding, waiting)
 	for _, e := range slices.Backward(events) {
-		o.Events = append(o.Events, newEvent(e))
+		o.Events = append(o.Events, newEvent(e, now))
 	}
 	return &look{o, holding, waiting}
 }
 
-// namedProblems is how many locks with the same problem are named.
-const namedProblems = 3
-
-// report names the worst locks with a problem, which come first, and counts the others.
-func (o *overview) report(severe bool, locks []row, others string, text func(row) string) {
-	for _, r := range locks[:min(len(locks), namedProblems)] {
-		o.Problems = append(o.Problems, problem{Severe: severe, Text: text(r), Lock: r.Name})
-	}
-	if more := len(locks) - namedProblems; more > 0 {
-		o.Problems = append(o.Problems, problem{Severe: severe, Text: fmt.Sprintf("%d more %s", more, others)})
-	}
-}
-
-func severity(p problem) int {
-	if p.Severe {
-		return 1
-	}
-	return 0
-}
-
-// count adds a lock to the figures, and to what goes wrong.
+// count adds a lock to the figures.
 func (o *overview) count(r row) {
 	o.Waiters += r.Waiters
 	o.OldestWait = max(o.OldestWait, r.WaitFor)
@@ -225,14 +204,8 @@ func (o *overview) count(r row) {
 	case string(holdfast.LocalHeld):
 		o.Held++
 		o.OldestHold = max(o.OldestHold, r.For)
-		if r.Renewed >= 0 && r.Share < lateRenewal {
-			o.late = append(o.late, r)
-		}
 	case string(holdfast.LocalReleasing):
 		o.Leaving++
-	}
-	if time.Duration(r.WaitFor) >= longWait {
-		o.waits = append(o.waits, r)
 	}
 }
 
@@ -328,62 +301,37 @@ func (h *handler) events() (all []journal.Event) {
 	return all
 }
 
-func newEvent(e journal.Event) event {
-	return event{At: e.At, Level: e.Level.String(), Text: strings.TrimPrefix(e.Text, "holdfast: "), Lock: e.Lock, Details: plain(e.Details())}
+func newEvent(e journal.Event, now time.Time) event {
+	return event{At: e.At, Level: e.Level.String(), Text: strings.TrimPrefix(e.Text, "holdfast: "), Lock: e.Lock, Details: plain(e.Details()), now: now}
 }
 
-// spells are what begins with one line of the log and ends with another.
-var spells = []struct {
-	begins, ends string
-	severe       bool
-}{
-	{"holdfast: redis does not answer", "holdfast: redis answers again", true},
-	{"holdfast: renewal failed, trying again", "holdfast: no renewal fails any more", true},
-	{"holdfast: pub/sub connection lost; polling until it is restored", "holdfast: pub/sub connection restored", false},
-	{"holdfast: not permitted to subscribe; polling instead", "holdfast: permitted to subscribe now", false},
-}
-
-// standing returns what has begun and not ended.
-func standing(events []journal.Event) (problems []problem) {
-	for _, s := range spells {
-		for _, e := range slices.Backward(events) {
-			if e.Text == s.ends {
-				break
-			}
-			if e.Text == s.begins {
-				problems = append(problems, problem{Severe: s.severe, Text: strings.TrimPrefix(s.begins, "holdfast: ") + " (since " + clock(e.At) + "): " + plain(e.Details())})
-				break
-			}
+// app is what the managers have WithIdentity from.
+func (h *handler) app() string {
+	var apps []string
+	for _, p := range h.peers {
+		if p.app != "" && !slices.Contains(apps, p.app) {
+			apps = append(apps, p.app)
 		}
 	}
-	return problems
+	return strings.Join(apps, ", ")
 }
 
-// lately is for how long a lease that ended is something that goes wrong.
-const lately = 5 * time.Minute
+// Tab is the process as in the titles of pages, which are narrow.
+func (o *overview) Tab() string { return tab(o.App) }
 
-// ended returns what has happened to locks lately, with the name of the last one.
-func ended(events []journal.Event, now time.Time) (problems []problem) {
-	counts, last := make(map[string]int), make(map[string]string)
-	for _, e := range events {
-		if e.Lock != "" && now.Sub(e.At) < lately {
-			counts[e.Text]++
-			last[e.Text] = e.Lock
-		}
+func tab(app string) string {
+	if app != "" {
+		app += "@"
 	}
-	for _, text := range slices.Sorted(maps.Keys(counts)) {
-		problems = append(problems, problem{
-			Severe: true, Lock: last[text],
-			Text: fmt.Sprintf("%s, the last of %d in %d minutes", strings.TrimPrefix(text, "holdfast: "), counts[text], int(lately.Minutes())),
-		})
-	}
-	return problems
+	return fmt.Sprintf("%s%s/%d", app, host(), os.Getpid())
 }
 
-func processName() string {
+func processName() string { return fmt.Sprintf("%s, process %d", host(), os.Getpid()) }
+
+func host() string {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "this host"
+		return "this host"
 	}
-	return fmt.Sprintf("%s, process %d", host, os.Getpid())
+	return host
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/journal"
 )
 
 // many is a manager with n locks, half of them waited for.
@@ -134,7 +133,7 @@ func TestPage_UnderAPrefix(t *testing.T) {
 
 func TestFiles_AreSmall(t *testing.T) {
 	all := 0
-	for _, f := range []string{"page.html", "style.css", "script.js"} {
+	for _, f := range []string{"page.html", "style.css", "script.js", "icon.svg"} {
 		text, err := files.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
@@ -160,7 +159,8 @@ func (c *counted) Locks() iter.Seq[holdfast.LocalLock] {
 // However many clients reload the page, the managers are looked at four times a second at most.
 func TestPage_RequestsShareALook(t *testing.T) {
 	m, now := &counted{}, noon
-	h := &handler{now: func() time.Time { return now }, fresh: time.Hour, peers: []peer{{m, func() []journal.Event { return nil }}}}
+	h := &handler{now: func() time.Time { return now }, fresh: time.Hour, peers: newPage(&fake{}).peers}
+	h.peers[0].manager = m
 	for n := int32(1); n <= 3; n++ {
 		var clients sync.WaitGroup
 		for i := range 8 {

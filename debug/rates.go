@@ -11,21 +11,22 @@ import (
 var figures = []struct {
 	name  string
 	of    func(*holdfast.Stats) *uint64
-	alarm bool // it should not happen
+	alarm bool   // it should not happen
+	line  string // of the log: what has happened
 }{
-	{"lost leases", func(s *holdfast.Stats) *uint64 { return &s.Lost }, false},
-	{"failed renewals", func(s *holdfast.Stats) *uint64 { return &s.RenewalFailures }, true},
-	{"outages of Redis", func(s *holdfast.Stats) *uint64 { return &s.Outages }, true},
-	{"lost pub/sub connections", func(s *holdfast.Stats) *uint64 { return &s.Reconnects }, true},
-	{"pub/sub connections that brought no messages", func(s *holdfast.Stats) *uint64 { return &s.Unheard }, true},
-	{"requests in trouble", func(s *holdfast.Stats) *uint64 { return &s.Troubles }, false},
-	{"polls without a message", func(s *holdfast.Stats) *uint64 { return &s.Polls }, false},
-	{"remote hand-offs", func(s *holdfast.Stats) *uint64 { return &s.Granted }, false},
-	{"local hand-offs", func(s *holdfast.Stats) *uint64 { return &s.HandedOff }, false},
-	{"re-entries", func(s *holdfast.Stats) *uint64 { return &s.Reentered }, false},
-	{"releases", func(s *holdfast.Stats) *uint64 { return &s.Released }, false},
-	{"renewals", func(s *holdfast.Stats) *uint64 { return &s.Renewals }, false},
-	{"commands to Redis", func(s *holdfast.Stats) *uint64 { return &s.Commands }, false},
+	{"lost leases", func(s *holdfast.Stats) *uint64 { return &s.Lost }, false, ""},
+	{"failed renewals", func(s *holdfast.Stats) *uint64 { return &s.RenewalFailures }, true, "renewal failed, trying again"},
+	{"outages of Redis", func(s *holdfast.Stats) *uint64 { return &s.Outages }, true, "redis does not answer"},
+	{"lost pub/sub connections", func(s *holdfast.Stats) *uint64 { return &s.Reconnects }, true, "pub/sub connection lost; polling until it is restored"},
+	{"pub/sub connections that brought no messages", func(s *holdfast.Stats) *uint64 { return &s.Unheard }, true, "messages do not arrive; polling until they do"},
+	{"requests in trouble", func(s *holdfast.Stats) *uint64 { return &s.Troubles }, false, ""},
+	{"polls without a message", func(s *holdfast.Stats) *uint64 { return &s.Polls }, false, ""},
+	{"remote hand-offs", func(s *holdfast.Stats) *uint64 { return &s.Granted }, false, ""},
+	{"local hand-offs", func(s *holdfast.Stats) *uint64 { return &s.HandedOff }, false, ""},
+	{"re-entries", func(s *holdfast.Stats) *uint64 { return &s.Reentered }, false, ""},
+	{"releases", func(s *holdfast.Stats) *uint64 { return &s.Released }, false, ""},
+	{"renewals", func(s *holdfast.Stats) *uint64 { return &s.Renewals }, false, ""},
+	{"commands to Redis", func(s *holdfast.Stats) *uint64 { return &s.Commands }, false, ""},
 }
 
 // counter is one of them.
@@ -35,6 +36,7 @@ type counter struct {
 	LastMinute uint64  `json:"lastMinute"` // or since the first look at the page, if that is less
 	PerSecond  float64 `json:"perSecond"`
 	alarm      bool
+	line       string
 }
 
 // Alarm reports whether it should not have happened.
@@ -64,7 +66,7 @@ func (r *rates) add(all holdfast.Stats, now time.Time) []counter {
 	r.mu.Unlock()
 	counters := make([]counter, 0, len(figures))
 	for _, f := range figures {
-		c := counter{Name: f.name, Total: *f.of(&all), alarm: f.alarm}
+		c := counter{Name: f.name, Total: *f.of(&all), alarm: f.alarm, line: f.line}
 		if before := *f.of(&from.stats); c.Total > before { // another request can have looked since
 			c.LastMinute = c.Total - before
 			if took := now.Sub(from.at); took > 0 {

@@ -28,12 +28,14 @@
     || !getSelection().isCollapsed;
 
   const replace = (next) => {
-    const name = (element) => element.tagName + (element.getAttribute("href") ?? element.textContent);
+    const name = (element) => element.closest("section")?.getAttribute("aria-labelledby") + element.tagName + (element.getAttribute("href") ?? element.textContent);
+    const same = (as) => [...main.querySelectorAll("a, button")].filter((element) => name(element) === as);
     const focused = main.contains(document.activeElement) ? name(document.activeElement) : "";
+    const at = same(focused).indexOf(document.activeElement);
     const before = verdict(main);
     main.replaceChildren(...next.childNodes);
     if (verdict(main) !== before) spoken.textContent = verdict(main);
-    [...main.querySelectorAll("a, button")].find((element) => name(element) === focused)?.focus({ preventScroll: true });
+    (same(focused)[at] ?? same(focused)[0])?.focus({ preventScroll: true });
   };
 
   const load = async () => {
@@ -44,6 +46,7 @@
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (paused || busy()) return;
       replace(page.querySelector("main"));
+      document.title = page.title;
       live.textContent = page.querySelector("#live").textContent;
       document.body.classList.remove("stale");
     } catch {

@@ -86,8 +86,10 @@ func span(m millis) string {
 		return "-"
 	case d < time.Second:
 		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
+	case d < 10*time.Second:
 		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
 	case d < time.Hour:
 		return fmt.Sprintf("%d m %02d s", int(d.Minutes()), int(d.Seconds())%60)
 	case d < 48*time.Hour:
@@ -96,7 +98,30 @@ func span(m millis) string {
 	return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-func clock(t time.Time) string { return t.Format("15:04:05") }
+// clock is a time of the last hours as a person reads it, and with its day if it is longer ago.
+func clock(t, now time.Time) string {
+	if now.Sub(t) > 12*time.Hour {
+		return t.Format("Jan 2 15:04:05")
+	}
+	return t.Format("15:04:05")
+}
+
+// granted says in words how a lease came about.
+func granted(mode string) string {
+	switch mode {
+	case "fast":
+		return "at once"
+	case "wait":
+		return "after a wait"
+	case "handoff":
+		return "passed on in this process"
+	case "grant":
+		return "passed on by another process"
+	case "reentry":
+		return "re-entry"
+	}
+	return mode
+}
 
 func percent(share float64) int { return int(share*100 + 0.5) }
 

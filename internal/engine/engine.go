@@ -51,7 +51,8 @@ type Engine struct {
 	life       context.Context
 	endLife    context.CancelFunc // by Close
 	Stats      counters
-	contended  busiest.Names // what callers wait for; but see running.waits
+	contended  busiest.Names               // what callers wait for; but see running.waits
+	waits      [len(Waits{})]atomic.Uint64 // how long they have waited; likewise
 	Journal    *journal.Journal
 
 	mu      sync.Mutex // guards the following; a leaf in the lock order

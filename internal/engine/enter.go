@@ -175,7 +175,7 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	e.mu.Lock()
 	v, waited, left := e.lock.Leave(&m, causes, &w.Waiter)
 	if waited {
-		e.waitedLocked(m.Age())
+		e.waitedLocked(w.Came, m.Age())
 	}
 	e.unlock(&m)
 	if !left {
@@ -257,7 +257,7 @@ func (eng *Engine) outcomeOf(w *waiter) (*Lease, *Verdict) {
 // settleLocked is called when the outcome is there, before a later event of the entry.
 func (w *waiter) settleLocked(m *lock.Moment) {
 	if w.Waited {
-		w.entry.waitedLocked(m.Age())
+		w.entry.waitedLocked(w.Came, m.Age())
 	}
 	if l := w.Lease; l != nil {
 		(*Lease)(l).setLabelLocked(w.label)

@@ -27,13 +27,13 @@ type entry struct {
 
 // running is what runs for an entry, and what is counted for it. Few entries have it: no caller waits for the others.
 type running struct {
-	timer   *time.Timer   // calls wakeUp; nil: it never has
-	set     time.Duration // when it does, after Settings.Epoch; 0: it does not
-	private *lock.Hold    // fair: the claim whose private channel of Redisson's is subscribed; nil: none
-	heard   bool          // the entry is registered for Redisson's channel of the lock
-	linger  lingers       // guarded by lingering.mu
-	waits   uint32        // callers that had to wait in that minute, and are not in Engine.contended yet
-	minute  uint32        // after Settings.Epoch
+	timer   *time.Timer          // calls wakeUp; nil: it never has
+	set     time.Duration        // when it does, after Settings.Epoch; 0: it does not
+	private *lock.Hold           // fair: the claim whose private channel of Redisson's is subscribed; nil: none
+	heard   bool                 // the entry is registered for Redisson's channel of the lock
+	linger  lingers              // guarded by lingering.mu
+	waits   [len(Waits{})]uint32 // callers that had to wait in that minute, and are not in Engine.contended and waits yet
+	minute  uint32               // after Settings.Epoch
 }
 
 // newEntry makes one for a handle.

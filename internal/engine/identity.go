@@ -64,6 +64,14 @@ func newIdentity(eng *Engine, app, page string) *identity {
 	return i
 }
 
+// App is what WithIdentity was given; empty: nothing.
+func (i *identity) App() string {
+	if i == nil {
+		return ""
+	}
+	return i.args[1].(string)
+}
+
 // programVersion is that of the module, or the commit, that the program was built from.
 func programVersion() string {
 	info, ok := debug.ReadBuildInfo()

@@ -117,22 +117,56 @@ func (eng *Engine) ContendedNames(n int) []busiest.Count {
 // minute numbers the minutes after Engine.Epoch.
 func minute(at time.Duration) uint32 { return uint32(at / time.Minute) }
 
-// waitedLocked is called when the wait of a caller ends in whose way another owner stood, at that time after Engine.Epoch.
-func (e *entry) waitedLocked(at time.Duration) {
+// WaitBounds are the durations by which Waits counts: what is below each, and at last what is longer.
+var WaitBounds = [...]time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute}
+
+// Waits counts waits that have ended, by their duration.
+type Waits [len(WaitBounds) + 1]uint64
+
+// Add adds those of another manager.
+func (w *Waits) Add(other Waits) {
+	for i, n := range other {
+		w[i] += n
+	}
+}
+
+// Waits counts the waits of callers in whose way another owner stood: those of ContendedNames.
+func (eng *Engine) Waits() (w Waits) {
+	for i := range w {
+		w[i] = eng.waits[i].Load()
+	}
+	return w
+}
+
+// waitedLocked is called when the wait of a caller ends in whose way another owner stood, from and to those times after Engine.Epoch.
+func (e *entry) waitedLocked(came, at time.Duration) {
 	r := e.run()
 	if minute := minute(at); minute != r.minute {
 		e.tellWaitsLocked()
 		r.minute = minute
 	}
-	r.waits++
+	i := 0
+	for i < len(WaitBounds) && at-came >= WaitBounds[i] {
+		i++
+	}
+	r.waits[i]++
 }
 
 // tellWaitsLocked adds the waits to those of all locks. That is done once per minute, and when the entry is forgotten:
 // callers that take turns only count.
 func (e *entry) tellWaitsLocked() {
-	if r := e.runs; r != nil && r.waits > 0 {
-		e.engine.contended.Add(e.name(), int(r.waits), r.minute)
-		r.waits = 0
+	r, all := e.runs, 0
+	if r == nil {
+		return
+	}
+	for i, n := range r.waits {
+		if all += int(n); n > 0 {
+			e.engine.waits[i].Add(uint64(n))
+		}
+	}
+	if all > 0 {
+		e.engine.contended.Add(e.name(), all, r.minute)
+		r.waits = [len(r.waits)]uint32{}
 	}
 }
 

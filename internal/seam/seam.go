@@ -2,6 +2,8 @@
 package seam
 
 import (
+	"time"
+
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/journal"
 )
@@ -18,3 +20,6 @@ var Events func(manager any) []journal.Event
 // Lose ends what a *holdfast.Manager holds of a key, as if a renewal had been told that the key is gone. When it returns, the leases and
 // their contexts have ended. Package holdfast sets it when it is initialized.
 var Lose func(manager any, key string)
+
+// Now is the clock of the pages that package debug makes from then on: bench/browser lets ten minutes of looks pass.
+var Now = time.Now

@@ -16,7 +16,7 @@ SPARSE = GOGC=off GOMEMLIMIT=1GiB
 # What has no time to keep runs in CI beside what has.
 NICE = nice -n 10
 
-.PHONY: help check test ci night redis compile fmt lint unit sim real full full-real full-virtual full-around full-topology full-bugs explore modules stress chaos safety simulate soak topology demo examples services platforms bench bench-quick bench-once bench-test fuzz interop journeys servers servers-short differences holes
+.PHONY: help check test ci night redis compile fmt lint unit sim real full full-real full-virtual full-around full-topology full-bugs explore modules stress chaos safety simulate soak topology demo examples services platforms bench bench-quick bench-once bench-test browser screenshots fuzz interop journeys servers servers-short differences holes
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -210,3 +210,13 @@ bench-test: redis ## the tests of bench/: what the others are known to do wrong,
 	cd bench/migrating && $(GO) vet ./... && $(GO) test ./...
 	cd bench/miniredis && $(GO) vet ./... && $(GO) test ./...
 	cd bench/vet && $(GO) test ./...
+
+browser: ## the debug page in a real browser, wide and narrow, light and dark, by keyboard alone; HOLDFAST_BROWSER=require fails where no browser can be installed
+	@if sh tools/install-browser.sh; then \
+	  cd bench/browser && $(NICE) $(GO) test -vet=off -count=1 -timeout 10m . $(BROWSER_ARGS); \
+	else \
+	  echo "browser: NOT TESTED: chromium cannot be installed here"; test "$$HOLDFAST_BROWSER" != require; \
+	fi
+
+screenshots: ## write the pictures of docs/OPERATIONS.md anew
+	@HOLDFAST_BROWSER=require $(MAKE) --no-print-directory browser BROWSER_ARGS='-args -screenshots $(CURDIR)/docs/screenshots'

@@ -86,7 +86,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 	m.engine = engine.New(settings)
 	m.engine.Process.Prepare(&m.lock.terms)
 	if m.engine.Telemetry, err = telemetry.New(cfg.tracer, cfg.meter, m.gauges, m.totals); err != nil {
-		cfg.log.Warn("holdfast: some metrics are not available", "error", err)
+		log.Logger().Warn("holdfast: some metrics are not available", "error", err)
 	}
 	return m, nil
 }
@@ -95,7 +95,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 type config struct {
 	lock         lockConfig
 	mapName      func(string) string
-	log          *slog.Logger
+	log          *slog.Logger // nil: slog.Default, from Warn on
 	tracer       trace.TracerProvider
 	meter        metric.MeterProvider
 	poll         time.Duration
@@ -113,7 +113,6 @@ func defaultConfig() config {
 	return config{
 		lock:         lockConfig{terms: engine.NewTerms(DefaultLease)},
 		mapName:      func(name string) string { return name },
-		log:          slog.New(slog.DiscardHandler),
 		poll:         DefaultPollInterval,
 		slice:        DefaultHandoffSlice,
 		fairPatience: DefaultFairPatience,

@@ -226,7 +226,10 @@ func WithNameMapper(mapper func(name string) string) Option {
 
 // WithLogger sets where trouble is reported: lost leases, leases that WithMaxHold ended, releases
 // that were given up, outages of Redis, failed renewals and lost pub/sub connections.
-// docs/OPERATIONS.md lists the lines. The default discards all of them.
+// docs/OPERATIONS.md lists the lines. A logger with [slog.DiscardHandler] turns them off.
+//
+// The default is [slog.Default], as it is when a line is written. It gets the lines from Warn on, and those that end what such a
+// line has begun. So a program that cannot reach Redis says after a second what it waits for, once per outage.
 //
 // Each lost lease has one line, even if Unlock finds the loss and returns it. Other errors that a
 // call returns are not logged. The handler runs on the goroutines that renew and expire leases, so

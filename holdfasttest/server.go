@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"sync"
 	"syscall"
@@ -83,7 +84,7 @@ func (s *Server) NewManager(opts ...holdfast.Option) *holdfast.Manager {
 
 func (s *Server) newManager(opts []holdfast.Option) *holdfast.Manager {
 	s.tb.Helper()
-	m, err := holdfast.New(s.Client(), opts...)
+	m, err := holdfast.New(s.Client(), append([]holdfast.Option{holdfast.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...) // faults are the test's
 	if err != nil {
 		s.fatalf("NewManager: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,6 +48,7 @@ func connect(ctx context.Context, c *cli.Command, opts ...holdfast.Option) (_ *c
 			conn.close()
 		}
 	}()
+	opts = append([]holdfast.Option{holdfast.WithLogger(slog.New(slog.DiscardHandler))}, opts...) // the command says what goes wrong
 	if prefix := c.String("prefix"); prefix != "" {
 		opts = append(opts, holdfast.WithNameMapper(func(name string) string { return prefix + name }))
 	}

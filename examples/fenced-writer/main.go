@@ -44,7 +44,7 @@ func run(ctx context.Context, prefix, word string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer lease.UnlockInto(ctx, &err)
+	defer lease.Unlock(ctx) // if the lease was lost, the store has decided
 	token, err := lease.FencingToken()
 	if err != nil {
 		return err

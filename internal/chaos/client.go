@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -92,7 +93,7 @@ type client struct {
 // and ends with its input.
 func runClient(cfg clientConfig, seam Seam) {
 	rdb := redis.NewClient(&redis.Options{Addr: cfg.Addr, Password: cfg.Password})
-	options := []holdfast.Option{holdfast.WithLease(cfg.Lease), holdfast.WithHandoffSlice(cfg.Slice), holdfast.WithLinger(cfg.Linger)}
+	options := []holdfast.Option{holdfast.WithLease(cfg.Lease), holdfast.WithHandoffSlice(cfg.Slice), holdfast.WithLinger(cfg.Linger), holdfast.WithLogger(slog.New(slog.DiscardHandler))}
 	m, err := holdfast.New(rdb, append(options, seam.Options...)...)
 	if err != nil {
 		panic(err)

@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -13,7 +14,7 @@ import (
 // code of the user, and may take long. So what is found out under a lock, or by a goroutine that others wait for, goes
 // into a queue, which keeps its order; a goroutine that ends with the queue writes it.
 type Journal struct {
-	log *slog.Logger
+	log *slog.Logger // nil: slog.Default, from Warn on
 
 	mu      sync.Mutex // guards the following; a leaf in the lock order
 	bursts  map[burstKey]*burst
@@ -31,6 +32,7 @@ type line struct {
 	level slog.Level
 	text  string
 	args  []any
+	ends  bool // what a line from Warn on has begun
 }
 
 const (
@@ -55,25 +57,41 @@ type burst struct {
 	timer *time.Timer
 }
 
-// New returns a journal that writes to log. It starts nothing.
+// New returns a journal that writes to log. If that is nil, the journal writes to what [slog.Default] is at the time: lines
+// from Warn on, and those that end what such a line has begun. New starts nothing.
 func New(log *slog.Logger) *Journal {
 	j := &Journal{log: log, bursts: make(map[burstKey]*burst)}
 	j.written.L = &j.mu
 	return j
 }
 
+// Logger is where lines go.
+func (j *Journal) Logger() *slog.Logger {
+	return cmp.Or(j.log, slog.Default())
+}
+
 // Say has a line written, behind those before. It does not wait for that.
 func (j *Journal) Say(level slog.Level, text string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.sayLocked(level, text, args...)
+	j.sayLocked(line{level, text, args, false})
 }
 
-func (j *Journal) sayLocked(level slog.Level, text string, args ...any) {
-	if level > slog.LevelDebug {
-		j.recent.all.add(Event{At: time.Now(), Level: level, Text: text, args: args})
+// SayEnd is Say, at Info, for the end of what a line from Warn on has begun.
+func (j *Journal) SayEnd(text string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.sayLocked(line{slog.LevelInfo, text, args, true})
+}
+
+func (j *Journal) sayLocked(l line) {
+	if l.level > slog.LevelDebug {
+		j.recent.all.add(Event{At: time.Now(), Level: l.level, Text: l.text, args: l.args})
 	}
-	j.queue = append(j.queue, line{level, text, args})
+	if j.log == nil && l.level < slog.LevelWarn && !l.ends {
+		return
+	}
+	j.queue = append(j.queue, l)
 	if !j.writing {
 		j.writing = true
 		go j.write()
@@ -89,7 +107,7 @@ func (j *Journal) write() {
 		j.queue = nil
 		j.mu.Unlock()
 		for _, l := range batch {
-			j.log.Log(context.Background(), l.level, l.text, l.args...)
+			j.Logger().Log(context.Background(), l.level, l.text, l.args...)
 		}
 		j.mu.Lock()
 	}
@@ -100,7 +118,7 @@ func (j *Journal) write() {
 // one writes a line about a lock, or keeps it for the line that sums up the second. more says what is
 // to be written besides, if it is a line of its own. No lock may be held by its callers.
 func (j *Journal) one(k burstKey, lock string, more ...any) {
-	logs := j.log.Enabled(context.Background(), slog.LevelWarn)
+	logs := j.Logger().Enabled(context.Background(), slog.LevelWarn)
 	j.mu.Lock()
 	j.recent.locks.add(Event{At: time.Now(), Level: slog.LevelWarn, Text: k.what, Lock: lock, args: more})
 	if !logs {
@@ -124,7 +142,7 @@ func (j *Journal) one(k burstKey, lock string, more ...any) {
 	}
 	j.mu.Unlock()
 	if alone {
-		j.log.Warn(k.what, append([]any{"lock", lock}, more...)...)
+		j.Logger().Warn(k.what, append([]any{"lock", lock}, more...)...)
 	}
 }
 
@@ -142,7 +160,7 @@ func (j *Journal) sumUpLocked(k burstKey, b *burst) {
 	delete(j.bursts, k)
 	b.timer.Stop()
 	if b.count > 0 {
-		j.sayLocked(slog.LevelWarn, k.what+", and others", "count", b.count, "locks", b.names, "reason", k.reason)
+		j.sayLocked(line{slog.LevelWarn, k.what + ", and others", []any{"count", b.count, "locks", b.names, "reason", k.reason}, false})
 	}
 }
 
@@ -196,7 +214,7 @@ func (j *Journal) Unavailable(cause error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if tell, suppressed := j.outages.begin(time.Now()); tell {
-		j.sayLocked(slog.LevelWarn, "holdfast: redis does not answer", "error", cause, "suppressed", suppressed)
+		j.sayLocked(line{slog.LevelWarn, "holdfast: redis does not answer", []any{"error", cause, "suppressed", suppressed}, false})
 	}
 }
 
@@ -205,6 +223,6 @@ func (j *Journal) AvailableAgain(lasted time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.outages.end() {
-		j.sayLocked(slog.LevelInfo, "holdfast: redis answers again", "lasted", lasted)
+		j.sayLocked(line{slog.LevelInfo, "holdfast: redis answers again", []any{"lasted", lasted}, true})
 	}
 }

@@ -81,7 +81,7 @@ func (j *Journal) RenewalFailed(n int, cause error, refused, outage bool) {
 	}
 	f.known = true
 	if tell, suppressed := f.begin(now); tell {
-		j.sayLocked(slog.LevelWarn, "holdfast: renewal failed, trying again", "locks", n, "error", cause, "suppressed", suppressed)
+		j.sayLocked(line{slog.LevelWarn, "holdfast: renewal failed, trying again", []any{"locks", n, "error", cause, "suppressed", suppressed}, false})
 	}
 }
 
@@ -95,6 +95,6 @@ func (j *Journal) renewalsDone() {
 	}
 	f.stop()
 	if f.end() {
-		j.sayLocked(slog.LevelInfo, "holdfast: no renewal fails any more", "lasted", f.last.Sub(f.since))
+		j.sayLocked(line{slog.LevelInfo, "holdfast: no renewal fails any more", []any{"lasted", f.last.Sub(f.since)}, true})
 	}
 }

@@ -72,7 +72,7 @@ func (e *Env) client(opt *redis.Options) redis.UniversalClient {
 func (e *Env) ManagerOn(client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
 	e.Helper()
 	// The suite speaks for Redisson with plain messages; sharded ones have tests of their own.
-	all := append([]holdfast.Option{holdfast.WithLease(lease), holdfast.WithPublishMode(holdfast.PublishClassic)}, e.kind.Options...)
+	all := append([]holdfast.Option{Unlogged, holdfast.WithLease(lease), holdfast.WithPublishMode(holdfast.PublishClassic)}, e.kind.Options...)
 	m, err := holdfast.New(client, append(all, opts...)...)
 	if err != nil {
 		e.Fatal(err)

@@ -23,6 +23,9 @@ func Logged() (*Lines, holdfast.Option) {
 	return l, holdfast.WithLogger(slog.New(l))
 }
 
+// Unlogged has a manager log nothing: faults that a test makes are no news.
+var Unlogged = holdfast.WithLogger(slog.New(slog.DiscardHandler))
+
 // Enabled is a method of slog.Handler.
 func (*Lines) Enabled(context.Context, slog.Level) bool { return true }
 

@@ -35,7 +35,7 @@ const endless = 10 * time.Minute
 // ManagerFor returns a manager on client that is closed with the test.
 func ManagerFor(t testing.TB, client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
 	t.Helper()
-	m, err := holdfast.New(client, append([]holdfast.Option{holdfast.WithLease(endless)}, opts...)...)
+	m, err := holdfast.New(client, append([]holdfast.Option{Unlogged, holdfast.WithLease(endless)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func (e *Env) KillHolder(p *redistest.Process) time.Time {
 func open(kinds []Kind, args []string, opts ...holdfast.Option) (m *holdfast.Manager, lock func(...holdfast.LockOption) holdfast.Locker, ttl time.Duration) {
 	ttl = must(time.ParseDuration(args[4]))
 	client := redis.NewClient(&redis.Options{Addr: args[1], Password: args[2], ClientName: processName})
-	m = must(holdfast.New(client, append(opts, holdfast.WithLease(ttl))...))
+	m = must(holdfast.New(client, append(opts, Unlogged, holdfast.WithLease(ttl))...))
 	kind := kinds[slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == args[0] })]
 	return m, func(opts ...holdfast.LockOption) holdfast.Locker { return kind.Lock(m, args[3], opts...) }, ttl
 }

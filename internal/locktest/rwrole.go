@@ -27,7 +27,7 @@ const (
 // roleManager is called with what every role begins with: address, password, lock name.
 func roleManager(args []string) (*redis.Client, *holdfast.Manager, string) {
 	client := redis.NewClient(&redis.Options{Addr: args[0], Password: args[1]})
-	return client, must(holdfast.New(client, holdfast.WithLease(lease))), args[2]
+	return client, must(holdfast.New(client, Unlogged, holdfast.WithLease(lease))), args[2]
 }
 
 func must[T any](v T, err error) T {

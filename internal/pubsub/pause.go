@@ -125,7 +125,7 @@ func (s *Subscriber) ended(h *session, err error) {
 func (s *Subscriber) restoredLocked(h *session, t *topic) {
 	for _, p := range [...]*pause{t.missing, s.pauses[h.master]} {
 		if p != nil && !p.lost.IsZero() {
-			s.journal.Say(slog.LevelInfo, "holdfast: pub/sub connection restored", "after", time.Since(p.lost))
+			s.journal.SayEnd("holdfast: pub/sub connection restored", "after", time.Since(p.lost))
 			p.lost = time.Time{}
 		}
 	}
@@ -210,7 +210,7 @@ func (s *Subscriber) permitLocked(channel string, t *topic) (untold bool) {
 }
 
 func (s *Subscriber) tellPermitted(channel string) {
-	s.journal.Say(slog.LevelInfo, "holdfast: permitted to subscribe now", "channels", familyOf(channel)+":*")
+	s.journal.SayEnd("holdfast: permitted to subscribe now", "channels", familyOf(channel)+":*")
 }
 
 // familyOf returns what the channels of one purpose begin with: inboxes, or what Redisson publishes about one kind of

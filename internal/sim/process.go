@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"runtime"
 	"slices"
@@ -118,7 +119,7 @@ const retryAfter = 8 * time.Millisecond
 func (o *Options) list() []holdfast.Option {
 	list := []holdfast.Option{
 		holdfast.WithLease(o.Lease), holdfast.WithPollInterval(o.Poll), holdfast.WithFairPatience(o.Patience), holdfast.WithHandoffSlice(o.Slice),
-		holdfast.WithPublishMode(holdfast.PublishClassic),
+		holdfast.WithPublishMode(holdfast.PublishClassic), holdfast.WithLogger(slog.New(slog.DiscardHandler)),
 	}
 	if o.Replicas > 0 {
 		list = append(list, holdfast.WithReplicas(o.Replicas, o.AckIn))

@@ -46,7 +46,7 @@ const (
 // manager returns a manager on client, closed at the end of the test.
 func manager(t *testing.T, client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
 	t.Helper()
-	m, err := holdfast.New(client, append([]holdfast.Option{holdfast.WithLease(lease)}, opts...)...)
+	m, err := holdfast.New(client, append([]holdfast.Option{locktest.Unlogged, holdfast.WithLease(lease)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package contender
 
 import (
 	"context"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -50,7 +51,7 @@ type handle struct {
 func openHoldfast(k kind, opts ...holdfast.Option) func(string, time.Duration) (Contender, error) {
 	return func(address string, lease time.Duration) (Contender, error) {
 		client := redis.NewClient(&redis.Options{Addr: address})
-		opts := append([]holdfast.Option{holdfast.WithLease(lease)}, opts...)
+		opts := append([]holdfast.Option{holdfast.WithLease(lease), holdfast.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
 		manager, err := holdfast.New(client, opts...)
 		if err != nil {
 			client.Close()

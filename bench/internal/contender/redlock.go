@@ -2,6 +2,7 @@ package contender
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ func openHoldfastRedlock(addresses string, lease time.Duration) (Contender, erro
 	for address := range strings.SplitSeq(addresses, ",") {
 		client := redis.NewClient(&redis.Options{Addr: address})
 		c.clients = append(c.clients, client)
-		m, err := holdfast.New(client, holdfast.WithLease(lease))
+		m, err := holdfast.New(client, holdfast.WithLease(lease), holdfast.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			c.Close()
 			return nil, err

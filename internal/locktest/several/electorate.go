@@ -6,6 +6,7 @@ package several
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -77,7 +78,7 @@ func CandidateOn(t testing.TB, clients []*redis.Client, of Side, opts ...holdfas
 	var c Candidate
 	var members []holdfast.Locker
 	for _, rdb := range clients {
-		m, err := holdfast.New(rdb, append([]holdfast.Option{holdfast.WithLease(endless)}, opts...)...)
+		m, err := holdfast.New(rdb, append([]holdfast.Option{holdfast.WithLogger(slog.New(slog.DiscardHandler)), holdfast.WithLease(endless)}, opts...)...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,16 +2,22 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/seam"
 )
 
 // Each lost lease is logged once, also where Unlock finds it and its error is dropped.
@@ -232,5 +238,48 @@ func TestLogs_LinesOfFailingRenewals(t *testing.T) {
 			t.Errorf("%d lines: %q", n, log.With("renewal"))
 		}
 		_ = lease.Unlock(context.Background())
+	})
+}
+
+// A program that names no logger is told of a Redis that it has never reached: once, where it was sought, and when it answers.
+func TestLogs_ByDefault(t *testing.T) { // not parallel: the default logger is the program's
+	before, writer, flags := slog.Default(), log.Writer(), log.Flags()
+	t.Cleanup(func() { slog.SetDefault(before); log.SetOutput(writer); log.SetFlags(flags) })
+	synctest.Test(t, func(t *testing.T) {
+		s := holdfasttest.NewServer(t)
+		s.Down()
+		options := s.Options()
+		options.Password = "S3CRET"
+		client := redis.NewClient(options)
+		defer client.Close()
+		told, err := holdfast.New(client)
+		silent, err2 := holdfast.New(s.Client(), locktest.Unlogged)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		lines, _ := locktest.Logged()
+		slog.SetDefault(slog.New(lines)) // after New
+		seam.Engine(told).Journal.Say(slog.LevelInfo, "no trouble")
+		waiting, waitingToo := told.Mutex("x").LockAsync(t.Context()), silent.Mutex("y").LockAsync(t.Context())
+		begun := func() []string {
+			return lines.With("WARN holdfast: redis does not answer error=", s.Options().Addr, "connection refused")
+		}
+		for range 30 { // fake seconds
+			if time.Sleep(2 * time.Second); len(begun()) != 1 || len(lines.With("")) != 1 {
+				t.Fatalf("lines: %q", lines.With(""))
+			}
+		}
+		s.Up()
+		for _, r := range []holdfast.Result{<-waiting, <-waitingToo} {
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+		}
+		if err := errors.Join(told.Close(t.Context()), silent.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if ended := lines.With("INFO holdfast: redis answers again lasted="); len(ended) != 1 || len(lines.With("")) != 2 {
+			t.Errorf("lines: %q", lines.With(""))
+		}
 	})
 }

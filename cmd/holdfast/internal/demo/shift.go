@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -36,7 +37,7 @@ func Work(ctx context.Context, redisURL string, s Shift, in io.Reader, out io.Wr
 	if err := rdb.Ping(ctx).Err(); err != nil { // connected before the race begins
 		return fmt.Errorf("connect: %w", err)
 	}
-	locks, err := holdfast.New(rdb)
+	locks, err := holdfast.New(rdb, holdfast.WithLogger(slog.New(slog.DiscardHandler))) // its screen says what happens
 	if err != nil {
 		return err
 	}

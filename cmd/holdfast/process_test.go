@@ -46,7 +46,7 @@ func TestProcesses(t *testing.T) {
 		{[]string{"ls", "job"}, "mutex  " + who + "  "},
 		{[]string{"ls", "--held-by=web-3", "-o=name"}, "job\n"},
 		{[]string{"ls", "job", "-o=wide"}, who + " " + owner},
-		{[]string{"ls", "job", "-o=jsonl"}, `"process":{"app":"shop\u001b","host":"web-3","pid":"4121","started":"2026-11-26T07:00:00Z","version":"v1.2.0","debug":"http://web-3:6060/\u001b"}`},
+		{[]string{"ls", "job", "-o=jsonl"}, `"process":{"app":"shop\u001b","host":"web-3","pid":4121,"started":"2026-11-26T07:00:00Z","version":"v1.2.0","debug":"http://web-3:6060/\u001b"}`},
 		{[]string{"inspect", "job"}, "holder   " + who + " " + owner},
 		{[]string{"inspect", "job"}, "\n           started 2026-11-26T07:00:00Z, version v1.2.0, page \"http://web-3:6060/\\x1b\"\n"},
 	} {

@@ -161,12 +161,8 @@ func TestRun_CommandOfAnotherUser(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			program, err := os.ReadFile(setpriv)
-			if err == nil {
-				err = errors.Join(os.WriteFile(exe, program, 0o755), os.Chmod(exe, 0o755|os.ModeSetuid), os.Chmod(dir, 0o755))
-			}
-			stderr, err2 := os.Create(said)
-			if err = errors.Join(err, err2); err != nil {
+			stderr, err := os.Create(said)
+			if err = errors.Join(err, os.Chmod(dir, 0o755), copyFile(exe, setpriv, 0o755|os.ModeSetuid)); err != nil {
 				t.Fatal(err)
 			}
 			defer stderr.Close()
@@ -175,7 +171,9 @@ func TestRun_CommandOfAnotherUser(t *testing.T) {
 				`echo $$ >"$1/pid"; until test -e "$1/end"; do sleep 0.01; done; exit 5`, "sh", dir)
 			i.Env, i.Cmd.Stderr = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv)), stderr
 			i.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-			if err := i.Start(); err != nil {
+			own := i.Path // in a folder of root's
+			i.Path = filepath.Join(dir, "holdfast")
+			if err := errors.Join(copyFile(i.Path, own, 0o755), i.Start()); err != nil {
 				t.Fatal(err)
 			}
 			awaitFile(t, filepath.Join(dir, "pid"))
@@ -198,4 +196,13 @@ func TestRun_CommandOfAnotherUser(t *testing.T) {
 			}
 		})
 	}
+}
+
+// copyFile makes a copy with these rights.
+func copyFile(to, from string, rights os.FileMode) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(to, content, 0o600), os.Chmod(to, rights))
 }

@@ -45,7 +45,7 @@ var unheardScenarios = map[string]func(*Env){
 			}
 			since := time.Now()
 			e.Eventually("it goes on", func() bool { return u.p.Count(redistest.Command("subscribe")) >= 6 })
-			if d := time.Since(since); d < 4*time.Second {
+			if d := time.Since(since); e.kind.Virtual && d < 4*time.Second { // on a busy machine it is seen late that they began
 				e.Errorf("two connections in %v", d)
 			}
 			u.p.Hush(false)

@@ -54,10 +54,31 @@ func saysWhoAsks(completion *cli.Command) {
 	}
 }
 
-// completeNames offers the flags of c, and the names of the locks that are held.
-func completeNames(ctx context.Context, c *cli.Command) {
+// valuesOf returns what may stand behind a flag of c; nil: anything.
+func valuesOf(c *cli.Command, flag string) []string {
+	switch flag {
+	case "--kind":
+		return kinds
+	case "--output", "-o":
+		if c.Name == "bench" || c.Name == "doctor" {
+			return []string{formatTable, formatJSON, formatJSONL}
+		}
+		return []string{formatTable, formatWide, formatJSON, formatJSONL, formatName}
+	}
+	return nil
+}
+
+// complete offers the values of the flag that has been typed; or the flags of c and, if it takes one, the names of the locks that are held.
+func complete(ctx context.Context, c *cli.Command) {
+	words := os.Args[:len(os.Args)-1]
+	for _, word := range words[max(0, len(words)-2):] { // a part of the value may be there as well
+		if values := valuesOf(c, word); values != nil {
+			fmt.Fprintln(c.Root().Writer, strings.Join(values, "\n"))
+			return
+		}
+	}
 	cli.DefaultCompleteWithFlags(ctx, c)
-	if n := len(os.Args); n > 2 && strings.HasPrefix(os.Args[n-2], "-") {
+	if n := len(os.Args); c.ArgsUsage == "" || n > 2 && strings.HasPrefix(os.Args[n-2], "-") {
 		return // a flag is being typed
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTime)

@@ -45,9 +45,10 @@ var nameAndCommand = 2
 
 func runCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "run",
-		Usage:     "run a command while it holds a lock",
-		ArgsUsage: "NAME -- CMD [ARG...]",
+		Name:          "run",
+		Usage:         "run a command while it holds a lock",
+		ArgsUsage:     "NAME -- CMD [ARG...]",
+		ShellComplete: complete,
 		Description: "CMD gets stdin, stdout and stderr, HOLDFAST_LOCK and with --fencing HOLDFAST_TOKEN. It is started without a\n" +
 			"shell, and ended before another owner can get the lock: with TERM, and with KILL when the lease is over.\n\n" +
 			"The exit status is that of CMD, or 128 and the number of the signal that ended it. Others: 121 if the lock was lost\n" +
@@ -191,6 +192,9 @@ func (j *job) understand(c *cli.Command) error {
 	}
 	return nil
 }
+
+// kinds are the values of --kind.
+var kinds = []string{"mutex", "fair", "read", "write"}
 
 // locker returns the lock of that kind: on several servers, a Redlock.
 func locker(kind string, conn *connection, name string) (holdfast.Locker, error) {

@@ -32,9 +32,7 @@ func siteCommand(cmd *cli.Command, e errand) *cli.Command {
 	cmd.Flags = append(cmd.Flags, redisFlags()...)
 	cmd.DisableSliceFlagSeparator = true
 	cmd.HideHelpCommand = true
-	if cmd.ArgsUsage != "" {
-		cmd.ShellComplete = completeNames
-	}
+	cmd.ShellComplete = complete
 	cmd.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {
 		return e.coded(&badUsage{notUnderstood(c, err)})
 	}

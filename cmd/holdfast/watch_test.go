@@ -90,6 +90,17 @@ func TestComplete(t *testing.T) {
 	if i.wait(t); i.stdout.String() != "nightly\n" {
 		t.Errorf("inspect: %q", &i.stdout)
 	}
+	for _, row := range []struct{ words, want string }{
+		{"run x --kind", "mutex\nfair\nread\nwrite\n"},
+		{"run x --kind fa", "mutex\nfair\nread\nwrite\n"},
+		{"ls -o", "table\nwide\njson\njsonl\nname\n"},
+		{"doctor --output j", "table\njson\njsonl\n"},
+	} {
+		i = start(t, urlOf(srv), append(strings.Fields(row.words), completionFlag, askedByShell)...)
+		if i.wait(t); i.stdout.String() != row.want {
+			t.Errorf("%s: %q", row.words, &i.stdout)
+		}
+	}
 	i = start(t, urlOf(srv), "inspect", "--", "nig", completionFlag)
 	if status := i.wait(t); status != 0 || i.stdout.Len() > 0 {
 		t.Errorf("behind --: exit status %d, %q", status, &i.stdout)

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -79,7 +80,9 @@ func TestOwed_OfALeaseThatNobodyGets(t *testing.T) {
 		seam.Engine(managers[1]).Inside("b").ReachLimit()
 		leave()
 		gate.Release()
-		locktest.WantErr(t, (<-failed).Err, holdfast.ErrNotAcquired, nil)
+		if err := (<-failed).Err; !errors.Is(err, holdfast.ErrNotAcquired) && !errors.Is(err, holdfast.ErrUnavailable) {
+			t.Error(err) // a busy machine holds the reply for so long that Redis counts as silent
+		}
 		gone(t, srv)
 	})
 }

@@ -79,6 +79,7 @@ func lookAt(ctx context.Context, c *cli.Command, at *site, name string) (l look,
 		return l, &unavailable{err}
 	}
 	identify(ctx, at.client, []look{l})
+	l.Processes = processesOf(ctx, at.client, l.Queue)
 	return l, nil
 }
 
@@ -139,7 +140,7 @@ func printBlocks(w io.Writer, looks []look) error {
 			line("overdue", "%d places in the queue whose time is over", l.Overdue)
 		}
 		for _, id := range l.Queue {
-			line("queue", "%s", printable(id))
+			line("queue", "%s", ownerText(lookHolder{Owner: id, Holdfast: wire.IsOurs(id), Process: l.Processes[id]}, true))
 		}
 		if l.Token > 0 {
 			line("token", "%d", l.Token)

@@ -42,24 +42,25 @@ func failure(err error) error {
 
 // look is what is known of one lock, for people and as JSON. Durations are in ms; -1 is no TTL.
 type look struct {
-	Name      string       `json:"name"`
-	NameBytes []byte       `json:"nameBytes,omitempty"` // if the name is not UTF-8
-	Kind      string       `json:"kind"`
-	Held      bool         `json:"held"`
-	Holders   []lookHolder `json:"holders"`
-	More      int          `json:"moreHolders"`
-	TTL       int64        `json:"ttl"`
-	Waiting   int          `json:"waiting"`
-	Overdue   int          `json:"overdue"`
-	Token     uint64       `json:"token"`
-	State     string       `json:"state"`
-	Since     int64        `json:"notRenewedFor,omitempty"` // if the state is expiring
-	Queue     []string     `json:"queue,omitempty"`
-	Broken    []lookBroken `json:"broken,omitempty"`
-	Server    string       `json:"server,omitempty"`  // of several, the one that knows this
-	Servers   []string     `json:"servers,omitempty"` // of a Redlock, those at which it is held
-	of        int          // so many servers were asked; 0: one, or Server alone
-	*Place                 // nil: not looked at
+	Name      string              `json:"name"`
+	NameBytes []byte              `json:"nameBytes,omitempty"` // if the name is not UTF-8
+	Kind      string              `json:"kind"`
+	Held      bool                `json:"held"`
+	Holders   []lookHolder        `json:"holders"`
+	More      int                 `json:"moreHolders"`
+	TTL       int64               `json:"ttl"`
+	Waiting   int                 `json:"waiting"`
+	Overdue   int                 `json:"overdue"`
+	Token     uint64              `json:"token"`
+	State     string              `json:"state"`
+	Since     int64               `json:"notRenewedFor,omitempty"` // if the state is expiring
+	Queue     []string            `json:"queue,omitempty"`
+	Processes map[string]*Process `json:"queueProcesses,omitempty"` // by owner id: of Queue, those that say what they are
+	Broken    []lookBroken        `json:"broken,omitempty"`
+	Server    string              `json:"server,omitempty"`  // of several, the one that knows this
+	Servers   []string            `json:"servers,omitempty"` // of a Redlock, those at which it is held
+	of        int                 // so many servers were asked; 0: one, or Server alone
+	*Place                        // nil: not looked at
 }
 
 type lookHolder struct {

@@ -38,6 +38,7 @@ func TestProcesses(t *testing.T) {
 	key := wire.ProcessKey(owner)
 	srv.Admin().HSet(t.Context(), key, "app", "shop\x1b", "host", "web-3", "pid", "4121", "started", "2026-11-26T07:00:00Z", "version", "v1.2.0", "debug", "http://web-3:6060/\x1b")
 	srv.Admin().PExpire(t.Context(), key, processTTL)
+	srv.Admin().RPush(t.Context(), wire.InspectKeys("job")[2].(string), strings.Replace(owner, ":", ":9", 1), "hf-unknown:1")
 	const who = `"shop\x1b@web-3/4121"`
 	for _, tt := range []struct {
 		args []string
@@ -48,6 +49,8 @@ func TestProcesses(t *testing.T) {
 		{[]string{"ls", "job", "-o=wide"}, who + " " + owner},
 		{[]string{"ls", "job", "-o=jsonl"}, `"process":{"app":"shop\u001b","host":"web-3","pid":4121,"started":"2026-11-26T07:00:00Z","version":"v1.2.0","debug":"http://web-3:6060/\u001b"}`},
 		{[]string{"inspect", "job"}, "holder   " + who + " " + owner},
+		{[]string{"inspect", "job"}, "queue    " + who + " " + strings.Replace(owner, ":", ":9", 1) + "\n  queue    hf-unknown:1\n"},
+		{[]string{"inspect", "job", "-o=jsonl"}, `"queueProcesses":{"` + strings.Replace(owner, ":", ":9", 1) + `":{"app":"shop\u001b"`},
 		{[]string{"inspect", "job"}, "\n           started 2026-11-26T07:00:00Z, version v1.2.0, page \"http://web-3:6060/\\x1b\"\n"},
 	} {
 		i := start(t, urlOf(srv), tt.args...)

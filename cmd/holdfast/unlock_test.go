@@ -15,7 +15,7 @@ import (
 func TestUnlock_FreesAndTellsTheHolder(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	lease, err := other(t, srv, holdfast.WithLease(time.Second)).Mutex("job").Lock(t.Context())
+	lease, err := other(t, srv, holdfast.WithLease(5*time.Second)).Mutex("job").Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,6 @@ type Info struct {
 	Holders []Holder      // those whose right has not ended
 	TTL     time.Duration // until the lock's key expires; 0 if there is none, time.Duration(-1) if it has no TTL
 	Waiters int           // places in the queue in Redis: one per waiting process (FairMutex: per caller)
-	Callers int           // callers of the Manager of Inspect that wait; Redis knows nothing of those that wait for their own process
 	Token   uint64        // the last fencing token granted or reserved; 0 if there was none
 
 	Ended   int         // readers that are still recorded, though their right has ended; not among Holders
@@ -120,7 +119,7 @@ func (m *Manager) inspect(ctx context.Context, call, name string) (Info, error) 
 	for i, h := range info.Holders {
 		info.Holders[i].Idle = h.Lingers && m.engine.IsIdle(mapped, h.Owner)
 	}
-	info.Name, info.Callers = name, m.engine.Waiting(mapped)
+	info.Name = name
 	return info, nil
 }
 

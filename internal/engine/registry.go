@@ -135,18 +135,6 @@ func (eng *Engine) Counts() (locks, waiting, held int) {
 	return locks, waiting, held
 }
 
-// Waiting returns how many callers of this process wait for a lock of that key, of any kind.
-func (eng *Engine) Waiting(mapped string) (callers int) {
-	for family := range lock.Families {
-		if e := eng.existing(family, mapped); e != nil {
-			e.mu.Lock()
-			callers += e.lock.Waiting()
-			e.mu.Unlock()
-		}
-	}
-	return callers
-}
-
 // Ages adds for how long the oldest leases and waiters have been here.
 func (eng *Engine) Ages(g telemetry.Gauges) {
 	for _, e := range eng.snapshot() {

@@ -145,7 +145,7 @@ func TestJSON_Golden(t *testing.T) {
 	}
 }
 
-// What a person looks for is on the page: what is wrong, since when, why, who waits and for whom.
+// The page says what is wrong, since when, why, which callers wait and for which holder.
 func TestPage_SaysWhatGoesWrong(t *testing.T) {
 	h := newPage(busy())
 	line := func(text, lock string, ago time.Duration) journal.Event {

@@ -114,7 +114,7 @@ type curve struct {
 	Name      string
 	Now, Most int
 	Path      string
-	Unknown   []stretch // nobody looked then
+	Unknown   []stretch // no client looked then
 }
 
 type stretch struct{ X, Width int }

@@ -51,7 +51,7 @@ func shop(t *testing.T) string {
 				t.Fatal(err)
 			}
 		}
-		if 40 < i && i < 70 { // nobody looks
+		if 40 < i && i < 70 { // no client looks
 			ahead += 5 * time.Second
 			continue
 		}

@@ -36,7 +36,7 @@ func runUnlock(ctx context.Context, c *cli.Command, sites []*site) error {
 	name, tell := c.Args().First(), newTeller(c)
 	var held []*site
 	var holders []*watched
-	var shown []string // owners, to the person who is asked
+	var shown []string // the owners that the question has named
 	owners, others := c.StringSlice("owner"), 0
 	for _, at := range sites {
 		info, err := at.inspect(ctx, name)

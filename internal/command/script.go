@@ -136,7 +136,7 @@ type Acks struct {
 
 // command returns the WAIT.
 func (a *Acks) command(ctx context.Context) *redis.Cmd {
-	// 0 would be for ever.
+	// 0 would wait without a limit.
 	return redis.NewCmd(ctx, "wait", a.Replicas, max(1, a.Timeout.Milliseconds()))
 }
 

@@ -69,7 +69,7 @@ unit: ## the tests that need no server: the suite and the simulation in fake tim
 	@$(SPARSE) $(TESTS) -short -timeout 5m $(LOCKS) ./internal/sim $(PURE)
 
 sim: ## the simulation: other worlds than in unit, and the bugs planted there
-	@$(SPARSE) $(TESTS) -timeout 10m -skip '^TestWorlds_OfCrowds$$|^TestShrink_|^TestPlan' ./internal/sim
+	@$(SPARSE) $(TESTS) -timeout 10m -skip '^TestWorlds_OfCrowds$$' ./internal/sim
 
 real: redis ## on real servers, what needs them, and of the rest some of each; tests mostly wait, so more run at a time than there are cores
 	@GOGC=400 HOLDFAST_TEST_QUICK=1 $(TESTS) -shuffle=on -p 3 -parallel 16 -timeout 10m -skip '$(NOTREAL)|$(LONG)' $(LOCKS) $(OTHERS)

@@ -6,7 +6,6 @@
 //	go test ./internal/sim                                           some hundred worlds
 //	go test ./internal/sim -run 'TestWorlds$' -args -seed 7          one of them
 //	go test ./internal/sim -run 'TestWorlds$' -args -seed 1000 -seeds 5000
-//	go test ./internal/sim -run 'TestWorlds$' -args -seed 7 -shrink  if it is red: a smaller one, as a file for TestPlan
 //	go test ./internal/sim -run LateTimers -args -seed 7 -seeds 500  worlds in which processes stand still, the library's timers with them
 //	go test ./internal/sim -run OfCrowds                             worlds with many locks at a time, whose requests are merged
 //	go test ./internal/sim -run Exact -v -args -exact -seed 7        a world whose trace repeats, and the check that it does

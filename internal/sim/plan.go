@@ -4,8 +4,7 @@ import (
 	"time"
 )
 
-// Plan is a world before it is run, as a plain value: who does what and when, and what goes wrong. A seed draws one; a tool that
-// shrinks a red one takes parts away. It has a form in JSON.
+// Plan is a world before it is run, as a plain value: who does what and when, and what goes wrong. A seed draws one.
 type Plan struct {
 	Seed      uint64 // chance that is not in the plan, such as how long a packet takes
 	Shape     Shape
@@ -62,20 +61,20 @@ const (
 type Lock struct {
 	Name    string
 	Kind    Kind
-	Member  Kind          `json:",omitempty"` // Redlock: the kind of its members
-	Lease   time.Duration `json:",omitempty"` // 0: that of the manager
-	Fencing bool          `json:",omitempty"`
-	Fixed   bool          `json:",omitempty"`
-	MaxHold time.Duration `json:",omitempty"`
-	AtLeast time.Duration `json:",omitempty"`
-	Linger  time.Duration `json:",omitempty"`
-	Of      []int         `json:",omitempty"` // Multi: its locks
+	Member  Kind          // Redlock: the kind of its members
+	Lease   time.Duration // 0: that of the manager
+	Fencing bool
+	Fixed   bool
+	MaxHold time.Duration
+	AtLeast time.Duration
+	Linger  time.Duration
+	Of      []int // Multi: its locks
 }
 
 // Process is a client process, with a Manager for each server.
 type Process struct {
 	Start   time.Duration
-	Java    bool `json:",omitempty"` // it is one of Redisson's
+	Java    bool // it is one of Redisson's
 	Workers []Worker
 }
 
@@ -103,13 +102,13 @@ type Step struct {
 	After  time.Duration
 	Lock   int
 	Way    Way
-	Read   bool          `json:",omitempty"` // the read side
-	Limit  time.Duration `json:",omitempty"` // of the context; 0: none
-	Cancel bool          `json:",omitempty"` // the context ends by a cancel, not by a deadline
+	Read   bool          // the read side
+	Limit  time.Duration // of the context; 0: none
+	Cancel bool          // the context ends by a cancel, not by a deadline
 	Hold   time.Duration
-	Over   bool    `json:",omitempty"` // it goes on when its lease has ended
-	Inside []Inner `json:",omitempty"`
-	End    End     `json:",omitempty"`
+	Over   bool // it goes on when its lease has ended
+	Inside []Inner
+	End    End
 }
 
 // Inner is what is done under a lease.
@@ -138,10 +137,10 @@ const (
 type Fault struct {
 	At      time.Duration
 	Kind    string
-	For     time.Duration `json:",omitempty"`
-	Process int           `json:",omitempty"`
-	Server  int           `json:",omitempty"`
-	Lock    int           `json:",omitempty"`
-	Script  string        `json:",omitempty"` // what the names of the scripts begin with that it is about
-	Which   int           `json:",omitempty"` // of several connections
+	For     time.Duration
+	Process int
+	Server  int
+	Lock    int
+	Script  string // what the names of the scripts begin with that it is about
+	Which   int    // of several connections
 }

@@ -25,8 +25,6 @@ var (
 	forFlag    = flag.Duration("for", 0, "seeds are tried for so long")
 	rulesFlag  = flag.String("rules", "", "a world is red only by the judges whose names this matches")
 	stopFlag   = flag.Bool("stop", false, "stop at the first red world")
-	shrinkFlag = flag.Bool("shrink", false, "look for a smaller plan that is red in the same way")
-	planFlag   = flag.String("plan", "", "a file with a plan, for TestPlan")
 	stallsFlag = flag.Bool("stalls", false, "every second fault of a plan is a process that stands still")
 	lingerFlag = flag.Bool("lingerers", false, "processes keep locks after Unlock, in each world where they can")
 	leaveFlag  = flag.Bool("leavers", false, "more callers leave, and come back before answers and grants have come")
@@ -119,9 +117,6 @@ func (a *tally) one(t *testing.T, n int, plan *Plan) bool {
 	if len(r.Found) > 0 {
 		a.red++
 		t.Errorf("red: world %d: %v\n%s", n, r.Found[0], r.report(*traceFlag))
-		if *shrinkFlag {
-			shrink(t, r)
-		}
 	}
 	return len(r.Found) == 0
 }

@@ -132,6 +132,13 @@ func TestRun_AtATerminal(t *testing.T) {
 		c.await(t, "got-words", 1)
 		c.await(t, "status-0", 1)
 	})
+	t.Run("input at once", func(t *testing.T) {
+		t.Parallel()
+		c := openShell(t, srv)
+		// A command that is stopped because it reads before it has the terminal loses the stop of a key that is pressed then.
+		c.press(t, "for i in 1 2 3 4 5 6 7 8; do holdfast run early -- sh -c 'read -r _ _ _ _ _ _ _ has _ </proc/self/stat; echo has-$(($$ == has))'; done\n")
+		c.await(t, "has-1", 8)
+	})
 	t.Run("pipeline", func(t *testing.T) {
 		t.Parallel()
 		c := openShell(t, srv)

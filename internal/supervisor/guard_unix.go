@@ -95,7 +95,11 @@ func Guard(name string, grace time.Duration, loss Loss, in, out int, path string
 
 // start starts the command, with the streams and the environment of this process.
 func (g *guard) start(path string, argv []string) bool {
-	pid, err := start(&Command{Path: path, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
+	var tty *terminal
+	if group, err := unix.Getpgid(os.Getppid()); err == nil {
+		tty = openTerminal(os.Stdin, os.Stdout, group)
+	}
+	pid, err := start(&Command{Path: path, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, tty)
 	if err != nil {
 		g.answer(answerFails, errnoOf(err))
 		return false

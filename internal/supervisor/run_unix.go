@@ -58,7 +58,7 @@ func Run(lease Lease, c *Command) (Result, error) {
 	runtime.LockOSThread()
 	self := os.Getpid()
 	r := &run{
-		c: c, lease: lease, tty: openTerminal(c.Stdin, c.Stdout), tree: tree{root: self, except: descendants(self, nil)},
+		c: c, lease: lease, tty: openTerminal(c.Stdin, c.Stdout, unix.Getpgrp()), tree: tree{root: self, except: descendants(self, nil)},
 		plan: plan{grace: c.Grace, loss: c.Loss, limit: c.Limit, explain: c.Explain},
 	}
 	adoptOrphans()
@@ -101,7 +101,7 @@ func (r *run) start() error {
 		r.detail("the guard is there")
 		return nil
 	}
-	pid, err := start(r.c)
+	pid, err := start(r.c, r.tty)
 	if err != nil {
 		return &NotStarted{err}
 	}
@@ -113,7 +113,7 @@ func (r *run) start() error {
 func (r *run) runs(pid int) {
 	r.tree.group = pid
 	if r.tty != nil {
-		r.tty.offer(pid)
+		r.tty.started(pid)
 	}
 	r.detail(fmt.Sprintf("%s runs as process %d", r.c.Args[0], pid))
 }

@@ -14,11 +14,16 @@ import (
 )
 
 // start starts the command in a process group of its own, and returns its process id. A program without a format that
-// the kernel knows is run by sh, as shells do.
-func start(c *Command) (int, error) {
-	pid, err := spawn(c.Path, c.Args, c, newGroup())
+// the kernel knows is run by sh, as shells do. If the group of the supervisor has the terminal, the command has it from
+// its first instruction on: one that is stopped because it reads too early loses the stop of a key that is pressed then.
+func start(c *Command, tty *terminal) (int, error) {
+	attr := newGroup()
+	if tty != nil && tty.eager && tty.ours() {
+		attr.Foreground, attr.Ctty = true, tty.fd
+	}
+	pid, err := spawn(c.Path, c.Args, c, attr)
 	if errors.Is(err, syscall.ENOEXEC) && isText(c.Path) {
-		return spawn("/bin/sh", append([]string{"sh", c.Path}, c.Args[1:]...), c, newGroup())
+		return spawn("/bin/sh", append([]string{"sh", c.Path}, c.Args[1:]...), c, attr)
 	}
 	return pid, err
 }

@@ -11,21 +11,21 @@ import (
 
 // terminal is the controlling terminal of this process. One process group has it, the foreground: it reads from it,
 // and gets the signals of its keys. The supervisor plays the shell's part between its own group and the command's.
-// It belongs to the goroutine of Run.
+// It belongs to the goroutine of Run, or of Guard.
 type terminal struct {
 	fd    int
-	own   int  // this process's group
+	own   int  // the supervisor's group
 	eager bool // the command has the terminal from the beginning, and not only when it asks for it
 	given bool // the command's group has had it
 }
 
-// openTerminal returns nil if stdin is not the controlling terminal. In a pipeline the command gets the terminal only
-// when it asks for it, so that a pager behind it can have it.
-func openTerminal(stdin, stdout *os.File) *terminal {
+// openTerminal returns nil if stdin is not the controlling terminal; own is the supervisor's process group. In a pipeline
+// the command gets the terminal only when it asks for it, so that a pager behind it can have it.
+func openTerminal(stdin, stdout *os.File, own int) *terminal {
 	if stdin == nil {
 		return nil
 	}
-	t := &terminal{fd: int(stdin.Fd()), own: unix.Getpgrp()}
+	t := &terminal{fd: int(stdin.Fd()), own: own}
 	if t.foreground() < 0 {
 		return nil
 	}
@@ -54,12 +54,8 @@ func (t *terminal) give(group int) {
 // set needs SIGTTOU to be ignored: the caller may be in the background.
 func (t *terminal) set(group int) { _ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) }
 
-// offer gives the terminal to a new command, if this process has it to give.
-func (t *terminal) offer(group int) {
-	if t.eager && t.ours() {
-		t.give(group)
-	}
-}
+// started is told of a new command, which may have got the terminal: see start.
+func (t *terminal) started(group int) { t.given = t.foreground() == group }
 
 // wanted reports whether the command was stopped because it asked for a terminal that this process can give, or has
 // given meanwhile.

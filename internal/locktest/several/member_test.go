@@ -76,7 +76,7 @@ func TestRedlock_LostBeforeTheMajorityIsTakenAgain(t *testing.T) {
 
 // AC-80: time that the answers took is not part of the lease.
 func TestRedlock_LateAnswers(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
 		all := Servers(t, 5)
 		var proxies []*redistest.Proxy
 		var clients []*redis.Client

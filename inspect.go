@@ -3,14 +3,10 @@ package holdfast
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/protocol"
@@ -37,6 +33,9 @@ const (
 // The callers of a FairMutex stand there one by one. Waiters of Redisson stand there only if they
 // use its fair lock.
 //
+// Waiting callers in the process of a holder have no place in the queue. With [WithIdentity] that
+// process says how many there are: [Holder.Callers].
+//
 // A reader that has died stays recorded in the lock until another reader leaves or TTL is over. If
 // no other reader is left, Held is false and Kind is KindRead: readers are admitted, and writers
 // wait until TTL is over.
@@ -52,6 +51,7 @@ type Info struct {
 	Holders []Holder      // those whose right has not ended
 	TTL     time.Duration // until the lock's key expires; 0 if there is none, time.Duration(-1) if it has no TTL
 	Waiters int           // places in the queue in Redis: one per waiting process (FairMutex: per caller)
+	Queue   []Waiter      // the first 100 places, the next one first, including those whose time is over
 	Token   uint64        // the last fencing token granted or reserved; 0 if there was none
 
 	Ended   int         // readers that are still recorded, though their right has ended; not among Holders
@@ -78,9 +78,24 @@ type Holder struct {
 
 	TTL time.Duration // until its right ends (a reader: the longest of its rights); time.Duration(-1): it has no TTL
 
-	// Identity is what its process says of itself. It is nil unless the process and the Manager of
-	// Inspect have WithIdentity.
-	Identity *Identity
+	// Identity is what its process says of itself, and Callers how many callers of that process wait for
+	// the lock, by its own account. A process gives it every five seconds if one of its callers has waited
+	// for a second. They are empty unless the process and the Manager of Inspect have [WithIdentity].
+	Identity     *Identity
+	Callers      int
+	CallersSince time.Time // when the oldest of them came, by that process's clock
+}
+
+// Waiter is a place in the queue of a lock in Redis.
+type Waiter struct {
+	Owner    string // owner id: of a manager of Holdfast or a client of Redisson
+	Holdfast bool   // the owner id is Holdfast's
+
+	// Identity is what its process says of itself, and Callers how many callers of that process wait for
+	// the lock, by its own account: see [Holder].
+	Identity     *Identity
+	Callers      int
+	CallersSince time.Time // when the oldest of them came, by that process's clock
 }
 
 // Inspect returns what Redis knows about the named lock, of any kind, without changing anything.
@@ -93,7 +108,7 @@ type Holder struct {
 func (m *Manager) Inspect(ctx context.Context, name string) (Info, error) {
 	info, err := m.inspect(ctx, "Inspect", name)
 	if err == nil && m.engine.Identity != nil {
-		m.identify(ctx, name, info.Holders)
+		m.identify(ctx, name, &info)
 	}
 	return info, err
 }
@@ -126,7 +141,7 @@ func (m *Manager) inspect(ctx context.Context, call, name string) (Info, error) 
 // parseInfo reads the reply of inspect.lua.
 func parseInfo(value any) (Info, bool) {
 	list, ok := value.([]any)
-	if !ok || len(list) != 9 {
+	if !ok || len(list) != 10 {
 		return Info{}, false
 	}
 	kind, ok := list[0].(string)
@@ -137,7 +152,8 @@ func parseInfo(value any) (Info, bool) {
 	}
 	holders, ok1 := list[7].([]any)
 	broken, ok2 := list[8].([]any)
-	if !ok || !ok1 || !ok2 || len(holders)%3 != 0 || len(broken)%2 != 0 {
+	queue, ok3 := list[9].([]any)
+	if !ok || !ok1 || !ok2 || !ok3 || len(holders)%3 != 0 || len(broken)%2 != 0 {
 		return Info{}, false
 	}
 	info := Info{
@@ -151,6 +167,13 @@ func parseInfo(value any) (Info, bool) {
 			return Info{}, false
 		}
 		info.Broken = append(info.Broken, BrokenKey{key, holds})
+	}
+	for _, id := range queue {
+		owner, isText := id.(string)
+		if !isText {
+			return Info{}, false
+		}
+		info.Queue = append(info.Queue, Waiter{Owner: owner, Holdfast: wire.IsOurs(owner)})
 	}
 	if info.Kind == KindFree || info.Kind == KindOther {
 		return info, true
@@ -246,61 +269,4 @@ func (m *Manager) forceUnlock(ctx context.Context, call, name string, owner ...a
 		m.engine.CheckHolds(mapped)
 	}
 	return code == 1, nil
-}
-
-// Identity is what a process says of itself, with [WithIdentity].
-type Identity struct {
-	App     string // as WithIdentity was given it
-	Host    string
-	PID     int
-	Started time.Time // when the program began
-	Version string    // of the program, from its build information; empty: not known
-	Debug   string    // where its page of package debug is, as WithDebugPage was given it; empty: it has not said
-}
-
-// identities bounds the processes that one Inspect asks about.
-const identities = 64
-
-// identify adds to holders what their processes say of themselves. What Redis does not answer is left out.
-func (m *Manager) identify(ctx context.Context, name string, holders []Holder) {
-	of := make(map[string]*Identity) // by key
-	for _, h := range holders {
-		if key := wire.ProcessKey(h.Owner); key != "" && len(of) < identities {
-			of[key] = nil
-		}
-	}
-	var mu sync.Mutex // guards of
-	var asking errgroup.Group
-	for _, key := range slices.Collect(maps.Keys(of)) {
-		asking.Go(func() error {
-			value, err := m.engine.Ask(ctx, name, engine.Unrepeatable, protocol.Introduced, protocol.Introduced.Args(1, key))
-			if err == nil {
-				mu.Lock()
-				of[key] = parseIdentity(value)
-				mu.Unlock()
-			}
-			return nil
-		})
-	}
-	_ = asking.Wait()
-	for i := range holders {
-		holders[i].Identity = of[wire.ProcessKey(holders[i].Owner)]
-	}
-}
-
-// parseIdentity reads the reply of introduced.lua; nil if it is none of a process.
-func parseIdentity(value any) *Identity {
-	list, _ := value.([]any)
-	said := make(map[string]string)
-	for i := 1; i+1 < len(list); i += 2 {
-		field, _ := list[i].(string)
-		said[field], _ = list[i+1].(string)
-	}
-	if said["app"] == "" {
-		return nil
-	}
-	id := &Identity{App: said["app"], Host: said["host"], Version: said["version"], Debug: said["debug"]}
-	id.PID, _ = strconv.Atoi(said["pid"])
-	id.Started, _ = time.Parse(time.RFC3339, said["started"])
-	return id
 }

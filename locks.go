@@ -44,6 +44,10 @@ type LocalLock struct {
 	Waiters      int
 	WaitingSince time.Time // when the oldest of them came, to a millisecond; zero: none waits
 	WaiterLabel  string    // what WithLabel said of it
+
+	// WaiterHolds names the locks whose leases the context of that caller carries, the innermost first. It
+	// has them while it waits for this lock. Leases that it has without their context are not known.
+	WaiterHolds []string
 }
 
 // Locks returns what this process holds, waits for and releases, in no particular order. The locks of a
@@ -66,7 +70,7 @@ func localLock(l engine.Local) LocalLock {
 	return LocalLock{
 		Name: l.Name, Kind: publicKind(l.Kind), State: LocalState(l.State), Since: l.Since, Label: l.Label,
 		Deadline: l.Deadline, Leases: l.Leases, WaitMode: l.WaitMode, Token: l.Token, Renewed: l.Renewed, RoundTrip: l.RoundTrip,
-		Waiters: l.Waiters, WaitingSince: l.WaitingSince, WaiterLabel: l.WaiterLabel,
+		Waiters: l.Waiters, WaitingSince: l.WaitingSince, WaiterLabel: l.WaiterLabel, WaiterHolds: l.WaiterHolds,
 	}
 }
 

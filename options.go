@@ -3,7 +3,6 @@ package holdfast
 import (
 	"fmt"
 	"log/slog"
-	"net/url"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -166,49 +165,6 @@ func WithLinger(d time.Duration) LockOption {
 func WithFencing() LockOption {
 	return lockOption(func(c *lockConfig) { c.terms.Fencing = true })
 }
-
-// WithIdentity has the Manager write to Redis which process it belongs to, as a part of app. The
-// commands holdfast ls, inspect, unlock and run, and [Holder.Identity] of [Manager.Inspect], then show
-// more of a holder than its owner id: see [Identity]. The default is to write nothing.
-//
-// There is one key per Manager, holdfast_process: and the id that its owner ids begin with, and none per
-// lock. It is written with the first lock and every 20 seconds from then on, with a TTL of a minute, and
-// Close removes it. Name mappers do not change it. If Redis refuses the key, the log says so once, and
-// the locks work without it: see docs/SETUP.md for the right that it needs.
-//
-// app must have 1 to 100 bytes. [WithDebugPage] adds where the process's page is.
-func WithIdentity(app string) Option {
-	return option(func(c *config) {
-		if app == "" || len(app) > maxAppLen {
-			fail(&c.err, "WithIdentity", app, "must have 1 to 100 bytes")
-		}
-		c.identity = app
-	})
-}
-
-// maxAppLen bounds what WithIdentity takes.
-const maxAppLen = 100
-
-// WithDebugPage adds to [WithIdentity] where the page of package debug of this process is:
-// [Identity].Debug. People who find the process as the holder of a lock can then follow the address. The
-// page says since when the process holds the lock, and for which caller.
-//
-// page is an http or https URL of at most 500 bytes, such as "http://web-3:6060/debug/holdfast/". It must
-// be valid for those people, and not only on this host. Each client that may read the key sees it, so it
-// must not have a user or a password. WithDebugPage needs [WithIdentity].
-func WithDebugPage(page string) Option {
-	return option(func(c *config) {
-		u, err := url.Parse(page)
-		if err != nil || len(page) > maxPageLen || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
-			// The value is left out: it may have a password.
-			fail(&c.err, "WithDebugPage", nil, "WithDebugPage: page must be an http or https URL of at most 500 bytes, without user and password")
-		}
-		c.page = page
-	})
-}
-
-// maxPageLen bounds what WithDebugPage takes.
-const maxPageLen = 500
 
 // WithNameMapper renames every lock of the Manager, as Redisson's NameMapper does. Keys and
 // channels are built from the result. mapper must return the same result for a name each time, and

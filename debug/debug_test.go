@@ -104,7 +104,7 @@ func busy() *fake {
 				Name: "late\xff", Kind: holdfast.KindWrite, State: holdfast.LocalHeld, Since: noon.Add(-time.Hour), Deadline: noon.Add(6 * time.Second),
 				Leases: 1, WaitMode: "fast", Renewed: noon.Add(-24 * time.Second), RoundTrip: 2 * time.Millisecond,
 			},
-			{Name: "elsewhere", Kind: holdfast.KindFair, State: holdfast.LocalWaiting, Since: noon.Add(-2 * time.Second), Waiters: 1, WaitingSince: noon.Add(-2 * time.Second)},
+			{Name: "elsewhere", Kind: holdfast.KindFair, State: holdfast.LocalWaiting, Since: noon.Add(-2 * time.Second), Waiters: 1, WaitingSince: noon.Add(-2 * time.Second), WaiterHolds: []string{"stock:42", "a\xff"}},
 			{Name: "going", Kind: holdfast.KindRead, State: holdfast.LocalReleasing, Since: noon.Add(-time.Second)},
 		},
 		contended: []holdfast.Contention{{Name: "stock:42", Waits: 17.5}},
@@ -112,7 +112,11 @@ func busy() *fake {
 		waits:     engine.Waits{0, 90, 8, 0, 2},
 		info: holdfast.Info{
 			Kind: holdfast.KindMutex, Held: true, TTL: 21 * time.Second, Waiters: 2, Token: 812,
-			Holders: []holdfast.Holder{{Owner: "hf-11111111-1111-4111-8111-111111111111:7", Holds: 1, Holdfast: true, TTL: 21 * time.Second, Identity: &holdfast.Identity{App: "shop", Host: "web-3", PID: 4121, Started: noon.Add(-time.Hour), Version: "v1.2.0", Debug: holdersPage}}},
+			Holders: []holdfast.Holder{{Owner: "hf-11111111-1111-4111-8111-111111111111:7", Holds: 1, Holdfast: true, TTL: 21 * time.Second, Identity: &holdfast.Identity{App: "shop", Host: "web-3", PID: 4121, Started: noon.Add(-time.Hour), Version: "v1.2.0", Debug: holdersPage}, Callers: 12, CallersSince: noon.Add(-48 * time.Second)}},
+			Queue: []holdfast.Waiter{
+				{Owner: "hf-22222222-2222-4222-8222-222222222222:9", Holdfast: true, Identity: &holdfast.Identity{App: "report", Host: "web-4", PID: 17}, Callers: 3, CallersSince: noon.Add(-2 * time.Second)},
+				{Owner: "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:57"},
+			},
 		},
 	}
 }
@@ -163,8 +167,8 @@ func TestPage_SaysWhatGoesWrong(t *testing.T) {
 	shows("busy", "/",
 		"|2 problems: stock@", "Locks of|stock on ", "|2 problems|", `|11:59:36|&#34;late\xff&#34;|: not renewed for 24 s:|its lease ends in 6.0 s|`,
 		"|11:59:20|stock:42|: a caller has waited for 40 s:|held here for 1 m 30 s by checkout|", "|1 m 30 s|checkout|83 %|25 s|3|", "|passed on by another process|",
-		"|elsewhere|2.0 s|shop@web-3/4121|1|", "|2|held here, at most 2|", "Of 100 waits, half were under 10 ms, and 99 % under 10 s.")
-	shows("its lock", "/lock?name=stock:42", "shop@web-3/4121, v1.2.0,|its page|", "|callers that wait here|3|", "|places in Redis's queue|2|", "its own callers wait here, without a place", "stock:42 - lock of stock@")
+		"|elsewhere|2.0 s|shop@web-3/4121|1|stock:42|,|&#34;a\\xff&#34;|fair|", "|2|held here, at most 2|", "Of 100 waits, half were under 10 ms, and 99 % under 10 s.")
+	shows("its lock", "/lock?name=stock:42", "shop@web-3/4121, v1.2.0,|its page|", "|12, for up to 48 s|", "|report@web-4/17|hf-22222222-2222-4222-8222-222222222222:9|3, for up to 2.0 s|Holdfast|-|0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:57|-|Redisson|", "|callers that wait here|3|", "|places in Redis's queue|2|", "its own callers wait here, without a place", "stock:42 - lock of stock@")
 
 	h.now = func() time.Time { return noon.Add(time.Second) }
 	h.peers[0].manager.(*fake).stats.RenewalFailures++

@@ -94,8 +94,11 @@ func (r row) Others() int { return max(r.Holders-1, 0) }
 
 // Name is the process, if it says what it is, else the owner id.
 func (h *holder) Name() string {
-	if p := h.Process; p != nil {
-		return short(fmt.Sprintf("%s@%s/%d", p.App, p.Host, p.PID))
+	if h.Process != nil {
+		return h.Process.Name()
 	}
 	return short(h.Owner)
 }
+
+// Name is the process in one word.
+func (p *process) Name() string { return short(fmt.Sprintf("%s@%s/%d", p.App, p.Host, p.PID)) }

@@ -33,9 +33,10 @@ func TestPage_HostileNames(t *testing.T) {
 	f := &fake{}
 	for _, n := range names {
 		f.locks = append(f.locks, holdfast.LocalLock{Name: n, State: holdfast.LocalHeld, Since: noon, Deadline: noon.Add(1), Label: n, Waiters: 1, WaitingSince: noon.Add(-time.Hour), WaiterLabel: n})
-		f.locks = append(f.locks, holdfast.LocalLock{Name: n, State: holdfast.LocalWaiting, Since: noon, WaiterLabel: n})
+		f.locks = append(f.locks, holdfast.LocalLock{Name: n, State: holdfast.LocalWaiting, Since: noon, WaiterLabel: n, WaiterHolds: names})
 		f.contended = append(f.contended, holdfast.Contention{Name: n})
 		f.info.Holders = append(f.info.Holders, holdfast.Holder{Owner: n, Identity: &holdfast.Identity{App: n, Host: n, Version: n, Debug: n}})
+		f.info.Queue = append(f.info.Queue, holdfast.Waiter{Owner: n, Identity: &holdfast.Identity{App: n, Host: n, Version: n, Debug: n}})
 	}
 	h := newPage(f)
 	h.allowed = func(*http.Request) bool { return true }

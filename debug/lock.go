@@ -2,6 +2,7 @@ package debug
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// shownHolders bounds the page: each has a form with the lock's name.
+// shownHolders bounds the page, of holders and of places in the queue: each holder has a form with the lock's name.
 const shownHolders = 50
 
 // askRedis bounds the question that the page of a lock asks.
@@ -42,6 +43,7 @@ type answer struct {
 	More    int      `json:"moreHolders"`
 	TTL     millis   `json:"ttl"` // -1: none
 	Waiters int      `json:"waiters"`
+	Queue   []place  `json:"queue"` // the first places
 	Overdue int      `json:"overdue"`
 	Token   uint64   `json:"token"`
 }
@@ -53,6 +55,29 @@ type holder struct {
 	TTL      millis `json:"ttl"`
 
 	Process *process `json:"process,omitempty"` // nil: it does not say what it is
+	callers
+}
+
+// place is one in the queue.
+type place struct {
+	Owner    string   `json:"owner"`
+	Holdfast bool     `json:"holdfast"`
+	Process  *process `json:"process,omitempty"` // nil: it does not say what it is
+	callers
+}
+
+// callers are those of another process that wait for the lock, by its own account.
+type callers struct {
+	Callers      int       `json:"callers,omitempty"`
+	CallersSince time.Time `json:"callersSince,omitzero"` // when the oldest came
+}
+
+// Wait says how many there are, and since when the oldest waits.
+func (c callers) Wait(now time.Time) string {
+	if c.Callers == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d, for up to %s", c.Callers, span(since(c.CallersSince, now)))
 }
 
 // process is what a process says of itself.
@@ -143,7 +168,7 @@ func (p *lockPage) bound() {
 
 func newAnswer(manager int, info holdfast.Info, err error) answer {
 	a := answer{
-		Manager: manager, Kind: string(info.Kind), Held: info.Held, Holders: []holder{}, More: info.More, TTL: ttl(info.TTL),
+		Manager: manager, Kind: string(info.Kind), Held: info.Held, Holders: []holder{}, Queue: []place{}, More: info.More, TTL: ttl(info.TTL),
 		Waiters: info.Waiters, Overdue: info.Overdue, Token: info.Token,
 	}
 	if err != nil {
@@ -154,11 +179,14 @@ func newAnswer(manager int, info holdfast.Info, err error) answer {
 	for _, h := range shown {
 		a.Holders = append(a.Holders, *newHolder(h))
 	}
+	for _, w := range info.Queue[:min(len(info.Queue), shownHolders)] {
+		a.Queue = append(a.Queue, place{w.Owner, w.Holdfast, (*process)(w.Identity), callers{w.Callers, w.CallersSince}})
+	}
 	return a
 }
 
 func newHolder(h holdfast.Holder) *holder {
-	return &holder{h.Owner, h.Write, h.Holdfast, ttl(h.TTL), (*process)(h.Identity)}
+	return &holder{h.Owner, h.Write, h.Holdfast, ttl(h.TTL), (*process)(h.Identity), callers{h.Callers, h.CallersSince}}
 }
 
 // ttl keeps -1, none, as a millisecond is written.

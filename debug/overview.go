@@ -18,6 +18,7 @@ import (
 const (
 	rowsPerPage  = 100
 	contended    = 10
+	shownHolds   = 5 // locks that a waiter holds
 	latestEvents = 8 // beside the problems; those before are at the end of the page
 )
 
@@ -72,26 +73,27 @@ type list struct {
 
 // row is a lock of this process.
 type row struct {
-	Name      string  `json:"name"`
-	NameBytes []byte  `json:"nameBytes,omitempty"` // if the name is not UTF-8
-	Manager   int     `json:"manager"`
-	Kind      string  `json:"kind"`
-	State     string  `json:"state"`
-	For       millis  `json:"for"` // held, waited for, being released
-	Label     string  `json:"label"`
-	Left      millis  `json:"left"`  // of the lease
-	Share     float64 `json:"share"` // what is left, as a part of the lease
-	Leases    int     `json:"leases"`
-	WaitMode  string  `json:"waitMode"`
-	Token     uint64  `json:"token"`
-	Renewed   millis  `json:"renewedAgo"` // -1: it was not renewed
-	RoundTrip millis  `json:"roundTrip"`
-	Waiters   int     `json:"waiters"`
-	WaitFor   millis  `json:"oldestWait"`
-	Waiter    string  `json:"waiterLabel"`
-	Holder    *holder `json:"holder,omitempty"` // another process, if Redis was asked and has named one
-	Holders   int     `json:"holders,omitempty"`
-	asked     bool    // Redis
+	Name      string   `json:"name"`
+	NameBytes []byte   `json:"nameBytes,omitempty"` // if the name is not UTF-8
+	Manager   int      `json:"manager"`
+	Kind      string   `json:"kind"`
+	State     string   `json:"state"`
+	For       millis   `json:"for"` // held, waited for, being released
+	Label     string   `json:"label"`
+	Left      millis   `json:"left"`  // of the lease
+	Share     float64  `json:"share"` // what is left, as a part of the lease
+	Leases    int      `json:"leases"`
+	WaitMode  string   `json:"waitMode"`
+	Token     uint64   `json:"token"`
+	Renewed   millis   `json:"renewedAgo"` // -1: it was not renewed
+	RoundTrip millis   `json:"roundTrip"`
+	Waiters   int      `json:"waiters"`
+	WaitFor   millis   `json:"oldestWait"`
+	Waiter    string   `json:"waiterLabel"`
+	Holds     []string `json:"waiterHolds,omitempty"` // locks that the oldest waiter holds, as far as its context says; not all
+	Holder    *holder  `json:"holder,omitempty"`      // another process, if Redis was asked and has named one
+	Holders   int      `json:"holders,omitempty"`
+	asked     bool     // Redis
 }
 
 type struggle struct {
@@ -214,6 +216,7 @@ func newRow(l holdfast.LocalLock, manager int, now time.Time) row {
 		Name: l.Name, NameBytes: notUTF8(l.Name), Manager: manager, Kind: string(l.Kind), State: string(l.State), For: since(l.Since, now),
 		Label: l.Label, Leases: l.Leases, WaitMode: l.WaitMode, Token: l.Token, Renewed: -1, RoundTrip: millis(l.RoundTrip),
 		Waiters: l.Waiters, WaitFor: since(l.WaitingSince, now), Waiter: l.WaiterLabel,
+		Holds: l.WaiterHolds[:min(len(l.WaiterHolds), shownHolds)],
 	}
 	if !l.Deadline.IsZero() {
 		begun := l.Since
@@ -258,6 +261,10 @@ func (r *row) bound() {
 	r.Name, r.NameBytes = bounded(r.Name, r.NameBytes)
 	r.Label, _ = bounded(r.Label, nil)
 	r.Waiter, _ = bounded(r.Waiter, nil)
+	r.Holds = slices.Clone(r.Holds)
+	for i := range r.Holds {
+		r.Holds[i], _ = bounded(r.Holds[i], nil)
+	}
 }
 
 // newList takes one page of the rows.

@@ -22,6 +22,14 @@ func printable(name string) string { return cut(name, longestName) }
 // short is for a table.
 func short(name string) string { return cut(name, longestText) }
 
+// dash is short for what may be missing.
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return short(text)
+}
+
 func cut(name string, most int) string {
 	text := name[:min(len(name), 4*most)]
 	if text != name {
@@ -71,6 +79,14 @@ func notUTF8(name string) []byte {
 		return nil
 	}
 	return []byte(name)
+}
+
+// heads are the headings of a table's columns, which only the page's own text names.
+func heads(names ...string) (all template.HTML) {
+	for _, name := range names {
+		all += template.HTML(`<th scope="col">` + template.HTMLEscapeString(name) + `</th>`)
+	}
+	return all
 }
 
 // link leads to the page of a lock.

@@ -1,5 +1,5 @@
 -- inspect.lua: what is known about a lock of any kind. It writes nothing, and its work is bounded: it looks at
--- @INSPECTED@ fields and as many rights, which takes 5 ms, and shows @SHOWN@ holders.
+-- @INSPECTED@ fields and as many rights, which takes 5 ms, and shows @SHOWN@ holders and @QUEUED@ places.
 --
 -- KEYS[1]  lock: of any kind
 -- KEYS[2]  counter: of fencing tokens
@@ -8,10 +8,11 @@
 -- KEYS[5]  rw_queue: of a read-write lock: list
 -- KEYS[6]  rw_deadlines: zset that belongs to it
 --
--- Returns {kind, ttl, token, waiters, overdue, ended, more, holders, broken}: what the key holds (free, mutex,
+-- Returns {kind, ttl, token, waiters, overdue, ended, more, holders, broken, queued}: what the key holds (free, mutex,
 -- read, write, other), its PTTL, the fencing counter, how many places in the queues still count and how many do
 -- not, how many readers' rights have ended, how many holders are not shown, {field, value, PTTL, ...} of those
--- that are, and {key, what it holds, ...} of keys that hold something else than they should
+-- that are, {key, what it holds, ...} of keys that hold something else than they should, and the owner ids of the first
+-- places
 
 -- prelude: kind queue rights wrong_type
 
@@ -41,7 +42,7 @@ if text and text ~= 0 and not (string.find(text, '^%-?%d+$') and token < @TOKEN_
 end
 
 local now = server_time()
-local waiters, overdue = 0, 0
+local waiters, overdue, queued = 0, 0, {}
 local function count(queue, deadlines)
   local places = checked(redis.pcall('llen', queue), queue)
   local over = math.min(places, checked(redis.pcall('zcount', deadlines, '-inf', now), deadlines))
@@ -54,6 +55,11 @@ local function count(queue, deadlines)
     end
   end
   waiters, overdue = waiters + places - over, overdue + over
+  if places > 0 and #queued < @QUEUED@ then
+    for _, id in ipairs(redis.call('lrange', queue, '0', @QUEUED@ - #queued - 1)) do
+      queued[#queued + 1] = id
+    end
+  end
 end
 count(queue, deadlines)
 count(rw_queue, rw_deadlines)
@@ -93,4 +99,4 @@ for i = 1, #fields, 2 do
     holders[#holders + 1] = left
   end
 end
-return {kind, ttl, math.max(token, 0), waiters, overdue, ended, more, holders, broken}
+return {kind, ttl, math.max(token, 0), waiters, overdue, ended, more, holders, broken, queued}

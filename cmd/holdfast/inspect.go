@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
 
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -51,11 +50,11 @@ func runInspect(ctx context.Context, c *cli.Command, sites []*site) error {
 		}
 		held = held && holding >= majority(sites)
 	}
-	show := printBlocks
+	print := func() error { return printBlocks(c.Root().Writer, c.String("prefix"), looks) }
 	if format := c.String("output"); format != formatTable && format != formatWide {
-		show = func(_ io.Writer, looks []look) error { return printLooks(c, looks) }
+		print = func() error { return printLooks(c, looks) }
 	}
-	if err := show(c.Root().Writer, looks); err != nil {
+	if err := print(); err != nil {
 		return err
 	}
 	if !held {
@@ -72,35 +71,27 @@ func lookAt(ctx context.Context, c *cli.Command, at *site, name string) (l look,
 	}
 	l = newLook(info, c.Duration("lease"))
 	l.Server = at.name
-	if l.Queue, err = queue(ctx, at.client, c.String("prefix")+name); err != nil {
-		return l, &unavailable{err}
-	}
+	l.Queue = l.queued
 	if l.Place, err = findPlace(ctx, at.client, c.String("prefix")+name); err != nil {
 		return l, &unavailable{err}
 	}
-	identify(ctx, at.client, []look{l})
+	looks := []look{l}
+	identify(ctx, at.client, c.String("prefix"), looks)
+	l = looks[0]
 	l.Processes = processesOf(ctx, at.client, l.Queue)
+	for id, p := range l.Processes {
+		if n := p.waits(c.String("prefix") + name).Callers; n > 0 {
+			if l.Callers == nil {
+				l.Callers = make(map[string]int)
+			}
+			l.Callers[id] = n
+		}
+	}
 	return l, nil
 }
 
-// queueShown is how many places of a queue are shown.
-const queueShown = 100
-
-// queue returns the owner ids that wait, the next one first. A queue that is none is one of the broken keys.
-func queue(ctx context.Context, client redis.UniversalClient, mapped string) (ids []string, err error) {
-	keys := wire.InspectKeys(mapped)
-	for _, k := range []any{keys[2], keys[4]} { // of a mutex or fair lock, and of a read-write lock
-		places, err := client.LRange(ctx, fmt.Sprint(k), 0, queueShown-1).Result()
-		if err != nil && !strings.HasPrefix(err.Error(), "WRONGTYPE") {
-			return nil, err
-		}
-		ids = append(ids, places...)
-	}
-	return ids, nil
-}
-
 // printBlocks prints a paragraph for each lock.
-func printBlocks(w io.Writer, looks []look) error {
+func printBlocks(w io.Writer, prefix string, looks []look) error {
 	var text bytes.Buffer
 	for i, l := range looks {
 		if i > 0 {
@@ -113,6 +104,11 @@ func printBlocks(w io.Writer, looks []look) error {
 		fmt.Fprintf(&text, "%s%s\n", printable(l.Name), where)
 		line := func(what, format string, args ...any) {
 			fmt.Fprintf(&text, "  %-8s "+format+"\n", append([]any{what}, args...)...)
+		}
+		insiders := func(p *Process) {
+			if w := p.waits(prefix + l.Name); w.Callers > 0 {
+				line("", "%d of its callers wait, the first since %s", w.Callers, w.Since.UTC().Format(time.RFC3339))
+			}
 		}
 		line("kind", "%s", l.Kind)
 		line("state", "%s", l.state())
@@ -131,16 +127,18 @@ func printBlocks(w io.Writer, looks []look) error {
 			if h.Process != nil {
 				line("", "%s", h.Process.details())
 			}
+			insiders(h.Process)
 		}
 		if l.More > 0 {
 			line("", "and %d more", l.More)
 		}
-		line("waiting", "%d", l.Waiting)
+		line("waiting", "%d", l.waiters())
 		if l.Overdue > 0 {
 			line("overdue", "%d places in the queue whose time is over", l.Overdue)
 		}
 		for _, id := range l.Queue {
 			line("queue", "%s", ownerText(lookHolder{Owner: id, Holdfast: wire.IsOurs(id), Process: l.Processes[id]}, true))
+			insiders(l.Processes[id])
 		}
 		if l.Token > 0 {
 			line("token", "%d", l.Token)

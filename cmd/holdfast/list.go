@@ -69,7 +69,7 @@ func listOnce(ctx context.Context, c *cli.Command, sites []*site) error {
 	want := wanted(c)
 	looks = slices.DeleteFunc(looks, func(l look) bool { return !want(l) })
 	slices.SortFunc(looks, func(a, b look) int {
-		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.waiters(), a.waiters()), strings.Compare(a.Name, b.Name))
 	})
 	if all := len(looks); all > c.Int("limit") {
 		looks = looks[:c.Int("limit")]
@@ -82,7 +82,7 @@ func listOnce(ctx context.Context, c *cli.Command, sites []*site) error {
 func wanted(c *cli.Command) func(look) bool {
 	by, waiting, stale := c.String("held-by"), c.Bool("waiting"), c.Bool("stale")
 	return func(l look) bool {
-		return (!waiting || l.Waiting > 0) &&
+		return (!waiting || l.waiters() > 0) &&
 			(!stale || (l.State != stateOK && l.State != stateWriter)) &&
 			(by == "" || slices.ContainsFunc(l.Holders, func(h lookHolder) bool {
 				return strings.Contains(h.Owner, by) || (h.Process != nil && strings.Contains(h.Process.String(), by))

@@ -50,15 +50,18 @@ type look struct {
 	More      int                 `json:"moreHolders"`
 	TTL       int64               `json:"ttl"`
 	Waiting   int                 `json:"waiting"`
+	Inside    int                 `json:"waitingInside,omitempty"` // callers in the holders' processes, which have no place in the queue
 	Overdue   int                 `json:"overdue"`
 	Token     uint64              `json:"token"`
 	State     string              `json:"state"`
 	Since     int64               `json:"notRenewedFor,omitempty"` // if the state is expiring
 	Queue     []string            `json:"queue,omitempty"`
 	Processes map[string]*Process `json:"queueProcesses,omitempty"` // by owner id: of Queue, those that say what they are
+	Callers   map[string]int      `json:"queueCallers,omitempty"`   // likewise, how many of their callers wait
 	Broken    []lookBroken        `json:"broken,omitempty"`
 	Server    string              `json:"server,omitempty"`  // of several, the one that knows this
 	Servers   []string            `json:"servers,omitempty"` // of a Redlock, those at which it is held
+	queued    []string            // the owner ids of the queue
 	of        int                 // so many servers were asked; 0: one, or Server alone
 	*Place                        // nil: not looked at
 }
@@ -72,6 +75,7 @@ type lookHolder struct {
 	Server   string `json:"server,omitempty"`  // of a Redlock
 
 	Process *Process `json:"process,omitempty"` // nil: it does not say what it is
+	Callers int      `json:"callers,omitempty"` // of its process, which wait for the lock by the process's own account
 }
 
 type lookBroken struct {
@@ -99,6 +103,9 @@ func newLook(info holdfast.Info, lease time.Duration) look {
 	}
 	for _, h := range info.Holders {
 		l.Holders = append(l.Holders, lookHolder{Owner: h.Owner, Write: h.Write, Holdfast: h.Holdfast, TTL: milliseconds(h.TTL), Lingers: h.Lingers})
+	}
+	for _, w := range info.Queue {
+		l.queued = append(l.queued, w.Owner)
 	}
 	for _, b := range info.Broken {
 		l.Broken = append(l.Broken, lookBroken{b.Key, b.Holds})
@@ -129,6 +136,9 @@ func (l *look) judge(lease time.Duration) {
 		l.State = stateOK
 	}
 }
+
+// waiters counts the places in the queue and the callers beside them that are known.
+func (l *look) waiters() int { return l.Waiting + l.Inside }
 
 // milliseconds keeps -1, no TTL.
 func milliseconds(d time.Duration) int64 {

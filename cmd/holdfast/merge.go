@@ -38,7 +38,7 @@ func joined(parts []look, of int, lease time.Duration) look {
 			processes[h.who()]++
 		}
 		l.More += p.More
-		l.Waiting, l.Overdue = max(l.Waiting, p.Waiting), max(l.Overdue, p.Overdue)
+		l.Waiting, l.Inside, l.Overdue = max(l.Waiting, p.Waiting), max(l.Inside, p.Inside), max(l.Overdue, p.Overdue)
 		l.Broken = append(l.Broken, p.Broken...)
 	}
 	slices.SortStableFunc(l.Holders, func(a, b lookHolder) int { return cmp.Compare(processes[b.who()], processes[a.who()]) })

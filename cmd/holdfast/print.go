@@ -84,7 +84,7 @@ func printTable(w io.Writer, s style, wide bool, looks []look) error {
 		if !wide {
 			name = shorten(name, 60)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", name, l.Kind, l.holder(wide), seconds(l.TTL), l.Waiting, token, s.paint(colourOf(l.State), l.state()))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", name, l.Kind, l.holder(wide), seconds(l.TTL), l.waiters(), token, s.paint(colourOf(l.State), l.state()))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -18,6 +18,7 @@ type Process struct {
 	Started string `json:"started" redis:"started"`
 	Version string `json:"version" redis:"version"`
 	Debug   string `json:"debug,omitempty" redis:"debug"` // the address of its page
+	Waits   string `json:"-" redis:"waits"`               // for which locks its callers wait: see wire.FindWaits
 }
 
 // String is app@host/pid, for a terminal.
@@ -61,8 +62,8 @@ func processesOf(ctx context.Context, client redis.UniversalClient, owners []str
 	return found
 }
 
-// identify adds to each look which processes hold the lock.
-func identify(ctx context.Context, client redis.UniversalClient, looks []look) {
+// identify adds to each look which processes hold the lock, and how many of their callers wait for it.
+func identify(ctx context.Context, client redis.UniversalClient, prefix string, looks []look) {
 	var owners []string
 	for _, l := range looks {
 		for _, h := range l.Holders {
@@ -70,11 +71,30 @@ func identify(ctx context.Context, client redis.UniversalClient, looks []look) {
 		}
 	}
 	found := processesOf(ctx, client, owners)
-	for _, l := range looks {
+	for i := range looks {
+		l := &looks[i]
+		counted := make(map[string]bool) // processes, by their keys: those in the queue are among Waiting
+		for _, id := range l.queued {
+			counted[wire.ProcessKey(id)] = true
+		}
 		for i := range l.Holders {
-			l.Holders[i].Process = found[l.Holders[i].Owner]
+			h := &l.Holders[i]
+			h.Process = found[h.Owner]
+			h.Callers = h.Process.waits(prefix + l.Name).Callers
+			if key := wire.ProcessKey(h.Owner); !counted[key] {
+				counted[key] = true
+				l.Inside += h.Callers
+			}
 		}
 	}
+}
+
+// waits is how many of its callers wait for a lock, by its own account.
+func (p *Process) waits(mapped string) wire.Waits {
+	if p == nil {
+		return wire.Waits{}
+	}
+	return wire.FindWaits(p.Waits, mapped)
 }
 
 // holdersAt is holdersOf, with the process of the first holder if that says what it is.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -81,5 +82,51 @@ func TestProcesses(t *testing.T) {
 		if status := i.wait(t); status != 0 || !strings.Contains(i.stderr.String(), "is gone: it has ended, or has not refreshed its key for 25s") {
 			t.Errorf("%s: exit status %d, and it says %q", what, status, &i.stderr)
 		}
+	}
+}
+
+// Callers that wait inside the holder's process have no place in Redis: ls finds their lock by what that process says.
+func TestProcesses_SayWhichCallersWait(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	mapper := holdfast.WithNameMapper(func(name string) string { return "app:" + name })
+	m := other(t, srv, holdfast.WithIdentity("shop"), mapper)
+	for _, name := range []string{"order:0007", "calm"} {
+		if _, err := m.Mutex(name).Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 12 {
+		m.Mutex("order:0007").LockAsync(t.Context())
+	}
+	ask := func(args ...string) string {
+		i := start(t, urlOf(srv), append(args, "--prefix=app:")...)
+		i.wait(t)
+		return i.stdout.String()
+	}
+	redistest.Eventually(t, patience, "ls --waiting finds it", func() bool { return ask("ls", "--waiting", "-o=name") == "order:0007\n" })
+	if got := ask("ls"); !regexp.MustCompile(`(?s)order:0007 .*s +12 +- .*calm .*s +0 +- `).MatchString(got) {
+		t.Errorf("ls prints\n%s", got)
+	}
+	if got := ask("inspect", "order:0007"); !strings.Contains(got, "\n           12 of its callers wait, the first since 20") || !strings.Contains(got, "\n  waiting  12\n") {
+		t.Errorf("inspect prints\n%s", got)
+	}
+	if got := ask("ls", "--waiting", "-o=jsonl"); !strings.Contains(got, `"waiting":0,"waitingInside":12,`) || !strings.Contains(got, `"callers":12`) {
+		t.Errorf("ls -o jsonl prints\n%s", got)
+	}
+
+	// A process in the queue counts once, whatever it says.
+	w := other(t, srv, holdfast.WithIdentity("report"), mapper)
+	for range 3 {
+		w.Mutex("order:0007").LockAsync(t.Context())
+	}
+	redistest.Eventually(t, patience, "inspect shows its callers", func() bool {
+		return strings.Contains(ask("inspect", "order:0007"), "3 of its callers wait")
+	})
+	if got := ask("inspect", "order:0007"); !regexp.MustCompile(`(?s)waiting  13\n  queue    report@\S+ hf-\S+\n           3 of its callers wait`).MatchString(got) {
+		t.Errorf("inspect prints\n%s", got)
+	}
+	if got := ask("inspect", "order:0007", "-o=jsonl"); !regexp.MustCompile(`"queueCallers":\{"hf-[^"]+":3\}`).MatchString(got) {
+		t.Errorf("inspect -o jsonl prints\n%s", got)
 	}
 }

@@ -133,7 +133,7 @@ func (s *survey) at(ctx context.Context, at *site) ([]look, error) {
 	if err != nil {
 		return nil, err
 	}
-	identify(ctx, at.client, looks)
+	identify(ctx, at.client, s.prefix, looks)
 	return looks, nil
 }
 

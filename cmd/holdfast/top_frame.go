@@ -121,7 +121,7 @@ func (s *sightings) add(looks []look, now time.Time) []sighting {
 func (t *top) shown() []sighting {
 	var shown []sighting
 	for _, l := range t.looks {
-		if (t.filter == filterWaiting && l.Waiting == 0) || (t.filter == filterStale && (l.State == stateOK || l.State == stateWriter)) {
+		if (t.filter == filterWaiting && l.waiters() == 0) || (t.filter == filterStale && (l.State == stateOK || l.State == stateWriter)) {
 			continue
 		}
 		shown = append(shown, l)
@@ -136,7 +136,7 @@ func (t *top) shown() []sighting {
 		case sortTTL:
 			order = cmp.Compare(uint64(a.TTL), uint64(b.TTL)) // none is the longest
 		}
-		return cmp.Or(order, cmp.Compare(b.Waiting, a.Waiting), strings.Compare(a.Name, b.Name))
+		return cmp.Or(order, cmp.Compare(b.waiters(), a.waiters()), strings.Compare(a.Name, b.Name))
 	})
 	return shown
 }
@@ -146,7 +146,7 @@ func (t *top) frame(width, height int) string {
 	shown := t.shown()
 	waiting, handoffs := 0, 0.0
 	for _, l := range t.looks {
-		waiting += l.Waiting
+		waiting += l.waiters()
 		handoffs += max(l.handoffs, 0)
 	}
 	head := fmt.Sprintf("%d locks are held, %d waiters, %.1f remote hand-offs/s   by %s, %s", len(t.looks), waiting, handoffs, t.sort, t.filter)
@@ -179,7 +179,7 @@ func (t *top) frame(width, height int) string {
 			servers = l.serversText() + "\t"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s%s\n", shorten(printable(l.Name), 48), l.Kind, l.holder(false),
-			l.ageText(), seconds(l.TTL), l.Waiting, l.handoffsText(), servers, l.state())
+			l.ageText(), seconds(l.TTL), l.waiters(), l.handoffsText(), servers, l.state())
 	}
 	_ = table.Flush() // into a buffer
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")

@@ -107,8 +107,10 @@ func (h *Lock) enter(ctx context.Context, once bool, trace context.Context, asyn
 		return nil, nil, nil, h.engine.explain(h.Name, lock.Because(NotAcquired, ContextCauses(ctx)...))
 	}
 	var label *string
+	var under context.Context
 	if carries(ctx) {
 		if CarriesLeases(ctx) {
+			under = ctx
 			if lease, v := h.Reenter(ctx); lease != nil || v != nil {
 				return lease, nil, nil, h.engine.explain(h.Name, v)
 			}
@@ -122,7 +124,7 @@ func (h *Lock) enter(ctx context.Context, once bool, trace context.Context, asyn
 		return nil, nil, nil, h.engine.explain(h.Name, v)
 	}
 	w := h.newWaiter(e, async)
-	w.Once, w.Trace, w.label = once, traceOf(trace), label
+	w.Once, w.Trace, w.label, w.under = once, traceOf(trace), label, under
 	l, v, parked := e.lock.Enter(&m, &w.Waiter, h.engine.shut())
 	lease := (*Lease)(l)
 	if lease != nil {
@@ -219,6 +221,7 @@ type waiter struct {
 	h      *Lock
 	entry  *entry
 	label  *string             // of WithLabel; nil: none
+	under  context.Context     // of its caller, if that carries leases; else nil
 	ready  chan struct{}       // has room for one value, which says that the outcome is there; nil: LockAsync
 	async  func(*Lease, error) // LockAsync: takes the outcome; else nil
 	unhook func() bool         // LockAsync: stops listening to the context, which may be code of the user; nil: nothing listens
@@ -248,7 +251,7 @@ func (eng *Engine) outcomeOf(w *waiter) (*Lease, *Verdict) {
 	l, v := (*Lease)(w.Lease), w.Verdict
 	if w.async == nil {
 		w.Reset()
-		w.h, w.entry, w.label = nil, nil, nil
+		w.h, w.entry, w.label, w.under = nil, nil, nil, nil
 		eng.parked.Put(w)
 	}
 	return l, v

@@ -21,6 +21,10 @@ const (
 	identityTTL = time.Minute
 	// refreshIdentity is how often the key is written. Two refreshes may fail.
 	refreshIdentity = identityTTL / 3
+	// lookForWaits is how often the process looks which of its callers wait, and writes the key if that has changed.
+	lookForWaits = refreshIdentity / 4
+	// longWait is after what the wait of a caller is worth a command.
+	longWait = time.Second
 	// retryIdentity is when it is written again after a request without an answer.
 	retryIdentity = time.Second
 )
@@ -33,7 +37,9 @@ type identity struct {
 
 	mu       sync.Mutex    // guards the following; Executor.mu comes behind it
 	call     *command.Call // under way; nil: none
-	timer    *time.Timer   // sends the next; nil: the key has not been written yet
+	timer    *time.Timer   // looks whether to send the next; nil: the key has not been written yet
+	due      time.Time     // when the key is written again, even if nothing has changed
+	waits    string        // as the latest request says them
 	closing  bool
 	removing bool          // call is the last one: it removes the key
 	refused  bool          // the log says that Redis refuses the key
@@ -97,23 +103,29 @@ func (i *identity) begin() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.timer == nil && !i.closing {
-		i.timer = time.AfterFunc(refreshIdentity, i.refresh)
+		i.timer = time.AfterFunc(lookForWaits, i.refresh)
 		i.sendLocked()
 	}
 }
 
 // refresh is called by the timer.
 func (i *identity) refresh() {
+	waits := wire.FormatWaits(i.engine.longWaits())
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.call == nil && !i.closing {
+	switch {
+	case i.call != nil || i.closing:
+	case waits == i.waits && time.Now().Before(i.due):
+		i.timer.Reset(lookForWaits)
+	default:
+		i.waits = waits
 		i.sendLocked()
 	}
 }
 
 // sendLocked sends a request: to write the key, or to remove it.
 func (i *identity) sendLocked() {
-	args := append([]any{wire.ProcessKey(i.engine.Process.Owners), validity.Milliseconds(identityTTL)}, i.args...)
+	args := append([]any{wire.ProcessKey(i.engine.Process.Owners), validity.Milliseconds(identityTTL), wire.WaitsField, i.waits}, i.args...)
 	if i.closing {
 		args = []any{args[0], 0}
 	}
@@ -149,15 +161,16 @@ func (i *identity) Replied(c *command.Call, r command.Reply) {
 		i.removeLocked()
 	case err == nil:
 		i.refused = false
-		i.timer.Reset(refreshIdentity)
+		i.due = time.Now().Add(refreshIdentity - lookForWaits/2) // at the fourth look
+		i.timer.Reset(lookForWaits)
 	case r.Outcome == command.Answered, r.Outcome == command.Barred, r.Outcome.Final():
 		if !i.refused {
 			i.engine.Journal.Say(slog.LevelWarn, "holdfast: identity not written", "error", err)
 		}
-		i.refused = true
+		i.refused, i.due = true, time.Time{}
 		i.timer.Reset(refreshIdentity) // rights can change
 	default:
-		i.timer.Reset(retryIdentity)
+		i.retryLocked()
 	}
 }
 
@@ -170,8 +183,7 @@ func (i *identity) Overdue(c *command.Call) {
 	case i.closing:
 		i.endLocked()
 	default:
-		i.call = nil
-		i.timer.Reset(retryIdentity)
+		i.retryLocked()
 	}
 }
 
@@ -182,6 +194,11 @@ func (i *identity) Stranded(c *command.Call) {
 	if i.call == c {
 		i.sendLocked()
 	}
+}
+
+func (i *identity) retryLocked() {
+	i.call, i.due = nil, time.Time{}
+	i.timer.Reset(retryIdentity)
 }
 
 // close has the key removed. A refresh that is under way comes first: it could write the key again.

@@ -1,13 +1,16 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/busiest"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Local is what the process does with a lock: LocalLock of the root package, where the fields are explained.
@@ -26,6 +29,7 @@ type Local struct {
 	Waiters      int
 	WaitingSince time.Time
 	WaiterLabel  string
+	WaiterHolds  []string
 }
 
 // Locals returns what the process does with its locks, one by one; it stops if yield returns false.
@@ -40,11 +44,19 @@ func (eng *Engine) Locals(yield func(Local) bool) {
 // local returns what the process does with the lock.
 func (e *entry) local() Local {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	l := Local{Name: e.name(), Kind: e.lock.Family()}
+	l, under := e.localLocked()
+	e.mu.Unlock()
+	l.WaiterHolds = carriedBy(under)
+	return l
+}
+
+// localLocked is local without WaiterHolds. The waiter's context, which may be code of the user, says that; nil: it holds nothing.
+func (e *entry) localLocked() (l Local, under context.Context) {
+	l = Local{Name: e.name(), Kind: e.lock.Family()}
 	since, releasing := e.lock.Releasing()
 	if first := e.lock.First(); first != nil {
 		w := first.Shell.(*waiter)
+		under = w.under
 		l.Waiters, l.WaitingSince, l.WaiterLabel = e.lock.Waiting(), e.engine.at(w.Came), textOf(w.label)
 		l.Name, l.Kind, l.State, l.Since, l.Label = w.Name, w.Kind, "waiting", l.WaitingSince, l.WaiterLabel
 	} else if releasing {
@@ -62,7 +74,22 @@ func (e *entry) local() Local {
 	if h := e.lock.Lingering(); h != nil && l.State == "" {
 		l.Kind, l.State, l.Since, l.Deadline = h.Kind, "idle", e.engine.at(e.engine.lingering.since(e)), h.Deadline
 	}
-	return l
+	return l, under
+}
+
+// longWaits returns for which locks callers of the process have waited for long, the longest waits first.
+func (eng *Engine) longWaits() (all []wire.Waits) {
+	for _, e := range eng.snapshot() {
+		e.mu.Lock()
+		if w := e.lock.First(); w != nil {
+			if since := eng.at(w.Came); time.Since(since) >= longWait {
+				all = append(all, wire.Waits{Name: e.mapped(), Callers: e.lock.Waiting(), Since: since})
+			}
+		}
+		e.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b wire.Waits) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name)) })
+	return all
 }
 
 // leasesLocked counts the leases that are held, with their earliest deadline, and returns the oldest; nil if there is

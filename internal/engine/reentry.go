@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/lock"
@@ -127,6 +128,31 @@ func (l *Lease) upgrades(k Kind) bool {
 	return l.in().Hold().Upgrades(k)
 }
 
+// carried asks a context for the names of the locks whose leases it carries and that are held.
+type carried struct{ names []string }
+
+// carriedBy returns those names, of the innermost lease first; each once. No lock may be held: ctx may be code of the user.
+func carriedBy(ctx context.Context) []string {
+	if ctx == nil {
+		return nil
+	}
+	c := new(carried)
+	ctx.Value(c)
+	return c.names
+}
+
+func (c *carried) add(l *Lease) {
+	leases := []*Lease{l}
+	if g := l.Several(); g != nil {
+		leases = g.Held()
+	}
+	for _, l := range leases {
+		if l.heldOn(l.entry()) != nil && !slices.Contains(c.names, l.Name()) {
+			c.names = append(c.names, l.Name())
+		}
+	}
+}
+
 // WithoutOwner returns a context that hides the leases that ctx carries.
 func WithoutOwner(ctx context.Context) context.Context {
 	if !CarriesLeases(ctx) {
@@ -140,7 +166,7 @@ type withoutLeases struct{ context.Context }
 
 func (c withoutLeases) Value(key any) any {
 	switch key.(type) {
-	case leasesKey, *entry:
+	case leasesKey, *entry, *carried:
 		return nil
 	}
 	return c.Context.Value(key)
@@ -171,6 +197,8 @@ func (c *leaseContext) Value(key any) any {
 		if l := c.lease.heldOn(k); l != nil {
 			return l
 		}
+	case *carried:
+		k.add(c.lease) // the parent adds what it carries
 	default:
 		if key == endKey {
 			return c.end.Value(key) // with it contexts that derive from c end, and its cause is c's

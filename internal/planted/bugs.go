@@ -150,7 +150,7 @@ var Bugs = []Bug{
 		"count(rw_queue, rw_deadlines)\n", "count(queue, deadlines)\n"}}},
 	{Name: "Inspect is answered from before", By: "false picture", Edits: []Edit{{"inspect.go",
 		"\tinfo.Name = name\n\treturn info, nil\n", "\tif BUG {\n\t\told, ok := plantedAnswers.Swap(name, info)\n\t\tif ok {\n\t\t\tinfo = old.(Info)\n\t\t}\n\t}\n\tinfo.Name = name\n\treturn info, nil\n"},
-		{"inspect.go", "// parseInfo reads the reply of inspect.lua.\n", "var plantedAnswers sync.Map\n\n// parseInfo reads the reply of inspect.lua.\n"}}},
+		{"identity.go", "// parseSaid reads", "var plantedAnswers sync.Map\n\n// parseSaid reads"}}},
 	{Name: "ForceUnlockOf frees another owner's lock", By: "freed another's", Shape: FailOver, Edits: []Edit{{"scripts/force_release.lua",
 		"if owner and redis.call", "if false and redis.call"}}},
 	{Name: "ForceUnlock says that a free lock was freed", By: "false picture", Shape: FailOver, Edits: []Edit{{"scripts/force_release.lua",

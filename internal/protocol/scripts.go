@@ -78,7 +78,7 @@ func givesCodes(reply any) bool {
 }
 
 // infoFields is how many fields inspect gives.
-const infoFields = 9
+const infoFields = 10
 
 func givesInfo(reply any) bool {
 	list, _ := reply.([]any)
@@ -223,6 +223,7 @@ const (
 	readerHolds  = 1000 // holds of one reader whose rights are looked at
 	inspected    = 2000 // fields, and as many rights, that inspect looks at
 	shown        = 1000 // holders that it shows
+	queued       = 100  // places in the queue that it shows
 	forced       = 64   // waiters that force_release notifies, and one less of the holders
 	fields       = 100  // of what a process says of itself
 	clip         = 32   // bytes of a counter that is no number
@@ -258,6 +259,7 @@ var constants = map[string]string{
 	"PLACES":              number(placesAtOnce),
 	"QUEUE_TTL":           milliseconds(queueTTL),
 	"QUEUE_TTL_LEFT":      milliseconds(queueTTLLeft),
+	"QUEUED":              number(queued),
 	"READER_HOLDS":        number(readerHolds),
 	"REDISSON_PLACE":      milliseconds(redissonPlace),
 	"REDISSON_WAIT":       milliseconds(redissonWait),

@@ -55,6 +55,9 @@ func (s *server) look(name string) *look {
 	for _, q := range [][2]string{{"redisson_lock_queue:{", "redisson_lock_timeout:{"}, {"holdfast_rw_queue:{", "holdfast_rw_timeout:{"}} {
 		ids, _ := do("lrange", q[0]+name+"}", "0", "-1").([]any)
 		for _, id := range ids {
+			if len(l.info.Queue) < 100 { // as many are shown
+				l.info.Queue = append(l.info.Queue, holdfast.Waiter{Owner: id.(string), Holdfast: strings.HasPrefix(id.(string), "hf-")})
+			}
 			if until, timed := do("zscore", q[1]+name+"}", id.(string)).(float64); timed && until <= now {
 				l.info.Overdue++
 			} else {

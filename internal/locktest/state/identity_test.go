@@ -148,3 +148,53 @@ func TestIdentity_DebugPageIsChecked(t *testing.T) {
 		t.Errorf("without an identity: %v", err)
 	}
 }
+
+// Callers that wait inside the holder's process have no place in Redis: the process says how many there are. A process in the
+// queue has a name, and says it likewise.
+func TestIdentity_SaysForWhichLocksCallersWait(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		holder, waits, looks := locktest.ManagerOn(t, srv, holdfast.WithIdentity("shop")), locktest.ManagerOn(t, srv, holdfast.WithIdentity("report")), locktest.ManagerOn(t, srv, holdfast.WithIdentity("ops"))
+		lease := locktest.MustLock(t, holder.Mutex("order:\n0007"))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		began := time.Now()
+		var results []<-chan holdfast.Result
+		for range 12 {
+			results = append(results, holder.Mutex("order:\n0007").LockAsync(ctx))
+		}
+		seen := func(what string, is func(holdfast.Info) bool) {
+			t.Helper()
+			var info holdfast.Info
+			redistest.Eventually(t, locktest.Patience, what, func() bool {
+				info = locktest.Inspected(t, looks, "order:\n0007")
+				return is(info)
+			})
+		}
+		seen("12 callers inside the holder's process", func(i holdfast.Info) bool {
+			h := i.Holders[0]
+			return h.Callers == 12 && h.CallersSince.Sub(began).Abs() < time.Second && i.Waiters == 0 && len(i.Queue) == 0
+		})
+		results = append(results, waits.Mutex("order:\n0007").LockAsync(ctx))
+		seen("the process in the queue has a name, and a caller", func(i holdfast.Info) bool {
+			return len(i.Queue) == 1 && i.Queue[0].Holdfast && i.Queue[0].Identity != nil && i.Queue[0].Identity.App == "report" && i.Queue[0].Callers == 1
+		})
+		cancel()
+		for _, r := range results {
+			if got := <-r; got.Lease != nil {
+				t.Error("a caller whose context has ended got the lock")
+			}
+		}
+		seen("no caller waits", func(i holdfast.Info) bool {
+			return i.Holders[0].Callers == 0 && i.Holders[0].CallersSince.IsZero() && len(i.Queue) == 0
+		})
+		before := holder.Stats().Commands
+		if testing.Short() {
+			time.Sleep(time.Hour)
+			if n := holder.Stats().Commands - before; n > 190+360+10 { // of the key, and renewals
+				t.Errorf("%d commands in an hour without waiters", n)
+			}
+		}
+		locktest.MustUnlock(t, lease)
+	})
+}

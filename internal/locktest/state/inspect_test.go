@@ -91,12 +91,12 @@ func TestInspect_CountsPlacesAndNotTimes(t *testing.T) {
 			add("timeless", 4, true, 0)
 			add("left", 5, false, now-1)
 			add("gone", 6, false, now+60_000)
-			if info := locktest.Inspected(t, m, "q"); info.Waiters != 7 || info.Overdue != 2 {
-				t.Errorf("%s: %d waiters, %d overdue", queue, info.Waiters, info.Overdue)
+			if info := locktest.Inspected(t, m, "q"); info.Waiters != 7 || info.Overdue != 2 || len(info.Queue) != 9 || info.Queue[3].Owner != inspectedClient+":over0" {
+				t.Errorf("%s: %d waiters, %d overdue, %v", queue, info.Waiters, info.Overdue, info.Queue)
 			}
 			add("many", 2000, true, now+60_000)
-			if info := locktest.Inspected(t, m, "q"); info.Waiters != 2002 || info.Overdue != 7 {
-				t.Errorf("long %s: %d waiters, %d overdue", queue, info.Waiters, info.Overdue)
+			if info := locktest.Inspected(t, m, "q"); info.Waiters != 2002 || info.Overdue != 7 || len(info.Queue) != 100 || info.Queue[99].Owner != inspectedClient+":many90" {
+				t.Errorf("long %s: %d waiters, %d overdue, %d shown", queue, info.Waiters, info.Overdue, len(info.Queue))
 			}
 			db.Del(ctx, queue, times)
 		}

@@ -44,6 +44,7 @@ var imports = map[string][]string{
 	"/internal/validity": {},
 	"/internal/voting":   {},
 	"/internal/explore":  {"/internal/command", "/internal/lock", "/internal/protocol", "/internal/schedule", "/internal/validity", "/internal/vredis", "/internal/wire"}, // tests only
+	"/internal/judge":    {"/internal/wire"},                                                                                                                              // pure; tests only
 	"/internal/planted":  {"github.com/yuin/gopher-lua/parse"},                                                                                                            // tests only
 	"/internal/wire":     {},
 	"/internal/renewal":  {"/internal/schedule", "/internal/validity"},
@@ -66,11 +67,11 @@ var imports = map[string][]string{
 		"", "/internal/locktest", "/internal/redistest",
 		"github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine",
 	},
-	"/internal/vredis":            {"github.com/yuin/gopher-lua", "github.com/yuin/gopher-lua/ast", "github.com/yuin/gopher-lua/parse"},                                                                                     // tests only
-	"/internal/sim":               {"", "/internal/retry", "/internal/seam", "/internal/validity", "/internal/vredis", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
-	"/internal/topology":          {},                                                                                                                                                                                       // only tests
-	"/internal/interop":           {},                                                                                                                                                                                       // nothing but tests
-	"/internal/docs":              {},                                                                                                                                                                                       // nothing but tests
+	"/internal/vredis":            {"github.com/yuin/gopher-lua", "github.com/yuin/gopher-lua/ast", "github.com/yuin/gopher-lua/parse"},                                                                                                        // tests only
+	"/internal/sim":               {"", "/internal/judge", "/internal/retry", "/internal/seam", "/internal/validity", "/internal/vredis", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
+	"/internal/topology":          {},                                                                                                                                                                                                          // only tests
+	"/internal/interop":           {},                                                                                                                                                                                                          // nothing but tests
+	"/internal/docs":              {},                                                                                                                                                                                                          // nothing but tests
 	"/cmd/holdfast/internal/demo": {"", "/internal/vredis", "/internal/wire", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
 	"/internal/visible":           {},
 	"/internal/supervisor":        {"golang.org/x/sys/unix"},

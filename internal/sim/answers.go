@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/judge"
 )
 
 // returnedLocked judges the return of a call that asked for a lock.
-func (j *judge) returnedLocked(a *attempt, took time.Duration, err error) {
+func (j *court) returnedLocked(a *attempt, took time.Duration, err error) {
 	w, s, who := j.w, a.step, a.k.String()
 	within := s.Limit == 0 || w.now()-a.began.at < s.Limit // of its context
 	if s.Limit > 0 && took > s.Limit+punctual && s.Way != ByLocker {
@@ -51,33 +52,16 @@ func (j *judge) returnedLocked(a *attempt, took time.Duration, err error) {
 }
 
 // refusalLocked finds a TryLock that was refused although the lock was free all the while, and no caller waited.
-func (j *judge) refusalLocked(a *attempt, who string) {
+func (j *court) refusalLocked(a *attempt, who string) {
 	if a.h.vote != nil || len(a.h.units) > 1 {
 		return
 	}
 	u := a.h.units[0]
-	if free, ok := u.since["idle"]; ok && free < a.began.at {
-		j.failLocked("false refusal", "%v: %s, and it was free since %v", u, who, free)
-	}
-	if since, ok := u.since["lingers"]; ok && since < a.began.at && a.k.p.calmLocked(u.s) && a.k.p.deafened == 0 {
-		j.failLocked("refused for an idle lock", "%v: %s, and no caller had it since %v", u, who, since)
-	}
-}
-
-// idleLocked takes note of since when nothing has been in a caller's way.
-func (u *unit) idleLocked() {
-	_, idle := u.since["idle"]
-	switch busy := u.held() || len(u.state.queue) > 0 || len(u.claims) > 0 || slices.ContainsFunc(u.waits, func(x *wait) bool { return !x.once }); {
-	case busy:
-		delete(u.since, "idle")
-	case !idle:
-		u.since["idle"] = u.w.now()
-	}
-	u.keptLocked()
+	j.Refused(&u.Lock, who, a.began.at, a.k.p.calmLocked(u.s) && a.k.p.deafened == 0)
 }
 
 // unavailableLocked judges an answer that says that Redis could not be asked.
-func (j *judge) unavailableLocked(p *process, units []*unit, who string, err error) {
+func (j *court) unavailableLocked(p *process, units []*unit, who string, err error) {
 	calm := true
 	for _, u := range units {
 		all := u.members
@@ -85,7 +69,7 @@ func (j *judge) unavailableLocked(p *process, units []*unit, who string, err err
 			all = []*unit{u}
 		}
 		for _, m := range all {
-			calm = calm && p.calmLocked(m.s) && j.w.now() > m.excused
+			calm = calm && p.calmLocked(m.s) && j.w.now() > m.Excused
 		}
 	}
 	if calm {
@@ -95,35 +79,27 @@ func (j *judge) unavailableLocked(p *process, units []*unit, who string, err err
 
 // calmLocked reports whether nothing was wrong during the call.
 func (a *attempt) calmLocked() bool {
-	return !slices.ContainsFunc(a.h.units, func(u *unit) bool { return !a.k.p.calmLocked(u.s) || a.k.w.now() <= u.excused })
+	return !slices.ContainsFunc(a.h.units, func(u *unit) bool { return !a.k.p.calmLocked(u.s) || a.k.w.now() <= u.Excused })
 }
 
 // busyLocked says that a release, or another call under the lease, is under way: until idleLocked the process may have the lock in Redis.
-func (w *World) busyLocked(c *claim) []*wait {
-	var all []*wait
+func (w *World) busyLocked(c *claim) *judge.Wait {
+	x := &judge.Wait{Process: c.p, Who: c.Who + " unlocking", Since: w.now(), Once: true, Unlocks: true}
 	for _, u := range c.units {
-		x := &wait{p: c.p, who: c.who + " unlocking", since: w.now(), once: true, unlocks: true}
-		u.waits = append(u.waits, x)
-		all = append(all, x)
+		u.Waits = append(u.Waits, x)
 	}
-	return all
+	return x
 }
 
-func (w *World) idleLocked(all []*wait) {
+func (w *World) idleLocked(x *judge.Wait) {
 	for _, u := range w.units {
-		for _, x := range all {
-			u.drop(x)
-		}
+		u.Returns(x)
 	}
 }
 
 // idle is idleLocked.
-func (w *World) idle(all []*wait) {
+func (w *World) idle(x *judge.Wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.idleLocked(all)
-}
-
-func (u *unit) drop(x *wait) {
-	u.waits = slices.DeleteFunc(u.waits, func(y *wait) bool { return y == x })
+	w.idleLocked(x)
 }

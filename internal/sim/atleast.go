@@ -25,7 +25,7 @@ func (c *claim) staysLocked() (all []*stay) {
 		return nil
 	}
 	units := c.units
-	if c.votes {
+	if c.Votes {
 		units = units[:1]
 	}
 	for i, u := range units {
@@ -37,7 +37,7 @@ func (c *claim) staysLocked() (all []*stay) {
 		if d == 0 || !held {
 			continue
 		}
-		s := &stay{u: u, who: c.who, until: since + d - c.p.w.trips(2)} // it has been granted so long before
+		s := &stay{u: u, who: c.Who, until: since + d - c.p.w.trips(2)} // it has been granted so long before
 		u.stays, u.staying = append(u.stays, s), max(u.staying, since+d)
 		all = append(all, s)
 	}
@@ -52,9 +52,9 @@ func (u *unit) sinceLocked(p *process) (since time.Duration, held bool) {
 	}
 	for _, m := range members {
 		m.loadLocked()
-		for _, h := range m.state.holders {
-			if m.of(h.id) == p && (!held || h.since < since) {
-				since, held = h.since, true
+		for _, h := range m.State.Holders {
+			if m.of(h.ID) == p && (!held || h.Since < since) {
+				since, held = h.Since, true
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func (u *unit) sinceLocked(p *process) (since time.Duration, held bool) {
 }
 
 // saidLocked is called when Unlock has returned.
-func (j *judge) saidLocked(all []*stay, err error) {
+func (j *court) saidLocked(all []*stay, err error) {
 	for _, s := range all {
 		switch {
 		case err != nil:
@@ -76,13 +76,13 @@ func (j *judge) saidLocked(all []*stay, err error) {
 }
 
 // tooShortLocked finds grants of a lock that has been given up and was to stay taken. Readers may come in after a downgrade.
-func (j *judge) tooShortLocked(u *unit, c *claim) {
-	u.stays = slices.DeleteFunc(u.stays, func(s *stay) bool { return s.said && s.until <= j.w.now() || j.w.now() <= u.excused })
+func (j *court) tooShortLocked(u *unit, c *claim) {
+	u.stays = slices.DeleteFunc(u.stays, func(s *stay) bool { return s.said && s.until <= j.w.now() || j.w.now() <= u.Excused })
 	for _, s := range u.stays {
-		if !c.write || s.until <= j.w.now() {
+		if !c.Write || s.until <= j.w.now() {
 			continue
 		}
-		if s.broken = fmt.Sprintf("%v: %s has it, and it was to stay taken by %s until %v", u, c.who, s.who, s.until); s.said {
+		if s.broken = fmt.Sprintf("%v: %s has it, and it was to stay taken by %s until %v", u, c.Who, s.who, s.until); s.said {
 			j.failLocked("held too short", "%s", s.broken)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/judge"
 )
 
 // The calls of a section, each with what it promises.
@@ -30,7 +31,7 @@ func (k *worker) unlock(c *claim) {
 	valid, early, began := c.lease.Valid(), c.lease.Err(), c.p.momentLocked()
 	w.judge.endsLocked(c)
 	u, s := w.busyLocked(c), c.staysLocked()
-	w.noteLocked("%s unlocks, valid %v", c.who, valid)
+	w.noteLocked("%s unlocks, valid %v", c.Who, valid)
 	w.mu.Unlock()
 	err := c.lease.Unlock(context.Background())
 	k.inTurn()
@@ -38,24 +39,24 @@ func (k *worker) unlock(c *claim) {
 	defer w.mu.Unlock()
 	w.idleLocked(u)
 	took := c.p.ranLocked(began)
-	w.noteLocked("%s has unlocked after %v: %v", c.who, took, err)
+	w.noteLocked("%s has unlocked after %v: %v", c.Who, took, err)
 	if c.p.dead {
 		return
 	}
 	if took > c.p.secondLocked()+overdue {
-		w.judge.failLocked("late return", "Unlock of %s took %v", c.who, took)
+		w.judge.failLocked("late return", "Unlock of %s took %v", c.Who, took)
 	}
 	w.judge.lossLocked(c, err, valid)
 	w.judge.saidLocked(s, err)
 	switch {
-	case err == nil && early != nil:
-		w.judge.failLocked("hidden loss", "%s had ended, and Unlock says nothing: %v", c.who, early)
-	case err == nil, errors.Is(err, holdfast.ErrLeaseLost), errors.Is(err, holdfast.ErrMaxHold), errors.Is(err, holdfast.ErrClosed) && c.p.closed:
+	case err == nil:
+		w.judge.Hidden(&c.units[0].Lock, c.Who, early)
+	case errors.Is(err, holdfast.ErrLeaseLost), errors.Is(err, holdfast.ErrMaxHold), errors.Is(err, holdfast.ErrClosed) && c.p.closed:
 	case errors.Is(err, holdfast.ErrUnavailable) && c.plan.Kind == RW && !time.Now().Before(c.lease.Deadline()): // a downgrade that its time has overtaken
 	case errors.Is(err, holdfast.ErrUnavailable):
-		w.judge.unavailableLocked(c.p, c.units, c.who, err)
+		w.judge.unavailableLocked(c.p, c.units, c.Who, err)
 	default:
-		w.judge.failLocked("odd error", "Unlock of %s: %v", c.who, err)
+		w.judge.failLocked("odd error", "Unlock of %s: %v", c.Who, err)
 	}
 }
 
@@ -66,11 +67,11 @@ func (k *worker) unlockAgain(c *claim) {
 	k.w.mu.Lock()
 	defer k.w.mu.Unlock()
 	if took := c.p.ranLocked(began); took > c.p.secondLocked()+overdue {
-		k.w.judge.failLocked("late return", "a second Unlock of %s took %v", c.who, took)
+		k.w.judge.failLocked("late return", "a second Unlock of %s took %v", c.Who, took)
 	}
 	if err != nil && !errors.Is(err, holdfast.ErrNotHeld) && !errors.Is(err, holdfast.ErrUnavailable) && !errors.Is(err, holdfast.ErrLeaseLost) &&
 		!errors.Is(err, holdfast.ErrMaxHold) && !errors.Is(err, holdfast.ErrClosed) {
-		k.w.judge.failLocked("odd error", "a second Unlock of %s: %v", c.who, err)
+		k.w.judge.failLocked("odd error", "a second Unlock of %s: %v", c.Who, err)
 	}
 }
 
@@ -128,27 +129,27 @@ func (k *worker) extend(c *claim, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	took := c.p.ranLocked(began)
-	w.noteLocked("%s asks for %v more, after %v: %v", c.who, d, took, err)
+	w.noteLocked("%s asks for %v more, after %v: %v", c.Who, d, took, err)
 	margin := max(25*time.Millisecond, d/50)
 	switch {
 	case c.p.dead:
 	case c.p.tardyLocked(began, c.p.secondLocked()): // answers that wait for replicas do not show the round trip
-		w.judge.failLocked("late return", "Extend of %s took %v", c.who, took)
+		w.judge.failLocked("late return", "Extend of %s took %v", c.Who, took)
 	case err == nil && c.lease.Err() == nil && !c.p.closed && c.lease.Deadline().Before(asked.Add(d-min(margin, d/2)-time.Millisecond)):
-		w.judge.failLocked("extension", "%s asked for %v, and has %v", c.who, d, time.Until(c.lease.Deadline()))
+		w.judge.failLocked("extension", "%s asked for %v, and has %v", c.Who, d, time.Until(c.lease.Deadline()))
 	case errors.Is(err, holdfast.ErrUnavailable):
 		if c.plan.Kind != RW { // the answer to a downgrade may be on its way
-			w.judge.unavailableLocked(c.p, c.units, c.who, err)
+			w.judge.unavailableLocked(c.p, c.units, c.Who, err)
 		}
 	case err != nil && valid && !errors.Is(err, holdfast.ErrLeaseLost) && !errors.Is(err, holdfast.ErrMaxHold) && !errors.Is(err, holdfast.ErrClosed) && !errors.Is(err, holdfast.ErrInvalidOption):
-		w.judge.failLocked("odd error", "Extend of %s: %v", c.who, err)
+		w.judge.failLocked("odd error", "Extend of %s: %v", c.Who, err)
 	}
 	w.judge.lookLocked()
 }
 
 // do is a section by Do.
 func (k *worker) do(ctx context.Context, s *Step, h *handle, a *attempt, locker holdfast.Locker) {
-	w, called, ending := k.w, false, []*wait(nil)
+	w, called, ending := k.w, false, (*judge.Wait)(nil)
 	err := holdfast.Do(ctx, locker, func(ctx context.Context, lease *holdfast.Lease) error {
 		called = true
 		c := a.end(lease, nil)
@@ -159,7 +160,7 @@ func (k *worker) do(ctx context.Context, s *Step, h *handle, a *attempt, locker 
 		w.mu.Lock()
 		w.judge.endsLocked(c)
 		ending = w.busyLocked(c)
-		w.noteLocked("%s returns from Do", c.who)
+		w.noteLocked("%s returns from Do", c.Who)
 		w.mu.Unlock()
 		return nil
 	})
@@ -173,7 +174,7 @@ func (k *worker) do(ctx context.Context, s *Step, h *handle, a *attempt, locker 
 func (k *worker) locker(s *Step, h *handle, a *attempt, locker holdfast.Locker) {
 	w, inside := k.w, false
 	var c *claim
-	var ending []*wait
+	var ending *judge.Wait
 	defer func() {
 		fault := recover()
 		w.idle(ending)
@@ -189,11 +190,11 @@ func (k *worker) locker(s *Step, h *handle, a *attempt, locker holdfast.Locker) 
 	k.inTurn()
 	w.mu.Lock()
 	for u, x := range a.waits {
-		u.drop(x)
+		u.Returns(x)
 	}
 	if !k.p.dead {
 		w.stats.Grants++
-		c = &claim{p: k.p, who: k.String(), owner: k.String(), write: a.write, votes: h.vote != nil, units: h.all(), plan: h.plan}
+		c = newClaim(k.p, nil, k.String(), a.write, h, s)
 		w.judge.grantedLocked(c, false)
 	}
 	w.noteLocked("%s has locked by SyncLocker", k.String())

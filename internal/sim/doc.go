@@ -27,22 +27,17 @@
 //
 // # The judges
 //
-// An alarm is traced to its end before anything is changed: a judge is wrong more often than the library. What only the virtual server shows is
-// confirmed on a real one.
+// Package judge has the rules that hold in every world. An alarm is traced to its end before anything is changed: a judge is wrong more often than the library.
+// What only the virtual server shows is confirmed on a real one. These rules are about calls that no other world makes:
 //
-// Overlap: two owners' leases are valid at one instant. Claim without hold: a lease is valid for longer than Redis keeps the lock, or a Redlock's for longer than a
-// majority of members do. TTL: a lock has none. Token: a fencing token is not larger than those before. Order: a script grants a lock past one that
-// stands before in the queue. Lost wake-up: a lock is free, and a caller waits. Unheard: Redis has granted the lock to a process whose worker waits for it.
-// Forsaken hold, forsaken place: Redis keeps what no worker wants. Late return, told late: calls and the end of a lease, against their bounds. False loss, lost without
-// cause, false refusal, unavailable without cause: answers that are not true. Starved, left behind, connections, goroutines: at the end.
-// Not passed on: a process goes on passing the lock to its own workers while another one waits. Queue: it is not in the order of arrival. Resurrection: an
-// owner id that was given back holds the lock again. Lost and kept: the TTL of a lost lease is over, and a late renewal keeps the lock. Inbox left: a process
-// stops hearing its inbox, and a request of it that says that it listens is unanswered. Left locked: Close says that all was given back, and Redis has a lock.
+// Late return: calls against their bounds. Unavailable without cause. Starved, left behind, connections, goroutines: at the end.
+// Not passed on: a process goes on passing the lock to its own workers while another one waits. Lost and kept: the TTL of a lost lease is over, and a late
+// renewal keeps the lock. Inbox left: a process stops hearing its inbox, and a request of it that says that it listens is unanswered. Left locked: Close says that
+// all was given back, and Redis has a lock.
 // Held too short: a lock that was to stay taken after an early Unlock is granted before, or one of several, or a majority. Not told: the lock was deleted or
 // freed by force, and its holder's lease still says nothing after the next renewal. False picture: Inspect says what Redis had at no moment of the call, or
 // ForceUnlock what it did not do. Freed another's, not freed: ForceUnlockOf, and the owner that it names. Local locks: Manager.Locks, Stats and Contended against what
 // the process's own workers have and wait for. Waits: TryLock takes longer than its requests, and nothing is wrong. Upgrade: a reader that wants to write is not told at once.
-// Kept from others: a process keeps a lock after Unlock, and another one stands in the queue. Refused for an idle lock: a TryLock, likewise.
 // Turn: a process asks again for a lock that it has left to Redisson's. Not acknowledged: too few replicas know of a grant.
 //
 // Where nothing is wrong, and nothing has been for a while, promptness is judged in trips over the network, far below each poll interval; so a

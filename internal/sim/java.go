@@ -9,6 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/holdfast-go/holdfast/internal/judge"
 )
 
 // rlock is one of Redisson's locks, as far as Redis can see: its scripts, which javascripts.go has, and how it waits.
@@ -126,8 +128,8 @@ func (k *worker) javaSection(s *Step) {
 		defer cancel()
 	}
 	w.mu.Lock()
-	x := &wait{p: k.p, who: k.String(), since: w.now(), read: s.Read, once: s.Way == ByTry || h.plan.Kind == Fair}
-	h.units[0].waits = append(h.units[0].waits, x)
+	x := &judge.Wait{Process: k.p, Who: k.String(), Since: w.now(), Read: s.Read, Once: s.Way == ByTry || h.plan.Kind == Fair}
+	h.units[0].Waits = append(h.units[0].Waits, x)
 	w.stats.Calls++
 	w.noteLocked("%s %s %s, as Redisson%s", k.String(), s.Way, h.plan.Name, s.described())
 	w.mu.Unlock()
@@ -142,9 +144,10 @@ func (k *worker) javaSection(s *Step) {
 	}
 	k.inTurn()
 	w.mu.Lock()
-	h.units[0].drop(x)
+	h.units[0].Returns(x)
 	w.noteLocked("%s: %v", k.String(), err)
-	c := &claim{p: k.p, who: k.String(), owner: k.String(), write: !s.Read, units: h.units, plan: h.plan, until: l.asked + min(s.Hold, longestLease/2)}
+	c := newClaim(k.p, nil, k.String(), !s.Read, h, s)
+	c.Until = l.asked + min(s.Hold, longestLease/2)
 	if err == nil && !k.p.dead {
 		w.stats.Grants++
 		w.judge.grantedLocked(c, false)

@@ -2,146 +2,60 @@ package sim
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/judge"
 )
 
-// judge compares what callers were told with what Redis has, after each event. World.mu guards it.
-type judge struct {
-	w      *World
-	found  []Violation
-	seen   map[string]bool
-	closed bool // all that is to come is the end
+// court feeds the judge: what callers were told, and what Redis has, after each event. It also has the rules of this world alone, about calls
+// that no other world makes. World.mu guards it.
+type court struct {
+	*judge.Judge
+	w *World
 }
 
-// Violation is a promise that was broken.
-type Violation struct {
-	At   time.Duration
-	Rule string
-	Text string
-}
-
-func (v Violation) String() string { return fmt.Sprintf("%v: %s: %s", v.At, v.Rule, v.Text) }
-
-func newJudge(w *World) *judge { return &judge{w: w, seen: map[string]bool{}} }
+func newCourt(w *World) *court { return &court{judge.New(w), w} }
 
 // failLocked takes note of the first violation of each rule.
-func (j *judge) failLocked(rule, format string, args ...any) {
-	if !j.seen[rule] {
-		j.seen[rule] = true
-		text := fmt.Sprintf(format, args...)
-		j.w.noteLocked("VIOLATION %s: %s", rule, text)
-		j.found = append(j.found, Violation{j.w.now(), rule, text})
-	}
-}
+func (j *court) failLocked(rule, format string, args ...any) { j.Fail(nil, rule, format, args...) }
 
 // touchLocked says that anything on s may have changed.
-func (j *judge) touchLocked(s *server) {
+func (j *court) touchLocked(s *server) {
 	for _, u := range s.units {
 		u.dirty = true
 	}
 }
 
-// forgetLocked is called when p dies: its leases protect nothing, and no caller waits for its calls.
-func (j *judge) forgetLocked(p *process) {
+// forgetLocked is called when p dies.
+func (j *court) forgetLocked(p *process) {
 	for _, u := range j.w.units {
-		u.claims = slices.DeleteFunc(u.claims, func(c *claim) bool { return c.p == p })
-		u.waits = slices.DeleteFunc(u.waits, func(x *wait) bool { return x.p == p })
+		u.Forget(p)
 	}
 }
 
 // lookLocked judges what is so now.
-func (j *judge) lookLocked() {
-	if j.closed {
+func (j *court) lookLocked() {
+	if j.Closed {
 		return
 	}
 	for _, u := range j.w.units {
 		u.loadLocked()
-		j.exclusionLocked(u)
-		u.idleLocked()
+		j.Look(&u.Lock)
 		if u.s != nil {
-			j.holdsLocked(u)
-			j.placesLocked(u)
+			j.lostAndKeptLocked(u)
 			j.toldLocked(u)
 		}
-		j.wakeLocked(u)
 	}
-}
-
-// exclusionLocked finds two owners at a time, and leases that Redis does not know, or not for so long.
-func (j *judge) exclusionLocked(u *unit) {
-	now := j.w.now()
-	var valid []*claim
-	for _, c := range u.claims {
-		if (u.s == nil || !c.votes) && c.valid() {
-			valid = append(valid, c)
-		}
-	}
-	if now <= u.excused {
-		return
-	}
-	for i, a := range valid {
-		for _, b := range valid[:i] {
-			if (a.write || b.write) && a.owner != b.owner {
-				j.failLocked("overlap", "%v: %s and %s", u, a.who, b.who)
-			}
-		}
-		if a.lease == nil {
-			continue
-		}
-		deadline := a.lease.Deadline().Sub(j.w.began)
-		switch {
-		case u.s != nil:
-			if why := u.uncovered(a, deadline); why != "" {
-				j.failLocked("claim without hold", "%v: %s until %v, and Redis has %s", u, a.who, deadline, why)
-			}
-		default:
-			votes, whys := 0, []string(nil)
-			for _, m := range u.members {
-				m.loadLocked()
-				if why := m.uncovered(a, deadline); why == "" {
-					votes++
-				} else {
-					whys = append(whys, fmt.Sprintf("%v: %s", m, why))
-				}
-			}
-			if 2*votes <= len(u.members) {
-				j.failLocked("claim without hold", "%v: %s until %v with %d votes: %s", u, a.who, deadline, votes, strings.Join(whys, "; "))
-			}
-		}
-	}
-	if u.s != nil && u.held() && u.state.until == 0 && !u.state.wrong {
-		j.failLocked("ttl", "%v has none", u)
-	}
-}
-
-// uncovered says what Redis has instead of a hold that lasts until the deadline of c; "": it has one.
-func (u *unit) uncovered(c *claim, deadline time.Duration) string {
-	why := "none"
-	for _, h := range slices.Concat(u.state.holders, u.promised) {
-		switch {
-		case u.kind == RW && strings.HasSuffix(h.id, ":write") != c.write && c.write:
-		case !strings.HasPrefix(h.id, c.p.prefix[u.s.n]) || c.p.prefix[u.s.n] == "":
-			why = "another owner's, " + h.id
-		case h.until < deadline:
-			why = fmt.Sprintf("one until %v", h.until)
-		default:
-			return ""
-		}
-	}
-	return why
 }
 
 // grantedLocked is called when a worker has been given a lease.
-func (j *judge) grantedLocked(c *claim, reentry bool) {
-	c.granted = j.w.now()
-	for _, u := range c.units {
-		u.claims = append(u.claims, c)
-		if !reentry {
+func (j *court) grantedLocked(c *claim, reentry bool) {
+	j.Granted(&c.Claim)
+	if !reentry {
+		for _, u := range c.units {
 			j.tooShortLocked(u, c)
 		}
 	}
@@ -150,17 +64,17 @@ func (j *judge) grantedLocked(c *claim, reentry bool) {
 		return
 	}
 	if !c.lease.Valid() && c.lease.Err() == nil {
-		j.failLocked("invalid grant", "%s", c.who)
+		j.failLocked("invalid grant", "%s", c.Who)
 	}
 	if name := c.lease.Name(); len(c.units) == 1 && name != c.plan.Name {
-		j.failLocked("name", "%s has a lease of %s", c.who, name)
+		j.failLocked("name", "%s has a lease of %s", c.Who, name)
 	}
 	t := c.lease.Token()
 	if want := c.plan.Fencing && c.plan.Kind != Multi && c.plan.Kind != Redlock; want != (t != 0) && !reentry {
-		j.failLocked("token", "%s has %d", c.who, t)
+		j.failLocked("token", "%s has %d", c.Who, t)
 	}
 	if t != 0 && !reentry {
-		j.tokenLocked(c.units[0], c, t)
+		j.Token(&c.units[0].Lock, &c.Claim, t)
 	}
 	j.lookLocked()
 	if !reentry {
@@ -170,39 +84,24 @@ func (j *judge) grantedLocked(c *claim, reentry bool) {
 }
 
 // acknowledgedLocked finds grants that too few replicas know of.
-func (j *judge) acknowledgedLocked(c *claim) {
+func (j *court) acknowledgedLocked(c *claim) {
 	u := c.units[0]
 	if j.w.plan.Options.Replicas == 0 || u.s.acking >= j.w.plan.Options.Replicas {
 		return
 	}
-	for _, h := range u.state.holders {
-		if c.p.prefix[u.s.n] != "" && strings.HasPrefix(h.id, c.p.prefix[u.s.n]) && h.since <= u.s.lacking {
+	for _, h := range u.State.Holders {
+		if c.p.Owns(&u.Lock, h.ID) && h.Since <= u.s.lacking {
 			return
 		}
 	}
-	j.failLocked("not acknowledged", "%s, and replicas lag since %v", c.who, u.s.lacking)
-}
-
-// tokenLocked finds tokens that do not grow.
-func (j *judge) tokenLocked(u *unit, c *claim, t uint64) {
-	if j.w.now() <= u.excused { // the counter may have been lost, after this token or before it
-		return
-	}
-	if t <= u.writer || c.write && t <= u.reader {
-		j.failLocked("token", "%v: %s has %d after %d of a writer, %d of a reader", u, c.who, t, u.writer, u.reader)
-	}
-	if c.write {
-		u.writer = t
-	} else {
-		u.reader = max(u.reader, t)
-	}
+	j.failLocked("not acknowledged", "%s, and replicas lag since %v", c.Who, u.s.lacking)
 }
 
 // endsLocked is called when a worker is about to give its lease up.
-func (j *judge) endsLocked(c *claim) {
+func (j *court) endsLocked(c *claim) {
+	j.Ends(&c.Claim)
 	for _, u := range c.units {
-		u.claims = slices.DeleteFunc(u.claims, func(x *claim) bool { return x == c })
-		if !c.valid() {
+		if c.lease == nil && c.p.w.now() >= c.Until || c.lease != nil && !c.lease.Valid() {
 			u.late = j.w.now() + j.w.trips(6)
 		}
 	}
@@ -210,37 +109,115 @@ func (j *judge) endsLocked(c *claim) {
 
 // lossLocked judges what a caller was told of the end of its lease. valid says whether the lease was so when Unlock was
 // called.
-func (j *judge) lossLocked(c *claim, err error, valid bool) {
+func (j *court) lossLocked(c *claim, err error, valid bool) {
 	var lost *holdfast.LostError
 	if !errors.As(err, &lost) || c.p.dead {
 		return
 	}
 	j.w.stats.Lost++
 	c.p.bereft = true
-	began := c.lease.Deadline().Sub(j.w.began) - longestLease
-	deleted, trouble := false, c.p.grave >= began
+	if c.p.woke >= c.Lease.Ends() {
+		return // it stood still at the deadline, and says what it found out first: that, or that the lock was gone, or another owner's
+	}
+	began := c.Lease.Ends() - longestLease
+	x := judge.Loss{Deadline: lost.Reason == holdfast.LostDeadline, Valid: valid, Trouble: c.p.grave >= began || c.plan.fixed(j.w.plan)}
 	for _, u := range c.units {
 		all := u.members
 		if u.s != nil {
 			all = []*unit{u}
 		}
 		for _, m := range all {
-			deleted = deleted || m.lost >= c.granted-longestLease && m.lost >= 0
-			trouble = trouble || m.s.trouble >= began || deleted
+			x.Deleted = x.Deleted || m.lost >= c.Granted-longestLease && m.lost >= 0
+			x.Trouble = x.Trouble || m.s.trouble >= began || x.Deleted
 		}
 	}
-	if c.p.woke >= c.lease.Deadline().Sub(j.w.began) {
-		return // it stood still at the deadline, and says what it found out first: that, or that the lock was gone, or another owner's
-	}
-	switch {
-	case valid && lost.Reason == holdfast.LostDeadline:
-		j.failLocked("false loss", "%s was valid, and Unlock says %v", c.who, err)
-	case lost.Reason != holdfast.LostDeadline && !deleted, lost.Reason == holdfast.LostDeadline && !trouble && !c.plan.fixed(j.w.plan):
-		j.failLocked("lost without cause", "%s: %v", c.who, err)
-	}
+	j.Lost(&c.units[0].Lock, c.Who, x, err)
 }
 
 // fixed reports whether the lease is not renewed, or one of several is not.
 func (l *Lock) fixed(p *Plan) bool {
 	return l.Fixed || slices.ContainsFunc(l.Of, func(i int) bool { return p.Locks[i].fixed(p) })
+}
+
+// An owner id belongs to one hold, and is never used again: what is given back, or found to be gone, does not come back.
+
+// beforeLocked is called before a script runs on s.
+func (j *court) beforeLocked(c call, touched []*unit) {
+	for _, u := range touched {
+		j.Lapse(&u.Lock)
+		switch {
+		case strings.HasPrefix(c.script, "renew"):
+			u.dirty = true
+			u.loadLocked()
+		case c.script == "join":
+			for _, tail := range c.args[2:] {
+				u.asks(c.args[1]+tail, c.args[0])
+			}
+		case strings.HasSuffix(c.script, "_acquire") && len(c.args) > 2:
+			u.asks(c.args[0], c.args[2])
+		}
+	}
+}
+
+// asks is called when an id asks for the lock, with or without a place; wait is as protocol.Stand makes it.
+func (u *unit) asks(id, wait string) {
+	switch {
+	case strings.HasPrefix(wait, "same "):
+		u.ComesBack(id)
+	case strings.HasPrefix(wait, "new ") && !u.s.refusesLocked():
+		u.Comes(id)
+	}
+}
+
+// afterLocked is called when it has run.
+func (j *court) afterLocked(c call, touched []*unit) {
+	for _, u := range touched {
+		switch {
+		case strings.HasPrefix(c.script, "renew"):
+			before := u.State.Holders
+			u.loadLocked()
+			j.Prolonged(&u.Lock, before, c.script)
+		case c.script == "force_release":
+			j.freesLocked(u, c)
+		case strings.HasSuffix(c.script, "_release"):
+			u.givenBackLocked(c.args[0])
+		case c.script == "leave":
+			for _, tail := range c.args[5:] {
+				u.givenBackLocked(c.args[4] + tail)
+			}
+		}
+	}
+}
+
+// givenBackLocked says that a script has given an owner id back, if the server has not refused that.
+func (u *unit) givenBackLocked(id string) {
+	u.loadLocked()
+	if !u.s.refusesLocked() {
+		u.w.judge.GivenBack(&u.Lock, id)
+	}
+}
+
+// What the judge asks of the world.
+
+func (w *World) Now() time.Duration { return w.now() }
+
+func (w *World) Of(l *judge.Lock, id string) judge.Process {
+	if p := l.Shell.(*unit).of(id); p != nil {
+		return p
+	}
+	return nil
+}
+
+func (w *World) Recheck(at time.Duration) { w.recheckLocked(at) }
+
+func (w *World) Broken(v judge.Violation) { w.noteLocked("VIOLATION %s: %s", v.Rule, v.Text) }
+
+func (p *process) Owns(l *judge.Lock, id string) bool {
+	prefix := p.prefix[l.Shell.(*unit).s.n]
+	return prefix != "" && strings.HasPrefix(id, prefix)
+}
+
+func (p *process) Air(l *judge.Lock) judge.Air {
+	s := l.Shell.(*unit).s
+	return judge.Air{Healthy: p.healthyLocked(s), Calm: p.calmLocked(s), Since: max(p.trouble, s.trouble), Hears: p.hearsLocked(s)}
 }

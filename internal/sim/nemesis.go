@@ -124,12 +124,12 @@ var byHand = []fault{
 	{"delete", func(n *nemesis) {
 		u := n.unit()
 		u.loseLocked()
-		u.s.redis.Do("del", u.name)
+		u.s.redis.Do("del", u.Name)
 	}},
 	{"spoil", func(n *nemesis) { // an administrator puts something else in the lock's place
 		u := n.unit()
 		u.loseLocked()
-		u.s.redis.Do("set", u.name, "spoilt", "px", "1500")
+		u.s.redis.Do("set", u.Name, "spoilt", "px", "1500")
 	}},
 	{"delete queue", func(n *nemesis) {
 		u := n.unit()
@@ -315,15 +315,15 @@ func (w *World) keepsNothing(p *process) {
 		return
 	}
 	for _, u := range w.units {
-		ends := slices.ContainsFunc(w.plan.Locks, func(l Lock) bool { return l.Name == u.name && (l.Fixed || l.MaxHold > 0 || l.AtLeast > 0) })
+		ends := slices.ContainsFunc(w.plan.Locks, func(l Lock) bool { return l.Name == u.Name && (l.Fixed || l.MaxHold > 0 || l.AtLeast > 0) })
 		if u.s == nil || u.s.trouble > w.now() || ends { // a lease that has ended by itself is left to its TTL
 			continue
 		}
 		u.dirty = true
 		u.loadLocked()
-		for _, h := range u.state.holders {
-			if prefix := p.prefix[u.s.n]; prefix != "" && strings.HasPrefix(h.id, prefix) {
-				w.judge.failLocked("left locked", "%v by %v, which has closed: %s", u, p, h.id)
+		for _, h := range u.State.Holders {
+			if prefix := p.prefix[u.s.n]; prefix != "" && strings.HasPrefix(h.ID, prefix) {
+				w.judge.failLocked("left locked", "%v by %v, which has closed: %s", u, p, h.ID)
 			}
 		}
 	}

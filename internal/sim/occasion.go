@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 )
 
@@ -15,14 +14,15 @@ const lateRenewal = "late renewal"
 func (p *process) renewedLocked(s *server) {
 	now := p.w.now()
 	for _, u := range s.units {
-		for _, c := range u.claims {
+		for _, x := range u.Claims {
+			c := x.Shell.(*claim)
 			if p.late == 0 || c.p != p || c.lease == nil || len(c.units) > 1 || !c.step.Over || p.w.healed {
 				continue
 			}
-			deadline, until := c.lease.Deadline().Sub(p.w.began), u.state.until
-			if now < deadline && deadline < until && c.granted+c.step.Hold > until+time.Second {
+			deadline, until := c.Lease.Ends(), u.State.Until
+			if now < deadline && deadline < until && c.Granted+c.step.Hold > until+time.Second {
 				p.late--
-				p.w.noteLocked("%v renews %s too late", p, c.who)
+				p.w.noteLocked("%v renews %s too late", p, c.Who)
 				executed := (deadline + until) / 2
 				p.w.faulty = max(p.w.faulty, executed)
 				p.partLocked(s, executed-now, false)
@@ -35,7 +35,7 @@ func (p *process) renewedLocked(s *server) {
 // it closes now. The answer is lost, and the process finds out by itself that its connection is dead.
 func (c *link) acquiredLocked(u *unit, id string) {
 	p := c.p
-	granted := slices.ContainsFunc(u.state.holders, func(h holder) bool { return h.id == id })
+	granted := u.Holder(id) != nil
 	if len(p.closings) == 0 || !granted || p.closed || p.dead || p.w.healed {
 		return
 	}

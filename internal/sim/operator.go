@@ -106,12 +106,12 @@ func until(ms any) time.Duration {
 }
 
 // freesLocked is called when s has executed a request to free u.
-func (j *judge) freesLocked(u *unit, c call) {
+func (j *court) freesLocked(u *unit, c call) {
 	owner := ""
 	if len(c.args) > 3 {
 		owner = c.args[3]
 	}
-	if gone := u.s.redis.Do("exists", u.name) == int64(0); gone && c.had.isLock() {
+	if gone := u.s.redis.Do("exists", u.Name) == int64(0); gone && c.had.isLock() {
 		c.had.freed = true
 		u.loseLocked()
 	}
@@ -219,34 +219,35 @@ func (k *worker) force(s *Step, h *handle) {
 
 // toldLocked finds leases that a process takes for held although Redis has lost them: it learns that from its next renewal, or at once if it has freed
 // the lock itself.
-func (j *judge) toldLocked(u *unit) {
+func (j *court) toldLocked(u *unit) {
 	seen := map[string]bool{}
-	for _, c := range u.claims {
-		downgraded := c.nested && u.kind == RW && !c.write // while the answer to that is awaited, it is not renewed
-		if c.lease == nil || c.votes || c.p.closed || c.lease.Err() != nil || downgraded {
+	for _, x := range u.Claims {
+		c := x.Shell.(*claim)
+		downgraded := c.nested && u.kind == RW && !c.Write // while the answer to that is awaited, it is not renewed
+		if c.lease == nil || c.Votes || c.p.closed || c.lease.Err() != nil || downgraded {
 			continue
 		}
-		what, from := "untold "+c.who, max(c.p.trouble, u.s.trouble)
-		seen[c.who] = true
+		what, from := "untold "+c.Who, max(c.p.trouble, u.s.trouble)
+		seen[c.Who] = true
 		bound := c.plan.lease(u.w.plan, u)/3 + u.w.trips(12)
 		switch {
-		case u.forcer == c.p && c.granted < u.forced:
+		case u.forcer == c.p && c.Granted < u.forced:
 			from, bound = max(from, u.forced), u.w.trips(12)
 		case c.plan.fixed(u.w.plan):
 			continue
 		}
-		gone := u.uncovered(c, 0) != "" && c.p.calmLocked(u.s)
-		if d := u.lasts(what, gone, from, bound); d > bound {
-			j.failLocked("not told", "%v: %s has lost it for %v, and its lease says nothing", u, c.who, d)
+		gone := u.Uncovered(x, 0) != "" && c.p.calmLocked(u.s)
+		if d := j.Lasts(&u.Lock, what, gone, from, bound); d > bound {
+			j.failLocked("not told", "%v: %s has lost it for %v, and its lease says nothing", u, c.Who, d)
 		}
 	}
-	u.forget("untold ", seen)
+	u.ForgetAll("untold ", seen)
 }
 
 // lease is the TTL of what the lock has on u.
 func (l *Lock) lease(p *Plan, u *unit) time.Duration {
 	for _, i := range l.Of {
-		if p.Locks[i].Name == u.name {
+		if p.Locks[i].Name == u.Name {
 			l = &p.Locks[i]
 		}
 	}

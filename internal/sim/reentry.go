@@ -15,7 +15,7 @@ func (k *worker) reenter(s *Step, h *handle, c *claim, locker holdfast.Locker, r
 	if s.Read {
 		locker = h.read
 	}
-	inner := k.nested(c, locker, read || s.Read)
+	inner := k.nested(s, h, c, locker, read || s.Read)
 	if inner == nil {
 		return
 	}
@@ -24,7 +24,7 @@ func (k *worker) reenter(s *Step, h *handle, c *claim, locker holdfast.Locker, r
 }
 
 // nested is a call under a lease, which re-enters its lock at once.
-func (k *worker) nested(c *claim, locker holdfast.Locker, read bool) *claim {
+func (k *worker) nested(s *Step, h *handle, c *claim, locker holdfast.Locker, read bool) *claim {
 	w := k.w
 	valid, began := c.lease.Valid() && c.lease.Err() == nil, c.p.moment()
 	ctx, cancel := context.WithTimeout(c.lease.Context(k.p.ctx), time.Second)
@@ -37,21 +37,22 @@ func (k *worker) nested(c *claim, locker holdfast.Locker, read bool) *claim {
 	defer w.mu.Unlock()
 	w.idleLocked(under)
 	took := c.p.ranLocked(began)
-	w.noteLocked("%s re-enters after %v: %v", c.who, took, err)
+	w.noteLocked("%s re-enters after %v: %v", c.Who, took, err)
 	switch {
 	case c.p.dead:
 		return nil
 	case valid && (err != nil || took > 0) && !c.p.closed:
-		w.judge.failLocked("re-entry", "%s, after %v: %v", c.who, took, err)
-	case valid && err == nil && lease.Token() != c.lease.Token():
-		w.judge.failLocked("token", "%s re-enters with %d, it has %d", c.who, lease.Token(), c.lease.Token())
+		w.judge.failLocked("re-entry", "%s, after %v: %v", c.Who, took, err)
+	case valid && err == nil:
+		w.judge.TokenAgain(&c.units[0].Lock, c.Who, lease.Token(), c.lease.Token())
 	}
 	if err != nil {
 		return nil
 	}
-	inner := &claim{p: c.p, lease: lease, who: c.who + "'", owner: c.owner, nested: true, write: !read, votes: c.votes, units: c.units, plan: c.plan, step: c.step}
+	inner := newClaim(c.p, lease, c.Owner, !read, h, s)
+	inner.Who, inner.nested = c.Who+"'", true
 	if !valid {
-		inner.owner += "'" // another owner: it waited for no other owner
+		inner.Owner += "'" // another owner: it waited for no other owner
 	}
 	w.judge.grantedLocked(inner, true)
 	return inner
@@ -59,7 +60,7 @@ func (k *worker) nested(c *claim, locker holdfast.Locker, read bool) *claim {
 
 // downgrade takes the read side under the write side, gives that up, and then the read side. It reports whether it did.
 func (k *worker) downgrade(s *Step, h *handle, c *claim) bool {
-	read := k.nested(c, h.read, true)
+	read := k.nested(s, h, c, h.read, true)
 	if read == nil {
 		return false
 	}
@@ -80,9 +81,9 @@ func (k *worker) upgrade(h *handle, c *claim) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.noteLocked("%s asks for the write side: %v", c.who, err)
+	w.noteLocked("%s asks for the write side: %v", c.Who, err)
 	if took := c.p.ranLocked(began); valid && !c.p.dead && !c.p.closed && (took > 0 || !errors.Is(err, holdfast.ErrWouldDeadlock)) {
-		w.judge.failLocked("upgrade", "%s asks for the write side, and gets %v after %v", c.who, err, took)
+		w.judge.failLocked("upgrade", "%s asks for the write side, and gets %v after %v", c.Who, err, took)
 	}
 }
 

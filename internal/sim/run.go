@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/judge"
 )
 
 // Result is what a run has shown.
 type Result struct {
 	Plan  *Plan
-	Found []Violation
+	Found []judge.Violation
 	Stats Stats
 	trace trace
 	names *strings.Replacer
@@ -59,7 +61,7 @@ func Run(plan *Plan) *Result {
 	go func() { w.running.Wait(); close(done) }()
 	w.await(done)
 	w.finish()
-	return &Result{Plan: plan, Found: w.judge.found, Stats: w.stats, trace: w.trace, names: w.names(), end: w.now()}
+	return &Result{Plan: plan, Found: w.judge.Found, Stats: w.stats, trace: w.trace, names: w.names(), end: w.now()}
 }
 
 // patience is how long after the last section has begun all calls must have returned.
@@ -86,8 +88,8 @@ func (w *World) await(done chan struct{}) {
 	}
 	w.mu.Lock()
 	for _, u := range w.units {
-		for _, x := range u.waits {
-			w.judge.failLocked("starved", "%s has waited for %v since %v; Redis has %v, and the queue is %v until %v", x.who, u, x.since, u.state.holders, u.state.queue, u.state.kept)
+		for _, x := range u.Waits {
+			w.judge.failLocked("starved", "%s has waited for %v since %v; Redis has %v, and the queue is %v until %v", x.Who, u, x.Since, u.State.Holders, u.State.Queue, u.State.Kept)
 		}
 	}
 	for _, p := range w.all {
@@ -113,7 +115,7 @@ func (w *World) finish() {
 	time.Sleep(rest + recovery + longestLease)
 	w.fresh()
 	w.mu.Lock()
-	w.judge.closed = true
+	w.judge.Closed = true
 	all := w.all
 	w.mu.Unlock()
 	for _, p := range all {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/judge"
 	"github.com/holdfast-go/holdfast/internal/vredis"
 )
 
@@ -84,12 +85,13 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 	if c.p.prefix[s.n] == "" {
 		c.p.prefix[s.n] = calls[0].prefixIn()
 	}
-	before := map[*unit]standing{}
+	before := map[*unit]judge.State{}
 	for _, call := range calls {
 		for _, u := range s.touched(call.keys) {
-			before[u] = u.standing()
+			u.loadLocked()
+			before[u] = u.State
 			if strings.HasSuffix(script, "_stay") {
-				u.stayed[call.args[1]] = true // judges look while it runs
+				u.Stayed[call.args[1]] = true // judges look while it runs
 			}
 		}
 	}
@@ -118,9 +120,10 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 			if strings.HasSuffix(script, "_stay") {
 				u.givenBackLocked(call.args[0])
 			}
-			w.judge.orderLocked(u, before[u], script)
-			if !strings.HasPrefix(script, "renew") { // whose judge looks itself
+			if !strings.HasPrefix(script, "renew") { // which afterLocked looks at
 				u.loadLocked()
+				was := before[u]
+				w.judge.Order(&u.Lock, &was, script)
 			}
 			if strings.HasSuffix(script, "_acquire") {
 				c.acquiredLocked(u, call.args[0])
@@ -139,7 +142,7 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 func (s *server) touched(keys []string) (all []*unit) {
 	for _, u := range s.units {
 		for _, k := range keys {
-			if k == u.name {
+			if k == u.Name {
 				all = append(all, u)
 				break
 			}
@@ -236,6 +239,6 @@ func (s *server) rememberLocked() {
 	for _, u := range s.units {
 		u.dirty = true
 		u.loadLocked()
-		u.promised = append(u.promised, u.state.holders...)
+		u.Promised = append(u.Promised, u.State.Holders...)
 	}
 }

@@ -16,12 +16,12 @@ const giveWay = 2 * time.Millisecond
 
 // turnLocked is called when a script of p has run. It finds a process that asks for a lock again, for callers who have waited all the
 // while, before Redisson's can have taken it.
-func (j *judge) turnLocked(p *process, c call, touched []*unit) {
+func (j *court) turnLocked(p *process, c call, touched []*unit) {
 	for _, u := range touched {
 		switch {
 		case u.kind != Mutex: // of the others several requests can be under way
 		case strings.HasSuffix(c.script, "_release"):
-			if u.turn = (turn{}); !u.held() && len(u.state.queue) == 0 && u.heardByJavaLocked() && p.calmLocked(u.s) && j.w.now() > u.late {
+			if u.turn = (turn{}); !u.Held() && len(u.State.Queue) == 0 && u.heardByJavaLocked() && p.calmLocked(u.s) && j.w.now() > u.late {
 				u.turn = turn{p, j.w.now()}
 			}
 		case strings.HasSuffix(c.script, "_acquire") && u.turn.p == p && j.w.now() < u.turn.at+giveWay && u.givesWay(p):
@@ -32,10 +32,10 @@ func (j *judge) turnLocked(p *process, c call, touched []*unit) {
 
 // givesWay reports whether callers of p wait, and none that asks once, which asks at once.
 func (u *unit) givesWay(p *process) (waits bool) {
-	for _, x := range u.waits {
+	for _, x := range u.Waits {
 		switch {
-		case x.p != p || x.unlocks:
-		case x.once:
+		case x.Process != p || x.Unlocks:
+		case x.Once:
 			return false
 		default:
 			waits = true

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/judge"
 )
 
 // worker makes the sections of its plan, one after the other. It belongs to a slot: when its process is killed, it goes on in the next
@@ -99,7 +100,7 @@ type attempt struct {
 	step  *Step
 	h     *handle
 	began moment
-	waits map[*unit]*wait
+	waits map[*unit]*judge.Wait
 	write bool
 	owner string
 	label string          // of its context
@@ -119,15 +120,14 @@ func (k *worker) begin(s *Step, h *handle) *attempt {
 	w := k.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a := &attempt{k: k, step: s, h: h, began: k.p.momentLocked(), waits: map[*unit]*wait{}, write: !s.Read, owner: k.String(), label: k.String()}
+	a := &attempt{k: k, step: s, h: h, began: k.p.momentLocked(), waits: map[*unit]*judge.Wait{}, write: !s.Read, owner: k.String(), label: k.String()}
 	w.stats.Calls++
 	all := h.all()
 	for _, u := range all {
-		x := &wait{p: k.p, who: k.String(), since: a.began.at, read: s.Read, once: s.Way == ByTry, parted: len(all) > 1}
+		x := &judge.Wait{Process: k.p, Who: k.String(), Since: a.began.at, Read: s.Read, Once: s.Way == ByTry, Parted: len(all) > 1}
 		a.waits[u] = x
 		if !k.p.dead {
-			u.waits = append(u.waits, x)
-			u.idleLocked()
+			w.judge.Begins(&u.Lock, x)
 			u.stirLocked(k.p)
 		}
 	}
@@ -154,7 +154,7 @@ func (a *attempt) end(lease *holdfast.Lease, err error) *claim {
 	defer w.mu.Unlock()
 	took := k.p.ranLocked(a.began)
 	for u, x := range a.waits {
-		u.drop(x)
+		u.Returns(x)
 		u.stirLocked(k.p)
 	}
 	if k.p.dead {
@@ -167,7 +167,8 @@ func (a *attempt) end(lease *holdfast.Lease, err error) *claim {
 	}
 	w.stats.Grants++
 	w.noteLocked("%s is granted %s after %v, token %d, until %v", k.String(), a.h.plan.Name, took, lease.Token(), lease.Deadline().Sub(w.began))
-	c := &claim{p: k.p, lease: lease, who: a.owner, owner: a.owner, label: a.label, write: a.write, votes: a.h.vote != nil, units: a.h.all(), plan: a.h.plan, step: a.step}
+	c := newClaim(k.p, lease, a.owner, a.write, a.h, a.step)
+	c.label = a.label
 	w.judge.grantedLocked(c, false)
 	return c
 }
@@ -293,10 +294,10 @@ func (k *worker) ended(c *claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := c.lease.Err()
-	w.noteLocked("%s has ended: %v", c.who, err)
+	w.noteLocked("%s has ended: %v", c.Who, err)
 	var lost *holdfast.LostError
-	if late := w.now() - max(c.lease.Deadline().Sub(w.began), c.p.woke); late > time.Millisecond+lag && errors.As(err, &lost) && !c.p.dead {
-		w.judge.failLocked("told late", "%s, %v after its deadline", c.who, late)
+	if errors.As(err, &lost) && !c.p.dead {
+		w.judge.Told(&c.units[0].Lock, c.Who, w.now()-max(c.Lease.Ends(), c.p.woke), time.Millisecond+lag)
 	}
 	w.judge.lossLocked(c, err, false)
 }

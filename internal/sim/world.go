@@ -23,7 +23,7 @@ type World struct {
 	processes []*process // by slot: the one that lives, or lived last
 	all       []*process
 	units     []*unit
-	judge     *judge
+	judge     *court
 	trace     trace
 	stats     Stats
 	faulty    time.Duration          // when the last fault ends
@@ -47,7 +47,7 @@ type Stats struct {
 
 func newWorld(plan *Plan) *World {
 	w := &World{plan: plan, began: time.Now(), nudge: make(chan struct{}, 1), over: make(chan struct{}), closing: make(chan struct{}), rechecks: map[time.Duration]bool{}}
-	w.judge = newJudge(w)
+	w.judge = newCourt(w)
 	for n := range plan.Servers {
 		w.servers = append(w.servers, newServer(w, n))
 	}

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/judge"
 )
 
 var (
@@ -109,7 +111,7 @@ type tally struct {
 // one runs a world. It reports whether it is green.
 func (a *tally) one(t *testing.T, n int, plan *Plan) bool {
 	r := inBubble(t, plan)
-	r.Found = slices.DeleteFunc(r.Found, func(v Violation) bool { return !regexp.MustCompile(*rulesFlag).MatchString(v.Rule) })
+	r.Found = slices.DeleteFunc(r.Found, func(v judge.Violation) bool { return !regexp.MustCompile(*rulesFlag).MatchString(v.Rule) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.worlds++

@@ -5,6 +5,7 @@ package docs
 import (
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/locktest"
@@ -14,6 +15,10 @@ const module = "github.com/holdfast-go/holdfast"
 
 // addr is where a Redis listens that TestMain starts.
 var addr string
+
+// inModule tells the go command in which directory the tests are: it reuses a result only if the files that the tests have read are
+// unchanged, and does not hear of what TestMain does before they begin.
+var inModule = sync.OnceFunc(func() { _ = os.Chdir(".") })
 
 func TestMain(m *testing.M) {
 	if err := os.Chdir("../.."); err != nil {

@@ -24,6 +24,7 @@ func userDocs(t *testing.T) []string {
 
 func glob(t *testing.T, patterns ...string) (files []string) {
 	t.Helper()
+	inModule()
 	for _, p := range patterns {
 		found, err := filepath.Glob(p)
 		if err != nil || len(found) == 0 {
@@ -178,6 +179,19 @@ func TestDocs_DefaultsInProse(t *testing.T) {
 	}
 	if n < 4 {
 		t.Errorf("only %d mentions found", n)
+	}
+}
+
+// A reader of README finds every page, and README stays short.
+func TestREADME_LeadsToEveryPage(t *testing.T) {
+	text := read(t, "README.md")
+	for _, page := range glob(t, "docs/*.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/internals/ARCHITECTURE.md") {
+		if !strings.Contains(text, "]("+page+")") && !strings.Contains(text, "]("+page+"#") {
+			t.Errorf("no link to %s", page)
+		}
+	}
+	if n := strings.Count(text, "\n"); n > 160 {
+		t.Errorf("%d lines", n)
 	}
 }
 

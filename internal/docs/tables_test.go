@@ -13,6 +13,7 @@ import (
 
 func read(t *testing.T, file string) string {
 	t.Helper()
+	inModule()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

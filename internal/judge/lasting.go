@@ -174,6 +174,9 @@ func (l *Lock) keptOnly(j *Judge) bool {
 		if p == nil || !wire.Lingers(h.ID) || l.Stayed[h.ID] {
 			return true
 		}
+		if slices.ContainsFunc(l.Waits, func(x *Wait) bool { return x.Process == p && x.Since <= h.Since }) {
+			return true // it may be that call's, whose answer is on its way
+		}
 		air := p.Air(l)
 		return !air.Calm || air.Hears < 0
 	})

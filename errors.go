@@ -119,7 +119,11 @@ func (e *OptionError) Error() string {
 	if e.Value == nil { // Reason names the call and the argument that is nil or missing
 		return "holdfast: " + e.Reason
 	}
-	return fmt.Sprintf("%v: %s(%v): %s", ErrInvalidOption, e.Option, e.Value, e.Reason)
+	value := fmt.Sprint(e.Value)
+	if text, ok := e.Value.(string); ok && text == "" {
+		value = quote(text)
+	}
+	return fmt.Sprintf("%v: %s(%s): %s", ErrInvalidOption, e.Option, value, e.Reason)
 }
 
 // Unwrap makes errors.Is(err, ErrInvalidOption) true.
@@ -170,11 +174,11 @@ func errorOf(name string, v *engine.Verdict) error {
 	case engine.LeaseLost:
 		return &LostError{name, LostReason(v.Reason)}
 	case engine.MaxHoldOver:
-		return ErrMaxHold
+		return newLockError(ErrMaxHold, name)
 	case engine.Released:
 		return ErrReleased
 	case engine.LeaseClosed:
-		return ErrClosed
+		return newLockError(ErrClosed, name)
 	case engine.Tokenless:
 		return &OptionError{"WithFencing", "re-entry", "the first lease of this owner has no token"}
 	}

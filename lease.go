@@ -201,7 +201,7 @@ func (l *Lease) UnlockInto(ctx context.Context, err *error) {
 	}
 	switch {
 	case err == nil:
-		panic(missing("UnlockInto", "error"))
+		panic(missing("UnlockInto", "pointer to the error"))
 	case ended != nil && !errors.Is(*err, ended): // else the function's own error is left as it is
 		*err = errors.Join(*err, ended)
 	}

@@ -343,3 +343,38 @@ func TestLease_FencingToken(t *testing.T) {
 		}
 	})
 }
+
+// What ends a lease names the lock, wherever it is read, and Do says it once.
+func TestLease_EndsNameTheLock(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := locktest.ManagerOn(t, srv)
+		const want = `holdfast: maximum hold time reached: "stuck"`
+		stuck := m.Mutex("stuck", holdfast.WithLease(200*time.Millisecond), holdfast.WithMaxHold(200*time.Millisecond))
+		for what, work := range map[string]func(context.Context) error{
+			"the cause":  context.Cause,
+			"nil":        func(context.Context) error { return nil },
+			"around it":  func(ctx context.Context) error { return fmt.Errorf("work: %w", context.Cause(ctx)) },
+			"of its own": func(context.Context) error { return errors.New("disk full") },
+		} {
+			err := holdfast.Do(t.Context(), stuck, func(ctx context.Context, lease *holdfast.Lease) error {
+				<-ctx.Done()
+				if err := lease.Err(); !errors.Is(err, holdfast.ErrMaxHold) || err.Error() != want {
+					t.Errorf("Err: %v", err)
+				}
+				return work(ctx)
+			})
+			if !errors.Is(err, holdfast.ErrMaxHold) || strings.Count(err.Error(), want) != 1 {
+				t.Errorf("fn returns %s: %v", what, err)
+			}
+		}
+		closed := locktest.MustLock(t, m.Mutex("closed"))
+		under := closed.Context(t.Context())
+		if err := m.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if err := context.Cause(under); !errors.Is(err, holdfast.ErrClosed) || err.Error() != `holdfast: manager closed: "closed"` {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}

@@ -117,7 +117,7 @@ func (s *syncLocker) Unlock() {
 	n := len(s.leases) - 1
 	if n < 0 {
 		s.mu.Unlock()
-		panic(newLockError(ErrNotHeld, nameOf(s.l)))
+		panic(newLockError(ErrNotHeld, nameOf(s.l), errNothingLocked))
 	}
 	i := slices.IndexFunc(s.leases, func(l *Lease) bool { return !l.Valid() })
 	if i < 0 {
@@ -127,14 +127,12 @@ func (s *syncLocker) Unlock() {
 	s.leases = slices.Delete(s.leases, i, i+1)
 	s.mu.Unlock()
 
-	switch err := unprotected(lease.Unlock(s.ctx)); err {
-	case nil:
-	case ErrMaxHold, ErrClosed: // without a name
-		panic(newLockError(err, lease.Name()))
-	default:
+	if err := unprotected(lease.Unlock(s.ctx)); err != nil {
 		panic(err)
 	}
 }
+
+var errNothingLocked = errors.New("this sync.Locker has locked nothing")
 
 // nameOf returns the name of a lock, or "" if it is of another package's type.
 func nameOf(l Locker) string {

@@ -76,6 +76,7 @@ func TestErrors_TextsOfMistakes(t *testing.T) {
 		"holdfast: invalid option: NewRedlock(2): needs at least three locks":                     redlock(m.Mutex("a"), other.Mutex("a")),
 		"holdfast: invalid option: NewRedlock(b): two members of one Manager are not independent": redlock(m.Mutex("a"), m.Mutex("b"), other.Mutex("a")),
 		"holdfast: invalid option: NewRedlock(a): read sides and other locks must not be mixed":   redlock(m.Mutex("a"), other.RWMutex("a").RLocker(), third.Mutex("a")),
+		`holdfast: invalid option: WithIdentity(""): must have 1 to 100 bytes`:                    option(holdfast.WithIdentity("")),
 		"holdfast: TryLock: no Manager has made this lock":                                        second(new(holdfast.Mutex).TryLock(t.Context())),
 		"holdfast: Unlock: no lock has granted this lease":                                        new(holdfast.Lease).Unlock(t.Context()),
 	} {

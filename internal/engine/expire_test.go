@@ -92,7 +92,7 @@ func TestExpire_OfAllPartsAtOnce(t *testing.T) {
 		for _, tell := range announce {
 			tell()
 		}
-		if err := locktest.Unlock(lease); err != holdfast.ErrMaxHold {
+		if err := locktest.Unlock(lease); !errors.Is(err, holdfast.ErrMaxHold) || err.Error() != `holdfast: maximum hold time reached: "a"` {
 			t.Error(err)
 		}
 		redistest.Eventually(t, locktest.Patience, "all are free", func() bool { return len(srv.Keys()) == 0 })

@@ -214,7 +214,7 @@ func (j *Journal) Unavailable(cause error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if tell, suppressed := j.outages.begin(time.Now()); tell {
-		j.sayLocked(line{slog.LevelWarn, "holdfast: redis does not answer", []any{"error", cause, "suppressed", suppressed}, false})
+		j.sayLocked(line{slog.LevelWarn, "holdfast: redis does not answer", withSuppressed(suppressed, "error", cause), false})
 	}
 }
 

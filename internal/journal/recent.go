@@ -22,9 +22,6 @@ type Event struct {
 func (e Event) Details() string {
 	var parts []string
 	for i := 0; i+1 < len(e.args); i += 2 {
-		if e.args[i] == "suppressed" && e.args[i+1] == 0 {
-			continue
-		}
 		value := e.args[i+1]
 		if d, ok := value.(time.Duration); ok {
 			value = d.Round(time.Millisecond)

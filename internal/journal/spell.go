@@ -38,6 +38,14 @@ func (s *spell) begin(now time.Time) (tell bool, suppressed int) {
 	return true, suppressed
 }
 
+// withSuppressed adds to what a line says of how many beginnings before it nothing was told, if there were any.
+func withSuppressed(suppressed int, args ...any) []any {
+	if suppressed == 0 {
+		return args
+	}
+	return append(args, "suppressed", suppressed)
+}
+
 // end reports whether the end is to be told: the beginning was, and the end was not.
 func (s *spell) end() (tell bool) {
 	tell, s.telling = s.telling, false
@@ -81,7 +89,7 @@ func (j *Journal) RenewalFailed(n int, cause error, refused, outage bool) {
 	}
 	f.known = true
 	if tell, suppressed := f.begin(now); tell {
-		j.sayLocked(line{slog.LevelWarn, "holdfast: renewal failed, trying again", []any{"locks", n, "error", cause, "suppressed", suppressed}, false})
+		j.sayLocked(line{slog.LevelWarn, "holdfast: renewal failed, trying again", withSuppressed(suppressed, "locks", n, "error", cause), false})
 	}
 }
 

@@ -63,7 +63,7 @@ NOTREAL = $(TEXTS)|^TestVirtual_
 
 # What make test leaves to CI: long runs of chaos and its planted bugs, fail-overs, and the suite over a cluster's client.
 LONG = $(BUGS)|^TestSoak_|^TestMutexInCluster$$|UnderLoad$$|_KilledMaster$$
-BUGS = ^TestChaos_FindsSeededBugs$$
+BUGS = ^TestChaos_FindsPlantedBugs$$
 
 unit: ## the tests that need no server: the suite and the simulation in fake time, and what is pure
 	@$(SPARSE) $(TESTS) -short -timeout 5m $(LOCKS) ./internal/sim $(PURE)
@@ -101,7 +101,7 @@ stress: redis ## the tests again and again: make stress COUNT=20
 chaos: redis ## faults of all kinds and judges for a minute: make chaos CHAOS_ARGS='-duration 10m -seed 7'
 	$(GO) test -race -count=1 -v -timeout 24h ./internal/chaos -run '^TestChaos$$' -args -duration 60s $(CHAOS_ARGS)
 
-safety: redis ## a minute of chaos, the seeded bugs, and all tests of promises; their figures go into docs/internals/VERIFICATION.md
+safety: redis ## a minute of chaos, bugs planted there, and all tests of promises; their figures go into docs/internals/VERIFICATION.md
 	@{ $(GO) test -json -count=1 -timeout 30m ./internal/chaos -skip '^TestSoak_' -args -duration 60s -update; \
 	  $(GO) test -json -count=1 -timeout 30m ./internal/chaos -run '^TestSoak_'; \
 	  $(GO) test -json -count=1 -p 1 -parallel 6 -timeout 30m $$($(GO) list ./... | grep -v -e /internal/chaos -e /internal/interop); \

@@ -64,8 +64,8 @@ var imports = map[string][]string{
 	"/internal/locktest/state":     {},                                                          // nothing but tests
 	"/internal/locktest/telemetry": {},                                                          // nothing but tests
 	"/internal/chaos": { // tests only
-		"", "/internal/locktest", "/internal/redistest",
-		"github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine",
+		"", "/internal/judge", "/internal/locktest", "/internal/redistest", "/internal/vredis", "/internal/wire",
+		"github.com/redis/go-redis/v9",
 	},
 	"/internal/vredis":            {"github.com/yuin/gopher-lua", "github.com/yuin/gopher-lua/ast", "github.com/yuin/gopher-lua/parse"},                                                                                                        // tests only
 	"/internal/sim":               {"", "/internal/judge", "/internal/retry", "/internal/seam", "/internal/validity", "/internal/vredis", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
@@ -116,7 +116,7 @@ var imports = map[string][]string{
 // dependencies are the modules that the library, its examples, tests and command need. The list is what go.mod shows to
 // programs that import the library: it does not grow for the command.
 var dependencies = []string{
-	"github.com/anishathalye/porcupine", "github.com/cenkalti/backoff/v4", "github.com/cespare/xxhash/v2",
+	"github.com/cenkalti/backoff/v4", "github.com/cespare/xxhash/v2",
 	"github.com/go-logr/logr", "github.com/go-logr/stdr", "github.com/google/uuid", "github.com/mitchellh/colorstring", "github.com/redis/go-redis/v9",
 	"github.com/rivo/uniseg", "github.com/schollz/progressbar/v3", "github.com/urfave/cli/v3", "github.com/yuin/gopher-lua",
 	"go.opentelemetry.io/auto/sdk", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/log", "go.opentelemetry.io/otel/metric",

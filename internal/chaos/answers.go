@@ -1,229 +1,200 @@
 package chaos
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/anishathalye/porcupine"
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/judge"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// A ghost is an owner that only the server's file knows: an acquire that was granted
-// though its caller was told otherwise, or nothing. Ghosts' owners count from here.
-const ghosts = uint64(1) << 63
+// answerWait is for how long a TryLock waits, at least, for the answer of a holder that may keep the lock.
+const answerWait = 100 * time.Millisecond
 
-// grace is how long after a caller's return its process may still deal with the grant.
-const grace = 50 * time.Millisecond
-
-// builder makes the operations of one lock for the model, of what callers were told and what
-// the server's file has.
-type builder struct {
-	h       *History
-	name    string
-	leases  []*Lease
-	ops     []porcupine.Operation
-	holds   map[string][]*Hold // by prefix
-	keepers []*Hold            // of processes that may keep the lock; see kept
-	ended   map[input]bool     // owners whose end is in ops
-	amb     Ambiguity
-	ghost   uint64
+// recorded is a lease as a client has recorded it.
+type recorded struct {
+	t            *trial
+	deadline, to int64 // to: it ends by Unlock, by its deadline or with its process, whichever is first
 }
 
-func (b *builder) add(client int, in *input, call, ret int64) {
-	b.ops = append(b.ops, porcupine.Operation{ClientId: client, Input: in, Call: call, Return: max(call, ret)})
-}
+func (l *recorded) Valid() bool         { return l.t.at < l.to }
+func (l *recorded) Ends() time.Duration { return l.t.since(max(l.deadline, l.t.at)) } // the deadline moves on with each renewal
 
-func (b *builder) build() {
-	b.ended = make(map[input]bool)
-	k := kindOf(b.name)
-	for _, l := range b.leases {
-		b.lease(l, k.Fenced)
+// operations has the events of all operations happen.
+func (t *trial) operations() {
+	unlocks := map[id]*Op{}
+	for _, o := range t.h.Ops {
+		if o.Do == Unlock {
+			unlocks[id{o.Proc, o.Lease}] = o
+		}
 	}
-	var ambiguous []*Op
-	for _, o := range b.h.Ops {
-		if o.Name != b.name {
+	for _, o := range t.h.Ops {
+		if o.Do == stall {
 			continue
 		}
-		in := &input{owner: o.owner(), shared: o.Shared, op: o}
+		l, p := t.lock(o.Name), t.procs[o.Proc]
 		switch {
-		case o.Do == Peek && o.Result == OK:
-			if b.kept(o) {
-				continue // Redis shows it, whether a caller has it or not
-			}
-			in.do = stepHeld
-		case o.Do == Peek && o.Result == Refused:
-			in.do = stepFree
-		case o.Do == TryLock && o.Result == Refused:
-			if o.Return-o.Call >= int64(answerWait) && b.kept(o) {
-				ambiguous = append(ambiguous, o) // no answer came, or the grant was not heard
-				continue
-			}
-			if b.queued(k, o) || b.h.excused(o.Name, o.Call) {
-				continue // after a deletion, the process that had the lock believes in it for a while
-			}
-			in.do = stepRefused
-		case o.acquires() && o.Result != OK && o.Result != Refused:
-			ambiguous = append(ambiguous, o)
-			continue
+		case o.acquires():
+			x := &judge.Wait{Process: p, Who: o.String(), Since: t.since(o.Call), Read: o.Shared, Once: o.Do == TryLock || l.kind == nil, Parted: o.Do == Several}
+			t.add(o.Call, l, func() { t.Begins(&l.Lock, x) })
+			t.add(o.Return, l, func() {
+				l.Returns(x)
+				t.acquired(l, p, o, unlocks[id{o.Proc, o.ID}])
+				l.returned[o.Proc] = o.Return
+			})
+		case o.Do == Unlock:
+			x := &judge.Wait{Process: p, Who: o.String(), Since: t.since(o.Call), Once: true, Unlocks: true}
+			t.add(o.Call, l, func() {
+				if c := t.claims[id{o.Proc, o.Lease}]; c != nil {
+					t.Ends(c)
+				}
+				t.Begins(&l.Lock, x)
+			})
+			t.add(o.Return, l, func() {
+				l.Returns(x)
+				t.unlocked(l, p, o)
+				delete(t.claims, id{o.Proc, o.Lease})
+			})
 		default:
-			continue
-		}
-		b.add(o.Proc, in, o.Call, o.Return)
-	}
-	b.ambiguous(ambiguous)
-}
-
-// queued reports whether a refusal may be due to an earlier waiter: a kind that keeps
-// an order refuses newcomers while a caller waits, and so does a lock that a process keeps. In Redis that is also one whose caller
-// has given up, until its process has withdrawn it, and in its own process a TryLock that
-// has no answer yet.
-func (b *builder) queued(k *Kind, o *Op) bool {
-	if !k.Fair && k.Shared == nil && !b.kept(o) {
-		return false
-	}
-	for _, w := range b.h.Ops {
-		if w.Name == b.name && w.Proc == o.Proc && w != o && w.acquires() && w.Call <= o.Return && min(w.Return, b.h.process(w.Proc).Died) >= o.Call {
-			return true
+			t.add(o.Return, l, func() { t.answered(l, o) })
 		}
 	}
-	return slices.ContainsFunc(b.h.Truth.Queued[b.name], func(s Span) bool { return s.Lo <= o.Return && s.Hi >= o.Call })
 }
 
-// lease adds a grant and its end.
-func (b *builder) lease(l *Lease, fenced bool) {
-	o := l.Acquire
-	fenced = fenced && o.Do != Several // a Multi has no token
-	in := &input{do: stepAcquire, owner: o.owner(), shared: o.Shared, fenced: fenced, token: o.Token, op: o}
-	if l.Excused && l.To <= l.From {
-		in.do, in.fenced = stepUnknown, false // given after an administrator had a hand in it
+// odd finds errors that no call may return.
+func (t *trial) odd(l *lock, o *Op) {
+	if o.Result == Failed && t.Now() > l.Excused {
+		t.Fail(&l.Lock, "odd error", "%v", o)
 	}
-	// The grant cannot be older than the hold it stands on: a wait is no part of it.
-	b.add(o.Proc, in, max(o.Call, min(b.holdStart(l), o.Return)), o.Return)
-	u := l.Unlock
-	if u != nil && u.Result == OK && !l.Excused {
-		b.add(o.Proc, &input{do: stepRelease, owner: o.owner(), shared: o.Shared, op: u}, u.Call, u.Return)
+}
+
+// acquired is called when a call that asks for a lock has returned.
+func (t *trial) acquired(l *lock, p *party, o, u *Op) {
+	t.odd(l, o)
+	if l.kind != nil && o.Do == Lock && p.Died == never {
+		after := t.since(min(o.Return, t.h.Quiesced)) - t.since(max(o.Call, t.h.Healed)) // healing, whenever it came
+		if o.Result == OK {
+			t.report.Longest = max(t.report.Longest, after)
+		}
+		if t.h.Healed != never && after > t.h.ttl(o.Name)+t.recovery(o.Name) {
+			t.Fail(&l.Lock, "starved", "%v waited %v after healing", o, after)
+		}
+	}
+	switch {
+	case o.Result == OK:
+		t.granted(l, p, o, u)
+	case o.Result == Refused && t.Now() > l.Excused && !t.behindOwn(l, p, o):
+		t.Refused(&l.Lock, o.String(), t.since(o.Call), o.Return-o.Call < int64(answerWait))
+	}
+}
+
+// behindOwn reports whether another call of the process wanted the lock meanwhile: it has the answer of the same request, or stands before.
+func (t *trial) behindOwn(l *lock, p *party, o *Op) bool {
+	return l.returned[o.Proc] >= o.Call || slices.ContainsFunc(l.Waits, func(x *judge.Wait) bool { return x.Process == p && !x.Unlocks })
+}
+
+func (t *trial) granted(l *lock, p *party, o, u *Op) {
+	to := min(o.Deadline, p.Died)
+	switch {
+	case u != nil && u.Detail == otherPart:
+		to = o.Return // it ended with another one of several, whenever that was
+	case u != nil:
+		to = min(u.Call, u.Deadline, p.Died)
+	}
+	owner := fmt.Sprintf("p%d#%d", o.Proc, o.Chain)
+	c := &judge.Claim{Process: p, Who: o.String(), Owner: owner, Write: !o.Shared, Locks: []*judge.Lock{&l.Lock}, Lease: &recorded{t, o.Deadline, to}, Shell: o}
+	t.stands(l, p, o, u)
+	t.Granted(c)
+	t.claims[id{o.Proc, o.ID}] = c
+	if l.kind == nil || !l.kind.Fenced || o.Do == Several {
 		return
 	}
-	// Lost, in doubt, taken away, or the process died: it ends when Redis ends it, and
-	// not before the claim does.
-	side := input{owner: o.owner(), shared: o.Shared}
-	if b.ended[side] {
+	owners, again := t.tokens[owner]
+	switch again = again && o.Chain != o.ID; {
+	case o.Token == 0:
+		t.Fail(&l.Lock, "token", "%v has none", o)
+	case again:
+		t.TokenAgain(&l.Lock, o.String(), o.Token, owners)
+	default:
+		t.Token(&l.Lock, c, o.Token)
+		t.tokens[owner] = o.Token
+	}
+}
+
+// stands takes note of the hold that a lease stands on, if there is only one that it can be. If its process had kept that, it was granted without
+// a command.
+func (t *trial) stands(l *lock, p *party, o, u *Op) {
+	var on []string
+	for _, h := range slices.Concat(l.State.Holders, l.Promised) {
+		if p.Owns(&l.Lock, h.ID) && (!l.Sides || strings.HasSuffix(h.ID, ":write") == !o.Shared) && !slices.Contains(on, h.ID) {
+			on = append(on, h.ID)
+		}
+	}
+	if len(on) != 1 {
 		return
 	}
-	b.ended[side] = true
-	call, ret := max(l.To, o.Call), max(b.holdEnd(l), o.Return)
+	over := t.since(never)
 	if u != nil {
-		ret = max(ret, u.Call)
-		if l.Excused {
-			ret = max(ret, u.Return)
-		}
+		over = t.since(u.Return)
 	}
-	if l.Excused {
-		call = min(call, o.Call)
+	if before := l.used[on[0]]; before != 0 && wire.Lingers(on[0]) && t.since(o.Call) > before {
+		t.report.TakenUp++
 	}
-	b.add(o.Proc, &input{do: stepEnd, owner: o.owner(), shared: o.Shared, op: u}, min(call, ret), ret)
+	l.used[on[0]] = max(l.used[on[0]], over)
 }
 
-// holdStart is when the first hold of the process that can be the lease's may have
-// begun.
-func (b *builder) holdStart(l *Lease) int64 {
-	start := int64(never)
-	for _, o := range b.holdsOf(l.Acquire.Proc) {
-		if o.Start.Lo <= l.Acquire.Return && o.End.Hi >= l.Acquire.Return {
-			start = min(start, o.Start.Lo)
-		}
+// unlocked is called when an Unlock has returned.
+func (t *trial) unlocked(l *lock, p *party, o *Op) {
+	t.odd(l, o)
+	c := t.claims[id{o.Proc, o.Lease}]
+	if c == nil {
+		return
 	}
-	if start == never {
-		return l.Acquire.Call
-	}
-	return start
-}
-
-// holdEnd is when the process's hold under the lease was over for certain: of a read lease
-// under a write lease, also the hold that a downgrade has left.
-func (b *builder) holdEnd(l *Lease) (end int64) {
-	for _, o := range b.holdsOf(l.Acquire.Proc) {
-		from := l.Acquire.Return
-		if l.Acquire.Shared && !o.Write {
-			from = l.over()
+	a := c.Shell.(*Op)
+	switch {
+	case o.Result == OK && o.Call > o.Deadline+int64(time.Millisecond):
+		t.Hidden(&l.Lock, c.Who, fmt.Errorf("its deadline was %v ago", time.Duration(o.Call-o.Deadline)))
+	case o.Result != Lost || o.Detail == otherPart || t.Now() <= l.Excused:
+	case o.Detail == maxHold:
+		if a.Limit == 0 || o.Return < a.Limit {
+			t.Fail(&l.Lock, "false loss", "before its limit: %s by %v", c.Who, o)
 		}
-		if o.Start.Lo <= from && o.End.Hi >= l.Acquire.Return {
-			end = max(end, o.End.Hi)
-		}
-	}
-	return max(end, l.To)
-}
-
-// holdsOf returns a process's holds.
-func (b *builder) holdsOf(proc int) []*Hold {
-	if b.holds == nil {
-		b.holds = make(map[string][]*Hold)
-		for _, o := range b.h.Truth.Holds[b.name] {
-			b.holds[o.prefix()] = append(b.holds[o.prefix()], o)
-		}
-	}
-	return b.holds[b.h.process(proc).Prefix]
-}
-
-// ambiguous adds a ghost for each hold that one of the acquires without a verdict may
-// have had, and for those that no lease accounts for.
-func (b *builder) ambiguous(ops []*Op) {
-	for _, o := range ops {
-		switch {
-		case o.Return == never:
-			b.amb.Cut++
-		case o.Result == Ended:
-			b.amb.Ended++
-		default:
-			b.amb.Unavailable++
-		}
-	}
-	for _, p := range b.h.Processes {
-		leased, taking := b.leased(p), b.h.taking(b.name, p.ID)
-		for _, hold := range b.holdsOf(p.ID) {
-			from := int64(never)
-			for _, o := range ops {
-				if o.Proc == p.ID && o.Call <= hold.End.Hi && min(o.Return, p.Died)+int64(grace) >= hold.Start.Lo {
-					from = min(from, max(o.Call, hold.Start.Lo))
-				}
-			}
-			if !leased[hold] {
-				from = hold.Start.Lo
-				if !slices.ContainsFunc(taking, func(s Span) bool { return s.Lo <= hold.Start.Hi && s.Hi >= hold.Start.Lo }) {
-					b.amb.Ghosts++
-					b.amb.Longest = max(b.amb.Longest, time.Duration(min(hold.End.Lo, b.h.End)-hold.Start.Hi))
-				}
-			}
-			if from == never {
-				continue
-			}
-			b.ghost++
-			shared := kindOf(b.name).Shared != nil && !hold.Write
-			b.add(p.ID, &input{do: stepUnknown, owner: ghosts | b.ghost, shared: shared}, from, hold.End.Hi)
-			b.add(p.ID, &input{do: stepEnd, owner: ghosts | b.ghost, shared: shared}, from, hold.End.Hi)
-		}
+	default:
+		x := judge.Loss{Deadline: o.Detail == string(holdfast.LostDeadline), Valid: o.Return < o.Deadline, Trouble: a.Fixed || t.caused(o)}
+		held := slices.ContainsFunc(l.State.Holders, func(h judge.Holder) bool { return p.Owns(&l.Lock, h.ID) && h.Since <= c.Granted })
+		x.Deleted = o.Return >= o.Deadline || !held && t.caused(o)
+		t.Lost(&l.Lock, c.Who, x, fmt.Errorf("%v", o))
 	}
 }
 
-// leased are the holds that p's leases account for. A lease stands on the hold during which it
-// came, a read lease also on what a downgrade has made of that. Where it may have come during
-// two, as their times overlap by what is not known of them, it is the later one: the other was
-// granted to a caller that had left, and given back.
-func (b *builder) leased(p *Process) map[*Hold]bool {
-	leased := make(map[*Hold]bool)
-	for _, l := range leasesOf(b.leases, p.ID) {
-		latest := make(map[bool]*Hold) // of each side
-		for _, hold := range b.holdsOf(p.ID) {
-			switch {
-			case l.From > hold.End.Hi:
-			case l.From >= hold.Start.Lo:
-				latest[hold.Write] = hold
-			case l.Acquire.Shared && !hold.Write && min(l.over(), p.Died) >= hold.Start.Lo:
-				leased[hold] = true
-			}
-		}
-		for _, hold := range latest {
-			leased[hold] = true
-		}
+// harmless are the faults that must not cost a holder its lease: a renewal is repeated in time.
+var harmless = map[string]bool{"kill connections": true, "kill subscriptions": true, "flush scripts": true, "swallow a renewal's reply": true}
+
+// caused reports whether something was wrong, with the process, the server or the lock, when the lease
+// should have been renewed that u found to have ended.
+func (t *trial) caused(u *Op) bool {
+	ttl := t.h.ttl(u.Name)
+	from, to := min(u.Deadline, u.Return)-int64(ttl)-int64(recovery(ttl)), max(u.Deadline, u.Return)
+	return slices.ContainsFunc(slices.Concat(t.h.Faults, t.h.Stalls), func(f Fault) bool {
+		return !harmless[f.Kind] && (f.Name == "" && (f.Proc == u.Proc || f.Proc < 0) || f.Name == u.Name) && f.Start <= to && f.End >= from
+	})
+}
+
+// answered is called when another call has returned.
+func (t *trial) answered(l *lock, o *Op) {
+	switch {
+	case o.Do == Peek && (o.Result == OK || o.Result == Refused):
+		t.Looked(&l.Lock, o.String(), t.since(o.Call), o.Result == OK)
+	case o.Do == told && !slices.ContainsFunc(slices.Concat(t.h.Faults, t.h.Stalls), func(f Fault) bool {
+		return f.standstill() && f.Proc == o.Proc && f.Start <= o.Return && f.End >= o.Call // whatever the network does
+	}):
+		late := time.Duration(o.Return - o.Call)
+		t.report.Late = max(t.report.Late, late)
+		t.Told(&l.Lock, o.String(), late, toldBound)
+	default:
+		t.odd(l, o)
 	}
-	return leased
 }

@@ -23,16 +23,15 @@ import (
 // clientRole is the role of a client process.
 const clientRole = "chaos-client"
 
-// Roles returns the roles of the helper processes, for redistest. Seams are what
-// seeded bugs put between the workers and the library.
-func Roles(seams map[string]Seam) map[string]func(args []string) {
+// Roles returns the roles of the helper processes, for redistest.
+func Roles() map[string]func(args []string) {
 	return map[string]func(args []string){
 		clientRole: func(args []string) {
 			var cfg clientConfig
 			if err := json.Unmarshal([]byte(args[0]), &cfg); err != nil {
 				panic(err)
 			}
-			runClient(cfg, seams[cfg.Seam])
+			runClient(cfg)
 		},
 	}
 }
@@ -50,7 +49,6 @@ type clientConfig struct {
 	Overstay       int           // percent of the operations that keep a lease beyond its end
 	Several        int           // percent of the operations that take more than one lock at once
 	Downgrade      int           // percent of the operations that turn a writer into a reader
-	Seam           string        // of a seeded bug; empty: none
 }
 
 // What a client says when it is ready, when its callers have stopped, and when it has closed
@@ -68,20 +66,9 @@ type (
 	}
 )
 
-// Seam is a bug in the client process: nil fields leave the library alone.
-type Seam struct {
-	Options  []holdfast.Option
-	Locker   func(holdfast.Locker) holdfast.Locker
-	Token    func(token uint64, reentry bool) uint64
-	Deadline func(deadline, granted time.Time, ttl time.Duration) time.Time
-	Unlock   func(*holdfast.Lease) error
-	Done     func(*holdfast.Lease) <-chan struct{}
-}
-
 // client is one client process.
 type client struct {
 	clientConfig
-	seam    Seam
 	m       *holdfast.Manager
 	rec     *recorder
 	stop    context.Context
@@ -91,10 +78,10 @@ type client struct {
 
 // runClient works until its input says "quiesce", closes its manager when that says "leave",
 // and ends with its input.
-func runClient(cfg clientConfig, seam Seam) {
+func runClient(cfg clientConfig) {
 	rdb := redis.NewClient(&redis.Options{Addr: cfg.Addr, Password: cfg.Password})
 	options := []holdfast.Option{holdfast.WithLease(cfg.Lease), holdfast.WithHandoffSlice(cfg.Slice), holdfast.WithLinger(cfg.Linger), holdfast.WithLogger(slog.New(slog.DiscardHandler))}
-	m, err := holdfast.New(rdb, append(options, seam.Options...)...)
+	m, err := holdfast.New(rdb, options...)
 	if err != nil {
 		panic(err)
 	}
@@ -102,7 +89,7 @@ func runClient(cfg clientConfig, seam Seam) {
 	if err != nil {
 		panic(err)
 	}
-	c := &client{clientConfig: cfg, seam: seam, m: m, rec: rec}
+	c := &client{clientConfig: cfg, m: m, rec: rec}
 	c.stop, c.endStop = context.WithCancel(context.Background())
 	prefix, err := c.prefix(context.Background()) // as long as it takes, while all processes start
 	if err != nil {

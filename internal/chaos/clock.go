@@ -31,7 +31,3 @@ func at(t time.Time) int64 { return epoch.shared + int64(t.Sub(epoch.at)) }
 
 // now is the current time.
 func now() int64 { return at(time.Now()) }
-
-// atWall converts the server's Unix milliseconds: its wall clock is this process's, which is
-// not set during a run.
-func atWall(ms int64) int64 { return epoch.shared + ms*1e6 - epoch.at.UnixNano() }

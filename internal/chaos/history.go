@@ -204,8 +204,10 @@ type History struct {
 	Processes []*Process
 	Ops       []*Op // in the order of their calls
 	Faults    []Fault
-	Stalls    []Fault // that the nemesis has no part in, or only an indirect one
-	Truth     *Truth
+	Stalls    []Fault    // that the nemesis has no part in, or only an indirect one
+	Writes    [][]string // the server's append-only file
+	Ticks     []Tick
+	Wall      int64 // the system's wall clock is so far ahead of the one that times count from
 }
 
 // ttl is the lease of a lock.

@@ -152,14 +152,16 @@ type nemesis struct {
 // haunt commits faults until the time is over, one at least: each kind once, the likely ones mostly
 // first, and then by weight alone.
 func (n *nemesis) haunt(until time.Time) {
-	deck := slices.Clone(faults)
+	wanted := regexp.MustCompile(n.cfg.Faults)
+	all := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !wanted.MatchString(f.name) })
+	deck := slices.Clone(all)
 	for again := true; again; again = time.Now().Before(until) {
 		if len(deck) > 0 {
 			i := n.draw(deck)
 			n.commit(deck[i])
 			deck = slices.Delete(deck, i, i+1)
 		} else {
-			n.commit(faults[n.draw(faults)])
+			n.commit(all[n.draw(all)])
 		}
 		n.rest(300*time.Millisecond + time.Duration(n.rng.Int64N(int64(500*time.Millisecond))))
 	}

@@ -59,12 +59,8 @@ func (w *worker) extend(h *held, d time.Duration) {
 
 // listen waits for the end of a lease, and records it if it is later than promised.
 func (w *worker) listen(h *held) {
-	done := h.lease.Done()
-	if w.seam.Done != nil {
-		done = w.seam.Done(h.lease)
-	}
 	select {
-	case <-done:
+	case <-h.lease.Done():
 	case <-w.stop.Done(): // it may be told in vain until now
 		if h.lease.Err() != nil {
 			return

@@ -24,23 +24,9 @@ type Config struct {
 	Clients  int           // processes
 	Workers  int           // callers in each, beside the special ones
 	Linger   time.Duration // the longest time for which processes keep locks
-	Peaceful bool          // no faults
-	Bug      *Bug          // planted; nil: none
-}
-
-// Bug is a seeded bug: behind the library's back on the wire, or in the client process.
-type Bug struct {
-	Name string
-	Wire func() redistest.Rewriter // one for each client; nil: none
-	Seam string                    // one of Roles's; empty: none
-	// Overstay is how many percent of the operations keep a lease beyond its end, and Several
-	// how many take more than one lock at once, beside the few that do in every run.
-	Overstay, Several int
-	// Downgrade is how many percent of the operations turn a writer into a reader, beside
-	// the few that do in every run.
-	Downgrade int
-	// Prepare does what brings the bug out, when everything runs; nil: nothing.
-	Prepare func(r *run)
+	Faults   string        // a pattern: only those of these names; none: none; empty: all
+	Hasty    bool          // nothing is looked for at the end
+	Overstay int           // percent of the operations that keep a lease beyond its end; 0: a few
 }
 
 // ttl is the lease of most locks: short, so that many end within a run; and slowTTL that of the slow
@@ -50,6 +36,9 @@ const (
 	ttl     = time.Second
 	slowTTL = 3 * time.Second
 )
+
+// none is Faults without any.
+const none = "none"
 
 // run is a run under way.
 type run struct {
@@ -124,15 +113,12 @@ func (r *run) phases() {
 	begin := time.Now()
 	quiet := min(max(cfg.Duration/12, 1500*time.Millisecond), 5*time.Second)
 	heal := min(max(cfg.Duration/6, recovery(r.ttl)+3*r.ttl), 8*time.Second) // some of it is calm
-	if cfg.Peaceful {
+	if cfg.Faults == none {
 		quiet = cfg.Duration
-	}
-	if cfg.Bug != nil && cfg.Bug.Prepare != nil {
-		cfg.Bug.Prepare(r)
 	}
 	<-time.After(quiet)
 	h.Faulty = now()
-	if !cfg.Peaceful {
+	if cfg.Faults != none {
 		r.nemesis(cfg.Seed).haunt(begin.Add(cfg.Duration - heal))
 	}
 	for _, c := range r.members {
@@ -142,10 +128,14 @@ func (r *run) phases() {
 		c.role.Send("calm")
 	}
 	h.Healed = now()
-	r.probe()
+	if !cfg.Hasty {
+		r.probe()
+	}
 	<-time.After(time.Until(begin.Add(cfg.Duration)))
 	h.Quiesced = now()
-	r.quiesce()
+	if !cfg.Hasty {
+		r.quiesce()
+	}
 	h.End = now()
 }
 
@@ -183,6 +173,18 @@ func (r *run) tick(ctx context.Context) {
 	}
 }
 
+// mostLinger is the longest time for which a process keeps a lock (WithLinger), if the run does not say another. It is longer than a second, after
+// which a process looks for waiters that cannot ask.
+const mostLinger = 2 * time.Second
+
+// lingers is for how long a process keeps locks, each for another time; 0: it keeps none. Half of them do.
+func (r *run) lingers(proc int) time.Duration {
+	if (r.cfg.Seed+uint64(proc))%2 != 0 {
+		return 0
+	}
+	return r.cfg.Linger / time.Duration(proc+1)
+}
+
 // start starts one more client process.
 func (r *run) start() *member {
 	r.Helper()
@@ -191,23 +193,15 @@ func (r *run) start() *member {
 	proxy := r.srv.Proxy(r)
 	cfg := clientConfig{
 		Addr: proxy.Addr(), Password: r.srv.Password(), Proc: p.ID, Seed: r.cfg.Seed, Workers: r.cfg.Workers,
-		Lease: r.ttl, Overstay: 2, Several: 5, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
+		Lease: r.ttl, Overstay: max(r.cfg.Overstay, 2), Several: 5, Downgrade: 5, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
 		Slice: holdfast.DefaultHandoffSlice, Linger: p.Linger,
 	}
 	if p.ID%3 == 2 {
 		cfg.Slice = 0 // a fleet of both modes: this one passes nothing on by itself
 	}
-	rewrite := func(cmd []string) []string { return cmd }
-	if bug := r.cfg.Bug; bug != nil {
-		cfg.Seam, cfg.Overstay, cfg.Several = bug.Seam, max(bug.Overstay, cfg.Overstay), max(bug.Several, cfg.Several)
-		cfg.Downgrade = bug.Downgrade
-		if bug.Wire != nil {
-			rewrite = bug.Wire()
-		}
-	}
 	proxy.Rewrite(func(cmd []string) []string {
 		library.of(cmd) // sees the text of each script pass once
-		return rewrite(cmd)
+		return cmd
 	})
 	text, err := json.Marshal(cfg)
 	if err != nil {
@@ -252,7 +246,7 @@ func (r *run) collect() {
 		r.h.Ops = append(r.h.Ops, ops...)
 	}
 	sortByCall(r.h.Ops)
-	r.h.Truth = ReadTruth(r.srv.AOF(), r.ticks)
+	r.h.Writes, r.h.Ticks, r.h.Wall = r.srv.AOF(), r.ticks, epoch.at.UnixNano()-epoch.shared
 	r.stalls()
 }
 

@@ -54,14 +54,3 @@ func (w *worker) several() {
 		w.release(&held{lease: lease, op: ops[0], more: ops[1:]})
 	}
 }
-
-// taking is when a process's callers were about to take a lock with others: it may then have a hold
-// that none of them was told of yet.
-func (h *History) taking(name string, proc int) (spans []Span) {
-	for _, o := range h.Ops {
-		if o.Do == Several && o.Name == name && o.Proc == proc {
-			spans = append(spans, Span{o.Call, min(o.Return, h.process(proc).Died)})
-		}
-	}
-	return spans
-}

@@ -30,6 +30,9 @@ var (
 // mostHeap is what may be left on the heap, whatever the number of cycles or names.
 const mostHeap = 1 << 20
 
+// patience is how long anything of it may take.
+const patience = 30 * time.Second
+
 // soak is two managers that are used a lot, stand in each other's way, and must forget
 // all of it.
 type soak struct {

@@ -62,9 +62,6 @@ func (w *worker) acquire(ctx context.Context, do Action, t target, chain int64, 
 		opts = append(opts, holdfast.WithMaxHold(t.limit))
 	}
 	l := t.make(w.m, t.name, opts...)
-	if w.seam.Locker != nil {
-		l = w.seam.Locker(l)
-	}
 	o := &Op{Proc: w.Proc, Worker: w.n, Do: do, Name: t.name, Shared: t.shared, Chain: chain, Fixed: len(opts) > 0}
 	w.rec.begin(o)
 	if t.limit != 0 {
@@ -79,24 +76,13 @@ func (w *worker) acquire(ctx context.Context, do Action, t target, chain int64, 
 	o.Result, o.Detail = resultOf(err)
 	h := &held{lease: lease, op: o}
 	if err == nil {
-		o.Token, o.Deadline = lease.Token(), w.deadline(h, returned)
-		if w.seam.Token != nil {
-			o.Token = w.seam.Token(o.Token, chain != 0)
-		}
+		o.Token, o.Deadline = lease.Token(), at(lease.Deadline())
 	}
 	w.rec.end(o, returned)
 	if err != nil {
 		return nil
 	}
 	return h
-}
-
-func (w *worker) deadline(h *held, granted time.Time) int64 {
-	d := h.lease.Deadline()
-	if w.seam.Deadline != nil {
-		d = w.seam.Deadline(d, granted, w.Lease)
-	}
-	return at(d)
 }
 
 // release unlocks and records. The claim ends when the operation is called.
@@ -106,19 +92,12 @@ func (w *worker) release(h *held) Result {
 		ops = append(ops, w.about(Unlock, a))
 	}
 	for _, o := range ops {
-		o.Deadline = max(w.deadline(h, time.Now()), h.op.Deadline)
-		if w.seam.Deadline != nil {
-			o.Deadline = h.op.Deadline
-		}
+		o.Deadline = max(at(h.lease.Deadline()), h.op.Deadline)
 		w.rec.begin(o)
-	}
-	unlock := func(l *holdfast.Lease) error { return l.Unlock(context.Background()) }
-	if w.seam.Unlock != nil {
-		unlock = w.seam.Unlock
 	}
 	looked, valid := now(), h.lease.Valid()
 	late := valid && looked > at(h.lease.Deadline()) // it may have moved on since, but not back
-	err := unlock(h.lease)
+	err := h.lease.Unlock(context.Background())
 	returned := time.Now()
 	for _, o := range ops {
 		var lost *holdfast.LostError

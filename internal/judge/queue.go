@@ -87,8 +87,12 @@ func (j *Judge) lines(l *Lock) {
 		}
 	}
 	for id := range x.came {
-		if !there[id] {
-			x.lapsed[id] = true
+		if there[id] {
+			continue
+		}
+		x.lapsed[id] = true
+		if p := j.Of(l, id); l.Holder(id) == nil && (p == nil || !l.waitedBy(p)) {
+			x.forget(id) // it does not return: no caller of its process wants the lock
 		}
 	}
 	if j.Closed || now <= l.Excused || l.Loose {

@@ -138,7 +138,7 @@ func (x *Executor) Silence() error {
 	return x.explain(nil, ErrSilent)
 }
 
-// misfit is that the client is of a kind that the server is not for. The server may change: Sentinel and DNS lead to others.
+// misfit is that the client is of a kind that the server is not for, or is not known there. The server may change: Sentinel and DNS lead to others.
 type misfit struct{ retold }
 
 // misfit adds to an error that says so what to do.
@@ -153,6 +153,8 @@ func (x *Executor) misfit(err error) error {
 		do = "the server is a node of a cluster: use redis.NewClusterClient"
 	case strings.Contains(text, "cluster support disabled"):
 		do = "the server is no cluster: use redis.NewClient"
+	case strings.Contains(text, "protocol error: unauthenticated "):
+		do = "the server wants a password, and the client has sent none"
 	case errors.Is(err, redis.Nil) && strings.Contains(err.Error(), "sentinel"):
 		do = "Sentinel knows no master of this name: check MasterName"
 	case isReadOnly(err) && !x.admitted.Load():

@@ -126,7 +126,7 @@ func TestLogs_NeverReached(t *testing.T) {
 		"mute":                      {at(mute, nil), []string{mute, reachedPlain}},
 		"black hole":                {at("10.0.0.1:6379", swallowed), []string{"10.0.0.1:6379", reachedPlain}},
 		"wrong password":            {at(plain, func(o *redis.Options) { o.Password = "not this one" }), []string{"WRONGPASS"}},
-		"no password":               {at(plain, func(o *redis.Options) { o.Password = "" }), []string{"unauthenticated"}},
+		"no password":               {at(plain, func(o *redis.Options) { o.Password = "" }), []string{"unauthenticated", "the server wants a password"}},
 		"cluster, refused":          {cluster(nobody, nil), []string{nobody, "connection refused"}},
 		"cluster, TLS, plain port":  {cluster(plain, secret), []string{plain, reachedTLS}},
 		"Sentinel, refused":         {sentinel(nobody, nil), []string{"Sentinel's master", nobody, "connection refused"}},

@@ -51,10 +51,9 @@ type Majority struct {
 	whole   *engine.Lock // the locks together
 	members []Member
 	calls   Members
-	vain    []atomic.Int64 // by member: until when it comes behind the others, after epoch; see shun
-	looked  atomic.Int64   // when twins were last looked for, likewise
-	paired  atomic.Bool    // a member that was late has been waited for, see twins
-	twins   atomic.Pointer[error]
+	vain    []atomic.Int64        // by member: until when it comes behind the others, after epoch; see shun
+	askAt   atomic.Int64          // when a refused call may ask for twins, likewise
+	twin    atomic.Pointer[error] // two members are one server; nil: as far as is known, none are
 }
 
 // NewMajority returns the lock of members, which are together called whole.
@@ -172,6 +171,9 @@ func (l *Majority) retake(g *Group, member int) {
 	for engine.Sleep(g.life, pauses.NextBackOff()) {
 		if !g.Valid() {
 			continue // not yet granted, or about to end
+		}
+		if l.twins(g.life, member) != nil {
+			return // the lease lasts, and the next call fails
 		}
 		// Not observed: it may go on for hours, and is no acquire of the caller's.
 		switch part, err := l.members[member].Lock.Obtain(g.life, true, nil); {

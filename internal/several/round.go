@@ -1,6 +1,7 @@
 package several
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -57,10 +58,9 @@ func (l *Majority) round(ctx context.Context, votes []*engine.Lease, waited bool
 		r.err = r.group.errorOf(engine.NotAcquired, engine.ContextCauses(ctx)...)
 		return r
 	}
-	answers := r.ask()
-	state := r.run(ctx, answers)
-	if r.err = r.twins(ctx, answers); r.err != nil {
-		r.final = r.err
+	state := r.run(ctx, r.ask())
+	if twins := l.twin.Load(); twins != nil {
+		r.err, r.final = *twins, *twins
 		r.group.Dissolve()
 		return r
 	}
@@ -88,8 +88,11 @@ func (r *round) ask() <-chan vote {
 		}
 		g.work.Go(func() { // ends with the lease, or when the member has joined it
 			part, err := r.l.calls.Take(g.life, i, false)
-			if err == nil {
+			switch {
+			case err == nil:
 				g.Join(part)
+			case r.l.calls.Is(err, engine.NotAcquired) && r.l.mayAsk():
+				err = cmp.Or(r.l.twins(g.life, i), err)
 			}
 			votes <- vote{i, err}
 			if err != nil {
@@ -113,63 +116,31 @@ func (r *round) run(ctx context.Context, votes <-chan vote) voting.State {
 		}
 		select {
 		case v := <-votes:
-			r.answer(v)
+			r.Errs[v.member] = v.err
+			r.Members[v.member].Answer = r.l.answerOf(v.err)
 		case <-late:
 		case <-ctx.Done():
 		}
 	}
 }
 
-func (r *round) answer(v vote) {
-	r.Errs[v.member] = v.err
-	r.Members[v.member].Answer = r.l.answerOf(v.err)
-}
-
-// twins is the error of two members that are one server: there, the caller's own vote of the one is what refuses the other. If a member
-// refuses while the caller has votes, the round looks who owns it, once a second. A member that has not answered when the others are a
-// majority is waited for first, for a moment and once.
-func (r *round) twins(ctx context.Context, votes <-chan vote) error {
-	l := r.l
-	if err := l.twins.Load(); err != nil {
-		return *err
-	}
-	const moment = lookAfter / 20
-	open := func() bool {
-		for i, m := range r.Members {
-			if m.Answer == voting.Open && l.members[i].lag() < moment { // else its server is silent
-				return true
-			}
-		}
-		return false
-	}
-	for late := time.After(moment); !l.paired.Load() && ctx.Err() == nil && r.group.Valid() && open(); {
-		select {
-		case v := <-votes:
-			r.answer(v)
-		case <-late:
-			l.paired.Store(true)
-		case <-ctx.Done():
-		}
-	}
-	now := time.Since(l.first().Epoch)
-	if since := l.looked.Load(); len(r.group.known()) == 0 || since != 0 && now-time.Duration(since) < lookAfter {
-		return nil
-	}
-	for i, m := range r.Members {
-		if m.Answer != voting.Refused {
-			continue
-		}
-		l.looked.Store(int64(now))
-		owners, _ := l.calls.Owners(ctx, i)
-		for j := range l.members {
-			if j != i && strings.Contains(owners, l.members[j].Engine.Process.Owners) {
-				err := l.calls.Twins(min(i, j), max(i, j))
-				l.twins.Store(&err)
-				return err
-			}
+// twins returns an error if the caller's own vote of another member holds this one: the two are one server.
+func (l *Majority) twins(ctx context.Context, member int) error {
+	owners, _ := l.calls.Owners(ctx, member)
+	for i := range l.members {
+		if i != member && strings.Contains(owners, l.members[i].Engine.Process.Owners) {
+			err := l.calls.Twins(min(i, member), max(i, member))
+			l.twin.Store(&err)
+			return err
 		}
 	}
 	return nil
+}
+
+// mayAsk reports, once a second, that a refused call may ask for twins: a crowd of them does not cost a request each.
+func (l *Majority) mayAsk() bool {
+	next, now := l.askAt.Load(), int64(time.Since(l.first().Epoch))
+	return now >= next && l.askAt.CompareAndSwap(next, now+int64(lookAfter))
 }
 
 // answerOf returns what a member has said with an error.

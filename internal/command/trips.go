@@ -89,16 +89,11 @@ func (s *shard) connections() (waiting, made uint32) {
 // dialsLocked looks which lanes still wait for the connections that they began with, at at after Executor.epoch. It returns until
 // when one did.
 func (s *shard) dialsLocked(at time.Duration) (dialed time.Duration) {
-	looked, waiting, made := false, uint32(0), uint32(0)
+	waiting, made := s.connections()
 	for l := range s.busy {
+		l.dials = l.dials && (waiting > 0 || s.x.greets && made != l.made)
 		if l.dials {
-			if !looked {
-				looked = true
-				waiting, made = s.connections()
-			}
-			if l.dials = waiting > 0 || s.x.greets && made != l.made; l.dials {
-				l.dialed = at
-			}
+			l.dialed = at
 		}
 		dialed = max(dialed, l.dialed)
 	}

@@ -80,9 +80,9 @@ func (h *session) returned(message string) bool {
 	}
 	h.echo = ""
 	var confirmed []string
-	if p := h.s.pauses[h.master]; p != nil && p.silent {
-		p.silent = false
-		confirmed = h.silentLocked()
+	if h.s.silentLocked(h.master) {
+		h.s.pauses[h.master].silent = false
+		confirmed = h.unprovenLocked()
 	}
 	h.s.mu.Unlock()
 	for _, channel := range confirmed {
@@ -93,8 +93,8 @@ func (h *session) returned(message string) bool {
 	return true
 }
 
-// silentLocked returns the channels that are confirmed and not live.
-func (h *session) silentLocked() []string {
+// unprovenLocked returns the channels that are confirmed and not live.
+func (h *session) unprovenLocked() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(h.s.topics)), func(channel string) bool {
 		t := h.topicLocked(channel)
 		return t == nil || !t.silent
@@ -105,7 +105,7 @@ func (h *session) silentLocked() []string {
 func (h *session) prove() {
 	h.s.mu.Lock()
 	var all []Listener
-	for _, channel := range h.silentLocked() {
+	for _, channel := range h.unprovenLocked() {
 		all = append(all, h.s.topics[channel].listeners[0])
 	}
 	h.s.mu.Unlock()

@@ -16,6 +16,7 @@ type redis struct {
 	bare  *vredis.Bare
 	texts map[string]*vredis.Loaded // by their names, or what they say
 	known map[question]*answer
+	empty vredis.Database // with which each world begins: what is known is known of a database
 }
 
 // question is a script at a moment.

@@ -34,7 +34,7 @@ type World struct {
 }
 
 func newWorld(plan *Plan, r *redis) *World {
-	w := &World{plan: plan, redis: r, now: epoch, db: &vredis.Database{}}
+	w := &World{plan: plan, redis: r, now: epoch, db: &r.empty}
 	for i := range plan.processes {
 		w.procs = append(w.procs, newProcess(w, i))
 	}

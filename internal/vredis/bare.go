@@ -68,11 +68,14 @@ func (b *Bare) Run(s *Database, at time.Time, listening []string, x *Loaded, key
 	b.srv.call = &invocation{caller: b.caller, now: at}
 	reply = plain(b.srv.lua.run(x.script, keys, args))
 	b.srv.call = nil
-	return reply, &Database{b.srv.db.keys}, b.sent
+	return reply, &Database{keys: b.srv.db.keys}, b.sent
 }
 
-// Database is what a server has at a time. It does not change. The zero value is empty.
-type Database struct{ keys map[string]*entry }
+// Database is what a server has at a time. It does not change. The zero value is empty. One goroutine uses it.
+type Database struct {
+	keys map[string]*entry
+	list []Key // all of them, once Keys was asked
+}
 
 // isOver reports whether the key has expired.
 func (e *entry) isOver(at time.Time) bool { return e.expires != 0 && e.expires <= at.UnixMilli() }
@@ -86,13 +89,21 @@ type Key struct {
 	Expires    int64 // server milliseconds; 0: never
 }
 
-// Keys returns what is there at a time, in the order of the names.
-func (s *Database) Keys(at time.Time) (all []Key) {
+// Keys returns what is there at a time, in the order of the names. It is not to be changed.
+func (s *Database) Keys(at time.Time) []Key {
+	if s.list == nil {
+		s.list = s.all()
+	}
+	over := func(k Key) bool { return k.Expires != 0 && k.Expires <= at.UnixMilli() }
+	if slices.ContainsFunc(s.list, over) {
+		return slices.DeleteFunc(slices.Clone(s.list), over)
+	}
+	return s.list
+}
+
+func (s *Database) all() (all []Key) {
 	for _, name := range slices.Sorted(maps.Keys(s.keys)) {
 		e := s.keys[name]
-		if e.isOver(at) {
-			continue
-		}
 		k := Key{Name: name, Kind: e.kind, Text: e.str, List: e.list, Expires: e.expires}
 		if e.hash != nil {
 			for field, value := range e.hash.all {
@@ -127,5 +138,5 @@ func (s *Database) Has(key string, at time.Time) bool {
 func (s *Database) Without(key string) *Database {
 	keys := maps.Clone(s.keys)
 	delete(keys, key)
-	return &Database{keys}
+	return &Database{keys: keys}
 }

@@ -226,8 +226,11 @@ func TestPage(t *testing.T) {
 			if order := ask[[]string](b, `texts("main h2")`); order[0] != "5 problems" || order[1] != "What happened" || !strings.HasPrefix(order[2], "Waiting") || !strings.HasPrefix(order[3], "Held") {
 				t.Errorf("the order is %q", order)
 			}
-			if missing := ask[[]string](b, `missing("#waiting ~ table tbody td, #held ~ table tbody td:not(.no)")`); len(missing) > 0 {
+			if missing := ask[[]string](b, `missing("#waiting ~ table tbody td:not(.no), #held ~ table tbody td:not(.no)")`); len(missing) > 0 {
 				t.Errorf("not shown: %q", missing)
+			}
+			if held := ask[[]string](b, `texts("#waiting ~ table td[data-l=holds] a")`); !slices.Equal(held, []string{"order:0003"}) {
+				t.Errorf("waiting callers hold %q", held)
 			}
 			b.keep(fmt.Sprintf("page-%d-%s", s.width, s.scheme))
 			b.quiet()
@@ -238,6 +241,9 @@ func TestPage(t *testing.T) {
 			b := open(t, browser, s, site+"/lock?name=order:0007")
 			b.check()
 			b.walk()
+			if queue := ask[[]string](b, `texts("h3 ~ table td:first-child")`); len(queue) != 1 || !strings.HasPrefix(queue[0], "billing@") {
+				t.Errorf("the queue is %q", queue)
+			}
 			b.run(chromedp.Evaluate("look.blur(); scrollTo(0, 0)", nil))
 			b.keep(fmt.Sprintf("lock-%d-%s", s.width, s.scheme))
 			b.quiet()

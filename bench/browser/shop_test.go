@@ -86,7 +86,7 @@ func shop(t *testing.T) string {
 	hold(billing, "invoice:2026-11", "")
 	hold(billing, "export", "")
 	wait(m, "invoice:2026-11", "checkout", 3)
-	wait(m, "export", "nightly report", 1)
+	m.Mutex("export", lease).LockAsync(holdfast.WithLabel(busy[3].Context(t.Context()), "nightly report")) // while it holds order:0003
 	server.AwaitWaiters("invoice:2026-11", 1)
 	server.AwaitWaiters("export", 1)
 	wait(m, "order:0007", "refund", 12)

@@ -112,6 +112,24 @@ func answers(ctx context.Context, client redis.UniversalClient) error {
 	return err
 }
 
+// alone fails if a server is one of a cluster that its URL does not name: it would show its own locks as if there were no others.
+func (conn *connection) alone(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for _, client := range conn.clients {
+		single, ok := client.(*redis.Client)
+		if !ok {
+			continue
+		}
+		said, _ := single.Do(ctx, "hello").Result() // a proxy may not know it
+		if about, _ := said.(map[any]any); about["mode"] == "cluster" {
+			addr := printable(single.Options().Addr)
+			return &badUsage{fmt.Errorf("%s is one server of a cluster, and has only some of its locks: use redis+cluster://%s", addr, addr)}
+		}
+	}
+	return nil
+}
+
 // close gives back what is held and ends all connections. It is bounded.
 func (conn *connection) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -33,6 +33,13 @@ func TestDoctor_Cluster(t *testing.T) {
 	if f := found["HF103"]; status != exitNo || f.Verdict != failed || f.Do != "holdfast doctor --redis redis+cluster://"+first.Addr() {
 		t.Errorf("of one server: exit status %d: %+v", status, f)
 	}
+	for _, args := range [][]string{{"ls"}, {"inspect", "a"}, {"unlock", "--force", "a"}, {"wait", "a"}, {"top", "--once"}} {
+		i := start(t, "redis://:"+first.Password()+"@"+first.Addr(), args...)
+		status, said := i.wait(t), i.stderr.String()
+		if status != exitUsage && status != 125 || !strings.Contains(said, "use redis+cluster://"+first.Addr()) {
+			t.Errorf("%v: exit status %d: %s", args, status, said)
+		}
+	}
 	for try := 1; ; try++ {
 		for _, node := range cluster.Nodes() { // each has its own view
 			_ = node.Admin().ClusterDelSlots(t.Context(), int(wire.Slot("lock"))).Err() // it fails where the slot is gone

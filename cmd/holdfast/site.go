@@ -55,6 +55,11 @@ func (e errand) run(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	defer conn.close()
+	if c.Name != "doctor" { // which says more about it
+		if err := conn.alone(ctx, c.Duration("timeout")); err != nil {
+			return err
+		}
+	}
 	err = e.do(ctx, c, conn.sites())
 	if err != nil && ctx.Err() != nil {
 		return interrupted(ctx)

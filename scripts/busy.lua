@@ -1,6 +1,6 @@
 -- busy.lua: answer a TryLock that has asked a holder, which may linger: the lock is in use.
 --
--- KEYS[1]  lock: hash, see lock_acquire.lua and prelude/rw.lua
+-- KEYS[1]  lock: hash, see lock_acquire.lua and lib/rights.lua
 -- ARGV[1]  owner: the id of the holder
 -- ARGV[2]  inbox: of the process that asks
 -- ARGV[3]  message: for it

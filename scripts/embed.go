@@ -4,7 +4,7 @@ package scripts
 
 import "embed"
 
-// Files are the scripts, the preludes that they name, and the form in which one runs for many calls.
+// Files are the scripts, the libraries that they include, and the form in which one runs for many calls.
 //
-//go:embed *.lua prelude/*.lua form/*.lua
+//go:embed *.lua lib/*.lua form/*.lua
 var Files embed.FS

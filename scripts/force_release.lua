@@ -3,7 +3,7 @@
 -- that may keep the lock are notified as well.
 --
 -- KEYS[1]  lock: of any kind
--- KEYS[2]  lock_queue: of a mutex or fair lock: list, see prelude/queue.lua
+-- KEYS[2]  lock_queue: of a mutex or fair lock: list, see lib/queue.lua
 -- KEYS[3]  lock_deadlines: zset that belongs to it
 -- KEYS[4]  rw_queue: of a read-write lock: list
 -- KEYS[5]  rw_deadlines: zset that belongs to it
@@ -17,13 +17,12 @@
 --         -1  the key is not a lock; it is left as it is
 --         -2  the owner id does not hold it; it is left as it is
 
--- prelude: kind queue want redisson wrong_type master
+-- include: keys queue redisson answer
 
 local kind, fields = kind_of(lock)
 if kind == 'free' then
   return not_master(lock) or 0
-end
-if kind == 'other' then
+elseif kind == 'other' then
   return -1
 end
 if owner and redis.call('hexists', lock, owner) == 0 and redis.call('hexists', lock, owner .. ':write') == 0 then
@@ -31,24 +30,16 @@ if owner and redis.call('hexists', lock, owner) == 0 and redis.call('hexists', l
 end
 for i = 1, math.min(#fields, 2 * @FORCED@), 2 do
   if string.find(fields[i], @LINGERS@) then -- it gives up what it keeps, which is gone
-    want(fields[i])
+    notify(fields[i], 'w')
   end
 end
 redis.call('del', lock)
 local mutex = kind == 'mutex'
 local queue, deadlines = mutex and lock_queue or rw_queue, mutex and lock_deadlines or rw_deadlines
-if mutex then
-  tell(publish, channel, '0')
-else
-  tell(publish, rw_channel, '1') -- and 0 behind it, see announce in prelude/rw.lua
-  tell(publish, rw_channel, '0')
-end
+announce(publish, mutex and channel or rw_channel, not mutex)
 local now = server_time()
 for _, id in ipairs(redis.pcall('lrange', queue, '0', '@FORCED@')) do -- none, if the queue is something else
-  local inbox, number = inbox_of(id)
-  if inbox then -- it asks again
-    redis.pcall('publish', inbox, 'o ' .. number)
-  else
+  if not notify(id, 'o') then
     tell(publish, channel .. ':' .. id, '0')
   end
   local kept = redis.pcall('zscore', deadlines, id)

@@ -14,7 +14,7 @@
 -- that are, {key, what it holds, ...} of keys that hold something else than they should, and the owner ids of the first
 -- places
 
--- prelude: kind queue rights wrong_type
+-- include: keys queue rights answer
 
 local broken = {}
 

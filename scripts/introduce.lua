@@ -6,12 +6,11 @@
 --
 -- Returns 1
 
+-- include: keys
+
 if lease == '0' then
   redis.call('del', process)
   return 1
 end
 redis.call('hset', process, unpack(ARGV, 2))
-
--- prelude: expire
-
 return expire(process, lease) or 1

@@ -4,7 +4,7 @@
 --
 -- Returns {n, field, value, ...} with n fields; {0} if the process has said nothing, or the key is none of its kind
 
--- prelude: wrong_type
+-- include: answer
 
 local count = redis.pcall('hlen', process)
 if is_wrong_type(count) then

@@ -4,10 +4,10 @@
 -- places that they had, and return to the front if those were taken away.
 --
 -- KEYS[1]    lock: hash, owner id -> hold count
--- KEYS[2]    queue: list of waiters, see prelude/queue.lua
+-- KEYS[2]    queue: list of waiters, see lib/queue.lua
 -- KEYS[3]    deadlines: zset that belongs to the queue
 -- KEYS[4]    tombstones: zset of owner ids that were given up
--- ARGV[1]    wait: how they wait, see prelude/place.lua
+-- ARGV[1]    wait: how they wait, see lib/place.lua
 -- ARGV[2]    prefix: what the ids begin with
 -- ARGV[2+i]  tail: what the i-th id ends with
 --
@@ -17,26 +17,24 @@
 --                           Redisson's hold it or stand before them
 --         {-1, key, text}   as lock_acquire.lua does
 
--- prelude: queue wrong_type wrong place stand
+-- include: queue place answer
 
 local fields, graves = redis.pcall('hlen', lock), redis.call('type', tombstones).ok
 if type(fields) == 'table' or fields > 1 then
   return wrong(lock, fields)
-end
-if graves ~= 'none' and graves ~= 'zset' then
+elseif graves ~= 'none' and graves ~= 'zset' then
   return wrong(tombstones)
 end
 local now, ids = server_time(), {}
 local place, deadline = place_of(wait, now)
 for i = 1, #ARGV - 2 do
-  -- names: tail
   local id = prefix .. tail
   local gone = graves == 'zset' and redis.call('zscore', tombstones, id) or redis.call('hexists', lock, id) == 1
   if not gone then
     ids[#ids + 1] = id
   end
 end
-local behind, foreign, back = foreign_before(queue), false, place == 'same' and #ids > 0
+local before, foreign, back = {}, false, place == 'same' and #ids > 0
 if back then
   local kind = redis.call('type', queue).ok
   if kind ~= 'none' and kind ~= 'list' then
@@ -45,7 +43,7 @@ if back then
   come_back(queue, ids)
 end
 for _, id in ipairs(ids) do
-  local failure, after = stand(queue, deadlines, id, place, deadline, behind, back)
+  local failure, after = stand(lock, queue, deadlines, id, place, deadline, before, back)
   if failure then
     return failure
   end

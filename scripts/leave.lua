@@ -2,7 +2,7 @@
 -- on if one of them has been granted it. For one alone lock_release.lua does the same.
 --
 -- KEYS[1]    lock: hash, owner id -> hold count
--- KEYS[2]    queue: list of waiters, see prelude/queue.lua
+-- KEYS[2]    queue: list of waiters, see lib/queue.lua
 -- KEYS[3]    deadlines: zset that belongs to the queue
 -- KEYS[4]    tombstones: zset of owner ids that were given up
 -- KEYS[5]    counter: of fencing tokens; only with fencing
@@ -15,11 +15,10 @@
 --
 -- Returns    as lock_release.lua, about all of them: n, a message, -1, -2, -3 or -4
 
--- prelude: wrong_type
+-- include: queue grant redisson keys answer
 
 local ids, leaves = {}, {}
 for i = 1, #ARGV - 5 do
-  -- names: tail
   local id = prefix .. tail
   ids[i], leaves[id] = id, true
 end
@@ -27,12 +26,12 @@ local removed = redis.pcall('hdel', lock, unpack(ids))
 if type(removed) == 'table' and not is_wrong_type(removed) then
   return removed
 end
-local was = redis.pcall('lindex', queue, '0')
+local was = head(queue)
 redis.pcall('zrem', deadlines, unpack(ids))
 
 -- Each LREM reads the list up to the id, so there is only one: the places that are left are first given
--- one name, which is no waiter's: should one stay, it is thrown away when it comes to the front (prelude/first.lua). The list is read from the front, where those who leave mostly
--- stand, and no further than to the last of them.
+-- one name, which is no waiter's: should one stay, it is thrown away when it comes to the front (first in lib/queue.lua). The list
+-- is read from the front, where those who leave mostly stand, and no further than to the last of them.
 local places, at = {}, 0
 repeat
   local part = redis.pcall('lrange', queue, at, at + @PLACES@ - 1)
@@ -51,20 +50,16 @@ for i = 1, refused and #ids or #places > 0 and 1 or 0 do
   redis.pcall('lrem', queue, refused and '0' or #places, refused and ids[i] or '')
 end
 
-local next = redis.pcall('lindex', queue, '0')
-local free = removed == 1 or redis.call('exists', lock) == 0
-
--- prelude: successor
-
-local owner, channel = ids[1], 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1)
-
--- prelude: pass_on
-
-if tonumber(late) > 0 then
-  -- prelude: queue bury
-
-  for i = 1, tonumber(late) do
-    bury(tombstones, ids[i], burial)
-  end
+local o = {lock = lock, queue = queue, deadlines = deadlines, counter = counter, publish = publish, channel = channel_of(queue),
+  own = inbox_of(ids[1]), add = put, remove = take_back, leave_to = leave_to_redisson}
+local free, reply = removed == 1 or redis.call('exists', lock) == 0, nil
+if not free then
+  notify_next(lock, queue, was)
+elseif head(queue) then
+  reply = pass_on(o, offer, free)
+end
+reply = released(o, reply, removed == 1, free)
+for i = 1, tonumber(late) do
+  bury(tombstones, ids[i], burial)
 end
 return reply

@@ -2,7 +2,7 @@
 -- none.
 --
 -- KEYS[4i-3]  lock: the i-th: hash, owner id -> hold count
--- KEYS[4i-2]  queue: its list of waiters, see prelude/queue.lua
+-- KEYS[4i-2]  queue: its list of waiters, see lib/queue.lua
 -- KEYS[4i-1]  deadlines: zset that belongs to the queue
 -- KEYS[4i]    tombstones: its zset of owner ids that were given up
 -- ARGV[1]     prefix: what the owner ids begin with
@@ -15,20 +15,18 @@
 --         {-1, i, key, text}
 --                         one of the i-th's keys holds something else than its kind; text says what
 
+-- include: answer queue keys
+
 -- All is read before anything is written: an ACL that forbids it must not leave a lock without TTL.
 local left = {}
 for i = 1, #KEYS / 4 do
-  -- names: lock queue deadlines tombstones
   left[i] = redis.call('pttl', lock)
   if redis.call('exists', lock, tombstones, queue) > 0 then
-    -- names: tail
     local id = prefix .. tail
     local fields, buried = redis.pcall('hlen', lock), redis.pcall('zscore', tombstones, id)
-    local waited, first = 0, redis.pcall('lindex', queue, '0')
-    local key, failure = nil, type(fields) == 'table' and fields or type(buried) == 'table' and buried or type(first) == 'table' and first
+    local waited, next = 0, redis.pcall('lindex', queue, '0')
+    local key, failure = nil, type(fields) == 'table' and fields or type(buried) == 'table' and buried or type(next) == 'table' and next
     if failure or fields > 1 then
-      -- prelude: wrong_type wrong
-
       key = (failure == fields or not failure) and lock or failure == buried and tombstones or queue
       local reply = wrong(key, failure)
       return reply.err and reply or {@ACQUIRE_KIND@, i, reply[2], reply[3]}
@@ -38,38 +36,30 @@ for i = 1, #KEYS / 4 do
       waited = 1
     end
     -- If an earlier copy of the request has taken it, waiters come behind that.
-    if first and fields == 0 and not refused then
-      -- prelude: queue
-
+    if next and fields == 0 and not refused then
       -- Waiters whose time is over do not count. The next request takes their places away.
       local now, looked = server_time(), 0
-      while first and not refused do
-        local kept = redis.pcall('zscore', deadlines, first)
+      while next and not refused do
+        local kept = redis.pcall('zscore', deadlines, next)
         looked = looked + 1
         refused = type(kept) ~= 'string' or tonumber(kept) > now or looked == @DEAD@ -- lock_acquire takes away so many
-        first = redis.call('lindex', queue, looked)
+        next = redis.call('lindex', queue, looked)
       end
       waited = refused and 1 or 0
     end
     if refused then
-      -- prelude: wrong_type master
-
       return not_master(lock) or {@ACQUIRE_HELD@, i, waited}
     end
   end
 end
 
 for i = 1, #KEYS / 4 do
-  -- names: lock tail lease
   redis.call('hset', lock, prefix .. tail, '1')
   if left[i] < tonumber(lease) then
     local expires = redis.pcall('pexpire', lock, lease)
     if expires ~= 1 then
-      -- prelude: ttl
-
       local last = i
       for i = 1, last do
-        -- names: lock tail
         if left[i] < 0 then -- else an earlier copy of the request has taken it
           take_back(lock, prefix .. tail)
         end

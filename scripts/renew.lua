@@ -13,21 +13,19 @@
 --          2     another owner holds it, or the key is something else now
 --          text  what Redis said instead of renewing it
 
+-- include: answer
+
 local ttl, codes = tonumber(lease), {}
 for i = 1, #KEYS do
-  -- names: lock tail
-  -- As not_master in prelude/master.lua, but an ACL that forbids HDEL does not end a lease.
-  local written = i == 1 and redis.pcall('hdel', lock, prefix)
-  if type(written) == 'table' and string.find(written.err, 'READONLY', 1, true) then
-    return written
+  local refusal = i == 1 and not_master(lock)
+  if refusal and string.find(refusal.err, 'READONLY', 1, true) then -- an ACL that forbids HDEL does not end a lease
+    return refusal
   end
   local held = redis.pcall('hexists', lock, prefix .. tail)
   if held == 1 then
     local set = redis.call('pttl', lock) >= ttl or redis.pcall('pexpire', lock, ttl)
     codes[i] = type(set) == 'table' and set.err or @RENEW_DONE@
   elseif held ~= 0 then
-    -- prelude: wrong_type
-
     codes[i] = is_wrong_type(held) and @RENEW_STOLEN@ or held.err
   else
     codes[i] = redis.call('exists', lock) == 0 and @RENEW_GONE@ or @RENEW_STOLEN@

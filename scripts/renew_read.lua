@@ -1,8 +1,8 @@
 -- renew_read.lua: keep read holds alive, each by its own right; other readers' rights
 -- are left alone, unless another client has taken the lock's TTL away: then as survivors in
--- prelude/rights.lua does. A right that has ended is not made again.
+-- lib/rights.lua does. A right that has ended is not made again.
 --
--- KEYS[2i-1]  lock: the i-th: hash, see prelude/rw.lua
+-- KEYS[2i-1]  lock: the i-th: hash, see lib/rights.lua
 -- KEYS[2i]    right: the key that the i-th reader's right ends with
 -- ARGV[1]     lease: TTL, milliseconds
 -- ARGV[2]     prefix: what the owner ids begin with
@@ -10,31 +10,25 @@
 --
 -- Returns an array with an answer for each reader, as renew.lua does
 
+-- include: answer rights
+
 local ttl, codes = tonumber(lease), {}
 for i = 1, #KEYS / 2 do
-  -- names: lock right tail
-  -- copy from renew (renew.lua)
-  local written = i == 1 and redis.pcall('hdel', lock, prefix)
-  if type(written) == 'table' and string.find(written.err, 'READONLY', 1, true) then
-    return written
+  local refusal = i == 1 and not_master(lock)
+  if refusal and string.find(refusal.err, 'READONLY', 1, true) then -- an ACL that forbids HDEL does not end a lease
+    return refusal
   end
-  -- end
-  local held = redis.pcall('hexists', lock, prefix .. tail)
-  local left = redis.call('pttl', right)
+  local held, left = redis.pcall('hexists', lock, prefix .. tail), redis.call('pttl', right)
   if held == 1 and (left > 0 or left == -1) then -- -1: another client has made it so
     local set = left >= ttl or redis.pcall('pexpire', right, ttl)
     local whole = type(set) ~= 'table' and redis.call('pttl', lock)
     if whole == -1 then
-      -- prelude: queue rights
-
       survivors(lock)
     elseif whole and whole < ttl then
       set = redis.pcall('pexpire', lock, ttl)
     end
     codes[i] = type(set) == 'table' and set.err or @RENEW_DONE@
   elseif type(held) == 'table' then
-    -- prelude: wrong_type
-
     codes[i] = is_wrong_type(held) and @RENEW_STOLEN@ or held.err
   else
     codes[i] = (held == 1 or redis.call('exists', lock) == 0) and @RENEW_GONE@ or @RENEW_STOLEN@

@@ -1,8 +1,8 @@
 -- rw_downgrade.lua: turn the write side into the read side, for an owner that has read
 -- leases left when its last write lease ends, and let in readers that wait.
 --
--- KEYS[1]  lock: hash, see prelude/rw.lua
--- KEYS[2]  queue: list of waiters, see prelude/queue.lua
+-- KEYS[1]  lock: hash, see lib/rights.lua
+-- KEYS[2]  queue: list of waiters, see lib/queue.lua
 -- KEYS[3]  deadlines: zset that belongs to the queue
 -- KEYS[4]  right: the key that the owner's right as a reader ends with
 -- KEYS[5]  tombstones: zset of ids that were given up
@@ -16,7 +16,7 @@
 --         -1  not held by this owner, nor by another
 --         -2  not held by this owner but by another one
 
--- prelude: queue wrong_type master rights offer redisson dead grant step_out first rw leave
+-- include: queue grant redisson rights answer
 
 local refusal = not_master(lock)
 if refusal then
@@ -25,7 +25,7 @@ end
 
 local writer = owner .. ':write'
 if redis.call('hexists', lock, writer) == 1 and type(redis.pcall('zscore', tombstones, owner)) ~= 'string' then
-  local failure = put(lock, owner, lease, right)
+  local failure = put_side(lock, owner, lease, right)
   if failure then
     redis.call('hset', lock, 'mode', 'write')
     return failure
@@ -33,16 +33,15 @@ if redis.call('hexists', lock, writer) == 1 and type(redis.pcall('zscore', tombs
   redis.call('hdel', lock, writer)
   announce(publish, channel_of(queue), true) -- Redisson's own downgrade does not tell its readers
   if redis.call('exists', queue) == 1 then
-    -- The lock is not free, so it is no turn of Redisson's yet: those let in go on counting.
-    local claim, turn, counted = offer_of(offer)
-    local now, time = server_time()
-    let_in({lock = lock, queue = queue, deadlines = deadlines, counter = counter, now = now, time = time,
-      claim = claim, turn = math.min(turn, @TURNS@), counted = counted})
+    local o = {lock = lock, queue = queue, deadlines = deadlines, counter = counter, sides = true, add = put_side, remove = remove_side}
+    o.claim, o.turn, o.counted = offer_of(offer)
+    o.turn = math.min(o.turn, @TURNS@) -- the lock is not free, so it is no turn of Redisson's yet: those let in go on counting
+    let_in(o)
   end
 elseif redis.call('hexists', lock, owner) == 0 or redis.call('exists', right) == 0 then
   leave(queue, deadlines, writer) -- as in lock_release.lua
   return @RELEASE_GONE@ - redis.call('exists', lock) -- one less if another owner holds it
 else -- the caller counts the right from this copy
-  return put(lock, owner, lease, right) or 0
+  return put_side(lock, owner, lease, right) or 0
 end
 return 0

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/protocol"
 )
 
 // script is one Lua file.
@@ -45,8 +47,20 @@ func scripts(t *testing.T, pattern string) (all []script) {
 	return all
 }
 
+// code returns the lines of a text without comments and indentation.
+func code(text string) (all []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(comment.ReplaceAllString(line, "")); line != "" {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+var comment = regexp.MustCompile(`--.*`)
+
 func TestScripts_HeaderBeginsWithTheName(t *testing.T) {
-	for pattern, says := range map[string]string{"*.lua": ": ", "prelude/*.lua": ": prelude of ", "form/*.lua": ": form of "} {
+	for pattern, says := range map[string]string{"*.lua": ": ", "lib/*.lua": ": library of ", "form/*.lua": ": form of "} {
 		for _, s := range scripts(t, pattern) {
 			if !strings.HasPrefix(s.header, "-- "+filepath.Base(s.file)+says) {
 				t.Errorf("%s: the header does not begin with the file's name and what it is for", s.file)
@@ -60,7 +74,7 @@ func TestScripts_HeaderBeginsWithTheName(t *testing.T) {
 
 func TestScripts_AreListed(t *testing.T) {
 	readme := read(t, "README.md")
-	for pattern, folder := range map[string]string{"*.lua": "", "prelude/*.lua": "prelude/", "form/*.lua": "form/"} {
+	for pattern, folder := range map[string]string{"*.lua": "", "lib/*.lua": "lib/", "form/*.lua": "form/"} {
 		for _, s := range scripts(t, pattern) {
 			if !strings.Contains(readme, "`"+folder+filepath.Base(s.file)+"`") {
 				t.Errorf("%s: README.md does not list it", s.file)
@@ -80,7 +94,7 @@ var (
 // only, and what it returns is said.
 func TestScripts_HeaderIsTheContract(t *testing.T) {
 	for _, s := range scripts(t, "*.lua") {
-		body := strings.Join(code(strings.Split(whole(t, s.body), "\n")), "\n")
+		body := strings.Join(code(s.body), "\n")
 		if byIndex.MatchString(body) {
 			t.Errorf("%s: knows a parameter by its position", s.file)
 		}
@@ -104,29 +118,11 @@ func TestScripts_HeaderIsTheContract(t *testing.T) {
 			t.Errorf("%s: the header does not say what it returns", s.file)
 		}
 	}
-	for _, s := range scripts(t, "prelude/*.lua") {
+	for _, s := range scripts(t, "lib/*.lua") {
 		if byIndex.MatchString(s.body) {
-			t.Errorf("%s: a prelude knows no parameters of scripts", s.file)
+			t.Errorf("%s: a library knows no parameters of scripts", s.file)
 		}
 	}
-}
-
-// bodies are preludes that are no functions, but a part of the scripts that name them.
-var bodies = []string{"pass_on", "lock"}
-
-// whole puts bodies into the places that name them.
-func whole(t *testing.T, text string) string {
-	for _, body := range bodies {
-		text = names(body).ReplaceAllStringFunc(text, func(line string) string {
-			return line + "\n" + scripts(t, "prelude/"+body+".lua")[0].body
-		})
-	}
-	return text
-}
-
-// names matches the line that names a prelude.
-func names(prelude string) *regexp.Regexp {
-	return regexp.MustCompile(`-- prelude:(?: \w+)* ` + prelude + `(?: \w+)*\n`)
 }
 
 // allowed are the numbers in scripts that need no name: a second has a thousand milliseconds, and so on.
@@ -134,9 +130,9 @@ var allowed = []string{"(time[2] / 1000)", "time[1] * 1000", ".. '000')", "2^53"
 
 // A number that says how many, how long or how large is one of internal/protocol/scripts.go, with its reason.
 func TestScripts_NumbersHaveNames(t *testing.T) {
-	for _, pattern := range []string{"*.lua", "prelude/*.lua"} {
+	for _, pattern := range []string{"*.lua", "lib/*.lua"} {
 		for _, s := range scripts(t, pattern) {
-			for _, line := range code(strings.Split(s.body, "\n")) {
+			for _, line := range code(s.body) {
 				for _, text := range allowed {
 					line = strings.ReplaceAll(line, text, "")
 				}
@@ -148,72 +144,73 @@ func TestScripts_NumbersHaveNames(t *testing.T) {
 	}
 }
 
-// A line that names preludes stands between empty lines, or begins a block, and names none
-// that the script has by then.
-func TestScripts_NamePreludesOnce(t *testing.T) {
-	for _, s := range scripts(t, "*.lua") {
-		text := s.header + "\n" + s.body
-		lines := regexp.MustCompile(`(\n|then|else)\n( *)-- prelude:(( \w+)+)\n\n`).FindAllStringSubmatch(text, -1)
-		if strings.Count(text, "-- prelude:") != len(lines) {
-			t.Errorf("%s: a line that names preludes stands elsewhere", s.file)
-		}
-		var named []string
-		for _, line := range lines {
-			if line[2] == "" { // what a block defines, another does not know
-				named = append(named, strings.Fields(line[3])...)
+// A file includes each library whose functions it calls, and no other, in one line behind its header.
+func TestScripts_IncludeWhatTheyCall(t *testing.T) {
+	library := map[string]string{} // function -> the library that has it
+	for _, s := range scripts(t, "lib/*.lua") {
+		for _, m := range regexp.MustCompile(`(?m)^local function (\w+)`).FindAllStringSubmatch(s.body, -1) {
+			if other, twice := library[m[1]]; twice {
+				t.Errorf("%s: %s has a function %s as well", s.file, other, m[1])
 			}
-		}
-		slices.Sort(named)
-		if len(slices.Compact(slices.Clone(named))) != len(named) {
-			t.Errorf("%s: preludes %v, one of them twice", s.file, named)
+			library[m[1]] = strings.TrimSuffix(filepath.Base(s.file), ".lua")
 		}
 	}
-}
-
-// parameters are the names that a script has from its beginning: those with a position of their own, where it does not say which.
-func (s *script) parameters() string {
-	line := "-- names:"
-	for text := range strings.Lines(s.header) {
-		if p := parameter.FindStringSubmatch(text); p != nil && !strings.Contains(p[1], "i") {
-			if regexp.MustCompile(`-- names:[\w ]* ` + p[2] + `\b`).MatchString(s.body) {
-				return ""
-			}
-			line += " " + p[2]
+	for _, s := range slices.Concat(scripts(t, "*.lua"), scripts(t, "lib/*.lua")) {
+		var includes, calls []string
+		if first, _, _ := strings.Cut(strings.TrimLeft(s.body, "\n"), "\n"); strings.HasPrefix(first, "-- include: ") {
+			includes = strings.Fields(first)[2:]
 		}
-	}
-	return line + "\n"
-}
-
-// What the header of a body says that it uses of the script is there.
-func TestScripts_HaveWhatTheirBodiesUse(t *testing.T) {
-	for _, body := range bodies {
-		header := scripts(t, "prelude/"+body+".lua")[0].header
-		_, list, _ := strings.Cut(header, "It uses of the script\n")
-		list, _, _ = strings.Cut(list, "\n-- and sets ")
-		used := map[string][]string{"lock": {"id"}}[body]
-		for line := range strings.Lines(list) {
-			words := regexp.MustCompile(`^--   ((?:\w+, )*\w+) {2,}`).FindStringSubmatch(line)
-			if words == nil {
-				t.Fatalf("cannot read %q", line)
-			}
-			used = append(used, strings.Split(words[1], ", ")...)
+		if n := strings.Count(s.body, "-- include:"); n > 1 || n == 1 && includes == nil {
+			t.Errorf("%s: includes a library elsewhere than in one line behind its header", s.file)
 		}
-		users := 0
-		for _, s := range scripts(t, "*.lua") {
-			text := whole(t, s.body)
-			at := names(body).FindStringIndex(text)
-			if at == nil {
-				continue
-			}
-			users++
-			for _, name := range used {
-				if before := s.parameters() + text[:at[0]]; !regexp.MustCompile(`(?:local [\w, ]*|-- names:[\w ]*)\b` + name + `\b`).MatchString(before) {
-					t.Errorf("%s: no local %s before the prelude %s", s.file, name, body)
+		for _, line := range code(s.body) {
+			for _, name := range regexp.MustCompile(`[.\w]+`).FindAllString(regexp.MustCompile(`'[^']*'`).ReplaceAllString(line, ""), -1) {
+				if l := library[name]; l != "" && filepath.Base(s.file) != l+".lua" && !slices.Contains(calls, l) {
+					calls = append(calls, l)
 				}
 			}
 		}
-		if users < 2 {
-			t.Errorf("%d scripts have %s", users, body)
+		slices.Sort(includes)
+		slices.Sort(calls)
+		if !slices.Equal(includes, calls) {
+			t.Errorf("%s: includes %q, and calls functions of %q", s.file, includes, calls)
+		}
+	}
+}
+
+// Each function of a library says what it does, and is called.
+func TestScripts_FunctionsAreDescribedAndCalled(t *testing.T) {
+	all := ""
+	for _, s := range slices.Concat(scripts(t, "*.lua"), scripts(t, "lib/*.lua")) {
+		all += strings.Join(code(s.body), "\n") + "\n"
+	}
+	for _, s := range scripts(t, "lib/*.lua") {
+		for _, m := range regexp.MustCompile(`(?m)(?:^-- (\w+) .*\n(?:--.*\n)*)?^local function (\w+)`).FindAllStringSubmatch(s.body, -1) {
+			if m[1] != m[2] {
+				t.Errorf("%s: no comment that begins with %s", s.file, m[2])
+			}
+			if len(regexp.MustCompile(`\b`+m[2]+`\b`).FindAllString(all, 2)) < 2 {
+				t.Errorf("%s: %s is never called", s.file, m[2])
+			}
+		}
+	}
+}
+
+// A script that Redis gets can be read in one go, and so can all of them.
+func TestScripts_AreShort(t *testing.T) {
+	const most, mostOfAll = 600, 1725
+	lines := 0
+	for _, pattern := range []string{"*.lua", "lib/*.lua", "form/*.lua"} {
+		for _, s := range scripts(t, pattern) {
+			lines += strings.Count(read(t, s.file), "\n")
+		}
+	}
+	if lines > mostOfAll {
+		t.Errorf("%d lines of Lua, %d at most", lines, mostOfAll)
+	}
+	for _, s := range scripts(t, "*.lua") {
+		if n := strings.Count(protocol.Text(strings.TrimSuffix(s.file, ".lua")), "\n"); n > most {
+			t.Errorf("%s has %d lines, as Redis gets it, %d at most", s.file, n, most)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // sift is one step of SCAN, of whose keys only those come back that hold a lock. ARGV: cursor, pattern, count. It returns
 // {next cursor, microseconds that it took, key, ...}. Where a script's time stands still it took 0.
-var sift = redis.NewScript("-- holdfast sift\n" + protocol.Prelude("kind") + `
+var sift = redis.NewScript("-- holdfast sift\n" + protocol.Function("keys", "kind_of") + `
 local begun = redis.call('time')
 local step = redis.call('scan', ARGV[1], 'match', ARGV[2], 'count', ARGV[3], 'type', 'hash')
 local reply = {step[1], 0}

@@ -110,8 +110,8 @@ func TestOperations_AccessRightsSuffice(t *testing.T) {
 func TestOperations_AccessRightsAreTheLeast(t *testing.T) {
 	needed := map[string]bool{"eval": true, "evalsha": true, "ping": true, "subscribe": true, "unsubscribe": true, "publish": true}
 	files, err := filepath.Glob("scripts/*.lua")
-	preludes, _ := filepath.Glob("scripts/*/*.lua")
-	files = append(files, preludes...)
+	libraries, _ := filepath.Glob("scripts/*/*.lua")
+	files = append(files, libraries...)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}

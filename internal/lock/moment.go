@@ -69,7 +69,7 @@ type Settings struct {
 	Patience    time.Duration // for how long a silent waiter keeps its place
 	Aside       time.Duration // see mutex.go; tests change it
 	Readmission time.Duration // see trouble.go; tests change it
-	Turns       int           // grants by the server in a row, which the scripts count to as well (prelude/turn.lua)
+	Turns       int           // grants by the server in a row, which the scripts count to as well (pass_on in scripts/lib/grant.lua)
 	Confirm     bool          // tests: no grant is trusted without asking
 }
 

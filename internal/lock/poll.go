@@ -69,7 +69,7 @@ const pastTTL = 2 * time.Millisecond
 // PollAfter is how long to wait for a message while another owner holds the lock for ttl. It ends with the TTL,
 // whose end is not announced. It is at most the poll interval, from which up to a fifth is taken so that processes
 // do not poll in step. It is short enough to keep the place in the queue, and at most two minutes: each request
-// also keeps the queue itself (keep_keys in prelude/stand.lua).
+// also keeps the queue itself (keep_keys in scripts/lib/place.lua).
 func (lk *Lock) PollAfter(m *Moment, ttl time.Duration) time.Duration {
 	poll := min(m.set.Poll, m.set.Patience/3, 2*time.Minute)
 	switch {

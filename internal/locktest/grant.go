@@ -77,7 +77,7 @@ func (e *Env) caughtUp(mon *redistest.Monitor) {
 	mon.Wait(e, end, patience)
 }
 
-// grantInARow finds which grant in a row a message is, see prelude/grant.lua.
+// grantInARow finds which grant in a row a message is, see message_of in scripts/lib/grant.lua.
 var grantInARow = regexp.MustCompile(`"publish" "holdfast_inbox:.* "g \d+ \d+ \d+ \d+ (\d+) `)
 
 // grantScenarios are about the release that makes the next waiter the owner.

@@ -79,7 +79,7 @@ func (o *Overlay) Replace(path, old, new string) {
 
 // plantLua has the library edit its scripts as it reads them.
 func (o *Overlay) plantLua() {
-	o.Replace(filepath.Join(o.root, "internal/protocol/scripts.go"), "return string(text)", "return plantInLua(file, string(text))")
+	o.Replace(filepath.Join(o.root, "internal/protocol/compose.go"), "return string(text)", "return plantInLua(file, string(text))")
 	o.Files[filepath.Join(o.root, "internal/protocol/planted_lua.go")] = fmt.Sprintf(`package protocol
 
 import (

@@ -11,9 +11,9 @@ import (
 // What is put together here is what the scripts take apart.
 func TestArguments_AreReadAsTheyAreWritten(t *testing.T) {
 	rdb := redistest.Start(t).Admin()
-	read := func(prelude, call, argument string) string {
+	read := func(library, function, rest, argument string) string {
 		t.Helper()
-		script := protocol.Prelude(prelude) + "local all = {" + call + "}\nfor i, part in ipairs(all) do all[i] = type(part) .. ' ' .. part end\nreturn all\n"
+		script := protocol.Function(library, function) + "local all = {" + function + rest + "}\nfor i, part in ipairs(all) do all[i] = type(part) .. ' ' .. part end\nreturn all\n"
 		all, err := rdb.Eval(t.Context(), script, nil, argument).StringSlice()
 		if err != nil {
 			t.Fatalf("%q: %v", argument, err)
@@ -27,7 +27,7 @@ func TestArguments_AreReadAsTheyAreWritten(t *testing.T) {
 			parts := func(publish string) string {
 				return fmt.Sprintf("%q", []string{"string 7500", fmt.Sprint("string ", turn), fmt.Sprint("string ", n), "string " + publish})
 			}
-			if got := read("offer", "offer_of(ARGV[1])", offer); got != parts("") {
+			if got := read("grant", "offer_of", "(ARGV[1])", offer); got != parts("") {
 				t.Errorf("%q is read as %s", offer, got)
 			}
 			for _, place := range []protocol.Place{protocol.NoPlace, protocol.NewPlace, protocol.SamePlace} {
@@ -37,16 +37,16 @@ func TestArguments_AreReadAsTheyAreWritten(t *testing.T) {
 					if deaf {
 						want[1] = "number 6000.5"
 					}
-					if got := read("place", "place_of(ARGV[1], 1000)", stand); got != fmt.Sprintf("%q", want) {
+					if got := read("place", "place_of", "(ARGV[1], 1000)", stand); got != fmt.Sprintf("%q", want) {
 						t.Errorf("%q is read as %s", stand, got)
 					}
 					for _, publish := range []string{"publish", "spublish"} {
 						wait := protocol.Wait(stand, offer, publish)
 						want[2] = "string " + offer + " " + publish
-						if got := read("place", "place_of(ARGV[1], 1000)", wait); got != fmt.Sprintf("%q", want) {
+						if got := read("place", "place_of", "(ARGV[1], 1000)", wait); got != fmt.Sprintf("%q", want) {
 							t.Errorf("%q is read as %s", wait, got)
 						}
-						if got := read("offer", "offer_of(ARGV[1])", offer+" "+publish); got != parts(publish) {
+						if got := read("grant", "offer_of", "(ARGV[1])", offer+" "+publish); got != parts(publish) {
 							t.Errorf("%q is read as %s", offer+" "+publish, got)
 						}
 					}

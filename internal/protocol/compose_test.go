@@ -34,7 +34,7 @@ func TestText(t *testing.T) {
 		if !strings.HasPrefix(text, "-- holdfast "+name+"\n") {
 			t.Errorf("%s begins with %.40q", name, text)
 		}
-		if left := regexp.MustCompile(`-- prelude:|-- names:|@\w+@`).FindString(text); left != "" {
+		if left := regexp.MustCompile(`-- include:|@\w+@`).FindString(text); left != "" {
 			t.Errorf("%s has %q, which is for the composer", name, left)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // Process is what all requests of a process have in common, and what their replies are compared with.
 type Process struct {
 	Owners   string        // what all its owner ids begin with
-	Publish  any           // the command that announces a release, boxed; see tell in prelude/redisson.lua
+	Publish  any           // the command that announces a release, boxed; see tell in lib/redisson.lua
 	Counted  bool          // PUBSUB NUMSUB knows whether an inbox has listeners
 	Patience time.Duration // for how long a silent waiter keeps its place
 	Knows    Known
@@ -183,7 +183,7 @@ func (p *Process) leave(room *command.Room, r *lock.Release) []any {
 func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []any) {
 	h := r.Hold
 	k := kindOf(h)
-	args := append(k.stay.Begin(room), h.Keys().Lock, h.Keys().Queue, h.Keys().Deadlines, h.Keys().Tombstones)
+	args := append(Stay.Begin(room), h.Keys().Lock, h.Keys().Queue, h.Keys().Deadlines, h.Keys().Tombstones)
 	if k.right {
 		args = append(args, p.right(h), wire.ReadRight(h.Keys().Lock.(string), wire.OwnerID(p.Owners, r.Stand, false, false)))
 	}
@@ -192,7 +192,7 @@ func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []
 	if r.Bury {
 		buried = lock.Burial.Milliseconds()
 	}
-	return k.stay, append(args, p.id(h), wire.OwnerID(p.Owners, r.Stand, false, k.writes), validity.Milliseconds(r.Rest), p.Publish, h.Keys().Channel(), buried)
+	return Stay, append(args, p.id(h), wire.OwnerID(p.Owners, r.Stand, false, k.writes), validity.Milliseconds(r.Rest), p.Publish, h.Keys().Channel(), buried)
 }
 
 // Downgrade is the request that turns a write hold into a read hold.
@@ -269,7 +269,7 @@ func (p *Process) AcquireTogether(tries []*lock.Try) (*command.Script, []any) {
 }
 
 // Some arguments say several things, in words and whole numbers, because each argument costs Redis about a quarter of a
-// microsecond. The preludes place.lua and offer.lua take them apart.
+// microsecond. lib/place.lua and lib/grant.lua take them apart.
 
 // Place is what a caller wants of the queue if it is not granted the lock.
 type Place string

@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// What come_back in prelude/stand.lua does to a list, for lists and batches by chance: the batch stands in the list, its
+// What come_back in lib/place.lua does to a list, for lists and batches by chance: the batch stands in the list, its
 // process's places are in the order of the numbers as far as they have been, those of the others in their order, none has been passed by more than
 // have come back, and none stands there twice.
 func TestStand_ComeBack(t *testing.T) {
 	rdb := redistest.Start(t).Admin()
-	script := protocol.Prelude("queue") + protocol.Prelude("stand") + "come_back(KEYS[1], ARGV)\n"
+	script := protocol.Function("place", "come_back") + "come_back(KEYS[1], ARGV)\n"
 	id := func(process, number int) string {
 		return fmt.Sprintf("hf-11111111-2222-4333-8444-%012d:%d", process, number)
 	}

@@ -138,7 +138,7 @@ func (w *World) Wakes(l *judge.Lock, x *judge.Wait) (wakes judge.Waking) {
 	return judge.Waking{Free: free, From: max(from, p.trouble), Bound: bound, Behind: behind}
 }
 
-// untold is by how much a read-write lock may end earlier than its waiter was told (survivors in scripts/prelude/rights.lua).
+// untold is by how much a read-write lock may end earlier than its waiter was told (survivors in scripts/lib/rights.lua).
 const untold = 100 * time.Millisecond
 
 // offered is for how long a lock is left to one of Redisson's that is the first in the queue.

@@ -63,6 +63,9 @@ var lockBranches = []branch{
 	{"free, and the counter is full", []string{"set $C 9223372036854775807"}, "lock_acquire", []string{mine, "30000", none, "1", "50"}, `[-1 $C "9223372036854775807", which is no number below 2^53]`, map[string]string{"exists x": "0"}},
 	{"held, waited for, and the queue keeps its TTL", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $3", "zadd $D T+6000 $3", "pexpire $Q 80000000", "pexpire $D 80000000"}, "lock_acquire", []string{mine, "30000", waits}, "[0 0 7000 T 0]", map[string]string{"lrange $Q 0 -1": "[$3 $1]", "pttl $Q": "80000000", "pttl $D": "80000000"}},
 	{"held, waited for, and the deadlines are new", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $3", "pexpire $Q 80000000"}, "lock_acquire", []string{mine, "30000", waits}, "[0 0 7000 T 0]", map[string]string{"lrange $Q 0 -1": "[$3 $1]", "zrange $D 0 -1": "[$1]", "pttl $D": "86400000"}},
+	{"granted for the claim, and the counter is no number", []string{"hset x $1 1", "pexpire x 2000", "set $C abc"}, "lock_acquire", []string{mine, "30000", waits, "1", "50"}, `[-1 $C "abc", which is no number below 2^53]`, map[string]string{"hgetall x": "[$1 1]", "pttl x": "2000"}},
+	{"held by the same request without TTL, which is refused", []string{"hset x $1 1", "acl setuser default -pexpire"}, "lock_acquire", []string{mine, "30000", none}, "HOLDFAST cannot set a TTL: " + denied, map[string]string{"exists x": "0"}},
+	{"left open, the first asks again, and the counter is no number", []string{"rpush $Q $1 $3", "zadd $D T+6000 $1 T+6000 $3", "set $C abc"}, "lock_acquire", []string{mine, "30000", again, "1", "50"}, `[-1 $C "abc", which is no number below 2^53]`, map[string]string{"exists x": "0", "lrange $Q 0 -1": "[$3]"}},
 
 	// lock_release.lua
 	{"released", []string{"hset x $1 1", "pexpire x 7000"}, "lock_release", []string{mine, "publish", "2000 1 0"}, "0", map[string]string{"sent": "$K 0", "exists x": "0"}},
@@ -97,20 +100,21 @@ var lockBranches = []branch{
 	{"the dead in time and out of it are too many", slices.Concat([]string{"hset x $1 1", "pexpire x 7000"}, overdue("$Q", 300), dead("$Q", 60)), "lock_release", []string{mine, "publish", "2000 1 1"}, "-4", map[string]string{"exists x": "0", "llen $Q": "10"}},
 	{"given up in the queue of a lock that another holds", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $1 $2", "zadd $D T+6000 $1 T+6000 $2"}, "lock_release", []string{mine, "publish", "2000 1 0", "0"}, "-2", map[string]string{"hgetall x": "[$3 1]", "lrange $Q 0 -1": "[$2]", "sent": "$I o 2 7000"}},
 	{"given up in the queue of a lock that another holds, which has no TTL", []string{"hset x $3 1", "rpush $Q $1 $2", "zadd $D T+6000 $1 T+6000 $2"}, "lock_release", []string{mine, "publish", "2000 1 0", "0"}, "-2", map[string]string{"lrange $Q 0 -1": "[$2]"}},
+	{"given up, and free", nil, "lock_release", []string{mine, "publish", "2000 1 0", "60000"}, "-1", map[string]string{"exists x": "0", "zrange $B 0 -1": "[$1]"}},
 	{"given up in the queue, and the deadlines have lost it", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $1 $2", "zadd $D T+6000 $2"}, "lock_release", []string{mine, "publish", "2000 1 0", "0"}, "-2", map[string]string{"lrange $Q 0 -1": "[$2]", "sent": "$I o 2 7000"}},
 
-	// lock_stay.lua
-	{"stays taken", []string{"hset x $1 1", "pexpire x 7000"}, "lock_stay", staying(mine, also, "0"), "0", map[string]string{"sent": "ch 0", "hgetall x": "[$2 1]", "pttl x": "900"}},
-	{"stays taken, as an earlier copy did", []string{"hset x $2 1", "pexpire x 800"}, "lock_stay", staying(mine, also, "0"), "0", map[string]string{"hgetall x": "[$2 1]", "pttl x": "800"}},
-	{"stays taken, but is free", nil, "lock_stay", staying(mine, also, "60000"), "-1", map[string]string{"exists x": "0", "zrange $B 0 -1": "[$1]"}},
-	{"stays taken, but is another's", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $1", "zadd $D T+6000 $1"}, "lock_stay", staying(mine, also, "0"), "-2", map[string]string{"hgetall x": "[$3 1]", "exists $Q": "0"}},
-	{"stays taken, but is a list", []string{"rpush x a"}, "lock_stay", staying(mine, also, "0"), "-2", map[string]string{"lrange x 0 -1": "[a]"}},
-	{"stays taken, and the next process is told", []string{"hset x $1 1", "pexpire x 7000", "rpush $Q $3", "zadd $D T+6000 $3"}, "lock_stay", staying(mine, also, "0"), "0", map[string]string{"hgetall x": "[$2 1]", "sent": "$J o 3 900, ch 0"}},
-	{"stays taken, and Redisson's next waiter is told", []string{"hset x $1 1", "pexpire x 7000", "rpush $Q $R", "zadd $D T+6000 $R"}, "lock_stay", staying(mine, also, "0"), "0", map[string]string{"hgetall x": "[$2 1]", "sent": "ch:$R 0, ch 0"}},
-	{"stays taken, but its TTL is refused", []string{"hset x $1 1", "pexpire x 7000", "acl setuser default -pexpire"}, "lock_stay", staying(mine, also, "0"), denied, map[string]string{"hgetall x": "[$1 1]", "pttl x": "7000"}},
-	{"stays taken, but the server is a replica", []string{"hset x $1 1", "pexpire x 7000", "replicaof 127.0.0.1 1"}, "lock_stay", staying(mine, also, "0"), replica, map[string]string{"hgetall x": "[$1 1]"}},
-	{"stays taken, and other tombstones stay", []string{"hset x $1 1", "pexpire x 7000", "zadd $B T+6000 $2"}, "lock_stay", staying(mine, also, "0"), "0", map[string]string{"zrange $B 0 -1": "[$2]", "sent": "ch 0"}},
-	{"stays taken, but is free on a replica", []string{"replicaof 127.0.0.1 1"}, "lock_stay", staying(mine, also, "0"), replica, nil},
+	// stay.lua
+	{"stays taken", []string{"hset x $1 1", "pexpire x 7000"}, "stay", staying(mine, also, "0"), "0", map[string]string{"sent": "ch 0", "hgetall x": "[$2 1]", "pttl x": "900"}},
+	{"stays taken, as an earlier copy did", []string{"hset x $2 1", "pexpire x 800"}, "stay", staying(mine, also, "0"), "0", map[string]string{"hgetall x": "[$2 1]", "pttl x": "800"}},
+	{"stays taken, but is free", nil, "stay", staying(mine, also, "60000"), "-1", map[string]string{"exists x": "0", "zrange $B 0 -1": "[$1]"}},
+	{"stays taken, but is another's", []string{"hset x $3 1", "pexpire x 7000", "rpush $Q $1", "zadd $D T+6000 $1"}, "stay", staying(mine, also, "0"), "-2", map[string]string{"hgetall x": "[$3 1]", "exists $Q": "0"}},
+	{"stays taken, but is a list", []string{"rpush x a"}, "stay", staying(mine, also, "0"), "-2", map[string]string{"lrange x 0 -1": "[a]"}},
+	{"stays taken, and the next process is told", []string{"hset x $1 1", "pexpire x 7000", "rpush $Q $3", "zadd $D T+6000 $3"}, "stay", staying(mine, also, "0"), "0", map[string]string{"hgetall x": "[$2 1]", "sent": "$J o 3 900, ch 0"}},
+	{"stays taken, and Redisson's next waiter is told", []string{"hset x $1 1", "pexpire x 7000", "rpush $Q $R", "zadd $D T+6000 $R"}, "stay", staying(mine, also, "0"), "0", map[string]string{"hgetall x": "[$2 1]", "sent": "ch:$R 0, ch 0"}},
+	{"stays taken, but its TTL is refused", []string{"hset x $1 1", "pexpire x 7000", "acl setuser default -pexpire"}, "stay", staying(mine, also, "0"), denied, map[string]string{"hgetall x": "[$1 1]", "pttl x": "7000"}},
+	{"stays taken, but the server is a replica", []string{"hset x $1 1", "pexpire x 7000", "replicaof 127.0.0.1 1"}, "stay", staying(mine, also, "0"), replica, map[string]string{"hgetall x": "[$1 1]"}},
+	{"stays taken, and other tombstones stay", []string{"hset x $1 1", "pexpire x 7000", "zadd $B T+6000 $2"}, "stay", staying(mine, also, "0"), "0", map[string]string{"zrange $B 0 -1": "[$2]", "sent": "ch 0"}},
+	{"stays taken, but is free on a replica", []string{"replicaof 127.0.0.1 1"}, "stay", staying(mine, also, "0"), replica, nil},
 
 	// multi_acquire.lua
 	{"two at once", nil, "multi_acquire", []string{heardManager, "1", "30000", "2", "5000"}, "0", map[string]string{"hgetall x": "[$1 1]", "hgetall y": "[$2 1]", "pttl x": "30000", "pttl y": "5000"}},

@@ -41,6 +41,7 @@ var rwBranches = []branch{
 	{"read, held by the same request", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 2000"}, "rw_acquire", []string{mine, "30000", none}, "0", map[string]string{"hgetall x": "[mode read $1 1]", "pttl x": "30000", "pttl %1": "30000"}},
 	{"write, the list is lost, and the deadlines have the caller", []string{"zadd $E T+6000 $1$w", "zadd $B T+30000 $2"}, "rw_acquire", []string{mine + ":write", "30000", again}, "0", map[string]string{"hgetall x": "[mode write $1$w 1]", "exists $E": "0"}},
 	{"read, held by a right that has ended, and a new one is refused", []string{"hset x mode read $1 1 $3 1", "pexpire x 40000", "set %3 1 px 40000", "acl setuser default -set"}, "rw_acquire", []string{mine, "30000", none}, "HOLDFAST cannot set a TTL: " + denied, map[string]string{"hgetall x": "[mode read $3 1]"}},
+	{"read, held by the same request, and the counter is no number", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 2000", "set $C abc"}, "rw_acquire", []string{mine, "30000", none, "1", "7"}, `[-1 $C "abc", which is no number below 2^53]`, map[string]string{"hgetall x": "[mode read $1 1]", "pttl %1": "2000"}},
 
 	// rw_release.lua
 	{"write, released", []string{"hset x mode write $1$w 1", "pexpire x 7000"}, "rw_release", releasing(mine+":write", "2000 1 0"), "0", map[string]string{"sent": "$L 1, $L 0", "exists x": "0"}},
@@ -90,14 +91,14 @@ var rwBranches = []branch{
 	{"downgraded, but another's, and the writer stands in the queue", []string{"hset x mode write $3$w 1", "pexpire x 7000", "rpush $V $1$w", "zadd $E T+6000 $1$w"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "-2", map[string]string{"exists $V $E": "0"}},
 	{"downgraded by an earlier copy, and the right has ended", []string{"hset x mode read $1 1", "pexpire x 7000"}, "rw_downgrade", []string{mine, "publish", "2000 1 0", "30000"}, "-2", map[string]string{"exists %1": "0"}},
 
-	// rw_stay.lua
-	{"write, stays taken", []string{"hset x mode write $1$w 1", "pexpire x 7000"}, "rw_stay", staying(mine+":write", also+":write", "0"), "0", map[string]string{"sent": "ch 0", "hgetall x": "[mode write $2$w 1]", "pttl x": "900"}},
-	{"read, stays taken", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000"}, "rw_stay", staying(mine, also, "0"), "0", map[string]string{"sent": "ch 0", "hgetall x": "[mode read $2 1]", "pttl %2": "900", "exists %1": "0"}},
-	{"write, stays taken, but gone", nil, "rw_stay", staying(mine+":write", also+":write", "60000"), "-1", map[string]string{"zrange $B 0 -1": "[$1$w]"}},
-	{"write, stays taken, but its TTL is refused", []string{"hset x mode write $1$w 1", "pexpire x 500", "acl setuser default -pexpire"}, "rw_stay", staying(mine+":write", also+":write", "0"), "HOLDFAST cannot set a TTL: " + denied, map[string]string{"hgetall x": "[mode write $1$w 1]"}},
-	{"write, stays taken, but the server is a replica", []string{"hset x mode write $1$w 1", "pexpire x 7000", "replicaof 127.0.0.1 1"}, "rw_stay", staying(mine+":write", also+":write", "0"), replica, map[string]string{"hgetall x": "[mode write $1$w 1]"}},
-	{"write, stays taken, but another's", []string{"hset x mode write $3$w 1", "pexpire x 7000", "rpush $V $1$w", "zadd $E T+6000 $1$w", "zadd $B T+6000 $2"}, "rw_stay", staying(mine+":write", also+":write", "0"), "-2", map[string]string{"exists $V $E": "0", "zrange $B 0 -1": "[$2]"}},
-	{"write, stays taken, as an earlier copy did", []string{"hset x mode write $2$w 1", "pexpire x 800"}, "rw_stay", staying(mine+":write", also+":write", "0"), "0", map[string]string{"hgetall x": "[mode write $2$w 1]", "pttl x": "800"}},
+	// stay.lua
+	{"write, stays taken", []string{"hset x mode write $1$w 1", "pexpire x 7000"}, "stay rw", staying(mine+":write", also+":write", "0"), "0", map[string]string{"sent": "ch 0", "hgetall x": "[mode write $2$w 1]", "pttl x": "900"}},
+	{"read, stays taken", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000"}, "stay rw", staying(mine, also, "0"), "0", map[string]string{"sent": "ch 0", "hgetall x": "[mode read $2 1]", "pttl %2": "900", "exists %1": "0"}},
+	{"write, stays taken, but gone", nil, "stay rw", staying(mine+":write", also+":write", "60000"), "-1", map[string]string{"zrange $B 0 -1": "[$1$w]"}},
+	{"write, stays taken, but its TTL is refused", []string{"hset x mode write $1$w 1", "pexpire x 500", "acl setuser default -pexpire"}, "stay rw", staying(mine+":write", also+":write", "0"), "HOLDFAST cannot set a TTL: " + denied, map[string]string{"hgetall x": "[mode write $1$w 1]"}},
+	{"write, stays taken, but the server is a replica", []string{"hset x mode write $1$w 1", "pexpire x 7000", "replicaof 127.0.0.1 1"}, "stay rw", staying(mine+":write", also+":write", "0"), replica, map[string]string{"hgetall x": "[mode write $1$w 1]"}},
+	{"write, stays taken, but another's", []string{"hset x mode write $3$w 1", "pexpire x 7000", "rpush $V $1$w", "zadd $E T+6000 $1$w", "zadd $B T+6000 $2"}, "stay rw", staying(mine+":write", also+":write", "0"), "-2", map[string]string{"exists $V $E": "0", "zrange $B 0 -1": "[$2]"}},
+	{"write, stays taken, as an earlier copy did", []string{"hset x mode write $2$w 1", "pexpire x 800"}, "stay rw", staying(mine+":write", also+":write", "0"), "0", map[string]string{"hgetall x": "[mode write $2$w 1]", "pttl x": "800"}},
 
 	// renew_read.lua
 	{"read, renewed", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000"}, "renew_read", []string{"30000", heardManager, "1"}, "[1]", map[string]string{"pttl x": "30000", "pttl %1": "30000"}},

@@ -197,12 +197,12 @@ func (b *branch) run(t *testing.T, scripts map[string]string, trace func(line in
 
 // call is the command that runs the script.
 func (b *branch) call(scripts map[string]string) []string {
-	name, _, fenced := strings.Cut(b.script, " ")
-	fenced = fenced || strings.HasSuffix(name, "_acquire") && len(b.argv) == 5
+	name, more, _ := strings.Cut(b.script, " ")
+	fenced := more == "fenced" || strings.HasSuffix(name, "_acquire") && len(b.argv) == 5
 	queue, tombstones := []string{"x", "$Q", "$D"}, []string{"$B"}
-	if strings.HasPrefix(name, "rw_") {
+	if strings.HasPrefix(name, "rw_") || more == "rw" {
 		queue = []string{"x", "$V", "$E"}
-		if writer := strings.HasSuffix(b.argv[0], ":write"); !writer && name == "rw_stay" {
+		if writer := strings.HasSuffix(b.argv[0], ":write"); !writer && name == "stay" {
 			tombstones = []string{"$B", "%1", "%2"}
 		} else if !writer {
 			queue = append(queue, "%1")

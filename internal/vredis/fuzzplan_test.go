@@ -237,12 +237,12 @@ func (g *plan) call(script string) (keys, argv []string) {
 		keys, argv = []string{lock}, []string{g.own(), "holdfast_inbox:" + strings.Trim(heardManager, "hf-:"), "b 3"}
 	case "demand":
 		keys, argv = []string{queue}, []string{g.publish(), "redisson_lock__channel:{" + lock + "}", "holdfast_inbox:" + strings.Trim(heardManager, "hf-:"), "-7"}
-	case "lock_stay", "rw_stay":
+	case "stay":
 		id, stays := g.own(), heardManager+"9"
 		keys = []string{lock, queue, deadlines, g.tombstones()}
 		if strings.HasSuffix(id, ":write") {
 			stays += ":write"
-		} else if script == "rw_stay" {
+		} else if g.rw {
 			keys = append(keys, g.right(id), g.right(stays))
 		}
 		argv = []string{id, stays, g.of("60000", "4000", "3000"), g.publish(), g.channel(), g.of("0", "60000")}

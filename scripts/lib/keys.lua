@@ -1,0 +1,67 @@
+-- keys.lua: library of what a key holds, and how one is written: it gets its TTL at once, or what was written is taken back.
+
+-- include: answer queue
+
+-- expire gives a key beside the lock its TTL. If that is refused, as by an ACL, it deletes the key and returns what Redis said.
+local function expire(key, ttl)
+  local set = redis.pcall('pexpire', key, ttl)
+  if set ~= 1 then
+    redis.call('del', key)
+    return set
+  end
+end
+
+-- bury leaves a tombstone for id, which refuses late copies of its acquire. It comes last: of writes that need memory, Redis refuses
+-- none behind others. Where it refuses this one, it refuses a late acquire as well.
+local function bury(tombstones, id, duration)
+  local now = server_time()
+  if redis.pcall('zadd', tombstones, now + duration, id) == 1 then
+    expire(tombstones, duration)
+    redis.pcall('zremrangebyscore', tombstones, '-inf', now)
+  end
+end
+
+-- take_back removes a holder, and the lock if it was the only one.
+local function take_back(lock, id)
+  redis.call('hdel', lock, id)
+  if redis.call('hlen', lock) == 1 then -- mode
+    redis.call('del', lock)
+  end
+end
+
+-- put gives a mutex or fair lock that is free to id. It returns nil, or the error that kept it from that.
+local function put(lock, id, ttl)
+  redis.call('hset', lock, id, '1')
+  local set = redis.pcall('pexpire', lock, ttl)
+  if set ~= 1 then
+    take_back(lock, id)
+    return no_ttl(set)
+  end
+end
+
+-- kind_of returns what a key holds, free, mutex, read, write or other, and the fields and values of a lock: about most of them, or
+-- all. A field is an owner's only if it is an owner id and its value a hold count: else the hash is an application's, and not
+-- Holdfast's to delete. An owner id is <UUID>:<number>, with hf- before it or not; a writer or a transaction puts :<text> behind it.
+local function kind_of(key, most)
+  local kind = redis.call('type', key).ok
+  if kind ~= 'hash' then
+    return kind == 'none' and 'free' or 'other', {}
+  end
+  local mode = redis.call('hget', key, 'mode')
+  local size = redis.call('hlen', key) -- an application's may have millions of fields
+  if mode and mode ~= 'read' and mode ~= 'write' or not mode and size > 1
+    or mode and size == 1 and redis.call('pttl', key) == -1 then -- with a TTL it is what a denied release has left
+    return 'other', {}
+  end
+  local fields = most and size > most and redis.call('hscan', key, '0', 'count', most)[2] or redis.call('hgetall', key)
+  local four = '%x%x%x%x'
+  local owner = '^' .. four .. four .. '%-' .. four .. '%-' .. four .. '%-' .. four .. '%-' .. four .. four .. four .. ':%-?%d+:'
+  for i = 1, #fields, 2 do
+    local field, holds = fields[i], fields[i + 1]
+    local id = string.sub(field, 1, 3) == 'hf-' and string.sub(field, 4) or field
+    if field ~= 'mode' and not (string.find(id .. ':', owner) and string.find(holds, '^[1-9]%d*$')) then
+      return 'other', {}
+    end
+  end
+  return mode or 'mutex', fields
+end

@@ -182,7 +182,7 @@ night-virtual: # each mode
 
 night-worlds: # a world takes about a tenth of a second
 	@$(MAKE) --no-print-directory simulate SEED=$$(date +%s) SEEDS=$$(($(HOURS) * 10000))
-	@$(MAKE) --no-print-directory explore ARGS="-walks $$(($(HOURS) * 1000)) -seed $$(date +%s) -mutants all"
+	@$(MAKE) --no-print-directory explore ARGS="-walks $$(($(HOURS) * 1000)) -seed $$(date +%s)"
 
 night-chaos:
 	@$(MAKE) --no-print-directory chaos CHAOS_ARGS="-duration $$(($(HOURS) * 8))m"

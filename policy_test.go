@@ -43,9 +43,9 @@ var imports = map[string][]string{
 	"/internal/retry":    {"github.com/cenkalti/backoff/v4"},
 	"/internal/validity": {},
 	"/internal/voting":   {},
-	"/internal/explore":  {"/internal/command", "/internal/lock", "/internal/protocol", "/internal/schedule", "/internal/validity", "/internal/vredis", "/internal/wire"}, // tests only
-	"/internal/judge":    {"/internal/wire"},                                                                                                                              // pure; tests only
-	"/internal/planted":  {"github.com/yuin/gopher-lua/parse"},                                                                                                            // tests only
+	"/internal/explore":  {"/internal/command", "/internal/judge", "/internal/lock", "/internal/protocol", "/internal/schedule", "/internal/validity", "/internal/vredis", "/internal/wire"}, // tests only
+	"/internal/judge":    {"/internal/wire"},                                                                                                                                                 // pure; tests only
+	"/internal/planted":  {"github.com/yuin/gopher-lua/parse"},                                                                                                                               // tests only
 	"/internal/wire":     {},
 	"/internal/renewal":  {"/internal/schedule", "/internal/validity"},
 	"/internal/schedule": {"/internal/validity"}, // pure

@@ -3,6 +3,7 @@ package explore
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/judge"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -15,13 +16,11 @@ type caller struct {
 	phase   phase
 	waiters []*lock.Waiter // its waits now: one, or one for each lock of a Multi
 	leases  []*lock.Lease  // what it has
+	claims  []*judge.Claim // likewise, as the judge sees it
 	then    int            // how much of Then it has done
 	heard   bool           // one of Redisson's: of a release
 	began   int            // Unlocks that it waits for
 	number  uint64         // of its latest claim
-	came    int            // when its place was first seen in the queue, in this order; 0: not yet
-	granted bool           // the server has granted it the lock
-	lapsed  bool           // it has lost that place without leaving
 	why     *lock.Verdict  // of its end; nil: it had the lock
 }
 
@@ -113,7 +112,7 @@ func (c *caller) told(w *lock.Waiter) {
 	}
 	if w.Lease != nil {
 		c.leases = append(c.leases, w.Lease)
-		c.w.judgeGrant(c, w.Lease)
+		c.w.judge.granted(c, w.Lease, false)
 	} else {
 		c.why = w.Verdict
 	}
@@ -144,10 +143,11 @@ func (c *caller) goesOn(again bool) {
 
 // givesBack gives back what the caller has, without waiting for the answer.
 func (c *caller) givesBack() {
-	for _, l := range c.leases {
+	for i, l := range c.leases {
+		c.w.judge.Ends(c.claims[i])
 		c.p().event(l.Of(), func(m *lock.Moment) { l.Of().GiveBack(m, l) })
 	}
-	c.leases = nil
+	c.leases, c.claims = nil, nil
 }
 
 // leaves has the caller give up.
@@ -199,6 +199,7 @@ func (c *caller) does() {
 		p.event(of, func(m *lock.Moment) {
 			if again, held, v := of.Reenter(l, &by, c.w.now, c.w.now.Sub(p.set.Epoch)); held && v == nil {
 				c.leases = append(c.leases, again)
+				c.w.judge.granted(c, again, true)
 			}
 		})
 	}
@@ -216,6 +217,7 @@ func (c *caller) unlocks() {
 	}
 	l := c.leases[at]
 	c.leases = append(c.leases[:at:at], c.leases[at+1:]...)
+	c.w.judge.gives(c, at)
 	c.w.judgePass(c, l)
 	c.p().event(l.Of(), func(m *lock.Moment) {
 		r, given := l.Of().Unlock(m, l, nil)
@@ -277,10 +279,12 @@ func (c *caller) asks() {
 	}
 	if c.java(javaTake, javaID, "600000") == int64(-3) {
 		c.phase = inside
+		c.w.judge.foreign(c)
 	}
 }
 
 func (c *caller) javaUnlocks() {
+	c.w.judge.gives(c, 0)
 	c.java(javaGive, javaID)
 	c.phase = gone
 }

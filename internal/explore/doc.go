@@ -4,7 +4,7 @@
 //	go test ./internal/explore                                     all states of small worlds, and walks through large ones
 //	go test ./internal/explore -run TestStates -args -deep         with one more fault each, which takes hours
 //	go test ./internal/explore -run TestWalks -args -seed 1000 -walks 5000
-//	go test ./internal/explore -run TestMutants -args -mutants all each planted bug must be found
+//	go test ./internal/explore -run TestMutants                    each planted bug must be found
 //
 // # A world
 //
@@ -19,13 +19,13 @@
 //
 // Walk goes through larger worlds by chance. A seed is one walk, byte for byte.
 //
-// # The judges
+// # The judge
 //
-// After each step: no two owners have a lock, and the server knows each that believes to have it; each key has a TTL; fencing tokens
-// grow; a fair lock's queue is in the order of arrival; a waiter has a request under way or a timer; a process at rest has nothing in
-// Redis; no lease is said to be lost that was not; no process passes a lock on for more than two slices while another one waits; it
-// does not ask while it is the turn of one of Redisson's; a grant that no replica has acknowledged is none. Where time has to pass because nothing is on its way,
-// and nothing has gone wrong, no lock is free, or granted unheard, or kept for no caller, while a caller waits.
+// After each step package judge is fed with what callers have and what the server has: overlap, claim without hold, TTL, token, order, queue. Where time has
+// to pass because nothing is on its way, and nothing has gone wrong, nothing may be so that must not last: lost wake-up, unheard, forsaken hold and place,
+// kept from others. These rules are about what no other world can see: a waiter has a request under way or a timer (lost wake-up); a process at rest has nothing in
+// Redis (forsaken hold); nothing is left behind; no lease is said to be lost that was not; no process passes a lock on for more than two slices while
+// another one waits (not passed on); it does not ask while it is the turn of one of Redisson's (turn); a grant that no replica has acknowledged is none (not acknowledged).
 //
 // A red search prints each step and how to see them again. It has the fewest faults if the plan's bounds were raised one by one.
 //

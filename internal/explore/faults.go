@@ -93,6 +93,7 @@ func (w *World) strike(s step) {
 		w.dies(w.procs[s.n])
 	case Deletes:
 		w.judge.deleted = true
+		w.judge.locks[s.n].Excused = 1 << 62
 		w.db = w.db.Without(w.plan.Locks[s.n].keys.Lock.(string))
 	}
 }
@@ -107,9 +108,12 @@ func (w *World) dies(p *process) {
 			f.ghost = true
 		}
 	}
+	for _, l := range w.judge.locks {
+		l.Forget(p)
+	}
 	for _, c := range w.callers {
 		if !c.Java && c.p() == p {
-			c.phase, c.leases, c.waiters = gone, nil, nil
+			c.phase, c.leases, c.claims, c.waiters = gone, nil, nil, nil
 		}
 	}
 	p.locks = make([]*lock.Lock, len(p.locks))

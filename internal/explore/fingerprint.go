@@ -198,9 +198,6 @@ func (f *printer) caller(c *caller) {
 	f.int(int64(c.then))
 	f.int(int64(c.began))
 	f.bool(c.heard)
-	f.bool(c.lapsed)
-	f.bool(c.granted)
-	f.int(int64(c.came))
 	if c.phase == gone || c.Java {
 		return
 	}

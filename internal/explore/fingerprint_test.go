@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/judge"
 	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
@@ -23,7 +24,16 @@ func TestFingerprint_TellsStatesApart(t *testing.T) {
 	arrival := func(lock int, ago time.Duration) func(w *World) {
 		return func(w *World) { w.judge.since[lock][0] = arrival{at: w.now.Add(-ago)} }
 	}
-	tokens := func(all ...uint64) func(w *World) { return func(w *World) { w.judge.tokens = all } }
+	tokens := func(all ...uint64) func(w *World) {
+		return func(w *World) {
+			w.judge.at = w.now
+			for n, t := range all {
+				if t > 0 {
+					w.judge.Token(w.judge.locks[n], &judge.Claim{Write: true}, t)
+				}
+			}
+		}
+	}
 	text := func(command string, args ...string) func(w *World) {
 		return func(w *World) { w.db = w.redis.raw(w.db, w.now, nil, command, nil, args).after }
 	}

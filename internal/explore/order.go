@@ -8,67 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
-// The order in which callers and processes get a lock.
-
-// places: the queue of a fair lock is in the order of arrival.
-func (j *judge) places() {
-	w := j.w
-	for n := range w.plan.Locks {
-		of := &w.plan.Locks[n]
-		if of.Kind != lock.FairKind {
-			continue
-		}
-		var queue []string
-		for _, k := range w.db.Keys(w.now) {
-			if k.Name == of.keys.Queue {
-				queue = k.List
-			}
-		}
-		var last *caller
-		for _, id := range queue {
-			for _, c := range w.callers {
-				if c.Java || c.Locks[0] != n || c.number == 0 || id != c.claim() {
-					continue
-				}
-				if c.came == 0 {
-					j.comers++
-					c.came = j.comers
-				}
-				if c.phase != waiting {
-					continue
-				}
-				if last != nil && last.came > c.came && !(last.lapsed && c.lapsed) {
-					j.says("the queue is not in the order of arrival: caller %d stands before caller %d", last.id, c.id)
-				}
-				last = c
-			}
-		}
-		for _, c := range w.callers {
-			if c.Java || c.Locks[0] != n || c.number == 0 || c.phase != waiting {
-				continue
-			}
-			id := c.claim()
-			_, has := w.db.Field(of.Name, id, w.now)
-			if has && !c.granted {
-				j.overtakes(c, queue)
-			}
-			c.granted = has
-			c.lapsed = c.lapsed || c.came > 0 && !has && !slices.Contains(queue, id)
-		}
-	}
-}
-
-// overtakes: c, which the server has just granted the lock, has come before all that wait.
-func (j *judge) overtakes(c *caller, queue []string) {
-	for _, o := range j.w.callers {
-		if o == c || o.Java || o.phase != waiting || o.came == 0 || o.lapsed || c.came > 0 && c.came < o.came {
-			continue
-		}
-		if slices.Contains(queue, o.claim()) {
-			j.says("order of arrival: caller %d is granted the lock before caller %d", c.id, o.id)
-		}
-	}
-}
+// For how long a process passes a lock on.
 
 // arrival is a time at which another process began to wait for the lock that a hold has.
 type arrival struct {
@@ -77,7 +17,7 @@ type arrival struct {
 }
 
 // others notes since when another process has waited for what a process holds.
-func (j *judge) others() {
+func (j *court) others() {
 	for n := range j.w.plan.Locks {
 		of := &j.w.plan.Locks[n]
 		for _, p := range j.w.procs {
@@ -113,7 +53,7 @@ func (w *World) judgePass(c *caller, l *lock.Lease) {
 		})
 		if a.hold == h && !asked && w.now.Sub(a.at) >= 2*w.plan.Slice {
 			if p.passes[n]++; p.passes[n] > 2 {
-				w.judge.says("process %d passes the lock on for more than two slices", p.id)
+				w.judge.fails("not passed on", "process %d passes the lock on for more than two slices", p.id)
 			}
 		}
 	})

@@ -206,7 +206,6 @@ func (p *process) Number() uint64 {
 	p.numbers++
 	if c := p.bidder; c != nil { // this is of its claim
 		c.number, p.bidder = p.numbers, nil
-		c.came, c.granted, c.lapsed = 0, false, false
 	}
 	return p.numbers
 }

@@ -40,8 +40,8 @@ func explore(plan *Plan, limit int) Result {
 
 // red keeps the first promise that was broken, and the way there.
 func (s *search) red(w *World) bool {
-	if s.result.Broken == "" && w.judge.broken != "" {
-		s.result.Broken, s.result.Path = w.judge.broken, append([]int(nil), s.path...)
+	if s.result.Broken == "" && w.judge.broken() != "" {
+		s.result.Broken, s.result.Path = w.judge.broken(), append([]int(nil), s.path...)
 	}
 	return s.result.Broken != ""
 }
@@ -52,7 +52,7 @@ func (s *search) visit(w *World) {
 	settled, known := s.states[at]
 	if known {
 		if !settled { // nothing has gone wrong since it was there before
-			w.judge.says("it never comes to rest")
+			w.judge.fails("runs away", "it never comes to rest")
 			s.red(w)
 		}
 		return
@@ -133,14 +133,14 @@ func Walk(plan *Plan, seed uint64, steps int, log func(format string, args ...an
 		}
 		r.Path = append(r.Path, i)
 		w.take(all[i])
-		if w.judge.broken != "" {
+		if w.judge.broken() != "" {
 			break
 		}
 	}
 	if r.Steps == steps+longest {
-		w.judge.says("it never comes to rest")
+		w.judge.fails("runs away", "it never comes to rest")
 	}
-	r.Broken = w.judge.broken
+	r.Broken = w.judge.broken()
 	return r
 }
 

@@ -186,6 +186,7 @@ func (w *World) take(s step) {
 		w.now = next
 		for _, c := range w.callers {
 			if _, has := w.db.Field(c.of().Name, javaID, next); c.Java && c.phase == inside && !has {
+				w.judge.gives(c, 0)
 				c.phase = gone
 			}
 		}

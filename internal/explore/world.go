@@ -29,7 +29,7 @@ type World struct {
 	faults, late int        // that have happened
 	deferred     []func()   // see after
 	random       *rand.Rand // what the library draws; nil: always the same
-	judge        judge
+	judge        *court
 	log          func(format string, args ...any) // nil: none
 }
 
@@ -41,7 +41,7 @@ func newWorld(plan *Plan, r *redis) *World {
 	for i := range plan.Callers {
 		w.callers = append(w.callers, &caller{w: w, id: i, Caller: &plan.Callers[i]})
 	}
-	w.judge.begin(w)
+	w.judge = newCourt(w)
 	return w
 }
 
@@ -165,13 +165,14 @@ func (w *World) send(p *process, s *lock.Send) {
 
 // execute has the server execute a request.
 func (w *World) execute(f *flight) {
+	w.judge.asks(f)
 	f.reply, f.ran, f.outcome = w.run(f.script, f.args), true, command.Answered
 	if f.acks {
 		f.acked = 1
 	}
 	if err, failed := f.reply.(error); failed {
 		f.reply, f.outcome = nil, command.Unknown
-		w.judge.says("the server says: %v", err)
+		w.judge.fails("odd error", "the server says: %v", err)
 	}
 	if f.ghost {
 		w.land(f)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// exclusion finds two owners at a time, and leases that Redis does not know, or not for so long.
-func (j *Judge) exclusion(l *Lock) {
+// Exclusion finds two owners at a time, and leases that Redis does not know, or not for so long.
+func (j *Judge) Exclusion(l *Lock) {
 	now := j.Now()
 	if now <= l.Excused {
 		return
@@ -62,8 +62,8 @@ func (l *Lock) Uncovered(c *Claim, deadline time.Duration) string {
 	for _, h := range slices.Concat(l.State.Holders, l.Promised) {
 		switch {
 		case l.Sides && c.Write && !isWriter(h.ID):
-		case !c.Process.Owns(l, h.ID):
-			why = "another owner's, " + h.ID
+		case !c.Process.Owns(l, h.ID), c.Stands != nil && !c.Stands(h.ID):
+			why = "another's, " + h.ID
 		case h.Until < deadline:
 			why = fmt.Sprintf("one until %v", h.Until)
 		default:

@@ -90,7 +90,7 @@ func (j *Judge) Look(l *Lock) {
 	if j.Closed {
 		return
 	}
-	j.exclusion(l)
+	j.Exclusion(l)
 	l.noteIdle(j)
 	if l.Members == nil {
 		j.holds(l)

@@ -32,7 +32,7 @@ func (j *Judge) Lasts(l *Lock, what string, so bool, from, bound time.Duration) 
 	return j.Now() - began
 }
 
-// Forget ends what is not so any more because what it was about is gone.
+// ForgetAll ends what is not so any more because what it was about is gone.
 func (l *Lock) ForgetAll(prefix string, but map[string]bool) {
 	for what := range l.since {
 		if id, ok := strings.CutPrefix(what, prefix); ok && !but[id] {

@@ -66,8 +66,9 @@ type Claim struct {
 	Votes   bool // of a Redlock
 	Lease   Lease
 	Granted time.Duration
-	Until   time.Duration // without a lease: when it ends by itself; 0: unknown
-	Shell   any           // what the world has of it
+	Until   time.Duration        // without a lease: when it ends by itself; 0: unknown
+	Stands  func(id string) bool // whether that is the hold it stands on; nil: any of its process is
+	Shell   any                  // what the world has of it
 }
 
 // Lease is what the library says of a claim; nil: one of Redisson's, which have none.
@@ -181,6 +182,21 @@ func (j *Judge) Prolonged(l *Lock, before []Holder, by string) {
 			j.Fail(l, "resurrection", "%v: %s makes %s its owner", l, by, h.ID)
 		}
 	}
+}
+
+// Memory is what later judgements go by, beside what is so now and since when it is: the largest tokens, and the ids that have come to the queue, in that order,
+// each with a mark if others may have passed it.
+func (l *Lock) Memory() (writer, reader uint64, ids []string) {
+	for id := range l.line.came {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b string) int { return l.line.came[a] - l.line.came[b] })
+	for i, id := range ids {
+		if l.line.lapsed[id] {
+			ids[i] += " lapsed"
+		}
+	}
+	return l.writer, l.reader, ids
 }
 
 // Lose says that data of the lock may be lost now, which can show for so long, and in the queue for so long.

@@ -1,6 +1,5 @@
--- force_release.lua: free a lock of any kind, for any owner, and notify its
--- waiters, as Redisson's forceUnlock does for each kind. Of the first @FORCED@ holders, those
--- that may keep the lock are notified as well.
+-- force_release.lua: free a lock of any kind, for any owner, and notify its waiters, as Redisson's forceUnlock does for each kind. Of
+-- the first @FORCED@ holders, those that may keep the lock are notified as well.
 --
 -- KEYS[1]  lock: of any kind
 -- KEYS[2]  lock_queue: of a mutex or fair lock: list, see lib/queue.lua

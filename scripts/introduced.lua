@@ -7,12 +7,9 @@
 -- include: answer
 
 local count = redis.pcall('hlen', process)
-if is_wrong_type(count) then
-  return {0}
-elseif type(count) == 'table' then
-  return count
+if type(count) == 'table' then
+  return is_wrong_type(count) and {0} or count
 elseif count > @FIELDS@ then
   return {0}
 end
-local fields = redis.call('hgetall', process)
-return {count, unpack(fields)}
+return {count, unpack(redis.call('hgetall', process))}

@@ -1,7 +1,6 @@
--- join.lua: put several waiters of one process into the queue of a fair lock, in order.
--- They come behind a first one that has asked for the lock itself, or that will. A repeated
--- request finds those that stand there, and puts the others behind the waiters that came meanwhile. Or let them keep the
--- places that they had, and return to the front if those were taken away.
+-- join.lua: put several waiters of one process into the queue of a fair lock, in order, behind a first one that has asked for the lock
+-- itself, or that will. A repeated request finds those that stand there, and puts the others behind the waiters that came meanwhile.
+-- Or let them keep the places that they had, and return to the front if those were taken away.
 --
 -- KEYS[1]    lock: hash, owner id -> hold count
 -- KEYS[2]    queue: list of waiters, see lib/queue.lua
@@ -12,9 +11,8 @@
 -- ARGV[2+i]  tail: what the i-th id ends with
 --
 -- Returns {0, 0, ttl, now, foreign}
---                           they stand in the queue, but for those with a tombstone; the
---                           TTL of the lock, 0 if it is free; the server's time; 1 if
---                           Redisson's hold it or stand before them
+--                           they stand in the queue, but for those with a tombstone; the TTL of the lock, 0 if it is free; the
+--                           server's time; 1 if Redisson's hold it or stand before them
 --         {-1, key, text}   as lock_acquire.lua does
 
 -- include: queue place answer

@@ -1,5 +1,5 @@
--- keep.lua: keep the places of several waiters of one process in one queue. It makes
--- no place for a waiter that has none: a waiter that was given up must not come back.
+-- keep.lua: keep the places of several waiters of one process in one queue. It makes no place for a waiter that has none: one that was
+-- given up must not come back.
 --
 -- KEYS[1]    lock: hash, owner id -> hold count
 -- KEYS[2]    queue: list of waiters, see lib/queue.lua

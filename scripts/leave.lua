@@ -1,5 +1,5 @@
--- leave.lua: take several waiters of one process out of the queue of a fair lock, and give the lock
--- on if one of them has been granted it. For one alone lock_release.lua does the same.
+-- leave.lua: take several waiters of one process out of the queue of a fair lock, and pass the lock on if one of them has been granted
+-- it. For one alone lock_release.lua does the same.
 --
 -- KEYS[1]    lock: hash, owner id -> hold count
 -- KEYS[2]    queue: list of waiters, see lib/queue.lua
@@ -29,9 +29,8 @@ end
 local was = head(queue)
 redis.pcall('zrem', deadlines, unpack(ids))
 
--- Each LREM reads the list up to the id, so there is only one: the places that are left are first given
--- one name, which is no waiter's: should one stay, it is thrown away when it comes to the front (first in lib/queue.lua). The list
--- is read from the front, where those who leave mostly stand, and no further than to the last of them.
+-- Each LREM reads the list up to the id, so there is only one: all places get one name before, which is no waiter's. Should one stay,
+-- first in lib/queue.lua throws it away. The list is read from the front, where those who leave mostly stand, as far as needed.
 local places, at = {}, 0
 repeat
   local part = redis.pcall('lrange', queue, at, at + @PLACES@ - 1)

@@ -1,5 +1,4 @@
--- lock_release.lua: give a mutex or a fair lock back if the owner id still holds it:
--- to the next waiter, if there is one.
+-- lock_release.lua: give a mutex or a fair lock back, if the owner id still holds it: to the next waiter, if there is one.
 --
 -- KEYS[1]  lock: hash, owner id -> hold count
 -- KEYS[2]  queue: list of waiters, see lib/queue.lua

@@ -1,5 +1,4 @@
--- multi_acquire.lua: take several mutexes or fair locks at once, all or none. It waits for
--- none.
+-- multi_acquire.lua: take several mutexes or fair locks at once, all or none. It waits for none.
 --
 -- KEYS[4i-3]  lock: the i-th: hash, owner id -> hold count
 -- KEYS[4i-2]  queue: its list of waiters, see lib/queue.lua

@@ -1,6 +1,5 @@
--- renew.lua: keep holds alive. It extends and never shortens, and it neither
--- creates a key nor adds an owner. Each key stands alone: what is wrong with one
--- changes nothing for its neighbours.
+-- renew.lua: keep holds alive. It extends and never shortens, and it neither creates a key nor adds an owner. Each key stands alone:
+-- what is wrong with one changes nothing for the others.
 --
 -- KEYS[i]    lock: the i-th: hash, owner id -> hold count
 -- ARGV[1]    lease: TTL, milliseconds

@@ -1,6 +1,5 @@
--- renew_read.lua: keep read holds alive, each by its own right; other readers' rights
--- are left alone, unless another client has taken the lock's TTL away: then as survivors in
--- lib/rights.lua does. A right that has ended is not made again.
+-- renew_read.lua: keep read holds alive, each by its own right, which is not made again once it has ended. Other readers' rights are
+-- left alone, unless another client has taken the lock's TTL away: then survivors looks at them.
 --
 -- KEYS[2i-1]  lock: the i-th: hash, see lib/rights.lua
 -- KEYS[2i]    right: the key that the i-th reader's right ends with

@@ -1,5 +1,5 @@
--- rw_acquire.lua: take a side of a read-write lock for one owner id, or stand in its
--- queue. A waiting writer keeps new readers of Holdfast out, not Redisson's.
+-- rw_acquire.lua: take a side of a read-write lock for one owner id, or stand in its queue. A waiting writer keeps new readers of
+-- Holdfast out, not Redisson's.
 --
 -- KEYS[1]  lock: hash, see lib/rights.lua
 -- KEYS[2]  queue: list of waiters, see lib/queue.lua

@@ -1,5 +1,5 @@
--- rw_downgrade.lua: turn the write side into the read side, for an owner that has read
--- leases left when its last write lease ends, and let in readers that wait.
+-- rw_downgrade.lua: turn the write side into the read side, for an owner that has read leases left when its last write lease ends, and
+-- let in readers that wait.
 --
 -- KEYS[1]  lock: hash, see lib/rights.lua
 -- KEYS[2]  queue: list of waiters, see lib/queue.lua

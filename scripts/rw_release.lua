@@ -1,5 +1,4 @@
--- rw_release.lua: give a side of a read-write lock back if the owner id still holds it,
--- and let in the waiters that can come in now.
+-- rw_release.lua: give a side of a read-write lock back, if the owner id still holds it, and let in the waiters that can come in now.
 --
 -- KEYS[1]  lock: hash, see lib/rights.lua
 -- KEYS[2]  queue: list of waiters, see lib/queue.lua

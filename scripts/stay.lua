@@ -1,5 +1,5 @@
--- stay.lua: give a hold of any kind up, and leave the lock taken for a time: by an id that no process
--- renews. A renewal or an acquire of the old one that comes late finds that gone.
+-- stay.lua: give a hold of any kind up, and leave the lock taken for a time: by an id that no process renews. A renewal or an acquire
+-- of the old one that comes late finds that gone.
 --
 -- KEYS[1]  lock: hash, see lock_acquire.lua and lib/rights.lua
 -- KEYS[2]  queue: list of waiters, see lib/queue.lua
@@ -29,12 +29,9 @@ if held then
   if right or is_writer(id) then
     refusal = put_side(lock, stays, duration, right_after)
   end
-  if not (refusal or right) then
-    local set = redis.pcall('pexpire', lock, duration)
-    refusal = set ~= 1 and set
-  end
-  if refusal then
-    return refusal
+  local set = refusal or right or redis.pcall('pexpire', lock, duration)
+  if type(set) == 'table' then
+    return set
   elseif right then
     remove_side(lock, id, right)
   else

@@ -90,7 +90,7 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 		for _, u := range s.touched(call.keys) {
 			u.loadLocked()
 			before[u] = u.State
-			if strings.HasSuffix(script, "_stay") {
+			if script == "stay" {
 				u.Stayed[call.args[1]] = true // judges look while it runs
 			}
 		}
@@ -117,7 +117,7 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 		touched := s.touched(call.keys)
 		for _, u := range touched {
 			u.dirty = true
-			if strings.HasSuffix(script, "_stay") {
+			if script == "stay" {
 				u.givenBackLocked(call.args[0])
 			}
 			if !strings.HasPrefix(script, "renew") { // which afterLocked looks at

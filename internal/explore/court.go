@@ -277,7 +277,7 @@ func (j *court) memory(f *printer) {
 	f.bool(j.deleted)
 	f.bool(j.slow)
 	for n, l := range j.locks {
-		writer, reader, ids := l.Memory()
+		writer, reader, ids := j.Memory(l)
 		f.int(int64(writer))
 		f.int(int64(reader))
 		f.len(len(ids))

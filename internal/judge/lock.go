@@ -158,13 +158,14 @@ func (j *Judge) Wrote(l *Lock, st State) {
 			}
 		}
 	}
+	queue := l.State.Queue
 	l.State = st
 	for _, h := range st.Holders {
 		if at, ok := l.gone[h.ID]; ok && !j.Closed {
 			j.Fail(l, "resurrection", "%v: %s has it again, which was given back at %v", l, h.ID, at)
 		}
 	}
-	j.lines(l)
+	j.lines(l, queue)
 }
 
 // GivenBack is called when an owner id was given back. It belongs to one hold, and is never used again.
@@ -185,10 +186,12 @@ func (j *Judge) Prolonged(l *Lock, before []Holder, by string) {
 }
 
 // Memory is what later judgements go by, beside what is so now and since when it is: the largest tokens, and the ids that have come to the queue, in that order,
-// each with a mark if others may have passed it.
-func (l *Lock) Memory() (writer, reader uint64, ids []string) {
+// each with a mark if others may have passed it. An id does not return if no caller of its process wants the lock.
+func (j *Judge) Memory(l *Lock) (writer, reader uint64, ids []string) {
 	for id := range l.line.came {
-		ids = append(ids, id)
+		if p := j.Of(l, id); p != nil && (l.waitedBy(p) || l.Holder(id) != nil || slices.Contains(l.State.Queue, id)) {
+			ids = append(ids, id)
+		}
 	}
 	slices.SortFunc(ids, func(a, b string) int { return l.line.came[a] - l.line.came[b] })
 	for i, id := range ids {

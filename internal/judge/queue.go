@@ -65,8 +65,8 @@ func (l *Lock) Comes(id string) {
 }
 
 // lines finds queues that are not in the order of arrival: of two that wait, the later one stands before only if both have lost their
-// places since they came.
-func (j *Judge) lines(l *Lock) {
+// places since they came. before is the queue before.
+func (j *Judge) lines(l *Lock, before []string) {
 	x, now := &l.line, j.Now()
 	there := map[string]bool{}
 	for i, id := range l.State.Queue {
@@ -86,13 +86,9 @@ func (j *Judge) lines(l *Lock) {
 			x.lapsed[h.ID] = true // if it returns, its claim has ended
 		}
 	}
-	for id := range x.came {
-		if there[id] {
-			continue
-		}
-		x.lapsed[id] = true
-		if p := j.Of(l, id); l.Holder(id) == nil && (p == nil || !l.waitedBy(p)) {
-			x.forget(id) // it does not return: no caller of its process wants the lock
+	for _, id := range before {
+		if !there[id] && x.came[id] != 0 {
+			x.lapsed[id] = true
 		}
 	}
 	if j.Closed || now <= l.Excused || l.Loose {

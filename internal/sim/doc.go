@@ -8,7 +8,6 @@
 //	go test ./internal/sim -run 'TestWorlds$' -args -seed 1000 -seeds 5000
 //	go test ./internal/sim -run LateTimers -args -seed 7 -seeds 500  worlds in which processes stand still, the library's timers with them
 //	go test ./internal/sim -run OfCrowds                             worlds with many locks at a time, whose requests are merged
-//	go test ./internal/sim -run Exact -v -args -exact -seed 7        a world whose trace repeats, and the check that it does
 //	go test ./internal/sim -run TestMutants -args -mutants all       each planted bug must be found
 //
 // # A world
@@ -19,8 +18,7 @@
 //
 // One seed, one world: the seed, the moment and what a packet says decide how long the packet takes, and the moment decides what the library draws.
 // Workers that one event has woken go on one after the other. So of a hundred seeds that are run alone, some 65 repeat their whole trace. What
-// is left is the chance of the Go runtime: between timers of one moment, cases of a select, and entries of a map, as in the engine when it asks for all locks anew. With -exact, the
-// tests are built with a Go runtime that draws these from the world as well; then 95 of a hundred seeds or more repeat.
+// is left is the chance of the Go runtime: between timers of one moment, cases of a select, and entries of a map, as in the engine when it asks for all locks anew.
 //
 // No world touches another one: nothing that go-redis keeps for the whole program reaches a second bubble, and what a world has left is collected before the next
 // one. A world that runs away, or whose clock stands, ends the program with its seed.

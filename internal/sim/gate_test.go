@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,8 +53,7 @@ var built struct {
 	said   string // by the compiler
 }
 
-// buildPlanted builds it, and returns what the compiler says.
-func buildPlanted(t *testing.T) (binary, said string) {
+func plantedBinary(t *testing.T) string {
 	built.Lock()
 	defer built.Unlock()
 	if built.dir == "" {
@@ -66,15 +63,10 @@ func buildPlanted(t *testing.T) (binary, said string) {
 		}
 		built.binary, built.said = o.build()
 	}
-	return built.binary, built.said
-}
-
-func plantedBinary(t *testing.T) string {
-	binary, said := buildPlanted(t)
-	if said != "" {
-		t.Fatal(said)
+	if built.said != "" {
+		t.Fatal(built.said)
 	}
-	return binary
+	return built.binary
 }
 
 // notShort keeps a test out of make check, since it builds the library with bugs first; and from running once more under the race
@@ -89,47 +81,22 @@ func notShort(t *testing.T) {
 // A change of a text in which a bug is planted changes the bug as well.
 func TestMutants_FitTheCode(t *testing.T) { withBugs(t, planted.Bugs...) }
 
-// Nor may a change of the code keep a bug from compiling. All bugs are compiled together, as the gate needs them, and one by one only to find
-// out which of them does not.
+// Nor may a change of the code keep a bug from compiling. All bugs are compiled together, as the gate needs them; the compiler names the line, and so the
+// bug.
 func TestMutants_Compile(t *testing.T) {
 	notShort(t)
 	for i := range planted.Bugs {
 		planted.Bugs[i].Parse(t, root)
 	}
-	_, said := buildPlanted(t)
-	if bad := uncompiled(t, planted.Bugs, said); len(bad) > 0 {
-		t.Errorf("do not compile: %s", strings.Join(bad, "\n"))
-	}
-}
-
-// uncompiled returns the names of the bugs that do not compile, each with what the compiler says; said is what it says of all together.
-func uncompiled(t *testing.T, bugs []planted.Bug, said string) (bad []string) {
-	if said == "" {
-		return nil
-	}
-	for _, m := range bugs {
-		suspect := slices.ContainsFunc(m.Edits, func(e planted.Edit) bool { return strings.Contains(said, "-"+filepath.Base(e.File)+":") })
-		if !suspect {
-			continue
-		}
-		if said := withBugs(t, m).Compile(); said != "" {
-			bad = append(bad, fmt.Sprintf("%q: %s", m.Name, said))
-		}
-	}
-	if bad == nil { // the timers, or two bugs that get into each other's way
-		bad = append(bad, "all together: "+said)
-	}
-	return bad
+	plantedBinary(t)
 }
 
 // A bug that does not compile is named.
 func TestMutants_ThatDoNotCompileAreNamed(t *testing.T) {
 	notShort(t)
 	bad := planted.Bug{Name: "no such function", Edits: []planted.Edit{edit("internal/validity/validity.go", "return sent.Add(ttl - Margin(ttl))", "if BUG {\n\t\tnoSuchFunction()\n\t}\n\treturn sent.Add(ttl - Margin(ttl))")}}
-	good := planted.Bug{Name: "good", Edits: []planted.Edit{edit("internal/wire/owner.go", "buf = strconv.AppendUint(buf, n, 10)", "if BUG {\n\t\tn = 1\n\t}\n\tbuf = strconv.AppendUint(buf, n, 10)")}}
-	all := []planted.Bug{good, bad}
-	if got := uncompiled(t, all, withBugs(t, all...).Compile()); len(got) != 1 || !strings.Contains(got[0], `"no such function"`) || !strings.Contains(got[0], "undefined: noSuchFunction") {
-		t.Errorf("%q", got)
+	if _, said := withBugs(t, bad).Build(t.TempDir(), "sim"); !strings.Contains(said, `"no such function"`) || !strings.Contains(said, "undefined: noSuchFunction") {
+		t.Errorf("%q", said)
 	}
 }
 

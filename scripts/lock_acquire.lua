@@ -81,36 +81,50 @@ if holder and holder ~= owner then
   return {@ACQUIRE_HELD@, lingers and state_beside(queue, owner) or @STATE_HELD@, ttl, now, (behind or foreign) and 1 or 0}
 end
 
-if not holder then -- it is free, and others may be next
-  local o = {lock = lock, queue = queue, deadlines = deadlines, counter = counter, me = owner, add = put, remove = take_back, leave_to = leave_to_redisson}
-  o.claim, o.turn, o.counted, o.publish = offer_of(offer)
-  o.channel = channel_of(queue)
-  local id, kept, key = first(queue, deadlines, now, @DEAD@, o.publish, o.channel)
-  if key and not id then
-    return wrong(key, kept)
+if holder then -- an earlier copy of this request, or a release, has made it so
+  local token, said = reserve(counter, tokens, seen)
+  local left = call('pttl', lock)
+  if not token then
+    return no_token(counter, said)
+  elseif left > tonumber(lease) then
+    return not_master(lock) or token
   end
-  local what, granted = nil, 0
-  if id and kept > now and (id == owner or place ~= 'new') then
-    granted = let_in(o)
+  said = redis.pcall('pexpire', lock, lease)
+  if said == 1 then
+    return token
+  elseif left < 0 then
+    take_back(lock, owner)
   end
-  ttl, foreign = 1, granted == 0
-  if id and kept <= now or o.crowded then
-    what = @STATE_CROWDED@
-  elseif granted > 0 then
-    what, ttl = @STATE_HELD@, call('pttl', lock)
-  elseif o.offered then
-    what, ttl = @STATE_OFFERED@, @OFFERED_AGAIN@
-  elseif id and id ~= owner and place == 'new' then
-    -- It has just been left open for Redisson, or has expired: the waiters already see to it.
-    what, ttl = @STATE_OPEN@, @OPEN_AGAIN@
-  end
-  if what then
-    local failure, behind = stand(lock, queue, deadlines, owner, place, deadline)
-    return failure or {@ACQUIRE_HELD@, what, ttl, now, (behind or foreign) and 1 or 0}
-  end
-  leave(queue, deadlines, owner)
+  return no_ttl(said)
 end
 
--- It is free for this owner; or an earlier copy of this request, or a release, has made it the owner.
+-- It is free, and others may be next.
+local o = {lock = lock, queue = queue, deadlines = deadlines, counter = counter, me = owner, add = put, remove = take_back, leave_to = leave_to_redisson}
+o.claim, o.turn, o.counted, o.publish = offer_of(offer)
+o.channel = channel_of(queue)
+local id, kept, key = first(queue, deadlines, now, @DEAD@, o.publish, o.channel)
+if key and not id then
+  return wrong(key, kept)
+end
+local what, granted = nil, 0
+if id and kept > now and (id == owner or place ~= 'new') then
+  granted = let_in(o)
+end
+ttl, foreign = 1, granted == 0
+if id and kept <= now or o.crowded then
+  what = @STATE_CROWDED@
+elseif granted > 0 then
+  what, ttl = @STATE_HELD@, call('pttl', lock)
+elseif o.offered then
+  what, ttl = @STATE_OFFERED@, @OFFERED_AGAIN@
+elseif id and id ~= owner and place == 'new' then
+  -- It has just been left open for Redisson, or has expired: the waiters already see to it.
+  what, ttl = @STATE_OPEN@, @OPEN_AGAIN@
+end
+if what then
+  local failure, behind = stand(lock, queue, deadlines, owner, place, deadline)
+  return failure or {@ACQUIRE_HELD@, what, ttl, now, (behind or foreign) and 1 or 0}
+end
+leave(queue, deadlines, owner)
 local token, said = reserve(counter, tokens, seen)
-return token and (put(lock, owner, lease, holder and call('pttl', lock)) or token) or no_token(counter, said)
+return token and (put(lock, owner, lease) or token) or no_token(counter, said)

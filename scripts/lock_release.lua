@@ -42,7 +42,7 @@ if removed == 1 and not burial and type(next) == 'string' then
   local time, inbox = redis.call('time'), 'holdfast_inbox:' .. (uuid or '')
   local own, over = uuid == string.match(owner, '^hf%-([%x%-]+)'), #turn > 1 and tonumber(turn) > @TURNS@
   if uuid and not (over and listeners(publish, channel) > 0) and try('zcount', deadlines, '-inf', '(' .. time[1] .. '000') == 0
-    and (own or counted == '0' or try('pubsub', 'numsub', inbox)[2] > 0) then
+    and (own or counted == '0' or try('pubsub', 'numsub', inbox)[2] ~= 0) then
     local more = redis.call('lindex', queue, '1')
     local message = message_of(counter, number, claim, time, over and '1' or turn, more)
     redis.call('hset', lock, next, '1')

@@ -53,15 +53,18 @@ for i = 1, #KEYS / 4 do
 end
 
 for i = 1, #KEYS / 4 do
-  local refusal = put(lock, prefix .. tail, lease, left[i])
-  if refusal then
-    local others = i - 1
-    for i = 1, others do
-      if left[i] < 0 then -- else an earlier copy of the request has taken it
-        take_back(lock, prefix .. tail)
+  redis.call('hset', lock, prefix .. tail, '1')
+  if left[i] < tonumber(lease) then
+    local expires = redis.pcall('pexpire', lock, lease)
+    if expires ~= 1 then
+      local last = i
+      for i = 1, last do
+        if left[i] < 0 then -- else an earlier copy of the request has taken it
+          take_back(lock, prefix .. tail)
+        end
       end
+      return no_ttl(expires)
     end
-    return refusal
   end
 end
 return 0

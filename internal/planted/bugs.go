@@ -63,7 +63,7 @@ var Bugs = []Bug{
 	{Name: "downgrade that leaves nothing", By: "claim without hold|overlap", Edits: []Edit{{"scripts/rw_downgrade.lua",
 		"redis.call('hdel', lock, writer)", "redis.call('del', lock)"}}},
 	{Name: "one of several locks is not kept", By: "claim without hold|overlap", Edits: []Edit{{"scripts/multi_acquire.lua",
-		"local refusal = put(lock", "if i > 1 then return 0 end\n  local refusal = put(lock"}}},
+		"redis.call('hset', lock, prefix .. tail, '1')", "if i > 1 then return 0 end\n  redis.call('hset', lock, prefix .. tail, '1')"}}},
 	{Name: "the end of a lease is announced late", Quick: true, By: "told late", Edits: []Edit{{"internal/engine/entry.go",
 		"func (eng *Engine) expire(h *lock.Hold) {\n", "func (eng *Engine) expire(h *lock.Hold) {\n\tif BUG {\n\t\ttime.Sleep(400 * time.Millisecond)\n\t}\n"}}},
 

@@ -29,15 +29,12 @@ local function take_back(lock, id)
   end
 end
 
--- put gives a mutex or fair lock to id for ttl milliseconds. It is free, or id has it already for left milliseconds, which it never
--- shortens. It returns nil, or an error.
-local function put(lock, id, ttl, left)
+-- put gives a mutex or fair lock that is free to id. It returns nil, or the error that kept it from that.
+local function put(lock, id, ttl)
   redis.call('hset', lock, id, '1')
-  local set = left and left >= tonumber(ttl) and 1 or redis.pcall('pexpire', lock, ttl)
+  local set = redis.pcall('pexpire', lock, ttl)
   if set ~= 1 then
-    if not left or left < 0 then
-      take_back(lock, id)
-    end
+    take_back(lock, id)
     return no_ttl(set)
   end
 end

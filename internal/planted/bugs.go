@@ -218,7 +218,7 @@ var Bugs = []Bug{
 		"\th.begin(m)\n", "\tif !BUG {\n\t\th.begin(m)\n\t}\n"}}},
 	{Name: "Close leaves what lingers", Linger: true, By: "left locked|left behind", Edits: []Edit{{"internal/lock/lock.go",
 		"\t\tlk.closeHold(m, h)\n", "\t\tif !BUG || h.phase != lingering {\n\t\t\tlk.closeHold(m, h)\n\t\t}\n"}}},
-	{Name: "what lingers is taken up after its end", Linger: true, Stall: true, By: "claim without hold|overlap|invalid grant", Edits: []Edit{{"internal/lock/linger.go",
+	{Name: "what lingers is taken up after its end", Linger: true, Stall: true, Shape: OneServer, By: "claim without hold|overlap|invalid grant", Edits: []Edit{{"internal/lock/linger.go",
 		"!h.serves(by) || !h.reusable(m)", "!h.serves(by) || !BUG && !h.reusable(m)"}, {"internal/lock/loss.go",
 		"\tif !h.phase.owns() {\n\t\treturn // a late answer", "\tif !h.phase.owns() || BUG && h.phase == lingering {\n\t\treturn // a late answer"}}},
 	{Name: "a caller with other options does not end what lingers", Linger: true, By: "starved|lost wake-up|unheard|kept from others|forsaken hold", Edits: []Edit{{"internal/lock/linger.go",

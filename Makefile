@@ -31,7 +31,7 @@ ci: ## all that must pass before anything lands
 	@.ci/run
 
 night: redis ## hours of random worlds, planted bugs, chaos, soak, fuzzing and other servers: make night HOURS=8
-	@$(STEPS) night-virtual night-worlds night-chaos night-fuzz stress soak topology differences servers
+	@$(STEPS) full-real full-around night-virtual night-worlds night-chaos night-fuzz stress soak topology differences servers
 
 redis: ## install redis-server with the system's package manager, if it is missing
 	@sh tools/install-redis.sh

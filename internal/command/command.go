@@ -115,20 +115,21 @@ const (
 
 // Executor sends calls to one Redis deployment. It is safe for concurrent use.
 type Executor struct {
-	client   Client
-	where    where           // the servers of client are, as its options say
-	turns    int             // see turnsOf
-	greets   bool            // see greets
-	epoch    time.Time       // what times of calls are counted from
-	cluster  cluster         // client, if it is one of a cluster; else nil
-	located  atomic.Bool     // the cluster client has loaded its slots: asking it does no I/O
-	admitted atomic.Bool     // Redis has run a script for the client
-	demoted  func()          // see OnReadOnly; nil: nothing
-	closed   atomic.Bool     // the client is
-	over     func()          // see OnClosed; nil: nothing
-	life     context.Context // ends with Stop
-	endLife  context.CancelFunc
-	lanes    sync.WaitGroup // running lanes
+	client    Client
+	where     where           // the servers of client are, as its options say
+	turns     int             // see turnsOf
+	greets    bool            // see greets
+	epoch     time.Time       // what times of calls are counted from
+	cluster   cluster         // client, if it is one of a cluster; else nil
+	located   atomic.Bool     // the cluster client has loaded its slots: asking it does no I/O
+	admitted  atomic.Bool     // Redis has run a script for the client
+	demoted   func()          // see OnReadOnly; nil: nothing
+	forgotten func()          // see OnStranded; nil: nothing
+	closed    atomic.Bool     // the client is
+	over      func()          // see OnClosed; nil: nothing
+	life      context.Context // ends with Stop
+	endLife   context.CancelFunc
+	lanes     sync.WaitGroup // running lanes
 
 	commands  atomic.Uint64 // commands sent, re-sends included
 	batches   atomic.Uint64
@@ -156,6 +157,10 @@ func New(client Client) *Executor {
 // OnReadOnly has f called, on a goroutine of the executor, when a server that was the master
 // answers that it is not any more. It must be called before Submit.
 func (x *Executor) OnReadOnly(f func()) { x.demoted = f }
+
+// OnStranded has f called, on a goroutine of the executor, when connections turned out to be dead
+// while others work. It must be called before Submit.
+func (x *Executor) OnStranded(f func()) { x.forgotten = f }
 
 // Submit queues calls and returns at once. Their patience counts from now, which the caller has read. It reports
 // false, and no handler is called, if the executor has been stopped. It may be called with locks held that the

@@ -129,6 +129,7 @@ func New(c Config) *Engine {
 	eng.Subscriber = c.Subscriber(eng.disconnected)
 	eng.Executor.OnClosed(eng.clientClosed)
 	eng.Executor.OnReadOnly(eng.Subscriber.Moved)
+	eng.Executor.OnStranded(func() { eng.Subscriber.Doubt(eng.Executor.RoundTrip()) })
 	eng.Executor.OnOutage(eng.unavailable, eng.Journal.AvailableAgain)
 	eng.inbox = newInbox(eng)
 	eng.Identity = newIdentity(eng, c.App, c.Page)

@@ -26,16 +26,17 @@ type session struct {
 
 	// The following is guarded by Subscriber.mu.
 
-	topics   int         // how many have it as their home
-	wanted   []string    // channels to subscribe to; a topic may have gone since
-	deserted []departure // topics that lost their last listener, and may have another now
-	denied   []string    // channels that Redis has denied, which go-redis takes for subscribed
-	sent     []sent      // commands without a reply so far, the oldest first
-	over     error       // why it is to end; nil: it is not
-	since    time.Time   // of the first confirmation, or of the first echo if it was silent; zero: there was none
-	echo     string      // the message that it waits for; empty: none. See echo.go
-	echoOn   string      // the channel of that
-	asked    time.Time   // when the last echo was asked for
+	topics   int           // how many have it as their home
+	wanted   []string      // channels to subscribe to; a topic may have gone since
+	deserted []departure   // topics that lost their last listener, and may have another now
+	denied   []string      // channels that Redis has denied, which go-redis takes for subscribed
+	sent     []sent        // commands without a reply so far, the oldest first
+	over     error         // why it is to end; nil: it is not
+	within   time.Duration // it is doubted: a pong has to come so soon; 0: it is not
+	since    time.Time     // of the first confirmation, or of the first echo if it was silent; zero: there was none
+	echo     string        // the message that it waits for; empty: none. See echo.go
+	echoOn   string        // the channel of that
+	asked    time.Time     // when the last echo was asked for
 }
 
 const (
@@ -44,6 +45,8 @@ const (
 	// its waiters poll.
 	pingEvery  = 3 * time.Second
 	pongWithin = 2 * time.Second
+	// pongSoon is the same for a session that is doubted, where the round trip is short.
+	pongSoon = 500 * time.Millisecond
 	// linger is how long a channel stays subscribed after its last waiter, so that a
 	// lock under contention does not subscribe for every wait.
 	linger = 250 * time.Millisecond
@@ -117,8 +120,14 @@ func (h *session) converse() (err error) {
 		} else if time.Since(empty) >= idle && h.s.retire(h) {
 			return nil
 		}
-		if over := h.why(); over != nil {
+		switch within, over := h.suspected(); {
+		case over != nil:
 			return over
+		case within > 0:
+			watch.Reset(within) // what is heard resets it as well
+			if err := h.ping(ctx, ps); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-h.nudge:
@@ -213,9 +222,10 @@ func (h *session) untilTidy() (wait time.Duration, some bool) {
 	return time.Hour, h.topics > 0
 }
 
-// why is the reason for which the session is to end, nil if it is not.
-func (h *session) why() error {
+// suspected returns once within what time the server has to answer, and why the session is to end, if it is.
+func (h *session) suspected() (within time.Duration, over error) {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
-	return h.over
+	within, h.within = h.within, 0
+	return within, h.over
 }

@@ -200,6 +200,20 @@ func (s *Subscriber) moveLocked() bool {
 	return true
 }
 
+// Doubt is called when connections for requests turned out to be dead. Those for messages may be as well:
+// each has to answer a PING within three round trips, but half a second is always in time.
+func (s *Subscriber) Doubt(roundTrip time.Duration) {
+	d := max(pongSoon, 3*roundTrip)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.homes {
+		if !h.since.IsZero() { // else it is being made
+			h.within = d
+			h.nudgeLocked()
+		}
+	}
+}
+
 // Subscriptions returns how many channels are subscribed or about to be. Those that Redis has denied are not.
 func (s *Subscriber) Subscriptions() (n int) {
 	s.mu.Lock()

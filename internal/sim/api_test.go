@@ -23,7 +23,9 @@ const library = "github.com/holdfast-go/holdfast"
 // uncalled are the functions and methods of the public API that no worker calls, each with the reason.
 var uncalled = map[string]string{
 	"WithNameMapper":      "judges go by the names of keys",
-	"WithLogger":          "it changes no answer",
+	"WithWait":            "a context with a deadline, which workers have as well",
+	"Lease.FencingToken":  "Token, with an error where there is none",
+	"Lease.UnlockInto":    "Unlock, with its error put elsewhere",
 	"WithMeterProvider":   "it changes no answer",
 	"WithTracerProvider":  "it changes no answer",
 	"WithMetricName":      "it changes no answer",

@@ -69,9 +69,6 @@ const (
 	otherPart = "another part" // another lock of the Multi was lost
 )
 
-// owner is unique in the run.
-func (o *Op) owner() uint64 { return uint64(o.Proc)<<40 | uint64(o.Chain) }
-
 func (o *Op) String() string {
 	s := fmt.Sprintf("%s p%d/%d", o.Do, o.Proc, o.Worker)
 	if o.Shared {
@@ -217,6 +214,3 @@ func (h *History) ttl(name string) time.Duration {
 	}
 	return h.TTL
 }
-
-// process finds a process by its ID.
-func (h *History) process(id int) *Process { return h.Processes[id] }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/judge"
 	"github.com/holdfast-go/holdfast/internal/lock"
-	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // caller is one caller, and what it knows.
@@ -42,11 +41,6 @@ func (c *caller) of() *Name { return &c.w.plan.Locks[c.Locks[0]] }
 
 func (c *caller) by(n int) lock.By {
 	return lock.By{Handle: &lock.Handle{Name: c.w.plan.Locks[n].Name, Terms: &c.terms.Terms}, Kind: c.Kind}
-}
-
-// claim is the owner id of its latest claim.
-func (c *caller) claim() string {
-	return wire.OwnerID(c.p().says.Owners, c.number, c.Linger > 0, false)
 }
 
 // comes has the caller ask for its lock.

@@ -61,6 +61,9 @@ local place, deadline, offer = place_of(wait, now)
 local ttl, foreign, lingers
 if holder and holder ~= owner then
   ttl, foreign, lingers = call('pttl', lock), not inbox_of(holder), string.find(holder, @LINGERS@)
+  if foreign and ttl < 0 and kind_of(lock) == 'other' then -- an application's hash, which nobody would ever free
+    return wrong(lock)
+  end
   local next = foreign and head(queue)
   if next and not inbox_of(next) and (ttl < 0 or ttl > @OFFERED_AGAIN@) then
     -- A waiter of Redisson that gives up when a release has just notified it sends no message: only a request finds out.
@@ -69,9 +72,6 @@ if holder and holder ~= owner then
   if place == 'none' then
     return not_master(lock) or {@ACQUIRE_HELD@, lingers and state_beside(queue, owner) or @STATE_HELD@, ttl, now, foreign and 1 or 0}
   end
-end
-
-if holder and holder ~= owner then
   local failure, behind = stand(lock, queue, deadlines, owner, place, deadline)
   if failure then
     return failure

@@ -86,6 +86,33 @@ func TestMutex_DoesNotReadAStrangersHash(t *testing.T) {
 	})
 }
 
+// Nobody would ever free an application's hash, so no caller waits for it, whether it was there before or has come meanwhile.
+func TestMutex_DoesNotWaitForAStrangersHash(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := locktest.ManagerOn(t, srv)
+		for name, l := range map[string]holdfast.Locker{"mutex": m.Mutex("mutex"), "fair": m.FairMutex("fair")} {
+			srv.Admin().HSet(t.Context(), name, "candidate:7", 12)
+			_, err := l.TryLock(t.Context())
+			locktest.WantErr(t, err, holdfast.ErrWrongKind, nil)
+			_, err = l.Lock(t.Context())
+			locktest.WantErr(t, err, holdfast.ErrWrongKind, nil)
+			srv.Admin().Del(t.Context(), name)
+			held := locktest.MustLock(t, l)
+			waits := make(chan error, 1)
+			go func() { _, err := locktest.ManagerOn(t, srv).Mutex(name).Lock(t.Context()); waits <- err }()
+			redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{"+name+"}").Val() == 1 })
+			srv.Admin().Del(t.Context(), name)
+			srv.Admin().HSet(t.Context(), name, "candidate:7", 12)
+			locktest.WantErr(t, <-waits, holdfast.ErrWrongKind, nil)
+			_ = held.Unlock(t.Context())
+			if n := srv.Admin().HGet(t.Context(), name, "candidate:7").Val(); n != "12" {
+				t.Errorf("%s: the hash has %q", name, n)
+			}
+		}
+	})
+}
+
 // A grant shows that the hold before it was lost. The caller that waited for it has it: no caller
 // asks for the lock again.
 func TestFair_GrantAfterALossThatNobodyNoticed(t *testing.T) {

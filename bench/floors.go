@@ -2,12 +2,15 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
 	"github.com/holdfast-go/holdfast/bench/internal/load"
 )
@@ -15,13 +18,14 @@ import (
 // floors says what the parts cost of which locks are made.
 var floors = scenario{
 	name:     "floors",
-	question: "How often can one do in a second what no lock can do without: a command, a script, a script among others in a pipeline, a sync.Mutex and a channel?",
+	question: "How often can one do in a second what no lock can do without: a command, a script, the same by another goroutine, Holdfast's two scripts of a pair, a script among others in a pipeline, a sync.Mutex and a channel?",
 	rows: []row{
 		{name: "goroutines=1", n: 1},
 		{name: "goroutines=16", n: 16},
 	},
 	libraries: []contender.Library{
-		{Name: "ping", Role: contender.Bare}, {Name: "evalsha", Role: contender.Bare}, {Name: "evalsha-pipelined", Role: contender.Bare},
+		{Name: "ping", Role: contender.Bare}, {Name: "evalsha", Role: contender.Bare}, {Name: "evalsha-by-goroutine", Role: contender.Bare},
+		{Name: "pair-of-scripts", Role: contender.Bare}, {Name: "evalsha-pipelined", Role: contender.Bare},
 		{Name: "sync.Mutex", Role: contender.Bare}, {Name: "channel", Role: contender.Bare},
 	},
 	headline: unitOps,
@@ -32,7 +36,7 @@ var floors = scenario{
 		}
 		client := redis.NewClient(&redis.Options{Addr: t.server.Address()})
 		defer client.Close()
-		op, batch, err := floorOp(ctx, t.library.Name, client)
+		op, batch, err := floorOp(ctx, t.library.Name, client, t.n)
 		if err != nil {
 			return nil, err
 		}
@@ -50,20 +54,54 @@ const (
 
 var nothing = redis.NewScript(`return 1`)
 
-// floorOp returns what is repeated, and how many operations that is.
-func floorOp(ctx context.Context, name string, client *redis.Client) (op func() error, batch int, err error) {
+// floorOp returns what n goroutines repeat, and how many operations that is.
+func floorOp(ctx context.Context, name string, client *redis.Client, n int) (op func() error, batch int, err error) {
 	sha, err := nothing.Load(ctx, client).Result()
 	if err != nil {
 		return nil, 0, err
 	}
 	var mu sync.Mutex
 	turn := make(chan struct{}, 1)
-	n := 0
+	count := 0
 	switch name {
 	case "ping":
 		return func() error { return client.Ping(ctx).Err() }, 1, nil
 	case "evalsha":
 		return func() error { return client.EvalSha(ctx, sha, []string{"key"}).Err() }, 1, nil
+	case "evalsha-by-goroutine": // as a library does whose callers never stand inside the client
+		calls := make(chan chan error)
+		for range n {
+			go func() {
+				for done := range calls {
+					done <- client.EvalSha(ctx, sha, []string{"key"}).Err()
+				}
+			}()
+		}
+		context.AfterFunc(ctx, func() { close(calls) })
+		idle := make(chan chan error, n)
+		for range n {
+			idle <- make(chan error, 1)
+		}
+		return func() error {
+			done := <-idle
+			defer func() { idle <- done }()
+			calls <- done
+			return <-done
+		}, 1, nil
+	case "pair-of-scripts":
+		idle := make(chan pairOfScripts, n)
+		for i := range n {
+			pair, err := pairOf(ctx, client, fmt.Sprint("floor:", i))
+			if err != nil {
+				return nil, 0, err
+			}
+			idle <- pair
+		}
+		return func() error {
+			pair := <-idle
+			defer func() { idle <- pair }()
+			return errors.Join(client.Do(ctx, pair[0]...).Err(), client.Do(ctx, pair[1]...).Err())
+		}, 1, nil
 	case "evalsha-pipelined":
 		return func() error {
 			p := client.Pipeline()
@@ -77,7 +115,7 @@ func floorOp(ctx context.Context, name string, client *redis.Client) (op func() 
 		return func() error {
 			for range local {
 				mu.Lock()
-				n++
+				count++
 				mu.Unlock()
 			}
 			return nil
@@ -86,13 +124,60 @@ func floorOp(ctx context.Context, name string, client *redis.Client) (op func() 
 		return func() error {
 			for range local {
 				turn <- struct{}{}
-				n++
+				count++
 				<-turn
 			}
 			return nil
 		}, local, nil
 	}
 	return nil, 0, fmt.Errorf("no floor has the name %q", name)
+}
+
+// pairOfScripts is what Holdfast sends for a Lock and an Unlock.
+type pairOfScripts [2][]any
+
+// pairOf listens to a Lock and an Unlock of a free lock, the second ones: the first send the scripts in full.
+func pairOf(ctx context.Context, client *redis.Client, name string) (pair pairOfScripts, err error) {
+	own := redis.NewClient(client.Options())
+	defer own.Close()
+	heard := new(listener)
+	own.AddHook(heard)
+	m, err := holdfast.New(own)
+	if err != nil {
+		return pair, err
+	}
+	defer func() { err = errors.Join(err, m.Close(ctx)) }()
+	for range 2 {
+		heard.commands = nil
+		lease, err := m.Mutex(name).Lock(ctx)
+		if err == nil {
+			err = lease.Unlock(ctx)
+		}
+		if err != nil {
+			return pair, err
+		}
+	}
+	if len(heard.commands) != len(pair) {
+		return pair, fmt.Errorf("a pair has sent %d commands", len(heard.commands))
+	}
+	return pairOfScripts(heard.commands), nil
+}
+
+// listener is a hook that keeps the EVALSHAs of pipelines.
+type listener struct{ commands [][]any }
+
+func (l *listener) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (l *listener) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (l *listener) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, c := range cmds {
+			if c.Name() == "evalsha" {
+				l.commands = append(l.commands, slices.Clone(c.Args()))
+			}
+		}
+		return next(ctx, cmds)
+	}
 }
 
 // repeat has t.n goroutines repeat op for a window.

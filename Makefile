@@ -74,7 +74,7 @@ sim: ## the simulation: other worlds than in unit, and the bugs planted there
 real: redis ## on real servers, what needs them, and of the rest some of each; tests mostly wait, so more run at a time than there are cores
 	@GOGC=400 HOLDFAST_TEST_QUICK=1 $(TESTS) -shuffle=on -p 3 -parallel 16 -timeout 10m -skip '$(NOTREAL)|$(LONG)' $(LOCKS) $(OTHERS)
 
-full: ## what make test leaves out: each kind and mode on real servers, long tests, and all with the race detector
+full: ## what make test leaves out: each kind and mode on real servers, long tests, and all with the race detector; CI runs a part of it
 	@$(STEPS) full-real full-around full-topology full-bugs full-virtual explore
 
 full-real: redis

@@ -175,7 +175,7 @@ func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close(context.Background())
-		srv.Admin().HSet(t.Context(), "b", "somebody", 1)
+		srv.Admin().HSet(t.Context(), "b", "00000000-0000-4000-8000-000000000000:1", 1)
 		l, err := holdfast.NewMulti(m.Mutex("a"), m.Mutex("b"))
 		if err != nil {
 			t.Fatal(err)

@@ -124,11 +124,14 @@ func (eng *Engine) copyOf(r lock.Request) (x *sent) {
 // Replied is called by the executor with the end of the request.
 func (s *sent) Replied(_ *command.Call, r command.Reply) {
 	eng := entryOf(s.of.Of()).engine
-	said := eng.Process.Read(s.of, s.call.Script, r)
+	a := answers.Get().(*answer)
+	a.said = eng.Process.Read(s.of, s.call.Script, r)
 	if q, ok := s.of.(*lock.Question); ok && q.Message != "" {
-		eng.echoed(q, &said)
+		eng.echoed(q, &a.said)
 	}
-	s.spent = replied(s.of, &s.copy, said)
+	s.spent = a.replied(s.of, &s.copy)
+	*a = answer{}
+	answers.Put(a)
 }
 
 // Overdue is called by the executor when the reply takes too long.
@@ -137,8 +140,16 @@ func (s *sent) Overdue(*command.Call) { overdue(s.of, &s.copy) }
 // Stranded is called by the executor when the connection is dead.
 func (s *sent) Stranded(*command.Call) { stranded(s.of, &s.copy) }
 
-func replied(x lock.Request, c *lock.Copy, r lock.Reply) (spent bool) {
-	e := entryOf(x.Of())
+// answer is the event of a reply. It is used again: the compiler does not see that a request, which is an interface, keeps nothing of it.
+type answer struct {
+	said lock.Reply
+	m    lock.Moment
+}
+
+var answers = sync.Pool{New: func() any { return new(answer) }}
+
+func (a *answer) replied(x lock.Request, c *lock.Copy) (spent bool) {
+	r := &a.said
 	other := r.Next // a waiter of this process
 	if other != nil && other.Of() == x.Of() {
 		other = nil
@@ -146,18 +157,18 @@ func replied(x lock.Request, c *lock.Copy, r lock.Reply) (spent bool) {
 	if other != nil {
 		r.Next = nil
 	}
-	spent = e.end(x, c, &r)
+	spent = a.end(entryOf(x.Of()), x, c)
 	if other != nil { // of another entry: a mutex and a fair lock of one name have a queue in Redis
 		entryOf(other.Of()).noticed(other, r.Notice)
 	}
 	return spent
 }
 
-func (e *entry) end(x lock.Request, c *lock.Copy, r *lock.Reply) (spent bool) {
-	m := e.moment()
+func (a *answer) end(e *entry, x lock.Request, c *lock.Copy) (spent bool) {
+	a.m = e.moment()
 	e.mu.Lock()
-	defer e.unlock(&m)
-	return x.Replied(&m, c, r)
+	defer e.unlock(&a.m)
+	return x.Replied(&a.m, c, &a.said)
 }
 
 func overdue(x lock.Request, c *lock.Copy) {

@@ -184,7 +184,8 @@ func (s *sweep) Replied(_ *command.Call, r command.Reply) {
 		s.apart.Store(refused.Waited)
 	}
 	for _, t := range s.tries {
-		replied(t, &lock.Copy{}, protocol.ReadTogether(t, r))
+		a := answer{said: protocol.ReadTogether(t, r)}
+		a.replied(t, &lock.Copy{})
 	}
 }
 

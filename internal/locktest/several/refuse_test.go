@@ -123,7 +123,7 @@ func TestMulti_NamesWhatCannotBeTaken(t *testing.T) {
 					return func() { locktest.MustUnlock(t, held) }
 				}, holdfast.ErrNotAcquired},
 				"held without a TTL": {func() func() {
-					srv.Admin().HSet(t.Context(), name, "somebody", 1)
+					srv.Admin().HSet(t.Context(), name, "00000000-0000-4000-8000-000000000000:1", 1)
 					return func() { srv.Admin().Del(t.Context(), name) }
 				}, holdfast.ErrNotAcquired},
 				"a string": {func() func() {

@@ -72,12 +72,12 @@ func (eng *Engine) sentFor(s *lock.Send) *sent {
 	switch r := s.Request.(type) {
 	case *lock.Try:
 		if !r.Stands {
-			x.call.Dial = dialFor(r.Hold.Terms)
+			x.call.Dial = dialFor(r.Hold.Terms, world{eng}.AcquirePatience(r.Hold.Terms, true)-s.Patience)
 		}
 	case *lock.Release:
-		x.call.Dial = dialFor(r.Hold.Terms)
+		x.call.Dial = dialFor(r.Hold.Terms, eng.patienceFor(r.Hold.Terms.TTL)-s.Patience)
 	case *lock.Downgrade:
-		x.call.Dial = dialFor(r.Hold.Terms)
+		x.call.Dial = dialFor(r.Hold.Terms, eng.patienceFor(r.Hold.Terms.TTL)-s.Patience)
 	}
 	x.call.Trace, _ = s.Trace.(context.Context)
 	return x

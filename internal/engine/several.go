@@ -166,7 +166,7 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 		Args:     args,
 		Handler:  s,
 		Patience: world{eng}.AcquirePatience(&locks[0].Terms.Terms, true),
-		Dial:     dialFor(&locks[0].Terms.Terms),
+		Dial:     dialFor(&locks[0].Terms.Terms, 0),
 		Acks:     locks[0].Terms.Acks,
 		Trace:    trace,
 	}

@@ -75,8 +75,10 @@ func (w world) AcquirePatience(t *lock.Terms, once bool) time.Duration {
 }
 
 // dialFor is how long a request that a caller waits for may take where go-redis has to dial: as long as a plain command, while
-// enough is left of the lease. Requests for callers of Lock are repeated instead.
-func dialFor(t *lock.Terms) time.Duration { return min(command.FirstAtMost, t.TTL/2) }
+// enough is left of the lease. Copies before this one have spent some of that. Requests for callers of Lock are repeated instead.
+func dialFor(t *lock.Terms, spent time.Duration) time.Duration {
+	return min(command.FirstAtMost, t.TTL/2) - spent
+}
 
 func (w world) AnswerPatience() time.Duration {
 	return max(leastAnswer, min(answerTrips*w.eng.Executor.RoundTrip(), time.Second))

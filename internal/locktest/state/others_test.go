@@ -77,11 +77,14 @@ func TestVersions_HandOverToEachOther(t *testing.T) {
 	more := func(text string) string {
 		return strings.NewReplacer(
 			"(more and ' 1 ' or ' 0 ') .. token\n", "(more and ' 1 ' or ' 0 ') .. token .. ' 42 some=thing'\n",
-			"'o ' .. number)", "'o ' .. number .. ' 0 42')",
-			"'o ' .. its)", "'o ' .. its .. ' 0 42')",
-			"' ' .. left))", "' ' .. left .. ' 42'))",
+			"notify(id, 'o')", "notify(id, 'o', '0 42')",
+			"notify(other, 'o')", "notify(other, 'o', '0 42')",
+			"notify(next, 'o')", "notify(next, 'o', '0 42')",
+			", left)", ", left .. ' 42')",
+			", math.max(left, 1))", ", math.max(left, 1) .. ' 42')",
 			"foreign and 1 or 0}", "foreign and 1 or 0, 42, 'more'}",
-			"o.now, foreign}", "o.now, foreign, 42}",
+			", now, foreign}", ", now, foreign, 42}",
+			"foreign) and 1 or 0}", "foreign) and 1 or 0, 42, 'more'}",
 		).Replace(text)
 	}
 	for _, name := range []string{"lock_acquire", "lock_release", "rw_acquire", "rw_release", "rw_downgrade", "join", "force_release"} {

@@ -21,6 +21,7 @@ type Bid struct {
 	asks    time.Duration // not fair: until when, after Settings.Epoch, TryLocks wait for the holder's answer; 0: they do not
 	lost    bool          // fair: the claim has lost its place in the queue, as Redis says; it returns
 	foreign bool          // fair: one of Redisson's held the lock or stood before it
+	ends    time.Duration // when the other owner's TTL ends if it is not prolonged, after Settings.Epoch; no message tells of that
 
 	First Try // the first request, which needs no allocation of its own
 }

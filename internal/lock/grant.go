@@ -173,6 +173,7 @@ func (lk *Lock) noticed(m *Moment, h *Hold, n wire.Notice) {
 	case lk.alarm.yields(): // it asks soon
 		return
 	case n.Left > 0 && lk.alarm == alarmPoll:
+		b.ends = m.Age() + n.Left
 		lk.pollWithin(m, n.Left+pastTTL)
 		return
 	default: // Redisson's turn; or the answer to the request under way may be from before the TTL was shortened

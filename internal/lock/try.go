@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -64,7 +65,7 @@ func (lk *Lock) newTry(m *Moment, w *Waiter) *Try {
 	t.Asks = w.Once && b.asks != 0
 	t.Hold, t.n, t.Stands, t.Sent = c, lk.tries, !w.Once || t.Asks, m.Now()
 	t.Again = c.phase == standing
-	t.polled = m.polls && t.Again && m.world.Hears()
+	t.polled = m.polls && t.Again && m.world.Hears() && m.Age() < b.ends
 	if t.Stands {
 		t.Deaf = !m.world.Rely()
 	} else {
@@ -223,6 +224,10 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 	b := t.Hold.bid
 	if t.Stands {
 		b.clock, b.before, b.foreign, b.lost = v.Clock, t.Sent, v.Foreign, false
+		b.ends = m.ageOf(t.Sent) + v.TTL
+		if v.TTL < 0 {
+			b.ends = math.MaxInt64
+		}
 		if t.Hold.phase == claimed {
 			t.Hold.phase = standing
 			if lk.rules().bidsEach { // others ask for them often enough

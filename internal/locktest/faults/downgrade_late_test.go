@@ -98,19 +98,21 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 			"reply":   (*redistest.Proxy).HoldReply,
 		} {
 			t.Run(name, func(t *testing.T) {
-				srv := redistest.Start(t)
-				m, p := locktest.ManagerVia(t, srv)
-				write, read := bothSides(t, m.RWMutex("a"))
-				gate := hold(p, conversion)
-				unlocked := make(chan error, 1)
-				go func() { unlocked <- locktest.Unlock(write) }()
-				gate.Wait(t)
-				locktest.MustUnlock(t, read)
-				if err := <-unlocked; err != nil {
-					t.Error(err)
-				}
-				gate.Release()
-				redistest.Eventually(t, locktest.Patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
+				redistest.InFakeTime(t, func(t *testing.T) {
+					srv := redistest.Start(t)
+					m, p := locktest.ManagerVia(t, srv)
+					write, read := bothSides(t, m.RWMutex("a"))
+					gate := hold(p, conversion)
+					unlocked := make(chan error, 1)
+					go func() { unlocked <- locktest.Unlock(write) }()
+					gate.Wait(t)
+					locktest.MustUnlock(t, read)
+					if err := <-unlocked; err != nil {
+						t.Error(err)
+					}
+					gate.Release()
+					redistest.Eventually(t, locktest.Patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
+				})
 			})
 		}
 	})
@@ -189,29 +191,30 @@ func TestDowngrade_CopyMakesNoRight(t *testing.T) {
 
 // Both sides are unlocked, and the downgrade arrives between the two releases.
 func TestDowngrade_ArrivesBetweenTheReleases(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m, p := locktest.ManagerVia(t, srv)
-	write, read := bothSides(t, m.RWMutex("a"))
-	writer := ownerID.FindString(strings.Join(srv.Admin().HKeys(t.Context(), "a").Val(), " ")) + ":write"
-	late := p.HoldRequest(conversion)
-	unlocked := make(chan error, 2)
-	go func() { unlocked <- locktest.Unlock(write) }()
-	late.Wait(t)
-	release := p.HoldRequest(redistest.All(locktest.ScriptOn("a", "rw_release"), redistest.Containing(writer)))
-	mon := srv.Monitor(t)
-	go func() { unlocked <- locktest.Unlock(read) }()
-	release.Wait(t)
-	mon.Wait(t, `"hexists" "a" "`+strings.TrimSuffix(writer, ":write")+`"`, locktest.Patience)
-	late.Release()
-	mon.Wait(t, `"hexists" "a" "`+writer+`"`, locktest.Patience)
-	release.Release()
-	for range 2 {
-		if err := <-unlocked; err != nil {
-			t.Error(err)
+	redistest.InFakeTime(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, p := locktest.ManagerVia(t, srv)
+		write, read := bothSides(t, m.RWMutex("a"))
+		writer := ownerID.FindString(strings.Join(srv.Admin().HKeys(t.Context(), "a").Val(), " ")) + ":write"
+		late := p.HoldRequest(conversion)
+		unlocked := make(chan error, 2)
+		go func() { unlocked <- locktest.Unlock(write) }()
+		late.Wait(t)
+		release := p.HoldRequest(redistest.All(locktest.ScriptOn("a", "rw_release"), redistest.Containing(writer)))
+		mon := srv.Monitor(t)
+		go func() { unlocked <- locktest.Unlock(read) }()
+		release.Wait(t)
+		mon.Wait(t, `"hexists" "a" "`+strings.TrimSuffix(writer, ":write")+`"`, locktest.Patience)
+		late.Release()
+		mon.Wait(t, `"hexists" "a" "`+writer+`"`, locktest.Patience)
+		release.Release()
+		for range 2 {
+			if err := <-unlocked; err != nil {
+				t.Error(err)
+			}
 		}
-	}
-	redistest.Eventually(t, locktest.Patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
+		redistest.Eventually(t, locktest.Patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
+	})
 }
 
 // A copy of the request for the write side ended without telling whether it ran, and arrives

@@ -61,7 +61,7 @@ local place, deadline, offer = place_of(wait, now)
 local ttl, foreign, lingers
 if holder and holder ~= owner then
   ttl, foreign, lingers = call('pttl', lock), not inbox_of(holder), string.find(holder, @LINGERS@)
-  if foreign and ttl < 0 and kind_of(lock) == 'other' then -- an application's hash, which nobody would ever free
+  if foreign and ttl < 0 and kind_of(lock) == 'other' then -- an application's hash: no release of it will come
     return wrong(lock)
   end
   local next = foreign and head(queue)

@@ -49,7 +49,7 @@ func TestOpenClient_NamesNoPassword(t *testing.T) {
 			t.Errorf("%s: %v, %v", u, client, err)
 		}
 	}
-	for _, u := range []string{"redis://u:p%40@h:1/2", "redis://:a@b@h", "rediss://h", "unix:///tmp/a@b", "redis+cluster://u:p@a:1,b:2,c", "rediss+cluster://a,b", "redis+sentinel://u:p@a,b/main/3?sentinel_password=s"} {
+	for _, u := range []string{"redis://u:p%40@h:1/2", "redis://:a@b@h", "rediss://h", "unix:///run/a@b", "redis+cluster://u:p@a:1,b:2,c", "rediss+cluster://a,b", "redis+sentinel://u:p@a,b/main/3?sentinel_password=s"} {
 		client, err := openClient(u, time.Second, encryption{})
 		if err != nil {
 			t.Errorf("%s: %v", u, err)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,6 +29,15 @@ type Overlay struct {
 // New returns the library without a bug.
 func New(t testing.TB, root string) *Overlay {
 	return &Overlay{T: t, root: root, Files: map[string]string{}}
+}
+
+// PlantNamed plants the bug of Bugs with this name.
+func (o *Overlay) PlantNamed(name string) {
+	i := slices.IndexFunc(Bugs, func(b Bug) bool { return b.Name == name })
+	if i < 0 {
+		o.T.Fatalf("no such bug: %q", name)
+	}
+	o.Plant(&Bugs[i])
 }
 
 // Plant adds a bug.

@@ -41,7 +41,7 @@ local function message_of(counter, number, claim, time, turn, more)
   return 'g ' .. number .. ' ' .. claim .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. turn .. (more and ' 1 ' or ' 0 ') .. token
 end
 
--- is_dead reports whether the process of id is taken for dead: nobody listens to its inbox, although it heard one when it last asked
+-- is_dead reports whether the process of id is taken for dead: no client listens to its inbox, although it heard one when it last asked
 -- (the time of its place says so), and the server knows of all listeners. If it only lost its connection, it is in front again when it
 -- asks. PUBLISH does not tell: replicas pass messages on, and a process that listens to one would believe a grant that was undone.
 local function is_dead(deadlines, id, inbox, counted)
@@ -116,7 +116,7 @@ local function let_in(o)
   return granted, message, false
 end
 
--- pass_on passes a lock on that waiters want, and returns the code or message for the caller; nil if nobody has come in. Instead of the
+-- pass_on passes a lock on that waiters want, and returns the code or message for the caller; nil if no waiter has come in. Instead of the
 -- 17th grant in a row it leaves the lock open, if a client is subscribed to Redisson's channel, which Holdfast's are not while one of
 -- them holds the lock, and has Holdfast's next waiter ask again. If not, or the next is Redisson's anyway, the count begins again.
 local function pass_on(o, offer, free)

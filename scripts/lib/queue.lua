@@ -1,4 +1,4 @@
--- queue.lua: library of the queue of waiters: its ids, its time, who is next in it, and how waiters leave it.
+-- queue.lua: library of the queue of waiters: its ids, its time, which id is next, and how waiters leave it.
 --
 -- A queue is a list of ids, the first of which is next, and a zset: id -> until when its place is kept, in milliseconds of server
 -- time. A mutex or fair lock has the two keys of Redisson's fair lock, in which waiters of both stand in one line. An id of Holdfast

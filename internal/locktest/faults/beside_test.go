@@ -86,7 +86,8 @@ func TestMutex_DoesNotReadAStrangersHash(t *testing.T) {
 	})
 }
 
-// Nobody would ever free an application's hash, so no caller waits for it, whether it was there before or has come meanwhile.
+// A caller does not wait for an application's hash, because no release of it will come. That holds for a hash that was there before the
+// caller, and for one that comes while it waits.
 func TestMutex_DoesNotWaitForAStrangersHash(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)

@@ -24,6 +24,7 @@ var lockBranches = []branch{
 	{"given up before", []string{"zadd $B T+6000 $1"}, "lock_acquire", []string{mine, "30000", waits}, "[-2]", map[string]string{"exists x": "0"}},
 	{"a list", []string{"rpush x a"}, "lock_acquire", []string{mine, "30000", waits}, "[-1 x a list]", nil},
 	{"an application's hash", []string{"hset x a 1 b 2"}, "lock_acquire", []string{mine, "30000", waits}, "[-1 x a hash]", map[string]string{"hlen x": "2"}},
+	{"an application's hash of one field", []string{"hset x a 1"}, "lock_acquire", []string{mine, "30000", waits}, "[-1 x a hash]", map[string]string{"hgetall x": "[a 1]", "exists $Q": "0"}},
 	{"a read-write lock", []string{"hset x mode read $3 1"}, "lock_acquire", []string{mine, "30000", waits}, "[-1 x a read-write lock]", map[string]string{"hlen x": "2"}},
 	{"tombstones that are none", []string{"set $B a"}, "lock_acquire", []string{mine, "30000", waits}, "[-1 $B a string]", map[string]string{"exists x": "0"}},
 	{"left open for others", []string{"rpush $Q $3", "zadd $D T+6000 $3"}, "lock_acquire", []string{mine, "30000", waits}, "[0 1 50 T 1]", map[string]string{"lrange $Q 0 -1": "[$3 $1]", "exists x": "0"}},

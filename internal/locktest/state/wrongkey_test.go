@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,56 +13,71 @@ import (
 )
 
 // Another program has taken the name of a key that is derived from a lock's. The error names that key and what it
-// holds, to a caller that does not wait and to one that does.
+// holds, to a caller that does not wait and to one that does. Each case has a lock of its own: a late copy of a request
+// for the one before is nothing to it.
 func TestWrongKey_IsNamed(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 	fenced := holdfast.WithFencing()
-	locks := map[string]holdfast.Locker{
-		"mutex": m.Mutex("a", fenced), "fair": m.FairMutex("a", fenced), "write": m.RWMutex("a", fenced), "read": m.RWMutex("a", fenced).RLocker(),
-		"multi": several.Multi(t, m.Mutex("a"), m.Mutex("b")), "multi, fenced": several.Multi(t, m.Mutex("a", fenced), m.Mutex("b", fenced)),
+	kinds := map[string]func(name string) holdfast.Locker{
+		"mutex": func(name string) holdfast.Locker { return m.Mutex(name, fenced) },
+		"fair":  func(name string) holdfast.Locker { return m.FairMutex(name, fenced) },
+		"write": func(name string) holdfast.Locker { return m.RWMutex(name, fenced) },
+		"read":  func(name string) holdfast.Locker { return m.RWMutex(name, fenced).RLocker() },
+		"multi": func(name string) holdfast.Locker { return several.Multi(t, m.Mutex(name), m.Mutex("b")) },
+		"multi, fenced": func(name string) holdfast.Locker {
+			return several.Multi(t, m.Mutex(name, fenced), m.Mutex("b", fenced))
+		},
 	}
-	for kind, l := range locks {
+	for kind, locker := range kinds {
 		rw := kind == "write" || kind == "read"
-		queue, times := "redisson_lock_queue:{a}", "redisson_lock_timeout:{a}"
+		family := "redisson_lock_"
 		if rw {
-			queue, times = "holdfast_rw_queue:{a}", "holdfast_rw_timeout:{a}"
+			family = "holdfast_rw_"
 		}
-		for _, broken := range []struct {
-			key, holds string
-			command    []any
-			held       bool // while another owner has the lock
+		for i, broken := range []struct {
+			prefix, holds string // of the key; "": the lock's own
+			command       []any  // makes it: the key comes second
+			held          bool   // while another owner has the lock
 		}{
-			{"a", "a list", []any{"rpush", "a", "x"}, false},
-			{"holdfast_tombstones:{a}", "a string", []any{"set", "holdfast_tombstones:{a}", "x"}, false},
-			{"holdfast_tombstones:{a}", "a string", []any{"set", "holdfast_tombstones:{a}", "x"}, true},
-			{queue, "a string", []any{"set", queue, "x"}, false},
-			{queue, "a string", []any{"set", queue, "x"}, true},
-			{times, "a hash", []any{"hset", times, "x", "y"}, true},
-			{"redisson_lock_token:{a}", "a list", []any{"rpush", "redisson_lock_token:{a}", "x"}, false},
-			{"redisson_lock_token:{a}", `"abc", which is no number below 2^53`, []any{"set", "redisson_lock_token:{a}", "abc"}, false},
-			{"redisson_lock_token:{a}", `which is no number below 2^53`, []any{"set", "redisson_lock_token:{a}", "9007199254740992"}, false},
-			{"redisson_lock_token:{a}", `"9223372036854775807", which is no number below 2^53`, []any{"set", "redisson_lock_token:{a}", "9223372036854775807"}, false},
-			{"redisson_lock_token:{a}", `which is no number below 2^53`, []any{"set", "redisson_lock_token:{a}", "1.5"}, false},
+			{"", "a list", []any{"rpush", "x"}, false},
+			{"holdfast_tombstones:", "a string", []any{"set", "x"}, false},
+			{"holdfast_tombstones:", "a string", []any{"set", "x"}, true},
+			{family + "queue:", "a string", []any{"set", "x"}, false},
+			{family + "queue:", "a string", []any{"set", "x"}, true},
+			{family + "timeout:", "a hash", []any{"hset", "x", "y"}, true},
+			{"redisson_lock_token:", "a list", []any{"rpush", "x"}, false},
+			{"redisson_lock_token:", `"abc", which is no number below 2^53`, []any{"set", "abc"}, false},
+			{"redisson_lock_token:", `which is no number below 2^53`, []any{"set", "9007199254740992"}, false},
+			{"redisson_lock_token:", `"9223372036854775807", which is no number below 2^53`, []any{"set", "9223372036854775807"}, false},
+			{"redisson_lock_token:", `which is no number below 2^53`, []any{"set", "1.5"}, false},
 		} {
-			if kind == "multi" && (strings.HasPrefix(broken.key, "redisson_lock_token") || broken.key == times) {
+			if kind == "multi" && (broken.prefix == "redisson_lock_token:" || broken.prefix == family+"timeout:") {
 				continue // it wants no token, and reads no times of a lock that is held
 			}
-			t.Run(kind+" "+broken.holds+" in "+broken.key, func(t *testing.T) {
-				srv.Admin().FlushAll(t.Context())
+			name := fmt.Sprintf("%s-%d", kind, i)
+			key := name
+			if broken.prefix != "" {
+				key = broken.prefix + "{" + name + "}"
+			}
+			t.Run(broken.holds+" in "+key, func(t *testing.T) {
+				l := locker(name)
 				if broken.held {
-					holder := holdfast.Locker(other.Mutex("a"))
+					holder := holdfast.Locker(other.Mutex(name))
 					if rw {
-						holder = other.RWMutex("a")
+						holder = other.RWMutex(name)
 					}
 					held := locktest.MustLock(t, holder)
 					defer func() {
-						srv.Admin().Del(context.Background(), broken.key)
+						srv.Admin().Del(context.Background(), key)
 						locktest.MustUnlock(t, held)
 					}()
 				}
-				srv.Admin().Do(t.Context(), broken.command...)
+				command := append([]any{broken.command[0], key}, broken.command[1:]...)
+				if err := srv.Admin().Do(t.Context(), command...).Err(); err != nil {
+					t.Fatal(err)
+				}
 				calls := []func(context.Context) (*holdfast.Lease, error){l.Lock}
 				if !broken.held {
 					calls = append(calls, l.TryLock) // else it is refused, whatever the queue is
@@ -71,7 +87,7 @@ func TestWrongKey_IsNamed(t *testing.T) {
 					_, err := call(ctx)
 					cancel()
 					locktest.WantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrUnavailable)
-					if want := "the key " + broken.key + " holds "; err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), broken.holds)) {
+					if want := "the key " + key + " holds "; err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), broken.holds)) {
 						t.Errorf("%v does not say that %s%s", err, want, broken.holds)
 					}
 				}

@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"runtime"
@@ -11,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	code := Main(m, map[string]func([]string){"echo": echoRole, "crash": crashRole})
+	code := m.Run()
 	if stacks := leftovers(); code == 0 && stacks != "" {
 		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", stacks)
 		code = 1
@@ -35,20 +34,6 @@ func leftovers() string {
 			return strings.Join(found, "\n\n")
 		}
 	}
-}
-
-// echoRole repeats its arguments, then every line of its input.
-func echoRole(args []string) {
-	fmt.Println("args", strings.Join(args, ","))
-	in := bufio.NewScanner(os.Stdin)
-	for in.Scan() {
-		fmt.Println("echo", in.Text())
-	}
-}
-
-func crashRole([]string) {
-	fmt.Fprintln(os.Stderr, "crashing as told")
-	os.Exit(3)
 }
 
 // fakeTB records failures instead of passing them on, for tests of failing.

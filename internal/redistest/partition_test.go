@@ -92,55 +92,6 @@ func TestProxy_Freeze(t *testing.T) {
 	fresh.wantRead("OK")
 }
 
-func TestProxy_FreezeConnectsNobody(t *testing.T) {
-	s := Start(t)
-	p := s.Proxy(t)
-	p.Freeze(true)
-	s.Kill()
-	conn, err := dialRaw(p.Addr(), "", Patience)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	c := &testConn{conn, t}
-	c.wantSilence() // not "connection closed", though the server is dead
-	s.Restart()
-	p.Freeze(false)
-	if got := c.do("AUTH", s.Password()); got != "OK" {
-		t.Errorf("AUTH = %s", got)
-	}
-}
-
-func TestProxy_CutAndRefuse(t *testing.T) {
-	s, p, c := through(t)
-	p.Cut()
-	c.wantEOF()
-	p.Refuse(true)
-	if conn, err := dialRaw(p.Addr(), s.Password(), Patience); err == nil {
-		conn.Close()
-		t.Errorf("connected to a proxy that refuses")
-	}
-	p.Refuse(false)
-	c = dial(t, p.Addr(), s.Password())
-	if got := c.do("PING"); got != "PONG" {
-		t.Errorf("PING = %s", got)
-	}
-}
-
-func TestProxy_SurvivesItsServer(t *testing.T) {
-	s, p, c := through(t)
-	s.Kill()
-	c.wantEOF()
-	if conn, err := dialRaw(p.Addr(), s.Password(), Patience); err == nil {
-		conn.Close()
-		t.Errorf("connected to a dead server")
-	}
-	s.Restart()
-	if got := dial(t, p.Addr(), s.Password()).do("PING"); got != "PONG" {
-		t.Errorf("PING = %s", got)
-	}
-}
-
 // What a NAT forgets: the connections that are there swallow everything and stay open, new ones work.
 func TestProxy_Forget(t *testing.T) {
 	s, p, c := through(t)

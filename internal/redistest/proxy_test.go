@@ -3,12 +3,8 @@ package redistest
 import (
 	"errors"
 	"io"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // through returns a server, a proxy in front of it and a connection through it.
@@ -17,31 +13,6 @@ func through(t *testing.T) (*Server, *Proxy, *testConn) {
 	s := Start(t)
 	p := s.Proxy(t)
 	return s, p, dial(t, p.Addr(), s.Password())
-}
-
-func TestProxy_ForwardsWhatClientsDo(t *testing.T) {
-	s := Start(t)
-	p := s.Proxy(t)
-	for _, protocol := range []int{2, 3} {
-		rdb := p.ClientWith(t, func(o *redis.Options) { o.Protocol = protocol })
-		rdb.Del(t.Context(), "h", "n")
-		rdb.HSet(t.Context(), "h", "f", strings.Repeat("x", 1<<20))
-		if got := rdb.HGetAll(t.Context(), "h").Val()["f"]; len(got) != 1<<20 {
-			t.Errorf("RESP%d: %d bytes came back, want 1 MiB", protocol, len(got))
-		}
-		cmds, err := rdb.TxPipelined(t.Context(), func(tx redis.Pipeliner) error {
-			for range 100 {
-				tx.Incr(t.Context(), "n")
-			}
-			return nil
-		})
-		if err != nil || cmds[99].(*redis.IntCmd).Val() != 100 {
-			t.Errorf("RESP%d: transaction: %v, %v", protocol, cmds[99], err)
-		}
-		if err := rdb.Get(t.Context(), "h").Err(); err == nil || !strings.HasPrefix(err.Error(), "WRONGTYPE") {
-			t.Errorf("RESP%d: GET of a hash: %v, want WRONGTYPE", protocol, err)
-		}
-	}
 }
 
 func TestProxy_LoseReply(t *testing.T) {
@@ -86,28 +57,6 @@ func TestProxy_BreakReply(t *testing.T) {
 	}
 	if got := get(t, s, "n"); got != "1" {
 		t.Errorf("n = %s, want 1: executed once", got)
-	}
-}
-
-// The trap that the library must avoid: go-redis re-sends on a lost reply.
-func TestProxy_LoseReplyMakesGoRedisRunACommandTwice(t *testing.T) {
-	s := Start(t)
-	p := s.Proxy(t)
-	p.LoseReply(Command("incr"), 1)
-	if got, err := p.Client(t).Incr(t.Context(), "n").Result(); got != 2 || err != nil {
-		t.Errorf("Incr = %d, %v, want 2", got, err)
-	}
-	if got := p.Count(Command("incr")); got != 2 {
-		t.Errorf("%d INCR forwarded, want 2", got)
-	}
-
-	p.LoseReply(Command("incr"), 1)
-	once := p.ClientWith(t, func(o *redis.Options) { o.MaxRetries = -1 })
-	if err := once.Incr(t.Context(), "m").Err(); err == nil {
-		t.Errorf("Incr without retries succeeded")
-	}
-	if got := get(t, s, "m"); got != "1" {
-		t.Errorf("m = %s, want 1", got)
 	}
 }
 
@@ -177,31 +126,6 @@ func TestProxy_LoseRequest(t *testing.T) {
 	if got := p.Count(Containing("n")); got != 0 {
 		t.Errorf("%d requests forwarded, want 0", got)
 	}
-}
-
-func TestProxy_Delay(t *testing.T) {
-	_, p, c := through(t)
-	const d, jitter = 100 * time.Millisecond, 30 * time.Millisecond
-	p.Delay(d, jitter)
-	start := time.Now()
-	const pipeline = 20
-	for range pipeline {
-		c.send("INCR", "n")
-	}
-	for i := range pipeline {
-		c.wantRead(strconv.Itoa(i + 1))
-	}
-	took := time.Since(start)
-	t.Logf("%d requests took %v", pipeline, took)
-	if took < 2*d {
-		t.Errorf("took %v, want at least %v", took, 2*d)
-	}
-	if took > pipeline*d { // once per frame would be 40 times d
-		t.Errorf("took %v: frames are delayed one after the other", took)
-	}
-	p.Delay(time.Hour, 0)
-	p.Heal()
-	c.do("PING")
 }
 
 func TestProxy_HealEndsEverything(t *testing.T) {

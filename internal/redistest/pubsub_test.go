@@ -3,9 +3,6 @@ package redistest
 import (
 	"fmt"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // subscriber is a raw connection through a proxy, speaking RESP2 or RESP3.
@@ -25,33 +22,6 @@ func eachProtocol(t *testing.T, test func(t *testing.T, s *Server, p *Proxy, pro
 			test(t, s, s.Proxy(t), protocol)
 		})
 	}
-}
-
-func TestProxy_PubSubWithGoRedis(t *testing.T) {
-	eachProtocol(t, func(t *testing.T, s *Server, p *Proxy, protocol int) {
-		rdb := p.ClientWith(t, func(o *redis.Options) { o.Protocol = protocol })
-		sub := rdb.Subscribe(t.Context(), "a", "b")
-		defer sub.Close()
-		for range 2 {
-			if _, err := sub.Receive(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, ch := range []string{"a", "b"} {
-			if n := rdb.Publish(t.Context(), ch, "to "+ch).Val(); n != 1 {
-				t.Errorf("%d receivers on %s, want 1", n, ch)
-			}
-			if m, err := sub.ReceiveMessage(t.Context()); err != nil || m.Payload != "to "+ch {
-				t.Errorf("received %v, %v", m, err)
-			}
-		}
-		if err := sub.Ping(t.Context(), "x"); err != nil {
-			t.Fatal(err)
-		}
-		if m, err := sub.Receive(t.Context()); err != nil {
-			t.Errorf("ping: %v, %v", m, err)
-		}
-	})
 }
 
 // Messages among the replies must not shift which reply a rule hits.
@@ -114,54 +84,4 @@ func TestProxy_RulesHitConfirmations(t *testing.T) {
 		s.Admin().Publish(t.Context(), "c", "unheard")
 		c.wantSilence()
 	})
-}
-
-func TestProxy_SubscriberInTheBlackHole(t *testing.T) {
-	eachProtocol(t, func(t *testing.T, s *Server, p *Proxy, protocol int) {
-		c := subscriber(t, s, p, protocol)
-		c.send("SUBSCRIBE", "ch")
-		c.wantRead("subscribe ch 1")
-
-		p.Freeze(true)
-		s.Admin().Publish(t.Context(), "ch", "late")
-		c.wantSilence()
-		p.Freeze(false)
-		c.wantRead("message ch late")
-
-		p.BlackHole(true)
-		if n := s.Admin().Publish(t.Context(), "ch", "lost").Val(); n != 1 {
-			t.Errorf("%d receivers, want the half-open one", n)
-		}
-		c.wantSilence()
-		p.BlackHole(false)
-		s.Admin().Publish(t.Context(), "ch", "after")
-		c.wantSilence()
-		c.Close()
-		Eventually(t, Patience, "subscription gone", func() bool { return s.NumSub("ch") == 0 })
-	})
-}
-
-// go-redis must come back by itself when its subscription is cut.
-func TestProxy_CutSubscriberReconnects(t *testing.T) {
-	s := Start(t)
-	p := s.Proxy(t)
-	sub := p.Client(t).Subscribe(t.Context(), "ch")
-	defer sub.Close()
-	if _, err := sub.Receive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	p.Cut()
-	deadline := time.Now().Add(Patience)
-	for {
-		m, err := sub.Receive(t.Context())
-		if s, ok := m.(*redis.Subscription); ok && s.Kind == "subscribe" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not subscribed again: %v", err)
-		}
-	}
-	if got := p.Count(Command("subscribe")); got != 2 {
-		t.Errorf("%d SUBSCRIBE, want 2", got)
-	}
 }

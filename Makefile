@@ -49,13 +49,13 @@ lint: ## go vet and staticcheck (honnef.co/go/tools) in one pass; in another mod
 LOCKS = . $(addprefix ./internal/,docs engine several $(addprefix locktest/,faults queue several state telemetry))
 
 # The packages whose tests need no server, and all others but those with a target of their own.
-PURE = ./debug ./scripts $(addprefix ./tools/,dashboard figures steps) $(addprefix ./internal/,journal lock protocol pubsub renewal validity voting wire)
+PURE = ./debug ./scripts $(addprefix ./tools/,figures steps) $(addprefix ./internal/,journal lock protocol pubsub renewal validity voting wire)
 OTHERS = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) $(PURE) ./internal/explore ./internal/interop ./internal/sim))
 # Those beside LOCKS that the race detector is of use for. Some have no goroutines, as the examples' stages beside examples/internal/stage.
 # internal/topology has a target of its own. The tests of the command start it hundreds of times, which takes minutes with the race
 # detector; internal/supervisor, which has its goroutines, is among these.
 RACED = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) ./cmd/holdfast ./internal/explore ./internal/interop ./internal/topology ./examples/[^i].* \
-	./scripts ./tools/dashboard ./tools/figures ./tools/servers ./internal/protocol ./internal/validity ./internal/voting ./internal/wire))
+	./scripts ./tools/figures ./tools/servers ./internal/protocol ./internal/validity ./internal/voting ./internal/wire))
 WITHOUT = grep -v -x $(patsubst .%,-e 'github.com/holdfast-go/holdfast%',$(1))
 
 # Tests of texts, and those and what runs in fake time as well.

@@ -81,7 +81,6 @@ var imports = map[string][]string{
 		"github.com/schollz/progressbar/v3", "golang.org/x/term",
 	},
 
-	"/tools/dashboard":        {},
 	"/tools/figures":          {},
 	"/tools/journeys":         {"", "/internal/vredis", "github.com/redis/go-redis/v9"},
 	"/tools/journeys/program": {"", "/tools/journeys/trace", "github.com/redis/go-redis/v9"},

@@ -241,12 +241,11 @@ func TestOperations_ListsEveryMetricSpanAndAttribute(t *testing.T) {
 			t.Errorf("%s is not in it", m[1])
 		}
 	}
-	code := read(t, "internal/telemetry/telemetry.go")
 	kinds := map[string]string{
 		"Float64Histogram": "histogram", "Int64Counter": "counter", "Int64ObservableUpDownCounter": "up-down counter", "Float64ObservableGauge": "gauge",
 	}
 	documented := regexp.MustCompile("(?m)^\\| `(holdfast\\.[a-z.]+)` \\| (histogram|gauge|(?:up-down )?counter)(?:, (\\w+))? \\|").FindAllStringSubmatch(operations, -1)
-	made := regexp.MustCompile(`meter\.(\w+)\("(holdfast\.[a-z.]+)", metric\.WithUnit\("([^"]+)"\)`).FindAllStringSubmatch(code, -1)
+	made := metrics(t)
 	if len(documented) != len(made) || len(made) < 15 {
 		t.Errorf("%d metrics are documented, and %d made", len(documented), len(made))
 	}
@@ -259,4 +258,10 @@ func TestOperations_ListsEveryMetricSpanAndAttribute(t *testing.T) {
 			t.Errorf("the table has no row %q", row)
 		}
 	}
+}
+
+// metrics are the instruments of the code: how it makes each, its name and its unit.
+func metrics(t *testing.T) [][]string {
+	t.Helper()
+	return regexp.MustCompile(`meter\.(\w+)\("(holdfast\.[a-z.]+)", metric\.WithUnit\("([^"]+)"\)`).FindAllStringSubmatch(read(t, "internal/telemetry/telemetry.go"), -1)
 }

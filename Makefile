@@ -55,7 +55,7 @@ OTHERS = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) $(PURE) ./internal/explor
 # internal/topology has a target of its own. The tests of the command start it hundreds of times, which takes minutes with the race
 # detector; internal/supervisor, which has its goroutines, is among these.
 RACED = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) ./cmd/holdfast ./internal/explore ./internal/interop ./internal/topology ./examples/[^i].* \
-	./scripts ./tools/figures ./tools/servers ./internal/protocol ./internal/validity ./internal/voting ./internal/wire))
+	./scripts ./tools/figures ./internal/protocol ./internal/validity ./internal/voting ./internal/wire))
 WITHOUT = grep -v -x $(patsubst .%,-e 'github.com/holdfast-go/holdfast%',$(1))
 
 # Tests of texts, and those and what runs in fake time as well.

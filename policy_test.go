@@ -85,7 +85,6 @@ var imports = map[string][]string{
 	"/tools/journeys":         {"", "/internal/vredis", "github.com/redis/go-redis/v9"},
 	"/tools/journeys/program": {"", "/tools/journeys/trace", "github.com/redis/go-redis/v9"},
 	"/tools/journeys/trace":   {},
-	"/tools/servers":          {},
 	"/tools/steps":            {},
 
 	"/examples/internal/stage":           {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging", "github.com/urfave/cli/v3", "/internal/vredis"},

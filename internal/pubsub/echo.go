@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // A server that has left its cluster answers PING and confirms SUBSCRIBE, as does a proxy that forwards no message. So the way of
@@ -19,7 +17,7 @@ import (
 const (
 	// echoSoon is how long an echo may take where the round trip is short.
 	echoSoon = 500 * time.Millisecond
-	// echoesApart is how far apart two echoes of a session are at least that is not silent.
+	// echoesApart is how far apart two echoes of a session are at least.
 	echoesApart = time.Second
 )
 
@@ -30,13 +28,12 @@ func (s *Subscriber) Echo(channel string) (message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, now := s.topics[channel], time.Now()
-	if t == nil || !t.live && !t.silent || t.home.echo != "" || t.live && now.Sub(t.home.asked) < echoesApart {
+	if t == nil || !t.confirmed || t.echo != "" || now.Sub(t.home.asked) < echoesApart {
 		return ""
 	}
-	h := t.home
 	// Redisson's waiters hear it too. They take it for a number that has no meaning.
-	h.asked, h.echo, h.echoOn = now, strconv.FormatInt(-now.UnixNano(), 10), channel
-	return h.echo
+	t.home.asked, t.echo = now, strconv.FormatInt(-now.UnixNano(), 10)
+	return t.echo
 }
 
 // Published is called when the server has published an echo or has not. It is to arrive within three round trips, but half a second is
@@ -45,59 +42,56 @@ func (s *Subscriber) Published(channel, message string, ok bool, heard int64, ro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.topics[channel]
-	if t == nil || t.home == nil || t.home.echo != message {
+	if t == nil || t.echo != message {
 		return
 	}
 	h := t.home
 	switch {
 	case heard == 0 && ok:
 		h.endLocked(errUnheard)
-	case !ok && !s.silentLocked(h.master):
-		h.echo = ""
+	case !ok && !h.silent:
+		t.echo = ""
 	default:
 		time.AfterFunc(max(echoSoon, 3*roundTrip), func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if h.echo == message {
+			if t.echo == message {
 				h.endLocked(errUnheard)
 			}
 		})
 	}
 }
 
-// silentLocked reports whether the sessions of master have to show that messages arrive.
-func (s *Subscriber) silentLocked(master *redis.Client) bool {
-	p := s.pauses[master]
-	return p != nil && p.silent
-}
-
 // returned reports whether a message is the echo that h waits for.
-func (h *session) returned(message string) bool {
+func (h *session) returned(channel, message string) bool {
 	h.s.mu.Lock()
-	if h.echo == "" || h.echo != message {
+	t := h.topicLocked(channel)
+	if t == nil || t.echo == "" || t.echo != message {
 		h.s.mu.Unlock()
 		return false
 	}
-	h.echo = ""
-	var confirmed []string
-	if h.s.silentLocked(h.master) {
-		h.s.pauses[h.master].silent = false
-		confirmed = h.unprovenLocked()
+	t.echo = ""
+	unproven := h.unprovenLocked()
+	h.silent = false
+	var told []Listener
+	for _, channel := range unproven {
+		told = append(told, h.heardLocked(channel, h.s.topics[channel])...)
 	}
 	h.s.mu.Unlock()
-	for _, channel := range confirmed {
-		for _, l := range h.confirmed(channel) {
-			l.Subscribed()
-		}
+	for _, l := range told {
+		l.Subscribed()
 	}
 	return true
 }
 
 // unprovenLocked returns the channels that are confirmed and not live.
 func (h *session) unprovenLocked() []string {
+	if !h.silent {
+		return nil
+	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(h.s.topics)), func(channel string) bool {
 		t := h.topicLocked(channel)
-		return t == nil || !t.silent
+		return t == nil || !t.confirmed
 	})
 }
 

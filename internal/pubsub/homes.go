@@ -101,6 +101,9 @@ func (s *Subscriber) houseLocked(channel string, t *topic, master *redis.Client)
 	h := s.homes[master]
 	if h == nil {
 		h = newSession(s, master)
+		if p := s.pauses[master]; p != nil {
+			h.silent, h.node = p.silent, p.node
+		}
 		s.homes[master] = h
 		s.running.Go(h.run)
 	}
@@ -122,18 +125,9 @@ func (s *Subscriber) retire(h *session) bool {
 	return true
 }
 
-// masterHeard returns the master of a cluster by which plain channels are to be heard, another one than that by which the last echo
-// was not; nil: the client is to choose a server.
-func (s *Subscriber) masterHeard(ctx context.Context) (node *redis.Client) {
-	if s.nodes == nil {
-		return nil
-	}
-	s.mu.Lock()
-	var not *redis.Client
-	if p := s.pauses[nil]; p != nil && p.silent {
-		not = p.node
-	}
-	s.mu.Unlock()
+// masterBut returns a master of a cluster by which plain channels are to be heard, another one than not; nil: the client is to
+// choose a server.
+func (s *Subscriber) masterBut(ctx context.Context, not *redis.Client) (node *redis.Client) {
 	const enough = 32 // keys, of most masters
 	for key := range enough {
 		var err error
@@ -165,10 +159,13 @@ type topic struct {
 	denied    time.Duration // homeless for so long because Redis has denied it; 0: not since it was confirmed
 	shut      time.Duration // it will be homeless for so long if its confirmation is missing once more
 	tidied    bool          // home has it on its list of those to look at
-	live      bool          // confirmed in this session, which is not silent
-	silent    bool          // confirmed in this session, which is
+	confirmed bool          // by home
+	echo      string        // the message on it that home waits for; empty: none. See echo.go
 	missing   *pause        // of the session that it was in when that was lost; nil: confirmed since
 }
+
+// liveLocked reports whether messages are heard.
+func (t *topic) liveLocked() bool { return t.confirmed && !t.home.silent }
 
 // departure is when a topic, which is on the list only once, was left the first time since it
 // was last looked at.
@@ -199,15 +196,13 @@ func (h *session) tidyLaterLocked(channel string, t *topic) {
 
 // evictLocked takes a topic out of its session; a new home is looked for when due.
 func (s *Subscriber) evictLocked(channel string, t *topic, due time.Time) {
-	if t.home.echoOn == channel {
-		t.home.echo = ""
-	}
+	t.echo = ""
 	if t.deserted && t.denied == 0 {
 		s.dropLocked(channel, t)
 		return
 	}
 	t.home.topics--
-	t.home, t.live, t.silent, t.tidied, t.due = nil, false, false, false, due
+	t.home, t.confirmed, t.tidied, t.due = nil, false, false, due
 	s.homeless = append(s.homeless, channel)
 }
 

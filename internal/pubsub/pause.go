@@ -57,7 +57,7 @@ func (s *Subscriber) ended(h *session, err error) {
 		p = &pause{grows: retry.New()}
 		s.pauses[h.master] = p
 	}
-	if unheard {
+	if p.silent = h.silent; unheard {
 		p.silent, p.node = true, h.node
 	}
 	wait := p.grows.NextBackOff()
@@ -71,12 +71,12 @@ func (s *Subscriber) ended(h *session, err error) {
 	}
 	p.until = time.Now().Add(wait)
 	unconfirmed := h.unconfirmedLocked(err)
-	var denials []denial
+	var told []Listener
 	for channel, t := range s.topics {
 		switch {
 		case t.home != h:
 		case denied:
-			denials = append(denials, s.denyLocked(channel, t, !unheard))
+			told = append(told, s.denyLocked(channel, t, err)...)
 		default:
 			t.missing = p
 			due := p.until
@@ -106,9 +106,7 @@ func (s *Subscriber) ended(h *session, err error) {
 	if errors.Is(err, redis.ErrClosed) && s.closed != nil {
 		s.closed()
 	}
-	for _, d := range denials {
-		s.announce(d, err)
-	}
+	tellDenied(told)
 	if unknown {
 		return
 	}
@@ -162,55 +160,40 @@ func (s *Subscriber) Denied(channel string) bool {
 // The others poll in any case.
 type deniable interface{ Denied() }
 
-// denial is what is to be done without a lock when Redis has denied a channel.
-type denial struct {
-	channel string
-	told    []Listener // that no message will come
-	log     bool
-}
-
-// denyLocked takes a topic that Redis has denied out of its session, or one that is not heard: that is not logged. The caller passes
-// the result to announce after unlocking.
-func (s *Subscriber) denyLocked(channel string, t *topic, log bool) denial {
-	d := denial{channel: channel}
+// denyLocked takes a topic that Redis has denied out of its session, or one that is not heard: that is told already. It says once of
+// a family of channels that they are denied, and returns whom to tell, once until the channel is confirmed.
+func (s *Subscriber) denyLocked(channel string, t *topic, err error) (tell []Listener) {
 	if t.denied == 0 {
-		d.told = t.listeners
+		tell = t.listeners
 	}
 	t.denied = min(max(deniedFirst, 2*t.denied), deniedMost)
 	s.evictLocked(channel, t, time.Now().Add(t.denied))
 	family := familyOf(channel)
-	if _, told := s.told[family]; !told && log {
-		s.told[family], d.log = channel, true
+	if _, told := s.told[family]; !told && !errors.Is(err, errUnheard) {
+		s.told[family] = channel
+		s.journal.Say(slog.LevelWarn, "holdfast: not permitted to subscribe; polling instead", "channels", family+":*", "error", command.Legible(err), "retry_in", deniedFirst)
 	}
-	return d
+	return tell
 }
 
-// announce tells the log, once of a family of channels, and the listeners, once until the channel is confirmed.
-func (s *Subscriber) announce(d denial, err error) {
-	if d.log {
-		s.journal.Say(slog.LevelWarn, "holdfast: not permitted to subscribe; polling instead", "channels", familyOf(d.channel)+":*", "error", command.Legible(err), "retry_in", deniedFirst)
-	}
-	for _, l := range d.told {
+// tellDenied tells listeners, without a lock, that no message will come.
+func tellDenied(all []Listener) {
+	for _, l := range all {
 		if l, ok := l.(deniable); ok {
 			l.Denied()
 		}
 	}
 }
 
-// permitLocked is called when Redis has confirmed a channel. It reports whether the log is to tell.
-func (s *Subscriber) permitLocked(channel string, t *topic) (untold bool) {
+// permitLocked is called when Redis has confirmed a channel.
+func (s *Subscriber) permitLocked(channel string, t *topic) {
 	family := familyOf(channel)
 	first, told := s.told[family]
-	untold = told && (t.denied > 0 || first == channel) // a right may be for some channels of a family only
-	if untold {
+	if told && (t.denied > 0 || first == channel) { // a right may be for some channels of a family only
 		delete(s.told, family)
+		s.journal.SayEnd("holdfast: permitted to subscribe now", "channels", family+":*")
 	}
 	t.denied = 0
-	return untold
-}
-
-func (s *Subscriber) tellPermitted(channel string) {
-	s.journal.SayEnd("holdfast: permitted to subscribe now", "channels", familyOf(channel)+":*")
 }
 
 // familyOf returns what the channels of one purpose begin with: inboxes, or what Redisson publishes about one kind of

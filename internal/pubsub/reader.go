@@ -46,13 +46,14 @@ func (h *session) take(msg any) error {
 			for _, l := range h.confirmed(msg.Channel) {
 				l.Subscribed()
 			}
+			h.prove()
 		case "unsubscribe":
 			return h.answered(sent{unsubscribe, msg.Channel})
 		case "sunsubscribe":
 			h.left(msg.Channel)
 		}
 	case *redis.Message:
-		if h.returned(msg.Payload) {
+		if h.returned(msg.Channel, msg.Payload) {
 			break
 		}
 		for _, l := range h.listeners(msg.Channel) {
@@ -80,31 +81,29 @@ func receive(ctx context.Context, ps *redis.PubSub) (msg any, err error) {
 	return msg, err
 }
 
+// confirmed returns who is to be told that messages are heard.
 func (h *session) confirmed(channel string) []Listener {
 	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
 	t := h.topicLocked(channel)
 	if t == nil {
-		h.s.mu.Unlock()
 		return nil
 	}
-	t.shut = 0
-	if h.s.silentLocked(h.master) {
-		t.silent = true
-		h.s.mu.Unlock()
-		h.prove()
+	t.shut, t.confirmed = 0, true
+	if h.silent {
 		return nil
 	}
+	return h.heardLocked(channel, t)
+}
+
+// heardLocked is called when a channel is live.
+func (h *session) heardLocked(channel string, t *topic) []Listener {
 	if h.since.IsZero() {
 		h.since = time.Now()
 	}
-	t.live, t.silent = true, false
 	h.s.restoredLocked(h, t)
-	permitted, all := h.s.permitLocked(channel, t), t.listeners
-	h.s.mu.Unlock()
-	if permitted {
-		h.s.tellPermitted(channel)
-	}
-	return all
+	h.s.permitLocked(channel, t)
+	return t.listeners
 }
 
 func (h *session) listeners(channel string) []Listener {
@@ -218,16 +217,16 @@ func (h *session) deny(err error) bool {
 	}
 	c := h.sent[0]
 	h.sent = h.sent[1:]
-	var d denial
+	var told []Listener
 	if c.command == subscribe {
 		h.denied = append(h.denied, c.channel)
 		h.nudgeLocked()
 		if t := h.topicLocked(c.channel); t != nil {
-			d = s.denyLocked(c.channel, t, true)
+			told = s.denyLocked(c.channel, t, err)
 			s.nudgeLocked()
 		}
 	}
 	s.mu.Unlock()
-	s.announce(d, err)
+	tellDenied(told)
 	return true
 }

@@ -22,7 +22,7 @@ type session struct {
 	s      *Subscriber
 	master *redis.Client // of sharded channels; nil: plain ones
 	nudge  chan struct{} // buffered: topics changed
-	node   *redis.Client // of a cluster, to which it is connected; confined to run
+	node   *redis.Client // of a cluster, to which it is connected, before that the one to avoid; confined to run, then to ended
 
 	// The following is guarded by Subscriber.mu.
 
@@ -34,8 +34,7 @@ type session struct {
 	over     error         // why it is to end; nil: it is not
 	within   time.Duration // it is doubted: a pong has to come so soon; 0: it is not
 	since    time.Time     // of the first confirmation, or of the first echo if it was silent; zero: there was none
-	echo     string        // the message that it waits for; empty: none. See echo.go
-	echoOn   string        // the channel of that
+	silent   bool          // no echo has come back since one did not; see echo.go
 	asked    time.Time     // when the last echo was asked for
 }
 
@@ -155,7 +154,10 @@ func (h *session) connect(ctx context.Context) *redis.PubSub {
 	if client, ok := h.s.client.(*redis.Client); ok {
 		return bounded(client).Subscribe(ctx)
 	}
-	if h.node = h.s.masterHeard(ctx); h.node != nil {
+	if h.s.nodes != nil {
+		h.node = h.s.masterBut(ctx, h.node)
+	}
+	if h.node != nil {
 		return bounded(h.node).Subscribe(ctx)
 	}
 	return h.s.client.Subscribe(ctx)
@@ -193,7 +195,7 @@ func (h *session) changes() []sent {
 		case !t.deserted:
 		case time.Since(t.since) < linger:
 			h.tidyLaterLocked(d.channel, t)
-		case h.echo != "" && h.echoOn == d.channel, slices.ContainsFunc(t.listeners, Listener.Relied):
+		case t.echo != "", slices.ContainsFunc(t.listeners, Listener.Relied):
 			t.since = time.Now()
 			h.tidyLaterLocked(d.channel, t)
 		default:

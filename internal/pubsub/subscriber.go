@@ -130,7 +130,7 @@ func (s *Subscriber) Add(channel string, l Listener) (live bool) {
 		t.deserted, t.listeners = false, nil
 	}
 	t.listeners = append(t.listeners[:len(t.listeners):len(t.listeners)], l)
-	return t.live
+	return t.liveLocked()
 }
 
 // Remove ends the registration of l. It does not block; calls of l may still come
@@ -161,7 +161,7 @@ func (s *Subscriber) Live(channel string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.topics[channel]
-	return t != nil && t.live
+	return t != nil && t.liveLocked()
 }
 
 // Moved is called when a server that was the master says that it is a replica: requests will find

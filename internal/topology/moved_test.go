@@ -61,7 +61,7 @@ func TestMoved_InboxFollowsTheMaster(t *testing.T) {
 }
 
 // A deployment moves to another server, and the old one lives on, with the subscriptions: it is no replica,
-// so no client learns of that. A process that listens there is not passed over forever.
+// so no client learns of that. A process that listens there is served, and may find out by an echo before that.
 func TestMoved_WhoListensElsewhereIsServed(t *testing.T) {
 	for kind, lock := range map[string]func(*holdfast.Manager) holdfast.Locker{
 		"mutex": func(m *holdfast.Manager) holdfast.Locker { return m.Mutex(name) },
@@ -110,9 +110,6 @@ func TestMoved_WhoListensElsewhereIsServed(t *testing.T) {
 			old.Admin().ClientKillByFilter(within(t), "TYPE", "normal")
 			if err := <-got; err != nil {
 				t.Errorf("who waited first: %v", err)
-			}
-			if inbox() != 1 {
-				t.Error("it listened to the new one")
 			}
 		})
 	}

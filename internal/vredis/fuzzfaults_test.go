@@ -65,7 +65,7 @@ func TestDifference_ScriptsInTrouble(t *testing.T) {
 	}
 }
 
-// A replica, and a script that may only read, refuse writes as a real one does.
+// A replica refuses writes as a real one does.
 func TestDifference_Replica(t *testing.T) {
 	p := newPair(t, 2, nil)
 	for _, s := range []*side{p.real, p.fake} {
@@ -77,7 +77,6 @@ func TestDifference_Replica(t *testing.T) {
 		{"set", "k1", "v"}, {"hget", "k0", "a"}, {"del", "nothing"}, {"hdel", "k0", "nothing"},
 		{"eval", "return redis.call('hdel',KEYS[1],'x')", "1", "k0"}, {"eval", "return redis.pcall('hdel',KEYS[1],'x')", "1", "k0"},
 		{"eval", "return redis.call('hget',KEYS[1],'a')", "1", "k0"}, {"publish", "c", "m"}, {"flushall"}, {"ping"}, {"wait", "0", "0"},
-		{"eval_ro", "return redis.call('hdel',KEYS[1],'x')", "1", "k0"}, {"eval_ro", "return redis.call('hget',KEYS[1],'a')", "1", "k0"},
 	} {
 		if a, b := p.real.client.do(c...), p.fake.client.do(c...); !p.alike(nil, a, b) {
 			t.Errorf("%q\n real   %s\n vredis %s", c, a, b)
@@ -99,7 +98,7 @@ func TestDifference_Values(t *testing.T) {
 			"return redis.sha1hex('')", "return redis.sha1hex()", "return redis.error_reply('X')", "return redis.error_reply('X y')", "return redis.error_reply(1)", "return redis.status_reply('X')", "return redis.log(redis.LOG_WARNING,'x')",
 			"local right = 'r'; local function f() return false end; right = not f() and (right or 'other'); return right", "local x = {1,2,3}; return #x", "return {unpack({1,2,3},2)}", "return select('#',1,nil,3)", "return {string.match('hf-ab-1:22','^hf%-([%x%-]+):(%d+)')}", "return string.gsub('abc','%w','%0%0')", "return string.rep('ab',3)", "return {string.byte('abc',1,-1)}",
 			"return string.format('%5d|%-5d|%05d|%x|%c|%s',1,2,3,255,65,'s')", "return tonumber('0x10')", "return tonumber(' 12 ')", "return tostring(tonumber('12x'))", "return tostring(tonumber(''))", "return tonumber('z',36)", "return tostring(tonumber('8',8))", "return 7 % -3", "return -7 % 3", "return tostring(7.5 % 2)", "return math.floor(-1.5)", "return math.max(1,3,2)", "return 2^0.5 ..''",
-			"return table.concat({1,2,'x'},',')", "local t={3,1,2} table.sort(t) return t", "local t={1} table.insert(t,2) return t", "return table.remove({1,2})", "return next({}) == nil", "return type(redis)", "return 10 == '10'", "return '10'+5", "return 'a'<'b'", "return 1 < 'x'", "return redis.call('eval','return 1',0)", "return redis.call('time')[3]", "return string.sub('hello',-3)", "return ('x'):rep(2)", "return string.find('a.b','.',1,true)", "return string.find('abc','b()')", "return redis.call('config','get','maxmemory')", "return redis.call('hgetall','h')", "return redis.call('zscore','z','none')", "return redis.call('zadd','z',1.5,'m') + redis.call('zscore','z','m')",
+			"return table.concat({1,2,'x'},',')", "local t={3,1,2} table.sort(t) return t", "local t={1} table.insert(t,2) return t", "return table.remove({1,2})", "return next({}) == nil", "return type(redis)", "return 10 == '10'", "return '10'+5", "return 'a'<'b'", "return 1 < 'x'", "return redis.call('eval','return 1',0)", "return redis.call('time')[3]", "return string.sub('hello',-3)", "return ('x'):rep(2)", "return string.find('a.b','.',1,true)", "return string.find('abc','b()')", "return redis.call('hgetall','h')", "return redis.call('zscore','z','none')", "return redis.call('zadd','z',1.5,'m') + redis.call('zscore','z','m')",
 		} {
 			c := []string{"eval", script, "0"}
 			if len(p.comparable([][]string{c})) == 0 {

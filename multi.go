@@ -58,7 +58,7 @@ func NewMulti(locks ...Locker) (*Multi, error) {
 	return &Multi{all, wholeOf(engine.MultiKind, strings.Join(namesOf(all), "+"), all)}, nil
 }
 
-// wholeOf describes locks that are taken together. Its error is the first of theirs, and its wait the shortest.
+// wholeOf describes locks that are taken together. Its error is the first error of a part, and its wait the shortest.
 func wholeOf(k engine.Kind, name string, locks []*handle) handle {
 	whole := handle{m: locks[0].m, lock: locks[0].lock.Whole(k, name)}
 	for _, h := range locks {

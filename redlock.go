@@ -171,7 +171,7 @@ func (c redlockCalls) Owners(ctx context.Context, member int) (string, error) {
 
 // What the members of a Redlock did, as its errors tell it.
 
-// impossible reports whether a member will not grant the lock by being asked again.
+// impossible reports whether a member will refuse the lock to any further request.
 func impossible(err error) bool {
 	return !errors.Is(err, ErrNotAcquired) && (!errors.Is(err, ErrUnavailable) || command.IsFinal(err)) && err != several.ErrVoteLost
 }

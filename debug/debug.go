@@ -97,7 +97,7 @@ type handler struct {
 	mu      sync.Mutex // guards the following
 	last    *look
 	history history
-	asked   time.Time // when holders were asked for
+	asked   time.Time // when Redis was last queried for holders
 	holders map[waitedFor]holdfast.Info
 }
 
@@ -119,7 +119,7 @@ func (h *handler) protected() http.Handler {
 // policy lets a browser fetch from nowhere but this page's own files, and run no script within it.
 var policy = strings.Join([]string{"default-src 'self'", "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'", "object-src 'none'"}, "; ")
 
-// serve finds out what is asked for by the last element of the path: what is before it is not known.
+// serve finds out what a request is for by the last element of the path: what is before it is not known.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
 	head.Set("Content-Security-Policy", policy)

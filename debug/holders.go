@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	askedLocks = 20                     // with the longest waits: Redis is asked for their holders
+	askedLocks = 20                     // with the longest waits: Redis is queried for their holders
 	askedAgain = 2 * time.Second        // at most so often
 	askedFor   = 500 * time.Millisecond // at most: then the holders are not known
 )
@@ -76,7 +76,7 @@ func (r row) whom() string {
 	return r.Whom()
 }
 
-// Whom is the owner in another process for which callers wait.
+// A template calls Whom for the owner in another process for which callers wait.
 func (r row) Whom() string {
 	switch {
 	case r.Holder == nil && r.asked:

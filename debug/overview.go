@@ -91,7 +91,7 @@ type row struct {
 	WaitFor   millis   `json:"oldestWait"`
 	Waiter    string   `json:"waiterLabel"`
 	Holds     []string `json:"waiterHolds,omitempty"` // locks that the oldest waiter holds, as far as its context says; not all
-	Holder    *holder  `json:"holder,omitempty"`      // another process, if Redis was asked and has named one
+	Holder    *holder  `json:"holder,omitempty"`      // another process, if Redis has named one
 	Holders   int      `json:"holders,omitempty"`
 	asked     bool     // Redis
 }

@@ -5,7 +5,6 @@ import (
 	"html"
 	"iter"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -65,14 +64,6 @@ func TestPage_Paged(t *testing.T) {
 	handler = newPage(many(10_000)).protected()
 	for _, target := range []string{"/", "/?held=0", "/?held=-1", "/?held=999999999999999999999", "/?held=x", "/?q=none"} {
 		body(t, handler, target)
-	}
-}
-
-func BenchmarkPage(b *testing.B) {
-	handler := newPage(many(10_000)).protected()
-	for b.Loop() {
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 	}
 }
 

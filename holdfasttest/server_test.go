@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -172,55 +171,4 @@ func TestStart_PanicsWhereATestFails(t *testing.T) {
 		}
 	}()
 	s.Lose("x")
-}
-
-// Several servers make a Redlock, which survives the loss of one of them.
-func TestServer_ThreeMakeARedlock(t *testing.T) {
-	inBothWorlds(t, func(t *testing.T) {
-		var servers []*holdfasttest.Server
-		var members []holdfast.Locker
-		for range 3 {
-			s := holdfasttest.NewServer(t)
-			servers, members = append(servers, s), append(members, s.NewManager().Mutex("x"))
-		}
-		lock, err := holdfast.NewRedlock(members...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		servers[1].Down()
-		lease := servers[0].Hold(lock)
-		if !slices.Equal(servers[2].Held(), []string{"x"}) {
-			t.Errorf("held at a server that is up: %q", servers[2].Held())
-		}
-		if err := lease.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// Many tests in parallel have a server each.
-func TestServer_ManyAtATime(t *testing.T) {
-	for range 200 {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-			s := holdfasttest.NewServer(t)
-			lease := s.Hold(s.NewManager().Mutex("x"))
-			if err := lease.Unlock(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// BenchmarkServer is what a test pays: a server, a Manager, one lock, and the end.
-func BenchmarkServer(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		s := holdfasttest.Start()
-		lease := s.Hold(s.NewManager().Mutex("x"))
-		if err := lease.Unlock(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		s.Close()
-	}
 }

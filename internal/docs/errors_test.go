@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -117,70 +113,4 @@ func TestErrors_TextsOfSentinels(t *testing.T) {
 			t.Errorf("%v, want %s", err, text)
 		}
 	}
-}
-
-// Every text that becomes part of an error begins with a small letter (names of Go and Redis aside), ends without a full stop, and has
-// the package's name only if it is a sentinel.
-func TestErrors_TextsKeepTheRules(t *testing.T) {
-	n := 0
-	for _, f := range glob(t, "*.go", "internal/engine/*.go", "internal/wire/*.go", "internal/command/*.go") {
-		if strings.HasSuffix(f, "_test.go") {
-			continue
-		}
-		for _, text := range errorTexts(t, f) {
-			n++
-			bare, sentinel := strings.CutPrefix(text, "holdfast: ")
-			if sentinel && f != "errors.go" {
-				t.Errorf("%s: the package's name is in %q, which stands behind a sentinel", f, text)
-			}
-			if !regexp.MustCompile(`^(?:[a-z%]|Redis|New|With|[A-Z][a-z]+[A-Z(:%])`).MatchString(bare) || regexp.MustCompile(`[.!\n ]$`).MatchString(text) {
-				t.Errorf("%s: %q", f, text)
-			}
-		}
-	}
-	if n < 60 {
-		t.Errorf("only %d texts found", n)
-	}
-}
-
-// errorTexts are the texts that a file gives to errors.New, fmt.Errorf, fail and OptionErrors.
-func errorTexts(t *testing.T, file string) (texts []string) {
-	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	add := func(args ...ast.Expr) {
-		for _, arg := range args {
-			if lit, ok := arg.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-				if text, err := strconv.Unquote(lit.Value); err == nil {
-					texts = append(texts, text)
-				}
-			}
-		}
-	}
-	ast.Inspect(f, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.CallExpr:
-			switch fn := n.Fun.(type) {
-			case *ast.SelectorExpr:
-				if fn.Sel.Name == "Errorf" || fn.Sel.Name == "New" && fmt.Sprint(fn.X) == "errors" {
-					add(n.Args[0])
-				}
-			case *ast.Ident:
-				if fn.Name == "fail" {
-					add(n.Args[3])
-				}
-			}
-		case *ast.CompositeLit:
-			if typ, ok := n.Type.(*ast.Ident); ok && typ.Name == "OptionError" && len(n.Elts) == 3 {
-				add(n.Elts[2])
-				if call, ok := n.Elts[2].(*ast.CallExpr); ok && len(call.Args) > 0 {
-					add(call.Args[0])
-				}
-			}
-		}
-		return true
-	})
-	return texts
 }

@@ -21,16 +21,6 @@ import (
 // operatorPages are those whose commands are run.
 var operatorPages = []string{"docs/RUNBOOK.md", "docs/SETUP.md", "docs/OPERATIONS.md"}
 
-// An operator finds the place in a page without a search.
-func TestOperations_PagesAreShort(t *testing.T) {
-	t.Parallel()
-	for _, page := range operatorPages {
-		if n := strings.Count(read(t, page), "\n"); n > 350 {
-			t.Errorf("%s has %d lines", page, n)
-		}
-	}
-}
-
 // sectionBlocks returns the fenced blocks of a language in one section of the pages for operators.
 func sectionBlocks(t *testing.T, section, language string) []string {
 	t.Helper()

@@ -159,9 +159,9 @@ func TestDocs_OptionsNames(t *testing.T) {
 	}
 }
 
-// The constants on the page are those of the source.
-func TestDocs_OptionsTimeConstants(t *testing.T) {
-	page := read(t, "docs/OPTIONS.md")
+// The constants on the pages are those of the source.
+func TestDocs_TimeConstants(t *testing.T) {
+	page := read(t, "docs/OPTIONS.md") + read(t, "docs/GUIDE.md") + read(t, "docs/SETUP.md") + strings.ReplaceAll(read(t, "doc.go"), "\n// ", " ")
 	for _, c := range []struct{ said, file, is string }{
 		{"| 25 ms or a fiftieth of the TTL", "internal/validity/validity.go", "minMargin   = 25 * time.Millisecond"},
 		{"a fiftieth of the TTL, the larger, at most half of the TTL", "internal/validity/validity.go", "min(max(minMargin, ttl/50), ttl/2)"},
@@ -180,13 +180,24 @@ func TestDocs_OptionsTimeConstants(t *testing.T) {
 		{"after it was admitted | 30 s |", "internal/lock/trouble.go", "const Readmission = 30 * time.Second"},
 		{"a quarter of the lease, at least 100 ms and at most 1 s", "internal/validity/validity.go", "min(max(ttl/4, minPatience), maxPatience)"},
 		{"| 1 s, and until ctx ends but at least 100 ms |", "internal/engine/close.go", "const closeGrace = 100 * time.Millisecond"},
+		{"The margin (25 ms or a fiftieth of the TTL, the larger)", "internal/validity/validity.go", "min(max(minMargin, ttl/50), ttl/2)"},
+		{"margin = max(25 ms, TTL/50), at most TTL/2", "internal/validity/validity.go", "min(max(minMargin, ttl/50), ttl/2)"},
+		{"`sent + TTL - max(25 ms, TTL/50)`", "internal/validity/validity.go", "min(max(minMargin, ttl/50), ttl/2)"},
+		{"│───── TTL/3 ─────│───── TTL/3 ─────│", "internal/validity/validity.go", "sent.Add(ttl / 3)"},
+		{"Holds are renewed every TTL/3", "internal/validity/validity.go", "sent.Add(ttl / 3)"},
+		{"next owner: B, TTL 2 s ", "internal/lock/kind.go", "const MaxClaim = 2 * time.Second"},
+		{"A grant ends after 2 s, so the waiter polls at least every", "internal/lock/kind.go", "const MaxClaim = 2 * time.Second"},
+		{"a TTL of two seconds", "internal/lock/kind.go", "const MaxClaim = 2 * time.Second"},
+		{"renewal, 25 ms later ────│ TTL 30 s", "internal/schedule/schedule.go", "const Soon = 25 * time.Millisecond"},
+		{"The first renewal, 25 ms later, raises", "internal/schedule/schedule.go", "const Soon = 25 * time.Millisecond"},
+		{"after at most 16 grants in a row", "internal/protocol/scripts.go", "const TurnsInARow = 16"},
 		{"once in two minutes", "internal/lock/poll.go", "2*time.Minute"},
 	} {
 		if !strings.Contains(page, c.said) {
-			t.Errorf("the page does not say %q", c.said)
+			t.Errorf("no page says %q", c.said)
 		}
 		if !strings.Contains(read(t, c.file), c.is) {
-			t.Errorf("%s has no %q, of which the page says %q", c.file, c.is, c.said)
+			t.Errorf("%s has no %q, of which a page says %q", c.file, c.is, c.said)
 		}
 	}
 }

@@ -10,9 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/holdfast-go/holdfast"
 )
 
 // userDocs are the documents whose commands and snippets are checked here. The others
@@ -161,27 +158,6 @@ func TestExamples_AreListed(t *testing.T) {
 	}
 }
 
-// Whatever is said about defaults in prose is so: of the lease, or of the option that is
-// named just before.
-func TestDocs_DefaultsInProse(t *testing.T) {
-	defaults := map[string]time.Duration{
-		"": holdfast.DefaultLease, "WithLease": holdfast.DefaultLease, "WithPollInterval": holdfast.DefaultPollInterval,
-		"WithHandoffSlice": holdfast.DefaultHandoffSlice, "WithFairPatience": holdfast.DefaultFairPatience,
-	}
-	n := 0
-	for _, f := range append(glob(t, "*.md", "*/*.md", "*/*/*.md"), "doc.go") {
-		for _, m := range regexp.MustCompile("(?:`(With\\w+)`[,:]? )?(\\d+) ?(m?s) by default").FindAllStringSubmatch(read(t, f), -1) {
-			n++
-			if d, err := time.ParseDuration(m[2] + m[3]); err != nil || d != defaults[m[1]] {
-				t.Errorf("%s: %q, the default is %v", f, m[0], defaults[m[1]])
-			}
-		}
-	}
-	if n < 4 {
-		t.Errorf("only %d mentions found", n)
-	}
-}
-
 // A reader of README finds every page, and README stays short.
 func TestREADME_LeadsToEveryPage(t *testing.T) {
 	text := read(t, "README.md")
@@ -192,21 +168,6 @@ func TestREADME_LeadsToEveryPage(t *testing.T) {
 	}
 	if n := strings.Count(text, "\n"); n > 160 {
 		t.Errorf("%d lines", n)
-	}
-}
-
-// The README stays short, and its tables have no prose in their cells.
-func TestREADME_LeavesDetailsToOtherPages(t *testing.T) {
-	readme := read(t, "README.md")
-	if n := strings.Count(readme, "\n"); n > 177 {
-		t.Errorf("the README has %d lines", n)
-	}
-	for _, row := range regexp.MustCompile(`(?m)^\|(.*)\|$`).FindAllStringSubmatch(readme, -1) {
-		for _, cell := range strings.Split(regexp.MustCompile(`\]\([^)]*\)`).ReplaceAllString(row[1], "]"), "|") {
-			if len(cell) > 62 {
-				t.Errorf("prose in a cell: %q", cell)
-			}
-		}
 	}
 }
 

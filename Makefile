@@ -53,9 +53,9 @@ PURE = ./debug ./scripts $(addprefix ./tools/,figures steps) $(addprefix ./inter
 OTHERS = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) $(PURE) ./internal/explore ./internal/interop ./internal/sim))
 # Those beside LOCKS that the race detector is of use for. Some have no goroutines, as the examples' stages beside examples/internal/stage.
 # internal/topology has a target of its own. The tests of the command start it hundreds of times, which takes minutes with the race
-# detector; internal/supervisor, which has its goroutines, is among these.
-RACED = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) ./cmd/holdfast ./internal/explore ./internal/interop ./internal/topology ./examples/[^i].* \
-	./scripts ./tools/figures ./internal/protocol ./internal/validity ./internal/voting ./internal/wire))
+# detector; internal/supervisor, which has its goroutines, is among these. What internal/vredis and internal/sim run takes turns.
+RACED = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) ./cmd/holdfast ./internal/explore ./internal/interop ./internal/sim ./internal/topology \
+	./internal/vredis ./examples/[^i].* ./scripts ./tools/figures ./internal/protocol ./internal/validity ./internal/voting ./internal/wire))
 WITHOUT = grep -v -x $(patsubst .%,-e 'github.com/holdfast-go/holdfast%',$(1))
 
 # Tests of texts, and those and what runs in fake time as well.
@@ -67,7 +67,7 @@ LONG = $(BUGS)|^TestSoak_|^TestMutexInCluster$$|UnderLoad$$|_KilledMaster$$
 BUGS = ^TestChaos_FindsPlantedBugs$$
 
 unit: ## the tests that need no server: the suite and the simulation in fake time, and what is pure
-	@$(SPARSE) $(TESTS) -short -timeout 5m $(LOCKS) ./internal/sim $(PURE)
+	@$(SPARSE) $(TESTS) -short -timeout 5m $(LOCKS) ./internal/sim ./internal/vredis $(PURE)
 
 sim: ## the simulation: other worlds than in unit, and the bugs planted there
 	@$(SPARSE) $(TESTS) -timeout 10m -skip '^TestWorlds_OfCrowds$$' ./internal/sim
@@ -84,7 +84,7 @@ full-real: redis
 full-virtual: # one mode: the race detector makes a run take eight times as long. CI leaves it out: full-real has the same with it, on real servers
 	@$(TESTS) -short -race -shuffle=on -parallel 4 -timeout 20m -run '^Test' -skip '/^(confirmed|unsliced)$$|$(TEXTS)' $(LOCKS)
 
-full-around: redis # of ./internal/sim the worlds
+full-around: redis
 	@$(TESTS) -race -shuffle=on -p 2 -parallel 6 -timeout 20m -skip '$(BUGS)' $(RACED)
 
 full-topology: redis # what make test leaves out
@@ -157,9 +157,8 @@ services: ## the tests of the examples that are modules of their own
 holes: ## known holes of Go's standard library and of modules, as far as this code reaches them; it needs vuln.go.dev
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
-platforms: ## other systems that a release has the command for compile: Windows, as code for 32 bits, and macOS
+platforms: ## Windows can have all of it, as code for 32 bits; that macOS can have the command is checked with a release
 	GOOS=windows GOARCH=386 CGO_ENABLED=0 $(NICE) $(GO) vet ./...
-	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(NICE) $(GO) build -o /dev/null ./cmd/holdfast
 
 servers: ## the tests on Valkey 9.1, Redis 8.2 and Redis 6.2: make servers SERVERS=valkey-9.1.2
 	@if command -v java >/dev/null && command -v mvn >/dev/null; then \
@@ -199,7 +198,7 @@ bench-quick: redis ## the same in three minutes, rougher, to the terminal only
 
 bench-once: redis ## every benchmark once, so that none rots
 	HOLDFAST_TEST_QUICK=1 $(NICE) $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x $(call WITH,Benchmark)
-	cd bench && HOLDFAST_BENCH_WINDOW=50ms $(NICE) $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x ./...
+	cd bench && HOLDFAST_TEST_QUICK=1 HOLDFAST_BENCH_WINDOW=50ms $(NICE) $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x ./...
 
 modules: ## vet and staticcheck in the modules beside the root: bench/, those in it, and those in examples/
 	@set -e; for m in $$(find bench examples -name go.mod | sort); do m=$$(dirname "$$m"); echo "--- $$m"; \

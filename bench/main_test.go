@@ -67,9 +67,16 @@ func runnable(tb testing.TB, l contender.Library) {
 	}
 }
 
+// quickVariable is set where benchmarks only have to run: of each scenario, that is its first row.
+const quickVariable = "HOLDFAST_TEST_QUICK"
+
 // each runs f for every library and row of s.
 func each(b *testing.B, s scenario, f func(b *testing.B, t trial)) {
-	for _, r := range s.rows {
+	rows := s.rows
+	if os.Getenv(quickVariable) != "" {
+		rows = rows[:1]
+	}
+	for _, r := range rows {
 		for _, l := range s.libraries {
 			b.Run("impl="+l.Name+"/"+r.name, func(b *testing.B) {
 				runnable(b, l)

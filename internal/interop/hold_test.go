@@ -103,9 +103,12 @@ func tokens(e *env) {
 		}
 		last = token
 	}
-	ours := e.short("go")
+	ours, theirs := e.short("go"), e.java
+	if e.line == earlier { // it learns of a loss when it renews, which it does sooner with a short lease
+		theirs = [2]*peer{e.short("java"), e.short("java")}
+	}
 	for range 3 {
-		for _, p := range []*peer{e.java[0], ours, e.java[1]} {
+		for _, p := range []*peer{theirs[0], ours, theirs[1]} {
 			e.lock(p, 1, -1)
 			grown(p, 1)
 			e.lock(p, 1, -1) // Redisson takes another one, we do not

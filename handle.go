@@ -106,15 +106,35 @@ func (c *lockConfig) with(name string, opts []LockOption) (*lockConfig, error) {
 
 // take is a method of a lock: Lock or, if once, TryLock.
 func (h *handle) take(ctx context.Context, call string, once bool) (*Lease, error) {
-	return h.acquire(ctx, call, once, !part)
+	lease, err := h.acquire(ctx, call, once, !part)
+	return (*Lease)(lease), err
 }
 
 // takePart is take of one of several locks.
-func (h *handle) takePart(ctx context.Context, once bool) (*Lease, error) {
+func (h *handle) takePart(ctx context.Context, once bool) (*engine.Lease, error) {
 	return h.acquire(ctx, "Lock", once, part)
 }
 
-func (h *handle) acquire(ctx context.Context, call string, once, isPart bool) (*Lease, error) {
+// takeWhole is take of several locks together. how takes them.
+func (h *handle) takeWhole(ctx context.Context, call string, once bool, how func(context.Context, *telemetry.Operation) (*engine.Lease, error)) (*Lease, error) {
+	if err := checkCall(ctx, call, h); err != nil {
+		return nil, err
+	}
+	ctx, op := h.observe(ctx, !part)
+	lease, err := (*engine.Lease)(nil), h.err
+	if err == nil {
+		if !once {
+			var over context.CancelFunc
+			ctx, over = h.waiting(ctx)
+			defer over()
+		}
+		lease, err = how(ctx, op)
+	}
+	observed(op, lease, err)
+	return (*Lease)(lease), err
+}
+
+func (h *handle) acquire(ctx context.Context, call string, once, isPart bool) (*engine.Lease, error) {
 	if ctx == nil || !h.made() {
 		return nil, badCall(ctx, call, h)
 	}
@@ -129,8 +149,8 @@ func (h *handle) acquire(ctx context.Context, call string, once, isPart bool) (*
 		defer over()
 	}
 	lease, err := h.lock.Obtain(ctx, once, op.Trace())
-	observed(op, (*Lease)(lease), err)
-	return (*Lease)(lease), err
+	observed(op, lease, err)
+	return lease, err
 }
 
 // waiting is ctx for a wait, which WithWait bounds. over must be called after it.
@@ -197,12 +217,12 @@ func (h *handle) observe(ctx context.Context, isPart bool) (context.Context, *te
 }
 
 // observed ends op, a Lock or TryLock, with what it returns.
-func observed(op *telemetry.Operation, l *Lease, err error) {
+func observed(op *telemetry.Operation, l *engine.Lease, err error) {
 	if op == nil {
 		return
 	}
 	if l != nil {
-		op.Granted(l.inner().Mode(), l.Token())
+		op.Granted(l.Mode(), l.Token())
 	}
 	outcome, sort := outcomeOf(err), ""
 	if outcome == "error" {

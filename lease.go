@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/several"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
@@ -37,8 +36,8 @@ func (l *Lease) inner() *engine.Lease {
 }
 
 // together is what a lease of several locks consists of; nil: it is of one lock.
-func (l *Lease) together() *several.Group {
-	g, _ := l.inner().Several().(*several.Group)
+func (l *Lease) together() *group {
+	g, _ := l.inner().Several().(*group)
 	return g
 }
 
@@ -94,7 +93,7 @@ func (l *Lease) Deadline() time.Time {
 		return time.Time{}
 	}
 	if g := l.together(); g != nil {
-		return g.Deadline()
+		return g.deadline()
 	}
 	return l.inner().Deadline()
 }
@@ -109,7 +108,7 @@ func (l *Lease) Valid() bool {
 		return false
 	}
 	if g := l.together(); g != nil {
-		return g.Valid()
+		return g.valid()
 	}
 	return l.inner().Valid()
 }
@@ -210,7 +209,7 @@ func (l *Lease) UnlockInto(ctx context.Context, err *error) {
 // giveUp is Unlock as a part of op; nil: it is not observed.
 func (l *Lease) giveUp(ctx context.Context, op *telemetry.Operation) error {
 	if g := l.together(); g != nil {
-		return g.Unlock(ctx)
+		return g.unlock(ctx)
 	}
 	return l.inner().Unlock(time.Now(), op.Trace())
 }
@@ -242,7 +241,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		return missing("Extend", "context")
 	}
 	if g := l.together(); g != nil {
-		return g.Extend(ctx, d)
+		return g.extend(ctx, d)
 	}
 	var bad error
 	if checkLease(&bad, "Extend", d); bad != nil {
@@ -291,6 +290,18 @@ func unlocked(op *telemetry.Operation, err error) {
 		op.End("released", "", nil)
 	default:
 		op.End("error", errorType(err), err)
+	}
+}
+
+// beginUnlock begins the Unlock of a part, which is valid if it was at the time at. The function that it returns waits for the
+// answer.
+func beginUnlock(ctx context.Context, p *engine.Lease, at time.Time) (wait func() error) {
+	_, op := (*Lease)(p).observe(ctx, part)
+	answer := p.BeginUnlock(at, op.Trace())
+	return func() error {
+		err := answer()
+		unlocked(op, err)
+		return err
 	}
 }
 

@@ -8,10 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/several"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
@@ -144,20 +142,15 @@ func handlesOf(caller string, locks []Locker) ([]*handle, error) {
 // The lease ends with the first of the locks that is lost, and the others are then released. Its
 // Deadline is the earliest Deadline of the locks, and Extend prolongs all of them.
 func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
-	if err := checkCall(ctx, "Lock", l.together()); err != nil {
-		return nil, err
-	}
-	ctx, op := l.whole.observe(ctx, !part)
-	ctx, over := l.whole.waiting(ctx)
-	defer over()
-	lease, err := l.acquire(ctx, op, true)
-	again := (errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrUnavailable)) && !errors.Is(err, ctx.Err())
-	for again { // even if ctx has ended since: the error names it then
-		lease, err = l.acquire(ctx, op, false)
-		again = errors.Is(err, errEndedEarly)
-	}
-	observed(op, lease, err)
-	return lease, err
+	return l.together().takeWhole(ctx, "Lock", false, func(ctx context.Context, op *telemetry.Operation) (*engine.Lease, error) {
+		lease, err := l.acquire(ctx, op, true)
+		again := (errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrUnavailable)) && !errors.Is(err, ctx.Err())
+		for again { // even if ctx has ended since: the error names it then
+			lease, err = l.acquire(ctx, op, false)
+			again = errors.Is(err, errEndedEarly)
+		}
+		return lease, err
+	})
 }
 
 // TryLock takes all locks without waiting for their owners. It returns [ErrNotAcquired] if another
@@ -165,13 +158,9 @@ func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 // has its own. Each request may take as long as [Mutex.TryLock], and none goes on beyond ctx.
 // Otherwise TryLock is like [Multi.Lock].
 func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
-	if err := checkCall(ctx, "TryLock", l.together()); err != nil {
-		return nil, err
-	}
-	ctx, op := l.whole.observe(ctx, !part)
-	lease, err := l.acquire(ctx, op, true)
-	observed(op, lease, err)
-	return lease, err
+	return l.together().takeWhole(ctx, "TryLock", true, func(ctx context.Context, op *telemetry.Operation) (*engine.Lease, error) {
+		return l.acquire(ctx, op, true)
+	})
 }
 
 // errEndedEarly is why all locks together could not be held although each was granted.
@@ -179,17 +168,14 @@ var errEndedEarly = errors.New("one of the locks was lost before all were acquir
 
 // acquire takes the locks in order; with once, without waiting and as many as possible
 // at a time.
-func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bool) (*Lease, error) {
-	if l.whole.err != nil {
-		return nil, l.whole.err
-	}
+func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bool) (*engine.Lease, error) {
 	for _, h := range l.locks { // before any of them is waited for
 		if err := h.lock.WaitsForItself(caller); err != nil {
 			return nil, err
 		}
 	}
 	ctx := caller
-	whole := several.New(&l.whole.lock, l.whole.m.engine, len(l.locks), multiCalls{})
+	whole := newGroup(&l.whole, len(l.locks))
 	for rest := l.locks; len(rest) > 0; {
 		n := 1
 		if once {
@@ -197,7 +183,7 @@ func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bo
 		}
 		got, err := takeAll(ctx, rest[:n], once, op.Trace())
 		for _, p := range got {
-			whole.Join(p.inner())
+			whole.join(p)
 			if !once {
 				ctx = p.Context(ctx) // the next is not waited for when this one ends
 			}
@@ -206,17 +192,17 @@ func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bo
 			if !once && ctx.Err() != nil && !errors.Is(err, context.Cause(caller)) { // by a lock taken before, and not by what follows
 				err = newLockError(ErrUnavailable, l.whole.lock.Name, errEndedEarly, context.Cause(ctx))
 			}
-			whole.Dissolve()
+			whole.dissolve()
 			return nil, err
 		}
 		rest = rest[n:]
 	}
-	if !whole.Valid() {
-		err := newLockError(ErrUnavailable, l.whole.lock.Name, errEndedEarly, whole.Lease().Err())
-		whole.Dissolve()
+	if !whole.valid() {
+		err := newLockError(ErrUnavailable, l.whole.lock.Name, errEndedEarly, whole.lease.Err())
+		whole.dissolve()
 		return nil, err
 	}
-	return (*Lease)(whole.Lease()), nil
+	return whole.lease, nil
 }
 
 // together returns the handle of all locks; nil if l is.
@@ -238,17 +224,13 @@ func together(locks []*handle) int {
 
 // takeAll takes several locks of one manager, in the order of their names, without
 // waiting, or a single one. It returns what it has got, even with an error.
-func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Context) (got []*Lease, _ error) {
+func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Context) (got []*engine.Lease, _ error) {
 	if len(locks) > 1 {
 		all := make([]*engine.Lock, len(locks))
 		for i, h := range locks {
 			all[i] = &h.lock
 		}
-		taken, apart, err := engine.TakeTogether(ctx, all, trace)
-		for _, l := range taken {
-			got = append(got, (*Lease)(l))
-		}
-		if !apart {
+		if got, apart, err := engine.TakeTogether(ctx, all, trace); !apart {
 			return got, err
 		}
 	}
@@ -260,58 +242,4 @@ func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Cont
 		got = append(got, lease)
 	}
 	return got, nil
-}
-
-// partCalls is what package several calls for a part of any lease of several locks.
-type partCalls struct{}
-
-// Unlock begins the Unlock of a part. The function that it returns waits for the answer.
-func (partCalls) Unlock(ctx context.Context, p *engine.Lease, at time.Time) (wait func() error) {
-	_, op := (*Lease)(p).observe(ctx, part)
-	answer := p.BeginUnlock(at, op.Trace())
-	return func() error {
-		err := answer()
-		unlocked(op, err)
-		return err
-	}
-}
-
-// Extend is Extend of a part.
-func (partCalls) Extend(ctx context.Context, p *engine.Lease, d time.Duration) error {
-	return (*Lease)(p).Extend(ctx, d)
-}
-
-// Is reports whether err says a fact.
-func (partCalls) Is(err error, fact engine.Fact) bool {
-	switch fact {
-	case engine.LeaseLost:
-		return errors.Is(err, ErrLeaseLost)
-	case engine.MaxHoldOver:
-		return errors.Is(err, ErrMaxHold)
-	case engine.Released:
-		return errors.Is(err, ErrReleased)
-	case engine.LeaseClosed:
-		return errors.Is(err, ErrClosed)
-	}
-	return errors.Is(err, sentinels[fact])
-}
-
-// Lost returns the reason of a lost lease, if err says that it was lost.
-func (partCalls) Lost(err error) (reason string, lost bool) {
-	if of := (*LostError)(nil); errors.As(err, &of) {
-		return string(of.Reason), true
-	}
-	return "", false
-}
-
-// multiCalls is a Multi as package several calls it.
-type multiCalls struct{ partCalls }
-
-// Join makes the error of several parts: each names its lock.
-func (multiCalls) Join(failures []several.Failure) error {
-	all := make([]error, len(failures))
-	for i, f := range failures {
-		all[i] = f.Err
-	}
-	return errors.Join(all...)
 }

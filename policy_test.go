@@ -17,8 +17,8 @@ const module = "github.com/holdfast-go/holdfast"
 // tests aside. Arrows point down.
 var imports = map[string][]string{
 	"": {
-		"/internal/command", "/internal/engine", "/internal/journal", "/internal/protocol", "/internal/pubsub",
-		"/internal/seam", "/internal/several", "/internal/telemetry", "/internal/validity", "/internal/voting", "/internal/wire",
+		"/internal/command", "/internal/engine", "/internal/journal", "/internal/lock", "/internal/protocol", "/internal/pubsub",
+		"/internal/retry", "/internal/seam", "/internal/telemetry", "/internal/validity", "/internal/voting", "/internal/wire",
 		"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup",
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
 	},
@@ -26,7 +26,6 @@ var imports = map[string][]string{
 		"/internal/busiest", "/internal/command", "/internal/journal", "/internal/lock", "/internal/protocol", "/internal/pubsub",
 		"/internal/renewal", "/internal/retry", "/internal/telemetry", "/internal/validity", "/internal/wire", "golang.org/x/sync/errgroup",
 	},
-	"/internal/several":  {"/internal/command", "/internal/engine", "/internal/retry", "/internal/voting"},
 	"/holdfasttest":      {"", "/internal/seam", "/internal/vredis", "github.com/redis/go-redis/v9"},
 	"/scripts":           {},
 	"/internal/seam":     {"/internal/engine", "/internal/journal"},

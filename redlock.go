@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/several"
+	"github.com/holdfast-go/holdfast/internal/retry"
+	"github.com/holdfast-go/holdfast/internal/telemetry"
 	"github.com/holdfast-go/holdfast/internal/voting"
 )
 
@@ -35,9 +37,11 @@ import (
 // could have voted for another owner in between. With [WithFixedLease] or [WithMaxHold] a lost
 // member is not retried, or the lease could outlast them.
 type Redlock struct {
-	members  []*handle
-	whole    handle
-	majority *several.Majority
+	members []*handle
+	whole   handle                // the locks together
+	vain    []atomic.Int64        // by member: until when it comes behind the others, after the first engine's epoch; see shun
+	askAt   atomic.Int64          // when a refused call may ask for twins, likewise
+	twin    atomic.Pointer[error] // two members are one server; nil: as far as is known, none are
 }
 
 // NewRedlock returns the lock whose members are locks: one on each of several independent servers,
@@ -73,13 +77,7 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 		seen[h.m] = true
 	}
 	name := strings.Join(slices.Compact(namesOf(all)), "+") // mostly the same everywhere
-	l := &Redlock{members: all, whole: wholeOf(engine.RedlockKind, name, all)}
-	members := make([]several.Member, len(all))
-	for i, h := range all {
-		members[i] = several.Member{Engine: h.m.engine, Lock: &h.lock}
-	}
-	l.majority = several.NewMajority(&l.whole.lock, members, redlockCalls{l: l})
-	return l, nil
+	return &Redlock{members: all, whole: wholeOf(engine.RedlockKind, name, all), vain: make([]atomic.Int64, len(all))}, nil
 }
 
 // TryLock sends a request to all members at the same time. It returns as soon as a majority has
@@ -91,7 +89,14 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 // members answered in the time that [Mutex.TryLock] gives each. Both say what each member did.
 // Other errors are those of Mutex.TryLock.
 func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
-	return l.take(ctx, "TryLock", (*several.Majority).TryLock)
+	return l.together().takeWhole(ctx, "TryLock", true, func(ctx context.Context, _ *telemetry.Operation) (*engine.Lease, error) {
+		if lease := l.reenter(ctx); lease != nil {
+			return lease, nil
+		}
+		r := l.round(ctx, nil, false)
+		giveBackAll(r.kept)
+		return r.lease, r.err
+	})
 }
 
 // Lock blocks until a majority grants the lock or ctx is done. Errors are those of [Mutex.Lock],
@@ -107,25 +112,7 @@ func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 // A minority of members that is stopped, killed, unreachable or slow does not delay the others: a
 // member that is late, compared with those that answered, counts as missing.
 func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
-	return l.take(ctx, "Lock", func(m *several.Majority, ctx context.Context) (*engine.Lease, error) {
-		ctx, over := l.whole.waiting(ctx)
-		defer over()
-		return m.Lock(ctx)
-	})
-}
-
-// take is a method of l: Lock or TryLock, which is how the majority does it.
-func (l *Redlock) take(ctx context.Context, call string, how func(*several.Majority, context.Context) (*engine.Lease, error)) (*Lease, error) {
-	if err := checkCall(ctx, call, l.together()); err != nil {
-		return nil, err
-	}
-	ctx, op := l.whole.observe(ctx, !part)
-	lease, err := (*engine.Lease)(nil), l.whole.err
-	if err == nil {
-		lease, err = how(l.majority, ctx)
-	}
-	observed(op, (*Lease)(lease), err)
-	return (*Lease)(lease), err
+	return l.together().takeWhole(ctx, "Lock", false, l.lock)
 }
 
 // together returns the handle of all locks; nil if l is.
@@ -136,179 +123,156 @@ func (l *Redlock) together() *handle {
 	return &l.whole
 }
 
-// redlockCalls is a Redlock as package several calls it.
-type redlockCalls struct {
-	partCalls
-	l *Redlock
-}
-
-// Take is Lock of a member or, unless it is to wait, TryLock.
-func (c redlockCalls) Take(ctx context.Context, member int, wait bool) (*engine.Lease, error) {
-	lease, err := c.l.members[member].takePart(ctx, !wait)
-	return lease.inner(), err
-}
-
-// Twins makes the error of two members that are one server.
-func (c redlockCalls) Twins(member, other int) error {
-	reason := fmt.Sprintf("members %d and %d are the same server: give each a server of its own", member+1, other+1)
-	return &OptionError{"NewRedlock", c.l.whole.lock.Name, reason}
-}
-
-// Owners returns the owners of a member; none if the caller could have it, as it could beside other readers.
-func (c redlockCalls) Owners(ctx context.Context, member int) (string, error) {
-	h := c.l.members[member]
-	info, err := h.m.inspect(ctx, "Inspect", h.lock.Name)
-	if err != nil || info.TTL == 0 || info.Kind == KindRead && h.lock.Kind.Shared() {
-		return "", err
+// lock is Lock.
+func (l *Redlock) lock(ctx context.Context, _ *telemetry.Operation) (*engine.Lease, error) {
+	if lease := l.reenter(ctx); lease != nil {
+		return lease, nil
 	}
-	var owners []string
-	for _, holder := range info.Holders {
-		owners = append(owners, holder.Owner)
-	}
-	slices.Sort(owners)
-	return strings.Join(owners, " ") + " ", nil // not nothing, even if it has no owner that can be read
-}
-
-// What the members of a Redlock did, as its errors tell it.
-
-// impossible reports whether a member will refuse the lock to any further request.
-func impossible(err error) bool {
-	return !errors.Is(err, ErrNotAcquired) && (!errors.Is(err, ErrUnavailable) || command.IsFinal(err)) && err != several.ErrVoteLost
-}
-
-// NotGranted makes the error of a round. It is of one sentinel, and says what each member did.
-func (c redlockCalls) NotGranted(ctx context.Context, b *several.Ballot) (err, final error) {
-	spare := len(b.Members) - voting.Quorum(len(b.Members)) // so many may fail
-	hopeless, failed, refused := 0, 0, 0
-	var worst error
-	for i, m := range b.Members {
-		switch {
-		case m.Answer == voting.Refused:
-			refused++
-		case m.Answer == voting.Failed && impossible(b.Errs[i]):
-			if hopeless++; worst == nil {
-				worst = b.Errs[i]
+	pauses := retry.New()
+	var votes []*engine.Lease // that the next round begins with
+	var before error          // of the round before
+	var barred time.Time      // when too few members first let their clients in; zero: they have
+	for {
+		r := l.round(ctx, votes, before != nil)
+		switch err := r.err; {
+		case err == nil:
+			return r.lease, nil
+		case errors.Is(err, context.Cause(ctx)):
+			giveBackAll(r.kept)
+			if r.at < 0 && errors.Is(err, ErrNotAcquired) && before != nil {
+				err = l.left(ctx, before) // this round was cut short and says nothing
 			}
-		case m.Answer == voting.Failed, b.Over && b.Errs[i] != nil:
-			failed++
+			return nil, err
+		case r.final == nil:
+			barred = time.Time{}
+		case errors.Is(r.final, ErrUnavailable) && command.IsBarred(r.final) && l.admitted():
+			if barred.IsZero() {
+				barred = time.Now()
+			}
+			if time.Since(barred) >= l.first().Readmission {
+				giveBackAll(r.kept)
+				return nil, err
+			}
+		default:
+			giveBackAll(r.kept)
+			return nil, err
+		}
+		before, votes = r.err, nil
+		if r.at >= 0 && r.final == nil {
+			votes = l.wait(ctx, r)
+		} else {
+			giveBackAll(r.kept)
+		}
+		if len(votes) > 0 {
+			pauses.Reset()
+		} else {
+			engine.Sleep(ctx, pauses.NextBackOff()/4)
+		}
+		if ctx.Err() != nil {
+			giveBackAll(votes)
+			return nil, l.left(ctx, before)
 		}
 	}
-	name := c.l.whole.lock.Name
-	var causes []error
-	if b.Over {
-		causes = engine.ContextCauses(ctx)
-	}
-	switch {
-	case hopeless > spare:
-		return newLockError(sentinelOf(worst), name, told(b, memberError.whole)), worst
-	case failed+hopeless > spare:
-		return newLockError(ErrUnavailable, name, append(causes, told(b, memberError.bare))...), nil
-	case refused == 0 && !b.Over:
-		return newLockError(ErrUnavailable, name, errTooLate), nil
-	}
-	return newLockError(ErrNotAcquired, name, append(causes, told(b, memberError.bare))...), nil
 }
 
-// Left makes the error of a caller whose ctx has ended, where the last round ended with err.
-func (c redlockCalls) Left(ctx context.Context, err error) error {
-	sentinel, causes := ErrNotAcquired, engine.ContextCauses(ctx)
-	if errors.Is(err, ErrUnavailable) {
-		sentinel = ErrUnavailable
-	}
-	if round := (*lockError)(nil); errors.As(err, &round) {
-		causes = append(causes, round.causes...)
-	}
-	return newLockError(sentinel, c.l.whole.lock.Name, causes...)
-}
+func (l *Redlock) quorum() int { return voting.Quorum(len(l.members)) }
 
-// Join makes the error of several parts, which have one name: it says which member did what.
-func (c redlockCalls) Join(failures []several.Failure) error {
-	var all errorList
-	for _, f := range failures {
-		member := slices.IndexFunc(c.l.members, func(h *handle) bool { return h.m.engine == f.Part.Engine() })
-		all = append(all, memberError{member, len(c.l.members), f.Err})
-	}
-	return newLockError(sentinelOf(failures[0].Err), c.l.whole.lock.Name, all)
-}
+// first is the engine of the first member.
+func (l *Redlock) first() *engine.Engine { return l.whole.m.engine }
 
-// told says what each member did that has not granted its vote.
-func told(b *several.Ballot, as func(memberError) error) error {
-	var all errorList
-	for i, m := range b.Members {
-		e := memberError{i, len(b.Members), b.Errs[i]}
-		switch {
-		case m.Answer == voting.Granted:
-			continue
-		case m.Answer == voting.Refused:
-			e.err = errRefused
-		case e.err == nil, errors.Is(e.err, command.ErrSilent):
-			e.err = fmt.Errorf("%w in %v", command.ErrSilent, max(m.Lag, time.Since(b.Begun)).Round(time.Millisecond))
+// admitted reports whether so many members have let their clients in before that a majority may do so again.
+func (l *Redlock) admitted() bool {
+	n := 0
+	for _, h := range l.members {
+		if h.m.engine.Executor.Admitted() {
+			n++
 		}
-		all = append(all, as(e))
 	}
-	return all
+	return n >= l.quorum()
 }
 
-var errRefused = errors.New("held by another owner")
-
-// memberError is what one member of a Redlock did.
-type memberError struct {
-	member, of int
-	err        error
-}
-
-func (e memberError) Error() string {
-	return fmt.Sprintf("member %d of %d: %v", e.member+1, e.of, bareError(e.err))
-}
-
-func (e memberError) Unwrap() error { return e.err }
-
-// whole is e with the sentinel of its error, if asking that member again would bring the same answer.
-func (e memberError) whole() error {
-	if impossible(e.err) {
-		return e
+func giveBackAll(votes []*engine.Lease) {
+	for _, p := range votes {
+		p.GiveBack()
 	}
-	return e.bare()
 }
 
-// bare is e without the sentinel of its error: beside another sentinel it would be a second fact.
-func (e memberError) bare() error {
-	e.err = bareError(e.err)
-	return e
+// newGroup makes a lease that members join, even after Lock has returned and its ctx has ended. retake takes a member that is
+// lost.
+func (l *Redlock) newGroup(ctx context.Context, retake func(g *group, member int)) *group {
+	g := newGroup(&l.whole, l.quorum())
+	g.redlock = l
+	g.life, g.stop = context.WithCancel(context.WithoutCancel(ctx))
+	g.retake = func(p *engine.Lease) { retake(g, l.memberOf(p)) }
+	return g
 }
 
-// bareError is what err says of one lock, without the lock and without the sentinel.
-func bareError(err error) error {
-	var of *lockError
-	var lost *LostError
-	switch {
-	case errors.As(err, &of) && len(of.causes) > 0:
-		return errorList(of.causes)
-	case of != nil:
-		return errors.New(strings.TrimPrefix(of.sentinel.Error(), "holdfast: "))
-	case errors.As(err, &lost):
-		return fmt.Errorf("lease lost: %s", lost.Reason)
+// memberOf returns which member a vote is of.
+func (l *Redlock) memberOf(p *engine.Lease) int {
+	for i := range l.members {
+		if l.members[i].m.engine == p.Engine() {
+			return i
+		}
 	}
-	return err
+	return -1
 }
 
-// sentinelOf is what err is of.
-func sentinelOf(err error) error {
-	if of := (*lockError)(nil); errors.As(err, &of) {
-		return of.sentinel
+// retake asks a member that is missing until it joins the lease, while that is valid
+// without it.
+func (l *Redlock) retake(g *group, member int) {
+	pauses := retry.New()
+	for engine.Sleep(g.life, pauses.NextBackOff()) {
+		if !g.valid() {
+			continue // not yet granted, or about to end
+		}
+		if l.twins(g.life, member) != nil {
+			return // the lease lasts, and the next call fails
+		}
+		// Not observed: it may go on for hours, and is no acquire of the caller's.
+		switch part, err := l.members[member].lock.Obtain(g.life, true, nil); {
+		case err == nil:
+			g.join(part)
+			return
+		case errors.Is(err, ErrClosed):
+			return
+		}
 	}
-	return err
 }
 
-// errorList is several errors in one line.
-type errorList []error
-
-func (l errorList) Error() string {
-	texts := make([]string, len(l))
-	for i, err := range l {
-		texts[i] = err.Error()
+// reenter returns a lease of the members that ctx carries leases of, if they are a majority. It sends no request.
+// It returns nil if they are not.
+func (l *Redlock) reenter(ctx context.Context) *engine.Lease {
+	if ctx.Err() != nil || !engine.CarriesLeases(ctx) {
+		return nil
 	}
-	return strings.Join(texts, "; ")
+	g := l.newGroup(ctx, l.follow)
+	var missing []int
+	for i, h := range l.members {
+		// Only a call that asks Redis reports a verdict.
+		if part, _ := h.lock.Reenter(ctx); part != nil {
+			g.join(part)
+		} else {
+			missing = append(missing, i)
+		}
+	}
+	if len(g.known()) < g.need || !g.valid() {
+		g.dissolve()
+		return nil
+	}
+	for _, i := range missing {
+		g.work.Go(func() { l.follow(g, i) })
+	}
+	return g.lease
 }
 
-func (l errorList) Unwrap() []error { return l }
+// follow re-enters a member that is missing in a lease taken by re-entry once the outer lease
+// has it. Asking for it would compete with the outer lease, which asks as well.
+func (l *Redlock) follow(g *group, member int) {
+	pauses := retry.New()
+	for engine.Sleep(g.life, pauses.NextBackOff()) {
+		if part, _ := l.members[member].lock.Reenter(g.life); part != nil {
+			g.join(part)
+			return
+		}
+	}
+}

@@ -56,7 +56,7 @@ func TestDocs_ProseIsPlain(t *testing.T) {
 	for _, f := range glob(t, "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/*/*.md", "examples/*.md", "examples/*/*.md", "scripts/README.md", "bench/README.md") {
 		texts[f] = markdownProse(read(t, f))
 	}
-	for _, f := range glob(t, "*.go", "holdfasttest/*.go", "debug/*.go", "internal/engine/*.go", "internal/several/*.go") {
+	for _, f := range glob(t, "*.go", "holdfasttest/*.go", "debug/*.go", "internal/engine/*.go") {
 		if !strings.HasSuffix(f, "_test.go") || strings.HasPrefix(f, "example") {
 			texts["comments of "+f] = allCommentProse(t, f)
 		}

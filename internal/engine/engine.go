@@ -145,11 +145,6 @@ func (eng *Engine) explain(name string, v *Verdict) error {
 	return eng.errorOf(name, v)
 }
 
-// ErrorOf makes the error of a fact for a caller that has given the lock, or the locks, this name.
-func (eng *Engine) ErrorOf(name string, f Fact, causes ...error) error {
-	return eng.explain(name, lock.Because(f, causes...))
-}
-
 // unavailable is called when requests bring no answer any more.
 func (eng *Engine) unavailable(cause error) {
 	eng.Stats.Outages.Add(1)

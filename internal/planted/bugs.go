@@ -170,7 +170,7 @@ var Bugs = []Bug{
 	{Name: "a reader may become a writer", By: "upgrade", Edits: []Edit{{"internal/lock/rw.go",
 		"return h.Kind == ReadKind && k == WriteKind", "return !BUG && h.Kind == ReadKind && k == WriteKind"}}},
 	{Name: "TryLock waits", By: "waits", Edits: []Edit{{"handle.go",
-		"return h.acquire(ctx, call, once, !part)", "return h.acquire(ctx, call, once && !BUG, !part)"}}},
+		"h.acquire(ctx, call, once, !part)", "h.acquire(ctx, call, once && !BUG, !part)"}}},
 	{Name: "TryRLock waits", By: "waits", Edits: []Edit{{"rwmutex.go",
 		"return l.readSide().take(ctx, \"TryRLock\", true)", "return l.readSide().take(ctx, \"TryRLock\", !BUG)"}}},
 	{Name: "Locks does not count re-entries", By: "local locks", Edits: []Edit{{"internal/engine/local.go",
@@ -183,8 +183,8 @@ var Bugs = []Bug{
 	{Name: "Locks forgets one that waits", By: "local locks", Edits: []Edit{{"internal/engine/local.go",
 		"l.Waiters, l.WaitingSince, l.WaiterLabel = e.lock.Waiting(),", "l.Waiters, l.WaitingSince, l.WaiterLabel = e.lock.Waiting()-plantedOne(BUG),"},
 		{"internal/engine/local.go", "// local returns what the process does with the lock.\n", "func plantedOne(bug bool) int {\n\tif bug {\n\t\treturn 1\n\t}\n\treturn 0\n}\n\n// local returns what the process does with the lock.\n"}}},
-	{Name: "several locks do not stay taken", By: "held too short", Shape: OneServer, Edits: []Edit{{"internal/several/calls.go",
-		"\t\tbegun[p] = g.calls.Unlock(ctx, p, at)\n", "\t\tif BUG {\n\t\t\tp.GiveBack()\n\t\t\tbegun[p] = func() error { return nil }\n\t\t\tcontinue\n\t\t}\n\t\tbegun[p] = g.calls.Unlock(ctx, p, at)\n"}}},
+	{Name: "several locks do not stay taken", By: "held too short", Shape: OneServer, Edits: []Edit{{"group.go",
+		"\t\tbegun[p] = beginUnlock(ctx, p, at)\n", "\t\tif BUG {\n\t\t\tp.GiveBack()\n\t\t\tbegun[p] = func() error { return nil }\n\t\t\tcontinue\n\t\t}\n\t\tbegun[p] = beginUnlock(ctx, p, at)\n"}}},
 	{Name: "a majority does not stay taken", By: "held too short", Shape: Majority, Edits: []Edit{{"internal/lock/lease.go",
 		"\tl.hold.stays = true\n", "\tl.hold.stays = !BUG\n"}}},
 
@@ -232,7 +232,7 @@ var Bugs = []Bug{
 		"func Quorum(n int) int { return n/2 + 1 }", "func Quorum(n int) int {\n\tif BUG {\n\t\treturn n / 2\n\t}\n\treturn n/2 + 1\n}"}}},
 	{Name: "every vote is kept", By: "lost wake-up|starved", Shape: Majority, Edits: []Edit{{"internal/voting/voting.go",
 		"func Keeps(vote, at int) bool { return vote < at }", "func Keeps(vote, at int) bool { return vote < at || BUG }"},
-		{"internal/several/queue.go", "giveBackAll(kept)\n\t\t\tkept = nil", "if BUG {\n\t\t\t\t<-ctx.Done()\n\t\t\t\treturn\n\t\t\t}\n\t\t\tgiveBackAll(kept)\n\t\t\tkept = nil"}}},
+		{"redlock_wait.go", "giveBackAll(kept)\n\t\t\tkept = nil", "if BUG {\n\t\t\t\t<-ctx.Done()\n\t\t\t\treturn\n\t\t\t}\n\t\t\tgiveBackAll(kept)\n\t\t\tkept = nil"}}},
 
 	// What only the exploration shows. A server of the simulation has no replica that clients can listen to; and what the second bug
 	// leaves out only saves a tombstone, see internal/explore/mutants_test.go.

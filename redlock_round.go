@@ -1,9 +1,10 @@
-package several
+package holdfast
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,15 +16,18 @@ import (
 
 // round is one time that a majority asks all its members. It belongs to the goroutine of the caller.
 type round struct {
-	l     *Majority
-	group *Group // what members that grant it join
-	Ballot
+	l       *Redlock
+	group   *group // what members that grant it join
+	begun   time.Time
+	members []voting.Member
+	errs    []error // by member; nil: it has granted its vote, or not answered
+	over    bool    // the context of the caller has ended
 
 	// How it ended.
 
 	lease *engine.Lease   // nil: no majority
 	err   error           // why not
-	final error           // see Members.NotGranted
+	final error           // see notGranted
 	at    int             // the member to wait at; -1: none
 	kept  []*engine.Lease // the votes to keep meanwhile
 	limit time.Duration   // a member that took longer to answer was absent
@@ -36,62 +40,62 @@ type vote struct {
 }
 
 var (
-	// ErrVoteLost is why a vote does not count that a member has given.
-	ErrVoteLost = errors.New("its vote was lost before there was a majority")
+	// errVoteLost is why a vote does not count that a member has given.
+	errVoteLost = errors.New("its vote was lost before there was a majority")
 
 	errNotAwaited = errors.New("not waited for") // the others had decided the round
 )
 
 // round asks all members once, but for those whose votes the caller has. A caller that has waited has had a round before.
-func (l *Majority) round(ctx context.Context, votes []*engine.Lease, waited bool) *round {
+func (l *Redlock) round(ctx context.Context, votes []*engine.Lease, waited bool) *round {
 	r := &round{
 		l: l, group: l.newGroup(ctx, l.retake), at: -1,
-		Ballot: Ballot{Begun: time.Now(), Members: make([]voting.Member, len(l.members)), Errs: make([]error, len(l.members))},
+		begun: time.Now(), members: make([]voting.Member, len(l.members)), errs: make([]error, len(l.members)),
 	}
 	r.group.waited = waited
 	for _, p := range votes {
-		r.Members[l.memberOf(p)].Answer = voting.Granted
-		r.group.Join(p)
+		r.members[l.memberOf(p)].Answer = voting.Granted
+		r.group.join(p)
 	}
 	if ctx.Err() != nil {
-		r.group.Dissolve()
-		r.err = r.group.errorOf(engine.NotAcquired, engine.ContextCauses(ctx)...)
+		r.group.dissolve()
+		r.err = newLockError(ErrNotAcquired, l.whole.lock.Name, engine.ContextCauses(ctx)...)
 		return r
 	}
 	state := r.run(ctx, r.ask())
 	if twins := l.twin.Load(); twins != nil {
 		r.err, r.final = *twins, *twins
-		r.group.Dissolve()
+		r.group.dissolve()
 		return r
 	}
-	if ctx.Err() == nil && r.group.Valid() {
+	if ctx.Err() == nil && r.group.valid() {
 		r.lease = r.group.lease
 		return r
 	}
 	if state == voting.Lost {
 		r.kept = r.group.dissolveBut(func(p *engine.Lease) bool { return voting.Keeps(l.memberOf(p), r.at) })
 	} else {
-		r.group.Dissolve()
+		r.group.dissolve()
 	}
-	r.Over = ctx.Err() != nil
+	r.over = ctx.Err() != nil
 	r.learn()
-	r.err, r.final = l.calls.NotGranted(ctx, &r.Ballot)
+	r.err, r.final = r.notGranted(ctx)
 	return r
 }
 
 // ask asks the members whose votes the caller does not have.
 func (r *round) ask() <-chan vote {
-	g, votes := r.group, make(chan vote, len(r.Members))
+	g, votes := r.group, make(chan vote, len(r.members))
 	for i := range r.l.members {
-		if r.Members[i].Answer == voting.Granted {
+		if r.members[i].Answer == voting.Granted {
 			continue
 		}
 		g.work.Go(func() { // ends with the lease, or when the member has joined it
-			part, err := r.l.calls.Take(g.life, i, false)
+			part, err := r.l.members[i].takePart(g.life, true)
 			switch {
 			case err == nil:
-				g.Join(part)
-			case r.l.calls.Is(err, engine.NotAcquired) && r.l.mayAsk():
+				g.join(part)
+			case errors.Is(err, ErrNotAcquired) && r.l.mayAsk():
 				err = cmp.Or(r.l.twins(g.life, i), err)
 			}
 			votes <- vote{i, err}
@@ -116,8 +120,8 @@ func (r *round) run(ctx context.Context, votes <-chan vote) voting.State {
 		}
 		select {
 		case v := <-votes:
-			r.Errs[v.member] = v.err
-			r.Members[v.member].Answer = r.l.answerOf(v.err)
+			r.errs[v.member] = v.err
+			r.members[v.member].Answer = r.l.answerOf(v.err)
 		case <-late:
 		case <-ctx.Done():
 		}
@@ -125,11 +129,12 @@ func (r *round) run(ctx context.Context, votes <-chan vote) voting.State {
 }
 
 // twins returns an error if the caller's own vote of another member holds this one: the two are one server.
-func (l *Majority) twins(ctx context.Context, member int) error {
-	owners, _ := l.calls.Owners(ctx, member)
-	for i := range l.members {
-		if i != member && strings.Contains(owners, l.members[i].Engine.Process.Owners) {
-			err := l.calls.Twins(min(i, member), max(i, member))
+func (l *Redlock) twins(ctx context.Context, member int) error {
+	owners, _ := l.members[member].owners(ctx)
+	for i, h := range l.members {
+		if i != member && strings.Contains(owners, h.m.engine.Process.Owners) {
+			reason := fmt.Sprintf("members %d and %d are the same server: give each a server of its own", min(i, member)+1, max(i, member)+1)
+			err := error(&OptionError{"NewRedlock", l.whole.lock.Name, reason})
 			l.twin.Store(&err)
 			return err
 		}
@@ -138,17 +143,17 @@ func (l *Majority) twins(ctx context.Context, member int) error {
 }
 
 // mayAsk reports, once a second, that a refused call may ask for twins: a crowd of them does not cost a request each.
-func (l *Majority) mayAsk() bool {
+func (l *Redlock) mayAsk() bool {
 	next, now := l.askAt.Load(), int64(time.Since(l.first().Epoch))
 	return now >= next && l.askAt.CompareAndSwap(next, now+int64(lookAfter))
 }
 
 // answerOf returns what a member has said with an error.
-func (l *Majority) answerOf(err error) voting.Answer {
+func (l *Redlock) answerOf(err error) voting.Answer {
 	switch {
 	case err == nil:
 		return voting.Granted
-	case l.calls.Is(err, engine.NotAcquired):
+	case errors.Is(err, ErrNotAcquired):
 		return voting.Refused
 	}
 	return voting.Failed
@@ -159,32 +164,32 @@ func (l *Majority) answerOf(err error) voting.Answer {
 func (r *round) count() (s voting.State, again time.Duration) {
 	parts := r.group.known()
 	stuck := false // not all will grant it
-	for i := range r.Members {
-		m := &r.Members[i]
-		joined := slices.ContainsFunc(parts, func(p *engine.Lease) bool { return p.Engine() == r.l.members[i].Engine })
+	for i := range r.members {
+		m := &r.members[i]
+		joined := slices.ContainsFunc(parts, func(p *engine.Lease) bool { return p.Engine() == r.l.members[i].m.engine })
 		switch {
 		case joined:
 			m.Answer = voting.Granted
 		case m.Answer == voting.Granted: // and was lost since
-			m.Answer, r.Errs[i] = voting.Failed, ErrVoteLost
+			m.Answer, r.errs[i] = voting.Failed, errVoteLost
 		}
 		stuck = stuck || m.Answer == voting.Refused || m.Answer == voting.Failed
 	}
 	if !stuck { // nothing depends on which member is late
-		s, r.at = voting.Count(r.Members)
+		s, r.at = voting.Count(r.members)
 		return s, 0
 	}
 	longest := time.Duration(0)
 	for i := range r.l.members {
-		m := &r.Members[i]
+		m := &r.members[i]
 		if m.Lag = r.l.members[i].lag(); m.Answer == voting.Open {
-			m.Lag = max(m.Lag, time.Since(r.Begun))
+			m.Lag = max(m.Lag, time.Since(r.begun))
 			longest = max(longest, m.Lag)
 		}
 		m.Vain = r.l.shunned(i)
 	}
-	s, r.at = voting.Count(r.Members)
-	r.limit = voting.Limit(r.Members)
+	s, r.at = voting.Count(r.members)
+	r.limit = voting.Limit(r.members)
 	if longest < r.limit {
 		again = r.limit - longest
 	}
@@ -195,18 +200,18 @@ func (r *round) count() (s voting.State, again time.Duration) {
 // have decided. What it finds is no answer to this round: asking again may bring another one.
 func (r *round) learn() {
 	for i := range r.l.members {
-		m, executor := &r.Members[i], r.l.members[i].Engine.Executor
+		m, executor := &r.members[i], r.l.members[i].m.engine.Executor
 		if m.Answer != voting.Open {
 			continue
 		}
 		inTime := m.Lag <= r.limit
-		m.Lag = max(r.l.members[i].lag(), time.Since(r.Begun))
-		switch r.Errs[i] = executor.Failure(); {
-		case r.Errs[i] != nil:
+		m.Lag = max(r.l.members[i].lag(), time.Since(r.begun))
+		switch r.errs[i] = executor.Failure(); {
+		case r.errs[i] != nil:
 		case m.Lag >= engine.Silence:
-			r.Errs[i] = command.ErrSilent
-		case !r.Over && inTime:
-			r.Errs[i] = errNotAwaited
+			r.errs[i] = command.ErrSilent
+		case !r.over && inTime:
+			r.errs[i] = errNotAwaited
 		}
 	}
 }

@@ -1,7 +1,9 @@
-package several
+package holdfast
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,29 +26,29 @@ const (
 
 // wait waits in the queue of the member that a round ended at, and returns its vote, beside those that
 // the caller has kept; none if it had better ask all.
-func (l *Majority) wait(ctx context.Context, r *round) []*engine.Lease {
-	at, kept := &l.members[r.at], r.kept
+func (l *Redlock) wait(ctx context.Context, r *round) []*engine.Lease {
+	at, kept := l.members[r.at], r.kept
 	ctx, leave := context.WithCancel(ctx)
 	looked := make(chan struct{})
 	go func() {
 		defer close(looked)
 		defer leave()
 		if len(kept) > 0 {
-			if !engine.Sleep(ctx, min(max(keepVotes, r.limit), at.Lock.Terms.TTL/4, lookAfter)) {
+			if !engine.Sleep(ctx, min(max(keepVotes, r.limit), at.lock.Terms.TTL/4, lookAfter)) {
 				return
 			}
 			giveBackAll(kept)
 			kept = nil
 		}
 		var before []string
-		for d := lookAfter / 4; engine.Sleep(ctx, d-time.Duration(at.Engine.Chance(int64(d/5)))); d = lookAfter {
+		for d := lookAfter / 4; engine.Sleep(ctx, d-time.Duration(at.m.engine.Chance(int64(d/5)))); d = lookAfter {
 			right := false
 			if before, right = l.look(ctx, r.at, before); !right {
 				return
 			}
 		}
 	}()
-	vote, _ := l.calls.Take(ctx, r.at, true)
+	vote, _ := at.takePart(ctx, false)
 	leave()
 	<-looked
 	if vote == nil {
@@ -59,18 +61,35 @@ func (l *Majority) wait(ctx context.Context, r *round) []*engine.Lease {
 // sight is what a waiter sees of a member.
 type sight struct {
 	member int
-	owners string // as Members.Owners says
+	owners string // as owners says
 	err    error
 }
 
-// free is what Members.Owners returns of a member that the caller could have.
+// free is what owners returns of a member that the caller could have.
 const free = ""
+
+// owners returns the owners of a member; none if the caller could have it, as it could beside other readers.
+func (h *handle) owners(ctx context.Context) (string, error) {
+	info, err := h.m.inspect(ctx, "Inspect", h.lock.Name)
+	if err != nil || info.TTL == 0 || info.Kind == KindRead && h.lock.Kind.Shared() {
+		return "", err
+	}
+	var owners []string
+	for _, holder := range info.Holders {
+		owners = append(owners, holder.Owner)
+	}
+	slices.Sort(owners)
+	return strings.Join(owners, " ") + " ", nil // not nothing, even if it has no owner that can be read
+}
+
+// lag returns how long a member takes to answer.
+func (h *handle) lag() time.Duration { return h.m.engine.Executor.Lag(h.lock.Mapped) }
 
 // look returns the owners of the members, and whether the member at is the right place to wait, where before
 // is what an earlier look has seen, nil if it is the first. The place is wrong if the member does not
 // answer as the others do, or if a majority is free. It is wrong as well if that member keeps its owner while the others
 // get new ones: that owner has no majority.
-func (l *Majority) look(ctx context.Context, at int, before []string) (now []string, right bool) {
+func (l *Redlock) look(ctx context.Context, at int, before []string) (now []string, right bool) {
 	ctx, stop := context.WithCancel(ctx)
 	var looking sync.WaitGroup
 	defer looking.Wait()
@@ -78,7 +97,7 @@ func (l *Majority) look(ctx context.Context, at int, before []string) (now []str
 	sights := make(chan sight, len(l.members))
 	for i := range l.members {
 		looking.Go(func() { // for a second at most, and not beyond ctx
-			owners, err := l.calls.Owners(ctx, i)
+			owners, err := l.members[i].owners(ctx)
 			sights <- sight{i, owners, err}
 		})
 	}
@@ -137,11 +156,11 @@ func (l *Majority) look(ctx context.Context, at int, before []string) (now []str
 }
 
 // shun makes a member the last to be waited at, for a while.
-func (l *Majority) shun(member int) {
+func (l *Redlock) shun(member int) {
 	l.vain[member].Store(int64(time.Since(l.first().Epoch) + shunFor))
 }
 
-func (l *Majority) shunned(member int) bool {
+func (l *Redlock) shunned(member int) bool {
 	until := l.vain[member].Load()
 	return until != 0 && time.Since(l.first().Epoch) < time.Duration(until)
 }

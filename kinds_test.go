@@ -80,20 +80,3 @@ func TestPolicy_KindsAreComparedInTheirFiles(t *testing.T) {
 		t.Error("no file asks for a kind: this test looks for the wrong thing")
 	}
 }
-
-func TestPolicy_ComparisonsOfKindsAreFound(t *testing.T) {
-	for text, want := range map[string]int{
-		"lk.kind == FairKind": 1, "lock.ReadKind != h.Kind": 1, "lk.places != nil": 1, "k <= WriteKind": 1,
-		"func() int { switch k { case MutexKind, FairKind: return 1; default: return 0 } }()": 1,
-		"h.Kind == by.Kind": 0, "families[FairKind]": 0, "lk.places.left == 0": 0, "k.rules().shared": 0,
-	} {
-		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, "", "package p\nvar x = "+text, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := len(kindsCompared(set, file)); n != want {
-			t.Errorf("%s: %d found, want %d", text, n, want)
-		}
-	}
-}

@@ -2,9 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"encoding/xml"
-	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -125,64 +122,5 @@ func TestREADMEIsOfToday(t *testing.T) {
 	}
 	if len(files) < 10 || flags < 5 {
 		t.Errorf("only %d files and %d flags found", len(files), flags)
-	}
-}
-
-// A chart says what it shows of whom, in fonts that every browser has.
-func TestChartsNameTheLibraries(t *testing.T) {
-	r, results := &report.Report{}, make(map[string]*report.Result)
-	for _, c := range charts {
-		for _, i := range c.Rows {
-			for v, library := range []string{"rueidislock", contender.Ours} {
-				key := fmt.Sprint(c.Scenario.Name, i, library)
-				if results[key] == nil {
-					results[key] = &report.Result{
-						Scenario: c.Scenario.Name, Load: c.Scenario.Loads[i], Library: library, Metrics: make(map[string]report.Series),
-					}
-					r.Results = append(r.Results, results[key])
-				}
-				results[key].Metrics[c.Unit] = []float64{float64(v*(i+1) + 1)}
-			}
-		}
-	}
-	drawn := 0
-	err := Layout().DrawCharts(r, func(name string, svg io.WriterTo) error {
-		c := charts[drawn]
-		drawn++
-		var b bytes.Buffer
-		if _, err := svg.WriteTo(&b); err != nil {
-			return err
-		}
-		for _, want := range []string{"<svg", ">Holdfast<", ">rueidislock<", ">" + c.Title + "<", ">" + c.Label + "<", ",sans-serif;", "fill:#FFFFFF"} {
-			if !strings.Contains(b.String(), want) {
-				t.Errorf("chart %s has no %q", name, want)
-			}
-		}
-		return xml.Unmarshal(b.Bytes(), new(struct{}))
-	})
-	if err != nil || drawn != len(charts) {
-		t.Errorf("%d of %d charts: %v", drawn, len(charts), err)
-	}
-}
-
-// A reader who cannot tell two colours apart has the shapes, or the names on the axis where each
-// library is a row; and no library is left without.
-func TestChartsTellLibrariesApart(t *testing.T) {
-	looks := make(map[string]string)
-	for _, c := range charts {
-		for _, l := range c.Scenario.Libraries {
-			s, ok := styles[l.Name]
-			if !ok {
-				t.Errorf("chart %s: %s has no style of its own", c.Name, l.Name)
-			}
-			if c.X == nil {
-				continue
-			}
-			shape := fmt.Sprintf("%T", s.Shape)
-			if other, ok := looks[shape]; ok && other != l.Name {
-				t.Errorf("%s looks like %s: %s", l.Name, other, shape)
-			}
-			looks[shape] = l.Name
-		}
 	}
 }

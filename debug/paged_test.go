@@ -122,20 +122,6 @@ func TestPage_UnderAPrefix(t *testing.T) {
 	}
 }
 
-func TestFiles_AreSmall(t *testing.T) {
-	all := 0
-	for _, f := range []string{"page.html", "style.css", "script.js", "icon.svg"} {
-		text, err := files.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all += len(text)
-	}
-	if all > 20<<10 {
-		t.Errorf("%d bytes", all)
-	}
-}
-
 // counted counts the looks at a manager.
 type counted struct {
 	fake

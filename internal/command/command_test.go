@@ -37,20 +37,6 @@ func TestCall_GetsItsOwnReply(t *testing.T) {
 	})
 }
 
-func TestCall_AloneIsSentAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
-		start := time.Now()
-		o := submit(t, x, "k", time.Second)
-		r := <-o.replies
-		if !r.Sent.Equal(start) || time.Since(start) != 0 {
-			t.Errorf("sent after %v, answered after %v", r.Sent.Sub(start), time.Since(start))
-		}
-		if got := srv.seen(); len(got) != 1 || len(got[0]) != 1 {
-			t.Errorf("batches %v", got)
-		}
-	})
-}
-
 // The server is sent a script in full at its first use and after it has forgotten it,
 // and by its digest otherwise.
 func TestScript_IsSentInFullOnlyWhenNeeded(t *testing.T) {

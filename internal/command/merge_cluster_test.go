@@ -3,8 +3,6 @@ package command_test
 import (
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -43,24 +41,4 @@ func TestMerged_Cluster(t *testing.T) {
 	})
 	all(t, x, release, tagged...)
 	lock()
-}
-
-// A plain client of a cluster's node does not know of slots: names of several ones are sent apart.
-func TestMerged_PlainClientOfACluster(t *testing.T) {
-	c := redistest.StartCluster(t)
-	node := c.Owner("n0")
-	x := executor(t, node.Client(t))
-	names := names(64, "n%d")
-	mine := 0
-	for i, r := range all(t, x, acquire, names...) {
-		if c.Owner(names[i]) == node {
-			mine++
-			granted(t, names[i], r)
-		} else if (r.Outcome != command.Denied && r.Outcome != command.Barred) || !redis.HasErrorPrefix(r.Err, "MOVED") {
-			t.Errorf("%s: %v, %v, %v", names[i], r.Outcome, r.Value, r.Err)
-		}
-	}
-	if mine == 0 || mine == len(names) {
-		t.Errorf("%d of the names are this node's", mine)
-	}
 }

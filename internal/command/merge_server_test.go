@@ -3,7 +3,6 @@ package command_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -171,60 +170,6 @@ func TestMerged_PoisonedNames(t *testing.T) {
 	})
 }
 
-// A script that ends with an error ends only its own call so.
-func TestMerged_ErrorsInside(t *testing.T) {
-	srv := redistest.Start(t)
-	x := executor(t, srv.Client(t))
-	text := "-- holdfast count\nreturn redis.call('incr', KEYS[1])\n"
-	s := command.NewScript("count", text, protocol.Many("count", text), nil)
-	count := func(k *wire.Keys, _ int) *command.Call { return &command.Call{Script: s, Args: s.Args(1, k.Lock)} }
-	names, admin := names(64, "n%d"), srv.Admin()
-	admin.LPush(t.Context(), names[30], "x")
-	check := func(odd command.Outcome, others command.Outcome) {
-		t.Helper()
-		few(t, x, len(names), func() {
-			for i, r := range all(t, x, count, names...) {
-				want := others
-				if i == 30 && others == command.Answered {
-					want = odd
-				}
-				if r.Outcome != want {
-					t.Errorf("%s: %v, %v, %v", names[i], r.Outcome, r.Value, r.Err)
-				}
-			}
-		})
-	}
-	check(command.Failed, command.Answered)
-	admin.ConfigSet(t.Context(), "maxmemory", "1")
-	check(command.Refused, command.Refused)
-	admin.ConfigSet(t.Context(), "maxmemory", "0")
-	admin.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1")
-	check(command.Refused, command.Refused)
-	admin.Do(t.Context(), "REPLICAOF", "NO", "ONE")
-	admin.Do(t.Context(), "ACL", "SETUSER", "default", "-incr")
-	check(command.Unknown, command.Unknown)
-	admin.Do(t.Context(), "ACL", "SETUSER", "default", "+incr")
-	check(command.Failed, command.Answered)
-}
-
-// Redis refuses a whole command for one key that the user may not use.
-func TestMerged_DeniedKey(t *testing.T) {
-	srv := redistest.Start(t)
-	srv.Admin().Do(t.Context(), "ACL", "SETUSER", "some", "on", ">word", "+@all", "&*", "~n*", "~*:{n*")
-	x := executor(t, srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "some", "word" }))
-	names := names(64, "n%d")
-	names[20] = "other"
-	for range 2 { // at once, and while nothing is merged
-		for i, r := range all(t, x, acquire, names...) {
-			if i != 20 {
-				granted(t, names[i], r)
-			} else if r.Outcome != command.Barred && r.Outcome != command.Denied || !strings.Contains(r.Err.Error(), "NOPERM") {
-				t.Errorf("%s: %v, %v, %v", names[i], r.Outcome, r.Value, r.Err)
-			}
-		}
-	}
-}
-
 // A lost reply leaves each of its calls unclear. Those that ask again find what the first copy did.
 func TestMerged_LostReply(t *testing.T) {
 	srv := redistest.Start(t)
@@ -262,24 +207,6 @@ func TestMerged_LostReply(t *testing.T) {
 		}
 		all(t, x, release, names...)
 	}
-}
-
-// The server forgets scripts in between.
-func TestMerged_ForgottenScripts(t *testing.T) {
-	srv := redistest.Start(t)
-	x := executor(t, srv.Client(t))
-	names := names(64, "n%d")
-	for range 3 {
-		for i, r := range all(t, x, acquire, names...) {
-			granted(t, names[i], r)
-		}
-		srv.Admin().ScriptFlush(t.Context())
-		for i, r := range all(t, x, release, names...) {
-			granted(t, names[i], r)
-		}
-	}
-	all(t, x, acquire, names...)
-	few(t, x, len(names), func() { all(t, x, acquire, names...) })
 }
 
 // Something between the client and Redis adds a reply, or loses one: no call takes the reply to another.

@@ -3,7 +3,6 @@ package command_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -56,26 +55,5 @@ func TestMerged_Traces(t *testing.T) {
 	all(t, x, traced, names(64, "n%d")...)
 	if got := <-s.together; got != nil {
 		t.Errorf("together: %v", got)
-	}
-}
-
-// Calls that replicas have to acknowledge are not merged: each learns of the WAIT behind it.
-func TestMerged_Acknowledged(t *testing.T) {
-	srv := redistest.Start(t)
-	x := executor(t, srv.Client(t))
-	names := names(32, "n%d")
-	call := func(k *wire.Keys, i int) *command.Call {
-		c := acquire(k, i)
-		c.Acks = &command.Acks{Replicas: 1, Timeout: time.Millisecond}
-		return c
-	}
-	for i, r := range all(t, x, call, names...) {
-		granted(t, names[i], r)
-		if r.Acked != 0 || r.AckErr != nil {
-			t.Errorf("%s: acknowledged by %d, %v", names[i], r.Acked, r.AckErr)
-		}
-	}
-	if n := srv.CommandCalls("wait"); n == 0 {
-		t.Errorf("%d times WAIT", n)
 	}
 }

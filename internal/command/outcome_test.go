@@ -121,11 +121,3 @@ func TestLegible(t *testing.T) {
 		t.Error("nil is an error")
 	}
 }
-
-func TestOutcome_String(t *testing.T) {
-	for o := Answered; o <= Unknown; o++ {
-		if o.String() == "" {
-			t.Errorf("outcome %d has no name", o)
-		}
-	}
-}

@@ -193,20 +193,6 @@ func TestServer_LostReplyBehindARedirection(t *testing.T) {
 	}
 }
 
-func TestServer_ForgottenScriptsAreSentInFull(t *testing.T) {
-	srv := redistest.Start(t)
-	x := New(srv.Client(t))
-	defer stop(t, x)
-	for i := range 5 {
-		for _, o := range call(t, x, countScript, "a", "b") {
-			if r := <-o.replies; r.Outcome != Answered || r.Value != int64(i+1) {
-				t.Fatalf("round %d: %v, %v, %v", i, r.Outcome, r.Value, r.Err)
-			}
-		}
-		srv.Admin().ScriptFlush(context.Background())
-	}
-}
-
 // The outcomes of a real server: down, loading nothing, read-only, busy.
 func TestServer_Outcomes(t *testing.T) {
 	srv := redistest.Start(t)

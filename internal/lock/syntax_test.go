@@ -75,21 +75,3 @@ func TestLock_IsPure(t *testing.T) {
 		t.Error("there is no file")
 	}
 }
-
-// A test that finds nothing shows nothing unless it finds each of these.
-func TestLock_ImpuritiesAreFound(t *testing.T) {
-	for _, text := range []string{
-		`import "sync"`, `import "context"`, `import "math/rand/v2"`, `import "fmt"`, `import "errors"`,
-		`import "github.com/holdfast-go/holdfast/internal/command"`, `import "github.com/holdfast-go/holdfast/internal/renewal"`,
-		"func f() { go f() }", "func f() { select {} }", "func f(c C) { c <- 1 }", "func f(c C) { <-c }", "var c chan int",
-		"var now = time.Now()", "var now = time.Now", "var t *time.Timer", "var since = time.Since(x)", "func f() { time.AfterFunc(d, g) }",
-	} {
-		file, err := parser.ParseFile(token.NewFileSet(), "", "package p\n"+text, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(impurities(file)) != 1 {
-			t.Errorf("%s: found %q", text, impurities(file))
-		}
-	}
-}

@@ -4,12 +4,6 @@ package supervisor
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"maps"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,58 +73,4 @@ var comparisons = map[string][]string{
 	"readOrders":    {"Sub", "Unix"},              // the lesser of both
 	"guard.finish":  {"Before"},                   // of two times that were reckoned from the monotonic clock of this process
 	"terms.step":    {"Sub"},                      // whether a second TERM comes soon: by the monotonic clock of this process
-}
-
-// No other function compares times: what is due is decided by until, which takes the clock that has come further.
-func TestSupervisor_ComparesTimesByBothClocks(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	words := []string{"Sub", "Before", "After", "Equal", "Compare", "Since", "Until", "Unix", "UnixNano", "UnixMilli", "UnixMicro"}
-	found := make(map[string][]string)
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range parsed.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
-			name := f.Name.Name
-			if f.Recv != nil {
-				of := f.Recv.List[0].Type
-				if star, ok := of.(*ast.StarExpr); ok {
-					of = star.X
-				}
-				name = of.(*ast.Ident).Name + "." + name
-			}
-			ast.Inspect(f, func(n ast.Node) bool {
-				call, ok := n.(*ast.CallExpr)
-				if !ok {
-					return true
-				}
-				s, ok := call.Fun.(*ast.SelectorExpr)
-				if !ok || !slices.Contains(words, s.Sel.Name) {
-					return true
-				}
-				if p, ok := s.X.(*ast.Ident); ok && p.Name == "time" && s.Sel.Name == "After" {
-					return true // a timer
-				}
-				found[name] = append(found[name], s.Sel.Name)
-				return true
-			})
-		}
-	}
-	for name := range found {
-		slices.Sort(found[name])
-	}
-	if !maps.EqualFunc(found, comparisons, slices.Equal) {
-		t.Errorf("times are compared by %q, want %q", found, comparisons)
-	}
 }

@@ -63,29 +63,6 @@ func TestReshard_HalfWay(t *testing.T) {
 	everyClientCanLock(t, ms)
 }
 
-// AC-53. A waiter is parked, the slot moves, the lock is released: it is woken.
-func TestReshard_WhileWaiting(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t)
-	for _, mode := range publishModes(c) {
-		t.Run(mode.String(), func(t *testing.T) {
-			ms := clients(t, c, 2, append(unpolled, holdfast.WithPublishMode(mode), holdfast.WithLease(time.Minute))...)
-			for range 3 {
-				held := mustLock(t, ms[0].Mutex(name))
-				got := make(chan *holdfast.Lease, 1)
-				go func() { got <- mustLock(t, ms[1].Mutex(name)) }()
-				redistest.Eventually(t, patience, "the waiter is subscribed", func() bool { return ms[1].Stats().Subscriptions == 1 })
-				c.Migrate(name, c.OtherMaster(name))
-				start := time.Now()
-				mustUnlock(t, held)
-				next := <-got
-				wantPrompt(t, start)
-				mustUnlock(t, next)
-			}
-		})
-	}
-}
-
 // A slot without a master: CLUSTERDOWN, until it has one.
 func TestReshard_UnservedSlot(t *testing.T) {
 	t.Parallel()

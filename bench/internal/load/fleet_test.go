@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -73,47 +72,4 @@ func TestFleetAtADistance(t *testing.T) {
 	if err := testServer.Reset(t.Context()); err != nil { // it tells of connections that are left
 		t.Error(err)
 	}
-}
-
-// A baton goes from each process to the next, however many there are.
-func TestFleetPassesABaton(t *testing.T) {
-	for _, library := range []string{"message", "grant"} {
-		t.Run(library, func(t *testing.T) {
-			v, err := fleet(testServer, library, true, Job{Process: 1, Callers: 1}, Job{Process: 2, Callers: 1}, Job{Process: 3, Callers: 1}).Measure(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if least, most := slices.Min(v.Grants), slices.Max(v.Grants); least == 0 || most-least > 1 {
-				t.Errorf("grants of each process: %v", v.Grants)
-			}
-			if err := testServer.Reset(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// The least lock goes from process to process and excludes, which Measure looks at.
-func TestFleetPassesTheLeastLock(t *testing.T) {
-	f := fleet(testServer, "least", true, Job{Process: 1, Callers: 1}, Job{Process: 2, Callers: 1}, Job{Process: 3, Callers: 1})
-	v, err := f.Measure(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if least := slices.Min(v.Grants); least == 0 {
-		t.Errorf("grants of each process: %v", v.Grants)
-	}
-	if err := testServer.Reset(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-// A worker that cannot do its job says why.
-func TestFleetTellsWhyAWorkerFailed(t *testing.T) {
-	dead := &Server{address: "127.0.0.1:1", admin: testServer.admin}
-	_, err := fleet(dead, "redislock", true, Job{Process: 1, Callers: 1}, Job{Process: 2, Callers: 1}).Measure(t.Context())
-	if err == nil {
-		t.Fatal("a fleet without a server measured something")
-	}
-	t.Log(err)
 }

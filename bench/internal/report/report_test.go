@@ -36,16 +36,6 @@ func TestBestRival(t *testing.T) {
 	}
 }
 
-func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{
-		0: "0", .0156: "0.016", 2: "2.00", 12.34: "12.3", 123.4: "123", 1234: "1,234", 1234567: "1,234,567", -26.2: "-26.2", -123: "-123",
-	} {
-		if got := number(v); got != want {
-			t.Errorf("number(%v) = %q, want %q", v, got, want)
-		}
-	}
-}
-
 func TestLosses(t *testing.T) {
 	s := Scenario{
 		Name: "s", Loads: []string{"l"}, Libraries: contender.Pick(contender.Ours, "redsync"), Ours: contender.Ours,
@@ -63,17 +53,5 @@ func TestLosses(t *testing.T) {
 	}
 	if got := strings.Join(units, " "); got != rate+" server" {
 		t.Errorf("lost: %s", got)
-	}
-}
-
-func TestDecades(t *testing.T) {
-	var labels []string
-	for _, tick := range (decades{}).Ticks(.01, 1e6) {
-		if tick.Label != "" {
-			labels = append(labels, tick.Label)
-		}
-	}
-	if got, want := strings.Join(labels, " "), "0.01 0.1 1 10 100 1k 10k 100k 1M"; got != want {
-		t.Errorf("ticks %s, want %s", got, want)
 	}
 }

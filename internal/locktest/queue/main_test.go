@@ -9,12 +9,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	roles := locktest.Roles(locktest.Kind{
+	locktest.Main(m, locktest.Roles(locktest.Kind{
 		Name: "mutex",
 		Lock: func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
 			return m.Mutex(name, opts...)
 		},
-	})
-	roles[crowdRole] = crowdProcess
-	locktest.Main(m, roles, nil)
+	}), nil)
 }

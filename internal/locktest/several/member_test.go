@@ -120,7 +120,7 @@ func TestRedlock_LateAnswers(t *testing.T) {
 
 // AC-81: Lock, Extend and Unlock return with the majority, while the proxy still withholds
 // what one member has to say: the request that it has not answered, or its reply, has not
-// been given up yet. BenchmarkRedlock has the figures.
+// been given up yet.
 func TestRedlock_ReturnsWithTheMajority(t *testing.T) {
 	t.Parallel()
 	all := Servers(t, 3)

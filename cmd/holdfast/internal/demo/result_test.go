@@ -61,34 +61,6 @@ func TestResult_Disagreements(t *testing.T) {
 	}
 }
 
-func TestPercentile(t *testing.T) {
-	hundred := make([]time.Duration, 100)
-	for i := range hundred {
-		hundred[i] = time.Duration(i + 1)
-	}
-	for _, tt := range []struct {
-		sorted []time.Duration
-		p      float64
-		want   time.Duration
-	}{
-		{nil, 50, 0},
-		{[]time.Duration{7}, 0, 7},
-		{[]time.Duration{7}, 50, 7},
-		{[]time.Duration{7}, 100, 7},
-		{[]time.Duration{1, 2}, 50, 1},
-		{[]time.Duration{1, 2, 3}, 50, 2},
-		{[]time.Duration{1, 2, 3}, 99, 3},
-		{hundred, 50, 50},
-		{hundred, 99, 99},
-		{hundred, 99.5, 100},
-		{hundred, 100, 100},
-	} {
-		if got := percentile(tt.sorted, tt.p); got != tt.want {
-			t.Errorf("percentile(%d values, %v) = %d, want %d", len(tt.sorted), tt.p, got, tt.want)
-		}
-	}
-}
-
 const goodPrint = `
   sale  phone  buyer  process  waited  left
      1      1      3        1     1ms     1

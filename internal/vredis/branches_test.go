@@ -118,7 +118,8 @@ const (
 	replica = "READONLY You can't write against a read only replica."
 )
 
-// Each row is one way through a script: the state before, the call, its reply, and what is there then.
+// Each row is one way through a script: the state before, the call, its reply, and what is there then. The script touches no key that is
+// not among its KEYS: servers and proxies that go by these would refuse it, or send it elsewhere.
 func TestScripts_Branches(t *testing.T) {
 	scripts := libraryScripts(t)
 	for _, b := range branches {
@@ -134,10 +135,15 @@ func TestScripts_Branches(t *testing.T) {
 // line of the script that is executed.
 func (b *branch) run(t *testing.T, scripts map[string]string, trace func(line int)) (differences []string) {
 	synctest.Test(t, func(t *testing.T) {
-		var sent []string
+		var sent, keys []string
 		s := vredis.New(vredis.Options{Log: func(e vredis.Executed) {
 			if name := strings.ToLower(e.Args[0]); e.Lua && e.Err == "" && strings.HasSuffix(name, "publish") {
 				sent = append(sent, strings.Join(e.Args[1:], " "))
+			}
+			for _, key := range vredis.KeysOf(e.Args) {
+				if e.Lua && !slices.Contains(keys, key) && !b.isOthersRight(key) {
+					differences = append(differences, fmt.Sprintf("%q touches %q, which is not among KEYS", e.Args, key))
+				}
 			}
 		}})
 		defer s.Stop()
@@ -184,6 +190,8 @@ func (b *branch) run(t *testing.T, scripts map[string]string, trace func(line in
 				call[i] = text(call[i])
 			}
 		}
+		n, _ := strconv.Atoi(call[2])
+		keys = call[3 : 3+n]
 		is(b.script, do(call), b.reply)
 		is("sent", strings.Join(sent, ", "), b.after["sent"])
 		for command, reply := range b.after {
@@ -193,6 +201,13 @@ func (b *branch) run(t *testing.T, scripts map[string]string, trace func(line in
 		}
 	})
 	return differences
+}
+
+// isOthersRight reports whether key is the right of a reader that a script finds in the lock or its queue: a caller cannot declare the
+// rights of other readers.
+func (b *branch) isOthersRight(key string) bool {
+	name, _, _ := strings.Cut(b.script, " ")
+	return strings.Contains(key, ":rwlock_timeout:") && (strings.HasPrefix(name, "rw_") || name == "renew_read" || name == "inspect")
 }
 
 // call is the command that runs the script.

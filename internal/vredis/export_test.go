@@ -42,3 +42,12 @@ func LinesOf(text string) ([]int, error) {
 	slices.Sort(all)
 	return slices.Compact(all), nil
 }
+
+// KeysOf returns the keys that a command touches.
+func KeysOf(args []string) []string {
+	d, wrong := lookup(args)
+	if wrong != nil {
+		return nil
+	}
+	return d.keysOf(args)
+}

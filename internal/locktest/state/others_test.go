@@ -16,6 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
+// redissons is the id of a fair waiter of Redisson.
+const redissons = "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:8"
+
 // otherScripts has a client send other texts in the place of scripts of the library: what another version, or another
 // server, would do. It is set up before the first command and not changed.
 type otherScripts map[any]any // digest -> digest

@@ -101,7 +101,6 @@ var imports = map[string][]string{
 	"/examples/nightly-job/recipe":       {"github.com/redis/go-redis/v9"},
 	"/examples/fenced-writer/recipe":     {"github.com/redis/go-redis/v9"},
 	"/examples/readers-migrator/recipe":  {"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
-	"/examples/readers-migrator/unsafe":  {"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
 	"/examples/flash-sale/stage":         {"/examples/internal/stage"},
 	"/examples/stock-decrement/stage":    {"/examples/internal/stage"},
 	"/examples/gateway/stage":            {"/examples/internal/stage"},

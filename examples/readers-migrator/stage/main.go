@@ -23,7 +23,6 @@ func main() {
 		Program: "examples/readers-migrator",
 		Modes: map[string]stage.Mode{
 			"recipe": {Usage: "guard the schema with a counter of readers and a flag for the writer", Program: "examples/readers-migrator/recipe"},
-			"unsafe": {Usage: "read and migrate without a lock", Program: "examples/readers-migrator/unsafe"},
 		},
 		Direct: direct,
 	})

@@ -27,10 +27,3 @@ func TestRecipe_WaitsForTheDead(t *testing.T) {
 		t.Error("the migrator got in")
 	}
 }
-
-// So that it is the lock that keeps migrations whole.
-func TestUnsafe_SeesHalfAMigration(t *testing.T) {
-	t.Parallel()
-	run := stagetest.Play(t, "--unsafe")
-	run.WantWrong("a reader saw half a migration")
-}

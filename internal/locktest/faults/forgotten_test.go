@@ -16,64 +16,6 @@ import (
 // farAway is the round trip over a satellite, or to a region far away.
 const farAway = 1250 * time.Millisecond
 
-// The read side, several locks as one, and a majority find connections that work as well: in fake time within their usual
-// patience, and on real servers, which can stand still for longer, although no dead connection ends by itself.
-func TestForgotten_OtherLocks(t *testing.T) {
-	for name, lockOf := range map[string]func(m []*holdfast.Manager) (holdfast.Locker, error){
-		"read side": func(m []*holdfast.Manager) (holdfast.Locker, error) { return m[0].RWMutex("a").RLocker(), nil },
-		"Multi": func(m []*holdfast.Manager) (holdfast.Locker, error) {
-			return holdfast.NewMulti(m[0].Mutex("a"), m[0].Mutex("b"), m[0].FairMutex("c"))
-		},
-		"Multi of two servers": func(m []*holdfast.Manager) (holdfast.Locker, error) {
-			return holdfast.NewMulti(m[0].Mutex("a"), m[1].Mutex("a"))
-		},
-		"Redlock": func(m []*holdfast.Manager) (holdfast.Locker, error) {
-			return holdfast.NewRedlock(m[0].Mutex("a"), m[1].Mutex("a"), m[2].Mutex("a"))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			redistest.InWorlds(t, func(t *testing.T) {
-				var managers []*holdfast.Manager
-				var proxies []*redistest.Proxy
-				for range 3 {
-					p := redistest.Start(t).Proxy(t)
-					managers = append(managers, locktest.ManagerFor(t, p.ClientWith(t, func(o *redis.Options) {
-						if !testing.Short() {
-							o.ReadTimeout = time.Hour
-						}
-					})))
-					proxies = append(proxies, p)
-				}
-				l, err := lockOf(managers)
-				if err != nil {
-					t.Fatal(err)
-				}
-				locktest.MustUnlock(t, locktest.MustLock(t, l))
-				within := time.Second
-				if !testing.Short() {
-					within = locktest.Patience
-				}
-				var got *holdfast.Lease
-				for _, call := range []func(context.Context) (err error){
-					func(ctx context.Context) (err error) { got, err = l.TryLock(ctx); return err },
-					func(ctx context.Context) error { return got.Unlock(ctx) },
-					func(ctx context.Context) (err error) { got, err = l.Lock(ctx); return err },
-					func(ctx context.Context) error { return got.Unlock(ctx) },
-				} {
-					for _, p := range proxies {
-						p.Forget()
-					}
-					locktest.Works(t, func() error {
-						ctx, cancel := context.WithTimeout(t.Context(), within)
-						defer cancel()
-						return call(ctx)
-					})
-				}
-			})
-		})
-	}
-}
-
 // ForceUnlock is not repeated: a copy that comes late would free the next owner's lock.
 func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 	srv := redistest.Start(t)
@@ -96,27 +38,6 @@ func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 	}
 	gate.Release()
 	_ = got.Unlock(context.Background())
-}
-
-// Where Redis is far away, making a new connection takes longer than a second. A TryLock waits for that.
-func TestForgotten_FarAway(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
-		locktest.AtLast(t, func() error {
-			p := srv.Proxy(t)
-			l := locktest.ManagerFor(t, p.Client(t)).Mutex("a")
-			p.Delay(100*time.Millisecond, 0)
-			for range 4 { // until the round trip is known
-				locktest.MustUnlock(t, locktest.MustLock(t, l))
-			}
-			p.Forget()
-			got, err := l.TryLock(t.Context())
-			if err == nil {
-				locktest.MustUnlock(t, got)
-			}
-			return err
-		})
-	})
 }
 
 // Connections are forgotten, and Redis is farther away than it was before. A new connection is given more time with each

@@ -20,41 +20,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/seam"
 )
 
-// Each lost lease is logged once, also where Unlock finds it and its error is dropped.
-func TestLogs_LostLeases(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	log, option := locktest.Logged()
-	m := locktest.ManagerOn(t, srv, option, holdfast.WithLease(6*time.Second))
-	var names []string
-	for name, lock := range map[string]func(string) holdfast.Locker{
-		"mutex": func(n string) holdfast.Locker { return m.Mutex(n) },
-		"fair":  func(n string) holdfast.Locker { return m.FairMutex(n) },
-		"write": func(n string) holdfast.Locker { return m.RWMutex(n) },
-		"read":  func(n string) holdfast.Locker { return m.RWMutex(n).RLocker() },
-	} {
-		byUnlock, byExtend := "unlock:"+name, "extend:"+name
-		a, b := locktest.MustLock(t, lock(byUnlock)), locktest.MustLock(t, lock(byExtend))
-		srv.Admin().Del(t.Context(), byUnlock, byExtend)
-		locktest.WantErr(t, locktest.Unlock(a), holdfast.ErrLeaseLost, nil)
-		locktest.WantErr(t, locktest.UntilAnswered(func() error { return b.Extend(t.Context(), 10*time.Second) }), holdfast.ErrLeaseLost, nil)
-		locktest.WantErr(t, locktest.Unlock(b), holdfast.ErrLeaseLost, nil)
-		names = append(names, byUnlock, byExtend)
-	}
-	told := func(n string) []string { return log.With("WARN holdfast: lease lost", "lock="+n, "reason=deleted") }
-	for _, n := range names { // the line can come after the answer to Unlock
-		redistest.Eventually(t, locktest.Patience, n+" is logged", func() bool { return len(told(n)) > 0 })
-	}
-	if err := m.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
-	for _, n := range names {
-		if got := told(n); len(got) != 1 {
-			t.Errorf("%s: %q", n, got)
-		}
-	}
-}
-
 // Many at a time are some lines, one line for the rest of them, and none is missing.
 func TestLogs_ManyLostLeases(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
@@ -82,38 +47,6 @@ func TestLogs_ManyLostLeases(t *testing.T) {
 			t.Errorf("%d lines tell of %d losses of %d", len(alone)+len(rest), count, n)
 		}
 	})
-}
-
-// The beginning and the end of an outage are logged once each, whatever the requests are.
-func TestLogs_Outage(t *testing.T) {
-	t.Parallel()
-	for name, requests := range map[string]func(t *testing.T, m *holdfast.Manager){
-		"held": func(t *testing.T, m *holdfast.Manager) {
-			locktest.MustLock(t, m.Mutex("held", holdfast.WithLease(2*time.Second)))
-		},
-		"waiter": func(t *testing.T, m *holdfast.Manager) {},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			srv := redistest.Start(t)
-			log, option := locktest.Logged()
-			m := locktest.ManagerOn(t, srv, option)
-			requests(t, m)
-			srv.Pause()
-			got := locktest.Waits(t, m.Mutex("waited"))
-			redistest.Eventually(t, locktest.Patience, "the outage is told", func() bool {
-				return len(log.With("WARN holdfast: redis does not answer", srv.Addr()+": no answer")) == 1
-			})
-			srv.Resume()
-			locktest.MustUnlock(t, got())
-			redistest.Eventually(t, locktest.Patience, "its end is told", func() bool {
-				return len(log.With("INFO holdfast: redis answers again", "lasted=")) == 1
-			})
-			if m.Stats().Outages != 1 {
-				t.Errorf("%d outages", m.Stats().Outages)
-			}
-		})
-	}
 }
 
 // One reply that is lost is no outage, however long nothing follows.

@@ -200,26 +200,6 @@ func TestTelemetry_Metrics(t *testing.T) {
 	})
 }
 
-// A loss that nothing but Unlock finds is one as well, and counted once.
-func TestTelemetry_LossFoundByUnlock(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		reader := sdkmetric.NewManualReader()
-		srv := redistest.Start(t)
-		m := locktest.ManagerOn(t, srv, holdfast.WithLease(time.Hour), holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
-		for name, lock := range map[string]holdfast.Locker{"a": m.Mutex("a"), "b": m.FairMutex("b"), "c": m.RWMutex("c"), "d": m.RWMutex("d").RLocker()} {
-			before := m.Stats().Lost
-			lease := locktest.MustLock(t, lock)
-			srv.Admin().Del(t.Context(), name)
-			locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
-			redistest.Eventually(t, locktest.Patience, "the loss is counted", func() bool { return m.Stats().Lost == before+1 }) // just after Unlock is told
-		}
-		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("a")))
-		if values := collect(t, reader); values["holdfast.lost"] != 4 || m.Stats().Lost != 4 {
-			t.Errorf("%d, %+v", values["holdfast.lost"], m.Stats())
-		}
-	})
-}
-
 // What a call says is its own fact, and not that of another lock, which ended its context.
 func TestTelemetry_OutcomeIsNotTheCauses(t *testing.T) {
 	t.Parallel()

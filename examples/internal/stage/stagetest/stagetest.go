@@ -2,7 +2,6 @@
 package stagetest
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"os"
@@ -90,43 +89,6 @@ func stage(t *testing.T, args []string) *exec.Cmd {
 	cmd := exec.Command(exe, args...)
 	cmd.Env = append(os.Environ(), asStageEnv+"=1", "GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE"))
 	return cmd
-}
-
-// Cut is Play until a line has text: then the stage gets the signal end or, if that is nil, its output is closed. It returns
-// the exit status.
-func Cut(t *testing.T, text string, end os.Signal, args ...string) int {
-	t.Helper()
-	server := redistest.Start(t)
-	cmd := stage(t, append(args, "--redis", "redis://:"+server.Password()+"@"+server.Addr()+"/0"))
-	var stderr bytes.Buffer
-	cmd.Stderr, cmd.WaitDelay = &stderr, 10*time.Second
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	timeout := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	defer timeout.Stop()
-	lines := bufio.NewScanner(stdout)
-	for lines.Scan() && !strings.Contains(lines.Text(), text) {
-	}
-	if end != nil {
-		if err := cmd.Process.Signal(end); err != nil {
-			t.Error(err)
-		}
-		for lines.Scan() {
-		}
-	} else {
-		stdout.Close()
-	}
-	if err := cmd.Wait(); errors.Is(err, exec.ErrWaitDelay) { // as in Command
-		t.Error("a process is left")
-	}
-	t.Logf("%q: %v\n%s", args, cmd.ProcessState, &stderr)
-	server.RequireNoKeys(t)
-	return cmd.ProcessState.ExitCode()
 }
 
 // logLine is one of Holdfast's: programs that name no logger say so when they lose a lease, as some are meant to.

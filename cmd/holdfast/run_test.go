@@ -215,28 +215,6 @@ func TestRun_StreamsAndEnvironment(t *testing.T) {
 		t.Error("stderr lacks the command's line or ours")
 	}
 	srv.RequireNoKeys(t, "redisson_lock_token:{job}")
-
-	// Without stdin, and with a stderr without a reader, the command runs all the same.
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sh := newInvocation(t)
-	sh.Path, sh.Args = "/bin/sh", []string{"sh", "-c", `{ "$0" run job -v -- sh -c 'cat; sleep 0.2; exit 5' <&-; echo "status $?"; } 2>&1 >&3 3>&- | exec true`, exe}
-	sh.Env = append(sh.Env, "HOLDFAST_REDIS="+urlOf(srv))
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	sh.ExtraFiles = []*os.File{out}
-	if err := sh.Start(); err != nil {
-		t.Fatal(err)
-	}
-	sh.wait(t)
-	if got := awaitFile(t, out.Name()); got != "status 5\n" {
-		t.Errorf("with closed streams: %q", got)
-	}
 }
 
 // A lock that another process hands over has a lease of two seconds at first, less than the grace time. The command

@@ -6,28 +6,9 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
-
-func TestUnlock_FreesAndTellsTheHolder(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	lease, err := other(t, srv, holdfast.WithLease(5*time.Second)).Mutex("job").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := start(t, urlOf(srv), "unlock", "job", "--force")
-	if status := i.wait(t); status != 0 || !strings.Contains(i.stderr.String(), "make sure that it is dead") {
-		t.Errorf("exit status %d", status)
-	}
-	<-lease.Done()
-	if lease.Err() == nil {
-		t.Error("the holder has not learned of it")
-	}
-}
 
 // With --owner only that owner's lock is freed, without a question.
 func TestUnlock_OfAnOwner(t *testing.T) {

@@ -7,5 +7,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	locktest.Main(m, map[string]func([]string){callersRole: redlockCallers}, nil)
+	locktest.Main(m, nil, nil)
 }

@@ -127,7 +127,7 @@ func (eng *Engine) echoed(q *lock.Question, r *lock.Reply) {
 	if !eng.Process.Counted && heard == 0 {
 		heard = 1 // perhaps by way of another node
 	}
-	eng.Subscriber.Published(q.Channel, q.Message, r.Outcome == lock.Answered && heard >= 0, heard, eng.Executor.RoundTrip())
+	eng.Subscriber.Published(q.Channel, q.Message, heard, eng.Executor.RoundTrip())
 }
 
 // askAll makes all waiters send a request, and all holders that may keep a lock too long.

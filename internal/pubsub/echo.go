@@ -37,8 +37,8 @@ func (s *Subscriber) Echo(channel string) (message string) {
 }
 
 // Published is called when the server has published an echo or has not. It is to arrive within three round trips, but half a second is
-// always in time. heard is how many clients have heard it, and below 0 if that is not known.
-func (s *Subscriber) Published(channel, message string, ok bool, heard int64, roundTrip time.Duration) {
+// always in time. heard is how many clients have heard it, and below 0 if it was not published.
+func (s *Subscriber) Published(channel, message string, heard int64, roundTrip time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.topics[channel]
@@ -47,9 +47,9 @@ func (s *Subscriber) Published(channel, message string, ok bool, heard int64, ro
 	}
 	h := t.home
 	switch {
-	case heard == 0 && ok:
+	case heard == 0:
 		h.endLocked(errUnheard)
-	case !ok && !h.silent:
+	case heard < 0 && !h.silent:
 		t.echo = ""
 	default:
 		time.AfterFunc(max(echoSoon, 3*roundTrip), func() {

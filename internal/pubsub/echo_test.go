@@ -49,7 +49,7 @@ func TestEcho_NoMessageArrives(t *testing.T) {
 						} else {
 							client.Publish(context.Background(), channel, message)
 						}
-						s.Published(channel, message, true, 1, 0)
+						s.Published(channel, message, 1, 0)
 						return true
 					})
 				}

@@ -254,7 +254,11 @@ func (s *Subscriber) Stop(ctx context.Context) error {
 	started := s.started
 	s.mu.Unlock()
 	s.cancel()
-	defer s.forgetAll()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		clear(s.topics)
+	}()
 	if !started {
 		return nil
 	}
@@ -271,10 +275,4 @@ func (s *Subscriber) Sharded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.plain
-}
-
-func (s *Subscriber) forgetAll() {
-	s.mu.Lock()
-	clear(s.topics)
-	s.mu.Unlock()
 }

@@ -72,6 +72,7 @@ func init() {
 		{"spublish", 3, "pubsub loading stale fast", 1, 1, 1, "pubsub fast", cmdSpublish},
 		{"pubsub", -2, "", 0, 0, 0, "slow", nil},
 		{"pubsub|channels", -2, "pubsub loading stale", 0, 0, 0, "pubsub slow", cmdPubsubChannels},
+		{"pubsub|shardchannels", -2, "pubsub loading stale", 0, 0, 0, "pubsub slow", cmdPubsubShardchannels},
 		{"pubsub|numsub", -2, "pubsub loading stale", 0, 0, 0, "pubsub slow", cmdPubsubNumsub},
 		{"pubsub|shardnumsub", -2, "pubsub loading stale", 0, 0, 0, "pubsub slow", cmdPubsubShardnumsub},
 		{"eval", -3, "noscript stale skip_monitor no_mandatory_keys movablekeys", 0, 0, 0, "slow scripting", cmdEval},

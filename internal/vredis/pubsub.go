@@ -101,12 +101,15 @@ func cmdSunsubscribe(s *Server, c *conn, a []string) any { return s.unsubscribe(
 func cmdPublish(s *Server, _ *conn, a []string) any      { return s.publish(plainly, a[1], a[2]) }
 func cmdSpublish(s *Server, _ *conn, a []string) any     { return s.publish(sharded, a[1], a[2]) }
 
-func cmdPubsubChannels(s *Server, _ *conn, a []string) any {
+func cmdPubsubChannels(s *Server, _ *conn, a []string) any      { return s.channels(plainly, a) }
+func cmdPubsubShardchannels(s *Server, _ *conn, a []string) any { return s.channels(sharded, a) }
+
+func (s *Server) channels(l listening, a []string) any {
 	if len(a) > 3 {
 		return errorf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try PUBSUB HELP.", a[1])
 	}
 	all := []any{}
-	for _, ch := range slices.Sorted(maps.Keys(s.pubsub.plain)) {
+	for _, ch := range slices.Sorted(maps.Keys(s.index(l))) {
 		if len(a) < 3 || match(a[2], ch) {
 			all = append(all, ch)
 		}

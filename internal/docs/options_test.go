@@ -173,7 +173,7 @@ func TestDocs_TimeConstants(t *testing.T) {
 		{"remote hand-off | 128 |", "internal/wire/inbox.go", "const TokensPerGrant = 128"},
 		{"that linger | 10,000 |", "internal/engine/linger.go", "const mostLingering = 10_000"},
 		{"tell it | 1 s |", "internal/lock/linger.go", "const lingerLook = time.Second"},
-		{"waits for that answer for 100 ms, or eight round trips", "internal/engine/linger.go", "answerTrips = 8\n\tleastAnswer = 100 * time.Millisecond"},
+		{"waits for that answer for 100 ms, or eight round trips", "internal/lock/linger.go", "answerTrips = 8\n\tleastAnswer = 100 * time.Millisecond"},
 		{"was lost | 1 minute |", "internal/lock/release.go", "const Burial = time.Minute"},
 		{"| half a day to a day |", "internal/protocol/scripts.go", "queueTTLLeft = queueTTL / 2"},
 		{"| half a day to a day |", "internal/protocol/scripts.go", "queueTTL     = 24 * time.Hour"},

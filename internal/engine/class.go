@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // class is what WithMetricName says of a lock's name, and what is counted for the locks of that class. Without it, all
@@ -128,7 +129,9 @@ type tokenMarks struct {
 // tokenGeneration is how many names a generation holds.
 const tokenGeneration = 1024
 
-// seen returns the mark of name, 0 if there is none.
+// TokenSeen returns the mark of a lock, 0 if there is none.
+func (t *tokenMarks) TokenSeen(keys *wire.Keys) uint64 { return t.seen(keys.Lock.(string)) }
+
 func (t *tokenMarks) seen(name string) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

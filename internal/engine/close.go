@@ -28,7 +28,7 @@ func (eng *Engine) Close(ctx context.Context) error {
 	eng.mu.Unlock()
 	if first {
 		for _, e := range entries {
-			e.close()
+			e.do(e.lock.Close)
 		}
 		eng.hasten()
 		eng.Identity.close()
@@ -121,9 +121,6 @@ func (eng *Engine) Pending() int {
 	return eng.pending
 }
 
-// awaitedPause is the longest pause while Close waits for the answer: a few fit into the time that it waits.
-const awaitedPause = 50 * time.Millisecond
-
 // pausing has resend called when the pause of a release is over, unless it is already to be called.
 func (eng *Engine) pausing(r *lock.Repeated, pause time.Duration, resend func()) {
 	eng.mu.Lock()
@@ -132,7 +129,7 @@ func (eng *Engine) pausing(r *lock.Repeated, pause time.Duration, resend func())
 		return
 	}
 	if eng.closed {
-		pause = min(pause, awaitedPause)
+		pause = min(pause, lock.AwaitedPause)
 	}
 	if eng.paused == nil {
 		eng.paused = make(map[*lock.Repeated]*time.Timer)
@@ -150,19 +147,13 @@ func (eng *Engine) resumed(r *lock.Repeated) {
 	}
 }
 
-// closing reports whether Close has been called.
-func (eng *Engine) closing() bool {
-	eng.mu.Lock()
-	defer eng.mu.Unlock()
-	return eng.closed
-}
-
 // hasten has the releases that pause sent at once: Close waits for them.
 func (eng *Engine) hasten() {
 	eng.mu.Lock()
 	paused := slices.Collect(maps.Keys(eng.paused))
 	eng.mu.Unlock()
 	for _, r := range paused {
-		entryOf(r.Of()).resend(r)
+		e := entryOf(r.Of())
+		e.do(func(m *lock.Moment) { e.lock.Resume(m, r) })
 	}
 }

@@ -45,8 +45,10 @@ type Engine struct {
 	holds      atomic.Uint64 // numbers the owner ids
 	oneSlot    atomic.Bool   // found out: keys of one script must share a slot
 	warm       sync.Once     // the first hold to be renewed sees to spare connections
-	ready      sync.Pool     // see newReady
-	parked     sync.Pool     // see newWaiter
+	world      world
+	events     sync.Pool // see event
+	ready      sync.Pool // see newReady
+	parked     sync.Pool // see newWaiter
 	recent     recent
 	life       context.Context
 	endLife    context.CancelFunc // by Close
@@ -105,6 +107,8 @@ func New(c Config) *Engine {
 			Aside:       c.Aside,
 			Readmission: c.Readmission,
 			Turns:       protocol.TurnsInARow,
+			FirstAtMost: command.FirstAtMost,
+			Unanswered:  command.ErrSilent,
 			Confirm:     c.Confirm,
 		},
 		errorOf:  c.ErrorOf,
@@ -117,7 +121,9 @@ func New(c Config) *Engine {
 		drained:  make(chan struct{}),
 		stopped:  make(chan struct{}),
 	}
-	eng.Process.Knows = world{eng}
+	eng.inbox = newInbox(eng)
+	eng.world = world{eng, eng.inbox, &eng.tokens}
+	eng.Process.Knows = &eng.world
 	eng.life, eng.endLife = context.WithCancel(context.Background())
 	eng.scheduler = renewal.New(renewal.Config[*lock.Hold]{Renew: eng.renew, Expire: eng.expire})
 	if eng.cluster {
@@ -131,7 +137,6 @@ func New(c Config) *Engine {
 	eng.Executor.OnReadOnly(eng.Subscriber.Moved)
 	eng.Executor.OnStranded(func() { eng.Subscriber.Doubt(eng.Executor.RoundTrip()) })
 	eng.Executor.OnOutage(eng.unavailable, eng.Journal.AvailableAgain)
-	eng.inbox = newInbox(eng)
 	eng.Identity = newIdentity(eng, c.App, c.Page)
 	eng.Classes.of = c.MetricName
 	return eng

@@ -117,21 +117,21 @@ func (h *Lock) enter(ctx context.Context, once bool, trace context.Context, asyn
 		}
 		label = labelOf(ctx)
 	}
-	var m lock.Moment
-	m.Begin(world{h.engine}, &h.engine.Settings)
+	var ev event
+	ev.begin(h.engine)
 	e, v := h.lockEntry()
 	if v != nil {
 		return nil, nil, nil, h.engine.explain(h.Name, v)
 	}
 	w := h.newWaiter(e, async)
 	w.Once, w.Trace, w.label, w.under = once, traceOf(trace), label, under
-	l, v, parked := e.lock.Enter(&m, &w.Waiter, h.engine.shut())
+	l, v, parked := e.lock.Enter(&ev.Moment, &w.Waiter, h.engine.shut())
 	lease := (*Lease)(l)
 	if lease != nil {
 		lease.setLabelLocked(label)
 		h.Class.granted(l.Kind(), l.Mode())
 	}
-	e.unlock(&m)
+	h.engine.end(&ev, e)
 	if !parked {
 		h.engine.outcomeOf(w)
 		return lease, nil, e, h.engine.explain(h.Name, v)
@@ -173,13 +173,14 @@ func (h *Lock) lockEntry() (*entry, *Verdict) {
 // a caller whose ctx is done always gets an error.
 func (e *entry) leave(ctx context.Context, w *waiter) error {
 	causes := ContextCauses(ctx) // while no lock is held: ctx may be code of the user, and look at a lease
-	m := e.moment()
-	e.mu.Lock()
-	v, waited, left := e.lock.Leave(&m, causes, &w.Waiter)
-	if waited {
-		e.waitedLocked(w.Came, m.Age())
-	}
-	e.unlock(&m)
+	var v *Verdict
+	var left bool
+	e.do(func(m *lock.Moment) {
+		var waited bool
+		if v, waited, left = e.lock.Leave(m, causes, &w.Waiter); waited {
+			e.waitedLocked(w.Came, m.Age())
+		}
+	})
 	if !left {
 		<-w.ready // soon: the outcome is there
 	}
@@ -209,10 +210,7 @@ func (e *entry) leaveWith(ctx context.Context, w *waiter) {
 // leaveAsync is leave for LockAsync, except that a result that has been delivered stays.
 func (e *entry) leaveAsync(ctx context.Context, w *waiter) {
 	causes := ContextCauses(ctx)
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.lock.Expel(&m, causes, &w.Waiter)
+	e.do(func(m *lock.Moment) { e.lock.Expel(m, causes, &w.Waiter) })
 }
 
 // waiter is a caller that waits: what the lock knows of it, and where its caller gets the outcome.

@@ -8,9 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// entry is a lock name in use: a lock.Lock, which decides, with its mutex and what runs for it. An event takes mu, makes a moment,
-// calls one method of the lock, and ends in unlock, which performs what the moment asks for. Here are the events that
-// come from outside by themselves; those of requests are in sent.go, and callers' in enter.go and unlock.go.
+// entry is a lock name in use: a lock.Lock, which decides, with its mutex and what runs for it. An event begins a moment, takes mu,
+// calls one method of the lock, and ends in Engine.end, which performs what the moment asks for (perform.go).
 //
 // Lock order: entry.mu, then one of Engine.mu, subscriber.mu, inbox.mu, and the locks
 // of the scheduler and the executor. None is held over I/O or user code.
@@ -31,7 +30,7 @@ type running struct {
 	set     time.Duration        // when it does, after Settings.Epoch; 0: it does not
 	private *lock.Hold           // fair: the claim whose private channel of Redisson's is subscribed; nil: none
 	heard   bool                 // the entry is registered for Redisson's channel of the lock
-	linger  lingers              // guarded by lingering.mu
+	linger  lingers              // guarded by lingering.mu, but for hold
 	waits   [len(Waits{})]uint32 // callers that had to wait in that minute, and are not in Engine.contended and waits yet
 	minute  uint32               // after Settings.Epoch
 }
@@ -62,147 +61,52 @@ func (e *entry) mapped() string { return e.lock.Keys().Lock.(string) }
 
 func (e *entry) channel() string { return e.lock.Keys().Channel() }
 
-// moment begins an event.
-func (e *entry) moment() lock.Moment { return e.engine.moment() }
-
-func (eng *Engine) moment() (m lock.Moment) {
-	m.Begin(world{eng}, &eng.Settings)
-	return m
-}
-
 // Heard is called by the subscriber for each message on one of Redisson's channels.
 func (e *entry) Heard(payload string) {
-	if !wire.SaysReleased(payload) {
-		return
+	if wire.SaysReleased(payload) {
+		e.engine.Stats.Wakeups.Add(1)
+		e.do(e.lock.Freed)
 	}
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.engine.Stats.Wakeups.Add(1)
-	e.lock.Freed(&m)
 }
 
 // Subscribed is called each time Redis confirms a subscription.
-func (e *entry) Subscribed() {
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.lock.Subscribed(&m)
-}
+func (e *entry) Subscribed() { e.do(e.lock.Subscribed) }
 
 // Relied is called by the subscriber: no request depends on Redisson's channels.
 func (e *entry) Relied() bool { return false }
 
 // Unproven is called by the subscriber.
-func (e *entry) Unproven() { e.unproven(true) }
-
-func (e *entry) unproven(own bool) {
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.lock.Unproven(&m, own)
-}
-
-// unsure is called when the inbox is subscribed, and when it turns out that it cannot be.
-func (e *entry) unsure() {
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.lock.Unsure(&m)
-}
+func (e *entry) Unproven() { e.do(func(m *lock.Moment) { e.lock.Unproven(m, true) }) }
 
 // noticed is called with a message for a claim, or for a hold that may linger.
 func (e *entry) noticed(h *lock.Hold, n wire.Notice) {
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
 	if !n.Wanted {
 		e.engine.Stats.Wakeups.Add(1)
 	}
-	e.lock.Noticed(&m, h, n)
-}
-
-// wakeUp is called by the timer.
-func (e *entry) wakeUp() {
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.lock.WakeUp(&m)
-}
-
-// reachLimit is called by the timer of a caller's WithMaxHold.
-func (e *entry) reachLimit(l *lock.Limit) {
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.lock.ReachLimit(&m, l)
-}
-
-// resend is called when the pause of a release is over, or Close waits for its answer.
-func (e *entry) resend(r *lock.Repeated) {
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.lock.Resume(&m, r)
+	e.do(func(m *lock.Moment) { e.lock.Noticed(m, h, n) })
 }
 
 // expire is called by the scheduler when a deadline has passed.
 func (eng *Engine) expire(h *lock.Hold) {
 	e := entryOf(h.Of())
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.lock.Expire(&m, h)
+	e.do(func(m *lock.Moment) { e.lock.Expire(m, h) })
 }
 
 // notFound is called when a renewal did not find h in Redis.
 func (e *entry) notFound(h *lock.Hold, reason lock.Reason) {
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.lock.NotFound(&m, h, reason)
+	e.do(func(m *lock.Moment) { e.lock.NotFound(m, h, reason) })
 }
 
 // prolonged records that a request sent at sent has set the TTL of h to at least ttl.
 func (e *entry) prolonged(h *lock.Hold, sent time.Time, ttl time.Duration) {
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.lock.Prolonged(&m, h, sent, ttl)
-}
-
-// keep asks whether places are still there.
-func (e *entry) keep(claims []*lock.Hold) {
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.lock.Keep(&m, claims)
+	e.do(func(m *lock.Moment) { e.lock.Prolonged(m, h, sent, ttl) })
 }
 
 // Lose ends all holds of a key, of whatever kind, as notFound does.
 func (eng *Engine) Lose(key string) {
 	for family := range lock.Families {
 		if e := eng.existing(family, key); e != nil {
-			m := e.moment()
-			e.mu.Lock()
-			e.lock.Deleted(&m)
-			e.unlock(&m)
+			e.do(e.lock.Deleted)
 		}
 	}
-}
-
-// fail ends all waits, because the client is closed.
-func (e *entry) fail(cause error) {
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.lock.Fail(&m, cause)
-}
-
-// close is for Manager.Close.
-func (e *entry) close() {
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.lock.Close(&m)
 }

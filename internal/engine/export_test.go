@@ -6,7 +6,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/pubsub"
-	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Moments that do not come by themselves, and figures that users do not need.
@@ -63,18 +62,22 @@ func (x Inside) SetEnd(at time.Time) {
 
 // ReachLimitLocked is the timer of WithMaxHold. What it tells when no lock is held, it tells when the caller calls the result, after Unlock.
 func (x Inside) ReachLimitLocked() (announce func()) {
-	m := x.e.moment()
-	x.e.lock.ReachLimit(&m, x.limit)
-	after := x.e.engine.performOrdered(&m)
-	x.e.sync(&m)
-	return func() { x.e.engine.perform(&m, Ended{}, after) }
+	eng := x.e.engine
+	ev := new(event)
+	ev.begin(eng)
+	x.e.lock.ReachLimit(&ev.Moment, x.limit)
+	eng.performOrdered(ev, ev.Effects())
+	x.e.sync(ev)
+	return func() { eng.perform(ev) }
 }
 
 // Expire has the schedule say that the deadline has passed.
 func (x Inside) Expire() { x.e.engine.expire(x.h) }
 
 // ReachLimit is the timer of WithMaxHold.
-func (x Inside) ReachLimit() { x.e.reachLimit(x.limit) }
+func (x Inside) ReachLimit() {
+	x.e.do(func(m *lock.Moment) { x.e.lock.ReachLimit(m, x.limit) })
+}
 
 // Renew has the schedule say that the hold is to be renewed.
 func (x Inside) Renew() { x.e.engine.renew([]*lock.Hold{x.h}) }
@@ -84,7 +87,7 @@ func (x Inside) Check() { x.e.checkNow() }
 
 // WakeUp is the timer of the waiters. It reports whether another request is wanted.
 func (x Inside) WakeUp() bool {
-	x.e.wakeUp()
+	x.e.do(x.e.lock.WakeUp)
 	x.e.mu.Lock()
 	defer x.e.mu.Unlock()
 	return x.e.lock.WantsRequest()
@@ -92,8 +95,9 @@ func (x Inside) WakeUp() bool {
 
 // PollAfter is after how long a waiter asks again.
 func (eng *Engine) PollAfter(ttl time.Duration) time.Duration {
-	m := eng.moment()
-	return new(lock.Lock).PollAfter(&m, ttl)
+	var ev event
+	ev.begin(eng)
+	return new(lock.Lock).PollAfter(&ev.Moment, ttl)
 }
 
 // HearInbox adds a listener to the inbox.
@@ -113,11 +117,7 @@ func (eng *Engine) Question() (q interface {
 func (eng *Engine) NextPause() (d time.Duration) {
 	for _, e := range eng.snapshot() {
 		e.mu.Lock()
-		if p := e.lock.PausesLeft(); p != nil {
-			pauses := *p.(*retry.Pauses)
-			pauses.RandomizationFactor = 0 // called again and again, it would return the longest of many
-			d += pauses.NextBackOff()
-		}
+		d += e.lock.NextPause()
 		e.mu.Unlock()
 	}
 	return d

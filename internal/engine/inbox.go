@@ -30,9 +30,9 @@ func newInbox(eng *Engine) *inbox {
 	return &inbox{engine: eng, channel: wire.Inbox(eng.Process.Owners)}
 }
 
-// expect adds a claim that stands in a queue, or a hold that may linger. It returns the message that has come for
+// Expect adds a claim that stands in a queue, or a hold that may linger. It returns the message that has come for
 // it already; nil if there is none.
-func (b *inbox) expect(h *lock.Hold) *wire.Notice {
+func (b *inbox) Expect(h *lock.Hold) *wire.Notice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.expected.IsEmpty() {
@@ -41,8 +41,8 @@ func (b *inbox) expect(h *lock.Hold) *wire.Notice {
 	return b.expected.Add(h)
 }
 
-// forget drops a claim, or a hold.
-func (b *inbox) forget(h *lock.Hold) {
+// Forget drops a claim, or a hold.
+func (b *inbox) Forget(h *lock.Hold) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.expected.Drop(h) && b.expected.IsEmpty() {
@@ -50,22 +50,17 @@ func (b *inbox) forget(h *lock.Hold) {
 	}
 }
 
-// live reports whether messages arrive.
-func (b *inbox) live() bool { return b.engine.Subscriber.Live(b.channel) }
-
-// rely is called for a request that says whether the process hears messages, and reports whether it does. If so,
-// the process stays subscribed until unrely is called: a release takes a process for dead that has said that it
+// Rely is called for a request that says whether the process hears messages, and reports whether it does. If so,
+// the process stays subscribed until the request has ended: a release takes a process for dead that has said that it
 // listens and does not.
-func (b *inbox) rely() bool {
+func (b *inbox) Rely() bool {
 	b.relying.Add(1) // before the look, since the subscriber may look at the same time
-	if b.live() {
+	if b.engine.Subscriber.Live(b.channel) {
 		return true
 	}
-	b.unrely()
+	b.relying.Add(-1)
 	return false
 }
-
-func (b *inbox) unrely() { b.relying.Add(-1) }
 
 // Relied is called by the subscriber.
 func (b *inbox) Relied() bool { return b.relying.Load() > 0 }
@@ -76,13 +71,13 @@ func (b *inbox) Heard(payload string) {
 	if !ok {
 		return
 	}
-	if h := b.claimOf(n); h != nil {
+	if h := b.ClaimOf(n); h != nil {
 		entryOf(h.Of()).noticed(h, n)
 	}
 }
 
-// claimOf returns the claim that n is for; if none is known to wait, n is kept for a while.
-func (b *inbox) claimOf(n wire.Notice) *lock.Hold {
+// ClaimOf returns the claim that n is for; if none is known to wait, n is kept for a while.
+func (b *inbox) ClaimOf(n wire.Notice) *lock.Hold {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.expected.ClaimOf(n, time.Now())
@@ -106,7 +101,8 @@ func (b *inbox) Unproven() {
 	locks := b.expected.Locks()
 	b.mu.Unlock()
 	if len(locks) > 0 {
-		entryOf(locks[0]).unproven(false)
+		e := entryOf(locks[0])
+		e.do(func(m *lock.Moment) { e.lock.Unproven(m, false) })
 	}
 }
 
@@ -136,6 +132,6 @@ func (b *inbox) askAll() {
 	locks := b.expected.Locks()
 	b.mu.Unlock()
 	for _, l := range locks {
-		entryOf(l).unsure()
+		entryOf(l).do(l.Unsure)
 	}
 }

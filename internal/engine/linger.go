@@ -2,7 +2,6 @@ package engine
 
 import (
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -10,13 +9,6 @@ import (
 
 // mostLingering is how many locks of a process linger at a time. The one that has done so for longest goes first.
 const mostLingering = 10_000
-
-// A TryLock waits for the answer of a holder that may linger for so many round trips, which have four ways in them and may meet busy
-// processes; and at least for so long, because Go reads messages tens of milliseconds late while its goroutines are busy.
-const (
-	answerTrips = 8
-	leastAnswer = 100 * time.Millisecond
-)
 
 // lingering are the locks of a process that linger (lock/linger.go), in the order in which they began.
 type lingering struct {
@@ -27,17 +19,24 @@ type lingering struct {
 
 // lingers is what an entry has for that.
 type lingers struct {
-	hold         *lock.Hold    // nil: e is not in the list
-	since        time.Duration // of the hold that lingers
+	hold         *lock.Hold // that lingers; nil: none. It is in the list, unless it was taken out because too many are. Guarded by entry.mu
+	listed       bool       // e is in the list
 	older, newer *entry
 }
 
-// add puts e behind the others. If there are too many, it takes out the one that has lingered for longest, and returns its hold.
-func (l *lingering) add(e *entry, h *lock.Hold, since time.Duration) (oldest *lock.Hold) {
+// change is called when another hold of e lingers than before; nil: none. e comes behind the others. If there are too many, it takes
+// out the one that has lingered for longest, and returns its hold.
+func (l *lingering) change(e *entry, h *lock.Hold) (oldest *lock.Hold) {
 	x := &e.run().linger
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	*x = lingers{hold: h, since: since, older: l.newest}
+	if x.listed {
+		l.unlink(e)
+	}
+	if x.hold = h; h == nil {
+		return nil
+	}
+	x.listed, x.older = true, l.newest
 	if l.newest == nil {
 		l.oldest = e
 	} else {
@@ -52,16 +51,7 @@ func (l *lingering) add(e *entry, h *lock.Hold, since time.Duration) (oldest *lo
 	return oldest
 }
 
-// remove takes e out, if add has not done so.
-func (l *lingering) remove(e *entry) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if e.runs.linger.hold != nil {
-		l.unlink(e)
-	}
-}
-
-// unlink is remove with mu held.
+// unlink takes e out of the list.
 func (l *lingering) unlink(e *entry) {
 	x := &e.runs.linger
 	if x.older == nil {
@@ -74,23 +64,8 @@ func (l *lingering) unlink(e *entry) {
 	} else {
 		x.newer.runs.linger.older = x.older
 	}
-	*x = lingers{since: x.since} // it lingers until its event comes
+	x.listed, x.older, x.newer = false, nil, nil
 	l.n--
-}
-
-// since is when e began to linger, after Settings.Epoch.
-func (l *lingering) since(e *entry) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return e.runs.linger.since
-}
-
-// dismiss is called when too many locks linger.
-func (e *entry) dismiss(h *lock.Hold) {
-	m := e.moment()
-	e.mu.Lock()
-	defer e.unlock(&m)
-	e.lock.Dismiss(&m, h)
 }
 
 // IsIdle reports whether this process keeps a lock by that owner id, and no caller has it.

@@ -11,7 +11,7 @@ func TestLingering_EachOfTheOldestOnce(t *testing.T) {
 	var l lingering
 	holds, entries := make([]lock.Hold, mostLingering+3), make([]entry, mostLingering+3)
 	for i := range holds {
-		oldest := l.add(&entries[i], &holds[i], 1)
+		oldest := l.change(&entries[i], &holds[i])
 		var want *lock.Hold
 		if over := i - mostLingering; over >= 0 {
 			want = &holds[over]
@@ -21,8 +21,8 @@ func TestLingering_EachOfTheOldestOnce(t *testing.T) {
 		}
 	}
 	for i := range entries {
-		l.remove(&entries[i])
-		l.remove(&entries[i])
+		l.change(&entries[i], nil)
+		l.change(&entries[i], nil)
 	}
 	if l.n != 0 || l.oldest != nil || l.newest != nil {
 		t.Errorf("%d are left", l.n)

@@ -7,144 +7,140 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
-// rooms are for the effects of one event at a time.
-var rooms = sync.Pool{New: func() any { return new(lock.Effects) }}
-
-// recycle empties the room of an event for another one. That of an event with many effects is not kept.
-func recycle(x *lock.Effects) {
-	const many = 16
-	if len(x.Sends) > many || len(x.Limits) > many || len(x.Pauses) > many || len(x.Answers) > many || len(x.Ends) > many {
-		return
-	}
-	clear(x.Sends)
-	clear(x.Limits)
-	clear(x.Pauses)
-	clear(x.Answers)
-	clear(x.Ends)
-	clear(x.GaveUp)
-	*x = lock.Effects{Sends: x.Sends[:0], Limits: x.Limits[:0], Pauses: x.Pauses[:0], Answers: x.Answers[:0], Ends: x.Ends[:0], GaveUp: x.GaveUp[:0]}
-	rooms.Put(x)
+// event is a moment of a lock, with what its shell makes of it. Most events of a local hand-off are on the stack, and have no room
+// for effects: a pool would take a tenth of the hand-off.
+type event struct {
+	lock.Moment
+	gone  Ended         // of Moment.Gone
+	call  *command.Call // a request of the shell's own; nil: none
+	after *afterwards   // nil: nothing
 }
 
-// afterwards is what an event leaves to be done when no lock is held.
+// afterwards is what few events leave to be done when no lock is held.
 type afterwards struct {
-	ends   [][]Ended // of the leases of each of Effects.Ends
-	unsent []*sent   // requests that the executor did not take, because it has been stopped
+	unsent []*command.Call // requests that the executor did not take, because it has been stopped
+	ends   []Ended         // of the leases of Effects.Ends, in their order
+	oldest *lock.Hold      // of another lock, which is to be dismissed, because too many linger; nil: none
 }
 
-// unlock ends the event of m, which took e.mu.
-func (e *entry) unlock(m *lock.Moment) {
-	var after *afterwards
-	var gone Ended
-	if m.Effects() != nil {
-		after = e.engine.performOrdered(m)
+// afterwards returns that of the event, to add to it.
+func (ev *event) afterwards() *afterwards {
+	if ev.after == nil {
+		ev.after = new(afterwards)
 	}
-	if m.Gone != nil || m.Told() != nil {
-		gone = settleLocked(m)
-	}
-	heard := e.sync(m)
-	e.mu.Unlock()
-	if m.Gone != nil || m.Told() != nil || m.Effects() != nil {
-		e.engine.perform(m, gone, after)
-	}
-	if heard {
-		e.Subscribed()
-	}
+	return ev.after
 }
 
-// unlockAll ends an event that took the mutexes of several entries, and sends s if it was made.
-func unlockAll(eng *Engine, entries []*entry, m *lock.Moment, s *sweep) {
-	after := eng.performOrdered(m)
-	unsent := s.call.Script != nil && !eng.Executor.Submit(m.Now(), &s.call)
-	gone := settleLocked(m)
+// pooled is an event whose memory is used again: the compiler does not see that what it is passed to keeps nothing of it.
+type pooled struct {
+	event
+	said lock.Reply // to a request, whose end the event is
+}
+
+var (
+	events = sync.Pool{New: func() any { return new(pooled) }}
+	rooms  = sync.Pool{New: func() any { return new(lock.Effects) }} // for the effects of one event at a time
+)
+
+// begin begins an event.
+func (ev *event) begin(eng *Engine) { ev.Begin(&eng.world, &eng.Settings) }
+
+// do is an event of an entry.
+func (e *entry) do(step func(m *lock.Moment)) {
+	p := events.Get().(*pooled)
+	p.begin(e.engine)
+	e.mu.Lock()
+	step(&p.Moment)
+	e.engine.end(&p.event, e)
+	p.drop()
+}
+
+// drop ends the use of the memory.
+func (p *pooled) drop() {
+	*p = pooled{}
+	events.Put(p)
+}
+
+// end ends an event that took the mutexes of these entries, mostly of one.
+func (eng *Engine) end(ev *event, entries ...*entry) {
+	x := ev.Effects()
+	if x != nil {
+		eng.performOrdered(ev, x)
+	}
+	if l := ev.Gone; l != nil {
+		ev.gone = (*Lease)(l).closeLocked()
+	}
+	for w := ev.Told(); w != nil; w = w.NextTold() {
+		w.Shell.(*waiter).settleLocked(&ev.Moment)
+	}
 	var heard []*entry
 	for _, e := range entries {
-		if e.sync(m) {
+		if x != nil && x.Saw != 0 {
+			eng.tokens.saw(e.mapped(), x.Saw)
+		}
+		if e.sync(ev) {
 			heard = append(heard, e)
 		}
 		e.mu.Unlock()
 	}
-	eng.perform(m, gone, after)
-	if unsent {
-		s.Replied(&s.call, stoppedReply)
-	}
+	eng.perform(ev)
 	for _, e := range heard {
 		e.Subscribed()
 	}
 }
 
-// settleLocked is for the lease that an event has ended, and for the waiters whose outcome is there.
-func settleLocked(m *lock.Moment) (gone Ended) {
-	if l := m.Gone; l != nil {
-		gone = (*Lease)(l).closeLocked()
-	}
-	for w := m.Told(); w != nil; w = w.NextTold() {
-		w.Shell.(*waiter).settleLocked(m)
-	}
-	return gone
-}
-
-// stoppedReply is the end of a request that the executor did not take, because Close has stopped it.
-var stoppedReply = command.Reply{Outcome: command.Closed, Err: Closed}
-
 // performOrdered does what a later event must not overtake, with the mutex still held. It reports to Close before a request can
 // be answered, and the begin of one before the end of another.
-func (eng *Engine) performOrdered(m *lock.Moment) *afterwards {
-	x := m.Effects()
-	if x == nil {
-		return nil
-	}
-	var after *afterwards
-	later := func() *afterwards {
-		if after == nil {
-			after = new(afterwards)
-		}
-		return after
-	}
+func (eng *Engine) performOrdered(ev *event, x *lock.Effects) {
 	if x.Report != (lock.CloseReport{}) {
 		eng.report(x.Report)
 	}
 	if x.Wrote {
 		eng.Subscriber.Wrote()
 	}
+	if x.Unrelied > 0 {
+		eng.inbox.relying.Add(-int64(x.Unrelied))
+	}
 	for i := range x.Sends {
-		if s := eng.sentFor(&x.Sends[i]); !eng.Executor.Submit(m.Now(), &s.call) {
-			later().unsent = append(later().unsent, s)
-		}
+		eng.submit(ev, &eng.sentFor(&x.Sends[i]).call)
+	}
+	if ev.call != nil {
+		eng.submit(ev, ev.call)
 	}
 	for _, l := range x.Limits {
-		syncLimit(l, m.Now())
+		syncLimit(l, ev.Now())
 	}
 	for _, r := range x.Pauses {
-		eng.syncPause(r, m.Now())
+		eng.syncPause(r, ev.Now())
 	}
 	for _, a := range x.Answers {
 		a.To.(chan *Verdict) <- a.Verdict // buffered for it
 	}
-	for _, d := range x.Ends {
-		ended := make([]Ended, len(d.Leases))
-		for i, l := range d.Leases {
-			ended[i] = (*Lease)(l).closeLocked()
+	for i := range x.Ends {
+		for _, l := range x.Ends[i].Leases {
+			after := ev.afterwards()
+			after.ends = append(after.ends, (*Lease)(l).closeLocked())
 		}
-		later().ends = append(later().ends, ended)
 	}
-	eng.count(&x.Counts)
-	return after
+	if c := &x.Counts; *c != (lock.Counts{}) {
+		eng.Stats.Troubles.Add(c.Troubles)
+		eng.Stats.Polls.Add(c.Polls)
+		eng.Stats.Granted.Add(c.Granted)
+	}
 }
 
-func (eng *Engine) count(c *lock.Counts) {
-	if *c == (lock.Counts{}) {
-		return
+// submit sends a request.
+func (eng *Engine) submit(ev *event, c *command.Call) {
+	if !eng.Executor.Submit(ev.Now(), c) {
+		after := ev.afterwards()
+		after.unsent = append(after.unsent, c)
 	}
-	eng.Stats.Troubles.Add(c.Troubles)
-	eng.Stats.Polls.Add(c.Polls)
-	eng.Stats.Granted.Add(c.Granted)
 }
 
 // perform does the rest, when no lock is held: code of the user may run.
-func (eng *Engine) perform(m *lock.Moment, gone Ended, after *afterwards) {
+func (eng *Engine) perform(ev *event) {
 	var async []*waiter // no caller that waits is kept from its outcome by code of another one
-	for w := m.Told(); w != nil; {
+	for w := ev.Told(); w != nil; {
 		next := w.NextTold() // its caller may park it again when it knows
 		if x := w.Shell.(*waiter); x.async == nil {
 			x.ready <- struct{}{} // there is room
@@ -156,10 +152,18 @@ func (eng *Engine) perform(m *lock.Moment, gone Ended, after *afterwards) {
 	for _, w := range async {
 		w.tell()
 	}
-	gone.Announce()
-	if x := m.Effects(); x != nil {
+	ev.gone.Announce()
+	after := ev.after
+	if x := ev.Effects(); x != nil {
+		ends := 0
 		for i := range x.Ends {
-			eng.announce(&x.Ends[i], after.ends[i])
+			n := len(x.Ends[i].Leases)
+			var leases []Ended
+			if n > 0 {
+				leases = after.ends[ends : ends+n]
+			}
+			eng.announce(&x.Ends[i], leases)
+			ends += n
 		}
 		for _, f := range x.GaveUp {
 			if eng.life.Err() == nil { // else Close has said so
@@ -167,19 +171,23 @@ func (eng *Engine) perform(m *lock.Moment, gone Ended, after *afterwards) {
 				eng.Journal.GaveUp(name, eng.explain(name, f.Verdict))
 			}
 		}
-		oldest := x.Oldest
-		recycle(x)
-		if oldest != nil { // an event of its own
-			entryOf(oldest.Of()).dismiss(oldest)
-		}
+		x.Empty()
+		rooms.Put(x)
 	}
 	if after == nil {
 		return
 	}
-	for _, s := range after.unsent { // an event of its own, like an answer
-		s.Replied(&s.call, stoppedReply)
+	if h := after.oldest; h != nil { // an event of its own
+		e := entryOf(h.Of())
+		e.do(func(m *lock.Moment) { e.lock.Dismiss(m, h) })
+	}
+	for _, c := range after.unsent { // likewise, as an answer is
+		c.Handler.Replied(c, stoppedReply)
 	}
 }
+
+// stoppedReply is the end of a request that the executor did not take, because Close has stopped it.
+var stoppedReply = command.Reply{Outcome: command.Closed, Err: Closed}
 
 // announce tells of the end of leases.
 func (eng *Engine) announce(d *lock.Ended, leases []Ended) {

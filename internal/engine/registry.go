@@ -149,7 +149,7 @@ func (eng *Engine) clientClosed() {
 	entries := eng.entriesLocked()
 	eng.mu.Unlock()
 	for _, e := range entries {
-		e.fail(command.ErrClientClosed)
+		e.do(func(m *lock.Moment) { e.lock.Fail(m, command.ErrClientClosed) })
 	}
 }
 

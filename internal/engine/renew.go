@@ -44,7 +44,8 @@ func (eng *Engine) renew(due []*lock.Hold) {
 		for n := 0; len(holds) > 0; holds = holds[n:] {
 			n = min(most, len(holds))
 			if key.queue != nil {
-				key.queue.keep(holds[:n:n])
+				claims := holds[:n:n]
+				key.queue.do(func(m *lock.Moment) { key.queue.lock.Keep(m, claims) })
 			} else {
 				calls = append(calls, eng.newRenewal(key.ttl, holds[:n:n]...))
 			}

@@ -68,10 +68,8 @@ func (l *Lease) EndWasSet() bool {
 // other lease keeps its hold.
 func (l *Lease) Lapse(limited bool) {
 	e := l.entry()
-	m := e.moment()
-	e.mu.Lock()
-	over := e.lock.Lapse(&m, l.in(), limited)
-	e.unlock(&m)
+	over := false
+	e.do(func(m *lock.Moment) { over = e.lock.Lapse(m, l.in(), limited) })
 	if !over {
 		l.GiveBack()
 	}
@@ -131,17 +129,18 @@ type sweep struct {
 	failed  atomic.Int32 // which of the locks the verdict is about; the first if it is about all
 }
 
-// enterAll sends a sweep; it returns nil if one of the entries is not idle. It is the
+// enterAll sends a sweep, which its event does; it returns nil if one of the entries is not idle. It is the
 // only place where several entries are locked at a time: in the order of their names.
 func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep, error) {
 	s := &sweep{}
 	eng, label := locks[0].engine, labelOf(ctx)
-	m := eng.moment()
+	var ev event
+	ev.begin(eng)
 	defer func() {
 		for _, e := range s.entries {
-			e.lock.Step(&m) // one that was made for nothing is forgotten
+			e.lock.Step(&ev.Moment) // one that was made for nothing is forgotten
 		}
-		unlockAll(eng, s.entries, &m, s)
+		eng.end(&ev, s.entries...)
 	}()
 	for _, h := range locks {
 		e, v := h.lockEntry()
@@ -157,7 +156,7 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 		e := s.entries[i]
 		w := h.newWaiter(e, nil)
 		w.label = label
-		t := e.lock.EnterWith(&m, &w.Waiter)
+		t := e.lock.EnterWith(&ev.Moment, &w.Waiter)
 		s.waiters, s.tries = append(s.waiters, w), append(s.tries, t)
 	}
 	script, args := eng.Process.AcquireTogether(s.tries)
@@ -165,11 +164,12 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 		Script:   script,
 		Args:     args,
 		Handler:  s,
-		Patience: world{eng}.AcquirePatience(&locks[0].Terms.Terms, true),
-		Dial:     dialFor(&locks[0].Terms.Terms, 0),
+		Patience: s.tries[0].Patience,
+		Dial:     min(command.FirstAtMost, locks[0].Terms.TTL/2),
 		Acks:     locks[0].Terms.Acks,
 		Trace:    trace,
 	}
+	ev.call = &s.call
 	return s, nil
 }
 
@@ -184,8 +184,10 @@ func (s *sweep) Replied(_ *command.Call, r command.Reply) {
 		s.apart.Store(refused.Waited)
 	}
 	for _, t := range s.tries {
-		a := answer{said: protocol.ReadTogether(t, r)}
-		a.replied(t, &lock.Copy{})
+		eng := entryOf(t.Of()).engine
+		p := events.Get().(*pooled)
+		p.said = protocol.ReadTogether(t, r)
+		eng.replied(p, t, &lock.Copy{})
 	}
 }
 
@@ -202,13 +204,13 @@ func crossesSlots(err error) bool {
 // Overdue is called by the executor when the reply takes too long.
 func (s *sweep) Overdue(*command.Call) {
 	for _, t := range s.tries {
-		overdue(t, &lock.Copy{})
+		entryOf(t.Of()).do(func(m *lock.Moment) { t.Overdue(m, &lock.Copy{}) })
 	}
 }
 
 // Stranded is called by the executor when the connection is dead: each lock gets a request of its own.
 func (s *sweep) Stranded(*command.Call) {
 	for _, t := range s.tries {
-		stranded(t, &lock.Copy{})
+		entryOf(t.Of()).do(func(m *lock.Moment) { t.Stranded(m, &lock.Copy{}) })
 	}
 }

@@ -12,13 +12,22 @@ import (
 
 // sync compares what runs for e with what its state wants.
 // It reports whether Redisson's channel was still subscribed, but had no listener until now.
-func (e *entry) sync(m *lock.Moment) (heard bool) {
+func (e *entry) sync(ev *event) (heard bool) {
 	r, l := e.runs, &e.lock
-	if r == nil && (l.Rings() != 0 || l.Listens()) {
+	var idle *lock.Hold
+	if l.LingersSince() != 0 {
+		idle = l.Lingering()
+	}
+	if r == nil && (l.Rings() != 0 || l.Listens() || idle != nil) {
 		r = e.run()
 	}
 	if r != nil && r.set != l.Rings() {
-		e.syncTimer(m)
+		e.syncTimer(&ev.Moment)
+	}
+	if r != nil && r.linger.hold != idle {
+		if oldest := e.engine.lingering.change(e, idle); oldest != nil {
+			ev.afterwards().oldest = oldest
+		}
 	}
 	if r != nil && (r.heard != l.Listens() || r.private != l.Private()) {
 		heard = e.syncChannels()
@@ -46,7 +55,7 @@ func (e *entry) syncTimer(m *lock.Moment) {
 	case r.set == 0:
 		r.timer.Stop()
 	case r.timer == nil:
-		r.timer = time.AfterFunc(d, e.wakeUp)
+		r.timer = time.AfterFunc(d, func() { e.do(e.lock.WakeUp) })
 	default:
 		r.timer.Reset(d)
 	}
@@ -60,7 +69,7 @@ func syncLimit(l *lock.Limit, now time.Time) {
 		timer.Stop()
 	case !over && timer == nil:
 		e := entryOf(l.Of()) // a downgrade makes it another hold
-		l.Timer = time.AfterFunc(l.At.Sub(now), func() { e.reachLimit(l) })
+		l.Timer = time.AfterFunc(l.At.Sub(now), func() { e.do(func(m *lock.Moment) { e.lock.ReachLimit(m, l) }) })
 	}
 }
 
@@ -72,7 +81,7 @@ func (eng *Engine) syncPause(r *lock.Repeated, now time.Time) {
 		return
 	}
 	e := entryOf(r.Of())
-	eng.pausing(r, eng.at(r.Resumes()).Sub(now), func() { e.resend(r) })
+	eng.pausing(r, eng.at(r.Resumes()).Sub(now), func() { e.do(func(m *lock.Moment) { e.lock.Resume(m, r) }) })
 }
 
 // syncChannels has the entry hear Redisson's channels, or not.

@@ -35,7 +35,7 @@ func TestPauses_RunUntilTheyAreOver(t *testing.T) {
 		}
 		eng.closed = true
 		pause(time.Hour)
-		time.Sleep(awaitedPause)
+		time.Sleep(lock.AwaitedPause)
 		synctest.Wait()
 		if ended != 2 {
 			t.Error("a long pause while Close waits")

@@ -38,20 +38,21 @@ type unlocking struct {
 func (u *unlocking) begin(at time.Time, trace context.Context) {
 	l := u.lease
 	e := l.entry()
-	var m lock.Moment
-	m.BeginAt(world{e.engine}, &e.engine.Settings, at)
+	var ev event
+	ev.begin(e.engine)
+	ev.Date(at)
 	e.mu.Lock()
-	r, given := e.lock.Unlock(&m, l.in(), traceOf(trace))
+	r, given := e.lock.Unlock(&ev.Moment, l.in(), traceOf(trace))
 	switch {
 	case r != nil:
 		u.told = e.engine.newReady()
 		r.Await(u.told)
 	case !given && l.in().End().Is(Released):
-		u.againLocked(&m)
+		u.againLocked(&ev.Moment)
 	case !given:
 		u.err = l.errLocked()
 	}
-	e.unlock(&m)
+	e.engine.end(&ev, e)
 	if given {
 		e.engine.Stats.Released.Add(1)
 	}
@@ -117,20 +118,17 @@ func (u *unlocking) waitAgain() error {
 // part of one that has ended.
 func (l *Lease) GiveBack() {
 	e := l.entry()
-	m := e.moment()
-	e.mu.Lock()
-	e.lock.GiveBack(&m, l.in())
-	e.unlock(&m)
+	e.do(func(m *lock.Moment) { e.lock.GiveBack(m, l.in()) })
 }
 
 // Extend makes a lease of one lock last for at least d from now.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	e := l.entry()
 	sent := time.Now()
-	m := e.moment()
-	e.mu.Lock()
-	h, ttl, over, unsettled := e.lock.Extend(&m, l.in(), validity.TTL(d))
-	e.unlock(&m)
+	var h *lock.Hold
+	var ttl time.Duration
+	var over, unsettled bool
+	e.do(func(m *lock.Moment) { h, ttl, over, unsettled = e.lock.Extend(m, l.in(), validity.TTL(d)) })
 	if over { // by now the hold may be another caller's
 		return l.stillHeld()
 	}
@@ -172,9 +170,6 @@ func (l *Lease) isOn(h *lock.Hold) bool {
 // heldUntilNow is stillHeld, even for a lease whose end has passed and has not been handled yet.
 func (l *Lease) heldUntilNow() error {
 	e := l.entry()
-	m := e.moment()
-	e.mu.Lock()
-	e.lock.Overslept(&m, l.in())
-	e.unlock(&m)
+	e.do(func(m *lock.Moment) { e.lock.Overslept(m, l.in()) })
 	return l.stillHeld()
 }

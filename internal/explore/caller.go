@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/judge"
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
 // caller is one caller, and what it knows.
@@ -19,7 +20,6 @@ type caller struct {
 	then    int            // how much of Then it has done
 	heard   bool           // one of Redisson's: of a release
 	began   int            // Unlocks that it waits for
-	number  uint64         // of its latest claim
 	why     *lock.Verdict  // of its end; nil: it had the lock
 }
 
@@ -68,13 +68,14 @@ func (c *caller) together() bool {
 			return false
 		}
 	}
-	f := &flight{p: p, sent: c.w.now, patience: p.PatienceFor(c.w.plan.TTL)}
+	f := &flight{p: p, sent: c.w.now}
 	for _, n := range c.Locks {
 		w := &lock.Waiter{By: c.by(n), Shell: c}
 		c.waiters = append(c.waiters, w)
 		l := p.lock(n)
 		p.event(l, func(m *lock.Moment) { f.tries = append(f.tries, l.EnterWith(m, w)) })
 	}
+	f.patience = f.tries[0].Patience
 	f.script, f.args = p.says.AcquireTogether(f.tries)
 	c.w.flights = append(c.w.flights, f)
 	return true
@@ -183,7 +184,7 @@ func (c *caller) does() {
 		p.event(of, func(m *lock.Moment) { h, ttl, over, unsettled = of.Extend(m, l, 3*c.w.plan.TTL) })
 		if !over && !unsettled {
 			script, args := p.says.Renew(ttl, h)
-			c.w.flights = append(c.w.flights, &flight{p: p, extends: h, ttl: ttl, script: script, args: args, sent: c.w.now, patience: p.AskPatience()})
+			c.w.flights = append(c.w.flights, &flight{p: p, extends: h, ttl: ttl, script: script, args: args, sent: c.w.now, patience: validity.AskPatience(0)})
 		}
 	case Reenters, ReentersToRead:
 		by := c.by(c.Locks[0])

@@ -158,7 +158,6 @@ func (f *printer) process(p *process) {
 		f.bool(p.hears[n])
 		f.bool(p.turn[n])
 		f.int(int64(min(p.passes[n], 9)))
-		f.since(p, p.lingers[n])
 		if l == nil {
 			f.b = append(f.b, 'n')
 			continue
@@ -203,10 +202,6 @@ func (f *printer) caller(c *caller) {
 	}
 	if f.bool(c.why != nil); c.why != nil {
 		f.bool(c.why.Is(lock.NotAcquired))
-	}
-	if c.phase == waiting {
-		f.bool(c.number != 0)
-		f.number(c.Process, c.number)
 	}
 	f.len(len(c.waiters))
 	for _, w := range c.waiters {

@@ -56,12 +56,10 @@ func TestFingerprint_TellsStatesApart(t *testing.T) {
 		"a token of each":                    tokens(1, 1),
 		"a slow answer":                      func(w *World) { w.judge.slow = true },
 		"a deleted lock":                     func(w *World) { w.judge.deleted = true },
-		"the first lock lingers":             func(w *World) { w.procs[0].lingers[0] = 1 },
-		"the second does":                    func(w *World) { w.procs[0].lingers[1] = 1 },
 		"another subscription":               func(w *World) { w.procs[0].session++ },
-		"a message for one process":          func(w *World) { w.procs[0].mail = []mail{{-1, "0"}} },
+		"a message for one process":          func(w *World) { w.procs[0].mail = append(w.procs[0].mail, mail{-1, "0"}) },
 		"one for the other":                  func(w *World) { w.procs[1].mail = []mail{{-1, "0"}} },
-		"one of another claim":               func(w *World) { w.procs[0].mail = []mail{{-1, id(1002)}} },
+		"one of another claim":               func(w *World) { w.procs[0].mail = append(w.procs[0].mail, mail{-1, id(1002)}) },
 		"a wait has failed":                  func(w *World) { w.callers[0].why = new(lock.Verdict) },
 		"a key without TTL":                  text(set),
 		"one with 61 ms":                     text(set, "px", "61"), // 'z' as a varint
@@ -72,7 +70,8 @@ func TestFingerprint_TellsStatesApart(t *testing.T) {
 	after := func(change func(w *World)) fingerprint {
 		w := newWorld(plan, newRedis())
 		w.now = w.now.Add(time.Second)
-		w.callers[0].phase, w.callers[0].number = waiting, 1001
+		w.callers[0].phase = waiting
+		w.procs[0].mail = []mail{{-1, id(1001)}}
 		change(w)
 		return w.fingerprint()
 	}
@@ -84,7 +83,7 @@ func TestFingerprint_TellsStatesApart(t *testing.T) {
 		}
 		seen[at] = name
 	}
-	if after(func(*World) {}) != after(func(w *World) { w.callers[0].number = 1002 }) {
+	if after(func(*World) {}) != after(func(w *World) { w.procs[0].mail[0].payload = id(1002) }) {
 		t.Error("the number of a claim is written, and not only its rank")
 	}
 }

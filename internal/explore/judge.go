@@ -86,7 +86,7 @@ func (w *World) judgeTry(p *process, t *lock.Try) {
 // judgeReply is called with each answer, before its lock knows.
 func (w *World) judgeReply(p *process, f *flight, r *lock.Reply) {
 	l := f.of.Of()
-	if _, ok := f.of.(*lock.Release); !ok || r.Says != lock.Done || r.Listeners <= p.OwnListeners(l.Keys()) || l.Waiting() == 0 {
+	if _, ok := f.of.(*lock.Release); !ok || r.Says != lock.Done || !r.Wanted || l.Waiting() == 0 {
 		return
 	}
 	n := l.Shell().(int)

@@ -109,7 +109,6 @@ func (p *Plan) complete() *Plan {
 		c.terms.Options = lock.Options{TTL: p.TTL, MaxHold: c.MaxHold, AtLeast: c.AtLeast, Linger: c.Linger, Fencing: c.Fencing, Fixed: c.Fixed}
 		if p.Replicas {
 			c.terms.Acks = &command.Acks{Replicas: 1, Timeout: 100 * time.Millisecond}
-			c.terms.Options.Acked = true
 		}
 		says.Prepare(c.terms)
 	}

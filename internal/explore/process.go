@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/schedule"
-	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -27,12 +26,10 @@ type process struct {
 	pauses   []*lock.Repeated
 	seen     map[string]uint64 // the highest fencing tokens, by lock
 	numbers  uint64            // of owner ids
-	bidder   *caller           // whose claim gets the next number; nil: none
 	pending  int               // what Close would wait for
 	mail     []mail            // messages on their way, in this order
 	hears    []bool            // of each lock, whether Redisson's channel is subscribed
 	turn     []bool            // of each lock, whether it is the turn of one of Redisson's
-	lingers  []time.Duration   // of each lock, since when it has lingered, after Settings.Epoch; 0: it does not
 	passes   []int             // of each lock, how often it was passed on here while another process waited
 
 	listening bool   // the inbox is subscribed
@@ -65,13 +62,12 @@ func newProcess(w *World, id int) *process {
 	p := &process{w: w, id: id, numbers: firstNumber}
 	p.set = lock.Settings{
 		Epoch: epoch.Add(-time.Millisecond), Poll: w.plan.Poll, Slice: w.plan.Slice, ReadSlice: w.plan.Slice, Patience: w.plan.Patience,
-		Aside: lock.AsideFor, Readmission: lock.Readmission, Turns: protocol.TurnsInARow,
+		Aside: lock.AsideFor, Readmission: lock.Readmission, Turns: protocol.TurnsInARow, Unanswered: errUnanswered,
 	}
 	p.says = protocol.Process{Owners: fmt.Sprintf("hf-00000000-0000-4000-8000-00000000000%d:", id), Publish: "publish", Counted: true, Patience: w.plan.Patience, Knows: p}
 	p.heap = schedule.New[*lock.Hold](p.set.Epoch)
 	p.locks = make([]*lock.Lock, len(w.plan.Locks))
 	p.hears, p.turn, p.passes = make([]bool, len(p.locks)), make([]bool, len(p.locks)), make([]int, len(p.locks))
-	p.lingers = make([]time.Duration, len(p.locks))
 	p.seen = map[string]uint64{}
 	p.listening = !w.plan.Deaf
 	return p
@@ -103,7 +99,7 @@ func (p *process) owner(h *lock.Hold) string {
 
 // begin begins an event of the process.
 func (p *process) begin() (m lock.Moment) {
-	m.BeginAt(p, &p.set, p.w.now)
+	m.Begin(p, &p.set)
 	return m
 }
 
@@ -111,6 +107,11 @@ func (p *process) begin() (m lock.Moment) {
 func (p *process) end(l *lock.Lock, m *lock.Moment) {
 	if x := m.Effects(); x != nil {
 		p.pending += x.Report.More
+		p.relying -= x.Unrelied
+		if x.Saw > 0 {
+			name := l.Keys().Lock.(string)
+			p.seen[name] = max(x.Saw, p.seen[name])
+		}
 		for i := range x.Sends {
 			p.w.send(p, &x.Sends[i])
 		}
@@ -200,19 +201,20 @@ var (
 func (p *process) Now() time.Time         { return p.w.now }
 func (p *process) Roughly() time.Duration { return p.w.now.Sub(p.set.Epoch) }
 func (p *process) Chance(n int64) int64   { return p.w.chance(n) }
-func (p *process) Pauses() lock.Pauses    { return &pauses{} }
+func (p *process) Silence() error         { return errSilence }
 
 func (p *process) Number() uint64 {
 	p.numbers++
-	if c := p.bidder; c != nil { // this is of its claim
-		c.number, p.bidder = p.numbers, nil
-	}
 	return p.numbers
 }
 
-func (p *process) Hears() bool     { return p.listening }
-func (p *process) Denied() bool    { return false }
-func (p *process) Session() uint64 { return p.session }
+func (p *process) Facts() lock.Facts {
+	f := lock.Facts{Session: p.session}
+	if p.listening {
+		f.Inbox = lock.Heard
+	}
+	return f
+}
 
 func (p *process) OwnListeners(keys *wire.Keys) int64 {
 	for n, l := range p.w.plan.Locks {
@@ -230,46 +232,14 @@ func (p *process) Rely() bool {
 	return p.listening
 }
 
-func (p *process) Unrely() { p.relying-- }
-
 func (p *process) Expect(h *lock.Hold) *wire.Notice { return p.expected.Add(h) }
 func (p *process) Forget(h *lock.Hold)              { p.expected.Drop(h) }
 
 func (p *process) ClaimOf(n wire.Notice) *lock.Hold { return p.expected.ClaimOf(n, p.w.now) }
 
-func (p *process) Closing() bool     { return p.closed }
-func (p *process) Silence() error    { return errSilence }
-func (p *process) Unanswered() error { return errUnanswered }
-
-func (p *process) PatienceFor(ttl time.Duration) time.Duration { return validity.Patience(ttl, 0) }
-
-func (p *process) AcquirePatience(t *lock.Terms, _ bool) time.Duration {
-	d := p.PatienceFor(t.TTL)
-	if acks := protocol.TermsOf(t).Acks; acks != nil {
-		d += acks.Timeout
-	}
-	return d
-}
-
-func (p *process) AnswerPatience() time.Duration { return 100 * time.Millisecond }
-
-func (p *process) Linger(h *lock.Hold, since time.Duration) *lock.Hold {
-	p.lingers[h.Of().Shell().(int)] = since
-	return nil
-}
-
-func (p *process) Lingers(h *lock.Hold) time.Duration { return p.lingers[h.Of().Shell().(int)] }
-func (p *process) Unlinger(h *lock.Hold)              { p.lingers[h.Of().Shell().(int)] = 0 }
-
-func (p *process) AskPatience() time.Duration { return validity.AskPatience(0) }
-
 func (p *process) TokenSeen(keys *wire.Keys) uint64 { return p.seen[keys.Lock.(string)] }
 
-func (p *process) SawToken(keys *wire.Keys, token uint64) {
-	p.seen[keys.Lock.(string)] = max(token, p.seen[keys.Lock.(string)])
-}
-
-func (p *process) Schedule(x lock.Plan) {
+func (p *process) Schedule(x lock.Plan) (deadline time.Time, scheduled bool) {
 	now, item := p.Now, &x.Hold.Item
 	switch x.What {
 	case lock.PlanDrop:
@@ -281,36 +251,13 @@ func (p *process) Schedule(x lock.Plan) {
 	case lock.PlanRenew:
 		p.heap.Add(item, now, x.At, x.Set, x.TTL, true)
 	case lock.PlanKept:
-		p.heap.Confirm(item, x.At, x.Set, x.TTL)
+		return p.heap.Confirm(item, x.At, x.Set, x.TTL)
 	case lock.PlanRetry:
 		p.heap.Retry(item, now)
 	}
-}
-
-func (p *process) Confirm(x lock.Plan) (time.Time, bool) {
-	return p.heap.Confirm(&x.Hold.Item, x.At, x.Set, x.TTL)
+	return deadline, scheduled
 }
 
 func (p *process) Scheduled(h *lock.Hold) bool { return p.heap.Has(&h.Item) }
 
 func (p *process) Room() *lock.Effects { return new(lock.Effects) }
-
-func (p *process) NewBid(x *lock.Waiter) *lock.Bid {
-	c := x.Shell.(*caller)
-	p.bidder = c
-	b := new(lock.Bid)
-	b.First.Room = b // see erase
-	return b
-}
-
-func (p *process) NewTry() *lock.Try         { return new(lock.Try) }
-func (p *process) NewRelease() *lock.Release { return new(lock.Release) }
-
-// pauses grow from 10 ms to a second, as those of package retry without chance.
-type pauses struct{ n int }
-
-func (p *pauses) NextBackOff() time.Duration {
-	d := min(10*time.Millisecond<<min(p.n, 10), time.Second)
-	p.n++
-	return d
-}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
 // due returns what is to happen next in the process because its time has come; nil: nothing. With taken, the schedule hands it out.
@@ -61,7 +62,7 @@ func (p *process) scheduled(renew, expired []*lock.Hold) {
 		}
 		if ttl, ok := h.Renewal(p.w.now); ok {
 			script, args := p.says.Renew(ttl, h)
-			p.w.flights = append(p.w.flights, &flight{p: p, renews: h, ttl: ttl, script: script, args: args, sent: p.w.now, patience: p.AskPatience()})
+			p.w.flights = append(p.w.flights, &flight{p: p, renews: h, ttl: ttl, script: script, args: args, sent: p.w.now, patience: validity.AskPatience(0)})
 		}
 	}
 	for _, l := range p.locks {

@@ -140,26 +140,13 @@ type flight struct {
 
 // send sends the next copy of a request.
 func (w *World) send(p *process, s *lock.Send) {
-	f := &flight{p: p, of: s.Request, sent: w.now, patience: s.Patience}
-	switch r := s.Request.(type) {
-	case *lock.Try:
-		w.judgeTry(p, r)
-		f.acks = protocol.TermsOf(r.Hold.Terms).Acks != nil
-		f.script, f.args = p.says.Acquire(new(command.Room), r)
-	case *lock.Release:
-		f.copy.Generation = r.Generation()
-		f.script, f.args = p.says.Release(new(command.Room), r)
-	case *lock.Downgrade:
-		f.script, f.args = p.says.Downgrade(new(command.Room), r)
-	case *lock.Join:
-		f.script, f.args = p.says.Join(r)
-	case *lock.Keep:
-		f.script, f.args = p.says.Keep(r)
-	case *lock.Busy:
-		f.script, f.args = p.says.Busy(r)
-	case *lock.Question:
-		f.script, f.args = p.says.Question(r)
+	f := &flight{p: p, of: s.Request, copy: s.Copy, sent: w.now, patience: s.Patience}
+	if t, ok := s.Request.(*lock.Try); ok {
+		w.judgeTry(p, t)
 	}
+	var c command.Call
+	p.says.Ask(&c, s.Request)
+	f.script, f.args, f.acks = c.Script, c.Args, c.Acks != nil
 	w.flights = append(w.flights, f)
 }
 
@@ -210,28 +197,11 @@ func (w *World) answer(f *flight) {
 			x.Next = nil
 		}
 		w.judgeReply(p, f, &x)
-		spent := false
-		p.event(f.of.Of(), func(m *lock.Moment) { spent = f.of.Replied(m, &f.copy, &x) })
+		p.event(f.of.Of(), func(m *lock.Moment) { f.of.Replied(m, &f.copy, &x) })
 		w.judge.acknowledged(f)
-		if spent {
-			erase(f.of)
-		}
 		if other != nil { // a mutex and a fair lock of one name have a queue in Redis
 			p.event(other.Of(), func(m *lock.Moment) { other.Of().Noticed(m, other, x.Notice) })
 		}
-	}
-}
-
-// erase takes away all that a request which is spent consists of, as the engine does before it uses the memory again. What still
-// looks at it finds nothing.
-func erase(r lock.Request) {
-	switch r := r.(type) {
-	case *lock.Try:
-		if b, ok := r.Room.(*lock.Bid); ok {
-			*b = lock.Bid{}
-		}
-	case *lock.Release:
-		*r = lock.Release{}
 	}
 }
 

@@ -11,7 +11,8 @@ func TestAbsence_IsNotLongForHavingSteppedAside(t *testing.T) {
 	for stepped, want := range map[bool]time.Duration{false: 90 * time.Minute, true: 30 * time.Minute} {
 		now := time.Now()
 		var m Moment
-		m.BeginAt(nil, &Settings{Aside: time.Hour}, now)
+		m.Begin(nil, &Settings{Aside: time.Hour})
+		m.Date(now)
 		l := &Lock{absence: &absence{since: now.Add(-90 * time.Minute), stepped: stepped}}
 		l.returned(&m)
 		if l.absence.before != want {

@@ -23,13 +23,13 @@ type Bid struct {
 	foreign bool          // fair: one of Redisson's held the lock or stood before it
 	ends    time.Duration // when the other owner's TTL ends if it is not prolonged, after Settings.Epoch; no message tells of that
 
-	First Try // the first request, which needs no allocation of its own
+	first Try // the first request, which needs no allocation of its own
 }
 
 // bidOf returns the bid for w; nil: there is none.
 func (lk *Lock) bidOf(w *Waiter) *Bid {
 	switch {
-	case lk.rules().bidsEach:
+	case lk.rules.bidsEach:
 		return w.bid
 	case lk.bid != nil && lk.bid.waiter == w:
 		return lk.bid
@@ -39,11 +39,10 @@ func (lk *Lock) bidOf(w *Waiter) *Bid {
 
 // newBid makes a claim for w.
 func (lk *Lock) newBid(m *Moment, w *Waiter) *Bid {
-	b := m.world.NewBid(w)
-	b.claim = newHold(m, lk, w.Terms, w.Kind)
+	b := &Bid{claim: newHold(m, lk, w.Terms, w.Kind)}
 	b.pass(w)
 	b.claim.bid = b
-	if lk.rules().bidsEach {
+	if lk.rules.bidsEach {
 		w.bid = b
 	} else {
 		lk.bid = b
@@ -69,7 +68,7 @@ func (b *Bid) suits(w *Waiter) bool {
 // leftBehind counts the bids whose waiters have left. Their requests are under way.
 func (lk *Lock) leftBehind() int32 {
 	switch {
-	case lk.rules().bidsEach:
+	case lk.rules.bidsEach:
 		return lk.places.left
 	case lk.bid != nil && lk.bid.waiter == nil:
 		return 1
@@ -83,7 +82,7 @@ func (lk *Lock) left(m *Moment, w *Waiter) {
 	if w.Once {
 		lk.onces--
 	}
-	b, front, each := lk.bidOf(w), lk.waiters.head, lk.rules().bidsEach
+	b, front, each := lk.bidOf(w), lk.waiters.head, lk.rules.bidsEach
 	switch {
 	case b == nil:
 	case !each && front != nil && b.suits(front):
@@ -105,7 +104,7 @@ func (lk *Lock) left(m *Moment, w *Waiter) {
 // undoLeft undoes a bid whose waiter has left, when its request has ended, with a grant or without.
 func (lk *Lock) undoLeft(m *Moment, c *Hold, granted bool) {
 	before := lk.releasing
-	if lk.rules().bidsEach {
+	if lk.rules.bidsEach {
 		lk.places.left--
 	} else {
 		lk.missed.add(missedLock)
@@ -130,7 +129,7 @@ func (lk *Lock) endBid(m *Moment, c *Hold) (queued bool) {
 		m.world.Schedule(Plan{Hold: c, What: PlanDrop}) // fair: its place is not kept any more
 	}
 	switch w := c.bid.waiter; {
-	case !lk.rules().bidsEach:
+	case !lk.rules.bidsEach:
 		lk.bid = nil
 	case w != nil:
 		w.bid = nil
@@ -147,7 +146,7 @@ func (lk *Lock) undo(m *Moment, c *Hold) {
 	c.phase = over
 	switch {
 	case !c.stray() && !queued:
-	case lk.rules().bidsEach:
+	case lk.rules.bidsEach:
 		lk.depart(m, c)
 	default:
 		lk.startRelease(m, c, queued, nil)

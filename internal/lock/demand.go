@@ -12,7 +12,7 @@ const (
 // sliceOver reports whether the process has had the lock for a slice.
 func (h *Hold) sliceOver(m *Moment) bool {
 	slice := m.set.Slice
-	if h.Kind.rules().shared { // they share what they do not pass on
+	if kinds[h.Kind].shared { // they share what they do not pass on
 		slice = m.set.ReadSlice
 	}
 	return m.Age()-h.tenure >= slice
@@ -35,7 +35,7 @@ func (lk *Lock) ask(m *Moment, h *Hold) { lk.askWith(m, h, Question{}) }
 func (lk *Lock) askWith(m *Moment, h *Hold, q Question) {
 	h.demand = demandAsked
 	q.Hold = h
-	m.send(Send{Request: &q, Patience: m.world.AskPatience()})
+	m.send(Send{Request: &q, Patience: m.askPatience()})
 }
 
 // Unproven is the event that the process does not know whether messages arrive: those of the lock's channel, or of its inbox.
@@ -62,7 +62,7 @@ type Question struct {
 // Of is the lock.
 func (q *Question) Of() *Lock { return q.Hold.lock }
 
-func (q *Question) Replied(m *Moment, _ *Copy, r *Reply) (spent bool) {
+func (q *Question) Replied(m *Moment, _ *Copy, r *Reply) {
 	h := q.Hold
 	if r.Wanted {
 		h.lock.wanted(m, h, "")
@@ -70,7 +70,6 @@ func (q *Question) Replied(m *Moment, _ *Copy, r *Reply) (spent bool) {
 		h.demand = demandUnknown
 		h.tenure = m.Age() // the next slice
 	}
-	return false
 }
 
 // Overdue has the question asked again, over another connection: this one may be dead.

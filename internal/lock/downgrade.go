@@ -43,11 +43,11 @@ func (lk *Lock) downgrade(m *Moment, h *Hold, trace any) *Downgrade {
 	return d
 }
 
-func (d *Downgrade) Replied(m *Moment, c *Copy, reply *Reply) (spent bool) {
+func (d *Downgrade) Replied(m *Moment, c *Copy, reply *Reply) {
 	lk := d.lock
 	lk.answered(m, reply)
 	if !d.endsWith(m, c, reply) {
-		return false
+		return
 	}
 	if reply.Outcome == Answered {
 		d.converted(m, reply)
@@ -59,7 +59,6 @@ func (d *Downgrade) Replied(m *Moment, c *Copy, reply *Reply) (spent bool) {
 	}
 	d.sayGaveUp(m)
 	lk.step(m)
-	return false
 }
 
 // converted ends a downgrade with Redis's answer.

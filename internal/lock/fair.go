@@ -19,7 +19,7 @@ type places struct {
 
 // firstPlace is the bid of the first waiter, if each has its own; nil: there is none.
 func (lk *Lock) firstPlace() *Bid {
-	if front := lk.waiters.head; front != nil && lk.rules().bidsEach {
+	if front := lk.waiters.head; front != nil && lk.rules.bidsEach {
 		return front.bid
 	}
 	return nil
@@ -128,10 +128,10 @@ func follows(w *Waiter) bool {
 
 // send sends the request for all waiters of j.
 func (j *Join) send(m *Moment) {
-	j.Deaf = !m.world.Hears()
-	patience := m.world.PatienceFor(j.Tries[0].Hold.Terms.TTL)
+	j.Deaf = m.knows().Inbox != Heard
+	patience := m.patienceFor(j.Tries[0].Hold.Terms.TTL)
 	for _, t := range j.Tries {
-		t.inJoin, t.patience = true, patience
+		t.inJoin, t.Patience = true, patience
 	}
 	j.lock.places.joining = j
 	m.send(Send{Request: j, Patience: patience})
@@ -144,13 +144,12 @@ func (j *Join) over() {
 	}
 }
 
-func (j *Join) Replied(m *Moment, _ *Copy, r *Reply) (spent bool) {
+func (j *Join) Replied(m *Moment, _ *Copy, r *Reply) {
 	j.over()
 	for _, t := range j.Tries {
 		t.replied(m, r)
 	}
 	j.lock.step(m)
-	return false
 }
 
 func (j *Join) Overdue(m *Moment, _ *Copy) {

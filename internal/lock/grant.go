@@ -29,7 +29,7 @@ func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, 
 	lk.returned(m)
 	if h.Terms.Fencing {
 		h.token = lastToken - uint64(h.Tokens)
-		m.world.SawToken(lk.keys, lastToken)
+		m.effects().Saw = lastToken
 	}
 	lk.take(h)
 	h.Deadline = h.scheduleFrom(m, since, ttl)
@@ -44,7 +44,7 @@ func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, 
 // was, and one that is shared to the callers behind as well.
 func (lk *Lock) serve(m *Moment, h *Hold, w *Waiter, how Mode) {
 	lk.assign(m, h, w, how)
-	if !h.Kind.rules().shared {
+	if !kinds[h.Kind].shared {
 		lk.refuse(m, lk.tries+1, NotAcquired, nil) // another owner has it now
 		return
 	}
@@ -185,7 +185,7 @@ func (lk *Lock) noticed(m *Moment, h *Hold, n wire.Notice) {
 		h.demand = demandKnown
 	}
 	since, trusted := validity.Grant(m.Now(), b.before, b.clock, n.Clock, n.Claim)
-	if !trusted || !lk.admits(h.Kind) || m.set.Confirm || h.Terms.Fixed || h.Terms.Acked || n.Claim < h.Terms.Claim ||
+	if !trusted || !lk.admits(h.Kind) || m.set.Confirm || h.Terms.Fixed || h.Terms.AckWithin > 0 || n.Claim < h.Terms.Claim ||
 		h.Terms.Fencing && n.Token < m.world.TokenSeen(lk.keys)+wire.TokensPerGrant { // none, or the counter was lost
 		lk.try(m, b.waiter)
 		return

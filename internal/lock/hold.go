@@ -108,12 +108,6 @@ func (l *Limit) Of() *Lock { return l.hold.lock }
 // Runs reports whether its caller still has the hold.
 func (l *Limit) Runs() bool { return l.hold.Limit == l }
 
-// syncLimit has the shell compare l with what runs for it.
-func (m *Moment) syncLimit(l *Limit) {
-	x := m.effects()
-	x.Limits = append(x.Limits, l)
-}
-
 // newHold begins a claim.
 func newHold(m *Moment, lk *Lock, t *Terms, k Kind) *Hold {
 	h := &Hold{lock: lk, Terms: t, Kind: k, Number: m.world.Number()}
@@ -134,7 +128,7 @@ func (h *Hold) serves(by *By) bool { return h.Kind == by.Kind && h.Terms.suit(by
 // passed on: its time belongs to its caller. So does the time that Extend adds to another lease, because renewal
 // shortens nothing.
 func (h *Hold) passes(m *Moment, r *By) bool {
-	return h.Kind.rules().passes && h.reusable(m) && h.serves(r) && !(h.demand == demandKnown && h.sliceOver(m))
+	return kinds[h.Kind].passes && h.reusable(m) && h.serves(r) && !(h.demand == demandKnown && h.sliceOver(m))
 }
 
 // reusable reports whether h may go to another caller at all.

@@ -57,27 +57,21 @@ type rules struct {
 // kinds are the rules of all kinds that have holds.
 var kinds = [...]rules{MutexKind: mutexRules, FairKind: fairRules, WriteKind: writeRules, ReadKind: readRules}
 
-// rules are those of a kind.
-func (k Kind) rules() *rules { return &kinds[k] }
-
 // Shared reports whether several owners in several processes can hold a lock of this kind at a time.
-func (k Kind) Shared() bool { return k.rules().shared }
+func (k Kind) Shared() bool { return kinds[k].shared }
 
 // Lingers reports whether the process can keep a lock of this kind after Unlock.
-func (k Kind) Lingers() bool { return k.rules().lingers }
-
-// rules are those of the lock.
-func (lk *Lock) rules() *rules { return lk.kind.rules() }
+func (k Kind) Lingers() bool { return kinds[k].lingers }
 
 // admits reports whether a hold of kind k can be beside those of the process.
 func (lk *Lock) admits(k Kind) bool {
-	return lk.hold == nil && (k.rules().shared || lk.reads.none())
+	return lk.hold == nil && (kinds[k].shared || lk.reads.none())
 }
 
 // conflicts returns the holds beside which Redis does not grant one of kind k, unless they were deleted there.
 func (lk *Lock) conflicts(k Kind) []*Hold {
 	var all []*Hold
-	if !k.rules().shared {
+	if !kinds[k].shared {
 		all = append(all, lk.reads.all()...)
 	}
 	if lk.hold != nil {
@@ -93,15 +87,15 @@ func (lk *Lock) inTheWay(k Kind, now time.Time) bool {
 	switch front := lk.waiters.head; {
 	case lk.hold != nil:
 		return now.Before(lk.hold.Deadline)
-	case k.rules().shared:
-		return front != nil && !front.Once && !front.Kind.rules().shared
+	case kinds[k].shared:
+		return front != nil && !front.Once && !kinds[front.Kind].shared
 	}
 	return slices.ContainsFunc(lk.reads.all(), func(h *Hold) bool { return now.Before(h.Deadline) })
 }
 
 // take adds h, which has just been granted, to what the process holds.
 func (lk *Lock) take(h *Hold) {
-	if h.Kind.rules().shared {
+	if kinds[h.Kind].shared {
 		lk.addReader(h)
 	} else {
 		lk.hold = h
@@ -117,13 +111,13 @@ type Terms struct {
 
 // Options are compared: two callers with equal ones can use one hold.
 type Options struct {
-	TTL     time.Duration
-	Fixed   bool          // not renewed
-	MaxHold time.Duration // 0: none
-	AtLeast time.Duration // for how long the lock stays taken; 0: until it is given up
-	Linger  time.Duration // for how long the process keeps it after Unlock, for its next caller; 0: it does not
-	Fencing bool
-	Acked   bool // a grant waits for acknowledgements of replicas
+	TTL       time.Duration
+	Fixed     bool          // not renewed
+	MaxHold   time.Duration // 0: none
+	AtLeast   time.Duration // for how long the lock stays taken; 0: until it is given up
+	Linger    time.Duration // for how long the process keeps it after Unlock, for its next caller; 0: it does not
+	Fencing   bool
+	AckWithin time.Duration // for how long a grant waits for acknowledgements of replicas; 0: for none
 }
 
 // suit reports whether t and o are of equal options.

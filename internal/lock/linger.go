@@ -28,6 +28,13 @@ const (
 	unusedRests = 32
 )
 
+// A TryLock waits for the answer of a holder that may linger for so many round trips, which have four ways in them and may meet busy
+// processes; and at least for so long, because Go reads messages tens of milliseconds late while its goroutines are busy.
+const (
+	answerTrips = 8
+	leastAnswer = 100 * time.Millisecond
+)
+
 // heed has the process hear that h, which it has got, is wanted: if h may linger.
 func (lk *Lock) heed(m *Moment, h *Hold) {
 	if h.Terms.Linger == 0 {
@@ -41,7 +48,7 @@ func (lk *Lock) heed(m *Moment, h *Hold) {
 // unheed ends that.
 func (lk *Lock) unheed(m *Moment, h *Hold) {
 	if h.phase == lingering {
-		m.world.Unlinger(h)
+		lk.lingers = 0
 	}
 	if h.Terms.Linger > 0 && h.phase.owns() {
 		m.world.Forget(h)
@@ -53,7 +60,7 @@ func (lk *Lock) linger(m *Moment, h *Hold) bool {
 	switch {
 	case h.Terms.Linger == 0, !h.stays, h.demand == demandKnown, lk.waiters.len > 0, lk.life != lifeOpen, lk.reads.converts(h), !h.reusable(m):
 		return false
-	case m.world.Denied(): // no process could tell this one that it wants the lock
+	case m.knows().Inbox == InboxDenied: // no process could tell this one that it wants the lock
 		return false
 	case lk.rests():
 		return false
@@ -61,10 +68,7 @@ func (lk *Lock) linger(m *Moment, h *Hold) bool {
 	if other := lk.Lingering(); other != nil {
 		lk.dismiss(m, other)
 	}
-	h.phase = lingering
-	if oldest := m.world.Linger(h, m.Age()); oldest != nil {
-		m.effects().Oldest = oldest
-	}
+	h.phase, lk.lingers = lingering, m.Age()
 	if next := min(h.Terms.Linger, lingerLook); lk.alarm != alarmLinger || lk.rings > m.Age()+next {
 		lk.arm(m, alarmLinger, next) // else it comes no later, and sees since when h lingers
 	}
@@ -96,14 +100,16 @@ func (lk *Lock) Lingering() *Hold {
 	return nil
 }
 
+// LingersSince is since when it does, after Settings.Epoch; 0: none does.
+func (lk *Lock) LingersSince() time.Duration { return lk.lingers }
+
 // takeUp gives a hold that lingers to a caller that has just come. It returns nil if none does that the caller can use.
 func (lk *Lock) takeUp(m *Moment, by *By) *Lease {
 	h := lk.Lingering()
 	if h == nil || !h.serves(by) || !h.reusable(m) {
 		return nil
 	}
-	m.world.Unlinger(h)
-	lk.unused = 0
+	lk.unused, lk.lingers = 0, 0
 	h.phase = held
 	lk.askDemand(m, h)
 	h.begin(m)
@@ -137,7 +143,7 @@ func (lk *Lock) look(m *Moment) {
 	if h == nil {
 		return // in use: the next Unlock sets the alarm
 	}
-	left := h.Terms.Linger - (m.Age() - m.world.Lingers(h))
+	left := h.Terms.Linger - (m.Age() - lk.lingers)
 	if left <= 0 {
 		lk.dismiss(m, h)
 		return
@@ -153,7 +159,7 @@ func (lk *Lock) unheeded(m *Moment) {
 	for _, h := range lk.Holds() {
 		switch {
 		case h.Terms.Linger == 0:
-		case m.world.Denied():
+		case m.knows().Inbox == InboxDenied:
 			if h.phase == lingering {
 				lk.dismiss(m, h)
 			}
@@ -175,7 +181,7 @@ func (lk *Lock) wanted(m *Moment, h *Hold, asker string) {
 		lk.unused++
 		lk.dismiss(m, h)
 	case h.phase == held && asker != "":
-		m.send(Send{Request: &Busy{Hold: h, Asker: asker}, Patience: m.world.AskPatience(), Lapses: true})
+		m.send(Send{Request: &Busy{Hold: h, Asker: asker}, Patience: m.askPatience(), Lapses: true})
 	}
 }
 
@@ -197,19 +203,19 @@ func (b *Busy) Of() *Lock { return b.Hold.lock }
 
 // Nothing comes of it, whatever becomes of it.
 
-func (b *Busy) Replied(*Moment, *Copy, *Reply) (spent bool) { return false }
-func (b *Busy) Overdue(*Moment, *Copy)                      {}
-func (b *Busy) Stranded(*Moment, *Copy)                     {}
+func (b *Busy) Replied(*Moment, *Copy, *Reply) {}
+func (b *Busy) Overdue(*Moment, *Copy)         {}
+func (b *Busy) Stranded(*Moment, *Copy)        {}
 
 // asksHolder reports whether TryLocks that Redis has refused with v wait for the holder's answer: while no other caller
 // stands before them here or elsewhere.
 func (lk *Lock) asksHolder(m *Moment, b *Bid, v *Reply) bool {
 	w := b.waiter
-	if v.State != Lingering || lk.rules().bidsEach || !w.Once || w != lk.waiters.head {
+	if v.State != Lingering || lk.rules.bidsEach || !w.Once || w != lk.waiters.head {
 		return false
 	}
 	if b.asks == 0 {
-		b.asks = m.Age() + m.world.AnswerPatience()
+		b.asks = m.Age() + max(leastAnswer, min(answerTrips*m.knows().RoundTrip, time.Second))
 	}
 	return m.Age() < b.asks
 }

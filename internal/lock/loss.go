@@ -160,7 +160,7 @@ func (lk *Lock) Prolonged(m *Moment, h *Hold, sent time.Time, ttl time.Duration)
 	if at := m.ageOf(sent); at > h.renewed {
 		h.renewed, h.roundTrip = at, uint32(min(m.Now().Sub(sent).Microseconds(), math.MaxUint32))
 	}
-	if deadline, ok := m.world.Confirm(Plan{h, PlanKept, sent, ttl, h.Terms.TTL}); ok && deadline.After(h.Deadline) {
+	if deadline, ok := m.world.Schedule(Plan{h, PlanKept, sent, ttl, h.Terms.TTL}); ok && deadline.After(h.Deadline) {
 		h.Deadline = deadline
 	}
 }

@@ -3,6 +3,7 @@ package lock
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -12,53 +13,44 @@ type World interface {
 	Now() time.Time
 	Roughly() time.Duration // after Settings.Epoch, for people: up to a millisecond old
 	Chance(n int64) int64   // a number from 0 to below n
-	Pauses() Pauses         // new ones
 	Number() uint64         // of an owner id that no other has
+	Facts() Facts
+	Room() *Effects                   // for the effects of an event
+	Silence() error                   // why requests bring no answer
+	TokenSeen(keys *wire.Keys) uint64 // the highest fencing token of the lock that this process has seen; 0: none
 
-	Hears() bool                        // the process gets messages: its inbox is subscribed
-	Denied() bool                       // Redis denies it the inbox
-	Session() uint64                    // numbers the subscriptions of the inbox: messages between two of them have been missed
-	OwnListeners(keys *wire.Keys) int64 // how many of the clients that hear the lock's channel are this process, as far as the server knows that a script runs on
-
-	// Rely is Hears for a request that tells Redis so, and true until Unrely. To look in the step and to rely after it would not
+	// Rely reports whether the process hears its inbox, for a request that tells Redis so. If it does, that stays true until the
+	// effects of an event say that the request has ended (Effects.Unrelied). To look in the step and to rely after it would not
 	// do: the process can leave its inbox in between.
 	Rely() bool
-	Unrely()
 
 	// Expect waits for a message to a claim that stands in a queue, or to a hold that may linger, and returns the one that has
 	// come already; nil if there is none. To look in the step and to wait after it would lose the one that comes in between.
 	Expect(h *Hold) *wire.Notice
 	Forget(h *Hold)
 
-	// Linger records that h lingers since then, after Settings.Epoch. It returns the hold that has done so for longest if too many
-	// do; nil: they are not. A lock has one at most. Lingers is since when h does. Unlinger ends it.
-	Linger(h *Hold, since time.Duration) (oldest *Hold)
-	Lingers(h *Hold) (since time.Duration)
-	Unlinger(h *Hold)
-
-	Closing() bool     // Close has been called
-	Silence() error    // why requests bring no answer
-	Unanswered() error // that one has brought none in time
-
-	PatienceFor(ttl time.Duration) time.Duration         // how long Redis has to answer a request for a lock of this TTL
-	AcquirePatience(t *Terms, once bool) time.Duration   // likewise, an acquire. Callers that ask once wait for the first answer of all for longer; others ask again
-	AnswerPatience() time.Duration                       // likewise, a holder that a TryLock asks
-	AskPatience() time.Duration                          // likewise, what no caller waits for
-	TokenSeen(keys *wire.Keys) uint64                    // the highest fencing token of the lock that this process has seen; 0: none
-	SawToken(keys *wire.Keys, token uint64)              // has it remember one
-	Schedule(p Plan)                                     // at once: a step tells a caller of its lease, which is in the schedule by then
-	Confirm(p Plan) (deadline time.Time, scheduled bool) // of a hold whose TTL a request has set, see schedule.Heap
+	// Schedule is done at once: a step tells a caller of its lease, which is in the schedule by then. deadline and scheduled are of
+	// PlanKept, see schedule.Heap.Confirm.
+	Schedule(p Plan) (deadline time.Time, scheduled bool)
 	Scheduled(h *Hold) bool
-
-	Room() *Effects // for the effects of an event
-	// NewBid, NewTry and NewRelease make the machine's part of what the shell sends, in one allocation with its own. The bid is for w.
-	NewBid(w *Waiter) *Bid
-	NewTry() *Try
-	NewRelease() *Release
 }
 
-// Pauses grow.
-type Pauses interface{ NextBackOff() time.Duration }
+// Facts are what a process knows apart from its locks. An event reads them once, if at all.
+type Facts struct {
+	Inbox     Inbox
+	Session   uint64        // numbers the subscriptions of the inbox: messages between two of them have been missed
+	RoundTrip time.Duration // see validity.Patience
+	First     time.Duration // how much of the time for the first answer of all is left; 0: it has come, or that time is over
+}
+
+// Inbox is whether the process hears the messages for it.
+type Inbox uint8
+
+const (
+	Unheard     Inbox = iota
+	Heard             // it is subscribed
+	InboxDenied       // Redis denies it
+)
 
 // Settings are the same for all locks of a process.
 type Settings struct {
@@ -70,6 +62,8 @@ type Settings struct {
 	Aside       time.Duration // see mutex.go; tests change it
 	Readmission time.Duration // see trouble.go; tests change it
 	Turns       int           // grants by the server in a row, which the scripts count to as well (pass_on in scripts/lib/grant.lua)
+	FirstAtMost time.Duration // how long a request may wait for a new connection
+	Unanswered  error         // why a request has failed that has brought no answer in time
 	Confirm     bool          // tests: no grant is trusted without asking
 }
 
@@ -82,34 +76,119 @@ type Moment struct {
 	set   *Settings
 	at    time.Time     // the time, once it is read
 	age   time.Duration // likewise, after Settings.Epoch; 0: it is not read yet
+	facts Facts         // once they are read
+	read  bool          // they are
+	polls bool          // it sends requests because no message has come
 
-	Gone  *Lease   // Unlock has given it up; nil: none. Apart, because most of them have no other effect
-	told  *Waiter  // whose outcome is there, in this order; nil: none
-	last  *Waiter  // of them
-	room  *Effects // nil: no others, as most events of a local hand-off
-	polls bool     // it sends requests because no message has come
+	Gone *Lease   // Unlock has given it up; nil: none. Apart, because most of them have no other effect
+	told *Waiter  // whose outcome is there, in this order; nil: none
+	last *Waiter  // of them
+	room *Effects // nil: no others, as most events of a local hand-off
 }
 
-// Begin makes a zero value the moment of an event. It is made in its place: to copy one that was just written takes the processor
-// longer than all else that a local hand-off does here.
+// Effects are what an event wants done outside. The steps of an event collect them in its moment, and its shell performs them:
+// some before it gives up the lock's mutex, the others when no mutex is held, because code of the user runs, which listens to
+// contexts or handles what is logged.
+type Effects struct {
+	// A later event of the lock must not overtake these: a request could be sent after the one that was to follow it.
+	Report   CloseReport
+	Wrote    bool        // a server has taken a write
+	Unrelied int         // requests that have ended and relied on the inbox, see World.Rely
+	Saw      uint64      // the highest fencing token of the lock, to be remembered; 0: it is not seen
+	Counts   Counts      // for statistics
+	Sends    []Send      // requests, in this order
+	Limits   []*Limit    // whose timers may have to be set, or stopped
+	Pauses   []*Repeated // likewise
+	Answers  []Answer    // to calls of Unlock
+
+	Ends   []Ended   // leases that have ended but for Moment.Gone, in this order
+	GaveUp []Failure // releases and downgrades that have ended and Redis has not confirmed
+}
+
+// Empty takes all out, and keeps the memory of few.
+func (x *Effects) Empty() {
+	*x = Effects{
+		Sends: emptied(x.Sends), Limits: emptied(x.Limits), Pauses: emptied(x.Pauses), Answers: emptied(x.Answers),
+		Ends: emptied(x.Ends), GaveUp: emptied(x.GaveUp),
+	}
+}
+
+func emptied[T any](s []T) []T {
+	const many = 16
+	if cap(s) > many {
+		return nil
+	}
+	clear(s)
+	return s[:0]
+}
+
+// effects returns those of the event, to add to them.
+func (m *Moment) effects() *Effects {
+	if m.room == nil {
+		m.room = m.world.Room()
+	}
+	return m.room
+}
+
+// Effects returns what the event wants done beside Gone and Told; nil: nothing.
+func (m *Moment) Effects() *Effects { return m.room }
+
+// send adds a request.
+func (m *Moment) send(s Send) {
+	x := m.effects()
+	x.Sends = append(x.Sends, s)
+}
+
+// end adds the end of leases.
+func (m *Moment) end(d Ended) {
+	x := m.effects()
+	x.Ends = append(x.Ends, d)
+}
+
+// answer adds an answer to a call of Unlock.
+func (m *Moment) answer(to any, v *Verdict) {
+	x := m.effects()
+	x.Answers = append(x.Answers, Answer{to, v})
+}
+
+// syncLimit has the shell compare l with what runs for it.
+func (m *Moment) syncLimit(l *Limit) {
+	x := m.effects()
+	x.Limits = append(x.Limits, l)
+}
+
+// syncPause has the shell compare the pause of r with what runs for it.
+func (m *Moment) syncPause(r *Repeated) {
+	x := m.effects()
+	x.Pauses = append(x.Pauses, r)
+}
+
+// Begin makes a zero value the moment of an event.
 func (m *Moment) Begin(w World, s *Settings) { m.world, m.set = w, s }
 
-// BeginAt is Begin for an event whose time the caller has read.
-func (m *Moment) BeginAt(w World, s *Settings, at time.Time) {
-	m.Begin(w, s)
-	m.date(at)
+// Date sets the time of the event, which the shell has read before it.
+func (m *Moment) Date(at time.Time) { m.at, m.age = at, m.ageOf(at) }
+
+// Told returns the first waiter whose outcome is there; nil: none. NextTold has the others.
+func (m *Moment) Told() *Waiter { return m.told }
+
+// NextTold returns the next waiter that the same event has told. Once its caller knows, w may be parked again.
+func (w *Waiter) NextTold() *Waiter { return w.next }
+
+// tell adds a waiter, which has left the queue and whose outcome is there.
+func (m *Moment) tell(w *Waiter) {
+	if m.last == nil {
+		m.told = w
+	} else {
+		m.last.next = w
+	}
+	m.last = w
 }
-
-// date sets the time of the event.
-func (m *Moment) date(at time.Time) { m.at, m.age = at, m.ageOf(at) }
-
-// look reads the time of the event. It is apart because Now and Age are so short that they cost no call.
-func (m *Moment) look() { m.date(m.world.Now()) }
 
 // Now is the time of the event.
 func (m *Moment) Now() time.Time {
 	if m.age == 0 {
-		m.look()
+		m.Date(m.world.Now())
 	}
 	return m.at
 }
@@ -117,7 +196,7 @@ func (m *Moment) Now() time.Time {
 // Age is Now, after Settings.Epoch.
 func (m *Moment) Age() time.Duration {
 	if m.age == 0 {
-		m.look()
+		m.Date(m.world.Now())
 	}
 	return m.age
 }
@@ -133,22 +212,35 @@ func (m *Moment) roughly() time.Duration {
 // ageOf is a time after Settings.Epoch.
 func (m *Moment) ageOf(t time.Time) time.Duration { return t.Sub(m.set.Epoch) }
 
-// Effects are what an event wants done outside. The steps of an event collect them in its moment, and its shell performs them:
-// some before it gives up the lock's mutex, the others when no mutex is held, because code of the user runs, which listens to
-// contexts or handles what is logged.
-type Effects struct {
-	// A later event of the lock must not overtake these: a request could be sent after the one that was to follow it.
-	Report  CloseReport
-	Wrote   bool        // a server has taken a write
-	Counts  Counts      // for statistics
-	Oldest  *Hold       // of another lock, which is to be dismissed, because too many linger; nil: none
-	Sends   []Send      // requests, in this order
-	Limits  []*Limit    // whose timers may have to be set, or stopped
-	Pauses  []*Repeated // likewise
-	Answers []Answer    // to calls of Unlock
+// knows is what the process knows.
+func (m *Moment) knows() *Facts {
+	if !m.read {
+		m.facts, m.read = m.world.Facts(), true
+	}
+	return &m.facts
+}
 
-	Ends   []Ended   // leases that have ended but for Moment.Gone, in this order
-	GaveUp []Failure // releases and downgrades that have ended and Redis has not confirmed
+// patienceFor is how long Redis has to answer a request for a lock of this TTL.
+func (m *Moment) patienceFor(ttl time.Duration) time.Duration {
+	return validity.Patience(ttl, m.knows().RoundTrip)
+}
+
+// askPatience is how long it has to answer what no caller waits for.
+func (m *Moment) askPatience() time.Duration { return validity.AskPatience(m.knows().RoundTrip) }
+
+// acquirePatience is patienceFor an acquire. Callers that ask once wait for the first answer of all for longer; others ask again.
+func (m *Moment) acquirePatience(t *Terms, once bool) time.Duration {
+	d := m.patienceFor(t.TTL)
+	if once {
+		d = max(d, min(m.knows().First, t.TTL/4))
+	}
+	return d + t.AckWithin
+}
+
+// dialFor is how long a request that a caller waits for may take where go-redis has to dial: as long as a plain command, while
+// enough is left of the lease. Copies before this one have spent some of that. Requests for callers of Lock are repeated instead.
+func (m *Moment) dialFor(t *Terms, spent time.Duration) time.Duration {
+	return min(m.set.FirstAtMost, t.TTL/2) - spent
 }
 
 // CloseReport is what Close is to know of an event.
@@ -164,9 +256,11 @@ type Counts struct{ Troubles, Polls, Granted uint64 }
 // Send is a request to be sent. What it says is in its fields.
 type Send struct {
 	Request  Request
+	Copy     Copy
 	Patience time.Duration
-	Trace    any  // of the caller, carried only; nil: none
-	Lapses   bool // if it is overdue before it was sent, it is not: another one will be
+	Dial     time.Duration // likewise, where a new connection is needed; 0: no longer
+	Trace    any           // of the caller, carried only; nil: none
+	Lapses   bool          // if it is overdue before it was sent, it is not: another one will be
 }
 
 // Answer is for a call of Unlock, which only the shell knows.
@@ -222,48 +316,3 @@ const (
 	PlanKept                 // the place was
 	PlanRetry                // it was not: soon again
 )
-
-// effects returns those of the event, to add to them.
-func (m *Moment) effects() *Effects {
-	if m.room == nil {
-		m.room = m.world.Room()
-	}
-	return m.room
-}
-
-// Effects returns what the event wants done beside Gone and Told; nil: nothing.
-func (m *Moment) Effects() *Effects { return m.room }
-
-// send adds a request.
-func (m *Moment) send(s Send) {
-	x := m.effects()
-	x.Sends = append(x.Sends, s)
-}
-
-// end adds the end of leases.
-func (m *Moment) end(d Ended) {
-	x := m.effects()
-	x.Ends = append(x.Ends, d)
-}
-
-// answer adds an answer to a call of Unlock.
-func (m *Moment) answer(to any, v *Verdict) {
-	x := m.effects()
-	x.Answers = append(x.Answers, Answer{to, v})
-}
-
-// tell adds a waiter, which has left the queue and whose outcome is there.
-func (m *Moment) tell(w *Waiter) {
-	if m.last == nil {
-		m.told = w
-	} else {
-		m.last.next = w
-	}
-	m.last = w
-}
-
-// Told returns the first waiter whose outcome is there; nil: none. NextTold has the others.
-func (m *Moment) Told() *Waiter { return m.told }
-
-// NextTold returns the next waiter that the same event has told. Once its caller knows, w may be parked again.
-func (w *Waiter) NextTold() *Waiter { return w.next }

@@ -41,13 +41,13 @@ func (lk *Lock) keepAll(m *Moment) {
 func (lk *Lock) Keep(m *Moment, claims []*Hold) {
 	lk.places.keeping++
 	m.send(Send{
-		Request:  &Keep{lock: lk, Claims: claims, Deaf: !m.world.Hears()},
-		Patience: m.world.AskPatience(),
+		Request:  &Keep{lock: lk, Claims: claims, Deaf: m.knows().Inbox != Heard},
+		Patience: m.askPatience(),
 		Lapses:   true, // the schedule asks again
 	})
 }
 
-func (r *Keep) Replied(m *Moment, _ *Copy, reply *Reply) (spent bool) {
+func (r *Keep) Replied(m *Moment, _ *Copy, reply *Reply) {
 	lk := r.lock
 	for i, h := range r.Claims {
 		switch {
@@ -61,7 +61,6 @@ func (r *Keep) Replied(m *Moment, _ *Copy, reply *Reply) (spent bool) {
 		}
 	}
 	r.end(m)
-	return false
 }
 
 // Overdue leaves it to the schedule, which hands the claims out again.
@@ -168,7 +167,7 @@ func (lk *Lock) sendLeavers(m *Moment) {
 
 // hasLeft goes on with the next ones if r took waiters out of the queue.
 func (lk *Lock) hasLeft(m *Moment, r *Repeated) {
-	if p := lk.places; lk.rules().bidsEach && p.leaving == r {
+	if p := lk.places; lk.rules.bidsEach && p.leaving == r {
 		p.leaving = nil
 		lk.sendLeavers(m)
 	}
@@ -182,7 +181,7 @@ func newLeave(m *Moment, claims []*Hold) *Release {
 		r.colliding = 1
 		return r
 	}
-	r := m.world.NewRelease()
+	r := new(Release)
 	r.isFor(m, claims[0], r)
 	r.colliding = int32(len(claims))
 	slices.SortStableFunc(claims, func(a, b *Hold) int { // those with a tombstone come first

@@ -73,8 +73,8 @@ const pastTTL = 2 * time.Millisecond
 func (lk *Lock) PollAfter(m *Moment, ttl time.Duration) time.Duration {
 	poll := min(m.set.Poll, m.set.Patience/3, 2*time.Minute)
 	switch {
-	case m.world.Hears():
-	case m.world.Denied():
+	case m.knows().Inbox == Heard:
+	case m.knows().Inbox == InboxDenied:
 		poll = min(poll, deniedPoll)
 	default:
 		poll = min(poll, deafPoll)

@@ -10,7 +10,6 @@ import (
 // which Hold is one (place.go).
 type Release struct {
 	Repeated
-	Room   any           // the shell's, for what it sends
 	Claims []*Hold       // that leave together, those with a tombstone first; nil: only Hold is given up
 	Late   int           // how many of the claims get a tombstone
 	Rest   time.Duration // for how long Hold stays taken; 0: it does not
@@ -37,7 +36,7 @@ func (lk *Lock) startRelease(m *Moment, h *Hold, queued bool, trace any) *Releas
 
 // newRelease says what is sent, and until when.
 func newRelease(m *Moment, h *Hold, queued bool) *Release {
-	r, now := m.world.NewRelease(), m.Now()
+	r, now := new(Release), m.Now()
 	r.isFor(m, h, r)
 	r.until = h.goneBy(m, queued, now)
 	r.Queued, r.Bury = queued, h.stray()
@@ -77,17 +76,12 @@ func (h *Hold) goneBy(m *Moment, queued bool, now time.Time) time.Time {
 
 // restart asks again after the release was given up.
 func (r *Release) restart(m *Moment) {
-	r.settled, r.verdict, r.pauses, r.barred = false, nil, nil, 0
+	r.settled, r.verdict, r.pauses, r.barred = false, nil, 0, 0
 	m.effects().Report.More++
 	r.copy(m)
 }
 
-func (r *Release) Replied(m *Moment, c *Copy, reply *Reply) (spent bool) {
-	r.replied(m, c, reply)
-	return r.spent()
-}
-
-func (r *Release) replied(m *Moment, c *Copy, reply *Reply) {
+func (r *Release) Replied(m *Moment, c *Copy, reply *Reply) {
 	lk := r.lock
 	counts := r.endsWith(m, c, reply)
 	lk.answered(m, reply)
@@ -102,7 +96,9 @@ func (r *Release) replied(m *Moment, c *Copy, reply *Reply) {
 	}
 	switch reply.Says {
 	case Done:
-		lk.giveWay(m, reply.Listeners)
+		if reply.Wanted {
+			lk.giveWay(m)
+		}
 		r.settle(m, nil)
 	case HandedOver:
 		lk.handedOver(m)
@@ -129,18 +125,6 @@ func (r *Release) replied(m *Moment, c *Copy, reply *Reply) {
 		r.sayGaveUp(m)
 	}
 	lk.step(m)
-}
-
-// spent reports whether the release is over, and what it has to say was said: no request, pause or Unlock comes back to it. It
-// parts with the lease whose Unlock began it, for which another Unlock is now one too many.
-func (r *Release) spent() bool {
-	if !r.settled || r.verdict != nil || !r.confirmed || r.flying > 0 || r.pauses != nil || r.Claims != nil {
-		return false
-	}
-	if l := r.lease; l != nil && l.release == &r.Repeated {
-		l.release = nil
-	}
-	return true
 }
 
 // handOn is for a lock that has been released and is free, while more dead waiters stand in front of its
@@ -183,9 +167,9 @@ const giveWay = 2 * time.Millisecond
 // it happens once in 16 grants.
 const redissonsTurn = 5 * time.Millisecond
 
-// giveWay decides when to ask again after a release that n clients heard of.
-func (lk *Lock) giveWay(m *Moment, n int64) {
-	if n > 0 && lk.waiters.len > 0 && n > m.world.OwnListeners(lk.keys) {
+// giveWay decides when to ask again after a release that other clients heard of.
+func (lk *Lock) giveWay(m *Moment) {
+	if lk.waiters.len > 0 {
 		lk.missed.take(missedLock)
 		lk.arm(m, alarmGiveWay, giveWay)
 	}

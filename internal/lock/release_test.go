@@ -10,7 +10,8 @@ import (
 func TestRelease_LastsForAsLongAsACopyMayCome(t *testing.T) {
 	for _, unclear := range []bool{false, true} {
 		var m Moment
-		m.BeginAt(releasing{}, new(Settings), time.Now())
+		m.Begin(releasing{}, new(Settings))
+		m.Date(time.Now())
 		h := &Hold{lock: new(Lock), Terms: &Terms{Options: Options{TTL: time.Second}}, copies: copies{unclear: unclear}}
 		left := newRelease(&m, h, false).until.Sub(m.Now())
 		if least := Burial; unclear && left < least || !unclear && left > least {
@@ -22,5 +23,4 @@ func TestRelease_LastsForAsLongAsACopyMayCome(t *testing.T) {
 // releasing is a world of which only releases are asked.
 type releasing struct{ World }
 
-func (releasing) NewRelease() *Release                        { return new(Release) }
-func (releasing) PatienceFor(ttl time.Duration) time.Duration { return ttl }
+func (releasing) Facts() Facts { return Facts{} }

@@ -20,7 +20,7 @@ type Repeated struct {
 	trouble    error         // why the latest request brought no answer; nil: none has
 	patient    time.Time     // until then Unlock waits
 	until      time.Time     // by then the lock, or the place in the queue, is gone by itself
-	pauses     Pauses
+	pauses     pauses
 	resumes    time.Duration // the end of the pause before the next request, after Settings.Epoch; 0: there is none
 	colliding  int32         // how many claims or holds it is counted as in Lock.releasing
 	lapsed     bool          // it began after the deadline, by the monotonic or by the wall clock
@@ -33,36 +33,28 @@ type Repeated struct {
 // Of is the lock.
 func (r *Repeated) Of() *Lock { return r.lock }
 
-// Generation is that of what it asks for now.
-func (r *Repeated) Generation() uint32 { return r.generation }
-
 // Resumes is the end of the pause before the next request, after Settings.Epoch; 0: there is none.
 func (r *Repeated) Resumes() time.Duration { return r.resumes }
 
 // Trouble is why the latest request brought no answer; nil: none has.
 func (r *Repeated) Trouble() error { return r.trouble }
 
-// syncPause has the shell compare the pause of r with what runs for it.
-func (m *Moment) syncPause(r *Repeated) {
-	x := m.effects()
-	x.Pauses = append(x.Pauses, r)
-}
-
 // isFor makes r the request about h.
 func (r *Repeated) isFor(m *Moment, h *Hold, x Request) {
 	now := m.Now()
 	r.lock, r.Hold, r.request, r.lease = h.lock, h, x, h.leases
-	r.patient = now.Add(m.world.PatienceFor(h.Terms.TTL))
+	r.patient = now.Add(m.patienceFor(h.Terms.TTL))
 	r.lapsed = !validity.Valid(now, h.Deadline)
 }
 
 func (r *Repeated) send(m *Moment, trace any) {
-	patience := m.world.PatienceFor(r.Hold.Terms.TTL)
+	full := m.patienceFor(r.Hold.Terms.TTL)
+	patience := full
 	if !r.told {
 		patience = r.patient.Sub(m.Now()) // Unlock's, over all copies
 	}
 	r.flying++
-	m.send(Send{Request: r.request, Patience: patience, Trace: trace})
+	m.send(Send{Request: r.request, Copy: Copy{Generation: r.generation}, Patience: patience, Dial: m.dialFor(r.Hold.Terms, full-patience), Trace: trace})
 }
 
 // endsWith records that a request has ended. It reports whether its answer counts: r is not settled, and c is a
@@ -83,9 +75,8 @@ func (r *Repeated) isCurrent(c *Copy) bool { return c.Generation == r.generation
 // troubled is for a request without an answer. It reports whether Redis has denied it, so that another one is
 // futile.
 func (r *Repeated) troubled(m *Moment, reply *Reply) (denied bool) {
-	x := m.effects()
-	x.Counts.Troubles++
-	r.trouble, x.Report.Trouble = reply.Cause, reply.Cause
+	m.effects().Counts.Troubles++
+	r.trouble, m.effects().Report.Trouble = reply.Cause, reply.Cause
 	r.doubt(reply.Outcome)
 	return reply.Outcome.final() || reply.Outcome == Barred && r.barredForLong(m)
 }
@@ -117,18 +108,15 @@ func (r *Repeated) again(m *Moment) {
 	}
 }
 
-// awaitedPause is the longest pause while an Unlock or Close waits for the answer: a few fit into the time that it
+// AwaitedPause is the longest pause while an Unlock or Close waits for the answer: a few fit into the time that it
 // waits.
-const awaitedPause = 50 * time.Millisecond
+const AwaitedPause = 50 * time.Millisecond
 
 // pause returns the next pause.
 func (r *Repeated) pause(m *Moment) time.Duration {
-	if r.pauses == nil {
-		r.pauses = m.world.Pauses()
-	}
-	pause := r.pauses.NextBackOff()
-	if len(r.later) > 0 || m.world.Closing() {
-		pause = min(pause, awaitedPause)
+	pause := r.pauses.next(m)
+	if len(r.later) > 0 { // or Close waits, of which the shell knows
+		pause = min(pause, AwaitedPause)
 	}
 	return pause
 }
@@ -176,7 +164,7 @@ func (r *Repeated) Overdue(m *Moment, c *Copy) {
 		return
 	}
 	m.effects().Counts.Troubles++
-	r.giveUpWaiting(m, m.world.Unanswered())
+	r.giveUpWaiting(m, m.set.Unanswered)
 	r.copy(m)
 	r.lock.step(m)
 }

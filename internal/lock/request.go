@@ -11,9 +11,8 @@ import (
 type Request interface {
 	Of() *Lock
 
-	// Replied is the event that a copy of the request has ended, once for each. It reports whether the request is spent: nothing of the
-	// lock refers to it any more if this was its only copy, nor to the bid, if it was the first request of one.
-	Replied(m *Moment, c *Copy, r *Reply) (spent bool)
+	// Replied is the event that a copy of the request has ended, once for each.
+	Replied(m *Moment, c *Copy, r *Reply)
 	// Overdue is the event that a reply takes longer than its patience.
 	Overdue(m *Moment, c *Copy)
 	// Stranded is the event that the connection of a copy is dead: the request is sent over another one.
@@ -58,7 +57,7 @@ const (
 	Buried    // there is a tombstone
 
 	// Of a release or a downgrade.
-	Done       // Listeners have heard it
+	Done       // Wanted: others have heard it
 	HandedOver // granted to another process, or left to Redisson; or to a waiter here: Next
 	Crowded    // free; the next request removes more of the dead who stand in front
 	Gone       // the lock has no owner
@@ -88,23 +87,22 @@ const (
 
 // Reply is the end of a request.
 type Reply struct {
-	Outcome   Outcome
-	Says      Says
-	State     State         // Held
-	Foreign   bool          // Held: the holder, or the next one, is Redisson's
-	Final     bool          // Unacked: waiting would not help
-	Wanted    bool          // Listed: another process waits for the lock
-	Sent      time.Time     // read before it was handed to the network
-	Cause     error         // why there is no answer
-	Hopeless  error         // likewise, if asking again may be futile
-	Token     uint64        // Granted: the last fencing token
-	TTL       time.Duration // Held: of the holder; below 0: it has none. Of a free lock, when to ask again
-	Clock     int64         // Held: the server's time, milliseconds
-	Listeners int64         // Done
-	Next      *Hold         // HandedOver: the claim of this process that it was granted to; nil: none
-	Notice    wire.Notice   // HandedOver: that grant
-	Places    []Place       // Listed: of each waiter
-	Heard     int64         // Listed: how many clients have heard the echo; below 0: it was not sent
+	Outcome  Outcome
+	Says     Says
+	State    State         // Held
+	Foreign  bool          // Held: the holder, or the next one, is Redisson's
+	Final    bool          // Unacked: waiting would not help
+	Wanted   bool          // Done, Listed: another process waits for the lock, or other clients listen to its channel
+	Sent     time.Time     // read before it was handed to the network
+	Cause    error         // why there is no answer
+	Hopeless error         // likewise, if asking again may be futile
+	Token    uint64        // Granted: the last fencing token
+	TTL      time.Duration // Held: of the holder; below 0: it has none. Of a free lock, when to ask again
+	Clock    int64         // Held: the server's time, milliseconds
+	Next     *Hold         // HandedOver: the claim of this process that it was granted to; nil: none
+	Notice   wire.Notice   // HandedOver: that grant
+	Places   []Place       // Listed: of each waiter
+	Heard    int64         // Listed: how many clients have heard the echo; below 0: it was not sent
 }
 
 // A request without answer is sent again over another connection: at once if its connection is known to
@@ -172,7 +170,7 @@ func (t *Try) end(m *Moment) {
 	}
 	t.ended = true
 	if t.Stands && !t.Deaf {
-		m.world.Unrely()
+		m.effects().Unrelied++
 	}
 	m.effects().Report.More--
 }
@@ -188,11 +186,15 @@ func (t *Try) abandon(m *Moment) {
 	lk.missed.add(missedLock | missedPlaces | missedGrants)
 }
 
-// patient is how long t may stay unanswered. A repetition has what is left to the callers that ask
-// once, but time for a round trip.
-func (t *Try) patient(m *Moment) time.Duration {
-	d := m.world.AcquirePatience(t.Hold.Terms, !t.Stands)
-	return max(d-t.tried, min(d, m.world.PatienceFor(0)))
+// sendTo sends it. A repetition may stay unanswered for what is left to the callers that ask once, but for a round trip.
+func (t *Try) sendTo(m *Moment, trace any) {
+	full := m.acquirePatience(t.Hold.Terms, !t.Stands)
+	t.Patience = max(full-t.tried, min(full, m.patienceFor(0)))
+	s := Send{Request: t, Patience: t.Patience, Trace: trace}
+	if !t.Stands {
+		s.Dial = m.dialFor(t.Hold.Terms, full-t.Patience)
+	}
+	m.send(s)
 }
 
 // overdue is for a reply that takes too long. It ends the wait of TryLocks. For other callers

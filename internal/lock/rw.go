@@ -52,7 +52,7 @@ func (lk *Lock) enterBeside(m *Moment, w *Waiter) *Lease {
 // read hold h. They have waited for another owner if waited.
 func (lk *Lock) share(m *Moment, h *Hold, w *Waiter, waited bool) {
 	at := m.Age()
-	for next := w; w != nil && w.Kind.rules().shared; w = next {
+	for next := w; w != nil && kinds[w.Kind].shared; w = next {
 		next = w.next
 		if h.shares(&w.By) {
 			if waited {

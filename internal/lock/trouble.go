@@ -25,7 +25,7 @@ func (k *known) trouble() *trouble {
 // inTrouble is trouble, which begins with cause if there is none.
 func (k *known) inTrouble(m *Moment, cause error) *trouble {
 	if k.trouble() == nil {
-		k.last = &trouble{cause: cause, pauses: m.world.Pauses()}
+		k.last = &trouble{cause: cause}
 	}
 	return k.last
 }
@@ -86,7 +86,7 @@ const Silence = 50 * time.Millisecond
 type trouble struct {
 	cause    error // of the last one
 	requests int   // in a row
-	pauses   Pauses
+	pauses   pauses
 	began    time.Time // the latest pause
 	barred   time.Time // when Redis first did not let the client; zero: it did not say so
 }
@@ -117,21 +117,33 @@ func (lk *Lock) barredForLong(m *Moment, cause error) bool {
 // pause asks again after a pause, which grows while the trouble lasts. A request that was sent
 // before the pause began has failed together with the one it is for, as those of many fair waiters do.
 func (lk *Lock) pause(m *Moment, sent time.Time) {
-	pauses := m.world.Pauses() // no trouble any more: a request ends late, and later ones were answered
+	p := new(pauses) // no trouble any more: a request ends late, and later ones were answered
 	if t := lk.known.trouble(); t != nil {
 		if lk.alarm == alarmPause && sent.Before(t.began) {
 			return
 		}
-		pauses, t.began = t.pauses, m.Now()
+		p, t.began = &t.pauses, m.Now()
 	}
-	lk.arm(m, alarmPause, pauses.NextBackOff())
+	lk.arm(m, alarmPause, p.next(m))
 	lk.missed.add(missedPlaces)
 }
 
-// PausesLeft are the pauses of trouble; nil: there is none.
-func (lk *Lock) PausesLeft() Pauses {
+// NextPause is how long, without the random part, the lock would pause if another request brought no verdict; 0: there is no trouble.
+func (lk *Lock) NextPause() time.Duration {
 	if t := lk.known.trouble(); t != nil {
-		return t.pauses
+		return t.pauses.base()
 	}
-	return nil
+	return 0
+}
+
+// pauses counts the pauses between repeated requests. They grow from 10 ms to a second; up to half of each is taken off or added.
+type pauses uint8
+
+func (p pauses) base() time.Duration { return min(10*time.Millisecond<<min(p, 10), time.Second) }
+
+// next returns the next pause.
+func (p *pauses) next(m *Moment) time.Duration {
+	d := p.base()
+	*p = min(*p+1, 10)
+	return d/2 + time.Duration(m.world.Chance(int64(d)+1))
 }

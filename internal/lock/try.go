@@ -11,12 +11,11 @@ import (
 // or given up. So it does not matter which of its copies Redis executes, nor how often.
 type Try struct {
 	Hold     *Hold
-	Room     any           // the shell's, for what it sends
 	Sent     time.Time     // when it was made
 	n        uint64        // Lock.tries when it was sent
 	heard    uint64        // World.Session then
 	tried    time.Duration // before that, by the request that it repeats over another connection
-	patience time.Duration // how long it may stay unanswered
+	Patience time.Duration // how long it may stay unanswered
 	Stands   bool          // it asks for a place in the queue
 	Asks     bool          // likewise, until the holder has answered
 	Again    bool          // it stood there when Redis last answered
@@ -43,8 +42,7 @@ func (lk *Lock) try(m *Moment, w *Waiter) {
 		return
 	}
 	t := lk.newTry(m, w)
-	t.patience = t.patient(m)
-	m.send(Send{Request: t, Patience: t.patience, Trace: w.Trace})
+	t.sendTo(m, w.Trace)
 }
 
 // newTry makes a request for w's bid, which is made as well if there is none.
@@ -53,9 +51,9 @@ func (lk *Lock) newTry(m *Moment, w *Waiter) *Try {
 	var t *Try
 	if b == nil {
 		b = lk.newBid(m, w)
-		t = &b.First
+		t = &b.first
 	} else {
-		t = m.world.NewTry()
+		t = new(Try)
 	}
 	c := b.claim
 	if !c.stray() {
@@ -65,13 +63,13 @@ func (lk *Lock) newTry(m *Moment, w *Waiter) *Try {
 	t.Asks = w.Once && b.asks != 0
 	t.Hold, t.n, t.Stands, t.Sent = c, lk.tries, !w.Once || t.Asks, m.Now()
 	t.Again = c.phase == standing
-	t.polled = m.polls && t.Again && m.world.Hears() && m.Age() < b.ends
+	t.polled = m.polls && t.Again && m.knows().Inbox == Heard && m.Age() < b.ends
 	if t.Stands {
 		t.Deaf = !m.world.Rely()
 	} else {
-		t.Deaf = !m.world.Hears()
+		t.Deaf = m.knows().Inbox != Heard
 	}
-	t.heard = m.world.Session()
+	t.heard = m.knows().Session
 	if b.stranded != 0 {
 		t.tried, b.stranded = m.ageOf(t.Sent)-b.stranded, 0
 	}
@@ -93,17 +91,16 @@ func (lk *Lock) tokensWanted(m *Moment, c *Hold) uint8 {
 		return 0
 	case c.Terms.Linger > 0 && m.set.Slice > 0:
 		return maxTokens // for callers to come
-	case m.set.Slice == 0, c.Terms.Fixed, !c.Kind.rules().passes:
+	case m.set.Slice == 0, c.Terms.Fixed, !kinds[c.Kind].passes:
 		return 1
 	}
 	return uint8(min(lk.waiters.len, maxTokens))
 }
 
 // Replied is for a request alone. One of a *Join ends with that.
-func (t *Try) Replied(m *Moment, _ *Copy, r *Reply) (spent bool) {
-	spent = t.replied(m, r)
+func (t *Try) Replied(m *Moment, _ *Copy, r *Reply) {
+	t.replied(m, r)
 	t.Of().step(m)
-	return spent
 }
 
 func (t *Try) Overdue(m *Moment, _ *Copy) {
@@ -116,8 +113,8 @@ func (t *Try) Stranded(m *Moment, _ *Copy) {
 	t.Of().step(m)
 }
 
-// replied handles the end of the request. It reports whether that has ended the bid.
-func (t *Try) replied(m *Moment, r *Reply) (spent bool) {
+// replied handles the end of the request.
+func (t *Try) replied(m *Moment, r *Reply) {
 	h := t.Hold
 	lk := h.lock
 	defer t.end(m)
@@ -125,7 +122,7 @@ func (t *Try) replied(m *Moment, r *Reply) (spent bool) {
 	h.ends(&t.roomless)
 	h.doubt(r.Outcome)
 	if !h.phase.claim() {
-		return false // a copy, or a message has granted it since, or it was given up with a tombstone
+		return // a copy, or a message has granted it since, or it was given up with a tombstone
 	}
 	b := h.bid
 	current := b.current == t
@@ -142,7 +139,7 @@ func (t *Try) replied(m *Moment, r *Reply) (spent bool) {
 			h.phase = standing // for undo to see
 		}
 		lk.undoLeft(m, h, r.Says == Granted || r.Says == Unacked)
-		return false
+		return
 	}
 	switch {
 	case r.Says == Unacked:
@@ -157,7 +154,7 @@ func (t *Try) replied(m *Moment, r *Reply) (spent bool) {
 			h.Turn = uint8(min(notice.Turn, m.set.Turns))
 		case t.Deaf && h.phase == standing:
 			h.Turn = uint8(m.set.Turns) // a process without an inbox cannot count them
-		case h.Kind.rules().shared && m.world.Chance(int64(m.set.Turns)) == 0:
+		case kinds[h.Kind].shared && m.world.Chance(int64(m.set.Turns)) == 0:
 			h.Turn = uint8(m.set.Turns) // nor can one that has come in beside others, which does not know that
 		}
 		lk.granted(m, h, r.Sent, h.Terms.TTL, r.Token, how)
@@ -179,7 +176,6 @@ func (t *Try) replied(m *Moment, r *Reply) (spent bool) {
 		h.phase = over
 		lk.missed.add(missedLock)
 	}
-	return h.bid == nil
 }
 
 // hopeless fails all waiters, because another request would bring the same answer. If the answer may be
@@ -230,7 +226,7 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 		}
 		if t.Hold.phase == claimed {
 			t.Hold.phase = standing
-			if lk.rules().bidsEach { // others ask for them often enough
+			if lk.rules.bidsEach { // others ask for them often enough
 				m.world.Schedule(Plan{t.Hold, PlanRenew, t.Sent, m.set.Patience, m.set.Patience})
 			}
 			if early := m.world.Expect(t.Hold); early != nil {
@@ -246,7 +242,7 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 		lk.noticed(m, t.Hold, *notice)
 		return
 	}
-	if t.Stands && (t.Deaf || t.heard != m.world.Session()) && m.world.Hears() {
+	if t.Stands && (t.Deaf || t.heard != m.knows().Session) && m.knows().Inbox == Heard {
 		// The inbox was subscribed since, or again: a grant in between was missed, and no other message follows.
 		lk.missed.add(missedPlaces | missedGrants)
 		if v.State != LeftOpen {
@@ -296,7 +292,7 @@ func (lk *Lock) trouble(m *Moment, t *Try, current bool, r *Reply) {
 		return
 	}
 	lk.troubled(m, r.Cause)
-	if lk.known.trouble().requests == 1 && !t.inJoin && (r.Outcome == Unknown || r.Outcome == NotSent) && m.Now().Sub(t.Sent) < t.patience/4 {
+	if lk.known.trouble().requests == 1 && !t.inJoin && (r.Outcome == Unknown || r.Outcome == NotSent) && m.Now().Sub(t.Sent) < t.Patience/4 {
 		// Most likely a connection that died in the pool. The same claim again, at once. Places are not
 		// urgent, and while the first waiter is answered each request for some can be the first to fail.
 		lk.missed.add(missedLock | missedPlaces | missedGrants)

@@ -16,9 +16,10 @@ func TestWants_FollowTheState(t *testing.T) {
 	h := &Hold{lock: l, phase: held}
 	r := &Repeated{lock: l, copies: copies{flying: maxCopies}} // nothing is sent when its pause is over
 	event := func(step func(m *Moment)) *Effects {
-		var m Moment
-		m.BeginAt(roomy{}, new(Settings), time.Now())
-		step(&m)
+		m := new(Moment)
+		m.Begin(roomy{}, new(Settings))
+		m.Date(time.Now())
+		step(m)
 		return m.Effects()
 	}
 	event(func(m *Moment) {

@@ -117,8 +117,8 @@ var Bugs = []Bug{
 	{Name: "Close leaves the lock", By: "left locked", Edits: []Edit{{"internal/lock/loss.go",
 		"Because(LeaseClosed)), How: ByClose})\n", "Because(LeaseClosed)), How: ByClose})\n\tif BUG {\n\t\treturn\n\t}\n"}}},
 	{Name: "Close does not wait for a dead connection's request", By: "left locked", Edits: []Edit{{"internal/engine/sent.go",
-		"func stranded(x lock.Request, c *lock.Copy) {\n\te := entryOf(x.Of())\n", "func stranded(x lock.Request, c *lock.Copy) {\n\te := entryOf(x.Of())\n\tif _, ok := x.(*lock.Try); BUG && ok {\n" +
-			"\t\te.engine.report(lock.CloseReport{More: -1})\n\t\truntime.Gosched() // computing takes no time here\n\t\tdefer e.engine.report(lock.CloseReport{More: 1})\n\t}\n"},
+		"func (s *sent) Stranded(*command.Call) {\n", "func (s *sent) Stranded(*command.Call) {\n\tif _, ok := s.of.(*lock.Try); BUG && ok {\n\t\teng := entryOf(s.of.Of()).engine\n" +
+			"\t\teng.report(lock.CloseReport{More: -1})\n\t\truntime.Gosched() // computing takes no time here\n\t\tdefer eng.report(lock.CloseReport{More: 1})\n\t}\n"},
 		{"internal/engine/sent.go", "import (\n", "import (\n\t\"runtime\"\n"}}},
 	{Name: "a keep makes a place", By: "queue|order|forsaken place|left behind", Edits: []Edit{{"scripts/keep.lua",
 		"local there = some and listed(queue, deadlines, ids)", "local there = some and listed(queue, deadlines, ids)\nfor i, id in ipairs(ids) do if not times[i] then redis.call('rpush', queue, id) times[i], there = '0', ids end end"}}},
@@ -204,7 +204,7 @@ var Bugs = []Bug{
 		"\tlk.alarm = a\n", "\tlk.alarm = a\n\tif BUG && a.yields() {\n\t\treturn\n\t}\n"}}},
 
 	{Name: "no process gives way", By: "turn", Shape: BesideJava, Edits: []Edit{{"internal/lock/release.go",
-		"if n > 0 && lk.waiters.len > 0 && n > m.world.OwnListeners(lk.keys) {", "if !BUG && n > 0 && lk.waiters.len > 0 && n > m.world.OwnListeners(lk.keys) {"}}},
+		"func (lk *Lock) giveWay(m *Moment) {\n\tif lk", "func (lk *Lock) giveWay(m *Moment) {\n\tif !BUG && lk"}}},
 	{Name: "a process that gives way hears its own release", By: "turn", Shape: BesideJava, Edits: []Edit{{"internal/lock/lock.go",
 		"if lk.listening && !lk.alarm.yields() { // it may be", "if lk.listening && (!lk.alarm.yields() || BUG) { // it may be"}}},
 

@@ -29,7 +29,7 @@ func (p *Process) Read(x lock.Request, script *command.Script, r command.Reply) 
 	case *lock.Join:
 		return readVerdict(script, r)
 	case *lock.Release:
-		return p.readRelease(r)
+		return p.readRelease(x.Of(), r)
 	case *lock.Downgrade:
 		return readDowngrade(r)
 	case *lock.Keep:
@@ -135,7 +135,7 @@ func withVerdict(x lock.Reply, v Verdict) lock.Reply {
 }
 
 // readRelease looks for the waiter that was granted the lock, whatever else has become of the request.
-func (p *Process) readRelease(r command.Reply) lock.Reply {
+func (p *Process) readRelease(l *lock.Lock, r command.Reply) lock.Reply {
 	x := unread(r)
 	next, notice, granted := p.claimOf(r.Value)
 	x.Next, x.Notice = next, notice
@@ -149,7 +149,7 @@ func (p *Process) readRelease(r command.Reply) lock.Reply {
 	case !ok:
 		return unexpected(x, r.Value)
 	case n >= 0:
-		x.Says, x.Listeners = lock.Done, n
+		x.Says, x.Wanted = lock.Done, n > 0 && n > p.Knows.OwnListeners(l.Keys())
 	case n == ReleaseCrowded:
 		x.Says = lock.Crowded
 	case n == ReleaseStolen:

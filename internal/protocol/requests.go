@@ -22,7 +22,7 @@ type Process struct {
 // Known is what a process knows apart from its locks.
 type Known interface {
 	TokenSeen(keys *wire.Keys) uint64   // see lock.World
-	OwnListeners(keys *wire.Keys) int64 // likewise
+	OwnListeners(keys *wire.Keys) int64 // how many of the clients that hear the lock's channel are this process, as far as the server knows that a script runs on
 	ClaimOf(n wire.Notice) *lock.Hold   // the claim that a message is for; nil: none is known to wait, and the message is kept
 }
 
@@ -53,7 +53,10 @@ const (
 
 // Prepare completes terms that have been checked.
 func (p *Process) Prepare(c *Terms) {
-	c.Claim, c.Acked, c.Shell = min(lock.MaxClaim, c.TTL), c.Acks != nil, c
+	c.Claim, c.Shell = min(lock.MaxClaim, c.TTL), c
+	if c.Acks != nil {
+		c.AckWithin = c.Acks.Timeout
+	}
 	c.ms = validity.Milliseconds(c.TTL)
 	offer := Offer(validity.Milliseconds(c.Claim), 1, p.Counted)
 	c.offer = offer
@@ -121,6 +124,29 @@ func (p *Process) withKeys(h *lock.Hold, room *command.Room, script *command.Scr
 		args = append(args, keys.Token())
 	}
 	return command.CountKeys(args)
+}
+
+// Ask completes the call by which a request is sent.
+func (p *Process) Ask(c *command.Call, x lock.Request) {
+	switch x := x.(type) {
+	case *lock.Try:
+		c.Acks, c.Room = TermsOf(x.Hold.Terms).Acks, command.NewRoom()
+		c.Script, c.Args = p.Acquire(c.Room, x)
+	case *lock.Release:
+		c.Room = command.NewRoom()
+		c.Script, c.Args = p.Release(c.Room, x)
+	case *lock.Downgrade:
+		c.Room = command.NewRoom()
+		c.Script, c.Args = p.Downgrade(c.Room, x)
+	case *lock.Join:
+		c.Script, c.Args = p.Join(x)
+	case *lock.Keep:
+		c.Script, c.Args = p.Keep(x)
+	case *lock.Question:
+		c.Script, c.Args = p.Question(x)
+	case *lock.Busy:
+		c.Script, c.Args = p.Busy(x)
+	}
 }
 
 // Acquire is the request of one try, in a room.

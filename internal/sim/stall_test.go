@@ -15,9 +15,9 @@ func edit(file, old, new string) planted.Edit { return planted.Edit{File: file, 
 
 // behindTimers are the places behind the library's timers: there a goroutine waits while its process stands still, before it reads the clock.
 var behindTimers = []planted.Edit{
-	edit("internal/engine/entry.go", "func (e *entry) wakeUp() {\n", "func (e *entry) wakeUp() {\n\tPlantedStand(e.engine)\n"),
-	edit("internal/engine/entry.go", "func (e *entry) reachLimit(l *lock.Limit) {\n", "func (e *entry) reachLimit(l *lock.Limit) {\n\tPlantedStand(e.engine)\n"),
-	edit("internal/engine/entry.go", "func (e *entry) resend(r *lock.Repeated) {\n", "func (e *entry) resend(r *lock.Repeated) {\n\tPlantedStand(e.engine)\n"),
+	edit("internal/engine/timer.go", "func() { e.do(e.lock.WakeUp) }", "func() { PlantedStand(e.engine); e.do(e.lock.WakeUp) }"),
+	edit("internal/engine/timer.go", "func() { e.do(func(m *lock.Moment) { e.lock.ReachLimit(m, l) }) }", "func() { PlantedStand(e.engine); e.do(func(m *lock.Moment) { e.lock.ReachLimit(m, l) }) }"),
+	edit("internal/engine/timer.go", "func() { e.do(func(m *lock.Moment) { e.lock.Resume(m, r) }) }", "func() { PlantedStand(e.engine); e.do(func(m *lock.Moment) { e.lock.Resume(m, r) }) }"),
 	edit("internal/pubsub/session.go", "\t\tcancel(errQuiet) // frees", "\t\tPlantedStand(h.s)\n\t\tcancel(errQuiet) // frees"),
 	edit("internal/pubsub/session.go", "\t\tcase <-pings.C:\n", "\t\tcase <-pings.C:\n\t\t\tPlantedStand(h.s)\n"),
 	edit("internal/pubsub/session.go", "\t\tcase <-tidy.C:\n", "\t\tcase <-tidy.C:\n\t\t\tPlantedStand(h.s)\n"),

@@ -97,7 +97,9 @@ func (q *question) Replied(_ *command.Call, r command.Reply) {
 	q.end(r)
 }
 
-func (q *question) Overdue(*command.Call) { q.end(command.Reply{Err: q.engine.Executor.Silence()}) }
+func (q *question) Overdue(*command.Call) {
+	q.end(command.Reply{Outcome: command.Unknown, Err: q.engine.Executor.Silence()})
+}
 
 // Stranded is called by the executor when the connection is dead.
 func (q *question) Stranded(c *command.Call) {

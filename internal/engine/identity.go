@@ -29,22 +29,19 @@ const (
 	retryIdentity = time.Second
 )
 
-// identity keeps the key that says what process a manager is of, from the manager's first lock until Close. It has no
-// goroutine: a timer and the answers to its requests, of which there is one at a time, move it.
+// identity keeps the key that says what process a manager is of, from the manager's first lock until Close. A goroutine of its own
+// writes it, by one request at a time.
 type identity struct {
-	engine *Engine
-	args   []any // of the script, but for the TTL
+	engine  *Engine
+	args    []any // of the script, but for the TTL
+	begun   sync.Once
+	closing chan struct{} // closed by close
+	gone    chan struct{} // closed when there is nothing left to do
 
-	mu       sync.Mutex    // guards the following; Executor.mu comes behind it
-	call     *command.Call // under way; nil: none
-	timer    *time.Timer   // looks whether to send the next; nil: the key has not been written yet
-	due      time.Time     // when the key is written again, even if nothing has changed
-	waits    string        // as the latest request says them
-	closing  bool
-	removing bool          // call is the last one: it removes the key
-	refused  bool          // the log says that Redis refuses the key
-	gone     chan struct{} // closed when there is nothing left to do
-	left     bool          // gone is closed
+	// Of the goroutine.
+	due     time.Time // when the key is written again, even if nothing has changed
+	waits   string    // as the latest request says them
+	refused bool      // the log says that Redis refuses the key
 }
 
 var programBegan = time.Now()
@@ -62,7 +59,8 @@ func newIdentity(eng *Engine, app, page string) *identity {
 			"app", app, "host", host, "pid", strconv.Itoa(os.Getpid()),
 			"started", programBegan.UTC().Format(time.RFC3339), "version", programVersion(),
 		},
-		gone: make(chan struct{}),
+		closing: make(chan struct{}),
+		gone:    make(chan struct{}),
 	}
 	if page != "" {
 		i.args = append(i.args, "debug", page)
@@ -97,137 +95,75 @@ func programVersion() string {
 
 // begin has the key written, if it has not been. A manager without an identity has a nil one.
 func (i *identity) begin() {
-	if i == nil {
-		return
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.timer == nil && !i.closing {
-		i.timer = time.AfterFunc(lookForWaits, i.refresh)
-		i.sendLocked()
+	if i != nil {
+		i.begun.Do(func() { go i.run() })
 	}
 }
 
-// refresh is called by the timer.
-func (i *identity) refresh() {
+func (i *identity) run() {
+	defer close(i.gone)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			timer.Reset(i.refresh())
+		case <-i.closing: // a refresh that was under way has ended: it could write the key again
+			i.ask(wire.ProcessKey(i.engine.Process.Owners), 0)
+			return
+		}
+	}
+}
+
+// refresh has the key written, if that is due, or it has more to say. It returns after what pause to look again.
+func (i *identity) refresh() time.Duration {
 	waits := wire.FormatWaits(i.engine.longWaits())
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	switch {
-	case i.call != nil || i.closing:
-	case waits == i.waits && time.Now().Before(i.due):
-		i.timer.Reset(lookForWaits)
-	default:
-		i.waits = waits
-		i.sendLocked()
+	if waits == i.waits && time.Now().Before(i.due) {
+		return lookForWaits
 	}
-}
-
-// sendLocked sends a request: to write the key, or to remove it.
-func (i *identity) sendLocked() {
-	args := append([]any{wire.ProcessKey(i.engine.Process.Owners), validity.Milliseconds(identityTTL), wire.WaitsField, i.waits}, i.args...)
-	if i.closing {
-		args = []any{args[0], 0}
-	}
-	i.call = &command.Call{
-		Script:   protocol.Introduce,
-		Args:     protocol.Introduce.Args(1, args...),
-		Handler:  i,
-		Patience: i.engine.askPatience(),
-		Lapses:   true, // the timer sends another
-	}
-	if !i.engine.Executor.Submit(time.Now(), i.call) {
-		i.call = nil
-		i.endLocked()
-	}
-}
-
-// Replied is called by the executor with the end of a request.
-func (i *identity) Replied(c *command.Call, r command.Reply) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.call != c {
-		return // overdue, or sent again since
-	}
-	i.call = nil
+	i.waits, i.due = waits, time.Time{}
+	r := i.ask(append([]any{wire.ProcessKey(i.engine.Process.Owners), validity.Milliseconds(identityTTL), wire.WaitsField, waits}, i.args...)...)
 	err := r.Err
 	if r.Outcome == command.Answered && r.Value != int64(1) {
 		err = protocol.Unexpected(r.Value)
 	}
 	switch {
-	case i.removing, r.Outcome == command.Closed:
-		i.endLocked()
-	case i.closing:
-		i.removeLocked()
 	case err == nil:
 		i.refused = false
 		i.due = time.Now().Add(refreshIdentity - lookForWaits/2) // at the fourth look
-		i.timer.Reset(lookForWaits)
+		return lookForWaits
+	case r.Outcome == command.Closed:
+		return refreshIdentity
 	case r.Outcome == command.Answered, r.Outcome == command.Barred, r.Outcome.Final():
 		if !i.refused {
 			i.engine.Journal.Say(slog.LevelWarn, "holdfast: identity not written", "error", err)
 		}
-		i.refused, i.due = true, time.Time{}
-		i.timer.Reset(refreshIdentity) // rights can change
-	default:
-		i.retryLocked()
+		i.refused = true
+		return refreshIdentity // rights can change
 	}
+	return retryIdentity
 }
 
-// Overdue is called by the executor when the reply takes too long. Close does not wait for it.
-func (i *identity) Overdue(c *command.Call) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	switch {
-	case i.call != c:
-	case i.closing:
-		i.endLocked()
-	default:
-		i.retryLocked()
+// ask sends a request, and waits for its end.
+func (i *identity) ask(args ...any) command.Reply {
+	q := &question{engine: i.engine, repeat: true, done: make(chan command.Reply, 1)}
+	if !i.engine.Executor.Submit(time.Now(), &command.Call{
+		Script:   protocol.Introduce,
+		Args:     protocol.Introduce.Args(1, args...),
+		Handler:  q,
+		Patience: i.engine.askPatience(),
+		Lapses:   true, // the next look sends another
+	}) {
+		return stoppedReply
 	}
+	return <-q.done
 }
 
-// Stranded is called by the executor when the connection is dead.
-func (i *identity) Stranded(c *command.Call) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.call == c {
-		i.sendLocked()
-	}
-}
-
-func (i *identity) retryLocked() {
-	i.call, i.due = nil, time.Time{}
-	i.timer.Reset(retryIdentity)
-}
-
-// close has the key removed. A refresh that is under way comes first: it could write the key again.
+// close has the key removed.
 func (i *identity) close() {
-	if i == nil {
-		return
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.closing = true
-	switch {
-	case i.timer == nil:
-		i.endLocked()
-	case i.call == nil:
-		i.timer.Stop()
-		i.removeLocked()
-	}
-}
-
-func (i *identity) removeLocked() {
-	i.removing = true
-	i.sendLocked()
-}
-
-func (i *identity) endLocked() {
-	i.call = nil
-	if !i.left {
-		i.left = true
-		close(i.gone)
+	if i != nil {
+		i.begun.Do(func() { close(i.gone) })
+		close(i.closing)
 	}
 }
 

@@ -70,7 +70,6 @@ func (t trial) crowds(ctx context.Context, jobs []load.Job) (metrics, error) {
 	if v.Reads.Count() > 0 {
 		m[unitReads] = float64(v.Reads.Count()) / seconds
 		m[unitWrites] = float64(v.Waits.Count()) / seconds
-		m[unitWriteMax] = milliseconds(max(v.Waits.Max(), v.Unwritten))
 	}
 	if v.During > 0 {
 		m.perPair(v.Sent, v.During)

@@ -2,22 +2,11 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
-	"github.com/holdfast-go/holdfast/bench/internal/load"
 )
-
-// A single writer loses no increment, so it is its readers that tell.
-func TestReadersTellAWriter(t *testing.T) {
-	r := row{n: 2, procs: 2, hold: time.Millisecond}
-	_, err := writer.measure(t.Context(), trial{testServer, contender.Pick(contender.Unlocked)[0], r, time.Second})
-	if v := (load.Violation{}); !errors.As(err, &v) {
-		t.Errorf("a writer among readers without a lock: %v", err)
-	}
-}
 
 // What several processes do is added up, and nothing of it is lost.
 func TestFleetCounts(t *testing.T) {

@@ -57,9 +57,6 @@ var linger = scenario{
 	},
 }
 
-// lingerTurns are the rows in which two processes take turns.
-var lingerTurns = []int{4, 5}
-
 // elsewhere are rows by the share of calls that come from another process.
 func elsewhere(all ...float64) (rows []row) {
 	for _, s := range all {

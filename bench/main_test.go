@@ -70,8 +70,10 @@ func runnable(tb testing.TB, l contender.Library) {
 // quickVariable is set where benchmarks only have to run: of each scenario, that is its first row.
 const quickVariable = "HOLDFAST_TEST_QUICK"
 
-// each runs f for every library and row of s.
-func each(b *testing.B, s scenario, f func(b *testing.B, t trial)) {
+// benchmark reports the metrics of a scenario, for every library and row, that is watched for a window. ns/op
+// would be the length of that. A rival that gives up, as some do when the machine is
+// busy, has none.
+func benchmark(b *testing.B, s scenario) {
 	rows := s.rows
 	if os.Getenv(quickVariable) != "" {
 		rows = rows[:1]
@@ -87,33 +89,20 @@ func each(b *testing.B, s scenario, f func(b *testing.B, t trial)) {
 				if t.tooDear() {
 					b.Skip("too dear for a short " + windowVariable)
 				}
-				f(b, t)
+				for b.Loop() {
+					m, err := s.measure(context.Background(), t)
+					if err != nil && !grave(l, err) {
+						b.Skip("it failed: ", err)
+					}
+					if err != nil {
+						b.Fatal(err)
+					}
+					for unit, v := range m {
+						b.ReportMetric(v, unit)
+					}
+				}
+				b.ReportMetric(0, "ns/op")
 			})
 		}
-	}
-}
-
-// benchmark reports the metrics of a scenario that is watched for a window. ns/op
-// would be the length of that. A rival that gives up, as some do when the machine is
-// busy, has none.
-func benchmark(b *testing.B, s scenario) {
-	each(b, s, func(b *testing.B, t trial) {
-		for b.Loop() {
-			m, err := s.measure(context.Background(), t)
-			if err != nil && !grave(t.library, err) {
-				b.Skip("it failed: ", err)
-			}
-			if err != nil {
-				b.Fatal(err)
-			}
-			reportMetrics(b, m)
-		}
-		b.ReportMetric(0, "ns/op")
-	})
-}
-
-func reportMetrics(b *testing.B, m metrics) {
-	for unit, v := range m {
-		b.ReportMetric(v, unit)
 	}
 }

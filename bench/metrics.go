@@ -32,7 +32,6 @@ const (
 	unitLongest  = "longest/mean"
 	unitReads    = "reads/s"
 	unitWrites   = "writes/s"
-	unitWriteMax = "write-wait-max-ms"
 )
 
 // perPair adds what each of n pairs took.

@@ -27,64 +27,17 @@ var parked = scenario{
 		if t.library.Open == nil {
 			return t.parkedElsewhere(ctx)
 		}
-		results := make(chan error, t.n)
-		return park(ctx, t, func(ctx context.Context, c contender.Contender) waiting {
-			for range t.n {
-				go func() {
-					unlock, err := c.Lock(ctx, "parked")
-					if err == nil {
-						err = errors.Join(errParkedGrant, unlock(context.WithoutCancel(ctx)))
-					}
-					results <- err
-				}()
-			}
-			return waiting{callers: t.n, ended: func() error { return <-results }}
-		})
-	},
-}
-
-// parkedAsync asks the same of Holdfast's LockAsync, for which no goroutine is parked.
-var parkedAsync = scenario{
-	name:      "parked-async",
-	question:  "What do 1,000 and 10,000 calls of LockAsync cost that wait for one lock while another client holds it?",
-	rows:      counted("waiters", 1000, 10_000),
-	libraries: contender.Pick(contender.Ours),
-	headline:  unitPerSecond,
-	smaller:   true,
-	shown:     []string{unitPerSecond, unitHeap, unitStack, unitRoutines},
-	once:      true,
-	measure: func(ctx context.Context, t trial) (metrics, error) {
-		results := make([]<-chan holdfast.Result, 0, t.n)
-		return park(ctx, t, func(ctx context.Context, c contender.Contender) waiting {
-			m := c.(*contender.Holdfast).Manager.Mutex("parked")
-			for range t.n {
-				results = append(results, m.LockAsync(ctx))
-			}
-			return waiting{ended: func() error {
-				r := <-results[0]
-				results = results[1:]
-				if r.Err == nil {
-					return errors.Join(errParkedGrant, r.Lease.Unlock(context.WithoutCancel(ctx)))
-				}
-				return r.Err
-			}}
-		})
+		return t.park(ctx)
 	},
 }
 
 const unitPerSecond = report.PerSecond // of all clients together
 
-// waiting are t.n waiters.
-type waiting struct {
-	callers int          // goroutines that are the callers' own
-	ended   func() error // waits for one of them and returns its error
-}
-
 var errParkedGrant = errors.New("the lock was granted while another client held it")
 
 // park has one client hold a lock, starts waiters on another, watches them and lets
 // them go.
-func park(ctx context.Context, t trial, start func(context.Context, contender.Contender) waiting) (metrics, error) {
+func (t trial) park(ctx context.Context) (metrics, error) {
 	c, u, err := t.open(ctx, "parked", holdfast.DefaultLease)
 	if err != nil {
 		return nil, err
@@ -104,7 +57,16 @@ func park(ctx context.Context, t trial, start func(context.Context, contender.Co
 	defer cancel()
 	load.GrowGoroutines(t.n)
 	before := load.FootprintNow()
-	w := start(waitCtx, c)
+	results := make(chan error, t.n)
+	for range t.n {
+		go func() {
+			unlock, err := c.Lock(waitCtx, "parked")
+			if err == nil {
+				err = errors.Join(errParkedGrant, unlock(context.WithoutCancel(ctx)))
+			}
+			results <- err
+		}()
+	}
 	settle, watch := t.parkedTimes()
 	time.Sleep(settle)
 	after := load.FootprintNow()
@@ -122,7 +84,7 @@ func park(ctx context.Context, t trial, start func(context.Context, contender.Co
 
 	cancel()
 	for range t.n {
-		if err := w.ended(); !errors.Is(err, context.Canceled) {
+		if err := <-results; !errors.Is(err, context.Canceled) {
 			return nil, fmt.Errorf("a waiter ended with: %w", err)
 		}
 	}
@@ -130,7 +92,7 @@ func park(ctx context.Context, t trial, start func(context.Context, contender.Co
 		return nil, err
 	}
 	g := before.Until(after)
-	g.Goroutines -= float64(w.callers)
+	g.Goroutines -= float64(t.n) // which are the callers' own
 	m := growthPer(g, t.n)
 	m[unitPerSecond] = float64(sent.Commands) / elapsed.Seconds()
 	return m, nil

@@ -59,14 +59,3 @@ var queue = scenario{
 	stretch:   4, // several turns of all
 	measure:   measureCrowds,
 }
-
-// modes compares kinds and options of Holdfast, on a lock that all want all the time.
-var modes = scenario{
-	name:      "modes",
-	question:  "What do the kinds and options of Holdfast cost, where 4 processes want one lock all the time?",
-	rows:      []row{{name: "procs=4/goroutines=1", n: 1, procs: 4}, {name: "procs=4/goroutines=16", n: 16, procs: 4}},
-	libraries: contender.OfRole(contender.Own),
-	headline:  unitRate,
-	shown:     []string{unitRate, unitWait + unitP50, unitWait + unitP99, unitWait + unitMax, unitJain, unitJainProc, unitCommands, unitServer, unitClient},
-	measure:   measureCrowds,
-}

@@ -1,12 +1,10 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
-	"github.com/holdfast-go/holdfast/bench/internal/load"
 )
 
 // readers asks what it is worth that readers do not exclude each other. A library
@@ -30,23 +28,4 @@ func shares(reads ...float64) []row {
 		})
 	}
 	return rows
-}
-
-// writer asks whether readers who come and go keep a writer out.
-var writer = scenario{
-	name:      "writer",
-	question:  "How long does a writer wait that is alone against 8 readers in 2 other processes, who take the lock again and again for a millisecond?",
-	rows:      []row{{name: "procs=3/readers=8", n: 4, procs: 3, hold: time.Millisecond}},
-	libraries: append(contender.Pick(contender.Ours, "rueidislock", "redisson"), contender.OfKind(contender.Shared)...),
-	us:        "holdfast-rw",
-	headline:  unitWriteMax,
-	smaller:   true,
-	shown:     []string{unitWriteMax, unitWait + unitP50, unitWait + unitP99, unitWrites, unitReads, "read-" + unitWait + unitP99, unitCommands, unitServer},
-	measure: func(ctx context.Context, t trial) (metrics, error) {
-		jobs := []load.Job{{Process: 1, Callers: 1, Hold: t.hold}}
-		for i := 1; i < t.procs; i++ {
-			jobs = append(jobs, load.Job{Process: int64(i) + 1, Callers: t.n, First: 1 + (i-1)*t.n, Hold: t.hold, Reads: 1})
-		}
-		return t.crowds(ctx, jobs)
-	},
 }

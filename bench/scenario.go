@@ -19,8 +19,7 @@ import (
 
 // scenarios are all there are, in the order of the report.
 var scenarios = []scenario{
-	floors, uncontended, distinct, oneName, processes, handover, queue, modes, fair, readers, writer,
-	recipes, reentry, linger, redlock, held, parked, parkedAsync,
+	floors, uncontended, distinct, oneName, processes, handover, queue, fair, readers, linger, held, parked,
 }
 
 // scenario is one question that is put to several libraries under several loads.
@@ -63,9 +62,6 @@ type row struct {
 
 	others float64 // the share of calls from another process
 	turns  bool    // two processes call one after the other
-
-	members int  // servers of which a majority grants the lock; 0: there is one
-	silent  bool // one of them answers nothing
 
 	large bool // left out of brief runs
 }

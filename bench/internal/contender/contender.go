@@ -1,5 +1,5 @@
 // Package contender has the locks that are measured: an adapter for each library, and
-// the recipes that people write by hand. Each is set up as well as its options allow;
+// the best of those that people write by hand. Each is set up as well as its options allow;
 // the comment at its open function says how and why.
 package contender
 

@@ -3,11 +3,13 @@ package contender
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -18,7 +20,7 @@ func TestContendersExclude(t *testing.T) {
 		t.Run(l.Name, func(t *testing.T) {
 			t.Parallel()
 			const goroutines, passes = 2, 40
-			c := connectLong(t, l, srv)
+			c := connect(t, l, srv)
 			var (
 				counted atomic.Int64
 				wg      sync.WaitGroup
@@ -64,7 +66,7 @@ func TestContendersStopWaiting(t *testing.T) {
 	for _, l := range InGo() {
 		t.Run(l.Name, func(t *testing.T) {
 			t.Parallel()
-			holder, waiter := connectLong(t, l, srv), connectLong(t, l, srv)
+			holder, waiter := connect(t, l, srv), connect(t, l, srv)
 			name := "held:" + l.Name
 			unlock, err := holder.Lock(t.Context(), name)
 			if err != nil {
@@ -78,4 +80,16 @@ func TestContendersStopWaiting(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m, nil)) }
+
+func connect(t *testing.T, l Library, srv *redistest.Server) Contender {
+	t.Helper()
+	c, err := l.Open(srv.Addr(), holdfast.DefaultLease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
 }

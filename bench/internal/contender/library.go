@@ -74,9 +74,6 @@ var libraries = []Library{
 	{Name: Ours, Open: openHoldfast(mutexes), Role: Own},
 	{Name: "holdfast-fenced", Open: openHoldfast(mutexes, holdfast.WithFencing()), Role: Own},
 	{Name: Lingering, Open: openHoldfast(mutexes, holdfast.WithLinger(time.Minute)), Role: Own},
-	{Name: "holdfast-slice0", Open: openHoldfast(mutexes, holdfast.WithHandoffSlice(0)), Role: Own},
-	{Name: "holdfast-slice1ms", Open: openHoldfast(mutexes, holdfast.WithHandoffSlice(time.Millisecond)), Role: Own},
-	{Name: "holdfast-slice100ms", Open: openHoldfast(mutexes, holdfast.WithHandoffSlice(100*time.Millisecond)), Role: Own},
 	{Name: "holdfast-fair", Open: openHoldfast(fairMutexes), Kind: InOrder, Role: Own},
 	{Name: "holdfast-rw", Open: openHoldfast(rwMutexes), Kind: Shared, Role: Own},
 	{Name: "redsync", Open: openRedsync(0), Direct: []string{"set"}},
@@ -87,13 +84,6 @@ var libraries = []Library{
 	{Name: "redisson", Kind: plain, Needs: redissonReady, Role: Eventy, Unseen: latchDel},
 	{Name: "redisson-fair", Kind: InOrder, Needs: redissonReady, Role: Eventy, Unseen: latchDel},
 	{Name: "redisson-rw", Kind: Shared, Needs: redissonReady, Role: Eventy, Unseen: latchDel},
-	{Name: "r1-setnx", Open: openPoller(askSetnx), Direct: []string{"setnx", "del"}},
-	{Name: "r2-expire", Open: openPoller(askExpire), Direct: []string{"setnx", "pexpire", "del"}},
-	{Name: "r3-getset", Open: openPoller(askGetset), Direct: []string{"setnx", "get", "getset", "del"}},
-	{Name: "r4-set", Open: openPoller(askSet), Direct: []string{"set", "del"}},
-	{Name: "r5-token", Open: openPoller(askToken), Direct: []string{"set"}},
-	{Name: "r6-guard", Open: openPoller(askGuard), Direct: []string{"set"}},
-	{Name: "r7-hash", Open: openPoller(askHash)},
 	{Name: "r8-pubsub", Open: openPubsub, Role: Eventy},
 }
 
@@ -118,9 +108,6 @@ func choose(wanted func(Library) bool) []Library {
 
 // OfKind returns the libraries with this kind of lock.
 func OfKind(kind string) []Library { return choose(func(l Library) bool { return l.Kind == kind }) }
-
-// OfRole returns the libraries with this role.
-func OfRole(r Role) []Library { return choose(func(l Library) bool { return l.Role == r }) }
 
 // InGo returns those that are locks and run in this process.
 func InGo() []Library {

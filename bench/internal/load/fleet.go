@@ -173,12 +173,12 @@ func (f *Fleet) measure(ctx context.Context) (*Verdict, error) {
 	}
 	f.page.words[wordPhase].Store(stopped)
 	v := &Verdict{Elapsed: time.Since(begun), Callers: callers, Taken: taken, Conns: conns, Sent: sent, During: during}
-	for i, m := range f.members {
+	for _, m := range f.members {
 		o, err := m.end()
 		if err != nil {
 			return nil, err
 		}
-		v.add(f.Jobs[i], o)
+		v.add(o)
 	}
 	v.Pairs, v.counted = f.progress(), f.page.words[wordCount].Load()
 	v.Sent.Commands += int64(f.Library.Unseen * float64(during))

@@ -130,14 +130,6 @@ func field(info, name string) string {
 	return ""
 }
 
-// Another starts one more server where s is.
-func (s *Server) Another() (*Server, error) { return StartServer(s.pinning) }
-
-// Silence has the server accept everything and answer nothing, until it is stopped.
-func (s *Server) Silence(ctx context.Context) error {
-	return s.admin.Do(ctx, "client", "pause", time.Hour.Milliseconds(), "all").Err()
-}
-
 // Reset empties the server, so that no scenario finds what another left: once the clients
 // of the last one have gone, since a virtual machine answers before its own has. What
 // it had sent by then could take the lock, or stand in its queue, for no caller.

@@ -7,8 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
 
-// All of these libraries take a free lock, and give it back, with one command each, but
-// for the recipe that forgets the expiry in the first.
+// All of these libraries take a free lock, and give it back, with one command each.
 func TestCommandsOfAPair(t *testing.T) {
 	for _, l := range contender.InGo() {
 		t.Run(l.Name, func(t *testing.T) {
@@ -42,9 +41,6 @@ func TestCommandsOfAPair(t *testing.T) {
 			want := int64(2 * n)
 			if l.Name == contender.Lingering {
 				return // its pairs are no commands, but for a question now and then: see the scenario linger
-			}
-			if l.Name == "r2-expire" {
-				want = 3 * n
 			}
 			if sent.Commands != want {
 				t.Errorf("%d commands for %d pairs, want %d", sent.Commands, n, want)

@@ -19,7 +19,6 @@ type Verdict struct {
 	// Handovers are from Unlock in one process to the return of Lock in another.
 	Handovers  Histogram
 	Unfinished time.Duration // the longest wait that the end cut off
-	Unwritten  time.Duration // the same of those who do not only read
 	Grants     []int64       // of each caller
 	Each       []int64       // of each process
 	CPU        time.Duration // of the clients
@@ -33,7 +32,7 @@ type Verdict struct {
 	faults   []string
 }
 
-func (v *Verdict) add(j Job, o *outcome) {
+func (v *Verdict) add(o *outcome) {
 	sum := int64(0)
 	for _, n := range o.Grants {
 		sum += n
@@ -45,9 +44,6 @@ func (v *Verdict) add(j Job, o *outcome) {
 	v.Writes += o.Writes
 	v.overlaps += o.Overlaps
 	v.Unfinished = max(v.Unfinished, o.Unfinished)
-	if j.Reads < 1 {
-		v.Unwritten = max(v.Unwritten, o.Unfinished)
-	}
 	v.CPU += o.CPU
 	if o.Error != "" {
 		v.faults = append(v.faults, o.Error)
@@ -56,9 +52,6 @@ func (v *Verdict) add(j Job, o *outcome) {
 
 // Violation is an error of the worst kind: the lock does not exclude.
 type Violation struct{ n int64 }
-
-// Violated is the error of a lock that n callers have held beside another.
-func Violated(n int64) Violation { return Violation{n} }
 
 func (v Violation) Error() string {
 	return "two held the lock at the same time: violations " + strconv.FormatInt(v.n, 10)

@@ -10,7 +10,6 @@ import (
 
 // Layout is what is shown of a report.
 type Layout struct {
-	Targets   []Target
 	Scenarios []Scenario
 	Headlines []Headline
 	Sentences []Sentence
@@ -30,28 +29,6 @@ type Scenario struct {
 	Smaller   bool     // whether less of it is better
 	Shown     []string // units in tables
 }
-
-// Target is a figure that is to be reached: a metric of Holdfast, or its ratio to a rival's.
-type Target struct {
-	Scenario Scenario
-	Rows     []int // of its loads; nil: all
-	Unit     string
-	Against  Against
-	Least    bool // whether the bound is the least that is good, and not the most
-	Bound    float64
-}
-
-// Against is whom a metric is compared with.
-type Against string
-
-// Whom a metric can be compared with.
-const (
-	Nobody   Against = ""
-	AnyRival Against = "best rival"
-	AWoken   Against = "best event-driven rival"
-	Floor    Against = "floor" // that of the scenario
-	Plain    Against = "the default lock"
-)
 
 // Headline is a line of the table of docs/PERFORMANCE.md.
 type Headline struct {

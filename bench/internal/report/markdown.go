@@ -18,7 +18,6 @@ func (l Layout) Markdown(w io.Writer, r *Report) error {
 	p.f("# Holdfast beside its peers, %s\n\n", r.Began.Format("2006-01-02 15:04"))
 	p.machine(r)
 	p.problems(r)
-	p.targets(r, l.Targets)
 	p.shown(r, l)
 	p.summary(r, l.Scenarios)
 	p.losses(r, l.Scenarios)

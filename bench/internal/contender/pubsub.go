@@ -19,7 +19,7 @@ return 1`)
 	renewHash = redis.NewScript(`if redis.call('hexists', KEYS[1], ARGV[1]) == 1 then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0`)
 )
 
-// pubsubContender is askHash with messages and a watchdog, which is how Redisson does
+// pubsubContender is the lock that people write by hand when they have read Redisson: a hash with messages and a watchdog, which is how Redisson does
 // it: a waiter subscribes, tries again, and sleeps until a message comes or the lease
 // it waits for has run out. A message wakes one waiter of each process, on one
 // connection for all; the libraries of this kind in Go open one for each waiter. A

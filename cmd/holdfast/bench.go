@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -94,19 +93,13 @@ func runBench(ctx context.Context, c *cli.Command, sites []*site) error {
 	if len(sites) > 1 {
 		server = fmt.Sprintf("a Redlock of %d servers, the first %s", len(sites), server)
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program to start it again: %w", err)
-	}
 	b := &benchmark{
-		exe: exe, urls: strings.Join(redisURLs(c), " "), prefix: c.String("prefix"), encryption: encryptionOf(c), name: benchName + randomName(), duration: c.Duration("for"),
-		progress: newStages(c),
+		urls: strings.Join(redisURLs(c), " "), prefix: c.String("prefix"), encryption: encryptionOf(c), name: benchName + randomName(), duration: c.Duration("for"),
+		tell: newTeller(c),
 	}
-	defer b.progress.done()
 	m := measured{Server: server, Processes: c.Int("procs"), Millis: b.duration.Milliseconds(), RoundTrip: micros(trip)}
 
-	b.progress.begin("uncontended pairs", b.duration)
-	pairs, err := b.run(ctx, m.Processes, 0)
+	pairs, err := b.run(ctx, "uncontended pairs", m.Processes, 0)
 	if err != nil {
 		return err
 	}
@@ -118,8 +111,7 @@ func runBench(ctx context.Context, c *cli.Command, sites []*site) error {
 	}
 	m.CommandsPerPair = float64(commands) / float64(max(m.Pairs, 1))
 
-	b.progress.begin("remote hand-offs", b.duration)
-	turns, err := b.run(ctx, 2, max(shortestHold, holdTrips*trip))
+	turns, err := b.run(ctx, "remote hand-offs", 2, max(shortestHold, holdTrips*trip))
 	if err != nil {
 		return err
 	}
@@ -129,7 +121,6 @@ func runBench(ctx context.Context, c *cli.Command, sites []*site) error {
 	if m.Handoffs > 0 {
 		m.HandoffP50, m.HandoffP99 = micros(m.handoffs[m.Handoffs/2]), micros(m.handoffs[m.Handoffs*99/100])
 	}
-	b.progress.done()
 	for _, f := range []*float64{&m.PairsPerSecond, &m.CommandsPerPair, &m.CommandsPerGrant} {
 		*f = math.Round(*f*100) / 100
 	}

@@ -2,72 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
-	"github.com/urfave/cli/v3"
 )
-
-// stages shows on stderr which stage of a measurement runs: a bar on a terminal, elsewhere a line.
-type stages struct {
-	tell     teller
-	terminal bool
-	bar      *progressbar.ProgressBar // nil: none is shown
-	lasts    time.Duration
-}
-
-func newStages(c *cli.Command) *stages {
-	tell := newTeller(c)
-	return &stages{tell: tell, terminal: isTerminal(tell.w)}
-}
-
-// begin begins a stage that lasts for a time.
-func (s *stages) begin(what string, lasts time.Duration) {
-	s.done()
-	s.lasts = lasts
-	switch {
-	case s.tell.quiet:
-	case s.terminal:
-		s.bar = progressbar.NewOptions64(lasts.Milliseconds(), progressbar.OptionSetWriter(s.tell.w), progressbar.OptionSetWidth(30),
-			progressbar.OptionSetDescription(what), progressbar.OptionSetPredictTime(false), progressbar.OptionClearOnFinish())
-	default:
-		s.tell.say("%s, for %v", what, lasts)
-	}
-}
-
-// wait waits for the end of the stage, or of ctx.
-func (s *stages) wait(ctx context.Context) {
-	begun := time.Now()
-	over := time.NewTimer(s.lasts)
-	defer over.Stop()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-over.C:
-			return
-		case <-tick.C:
-			if s.bar != nil {
-				_ = s.bar.Set64(min(time.Since(begun), s.lasts).Milliseconds()) // it is not worth an error
-			}
-		}
-	}
-}
-
-// done removes the bar.
-func (s *stages) done() {
-	if s.bar != nil {
-		_ = s.bar.Clear()
-		s.bar = nil
-	}
-}
 
 func (m measured) print(w io.Writer, format string) error {
 	if format != formatTable {

@@ -69,13 +69,13 @@ func invoke(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	return status, i.stdout.String(), i.stderr.String()
 }
 
-// sale is a line of the table: sale, phone, buyer, process, waited, left.
-var sale = regexp.MustCompile(`(?m)^ +(\d+) +(\d+) +(\d+) +(\d+) +(\S+) +(\d+)( +sold already!)?$`)
+// saleLine is a line of the table: sale, phone, buyer, process, waited, left.
+var saleLine = regexp.MustCompile(`(?m)^ +(\d+) +(\d+) +(\d+) +(\d+) +(\S+) +(\d+)( +sold already!)?$`)
 
 // wantSale checks that the phones went one by one to buyers that are there.
 func wantSale(t *testing.T, stdout string, stock, buyers, processes int) {
 	t.Helper()
-	lines := sale.FindAllStringSubmatch(stdout, -1)
+	lines := saleLine.FindAllStringSubmatch(stdout, -1)
 	if want := min(stock, buyers); len(lines) != want {
 		t.Fatalf("%d sales, want %d", len(lines), want)
 	}

@@ -15,6 +15,18 @@ func urlOf(srv *redistest.Server) string {
 	return fmt.Sprintf("redis://:%s@%s/0", srv.Password(), srv.Addr())
 }
 
+// wantAlone waits until srv has no client but the test's own: no process is left.
+func wantAlone(t *testing.T, srv *redistest.Server) {
+	t.Helper()
+	redistest.Eventually(t, patience, "no clients", func() bool {
+		list, err := srv.Admin().ClientList(t.Context()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(list, "\n") == 1
+	})
+}
+
 func TestDemo_OnRealRedisLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -57,18 +69,6 @@ func startStuck(t *testing.T, srv *redistest.Server) *invocation {
 		return false
 	})
 	return i
-}
-
-// wantAlone waits until srv has no client but the test's own: no process is left.
-func wantAlone(t *testing.T, srv *redistest.Server) {
-	t.Helper()
-	redistest.Eventually(t, patience, "no clients", func() bool {
-		list, err := srv.Admin().ClientList(t.Context()).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Count(list, "\n") == 1
-	})
 }
 
 func TestDemo_CleansUpWhenStopped(t *testing.T) {

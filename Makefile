@@ -51,11 +51,11 @@ LOCKS = . $(addprefix ./internal/,docs engine $(addprefix locktest/,faults queue
 # The packages whose tests need no server, and all others but those with a target of their own.
 PURE = ./debug ./scripts $(addprefix ./tools/,figures steps) $(addprefix ./internal/,journal lock protocol pubsub renewal validity voting wire)
 OTHERS = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) $(PURE) ./internal/explore ./internal/interop ./internal/sim))
-# Those beside LOCKS that the race detector is of use for. Some have no goroutines, as the examples' stages beside examples/internal/stage.
+# Those beside LOCKS that the race detector is of use for. The examples' stage starts programs that are built without it.
 # internal/topology has a target of its own. The tests of the command start it hundreds of times, which takes minutes with the race
 # detector; internal/supervisor, which has its goroutines, is among these. What internal/vredis and internal/sim run takes turns.
 RACED = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) ./cmd/holdfast ./internal/explore ./internal/interop ./internal/sim ./internal/topology \
-	./internal/vredis ./examples/[^i].* ./scripts ./tools/figures ./internal/protocol ./internal/validity ./internal/voting ./internal/wire))
+	./internal/vredis ./examples/.* ./scripts ./tools/figures ./internal/protocol ./internal/validity ./internal/voting ./internal/wire))
 WITHOUT = grep -v -x $(patsubst .%,-e 'github.com/holdfast-go/holdfast%',$(1))
 
 # Tests of texts, and those and what runs in fake time as well.
@@ -149,7 +149,7 @@ demo: ## the flash sale, on an embedded server
 	$(GO) run ./cmd/holdfast demo
 
 examples: services ## each program of examples/, on the embedded server; of those that are modules of their own, the tests
-	@set -e; for e in examples/*/stage/main.go; do e=$$(dirname "$$e"); echo "--- $$e"; $(GO) run "./$$e"; done
+	@set -e; for e in examples/*/recipe.go; do e=$$(basename $$(dirname "$$e")); echo "--- $$e"; $(GO) run ./examples/stage "$$e"; done
 
 services: ## the tests of the examples that are modules of their own
 	@set -e; for m in examples/*/go.mod; do m=$$(dirname "$$m"); echo "--- $$m"; (cd "$$m" && $(NICE) $(GO) test -vet=off ./...); done
@@ -205,7 +205,7 @@ modules: ## vet and staticcheck in the modules beside the root: bench/, those in
 	  $(NICE) $(MAKE) --no-print-directory lint IN="$$m"; \
 	done
 
-bench-test: redis ## the tests of bench/: what the others are known to do wrong, and Holdfast does not; the programs of docs/MIGRATING.md, all of the API on miniredis, and bench/vet
+bench-test: redis ## the tests of bench/; the programs of docs/MIGRATING.md, all of the API on miniredis, and bench/vet
 	cd bench && $(GO) test -vet=off -p 1 -parallel 8 ./...
 	cd bench/migrating && $(GO) vet ./... && $(GO) test ./...
 	cd bench/miniredis && $(GO) vet ./... && $(GO) test ./...

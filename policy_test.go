@@ -66,18 +66,17 @@ var imports = map[string][]string{
 		"", "/internal/judge", "/internal/locktest", "/internal/redistest", "/internal/vredis", "/internal/wire",
 		"github.com/redis/go-redis/v9",
 	},
-	"/internal/vredis":            {"github.com/yuin/gopher-lua", "github.com/yuin/gopher-lua/ast", "github.com/yuin/gopher-lua/parse"},                                                                                                        // tests only
-	"/internal/sim":               {"", "/internal/judge", "/internal/retry", "/internal/seam", "/internal/validity", "/internal/vredis", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
-	"/internal/topology":          {},                                                                                                                                                                                                          // only tests
-	"/internal/interop":           {},                                                                                                                                                                                                          // nothing but tests
-	"/internal/docs":              {},                                                                                                                                                                                                          // nothing but tests
-	"/cmd/holdfast/internal/demo": {"", "/internal/vredis", "/internal/wire", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
-	"/internal/visible":           {},
-	"/internal/supervisor":        {"golang.org/x/sys/unix"},
+	"/internal/vredis":     {"github.com/yuin/gopher-lua", "github.com/yuin/gopher-lua/ast", "github.com/yuin/gopher-lua/parse"},                                                                                                        // tests only
+	"/internal/sim":        {"", "/internal/judge", "/internal/retry", "/internal/seam", "/internal/validity", "/internal/vredis", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
+	"/internal/topology":   {},                                                                                                                                                                                                          // only tests
+	"/internal/interop":    {},                                                                                                                                                                                                          // nothing but tests
+	"/internal/docs":       {},                                                                                                                                                                                                          // nothing but tests
+	"/internal/visible":    {},
+	"/internal/supervisor": {"golang.org/x/sys/unix"},
 	"/cmd/holdfast": {
-		"", "/cmd/holdfast/internal/demo", "/internal/command", "/internal/protocol", "/internal/supervisor", "/internal/visible", "/internal/wire",
+		"", "/internal/command", "/internal/protocol", "/internal/supervisor", "/internal/visible", "/internal/vredis", "/internal/wire",
 		"github.com/urfave/cli/v3", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging",
-		"github.com/schollz/progressbar/v3", "golang.org/x/term",
+		"golang.org/x/sync/errgroup", "golang.org/x/term",
 	},
 
 	"/tools/figures":          {},
@@ -86,35 +85,21 @@ var imports = map[string][]string{
 	"/tools/journeys/trace":   {},
 	"/tools/steps":            {},
 
-	"/examples/internal/stage":           {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging", "github.com/urfave/cli/v3", "/internal/vredis"},
-	"/examples/internal/stage/stagetest": {"/internal/redistest"},                                            // tests only
-	"/examples/flash-sale":               {"", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"}, // public packages only, so that it can be copied
-	"/examples/stock-decrement":          {"", "github.com/redis/go-redis/v9"},
-	"/examples/gateway":                  {"", "github.com/redis/go-redis/v9"},
-	"/examples/nightly-job":              {"", "github.com/redis/go-redis/v9"},
-	"/examples/fenced-writer":            {"", "github.com/redis/go-redis/v9"},
-	"/examples/readers-migrator":         {"", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
-	"/examples/flash-sale/recipe":        {"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
-	"/examples/stock-decrement/recipe":   {"github.com/redis/go-redis/v9"},
-	"/examples/stock-decrement/atomic":   {"github.com/redis/go-redis/v9"},
-	"/examples/gateway/recipe":           {"github.com/redis/go-redis/v9"},
-	"/examples/nightly-job/recipe":       {"github.com/redis/go-redis/v9"},
-	"/examples/fenced-writer/recipe":     {"github.com/redis/go-redis/v9"},
-	"/examples/readers-migrator/recipe":  {"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
-	"/examples/flash-sale/stage":         {"/examples/internal/stage"},
-	"/examples/stock-decrement/stage":    {"/examples/internal/stage"},
-	"/examples/gateway/stage":            {"/examples/internal/stage"},
-	"/examples/nightly-job/stage":        {"/examples/internal/stage"},
-	"/examples/fenced-writer/stage":      {"/examples/internal/stage"},
-	"/examples/readers-migrator/stage":   {"/examples/internal/stage"},
+	"/examples/stage":            {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging", "/internal/vredis"},
+	"/examples/flash-sale":       {"", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"}, // public packages only, so that it can be copied
+	"/examples/stock-decrement":  {"", "github.com/redis/go-redis/v9"},
+	"/examples/gateway":          {"", "github.com/redis/go-redis/v9"},
+	"/examples/nightly-job":      {"", "github.com/redis/go-redis/v9"},
+	"/examples/fenced-writer":    {"", "github.com/redis/go-redis/v9"},
+	"/examples/readers-migrator": {"", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
 }
 
 // dependencies are the modules that the library, its examples, tests and command need. The list is what go.mod shows to
 // programs that import the library: it does not grow for the command.
 var dependencies = []string{
 	"github.com/cenkalti/backoff/v4", "github.com/cespare/xxhash/v2",
-	"github.com/go-logr/logr", "github.com/go-logr/stdr", "github.com/google/uuid", "github.com/mitchellh/colorstring", "github.com/redis/go-redis/v9",
-	"github.com/rivo/uniseg", "github.com/schollz/progressbar/v3", "github.com/urfave/cli/v3", "github.com/yuin/gopher-lua",
+	"github.com/go-logr/logr", "github.com/go-logr/stdr", "github.com/google/uuid", "github.com/redis/go-redis/v9",
+	"github.com/urfave/cli/v3", "github.com/yuin/gopher-lua",
 	"go.opentelemetry.io/auto/sdk", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/log", "go.opentelemetry.io/otel/metric",
 	"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric", "go.opentelemetry.io/otel/trace", "go.uber.org/atomic",
 	"go.uber.org/goleak", "golang.org/x/sync", "golang.org/x/sys", "golang.org/x/term",

@@ -21,19 +21,24 @@ import (
 
 func main() {
 	prefix := flag.String("prefix", "fenced-writer:", "prefix of the keys in Redis")
+	recipe := flag.Bool("recipe", false, "lock with a unique value and without tokens, as in recipe.go")
 	flag.Parse()
-	if err := run(context.Background(), *prefix, flag.Arg(0)); err != nil {
+	if err := run(context.Background(), *prefix, flag.Arg(0), *recipe); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, prefix, word string) (err error) {
+func run(ctx context.Context, prefix, word string, recipe bool) error {
 	options, err := redis.ParseURL(cmp.Or(os.Getenv("REDIS_URL"), "redis://localhost:6379"))
 	if err != nil {
 		return err
 	}
 	client := redis.NewClient(options)
 	defer client.Close()
+	s := &store{client: client, key: prefix + "store"}
+	if recipe {
+		return writeUnfenced(ctx, s, prefix+"document", word)
+	}
 	locks, err := holdfast.New(client, holdfast.WithLease(time.Second))
 	if err != nil {
 		return err
@@ -50,7 +55,6 @@ func run(ctx context.Context, prefix, word string) (err error) {
 		return err
 	}
 	fmt.Println("has the lock, token", token)
-	s := &store{client: client, key: prefix + "store"}
 	text, err := s.read(ctx)
 	if err != nil {
 		return err

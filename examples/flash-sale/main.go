@@ -27,13 +27,14 @@ const (
 
 func main() {
 	prefix := flag.String("prefix", "flash-sale:", "prefix of the keys in Redis")
+	recipe := flag.Bool("recipe", false, "lock with SETNX and DEL, as in recipe.go")
 	flag.Parse()
-	if err := run(context.Background(), *prefix); err != nil {
+	if err := run(context.Background(), *prefix, *recipe); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, prefix string) error {
+func run(ctx context.Context, prefix string, recipe bool) error {
 	options, err := redis.ParseURL(cmp.Or(os.Getenv("REDIS_URL"), "redis://localhost:6379"))
 	if err != nil {
 		return err
@@ -46,7 +47,14 @@ func run(ctx context.Context, prefix string) error {
 	}
 	defer locks.Close(ctx)
 
-	s := &shop{client: client, lock: locks.Mutex(prefix + "phones"), stock: prefix + "stock", sales: prefix + "sales"}
+	s := &shop{client: client, stock: prefix + "stock", sales: prefix + "sales"}
+	lock := locks.Mutex(prefix+"phones", holdfast.WithWait(patience)) // which bounds the wait, not the sale
+	s.alone = func(ctx context.Context, sell func(context.Context) error) error {
+		return holdfast.Do(ctx, lock, func(ctx context.Context, _ *holdfast.Lease) error { return sell(ctx) })
+	}
+	if recipe {
+		s.alone = setnx(client, prefix+"phones")
+	}
 	if err := client.SetNX(ctx, s.stock, phones, 0).Err(); err != nil { // the first shop fills the shelf
 		return err
 	}
@@ -59,24 +67,18 @@ func run(ctx context.Context, prefix string) error {
 
 type shop struct {
 	client       *redis.Client
-	lock         *holdfast.Mutex
-	stock, sales string // keys
+	stock, sales string                                                            // keys
+	alone        func(ctx context.Context, sell func(context.Context) error) error // under the lock
 }
 
 // serve serves one buyer.
 func (s *shop) serve(ctx context.Context) error {
-	wait, cancel := context.WithTimeout(ctx, patience) // bounds the wait, not the sale
-	defer cancel()
-	lease, err := s.lock.Lock(wait)
+	err := s.alone(ctx, s.sell)
 	if errors.Is(err, holdfast.ErrNotAcquired) {
 		fmt.Println("a buyer goes home: the queue does not move")
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	err = s.sell(lease.Context(ctx))
-	return errors.Join(err, lease.Unlock(ctx))
+	return err
 }
 
 // sell is the sale at its most naive: read the stock, take the money, write the stock. Only the lock keeps it right.

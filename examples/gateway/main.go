@@ -31,15 +31,16 @@ const (
 func main() {
 	prefix := flag.String("prefix", "gateway:", "prefix of the keys in Redis")
 	listen := flag.String("listen", "localhost:8080", "address of the HTTP server")
+	recipe := flag.Bool("recipe", false, "lock with SET and an expiry, as in recipe.go")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *prefix, *listen); err != nil {
+	if err := run(ctx, *prefix, *listen, *recipe); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, prefix, listen string) error {
+func run(ctx context.Context, prefix, listen string, recipe bool) error {
 	options, err := redis.ParseURL(cmp.Or(os.Getenv("REDIS_URL"), "redis://localhost:6379"))
 	if err != nil {
 		return err
@@ -52,7 +53,18 @@ func run(ctx context.Context, prefix, listen string) error {
 	}
 	defer locks.Close(context.Background())
 
-	g := &gateway{client: client, locks: locks, prefix: prefix}
+	g := &gateway{client: client, prefix: prefix}
+	g.alone = func(ctx context.Context, name string, fn func(context.Context) error) error {
+		lease, err := locks.Mutex(name).TryLock(ctx)
+		if err != nil {
+			return err
+		}
+		defer lease.Unlock(ctx)
+		return fn(lease.Context(ctx))
+	}
+	if recipe {
+		g.alone = aloneByRecipe(client)
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /sign-in/{user}", g.signIn)
 	listener, err := net.Listen("tcp", listen)
@@ -71,17 +83,13 @@ func run(ctx context.Context, prefix, listen string) error {
 
 type gateway struct {
 	client *redis.Client
-	locks  *holdfast.Manager
 	prefix string
+	alone  func(ctx context.Context, name string, fn func(context.Context) error) error // under the lock of that name, without waiting for it
 }
 
 func (g *gateway) signIn(w http.ResponseWriter, r *http.Request) {
 	user := r.PathValue("user")
-	lease, err := g.locks.Mutex(g.prefix + user).TryLock(r.Context())
-	if err == nil {
-		defer lease.Unlock(r.Context())
-		err = g.give(lease.Context(r.Context()), user)
-	}
+	err := g.alone(r.Context(), g.prefix+user, func(ctx context.Context) error { return g.give(ctx, user) })
 	switch {
 	case errors.Is(err, holdfast.ErrNotAcquired):
 		http.Error(w, "your last request is still being processed", http.StatusTooManyRequests)

@@ -29,15 +29,16 @@ const (
 func main() {
 	prefix := flag.String("prefix", "nightly-job:", "prefix of the keys in Redis")
 	service := flag.String("service", "http://localhost:8080", "URL of the service that the job calls")
+	recipe := flag.Bool("recipe", false, "lock with a renewed key, as in recipe.go")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *prefix, *service); err != nil {
+	if err := run(ctx, *prefix, *service, *recipe); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, prefix, service string) error {
+func run(ctx context.Context, prefix, service string, recipe bool) error {
 	options, err := redis.ParseURL(cmp.Or(os.Getenv("REDIS_URL"), "redis://localhost:6379"))
 	if err != nil {
 		return err
@@ -54,7 +55,11 @@ func run(ctx context.Context, prefix, service string) error {
 	tonight := locks.Mutex(prefix + "tonight")
 	fmt.Println("is up")
 	for { // until the job is done, by this replica or another
-		err := holdfast.Do(ctx, tonight, func(ctx context.Context, _ *holdfast.Lease) error { return j.run(ctx) })
+		if recipe {
+			err = guarded(ctx, client, prefix+"tonight", j.run)
+		} else {
+			err = holdfast.Do(ctx, tonight, func(ctx context.Context, _ *holdfast.Lease) error { return j.run(ctx) })
+		}
 		switch {
 		case err == nil:
 			fmt.Println("sees that the job is done")

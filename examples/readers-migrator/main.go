@@ -29,15 +29,16 @@ const (
 func main() {
 	prefix := flag.String("prefix", "readers-migrator:", "prefix of the keys in Redis")
 	migrate := flag.Bool("migrate", false, "migrate to schema 2")
+	recipe := flag.Bool("recipe", false, "lock with a counter of readers, as in recipe.go")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *prefix, *migrate); err != nil {
+	if err := run(ctx, *prefix, *migrate, *recipe); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, prefix string, migrate bool) error {
+func run(ctx context.Context, prefix string, migrate, recipe bool) error {
 	options, err := redis.ParseURL(cmp.Or(os.Getenv("REDIS_URL"), "redis://localhost:6379"))
 	if err != nil {
 		return err
@@ -50,19 +51,28 @@ func run(ctx context.Context, prefix string, migrate bool) error {
 	}
 	defer locks.Close(context.Background())
 
-	lock := locks.RWMutex(prefix + "schema")
+	under := func(lock holdfast.Locker) guard {
+		return func(ctx context.Context, fn func(context.Context) error) error {
+			return holdfast.Do(ctx, lock, func(ctx context.Context, _ *holdfast.Lease) error { return fn(ctx) })
+		}
+	}
+	schema := locks.RWMutex(prefix + "schema")
+	reader, writer := under(schema.RLocker()), under(schema)
+	if counted := (&counted{client: client, keys: []string{prefix + "readers", prefix + "writer"}}); recipe {
+		reader, writer = counted.read, counted.write
+	}
 	t := &table{client: client, version: prefix + "version", data: prefix + "data"}
 	if err := client.MSetNX(ctx, t.version, 1, t.data, 1).Err(); err != nil {
 		return err
 	}
 	if migrate {
-		return holdfast.Do(ctx, lock, func(ctx context.Context, _ *holdfast.Lease) error { return t.migrate(ctx) })
+		return writer(ctx, t.migrate)
 	}
 	var all errgroup.Group
 	for range readers {
 		all.Go(func() error {
 			for {
-				err := holdfast.Do(ctx, lock.RLocker(), func(ctx context.Context, _ *holdfast.Lease) error { return t.read(ctx) })
+				err := reader(ctx, t.read)
 				if ctx.Err() != nil {
 					return nil // interrupted
 				}
@@ -76,6 +86,9 @@ func run(ctx context.Context, prefix string, migrate bool) error {
 	fmt.Printf("torn: %d of %d reads\n", t.torn, t.reads)
 	return err
 }
+
+// guard runs fn under one side of a read-write lock.
+type guard func(ctx context.Context, fn func(context.Context) error) error
 
 type table struct {
 	client        *redis.Client

@@ -27,15 +27,17 @@ const (
 
 func main() {
 	prefix := flag.String("prefix", "stock-decrement:", "prefix of the keys in Redis")
+	recipe := flag.Bool("recipe", false, "lock with SET and an expiry, as in recipe.go")
+	atomic := flag.Bool("atomic", false, "use a script and no lock, as in atomic.go")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *prefix); err != nil {
+	if err := run(ctx, *prefix, *recipe, *atomic); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, prefix string) error {
+func run(ctx context.Context, prefix string, recipe, atomic bool) error {
 	options, err := redis.ParseURL(cmp.Or(os.Getenv("REDIS_URL"), "redis://localhost:6379"))
 	if err != nil {
 		return err
@@ -53,7 +55,14 @@ func run(ctx context.Context, prefix string) error {
 	}
 	mutex := locks.Mutex(prefix + "guard")
 	for range orders {
-		err := holdfast.Do(ctx, mutex, func(ctx context.Context, _ *holdfast.Lease) error { return order(ctx, client, prefix) })
+		switch {
+		case atomic:
+			err = orderAtomic(ctx, client, prefix)
+		case recipe:
+			err = alone(ctx, client, prefix+"guard", func() error { return order(ctx, client, prefix) })
+		default:
+			err = holdfast.Do(ctx, mutex, func(ctx context.Context, _ *holdfast.Lease) error { return order(ctx, client, prefix) })
+		}
 		if err != nil {
 			return err
 		}

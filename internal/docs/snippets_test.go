@@ -53,7 +53,7 @@ func tidy(code string) string {
 // Each snippet is in a Go file that is compiled, mostly one that a test runs.
 func TestDocs_SnippetsAreCode(t *testing.T) {
 	var code strings.Builder
-	for _, f := range glob(t, "example*_test.go", "internal/docs/readme_test.go", "bench/miniredis/*_test.go", "examples/*/*.go", "examples/*/*/*.go", "holdfasttest/*_test.go") {
+	for _, f := range glob(t, "example*_test.go", "internal/docs/readme_test.go", "bench/miniredis/*_test.go", "examples/*/*.go", "holdfasttest/*_test.go") {
 		code.WriteString(tidy(read(t, f)))
 	}
 	all, n := code.String(), 0
@@ -107,7 +107,7 @@ func TestDocs_MakeTargetsExist(t *testing.T) {
 // Each command is run by CI, or is an example that its test runs.
 func TestDocs_CommandsAreRun(t *testing.T) {
 	ci, n := strings.Split(read(t, ".ci/run"), "\n"), 0
-	example := regexp.MustCompile(`^go run \./examples/([\w-]+)/stage( --\w+)?$`)
+	example := regexp.MustCompile(`^go run \./examples/stage ([\w-]+)( --\w+)?$`)
 	for _, f := range userDocs(t) {
 		for line := range strings.Lines(strings.Join(blocks(read(t, f), "sh"), "")) {
 			command, _, _ := strings.Cut(line, "#")
@@ -117,11 +117,11 @@ func TestDocs_CommandsAreRun(t *testing.T) {
 				continue
 			}
 			if m := example.FindStringSubmatch(command); m != nil {
-				play := "stagetest.Play(t)"
+				play := `play(t, "` + m[1] + `")`
 				if m[2] != "" {
-					play = `stagetest.Play(t, "` + strings.TrimSpace(m[2]) + `")`
+					play = `play(t, "` + m[1] + `", "` + strings.TrimSpace(m[2]) + `")`
 				}
-				if !strings.Contains(read(t, "examples/"+m[1]+"/stage/main_test.go"), play) {
+				if !strings.Contains(read(t, "examples/stage/scenarios_test.go"), play) {
 					t.Errorf("%s: no test runs %q", f, command)
 				}
 				continue
@@ -141,6 +141,9 @@ func TestExamples_AreListed(t *testing.T) {
 	list := read(t, "examples/README.md")
 	for _, main := range glob(t, "examples/*/main.go") {
 		name := filepath.Base(filepath.Dir(main))
+		if name == "stage" {
+			continue
+		}
 		if !strings.Contains(list, "["+name+"]("+name+"/README.md)") {
 			t.Errorf("examples/README.md does not list %s", name)
 		}
@@ -148,9 +151,10 @@ func TestExamples_AreListed(t *testing.T) {
 			t.Errorf("%s has %d lines, which is too long to read", main, n)
 		}
 	}
-	for _, stage := range glob(t, "examples/*/stage/main.go") { // make test runs their tests
-		if !strings.Contains(read(t, strings.TrimSuffix(stage, ".go")+"_test.go"), "stagetest.Play(t") {
-			t.Errorf("no test plays %s", stage)
+	for _, recipe := range glob(t, "examples/*/recipe.go") { // make test runs their tests
+		name := filepath.Base(filepath.Dir(recipe))
+		if !strings.Contains(read(t, "examples/stage/scenarios_test.go"), `play(t, "`+name+`", "--recipe")`) {
+			t.Errorf("no test plays %s", name)
 		}
 	}
 	if !strings.Contains(read(t, ".ci/run"), ",services,") || !strings.Contains(read(t, "Makefile"), "for m in examples/*/go.mod; do") {

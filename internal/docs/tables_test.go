@@ -104,7 +104,7 @@ func sections(markdown string) (names []string) {
 func sources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, f := range glob(t, "*_test.go", "internal/*/*.go", "internal/*/*/*.go", "examples/*/*_test.go", "examples/*/*/*_test.go") {
+	for _, f := range glob(t, "*_test.go", "internal/*/*.go", "internal/*/*/*.go", "examples/*/*_test.go") {
 		all.WriteString(read(t, f))
 	}
 	return all.String()

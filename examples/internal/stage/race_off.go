@@ -1,5 +1,0 @@
-//go:build !race
-
-package stage
-
-const raceDetector = false
